@@ -1,0 +1,3 @@
+module timesync
+
+go 1.25
