@@ -1,0 +1,281 @@
+package timesync
+
+import (
+	"errors"
+	"strconv"
+)
+
+// ErrLength is returned by the UnmarshalBinary methods when the data is not
+// exactly as long as the counter's wire form.
+var ErrLength = errors.New("timesync: counter has the wrong length")
+
+// The helpers below are the package's whole ring arithmetic. bits is the width
+// of the ring, 1 to 32; bits of a and b above it are ignored.
+
+// ringMask returns the largest position on a ring of 2^bits.
+func ringMask(bits uint) uint32 { return uint32(1<<bits - 1) }
+
+// ringDistance returns a-b as a signed number in [-half, half). Shifting the
+// sign bit of the ring into that of the machine word does the wrapping.
+func ringDistance(a, b uint32, bits uint) int32 {
+	return int32((a-b)<<(32-bits)) >> (32 - bits)
+}
+
+// ringCompare orders a and b by the shorter way round. Exactly half a ring
+// apart there is no shorter way; then the smaller number comes first, so that
+// exactly one of <, ==, > holds for every pair.
+func ringCompare(a, b uint32, bits uint) int {
+	a, b = a&ringMask(bits), b&ringMask(bits)
+	d := ringDistance(a, b, bits)
+	switch {
+	case d == 0:
+		return 0
+	case d == -1<<(bits-1):
+		if a < b {
+			return -1
+		}
+		return 1
+	case d < 0:
+		return -1
+	}
+	return 1
+}
+
+// ringExpand returns the number nearest to recent whose low bits are those of
+// small, modulo 2^64: from half a ring behind recent to half a ring less one
+// ahead, so a tie goes to the past.
+func ringExpand(recent uint64, small uint32, bits uint) uint64 {
+	return recent + uint64(int64((uint64(small)-recent)<<(64-bits))>>(64-bits))
+}
+
+// ringExpandBiased is ringExpand with the accepted interval moved into the past
+// by bias. A bias of half a ring or more would exclude recent itself, so bias is
+// limited to [-half, half).
+func ringExpandBiased(recent uint64, small uint32, bits uint, bias int64) uint64 {
+	half := int64(1) << (bits - 1)
+	return ringExpand(recent-uint64(min(max(bias, -half), half-1)), small, bits)
+}
+
+// Counter16 is a position on a ring of 2^16: it counts from 0 to 65535 and
+// wraps. Its wire form is two bytes, little-endian.
+type Counter16 uint16
+
+// NewCounter16 returns the low 16 bits of v.
+func NewCounter16(v uint64) Counter16 { return Counter16(v) }
+
+// ReadCounter16 reads the first 2 bytes of b. It panics if there are fewer.
+func ReadCounter16(b []byte) Counter16 {
+	_ = b[1] // bounds check hint to compiler; see golang.org/issue/14808
+	return Counter16(b[0]) | Counter16(b[1])<<8
+}
+
+// Put writes c to the first 2 bytes of b. It panics if there are fewer.
+func (c Counter16) Put(b []byte) {
+	_ = b[1] // bounds check hint to compiler; see golang.org/issue/14808
+	b[0], b[1] = byte(c), byte(c>>8)
+}
+
+// Add returns c+d modulo 2^16.
+func (c Counter16) Add(d Counter16) Counter16 { return c + d }
+
+// Sub returns c-d modulo 2^16. For a signed result see Distance.
+func (c Counter16) Sub(d Counter16) Counter16 { return c - d }
+
+// Inc returns c+1 modulo 2^16.
+func (c Counter16) Inc() Counter16 { return c + 1 }
+
+// Dec returns c-1 modulo 2^16.
+func (c Counter16) Dec() Counter16 { return c - 1 }
+
+// Distance returns c-from the shorter way round, in [-32768, 32768).
+func (c Counter16) Distance(from Counter16) int32 { return ringDistance(uint32(c), uint32(from), 16) }
+
+// Compare returns -1, 0 or +1 as c comes before o, is o, or comes after o the
+// shorter way round. Exactly half a ring apart the smaller number comes first.
+func (c Counter16) Compare(o Counter16) int { return ringCompare(uint32(c), uint32(o), 16) }
+
+// Less reports whether c.Compare(o) < 0.
+func (c Counter16) Less(o Counter16) bool { return ringCompare(uint32(c), uint32(o), 16) < 0 }
+
+// Expand returns the value nearest to recent whose low 16 bits are c, modulo
+// 2^64: from 32768 behind recent to 32767 ahead; a tie goes to the past.
+func (c Counter16) Expand(recent uint64) uint64 { return ringExpand(recent, uint32(c), 16) }
+
+// ExpandBiased is Expand with the accepted interval moved into the past by
+// bias: from 32768+bias behind recent to 32767-bias ahead. A bias outside
+// [-32768, 32767] is limited to it, so that recent is always inside.
+func (c Counter16) ExpandBiased(recent uint64, bias int64) uint64 {
+	return ringExpandBiased(recent, uint32(c), 16, bias)
+}
+
+// AppendBinary appends the 2 bytes of c to b. The error is always nil.
+func (c Counter16) AppendBinary(b []byte) ([]byte, error) {
+	return append(b, byte(c), byte(c>>8)), nil
+}
+
+// MarshalBinary returns the 2 bytes of c. The error is always nil.
+func (c Counter16) MarshalBinary() ([]byte, error) { return c.AppendBinary(make([]byte, 0, 2)) }
+
+// UnmarshalBinary sets c to the counter whose wire form is data. It returns
+// ErrLength, and leaves c alone, unless data is 2 bytes long.
+func (c *Counter16) UnmarshalBinary(data []byte) error {
+	if len(data) != 2 {
+		return ErrLength
+	}
+	*c = ReadCounter16(data)
+	return nil
+}
+
+// String returns c in decimal.
+func (c Counter16) String() string { return strconv.FormatUint(uint64(c), 10) }
+
+// Counter23 is a position on a ring of 2^23: it counts from 0 to 8388607 and
+// wraps. Its wire form is three bytes, little-endian.
+//
+// The 24th bit of its three bytes belongs to the application: it is ignored
+// when reading and zero when written.
+// Bits above the 23th, which only a conversion can set, are ignored everywhere.
+type Counter23 uint32
+
+// NewCounter23 returns the low 23 bits of v.
+func NewCounter23(v uint64) Counter23 { return Counter23(v) & 0x7fffff }
+
+// ReadCounter23 reads the first 3 bytes of b. It panics if there are fewer.
+func ReadCounter23(b []byte) Counter23 {
+	_ = b[2] // bounds check hint to compiler; see golang.org/issue/14808
+	return Counter23(b[0]) | Counter23(b[1])<<8 | Counter23(b[2]&0x7f)<<16
+}
+
+// Put writes c to the first 3 bytes of b. It panics if there are fewer.
+func (c Counter23) Put(b []byte) {
+	_ = b[2] // bounds check hint to compiler; see golang.org/issue/14808
+	b[0], b[1], b[2] = byte(c), byte(c>>8), byte(c>>16)&0x7f
+}
+
+// Add returns c+d modulo 2^23.
+func (c Counter23) Add(d Counter23) Counter23 { return (c + d) & 0x7fffff }
+
+// Sub returns c-d modulo 2^23. For a signed result see Distance.
+func (c Counter23) Sub(d Counter23) Counter23 { return (c - d) & 0x7fffff }
+
+// Inc returns c+1 modulo 2^23.
+func (c Counter23) Inc() Counter23 { return (c + 1) & 0x7fffff }
+
+// Dec returns c-1 modulo 2^23.
+func (c Counter23) Dec() Counter23 { return (c - 1) & 0x7fffff }
+
+// Distance returns c-from the shorter way round, in [-4194304, 4194304).
+func (c Counter23) Distance(from Counter23) int32 { return ringDistance(uint32(c), uint32(from), 23) }
+
+// Compare returns -1, 0 or +1 as c comes before o, is o, or comes after o the
+// shorter way round. Exactly half a ring apart the smaller number comes first.
+func (c Counter23) Compare(o Counter23) int { return ringCompare(uint32(c), uint32(o), 23) }
+
+// Less reports whether c.Compare(o) < 0.
+func (c Counter23) Less(o Counter23) bool { return ringCompare(uint32(c), uint32(o), 23) < 0 }
+
+// Expand returns the value nearest to recent whose low 23 bits are c, modulo
+// 2^64: from 4194304 behind recent to 4194303 ahead; a tie goes to the past.
+func (c Counter23) Expand(recent uint64) uint64 { return ringExpand(recent, uint32(c), 23) }
+
+// ExpandBiased is Expand with the accepted interval moved into the past by
+// bias: from 4194304+bias behind recent to 4194303-bias ahead. A bias outside
+// [-4194304, 4194303] is limited to it, so that recent is always inside.
+func (c Counter23) ExpandBiased(recent uint64, bias int64) uint64 {
+	return ringExpandBiased(recent, uint32(c), 23, bias)
+}
+
+// AppendBinary appends the 3 bytes of c to b. The error is always nil.
+func (c Counter23) AppendBinary(b []byte) ([]byte, error) {
+	return append(b, byte(c), byte(c>>8), byte(c>>16)&0x7f), nil
+}
+
+// MarshalBinary returns the 3 bytes of c. The error is always nil.
+func (c Counter23) MarshalBinary() ([]byte, error) { return c.AppendBinary(make([]byte, 0, 3)) }
+
+// UnmarshalBinary sets c to the counter whose wire form is data. It returns
+// ErrLength, and leaves c alone, unless data is 3 bytes long.
+func (c *Counter23) UnmarshalBinary(data []byte) error {
+	if len(data) != 3 {
+		return ErrLength
+	}
+	*c = ReadCounter23(data)
+	return nil
+}
+
+// String returns c in decimal.
+func (c Counter23) String() string { return strconv.FormatUint(uint64(c&0x7fffff), 10) }
+
+// Counter24 is a position on a ring of 2^24: it counts from 0 to 16777215 and
+// wraps. Its wire form is three bytes, little-endian.
+// Bits above the 24th, which only a conversion can set, are ignored everywhere.
+type Counter24 uint32
+
+// NewCounter24 returns the low 24 bits of v.
+func NewCounter24(v uint64) Counter24 { return Counter24(v) & 0xffffff }
+
+// ReadCounter24 reads the first 3 bytes of b. It panics if there are fewer.
+func ReadCounter24(b []byte) Counter24 {
+	_ = b[2] // bounds check hint to compiler; see golang.org/issue/14808
+	return Counter24(b[0]) | Counter24(b[1])<<8 | Counter24(b[2])<<16
+}
+
+// Put writes c to the first 3 bytes of b. It panics if there are fewer.
+func (c Counter24) Put(b []byte) {
+	_ = b[2] // bounds check hint to compiler; see golang.org/issue/14808
+	b[0], b[1], b[2] = byte(c), byte(c>>8), byte(c>>16)
+}
+
+// Add returns c+d modulo 2^24.
+func (c Counter24) Add(d Counter24) Counter24 { return (c + d) & 0xffffff }
+
+// Sub returns c-d modulo 2^24. For a signed result see Distance.
+func (c Counter24) Sub(d Counter24) Counter24 { return (c - d) & 0xffffff }
+
+// Inc returns c+1 modulo 2^24.
+func (c Counter24) Inc() Counter24 { return (c + 1) & 0xffffff }
+
+// Dec returns c-1 modulo 2^24.
+func (c Counter24) Dec() Counter24 { return (c - 1) & 0xffffff }
+
+// Distance returns c-from the shorter way round, in [-8388608, 8388608).
+func (c Counter24) Distance(from Counter24) int32 { return ringDistance(uint32(c), uint32(from), 24) }
+
+// Compare returns -1, 0 or +1 as c comes before o, is o, or comes after o the
+// shorter way round. Exactly half a ring apart the smaller number comes first.
+func (c Counter24) Compare(o Counter24) int { return ringCompare(uint32(c), uint32(o), 24) }
+
+// Less reports whether c.Compare(o) < 0.
+func (c Counter24) Less(o Counter24) bool { return ringCompare(uint32(c), uint32(o), 24) < 0 }
+
+// Expand returns the value nearest to recent whose low 24 bits are c, modulo
+// 2^64: from 8388608 behind recent to 8388607 ahead; a tie goes to the past.
+func (c Counter24) Expand(recent uint64) uint64 { return ringExpand(recent, uint32(c), 24) }
+
+// ExpandBiased is Expand with the accepted interval moved into the past by
+// bias: from 8388608+bias behind recent to 8388607-bias ahead. A bias outside
+// [-8388608, 8388607] is limited to it, so that recent is always inside.
+func (c Counter24) ExpandBiased(recent uint64, bias int64) uint64 {
+	return ringExpandBiased(recent, uint32(c), 24, bias)
+}
+
+// AppendBinary appends the 3 bytes of c to b. The error is always nil.
+func (c Counter24) AppendBinary(b []byte) ([]byte, error) {
+	return append(b, byte(c), byte(c>>8), byte(c>>16)), nil
+}
+
+// MarshalBinary returns the 3 bytes of c. The error is always nil.
+func (c Counter24) MarshalBinary() ([]byte, error) { return c.AppendBinary(make([]byte, 0, 3)) }
+
+// UnmarshalBinary sets c to the counter whose wire form is data. It returns
+// ErrLength, and leaves c alone, unless data is 3 bytes long.
+func (c *Counter24) UnmarshalBinary(data []byte) error {
+	if len(data) != 3 {
+		return ErrLength
+	}
+	*c = ReadCounter24(data)
+	return nil
+}
+
+// String returns c in decimal.
+func (c Counter24) String() string { return strconv.FormatUint(uint64(c&0xffffff), 10) }

@@ -1,0 +1,33 @@
+package timesync
+
+// TS16 is a payload timestamp in two bytes: the receiver's clock in units of
+// 512 us. It wraps every 33.6 s (2^25 us). Stamps mostly speak of the past, so the
+// accepted interval is moved there by a quarter of the ring. (TimeSync:
+// ToRemoteTime16, FromLocalTime16.)
+const (
+	ts16Shift = 9       // 2^9 us a unit
+	ts16Bits  = 16      // ring width
+	ts16Bias  = 1 << 14 // a quarter of the ring, the original's choice
+)
+
+// ToRemoteTime16 returns the peer's clock at the local time localUsec, for the
+// peer to read with FromLocalTime16. The result is the nearest 512 us unit: it
+// adds at most 256 us to the error of the offset. ok is false while the offset is
+// not known.
+//
+// It may be called from any goroutine.
+func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {
+	remote, ok := s.remote(localUsec)
+	if !ok {
+		return 0, false
+	}
+	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), true
+}
+
+// FromLocalTime16 returns the local time, in microseconds, that the peer meant
+// with ts; localUsec is the local clock now. It finds times from 25.2 s in the
+// past to 8.4 s in the future; ts cannot tell whether it was outside. The result
+// is a multiple of 512 us, modulo 2^64.
+func FromLocalTime16(localUsec uint64, ts Counter16) uint64 {
+	return ringExpand(localUsec>>ts16Shift-ts16Bias, uint32(ts), ts16Bits) << ts16Shift
+}

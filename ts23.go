@@ -1,0 +1,33 @@
+package timesync
+
+// TS23 is a payload timestamp in three bytes: the receiver's clock in units of
+// 8 us. It wraps every 67.1 s (2^26 us). Stamps mostly speak of the past, so the
+// accepted interval is moved there by a quarter of the ring.
+// (TimeSync: ToRemoteTime23, FromLocalTime23.)
+const (
+	ts23Shift = 3       // 2^3 us a unit
+	ts23Bits  = 23      // ring width
+	ts23Bias  = 1 << 21 // a quarter of the ring, the original's choice
+)
+
+// ToRemoteTime23 returns the peer's clock at the local time localUsec, for the
+// peer to read with FromLocalTime23. The result is the nearest 8 us unit: it adds
+// at most 4 us to the error of the offset. ok is false while the offset is not
+// known.
+//
+// It may be called from any goroutine.
+func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bool) {
+	remote, ok := s.remote(localUsec)
+	if !ok {
+		return 0, false
+	}
+	return NewCounter23((remote + 1<<(ts23Shift-1)) >> ts23Shift), true
+}
+
+// FromLocalTime23 returns the local time, in microseconds, that the peer meant
+// with ts; localUsec is the local clock now. It finds times from 50.3 s in the
+// past to 16.8 s in the future; ts cannot tell whether it was outside. The result
+// is a multiple of 8 us, modulo 2^64.
+func FromLocalTime23(localUsec uint64, ts Counter23) uint64 {
+	return ringExpand(localUsec>>ts23Shift-ts23Bias, uint32(ts), ts23Bits) << ts23Shift
+}
