@@ -123,20 +123,18 @@ func (o *Original) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 	return nearUsec + uint64(fold(remote-nearUsec)), o.synced
 }
 
-// remote23 is ToRemoteTime23 and remote16 is ToRemoteTime16: 0 if not synchronized.
-func (o *Original) remote23(localUsec uint64) uint32 {
-	return o.remote(localUsec) >> stampShift & (1<<23 - 1)
-}
+// remote23 is ToRemoteTime23: 8 us units, 23 bits, 0 if not synchronized.
+func (o *Original) remote23(localUsec uint64) uint32 { return o.remote(localUsec, 3) & (1<<23 - 1) }
 
-func (o *Original) remote16(localUsec uint64) uint32 {
-	return o.remote(localUsec) >> 9 & (1<<16 - 1) // 512 us units
-}
+// remote16 is ToRemoteTime16: 512 us units, 16 bits, 0 if not synchronized.
+func (o *Original) remote16(localUsec uint64) uint32 { return o.remote(localUsec, 9) & (1<<16 - 1) }
 
-func (o *Original) remote(localUsec uint64) uint32 {
+// remote truncates time and offset before it adds them, like the original.
+func (o *Original) remote(localUsec uint64, shift uint) uint32 {
 	if !o.synced {
 		return 0
 	}
-	return uint32(localUsec) + o.delta
+	return uint32(localUsec>>shift) + o.delta>>shift
 }
 
 // MinOWD implements Estimator.
