@@ -197,8 +197,8 @@ func newEcho(t1, t2, t3, t4 uint64) echo {
 }
 
 // NTPFilter is the common filter of NTP clients: of the last 8 exchanges, one every
-// 2 s, the one with the shortest round trip counts, and the newest of equals. The
-// zero value is ready to use.
+// 2 s, the one with the shortest round trip counts, where half a round trip grows
+// by 15 ppm of its age (PHI in RFC 5905). The zero value is ready to use.
 type NTPFilter struct {
 	pinged
 	ring [8]echo
@@ -212,10 +212,12 @@ func (f *NTPFilter) OnExchange(t1, t2, t3, t4 uint64) {
 	}
 	f.ring[f.n%len(f.ring)] = newEcho(t1, t2, t3, t4)
 	f.n++
-	best := f.ring[(f.n-1)%len(f.ring)]
-	for i := 2; i <= min(f.n, len(f.ring)); i++ { // from the newest
-		if e := f.ring[(f.n-i)%len(f.ring)]; e.rtt < best.rtt {
-			best = e
+	const aging = 2 * 15 * 2 // microseconds of round trip in 2 s
+	best, least := echo{}, uint64(math.MaxUint64)
+	for age := range uint64(min(f.n, len(f.ring))) { // from the newest
+		e := f.ring[(f.n-1-int(age))%len(f.ring)]
+		if r := e.rtt + aging*age; r < least {
+			best, least = e, r
 		}
 	}
 	f.set(best)

@@ -1,9 +1,16 @@
 package sim
 
 import (
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
+	"os"
 	"sort"
+	"strconv"
 	"time"
 )
 
@@ -109,10 +116,11 @@ func Route(d time.Duration, steps ...RouteStep) Base {
 	}
 }
 
-// Flaps is a path that changes between the delays d and d+change every period.
-func Flaps(d, period, change time.Duration) Base {
+// Flaps is a path of delay d that is longer by change in the last part, lasting, of
+// each period.
+func Flaps(d, period, lasting, change time.Duration) Base {
 	return func(t time.Duration) time.Duration {
-		if period > 0 && t/period%2 == 1 {
+		if period > 0 && t%period >= period-lasting {
 			return d + change
 		}
 		return d
@@ -421,6 +429,46 @@ func AnyLoss(losses ...Loss) Loss {
 type Sample struct {
 	At    time.Duration // sent at this true time
 	Delay time.Duration // Lost if it did not arrive
+}
+
+// ReadTrace reads a recorded series: a gzip CSV file with the columns send_time_us,
+// owd_us (-1 is lost) and direction. It returns the rows of that direction, in the
+// order of the file.
+func ReadTrace(path, direction string) ([]Sample, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var series []Sample
+	rows := csv.NewReader(z)
+	rows.ReuseRecord = true
+	for {
+		row, err := rows.Read()
+		if err == io.EOF {
+			return series, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if len(row) < 3 || row[2] != direction {
+			continue
+		}
+		at, err1 := strconv.ParseInt(row[0], 10, 64)
+		owd, err2 := strconv.ParseInt(row[1], 10, 64)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		s := Sample{At: time.Duration(at) * time.Microsecond, Delay: time.Duration(owd) * time.Microsecond}
+		if owd < 0 {
+			s.Delay = Lost
+		}
+		series = append(series, s)
+	}
 }
 
 // Recorded delays a datagram like the latest of the series that was sent no later.
