@@ -1,16 +1,14 @@
 package sim
 
 import (
+	"bufio"
 	"compress/gzip"
-	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
 	"sort"
-	"strconv"
+	"strings"
 	"time"
 )
 
@@ -197,10 +195,10 @@ func LogNormal(median time.Duration, sigma float64) Delay {
 	}
 }
 
-// Normal is the absolute value of normal jitter of standard deviation sigma.
-func Normal(sigma time.Duration) Delay {
+// Normal is normal jitter, where less than nothing counts as nothing.
+func Normal(mean, sigma time.Duration) Delay {
 	return func(r *rand.Rand, _ time.Duration) time.Duration {
-		return time.Duration(math.Abs(r.NormFloat64()) * float64(sigma))
+		return max(mean+time.Duration(r.NormFloat64()*float64(sigma)), 0)
 	}
 }
 
@@ -445,30 +443,26 @@ func ReadTrace(path, direction string) ([]Sample, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	var series []Sample
-	rows := csv.NewReader(z)
-	rows.ReuseRecord = true
-	for {
-		row, err := rows.Read()
-		if err == io.EOF {
-			return series, nil
+	lines := bufio.NewScanner(z)
+	for n := 0; lines.Scan(); n++ {
+		var at, owd int64
+		var to string
+		if n == 0 {
+			continue // names of the columns
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		line := strings.ReplaceAll(lines.Text(), ",", " ")
+		if _, err := fmt.Sscan(line, &at, &owd, &to); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", path, n, err)
 		}
-		if len(row) < 3 || row[2] != direction {
-			continue
+		s := Sample{time.Duration(at) * time.Microsecond, Lost}
+		if owd >= 0 {
+			s.Delay = time.Duration(owd) * time.Microsecond
 		}
-		at, err1 := strconv.ParseInt(row[0], 10, 64)
-		owd, err2 := strconv.ParseInt(row[1], 10, 64)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		if to == direction {
+			series = append(series, s)
 		}
-		s := Sample{At: time.Duration(at) * time.Microsecond, Delay: time.Duration(owd) * time.Microsecond}
-		if owd < 0 {
-			s.Delay = Lost
-		}
-		series = append(series, s)
 	}
+	return series, lines.Err()
 }
 
 // Recorded delays a datagram like the latest of the series that was sent no later.
