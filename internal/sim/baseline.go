@@ -149,6 +149,7 @@ type pinged struct {
 	rtt    uint64 // of the exchange it rests on, microseconds
 	synced bool
 	last   uint64 // t1 of the last exchange that was used
+	used   bool   // there was one
 }
 
 // OnDatagram implements Estimator: the stamp's age at the estimated offset.
@@ -179,10 +180,10 @@ func (p *pinged) MinOWD() (time.Duration, bool) {
 // due reports whether every has passed since the last exchange that was used, and
 // uses this one if so. Half a ping is allowed for the phase.
 func (p *pinged) due(t1 uint64, every time.Duration) bool {
-	if p.last != 0 && t1-p.last < uint64((every-pingEvery/2)/time.Microsecond) {
+	if p.used && t1-p.last < uint64((every-pingEvery/2)/time.Microsecond) {
 		return false
 	}
-	p.last = t1
+	p.last, p.used = t1, true
 	return true
 }
 

@@ -193,7 +193,7 @@ func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
 	x.asymUsec = x.halfAsymmetry(0)
 	poll := time.Second / 10
 	if sc.PollRate > 0 {
-		poll = time.Duration(float64(time.Second) / sc.PollRate)
+		poll = max(time.Duration(float64(time.Second)/sc.PollRate), 1)
 	}
 	for len(x.events.heap) > 0 {
 		at, p := x.events.pop()

@@ -20,7 +20,7 @@ const maxDelay = 10 * time.Second
 
 // Delay returns the delay of a datagram that is sent at the true time t, or a
 // negative value such as Lost to drop it. Successive calls must not go back in
-// time. A Delay may hold state: every link needs its own.
+// time. A Delay may hold state: every link of every run needs its own.
 type Delay func(r *rand.Rand, t time.Duration) time.Duration
 
 // Loss reports whether the datagram sent at the true time t is lost. Like a Delay
@@ -188,10 +188,11 @@ func gamma(r *rand.Rand, k float64) float64 {
 }
 
 // LogNormal is log-normal jitter with the given median; sigma is the standard
-// deviation of its logarithm.
+// deviation of its logarithm. It is at most 10 s.
 func LogNormal(median time.Duration, sigma float64) Delay {
 	return func(r *rand.Rand, _ time.Duration) time.Duration {
-		return min(time.Duration(float64(median)*math.Exp(sigma*r.NormFloat64())), maxDelay)
+		x := float64(median) * math.Exp(sigma*r.NormFloat64())
+		return time.Duration(min(x, float64(maxDelay)))
 	}
 }
 

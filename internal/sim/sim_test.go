@@ -2,6 +2,7 @@ package sim
 
 import (
 	"compress/gzip"
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -14,17 +15,23 @@ import (
 	"time"
 )
 
-// TestReport prints the table of the notes when SIM_REPORT is the number of seeds:
-// median, p99 and maximum of the error in microseconds beyond what cannot be known,
-// of each method. SIM_TRACES may name a folder of recorded series.
+var (
+	reportWorlds = flag.Int("report", 0, "worlds per scenario in the table of TestReport")
+	reportTraces = flag.String("traces", "", "folder with recorded delay series for TestReport")
+)
+
+// TestReport prints the table of the notes: median, p99 and maximum of the error in
+// microseconds beyond what cannot be known, of each method.
 func TestReport(t *testing.T) {
-	var seeds int
-	if fmt.Sscan(os.Getenv("SIM_REPORT"), &seeds); seeds == 0 {
-		t.Skip("set SIM_REPORT to the number of worlds per scenario")
+	if *reportWorlds == 0 {
+		t.Skip("prints a table with -args -report 12 [-traces FOLDER]")
 	}
 	scenarios := Scenarios()
-	traces, _ := filepath.Glob(os.Getenv("SIM_TRACES") + "/*.csv.gz")
-	for _, path := range traces {
+	paths, err := filepath.Glob(filepath.Join(*reportTraces, "*.csv.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
 		sc, err := Replay(filepath.Base(path), path)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +41,7 @@ func TestReport(t *testing.T) {
 	for _, sc := range scenarios {
 		line := fmt.Sprintf("%-22s", sc.Name)
 		var errs [5][]float64
-		for seed := range uint64(seeds) {
+		for seed := range uint64(*reportWorlds) {
 			Run(sc, seed, baselines(), Observer{Poll: func(o *Observation) {
 				if o.At >= sc.Warmup {
 					errs[o.Pair] = append(errs[o.Pair], math.Abs(o.Excess()))
@@ -87,7 +94,6 @@ func digest(sc Scenario, seed uint64, others ...Pair) uint64 {
 }
 
 func TestDeterminism(t *testing.T) {
-	seen := map[uint64]string{}
 	for _, sc := range Scenarios() {
 		first := digest(sc, 7)
 		if again := digest(sc, 7, baselines()...); again != first {
@@ -96,7 +102,6 @@ func TestDeterminism(t *testing.T) {
 		if other := digest(sc, 8); other == first {
 			t.Errorf("%s: another seed gave the same packets", sc.Name)
 		}
-		seen[first] = sc.Name
 	}
 }
 
