@@ -1,47 +1,145 @@
 package timesync
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// deltaBits is the ring of a delta in microseconds: 24 bits of 8 us, 134.2 s.
-	deltaBits = ts24Bits + ts24Shift
-	// offsetBits is the ring of the offset, 67.1 s: halving a sum of two deltas
-	// loses its top bit.
-	offsetBits = deltaBits - 1
-	// windowUsec is how long a minimum counts: the original's choice, in which
-	// clocks 100 ppm apart drift by 1 ms.
-	windowUsec = 10_000_000
+	deltaBits  = ts24Bits + ts24Shift // ring of a delta in microseconds, 134.2 s
+	offsetBits = deltaBits - 1        // ring of the offset, 67.1 s: halving a sum of two deltas loses a bit
 )
+
+// The estimator's constants, in microseconds unless they say otherwise. doc.go
+// derives the rules; where a figure was chosen by trial, the tests in internal/sim
+// behave alike at half and twice its value.
+const (
+	maxPoints  = 12     // lowest datagrams that a line is fitted to
+	fitPoints  = 4      // the fewest that show both a slope and noise
+	firstWidth = 0.25e6 // time between points at first: the first slope after 1 s
+	maxWidth   = 16e6   // and at most
+	minWindow  = 8e6    // shortest span of points: what the original looks at
+	maxWindow  = 128e6  // longest: oscillators do not keep their rate for longer
+	balance    = 800.0  // balances noise/window^1.5 against wander*window, 1/s
+
+	priorSkew  = 100e-6       // two crystals of 50 ppm
+	maxSkew    = 1000e-6      // twice NTP's fastest slew
+	skewDrift  = 0.1e-6 / 1e6 // how fast a skew changes, per microsecond: temperature
+	gapSkew    = 3e-6         // how wrong a fitted skew may be
+	stampNoise = 4.0          // half a unit: what no fit removes
+
+	minGate   = 100.0 // noise that hosts add whatever the path
+	fallRun   = 3     // stray stamps do not come thrice in a row
+	lateRun   = 8     // datagrams that tell a level
+	levelRun  = 16    // datagrams above the mean in a row: not chance
+	levelTime = 0.5e6 // nor a burst
+	lateTime  = 12e6  // what stands as long is no queue
+	verdict   = 5e6   // two reports each way, and some
+	staleTime = 15e6  // an original forgets its minimum in 10 s and reports in 2 s
+	minStep   = 500.0 // smaller corrections are slewed
+	maxSlew   = 50e3  // larger ones are steps
+	mildStep  = 2e3   // so little at a time may be a slew of the peer's clock
+	slewRate  = 0.5   // corrections run at half the speed of time
+	unknown   = 1e9   // noise before it was measured
+)
+
+// point is the lowest datagram of a span of time: v = delta at x.
+type point struct{ x, v float64 }
 
 // TimeSynchronizer estimates the offset between the local clock and the clock of
 // one peer from datagrams that carry a 3-byte stamp. The zero value is ready to
 // use; it must not be copied after first use.
 //
 // One goroutine at a time may call OnAuthenticatedDatagramTimestamp,
-// OnPeerMinDeltaTS24, MinDeltaTS24 and Reset. All other methods may be called from
-// any goroutine at any time; they never block and see one consistent pair of
-// offset and delay.
+// OnPeerMinDeltaTS24, MinDeltaTS24, Stats and Reset. All other methods may be called
+// from any goroutine at any time; they never block and see one consistent state.
 //
 // Times are readings of the local clock in microseconds. Its value is free and may
 // wrap; it should be monotonic and must not be slewed or set on purpose.
 type TimeSynchronizer struct {
-	best   [3]sample // best[0] is the minimum of the window, the others its successors
-	seen   bool      // best is valid
-	latest uint64    // latest receive time; earlier ones count as this one
-
-	peer   int64 // the peer's last report in microseconds on the ring of deltas
-	peered bool  // peer is valid
-
-	pair atomic.Uint64 // what readers see, see publish
+	state
+	shown
 }
 
-// sample is a datagram that may still become the minimum of the window.
-type sample struct {
-	delta int64  // receive time minus send stamp, microseconds, around best[0]
-	at    uint64 // receive time
+// state is the writer's. All times x are microseconds of the local clock since base.
+type state struct {
+	started bool // base and floor are valid
+	peered  bool // peer's floor is valid
+	early   bool // earlyAt and earlyRaw hold a report older than the first datagram
+	pending bool // a verdict is out
+	base    uint64
+
+	// The own floor is level+slope*x: the delta of a datagram without queueing.
+	level, slope float64
+	gate         float64 // deltas this far from the floor say nothing about it
+	mean         float64 // mean of what datagrams queue
+	delay        float64 // minimum one-way delay
+
+	// Since the last datagram near the floor.
+	lateN   int
+	lateMin float64 // least residual
+	lateAt  float64 // when it began
+	half    bool    // lateMin is of the second half of lateTime
+	// Since the last datagram below the mean.
+	levelN                      int
+	levelMin, levelMax, partMin float64 // least residual, also of the last levelRun datagrams
+	levelAt                     float64
+	// Datagrams in a row below the gate.
+	fallN   int
+	fallMin float64
+
+	low      point // lowest datagram since the last point, x < 0 none
+	lowOK    bool
+	pointEnd float64 // when it becomes a point
+	width    float64 // time between points
+	points   [maxPoints]point
+	n        int
+	noise    float64 // mean distance of neighbouring points from a line
+	skew0    float64 // slope known before the points
+	skewVar  float64 // its variance
+	fitVar   float64 // variance of the slope that the points show
+	fitAt    float64
+	counted  int
+
+	peerLevel, peerAt float64 // the peer's floor, at that time
+	peerNoise         float64 // how far reports are off what they should say
+	earlyRaw, earlyAt uint64
+
+	hold             float64 // offset minus the midpoint of the floors
+	stood, peerStood float64 // when the floors last moved to another level
+	trusted          float64 // round trip at which the midpoint was trusted
+	own              float64 // moves of the own floor that wait for a verdict
+	peer             float64 // moves of the peer's
+	since            float64 // when the first of them came
+	held             float64 // hold before them
+	recent           float64 // moves of the own floor since the last report
+	before           float64 // and between the last two
+	stale            float64 // a move of the own floor that reports do not show yet
+	staleAt          float64
+
+	datagrams, reports, late, steps, resets int
+}
+
+// shown is what readers see, written by publish and read by view.
+type shown struct {
+	seq   atomic.Uint32 // a state is valid if bit 1 is set, complete if bit 0 is not
+	words [4]atomic.Uint64
+}
+
+// wrap returns the low bits of v as a signed number in [-half, half).
+func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
+
+// around returns raw-near on the ring of deltas, the shorter way.
+func around(raw uint64, near float64) float64 {
+	whole := int64(near)
+	return float64(wrap(raw-uint64(whole), deltaBits)) - (near - float64(whole))
+}
+
+// ring returns v the shorter way round the ring of deltas.
+func ring(v float64) float64 {
+	const full = 1 << deltaBits
+	return v - full*math.Round(v/full)
 }
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
@@ -49,101 +147,508 @@ type sample struct {
 // offset is not known. Call it only for datagrams that are proven to come from the
 // peer: whoever can forge a stamp can move the clock.
 //
-// Receive times that go back, as when two threads swap datagrams, are allowed.
+// Datagrams may be lost, repeated and reordered, and receive times may go back, as
+// when two threads swap datagrams.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
-	delta := wrap(localRecvUsec-uint64(remoteSendTS24)<<ts24Shift, deltaBits)
-	if s.seen {
-		delta = s.best[0].delta + wrap(uint64(delta-s.best[0].delta), deltaBits)
+	raw := localRecvUsec - uint64(remoteSendTS24)<<ts24Shift
+	if !s.started {
+		s.start(raw, localRecvUsec)
 	}
-	if !s.seen || int64(localRecvUsec-s.latest) > 0 {
-		s.latest = localRecvUsec
+	s.datagrams++
+	x := s.x(localRecvUsec)
+	if x >= s.pointEnd || x < s.pointEnd-2*s.width {
+		s.endPoint(x)
 	}
-	s.update(sample{delta, s.latest})
-	s.publish()
-	minimum, ok := s.MinimumOneWayDelay()
-	if !ok {
+	y := around(raw, s.level+s.slope*x)
+	switch {
+	case y > s.gate:
+		s.queued(x, y)
+	case y >= -s.gate:
+		y = s.near(x, y)
+	default:
+		y = s.fell(x, y)
+	}
+	if !s.peered {
 		return 0, false
 	}
-	return minimum + time.Duration(delta-s.best[0].delta)*time.Microsecond, true
+	return time.Duration(max(s.delay, 0)+max(y, 0)) * time.Microsecond, true
 }
 
-// wrap returns the low bits of v as a signed number in [-half, half).
-func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
+// x returns a local time as the microseconds since base.
+func (s *TimeSynchronizer) x(localUsec uint64) float64 { return float64(int64(localUsec - s.base)) }
 
-// update is Kathleen Nichols' windowed minimum as in the original: a minimum that
-// has grown old is replaced by the best of a later quarter or half of the window.
-func (s *TimeSynchronizer) update(x sample) {
-	b := &s.best
-	old := func(y sample, age uint64) bool { return x.at-y.at > age }
-	switch {
-	case !s.seen, x.delta <= b[0].delta, old(b[2], windowUsec):
-		*b = [3]sample{x, x, x}
-		s.seen = true
-		return
-	case x.delta <= b[1].delta:
-		b[1], b[2] = x, x
-	case x.delta <= b[2].delta:
-		b[2] = x
+func (s *TimeSynchronizer) start(raw, localUsec uint64) {
+	s.started = true
+	s.base = localUsec
+	s.level, s.slope = float64(wrap(raw, deltaBits)), 0
+	s.gate, s.noise, s.peerNoise = unknown, unknown, unknown
+	s.width, s.pointEnd = firstWidth, firstWidth
+	s.skewVar, s.fitVar = priorSkew*priorSkew, math.Inf(1)
+	if s.early {
+		s.OnPeerMinDeltaTS24(NewCounter24(s.earlyRaw>>ts24Shift), s.earlyAt)
 	}
-	switch {
-	case old(b[0], windowUsec):
-		b[0], b[1], b[2] = b[1], b[2], x
-		if old(b[0], windowUsec) {
-			b[0], b[1] = b[1], x
+}
+
+// near takes a datagram about as fast as the path allows.
+func (s *TimeSynchronizer) near(x, y float64) float64 {
+	s.fallN, s.lateN, s.levelN = 0, 0, 0
+	s.mean += (max(y, 0) - s.mean) / 256
+	if y < 0 {
+		s.level += y
+		if s.stale != 0 {
+			s.peerLevel -= y
+			s.stale += y
+			s.moved(x, y, -y)
+		} else {
+			s.moved(x, y, 0)
 		}
-	case b[1].delta == b[0].delta && old(b[1], windowUsec/4):
-		b[1], b[2] = x, x
-	case b[2].delta == b[1].delta && old(b[2], windowUsec/2):
-		b[2] = x
+		y = 0
+	}
+	v := s.level + s.slope*x + y
+	if !s.lowOK || v-s.low.v < s.slope*(x-s.low.x) {
+		s.low, s.lowOK = point{x, v}, true
+	}
+	return y
+}
+
+// queued takes a datagram that queued, or one over a longer path or after a step of
+// a clock.
+func (s *TimeSynchronizer) queued(x, y float64) {
+	s.fallN = 0
+	if s.lateN == 0 {
+		s.lateMin, s.lateAt, s.half = y, x, false
+	}
+	s.lateN++
+	s.lateMin = min(s.lateMin, y)
+	if s.pending && s.lateN >= lateRun && s.peer < 0 && s.waits(x) &&
+		(s.impossible() || s.mirrors(s.own+s.lateMin, s.peer)) {
+		s.shift(x, s.lateMin) // the peer saw the other side of it
+		return
+	}
+	if x-s.lateAt > lateTime/2 && !s.half {
+		s.half, s.lateMin = true, y
+	}
+	if x-s.lateAt > lateTime {
+		s.shift(x, s.lateMin)
+		return
+	}
+	if y <= s.mean {
+		s.levelN = 0
+		s.mean += (y - s.mean) / 256
+		return
+	}
+	if s.levelN == 0 {
+		s.levelMin, s.levelMax, s.levelAt = y, 0, x
+	}
+	if s.levelN%levelRun == 0 {
+		s.partMin = y
+	}
+	s.levelN++
+	s.levelMin, s.partMin = min(s.levelMin, y), min(s.partMin, y)
+	if s.levelN < levelRun {
+		s.mean += (min(y, 8*s.mean+minGate) - s.mean) / 256
+		return
+	}
+	if s.levelN%levelRun == 0 {
+		s.levelMax = max(s.levelMax, s.partMin)
+		// A rise that holds still is a new path or a step. A queue moves.
+		if s.levelN >= 3*levelRun && x-s.levelAt > levelTime &&
+			s.levelMax-s.levelMin < s.levelMin/8+minGate && s.levelMin > 2*s.gate && s.levelMin < s.roundTrip() {
+			s.shift(x, s.levelMin)
+		}
 	}
 }
 
-// MinDeltaTS24 returns what to report to the peer now: the smallest receive time
-// minus send stamp of late, in units of 8 us, rounded to the nearest. ok is false
-// before the first datagram.
+// fell takes a datagram faster than the path allows.
+func (s *TimeSynchronizer) fell(x, y float64) float64 {
+	if s.fallN == 0 {
+		s.fallMin = y
+	}
+	s.fallN++
+	s.fallMin = min(s.fallMin, y)
+	if s.fallN < fallRun {
+		return y
+	}
+	y -= s.fallMin
+	s.shift(x, s.fallMin)
+	return y
+}
+
+// shift moves the own floor by a for good. The offset stays until the peer's floor
+// tells whether the path or a clock changed.
+func (s *TimeSynchronizer) shift(x, a float64) {
+	was := s.peered && s.impossible()
+	if s.peered && (a > 0 || x-s.stood > lateTime) {
+		s.doubt(x)
+	}
+	s.stood = x
+	s.level += a
+	s.lateN, s.levelN, s.fallN = 0, 0, 0
+	// The points speak of the old level, but what they knew of the slope stays.
+	s.skew0, s.n = s.slope, 0
+	s.skewVar = 1 / (1/s.skewVar + 1/s.fitVar)
+	s.fitVar = math.Inf(1)
+	s.lowOK, s.width, s.pointEnd = false, firstWidth, x+firstWidth
+	// The first look at a level is rough, here and at the peer.
+	s.gate = max(s.gate, s.mean)
+	s.peerNoise = max(s.peerNoise, s.mean/4)
+	switch {
+	case !s.peered:
+	case s.impossible():
+		// No path is that short: a clock was set, which the peer is about to see.
+		s.peerLevel -= a
+		s.stale, s.staleAt = a, x
+		s.settle(x, a)
+	case was:
+		s.settle(x, a)
+	default:
+		s.moved(x, a, 0)
+	}
+}
+
+// moved says that the own floor moved by a and the peer's by b. While a verdict is
+// out the offset coasts; else it follows the midpoint.
+func (s *TimeSynchronizer) moved(x, a, b float64) {
+	s.recent += a
+	if s.waits(x) {
+		s.hold += (a - b) / 2
+		s.own += a
+		s.peer += b
+		if s.mirrors(s.own, s.peer) {
+			s.settle(x, s.own)
+			return
+		}
+	}
+	s.publish(x, false)
+}
+
+// doubt holds the offset until both floors tell what moved.
+func (s *TimeSynchronizer) doubt(x float64) {
+	if !s.waits(x) {
+		s.pending, s.since, s.held = true, x, s.hold
+		s.own, s.peer = s.recent+s.before, 0
+	}
+}
+
+// waits reports whether a verdict is out.
+func (s *TimeSynchronizer) waits(x float64) bool {
+	if s.pending && math.Abs(x-s.since) > verdict {
+		s.pending = false
+	}
+	return s.pending
+}
+
+// settle says that a clock was set: the paths are what they were.
+func (s *TimeSynchronizer) settle(x, a float64) {
+	s.hold, s.pending = s.held, false
+	if math.Abs(a) < mildStep {
+		s.skewVar = priorSkew * priorSkew
+	}
+	s.publish(x, math.Abs(a) > minStep)
+}
+
+// mirrors reports whether the floors moved by a and b as if a clock were set: by the
+// same amount in opposite directions.
+func (s *TimeSynchronizer) mirrors(a, b float64) bool {
+	d := math.Abs(ring(a + b))
+	return d <= min(math.Abs(a), math.Abs(b))/2 && d <= s.gate+s.peerGate()+s.mean/2
+}
+
+// impossible reports whether the round trip takes less than no time.
+func (s *TimeSynchronizer) impossible() bool { return s.roundTrip() < -s.gate-s.peerGate() }
+
+func (s *TimeSynchronizer) peerGate() float64 { return max(s.gate, 4*s.peerNoise+2*minGate) }
+
+// peerFloor returns the peer's floor, which has the opposite slope.
+func (s *TimeSynchronizer) peerFloor(x float64) float64 { return s.peerLevel - s.slope*(x-s.peerAt) }
+
+// roundTrip returns the sum of both floors. It contains no clock.
+func (s *TimeSynchronizer) roundTrip() float64 {
+	return ring(s.peerFloor(0) + s.level)
+}
+
+// endPoint makes a point of the lowest datagram of the last span of time.
+func (s *TimeSynchronizer) endPoint(x float64) {
+	switch gap := x - s.pointEnd; {
+	case gap < 0: // the local clock went back
+		s.n, s.lowOK = 0, false
+	default:
+		s.gate += gapSkew * gap
+		if gap > levelTime {
+			s.lateN, s.levelN = 0, 0 // silence is not lateness
+		}
+	}
+	s.pointEnd = x + s.width
+	if !s.lowOK {
+		s.late++
+		return
+	}
+	window := math.Cbrt(balance*s.noise*s.width/1e6) * 1e6
+	window = min(max(window, minWindow), maxWindow)
+	left := false
+	if s.n == maxPoints {
+		if s.width < maxWidth && 16*s.width <= window {
+			s.width *= 2
+			for i := range maxPoints / 2 {
+				p, q := s.points[2*i], s.points[2*i+1]
+				if q.v-p.v < s.slope*(q.x-p.x) {
+					p = q
+				}
+				s.points[i] = p
+			}
+			s.n = maxPoints / 2
+		} else {
+			copy(s.points[:], s.points[1:])
+			s.n--
+			left = true
+		}
+	}
+	for s.n >= fitPoints && x-s.points[0].x > window {
+		copy(s.points[:], s.points[1:s.n])
+		s.n--
+		left = true
+	}
+	s.points[s.n] = s.low
+	s.n++
+	s.lowOK = false
+	if s.n >= fitPoints {
+		s.fit(x, left)
+		s.publish(x, false)
+	}
+}
+
+// fit lays the floor below the points.
+func (s *TimeSynchronizer) fit(x float64, left bool) {
+	points := s.points[:s.n]
+	var hull [maxPoints]point
+	m := 0
+	for _, p := range points {
+		for m >= 2 && (hull[m-1].v-hull[m-2].v)*(p.x-hull[m-2].x) >= (p.v-hull[m-2].v)*(hull[m-1].x-hull[m-2].x) {
+			m--
+		}
+		hull[m] = p
+		m++
+	}
+	at := func(x float64) float64 {
+		i := 1
+		for i < m-1 && x > hull[i].x {
+			i++
+		}
+		p, q := hull[i-1], hull[i]
+		return p.v + (q.v-p.v)*(x-p.x)/(q.x-p.x)
+	}
+	span := points[s.n-1].x - points[0].x
+	noise := 0.0
+	for i := 2; i < s.n; i++ {
+		p, q, r := points[i-2], points[i-1], points[i]
+		noise += math.Abs(q.v - p.v - (r.v-p.v)*(q.x-p.x)/(r.x-p.x))
+	}
+	noise = noise/float64(s.n-2) + stampNoise
+	if k := s.datagrams - s.counted; s.n < 8 {
+		noise = max(noise, s.mean/float64(k))
+	}
+	s.counted = s.datagrams
+	x1, x2 := points[0].x+span/4, points[0].x+span*3/4
+	slope := (at(x2) - at(x1)) / (x2 - x1)
+	dv := noise / span
+	s.fitVar = dv * dv
+	if left {
+		// The share of the point that left moves into what was known before.
+		g := s.skewVar / (s.skewVar + float64(s.n)*s.fitVar)
+		drift := skewDrift * (x - s.fitAt)
+		s.skew0 += g * (slope - s.skew0)
+		s.skewVar = (1-g)*s.skewVar + drift*drift
+	}
+	s.fitAt = x
+	gain := s.skewVar / (s.skewVar + s.fitVar)
+	s.peerLevel, s.peerAt = s.peerFloor(x), x
+	s.slope = min(max(s.skew0+gain*(slope-s.skew0), -maxSkew), maxSkew)
+
+	level := math.Inf(1)
+	for _, p := range points {
+		level = min(level, p.v-s.slope*p.x)
+	}
+	s.level = level
+	sum := 0.0
+	for _, p := range points {
+		sum += p.v - s.slope*p.x - level
+	}
+	sum /= float64(s.n)
+	if s.noise < unknown {
+		sum = min(sum, 1.5*s.noise+1)
+	}
+	s.noise = sum
+	s.gate = 6*s.noise + minGate
+}
+
+// MinDeltaTS24 returns what to report to the peer now, in units of 8 us: the delta
+// that a datagram without queueing would have. ok is false before the first
+// datagram.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
-	if !s.seen {
+	if !s.started {
 		return 0, false
 	}
-	return NewCounter24(uint64(s.best[0].delta+1<<(ts24Shift-1)) >> ts24Shift), true
+	v := int64(math.Round(s.level + s.slope*s.x(localUsec)))
+	return NewCounter24(uint64(v+1<<(ts24Shift-1)) >> ts24Shift), true
 }
 
 // OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
 // localRecvUsec. A report that comes before the first datagram counts from the
 // first datagram on.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
-	s.peer, s.peered = int64(minDelta)<<ts24Shift, true
-	s.publish()
-}
-
-const pairValid = 1 << 63 // pair holds a value; below it the delay, then the offset
-
-// publish shows offset and delay to the readers. With r the remote clock minus the
-// local clock, our minimum is the minimum one-way delay here minus r, the peer's
-// the one there plus r: half the difference is r, and half the sum the one-way
-// delay, if both ways take as long.
-func (s *TimeSynchronizer) publish() {
-	if !s.seen || !s.peered {
+	raw := uint64(minDelta) << ts24Shift
+	if !s.started {
+		s.early, s.earlyRaw, s.earlyAt = true, raw, localRecvUsec
 		return
 	}
-	offset := wrap(uint64(s.peer-s.best[0].delta), deltaBits) / 2
-	delay := max(wrap(uint64(s.peer+s.best[0].delta), deltaBits), 0) / 2
-	pair := pairValid | uint64(delay)<<offsetBits | uint64(offset)&(1<<offsetBits-1)
-	if pair != s.pair.Load() {
-		s.pair.Store(pair)
+	s.reports++
+	x := s.x(localRecvUsec)
+	if !s.peered {
+		s.peered = true
+		s.peerLevel, s.peerAt, s.peerStood = float64(wrap(raw, deltaBits)), x, x
+		s.publish(x, true)
+		return
+	}
+	b := around(raw, s.peerFloor(x-max(s.delay, 0)))
+	if s.stale != 0 && x-s.staleAt < staleTime && math.Abs(ring(b-s.stale)) < s.gate+s.peerGate() {
+		return
+	}
+	s.peerLevel, s.peerAt = s.peerFloor(x)+b, x
+	if s.stale != 0 {
+		s.stale, s.peerStood = 0, x
+	} else if math.Abs(b) > s.peerGate() {
+		if b > 0 || x-s.peerStood > lateTime {
+			s.doubt(x)
+		}
+		s.peerStood = x
+		s.lateN = 0 // look afresh whether our floor moved as well
+	} else {
+		if s.peerNoise == unknown {
+			s.peerNoise = math.Abs(b)
+		}
+		s.peerNoise += (math.Abs(b) - s.peerNoise) / 16
+		if d := math.Abs(b) - s.peerNoise; d > 0 {
+			s.peerNoise += d / 2
+		}
+	}
+	s.moved(x, 0, b)
+	s.recent, s.before = 0, s.recent
+}
+
+// publish shows the state to the readers. jump says that a clock was set.
+func (s *TimeSynchronizer) publish(x float64, jump bool) {
+	if !s.peered {
+		return
+	}
+	r := s.roundTrip()
+	s.guard(x, r)
+	s.delay = r/2 + s.hold
+	theta := s.delay - (s.level + s.slope*x)
+	var excess float64
+	if v, ok := s.view(); ok && !jump {
+		excess = v.at(s.base+uint64(int64(x))) - theta
+		excess -= (1 << offsetBits) * math.Round(excess/(1<<offsetBits))
+		if math.Abs(excess) > maxSlew {
+			excess, jump = 0, true
+		}
+	}
+	if jump {
+		s.steps++
+	}
+	s.show(view{
+		local:  s.base + uint64(int64(x)),
+		theta:  theta,
+		skew:   -s.slope,
+		excess: excess,
+		delay:  max(s.delay, 0),
+	})
+}
+
+// guard limits what is held to what the round trip allows: no path is shorter than
+// nothing, and where the round trip is what it was, so is the midpoint.
+func (s *TimeSynchronizer) guard(x, r float64) {
+	limit := r / 2
+	if !s.waits(x) {
+		limit = math.Abs(r-s.trusted) / 2
+		if s.hold == 0 || limit < minGate {
+			limit = 0
+			if s.levelN < levelRun && x-max(s.stood, s.peerStood) > verdict {
+				s.trusted = r
+			}
+		}
+	}
+	if limit >= 0 {
+		s.hold = min(max(s.hold, -limit), limit)
+	}
+}
+
+// view is a consistent state for readers.
+type view struct {
+	local  uint64  // local time at which it was taken
+	theta  float64 // offset at that time, modulo 67.1 s
+	skew   float64 // its rate
+	excess float64 // what readers still add, to be slewed away
+	delay  float64 // minimum one-way delay
+}
+
+// at returns the offset at a local time.
+func (v *view) at(localUsec uint64) float64 {
+	x := float64(int64(localUsec - v.local))
+	slewed := max(x, 0) * slewRate
+	excess := max(v.excess-slewed, 0) + min(v.excess+slewed, 0)
+	if v.excess > 0 {
+		excess = max(v.excess-slewed, 0)
+	} else {
+		excess = min(v.excess+slewed, 0)
+	}
+	return v.theta + v.skew*x + excess
+}
+
+func pack(a, b float64) uint64 {
+	return uint64(math.Float32bits(float32(a)))<<32 | uint64(math.Float32bits(float32(b)))
+}
+
+func unpack(w uint64) (a, b float64) {
+	return float64(math.Float32frombits(uint32(w >> 32))), float64(math.Float32frombits(uint32(w)))
+}
+
+func (s *shown) show(v view) {
+	words := [4]uint64{v.local, math.Float64bits(v.theta), pack(v.skew, v.excess), pack(v.delay, 0)}
+	seq := s.seq.Load()
+	s.seq.Store(seq | 1)
+	for i, w := range words {
+		if s.words[i].Load() != w {
+			s.words[i].Store(w)
+		}
+	}
+	s.seq.Store((seq + 4) | 2)
+}
+
+func (s *shown) view() (v view, ok bool) {
+	for {
+		seq := s.seq.Load()
+		v.local = s.words[0].Load()
+		v.theta = math.Float64frombits(s.words[1].Load())
+		v.skew, v.excess = unpack(s.words[2].Load())
+		v.delay, _ = unpack(s.words[3].Load())
+		if seq&1 == 0 && s.seq.Load() == seq {
+			return v, seq&2 != 0
+		}
 	}
 }
 
 // IsSynchronized reports whether the offset is known: since the first datagram and
 // the first report.
-func (s *TimeSynchronizer) IsSynchronized() bool { return s.pair.Load() != 0 }
+func (s *TimeSynchronizer) IsSynchronized() bool { return s.seq.Load()&2 != 0 }
 
 // MinimumOneWayDelay returns the shortest time that a datagram of late was under
-// way, never negative; half the round trip, since nobody can tell how unequal the
-// two ways are. ok is false while the offset is not known.
+// way, never negative.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	pair := s.pair.Load()
-	return time.Duration(pair&^pairValid>>offsetBits) * time.Microsecond, pair != 0
+	v, ok := s.view()
+	if !ok {
+		return 0, false
+	}
+	return time.Duration(v.delay) * time.Microsecond, true
 }
 
 // RemoteTime returns the remote clock, in microseconds, at the local time
@@ -159,16 +664,15 @@ func (s *TimeSynchronizer) RemoteTime(localUsec, nearRemoteUsec uint64) (remoteU
 
 // remote returns the remote clock modulo 67.1 s.
 func (s *TimeSynchronizer) remote(localUsec uint64) (uint64, bool) {
-	pair := s.pair.Load()
-	if pair == 0 {
+	v, ok := s.view()
+	if !ok {
 		return 0, false
 	}
-	return localUsec + pair, true
+	return localUsec + uint64(int64(math.Floor(v.at(localUsec)+0.5))), true
 }
 
 // Reset forgets everything, as when the peer is replaced by another.
 func (s *TimeSynchronizer) Reset() {
-	s.best, s.seen, s.latest = [3]sample{}, false, 0
-	s.peer, s.peered = 0, false
-	s.pair.Store(0)
+	s.state = state{resets: s.resets + 1}
+	s.seq.Store((s.seq.Load() + 4) &^ 3)
 }
