@@ -2,6 +2,7 @@ package timesync
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -26,8 +27,9 @@ const (
 	priorSkew  = 100e-6       // two crystals of 50 ppm
 	maxSkew    = 1000e-6      // twice NTP's fastest slew
 	skewDrift  = 0.1e-6 / 1e6 // how fast a skew changes, per microsecond: temperature
-	gapSkew    = 3e-6         // how wrong a fitted skew may be
-	stampNoise = 4.0          // half a unit: what no fit removes
+	surprise   = 5.0
+	gapSkew    = 3e-6 // how wrong a fitted skew may be
+	stampNoise = 4.0  // half a unit: what no fit removes
 
 	minGate   = 100.0 // noise that hosts add whatever the path
 	fallRun   = 3     // stray stamps do not come thrice in a row
@@ -75,12 +77,16 @@ type state struct {
 	gate         float64 // deltas this far from the floor say nothing about it
 	mean         float64 // mean of what datagrams queue
 	delay        float64 // minimum one-way delay
+	slack, odd   float64 // residuals up to slack are in the bound, odd is one beyond
 
 	// Since the last datagram near the floor.
-	lateN   int
-	lateMin float64 // least residual
-	lateAt  float64 // when it began
+	isLate  bool
 	half    bool    // lateMin is of the second half of lateTime
+	lateAt  float64 // when it began
+	lateMin float64 // least residual
+	// Also since the last report.
+	freshN   int
+	freshMin float64
 	// Since the last datagram below the mean.
 	levelN                      int
 	levelMin, levelMax, partMin float64 // least residual, also of the last levelRun datagrams
@@ -105,6 +111,7 @@ type state struct {
 	peerLevel, peerAt float64 // the peer's floor, at that time
 	peerNoise         float64 // how far reports are off what they should say
 	earlyRaw, earlyAt uint64
+	reportAt          float64
 
 	hold             float64 // offset minus the midpoint of the floors
 	stood, peerStood float64 // when the floors last moved to another level
@@ -124,7 +131,7 @@ type state struct {
 // shown is what readers see, written by publish and read by view.
 type shown struct {
 	seq   atomic.Uint32 // a state is valid if bit 1 is set, complete if bit 0 is not
-	words [4]atomic.Uint64
+	words [5]atomic.Uint64
 }
 
 // wrap returns the low bits of v as a signed number in [-half, half).
@@ -171,6 +178,13 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	if !s.peered {
 		return 0, false
 	}
+	if d := math.Abs(y); d > s.slack && (d > s.odd || d < s.odd/2) {
+		s.odd = d // queueing, or a clock was set
+		s.publish(x, false)
+	} else if d <= s.slack && s.odd != 0 {
+		s.odd = 0
+		s.publish(x, false)
+	}
 	return time.Duration(max(s.delay, 0)+max(y, 0)) * time.Microsecond, true
 }
 
@@ -191,8 +205,11 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 
 // near takes a datagram about as fast as the path allows.
 func (s *TimeSynchronizer) near(x, y float64) float64 {
-	s.fallN, s.lateN, s.levelN = 0, 0, 0
-	s.mean += (max(y, 0) - s.mean) / 256
+	s.fallN, s.freshN, s.levelN, s.isLate = 0, 0, 0, false
+	s.mean += (max(y, 0) - s.mean) / float64(min(s.datagrams, 256))
+	if s.noise == unknown && s.datagrams >= lateRun {
+		s.gate = 8*s.mean + minGate + maxSkew*x
+	}
 	if y < 0 {
 		s.level += y
 		if s.stale != 0 {
@@ -215,14 +232,17 @@ func (s *TimeSynchronizer) near(x, y float64) float64 {
 // a clock.
 func (s *TimeSynchronizer) queued(x, y float64) {
 	s.fallN = 0
-	if s.lateN == 0 {
-		s.lateMin, s.lateAt, s.half = y, x, false
+	if !s.isLate {
+		s.isLate, s.half, s.lateAt, s.lateMin = true, false, x, y
 	}
-	s.lateN++
-	s.lateMin = min(s.lateMin, y)
-	if s.pending && s.lateN >= lateRun && s.peer < 0 && s.waits(x) &&
-		(s.impossible() || s.mirrors(s.own+s.lateMin, s.peer)) {
-		s.shift(x, s.lateMin) // the peer saw the other side of it
+	if s.freshN == 0 {
+		s.freshMin = y
+	}
+	s.freshN++
+	s.lateMin, s.freshMin = min(s.lateMin, y), min(s.freshMin, y)
+	if s.pending && s.freshN >= lateRun && s.peer < 0 && s.waits(x) &&
+		(s.impossible() || s.mirrors(s.own+s.freshMin, s.peer)) {
+		s.shift(x, s.freshMin) // the peer saw the other side of it
 		return
 	}
 	if x-s.lateAt > lateTime/2 && !s.half {
@@ -282,13 +302,7 @@ func (s *TimeSynchronizer) shift(x, a float64) {
 		s.doubt(x)
 	}
 	s.stood = x
-	s.level += a
-	s.lateN, s.levelN, s.fallN = 0, 0, 0
-	// The points speak of the old level, but what they knew of the slope stays.
-	s.skew0, s.n = s.slope, 0
-	s.skewVar = 1 / (1/s.skewVar + 1/s.fitVar)
-	s.fitVar = math.Inf(1)
-	s.lowOK, s.width, s.pointEnd = false, firstWidth, x+firstWidth
+	s.restart(x, a)
 	// The first look at a level is rough, here and at the peer.
 	s.gate = max(s.gate, s.mean)
 	s.peerNoise = max(s.peerNoise, s.mean/4)
@@ -304,6 +318,17 @@ func (s *TimeSynchronizer) shift(x, a float64) {
 	default:
 		s.moved(x, a, 0)
 	}
+}
+
+// restart moves the own floor by a.
+func (s *TimeSynchronizer) restart(x, a float64) {
+	s.level += a
+	s.fallN, s.freshN, s.levelN, s.isLate = 0, 0, 0, false
+	// The points speak of the old level, but what they knew of the slope stays.
+	s.skew0, s.n = s.slope, 0
+	s.skewVar = 1 / (1/s.skewVar + 1/s.fitVar)
+	s.fitVar = math.Inf(1)
+	s.lowOK, s.width, s.pointEnd = false, firstWidth, x+firstWidth
 }
 
 // moved says that the own floor moved by a and the peer's by b. While a verdict is
@@ -373,9 +398,9 @@ func (s *TimeSynchronizer) endPoint(x float64) {
 	case gap < 0: // the local clock went back
 		s.n, s.lowOK = 0, false
 	default:
-		s.gate += gapSkew * gap
+		s.gate += (gapSkew + 3*s.slopeError()) * gap
 		if gap > levelTime {
-			s.lateN, s.levelN = 0, 0 // silence is not lateness
+			s.freshN, s.levelN, s.isLate = 0, 0, false // silence is not lateness
 		}
 	}
 	s.pointEnd = x + s.width
@@ -438,18 +463,19 @@ func (s *TimeSynchronizer) fit(x float64, left bool) {
 		return p.v + (q.v-p.v)*(x-p.x)/(q.x-p.x)
 	}
 	span := points[s.n-1].x - points[0].x
-	noise := 0.0
-	for i := 2; i < s.n; i++ {
-		p, q, r := points[i-2], points[i-1], points[i]
-		noise += math.Abs(q.v - p.v - (r.v-p.v)*(q.x-p.x)/(r.x-p.x))
+	x1, x2 := points[0].x+span/4, points[0].x+span*3/4
+	slope := (at(x2) - at(x1)) / (x2 - x1)
+	// The third lowest point above a line of that slope tells how well it is known.
+	var above [maxPoints]float64
+	for i, p := range points {
+		above[i] = p.v - slope*p.x
 	}
-	noise = noise/float64(s.n-2) + stampNoise
+	slices.Sort(above[:s.n])
+	noise := 1.5*(above[2]-above[0]) + stampNoise
 	if k := s.datagrams - s.counted; s.n < 8 {
 		noise = max(noise, s.mean/float64(k))
 	}
 	s.counted = s.datagrams
-	x1, x2 := points[0].x+span/4, points[0].x+span*3/4
-	slope := (at(x2) - at(x1)) / (x2 - x1)
 	dv := noise / span
 	s.fitVar = dv * dv
 	if left {
@@ -460,6 +486,19 @@ func (s *TimeSynchronizer) fit(x float64, left bool) {
 		s.skewVar = (1-g)*s.skewVar + drift*drift
 	}
 	s.fitAt = x
+	if d := slope - s.skew0; d*d > surprise*surprise*(s.skewVar+s.fitVar) {
+		bend := 0.0
+		for i := 2; i < s.n; i++ {
+			p, q, r := points[i-2], points[i-1], points[i]
+			bend += math.Abs(q.v - p.v - (r.v-p.v)*(q.x-p.x)/(r.x-p.x))
+		}
+		bend /= float64(s.n-2) * span
+		if s.n >= 8 && d*d > 36*(s.skewVar+bend*bend) {
+			s.skewVar = d * d // a clock is slewed, or was set
+		} else {
+			s.fitVar = d * d // a queue
+		}
+	}
 	gain := s.skewVar / (s.skewVar + s.fitVar)
 	s.peerLevel, s.peerAt = s.peerFloor(x), x
 	s.slope = min(max(s.skew0+gain*(slope-s.skew0), -maxSkew), maxSkew)
@@ -469,17 +508,20 @@ func (s *TimeSynchronizer) fit(x float64, left bool) {
 		level = min(level, p.v-s.slope*p.x)
 	}
 	s.level = level
-	sum := 0.0
+	spread := 0.0
 	for _, p := range points {
-		sum += p.v - s.slope*p.x - level
+		spread += p.v - s.slope*p.x - level
 	}
-	sum /= float64(s.n)
+	spread /= float64(s.n)
 	if s.noise < unknown {
-		sum = min(sum, 1.5*s.noise+1)
+		spread = min(spread, 1.5*s.noise+1)
 	}
-	s.noise = sum
-	s.gate = 6*s.noise + minGate
+	s.noise = spread
+	s.gate = 6*s.noise + minGate + 3*s.slopeError()*s.width
 }
+
+// slopeError returns the standard deviation of slope.
+func (s *TimeSynchronizer) slopeError() float64 { return 1 / math.Sqrt(1/s.skewVar+1/s.fitVar) }
 
 // MinDeltaTS24 returns what to report to the peer now, in units of 8 us: the delta
 // that a datagram without queueing would have. ok is false before the first
@@ -521,10 +563,17 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 			s.doubt(x)
 		}
 		s.peerStood = x
-		s.lateN = 0 // look afresh whether our floor moved as well
 	} else {
 		if s.peerNoise == unknown {
-			s.peerNoise = math.Abs(b)
+			s.peerNoise = 0
+		}
+		if s.freshN >= lateRun && b < -minGate {
+			// Our floor rises as the peer's falls: the rate of a clock changed.
+			a := min(-b, s.freshMin)
+			rate := a / (x - s.reportAt)
+			s.restart(x, a)
+			s.skewVar += rate * rate
+			s.moved(x, a, 0)
 		}
 		s.peerNoise += (math.Abs(b) - s.peerNoise) / 16
 		if d := math.Abs(b) - s.peerNoise; d > 0 {
@@ -533,6 +582,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	}
 	s.moved(x, 0, b)
 	s.recent, s.before = 0, s.recent
+	s.freshN, s.reportAt = 0, x
 }
 
 // publish shows the state to the readers. jump says that a clock was set.
@@ -555,7 +605,17 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	if jump {
 		s.steps++
 	}
+	s.slack = max(r/4, 4*s.mean) + minGate
+	bound := max(r/2, 0) + math.Abs(s.hold) + s.slack + s.odd
+	if s.waits(x) {
+		bound += math.Abs(s.own) + math.Abs(s.peer)
+	}
+	if s.stale != 0 {
+		bound += s.slack
+	}
 	s.show(view{
+		bound:  bound,
+		grow:   gapSkew + 3*s.slopeError(),
 		local:  s.base + uint64(int64(x)),
 		theta:  theta,
 		skew:   -s.slope,
@@ -589,19 +649,23 @@ type view struct {
 	skew   float64 // its rate
 	excess float64 // what readers still add, to be slewed away
 	delay  float64 // minimum one-way delay
+	bound  float64 // of the offset's error at local, without excess
+	grow   float64 // and how it grows
 }
 
 // at returns the offset at a local time.
 func (v *view) at(localUsec uint64) float64 {
 	x := float64(int64(localUsec - v.local))
+	return v.theta + v.skew*x + v.rest(x)
+}
+
+// rest returns what is left of excess after x.
+func (v *view) rest(x float64) float64 {
 	slewed := max(x, 0) * slewRate
-	excess := max(v.excess-slewed, 0) + min(v.excess+slewed, 0)
 	if v.excess > 0 {
-		excess = max(v.excess-slewed, 0)
-	} else {
-		excess = min(v.excess+slewed, 0)
+		return max(v.excess-slewed, 0)
 	}
-	return v.theta + v.skew*x + excess
+	return min(v.excess+slewed, 0)
 }
 
 func pack(a, b float64) uint64 {
@@ -613,7 +677,7 @@ func unpack(w uint64) (a, b float64) {
 }
 
 func (s *shown) show(v view) {
-	words := [4]uint64{v.local, math.Float64bits(v.theta), pack(v.skew, v.excess), pack(v.delay, 0)}
+	words := [5]uint64{v.local, math.Float64bits(v.theta), pack(v.skew, v.excess), pack(v.delay, 0), pack(v.bound, v.grow)}
 	seq := s.seq.Load()
 	s.seq.Store(seq | 1)
 	for i, w := range words {
@@ -631,6 +695,7 @@ func (s *shown) view() (v view, ok bool) {
 		v.theta = math.Float64frombits(s.words[1].Load())
 		v.skew, v.excess = unpack(s.words[2].Load())
 		v.delay, _ = unpack(s.words[3].Load())
+		v.bound, v.grow = unpack(s.words[4].Load())
 		if seq&1 == 0 && s.seq.Load() == seq {
 			return v, seq&2 != 0
 		}
@@ -670,6 +735,42 @@ func (s *TimeSynchronizer) remote(localUsec uint64) (uint64, bool) {
 	}
 	return localUsec + uint64(int64(math.Floor(v.at(localUsec)+0.5))), true
 }
+
+// Skew returns the rate of the remote clock minus that of the local clock, in parts
+// per million. ok is false while the offset is not known.
+func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
+	v, ok := s.view()
+	return v.skew * 1e6, ok
+}
+
+// ErrorBound returns how far the remote clock that RemoteTime returns for localUsec
+// may be from the truth.
+func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
+	v, ok := s.view()
+	if !ok {
+		return 0, false
+	}
+	x := float64(int64(localUsec - v.local))
+	return time.Duration(v.bound+v.grow*math.Abs(x)+math.Abs(v.rest(x))+1) * time.Microsecond, true
+}
+
+// Stats is what a TimeSynchronizer knows, for logs.
+type Stats struct {
+	Synchronized       bool
+	Offset             time.Duration // remote minus local, modulo 67.1 s
+	SkewPPM            float64       // remote minus local
+	ErrorBound         time.Duration
+	MinimumOneWayDelay time.Duration
+	Noise              time.Duration // how far the lowest datagrams are from the floor
+	Datagrams, Reports int           // taken
+	LateBuckets        int           // spans of time in which every datagram queued
+	Steps              int           // times that the remote time jumped
+	Resets             int           // calls of Reset
+	Age                time.Duration // since the last datagram
+}
+
+// Stats returns what is known as of the latest datagram.
+func (s *TimeSynchronizer) Stats() Stats { return Stats{Steps: s.steps} }
 
 // Reset forgets everything, as when the peer is replaced by another.
 func (s *TimeSynchronizer) Reset() {
