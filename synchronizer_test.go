@@ -974,6 +974,33 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
+// TestAsymmetry: what cannot be known. Half the difference of the two ways goes
+// into the offset, and half the sum is taken for either.
+func TestAsymmetry(t *testing.T) {
+	const there, back = 30_000, 50_000
+	for _, offset := range []uint64{0, 1 << 40} {
+		w := newWorld(1<<40, offset, 0)
+		for range 20 {
+			w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)), w.now+back)
+			w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.now), w.remote(w.now+there))
+			w.now += 100_003
+			reportA, _ := w.a.MinDeltaTS24(w.now)
+			reportB, _ := w.b.MinDeltaTS24(w.remote(w.now))
+			w.a.OnPeerMinDeltaTS24(reportB, w.now)
+			w.b.OnPeerMinDeltaTS24(reportA, w.remote(w.now))
+		}
+		remote, ok := w.a.RemoteTime(w.now, w.remote(w.now))
+		local, ok2 := w.b.RemoteTime(w.remote(w.now), w.now)
+		a, b := int64(remote-w.remote(w.now)), int64(local-w.now)
+		if !ok || !ok2 || a < -10_050 || a > -9_950 || b < 9_950 || b > 10_050 {
+			t.Errorf("30 ms there and 50 ms back: A is %+d us wrong, B %+d us", a, b)
+		}
+		if delay, _ := w.a.MinimumOneWayDelay(); (delay - 40*time.Millisecond).Abs() > tolerance {
+			t.Errorf("30 ms there and 50 ms back: minimum one-way delay %v", delay)
+		}
+	}
+}
+
 func TestRemoteTimeNearest(t *testing.T) {
 	const ring = 1 << 26
 	w := newWorld(1<<40, 3<<50, 20_000)
