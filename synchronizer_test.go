@@ -1228,24 +1228,40 @@ func TestNoAllocations(t *testing.T) {
 	s, local := &w.a, w.now
 	buf := make([]byte, 0, 8)
 	c16, c23, c24 := NewCounter16(5), NewCounter23(6), NewCounter24(7)
+	var sum uint64
 	for name, f := range map[string]func(){
 		"OnAuthenticatedDatagramTimestamp": func() {
 			local += 16_667
 			s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(local-30_000)), local)
 		},
-		"OnPeerMinDeltaTS24":  func() { local += 500_000; s.OnPeerMinDeltaTS24(c24, local); c24++ },
-		"MinDeltaTS24":        func() { s.MinDeltaTS24(local) },
-		"ToRemoteTime23":      func() { s.ToRemoteTime23(local) },
-		"ToRemoteTime16":      func() { s.ToRemoteTime16(local) },
-		"RemoteTime":          func() { s.RemoteTime(local, local) },
-		"MinimumOneWayDelay":  func() { s.MinimumOneWayDelay() },
-		"IsSynchronized":      func() { s.IsSynchronized() },
-		"Reset":               func() { s.Reset() },
-		"FromLocalTime":       func() { FromLocalTime23(local, c23); FromLocalTime16(local, c16) },
-		"NowUsec":             func() { NowUsec() },
-		"Counter16":           func() { buf, _ = c16.AppendBinary(buf[:0]); c16 = ReadCounter16(buf); c16.Put(buf); c16.Expand(local) },
-		"Counter23":           func() { buf, _ = c23.AppendBinary(buf[:0]); c23 = ReadCounter23(buf); c23.Put(buf); c23.Expand(local) },
-		"Counter24":           func() { buf, _ = c24.AppendBinary(buf[:0]); c24 = ReadCounter24(buf); c24.Put(buf); c24.Expand(local) },
+		"OnPeerMinDeltaTS24": func() { local += 500_000; s.OnPeerMinDeltaTS24(c24, local); c24++ },
+		"MinDeltaTS24":       func() { s.MinDeltaTS24(local) },
+		"ToRemoteTime23":     func() { s.ToRemoteTime23(local) },
+		"ToRemoteTime16":     func() { s.ToRemoteTime16(local) },
+		"RemoteTime":         func() { s.RemoteTime(local, local) },
+		"MinimumOneWayDelay": func() { s.MinimumOneWayDelay() },
+		"IsSynchronized":     func() { s.IsSynchronized() },
+		"Reset":              func() { s.Reset() },
+		"FromLocalTime":      func() { sum += FromLocalTime23(local, c23) + FromLocalTime16(local, c16) },
+		"NowUsec":            func() { NowUsec() },
+		"Counter16": func() {
+			buf, _ = c16.AppendBinary(buf[:0])
+			c16 = ReadCounter16(buf)
+			c16.Put(buf)
+			sum += c16.Expand(local)
+		},
+		"Counter23": func() {
+			buf, _ = c23.AppendBinary(buf[:0])
+			c23 = ReadCounter23(buf)
+			c23.Put(buf)
+			sum += c23.Expand(local)
+		},
+		"Counter24": func() {
+			buf, _ = c24.AppendBinary(buf[:0])
+			c24 = ReadCounter24(buf)
+			c24.Put(buf)
+			sum += c24.Expand(local)
+		},
 		"UnmarshalBinary":     func() { _ = c24.UnmarshalBinary(buf[:3]) },
 		"UnmarshalBinary err": func() { _ = c24.UnmarshalBinary(buf[:2]) },
 	} {
