@@ -1040,14 +1040,18 @@ func TestReordered(t *testing.T) {
 		name            string
 		jitter, threads uint64 // most extra delay; most by which a call is late
 		duplicates      int    // percent
+		offset          uint64
 	}{
-		{"calm", 0, 0, 0},
-		{"jitter", 20_000, 0, 0},
-		{"threads", 0, 200_000, 0},
-		{"duplicates", 0, 0, 50},
-		{"all", 100_000, 200_000, 50},
+		{"calm", 0, 0, 0, rng.Uint64()},
+		{"jitter", 20_000, 0, 0, rng.Uint64()},
+		{"threads", 0, 200_000, 0, rng.Uint64()},
+		{"duplicates", 0, 0, 50, rng.Uint64()},
+		{"all", 100_000, 200_000, 50, rng.Uint64()},
+		// Here the jitter takes the deltas of one side across the end of their ring.
+		{"wrap at A", 20_000, 0, 0, 1<<26 + 40_000},
+		{"wrap at B", 20_000, 0, 0, 1<<26 - 40_000},
 	} {
-		w := newWorld(rng.Uint64(), rng.Uint64(), 30_000)
+		w := newWorld(rng.Uint64(), tc.offset, 30_000)
 		var all []datagram
 		for n := range uint64(60 * 20) {
 			for _, toB := range []bool{false, true} {
