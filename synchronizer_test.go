@@ -2,16 +2,30 @@ package timesync
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"compress/gzip"
+	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // golden opens a file of the vectors that were recorded from the C++ original
@@ -433,4 +447,1095 @@ func summarize(v []int64) (s summary) {
 	}
 	s.p95, s.max = sorted[len(v)*95/100], sorted[len(v)-1]
 	return s
+}
+
+// Ring helpers, against references that search instead of shifting.
+
+// slowDistance returns the only d in [-half, half) for which b+d is a on a ring of
+// size positions.
+func slowDistance(a, b, size int) int {
+	for d := -size / 2; d < size/2; d++ {
+		if at := b + d; at == a || at == a-size || at == a+size {
+			return d
+		}
+	}
+	panic("no distance")
+}
+
+// slowCompare walks from a to b and from b to a and says which walk is longer.
+func slowCompare(a, b, size int) int {
+	steps := func(from, to int) (n int) {
+		for ; from != to; n++ {
+			if from++; from == size {
+				from = 0
+			}
+		}
+		return n
+	}
+	there, back := steps(a, b), steps(b, a)
+	if there == back { // equal, or half a ring apart
+		return cmp.Compare(a, b)
+	}
+	return cmp.Compare(there, back)
+}
+
+// slowExpand returns the candidate with the right low bits that is nearest to
+// recent. It meets the earlier of two candidates first, so a tie goes to the past.
+func slowExpand(recent uint64, small, size int) (nearest uint64) {
+	best := math.MaxInt
+	for d := -size; d <= size; d++ {
+		if candidate := recent + uint64(d); candidate%uint64(size) == uint64(small) && max(d, -d) < best {
+			nearest, best = candidate, max(d, -d)
+		}
+	}
+	return nearest
+}
+
+// smallWidths returns the widths at which all pairs are tried.
+func smallWidths() uint {
+	if testing.Short() {
+		return 6
+	}
+	return 8
+}
+
+func TestRingAllPairs(t *testing.T) {
+	for bits := uint(1); bits <= smallWidths(); bits++ {
+		size := 1 << bits
+		if got := ringMask(bits); got != uint32(size-1) {
+			t.Fatalf("ringMask(%d) = %#x", bits, got)
+		}
+		for a := range size {
+			for b := range size {
+				// What lies above the ring is ignored.
+				for _, above := range []uint32{0, 1, math.MaxUint32 / uint32(size)} {
+					x, y := uint32(a)+above*uint32(size), uint32(b)
+					if got, want := ringDistance(x, y, bits), slowDistance(a, b, size); got != int32(want) {
+						t.Fatalf("ringDistance(%#x, %#x, %d) = %d, want %d", x, y, bits, got, want)
+					}
+					if got, want := ringCompare(x, y, bits), slowCompare(a, b, size); got != want {
+						t.Fatalf("ringCompare(%#x, %#x, %d) = %d, want %d", x, y, bits, got, want)
+					}
+				}
+				if ringCompare(uint32(a), uint32(b), bits) != -ringCompare(uint32(b), uint32(a), bits) {
+					t.Fatalf("%d bits: comparing %#x and %#x depends on which comes first", bits, a, b)
+				}
+			}
+		}
+	}
+}
+
+// TestRingExpandAll tries every small for every recent within a ring of the places
+// where something overflows.
+func TestRingExpandAll(t *testing.T) {
+	for bits := uint(1); bits <= smallWidths(); bits++ {
+		size := 1 << bits
+		half := int64(size / 2)
+		for _, edge := range []uint64{0, 1 << 32, 1 << 63} {
+			for d := -size; d < size; d++ {
+				recent := edge + uint64(d)
+				for small := range size {
+					if got, want := ringExpand(recent, uint32(small), bits), slowExpand(recent, small, size); got != want {
+						t.Fatalf("ringExpand(%#x, %#x, %d) = %#x, want %#x", recent, small, bits, got, want)
+					}
+				}
+				// With a bias: each of the accepted values, and nothing else,
+				// comes back from its own low bits.
+				for bias := -half; bias < half; bias++ {
+					from := -half - bias
+					for d := from; d < from+int64(size); d++ {
+						want := recent + uint64(d)
+						if got := ringExpandBiased(recent, uint32(want), bits, bias); got != want {
+							t.Fatalf("ringExpandBiased(%#x, low bits of %#x, %d, %d) = %#x", recent, want, bits, bias, got)
+						}
+					}
+				}
+				for _, bias := range []struct{ given, limit int64 }{
+					{half, half - 1}, {half + 1, half - 1}, {math.MaxInt64, half - 1},
+					{-half - 1, -half}, {math.MinInt64, -half},
+				} {
+					for small := range uint32(size) {
+						got := ringExpandBiased(recent, small, bits, bias.given)
+						if want := ringExpandBiased(recent, small, bits, bias.limit); got != want {
+							t.Fatalf("ringExpandBiased(%#x, %#x, %d, %d) = %#x, want %#x", recent, small, bits, bias.given, got, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestCounter16AllPairs tries all 2^32 pairs: from every position it walks once
+// round the ring and counts.
+func TestCounter16AllPairs(t *testing.T) {
+	const size, half = 1 << 16, 1 << 15
+	stride := 1
+	if testing.Short() {
+		stride = 4099
+	}
+	start := time.Now()
+	var rows atomic.Int64
+	var wg sync.WaitGroup
+	for worker := range 2 {
+		wg.Go(func() {
+			for from := worker * stride; from < size; from += 2 * stride {
+				b := Counter16(from)
+				at := (from + half) % size
+				for d := int32(-half); d < half; d++ {
+					a := Counter16(at)
+					if at++; at == size {
+						at = 0
+					}
+					want := 1
+					if d < 0 {
+						want = -1
+					}
+					if d == 0 {
+						want = 0
+					} else if d == -half && a > b {
+						want = 1
+					}
+					if a.Distance(b) != d || a.Compare(b) != want {
+						t.Errorf("%#x and %#x: Distance %d, want %d; Compare %d, want %d", a, b, a.Distance(b), d, a.Compare(b), want)
+						return
+					}
+				}
+				rows.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	pairs := rows.Load() * size
+	t.Logf("%d pairs, %.4f of all, in %v", pairs, float64(pairs)/(1<<32), time.Since(start).Round(time.Millisecond))
+	if stride == 1 && pairs != 1<<32 && !t.Failed() {
+		t.Errorf("%d pairs are missing", 1<<32-pairs)
+	}
+}
+
+// Counters.
+
+// counter is what the three counters have in common.
+type counter[C any] interface {
+	~uint16 | ~uint32
+	Add(C) C
+	Sub(C) C
+	Inc() C
+	Dec() C
+	Distance(C) int32
+	Compare(C) int
+	Less(C) bool
+	Expand(uint64) uint64
+	ExpandBiased(uint64, int64) uint64
+	AppendBinary([]byte) ([]byte, error)
+	MarshalBinary() ([]byte, error)
+	Put([]byte)
+	String() string
+}
+
+type unmarshaler[C any] interface {
+	*C
+	encoding.BinaryUnmarshaler
+}
+
+var (
+	_ encoding.BinaryAppender  = Counter16(0)
+	_ encoding.BinaryMarshaler = Counter23(0)
+	_ fmt.Stringer             = Counter24(0)
+)
+
+func TestCounters(t *testing.T) {
+	t.Run("16", func(t *testing.T) { testCounter(t, 16, NewCounter16, ReadCounter16) })
+	t.Run("23", func(t *testing.T) { testCounter(t, 23, NewCounter23, ReadCounter23) })
+	t.Run("24", func(t *testing.T) { testCounter(t, 24, NewCounter24, ReadCounter24) })
+}
+
+func testCounter[C counter[C], P unmarshaler[C]](t *testing.T, bits uint, newC func(uint64) C, read func([]byte) C) {
+	size, n := int64(1)<<bits, int(bits+7)/8
+	rng := rand.New(rand.NewPCG(uint64(bits), 2))
+	values := []int64{0, 1, 0x7f, 0x80, 0xff, 0x100, 0x1234, size/2 - 1, size / 2, size/2 + 1, size - 2, size - 1}
+	for range 200 {
+		values = append(values, rng.Int64N(size))
+	}
+	mod := func(v int64) C { return C((v + 2*size) % size) }
+	for _, v := range values {
+		c := newC(rng.Uint64()<<bits | uint64(v))
+		if int64(c) != v {
+			t.Fatalf("new(… %#x) = %#x", v, c)
+		}
+
+		// The wire form, least significant byte first.
+		want := make([]byte, n)
+		for i, rest := 0, v; i < n; i, rest = i+1, rest/256 {
+			want[i] = byte(rest % 256)
+		}
+		put := []byte{0xaa, 0xaa, 0xaa, 0xaa}
+		c.Put(put)
+		appended, err := c.AppendBinary([]byte{0xbb})
+		marshaled, err2 := c.MarshalBinary()
+		if !bytes.Equal(put[:n], want) || put[n] != 0xaa || err != nil || err2 != nil ||
+			!bytes.Equal(appended, append([]byte{0xbb}, want...)) || !bytes.Equal(marshaled, want) {
+			t.Fatalf("%#x: Put % x, AppendBinary % x (%v), MarshalBinary % x (%v), want % x", v, put, appended, err, marshaled, err2, want)
+		}
+		var back C
+		if err := P(&back).UnmarshalBinary(want); err != nil || back != c || read(append(want, 0xcc)) != c {
+			t.Fatalf("% x: UnmarshalBinary %#x (%v), read %#x", want, back, err, read(want))
+		}
+		for length := range 2 * n {
+			if err := P(&back).UnmarshalBinary(make([]byte, length)); length != n && (!errors.Is(err, ErrLength) || back != c) {
+				t.Fatalf("UnmarshalBinary of %d bytes: %v, and the counter became %#x", length, err, back)
+			}
+			back = c
+		}
+		if c.String() != fmt.Sprint(v) {
+			t.Fatalf("%#x: String %q", v, c)
+		}
+
+		// The ring. What a conversion sets above it is ignored.
+		wide := c | C(size) | C(size)<<3 // no more than c for 16 bits
+		for _, w := range values {
+			d := newC(uint64(w))
+			if wide.Add(d) != mod(v+w) || wide.Sub(d) != mod(v-w) {
+				t.Fatalf("%#x and %#x: Add %#x, Sub %#x", wide, w, wide.Add(d), wide.Sub(d))
+			}
+			if wide.Distance(d) != ringDistance(uint32(v), uint32(w), bits) || wide.Compare(d) != ringCompare(uint32(v), uint32(w), bits) || wide.Less(d) != (wide.Compare(d) < 0) {
+				t.Fatalf("%#x and %#x: Distance %d, Compare %d, Less %v", wide, w, wide.Distance(d), wide.Compare(d), wide.Less(d))
+			}
+		}
+		if wide.Inc() != mod(v+1) || wide.Dec() != mod(v-1) || wide.String() != c.String() || newC(uint64(wide)) != c {
+			t.Fatalf("%#x: Inc %#x, Dec %#x, String %s", wide, wide.Inc(), wide.Dec(), wide)
+		}
+		wide.Put(put)
+		if recent := rng.Uint64(); !bytes.Equal(put[:n], want) || wide.Expand(recent) != c.Expand(recent) ||
+			wide.ExpandBiased(recent, 5) != c.ExpandBiased(recent, 5) {
+			t.Fatalf("%#x: what lies above the ring shows: Put % x", wide, put)
+		}
+	}
+
+	mustPanic := func(name string, f func()) {
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s does not panic on %d bytes", name, n-1)
+			}
+		}()
+		f()
+	}
+	mustPanic("Put", func() { newC(1).Put(make([]byte, n-1, 8)) })
+	mustPanic("Read", func() { read(make([]byte, n-1, 8)) })
+}
+
+// TestCounter23SpareBit: the 24th bit is the application's.
+func TestCounter23SpareBit(t *testing.T) {
+	wire := []byte{0x01, 0x02, 0x83}
+	var c Counter23
+	if err := c.UnmarshalBinary(wire); err != nil || c != 0x030201 || ReadCounter23(wire) != c {
+		t.Errorf("% x: UnmarshalBinary %#x (%v), ReadCounter23 %#x", wire, c, err, ReadCounter23(wire))
+	}
+	c = Counter23(0xffffff)
+	if c.Put(wire); wire[2] != 0x7f {
+		t.Errorf("%#x: Put % x", c, wire)
+	}
+}
+
+// Stamps.
+
+// TestStampRanges holds the ranges that the documentation states to the unit.
+func TestStampRanges(t *testing.T) {
+	for _, now := range []uint64{0, 1, 1 << 40, 1 << 63, math.MaxUint64} {
+		for _, stamp := range []struct {
+			name       string
+			unit       uint64
+			past, next uint64 // microseconds to the last unit found on either side
+			roundTrip  func(at uint64) uint64
+		}{
+			{"TS23", 8, 50_331_648, 16_777_208, func(at uint64) uint64 { return FromLocalTime23(now, NewCounter23(at>>3)) }},
+			{"TS16", 512, 25_165_824, 8_388_096, func(at uint64) uint64 { return FromLocalTime16(now, NewCounter16(at>>9)) }},
+		} {
+			whole := now - now%stamp.unit
+			for _, at := range []uint64{whole, whole - stamp.past, whole + stamp.next} {
+				if got := stamp.roundTrip(at); got != at {
+					t.Errorf("%s: now %#x, meant %#x, got %#x", stamp.name, now, at, got)
+				}
+			}
+			ring := stamp.past + stamp.next + stamp.unit
+			for at, other := range map[uint64]uint64{
+				whole - stamp.past - stamp.unit: ring, whole + stamp.next + stamp.unit: -ring,
+			} {
+				if got := stamp.roundTrip(at); got != at+other {
+					t.Errorf("%s: now %#x, meant %#x: got %#x, not its neighbour a ring away", stamp.name, now, at, got)
+				}
+			}
+		}
+		if a, b := LocalTimeToDatagramTS24(now), LocalTimeToDatagramTS24(now+1<<27); a != b {
+			t.Errorf("TS24 of %#x is %v, a ring later %v", now, a, b)
+		}
+	}
+}
+
+func TestNowUsec(t *testing.T) {
+	first, start := NowUsec(), time.Now()
+	time.Sleep(2 * time.Millisecond)
+	passed := NowUsec() - first
+	if most := uint64(time.Since(start).Microseconds()) + 1000; passed < 2000 || passed > most {
+		t.Errorf("%d us passed, not 2000 to %d", passed, most)
+	}
+}
+
+// Synchronizers in worlds whose truth is known.
+
+// world is two synchronizers on a path without noise.
+type world struct {
+	a, b   TimeSynchronizer
+	now    uint64  // A's clock
+	offset uint64  // B's clock minus A's at start
+	start  uint64  // A's clock when B's showed start+offset
+	ppm    float64 // by which B's clock is faster
+	delay  uint64  // of either way, microseconds
+	sent   int
+}
+
+// tolerance is allowed to a world without noise and skew. What the roundings cost
+// exactly is in TestRoundTripError.
+const tolerance = 50 * time.Microsecond
+
+// newWorld starts A's clock at now and B's at now+offset.
+func newWorld(now, offset, delay uint64) *world {
+	return &world{now: now, start: now, offset: offset, delay: delay}
+}
+
+// remote returns B's clock at A's time now.
+func (w *world) remote(now uint64) uint64 {
+	return now + w.offset + uint64(int64(w.ppm*float64(now-w.start)/1e6))
+}
+
+// run exchanges a datagram each way every 50 ms and a report every 500 ms. Not
+// all stamps fall on the same microsecond of a unit.
+func (w *world) run(d time.Duration) {
+	for end := w.now + uint64(d.Microseconds()); int64(end-w.now) > 0; w.now += 50_003 {
+		arrival := w.now + w.delay
+		toA, toB := LocalTimeToDatagramTS24(w.remote(w.now)), LocalTimeToDatagramTS24(w.now)
+		reportA, okA := w.a.MinDeltaTS24(w.now)
+		reportB, okB := w.b.MinDeltaTS24(w.remote(w.now))
+		w.a.OnAuthenticatedDatagramTimestamp(toA, arrival)
+		w.b.OnAuthenticatedDatagramTimestamp(toB, w.remote(arrival))
+		if w.sent++; w.sent%10 == 2 {
+			if okB {
+				w.a.OnPeerMinDeltaTS24(reportB, arrival)
+			}
+			if okA {
+				w.b.OnPeerMinDeltaTS24(reportA, w.remote(arrival))
+			}
+		}
+	}
+}
+
+// err returns the larger error of the two offsets. ok is false if one is not known.
+func (w *world) err() (err time.Duration, ok bool) {
+	remote := w.remote(w.now)
+	a, okA := w.a.RemoteTime(w.now, remote)
+	b, okB := w.b.RemoteTime(remote, w.now)
+	ea, eb := int64(a-remote), int64(b-w.now)
+	return time.Duration(max(ea, -ea, eb, -eb)) * time.Microsecond, okA && okB
+}
+
+// check demands that both offsets are known and right.
+func (w *world) check(t *testing.T, what string, within time.Duration) {
+	t.Helper()
+	if err, ok := w.err(); !ok || err > within {
+		t.Fatalf("%s: error %v, ok %v; now %#x, offset %#x, delay %d us", what, err, ok, w.now, w.offset, w.delay)
+	}
+}
+
+// known returns what the five answers say about whether the offset is known. They
+// must agree, with zeros if it is not.
+func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
+	t.Helper()
+	delay, ok := s.MinimumOneWayDelay()
+	remote, okRemote := s.RemoteTime(local, near)
+	ts23, ok23 := s.ToRemoteTime23(local)
+	ts16, ok16 := s.ToRemoteTime16(local)
+	if ok != s.IsSynchronized() || ok != okRemote || ok != ok23 || ok != ok16 {
+		t.Fatalf("at %#x: MinimumOneWayDelay %v, IsSynchronized %v, RemoteTime %v, TS23 %v, TS16 %v", local, ok, s.IsSynchronized(), okRemote, ok23, ok16)
+	}
+	if !ok {
+		if delay != 0 || remote != 0 || ts23 != 0 || ts16 != 0 {
+			t.Fatalf("not known, but %v, %#x, %v, %v", delay, remote, ts23, ts16)
+		}
+		return false
+	}
+	// All three say the same instant, rounded to their units.
+	if d := int64(remote - near); d < -1<<25 || d >= 1<<25 {
+		t.Fatalf("RemoteTime(%#x, %#x) = %#x is not the nearest", local, near, remote)
+	}
+	if want := NewCounter23((remote + 4) / 8); ts23 != want {
+		t.Fatalf("at %#x: TS23 %v, but RemoteTime %#x says %v", local, ts23, remote, want)
+	}
+	if want := NewCounter16((remote + 256) / 512); ts16 != want {
+		t.Fatalf("at %#x: TS16 %v, but RemoteTime %#x says %v", local, ts16, remote, want)
+	}
+	if delay < 0 {
+		t.Fatalf("minimum one-way delay %v", delay)
+	}
+	return true
+}
+
+func TestNotYet(t *testing.T) {
+	var s TimeSynchronizer
+	unknown := func(when string) {
+		t.Helper()
+		if known(t, &s, 12345, 67890) {
+			t.Errorf("%s: synchronized", when)
+		}
+	}
+	noReport := func(when string) {
+		t.Helper()
+		if report, ok := s.MinDeltaTS24(12345); ok || report != 0 {
+			t.Errorf("%s: reports %v, %v", when, report, ok)
+		}
+	}
+	for _, round := range []string{"zero value", "after Reset"} {
+		unknown(round)
+		noReport(round)
+		s.OnPeerMinDeltaTS24(0, 100)
+		s.OnPeerMinDeltaTS24(1000, 200)
+		unknown(round + ", reports only")
+		noReport(round + ", reports only")
+		s.Reset()
+		if owd, ok := s.OnAuthenticatedDatagramTimestamp(5, 1000); ok || owd != 0 {
+			t.Errorf("%s, first datagram: one-way delay %v, %v", round, owd, ok)
+		}
+		unknown(round + ", datagram only")
+		if _, ok := s.MinDeltaTS24(1000); !ok {
+			t.Errorf("%s: no report after a datagram", round)
+		}
+		s.OnPeerMinDeltaTS24(1000, 2000)
+		if !known(t, &s, 12345, 67890) {
+			t.Errorf("%s: not synchronized after a datagram and a report", round)
+		}
+		s.Reset()
+	}
+}
+
+// TestZeroDelta: the delta is 0 if the offset and the delay cancel out. The
+// original takes that for no delta at all (reference.md, D1).
+func TestZeroDelta(t *testing.T) {
+	const delay = 30_000
+	for _, ahead := range []uint64{delay, 1<<64 - delay} { // one side's deltas are 0
+		w := newWorld(1<<30, ahead, delay)
+		w.run(200 * time.Millisecond)
+		w.check(t, "a few datagrams", tolerance)
+		// A larger delta must not replace it.
+		w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)), w.now+delay+5000)
+		w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.now), w.remote(w.now+delay+5000))
+		w.check(t, "and a slow one", tolerance)
+		w.run(30 * time.Second)
+		w.check(t, "30 s", tolerance)
+	}
+}
+
+// TestReportFirst: a report can arrive before the first datagram. Nothing is known
+// then, and what follows is right.
+func TestReportFirst(t *testing.T) {
+	for _, delay := range []uint64{0, 3, 200_000} {
+		w := newWorld(1<<62, 5_000_000, delay)
+		w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.now), w.remote(w.now+delay))
+		report, ok := w.b.MinDeltaTS24(w.remote(w.now + delay))
+		if !ok {
+			t.Fatal("no report")
+		}
+		w.now += 2 * delay
+		w.a.OnPeerMinDeltaTS24(report, w.now)
+		if known(t, &w.a, w.now, 0) {
+			t.Fatal("a report is believed before the first datagram")
+		}
+		w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)), w.now+delay)
+		if remote, ok := w.a.RemoteTime(w.now, w.remote(w.now)); ok && wrapped(remote, w.remote(w.now), 26)/50 != 0 {
+			t.Errorf("delay %d: first answer is wrong by %d us", delay, wrapped(remote, w.remote(w.now), 26))
+		}
+		w.run(2 * time.Second)
+		w.check(t, "2 s", tolerance)
+	}
+}
+
+// TestOffsets: the offset and both clocks may be anything.
+func TestOffsets(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	edges := []uint64{0, 1, 7, 1 << 25, 1<<26 - 1, 1 << 26, 1 << 27, 1 << 63, 1<<64 - 1, 1<<64 - 100_000, 1<<64 - 1<<25}
+	for _, now := range edges {
+		for _, offset := range append(edges, rng.Uint64(), rng.Uint64()) {
+			w := newWorld(now, offset, 1+rng.Uint64N(300_000))
+			w.run(time.Second)
+			w.check(t, "1 s", tolerance)
+			delay, _ := w.a.MinimumOneWayDelay()
+			if d := delay - time.Duration(w.delay)*time.Microsecond; d.Abs() > tolerance {
+				t.Errorf("delay %d us, minimum one-way delay %v", w.delay, delay)
+			}
+		}
+	}
+}
+
+// TestAsymmetry: what cannot be known. Half the difference of the two ways goes
+// into the offset, and half the sum is taken for either.
+func TestAsymmetry(t *testing.T) {
+	const there, back = 30_000, 50_000
+	for _, offset := range []uint64{0, 1 << 40} {
+		w := newWorld(1<<40, offset, 0)
+		for range 20 {
+			w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)), w.now+back)
+			w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.now), w.remote(w.now+there))
+			w.now += 100_003
+			reportA, _ := w.a.MinDeltaTS24(w.now)
+			reportB, _ := w.b.MinDeltaTS24(w.remote(w.now))
+			w.a.OnPeerMinDeltaTS24(reportB, w.now)
+			w.b.OnPeerMinDeltaTS24(reportA, w.remote(w.now))
+		}
+		remote, ok := w.a.RemoteTime(w.now, w.remote(w.now))
+		local, ok2 := w.b.RemoteTime(w.remote(w.now), w.now)
+		a, b := int64(remote-w.remote(w.now)), int64(local-w.now)
+		if !ok || !ok2 || a < -10_050 || a > -9_950 || b < 9_950 || b > 10_050 {
+			t.Errorf("30 ms there and 50 ms back: A is %+d us wrong, B %+d us", a, b)
+		}
+		if delay, _ := w.a.MinimumOneWayDelay(); (delay - 40*time.Millisecond).Abs() > tolerance {
+			t.Errorf("30 ms there and 50 ms back: minimum one-way delay %v", delay)
+		}
+	}
+}
+
+func TestRemoteTimeNearest(t *testing.T) {
+	const ring = 1 << 26
+	w := newWorld(1<<40, 3<<50, 20_000)
+	w.run(time.Second)
+	truth, ok := w.a.RemoteTime(w.now, w.remote(w.now))
+	if !ok {
+		t.Fatal("not synchronized")
+	}
+	for _, turns := range []int64{0, 1, -1, 1000, math.MaxInt64 / ring, math.MinInt64 / ring} {
+		want := truth + uint64(turns)*ring
+		for _, d := range []int64{0, 1, -1, 1000, ring/2 - 1, -(ring/2 - 1), ring / 2} {
+			if got, _ := w.a.RemoteTime(w.now, want+uint64(d)); got != want {
+				t.Errorf("near %#x: got %#x, want %#x", want+uint64(d), got, want)
+			}
+		}
+	}
+	// Half a ring ahead is not nearer than half a ring behind: it goes to the past.
+	if got, _ := w.a.RemoteTime(w.now, truth-ring/2); got != truth-ring {
+		t.Errorf("tie: got %#x, want %#x", got, truth-ring)
+	}
+	for _, near := range []uint64{0, math.MaxUint64, 1 << 63} {
+		known(t, &w.a, w.now, near)
+	}
+}
+
+// TestReordered: receive times that go back, datagrams that overtake others and
+// duplicates are what a network and a pool of threads do.
+func TestReordered(t *testing.T) {
+	type datagram struct {
+		toB           bool
+		sent, arrived uint64 // A's clock
+		handled       uint64 // order of the calls
+	}
+	const seed = 5
+	rng := rand.New(rand.NewPCG(seed, seed))
+	for _, tc := range []struct {
+		name            string
+		jitter, threads uint64 // most extra delay; most by which a call is late
+		duplicates      int    // percent
+		offset          uint64
+	}{
+		{"calm", 0, 0, 0, rng.Uint64()},
+		{"jitter", 20_000, 0, 0, rng.Uint64()},
+		{"threads", 0, 200_000, 0, rng.Uint64()},
+		{"duplicates", 0, 0, 50, rng.Uint64()},
+		{"all", 100_000, 200_000, 50, rng.Uint64()},
+		// Here the jitter takes the deltas of one side across the end of their ring.
+		{"wrap at A", 20_000, 0, 0, 1<<26 + 40_000},
+		{"wrap at B", 20_000, 0, 0, 1<<26 - 40_000},
+	} {
+		w := newWorld(rng.Uint64(), tc.offset, 30_000)
+		var all []datagram
+		for n := range uint64(60 * 20) {
+			for _, toB := range []bool{false, true} {
+				d := datagram{toB: toB, sent: w.now + n*16_667}
+				d.arrived = d.sent + w.delay
+				if rng.IntN(4) != 0 {
+					d.arrived += rng.Uint64N(tc.jitter + 1)
+				}
+				d.handled = n*16_667 + d.arrived - d.sent + rng.Uint64N(tc.threads+1)
+				all = append(all, d)
+				for rng.IntN(100) < tc.duplicates {
+					late := rng.Uint64N(500_000)
+					d.arrived, d.handled = d.arrived+late, d.handled+late
+					all = append(all, d)
+				}
+			}
+		}
+		slices.SortStableFunc(all, func(a, b datagram) int { return cmp.Compare(a.handled, b.handled) })
+		var worst time.Duration
+		for n, d := range all {
+			w.now = d.arrived
+			if d.toB {
+				w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(d.sent), w.remote(d.arrived))
+			} else {
+				w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(d.sent)), d.arrived)
+			}
+			if n%30 == 0 {
+				if report, ok := w.a.MinDeltaTS24(w.now); ok {
+					w.b.OnPeerMinDeltaTS24(report, w.remote(w.now))
+				}
+				if report, ok := w.b.MinDeltaTS24(w.remote(w.now)); ok {
+					w.a.OnPeerMinDeltaTS24(report, w.now)
+				}
+			}
+			if n > len(all)/4 {
+				w.check(t, tc.name, tolerance)
+				err, _ := w.err()
+				worst = max(worst, err)
+			}
+		}
+		t.Logf("%-10s seed %d: %d calls, largest error after a quarter %v", tc.name, seed, len(all), worst)
+	}
+}
+
+// TestSilence: the stamps wrap in 134.2 s and the offset in 67.1 s, but a pause of
+// the traffic may last any time. Without skew the offset is right all along; with
+// skew it may be wrong by the drift until the traffic tells.
+func TestSilence(t *testing.T) {
+	for _, ppm := range []float64{0, 50, -50} {
+		for _, silence := range []time.Duration{
+			66 * time.Second, 67 * time.Second, 68 * time.Second, 100 * time.Second, 133 * time.Second,
+			134 * time.Second, 135 * time.Second, 150 * time.Second, time.Hour, 24 * time.Hour,
+		} {
+			t.Run(fmt.Sprintf("%v/%v ppm", silence, ppm), func(t *testing.T) {
+				w := newWorld(1<<50, 1<<33, 40_000)
+				w.ppm = ppm
+				calm := tolerance
+				if ppm != 0 {
+					calm = time.Millisecond // the windowed minimum lags behind
+				}
+				drift := time.Duration(math.Abs(ppm) / 1e6 * float64(silence))
+				w.run(5 * time.Second)
+				w.check(t, "before", calm)
+				w.now += uint64(silence.Microseconds())
+				for step := range 50 {
+					if err, ok := w.err(); ok && err > calm+drift {
+						t.Fatalf("%d datagrams after the silence: error %v", step, err)
+					}
+					w.run(50 * time.Millisecond)
+				}
+				w.check(t, "2.5 s after", calm)
+				w.run(30 * time.Second)
+				w.check(t, "30 s after", calm)
+			})
+		}
+	}
+}
+
+// TestReadersSeeOnePair: one writer, 8 readers. No two worlds share an offset, so
+// if two readings of the offset agree, all that was read between them belongs to
+// one world, and the writer knows its values.
+func TestReadersSeeOnePair(t *testing.T) {
+	type view struct {
+		remote uint64
+		delay  time.Duration
+	}
+	worlds := 100_000
+	if testing.Short() {
+		worlds = 10_000
+	}
+	var s TimeSynchronizer
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	const at = 1 << 41
+	const near = at + 1<<24 // the middle of all offsets below
+	views := make([]map[view]int, 8)
+	for r := range views {
+		views[r] = map[view]int{}
+		wg.Go(func() {
+			for n := 0; !done.Load(); n++ {
+				if n%64 == 0 {
+					runtime.Gosched()
+				}
+				before, ok1 := s.RemoteTime(at, near)
+				delay, ok2 := s.MinimumOneWayDelay()
+				ts23, ok3 := s.ToRemoteTime23(at)
+				ts16, ok4 := s.ToRemoteTime16(at)
+				synchronized := s.IsSynchronized()
+				after, ok5 := s.RemoteTime(at, near)
+				if !ok1 || !ok5 || before != after {
+					continue
+				}
+				if !ok2 || !ok3 || !ok4 || !synchronized || ts23 != NewCounter23((before+4)/8) || ts16 != NewCounter16((before+256)/512) {
+					t.Errorf("remote time %#x, with delay %v, TS23 %v, TS16 %v, synchronized %v, %v, %v, %v", before, delay, ts23, ts16, ok2, ok3, ok4, synchronized)
+					return
+				}
+				views[r][view{before, delay}]++
+			}
+		})
+	}
+	published := map[view]bool{}
+	for k := range uint64(worlds) {
+		offset, delay := 8*k*40, 8*(1+k*7919%100_003)
+		if k%64 == 0 {
+			runtime.Gosched()
+		}
+		s.Reset()
+		s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(at+offset), at+delay)
+		s.OnPeerMinDeltaTS24(LocalTimeToDatagramTS24(delay+offset), at+delay)
+		remote, ok := s.RemoteTime(at, near)
+		owd, ok2 := s.MinimumOneWayDelay()
+		if !ok || !ok2 {
+			t.Error("not synchronized")
+			break
+		}
+		if published[view{remote, owd}] {
+			t.Error("two worlds share an offset")
+		}
+		published[view{remote, owd}] = true
+	}
+	done.Store(true)
+	wg.Wait()
+	total, distinct := 0, 0
+	for _, seen := range views {
+		for v, n := range seen {
+			total, distinct = total+n, distinct+1
+			if !published[v] {
+				t.Fatalf("remote time %#x with delay %v: no such world", v.remote, v.delay)
+			}
+		}
+	}
+	t.Logf("%d worlds; readers took %d consistent views, %d different ones", worlds, total, distinct)
+	if total == 0 {
+		t.Error("the readers saw nothing")
+	}
+}
+
+// Costs.
+
+// busy returns a world in which both have been synchronized for long.
+func busy() *world {
+	w := newWorld(1<<40, 1<<33, 30_000)
+	w.run(20 * time.Second)
+	return w
+}
+
+// jitters returns jittered delays, so that a benchmark's path is realistic.
+func jitters() (delays [1024]uint64) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	for i := range delays {
+		delays[i] = 30_000 + uint64(rng.ExpFloat64()*3000)
+	}
+	return delays
+}
+
+func TestNoAllocations(t *testing.T) {
+	w := busy()
+	s, local := &w.a, w.now
+	buf := make([]byte, 0, 8)
+	c16, c23, c24 := NewCounter16(5), NewCounter23(6), NewCounter24(7)
+	var sum uint64
+	for name, f := range map[string]func(){
+		"OnAuthenticatedDatagramTimestamp": func() {
+			local += 16_667
+			s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(local-30_000)), local)
+		},
+		"OnPeerMinDeltaTS24": func() { local += 500_000; s.OnPeerMinDeltaTS24(c24, local); c24++ },
+		"MinDeltaTS24":       func() { s.MinDeltaTS24(local) },
+		"ToRemoteTime23":     func() { s.ToRemoteTime23(local) },
+		"ToRemoteTime16":     func() { s.ToRemoteTime16(local) },
+		"RemoteTime":         func() { s.RemoteTime(local, local) },
+		"MinimumOneWayDelay": func() { s.MinimumOneWayDelay() },
+		"IsSynchronized":     func() { s.IsSynchronized() },
+		"Reset":              func() { s.Reset() },
+		"FromLocalTime":      func() { sum += FromLocalTime23(local, c23) + FromLocalTime16(local, c16) },
+		"NowUsec":            func() { NowUsec() },
+		"Counter16": func() {
+			buf, _ = c16.AppendBinary(buf[:0])
+			c16 = ReadCounter16(buf)
+			c16.Put(buf)
+			sum += c16.Expand(local)
+		},
+		"Counter23": func() {
+			buf, _ = c23.AppendBinary(buf[:0])
+			c23 = ReadCounter23(buf)
+			c23.Put(buf)
+			sum += c23.Expand(local)
+		},
+		"Counter24": func() {
+			buf, _ = c24.AppendBinary(buf[:0])
+			c24 = ReadCounter24(buf)
+			c24.Put(buf)
+			sum += c24.Expand(local)
+		},
+		"UnmarshalBinary":     func() { _ = c24.UnmarshalBinary(buf[:3]) },
+		"UnmarshalBinary err": func() { _ = c24.UnmarshalBinary(buf[:2]) },
+	} {
+		if n := testing.AllocsPerRun(200, f); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+func BenchmarkOnAuthenticatedDatagramTimestamp(b *testing.B) {
+	w, delays, n := busy(), jitters(), 0
+	for b.Loop() {
+		w.now += 16_667
+		w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.now+1<<33), w.now+delays[n%len(delays)])
+		n++
+	}
+}
+
+func BenchmarkOnPeerMinDeltaTS24(b *testing.B) {
+	w := busy()
+	report, _ := w.b.MinDeltaTS24(w.remote(w.now))
+	for n := Counter24(0); b.Loop(); n++ {
+		w.now += 2_000_000
+		w.a.OnPeerMinDeltaTS24(report+n%4, w.now)
+	}
+}
+
+func BenchmarkMinDeltaTS24(b *testing.B) {
+	w := busy()
+	for b.Loop() {
+		w.a.MinDeltaTS24(w.now)
+	}
+}
+
+func BenchmarkToRemoteTime23(b *testing.B) {
+	w := busy()
+	for b.Loop() {
+		w.now += 1000
+		w.a.ToRemoteTime23(w.now)
+	}
+}
+
+func BenchmarkToRemoteTime16(b *testing.B) {
+	w := busy()
+	for b.Loop() {
+		w.now += 1000
+		w.a.ToRemoteTime16(w.now)
+	}
+}
+
+func BenchmarkRemoteTime(b *testing.B) {
+	w := busy()
+	for b.Loop() {
+		w.now += 1000
+		w.a.RemoteTime(w.now, w.now+1<<33)
+	}
+}
+
+func BenchmarkMinimumOneWayDelay(b *testing.B) {
+	w := busy()
+	for b.Loop() {
+		w.a.MinimumOneWayDelay()
+	}
+}
+
+func BenchmarkIsSynchronized(b *testing.B) {
+	w := busy()
+	for b.Loop() {
+		w.a.IsSynchronized()
+	}
+}
+
+func BenchmarkLocalTimeToDatagramTS24(b *testing.B) {
+	for now := uint64(1 << 40); b.Loop(); now += 1000 {
+		LocalTimeToDatagramTS24(now)
+	}
+}
+
+func BenchmarkFromLocalTime23(b *testing.B) {
+	for now := uint64(1 << 40); b.Loop(); now += 1000 {
+		FromLocalTime23(now, Counter23(now>>5))
+	}
+}
+
+func BenchmarkFromLocalTime16(b *testing.B) {
+	for now := uint64(1 << 40); b.Loop(); now += 1000 {
+		FromLocalTime16(now, Counter16(now>>5))
+	}
+}
+
+func BenchmarkCounter16_Expand(b *testing.B) {
+	for recent := uint64(1 << 40); b.Loop(); recent += 1000 {
+		Counter16(recent >> 5).Expand(recent)
+	}
+}
+
+func BenchmarkCounter24_Expand(b *testing.B) {
+	for recent := uint64(1 << 40); b.Loop(); recent += 1000 {
+		Counter24(recent >> 5).Expand(recent)
+	}
+}
+
+func BenchmarkCounter24_Compare(b *testing.B) {
+	for c := Counter24(0); b.Loop(); c++ {
+		c.Compare(c << 3)
+	}
+}
+
+// The shape of the repository.
+
+// topFiles returns the Go files of the top folder.
+func topFiles(t *testing.T) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".go") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func TestTopFolder(t *testing.T) {
+	card := []string{
+		"counter.go", "doc.go", "example_test.go", "fuzz_test.go", "synchronizer.go", "synchronizer_test.go",
+		"ts16.go", "ts23.go", "ts24.go",
+	}
+	if names := topFiles(t); !slices.Equal(names, card) {
+		t.Errorf("Go files at the top:\n%q, want\n%q", names, card)
+	}
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "module timesync\n\ngo 1.25\n"; string(mod) != want {
+		t.Errorf("go.mod is %q, want %q: nothing is required", mod, want)
+	}
+	if _, err := os.Stat("go.sum"); err == nil {
+		t.Error("there is a go.sum")
+	}
+}
+
+func TestGofmt(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && len(path) > 1 && (path[0] == '.' || e.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		formatted, err := format.Source(source)
+		if err == nil && !bytes.Equal(source, formatted) {
+			t.Errorf("%s: run gofmt", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCopies: the files can be copied into any module, and import next to nothing.
+func TestCopies(t *testing.T) {
+	allowed := []string{"errors", "fmt", "math", "math/bits", "strconv", "sync/atomic", "time"}
+	module := t.TempDir()
+	dir := filepath.Join(module, "net", "clock")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range topFiles(t) {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range parsed.Imports {
+			if path, _ := strconv.Unquote(spec.Path.Value); !slices.Contains(allowed, path) {
+				t.Errorf("%s imports %s", name, path)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), source, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tool, err := exec.LookPath("go")
+	if err != nil || runtime.GOOS == "js" {
+		t.Skip("no go command to compile the copy with")
+	}
+	for name, content := range map[string]string{
+		"go.mod": "module example.com/game\n\ngo 1.25\n",
+		"main.go": `package main
+
+import timesync "example.com/game/net/clock"
+
+func main() {
+	var s timesync.TimeSynchronizer
+	println(s.IsSynchronized())
+}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(module, name), []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.Command(tool, "build", "-o", filepath.Join(module, "game.exe"), ".")
+	build.Dir = module
+	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("the copy does not compile: %v\n%s", err, out)
+	}
+}
+
+// TestREADME: the first snippet is the body of Example, and the periods in the
+// table are those of the code.
+func TestREADME(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(readme)
+	before, rest, found := strings.Cut(text, "```go\n")
+	snippet, _, closed := strings.Cut(rest, "```\n")
+	if line := strings.Count(before, "\n") + 1; !found || !closed || line >= 20 {
+		t.Fatalf("no Go snippet before line 20 (line %d)", line)
+	}
+
+	source, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(string(source), "\nfunc Example() {\n")
+	body, _, _ = strings.Cut(body, "\n\t// Output:")
+	var want strings.Builder
+	for line := range strings.Lines(body + "\n") {
+		want.WriteString(strings.TrimPrefix(line, "\t"))
+	}
+	if strings.TrimSpace(snippet) != strings.TrimSpace(want.String()) {
+		t.Errorf("the snippet is not the body of Example:\n%s\nwant\n%s", snippet, want.String())
+	}
+
+	seconds := func(units int64, shift uint) string { return fmt.Sprintf("%.1f s", float64(units<<shift)/1e6) }
+	for stamp, figures := range map[string][]string{
+		"TS24":     {fmt.Sprint(1<<ts24Shift, " us"), seconds(1<<ts24Bits, ts24Shift)},
+		"MinDelta": {fmt.Sprint(1<<ts24Shift, " us"), seconds(1<<ts24Bits, ts24Shift)},
+		"TS23":     {fmt.Sprint(1<<ts23Shift, " us"), seconds(1<<ts23Bits, ts23Shift), seconds(1<<(ts23Bits-1)+ts23Bias, ts23Shift), seconds(1<<(ts23Bits-1)-ts23Bias, ts23Shift)},
+		"TS16":     {fmt.Sprint(1<<ts16Shift, " us"), seconds(1<<ts16Bits, ts16Shift), seconds(1<<(ts16Bits-1)+ts16Bias, ts16Shift), seconds(1<<(ts16Bits-1)-ts16Bias, ts16Shift)},
+		"offset":   {seconds(1<<26, 0)},
+	} {
+		_, row, found := strings.Cut(text, "\n| "+stamp)
+		row, _, _ = strings.Cut(row, "\n")
+		for _, figure := range figures {
+			if !found || !strings.Contains(row, figure) {
+				t.Errorf("the table's row of %s says %q, without %s", stamp, row, figure)
+			}
+		}
+	}
 }

@@ -1,0 +1,115 @@
+package timesync_test
+
+import (
+	"fmt"
+	"time"
+
+	"timesync"
+)
+
+func Example() {
+	var a timesync.TimeSynchronizer // A's view of its peer B; the zero value is ready
+	var b timesync.TimeSynchronizer // B's view of A
+
+	// B's clock is 5 s ahead of A's, and a datagram takes 20 ms. Each side stamps
+	// what it sends, here at 1 s on A's clock, and hands in the stamps it receives.
+	const second, ahead, delay = 1_000_000, 5_000_000, 20_000
+	a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(second+ahead), second+delay)
+	b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(second), second+ahead+delay)
+
+	// Now and then each side reports its minimum delta to the other.
+	report, _ := b.MinDeltaTS24(2*second + ahead)
+	a.OnPeerMinDeltaTS24(report, 2*second+delay)
+
+	// A knows B's clock: at 3 s on its own it is 8 s there.
+	fmt.Println(a.RemoteTime(3*second, 0))
+	// Output: 8000000 true
+}
+
+// Two peers in memory follow the six steps. A real program sends the bytes over
+// its own authenticated transport and has each peer in another process.
+func Example_sixSteps() {
+	type peer struct {
+		// 1. Keep one synchronizer for each remote peer.
+		sync  timesync.TimeSynchronizer
+		ahead uint64 // of true time; every clock has another origin
+	}
+	client, server := &peer{}, &peer{ahead: 5_000_000}
+
+	// 2. Stamp every datagram with the time at which it is sent.
+	// 3. Now and then report the minimum delta: every 0.5 s, later every 2 s.
+	send := func(from *peer, now uint64, withReport bool) []byte {
+		datagram, _ := timesync.LocalTimeToDatagramTS24(now + from.ahead).AppendBinary(nil)
+		if report, ok := from.sync.MinDeltaTS24(now + from.ahead); ok && withReport {
+			datagram, _ = report.AppendBinary(datagram)
+		}
+		return datagram
+	}
+
+	// 4. Hand in the stamp and the time of receipt, after the authentication.
+	// 5. Hand in the peer's report.
+	receive := func(to *peer, now uint64, datagram []byte) {
+		to.sync.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(datagram), now+to.ahead)
+		if len(datagram) >= 6 {
+			to.sync.OnPeerMinDeltaTS24(timesync.ReadCounter24(datagram[3:]), now+to.ahead)
+		}
+	}
+
+	const delay = 30_000 // microseconds, either way
+	now := uint64(60_000_000)
+	for n := range 60 {
+		receive(server, now+delay, send(client, now, n%30 == 1))
+		receive(client, now+delay, send(server, now, n%30 == 1))
+		now += 16_000
+	}
+
+	// 6. Say when something happened in the clock of the peer.
+	stamp, ok := client.sync.ToRemoteTime23(now)
+	received := now + delay + server.ahead
+	happened := timesync.FromLocalTime23(received, stamp)
+
+	owd, _ := client.sync.MinimumOneWayDelay()
+	fmt.Println("synchronized:", ok)
+	fmt.Println("one-way delay:", owd.Round(time.Millisecond))
+	fmt.Println("age of the event on receipt:", time.Duration(received-happened)*time.Microsecond)
+	// Output:
+	// synchronized: true
+	// one-way delay: 30ms
+	// age of the event on receipt: 30ms
+}
+
+// A shot is fired on one machine and judged on another: three bytes say when, in
+// the clock of the one that reads them.
+func ExampleTimeSynchronizer_ToRemoteTime23() {
+	var s timesync.TimeSynchronizer // the shooter's view of the judge, whose clock is 90 s ahead
+	s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(100_000_000), 10_016_000)
+	s.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(90_016_000), 10_016_000)
+
+	payload := make([]byte, 3)
+	if stamp, ok := s.ToRemoteTime23(12_000_000); ok {
+		stamp.Put(payload)
+	}
+
+	// The judge reads it 16 ms later.
+	now := uint64(102_016_000)
+	fired := timesync.FromLocalTime23(now, timesync.ReadCounter23(payload))
+	fmt.Println(fired, "which is", time.Duration(now-fired)*time.Microsecond, "ago")
+	// Output: 102000000 which is 16ms ago
+}
+
+// Two bytes name a datagram without doubt as long as its number is less than
+// 32768 away from the newest one that was seen.
+func ExampleCounter16_Expand() {
+	newest := uint64(1_000_000)
+	for _, sent := range []uint64{1_000_001, 1_000_003, 999_998, 1_032_000} {
+		wire := timesync.NewCounter16(sent)
+		number := wire.Expand(newest)
+		fmt.Println(wire, "is", number)
+		newest = max(newest, number)
+	}
+	// Output:
+	// 16961 is 1000001
+	// 16963 is 1000003
+	// 16958 is 999998
+	// 48960 is 1032000
+}

@@ -1,0 +1,249 @@
+package timesync
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"testing"
+	"time"
+)
+
+// FuzzCodec: what a counter writes reads back as it; what is not as long as a
+// counter is refused.
+func FuzzCodec(f *testing.F) {
+	for _, wire := range []string{"", "\x01", "\x34\x12", "\xff\xff", "\x00\x00\x80", "\xff\xff\xff", "\x01\x02\x03\x04"} {
+		f.Add([]byte(wire))
+	}
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		fuzzCodec(t, wire, 2, ReadCounter16, 0xff)
+		fuzzCodec(t, wire, 3, ReadCounter23, 0x7f)
+		fuzzCodec(t, wire, 3, ReadCounter24, 0xff)
+	})
+}
+
+// fuzzCodec checks one counter of n bytes; top is what counts of the last byte.
+func fuzzCodec[C counter[C], P unmarshaler[C]](t *testing.T, wire []byte, n int, read func([]byte) C, top byte) {
+	unset := C(0x55)
+	c := unset
+	err := P(&c).UnmarshalBinary(wire)
+	if len(wire) != n {
+		if !errors.Is(err, ErrLength) || c != unset {
+			t.Fatalf("UnmarshalBinary(% x) = %v, sets %#x", wire, err, c)
+		}
+		if len(wire) < n {
+			return
+		}
+		c = read(wire)
+	} else if err != nil || read(wire) != c {
+		t.Fatalf("UnmarshalBinary(% x) = %v, sets %#x; read %#x", wire, err, c, read(wire))
+	}
+	want := append([]byte(nil), wire[:n]...)
+	want[n-1] &= top
+	put := make([]byte, n)
+	c.Put(put)
+	appended, err := c.AppendBinary(nil)
+	marshaled, err2 := c.MarshalBinary()
+	if err != nil || err2 != nil || !bytes.Equal(put, want) || !bytes.Equal(appended, want) || !bytes.Equal(marshaled, want) {
+		t.Fatalf("% x: Put % x, AppendBinary % x, MarshalBinary % x, want % x", wire, put, appended, marshaled, want)
+	}
+}
+
+// FuzzExpand: whatever the numbers, the result has the right low bits and lies in
+// the documented interval.
+func FuzzExpand(f *testing.F) {
+	for _, recent := range []uint64{0, 1, 1 << 15, 1 << 22, 1<<23 - 1, 1 << 32, 1 << 63, math.MaxUint64} {
+		f.Add(recent, uint32(0), int64(0))
+		f.Add(recent, uint32(1<<23), int64(1<<21))
+		f.Add(recent, uint32(math.MaxUint32), int64(math.MinInt64))
+		f.Add(recent, uint32(0x8000), int64(math.MaxInt64))
+	}
+	f.Fuzz(func(t *testing.T, recent uint64, small uint32, bias int64) {
+		within := func(name string, got, low, mask uint64, unit, from, to int64) {
+			t.Helper()
+			if (got/uint64(unit)^low)&mask != 0 {
+				t.Fatalf("%s of %#x near %#x, bias %d: %#x has other low bits", name, low, recent, bias, got)
+			}
+			// The interval counts in units from the unit that recent is in.
+			if d := int64(got - recent/uint64(unit)*uint64(unit)); d < from*unit || d > to*unit || d%unit != 0 {
+				t.Fatalf("%s of %#x near %#x, bias %d: %#x is %d away, not %d to %d units of %d", name, low, recent, bias, got, d, from, to, unit)
+			}
+		}
+		for _, c := range []struct {
+			name             string
+			bits             uint
+			expanded, biased uint64
+		}{
+			{"Counter16", 16, NewCounter16(uint64(small)).Expand(recent), NewCounter16(uint64(small)).ExpandBiased(recent, bias)},
+			{"Counter23", 23, NewCounter23(uint64(small)).Expand(recent), NewCounter23(uint64(small)).ExpandBiased(recent, bias)},
+			{"Counter24", 24, NewCounter24(uint64(small)).Expand(recent), NewCounter24(uint64(small)).ExpandBiased(recent, bias)},
+			{"8 bits", 8, ringExpand(recent, small, 8), ringExpandBiased(recent, small, 8, bias)},
+			{"32 bits", 32, ringExpand(recent, small, 32), ringExpandBiased(recent, small, 32, bias)},
+		} {
+			half, mask := int64(1)<<(c.bits-1), uint64(1)<<c.bits-1
+			limited := min(max(bias, -half), half-1)
+			within(c.name+".Expand", c.expanded, uint64(small), mask, 1, -half, half-1)
+			within(c.name+".ExpandBiased", c.biased, uint64(small), mask, 1, -half-limited, half-1-limited)
+		}
+		ts23, ts16 := NewCounter23(uint64(small)), NewCounter16(uint64(small))
+		within("FromLocalTime23", FromLocalTime23(recent, ts23), uint64(ts23), 1<<23-1, 8, -1<<22-1<<21, 1<<22-1-1<<21)
+		within("FromLocalTime16", FromLocalTime16(recent, ts16), uint64(ts16), 1<<16-1, 512, -1<<15-1<<14, 1<<15-1-1<<14)
+	})
+}
+
+// tape is a fuzz input that is read as a sequence of calls. At its end it is zeros.
+type tape []byte
+
+func (in *tape) take(n int) uint64 {
+	var word [8]byte
+	*in = (*in)[copy(word[:n], *in):]
+	return binary.LittleEndian.Uint64(word[:])
+}
+
+// seen is what a synchronizer was told since it was new.
+type seen struct{ datagram, report bool }
+
+// play feeds the calls on the tape to the synchronizers of w and checks after each
+// call what must always hold. honest local clocks only go forward.
+func play(t *testing.T, w *world, in tape, honest bool) {
+	var told [2]seen
+	for calls := 0; len(in) > 0 && calls < 2000; calls++ {
+		op := in.take(1)
+		side := int(op & 1)
+		s, other := &w.a, &w.b
+		here, there := w.now, w.remote(w.now)
+		if side == 1 {
+			s, other, here, there = other, s, there, here
+		}
+		datagram := func(stamp Counter24, recv uint64) {
+			owd, ok := s.OnAuthenticatedDatagramTimestamp(stamp, recv)
+			told[side].datagram = true
+			minimum, okMin := s.MinimumOneWayDelay()
+			if ok != okMin || !ok && owd != 0 {
+				t.Fatalf("call %d: one-way delay %v, %v; MinimumOneWayDelay %v, %v", calls, owd, ok, minimum, okMin)
+			}
+			if ok && (owd < minimum || owd > 134300*time.Millisecond) {
+				t.Fatalf("call %d: one-way delay %v, minimum %v", calls, owd, minimum)
+			}
+		}
+		switch op >> 1 & 7 {
+		case 0: // time goes on
+			w.now += in.take(3)
+		case 1: // time goes anywhere
+			if d := in.take(8); !honest {
+				w.now += d
+			}
+		case 2: // time goes back a little
+			if d := in.take(2); !honest {
+				w.now -= d
+			}
+		case 3: // a datagram that took up to a second
+			delay := in.take(3) % 1_000_000
+			datagram(LocalTimeToDatagramTS24(there-delay), here)
+		case 4: // any datagram
+			datagram(NewCounter24(in.take(3)), here)
+		case 5: // the other's report
+			if report, ok := other.MinDeltaTS24(there); ok {
+				s.OnPeerMinDeltaTS24(report, here)
+				told[side].report = true
+			}
+		case 6: // any report; bits above the ring do not count
+			s.OnPeerMinDeltaTS24(Counter24(in.take(4)), here)
+			told[side].report = true
+		case 7:
+			if in.take(1)%8 == 0 {
+				s.Reset()
+				told[side] = seen{}
+			}
+		}
+		if _, ok := s.MinDeltaTS24(here); ok != told[side].datagram {
+			t.Fatalf("call %d: MinDeltaTS24 %v, but %+v", calls, ok, told[side])
+		}
+		for _, at := range []uint64{here, here + in.take(1)<<20, 0, math.MaxUint64} {
+			if known(t, s, at, there) && !(told[side].datagram && told[side].report) {
+				t.Fatalf("call %d: synchronized, but %+v", calls, told[side])
+			}
+		}
+	}
+}
+
+// start reads the clocks and the delay of a world from the tape.
+func start(in *tape) *world {
+	return newWorld(in.take(8), in.take(8), in.take(2)*8)
+}
+
+// callSeeds are tapes for play: a normal exchange, absurd stamps and reports, time
+// that jumps, and a synchronizer that forgets in between.
+func callSeeds() (seeds [][]byte) {
+	clocks := "\x00\x00\x00\x00\x01\x00\x00\x00" + "\x40\x4b\x4c\x00\x00\x00\x00\x00" + "\x88\x13"
+	wrap := "\xf0\xff\xff\xff\xff\xff\xff\xff" + "\xff\xff\xff\xff\xff\xff\xff\xff" + "\xff\xff"
+	exchange := "\x06\x10\x27\x00\x00" + "\x07\x10\x27\x00\x00" + "\x0a\x01" + "\x0b\x01" + "\x00\x50\xc3\x00\x01"
+	absurd := "\x08\xff\xff\xff\x00" + "\x09\x00\x00\x80\x00" + "\x0c\xff\xff\xff\xff\x00" + "\x0d\x00\x00\x80\x00\x00"
+	jump := "\x02\x00\x00\x00\x00\x00\x00\x00\x80\x00" + "\x04\xff\xff\x00" + "\x02\xff\xff\xff\xff\xff\xff\xff\xff\x00"
+	reset := "\x0e\x00\x00" + "\x0f\x00\x00"
+	for _, s := range []string{
+		clocks + exchange + exchange + exchange, wrap + exchange + exchange, clocks + exchange + absurd + exchange,
+		wrap + exchange + jump + exchange, clocks + "\x0c\x00\x00\x00\x00\x00" + exchange + reset + exchange, clocks + absurd + jump + absurd,
+	} {
+		seeds = append(seeds, []byte(s))
+	}
+	return seeds
+}
+
+// FuzzCalls: no sequence of calls breaks what must always hold, and Reset forgets
+// all of it.
+func FuzzCalls(f *testing.F) {
+	for _, seed := range callSeeds() {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		rest := tape(in)
+		w := start(&rest)
+		play(t, w, rest, false)
+		w.a.Reset()
+		w.b.Reset()
+		if known(t, &w.a, w.now, 0) || known(t, &w.b, w.now, 0) {
+			t.Fatal("synchronized after Reset")
+		}
+		w.run(2 * time.Second)
+		w.check(t, "2 s after Reset", tolerance)
+	})
+}
+
+const (
+	// recovery is how much of a clean exchange, 20 datagrams a second, makes good
+	// whatever went before without a Reset.
+	recovery = 60 * time.Second
+	// recoversFromJumps says that this holds even if the local clock was set to
+	// any value and back. The windowed minimum then waits for its latest receive
+	// time, so it does not.
+	recoversFromJumps = false
+)
+
+// FuzzRecovery: a long clean exchange leads back to the right offset after any
+// stamps and reports.
+func FuzzRecovery(f *testing.F) {
+	for _, seed := range callSeeds() {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) { recoverFrom(t, in, true) })
+}
+
+// FuzzRecoveryFromJumps: and after the local clock was set.
+func FuzzRecoveryFromJumps(f *testing.F) {
+	if !recoversFromJumps {
+		f.Skip("not with this estimator")
+	}
+	for _, seed := range callSeeds() {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in []byte) { recoverFrom(t, in, false) })
+}
+
+func recoverFrom(t *testing.T, in []byte, honest bool) {
+	rest := tape(in)
+	w := start(&rest)
+	play(t, w, rest, honest)
+	w.run(recovery)
+	w.check(t, "after a clean exchange", tolerance)
+}
