@@ -146,8 +146,9 @@ func (w *world) watch(ctx context.Context, out io.Writer) {
 	if terminal {
 		every = 100 * time.Millisecond
 	}
-	tick, end := time.NewTicker(every), time.NewTimer(w.config.length)
+	tick, show, end := time.NewTicker(20*time.Millisecond), time.NewTicker(every), time.NewTimer(w.config.length)
 	defer tick.Stop()
+	defer show.Stop()
 	defer end.Stop()
 	for lines := false; ; {
 		select {
@@ -156,10 +157,15 @@ func (w *world) watch(ctx context.Context, out io.Writer) {
 		case <-end.C:
 			return
 		case <-tick.C:
+			// The attacker waits for something to spoil; before, greetings would be
+			// refused as unproven, replayed or not, and the counts would not match.
+			if w.peers[0].Sync.IsSynchronized() && w.peers[1].Sync.IsSynchronized() {
+				w.relay.attack.Store(true)
+				tick.Stop()
+			}
+			continue
+		case <-show.C:
 		}
-		// The attacker waits for something to spoil; before, greetings would be
-		// refused as unproven, replayed or not, and the counts would not match.
-		w.relay.attack.Store(w.peers[0].Sync.IsSynchronized() && w.peers[1].Sync.IsSynchronized())
 		if terminal && lines {
 			fmt.Fprint(out, "\x1b[2A") // two lines up
 		}
@@ -181,12 +187,13 @@ func (w *world) progress(i int) string {
 	for _, kind := range kinds {
 		rejected += p.count(kind)
 	}
-	offset := "not synchronized"
+	offset := "unknown"
 	if err, ok := j.offsetError(now); ok {
 		offset = fmt.Sprintf("%+d us", err)
 	}
-	return fmt.Sprintf("%5.1f s  %s  offset error %-16s  minimum one-way delay %-9s  accepted %d  rejected %d",
-		now.Seconds(), names[i], offset, p.minDelay(), p.count(nil), rejected)
+	// Under 80 columns: a line that wraps cannot be overwritten.
+	return fmt.Sprintf("%s %5.1f s  offset error %9s  min OWD %9s  %d in, %d rejected",
+		names[i], now.Seconds(), offset, p.minDelay(), p.count(nil), rejected)
 }
 
 func (w *world) report() *report {

@@ -69,10 +69,10 @@ func (p *peer) state(m *meter) liveState {
 
 func (s liveState) String() string {
 	if !s.Synchronized {
-		return fmt.Sprintf("%6.1f s  not synchronized: accepted %d, rejected %d forged %d replayed %d truncated %d unproven",
+		return fmt.Sprintf("%4.0f s  not synchronized; %d in, rejected %d forged %d replayed %d truncated %d unproven",
 			s.Seconds, s.Accepted, s.Forged, s.Replayed, s.Truncated, s.Unproven)
 	}
-	return fmt.Sprintf("%6.1f s  offset %+.6f s  minimum one-way delay %.3f ms  jitter %.3f ms  accepted %d  rejected %d",
+	return fmt.Sprintf("%4.0f s  offset %+.6f s  min OWD %.3f ms  jitter %.3f ms  %d in, %d rejected",
 		s.Seconds, float64(s.Offset)/1e6, s.MinDelay, s.Jitter, s.Accepted, s.Forged+s.Replayed+s.Truncated+s.Unproven)
 }
 
@@ -127,8 +127,8 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	synced := false
-	for done := false; !done; {
+	synced, done := false, false
+	for lines := 0; !done; lines++ {
 		select {
 		case <-ctx.Done():
 			done = true
@@ -137,6 +137,7 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 		s := p.state(m)
 		synced = synced || s.Synchronized
 		switch {
+		case done && lines > 0: // the last one is fresh enough
 		case c.json:
 			if err := json.NewEncoder(stdout).Encode(s); err != nil {
 				return err

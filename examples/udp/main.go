@@ -77,7 +77,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.dial, "dial", "", "be the peer that calls the one at this `address`")
 	f.StringVar(&key, "key", "", "64 hex `digits` that both ends share, with -listen and -dial")
 	f.DurationVar(&c.length, "for", 10*time.Second, "how long to run; with -listen and -dial without end unless given")
-	f.Float64Var(&c.rate, "rate", 60, "datagrams each `second` each way, up to 1000")
+	f.Float64Var(&c.rate, "rate", 60, "`datagrams` a second each way, up to 1000")
 	f.DurationVar(&c.jitter, "jitter", 10*time.Millisecond, "largest jitter; each datagram waits 0.4 to 1 times as long")
 	f.Float64Var(&c.loss, "loss", 1, "`percent` of datagrams lost")
 	f.Float64Var(&c.skew, "skew", 50, "how much faster peer B's clock runs than A's, in `ppm`")

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"io"
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -17,7 +16,7 @@ import (
 // jitter of the relay, which is far above what a loaded machine adds to a minimum,
 // and wait for events instead of assuming when they come.
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
@@ -28,33 +27,75 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func runDemo(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	code = run(context.Background(), args, &out, &errs)
-	return code, out.String(), errs.String()
+// output is what a program that still runs has printed.
+type output struct {
+	mu  sync.Mutex
+	buf strings.Builder
 }
 
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// runMain runs the program until it ends or interrupt, which may be nil, says so.
+func runMain(t *testing.T, interrupt func(stdout, stderr *output) bool, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var out, errs output
+	done := make(chan int)
+	go func() { done <- run(ctx, args, &out, &errs) }()
+	for end := time.Now().Add(patience); ; {
+		select {
+		case code := <-done:
+			return code, out.String(), errs.String()
+		case <-time.After(5 * time.Millisecond):
+			if time.Now().After(end) || interrupt != nil && interrupt(&out, &errs) {
+				cancel()
+			}
+		}
+	}
+}
+
+// TestDemo is the whole of it: synchronized, accurate, and nothing got through.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := runDemo(t, "-for", "2500ms", "-rate", "200", "-seed", "7", "-json")
-	if code != 0 {
-		t.Fatalf("exit status %d\n%s", code, stderr)
-	}
-	var r report
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatalf("%v\n%s", err, stdout)
-	}
-	if !strings.Contains(stderr, "peer A  offset error") {
-		t.Errorf("no progress shown:\n%s", stderr)
+	w := launch(t, config{jitter: 10 * time.Millisecond, loss: 1, skew: 50, rate: 200, seed: 7})
+	w.synced(t)
+	eventually(t, "each kind rejected at each end", func() bool {
+		for _, p := range w.peers {
+			for _, kind := range kinds {
+				if p.count(kind) < 5 {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	eventually(t, "enough to judge", func() bool {
+		r := w.report()
+		return min(r.Peers[0].Received, r.Peers[1].Received) >= 300
+	})
+	w.close()
+	r := w.report()
+	if r.Failed != "" {
+		t.Error(r.Failed)
 	}
 	for _, p := range r.Peers {
 		if !p.Synchronized || p.IntrudersPassed != 0 {
 			t.Errorf("%s: synchronized %v, intruders %d", p.Name, p.Synchronized, p.IntrudersPassed)
 		}
 		for what, s := range map[string]spread{"offset": p.Offset, "one-way delay": p.OneWayDelay, "payload timestamp": p.Event} {
-			if s.Samples == 0 || float64(s.Median) > r.JitterMax*1000 || s.Median > s.P99 || s.P99 > s.Max {
-				t.Errorf("%s: %s error %+v, want a median below the jitter of %v ms", p.Name, what, s, r.JitterMax)
+			if s.Samples == 0 || s.Median > w.config.jitter.Microseconds() || s.Median > s.P99 || s.P99 > s.Max {
+				t.Errorf("%s: %s error %+v, want a median below the jitter of %v", p.Name, what, s, w.config.jitter)
 			}
 		}
 		if p.MinDelay < r.Delay {
@@ -63,17 +104,64 @@ func TestDemo(t *testing.T) {
 		if p.ClockBytes < 3 || p.ClockBytes > 3.5 {
 			t.Errorf("%s: %v bytes per datagram, want the stamp and now and then a MinDelta", p.Name, p.ClockBytes)
 		}
-		for _, kind := range kinds {
-			// The system may drop datagrams of any kind if the machine is too busy; of those
-			// that arrive none is accepted, which IntrudersPassed says.
-			injected, rejected := p.Injected[kind.Error()], p.Rejected[kind.Error()]
-			if injected == 0 || rejected == 0 {
-				t.Errorf("%s: %v: injected %d, rejected %d; want some of each", p.Name, kind, injected, rejected)
-			}
+		if p.Received > p.Sent*3/2 {
+			t.Errorf("%s: sent %d, accepted %d from one that sends as many", p.Name, p.Sent, p.Received)
 		}
-		if p.Received > p.Sent || p.Received < p.Sent/2 {
-			t.Errorf("%s: sent %d, accepted %d", p.Name, p.Sent, p.Received)
+	}
+}
+
+// shown is true once both peers of the demo have shown a delay, which they know only
+// when synchronized.
+func shown(o *output) bool {
+	s := o.String()
+	for _, name := range names {
+		i := strings.LastIndex(s, name+" ")
+		if i < 0 {
+			return false
 		}
+		if line, _, _ := strings.Cut(s[i:], "\n"); !strings.Contains(line, "us  min OWD") {
+			return false
+		}
+	}
+	return true
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := runMain(t, func(stdout, _ *output) bool { return shown(stdout) })
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit status %d\n%s", code, stderr)
+	}
+	for _, want := range []string{
+		"-seed ", "time to first sync", "offset error                 median", "p99", "max",
+		"one-way delay error", "payload timestamp error", "bytes per datagram", "forged", "replayed", "truncated",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, stdout)
+		}
+	}
+	if strings.Contains(stdout, "\x1b") {
+		t.Error("escape sequences in what is not a terminal")
+	}
+	for line := range strings.Lines(stdout) {
+		if len(strings.TrimSpace(line)) > 80 && strings.Contains(line, "min OWD") {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := runMain(t, func(_, stderr *output) bool { return shown(stderr) }, "-json", "-seed", "7", "-for", "1m")
+	if code != 0 {
+		t.Fatalf("exit status %d\n%s", code, stderr)
+	}
+	var r report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatalf("%v\n%s", err, stdout)
+	}
+	if r.Seed != 7 || r.For != 60 || !r.Peers[0].Synchronized || !r.Peers[1].Synchronized || r.Peers[0].Offset.Samples == 0 {
+		t.Errorf("%s", stdout)
 	}
 }
 
@@ -93,25 +181,6 @@ func TestAsymmetry(t *testing.T) {
 	var out strings.Builder
 	if r.print(&out); !strings.Contains(out.String(), "One way takes 200 ms longer") {
 		t.Errorf("the table does not explain the asymmetry:\n%s", out.String())
-	}
-}
-
-func TestTable(t *testing.T) {
-	t.Parallel()
-	code, stdout, stderr := runDemo(t, "-for", "1500ms")
-	if code != 0 || stderr != "" {
-		t.Fatalf("exit status %d\n%s", code, stderr)
-	}
-	for _, want := range []string{
-		"peer A  offset error", "peer B  offset error", "time to first sync", "offset error                 median",
-		"p99", "max", "one-way delay error", "payload timestamp error", "bytes per datagram", "forged", "replayed", "truncated",
-	} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("%q is missing in\n%s", want, stdout)
-		}
-	}
-	if strings.Contains(stdout, "\x1b") {
-		t.Error("escape sequences in what is not a terminal")
 	}
 }
 
@@ -165,15 +234,27 @@ func TestDroppedPeer(t *testing.T) {
 	w.synced(t)
 	a, b := w.peers[0], w.peers[1]
 	b.silent.Store(true)
-	time.Sleep(200 * time.Millisecond) // what is under way arrives
-	heard := a.count(nil)
+	heard := -1
+	eventually(t, "what was under way has arrived", func() bool {
+		before := heard
+		heard = a.count(nil)
+		time.Sleep(200 * time.Millisecond)
+		return heard == before
+	})
 	sessionOfB := adoptedBy(a)
-	time.Sleep(800 * time.Millisecond)
+	var before [2]int64
+	for i, j := range w.judges {
+		before[i], _ = j.offsetError(time.Since(w.epoch))
+	}
+	time.Sleep(500 * time.Millisecond)
+	for i, j := range w.judges {
+		after, ok := j.offsetError(time.Since(w.epoch))
+		if d := after - before[i]; !ok || max(d, -d) > 1000 {
+			t.Errorf("%s: offset error moves from %d to %d us in the silence", names[i], before[i], after)
+		}
+	}
 	if n := a.count(nil); n != heard {
 		t.Errorf("a took %d datagrams from a silent peer", n-heard)
-	}
-	if !w.right(0) || !w.right(1) {
-		t.Error("the offset is lost in the silence")
 	}
 	b.silent.Store(false)
 	eventually(t, "both hear each other again", func() bool { return a.count(nil) > heard+50 && w.right(0) && w.right(1) })
@@ -229,21 +310,26 @@ func TestLive(t *testing.T) {
 	at := addr(listener.conn).String()
 	var first netip.AddrPort
 	for life := range 2 {
-		code, stdout, stderr := runDemo(t, "-dial", at, "-key", hex.EncodeToString(testKey[:]), "-for", "1200ms", "-rate", "100", "-json")
+		last := func(o *output) (s liveState) {
+			lines := strings.Split(o.String(), "\n")
+			if len(lines) > 1 { // the one after the last newline may be incomplete
+				if err := json.Unmarshal([]byte(lines[len(lines)-2]), &s); err != nil {
+					t.Errorf("%v\n%s", err, o.String())
+				}
+			}
+			return s
+		}
+		var state liveState
+		code, stdout, stderr := runMain(t, func(stdout, _ *output) bool {
+			state = last(stdout)
+			return state.Synchronized && listener.Sync.IsSynchronized()
+		}, "-dial", at, "-key", hex.EncodeToString(testKey[:]), "-rate", "100", "-json")
 		if code != 0 {
 			t.Fatalf("life %d: exit status %d\n%s%s", life, code, stdout, stderr)
 		}
-		var last liveState
-		for d := json.NewDecoder(strings.NewReader(stdout)); ; {
-			if err := d.Decode(&last); err == io.EOF {
-				break
-			} else if err != nil {
-				t.Fatalf("%v\n%s", err, stdout)
-			}
-		}
 		// Both clocks are this machine's wall clock, read at different moments.
-		if !last.Synchronized || max(last.Offset, -last.Offset) > 1_000_000 || last.MinDelay > 1000 || last.Forged != 0 {
-			t.Errorf("life %d: %+v", life, last)
+		if max(state.Offset, -state.Offset) > 1_000_000 || state.MinDelay > 1000 || state.Forged != 0 {
+			t.Errorf("life %d: %+v", life, state)
 		}
 		if s := listener.state(m); !s.Synchronized || !strings.Contains(s.String(), "offset") {
 			t.Errorf("life %d: listener %v", life, s)
@@ -262,7 +348,7 @@ func TestLive(t *testing.T) {
 // TestListener: the waiting end says where it is, and fails if nobody comes.
 func TestListener(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := runDemo(t, "-listen", "127.0.0.1:0", "-key", hex.EncodeToString(testKey[:]), "-for", "50ms")
+	code, stdout, stderr := runMain(t, nil, "-listen", "127.0.0.1:0", "-key", hex.EncodeToString(testKey[:]), "-for", "50ms")
 	if code != 1 || !strings.Contains(stdout, "listening at 127.0.0.1:") || !strings.Contains(stderr, "never synchronized") {
 		t.Errorf("exit status %d\n%s%s", code, stdout, stderr)
 	}
@@ -271,14 +357,14 @@ func TestListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	if code, _, stderr := runDemo(t, "-listen", addr(busy).String(), "-key", hex.EncodeToString(testKey[:])); code != 1 || stderr == "" {
+	if code, _, stderr := runMain(t, nil, "-listen", addr(busy).String(), "-key", hex.EncodeToString(testKey[:])); code != 1 || stderr == "" {
 		t.Errorf("a busy port: exit status %d, %s", code, stderr)
 	}
 }
 
 func TestNeverSynchronized(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := runDemo(t, "-loss", "100", "-for", "200ms")
+	code, stdout, stderr := runMain(t, nil, "-loss", "100", "-for", "200ms")
 	if code != 1 || !strings.Contains(stderr, "never synchronized") || !strings.Contains(stdout, "never") {
 		t.Errorf("exit status %d\n%s%s", code, stdout, stderr)
 	}
@@ -351,15 +437,15 @@ func TestFlags(t *testing.T) {
 		{"-dial :1 -loss 2 -key " + key, "-loss: only for the demo"},
 		{"-dial= -key " + key, "empty address"},
 	} {
-		code, stdout, stderr := runDemo(t, strings.Fields(c.args)...)
+		code, stdout, stderr := runMain(t, nil, strings.Fields(c.args)...)
 		if code != 2 || stdout != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "usage: udp") {
 			t.Errorf("%s: exit status %d, stdout %q, stderr\n%s\nwant 2 and %q with the usage", c.args, code, stdout, stderr, c.want)
 		}
 	}
-	if code, _, stderr := runDemo(t, "-h"); code != 0 || !strings.Contains(stderr, "usage: udp") {
+	if code, _, stderr := runMain(t, nil, "-h"); code != 0 || !strings.Contains(stderr, "usage: udp") {
 		t.Errorf("-h: exit status %d\n%s", code, stderr)
 	}
-	if code, _, stderr := runDemo(t, "-dial", "127.0.0.1:x", "-key", key); code != 1 || stderr == "" {
+	if code, _, stderr := runMain(t, nil, "-dial", "127.0.0.1:x", "-key", key); code != 1 || stderr == "" {
 		t.Errorf("a bad port: exit status %d, %s", code, stderr)
 	}
 }
