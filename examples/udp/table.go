@@ -74,7 +74,8 @@ func (p *peer) results(name string, j *judge, r *relay, index int) peerResults {
 
 func (r *report) print(w io.Writer) {
 	row := func(label string, cell func(p peerResults) string) {
-		fmt.Fprintf(w, "%-36s %18s %18s\n", label, cell(r.Peers[0]), cell(r.Peers[1]))
+		line := fmt.Sprintf("%-36s %18s %18s", label, cell(r.Peers[0]), cell(r.Peers[1]))
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
 	}
 	line := func() { fmt.Fprintln(w, strings.Repeat("-", 74)) }
 	row("", func(p peerResults) string { return p.Name })
