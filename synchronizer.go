@@ -35,7 +35,8 @@ const (
 	fallRun   = 3     // stray stamps do not come thrice in a row
 	lateRun   = 8     // datagrams that tell a level
 	levelRun  = 16    // datagrams above the mean in a row: not chance
-	levelTime = 0.5e6 // nor a burst
+	levelTime = 5e6   // nor the crest of a wave
+	tellTime  = 0.4e6 // but the peer may be told
 	lateTime  = 12e6  // what stands as long is no queue
 	verdict   = 5e6   // two reports each way, and some
 	staleTime = 15e6  // an original forgets its minimum in 10 s and reports in 2 s
@@ -115,6 +116,7 @@ type state struct {
 
 	hold             float64 // offset minus the midpoint of the floors
 	stood, peerStood float64 // when the floors last moved to another level
+	settled          float64 // round trip when the floors last stood still
 	trusted          float64 // round trip at which the midpoint was trusted
 	own              float64 // moves of the own floor that wait for a verdict
 	peer             float64 // moves of the peer's
@@ -257,26 +259,37 @@ func (s *TimeSynchronizer) queued(x, y float64) {
 		s.mean += (y - s.mean) / 256
 		return
 	}
-	if s.levelN == 0 {
-		s.levelMin, s.levelMax, s.levelAt = y, 0, x
+	// Datagrams above the mean, in parts of levelRun. The first part may be older
+	// than what lifted the others.
+	switch {
+	case s.levelN == 0:
+		s.levelAt = x
+	case s.levelN == levelRun:
+		s.levelMin, s.levelMax = y, 0
 	}
 	if s.levelN%levelRun == 0 {
 		s.partMin = y
 	}
 	s.levelN++
-	s.levelMin, s.partMin = min(s.levelMin, y), min(s.partMin, y)
-	if s.levelN < levelRun {
+	s.partMin = min(s.partMin, y)
+	if s.levelN <= levelRun {
 		s.mean += (min(y, 8*s.mean+minGate) - s.mean) / 256
 		return
 	}
+	s.levelMin = min(s.levelMin, y)
 	if s.levelN%levelRun == 0 {
 		s.levelMax = max(s.levelMax, s.partMin)
-		// A rise that holds still is a new path or a step. A queue moves.
-		if s.levelN >= 3*levelRun && x-s.levelAt > levelTime &&
-			s.levelMax-s.levelMin < s.levelMin/8+minGate && s.levelMin > 2*s.gate && s.levelMin < s.roundTrip() {
+		if s.stands(x, levelTime) {
 			s.shift(x, s.levelMin)
 		}
 	}
+}
+
+// stands reports whether all datagrams have been late by the same for some time. A
+// rise that holds still is a new path or a step. A queue moves.
+func (s *TimeSynchronizer) stands(x, since float64) bool {
+	return s.levelN >= 3*levelRun && x-s.levelAt > since &&
+		s.levelMax-s.levelMin < s.levelMin/8+minGate && s.levelMin > 2*s.gate && s.levelMin < s.roundTrip()
 }
 
 // fell takes a datagram faster than the path allows.
@@ -298,7 +311,7 @@ func (s *TimeSynchronizer) fell(x, y float64) float64 {
 // tells whether the path or a clock changed.
 func (s *TimeSynchronizer) shift(x, a float64) {
 	was := s.peered && s.impossible()
-	if s.peered && (a > 0 || x-s.stood > lateTime) {
+	if s.peered && (a > 0 || x-s.stood > verdict) {
 		s.doubt(x)
 	}
 	s.stood = x
@@ -310,8 +323,8 @@ func (s *TimeSynchronizer) shift(x, a float64) {
 	case !s.peered:
 	case s.impossible():
 		// No path is that short: a clock was set, which the peer is about to see.
-		s.peerLevel -= a
-		s.stale, s.staleAt = a, x
+		s.stale, s.staleAt = s.roundTrip()-s.settled, x
+		s.peerLevel -= s.stale
 		s.settle(x, a)
 	case was:
 		s.settle(x, a)
@@ -399,7 +412,7 @@ func (s *TimeSynchronizer) endPoint(x float64) {
 		s.n, s.lowOK = 0, false
 	default:
 		s.gate += (gapSkew + 3*s.slopeError()) * gap
-		if gap > levelTime {
+		if gap > tellTime {
 			s.freshN, s.levelN, s.isLate = 0, 0, false // silence is not lateness
 		}
 	}
@@ -494,7 +507,7 @@ func (s *TimeSynchronizer) fit(x float64, left bool) {
 		}
 		bend /= float64(s.n-2) * span
 		if s.n >= 8 && d*d > 36*(s.skewVar+bend*bend) {
-			s.skewVar = d * d // a clock is slewed, or was set
+			s.skewVar = min(d*d, 9*priorSkew*priorSkew) // a clock is slewed, or was set
 		} else {
 			s.fitVar = d * d // a queue
 		}
@@ -530,8 +543,12 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 	if !s.started {
 		return 0, false
 	}
-	v := int64(math.Round(s.level + s.slope*s.x(localUsec)))
-	return NewCounter24(uint64(v+1<<(ts24Shift-1)) >> ts24Shift), true
+	x := s.x(localUsec)
+	v := s.level + s.slope*x
+	if s.peered && s.stands(x, tellTime) {
+		v += s.levelMin // if a clock was set, the peer waits to hear it
+	}
+	return NewCounter24(uint64(int64(math.Floor(v+1<<(ts24Shift-1)))) >> ts24Shift), true
 }
 
 // OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
@@ -548,6 +565,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	if !s.peered {
 		s.peered = true
 		s.peerLevel, s.peerAt, s.peerStood = float64(wrap(raw, deltaBits)), x, x
+		s.settled = s.roundTrip()
 		s.publish(x, true)
 		return
 	}
@@ -559,7 +577,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	if s.stale != 0 {
 		s.stale, s.peerStood = 0, x
 	} else if math.Abs(b) > s.peerGate() {
-		if b > 0 || x-s.peerStood > lateTime {
+		if b > 0 || x-s.peerStood > verdict || s.impossible() {
 			s.doubt(x)
 		}
 		s.peerStood = x
@@ -574,10 +592,6 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 			s.restart(x, a)
 			s.skewVar += rate * rate
 			s.moved(x, a, 0)
-		}
-		s.peerNoise += (math.Abs(b) - s.peerNoise) / 16
-		if d := math.Abs(b) - s.peerNoise; d > 0 {
-			s.peerNoise += d / 2
 		}
 	}
 	s.moved(x, 0, b)
@@ -629,10 +643,14 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 func (s *TimeSynchronizer) guard(x, r float64) {
 	limit := r / 2
 	if !s.waits(x) {
+		still := s.levelN < levelRun && x-max(s.stood, s.peerStood) > verdict
+		if still {
+			s.settled = r
+		}
 		limit = math.Abs(r-s.trusted) / 2
 		if s.hold == 0 || limit < minGate {
 			limit = 0
-			if s.levelN < levelRun && x-max(s.stood, s.peerStood) > verdict {
+			if still {
 				s.trusted = r
 			}
 		}
