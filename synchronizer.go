@@ -141,8 +141,11 @@ func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits)
 
 // around returns raw-near on the ring of deltas, the shorter way.
 func around(raw uint64, near float64) float64 {
-	whole := int64(near)
-	return float64(wrap(raw-uint64(whole), deltaBits)) - (near - float64(whole))
+	d := float64(wrap(raw, deltaBits)) - near
+	if math.Abs(d) > 1<<(deltaBits-1) {
+		d = ring(d)
+	}
+	return d
 }
 
 // ring returns v the shorter way round the ring of deltas.
@@ -180,14 +183,20 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	if !s.peered {
 		return 0, false
 	}
-	if d := math.Abs(y); d > s.slack && (d > s.odd || d < s.odd/2) {
-		s.odd = d // queueing, or a clock was set
-		s.publish(x, false)
-	} else if d <= s.slack && s.odd != 0 {
+	if d := math.Abs(y); d > s.slack {
+		if d > s.odd || d < s.odd/2 {
+			s.odd = d // queueing, or a clock was set
+			s.publish(x, false)
+		}
+	} else if s.odd != 0 {
 		s.odd = 0
 		s.publish(x, false)
 	}
-	return time.Duration(max(s.delay, 0)+max(y, 0)) * time.Microsecond, true
+	owd = time.Duration(s.delay) * time.Microsecond
+	if y > 0 {
+		owd = time.Duration(s.delay+y) * time.Microsecond
+	}
+	return owd, true
 }
 
 // x returns a local time as the microseconds since base.
@@ -254,17 +263,27 @@ func (s *TimeSynchronizer) queued(x, y float64) {
 		s.shift(x, s.lateMin)
 		return
 	}
+	// Datagrams above the mean, in parts of levelRun. The first part may be older
+	// than what lifted the others.
+	if n := s.levelN; n < levelRun {
+		// As good as always, and as likely above as below: without branches.
+		at, next := math.Float64bits(s.levelAt), n+1
+		if n == 0 {
+			at = math.Float64bits(x)
+		}
+		if y <= s.mean {
+			next = 0
+		}
+		s.levelAt, s.levelN = math.Float64frombits(at), next
+		s.mean += (min(y, 8*s.mean+minGate) - s.mean) / 256
+		return
+	}
 	if y <= s.mean {
 		s.levelN = 0
 		s.mean += (y - s.mean) / 256
 		return
 	}
-	// Datagrams above the mean, in parts of levelRun. The first part may be older
-	// than what lifted the others.
-	switch {
-	case s.levelN == 0:
-		s.levelAt = x
-	case s.levelN == levelRun:
+	if s.levelN == levelRun {
 		s.levelMin, s.levelMax = y, 0
 	}
 	if s.levelN%levelRun == 0 {
@@ -272,10 +291,6 @@ func (s *TimeSynchronizer) queued(x, y float64) {
 	}
 	s.levelN++
 	s.partMin = min(s.partMin, y)
-	if s.levelN <= levelRun {
-		s.mean += (min(y, 8*s.mean+minGate) - s.mean) / 256
-		return
-	}
 	s.levelMin = min(s.levelMin, y)
 	if s.levelN%levelRun == 0 {
 		s.levelMax = max(s.levelMax, s.partMin)
@@ -569,7 +584,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 		s.publish(x, true)
 		return
 	}
-	b := around(raw, s.peerFloor(x-max(s.delay, 0)))
+	b := around(raw, s.peerFloor(x-s.delay))
 	if s.stale != 0 && x-s.staleAt < staleTime && math.Abs(ring(b-s.stale)) < s.gate+s.peerGate() {
 		return
 	}
@@ -606,8 +621,9 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	}
 	r := s.roundTrip()
 	s.guard(x, r)
-	s.delay = r/2 + s.hold
-	theta := s.delay - (s.level + s.slope*x)
+	delay := r/2 + s.hold
+	s.delay = max(delay, 0)
+	theta := delay - (s.level + s.slope*x)
 	var excess float64
 	if v, ok := s.view(); ok && !jump {
 		excess = v.at(s.base+uint64(int64(x))) - theta
@@ -634,7 +650,7 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 		theta:  theta,
 		skew:   -s.slope,
 		excess: excess,
-		delay:  max(s.delay, 0),
+		delay:  s.delay,
 	})
 }
 
