@@ -151,7 +151,7 @@ func around(raw uint64, near float64) float64 {
 // ring returns v the shorter way round the ring of deltas.
 func ring(v float64) float64 {
 	const full = 1 << deltaBits
-	return v - full*math.Round(v/full)
+	return v - full*math.Floor(v/full+0.5)
 }
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
@@ -627,7 +627,7 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	var excess float64
 	if v, ok := s.view(); ok && !jump {
 		excess = v.at(s.base+uint64(int64(x))) - theta
-		excess -= (1 << offsetBits) * math.Round(excess/(1<<offsetBits))
+		excess -= (1 << offsetBits) * math.Floor(excess/(1<<offsetBits)+0.5)
 		if math.Abs(excess) > maxSlew {
 			excess, jump = 0, true
 		}
@@ -690,16 +690,16 @@ type view struct {
 // at returns the offset at a local time.
 func (v *view) at(localUsec uint64) float64 {
 	x := float64(int64(localUsec - v.local))
-	return v.theta + v.skew*x + v.rest(x)
+	return v.theta + v.skew*x + rest(v.excess, x)
 }
 
 // rest returns what is left of excess after x.
-func (v *view) rest(x float64) float64 {
+func rest(excess, x float64) float64 {
 	slewed := max(x, 0) * slewRate
-	if v.excess > 0 {
-		return max(v.excess-slewed, 0)
+	if excess > 0 {
+		return max(excess-slewed, 0)
 	}
-	return min(v.excess+slewed, 0)
+	return min(excess+slewed, 0)
 }
 
 func pack(a, b float64) uint64 {
@@ -743,11 +743,16 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.seq.Load()&2 != 0 }
 // MinimumOneWayDelay returns the shortest time that a datagram of late was under
 // way, never negative.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	v, ok := s.view()
-	if !ok {
-		return 0, false
+	for {
+		seq := s.seq.Load()
+		d := math.Float32frombits(uint32(s.words[3].Load() >> 32))
+		if seq&2 == 0 {
+			return 0, false
+		}
+		if (s.seq.Load()^seq)|seq&1 == 0 {
+			return time.Duration(d) * time.Microsecond, true
+		}
 	}
-	return time.Duration(v.delay) * time.Microsecond, true
 }
 
 // RemoteTime returns the remote clock, in microseconds, at the local time
@@ -761,13 +766,27 @@ func (s *TimeSynchronizer) RemoteTime(localUsec, nearRemoteUsec uint64) (remoteU
 	return nearRemoteUsec + uint64(wrap(remote-nearRemoteUsec, offsetBits)), true
 }
 
-// remote returns the remote clock modulo 67.1 s.
-func (s *TimeSynchronizer) remote(localUsec uint64) (uint64, bool) {
-	v, ok := s.view()
-	if !ok {
-		return 0, false
+// remote returns the remote clock modulo 67.1 s. It is view and at for those in haste.
+func (s *shown) remote(localUsec uint64) (uint64, bool) {
+	for {
+		seq := s.seq.Load()
+		x := float64(int64(localUsec - s.words[0].Load()))
+		theta := math.Float64frombits(s.words[1].Load())
+		rates := s.words[2].Load()
+		if (s.seq.Load()^seq)|seq&1 != 0 {
+			continue
+		}
+		if seq&2 == 0 {
+			return 0, false
+		}
+		skew, excess := unpack(rates)
+		theta += skew * x
+		if math.Abs(excess) > slewRate*x {
+			theta += rest(excess, x)
+		}
+		const up = 1 << 40 // above zero, a conversion rounds down
+		return localUsec + uint64(int64(theta+(up+0.5))) - up, true
 	}
-	return localUsec + uint64(int64(math.Floor(v.at(localUsec)+0.5))), true
 }
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
@@ -785,7 +804,7 @@ func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok
 		return 0, false
 	}
 	x := float64(int64(localUsec - v.local))
-	return time.Duration(v.bound+v.grow*math.Abs(x)+math.Abs(v.rest(x))+1) * time.Microsecond, true
+	return time.Duration(v.bound+v.grow*math.Abs(x)+math.Abs(rest(v.excess, x))+1) * time.Microsecond, true
 }
 
 // Stats is what a TimeSynchronizer knows, for logs.

@@ -1676,12 +1676,13 @@ func costs(t testing.TB) []cost {
 	var base windowMin
 	s := &feeds[peers]
 	s.run(t, &ours, &base, 200*time.Second)
-	now := s.now
+	now := uint64(0)
 	batch := make([]datagram, calls)
 	prepare := func() {
 		for i := range batch {
 			batch[i] = s.next()
 		}
+		now = s.now + 100_000
 		d := batch[0]
 		ours.OnPeerMinDeltaTS24(s.report(), d.recv)
 		base.OnPeerMinDeltaTS24(s.report())
