@@ -66,48 +66,49 @@ type TimeSynchronizer struct {
 }
 
 // state is the writer's. All times x are microseconds of the local clock since base.
+// A datagram that queues touches the first two cache lines, and none that readers
+// touch.
 type state struct {
 	started bool // base and floor are valid
 	peered  bool // peer's floor is valid
 	early   bool // earlyAt and earlyRaw hold a report older than the first datagram
 	pending bool // a verdict is out
+	isLate  bool // since the last datagram near the floor
+	half    bool // lateMin is of the second half of lateTime
+	lowOK   bool
+	fallN   uint8 // datagrams in a row below the gate
 	base    uint64
 
 	// The own floor is level+slope*x: the delta of a datagram without queueing.
 	level, slope float64
 	gate         float64 // deltas this far from the floor say nothing about it
 	mean         float64 // mean of what datagrams queue
-	delay        float64 // minimum one-way delay
-	slack, odd   float64 // residuals up to slack are in the bound, odd is one beyond
+	pointEnd     float64 // when low becomes a point
+	slack, odd   float32 // residuals up to slack are in the bound, odd is one beyond
 
+	width     float64 // time between points
+	delay     float64 // minimum one-way delay
+	datagrams int64
 	// Since the last datagram near the floor.
-	isLate  bool
-	half    bool    // lateMin is of the second half of lateTime
 	lateAt  float64 // when it began
 	lateMin float64 // least residual
 	// Also since the last report.
-	freshN   int
 	freshMin float64
 	// Since the last datagram below the mean.
-	levelN                      int
-	levelMin, levelMax, partMin float64 // least residual, also of the last levelRun datagrams
-	levelAt                     float64
-	// Datagrams in a row below the gate.
-	fallN   int
-	fallMin float64
+	levelAt        float64
+	levelN, freshN int32
 
-	low      point // lowest datagram since the last point, x < 0 none
-	lowOK    bool
-	pointEnd float64 // when it becomes a point
-	width    float64 // time between points
-	points   [maxPoints]point
-	n        int
-	noise    float64 // mean distance of neighbouring points from a line
-	skew0    float64 // slope known before the points
-	skewVar  float64 // its variance
-	fitVar   float64 // variance of the slope that the points show
-	fitAt    float64
-	counted  int
+	levelMin, levelMax, partMin float64 // least residual, also of the last levelRun datagrams
+	fallMin                     float64
+	low                         point   // lowest datagram since the last point
+	noise                       float64 // mean distance of neighbouring points from a line
+	points                      [maxPoints]point
+	n                           int
+	skew0                       float64 // slope known before the points
+	skewVar                     float64 // its variance
+	fitVar                      float64 // variance of the slope that the points show
+	fitAt                       float64
+	counted                     int64
 
 	peerLevel, peerAt float64 // the peer's floor, at that time
 	peerNoise         float64 // how far reports are off what they should say
@@ -127,7 +128,7 @@ type state struct {
 	stale            float64 // a move of the own floor that reports do not show yet
 	staleAt          float64
 
-	datagrams, reports, late, steps, resets int
+	reports, late, steps, resets int32
 }
 
 // shown is what readers see, written by publish and read by view.
@@ -183,7 +184,7 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	if !s.peered {
 		return 0, false
 	}
-	if d := math.Abs(y); d > s.slack {
+	if d := float32(math.Abs(y)); d > s.slack {
 		if d > s.odd || d < s.odd/2 {
 			s.odd = d // queueing, or a clock was set
 			s.publish(x, false)
@@ -635,13 +636,14 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	if jump {
 		s.steps++
 	}
-	s.slack = max(r/4, 4*s.mean) + minGate
-	bound := max(r/2, 0) + math.Abs(s.hold) + s.slack + s.odd
+	slack := max(r/4, 4*s.mean) + minGate
+	s.slack = float32(slack)
+	bound := max(r/2, 0) + math.Abs(s.hold) + slack + float64(s.odd)
 	if s.waits(x) {
 		bound += math.Abs(s.own) + math.Abs(s.peer)
 	}
 	if s.stale != 0 {
-		bound += s.slack
+		bound += slack
 	}
 	s.show(view{
 		bound:  bound,
@@ -823,7 +825,7 @@ type Stats struct {
 }
 
 // Stats returns what is known as of the latest datagram.
-func (s *TimeSynchronizer) Stats() Stats { return Stats{Steps: s.steps} }
+func (s *TimeSynchronizer) Stats() Stats { return Stats{Steps: int(s.steps)} }
 
 // Reset forgets everything, as when the peer is replaced by another.
 func (s *TimeSynchronizer) Reset() {

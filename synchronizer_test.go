@@ -2214,7 +2214,7 @@ func TestNoAllocationsInTrouble(t *testing.T) {
 				s.MinDeltaTS24(recv)
 			}
 		}
-		steps += s.steps
+		steps += int(s.steps)
 		s.Reset()
 	}
 	if n := testing.AllocsPerRun(3, trouble); n != 0 {
