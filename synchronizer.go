@@ -34,7 +34,7 @@ const (
 	minGate   = 100.0 // noise that hosts add whatever the path
 	fallRun   = 3     // stray stamps do not come thrice in a row
 	lateRun   = 8     // datagrams that tell a level
-	levelRun  = 16    // datagrams above the mean in a row: not chance
+	levelRun  = 12    // datagrams above the mean in a row: not chance
 	levelTime = 5e6   // nor the crest of a wave
 	tellTime  = 0.4e6 // but the peer may be told
 	lateTime  = 12e6  // what stands as long is no queue
@@ -288,7 +288,7 @@ func (s *TimeSynchronizer) queued(x, y float64) {
 // stands reports whether all datagrams have been late by the same for some time. A
 // rise that holds still is a new path or a step. A queue moves.
 func (s *TimeSynchronizer) stands(x, since float64) bool {
-	return s.levelN >= 3*levelRun && x-s.levelAt > since &&
+	return s.levelN >= 4*levelRun && x-s.levelAt > since &&
 		s.levelMax-s.levelMin < s.levelMin/8+minGate && s.levelMin > 2*s.gate && s.levelMin < s.roundTrip()
 }
 
@@ -419,6 +419,7 @@ func (s *TimeSynchronizer) endPoint(x float64) {
 	s.pointEnd = x + s.width
 	if !s.lowOK {
 		s.late++
+		s.gate += (gapSkew + 3*s.slopeError()) * s.width
 		return
 	}
 	window := math.Cbrt(balance*s.noise*s.width/1e6) * 1e6
@@ -446,9 +447,12 @@ func (s *TimeSynchronizer) endPoint(x float64) {
 		s.n--
 		left = true
 	}
+	s.lowOK = false
+	if s.n > 0 && s.low.x <= s.points[s.n-1].x {
+		return // receive times went back
+	}
 	s.points[s.n] = s.low
 	s.n++
-	s.lowOK = false
 	if s.n >= fitPoints {
 		s.fit(x, left)
 		s.publish(x, false)
@@ -485,7 +489,7 @@ func (s *TimeSynchronizer) fit(x float64, left bool) {
 	}
 	slices.Sort(above[:s.n])
 	noise := 1.5*(above[2]-above[0]) + stampNoise
-	if k := s.datagrams - s.counted; s.n < 8 {
+	if k := s.datagrams - s.counted; s.n < 8 && s.width == firstWidth {
 		noise = max(noise, s.mean/float64(k))
 	}
 	s.counted = s.datagrams
@@ -570,7 +574,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 		return
 	}
 	b := around(raw, s.peerFloor(x-max(s.delay, 0)))
-	if s.stale != 0 && x-s.staleAt < staleTime && math.Abs(ring(b-s.stale)) < s.gate+s.peerGate() {
+	if s.stale != 0 && x-s.staleAt < staleTime && math.Abs(ring(b-s.stale)) < math.Abs(s.stale)/2 {
 		return
 	}
 	s.peerLevel, s.peerAt = s.peerFloor(x)+b, x
@@ -580,7 +584,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 		if b > 0 || x-s.peerStood > verdict || s.impossible() {
 			s.doubt(x)
 		}
-		s.peerStood = x
+		s.peerStood, s.freshN = x, 0 // look afresh whether our floor moved as well
 	} else {
 		if s.peerNoise == unknown {
 			s.peerNoise = 0
@@ -596,7 +600,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	}
 	s.moved(x, 0, b)
 	s.recent, s.before = 0, s.recent
-	s.freshN, s.reportAt = 0, x
+	s.reportAt = x
 }
 
 // publish shows the state to the readers. jump says that a clock was set.
@@ -620,7 +624,10 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 		s.steps++
 	}
 	s.slack = max(r/4, 4*s.mean) + minGate
-	bound := max(r/2, 0) + math.Abs(s.hold) + s.slack + s.odd
+	bound := r/2 + math.Abs(s.hold) + s.slack + s.odd
+	if r < 0 {
+		bound += max(s.settled, 0) - 2*r // the floors are of different clocks
+	}
 	if s.waits(x) {
 		bound += math.Abs(s.own) + math.Abs(s.peer)
 	}
