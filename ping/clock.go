@@ -251,7 +251,7 @@ func (c *Clock) use(s sample, now uint64) Verdict {
 
 	next := &line{skew: c.drift.skew, skewKnown: c.drift.known}
 	next.best = c.window[c.best(next.skew, now)]
-	next.jitter = c.jitter()
+	next.trip, next.jitter = c.roundTrip()
 	if old == nil {
 		c.step(next, s, now, 0)
 	} else {
@@ -287,7 +287,8 @@ func (c *Clock) choose(l *line, skew int64, now uint64) int {
 
 // adjust moves the clock toward s and reports whether it jumped.
 func (c *Clock) adjust(next, old *line, s sample, now uint64) bool {
-	if e := int64(s.remote(now, next.skew) - old.read(now)); magnitude(e) > uint64(orDefault(c.RecalibrateThreshold, DefaultRecalibrateThreshold)/time.Microsecond) {
+	threshold := orDefault(c.RecalibrateThreshold, DefaultRecalibrateThreshold)
+	if e := int64(s.remote(now, next.skew) - old.read(now)); magnitude(e) > uint64(threshold.Microseconds()) {
 		c.step(next, s, now, e)
 		c.fast = 0
 		return true
@@ -331,15 +332,17 @@ func (c *Clock) best(skew int64, now uint64) int {
 	return best
 }
 
-// jitter returns by how much the round trips of the window exceed the shortest, on
-// average.
-func (c *Clock) jitter() int64 {
-	sum, least := int64(0), c.window[0].trip
-	for _, s := range c.window {
+// roundTrip returns the shortest round trip of the last 8 exchanges, so that a line
+// that became slower is soon seen, and by how much their mean exceeds it.
+func (c *Clock) roundTrip() (least, jitter int64) {
+	recent := c.window[max(0, len(c.window)-filterDepth):]
+	sum := int64(0)
+	least = recent[0].trip
+	for _, s := range recent {
 		sum += s.trip
 		least = min(least, s.trip)
 	}
-	return sum/int64(len(c.window)) - least
+	return least, sum/int64(len(recent)) - least
 }
 
 // Reset forgets the server and starts again, as after a reconnection or when

@@ -10,12 +10,12 @@ type line struct {
 	before, after segment
 	from          uint64 // local time from which after counts
 
-	best      sample // bounds the error
-	jitter    int64
-	skew      int64 // remote minus local rate, 2^-32; 0 while not known
-	skewKnown bool
-	steps     uint64
-	lastStep  int64
+	best         sample // bounds the error
+	trip, jitter int64  // see roundTrip
+	skew         int64  // remote minus local rate, 2^-32; 0 while not known
+	skewKnown    bool
+	steps        uint64
+	lastStep     int64
 }
 
 // segment is a stretch of the remote clock: from the local time at on it goes on from
@@ -103,15 +103,14 @@ func (c *Clock) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 	return l.errorBound(localUsec), true
 }
 
-// MinimumOneWayDelay returns half the round trip of the exchange on which ErrorBound
-// rests, a short one of late. Nobody can tell how unequal the two ways are: either of
-// them may take up to twice as long.
+// MinimumOneWayDelay returns half of Snapshot.RoundTrip. Nobody can tell how unequal
+// the two ways are: either of them may take up to twice as long.
 func (c *Clock) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	l := c.line.Load()
 	if l == nil {
 		return 0, false
 	}
-	return duration(l.best.trip / 2), true
+	return duration(l.trip / 2), true
 }
 
 // Skew returns by how many parts in a million the server's clock runs faster than
@@ -130,9 +129,9 @@ type Snapshot struct {
 	RemoteUsec uint64        // the server's clock
 	OffsetUsec int64         // server's minus local clock, modulo 2^64
 	ErrorBound time.Duration // see Clock.ErrorBound
-	RoundTrip  time.Duration // of the exchange on which ErrorBound rests, without the server's hold
-	Age        time.Duration // since the middle of that exchange
-	Jitter     time.Duration // mean round trip less the shortest, of the latest exchanges
+	RoundTrip  time.Duration // shortest of the last 8 exchanges, without the server's hold
+	Jitter     time.Duration // mean round trip of the last 8 exchanges less the shortest
+	Age        time.Duration // since the exchange on which ErrorBound rests
 	SkewPPM    float64       // see Clock.Skew; 0 while not known
 	Steps      uint64        // how often the clock was set at once, ever: differs where readings may go back
 	LastStep   time.Duration // size of the last such step, positive forward; 0 if it was the first setting
@@ -150,7 +149,7 @@ func (c *Clock) Snapshot(localUsec uint64) (s Snapshot, ok bool) {
 		RemoteUsec: remote,
 		OffsetUsec: int64(remote - localUsec),
 		ErrorBound: l.errorBound(localUsec),
-		RoundTrip:  duration(l.best.trip),
+		RoundTrip:  duration(l.trip),
 		Age:        duration(int64(localUsec - l.best.at)),
 		Jitter:     duration(l.jitter),
 		SkewPPM:    inPPM(l.skew),
