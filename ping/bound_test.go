@@ -95,3 +95,42 @@ func boundWorld(t *testing.T, seed uint64) (queries int, ratio, share float64) {
 	slices.Sort(ratios)
 	return queries, ratios[len(ratios)/2], share
 }
+
+// TestBoundIsTight: in the worst worlds that the bound allows for, the error comes
+// within a few microseconds of it: all delay on one way, 10 s of it, at the largest
+// skew; and a measured skew that turns into its opposite.
+func TestBoundIsTight(t *testing.T) {
+	check := func(name string, w *world, slack int64) {
+		bound, _ := w.c.ErrorBound(w.local())
+		e := int64(magnitude(w.errorUsec(t)))
+		t.Logf("%s: error %d us, bound %v", name, e, bound)
+		if d := bound.Microseconds() - e; d < 0 || d > slack {
+			t.Errorf("%s: error %d us, bound %v", name, e, bound)
+		}
+	}
+	for _, ppb := range []int64{-600_000, 600_000} {
+		// A request that takes 10 s shows the clock of its end, a reply that of its
+		// beginning: the bound is for the worse of the two.
+		up, slack := int64(0), int64(10)
+		if ppb < 0 {
+			up, slack = 10*usSec, 6010
+		}
+		w := newWorld(new(Clock))
+		w.ppb, w.up, w.down = ppb, constant(up), constant(10*usSec-up)
+		w.ping(nil)
+		w.run(10 * time.Second)
+		check("ten seconds", w, slack)
+		w.run(100 * time.Second)
+		check("and a hundred later", w, slack)
+
+		w = newWorld(new(Clock))
+		w.ppb, w.up, w.down = ppb, constant(0), constant(0)
+		w.keepPinging(nil)
+		w.run(time.Minute)
+		w.events = nil
+		from := w.t
+		w.run(time.Minute)
+		w.jump -= 2 * (w.t - from) * ppb / 1_000_000_000 // as if it had run the other way
+		check("skew turned", w, 100)
+	}
+}

@@ -290,7 +290,6 @@ func (c *Clock) adjust(next, old *line, s sample, now uint64) bool {
 	threshold := orDefault(c.RecalibrateThreshold, DefaultRecalibrateThreshold)
 	if e := int64(s.remote(now, next.skew) - old.read(now)); magnitude(e) > uint64(threshold.Microseconds()) {
 		c.step(next, s, now, e)
-		c.fast = 0
 		return true
 	}
 	if int64(now-old.from) < 0 {

@@ -188,6 +188,136 @@ func TestAdjust(t *testing.T) {
 	}
 }
 
+// TestLastMicroseconds: small errors do not stay for ever for want of an eighth.
+func TestLastMicroseconds(t *testing.T) {
+	for _, jump := range []int64{-7, 7} {
+		w := newWorld(new(Clock))
+		w.keepPinging(nil)
+		w.run(10 * time.Second)
+		w.jump = jump
+		w.run(20 * time.Second)
+		if e := w.errorUsec(t); magnitude(e) > 2 {
+			t.Errorf("error %d us, %d us after a jump", e, jump)
+		}
+	}
+}
+
+// TestReceiveTimeGoesBack: a reply stamped a second ago, after a later one, does not
+// change the present at once, though the rule has left the clock alone until then.
+func TestReceiveTimeGoesBack(t *testing.T) {
+	pick := -1
+	c := &Clock{Rule: func([]Sample) int { return pick }, AdjustSteps: 1}
+	w := newWorld(c)
+	w.keepPinging(nil)
+	w.run(10 * time.Second)
+	w.events = nil
+	now := c.latest
+	w.t -= usSec
+	request := c.AppendRequest(nil, w.local())
+	reply, _ := AppendReply(nil, request, 0, w.remote()-50*1000, w.remote()-50*1000)
+	before, _ := c.RemoteTime(now, 0)
+	pick = len(c.window) // the new one
+	if v := c.HandleReply(reply, w.local()+100_000); v != Accepted {
+		t.Fatal(v)
+	}
+	after, _ := c.RemoteTime(now, 0)
+	later, _ := c.RemoteTime(now+5_000_000, 0)
+	if after != before || later == before+5_000_000 {
+		t.Errorf("the present changed by %d us, five seconds later by %d us", after-before, later-before-5_000_000)
+	}
+}
+
+// TestAdmits: two exchanges contradict each other when their bounds do not meet.
+func TestAdmits(t *testing.T) {
+	for _, x := range []struct {
+		down     int64 // of the second exchange: its clock seems behind by half of it
+		jump     int64
+		contrary bool
+	}{
+		{10 * usMs, 0, false}, {0, 0, false}, {0, 10, false}, {0, -500, true}, {0, 101 * usMs, true}, {0, 99 * usMs, false}, {400 * usMs, 399 * usMs, false}, {400 * usMs, 501 * usMs, true},
+	} {
+		c := &Clock{RecalibrateThreshold: time.Hour}
+		w := newWorld(c)
+		w.up, w.down = constant(100*usMs), constant(0)
+		w.ping(nil)
+		w.run(100 * time.Millisecond)
+		w.jump = x.jump
+		w.up, w.down = constant(0), constant(x.down)
+		w.ping(nil)
+		w.run(400 * time.Millisecond)
+		if contrary := len(c.window) == 1; contrary != x.contrary || c.Count(Accepted) != 1 {
+			t.Errorf("down %d us, jump %d us: contrary %v, want %v", x.down, x.jump, contrary, x.contrary)
+		}
+	}
+}
+
+// TestJitter: the mean round trip less the shortest, of eight.
+func TestJitter(t *testing.T) {
+	w := newWorld(new(Clock))
+	n := int64(0)
+	w.up = func() int64 { n++; return 30*usMs + n%2*20*usMs }
+	w.keepPinging(nil)
+	w.run(10 * time.Second)
+	if s := w.snapshot(t); s.Jitter != 10*time.Millisecond || s.RoundTrip != 60*time.Millisecond {
+		t.Errorf("jitter %v, round trip %v", s.Jitter, s.RoundTrip)
+	}
+}
+
+// TestSkewFollows: through jitter, and when the skew changes; and a clock that runs
+// away is believed only so far.
+func TestSkewFollows(t *testing.T) {
+	r := random(t)
+	worst := 0.0
+	for range 10 {
+		w := newWorld(new(Clock))
+		w.up, w.down = exponential(r, 20*usMs, 3*usMs), exponential(r, 20*usMs, 3*usMs)
+		for _, ppm := range []int64{50, -50} {
+			w.jump += w.t * (w.ppb - ppm*1000) / 1_000_000_000 // no step
+			w.ppb = ppm * 1000
+			if w.t == 0 {
+				w.keepPinging(nil)
+			}
+			w.run(5 * time.Minute)
+			got, ok := w.c.Skew()
+			worst = max(worst, math.Abs(got-float64(ppm)))
+			if !ok {
+				t.Fatal("skew not known")
+			}
+		}
+	}
+	t.Logf("worst error of the skew %.1f ppm", worst)
+	if worst > 12 {
+		t.Errorf("skew off by %.1f ppm", worst)
+	}
+	w := newWorld(new(Clock))
+	w.ppb = 5_000_000
+	w.keepPinging(nil)
+	w.run(time.Minute)
+	if got, _ := w.c.Skew(); got > maxSkewPPM || got < maxSkewPPM-1 {
+		t.Errorf("5000 ppm: skew %.1f", got)
+	}
+}
+
+// TestDriftExtremes: exchanges at the same time, and offsets and spans too large for
+// the slope, are passed over.
+func TestDriftExtremes(t *testing.T) {
+	var d drift
+	for _, s := range []sample{{at: 0, trip: 9}, {at: 8_000_000, trip: 9}, {at: 0, trip: 1}, {at: 17_000_000, trip: 9}} {
+		d.add(s)
+	}
+	if d.known {
+		t.Errorf("a slope of two exchanges at the same time: %d", d.skew)
+	}
+	d = drift{}
+	day := uint64(86_400_000_000)
+	for i := range uint64(3) {
+		d.add(sample{at: i * 1000 * day, offset: i << 40})
+	}
+	if d.known {
+		t.Errorf("a slope of 2^40 us: %d", d.skew)
+	}
+}
+
 // TestZeroRoundTrip: on loopback a round trip can be nothing, and with a fast server
 // even less than what it says it held.
 func TestZeroRoundTrip(t *testing.T) {
@@ -276,42 +406,44 @@ func TestPastStays(t *testing.T) {
 		if before.read(w.local()+5*settleUsec) != after.read(w.local()+5*settleUsec) {
 			changed++
 		}
-		w.t += 200 * usMs
+		w.t += r.Int64N(400) * usMs * r.Int64N(2) // or back to back
 	}
-	if changed < 1000 {
+	if changed < 300 {
 		t.Errorf("only %d replies changed anything", changed)
 	}
 }
 
-// TestReaders: one goroutine handles replies while eight read; no reader sees the
-// clock go back within one number of steps, nor an impossible snapshot.
+// TestReaders: one goroutine handles replies while eight read the present; none sees
+// the clock go back within one number of steps, nor a torn snapshot.
 func TestReaders(t *testing.T) {
 	r := random(t)
 	c := &Clock{Rule: Latest, AdjustSteps: 2}
 	w := newWorld(c)
 	w.up, w.down = exponential(r, 20*usMs, 20*usMs), exponential(r, 20*usMs, 20*usMs)
-	var now atomic.Uint64 // the local clock that all see
+	var now, reads atomic.Uint64 // now is the local clock that all see
 	var done atomic.Bool
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			var last Snapshot
 			for !done.Load() {
-				s, ok := c.Snapshot(now.Load())
-				if !ok {
-					continue
+				local := now.Load()
+				s, ok := c.Snapshot(local)
+				if !ok || now.Load()-local > 10_000 {
+					continue // this goroutine was interrupted: that was not the present
 				}
+				reads.Add(1)
 				if s.Steps == last.Steps && int64(s.RemoteUsec-last.RemoteUsec) < 0 {
 					t.Errorf("went back from %d to %d", last.RemoteUsec, s.RemoteUsec)
 					return
 				}
-				if s.ErrorBound <= 0 || s.RoundTrip < 40*time.Millisecond {
+				if s.ErrorBound <= 0 || s.RoundTrip < 40*time.Millisecond || s.OffsetUsec != int64(s.RemoteUsec-local) {
 					t.Errorf("torn: %+v", s)
 					return
 				}
 				last = s
-				c.RemoteTime(now.Load(), 0)
-				c.ErrorBound(now.Load())
+				c.RemoteTime(local, 0)
+				c.ErrorBound(local)
 				c.MinimumOneWayDelay()
 				c.Skew()
 				c.Count(Accepted)
@@ -319,12 +451,16 @@ func TestReaders(t *testing.T) {
 		})
 	}
 	w.keepPinging(nil)
-	w.every(time.Millisecond, func() { now.Store(w.local()) })
-	for range 100 {
+	w.every(100*time.Microsecond, func() { now.Store(w.local()) })
+	for seconds := 0; seconds < 20 || reads.Load() < 10_000 && seconds < 1000; seconds++ {
 		w.run(time.Second)
 	}
 	done.Store(true)
 	wg.Wait()
+	t.Logf("%d reads of the present", reads.Load())
+	if reads.Load() < 10_000 {
+		t.Error("too few")
+	}
 }
 
 // TestExtremes: clocks anywhere, steps of any size, settings of any size.

@@ -73,10 +73,10 @@ func (l *line) errorBound(local uint64) time.Duration {
 }
 
 // RemoteTime returns the server's clock at the local time localUsec, both in
-// microseconds. It advances with the local clock; for increasing local times it
-// never goes back except where Snapshot.Steps changes, and runs at most 1/16
-// (and the skew) faster or slower than the local clock. ok is false before the
-// first exchange.
+// microseconds. It advances with the local clock: readings of the present never go
+// back except where Snapshot.Steps changes, and run at most 1/16 (and the skew) faster
+// or slower than the local clock. The recent past reads as it did, back to the last
+// but one correction. ok is false before the first exchange.
 //
 // The second argument is not used: the offset is known in full. It is there so that
 // a Clock can stand where a timesync.TimeSynchronizer can.

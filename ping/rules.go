@@ -54,7 +54,7 @@ func MinDelay(window []Sample) int {
 			continue
 		}
 		// The error is at most half the round trip, so age counts double here.
-		if cost := s.RoundTrip + 2*s.Age*agePPM/1e6; best < 0 || cost <= bestCost {
+		if cost := s.RoundTrip + 2*s.Age*agePPM/1e6; best < 0 || cost < bestCost {
 			best, bestCost = i, cost
 		}
 	}
