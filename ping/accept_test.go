@@ -381,6 +381,7 @@ func TestAT16(t *testing.T) {
 func TestAT18(t *testing.T) {
 	c := new(Clock)
 	w := newWorld(c)
+	w.ppb = 300_000
 	pings := 0
 	w.up = func() int64 { pings++; return 30 * usMs }
 	w.keepPinging(nil)
@@ -399,9 +400,9 @@ func TestAT18(t *testing.T) {
 	if v := c.HandleReply(reply, w.local()+1); v != Unknown {
 		t.Errorf("a reply across Reset: %v", v)
 	}
-	w.ppb, w.up = 300_000, exponential(random(t), 10*usMs, 10*usMs)
+	w.up = exponential(random(t), 10*usMs, 10*usMs)
 	w.run(time.Minute)
-	w.ppb, w.up = 0, func() int64 { pings++; return 30 * usMs }
+	w.up = func() int64 { pings++; return 30 * usMs }
 	w.run(30 * time.Second)
 	pings = 0
 	w.run(10 * time.Second)
@@ -414,7 +415,7 @@ func TestAT18(t *testing.T) {
 	// but the number of steps.
 	fresh := newWorld(new(Clock))
 	w.lost, w.events = nil, w.events[:0]
-	fresh.t = w.t
+	fresh.t, fresh.ppb = w.t, w.ppb
 	c.Reset(0)
 	for _, w := range []*world{w, fresh} {
 		w.keepPinging(nil)

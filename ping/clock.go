@@ -37,9 +37,10 @@ const (
 	// it is done: a few milliseconds take less than a tick of 60 Hz, and no reading
 	// goes back.
 	slewShift = 4
-	// settleUsec is how far behind its local clock a caller may handle a reply
-	// before a reader that is not behind could see the past change: longer than a
-	// frame at 60 Hz.
+	// settleUsec is how long after its receipt a correction begins, and how long the
+	// one before stays readable: so far may the handling of a reply, or a reader, be
+	// behind the local clock without seeing the past change. Longer than a frame at
+	// 60 Hz.
 	settleUsec = 20_000
 	// roundUsec covers the whole microseconds in which clocks are read.
 	roundUsec = 2
@@ -292,8 +293,8 @@ func (c *Clock) adjust(next, old *line, s sample, now uint64) bool {
 		c.step(next, s, now, e)
 		return true
 	}
-	if int64(now-old.from) < 0 {
-		return false // the last correction has not even begun
+	if int64(now-old.from) < settleUsec {
+		return false // the last correction has hardly begun
 	}
 	from := now + settleUsec
 	reading := old.read(from)

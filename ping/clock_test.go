@@ -382,7 +382,7 @@ func TestPastStays(t *testing.T) {
 	r := random(t)
 	c := &Clock{Rule: Latest}
 	w := newWorld(c)
-	w.up, w.down = exponential(r, 20*usMs, 20*usMs), exponential(r, 20*usMs, 20*usMs)
+	w.up, w.down = exponential(r, usMs, 10*usMs), exponential(r, usMs, 10*usMs)
 	w.ppb = 50_000
 	changed := 0
 	for range 2000 {
@@ -397,7 +397,7 @@ func TestPastStays(t *testing.T) {
 		if before == nil || before.steps != after.steps {
 			continue
 		}
-		for ago := range int64(30) {
+		for ago := range int64(40) {
 			at := w.local() + settleUsec - 1 - uint64(ago)*1000
 			if before.read(at) != after.read(at) {
 				t.Fatalf("reading for %d us changed from %d to %d", at, before.read(at), after.read(at))
