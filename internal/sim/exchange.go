@@ -164,6 +164,7 @@ type exchange struct {
 	off      []Window
 	asymUsec float64 // half the asymmetry of the path at the start
 	obs      Observer
+	o        Observation // of the current event; here it is not allocated anew
 	sc       *Scenario
 }
 
@@ -192,7 +193,7 @@ func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
 	x.asymUsec = x.halfAsymmetry(0)
 	poll := time.Second / 10
 	if sc.PollRate > 0 {
-		poll = time.Duration(float64(time.Second) / sc.PollRate)
+		poll = max(time.Duration(float64(time.Second)/sc.PollRate), 1)
 	}
 	for len(x.events.heap) > 0 {
 		at, p := x.events.pop()
@@ -287,7 +288,7 @@ func (x *exchange) send(at time.Duration, side Side) {
 func (x *exchange) arrive(at time.Duration, p *packet) {
 	e := &x.ends[p.side]
 	e.heard = true
-	o := x.observation(at, p.side)
+	o := x.observe(at, p.side)
 	for i, est := range e.estimators {
 		owd, ok := est.OnDatagram(p.ts24, o.LocalUsec)
 		if p.reports != nil && p.reports[i].ok {
@@ -298,7 +299,7 @@ func (x *exchange) arrive(at time.Duration, p *packet) {
 			if ok {
 				o.ErrUsec = usec(owd - (at - p.sent))
 			}
-			x.obs.OWD(&o)
+			x.obs.OWD(o)
 		}
 	}
 }
@@ -307,7 +308,7 @@ func (x *exchange) ask(at time.Duration, side Side) {
 	if x.obs.Poll == nil {
 		return
 	}
-	o := x.observation(at, side)
+	o := x.observe(at, side)
 	truth := x.ends[1-side].clock.Usec(at)
 	for i, est := range x.ends[side].estimators {
 		remote, ok := est.RemoteTime(o.LocalUsec, truth)
@@ -315,7 +316,7 @@ func (x *exchange) ask(at time.Duration, side Side) {
 		if ok {
 			o.ErrUsec = float64(fold(remote - truth))
 		}
-		x.obs.Poll(&o)
+		x.obs.Poll(o)
 	}
 }
 
@@ -347,11 +348,13 @@ func (x *exchange) halfAsymmetry(t time.Duration) float64 {
 	return usec(x.ends[A].out.BaseAt(t)-x.ends[B].out.BaseAt(t)) / 2
 }
 
-func (x *exchange) observation(at time.Duration, side Side) Observation {
+// observe prepares the observations of an event.
+func (x *exchange) observe(at time.Duration, side Side) *Observation {
 	then, now := x.asymUsec, x.halfAsymmetry(at)
 	if side == B {
 		then, now = -then, -now
 	}
-	return Observation{Side: side, At: at, LocalUsec: x.ends[side].clock.Usec(at),
+	x.o = Observation{Side: side, At: at, LocalUsec: x.ends[side].clock.Usec(at),
 		LoUsec: min(0, then, now), HiUsec: max(0, then, now)}
+	return &x.o
 }

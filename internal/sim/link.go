@@ -1,9 +1,14 @@
 package sim
 
 import (
+	"bufio"
+	"compress/gzip"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -15,7 +20,7 @@ const maxDelay = 10 * time.Second
 
 // Delay returns the delay of a datagram that is sent at the true time t, or a
 // negative value such as Lost to drop it. Successive calls must not go back in
-// time. A Delay may hold state: every link needs its own.
+// time. A Delay may hold state: every link of every run needs its own.
 type Delay func(r *rand.Rand, t time.Duration) time.Duration
 
 // Loss reports whether the datagram sent at the true time t is lost. Like a Delay
@@ -109,10 +114,11 @@ func Route(d time.Duration, steps ...RouteStep) Base {
 	}
 }
 
-// Flaps is a path that changes between the delays d and d+change every period.
-func Flaps(d, period, change time.Duration) Base {
+// Flaps is a path of delay d that is longer by change in the last part, lasting, of
+// each period.
+func Flaps(d, period, lasting, change time.Duration) Base {
 	return func(t time.Duration) time.Duration {
-		if period > 0 && t/period%2 == 1 {
+		if period > 0 && t%period >= period-lasting {
 			return d + change
 		}
 		return d
@@ -182,17 +188,18 @@ func gamma(r *rand.Rand, k float64) float64 {
 }
 
 // LogNormal is log-normal jitter with the given median; sigma is the standard
-// deviation of its logarithm.
+// deviation of its logarithm. It is at most 10 s.
 func LogNormal(median time.Duration, sigma float64) Delay {
 	return func(r *rand.Rand, _ time.Duration) time.Duration {
-		return min(time.Duration(float64(median)*math.Exp(sigma*r.NormFloat64())), maxDelay)
+		x := float64(median) * math.Exp(sigma*r.NormFloat64())
+		return time.Duration(min(x, float64(maxDelay)))
 	}
 }
 
-// Normal is the absolute value of normal jitter of standard deviation sigma.
-func Normal(sigma time.Duration) Delay {
+// Normal is normal jitter, where less than nothing counts as nothing.
+func Normal(mean, sigma time.Duration) Delay {
 	return func(r *rand.Rand, _ time.Duration) time.Duration {
-		return time.Duration(math.Abs(r.NormFloat64()) * float64(sigma))
+		return max(mean+time.Duration(r.NormFloat64()*float64(sigma)), 0)
 	}
 }
 
@@ -421,6 +428,42 @@ func AnyLoss(losses ...Loss) Loss {
 type Sample struct {
 	At    time.Duration // sent at this true time
 	Delay time.Duration // Lost if it did not arrive
+}
+
+// ReadTrace reads a recorded series: a gzip CSV file with the columns send_time_us,
+// owd_us (-1 is lost) and direction. It returns the rows of that direction, in the
+// order of the file.
+func ReadTrace(path, direction string) ([]Sample, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var series []Sample
+	lines := bufio.NewScanner(z)
+	for n := 0; lines.Scan(); n++ {
+		var at, owd int64
+		var to string
+		if n == 0 {
+			continue // names of the columns
+		}
+		line := strings.ReplaceAll(lines.Text(), ",", " ")
+		if _, err := fmt.Sscan(line, &at, &owd, &to); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", path, n, err)
+		}
+		s := Sample{time.Duration(at) * time.Microsecond, Lost}
+		if owd >= 0 {
+			s.Delay = time.Duration(owd) * time.Microsecond
+		}
+		if to == direction {
+			series = append(series, s)
+		}
+	}
+	return series, lines.Err()
 }
 
 // Recorded delays a datagram like the latest of the series that was sent no later.
