@@ -88,21 +88,24 @@ type Clock struct {
 	// Rule chooses the exchange that sets the clock; nil means MinDelay.
 	Rule Rule
 	// SyncInterval is the time between two requests, after eight fast ones at the
-	// beginning. Replies that take longer than 64 intervals are refused as Unknown.
+	// beginning and when one of the clocks was set; 0 means DefaultSyncInterval.
+	// Replies that take longer than 64 intervals are refused as Unknown.
 	SyncInterval time.Duration
-	// Samples is how many exchanges the rule gets to see.
+	// Samples is how many exchanges the rule gets to see; 0 means DefaultSamples.
 	Samples int
 	// AdjustSteps is the fraction of the clock's error, one in AdjustSteps, that each
-	// reply takes away; 1 takes all. While there are fewer samples than steps, the
-	// number of samples is used, so that a new clock settles quickly.
+	// reply takes away; 1 takes all, 0 means DefaultAdjustSteps. While there are fewer
+	// samples than steps, the number of samples is used, so that a new clock settles
+	// quickly. Corrections are at least 40 ms apart.
 	AdjustSteps int
-	// RecalibrateThreshold is the error above which the clock jumps instead.
+	// RecalibrateThreshold is the error above which the clock jumps instead; 0 means
+	// DefaultRecalibrateThreshold.
 	RecalibrateThreshold time.Duration
 
 	session uint32
 	pending [pendingMax]request // a ring; the oldest is overwritten
 	asked   uint64              // number of requests since Reset
-	fast    int                 // fast requests sent since the start or the last step
+	fast    int                 // fast requests sent since the start, or since a clock was set
 	window  []sample            // oldest first
 	view    []Sample            // the window as the rule sees it
 	drift   drift
