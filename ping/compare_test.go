@@ -13,7 +13,7 @@ import (
 	"timesync/internal/sim"
 )
 
-var compareFlag = flag.Int("compareworlds", 2, "number of worlds per scenario of the comparison; 12 for the figures in print")
+var compareFlag = flag.Int("compareworlds", 1, "number of worlds per scenario of the comparison; 12 for the figures in print")
 
 // deaf is what methods that only look at exchanges do with datagrams.
 type deaf struct{}
