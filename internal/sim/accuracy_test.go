@@ -50,6 +50,7 @@ func methods() []sim.Pair {
 		{Name: "oneshot", A: &sim.OneShot{}, B: &sim.OneShot{}},
 		{Name: "netfox", A: &sim.Netfox{}, B: &sim.Netfox{}},
 		{Name: "timesync", A: &core{}, B: &core{}},
+		{Name: "floor", A: &sim.Floor{}, B: &sim.Floor{}},
 	}
 }
 
