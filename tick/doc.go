@@ -1,0 +1,2 @@
+// Package tick is game time: ticks over any synchronized clock.
+package tick
