@@ -1,0 +1,357 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Estimator is one end's knowledge of the other end's clock. Times in microseconds
+// are readings of the local clock; TimeSync's counters are plain integers.
+type Estimator interface {
+	// OnDatagram takes a datagram with the 24-bit stamp ts24 (8 us units) and
+	// returns its one-way delay, if known.
+	OnDatagram(ts24 uint32, recvUsec uint64) (owd time.Duration, ok bool)
+	// MinDelta returns the 24-bit report for the peer, if there is one.
+	MinDelta(localUsec uint64) (uint32, bool)
+	// OnPeerMinDelta takes the peer's report.
+	OnPeerMinDelta(delta uint32, recvUsec uint64)
+	// RemoteTime returns the remote clock at localUsec, if known; it may be known
+	// only modulo 67.1 s, then the answer nearest to nearUsec counts.
+	RemoteTime(localUsec, nearUsec uint64) (uint64, bool)
+	// MinOWD returns the shortest one-way delay, if known.
+	MinOWD() (time.Duration, bool)
+}
+
+// Exchanger is an Estimator that wants request and response: t1 local sending, t2
+// remote receipt, t3 remote sending and t4 local receipt, microseconds.
+type Exchanger interface {
+	OnExchange(t1, t2, t3, t4 uint64)
+}
+
+// Pair is one method at both ends.
+type Pair struct {
+	Name string
+	A, B Estimator
+}
+
+// Side is one of the two ends.
+type Side int
+
+// The two ends.
+const (
+	A Side = iota
+	B
+)
+
+// Tag says what happens in a scenario.
+type Tag uint
+
+// Tags of scenarios; Calm stands alone.
+const (
+	Calm   Tag = 0         // jitter at most
+	Lossy  Tag = 1 << iota // loss, low rates, silences
+	Queued                 // queues that stand
+	Routed                 // the path changes
+	Jumped                 // a clock steps, stops or is slewed
+)
+
+// Scenario is a family of worlds, one for each seed.
+type Scenario struct {
+	Name     string
+	Tag      Tag
+	Duration time.Duration // of the run
+	Warmup   time.Duration // accuracy counts from here on; Run observes everything
+
+	A, B   func(seed uint64) ClockSpec
+	AB, BA func(seed uint64) *Link
+
+	RateAB, RateBA float64         // datagrams a second; 0 is 60
+	SendAB, SendBA []time.Duration // when datagrams are sent, instead of at a rate
+	PollRate       float64         // questions a second to each end; 0 is 10
+
+	// ReportEvery is the time between reports at an age of the session. nil is
+	// TimeSync's advice: 0.5 s in the first 20 s, then 2 s.
+	ReportEvery func(age time.Duration) time.Duration
+	// Off is when one of the computers sleeps: nothing is sent, received or asked.
+	Off func(seed uint64) []Window
+}
+
+// Observation is one answer of an estimator.
+type Observation struct {
+	Pair      int           // index of the pair
+	Side      Side          // who answered
+	At        time.Duration // true time
+	LocalUsec uint64        // reading of the local clock
+	OK        bool          // there was an answer; else ErrUsec is 0
+	// ErrUsec is the answer minus the truth, in microseconds, folded modulo 67.1 s.
+	ErrUsec float64
+	// LoUsec and HiUsec enclose the errors that nobody can avoid: 0, and half the
+	// asymmetry of the path at the start of the run and now.
+	LoUsec, HiUsec float64
+}
+
+// Excess returns the signed distance of the error from the interval of errors that
+// nobody can avoid, in microseconds.
+func (o *Observation) Excess() float64 {
+	return max(o.ErrUsec-o.HiUsec, 0) + min(o.ErrUsec-o.LoUsec, 0)
+}
+
+// Observer gets the answers: Poll those for the remote clock, OWD those for the
+// one-way delay of each datagram. Either may be nil. The observation is only valid
+// during the call.
+type Observer struct {
+	Poll, OWD func(o *Observation)
+}
+
+const (
+	stampShift = 3               // a stamp counts 8 us
+	ringMask   = 1<<24 - 1       // a stamp or report has 24 bits
+	foldUsec   = 1 << 26         // offsets are known modulo 2^26 us, 67.1 s
+	pingEvery  = time.Second / 4 // netfox's; others take fewer
+)
+
+// Stamp returns the 24-bit stamp of a clock reading in microseconds.
+func Stamp(usec uint64) uint32 { return uint32(usec>>stampShift) & ringMask }
+
+// fold returns usec modulo 2^26 as a number in [-2^25, 2^25).
+func fold(usec uint64) int64 { return int64(usec<<38) >> 38 }
+
+type kind uint8
+
+const (
+	send     kind = iota // the end sends a datagram
+	arrive               // a datagram arrives at the end
+	ask                  // the end is asked for the other's clock
+	ping                 // the end sends a request
+	request              // a request arrives at the end
+	response             // a response arrives at the end
+)
+
+// packet is an event of an exchange: something that happens at the end side.
+type packet struct {
+	kind    kind
+	side    Side
+	ts24    uint32
+	sent    time.Duration
+	t1, t2  uint64
+	reports []report // of each pair, or nil
+}
+
+type report struct {
+	delta uint32
+	ok    bool
+}
+
+// end is one of the two peers.
+type end struct {
+	clock      *Clock
+	out        *Link
+	net        *rand.Rand // for out
+	phase      *rand.Rand // for the times of sending
+	times      []time.Duration
+	period     float64 // nanoseconds between datagrams
+	start      float64 // nanoseconds, true time of the first
+	sent       int
+	reportAt   time.Duration // the next report
+	heard      bool          // a datagram has arrived
+	estimators []Estimator
+	exchangers []Exchanger
+}
+
+type exchange struct {
+	events   queue[packet]
+	ends     [2]end
+	off      []Window
+	asymUsec float64 // half the asymmetry of the path at the start
+	obs      Observer
+	sc       *Scenario
+}
+
+// Run plays the world of sc with that seed: two ends exchange datagrams, every pair
+// sees the same stamps and times of receipt, and its reports travel in the same
+// datagrams. Pings travel besides, four a second from each end, for estimators that
+// are Exchangers. The packets do not depend on the pairs.
+func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
+	x := &exchange{obs: obs, sc: &sc}
+	if sc.Off != nil {
+		x.off = sc.Off(seed)
+	}
+	if sc.ReportEvery == nil {
+		sc.ReportEvery = reportEvery
+	}
+	x.end(A, sc.A(seed), sc.AB(seed), sc.RateAB, sc.SendAB, seed)
+	x.end(B, sc.B(seed), sc.BA(seed), sc.RateBA, sc.SendBA, seed)
+	for _, p := range pairs {
+		for side, e := range [2]Estimator{p.A, p.B} {
+			x.ends[side].estimators = append(x.ends[side].estimators, e)
+			if e, ok := e.(Exchanger); ok {
+				x.ends[side].exchangers = append(x.ends[side].exchangers, e)
+			}
+		}
+	}
+	x.asymUsec = x.halfAsymmetry(0)
+	poll := time.Second / 10
+	if sc.PollRate > 0 {
+		poll = time.Duration(float64(time.Second) / sc.PollRate)
+	}
+	for len(x.events.heap) > 0 {
+		at, p := x.events.pop()
+		if at > sc.Duration {
+			break
+		}
+		off := within(x.off, at)
+		switch p.kind {
+		case send:
+			x.planSend(p.side)
+			if !off {
+				x.send(at, p.side)
+			}
+		case arrive:
+			if !off {
+				x.arrive(at, &p)
+			}
+		case ask:
+			x.events.push(at+poll, p)
+			if !off {
+				x.ask(at, p.side)
+			}
+		case ping, request, response:
+			if p.kind == ping {
+				x.events.push(at+pingEvery, p)
+			}
+			if !off {
+				x.ping(at, p)
+			}
+		}
+	}
+}
+
+// reportEvery is TimeSync's advice.
+func reportEvery(age time.Duration) time.Duration {
+	if age < 20*time.Second {
+		return 500 * time.Millisecond
+	}
+	return 2 * time.Second
+}
+
+// end sets up one end and plans what it does on its own.
+func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times []time.Duration, seed uint64) {
+	name := [...]string{"A", "B"}[side]
+	e := &x.ends[side]
+	*e = end{clock: NewClock(spec, stream(seed, "clock "+name).Uint64()), out: out, times: times,
+		net: stream(seed, "net "+name), phase: stream(seed, "send "+name)}
+	if rate <= 0 {
+		rate = 60
+	}
+	e.period = float64(time.Second) / rate
+	e.start = e.phase.Float64() * e.period
+	x.planSend(side)
+	x.events.push(time.Duration(e.phase.Float64()*float64(time.Second/10)), packet{kind: ask, side: side})
+	x.events.push(time.Duration(e.phase.Float64()*float64(pingEvery)), packet{kind: ping, side: side})
+}
+
+// planSend plans the next datagram of an end: at its rate, up to a fifth of a
+// period or 2 ms late, as from a program's loop.
+func (x *exchange) planSend(side Side) {
+	e := &x.ends[side]
+	var at time.Duration
+	switch {
+	case e.times == nil:
+		late := e.phase.Float64() * min(e.period/5, float64(2*time.Millisecond))
+		at = time.Duration(e.start + float64(e.sent)*e.period + late)
+	case e.sent < len(e.times):
+		at = e.times[e.sent]
+	default:
+		return
+	}
+	e.sent++
+	x.events.push(at, packet{kind: send, side: side})
+}
+
+func (x *exchange) send(at time.Duration, side Side) {
+	e := &x.ends[side]
+	local := e.clock.Usec(at)
+	p := packet{kind: arrive, side: 1 - side, ts24: Stamp(local), sent: at}
+	if e.heard && at >= e.reportAt {
+		e.reportAt = at + x.sc.ReportEvery(at)
+		p.reports = make([]report, len(e.estimators))
+		for i, est := range e.estimators {
+			p.reports[i].delta, p.reports[i].ok = est.MinDelta(local)
+		}
+	}
+	for _, t := range e.out.Arrivals(e.net, at) {
+		x.events.push(t, p)
+	}
+}
+
+func (x *exchange) arrive(at time.Duration, p *packet) {
+	e := &x.ends[p.side]
+	e.heard = true
+	o := x.observation(at, p.side)
+	for i, est := range e.estimators {
+		owd, ok := est.OnDatagram(p.ts24, o.LocalUsec)
+		if p.reports != nil && p.reports[i].ok {
+			est.OnPeerMinDelta(p.reports[i].delta, o.LocalUsec)
+		}
+		if x.obs.OWD != nil {
+			o.Pair, o.OK, o.ErrUsec = i, ok, 0
+			if ok {
+				o.ErrUsec = usec(owd - (at - p.sent))
+			}
+			x.obs.OWD(&o)
+		}
+	}
+}
+
+func (x *exchange) ask(at time.Duration, side Side) {
+	if x.obs.Poll == nil {
+		return
+	}
+	o := x.observation(at, side)
+	truth := x.ends[1-side].clock.Usec(at)
+	for i, est := range x.ends[side].estimators {
+		remote, ok := est.RemoteTime(o.LocalUsec, truth)
+		o.Pair, o.OK, o.ErrUsec = i, ok, 0
+		if ok {
+			o.ErrUsec = float64(fold(remote - truth))
+		}
+		x.obs.Poll(&o)
+	}
+}
+
+// ping sends a request or what follows from the arrival of one. The other end
+// answers at once.
+func (x *exchange) ping(at time.Duration, p packet) {
+	e := &x.ends[p.side]
+	now := e.clock.Usec(at)
+	switch p.kind {
+	case ping:
+		p.kind, p.t1 = request, now
+	case request:
+		p.kind, p.t2 = response, now
+	case response:
+		for _, est := range e.exchangers {
+			est.OnExchange(p.t1, p.t2, p.t2, now)
+		}
+		return
+	}
+	p.side = 1 - p.side
+	for _, t := range e.out.Arrivals(e.net, at) {
+		x.events.push(t, p)
+	}
+}
+
+// halfAsymmetry is the error of A's clock that the path's asymmetry causes, in
+// microseconds; that of B's is its negative.
+func (x *exchange) halfAsymmetry(t time.Duration) float64 {
+	return usec(x.ends[A].out.BaseAt(t)-x.ends[B].out.BaseAt(t)) / 2
+}
+
+func (x *exchange) observation(at time.Duration, side Side) Observation {
+	then, now := x.asymUsec, x.halfAsymmetry(at)
+	if side == B {
+		then, now = -then, -now
+	}
+	return Observation{Side: side, At: at, LocalUsec: x.ends[side].clock.Usec(at),
+		LoUsec: min(0, then, now), HiUsec: max(0, then, now)}
+}

@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// queue is a heap of things that happen at a true time; simultaneous ones happen in
+// the order in which they were added.
+type queue[T any] struct {
+	heap []entry[T]
+	seq  uint64
+}
+
+type entry[T any] struct {
+	at  time.Duration
+	seq uint64
+	val T
+}
+
+func (e *entry[T]) before(o *entry[T]) bool {
+	return e.at < o.at || e.at == o.at && e.seq < o.seq
+}
+
+func (q *queue[T]) push(at time.Duration, val T) {
+	e := entry[T]{at, q.seq, val}
+	q.seq++
+	q.heap = append(q.heap, e)
+	i := len(q.heap) - 1
+	for i > 0 && e.before(&q.heap[(i-1)/2]) {
+		q.heap[i] = q.heap[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	q.heap[i] = e
+}
+
+func (q *queue[T]) pop() (time.Duration, T) {
+	h := q.heap
+	top, n := h[0], len(h)-1
+	e := h[n]
+	h[n] = entry[T]{} // let go of what it refers to
+	q.heap = h[:n]
+	for i := 0; n > 0; {
+		child := 2*i + 1
+		if child+1 < n && h[child+1].before(&h[child]) {
+			child++
+		}
+		if child >= n || !h[child].before(&e) {
+			h[i] = e
+			break
+		}
+		h[i] = h[child]
+		i = child
+	}
+	return top.at, top.val
+}
+
+// stream returns a random generator of its own for a seed and a name.
+func stream(seed uint64, name string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// World is a virtual true time in which things happen, and a network of nodes. It
+// must be used from one goroutine.
+type World struct {
+	seed    uint64
+	now     time.Duration
+	events  queue[func()]
+	streams map[string]*rand.Rand
+	links   map[[2]*Node]*wire
+}
+
+type wire struct {
+	link *Link
+	rand *rand.Rand
+}
+
+// NewWorld returns a world at true time 0 in which nothing is planned.
+func NewWorld(seed uint64) *World {
+	return &World{seed: seed, streams: map[string]*rand.Rand{}, links: map[[2]*Node]*wire{}}
+}
+
+// Now returns the true time since the start of the world.
+func (w *World) Now() time.Duration { return w.now }
+
+// At lets fn run at the true time t, or now if t is past. Simultaneous events run
+// in the order in which they were planned.
+func (w *World) At(t time.Duration, fn func()) { w.events.push(max(t, w.now), fn) }
+
+// Run lets everything happen that is planned up to and including the true time
+// until, and what follows from it.
+func (w *World) Run(until time.Duration) {
+	for len(w.events.heap) > 0 && w.events.heap[0].at <= until {
+		at, fn := w.events.pop()
+		w.now = at
+		fn()
+	}
+	w.now = max(w.now, until)
+}
+
+// Rand returns the world's random generator of that name. Each name has a stream
+// of its own, so that a new one leaves the others as they were.
+func (w *World) Rand(name string) *rand.Rand {
+	r := w.streams[name]
+	if r == nil {
+		r = stream(w.seed, name)
+		w.streams[name] = r
+	}
+	return r
+}
+
+// Node is a computer with a clock in a world.
+type Node struct {
+	Name      string
+	Clock     *Clock
+	OnReceive func(from *Node, payload []byte) // called on arrival; nil drops
+
+	world *World
+}
+
+// Node adds a node. Names should differ: they choose the random streams.
+func (w *World) Node(name string, c *Clock) *Node {
+	return &Node{Name: name, Clock: c, world: w}
+}
+
+// Connect joins a and b by a link for each direction. A link must not be shared.
+func (w *World) Connect(a, b *Node, ab, ba *Link) {
+	w.links[[2]*Node{a, b}] = &wire{ab, w.Rand(a.Name + ">" + b.Name)}
+	w.links[[2]*Node{b, a}] = &wire{ba, w.Rand(b.Name + ">" + a.Name)}
+}
+
+// Star adds a hub with n spokes, with a clock from clock (0 is the hub, 1 to n the
+// spokes) and links from link for each spoke. Nodes are named "hub", "spoke1", ...
+func (w *World) Star(n int, clock func(i int) *Clock, link func(i int) (up, down *Link)) (hub *Node, spokes []*Node) {
+	hub = w.Node("hub", clock(0))
+	for i := 1; i <= n; i++ {
+		s := w.Node("spoke"+strconv.Itoa(i), clock(i))
+		up, down := link(i)
+		w.Connect(s, hub, up, down)
+		spokes = append(spokes, s)
+	}
+	return hub, spokes
+}
+
+// Send sends a copy of payload over the link to the node to. It panics if there is
+// no link.
+func (n *Node) Send(to *Node, payload []byte) {
+	w := n.world
+	l := w.links[[2]*Node{n, to}]
+	if l == nil {
+		panic("sim: no link from " + n.Name + " to " + to.Name)
+	}
+	for _, at := range l.link.Arrivals(l.rand, w.now) {
+		b := slices.Clone(payload)
+		w.At(at, func() {
+			if to.OnReceive != nil {
+				to.OnReceive(n, b)
+			}
+		})
+	}
+}
+
+// NowUsec returns what the node's clock reads now, in microseconds.
+func (n *Node) NowUsec() uint64 { return n.Clock.Usec(n.world.now) }
