@@ -367,7 +367,8 @@ func (l *Loop) Resume(nowUsec uint64) {
 }
 
 // SetBuffers changes the buffers of a client, as for another platform; see Config. A
-// change is slewed, or stepped if it is large.
+// change is slewed, stepped if it is large, and left alone while a clock is within the
+// provider's DeadBand of its new target.
 func (l *Loop) SetBuffers(client, server time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
