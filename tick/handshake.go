@@ -234,7 +234,7 @@ func (l *Loop) Accept(epoch uint32, n Tick, nowUsec uint64) bool {
 func (l *Loop) setRate(r Rate) {
 	l.now.rate = r
 	if l.inited {
-		l.setNext(firstFrom(r.Time(0, l.now.lines[predicted].base)))
+		l.setNext(firstFrom(r.time(l.now.lines[predicted].base)))
 		l.publish()
 	}
 }

@@ -406,7 +406,7 @@ func (l *Loop) clock(i int, nowUsec uint64) (Time, bool) {
 	if s == nil {
 		return Time{}, false
 	}
-	return s.rate.Time(0, s.read(i, nowUsec)), true
+	return s.rate.time(s.read(i, nowUsec)), true
 }
 
 // Fraction returns how far predicted time is from the start of the last tick that ran
@@ -513,7 +513,7 @@ func (l *Loop) begin(run int) (Step, bool) {
 	s := Step{Tick: n, Delta: r.Time(n, 0).FixedDelta()}
 	back := l.now.lines[predicted].base - r.Duration(n)
 	for i, c := range s.list() {
-		*c = r.Time(0, l.pinned(i, back))
+		*c = r.time(l.pinned(i, back))
 	}
 	s.Predicted = r.Time(n, 0)
 	return s, true
@@ -613,7 +613,7 @@ func (l *Loop) target() (t Target) {
 			t.SkewPPB = int64(math.Round(min(max(ppm*1000, -maxSkewPPB), maxSkewPPB)))
 		}
 	}
-	at := l.now.rate.Time(0, time.Duration(game)*time.Microsecond)
+	at := l.now.rate.time(time.Duration(game) * time.Microsecond)
 	t.Shared = at
 	t.Server = at.Add(-delay - buffer(l.cfg.ClientBuffer, l.now.rate.Duration(1)))
 	t.Predicted = at.Add(delay + buffer(l.cfg.ServerBuffer, l.now.rate.Duration(2)))
@@ -657,7 +657,7 @@ func (l *Loop) steer(target Target) {
 // clocks returns the clocks at the last Advance.
 func (l *Loop) clocks() (c Clocks) {
 	for i, t := range c.list() {
-		*t = l.now.rate.Time(0, l.now.lines[i].base)
+		*t = l.now.rate.time(l.now.lines[i].base)
 	}
 	return c
 }

@@ -86,6 +86,10 @@ func (r Rate) split(sec, nsec int64) (Tick, int64) {
 	carry, nsec := floorDiv(nsec, billion)
 	periods, inside := floorDiv(satAdd(sec, carry), int64(r.Den))
 	ns := uint64(inside)*billion + uint64(nsec) // since the period began, below Den*1e9
+	if r.Den == 1 {                             // the same in 64 bits, for speed
+		n := ns * uint64(r.Num) / billion
+		return Tick(mulAdd(periods, int64(r.Num), int64(n))), int64(ns - (n*billion+uint64(r.Num)-1)/uint64(r.Num))
+	}
 	hi, lo := bits.Mul64(ns, uint64(r.Num))
 	n, _ := bits.Div64(hi, lo, uint64(r.Den)*billion) // ns < Den*1e9, so n < Num: no overflow
 	return Tick(mulAdd(periods, int64(r.Num), int64(n))), int64(ns - r.startInside(n))
@@ -125,13 +129,15 @@ func mulAdd(a, b, c int64) int64 {
 	if a < 0 {
 		a, c = a+1, c-b // so that both terms have one sign and cut off alike
 	}
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	hi -= uint64(a >> 63 & b) // the high half of the signed product
 	switch {
-	case a > math.MaxInt64/b:
-		return math.MaxInt64
-	case a < math.MinInt64/b:
+	case hi == uint64(int64(lo)>>63):
+		return satAdd(int64(lo), c)
+	case a < 0:
 		return math.MinInt64
 	default:
-		return satAdd(a*b, c)
+		return math.MaxInt64
 	}
 }
 

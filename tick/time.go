@@ -28,6 +28,12 @@ func (r Rate) Time(n Tick, offset time.Duration) Time {
 	return Time{r, n, rest}
 }
 
+// time returns the instant at game time d.
+func (r Rate) time(d time.Duration) Time {
+	n, rest := r.split(0, int64(d))
+	return Time{r, n, rest}
+}
+
 // Rate returns the ticks a second that the time counts in (TickRate).
 func (t Time) Rate() Rate { return t.rate.orDefault() }
 
