@@ -90,6 +90,9 @@ const (
 	defaultSlewPPM       = 10_000
 	defaultDeadBand      = 20 * time.Millisecond
 	defaultHardThreshold = 200 * time.Millisecond
+	// sharedBand is the dead band of the shared clock at most: what all peers are to
+	// agree on, to a thirtieth of a tick, and more than a good estimate dithers by.
+	sharedBand = 500 * time.Microsecond
 	// maxSkewPPB bounds what the loop believes of a skew. No quartz is a thousandth off.
 	maxSkewPPB = 1_000_000
 )
@@ -101,8 +104,8 @@ const (
 // clocks are left alone while they are within DeadBand of their targets and beyond
 // it slewed until they are at them; so at zero error and within the band the
 // correction is nothing at all. The shared clock, which all peers are to agree on,
-// follows without a band. When one clock is off by more than HardThreshold all are set to
-// their targets, a step.
+// follows within half a millisecond. When one clock is off by more than HardThreshold
+// all are set to their targets, a step.
 type ClientProvider struct {
 	SlewPPM       int64         // slew in parts per million, at most 10^6; 0 is 1 % (k_AdjustmentRatio)
 	DeadBand      time.Duration // error that is tolerated; 0 is 20 ms (k_CorrectionTolerance)
@@ -159,7 +162,7 @@ func (p *ClientProvider) Advance(clocks *Clocks, target Target) (Pace, bool) {
 func (p *ClientProvider) slew(i int, left, hard time.Duration) Slew {
 	band := orDefault(p.DeadBand, defaultDeadBand)
 	if i == 0 {
-		band = 0 // the shared clock
+		band = min(band, sharedBand)
 	}
 	if p.hold[i] = p.NeverBack && left < 0 && (left < -hard || p.hold[i]); p.hold[i] {
 		return Slew{left, 1_000_000}
