@@ -136,7 +136,7 @@ func (l *Loop) Announce(nowUsec uint64) (w Welcome, ok bool) {
 // OnWelcome takes the server's Welcome, which arrived at nowUsec. It must come from
 // the server for certain (authenticated): it sets the game's time. The first one lets
 // a client start; one of a later epoch (in serial arithmetic: after, in the half ring)
-// makes it start again, when the remote clock is that of the new server: call Reset
+// makes it start again, unpaused, when the remote clock is that of the new server: call Reset
 // on it before. Errors: ErrEpoch, ErrRole, ErrMessage. Any goroutine may call it.
 func (l *Loop) OnWelcome(w Welcome, nowUsec uint64) error {
 	l.mu.Lock()
@@ -151,7 +151,7 @@ func (l *Loop) OnWelcome(w Welcome, nowUsec uint64) error {
 		return ErrEpoch
 	case l.welcomed && later > 0:
 		l.report(Event{Kind: EpochChanged, Epoch: w.Epoch})
-		l.inited = false
+		l.inited, l.now.paused = false, false
 		l.unsync()
 		l.snap.Store(nil)
 	}
@@ -233,8 +233,8 @@ func (l *Loop) Accept(epoch uint32, n Tick, nowUsec uint64) bool {
 // setRate changes the rate: the time stays, the ticks are counted anew.
 func (l *Loop) setRate(r Rate) {
 	l.now.rate = r
+	l.setNext(firstFrom(r.time(l.now.lines[predicted].base)))
 	if l.inited {
-		l.setNext(firstFrom(r.time(l.now.lines[predicted].base)))
 		l.publish()
 	}
 }

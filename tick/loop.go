@@ -93,7 +93,7 @@ type Kind uint8
 const (
 	Synced       Kind = iota + 1 // the remote clock is known; on a server at Start
 	ClientSynced                 // server: a client is synchronized, once per Peer (after_client_sync)
-	Stepped                      // hard correction of the clocks, the predicted one by By; ticks First to Last are never run, or if By is negative run again
+	Stepped                      // hard correction of the clocks, the predicted one by By; First to Last are never run or, if Again, run again
 	Stalled                      // By passed between two calls of Advance; First to Last are never run
 	Skipped                      // catching up: First to Last are never run
 	Lost                         // the remote clock is not known any more; the clocks run on
@@ -107,6 +107,7 @@ type Event struct {
 	AtUsec      uint64 // reading of the local clock at the last Advance
 	By          time.Duration
 	First, Last Tick
+	Again       bool
 	Peer        uint64
 	Rate        Rate
 	Epoch       uint32
@@ -120,7 +121,11 @@ func (e Event) String() string {
 	case ClientSynced:
 		return fmt.Sprintf("peer %d synced", e.Peer)
 	case Stepped:
-		return fmt.Sprintf("stepped by %v, ticks %d to %d", e.By, e.First, e.Last)
+		what := "skipped"
+		if e.Again {
+			what = "run again"
+		}
+		return fmt.Sprintf("stepped by %v, ticks %d to %d %s", e.By, e.First, e.Last, what)
 	case Stalled:
 		return fmt.Sprintf("stalled for %v, ticks %d to %d skipped", e.By, e.First, e.Last)
 	case Skipped:
@@ -285,7 +290,7 @@ func (l *Loop) clear() {
 	l.now = snapshot{rate: l.cfg.Rate.orDefault(), epoch: l.now.epoch}
 	l.moved = [3]time.Duration{}
 	l.started, l.inited, l.welcomed, l.welcome = false, false, false, Welcome{}
-	l.peers = map[uint64]bool{}
+	l.peers, l.events = map[uint64]bool{}, nil
 	l.unsync()
 }
 
@@ -677,8 +682,8 @@ func (l *Loop) step(old time.Duration) {
 	running := l.now.rate.Ticks(l.now.lines[predicted].base)
 	e.Last = running - 1
 	l.stats.Steps++
-	if running < e.First-1 { // back
-		e.First, e.Last = running+1, e.First-1
+	if e.By < 0 && running < e.First-1 {
+		e.First, e.Last, e.Again = running+1, e.First-1, true
 		l.setNext(e.First)
 	} else if e.First <= running {
 		l.stats.Skipped += uint64(running - e.First)

@@ -67,7 +67,7 @@ func (r *recorder) check(t *testing.T) {
 			continue
 		}
 		for n := e.First; n <= e.Last; n++ {
-			if e.Kind == Stepped && e.By < 0 {
+			if e.Again {
 				again[n] = true
 			} else {
 				skipped[n] = true
