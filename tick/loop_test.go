@@ -1313,12 +1313,18 @@ func TestBackwards(t *testing.T) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	for name, cfg := range map[string]Config{"60": {}, "60000_1001": {Rate: Rate{60000, 1001}}} {
-		l := newClient(cfg, &fakeRemote{delay: ms(50), ppm: 50}, 1000*time.Hour)
+	for _, bb := range []struct {
+		name    string
+		rate    Rate
+		slewing bool
+	}{{"60", Hz(60), false}, {"60/slewing", Hz(60), true}, {"60000_1001", Rate{60000, 1001}, false}} {
+		l := newClient(Config{Rate: bb.rate}, &fakeRemote{delay: ms(50), ppm: 50}, 1000*time.Hour)
 		l.Advance(0)
-		l.SetBuffers(ms(100), ms(100)) // slewing
-		l.Advance(1)
-		b.Run(name, func(b *testing.B) {
+		if bb.slewing {
+			l.SetBuffers(ms(100), ms(100))
+			l.Advance(1)
+		}
+		b.Run(bb.name, func(b *testing.B) {
 			b.ReportAllocs()
 			now := uint64(1)
 			for b.Loop() {

@@ -32,7 +32,6 @@ type network struct {
 	state   func() []byte                   // what the server sends
 	onState func(c *client, payload []byte) // at the client
 	input   func(c *client) []byte          // what a client sends
-	trace   func(format string, args ...any)
 }
 
 type client struct {
@@ -42,7 +41,6 @@ type client struct {
 	rec    recorder
 	sync   timesync.TimeSynchronizer // the client's
 	atHub  timesync.TimeSynchronizer // the server's of this client
-	loopUp bool
 	ticked func(Step)
 }
 

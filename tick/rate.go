@@ -84,12 +84,13 @@ func (r Rate) Duration(n Tick) time.Duration { return duration(r.Start(n)) }
 func (r Rate) split(sec, nsec int64) (Tick, int64) {
 	r = r.orDefault()
 	carry, nsec := floorDiv(nsec, billion)
-	periods, inside := floorDiv(satAdd(sec, carry), int64(r.Den))
-	ns := uint64(inside)*billion + uint64(nsec) // since the period began, below Den*1e9
-	if r.Den == 1 {                             // the same in 64 bits, for speed
-		n := ns * uint64(r.Num) / billion
-		return Tick(mulAdd(periods, int64(r.Num), int64(n))), int64(ns - (n*billion+uint64(r.Num)-1)/uint64(r.Num))
+	sec = satAdd(sec, carry)
+	if r.Den == 1 { // the same in 64 bits, for speed
+		n := uint64(nsec) * uint64(r.Num) / billion
+		return Tick(mulAdd(sec, int64(r.Num), int64(n))), nsec - int64((n*billion+uint64(r.Num)-1)/uint64(r.Num))
 	}
+	periods, inside := floorDiv(sec, int64(r.Den))
+	ns := uint64(inside)*billion + uint64(nsec) // since the period began, below Den*1e9
 	hi, lo := bits.Mul64(ns, uint64(r.Num))
 	n, _ := bits.Div64(hi, lo, uint64(r.Den)*billion) // ns < Den*1e9, so n < Num: no overflow
 	return Tick(mulAdd(periods, int64(r.Num), int64(n))), int64(ns - r.startInside(n))
