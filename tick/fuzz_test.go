@@ -31,7 +31,7 @@ func FuzzHandshake(f *testing.F) {
 			if again, _ := w.AppendBinary(nil); !bytes.Equal(again, b) || !w.Rate.Valid() || len(b) != 29 {
 				t.Errorf("% x decodes to %+v", b, w)
 			}
-			c := NewClient(Config{}, &fakeRemote{})
+			c := NewClient(Config{OnMismatch: Signal}, &fakeRemote{})
 			c.Start(0)
 			if err := c.OnWelcome(w, 0); err != nil {
 				t.Errorf("%+v: %v", w, err)
@@ -70,6 +70,7 @@ func FuzzAdvances(f *testing.F) {
 	f.Add([]byte{1, 1, 10, 0, 0, 4, 200, 3, 1, 255, 255, 5, 0, 0, 1, 1, 0, 6, 0, 0, 1, 50, 0})
 	f.Add([]byte{6, 1, 0, 40, 4, 0, 128, 1, 16, 39, 7, 9, 0, 1, 16, 39, 8, 0, 0, 1, 16, 39, 2, 255, 255, 1, 1, 0})
 	f.Add([]byte{11, 1, 1, 0, 3, 255, 255, 3, 255, 255, 1, 16, 0, 9, 36, 0, 1, 16, 0, 10, 0, 0, 1, 16, 0, 11, 1, 0, 11, 0, 0, 1, 9, 9})
+	f.Add([]byte("0000000700000100\"10X0\xaaA00700100B00100")) // a new epoch during a pause
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) == 0 || len(b) > 1500 { // 500 calls are enough
 			return

@@ -37,6 +37,7 @@ type Loop struct {
 	mu       sync.Mutex       // guards what follows; not held while handlers run
 	now      snapshot         // the clocks at the last Advance
 	moved    [3]time.Duration // by how much they moved then, steps apart
+	pins     [3]time.Duration // what the last tick saw of them
 	started  bool
 	inited   bool // the clocks are known
 	busy     bool // Advance is running
@@ -75,33 +76,28 @@ type line struct {
 	slew Slew
 }
 
-// read returns a clock at nowUsec. A time before the start counts as the start, so
-// that a reader who took the time just before an Advance does not see time go back.
-func (s *snapshot) read(i int, nowUsec uint64) time.Duration {
-	t, _ := s.follow(i, nowUsec)
-	return t
-}
-
 // maxAhead, in microseconds, bounds how far a line is followed: 73 years. With it,
 // sums do not overflow.
 const maxAhead = maxStart / 1000
 
-// follow also returns how much of the slew has been made.
-func (s *snapshot) follow(i int, nowUsec uint64) (t time.Duration, slewed time.Duration) {
+// read returns a clock at nowUsec. A time before the start counts as the start, so
+// that a reader who took the time just before an Advance does not see time go back.
+func (s *snapshot) read(i int, nowUsec uint64) time.Duration {
 	l := &s.lines[i]
 	usec := int64(nowUsec - s.at)
 	if usec <= 0 || s.paused {
-		return l.base, 0
+		return l.base
 	}
 	ns := min(usec, maxAhead) * 1000
-	if l.slew.Left != 0 {
-		slewed = time.Duration(min(share(ns, l.slew.PPM*1000), int64(max(l.slew.Left, -l.slew.Left))))
-		if l.slew.Left < 0 {
+	forward := time.Duration(ns + share(ns, s.skewPPB))
+	if left := l.slew.Left; left != 0 {
+		slewed := min(time.Duration(share(ns, l.slew.PPM*1000)), max(left, -left))
+		if left < 0 {
 			slewed = -slewed
 		}
+		forward = max(forward+slewed, 0)
 	}
-	forward := max(time.Duration(ns+share(ns, s.skewPPB))+slewed, 0)
-	return min(l.base+forward, 2*maxStart), slewed
+	return min(l.base+forward, 2*maxStart)
 }
 
 // share returns the given parts in 10^9 of ns, ns >= 0, rounded toward zero.
@@ -190,6 +186,7 @@ func (l *Loop) Start(nowUsec uint64) {
 	}
 	for i := range l.now.lines {
 		l.now.lines[i].base = min(max(first, -maxStart), maxStart)
+		l.pins[i] = math.MinInt64
 	}
 	l.inited = true
 	l.setNext(l.now.rate.Ticks(l.now.lines[predicted].base))
@@ -393,19 +390,16 @@ func (l *Loop) begin(run int) (Step, bool) {
 }
 
 // pinned returns what a clock read when predicted time was back earlier: within the
-// last frame both moved evenly, and before it they are taken to go alike. (The Network
-// Time System takes them to go alike always, and in whole ticks.)
+// last frame both moved evenly, and before it they are taken to go alike, but not so
+// that a tick would see less than the one before. (The Network Time System takes them
+// to go alike always, and in whole ticks.)
 func (l *Loop) pinned(i int, back time.Duration) time.Duration {
-	frame, moved := l.moved[predicted], l.moved[i]
-	base := l.now.lines[i].base
-	switch {
-	case 0 < back && back < frame:
-		return base - mulDiv(back, moved, frame)
-	case 0 < frame && frame <= back:
-		return base - moved - (back - frame)
-	default:
-		return base - back
+	frame := l.moved[predicted]
+	if 0 < back && back < frame {
+		back = mulDiv(back, l.moved[i], frame)
 	}
+	l.pins[i] = max(l.now.lines[i].base-back, l.pins[i])
+	return l.pins[i]
 }
 
 // due advances the clocks and returns how many ticks to run.
@@ -440,16 +434,15 @@ func (l *Loop) due(nowUsec uint64, single bool) int {
 	return l.plan(gap, single)
 }
 
-// move moves the clocks to nowUsec.
+// move moves the clocks to nowUsec and ends the slews.
 func (l *Loop) move(nowUsec uint64) {
 	if int64(nowUsec-l.now.at) < 0 {
 		return
 	}
 	var lines [3]line
 	for i, old := range l.now.lines {
-		t, slewed := l.now.follow(i, nowUsec)
-		lines[i] = line{t, Slew{old.slew.Left - slewed, old.slew.PPM}}
-		l.moved[i] = t - old.base
+		lines[i].base = l.now.read(i, nowUsec)
+		l.moved[i] = lines[i].base - old.base
 	}
 	l.now.lines, l.now.at = lines, nowUsec
 }
@@ -539,6 +532,7 @@ func (l *Loop) clocks() (c Clocks) {
 func (l *Loop) set(c *Clocks) {
 	for i, t := range c.list() {
 		l.now.lines[i] = line{base: min(max(t.Time(), -2*maxStart), 2*maxStart)}
+		l.pins[i] = math.MinInt64
 	}
 	l.moved = [3]time.Duration{}
 }

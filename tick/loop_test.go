@@ -338,6 +338,35 @@ func TestAT14_NeverBack(t *testing.T) {
 	t.Logf("at the target %.2f s after the step", float64(converged)/1e6)
 }
 
+// When the delay grows at once, predicted time steps forward and server time, under
+// NeverBack, stands still.
+func TestNeverBackDelay(t *testing.T) {
+	var r recorder
+	remote := &fakeRemote{delay: ms(50)}
+	l := newClient(r.config(Config{Provider: &ClientProvider{NeverBack: true}}), remote, time.Hour)
+	l.Advance(0)
+	before, _ := l.Server(0)
+	remote.delay += ms(300)
+	for now := uint64(0); now < 290_000; now += 10_000 {
+		l.Advance(now)
+		if s, _ := l.Server(now); s != before {
+			t.Fatalf("server time %v after %v", s, before)
+		}
+	}
+	l.Advance(310_000)
+	l.Advance(320_000)
+	a, _ := l.Shared(320_000)
+	b, _ := l.Server(320_000)
+	c, _ := l.Predicted(320_000)
+	if a.Sub(b) != ms(350)+Hz(60).Duration(1) || c.Sub(a) != ms(350)+Hz(60).Duration(2) {
+		t.Errorf("clocks %v %v %v", a, b, c)
+	}
+	if e := r.of(Stepped); len(e) != 1 || e[0].By != ms(300) {
+		t.Errorf("events %v", r.events)
+	}
+	r.check(t)
+}
+
 // AT15: what a stall of 10 s does under each policy.
 func TestAT15_CatchUp(t *testing.T) {
 	for _, tt := range []struct {
@@ -512,6 +541,11 @@ func TestAT17_LateJoin(t *testing.T) {
 	}
 	r.check(t)
 	// Lost at twice the bound, synced again below it; the ticks go on.
+	remote.bound = ms(119)
+	l.Advance(now)
+	if len(r.events) != 1 {
+		t.Errorf("events %v at less than twice the bound", r.events)
+	}
 	remote.bound = ms(121)
 	l.Advance(now)
 	remote.bound = ms(119)
@@ -519,7 +553,7 @@ func TestAT17_LateJoin(t *testing.T) {
 	remote.bound = ms(60)
 	l.Advance(now + 20_000)
 	kinds := fmt.Sprint(r.events)
-	if kinds != "[synced lost synced]" {
+	if kinds != "[synced lost synced]" || l.Stats().Losses != 1 {
 		t.Errorf("events %v", kinds)
 	}
 	r.check(t)
@@ -616,6 +650,93 @@ func TestStopInHandler(t *testing.T) {
 	want := "[< b0 t0 a0 > < b1 t1 a1 b2 t2 a2 > < b3 t3 a3 b4 t4 a4 >]"
 	if got := fmt.Sprint(log); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A loop that a handler stops and starts again does not go on with the old frame.
+func TestRestartInHandler(t *testing.T) {
+	var l *Loop
+	var ran []Tick
+	l = NewServer(Config{Tick: func(s Step) {
+		ran = append(ran, s.Tick)
+		if s.Tick == 2 {
+			l.Stop()
+			l.Start(100_000)
+		}
+	}})
+	l.Start(0)
+	l.Advance(0)
+	l.Advance(100_000)
+	l.Advance(120_000)
+	if got := fmt.Sprint(ran); got != "[0 1 2 0 1]" {
+		t.Errorf("ran %v", got)
+	}
+}
+
+// ringRemote knows the remote clock modulo 67.1 s, as the core does.
+type ringRemote struct{ fakeRemote }
+
+func (r *ringRemote) RemoteTime(localUsec, near uint64) (uint64, bool) {
+	exact := localUsec + uint64(r.offset)
+	return near + uint64(int64((exact-near)<<38)>>38), true
+}
+
+// The Welcome's tick says which of the readings that are 67.1 s apart is meant, and
+// the loop keeps track.
+func TestModulo(t *testing.T) {
+	remote := &ringRemote{fakeRemote{offset: 123_456_789_000, delay: ms(50)}}
+	var r recorder
+	l := NewClient(r.config(Config{StallThreshold: -1, CatchUp: Jump}), remote)
+	l.Start(0)
+	const up = time.Hour // server's clock at local time 0 is an hour after its origin
+	w := Welcome{Rate: Hz(60), OriginUsec: uint64(remote.offset) - usec(up), Tick: Hz(60).Ticks(up - 20*time.Second)}
+	if err := l.OnWelcome(w, 0); err != nil { // 20 s late
+		t.Fatal(err)
+	}
+	for _, now := range []uint64{0, 10_000_000, 60_000_000, 120_000_000, 120_010_000, 500_000_000, 540_000_000, 2_000_000_000} {
+		l.Advance(now)
+		if g, ok := l.Shared(now); !ok || g.Time() != up+time.Duration(now)*time.Microsecond {
+			t.Errorf("at %d us shared time is %v", now, g.Time())
+		}
+	}
+	if len(r.of(Stepped)) != 0 {
+		t.Errorf("events %v", r.events)
+	}
+	for i := range 5 { // steps that the remote clock can tell, but not their sum
+		remote.shift(20 * time.Second)
+		now := 2_000_000_000 + uint64(i)*10_000
+		l.Advance(now)
+		if g, _ := l.Shared(now); g.Time() != up+time.Duration(now)*time.Microsecond+time.Duration(i+1)*20*time.Second {
+			t.Errorf("after step %d shared time is %v", i, g.Time())
+		}
+	}
+}
+
+// The origin that a server announces is exact for any first tick.
+func TestFirstTick(t *testing.T) {
+	for first := range Tick(10) {
+		s := NewServer(Config{FirstTick: first})
+		s.Start(1_000_000)
+		s.Advance(1_500_000)
+		w, _ := s.Announce(1_700_000)
+		g, _ := s.Shared(1_700_000)
+		if want := time.Duration(1_700_000-w.OriginUsec) * time.Microsecond; g.Time() != want || w.Tick != g.Tick() {
+			t.Errorf("first tick %d: %v, by the origin %v", first, g.Time(), want)
+		}
+		if g.Time() < Hz(60).Duration(first)+ms(700) {
+			t.Errorf("first tick %d: %v", first, g.Time())
+		}
+	}
+}
+
+// Waiting for the first synchronization is not a stall.
+func TestFirstAdvance(t *testing.T) {
+	var r recorder
+	l := newClient(r.config(Config{}), &fakeRemote{delay: ms(50)}, time.Hour)
+	l.Advance(5_000_000)
+	l.Advance(5_016_000)
+	if got := fmt.Sprint(r.events); got != "[synced]" {
+		t.Errorf("events %v", got)
 	}
 }
 
@@ -804,6 +925,10 @@ func TestClientSyncedOnce(t *testing.T) {
 		t.Errorf("bad rate: %v", err)
 	}
 	c := newClient(Config{}, &fakeRemote{}, 0)
+	c.Advance(0)
+	if w, ok := c.Announce(0); ok {
+		t.Errorf("a client announces %+v", w)
+	}
 	if err := c.OnHello(1, Hello{}); err != ErrRole {
 		t.Errorf("Hello to a client: %v", err)
 	}
@@ -1072,6 +1197,50 @@ func TestPinned(t *testing.T) {
 	}
 }
 
+// Pinned clocks do not go back either, with ticks left over from earlier frames in
+// which the clocks did not go alike.
+func TestPinnedDebt(t *testing.T) {
+	remote := &fakeRemote{delay: ms(50)}
+	var last Clocks
+	ticks := 0
+	l := newClient(Config{
+		Provider: &ClientProvider{SlewPPM: 500_000, DeadBand: 1},
+		MaxTicks: 4,
+		Tick: func(s Step) {
+			if ticks++; s.Server.Before(last.Server) || s.Shared.Before(last.Shared) || !s.Predicted.After(last.Predicted) {
+				t.Errorf("tick %d: %v after %v", s.Tick, s.Clocks, last)
+			}
+			last = s.Clocks
+		},
+	}, remote, time.Hour)
+	l.Advance(0)
+	l.SetBuffers(ms(200), ms(190))
+	for now := uint64(1000); now < 1_000_000; now += 100_000 {
+		l.Advance(now)
+	}
+	l.SetBuffers(ms(1), ms(1)) // predicted slows down, server time hurries
+	for now := uint64(1_001_000); now < 2_000_000; now += 100_000 {
+		l.Advance(now)
+	}
+	if ticks < 70 || l.Stats().Debt < 5 || l.Stats().Steps != 0 {
+		t.Errorf("%d ticks, %+v", ticks, l.Stats())
+	}
+}
+
+// Standing still is not going back when the server's clock is the slower one.
+func TestHoldWithSkew(t *testing.T) {
+	remote := &fakeRemote{delay: ms(50), ppm: -500}
+	l := newClient(Config{Provider: &ClientProvider{NeverBack: true}}, remote, time.Hour)
+	l.Advance(0)
+	remote.shift(-time.Second)
+	l.Advance(1000)
+	a, _ := l.Shared(1000)
+	b, _ := l.Shared(501_000)
+	if a != b {
+		t.Errorf("%v after %v", b, a)
+	}
+}
+
 func TestStep(t *testing.T) {
 	var r recorder
 	l := NewServer(r.config(Config{}))
@@ -1298,7 +1467,7 @@ func TestMisusePanics(t *testing.T) {
 // A call with an earlier time counts as the last one.
 func TestBackwards(t *testing.T) {
 	var r recorder
-	l := NewServer(r.config(Config{}))
+	l := NewServer(r.config(Config{MaxTicks: 100}))
 	l.Start(1_000_000)
 	l.Advance(2_000_000)
 	before, _ := l.Shared(2_000_000)
@@ -1307,8 +1476,15 @@ func TestBackwards(t *testing.T) {
 	if got, _ := l.Shared(1_500_000); got != before || l.Stats().Backwards != 1 {
 		t.Errorf("time %v after %v, %d counted", got, before, l.Stats().Backwards)
 	}
-	_ = n
+	for _, back := range []uint64{1, 1_000_000, 12_000_000_000_000_000, 1 << 62} {
+		if got, _ := l.Shared(2_000_000 - back); got != before {
+			t.Errorf("%d us before, time is %v", back, got)
+		}
+	}
 	l.Advance(2_000_000)
+	if len(r.ticks) != n {
+		t.Errorf("%d ticks after time went back", len(r.ticks)-n)
+	}
 	r.check(t)
 }
 
