@@ -167,8 +167,7 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 				worst[i] = max(worst[i], d, -d)
 				compared[i]++
 			}
-			p, _ := l.Predicted(clock.now())
-			send(conn, hubAddr, binary.LittleEndian.AppendUint64(end.stamp(byte(i), clock.now()), uint64(firstFrom(p))))
+			send(conn, hubAddr, binary.LittleEndian.AppendUint64(end.stamp(byte(i), clock.now()), uint64(s.Tick)))
 		}
 		l = NewClient(cfg, &end.sync)
 		loops[i] = l
