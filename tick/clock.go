@@ -7,7 +7,8 @@ import (
 
 // RemoteClock is the server's clock as a client knows it. A *timesync.TimeSynchronizer
 // is one as it is, and so is a *ping.Clock. Its methods are called from the goroutine
-// that advances the loop, possibly while another one feeds it.
+// that advances the loop, possibly while another one feeds it; they must not call the
+// loop.
 //
 // Two more methods are used where they exist:
 //
@@ -61,8 +62,9 @@ type Slew struct {
 }
 
 // Provider decides how the clocks advance (INetworkTimeProvider). It is used by one
-// loop, from the goroutine that advances it. Since it sets the pace of the time to
-// come, readings between two frames and at the next one lie on one line.
+// loop, from the goroutine that advances it, and must not call the loop. Since it sets
+// the pace of the time to come, readings between two frames and at the next one lie on
+// one line.
 type Provider interface {
 	// Init sets the clocks of a client that starts or enters a new epoch
 	// (InitializeClient). Going in, all three show the start of the tick of the last

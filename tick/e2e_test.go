@@ -136,7 +136,7 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 			if n := Tick(binary.LittleEndian.Uint64(b)); ok && at.Compare(Hz(60).Time(n, 0)) > 0 {
 				late[id]++
 			}
-		} else if len(b) == helloSize {
+		} else if len(b) == HelloSize {
 			var h Hello
 			if h.UnmarshalBinary(b) == nil {
 				_ = server.OnHello(uint64(id), h)

@@ -36,15 +36,19 @@ type Hello struct {
 	Rate  Rate   // of the client
 }
 
-// The first byte of a message and its size:
+// The sizes of the messages in bytes. All is little-endian, and the first byte says
+// which it is:
 //
-//	Hello    1  Epoch 4  Num 4  Den 4                         all little-endian
+//	Hello    1  Epoch 4  Num 4  Den 4
 //	Welcome  2  Epoch 4  Num 4  Den 4  OriginUsec 8  Tick 8
+const (
+	HelloSize   = 1 + 4 + 4 + 4
+	WelcomeSize = HelloSize + 8 + 8
+)
+
 const (
 	kindHello   = 1
 	kindWelcome = 2
-	helloSize   = 1 + 4 + 4 + 4
-	welcomeSize = helloSize + 8 + 8
 )
 
 func appendHead(b []byte, kind byte, epoch uint32, r Rate) []byte {
@@ -64,7 +68,7 @@ func readHead(b []byte, kind byte, size int) (epoch uint32, r Rate, err error) {
 	return binary.LittleEndian.Uint32(b[1:]), r, nil
 }
 
-// AppendBinary appends the 13 bytes of the message. The error is always nil.
+// AppendBinary appends the HelloSize bytes of the message. The error is always nil.
 func (h Hello) AppendBinary(b []byte) ([]byte, error) {
 	return appendHead(b, kindHello, h.Epoch, h.Rate), nil
 }
@@ -72,14 +76,14 @@ func (h Hello) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary reads a message. It returns ErrMessage, and leaves h alone, if b is
 // none or its rate is not Valid.
 func (h *Hello) UnmarshalBinary(b []byte) error {
-	epoch, r, err := readHead(b, kindHello, helloSize)
+	epoch, r, err := readHead(b, kindHello, HelloSize)
 	if err == nil {
 		*h = Hello{epoch, r}
 	}
 	return err
 }
 
-// AppendBinary appends the 29 bytes of the message. The error is always nil.
+// AppendBinary appends the WelcomeSize bytes of the message. The error is always nil.
 func (w Welcome) AppendBinary(b []byte) ([]byte, error) {
 	b = appendHead(b, kindWelcome, w.Epoch, w.Rate)
 	b = binary.LittleEndian.AppendUint64(b, w.OriginUsec)
@@ -89,7 +93,7 @@ func (w Welcome) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary reads a message. It returns ErrMessage, and leaves w alone, if b is
 // none, its rate is not Valid or its tick more than 73 years (2^61 ns) from tick 0.
 func (w *Welcome) UnmarshalBinary(b []byte) error {
-	epoch, r, err := readHead(b, kindWelcome, welcomeSize)
+	epoch, r, err := readHead(b, kindWelcome, WelcomeSize)
 	if err != nil {
 		return err
 	}

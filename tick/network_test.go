@@ -101,12 +101,12 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg Config, skew func(i int) f
 		node.OnReceive = func(_ *sim.Node, b []byte) {
 			b = observe(&c.sync, b, node.NowUsec())
 			var welcome Welcome
-			if err := welcome.UnmarshalBinary(b[:welcomeSize]); err != nil {
+			if err := welcome.UnmarshalBinary(b[:WelcomeSize]); err != nil {
 				t.Fatal(err)
 			}
 			_ = c.loop.OnWelcome(welcome, node.NowUsec()) // overtaken ones are refused
 			if w.onState != nil {
-				w.onState(c, b[welcomeSize:])
+				w.onState(c, b[WelcomeSize:])
 			}
 		}
 	}
@@ -114,14 +114,14 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg Config, skew func(i int) f
 		c := w.clients[slices.Index(spokes, from)]
 		b = observe(&c.atHub, b, hub.NowUsec())
 		var hello Hello
-		if err := hello.UnmarshalBinary(b[:helloSize]); err != nil {
+		if err := hello.UnmarshalBinary(b[:HelloSize]); err != nil {
 			t.Fatal(err)
 		}
 		if c.sync.IsSynchronized() {
 			_ = w.server.OnHello(uint64(c.id), hello)
 		}
 		if w.onInput != nil {
-			w.onInput(c, b[helloSize:])
+			w.onInput(c, b[HelloSize:])
 		}
 	}
 	return w

@@ -250,13 +250,13 @@ func play(r rule) (client, host [3]lag) {
 		node.OnReceive = func(_ *sim.Node, b []byte) {
 			b = observe(&p.sync, b, node.NowUsec())
 			var welcome tick.Welcome
-			if err := welcome.UnmarshalBinary(b[:29]); err != nil {
+			if err := welcome.UnmarshalBinary(b[:tick.WelcomeSize]); err != nil {
 				return
 			}
 			_ = p.loop.OnWelcome(welcome, node.NowUsec()) // an overtaken one changes nothing
 			var at figuresAt
 			for k := range at {
-				at[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[29+8*k:]))
+				at[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[tick.WelcomeSize+8*k:]))
 			}
 			p.states[welcome.Tick] = at
 		}
