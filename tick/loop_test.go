@@ -1341,6 +1341,38 @@ func TestCustomProvider(t *testing.T) {
 	}
 }
 
+// On a client the ServerProvider starts at the approval tick and follows nothing.
+func TestServerProviderOnClient(t *testing.T) {
+	remote := &fakeRemote{delay: ms(50)}
+	l := newClient(Config{Provider: ServerProvider{}}, remote, time.Hour)
+	l.Advance(0)
+	remote.shift(time.Minute)
+	l.Advance(1_000_000)
+	want := time.Hour + time.Second
+	if c := l.Frame(); c.Server.Time() != want || c.Predicted != c.Server || c.Shared != c.Server {
+		t.Errorf("clocks %v, want %v", c, want)
+	}
+}
+
+func TestEventString(t *testing.T) {
+	for e, want := range map[Event]string{
+		{Kind: Synced}:                                          "synced",
+		{Kind: ClientSynced, Peer: 7}:                           "peer 7 synced",
+		{Kind: Stepped, By: ms(500), First: 3, Last: 9}:         "stepped by 500ms, ticks 3 to 9 skipped",
+		{Kind: Stepped, By: -1, First: 3, Last: 9, Again: true}: "stepped by -1ns, ticks 3 to 9 run again",
+		{Kind: Stalled, By: time.Second, First: 3, Last: 9}:     "stalled for 1s, ticks 3 to 9 skipped",
+		{Kind: Skipped, First: 3, Last: 9}:                      "ticks 3 to 9 skipped",
+		{Kind: Lost}:                                            "lost",
+		{Kind: RateMismatch, Rate: Hz(36), Peer: 7}:             "tick rate 36/s of peer 7 differs",
+		{Kind: EpochChanged, Epoch: 4}:                          "epoch 4",
+		{}:                                                      "event 0",
+	} {
+		if got := e.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // SetBuffers: small changes are slewed, large ones stepped, and a server has none.
 func TestSetBuffers(t *testing.T) {
 	var r recorder
