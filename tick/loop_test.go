@@ -10,9 +10,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -1086,20 +1088,15 @@ func TestAT25_Readers(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(Config{}, remote, time.Hour)
 	l.Advance(0)
-	var clock syncUsec
+	var clock atomic.Uint64
 	var wg sync.WaitGroup
-	stop := make(chan struct{})
-	var reads [8]int
+	var stop atomic.Bool
+	var reads [8]atomic.Int64
 	for i := range reads {
 		wg.Go(func() {
 			var last [3]time.Duration
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				now := clock.load()
+			for !stop.Load() {
+				now := clock.Load()
 				for k, get := range []func(uint64) (Time, bool){l.Shared, l.Server, l.Predicted} {
 					x, ok := get(now)
 					if !ok || x.Time() < last[k] {
@@ -1110,33 +1107,32 @@ func TestAT25_Readers(t *testing.T) {
 				}
 				l.Fraction(now)
 				l.Accept(1, 216_000, now)
-				reads[i]++
+				reads[i].Add(1)
 			}
 		})
 	}
 	rng := rand.New(rand.NewPCG(25, 0))
-	for now := uint64(0); now < 20_000_000; {
+	advances, sum := 0, int64(0)
+	enough := func() bool { // every reader has seen something of it
+		sum = 0
+		least := int64(math.MaxInt64)
+		for i := range reads {
+			n := reads[i].Load()
+			sum, least = sum+n, min(least, n)
+		}
+		return advances > 1000 && least > 200
+	}
+	for now := uint64(0); !enough() && !t.Failed(); advances++ {
 		now += 1000 + rng.Uint64N(20_000)
 		remote.offset += rng.Int64N(2001) - 1000
-		clock.store(now) // readers may be ahead of the Advance
+		clock.Store(now) // readers may be ahead of the Advance
 		l.Advance(now)
+		runtime.Gosched()
 	}
-	close(stop)
+	stop.Store(true)
 	wg.Wait()
-	sum := 0
-	for _, n := range reads {
-		sum += n
-	}
-	t.Logf("%d reads", sum)
+	t.Logf("%d readings beside %d advances", 3*sum, advances)
 }
-
-type syncUsec struct {
-	mu sync.RWMutex
-	v  uint64
-}
-
-func (s *syncUsec) load() uint64   { s.mu.RLock(); defer s.mu.RUnlock(); return s.v }
-func (s *syncUsec) store(v uint64) { s.mu.Lock(); defer s.mu.Unlock(); s.v = v }
 
 func TestReadsDoNotAllocate(t *testing.T) {
 	l := newClient(Config{}, &fakeRemote{delay: ms(50)}, time.Hour)

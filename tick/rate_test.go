@@ -67,7 +67,7 @@ func TestAT01_RoundTrip(t *testing.T) {
 			t.Fatalf("%v: a nanosecond before tick %d is tick %d", r, n, got)
 		}
 	}
-	random := 100_000
+	random := 50_000
 	if testing.Short() {
 		random = 10_000
 	}
@@ -165,7 +165,7 @@ func TestRateValid(t *testing.T) {
 
 func TestTimeAgainstBig(t *testing.T) {
 	rng := newRand(t)
-	for range 50_000 {
+	for range 20_000 {
 		r := rates[rng.IntN(len(rates))]
 		n := Tick(int64(rng.Uint64()) >> (20 + rng.IntN(44)))
 		d := time.Duration(int64(rng.Uint64()) >> rng.IntN(64))
