@@ -327,6 +327,7 @@ func goldenSessions(t *testing.T, name string) (sessions [][]event) {
 type replay struct {
 	peers    map[string]*TimeSynchronizer
 	original bool // peers report what the original did
+	quirks   bool // the original may be synchronized wrongly
 	reports  map[int]*Counter24
 	ts23     map[int]Counter23
 	ts16     map[int]Counter16
@@ -348,13 +349,31 @@ func TestGoldenSessions(t *testing.T) {
 	}
 }
 
-// TestGoldenQuirks replays what makes the original's error explode.
+// TestGoldenQuirks replays what makes the original's error explode (reference.md,
+// D1 to D6). Ours stays: it is never above the original's by more than a unit on the
+// whole, and where only the original is synchronized it is wrong by over 0.1 s.
 func TestGoldenQuirks(t *testing.T) {
+	limits := map[string]int64{ // of our largest error, 23 bits, us
+		"zero_deltas":                8,         // original: the first delta is lost
+		"report_before_any_datagram": 1_000,     // 2.5 s
+		"clock_steps_back":           3_000_100, // a step of 3 s until it can be seen
+		"processed_out_of_order":     1_500,     // some datagrams decide alone
+		"very_old_datagrams":         500,       // 35 s
+	}
 	for _, session := range goldenSessions(t, "session_quirks.jsonl") {
-		ours, theirs := newReplay(false).run(t, session)
-		for bits := range map[int]int64{23: 8, 16: 512} {
+		r := newReplay(false)
+		r.quirks = true
+		ours, theirs := r.run(t, session)
+		name := session[0].Name
+		for _, bits := range []int{23, 16} {
 			a, b := summarize(ours[bits]), summarize(theirs[bits])
-			t.Logf("%-24s TS%d: %4d events, error mean/p95/max %s us, original's %s us", session[0].Name, bits, len(ours[bits]), a, b)
+			t.Logf("%-26s TS%d: %4d events, error mean/p95/max %s us, original's %s us", name, bits, len(ours[bits]), a, b)
+			if unit := map[int]float64{23: 8, 16: 512}[bits]; a.mean > b.mean+unit {
+				t.Errorf("%s, TS%d: worse than the original by more than a unit", name, bits)
+			}
+		}
+		if worst := summarize(ours[23]).max; worst > limits[name] {
+			t.Errorf("%s: error of %d us, limit %d us", name, worst, limits[name])
 		}
 	}
 }
@@ -409,7 +428,7 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 			if ok {
 				r.ts23[*e.Pkt] = ts
 			}
-			if !ok && e.Out != 0 {
+			if !ok && e.Out != 0 && !r.quirks {
 				t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
 			}
 		case "toremote16":
@@ -417,12 +436,14 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 			if ok {
 				r.ts16[*e.Pkt] = ts
 			}
-			if !ok && e.Out != 0 {
+			if !ok && e.Out != 0 && !r.quirks {
 				t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
 			}
 		case "fromlocal23":
 			if ts, ok := r.ts23[*e.Pkt]; ok {
 				record(23, e, FromLocalTime23(e.Now, ts))
+			} else if miss := int64(e.Out - e.Truth); e.Out != 0 && max(miss, -miss) < 100_000 {
+				t.Errorf("%s %d: not synchronized, but the original is, and right", session[0].Name, e.Seq)
 			}
 		case "fromlocal16":
 			if ts, ok := r.ts16[*e.Pkt]; ok {
@@ -1844,14 +1865,8 @@ func BenchmarkCosts(b *testing.B) {
 	}
 }
 
-// copyPeer makes to what from is.
-func copyPeer(to, from *TimeSynchronizer) {
-	to.state = from.state
-	for i := range from.words {
-		to.words[i].Store(from.words[i].Load())
-	}
-	to.seq.Store(from.seq.Load())
-}
+// assign copies what vet, for its atomics, would not have copied.
+func assign[T any](to, from *T) { *to = *from }
 
 // BenchmarkPeers: many peers in one slice, each with 60 datagrams a second that come
 // in random order, as they do to a server.
@@ -1882,8 +1897,8 @@ func BenchmarkPeers(b *testing.B) {
 			base := make([]windowMin, peers)
 			runtime.ReadMemStats(&after)
 			for i := range ours {
-				copyPeer(&ours[i], &model[i%models])
-				copyWindow(&base[i], &modelBase[i%models])
+				assign(&ours[i], &model[i%models])
+				assign(&base[i], &modelBase[i%models])
 			}
 			rng := rand.New(rand.NewPCG(7, 7))
 			s := &feeds[0]
@@ -1923,14 +1938,6 @@ func BenchmarkPeers(b *testing.B) {
 			runtime.KeepAlive(base)
 		})
 	}
-}
-
-// copyWindow makes to what from is.
-func copyWindow(to, from *windowMin) {
-	to.value, to.at, to.peer, to.datagram, to.report = from.value, from.at, from.peer, from.datagram, from.report
-	to.delta.Store(from.delta.Load())
-	to.delay.Store(from.delay.Load())
-	to.synchronized.Store(from.synchronized.Load())
 }
 
 // BenchmarkReaders: 8 goroutines read the remote time while one hands in datagrams,
@@ -2102,26 +2109,26 @@ func TestPublishesChangesOnly(t *testing.T) {
 	var base windowMin
 	feed := &newStreams(1)[0]
 	feed.run(t, &s, &base, 200*time.Second)
-	type known struct{ level, slope, hold, peerLevel, odd, noise float64 }
-	now := func() known {
-		return known{float64(s.level), float64(s.slope), float64(s.hold), float64(s.peerLevel), float64(s.odd), float64(s.noise)}
-	}
 	const datagrams = 60 * 600
-	seq, published := s.seq.Load(), 0
+	published := 0
 	for range datagrams {
-		before := now()
+		before := s.pair.Load()
 		d := feed.next()
 		s.OnAuthenticatedDatagramTimestamp(d.ts24, d.recv)
-		if after := s.seq.Load(); after != seq {
-			seq = after
-			published++
-			if now() == before {
-				t.Fatalf("datagram %d: published what was known", feed.n)
+		if after := s.pair.Load(); after != before {
+			if published++; after&^pairCount == before&^pairCount {
+				t.Fatalf("datagram %d: published what readers knew", feed.n)
+			}
+			if after&pairCount == before&pairCount {
+				t.Fatalf("datagram %d: published without counting it", feed.n)
 			}
 		}
 		if feed.n%120 == 5 {
+			before := s.pair.Load()
 			s.OnPeerMinDeltaTS24(feed.report(), d.recv)
-			seq = s.seq.Load()
+			if after := s.pair.Load(); after != before && after&^pairCount == before&^pairCount {
+				t.Fatalf("report %d: published what readers knew", feed.n)
+			}
 		}
 	}
 	t.Logf("%d of %d datagrams published", published, datagrams)
@@ -2134,7 +2141,7 @@ func TestPublishesChangesOnly(t *testing.T) {
 // together, and the words that readers need are apart from them.
 func TestSize(t *testing.T) {
 	var s TimeSynchronizer
-	t.Logf("TimeSynchronizer %d bytes: for the writer %d, for readers %d; the baseline has %d", unsafe.Sizeof(s), unsafe.Sizeof(s.state), unsafe.Sizeof(s.shown), unsafe.Sizeof(windowMin{}))
+	t.Logf("TimeSynchronizer %d bytes, the baseline %d", unsafe.Sizeof(s), unsafe.Sizeof(windowMin{}))
 	if n := unsafe.Sizeof(s); n > 512 {
 		t.Errorf("%d bytes, more than 512", n)
 	}
@@ -2180,7 +2187,6 @@ func TestNoAllocationsInTrouble(t *testing.T) {
 	feed := &newStreams(1)[0]
 	now := feed.now
 	var delay, remote uint64
-	steps := 0
 	trouble := func() {
 		s.Reset()
 		s.OnPeerMinDeltaTS24(LocalTimeToDatagramTS24(remote), now)
@@ -2214,13 +2220,9 @@ func TestNoAllocationsInTrouble(t *testing.T) {
 				s.MinDeltaTS24(recv)
 			}
 		}
-		steps += int(s.steps)
 		s.Reset()
 	}
 	if n := testing.AllocsPerRun(3, trouble); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-	if steps == 0 {
-		t.Error("no clock was seen to step")
 	}
 }

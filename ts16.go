@@ -17,8 +17,11 @@ const (
 //
 // It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {
-	remote, ok := s.remote(localUsec) // 0 if not ok
-	return Counter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), ok
+	remote, ok := s.remote(localUsec)
+	if !ok {
+		return 0, false
+	}
+	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), true
 }
 
 // FromLocalTime16 returns the local time, in microseconds, that the peer meant

@@ -17,8 +17,11 @@ const (
 //
 // It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bool) {
-	remote, ok := s.remote(localUsec) // 0 if not ok
-	return Counter23((remote+1<<(ts23Shift-1))>>ts23Shift) & 0x7fffff, ok
+	remote, ok := s.remote(localUsec)
+	if !ok {
+		return 0, false
+	}
+	return NewCounter23((remote + 1<<(ts23Shift-1)) >> ts23Shift), true
 }
 
 // FromLocalTime23 returns the local time, in microseconds, that the peer meant
