@@ -21,21 +21,19 @@ func ringDistance(a, b uint32, bits uint) int32 {
 	return int32((a-b)<<(32-bits)) >> (32 - bits)
 }
 
-// ringCompare orders a and b by the shorter way round. Exactly half a ring
-// apart there is no shorter way; then the smaller number comes first, so that
-// exactly one of <, ==, > holds for every pair.
+// ringLess orders a and b by the shorter way round. Exactly half a ring apart there
+// is no shorter way; then the smaller number comes first, so that exactly one of <,
+// ==, > holds for every pair. The smaller number is the one without the top bit.
+func ringLess(a, b uint32, bits uint) bool {
+	return int64((a-b)&ringMask(bits)) >= 1<<(bits-1)+int64(a>>(bits-1)&1)
+}
+
+// ringCompare is ringLess as a number: -1, 0 or +1.
 func ringCompare(a, b uint32, bits uint) int {
-	a, b = a&ringMask(bits), b&ringMask(bits)
-	d := ringDistance(a, b, bits)
-	switch {
-	case d == 0:
+	if (a-b)&ringMask(bits) == 0 {
 		return 0
-	case d == -1<<(bits-1):
-		if a < b {
-			return -1
-		}
-		return 1
-	case d < 0:
+	}
+	if ringLess(a, b, bits) {
 		return -1
 	}
 	return 1
@@ -95,7 +93,7 @@ func (c Counter16) Distance(from Counter16) int32 { return ringDistance(uint32(c
 func (c Counter16) Compare(o Counter16) int { return ringCompare(uint32(c), uint32(o), 16) }
 
 // Less reports whether c.Compare(o) < 0.
-func (c Counter16) Less(o Counter16) bool { return ringCompare(uint32(c), uint32(o), 16) < 0 }
+func (c Counter16) Less(o Counter16) bool { return ringLess(uint32(c), uint32(o), 16) }
 
 // Expand returns the value nearest to recent whose low 16 bits are c, modulo
 // 2^64: from 32768 behind recent to 32767 ahead; a tie goes to the past.
@@ -172,7 +170,7 @@ func (c Counter23) Distance(from Counter23) int32 { return ringDistance(uint32(c
 func (c Counter23) Compare(o Counter23) int { return ringCompare(uint32(c), uint32(o), 23) }
 
 // Less reports whether c.Compare(o) < 0.
-func (c Counter23) Less(o Counter23) bool { return ringCompare(uint32(c), uint32(o), 23) < 0 }
+func (c Counter23) Less(o Counter23) bool { return ringLess(uint32(c), uint32(o), 23) }
 
 // Expand returns the value nearest to recent whose low 23 bits are c, modulo
 // 2^64: from 4194304 behind recent to 4194303 ahead; a tie goes to the past.
@@ -246,7 +244,7 @@ func (c Counter24) Distance(from Counter24) int32 { return ringDistance(uint32(c
 func (c Counter24) Compare(o Counter24) int { return ringCompare(uint32(c), uint32(o), 24) }
 
 // Less reports whether c.Compare(o) < 0.
-func (c Counter24) Less(o Counter24) bool { return ringCompare(uint32(c), uint32(o), 24) < 0 }
+func (c Counter24) Less(o Counter24) bool { return ringLess(uint32(c), uint32(o), 24) }
 
 // Expand returns the value nearest to recent whose low 24 bits are c, modulo
 // 2^64: from 8388608 behind recent to 8388607 ahead; a tie goes to the past.

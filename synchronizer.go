@@ -41,8 +41,12 @@ type sample struct {
 // Times are readings of the local clock in microseconds. Its value is free and it
 // may wrap; it should be monotonic and must not be slewed or set on purpose.
 type TimeSynchronizer struct {
-	best   [3]sample // best[0] is the minimum of the window, the others its successors
+	// The first 64 bytes are all that a datagram needs that changes nothing, see idle.
 	latest uint64    // latest receive time; earlier ones count as this one
+	until  uint64    // when a sample may grow old
+	above  int64     // what exceeds the minimum by more is no sample
+	delay  int64     // minimum one-way delay, microseconds
+	best   [3]sample // best[0] is the minimum of the window, the others its successors
 	peer   int64     // the peer's last report, microseconds on the ring of deltas
 	next   int64     // a report that contradicts best
 	seen   bool      // best is valid
@@ -52,6 +56,7 @@ type TimeSynchronizer struct {
 	agree  uint8     // datagrams in a row that agree with next
 
 	pair atomic.Uint64 // what readers see, see publish
+	_    [16]byte      // cache lines begin where synchronizers in a slice do
 }
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
@@ -62,7 +67,16 @@ type TimeSynchronizer struct {
 // Datagrams may be lost, repeated and reordered, and receive times may go back, as
 // when two threads swap datagrams.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
-	delta := wrap(localRecvUsec-uint64(remoteSendTS24)<<ts24Shift, deltaBits)
+	delta := int64(localRecvUsec - uint64(remoteSendTS24)<<ts24Shift)
+	if d := wrap(uint64(delta-s.best[0].delta), deltaBits); d > s.above && localRecvUsec-s.latest < s.until-s.latest {
+		s.latest = localRecvUsec
+		return time.Duration(s.delay+d) * time.Microsecond, true
+	}
+	return s.onDatagram(wrap(uint64(delta), deltaBits), localRecvUsec)
+}
+
+// onDatagram takes a datagram that may change something.
+func (s *TimeSynchronizer) onDatagram(delta int64, localRecvUsec uint64) (owd time.Duration, ok bool) {
 	if !s.seen {
 		s.restart(sample{delta, localRecvUsec})
 	} else {
@@ -70,11 +84,34 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 		s.update(sample{delta, localRecvUsec})
 	}
 	s.publish()
+	s.idle()
 	minimum, ok := s.MinimumOneWayDelay()
 	if !ok {
 		return 0, false
 	}
 	return minimum + time.Duration(max(delta-s.best[0].delta, 0))*time.Microsecond, true
+}
+
+// idle works out which datagrams change nothing but latest: those above all samples
+// that come while no sample is due to be replaced.
+func (s *TimeSynchronizer) idle() {
+	b := &s.best
+	s.until = s.latest // none
+	if !s.peered || s.doubt || s.strays != 0 {
+		return
+	}
+	left := int64(b[0].at + windowUsec - s.latest)
+	if b[1].delta == b[0].delta {
+		left = min(left, int64(b[1].at+windowUsec/4-s.latest))
+	}
+	if b[2].delta == b[1].delta {
+		left = min(left, int64(b[2].at+windowUsec/2-s.latest))
+	}
+	if left >= 0 {
+		s.until = s.latest + uint64(left) + 1
+		s.above = b[2].delta - b[0].delta
+		s.delay = int64(s.pair.Load() >> offsetBits & (1<<offsetBits - 1))
+	}
 }
 
 // wrap returns the low bits of v as a signed number in [-half, half).
@@ -174,10 +211,13 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 			s.agree = 0
 		}
 		s.next, s.doubt = peer, true
-		return
+	} else {
+		s.peer, s.peered, s.doubt = peer, true, false
+		s.publish()
 	}
-	s.peer, s.peered, s.doubt = peer, true, false
-	s.publish()
+	if s.seen {
+		s.idle()
+	}
 }
 
 // The parts of pair, from the top: whether it holds a value, how often it was
@@ -238,7 +278,7 @@ func (s *TimeSynchronizer) remote(localUsec uint64) (uint64, bool) {
 
 // Reset forgets everything, as when the peer is replaced by another.
 func (s *TimeSynchronizer) Reset() {
-	s.best, s.latest, s.peer, s.next = [3]sample{}, 0, 0, 0
+	s.best, s.latest, s.until, s.peer, s.next = [3]sample{}, 0, 0, 0, 0
 	s.seen, s.peered, s.doubt, s.strays, s.agree = false, false, false, 0, 0
 	s.pair.Store(0)
 }

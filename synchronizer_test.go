@@ -1681,15 +1681,17 @@ func median(v []float64) float64 {
 // sink keeps results alive.
 var sink uint64
 
-// cost is a call, and what it may cost: limit times a datagram of the baseline.
+// cost is a call, and what it may cost: limit times what it is compared with.
 type cost struct {
 	name  string
 	limit float64
 	duel
 }
 
-// costs returns all calls. On the machine of the README a datagram of the baseline
-// takes 25 ns.
+// costs returns all calls. Datagrams and reports are compared with a datagram of the
+// baseline, which takes 24 ns where atomic stores are slow (Xeon) and 7 ns where they
+// are not (EPYC). The others are compared with a multiplication that waits for the
+// one before, 3 cycles: 6 of them take 5 ns at 3.6 GHz, and 3 of them 2.5 ns.
 func costs(t testing.TB) []cost {
 	const calls, peers = 4096, 64
 	feeds := newStreams(peers + 1)
@@ -1720,6 +1722,13 @@ func costs(t testing.TB) []cost {
 		feeds[i].run(t, &many[i], &manyBase[i], 100*time.Second)
 	}
 	reports := make([]datagram, peers)
+	multiplications := func(n int) {
+		x := now | 1
+		for range n {
+			x *= 0x9e3779b97f4a7c15
+		}
+		sink += x
+	}
 	return []cost{
 		{"OnAuthenticatedDatagramTimestamp", 0.45, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
 			sum := time.Duration(0)
@@ -1743,7 +1752,7 @@ func costs(t testing.TB) []cost {
 				many[i].OnPeerMinDeltaTS24(r.ts24, r.recv)
 			}
 		}}},
-		{"ToRemoteTime23", 0.2, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"ToRemoteTime23", 6, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := Counter23(0)
 			for i := range uint64(n) {
 				ts, _ := ours.ToRemoteTime23(now + i<<8)
@@ -1751,7 +1760,7 @@ func costs(t testing.TB) []cost {
 			}
 			sink += uint64(sum)
 		}}},
-		{"ToRemoteTime16", 0.2, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"ToRemoteTime16", 6, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := Counter16(0)
 			for i := range uint64(n) {
 				ts, _ := ours.ToRemoteTime16(now + i<<8)
@@ -1759,7 +1768,7 @@ func costs(t testing.TB) []cost {
 			}
 			sink += uint64(sum)
 		}}},
-		{"RemoteTime", 0.2, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"RemoteTime", 6, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := uint64(0)
 			for i := range uint64(n) {
 				remote, _ := ours.RemoteTime(now+i<<8, now)
@@ -1767,7 +1776,7 @@ func costs(t testing.TB) []cost {
 			}
 			sink += uint64(sum)
 		}}},
-		{"MinimumOneWayDelay", 0.2, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"MinimumOneWayDelay", 6, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := time.Duration(0)
 			for i := range uint64(n) {
 				delay, _ := ours.MinimumOneWayDelay()
@@ -1775,7 +1784,7 @@ func costs(t testing.TB) []cost {
 			}
 			sink += uint64(sum)
 		}}},
-		{"IsSynchronized", 0.2, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"IsSynchronized", 6, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := uint64(0)
 			for i := range uint64(n) {
 				if ours.IsSynchronized() {
@@ -1784,42 +1793,42 @@ func costs(t testing.TB) []cost {
 			}
 			sink += uint64(sum)
 		}}},
-		{"LocalTimeToDatagramTS24", 0.1, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"LocalTimeToDatagramTS24", 3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := Counter24(0)
 			for i := range uint64(n) {
 				sum += LocalTimeToDatagramTS24(now + i<<8)
 			}
 			sink += uint64(sum)
 		}}},
-		{"FromLocalTime23", 0.1, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"FromLocalTime23", 3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := uint64(0)
 			for i := range uint64(n) {
 				sum += FromLocalTime23(now, Counter23(i<<8))
 			}
 			sink += uint64(sum)
 		}}},
-		{"FromLocalTime16", 0.1, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"FromLocalTime16", 3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := uint64(0)
 			for i := range uint64(n) {
 				sum += FromLocalTime16(now, Counter16(i<<8))
 			}
 			sink += uint64(sum)
 		}}},
-		{"Counter16.Expand", 0.1, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"Counter16.Expand", 3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := uint64(0)
 			for i := range uint64(n) {
 				sum += Counter16(i << 8).Expand(now)
 			}
 			sink += uint64(sum)
 		}}},
-		{"Counter23.Expand", 0.1, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"Counter23.Expand", 3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := uint64(0)
 			for i := range uint64(n) {
 				sum += Counter23(i << 8).Expand(now)
 			}
 			sink += uint64(sum)
 		}}},
-		{"Counter24.Expand", 0.1, duel{calls: calls, prepare: prepare, base: datagrams, ours: func(n int) {
+		{"Counter24.Expand", 3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := uint64(0)
 			for i := range uint64(n) {
 				sum += Counter24(i << 8).Expand(now)
@@ -1837,14 +1846,13 @@ func TestCosts(t *testing.T) {
 	for _, c := range costs(t) {
 		ratio := math.Inf(1)
 		for range 20 {
-			ratio = min(ratio, c.fight(40))
-			if ratio <= 0.8*c.limit {
+			if ratio = min(ratio, c.fight(50)); ratio <= c.limit {
 				break
 			}
 		}
-		t.Logf("%-34s %6.2f of a datagram of the baseline (%6.1f ns, %.1f ns), %v allowed", c.name, ratio, median(c.costs[0]), median(c.costs[1]), c.limit)
+		t.Logf("%-33s %.2f of the baseline, %v allowed (%.1f ns, %.1f ns)", c.name, ratio, c.limit, median(c.costs[0]), median(c.costs[1]))
 		if ratio > c.limit {
-			t.Errorf("%s costs %.2f of a datagram of the baseline, more than %v", c.name, ratio, c.limit)
+			t.Errorf("%s costs %.2f of the baseline, more than %v", c.name, ratio, c.limit)
 		}
 	}
 }
@@ -2135,6 +2143,62 @@ func TestPublishesChangesOnly(t *testing.T) {
 	if published == 0 || published > datagrams/50 {
 		t.Errorf("%d of %d datagrams published", published, datagrams)
 	}
+}
+
+// TestIdle: a synchronizer that may leave out no datagram comes to the same.
+func TestIdle(t *testing.T) {
+	var fast, slow TimeSynchronizer
+	rng := rand.New(rand.NewPCG(9, 9))
+	feed := &newStreams(1)[0]
+	now, remote, delay, idle := feed.now, uint64(1<<33), uint64(streamDelay), 0
+	for k := range 400_000 {
+		now += 1 + rng.Uint64N(33_000)
+		switch rng.Uint32N(6000) {
+		case 0:
+			delay = 1000 + rng.Uint64N(100_000)
+		case 1:
+			remote += rng.Uint64N(1 << 21)
+		case 2:
+			remote -= rng.Uint64N(1 << 21)
+		case 3:
+			now += rng.Uint64N(200e6)
+		case 4:
+			now -= rng.Uint64N(20e6)
+		case 5:
+			fast.Reset()
+			slow.Reset()
+		}
+		recv := now + delay + uint64(feed.jitter[k&(1<<14-1)])
+		if k%5 == 0 {
+			recv -= rng.Uint64N(40_000) // from another thread
+		}
+		ts := LocalTimeToDatagramTS24(now + remote)
+		if rng.Uint32N(5000) == 0 {
+			ts = Counter24(rng.Uint32N(1 << 24))
+		}
+		slow.until = slow.latest
+		seen := slow.best
+		owd, ok := fast.OnAuthenticatedDatagramTimestamp(ts, recv)
+		if owd2, ok2 := slow.OnAuthenticatedDatagramTimestamp(ts, recv); owd != owd2 || ok != ok2 {
+			t.Fatalf("datagram %d: %v, %v, want %v, %v", k, owd, ok, owd2, ok2)
+		}
+		if seen == slow.best {
+			idle++
+		}
+		if rng.Uint32N(60) == 0 {
+			report := LocalTimeToDatagramTS24(remote + delay + rng.Uint64N(200))
+			if rng.Uint32N(100) == 0 {
+				report = Counter24(rng.Uint32N(1 << 24))
+			}
+			fast.OnPeerMinDeltaTS24(report, recv)
+			slow.OnPeerMinDeltaTS24(report, recv)
+		}
+		if fast.best != slow.best || fast.latest != slow.latest || fast.peer != slow.peer || fast.strays != slow.strays ||
+			fast.agree != slow.agree || fast.doubt != slow.doubt || fast.pair.Load() != slow.pair.Load() {
+			t.Fatalf("datagram %d: different states", k)
+		}
+	}
+	t.Logf("%d of 400000 changed nothing", idle)
 }
 
 // TestSize: a server may have a million. The fields that a datagram needs are
