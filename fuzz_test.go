@@ -104,7 +104,7 @@ func (in *tape) take(n int) uint64 {
 type seen struct{ datagram, report bool }
 
 // play feeds the calls on the tape to the synchronizers of w and checks after each
-// call what must always hold. honest local clocks only go forward.
+// call what must always hold.
 func play(t *testing.T, w *world, in tape) {
 	var told [2]seen
 	for calls := 0; len(in) > 0 && calls < 2000; calls++ {
