@@ -41,17 +41,17 @@ type sample struct {
 // Times are readings of the local clock in microseconds. Its value is free and it
 // may wrap; it should be monotonic and must not be slewed or set on purpose.
 type TimeSynchronizer struct {
-	best   [3]sample // best[0] is the minimum of the window, the others its successors
-	latest uint64    // latest receive time; earlier ones count as this one
-	peer   int64     // the peer's last report, microseconds on the ring of deltas
-	next   int64     // a report that contradicts best
-	seen   bool      // best is valid
-	peered bool      // peer is valid
-	doubt  bool      // next is valid
-	strays uint8     // datagrams in a row that contradict peer
-	agree  uint8     // datagrams in a row that agree with next
-
-	pair atomic.Uint64 // what readers see, see publish
+	// 72 bytes, so that no two neighbours in a slice touch more than two cache
+	// lines each.
+	best   [3]sample     // best[0] is the minimum of the window, the others its successors
+	peer   int32         // the peer's last report, microseconds on the ring of deltas
+	next   int32         // a report that contradicts best
+	seen   bool          // best is valid
+	peered bool          // peer is valid
+	doubt  bool          // next is valid
+	strays uint8         // datagrams in a row that contradict peer
+	agree  uint8         // datagrams in a row that agree with next
+	pair   atomic.Uint64 // what readers see, see publish
 }
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
@@ -60,7 +60,8 @@ type TimeSynchronizer struct {
 // peer: whoever can forge a stamp can move the clock.
 //
 // Datagrams may be lost, repeated and reordered, and receive times may go back, as
-// when two threads swap datagrams.
+// when two threads swap datagrams. A single datagram that seems to arrive before it
+// was sent changes nothing, and its delay counts as the shortest.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
 	delta := wrap(localRecvUsec-uint64(remoteSendTS24)<<ts24Shift, deltaBits)
 	if !s.seen {
@@ -82,14 +83,14 @@ func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits)
 
 // roundTrip returns the sum of minima of both directions, in which the offset
 // cancels out, and whether any path can be that short.
-func roundTrip(own, peer int64) (usec int64, possible bool) {
-	usec = wrap(uint64(own+peer), deltaBits)
+func roundTrip(own int64, peer int32) (usec int64, possible bool) {
+	usec = wrap(uint64(own+int64(peer)), deltaBits)
 	return usec, usec >= -slackUsec
 }
 
 // restart makes x the only sample.
 func (s *TimeSynchronizer) restart(x sample) {
-	s.best, s.latest = [3]sample{x, x, x}, x.at
+	s.best = [3]sample{x, x, x}
 	s.seen, s.doubt, s.strays, s.agree = true, false, 0, 0
 }
 
@@ -100,7 +101,7 @@ func (s *TimeSynchronizer) update(x sample) {
 			// If a clock was set the round trip is what it was, and the peer is
 			// about to see the opposite.
 			if s.strays++; s.strays == strayRun {
-				s.peer += fall
+				s.peer = int32(wrap(uint64(int64(s.peer)+fall), deltaBits))
 				s.restart(x)
 			}
 			return
@@ -116,19 +117,17 @@ func (s *TimeSynchronizer) update(x sample) {
 			return
 		}
 	}
-	switch age := int64(x.at - s.latest); {
+	b := &s.best
+	switch age := int64(x.at - b[2].at); {
 	case age < -windowUsec: // the local clock was set back
 		s.restart(x)
 		return
 	case age < 0:
-		x.at = s.latest
-	default:
-		s.latest = x.at
+		x.at = b[2].at
 	}
 
 	// Kathleen Nichols' windowed minimum as in the original: a minimum that has
 	// grown old is replaced by the best of a later quarter or half of the window.
-	b := &s.best
 	old := func(y sample, age uint64) bool { return x.at-y.at > age }
 	switch {
 	case x.delta <= b[0].delta, old(b[2], windowUsec):
@@ -166,7 +165,7 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // localRecvUsec. A report that comes before the first datagram counts from the
 // first datagram on.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
-	peer := int64(minDelta) << ts24Shift
+	peer := int32(NewCounter24(uint64(minDelta))) << ts24Shift
 	if _, possible := roundTrip(s.best[0].delta, peer); s.seen && s.peered && !possible {
 		// Either a clock was set and our minimum is of the time before, which the
 		// next datagrams will tell, or the report is.
@@ -232,7 +231,7 @@ func (s *TimeSynchronizer) remote(localUsec uint64) (uint64, bool) {
 
 // Reset forgets everything, as when the peer is replaced by another.
 func (s *TimeSynchronizer) Reset() {
-	s.best, s.latest, s.peer, s.next = [3]sample{}, 0, 0, 0
+	s.best, s.peer, s.next = [3]sample{}, 0, 0
 	s.seen, s.peered, s.doubt, s.strays, s.agree = false, false, false, 0, 0
 	s.pair.Store(0)
 }
