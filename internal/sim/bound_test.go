@@ -392,14 +392,20 @@ func TestErrorBound(t *testing.T) {
 func printWorld(t *testing.T, seed uint64) {
 	d, _ := randomWorld(seed)
 	t.Log(d)
+	var b boundScore
+	b.play(seed, printChanges())
+}
+
+// printChanges returns an observer that prints what the ends say whenever it changes
+// much.
+func printChanges() func(q *query) {
 	type seen struct {
 		err, bound float64
 		at         time.Duration
 		flags      string
 	}
 	var last [2]seen
-	var b boundScore
-	b.play(seed, func(q *query) {
+	return func(q *query) {
 		l := &last[q.side]
 		flags := ""
 		if !q.ok {
@@ -417,5 +423,5 @@ func printWorld(t *testing.T, seed uint64) {
 		}
 		*l = seen{q.err, q.bound, q.at, flags}
 		fmt.Printf("%8.3f %c err %9.0f bound %9.0f steps %d%s  %s\n", q.at.Seconds(), 'A'+rune(q.side), q.err, q.bound, q.s.Stats().Steps, flags, debugString(q.s))
-	})
+	}
 }
