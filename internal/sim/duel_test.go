@@ -53,6 +53,7 @@ type duelEnd struct {
 	link     *rand.Rand
 	phase    *rand.Rand
 	held     func() // a datagram that waits for the next one
+	born     time.Duration // when s began
 	reportAt time.Duration
 	heard    bool
 	stale    bool          // the clocks are not what any datagram could tell
@@ -120,9 +121,11 @@ func (d *duel) run() {
 		if j.restart {
 			w.At(j.to, func() {
 				e := &d.ends[j.side]
-				e.s, e.held, e.heard = timesync.TimeSynchronizer{}, nil, false
+				e.s, e.held, e.heard, e.born, e.reportAt = timesync.TimeSynchronizer{}, nil, false, j.to, j.to
 				if j.reset {
-					d.ends[1-j.side].s.Reset()
+					o := &d.ends[1-j.side]
+					o.s.Reset()
+					o.heard, o.born, o.reportAt = false, j.to, j.to
 				}
 			})
 		}
@@ -174,7 +177,7 @@ func (d *duel) send(side int, at, period time.Duration) {
 			every := d.reports
 			if every == 0 {
 				every = 2 * sec
-				if now < 20*sec {
+				if now < e.born+20*sec {
 					every = sec / 2
 				}
 			}
