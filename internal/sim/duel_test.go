@@ -52,7 +52,7 @@ type duelEnd struct {
 	c        *sim.Clock
 	link     *rand.Rand
 	phase    *rand.Rand
-	held     func() // a datagram that waits for the next one
+	held     func()        // a datagram that waits for the next one
 	born     time.Duration // when s began
 	reportAt time.Duration
 	heard    bool

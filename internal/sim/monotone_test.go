@@ -20,7 +20,7 @@ type watched struct {
 	core
 	fail func(format string, args ...any)
 
-	later   bool   // a question at laterAt is due
+	later   bool // a question at laterAt is due
 	laterAt uint64
 	asked   bool
 	local   uint64 // of the latest question
