@@ -21,9 +21,10 @@ func Example() {
 	report, _ := b.MinDeltaTS24(2*second + ahead)
 	a.OnPeerMinDeltaTS24(report, 2*second+delay)
 
-	// A knows B's clock: at 3 s on its own it is 8 s there.
-	fmt.Println(a.RemoteTime(3*second, 0))
-	// Output: 8000000 true
+	// A knows B's clock, to 9 us: at 3 s on its own it is 8 s there.
+	remote, ok := a.RemoteTime(3*second, 0)
+	fmt.Println(remote/1000, "ms", ok)
+	// Output: 8000 ms true
 }
 
 // Two peers in memory follow the six steps. A real program sends the bytes over

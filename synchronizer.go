@@ -1,152 +1,57 @@
 package timesync
 
 import (
-	"math"
-	"slices"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	deltaBits  = ts24Bits + ts24Shift // ring of a delta in microseconds, 134.2 s
-	offsetBits = deltaBits - 1        // ring of the offset, 67.1 s: halving a sum of two deltas loses a bit
+	deltaBits  = ts24Bits + ts24Shift // ring of a delta in microseconds: 134.2 s
+	offsetBits = deltaBits - 1        // ring of the offset: halving a delta loses a bit, 67.1 s
+
+	// windowUsec is how long a minimum counts. The original takes 10 s. Clocks that
+	// drift make an old minimum wrong, so a little less is better on the whole.
+	windowUsec = 10_000_000
+	// strayRun datagrams in a row that arrive before they could have been sent are
+	// believed: a clock was set. Fewer are strays, such as one held up for 67.1 s,
+	// whose stamp has wrapped.
+	strayRun = 3
+	// reportCut is what a report, rounded down to 8 us, cuts off in the middle.
+	reportCut = 3
+	// slackUsec is by how much a round trip may come out below zero before it is
+	// impossible: clocks 200 ppm apart drift by 2 ms while a minimum counts.
+	slackUsec = 4_000
 )
 
-// The estimator's constants, in microseconds unless they say otherwise. doc.go
-// derives the rules; where a figure was chosen by trial, the tests in internal/sim
-// behave alike at half and twice its value.
-const (
-	maxPoints  = 12     // lowest datagrams that a line is fitted to
-	fitPoints  = 4      // the fewest that show both a slope and noise
-	firstWidth = 0.25e6 // time between points at first: the first slope after 1 s
-	maxWidth   = 16e6   // and at most
-	minWindow  = 8e6    // shortest span of points: what the original looks at
-	maxWindow  = 128e6  // longest: oscillators do not keep their rate for longer
-	balance    = 800.0  // balances noise/window^1.5 against wander*window, 1/s
-
-	priorSkew  = 100e-6       // two crystals of 50 ppm
-	maxSkew    = 1000e-6      // twice NTP's fastest slew
-	skewDrift  = 0.1e-6 / 1e6 // how fast a skew changes, per microsecond: temperature
-	surprise   = 5.0
-	gapSkew    = 3e-6 // how wrong a fitted skew may be
-	stampNoise = 4.0  // half a unit: what no fit removes
-
-	minGate   = 100.0 // noise that hosts add whatever the path
-	fallRun   = 3     // stray stamps do not come thrice in a row
-	lateRun   = 8     // datagrams that tell a level
-	levelRun  = 16    // datagrams above the mean in a row: not chance
-	levelTime = 0.5e6 // nor a burst
-	lateTime  = 12e6  // what stands as long is no queue
-	verdict   = 5e6   // two reports each way, and some
-	staleTime = 15e6  // an original forgets its minimum in 10 s and reports in 2 s
-	minStep   = 500.0 // smaller corrections are slewed
-	maxSlew   = 50e3  // larger ones are steps
-	mildStep  = 2e3   // so little at a time may be a slew of the peer's clock
-	slewRate  = 0.5   // corrections run at half the speed of time
-	unknown   = 1e9   // noise before it was measured
-)
-
-// point is the lowest datagram of a span of time: v = delta at x.
-type point struct{ x, v float64 }
+// sample is a datagram that may still become the minimum of the window.
+type sample struct {
+	delta int64  // receive time minus send stamp, microseconds
+	at    uint64 // receive time
+}
 
 // TimeSynchronizer estimates the offset between the local clock and the clock of
 // one peer from datagrams that carry a 3-byte stamp. The zero value is ready to
 // use; it must not be copied after first use.
 //
 // One goroutine at a time may call OnAuthenticatedDatagramTimestamp,
-// OnPeerMinDeltaTS24, MinDeltaTS24, Stats and Reset. All other methods may be called
-// from any goroutine at any time; they never block and see one consistent state.
+// OnPeerMinDeltaTS24, MinDeltaTS24 and Reset. All other methods may be called from
+// any goroutine at any time; they never block and see one consistent pair of offset
+// and delay.
 //
-// Times are readings of the local clock in microseconds. Its value is free and may
-// wrap; it should be monotonic and must not be slewed or set on purpose.
+// Times are readings of the local clock in microseconds. Its value is free and it
+// may wrap; it should be monotonic and must not be slewed or set on purpose.
 type TimeSynchronizer struct {
-	state
-	shown
-}
+	best   [3]sample // best[0] is the minimum of the window, the others its successors
+	latest uint64    // latest receive time; earlier ones count as this one
+	peer   int64     // the peer's last report, microseconds on the ring of deltas
+	next   int64     // a report that contradicts best
+	seen   bool      // best is valid
+	peered bool      // peer is valid
+	doubt  bool      // next is valid
+	strays uint8     // datagrams in a row that contradict peer
+	agree  uint8     // datagrams in a row that agree with next
 
-// state is the writer's. All times x are microseconds of the local clock since base.
-type state struct {
-	started bool // base and floor are valid
-	peered  bool // peer's floor is valid
-	early   bool // earlyAt and earlyRaw hold a report older than the first datagram
-	pending bool // a verdict is out
-	base    uint64
-
-	// The own floor is level+slope*x: the delta of a datagram without queueing.
-	level, slope float64
-	gate         float64 // deltas this far from the floor say nothing about it
-	mean         float64 // mean of what datagrams queue
-	delay        float64 // minimum one-way delay
-	slack, odd   float64 // residuals up to slack are in the bound, odd is one beyond
-
-	// Since the last datagram near the floor.
-	isLate  bool
-	half    bool    // lateMin is of the second half of lateTime
-	lateAt  float64 // when it began
-	lateMin float64 // least residual
-	// Also since the last report.
-	freshN   int
-	freshMin float64
-	// Since the last datagram below the mean.
-	levelN                      int
-	levelMin, levelMax, partMin float64 // least residual, also of the last levelRun datagrams
-	levelAt                     float64
-	// Datagrams in a row below the gate.
-	fallN   int
-	fallMin float64
-
-	low      point // lowest datagram since the last point, x < 0 none
-	lowOK    bool
-	pointEnd float64 // when it becomes a point
-	width    float64 // time between points
-	points   [maxPoints]point
-	n        int
-	noise    float64 // mean distance of neighbouring points from a line
-	skew0    float64 // slope known before the points
-	skewVar  float64 // its variance
-	fitVar   float64 // variance of the slope that the points show
-	fitAt    float64
-	counted  int
-
-	peerLevel, peerAt float64 // the peer's floor, at that time
-	peerNoise         float64 // how far reports are off what they should say
-	earlyRaw, earlyAt uint64
-	reportAt          float64
-
-	hold             float64 // offset minus the midpoint of the floors
-	stood, peerStood float64 // when the floors last moved to another level
-	trusted          float64 // round trip at which the midpoint was trusted
-	own              float64 // moves of the own floor that wait for a verdict
-	peer             float64 // moves of the peer's
-	since            float64 // when the first of them came
-	held             float64 // hold before them
-	recent           float64 // moves of the own floor since the last report
-	before           float64 // and between the last two
-	stale            float64 // a move of the own floor that reports do not show yet
-	staleAt          float64
-
-	datagrams, reports, late, steps, resets int
-}
-
-// shown is what readers see, written by publish and read by view.
-type shown struct {
-	seq   atomic.Uint32 // a state is valid if bit 1 is set, complete if bit 0 is not
-	words [5]atomic.Uint64
-}
-
-// wrap returns the low bits of v as a signed number in [-half, half).
-func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
-
-// around returns raw-near on the ring of deltas, the shorter way.
-func around(raw uint64, near float64) float64 {
-	whole := int64(near)
-	return float64(wrap(raw-uint64(whole), deltaBits)) - (near - float64(whole))
-}
-
-// ring returns v the shorter way round the ring of deltas.
-func ring(v float64) float64 {
-	const full = 1 << deltaBits
-	return v - full*math.Round(v/full)
+	pair atomic.Uint64 // what readers see, see publish
 }
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
@@ -157,563 +62,152 @@ func ring(v float64) float64 {
 // Datagrams may be lost, repeated and reordered, and receive times may go back, as
 // when two threads swap datagrams.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
-	raw := localRecvUsec - uint64(remoteSendTS24)<<ts24Shift
-	if !s.started {
-		s.start(raw, localRecvUsec)
+	delta := wrap(localRecvUsec-uint64(remoteSendTS24)<<ts24Shift, deltaBits)
+	if !s.seen {
+		s.restart(sample{delta, localRecvUsec})
+	} else {
+		delta = s.best[0].delta + wrap(uint64(delta-s.best[0].delta), deltaBits)
+		s.update(sample{delta, localRecvUsec})
 	}
-	s.datagrams++
-	x := s.x(localRecvUsec)
-	if x >= s.pointEnd || x < s.pointEnd-2*s.width {
-		s.endPoint(x)
-	}
-	y := around(raw, s.level+s.slope*x)
-	switch {
-	case y > s.gate:
-		s.queued(x, y)
-	case y >= -s.gate:
-		y = s.near(x, y)
-	default:
-		y = s.fell(x, y)
-	}
-	if !s.peered {
+	s.publish()
+	minimum, ok := s.MinimumOneWayDelay()
+	if !ok {
 		return 0, false
 	}
-	if d := math.Abs(y); d > s.slack && (d > s.odd || d < s.odd/2) {
-		s.odd = d // queueing, or a clock was set
-		s.publish(x, false)
-	} else if d <= s.slack && s.odd != 0 {
-		s.odd = 0
-		s.publish(x, false)
-	}
-	return time.Duration(max(s.delay, 0)+max(y, 0)) * time.Microsecond, true
+	return minimum + time.Duration(max(delta-s.best[0].delta, 0))*time.Microsecond, true
 }
 
-// x returns a local time as the microseconds since base.
-func (s *TimeSynchronizer) x(localUsec uint64) float64 { return float64(int64(localUsec - s.base)) }
+// wrap returns the low bits of v as a signed number in [-half, half).
+func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
 
-func (s *TimeSynchronizer) start(raw, localUsec uint64) {
-	s.started = true
-	s.base = localUsec
-	s.level, s.slope = float64(wrap(raw, deltaBits)), 0
-	s.gate, s.noise, s.peerNoise = unknown, unknown, unknown
-	s.width, s.pointEnd = firstWidth, firstWidth
-	s.skewVar, s.fitVar = priorSkew*priorSkew, math.Inf(1)
-	if s.early {
-		s.OnPeerMinDeltaTS24(NewCounter24(s.earlyRaw>>ts24Shift), s.earlyAt)
-	}
+// roundTrip returns the sum of minima of both directions, in which the offset
+// cancels out, and whether any path can be that short.
+func roundTrip(own, peer int64) (usec int64, possible bool) {
+	usec = wrap(uint64(own+peer), deltaBits)
+	return usec, usec >= -slackUsec
 }
 
-// near takes a datagram about as fast as the path allows.
-func (s *TimeSynchronizer) near(x, y float64) float64 {
-	s.fallN, s.freshN, s.levelN, s.isLate = 0, 0, 0, false
-	s.mean += (max(y, 0) - s.mean) / float64(min(s.datagrams, 256))
-	if s.noise == unknown && s.datagrams >= lateRun {
-		s.gate = 8*s.mean + minGate + maxSkew*x
-	}
-	if y < 0 {
-		s.level += y
-		if s.stale != 0 {
-			s.peerLevel -= y
-			s.stale += y
-			s.moved(x, y, -y)
-		} else {
-			s.moved(x, y, 0)
-		}
-		y = 0
-	}
-	v := s.level + s.slope*x + y
-	if !s.lowOK || v-s.low.v < s.slope*(x-s.low.x) {
-		s.low, s.lowOK = point{x, v}, true
-	}
-	return y
+// restart makes x the only sample.
+func (s *TimeSynchronizer) restart(x sample) {
+	s.best, s.latest = [3]sample{x, x, x}, x.at
+	s.seen, s.doubt, s.strays, s.agree = true, false, 0, 0
 }
 
-// queued takes a datagram that queued, or one over a longer path or after a step of
-// a clock.
-func (s *TimeSynchronizer) queued(x, y float64) {
-	s.fallN = 0
-	if !s.isLate {
-		s.isLate, s.half, s.lateAt, s.lateMin = true, false, x, y
-	}
-	if s.freshN == 0 {
-		s.freshMin = y
-	}
-	s.freshN++
-	s.lateMin, s.freshMin = min(s.lateMin, y), min(s.freshMin, y)
-	if s.pending && s.freshN >= lateRun && s.peer < 0 && s.waits(x) &&
-		(s.impossible() || s.mirrors(s.own+s.freshMin, s.peer)) {
-		s.shift(x, s.freshMin) // the peer saw the other side of it
-		return
-	}
-	if x-s.lateAt > lateTime/2 && !s.half {
-		s.half, s.lateMin = true, y
-	}
-	if x-s.lateAt > lateTime {
-		s.shift(x, s.lateMin)
-		return
-	}
-	if y <= s.mean {
-		s.levelN = 0
-		s.mean += (y - s.mean) / 256
-		return
-	}
-	if s.levelN == 0 {
-		s.levelMin, s.levelMax, s.levelAt = y, 0, x
-	}
-	if s.levelN%levelRun == 0 {
-		s.partMin = y
-	}
-	s.levelN++
-	s.levelMin, s.partMin = min(s.levelMin, y), min(s.partMin, y)
-	if s.levelN < levelRun {
-		s.mean += (min(y, 8*s.mean+minGate) - s.mean) / 256
-		return
-	}
-	if s.levelN%levelRun == 0 {
-		s.levelMax = max(s.levelMax, s.partMin)
-		// A rise that holds still is a new path or a step. A queue moves.
-		if s.levelN >= 3*levelRun && x-s.levelAt > levelTime &&
-			s.levelMax-s.levelMin < s.levelMin/8+minGate && s.levelMin > 2*s.gate && s.levelMin < s.roundTrip() {
-			s.shift(x, s.levelMin)
-		}
-	}
-}
-
-// fell takes a datagram faster than the path allows.
-func (s *TimeSynchronizer) fell(x, y float64) float64 {
-	if s.fallN == 0 {
-		s.fallMin = y
-	}
-	s.fallN++
-	s.fallMin = min(s.fallMin, y)
-	if s.fallN < fallRun {
-		return y
-	}
-	y -= s.fallMin
-	s.shift(x, s.fallMin)
-	return y
-}
-
-// shift moves the own floor by a for good. The offset stays until the peer's floor
-// tells whether the path or a clock changed.
-func (s *TimeSynchronizer) shift(x, a float64) {
-	was := s.peered && s.impossible()
-	if s.peered && (a > 0 || x-s.stood > lateTime) {
-		s.doubt(x)
-	}
-	s.stood = x
-	s.restart(x, a)
-	// The first look at a level is rough, here and at the peer.
-	s.gate = max(s.gate, s.mean)
-	s.peerNoise = max(s.peerNoise, s.mean/4)
-	switch {
-	case !s.peered:
-	case s.impossible():
-		// No path is that short: a clock was set, which the peer is about to see.
-		s.peerLevel -= a
-		s.stale, s.staleAt = a, x
-		s.settle(x, a)
-	case was:
-		s.settle(x, a)
-	default:
-		s.moved(x, a, 0)
-	}
-}
-
-// restart moves the own floor by a.
-func (s *TimeSynchronizer) restart(x, a float64) {
-	s.level += a
-	s.fallN, s.freshN, s.levelN, s.isLate = 0, 0, 0, false
-	// The points speak of the old level, but what they knew of the slope stays.
-	s.skew0, s.n = s.slope, 0
-	s.skewVar = 1 / (1/s.skewVar + 1/s.fitVar)
-	s.fitVar = math.Inf(1)
-	s.lowOK, s.width, s.pointEnd = false, firstWidth, x+firstWidth
-}
-
-// moved says that the own floor moved by a and the peer's by b. While a verdict is
-// out the offset coasts; else it follows the midpoint.
-func (s *TimeSynchronizer) moved(x, a, b float64) {
-	s.recent += a
-	if s.waits(x) {
-		s.hold += (a - b) / 2
-		s.own += a
-		s.peer += b
-		if s.mirrors(s.own, s.peer) {
-			s.settle(x, s.own)
+// update takes a datagram into the window.
+func (s *TimeSynchronizer) update(x sample) {
+	if fall := s.best[0].delta - x.delta; fall > 0 && s.peered {
+		if _, possible := roundTrip(x.delta, s.peer); !possible {
+			// If a clock was set the round trip is what it was, and the peer is
+			// about to see the opposite.
+			if s.strays++; s.strays == strayRun {
+				s.peer += fall
+				s.restart(x)
+			}
 			return
 		}
 	}
-	s.publish(x, false)
-}
-
-// doubt holds the offset until both floors tell what moved.
-func (s *TimeSynchronizer) doubt(x float64) {
-	if !s.waits(x) {
-		s.pending, s.since, s.held = true, x, s.hold
-		s.own, s.peer = s.recent+s.before, 0
-	}
-}
-
-// waits reports whether a verdict is out.
-func (s *TimeSynchronizer) waits(x float64) bool {
-	if s.pending && math.Abs(x-s.since) > verdict {
-		s.pending = false
-	}
-	return s.pending
-}
-
-// settle says that a clock was set: the paths are what they were.
-func (s *TimeSynchronizer) settle(x, a float64) {
-	s.hold, s.pending = s.held, false
-	if math.Abs(a) < mildStep {
-		s.skewVar = priorSkew * priorSkew
-	}
-	s.publish(x, math.Abs(a) > minStep)
-}
-
-// mirrors reports whether the floors moved by a and b as if a clock were set: by the
-// same amount in opposite directions.
-func (s *TimeSynchronizer) mirrors(a, b float64) bool {
-	d := math.Abs(ring(a + b))
-	return d <= min(math.Abs(a), math.Abs(b))/2 && d <= s.gate+s.peerGate()+s.mean/2
-}
-
-// impossible reports whether the round trip takes less than no time.
-func (s *TimeSynchronizer) impossible() bool { return s.roundTrip() < -s.gate-s.peerGate() }
-
-func (s *TimeSynchronizer) peerGate() float64 { return max(s.gate, 4*s.peerNoise+2*minGate) }
-
-// peerFloor returns the peer's floor, which has the opposite slope.
-func (s *TimeSynchronizer) peerFloor(x float64) float64 { return s.peerLevel - s.slope*(x-s.peerAt) }
-
-// roundTrip returns the sum of both floors. It contains no clock.
-func (s *TimeSynchronizer) roundTrip() float64 {
-	return ring(s.peerFloor(0) + s.level)
-}
-
-// endPoint makes a point of the lowest datagram of the last span of time.
-func (s *TimeSynchronizer) endPoint(x float64) {
-	switch gap := x - s.pointEnd; {
-	case gap < 0: // the local clock went back
-		s.n, s.lowOK = 0, false
-	default:
-		s.gate += (gapSkew + 3*s.slopeError()) * gap
-		if gap > levelTime {
-			s.freshN, s.levelN, s.isLate = 0, 0, false // silence is not lateness
+	s.strays = 0
+	if s.doubt {
+		if _, possible := roundTrip(x.delta, s.next); !possible {
+			s.agree = 0
+		} else if s.agree++; s.agree == strayRun {
+			s.peer = s.next
+			s.restart(x)
+			return
 		}
 	}
-	s.pointEnd = x + s.width
-	if !s.lowOK {
-		s.late++
+	switch age := int64(x.at - s.latest); {
+	case age < -windowUsec: // the local clock was set back
+		s.restart(x)
 		return
+	case age < 0:
+		x.at = s.latest
+	default:
+		s.latest = x.at
 	}
-	window := math.Cbrt(balance*s.noise*s.width/1e6) * 1e6
-	window = min(max(window, minWindow), maxWindow)
-	left := false
-	if s.n == maxPoints {
-		if s.width < maxWidth && 16*s.width <= window {
-			s.width *= 2
-			for i := range maxPoints / 2 {
-				p, q := s.points[2*i], s.points[2*i+1]
-				if q.v-p.v < s.slope*(q.x-p.x) {
-					p = q
-				}
-				s.points[i] = p
-			}
-			s.n = maxPoints / 2
-		} else {
-			copy(s.points[:], s.points[1:])
-			s.n--
-			left = true
+
+	// Kathleen Nichols' windowed minimum as in the original: a minimum that has
+	// grown old is replaced by the best of a later quarter or half of the window.
+	b := &s.best
+	old := func(y sample, age uint64) bool { return x.at-y.at > age }
+	switch {
+	case x.delta <= b[0].delta, old(b[2], windowUsec):
+		*b = [3]sample{x, x, x}
+		return
+	case x.delta <= b[1].delta:
+		b[1], b[2] = x, x
+	case x.delta <= b[2].delta:
+		b[2] = x
+	}
+	switch {
+	case old(b[0], windowUsec):
+		b[0], b[1], b[2] = b[1], b[2], x
+		if old(b[0], windowUsec) {
+			b[0], b[1] = b[1], x
 		}
-	}
-	for s.n >= fitPoints && x-s.points[0].x > window {
-		copy(s.points[:], s.points[1:s.n])
-		s.n--
-		left = true
-	}
-	s.points[s.n] = s.low
-	s.n++
-	s.lowOK = false
-	if s.n >= fitPoints {
-		s.fit(x, left)
-		s.publish(x, false)
+	case b[1].delta == b[0].delta && old(b[1], windowUsec/4):
+		b[1], b[2] = x, x
+	case b[2].delta == b[1].delta && old(b[2], windowUsec/2):
+		b[2] = x
 	}
 }
 
-// fit lays the floor below the points.
-func (s *TimeSynchronizer) fit(x float64, left bool) {
-	points := s.points[:s.n]
-	var hull [maxPoints]point
-	m := 0
-	for _, p := range points {
-		for m >= 2 && (hull[m-1].v-hull[m-2].v)*(p.x-hull[m-2].x) >= (p.v-hull[m-2].v)*(hull[m-1].x-hull[m-2].x) {
-			m--
-		}
-		hull[m] = p
-		m++
-	}
-	at := func(x float64) float64 {
-		i := 1
-		for i < m-1 && x > hull[i].x {
-			i++
-		}
-		p, q := hull[i-1], hull[i]
-		return p.v + (q.v-p.v)*(x-p.x)/(q.x-p.x)
-	}
-	span := points[s.n-1].x - points[0].x
-	x1, x2 := points[0].x+span/4, points[0].x+span*3/4
-	slope := (at(x2) - at(x1)) / (x2 - x1)
-	// The third lowest point above a line of that slope tells how well it is known.
-	var above [maxPoints]float64
-	for i, p := range points {
-		above[i] = p.v - slope*p.x
-	}
-	slices.Sort(above[:s.n])
-	noise := 1.5*(above[2]-above[0]) + stampNoise
-	if k := s.datagrams - s.counted; s.n < 8 {
-		noise = max(noise, s.mean/float64(k))
-	}
-	s.counted = s.datagrams
-	dv := noise / span
-	s.fitVar = dv * dv
-	if left {
-		// The share of the point that left moves into what was known before.
-		g := s.skewVar / (s.skewVar + float64(s.n)*s.fitVar)
-		drift := skewDrift * (x - s.fitAt)
-		s.skew0 += g * (slope - s.skew0)
-		s.skewVar = (1-g)*s.skewVar + drift*drift
-	}
-	s.fitAt = x
-	if d := slope - s.skew0; d*d > surprise*surprise*(s.skewVar+s.fitVar) {
-		bend := 0.0
-		for i := 2; i < s.n; i++ {
-			p, q, r := points[i-2], points[i-1], points[i]
-			bend += math.Abs(q.v - p.v - (r.v-p.v)*(q.x-p.x)/(r.x-p.x))
-		}
-		bend /= float64(s.n-2) * span
-		if s.n >= 8 && d*d > 36*(s.skewVar+bend*bend) {
-			s.skewVar = d * d // a clock is slewed, or was set
-		} else {
-			s.fitVar = d * d // a queue
-		}
-	}
-	gain := s.skewVar / (s.skewVar + s.fitVar)
-	s.peerLevel, s.peerAt = s.peerFloor(x), x
-	s.slope = min(max(s.skew0+gain*(slope-s.skew0), -maxSkew), maxSkew)
-
-	level := math.Inf(1)
-	for _, p := range points {
-		level = min(level, p.v-s.slope*p.x)
-	}
-	s.level = level
-	spread := 0.0
-	for _, p := range points {
-		spread += p.v - s.slope*p.x - level
-	}
-	spread /= float64(s.n)
-	if s.noise < unknown {
-		spread = min(spread, 1.5*s.noise+1)
-	}
-	s.noise = spread
-	s.gate = 6*s.noise + minGate + 3*s.slopeError()*s.width
-}
-
-// slopeError returns the standard deviation of slope.
-func (s *TimeSynchronizer) slopeError() float64 { return 1 / math.Sqrt(1/s.skewVar+1/s.fitVar) }
-
-// MinDeltaTS24 returns what to report to the peer now, in units of 8 us: the delta
-// that a datagram without queueing would have. ok is false before the first
-// datagram.
+// MinDeltaTS24 returns what to report to the peer at localUsec: the smallest receive
+// time minus send stamp of late, in units of 8 us, rounded down. ok is false before the
+// first datagram.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
-	if !s.started {
+	if !s.seen {
 		return 0, false
 	}
-	v := int64(math.Round(s.level + s.slope*s.x(localUsec)))
-	return NewCounter24(uint64(v+1<<(ts24Shift-1)) >> ts24Shift), true
+	return NewCounter24(uint64(s.best[0].delta) >> ts24Shift), true
 }
 
 // OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
 // localRecvUsec. A report that comes before the first datagram counts from the
 // first datagram on.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
-	raw := uint64(minDelta) << ts24Shift
-	if !s.started {
-		s.early, s.earlyRaw, s.earlyAt = true, raw, localRecvUsec
+	peer := int64(minDelta) << ts24Shift
+	if _, possible := roundTrip(s.best[0].delta, peer); s.seen && s.peered && !possible {
+		// Either a clock was set and our minimum is of the time before, which the
+		// next datagrams will tell, or the report is.
+		if !s.doubt {
+			s.agree = 0
+		}
+		s.next, s.doubt = peer, true
 		return
 	}
-	s.reports++
-	x := s.x(localRecvUsec)
-	if !s.peered {
-		s.peered = true
-		s.peerLevel, s.peerAt, s.peerStood = float64(wrap(raw, deltaBits)), x, x
-		s.publish(x, true)
+	s.peer, s.peered, s.doubt = peer, true, false
+	s.publish()
+}
+
+const pairValid = 1 << 63 // pair holds a value; below it the delay, then the offset
+
+// publish shows offset and delay to the readers. With r the remote clock minus the
+// local clock, our minimum is the minimum one-way delay here minus r, the peer's
+// the one there plus r: half the difference is r, and half the sum the one-way
+// delay, if both ways take as long.
+func (s *TimeSynchronizer) publish() {
+	if !s.seen || !s.peered {
 		return
 	}
-	b := around(raw, s.peerFloor(x-max(s.delay, 0)))
-	if s.stale != 0 && x-s.staleAt < staleTime && math.Abs(ring(b-s.stale)) < s.gate+s.peerGate() {
-		return
-	}
-	s.peerLevel, s.peerAt = s.peerFloor(x)+b, x
-	if s.stale != 0 {
-		s.stale, s.peerStood = 0, x
-	} else if math.Abs(b) > s.peerGate() {
-		if b > 0 || x-s.peerStood > lateTime {
-			s.doubt(x)
-		}
-		s.peerStood = x
-	} else {
-		if s.peerNoise == unknown {
-			s.peerNoise = 0
-		}
-		if s.freshN >= lateRun && b < -minGate {
-			// Our floor rises as the peer's falls: the rate of a clock changed.
-			a := min(-b, s.freshMin)
-			rate := a / (x - s.reportAt)
-			s.restart(x, a)
-			s.skewVar += rate * rate
-			s.moved(x, a, 0)
-		}
-		s.peerNoise += (math.Abs(b) - s.peerNoise) / 16
-		if d := math.Abs(b) - s.peerNoise; d > 0 {
-			s.peerNoise += d / 2
-		}
-	}
-	s.moved(x, 0, b)
-	s.recent, s.before = 0, s.recent
-	s.freshN, s.reportAt = 0, x
-}
-
-// publish shows the state to the readers. jump says that a clock was set.
-func (s *TimeSynchronizer) publish(x float64, jump bool) {
-	if !s.peered {
-		return
-	}
-	r := s.roundTrip()
-	s.guard(x, r)
-	s.delay = r/2 + s.hold
-	theta := s.delay - (s.level + s.slope*x)
-	var excess float64
-	if v, ok := s.view(); ok && !jump {
-		excess = v.at(s.base+uint64(int64(x))) - theta
-		excess -= (1 << offsetBits) * math.Round(excess/(1<<offsetBits))
-		if math.Abs(excess) > maxSlew {
-			excess, jump = 0, true
-		}
-	}
-	if jump {
-		s.steps++
-	}
-	s.slack = max(r/4, 4*s.mean) + minGate
-	bound := max(r/2, 0) + math.Abs(s.hold) + s.slack + s.odd
-	if s.waits(x) {
-		bound += math.Abs(s.own) + math.Abs(s.peer)
-	}
-	if s.stale != 0 {
-		bound += s.slack
-	}
-	s.show(view{
-		bound:  bound,
-		grow:   gapSkew + 3*s.slopeError(),
-		local:  s.base + uint64(int64(x)),
-		theta:  theta,
-		skew:   -s.slope,
-		excess: excess,
-		delay:  max(s.delay, 0),
-	})
-}
-
-// guard limits what is held to what the round trip allows: no path is shorter than
-// nothing, and where the round trip is what it was, so is the midpoint.
-func (s *TimeSynchronizer) guard(x, r float64) {
-	limit := r / 2
-	if !s.waits(x) {
-		limit = math.Abs(r-s.trusted) / 2
-		if s.hold == 0 || limit < minGate {
-			limit = 0
-			if s.levelN < levelRun && x-max(s.stood, s.peerStood) > verdict {
-				s.trusted = r
-			}
-		}
-	}
-	if limit >= 0 {
-		s.hold = min(max(s.hold, -limit), limit)
-	}
-}
-
-// view is a consistent state for readers.
-type view struct {
-	local  uint64  // local time at which it was taken
-	theta  float64 // offset at that time, modulo 67.1 s
-	skew   float64 // its rate
-	excess float64 // what readers still add, to be slewed away
-	delay  float64 // minimum one-way delay
-	bound  float64 // of the offset's error at local, without excess
-	grow   float64 // and how it grows
-}
-
-// at returns the offset at a local time.
-func (v *view) at(localUsec uint64) float64 {
-	x := float64(int64(localUsec - v.local))
-	return v.theta + v.skew*x + v.rest(x)
-}
-
-// rest returns what is left of excess after x.
-func (v *view) rest(x float64) float64 {
-	slewed := max(x, 0) * slewRate
-	if v.excess > 0 {
-		return max(v.excess-slewed, 0)
-	}
-	return min(v.excess+slewed, 0)
-}
-
-func pack(a, b float64) uint64 {
-	return uint64(math.Float32bits(float32(a)))<<32 | uint64(math.Float32bits(float32(b)))
-}
-
-func unpack(w uint64) (a, b float64) {
-	return float64(math.Float32frombits(uint32(w >> 32))), float64(math.Float32frombits(uint32(w)))
-}
-
-func (s *shown) show(v view) {
-	words := [5]uint64{v.local, math.Float64bits(v.theta), pack(v.skew, v.excess), pack(v.delay, 0), pack(v.bound, v.grow)}
-	seq := s.seq.Load()
-	s.seq.Store(seq | 1)
-	for i, w := range words {
-		if s.words[i].Load() != w {
-			s.words[i].Store(w)
-		}
-	}
-	s.seq.Store((seq + 4) | 2)
-}
-
-func (s *shown) view() (v view, ok bool) {
-	for {
-		seq := s.seq.Load()
-		v.local = s.words[0].Load()
-		v.theta = math.Float64frombits(s.words[1].Load())
-		v.skew, v.excess = unpack(s.words[2].Load())
-		v.delay, _ = unpack(s.words[3].Load())
-		v.bound, v.grow = unpack(s.words[4].Load())
-		if seq&1 == 0 && s.seq.Load() == seq {
-			return v, seq&2 != 0
-		}
+	trip, _ := roundTrip(s.best[0].delta, s.peer)
+	offset := (trip+reportCut)/2 - s.best[0].delta
+	pair := pairValid | uint64(max(trip, 0)/2)<<offsetBits | uint64(offset)&(1<<offsetBits-1)
+	if pair != s.pair.Load() {
+		s.pair.Store(pair)
 	}
 }
 
 // IsSynchronized reports whether the offset is known: since the first datagram and
 // the first report.
-func (s *TimeSynchronizer) IsSynchronized() bool { return s.seq.Load()&2 != 0 }
+func (s *TimeSynchronizer) IsSynchronized() bool { return s.pair.Load() != 0 }
 
 // MinimumOneWayDelay returns the shortest time that a datagram of late was under
-// way, never negative.
+// way, never negative; half the round trip, since nobody can tell how unequal the
+// two ways are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	v, ok := s.view()
-	if !ok {
-		return 0, false
-	}
-	return time.Duration(v.delay) * time.Microsecond, true
+	pair := s.pair.Load()
+	return time.Duration(pair&^pairValid>>offsetBits) * time.Microsecond, pair != 0
 }
 
 // RemoteTime returns the remote clock, in microseconds, at the local time
@@ -729,51 +223,16 @@ func (s *TimeSynchronizer) RemoteTime(localUsec, nearRemoteUsec uint64) (remoteU
 
 // remote returns the remote clock modulo 67.1 s.
 func (s *TimeSynchronizer) remote(localUsec uint64) (uint64, bool) {
-	v, ok := s.view()
-	if !ok {
+	pair := s.pair.Load()
+	if pair == 0 {
 		return 0, false
 	}
-	return localUsec + uint64(int64(math.Floor(v.at(localUsec)+0.5))), true
+	return localUsec + pair, true
 }
-
-// Skew returns the rate of the remote clock minus that of the local clock, in parts
-// per million. ok is false while the offset is not known.
-func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
-	v, ok := s.view()
-	return v.skew * 1e6, ok
-}
-
-// ErrorBound returns how far the remote clock that RemoteTime returns for localUsec
-// may be from the truth.
-func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
-	v, ok := s.view()
-	if !ok {
-		return 0, false
-	}
-	x := float64(int64(localUsec - v.local))
-	return time.Duration(v.bound+v.grow*math.Abs(x)+math.Abs(v.rest(x))+1) * time.Microsecond, true
-}
-
-// Stats is what a TimeSynchronizer knows, for logs.
-type Stats struct {
-	Synchronized       bool
-	Offset             time.Duration // remote minus local, modulo 67.1 s
-	SkewPPM            float64       // remote minus local
-	ErrorBound         time.Duration
-	MinimumOneWayDelay time.Duration
-	Noise              time.Duration // how far the lowest datagrams are from the floor
-	Datagrams, Reports int           // taken
-	LateBuckets        int           // spans of time in which every datagram queued
-	Steps              int           // times that the remote time jumped
-	Resets             int           // calls of Reset
-	Age                time.Duration // since the last datagram
-}
-
-// Stats returns what is known as of the latest datagram.
-func (s *TimeSynchronizer) Stats() Stats { return Stats{Steps: s.steps} }
 
 // Reset forgets everything, as when the peer is replaced by another.
 func (s *TimeSynchronizer) Reset() {
-	s.state = state{resets: s.resets + 1}
-	s.seq.Store((s.seq.Load() + 4) &^ 3)
+	s.best, s.latest, s.peer, s.next = [3]sample{}, 0, 0, 0
+	s.seen, s.peered, s.doubt, s.strays, s.agree = false, false, false, 0, 0
+	s.pair.Store(0)
 }

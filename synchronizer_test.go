@@ -217,7 +217,7 @@ func TestGoldenToRemote(t *testing.T) {
 			t.Errorf("%v: minimum one-way delay %v", v, delay)
 		}
 		owd, _ := s.OnAuthenticatedDatagramTimestamp(NewCounter24(nextTS24), nextRecv)
-		if d := owd.Microseconds() - int64(nextOWD); (d < -16 || d > 16) && minOWD != 0 {
+		if d := owd.Microseconds() - int64(nextOWD); (d < -16 || d > 16) && minOWD != 0 && nextRecv-recv <= 10_000_000 {
 			t.Errorf("%v: next one-way delay %v", v, owd)
 		}
 	})
@@ -323,6 +323,7 @@ func goldenSessions(t *testing.T, name string) (sessions [][]event) {
 type replay struct {
 	peers    map[string]*TimeSynchronizer
 	original bool // peers report what the original did
+	quirks   bool // the original may be synchronized wrongly
 	reports  map[int]*Counter24
 	ts23     map[int]Counter23
 	ts16     map[int]Counter16
@@ -344,13 +345,31 @@ func TestGoldenSessions(t *testing.T) {
 	}
 }
 
-// TestGoldenQuirks replays what makes the original's error explode.
+// TestGoldenQuirks replays what makes the original's error explode (reference.md,
+// D1 to D6). Ours stays: it is never above the original's by more than a unit on the
+// whole, and where only the original is synchronized it is wrong by over 0.1 s.
 func TestGoldenQuirks(t *testing.T) {
+	limits := map[string]int64{ // of our largest error, 23 bits, us
+		"zero_deltas":                8,         // original: the first delta is lost
+		"report_before_any_datagram": 1_000,     // 2.5 s
+		"clock_steps_back":           3_000_100, // a step of 3 s until it can be seen
+		"processed_out_of_order":     1_500,     // some datagrams decide alone
+		"very_old_datagrams":         500,       // 35 s
+	}
 	for _, session := range goldenSessions(t, "session_quirks.jsonl") {
-		ours, theirs := newReplay(false).run(t, session)
-		for bits := range map[int]int64{23: 8, 16: 512} {
+		r := newReplay(false)
+		r.quirks = true
+		ours, theirs := r.run(t, session)
+		name := session[0].Name
+		for _, bits := range []int{23, 16} {
 			a, b := summarize(ours[bits]), summarize(theirs[bits])
-			t.Logf("%-24s TS%d: %4d events, error mean/p95/max %s us, original's %s us", session[0].Name, bits, len(ours[bits]), a, b)
+			t.Logf("%-26s TS%d: %4d events, error mean/p95/max %s us, original's %s us", name, bits, len(ours[bits]), a, b)
+			if unit := map[int]float64{23: 8, 16: 512}[bits]; a.mean > b.mean+unit {
+				t.Errorf("%s, TS%d: worse than the original by more than a unit", name, bits)
+			}
+		}
+		if worst := summarize(ours[23]).max; worst > limits[name] {
+			t.Errorf("%s: error of %d us, limit %d us", name, worst, limits[name])
 		}
 	}
 }
@@ -405,7 +424,7 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 			if ok {
 				r.ts23[*e.Pkt] = ts
 			}
-			if !ok && e.Out != 0 {
+			if !ok && e.Out != 0 && !r.quirks {
 				t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
 			}
 		case "toremote16":
@@ -413,12 +432,14 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 			if ok {
 				r.ts16[*e.Pkt] = ts
 			}
-			if !ok && e.Out != 0 {
+			if !ok && e.Out != 0 && !r.quirks {
 				t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
 			}
 		case "fromlocal23":
 			if ts, ok := r.ts23[*e.Pkt]; ok {
 				record(23, e, FromLocalTime23(e.Now, ts))
+			} else if miss := int64(e.Out - e.Truth); e.Out != 0 && max(miss, -miss) < 100_000 {
+				t.Errorf("%s %d: not synchronized, but the original is, and right", session[0].Name, e.Seq)
 			}
 		case "fromlocal16":
 			if ts, ok := r.ts16[*e.Pkt]; ok {

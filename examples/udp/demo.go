@@ -80,6 +80,10 @@ func (w *world) birth(i int, conn *net.UDPConn, life uint64) {
 		mine: w.sent[i], other: w.sent[1-i],
 	}
 	p.rider = w.judges[i]
+	if w.config.sync == "ping" {
+		pinger := &pinger{rider: p.rider, local: p.clock}
+		p.rider, w.judges[i].sync = pinger, pinger
+	}
 	to := addr(w.relay.conns[i])
 	p.remote.Store(&to)
 	w.peers[i] = p

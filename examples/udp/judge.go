@@ -48,7 +48,10 @@ const (
 
 // judge rides with one peer. Errors are in microseconds.
 type judge struct {
-	sync        *timesync.TimeSynchronizer
+	sync interface {
+		RemoteTime(localUsec, nearRemoteUsec uint64) (uint64, bool)
+		ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool)
+	}
 	local       clock
 	remote      atomic.Pointer[clock] // the peer's; another one once that has restarted
 	start       time.Duration         // when the peer started

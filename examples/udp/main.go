@@ -25,16 +25,16 @@ import (
 )
 
 type config struct {
-	listen, dial string
-	key          [32]byte
-	length       time.Duration // 0: until interrupted
-	rate         float64       // datagrams a second, each way
-	jitter       time.Duration // the largest
-	loss         float64       // percent
-	skew         float64       // ppm
-	asymmetry    time.Duration
-	seed         uint64
-	json         bool
+	sync, listen, dial string
+	key                [32]byte
+	length             time.Duration // 0: until interrupted
+	rate               float64       // datagrams a second, each way
+	jitter             time.Duration // the largest
+	loss               float64       // percent
+	skew               float64       // ppm
+	asymmetry          time.Duration
+	seed               uint64
+	json               bool
 }
 
 func main() {
@@ -83,6 +83,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.Float64Var(&c.skew, "skew", 50, "how much faster peer B's clock runs than A's, in `ppm`")
 	f.DurationVar(&c.asymmetry, "asymmetry", 0, "how much longer the way from A to B takes; negative: from B to A")
 	f.Uint64Var(&c.seed, "seed", 0, "makes clocks, network and attacker the same again; 0: draw one")
+	f.StringVar(&c.sync, "sync", "datagram", "`how` to agree on time: datagram or ping")
 	f.BoolVar(&c.json, "json", false, "print the results as JSON")
 	f.Usage = func() {
 		fmt.Fprintln(stderr, "usage: udp [flags]                    two peers here, and a bad network between them")
@@ -116,6 +117,8 @@ func (c *config) check(given map[string]bool, key string, rest []string) error {
 		return errors.New("-listen, -dial: empty address")
 	case given["key"] && !peer:
 		return errors.New("-key: needs -listen or -dial; the two peers of the demo draw their own")
+	case c.sync != "datagram" && c.sync != "ping":
+		return fmt.Errorf("-sync %q: must be datagram or ping", c.sync)
 	case c.length <= 0:
 		return fmt.Errorf("-for %v: must be positive", c.length)
 	case !(c.rate > 0 && c.rate <= 1000):

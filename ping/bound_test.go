@@ -1,0 +1,136 @@
+package ping
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestBoundHolds: in 10^4 random worlds, the truth lies within the error bound in 100 %
+// of queries, of the present and up to 100 s ahead, with ways as unequal as they come,
+// skew up to what the bound allows for, jitter, loss, hold times, every rule and all
+// settings; and readings do not go back without a step.
+func TestBoundHolds(t *testing.T) {
+	r := random(t)
+	worlds := *worldsFlag
+	if testing.Short() {
+		worlds = min(worlds, 1000)
+	}
+	var queries int
+	var tight, used []float64 // bound over half the shortest round trip, error over bound
+	for i := range worlds {
+		seed := r.Uint64()
+		n, ratio, share := boundWorld(t, seed)
+		if t.Failed() {
+			t.Fatalf("world %d, seed %#x", i, seed)
+		}
+		queries += n
+		tight, used = append(tight, ratio), append(used, share)
+	}
+	slices.Sort(tight)
+	slices.Sort(used)
+	t.Logf("%d worlds, %d queries, all within the bound; bound over half the shortest round trip: median %.2f, p90 %.2f; largest error over bound: median %.2f, max %.3f",
+		worlds, queries, tight[len(tight)/2], tight[len(tight)*9/10], used[len(used)/2], used[len(used)-1])
+	if used[len(used)-1] < 0.99 {
+		t.Errorf("no world came near its bound: largest share %.3f, the worlds are too kind", used[len(used)-1])
+	}
+}
+
+// boundWorld plays one world, and returns the number of queries, the median ratio of
+// the bound to half the shortest round trip of late, and the largest share of its
+// bound that an error used.
+func boundWorld(t *testing.T, seed uint64) (queries int, ratio, share float64) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
+	c := &Clock{
+		Rule:                 rules[r.IntN(len(rules))].rule,
+		SyncInterval:         time.Duration(50+upTo(2000)) * time.Millisecond,
+		Samples:              1 + r.IntN(64),
+		AdjustSteps:          1 + r.IntN(16),
+		RecalibrateThreshold: time.Duration(1+upTo(1000)) * time.Millisecond,
+	}
+	w := &world{base: r.Uint64(), offset: r.Uint64(), c: c, hold: upTo(100 * usMs)}
+	w.ppb = upTo(2*maxSkewPPM*1000) - maxSkewPPM*1000
+	if r.IntN(4) == 0 {
+		w.ppb = maxSkewPPM * 1000 * (2*upTo(1) - 1)
+	}
+	jitter := upTo(50*usMs) * upTo(1)
+	w.up, w.down = exponential(r, upTo(300*usMs), jitter), exponential(r, upTo(300*usMs), jitter)
+	if r.IntN(4) == 0 {
+		w.down = constant(0) // as unequal as can be
+	}
+	loss := r.Float64() * 0.4
+	w.lost = func() bool { return r.Float64() < loss }
+	var ratios []float64
+	var last Snapshot
+	w.keepPinging(nil)
+	for range 100 {
+		w.run(time.Duration(r.ExpFloat64() * float64(300*time.Millisecond)))
+		s, ok := c.Snapshot(w.local())
+		if !ok {
+			continue
+		}
+		if s.Steps == last.Steps && int64(s.RemoteUsec-last.RemoteUsec) < 0 {
+			t.Errorf("went back by %d us without a step", last.RemoteUsec-s.RemoteUsec)
+		}
+		last = s
+		for _, ahead := range []int64{0, upTo(100 * usSec)} {
+			now := w.t
+			w.t += ahead
+			e := magnitude(w.errorUsec(t))
+			bound, _ := c.ErrorBound(w.local())
+			w.t = now
+			queries++
+			if e > uint64(bound.Microseconds()) {
+				t.Errorf("error %d us, bound %v, %d us ahead: %+v", e, bound, ahead, s)
+			}
+			share = max(share, float64(e)/float64(bound.Microseconds()))
+		}
+		ratios = append(ratios, float64(s.ErrorBound)/float64(max(s.RoundTrip/2, time.Millisecond)))
+	}
+	if len(ratios) == 0 {
+		return queries, 1, share
+	}
+	slices.Sort(ratios)
+	return queries, ratios[len(ratios)/2], share
+}
+
+// TestBoundIsTight: in the worst worlds that the bound allows for, the error comes
+// within a few microseconds of it: all delay on one way, 10 s of it, at the largest
+// skew; and a measured skew that turns into its opposite.
+func TestBoundIsTight(t *testing.T) {
+	check := func(name string, w *world, slack int64) {
+		bound, _ := w.c.ErrorBound(w.local())
+		e := int64(magnitude(w.errorUsec(t)))
+		t.Logf("%s: error %d us, bound %v", name, e, bound)
+		if d := bound.Microseconds() - e; d < 0 || d > slack {
+			t.Errorf("%s: error %d us, bound %v", name, e, bound)
+		}
+	}
+	for _, ppb := range []int64{-600_000, 600_000} {
+		// A request that takes 10 s shows the clock of its end, a reply that of its
+		// beginning: the bound is for the worse of the two.
+		up, slack := int64(0), int64(10)
+		if ppb < 0 {
+			up, slack = 10*usSec, 6010
+		}
+		w := newWorld(new(Clock))
+		w.ppb, w.up, w.down = ppb, constant(up), constant(10*usSec-up)
+		w.ping(nil)
+		w.run(10 * time.Second)
+		check("ten seconds", w, slack)
+		w.run(100 * time.Second)
+		check("and a hundred later", w, slack)
+
+		w = newWorld(new(Clock))
+		w.ppb, w.up, w.down = ppb, constant(0), constant(0)
+		w.keepPinging(nil)
+		w.run(time.Minute)
+		w.events = nil
+		from := w.t
+		w.run(time.Minute)
+		w.jump -= 2 * (w.t - from) * ppb / 1_000_000_000 // as if it had run the other way
+		check("skew turned", w, 100)
+	}
+}

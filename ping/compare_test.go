@@ -1,0 +1,172 @@
+package ping
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/internal/sim"
+)
+
+var compareFlag = flag.Int("compareworlds", 1, "number of worlds per scenario of the comparison; 12 for the figures in print")
+
+// deaf is what methods that only look at exchanges do with datagrams.
+type deaf struct{}
+
+func (deaf) OnDatagram(uint32, uint64) (time.Duration, bool) { return 0, false }
+func (deaf) MinDelta(uint64) (uint32, bool)                  { return 0, false }
+func (deaf) OnPeerMinDelta(uint32, uint64)                   {}
+func (deaf) MinOWD() (time.Duration, bool)                   { return 0, false }
+
+// perDatagram is the core of the module.
+type perDatagram struct{ s timesync.TimeSynchronizer }
+
+func (d *perDatagram) OnDatagram(ts24 uint32, recv uint64) (time.Duration, bool) {
+	return d.s.OnAuthenticatedDatagramTimestamp(timesync.Counter24(ts24), recv)
+}
+func (d *perDatagram) MinDelta(local uint64) (uint32, bool) {
+	delta, ok := d.s.MinDeltaTS24(local)
+	return uint32(delta), ok
+}
+func (d *perDatagram) OnPeerMinDelta(delta uint32, recv uint64) {
+	d.s.OnPeerMinDeltaTS24(timesync.Counter24(delta), recv)
+}
+func (d *perDatagram) RemoteTime(local, near uint64) (uint64, bool) {
+	return d.s.RemoteTime(local, near)
+}
+func (d *perDatagram) MinOWD() (time.Duration, bool) { return d.s.MinimumOneWayDelay() }
+
+// exchanged runs a Clock: every exchange of the world passes through its messages.
+type exchanged struct {
+	deaf
+	c     Clock
+	every uint64 // microseconds between the exchanges it is shown, 0 for all
+	last  uint64
+	begun bool
+}
+
+func (x *exchanged) OnExchange(t1, t2, t3, t4 uint64) {
+	if x.begun && t1-x.last < x.every {
+		return
+	}
+	x.begun, x.last = true, t1
+	request := x.c.AppendRequest(nil, t1)
+	reply, _ := AppendReply(nil, request, 0, t2, t3)
+	x.c.HandleReply(reply, t4)
+}
+func (x *exchanged) RemoteTime(local, near uint64) (uint64, bool) { return x.c.RemoteTime(local, near) }
+
+type comparedFox struct {
+	deaf
+	netfoxClock
+}
+
+func (f *comparedFox) OnExchange(t1, t2, t3, t4 uint64) { f.exchange(t1, t2, t3, t4) }
+func (f *comparedFox) RemoteTime(local, _ uint64) (uint64, bool) {
+	return f.remote(local), f.synced
+}
+
+// comparedPush hears every datagram and lets one in five seconds set its clock.
+type comparedPush struct {
+	deaf
+	pushClock
+}
+
+func (p *comparedPush) OnDatagram(ts24 uint32, recv uint64) (time.Duration, bool) {
+	p.push(timesync.Counter24(ts24).Expand(recv>>3)<<3, recv) // the offset modulo 134 s will do
+	return 0, false
+}
+func (p *comparedPush) RemoteTime(local, _ uint64) (uint64, bool) { return local + p.offset, p.synced }
+
+var methods = []struct {
+	name string
+	make func() sim.Estimator
+}{
+	{"datagram", func() sim.Estimator { return new(perDatagram) }},
+	{"MinDelay", func() sim.Estimator { return new(exchanged) }},
+	{"Percentile", func() sim.Estimator { return &exchanged{c: Clock{Rule: Percentile, AdjustSteps: 1}} }},
+	{"Slot 5s", func() sim.Estimator {
+		return &exchanged{c: Clock{Rule: SlotPercentile, AdjustSteps: 1}, every: 4_900_000}
+	}},
+	{"Latest", func() sim.Estimator { return &exchanged{c: Clock{Rule: Latest, AdjustSteps: 1}} }},
+	{"netfox", func() sim.Estimator { return new(comparedFox) }},
+	{"push 5s", func() sim.Estimator { return new(comparedPush) }},
+}
+
+// TestCompare lets all methods work on the same packets and prints the 99th
+// percentile of the error beyond what nobody can know about the path, the median of
+// all worlds. Exchanges are four a second for all but Slot's rule, which has his five
+// seconds.
+func TestCompare(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the comparison takes seconds")
+	}
+	r := random(t)
+	firstSeed := r.Uint64()
+	var b strings.Builder
+	fmt.Fprintf(&b, "p99 of the error in us, %d worlds each from seed %d\n%-20s", *compareFlag, firstSeed, "scenario")
+	for _, m := range methods {
+		fmt.Fprintf(&b, "%11s", m.name)
+	}
+	bounded := 0
+	logs := make([]float64, len(methods))
+	scenarios := sim.Scenarios()
+	for _, sc := range scenarios {
+		worst := make([][]float64, len(methods))
+		for w := range *compareFlag {
+			errors := make([][]float64, len(methods))
+			pairs := make([]sim.Pair, len(methods))
+			for i, m := range methods {
+				pairs[i] = sim.Pair{Name: m.name, A: m.make(), B: m.make()}
+			}
+			sim.Run(sc, firstSeed+uint64(w), pairs, sim.Observer{Poll: func(o *sim.Observation) {
+				if o.At < sc.Warmup {
+					return
+				}
+				if !o.OK {
+					t.Fatalf("%s: %s knows nothing at %v", sc.Name, methods[o.Pair].name, o.At)
+				}
+				errors[o.Pair] = append(errors[o.Pair], math.Abs(o.Excess()))
+				x, ok := [2]sim.Estimator{pairs[o.Pair].A, pairs[o.Pair].B}[o.Side].(*exchanged)
+				if !ok || sc.Tag&sim.Jumped != 0 {
+					return // whether clocks that are set are within the bound is luck
+				}
+				if bound, _ := x.c.ErrorBound(o.LocalUsec); math.Abs(o.ErrUsec) > float64(bound.Microseconds()) {
+					t.Errorf("%s: %s is %.0f us off at %v, its bound is %v", sc.Name, methods[o.Pair].name, o.ErrUsec, o.At, bound)
+				}
+				bounded++
+			}})
+			for i := range methods {
+				slices.Sort(errors[i])
+				worst[i] = append(worst[i], errors[i][len(errors[i])*99/100])
+			}
+		}
+		fmt.Fprintf(&b, "\n%-20s", sc.Name)
+		for i := range methods {
+			slices.Sort(worst[i])
+			p99 := worst[i][len(worst[i])/2]
+			logs[i] += math.Log(max(p99, 1)) / float64(len(scenarios))
+			fmt.Fprintf(&b, "%11.0f", p99)
+		}
+	}
+	fmt.Fprintf(&b, "\n%-20s", "geometric mean")
+	for i := range methods {
+		fmt.Fprintf(&b, "%11.0f", math.Exp(logs[i]))
+	}
+	fmt.Fprintf(&b, "\n%d answers of a Clock were within their bound", bounded)
+	t.Log(b.String())
+	for i, m := range methods {
+		switch mean, ours := math.Exp(logs[i]), math.Exp(logs[1]); {
+		case m.name == "MinDelay" || m.name == "datagram":
+		case mean < 2*ours:
+			t.Errorf("%s is nearly as good as MinDelay, %.0f us: why is it not the default?", m.name, mean)
+		case m.name != "push 5s" && 2*mean > math.Exp(logs[len(methods)-1]):
+			t.Errorf("%s, %.0f us, is hardly better than a push", m.name, mean)
+		}
+	}
+}

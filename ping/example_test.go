@@ -1,0 +1,111 @@
+package ping
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"timesync"
+)
+
+// A client and a server over one stream, as a TCP connection or a WebSocket would
+// be. The messages have a fixed length; among other messages, put them into frames.
+// In a real program both sides read a monotonic clock, such as timesync.NowUsec; here
+// it is a fixed one, so that the output is always the same.
+func Example() {
+	client, server := net.Pipe()
+	now := uint64(1_000_000)           // the client's clock
+	serverNow := uint64(9_000_000_000) // the server's
+
+	// The server answers each request with the times it came and left.
+	go func() {
+		request := make([]byte, RequestSize)
+		for {
+			if _, err := io.ReadFull(server, request); err != nil {
+				return
+			}
+			recv := serverNow
+			reply, ok := AppendReply(nil, request, 0, recv, serverNow)
+			if !ok {
+				return // not our protocol
+			}
+			server.Write(reply)
+		}
+	}()
+
+	// The client asks whenever it is time, until it knows enough.
+	var clock Clock
+	reply := make([]byte, ReplySize)
+	for clock.Next(now) == 0 {
+		client.Write(clock.AppendRequest(nil, now))
+		if _, err := io.ReadFull(client, reply); err != nil {
+			fmt.Println(err)
+			return
+		}
+		now += 300 // microseconds there and back
+		fmt.Println(clock.HandleReply(reply, now))
+	}
+	client.Close()
+
+	remote, _ := clock.RemoteTime(now+2_000_000, 0) // two seconds later
+	bound, _ := clock.ErrorBound(now)
+	fmt.Println(remote, bound, clock.Next(now))
+	// Output:
+	// synced
+	// 9002000150 152µs 99.7ms
+}
+
+// The projectile of Josh Sutphin's article: the server spawned it and sent where,
+// how fast and when; the client moves it forward by the lag.
+func ExampleClock_RemoteTime() {
+	// The client started later and knows the server's clock from one exchange.
+	var clock Clock
+	request := clock.AppendRequest(nil, 10_000_000)                  // client time 10 s
+	reply, _ := AppendReply(nil, request, 0, 60_050_000, 60_050_000) // 50 ms there
+	clock.HandleReply(reply, 10_100_000)                             // 50 ms back
+
+	// The server's message: a projectile at 100 m, 20 m/s, at server time 61 s.
+	position, velocity, timestamp := 100.0, 20.0, uint64(61_000_000)
+
+	// It arrives at client time 11.25 s.
+	networkTime, _ := clock.RemoteTime(11_250_000, timestamp)
+	lag := time.Duration(int64(networkTime-timestamp)) * time.Microsecond
+	position += velocity * lag.Seconds()
+	fmt.Printf("lag %v, position %.1f m\n", lag, position)
+	// Output: lag 250ms, position 105.0 m
+}
+
+// tolerance is how far in the future, in milliseconds, an event may be: clocks agree
+// within that.
+const tolerance = 100
+
+// eventTime returns when an event was, on the shared clock in milliseconds, given
+// its stamp of 16 bits and the shared clock now. A stamp speaks of the last 32 s; do
+// it at once on receipt. ok is false for stamps from the future, which is also what
+// stamps look like that are older than that.
+func eventTime(now uint64, stamp timesync.Counter16) (ms uint64, ok bool) {
+	ms = stamp.Expand(now)
+	return ms, int64(ms-now) <= tolerance
+}
+
+// Matt Slot's comparison of events by signed subtraction, with stamps of 16 bits in
+// milliseconds that wrap between the two.
+func Example_eventOrder() {
+	now := uint64(3*65_536 + 4_000) // the shared clock, ms: RemoteTime / 1000
+	a := timesync.NewCounter16(3*65_536 + 1_000)
+	b := timesync.NewCounter16(3*65_536 - 500) // before the wrap
+
+	fmt.Println("stamps", a, "and", b)
+	fmt.Println("A-B =", a.Distance(b), "ms: A is later")
+	atA, _ := eventTime(now, a)
+	atB, _ := eventTime(now, b)
+	fmt.Println("A was", now-atA, "ms ago, B", now-atB)
+	_, ok := eventTime(now, timesync.NewCounter16(now-33_000))
+	fmt.Println("33 s late:", ok)
+	// Output:
+	// stamps 1000 and 65036
+	// A-B = 1500 ms: A is later
+	// A was 3000 ms ago, B 4500
+	// 33 s late: false
+}

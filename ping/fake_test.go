@@ -1,0 +1,184 @@
+package ping
+
+import (
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+var (
+	seedFlag   = flag.Uint64("seed", 1, "seed of the random worlds")
+	worldsFlag = flag.Int("worlds", 10_000, "number of random worlds for the error bound")
+)
+
+// random returns a generator and prints its seed.
+func random(t testing.TB) *rand.Rand {
+	t.Logf("seed %d", *seedFlag)
+	return rand.New(rand.NewPCG(*seedFlag, 6))
+}
+
+const (
+	usMs  = int64(1000) // microseconds in a millisecond
+	usSec = int64(1_000_000)
+)
+
+// world is a client and a server on a network, in true time. Times are int64
+// microseconds; the client's clock counts true time from base on, the server's
+// differs by offset and runs ppb faster, less what suspends and steps took away.
+type world struct {
+	t      int64
+	base   uint64
+	offset uint64
+	ppb    int64
+	jump   int64 // what steps added to remote minus local
+
+	up, down func() int64 // delays of the next packets
+	lost     func() bool  // whether the next packet is lost
+	hold     int64
+
+	c      *Clock
+	events []event // by time
+}
+
+type event struct {
+	at int64
+	do func()
+}
+
+func constant(us int64) func() int64 { return func() int64 { return us } }
+
+func exponential(r *rand.Rand, base, mean int64) func() int64 {
+	return func() int64 { return base + int64(r.ExpFloat64()*float64(mean)) }
+}
+
+// newWorld is a world with odd offsets in which both ways take 30 ms.
+func newWorld(c *Clock) *world {
+	return &world{base: 1 << 40, offset: 0xfedc_ba98_7654_3210, up: constant(30 * usMs), down: constant(30 * usMs), c: c}
+}
+
+func (w *world) local() uint64 { return w.base + uint64(w.t) }
+
+func (w *world) remote() uint64 {
+	return w.local() + w.offset + uint64(w.jump+w.t*w.ppb/1_000_000_000)
+}
+
+func (w *world) after(d int64, do func()) {
+	at := w.t + d
+	i, _ := slices.BinarySearchFunc(w.events, at, func(e event, at int64) int {
+		if e.at <= at {
+			return -1
+		}
+		return 1
+	})
+	w.events = slices.Insert(w.events, i, event{at, do})
+}
+
+func (w *world) run(d time.Duration) {
+	until := w.t + d.Microseconds()
+	for len(w.events) > 0 && w.events[0].at <= until {
+		e := w.events[0]
+		w.events = w.events[1:]
+		w.t = e.at
+		e.do()
+	}
+	w.t = until
+}
+
+// ping sends one request now; done hears the verdict.
+func (w *world) ping(done func(Verdict)) {
+	request := w.c.AppendRequest(nil, w.local())
+	if w.lost != nil && w.lost() {
+		return
+	}
+	w.after(w.up(), func() {
+		recv := w.remote()
+		w.after(w.hold, func() {
+			reply, ok := AppendReply(nil, request, w.c.session, recv, w.remote())
+			if !ok || w.lost != nil && w.lost() {
+				return
+			}
+			w.after(w.down(), func() {
+				v := w.c.HandleReply(reply, w.local())
+				if done != nil {
+					done(v)
+				}
+			})
+		})
+	})
+}
+
+// keepPinging is what a client's loop does.
+func (w *world) keepPinging(done func(Verdict)) {
+	if w.c.Next(w.local()) == 0 {
+		w.ping(done)
+	}
+	w.after(max(w.c.Next(w.local()).Microseconds(), 1), func() { w.keepPinging(done) })
+}
+
+// every calls do every d from now on.
+func (w *world) every(d time.Duration, do func()) {
+	do()
+	w.after(d.Microseconds(), func() { w.every(d, do) })
+}
+
+// errorUsec returns the reading minus the truth.
+func (w *world) errorUsec(t testing.TB) int64 {
+	t.Helper()
+	got, ok := w.c.RemoteTime(w.local(), 0)
+	if !ok {
+		t.Fatalf("not synchronized at %d us", w.t)
+	}
+	return int64(got - w.remote())
+}
+
+func (w *world) snapshot(t testing.TB) Snapshot {
+	t.Helper()
+	s, ok := w.c.Snapshot(w.local())
+	if !ok {
+		t.Fatalf("not synchronized at %d us", w.t)
+	}
+	return s
+}
+
+// watch checks ten times a second and after every reply that the truth is within the bound and that readings do
+// not go back without a step. It returns where it collects the errors.
+func (w *world) watch(t testing.TB) *watcher {
+	m := &watcher{}
+	w.every(7*time.Millisecond, func() { m.look(t, w) })
+	return m
+}
+
+type watcher struct {
+	errors []int64
+	last   Snapshot
+	any    bool
+}
+
+func (m *watcher) look(t testing.TB, w *world) {
+	t.Helper()
+	s, ok := w.c.Snapshot(w.local())
+	if !ok {
+		return
+	}
+	e := int64(s.RemoteUsec - w.remote())
+	if bound := s.ErrorBound.Microseconds(); magnitude(e) > uint64(bound) {
+		t.Fatalf("at %d us: error %d us exceeds the bound of %d us", w.t, e, bound)
+	}
+	if m.any && s.Steps == m.last.Steps && int64(s.RemoteUsec-m.last.RemoteUsec) < 0 {
+		t.Fatalf("at %d us: went back by %d us without a step", w.t, m.last.RemoteUsec-s.RemoteUsec)
+	}
+	m.errors = append(m.errors, e)
+	m.last, m.any = s, true
+}
+
+// percentile returns the p quantile of the magnitudes of errors, in microseconds.
+func percentile(errors []int64, p float64) int64 {
+	sizes := make([]int64, len(errors))
+	for i, e := range errors {
+		sizes[i] = int64(magnitude(e))
+	}
+	slices.Sort(sizes)
+	return sizes[int(p*float64(len(sizes)-1))]
+}

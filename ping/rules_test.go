@@ -1,0 +1,125 @@
+package ping
+
+import (
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+// trips makes a window of round trips in ms, a second apart, whose newest exchange
+// finds the clock 1 s off.
+func trips(all ...int) []Sample {
+	var w []Sample
+	for i, trip := range all {
+		w = append(w, Sample{RoundTrip: time.Duration(trip) * ms, Age: time.Duration(len(all)-1-i) * time.Second, Error: time.Second})
+	}
+	return w
+}
+
+func repeat(n, trip int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = trip
+	}
+	return all
+}
+
+func TestRules(t *testing.T) {
+	slowAgain := func(n int) []Sample { return trips(append(repeat(64-n, 40), repeat(n, 140)...)...) }
+	old := trips(30, 40, 50)
+	old[0].Age = 100 * time.Second // but one of the last eight
+	tie := trips(40, 40, 40)
+	aged := trips(40, 40)
+	aged[0].RoundTrip -= 20 * time.Microsecond // a second is worth 30 us
+	young := trips(40, 40)
+	young[0].RoundTrip -= 40 * time.Microsecond
+	for _, x := range []struct {
+		name   string
+		rule   Rule
+		window []Sample
+		want   int
+	}{
+		{"latest", Latest, trips(1, 2, 3), 2},
+		{"only one", MinDelay, trips(5), 0},
+		{"shortest", MinDelay, trips(50, 40, 60), 1},
+		{"newest of equals", MinDelay, tie, 2},
+		{"age counts", MinDelay, aged, 1},
+		{"but little", MinDelay, young, 0},
+		{"the last eight at any age", MinDelay, old, 0},
+		{"older than 5 s and beyond eight", MinDelay, trips(10, 20, 30, 40, 41, 42, 43, 44, 45, 46), 2},
+
+		{"first", SlotPercentile, trips(40), 0},
+		{"best fifth of five", SlotPercentile, trips(41, 42, 43, 44, 40), 4},
+		{"second of five", SlotPercentile, trips(41, 42, 43, 40, 41), -1},
+		{"second of six", SlotPercentile, trips(45, 42, 43, 44, 40, 41), 5},
+		{"slow", SlotPercentile, trips(40, 41, 42, 43, 44), -1},
+		{"blind", SlotPercentile, slowAgain(51), -1},
+		{"no longer blind", SlotPercentile, slowAgain(52), 63},
+		{"blind to seven", Percentile, slowAgain(7), -1},
+		{"not to eight", Percentile, slowAgain(8), 63},
+		{"nor to more", Percentile, slowAgain(30), 63},
+		{"a spike is no route", Percentile, trips(append(repeat(63, 40), 140)...), -1},
+	} {
+		if got := x.rule(x.window); got != x.want {
+			t.Errorf("%s: %d, want %d", x.name, got, x.want)
+		}
+	}
+}
+
+// TestTolerance: 3 ms after the first exchange, 7 ms with a full window.
+func TestTolerance(t *testing.T) {
+	for _, x := range []struct {
+		samples int
+		most    time.Duration
+	}{{1, 3 * ms}, {64, 7 * ms}, {32, 3*ms + 4*ms*31/63}, {100, 7 * ms}} {
+		for _, rule := range []Rule{Percentile, SlotPercentile} {
+			for _, sign := range []time.Duration{-1, 1} {
+				w := trips(repeat(x.samples, 40)...)
+				newest := &w[len(w)-1]
+				newest.Error = sign * x.most
+				if got := rule(w); got != -1 {
+					t.Errorf("%d samples, %v off: clock set", x.samples, newest.Error)
+				}
+				newest.Error += sign * time.Microsecond
+				if got := rule(w); got != len(w)-1 {
+					t.Errorf("%d samples, %v off: clock not set", x.samples, newest.Error)
+				}
+			}
+		}
+	}
+}
+
+// TestPercentile20 compares with the definition: the smallest of the values that at
+// least a fifth of all do not exceed. The window stays as it was.
+func TestPercentile20(t *testing.T) {
+	r := random(t)
+	for range 2000 {
+		all := make([]int, 1+r.IntN(70))
+		for i := range all {
+			all[i] = r.IntN(20)
+		}
+		w := trips(all...)
+		got := percentile20(w)
+		want := time.Duration(1 << 40)
+		for _, candidate := range w {
+			under := 0
+			for _, s := range w {
+				if s.RoundTrip <= candidate.RoundTrip {
+					under++
+				}
+			}
+			if 5*under >= len(w) {
+				want = min(want, candidate.RoundTrip)
+			}
+		}
+		if got != want {
+			t.Fatalf("%v: %v, want %v", all, got, want)
+		}
+		for i := range all {
+			if w[i].RoundTrip != time.Duration(all[i])*ms {
+				t.Fatal("the window was changed")
+			}
+		}
+	}
+}
