@@ -22,7 +22,7 @@ var (
 	scoreFile    = flag.String("score", "", "write the figures of the table of -ablation for this copy of the estimator to this file")
 )
 
-// ablations are the rules of the estimator, each with the edit of synchronizer.go that
+// ablations are the rules of the estimator, each with the edit of its file that
 // removes it. The edit must leave code that compiles.
 var ablations = []struct{ rule, old, new string }{
 	{"skew: the floor has a slope", "s.slope = min(max(s.skew0+gain*(slope-s.skew0), -maxSkew), maxSkew)", "s.slope = 0 * gain"},
@@ -68,7 +68,7 @@ func (s score) String() string {
 const scoreHeader = "  mean  worst where                   mixture beyond    bound  slow   start  traces"
 
 func scorePairs() []sim.Pair {
-	return []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &core{}, B: &core{}}}
+	return []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &subject{}, B: &subject{}}}
 }
 
 // newScore measures this copy of the estimator.
@@ -165,7 +165,7 @@ func TestAblation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const file = "synchronizer.go"
+	file := filepath.Join("internal", "sim", subjectFile)
 	source, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)

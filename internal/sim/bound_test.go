@@ -362,7 +362,7 @@ func TestErrorBound(t *testing.T) {
 		b.all.quantile(0.5), b.all.quantile(0.95), b.calm.quantile(0.5), b.calm.quantile(0.95), b.calmUse.quantile(0.99)/1000)
 	t.Log(s.String())
 	for _, v := range b.worst[:min(len(b.worst), 3)] {
-		t.Errorf("among the worst: %v", v)
+		unmet(t, "among the worst: %v", v)
 	}
 	// The simplest worlds in which it happens after each kind of event.
 	slices.SortStableFunc(b.worst, func(x, y violation) int {
@@ -373,18 +373,18 @@ func TestErrorBound(t *testing.T) {
 		for n < len(b.worst) && b.worst[n].after == b.worst[0].after {
 			n++
 		}
-		t.Errorf("after %q: %d worlds", b.worst[0].after, n)
+		unmet(t, "after %q: %d worlds", b.worst[0].after, n)
 		for _, v := range b.worst[:min(n, 3)] {
-			t.Errorf("%v", v)
+			unmet(t, "%v", v)
 		}
 		b.worst = b.worst[n:]
 	}
 	// The bins of the histogram are 4.4 % wide.
 	if use := b.calmUse.quantile(0.99) / 1000; use > 1.5*1.045 {
-		t.Errorf("calm: p99 of the bound is %.2f times half the round trip + 200 us, want 1.5", use)
+		unmet(t, "calm: p99 of the bound is %.2f times half the round trip + 200 us, want 1.5", use)
 	}
 	if p := percent(b.calmAnswered, b.calmQueries); p < 100 {
-		t.Errorf("calm: %.2f %% answered after 5 s", p)
+		unmet(t, "calm: %.2f %% answered after 5 s", p)
 	}
 }
 
@@ -422,6 +422,6 @@ func printChanges() func(q *query) {
 			return
 		}
 		*l = seen{q.err, q.bound, q.at, flags}
-		fmt.Printf("%8.3f %c err %9.0f bound %9.0f steps %d%s  %s\n", q.at.Seconds(), 'A'+rune(q.side), q.err, q.bound, q.s.Stats().Steps, flags, debugString(q.s))
+		fmt.Printf("%8.3f %c err %9.0f bound %9.0f steps %d%s  %s\n", q.at.Seconds(), 'A'+rune(q.side), q.err, q.bound, q.s.Steps(), flags, debugString(q.s))
 	}
 }

@@ -27,8 +27,8 @@ func TestInterop(t *testing.T) {
 	pairs := func() []sim.Pair {
 		return []sim.Pair{
 			{Name: "originals", A: &sim.Original{}, B: &sim.Original{}},
-			{Name: "ours at A", A: &core{}, B: &sim.Original{}},
-			{Name: "ours at B", A: &sim.Original{}, B: &core{}},
+			{Name: "ours at A", A: &subject{}, B: &sim.Original{}},
+			{Name: "ours at B", A: &sim.Original{}, B: &subject{}},
 		}
 	}
 	scenarios := sim.Scenarios()
@@ -156,7 +156,7 @@ func TestStart(t *testing.T) {
 			for seed := range uint64(worlds) {
 				next := [2][2]int{}  // of pair and side: the age that is due
 				were := [2][2]bool{} // the original answered
-				pairs := []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &core{}, B: &core{}}}
+				pairs := []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &subject{}, B: &subject{}}}
 				sim.Run(sc, seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
 					k := &next[o.Pair][o.Side]
 					if *k == len(ages) || o.At < ages[*k] {
@@ -250,7 +250,7 @@ func TestTraces(t *testing.T) {
 				continue
 			}
 			r := measure(sc, func() []sim.Pair {
-				return []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &core{}, B: &core{}}}
+				return []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &subject{}, B: &subject{}}}
 			}, seeds)
 			orig, ours := &r[0], &r[1]
 			p, q := ours.poll.quantile(0.99), orig.poll.quantile(0.99)
@@ -272,7 +272,7 @@ func TestTraces(t *testing.T) {
 	t.Logf("ours/the original's in us: median, p99 and their ratio, p99 of one-way delays\n%s\ngeometric mean of p99 relative to the original's: %.3f; must 0.15, aim 0.08",
 		strings.Join(lines, "\n"), mean.value())
 	if mean.value() > 0.15 {
-		t.Errorf("traces: geometric mean of p99 %.3f of the original's, want at most 0.15", mean.value())
+		unmet(t, "traces: geometric mean of p99 %.3f of the original's, want at most 0.15", mean.value())
 	}
 	f.report(t)
 }

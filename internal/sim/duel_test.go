@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"timesync"
 	"timesync/internal/sim"
 )
 
@@ -48,7 +47,7 @@ type duelEnd struct {
 	rate  float64      // datagrams a second
 	off   []sim.Window // when the computer sleeps
 
-	s        timesync.TimeSynchronizer
+	s        subject
 	c        *sim.Clock
 	link     *rand.Rand
 	phase    *rand.Rand
@@ -92,7 +91,7 @@ type query struct {
 	// stale: a clock jumped and no datagram sent after that has arrived here. Nobody
 	// can know of the jump.
 	stale bool
-	s     *timesync.TimeSynchronizer
+	s     *subject
 }
 
 func (d *duel) run() {
@@ -121,7 +120,7 @@ func (d *duel) run() {
 		if j.restart {
 			w.At(j.to, func() {
 				e := &d.ends[j.side]
-				e.s, e.held, e.heard, e.born, e.reportAt = timesync.TimeSynchronizer{}, nil, false, j.to, j.to
+				e.s, e.held, e.heard, e.born, e.reportAt = subject{}, nil, false, j.to, j.to
 				if j.reset {
 					o := &d.ends[1-j.side]
 					o.s.Reset()
@@ -133,7 +132,7 @@ func (d *duel) run() {
 	for _, x := range d.strays {
 		w.At(x.at, func() {
 			if e := &d.ends[x.side]; !d.asleep(x.side) {
-				e.s.OnAuthenticatedDatagramTimestamp(timesync.Counter24(x.ts24), e.c.Usec(w.Now()))
+				e.s.OnDatagram(x.ts24, e.c.Usec(w.Now()))
 				d.query(x.side)
 			}
 		})
@@ -170,8 +169,8 @@ func (d *duel) send(side int, at, period time.Duration) {
 			return
 		}
 		local := e.c.Usec(now)
-		stamp := timesync.Counter24(sim.Stamp(local))
-		var report timesync.Counter24
+		stamp := sim.Stamp(local)
+		var report uint32
 		reports := false
 		if e.heard && now >= e.reportAt {
 			every := d.reports
@@ -182,7 +181,7 @@ func (d *duel) send(side int, at, period time.Duration) {
 				}
 			}
 			e.reportAt = now + every
-			report, reports = e.s.MinDeltaTS24(local)
+			report, reports = e.s.MinDelta(local)
 		}
 		for _, t := range e.out.Arrivals(e.link, now) {
 			d.world.At(t, func() { d.arrive(1-side, stamp, report, reports, now) })
@@ -190,7 +189,7 @@ func (d *duel) send(side int, at, period time.Duration) {
 	})
 }
 
-func (d *duel) arrive(side int, stamp, report timesync.Counter24, reports bool, sent time.Duration) {
+func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Duration) {
 	e := &d.ends[side]
 	if d.asleep(side) {
 		return
@@ -201,9 +200,9 @@ func (d *duel) arrive(side int, stamp, report timesync.Counter24, reports bool, 
 		if d.asleep(side) {
 			return
 		}
-		owd, ok := e.s.OnAuthenticatedDatagramTimestamp(stamp, local)
+		owd, ok := e.s.OnDatagram(stamp, local)
 		if reports {
-			e.s.OnPeerMinDeltaTS24(report, local)
+			e.s.OnPeerMinDelta(report, local)
 		}
 		e.heard = true
 		if sent >= e.era {
@@ -303,12 +302,4 @@ func (d *duel) restart(side int, at, size time.Duration, reset bool) {
 	c.Events = append(c.Events, sim.ClockEvent{At: at, Step: size})
 	d.jumps = append(d.jumps, jump{from: at, to: at, side: side, restart: true, reset: reset})
 	d.happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
-}
-
-// debugString returns the inner state of s, if this copy of timesync can tell.
-func debugString(s *timesync.TimeSynchronizer) string {
-	if d, ok := any(s).(interface{ DebugString() string }); ok {
-		return d.DebugString()
-	}
-	return ""
 }

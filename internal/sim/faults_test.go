@@ -56,13 +56,13 @@ func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 	d.onQuery = func(q *query) {
 		trace(q)
 		if q.at < from {
-			before[q.side] = q.s.Stats().Steps
+			before[q.side] = q.s.Steps()
 			return
 		}
 		if q.at < to {
 			return
 		}
-		v.steps[q.side] = q.s.Stats().Steps - before[q.side]
+		v.steps[q.side] = q.s.Steps() - before[q.side]
 		off := math.Abs(q.err)
 		if !q.ok {
 			off = math.Inf(1)
@@ -168,7 +168,7 @@ func (f *failures) report(t *testing.T) {
 	slices.Sort(kinds)
 	for _, kind := range kinds {
 		l := f.lines[kind]
-		t.Errorf("%s: %d\n\t%s", kind, len(l), strings.Join(l[:min(len(l), 8)], "\n\t"))
+		unmet(t, "%s: %d\n\t%s", kind, len(l), strings.Join(l[:min(len(l), 8)], "\n\t"))
 	}
 }
 
@@ -334,15 +334,15 @@ func TestRoutes(t *testing.T) {
 			var before [2]int
 			d.onQuery = func(q *query) {
 				if q.at < settled {
-					before[q.side] = q.s.Stats().Steps
+					before[q.side] = q.s.Steps()
 					return
 				}
-				o.steps = max(o.steps, q.s.Stats().Steps-before[q.side])
+				o.steps = max(o.steps, q.s.Steps()-before[q.side])
 				o.moved[q.side] = max(o.moved[q.side], math.Abs(q.err))
 				if x := math.Abs(q.err) - q.bound - 1; x > o.beyond {
 					o.beyond, o.at = x, q.at-settled
 				}
-				least, _ := q.s.MinimumOneWayDelay()
+				least, _ := q.s.MinOWD()
 				if off := least - d.ends[1-q.side].out.BaseAt(q.at); max(off, -off) > owdAllowance*us {
 					o.owd[q.side] = q.at - settled - c.later
 				}

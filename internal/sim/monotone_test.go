@@ -10,14 +10,14 @@ import (
 	"timesync/internal/sim"
 )
 
-// watched is a core that is asked for the remote time around everything that it is
+// watched is a subject that is asked for the remote time around everything that it is
 // told: 100 us before, at it, just after and 100 us after. The local times never go
-// back, not even between a question and what the core is told next: a datagram that
+// back, not even between a question and what it is told next: a datagram that
 // was received before a question but is handled after it may move the answer by half
 // of the time between the two. Where the local clock itself goes back, nothing is
 // asked until it is past the latest question.
 type watched struct {
-	core
+	subject
 	fail func(format string, args ...any)
 
 	later   bool // a question at laterAt is due
@@ -37,9 +37,9 @@ func (w *watched) ask(local uint64) {
 	if w.asked && int64(local-w.local) < 0 {
 		return
 	}
-	remote, ok := w.s.RemoteTime(local, w.remote)
-	ts23, ok23 := w.s.ToRemoteTime23(local)
-	ts16, ok16 := w.s.ToRemoteTime16(local)
+	remote, ok := w.subject.RemoteTime(local, w.remote)
+	ts23, ok23 := w.Remote23(local)
+	ts16, ok16 := w.Remote16(local)
 	if ok != ok23 || ok != ok16 {
 		w.fail("at %d: RemoteTime knows %v, ToRemoteTime23 %v, ToRemoteTime16 %v", local, ok, ok23, ok16)
 	}
@@ -50,7 +50,7 @@ func (w *watched) ask(local uint64) {
 		}
 		return
 	}
-	steps := w.s.Stats().Steps
+	steps := w.Steps()
 	if w.asked && steps == w.steps {
 		// The remote time is rounded to a microsecond and is known modulo 67.1 s; a
 		// silence may be longer. The limits are half and one and a half of the local
@@ -99,7 +99,7 @@ func (w *watched) after(local uint64) {
 
 func (w *watched) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
 	w.until(recvUsec)
-	owd, ok := w.core.OnDatagram(ts24, recvUsec)
+	owd, ok := w.subject.OnDatagram(ts24, recvUsec)
 	w.after(recvUsec)
 	return owd, ok
 }
@@ -107,17 +107,17 @@ func (w *watched) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool)
 func (w *watched) MinDelta(localUsec uint64) (uint32, bool) {
 	w.until(localUsec)
 	defer w.after(localUsec)
-	return w.core.MinDelta(localUsec)
+	return w.subject.MinDelta(localUsec)
 }
 
 func (w *watched) OnPeerMinDelta(delta uint32, recvUsec uint64) {
-	w.core.OnPeerMinDelta(delta, recvUsec)
+	w.subject.OnPeerMinDelta(delta, recvUsec)
 	w.after(recvUsec)
 }
 
 func (w *watched) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 	w.until(localUsec)
-	return w.core.RemoteTime(localUsec, nearUsec)
+	return w.subject.RemoteTime(localUsec, nearUsec)
 }
 
 // TestMonotone asks for the remote time all through every scenario: it never goes
