@@ -279,7 +279,7 @@ func TestRestarts(t *testing.T) {
 			size := time.Duration(int64(seed*0x9e3779b97f4a7c15) >> 14) // +-6.5 days
 			size = size / us * us
 			var counts [2]bool
-			counts[1-side] = !reset
+			counts[1-side] = !reset && max(foldTime(size), -foldTime(size)) >= ms
 			cases = append(cases, faultCase{
 				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d", 'A'+rune(side), size, foldTime(size), seed), size: size, to: settled, counts: counts,
 				build: func() *duel {
