@@ -67,8 +67,14 @@ func runMain(t *testing.T, interrupt func(stdout, stderr *output) bool, args ...
 
 // TestDemo is the whole of it: synchronized, accurate, and nothing got through.
 func TestDemo(t *testing.T) {
+	for _, sync := range []string{"datagram", "ping"} {
+		t.Run(sync, func(t *testing.T) { testDemo(t, sync) })
+	}
+}
+
+func testDemo(t *testing.T, sync string) {
 	t.Parallel()
-	w := launch(t, config{jitter: 10 * time.Millisecond, loss: 1, skew: 50, rate: 200, seed: 7})
+	w := launch(t, config{sync: sync, jitter: 10 * time.Millisecond, loss: 1, skew: 50, rate: 200, seed: 7})
 	w.synced(t)
 	eventually(t, "each kind rejected at each end", func() bool {
 		for _, p := range w.peers {

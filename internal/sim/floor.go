@@ -590,7 +590,7 @@ func (s *Floor) OnPeerMinDelta(minDelta uint32, localRecvUsec uint64) {
 		if s.freshN >= lateRun && b < -minGate {
 			// Our floor rises as the peer's falls: the rate of a clock changed.
 			a := min(-b, s.freshMin)
-			rate := a / (x - s.reportAt)
+			rate := a / max(x-s.reportAt, 0.2e6) // reports may come at once
 			s.restart(x, a)
 			s.skewVar += rate * rate
 			s.moved(x, a, 0)

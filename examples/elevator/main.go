@@ -1,0 +1,316 @@
+// Elevator shows which clock to sample for what moves: the elevator problem of
+// Unity's Network Time System, on simulated links with a round trip of 200 ms.
+//
+// A platform goes up and down by a formula of time that every peer evaluates. On it
+// stand your own player, the player of somebody else and a figure that the host moves
+// (NPC). Players are where their own client says (client authority), or in the last
+// case where the host says. Each client sends, at every tick, where its player is,
+// stamped with predicted time. The host puts it there at that tick and sends all
+// positions to everybody, and a client shows them at its server time.
+//
+// The question is at which time to evaluate the formula. If a figure stands in one
+// time and the platform is shown in another, the figure is seen sinking into it or
+// floating above it. The program shows by how much, in time: "250ms" is where the
+// platform was 250 ms ago. It exits with status 1 if what it finds is not what the
+// document says.
+//
+//	go run ./examples/elevator
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"time"
+
+	"timesync"
+	"timesync/internal/sim"
+	"timesync/tick"
+)
+
+const (
+	oneWay = 100 * time.Millisecond // each way
+	// gap is how far predicted time is ahead of server time: the round trip, and the
+	// buffers of 1 and 2 ticks at 60 a second.
+	gap       = 2*oneWay + 50*time.Millisecond
+	tolerance = 5 * time.Millisecond
+	duration  = 10 * time.Second // of the way up, 10 m, and of the way down
+)
+
+// platform is where the platform is at a game time, in metres: a ping-pong.
+func platform(at time.Duration) float64 {
+	return 10 - math.Abs(10-math.Mod(at.Seconds(), 2*duration.Seconds()))
+}
+
+// A rule says at which time a client shows the platform.
+type rule struct {
+	name      string
+	authority string                                  // who says where players are
+	under     func(own bool, c tick.Clocks) tick.Time // the platform under a figure
+	client    [3]time.Duration                        // what the document says: own player, other player, NPC
+	host      [3]time.Duration
+}
+
+const (
+	own = iota
+	other
+	npc
+)
+
+var figures = [3]string{"own player", "other player", "NPC"}
+
+var rules = []rule{
+	{
+		"in server time", "client",
+		func(_ bool, c tick.Clocks) tick.Time { return c.Server },
+		[3]time.Duration{0, gap, 0},
+		[3]time.Duration{0, gap, 0},
+	},
+	{
+		"in predicted time", "client",
+		func(_ bool, c tick.Clocks) tick.Time { return c.Predicted },
+		[3]time.Duration{0, gap, gap},
+		[3]time.Duration{0, 0, 0},
+	},
+	{
+		"predicted under your own player, in server time under all others", "client",
+		func(own bool, c tick.Clocks) tick.Time {
+			if own {
+				return c.Predicted
+			}
+			return c.Server
+		},
+		[3]time.Duration{0, 0, 0},
+		[3]time.Duration{0, 0, 0},
+	},
+	{
+		"in server time, and nobody predicts", "host",
+		func(_ bool, c tick.Clocks) tick.Time { return c.Server },
+		[3]time.Duration{0, 0, 0},
+		[3]time.Duration{0, 0, 0},
+	},
+}
+
+func main() {
+	if !run(os.Stdout, rules) {
+		os.Exit(1)
+	}
+}
+
+// run plays the rules and reports whether the figures stand where expected.
+func run(out io.Writer, rules []rule) bool {
+	good := true
+	fmt.Fprintf(out, "Round trip %v, buffers %v: predicted time is %v ahead of server time.\n", 2*oneWay, gap-2*oneWay, gap)
+	fmt.Fprintln(out, "How far a figure is behind the platform on which it stands:")
+	for _, r := range rules {
+		client, host := play(r)
+		fmt.Fprintf(out, "\nPlatform %s (%s authority)\n%-14s%12s%12s\n", r.name, r.authority, "", "client", "host")
+		for i, name := range figures {
+			fmt.Fprintf(out, "%-14s%12s%12s", name, client[i], host[i])
+			if !client[i].near(r.client[i]) || !host[i].near(r.host[i]) {
+				good = false
+				fmt.Fprintf(out, "  WRONG: should be %v, %v", r.client[i], r.host[i])
+			}
+			fmt.Fprintln(out)
+		}
+	}
+	fmt.Fprintln(out, "\nShow a platform in the time of what stands on it: predicted time for what you play, server time for what you watch.")
+	return good
+}
+
+// lag is how far a figure is behind: the least and the most of all ticks.
+type lag struct {
+	least, most time.Duration
+	ticks       int
+}
+
+func (l *lag) add(d time.Duration) {
+	if l.ticks == 0 || d < l.least {
+		l.least = d
+	}
+	if l.ticks == 0 || d > l.most {
+		l.most = d
+	}
+	l.ticks++
+}
+
+func (l lag) near(want time.Duration) bool {
+	return l.ticks > 100 && l.least > want-tolerance && l.most < want+tolerance
+}
+
+func (l lag) String() string {
+	switch middle := (l.least + l.most) / 2; {
+	case l.ticks == 0:
+		return "never seen"
+	case l.near(0):
+		return "aligned"
+	default:
+		return middle.Round(time.Millisecond).String()
+	}
+}
+
+// figuresAt holds where the figures of the game are: the NPC, then the players by peer,
+// the host being peer 0.
+type figuresAt [4]float64
+
+// peer is a client in the simulated world.
+type peer struct {
+	node   *sim.Node
+	loop   *tick.Loop
+	sync   timesync.TimeSynchronizer
+	hosts  timesync.TimeSynchronizer // the host's end of the connection
+	states map[tick.Tick]figuresAt   // what the host sent
+}
+
+// play lets a host and two clients play for 16 s and returns what is seen on client 1
+// and on the host.
+func play(r rule) (client, host [3]lag) {
+	w := sim.NewWorld(1)
+	hub, spokes := w.Star(2,
+		func(i int) *sim.Clock {
+			return sim.NewClock(sim.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}, 1)
+		},
+		func(int) (up, down *sim.Link) {
+			return &sim.Link{Base: sim.Fixed(oneWay)}, &sim.Link{Base: sim.Fixed(oneWay)}
+		})
+	var peers []*peer
+	inputs := map[tick.Tick]figuresAt{} // by the tick for which clients sent them
+
+	// The host. All its clocks are equal: it does not matter which it samples.
+	var server *tick.Loop
+	server = tick.NewServer(tick.Config{Tick: func(s tick.Step) {
+		ground := platform(s.Shared.Time())
+		at := inputs[s.Tick] // nothing yet at first
+		delete(inputs, s.Tick)
+		at[0], at[1] = ground, ground // the NPC and the host's own player
+		if r.authority == "host" {
+			at[2], at[3] = ground, ground
+		}
+		if steady(s.Shared.Time()) {
+			host[npc].add(behind(at[0], ground))
+			host[own].add(behind(at[1], ground))
+			host[other].add(behind(at[2], ground))
+			host[other].add(behind(at[3], ground))
+		}
+		for i, p := range peers {
+			b := stamp(&p.hosts, hub.NowUsec())
+			welcome, _ := server.Announce(hub.NowUsec())
+			b, _ = welcome.AppendBinary(b)
+			for _, x := range at {
+				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+			}
+			hub.Send(spokes[i], b)
+		}
+	}})
+	hub.OnReceive = func(from *sim.Node, b []byte) {
+		for i, p := range peers {
+			if p.node == from {
+				b = observe(&p.hosts, b, hub.NowUsec())
+				if len(b) == 16 { // where the player is at a tick
+					n := tick.Tick(binary.LittleEndian.Uint64(b))
+					if server.Accept(0, n, hub.NowUsec()) {
+						at := inputs[n]
+						at[2+i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
+						inputs[n] = at
+					}
+				}
+			}
+		}
+	}
+	server.Start(hub.NowUsec())
+	every(w, time.Millisecond, func() { server.Advance(hub.NowUsec()) })
+
+	// The clients.
+	for i, node := range spokes {
+		p := &peer{node: node, states: map[tick.Tick]figuresAt{}}
+		peers = append(peers, p)
+		p.loop = tick.NewClient(tick.Config{Tick: func(s tick.Step) {
+			mine := platform(r.under(true, s.Clocks).Time()) // the player stands on what it sees
+			b := stamp(&p.sync, node.NowUsec())
+			b = binary.LittleEndian.AppendUint64(b, uint64(s.Tick))
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(mine))
+			node.Send(hub, b)
+
+			seen, ok := p.seen(s.Server) // the others, in server time
+			if i != 0 || !ok || !steady(s.Server.Time()) || !steady(s.Predicted.Time()) {
+				return
+			}
+			if r.authority == "host" {
+				mine = seen[2]
+			}
+			under := platform(r.under(true, s.Clocks).Time())
+			beside := platform(r.under(false, s.Clocks).Time())
+			client[own].add(behind(mine, under))
+			client[other].add(behind(seen[3], beside))
+			client[npc].add(behind(seen[0], beside))
+		}}, &p.sync)
+		p.loop.Start(node.NowUsec())
+		node.OnReceive = func(_ *sim.Node, b []byte) {
+			b = observe(&p.sync, b, node.NowUsec())
+			var welcome tick.Welcome
+			if err := welcome.UnmarshalBinary(b[:tick.WelcomeSize]); err != nil {
+				return
+			}
+			_ = p.loop.OnWelcome(welcome, node.NowUsec()) // an overtaken one changes nothing
+			var at figuresAt
+			for k := range at {
+				at[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[tick.WelcomeSize+8*k:]))
+			}
+			p.states[welcome.Tick] = at
+		}
+		every(w, 4*time.Millisecond, func() {
+			if p.loop.Advance(node.NowUsec()) == 0 && !p.sync.IsSynchronized() {
+				node.Send(hub, stamp(&p.sync, node.NowUsec())) // to have something to synchronize by
+			}
+		})
+	}
+	w.Run(16 * time.Second)
+	return client, host
+}
+
+// seen returns what a client shows at a time: between the states of two ticks.
+func (p *peer) seen(at tick.Time) (figuresAt, bool) {
+	a, ok1 := p.states[at.Tick()]
+	b, ok2 := p.states[at.Tick()+1]
+	for i := range a {
+		a[i] += (b[i] - a[i]) * at.Fraction()
+	}
+	return a, ok1 && ok2
+}
+
+// steady reports whether the platform has gone up for a while, after time to
+// synchronize, so that a distance says how much time lies between.
+func steady(at time.Duration) bool { return 3*time.Second < at && at < duration-time.Second }
+
+// behind returns how long before the platform a figure was there. It rises by 1 m/s.
+func behind(figure, platform float64) time.Duration {
+	return time.Duration((platform - figure) * float64(time.Second))
+}
+
+func every(w *sim.World, period time.Duration, f func()) {
+	f()
+	w.At(w.Now()+period, func() { every(w, period, f) })
+}
+
+// stamp starts a datagram as the core package wants it: the stamp, and what to report
+// to the peer if there is anything.
+func stamp(s *timesync.TimeSynchronizer, nowUsec uint64) []byte {
+	b := make([]byte, 7, 80)
+	timesync.LocalTimeToDatagramTS24(nowUsec).Put(b)
+	if d, ok := s.MinDeltaTS24(nowUsec); ok {
+		b[3] = 1
+		d.Put(b[4:])
+	}
+	return b
+}
+
+// observe takes the stamp of a datagram that arrived and returns the rest.
+func observe(s *timesync.TimeSynchronizer, b []byte, nowUsec uint64) []byte {
+	s.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(b), nowUsec)
+	if b[3] == 1 {
+		s.OnPeerMinDeltaTS24(timesync.ReadCounter24(b[4:]), nowUsec)
+	}
+	return b[7:]
+}

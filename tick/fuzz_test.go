@@ -1,0 +1,187 @@
+package tick
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"testing"
+	"time"
+)
+
+// What decodes encodes to the same bytes, and only what is in bounds decodes.
+func FuzzHandshake(f *testing.F) {
+	hello, _ := Hello{7, Hz(60)}.AppendBinary(nil)
+	welcome, _ := Welcome{7, Rate{60000, 1001}, 1 << 63, 216_000}.AppendBinary(nil)
+	far, _ := Welcome{Tick: math.MinInt64}.AppendBinary(nil)
+	f.Add(hello)
+	f.Add(welcome)
+	f.Add(far)
+	f.Add(welcome[:28])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, w := Hello{Epoch: 99}, Welcome{Epoch: 99}
+		if err := h.UnmarshalBinary(b); err == nil {
+			if again, _ := h.AppendBinary(nil); !bytes.Equal(again, b) || !h.Rate.Valid() || len(b) != 13 {
+				t.Errorf("% x decodes to %+v", b, h)
+			}
+		} else if err != ErrMessage || h != (Hello{Epoch: 99}) {
+			t.Errorf("% x: %v, %+v", b, err, h)
+		}
+		if err := w.UnmarshalBinary(b); err == nil {
+			if again, _ := w.AppendBinary(nil); !bytes.Equal(again, b) || !w.Rate.Valid() || len(b) != 29 {
+				t.Errorf("% x decodes to %+v", b, w)
+			}
+			c := NewClient(Config{OnMismatch: Signal}, &fakeRemote{})
+			c.Start(0)
+			if err := c.OnWelcome(w, 0); err != nil {
+				t.Errorf("%+v: %v", w, err)
+			}
+			c.Advance(1)
+			c.Advance(2)
+		} else if err != ErrMessage || w != (Welcome{Epoch: 99}) {
+			t.Errorf("% x: %v, %+v", b, err, w)
+		}
+	})
+}
+
+func TestHandshakeCodec(t *testing.T) {
+	w := Welcome{0x04030201, Rate{60000, 1001}, 0x1817161514131211, -2}
+	b, err := w.AppendBinary([]byte{0xff})
+	want := []byte{0xff, 2, 1, 2, 3, 4, 0x60, 0xea, 0, 0, 0xe9, 3, 0, 0, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	if err != nil || !bytes.Equal(b, want) {
+		t.Errorf("% x, %v\nwant % x", b, err, want)
+	}
+	b, err = Hello{1, Rate{}}.AppendBinary(nil) // the default rate is spelled out
+	if want := []byte{1, 1, 0, 0, 0, 60, 0, 0, 0, 1, 0, 0, 0}; err != nil || !bytes.Equal(b, want) {
+		t.Errorf("% x, %v\nwant % x", b, err, want)
+	}
+	var h Hello
+	for _, bad := range [][]byte{nil, b[:12], append(b[:13:13], 0), {2, 1, 0, 0, 0, 60, 0, 0, 0, 1, 0, 0, 0}, {1, 1, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0}, {1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}} {
+		if err := h.UnmarshalBinary(bad); err != ErrMessage {
+			t.Errorf("% x: %v", bad, err)
+		}
+	}
+}
+
+// Any sequence of calls, decoded from bytes: ticks come once and in order but for
+// what events announce, clocks do not go back between steps, and the counts add up.
+func FuzzAdvances(f *testing.F) {
+	f.Add([]byte{0, 1, 10, 0, 0, 1, 20, 0, 2, 3, 0, 0, 1, 100, 0})
+	f.Add([]byte{1, 1, 10, 0, 0, 4, 200, 3, 1, 255, 255, 5, 0, 0, 1, 1, 0, 6, 0, 0, 1, 50, 0})
+	f.Add([]byte{6, 1, 0, 40, 4, 0, 128, 1, 16, 39, 7, 9, 0, 1, 16, 39, 8, 0, 0, 1, 16, 39, 2, 255, 255, 1, 1, 0})
+	f.Add([]byte{11, 1, 1, 0, 3, 255, 255, 3, 255, 255, 1, 16, 0, 9, 36, 0, 1, 16, 0, 10, 0, 0, 1, 16, 0, 11, 1, 0, 11, 0, 0, 1, 9, 9})
+	f.Add([]byte("0000000700000100\"10X0\xaaA00700100B00100")) // a new epoch during a pause
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) == 0 || len(b) > 1500 { // 500 calls are enough
+			return
+		}
+		policy, isServer, neverBack := CatchUp(b[0]&3), b[0]&4 != 0, b[0]&8 != 0
+		b = b[1:]
+		remote := &fakeRemote{delay: ms(50)}
+		var l *Loop
+		var expected Tick
+		var started bool
+		var ran, skipped uint64
+		var last [3]time.Duration
+		reset := func() { started, last = false, [3]time.Duration{-1 << 62, -1 << 62, -1 << 62} }
+		reset()
+		cfg := Config{
+			CatchUp: policy, OnMismatch: Adjust, Provider: &ClientProvider{NeverBack: neverBack},
+			Tick: func(s Step) {
+				if !started {
+					expected, started = s.Tick, true
+				}
+				if s.Tick != expected {
+					t.Fatalf("tick %d, want %d", s.Tick, expected)
+				}
+				if s.Predicted.Tick() != s.Tick || s.Predicted.Offset() != 0 || s.Delta <= 0 {
+					t.Fatalf("tick %d with predicted time %v and length %v", s.Tick, s.Predicted, s.Delta)
+				}
+				if expected, ran = s.Tick+1, ran+1; ran > 1_000_000 {
+					t.Fatal("a million ticks in 500 calls")
+				}
+			},
+			Event: func(e Event) {
+				switch e.Kind {
+				case Stalled, Skipped:
+					if started && e.First <= e.Last && e.First != expected {
+						t.Fatalf("%v, want %d", e, expected)
+					}
+					skipped += uint64(e.Last - e.First + 1)
+					expected = e.Last + 1
+				case Stepped:
+					if neverBack && e.Again && started { // a new epoch may
+						t.Fatalf("%v under NeverBack", e)
+					}
+					if !e.Again && e.First <= e.Last {
+						skipped += uint64(e.Last - e.First + 1)
+						expected = e.Last + 1
+					} else if e.Again {
+						expected = e.First
+					}
+					last = [3]time.Duration{-1 << 62, -1 << 62, -1 << 62}
+				case RateMismatch, EpochChanged:
+					reset()
+				}
+			},
+		}
+		if isServer {
+			l = NewServer(cfg)
+		} else {
+			l = NewClient(cfg, remote)
+		}
+		now := uint64(math.MaxUint64 - 1_000_000)
+		epoch, rate := uint32(1), Hz(60)
+		for ; len(b) >= 3; b = b[3:] {
+			arg := binary.LittleEndian.Uint16(b[1:])
+			switch b[0] % 12 {
+			case 0:
+				if !l.started {
+					ran, skipped = 0, 0
+				}
+				l.Start(now)
+			case 1:
+				now += uint64(arg) * 10 // up to 0.66 s
+				l.Advance(now)
+			case 2:
+				now += uint64(arg) * 1000 // up to 66 s
+				l.Advance(now)
+			case 3:
+				now += uint64(arg)
+				l.Step(now)
+			case 4:
+				remote.offset += int64(int16(arg)) * 100
+			case 5:
+				l.Pause(now)
+			case 6:
+				l.Resume(now)
+			case 7:
+				_ = l.OnWelcome(Welcome{epoch, rate, 0, rate.Ticks(time.Duration(now) * 1000 % (1 << 50))}, now)
+			case 8:
+				remote.lost = arg&1 == 1
+			case 9:
+				rate = Rate{1 + uint32(arg)%200, 1}
+			case 10:
+				epoch += uint32(arg) % 3
+			case 11:
+				if arg == 1 {
+					l.Stop()
+					reset()
+				} else {
+					l.Advance(now - uint64(arg)) // back
+				}
+			}
+			for i, get := range []func(uint64) (Time, bool){l.Shared, l.Server, l.Predicted} {
+				if x, ok := get(now); ok {
+					if x.Time() < last[i] {
+						t.Fatalf("clock %d went back from %v to %v", i, last[i], x.Time())
+					}
+					last[i] = x.Time()
+				}
+			}
+			if s := l.Stats(); s.Ticks != ran || s.Skipped != skipped && len(l.events) == 0 {
+				t.Fatalf("%+v, but %d ran and %d were skipped", s, ran, skipped)
+			}
+		}
+	})
+}

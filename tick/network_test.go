@@ -1,0 +1,453 @@
+package tick
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/internal/sim"
+)
+
+// A star of a server and its clients over the deterministic network: datagrams both
+// ways, each of them stamped for the core package, carrying Welcome, Hello and a
+// payload of the test.
+
+const originUsec = math.MaxUint64 - 3_000_000 // of the server's clock; wraps after 3 s
+
+type network struct {
+	t       *testing.T
+	world   *sim.World
+	rng     *rand.Rand
+	server  *Loop
+	hub     *sim.Node
+	hubRec  recorder
+	clients []*client
+	onInput func(c *client, payload []byte) // at the server
+	state   func() []byte                   // what the server sends
+	onState func(c *client, payload []byte) // at the client
+	input   func(c *client) []byte          // what a client sends
+}
+
+type client struct {
+	id     int
+	node   *sim.Node
+	loop   *Loop
+	rec    recorder
+	sync   timesync.TimeSynchronizer // the client's
+	atHub  timesync.TimeSynchronizer // the server's of this client
+	ticked func(Step)
+}
+
+// newNetwork joins n clients of a configuration. Both sides send every 1/60 s, and
+// clients draw frames of 1 to 30 ms.
+func newNetwork(t *testing.T, seed uint64, n int, cfg Config, skew func(i int) float64, link func(i int) (up, down *sim.Link)) *network {
+	t.Logf("seed %d", seed)
+	w := &network{t: t, world: sim.NewWorld(seed)}
+	w.rng = w.world.Rand("test")
+	clock := func(i int) *sim.Clock {
+		spec := sim.ClockSpec{OffsetUsec: w.rng.Uint64(), SkewPPM: skew(i)}
+		if i == 0 {
+			spec.OffsetUsec = originUsec
+		}
+		return sim.NewClock(spec, seed+uint64(i))
+	}
+	hub, spokes := w.world.Star(n, clock, link)
+	w.hub = hub
+	w.server = NewServer(w.hubRec.config(Config{Rate: cfg.Rate}))
+	w.server.Start(hub.NowUsec())
+	w.every(hub, func() time.Duration { return time.Millisecond }, func() { w.server.Advance(hub.NowUsec()) })
+	for i, node := range spokes {
+		c := &client{id: i, node: node}
+		w.clients = append(w.clients, c)
+		own := c.rec.config(cfg)
+		record := own.Tick
+		own.Tick = func(s Step) {
+			record(s)
+			if c.ticked != nil {
+				c.ticked(s)
+			}
+		}
+		c.loop = NewClient(own, &c.sync)
+		c.loop.Start(node.NowUsec())
+		sent := 0
+		const every = time.Second / 60
+		w.every(node, func() time.Duration { return every }, func() {
+			b := stamp(&c.sync, node.NowUsec())
+			b, _ = c.loop.Hello().AppendBinary(b)
+			if w.input != nil {
+				b = append(b, w.input(c)...)
+			}
+			node.Send(hub, b)
+		})
+		w.every(hub, func() time.Duration { return every }, func() {
+			b := stamp(&c.atHub, hub.NowUsec())
+			welcome, _ := w.server.Announce(hub.NowUsec())
+			b, _ = welcome.AppendBinary(b)
+			if w.state != nil {
+				b = append(b, w.state()...)
+			}
+			hub.Send(node, b)
+			sent++
+		})
+		w.every(node, func() time.Duration { return ms(1) + time.Duration(w.rng.Int64N(int64(ms(30)))) }, func() {
+			c.loop.Advance(node.NowUsec())
+		})
+		node.OnReceive = func(_ *sim.Node, b []byte) {
+			b = observe(&c.sync, b, node.NowUsec())
+			var welcome Welcome
+			if err := welcome.UnmarshalBinary(b[:WelcomeSize]); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.loop.OnWelcome(welcome, node.NowUsec()) // overtaken ones are refused
+			if w.onState != nil {
+				w.onState(c, b[WelcomeSize:])
+			}
+		}
+	}
+	hub.OnReceive = func(from *sim.Node, b []byte) {
+		c := w.clients[slices.Index(spokes, from)]
+		b = observe(&c.atHub, b, hub.NowUsec())
+		var hello Hello
+		if err := hello.UnmarshalBinary(b[:HelloSize]); err != nil {
+			t.Fatal(err)
+		}
+		if c.sync.IsSynchronized() {
+			_ = w.server.OnHello(uint64(c.id), hello)
+		}
+		if w.onInput != nil {
+			w.onInput(c, b[HelloSize:])
+		}
+	}
+	return w
+}
+
+// stamp starts a datagram with the 3-byte stamp and the minimum delta, and a byte
+// that says whether there is one.
+func stamp(s *timesync.TimeSynchronizer, nowUsec uint64) []byte {
+	b := make([]byte, 7, 64)
+	timesync.LocalTimeToDatagramTS24(nowUsec).Put(b)
+	if d, ok := s.MinDeltaTS24(nowUsec); ok {
+		b[3] = 1
+		d.Put(b[4:])
+	}
+	return b
+}
+
+func observe(s *timesync.TimeSynchronizer, b []byte, nowUsec uint64) []byte {
+	s.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(b), nowUsec)
+	if b[3] == 1 {
+		s.OnPeerMinDeltaTS24(timesync.ReadCounter24(b[4:]), nowUsec)
+	}
+	return b[7:]
+}
+
+func (w *network) every(n *sim.Node, period func() time.Duration, f func()) {
+	var next func()
+	next = func() {
+		f()
+		w.world.At(w.world.Now()+period(), next)
+	}
+	w.world.At(w.world.Now()+time.Duration(w.rng.Int64N(int64(ms(16)))), next)
+}
+
+// truth is the server's game time now.
+func (w *network) truth() time.Duration {
+	return time.Duration(int64(w.hub.NowUsec()-originUsec)) * time.Microsecond
+}
+
+func path(base, jitter time.Duration) *sim.Link {
+	return &sim.Link{Base: sim.Fixed(base), Delay: sim.Uniform(0, jitter)}
+}
+
+func noSkew(int) float64 { return 0 }
+
+func seconds(n int) int {
+	if testing.Short() {
+		return max(n/10, 10)
+	}
+	return n
+}
+
+// AT03: symmetric 50 ms without jitter. The core stamps in units of 8 us.
+func TestAT03_Symmetric(t *testing.T) {
+	w := newNetwork(t, 3, 1, Config{}, noSkew, func(int) (*sim.Link, *sim.Link) { return path(ms(50), 0), path(ms(50), 0) })
+	c, worst, n := w.clients[0], time.Duration(0), 0
+	w.every(c.node, func() time.Duration { return ms(3) }, func() {
+		if g, ok := c.loop.Shared(c.node.NowUsec()); ok {
+			worst, n = max(worst, (g.Time()-w.truth()).Abs()), n+1
+		}
+	})
+	w.world.Run(10 * time.Second)
+	if worst > 10*time.Microsecond || n < 3000 { // a unit and a microsecond of each clock
+		t.Errorf("error up to %v in %d readings", worst, n)
+	}
+	c.rec.check(t)
+	t.Logf("shared error up to %v in %d readings", worst, n)
+}
+
+// AT04: 30 ms and exponential 20 ms of jitter each way.
+func TestAT04_Jitter(t *testing.T) {
+	link := func() *sim.Link { return &sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Exp(ms(20))} }
+	w := newNetwork(t, 4, 1, Config{}, noSkew, func(int) (*sim.Link, *sim.Link) { return link(), link() })
+	c := w.clients[0]
+	var errs []time.Duration
+	w.every(c.node, func() time.Duration { return ms(3) }, func() {
+		if g, ok := c.loop.Shared(c.node.NowUsec()); ok && w.world.Now() > 10*time.Second {
+			errs = append(errs, (g.Time() - w.truth()).Abs())
+		}
+	})
+	w.world.Run(time.Duration(seconds(120))*time.Second + 10*time.Second)
+	slices.Sort(errs)
+	if len(errs) < 3000 {
+		t.Fatalf("%d readings", len(errs))
+	}
+	p99 := errs[len(errs)*99/100]
+	if p99 > ms(5) {
+		t.Errorf("p99 of the error %v", p99)
+	}
+	c.rec.check(t)
+	t.Logf("shared error after 10 s: p99 %v", p99)
+}
+
+// AT05 and AT06: 80 ms up, 20 ms down. The shared clock is 30 ms off, which nobody
+// can see, but predicted and server time do not care.
+func TestAT06_Asymmetric(t *testing.T) {
+	for _, tt := range []struct {
+		up, down time.Duration
+		rate     Rate
+		shared   time.Duration
+	}{
+		{ms(80), ms(20), Hz(60), ms(30)},
+		{ms(20), ms(80), Hz(60), -ms(30)},
+		{ms(150), ms(150), Hz(30), 0}, // Unity issue 4066
+		{ms(300), ms(300), Hz(30), 0},
+	} {
+		t.Run(fmt.Sprint(tt.up, "/", tt.down), func(t *testing.T) {
+			cfg := Config{Rate: tt.rate, ClientBuffer: tt.rate.Duration(1) + ms(20)}
+			w := newNetwork(t, 6, 2, cfg, noSkew, func(int) (*sim.Link, *sim.Link) { return path(tt.up, ms(4)), path(tt.down, ms(3)) })
+			margin := tt.rate.Duration(2)
+			late, early, inputs, worst := 0, 0, 0, time.Duration(0)
+			w.input = func(c *client) []byte {
+				p, ok := c.loop.Predicted(c.node.NowUsec())
+				if !ok {
+					return nil
+				}
+				return binary.LittleEndian.AppendUint64(nil, uint64(p.Time()))
+			}
+			w.onInput = func(c *client, b []byte) {
+				if len(b) == 0 {
+					return
+				}
+				ahead := time.Duration(binary.LittleEndian.Uint64(b)) - w.truth()
+				inputs++
+				worst = max(worst, ahead)
+				switch {
+				case ahead < 0:
+					late++
+				case ahead > margin+tt.rate.Duration(1):
+					early++
+				}
+			}
+			w.state = func() []byte { return binary.LittleEndian.AppendUint64(nil, uint64(w.truth())) }
+			newest := [2]time.Duration{-time.Hour, -time.Hour}
+			w.onState = func(c *client, b []byte) {
+				newest[c.id] = max(newest[c.id], time.Duration(binary.LittleEndian.Uint64(b)))
+			}
+			renders, underruns, behind := 0, 0, time.Duration(0)
+			var sharedError time.Duration
+			for _, c := range w.clients {
+				w.every(c.node, func() time.Duration { return ms(5) }, func() {
+					now := c.node.NowUsec()
+					s, ok := c.loop.Server(now)
+					if !ok {
+						return
+					}
+					renders++
+					if s.Time() > newest[c.id] {
+						underruns++
+					}
+					behind = max(behind, newest[c.id]-s.Time())
+					g, _ := c.loop.Shared(now)
+					sharedError = g.Time() - w.truth()
+				})
+			}
+			w.world.Run(time.Duration(seconds(60)) * time.Second)
+			if inputs < 1000 || renders < 1000 {
+				t.Fatalf("%d inputs, %d renders", inputs, renders)
+			}
+			if bad := late + early; bad*100 > inputs {
+				t.Errorf("of %d inputs %d are late and %d more than %v early", inputs, late, early, margin+tt.rate.Duration(1))
+			}
+			if underruns != 0 {
+				t.Errorf("%d of %d renders before their state", underruns, renders)
+			}
+			if d := sharedError - tt.shared; d.Abs() > ms(2) {
+				t.Errorf("shared error %v, want about %v", sharedError, tt.shared)
+			}
+			for _, c := range w.clients {
+				c.rec.check(t)
+				if len(c.rec.events) != 1 {
+					t.Errorf("events %v", c.rec.events)
+				}
+			}
+			if n := len(w.hubRec.of(ClientSynced)); n != 2 {
+				t.Errorf("%d clients reported as synced", n)
+			}
+			t.Logf("%d inputs: %d late, %d too early, at most %v ahead; %d renders: %d underruns, at most %v behind; shared error %v",
+				inputs, late, early, worst, renders, underruns, behind, sharedError)
+		})
+	}
+}
+
+// AT09: datagrams that come 300 ms late change nothing.
+func TestAT09_Late(t *testing.T) {
+	var up, down *sim.Link
+	w := newNetwork(t, 9, 1, Config{}, noSkew, func(int) (*sim.Link, *sim.Link) {
+		late := func(_ *rand.Rand, at time.Duration) time.Duration {
+			if at > 5*time.Second && at < 5020*time.Millisecond {
+				return ms(300)
+			}
+			return 0
+		}
+		up = &sim.Link{Base: sim.Fixed(ms(40)), Delay: late}
+		down = &sim.Link{Base: sim.Fixed(ms(40)), Delay: late}
+		return up, down
+	})
+	c, worst := w.clients[0], time.Duration(0)
+	w.every(c.node, func() time.Duration { return ms(1) }, func() {
+		if g, ok := c.loop.Shared(c.node.NowUsec()); ok && w.world.Now() > 4*time.Second {
+			worst = max(worst, (g.Time() - w.truth()).Abs())
+		}
+	})
+	w.world.Run(10 * time.Second)
+	if worst > time.Millisecond || len(c.rec.events) != 1 {
+		t.Errorf("error up to %v, events %v", worst, c.rec.events)
+	}
+	c.rec.check(t)
+	t.Logf("error up to %v around the late datagrams", worst)
+}
+
+// AT11: the round trip grows from 40 to 140 ms for good. No clock goes back, and
+// predicted time covers the way again 20 s later: 15 s until the core believes the
+// new minimum, and 50 ms less the buffer of 33 ms slewed at 1 %.
+func TestAT11_Route(t *testing.T) {
+	change := 20 * time.Second
+	link := func() *sim.Link { return &sim.Link{Base: sim.Route(ms(20), sim.RouteStep{At: change, Change: ms(50)})} }
+	w := newNetwork(t, 11, 1, Config{}, noSkew, func(int) (*sim.Link, *sim.Link) { return link(), link() })
+	c := w.clients[0]
+	var last [3]time.Duration
+	var wrongUntil time.Duration
+	w.every(c.node, func() time.Duration { return ms(5) }, func() {
+		now := c.node.NowUsec()
+		for i, get := range []func(uint64) (Time, bool){c.loop.Shared, c.loop.Server, c.loop.Predicted} {
+			x, ok := get(now)
+			if !ok {
+				return
+			}
+			if x.Time() < last[i] {
+				t.Fatalf("clock %d went back by %v", i, last[i]-x.Time())
+			}
+			last[i] = x.Time()
+		}
+		delay := ms(20)
+		if w.world.Now() > change {
+			delay = ms(70)
+		}
+		if p := last[predicted] - w.truth() - delay; p < 0 && w.world.Now() > 5*time.Second {
+			wrongUntil = w.world.Now() - change
+		}
+	})
+	w.world.Run(60 * time.Second)
+	if wrongUntil > 20*time.Second {
+		t.Errorf("predicted time is short for %v", wrongUntil)
+	}
+	c.rec.check(t)
+	t.Logf("predicted time covers the new path after %v; events %v", wrongUntil, c.rec.events)
+}
+
+// AT12: jitter of +-30 ms on the network for 10 minutes.
+func TestAT12_Network(t *testing.T) {
+	provider := &spy{Provider: &ClientProvider{}}
+	w := newNetwork(t, 12, 1, Config{Provider: provider}, func(i int) float64 { return 50 * float64(i) }, func(int) (*sim.Link, *sim.Link) {
+		return path(ms(40), ms(60)), path(ms(40), ms(60))
+	})
+	c := w.clients[0]
+	var last [3]time.Duration
+	var lastAt uint64
+	slowest, fastest := 2.0, 0.0
+	var sign, inSecond, worst, flips [3]int
+	w.every(c.node, func() time.Duration { return ms(7) }, func() {
+		now := c.node.NowUsec()
+		for i, get := range []func(uint64) (Time, bool){c.loop.Shared, c.loop.Server, c.loop.Predicted} {
+			x, ok := get(now)
+			if !ok {
+				return
+			}
+			if x.Time() < last[i] {
+				t.Fatalf("clock %d went back by %v", i, last[i]-x.Time())
+			}
+			if last[i] != 0 {
+				speed := float64(x.Time()-last[i]) / float64(now-lastAt) / 1000
+				slowest, fastest = min(slowest, speed), max(fastest, speed)
+			}
+			last[i] = x.Time()
+			s := []Slew{provider.pace.Shared, provider.pace.Server, provider.pace.Predicted}[i]
+			if s.PPM != 0 && s.Left != 0 {
+				dir := 1
+				if s.Left < 0 {
+					dir = -1
+				}
+				if sign[i] == -dir {
+					flips[i]++
+					inSecond[i]++
+				}
+				sign[i] = dir
+			}
+		}
+		lastAt = now
+	})
+	w.every(c.node, func() time.Duration { return time.Second }, func() {
+		for i, n := range inSecond {
+			worst[i] = max(worst[i], n)
+		}
+		inSecond = [3]int{}
+	})
+	w.world.Run(time.Duration(seconds(600)) * time.Second)
+	if slowest < 0.99-1e-4 || fastest > 1.01+1e-4 { // and the skew
+		t.Errorf("speed between %v and %v", slowest, fastest)
+	}
+	if max(worst[0], worst[1], worst[2]) > 1 {
+		t.Errorf("up to %v changes of sign in a second", worst)
+	}
+	c.rec.check(t)
+	t.Logf("speed %.6f to %.6f; changes of sign: %v, at most %v in a second; events %v", slowest, fastest, flips, worst, c.rec.events)
+}
+
+// AT25: the same seed gives the same trace to the byte.
+func TestAT25_Deterministic(t *testing.T) {
+	digest := func(seed uint64) uint64 {
+		h := fnv.New64a()
+		w := newNetwork(t, seed, 3, Config{}, func(i int) float64 { return 30 * float64(i) }, func(int) (*sim.Link, *sim.Link) {
+			return path(ms(30), ms(9)), path(ms(35), ms(5))
+		})
+		for _, c := range w.clients {
+			c.ticked = func(s Step) { fmt.Fprintln(h, c.id, c.node.NowUsec(), s) }
+		}
+		w.world.Run(5 * time.Second)
+		for _, c := range w.clients {
+			fmt.Fprintln(h, c.rec.events, c.loop.Stats())
+		}
+		return h.Sum64()
+	}
+	a, b, c := digest(1), digest(1), digest(2)
+	if a != b || a == c {
+		t.Errorf("digests %x and %x of one seed, %x of another", a, b, c)
+	}
+	t.Logf("digest %x", a)
+}

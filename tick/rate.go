@@ -1,0 +1,149 @@
+package tick
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+)
+
+// Tick is the number of a tick: tick 0 starts at game time zero, earlier ones are
+// negative.
+type Tick int64
+
+const (
+	billion = 1_000_000_000 // nanoseconds in a second
+	// maxRate is the highest rate, one tick a nanosecond: above it two ticks would
+	// start at the same nanosecond and the way back from a time would be lost.
+	maxRate = billion
+)
+
+// Rate is Num/Den ticks a second, as in {60, 1} or {60000, 1001}. The zero value is
+// 60 a second, the default of the Network Time System (TickRate there, Tickrate in
+// netfox). Use the methods only on a Valid rate.
+//
+// Tick n starts at n*Den/Num seconds, rounded up to a whole nanosecond, and a time
+// belongs to the last tick that started: floor one way, ceiling the other, so that
+// the way from a tick to its start and back is exact. All of it is integer
+// arithmetic with 128-bit products; no error builds up.
+type Rate struct{ Num, Den uint32 }
+
+// Hz returns the rate of n ticks a second.
+func Hz(n uint32) Rate { return Rate{n, 1} }
+
+// Valid reports whether r is above zero and at most 10^9 ticks a second.
+func (r Rate) Valid() bool {
+	r = r.orDefault()
+	return r.Num > 0 && r.Den > 0 && uint64(r.Num) <= maxRate*uint64(r.Den)
+}
+
+// Equal reports whether r and o are the same rate, as {60, 1} and {120, 2} are.
+func (r Rate) Equal(o Rate) bool {
+	r, o = r.orDefault(), o.orDefault()
+	return uint64(r.Num)*uint64(o.Den) == uint64(o.Num)*uint64(r.Den)
+}
+
+// String returns the rate as in "60/s" or "60000/1001/s".
+func (r Rate) String() string {
+	r = r.orDefault()
+	if r.Den == 1 {
+		return fmt.Sprintf("%d/s", r.Num)
+	}
+	return fmt.Sprintf("%d/%d/s", r.Num, r.Den)
+}
+
+func (r Rate) orDefault() Rate {
+	if r == (Rate{}) {
+		return Rate{60, 1}
+	}
+	return r
+}
+
+// At returns the tick at sec seconds and nsec nanoseconds of game time, as in
+// time.Unix; nsec may lie outside [0, 1e9). Only a result outside the range of Tick
+// is cut off there.
+func (r Rate) At(sec, nsec int64) Tick { n, _ := r.split(sec, nsec); return n }
+
+// Start returns when tick n starts: sec seconds and nsec in [0, 1e9) nanoseconds of
+// game time. Only a result outside the range of sec is cut off there.
+func (r Rate) Start(n Tick) (sec, nsec int64) {
+	r = r.orDefault()
+	periods, inside := floorDiv(int64(n), int64(r.Num)) // Num ticks take Den seconds
+	ns := r.startInside(uint64(inside))
+	return mulAdd(periods, int64(r.Den), int64(ns/billion)), int64(ns % billion)
+}
+
+// Ticks returns the tick at game time d, rounded down (netfox: seconds_to_ticks).
+func (r Rate) Ticks(d time.Duration) Tick { return r.At(0, int64(d)) }
+
+// Duration returns the game time at which tick n starts (netfox: ticks_to_seconds).
+// A result outside the range of time.Duration, 292 years, is cut off there.
+func (r Rate) Duration(n Tick) time.Duration { return duration(r.Start(n)) }
+
+// split returns the tick at a time and the nanoseconds since its start.
+func (r Rate) split(sec, nsec int64) (Tick, int64) {
+	r = r.orDefault()
+	carry, nsec := floorDiv(nsec, billion)
+	sec = satAdd(sec, carry)
+	if r.Den == 1 { // the same in 64 bits, for speed
+		n := uint64(nsec) * uint64(r.Num) / billion
+		return Tick(mulAdd(sec, int64(r.Num), int64(n))), nsec - int64((n*billion+uint64(r.Num)-1)/uint64(r.Num))
+	}
+	periods, inside := floorDiv(sec, int64(r.Den))
+	ns := uint64(inside)*billion + uint64(nsec) // since the period began, below Den*1e9
+	hi, lo := bits.Mul64(ns, uint64(r.Num))
+	n, _ := bits.Div64(hi, lo, uint64(r.Den)*billion) // ns < Den*1e9, so n < Num: no overflow
+	return Tick(mulAdd(periods, int64(r.Num), int64(n))), int64(ns - r.startInside(n))
+}
+
+// startInside returns when tick n of a period starts, n < Num, in nanoseconds.
+func (r Rate) startInside(n uint64) uint64 {
+	hi, lo := bits.Mul64(n, uint64(r.Den)*billion)
+	lo, carry := bits.Add64(lo, uint64(r.Num)-1, 0)
+	ns, _ := bits.Div64(hi+carry, lo, uint64(r.Num)) // n < Num, so ns <= Den*1e9: no overflow
+	return ns
+}
+
+// floorDiv returns the quotient rounded down and the remainder, in [0, d), d > 0.
+func floorDiv(a, d int64) (quotient, remainder int64) {
+	quotient, remainder = a/d, a%d
+	if remainder < 0 {
+		quotient, remainder = quotient-1, remainder+d
+	}
+	return quotient, remainder
+}
+
+// satAdd returns a+b, cut off at the ends of int64.
+func satAdd(a, b int64) int64 {
+	switch sum := a + b; {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	default:
+		return sum
+	}
+}
+
+// mulAdd returns a*b+c, 0 <= c <= b, cut off at the ends of int64.
+func mulAdd(a, b, c int64) int64 {
+	if a < 0 {
+		a, c = a+1, c-b // so that both terms have one sign and cut off alike
+	}
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	hi -= uint64(a >> 63 & b) // the high half of the signed product
+	switch {
+	case hi == uint64(int64(lo)>>63):
+		return satAdd(int64(lo), c)
+	case a < 0:
+		return math.MinInt64
+	default:
+		return math.MaxInt64
+	}
+}
+
+// duration returns sec seconds and nsec nanoseconds, cut off at the ends.
+func duration(sec, nsec int64) time.Duration {
+	carry, nsec := floorDiv(nsec, billion)
+	return time.Duration(mulAdd(satAdd(sec, carry), billion, nsec))
+}

@@ -1,0 +1,246 @@
+package tick
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// The reference: rational arithmetic of any size, written from the definition.
+
+func refStart(r Rate, n Tick) *big.Int { // ceil(n*den*1e9/num), in nanoseconds
+	v := new(big.Int).Mul(big.NewInt(int64(n)), new(big.Int).Mul(big.NewInt(int64(r.Den)), big.NewInt(billion)))
+	v.Neg(v)
+	return v.Neg(bigFloor(v, big.NewInt(int64(r.Num))))
+}
+
+func refAt(r Rate, ns *big.Int) *big.Int { // floor(ns*num/(den*1e9))
+	v := new(big.Int).Mul(ns, big.NewInt(int64(r.Num)))
+	return bigFloor(v, new(big.Int).Mul(big.NewInt(int64(r.Den)), big.NewInt(billion)))
+}
+
+func bigFloor(a, d *big.Int) *big.Int {
+	q, m := new(big.Int).QuoRem(a, d, new(big.Int))
+	if m.Sign() < 0 {
+		q.Sub(q, big.NewInt(1))
+	}
+	return q
+}
+
+func bigNS(sec, nsec int64) *big.Int {
+	v := new(big.Int).Mul(big.NewInt(sec), big.NewInt(billion))
+	return v.Add(v, big.NewInt(nsec))
+}
+
+func clampBig(v *big.Int) int64 {
+	switch {
+	case v.IsInt64():
+		return v.Int64()
+	case v.Sign() < 0:
+		return math.MinInt64
+	default:
+		return math.MaxInt64
+	}
+}
+
+var rates = []Rate{{20, 1}, {24, 1}, {30, 1}, {50, 1}, {60, 1}, {64, 1}, {128, 1}, {144, 1}, {60000, 1001}}
+
+// AT01: the round trip is exact for all n in +-10^12, and a nanosecond earlier is
+// the tick before.
+func TestAT01_RoundTrip(t *testing.T) {
+	const limit = 1_000_000_000_000
+	rng := newRand(t)
+	var checked int
+	check := func(r Rate, n Tick) {
+		t.Helper()
+		checked++
+		sec, nsec := r.Start(n)
+		if nsec < 0 || nsec >= billion {
+			t.Fatalf("%v: start of %d has nsec %d", r, n, nsec)
+		}
+		if got := r.At(sec, nsec); got != n {
+			t.Fatalf("%v: tick %d starts at %d s %d ns, which is in tick %d", r, n, sec, nsec, got)
+		}
+		if got := r.At(sec, nsec-1); got != n-1 {
+			t.Fatalf("%v: a nanosecond before tick %d is tick %d", r, n, got)
+		}
+	}
+	random := 50_000
+	if testing.Short() {
+		random = 10_000
+	}
+	for _, r := range rates {
+		for n := Tick(-70_000); n <= 70_000; n++ { // a whole period of 60000/1001
+			check(r, n)
+		}
+		for d := range Tick(1000) {
+			check(r, limit-d)
+			check(r, d-limit)
+		}
+		for range random {
+			n := Tick(rng.Int64N(2*limit+1) - limit)
+			check(r, n)
+		}
+		for range random / 100 {
+			n := Tick(rng.Int64N(2*limit+1) - limit)
+			sec, nsec := r.Start(n)
+			if want := refStart(r, n); bigNS(sec, nsec).Cmp(want) != 0 {
+				t.Fatalf("%v: tick %d starts at %d s %d ns, want %v ns", r, n, sec, nsec, want)
+			}
+		}
+	}
+	t.Logf("%d round trips exact at %d rates", checked, len(rates))
+}
+
+func TestRateAgainstBig(t *testing.T) {
+	rng := newRand(t)
+	ends := []int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, billion, -billion}
+	number := func() int64 {
+		if rng.IntN(4) == 0 {
+			return ends[rng.IntN(len(ends))]
+		}
+		return int64(rng.Uint64()) >> rng.IntN(64)
+	}
+	for i := range 100_000 {
+		r := Rate{rng.Uint32() >> rng.IntN(32), rng.Uint32() >> rng.IntN(32)}
+		if !r.Valid() || r == (Rate{}) {
+			continue
+		}
+		sec, nsec, n := number(), number(), Tick(number())
+		switch i % 3 { // as a duration, as seconds and nanoseconds, as a tick
+		case 0:
+			if got, want := r.Ticks(time.Duration(sec)), clampBig(refAt(r, big.NewInt(sec))); int64(got) != want {
+				t.Fatalf("%v: %d ns is tick %d, want %d", r, sec, got, want)
+			}
+		case 1:
+			carry, _ := floorDiv(nsec, billion)
+			if sum := sec + carry; (sec > 0) == (carry > 0) && (sum > 0) != (sec > 0) {
+				continue // the time itself is out of range
+			}
+			if got, want := r.At(sec, nsec), clampBig(refAt(r, bigNS(sec, nsec))); int64(got) != want {
+				t.Fatalf("%v: %d s %d ns is tick %d, want %d", r, sec, nsec, got, want)
+			}
+		default:
+			want := refStart(r, n)
+			wantSec := clampBig(bigFloor(want, big.NewInt(billion)))
+			gotSec, gotNsec := r.Start(n)
+			if gotSec != wantSec || bigFloor(want, big.NewInt(billion)).IsInt64() && bigNS(gotSec, gotNsec).Cmp(want) != 0 {
+				t.Fatalf("%v: tick %d starts at %d s %d ns, want %v ns", r, n, gotSec, gotNsec, want)
+			}
+			if got := r.Duration(n); int64(got) != clampBig(want) {
+				t.Fatalf("%v: tick %d starts at %d ns, want %v", r, n, got, want)
+			}
+		}
+	}
+}
+
+func TestRateValid(t *testing.T) {
+	for _, tt := range []struct {
+		rate  Rate
+		valid bool
+		text  string
+	}{
+		{Rate{}, true, "60/s"},
+		{Hz(128), true, "128/s"},
+		{Rate{60000, 1001}, true, "60000/1001/s"},
+		{Rate{1, math.MaxUint32}, true, "1/4294967295/s"},
+		{Hz(1_000_000_000), true, "1000000000/s"},
+		{Hz(1_000_000_001), false, "1000000001/s"},
+		{Rate{0, 1}, false, "0/s"},
+		{Rate{60, 0}, false, "60/0/s"},
+	} {
+		if got := tt.rate.Valid(); got != tt.valid {
+			t.Errorf("%v: valid %v", tt.rate, got)
+		}
+		if got := tt.rate.String(); got != tt.text {
+			t.Errorf("%#v prints as %q, want %q", tt.rate, got, tt.text)
+		}
+	}
+	if !Hz(60).Equal(Rate{}) || !Hz(60).Equal(Rate{120, 2}) || Hz(60).Equal(Rate{60000, 1001}) {
+		t.Error("Equal compares something else than the rates")
+	}
+}
+
+func TestTimeAgainstBig(t *testing.T) {
+	rng := newRand(t)
+	for range 20_000 {
+		r := rates[rng.IntN(len(rates))]
+		n := Tick(int64(rng.Uint64()) >> (20 + rng.IntN(44)))
+		d := time.Duration(int64(rng.Uint64()) >> rng.IntN(64))
+		u := r.Time(n, d)
+		want := new(big.Int).Add(refStart(r, n), big.NewInt(int64(d)))
+		exact := func(u Time) *big.Int {
+			return new(big.Int).Add(refStart(u.Rate(), u.Tick()), big.NewInt(int64(u.Offset())))
+		}
+		if exact(u).Cmp(want) != 0 || u.Offset() < 0 || u.Offset() >= u.FixedDelta() {
+			t.Fatalf("%v: tick %d and %d ns made %d and %d ns", r, n, d, u.Tick(), u.Offset())
+		}
+		if got := int64(u.Time()); got != clampBig(want) {
+			t.Fatalf("%v: time %d ns, want %v", u, got, want)
+		}
+		if got := int64(u.FixedTime()); got != clampBig(refStart(r, u.Tick())) {
+			t.Fatalf("%v: fixed time %d ns", u, got)
+		}
+		if f := u.Fraction(); f < 0 || f >= 1 {
+			t.Fatalf("%v: fraction %v", u, f)
+		}
+		e := time.Duration(int64(rng.Uint64()) >> (2 + rng.IntN(62)))
+		v := u.Add(e)
+		if got := new(big.Int).Sub(exact(v), exact(u)); got.Cmp(big.NewInt(int64(e))) != 0 {
+			t.Fatalf("%v plus %d ns is %v later", u, e, got)
+		}
+		if v.Sub(u) != e || u.Sub(v) != -e {
+			t.Fatalf("%v minus %v is %v, want %v", v, u, v.Sub(u), e)
+		}
+		w := v.In(rates[rng.IntN(len(rates))])
+		if w.Compare(v) != 0 || exact(w).Cmp(exact(v)) != 0 {
+			t.Fatalf("%v at %v is %v: another instant", v, w.Rate(), w)
+		}
+		if got, want := u.Compare(w), exact(u).Cmp(exact(w)); got != want || u.Before(w) != (want < 0) || u.After(w) != (want > 0) {
+			t.Fatalf("%v compares to %v as %d, want %d", u, w, got, want)
+		}
+		if a := u.AddTicks(7); a.Tick() != u.Tick()+7 || a.Offset() > u.Offset() || u.Offset()-a.Offset() > 1 || a.Offset() >= a.FixedDelta() {
+			t.Fatalf("%v plus 7 ticks is %v", u, a)
+		}
+	}
+}
+
+func TestTimeExtremes(t *testing.T) {
+	for _, r := range append(rates, Rate{}, Rate{1, math.MaxUint32}, Hz(billion)) {
+		for _, n := range []Tick{math.MinInt64, math.MinInt64 + 1, -1, 0, math.MaxInt64} {
+			for _, d := range []time.Duration{math.MinInt64, -1, 0, 1, math.MaxInt64} {
+				u := r.Time(n, d)
+				for _, v := range []Time{{}, r.Time(0, 0), r.Time(-n, d), u.Add(d), u.AddTicks(n), u.In(Hz(50))} {
+					if u.Compare(v) != -v.Compare(u) {
+						t.Fatalf("%v and %v do not agree on which is earlier", u, v)
+					}
+					if s := u.Sub(v); s > 0 && u.Before(v) || s < 0 && u.After(v) {
+						t.Fatalf("%v minus %v is %v", u, v, s)
+					}
+				}
+				_, _, _ = u.String(), u.Time(), u.FixedTime()
+			}
+		}
+	}
+}
+
+// The lengths of the ticks of one second add up to a second: no drift.
+func TestFixedDeltaSum(t *testing.T) {
+	for _, r := range rates {
+		var sum time.Duration
+		for n := range Tick(r.Num) {
+			sum += r.Time(n, 0).FixedDelta()
+		}
+		if want := time.Duration(r.Den) * time.Second; sum != want {
+			t.Errorf("%v: %d ticks take %v, want %v", r, r.Num, sum, want)
+		}
+	}
+}
+
+func newRand(t testing.TB) *rand.Rand {
+	const seed = 20260915
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
