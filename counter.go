@@ -132,7 +132,7 @@ func (c Counter16) String() string { return strconv.FormatUint(uint64(c), 10) }
 //
 // The 24th bit of its three bytes belongs to the application: it is ignored
 // when reading and zero when written.
-// Bits above the 23th, which only a conversion can set, are ignored everywhere.
+// Bits above the low 23, which only a conversion can set, are ignored everywhere.
 type Counter23 uint32
 
 // NewCounter23 returns the low 23 bits of v.
@@ -206,7 +206,7 @@ func (c Counter23) String() string { return strconv.FormatUint(uint64(c&0x7fffff
 
 // Counter24 is a position on a ring of 2^24: it counts from 0 to 16777215 and
 // wraps. Its wire form is three bytes, little-endian.
-// Bits above the 24th, which only a conversion can set, are ignored everywhere.
+// Bits above the low 24, which only a conversion can set, are ignored everywhere.
 type Counter24 uint32
 
 // NewCounter24 returns the low 24 bits of v.

@@ -104,8 +104,8 @@ func (in *tape) take(n int) uint64 {
 type seen struct{ datagram, report bool }
 
 // play feeds the calls on the tape to the synchronizers of w and checks after each
-// call what must always hold. honest local clocks only go forward.
-func play(t *testing.T, w *world, in tape, honest bool) {
+// call what must always hold.
+func play(t *testing.T, w *world, in tape) {
 	var told [2]seen
 	for calls := 0; len(in) > 0 && calls < 2000; calls++ {
 		op := in.take(1)
@@ -130,13 +130,9 @@ func play(t *testing.T, w *world, in tape, honest bool) {
 		case 0: // time goes on
 			w.now += in.take(3)
 		case 1: // time goes anywhere
-			if d := in.take(8); !honest {
-				w.now += d
-			}
+			w.now += in.take(8)
 		case 2: // time goes back a little
-			if d := in.take(2); !honest {
-				w.now -= d
-			}
+			w.now -= in.take(2)
 		case 3: // a datagram that took up to a second
 			delay := in.take(3) % 1_000_000
 			datagram(LocalTimeToDatagramTS24(there-delay), here)
@@ -199,7 +195,7 @@ func FuzzCalls(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		rest := tape(in)
 		w := start(&rest)
-		play(t, w, rest, false)
+		play(t, w, rest)
 		w.a.Reset()
 		w.b.Reset()
 		if known(t, &w.a, w.now, 0) || known(t, &w.b, w.now, 0) {
@@ -210,40 +206,21 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
-const (
-	// recovery is how much of a clean exchange, 20 datagrams a second, makes good
-	// whatever went before without a Reset.
-	recovery = 60 * time.Second
-	// recoversFromJumps says that this holds even if the local clock was set to
-	// any value and back. The windowed minimum then waits for its latest receive
-	// time, so it does not.
-	recoversFromJumps = false
-)
+// recovery is how much of a clean exchange, 20 datagrams a second, makes good
+// whatever went before without a Reset.
+const recovery = 60 * time.Second
 
 // FuzzRecovery: a long clean exchange leads back to the right offset after any
-// stamps and reports.
+// stamps and reports, and after the clocks were set to anything and back.
 func FuzzRecovery(f *testing.F) {
 	for _, seed := range callSeeds() {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, in []byte) { recoverFrom(t, in, true) })
-}
-
-// FuzzRecoveryFromJumps: and after the local clock was set.
-func FuzzRecoveryFromJumps(f *testing.F) {
-	if !recoversFromJumps {
-		f.Skip("not with this estimator")
-	}
-	for _, seed := range callSeeds() {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, in []byte) { recoverFrom(t, in, false) })
-}
-
-func recoverFrom(t *testing.T, in []byte, honest bool) {
-	rest := tape(in)
-	w := start(&rest)
-	play(t, w, rest, honest)
-	w.run(recovery)
-	w.check(t, "after a clean exchange", tolerance)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		rest := tape(in)
+		w := start(&rest)
+		play(t, w, rest)
+		w.run(recovery)
+		w.check(t, "after a clean exchange", tolerance)
+	})
 }

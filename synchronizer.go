@@ -41,22 +41,18 @@ type sample struct {
 // Times are readings of the local clock in microseconds. Its value is free and it
 // may wrap; it should be monotonic and must not be slewed or set on purpose.
 type TimeSynchronizer struct {
-	// The first 64 bytes are all that a datagram needs that changes nothing, see idle.
-	latest uint64    // latest receive time; earlier ones count as this one
-	until  uint64    // when a sample may grow old
-	above  int64     // what exceeds the minimum by more is no sample
-	delay  int64     // minimum one-way delay, microseconds
-	best   [3]sample // best[0] is the minimum of the window, the others its successors
-	peer   int64     // the peer's last report, microseconds on the ring of deltas
-	next   int64     // a report that contradicts best
-	seen   bool      // best is valid
-	peered bool      // peer is valid
-	doubt  bool      // next is valid
-	strays uint8     // datagrams in a row that contradict peer
-	agree  uint8     // datagrams in a row that agree with next
-
-	pair atomic.Uint64 // what readers see, see publish
-	_    [16]byte      // cache lines begin where synchronizers in a slice do
+	// 72 bytes, so that no two neighbours in a slice touch more than two cache
+	// lines each.
+	best   [3]sample     // best[0] is the minimum of the window, the others its successors
+	idle   uint32        // no sample grows old for so long after best[2].at
+	peer   int32         // the peer's last report, microseconds on the ring of deltas
+	next   int32         // a report that contradicts best
+	seen   bool          // best is valid
+	peered bool          // peer is valid
+	doubt  bool          // next is valid
+	strays uint8         // datagrams in a row that contradict peer
+	agree  uint8         // datagrams in a row that agree with next
+	pair   atomic.Uint64 // what readers see, see publish
 }
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
@@ -65,14 +61,17 @@ type TimeSynchronizer struct {
 // peer: whoever can forge a stamp can move the clock.
 //
 // Datagrams may be lost, repeated and reordered, and receive times may go back, as
-// when two threads swap datagrams.
+// when two threads swap datagrams. A single datagram that seems to arrive before it
+// was sent changes nothing, and its delay counts as the shortest.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
-	delta := int64(localRecvUsec - uint64(remoteSendTS24)<<ts24Shift)
-	if d := wrap(uint64(delta-s.best[0].delta), deltaBits); d > s.above && localRecvUsec-s.latest < s.until-s.latest {
-		s.latest = localRecvUsec
-		return time.Duration(s.delay+d) * time.Microsecond, true
+	// As good as all datagrams are above every sample while none grows old. They
+	// change nothing, and store nothing.
+	raw := localRecvUsec - uint64(remoteSendTS24)<<ts24Shift
+	queued := wrap(raw-uint64(s.best[0].delta), deltaBits)
+	if queued > s.best[2].delta-s.best[0].delta && localRecvUsec-s.best[2].at < uint64(s.idle) {
+		return time.Duration(pairDelay(s.pair.Load())+queued) * time.Microsecond, true
 	}
-	return s.onDatagram(wrap(uint64(delta), deltaBits), localRecvUsec)
+	return s.onDatagram(wrap(raw, deltaBits), localRecvUsec)
 }
 
 // onDatagram takes a datagram that may change something.
@@ -84,7 +83,7 @@ func (s *TimeSynchronizer) onDatagram(delta int64, localRecvUsec uint64) (owd ti
 		s.update(sample{delta, localRecvUsec})
 	}
 	s.publish()
-	s.idle()
+	s.rest()
 	minimum, ok := s.MinimumOneWayDelay()
 	if !ok {
 		return 0, false
@@ -92,26 +91,22 @@ func (s *TimeSynchronizer) onDatagram(delta int64, localRecvUsec uint64) (owd ti
 	return minimum + time.Duration(max(delta-s.best[0].delta, 0))*time.Microsecond, true
 }
 
-// idle works out which datagrams change nothing but latest: those above all samples
-// that come while no sample is due to be replaced.
-func (s *TimeSynchronizer) idle() {
-	b := &s.best
-	s.until = s.latest // none
-	if !s.peered || s.doubt || s.strays != 0 {
+// rest works out idle.
+func (s *TimeSynchronizer) rest() {
+	s.idle = 0
+	if !s.seen || !s.peered || s.doubt || s.strays != 0 {
 		return
 	}
-	left := int64(b[0].at + windowUsec - s.latest)
+	b := &s.best
+	old := func(y sample, age uint64) int64 { return int64(y.at + age + 1 - b[2].at) }
+	next := old(b[0], windowUsec)
 	if b[1].delta == b[0].delta {
-		left = min(left, int64(b[1].at+windowUsec/4-s.latest))
+		next = min(next, old(b[1], windowUsec/4))
 	}
 	if b[2].delta == b[1].delta {
-		left = min(left, int64(b[2].at+windowUsec/2-s.latest))
+		next = min(next, old(b[2], windowUsec/2))
 	}
-	if left >= 0 {
-		s.until = s.latest + uint64(left) + 1
-		s.above = b[2].delta - b[0].delta
-		s.delay = int64(s.pair.Load() >> offsetBits & (1<<offsetBits - 1))
-	}
+	s.idle = uint32(max(next, 0))
 }
 
 // wrap returns the low bits of v as a signed number in [-half, half).
@@ -119,14 +114,14 @@ func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits)
 
 // roundTrip returns the sum of minima of both directions, in which the offset
 // cancels out, and whether any path can be that short.
-func roundTrip(own, peer int64) (usec int64, possible bool) {
-	usec = wrap(uint64(own+peer), deltaBits)
+func roundTrip(own int64, peer int32) (usec int64, possible bool) {
+	usec = wrap(uint64(own+int64(peer)), deltaBits)
 	return usec, usec >= -slackUsec
 }
 
 // restart makes x the only sample.
 func (s *TimeSynchronizer) restart(x sample) {
-	s.best, s.latest = [3]sample{x, x, x}, x.at
+	s.best = [3]sample{x, x, x}
 	s.seen, s.doubt, s.strays, s.agree = true, false, 0, 0
 }
 
@@ -137,7 +132,7 @@ func (s *TimeSynchronizer) update(x sample) {
 			// If a clock was set the round trip is what it was, and the peer is
 			// about to see the opposite.
 			if s.strays++; s.strays == strayRun {
-				s.peer += fall
+				s.peer = int32(wrap(uint64(int64(s.peer)+fall), deltaBits))
 				s.restart(x)
 			}
 			return
@@ -153,19 +148,17 @@ func (s *TimeSynchronizer) update(x sample) {
 			return
 		}
 	}
-	switch age := int64(x.at - s.latest); {
+	b := &s.best
+	switch age := int64(x.at - b[2].at); {
 	case age < -windowUsec: // the local clock was set back
 		s.restart(x)
 		return
 	case age < 0:
-		x.at = s.latest
-	default:
-		s.latest = x.at
+		x.at = b[2].at
 	}
 
 	// Kathleen Nichols' windowed minimum as in the original: a minimum that has
 	// grown old is replaced by the best of a later quarter or half of the window.
-	b := &s.best
 	old := func(y sample, age uint64) bool { return x.at-y.at > age }
 	switch {
 	case x.delta <= b[0].delta, old(b[2], windowUsec):
@@ -203,7 +196,7 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // localRecvUsec. A report that comes before the first datagram counts from the
 // first datagram on.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
-	peer := int64(minDelta) << ts24Shift
+	peer := int32(NewCounter24(uint64(minDelta))) << ts24Shift
 	if _, possible := roundTrip(s.best[0].delta, peer); s.seen && s.peered && !possible {
 		// Either a clock was set and our minimum is of the time before, which the
 		// next datagrams will tell, or the report is.
@@ -215,9 +208,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 		s.peer, s.peered, s.doubt = peer, true, false
 		s.publish()
 	}
-	if s.seen {
-		s.idle()
-	}
+	s.rest()
 }
 
 // The parts of pair, from the top: whether it holds a value, how often it was
@@ -227,6 +218,8 @@ const (
 	pairCount = pairValid - pairOne
 	pairOne   = 1 << (2 * offsetBits)
 )
+
+func pairDelay(pair uint64) int64 { return int64(pair >> offsetBits & (1<<offsetBits - 1)) }
 
 // publish shows offset and delay to the readers. With r the remote clock minus the
 // local clock, our minimum is the minimum one-way delay here minus r, the peer's
@@ -253,7 +246,7 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.pair.Load() != 0 }
 // two ways are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	pair := s.pair.Load()
-	return time.Duration(pair>>offsetBits&(1<<offsetBits-1)) * time.Microsecond, pair != 0
+	return time.Duration(pairDelay(pair)) * time.Microsecond, pair != 0
 }
 
 // RemoteTime returns the remote clock, in microseconds, at the local time
@@ -278,7 +271,7 @@ func (s *TimeSynchronizer) remote(localUsec uint64) (uint64, bool) {
 
 // Reset forgets everything, as when the peer is replaced by another.
 func (s *TimeSynchronizer) Reset() {
-	s.best, s.latest, s.until, s.peer, s.next = [3]sample{}, 0, 0, 0, 0
+	s.best, s.idle, s.peer, s.next = [3]sample{}, 0, 0, 0
 	s.seen, s.peered, s.doubt, s.strays, s.agree = false, false, false, 0, 0
 	s.pair.Store(0)
 }

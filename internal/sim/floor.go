@@ -631,6 +631,9 @@ func (s *Floor) publish(x float64, jump bool) {
 	if v, ok := s.view(); ok && !jump {
 		excess = v.at(s.base+uint64(int64(x))) - theta
 		excess -= (1 << offsetBits) * math.Floor(excess/(1<<offsetBits)+0.5)
+		exact := excess
+		excess = float64(float32(excess)) // as view has it
+		theta += exact - excess
 		if math.Abs(excess) > maxSlew {
 			excess, jump = 0, true
 		}

@@ -1,0 +1,66 @@
+package ping
+
+import (
+	"testing"
+	"time"
+
+	"timesync/tick"
+)
+
+// TestServesTick: a Clock is the remote clock of a client's tick loop as it stands.
+// With 5 ms of jitter and 50 ppm the shared clocks of both ends agree within half a
+// tick of 60 Hz, no tick of the client is skipped or repeated, and what it sends for
+// its predicted tick is there in time.
+func TestServesTick(t *testing.T) {
+	r := random(t)
+	w := newWorld(&Clock{})
+	w.ppb = 50_000
+	w.up, w.down = exponential(r, 20*usMs, 5*usMs), exponential(r, 20*usMs, 5*usMs)
+	w.keepPinging(nil)
+
+	server := tick.NewServer(tick.Config{Rate: tick.Hz(60)})
+	server.Start(w.remote())
+	last, sent, late := tick.Tick(-1), 0, 0
+	client := tick.NewClient(tick.Config{
+		Rate: tick.Hz(60),
+		Tick: func(s tick.Step) {
+			if last >= 0 && s.Tick != last+1 {
+				t.Errorf("tick %d after %d", s.Tick, last)
+			}
+			last = s.Tick
+			w.after(20*usMs, func() { // the fastest datagram
+				if now, ok := server.Shared(w.remote()); ok && w.t > 5*usSec {
+					sent++
+					if now.Tick() > s.Tick {
+						late++
+					}
+				}
+			})
+		},
+	}, w.c)
+	client.Start(w.local())
+	w.every(time.Second, func() {
+		if welcome, ok := server.Announce(w.remote()); ok {
+			w.after(w.down(), func() {
+				if err := client.OnWelcome(welcome, w.local()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+	worst := time.Duration(0)
+	w.every(10*time.Millisecond, func() {
+		server.Advance(w.remote())
+		client.Advance(w.local())
+		here, ok := client.Shared(w.local())
+		there, _ := server.Shared(w.remote())
+		if ok && w.t > 5*usSec {
+			worst = max(worst, here.Sub(there), there.Sub(here))
+		}
+	})
+	w.run(30 * time.Second)
+	t.Logf("shared clocks at most %v apart; %d of %d inputs late", worst, late, sent)
+	if worst > time.Second/120 || sent < 1000 || late*100 > sent {
+		t.Errorf("shared clocks %v apart, %d of %d inputs late", worst, late, sent)
+	}
+}
