@@ -2261,6 +2261,11 @@ func TestIdle(t *testing.T) {
 		}
 	}
 	t.Logf("%d of 400000 changed nothing", idle)
+	fast.idle = windowUsec
+	fast.Reset()
+	if owd, ok := fast.OnAuthenticatedDatagramTimestamp(0, 5); owd != 0 || ok {
+		t.Errorf("after Reset a datagram took %v, ok %v", owd, ok)
+	}
 }
 
 // TestSize: a server may have a million. The fields that a datagram needs are
