@@ -41,8 +41,7 @@ type sample struct {
 // Times are readings of the local clock in microseconds. Its value is free and it
 // may wrap; it should be monotonic and must not be slewed or set on purpose.
 type TimeSynchronizer struct {
-	// 72 bytes, so that no two neighbours in a slice touch more than two cache
-	// lines each.
+	// 80 bytes, a multiple of 16: in a slice, each lies in at most two cache lines.
 	best   [3]sample     // best[0] is the minimum of the window, the others its successors
 	idle   uint32        // no sample grows old for so long after best[2].at
 	peer   int32         // the peer's last report, microseconds on the ring of deltas

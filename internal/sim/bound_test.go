@@ -361,8 +361,8 @@ func TestErrorBound(t *testing.T) {
 	fmt.Fprintf(&s, "bound: median %.0f us, p95 %.0f us; in calm worlds after 5 s median %.0f us, p95 %.0f us, p99 %.2f times half the round trip + 200 us",
 		b.all.quantile(0.5), b.all.quantile(0.95), b.calm.quantile(0.5), b.calm.quantile(0.95), b.calmUse.quantile(0.99)/1000)
 	t.Log(s.String())
-	if 100-percent(b.violated, b.answered-b.stale) < 99.8 { // what Floor has reached
-		t.Errorf("coverage below 99.8 %%")
+	if 100-percent(b.violated, b.answered-b.stale) < 99.5 { // Floor has reached 99.86
+		t.Errorf("coverage below 99.5 %%")
 	}
 	for _, v := range b.worst[:min(len(b.worst), 3)] {
 		unmet(t, "among the worst: %v", v)
