@@ -8,12 +8,9 @@ import (
 )
 
 func Example() {
-	var a timesync.TimeSynchronizer // A's view of its peer B; the zero value is ready
-	var b timesync.TimeSynchronizer // B's view of A
-
-	// B's clock is 5 s ahead of A's, and a datagram takes 20 ms. Each side stamps
-	// what it sends, here at 1 s on A's clock, and hands in the stamps it receives.
-	const second, ahead, delay = 1_000_000, 5_000_000, 20_000
+	var a, b timesync.TimeSynchronizer                        // what A knows of B's clock, and B of A's; ready
+	const second, ahead, delay = 1_000_000, 5_000_000, 20_000 // microseconds; B is ahead
+	// Each side stamps what it sends, here at 1 s, and hands in the stamps it receives.
 	a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(second+ahead), second+delay)
 	b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(second), second+ahead+delay)
 
@@ -21,7 +18,7 @@ func Example() {
 	report, _ := b.MinDeltaTS24(2*second + ahead)
 	a.OnPeerMinDeltaTS24(report, 2*second+delay)
 
-	// A knows B's clock, to 9 us: at 3 s on its own it is 8 s there.
+	// A knows B's clock: at 3 s on its own it is 8 s there.
 	remote, ok := a.RemoteTime(3*second, 0)
 	fmt.Println(remote/1000, "ms", ok)
 	// Output: 8000 ms true
