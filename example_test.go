@@ -8,7 +8,7 @@ import (
 )
 
 func Example() {
-	var a, b timesync.TimeSynchronizer                        // what A knows of B's clock, and B of A's; ready
+	var a, b timesync.TimeSynchronizer                        // A's view of B's clock, and B's of A's; zero values are ready
 	const second, ahead, delay = 1_000_000, 5_000_000, 20_000 // microseconds; B is ahead
 	// Each side stamps what it sends, here at 1 s, and hands in the stamps it receives.
 	a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(second+ahead), second+delay)
