@@ -40,6 +40,7 @@ const (
 	lateTime  = 12e6  // what stands as long is no queue
 	verdict   = 5e6   // two reports each way, and some
 	staleTime = 15e6  // an original forgets its minimum in 10 s and reports in 2 s
+	setBack   = 1e6   // no thread is so late
 	minStep   = 500.0 // smaller corrections are slewed
 	maxSlew   = 50e3  // larger ones are steps
 	mildStep  = 2e3   // so little at a time may be a slew of the peer's clock
@@ -167,7 +168,13 @@ func (s *Floor) OnDatagram(ts24 uint32, localRecvUsec uint64) (owd time.Duration
 	}
 	s.datagrams++
 	x := s.x(localRecvUsec)
-	if x >= s.pointEnd || x < s.pointEnd-2*s.width {
+	if back := s.pointEnd - s.width - x; back > setBack {
+		// The local clock was set back. What is known of times goes along; by how
+		// much the offset changed, the delta shows.
+		s.base -= uint64(int64(back))
+		x = s.x(localRecvUsec)
+	}
+	if x >= s.pointEnd {
 		s.endPoint(x)
 	}
 	y := around(raw, s.level+s.slope*x)
@@ -421,14 +428,10 @@ func (s *Floor) roundTrip() float64 {
 
 // endPoint makes a point of the lowest datagram of the last span of time.
 func (s *Floor) endPoint(x float64) {
-	switch gap := x - s.pointEnd; {
-	case gap < 0: // the local clock went back
-		s.n, s.lowOK = 0, false
-	default:
-		s.gate += (gapSkew + 3*s.slopeError()) * gap
-		if gap > tellTime {
-			s.freshN, s.levelN, s.isLate = 0, 0, false // silence is not lateness
-		}
+	gap := x - s.pointEnd
+	s.gate += (gapSkew + 3*s.slopeError()) * gap
+	if gap > tellTime {
+		s.freshN, s.levelN, s.isLate = 0, 0, false // silence is not lateness
 	}
 	s.pointEnd = x + s.width
 	if !s.lowOK {
