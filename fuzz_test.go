@@ -168,6 +168,14 @@ func start(in *tape) *world {
 	return newWorld(in.take(8), in.take(8), in.take(2)*8)
 }
 
+// played returns the world in which all of a tape has happened.
+func played(t *testing.T, in []byte) *world {
+	rest := tape(in)
+	w := start(&rest)
+	play(t, w, rest)
+	return w
+}
+
 // callSeeds are tapes for play: a normal exchange, absurd stamps and reports, time
 // that jumps, and a synchronizer that forgets in between.
 func callSeeds() (seeds [][]byte) {
@@ -193,9 +201,7 @@ func FuzzCalls(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		rest := tape(in)
-		w := start(&rest)
-		play(t, w, rest)
+		w := played(t, in)
 		w.a.Reset()
 		w.b.Reset()
 		if known(t, &w.a, w.now, 0) || known(t, &w.b, w.now, 0) {
@@ -217,9 +223,7 @@ func FuzzRecovery(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		rest := tape(in)
-		w := start(&rest)
-		play(t, w, rest)
+		w := played(t, in)
 		w.run(recovery)
 		w.check(t, "after a clean exchange", tolerance)
 	})

@@ -9,8 +9,8 @@ const (
 	deltaBits  = ts24Bits + ts24Shift // ring of a delta in microseconds: 134.2 s
 	offsetBits = deltaBits - 1        // ring of the offset: halving a delta loses a bit, 67.1 s
 
-	// windowUsec is how long a minimum counts. The original takes 10 s. Clocks that
-	// drift make an old minimum wrong, so a little less is better on the whole.
+	// windowUsec is how long a minimum counts: the original's choice. Drift makes an
+	// old minimum wrong, by 1 ms at 100 ppm; a shorter window sees fewer datagrams.
 	windowUsec = 10_000_000
 	// strayRun datagrams in a row that arrive before they could have been sent are
 	// believed: a clock was set. Fewer are strays, such as one held up for 67.1 s,
@@ -193,7 +193,8 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 
 // OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
 // localRecvUsec. A report that comes before the first datagram counts from the
-// first datagram on.
+// first datagram on. A windowed minimum has no use for the time of a report; an
+// estimator that follows the drift has.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
 	peer := int32(NewCounter24(uint64(minDelta))) << ts24Shift
 	if _, possible := roundTrip(s.best[0].delta, peer); s.seen && s.peered && !possible {

@@ -114,7 +114,7 @@ const (
 func Stamp(usec uint64) uint32 { return uint32(usec>>stampShift) & ringMask }
 
 // fold returns usec modulo 2^26 as a number in [-2^25, 2^25).
-func fold(usec uint64) int64 { return int64(usec<<38) >> 38 }
+func fold(usec uint64) int64 { return wrap(usec, offsetBits) }
 
 type kind uint8
 

@@ -57,7 +57,7 @@ type point struct{ x, v float64 }
 // of what it must hold before it may replace the inside of TimeSynchronizer does
 // not hold yet (TestFloorMusts and the tests beside it say what).
 //
-// One goroutine at a time may call OnDatagram, OnPeerMinDelta, MinDelta, Stats and
+// One goroutine at a time may call OnDatagram, OnPeerMinDelta, MinDelta, Steps and
 // Reset; the other methods may be called from any goroutine.
 type Floor struct {
 	state
@@ -127,7 +127,7 @@ type state struct {
 	stale            float64 // a move of the own floor that reports do not show yet
 	staleAt          float64
 
-	reports, late, steps, resets int32
+	steps int
 }
 
 // shown is what readers see, written by publish and read by view.
@@ -435,7 +435,6 @@ func (s *Floor) endPoint(x float64) {
 	}
 	s.pointEnd = x + s.width
 	if !s.lowOK {
-		s.late++
 		s.gate += (gapSkew + 3*s.slopeError()) * s.width
 		return
 	}
@@ -581,7 +580,6 @@ func (s *Floor) OnPeerMinDelta(minDelta uint32, localRecvUsec uint64) {
 		s.early, s.earlyRaw, s.earlyAt = true, raw, localRecvUsec
 		return
 	}
-	s.reports++
 	x := s.x(localRecvUsec)
 	if !s.peered {
 		s.peered = true
@@ -820,26 +818,11 @@ func (s *Floor) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 	return time.Duration(v.bound+v.grow*math.Abs(x)+math.Abs(rest(v.excess, x))+1) * time.Microsecond, true
 }
 
-// Stats is what a Floor knows, for logs.
-type Stats struct {
-	Synchronized       bool
-	Offset             time.Duration // remote minus local, modulo 67.1 s
-	SkewPPM            float64       // remote minus local
-	ErrorBound         time.Duration
-	MinimumOneWayDelay time.Duration
-	Noise              time.Duration // how far the lowest datagrams are from the floor
-	Datagrams, Reports int           // taken
-	LateBuckets        int           // spans of time in which every datagram queued
-	Steps              int           // times that the remote time jumped
-	Resets             int           // calls of Reset
-	Age                time.Duration // since the last datagram
-}
-
-// Stats returns what is known as of the latest datagram.
-func (s *Floor) Stats() Stats { return Stats{Steps: int(s.steps)} }
+// Steps returns how often the remote time jumped.
+func (s *Floor) Steps() int { return s.steps }
 
 // Reset forgets everything, as when the peer is replaced by another.
 func (s *Floor) Reset() {
-	s.state = state{resets: s.resets + 1}
+	s.state = state{}
 	s.seq.Store((s.seq.Load() + 4) &^ 3)
 }

@@ -40,9 +40,6 @@ func (s *subject) ErrorBound(localUsec uint64) (time.Duration, bool) {
 	return s.Floor.ErrorBound(localUsec)
 }
 
-// Steps returns the count of discontinuities.
-func (s *subject) Steps() int { return s.Stats().Steps }
-
 // Reset forgets everything.
 func (s *subject) Reset() { s.Floor.Reset() }
 
