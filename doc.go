@@ -23,45 +23,94 @@
 //	TS23      8 us      67.1 s   payload timestamp: the receiver's clock, -50.3 to +16.8 s from now
 //	TS16    512 us      33.6 s   payload timestamp: the receiver's clock, -25.2 to +8.4 s from now
 //
-// # How it works
+// # The model
 //
 // Let r be the remote clock minus the local clock. A datagram that arrives here shows
 //
 //	delta = receive time - send stamp = its one-way delay - r
 //
-// and at the peer, where the clocks change places, its one-way delay + r. A datagram
-// that did not queue has the smallest delta, so each side keeps the minimum of its
-// deltas over the last 10 s, and reports it. With m the minimum that came in here and
-// p the one that the peer reported, and if the shortest delays of both ways are the
-// same,
+// and at the peer, where the clocks change places, its one-way delay + r. The delta of
+// a datagram that does not queue is the floor of its direction. Clocks differ in rate,
+// so a floor is a straight line whose slope is minus the skew, and the other end's has
+// the opposite slope. With m our floor and p the one that the peer reported, carried on
+// to now,
 //
-//	r = (p - m) / 2    the shortest one-way delay = (p + m) / 2
+//	r = (p - m) / 2 + hold    the shortest one-way delay = (p + m) / 2 + hold
 //	a datagram's one-way delay = the shortest + (its delta - m)
 //
 // The stamp is modulo 2^27 us, so p - m is, and its half is known modulo 2^26 us,
 // 67.1 s. That is why RemoteTime wants a guess, and why a payload timestamp has 23
-// bits of 8 us.
+// bits of 8 us. The sum p + m is a round trip: it contains no clock, so no step of a
+// clock changes it, and no path makes it negative.
 //
-// The sum p + m is a round trip. It contains no clock, so no step of a clock changes
-// it, and no path makes it negative. When a minimum would, either a clock was set,
-// and datagrams go on to say so (three in a row are believed), or it was a stray one,
-// such as a datagram of more than 67 s ago. A step that is smaller than the round trip
-// cannot be told from a change of the path, and takes up to 12 s to be made good, as
-// in the original.
+// # The line (ts24.go)
+//
+// Datagrams are judged by the fastest of a bucket of 0.2 s and at least 4 datagrams,
+// and the fastest of a span of buckets is a point. Spans begin with a bucket, so that a
+// slope is known after a second, and double up to 16 s; 12 points are kept. The window
+// of the points is the one where noise/window^1.5 and the wander of quartzes times the
+// window weigh the same, between 8 s (as long as the original looks back) and 128 s (an
+// oscillator does not keep its rate for longer). The slope is the secant of the lower
+// convex hull of the points over the middle half of the window, drawn to what was known
+// before by the ratio of the variances: 100 ppm at first (two crystals of 50 ppm), then
+// that of the fits, and 0.1 ppm more for each second (temperature). A slope of more
+// than 5 standard deviations off is a queue, unless it lasts for 12 s. The floor is the
+// highest line of that slope below all points; a datagram below it lowers it at once.
+//
+// # What moves a floor
+//
+// Deltas further from the line than the gate, 8 times the points' mean distance and 0.1
+// ms, say nothing about it: congestion is no evidence about clocks. But three datagrams
+// in a row below the gate are believed (a stray stamp does not come thrice), as is a
+// level above it that all datagrams of 12 s share, or of 4 s if it holds still to an
+// eighth: a queue moves. A rise that holds still is reported at once, for if a clock
+// was set the peer waits to hear it.
+//
+// When a floor moves, either a path changed or a clock was set:
+//
+//   - If the round trip is what it was, a clock was set: both floors moved by the same,
+//     in opposite directions. So it is if the round trip comes out below zero; then the
+//     peer's floor is moved as well, and reports that do not know of it are ignored. If
+//     all datagrams are late and the peer's floor fell by as much, ours rose.
+//   - Else a path changed: the offset stays, hold takes the difference. It is bounded by
+//     the change of the round trip (a path that became longer by q moves the midpoint by
+//     q/2), returns to zero with the round trip, and is forgotten in 40 s if three moves
+//     or a silence of 5 s make it doubtful, or faster if the level before was young.
+//   - In the first 6 s a fall is believed: the first datagrams queued.
+//   - A clock that is set again within 15 s is being slewed: its slope may be anything up
+//     to 500 ppm, NTP's limit.
+//
+// 15 s is what two originals need to see and tell: a minimum lives for 10 s, a report for
+// 2 s. An original is known by its reports: ours have an even number of ones. To an
+// original a longer path is told after 10 s, for it has not forgotten the old one either,
+// and when our floor falls beside one, the midpoint is believed, for the other side of it
+// comes late.
+//
+// Corrections of less than 50 ms (0.5 ms after a clock was set) are slewed at half the
+// speed of time, so that the remote time never goes back; larger ones are steps, which
+// Stats counts.
+//
+// # The bound
+//
+// Whatever the asymmetry, r lies between -m and p: half the round trip from the midpoint.
+// ErrorBound adds hold, a fifth of the longest round trip of late or 8 times the mean
+// queueing, the latest residuals that do not fit (a clock may have been set a moment ago),
+// what moved and is not yet told, and the drift since the last report at the error of the
+// skew. It takes for granted that a datagram of the time asked about has arrived, and
+// that clocks are not slewed while nothing is received.
 //
 // # What it cannot know
 //
-// How the round trip divides into the two ways. If the shortest delays differ, the
-// offset is wrong by half the difference, at most by the shortest one-way delay that
-// is reported; both sides stay consistent. And while clocks drift apart, a minimum is
-// up to 10 s old and a report up to 2 s: at a skew of 100 ppm the offset is 0.6 ms
-// wrong at the 99th percentile (row ideal of go test ./internal/sim -run Accuracy -v).
+// How the round trip divides into the two ways at first: if the shortest delays differ,
+// the offset is wrong by half the difference; both ends stay consistent. Two paths that
+// change by opposite amounts at the same time look like a step of a clock. A slow change
+// of one way looks like skew until it has lasted for longer than skews change.
 //
 // # Rounding
 //
-// Stamps and reports are rounded down, as the original does; offsets account for the
-// middle of what reports lose, and timestamps are rounded to the nearest unit. Without
-// noise a timestamp of 23 bits comes back at most 8 us wrong, or 9 us in one of 2,000
-// cases while there was but one datagram each way, around zero; one of 16 bits at most
-// 260 us. TestRoundTripError measures that.
+// Stamps are rounded down, as the original does, reports and timestamps to the nearest
+// unit. Without noise a timestamp of 23 bits comes back at most 8 us wrong, or 9 us in one
+// of 2,000 cases while there was but one datagram each way, around zero; one of 16 bits at
+// most 260 us. TestRoundTripError measures that. From 6 s on the parity of reports costs
+// up to 4 us more.
 package timesync

@@ -95,6 +95,25 @@ func ExampleTimeSynchronizer_ToRemoteTime23() {
 	// Output: 102000000 which is 16ms ago
 }
 
+// A game accepts a shot only if its time is known well enough: what is known says
+// less the longer the peer is silent.
+func ExampleTimeSynchronizer_ErrorBound() {
+	var s timesync.TimeSynchronizer // the peer's clock is 90 s ahead, 16 ms away
+	for now := uint64(10_000_000); now < 40_000_000; now += 20_000 {
+		s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+90_000_000), now+16_000)
+		if now%500_000 == 0 {
+			s.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(90_016_000), now+16_000)
+		}
+	}
+	for _, silence := range []time.Duration{0, 24 * time.Hour} {
+		bound, ok := s.ErrorBound(40_000_000 + uint64(silence.Microseconds()))
+		fmt.Println("after", silence, "trusted:", ok && bound < 30*time.Millisecond)
+	}
+	// Output:
+	// after 0s trusted: true
+	// after 24h0m0s trusted: false
+}
+
 // Two bytes name a datagram without doubt as long as its number is less than
 // 32768 away from the newest one that was seen.
 func ExampleCounter16_Expand() {

@@ -1,57 +1,103 @@
 package timesync
 
 import (
-	"sync/atomic"
+	"math"
+	"math/bits"
 	"time"
 )
 
+// The estimator's constants, in microseconds unless they say otherwise. doc.go
+// derives the rules.
 const (
-	deltaBits  = ts24Bits + ts24Shift // ring of a delta in microseconds: 134.2 s
-	offsetBits = deltaBits - 1        // ring of the offset: halving a delta loses a bit, 67.1 s
+	bucketRun = 4   // datagrams of a bucket, at least
+	maxBucket = 1e6 // or it lasts so long
 
-	// windowUsec is how long a minimum counts: the original's choice. Drift makes an
-	// old minimum wrong, by 1 ms at 100 ppm; a shorter window sees fewer datagrams.
-	windowUsec = 10_000_000
-	// strayRun datagrams in a row that arrive before they could have been sent are
-	// believed: a clock was set. Fewer are strays, such as one held up for 67.1 s,
-	// whose stamp has wrapped.
-	strayRun = 3
-	// reportCut is what a report, rounded down to 8 us, cuts off in the middle.
-	reportCut = 3
-	// slackUsec is by how much a round trip may come out below zero before it is
-	// impossible: clocks 200 ppm apart drift by 2 ms while a minimum counts.
-	slackUsec = 4_000
+	strayRun  = 3     // stray stamps do not come thrice in a row
+	levelTime = 4e6   // what holds still so long is no crest of a wave
+	tellTime  = 10e6  // an original tells after so long
+	pauseTime = 0.4e6 // two buckets without a datagram
+	silence   = 5e6   // in which anything may have happened
+	verdict   = 15e6  // both ends have seen and told, be the other an original
+	rough     = 5e6   // so long a new level is refined
+	calmRun   = 25    // buckets that a mean is over
+	youth     = 6e6   // first datagrams may have queued
+	settled   = 50    // buckets after which the round trip is what it is
+	settling  = 10e6  // and changes slowly
+	forgets   = 40e6  // what is held without good reason is forgotten
+	vague     = 3     // moves that together are no good reason
+	widen     = 20e6  // how long the bound remembers a longer round trip
+	setBack   = 1e6   // no thread is so late
+	setAhead  = 1e12  // nor asleep for 11 days
+	mildStep  = 2e3   // so little at a time may be a slew of the peer's clock
+	alienRun  = 32    // reports after which a peer is no original
+	unitsOff  = 12.0  // what the parity of a report may be off
 )
-
-// sample is a datagram that may still become the minimum of the window.
-type sample struct {
-	delta int64  // receive time minus send stamp, microseconds
-	at    uint64 // receive time
-}
 
 // TimeSynchronizer estimates the offset between the local clock and the clock of
 // one peer from datagrams that carry a 3-byte stamp. The zero value is ready to
 // use; it must not be copied after first use.
 //
 // One goroutine at a time may call OnAuthenticatedDatagramTimestamp,
-// OnPeerMinDeltaTS24, MinDeltaTS24 and Reset. All other methods may be called from
-// any goroutine at any time; they never block and see one consistent pair of offset
-// and delay.
+// OnPeerMinDeltaTS24, MinDeltaTS24, Stats and Reset. All other methods may be called
+// from any goroutine at any time; they never block for long and see one consistent
+// state.
 //
 // Times are readings of the local clock in microseconds. Its value is free and it
 // may wrap; it should be monotonic and must not be slewed or set on purpose.
 type TimeSynchronizer struct {
-	// 80 bytes, a multiple of 16: in a slice, each lies in at most two cache lines.
-	best   [3]sample     // best[0] is the minimum of the window, the others its successors
-	idle   uint32        // no sample grows old for so long after best[2].at
-	peer   int32         // the peer's last report, microseconds on the ring of deltas
-	next   int32         // a report that contradicts best
-	seen   bool          // best is valid
-	peered bool          // peer is valid
-	doubt  bool          // next is valid
-	strays uint8         // datagrams in a row that contradict peer
-	agree  uint8         // datagrams in a row that agree with next
-	pair   atomic.Uint64 // what readers see, see publish
+	writer
+	shown
+}
+
+// writer is the state of the goroutine that is told of datagrams and reports. Its line
+// and its buckets, which say when the own floor moves, are in ts24.go; what a move means
+// is here; publish, which tells readers, is in ts23.go.
+type writer struct {
+	// All that a datagram needs that tells nothing new: one cache line.
+	at        uint64 // local time at which
+	origin    int64  // the own floor is so high, on the ring of deltas,
+	rate      int64  // and has this slope, in 2^-32
+	datagrams uint64
+	sum       int64  // of the residuals of the bucket
+	low       int32  // least of them
+	room      int32  // residuals below are no news
+	span      uint32 // until the bucket ends; 0: every datagram is news
+	delay     int32  // minimum one-way delay
+
+	base     uint64  // local time of x = 0
+	peer     float64 // the peer's floor is peer - own.slope*x
+	bucketAt float64 // when the bucket began
+	reportAt float64 // when the last report came
+	ownAt    float64 // when the own floor last moved to another level
+	peerAt   float64 // when the peer's did
+	eventAt  float64 // when either did
+	own      line
+	counted  uint64 // datagrams before the bucket
+
+	mean float32 // mean queueing
+	dip  float32 // mean queueing of the fastest of a bucket
+	fall float32 // least residual of the strays
+	// Since the last bucket with a datagram near the floor, and since late buckets are
+	// late by the same.
+	lateFor, lateMin       float32
+	runFor, runMin, runMax float32
+	lateLow                float32 // least residual of the last late bucket
+	rise, riseFor          float32 // by which the path became longer of late
+
+	// The round trip before the last events, what the offset is held off the midpoint,
+	// what it was held before, and the round trip at which nothing was held.
+	trip, hold, held, trusted float32
+	known                     float32 // for how long the floors had stood still
+	drift                     float32 // what the skew may be wrong by since a silence
+	stale                     float32 // a move of the own floor that reports do not show yet
+	peerNoise                 float32 // how far reports are off what they should say
+
+	slack, odd, crest, wide       float32 // parts of the bound, see publish
+	sinks, sank, nearby           float32
+	steps, resets, reports, lates uint32
+
+	seen, peered, early, isClock, young, isLate, isOdd bool
+	run, strays, alien, events, calm, told             uint8
 }
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
@@ -60,218 +106,322 @@ type TimeSynchronizer struct {
 // peer: whoever can forge a stamp can move the clock.
 //
 // Datagrams may be lost, repeated and reordered, and receive times may go back, as
-// when two threads swap datagrams. A single datagram that seems to arrive before it
-// was sent changes nothing, and its delay counts as the shortest.
+// when two threads swap datagrams. Up to two datagrams in a row that are faster than
+// the path allows change nothing but the bound.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
-	// As good as all datagrams are above every sample while none grows old. They
-	// change nothing, and store nothing.
+	// As good as all datagrams queue a little. Their residuals count in the mean, and
+	// the least of them when the bucket ends.
+	dx := localRecvUsec - s.at
 	raw := localRecvUsec - uint64(remoteSendTS24)<<ts24Shift
-	queued := wrap(raw-uint64(s.best[0].delta), deltaBits)
-	if queued > s.best[2].delta-s.best[0].delta && localRecvUsec-s.best[2].at < uint64(s.idle) {
-		return time.Duration(pairDelay(s.pair.Load())+queued) * time.Microsecond, true
+	y := wrap(raw-uint64(s.origin)-uint64(int64(dx)*s.rate>>32), deltaBits)
+	s.datagrams++
+	if dx < uint64(s.span) && uint64(y) < uint64(s.room) {
+		s.sum += y
+		s.low = min(s.low, int32(y))
+		return time.Duration(int64(s.delay)+y) * time.Microsecond, true
 	}
-	return s.onDatagram(wrap(raw, deltaBits), localRecvUsec)
+	return s.news(raw, localRecvUsec)
 }
 
-// onDatagram takes a datagram that may change something.
-func (s *TimeSynchronizer) onDatagram(delta int64, localRecvUsec uint64) (owd time.Duration, ok bool) {
+// news takes a datagram that may change something.
+func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bool) {
 	if !s.seen {
-		s.restart(sample{delta, localRecvUsec})
-	} else {
-		delta = s.best[0].delta + wrap(uint64(delta-s.best[0].delta), deltaBits)
-		s.update(sample{delta, localRecvUsec})
+		s.start(raw, localUsec)
 	}
-	s.publish()
-	s.rest()
-	minimum, ok := s.MinimumOneWayDelay()
-	if !ok {
+	x := s.now(localUsec)
+	if age := x - s.bucketAt; age >= maxBucket || age >= bucket && s.datagrams-s.counted > bucketRun {
+		s.endBucket(x)
+	}
+	y := float32(around(raw, s.own.at(x)))
+	switch {
+	case y < -s.own.gate:
+		y = s.fell(x, y)
+	default:
+		s.strays = 0
+		if y < 0 {
+			s.lower(x, y)
+			y = 0
+		}
+		if n := s.datagrams - s.counted; s.own.noise == unknown && s.calm == 0 && n >= bucketRun {
+			s.own.gate = min(8*float32(s.sum)/float32(n)+minGate, unknown)
+		}
+		s.sum += int64(y)
+		s.low = min(s.low, int32(y))
+	}
+	if d := abs(y); d > s.slack && d > s.odd {
+		if y < 0 {
+			d += d + max(s.odd, s.crest) // and it queued as well
+		}
+		s.odd, s.isOdd = d, true
+		s.publish(x, false)
+	}
+	// Which datagrams are no news from now on?
+	s.at, s.span = localUsec, 0
+	s.origin, s.rate = int64(math.Round(s.own.at(x))), int64(s.own.slope*(1<<32))
+	s.room = int32(min(max(s.slack, s.odd), 1e8))
+	if end := s.bucketAt + bucket - x; s.peered && s.strays == 0 && end > 0 && end <= bucket {
+		s.span = uint32(end)
+	}
+	if !s.peered {
 		return 0, false
 	}
-	return minimum + time.Duration(max(delta-s.best[0].delta, 0))*time.Microsecond, true
+	return time.Duration(min(int64(s.delay)+int64(max(y, 0)), 1<<deltaBits)) * time.Microsecond, true
 }
 
-// rest works out idle.
-func (s *TimeSynchronizer) rest() {
-	s.idle = 0
-	if !s.seen || !s.peered || s.doubt || s.strays != 0 {
-		return
+// x returns a local time as the microseconds since base.
+func (s *writer) x(localUsec uint64) float64 { return float64(int64(localUsec - s.base)) }
+
+// now is x for a datagram or a report that arrives.
+func (s *TimeSynchronizer) now(localUsec uint64) float64 {
+	x := s.x(localUsec)
+	back := s.bucketAt - x
+	if back <= setBack && back >= -setAhead {
+		return x
 	}
-	b := &s.best
-	old := func(y sample, age uint64) int64 { return int64(y.at + age + 1 - b[2].at) }
-	next := old(b[0], windowUsec)
-	if b[1].delta == b[0].delta {
-		next = min(next, old(b[1], windowUsec/4))
-	}
-	if b[2].delta == b[1].delta {
-		next = min(next, old(b[2], windowUsec/2))
-	}
-	s.idle = uint32(max(next, 0))
+	// The local clock was set. What is known of times goes along; by how much the offset
+	// changed, the delta shows.
+	s.base -= uint64(int64(back))
+	x = s.x(localUsec)
+	s.odd += float32(abs(s.own.slope * back))
+	s.isClock, s.eventAt = true, x
+	s.publish(x, true)
+	return x
 }
 
-// wrap returns the low bits of v as a signed number in [-half, half).
-func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
-
-// roundTrip returns the sum of minima of both directions, in which the offset
-// cancels out, and whether any path can be that short.
-func roundTrip(own int64, peer int32) (usec int64, possible bool) {
-	usec = wrap(uint64(own+int64(peer)), deltaBits)
-	return usec, usec >= -slackUsec
+func (s *TimeSynchronizer) start(raw, localUsec uint64) {
+	early := uint64(int64(s.peer))
+	at := s.base
+	s.seen, s.base, s.peerNoise, s.eventAt = true, localUsec, unknown, -verdict
+	s.ownAt, s.peerAt = -verdict, -verdict
+	s.own.start(float64(wrap(raw, deltaBits)))
+	s.newBucket(0)
+	if s.early {
+		s.OnPeerMinDeltaTS24(NewCounter24(early), at)
+	}
 }
 
-// restart makes x the only sample.
-func (s *TimeSynchronizer) restart(x sample) {
-	s.best = [3]sample{x, x, x}
-	s.seen, s.doubt, s.strays, s.agree = true, false, 0, 0
+// roundTrip returns the sum of both floors. It contains no clock.
+func (s *writer) roundTrip() float32 { return float32(ring(s.peer + s.own.level)) }
+
+// lack returns by how much the round trip is shorter than it was.
+func (s *writer) lack() float32 { return float32(ring(float64(s.trip) - s.peer - s.own.level)) }
+
+func (s *writer) peerGate() float32 {
+	return max(s.own.gate, min(4*s.peerNoise+2*minGate, unknown))
 }
 
-// update takes a datagram into the window.
-func (s *TimeSynchronizer) update(x sample) {
-	if fall := s.best[0].delta - x.delta; fall > 0 && s.peered {
-		if _, possible := roundTrip(x.delta, s.peer); !possible {
-			// If a clock was set the round trip is what it was, and the peer is
-			// about to see the opposite.
-			if s.strays++; s.strays == strayRun {
-				s.peer = int32(wrap(uint64(int64(s.peer)+fall), deltaBits))
-				s.restart(x)
-			}
-			return
-		}
-	}
-	s.strays = 0
-	if s.doubt {
-		if _, possible := roundTrip(x.delta, s.next); !possible {
-			s.agree = 0
-		} else if s.agree++; s.agree == strayRun {
-			s.peer = s.next
-			s.restart(x)
-			return
-		}
-	}
-	b := &s.best
-	switch age := int64(x.at - b[2].at); {
-	case age < -windowUsec: // the local clock was set back
-		s.restart(x)
-		return
-	case age < 0:
-		x.at = b[2].at
-	}
+// noise is by how much moves of both floors may differ if they are the same.
+func (s *writer) noise() float32 { return s.own.gate + s.peerGate() + s.mean/2 }
 
-	// Kathleen Nichols' windowed minimum as in the original: a minimum that has
-	// grown old is replaced by the best of a later quarter or half of the window.
-	old := func(y sample, age uint64) bool { return x.at-y.at > age }
+// impossible reports whether the round trip takes less than no time.
+func (s *writer) impossible() bool {
+	return s.peered && s.roundTrip() < -s.own.gate-s.peerGate()
+}
+
+// holds reports whether floors moved of late and the offset does not follow.
+func (s *writer) holds(x float64) bool {
+	return !s.isClock && !s.young && x-s.eventAt < verdict
+}
+
+// matches moves the own floor if all datagrams are late and the peer has told the
+// other side of it.
+func (s *TimeSynchronizer) matches(x float64) bool {
+	if s.run == 0 || !s.peered {
+		return false
+	}
+	lack, late := s.lack(), s.lateLow
+	if s.impossible() {
+		s.shift(x, late, true)
+		return true
+	}
+	if d := abs(late - lack); lack > minGate && d <= min(late, lack)/2 && d <= s.noise() {
+		s.shift(x, min(late, lack), true)
+		return true
+	}
+	return false
+}
+
+// shift moves the own floor by a to another level.
+func (s *TimeSynchronizer) shift(x float64, a float32, isClock bool) {
+	s.own.level += float64(a)
+	s.own.forget(x)
+	s.run, s.isLate = 0, false
+	s.newBucket(x)
+	// The first look at a level is rough, here and at the peer.
+	s.own.gate = max(s.own.gate, min(s.mean, unknown))
+	s.peerNoise = max(s.peerNoise, s.mean/4)
+	s.rise = max(0, s.rise+min(a, 0))
 	switch {
-	case x.delta <= b[0].delta, old(b[2], windowUsec):
-		*b = [3]sample{x, x, x}
-		return
-	case x.delta <= b[1].delta:
-		b[1], b[2] = x, x
-	case x.delta <= b[2].delta:
-		b[2] = x
+	case !s.peered:
+	case a < 0 && s.impossible():
+		// No path is that short: a clock was set, which the peer is about to see.
+		over := -s.lack()
+		s.stale += over
+		s.peer -= float64(over)
+		s.clock(x, a)
+	case isClock:
+		s.clock(x, a)
+	default:
+		s.event(x, a, a < 0)
 	}
-	switch {
-	case old(b[0], windowUsec):
-		b[0], b[1], b[2] = b[1], b[2], x
-		if old(b[0], windowUsec) {
-			b[0], b[1] = b[1], x
-		}
-	case b[1].delta == b[0].delta && old(b[1], windowUsec/4):
-		b[1], b[2] = x, x
-	case b[2].delta == b[1].delta && old(b[2], windowUsec/2):
-		b[2] = x
-	}
+	s.calm, s.ownAt = 0, x
 }
 
-// MinDeltaTS24 returns what to report to the peer at localUsec: the smallest receive
-// time minus send stamp of late, in units of 8 us, rounded down. ok is false before the
-// first datagram.
+// event says that a floor moved to another level, by d more at this end than at the
+// other. The offset stays, unless the round trip is what it was: then a clock was set.
+func (s *TimeSynchronizer) event(x float64, d float32, fell bool) {
+	if x-s.eventAt > verdict {
+		s.held, s.isClock, s.drift = s.hold, false, 0
+		s.young = x < youth || s.calm < 5 || s.told < 1
+		s.known = float32(s.calm) * bucket
+		if s.hold == 0 {
+			s.events = 0
+		}
+	}
+	s.events = min(s.events+1, 2*vague)
+	s.eventAt = x
+	lack, hold := s.lack(), s.hold+d/2
+	noise := s.noise()
+	low := lack > min(noise, abs(d)/4)
+	s.young = s.young || s.alien != 0 && fell && low // an original tells rises late
+	switch {
+	case s.isClock, abs(d) < s.drift:
+	case s.young && low, s.trip < -noise:
+		s.trip = s.roundTrip() // the first datagrams queued, or came from another
+	case abs(lack) < min(noise, abs(d)/2) && abs(hold-s.held) > min(noise/2, abs(d)/4, 4*s.mean+mildStep):
+		s.clock(x, d)
+		return
+	default:
+		s.hold = hold
+	}
+	s.publish(x, false)
+}
+
+// clock says that a clock was set by a: the paths are what they were.
+func (s *TimeSynchronizer) clock(x float64, a float32) {
+	if x-s.eventAt < verdict && !s.isClock {
+		s.hold = s.held
+	}
+	if s.isClock || abs(a) < mildStep {
+		s.own.slewed() // so little, or again
+	}
+	s.isClock, s.eventAt = true, x
+	s.publish(x, abs(a) > minStep)
+}
+
+// settle lets go of what was known before the last events.
+func (s *TimeSynchronizer) settle(x, dt float64) {
+	over := x-s.eventAt > verdict
+	if over && s.hold != 0 && (s.events >= vague || abs(s.hold) < minStep || s.known < verdict) {
+		s.hold *= max(0, 1-float32(dt)/max(min(s.known/4, forgets), bucket))
+		s.publish(x, false)
+	}
+	if !over || !s.peered || s.isLate {
+		return
+	}
+	d, r := -s.lack(), s.roundTrip()
+	if s.calm >= settled && s.told >= strayRun {
+		d *= min(float32(dt)/settling, 1)
+	}
+	s.trip += d
+	s.wide += (r - s.wide) * min(float32(dt)/widen, 1)
+}
+
+// MinDeltaTS24 returns what to report to the peer at localUsec: the receive time
+// minus the send stamp of a datagram that does not queue, in units of 8 us. ok is
+// false before the first datagram.
+//
+// From 6 s on the 24 bits have an even number of ones, at the price of up to a unit:
+// that tells the peer that this is no original, which reports old minima.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	if !s.seen {
 		return 0, false
 	}
-	return NewCounter24(uint64(s.best[0].delta) >> ts24Shift), true
+	v := s.own.at(s.x(localUsec))
+	if (s.alien == 0 || s.events > vague) && s.peered && s.stands() {
+		// If a clock was set, the peer waits to hear it.
+		low, many := float32(s.low), s.datagrams-s.counted > bucketRun
+		if many && max(s.runMax, low)-min(s.runMin, low) < s.runMin/8+minGate || !many && s.run > 1 {
+			v += float64(min(s.runMin, low))
+		}
+	} else if s.alien != 0 && s.riseFor < tellTime {
+		v -= float64(s.rise) // an original has not forgotten either
+	}
+	minDelta = NewCounter24(uint64(int64(math.Floor(v+3.5))) >> ts24Shift)
+	if s.x(localUsec) >= youth {
+		minDelta ^= parity(minDelta)
+	}
+	return minDelta, true
 }
+
+// parity returns 1 if the number of ones is odd, else 0.
+func parity(c Counter24) Counter24 { return Counter24(bits.OnesCount32(uint32(c)) & 1) }
 
 // OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
 // localRecvUsec. A report that comes before the first datagram counts from the
-// first datagram on. A windowed minimum has no use for the time of a report; an
-// estimator that follows the drift has.
+// first datagram on.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
-	peer := int32(NewCounter24(uint64(minDelta))) << ts24Shift
-	if _, possible := roundTrip(s.best[0].delta, peer); s.seen && s.peered && !possible {
-		// Either a clock was set and our minimum is of the time before, which the
-		// next datagrams will tell, or the report is.
-		if !s.doubt {
-			s.agree = 0
-		}
-		s.next, s.doubt = peer, true
-	} else {
-		s.peer, s.peered, s.doubt = peer, true, false
-		s.publish()
-	}
-	s.rest()
-}
-
-// The parts of pair, from the top: whether it holds a value, how often it was
-// published (for a test: only what changed may be), the delay and the offset.
-const (
-	pairValid = 1 << 63
-	pairCount = pairValid - pairOne
-	pairOne   = 1 << (2 * offsetBits)
-)
-
-func pairDelay(pair uint64) int64 { return int64(pair >> offsetBits & (1<<offsetBits - 1)) }
-
-// publish shows offset and delay to the readers. With r the remote clock minus the
-// local clock, our minimum is the minimum one-way delay here minus r, the peer's
-// the one there plus r: half the difference is r, and half the sum the one-way
-// delay, if both ways take as long.
-func (s *TimeSynchronizer) publish() {
-	if !s.seen || !s.peered {
+	minDelta = NewCounter24(uint64(minDelta))
+	if !s.seen {
+		s.early, s.peer, s.base = true, float64(minDelta), localRecvUsec
 		return
 	}
-	trip, _ := roundTrip(s.best[0].delta, s.peer)
-	offset := (trip+reportCut)/2 - s.best[0].delta
-	pair := pairValid | uint64(max(trip, 0)/2)<<offsetBits | uint64(offset)&(1<<offsetBits-1)
-	if old := s.pair.Load(); pair != old&^pairCount {
-		s.pair.Store(pair | (old+pairOne)&pairCount)
+	x, raw := s.now(localRecvUsec), uint64(minDelta)<<ts24Shift
+	s.reports++
+	if parity(minDelta) != 0 && x > 2*youth {
+		s.alien = alienRun
+	} else if s.alien > 0 {
+		s.alien--
+	}
+	if !s.peered {
+		s.peered, s.reportAt = true, x
+		s.peer = float64(wrap(raw, deltaBits)) + s.own.slope*x
+		s.trip, s.trusted, s.span = s.roundTrip(), s.roundTrip(), 0
+		s.publish(x, true)
+		return
+	}
+	b := float32(around(raw, s.peer-s.own.slope*(x-float64(s.delay))))
+	age := x - s.eventAt
+	if s.stale != 0 && (age < verdict && abs(float32(ring(float64(b-s.stale)))) < abs(s.stale)/2 || age < rough && abs(b) > s.peerGate()) {
+		return // it is older than the step
+	}
+	s.reportAt = x
+	s.sinks, s.sank = 0, s.sinks
+	if s.stale != 0 {
+		s.stale, s.span = 0, 0
+		s.peer += float64(b)
+		s.publish(x, false)
+		return
+	}
+	if abs(b) < unitsOff {
+		b /= 2
+	}
+	s.peer += float64(b)
+	back := s.holds(x) && abs(b) > minGate && abs(b) < mildStep && abs(s.lack()) < abs(b)/4
+	if abs(b) > s.peerGate() || back {
+		s.event(x, -b, false)
+		s.told, s.peerAt = 0, x
+	} else {
+		s.told = min(s.told+1, 200)
+		if s.peerNoise == unknown {
+			s.peerNoise = 0
+		}
+		s.peerNoise += (abs(b) - s.peerNoise) / 8
+		if x-s.peerAt < rough && s.holds(x) {
+			s.hold -= b / 2
+		}
+		if abs(b) >= unitsOff {
+			s.publish(x, false)
+		}
+	}
+	if s.matches(x) || abs(b) >= unitsOff {
+		s.span = 0
 	}
 }
 
-// IsSynchronized reports whether the offset is known: since the first datagram and
-// the first report.
-func (s *TimeSynchronizer) IsSynchronized() bool { return s.pair.Load() != 0 }
-
-// MinimumOneWayDelay returns the shortest time that a datagram of late was under
-// way, never negative; half the round trip, since nobody can tell how unequal the
-// two ways are. ok is false while the offset is not known.
-func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	pair := s.pair.Load()
-	return time.Duration(pairDelay(pair)) * time.Microsecond, pair != 0
-}
-
-// RemoteTime returns the remote clock, in microseconds, at the local time
-// localUsec. The offset is known modulo 67.1 s, so the result is the reading
-// nearest to nearRemoteUsec. ok is false while the offset is not known.
-func (s *TimeSynchronizer) RemoteTime(localUsec, nearRemoteUsec uint64) (remoteUsec uint64, ok bool) {
-	remote, ok := s.remote(localUsec)
-	if !ok {
-		return 0, false
-	}
-	return nearRemoteUsec + uint64(wrap(remote-nearRemoteUsec, offsetBits)), true
-}
-
-// remote returns the remote clock modulo 67.1 s.
-func (s *TimeSynchronizer) remote(localUsec uint64) (uint64, bool) {
-	pair := s.pair.Load()
-	if pair == 0 {
-		return 0, false
-	}
-	return localUsec + pair, true
-}
-
-// Reset forgets everything, as when the peer is replaced by another.
+// Reset forgets everything, as when the peer is replaced by another. Only the counts
+// of steps and of resets go on.
 func (s *TimeSynchronizer) Reset() {
-	s.best, s.idle, s.peer, s.next = [3]sample{}, 0, 0, 0
-	s.seen, s.peered, s.doubt, s.strays, s.agree = false, false, false, 0, 0
-	s.pair.Store(0)
+	s.writer = writer{resets: s.resets + 1, steps: s.steps}
+	s.seq.Store((s.seq.Load() + 4) &^ 3)
 }

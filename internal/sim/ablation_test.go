@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,34 +19,65 @@ import (
 
 var (
 	ablation     = flag.Bool("ablation", false, "print what each rule of the estimator buys: some seconds for each")
-	ablationRule = flag.String("ablation.rule", "", "only rules of that table whose name contains this")
+	ablationRule = flag.String("ablation.rule", "", "only rules of that table whose name matches this regexp")
 	scoreFile    = flag.String("score", "", "write the figures of the table of -ablation for this copy of the estimator to this file")
 )
 
-// ablations are the rules of the estimator, each with the edit of its file that
+// ablations are the rules of the estimator, each with the edit of its files that
 // removes it. The edit must leave code that compiles.
 var ablations = []struct{ rule, old, new string }{
-	{"skew: the floor has a slope", "s.slope = min(max(s.skew0+gain*(slope-s.skew0), -maxSkew), maxSkew)", "s.slope = 0 * gain"},
-	{"skew: shrink to what was known", "gain := s.skewVar / (s.skewVar + s.fitVar)", "gain := 1.0"},
-	{"skew: what was known drifts", "drift := skewDrift * (x - s.fitAt)", "drift := 0.0"},
-	{"skew: surprises", "if d := slope - s.skew0; d*d >", "if d := slope - s.skew0; d*d > 1e9*"},
-	{"points: spans double", "if s.width < maxWidth && 16*s.width <= window {", "if false {"},
+	{"slope: the floor has one", "slope = min(max(skew0+skewVar/(skewVar+fitVar)*(slope-skew0), -maxSkew), maxSkew)", "slope = 0"},
+	{"slope: shrinks to what was known", "skew0+skewVar/(skewVar+fitVar)*(slope-skew0)", "slope"},
+	{"slope: what was known drifts", "drift := skewDrift * (x - l.fitAt)", "drift := 0.0"},
+	{"slope: surprises", "d*d < surprise*surprise*(skewVar+fitVar)", "d*d < math.Inf(1)"},
+	{"slope: what bends for 12 s", "if x-l.bentAt > lateTime {", "if false {"},
+	{"slope: outlives a level", "if l.n >= knowPoint {", "if false {"},
+	{"slope: a line that sinks starts anew", "if l.sunk > l.gate && l.n >= fitPoints {", "if false {"},
+	{"slope: a clock that is set again is slewed", "s.own.slewed() // so little, or again", ""},
+	{"points: spans double", "if l.width < maxWidth && 16*float64(l.width) <= window {", "if false {"},
 	{"points: window follows the noise", "window = min(max(window, minWindow), maxWindow)", "window = 4 * minWindow"},
-	{"points: the path adds to the noise", "noise = max(noise, s.mean/float64(k))", "_ = k"},
-	{"gate: late for 12 s is a level", "if x-s.lateAt > lateTime {", "if false {"},
-	{"gate: what holds still is a level", "if s.stands(x, levelTime) {", "if false {"},
-	{"gate: what holds still is reported early", "if s.peered && s.stands(x, tellTime) {", "if false {"},
-	{"gate: silence is not lateness", "if gap > tellTime {", "if false {"},
-	{"gate: grows in silence", "s.gate += (gapSkew + 3*s.slopeError()) * gap", ""},
-	{"falls: strays do not come thrice", "if s.fallN < fallRun {", "if false {"},
-	{"verdict: hold until both floors tell", "s.pending, s.since, s.held = true, x, s.hold", "s.pending, s.since, s.held = false, x, s.hold"},
-	{"verdict: the peer saw the other side", "if s.pending && s.freshN >= lateRun &&", "if false &&"},
-	{"verdict: no round trip below nothing", "{ return s.roundTrip() < -s.gate-s.peerGate() }", "{ return false }"},
-	{"verdict: reports older than a step", "if s.stale != 0 && x-s.staleAt < staleTime &&", "if false &&"},
-	{"peer: moves with our floor", "if s.freshN >= lateRun && b < -minGate {", "if false {"},
+	{"points: the dip is noise at first", "noise = max(noise, 1.4*float64(dip))", ""},
+	{"points: noise rises by halves", "l.noise = min(spread, 1.5*l.noise+1)", "l.noise = spread"},
+	{"points: an oldest one that was wrong", "if lo > hi/2+minGate {", "if false {"},
+	{"gate: of buckets, follows the dip", "return s.own.gate + min(6*s.dip, 2*s.mean)", "return s.own.gate"},
+	{"gate: from the first bucket", "s.own.noise == unknown && s.calm == 0 && n >= bucketRun", "false && n > 0"},
+	{"gate: from the first buckets", "if s.own.noise == unknown && s.datagrams > 2*bucketRun {", "if false {"},
+	{"gate: a new level is rough here", "s.own.gate = max(s.own.gate, min(s.mean, unknown))", ""},
+	{"gate: a new level is rough at the peer", "s.peerNoise = max(s.peerNoise, s.mean/4)", ""},
+	{"late: 12 s are a level", "if s.lateFor > lateTime {", "if false {"},
+	{"late: what holds still is a level", "case s.runFor > levelTime && s.stands():", "case false:"},
+	{"late: what holds still is reported early", "if (s.alien == 0 || s.events > vague) && s.peered && s.stands() {", "if false {"},
+	{"late: silence is not lateness", "s.run, s.isLate = 0, false // silence is not lateness", ""},
+	{"falls: strays do not come thrice", "if s.strays < strayRun {", "if false {"},
+	{"events: the offset holds", "s.hold = hold\n", "_ = hold\n"},
+	{"events: a clock, if the round trip is what it was", "case abs(lack) < min(noise, abs(d)/2) &&", "case false &&"},
+	{"events: a clock takes the hold back", "s.hold = s.held\n", "_ = s.held\n"},
+	{"events: what the peer lacks, we were late by", "lack > minGate && d <= min(late, lack)/2", "false && d <= min(late, lack)/2"},
+	{"events: young falls are believed", "case s.young && low, s.trip < -noise:", "case s.trip < -noise:"},
+	{"events: no round trip below nothing", "return s.peered && s.roundTrip() < -s.own.gate-s.peerGate()", "return false"},
+	{"events: reports older than a step", "age < verdict && abs(float32(ring(float64(b-s.stale)))) < abs(s.stale)/2", "false"},
+	{"events: small moves of the peer", "&& abs(b) < mildStep && abs(s.lack()) < abs(b)/4", "&& false"},
+	{"events: what may have drifted in silence", "case s.isClock, abs(d) < s.drift:", "case s.isClock:"},
+	{"events: vague holds are forgotten", "if over && s.hold != 0 &&", "if false &&"},
+	{"events: the hold is refined here", "} else if x-s.ownAt < rough && s.holds(x) {", "} else if false {"},
+	{"events: the hold is refined by the peer", "if x-s.peerAt < rough && s.holds(x) {", "if false {"},
+	{"events: what has settled moves slowly", "d *= min(float32(dt)/settling, 1)", ""},
+	{"peer: rounding is averaged", "b /= 2\n", "_ = b\n"},
 	{"guard: the round trip limits the hold", "if limit >= 0 {", "if false {"},
-	{"bound: the latest residual", "slack + float64(s.odd)", "slack"},
-	{"bound: moves that wait", "bound += math.Abs(s.own) + math.Abs(s.peer)", ""},
+	{"guard: so does what it was", "|| abs(s.hold) > limit+s.noise() {", "{"},
+	{"clock: set back or far ahead", "if back <= setBack && back >= -setAhead {", "if true {"},
+	{"clock: corrections of it are steps", "(s.isClock || s.drift != 0) && x-s.eventAt < verdict", "false"},
+	{"alien: peers are told apart", "s.alien = alienRun\n", "_ = alienRun\n"},
+	{"alien: an original forgets late", "v -= float64(s.rise) // an original has not forgotten either", "_ = v"},
+	{"alien: falls beside it are believed", "s.young = s.young || s.alien != 0 && fell && low // an original tells rises late", "_ = fell"},
+	{"bound: residuals that do not fit", "s.odd, s.isOdd = d, true", "_ = d"},
+	{"bound: what fell had queued", "d += d + max(s.odd, s.crest) // and it queued as well", ""},
+	{"bound: the crest", "max(s.odd, s.crest) + s.sinks", "s.odd + s.sinks"},
+	{"bound: what sinks, and the last bucket", "+ s.sinks + s.sank + s.nearby", ""},
+	{"bound: the widest round trip", "s.wide = max(s.wide, r)", "s.wide = r"},
+	{"bound: floors of different clocks", "v.bound += max(s.trip, 0) - 2*r // the floors are of different clocks", ""},
+	{"bound: the round trip moved", "v.bound += abs(s.lack())\n", "_ = x\n"},
+	{"bound: reports older than a step", "v.bound += abs(s.stale) + s.crest\n", "_ = x\n"},
 }
 
 // score are the figures of the table.
@@ -54,7 +86,7 @@ type score struct {
 	Worst   float64 // and the worst scenario's, with 25 us added to both
 	Where   string
 	Mixture float64 // p99 in the mixture of faults, us
-	Beyond  int     // of 1000 random worlds, those with an error beyond the bound
+	Beyond  int     // of 2000 random worlds, those with an error beyond the bound
 	Bound   float64 // median bound there, us
 	Slow    int     // faults of TestSteps, TestSuspends and their like not right again within 2.5 s, of 100
 	Start   float64 // geometric mean of mean errors in the first 10 s relative to the original's
@@ -65,7 +97,13 @@ func (s score) String() string {
 	return fmt.Sprintf("%6.3f %6.2f %-22s %8.0f %6d %8.0f %5d %7.3f %7.3f", s.Mean, s.Worst, s.Where, s.Mixture, s.Beyond, s.Bound, s.Slow, s.Start, s.Traces)
 }
 
-const scoreHeader = "  mean  worst where                   mixture beyond    bound  slow   start  traces"
+const scoreHeader = "  mean  worst where                   mixture beyond    bound  slow   start  traces tests that fail"
+
+// scoreTests are the tests that a copy of the estimator runs, TestAblation for the
+// figures.
+const scoreTests = "^Test(Ablation|Interop|Start|Traces|Steps|Suspends|Restarts|Routes|Nuisances|Monotone|Upstream)$"
+
+var failedTest = regexp.MustCompile(`(?m)^--- FAIL: Test(\w+)`)
 
 func scorePairs() []sim.Pair {
 	return []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &subject{}, B: &subject{}}}
@@ -73,13 +111,20 @@ func scorePairs() []sim.Pair {
 
 // newScore measures this copy of the estimator.
 func newScore(t *testing.T) (s score) {
-	var mean geometricMean
-	for _, sc := range sim.Scenarios() {
-		worlds := 2
-		if sc.Name == "mixture" {
-			worlds = 16
+	scenarios := sim.Scenarios()
+	results := make([][]result, len(scenarios))
+	eachOf(len(scenarios), func(next func() (int, bool)) {
+		for i, ok := next(); ok; i, ok = next() {
+			worlds := 2
+			if scenarios[i].Name == "mixture" {
+				worlds = 16
+			}
+			results[i] = measure(scenarios[i], scorePairs, worlds)
 		}
-		r := measure(sc, scorePairs, worlds)
+	})
+	var mean geometricMean
+	for i, sc := range scenarios {
+		r := results[i]
 		p, q := r[1].poll.quantile(0.99), r[0].poll.quantile(0.99)
 		mean.add(p, q)
 		if ratio := (p + 25) / (q + 25); ratio > s.Worst {
@@ -91,7 +136,7 @@ func newScore(t *testing.T) (s score) {
 	}
 	s.Mean = mean.value()
 
-	b := playBounds(1, 1000)
+	b := playBounds(1, 2000)
 	s.Beyond, s.Bound = len(b.worst), b.all.quantile(0.5)
 
 	var cases []faultCase
@@ -145,7 +190,7 @@ func newScore(t *testing.T) (s score) {
 }
 
 // TestAblation removes one rule of the estimator after the other and prints what
-// becomes of the figures:
+// becomes of the figures, and which tests fail then:
 //
 //	go test ./internal/sim -run TestAblation -v -timeout 30m -ablation -traces FOLDER
 //
@@ -165,14 +210,21 @@ func TestAblation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("internal", "sim", subjectFile)
-	source, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
+	sources := map[string]string{}
+	for _, name := range subjectFiles {
+		source, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources[name] = string(source)
 	}
 	for _, a := range ablations {
-		if n := strings.Count(string(source), a.old); n != 1 {
-			t.Errorf("rule %q: its text occurs %d times in %s, want once: %s", a.rule, n, file, a.old)
+		n := 0
+		for _, source := range sources {
+			n += strings.Count(source, a.old)
+		}
+		if n != 1 {
+			t.Errorf("rule %q: its text occurs %d times in %v, want once: %s", a.rule, n, subjectFiles, a.old)
 		}
 	}
 	if !*ablation || t.Failed() {
@@ -186,43 +238,57 @@ func TestAblation(t *testing.T) {
 	}
 	dir := t.TempDir()
 	copyModule(t, root, dir)
-	measureCopy := func(text string) (s score, err error) {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o666); err != nil {
-			return s, err
+	// measureCopy returns a line of the table, for the sources with old replaced by new.
+	measureCopy := func(old, new string) (line string, err error) {
+		for name, source := range sources {
+			if old != "" {
+				source = strings.Replace(source, old, new, 1)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(source), 0o666); err != nil {
+				return "", err
+			}
 		}
 		out := filepath.Join(dir, "score")
 		os.Remove(out)
-		cmd := exec.Command("go", "test", "./internal/sim", "-run", "^TestAblation$", "-count", "1", "-vet", "off", "-timeout", "3m", "-score", out, "-traces", traces)
+		cmd := exec.Command("go", "test", "./internal/sim", "-run", scoreTests, "-count", "1", "-vet", "off", "-timeout", "3m",
+			"-score", out, "-traces", traces)
 		cmd.Dir = dir
-		if log, err := cmd.CombinedOutput(); err != nil {
-			return s, fmt.Errorf("%w\n%s", err, log[max(0, len(log)-1000):])
-		}
+		log, failed := cmd.CombinedOutput()
 		b, err := os.ReadFile(out)
 		if err != nil {
-			return s, err
+			return "", fmt.Errorf("%w, %w\n%s", failed, err, log[max(0, len(log)-1000):])
 		}
-		return s, json.Unmarshal(b, &s)
+		var s score
+		for _, m := range failedTest.FindAllSubmatch(log, -1) {
+			line += " " + string(m[1])
+		}
+		if failed != nil && line == "" {
+			line = " " + failed.Error()
+		}
+		err = json.Unmarshal(b, &s)
+		return s.String() + line, err
 	}
-	t.Logf("%-40s %s", "without the rule", scoreHeader)
-	s, err := measureCopy(string(source))
+	t.Logf("%-46s %s", "without the rule", scoreHeader)
+	s, err := measureCopy("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%-40s %v", "(nothing removed)", s)
+	t.Logf("%-46s %v", "(nothing removed)", s)
+	match := regexp.MustCompile(*ablationRule)
 	for _, a := range ablations {
-		if !strings.Contains(a.rule, *ablationRule) {
+		if !match.MatchString(a.rule) {
 			continue
 		}
-		s, err := measureCopy(strings.Replace(string(source), a.old, a.new, 1))
+		s, err := measureCopy(a.old, a.new)
 		if err != nil {
 			t.Errorf("%s: %v", a.rule, err)
 			continue
 		}
-		t.Logf("%-40s %v", a.rule, s)
+		t.Logf("%-46s %v", a.rule, s)
 	}
 }
 
-// copyModule copies the Go files of the module and the test data of this package.
+// copyModule copies the module: its Go files and compressed test data.
 func copyModule(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, e os.DirEntry, err error) error {
@@ -239,7 +305,7 @@ func copyModule(t *testing.T, from, to string) {
 			}
 			return os.MkdirAll(filepath.Join(to, name), 0o777)
 		}
-		if !slices.Contains([]string{".go", ".mod"}, filepath.Ext(name)) || !e.Type().IsRegular() {
+		if !slices.Contains([]string{".go", ".mod", ".gz"}, filepath.Ext(name)) || !e.Type().IsRegular() {
 			return nil
 		}
 		b, err := os.ReadFile(path)

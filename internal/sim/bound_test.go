@@ -19,6 +19,7 @@ import (
 
 var (
 	boundWorlds = flag.Int("bound.worlds", 0, "random worlds of TestErrorBound (default 10000, or 1000 with -short)")
+	boundFirst  = flag.Uint64("bound.first", 1, "seed of the first world of TestErrorBound")
 	boundWorld  = flag.Uint64("bound.world", 0, "play only the world of TestErrorBound with this seed, and print it")
 )
 
@@ -351,7 +352,7 @@ func TestErrorBound(t *testing.T) {
 	}
 	n := cmp.Or(*boundWorlds, map[bool]int{true: 1000, false: 10000}[testing.Short()])
 	start := time.Now()
-	b := playBounds(1, n)
+	b := playBounds(*boundFirst, n)
 	percent := func(a, b int) float64 { return 100 * float64(a) / float64(b) }
 	var s strings.Builder
 	fmt.Fprintf(&s, "%d worlds in %.1f s, %d questions, %.2f %% answered, %.2f %% of the answers when nobody could know\n",
@@ -361,11 +362,8 @@ func TestErrorBound(t *testing.T) {
 	fmt.Fprintf(&s, "bound: median %.0f us, p95 %.0f us; in calm worlds after 5 s median %.0f us, p95 %.0f us, p99 %.2f times half the round trip + 200 us",
 		b.all.quantile(0.5), b.all.quantile(0.95), b.calm.quantile(0.5), b.calm.quantile(0.95), b.calmUse.quantile(0.99)/1000)
 	t.Log(s.String())
-	if 100-percent(b.violated, b.answered-b.stale) < 99.5 { // Floor has reached 99.86
-		t.Errorf("coverage below 99.5 %%")
-	}
 	for _, v := range b.worst[:min(len(b.worst), 3)] {
-		unmet(t, "among the worst: %v", v)
+		t.Errorf("among the worst: %v", v)
 	}
 	// The simplest worlds in which it happens after each kind of event.
 	slices.SortStableFunc(b.worst, func(x, y violation) int {
@@ -376,18 +374,18 @@ func TestErrorBound(t *testing.T) {
 		for n < len(b.worst) && b.worst[n].after == b.worst[0].after {
 			n++
 		}
-		unmet(t, "after %q: %d worlds", b.worst[0].after, n)
+		t.Errorf("after %q: %d worlds", b.worst[0].after, n)
 		for _, v := range b.worst[:min(n, 3)] {
-			unmet(t, "%v", v)
+			t.Errorf("%v", v)
 		}
 		b.worst = b.worst[n:]
 	}
 	// The bins of the histogram are 4.4 % wide.
 	if use := b.calmUse.quantile(0.99) / 1000; use > 1.5*1.045 {
-		unmet(t, "calm: p99 of the bound is %.2f times half the round trip + 200 us, want 1.5", use)
+		t.Errorf("calm: p99 of the bound is %.2f times half the round trip + 200 us, want 1.5", use)
 	}
 	if p := percent(b.calmAnswered, b.calmQueries); p < 100 {
-		unmet(t, "calm: %.2f %% answered after 5 s", p)
+		t.Errorf("calm: %.2f %% answered after 5 s", p)
 	}
 }
 
@@ -425,6 +423,6 @@ func printChanges() func(q *query) {
 			return
 		}
 		*l = seen{q.err, q.bound, q.at, flags}
-		fmt.Printf("%8.3f %c err %9.0f bound %9.0f steps %d%s  %s\n", q.at.Seconds(), 'A'+rune(q.side), q.err, q.bound, q.s.Steps(), flags, debugString(q.s))
+		fmt.Printf("%8.3f %c err %9.0f bound %9.0f steps %d%s  %s\n", q.at.Seconds(), 'A'+rune(q.side), q.err, q.bound, q.s.Steps(), flags, q.s.inside())
 	}
 }

@@ -136,10 +136,7 @@ func startupWorlds() []sim.Scenario {
 
 // TestStart compares the errors in the first 10 s.
 func TestStart(t *testing.T) {
-	worlds := 40
-	if testing.Short() {
-		worlds = 6
-	}
+	const worlds = 40 // even with -short: fewer say little about quantiles
 	ages := []time.Duration{200 * ms, 500 * ms, sec, 2 * sec, 5 * sec, 10 * sec}
 	scenarios := startupWorlds()
 	lines := make([]string, len(scenarios))
@@ -272,7 +269,7 @@ func TestTraces(t *testing.T) {
 	t.Logf("ours/the original's in us: median, p99 and their ratio, p99 of one-way delays\n%s\ngeometric mean of p99 relative to the original's: %.3f; must 0.15, aim 0.08",
 		strings.Join(lines, "\n"), mean.value())
 	if mean.value() > 0.15 {
-		unmet(t, "traces: geometric mean of p99 %.3f of the original's, want at most 0.15", mean.value())
+		t.Errorf("traces: geometric mean of p99 %.3f of the original's, want at most 0.15", mean.value())
 	}
 	f.report(t)
 }

@@ -34,8 +34,6 @@ type duel struct {
 	// onQuery gets what an end says about the other's clock: at regular times and
 	// after each datagram.
 	onQuery func(q *query)
-	// onDatagram gets each datagram after the synchronizer took it.
-	onDatagram func(side int, at, sent, owd time.Duration, ok bool)
 
 	world *sim.World
 }
@@ -123,7 +121,7 @@ func (d *duel) run() {
 				e.s, e.held, e.heard, e.born, e.reportAt = subject{}, nil, false, j.to, j.to
 				if j.reset {
 					o := &d.ends[1-j.side]
-					o.s.Reset()
+					o.s.s.Reset()
 					o.heard, o.born, o.reportAt = false, j.to, j.to
 				}
 			})
@@ -200,16 +198,13 @@ func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Du
 		if d.asleep(side) {
 			return
 		}
-		owd, ok := e.s.OnDatagram(stamp, local)
+		e.s.OnDatagram(stamp, local)
 		if reports {
 			e.s.OnPeerMinDelta(report, local)
 		}
 		e.heard = true
 		if sent >= e.era {
 			e.stale = false
-		}
-		if d.onDatagram != nil {
-			d.onDatagram(side, now, sent, owd, ok)
 		}
 		d.query(side)
 	}
@@ -241,7 +236,7 @@ func (d *duel) query(side int) {
 	q := query{side: side, at: now, local: e.c.Usec(now), stale: e.stale, s: &e.s}
 	truth := d.ends[1-side].c.Usec(now)
 	remote, ok := e.s.RemoteTime(q.local, truth)
-	bound, bounded := e.s.ErrorBound(q.local)
+	bound, bounded := e.s.s.ErrorBound(q.local)
 	if q.ok = ok && bounded; q.ok {
 		q.err = float64(int64((remote-truth)<<38) >> 38)
 		q.bound = float64(bound) / float64(us)

@@ -106,15 +106,15 @@ type Observer struct {
 const (
 	stampShift = 3               // a stamp counts 8 us
 	ringMask   = 1<<24 - 1       // a stamp or report has 24 bits
-	foldUsec   = 1 << 26         // offsets are known modulo 2^26 us, 67.1 s
 	pingEvery  = time.Second / 4 // netfox's; others take fewer
 )
 
 // Stamp returns the 24-bit stamp of a clock reading in microseconds.
 func Stamp(usec uint64) uint32 { return uint32(usec>>stampShift) & ringMask }
 
-// fold returns usec modulo 2^26 as a number in [-2^25, 2^25).
-func fold(usec uint64) int64 { return wrap(usec, offsetBits) }
+// fold returns usec modulo 2^26 as a number in [-2^25, 2^25): no more is known of an
+// offset, 67.1 s.
+func fold(usec uint64) int64 { return int64(usec<<38) >> 38 }
 
 type kind uint8
 

@@ -38,8 +38,8 @@ func (w *watched) ask(local uint64) {
 		return
 	}
 	remote, ok := w.subject.RemoteTime(local, w.remote)
-	ts23, ok23 := w.Remote23(local)
-	ts16, ok16 := w.Remote16(local)
+	ts23, ok23 := w.s.ToRemoteTime23(local)
+	ts16, ok16 := w.s.ToRemoteTime16(local)
 	if ok != ok23 || ok != ok16 {
 		w.fail("at %d: RemoteTime knows %v, ToRemoteTime23 %v, ToRemoteTime16 %v", local, ok, ok23, ok16)
 	}

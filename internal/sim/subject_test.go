@@ -1,63 +1,43 @@
 package sim_test
 
 import (
-	"flag"
-	"testing"
+	"fmt"
 	"time"
 
 	"timesync"
-	"timesync/internal/sim"
 )
 
-// musts says what becomes of a must of the estimator under test that does not hold:
-// an error of the test, or a line of its log as long as Floor is not finished
-// (FLOOR.md).
-var musts = flag.Bool("musts", false, "musts that the estimator under test does not meet are errors, not log lines")
+// subject is the TimeSynchronizer in the terms of this package.
+type subject struct{ s timesync.TimeSynchronizer }
 
-// unmet reports a must that does not hold.
-func unmet(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if *musts {
-		t.Errorf(format, args...)
-	} else {
-		t.Logf("unmet: "+format, args...)
-	}
+// subjectFiles hold the estimator, seen from the module's root.
+var subjectFiles = []string{"synchronizer.go", "ts24.go", "ts23.go"}
+
+func (s *subject) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
+	return s.s.OnAuthenticatedDatagramTimestamp(timesync.Counter24(ts24), recvUsec)
 }
 
-// subject is the estimator under test in all tests of bounds, faults, monotony, start,
-// interop and traces. This file is all that knows which one it is; subjectFile and
-// the table in ablation_test.go belong to it.
-//
-// To test the TimeSynchronizer instead, once it has these methods: embed core and
-// call s.core.s.
-type subject struct{ sim.Floor }
-
-// subjectFile holds the subject, seen from this folder.
-const subjectFile = "floor.go"
-
-// ErrorBound returns how far RemoteTime may be off.
-func (s *subject) ErrorBound(localUsec uint64) (time.Duration, bool) {
-	return s.Floor.ErrorBound(localUsec)
+func (s *subject) MinDelta(localUsec uint64) (uint32, bool) {
+	d, ok := s.s.MinDeltaTS24(localUsec)
+	return uint32(d), ok
 }
 
-// Reset forgets everything.
-func (s *subject) Reset() { s.Floor.Reset() }
-
-// Remote23 and Remote16 are ToRemoteTime23 and ToRemoteTime16.
-func (s *subject) Remote23(localUsec uint64) (timesync.Counter23, bool) {
-	remote, ok := s.RemoteTime(localUsec, 0)
-	return timesync.NewCounter23(remote >> 3), ok
+func (s *subject) OnPeerMinDelta(delta uint32, recvUsec uint64) {
+	s.s.OnPeerMinDeltaTS24(timesync.Counter24(delta), recvUsec)
 }
 
-func (s *subject) Remote16(localUsec uint64) (timesync.Counter16, bool) {
-	remote, ok := s.RemoteTime(localUsec, 0)
-	return timesync.NewCounter16(remote >> 9), ok
+func (s *subject) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
+	return s.s.RemoteTime(localUsec, nearUsec)
 }
 
-// debugString returns the inner state of s, if it can tell.
-func debugString(s *subject) string {
-	if d, ok := any(&s.Floor).(interface{ DebugString() string }); ok {
+func (s *subject) MinOWD() (time.Duration, bool) { return s.s.MinimumOneWayDelay() }
+
+func (s *subject) Steps() int { return int(s.s.Stats().Steps) }
+
+// inside describes the state, for a look at one world.
+func (s *subject) inside() string {
+	if d, ok := any(&s.s).(interface{ DebugString() string }); ok {
 		return d.DebugString()
 	}
-	return ""
+	return fmt.Sprint(s.s.Stats())
 }

@@ -6,7 +6,7 @@ package sim_test
 // microseconds, reports are messages of their own, and the clocks may jump when
 // their rate changes ("published") instead of integrating it.
 //
-//	go test ./internal/sim -run TestUpstream -v -upstream -upstream.seeds 30
+//	go test ./internal/sim -run TestUpstream -v -upstream
 
 import (
 	"cmp"
@@ -30,7 +30,7 @@ import (
 
 var (
 	upAll   = flag.Bool("upstream", false, "run all scenarios of the original author's benchmark")
-	upSeeds = flag.Int("upstream.seeds", 0, "seeds per scenario of that benchmark (default 10, or 30 with -upstream)")
+	upSeeds = flag.Int("upstream.seeds", 30, "seeds per scenario of that benchmark")
 	upOnly  = flag.String("upstream.run", "", "only scenarios of that benchmark that match this regexp")
 	upTrace = flag.Int("upstream.trace", -1, "print every poll of that benchmark for this seed")
 )
@@ -504,7 +504,7 @@ type upScore struct {
 	back               float64 // the first of those three
 }
 
-var upNames = [2]string{"original", "floor"}
+var upNames = [2]string{"original", "timesync"}
 
 // upOriginal is the original as its benchmark asks it: the local time plus the
 // decoded offset, without truncating the local time to the offset's 8 us.
@@ -622,7 +622,7 @@ func upRun(sc *upScenario, seed uint64, mode upMode) [2]upScore {
 	if warmup > end/2 {
 		warmup = end / 10
 	}
-	ends := [2][2]sim.Estimator{{&upOriginal{}, &upOriginal{}}, {&sim.Floor{}, &sim.Floor{}}}
+	ends := [2][2]sim.Estimator{{&upOriginal{}, &upOriginal{}}, {&subject{}, &subject{}}}
 	var errs [2][2][]float64
 	var good [2][2]int
 	var scores [2]upScore
@@ -702,10 +702,8 @@ func upRun(sc *upScenario, seed uint64, mode upMode) [2]upScore {
 
 // upState shows the inside of an estimator that can.
 func upState(e sim.Estimator) string {
-	if o, ok := e.(*sim.Floor); ok {
-		if d, ok := any(o).(interface{ DebugString() string }); ok {
-			return d.DebugString()
-		}
+	if s, ok := e.(*subject); ok {
+		return s.inside()
 	}
 	return ""
 }
@@ -763,8 +761,8 @@ func upMeasure(sc *upScenario, mode upMode, seeds int) *upResult {
 	return r
 }
 
-// upFloor keeps ratios of errors sensible: below a unit of the stamps they are luck.
-const upFloor = 8
+// upLeast keeps ratios of errors sensible: below a unit of the stamps they are luck.
+const upLeast = 8
 
 // upCalm and upSteps are the scenarios that the issue names.
 var (
@@ -792,7 +790,7 @@ func TestUpstream(t *testing.T) {
 		return
 	}
 	match := regexp.MustCompile(*upOnly)
-	seeds := cmp.Or(*upSeeds, map[bool]int{false: 10, true: 30}[*upAll])
+	seeds := *upSeeds
 
 	var results []*upResult
 	play := func(sc *upScenario, mode upMode, seeds int) *upResult {
@@ -850,7 +848,7 @@ func upTable(results []*upResult) string {
 
 // ratio is the p95 error over the original's on the same packets.
 func (r *upResult) ratio() float64 {
-	return max(r.score[1].p95, upFloor) / max(r.score[0].p95, upFloor)
+	return max(r.score[1].p95, upLeast) / max(r.score[0].p95, upLeast)
 }
 
 // upRecreation compares the original as played here with that of the file, which
@@ -891,21 +889,14 @@ func upRecreation(t *testing.T, results []*upResult) {
 }
 
 // upMusts asserts what the issue demands and prints how far its aims are.
-// upOpen are the musts that Floor does not hold yet: the work that is left before it
-// may replace the inside of TimeSynchronizer.
-var upOpen = []string{"E1_", "E4_", "E53_randstep_normal the same", "CORE with skew"}
-
 func upMusts(t *testing.T, results []*upResult) {
 	var b strings.Builder
 	judge := func(what string, got, must, aim float64) {
 		verdict := "aim"
 		switch {
 		case !(got <= must):
-			verdict = "OPEN"
-			if !slices.ContainsFunc(upOpen, func(s string) bool { return strings.Contains(what, s) }) {
-				verdict = "FAILS"
-				t.Errorf("%s: %.2f, must %.2f", what, got, must)
-			}
+			verdict = "FAILS"
+			t.Errorf("%s: %.2f, must %.2f", what, got, must)
 		case got > aim:
 			verdict = "must"
 		}
@@ -919,7 +910,7 @@ func upMusts(t *testing.T, results []*upResult) {
 		case r.mode.overlay:
 			core++
 			logSum += math.Log(r.ratio())
-			logSumFile += math.Log(max(s.p95, upFloor) / max(r.base, upFloor))
+			logSumFile += math.Log(max(s.p95, upLeast) / max(r.base, upLeast))
 		case r.sc.Name == "E7_drift" && r.mode.integrated:
 			judge("E7 p95, us, integrated", s.p95, 700, 200)
 		case r.sc.Name == "E7_drift":
