@@ -84,8 +84,12 @@ func FuzzReplies(f *testing.F) {
 				}
 			case 4: // a receive time that goes back
 				if len(replies) > 0 {
-					c.HandleReply(replies[len(replies)-1], now-binary.LittleEndian.Uint64([]byte{x, y, 0, x & 1, 0, 0, 0, y & 0x80}))
+					ago := binary.LittleEndian.Uint64([]byte{x, y, 0, x & 1, 0, 0, 0, y & 0x80})
+					c.HandleReply(replies[len(replies)-1], now-ago)
 					handled++
+					if ago > settleUsec { // so late a call may change what was read already
+						last = Snapshot{}
+					}
 				}
 			case 5:
 				c.Reset(uint32(x & 3))
