@@ -340,9 +340,10 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 	v := s.own.at(s.x(localUsec))
 	if (s.alien == 0 || s.events > vague) && s.peered && s.stands() {
 		// If a clock was set, the peer waits to hear it.
-		low, many := float32(s.low), s.datagrams-s.counted > bucketRun
-		if many && max(s.runMax, low)-min(s.runMin, low) < s.runMin/8+minGate || !many && s.run > 1 {
-			v += float64(min(s.runMin, low))
+		low, count := float32(s.low), s.datagrams-s.counted
+		lo, hi := min(s.runMin, low), max(s.runMax, low)
+		if count > bucketRun/2 && s.alike(lo, hi) || s.run > 1 && (count <= bucketRun || low > s.runMin) {
+			v += float64(lo)
 		}
 	} else if s.alien != 0 && s.riseFor < tellTime {
 		v -= float64(s.rise) // an original has not forgotten either

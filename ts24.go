@@ -420,7 +420,7 @@ func (s *TimeSynchronizer) queued(x float64, dt, m float32) {
 	s.lateMin = min(s.lateMin, m)
 	if m > s.bucketGate() {
 		lo, hi := min(s.runMin, m), max(s.runMax, m)
-		if s.run == 0 || hi-lo > lo/8+minGate {
+		if s.run == 0 || !s.alike(lo, hi) {
 			s.run, s.runFor, lo, hi = 0, 0, m, m // another height
 		}
 		s.run, s.runFor = min(s.run+1, 200), s.runFor+dt
@@ -439,6 +439,12 @@ func (s *TimeSynchronizer) queued(x float64, dt, m float32) {
 	if s.lateFor > lateTime {
 		s.shift(x, s.lateMin, false)
 	}
+}
+
+// alike reports whether late buckets, the least late by lo and the most by hi, are late
+// by the same. The fastest of a bucket queues a little.
+func (s *writer) alike(lo, hi float32) bool {
+	return hi-lo <= lo/8+min(max(minGate, 2*s.dip), 2*minGate)
 }
 
 // stands reports whether late buckets are all late by the same. A rise that holds

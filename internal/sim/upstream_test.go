@@ -900,7 +900,7 @@ func upMusts(t *testing.T, results []*upResult) {
 		case got > aim:
 			verdict = "must"
 		}
-		fmt.Fprintf(&b, "%-62s %10.2f  must %8.2f aim %8.2f  %s\n", what, got, must, aim, verdict)
+		fmt.Fprintf(&b, "%-62s %10.3f  must %8.2f aim %8.2f  %s\n", what, got, must, aim, verdict)
 	}
 	var logSum, logSumFile float64
 	core := 0
