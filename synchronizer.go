@@ -19,7 +19,7 @@ const (
 	silence   = 5e6   // in which anything may have happened
 	verdict   = 15e6  // both ends have seen and told, be the other an original
 	rough     = 5e6   // so long a new level is refined
-	calmRun   = 25    // buckets that a mean is over
+	calmRun   = 35    // buckets that a mean is over
 	youth     = 6e6   // first datagrams may have queued
 	settled   = 50    // buckets after which the round trip is what it is
 	settling  = 10e6  // and changes slowly
@@ -337,8 +337,9 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 	if !s.seen {
 		return 0, false
 	}
-	v := s.own.at(s.x(localUsec))
-	if (s.alien == 0 || s.events > vague) && s.peered && s.stands() {
+	x := s.x(localUsec)
+	v := s.own.at(x)
+	if (s.alien == 0 || s.events > vague) && s.peered && x > youth && s.stands() {
 		// If a clock was set, the peer waits to hear it.
 		low, count := float32(s.low), s.datagrams-s.counted
 		lo, hi := min(s.runMin, low), max(s.runMax, low)
@@ -349,7 +350,7 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 		v -= float64(s.rise) // an original has not forgotten either
 	}
 	minDelta = NewCounter24(uint64(int64(math.Floor(v+3.5))) >> ts24Shift)
-	if s.x(localUsec) >= youth {
+	if x > youth {
 		minDelta ^= parity(minDelta)
 	}
 	return minDelta, true

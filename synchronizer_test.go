@@ -363,9 +363,6 @@ func TestGoldenSessions(t *testing.T) {
 			for _, bits := range []int{23, 16} {
 				a, b := summarize(ours[bits]), summarize(theirs[bits])
 				t.Logf("%-24s original peer %-5v TS%d: %4d events, error mean/p95/max %s us, original's %s us", session[0].Name, original, bits, len(ours[bits]), a, b)
-				if session[0].Name == "exp_jitter" && !original && a.max <= 225 {
-					continue // open: 218 us in the first seconds, where 179 are allowed
-				}
 				if a.mean > allowed(b.mean, bits) || float64(a.p95) > allowed(float64(b.p95), bits) || float64(a.max) > allowed(float64(b.max), bits) {
 					t.Errorf("%s, TS%d: worse than the original by more than allowed", session[0].Name, bits)
 				}

@@ -56,7 +56,7 @@ func abs[T float32 | float64](v T) T { return max(v, -v) }
 const (
 	bucket    = 0.2e6 // datagrams are judged by the fastest of so long
 	maxPoints = 12    // fastest datagrams that the line is fitted to
-	fitPoints = 4     // the fewest that show both a slope and noise
+	fitPoints = 5     // the fewest that show both a slope and noise
 	knowPoint = 6     // as many tell a slope that is worth keeping
 	maxWidth  = 16e6  // longest time between points
 	minWindow = 8e6   // shortest span of points: what the original looks at
@@ -250,7 +250,7 @@ func (l *line) fit(x float64, dip float32, left bool) {
 	slices.Sort(above[:l.n])
 	noise := 2*(above[2]-above[0]) + stampNoise
 	if l.width == bucket {
-		noise = max(noise, 1.4*float64(dip))
+		noise = max(noise, 14*float64(dip)/float64(l.n))
 	}
 	fitVar, skewVar, skew0 := noise*noise/(span*span), float64(l.skewVar), float64(l.skew0)
 	if left {
