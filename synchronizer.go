@@ -148,10 +148,11 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 		s.sum += int64(y)
 		s.low = min(s.low, int32(y))
 	}
-	if d := abs(y); d > s.slack && d > s.odd {
-		if y < 0 {
-			d += d + max(s.odd, s.crest) // and it queued as well
-		}
+	d := abs(y)
+	if -y > s.slack {
+		d += d + max(s.odd, s.crest) // and it queued as well
+	}
+	if d > s.slack && d > s.odd {
 		s.odd, s.isOdd = d, true
 		s.publish(x, false)
 	}

@@ -60,6 +60,7 @@ type view struct {
 	skew   float32 // its rate
 	excess float32 // what readers still add, to be slewed away
 	delay  int32   // minimum one-way delay
+	quiet  float32 // after which nothing has been learnt for too long
 	bound  float32 // of the offset's error at local, without excess
 	grow   float32 // and how it grows
 }
@@ -82,7 +83,8 @@ func unpack(w uint64) (a, b float32) {
 }
 
 func (s *shown) show(v view) {
-	words := [5]uint64{v.local, math.Float64bits(v.theta), pack(v.skew, v.excess), uint64(v.delay), pack(v.bound, v.grow)}
+	words := [5]uint64{v.local, math.Float64bits(v.theta), pack(v.skew, v.excess),
+		uint64(math.Float32bits(v.quiet))<<32 | uint64(v.delay), pack(v.bound, v.grow)}
 	seq := s.seq.Load()
 	s.seq.Store(seq | 1)
 	for i, w := range words {
@@ -99,7 +101,8 @@ func (s *shown) view() (v view, ok bool) {
 		v.local = s.words[0].Load()
 		v.theta = math.Float64frombits(s.words[1].Load())
 		v.skew, v.excess = unpack(s.words[2].Load())
-		v.delay = int32(s.words[3].Load())
+		w := s.words[3].Load()
+		v.delay, v.quiet = int32(w), math.Float32frombits(uint32(w>>32))
 		v.bound, v.grow = unpack(s.words[4].Load())
 		if (s.seq.Load()^seq)|seq&1 == 0 {
 			return v, seq&2 != 0
@@ -166,6 +169,7 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	s.slack = max(s.wide/5, 8*s.mean) + minGate
 	v.grow = gapSkew + 3*s.own.slopeError()
 	v.bound = s.wide/2 + abs(s.hold) + s.slack + max(s.odd, s.crest) + s.sinks + s.sank + s.nearby + v.grow*abs(float32(x-s.reportAt))
+	v.quiet = float32(max(s.own.fitAt, s.eventAt)-x) + 2*(s.own.width+bucket)
 	if r < 0 {
 		v.bound += max(s.trip, 0) - 2*r // the floors are of different clocks
 	}
@@ -252,7 +256,7 @@ func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok
 
 // boundAt returns the bound after x: at most half the ring, where all offsets are.
 func (v *view) boundAt(x float64) time.Duration {
-	bound := float64(v.bound) + float64(v.grow)*abs(x) + abs(rest(v.excess, x)) + 1
+	bound := float64(v.bound) + float64(v.grow)*abs(x) + maxSkew*max(x-float64(v.quiet), 0) + abs(rest(v.excess, x)) + 1
 	return time.Duration(min(bound, 1<<(offsetBits-1))) * time.Microsecond
 }
 
