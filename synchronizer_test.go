@@ -2724,6 +2724,31 @@ func TestErrorBoundFar(t *testing.T) {
 	}
 }
 
+// TestReadsFar: the remote time runs at its rate however far from the last datagram, and
+// does not go back, in steps of a microsecond to an hour.
+func TestReadsFar(t *testing.T) {
+	w := newWorld(1<<40, 1<<33, 30_000)
+	w.ppm = 300
+	w.run(30 * time.Second)
+	w.offset += 20_000 // to be slewed
+	w.run(10 * time.Second)
+	ppm, _ := w.a.Skew()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, start := range []uint64{w.now, w.now - 1<<40, w.now + 1<<50, w.now + 1<<62, w.now + math.MaxInt64 - 1<<36, 0, math.MaxUint64 - 1<<20} {
+		last, _ := w.a.RemoteTime(start, start)
+		for at := start; at-start < 1<<36; {
+			d := 1 + rng.Uint64N(1<<rng.UintN(32))
+			at += d
+			expect := last + d + uint64(int64(math.Floor(ppm*1e-6*float64(d))))
+			remote, ok := w.a.RemoteTime(at, expect)
+			if e := int64(remote - expect); !ok || int64(remote-last) < 0 || start != w.now && (e < -2 || e > 2) || e < -40_000 || e > 40_000 {
+				t.Fatalf("%d us after %#x: remote time %d us after %d us, want %d", at-start, start, remote-last, d, expect-last)
+			}
+			last = remote
+		}
+	}
+}
+
 // TestSkewAfterReset: what is not known is zero.
 func TestSkewAfterReset(t *testing.T) {
 	w := newWorld(1<<40, 1<<33, 30_000)
