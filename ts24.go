@@ -51,7 +51,7 @@ func ring(v float64) float64 {
 	return v - full*math.Floor(v/full+0.5)
 }
 
-func abs[T float32 | float64](v T) T { return T(math.Abs(float64(v))) }
+func abs[T float32 | float64](v T) T { return max(v, -v) }
 
 // The constants of the line below the deltas, in microseconds unless they say
 // otherwise. doc.go derives the rules.
