@@ -158,15 +158,15 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 	}
 	// Which datagrams are no news from now on?
 	s.at, s.span = localUsec, 0
-	s.origin, s.rate = int64(math.Round(s.own.at(x))), int64(s.own.slope*(1<<32))
-	s.room = int32(min(max(s.slack, s.odd), 1e8))
+	s.origin, s.rate = int64(math.RoundToEven(s.own.at(x))), int64(s.own.slope*(1<<32))
+	s.room = int32(min(max(int64(s.slack), int64(s.odd)), 1e8))
 	if end := s.bucketAt + bucket - x; s.peered && s.strays == 0 && end > 0 && end <= bucket {
 		s.span = uint32(end)
 	}
 	if !s.peered {
 		return 0, false
 	}
-	return time.Duration(min(int64(s.delay)+int64(max(y, 0)), 1<<deltaBits)) * time.Microsecond, true
+	return time.Duration(min(int64(s.delay)+max(int64(y), 0), 1<<deltaBits)) * time.Microsecond, true
 }
 
 // x returns a local time as the microseconds since base.

@@ -1275,7 +1275,7 @@ func TestErrorBound(t *testing.T) {
 		for silence := 50 * time.Millisecond; silence < 1000*time.Hour; silence += silence / 4 {
 			w.now = from + uint64(silence.Microseconds())
 			a, _ := w.a.ErrorBound(w.now)
-			if a < last || silence > time.Minute && a == last {
+			if a < last || silence > time.Minute && a == last && a < 1<<25*time.Microsecond {
 				t.Errorf("%s: the bound shrinks or stays in %v of silence: %v after %v", what, silence, a, last)
 			}
 			last = a
@@ -1861,8 +1861,9 @@ type cost struct {
 // costs returns all calls. Reports are compared with a datagram of the baseline, which
 // takes 24 ns where atomic stores are slow (Xeon) and 7 ns where they are not (EPYC).
 // The others are compared with a multiplication that waits for the one before, 3
-// cycles: 6 of them take 5 ns at 3.6 GHz, 3 of them 2.5 ns, and 13 of them 10.8 ns,
-// which is 0.45 of the baseline where that takes 24 ns. A twentieth is noise.
+// cycles: 3 of them take 2.5 ns at 3.6 GHz, 5.2 of them 4.3 ns, and 10.5 of them 8.7 ns.
+// A call that is not inlined takes 2.3 ns of that. Limits are a fifth above what an EPYC
+// needs.
 func costs(t testing.TB) []cost {
 	const calls, peers = 4096, 64
 	feeds := newStreams(peers + 1)
@@ -1909,9 +1910,9 @@ func costs(t testing.TB) []cost {
 		sink += x
 	}
 	return []cost{
-		{"OnAuthenticatedDatagramTimestamp", 13, duel{calls: calls, prepare: prepare, base: multiplications, ours: received}},
-		{"OnAuthenticatedDatagramTimestamp/windowed minimum", 2, duel{calls: calls, prepare: prepare, base: datagrams, ours: received}},
-		{"OnPeerMinDeltaTS24", 2.5, duel{calls: peers, prepare: func() {
+		{"OnAuthenticatedDatagramTimestamp", 10.5, duel{calls: calls, prepare: prepare, base: multiplications, ours: received}},
+		{"OnAuthenticatedDatagramTimestamp/windowed minimum", 1.3, duel{calls: calls, prepare: prepare, base: datagrams, ours: received}},
+		{"OnPeerMinDeltaTS24", 2.1, duel{calls: peers, prepare: func() {
 			prepare()
 			for i := range many {
 				for range 120 {
@@ -1925,7 +1926,7 @@ func costs(t testing.TB) []cost {
 				many[i].OnPeerMinDeltaTS24(r.ts24, r.recv)
 			}
 		}}},
-		{"ToRemoteTime23", 6.3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
+		{"ToRemoteTime23", 5.2, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := Counter23(0)
 			for i := range uint64(n) {
 				ts, _ := ours.ToRemoteTime23(now + i<<8)
@@ -1933,7 +1934,7 @@ func costs(t testing.TB) []cost {
 			}
 			sink += uint64(sum)
 		}}},
-		{"ToRemoteTime16", 6.3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
+		{"ToRemoteTime16", 5.2, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := Counter16(0)
 			for i := range uint64(n) {
 				ts, _ := ours.ToRemoteTime16(now + i<<8)
@@ -1941,7 +1942,7 @@ func costs(t testing.TB) []cost {
 			}
 			sink += uint64(sum)
 		}}},
-		{"RemoteTime", 6.3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
+		{"RemoteTime", 5.2, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := uint64(0)
 			for i := range uint64(n) {
 				remote, _ := ours.RemoteTime(now+i<<8, now)
@@ -1949,7 +1950,7 @@ func costs(t testing.TB) []cost {
 			}
 			sink += uint64(sum)
 		}}},
-		{"MinimumOneWayDelay", 6.3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
+		{"MinimumOneWayDelay", 3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := time.Duration(0)
 			for i := range uint64(n) {
 				delay, _ := ours.MinimumOneWayDelay()
@@ -1957,7 +1958,7 @@ func costs(t testing.TB) []cost {
 			}
 			sink += uint64(sum)
 		}}},
-		{"IsSynchronized", 6.3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
+		{"IsSynchronized", 3, duel{calls: calls, prepare: prepare, base: multiplications, ours: func(n int) {
 			sum := uint64(0)
 			for i := range uint64(n) {
 				if ours.IsSynchronized() {
@@ -2717,6 +2718,31 @@ func TestErrorBoundFar(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestReadsFar: the remote time runs at its rate however far from the last datagram, and
+// does not go back, in steps of a microsecond to an hour.
+func TestReadsFar(t *testing.T) {
+	w := newWorld(1<<40, 1<<33, 30_000)
+	w.ppm = 300
+	w.run(30 * time.Second)
+	w.offset += 20_000 // to be slewed
+	w.run(10 * time.Second)
+	ppm, _ := w.a.Skew()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, start := range []uint64{w.now, w.now - 1<<40, w.now + 1<<50, w.now + 1<<62, w.now + math.MaxInt64 - 1<<36, 0, math.MaxUint64 - 1<<20} {
+		last, _ := w.a.RemoteTime(start, start)
+		for at := start; at-start < 1<<36; {
+			d := 1 + rng.Uint64N(1<<rng.UintN(32))
+			at += d
+			expect := last + d + uint64(int64(math.Floor(ppm*1e-6*float64(d))))
+			remote, ok := w.a.RemoteTime(at, expect)
+			if e := int64(remote - expect); !ok || int64(remote-last) < 0 || start != w.now && (e < -2 || e > 2) || e < -40_000 || e > 40_000 {
+				t.Fatalf("%d us after %#x: remote time %d us after %d us, want %d", at-start, start, remote-last, d, expect-last)
+			}
+			last = remote
 		}
 	}
 }

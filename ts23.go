@@ -53,38 +53,47 @@ type shown struct {
 	words [5]atomic.Uint64
 }
 
-// view is a consistent state for readers.
+// view is a consistent state for readers. Offsets are in 2^-38 us: the 64 bits are
+// their ring of 67.1 s, so sums and products wrap as offsets do, at any distance.
 type view struct {
 	local  uint64  // local time at which it was taken
-	theta  float64 // offset at that time, modulo 67.1 s
-	skew   float32 // its rate
-	excess float32 // what readers still add, to be slewed away
+	theta  int64   // offset at that time, and 1/4 us: readings are rounded down
+	skew   int64   // its rate
+	excess int64   // what readers still add, to be slewed away: at most maxSlew
 	delay  int32   // minimum one-way delay
-	quiet  float32 // after which nothing has been learnt for too long
-	bound  float32 // of the offset's error at local, without excess
-	grow   float32 // and how it grows
+	bound  float32 // of the offset's error near local, without excess
+	quiet  float32 // how near: by then something new is known, or it is silent
 }
 
-// rest returns what is left of excess after x.
-func rest(excess float32, x float64) float64 {
-	slewed := max(x, 0) * slewRate
-	if excess > 0 {
-		return max(float64(excess)-slewed, 0)
+const (
+	fineBits = 64 - offsetBits
+	fine     = 1 << fineBits // a microsecond
+)
+
+// toFine returns an offset of any size.
+func toFine(v float64) int64 {
+	whole := math.Floor(v)
+	return int64(whole)<<fineBits + int64((v-whole)*fine)
+}
+
+// rest returns what is left of excess after x microseconds.
+func rest(excess, x int64) int64 {
+	if x >= maxSlew/slewRate {
+		return 0
 	}
-	return min(float64(excess)+slewed, 0)
+	slewed := max(x, 0) * (slewRate * fine)
+	if excess > 0 {
+		return max(excess-slewed, 0)
+	}
+	return min(excess+slewed, 0)
 }
 
-func pack(a, b float32) uint64 {
-	return uint64(math.Float32bits(a))<<32 | uint64(math.Float32bits(b))
-}
-
-func unpack(w uint64) (a, b float32) {
-	return math.Float32frombits(uint32(w >> 32)), math.Float32frombits(uint32(w))
-}
+// offset returns what readers add to the local time, x after the view was taken.
+func (v *view) offset(x int64) int64 { return v.theta + v.skew*x + rest(v.excess, x) }
 
 func (s *shown) show(v view) {
-	words := [5]uint64{v.local, math.Float64bits(v.theta), pack(v.skew, v.excess),
-		uint64(math.Float32bits(v.quiet))<<32 | uint64(v.delay), pack(v.bound, v.grow)}
+	bounds := uint64(math.Float32bits(v.bound))<<32 | uint64(math.Float32bits(v.quiet))
+	words := [5]uint64{v.local, uint64(v.theta), uint64(v.excess), uint64(v.skew)<<32 | uint64(v.delay), bounds}
 	seq := s.seq.Load()
 	s.seq.Store(seq | 1)
 	for i, w := range words {
@@ -98,13 +107,11 @@ func (s *shown) show(v view) {
 func (s *shown) view() (v view, ok bool) {
 	for {
 		seq := s.seq.Load()
-		v.local = s.words[0].Load()
-		v.theta = math.Float64frombits(s.words[1].Load())
-		v.skew, v.excess = unpack(s.words[2].Load())
-		w := s.words[3].Load()
-		v.delay, v.quiet = int32(w), math.Float32frombits(uint32(w>>32))
-		v.bound, v.grow = unpack(s.words[4].Load())
+		v.local, v.theta, v.excess = s.words[0].Load(), int64(s.words[1].Load()), int64(s.words[2].Load())
+		rate, bounds := s.words[3].Load(), s.words[4].Load()
 		if (s.seq.Load()^seq)|seq&1 == 0 {
+			v.skew, v.delay = int64(rate)>>32, int32(rate)
+			v.bound, v.quiet = math.Float32frombits(uint32(bounds>>32)), math.Float32frombits(uint32(bounds))
 			return v, seq&2 != 0
 		}
 	}
@@ -114,22 +121,19 @@ func (s *shown) view() (v view, ok bool) {
 func (s *shown) remote(localUsec uint64) (uint64, bool) {
 	for {
 		seq := s.seq.Load()
-		x := float64(int64(localUsec - s.words[0].Load()))
-		theta := math.Float64frombits(s.words[1].Load())
-		rates := s.words[2].Load()
-		if (s.seq.Load()^seq)|seq&1 != 0 {
+		local := s.words[0].Load()
+		theta := s.words[1].Load()
+		excess := s.words[2].Load()
+		skew := int64(s.words[3].Load()) >> 32
+		if s.seq.Load() != seq&^1 {
 			continue
 		}
-		if seq&2 == 0 {
-			return 0, false
+		x := int64(localUsec - local)
+		theta += uint64(skew * x)
+		if x < maxSlew/slewRate {
+			theta += uint64(rest(int64(excess), x))
 		}
-		skew, excess := unpack(rates)
-		theta += float64(skew) * x
-		if abs(float64(excess)) > slewRate*x {
-			theta += rest(excess, x)
-		}
-		const up = 1 << 40 // above zero, a conversion rounds down
-		return localUsec + uint64(int64(theta+(up+0.25))) - up, true
+		return localUsec + theta>>fineBits, seq&2 != 0
 	}
 }
 
@@ -146,20 +150,16 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	s.guard(x, r)
 	delay := ring(s.peer+s.own.level)/2 + float64(s.hold)
 	s.delay = int32(max(delay, 0))
-	v := view{local: s.base + uint64(int64(x)), theta: delay - s.own.at(x), skew: float32(-s.own.slope), delay: s.delay}
+	v := view{local: s.base + uint64(int64(x)), theta: toFine(delay - s.own.at(x) + 0.25), skew: int64(-s.own.slope * fine), delay: s.delay}
 	if old, ok := s.view(); ok && !jump {
 		// Readers go on from where they are.
-		dx := float64(int64(v.local - old.local))
-		excess := old.theta + float64(old.skew)*dx + rest(old.excess, dx) - v.theta
-		excess -= (1 << offsetBits) * math.Floor(excess/(1<<offsetBits)+0.5)
-		v.excess = float32(excess)
-		if abs(excess) > maxSlew || (s.isClock || s.drift != 0) && x-s.eventAt < verdict && abs(excess) > minStep {
+		v.excess = old.offset(int64(v.local-old.local)) - v.theta
+		excess := abs(float32(v.excess) / fine)
+		if excess > maxSlew || (s.isClock || s.drift != 0) && x-s.eventAt < verdict && excess > minStep {
 			if s.odd > 0 {
-				s.odd += abs(v.excess) // what is open is open from there
+				s.odd += excess // what is open is open from there
 			}
 			v.excess, jump = 0, true
-		} else {
-			v.theta += excess - float64(v.excess)
 		}
 	}
 	if jump && s.IsSynchronized() {
@@ -167,9 +167,9 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	}
 	s.wide = max(s.wide, r)
 	s.slack = max(s.wide/5, 8*s.mean) + minGate
-	v.grow = gapSkew + 3*s.own.slopeError()
-	v.bound = s.wide/2 + abs(s.hold) + s.slack + max(s.odd, s.crest) + s.sinks + s.sank + s.nearby + v.grow*abs(float32(x-s.reportAt))
 	v.quiet = float32(max(s.own.fitAt, s.eventAt)-x) + 2*(s.own.width+bucket)
+	grow := gapSkew + 3*s.own.slopeError()
+	v.bound = s.wide/2 + abs(s.hold) + s.slack + max(s.odd, s.crest) + s.sinks + s.sank + s.nearby + grow*(abs(float32(x-s.reportAt))+max(v.quiet, 0))
 	if r < 0 {
 		v.bound += max(s.trip, 0) - 2*r // the floors are of different clocks
 	}
@@ -238,7 +238,7 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	return float64(v.skew) * 1e6, true
+	return float64(v.skew) / fine * 1e6, true
 }
 
 // ErrorBound returns how far RemoteTime may be off at localUsec, whatever the
@@ -251,12 +251,12 @@ func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok
 	if !ok {
 		return 0, false
 	}
-	return v.boundAt(float64(int64(localUsec - v.local))), true
+	return v.boundAt(int64(localUsec - v.local)), true
 }
 
 // boundAt returns the bound after x: at most half the ring, where all offsets are.
-func (v *view) boundAt(x float64) time.Duration {
-	bound := float64(v.bound) + float64(v.grow)*abs(x) + maxSkew*max(x-float64(v.quiet), 0) + abs(rest(v.excess, x)) + 1
+func (v *view) boundAt(x int64) time.Duration {
+	bound := float64(v.bound) + maxSkew*max(abs(float64(x))-float64(v.quiet), 0) + abs(float64(rest(v.excess, x)))/fine + 1
 	return time.Duration(min(bound, 1<<(offsetBits-1))) * time.Microsecond
 }
 
@@ -287,8 +287,8 @@ func (s *TimeSynchronizer) Stats() Stats {
 	localUsec := s.at
 	remote, _ := s.remote(localUsec)
 	st.Synchronized, st.Offset = true, time.Duration(wrap(remote-localUsec, offsetBits))*time.Microsecond
-	st.Skew = float64(v.skew) * 1e6
-	st.Bound = v.boundAt(float64(int64(localUsec - v.local)))
+	st.Skew = float64(v.skew) / fine * 1e6
+	st.Bound = v.boundAt(int64(localUsec - v.local))
 	st.MinOneWayDelay = time.Duration(v.delay) * time.Microsecond
 	st.Noise = time.Duration(s.own.noise) * time.Microsecond
 	st.News = time.Duration(s.x(localUsec)-s.reportAt) * time.Microsecond

@@ -2,7 +2,6 @@ package timesync
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -46,6 +45,9 @@ func around(raw uint64, near float64) float64 {
 // ring returns v the shorter way round the ring of deltas.
 func ring(v float64) float64 {
 	const full = 1 << deltaBits
+	if v >= -full/2 && v < full/2 {
+		return v
+	}
 	return v - full*math.Floor(v/full+0.5)
 }
 
@@ -132,10 +134,15 @@ func (l *line) slewed() {
 
 // take makes a datagram m above the line at x a candidate for the next point.
 func (l *line) take(x float64, m float32) {
-	p := point{uint32(int64(x)), int32(int64(math.Round(l.at(x))) + int64(m))}
-	if !l.lowOK || float64(p.v-l.low.v) < l.slope*float64(int32(p.x-l.low.x)) {
+	p := point{uint32(int64(x)), int32(int64(math.RoundToEven(l.at(x))) + int64(m))}
+	if !l.lowOK {
 		l.low, l.lowOK = p, true
 	}
+	low := l.low
+	if float64(p.v-low.v) < l.slope*float64(int32(p.x-low.x)) {
+		low = p // unpredictable: no branch
+	}
+	l.low = low
 }
 
 // end makes a point of the fastest datagram of the last span of time, and fits the
@@ -155,11 +162,11 @@ func (l *line) end(x float64, dip float32) (fitted bool, rise float32) {
 		return false, 0
 	}
 	age := func(p point) float64 { return float64(uint32(int64(x)) - p.x) }
-	window := math.Cbrt(balance*float64(l.noise*l.width)/1e6) * 1e6
-	window = min(max(window, minWindow), maxWindow)
+	cube := balance * float64(l.noise*l.width) * 1e12 // of the best window
+	longer := func(t float64) bool { return t > minWindow && (t > maxWindow || t*t*t > cube) }
 	left := false
 	if l.n == maxPoints {
-		if l.width < maxWidth && 16*float64(l.width) <= window {
+		if l.width < maxWidth && !longer(16*float64(l.width)) {
 			l.width *= 2
 			for i := range maxPoints / 2 {
 				p, q := l.points[2*i], l.points[2*i+1]
@@ -174,7 +181,7 @@ func (l *line) end(x float64, dip float32) (fitted bool, rise float32) {
 			left = true
 		}
 	}
-	for l.n >= fitPoints && age(l.points[0]) > window {
+	for l.n >= fitPoints && longer(age(l.points[0])) {
 		l.n = uint8(copy(l.points[:], l.points[1:l.n]))
 		left = true
 	}
@@ -207,7 +214,7 @@ func (l *line) end(x float64, dip float32) (fitted bool, rise float32) {
 func (l *line) fit(x float64, dip float32, left bool) {
 	// In what follows xs count from now, and vs from the line as it was then.
 	var xs, vs [maxPoints]float64
-	was := math.Round(l.at(x))
+	was := math.RoundToEven(l.at(x))
 	load := func() {
 		for i, p := range l.points[:l.n] {
 			xs[i] = -float64(uint32(int64(x)) - p.x)
@@ -243,12 +250,12 @@ func (l *line) fit(x float64, dip float32, left bool) {
 
 	// The third lowest point above a line of that slope tells how well it is known, and
 	// at first what the fastest of a bucket queue.
-	var above [maxPoints]float64
+	low, mid, high := math.Inf(1), math.Inf(1), math.Inf(1)
 	for i := range int(l.n) {
-		above[i] = vs[i] - slope*xs[i]
+		v := vs[i] - slope*xs[i]
+		low, mid, high = min(low, v), min(mid, max(low, v)), min(high, max(mid, v))
 	}
-	slices.Sort(above[:l.n])
-	noise := 2*(above[2]-above[0]) + stampNoise
+	noise := 2*(high-low) + stampNoise
 	if l.width == bucket {
 		noise = max(noise, 14*float64(dip)/float64(l.n))
 	}
@@ -277,8 +284,8 @@ func (l *line) fit(x float64, dip float32, left bool) {
 
 	level, sum := math.Inf(1), 0.0
 	for i := range int(l.n) {
-		above[i] = vs[i] - slope*xs[i]
-		level, sum = min(level, above[i]), sum+above[i]
+		v := vs[i] - slope*xs[i]
+		level, sum = min(level, v), sum+v
 	}
 	l.level = was + level - slope*x
 	if spread := float32(sum/float64(l.n) - level); l.noise == unknown {
