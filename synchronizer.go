@@ -148,12 +148,14 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 		s.sum += int64(y)
 		s.low = min(s.low, int32(y))
 	}
-	d := abs(y)
-	if -y > s.slack {
-		d += d + max(s.odd, s.crest) // and it queued as well
+	odd := y
+	if y < 0 { // a clock was set by that, and by what it queued
+		odd = max(s.odd, s.crest) - 2*y
+	} else if y <= s.slack {
+		odd = 0
 	}
-	if d > s.slack && d > s.odd {
-		s.odd, s.isOdd = d, true
+	if odd > s.odd {
+		s.odd, s.isOdd = odd, true
 		s.publish(x, false)
 	}
 	// Which datagrams are no news from now on?

@@ -173,6 +173,9 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	if r < 0 {
 		v.bound += max(s.trip, 0) - 2*r // the floors are of different clocks
 	}
+	if s.trip < -minGate {
+		v.bound = 1 << offsetBits // and always were
+	}
 	if x-s.eventAt < verdict {
 		v.bound += abs(s.lack())
 	}
