@@ -166,10 +166,10 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 		s.steps++
 	}
 	s.wide = max(s.wide, r)
-	s.slack = max(s.wide/5, 8*s.mean) + minGate
+	s.slack = max(s.wide/6, 8*s.mean) + minGate
 	v.quiet = float32(max(s.own.fitAt, s.eventAt)-x) + 2*(s.own.width+bucket)
 	grow := gapSkew + 3*s.own.slopeError()
-	v.bound = s.wide/2 + abs(s.hold) + s.slack + max(s.odd, s.crest) + s.sinks + s.sank + s.nearby + grow*(abs(float32(x-s.reportAt))+max(v.quiet, 0))
+	v.bound = s.wide - r/2 + abs(s.hold) + s.slack + max(s.odd, s.crest) + s.sinks + s.sank + s.nearby + grow*(abs(float32(x-s.reportAt))+max(v.quiet, 0))
 	if r < 0 {
 		v.bound += max(s.trip, 0) - 2*r // the floors are of different clocks
 	}

@@ -212,10 +212,11 @@ func (v violation) String() string {
 		v.seed, 'A'+rune(v.side), v.at.Seconds(), v.err, v.bound, v.queries, d)
 }
 
-// widths is a histogram of lengths of time in microseconds, 16 bins an octave.
-type widths [64 * 16]int
+// widths is a histogram of lengths of time in microseconds, 64 bins an octave:
+// 1.1 % each.
+type widths [64 * 64]int
 
-func (w *widths) add(x float64) { w[min(max(int(math.Log2(x)*16), 0), len(w)-1)]++ }
+func (w *widths) add(x float64) { w[min(max(int(math.Log2(x)*64), 0), len(w)-1)]++ }
 
 func (w *widths) quantile(q float64) float64 {
 	n := 0
@@ -225,7 +226,7 @@ func (w *widths) quantile(q float64) float64 {
 	sum := 0
 	for i, c := range w {
 		if sum += c; float64(sum) >= q*float64(n) {
-			return math.Exp2(float64(i+1) / 16)
+			return math.Exp2(float64(i+1) / 64)
 		}
 	}
 	return 0
@@ -380,8 +381,7 @@ func TestErrorBound(t *testing.T) {
 		}
 		b.worst = b.worst[n:]
 	}
-	// The bins of the histogram are 4.4 % wide.
-	if use := b.calmUse.quantile(0.99) / 1000; use > 1.5*1.045 {
+	if use := b.calmUse.quantile(0.99) / 1000; use > 1.5 {
 		t.Errorf("calm: p99 of the bound is %.2f times half the round trip + 200 us, want 1.5", use)
 	}
 	if p := percent(b.calmAnswered, b.calmQueries); p < 100 {
