@@ -149,9 +149,13 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 		s.low = min(s.low, int32(y))
 	}
 	odd := y
-	if y < 0 { // a clock was set by that, and by what it queued
-		odd = max(s.odd, s.crest) - 2*y
-	} else if y <= s.slack {
+	switch {
+	case y < 0: // a clock was set, by that and what the datagram queued
+		s.crest -= 2 * y
+		odd = s.crest + unknown
+	case y > s.slack:
+		s.crest = max(s.crest, y)
+	default:
 		odd = 0
 	}
 	if odd > s.odd {
@@ -161,7 +165,7 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 	// Which datagrams are no news from now on?
 	s.at, s.span = localUsec, 0
 	s.origin, s.rate = int64(math.RoundToEven(s.own.at(x))), int64(s.own.slope*(1<<32))
-	s.room = int32(min(max(int64(s.slack), int64(s.odd)), 1e8))
+	s.room = int32(min(max(int64(s.slack), int64(min(s.odd, s.crest))), 1e8))
 	if end := s.bucketAt + bucket - x; s.peered && s.strays == 0 && end > 0 && end <= bucket {
 		s.span = uint32(end)
 	}

@@ -402,7 +402,6 @@ func (s *writer) doubts(x float64, m float32) (odd float32) {
 	if x-s.eventAt > verdict && !s.isLate {
 		s.crest *= 0.97
 	}
-	s.crest = max(s.odd, s.crest)
 	switch {
 	case s.isOdd: // it came in this bucket
 		odd = s.odd

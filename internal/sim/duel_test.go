@@ -54,6 +54,7 @@ type duelEnd struct {
 	reportAt time.Duration
 	heard    bool
 	stale    bool          // the clocks are not what any datagram could tell
+	faster   int64         // by which datagrams seem to be since then, us
 	era      time.Duration // a datagram sent at that time tells
 }
 
@@ -86,8 +87,8 @@ type query struct {
 	ok    bool
 	err   float64 // microseconds, modulo 67.1 s
 	bound float64 // microseconds
-	// stale: a clock jumped and no datagram sent after that has arrived here. Nobody
-	// can know of the jump.
+	// stale: a clock jumped and no datagram sent after that has arrived here, or only
+	// such as queued for longer than they seem faster. Nobody can know of the jump.
 	stale bool
 	s     *subject
 }
@@ -109,10 +110,24 @@ func (d *duel) run() {
 		d.ask(side, time.Duration(e.phase.Float64()*float64(d.poll)))
 	}
 	for _, j := range d.jumps {
+		w.At(j.from-us, func() {
+			for side := range d.ends {
+				e := &d.ends[side]
+				if !e.stale {
+					e.faster = 0
+				}
+				e.faster -= d.offset(side)
+			}
+		})
 		w.At(j.from, func() {
 			for side := range d.ends {
 				d.ends[side].stale = true
 				d.ends[side].era = max(d.ends[side].era, j.to)
+			}
+		})
+		w.At(j.to, func() {
+			for side := range d.ends {
+				d.ends[side].faster += d.offset(side)
 			}
 		})
 		if j.restart {
@@ -136,6 +151,12 @@ func (d *duel) run() {
 		})
 	}
 	w.Run(d.until)
+}
+
+// offset returns the remote minus the local clock, microseconds.
+func (d *duel) offset(side int) int64 {
+	now := d.world.Now()
+	return int64(d.ends[1-side].c.Usec(now) - d.ends[side].c.Usec(now))
 }
 
 func (d *duel) asleep(side int) bool {
@@ -194,6 +215,7 @@ func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Du
 	}
 	now := d.world.Now()
 	local := e.c.Usec(now)
+	queued := int64((now - sent - d.ends[1-side].out.BaseAt(sent)) / us)
 	take := func() {
 		if d.asleep(side) {
 			return
@@ -203,7 +225,7 @@ func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Du
 			e.s.OnPeerMinDelta(report, local)
 		}
 		e.heard = true
-		if sent >= e.era {
+		if sent >= e.era && (e.faster <= 0 || queued < e.faster) {
 			e.stale = false
 		}
 		d.query(side)
