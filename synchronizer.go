@@ -87,7 +87,7 @@ type writer struct {
 	// The round trip before the last events, what the offset is held off the midpoint,
 	// what it was held before, and the round trip at which nothing was held.
 	trip, hold, held, trusted float32
-	known                     float32 // for how long the floors had stood still
+	known                     float32 // for how long the floors had stood still when nothing was held
 	drift                     float32 // what the skew may be wrong by since a silence
 	stale                     float32 // a move of the own floor that reports do not show yet
 	peerNoise                 float32 // how far reports are off what they should say
@@ -280,9 +280,8 @@ func (s *TimeSynchronizer) event(x float64, d float32, fell bool) {
 	if x-s.eventAt > verdict {
 		s.held, s.isClock, s.drift = s.hold, false, 0
 		s.young = x < youth || s.calm < 5 || s.told < 1
-		s.known = float32(s.calm) * bucket
 		if s.hold == 0 {
-			s.events = 0
+			s.events, s.known = 0, float32(s.calm)*bucket
 		}
 	}
 	s.events = min(s.events+1, 2*vague)
@@ -316,10 +315,17 @@ func (s *TimeSynchronizer) clock(x float64, a float32) {
 	s.publish(x, abs(a) > minStep)
 }
 
+// doubtful reports whether what is held had better be forgotten. If one path changed and
+// nothing else, it is half of that.
+func (s *writer) doubtful() bool {
+	rest := abs(s.hold) - abs(s.roundTrip()-s.trusted)/2
+	return s.events >= vague && abs(rest) > s.noise() || abs(s.hold) < minStep || s.known < verdict
+}
+
 // settle lets go of what was known before the last events.
 func (s *TimeSynchronizer) settle(x, dt float64) {
 	over := x-s.eventAt > verdict
-	if over && s.hold != 0 && (s.events >= vague || abs(s.hold) < minStep || s.known < verdict) {
+	if over && s.hold != 0 && s.doubtful() {
 		s.hold *= max(0, 1-float32(dt)/max(min(s.known/4, forgets), bucket))
 		s.publish(x, false)
 	}

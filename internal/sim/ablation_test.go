@@ -47,6 +47,9 @@ var ablations = []struct{ rule, old, new string }{
 	{"late: 12 s are a level", "if s.lateFor > lateTime {", "if false {"},
 	{"late: what holds still is a level", "case s.runFor > levelTime && s.stands():", "case false:"},
 	{"late: what holds still is reported early", "if (s.alien == 0 || s.events > vague) && s.peered && x > youth && s.stands() {", "if false {"},
+	{"late: what is alike, follows the dip", "min(max(minGate, 2*s.dip), 2*minGate)", "minGate"},
+	{"late: a bucket under way denies nothing", "(count <= bucketRun || low > s.runMin)", "count <= bucketRun"},
+	{"late: nothing is told early in the first 6 s", "s.peered && x > youth && s.stands()", "s.peered && s.stands()"},
 	{"late: silence is not lateness", "s.run, s.isLate = 0, false // silence is not lateness", ""},
 	{"falls: strays do not come thrice", "if s.strays < strayRun {", "if false {"},
 	{"events: the offset holds", "s.hold = hold\n", "_ = hold\n"},
@@ -59,6 +62,8 @@ var ablations = []struct{ rule, old, new string }{
 	{"events: small moves of the peer", "&& abs(b) < mildStep && abs(s.lack()) < abs(b)/4", "&& false"},
 	{"events: what may have drifted in silence", "case s.isClock, abs(d) < s.drift:", "case s.isClock:"},
 	{"events: vague holds are forgotten", "if over && s.hold != 0 &&", "if false &&"},
+	{"events: what one path accounts for is not vague", "abs(rest) > s.noise()", "rest == rest"},
+	{"events: a level when nothing was held", "s.events, s.known = 0, float32(s.calm)*bucket", "s.events = 0\n\t\t}\n\t\t{\n\t\t\ts.known = float32(s.calm) * bucket"},
 	{"events: the hold is refined here", "} else if x-s.ownAt < rough && s.holds(x) {", "} else if false {"},
 	{"events: the hold is refined by the peer", "if x-s.peerAt < rough && s.holds(x) {", "if false {"},
 	{"events: what has settled moves slowly", "d *= min(float32(dt)/settling, 1)", ""},
@@ -70,9 +75,12 @@ var ablations = []struct{ rule, old, new string }{
 	{"alien: peers are told apart", "s.alien = alienRun\n", "_ = alienRun\n"},
 	{"alien: an original forgets late", "v -= float64(s.rise) // an original has not forgotten either", "_ = v"},
 	{"alien: falls beside it are believed", "s.young = s.young || s.alien != 0 && fell && low // an original tells rises late", "_ = fell"},
-	{"bound: residuals that do not fit", "s.odd, s.isOdd = d, true", "_ = d"},
-	{"bound: what fell had queued", "d += d + max(s.odd, s.crest) // and it queued as well", ""},
+	{"bound: residuals that do not fit", "s.odd, s.isOdd = odd, true", "_ = odd"},
+	{"bound: what fell had queued", "odd = s.crest + unknown", "odd = -y"},
 	{"bound: the crest", "max(s.odd, s.crest) + s.sinks", "s.odd + s.sinks"},
+	{"bound: silence", "maxSkew*max(abs(float64(x))-float64(v.quiet), 0)", "0"},
+	{"bound: what the round trip shrank by", "v.bound = s.wide - r/2", "v.bound = s.wide/2"},
+	{"bound: floors that always were of different clocks", "if s.trip < -minGate {", "if false {"},
 	{"bound: what sinks, and the last bucket", "+ s.sinks + s.sank + s.nearby", ""},
 	{"bound: the widest round trip", "s.wide = max(s.wide, r)", "s.wide = r"},
 	{"bound: floors of different clocks", "v.bound += max(s.trip, 0) - 2*r // the floors are of different clocks", ""},
@@ -86,7 +94,7 @@ type score struct {
 	Worst   float64 // and the worst scenario's, with 25 us added to both
 	Where   string
 	Mixture float64 // p99 in the mixture of faults, us
-	Beyond  int     // of 2000 random worlds, those with an error beyond the bound
+	Beyond  int     // of 6000 random worlds, those with an error beyond the bound
 	Bound   float64 // median bound there, us
 	Slow    int     // faults of TestSteps, TestSuspends and their like not right again within 2.5 s, of 100
 	Start   float64 // geometric mean of mean errors in the first 10 s relative to the original's
@@ -136,7 +144,7 @@ func newScore(t *testing.T) (s score) {
 	}
 	s.Mean = mean.value()
 
-	b := playBounds(1, 2000)
+	b := playBounds(1, 6000)
 	s.Beyond, s.Bound = len(b.worst), b.all.quantile(0.5)
 
 	var cases []faultCase
