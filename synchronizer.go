@@ -19,7 +19,7 @@ const (
 	silence   = 5e6   // in which anything may have happened
 	verdict   = 15e6  // both ends have seen and told, be the other an original
 	rough     = 5e6   // so long a new level is refined
-	calmRun   = 35    // buckets that a mean is over
+	calmRun   = 100   // buckets that a mean is over
 	youth     = 6e6   // first datagrams may have queued
 	settled   = 50    // buckets after which the round trip is what it is
 	settling  = 10e6  // and changes slowly

@@ -58,7 +58,7 @@ func abs[T float32 | float64](v T) T { return max(v, -v) }
 const (
 	bucket    = 0.2e6 // datagrams are judged by the fastest of so long
 	maxPoints = 12    // fastest datagrams that the line is fitted to
-	fitPoints = 5     // the fewest that show both a slope and noise
+	fitPoints = 4     // the fewest that show both a slope and noise
 	knowPoint = 6     // as many tell a slope that is worth keeping
 	maxWidth  = 16e6  // longest time between points
 	minWindow = 8e6   // shortest span of points: what the original looks at
