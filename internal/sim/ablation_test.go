@@ -107,11 +107,11 @@ func (s score) String() string {
 
 const scoreHeader = "  mean  worst where                   mixture beyond    bound  slow   start  traces tests that fail"
 
-// scoreTests are the tests that a copy of the estimator runs, TestAblation for the
-// figures.
+// scoreTests are the tests of this package that a copy of the estimator runs,
+// TestAblation for the figures. All of its own run as well.
 const scoreTests = "^Test(Ablation|Interop|Start|Traces|Steps|Suspends|Restarts|Routes|Nuisances|Monotone|Upstream)$"
 
-var failedTest = regexp.MustCompile(`(?m)^--- FAIL: Test(\w+)`)
+var failedTest = regexp.MustCompile(`(?m)^--- FAIL: (?:Test)?(\w+)`)
 
 func scorePairs() []sim.Pair {
 	return []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &subject{}, B: &subject{}}}
@@ -262,12 +262,15 @@ func TestAblation(t *testing.T) {
 			"-score", out, "-traces", traces)
 		cmd.Dir = dir
 		log, failed := cmd.CombinedOutput()
+		core := exec.Command("go", "test", "-short", "-count", "1", "-vet", "off", "-timeout", "3m", ".")
+		core.Dir = dir
+		coreLog, _ := core.CombinedOutput()
 		b, err := os.ReadFile(out)
 		if err != nil {
 			return "", fmt.Errorf("%w, %w\n%s", failed, err, log[max(0, len(log)-1000):])
 		}
 		var s score
-		for _, m := range failedTest.FindAllSubmatch(log, -1) {
+		for _, m := range failedTest.FindAllSubmatch(append(log, coreLog...), -1) {
 			line += " " + string(m[1])
 		}
 		if failed != nil && line == "" {
