@@ -63,8 +63,8 @@
 // ms, say nothing about it: congestion is no evidence about clocks. But three datagrams
 // in a row below the gate are believed (a stray stamp does not come thrice), as is a
 // level above it that all datagrams of 12 s share, or of 4 s if it holds still to an
-// eighth: a queue moves. A rise that holds still is reported at once, for if a clock
-// was set the peer waits to hear it.
+// eighth: a queue moves. From 6 s on a rise that holds still is reported at once, for if
+// a clock was set the peer waits to hear it.
 //
 // When a floor moves, either a path changed or a clock was set:
 //
@@ -74,8 +74,9 @@
 //     all datagrams are late and the peer's floor fell by as much, ours rose.
 //   - Else a path changed: the offset stays, hold takes the difference. It is bounded by
 //     the change of the round trip (a path that became longer by q moves the midpoint by
-//     q/2), returns to zero with the round trip, and is forgotten in 40 s if three moves
-//     or a silence of 5 s make it doubtful, or faster if the level before was young.
+//     q/2) and returns to zero with it. It is forgotten in 40 s if there were three moves
+//     or a silence of 5 s that no change of one path accounts for, or faster if the level
+//     before was young.
 //   - In the first 6 s a fall is believed: the first datagrams queued.
 //   - A clock that is set again within 15 s is being slewed: its slope may be anything up
 //     to 500 ppm, NTP's limit.
@@ -93,18 +94,28 @@
 // # The bound
 //
 // Whatever the asymmetry, r lies between -m and p: half the round trip from the midpoint.
-// ErrorBound adds hold, a fifth of the longest round trip of late or 8 times the mean
-// queueing, the latest residuals that do not fit (a clock may have been set a moment ago),
-// what moved and is not yet told, and the drift since the last report at the error of the
-// skew. It takes for granted that a datagram of the time asked about has arrived, and
-// that clocks are not slewed while nothing is received.
+// ErrorBound takes the longest round trip of late for that, and adds
+//
+//   - half of what the round trip shrank by since, for one floor may be wrong by all of it
+//   - hold, a sixth of the round trip or 8 times the mean queueing, and 0.1 ms
+//   - the residuals of late that do not fit, for a clock may have been set by as much, and
+//     a second more after one below the gate: how long that datagram queued nobody knows
+//   - what moved and is not yet told, and the drift since the last report at the error of
+//     the skew
+//   - a thousandth of the time for which the next fit is overdue: a clock that is slewed in
+//     silence, or behind a queue, shows only afterwards
+//
+// It takes for granted that a datagram of the time asked about has arrived, and that it
+// did not queue for longer than a clock was set back in the meantime: such a datagram
+// looks like any other that queued.
 //
 // # What it cannot know
 //
 // How the round trip divides into the two ways at first: if the shortest delays differ,
 // the offset is wrong by half the difference; both ends stay consistent. Two paths that
-// change by opposite amounts at the same time look like a step of a clock. A slow change
-// of one way looks like skew until it has lasted for longer than skews change.
+// change by opposite amounts at the same time look like a step of a clock, and a step of a
+// clock while a path changes by as much looks like the change of the other path. A slow
+// change of one way looks like skew until it has lasted for longer than skews change.
 //
 // # Rounding
 //

@@ -228,6 +228,6 @@ func FuzzRecovery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		w := played(t, in)
 		w.run(recovery)
-		w.check(t, "after a clean exchange", time.Millisecond)
+		w.check(t, "after a clean exchange", 200*time.Microsecond)
 	})
 }

@@ -165,7 +165,7 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 	// Which datagrams are no news from now on?
 	s.at, s.span = localUsec, 0
 	s.origin, s.rate = int64(math.RoundToEven(s.own.at(x))), int64(s.own.slope*(1<<32))
-	s.room = int32(min(max(int64(s.slack), int64(min(s.odd, s.crest))), 1e8))
+	s.room = int32(min(max(int64(s.slack), int64(min(s.odd, s.crest))), 1<<offsetBits))
 	if end := s.bucketAt + bucket - x; s.peered && s.strays == 0 && end > 0 && end <= bucket {
 		s.span = uint32(end)
 	}

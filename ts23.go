@@ -149,7 +149,7 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	r := s.roundTrip()
 	s.guard(x, r)
 	delay := ring(s.peer+s.own.level)/2 + float64(s.hold)
-	s.delay = int32(max(delay, 0))
+	s.delay = int32(min(max(delay, 0), 1<<offsetBits))
 	v := view{local: s.base + uint64(int64(x)), theta: toFine(delay - s.own.at(x) + 0.25), skew: int64(-s.own.slope * fine), delay: s.delay}
 	if old, ok := s.view(); ok && !jump {
 		// Readers go on from where they are.
