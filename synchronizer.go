@@ -81,7 +81,6 @@ type writer struct {
 	// late by the same.
 	lateFor, lateMin       float32
 	runFor, runMin, runMax float32
-	lateLow                float32 // least residual of the last late bucket
 	rise, riseFor          float32 // by which the path became longer of late
 
 	// The round trip before the last events, what the offset is held off the midpoint,
@@ -236,7 +235,7 @@ func (s *TimeSynchronizer) matches(x float64) bool {
 	if s.run == 0 || !s.peered {
 		return false
 	}
-	lack, late := s.lack(), s.lateLow
+	lack, late := s.lack(), s.runMin
 	if s.impossible() {
 		s.shift(x, late, true)
 		return true
@@ -396,8 +395,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 		return
 	}
 	b := float32(around(raw, s.peer-s.own.slope*(x-float64(s.delay))))
-	age := x - s.eventAt
-	if s.stale != 0 && (age < verdict && abs(float32(ring(float64(b-s.stale)))) < abs(s.stale)/2 || age < rough && abs(b) > s.peerGate()) {
+	if s.stale != 0 && x-s.eventAt < rough && abs(b) > s.peerGate() {
 		return // it is older than the step
 	}
 	s.reportAt = x

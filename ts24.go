@@ -153,9 +153,8 @@ func (l *line) end(x float64, dip float32) (fitted bool, rise float32) {
 	l.pointAt = x
 	if l.sunk > l.gate && l.n >= fitPoints {
 		// The line sinks faster than the points say.
-		l.n, l.width, l.fitVar = 0, bucket, float32(math.Inf(1))
+		l.forget(x)
 		l.slewed()
-		l.skew0 = float32(l.slope)
 	}
 	l.sunk = 0
 	if !l.lowOK {
@@ -350,9 +349,6 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 			avg = min(avg, 2*s.mean+minGate)
 		}
 		s.mean += (avg - s.mean) / float32(min(s.calm, calmRun))
-		if s.own.noise == unknown && s.datagrams > 2*bucketRun {
-			s.own.gate = min(8*s.mean+minGate+maxSkew*float32(x), unknown)
-		}
 		s.own.take(s.bucketAt+bucket/2, m)
 	default:
 		s.queued(x, float32(dt), m)
@@ -430,7 +426,7 @@ func (s *TimeSynchronizer) queued(x float64, dt, m float32) {
 			s.run, s.runFor, lo, hi = 0, 0, m, m // another height
 		}
 		s.run, s.runFor = min(s.run+1, 200), s.runFor+dt
-		s.runMin, s.runMax, s.lateLow = lo, hi, m
+		s.runMin, s.runMax = lo, hi
 		switch {
 		case s.matches(x):
 			return
