@@ -91,12 +91,12 @@ type writer struct {
 	stale                     float32 // a move of the own floor that reports do not show yet
 	peerNoise                 float32 // how far reports are off what they should say
 
-	slack, odd, crest, wide       float32 // parts of the bound, see publish
+	slack, crest, wide            float32 // parts of the bound, see publish
 	sinks, sank, nearby           float32
 	steps, resets, reports, lates uint32
 
-	seen, peered, early, isClock, young, isLate, isOdd bool
-	run, strays, alien, events, calm, told             uint8
+	seen, peered, early, isClock, young, isLate bool
+	run, strays, alien, events, calm, told      uint8
 }
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
@@ -147,24 +147,18 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 		s.sum += int64(y)
 		s.low = min(s.low, int32(y))
 	}
-	odd := y
 	switch {
 	case y < 0: // a clock was set, by that and what the datagram queued
 		s.crest -= 2 * y
-		odd = s.crest + unknown
-	case y > s.slack:
-		s.crest = max(s.crest, y)
-	default:
-		odd = 0
-	}
-	if odd > s.odd {
-		s.odd, s.isOdd = odd, true
+		s.publish(x, false)
+	case y > s.slack && y > s.crest: // or the other way
+		s.crest = y
 		s.publish(x, false)
 	}
 	// Which datagrams are no news from now on?
 	s.at, s.span = localUsec, 0
 	s.origin, s.rate = int64(math.RoundToEven(s.own.at(x))), int64(s.own.slope*(1<<32))
-	s.room = int32(min(max(int64(s.slack), int64(min(s.odd, s.crest))), 1<<offsetBits))
+	s.room = int32(min(max(int64(s.slack), int64(s.crest)), 1<<offsetBits))
 	if end := s.bucketAt + bucket - x; s.peered && s.strays == 0 && end > 0 && end <= bucket {
 		s.span = uint32(end)
 	}
@@ -188,7 +182,7 @@ func (s *TimeSynchronizer) now(localUsec uint64) float64 {
 	// changed, the delta shows.
 	s.base -= uint64(int64(back))
 	x = s.x(localUsec)
-	s.odd += float32(abs(s.own.slope * back))
+	s.crest += float32(abs(s.own.slope * back))
 	s.isClock, s.eventAt = true, x
 	s.publish(x, true)
 	return x

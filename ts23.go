@@ -156,9 +156,6 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 		v.excess = old.offset(int64(v.local-old.local)) - v.theta
 		excess := abs(float32(v.excess) / fine)
 		if excess > maxSlew || (s.isClock || s.drift != 0) && x-s.eventAt < verdict && excess > minStep {
-			if s.odd > 0 {
-				s.odd += excess // what is open is open from there
-			}
 			v.excess, jump = 0, true
 		}
 	}
@@ -169,7 +166,7 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	s.slack = max(s.wide/6, 8*s.mean) + minGate
 	v.quiet = float32(max(s.own.fitAt, s.eventAt)-x) + 2*(s.own.width+bucket)
 	grow := gapSkew + 3*s.own.slopeError()
-	v.bound = s.wide - r/2 + abs(s.hold) + s.slack + max(s.odd, s.crest) + s.sinks + s.sank + s.nearby + grow*(abs(float32(x-s.reportAt))+max(v.quiet, 0))
+	v.bound = s.wide - r/2 + abs(s.hold) + s.slack + s.crest + s.sinks + s.sank + s.nearby + grow*(abs(float32(x-s.reportAt))+max(v.quiet, 0))
 	if r < 0 {
 		v.bound += max(s.trip, 0) - 2*r // the floors are of different clocks
 	}
@@ -178,6 +175,9 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	}
 	if x-s.eventAt < verdict {
 		v.bound += abs(s.lack())
+	}
+	if s.strays > 0 {
+		v.bound += unknown // for so long they queued, perhaps
 	}
 	if s.stale != 0 {
 		v.bound += abs(s.stale) + s.crest

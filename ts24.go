@@ -369,10 +369,7 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 			}
 		}
 	}
-	if odd := s.doubts(x, m); odd != s.odd {
-		s.odd = odd
-		s.publish(x, false)
-	}
+	s.doubts(x, m)
 	if x < s.own.pointAt+float64(s.own.width) {
 		return
 	}
@@ -390,7 +387,7 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 }
 
 // doubts returns what residuals of late leave open, for the bound.
-func (s *writer) doubts(x float64, m float32) (odd float32) {
+func (s *writer) doubts(x float64, m float32) {
 	s.nearby = 0
 	if m < s.slack {
 		s.nearby = m
@@ -398,14 +395,6 @@ func (s *writer) doubts(x float64, m float32) (odd float32) {
 	if x-s.eventAt > verdict && !s.isLate {
 		s.crest *= 0.97
 	}
-	switch {
-	case s.isOdd: // it came in this bucket
-		odd = s.odd
-	case m > s.slack && m < math.MaxInt32:
-		odd = m
-	}
-	s.isOdd = false
-	return odd
 }
 
 // bucketGate is what the fastest datagrams of buckets queue at most.
