@@ -98,10 +98,10 @@
 //
 //   - half of what the round trip shrank by since, for one floor may be wrong by all of it
 //   - hold, a sixth of the round trip or 8 times the mean queueing, and 0.1 ms
-//   - the residuals of late that do not fit, for a clock may have been set by as much, and
-//     a second more after one below the gate: how long that datagram queued nobody knows
-//   - what moved and is not yet told, and the drift since the last report at the error of
-//     the skew
+//   - the highest residual of late, for a clock may have been set by as much; below the
+//     gate it counts twice, since that datagram may have queued
+//   - what moved and reports do not show yet, and the drift since the last report at the
+//     error of the skew
 //   - a thousandth of the time for which the next fit is overdue: a clock that is slewed in
 //     silence, or behind a queue, shows only afterwards
 //

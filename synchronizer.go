@@ -92,7 +92,6 @@ type writer struct {
 	peerNoise                 float32 // how far reports are off what they should say
 
 	slack, crest, wide            float32 // parts of the bound, see publish
-	sinks, sank, nearby           float32
 	steps, resets, reports, lates uint32
 
 	seen, peered, early, isClock, young, isLate bool
@@ -393,7 +392,6 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 		return // it is older than the step
 	}
 	s.reportAt = x
-	s.sinks, s.sank = 0, s.sinks
 	if s.stale != 0 {
 		s.stale, s.span = 0, 0
 		s.peer += float64(b)

@@ -166,18 +166,9 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	s.slack = max(s.wide/6, 8*s.mean) + minGate
 	v.quiet = float32(max(s.own.fitAt, s.eventAt)-x) + 2*(s.own.width+bucket)
 	grow := gapSkew + 3*s.own.slopeError()
-	v.bound = s.wide - r/2 + abs(s.hold) + s.slack + s.crest + s.sinks + s.sank + s.nearby + grow*(abs(float32(x-s.reportAt))+max(v.quiet, 0))
-	if r < 0 {
-		v.bound += max(s.trip, 0) - 2*r // the floors are of different clocks
-	}
+	v.bound = s.wide - r/2 + abs(s.hold) + s.slack + s.crest + grow*(abs(float32(x-s.reportAt))+max(v.quiet, 0))
 	if s.trip < -minGate {
-		v.bound = 1 << offsetBits // and always were
-	}
-	if x-s.eventAt < verdict {
-		v.bound += abs(s.lack())
-	}
-	if s.strays > 0 {
-		v.bound += unknown // for so long they queued, perhaps
+		v.bound = 1 << offsetBits // the floors always were of different clocks
 	}
 	if s.stale != 0 {
 		v.bound += abs(s.stale) + s.crest

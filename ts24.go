@@ -299,7 +299,6 @@ func (l *line) fit(x float64, dip float32, left bool) {
 func (s *TimeSynchronizer) lower(x float64, y float32) {
 	s.own.level += float64(y)
 	s.own.sunk -= y
-	s.sinks -= y
 	s.rise = max(0, s.rise+y)
 	s.sum -= int64(y) * int64(s.datagrams-s.counted)
 	if s.stale != 0 {
@@ -369,7 +368,9 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 			}
 		}
 	}
-	s.doubts(x, m)
+	if x-s.eventAt > verdict && !s.isLate && s.crest > 1 {
+		s.crest *= 0.97 // halves in 5 s
+	}
 	if x < s.own.pointAt+float64(s.own.width) {
 		return
 	}
@@ -383,17 +384,6 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 		s.event(x, rise, false)
 	} else {
 		s.publish(x, false)
-	}
-}
-
-// doubts returns what residuals of late leave open, for the bound.
-func (s *writer) doubts(x float64, m float32) {
-	s.nearby = 0
-	if m < s.slack {
-		s.nearby = m
-	}
-	if x-s.eventAt > verdict && !s.isLate {
-		s.crest *= 0.97
 	}
 }
 
