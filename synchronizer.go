@@ -64,17 +64,25 @@ type writer struct {
 	span      uint32 // until the bucket ends; 0: every datagram is news
 	delay     int32  // minimum one-way delay
 
-	base     uint64  // local time of x = 0
-	peer     float64 // the peer's floor is peer - own.slope*x
-	bucketAt float64 // when the bucket began
-	reportAt float64 // when the last report came
-	ownAt    float64 // when the own floor last moved to another level
-	peerAt   float64 // when the peer's did
-	eventAt  float64 // when either did
-	own      line
-	counted  uint64 // datagrams before the bucket
+	base uint64 // local time of x = 0
 
-	mean float32 // mean queueing
+	// What the others need and the end of a bucket: two more.
+	bucketAt     float64 // when the bucket began
+	counted      uint64  // datagrams before it
+	slack, crest float32 // parts of the bound, see publish
+	mean         float32 // mean queueing
+
+	seen, peered, early, isClock, young, isLate bool
+	run, strays, alien, events, calm, told      uint8
+
+	own line
+
+	peer     float64 // the peer's floor is peer - own.slope*x
+	eventAt  float64 // when a floor last moved to another level
+	ownAt    float64 // when the own one did
+	peerAt   float64 // when the peer's did
+	reportAt float64 // when the last report came
+
 	dip  float32 // mean queueing of the fastest of a bucket
 	fall float32 // least residual of the strays
 	// Since the last bucket with a datagram near the floor, and since late buckets are
@@ -90,12 +98,9 @@ type writer struct {
 	drift                     float32 // what the skew may be wrong by since a silence
 	stale                     float32 // a move of the own floor that reports do not show yet
 	peerNoise                 float32 // how far reports are off what they should say
+	wide                      float32 // the longest round trip of late
 
-	slack, crest, wide            float32 // parts of the bound, see publish
 	steps, resets, reports, lates uint32
-
-	seen, peered, early, isClock, young, isLate bool
-	run, strays, alien, events, calm, told      uint8
 }
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at

@@ -82,21 +82,21 @@ const (
 // deltas may be of any size, and the points keep the low 32 bits of both.
 type line struct {
 	level, slope float64
-	pointAt      float64 // when the last point ended
-	fitAt        float64 // when the line was fitted
-	bentAt       float64 // and when the points last told no surprising slope
-	points       [maxPoints]point
-	low          point // fastest datagram since
-	n            uint8
-	lowOK        bool
-	width        float32 // time between points
 	noise        float32 // mean distance of the points from the line
 	gate         float32 // deltas this far from the line say nothing about it
+	width        float32 // time between points
 	sunk         float32 // how far the line was lowered since the last point
+	pointAt      float64 // when the last point ended
+	low          point   // fastest datagram since
+	lowOK        bool
+	n            uint8
 
 	skew0   float32 // slope known before the points
 	skewVar float32 // its variance
 	fitVar  float32 // variance of the slope that the points tell
+	fitAt   float64 // when the line was fitted
+	bentAt  float64 // and when the points last told no surprising slope
+	points  [maxPoints]point
 }
 
 type point struct {
