@@ -167,8 +167,8 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 	v.quiet = float32(max(s.own.fitAt, s.eventAt)-x) + 2*(s.own.width+bucket)
 	grow := gapSkew + 3*s.own.slopeError()
 	v.bound = s.wide - r/2 + abs(s.hold) + s.slack + s.crest + grow*(abs(float32(x-s.reportAt))+max(v.quiet, 0))
-	if s.trip < -minGate {
-		v.bound = 1 << offsetBits // the floors always were of different clocks
+	if min(r, s.trip) < -minGate {
+		v.bound = 1 << offsetBits // the floors are of different clocks, or always were
 	}
 	if s.stale != 0 {
 		v.bound += abs(s.stale) + s.crest
