@@ -350,7 +350,8 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 	x := s.x(localUsec)
 	v := s.own.at(x)
 	if (s.alien == 0 || s.events > vague) && s.peered && x > youth && s.stands() {
-		// If a clock was set, the peer waits to hear it.
+		// If a clock was set, the peer waits to hear it. The bucket under way may agree;
+		// while it has few datagrams, or is later than the ones before, it denies nothing.
 		low, count := float32(s.low), s.datagrams-s.counted
 		lo, hi := min(s.runMin, low), max(s.runMax, low)
 		if count > bucketRun/2 && s.alike(lo, hi) || s.run > 1 && (count <= bucketRun || low > s.runMin) {

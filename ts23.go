@@ -91,6 +91,9 @@ func rest(excess, x int64) int64 {
 // offset returns what readers add to the local time, x after the view was taken.
 func (v *view) offset(x int64) int64 { return v.theta + v.skew*x + rest(v.excess, x) }
 
+// ppm returns the skew in parts per million.
+func (v *view) ppm() float64 { return float64(v.skew) / fine * 1e6 }
+
 func (s *shown) show(v view) {
 	bounds := uint64(math.Float32bits(v.bound))<<32 | uint64(math.Float32bits(v.quiet))
 	words := [5]uint64{v.local, uint64(v.theta), uint64(v.excess), uint64(v.skew)<<32 | uint64(v.delay), bounds}
@@ -232,7 +235,7 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	return float64(v.skew) / fine * 1e6, true
+	return v.ppm(), true
 }
 
 // ErrorBound returns how far RemoteTime may be off at localUsec, whatever the
@@ -281,7 +284,7 @@ func (s *TimeSynchronizer) Stats() Stats {
 	localUsec := s.at
 	remote, _ := s.remote(localUsec)
 	st.Synchronized, st.Offset = true, time.Duration(wrap(remote-localUsec, offsetBits))*time.Microsecond
-	st.Skew = float64(v.skew) / fine * 1e6
+	st.Skew = v.ppm()
 	st.Bound = v.boundAt(int64(localUsec - v.local))
 	st.MinOneWayDelay = time.Duration(v.delay) * time.Microsecond
 	st.Noise = time.Duration(s.own.noise) * time.Microsecond
