@@ -347,7 +347,7 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 		if s.calm >= calmRun {
 			avg = min(avg, 2*s.mean+minGate)
 		}
-		s.mean += (avg - s.mean) / float32(min(s.calm, calmRun))
+		s.mean += (avg - s.mean) / float32(min(s.calm/2+1, calmRun)) // the first knew no slope
 		s.own.take(s.bucketAt+bucket/2, m)
 	default:
 		s.queued(x, float32(dt), m)
