@@ -54,51 +54,56 @@ type TimeSynchronizer struct {
 // is here; publish, which tells readers, is in ts23.go.
 type writer struct {
 	// All that a datagram needs that tells nothing new: one cache line.
-	at        uint64 // local time at which
-	origin    int64  // the own floor is so high, on the ring of deltas,
-	rate      int64  // and has this slope, in 2^-32
-	datagrams uint64
-	sum       int64  // of the residuals of the bucket
-	low       int32  // least of them
-	room      int32  // residuals below are no news
-	span      uint32 // until the bucket ends; 0: every datagram is news
-	delay     int32  // minimum one-way delay
+	at     uint64 // local time at which
+	origin int64  // the own floor is so high, on the ring of deltas,
+	rate   int64  // and has this slope, in 2^-32
+	sum    int64  // of the residuals of the bucket
+	low    int32  // least of them
+	room   int32  // residuals below are no news; 0: every datagram is
+	delay  int32  // minimum one-way delay
+	count  uint32 // datagrams of the bucket
+	span   uint32 // from at until it ends, or, while it has too few,
+	wait   uint32 // until it must end
+	base   uint64 // local time of x = 0
 
-	base uint64 // local time of x = 0
-
-	// What the others need and the end of a bucket: two more.
+	// What the end of a bucket needs: two more, to the line's low.
 	bucketAt     float64 // when the bucket began
-	counted      uint64  // datagrams before it
+	datagrams    uint64  // before it
 	slack, crest float32 // parts of the bound, see publish
 	mean         float32 // mean queueing
+	dip          float32 // mean queueing of the fastest of a bucket
 
 	seen, peered, early, isClock, young, isLate bool
 	run, strays, alien, events, calm, told      uint8
 
+	riseFor float32 // age of rise
+	peer    float64 // the peer's floor is peer - own.slope*x
+	eventAt float64 // when a floor last moved to another level
+
+	hold float32 // what the offset is held off the midpoint
+	trip float32 // the round trip before the last events
+	wide float32 // the longest one of late
+	rise float32 // by which the path became longer of late
+
 	own line
 
-	peer     float64 // the peer's floor is peer - own.slope*x
-	eventAt  float64 // when a floor last moved to another level
-	ownAt    float64 // when the own one did
+	ownAt    float64 // when the own floor last moved to another level
 	peerAt   float64 // when the peer's did
 	reportAt float64 // when the last report came
 
-	dip  float32 // mean queueing of the fastest of a bucket
-	fall float32 // least residual of the strays
+	fall      float32 // least residual of the strays
+	peerNoise float32 // how far reports are off what they should say
 	// Since the last bucket with a datagram near the floor, and since late buckets are
 	// late by the same.
 	lateFor, lateMin       float32
 	runFor, runMin, runMax float32
-	rise, riseFor          float32 // by which the path became longer of late
 
-	// The round trip before the last events, what the offset is held off the midpoint,
-	// what it was held before, and the round trip at which nothing was held.
-	trip, hold, held, trusted float32
-	known                     float32 // for how long the floors had stood still when nothing was held
-	drift                     float32 // what the skew may be wrong by since a silence
-	stale                     float32 // a move of the own floor that reports do not show yet
-	peerNoise                 float32 // how far reports are off what they should say
-	wide                      float32 // the longest round trip of late
+	// What was held before the last events, the round trip at which nothing was held, and
+	// for how long the floors had then stood still.
+	held, trusted, known float32
+
+	drift float32 // what the skew may be wrong by since a silence
+	stale float32 // a move of the own floor that reports do not show yet
 
 	steps, resets, reports, lates uint32
 }
@@ -117,8 +122,8 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	dx := localRecvUsec - s.at
 	raw := localRecvUsec - uint64(remoteSendTS24)<<ts24Shift
 	y := wrap(raw-uint64(s.origin)-uint64(int64(dx)*s.rate>>32), deltaBits)
-	s.datagrams++
-	if dx < uint64(s.span) && uint64(y) < uint64(s.room) {
+	s.count++
+	if (dx < uint64(s.span) || dx < uint64(s.wait) && s.count <= bucketRun) && uint64(y) < uint64(s.room) {
 		s.sum += y
 		s.low = min(s.low, int32(y))
 		return time.Duration(int64(s.delay)+y) * time.Microsecond, true
@@ -132,7 +137,7 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 		s.start(raw, localUsec)
 	}
 	x := s.now(localUsec)
-	if age := x - s.bucketAt; age >= maxBucket || age >= bucket && s.datagrams-s.counted > bucketRun {
+	if age := x - s.bucketAt; age >= maxBucket || age >= bucket && s.count > bucketRun {
 		s.endBucket(x)
 	}
 	y := float32(around(raw, s.own.at(x)))
@@ -145,8 +150,8 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 			s.lower(x, y)
 			y = 0
 		}
-		if n := s.datagrams - s.counted; s.own.noise == unknown && s.calm == 0 && n >= bucketRun {
-			s.own.gate = min(8*float32(s.sum)/float32(n)+minGate, unknown)
+		if s.own.noise == unknown && s.calm == 0 && s.count >= bucketRun {
+			s.own.gate = min(8*float32(s.sum)/float32(s.count)+minGate, unknown)
 		}
 		s.sum += int64(y)
 		s.low = min(s.low, int32(y))
@@ -160,14 +165,18 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 		s.publish(x, false)
 	}
 	// Which datagrams are no news from now on?
-	s.at, s.span = localUsec, 0
-	s.origin, s.rate = int64(math.RoundToEven(s.own.at(x))), int64(s.own.slope*(1<<32))
-	s.room = int32(min(max(int64(s.slack), int64(s.crest)), 1<<offsetBits))
-	if end := s.bucketAt + bucket - x; s.peered && s.strays == 0 && end > 0 && end <= bucket {
-		s.span = uint32(end)
-	}
+	s.at, s.room = localUsec, 0
 	if !s.peered {
 		return 0, false
+	}
+	if s.strays == 0 {
+		s.origin, s.rate = int64(math.RoundToEven(s.own.at(x))), int64(s.own.slope*(1<<32))
+		s.room = int32(min(max(int64(s.slack), int64(s.crest)), 1<<offsetBits))
+		age := max(x-s.bucketAt, 0)
+		s.span, s.wait = uint32(max(bucket-age, 0)), 0
+		if s.own.noise != unknown {
+			s.wait = uint32(max(maxBucket-age, 0))
+		}
 	}
 	return time.Duration(min(int64(s.delay)+max(int64(y), 0), 1<<deltaBits)) * time.Microsecond, true
 }
@@ -352,9 +361,9 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 	if (s.alien == 0 || s.events > vague) && s.peered && x > youth && s.stands() {
 		// If a clock was set, the peer waits to hear it. The bucket under way may agree;
 		// while it has few datagrams, or is later than the ones before, it denies nothing.
-		low, count := float32(s.low), s.datagrams-s.counted
+		low := float32(s.low)
 		lo, hi := min(s.runMin, low), max(s.runMax, low)
-		if count > bucketRun/2 && s.alike(lo, hi) || s.run > 1 && (count <= bucketRun || low > s.runMin) {
+		if s.count > bucketRun/2 && s.alike(lo, hi) || s.run > 1 && (s.count <= bucketRun || low > s.runMin) {
 			v += float64(lo)
 		}
 	} else if s.alien != 0 && s.riseFor < tellTime {
@@ -389,7 +398,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	if !s.peered {
 		s.peered, s.reportAt = true, x
 		s.peer = float64(wrap(raw, deltaBits)) + s.own.slope*x
-		s.trip, s.trusted, s.span = s.roundTrip(), s.roundTrip(), 0
+		s.trip, s.trusted, s.room = s.roundTrip(), s.roundTrip(), 0
 		s.publish(x, true)
 		return
 	}
@@ -399,7 +408,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	}
 	s.reportAt = x
 	if s.stale != 0 {
-		s.stale, s.span = 0, 0
+		s.stale, s.room = 0, 0
 		s.peer += float64(b)
 		s.publish(x, false)
 		return
@@ -426,7 +435,7 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 		}
 	}
 	if s.matches(x) || abs(b) >= unitsOff {
-		s.span = 0
+		s.room = 0
 	}
 }
 

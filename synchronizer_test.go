@@ -2383,7 +2383,7 @@ type twins struct {
 // datagram hands a datagram to both.
 func (w *twins) datagram(t *testing.T, ts24 Counter24, recv uint64) (owd, owd2 time.Duration) {
 	t.Helper()
-	w.slow.span = 0
+	w.slow.room = 0
 	at := w.fast.at
 	owd, ok := w.fast.OnAuthenticatedDatagramTimestamp(ts24, recv)
 	owd2, ok2 := w.slow.OnAuthenticatedDatagramTimestamp(ts24, recv)

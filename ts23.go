@@ -276,7 +276,7 @@ type Stats struct {
 // Stats returns what is known. It must not be called at the same time as the methods
 // that take datagrams and reports.
 func (s *TimeSynchronizer) Stats() Stats {
-	st := Stats{Datagrams: s.datagrams, Reports: s.reports, LateBuckets: s.lates, Steps: s.steps, Resets: s.resets}
+	st := Stats{Datagrams: s.datagrams + uint64(s.count), Reports: s.reports, LateBuckets: s.lates, Steps: s.steps, Resets: s.resets}
 	v, ok := s.view()
 	if !ok {
 		return st

@@ -86,7 +86,7 @@ type line struct {
 	gate         float32 // deltas this far from the line say nothing about it
 	width        float32 // time between points
 	sunk         float32 // how far the line was lowered since the last point
-	pointAt      float64 // when the last point ended
+	pointAt      uint32  // when the last point ended
 	low          point   // fastest datagram since
 	lowOK        bool
 	n            uint8
@@ -94,8 +94,8 @@ type line struct {
 	skew0   float32 // slope known before the points
 	skewVar float32 // its variance
 	fitVar  float32 // variance of the slope that the points tell
+	bentFor float32 // for how long they have told a surprising slope
 	fitAt   float64 // when the line was fitted
-	bentAt  float64 // and when the points last told no surprising slope
 	points  [maxPoints]point
 }
 
@@ -124,7 +124,7 @@ func (l *line) forget(x float64) {
 		l.skew0 = float32(l.slope)
 	}
 	l.fitVar, l.n = float32(math.Inf(1)), 0
-	l.lowOK, l.width, l.pointAt = false, bucket, x
+	l.lowOK, l.width, l.pointAt = false, bucket, uint32(int64(x))
 }
 
 // slewed says that the slope is no longer known.
@@ -150,7 +150,7 @@ func (l *line) take(x float64, m float32) {
 // reports whether the line changed, and by how much it rose because the oldest point
 // was wrong.
 func (l *line) end(x float64, dip float32) (fitted bool, rise float32) {
-	l.pointAt = x
+	l.pointAt = uint32(int64(x))
 	if l.sunk > l.gate && l.n >= fitPoints {
 		// The line sinks faster than the points say.
 		l.forget(x)
@@ -266,14 +266,15 @@ func (l *line) fit(x float64, dip float32, left bool) {
 		skew0 += g * (slope - skew0)
 		skewVar = (1-g)*skewVar + drift*drift
 	}
+	l.bentFor += float32(x - l.fitAt)
 	l.fitAt = x
 	surprised := false
 	if d := slope - skew0; d*d < surprise*surprise*(skewVar+fitVar) {
-		l.bentAt = x
+		l.bentFor = 0
 	} else {
 		// A queue that grows, or a clock is slewed.
 		fitVar, surprised = d*d, true
-		if x-l.bentAt > lateTime {
+		if l.bentFor > lateTime {
 			l.n = uint8(copy(l.points[:], l.points[l.n/2:l.n]))
 			load()
 		}
@@ -300,7 +301,7 @@ func (s *TimeSynchronizer) lower(x float64, y float32) {
 	s.own.level += float64(y)
 	s.own.sunk -= y
 	s.rise = max(0, s.rise+y)
-	s.sum -= int64(y) * int64(s.datagrams-s.counted)
+	s.sum -= int64(y) * int64(s.count)
 	if s.stale != 0 {
 		s.peer -= float64(y)
 		s.stale += y
@@ -327,12 +328,13 @@ func (s *TimeSynchronizer) fell(x float64, y float32) float32 {
 
 // newBucket begins one with the datagram at x.
 func (s *writer) newBucket(x float64) {
-	s.bucketAt, s.low, s.sum, s.counted = x, math.MaxInt32, 0, s.datagrams-1
+	s.bucketAt, s.low, s.sum = x, math.MaxInt32, 0
+	s.datagrams, s.count = s.datagrams+uint64(s.count)-1, 1
 }
 
 // endBucket looks at the fastest datagram of the bucket.
 func (s *TimeSynchronizer) endBucket(x float64) {
-	m, n, sum := float32(s.low), s.datagrams-1-s.counted, s.sum
+	m, n, sum := float32(s.low), s.count-1, s.sum
 	dt := x - s.bucketAt
 	s.settle(x, dt)
 	if m <= s.bucketGate() && !(s.isLate && s.lateFor+float32(dt) > maxBucket) {
@@ -361,7 +363,7 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 				s.held, s.isClock, s.young = s.hold, false, false
 			}
 			s.eventAt, s.events, s.drift = x, 2*vague, 2*priorSkew*float32(gap)
-			s.own.lowOK, s.own.pointAt = false, x
+			s.own.lowOK, s.own.pointAt = false, uint32(int64(x))
 			if gap > 10*maxWindow {
 				s.drift = 0 // more likely the clock was set
 				s.own.forget(x)
@@ -371,7 +373,7 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 	if x-s.eventAt > verdict && !s.isLate && s.crest > 1 {
 		s.crest *= 0.97 // halves in 5 s
 	}
-	if x < s.own.pointAt+float64(s.own.width) {
+	if float32(int32(uint32(int64(x))-s.own.pointAt)) < s.own.width {
 		return
 	}
 	slope := s.own.slope
