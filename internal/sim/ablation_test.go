@@ -29,7 +29,7 @@ var ablations = []struct{ rule, old, new string }{
 	{"slope: shrinks to what was known", "skew0+skewVar/(skewVar+fitVar)*(slope-skew0)", "slope"},
 	{"slope: what was known drifts", "drift := skewDrift * (x - l.fitAt)", "drift := 0.0"},
 	{"slope: surprises", "d*d < surprise*surprise*(skewVar+fitVar)", "d*d < math.Inf(1)"},
-	{"slope: what bends for 12 s", "if x-l.bentAt > lateTime {", "if false {"},
+	{"slope: what bends for 12 s", "if l.bentFor > lateTime {", "if false {"},
 	{"slope: outlives a level", "if l.n >= knowPoint {", "if false {"},
 	{"slope: a line that sinks starts anew", "if l.sunk > l.gate && l.n >= fitPoints {", "if false {"},
 	{"slope: a clock that is set again is slewed", "s.own.slewed() // so little, or again", ""},
@@ -39,14 +39,14 @@ var ablations = []struct{ rule, old, new string }{
 	{"points: noise rises by halves", "l.noise = min(spread, 1.5*l.noise+1)", "l.noise = spread"},
 	{"points: an oldest one that was wrong", "if lo > hi/2+minGate {", "if false {"},
 	{"gate: of buckets, follows the dip", "return s.own.gate + min(6*s.dip, 2*s.mean)", "return s.own.gate"},
-	{"gate: from the first bucket", "s.own.noise == unknown && s.calm == 0 && n >= bucketRun", "false && n > 0"},
+	{"gate: from the first bucket", "s.own.noise == unknown && s.calm == 0 && s.count >= bucketRun", "false"},
 	{"gate: a new level is rough here", "s.own.gate = max(s.own.gate, min(s.mean, unknown))", ""},
 	{"gate: a new level is rough at the peer", "s.peerNoise = max(s.peerNoise, s.mean/4)", ""},
 	{"late: 12 s are a level", "if s.lateFor > lateTime {", "if false {"},
 	{"late: what holds still is a level", "case s.runFor > levelTime && s.stands():", "case false:"},
 	{"late: what holds still is reported early", "if (s.alien == 0 || s.events > vague) && s.peered && x > youth && s.stands() {", "if false {"},
 	{"late: what is alike, follows the dip", "min(max(minGate, 2*s.dip), 2*minGate)", "minGate"},
-	{"late: a bucket under way denies nothing", "(count <= bucketRun || low > s.runMin)", "count <= bucketRun"},
+	{"late: a bucket under way denies nothing", "(s.count <= bucketRun || low > s.runMin)", "s.count <= bucketRun"},
 	{"late: nothing is told early in the first 6 s", "s.peered && x > youth && s.stands()", "s.peered && s.stands()"},
 	{"late: silence is not lateness", "s.run, s.isLate = 0, false // silence is not lateness", ""},
 	{"falls: strays do not come thrice", "if s.strays < strayRun {", "if false {"},
@@ -78,6 +78,7 @@ var ablations = []struct{ rule, old, new string }{
 	{"bound: silence", "maxSkew*max(abs(float64(x))-float64(v.quiet), 0)", "0"},
 	{"bound: what the round trip shrank by", "v.bound = s.wide - r/2", "v.bound = s.wide/2"},
 	{"bound: the widest round trip", "s.wide = max(s.wide, r)", "s.wide = r"},
+	{"bound: the first buckets count less", "min(s.calm/2+1, calmRun)", "min(s.calm, calmRun)"},
 	{"bound: floors of different clocks", "if min(r, s.trip) < -minGate {", "if false {"},
 	{"bound: reports older than a step", "v.bound += abs(s.stale) + s.crest\n", "_ = x\n"},
 }
@@ -90,16 +91,17 @@ type score struct {
 	Mixture float64 // p99 in the mixture of faults, us
 	Beyond  int     // of 20000 random worlds, those with an error beyond the bound
 	Bound   float64 // median bound there, us
+	Calm    float64 // greatest one in the calm ones, less 200 us, over half the round trip
 	Slow    int     // faults of TestSteps, TestSuspends and their like not right again within 2.5 s, of 100
 	Start   float64 // geometric mean of mean errors in the first 10 s relative to the original's
 	Traces  float64 // geometric mean of p99 on the recorded series, 0 without -traces
 }
 
 func (s score) String() string {
-	return fmt.Sprintf("%6.3f %6.2f %-22s %8.0f %6d %8.0f %5d %7.3f %7.3f", s.Mean, s.Worst, s.Where, s.Mixture, s.Beyond, s.Bound, s.Slow, s.Start, s.Traces)
+	return fmt.Sprintf("%6.3f %6.2f %-22s %8.0f %6d %8.0f %5.2f %5d %7.3f %7.3f", s.Mean, s.Worst, s.Where, s.Mixture, s.Beyond, s.Bound, s.Calm, s.Slow, s.Start, s.Traces)
 }
 
-const scoreHeader = "  mean  worst where                   mixture beyond    bound  slow   start  traces tests that fail"
+const scoreHeader = "  mean  worst where                   mixture beyond    bound  calm  slow   start  traces tests that fail"
 
 // scoreTests are the tests of this package that a copy of the estimator runs,
 // TestAblation for the figures. All of its own run as well.
@@ -139,7 +141,7 @@ func newScore(t *testing.T) (s score) {
 	s.Mean = mean.value()
 
 	b := playBounds(1, 20000)
-	s.Beyond, s.Bound = len(b.worst), b.all.quantile(0.5)
+	s.Beyond, s.Bound, s.Calm = len(b.worst), b.all.quantile(0.5), b.calmUse.quantile(1)/1000
 
 	var cases []faultCase
 	for i := range 100 {
