@@ -123,13 +123,16 @@ func (l *line) forget(x float64) {
 		l.skewVar = 1 / (1/l.skewVar + 1/l.fitVar)
 		l.skew0 = float32(l.slope)
 	}
+	if l.bentFor > 0 {
+		l.slewed() // they told another
+	}
 	l.fitVar, l.n = float32(math.Inf(1)), 0
 	l.lowOK, l.width, l.pointAt = false, bucket, uint32(int64(x))
 }
 
 // slewed says that the slope is no longer known.
 func (l *line) slewed() {
-	l.skewVar = slewSkew * slewSkew
+	l.skewVar, l.bentFor = slewSkew*slewSkew, 0
 }
 
 // take makes a datagram m above the line at x a candidate for the next point.
@@ -349,7 +352,7 @@ func (s *TimeSynchronizer) endBucket(x float64) {
 		if s.calm >= calmRun {
 			avg = min(avg, 2*s.mean+minGate)
 		}
-		s.mean += (avg - s.mean) / float32(min(s.calm/2+1, calmRun)) // the first knew no slope
+		s.mean += (avg - s.mean) / float32(min(s.calm-s.calm/4, calmRun)) // the first knew no slope
 		s.own.take(s.bucketAt+bucket/2, m)
 	default:
 		s.queued(x, float32(dt), m)
@@ -420,6 +423,11 @@ func (s *TimeSynchronizer) queued(x float64, dt, m float32) {
 		s.run = 0
 	}
 	if s.lateFor > lateTime {
+		if s.calm == 0 {
+			// Nor did anything come near the level before: it is the slope that is wrong.
+			s.own.slewed()
+			s.own.gate = max(s.own.gate, m-s.lateMin)
+		}
 		s.shift(x, s.lateMin, false)
 	}
 }

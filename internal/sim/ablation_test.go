@@ -78,7 +78,7 @@ var ablations = []struct{ rule, old, new string }{
 	{"bound: silence", "maxSkew*max(abs(float64(x))-float64(v.quiet), 0)", "0"},
 	{"bound: what the round trip shrank by", "v.bound = s.wide - r/2", "v.bound = s.wide/2"},
 	{"bound: the widest round trip", "s.wide = max(s.wide, r)", "s.wide = r"},
-	{"bound: the first buckets count less", "min(s.calm/2+1, calmRun)", "min(s.calm, calmRun)"},
+	{"bound: the first buckets count less", "min(s.calm-s.calm/4, calmRun)", "min(s.calm, calmRun)"},
 	{"bound: floors of different clocks", "if min(r, s.trip) < -minGate {", "if false {"},
 	{"bound: reports older than a step", "v.bound += abs(s.stale) + s.crest\n", "_ = x\n"},
 }
