@@ -278,6 +278,9 @@ func (l *line) fit(x float64, dip float32, left bool) {
 		// A queue that grows, or a clock is slewed.
 		fitVar, surprised = d*d, true
 		if l.bentFor > lateTime {
+			if abs(slope) < abs(skew0) {
+				skewVar = d * d // what was known was a slew
+			}
 			l.n = uint8(copy(l.points[:], l.points[l.n/2:l.n]))
 			load()
 		}
