@@ -426,10 +426,10 @@ func (s *TimeSynchronizer) queued(x float64, dt, m float32) {
 		s.run = 0
 	}
 	if s.lateFor > lateTime {
-		if s.calm == 0 {
-			// Nor did anything come near the level before: it is the slope that is wrong.
+		if d := m - s.lateMin; s.calm == 0 && d > s.own.gate && d < maxSkew*s.lateFor {
+			// Nothing came near the level before, either: the slope is wrong.
 			s.own.slewed()
-			s.own.gate = max(s.own.gate, m-s.lateMin)
+			s.own.gate = d
 		}
 		s.shift(x, s.lateMin, false)
 	}
