@@ -258,6 +258,11 @@ func (s *TimeSynchronizer) matches(x float64) bool {
 func (s *TimeSynchronizer) shift(x float64, a float32, isClock bool) {
 	s.own.level += float64(a)
 	s.own.forget(x)
+	if rest := float32(s.low) - a; s.calm == 0 && (isClock || s.lateFor > lateTime) && rest > s.own.gate && rest < maxSkew*s.lateFor {
+		// Nothing came near the level before, nor does to this: the slope is wrong.
+		s.own.slewed()
+		s.own.gate = rest
+	}
 	s.run, s.isLate = 0, false
 	s.newBucket(x)
 	// The first look at a level is rough, here and at the peer.

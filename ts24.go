@@ -278,7 +278,7 @@ func (l *line) fit(x float64, dip float32, left bool) {
 		// A queue that grows, or a clock is slewed.
 		fitVar, surprised = d*d, true
 		if l.bentFor > lateTime {
-			if abs(slope) < abs(skew0) {
+			if abs(slope) < max(abs(skew0), priorSkew) {
 				skewVar = d * d // what was known was a slew
 			}
 			l.n = uint8(copy(l.points[:], l.points[l.n/2:l.n]))
@@ -426,11 +426,6 @@ func (s *TimeSynchronizer) queued(x float64, dt, m float32) {
 		s.run = 0
 	}
 	if s.lateFor > lateTime {
-		if d := m - s.lateMin; s.calm == 0 && d > s.own.gate && d < maxSkew*s.lateFor {
-			// Nothing came near the level before, either: the slope is wrong.
-			s.own.slewed()
-			s.own.gate = d
-		}
 		s.shift(x, s.lateMin, false)
 	}
 }
