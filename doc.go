@@ -54,8 +54,11 @@
 // convex hull of the points over the middle half of the window, drawn to what was known
 // before by the ratio of the variances: 100 ppm at first (two crystals of 50 ppm), then
 // that of the fits, and 0.1 ppm more for each second (temperature). A slope of more
-// than 5 standard deviations off is a queue, unless it lasts for 12 s. The floor is the
-// highest line of that slope below all points; a datagram below it lowers it at once.
+// than 5 standard deviations off is a queue. If it lasts for 12 s, only the newer half of
+// the points counts, and a smaller slope is believed: then it was a slew that was known.
+// If the level moves meanwhile, or nothing comes near the line on two levels in a row, no
+// slope is known. The floor is the highest line of that slope below all points; a
+// datagram below it lowers it at once.
 //
 // # What moves a floor
 //

@@ -30,6 +30,9 @@ var ablations = []struct{ rule, old, new string }{
 	{"slope: what was known drifts", "drift := skewDrift * (x - l.fitAt)", "drift := 0.0"},
 	{"slope: surprises", "d*d < surprise*surprise*(skewVar+fitVar)", "d*d < math.Inf(1)"},
 	{"slope: what bends for 12 s", "if l.bentFor > lateTime {", "if false {"},
+	{"slope: a smaller one is believed then", "if abs(slope) < max(abs(skew0), priorSkew) {", "if false {"},
+	{"slope: surprising as a level ends, unknown", "if l.bentFor > 0 {", "if false {"},
+	{"slope: nothing comes near two levels", "rest < maxSkew*s.lateFor {", "rest < 0 {"},
 	{"slope: outlives a level", "if l.n >= knowPoint {", "if false {"},
 	{"slope: a line that sinks starts anew", "if l.sunk > l.gate && l.n >= fitPoints {", "if false {"},
 	{"slope: a clock that is set again is slewed", "s.own.slewed() // so little, or again", ""},
@@ -89,6 +92,7 @@ type score struct {
 	Worst   float64 // and the worst scenario's, with 25 us added to both
 	Where   string
 	Mixture float64 // p99 in the mixture of faults, us
+	Stuck   int     // ends of 1600 that stay off by more than 1 ms after it
 	Beyond  int     // of 20000 random worlds, those with an error beyond the bound
 	Bound   float64 // median bound there, us
 	Calm    float64 // greatest one in the calm ones, less 200 us, over half the round trip
@@ -98,10 +102,10 @@ type score struct {
 }
 
 func (s score) String() string {
-	return fmt.Sprintf("%6.3f %6.2f %-22s %8.0f %6d %8.0f %5.2f %5d %7.3f %7.3f", s.Mean, s.Worst, s.Where, s.Mixture, s.Beyond, s.Bound, s.Calm, s.Slow, s.Start, s.Traces)
+	return fmt.Sprintf("%6.3f %6.2f %-22s %8.0f %5d %6d %8.0f %5.2f %5d %7.3f %7.3f", s.Mean, s.Worst, s.Where, s.Mixture, s.Stuck, s.Beyond, s.Bound, s.Calm, s.Slow, s.Start, s.Traces)
 }
 
-const scoreHeader = "  mean  worst where                   mixture beyond    bound  calm  slow   start  traces tests that fail"
+const scoreHeader = "  mean  worst where                   mixture stuck beyond    bound  calm  slow   start  traces tests that fail"
 
 // scoreTests are the tests of this package that a copy of the estimator runs,
 // TestAblation for the figures. All of its own run as well.
@@ -139,6 +143,8 @@ func newScore(t *testing.T) (s score) {
 		}
 	}
 	s.Mean = mean.value()
+
+	s.Stuck, _, _ = mixtureEnds(800)
 
 	b := playBounds(1, 20000)
 	s.Beyond, s.Bound, s.Calm = len(b.worst), b.all.quantile(0.5), b.calmUse.quantile(1)/1000
