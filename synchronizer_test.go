@@ -2540,6 +2540,18 @@ func TestSize(t *testing.T) {
 	if size > 512 {
 		t.Errorf("%d bytes, more than 512", size)
 	}
+	if bits.UintSize < 64 {
+		return
+	}
+	// What a datagram without news needs is the first cache line, what the end of a bucket
+	// needs are the first three, and neighbours in a slice share none.
+	state, own := reflect.TypeFor[writer](), reflect.TypeFor[line]()
+	base, _ := state.FieldByName("base")
+	line, _ := state.FieldByName("own")
+	low, _ := own.FieldByName("low")
+	if base.Offset != 64-8 || line.Offset+low.Offset > 3*64-low.Type.Size() || size%64 != 0 {
+		t.Errorf("base at %d, low at %d, %d bytes", base.Offset, line.Offset+low.Offset, size)
+	}
 }
 
 // TestInlined: what costs less than a call is inlined.
