@@ -2,7 +2,6 @@ package timesync
 
 import (
 	"math"
-	"math/bits"
 	"time"
 )
 
@@ -258,10 +257,11 @@ func (s *TimeSynchronizer) matches(x float64) bool {
 func (s *TimeSynchronizer) shift(x float64, a float32, isClock bool) {
 	s.own.level += float64(a)
 	s.own.forget(x)
-	if rest := float32(s.low) - a; s.calm == 0 && (isClock || s.lateFor > lateTime) && rest > s.own.gate && rest < maxSkew*s.lateFor {
+	rest := float32(s.low) - a
+	if s.calm == 0 && (isClock || s.lateFor > lateTime) && rest > s.own.gate && rest < maxSkew*s.lateFor {
 		// Nothing came near the level before, nor does to this: the slope is wrong.
 		s.own.slewed()
-		s.own.gate = rest
+		s.own.gate = min(rest, unknown)
 	}
 	s.run, s.isLate = 0, false
 	s.newBucket(x)
@@ -380,9 +380,6 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 	}
 	return minDelta, true
 }
-
-// parity returns 1 if the number of ones is odd, else 0.
-func parity(c Counter24) Counter24 { return Counter24(bits.OnesCount32(uint32(c)) & 1) }
 
 // OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
 // localRecvUsec. A report that comes before the first datagram counts from the

@@ -2,6 +2,7 @@ package timesync
 
 import (
 	"math"
+	"math/bits"
 	"time"
 )
 
@@ -30,6 +31,9 @@ func NowUsec() uint64 { return uint64(time.Since(processStart) / time.Microsecon
 func LocalTimeToDatagramTS24(localUsec uint64) Counter24 {
 	return NewCounter24(localUsec >> ts24Shift)
 }
+
+// parity returns 1 if the number of ones is odd, else 0.
+func parity(c Counter24) Counter24 { return Counter24(bits.OnesCount32(uint32(c)) & 1) }
 
 // wrap returns the low bits of v as a signed number in [-half, half).
 func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
