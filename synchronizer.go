@@ -84,25 +84,21 @@ type writer struct {
 	wide float32 // the longest one of late
 	rise float32 // by which the path became longer of late
 
-	own line
-
+	own      line
 	ownAt    float64 // when the own floor last moved to another level
 	peerAt   float64 // when the peer's did
 	reportAt float64 // when the last report came
 
 	fall      float32 // least residual of the strays
 	peerNoise float32 // how far reports are off what they should say
-	// Since the last bucket with a datagram near the floor, and since late buckets are
-	// late by the same.
-	lateFor, lateMin       float32
-	runFor, runMin, runMax float32
 
-	// What was held before the last events, the round trip at which nothing was held, and
-	// for how long the floors had then stood still.
-	held, trusted, known float32
+	lateFor, lateMin       float32 // since the last bucket near the floor
+	runFor, runMin, runMax float32 // since late buckets are late by the same
 
-	drift float32 // what the skew may be wrong by since a silence
-	stale float32 // a move of the own floor that reports do not show yet
+	held, trusted float32 // hold before the last events, and the round trip when nothing was held
+	known         float32 // for how long the floors had then stood still
+	drift         float32 // what the skew may be wrong by since a silence
+	stale         float32 // a move of the own floor that reports do not show yet
 
 	steps, resets, reports, lates uint32
 }
@@ -277,6 +273,10 @@ func (s *TimeSynchronizer) shift(x float64, a float32, isClock bool) {
 		s.stale += over
 		s.peer -= float64(over)
 		s.clock(x, a)
+	case a < 0 && s.stale != 0: // the datagrams that told the step had queued
+		s.stale += a
+		s.peer -= float64(a)
+		s.publish(x, false)
 	case isClock:
 		s.clock(x, a)
 	default:
