@@ -52,6 +52,7 @@ var ablations = []struct{ rule, old, new string }{
 	{"late: a bucket under way denies nothing", "(s.count <= bucketRun || low > s.runMin)", "s.count <= bucketRun"},
 	{"late: nothing is told early in the first 6 s", "s.peered && x > youth && s.stands()", "s.peered && s.stands()"},
 	{"late: silence is not lateness", "s.run, s.isLate = 0, false // silence is not lateness", ""},
+	{"falls: what told a step had queued", "case a < 0 && s.stale != 0:", "case false:"},
 	{"falls: strays do not come thrice", "if s.strays < strayRun {", "if false {"},
 	{"events: the offset holds", "s.hold = hold\n", "_ = hold\n"},
 	{"events: a clock, if the round trip is what it was", "case abs(lack) < min(noise, abs(d)/2) &&", "case false &&"},
@@ -96,7 +97,7 @@ type score struct {
 	Beyond  int     // of 20000 random worlds, those with an error beyond the bound
 	Bound   float64 // median bound there, us
 	Calm    float64 // greatest one in the calm ones, less 200 us, over half the round trip
-	Slow    int     // faults of TestSteps, TestSuspends and their like not right again within 2.5 s, of 100
+	Slow    int     // faults of TestSteps, TestSuspends and their like not right again within 2.5 s, of 2000
 	Start   float64 // geometric mean of mean errors in the first 10 s relative to the original's
 	Traces  float64 // geometric mean of p99 on the recorded series, 0 without -traces
 }
@@ -150,8 +151,8 @@ func newScore(t *testing.T) (s score) {
 	s.Beyond, s.Bound, s.Calm = len(b.worst), b.all.quantile(0.5), b.calmUse.quantile(1)/1000
 
 	var cases []faultCase
-	for i := range 100 {
-		size := time.Duration(math.Pow(10, float64(i)/13) * float64(ms)) // 1 ms to 10 h
+	for i := range 2000 {
+		size := time.Duration(math.Pow(10, float64(i)/260) * float64(ms)) // 1 ms to 10 h
 		if i&2 != 0 {
 			size = -size
 		}

@@ -15,7 +15,10 @@ import (
 	"timesync/internal/sim"
 )
 
-var traceFault = flag.String("fault", "", "print the worlds of TestSteps, TestSuspends and TestRestarts whose name contains this, and no others")
+var (
+	traceFault = flag.String("fault", "", "print the worlds of TestSteps, TestSuspends and TestRestarts whose name contains this, and no others")
+	firstFault = flag.Uint64("fault.first", 0, "added to the seeds of the worlds with faults")
+)
 
 // settled is when faults come: the estimator knows its skew by then.
 const settled = 25 * sec
@@ -23,6 +26,7 @@ const settled = 25 * sec
 // faultWorld is the usual world of a fault: 30 ms each way, exponential jitter of
 // 1 ms, 60 datagrams a second, two quartzes 40 ppm apart.
 func faultWorld(seed uint64) *duel {
+	seed += *firstFault
 	d := &duel{seed: seed, until: settled + 8*sec, poll: 50 * ms}
 	for side := range d.ends {
 		d.ends[side].rate = 60
