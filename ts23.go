@@ -184,10 +184,11 @@ func (s *TimeSynchronizer) publish(x float64, jump bool) {
 func (s *writer) guard(x float64, r float32) {
 	limit := r / 2
 	if x-s.eventAt > verdict {
-		limit = abs(r-s.trusted) / 2
-		if s.hold == 0 || limit < minGate || abs(s.hold) > limit+s.noise() {
-			limit, s.trusted = 0, s.trip
+		was := abs(r-s.trusted) / 2
+		if s.hold == 0 || was < minGate || abs(s.hold) > was+s.noise() {
+			was, s.trusted = 0, s.trip
 		}
+		limit = min(max(limit, 0), was)
 	}
 	if limit >= 0 {
 		s.hold = min(max(s.hold, -limit), limit)

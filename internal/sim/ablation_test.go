@@ -71,7 +71,7 @@ var ablations = []struct{ rule, old, new string }{
 	{"events: what has settled moves slowly", "d *= min(float32(dt)/settling, 1)", ""},
 	{"peer: rounding is averaged", "b /= 2\n", "_ = b\n"},
 	{"guard: the round trip limits the hold", "if limit >= 0 {", "if false {"},
-	{"guard: so does what it was", "|| abs(s.hold) > limit+s.noise() {", "{"},
+	{"guard: so does what it was", "|| abs(s.hold) > was+s.noise() {", "{"},
 	{"clock: set back or far ahead", "if back <= setBack && back >= -setAhead {", "if true {"},
 	{"clock: corrections of it are steps", "(s.isClock || s.drift != 0) && x-s.eventAt < verdict", "false"},
 	{"alien: peers are told apart", "s.alien = alienRun\n", "_ = alienRun\n"},
