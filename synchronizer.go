@@ -255,9 +255,10 @@ func (s *TimeSynchronizer) shift(x float64, a float32, isClock bool) {
 	s.own.forget(x)
 	rest := float32(s.low) - a
 	if s.calm == 0 && (isClock || s.lateFor > lateTime) && rest > s.own.gate && rest < maxSkew*s.lateFor {
-		// Nothing came near the level before, nor does to this: the slope is wrong.
+		// Nothing came near the level before, nor does to this: the slope is wrong. Half of
+		// the rest more leaves 6 s to learn it.
 		s.own.slewed()
-		s.own.gate = min(rest, unknown)
+		s.own.gate = min(1.5*rest, unknown)
 	}
 	s.run, s.isLate = 0, false
 	s.newBucket(x)
