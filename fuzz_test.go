@@ -214,13 +214,14 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
-// recovery is how much of a clean exchange, 20 datagrams a second, makes good
-// whatever went before without a Reset: to a millisecond, since the peer's floor can
-// settle so slowly that it looks like a path that changes.
+// recovery is how much of a clean exchange, 20 datagrams a second, makes good whatever
+// went before without a Reset: to a millisecond, or half the round trip if that is more,
+// since the peer's floor can settle so slowly that it looks like a path that changes.
 const recovery = 90 * time.Second
 
 // FuzzRecovery: a long clean exchange leads back to the right offset after any
-// stamps and reports, and after the clocks were set to anything and back.
+// stamps and reports, and after the clocks were set to anything and back. What is still
+// wrong is within the bound.
 func FuzzRecovery(f *testing.F) {
 	for _, seed := range callSeeds() {
 		f.Add(seed)
@@ -228,6 +229,17 @@ func FuzzRecovery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		w := played(t, in)
 		w.run(recovery)
-		w.check(t, "after a clean exchange", time.Millisecond)
+		w.check(t, "after a clean exchange", max(time.Millisecond, time.Duration(w.delay)*time.Microsecond))
+		remote := w.remote(w.now)
+		for _, end := range []struct {
+			sync         *TimeSynchronizer
+			local, truth uint64
+		}{{&w.a, w.now, remote}, {&w.b, remote, w.now}} {
+			got, _ := end.sync.RemoteTime(end.local, end.truth)
+			bound, _ := end.sync.ErrorBound(end.local)
+			if off := time.Duration(got-end.truth) * time.Microsecond; off.Abs() > bound+time.Microsecond {
+				t.Errorf("off by %v, bound %v", off, bound)
+			}
+		}
 	})
 }
