@@ -254,9 +254,9 @@ func (s *TimeSynchronizer) shift(x float64, a float32, isClock bool) {
 	s.own.level += float64(a)
 	s.own.forget(x)
 	rest := float32(s.low) - a
-	if s.calm == 0 && (isClock || s.lateFor > lateTime) && rest > s.own.gate && rest < maxSkew*s.lateFor {
-		// Nothing came near the level before, nor does to this: the slope is wrong. Half of
-		// the rest more leaves 6 s to learn it.
+	if s.calm < fitPoints && (isClock || s.lateFor > lateTime) && 1.5*rest > s.own.gate && rest < maxSkew*s.lateFor {
+		// Too little came near the level before, nor will to this for long: the slope is
+		// wrong. The gate leaves 6 s to learn it.
 		s.own.slewed()
 		s.own.gate = min(1.5*rest, unknown)
 	}
