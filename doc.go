@@ -56,8 +56,8 @@
 // that of the fits, and 0.1 ppm more for each second (temperature). A slope of more
 // than 5 standard deviations off is a queue. If it lasts for 12 s, only the newer half of
 // the points counts, and a smaller slope is believed: then it was a slew that was known.
-// If the level moves meanwhile, or hardly anything comes near the line on two levels in a row, no
-// slope is known. The floor is the highest line of that slope below all points; a
+// If the level moves meanwhile, or hardly anything comes near the line on two levels in a
+// row, no slope is known. The floor is the highest line of that slope below all points; a
 // datagram below it lowers it at once.
 //
 // # What moves a floor
