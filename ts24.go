@@ -263,7 +263,7 @@ func (l *line) fit(x float64, dip float32, left bool) {
 	}
 	noise := 2*(high-low) + stampNoise
 	if l.width == bucket {
-		noise = max(noise, 14*float64(dip)/float64(l.n))
+		noise = max(noise, 18*float64(dip)/float64(l.n))
 	}
 	fitVar, skewVar, skew0 := noise*noise/(span*span), float64(l.skewVar), float64(l.skew0)
 	if left {

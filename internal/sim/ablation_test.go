@@ -38,7 +38,7 @@ var ablations = []struct{ rule, old, new string }{
 	{"slope: a clock that is set again is slewed", "s.own.slewed() // so little, or again", ""},
 	{"points: spans double", "if l.width < maxWidth && !longer(16*float64(l.width)) {", "if false {"},
 	{"points: window follows the noise", "return t > minWindow && (t > maxWindow || t*t*t > cube)", "return t > 4*minWindow+0*cube"},
-	{"points: the dip is noise at first", "noise = max(noise, 14*float64(dip)/float64(l.n))", ""},
+	{"points: the dip is noise at first", "noise = max(noise, 18*float64(dip)/float64(l.n))", ""},
 	{"points: noise rises by halves", "l.noise = min(spread, 1.5*l.noise+1)", "l.noise = spread"},
 	{"points: an oldest one that was wrong", "if lo > hi/2+minGate {", "if false {"},
 	{"gate: of buckets, follows the dip", "return s.own.gate + min(6*s.dip, 2*s.mean)", "return s.own.gate"},
