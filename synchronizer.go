@@ -169,7 +169,7 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 		s.room = int32(min(max(int64(s.slack), int64(s.crest)), 1<<offsetBits))
 		age := max(x-s.bucketAt, 0)
 		s.span, s.wait = uint32(max(bucket-age, 0)), 0
-		if s.own.noise != unknown {
+		if s.own.noise != unknown { // the first gate wants to see them
 			s.wait = uint32(max(maxBucket-age, 0))
 		}
 	}
@@ -271,12 +271,10 @@ func (s *TimeSynchronizer) shift(x float64, a float32, isClock bool) {
 	case a < 0 && s.impossible():
 		// No path is that short: a clock was set, which the peer is about to see.
 		over := -s.lack()
-		s.stale += over
-		s.peer -= float64(over)
+		s.unheard(over)
 		s.clock(x, a)
 	case a < 0 && s.stale != 0: // the datagrams that told the step had queued
-		s.stale += a
-		s.peer -= float64(a)
+		s.unheard(a)
 		s.publish(x, false)
 	case isClock:
 		s.clock(x, a)

@@ -2547,10 +2547,10 @@ func TestSize(t *testing.T) {
 	// needs are the first three, and neighbours in a slice share none.
 	state, own := reflect.TypeFor[writer](), reflect.TypeFor[line]()
 	base, _ := state.FieldByName("base")
-	line, _ := state.FieldByName("own")
+	floor, _ := state.FieldByName("own")
 	low, _ := own.FieldByName("low")
-	if base.Offset != 64-8 || line.Offset+low.Offset > 3*64-low.Type.Size() || size%64 != 0 {
-		t.Errorf("base at %d, low at %d, %d bytes", base.Offset, line.Offset+low.Offset, size)
+	if base.Offset != 64-8 || floor.Offset+low.Offset > 3*64-low.Type.Size() || size%64 != 0 {
+		t.Errorf("base at %d, low at %d, %d bytes", base.Offset, floor.Offset+low.Offset, size)
 	}
 }
 

@@ -313,12 +313,18 @@ func (s *TimeSynchronizer) lower(x float64, y float32) {
 	s.rise = max(0, s.rise+y)
 	s.sum -= int64(y) * int64(s.count)
 	if s.stale != 0 {
-		s.peer -= float64(y)
-		s.stale += y
+		s.unheard(y)
 	} else if x-s.ownAt < rough && s.holds(x) {
 		s.hold += y / 2
 	}
 	s.publish(x, false)
+}
+
+// unheard moves the peer's floor against the own one by a. A clock was set, and reports
+// do not show it yet.
+func (s *writer) unheard(a float32) {
+	s.stale += a
+	s.peer -= float64(a)
 }
 
 // fell takes a datagram faster than the path allows.

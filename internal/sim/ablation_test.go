@@ -145,7 +145,8 @@ func newScore(t *testing.T) (s score) {
 	}
 	s.Mean = mean.value()
 
-	s.Stuck, _, _ = mixtureEnds(800)
+	off, _ := mixtureEnds(800)
+	s.Stuck = off[1]
 
 	b := playBounds(1, 20000)
 	s.Beyond, s.Bound, s.Calm = len(b.worst), b.all.quantile(0.5), b.calmUse.quantile(1)/1000
