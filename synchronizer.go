@@ -1,36 +1,27 @@
 package timesync
 
 import (
+	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 )
 
-// The estimator's constants, in microseconds unless they say otherwise. doc.go
-// derives the rules.
-const (
-	bucketRun = 4   // datagrams of a bucket, at least
-	maxBucket = 1e6 // or it lasts so long
+// This file reads from top to bottom, and each part calls only what stands below it:
+//
+//	the synchronizer and its inputs
+//	its answers
+//	the pair of directions: the offset
+//	the limits that enclose it: the error bound
+//	the delay floor of one direction: gates, level shifts
+//	the line through the fastest datagrams: level and slope
+//	what readers see
+//	arithmetic on rings
+//
+// docs/DESIGN.md derives the rules. Times called x are microseconds of the local clock
+// since the first datagram; levels and offsets are microseconds, too.
 
-	strayRun  = 3     // stray stamps do not come thrice in a row
-	levelTime = 4e6   // what holds still so long is no crest of a wave
-	tellTime  = 10e6  // an original tells after so long
-	pauseTime = 0.4e6 // two buckets without a datagram
-	silence   = 5e6   // in which anything may have happened
-	verdict   = 15e6  // both ends have seen and told, be the other an original
-	rough     = 5e6   // so long a new level is refined
-	calmRun   = 100   // buckets that a mean is over
-	youth     = 6e6   // first datagrams may have queued
-	settled   = 50    // buckets after which the round trip is what it is
-	settling  = 10e6  // and changes slowly
-	forgets   = 40e6  // what is held without good reason is forgotten
-	vague     = 3     // moves that together are no good reason
-	widen     = 20e6  // how long the bound remembers a longer round trip
-	setBack   = 1e6   // no thread is so late
-	setAhead  = 1e12  // nor asleep for 11 days
-	mildStep  = 2e3   // so little at a time may be a slew of the peer's clock
-	alienRun  = 32    // reports after which a peer is no original
-	unitsOff  = 12.0  // what the parity of a report may be off
-)
+// ---- The synchronizer and its inputs ----
 
 // TimeSynchronizer estimates the offset between the local clock and the clock of
 // one peer from datagrams that carry a 3-byte stamp. The zero value is ready to
@@ -44,64 +35,29 @@ const (
 // Times are readings of the local clock in microseconds. Its value is free and it
 // may wrap; it should be monotonic and must not be slewed or set on purpose.
 type TimeSynchronizer struct {
-	writer
-	shown
+	bucket bucket // under way
+	pair   pair
+	base   uint64    // local time, us, at which x is 0
+	early  Counter24 // report that came before the first datagram, if waits
+	waits  bool      // it does
+	seen   bool      // a datagram has arrived
+	counts counts
+	view   shown
 }
 
-// writer is the state of the goroutine that is told of datagrams and reports. Its line
-// and its buckets, which say when the own floor moves, are in ts24.go; what a move means
-// is here; publish, which tells readers, is in ts23.go.
-type writer struct {
-	// All that a datagram needs that tells nothing new: one cache line.
-	at     uint64 // local time at which
-	origin int64  // the own floor is so high, on the ring of deltas,
-	rate   int64  // and has this slope, in 2^-32
-	sum    int64  // of the residuals of the bucket
-	low    int32  // least of them
-	room   int32  // residuals below are no news; 0: every datagram is
-	delay  int32  // minimum one-way delay
-	count  uint32 // datagrams of the bucket
-	span   uint32 // from at until it ends, or, while it has too few,
-	wait   uint32 // until it must end
-	base   uint64 // local time of x = 0
-
-	// What the end of a bucket needs: two more, to the line's low.
-	bucketAt     float64 // when the bucket began
-	datagrams    uint64  // before it
-	slack, crest float32 // parts of the bound, see publish
-	mean         float32 // mean queueing
-	dip          float32 // mean queueing of the fastest of a bucket
-
-	seen, peered, early, isClock, young, isLate bool
-	run, strays, alien, events, calm, told      uint8
-
-	riseFor float32 // age of rise
-	peer    float64 // the peer's floor is peer - own.slope*x
-	eventAt float64 // when a floor last moved to another level
-
-	hold float32 // what the offset is held off the midpoint
-	trip float32 // the round trip before the last events
-	wide float32 // the longest one of late
-	rise float32 // by which the path became longer of late
-
-	own      line
-	ownAt    float64 // when the own floor last moved to another level
-	peerAt   float64 // when the peer's did
-	reportAt float64 // when the last report came
-
-	fall      float32 // least residual of the strays
-	peerNoise float32 // how far reports are off what they should say
-
-	lateFor, lateMin       float32 // since the last bucket near the floor
-	runFor, runMin, runMax float32 // since late buckets are late by the same
-
-	held, trusted float32 // hold before the last events, and the round trip when nothing was held
-	known         float32 // for how long the floors had then stood still
-	drift         float32 // what the skew may be wrong by since a silence
-	stale         float32 // a move of the own floor that reports do not show yet
-
-	steps, resets, reports, lates uint32
+// counts are what Stats counts.
+type counts struct {
+	datagrams   uint64 // before the bucket under way
+	reports     uint32
+	lateBuckets uint32
+	steps       uint32
+	resets      uint32
 }
+
+const (
+	second   = 1e6  // us: also the largest reordering of receive times, and more than any jitter
+	setAhead = 1e12 // us: nobody waits 11 days for a datagram: the local clock was set
+)
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
 // localRecvUsec and returns the datagram's one-way delay; ok is false while the
@@ -110,244 +66,97 @@ type writer struct {
 //
 // Datagrams may be lost, repeated and reordered, and receive times may go back, as
 // when two threads swap datagrams. Up to two datagrams in a row that are faster than
-// the path allows change nothing but the bound.
+// the path allows change nothing.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
-	// As good as all datagrams queue a little. Their residuals count in the mean, and
-	// the least of them when the bucket ends.
-	dx := localRecvUsec - s.at
-	raw := localRecvUsec - uint64(remoteSendTS24)<<ts24Shift
-	y := wrap(raw-uint64(s.origin)-uint64(int64(dx)*s.rate>>32), deltaBits)
-	s.count++
-	if (dx < uint64(s.span) || dx < uint64(s.wait) && s.count <= bucketRun) && uint64(y) < uint64(s.room) {
-		s.sum += y
-		s.low = min(s.low, int32(y))
-		return time.Duration(int64(s.delay)+y) * time.Microsecond, true
+	// Nearly all datagrams queue a little, within the bucket under way: they are done here.
+	b := &s.bucket
+	dx := localRecvUsec - b.at
+	raw := deltaOf(remoteSendTS24, localRecvUsec)
+	y := wrap(raw-b.origin-uint64(int64(dx)*b.rate>>32), deltaBits)
+	b.count++
+	if dx < uint64(b.span) && uint64(y) < uint64(b.room) {
+		b.add(int32(y))
+		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
 	return s.news(raw, localRecvUsec)
 }
 
 // news takes a datagram that may change something.
 func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bool) {
-	if !s.seen {
+	if !s.seen || !s.pair.sane() {
 		s.start(raw, localUsec)
 	}
 	x := s.now(localUsec)
-	if age := x - s.bucketAt; age >= maxBucket || age >= bucket && s.count > bucketRun {
-		s.endBucket(x)
-	}
-	y := float32(around(raw, s.own.at(x)))
-	switch {
-	case y < -s.own.gate:
-		y = s.fell(x, y)
-	default:
-		s.strays = 0
-		if y < 0 {
-			s.lower(x, y)
-			y = 0
+	if x-s.bucket.from >= bucketTime {
+		if s.pair.endBucket(x, &s.bucket) {
+			s.counts.lateBuckets++
 		}
-		if s.own.noise == unknown && s.calm == 0 && s.count >= bucketRun {
-			s.own.gate = min(8*float32(s.sum)/float32(s.count)+minGate, unknown)
-		}
-		s.sum += int64(y)
-		s.low = min(s.low, int32(y))
+		s.counts.datagrams += uint64(s.bucket.count) - 1
+		s.bucket.count = 1
+		s.bucket.begin(x)
 	}
-	switch {
-	case y < 0: // a clock was set, by that and what the datagram queued
-		s.crest -= 2 * y
-		s.publish(x, false)
-	case y > s.slack && y > s.crest: // or the other way
-		s.crest = y
-		s.publish(x, false)
-	}
-	// Which datagrams are no news from now on?
-	s.at, s.room = localUsec, 0
-	if !s.peered {
+	y := s.pair.datagram(x, raw, &s.bucket)
+	s.publish(x)
+	s.arm(localUsec, x)
+	if !s.pair.peered {
 		return 0, false
 	}
-	if s.strays == 0 {
-		s.origin, s.rate = int64(math.RoundToEven(s.own.at(x))), int64(s.own.slope*(1<<32))
-		s.room = int32(min(max(int64(s.slack), int64(s.crest)), 1<<offsetBits))
-		age := max(x-s.bucketAt, 0)
-		s.span, s.wait = uint32(max(bucket-age, 0)), 0
-		if s.own.noise != unknown { // the first gate wants to see them
-			s.wait = uint32(max(maxBucket-age, 0))
-		}
-	}
-	return time.Duration(min(int64(s.delay)+max(int64(y), 0), 1<<deltaBits)) * time.Microsecond, true
+	return time.Duration(s.bucket.delay+y) * time.Microsecond, true
 }
 
-// x returns a local time as the microseconds since base.
-func (s *writer) x(localUsec uint64) float64 { return float64(int64(localUsec - s.base)) }
-
-// now is x for a datagram or a report that arrives.
-func (s *TimeSynchronizer) now(localUsec uint64) float64 {
-	x := s.x(localUsec)
-	back := s.bucketAt - x
-	if back <= setBack && back >= -setAhead {
-		return x
+// start begins with the first datagram, or anew where the state is one that cannot be.
+func (s *TimeSynchronizer) start(raw, localUsec uint64) {
+	if s.seen {
+		s.view.clear()
 	}
-	// The local clock was set. What is known of times goes along; by how much the offset
-	// changed, the delta shows.
-	s.base -= uint64(int64(back))
-	x = s.x(localUsec)
-	s.crest += float32(abs(s.own.slope * back))
-	s.isClock, s.eventAt = true, x
-	s.publish(x, true)
+	reportUsec := s.base
+	s.base = localUsec
+	s.pair.start(float64(wrap(raw, deltaBits)))
+	s.bucket.begin(0)
+	if !s.seen && s.waits {
+		s.pair.report(s.now(reportUsec), s.early, &s.bucket)
+	}
+	s.seen, s.waits = true, false
+}
+
+// now returns localUsec as microseconds since base.
+func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
+	x = float64(int64(localUsec - s.base))
+	if ahead := x - s.bucket.from; ahead < -second || ahead > setAhead {
+		// The local clock was set. Times go on from where they were; by how much the
+		// offset changed, the deltas will show.
+		s.base += uint64(int64(ahead))
+		x = s.bucket.from
+		s.pair.limits.clockEvent(x)
+	}
 	return x
 }
 
-func (s *TimeSynchronizer) start(raw, localUsec uint64) {
-	early := uint64(int64(s.peer))
-	at := s.base
-	s.seen, s.base, s.peerNoise, s.eventAt = true, localUsec, unknown, -verdict
-	s.ownAt, s.peerAt = -verdict, -verdict
-	s.own.start(float64(wrap(raw, deltaBits)))
-	s.newBucket(0)
-	if s.early {
-		s.OnPeerMinDeltaTS24(NewCounter24(early), at)
+// arm says which datagrams are no news from now on.
+func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
+	b, own := &s.bucket, &s.pair.own
+	b.at, b.room = localUsec, 0
+	if s.pair.peered && own.strays == 0 {
+		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int64(own.slope*(1<<32))
+		b.span, b.room = uint32(max(bucketTime-(x-b.from), 0)), longestQueue
 	}
 }
 
-// roundTrip returns the sum of both floors. It contains no clock.
-func (s *writer) roundTrip() float32 { return float32(ring(s.peer + s.own.level)) }
-
-// lack returns by how much the round trip is shorter than it was.
-func (s *writer) lack() float32 { return float32(ring(float64(s.trip) - s.peer - s.own.level)) }
-
-func (s *writer) peerGate() float32 {
-	return max(s.own.gate, min(4*s.peerNoise+2*minGate, unknown))
-}
-
-// noise is by how much moves of both floors may differ if they are the same.
-func (s *writer) noise() float32 { return s.own.gate + s.peerGate() + s.mean/2 }
-
-// impossible reports whether the round trip takes less than no time.
-func (s *writer) impossible() bool {
-	return s.peered && s.roundTrip() < -s.own.gate-s.peerGate()
-}
-
-// holds reports whether floors moved of late and the offset does not follow.
-func (s *writer) holds(x float64) bool {
-	return !s.isClock && !s.young && x-s.eventAt < verdict
-}
-
-// matches moves the own floor if all datagrams are late and the peer has told the
-// other side of it.
-func (s *TimeSynchronizer) matches(x float64) bool {
-	if s.run == 0 || !s.peered {
-		return false
-	}
-	lack, late := s.lack(), s.runMin
-	if s.impossible() {
-		s.shift(x, late, true)
-		return true
-	}
-	if d := abs(late - lack); lack > minGate && d <= min(late, lack)/2 && d <= s.noise() {
-		s.shift(x, min(late, lack), true)
-		return true
-	}
-	return false
-}
-
-// shift moves the own floor by a to another level.
-func (s *TimeSynchronizer) shift(x float64, a float32, isClock bool) {
-	s.own.level += float64(a)
-	s.own.forget(x)
-	rest := float32(s.low) - a
-	if s.calm < fitPoints && (isClock || s.lateFor > lateTime) && 1.5*rest > s.own.gate && rest < maxSkew*s.lateFor {
-		// Too little came near the level before, nor will to this for long: the slope is
-		// wrong. The gate leaves 6 s to learn it.
-		s.own.slewed()
-		s.own.gate = min(1.5*rest, unknown)
-	}
-	s.run, s.isLate = 0, false
-	s.newBucket(x)
-	// The first look at a level is rough, here and at the peer.
-	s.own.gate = max(s.own.gate, min(s.mean, unknown))
-	s.peerNoise = max(s.peerNoise, s.mean/4)
-	s.rise = max(0, s.rise+min(a, 0))
-	switch {
-	case !s.peered:
-	case a < 0 && s.impossible():
-		// No path is that short: a clock was set, which the peer is about to see.
-		over := -s.lack()
-		s.unheard(over)
-		s.clock(x, a)
-	case a < 0 && s.stale != 0: // the datagrams that told the step had queued
-		s.unheard(a)
-		s.publish(x, false)
-	case isClock:
-		s.clock(x, a)
-	default:
-		s.event(x, a, a < 0)
-	}
-	s.calm, s.ownAt = 0, x
-}
-
-// event says that a floor moved to another level, by d more at this end than at the
-// other. The offset stays, unless the round trip is what it was: then a clock was set.
-func (s *TimeSynchronizer) event(x float64, d float32, fell bool) {
-	if x-s.eventAt > verdict {
-		s.held, s.isClock, s.drift = s.hold, false, 0
-		s.young = x < youth || s.calm < 5 || s.told < 1
-		if s.hold == 0 {
-			s.events, s.known = 0, float32(s.calm)*bucket
-		}
-	}
-	s.events = min(s.events+1, 2*vague)
-	s.eventAt = x
-	lack, hold := s.lack(), s.hold+d/2
-	noise := s.noise()
-	low := lack > min(noise, abs(d)/4)
-	s.young = s.young || s.alien != 0 && fell && low // an original tells rises late
-	switch {
-	case s.isClock, abs(d) < s.drift:
-	case s.young && low, s.trip < -noise:
-		s.trip = s.roundTrip() // the first datagrams queued, or came from another
-	case abs(lack) < min(noise, abs(d)/2) && abs(hold-s.held) > min(noise/2, abs(d)/4, 4*s.mean+mildStep):
-		s.clock(x, d)
-		return
-	default:
-		s.hold = hold
-	}
-	s.publish(x, false)
-}
-
-// clock says that a clock was set by a: the paths are what they were.
-func (s *TimeSynchronizer) clock(x float64, a float32) {
-	if x-s.eventAt < verdict && !s.isClock {
-		s.hold = s.held
-	}
-	if s.isClock || abs(a) < mildStep {
-		s.own.slewed() // so little, or again
-	}
-	s.isClock, s.eventAt = true, x
-	s.publish(x, abs(a) > minStep)
-}
-
-// doubtful reports whether what is held had better be forgotten. If one path changed and
-// nothing else, it is half of that.
-func (s *writer) doubtful() bool {
-	rest := abs(s.hold) - abs(s.roundTrip()-s.trusted)/2
-	return s.events >= vague && abs(rest) > s.noise() || abs(s.hold) < minStep || s.known < verdict
-}
-
-// settle lets go of what was known before the last events.
-func (s *TimeSynchronizer) settle(x, dt float64) {
-	over := x-s.eventAt > verdict
-	if over && s.hold != 0 && s.doubtful() {
-		s.hold *= max(0, 1-float32(dt)/max(min(s.known/4, forgets), bucket))
-		s.publish(x, false)
-	}
-	if !over || !s.peered || s.isLate {
+// OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
+// localRecvUsec. A report that comes before the first datagram counts from the
+// first datagram on.
+func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
+	minDelta = NewCounter24(uint64(minDelta))
+	if !s.seen {
+		s.early, s.waits, s.base = minDelta, true, localRecvUsec
 		return
 	}
-	d, r := -s.lack(), s.roundTrip()
-	if s.calm >= settled && s.told >= strayRun {
-		d *= min(float32(dt)/settling, 1)
+	s.counts.reports++
+	x := s.now(localRecvUsec)
+	if s.pair.report(x, minDelta, &s.bucket) {
+		s.publish(x)
+		s.arm(localRecvUsec, x)
 	}
-	s.trip += d
-	s.wide += (r - s.wide) * min(float32(dt)/widen, 1)
 }
 
 // MinDeltaTS24 returns what to report to the peer at localUsec: the receive time
@@ -360,89 +169,1201 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 	if !s.seen {
 		return 0, false
 	}
-	x := s.x(localUsec)
-	v := s.own.at(x)
-	if (s.alien == 0 || s.events > vague) && s.peered && x > youth && s.stands() {
-		// If a clock was set, the peer waits to hear it. The bucket under way may agree;
-		// while it has few datagrams, or is later than the ones before, it denies nothing.
-		low := float32(s.low)
-		lo, hi := min(s.runMin, low), max(s.runMax, low)
-		if s.count > bucketRun/2 && s.alike(lo, hi) || s.run > 1 && (s.count <= bucketRun || low > s.runMin) {
-			v += float64(lo)
-		}
-	} else if s.alien != 0 && s.riseFor < tellTime {
-		v -= float64(s.rise) // an original has not forgotten either
-	}
-	minDelta = NewCounter24(uint64(int64(math.Floor(v+3.5))) >> ts24Shift)
+	x := float64(int64(localUsec - s.base))
+	nearest := s.pair.tell(x) + (1<<ts24Shift-1)/2.
+	minDelta = NewCounter24(uint64(int64(math.Floor(nearest))) >> ts24Shift)
 	if x > youth {
 		minDelta ^= parity(minDelta)
 	}
 	return minDelta, true
 }
 
-// OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
-// localRecvUsec. A report that comes before the first datagram counts from the
-// first datagram on.
-func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
-	minDelta = NewCounter24(uint64(minDelta))
-	if !s.seen {
-		s.early, s.peer, s.base = true, float64(minDelta), localRecvUsec
-		return
-	}
-	x, raw := s.now(localRecvUsec), uint64(minDelta)<<ts24Shift
-	s.reports++
-	if parity(minDelta) != 0 && x > 2*youth {
-		s.alien = alienRun
-	} else if s.alien > 0 {
-		s.alien--
-	}
-	if !s.peered {
-		s.peered, s.reportAt = true, x
-		s.peer = float64(wrap(raw, deltaBits)) + s.own.slope*x
-		s.trip, s.trusted, s.room = s.roundTrip(), s.roundTrip(), 0
-		s.publish(x, true)
-		return
-	}
-	b := float32(around(raw, s.peer-s.own.slope*(x-float64(s.delay))))
-	if s.stale != 0 && x-s.eventAt < rough && abs(b) > s.peerGate() {
-		return // it is older than the step
-	}
-	s.reportAt = x
-	if s.stale != 0 {
-		s.stale, s.room = 0, 0
-		s.peer += float64(b)
-		s.publish(x, false)
-		return
-	}
-	if abs(b) < unitsOff {
-		b /= 2
-	}
-	s.peer += float64(b)
-	back := s.holds(x) && abs(b) > minGate && abs(b) < mildStep && abs(s.lack()) < abs(b)/4
-	if abs(b) > s.peerGate() || back {
-		s.event(x, -b, false)
-		s.told, s.peerAt = 0, x
-	} else {
-		s.told = min(s.told+1, 200)
-		if s.peerNoise == unknown {
-			s.peerNoise = 0
-		}
-		s.peerNoise += (abs(b) - s.peerNoise) / 8
-		if x-s.peerAt < rough && s.holds(x) {
-			s.hold -= b / 2
-		}
-		if abs(b) >= unitsOff {
-			s.publish(x, false)
-		}
-	}
-	if s.matches(x) || abs(b) >= unitsOff {
-		s.room = 0
-	}
-}
-
 // Reset forgets everything, as when the peer is replaced by another. Only the counts
 // of steps and of resets go on.
 func (s *TimeSynchronizer) Reset() {
-	s.writer = writer{resets: s.resets + 1, steps: s.steps}
-	s.seq.Store((s.seq.Load() + 4) &^ 3)
+	s.bucket, s.pair, s.base, s.waits, s.seen = bucket{}, pair{}, 0, false, false
+	s.counts = counts{resets: s.counts.resets + 1, steps: s.counts.steps}
+	s.view.clear()
 }
+
+const (
+	minStep = 500.0 // us: smaller corrections after a clock event are slewed
+	maxSlew = 50e3  // us: larger ones are steps, always
+)
+
+// publish shows readers what is known, if it is news to them.
+func (s *TimeSynchronizer) publish(x float64) {
+	p := &s.pair
+	if !p.peered || !p.changed {
+		return
+	}
+	p.changed = false
+	s.bucket.delay = int32(min(max(p.delay(), 0), 1<<offsetBits))
+	v := view{local: s.base + uint64(int64(x)), skew: int64(-p.own.slope * fine), delay: s.bucket.delay}
+	v.theta = toFine(p.offset - p.own.slope*x + 1./4)
+	v.bound, v.ageing = p.bound(x)
+	old, ok := s.view.view()
+	if ok {
+		// Readers go on from where they are, but for steps.
+		v.excess = old.offset(int64(v.local-old.local)) - v.theta
+		excess := abs(float64(v.excess) / fine)
+		if excess > maxSlew || excess > minStep && x-p.limits.eventAt < told {
+			v.excess = 0
+			s.counts.steps++
+		} else if old.says(&v) {
+			return
+		}
+	}
+	s.view.show(v)
+}
+
+// ---- Answers ----
+
+// IsSynchronized reports whether the offset is known: since the first datagram and
+// the first report.
+func (s *TimeSynchronizer) IsSynchronized() bool { return s.view.synchronized() }
+
+// MinimumOneWayDelay returns the shortest time that a datagram of late was under
+// way, never negative; half the round trip at first, since nobody can tell how
+// unequal the two ways are. ok is false while the offset is not known.
+func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
+	return s.view.delay()
+}
+
+// RemoteTime returns the remote clock, in microseconds, at the local time
+// localUsec. The offset is known modulo 67.1 s, so the result is the reading
+// nearest to nearRemoteUsec. ok is false while the offset is not known.
+//
+// For increasing local times the result never goes back except at a step, which
+// increments Stats().Steps: corrections of up to 50 ms are slewed at half the speed of
+// time, or of up to 0.5 ms after a clock was set.
+func (s *TimeSynchronizer) RemoteTime(localUsec, nearRemoteUsec uint64) (remoteUsec uint64, ok bool) {
+	remote, ok := s.view.remote(localUsec)
+	if !ok {
+		return 0, false
+	}
+	return nearRemoteUsec + uint64(wrap(remote-nearRemoteUsec, offsetBits)), true
+}
+
+// Skew returns the rate of the remote clock minus that of the local clock, in parts
+// per million, at most 1000 either way. ok is false while the offset is not known.
+func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
+	v, ok := s.view.view()
+	if !ok {
+		return 0, false
+	}
+	return v.ppm(), true
+}
+
+// ErrorBound returns how far RemoteTime may be off at localUsec, whatever the
+// asymmetry of the path, while no clock is set: half the round trip, and by what the
+// clocks may have drifted apart since datagrams and reports last told. Queues, stalls
+// and longer paths do not widen it. For up to 15 s after a clock was set it may be wrong;
+// Stats says when that was last noticed. It is at most 33.6 s, half of what the offset is
+// known modulo. ok is false while the offset is not known.
+func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
+	v, ok := s.view.view()
+	if !ok {
+		return 0, false
+	}
+	return time.Duration(v.boundAt(int64(localUsec-v.local))) * time.Microsecond, true
+}
+
+// Stats is what a synchronizer knew when the last datagram came, or up to 0.2 s before,
+// for logs and dashboards. All but the counts are zero while Synchronized is false.
+type Stats struct {
+	Synchronized   bool
+	Offset         time.Duration // remote clock minus local clock, modulo 67.1 s
+	Skew           float64       // and its rate, parts per million
+	Bound          time.Duration // of the offset's error
+	MinOneWayDelay time.Duration // shortest one-way delay
+	Noise          time.Duration // mean distance of fast datagrams from the shortest delay
+	News           time.Duration // age of the last report that came and was believed
+	Undisturbed    time.Duration // since a clock was last noticed to have been set; at the start 15 s
+	Datagrams      uint64        // since the start or Reset
+	Reports        uint32        // since the start or Reset
+	LateBuckets    uint32        // spans of 0.2 s or more in which all datagrams queued, since then
+	Steps          uint32        // discontinuities of the remote time, ever
+	Resets         uint32        // calls of Reset, ever
+}
+
+// Stats returns what is known. It must not be called at the same time as the methods
+// that take datagrams and reports.
+func (s *TimeSynchronizer) Stats() Stats {
+	c := &s.counts
+	st := Stats{Datagrams: c.datagrams + uint64(s.bucket.count), Reports: c.reports, LateBuckets: c.lateBuckets, Steps: c.steps, Resets: c.resets}
+	v, ok := s.view.view()
+	if !ok {
+		return st
+	}
+	now := s.bucket.at
+	x, age := float64(int64(now-s.base)), int64(now-v.local)
+	remote, _ := s.view.remote(now)
+	micros := func(v float64) time.Duration { return time.Duration(v) * time.Microsecond }
+	st.Synchronized, st.Offset = true, micros(float64(wrap(remote-now, offsetBits)))
+	st.Skew, st.Bound = v.ppm(), micros(v.boundAt(age))
+	st.MinOneWayDelay, st.Noise = micros(float64(v.delay)), micros(float64(s.pair.own.noise))
+	st.News, st.Undisturbed = micros(x-s.pair.reportAt), micros(x-s.pair.limits.eventAt)
+	return st
+}
+
+// String returns st in a line for logs.
+func (st Stats) String() string {
+	if !st.Synchronized {
+		return fmt.Sprintf("not synchronized, %d datagrams, %d reports, %d resets", st.Datagrams, st.Reports, st.Resets)
+	}
+	return fmt.Sprintf("offset %v +-%v, skew %.3f ppm, delay %v, noise %v, news %v ago, undisturbed %v, %d datagrams, %d reports, %d late buckets, %d steps, %d resets",
+		st.Offset, st.Bound, st.Skew, st.MinOneWayDelay, st.Noise, st.News, st.Undisturbed, st.Datagrams, st.Reports, st.LateBuckets, st.Steps, st.Resets)
+}
+
+// ---- The pair of directions ----
+
+const (
+	youth    = 6e6   // us: the first datagrams may all have queued
+	told     = 15e6  // us: by then both ends have seen and told, be the other an original
+	holdTime = 180e6 // us: a correction that no datagram confirms is not held for longer
+	settling = 10e6  // us: time constant of the reference round trip
+	rounding = 13.0  // us: of a floor, a report with its parity, or a stamp, at most
+	alienRun = 32    // even reports in a row after which the peer is no original
+)
+
+// pair is what both directions say together.
+//
+// The round trip is the sum of both floors and contains no clock; the midpoint is half
+// their difference. Each of two round trips at which the offset was known is a witness:
+// if the round trip is now d longer, and one path is to blame, the midpoint is off by d/2.
+// The offset lies between what both say. It moves only where it must: that is how a
+// longer path leaves it alone, and a clock that is set moves it.
+type pair struct {
+	own    floor
+	limits limits
+
+	peer     float64 // us: the peer's floor at x is peer - own.slope*x
+	heard    float64 // us: what it was by the last report before it was predicted
+	offset   float64 // us: the remote minus the local clock at x is offset - own.slope*x
+	reportAt float64 // x of the last report that was believed
+
+	noise float32 // us: mean difference of reports from what they were expected to say
+	trip  float32 // us: the reference round trip, of late
+	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
+	free  float32 // us: the reference round trip when hold was last 0
+	known float32 // us: for how long the round trip has been trip, all in all
+	other float32 // us: another round trip that stands
+	stood float32 // us: for how long it has
+	left  float32 // us: until hold fades
+
+	higherFor float32 // us: for how long reports have been higher than the peer's floor
+
+	alien     uint8 // reports until the peer no longer counts as an original
+	peered    bool  // a report has come
+	changed   bool  // since readers were told
+	predicted bool  // the peer's floor follows from trip until reports show it
+}
+
+// start begins with the level of the first datagram.
+func (p *pair) start(level float64) {
+	*p = pair{}
+	p.own.start(level)
+	p.limits.eventAt = -told
+}
+
+// sane reports whether the state is one that can be. All others heal by themselves.
+func (p *pair) sane() bool {
+	const full, far = 1 << deltaBits, 1 << 62
+	f := &p.own
+	return f.noise >= 0 && f.noise <= second && f.width >= bucketTime && f.width <= maxWindow/8 && f.n <= maxPoints &&
+		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.skewVar > 0 && f.skewVar < 1 && f.error >= 0 && f.error < 1 &&
+		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far &&
+		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left <= holdTime && p.higherFor >= 0 &&
+		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far
+}
+
+// roundTrip returns the round trip of a datagram that does not queue.
+func (p *pair) roundTrip() float32 { return float32(ring(p.peer+p.own.level, deltaBits)) }
+
+// midpoint returns the offset if both ways take equally long.
+func (p *pair) midpoint() float64 { return ring(p.peer-p.own.level, deltaBits) / 2 }
+
+// correction returns the offset minus the midpoint.
+func (p *pair) correction() float32 { return float32(ring(p.offset-p.midpoint(), offsetBits)) }
+
+// delay returns the minimum one-way delay to here.
+func (p *pair) delay() float64 { return ring(p.own.level+p.offset, offsetBits) }
+
+// tolerance is by how much two looks at the same round trip differ at most. It is hard: a
+// soft one costs half of it after every change of a path.
+func (p *pair) tolerance() float32 {
+	return 2*minGate + 4*min(p.own.noise, p.own.dip) + 4*p.noise
+}
+
+// impossible reports whether the round trip is shorter than nothing: a clock was set.
+func (p *pair) impossible() bool { return p.roundTrip() < -p.tolerance() }
+
+// doubt returns how far the midpoint may be off where the round trip is d longer than it
+// was. At first, and beside an original, which tells rises late, a shorter one is right.
+func (p *pair) doubt(d float32) float32 {
+	if abs(d) < p.tolerance() || d < 0 && (p.known < youth || p.alien > 0) && !p.impossible() {
+		return 0
+	}
+	return abs(d) / 2
+}
+
+// follow moves the offset to where both witnesses allow it.
+func (p *pair) follow() {
+	if !p.peered {
+		return
+	}
+	if p.predicted {
+		p.peer += ring(float64(p.trip)-p.peer-p.own.level, deltaBits)
+	}
+	s, was := p.roundTrip(), p.correction()
+	d := p.doubt(s - p.trip)
+	c := min(max(was, p.hold-d), p.hold+d)
+	d = p.doubt(s - p.free)
+	c = min(max(c, -d), d)
+	p.move(float64(c - was))
+}
+
+// move corrects the offset. The limits stay where they are.
+func (p *pair) move(d float64) {
+	if d == 0 {
+		return
+	}
+	p.changed = true
+	p.offset += d
+	p.limits.below, p.limits.above = p.limits.below+float32(d), p.limits.above-float32(d)
+}
+
+// datagram takes a delta that arrived at x and returns how far it is above the floor, us.
+func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
+	level := p.own.level
+	y, fell := p.own.datagram(x, raw, b)
+	if p.own.level == level {
+		return max(y, 0)
+	}
+	p.changed = true
+	if fell {
+		p.fell(x, p.own.fall, p.delay(), p.limits.below)
+		if p.peered && p.impossible() && p.trip > -p.tolerance() { // rule: the peer's floor is predicted
+			// The peer is about to see the step, too. Until it says so, its floor is where
+			// the round trip is what it was.
+			if !p.predicted {
+				p.heard = p.peer
+			}
+			p.predicted = true
+			p.limits.clockEvent(x)
+		}
+	}
+	p.follow()
+	return max(y, 0)
+}
+
+// fell says that a floor fell by -d, so that the offset is at most limit from here on that
+// side; was is what the limits knew. If that is news to them, a clock was set. In the
+// first seconds it was a queue.
+func (p *pair) fell(x float64, d float32, limit float64, was float32) {
+	if d < -p.tolerance() && float32(limit) < was-p.tolerance() && p.known > youth {
+		p.limits.clockEvent(x)
+	}
+}
+
+// endBucket ends the bucket and reports whether all of it was late.
+func (p *pair) endBucket(x float64, b *bucket) (late bool) {
+	dt := min(float32(x-b.from), second) // long ones say little about what they span
+	var steady float32                   // share of the time
+	if p.peered {
+		if b.first < math.MaxInt32 {
+			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), p.tolerance(), b.from)
+		}
+		if abs(p.roundTrip()-p.trip) < p.tolerance() {
+			steady = 1
+		}
+	}
+	slope, level := p.own.slope, p.own.level
+	late = p.own.endBucket(x, b, steady)
+	p.changed = p.changed || p.own.level != level || p.limits.fresh > 0
+	turn := (p.own.slope - slope) * x // about x
+	p.peer, p.heard, p.offset = p.peer+turn, p.heard+turn, p.offset+turn
+	if !p.peered {
+		return late
+	}
+	p.lean(dt)
+	p.close(x, b)
+	if !late || p.roundTrip() < p.trip-p.tolerance() { // rule: a shorter round trip counts while datagrams queue; without: if !late {
+		p.trust(dt)
+	}
+	p.follow()
+	return late
+}
+
+// lean moves the offset towards the midpoint by as much as the slope may have carried it
+// away.
+func (p *pair) lean(dt float32) {
+	d := p.own.error * dt
+	c := p.correction() - p.hold
+	p.move(-float64(min(max(c, -d), d))) // rule: the offset leans; without: p.move(-float64(min(max(c, -d), d) * 0))
+}
+
+// close raises the own floor if all datagrams are late by what the round trip became
+// shorter, or if no path is as short: then a clock was set and the peer has told it.
+func (p *pair) close(x float64, b *bucket) {
+	late := p.own.lateness()
+	if late > 0 && (p.impossible() || p.known > youth && p.closes(late)) { // rule: closure
+		p.own.shift(x, late, b)
+		p.own.doubtSlope(slewSkew)
+		p.limits.clockEvent(x)
+	}
+}
+
+// closes reports whether the round trip is what it was if a floor is a higher.
+func (p *pair) closes(a float32) bool {
+	lack := p.trip - p.roundTrip()
+	miss := abs(lack - a)
+	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < a/2
+}
+
+// trust learns the reference round trip. A shorter one counts even while datagrams queue.
+func (p *pair) trust(dt float32) {
+	s, tolerance := p.roundTrip(), p.tolerance()
+	d := s - p.trip
+	switch {
+	case s < -tolerance: // a clock was set, and not everybody has told
+	case p.trip < -tolerance: // the first reports were from before
+		p.trip, p.free, p.hold = s, s, 0
+	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
+		p.trip = s
+		if d > -tolerance { // within it, it is the one that is known
+			p.known, p.stood = p.known+dt, 0
+		}
+	case abs(d) < tolerance:
+		p.trip += d * min(dt/settling, 1)
+		p.known, p.stood = p.known+dt, 0
+	case abs(s-p.other) < tolerance || d < 0 && p.other < p.trip: // rule: another round trip is learnt
+		if p.stood += dt; p.stood > told {
+			p.learn(s)
+		}
+	default:
+		p.other, p.stood = s, 0
+	}
+	p.fade(dt)
+}
+
+// learn takes the round trip s for granted, and that the offset is right.
+func (p *pair) learn(s float32) {
+	if p.hold == 0 {
+		p.left = min(2*p.known, holdTime)
+	}
+	p.hold = p.correction()
+	if p.known < youth || abs(p.hold) < p.tolerance()/2 { // rule: what is small is not held
+		p.hold = 0
+	}
+	p.trip, p.stood = s, 0
+}
+
+// fade lets go of a correction that is old, or for which no one path can be to blame.
+func (p *pair) fade(dt float32) {
+	if p.free < -p.tolerance() {
+		p.free = p.trip // no path is that short
+	}
+	if p.hold != 0 {
+		rest := abs(p.hold) - abs(p.trip-p.free)/2
+		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
+			p.left = min(p.left, holdTime/4)
+		}
+		if p.left < 0 { // rule: holds fade
+			p.free += (p.trip - p.free) * min(4*dt/settling, 1)
+		}
+	}
+	h := min(p.doubt(p.trip-p.free), max(p.trip, 0)/2)
+	if p.hold = min(max(p.hold, -h), h); p.hold == 0 {
+		p.free = p.trip
+	}
+}
+
+// report takes the peer's reading of its floor, which was right when it was sent. It reports
+// whether that is news for readers; else the end of the bucket will do.
+func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
+	if parity(minDelta) != 0 && x > 2*youth { // rule: originals are told apart
+		p.alien = alienRun
+	} else if p.alien > 0 {
+		p.alien--
+	}
+	raw := uint64(minDelta) << ts24Shift
+	if !p.peered {
+		p.meet(x, float64(wrap(raw, deltaBits)))
+		return true
+	}
+	sent := x - p.delay()
+	d := float32(around(raw, p.peer-p.own.slope*sent))
+	if p.predicted {
+		was := float32(around(raw, p.heard-p.own.slope*sent))
+		near := p.tolerance() + gateDips*p.own.dip
+		// If our own datagrams are late by as much, those that told the step were in flight
+		// while both clocks were set.
+		if abs(d) > near && abs(was) < near && p.own.rise == 0 && x-p.limits.eventAt < youth { // rule: reports from before a step
+			return false
+		}
+		p.predicted = false
+	}
+	since := max(float32(x-p.reportAt), 0)
+	p.reportAt = x
+	if d > p.tolerance() && !p.rises(d, since) {
+		return false
+	}
+	p.higherFor = 0
+	above := ring(p.peer+float64(d)-p.offset, offsetBits)
+	p.fell(x, d, above, p.limits.above)
+	p.limit(x, above)
+	p.refine(d)
+	p.changed = true
+	if news = abs(d) >= rounding; news {
+		p.close(x, b)
+		p.follow()
+	}
+	return news
+}
+
+// meet takes the first report.
+func (p *pair) meet(x, level float64) {
+	p.peered, p.changed, p.reportAt, p.peer = true, true, x, level+p.own.slope*x
+	p.trip = p.roundTrip()
+	p.free, p.offset = p.trip, p.midpoint()
+	p.limits.at, p.limits.below = x, float32(p.delay())
+	p.limit(x, p.delay())
+}
+
+// limit takes a report by which the offset is at most above higher, but for what a line
+// through few datagrams may be off, and one that was last confirmed two seconds ago.
+func (p *pair) limit(x, above float64) {
+	ageing := p.ageing()
+	p.limits.report(x, ageing, above+gateDips*float64(p.noise)+2*second*ageing, p.tolerance())
+}
+
+// rises reports whether to believe a report that is b higher than the peer's floor. Like
+// the own floor, the peer's rises if that lasts, or if it closes the round trip: then our
+// clocks came apart, perhaps by more and more. The last report came dt before.
+func (p *pair) rises(b, dt float32) bool {
+	if p.closes(b) { // rule: a rise closes the round trip
+		p.own.doubtSlope(slewSkew) // rule: then a clock may be slewed
+		return true
+	}
+	p.higherFor += dt
+	if p.alien > 0 || p.known < youth { // rule: an original tells rises late enough, and the young know nothing better
+		return true
+	}
+	return p.higherFor >= lateTime // rule: the peer's floor rises late; without: return true
+}
+
+// refine moves the peer's floor by b.
+func (p *pair) refine(b float32) {
+	if abs(b) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
+		p.noise += (min(abs(b), 5*minGate) - p.noise) / 8
+	}
+	if abs(b) < rounding { // rule: rounding is averaged
+		b /= 2
+	}
+	p.peer += float64(b)
+}
+
+// tell returns what to report: the own floor at x, or higher if it may have risen with a
+// clock that was set. The peer waits to hear of that; to an original it would do harm if it
+// were a queue, which no rise of a second is.
+func (p *pair) tell(x float64) float64 {
+	level := p.own.at(x)
+	if p.peered && (p.alien == 0 || p.own.rise > second) && p.known > youth { // rule: rises are told early
+		level += float64(p.own.rise)
+	}
+	return level
+}
+
+// ageing returns by how much the limits open in a microsecond, us: what is not known of the
+// skew, and of its changes. Five standard errors: a few points far from normal gave them.
+func (p *pair) ageing() float64 {
+	t := float32(max(p.limits.at-p.limits.eventAt, second))
+	return rateError + float64(min(5*p.own.error+3*(p.own.dip+minGate/5)/t, slewSkew))
+}
+
+// bound returns the error bound at x, us, and by how much it grows in a microsecond.
+func (p *pair) bound(x float64) (bound, ageing float32) {
+	ageing = float32(p.ageing())
+	return max(p.limits.below, p.limits.above, 0) + 3*rounding + ageing*float32(x-p.limits.at), ageing
+}
+
+// ---- The limits of the offset ----
+
+const (
+	maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets are
+	rateError = 3e-6                  // a skew is not known better, whatever the fit says
+)
+
+// limits enclose the offset while no clock is set: no delay is negative, so each datagram
+// is a lower limit of the offset, and each report an upper one. They only age.
+type limits struct {
+	below, above float32 // us: the truth is from below under the offset to above over it
+	at           float64 // x when that was so
+	eventAt      float64 // x of the last clock event
+	fresh        uint8   // buckets since then that are still to be believed as they are
+}
+
+// clockEvent says that a clock was set, or seems to have been.
+func (l *limits) clockEvent(x float64) {
+	if abs(x-l.eventAt) > second {
+		l.eventAt = x
+	}
+	l.fresh = 3 // the one under way, and two
+}
+
+// open lets the limits age.
+func (l *limits) open(x, ageing float64) {
+	d := float32(ageing * max(x-l.at, 0))
+	l.below, l.above, l.at = min(l.below+d, maxOffset), min(l.above+d, maxOffset), x
+}
+
+// datagram takes the fastest datagram of a bucket, which arrived after from: it was under
+// way for delay if the offset is right.
+func (l *limits) datagram(x, ageing, delay float64, tolerance float32, from float64) {
+	l.open(x, ageing)
+	below := float32(delay + ageing*(x-from))
+	if below < l.below && l.fresh == 0 || l.fresh == 1 || l.fresh == 2 {
+		l.below = min(below, maxOffset)
+	}
+	l.fresh -= min(l.fresh, 1)
+	if l.contradict(x, tolerance) {
+		l.above = maxOffset
+	}
+}
+
+// report takes a report by which the offset is at most above higher.
+func (l *limits) report(x, ageing, above float64, tolerance float32) {
+	l.open(x, ageing)
+	if float32(above) < l.above || x-l.eventAt < told {
+		l.above = min(float32(above), maxOffset)
+	}
+	if l.contradict(x, tolerance) {
+		l.below, l.fresh = maxOffset, 2
+	}
+}
+
+// contradict reports whether the limits exclude each other by so much that a clock was set.
+// By less they are both wrong.
+func (l *limits) contradict(x float64, tolerance float32) bool {
+	over := -l.below - l.above
+	if over > tolerance {
+		l.clockEvent(x)
+		return true
+	}
+	if over > 0 {
+		l.above += 3*over + tolerance
+	}
+	return false
+}
+
+// ---- The delay floor of one direction ----
+
+const (
+	bucketTime   = 0.2e6 // us: datagrams are judged by the fastest of so long
+	strayRun     = 3     // stray stamps do not come thrice in a row
+	lateTime     = 10e6  // us: what lasts so long is no queue
+	minGate      = 100.0 // us: hosts add so much, whatever the path
+	gateDips     = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
+	dipRun       = 64    // buckets that the dip is a mean over
+	longestQueue = 1 << deltaBits / 3
+)
+
+// bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
+// cache line only.
+type bucket struct {
+	at     uint64  // local time, us, at which
+	origin uint64  // the floor is so high, us, on the ring of deltas,
+	rate   int64   // and rises by so much in a microsecond, 2^-32 us
+	from   float64 // x when the bucket began
+	first  int32   // us: the fastest datagram is so far above the floor
+	second int32   // us: the second fastest
+	span   uint32  // us: from at until the bucket ends
+	room   uint32  // us: so far above the floor a datagram is news; 0: all are
+	delay  int32   // us: minimum one-way delay
+	count  uint32  // datagrams
+}
+
+// begin begins a bucket at x.
+func (b *bucket) begin(x float64) {
+	b.from, b.first, b.second = x, math.MaxInt32, math.MaxInt32
+}
+
+// add adds a datagram that is y above the floor.
+func (b *bucket) add(y int32) {
+	b.second = min(b.second, max(b.first, y))
+	b.first = min(b.first, y)
+}
+
+// lower says that the floor sank by d.
+func (b *bucket) lower(d int32) {
+	b.first += min(d, math.MaxInt32-b.first)
+	b.second += min(d, math.MaxInt32-b.second)
+}
+
+// floor is the delta of a datagram that does not queue.
+//
+// The yardstick for all gates is the dip: the mean difference of the two fastest datagrams
+// of a bucket. Queues and clocks are slow against it, and heavy tails do not touch it. It
+// learns only from buckets that are not late: what sets a gate must not learn from what
+// the gate refuses.
+type floor struct {
+	line
+	nearAt  float64 // x of the last bucket that came near the floor
+	dip     float32 // us
+	low     float32 // us: the last bucket was so far above the floor
+	lowest  float32 // us: the last two buckets were at least so far above
+	lateFor float32 // us: for how long buckets have been late
+	halfLow float32 // us: the least late of the later half of that time was so late
+	rise    float32 // us: the last two buckets were late alike, by so much; else 0
+	fall    float32 // us: least residual of the strays
+	strays  uint8   // datagrams in a row that are faster than the path allows
+	near    uint8   // buckets that came near, at most dipRun
+}
+
+// start begins with the level of the first datagram.
+func (f *floor) start(level float64) {
+	*f = floor{dip: second, low: second}
+	f.line.start(level)
+}
+
+// gate returns how far above the floor the fastest datagram of a bucket that ends at x may
+// be. The first dips are means of few.
+func (f *floor) gate(x float64) float32 {
+	few := 1 + fitPoints/float32(max(f.near, 1)) // rule: few dips make a wide gate; without: few := float32(1)
+	return minGate + gateDips*few*f.dip + 3*f.error*float32(x-f.nearAt)
+}
+
+// gateBelow returns how far below the floor a datagram may be at x.
+func (f *floor) gateBelow(x float64) float32 {
+	few := 1 + 2/float32(max(f.near, 1)) // rule: few dips make a wide gate below, too; without: few := float32(1)
+	return minGate + gateDips*few*min(f.noise, f.dip) + 3*f.error*max(f.width, float32(x-f.nearAt))
+}
+
+// lateness returns how late all datagrams are: those of the last late bucket, or of the
+// last two where they came near.
+func (f *floor) lateness() float32 {
+	if f.lateFor > 0 {
+		return f.low
+	}
+	return f.lowest // rule: what is near may be late; without: return 0
+}
+
+// datagram takes a delta that arrived at x and returns how far it is above the floor, us,
+// and whether the floor fell to another level. A stray is below the floor.
+func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) {
+	d := around(raw, f.at(x))
+	if f.near == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
+		f.dip = float32(b.second - b.first)
+	}
+	if d < -float64(f.gateBelow(x)) {
+		if f.strays++; f.strays == 1 || float32(d) < f.fall {
+			f.fall = float32(d)
+		}
+		if f.strays < strayRun { // rule: strays do not come thrice
+			return int32(d), false
+		}
+		f.shift(x, f.fall, b)
+		d, fell = d-float64(f.fall), true
+	}
+	f.strays = 0
+	if d < 0 {
+		f.lower(d)
+		f.low -= float32(d)
+		b.lower(int32(-d))
+		d = 0
+	}
+	y = int32(min(d, math.MaxInt32))
+	b.add(y)
+	return y, fell
+}
+
+// shift moves the floor by a to another level, on which the bucket begins anew. The slope
+// stays.
+func (f *floor) shift(x float64, a float32, b *bucket) {
+	f.level += float64(a)
+	f.low -= a
+	b.begin(x)
+	f.line.restart(x)
+	f.lateFor, f.lowest, f.rise, f.strays, f.nearAt, f.bentFor = 0, 0, 0, 0, x, 0
+}
+
+// endBucket looks at the fastest datagrams of a bucket and reports whether even they were
+// late. steady is the share of its time in which the round trip was the reference one.
+func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
+	if b.first == math.MaxInt32 {
+		return false // nothing but strays
+	}
+	low, was := float32(b.first), f.low
+	f.lowest, f.low = min(low, was), low
+	if late = low > f.gate(x); late {
+		f.late(x, was, b)
+	} else {
+		f.lateFor, f.rise, f.nearAt = 0, 0, x
+		f.learnDip(b, abs(low-was))
+		f.take(b.from+bucketTime/2, low)
+	}
+	if float32(int32(uint32(int64(x))-f.pointAt)) >= f.width {
+		f.line.end(x, f.dip, steady)
+	}
+	return late
+}
+
+// learnDip learns the dip from a bucket. One with a single datagram differs from the one
+// before by as much.
+func (f *floor) learnDip(b *bucket, fromLast float32) {
+	dip := float32(b.second - b.first)
+	if b.second == math.MaxInt32 {
+		if dip = fromLast; dip > second/2 {
+			return // there was none before
+		}
+	}
+	if f.near == 0 {
+		f.dip = dip
+	}
+	f.near = min(f.near+1, dipRun)
+	f.dip += (min(dip, 4*f.dip+minGate) - f.dip) / float32(f.near)
+}
+
+// late takes a bucket in which all datagrams were late. The one before was was above the
+// floor.
+func (f *floor) late(x float64, was float32, b *bucket) {
+	f.rise = 0
+	if f.lateFor > 0 && abs(f.low-was) < minGate+gateDips*f.dip {
+		f.rise = f.lowest
+	}
+	if f.lateFor += min(float32(x-b.from), second); f.lateFor < lateTime/2 {
+		f.halfLow = f.low
+	}
+	f.halfLow = min(f.halfLow, f.low)
+	if f.lateFor > lateTime { // rule: what lasts is no queue
+		if f.n < fitPoints { // rule: nothing came near that line
+			if 4*f.error < priorSkew {
+				f.doubtSlope(4 * f.error)
+			} else {
+				f.forgetSlope(x)
+			}
+		}
+		f.shift(x, f.halfLow, b)
+	}
+}
+
+// ---- The line through the fastest datagrams ----
+
+const (
+	maxPoints = 12    // fastest datagrams of doubling spans that the line is fitted to
+	fitPoints = 4     // the fewest that show both a slope and noise
+	minWindow = 8e6   // us: shortest span of points: what the original looks at
+	maxWindow = 128e6 // us: longest: oscillators do not keep their rate for longer
+	balance   = 800.0 // 1/s: makes noise/window^1.5 weigh as much as wander*window
+
+	priorSkew = 100e-6       // two crystals of 50 ppm
+	slewSkew  = 500e-6       // NTP's fastest slew
+	maxSkew   = 1000e-6      // no computer's clock is as wrong
+	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
+	surprise  = 4.0          // standard deviations by which a slope is not to be believed
+)
+
+// line is the floor as a straight line, and the points that tell it: the fastest datagrams
+// of spans of time. Times x and levels may be of any size; points keep the low 32 bits of
+// both.
+type line struct {
+	level   float64 // us: the floor at x is level + slope*x
+	slope   float64 // minus the skew
+	noise   float32 // us: mean distance of the points from the line
+	width   float32 // us: time between points
+	sunk    float32 // us: by which the line was lowered since the last point
+	prior   float32 // slope known before the points
+	skewVar float32 // variance of that
+	error   float32 // standard deviation of the slope
+	bentFor float32 // us: for how long they have told a surprising slope
+	pointAt uint32  // x of the end of the last span, low 32 bits
+	fitAt   uint32  // x when the line was fitted, low 32 bits
+	best    point   // fastest datagram of the span under way
+	some    bool    // there is one
+	n       uint8   // points
+	points  [maxPoints]point
+}
+
+// point is a datagram that queued least.
+type point struct {
+	x uint32 // us, low 32 bits
+	v int32  // us: its delta, low 32 bits
+}
+
+// at returns the level at x.
+func (l *line) at(x float64) float64 { return l.level + l.slope*x }
+
+// start lays the line through the first datagram.
+func (l *line) start(level float64) {
+	*l = line{level: level, noise: second, width: bucketTime}
+	l.doubtSlope(priorSkew)
+}
+
+// restart drops the points: they speak of another level. What they knew of the slope
+// stays.
+func (l *line) restart(x float64) {
+	if l.n >= maxPoints/2 {
+		l.skewVar, l.prior = l.error*l.error, float32(l.slope)
+	}
+	l.error = float32(math.Sqrt(float64(l.skewVar)))
+	l.n, l.some, l.width, l.pointAt = 0, false, bucketTime, uint32(int64(x))
+}
+
+// doubtSlope says that what was known of the slope may be wrong by error.
+func (l *line) doubtSlope(error float32) { l.error, l.skewVar = error, error*error }
+
+// forgetSlope turns the line about x so that the clocks have the same rate.
+func (l *line) forgetSlope(x float64) {
+	l.level += l.slope * x
+	l.slope, l.prior, l.n = 0, 0, 0
+	l.doubtSlope(priorSkew)
+}
+
+// lower sinks the line by -d, to a datagram below it.
+func (l *line) lower(d float64) {
+	l.level += d
+	l.sunk -= float32(d)
+}
+
+// take makes a datagram that is y above the line at x a candidate for the next point.
+func (l *line) take(x float64, y float32) {
+	p := point{uint32(int64(x)), int32(int64(math.RoundToEven(l.at(x))) + int64(y))}
+	if !l.some || p.below(l.best, l.slope) {
+		l.best, l.some = p, true
+	}
+}
+
+// below reports whether p is below a line of that slope through q.
+func (p point) below(q point, slope float64) bool {
+	return float64(p.v-q.v) < slope*float64(int32(p.x-q.x))
+}
+
+// end makes a point of the fastest datagram of the last span of time, and fits the line if
+// there are enough.
+func (l *line) end(x float64, dip, steady float32) {
+	l.pointAt = uint32(int64(x))
+	if l.sunk > minGate+gateDips*min(l.noise, dip) && l.n >= fitPoints {
+		l.restart(x) // rule: a line that sinks starts anew
+	}
+	l.sunk = 0
+	if !l.some {
+		return
+	}
+	gone := l.makeRoom(x)
+	l.some = false
+	if l.n > 0 && int32(l.best.x-l.points[l.n-1].x) <= 0 {
+		return // receive times went back
+	}
+	l.points[l.n] = l.best
+	l.n++
+	w := l.window(x)
+	if l.n >= fitPoints {
+		l.fit(&w, dip, steady, gone)
+	} else if w.x[0] < -minWindow { // rule: few points are recent ones
+		w.recent() // so few say nothing about the slope, and old ones nothing
+		l.lay(&w, l.slope)
+	}
+}
+
+// makeRoom drops points that are too old, or every second one, and returns how many were
+// too old.
+func (l *line) makeRoom(x float64) (gone int) {
+	best := balance * float64(l.noise*l.width) * second * second // the best window, cubed
+	longer := func(t float64) bool { return t > minWindow && (t > maxWindow || t*t*t > best) }
+	if l.n == maxPoints && l.width < maxWindow/8 && !longer((maxPoints+fitPoints)*float64(l.width)) { // rule: spans double
+		l.width, l.n = 2*l.width, maxPoints/2
+		for i := range l.n {
+			l.points[i] = l.points[2*i]
+			if q := l.points[2*i+1]; q.below(l.points[i], l.slope) {
+				l.points[i] = q
+			}
+		}
+	}
+	for l.n == maxPoints || l.n >= fitPoints && longer(float64(uint32(int64(x))-l.points[0].x)) {
+		l.n = uint8(copy(l.points[:], l.points[1:l.n]))
+		gone++
+	}
+	return gone
+}
+
+// fit finds the slope of the line, and lays it below the points.
+func (l *line) fit(w *window, dip, steady float32, gone int) {
+	slope, span := w.secant()
+	low, third, mean := w.spread(slope)
+	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
+	noise := max(2*(third-low), mean*4/5) + halfUnit
+	if l.width == bucketTime { // rule: the dip is noise at first
+		noise = max(noise, maxPoints*float64(dip)/float64(l.n))
+	}
+	fitVar, skewVar, prior := noise*noise/(span*span), float64(l.skewVar), float64(l.prior)
+	if gone > 0 {
+		// The share of what left moves into what was known before.
+		g := skewVar / (skewVar + float64(l.n)*fitVar)
+		drift := skewDrift * float64(uint32(int64(w.at))-l.fitAt) // rule: skews drift; without: drift := 0.0
+		prior = min(max(prior+g*(slope-prior), -maxSkew), maxSkew)
+		skewVar = (1-g)*skewVar + drift*drift
+	}
+	d := slope - prior
+	surprised := d*d > surprise*surprise*(skewVar+fitVar) // rule: surprises; without: surprised := false
+	if !surprised {
+		l.bentFor = 0
+	} else if fitVar = d * d; l.bends(w, slope, steady) { // rule: what bends for long is believed
+		skewVar = d * d
+		l.n = uint8(copy(l.points[:], l.points[l.n/2:l.n]))
+		*w = l.window(w.at)
+	}
+	spread := l.lay(w, min(max(prior+skewVar/(skewVar+fitVar)*d, -maxSkew), maxSkew))
+	if l.noise == second {
+		l.noise = min(spread, second/2)
+	} else if !surprised {
+		l.noise = min(spread, 1.5*l.noise+1, second/2) // rule: noise grows by halves
+	}
+	l.prior, l.skewVar, l.error = float32(prior), float32(skewVar), float32(math.Sqrt(1/(1/skewVar+1/fitVar)))
+	l.fitAt = uint32(int64(w.at))
+}
+
+// bends reports whether a surprising slope has lasted for so long that it is no queue that
+// grows, but a clock that is slewed: the round trip did not change with it, or the line
+// sank at a rate that a clock may have.
+func (l *line) bends(w *window, slope float64, steady float32) bool {
+	if slope < float64(l.prior) && slope > -slewSkew { // rule: sinking for long
+		steady = 1
+	}
+	l.bentFor += steady * float32(uint32(int64(w.at))-l.fitAt)
+	return l.bentFor > lateTime
+}
+
+// lay lays the highest line of that slope below all points of w, and returns their mean
+// distance from it.
+func (l *line) lay(w *window, slope float64) (mean float32) {
+	low, _, distance := w.spread(slope)
+	l.level, l.slope = w.level+low-slope*w.at, slope
+	return float32(distance)
+}
+
+// window holds points for a fit: times from now, deltas from the line as it was.
+type window struct {
+	at, level float64            // us: x, and the level of the line there
+	x, v      [maxPoints]float64 // us
+	n         int
+}
+
+// window returns the points as they are seen at x.
+func (l *line) window(x float64) (w window) {
+	w.at, w.level, w.n = x, math.RoundToEven(l.at(x)), int(l.n)
+	for i, p := range l.points[:l.n] {
+		w.x[i] = -float64(uint32(int64(x)) - p.x)
+		w.v[i] = float64(p.v - int32(int64(w.level)))
+	}
+	return w
+}
+
+// recent drops all points before the shortest window, but not the last one.
+func (w *window) recent() {
+	i := 0
+	for i < w.n-1 && w.x[i] < -minWindow {
+		i++
+	}
+	copy(w.x[:], w.x[i:w.n])
+	w.n = copy(w.v[:], w.v[i:w.n])
+}
+
+// spread returns how far the lowest and the third lowest point are above a line of that
+// slope through now, and the mean distance of all points from the lowest.
+func (w *window) spread(slope float64) (low, third, mean float64) {
+	low, mid, third, sum := math.Inf(1), math.Inf(1), math.Inf(1), 0.0
+	for i := range w.n {
+		v := w.v[i] - slope*w.x[i]
+		low, mid, third, sum = min(low, v), min(mid, max(low, v)), min(third, max(mid, v)), sum+v
+	}
+	return low, third, sum/float64(w.n) - low
+}
+
+// secant returns the slope of the lower convex hull of the points over the middle half of
+// their span (Moon, Skelly, Towsley 1999, smoothed), and the span.
+func (w *window) secant() (slope, span float64) {
+	var hull [maxPoints]int
+	m := 0
+	for i := range w.n {
+		for m >= 2 {
+			a, b := hull[m-2], hull[m-1]
+			if (w.v[b]-w.v[a])*(w.x[i]-w.x[a]) < (w.v[i]-w.v[a])*(w.x[b]-w.x[a]) {
+				break
+			}
+			m--
+		}
+		hull[m] = i
+		m++
+	}
+	below := func(x float64) float64 {
+		i := 1
+		for i < m-1 && x > w.x[hull[i]] {
+			i++
+		}
+		p, q := hull[i-1], hull[i]
+		return w.v[p] + (w.v[q]-w.v[p])*(x-w.x[p])/(w.x[q]-w.x[p])
+	}
+	first := w.x[0]
+	span = w.x[w.n-1] - first
+	return (below(first+span*3/4) - below(first+span/4)) / (span / 2), span
+}
+
+// ---- What readers see ----
+
+const (
+	slewRate = 0.5             // corrections run at half the speed of time
+	fineBits = 64 - offsetBits // fraction of a microsecond
+	fine     = 1 << fineBits   // a microsecond
+)
+
+// shown is what readers see: a view, written by show and read by view.
+type shown struct {
+	seq   atomic.Uint32 // bit 1: there is a view, bit 0: it is being written
+	words [5]atomic.Uint64
+}
+
+// view is a consistent state for readers. Offsets are in 2^-38 us: the 64 bits are
+// their ring of 67.1 s, so sums and products wrap as offsets do, at any distance.
+type view struct {
+	local  uint64  // local time, us, at which it was taken
+	theta  int64   // offset at that time, and 1/4 us: readings are rounded down
+	skew   int64   // its rate
+	excess int64   // what readers still add, to be slewed away
+	delay  int32   // us: minimum one-way delay
+	bound  float32 // us: of the offset's error at local, without excess
+	ageing float32 // by which it grows in a microsecond, us
+}
+
+// toFine returns an offset of any size, us, for a view.
+func toFine(v float64) int64 {
+	whole := math.Floor(v)
+	return int64(whole)<<fineBits + int64((v-whole)*fine)
+}
+
+// rest returns what is left of excess after x microseconds.
+func rest(excess, x int64) int64 {
+	if x >= maxSlew/slewRate {
+		return 0
+	}
+	slewed := max(x, 0) * (slewRate * fine)
+	if excess > 0 {
+		return max(excess-slewed, 0)
+	}
+	return min(excess+slewed, 0)
+}
+
+// offset returns what readers add to the local time, x after the view was taken.
+func (v *view) offset(x int64) int64 { return v.theta + v.skew*x + rest(v.excess, x) }
+
+// ppm returns the skew in parts per million.
+func (v *view) ppm() float64 { return float64(v.skew) / fine * 1e6 }
+
+// boundAt returns the bound after x, us: at most half the ring, where all offsets are. The
+// skew itself changes, too.
+func (v *view) boundAt(x int64) float64 {
+	age := abs(float64(x))
+	bound := float64(v.bound) + (float64(v.ageing)+skewDrift/2*age)*age + abs(float64(rest(v.excess, x)))/fine + 1
+	return min(bound, maxOffset)
+}
+
+// says reports whether readers learn nothing new from a view that was taken later.
+func (v *view) says(later *view) bool {
+	x := int64(later.local - v.local)
+	bound := v.boundAt(x)
+	return v.skew == later.skew && v.delay == later.delay && abs(float64(later.excess-rest(v.excess, x))) < fine/4 &&
+		float64(later.bound) < bound+1 && float64(later.bound) > bound*0.9-minGate
+}
+
+// synchronized reports whether there is a view.
+func (s *shown) synchronized() bool { return s.seq.Load()&2 != 0 }
+
+// show shows readers a view.
+func (s *shown) show(v view) {
+	bounds := uint64(math.Float32bits(v.bound))<<32 | uint64(math.Float32bits(v.ageing))
+	words := [5]uint64{v.local, uint64(v.theta), uint64(v.excess), uint64(v.skew)<<32 | uint64(uint32(v.delay)), bounds}
+	seq := s.seq.Load()
+	s.seq.Store(seq | 1)
+	for i, w := range words {
+		if s.words[i].Load() != w {
+			s.words[i].Store(w)
+		}
+	}
+	s.seq.Store((seq + 4) | 2)
+}
+
+// clear takes the view away from readers.
+func (s *shown) clear() { s.seq.Store((s.seq.Load() + 4) &^ 3) }
+
+// view returns what is shown.
+func (s *shown) view() (v view, ok bool) {
+	for {
+		seq := s.seq.Load()
+		v.local, v.theta, v.excess = s.words[0].Load(), int64(s.words[1].Load()), int64(s.words[2].Load())
+		rate, bounds := s.words[3].Load(), s.words[4].Load()
+		if seq&2 == 0 {
+			return view{}, false
+		}
+		if (s.seq.Load()^seq)|seq&1 == 0 {
+			v.skew, v.delay = int64(rate)>>32, int32(rate)
+			v.bound, v.ageing = math.Float32frombits(uint32(bounds>>32)), math.Float32frombits(uint32(bounds))
+			return v, true
+		}
+	}
+}
+
+// remote returns the remote clock modulo 67.1 s. An offset needs fewer words than a view has.
+func (s *shown) remote(localUsec uint64) (uint64, bool) {
+	for {
+		seq := s.seq.Load()
+		x, theta, excess := int64(localUsec-s.words[0].Load()), s.words[1].Load(), s.words[2].Load()
+		skew := int64(s.words[3].Load()) >> 32
+		if s.seq.Load() != seq&^1 {
+			continue
+		}
+		theta += uint64(skew * x)
+		if x < maxSlew/slewRate {
+			theta += uint64(rest(int64(excess), x))
+		}
+		return localUsec + theta>>fineBits, seq&2 != 0
+	}
+}
+
+// delay returns the minimum one-way delay, which is in one word.
+func (s *shown) delay() (delay time.Duration, ok bool) {
+	for {
+		seq := s.seq.Load()
+		us := int32(s.words[3].Load())
+		if seq&2 == 0 {
+			return 0, false
+		}
+		if (s.seq.Load()^seq)|seq&1 == 0 {
+			return time.Duration(us) * time.Microsecond, true
+		}
+	}
+}
+
+// ---- Arithmetic on rings ----
+
+// wrap returns the low bits of v as a signed number in [-half, half).
+func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
+
+// ring returns v the shorter way round a ring of 2^bits.
+func ring(v float64, bits uint) float64 {
+	full := float64(uint64(1) << bits)
+	if v >= -full/2 && v < full/2 {
+		return v
+	}
+	return v - full*math.Floor(v/full+1./2)
+}
+
+// around returns raw-near on the ring of deltas: from two thirds of it below to a
+// third above. No queue is 45 s long, but a clock may be set by as much.
+func around(raw uint64, near float64) float64 {
+	const full = 1 << deltaBits
+	d := float64(wrap(raw, deltaBits)) - near
+	return d - full*math.Floor(d/full+2./3)
+}
+
+func abs[T float32 | float64](v T) T { return max(v, -v) }

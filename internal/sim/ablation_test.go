@@ -4,11 +4,18 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,143 +24,173 @@ import (
 )
 
 var (
-	ablation     = flag.Bool("ablation", false, "print what each rule of the estimator buys: about 40 s for each")
-	ablationRule = flag.String("ablation.rule", "", "only rules of that table whose name matches this regexp")
-	scoreFile    = flag.String("score", "", "write the figures of the table of -ablation for this copy of the estimator to this file")
+	ablation      = flag.Bool("ablation", false, "print what each rule of the estimator buys: about 10 s of processor time for each and base")
+	ablationRule  = flag.String("ablation.rule", "", "only rules of that table whose name matches this regexp")
+	ablationBases = flag.Int("ablation.bases", 4, "sets of seeds on which each is measured")
+	scoreFile     = flag.String("score", "", "write the figures of the table of -ablation for this copy of the estimator to this file")
 )
 
-// ablations are the rules of the estimator, each with the edit of its files that
-// removes it. The edit must leave code that compiles.
-var ablations = []struct{ rule, old, new string }{
-	{"slope: the floor has one", "slope = min(max(skew0+skewVar/(skewVar+fitVar)*(slope-skew0), -maxSkew), maxSkew)", "slope = 0"},
-	{"slope: shrinks to what was known", "skew0+skewVar/(skewVar+fitVar)*(slope-skew0)", "slope"},
-	{"slope: what was known drifts", "drift := skewDrift * (x - l.fitAt)", "drift := 0.0"},
-	{"slope: surprises", "d*d < surprise*surprise*(skewVar+fitVar)", "d*d < math.Inf(1)"},
-	{"slope: what bends for 12 s", "if l.bentFor > lateTime {", "if false {"},
-	{"slope: a smaller one is believed then", "if abs(slope) < max(abs(skew0), priorSkew) {", "if false {"},
-	{"slope: surprising as a level ends, unknown", "if l.bentFor > 0 {", "if false {"},
-	{"slope: nothing comes near two levels", "rest < maxSkew*s.lateFor {", "rest < 0 {"},
-	{"slope: outlives a level", "if l.n >= knowPoint {", "if false {"},
-	{"slope: a line that sinks starts anew", "if l.sunk > l.gate && l.n >= fitPoints {", "if false {"},
-	{"slope: a clock that is set again is slewed", "s.own.slewed() // so little, or again", ""},
-	{"points: spans double", "if l.width < maxWidth && !longer(16*float64(l.width)) {", "if false {"},
-	{"points: window follows the noise", "return t > minWindow && (t > maxWindow || t*t*t > cube)", "return t > 4*minWindow+0*cube"},
-	{"points: the dip is noise at first", "noise = max(noise, 18*float64(dip)/float64(l.n))", ""},
-	{"points: noise rises by halves", "l.noise = min(spread, 1.5*l.noise+1)", "l.noise = spread"},
-	{"points: an oldest one that was wrong", "if lo > hi/2+minGate {", "if false {"},
-	{"gate: of buckets, follows the dip", "return s.own.gate + min(6*s.dip, 2*s.mean)", "return s.own.gate"},
-	{"gate: from the first bucket", "s.own.noise == unknown && s.calm == 0 && s.count >= bucketRun", "false"},
-	{"gate: a new level is rough here", "s.own.gate = max(s.own.gate, min(s.mean, unknown))", ""},
-	{"gate: a new level is rough at the peer", "s.peerNoise = max(s.peerNoise, s.mean/4)", ""},
-	{"late: 12 s are a level", "if s.lateFor > lateTime {", "if false {"},
-	{"late: what holds still is a level", "case s.runFor > levelTime && s.stands():", "case false:"},
-	{"late: what holds still is reported early", "if (s.alien == 0 || s.events > vague) && s.peered && x > youth && s.stands() {", "if false {"},
-	{"late: what is alike, follows the dip", "min(max(minGate, 2*s.dip), 2*minGate)", "minGate"},
-	{"late: a bucket under way denies nothing", "(s.count <= bucketRun || low > s.runMin)", "s.count <= bucketRun"},
-	{"late: nothing is told early in the first 6 s", "s.peered && x > youth && s.stands()", "s.peered && s.stands()"},
-	{"late: silence is not lateness", "s.run, s.isLate = 0, false // silence is not lateness", ""},
-	{"falls: what told a step had queued", "case a < 0 && s.stale != 0:", "case false:"},
-	{"falls: strays do not come thrice", "if s.strays < strayRun {", "if false {"},
-	{"events: the offset holds", "s.hold = hold\n", "_ = hold\n"},
-	{"events: a clock, if the round trip is what it was", "case abs(lack) < min(noise, abs(d)/2) &&", "case false &&"},
-	{"events: a clock takes the hold back", "s.hold = s.held\n", "_ = s.held\n"},
-	{"events: what the peer lacks, we were late by", "lack > minGate && d <= min(late, lack)/2", "false && d <= min(late, lack)/2"},
-	{"events: young falls are believed", "case s.young && low, s.trip < -noise:", "case s.trip < -noise:"},
-	{"events: no round trip below nothing", "return s.peered && s.roundTrip() < -s.own.gate-s.peerGate()", "return false"},
-	{"events: reports older than a step", "s.stale != 0 && x-s.eventAt < rough && abs(b) > s.peerGate()", "false"},
-	{"events: small moves of the peer", "&& abs(b) < mildStep && abs(s.lack()) < abs(b)/4", "&& false"},
-	{"events: what may have drifted in silence", "case s.isClock, abs(d) < s.drift:", "case s.isClock:"},
-	{"events: vague holds are forgotten", "if over && s.hold != 0 &&", "if false &&"},
-	{"events: what one path accounts for is not vague", "abs(rest) > s.noise()", "rest == rest"},
-	{"events: a level when nothing was held", "s.events, s.known = 0, float32(s.calm)*bucket", "s.events = 0\n\t\t}\n\t\t{\n\t\t\ts.known = float32(s.calm) * bucket"},
-	{"events: the hold is refined here", "} else if x-s.ownAt < rough && s.holds(x) {", "} else if false {"},
-	{"events: the hold is refined by the peer", "if x-s.peerAt < rough && s.holds(x) {", "if false {"},
-	{"events: what has settled moves slowly", "d *= min(float32(dt)/settling, 1)", ""},
-	{"peer: rounding is averaged", "b /= 2\n", "_ = b\n"},
-	{"guard: the round trip limits the hold", "if limit >= 0 {", "if false {"},
-	{"guard: so does what it was", "|| abs(s.hold) > was+s.noise() {", "{"},
-	{"clock: set back or far ahead", "if back <= setBack && back >= -setAhead {", "if true {"},
-	{"clock: corrections of it are steps", "(s.isClock || s.drift != 0) && x-s.eventAt < verdict", "false"},
-	{"alien: peers are told apart", "s.alien = alienRun\n", "_ = alienRun\n"},
-	{"alien: an original forgets late", "v -= float64(s.rise) // an original has not forgotten either", "_ = v"},
-	{"alien: falls beside it are believed", "s.young = s.young || s.alien != 0 && fell && low // an original tells rises late", "_ = fell"},
-	{"bound: the crest", "s.slack + s.crest", "s.slack"},
-	{"bound: what fell had queued", "s.crest -= 2 * y", "s.crest -= y"},
-	{"bound: silence", "maxSkew*max(abs(float64(x))-float64(v.quiet), 0)", "0"},
-	{"bound: what the round trip shrank by", "v.bound = s.wide - r/2", "v.bound = s.wide/2"},
-	{"bound: the widest round trip", "s.wide = max(s.wide, r)", "s.wide = r"},
-	{"bound: the first buckets count less", "min(s.calm-s.calm/4, calmRun)", "min(s.calm, calmRun)"},
-	{"bound: floors of different clocks", "if min(r, s.trip) < -minGate {", "if false {"},
-	{"bound: reports older than a step", "v.bound += abs(s.stale) + s.crest\n", "_ = x\n"},
+// A rule of the estimator is marked where it stands, at the end of its line or on a
+// line of its own before it:
+//
+//	if cond { // rule: NAME
+//	case cond: // rule: NAME
+//
+// without the rule the condition is false;
+//
+//	statement // rule: NAME
+//
+// without the rule the line is not there;
+//
+//	statement // rule: NAME; without: OTHER STATEMENT
+//
+// without the rule the other one stands there. A line that opens or closes more than it
+// closes or opens needs the third form, or what is left does not compile.
+var (
+	ruleMark  = regexp.MustCompile(`^(.*?)// rule: (.+?)(?:; without: (.+))?$`)
+	condition = regexp.MustCompile(`^(\s*(?:(?:\} else )?if (?:.*; )?|case ))(.+?)( \{|:)\s*$`)
+)
+
+// rule is a marked rule of the estimator.
+type rule struct {
+	name    string
+	file    string
+	line    int    // of the mark, from 1 on
+	without string // the whole file without the rule
+}
+
+func (r rule) String() string { return fmt.Sprintf("%s:%d: rule %q", r.file, r.line, r.name) }
+
+// findRules returns the rules that a file marks.
+func findRules(file, source string) (rules []rule) {
+	lines := strings.Split(source, "\n")
+	for i, line := range lines {
+		m := ruleMark.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		code, at := m[1], i
+		if strings.TrimSpace(code) == "" && i+1 < len(lines) {
+			at = i + 1
+			code = lines[at]
+		}
+		without := m[3]
+		if c := condition.FindStringSubmatch(code); c != nil && without == "" {
+			without = c[1] + "false && (" + c[2] + ")" + c[3]
+		}
+		rest := slices.Clone(lines)
+		rest[at] = without
+		rules = append(rules, rule{m[2], file, i + 1, strings.Join(rest, "\n")})
+	}
+	return rules
+}
+
+// estimatorRules returns the rules of all of the estimator's files.
+func estimatorRules(t *testing.T, root string) (rules []rule) {
+	for _, name := range subjectFiles {
+		source, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, findRules(name, string(source))...)
+	}
+	return rules
+}
+
+// compiler checks that a package still compiles when one of its files is another.
+type compiler struct {
+	fset     *token.FileSet
+	files    map[string]*ast.File
+	importer types.Importer
+}
+
+func newCompiler(t *testing.T, folder string) *compiler {
+	c := &compiler{token.NewFileSet(), map[string]*ast.File{}, importer.ForCompiler(token.NewFileSet(), "source", nil)}
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	for _, path := range paths {
+		if name := filepath.Base(path); err == nil && !strings.HasSuffix(name, "_test.go") {
+			c.files[name], err = parser.ParseFile(c.fset, path, nil, 0)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *compiler) check(name, source string) error {
+	file, err := parser.ParseFile(c.fset, name, source, 0)
+	if err != nil {
+		return err
+	}
+	files := maps.Clone(c.files)
+	files[name] = file
+	_, err = (&types.Config{Importer: c.importer}).Check("timesync", c.fset, slices.Collect(maps.Values(files)), nil)
+	return err
+}
+
+// scoreColumns are the columns of the table. Less is better in all of them.
+var scoreColumns = [...]string{
+	"mean",    // geometric mean of p99 relative to the original's
+	"worst",   // and the worst scenario's, with 25 us added to both
+	"mixture", // p99 in the mixture of faults, us
+	"stuck",   // ends, per 1000, that stay off by more than 1 ms after it
+	"beyond",  // random worlds, per 10000, with an error beyond the bound later than 15 s after a clock event
+	"bound",   // median of bound - 200 us over half the round trip, worlds without clock events
+	"slow",    // ends, per 1000, that are not within 1 ms 2.5 s after a step
+	"start",   // geometric mean of mean errors in the first 10 s relative to the original's
+	"traces",  // geometric mean of p99 on the recorded series, 0 without -traces
 }
 
 // score are the figures of the table.
-type score struct {
-	Mean    float64 // geometric mean of p99 relative to the original's
-	Worst   float64 // and the worst scenario's, with 25 us added to both
-	Where   string
-	Mixture float64 // p99 in the mixture of faults, us
-	Stuck   int     // ends of 1600 that stay off by more than 1 ms after it
-	Beyond  int     // of 20000 random worlds, those with an error beyond the bound
-	Bound   float64 // median bound there, us
-	Calm    float64 // greatest one in the calm ones, less 200 us, over half the round trip
-	Slow    int     // faults of TestSteps, TestSuspends and their like not right again within 2.5 s, of 2000
-	Start   float64 // geometric mean of mean errors in the first 10 s relative to the original's
-	Traces  float64 // geometric mean of p99 on the recorded series, 0 without -traces
-}
+type score [len(scoreColumns)]float64
 
 func (s score) String() string {
-	return fmt.Sprintf("%6.3f %6.2f %-22s %8.0f %5d %6d %8.0f %5.2f %5d %7.3f %7.3f", s.Mean, s.Worst, s.Where, s.Mixture, s.Stuck, s.Beyond, s.Bound, s.Calm, s.Slow, s.Start, s.Traces)
+	line := ""
+	for _, x := range s {
+		line += fmt.Sprintf(" %8.3f", x)
+	}
+	return line
 }
-
-const scoreHeader = "  mean  worst where                   mixture stuck beyond    bound  calm  slow   start  traces tests that fail"
-
-// scoreTests are the tests of this package that a copy of the estimator runs,
-// TestAblation for the figures. All of its own run as well.
-const scoreTests = "^Test(Ablation|Interop|Start|Traces|Steps|Suspends|Restarts|Routes|Nuisances|Monotone|Upstream)$"
-
-var failedTest = regexp.MustCompile(`(?m)^--- FAIL: (?:Test)?(\w+)`)
 
 func scorePairs() []sim.Pair {
 	return []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &subject{}, B: &subject{}}}
 }
 
-// newScore measures this copy of the estimator.
-func newScore(t *testing.T) (s score) {
+// newScore measures this copy of the estimator on the seeds from -seed.first on.
+func newScore(t *testing.T) score {
 	scenarios := sim.Scenarios()
 	results := make([][]result, len(scenarios))
 	eachOf(len(scenarios), func(next func() (int, bool)) {
 		for i, ok := next(); ok; i, ok = next() {
-			worlds := 2
+			worlds := 3
 			if scenarios[i].Name == "mixture" {
-				worlds = 16
+				worlds = 24
 			}
 			results[i] = measure(scenarios[i], scorePairs, worlds)
 		}
 	})
 	var mean geometricMean
+	var worst, mixture float64
 	for i, sc := range scenarios {
 		r := results[i]
 		p, q := r[1].poll.quantile(0.99), r[0].poll.quantile(0.99)
 		mean.add(p, q)
-		if ratio := (p + 25) / (q + 25); ratio > s.Worst {
-			s.Worst, s.Where = ratio, sc.Name
-		}
+		worst = max(worst, (p+25)/(q+25))
 		if sc.Name == "mixture" {
-			s.Mixture = p
+			mixture = p
 		}
 	}
-	s.Mean = mean.value()
 
-	off, _ := mixtureEnds(800)
-	s.Stuck = off[1]
+	const ends = 200
+	off, _ := mixtureEnds(ends)
 
-	b := playBounds(1, 20000)
-	s.Beyond, s.Bound, s.Calm = len(b.worst), b.all.quantile(0.5), b.calmUse.quantile(1)/1000
+	const boundWorlds = 4000
+	b := playBounds(*seedFirst+1, boundWorlds)
 
 	var cases []faultCase
-	for i := range 2000 {
-		size := time.Duration(math.Pow(10, float64(i)/260) * float64(ms)) // 1 ms to 10 h
+	for i := range 400 {
+		size := time.Duration(math.Pow(10, float64(i)/52) * float64(ms)) // 1 ms to 13 h
 		if i&2 != 0 {
 			size = -size
 		}
@@ -165,9 +202,12 @@ func newScore(t *testing.T) (s score) {
 		}})
 	}
 	judgeAll(cases)
+	slow := 0
 	for _, c := range cases {
-		if max(c.v.within[0], c.v.within[1]) > 2500*ms {
-			s.Slow++
+		for _, within := range c.v.within {
+			if within > 2500*ms {
+				slow++
+			}
 		}
 	}
 
@@ -177,7 +217,6 @@ func newScore(t *testing.T) (s score) {
 		r := measure(sc, scorePairs, 10)
 		start.add(r[1].poll.mean(), r[0].poll.mean())
 	}
-	s.Start = start.value()
 
 	paths, err := filepath.Glob(filepath.Join(flag.Lookup("traces").Value.String(), "*.csv.gz"))
 	if err != nil {
@@ -192,21 +231,67 @@ func newScore(t *testing.T) (s score) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := measure(sc, scorePairs, 2)
+		r := measure(sc, scorePairs, 1)
 		traces.add(r[1].poll.quantile(0.99), r[0].poll.quantile(0.99))
 	}
+	tracesMean := 0.0
 	if traces.n > 0 {
-		s.Traces = traces.value()
+		tracesMean = traces.value()
 	}
-	return s
+	return score{mean.value(), worst, mixture, 1000 * float64(off[1]) / (2 * ends), 1e4 * float64(b.beyondWorlds) / boundWorlds,
+		b.quietUse.quantile(0.5) / 1000, 1000 * float64(slow) / float64(2*len(cases)), start.value(), tracesMean}
+}
+
+// TestRuleMarks removes rules from a text.
+func TestRuleMarks(t *testing.T) {
+	const source = `package p
+
+func f(a, b int) int {
+	if a > b || a < 0 { // rule: one
+		a = b
+	} else if c := a + b; c > 1 { // rule: two
+		a = c
+	}
+	switch {
+	case a > 1, b > 1:
+		a++ // rule: three
+	case a > 2: // rule: four
+		a--
+	}
+	// rule: five; without: b = 0
+	b = min(a, b)
+	return a + b // rule: six; without: return a
+}
+`
+	want := []struct{ name, old, new string }{
+		{"one", "if a > b || a < 0 { // rule: one", "if false && (a > b || a < 0) {"},
+		{"two", "} else if c := a + b; c > 1 { // rule: two", "} else if c := a + b; false && (c > 1) {"},
+		{"three", "\t\ta++ // rule: three", ""},
+		{"four", "case a > 2: // rule: four", "case false && (a > 2):"},
+		{"five", "\tb = min(a, b)", "b = 0"},
+		{"six", "\treturn a + b // rule: six; without: return a", "return a"},
+	}
+	rules := findRules("p.go", source)
+	if len(rules) != len(want) {
+		t.Fatalf("found %v", rules)
+	}
+	for i, w := range want {
+		if r := rules[i]; r.name != w.name || r.without != strings.Replace(source, w.old, w.new, 1) {
+			t.Errorf("%v: without it\n%s", r, r.without)
+		}
+	}
 }
 
 // TestAblation removes one rule of the estimator after the other and prints what
-// becomes of the figures, and which tests fail then:
+// becomes of the figures, on several sets of seeds:
 //
 //	go test ./internal/sim -run TestAblation -v -timeout 90m -ablation -traces FOLDER
 //
-// Without the flag it only checks that every rule is still there.
+// A rule is "within the spread" if without it no figure becomes worse by more than the
+// figures of the whole estimator differ between those sets.
+//
+// Without the flag it only checks that every rule has a name of its own and that what
+// is left without it compiles.
 func TestAblation(t *testing.T) {
 	if *scoreFile != "" {
 		b, err := json.Marshal(newScore(t))
@@ -222,85 +307,124 @@ func TestAblation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := map[string]string{}
-	for _, name := range subjectFiles {
-		source, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
+	rules := estimatorRules(t, root)
+	compiler := newCompiler(t, root)
+	marks := map[string]rule{}
+	for _, r := range rules {
+		if first, twice := marks[r.name]; twice {
+			t.Errorf("%v is at %v too", r, first)
 		}
-		sources[name] = string(source)
-	}
-	for _, a := range ablations {
-		n := 0
-		for _, source := range sources {
-			n += strings.Count(source, a.old)
-		}
-		if n != 1 {
-			t.Errorf("rule %q: its text occurs %d times in %v, want once: %s", a.rule, n, subjectFiles, a.old)
+		marks[r.name] = r
+		if err := compiler.check(r.file, r.without); err != nil {
+			t.Errorf("%v: without it: %v", r, err)
 		}
 	}
+	if len(rules) == 0 {
+		t.Skipf("no line of %v is marked as a rule: // rule: NAME", subjectFiles)
+	}
+	t.Logf("%d rules", len(rules))
 	if !*ablation || t.Failed() {
 		return
 	}
+	printAblation(t, root, rules)
+}
+
+// printAblation prints the table of rules.
+func printAblation(t *testing.T, root string, rules []rule) {
 	traces := flag.Lookup("traces").Value.String()
 	if traces != "" {
+		var err error
 		if traces, err = filepath.Abs(traces); err != nil {
 			t.Fatal(err)
 		}
 	}
 	dir := t.TempDir()
 	copyModule(t, root, dir)
-	// measureCopy returns a line of the table, for the sources with old replaced by new.
-	measureCopy := func(old, new string) (line string, err error) {
-		for name, source := range sources {
-			if old != "" {
-				source = strings.Replace(source, old, new, 1)
+	test, out := filepath.Join(dir, "score.test"), filepath.Join(dir, "score")
+	// scores measures the copy on each base.
+	scores := func() (all []score, err error) {
+		build := exec.Command("go", "test", "-c", "-o", test, "./internal/sim")
+		build.Dir = dir
+		if log, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%w\n%s", err, log)
+		}
+		for i := range *ablationBases {
+			os.Remove(out)
+			cmd := exec.Command(test, "-test.run", "^TestAblation$", "-test.timeout", "3m", "-score", out, "-traces", traces,
+				"-seed.first", fmt.Sprint(*seedFirst+uint64(i)*1_000_000))
+			cmd.Dir = filepath.Join(dir, "internal", "sim")
+			log, failed := cmd.CombinedOutput()
+			b, err := os.ReadFile(out)
+			if err != nil {
+				return nil, fmt.Errorf("%v, %w\n%s", failed, err, log[max(0, len(log)-1000):])
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(source), 0o666); err != nil {
-				return "", err
+			var s score
+			if err := json.Unmarshal(b, &s); err != nil {
+				return nil, err
 			}
+			all = append(all, s)
 		}
-		out := filepath.Join(dir, "score")
-		os.Remove(out)
-		cmd := exec.Command("go", "test", "./internal/sim", "-run", scoreTests, "-count", "1", "-vet", "off", "-timeout", "3m",
-			"-score", out, "-traces", traces)
-		cmd.Dir = dir
-		log, failed := cmd.CombinedOutput()
-		core := exec.Command("go", "test", "-short", "-count", "1", "-vet", "off", "-timeout", "3m", ".")
-		core.Dir = dir
-		coreLog, _ := core.CombinedOutput()
-		b, err := os.ReadFile(out)
-		if err != nil {
-			return "", fmt.Errorf("%w, %w\n%s", failed, err, log[max(0, len(log)-1000):])
-		}
-		var s score
-		for _, m := range failedTest.FindAllSubmatch(append(log, coreLog...), -1) {
-			line += " " + string(m[1])
-		}
-		if failed != nil && line == "" {
-			line = " " + failed.Error()
-		}
-		err = json.Unmarshal(b, &s)
-		return s.String() + line, err
+		return all, nil
 	}
-	t.Logf("%-46s %s", "without the rule", scoreHeader)
-	s, err := measureCopy("", "")
+	const format = "%-46s %v%s"
+	header := ""
+	for _, c := range scoreColumns {
+		header += fmt.Sprintf(" %8s", c)
+	}
+	t.Logf(format, "without the rule", header, "")
+	all, err := scores()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%-46s %v", "(nothing removed)", s)
-	match := regexp.MustCompile(*ablationRule)
-	for _, a := range ablations {
-		if !match.MatchString(a.rule) {
-			continue
-		}
-		s, err := measureCopy(a.old, a.new)
-		if err != nil {
-			t.Errorf("%s: %v", a.rule, err)
-			continue
-		}
-		t.Logf("%-46s %v", a.rule, s)
+	for i, s := range all {
+		t.Logf(format, fmt.Sprintf("(nothing removed, base %d)", i), s, "")
 	}
+	whole, spread := meanScore(all)
+	t.Logf(format, "(nothing removed)", whole, "")
+	t.Logf(format, "(spread between bases)", spread, "")
+	match := regexp.MustCompile(*ablationRule)
+	for _, r := range rules {
+		if !match.MatchString(r.name) {
+			continue
+		}
+		path := filepath.Join(dir, r.file)
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(r.without), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		all, err := scores()
+		if err != nil {
+			t.Errorf("%v: %v", r, err)
+		} else {
+			mean, _ := meanScore(all)
+			note := "  within the spread"
+			for i := range mean {
+				if mean[i] > whole[i]+spread[i] {
+					note = ""
+				}
+			}
+			t.Logf(format, r.name, mean, note)
+		}
+		if err := os.WriteFile(path, source, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// meanScore returns the mean of scores, and by how much the greatest and the least differ.
+func meanScore(all []score) (mean, spread score) {
+	for i := range mean {
+		lo, hi := math.Inf(1), math.Inf(-1)
+		for _, s := range all {
+			mean[i] += s[i] / float64(len(all))
+			lo, hi = min(lo, s[i]), max(hi, s[i])
+		}
+		spread[i] = hi - lo
+	}
+	return mean, spread
 }
 
 // copyModule copies the module.

@@ -49,7 +49,7 @@ type result struct {
 func measure(sc sim.Scenario, pairs func() []sim.Pair, worlds int) []result {
 	results := make([]result, len(pairs()))
 	for seed := range uint64(worlds) {
-		sim.Run(sc, seed+1, pairs(), sim.Observer{
+		sim.Run(sc, *seedFirst+seed+1, pairs(), sim.Observer{
 			Poll: func(o *sim.Observation) {
 				if o.At < sc.Warmup {
 					return
@@ -78,25 +78,29 @@ func measure(sc sim.Scenario, pairs func() []sim.Pair, worlds int) []result {
 // accuracyLimits are the limits of p99 in microseconds, whatever the original's.
 var accuracyLimits = map[string]float64{"cellular": 30, "bufferbloat-up": 25, "bufferbloat-both": 25}
 
-// TestAccuracy prints the table of all methods on identical packets. Ours must be far
-// better than the original on the whole and nowhere be worse by more than a tenth and
-// 25 us.
-func TestAccuracy(t *testing.T) {
-	worldsEach := *worlds
-	if testing.Short() {
-		worldsEach = 1
-	}
-	scenarios := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
+// addedWorlds joined the table after the limit of its geometric mean was set, which
+// leaves them out. All other limits hold for them as well.
+var addedWorlds = []string{"mediumjitter-3hz", "mediumjitter-5hz", "smalljitter-1hz", "smalljitter-3hz", "smalljitter-5hz",
+	"delayramp-100ppm", "routeflaps-7s", "routeflaps-20s", "routeflaps-60s"}
+
+// measureAll measures scenarios on all processors. The worlds of the mixture differ
+// most: of them there are four times as many.
+func measureAll(scenarios []sim.Scenario, worldsEach int) [][]result {
 	results := make([][]result, len(scenarios))
 	eachOf(len(scenarios), func(next func() (int, bool)) {
 		for i, ok := next(); ok; i, ok = next() {
 			n := worldsEach
 			if scenarios[i].Name == "mixture" {
-				n *= 4 // its worlds differ most
+				n *= 4
 			}
 			results[i] = measure(scenarios[i], methods, n)
 		}
 	})
+	return results
+}
+
+// accuracyTable prints all methods, one scenario a line.
+func accuracyTable(scenarios []sim.Scenario, results [][]result) string {
 	var b strings.Builder
 	row := func(cells ...any) {
 		for i, c := range cells {
@@ -108,33 +112,65 @@ func TestAccuracy(t *testing.T) {
 		b.WriteByte('\n')
 	}
 	row("error p99, us", "original", "ntp", "slot", "oneshot", "netfox", "timesync", "median", "max", "OWD p99", "original", "median")
-	var mean geometricMean
 	for i, sc := range scenarios {
-		cells := []any{sc.Name}
+		name := sc.Name
+		if slices.Contains(addedWorlds, name) {
+			name += " (added)"
+		}
+		cells := []any{name}
 		for _, m := range results[i] {
 			cells = append(cells, m.poll.quantile(0.99))
 		}
 		original, ours := &results[i][0], &results[i][len(results[i])-1]
 		row(append(cells, ours.poll.quantile(0.5), ours.poll.quantile(1), ours.owd.quantile(0.99), original.owd.quantile(0.99), ours.owd.quantile(0.5))...)
+	}
+	return b.String()
+}
+
+// TestAccuracy prints the table of all methods on identical packets. Ours must be far
+// better than the original on the whole and nowhere be worse by more than a tenth and
+// 25 us. Only the mixture may, on one of six values of -seed.first; with any but 0 that
+// is a line that begins with MIXTURE WORSE, to be counted by whoever plays them.
+func TestAccuracy(t *testing.T) {
+	worldsEach := *worlds
+	if testing.Short() {
+		worldsEach = 1
+	}
+	scenarios := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
+	results := measureAll(scenarios, worldsEach)
+	t.Logf("-seed.first %d, %d worlds a scenario, of the mixture four times as many\n%s", *seedFirst, worldsEach, accuracyTable(scenarios, results))
+	var first, all geometricMean
+	for i, sc := range scenarios {
+		original, ours := &results[i][0], &results[i][len(results[i])-1]
 		p, q := ours.poll.quantile(0.99), original.poll.quantile(0.99)
-		mean.add(p, q)
-		if limit := accuracyLimits[sc.Name]; limit > 0 && p > limit {
+		all.add(p, q)
+		if !slices.Contains(addedWorlds, sc.Name) {
+			first.add(p, q)
+		}
+		if limit := accuracyLimits[sc.Name]; limit > 0 && p > limit && !testing.Short() { // one world says little
 			t.Errorf("%s: p99 error %.0f us, must %.0f us", sc.Name, p, limit)
 		}
-		if p > 1.1*q+25 {
-			t.Errorf("%s: p99 error %.0f us, the original's %.0f us", sc.Name, p, q)
+		worse := func(what string, ours, original float64) {
+			switch {
+			case ours <= 1.1*original+25:
+			case sc.Name == "mixture" && *seedFirst != 0:
+				t.Logf("MIXTURE WORSE, -seed.first %d: p99 error%s %.0f us, the original's %.0f us", *seedFirst, what, ours, original)
+			default:
+				t.Errorf("%s: p99 error%s %.0f us, the original's %.0f us", sc.Name, what, ours, original)
+			}
 		}
-		if p, q := ours.owd.quantile(0.99), original.owd.quantile(0.99); p > 1.1*q+25 {
-			t.Errorf("%s: p99 error of one-way delays %.0f us, the original's %.0f us", sc.Name, p, q)
-		}
+		worse("", p, q)
+		worse(" of one-way delays", ours.owd.quantile(0.99), original.owd.quantile(0.99))
 		if ours.missed > original.missed {
 			t.Errorf("%s: %d polls without an answer, the original %d", sc.Name, ours.missed, original.missed)
 		}
 	}
-	t.Logf("%d worlds a scenario, of the mixture four times as many\n%sgeometric mean of timesync's p99 relative to the original's: %.3f (must 0.09, aim 0.05)", worldsEach, b.String(), mean.value())
-	if *only == "" && mean.value() > 0.09 {
-		t.Errorf("geometric mean %.3f, must 0.09", mean.value())
+	m := musts{t: t}
+	if *only == "" {
+		m.judge("geometric mean of p99 over the original's, the table as it was", first.value(), 0.05, 0.03)
 	}
+	m.note("  with the added worlds", all.value())
+	m.log()
 }
 
 // mixtureEnds plays n worlds of the mixture. It counts the ends that are off by more
@@ -149,7 +185,7 @@ func mixtureEnds(n int) (off [2]int, beyond int) {
 			var last [2][2]float64
 			over, pairs := 0, scorePairs()
 			ours := [2]*subject{pairs[1].A.(*subject), pairs[1].B.(*subject)}
-			sim.Run(sc, uint64(seed)+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
+			sim.Run(sc, *seedFirst+uint64(seed)+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
 				last[o.Pair][o.Side] = math.Abs(o.Excess())
 				if o.Pair == 0 || o.At < sc.Warmup {
 					return
@@ -174,18 +210,17 @@ func mixtureEnds(n int) (off [2]int, beyond int) {
 	return off, beyond
 }
 
-// TestMixture: after a mixture of faults hardly any end stays wrong, and its bound says
-// so. What remains is a path that became longer or shorter while something else
-// happened: the offset is held, and no datagram ever tells that it is the wrong one.
+// TestMixture: after a mixture of faults no end stays wrong, and its bound says so.
 func TestMixture(t *testing.T) {
 	n := 400
 	if testing.Short() {
 		n = 40
 	}
 	off, beyond := mixtureEnds(n)
-	t.Logf("%d worlds: %d of %d ends are off by more than 1 ms in the end, %d of the original's; %d answers beyond the bound", n, off[1], 2*n, off[0], beyond)
-	if off[1]*100 > 2*n*3 {
-		t.Errorf("more than 3 %% of the ends stay wrong")
+	t.Logf("-seed.first %d, %d worlds: %d of %d ends are off by more than 1 ms in the end, %d of the original's; %d answers beyond the bound",
+		*seedFirst, n, off[1], 2*n, off[0], beyond)
+	if off[1] > 0 {
+		t.Errorf("%d of %d ends stay wrong", off[1], 2*n)
 	}
 	if beyond > 0 {
 		t.Errorf("%d answers beyond the bound", beyond)

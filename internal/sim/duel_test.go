@@ -3,6 +3,7 @@ package sim_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type duel struct {
 	reports time.Duration // time between reports; 0 is TimeSync's advice
 	poll    time.Duration // time between questions to each end; 0 is 0.1 s
 	jumps   []jump
+	slews   []sim.Window // when a clock runs at another rate
 	strays  []stray
 	swaps   float64 // share of the datagrams that are handed over after the next one
 	events  []event
@@ -87,6 +89,9 @@ type query struct {
 	ok    bool
 	err   float64 // microseconds, modulo 67.1 s
 	bound float64 // microseconds
+	// since is how long ago the last clock event was over: a step, a suspend, a restart
+	// or a slew of either clock. 0 while there is one, forever before the first.
+	since time.Duration
 	// stale: a clock jumped and no datagram sent after that has arrived here, or only
 	// such as queued for longer than they seem faster. Nobody can know of the jump.
 	stale bool
@@ -255,7 +260,7 @@ func (d *duel) query(side int) {
 		return
 	}
 	e, now := &d.ends[side], d.world.Now()
-	q := query{side: side, at: now, local: e.c.Usec(now), stale: e.stale, s: &e.s}
+	q := query{side: side, at: now, local: e.c.Usec(now), stale: e.stale, since: d.since(now), s: &e.s}
 	truth := d.ends[1-side].c.Usec(now)
 	remote, ok := e.s.RemoteTime(q.local, truth)
 	bound, bounded := e.s.s.ErrorBound(q.local)
@@ -264,6 +269,26 @@ func (d *duel) query(side int) {
 		q.bound = float64(bound) / float64(us)
 	}
 	d.onQuery(&q)
+}
+
+// forever is longer than any world lasts.
+const forever time.Duration = math.MaxInt64
+
+// since returns for how long nothing has happened to a clock at the true time t.
+func (d *duel) since(t time.Duration) time.Duration {
+	since := forever
+	event := func(from, to time.Duration) {
+		if t >= from {
+			since = min(since, max(t-to, 0))
+		}
+	}
+	for _, j := range d.jumps {
+		event(j.from, j.to)
+	}
+	for _, w := range d.slews {
+		event(w.From, w.To)
+	}
+	return since
 }
 
 // happens adds a line to the description of the world.
@@ -319,4 +344,12 @@ func (d *duel) restart(side int, at, size time.Duration, reset bool) {
 	c.Events = append(c.Events, sim.ClockEvent{At: at, Step: size})
 	d.jumps = append(d.jumps, jump{from: at, to: at, side: side, restart: true, reset: reset})
 	d.happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
+}
+
+// slew lets the clock of an end run at another rate for some time.
+func (d *duel) slew(side int, at, lasting time.Duration, ppm float64) {
+	c := &d.ends[side].clock
+	c.Events = append(c.Events, sim.ClockEvent{At: at, For: lasting, PPM: ppm})
+	d.slews = append(d.slews, sim.Window{From: at, To: at + lasting})
+	d.happens(at, "slew", "of %c by %.0f ppm for %v", 'A'+rune(side), ppm, lasting)
 }

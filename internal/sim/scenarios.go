@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -31,9 +32,10 @@ type recipe struct {
 	clock              ClockEvent    // of A
 	asleep             bool          // A sleeps during that event
 
-	flap time.Duration // the base delay up is 20 ms longer for 5 s of this period
-	asym time.Duration // the base delay up is longer by this all the time
-	wrap bool          // both clocks wrap 2^64 on the way
+	flap    time.Duration // the base delay up is 20 ms longer at the end of each such period
+	flapFor time.Duration // for so long; 0 is 5 s
+	asym    time.Duration // the base delay up is longer by this all the time
+	wrap    bool          // both clocks wrap 2^64 on the way
 }
 
 // Scenarios returns the worlds by which estimators are judged. Clocks have random
@@ -61,6 +63,7 @@ func Scenarios() []Scenario {
 		return plus(StandingQueue(uniform(r, 80*sec, 120*sec), 150*sec, uniform(r, 60*ms, 120*ms)))
 	}
 	ramp := func(*rand.Rand) Delay { return plus(Ramp(200*sec, 30, 100*sec)) }
+	steepRamp := func(*rand.Rand) Delay { return plus(Ramp(200*sec, 100, 100*sec)) }
 	burstLoss := func(*rand.Rand) Loss { return GilbertElliott(0.2, 5) }
 
 	recipes := []recipe{
@@ -79,6 +82,11 @@ func Scenarios() []Scenario {
 		{name: "wrap", up: exp3, wrap: true},
 		{name: "mediumjitter-1hz", up: exp3, rateUp: 1, rateDown: 1, seconds: 400},
 		{name: "asymrate", up: exp10, rateUp: 10, rateDown: 60, seconds: 400},
+		{name: "mediumjitter-3hz", up: exp3, rateUp: 3, rateDown: 3, seconds: 400},
+		{name: "mediumjitter-5hz", up: exp3, rateUp: 5, rateDown: 5, seconds: 400},
+		{name: "smalljitter-1hz", up: exp500us, ppm: 100, rateUp: 1, rateDown: 1, seconds: 400},
+		{name: "smalljitter-3hz", up: exp500us, ppm: 100, rateUp: 3, rateDown: 3, seconds: 400},
+		{name: "smalljitter-5hz", up: exp500us, ppm: 100, rateUp: 5, rateDown: 5, seconds: 400},
 
 		{name: "packetloss", tag: Lossy, up: exp3, loss: burstLoss, rateUp: 30, rateDown: 30},
 		{name: "silences", tag: Lossy, up: exp1, loss: silences, ppm: 60, seconds: 400},
@@ -90,12 +98,16 @@ func Scenarios() []Scenario {
 		{name: "bottleneck", tag: Queued, up: bottleneck},
 		{name: "standingqueue", tag: Queued, up: standing, down: exp1, seconds: 500},
 		{name: "delayramp", tag: Queued, up: ramp, down: exp1},
+		{name: "delayramp-100ppm", tag: Queued, up: steepRamp, down: exp1},
 
 		{name: "route-longer-oneway", tag: Routed, up: exp1, routeUp: 20 * ms},
 		{name: "route-longer-both", tag: Routed, up: exp1, routeUp: 20 * ms, routeDown: 20 * ms},
 		{name: "route-shorter-oneway", tag: Routed, up: exp1, routeUp: -20 * ms},
 		{name: "route-shorter-both", tag: Routed, up: exp1, routeUp: -20 * ms, routeDown: -20 * ms},
 		{name: "routeflaps", tag: Routed, up: exp1, flap: 30 * sec},
+		{name: "routeflaps-7s", tag: Routed, up: exp1, flap: 7 * sec, flapFor: 2 * sec},
+		{name: "routeflaps-20s", tag: Routed, up: exp1, flap: 20 * sec, flapFor: 10 * sec},
+		{name: "routeflaps-60s", tag: Routed, up: exp1, flap: 60 * sec, flapFor: 25 * sec},
 
 		{name: "clockstep", tag: Jumped, up: exp1, clock: ClockEvent{Step: 5 * ms}},
 		{name: "suspend", tag: Jumped, up: exp1, clock: ClockEvent{For: 37 * sec, PPM: -1e6}, asleep: true},
@@ -176,7 +188,7 @@ func (c recipe) scenario() Scenario {
 			case route != 0:
 				l.Base = Route(base, RouteStep{happens(seed), route})
 			case flap != 0:
-				l.Base = Flaps(base, flap, 5*sec, 20*ms)
+				l.Base = Flaps(base, flap, cmp.Or(c.flapFor, 5*sec), 20*ms)
 			}
 			if jitter != nil {
 				l.Delay = jitter(stream(seed, "jitter"))

@@ -29,7 +29,7 @@ import (
 )
 
 var (
-	upAll   = flag.Bool("upstream", false, "run all scenarios of the original author's benchmark")
+	upAll   = flag.Bool("upstream", false, "as many seeds of all scenarios of the original author's benchmark as of the important ones")
 	upSeeds = flag.Int("upstream.seeds", 30, "seeds per scenario of that benchmark")
 	upOnly  = flag.String("upstream.run", "", "only scenarios of that benchmark that match this regexp")
 	upTrace = flag.Int("upstream.trace", -1, "print every poll of that benchmark for this seed")
@@ -651,7 +651,7 @@ func upRun(sc *upScenario, seed uint64, mode upMode) [2]upScore {
 				// Offsets are known modulo 2^26 us.
 				miss := int64((remote-truth)<<38) >> 38
 				if *upTrace == int(seed) {
-					fmt.Printf("%8.2f %s %v miss %d ok %v %s\n", float64(e.at)/1e6, upNames[m], e.side, miss, ok, upState(est))
+					fmt.Printf("%s %8.2f %s %v miss %d ok %v %s\n", mode, float64(e.at)/1e6, upNames[m], e.side, miss, ok, upState(est))
 				}
 				if stepAt >= 0 && e.at >= stepAt && math.IsInf(third[m][e.side], 1) {
 					good[m][e.side]++
@@ -735,7 +735,7 @@ func upMeasure(sc *upScenario, mode upMode, seeds int) *upResult {
 	r := &upResult{sc: sc, mode: mode, seeds: seeds}
 	var runs [2][]upScore
 	for seed := range uint64(seeds) {
-		s := upRun(sc, seed, mode)
+		s := upRun(sc, *seedFirst+seed, mode)
 		for m := range runs {
 			runs[m] = append(runs[m], s[m])
 		}
@@ -789,44 +789,72 @@ func TestUpstream(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	match := regexp.MustCompile(*upOnly)
-	seeds := *upSeeds
-
-	var results []*upResult
-	play := func(sc *upScenario, mode upMode, seeds int) *upResult {
-		r := upMeasure(sc, mode, seeds)
-		b, ok := base.Scenarios[sc.Name]
+	jobs := upJobs(file.Scenarios)
+	results := make([]*upResult, len(jobs))
+	eachOf(len(jobs), func(next func() (int, bool)) {
+		for i, ok := next(); ok; i, ok = next() {
+			results[i] = upMeasure(jobs[i].sc, jobs[i].mode, jobs[i].seeds)
+		}
+	})
+	for _, r := range results {
+		b, ok := base.Scenarios[r.sc.Name]
 		if !ok {
-			t.Errorf("%s: not in the baseline", sc.Name)
+			t.Errorf("%s: not in the baseline", r.sc.Name)
 		}
 		r.base, r.baseRecover = b.Folded, b.Recover
-		if mode.overlay {
+		if r.mode.overlay {
 			r.base = b.Overlay
-		} else if mode.integrated {
+		} else if r.mode.integrated {
 			r.base = math.NaN()
 		}
-		results = append(results, r)
-		return r
 	}
-	for _, sc := range file.Scenarios {
+	t.Logf("-seed.first %d, %d seeds, %d of the scenarios that no must names\n%s", *seedFirst, *upSeeds, upFew(), upTable(results))
+	upRecreation(t, results)
+	upMusts(t, results)
+	upOutliers(t, results)
+}
+
+// upJob is a scenario to be played in a mode.
+type upJob struct {
+	sc    *upScenario
+	mode  upMode
+	seeds int
+}
+
+// upFew is how many seeds are played of scenarios that count only among all.
+func upFew() int {
+	switch {
+	case *upAll:
+		return *upSeeds
+	case testing.Short():
+		return 0
+	}
+	return min(*upSeeds, 12)
+}
+
+// upJobs says what is played: with clocks as published, with clocks that integrate a
+// rate that varies, and, if it is CORE, with skew.
+func upJobs(scenarios []*upScenario) (jobs []upJob) {
+	match := regexp.MustCompile(*upOnly)
+	for _, sc := range scenarios {
 		if !match.MatchString(sc.Name) {
 			continue
 		}
-		varies := sc.ClockA.varies() || sc.ClockB.varies()
-		must := slices.Contains(upCalm, sc.ID) || slices.Contains(upSteps, sc.ID) || sc.Name == "E7_drift"
-		if *upAll || must {
-			play(sc, upMode{}, seeds)
-			if varies {
-				play(sc, upMode{integrated: true}, seeds)
+		seeds := upFew()
+		if slices.Contains(upCalm, sc.ID) || slices.Contains(upSteps, sc.ID) || sc.Name == "E7_drift" {
+			seeds = *upSeeds
+		}
+		if seeds > 0 {
+			jobs = append(jobs, upJob{sc, upMode{}, seeds})
+			if sc.ClockA.varies() || sc.ClockB.varies() {
+				jobs = append(jobs, upJob{sc, upMode{integrated: true}, seeds})
 			}
 		}
 		if sc.Classification == "CORE" {
-			play(sc, upMode{integrated: true, overlay: true}, seeds)
+			jobs = append(jobs, upJob{sc, upMode{integrated: true, overlay: true}, *upSeeds})
 		}
 	}
-	t.Logf("%d seeds\n%s", seeds, upTable(results))
-	upRecreation(t, results)
-	upMusts(t, results)
+	return jobs
 }
 
 // upTable prints the results. Errors in us, times in s.
@@ -890,56 +918,69 @@ func upRecreation(t *testing.T, results []*upResult) {
 
 // upMusts asserts what the issue demands and prints how far its aims are.
 func upMusts(t *testing.T, results []*upResult) {
-	var b strings.Builder
-	judge := func(what string, got, must, aim float64) {
-		verdict := "aim"
-		switch {
-		case !(got <= must):
-			verdict = "FAILS"
-			t.Errorf("%s: %.2f, must %.2f", what, got, must)
-		case got > aim:
-			verdict = "must"
-		}
-		fmt.Fprintf(&b, "%-62s %10.3f  must %8.2f aim %8.2f  %s\n", what, got, must, aim, verdict)
-	}
-	var logSum, logSumFile float64
-	core := 0
+	m := musts{t: t}
+	var core, file geometricMean
 	for _, r := range results {
 		o, s := &r.score[0], &r.score[1]
 		switch id := r.sc.ID; {
 		case r.mode.overlay:
-			core++
-			logSum += math.Log(r.ratio())
-			logSumFile += math.Log(max(s.p95, upLeast) / max(r.base, upLeast))
+			core.add(max(s.p95, upLeast), max(o.p95, upLeast))
+			file.add(max(s.p95, upLeast), max(r.base, upLeast))
 		case r.sc.Name == "E7_drift" && r.mode.integrated:
-			judge("E7 p95, us, integrated", s.p95, 700, 200)
+			m.judge("E7 p95, us, integrated", s.p95, 700, 200)
 		case r.sc.Name == "E7_drift":
-			judge("E7 p95, us, published", s.p95, 2200, 381)
+			m.judge("E7 p95, us, published", s.p95, 900, 225)
 		case r.mode.integrated:
 		case slices.Contains(upCalm, id):
-			judge(r.sc.Name+" p95 over the original's, us", s.p95-r.base, 25, 8)
+			m.judge(r.sc.Name+" p95 over the original's, us", s.p95-r.base, 25, 8)
+		case id == "E53": // asked once a second: three answers take 2 s at least
+			m.judge(r.sc.Name+" back within 1 ms, s", s.recover, 3.6, 1.5)
+			m.judge(r.sc.Name+" back within 1 ms, worst seed, s", s.worst, 5, 3.6)
+			m.note("  first of the three polls", s.back)
 		case slices.Contains(upSteps, id):
-			must := 2.5
-			if id == "E53" {
-				must = 5
-			}
-			judge(r.sc.Name+" back within 1 ms, s", s.recover, must, 1)
-			judge(r.sc.Name+" the same, worst seed", s.worst, must, 1)
-			fmt.Fprintf(&b, "%-62s %10.2f\n", "  first of the three polls", s.back)
+			m.judge(r.sc.Name+" back within 1 ms, s", s.recover, 1.5, 1)
+			m.judge(r.sc.Name+" back within 1 ms, worst seed, s", s.worst, 1.5, 1)
+			m.note("  first of the three polls", s.back)
 		}
 		if s.unanswered > o.unanswered {
 			t.Errorf("%s (%v): %d polls without an answer, the original %d", r.sc.Name, r.mode, s.unanswered, o.unanswered)
 		}
 	}
-	if core > 0 {
-		judge("CORE with skew: geometric mean of p95 over the original's here", math.Exp(logSum/float64(core)), 0.25, 0.15)
-		fmt.Fprintf(&b, "%-62s %10.2f\n", "  over the original's in the file", math.Exp(logSumFile/float64(core)))
-		for _, r := range results {
-			o, s := &r.score[0], &r.score[1]
-			if r.mode.overlay && s.p95 > 1.1*o.p95+8 {
-				judge("CORE with skew: "+r.sc.Name+" p95, us", s.p95, 2*o.p95+100, 1.1*o.p95+8)
-			}
+	if core.n > 0 {
+		m.judge("CORE with skew: geometric mean of p95 over the original's here", core.value(), 0.24, 0.19)
+		m.note("  over the original's in the file", file.value())
+	}
+	for _, r := range results {
+		o, s := &r.score[0], &r.score[1]
+		if r.mode.overlay && s.p95 > 1.1*o.p95+8 {
+			m.judge("CORE with skew: "+r.sc.Name+" p95, us", s.p95, 2*o.p95+100, 1.1*o.p95+8)
 		}
 	}
-	t.Logf("musts and aims\n%s", b.String())
+	m.log()
+}
+
+// upOutliers asserts that hardly any scenario is much worse than with the original,
+// where the clocks are as published or integrate their rate. With the skew of CORE the
+// limits of upMusts are closer. Errors of 0.1 ms are small whatever the original's.
+func upOutliers(t *testing.T, results []*upResult) {
+	results = slices.DeleteFunc(slices.Clone(results), func(r *upResult) bool { return r.mode.overlay || r.ratio() <= 1.1 })
+	slices.SortStableFunc(results, func(a, b *upResult) int { return cmp.Compare(b.ratio(), a.ratio()) })
+	above := map[string]bool{}
+	var lines []string
+	for _, r := range results {
+		o, s := &r.score[0], &r.score[1]
+		if r.ratio() > 3 && s.p95 > 1000 {
+			above[r.sc.Name] = true
+		}
+		if r.ratio() > 2 {
+			lines = append(lines, fmt.Sprintf("%8.1f %s (%v): p95 %.0f us, the original's %.0f us", r.ratio(), r.sc.Name, r.mode, s.p95, o.p95))
+		}
+		if s.p95 > 10*max(o.p95, upLeast)+100 {
+			t.Errorf("%s (%v): p95 %.0f us, more than ten times the original's %.0f us", r.sc.Name, r.mode, s.p95, o.p95)
+		}
+	}
+	t.Logf("p95 above 1.1 times the original's: %d; above twice\n%s", len(results), strings.Join(lines, "\n"))
+	m := musts{t: t}
+	m.judge("scenarios with p95 above 3 times the original's and 1 ms", float64(len(above)), 4, 0)
+	m.log()
 }
