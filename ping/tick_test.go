@@ -18,29 +18,37 @@ func TestServesTick(t *testing.T) {
 	w.up, w.down = exponential(r, 20*usMs, 5*usMs), exponential(r, 20*usMs, 5*usMs)
 	w.keepPinging(nil)
 
-	server := tick.NewServer(tick.Config{Rate: tick.Hz(60)})
+	server, err := tick.NewServer(tick.ServerConfig{Config: tick.Config{Rate: tick.Hz(60)}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	server.Start(w.remote())
 	last, sent, late := tick.Tick(-1), 0, 0
-	client := tick.NewClient(tick.Config{
-		Rate: tick.Hz(60),
-		Tick: func(s tick.Step) {
-			if last >= 0 && s.Tick != last+1 {
-				t.Errorf("tick %d after %d", s.Tick, last)
-			}
-			last = s.Tick
-			w.after(20*usMs, func() { // the fastest datagram
-				if now, ok := server.Shared(w.remote()); ok && w.t > 5*usSec {
-					sent++
-					if now.Tick() > s.Tick {
-						late++
-					}
+	client, err := tick.NewClient(tick.ClientConfig{
+		Config: tick.Config{Rate: tick.Hz(60)},
+		Handlers: tick.Handlers{
+			Tick: func(s tick.Step) {
+				if last >= 0 && s.Tick != last+1 {
+					t.Errorf("tick %d after %d", s.Tick, last)
 				}
-			})
+				last = s.Tick
+				w.after(20*usMs, func() { // the fastest datagram
+					if now, ok := server.Snapshot(w.remote()); ok && w.t > 5*usSec {
+						sent++
+						if now.Shared.Tick() > s.Tick {
+							late++
+						}
+					}
+				})
+			},
 		},
 	}, w.c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	client.Start(w.local())
 	w.every(time.Second, func() {
-		if welcome, ok := server.Announce(w.remote()); ok {
+		if welcome, ok := server.Announce(0, w.remote()); ok {
 			w.after(w.down(), func() {
 				if err := client.OnWelcome(welcome, w.local()); err != nil {
 					t.Error(err)
@@ -52,15 +60,66 @@ func TestServesTick(t *testing.T) {
 	w.every(10*time.Millisecond, func() {
 		server.Advance(w.remote())
 		client.Advance(w.local())
-		here, ok := client.Shared(w.local())
-		there, _ := server.Shared(w.remote())
+		here, ok := client.Snapshot(w.local())
+		there, _ := server.Snapshot(w.remote())
 		if ok && w.t > 5*usSec {
-			worst = max(worst, here.Sub(there), there.Sub(here))
+			worst = max(worst, here.Shared.Sub(there.Shared), there.Shared.Sub(here.Shared))
 		}
 	})
 	w.run(30 * time.Second)
 	t.Logf("shared clocks at most %v apart; %d of %d inputs late", worst, late, sent)
 	if worst > time.Second/120 || sent < 1000 || late*100 > sent {
 		t.Errorf("shared clocks %v apart, %d of %d inputs late", worst, late, sent)
+	}
+}
+
+// TestServerRestart: the tick server is started again after 20 s, as a process whose
+// clock starts anew. The client, whose Clock is kept, is in step within 2 s.
+func TestServerRestart(t *testing.T) {
+	r := random(t)
+	w := newWorld(&Clock{})
+	w.up, w.down = exponential(r, 20*usMs, 5*usMs), exponential(r, 20*usMs, 5*usMs)
+	w.keepPinging(nil)
+	start := func() *tick.Server {
+		server, err := tick.NewServer(tick.ServerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Start(w.remote())
+		return server
+	}
+	server := start()
+	client, err := tick.NewClient(tick.ClientConfig{}, w.c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Start(w.local())
+	w.every(time.Second/4, func() {
+		welcome, _ := server.Announce(0, w.remote())
+		w.after(w.down(), func() { _ = client.OnWelcome(welcome, w.local()) }) // some are overtaken
+	})
+	apart := int64(0) // when they were last out of step
+	w.every(10*time.Millisecond, func() {
+		server.Advance(w.remote())
+		client.Advance(w.local())
+		here, ok := client.Shared(w.local())
+		there, _ := server.Shared(w.remote())
+		ours, _ := client.Epoch()
+		theirs, _ := server.Epoch()
+		if !ok || ours != theirs || here.Sub(there).Abs() > time.Second/60 {
+			apart = w.t
+		}
+	})
+	w.run(20 * time.Second)
+	if apart > 2*usSec {
+		t.Errorf("out of step until %d us", apart)
+	}
+	w.jump -= 19 * usSec
+	server = start()
+	begin := w.t
+	w.run(20 * time.Second)
+	t.Logf("in step after %d us", apart-begin)
+	if apart-begin > 2*usSec {
+		t.Errorf("out of step for %d us", apart-begin)
 	}
 }

@@ -1,142 +1,213 @@
 package tick
 
 import (
+	"errors"
 	"fmt"
+	"log"
+	"math"
 	"time"
+
+	"timesync"
 )
 
-// Defaults of Config.
+// The defaults of Config and ClientConfig.
 const (
 	defaultMaxTicks = 8           // netfox: a frame of 1/8 s at 60 Hz still catches up
 	defaultStall    = time.Second // netfox
 	defaultPast     = 256         // ticks; lightyear, after a tick of the far future exhausted its memory
 	defaultFuture   = 64
+
+	// The Network Time System's prototype: at 60 Hz 1 % is not seen, 20 ms is about a
+	// tick, and 200 ms would take 20 s to slew.
+	defaultSlewPPM       = 10_000
+	defaultDeadBand      = 20 * time.Millisecond
+	defaultHardThreshold = 200 * time.Millisecond
+)
+
+// The limits of what may be configured.
+const (
+	maxBuffer = time.Hour
+	maxFirst  = 1 << 60 // nanoseconds, 36 years: as long again remains until maxStart
+	maxEpoch  = math.MaxInt64
 )
 
 // CatchUp is what to do with ticks that are due beyond Config.MaxTicks.
 type CatchUp uint8
 
 const (
-	// Keep leaves them to the next frames, as netfox does; what is more than
+	// CatchUpKeep leaves them to the next frames, as netfox does. What is more than
 	// StallThreshold behind is skipped.
-	Keep CatchUp = iota
-	// Drop skips the oldest, so that MaxTicks remain.
-	Drop
-	// Jump skips all but the latest.
-	Jump
-	// RunAll runs them all. MaxTicks has no meaning.
-	RunAll
+	CatchUpKeep CatchUp = iota
+	// CatchUpDrop skips the oldest, so that MaxTicks remain.
+	CatchUpDrop
+	// CatchUpJump skips all but the latest.
+	CatchUpJump
+	// CatchUpRunAll runs them all. MaxTicks has no meaning.
+	CatchUpRunAll
 )
 
-// Config is the configuration of a loop. The zero value has all defaults.
-type Config struct {
-	Rate      Rate   // zero is 60 ticks a second (TickRate); otherwise it must be Valid
-	Epoch     uint32 // server: number of the epoch of the first Start; each later Start adds one
-	FirstTick Tick   // server: tick of Start; a new host goes on where the old one was
-
-	// The client plays ServerBuffer ahead of the earliest arrival at the server and
-	// shows the server ClientBuffer behind the latest, to make up for jitter
-	// (ServerBufferTime, ClientBufferTime). Zero is 2 ticks and 1 tick, negative is
-	// none. A server applies none.
-	ClientBuffer, ServerBuffer time.Duration
-
-	Provider Provider // nil is ServerProvider or a ClientProvider with its defaults
-
-	MaxTicks int     // ticks in an Advance at most; 0 is 8 (Max Ticks Per Frame)
-	CatchUp  CatchUp // what to do with the others
-
-	// StallThreshold is the time between two calls of Advance from which on it is a
-	// stall: the ticks of that time are skipped, except the last. Zero is 1 s
-	// (Stall Threshold), negative is never.
-	StallThreshold time.Duration
-
-	// SyncBound is how well a client must know the remote clock, if that has an
-	// ErrorBound, to start; it is lost when the bound is twice as large. Zero is any.
-	SyncBound time.Duration
-
-	Past, Future Tick   // how far a message's tick may be off, see Accept; 0 is 256 and 64
-	OnMismatch   Action // what to do about another tick rate; Warn by default
-
-	Clock func() uint64                    // for Run: a monotonic clock, microseconds; nil is timesync.NowUsec
-	Logf  func(format string, args ...any) // for Warn; nil is log.Printf
-
-	// Handlers, each may be nil. They are called by the goroutine that advances the
-	// loop and may call its methods, except Advance, Step and Run.
-	BeforeLoop func()     // before_tick_loop: ticks will follow; the place to read the network
-	BeforeTick func(Step) // before_tick
-	Tick       func(Step) // on_tick, OnNetworkTick
-	AfterTick  func(Step) // after_tick
-	AfterLoop  func()     // after_tick_loop
-	Event      func(Event)
-}
-
-// Step is what a tick gets: its number, its length, and the clocks pinned to the
-// instant at which it starts, even if several ticks run at once. Predicted is
-// exactly the start of the tick.
-type Step struct {
-	Tick  Tick
-	Delta time.Duration
-	Clocks
-}
-
-// Kind is the kind of an Event.
-type Kind uint8
+// Mismatch is what to do when the tick rates of a client and its server differ.
+// Whatever it is, EventRateMismatch is reported.
+type Mismatch uint8
 
 const (
-	Synced       Kind = iota + 1 // the remote clock is known; on a server at Start
-	ClientSynced                 // server: a client is synchronized, once per Peer (after_client_sync)
-	Stepped                      // hard correction of the clocks, the predicted one by By; First to Last are never run or, if Again, run again
-	Stalled                      // By passed between two calls of Advance; First to Last are never run
-	Skipped                      // catching up: First to Last are never run
-	Lost                         // the remote clock is not known any more; the clocks run on
-	RateMismatch                 // the server's, or Peer's, Rate differs
-	EpochChanged                 // client: the server's game time is another, Epoch; Synced follows
+	MismatchWarn       Mismatch = iota // write a line by Logf and go on
+	MismatchDisconnect                 // the server refuses the client: OnHello returns ErrRate; a client goes on
+	MismatchAdjust                     // the client takes the rate of the server; a server goes on
+	MismatchSignal                     // go on
 )
 
-// Event is something that happened. First > Last means no ticks.
-type Event struct {
-	Kind        Kind
-	AtUsec      uint64 // reading of the local clock at the last Advance
-	By          time.Duration
-	First, Last Tick
-	Again       bool
-	Peer        uint64
-	Rate        Rate
-	Epoch       uint32
+// Config is what servers and clients have in common. The zero value has all defaults.
+type Config struct {
+	Rate Rate // ticks a second; zero is 60
+
+	MaxTicks int     // ticks in an Advance at most; zero is 8
+	CatchUp  CatchUp // what to do with the others; CatchUpKeep by default
+
+	// StallThreshold is the time between two calls of Advance from which on it is a
+	// stall: the ticks of that time are skipped, except the last. Zero is 1 s,
+	// negative is never.
+	StallThreshold time.Duration
+
+	// Past and Future say how many ticks before and after the shared clock Accept
+	// still accepts. Zero is 256 and 64.
+	Past, Future Tick
+
+	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
+
+	Clock func() uint64                    // for Run: a monotonic clock, microseconds; nil is timesync.NowUsec
+	Logf  func(format string, args ...any) // for MismatchWarn; nil is log.Printf
 }
 
-// String returns the event in words.
-func (e Event) String() string {
-	switch e.Kind {
-	case Synced:
-		return "synced"
-	case ClientSynced:
-		return fmt.Sprintf("peer %d synced", e.Peer)
-	case Stepped:
-		what := "skipped"
-		if e.Again {
-			what = "run again"
-		}
-		return fmt.Sprintf("stepped by %v, ticks %d to %d %s", e.By, e.First, e.Last, what)
-	case Stalled:
-		return fmt.Sprintf("stalled for %v, ticks %d to %d skipped", e.By, e.First, e.Last)
-	case Skipped:
-		return fmt.Sprintf("ticks %d to %d skipped", e.First, e.Last)
-	case Lost:
-		return "lost"
-	case RateMismatch:
-		return fmt.Sprintf("tick rate %v of peer %d differs", e.Rate, e.Peer)
-	case EpochChanged:
-		return fmt.Sprintf("epoch %d", e.Epoch)
+// Handlers are called by the goroutine that advances a Server or Client, one at a
+// time. Each may be nil. They may call all methods but Run; an Advance or Step inside
+// of them does nothing.
+type Handlers struct {
+	BeforeLoop func()      // ticks will follow: the place to read the network
+	BeforeTick func(Step)  // before each tick
+	Tick       func(Step)  // the tick: simulate
+	AfterTick  func(Step)  // after each tick
+	AfterLoop  func()      // the ticks of this Advance are done
+	Event      func(Event) // something happened; before the ticks of the same Advance
+}
+
+// ServerConfig is the configuration of a Server. The zero value has all defaults.
+type ServerConfig struct {
+	Config   // what clients have, too
+	Handlers // what to call
+
+	// Epoch is the number of the first Start's epoch, below 2^63; each later Start
+	// adds one. Zero, the default, draws each from the wall clock, so that a restarted
+	// process gets a later one. A new host that goes on with the game of another
+	// gives the other's epoch plus one.
+	Epoch uint64
+
+	// FirstTick is the tick at Start, at most 36 years from tick 0. A new host goes on
+	// where the old one was.
+	FirstTick Tick
+}
+
+// ClientConfig is the configuration of a Client. The zero value has all defaults.
+//
+// All clocks run at the measured rate of the remote clock. The server and predicted
+// clocks are left alone while they are within DeadBand of where they should be, and
+// beyond it slewed until they are there: at zero error the correction is nothing at
+// all. The shared clock, which all peers are to agree on, follows within half a
+// millisecond. When one clock is off by more than HardThreshold all are set, a step.
+type ClientConfig struct {
+	Config   // what servers have, too
+	Handlers // what to call
+
+	// The client plays ServerBuffer ahead of the earliest arrival at the server and
+	// shows the server ClientBuffer behind the latest, to make up for jitter. Zero is
+	// 2 ticks and 1 tick, negative is none, more than an hour is refused.
+	ClientBuffer, ServerBuffer time.Duration
+
+	// SyncBound is how well the remote clock must be known to start, by its
+	// ErrorBound. It is lost when the bound is twice as large. Zero is any.
+	SyncBound time.Duration
+
+	SlewPPM       int64         // slew in parts per million, at most 10^6; zero is 10,000 (1 %)
+	DeadBand      time.Duration // error that is tolerated; zero is 20 ms
+	HardThreshold time.Duration // error from which on clocks step; zero is 200 ms
+
+	// HardOnly never slews and takes no skew into account: all clocks run at exactly
+	// the rate of the local clock, as the music of a rhythm game does, and step when
+	// one is off by more than HardThreshold.
+	HardOnly bool
+	// NeverBack replaces steps back: the clock stands still until it is right, for as
+	// long as the step would have been.
+	NeverBack bool
+}
+
+// complete checks the configuration and fills in what is nil.
+func (c *Config) complete() error {
+	switch {
+	case !c.Rate.valid():
+		return fmt.Errorf("tick: Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num, c.Rate.Den)
+	case c.MaxTicks < 0:
+		return fmt.Errorf("tick: MaxTicks is negative: %d", c.MaxTicks)
+	case c.CatchUp > CatchUpRunAll:
+		return fmt.Errorf("tick: CatchUp is none of its constants: %d", c.CatchUp)
+	case c.Past < 0 || c.Future < 0:
+		return fmt.Errorf("tick: Past or Future is negative: %d, %d", c.Past, c.Future)
+	case c.OnMismatch > MismatchSignal:
+		return fmt.Errorf("tick: OnMismatch is none of its constants: %d", c.OnMismatch)
 	}
-	return fmt.Sprintf("event %d", e.Kind)
+	if c.Clock == nil {
+		c.Clock = timesync.NowUsec
+	}
+	if c.Logf == nil {
+		c.Logf = log.Printf
+	}
+	return nil
 }
 
-// Stats counts what happened since Start.
-type Stats struct {
-	Ticks, Skipped        uint64 // ticks run and ticks never run
-	Steps, Stalls, Losses uint64 // events of these kinds
-	Refused, OldEpoch     uint64 // what Accept, OnWelcome and OnHello refused: ticks out of the window, messages of other epochs
-	Backwards             uint64 // calls with a time before the last one, taken as the last one
-	Debt                  Tick   // ticks that are due and will be run by the next Advances
+func (c *ServerConfig) complete() error {
+	if err := c.Config.complete(); err != nil {
+		return err
+	}
+	if c.Epoch > maxEpoch {
+		return fmt.Errorf("tick: Epoch is 2^63 or more: %d", c.Epoch)
+	}
+	if at := c.Rate.Duration(c.FirstTick); at < -maxFirst || at > maxFirst {
+		return fmt.Errorf("tick: FirstTick is more than 36 years from tick 0: %d", c.FirstTick)
+	}
+	return nil
+}
+
+func (c *ClientConfig) complete() error {
+	if err := c.Config.complete(); err != nil {
+		return err
+	}
+	switch {
+	case c.SyncBound < 0:
+		return fmt.Errorf("tick: SyncBound is negative: %v", c.SyncBound)
+	case c.SlewPPM < 0 || c.SlewPPM > 1_000_000:
+		return fmt.Errorf("tick: SlewPPM is not in 0 to 10^6: %d", c.SlewPPM)
+	case c.DeadBand < 0 || c.HardThreshold < 0:
+		return fmt.Errorf("tick: DeadBand or HardThreshold is negative: %v, %v", c.DeadBand, c.HardThreshold)
+	}
+	return checkBuffers(c.ClientBuffer, c.ServerBuffer)
+}
+
+func checkBuffers(client, server time.Duration) error {
+	if max(client, server) > maxBuffer {
+		return fmt.Errorf("tick: a buffer is longer than %v: %v, %v", maxBuffer, client, server)
+	}
+	return nil
+}
+
+func checkRemote(remote RemoteClock) error {
+	if remote == nil {
+		return errors.New("tick: the remote clock is nil")
+	}
+	return nil
+}
+
+func orDefault[T ~int | ~int64](v, whenZero T) T {
+	if v == 0 {
+		return whenZero
+	}
+	return v
 }

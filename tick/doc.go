@@ -1,7 +1,7 @@
 // Package tick is game time: ticks over any synchronized clock.
 //
-// A server's Loop counts ticks of a fixed Rate. A client's Loop follows it through a
-// RemoteClock, such as a timesync.TimeSynchronizer, and keeps three clocks:
+// A Server counts ticks of a fixed Rate. A Client follows it through a RemoteClock,
+// such as a timesync.TimeSynchronizer. Both keep three clocks:
 //
 //	Server ----- delay and 1 tick ----- Shared ----- delay and 2 ticks ----- Predicted
 //
@@ -12,77 +12,72 @@
 // host the three are equal. What interacts must be sampled in one clock: see
 // examples/elevator.
 //
-// The delays are those that were measured: Shared rests on the assumption that both
-// ways take equally long and can be off by half of their difference; Server and
-// Predicted do not. (The Network Time System adds a round trip to the time of the last
-// snapshot, which is the same but for its jitter; its successor adds half of one, and
-// inputs come late.) Jitter is what the buffers are for.
+// The delays are measured. Shared assumes that both ways take equally long, and can
+// be off by half of their difference. Server and Predicted assume nothing. The ticks
+// between the clocks are buffers for jitter.
 //
-// # Loop
+// # Ticks
 //
 // Advance, called in every frame, moves the clocks and runs the ticks that are due in
-// predicted time; Run does so by itself. Each tick runs once and in order, with the
-// clocks pinned to its start. What is not run is reported: Stalled, Skipped by the
-// CatchUp policy, or passed by a step of the clocks. Stepped is also the only way for
-// ticks to run again within an epoch, with ClientProvider.NeverBack not even that, and
-// for a clock to go back. Times are arguments: nothing here reads a clock, but Run
-// does, and that one is monotonic. It need not run while the machine sleeps; the remote
-// clock then shows a step.
+// predicted time. Run does so by itself. Each tick runs once and in order, with the
+// clocks pinned to its start. Ticks that are not run are reported: EventStalled after
+// a pause in the calls, EventSkipped by the CatchUp policy, EventStepped when the
+// clocks were set. A step is also the only way for ticks to run again within an epoch,
+// and for a clock to go back; ClientConfig.NeverBack rules out both.
 //
-// A handshake of two messages starts a client and compares the tick rates: the server
-// sends Welcome (Announce, OnWelcome), the client answers when Synced is reported
-// (Hello, OnHello). Messages of the game should carry epoch and tick; Accept guards
-// against those of another epoch and those far off.
+// Times are arguments: readings of a monotonic local clock in microseconds. The clock
+// need not run while the machine sleeps. Only Run reads a clock, and only a server's
+// Start reads the wall clock, to number its epoch.
 //
-// # Network Time System
+// # Handshake
 //
-// What its document names, and where it is here:
+// The server sends each peer a Welcome when it joins, and then once a second
+// (Announce, OnWelcome). The first one starts a client. Each also says which of the
+// readings of a TimeSynchronizer, 67.1 s apart, is meant. The client says Hello when
+// it is synchronized, again and again until a Welcome says that the server heard it
+// (Hello, OnHello). Both messages name the tick rate of their side. Messages of the game should carry epoch and
+// tick. Accept refuses those of another epoch and those far off, and Passed says what
+// is too late. All of it must be authenticated, as the datagrams are.
 //
-//   - ServerTime, PredictedTime: Server, Predicted; shared time: Shared; receive time:
-//     Server; local time: Predicted. NetworkTime, the old single time: Predicted.
-//   - TickRate, 60: Config.Rate. NetworkTime struct: Time, with Time, FixedTime,
-//     FixedDeltaTime (FixedDelta), Tick, TickRate (Rate); its + and -: Add, Sub and
-//     AddTicks. Adding two instants has no meaning; times of two rates can be compared
-//     and need no assertion. NetworkTime(rate, tick, duration) is Rate.Time, which
-//     carries; NetworkTime(rate, time) is Rate.Time(0, d).
-//   - OnNetworkTick: Config.Tick; the internal one, for the package's own parts:
-//     AfterTick. Polling the tick in Update: Frame, or Predicted.
-//   - AdvanceNetworkTime: Advance; its scaled delta time: the caller's clock, which
-//     ought not to be scaled. INetworkTimeProvider: Provider. ServerNetworkTimeProvider,
-//     ClientNetworkTimeProvider: ServerProvider, ClientProvider, whose hard-reset-only
-//     mode is HardOnly; k_AdjustmentRatio, k_CorrectionTolerance, k_HardResetThreshold:
-//     SlewPPM, DeadBand, HardThreshold. A hard reset sets all clocks.
-//   - ClientBufferTime, ServerBufferTime: Config.ClientBuffer and ServerBuffer,
-//     SetBuffers. Their scope (there NetworkVariables, not RPCs nor spawns) is the
-//     game's: show state at Server, and act on a message that should not wait at once.
-//   - Lead by the length of the server's command queue, and RTT smoothing: the remote
-//     clock's minimum filter; the server's report is when the client's datagrams arrive.
-//   - Receive Tickrate, Event Tickrate, Network Tick Interval Sec, Max Receive Events
-//     Per Tick: one Rate. The network is read in BeforeLoop or BeforeTick, and how much
-//     of it is the game's choice. TimeSync message: Welcome.
+// # Restarts
 //
-// Not taken over: comparing FixedTime, which adds a tick of sawtooth to the error;
-// carrying only above a whole interval; float32; several ticks of one frame with the
-// server clock a fixed number of whole ticks behind (here it is where it was then).
+// An epoch is one life of a server's game time, from Start to Stop or to the end of
+// the process. Its number is drawn from the wall clock, in microseconds, and is always
+// higher than that of the life before in the same process.
 //
-// # netfox NetworkTime
+// When the server restarts, the first Welcome of a later epoch ends the old one on
+// the client: EventEpochChanged. The clocks are not known, and messages of the old
+// life are refused. When the remote clock agrees with the Welcome the client goes on:
+// EventStepped, which says by how much game time differs, and EventSynced. Its Hello
+// is due again. The caller has nothing to do: with a Welcome a second, both are in
+// step within a second, whether the synchronizer is a fresh one or must find out by
+// itself. If the server restarts twice in a second only a fresh one is as fast.
 //
-//   - before_tick_loop, before_tick, on_tick, after_tick, after_tick_loop: BeforeLoop,
-//     BeforeTick, Tick, AfterTick, AfterLoop. Loops without ticks call none.
-//   - time, tick: Shared. There ticks run in this clock, here in Predicted; Step has
-//     both. local_time, local_tick (deprecated): Stats.Ticks, or the caller's clock.
-//     remote_time, remote_tick, remote_rtt (deprecated): the remote clock itself, which
-//     may jump, and twice its MinimumOneWayDelay. tick_factor: Fraction. ticktime:
-//     Step.Delta. Conversions: Rate.Ticks, Rate.Duration.
-//   - start(): Start and WaitSynced, or Run; stop(): Stop. Starting twice does nothing.
-//     A client that starts before its connection waits. after_sync: Synced; the
-//     estimate is refined with every datagram after it. after_client_sync:
-//     ClientSynced. is_client_synced: the same event. Suppress Offline Peer Warning:
-//     NewServer needs no network and warns of nothing.
-//   - Pausing: Pause and Resume. The editor's pause: it looks like a stall.
-//   - Tickrate: Config.Rate. Max Ticks Per Frame: MaxTicks, CatchUp. Recalibrate
-//     Threshold: HardThreshold. Stall Threshold: StallThreshold. Sync to Physics: Step.
-//     Tickrate Mismatch Action: OnMismatch with Warn, Disconnect, Adjust, Signal.
-//   - Sync Interval, Sync Samples, Sync Adjust Steps: settings of the remote clock, if
-//     it has them (package ping). Sync Sample Interval (deprecated there): none.
+// A Welcome of an earlier epoch is refused while those of the present one come. After
+// 3 s without one it is believed, in case the server's wall clock was set back.
+//
+// When the client restarts, it starts like any other. Call Forget on the server when
+// its connection ends, so that its Hello is reported again.
+//
+// A new connection, to the same server or to another, has a fresh synchronizer: give
+// it to Follow. The clocks run on until the next Welcome. Of the same epoch, it
+// changes nothing. Any other epoch is entered, be it earlier or later. Welcomes of the
+// old connection must not arrive any more. A host that goes on with another's game
+// starts with FirstTick, and with an Epoch one higher.
+//
+// A client that hears nothing runs on at the last known rate: for 5 minutes within a
+// tick, if the skew was known. EventLost comes when the ErrorBound of the remote clock
+// passes twice SyncBound. If the machine slept and its clock with it, the remote clock shows a step: EventLost until
+// the next Welcome confirms it, then one EventStepped. If the clock ran on, the next
+// Advance reports EventStalled.
+//
+// # Limits
+//
+// NewServer and NewClient return an error for what makes no sense. Game time may be 73
+// years from tick 0, a buffer an hour long, a rate 10^9 ticks a second. Between two
+// Advances 1024 events of messages are kept, and Hellos beyond that are counted in
+// Stats and wait for the next try.
+//
+// The names of Unity's Network Time System and of netfox are mapped to those here in
+// docs/MIGRATING.md.
 package tick

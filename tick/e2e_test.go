@@ -106,9 +106,9 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 	var peers [clients]*net.UDPAddr
 	var ends [clients]endpoint
 	var inputs, late [clients]int
-	cfg := hubRec.config(Config{Clock: hubClock.now})
+	cfg := hubRec.server(ServerConfig{Config: Config{Clock: hubClock.now}})
 	record := cfg.Tick
-	var server *Loop
+	var server *Server
 	cfg.Tick = func(s Step) {
 		record(s)
 		mu.Lock()
@@ -116,13 +116,13 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 		for i, to := range peers {
 			if to != nil {
 				now := hubClock.now()
-				w, _ := server.Announce(now)
+				w, _ := server.Announce(uint64(i), now)
 				b, _ := w.AppendBinary(ends[i].stamp(0, now))
 				send(hubConn, to, b)
 			}
 		}
 	}
-	server = NewServer(cfg)
+	server = mustServer(cfg)
 	receive(hubConn, func(b []byte, from *net.UDPAddr) {
 		now := hubClock.now()
 		id := b[0]
@@ -133,10 +133,10 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 		if len(b) == 8 { // an input for a tick
 			at, ok := server.Shared(now)
 			inputs[id]++
-			if n := Tick(binary.LittleEndian.Uint64(b)); ok && at.Compare(Hz(60).Time(n, 0)) > 0 {
+			if n := Tick(binary.LittleEndian.Uint64(b)); ok && compare(at, Hz(60).Time(n, 0)) > 0 {
 				late[id]++
 			}
-		} else if len(b) == HelloSize {
+		} else if len(b) == helloSize {
 			var h Hello
 			if h.UnmarshalBinary(b) == nil {
 				_ = server.OnHello(uint64(id), h)
@@ -147,7 +147,7 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 
 	// The clients.
 	var recs [clients]recorder
-	var loops [clients]*Loop
+	var loops [clients]*Client
 	var worst [clients]Tick
 	var compared [clients]int
 	var conns [clients]*net.UDPConn
@@ -155,9 +155,9 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 		conn, end, clock := listen(), &endpoint{}, localClock{rng.Uint64(), rng.Int64N(201) - 100}
 		conns[i] = conn
 		hubAddr := hubConn.LocalAddr().(*net.UDPAddr)
-		cfg := recs[i].config(Config{Clock: clock.now})
+		cfg := recs[i].client(ClientConfig{Config: Config{Clock: clock.now}})
 		record := cfg.Tick
-		var l *Loop
+		var l *Client
 		cfg.Tick = func(s Step) {
 			record(s)
 			machine := timesync.NowUsec()
@@ -169,7 +169,7 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 			}
 			send(conn, hubAddr, binary.LittleEndian.AppendUint64(end.stamp(byte(i), clock.now()), uint64(s.Tick)))
 		}
-		l = NewClient(cfg, &end.sync)
+		l = mustClient(cfg, &end.sync)
 		loops[i] = l
 		receive(conn, func(b []byte, _ *net.UDPAddr) {
 			now := clock.now()
@@ -188,8 +188,8 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 					return
 				case <-every.C:
 					b := end.stamp(byte(i), clock.now())
-					if _, ok := l.Shared(clock.now()); ok {
-						b, _ = l.Hello().AppendBinary(b)
+					if h, ok := l.Hello(); ok {
+						b, _ = h.AppendBinary(b)
 					}
 					send(conn, hubAddr, b)
 				}

@@ -8,89 +8,102 @@ import (
 	"timesync/tick"
 )
 
-// A server runs its loop and tells its clients what they need to know.
+// A server ticks and tells its clients what they need to know.
 func Example_server() {
-	loop := tick.NewServer(tick.Config{
-		Rate:       tick.Hz(60),
-		BeforeLoop: func() { /* read the network: inputs for the ticks to come */ },
-		Tick: func(s tick.Step) {
-			if s.Tick%30 == 0 {
-				fmt.Printf("tick %d of %v at %v\n", s.Tick, s.Delta, s.Shared.Time())
-			}
+	server, err := tick.NewServer(tick.ServerConfig{
+		Config: tick.Config{Rate: tick.Hz(60)},
+		Handlers: tick.Handlers{
+			BeforeLoop: func() { /* read the network: inputs for the ticks to come */ },
+			Tick: func(s tick.Step) {
+				if s.Tick%30 == 0 {
+					fmt.Printf("tick %d of %v at %v\n", s.Tick, s.Delta, s.Shared.Time())
+				}
+			},
+			Event: func(e tick.Event) { fmt.Println(e) },
 		},
-		Event: func(e tick.Event) { fmt.Println(e) },
 	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 
-	// In a program: go loop.Run(ctx). Here the time is made up.
+	// In a program: go server.Run(ctx). Here the time is made up.
 	now := uint64(5_000_000)
-	loop.Start(now)
+	server.Start(now)
 	for range 100 { // frames of 10 ms
-		loop.Advance(now)
+		server.Advance(now)
 		now += 10_000
 	}
 
-	welcome, _ := loop.Announce(now) // to every client on approval, and once a second
+	const peer = 7                           // whatever the game calls a connection
+	welcome, _ := server.Announce(peer, now) // to every client on approval, and once a second
 	message, _ := welcome.AppendBinary(nil)
 	fmt.Println("tick", welcome.Tick, "in", len(message), "bytes")
 
-	fmt.Println(loop.OnHello(7, tick.Hello{Rate: tick.Hz(60)})) // when a client is synchronized
-	loop.Advance(now)
-	fmt.Println(loop.Accept(0, 30_060, now), loop.Accept(0, 62, now)) // ticks that peers claim
+	epoch, _ := server.Epoch()
+	hello := tick.Hello{Epoch: epoch, Rate: tick.Hz(60)} // when a client is synchronized
+	fmt.Println(server.OnHello(peer, hello))
+	server.Advance(now)
+
+	// Ticks that peers claim, and an input that is too late.
+	fmt.Println(server.Accept(epoch, 30_060, now), server.Accept(epoch, 62, now), server.Passed(59))
 	// Output:
 	// synced
 	// tick 0 of 16.666667ms at 0s
 	// tick 30 of 16.666667ms at 500ms
-	// tick 60 in 29 bytes
+	// tick 60 in 34 bytes
 	// <nil>
 	// peer 7 synced
 	// tick 60 of 16.666667ms at 1s
-	// false true
+	// false true true
 }
 
 // A client follows the server by the synchronizer of its connection, which every
 // datagram feeds, and the Welcome of the server.
 func Example_client() {
-	var server, client timesync.TimeSynchronizer // the ends of the connection
-	const ahead = 7_000_000                      // the server's clock, unknown to the client
+	var ours, theirs timesync.TimeSynchronizer // the ends of the connection
+	const ahead = 7_000_000                    // the server's clock, unknown to the client
 
-	var loop *tick.Loop
-	loop = tick.NewClient(tick.Config{
+	client, err := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
 		Tick: func(s tick.Step) {
 			// Read the input, play it at once, and send it for s.Tick.
 			if s.Tick == 90 {
 				fmt.Printf("tick %d: server at %v, shared %v\n", s.Tick, s.Server, s.Shared)
 			}
 		},
-		Event: func(e tick.Event) {
-			fmt.Println(e)
-			if e.Kind == tick.Synced {
-				hello, _ := loop.Hello().AppendBinary(nil)
-				fmt.Println("send", len(hello), "bytes")
-			}
-		},
-	}, &client)
+		Event: func(e tick.Event) { fmt.Println(e) },
+	}}, &ours)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 
-	loop.Start(0)
-	welcome := tick.Welcome{Rate: tick.Hz(60), OriginUsec: ahead, Tick: 3} // from the network
-	if err := loop.OnWelcome(welcome, 50_000); err != nil {
+	client.Start(0)
+	welcome := tick.Welcome{Epoch: 1, Rate: tick.Hz(60), OriginUsec: ahead, Tick: 3} // from the network
+	if err := client.OnWelcome(welcome, 50_000); err != nil {
 		fmt.Println(err)
 	}
 	for now := uint64(100_000); now <= 1_500_000; now += 10_000 { // a frame, and 40 ms for a datagram each way
-		server.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-40_000), now+ahead)
-		if report, ok := server.MinDeltaTS24(now + ahead); ok {
-			client.OnPeerMinDeltaTS24(report, now)
+		theirs.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-40_000), now+ahead)
+		if report, ok := theirs.MinDeltaTS24(now + ahead); ok {
+			ours.OnPeerMinDeltaTS24(report, now)
 		}
-		client.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-40_000+ahead), now)
-		loop.Advance(now)
+		ours.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-40_000+ahead), now)
+		client.Advance(now)
+	}
+	// With every datagram, until a Welcome says that it was heard.
+	if hello, ok := client.Hello(); ok {
+		message, _ := hello.AppendBinary(nil)
+		fmt.Println("send", len(message), "bytes")
 	}
 	// For drawing: others in server time, own things between the last two ticks.
-	others, _ := loop.Server(1_500_000)
-	fmt.Printf("draw others at %v\n", others.Time().Round(time.Millisecond))
-	fmt.Printf("draw own %.1f of a tick after the last\n", loop.Fraction(1_500_000))
+	clocks, _ := client.Snapshot(1_500_000)
+	fmt.Printf("draw others at %v\n", clocks.Server.Time().Round(time.Millisecond))
+	fmt.Printf("draw own %.1f of a tick after the last\n", client.Fraction(1_500_000))
 	// Output:
 	// synced
-	// send 13 bytes
 	// tick 90: server at 82.19, shared 85.59
+	// send 17 bytes
 	// draw others at 1.443s
 	// draw own 0.4 of a tick after the last
 }
@@ -98,36 +111,41 @@ func Example_client() {
 // remote is a server's clock that is ahead of the local one.
 type remote struct{ ahead uint64 }
 
-func (r *remote) RemoteTime(localUsec, _ uint64) (uint64, bool) { return localUsec + r.ahead, true }
-func (r *remote) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	return 20 * time.Millisecond, true
-}
+func (r *remote) RemoteTime(localUsec, _ uint64) (uint64, bool)    { return localUsec + r.ahead, true }
+func (r *remote) MinimumOneWayDelay() (time.Duration, bool)        { return 20 * time.Millisecond, true }
+func (r *remote) Skew() (ppm float64, ok bool)                     { return 0, true }
+func (r *remote) ErrorBound(uint64) (bound time.Duration, ok bool) { return time.Millisecond, true }
 
 // In a rhythm game the clocks must run as the music does: they are never slewed, and
 // set at once when they are too far off.
 func Example_rhythm() {
 	r := &remote{}
-	loop := tick.NewClient(tick.Config{
-		Provider: &tick.ClientProvider{HardOnly: true, HardThreshold: 50 * time.Millisecond},
-		Event: func(e tick.Event) {
+	client, err := tick.NewClient(tick.ClientConfig{
+		HardOnly:      true,
+		HardThreshold: 50 * time.Millisecond,
+		Handlers: tick.Handlers{Event: func(e tick.Event) {
 			fmt.Println(e)
-			if e.Kind == tick.Stepped {
+			if e.Kind == tick.EventStepped {
 				fmt.Println("seek the music by", e.By)
 			}
-		},
+		}},
 	}, r)
-	loop.Start(0)
-	if err := loop.OnWelcome(tick.Welcome{Rate: tick.Hz(60)}, 0); err != nil {
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client.Start(0)
+	if err := client.OnWelcome(tick.Welcome{Epoch: 1, Rate: tick.Hz(60)}, 0); err != nil {
 		fmt.Println(err)
 	}
-	loop.Advance(0)
-	a, _ := loop.Shared(0)
+	client.Advance(0)
+	a, _ := client.Snapshot(0)
 	r.ahead = 49_000 // within the threshold
-	loop.Advance(10_000_000 / 60)
-	b, _ := loop.Shared(10_000_000 / 60)
-	fmt.Println(b.Sub(a))
+	client.Advance(10_000_000 / 60)
+	b, _ := client.Snapshot(10_000_000 / 60)
+	fmt.Println(b.Shared.Sub(a.Shared))
 	r.ahead = 51_000
-	loop.Advance(200_000)
+	client.Advance(200_000)
 	// Output:
 	// synced
 	// 166.666ms
@@ -138,10 +156,17 @@ func Example_rhythm() {
 // A physics engine calls Step in its own fixed step: one tick each, although its
 // calls are not exactly on time.
 func Example_physics() {
-	loop := tick.NewServer(tick.Config{Rate: tick.Hz(50), Tick: func(s tick.Step) { fmt.Print(s.Tick, " ") }})
-	loop.Start(0)
+	server, err := tick.NewServer(tick.ServerConfig{
+		Config:   tick.Config{Rate: tick.Hz(50)},
+		Handlers: tick.Handlers{Tick: func(s tick.Step) { fmt.Print(s.Tick, " ") }},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server.Start(0)
 	for _, now := range []uint64{1_000, 19_000, 43_000, 58_000, 81_000, 160_000} {
-		fmt.Print(loop.Step(now), "\n") // the last call came late, and made up for it
+		fmt.Print(server.Step(now), "\n") // the last call came late, and made up for it
 	}
 	// Output:
 	// 0 1
@@ -159,8 +184,8 @@ func ExampleRate() {
 	fmt.Println(start, ntsc.Ticks(start), ntsc.Ticks(start-1))
 
 	t := tick.Hz(60).Time(100, 5*time.Millisecond)
-	fmt.Println(t, t.FixedTime(), t.Time(), t.Add(12*time.Millisecond), t.In(tick.Hz(30)))
+	fmt.Println(t, t.Time(), t.Add(12*time.Millisecond), tick.Hz(30).Time(0, t.Time()))
 	// Output:
 	// 16m41s 60000 59999
-	// 100.29 1.666666667s 1.671666667s 101.01 50.15
+	// 100.29 1.671666667s 101.01 50.15
 }

@@ -11,27 +11,28 @@ import (
 // What decodes encodes to the same bytes, and only what is in bounds decodes.
 func FuzzHandshake(f *testing.F) {
 	hello, _ := Hello{7, Hz(60)}.AppendBinary(nil)
-	welcome, _ := Welcome{7, Rate{60000, 1001}, 1 << 63, 216_000}.AppendBinary(nil)
+	welcome, _ := Welcome{7, Rate{60000, 1001}, 1 << 63, 216_000, true}.AppendBinary(nil)
 	far, _ := Welcome{Tick: math.MinInt64}.AppendBinary(nil)
 	f.Add(hello)
 	f.Add(welcome)
 	f.Add(far)
-	f.Add(welcome[:28])
+	f.Add(welcome[:33])
+	f.Add(append(welcome[:33:33], 2))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, w := Hello{Epoch: 99}, Welcome{Epoch: 99}
 		if err := h.UnmarshalBinary(b); err == nil {
-			if again, _ := h.AppendBinary(nil); !bytes.Equal(again, b) || !h.Rate.Valid() || len(b) != 13 {
+			if again, _ := h.AppendBinary(nil); !bytes.Equal(again, b) || !h.Rate.valid() || len(b) != 17 {
 				t.Errorf("% x decodes to %+v", b, h)
 			}
 		} else if err != ErrMessage || h != (Hello{Epoch: 99}) {
 			t.Errorf("% x: %v, %+v", b, err, h)
 		}
 		if err := w.UnmarshalBinary(b); err == nil {
-			if again, _ := w.AppendBinary(nil); !bytes.Equal(again, b) || !w.Rate.Valid() || len(b) != 29 {
+			if again, _ := w.AppendBinary(nil); !bytes.Equal(again, b) || !w.Rate.valid() || len(b) != 34 {
 				t.Errorf("% x decodes to %+v", b, w)
 			}
-			c := NewClient(Config{OnMismatch: Signal}, &fakeRemote{})
+			c := mustClient(ClientConfig{Config: Config{OnMismatch: MismatchSignal}}, &fakeRemote{})
 			c.Start(0)
 			if err := c.OnWelcome(w, 0); err != nil {
 				t.Errorf("%+v: %v", w, err)
@@ -45,18 +46,23 @@ func FuzzHandshake(f *testing.F) {
 }
 
 func TestHandshakeCodec(t *testing.T) {
-	w := Welcome{0x04030201, Rate{60000, 1001}, 0x1817161514131211, -2}
+	w := Welcome{0x0807060504030201, Rate{60000, 1001}, 0x1817161514131211, -2, true}
 	b, err := w.AppendBinary([]byte{0xff})
-	want := []byte{0xff, 2, 1, 2, 3, 4, 0x60, 0xea, 0, 0, 0xe9, 3, 0, 0, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	want := []byte{0xff, 2, 1, 2, 3, 4, 5, 6, 7, 8, 0x60, 0xea, 0, 0, 0xe9, 3, 0, 0, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
 	if err != nil || !bytes.Equal(b, want) {
 		t.Errorf("% x, %v\nwant % x", b, err, want)
 	}
 	b, err = Hello{1, Rate{}}.AppendBinary(nil) // the default rate is spelled out
-	if want := []byte{1, 1, 0, 0, 0, 60, 0, 0, 0, 1, 0, 0, 0}; err != nil || !bytes.Equal(b, want) {
+	if want := []byte{1, 1, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 1, 0, 0, 0}; err != nil || !bytes.Equal(b, want) {
 		t.Errorf("% x, %v\nwant % x", b, err, want)
 	}
 	var h Hello
-	for _, bad := range [][]byte{nil, b[:12], append(b[:13:13], 0), {2, 1, 0, 0, 0, 60, 0, 0, 0, 1, 0, 0, 0}, {1, 1, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0}, {1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}} {
+	for _, bad := range [][]byte{
+		nil, b[:16], append(b[:17:17], 0),
+		{2, 1, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 1, 0, 0, 0}, // of another kind
+		{1, 1, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0}, // 60/0
+		{1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},  // 0/0
+	} {
 		if err := h.UnmarshalBinary(bad); err != ErrMessage {
 			t.Errorf("% x: %v", bad, err)
 		}
@@ -78,15 +84,16 @@ func FuzzAdvances(f *testing.F) {
 		policy, isServer, neverBack := CatchUp(b[0]&3), b[0]&4 != 0, b[0]&8 != 0
 		b = b[1:]
 		remote := &fakeRemote{delay: ms(50)}
-		var l *Loop
+		var l *loop
+		var client *Client
 		var expected Tick
 		var started bool
 		var ran, skipped uint64
 		var last [3]time.Duration
 		reset := func() { started, last = false, [3]time.Duration{-1 << 62, -1 << 62, -1 << 62} }
 		reset()
-		cfg := Config{
-			CatchUp: policy, OnMismatch: Adjust, Provider: &ClientProvider{NeverBack: neverBack},
+		cfg := Config{CatchUp: policy, OnMismatch: MismatchAdjust}
+		on := Handlers{
 			Tick: func(s Step) {
 				if !started {
 					expected, started = s.Tick, true
@@ -94,7 +101,7 @@ func FuzzAdvances(f *testing.F) {
 				if s.Tick != expected {
 					t.Fatalf("tick %d, want %d", s.Tick, expected)
 				}
-				if s.Predicted.Tick() != s.Tick || s.Predicted.Offset() != 0 || s.Delta <= 0 {
+				if s.Predicted.Tick() != s.Tick || s.Predicted.offset != 0 || s.Delta <= 0 {
 					t.Fatalf("tick %d with predicted time %v and length %v", s.Tick, s.Predicted, s.Delta)
 				}
 				if expected, ran = s.Tick+1, ran+1; ran > 1_000_000 {
@@ -103,13 +110,13 @@ func FuzzAdvances(f *testing.F) {
 			},
 			Event: func(e Event) {
 				switch e.Kind {
-				case Stalled, Skipped:
+				case EventStalled, EventSkipped:
 					if started && e.First <= e.Last && e.First != expected {
 						t.Fatalf("%v, want %d", e, expected)
 					}
 					skipped += uint64(e.Last - e.First + 1)
 					expected = e.Last + 1
-				case Stepped:
+				case EventStepped:
 					if neverBack && e.Again && started { // a new epoch may
 						t.Fatalf("%v under NeverBack", e)
 					}
@@ -120,18 +127,19 @@ func FuzzAdvances(f *testing.F) {
 						expected = e.First
 					}
 					last = [3]time.Duration{-1 << 62, -1 << 62, -1 << 62}
-				case RateMismatch, EpochChanged:
+				case EventRateMismatch, EventEpochChanged:
 					reset()
 				}
 			},
 		}
 		if isServer {
-			l = NewServer(cfg)
+			l = &mustServer(ServerConfig{Config: cfg, Handlers: on}).loop
 		} else {
-			l = NewClient(cfg, remote)
+			client = mustClient(ClientConfig{Config: cfg, Handlers: on, NeverBack: neverBack}, remote)
+			l = &client.loop
 		}
 		now := uint64(math.MaxUint64 - 1_000_000)
-		epoch, rate := uint32(1), Hz(60)
+		epoch, rate := uint64(1), Hz(60)
 		for ; len(b) >= 3; b = b[3:] {
 			arg := binary.LittleEndian.Uint16(b[1:])
 			switch b[0] % 12 {
@@ -156,13 +164,15 @@ func FuzzAdvances(f *testing.F) {
 			case 6:
 				l.Resume(now)
 			case 7:
-				_ = l.OnWelcome(Welcome{epoch, rate, 0, rate.Ticks(time.Duration(now) * 1000 % (1 << 50))}, now)
+				if client != nil {
+					_ = client.OnWelcome(Welcome{epoch, rate, 0, rate.Ticks(time.Duration(now) * 1000 % (1 << 50)), arg&1 == 1}, now)
+				}
 			case 8:
 				remote.lost = arg&1 == 1
 			case 9:
 				rate = Rate{1 + uint32(arg)%200, 1}
 			case 10:
-				epoch += uint32(arg) % 3
+				epoch = max(epoch+uint64(arg)%3-uint64(arg>>15), 1) // back, too
 			case 11:
 				if arg == 1 {
 					l.Stop()

@@ -24,7 +24,7 @@ type network struct {
 	t       *testing.T
 	world   *sim.World
 	rng     *rand.Rand
-	server  *Loop
+	server  *Server
 	hub     *sim.Node
 	hubRec  recorder
 	clients []*client
@@ -37,7 +37,7 @@ type network struct {
 type client struct {
 	id     int
 	node   *sim.Node
-	loop   *Loop
+	loop   *Client
 	rec    recorder
 	sync   timesync.TimeSynchronizer // the client's
 	atHub  timesync.TimeSynchronizer // the server's of this client
@@ -46,7 +46,7 @@ type client struct {
 
 // newNetwork joins n clients of a configuration. Both sides send every 1/60 s, and
 // clients draw frames of 1 to 30 ms.
-func newNetwork(t *testing.T, seed uint64, n int, cfg Config, skew func(i int) float64, link func(i int) (up, down *sim.Link)) *network {
+func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i int) float64, link func(i int) (up, down *sim.Link)) *network {
 	t.Logf("seed %d", seed)
 	w := &network{t: t, world: sim.NewWorld(seed)}
 	w.rng = w.world.Rand("test")
@@ -59,13 +59,13 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg Config, skew func(i int) f
 	}
 	hub, spokes := w.world.Star(n, clock, link)
 	w.hub = hub
-	w.server = NewServer(w.hubRec.config(Config{Rate: cfg.Rate}))
+	w.server = mustServer(w.hubRec.server(ServerConfig{Config: Config{Rate: cfg.Rate}}))
 	w.server.Start(hub.NowUsec())
 	w.every(hub, func() time.Duration { return time.Millisecond }, func() { w.server.Advance(hub.NowUsec()) })
 	for i, node := range spokes {
 		c := &client{id: i, node: node}
 		w.clients = append(w.clients, c)
-		own := c.rec.config(cfg)
+		own := c.rec.client(cfg)
 		record := own.Tick
 		own.Tick = func(s Step) {
 			record(s)
@@ -73,13 +73,14 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg Config, skew func(i int) f
 				c.ticked(s)
 			}
 		}
-		c.loop = NewClient(own, &c.sync)
+		c.loop = mustClient(own, &c.sync)
 		c.loop.Start(node.NowUsec())
 		sent := 0
 		const every = time.Second / 60
 		w.every(node, func() time.Duration { return every }, func() {
 			b := stamp(&c.sync, node.NowUsec())
-			b, _ = c.loop.Hello().AppendBinary(b)
+			hello, _ := c.loop.Hello() // also when it was heard
+			b, _ = hello.AppendBinary(b)
 			if w.input != nil {
 				b = append(b, w.input(c)...)
 			}
@@ -87,7 +88,7 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg Config, skew func(i int) f
 		})
 		w.every(hub, func() time.Duration { return every }, func() {
 			b := stamp(&c.atHub, hub.NowUsec())
-			welcome, _ := w.server.Announce(hub.NowUsec())
+			welcome, _ := w.server.Announce(uint64(c.id), hub.NowUsec())
 			b, _ = welcome.AppendBinary(b)
 			if w.state != nil {
 				b = append(b, w.state()...)
@@ -101,12 +102,12 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg Config, skew func(i int) f
 		node.OnReceive = func(_ *sim.Node, b []byte) {
 			b = observe(&c.sync, b, node.NowUsec())
 			var welcome Welcome
-			if err := welcome.UnmarshalBinary(b[:WelcomeSize]); err != nil {
+			if err := welcome.UnmarshalBinary(b[:welcomeSize]); err != nil {
 				t.Fatal(err)
 			}
 			_ = c.loop.OnWelcome(welcome, node.NowUsec()) // overtaken ones are refused
 			if w.onState != nil {
-				w.onState(c, b[WelcomeSize:])
+				w.onState(c, b[welcomeSize:])
 			}
 		}
 	}
@@ -114,14 +115,14 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg Config, skew func(i int) f
 		c := w.clients[slices.Index(spokes, from)]
 		b = observe(&c.atHub, b, hub.NowUsec())
 		var hello Hello
-		if err := hello.UnmarshalBinary(b[:HelloSize]); err != nil {
+		if err := hello.UnmarshalBinary(b[:helloSize]); err != nil {
 			t.Fatal(err)
 		}
 		if c.sync.IsSynchronized() {
 			_ = w.server.OnHello(uint64(c.id), hello)
 		}
 		if w.onInput != nil {
-			w.onInput(c, b[HelloSize:])
+			w.onInput(c, b[helloSize:])
 		}
 	}
 	return w
@@ -176,7 +177,7 @@ func seconds(n int) int {
 
 // AT03: symmetric 50 ms without jitter. The core stamps in units of 8 us.
 func TestAT03_Symmetric(t *testing.T) {
-	w := newNetwork(t, 3, 1, Config{}, noSkew, func(int) (*sim.Link, *sim.Link) { return path(ms(50), 0), path(ms(50), 0) })
+	w := newNetwork(t, 3, 1, ClientConfig{}, noSkew, func(int) (*sim.Link, *sim.Link) { return path(ms(50), 0), path(ms(50), 0) })
 	c, worst, n := w.clients[0], time.Duration(0), 0
 	w.every(c.node, func() time.Duration { return ms(3) }, func() {
 		if g, ok := c.loop.Shared(c.node.NowUsec()); ok {
@@ -194,7 +195,7 @@ func TestAT03_Symmetric(t *testing.T) {
 // AT04: 30 ms and exponential 20 ms of jitter each way.
 func TestAT04_Jitter(t *testing.T) {
 	link := func() *sim.Link { return &sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Exp(ms(20))} }
-	w := newNetwork(t, 4, 1, Config{}, noSkew, func(int) (*sim.Link, *sim.Link) { return link(), link() })
+	w := newNetwork(t, 4, 1, ClientConfig{}, noSkew, func(int) (*sim.Link, *sim.Link) { return link(), link() })
 	c := w.clients[0]
 	var errs []time.Duration
 	w.every(c.node, func() time.Duration { return ms(3) }, func() {
@@ -229,7 +230,7 @@ func TestAT06_Asymmetric(t *testing.T) {
 		{ms(300), ms(300), Hz(30), 0},
 	} {
 		t.Run(fmt.Sprint(tt.up, "/", tt.down), func(t *testing.T) {
-			cfg := Config{Rate: tt.rate, ClientBuffer: tt.rate.Duration(1) + ms(20)}
+			cfg := ClientConfig{Config: Config{Rate: tt.rate}, ClientBuffer: tt.rate.Duration(1) + ms(20)}
 			w := newNetwork(t, 6, 2, cfg, noSkew, func(int) (*sim.Link, *sim.Link) { return path(tt.up, ms(4)), path(tt.down, ms(3)) })
 			margin := tt.rate.Duration(2)
 			late, early, inputs, worst := 0, 0, 0, time.Duration(0)
@@ -296,7 +297,7 @@ func TestAT06_Asymmetric(t *testing.T) {
 					t.Errorf("events %v", c.rec.events)
 				}
 			}
-			if n := len(w.hubRec.of(ClientSynced)); n != 2 {
+			if n := len(w.hubRec.of(EventClientSynced)); n != 2 {
 				t.Errorf("%d clients reported as synced", n)
 			}
 			t.Logf("%d inputs: %d late, %d too early, at most %v ahead; %d renders: %d underruns, at most %v behind; shared error %v",
@@ -308,7 +309,7 @@ func TestAT06_Asymmetric(t *testing.T) {
 // AT09: datagrams that come 300 ms late change nothing.
 func TestAT09_Late(t *testing.T) {
 	var up, down *sim.Link
-	w := newNetwork(t, 9, 1, Config{}, noSkew, func(int) (*sim.Link, *sim.Link) {
+	w := newNetwork(t, 9, 1, ClientConfig{}, noSkew, func(int) (*sim.Link, *sim.Link) {
 		late := func(_ *rand.Rand, at time.Duration) time.Duration {
 			if at > 5*time.Second && at < 5020*time.Millisecond {
 				return ms(300)
@@ -339,7 +340,7 @@ func TestAT09_Late(t *testing.T) {
 func TestAT11_Route(t *testing.T) {
 	change := 20 * time.Second
 	link := func() *sim.Link { return &sim.Link{Base: sim.Route(ms(20), sim.RouteStep{At: change, Change: ms(50)})} }
-	w := newNetwork(t, 11, 1, Config{}, noSkew, func(int) (*sim.Link, *sim.Link) { return link(), link() })
+	w := newNetwork(t, 11, 1, ClientConfig{}, noSkew, func(int) (*sim.Link, *sim.Link) { return link(), link() })
 	c := w.clients[0]
 	var last [3]time.Duration
 	var wrongUntil time.Duration
@@ -373,8 +374,7 @@ func TestAT11_Route(t *testing.T) {
 
 // AT12: jitter of +-30 ms on the network for 10 minutes.
 func TestAT12_Network(t *testing.T) {
-	provider := &spy{Provider: &ClientProvider{}}
-	w := newNetwork(t, 12, 1, Config{Provider: provider}, func(i int) float64 { return 50 * float64(i) }, func(int) (*sim.Link, *sim.Link) {
+	w := newNetwork(t, 12, 1, ClientConfig{}, func(i int) float64 { return 50 * float64(i) }, func(int) (*sim.Link, *sim.Link) {
 		return path(ms(40), ms(60)), path(ms(40), ms(60))
 	})
 	c := w.clients[0]
@@ -397,10 +397,9 @@ func TestAT12_Network(t *testing.T) {
 				slowest, fastest = min(slowest, speed), max(fastest, speed)
 			}
 			last[i] = x.Time()
-			s := []Slew{provider.pace.Shared, provider.pace.Server, provider.pace.Predicted}[i]
-			if s.PPM != 0 && s.Left != 0 {
+			if s := c.loop.now.lines[i].slew; s.ppm != 0 && s.left != 0 {
 				dir := 1
-				if s.Left < 0 {
+				if s.left < 0 {
 					dir = -1
 				}
 				if sign[i] == -dir {
@@ -433,7 +432,7 @@ func TestAT12_Network(t *testing.T) {
 func TestAT25_Deterministic(t *testing.T) {
 	digest := func(seed uint64) uint64 {
 		h := fnv.New64a()
-		w := newNetwork(t, seed, 3, Config{}, func(i int) float64 { return 30 * float64(i) }, func(int) (*sim.Link, *sim.Link) {
+		w := newNetwork(t, seed, 3, ClientConfig{}, func(i int) float64 { return 30 * float64(i) }, func(int) (*sim.Link, *sim.Link) {
 			return path(ms(30), ms(9)), path(ms(35), ms(5))
 		})
 		for _, c := range w.clients {

@@ -18,55 +18,59 @@ const (
 	maxRate = billion
 )
 
-// Rate is Num/Den ticks a second, as in {60, 1} or {60000, 1001}. The zero value is
-// 60 a second, the default of the Network Time System (TickRate there, Tickrate in
-// netfox). Use the methods only on a Valid rate.
+// Rate is Num/Den ticks a second, as in {60, 1} or {60000, 1001}, above 0 and at most
+// 10^9. The zero value is 60 a second. Any other rate with a zero in it, or above
+// 10^9, is refused by NewServer, NewClient and the messages; the methods take it for
+// 60 a second.
 //
 // Tick n starts at n*Den/Num seconds, rounded up to a whole nanosecond, and a time
 // belongs to the last tick that started: floor one way, ceiling the other, so that
 // the way from a tick to its start and back is exact. All of it is integer
 // arithmetic with 128-bit products; no error builds up.
-type Rate struct{ Num, Den uint32 }
+type Rate struct {
+	Num, Den uint32 // Num ticks in Den seconds
+}
 
 // Hz returns the rate of n ticks a second.
 func Hz(n uint32) Rate { return Rate{n, 1} }
 
-// Valid reports whether r is above zero and at most 10^9 ticks a second.
-func (r Rate) Valid() bool {
-	r = r.orDefault()
-	return r.Num > 0 && r.Den > 0 && uint64(r.Num) <= maxRate*uint64(r.Den)
-}
+// valid reports whether r is the default or a rate that can be used.
+func (r Rate) valid() bool { return r == (Rate{}) || r == r.orDefault() }
 
-// Equal reports whether r and o are the same rate, as {60, 1} and {120, 2} are.
-func (r Rate) Equal(o Rate) bool {
+// equal reports whether r and o are the same rate, as {60, 1} and {120, 2} are.
+func (r Rate) equal(o Rate) bool {
 	r, o = r.orDefault(), o.orDefault()
 	return uint64(r.Num)*uint64(o.Den) == uint64(o.Num)*uint64(r.Den)
 }
 
 // String returns the rate as in "60/s" or "60000/1001/s".
 func (r Rate) String() string {
-	r = r.orDefault()
-	if r.Den == 1 {
+	switch {
+	case r == (Rate{}):
+		return "60/s"
+	case r.Den == 1:
 		return fmt.Sprintf("%d/s", r.Num)
+	default:
+		return fmt.Sprintf("%d/%d/s", r.Num, r.Den)
 	}
-	return fmt.Sprintf("%d/%d/s", r.Num, r.Den)
 }
 
+// orDefault returns r if it can be used, and otherwise 60 a second.
 func (r Rate) orDefault() Rate {
-	if r == (Rate{}) {
-		return Rate{60, 1}
+	if r.Num > 0 && r.Den > 0 && uint64(r.Num) <= maxRate*uint64(r.Den) {
+		return r
 	}
-	return r
+	return Rate{60, 1}
 }
 
-// At returns the tick at sec seconds and nsec nanoseconds of game time, as in
+// at returns the tick at sec seconds and nsec nanoseconds of game time, as in
 // time.Unix; nsec may lie outside [0, 1e9). Only a result outside the range of Tick
 // is cut off there.
-func (r Rate) At(sec, nsec int64) Tick { n, _ := r.split(sec, nsec); return n }
+func (r Rate) at(sec, nsec int64) Tick { n, _ := r.split(sec, nsec); return n }
 
-// Start returns when tick n starts: sec seconds and nsec in [0, 1e9) nanoseconds of
+// start returns when tick n starts: sec seconds and nsec in [0, 1e9) nanoseconds of
 // game time. Only a result outside the range of sec is cut off there.
-func (r Rate) Start(n Tick) (sec, nsec int64) {
+func (r Rate) start(n Tick) (sec, nsec int64) {
 	r = r.orDefault()
 	periods, inside := floorDiv(int64(n), int64(r.Num)) // Num ticks take Den seconds
 	ns := r.startInside(uint64(inside))
@@ -74,11 +78,11 @@ func (r Rate) Start(n Tick) (sec, nsec int64) {
 }
 
 // Ticks returns the tick at game time d, rounded down (netfox: seconds_to_ticks).
-func (r Rate) Ticks(d time.Duration) Tick { return r.At(0, int64(d)) }
+func (r Rate) Ticks(d time.Duration) Tick { return r.at(0, int64(d)) }
 
 // Duration returns the game time at which tick n starts (netfox: ticks_to_seconds).
 // A result outside the range of time.Duration, 292 years, is cut off there.
-func (r Rate) Duration(n Tick) time.Duration { return duration(r.Start(n)) }
+func (r Rate) Duration(n Tick) time.Duration { return duration(r.start(n)) }
 
 // split returns the tick at a time and the nanoseconds since its start.
 func (r Rate) split(sec, nsec int64) (Tick, int64) {

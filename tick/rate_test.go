@@ -56,14 +56,14 @@ func TestAT01_RoundTrip(t *testing.T) {
 	check := func(r Rate, n Tick) {
 		t.Helper()
 		checked++
-		sec, nsec := r.Start(n)
+		sec, nsec := r.start(n)
 		if nsec < 0 || nsec >= billion {
 			t.Fatalf("%v: start of %d has nsec %d", r, n, nsec)
 		}
-		if got := r.At(sec, nsec); got != n {
+		if got := r.at(sec, nsec); got != n {
 			t.Fatalf("%v: tick %d starts at %d s %d ns, which is in tick %d", r, n, sec, nsec, got)
 		}
-		if got := r.At(sec, nsec-1); got != n-1 {
+		if got := r.at(sec, nsec-1); got != n-1 {
 			t.Fatalf("%v: a nanosecond before tick %d is tick %d", r, n, got)
 		}
 	}
@@ -85,7 +85,7 @@ func TestAT01_RoundTrip(t *testing.T) {
 		}
 		for range random / 100 {
 			n := Tick(rng.Int64N(2*limit+1) - limit)
-			sec, nsec := r.Start(n)
+			sec, nsec := r.start(n)
 			if want := refStart(r, n); bigNS(sec, nsec).Cmp(want) != 0 {
 				t.Fatalf("%v: tick %d starts at %d s %d ns, want %v ns", r, n, sec, nsec, want)
 			}
@@ -105,7 +105,7 @@ func TestRateAgainstBig(t *testing.T) {
 	}
 	for i := range 100_000 {
 		r := Rate{rng.Uint32() >> rng.IntN(32), rng.Uint32() >> rng.IntN(32)}
-		if !r.Valid() || r == (Rate{}) {
+		if !r.valid() || r == (Rate{}) {
 			continue
 		}
 		sec, nsec, n := number(), number(), Tick(number())
@@ -119,13 +119,13 @@ func TestRateAgainstBig(t *testing.T) {
 			if sum := sec + carry; (sec > 0) == (carry > 0) && (sum > 0) != (sec > 0) {
 				continue // the time itself is out of range
 			}
-			if got, want := r.At(sec, nsec), clampBig(refAt(r, bigNS(sec, nsec))); int64(got) != want {
+			if got, want := r.at(sec, nsec), clampBig(refAt(r, bigNS(sec, nsec))); int64(got) != want {
 				t.Fatalf("%v: %d s %d ns is tick %d, want %d", r, sec, nsec, got, want)
 			}
 		default:
 			want := refStart(r, n)
 			wantSec := clampBig(bigFloor(want, big.NewInt(billion)))
-			gotSec, gotNsec := r.Start(n)
+			gotSec, gotNsec := r.start(n)
 			if gotSec != wantSec || bigFloor(want, big.NewInt(billion)).IsInt64() && bigNS(gotSec, gotNsec).Cmp(want) != 0 {
 				t.Fatalf("%v: tick %d starts at %d s %d ns, want %v ns", r, n, gotSec, gotNsec, want)
 			}
@@ -151,15 +151,18 @@ func TestRateValid(t *testing.T) {
 		{Rate{0, 1}, false, "0/s"},
 		{Rate{60, 0}, false, "60/0/s"},
 	} {
-		if got := tt.rate.Valid(); got != tt.valid {
+		if got := tt.rate.valid(); got != tt.valid {
 			t.Errorf("%v: valid %v", tt.rate, got)
+		}
+		if want := (Rate{60, 1}); !tt.valid && (tt.rate.Ticks(time.Second) != 60 || tt.rate.Duration(60) != time.Second || tt.rate.Time(7, 5).Time() != want.Time(7, 5).Time()) {
+			t.Errorf("%v is not taken for 60 a second", tt.rate)
 		}
 		if got := tt.rate.String(); got != tt.text {
 			t.Errorf("%#v prints as %q, want %q", tt.rate, got, tt.text)
 		}
 	}
-	if !Hz(60).Equal(Rate{}) || !Hz(60).Equal(Rate{120, 2}) || Hz(60).Equal(Rate{60000, 1001}) {
-		t.Error("Equal compares something else than the rates")
+	if !Hz(60).equal(Rate{}) || !Hz(60).equal(Rate{120, 2}) || Hz(60).equal(Rate{60000, 1001}) {
+		t.Error("equal compares something else than the rates")
 	}
 }
 
@@ -172,16 +175,16 @@ func TestTimeAgainstBig(t *testing.T) {
 		u := r.Time(n, d)
 		want := new(big.Int).Add(refStart(r, n), big.NewInt(int64(d)))
 		exact := func(u Time) *big.Int {
-			return new(big.Int).Add(refStart(u.Rate(), u.Tick()), big.NewInt(int64(u.Offset())))
+			return new(big.Int).Add(refStart(u.rate, u.Tick()), big.NewInt(u.offset))
 		}
-		if exact(u).Cmp(want) != 0 || u.Offset() < 0 || u.Offset() >= u.FixedDelta() {
-			t.Fatalf("%v: tick %d and %d ns made %d and %d ns", r, n, d, u.Tick(), u.Offset())
+		if exact(u).Cmp(want) != 0 || u.offset < 0 || u.offset >= int64(u.length()) {
+			t.Fatalf("%v: tick %d and %d ns made %d and %d ns", r, n, d, u.Tick(), u.offset)
 		}
 		if got := int64(u.Time()); got != clampBig(want) {
 			t.Fatalf("%v: time %d ns, want %v", u, got, want)
 		}
-		if got := int64(u.FixedTime()); got != clampBig(refStart(r, u.Tick())) {
-			t.Fatalf("%v: fixed time %d ns", u, got)
+		if got := int64(r.Duration(u.Tick())); got != clampBig(refStart(r, u.Tick())) {
+			t.Fatalf("%v: starts at %d ns", u, got)
 		}
 		if f := u.Fraction(); f < 0 || f >= 1 {
 			t.Fatalf("%v: fraction %v", u, f)
@@ -194,15 +197,15 @@ func TestTimeAgainstBig(t *testing.T) {
 		if v.Sub(u) != e || u.Sub(v) != -e {
 			t.Fatalf("%v minus %v is %v, want %v", v, u, v.Sub(u), e)
 		}
-		w := v.In(rates[rng.IntN(len(rates))])
-		if w.Compare(v) != 0 || exact(w).Cmp(exact(v)) != 0 {
-			t.Fatalf("%v at %v is %v: another instant", v, w.Rate(), w)
+		o := rates[rng.IntN(len(rates))] // the same instant at another rate
+		sec, nsec := v.rate.start(v.tick)
+		m, rest := o.split(sec, nsec+v.offset)
+		w := Time{o, m, rest}
+		if compare(w, v) != 0 || exact(w).Cmp(exact(v)) != 0 {
+			t.Fatalf("%v at %v is %v: another instant", v, w.rate, w)
 		}
-		if got, want := u.Compare(w), exact(u).Cmp(exact(w)); got != want || u.Before(w) != (want < 0) || u.After(w) != (want > 0) {
+		if got, want := compare(u, w), exact(u).Cmp(exact(w)); got != want {
 			t.Fatalf("%v compares to %v as %d, want %d", u, w, got, want)
-		}
-		if a := u.AddTicks(7); a.Tick() != u.Tick()+7 || a.Offset() > u.Offset() || u.Offset()-a.Offset() > 1 || a.Offset() >= a.FixedDelta() {
-			t.Fatalf("%v plus 7 ticks is %v", u, a)
 		}
 	}
 }
@@ -212,26 +215,26 @@ func TestTimeExtremes(t *testing.T) {
 		for _, n := range []Tick{math.MinInt64, math.MinInt64 + 1, -1, 0, math.MaxInt64} {
 			for _, d := range []time.Duration{math.MinInt64, -1, 0, 1, math.MaxInt64} {
 				u := r.Time(n, d)
-				for _, v := range []Time{{}, r.Time(0, 0), r.Time(-n, d), u.Add(d), u.AddTicks(n), u.In(Hz(50))} {
-					if u.Compare(v) != -v.Compare(u) {
+				for _, v := range []Time{{}, r.Time(0, 0), r.Time(-n, d), u.Add(d), Hz(50).Time(n, d)} {
+					if compare(u, v) != -compare(v, u) {
 						t.Fatalf("%v and %v do not agree on which is earlier", u, v)
 					}
-					if s := u.Sub(v); s > 0 && u.Before(v) || s < 0 && u.After(v) {
+					if s := u.Sub(v); s > 0 && compare(u, v) < 0 || s < 0 && compare(u, v) > 0 {
 						t.Fatalf("%v minus %v is %v", u, v, s)
 					}
 				}
-				_, _, _ = u.String(), u.Time(), u.FixedTime()
+				_, _, _ = u.String(), u.Time(), u.length()
 			}
 		}
 	}
 }
 
 // The lengths of the ticks of one second add up to a second: no drift.
-func TestFixedDeltaSum(t *testing.T) {
+func TestLengthSum(t *testing.T) {
 	for _, r := range rates {
 		var sum time.Duration
 		for n := range Tick(r.Num) {
-			sum += r.Time(n, 0).FixedDelta()
+			sum += r.Time(n, 0).length()
 		}
 		if want := time.Duration(r.Den) * time.Second; sum != want {
 			t.Errorf("%v: %d ticks take %v, want %v", r, r.Num, sum, want)

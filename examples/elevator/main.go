@@ -21,6 +21,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"os"
 	"time"
@@ -158,7 +159,7 @@ type figuresAt [4]float64
 // peer is a client in the simulated world.
 type peer struct {
 	node   *sim.Node
-	loop   *tick.Loop
+	loop   *tick.Client
 	sync   timesync.TimeSynchronizer
 	hosts  timesync.TimeSynchronizer // the host's end of the connection
 	states map[tick.Tick]figuresAt   // what the host sent
@@ -179,8 +180,8 @@ func play(r rule) (client, host [3]lag) {
 	inputs := map[tick.Tick]figuresAt{} // by the tick for which clients sent them
 
 	// The host. All its clocks are equal: it does not matter which it samples.
-	var server *tick.Loop
-	server = tick.NewServer(tick.Config{Tick: func(s tick.Step) {
+	var server *tick.Server
+	simulate := func(s tick.Step) {
 		ground := platform(s.Shared.Time())
 		at := inputs[s.Tick] // nothing yet at first
 		delete(inputs, s.Tick)
@@ -196,21 +197,24 @@ func play(r rule) (client, host [3]lag) {
 		}
 		for i, p := range peers {
 			b := stamp(&p.hosts, hub.NowUsec())
-			welcome, _ := server.Announce(hub.NowUsec())
-			b, _ = welcome.AppendBinary(b)
 			for _, x := range at {
 				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
 			}
+			welcome, _ := server.Announce(uint64(i), hub.NowUsec())
+			b, _ = welcome.AppendBinary(b)
 			hub.Send(spokes[i], b)
 		}
-	}})
+	}
+	server = must(tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: simulate}}))
+	server.Start(hub.NowUsec())
+	epoch, _ := server.Epoch()
 	hub.OnReceive = func(from *sim.Node, b []byte) {
 		for i, p := range peers {
 			if p.node == from {
 				b = observe(&p.hosts, b, hub.NowUsec())
 				if len(b) == 16 { // where the player is at a tick
 					n := tick.Tick(binary.LittleEndian.Uint64(b))
-					if server.Accept(0, n, hub.NowUsec()) {
+					if server.Accept(epoch, n, hub.NowUsec()) {
 						at := inputs[n]
 						at[2+i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
 						inputs[n] = at
@@ -219,14 +223,13 @@ func play(r rule) (client, host [3]lag) {
 			}
 		}
 	}
-	server.Start(hub.NowUsec())
 	every(w, time.Millisecond, func() { server.Advance(hub.NowUsec()) })
 
 	// The clients.
 	for i, node := range spokes {
 		p := &peer{node: node, states: map[tick.Tick]figuresAt{}}
 		peers = append(peers, p)
-		p.loop = tick.NewClient(tick.Config{Tick: func(s tick.Step) {
+		play := func(s tick.Step) {
 			mine := platform(r.under(true, s.Clocks).Time()) // the player stands on what it sees
 			b := stamp(&p.sync, node.NowUsec())
 			b = binary.LittleEndian.AppendUint64(b, uint64(s.Tick))
@@ -245,18 +248,19 @@ func play(r rule) (client, host [3]lag) {
 			client[own].add(behind(mine, under))
 			client[other].add(behind(seen[3], beside))
 			client[npc].add(behind(seen[0], beside))
-		}}, &p.sync)
+		}
+		p.loop = must(tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: play}}, &p.sync))
 		p.loop.Start(node.NowUsec())
 		node.OnReceive = func(_ *sim.Node, b []byte) {
 			b = observe(&p.sync, b, node.NowUsec())
 			var welcome tick.Welcome
-			if err := welcome.UnmarshalBinary(b[:tick.WelcomeSize]); err != nil {
+			var at figuresAt
+			if err := welcome.UnmarshalBinary(b[8*len(at):]); err != nil {
 				return
 			}
 			_ = p.loop.OnWelcome(welcome, node.NowUsec()) // an overtaken one changes nothing
-			var at figuresAt
 			for k := range at {
-				at[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[tick.WelcomeSize+8*k:]))
+				at[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*k:]))
 			}
 			p.states[welcome.Tick] = at
 		}
@@ -268,6 +272,14 @@ func play(r rule) (client, host [3]lag) {
 	}
 	w.Run(16 * time.Second)
 	return client, host
+}
+
+// must returns what a constructor made of a configuration that is right.
+func must[T any](made T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return made
 }
 
 // seen returns what a client shows at a time: between the states of two ticks.

@@ -1,0 +1,306 @@
+package tick
+
+import (
+	"math"
+	"time"
+)
+
+// RemoteClock is the server's clock as a client knows it. A *timesync.TimeSynchronizer
+// is one as it is, and so is a *ping.Clock. Its methods are called from the goroutine
+// that advances the client, possibly while another one feeds it; they must not call
+// the client. ok is false while an answer is not known.
+type RemoteClock interface {
+	// RemoteTime returns what the server's clock shows when the local clock shows
+	// localUsec, both in microseconds: the reading nearest to nearRemoteUsec if
+	// several are possible.
+	RemoteTime(localUsec, nearRemoteUsec uint64) (remoteUsec uint64, ok bool)
+	// MinimumOneWayDelay returns half of the shortest round trip. Added to
+	// RemoteTime it gives when the fastest datagram that is sent now arrives on the
+	// server's clock, subtracted from it the stamp of the fastest one that arrives
+	// now: both were measured that way, so that neither rests on the assumption
+	// that the two ways take equally long. RemoteTime alone does.
+	MinimumOneWayDelay() (delay time.Duration, ok bool)
+	// Skew returns the rate of the server's clock minus that of the local clock, in
+	// parts per million.
+	Skew() (ppm float64, ok bool)
+	// ErrorBound returns how far RemoteTime can be off at localUsec. It is asked if
+	// there is a SyncBound.
+	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)
+}
+
+const (
+	// welcomeSilence is how long the Welcomes of a server are believed to go on: three
+	// of one a second. Then one of an earlier epoch is believed, too.
+	welcomeSilence = 3 * time.Second
+	// welcomeFresh is how long the last Welcome says what the server's clock shows; it
+	// is welcomeSilence of a server that has repeated it. Meanwhile, and when an epoch
+	// begins, the remote clock must agree with it: it may show welcomeAhead less, and
+	// welcomeLate more, which is how long the Welcome travelled. It does not agree
+	// while it is still that of the server before, or already that of the next, or
+	// has noticed one half of a step. A client that has run no ticks yet has no server
+	// before: the first Welcome may be very late.
+	welcomeFresh     = time.Second
+	welcomeAhead     = time.Second
+	welcomeLate      = 2 * time.Second
+	firstWelcomeLate = 30 * time.Second
+)
+
+// Client is the game time and the ticks of a client, which follows a server. NewClient
+// makes one.
+//
+// Any goroutine may call any method at any time. Handlers are called by the goroutine
+// that is in Advance, Step or Run, and one such call at a time does something.
+// Shared, Server, Predicted, Snapshot, Epoch, Fraction, Passed and Accept take no lock.
+//
+// Times are readings of the local clock in microseconds, the same that the remote
+// clock is given. Its value is free and may wrap; it should be monotonic and must not
+// be slewed or set on purpose, as timesync.NowUsec. It need not run while the machine
+// sleeps.
+type Client struct {
+	loop
+	conf     ClientConfig
+	remote   RemoteClock
+	steering steering
+
+	welcome    Welcome // the last one
+	welcomedAt uint64  // when it came
+	welcomed   bool    // there is one, from the server of the remote clock
+	repeated   bool    // it was not the first of its epoch and connection
+	entered    bool    // now.epoch is an epoch, perhaps that of the server before
+	serverUsec uint64  // what the server's clock read
+	serverAt   uint64  // when the local clock read this
+}
+
+// NewClient returns a client that follows a remote clock, stopped. The error says what
+// is wrong with cfg, or that remote is nil.
+func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	if err := checkRemote(remote); err != nil {
+		return nil, err
+	}
+	c := &Client{conf: cfg, remote: remote, steering: newSteering(cfg)}
+	c.loop.init(c, cfg.Config, cfg.Handlers)
+	return c, nil
+}
+
+func (c *Client) begin() {}
+
+func (c *Client) end() { c.welcome, c.welcomed, c.entered = Welcome{}, false, false }
+
+// Follow lets the client follow another remote clock: a fresh synchronizer for a new
+// connection, to the same server or to another. The clocks run on until the first
+// Welcome of that server. If it is of the present epoch they are corrected as after
+// any silence, and otherwise, be the epoch later or earlier, the client enters it. The
+// error says that remote is nil.
+func (c *Client) Follow(remote RemoteClock) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := checkRemote(remote); err != nil {
+		return err
+	}
+	c.remote, c.welcomed = remote, false
+	return nil
+}
+
+// SetBuffers changes the buffers, as for another platform; see ClientConfig. A change
+// is slewed, stepped if it is large, and left alone while a clock is within DeadBand
+// of its new place. The error says that one is longer than an hour.
+func (c *Client) SetBuffers(client, server time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := checkBuffers(client, server); err != nil {
+		return err
+	}
+	c.conf.ClientBuffer, c.conf.ServerBuffer = client, server
+	return nil
+}
+
+// OnWelcome takes the server's Welcome, which arrived at nowUsec. It must come from
+// the server for certain (authenticated): it sets the game's time. The first one lets
+// a client start. One of another epoch makes it start again, unpaused, when the remote
+// clock agrees with it; see the section on restarts.
+//
+// Errors: ErrMessage, and ErrEpoch for a Welcome that is of an earlier epoch or was
+// overtaken by a later one, unless nothing later has come for 3 s.
+func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !w.plausible() {
+		return ErrMessage
+	}
+	if c.welcomed && w.before(c.welcome) && int64(nowUsec-c.welcomedAt) < welcomeSilence.Microseconds() {
+		c.oldEpoch.Add(1)
+		return ErrEpoch
+	}
+	if c.entered && w.Epoch != c.now.epoch {
+		c.leave(w.Epoch)
+	}
+	c.repeated = c.welcomed && w.Epoch == c.welcome.Epoch
+	known := c.entered && w.Epoch == c.welcome.Epoch && w.Rate.equal(c.welcome.Rate)
+	c.welcome, c.welcomedAt, c.welcomed, c.entered, c.now.epoch = w, nowUsec, true, true, w.Epoch
+	c.serverUsec, c.serverAt = w.serverUsec(), nowUsec
+	if !known && !w.Rate.equal(c.now.rate) {
+		c.reportMessage(Event{Kind: EventRateMismatch, Rate: w.Rate})
+		if c.conf.OnMismatch == MismatchAdjust {
+			c.setRate(w.Rate)
+		}
+	}
+	return nil
+}
+
+// leave ends the present epoch.
+func (c *Client) leave(next uint64) {
+	c.reportMessage(Event{Kind: EventEpochChanged, Epoch: next})
+	c.inited, c.now.paused = false, false
+	c.unsync()
+	c.snap.Store(nil)
+}
+
+// setRate changes the rate: the time stays, the ticks are counted anew.
+func (c *Client) setRate(r Rate) {
+	c.now.rate = r
+	c.setNext(firstFrom(r.time(c.now.lines[predicted].base)))
+	if c.inited {
+		c.publish()
+	}
+}
+
+// Hello returns the message to send to the server. ok is false before the client is
+// synchronized, and when the server's Welcome says that it has heard it. Send it with
+// each datagram, or some times a second, while ok is true.
+func (c *Client) Hello() (h Hello, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Hello{c.now.epoch, c.now.rate}, c.synced && !(c.welcomed && c.welcome.Heard)
+}
+
+// steer lets the clocks follow the remote clock, and run on when it is not known.
+func (c *Client) steer() bool {
+	t, known := c.target()
+	if !known && c.synced {
+		c.unsync()
+		c.stats.Losses++
+		c.report(Event{Kind: EventLost})
+	}
+	if known && !c.inited {
+		c.enter(t)
+	}
+	if !c.inited {
+		return false
+	}
+	if known && !c.synced {
+		c.sync()
+	}
+	if known {
+		c.correct(t)
+	}
+	return true
+}
+
+// target returns where the clocks should be.
+func (c *Client) target() (t target, ok bool) {
+	if !c.welcomed {
+		return target{}, false
+	}
+	now := c.now.atUsec
+	expected := c.serverUsec + (now - c.serverAt)
+	remote, ok := c.remote.RemoteTime(now, expected)
+	delay, okDelay := c.remote.MinimumOneWayDelay()
+	game := int64(remote - c.welcome.OriginUsec)
+	if !ok || !okDelay || delay < 0 || delay > time.Hour || game < -maxAhead || game > maxAhead || !c.agrees(remote) || !c.trusts(now) {
+		return target{}, false
+	}
+	c.serverUsec, c.serverAt = remote, now
+	if ppm, known := c.remote.Skew(); known && !math.IsNaN(ppm) && !c.conf.HardOnly {
+		t.skewPPB = int64(math.Round(min(max(ppm*1000, -maxSkewPPB), maxSkewPPB)))
+	}
+	at := time.Duration(game) * time.Microsecond
+	t.at[shared] = at
+	t.at[server] = at - delay - buffer(c.conf.ClientBuffer, c.now.rate.Duration(1))
+	t.at[predicted] = at + delay + buffer(c.conf.ServerBuffer, c.now.rate.Duration(2))
+	return t, true
+}
+
+// agrees reports whether a remote clock that shows remoteUsec now can be that of the
+// server that sent the last Welcome.
+func (c *Client) agrees(remoteUsec uint64) bool {
+	age, fresh := c.now.atUsec-c.welcomedAt, welcomeFresh
+	if c.repeated {
+		fresh = welcomeSilence
+	}
+	if c.inited && int64(age) >= fresh.Microseconds() {
+		return true
+	}
+	limit := welcomeLate
+	if !c.inited && c.stats.Ticks == 0 {
+		limit = firstWelcomeLate
+	}
+	late := int64(remoteUsec - (c.welcome.serverUsec() + age))
+	return -welcomeAhead.Microseconds() <= late && late <= limit.Microseconds()
+}
+
+// trusts reports whether the remote clock is known well enough.
+func (c *Client) trusts(nowUsec uint64) bool {
+	if c.conf.SyncBound == 0 {
+		return true
+	}
+	bound, ok := c.remote.ErrorBound(nowUsec)
+	if c.synced {
+		bound /= 2
+	}
+	return ok && bound <= c.conf.SyncBound
+}
+
+func buffer(set, whenZero time.Duration) time.Duration { return max(orDefault(set, whenZero), 0) }
+
+// enter starts the clocks of an epoch. Ticks that have run in the one before make it
+// a step.
+func (c *Client) enter(t target) {
+	old := c.now.lines[predicted].base
+	c.setClocks(t.at)
+	c.steering.forget()
+	c.inited = true
+	if c.stats.Ticks > 0 {
+		c.step(old)
+	} else {
+		c.setNext(firstFrom(c.now.rate.time(t.at[predicted])))
+	}
+}
+
+// correct slews or steps the clocks.
+func (c *Client) correct(t target) {
+	var now [3]time.Duration
+	for i, l := range c.now.lines {
+		now[i] = l.base
+	}
+	old := now[predicted]
+	slews, step := c.steering.correct(&now, t.at)
+	if step {
+		c.setClocks(now)
+		c.step(old)
+	}
+	c.now.skewPPB = t.skewPPB
+	for i, s := range slews {
+		c.now.lines[i].slew = s
+	}
+}
+
+// reportMessage reports what a message brought, if there is room: a server that sends
+// a thousand epochs within a frame is not to be remembered.
+func (c *Client) reportMessage(e Event) {
+	if len(c.events) >= maxEvents {
+		c.stats.EventsLost++
+		return
+	}
+	c.report(e)
+}
+
+// firstFrom returns the first tick that starts at or after t.
+func firstFrom(t Time) Tick {
+	if t.offset > 0 {
+		return t.Tick() + 1
+	}
+	return t.Tick()
+}

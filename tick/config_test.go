@@ -1,0 +1,131 @@
+package tick
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// AT24: ticks far off are refused, and the ends of int64 do no harm.
+func TestAT24_Window(t *testing.T) {
+	l := mustServer(ServerConfig{Epoch: 3, FirstTick: 1000})
+	l.Start(0)
+	now := uint64(1_000_000)
+	l.Advance(now) // tick 1060
+	for _, tt := range []struct {
+		n    Tick
+		want bool
+	}{
+		{1060, true}, {1060 + 64, true}, {1060 + 65, false}, {1060 - 256, true}, {1060 - 257, false},
+		{31060, false}, {0, false}, {-1, false}, {math.MaxInt64, false}, {math.MinInt64, false},
+	} {
+		if got := l.Accept(3, tt.n, now); got != tt.want {
+			t.Errorf("tick %d at 1060: %v", tt.n, got)
+		}
+	}
+	if n := l.Stats().Refused; n != 7 {
+		t.Errorf("%d counted", n)
+	}
+	c := newClient(ClientConfig{}, &fakeRemote{}, 0)
+	for _, n := range []Tick{math.MaxInt64, math.MinInt64, 1 << 60, -1 << 60} {
+		if err := c.OnWelcome(Welcome{Epoch: 2, Rate: Hz(60), Tick: n}, 0); err != ErrMessage {
+			t.Errorf("Welcome at tick %d: %v", n, err)
+		}
+	}
+	for _, r := range []Rate{{0, 1}, {1, 0}, Hz(2_000_000_000)} {
+		if err := c.OnWelcome(Welcome{Epoch: 2, Rate: r}, 0); err != ErrMessage {
+			t.Errorf("Welcome of rate %v: %v", r, err)
+		}
+	}
+	for _, n := range []Tick{1 << 36, -1 << 36} {
+		s := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpJump}, FirstTick: n})
+		s.Start(5)
+		for _, at := range []uint64{5, 6, 1 << 40, 1 << 62, math.MaxUint64, 0, 4} {
+			s.Advance(at)
+			s.Accept(s.epoch, math.MaxInt64, at)
+			s.Accept(s.epoch, math.MinInt64, at)
+			_, _ = s.Announce(5, at)
+		}
+	}
+}
+
+// What makes no sense or does not fit is refused with a message that names it.
+func TestRefused(t *testing.T) {
+	for want, err := range map[string]error{
+		"remote clock is nil": second(NewClient(ClientConfig{}, nil)),
+		"Follow(nil)":         newClient(ClientConfig{}, &fakeRemote{}, 0).Follow(nil),
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), "tick: ") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	for want, cfg := range map[string]ServerConfig{
+		"Rate is 1/0":                  {Config: Config{Rate: Rate{1, 0}}},
+		"Rate is 2000000000/1":         {Config: Config{Rate: Hz(2_000_000_000)}},
+		"MaxTicks is negative":         {Config: Config{MaxTicks: -1}},
+		"Past or Future is negative":   {Config: Config{Past: -1}},
+		"Past or Future is negative: ": {Config: Config{Future: math.MinInt64}},
+		"CatchUp is none of":           {Config: Config{CatchUp: 4}},
+		"OnMismatch is none of":        {Config: Config{OnMismatch: 4}},
+		"Epoch is 2^63":                {Epoch: 1 << 63},
+		"FirstTick is more than":       {FirstTick: 1 << 38},
+		"FirstTick is more than 36":    {FirstTick: math.MinInt64},
+		"FirstTick is more than 36 y":  {FirstTick: math.MaxInt64},
+	} {
+		if s, err := NewServer(cfg); s != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+	for want, cfg := range map[string]ClientConfig{
+		"Rate is 1/0":                {Config: Config{Rate: Rate{1, 0}}},
+		"buffer is longer":           {ClientBuffer: math.MaxInt64},
+		"buffer is longer than 1h":   {ServerBuffer: math.MaxInt64},
+		"SyncBound is negative":      {SyncBound: -1},
+		"SlewPPM is not in":          {SlewPPM: 1_000_001},
+		"SlewPPM is not in 0":        {SlewPPM: -1},
+		"DeadBand or HardThreshold":  {DeadBand: -1},
+		"DeadBand or HardThreshold ": {HardThreshold: -1},
+	} {
+		if c, err := NewClient(cfg, &fakeRemote{}); c != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+}
+
+func second(_ *Client, err error) error { return err }
+
+// What is allowed works at its ends.
+func TestLimits(t *testing.T) {
+	const most = math.MaxInt64
+	common := Config{MaxTicks: math.MaxInt, StallThreshold: most, Past: most, Future: most}
+	s := mustServer(ServerConfig{Config: common, Epoch: most, FirstTick: 1 << 36})
+	s.Start(0)
+	s.Advance(20_000)
+	if got, _ := s.Epoch(); got != most {
+		t.Errorf("epoch %d", got)
+	}
+	if w, ok := s.Announce(0, 20_000); !ok || w.Tick != 1<<36+1 || !w.plausible() {
+		t.Errorf("%+v", w)
+	}
+	for _, n := range []Tick{-1 << 62, -1, 0, 1 << 36, most} {
+		if !s.Accept(most, n, 20_000) {
+			t.Errorf("tick %d refused", n)
+		}
+	}
+	c := newClient(ClientConfig{
+		Config: common, ClientBuffer: time.Hour, ServerBuffer: time.Hour,
+		SyncBound: most, SlewPPM: 1_000_000, DeadBand: most, HardThreshold: most,
+	}, &fakeRemote{delay: time.Hour, bound: most}, time.Hour)
+	c.Advance(0)
+	if got, ok := c.Snapshot(0); !ok || got.Server.Time() != -time.Hour || got.Predicted.Time() != 3*time.Hour {
+		t.Errorf("clocks %v", got)
+	}
+	c.Advance(1_000_000)
+	if err := c.SetBuffers(time.Hour+1, 0); err == nil {
+		t.Error("a buffer of more than an hour was taken")
+	}
+	if n := c.Stats().Losses; n != 0 {
+		t.Errorf("%d losses", n)
+	}
+}

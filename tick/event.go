@@ -1,0 +1,89 @@
+package tick
+
+import (
+	"fmt"
+	"time"
+)
+
+// Clocks are the three clocks of a peer at one instant. On a server or host they
+// are equal.
+type Clocks struct {
+	Shared    Time // what everybody has at this moment: the server's game time now
+	Server    Time // what to show: the state of the server that has arrived by now
+	Predicted Time // what to play: when a message that is sent now arrives at the server
+}
+
+// Step is what a tick gets.
+type Step struct {
+	Tick   Tick          // its number
+	Delta  time.Duration // its length
+	Clocks               // pinned to its start, even if several ticks run at once; Predicted is exactly the start
+}
+
+// EventKind is the kind of an Event.
+type EventKind uint8
+
+const (
+	EventSynced       EventKind = iota + 1 // the remote clock is known; on a server at Start
+	EventClientSynced                      // server: the client Peer is synchronized, once per peer
+	EventStepped                           // the clocks were set, the predicted one by By; First to Last are never run or, if Again, run again
+	EventStalled                           // By passed between two calls of Advance; First to Last are never run
+	EventSkipped                           // catching up: First to Last are never run
+	EventLost                              // client: the remote clock is not known any more; the clocks run on
+	EventRateMismatch                      // the server's, or Peer's, Rate differs
+	EventEpochChanged                      // client: the server's game time is another, Epoch; EventSynced follows
+)
+
+// Event is something that happened.
+type Event struct {
+	Kind        EventKind     // what happened, and which of the other fields have a meaning
+	AtUsec      uint64        // reading of the local clock at the last Advance
+	By          time.Duration // EventStepped: positive forward; EventStalled: how long
+	First, Last Tick          // EventStepped, EventStalled, EventSkipped; First > Last means no ticks
+	Again       bool          // EventStepped: First to Last run again
+	Peer        uint64        // EventClientSynced, EventRateMismatch on a server: from OnHello
+	Rate        Rate          // EventRateMismatch: that of the other side
+	Epoch       uint64        // EventSynced, EventEpochChanged: the epoch that begins
+}
+
+// String returns the event in words.
+func (e Event) String() string {
+	switch e.Kind {
+	case EventSynced:
+		return "synced"
+	case EventClientSynced:
+		return fmt.Sprintf("peer %d synced", e.Peer)
+	case EventStepped:
+		what := "skipped"
+		if e.Again {
+			what = "run again"
+		}
+		return fmt.Sprintf("stepped by %v, ticks %d to %d %s", e.By, e.First, e.Last, what)
+	case EventStalled:
+		return fmt.Sprintf("stalled for %v, ticks %d to %d skipped", e.By, e.First, e.Last)
+	case EventSkipped:
+		return fmt.Sprintf("ticks %d to %d skipped", e.First, e.Last)
+	case EventLost:
+		return "lost"
+	case EventRateMismatch:
+		return fmt.Sprintf("tick rate %v of peer %d differs", e.Rate, e.Peer)
+	case EventEpochChanged:
+		return fmt.Sprintf("epoch %d", e.Epoch)
+	}
+	return fmt.Sprintf("event %d", e.Kind)
+}
+
+// Stats counts what happened since Start.
+type Stats struct {
+	Ticks      uint64 // ticks run
+	Skipped    uint64 // ticks never run, as events say
+	Steps      uint64 // EventStepped; 0 after the first synchronization
+	Stalls     uint64 // EventStalled
+	Losses     uint64 // EventLost
+	Refused    uint64 // what Accept refused because its tick was out of the window
+	OldEpoch   uint64 // what Accept, OnWelcome and OnHello refused because it was of another epoch, or overtaken
+	Early      uint64 // what Accept and OnHello refused while the clocks were not known, as before the first Welcome
+	Backwards  uint64 // calls of Advance with a time before the last one, taken as the last one
+	EventsLost uint64 // events of messages beyond the 1024 that wait for an Advance; a Hello among them is ignored, and comes again
+	Debt       Tick   // ticks that are due and will be run by the next Advances
+}

@@ -1,0 +1,402 @@
+package tick
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A Hello is repeated until a Welcome says that it was heard.
+func TestHelloUntilHeard(t *testing.T) {
+	var r recorder
+	s := mustServer(r.server(ServerConfig{}))
+	s.Start(0)
+	c := mustClient(ClientConfig{}, &fakeRemote{delay: ms(20)})
+	c.Start(0)
+	now := uint64(0)
+	exchange := func(lost bool) (said bool) {
+		now += 10_000
+		w, _ := s.Announce(1, now)
+		if err := c.OnWelcome(w, now); err != nil {
+			t.Fatal(err)
+		}
+		c.Advance(now)
+		h, said := c.Hello()
+		if said && !lost {
+			if err := s.OnHello(1, h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Advance(now)
+		return said
+	}
+	if _, ok := c.Hello(); ok {
+		t.Error("a Hello before the first Welcome")
+	}
+	for i := range 5 {
+		if !exchange(true) {
+			t.Errorf("no Hello after %d were lost", i)
+		}
+	}
+	exchange(false)
+	if exchange(false) || len(r.of(EventClientSynced)) != 1 {
+		t.Errorf("a Hello although one was heard; %v", r.events)
+	}
+	s.Forget(1) // it says so again, to a server that has forgotten
+	exchange(false)
+	if exchange(false) || len(r.of(EventClientSynced)) != 2 {
+		t.Errorf("after Forget: %v", r.events)
+	}
+}
+
+// A million Hellos between two Advances are more than a server remembers: it counts
+// what it ignores, and hears it when it is said again. So with what a server sends.
+func TestFlood(t *testing.T) {
+	const peers = 1_000_000
+	for _, action := range []Mismatch{MismatchSignal, MismatchDisconnect} {
+		var r recorder
+		s := mustServer(r.server(ServerConfig{Config: Config{OnMismatch: action, StallThreshold: -1, CatchUp: CatchUpJump}}))
+		s.Start(0)
+		h := Hello{Epoch: s.epoch, Rate: Hz(30)}
+		for peer := range uint64(peers) {
+			_ = s.OnHello(peer, h)
+		}
+		if n := len(s.events); n > maxEvents || n < maxEvents-1 {
+			t.Errorf("%d events wait", n)
+		}
+		unheard := s.Stats().EventsLost
+		s.Advance(10_000_000) // its own events have room besides
+		if len(r.of(EventSkipped)) != 1 || len(r.of(EventRateMismatch))+int(unheard) != peers {
+			t.Errorf("%d mismatches, %d unheard", len(r.of(EventRateMismatch)), unheard)
+		}
+		w, _ := s.Announce(peers-1, 0)
+		_ = s.OnHello(peers-1, h)
+		s.Advance(10_000_000)
+		again, _ := s.Announce(peers-1, 0)
+		if last := r.events[len(r.events)-1]; w.Heard || again.Heard != (action == MismatchSignal) || last.Peer != peers-1 {
+			t.Errorf("heard %v, then %v; %v", w.Heard, again.Heard, last)
+		}
+	}
+	c := newClient(ClientConfig{}, &fakeRemote{}, time.Hour)
+	for epoch := range uint64(peers) {
+		_ = c.OnWelcome(Welcome{Epoch: 2 + epoch, Rate: Hz(30)}, 0)
+	}
+	if n, lost := len(c.events), c.Stats().EventsLost; n > maxEvents || uint64(n)+lost < peers {
+		t.Errorf("%d events wait, %d are lost", n, lost)
+	}
+}
+
+// Passed says what is too late: what ran and what was skipped.
+func TestPassed(t *testing.T) {
+	s := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpDrop, StallThreshold: -1}})
+	s.Start(0)
+	if s.Passed(0) {
+		t.Error("tick 0 before it ran")
+	}
+	s.Advance(0)
+	if !s.Passed(0) || !s.Passed(-5) || s.Passed(1) {
+		t.Error("not tick 0 alone has passed")
+	}
+	s.Advance(1_000_000) // 53 to 60 run, the others are skipped
+	if !s.Passed(1) || !s.Passed(60) || s.Passed(61) {
+		t.Error("not the ticks to 60 have passed")
+	}
+	s.Stop()
+	if s.Passed(0) {
+		t.Error("a tick has passed after Stop")
+	}
+}
+
+// AT17: joining after 30 days: no catch-up, and Synced only when the bound is met.
+func TestAT17_LateJoin(t *testing.T) {
+	var r recorder
+	remote := &fakeRemote{delay: ms(50), bound: ms(500)}
+	const up = 30 * 24 * time.Hour
+	l := newClient(r.client(ClientConfig{SyncBound: ms(60)}), remote, up)
+	done := make(chan error)
+	go func() { done <- l.WaitSynced(context.Background()) }()
+	now := uint64(0)
+	for ; now < 3_000_000; now += 10_000 {
+		remote.bound -= ms(5)
+		if n := l.Advance(now); n > 1 {
+			t.Fatalf("%d ticks at once", n)
+		}
+		if got := len(r.of(EventSynced)) == 1; got != (remote.bound <= ms(60)) {
+			t.Fatalf("synced %v at a bound of %v", got, remote.bound)
+		}
+		if _, ok := l.Shared(now); ok != (remote.bound <= ms(60)) {
+			t.Fatalf("reading ok %v at a bound of %v", ok, remote.bound)
+		}
+		remote.bound = max(remote.bound, ms(40))
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	at := r.of(EventSynced)[0].AtUsec
+	first := Hz(60).Duration(r.ticks[0])
+	predicted := up + time.Duration(at)*time.Microsecond + ms(50) + Hz(60).Duration(2)
+	if d := first - predicted; d < 0 || d > Hz(60).Duration(1) {
+		t.Errorf("first tick %d starts %v after predicted time at sync", r.ticks[0], d)
+	}
+	if s := l.Stats(); s.Skipped != 0 || s.Steps != 0 || len(r.events) != 1 {
+		t.Errorf("%+v %v", s, r.events)
+	}
+	r.check(t)
+	// Lost at twice the bound, synced again below it; the ticks go on.
+	remote.bound = ms(119)
+	l.Advance(now)
+	if len(r.events) != 1 {
+		t.Errorf("events %v at less than twice the bound", r.events)
+	}
+	remote.bound = ms(121)
+	l.Advance(now)
+	remote.bound = ms(119)
+	l.Advance(now + 10_000)
+	remote.bound = ms(60)
+	l.Advance(now + 20_000)
+	kinds := fmt.Sprint(r.events)
+	if kinds != "[synced lost synced]" || l.Stats().Losses != 1 {
+		t.Errorf("events %v", kinds)
+	}
+	r.check(t)
+	t.Logf("first tick %d, %v after sync; bound %v", r.ticks[0], first-predicted, ms(60))
+}
+
+// ringRemote knows the remote clock modulo 67.1 s, as the core does.
+type ringRemote struct{ fakeRemote }
+
+func (r *ringRemote) RemoteTime(localUsec, near uint64) (uint64, bool) {
+	exact := localUsec + uint64(r.offset)
+	return near + uint64(int64((exact-near)<<38)>>38), true
+}
+
+// The Welcome's tick says which of the readings that are 67.1 s apart is meant, and
+// the loop keeps track.
+func TestModulo(t *testing.T) {
+	remote := &ringRemote{fakeRemote{offset: 123_456_789_000, delay: ms(50)}}
+	var r recorder
+	l := mustClient(r.client(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}}), remote)
+	l.Start(0)
+	const up = time.Hour // server's clock at local time 0 is an hour after its origin
+	w := Welcome{Rate: Hz(60), OriginUsec: uint64(remote.offset) - usec(up), Tick: Hz(60).Ticks(up - 20*time.Second)}
+	if err := l.OnWelcome(w, 0); err != nil { // 20 s late
+		t.Fatal(err)
+	}
+	for _, now := range []uint64{0, 10_000_000, 60_000_000, 120_000_000, 120_010_000, 500_000_000, 540_000_000, 2_000_000_000} {
+		l.Advance(now)
+		if g, ok := l.Shared(now); !ok || g.Time() != up+time.Duration(now)*time.Microsecond {
+			t.Errorf("at %d us shared time is %v", now, g.Time())
+		}
+	}
+	if len(r.of(EventStepped)) != 0 {
+		t.Errorf("events %v", r.events)
+	}
+	for i := range 5 { // steps that the remote clock can tell, but not their sum
+		remote.shift(20 * time.Second)
+		now := 2_000_000_000 + uint64(i)*10_000
+		l.Advance(now)
+		if g, _ := l.Shared(now); g.Time() != up+time.Duration(now)*time.Microsecond+time.Duration(i+1)*20*time.Second {
+			t.Errorf("after step %d shared time is %v", i, g.Time())
+		}
+	}
+}
+
+// The origin that a server announces is exact for any first tick.
+func TestFirstTick(t *testing.T) {
+	for first := range Tick(10) {
+		s := mustServer(ServerConfig{FirstTick: first})
+		s.Start(1_000_000)
+		s.Advance(1_500_000)
+		w, _ := s.Announce(5, 1_700_000)
+		g, _ := s.Shared(1_700_000)
+		if want := time.Duration(1_700_000-w.OriginUsec) * time.Microsecond; g.Time() != want || w.Tick != g.Tick() {
+			t.Errorf("first tick %d: %v, by the origin %v", first, g.Time(), want)
+		}
+		if g.Time() < Hz(60).Duration(first)+ms(700) {
+			t.Errorf("first tick %d: %v", first, g.Time())
+		}
+	}
+}
+
+// AT19: the host migrates.
+func TestAT19_Migration(t *testing.T) {
+	var r recorder
+	remote := &fakeRemote{delay: ms(50)}
+	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
+	now := uint64(0)
+	run := func(d time.Duration) {
+		for end := now + usec(d); now < end; now += 10_000 {
+			l.Advance(now)
+		}
+	}
+	run(time.Second)
+	shared, _ := l.Shared(now)
+	old, _ := l.Shared(now)
+	// The new host has another clock, and goes on a second earlier.
+	host := mustServer(ServerConfig{Epoch: 2, FirstTick: shared.Tick() - 60})
+	const hostOffset = 5_000_000_000
+	host.Start(now + hostOffset)
+	w, _ := host.Announce(5, now+hostOffset)
+	remote.lost = true
+	if err := l.OnWelcome(w, now); err != nil {
+		t.Fatal(err)
+	}
+	ran := len(r.ticks)
+	run(ms(100)) // until the new clock is known nothing ticks
+	if _, ok := l.Shared(now); ok || len(r.ticks) != ran {
+		t.Error("ticks between the epochs")
+	}
+	remote.lost, remote.offset = false, hostOffset
+	run(time.Second)
+	kinds := fmt.Sprint(r.events)
+	steps := r.of(EventStepped)
+	if len(steps) != 1 || steps[0].By > -900*time.Millisecond || !strings.HasPrefix(kinds, "[synced epoch 2 stepped by -") || !strings.HasSuffix(kinds, " synced]") {
+		t.Errorf("events %v", r.events)
+	}
+	r.check(t)
+	got, _ := l.Shared(now)
+	want, _ := host.Shared(now + hostOffset)
+	if compare(got, want) != 0 {
+		t.Errorf("shared time %v, the host has %v", got, want)
+	}
+	// Old-epoch messages are ignored and counted.
+	before := *l.snap.Load()
+	if err := l.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), Tick: old.Tick()}, now); err != ErrEpoch {
+		t.Errorf("old Welcome: %v", err)
+	}
+	if l.Accept(1, got.Tick(), now) {
+		t.Error("a message of the old epoch was accepted")
+	}
+	if !l.Accept(2, got.Tick(), now) {
+		t.Error("a message of the new epoch was refused")
+	}
+	overtaken := w
+	overtaken.Tick--
+	if err := l.OnWelcome(overtaken, now); err != ErrEpoch {
+		t.Errorf("overtaken Welcome: %v", err)
+	}
+	if n := l.Stats().OldEpoch; n != 3 {
+		t.Errorf("%d messages of an old epoch counted", n)
+	}
+	if err := host.OnHello(1, Hello{Epoch: 1, Rate: Hz(60)}); err != ErrEpoch {
+		t.Errorf("old Hello: %v", err)
+	}
+	l.Advance(now)
+	if after := *l.snap.Load(); after.epoch != before.epoch || after.lines[predicted].base < before.lines[predicted].base {
+		t.Error("the old Welcome had an effect")
+	}
+	t.Log(kinds)
+}
+
+// AT20: a client at 24 and a server at 36 ticks a second.
+func TestAT20_RateMismatch(t *testing.T) {
+	for _, action := range []Mismatch{MismatchWarn, MismatchDisconnect, MismatchAdjust, MismatchSignal} {
+		var cr, sr recorder
+		var logged []string
+		logf := func(f string, a ...any) { logged = append(logged, fmt.Sprintf(f, a...)) }
+		remote := &fakeRemote{delay: ms(20)}
+		c := mustClient(cr.client(ClientConfig{Config: Config{Rate: Hz(24), OnMismatch: action, Logf: logf}}), remote)
+		s := mustServer(sr.server(ServerConfig{Config: Config{Rate: Hz(36), OnMismatch: action, Logf: logf}}))
+		s.Start(0)
+		c.Start(0)
+		now := uint64(0)
+		for ; now < 100_000_000; now += 20_000 {
+			s.Advance(now)
+		}
+		w, _ := s.Announce(5, now)
+		if err := c.OnWelcome(Welcome{Epoch: w.Epoch, Rate: Hz(24), OriginUsec: w.OriginUsec, Tick: Hz(24).Ticks(100 * time.Second)}, now); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 { // first at its own rate, to see Adjust while it runs
+			now += 20_000
+			c.Advance(now)
+			s.Advance(now)
+		}
+		before, _ := c.Predicted(now)
+		nextBefore := Hz(24).Duration(Tick(c.next.Load()))
+		w, _ = s.Announce(5, now)
+		if err := c.OnWelcome(w, now); err != nil {
+			t.Fatal(err)
+		}
+		after, _ := c.Predicted(now)
+		if d := after.Sub(before); d != 0 {
+			t.Errorf("action %d moved time by %v", action, d)
+		}
+		cr.ticks = nil
+		for range 100 {
+			now += 20_000
+			c.Advance(now)
+			s.Advance(now)
+		}
+		err := s.OnHello(1386785595, Hello{Epoch: s.epoch, Rate: Hz(24)})
+		s.Advance(now)
+		mc, ms := cr.of(EventRateMismatch), sr.of(EventRateMismatch)
+		if len(mc) != 1 || !mc[0].Rate.equal(Hz(36)) || len(ms) != 1 || !ms[0].Rate.equal(Hz(24)) || ms[0].Peer != 1386785595 {
+			t.Errorf("action %d: reported %v and %v", action, mc, ms)
+		}
+		h, _ := c.Hello()
+		switch got, _ := c.Predicted(now); action {
+		case MismatchAdjust:
+			if !got.rate.equal(Hz(36)) || !h.Rate.equal(Hz(36)) {
+				t.Errorf("the rate is %v", got.rate)
+			}
+			first := Hz(36).Duration(cr.ticks[0])
+			if d := first - nextBefore; d < -Hz(24).Duration(1) || d > Hz(36).Duration(1) {
+				t.Errorf("the tick after the change starts %v after the one that was due", d)
+			}
+			if n := len(cr.ticks); n < 71 || n > 73 {
+				t.Errorf("%d ticks in 2 s", n)
+			}
+			cr.check(t)
+		default:
+			if !got.rate.equal(Hz(24)) {
+				t.Errorf("action %d: the rate is %v", action, got.rate)
+			}
+			cr.check(t)
+		}
+		if (action == MismatchDisconnect) != (err == ErrRate) || action != MismatchDisconnect && err != nil {
+			t.Errorf("action %d: OnHello returned %v", action, err)
+		}
+		if (action == MismatchDisconnect) != (len(sr.of(EventClientSynced)) == 0) {
+			t.Errorf("action %d: %v", action, sr.events)
+		}
+		if (action == MismatchWarn) != (len(logged) == 2) {
+			t.Errorf("action %d logged %q", action, logged)
+		}
+		if action == MismatchWarn && logged[1] != "tick: tick rate 24/s of peer 1386785595 differs" {
+			t.Errorf("logged %q", logged)
+		}
+	}
+}
+
+// ClientSynced comes once per peer, on the server only.
+func TestClientSyncedOnce(t *testing.T) {
+	var r recorder
+	s := mustServer(r.server(ServerConfig{Epoch: 1}))
+	if err := s.OnHello(1, Hello{Epoch: 1}); err != ErrEpoch {
+		t.Errorf("before Start: %v", err)
+	}
+	s.Start(0)
+	for range 3 {
+		for peer := range uint64(4) {
+			if err := s.OnHello(peer, Hello{Epoch: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Advance(0)
+	}
+	if got := fmt.Sprint(r.events); got != "[synced peer 0 synced peer 1 synced peer 2 synced peer 3 synced]" {
+		t.Errorf("events %v", got)
+	}
+	s.Forget(2)
+	_ = s.OnHello(2, Hello{Epoch: 1})
+	s.Advance(0)
+	if n := len(r.of(EventClientSynced)); n != 5 {
+		t.Errorf("%d reports after a peer came again", n)
+	}
+	if err := s.OnHello(9, Hello{Epoch: 1, Rate: Rate{0, 1}}); err != ErrMessage {
+		t.Errorf("bad rate: %v", err)
+	}
+}

@@ -1,0 +1,119 @@
+package tick
+
+import (
+	"cmp"
+	"math"
+	"testing"
+	"time"
+)
+
+// fakeRemote is a remote clock that is known exactly.
+type fakeRemote struct {
+	offset int64 // remote minus local, microseconds
+	delay  time.Duration
+	ppm    float64 // what Skew says
+	bound  time.Duration
+	lost   bool
+}
+
+func (f *fakeRemote) RemoteTime(localUsec, _ uint64) (uint64, bool) {
+	return localUsec + uint64(f.offset), !f.lost
+}
+func (f *fakeRemote) MinimumOneWayDelay() (time.Duration, bool) { return f.delay, !f.lost }
+func (f *fakeRemote) Skew() (float64, bool)                     { return f.ppm, !f.lost }
+func (f *fakeRemote) ErrorBound(uint64) (time.Duration, bool)   { return f.bound, !f.lost }
+func (f *fakeRemote) shift(d time.Duration)                     { f.offset += d.Microseconds() }
+
+// recorder keeps what a server or client does.
+type recorder struct {
+	ticks  []Tick
+	events []Event
+}
+
+func (r *recorder) handlers() Handlers {
+	return Handlers{
+		Tick:  func(s Step) { r.ticks = append(r.ticks, s.Tick) },
+		Event: func(e Event) { r.events = append(r.events, e) },
+	}
+}
+
+func (r *recorder) server(cfg ServerConfig) ServerConfig { cfg.Handlers = r.handlers(); return cfg }
+func (r *recorder) client(cfg ClientConfig) ClientConfig { cfg.Handlers = r.handlers(); return cfg }
+
+func (r *recorder) of(k EventKind) (found []Event) {
+	for _, e := range r.events {
+		if e.Kind == k {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// check checks that the ticks recorded since the first one are consecutive but for
+// what the events announce.
+func (r *recorder) check(t *testing.T) {
+	t.Helper()
+	skipped := map[Tick]bool{}
+	again := map[Tick]bool{}
+	for _, e := range r.events {
+		if e.Kind != EventStepped && e.Kind != EventStalled && e.Kind != EventSkipped {
+			continue
+		}
+		for n := e.First; n <= e.Last; n++ {
+			if e.Again {
+				again[n] = true
+			} else {
+				skipped[n] = true
+			}
+		}
+	}
+	for i := 1; i < len(r.ticks); i++ {
+		a, b := r.ticks[i-1], r.ticks[i]
+		for n := a + 1; n < b; n++ {
+			if !skipped[n] {
+				t.Fatalf("tick %d was dropped unreported between %d and %d", n, a, b)
+			}
+		}
+		for n := b; n <= a; n++ {
+			if !again[n] {
+				t.Fatalf("tick %d follows %d unannounced", b, a)
+			}
+		}
+	}
+}
+
+func mustServer(cfg ServerConfig) *Server {
+	s, err := NewServer(cfg)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func mustClient(cfg ClientConfig, remote RemoteClock) *Client {
+	c, err := NewClient(cfg, remote)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// newClient returns a started client at local time 0 whose server reads origin plus
+// game at that time.
+func newClient(cfg ClientConfig, remote *fakeRemote, game time.Duration) *Client {
+	const origin = 1 << 63
+	remote.offset = math.MinInt64 + game.Microseconds() // wraps: origin + game
+	l := mustClient(cfg, remote)
+	l.Start(0)
+	err := l.OnWelcome(Welcome{Epoch: 1, Rate: cfg.Rate.orDefault(), OriginUsec: origin, Tick: cfg.Rate.Ticks(game)}, 0)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }
+
+func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func usec(d time.Duration) uint64 { return uint64(d.Microseconds()) }

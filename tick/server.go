@@ -1,0 +1,123 @@
+package tick
+
+import (
+	"math"
+	"time"
+)
+
+// Server is the game time and the ticks of a server or host. NewServer makes one. Its
+// three clocks are equal and run at the rate of the local clock.
+//
+// Any goroutine may call any method at any time. Handlers are called by the goroutine
+// that is in Advance, Step or Run, and one such call at a time does something.
+// Shared, Server, Predicted, Snapshot, Epoch, Fraction, Passed and Accept take no lock.
+//
+// Times are readings of the local clock in microseconds. Its value is free and may
+// wrap; it should be monotonic and must not be slewed or set on purpose, as
+// timesync.NowUsec.
+type Server struct {
+	loop
+	conf  ServerConfig
+	epoch uint64          // of the last Start
+	heard map[uint64]bool // peers that have said Hello
+}
+
+// NewServer returns a server, stopped. The error says what is wrong with cfg.
+func NewServer(cfg ServerConfig) (*Server, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	s := &Server{conf: cfg}
+	s.loop.init(s, cfg.Config, cfg.Handlers)
+	return s, nil
+}
+
+func (s *Server) begin() {
+	s.epoch = s.nextEpoch()
+	s.heard = map[uint64]bool{}
+	first := s.now.rate.Duration(s.conf.FirstTick)
+	if _, part := floorDiv(int64(first), 1000); part != 0 {
+		first += time.Duration(1000 - part) // a whole microsecond, for OriginUsec
+	}
+	s.now.epoch = s.epoch
+	s.setClocks([3]time.Duration{first, first, first})
+	s.inited = true
+	s.setNext(s.now.rate.Ticks(first))
+	s.sync()
+	s.publish()
+}
+
+func (s *Server) end() { s.heard = nil }
+
+func (s *Server) steer() bool { return true }
+
+// nextEpoch returns the epoch of this Start. The wall clock is read for nothing else:
+// it only has to have gone on since the server was started last, perhaps as another
+// process.
+func (s *Server) nextEpoch() uint64 {
+	epoch := s.conf.Epoch
+	if epoch == 0 {
+		epoch = uint64(max(time.Now().UnixMicro(), 1))
+	}
+	return min(max(epoch, s.epoch+1), math.MaxInt64)
+}
+
+// Announce returns the Welcome to send to a peer now. ok is false while the server is
+// stopped.
+func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.started {
+		return Welcome{}, false
+	}
+	t := s.now.read(predicted, nowUsec)
+	usec, _ := floorDiv(int64(t), 1000)
+	return Welcome{
+		Epoch:      s.epoch,
+		Rate:       s.now.rate,
+		OriginUsec: nowUsec - uint64(usec),
+		Tick:       s.now.rate.Ticks(t),
+		Heard:      s.heard[peer],
+	}, true
+}
+
+// OnHello takes the Hello of a client. The first one of a peer is reported as
+// EventClientSynced, unless the error is ErrRate, after which the caller should
+// disconnect the peer. Other errors: ErrMessage, and ErrEpoch if the server is stopped
+// or in another epoch. While very many Hellos wait for an Advance, more are ignored,
+// and counted in Stats.EventsLost; the clients repeat them.
+func (s *Server) OnHello(peer uint64, h Hello) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !h.Rate.valid():
+		return ErrMessage
+	case !s.started:
+		s.early.Add(1)
+		return ErrEpoch
+	case h.Epoch != s.epoch:
+		s.oldEpoch.Add(1)
+		return ErrEpoch
+	case s.heard[peer]:
+		return nil
+	case len(s.events) >= maxEvents-1: // an EventRateMismatch may come on top
+		s.stats.EventsLost++
+		return nil
+	}
+	if !h.Rate.equal(s.now.rate) {
+		s.report(Event{Kind: EventRateMismatch, Peer: peer, Rate: h.Rate})
+		if s.conf.OnMismatch == MismatchDisconnect {
+			return ErrRate
+		}
+	}
+	s.heard[peer] = true
+	s.report(Event{Kind: EventClientSynced, Peer: peer})
+	return nil
+}
+
+// Forget forgets a peer that has left, so that it is reported when it comes again.
+func (s *Server) Forget(peer uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.heard, peer)
+}

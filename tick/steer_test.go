@@ -1,0 +1,376 @@
+package tick
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+// AT12: a remote clock that nobody filtered jitters by +-30 ms for 10 minutes. (How
+// often the slew changes its sign is seen in TestAT12_Network.)
+func TestAT12_Raw(t *testing.T) {
+	rng := newRand(t)
+	remote := &fakeRemote{delay: ms(50)}
+	l := newClient(ClientConfig{}, remote, time.Hour)
+	truth := remote.offset
+	var last [3]time.Duration
+	var speedMin, speedMax = 2.0, 0.0
+	const minutes = 10
+	for sec := range minutes * 60 {
+		for f := range 60 {
+			now := uint64(sec)*1_000_000 + uint64(f)*16_667
+			if f%6 == 0 { // as often as pings answer
+				remote.offset = truth + rng.Int64N(60_001) - 30_000
+			}
+			l.Advance(now)
+			for i, get := range []func(uint64) (Time, bool){l.Shared, l.Server, l.Predicted} {
+				at := now + rng.Uint64N(16_000)
+				a, _ := get(now)
+				b, _ := get(at)
+				if a.Time() < last[i] || b.Time() < a.Time() {
+					t.Fatalf("clock %d went back at %d s", i, sec)
+				}
+				last[i] = a.Time()
+				if at > now+1000 {
+					speed := float64(b.Sub(a)) / float64(at-now) / 1000
+					speedMin, speedMax = min(speedMin, speed), max(speedMax, speed)
+				}
+				last[i] = b.Time()
+			}
+		}
+	}
+	if speedMin < 0.99-1e-6 || speedMax > 1.01+1e-6 {
+		t.Errorf("speed between %.6f and %.6f", speedMin, speedMax)
+	}
+	if l.Stats().Steps != 0 {
+		t.Errorf("%d steps", l.Stats().Steps)
+	}
+	// Exactly 1 at zero error.
+	remote.offset = truth
+	now := uint64(minutes * 60_000_000)
+	for range 60 * 60 {
+		now += 16_667
+		l.Advance(now)
+	}
+	for _, get := range []func(uint64) (Time, bool){l.Shared, l.Server, l.Predicted} {
+		a, _ := get(now)
+		b, _ := get(now + 10_000_000)
+		if b.Sub(a) != 10*time.Second {
+			t.Errorf("at rest 10 s take %v", b.Sub(a))
+		}
+	}
+	t.Logf("speed %.4f to %.4f, exactly 1 at rest", speedMin, speedMax)
+}
+
+// AT13: the offset steps by +3 s: one Stepped with the exact ticks; no tick twice.
+func TestAT13_StepForward(t *testing.T) {
+	var r recorder
+	remote := &fakeRemote{delay: ms(50)}
+	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
+	now := uint64(0)
+	for ; now < 1_000_000; now += 10_000 {
+		l.Advance(now)
+	}
+	remote.shift(3 * time.Second)
+	for ; now < 2_000_000; now += 10_000 {
+		l.Advance(now)
+	}
+	steps := r.of(EventStepped)
+	if len(steps) != 1 || steps[0].By != 3*time.Second || steps[0].Last-steps[0].First+1 != 180 {
+		t.Fatalf("steps: %v", steps)
+	}
+	if len(r.of(EventStalled))+len(r.of(EventSkipped)) != 0 || l.Stats().Skipped != 180 || l.Stats().Steps != 1 {
+		t.Errorf("events %v, stats %+v", r.events, l.Stats())
+	}
+	r.check(t)
+	if !slices.IsSorted(r.ticks) {
+		t.Error("ticks out of order")
+	}
+	t.Logf("%v", steps[0])
+}
+
+// Stepping back is announced with the ticks that run again.
+func TestStepBack(t *testing.T) {
+	var r recorder
+	remote := &fakeRemote{delay: ms(50)}
+	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
+	now := uint64(0)
+	for ; now < 4_000_000; now += 10_000 {
+		l.Advance(now)
+	}
+	remote.shift(-3 * time.Second)
+	for ; now < 8_000_000; now += 10_000 {
+		l.Advance(now)
+	}
+	steps := r.of(EventStepped)
+	// 180 ticks lie in 3 s; the tick that would have become due just now never ran.
+	if n := len(steps); n != 1 || steps[0].By != -3*time.Second || steps[0].Last-steps[0].First+1 < 179 || steps[0].Last-steps[0].First+1 > 180 {
+		t.Fatalf("steps: %v", steps)
+	}
+	r.check(t)
+	seen := map[Tick]int{}
+	for _, n := range r.ticks {
+		seen[n]++
+	}
+	for n := steps[0].First; n <= steps[0].Last; n++ {
+		if seen[n] != 2 {
+			t.Fatalf("tick %d ran %d times", n, seen[n])
+		}
+	}
+}
+
+// AT14: a step of -3 s under NeverBack: the clocks hold, no tick repeats, and after
+// 3 s all is well.
+func TestAT14_NeverBack(t *testing.T) {
+	var r recorder
+	remote := &fakeRemote{delay: ms(50)}
+	l := newClient(r.client(ClientConfig{NeverBack: true}), remote, time.Hour)
+	now, last := uint64(0), time.Duration(0)
+	converged := uint64(0)
+	const step = 2_000_000
+	for ; now < 10_000_000; now += 10_000 {
+		if now == step {
+			remote.shift(-3 * time.Second)
+		}
+		l.Advance(now)
+		p, _ := l.Predicted(now + 5000)
+		if p.Time() < last {
+			t.Fatalf("time went back at %d", now)
+		}
+		last = p.Time()
+		p, _ = l.Predicted(now)
+		want := time.Hour + time.Duration(now)*time.Microsecond + ms(50) + Hz(60).Duration(2)
+		if now >= step {
+			want -= 3 * time.Second
+		}
+		if converged == 0 && now > step && p.Time() == want {
+			converged = now - step
+		}
+		if converged != 0 && p.Time() != want {
+			t.Fatalf("left the target again at %d", now)
+		}
+	}
+	if converged == 0 || converged > 3_010_000 {
+		t.Errorf("converged after %d us, want 3 s and a frame at most", converged)
+	}
+	if len(r.of(EventStepped)) != 0 {
+		t.Errorf("events %v", r.events)
+	}
+	for i := 1; i < len(r.ticks); i++ {
+		if r.ticks[i] != r.ticks[i-1]+1 {
+			t.Fatalf("tick %d follows %d", r.ticks[i], r.ticks[i-1])
+		}
+	}
+	t.Logf("at the target %.2f s after the step", float64(converged)/1e6)
+}
+
+// When the delay grows at once, predicted time steps forward and server time, under
+// NeverBack, stands still.
+func TestNeverBackDelay(t *testing.T) {
+	var r recorder
+	remote := &fakeRemote{delay: ms(50)}
+	l := newClient(r.client(ClientConfig{NeverBack: true}), remote, time.Hour)
+	l.Advance(0)
+	before, _ := l.Server(0)
+	remote.delay += ms(300)
+	for now := uint64(0); now < 290_000; now += 10_000 {
+		l.Advance(now)
+		if s, _ := l.Server(now); s != before {
+			t.Fatalf("server time %v after %v", s, before)
+		}
+	}
+	l.Advance(310_000)
+	l.Advance(320_000)
+	a, _ := l.Shared(320_000)
+	b, _ := l.Server(320_000)
+	c, _ := l.Predicted(320_000)
+	if a.Sub(b) != ms(350)+Hz(60).Duration(1) || c.Sub(a) != ms(350)+Hz(60).Duration(2) {
+		t.Errorf("clocks %v %v %v", a, b, c)
+	}
+	if e := r.of(EventStepped); len(e) != 1 || e[0].By != ms(300) {
+		t.Errorf("events %v", r.events)
+	}
+	r.check(t)
+}
+
+// AT16: the client sleeps for 30 s and its clock with it: one Stepped on the first
+// news of the server.
+func TestAT16_Suspend(t *testing.T) {
+	var r recorder
+	remote := &fakeRemote{delay: ms(20)}
+	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
+	now := uint64(0)
+	for ; now < 1_000_000; now += 10_000 {
+		l.Advance(now)
+	}
+	remote.shift(30 * time.Second) // the first reply shows it
+	for ; now < 2_000_000; now += 10_000 {
+		l.Advance(now)
+	}
+	steps := r.of(EventStepped)
+	if len(steps) != 1 || steps[0].By != 30*time.Second || steps[0].Last-steps[0].First+1 != 1800 || len(r.events) != 2 {
+		t.Errorf("events %v", r.events)
+	}
+	r.check(t)
+	got, _ := l.Shared(now)
+	if want := time.Hour + 30*time.Second + 2*time.Second; got.Time() != want {
+		t.Errorf("the shared clock shows %v, want %v", got.Time(), want)
+	}
+}
+
+// AT22: a loopback path of no delay at all.
+func TestAT22_ZeroRTT(t *testing.T) {
+	remote := &fakeRemote{}
+	l := newClient(ClientConfig{}, remote, 0)
+	for now := uint64(0); now < 1_000_000; now += 10_000 {
+		l.Advance(now)
+		p, _ := l.Predicted(now)
+		s, _ := l.Server(now)
+		g, _ := l.Shared(now)
+		if p.Sub(s) < Hz(60).Duration(1) || p.Tick() <= s.Tick() || p.Sub(g) != Hz(60).Duration(2) || g.Sub(s) != Hz(60).Duration(1) {
+			t.Fatalf("server %v, shared %v, predicted %v", s, g, p)
+		}
+	}
+	if f := l.Fraction(1_000_000); !(f >= 0 && f <= 1) {
+		t.Errorf("fraction %v", f)
+	}
+}
+
+// AT23, rhythm mode: exactly the local clock, up to the hard threshold.
+func TestAT23_HardOnly(t *testing.T) {
+	var r recorder
+	remote := &fakeRemote{delay: ms(50), ppm: 80}
+	l := newClient(r.client(ClientConfig{HardOnly: true}), remote, time.Hour)
+	l.Advance(0)
+	start := [3]Time{}
+	gets := []func(uint64) (Time, bool){l.Shared, l.Server, l.Predicted}
+	for i, get := range gets {
+		start[i], _ = get(0)
+	}
+	now := uint64(0)
+	for ; now < 100_000_000; now += 10_000 {
+		if now%1_000_000 == 0 {
+			remote.offset += 2000 // the server runs 2000 ppm faster: 200 ms after 100 s
+		}
+		l.Advance(now)
+		for i, get := range gets {
+			got, _ := get(now)
+			if d := got.Sub(start[i]); len(r.of(EventStepped)) == 0 && d != time.Duration(now)*time.Microsecond {
+				t.Fatalf("clock %d ran %v in %d us", i, d, now)
+			}
+		}
+	}
+	if n := len(r.of(EventStepped)); n != 0 {
+		t.Fatalf("%d steps below the threshold", n)
+	}
+	remote.offset += 2000
+	l.Advance(now)
+	if e := r.of(EventStepped); len(e) != 1 || e[0].By != ms(202) {
+		t.Errorf("events %v", r.events)
+	}
+	r.check(t)
+}
+
+// Standing still is not going back when the server's clock is the slower one.
+func TestHoldWithSkew(t *testing.T) {
+	remote := &fakeRemote{delay: ms(50), ppm: -500}
+	l := newClient(ClientConfig{NeverBack: true}, remote, time.Hour)
+	l.Advance(0)
+	remote.shift(-time.Second)
+	l.Advance(1000)
+	a, _ := l.Shared(1000)
+	b, _ := l.Shared(501_000)
+	if a != b {
+		t.Errorf("%v after %v", b, a)
+	}
+}
+
+// Feed-forward: with the skew known, an hour at 100 ppm needs no slewing, and a
+// minute without news costs nothing. (AT08 for the part of this package.)
+func TestAT08_Skew(t *testing.T) {
+	for _, ppm := range []float64{100, -100} {
+		remote := &fakeRemote{delay: ms(50), ppm: ppm + 1} // known to 1 ppm
+		var r recorder
+		l := newClient(r.client(ClientConfig{}), remote, time.Hour)
+		start := remote.offset
+		worst, slews := time.Duration(0), 0
+		for now := uint64(0); now < 600_000_000; now += 16_667 {
+			remote.offset = start + int64(float64(now)*ppm*1e-6)
+			remote.lost = now > 500_000_000 && now < 560_000_000
+			l.Advance(now)
+			if l.now.lines[predicted].slew.ppm != 0 {
+				slews++
+			}
+			g, _ := l.Shared(now)
+			truth := time.Hour + time.Duration(float64(now)*1000*(1+ppm*1e-6))
+			worst = max(worst, (g.Time() - truth).Abs())
+		}
+		if slews != 0 || l.Stats().Steps != 0 {
+			t.Errorf("%v ppm: %d slews of the predicted clock, %d steps", ppm, slews, l.Stats().Steps)
+		}
+		if worst > time.Millisecond {
+			t.Errorf("%v ppm: error up to %v", ppm, worst)
+		}
+		if got := fmt.Sprint(r.events); got != "[synced lost synced]" {
+			t.Errorf("events %v", got)
+		}
+		t.Logf("%v ppm: error up to %v, 60 s without news included; no slew", ppm, worst)
+	}
+	for _, ppm := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
+		l := newClient(ClientConfig{}, &fakeRemote{ppm: ppm}, 0)
+		l.Advance(0)
+		a, _ := l.Shared(0)
+		b, _ := l.Shared(1_000_000)
+		if d := b.Sub(a); d < 999*time.Millisecond || d > 1001*time.Millisecond {
+			t.Errorf("with a skew of %v a second takes %v", ppm, d)
+		}
+	}
+}
+
+// A caller's own clock: one that says a constant delay keeps predicted time as far
+// ahead of server time (the example of the Network Time System's document).
+func TestCustomClock(t *testing.T) {
+	remote := &fakeRemote{delay: ms(50)}
+	l := newClient(ClientConfig{ClientBuffer: -1, ServerBuffer: -1}, remote, time.Hour+ms(50))
+	for now := uint64(0); now < 1_000_000; now += 10_000 {
+		l.Advance(now)
+		p, _ := l.Predicted(now)
+		s, _ := l.Server(now)
+		if p.Sub(s) != ms(100) || s.Time() != time.Hour+time.Duration(now)*time.Microsecond {
+			t.Fatalf("server %v, predicted %v", s.Time(), p.Time())
+		}
+	}
+}
+
+// SetBuffers: small changes are slewed, large ones stepped, and a server has none.
+func TestSetBuffers(t *testing.T) {
+	var r recorder
+	remote := &fakeRemote{delay: ms(50)}
+	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
+	l.Advance(0)
+	l.SetBuffers(ms(50), ms(100))
+	now := uint64(0)
+	for ; now < 20_000_000; now += 10_000 {
+		l.Advance(now)
+	}
+	p, _ := l.Predicted(now)
+	s, _ := l.Server(now)
+	if p.Sub(s) != ms(250) || len(r.of(EventStepped)) != 0 {
+		t.Errorf("predicted is %v ahead of server; %v", p.Sub(s), r.events)
+	}
+	l.SetBuffers(0, ms(1000))
+	l.Advance(now)
+	if e := r.of(EventStepped); len(e) != 1 || e[0].By != ms(900) {
+		t.Errorf("events %v", r.events)
+	}
+	h := mustServer(ServerConfig{}) // which has no buffers
+	h.Start(0)
+	a, _ := h.Shared(1000)
+	b, _ := h.Server(1000)
+	c, _ := h.Predicted(1000)
+	if a != b || b != c {
+		t.Errorf("clocks of a host: %v %v %v", a, b, c)
+	}
+}
