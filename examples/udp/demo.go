@@ -123,6 +123,7 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 		c.length, c.rate, relayDelay, time.Duration(jitterFloor*float64(c.jitter)), c.jitter, c.loss, reorderRate*100)
 	fmt.Fprintf(progress, "clocks anywhere and %g ppm apart; -seed %d\n", c.skew, c.seed)
 	w.start()
+	fmt.Fprintln(progress, w.peers[0].receiveTimes())
 	w.watch(ctx, progress)
 	w.close()
 

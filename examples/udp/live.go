@@ -115,6 +115,9 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	}
 	p.start(c.rate)
 	defer p.close()
+	if !c.json {
+		fmt.Fprintln(stdout, p.receiveTimes())
+	}
 	if c.length > 0 {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, c.length)

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"timesync"
+	"timesync/rxtime"
 )
 
 // clock is the clock of one peer. What it reads is a function of true time, so in
@@ -33,6 +36,7 @@ type rider interface {
 type peer struct {
 	*Hook
 	conn  *net.UDPConn
+	rx    *rxtime.Conn // reads conn; from start on
 	clock clock
 	epoch time.Time // true time 0
 	rider rider
@@ -53,6 +57,7 @@ type peer struct {
 // start sends rate datagrams a second and receives until close.
 func (p *peer) start(rate float64) {
 	p.stop, p.opened = make(chan struct{}), map[error]int{}
+	p.rx = rxtime.NewConn(p.conn)
 	p.tasks.Go(p.receive)
 	p.tasks.Go(func() {
 		tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
@@ -99,8 +104,9 @@ func (p *peer) send(to netip.AddrPort) {
 func (p *peer) receive() {
 	buf := make([]byte, 2048)
 	for {
-		n, from, err := p.conn.ReadFromUDPAddrPort(buf)
-		recv := time.Since(p.epoch) // before anything else: what follows would count as delay
+		n, from, recvUsec, err := p.rx.ReadFrom(buf)
+		waited := time.Duration(timesync.NowUsec()-recvUsec) * time.Microsecond
+		recv := time.Since(p.epoch) - waited
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -127,6 +133,14 @@ func (p *peer) receive() {
 			p.send(from)
 		}
 	}
+}
+
+// receiveTimes says where the receive times come from.
+func (p *peer) receiveTimes() string {
+	if p.rx.Kernel() {
+		return "receive times are the kernel's"
+	}
+	return "receive times are read after the datagram: the kernel gives none here"
 }
 
 // count returns how many datagrams met that error; nil: were taken.

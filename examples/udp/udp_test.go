@@ -139,7 +139,7 @@ func TestTable(t *testing.T) {
 		t.Fatalf("exit status %d\n%s", code, stderr)
 	}
 	for _, want := range []string{
-		"-seed ", "time to first sync", "offset error                 median", "p99", "max",
+		"-seed ", "receive times are ", "time to first sync", "offset error                 median", "p99", "max",
 		"one-way delay error", "payload timestamp error", "bytes per datagram", "forged", "replayed", "truncated",
 	} {
 		if !strings.Contains(stdout, want) {
@@ -355,7 +355,7 @@ func TestLive(t *testing.T) {
 func TestListener(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := runMain(t, nil, "-listen", "127.0.0.1:0", "-key", hex.EncodeToString(testKey[:]), "-for", "50ms")
-	if code != 1 || !strings.Contains(stdout, "listening at 127.0.0.1:") || !strings.Contains(stderr, "never synchronized") {
+	if code != 1 || !strings.Contains(stdout, "listening at 127.0.0.1:") || !strings.Contains(stdout, "receive times are ") || !strings.Contains(stderr, "never synchronized") {
 		t.Errorf("exit status %d\n%s%s", code, stdout, stderr)
 	}
 	busy, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

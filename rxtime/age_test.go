@@ -1,0 +1,100 @@
+package rxtime
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+const (
+	wall0 = 1_790_000_000_000_000_000 // nanoseconds since 1970
+	now0  = 5_000_000                 // microseconds on the clock of NowUsec
+)
+
+// TestAge: both clocks go on alike, and a datagram is read some time after the kernel
+// has stamped it.
+func TestAge(t *testing.T) {
+	for _, c := range []struct {
+		age  time.Duration
+		want uint64 // microseconds before the read
+	}{
+		{0, 0},
+		{999, 0},
+		{1000, 1},
+		{20 * time.Millisecond, 20_000},
+		{time.Second, 1_000_000},
+		{time.Second + 1, 0}, // too old
+		{-1, 0},              // from the future
+		{-time.Hour, 0},
+		{math.MaxInt64, 0},
+		{wall0, 0}, // stamped 0
+	} {
+		for _, now := range []uint64{0, 1, now0, math.MaxUint64} { // the clock may wrap
+			var a ager
+			a.start(wall0, now)
+			got := a.received(wall0+1_000_000-int64(c.age), wall0+1_000_000, now+1000)
+			if want := now + 1000 - c.want; got != want {
+				t.Errorf("age %v at %#x: received at %#x, want %#x", c.age, now, got, want)
+			}
+		}
+	}
+}
+
+// TestSteps: the wall clock is set while a datagram waits to be read. It must never
+// become earlier than it was by more than what passes for an interruption, and later
+// at most by its wait. A second after, ages count again.
+func TestSteps(t *testing.T) {
+	const wait = 30 * time.Millisecond
+	for _, step := range []time.Duration{
+		0, 1, time.Microsecond, maxShift, -maxShift, maxShift + time.Microsecond, 5 * time.Millisecond, -5 * time.Millisecond,
+		500 * time.Millisecond, -500 * time.Millisecond, time.Second, -time.Second, time.Hour, -time.Hour, 50 * 365 * 24 * time.Hour,
+	} {
+		var a ager
+		a.start(wall0, now0)
+		const truth = now0 + 1000
+		const read = truth + uint64(wait/time.Microsecond)
+		stamp := wall0 + int64(time.Millisecond)
+		// Two that waited, read one after the other: the second must not be believed either.
+		for i := range uint64(2) {
+			now := read + i*100
+			got := a.received(stamp, wall0+int64(now-now0)*1000+int64(step), now)
+			late := time.Duration(int64(got-truth)) * time.Microsecond
+			if late < -maxShift || late > time.Duration(now-truth)*time.Microsecond {
+				t.Errorf("step %v, datagram %d: received %v after the truth", step, i, late)
+			}
+		}
+		now := read + 1_001_000
+		wall := wall0 + int64(now-now0)*1000 + int64(step)
+		if got := a.received(wall-int64(wait), wall, now); got != now-uint64(wait/time.Microsecond) {
+			t.Errorf("step %v, a second later: received %d us before the read, want %v", step, now-got, wait)
+		}
+	}
+}
+
+// TestInterruption: the reader is stopped after it has read the wall clock and before
+// it reads the other. What it read late comes out late, never early.
+func TestInterruption(t *testing.T) {
+	for _, stop := range []uint64{0, 1, 50, 1000, 1001, 30_000, 2_000_000} {
+		var a ager
+		a.start(wall0, now0)
+		const truth = now0 + 10_000
+		wall := int64(wall0 + 12_000_000)
+		now := uint64(now0 + 12_000 + stop)
+		if got := a.received(wall0+10_000_000, wall, now); got < truth || got > now {
+			t.Errorf("stopped for %d us: received at %d, want from %d to %d", stop, got, truth, now)
+		}
+	}
+}
+
+// TestSlew: NTP makes both clocks faster or slower; they stay together.
+func TestSlew(t *testing.T) {
+	var a ager
+	a.start(wall0, now0)
+	for i := range uint64(10_000) {
+		now := now0 + i*16_667
+		wall := wall0 + int64(now-now0)*1000 + int64(i%1000) // what NowUsec rounds off
+		if got := a.received(wall-50_000, wall, now); got != now-50 {
+			t.Fatalf("read %d: received %d us before, want 50", i, now-got)
+		}
+	}
+}

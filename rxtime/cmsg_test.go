@@ -1,0 +1,159 @@
+package rxtime
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"testing"
+)
+
+// testLevel is SOL_SOCKET; on MIPS it is another number, as given to stampOf.
+const testLevel = 1
+
+// message appends a control message as the kernel of a machine with words of that size
+// and this machine's byte order writes it.
+func message(b []byte, word int, level, kind uint32, data []byte) []byte {
+	for len(b)%word != 0 {
+		b = append(b, 0)
+	}
+	b = appendWord(b, word, uint64(word+8+len(data)))
+	b = binary.NativeEndian.AppendUint32(b, level)
+	b = binary.NativeEndian.AppendUint32(b, kind)
+	return append(b, data...)
+}
+
+func appendWord(b []byte, word int, v uint64) []byte {
+	if word == 4 {
+		return binary.NativeEndian.AppendUint32(b, uint32(v))
+	}
+	return binary.NativeEndian.AppendUint64(b, v)
+}
+
+// stamp is a message of either kind; the seconds and the fraction may be any.
+func stamp(b []byte, word int, kind uint32, seconds, fraction uint64) []byte {
+	size := word
+	if kind == timestampNew {
+		size = 8
+	}
+	return message(b, word, testLevel, kind, appendWord(appendWord(nil, size, seconds), size, fraction))
+}
+
+func TestStampOf(t *testing.T) {
+	const seconds, fraction = 1_790_000_000, 999_999_999
+	const want int64 = seconds*1_000_000_000 + fraction
+	for _, word := range []int{4, 8} {
+		for _, kind := range []uint32{timestampOld, timestampNew} {
+			good := stamp(nil, word, kind, seconds, fraction)
+			others := message(message(nil, word, 0, 8, make([]byte, 12)), word, testLevel, 40, make([]byte, 5))
+			wrongLevel := message(nil, word, 0, kind, good[word+8:])
+			wrongType := message(nil, word, testLevel, 29, good[word+8:]) // SO_TIMESTAMP: microseconds
+			wrongSize := message(nil, word, testLevel, kind, good[word+8:len(good)-4])
+			for _, c := range []struct {
+				name    string
+				control []byte
+				ok      bool
+			}{
+				{"alone", good, true},
+				{"first", append(good[:len(good):len(good)], others...), true},
+				{"last", stamp(others, word, kind, seconds, fraction), true},
+				{"after one of another level", stamp(wrongLevel, word, kind, seconds, fraction), true},
+				{"after one of another size", stamp(wrongSize, word, kind, seconds, fraction), true},
+				{"nothing", nil, false},
+				{"others", others, false},
+				{"another level", wrongLevel, false},
+				{"another type", wrongType, false},
+				{"another size", wrongSize, false},
+				{"a whole second too much", stamp(nil, word, kind, seconds, 1_000_000_000), false},
+				{"negative fraction", stamp(nil, word, kind, seconds, math.MaxUint64), false},
+				{"length 0", make([]byte, 64), false},
+				{"length short of the header", appendWord(nil, word, uint64(word+7)), false},
+				{"length beyond the end", append(appendWord(nil, word, uint64(len(good)+1)), good[word:]...), false},
+				{"enormous length", append(appendWord(nil, word, math.MaxUint64), good[word:]...), false},
+				{"zeros, then a stamp", append(make([]byte, 64), good...), false},
+			} {
+				t.Run(fmt.Sprintf("%d-bit/type %d/%s", word*8, kind, c.name), func(t *testing.T) {
+					nsec, ok := stampOf(c.control, word, testLevel)
+					if ok != c.ok || ok && nsec != want {
+						t.Errorf("% x: got %d, %v; want %d, %v", c.control, nsec, ok, want, c.ok)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestStampOfTruncated: wherever the kernel, or the buffer, cuts a message short, the
+// stamp is missing; never is it read wrongly.
+func TestStampOfTruncated(t *testing.T) {
+	for _, word := range []int{4, 8} {
+		for _, kind := range []uint32{timestampOld, timestampNew} {
+			good := stamp(nil, word, kind, 1_790_000_000, 1)
+			for n := range len(good) {
+				if nsec, ok := stampOf(good[:n], word, testLevel); ok {
+					t.Errorf("word %d, type %d: %d of %d bytes give %d", word, kind, n, len(good), nsec)
+				}
+				// put_cmsg in the kernel corrects the length to what has fitted in.
+				cut := append(appendWord(nil, word, uint64(n)), good[word:]...)[:max(n, word)]
+				if nsec, ok := stampOf(cut, word, testLevel); ok {
+					t.Errorf("word %d, type %d: a length of %d gives %d", word, kind, n, nsec)
+				}
+			}
+		}
+	}
+}
+
+// TestStampOfYears holds the edges of what the seconds can say.
+func TestStampOfYears(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		word     int
+		kind     uint32
+		seconds  uint64
+		fraction uint64
+		want     int64 // -1: refused
+	}{
+		{"1970", 8, timestampNew, 0, 0, 0},
+		{"2038, cut to 32 bits", 4, timestampOld, 1 << 31, 0, 1 << 31 * 1_000_000_000},
+		{"2106, cut to 32 bits", 4, timestampOld, 1<<32 - 1, 5, (1<<32-1)*1_000_000_000 + 5},
+		{"2106, new", 4, timestampNew, 1 << 32, 5, 1<<32*1_000_000_000 + 5},
+		{"2262", 8, timestampOld, maxSeconds, 999_999_999, int64(maxSeconds*1_000_000_000 + 999_999_999)},
+		{"after 2262", 8, timestampOld, maxSeconds + 1, 0, -1},
+		{"before 1970", 8, timestampNew, math.MaxUint64, 0, -1},
+	} {
+		nsec, ok := stampOf(stamp(nil, c.word, c.kind, c.seconds, c.fraction), c.word, testLevel)
+		if ok != (c.want >= 0) || ok && nsec != c.want {
+			t.Errorf("%s: got %d, %v; want %d", c.name, nsec, ok, c.want)
+		}
+	}
+}
+
+// FuzzStampOf: whatever comes, there is no panic. What is found does not depend on what
+// comes before or after it.
+func FuzzStampOf(f *testing.F) {
+	for _, word := range []int{4, 8} {
+		f.Add(stamp(nil, word, timestampNew, 1_790_000_000, 5), word == 8, int32(testLevel))
+		f.Add(stamp(message(nil, word, 0, 2, []byte{64}), word, timestampOld, 1_790_000_000, 5), word == 8, int32(testLevel))
+	}
+	f.Fuzz(func(t *testing.T, control []byte, wide bool, level int32) {
+		word := 4
+		if wide {
+			word = 8
+		}
+		nsec, ok := stampOf(control, word, level)
+		if !ok {
+			return
+		}
+		if nsec < 0 {
+			t.Errorf("% x: %d", control, nsec)
+		}
+		// Behind another message it is found as well.
+		if again, ok := stampOf(append(message(nil, word, uint32(level), 0, make([]byte, 8)), control...), word, level); !ok || again != nsec {
+			t.Errorf("% x: %d, but %d, %v behind another message", control, nsec, again, ok)
+		}
+		for n := range len(control) {
+			if short, ok := stampOf(control[:n], word, level); ok && short != nsec {
+				t.Errorf("% x: %d, but %d in its first %d bytes", control, nsec, short, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package rxtime
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"timesync"
+)
+
+// patience is how long a datagram on loopback may take; it is never used up.
+const patience = 10 * time.Second
+
+// open makes a socket on loopback that gives up after patience.
+func open(t testing.TB) (*net.UDPConn, netip.AddrPort) {
+	t.Helper()
+	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Skipf("no loopback here: %v", err) // js/wasm, some sandboxes
+	}
+	t.Cleanup(func() { udp.Close() })
+	udp.SetReadDeadline(time.Now().Add(patience))
+	return udp, udp.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// conns are the ways to read: as NewConn finds it, and without the kernel.
+func conns(t testing.TB) (udp *net.UDPConn, at netip.AddrPort, both map[string]*Conn) {
+	t.Helper()
+	udp, at = open(t)
+	c := NewConn(udp)
+	return udp, at, map[string]*Conn{"NewConn": c, "without kernel": {udp: udp}}
+}
+
+func write(t testing.TB, udp *net.UDPConn, b []byte, to netip.AddrPort) {
+	t.Helper()
+	if _, err := udp.WriteToUDPAddrPort(b, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReadFrom: payload and sender are those of a plain read, and the receive time is
+// between the write and the end of the read.
+func TestReadFrom(t *testing.T) {
+	udp, at, both := conns(t)
+	for name, c := range both {
+		for _, payload := range []string{"", "a", "a datagram that is longer than the buffer"} {
+			buf := make([]byte, 20)
+			sent := timesync.NowUsec()
+			write(t, udp, []byte(payload), at)
+			n, from, received, err := c.ReadFrom(buf)
+			read := timesync.NowUsec()
+			if runtime.GOOS == "windows" && len(payload) > len(buf) {
+				if err == nil {
+					t.Errorf("%s: Windows says when it cuts a datagram; the error is lost", name)
+				}
+				continue
+			}
+			want := payload[:min(len(payload), len(buf))]
+			if err != nil || string(buf[:n]) != want || from != at {
+				t.Errorf("%s: got %q from %v, %v; want %q from %v", name, buf[:n], from, err, want, at)
+			}
+			if received < sent || received > read {
+				t.Errorf("%s: received at %d, but sent at %d and read at %d", name, received, sent, read)
+			}
+		}
+	}
+}
+
+// TestKernel: the time is that of the arrival and not of the read. On loopback it lies
+// within the write, but for the few that are handed to another processor, once the
+// kernel has begun.
+func TestKernel(t *testing.T) {
+	udp, at := open(t)
+	c := NewConn(udp)
+	if !c.Kernel() {
+		if runtime.GOOS == "linux" {
+			t.Error("Linux does not give its receive times")
+		}
+		t.Skip("the kernel gives no times here")
+	}
+	for end := time.Now().Add(patience); ; {
+		within := burst(t, c, at)
+		if within > burstSize/2 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("still %d of %d after %v were received while they were written", within, burstSize, patience)
+		}
+	}
+}
+
+// burstSize datagrams fit into a receive buffer of any usual size.
+const burstSize = 100
+
+// burst writes them all before it reads the first, and returns how many were received
+// while they were written.
+func burst(t *testing.T, c *Conn, at netip.AddrPort) (within int) {
+	var sent, written [burstSize]uint64
+	for i := range sent {
+		sent[i] = timesync.NowUsec()
+		write(t, c.udp, []byte{byte(i)}, at)
+		written[i] = timesync.NowUsec()
+	}
+	for range sent {
+		var b [1]byte
+		_, _, received, err := c.ReadFrom(b[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := b[0]
+		if received < sent[i] {
+			t.Errorf("datagram %d was received %d us before it was sent", i, sent[i]-received)
+		}
+		if received <= written[i]+2 {
+			within++
+		}
+	}
+	return within
+}
+
+// TestSameAddress: on a socket for IPv4 and IPv6 the sender looks as in a plain read.
+func TestSameAddress(t *testing.T) {
+	udp, err := net.ListenUDP("udp", &net.UDPAddr{})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer udp.Close()
+	udp.SetReadDeadline(time.Now().Add(patience))
+	sender, _ := open(t)
+	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), udp.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	write(t, sender, []byte("1"), to)
+	write(t, sender, []byte("2"), to)
+	c := NewConn(udp)
+	_, got, _, err := c.ReadFrom(make([]byte, 9))
+	_, want, err2 := udp.ReadFromUDPAddrPort(make([]byte, 9))
+	if got != want || err != nil || err2 != nil {
+		t.Errorf("from %v, %v; a plain read says %v, %v", got, err, want, err2)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	udp, _, both := conns(t)
+	udp.SetReadDeadline(time.Unix(1, 0))
+	for name, c := range both {
+		if _, _, _, err := c.ReadFrom(make([]byte, 9)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: after the deadline: %v", name, err)
+		}
+	}
+	udp.SetReadDeadline(time.Now().Add(patience))
+	udp.Close()
+	both["zero"], both["of nil"], both["of closed"] = &Conn{}, NewConn(nil), NewConn(udp)
+	for name, c := range both {
+		if n, _, _, err := c.ReadFrom(make([]byte, 9)); n != 0 || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: closed: %d bytes, %v", name, n, err)
+		}
+	}
+	for _, name := range []string{"zero", "of nil", "of closed"} {
+		if both[name].Kernel() {
+			t.Errorf("%s: has times of the kernel", name)
+		}
+	}
+}
+
+// TestReaders: several goroutines read one socket, each with its Conn.
+func TestReaders(t *testing.T) {
+	udp, at := open(t)
+	var tasks sync.WaitGroup
+	for range 4 {
+		c := NewConn(udp)
+		tasks.Go(func() {
+			for range burstSize / 4 {
+				if _, from, _, err := c.ReadFrom(make([]byte, 9)); err != nil || from != at {
+					t.Errorf("from %v, %v", from, err)
+				}
+			}
+		})
+	}
+	for range burstSize {
+		write(t, udp, []byte("a"), at)
+	}
+	tasks.Wait()
+}
+
+func TestNoAllocations(t *testing.T) {
+	udp, at, both := conns(t)
+	b := bytes.Repeat([]byte{1}, 100)
+	for name, c := range both {
+		if n := testing.AllocsPerRun(1000, func() {
+			udp.WriteToUDPAddrPort(b, at)
+			if _, _, _, err := c.ReadFrom(b); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package rxtime
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"timesync"
+)
+
+func option(t *testing.T, udp *net.UDPConn, name, value int) {
+	t.Helper()
+	raw, err := udp.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, name, value) })
+	if err != nil {
+		t.Skipf("option %d: %v", name, err)
+	}
+}
+
+// TestOptions: the kernel itself writes both kinds of stamps, and then none. On 386 it
+// writes the 32-bit layout.
+func TestOptions(t *testing.T) {
+	for _, c := range []struct {
+		option, value int
+	}{
+		{timestampNew, 1},
+		{timestampOld, 1},
+		{timestampNew, 0},
+	} {
+		udp, at := open(t)
+		NewConn(udp)
+		option(t, udp, c.option, c.value)
+		sent := timesync.NowUsec()
+		write(t, udp, []byte("a"), at)
+		var control [controlSize]byte
+		_, n, _, _, err := udp.ReadMsgUDPAddrPort(make([]byte, 9), control[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := kernelStamp(control[:n]); ok != (c.value == 1) {
+			t.Errorf("option %d = %d: %v, % x", c.option, c.value, ok, control[:n])
+		}
+		if kind := binary.NativeEndian.Uint32(control[bits.UintSize/8+4:]); n > 0 && int(kind) != c.option {
+			t.Errorf("option %d: a stamp of kind %d: % x", c.option, kind, control[:n])
+		}
+		// Without the stamp there is still a time.
+		conn := &Conn{udp: udp, kernel: true}
+		write(t, udp, []byte("a"), at)
+		_, _, received, err := conn.ReadFrom(make([]byte, 9))
+		if err != nil || received < sent || received > timesync.NowUsec() {
+			t.Errorf("option %d = %d: received at %d, sent after %d, %v", c.option, c.value, received, sent, err)
+		}
+	}
+}
+
+// library is kernelStamp with the parser of package syscall.
+func library(control []byte) (nsec int64, ok bool) {
+	messages, err := syscall.ParseSocketControlMessage(control)
+	if err != nil {
+		return 0, false
+	}
+	for _, m := range messages {
+		if m.Header.Level == syscall.SOL_SOCKET && m.Header.Type == timestampNew && len(m.Data) == 16 {
+			return nanoseconds(wordAt(m.Data, 8), wordAt(m.Data[8:], 8))
+		}
+	}
+	return 0, false
+}
+
+func kernelMessage(tb testing.TB) []byte {
+	control := stamp(nil, bits.UintSize/8, timestampNew, 1_790_000_000, 5)
+	control = message(control[:0], bits.UintSize/8, syscall.SOL_SOCKET, timestampNew, control[bits.UintSize/8+8:])
+	a, ok := kernelStamp(control)
+	b, ok2 := library(control)
+	if a != b || !ok || !ok2 {
+		tb.Fatalf("%d, %v; the library %d, %v", a, ok, b, ok2)
+	}
+	return control
+}
+
+// TestLibrary: the layout is the one that package syscall knows.
+func TestLibrary(t *testing.T) { kernelMessage(t) }
+
+func BenchmarkParse(b *testing.B) {
+	control := kernelMessage(b)
+	for name, parse := range map[string]func([]byte) (int64, bool){"rxtime": kernelStamp, "syscall": library} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				parse(control)
+			}
+		})
+	}
+}
+
+// BenchmarkReadFrom is a write and a read on loopback; the baseline reads the clock
+// after a plain read.
+func BenchmarkReadFrom(b *testing.B) {
+	udp, at, both := conns(b)
+	udp.SetReadDeadline(time.Time{})
+	buf := make([]byte, 100)
+	for name, c := range both {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				udp.WriteToUDPAddrPort(buf, at)
+				c.ReadFrom(buf)
+			}
+		})
+	}
+}

@@ -1,0 +1,225 @@
+package rxtime
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"timesync"
+)
+
+var table = flag.Bool("table", false, "measure what kernel times are worth, in 27 s, and print it")
+
+const (
+	tableConns  = 3 // each row: the start of a connection is the hard part, and luck
+	tableConn   = 3 * time.Second
+	tableStart  = 2 * time.Second
+	tableEvery  = 16 * time.Millisecond // a datagram each way
+	reportEvery = 500_000               // microseconds
+	tablePPM    = 40                    // how much faster the clock of the measured end runs
+	peerAddress = "RXTIME_PEER"         // in the environment of the other process
+)
+
+// Which receive time is used. Every datagram is judged by both.
+const (
+	kernelTime = iota
+	timeAfterRead
+)
+
+// end is one of two peers, each in a process of its own: in a single one, the goroutine
+// that sends and the one that receives get their turns together. True time is the wall
+// clock of the start, in microseconds, carried on by NowUsec; both have that.
+type end struct {
+	udp   *net.UDPConn
+	ppm   uint64
+	begin time.Time
+	lead  uint64 // of true time over NowUsec
+
+	mu        sync.Mutex
+	to        netip.AddrPort
+	sync      [2]timesync.TimeSynchronizer // by which receive time
+	reportDue uint64
+	found     measured
+}
+
+// measured is in microseconds, by which receive time.
+type measured struct {
+	delays  [2][]int64 // of the datagrams received
+	errors  [2][]int64 // of the offset, their sizes, from the first answer on
+	settled [2][]int64 // of the offset, from tableStart on
+}
+
+func newEnd(t *testing.T, to netip.AddrPort, ppm uint64) (e *end, at netip.AddrPort) {
+	e = &end{ppm: ppm, to: to, begin: time.Now()}
+	e.udp, at = open(t)
+	e.udp.SetReadDeadline(e.begin.Add(tableConn))
+	least := uint64(math.MaxUint64)
+	for range 100 { // the one that was not interrupted
+		before := timesync.NowUsec()
+		wall := uint64(time.Now().UnixMicro())
+		if gap := timesync.NowUsec() - before; gap < least {
+			least, e.lead = gap, wall-before
+		}
+	}
+	return e, at
+}
+
+// clock is what this end's clock reads at true time.
+func (e *end) clock(trueUsec uint64) uint64 { return trueUsec + trueUsec*e.ppm/1_000_000 }
+
+// A datagram is the stamp, a flag and the two reports, and the true time.
+const datagramSize = 3 + 1 + 3 + 3 + 8
+
+func (e *end) send(b []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.to.IsValid() {
+		return
+	}
+	now := e.clock(timesync.NowUsec() + e.lead)
+	first, ok := e.sync[kernelTime].MinDeltaTS24(now)
+	second, ok2 := e.sync[timeAfterRead].MinDeltaTS24(now)
+	if b[3] = 0; ok && ok2 && int64(now-e.reportDue) >= 0 {
+		b[3], e.reportDue = 1, now+reportEvery
+		first.Put(b[4:])
+		second.Put(b[7:])
+	}
+	sent := timesync.NowUsec() + e.lead
+	timesync.LocalTimeToDatagramTS24(e.clock(sent)).Put(b)
+	binary.LittleEndian.PutUint64(b[10:], sent)
+	e.udp.WriteToUDPAddrPort(b, e.to)
+}
+
+// receive takes the true times at which it might have been received.
+func (e *end) receive(b []byte, times [2]uint64, from netip.AddrPort) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.to = from
+	sent := binary.LittleEndian.Uint64(b[10:])
+	for i, received := range times {
+		local := e.clock(received)
+		e.sync[i].OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(b), local)
+		if b[3] == 1 {
+			e.sync[i].OnPeerMinDeltaTS24(timesync.ReadCounter24(b[4+3*i:]), local)
+		}
+		truth := times[timeAfterRead] // the other end's clock, where that of this one is ahead
+		e.found.delays[i] = append(e.found.delays[i], int64(received-sent))
+		if remote, ok := e.sync[i].RemoteTime(e.clock(truth), truth); ok {
+			size := max(int64(remote-truth), int64(truth-remote))
+			e.found.errors[i] = append(e.found.errors[i], size)
+			if time.Since(e.begin) > tableStart {
+				e.found.settled[i] = append(e.found.settled[i], size)
+			}
+		}
+	}
+}
+
+// run sends and receives until the deadline, beside goroutines that never pause.
+func (e *end) run(t *testing.T, busy int) {
+	c := NewConn(e.udp)
+	if !c.Kernel() {
+		t.Skip("the kernel gives no times here")
+	}
+	var stop atomic.Bool
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer stop.Store(true)
+	for range busy {
+		tasks.Go(func() {
+			for !stop.Load() {
+			}
+		})
+	}
+	tasks.Go(func() {
+		for b := make([]byte, datagramSize); !stop.Load(); time.Sleep(tableEvery) {
+			e.send(b)
+		}
+	})
+	b := make([]byte, datagramSize)
+	for {
+		n, from, received, err := c.ReadFrom(b)
+		now := timesync.NowUsec()
+		if err != nil {
+			return
+		}
+		if n == datagramSize {
+			e.receive(b, [2]uint64{received + e.lead, now + e.lead}, from)
+		}
+	}
+}
+
+// TestPeer is the other process.
+func TestPeer(t *testing.T) {
+	to, err := netip.ParseAddrPort(os.Getenv(peerAddress))
+	if err != nil {
+		t.Skip("for TestTable")
+	}
+	e, _ := newEnd(t, to, 0)
+	e.run(t, 0)
+}
+
+// TestTable: each datagram is received once and judged twice, by the kernel's time and
+// by the time after the read, with two synchronizers at each end.
+//
+//	go test ./rxtime -run TestTable -v -table
+func TestTable(t *testing.T) {
+	if !*table {
+		t.Skip("takes 27 s: -table")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	fmt.Printf("microseconds, median / p99; a datagram each way every %v\n", tableEvery)
+	row := "%-5s %-16s %-14s %-18s %s\n"
+	fmt.Printf(row, "busy", "one-way delay", "offset error", fmt.Sprintf("the same after %v", tableStart), "receive time")
+	for _, busy := range []int{0, 2, 4} {
+		var found measured
+		for range tableConns {
+			connect(t, busy, &found)
+		}
+		for i, name := range []string{kernelTime: "the kernel's", timeAfterRead: "after the read"} {
+			if len(found.settled[i]) == 0 {
+				t.Fatalf("%d busy, receive time %s: never synchronized", busy, name)
+			}
+			fmt.Printf(row, strconv.Itoa(busy), cell(found.delays[i]), cell(found.errors[i]), cell(found.settled[i]), name)
+		}
+		with, without := p99(found.errors[kernelTime]), p99(found.errors[timeAfterRead])
+		if busy == 2 && with*10 > without {
+			t.Errorf("2 busy goroutines: p99 of the offset error %d us with kernel times, want at most a tenth of %d", with, without)
+		}
+	}
+}
+
+// connect measures one connection to another process and adds to found.
+func connect(t *testing.T, busy int, found *measured) {
+	e, at := newEnd(t, netip.AddrPort{}, tablePPM)
+	e.found = *found
+	peer := exec.Command(os.Args[0], "-test.run=^TestPeer$")
+	peer.Env = append(os.Environ(), peerAddress+"="+at.String())
+	if err := peer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Wait()
+	defer peer.Process.Kill()
+	e.run(t, busy)
+	*found = e.found
+}
+
+func quantile(v []int64, q float64) int64 {
+	slices.Sort(v)
+	return v[int(q*float64(len(v)-1)+0.5)]
+}
+
+func p99(v []int64) int64 { return quantile(v, 0.99) }
+
+func cell(v []int64) string { return fmt.Sprintf("%d / %d", quantile(v, 0.5), p99(v)) }
