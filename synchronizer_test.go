@@ -2786,9 +2786,9 @@ func TestDesignPicture(t *testing.T) {
 		what   string
 		happen func(w *world)
 	}{
-		{15, "path B to A longer", func(w *world) { w.longer = 20_000 }},
-		{50, "B's clock set ahead", func(w *world) { w.offset += 10_000 }},
-		{85, "path as before", func(w *world) { w.longer = 0 }},
+		{35, "path B to A longer", func(w *world) { w.longer = 20_000 }},
+		{70, "B's clock set", func(w *world) { w.offset += 10_000 }},
+		{95, "path as before", func(w *world) { w.longer = 0 }},
 	}
 	w := newWorld(1<<40, 0, 30_000)
 	var samples []designSample
@@ -2918,12 +2918,12 @@ var designPanels = []struct {
 		{"fastest datagram", "currentColor", "1", "none", func(s designSample) float64 { return s.fastest }, nil},
 		{"own floor m", blue, "2.5", "none", func(s designSample) float64 { return s.own }, nil},
 		{"peer's floor p", orange, "2.5", "6 4", func(s designSample) float64 { return s.peer }, nil},
-	}, []designNote{{28, 55, "late for 12 s"}}},
+	}, []designNote{{46, 56, "late for 10 s"}}},
 	{"round trip, ms", 40, 90, []designCurve{
 		{"S = p + m", blue, "2.5", "none", func(s designSample) float64 { return s.trip }, nil},
 		{"T, the reference", orange, "2.5", "6 4", func(s designSample) float64 { return s.reference }, nil},
 		{"F, when h was 0", purple, "2.5", "2 3", func(s designSample) float64 { return s.uncorrected }, nil},
-	}, []designNote{{28, 85, "S stood for 15 s"}}},
+	}, []designNote{{46, 85, "S stood for 15 s"}}},
 	{"B's clock minus A's, ms", -20, 30, []designCurve{
 		{"allowed by T and h", orange, "", "", func(s designSample) float64 { return s.mid + s.correction + s.doubt }, func(s designSample) float64 { return s.mid + s.correction - s.doubt }},
 		{"allowed by F", purple, "", "", func(s designSample) float64 { return s.mid + s.doubt0 }, func(s designSample) float64 { return s.mid - s.doubt0 }},
