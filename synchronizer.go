@@ -686,7 +686,7 @@ func (p *pair) ageing() float64 {
 // bound returns the error bound at x, us, and by how much it grows in a microsecond.
 func (p *pair) bound(x float64) (bound, ageing float32) {
 	ageing = float32(p.ageing())
-	return max(p.limits.below, p.limits.above, 0) + 3*rounding + ageing*float32(x-p.limits.at), ageing
+	return max(p.limits.below, p.limits.above, 0) + 3*rounding + ageing*float32(max(x-p.limits.at, 0)), ageing
 }
 
 // ---- The limits of the offset ----
