@@ -527,9 +527,9 @@ func (p *pair) trust(dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
 	switch {
-	case s < -tolerance: // a clock was set, and not everybody has told
 	case p.trip < -tolerance: // the first reports were from before
 		p.trip, p.free, p.hold = s, s, 0
+	case s < -tolerance: // a clock was set, and not everybody has told
 	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
 		p.trip = s
 		if d > -tolerance { // within it, it is the one that is known
