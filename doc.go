@@ -45,8 +45,8 @@
 // While no clock is set, the truth lies within ErrorBound of RemoteTime, however unequal
 // the two ways are. After a clock was set it may lie outside for as long as both ends need
 // to see it and to tell, at most 15 s once datagrams arrive; Stats().Steps and
-// Stats().Undisturbed tell when to wait. Queues, stalls and longer paths do not widen the
-// bound; docs/ACCURACY.md says how far all this holds, by measurement.
+// Stats().Undisturbed tell when to wait. Stalls, short queues and longer paths do not
+// widen the bound; docs/ACCURACY.md says how far all this holds, by measurement.
 //
 // # Limits
 //

@@ -257,8 +257,8 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 
 // ErrorBound returns how far RemoteTime may be off at localUsec, whatever the
 // asymmetry of the path, while no clock is set: half the round trip, and by what the
-// clocks may have drifted apart since datagrams and reports last told. Queues, stalls
-// and longer paths do not widen it. For up to 15 s after a clock was set it may be wrong;
+// clocks may have drifted apart since datagrams and reports last told. Stalls, short
+// queues and longer paths do not widen it. For up to 15 s after a clock was set it may be wrong;
 // Stats says when that was last noticed. It is at most 33.6 s, half of what the offset is
 // known modulo. ok is false while the offset is not known.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {

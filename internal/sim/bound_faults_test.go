@@ -248,7 +248,6 @@ func TestBoundReturns(t *testing.T) {
 		}},
 	}
 	m := musts{t: t}
-	var f failures
 	for _, kind := range kinds {
 		r := rand.New(rand.NewPCG(*seedFirst+1, 'b'))
 		var cases []boundCase
@@ -304,7 +303,6 @@ func TestBoundReturns(t *testing.T) {
 	m.misses("  ends of a hundred that take longer than 15 s", 100*float64(slow)/float64(len(backs)), 0, 7)
 	t.Logf("%d worlds of each kind, then %d, both ends of each", n, len(cases))
 	m.log()
-	f.report(t)
 }
 
 // TestBoundAdvice follows the README: wait until the bound is tolerable and the last
