@@ -37,15 +37,16 @@
 // # Concurrency
 //
 // One goroutine at a time may call OnAuthenticatedDatagramTimestamp, OnPeerMinDeltaTS24,
-// MinDeltaTS24, Stats and Reset. All other methods may be called from any goroutine at any
-// time. They take no lock and see one consistent state.
+// Anchor and Reset: the one that receives. All other methods may be called from any goroutine
+// at any time, MinDeltaTS24 by the one that sends. They take no lock and see one consistent
+// state.
 //
 // # The error bound
 //
 // While no clock is set, the truth lies within ErrorBound of RemoteTime, however unequal
 // the two ways are. After a clock was set it may lie outside for as long as both ends need
-// to see it and to tell, at most 15 s once datagrams arrive; Stats().Steps and
-// Stats().Undisturbed tell when to wait. Stalls, short queues and longer paths do not
+// to see it and to tell, at most 15 s once datagrams arrive; Steps and Undisturbed of a Snapshot
+// tell when to wait. Stalls, short queues and longer paths do not
 // widen the bound; docs/ACCURACY.md says how far all this holds, by measurement.
 //
 // # Limits
@@ -53,9 +54,9 @@
 // Nobody can tell at first how the round trip divides into the two ways: if the shortest
 // delays differ, the offset is wrong by half the difference. If one way becomes longer and
 // the other shorter by the same at the same time, that looks like a clock step. A way that
-// becomes longer slowly and steadily looks like a difference in rate. The offset is known
-// modulo 67.1 s, which is why RemoteTime wants a guess. Whoever can forge a stamp can move
-// the clock.
+// becomes longer slowly and steadily looks like a difference in rate. Datagrams show the
+// offset modulo 67.1 s: a peer whose clock may be further away says once what it reads, for
+// Anchor. Whoever can forge a stamp can move the clock.
 //
 // # Rounding
 //

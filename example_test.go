@@ -19,7 +19,7 @@ func Example() {
 	a.OnPeerMinDeltaTS24(report, 2*second+delay)
 
 	// A knows B's clock: at 3 s on its own it is 8 s there.
-	remote, ok := a.RemoteTime(3*second, 0)
+	remote, ok := a.RemoteTime(3 * second)
 	fmt.Println(remote/1000, "ms", ok)
 	// Output: 8000 ms true
 }

@@ -28,9 +28,8 @@ import (
 // use; it must not be copied after first use.
 //
 // One goroutine at a time may call OnAuthenticatedDatagramTimestamp,
-// OnPeerMinDeltaTS24, MinDeltaTS24, Stats and Reset. All other methods may be called
-// from any goroutine at any time; they never block for long and see one consistent
-// state.
+// OnPeerMinDeltaTS24, Anchor and Reset. All other methods may be called from any
+// goroutine at any time; they never block for long and see one consistent state.
 //
 // Times are readings of the local clock in microseconds. Its value is free and it
 // may wrap; it should be monotonic and must not be slewed or set on purpose.
@@ -38,20 +37,11 @@ type TimeSynchronizer struct {
 	bucket bucket // under way
 	pair   pair
 	base   uint64    // local time, us, at which x is 0
+	anchor uint64    // us: the first offset shown is the one nearest to it
 	early  Counter24 // report that came before the first datagram, if waits
 	waits  bool      // it does
 	seen   bool      // a datagram has arrived
-	counts counts
 	view   shown
-}
-
-// counts are what Stats counts.
-type counts struct {
-	datagrams   uint64 // before the bucket under way
-	reports     uint32
-	lateBuckets uint32
-	steps       uint32
-	resets      uint32
 }
 
 const (
@@ -89,9 +79,9 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 	x := s.now(localUsec)
 	if x-s.bucket.from >= bucketTime {
 		if s.pair.endBucket(x, &s.bucket) {
-			s.counts.lateBuckets++
+			s.view.late.Store(s.view.late.Load() + 1)
 		}
-		s.counts.datagrams += uint64(s.bucket.count) - 1
+		s.view.datagrams.Store(s.view.datagrams.Load() + uint64(s.bucket.count) - 1)
 		s.bucket.count = 1
 		s.bucket.begin(x)
 	}
@@ -107,6 +97,9 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 // start begins with the first datagram, or anew where the state is one that cannot be.
 func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 	if s.seen {
+		if v, ok := s.view.view(); ok {
+			s.anchor = v.remote(localUsec) - localUsec
+		}
 		s.view.clear()
 	}
 	reportUsec := s.base
@@ -114,7 +107,7 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 	s.pair.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
 	if !s.seen && s.waits {
-		s.pair.report(s.now(reportUsec), s.early, &s.bucket)
+		s.pair.report(s.now(reportUsec), 0, s.early, &s.bucket)
 	}
 	s.seen, s.waits = true, false
 }
@@ -126,6 +119,7 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 		// The local clock was set. Times go on from where they were; by how much the
 		// offset changed, the deltas will show.
 		s.base += uint64(int64(ahead))
+		s.view.heard.Store(s.view.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
 		s.pair.limits.clockEvent(x)
 	}
@@ -149,41 +143,44 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	minDelta = NewCounter24(uint64(minDelta))
 	if !s.seen {
 		s.early, s.waits, s.base = minDelta, true, localRecvUsec
+		s.view.heard.Store(localRecvUsec)
 		return
 	}
-	s.counts.reports++
 	x := s.now(localRecvUsec)
-	if s.pair.report(x, minDelta, &s.bucket) {
+	since := max(int64(localRecvUsec-s.view.heard.Load()), 0)
+	s.view.heard.Store(localRecvUsec)
+	if s.pair.report(x, float32(since), minDelta, &s.bucket) {
 		s.publish(x)
 		s.arm(localRecvUsec, x)
 	}
 }
 
-// MinDeltaTS24 returns what to report to the peer at localUsec: the receive time
-// minus the send stamp of a datagram that does not queue, in units of 8 us. ok is
-// false before the first datagram.
-//
-// From 6 s on the 24 bits have an even number of ones, at the price of up to a unit:
-// that tells the peer that this is no original, which reports old minima.
-func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
-	if !s.seen {
-		return 0, false
+// Anchor says that the remote clock read remoteUsec, its full 64 bits, when the message
+// that says so was sent; it arrived at localUsec, at most 16 s later. Datagrams show the
+// offset modulo 67.1 s only. Call it once for each peer, before or after the first
+// datagram: RemoteTime then returns full readings. If it was off by a multiple of 67.1 s
+// until then, that is a step.
+func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
+	s.anchor = remoteUsec - localUsec
+	v, ok := s.view.view()
+	if !ok {
+		return
 	}
-	x := float64(int64(localUsec - s.base))
-	nearest := s.pair.tell(x) + (1<<ts24Shift-1)/2.
-	minDelta = NewCounter24(uint64(int64(math.Floor(nearest))) >> ts24Shift)
-	if x > youth {
-		minDelta ^= parity(minDelta)
+	was := v.remote(localUsec)
+	if turns := nearest(was, remoteUsec) - was; turns != 0 {
+		v.turn(turns)
+		v.steps++
+		s.view.show(&v)
 	}
-	return minDelta, true
 }
 
-// Reset forgets everything, as when the peer is replaced by another. Only the counts
-// of steps and of resets go on.
+// Reset forgets everything, as when the peer is replaced by another. Only the count
+// of steps goes on.
 func (s *TimeSynchronizer) Reset() {
-	s.bucket, s.pair, s.base, s.waits, s.seen = bucket{}, pair{}, 0, false, false
-	s.counts = counts{resets: s.counts.resets + 1, steps: s.counts.steps}
+	s.bucket, s.pair, s.base, s.anchor, s.waits, s.seen = bucket{}, pair{}, 0, 0, false, false
 	s.view.clear()
+	s.view.datagrams.Store(0)
+	s.view.late.Store(0)
 }
 
 const (
@@ -194,62 +191,80 @@ const (
 // publish shows readers what is known, if it is news to them.
 func (s *TimeSynchronizer) publish(x float64) {
 	p := &s.pair
-	if !p.peered || !p.changed {
+	if !p.changed {
 		return
 	}
 	p.changed = false
-	s.bucket.delay = int32(min(max(p.delay(), 0), 1<<offsetBits))
-	v := view{local: s.base + uint64(int64(x)), skew: int64(-p.own.slope * fine), delay: s.bucket.delay}
-	v.theta = toFine(p.offset - p.own.slope*x + 1./4)
-	v.bound, v.ageing = p.bound(x)
+	v, theta := p.view(x)
+	v.local, v.steps = s.base+uint64(int64(x)), s.view.steps.Load()
+	s.bucket.delay = int32(max(v.delay>>delayBits, 0))
+	near := s.anchor
 	old, ok := s.view.view()
 	if ok {
-		// Readers go on from where they are, but for steps.
-		v.excess = old.offset(int64(v.local-old.local)) - v.theta
-		excess := abs(float64(v.excess) / fine)
-		if excess > maxSlew || excess > minStep && x-p.limits.eventAt < told {
-			v.excess = 0
-			s.counts.steps++
-		} else if old.says(&v) {
-			return
-		}
+		was := old.offset(int64(v.local - old.local))
+		v.excess = (was - theta) &^ (fine>>excessBits - 1)
+		theta = was - v.excess // to the bit, or readings could go back
+		near = old.remote(v.local) - v.local
 	}
-	s.view.show(v)
+	v.setOffset(theta, near)
+	v.setAbove(p.tell(x))
+	// Readers go on from where they are, but for steps.
+	excess := abs(float64(v.excess) / fine)
+	if excess > maxSlew || excess > minStep && v.undisturbed < told {
+		v.excess = 0
+		v.steps++
+	} else if ok && old.says(&v) {
+		return
+	}
+	s.view.show(&v)
 }
 
 // ---- Answers ----
 
 // IsSynchronized reports whether the offset is known: since the first datagram and
 // the first report.
-func (s *TimeSynchronizer) IsSynchronized() bool { return s.view.synchronized() }
+func (s *TimeSynchronizer) IsSynchronized() bool { return s.view.seq.Load()&synced != 0 }
+
+// MinDeltaTS24 returns what to report to the peer at localUsec: the receive time
+// minus the send stamp of a datagram that does not queue, in units of 8 us. ok is
+// false before the first datagram.
+//
+// From 6 s on the 24 bits have an even number of ones, at the price of up to a unit:
+// that tells the peer that this is no original, which reports old minima.
+func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
+	var v view
+	if s.view.load(&v)&reported == 0 {
+		return 0, false
+	}
+	return v.minDelta(localUsec), true
+}
+
+// RemoteTime returns the remote clock, in microseconds, at the local time localUsec.
+// It counts from what Anchor was told. Without an Anchor it counts from the local clock:
+// then the offset is taken to be within 33.5 s when it is first known, and the result is
+// off by a multiple of 67.1 s, always the same. ok is false while the offset is not known.
+//
+// For increasing local times the result never goes back except at a step, which
+// increments Snapshot.Steps: corrections of up to 50 ms are slewed at half the speed of
+// time, or of up to 0.5 ms after a clock was set. A clock that is set by more than 33.5 s
+// is followed modulo 67.1 s.
+func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
+	return s.view.remote(localUsec)
+}
 
 // MinimumOneWayDelay returns the shortest time that a datagram of late was under
 // way, never negative; half the round trip at first, since nobody can tell how
 // unequal the two ways are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	return s.view.delay()
-}
-
-// RemoteTime returns the remote clock, in microseconds, at the local time
-// localUsec. The offset is known modulo 67.1 s, so the result is the reading
-// nearest to nearRemoteUsec. ok is false while the offset is not known.
-//
-// For increasing local times the result never goes back except at a step, which
-// increments Stats().Steps: corrections of up to 50 ms are slewed at half the speed of
-// time, or of up to 0.5 ms after a clock was set.
-func (s *TimeSynchronizer) RemoteTime(localUsec, nearRemoteUsec uint64) (remoteUsec uint64, ok bool) {
-	remote, ok := s.view.remote(localUsec)
-	if !ok {
-		return 0, false
-	}
-	return nearRemoteUsec + uint64(wrap(remote-nearRemoteUsec, offsetBits)), true
+	return s.view.minDelay()
 }
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
-// per million, at most 1000 either way. ok is false while the offset is not known.
+// per million, at most 1000 either way. ok is false while it is not known to 25 ppm;
+// RemoteTime runs at the best guess until then.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	v, ok := s.view.view()
-	if !ok {
+	if !ok || v.ageing > knownSkew {
 		return 0, false
 	}
 	return v.ppm(), true
@@ -258,62 +273,65 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 // ErrorBound returns how far RemoteTime may be off at localUsec, whatever the
 // asymmetry of the path, while no clock is set: half the round trip, and by what the
 // clocks may have drifted apart since datagrams and reports last told. Stalls, short
-// queues and longer paths do not widen it. For up to 15 s after a clock was set it may be wrong;
-// Stats says when that was last noticed. It is at most 33.6 s, half of what the offset is
-// known modulo. ok is false while the offset is not known.
+// queues and longer paths do not widen it. For up to 15 s after a clock was set it may be
+// wrong; Snapshot.Undisturbed says when that was last noticed. It is at most 33.6 s, half
+// of what the offset is known modulo. ok is false while the offset is not known.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 	v, ok := s.view.view()
 	if !ok {
 		return 0, false
 	}
-	return time.Duration(v.boundAt(int64(localUsec-v.local))) * time.Microsecond, true
+	return v.errorBound(localUsec), true
 }
 
-// Stats is what a synchronizer knew when the last datagram came, or up to 0.2 s before,
-// for logs and dashboards. All but the counts are zero while Synchronized is false.
-type Stats struct {
-	Synchronized   bool
-	Offset         time.Duration // remote clock minus local clock, modulo 67.1 s
-	Skew           float64       // and its rate, parts per million
-	Bound          time.Duration // of the offset's error
-	MinOneWayDelay time.Duration // shortest one-way delay
-	Noise          time.Duration // mean distance of fast datagrams from the shortest delay
-	News           time.Duration // age of the last report that came and was believed
+// Snapshot is everything that is known at one local time, all from the same state.
+type Snapshot struct {
+	RemoteUsec     uint64        // the remote clock, see RemoteTime
+	OffsetUsec     int64         // remote minus local clock
+	ErrorBound     time.Duration // of the two, see TimeSynchronizer.ErrorBound
+	MinOneWayDelay time.Duration // shortest one-way delay of late
+	Jitter         time.Duration // mean distance of fast datagrams from the shortest delay
+	Age            time.Duration // since the last report
 	Undisturbed    time.Duration // since a clock was last noticed to have been set; at the start 15 s
-	Datagrams      uint64        // since the start or Reset
-	Reports        uint32        // since the start or Reset
-	LateBuckets    uint32        // spans of 0.2 s or more in which all datagrams queued, since then
-	Steps          uint32        // discontinuities of the remote time, ever
-	Resets         uint32        // calls of Reset, ever
+	Skew           float64       // remote minus local rate, parts per million, however well it is known
+	Steps          uint32        // discontinuities of the remote time, ever; the first setting is none
 }
 
-// Stats returns what is known. It must not be called at the same time as the methods
-// that take datagrams and reports.
-func (s *TimeSynchronizer) Stats() Stats {
-	c := &s.counts
-	st := Stats{Datagrams: c.datagrams + uint64(s.bucket.count), Reports: c.reports, LateBuckets: c.lateBuckets, Steps: c.steps, Resets: c.resets}
+// Snapshot returns what is known at localUsec. ok is false while the offset is not known.
+func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok bool) {
 	v, ok := s.view.view()
 	if !ok {
-		return st
+		return Snapshot{}, false
 	}
-	now := s.bucket.at
-	x, age := float64(int64(now-s.base)), int64(now-v.local)
-	remote, _ := s.view.remote(now)
-	micros := func(v float64) time.Duration { return time.Duration(v) * time.Microsecond }
-	st.Synchronized, st.Offset = true, micros(float64(wrap(remote-now, offsetBits)))
-	st.Skew, st.Bound = v.ppm(), micros(v.boundAt(age))
-	st.MinOneWayDelay, st.Noise = micros(float64(v.delay)), micros(float64(s.pair.own.noise))
-	st.News, st.Undisturbed = micros(x-s.pair.reportAt), micros(x-s.pair.limits.eventAt)
-	return st
+	remote := v.remote(localUsec)
+	return Snapshot{
+		RemoteUsec:     remote,
+		OffsetUsec:     int64(remote - localUsec),
+		ErrorBound:     v.errorBound(localUsec),
+		MinOneWayDelay: delayOf(v.delay),
+		Jitter:         micros(float64(v.jitter)),
+		Age:            micros(max(float64(int64(localUsec-s.view.heard.Load())), 0)),
+		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.local)), 0)),
+		Skew:           v.ppm(),
+		Steps:          v.steps,
+	}, true
 }
 
-// String returns st in a line for logs.
-func (st Stats) String() string {
-	if !st.Synchronized {
-		return fmt.Sprintf("not synchronized, %d datagrams, %d reports, %d resets", st.Datagrams, st.Reports, st.Resets)
-	}
-	return fmt.Sprintf("offset %v +-%v, skew %.3f ppm, delay %v, noise %v, news %v ago, undisturbed %v, %d datagrams, %d reports, %d late buckets, %d steps, %d resets",
-		st.Offset, st.Bound, st.Skew, st.MinOneWayDelay, st.Noise, st.News, st.Undisturbed, st.Datagrams, st.Reports, st.LateBuckets, st.Steps, st.Resets)
+// String returns the snapshot in a line for logs.
+func (s Snapshot) String() string {
+	return fmt.Sprintf("offset %d us +-%v, skew %.3f ppm, delay %v, jitter %v, report %v ago, undisturbed %v, %d steps",
+		s.OffsetUsec, s.ErrorBound, s.Skew, s.MinOneWayDelay, s.Jitter, s.Age, s.Undisturbed, s.Steps)
+}
+
+// Stats counts since the start or Reset. It is up to 0.2 s late.
+type Stats struct {
+	Datagrams   uint64 // taken
+	LateBuckets uint32 // spans of 0.2 s or more in which all datagrams queued
+}
+
+// Stats returns what was counted.
+func (s *TimeSynchronizer) Stats() Stats {
+	return Stats{Datagrams: s.view.datagrams.Load(), LateBuckets: s.view.late.Load()}
 }
 
 // ---- The pair of directions ----
@@ -338,10 +356,9 @@ type pair struct {
 	own    floor
 	limits limits
 
-	peer     float64 // us: the peer's floor at x is peer - own.slope*x
-	heard    float64 // us: what it was by the last report before it was predicted
-	offset   float64 // us: the remote minus the local clock at x is offset - own.slope*x
-	reportAt float64 // x of the last report that was believed
+	peer   float64 // us: the peer's floor at x is peer - own.slope*x
+	heard  float64 // us: what it was by the last report before it was predicted
+	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
 
 	noise float32 // us: mean difference of reports from what they were expected to say
 	trip  float32 // us: the reference round trip, of late
@@ -364,7 +381,7 @@ type pair struct {
 func (p *pair) start(level float64) {
 	*p = pair{}
 	p.own.start(level)
-	p.limits.eventAt = -told
+	p.limits.quiet, p.changed = told, true
 }
 
 // sane reports whether the state is one that can be. All others heal by themselves.
@@ -375,7 +392,7 @@ func (p *pair) sane() bool {
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.skewVar > 0 && f.skewVar < 1 && f.error >= 0 && f.error < 1 &&
 		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far &&
 		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left <= holdTime && p.higherFor >= 0 &&
-		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far
+		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.quiet) < far
 }
 
 // roundTrip returns the round trip of a datagram that does not queue.
@@ -479,9 +496,9 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 			steady = 1
 		}
 	}
-	slope, level := p.own.slope, p.own.level
+	slope, level, rise := p.own.slope, p.own.level, p.own.rise
 	late = p.own.endBucket(x, b, steady)
-	p.changed = p.changed || p.own.level != level || p.limits.fresh > 0
+	p.changed = p.changed || p.own.level != level || p.own.rise != rise || p.limits.fresh > 0 || b.from < youth
 	turn := (p.own.slope - slope) * x // about x
 	p.peer, p.heard, p.offset = p.peer+turn, p.heard+turn, p.offset+turn
 	if !p.peered {
@@ -582,7 +599,9 @@ func (p *pair) fade(dt float32) {
 
 // report takes the peer's reading of its floor, which was right when it was sent. It reports
 // whether that is news for readers; else the end of the bucket will do.
-func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
+//
+// The last report came since before.
+func (p *pair) report(x float64, since float32, minDelta Counter24, b *bucket) (news bool) {
 	if parity(minDelta) != 0 && x > 2*youth { // rule: originals are told apart
 		p.alien = alienRun
 	} else if p.alien > 0 {
@@ -600,13 +619,11 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 		near := p.tolerance() + gateDips*p.own.dip
 		// If our own datagrams are late by as much, those that told the step were in flight
 		// while both clocks were set.
-		if abs(d) > near && abs(was) < near && p.own.rise == 0 && x-p.limits.eventAt < youth { // rule: reports from before a step
+		if abs(d) > near && abs(was) < near && p.own.rise == 0 && p.limits.undisturbed(x) < youth { // rule: reports from before a step
 			return false
 		}
 		p.predicted = false
 	}
-	since := max(float32(x-p.reportAt), 0)
-	p.reportAt = x
 	if d > p.tolerance() && !p.rises(d, since) {
 		return false
 	}
@@ -625,10 +642,11 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 
 // meet takes the first report.
 func (p *pair) meet(x, level float64) {
-	p.peered, p.changed, p.reportAt, p.peer = true, true, x, level+p.own.slope*x
+	p.peered, p.changed, p.peer = true, true, level+p.own.slope*x
 	p.trip = p.roundTrip()
 	p.free, p.offset = p.trip, p.midpoint()
-	p.limits.at, p.limits.below = x, float32(p.delay())
+	p.limits.open(x, 0)
+	p.limits.below = float32(p.delay())
 	p.limit(x, p.delay())
 }
 
@@ -679,7 +697,7 @@ func (p *pair) tell(x float64) float64 {
 // ageing returns by how much the limits open in a microsecond, us: what is not known of the
 // skew, and of its changes. Five standard errors: a few points far from normal gave them.
 func (p *pair) ageing() float64 {
-	t := float32(max(p.limits.at-p.limits.eventAt, second))
+	t := max(p.limits.quiet, second)
 	return rateError + float64(min(5*p.own.error+3*(p.own.dip+minGate/5)/t, slewSkew))
 }
 
@@ -687,6 +705,18 @@ func (p *pair) ageing() float64 {
 func (p *pair) bound(x float64) (bound, ageing float32) {
 	ageing = float32(p.ageing())
 	return max(p.limits.below, p.limits.above, 0) + 3*rounding + ageing*float32(max(x-p.limits.at, 0)), ageing
+}
+
+// view returns what readers are to see at x, and the offset.
+func (p *pair) view(x float64) (v view, theta int64) {
+	v = view{skew: int64(-p.own.slope * fine), even: x > youth, undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	offset := -p.own.at(x)
+	if v.synced = p.peered; v.synced {
+		offset = p.offset - p.own.slope*x
+		v.delay = int64(p.delay() * (1 << delayBits))
+		v.bound, v.ageing = p.bound(x)
+	}
+	return v, toFine(offset + 1./4)
 }
 
 // ---- The limits of the offset ----
@@ -700,23 +730,27 @@ const (
 // is a lower limit of the offset, and each report an upper one. They only age.
 type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it
-	at           float64 // x when that was so
-	eventAt      float64 // x of the last clock event
+	quiet        float32 // us: since the last clock event
 	fresh        uint8   // buckets since then that are still to be believed as they are
+	at           float64 // x when all that was so
 }
 
 // clockEvent says that a clock was set, or seems to have been.
 func (l *limits) clockEvent(x float64) {
-	if abs(x-l.eventAt) > second {
-		l.eventAt = x
+	if abs(l.undisturbed(x)) > second {
+		l.quiet = float32(l.at - x)
 	}
 	l.fresh = 3 // the one under way, and two
 }
 
+// undisturbed returns the time at x since the last clock event, us.
+func (l *limits) undisturbed(x float64) float32 { return l.quiet + float32(x-l.at) }
+
 // open lets the limits age.
 func (l *limits) open(x, ageing float64) {
 	d := float32(ageing * max(x-l.at, 0))
-	l.below, l.above, l.at = min(l.below+d, maxOffset), min(l.above+d, maxOffset), x
+	l.below, l.above = min(l.below+d, maxOffset), min(l.above+d, maxOffset)
+	l.quiet, l.at = l.undisturbed(x), x
 }
 
 // datagram takes the fastest datagram of a bucket, which arrived after from: it was under
@@ -736,7 +770,7 @@ func (l *limits) datagram(x, ageing, delay float64, tolerance float32, from floa
 // report takes a report by which the offset is at most above higher.
 func (l *limits) report(x, ageing, above float64, tolerance float32) {
 	l.open(x, ageing)
-	if float32(above) < l.above || x-l.eventAt < told {
+	if float32(above) < l.above || l.quiet < told {
 		l.above = min(float32(above), maxOffset)
 	}
 	if l.contradict(x, tolerance) {
@@ -1213,27 +1247,33 @@ func (w *window) secant() (slope, span float64) {
 // ---- What readers see ----
 
 const (
-	slewRate = 0.5             // corrections run at half the speed of time
-	fineBits = 64 - offsetBits // fraction of a microsecond
-	fine     = 1 << fineBits   // a microsecond
+	slewRate   = 0.5             // corrections run at half the speed of time
+	fineBits   = 64 - offsetBits // fraction of a microsecond
+	fine       = 1 << fineBits   // a microsecond
+	excessBits = 9               // fraction of a microsecond of what is slewed: with maxSlew it fits 26 bits
+	delayBits  = 8               // and of a delay, which shares a word with the skew
+	driftBits  = 6               // and of what readers add to an offset: of 96 bits the upper 64
+	knownSkew  = 25e-6           // an error that a skew is said to be known to: the wander of a warming crystal
 )
-
-// shown is what readers see: a view, written by show and read by view.
-type shown struct {
-	seq   atomic.Uint32 // bit 1: there is a view, bit 0: it is being written
-	words [5]atomic.Uint64
-}
 
 // view is a consistent state for readers. Offsets are in 2^-38 us: the 64 bits are
 // their ring of 67.1 s, so sums and products wrap as offsets do, at any distance.
 type view struct {
-	local  uint64  // local time, us, at which it was taken
-	theta  int64   // offset at that time, and 1/4 us: readings are rounded down
-	skew   int64   // its rate
-	excess int64   // what readers still add, to be slewed away
-	delay  int32   // us: minimum one-way delay
-	bound  float32 // us: of the offset's error at local, without excess
-	ageing float32 // by which it grows in a microsecond, us
+	local  uint64 // local time, us, at which it was taken
+	whole  uint64 // us: offset at that time, rounded down
+	part   int64  // and what is missing from it, and 1/4 us: readings are rounded down
+	skew   int64  // its rate
+	excess int64  // what readers still add, to be slewed away
+	delay  int64  // 2^-8 us: minimum one-way delay
+	above  uint32 // us: a report is so much higher than delay minus offset, on the ring of deltas
+	even   bool   // it has an even number of ones
+	synced bool   // the offset is known
+	steps  uint32 // so far
+
+	bound       float32 // us: of the offset's error at local, without excess
+	ageing      float32 // by which it grows in a microsecond, us
+	undisturbed float32 // us: since the last clock event
+	jitter      float32 // us
 }
 
 // toFine returns an offset of any size, us, for a view.
@@ -1254,11 +1294,58 @@ func rest(excess, x int64) int64 {
 	return min(excess+slewed, 0)
 }
 
-// offset returns what readers add to the local time, x after the view was taken.
-func (v *view) offset(x int64) int64 { return v.theta + v.skew*x + rest(v.excess, x) }
+// setOffset makes theta the offset: the one of those on its ring that is nearest to near.
+func (v *view) setOffset(theta int64, near uint64) {
+	v.whole, v.part = nearest(uint64(theta)>>fineBits, near), theta&(fine-1)
+}
+
+// offset returns on its ring what readers add to the local time, x after the view was taken.
+func (v *view) offset(x int64) int64 {
+	return int64(v.whole<<fineBits) + v.part + v.skew*x + rest(v.excess, x)
+}
+
+// drift returns part and what a skew makes of x microseconds, in 2^-6 us: the upper part of
+// a product of 96 bits.
+func drift(part, skew, x int64) int64 {
+	return skew*(x>>32) + (skew*(x&math.MaxUint32)+part)>>32
+}
+
+// remote returns the remote clock.
+func (v *view) remote(localUsec uint64) uint64 {
+	x := int64(localUsec - v.local)
+	return localUsec + v.whole + uint64(drift(v.part+rest(v.excess, x), v.skew, x)>>driftBits)
+}
+
+// setAbove makes level what a report tells at local.
+func (v *view) setAbove(level float64) {
+	part := float64(v.part)/fine - 1./4 - float64(v.delay)/(1<<delayBits)
+	v.above = uint32(low(v.whole+uint64(int64(math.RoundToEven(level+part))), deltaBits))
+}
+
+// turn adds turns of the ring to the offset, us. Reports stay what they are.
+func (v *view) turn(turns uint64) {
+	v.whole, v.above = v.whole+turns, uint32(low(uint64(v.above)+turns, deltaBits))
+}
+
+// minDelta returns a report.
+func (v *view) minDelta(localUsec uint64) Counter24 {
+	const quarter, half = 1 << driftBits / 4, (1<<ts24Shift - 1) << driftBits / 2
+	x := int64(localUsec - v.local)
+	level := (uint64(v.above)-v.whole)<<driftBits + uint64(v.delay>>(delayBits-driftBits)-drift(v.part, v.skew, x)+quarter)
+	minDelta := NewCounter24((level + half) >> (driftBits + ts24Shift))
+	if v.even || x > youth {
+		minDelta ^= parity(minDelta)
+	}
+	return minDelta
+}
 
 // ppm returns the skew in parts per million.
 func (v *view) ppm() float64 { return float64(v.skew) / fine * 1e6 }
+
+// errorBound returns the bound at localUsec.
+func (v *view) errorBound(localUsec uint64) time.Duration {
+	return micros(v.boundAt(int64(localUsec - v.local)))
+}
 
 // boundAt returns the bound after x, us: at most half the ring, where all offsets are. The
 // skew itself changes, too.
@@ -1268,81 +1355,156 @@ func (v *view) boundAt(x int64) float64 {
 	return min(bound, maxOffset)
 }
 
-// says reports whether readers learn nothing new from a view that was taken later.
+// says reports whether readers and reports learn nothing new from a view that was taken
+// later.
 func (v *view) says(later *view) bool {
 	x := int64(later.local - v.local)
 	bound := v.boundAt(x)
-	return v.skew == later.skew && v.delay == later.delay && abs(float64(later.excess-rest(v.excess, x))) < fine/4 &&
-		float64(later.bound) < bound+1 && float64(later.bound) > bound*0.9-minGate
+	return v.skew == later.skew && v.above == later.above && v.even == later.even &&
+		abs(float64(later.delay-v.delay)) < 1<<delayBits/4 && abs(float64(later.excess-rest(v.excess, x))) < fine/4 &&
+		float64(later.bound) < bound+1 && float64(later.bound) > bound*0.9-minGate &&
+		later.undisturbed > v.undisturbed+float32(x)-second
 }
 
-// synchronized reports whether there is a view.
-func (s *shown) synchronized() bool { return s.seq.Load()&2 != 0 }
+// shown is what readers see: a view, written by show and read by load, and counts.
+type shown struct {
+	seq   atomic.Uint32 // see writing
+	above atomic.Uint32 // bit 31: even
+	words [6]atomic.Uint64
+	steps atomic.Uint32
+
+	late      atomic.Uint32 // buckets in which all datagrams were late
+	datagrams atomic.Uint64 // before the bucket under way
+	heard     atomic.Uint64 // local time, us, of the last report
+}
+
+// The words that hold two numbers: so many low bits are the second one's.
+const (
+	partsWord  = offsetBits             // part, and excess in 2^-9 us
+	ratesWord  = offsetBits + delayBits // skew and delay
+	floatsWord = 32                     // two float32
+)
 
 // show shows readers a view.
-func (s *shown) show(v view) {
-	bounds := uint64(math.Float32bits(v.bound))<<32 | uint64(math.Float32bits(v.ageing))
-	words := [5]uint64{v.local, uint64(v.theta), uint64(v.excess), uint64(v.skew)<<32 | uint64(uint32(v.delay)), bounds}
+func (s *shown) show(v *view) {
+	above, state := v.above, uint32(reported)
+	if v.even {
+		above |= 1 << 31
+	}
+	if v.synced {
+		state |= synced
+	}
 	seq := s.seq.Load()
-	s.seq.Store(seq | 1)
-	for i, w := range words {
+	s.seq.Store(seq | writing)
+	for i, w := range [...]uint64{
+		v.local,
+		v.whole,
+		uint64(v.part)<<partsWord | low(uint64(v.excess>>(fineBits-excessBits)), partsWord),
+		uint64(v.skew)<<ratesWord | low(uint64(v.delay), ratesWord),
+		packFloats(v.bound, v.ageing),
+		packFloats(v.undisturbed, v.jitter),
+	} {
 		if s.words[i].Load() != w {
 			s.words[i].Store(w)
 		}
 	}
-	s.seq.Store((seq + 4) | 2)
+	s.above.Store(above)
+	s.steps.Store(v.steps)
+	s.seq.Store((seq+nextView)&^(nextView-1) | state)
 }
 
 // clear takes the view away from readers.
-func (s *shown) clear() { s.seq.Store((s.seq.Load() + 4) &^ 3) }
+func (s *shown) clear() { s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1)) }
 
-// view returns what is shown.
-func (s *shown) view() (v view, ok bool) {
+// The states of shown: bits of seq.
+const (
+	writing  = 1 << iota // a view is being written
+	reported             // there is one: a datagram has arrived
+	synced               // with an offset
+	nextView             // views shown, upwards
+)
+
+// load returns what is shown, and the state.
+func (s *shown) load(v *view) (state uint32) {
 	for {
 		seq := s.seq.Load()
-		v.local, v.theta, v.excess = s.words[0].Load(), int64(s.words[1].Load()), int64(s.words[2].Load())
-		rate, bounds := s.words[3].Load(), s.words[4].Load()
-		if seq&2 == 0 {
-			return view{}, false
-		}
-		if (s.seq.Load()^seq)|seq&1 == 0 {
-			v.skew, v.delay = int64(rate)>>32, int32(rate)
-			v.bound, v.ageing = math.Float32frombits(uint32(bounds>>32)), math.Float32frombits(uint32(bounds))
-			return v, true
+		v.local, v.whole = s.words[0].Load(), s.words[1].Load()
+		v.part, v.excess = unpackParts(s.words[2].Load())
+		v.skew, v.delay = unpackRates(s.words[3].Load())
+		v.bound, v.ageing = unpackFloats(s.words[4].Load())
+		v.undisturbed, v.jitter = unpackFloats(s.words[5].Load())
+		above := s.above.Load()
+		v.above, v.even = above&math.MaxInt32, above>>31 != 0
+		v.steps = s.steps.Load()
+		if s.seq.Load() == seq&^writing {
+			v.synced = seq&synced != 0
+			return seq
 		}
 	}
 }
 
-// remote returns the remote clock modulo 67.1 s. An offset needs fewer words than a view has.
-func (s *shown) remote(localUsec uint64) (uint64, bool) {
+// view returns what is shown; ok is false while the offset is not known.
+func (s *shown) view() (v view, ok bool) {
+	s.load(&v)
+	return v, v.synced
+}
+
+// remote returns the remote clock, which takes half of a view.
+func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 	for {
 		seq := s.seq.Load()
-		x, theta, excess := int64(localUsec-s.words[0].Load()), s.words[1].Load(), s.words[2].Load()
-		skew := int64(s.words[3].Load()) >> 32
-		if s.seq.Load() != seq&^1 {
+		local, whole, parts, rates := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
+		if s.seq.Load() != seq&^writing {
 			continue
 		}
-		theta += uint64(skew * x)
-		if x < maxSlew/slewRate {
-			theta += uint64(rest(int64(excess), x))
+		if seq&synced == 0 {
+			return 0, false
 		}
-		return localUsec + theta>>fineBits, seq&2 != 0
+		x := int64(localUsec - local)
+		part, excess := unpackParts(parts)
+		skew, _ := unpackRates(rates)
+		return localUsec + whole + uint64(drift(part+rest(excess, x), skew, x)>>driftBits), true
 	}
 }
 
-// delay returns the minimum one-way delay, which is in one word.
-func (s *shown) delay() (delay time.Duration, ok bool) {
+// minDelay returns the minimum one-way delay, which is in one word.
+func (s *shown) minDelay() (delay time.Duration, ok bool) {
 	for {
 		seq := s.seq.Load()
-		us := int32(s.words[3].Load())
-		if seq&2 == 0 {
+		rates := s.words[3].Load()
+		if seq&synced == 0 {
 			return 0, false
 		}
-		if (s.seq.Load()^seq)|seq&1 == 0 {
-			return time.Duration(us) * time.Microsecond, true
+		if s.seq.Load() == seq&^writing {
+			_, delay := unpackRates(rates)
+			return delayOf(delay), true
 		}
 	}
 }
+
+// delayOf returns a delay of a view.
+func delayOf(delay int64) time.Duration {
+	return time.Duration(max(delay, 0)>>delayBits) * time.Microsecond
+}
+
+func unpackParts(word uint64) (part, excess int64) {
+	return int64(word >> partsWord), wrap(word, partsWord) << (fineBits - excessBits)
+}
+
+func unpackRates(word uint64) (skew, delay int64) {
+	return int64(word) >> ratesWord, wrap(word, ratesWord)
+}
+
+func packFloats(a, b float32) uint64 {
+	return uint64(math.Float32bits(a))<<floatsWord | uint64(math.Float32bits(b))
+}
+
+func unpackFloats(word uint64) (a, b float32) {
+	return math.Float32frombits(uint32(word >> floatsWord)), math.Float32frombits(uint32(word))
+}
+
+// low returns the low bits of v.
+func low(v uint64, bits uint) uint64 { return v & (1<<bits - 1) }
 
 // ---- Arithmetic on rings ----
 
@@ -1365,5 +1527,11 @@ func around(raw uint64, near float64) float64 {
 	d := float64(wrap(raw, deltaBits)) - near
 	return d - full*math.Floor(d/full+2./3)
 }
+
+// nearest returns the number that is raw on the ring of offsets and nearest to near.
+func nearest(raw, near uint64) uint64 { return near + uint64(wrap(raw-near, offsetBits)) }
+
+// micros returns us microseconds.
+func micros(us float64) time.Duration { return time.Duration(us) * time.Microsecond }
 
 func abs[T float32 | float64](v T) T { return max(v, -v) }

@@ -17,7 +17,7 @@ const (
 //
 // It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {
-	remote, ok := s.view.remote(localUsec)
+	remote, ok := s.RemoteTime(localUsec)
 	if !ok {
 		return 0, false
 	}

@@ -16,9 +16,9 @@ const (
 // known.
 //
 // For increasing local times the result never goes back except at a step, which
-// increments Stats().Steps. It may be called from any goroutine.
+// increments Snapshot.Steps. It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bool) {
-	remote, ok := s.view.remote(localUsec)
+	remote, ok := s.RemoteTime(localUsec)
 	if !ok {
 		return 0, false
 	}

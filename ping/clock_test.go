@@ -48,12 +48,12 @@ func TestWorkedExample(t *testing.T) {
 		if v := c.HandleReply(reply, 20_000_000); v != Synced {
 			t.Fatalf("%s: %v", rule.name, v)
 		}
-		if got, ok := c.RemoteTime(20_000_000, 0); got != 70_000_000 || !ok {
+		if got, ok := c.RemoteTime(20_000_000); got != 70_000_000 || !ok {
 			t.Errorf("%s: %d us at client time 20 s, want 70 s", rule.name, got)
 		}
 		// "From here on out, the server and client stay near-perfectly synced, with
 		// no further network traffic required", but the listing never advanced.
-		if got, _ := c.RemoteTime(80_000_000, 0); got != 130_000_000 {
+		if got, _ := c.RemoteTime(80_000_000); got != 130_000_000 {
 			t.Errorf("%s: %d us a minute later, want 130 s", rule.name, got)
 		}
 		s, _ := c.Snapshot(20_000_000)
@@ -215,13 +215,13 @@ func TestReceiveTimeGoesBack(t *testing.T) {
 	w.t -= usSec
 	request := c.AppendRequest(nil, w.local())
 	reply, _ := AppendReply(nil, request, 0, w.remote()-50*1000, w.remote()-50*1000)
-	before, _ := c.RemoteTime(now, 0)
+	before, _ := c.RemoteTime(now)
 	pick = len(c.window) // the new one
 	if v := c.HandleReply(reply, w.local()+100_000); v != Accepted {
 		t.Fatal(v)
 	}
-	after, _ := c.RemoteTime(now, 0)
-	later, _ := c.RemoteTime(now+5_000_000, 0)
+	after, _ := c.RemoteTime(now)
+	later, _ := c.RemoteTime(now + 5_000_000)
 	if after != before || later == before+5_000_000 {
 		t.Errorf("the present changed by %d us, five seconds later by %d us", after-before, later-before-5_000_000)
 	}
@@ -442,7 +442,7 @@ func TestReaders(t *testing.T) {
 					return
 				}
 				last = s
-				c.RemoteTime(local, 0)
+				c.RemoteTime(local)
 				c.ErrorBound(local)
 				c.MinimumOneWayDelay()
 				c.Skew()
@@ -483,7 +483,7 @@ func TestExtremes(t *testing.T) {
 				w.jump = int64(jump)
 				w.run(2 * time.Second)
 				for _, at := range values {
-					c.RemoteTime(at, at)
+					c.RemoteTime(at)
 					if bound, ok := c.ErrorBound(at); !ok || bound < 0 {
 						t.Fatalf("base %#x offset %#x jump %#x: bound %v at %#x", base, offset, jump, bound, at)
 					}
@@ -527,7 +527,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	w.keepPinging(nil)
 	w.run(time.Second)
 	if n := testing.AllocsPerRun(100, func() {
-		w.c.RemoteTime(w.local(), 0)
+		w.c.RemoteTime(w.local())
 		w.c.ErrorBound(w.local())
 		w.c.Snapshot(w.local())
 		w.c.Next(w.local())
@@ -543,7 +543,7 @@ func BenchmarkRemoteTime(b *testing.B) {
 	w.run(time.Second)
 	now := w.local()
 	for b.Loop() {
-		w.c.RemoteTime(now, 0)
+		w.c.RemoteTime(now)
 	}
 }
 
@@ -561,7 +561,7 @@ func BenchmarkHandleReply(b *testing.B) {
 
 // What package tick wants of a remote clock, and what it uses where it exists.
 var _ interface {
-	RemoteTime(localUsec, nearRemoteUsec uint64) (remoteUsec uint64, ok bool)
+	RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool)
 	MinimumOneWayDelay() (delay time.Duration, ok bool)
 	Skew() (ppm float64, ok bool)
 	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)

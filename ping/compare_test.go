@@ -36,8 +36,8 @@ func (d *perDatagram) MinDelta(local uint64) (uint32, bool) {
 func (d *perDatagram) OnPeerMinDelta(delta uint32, recv uint64) {
 	d.s.OnPeerMinDeltaTS24(timesync.Counter24(delta), recv)
 }
-func (d *perDatagram) RemoteTime(local, near uint64) (uint64, bool) {
-	return d.s.RemoteTime(local, near)
+func (d *perDatagram) RemoteTime(local, _ uint64) (uint64, bool) {
+	return d.s.RemoteTime(local)
 }
 func (d *perDatagram) MinOWD() (time.Duration, bool) { return d.s.MinimumOneWayDelay() }
 
@@ -59,7 +59,7 @@ func (x *exchanged) OnExchange(t1, t2, t3, t4 uint64) {
 	reply, _ := AppendReply(nil, request, 0, t2, t3)
 	x.c.HandleReply(reply, t4)
 }
-func (x *exchanged) RemoteTime(local, near uint64) (uint64, bool) { return x.c.RemoteTime(local, near) }
+func (x *exchanged) RemoteTime(local, _ uint64) (uint64, bool) { return x.c.RemoteTime(local) }
 
 type comparedFox struct {
 	deaf

@@ -94,7 +94,7 @@ func FuzzReplies(f *testing.F) {
 			case 5:
 				c.Reset(uint32(x & 3))
 				last = Snapshot{}
-				if _, ok := c.RemoteTime(now, 0); ok {
+				if _, ok := c.RemoteTime(now); ok {
 					t.Fatal("synchronized after Reset")
 				}
 			case 6: // garbage
@@ -118,7 +118,7 @@ func FuzzReplies(f *testing.F) {
 			if s.ErrorBound < 0 || s.RoundTrip < 0 || s.Jitter < 0 || s.RoundTrip > 10*time.Second || s.SkewPPM > maxSkewPPM || s.SkewPPM < -maxSkewPPM {
 				t.Fatalf("%+v", s)
 			}
-			if remote, ok := c.RemoteTime(now, 0); !ok || remote != s.RemoteUsec || int64(remote-now) != s.OffsetUsec {
+			if remote, ok := c.RemoteTime(now); !ok || remote != s.RemoteUsec || int64(remote-now) != s.OffsetUsec {
 				t.Fatalf("%d, %+v", remote, s)
 			}
 			if last.Steps == s.Steps && int64(now-read) >= 0 && int64(s.RemoteUsec-last.RemoteUsec) < 0 {

@@ -77,10 +77,7 @@ func (l *line) errorBound(local uint64) time.Duration {
 // back except where Snapshot.Steps changes, and run at most 1/16 (and the skew) faster
 // or slower than the local clock. The recent past reads as it did, back to the last
 // but one correction. ok is false before the first exchange.
-//
-// The second argument is not used: the offset is known in full. It is there so that
-// a Clock can stand where a timesync.TimeSynchronizer can.
-func (c *Clock) RemoteTime(localUsec, _ uint64) (remoteUsec uint64, ok bool) {
+func (c *Clock) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	l := c.line.Load()
 	if l == nil {
 		return 0, false

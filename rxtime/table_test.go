@@ -116,7 +116,7 @@ func (e *end) receive(b []byte, times [2]uint64, from netip.AddrPort) {
 		}
 		truth := times[timeAfterRead] // the other end's clock, where that of this one is ahead
 		e.found.delays[i] = append(e.found.delays[i], int64(received-sent))
-		if remote, ok := e.sync[i].RemoteTime(e.clock(truth), truth); ok {
+		if remote, ok := e.sync[i].RemoteTime(e.clock(truth)); ok {
 			size := max(int64(remote-truth), int64(truth-remote))
 			e.found.errors[i] = append(e.found.errors[i], size)
 			if time.Since(e.begin) > tableStart {

@@ -111,7 +111,7 @@ func Example_client() {
 // remote is a server's clock that is ahead of the local one.
 type remote struct{ ahead uint64 }
 
-func (r *remote) RemoteTime(localUsec, _ uint64) (uint64, bool)    { return localUsec + r.ahead, true }
+func (r *remote) RemoteTime(localUsec uint64) (uint64, bool)       { return localUsec + r.ahead, true }
 func (r *remote) MinimumOneWayDelay() (time.Duration, bool)        { return 20 * time.Millisecond, true }
 func (r *remote) Skew() (ppm float64, ok bool)                     { return 0, true }
 func (r *remote) ErrorBound(uint64) (bound time.Duration, ok bool) { return time.Millisecond, true }

@@ -167,9 +167,9 @@ func TestAT17_LateJoin(t *testing.T) {
 // ringRemote knows the remote clock modulo 67.1 s, as the core does.
 type ringRemote struct{ fakeRemote }
 
-func (r *ringRemote) RemoteTime(localUsec, near uint64) (uint64, bool) {
+func (r *ringRemote) RemoteTime(localUsec uint64) (uint64, bool) {
 	exact := localUsec + uint64(r.offset)
-	return near + uint64(int64((exact-near)<<38)>>38), true
+	return uint64(int64(exact<<38) >> 38), true
 }
 
 // The Welcome's tick says which of the readings that are 67.1 s apart is meant, and

@@ -16,7 +16,7 @@ type fakeRemote struct {
 	lost   bool
 }
 
-func (f *fakeRemote) RemoteTime(localUsec, _ uint64) (uint64, bool) {
+func (f *fakeRemote) RemoteTime(localUsec uint64) (uint64, bool) {
 	return localUsec + uint64(f.offset), !f.lost
 }
 func (f *fakeRemote) MinimumOneWayDelay() (time.Duration, bool) { return f.delay, !f.lost }

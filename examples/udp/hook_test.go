@@ -55,7 +55,7 @@ type state struct {
 
 func stateOf(h *Hook, now uint64) (s state) {
 	s.minDelta, s.ok1 = h.Sync.MinDeltaTS24(now)
-	s.remote, s.ok2 = h.Sync.RemoteTime(now, now)
+	s.remote, s.ok2 = h.Sync.RemoteTime(now)
 	s.delay, s.ok3 = h.Sync.MinimumOneWayDelay()
 	s.peer, s.seen, s.newest, s.challenge = h.peer, h.seen, h.newest, h.next.Challenge
 	return s

@@ -49,7 +49,7 @@ const (
 // judge rides with one peer. Errors are in microseconds.
 type judge struct {
 	sync interface {
-		RemoteTime(localUsec, nearRemoteUsec uint64) (uint64, bool)
+		RemoteTime(localUsec uint64) (uint64, bool)
 		ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool)
 	}
 	local       clock
@@ -127,8 +127,8 @@ func (j *judge) delivered(payload []byte, recv, owd time.Duration, synced bool) 
 // offsetError is how far the peer's idea of the remote clock is off at true time t.
 func (j *judge) offsetError(t time.Duration) (usec int64, ok bool) {
 	truth := j.remote.Load().at(t)
-	got, ok := j.sync.RemoteTime(j.local.at(t), truth)
-	return int64(got - truth), ok
+	got, ok := j.sync.RemoteTime(j.local.at(t))
+	return int64((got-truth)<<38) >> 38, ok // modulo 67.1 s
 }
 
 // spread sums up the sizes of many errors, in microseconds.

@@ -57,7 +57,7 @@ func (p *peer) state(m *meter) liveState {
 		Replayed: p.count(ErrReplayed), Truncated: p.count(ErrTruncated), Unproven: p.count(ErrUnproven),
 	}
 	local := p.clock.at(now)
-	remote, ok := p.Sync.RemoteTime(local, local)
+	remote, ok := p.Sync.RemoteTime(local)
 	delay, ok2 := p.Sync.MinimumOneWayDelay()
 	if ok && ok2 {
 		m.mu.Lock()

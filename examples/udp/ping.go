@@ -55,6 +55,6 @@ func (p *pinger) delivered(payload []byte, recv, owd time.Duration, synced bool)
 
 // ToRemoteTime23 stamps an event as TimeSynchronizer.ToRemoteTime23 does.
 func (p *pinger) ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool) {
-	remote, ok := p.RemoteTime(localUsec, 0)
+	remote, ok := p.RemoteTime(localUsec)
 	return timesync.NewCounter23((remote + 4) >> 3), ok
 }

@@ -368,4 +368,4 @@ func TestBoundAdvice(t *testing.T) {
 }
 
 // sinceClockEvent is how long ago the caller believes the last clock event was.
-func sinceClockEvent(q *query) time.Duration { return q.s.s.Stats().Undisturbed }
+func sinceClockEvent(q *query) time.Duration { return q.s.snapshot().Undisturbed }

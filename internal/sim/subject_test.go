@@ -13,12 +13,16 @@ import (
 var seedFirst = flag.Uint64("seed.first", 0, "added to the seeds of the worlds by which accuracy is judged")
 
 // subject is the TimeSynchronizer in the terms of this package.
-type subject struct{ s timesync.TimeSynchronizer }
+type subject struct {
+	s  timesync.TimeSynchronizer
+	at uint64 // local time of the last datagram
+}
 
 // subjectFiles hold the estimator, seen from the module's root.
 var subjectFiles = []string{"synchronizer.go"}
 
 func (s *subject) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
+	s.at = recvUsec
 	return s.s.OnAuthenticatedDatagramTimestamp(timesync.Counter24(ts24), recvUsec)
 }
 
@@ -32,17 +36,23 @@ func (s *subject) OnPeerMinDelta(delta uint32, recvUsec uint64) {
 }
 
 func (s *subject) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
-	return s.s.RemoteTime(localUsec, nearUsec)
+	remote, ok := s.s.RemoteTime(localUsec)
+	return nearUsec + uint64(int64((remote-nearUsec)<<38)>>38), ok
 }
 
 func (s *subject) MinOWD() (time.Duration, bool) { return s.s.MinimumOneWayDelay() }
 
-func (s *subject) Steps() int { return int(s.s.Stats().Steps) }
+func (s *subject) Steps() int { return int(s.snapshot().Steps) }
+
+func (s *subject) snapshot() timesync.Snapshot {
+	snapshot, _ := s.s.Snapshot(s.at)
+	return snapshot
+}
 
 // inside describes the state, for a look at one world.
 func (s *subject) inside() string {
 	if d, ok := any(&s.s).(interface{ DebugString() string }); ok {
 		return d.DebugString()
 	}
-	return fmt.Sprint(s.s.Stats())
+	return fmt.Sprint(s.snapshot(), s.s.Stats())
 }
