@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove that two links know each other's whole clock wherever the clocks start,
+// that headers carry what they must and no more, and that nothing is taken from a datagram
+// that is refused.
+package link
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"timesync"
+)
+
+// end is one end of a pair in a simulated network.
+type end struct {
+	*Link
+	ahead  uint64 // its clock minus true time, us
+	flight []flying
+	// What it sent.
+	sent, reports, anchors int
+	size                   int
+}
+
+// flying is a datagram under way.
+type flying struct {
+	at   uint64 // true time of arrival, us
+	data []byte
+}
+
+// pair is two ends and the network between them.
+type pair struct {
+	t    *testing.T
+	rng  *rand.Rand
+	now  uint64 // true time, us
+	ends [2]*end
+	hold uint64 // us: what is sent now takes so much longer
+}
+
+func newPair(t *testing.T, seed uint64) *pair {
+	p := &pair{t: t, rng: rand.New(rand.NewPCG(seed, 0)), now: 1e12}
+	for i := range p.ends {
+		p.ends[i] = &end{Link: new(Link), ahead: p.rng.Uint64()}
+	}
+	return p
+}
+
+// clock returns what the clock of end i shows.
+func (p *pair) clock(i int) uint64 { return p.now + p.ends[i].ahead }
+
+// run lets datagrams flow, 50 a second each way, which take 15 to 25 ms, overtake each
+// other, and get lost: one in ten.
+func (p *pair) run(d time.Duration) {
+	const every, least = 20_000, 15_000
+	for until := p.now + uint64(d.Microseconds()); p.now < until; p.now += 1000 {
+		for i, e := range p.ends {
+			if p.now%every == 0 {
+				p.send(e, p.ends[1-i], least+p.rng.Uint64N(10_000)+p.hold)
+			}
+			left := e.flight[:0]
+			for _, f := range e.flight {
+				if f.at > p.now {
+					left = append(left, f)
+				} else if payload, _, err := e.Open(f.data, f.at+e.ahead); err != nil || string(payload) != "payload" {
+					p.t.Fatalf("payload %q, %v", payload, err)
+				}
+			}
+			e.flight = left
+		}
+	}
+}
+
+func (p *pair) send(from, to *end, delay uint64) {
+	header := from.AppendHeader([]byte("before"), p.now+from.ahead)
+	data := append(header[len("before"):], "payload"...)
+	from.sent++
+	from.size += len(data) - len("payload")
+	from.reports += int(data[0] & flagReport)
+	from.anchors += int(data[0] & flagAnchor / flagAnchor)
+	if p.rng.IntN(10) > 0 {
+		to.flight = append(to.flight, flying{p.now + delay, data})
+	}
+}
+
+// check demands that both ends know the other's clock.
+func (p *pair) check(when string, within int64) {
+	p.t.Helper()
+	for i, e := range p.ends {
+		remote, ok := e.RemoteTime(p.clock(i))
+		if err := int64(remote - p.clock(1-i)); !ok || max(err, -err) > within {
+			p.t.Errorf("%s: end %d is %d us off, ok %v", when, i, err, ok)
+		}
+	}
+}
+
+func TestWholeClocks(t *testing.T) {
+	for seed := range uint64(50) {
+		p := newPair(t, seed)
+		t.Logf("seed %d: clocks %#x and %#x", seed, p.ends[0].ahead, p.ends[1].ahead)
+		p.run(2 * time.Second)
+		p.check("after 2 s", 8000)
+		p.run(20 * time.Second)
+		p.check("after 22 s", 3000)
+	}
+}
+
+// TestHeaders: a report goes with the first datagram that can carry one, every 0.5 s for
+// 20 s, then every 2 s; an anchor until the peer has it. All else is four bytes.
+func TestHeaders(t *testing.T) {
+	p := newPair(t, 1)
+	p.run(20 * time.Second)
+	for i, e := range p.ends {
+		if e.reports < 38 || e.reports > 41 || e.anchors > 100 || e.size != e.sent*MinHeader+e.reports*stampLen+e.anchors*anchorLen {
+			t.Errorf("end %d in 20 s: %d reports, %d anchors, %d bytes in %d datagrams", i, e.reports, e.anchors, e.size, e.sent)
+		}
+		e.reports, e.anchors = 0, 0
+	}
+	p.run(100 * time.Second)
+	for i, e := range p.ends {
+		if e.reports < 49 || e.reports > 52 || e.anchors > 0 {
+			t.Errorf("end %d in the next 100 s: %d reports, %d anchors", i, e.reports, e.anchors)
+		}
+	}
+}
+
+// TestHeldAnchor: an anchor that somebody holds back for up to 130 s does not turn the
+// clock by a ring, neither the first one nor a later one.
+func TestHeldAnchor(t *testing.T) {
+	for _, hold := range []time.Duration{20 * time.Second, 40 * time.Second, 60 * time.Second, 100 * time.Second, 130 * time.Second} {
+		p := newPair(t, uint64(hold))
+		p.hold = uint64(hold.Microseconds())
+		p.run(time.Second) // all of these arrive later
+		p.hold = 0
+		p.run(20 * time.Second)
+		p.check("before", 3000)
+		p.run(hold + 20*time.Second)
+		p.check("after "+hold.String(), 3000)
+	}
+}
+
+// TestSetClock: when a clock is set by hours, the other end knows its whole reading again.
+func TestSetClock(t *testing.T) {
+	for seed := range uint64(20) {
+		p := newPair(t, seed)
+		p.run(20 * time.Second)
+		step := p.rng.Uint64N(1<<44) + 1<<27
+		if seed%2 == 0 {
+			step = -step
+		}
+		t.Logf("seed %d: end 1 is set by %d us", seed, int64(step))
+		p.ends[1].ahead += step
+		p.run(25 * time.Second)
+		p.check("25 s after a clock was set", 3000)
+	}
+}
+
+// TestRestart: an end that starts anew is told the anchor again.
+func TestRestart(t *testing.T) {
+	p := newPair(t, 3)
+	p.run(10 * time.Second)
+	for _, e := range p.ends {
+		e.Reset()
+		if _, ok := e.RemoteTime(p.now); ok || e.IsSynchronized() {
+			t.Error("Reset left the clock known")
+		}
+	}
+	p.ends[0].ahead += 1 << 50
+	p.run(5 * time.Second)
+	p.check("after both were reset", 5000)
+	p.ends[1].Link = new(Link)
+	p.run(5 * time.Second)
+	p.check("after one was reset", 5000)
+}
+
+// TestRefuses: from what is refused, nothing is taken.
+func TestRefuses(t *testing.T) {
+	var l Link
+	whole := []byte{flagReport | flagAnchor, 0, 0, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0}
+	for n := range whole {
+		if payload, owd, err := l.Open(whole[:n], 5); err != ErrTruncated || payload != nil || owd != 0 {
+			t.Errorf("%d bytes: %x, %v, %v", n, payload, owd, err)
+		}
+	}
+	for bit := 3; bit < 8; bit++ {
+		if _, _, err := l.Open([]byte{1 << bit, 0, 0, 0, 0}, 5); err != ErrReserved {
+			t.Errorf("flag %d: %v", bit, err)
+		}
+	}
+	for byte := 4 + 3; byte < 4+3+3; byte++ { // its upper bytes are free
+		other := bytes.Clone(whole)
+		other[byte] |= 8
+		if _, _, err := l.Open(other, 5); err != ErrAnchor {
+			t.Errorf("another byte %d: %v", byte, err)
+		}
+	}
+	if _, ok := l.sync.MinDeltaTS24(9); ok {
+		t.Error("a refused datagram was taken")
+	}
+	if payload, _, err := l.Open(whole, 5); err != nil || len(payload) != 0 || !l.IsSynchronized() {
+		t.Errorf("%x, %v", payload, err)
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	var a, b Link
+	now, buf := uint64(0), make([]byte, 0, 100)
+	if n := testing.AllocsPerRun(1000, func() {
+		now += 16_000
+		for _, l := range []*Link{&a, &b} {
+			buf = append(l.AppendHeader(buf[:0], now), 1, 2, 3)
+			if l == &a {
+				b.Open(buf, now+5000)
+			} else {
+				a.Open(buf, now+5000)
+			}
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestGoroutines: any goroutine may call anything. Two send, two receive, four read.
+func TestGoroutines(t *testing.T) {
+	var a, b Link
+	var clock atomic.Uint64
+	var wg sync.WaitGroup
+	datagrams := make(chan []byte, 16)
+	for range 2 {
+		wg.Go(func() {
+			for range 2000 {
+				now := clock.Add(5000)
+				b.Open(a.AppendHeader(nil, now), now)
+				datagrams <- b.AppendHeader(nil, now)
+			}
+		})
+		wg.Go(func() {
+			for range 2000 {
+				a.Open(<-datagrams, clock.Load())
+			}
+		})
+		for _, l := range []*Link{&a, &b} {
+			wg.Go(func() {
+				for range 2000 {
+					now := clock.Load()
+					l.RemoteTime(now)
+					l.ToRemoteTime23(now)
+					l.ToRemoteTime16(now)
+					l.Snapshot(now)
+					l.ErrorBound(now)
+					l.Skew()
+					l.Stats()
+					l.MinimumOneWayDelay()
+					l.IsSynchronized()
+					runtime.Gosched()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	now := clock.Load()
+	remote, ok := a.RemoteTime(now)
+	if d := int64(remote - now); !ok || max(d, -d) > second {
+		t.Errorf("one clock for both ends, but %d us apart, ok %v", d, ok)
+	}
+}
+
+const second = 1_000_000 // us
+
+// FuzzOpen: whatever arrives, Open either refuses it, or returns the end of it; and what
+// it took is what the bytes say.
+func FuzzOpen(f *testing.F) {
+	var l Link
+	f.Add(l.AppendHeader(nil, 5), uint64(6))
+	f.Add([]byte{flagReport, 1, 2, 3, 4, 5, 6, 7}, uint64(1<<63))
+	f.Add([]byte{}, uint64(0))
+	f.Fuzz(func(t *testing.T, data []byte, at uint64) {
+		var l Link
+		for range 3 {
+			kept := bytes.Clone(data)
+			payload, owd, err := l.Open(data, at)
+			if !bytes.Equal(kept, data) {
+				t.Fatal("Open changed the datagram")
+			}
+			if err != nil {
+				if payload != nil || owd != 0 || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrReserved) && !errors.Is(err, ErrAnchor) {
+					t.Fatalf("%v, with %x, %v", err, payload, owd)
+				}
+				if _, ok := l.sync.MinDeltaTS24(at); ok {
+					t.Fatalf("taken, but %v", err)
+				}
+				return
+			}
+			n := MinHeader + stampLen*int(data[0]&flagReport) + anchorLen*int(data[0]&flagAnchor/flagAnchor)
+			if !bytes.Equal(payload, data[n:]) || n > MaxHeader {
+				t.Fatalf("payload %x of %x", payload, data)
+			}
+			again := l.AppendHeader(nil, at)
+			if len(again) < MinHeader || len(again) > MaxHeader || again[0]&flagsReserved != 0 {
+				t.Fatalf("header %x", again)
+			}
+			if again[0]&flagAnchor != 0 && binary.LittleEndian.Uint64(again[len(again)-anchorLen:]) != at {
+				t.Fatalf("anchor of %d in %x", at, again)
+			}
+			if _, _, err := new(Link).Open(again, at); err != nil {
+				t.Fatalf("own header %x: %v", again, err)
+			}
+			at += 1000
+		}
+	})
+}
+
+// TestCounterBytes: the package's idea of a stamp's length is the core's.
+func TestCounterBytes(t *testing.T) {
+	if b := appendCounter(nil, timesync.Counter24(1)); len(b) != stampLen {
+		t.Errorf("%d bytes", len(b))
+	}
+}
