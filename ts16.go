@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 package timesync
 
 // TS16 is a payload timestamp in two bytes: the receiver's clock in units of

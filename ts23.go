@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 package timesync
 
 // TS23 is a payload timestamp in three bytes: the receiver's clock in units of

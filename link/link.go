@@ -50,9 +50,9 @@ const (
 	stampLen  = 3
 	anchorLen = 8
 
-	// MinHeader and MaxHeader are the lengths of the shortest and the longest header, in
-	// bytes.
+	// MinHeader is the length of the shortest header in bytes.
 	MinHeader = 1 + stampLen
+	// MaxHeader is the length of the longest header in bytes.
 	MaxHeader = 1 + 2*stampLen + anchorLen
 )
 

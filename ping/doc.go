@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Package ping agrees on time with a server by request and response, where datagrams
 // cannot be stamped: over TCP, a WebSocket, an RPC, or once and for all. Where they
 // can, package timesync is more accurate for 3 bytes per datagram and without extra

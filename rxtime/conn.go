@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Package rxtime reads datagrams with the times at which the kernel received them.
 //
 // A program that reads the clock after it has read a datagram counts the time until it

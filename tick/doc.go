@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Package tick is game time: ticks over any synchronized clock.
 //
 // A Server counts ticks of a fixed Rate. A Client follows it through a RemoteClock,

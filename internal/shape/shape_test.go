@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove what the repository promises about its own shape: that the top folder is
+// the package and nothing else, that it can be vendored in each of the ways that README
+// names, and that its exported names change only on purpose.
+package shape
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// packages are what users import.
+var packages = []string{".", "link", "ping", "rxtime", "tick"}
+
+// oldestGo is what the files need that are copied: ranges over integers.
+const oldestGo = "1.22"
+
+// sources returns the Go files of a folder, without tests.
+func sources(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%s: %d files, %v", dir, len(all), err)
+	}
+	for _, name := range all {
+		if !strings.HasSuffix(name, "_test.go") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestTopFolder(t *testing.T) {
+	want := []string{
+		"counter.go", "doc.go", "example_test.go", "fuzz_test.go", "synchronizer.go", "synchronizer_test.go",
+		"ts16.go", "ts23.go", "ts24.go",
+	}
+	names, err := filepath.Glob(root + "/*.go")
+	for i := range names {
+		names[i] = filepath.Base(names[i])
+	}
+	if err != nil || !slices.Equal(names, want) {
+		t.Errorf("Go files at the top:\n%q, want\n%q", names, want)
+	}
+	if mod, want := string(read(t, root+"/go.mod")), "module timesync\n\ngo 1.25\n"; mod != want {
+		t.Errorf("go.mod is %q, want %q: nothing is required", mod, want)
+	}
+	if _, err := os.Stat(root + "/go.sum"); err == nil {
+		t.Error("there is a go.sum")
+	}
+}
+
+// eachGoFile calls f for all Go files of the repository.
+func eachGoFile(t *testing.T, f func(name string, source []byte)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && path != root {
+			return filepath.SkipDir
+		}
+		if !e.IsDir() && strings.HasSuffix(path, ".go") {
+			f(path, read(t, path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGofmt(t *testing.T) {
+	eachGoFile(t, func(name string, source []byte) {
+		if formatted, err := format.Source(source); err == nil && !bytes.Equal(source, formatted) {
+			t.Errorf("%s: run gofmt", name)
+		}
+	})
+}
+
+// TestLicenses: a file that is copied alone says what its license is.
+func TestLicenses(t *testing.T) {
+	for _, dir := range packages {
+		for _, name := range sources(t, dir) {
+			if !bytes.HasPrefix(read(t, name), []byte("// SPDX-License-Identifier: BSD-3-Clause\n\n")) {
+				t.Errorf("%s does not begin with an SPDX line", name)
+			}
+		}
+	}
+}
+
+// TestImports: the core imports next to nothing: errors and strconv for the counters, math
+// and math/bits for the line under the datagrams, sync/atomic for the readers, time for
+// durations, fmt for logs. None of these reads a clock but time, and none a file, a socket
+// or a random number.
+func TestImports(t *testing.T) {
+	allowed := []string{"errors", "fmt", "math", "math/bits", "strconv", "sync/atomic", "time"}
+	for _, name := range sources(t, ".") {
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range parsed.Imports {
+			if path, _ := strconv.Unquote(spec.Path.Value); !slices.Contains(allowed, path) {
+				t.Errorf("%s imports %s", name, path)
+			}
+		}
+	}
+}
+
+// consumer is a scratch module.
+type consumer struct {
+	t   *testing.T
+	dir string
+}
+
+func newConsumer(t *testing.T, mod, main string) *consumer {
+	if _, err := exec.LookPath("go"); err != nil || runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
+		t.Skip("no go command to build a consumer with")
+	}
+	c := &consumer{t, t.TempDir()}
+	c.write("go.mod", []byte("module example.com/game\n\n"+mod))
+	c.write("main.go", fmt.Appendf(nil, `package main
+
+import timesync %q
+
+func main() {
+	var s timesync.TimeSynchronizer
+	println(s.IsSynchronized())
+}
+`, main))
+	return c
+}
+
+func (c *consumer) write(name string, content []byte) {
+	c.t.Helper()
+	name = filepath.Join(c.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(name, content, 0o666); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// copy copies the files of a folder that are not tests, and the license.
+func (c *consumer) copy(from, to string) {
+	for _, name := range append(sources(c.t, from), root+"/LICENSE") {
+		c.write(filepath.Join(to, filepath.Base(name)), read(c.t, name))
+	}
+}
+
+// run runs a go command without a network.
+func (c *consumer) run(args ...string) string {
+	c.t.Helper()
+	command := exec.Command("go", args...)
+	command.Dir = c.dir
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("go %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// TestCopies: the files can be copied into any module of the oldest Go.
+func TestCopies(t *testing.T) {
+	c := newConsumer(t, "go "+oldestGo+"\n", "example.com/game/net/clock")
+	c.copy(".", "net/clock")
+	c.run("vet", "./...")
+	if got := c.run("run", "."); got != "false\n" {
+		t.Errorf("the program says %q", got)
+	}
+}
+
+// TestReplace: a folder of a module's own tree, such as a submodule or a subtree, can be
+// required by a replace; and go mod vendor takes the core alone.
+func TestReplace(t *testing.T) {
+	c := newConsumer(t, "go 1.25\n\nrequire timesync v0.0.0\n\nreplace timesync => ./third_party/timesync\n", "timesync")
+	c.copy(".", "third_party/timesync")
+	c.write("third_party/timesync/go.mod", read(t, root+"/go.mod"))
+	for _, dir := range packages[1:] {
+		c.copy(dir, filepath.Join("third_party/timesync", dir))
+	}
+	c.run("mod", "tidy")
+	c.run("vet", ".")
+	c.run("mod", "vendor")
+	if got := c.run("run", "-mod=vendor", "."); got != "false\n" {
+		t.Errorf("the program says %q", got)
+	}
+	modules := string(read(t, c.dir+"/vendor/modules.txt"))
+	_, vendored, _ := strings.Cut(modules, "## explicit; go 1.25\n")
+	if vendored, _, _ = strings.Cut(vendored, "#"); vendored != "timesync\n" {
+		t.Errorf("what is vendored:\n%s", modules)
+	}
+	if _, err := os.Stat(c.dir + "/vendor/timesync/LICENSE"); err != nil {
+		t.Error("without the license:", err)
+	}
+}
+
+var update = flag.Bool("update", false, "write testdata/api.txt anew")
+
+// TestAPI: the exported names are those of testdata/api.txt. Where a change is meant, run
+// go test ./internal/shape -update.
+func TestAPI(t *testing.T) {
+	var got strings.Builder
+	for _, dir := range packages {
+		fmt.Fprintf(&got, "package %s\n\n%s\n", filepath.ToSlash(dir), exported(t, dir))
+	}
+	if *update {
+		if err := os.WriteFile("testdata/api.txt", []byte(got.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := strings.Split(string(read(t, "testdata/api.txt")), "\n")
+	for line := range strings.Lines(got.String()) {
+		if line = strings.TrimSuffix(line, "\n"); line != "" && !slices.Contains(want, line) {
+			t.Errorf("not in testdata/api.txt: %s", line)
+		}
+	}
+	for _, line := range want {
+		if line != "" && !strings.Contains(got.String(), line+"\n") {
+			t.Errorf("in testdata/api.txt only: %s", line)
+		}
+	}
+}
+
+// exported lists the exported names of a package, one in a line, with their types. It
+// complains about those without a comment.
+func exported(t *testing.T, dir string) string {
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range sources(t, dir) {
+		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	p, err := doc.NewFromFiles(fset, files, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	add := func(node any, prefix, comment string) {
+		var b bytes.Buffer
+		if err := format.Node(&b, fset, node); err != nil {
+			t.Fatal(err)
+		}
+		line := prefix + strings.Join(strings.Fields(b.String()), " ")
+		lines = append(lines, line)
+		if strings.TrimSpace(comment) == "" {
+			t.Errorf("package %s: no comment: %s", dir, line)
+		}
+	}
+	functions := func(list []*doc.Func) {
+		for _, f := range list {
+			f.Decl.Body, f.Decl.Doc = nil, nil
+			add(f.Decl, "", f.Doc)
+		}
+	}
+	values := func(list []*doc.Value) {
+		for _, v := range list {
+			for _, spec := range v.Decl.Specs {
+				spec := spec.(*ast.ValueSpec)
+				for _, name := range spec.Names {
+					if name.IsExported() {
+						add(name, v.Decl.Tok.String()+" ", v.Doc+spec.Doc.Text()+spec.Comment.Text())
+					}
+				}
+			}
+		}
+	}
+	values(p.Consts)
+	values(p.Vars)
+	functions(p.Funcs)
+	for _, typ := range p.Types {
+		add(typ.Decl.Specs[0].(*ast.TypeSpec).Name, "type ", typ.Doc)
+		if s, ok := typ.Decl.Specs[0].(*ast.TypeSpec).Type.(*ast.StructType); ok {
+			for _, field := range s.Fields.List {
+				comment := field.Doc.Text() + field.Comment.Text()
+				field.Doc, field.Comment = nil, nil
+				for _, name := range field.Names {
+					if name.IsExported() {
+						add(field.Type, "field "+typ.Name+"."+name.Name+" ", comment)
+					}
+				}
+			}
+		}
+		values(typ.Consts)
+		values(typ.Vars)
+		functions(typ.Funcs)
+		functions(typ.Methods)
+	}
+	return strings.Join(lines, "\n")
+}
