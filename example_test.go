@@ -5,23 +5,21 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/link"
 )
 
 func Example() {
-	var a, b timesync.TimeSynchronizer                        // A's view of B's clock, and B's of A's; zero values are ready
-	const second, ahead, delay = 1_000_000, 5_000_000, 20_000 // microseconds; B is ahead
-	// Each side stamps what it sends, here at 1 s, and hands in the stamps it receives.
-	a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(second+ahead), second+delay)
-	b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(second), second+ahead+delay)
-
-	// Now and then each side reports its minimum delta to the other.
-	report, _ := b.MinDeltaTS24(2*second + ahead)
-	a.OnPeerMinDeltaTS24(report, 2*second+delay)
-
-	// A knows B's clock: at 3 s on its own it is 8 s there.
-	remote, ok := a.RemoteTime(3 * second)
-	fmt.Println(remote/1000, "ms", ok)
-	// Output: 8000 ms true
+	var client, server link.Link               // each end's view of the other; zero values are ready
+	const delay, ahead = 20_000, 5_000_000_000 // microseconds; the server's clock is 83 minutes ahead
+	for now := uint64(1_000_000); now < 2_000_000; now += 100_000 {
+		// What AppendHeader appends goes in front of the payload, inside what you encrypt.
+		server.Open(append(client.AppendHeader(nil, now), "input"...), now+ahead+delay)
+		client.Open(append(server.AppendHeader(nil, now+ahead), "state"...), now+delay)
+	}
+	remote, ok := client.RemoteTime(2_000_000) // the server's clock when the client's shows 2 s
+	bound, _ := client.ErrorBound(2_000_000)   // how far off that can be, however unequal the two ways
+	fmt.Println(remote-2_000_000 == ahead, ok, bound.Round(time.Millisecond))
+	// Output: true true 21ms
 }
 
 // Two peers in memory follow the six steps. A real program sends the bytes over

@@ -293,6 +293,21 @@ func TestRoundTripError(t *testing.T) {
 	}
 	check("TS23, 32 datagrams each way", many23, 8, 0.5)
 	check("TS16, 32 datagrams each way", many16, 260, 16)
+
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(readme)), " ")
+	for _, said := range []string{
+		fmt.Sprintf("at most %d us wrong as TS23", many23.worst),
+		fmt.Sprintf("at most %d us as TS16", many16.worst),
+		fmt.Sprintf("one datagram each way, TS23 at most %d us", one23.worst),
+	} {
+		if !strings.Contains(text, said) {
+			t.Errorf("README does not say: %s", said)
+		}
+	}
 }
 
 // event is a line of the recorded sessions (testdata/README.md).
