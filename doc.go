@@ -63,6 +63,6 @@
 // # Rounding
 //
 // Stamps are rounded down to their unit, reports and timestamps to the nearest one. A
-// report may be one more unit off, because it marks its sender by an even number of ones.
+// report may be one more unit off, because its remainder modulo 3 is a mark; see MinDeltaTS24.
 // TestRoundTripError measures how far a timestamp comes back from where it was.
 package timesync

@@ -231,8 +231,10 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.view.seq.Load()&sync
 // minus the send stamp of a datagram that does not queue, in units of 8 us. ok is
 // false before the first datagram.
 //
-// From 6 s on the 24 bits have an even number of ones, at the price of up to a unit:
-// that tells the peer that this is no original, which reports old minima.
+// The report's remainder modulo 3 is a mark, at the price of up to a unit: 1 if a
+// datagram was seen so near to it that nothing was faster, 0 if it is the best guess. The
+// peer bounds its error by the former only. The remainder 2 tells the peer of an original,
+// which reports old minima.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	var v view
 	if s.view.load(&v)&reported == 0 {
@@ -343,8 +345,8 @@ const (
 	told     = 15e6  // us: by then both ends have seen and told, be the other an original
 	holdTime = 180e6 // us: a correction that no datagram confirms is not held for longer
 	settling = 10e6  // us: time constant of the reference round trip
-	rounding = 13.0  // us: of a floor, a report with its parity, or a stamp, at most
-	alienRun = 32    // even reports in a row after which the peer is no original
+	rounding = 13.0  // us: of a floor, a marked report, or a stamp, at most
+	alienRun = 96    // reports in a row without markOriginal after which the peer is no original
 )
 
 // pair is what both directions say together.
@@ -462,7 +464,7 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	}
 	p.changed = true
 	if fell {
-		p.fell(x, p.own.fall, p.delay(), p.limits.below)
+		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
 		if p.peered && p.impossible() && p.trip > -p.tolerance() { // rule: the peer's floor is predicted
 			// The peer is about to see the step, too. Until it says so, its floor is where
 			// the round trip is what it was.
@@ -479,10 +481,15 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 
 // fell says that a floor fell by -d, so that the offset is at most limit from here on that
 // side; was is what the limits knew. If that is news to them, a clock was set. In the
-// first seconds it was a queue.
-func (p *pair) fell(x float64, d float32, limit float64, was float32) {
-	if d < -p.tolerance() && float32(limit) < was-p.tolerance() && p.known > youth {
+// first seconds it was a queue, or a clock: then the other limit may be wrong by as much.
+func (p *pair) fell(x float64, d float32, limit float64, was float32, other *float32) {
+	news := was - float32(limit)
+	switch {
+	case d > -1.5*p.tolerance() || news < max(p.tolerance(), -d/2):
+	case p.known > youth:
 		p.limits.clockEvent(x)
+	case x < 2*youth:
+		*other = min(*other-d, maxOffset)
 	}
 }
 
@@ -498,9 +505,9 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 			steady = 1
 		}
 	}
-	slope, level, rise := p.own.slope, p.own.level, p.own.rise
+	slope, level, rise, mark := p.own.slope, p.own.level, p.own.rise(), p.own.mark()
 	late = p.own.endBucket(x, b, steady)
-	p.changed = p.changed || p.own.level != level || p.own.rise != rise || p.limits.fresh > 0 || b.from < youth
+	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.mark() != mark || p.limits.fresh > 0
 	turn := (p.own.slope - slope) * x // about x
 	p.peer, p.heard, p.offset = p.peer+turn, p.heard+turn, p.offset+turn
 	if !p.peered {
@@ -604,7 +611,7 @@ func (p *pair) fade(dt float32) {
 //
 // The last report came since before.
 func (p *pair) report(x float64, since float32, minDelta Counter24, b *bucket) (news bool) {
-	if parity(minDelta) != 0 && x > 2*youth { // rule: originals are told apart
+	if minDelta%marks == markOriginal { // rule: originals are told apart
 		p.alien = alienRun
 	} else if p.alien > 0 {
 		p.alien--
@@ -621,7 +628,7 @@ func (p *pair) report(x float64, since float32, minDelta Counter24, b *bucket) (
 		near := p.tolerance() + gateDips*p.own.dip
 		// If our own datagrams are late by as much, those that told the step were in flight
 		// while both clocks were set.
-		if abs(d) > near && abs(was) < near && p.own.rise == 0 && p.limits.undisturbed(x) < youth { // rule: reports from before a step
+		if abs(d) > near && abs(was) < near && !p.own.alike && p.limits.undisturbed(x) < youth { // rule: reports from before a step
 			return false
 		}
 		p.predicted = false
@@ -631,8 +638,8 @@ func (p *pair) report(x float64, since float32, minDelta Counter24, b *bucket) (
 	}
 	p.higherFor = 0
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
-	p.fell(x, d, above, p.limits.above)
-	p.limit(x, above)
+	p.fell(x, d, above, p.limits.above, &p.limits.below)
+	p.limit(x, above, minDelta%marks)
 	p.refine(d)
 	p.changed = true
 	if news = abs(d) >= rounding; news {
@@ -648,15 +655,24 @@ func (p *pair) meet(x, level float64) {
 	p.trip = p.roundTrip()
 	p.free, p.offset = p.trip, p.midpoint()
 	p.limits.open(x, 0)
-	p.limits.below = float32(p.delay())
-	p.limit(x, p.delay())
+	p.limits.below, p.limits.above = float32(p.delay()), maxOffset
+	p.limit(x, p.delay(), markSeen)
 }
 
-// limit takes a report by which the offset is at most above higher, but for what a line
-// through few datagrams may be off, and one that was last confirmed two seconds ago.
-func (p *pair) limit(x, above float64) {
+// limit takes a report by which the offset is at most above higher. A floor that was
+// guessed limits nothing, but for what comes after a clock event; an original's is a minimum
+// of ten seconds.
+func (p *pair) limit(x, above float64, mark Counter24) {
 	ageing := p.ageing()
-	p.limits.report(x, ageing, above+gateDips*float64(p.noise)+2*second*ageing, p.tolerance())
+	switch {
+	case mark == markSeen && p.alien == 0:
+		above += maxSlack + 2*float64(p.noise)
+	case p.alien > 0 || p.limits.undisturbed(x) < told:
+		above += gateDips*float64(p.noise) + 2*second*ageing
+	default: // rule: a guess limits nothing
+		return
+	}
+	p.limits.report(x, ageing, above, p.tolerance())
 }
 
 // rises reports whether to believe a report that is b higher than the peer's floor. Like
@@ -690,8 +706,8 @@ func (p *pair) refine(b float32) {
 // were a queue, which no rise of a second is.
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
-	if p.peered && (p.alien == 0 || p.own.rise > second) && p.known > youth { // rule: rises are told early
-		level += float64(p.own.rise)
+	if p.peered && (p.alien == 0 || p.own.rise() > second) && p.known > youth { // rule: rises are told early
+		level += float64(p.own.rise())
 	}
 	return level
 }
@@ -711,7 +727,7 @@ func (p *pair) bound(x float64) (bound, ageing float32) {
 
 // view returns what readers are to see at x, and the offset.
 func (p *pair) view(x float64) (v view, theta int64) {
-	v = view{skew: int64(-p.own.slope * fine), even: x > youth, undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	v = view{skew: int64(-p.own.slope * fine), mark: p.own.mark(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
 	offset := -p.own.at(x)
 	if v.synced = p.peered; v.synced {
 		offset = p.offset - p.own.slope*x
@@ -804,6 +820,7 @@ const (
 	gateDips     = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
 	dipRun       = 64    // buckets that the dip is a mean over
 	longestQueue = 1 << deltaBits / 3
+	maxSlack     = 70.0 // us: what hosts add, whatever the path
 )
 
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
@@ -852,8 +869,9 @@ type floor struct {
 	lowest  float32 // us: the last two buckets were at least so far above
 	lateFor float32 // us: for how long buckets have been late
 	halfLow float32 // us: the least late of the later half of that time was so late
-	rise    float32 // us: the last two buckets were late alike, by so much; else 0
 	fall    float32 // us: least residual of the strays
+	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor
+	alike   bool    // the last two buckets were late by the same
 	strays  uint8   // datagrams in a row that are faster than the path allows
 	near    uint8   // buckets that came near, at most dipRun
 }
@@ -886,6 +904,14 @@ func (f *floor) lateness() float32 {
 	return f.lowest // rule: what is near may be late; without: return 0
 }
 
+// rise returns by how much the floor may have risen: by what the last two buckets were late.
+func (f *floor) rise() float32 {
+	if f.alike {
+		return f.lowest
+	}
+	return 0
+}
+
 // datagram takes a delta that arrived at x and returns how far it is above the floor, us,
 // and whether the floor fell to another level. A stray is below the floor.
 func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) {
@@ -905,6 +931,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 	}
 	f.strays = 0
 	if d < 0 {
+		f.slack = 0
 		f.lower(d)
 		f.low -= float32(d)
 		b.lower(int32(-d))
@@ -915,6 +942,14 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 	return y, fell
 }
 
+// mark returns the mark of a report.
+func (f *floor) mark() Counter24 {
+	if f.slack < maxSlack {
+		return markSeen
+	}
+	return markGuess
+}
+
 // shift moves the floor by a to another level, on which the bucket begins anew. The slope
 // stays.
 func (f *floor) shift(x float64, a float32, b *bucket) {
@@ -922,7 +957,7 @@ func (f *floor) shift(x float64, a float32, b *bucket) {
 	f.low -= a
 	b.begin(x)
 	f.line.restart(x)
-	f.lateFor, f.lowest, f.rise, f.strays, f.nearAt, f.bentFor = 0, 0, 0, 0, x, 0
+	f.lateFor, f.lowest, f.alike, f.slack, f.strays, f.nearAt, f.bentFor = 0, 0, false, 0, 0, x, 0
 }
 
 // endBucket looks at the fastest datagrams of a bucket and reports whether even they were
@@ -931,17 +966,19 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	if b.first == math.MaxInt32 {
 		return false // nothing but strays
 	}
-	low, was := float32(b.first), f.low
+	low, was, level := float32(b.first), f.low, f.at(x)
 	f.lowest, f.low = min(low, was), low
+	f.slack = min(f.slack+5*f.error*float32(x-b.from), low)
 	if late = low > f.gate(x); late {
 		f.late(x, was, b)
 	} else {
-		f.lateFor, f.rise, f.nearAt = 0, 0, x
+		f.lateFor, f.alike, f.nearAt = 0, false, x
 		f.learnDip(b, abs(low-was))
 		f.take(b.from+bucketTime/2, low)
 	}
 	if float32(int32(uint32(int64(x))-f.pointAt)) >= f.width {
 		f.line.end(x, f.dip, steady)
+		f.slack = max(f.slack+float32(level-f.at(x)), 0)
 	}
 	return late
 }
@@ -965,10 +1002,7 @@ func (f *floor) learnDip(b *bucket, fromLast float32) {
 // late takes a bucket in which all datagrams were late. The one before was was above the
 // floor.
 func (f *floor) late(x float64, was float32, b *bucket) {
-	f.rise = 0
-	if f.lateFor > 0 && abs(f.low-was) < minGate+gateDips*f.dip {
-		f.rise = f.lowest
-	}
+	f.alike = f.lateFor > 0 && abs(f.low-was) < minGate+gateDips*f.dip
 	if f.lateFor += min(float32(x-b.from), second); f.lateFor < lateTime/2 {
 		f.halfLow = f.low
 	}
@@ -1261,16 +1295,16 @@ const (
 // view is a consistent state for readers. Offsets are in 2^-38 us: the 64 bits are
 // their ring of 67.1 s, so sums and products wrap as offsets do, at any distance.
 type view struct {
-	local  uint64 // local time, us, at which it was taken
-	whole  uint64 // us: offset at that time, rounded down
-	part   int64  // and what is missing from it, and 1/4 us: readings are rounded down
-	skew   int64  // its rate
-	excess int64  // what readers still add, to be slewed away
-	delay  int64  // 2^-8 us: minimum one-way delay
-	above  uint32 // us: a report is so much higher than delay minus offset, on the ring of deltas
-	even   bool   // it has an even number of ones
-	synced bool   // the offset is known
-	steps  uint32 // so far
+	local  uint64    // local time, us, at which it was taken
+	whole  uint64    // us: offset at that time, rounded down
+	part   int64     // and what is missing from it, and 1/4 us: readings are rounded down
+	skew   int64     // its rate
+	excess int64     // what readers still add, to be slewed away
+	delay  int64     // 2^-8 us: minimum one-way delay
+	above  uint32    // us: a report is so much higher than delay minus offset, on the ring of deltas
+	mark   Counter24 // of a report
+	synced bool      // the offset is known
+	steps  uint32    // so far
 
 	bound       float32 // us: of the offset's error at local, without excess
 	ageing      float32 // by which it grows in a microsecond, us
@@ -1334,11 +1368,11 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 	const quarter, half = 1 << driftBits / 4, (1<<ts24Shift - 1) << driftBits / 2
 	x := int64(localUsec - v.local)
 	level := (uint64(v.above)-v.whole)<<driftBits + uint64(v.delay>>(delayBits-driftBits)-drift(v.part, v.skew, x)+quarter)
-	minDelta := NewCounter24((level + half) >> (driftBits + ts24Shift))
-	if v.even || x > youth {
-		minDelta ^= parity(minDelta)
+	mark := v.mark
+	if mark == markSeen && float32(x)*v.ageing > maxSlack {
+		mark = markGuess
 	}
-	return minDelta
+	return NewCounter24((level + half) >> (driftBits + ts24Shift)).marked(mark)
 }
 
 // ppm returns the skew in parts per million.
@@ -1362,7 +1396,7 @@ func (v *view) boundAt(x int64) float64 {
 func (v *view) says(later *view) bool {
 	x := int64(later.local - v.local)
 	bound := v.boundAt(x)
-	return v.skew == later.skew && v.above == later.above && v.even == later.even &&
+	return v.skew == later.skew && v.above == later.above && v.mark == later.mark &&
 		abs(float64(later.delay-v.delay)) < 1<<delayBits/4 && abs(float64(later.excess-rest(v.excess, x))) < fine/4 &&
 		float64(later.bound) < bound+1 && float64(later.bound) > bound*0.9-minGate &&
 		later.undisturbed > v.undisturbed+float32(x)-second
@@ -1371,7 +1405,7 @@ func (v *view) says(later *view) bool {
 // shown is what readers see: a view, written by show and read by load, and counts.
 type shown struct {
 	seq   atomic.Uint32 // see writing
-	above atomic.Uint32 // bit 31: even
+	above atomic.Uint32 // and mark over it
 	words [6]atomic.Uint64
 	steps atomic.Uint32
 
@@ -1389,10 +1423,7 @@ const (
 
 // show shows readers a view.
 func (s *shown) show(v *view) {
-	above, state := v.above, uint32(reported)
-	if v.even {
-		above |= 1 << 31
-	}
+	state := uint32(reported)
 	if v.synced {
 		state |= synced
 	}
@@ -1410,7 +1441,7 @@ func (s *shown) show(v *view) {
 			s.words[i].Store(w)
 		}
 	}
-	s.above.Store(above)
+	s.above.Store(v.above | uint32(v.mark)<<deltaBits)
 	s.steps.Store(v.steps)
 	s.seq.Store((seq+nextView)&^(nextView-1) | state)
 }
@@ -1436,7 +1467,7 @@ func (s *shown) load(v *view) (state uint32) {
 		v.bound, v.ageing = unpackFloats(s.words[4].Load())
 		v.undisturbed, v.jitter = unpackFloats(s.words[5].Load())
 		above := s.above.Load()
-		v.above, v.even = above&math.MaxInt32, above>>31 != 0
+		v.above, v.mark = above&(1<<deltaBits-1), Counter24(above>>deltaBits)
 		v.steps = s.steps.Load()
 		if s.seq.Load() == seq&^writing {
 			v.synced = seq&synced != 0

@@ -3,7 +3,6 @@
 package timesync
 
 import (
-	"math/bits"
 	"time"
 )
 
@@ -40,5 +39,20 @@ func LocalTimeToDatagramTS24(localUsec uint64) Counter24 {
 // deltaOf returns the delta of a datagram on its ring. Bits above the ring are noise.
 func deltaOf(stamp Counter24, recvUsec uint64) uint64 { return recvUsec - uint64(stamp)<<ts24Shift }
 
-// parity returns 1 if the number of ones in c is odd, else 0.
-func parity(c Counter24) Counter24 { return Counter24(bits.OnesCount32(uint32(c)) & 1) }
+// The marks of reports: their remainders modulo 3.
+const (
+	markGuess    = iota // the floor is where the line says
+	markSeen            // a datagram was there
+	markOriginal        // an original's, as every third of its reports
+	marks               // how many there are; for a report: none
+)
+
+// marked returns the counter with that mark of those next to c.
+func (c Counter24) marked(mark Counter24) Counter24 {
+	for _, m := range [...]Counter24{c, c.Inc(), c.Dec()} {
+		if m%marks == mark {
+			return m
+		}
+	}
+	return c
+}

@@ -249,12 +249,12 @@ func (w *widths) quantile(q float64) float64 {
 
 // boundAges are the ages of the last clock event from which answers are counted, and
 // how many of a million of them may be further off than their bound. Worlds without
-// clock events are in all of them. Twelve times the must is where it stands: the first
-// seconds of slow peers and clocks set in the middle of queues make the difference.
+// clock events are in all of them. Now it is twice the must, or less: clocks that are set in
+// the first seconds or in the middle of queues make the difference.
 var boundAges = [...]struct {
 	age       time.Duration
 	must, now float64 // 0 and 0: no limit
-}{{15 * sec, 100, 1600}, {5 * sec, 1000, 3200}, {2 * sec, 0, 0}, {0, 0, 0}}
+}{{15 * sec, 100, 400}, {5 * sec, 1000, 1900}, {2 * sec, 0, 0}, {0, 0, 0}}
 
 // surelyKnown is the age of a clock event after which nothing may be far beyond its
 // bound.
