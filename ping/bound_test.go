@@ -1,6 +1,7 @@
 package ping
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -63,7 +64,7 @@ func boundWorld(t *testing.T, seed uint64) (queries int, ratio, share float64) {
 	loss := r.Float64() * 0.4
 	w.lost = func() bool { return r.Float64() < loss }
 	var ratios []float64
-	var last Snapshot
+	last := Snapshot{Steps: math.MaxUint32}
 	w.keepPinging(nil)
 	for range 100 {
 		w.run(time.Duration(r.ExpFloat64() * float64(300*time.Millisecond)))
@@ -87,7 +88,7 @@ func boundWorld(t *testing.T, seed uint64) (queries int, ratio, share float64) {
 			}
 			share = max(share, float64(e)/float64(bound.Microseconds()))
 		}
-		ratios = append(ratios, float64(s.ErrorBound)/float64(max(s.RoundTrip/2, time.Millisecond)))
+		ratios = append(ratios, float64(s.ErrorBound)/float64(max(s.MinOneWayDelay, time.Millisecond)))
 	}
 	if len(ratios) == 0 {
 		return queries, 1, share

@@ -59,7 +59,7 @@ func (x *exchanged) OnExchange(t1, t2, t3, t4 uint64) {
 	reply, _ := AppendReply(nil, request, 0, t2, t3)
 	x.c.HandleReply(reply, t4)
 }
-func (x *exchanged) RemoteTime(local, near uint64) (uint64, bool) { return x.c.RemoteTime(local, near) }
+func (x *exchanged) RemoteTime(local, _ uint64) (uint64, bool) { return x.c.RemoteTime(local) }
 
 type comparedFox struct {
 	deaf

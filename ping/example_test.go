@@ -48,7 +48,7 @@ func Example() {
 	}
 	client.Close()
 
-	remote, _ := clock.RemoteTime(now+2_000_000, 0) // two seconds later
+	remote, _ := clock.RemoteTime(now + 2_000_000) // two seconds later
 	bound, _ := clock.ErrorBound(now)
 	fmt.Println(remote, bound, clock.Next(now))
 	// Output:
@@ -69,7 +69,7 @@ func ExampleClock_RemoteTime() {
 	position, velocity, timestamp := 100.0, 20.0, uint64(61_000_000)
 
 	// It arrives at client time 11.25 s.
-	networkTime, _ := clock.RemoteTime(11_250_000, timestamp)
+	networkTime, _ := clock.RemoteTime(11_250_000)
 	lag := time.Duration(int64(networkTime-timestamp)) * time.Microsecond
 	position += velocity * lag.Seconds()
 	fmt.Printf("lag %v, position %.1f m\n", lag, position)

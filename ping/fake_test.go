@@ -126,7 +126,7 @@ func (w *world) every(d time.Duration, do func()) {
 // errorUsec returns the reading minus the truth.
 func (w *world) errorUsec(t testing.TB) int64 {
 	t.Helper()
-	got, ok := w.c.RemoteTime(w.local(), 0)
+	got, ok := w.c.RemoteTime(w.local())
 	if !ok {
 		t.Fatalf("not synchronized at %d us", w.t)
 	}

@@ -3,6 +3,7 @@ package ping
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"testing"
 	"time"
 )
@@ -33,7 +34,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		var c Clock
 		c.AppendRequest(nil, 0)
-		if v := c.HandleReply(b, 1); v != Malformed && v != OldSession && v != Unknown {
+		if v := c.HandleReply(b, 1); v != Malformed && v != OldSession && v != UnknownRequest {
 			t.Errorf("%x: %v", b, v)
 		}
 	})
@@ -51,7 +52,7 @@ func FuzzReplies(f *testing.F) {
 		c := &Clock{Rule: rules[b[0]&3].rule, AdjustSteps: int(b[0] >> 2 & 7), Samples: int(b[0] >> 5)}
 		now, read := uint64(0), uint64(0)
 		var requests, replies [][]byte
-		var last Snapshot
+		last := Snapshot{Steps: math.MaxUint32} // none
 		handled := uint64(0)
 		for b = b[1:]; len(b) >= 3; b = b[3:] {
 			x, y := b[1], b[2]
@@ -88,13 +89,13 @@ func FuzzReplies(f *testing.F) {
 					c.HandleReply(replies[len(replies)-1], now-ago)
 					handled++
 					if ago > settleUsec { // so late a call may change what was read already
-						last = Snapshot{}
+						last = Snapshot{Steps: math.MaxUint32}
 					}
 				}
 			case 5:
 				c.Reset(uint32(x & 3))
-				last = Snapshot{}
-				if _, ok := c.RemoteTime(now, 0); ok {
+				last, handled = Snapshot{Steps: math.MaxUint32}, 0
+				if _, ok := c.RemoteTime(now); ok {
 					t.Fatal("synchronized after Reset")
 				}
 			case 6: // garbage
@@ -115,10 +116,10 @@ func FuzzReplies(f *testing.F) {
 			if !ok {
 				continue
 			}
-			if s.ErrorBound < 0 || s.RoundTrip < 0 || s.Jitter < 0 || s.RoundTrip > 10*time.Second || s.SkewPPM > maxSkewPPM || s.SkewPPM < -maxSkewPPM {
+			if s.ErrorBound < 0 || s.MinOneWayDelay < 0 || s.Jitter < 0 || s.MinOneWayDelay > 5*time.Second || s.Skew > maxSkewPPM || s.Skew < -maxSkewPPM {
 				t.Fatalf("%+v", s)
 			}
-			if remote, ok := c.RemoteTime(now, 0); !ok || remote != s.RemoteUsec || int64(remote-now) != s.OffsetUsec {
+			if remote, ok := c.RemoteTime(now); !ok || remote != s.RemoteUsec || int64(remote-now) != s.OffsetUsec {
 				t.Fatalf("%d, %+v", remote, s)
 			}
 			if last.Steps == s.Steps && int64(now-read) >= 0 && int64(s.RemoteUsec-last.RemoteUsec) < 0 {
