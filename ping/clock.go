@@ -89,8 +89,10 @@ type Clock struct {
 
 // request is one that was sent, perhaps long ago.
 type request struct {
-	nonce, sent uint64
-	state       requestState
+	number uint64 // how many were sent before it since Reset
+	nonce  uint64
+	sent   uint64 // local time
+	state  requestState
 }
 
 // requestState is what became of a request.
@@ -108,7 +110,7 @@ const (
 func (c *Clock) AppendRequest(dst []byte, nowUsec uint64) []byte {
 	var nonce [8]byte
 	rand.Read(nonce[:]) // never fails: crypto/rand
-	r := request{binary.LittleEndian.Uint64(nonce[:]), nowUsec, waiting}
+	r := request{c.asked, binary.LittleEndian.Uint64(nonce[:]), nowUsec, waiting}
 	c.pending[c.asked%pendingMax] = r
 	c.asked++
 	c.fast = min(c.fast+1, fastRequests)
@@ -179,11 +181,12 @@ func (c *Clock) find(nonce uint64) *request {
 	return nil
 }
 
-// answer notes that a request is answered, and that those before it are overtaken.
+// answer notes that a request is answered, and that those before it are overtaken. Their
+// times do not say which came before: the local clock may have been set.
 func (c *Clock) answer(r *request) {
 	r.state = answered
 	for i := range c.pending {
-		if p := &c.pending[i]; p.state == waiting && int64(p.sent-r.sent) < 0 {
+		if p := &c.pending[i]; p.state == waiting && p.number < r.number {
 			p.state = overtaken
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -427,6 +428,7 @@ func TestReaders(t *testing.T) {
 		wg.Go(func() {
 			last := Snapshot{Steps: math.MaxUint32}
 			for !done.Load() {
+				runtime.Gosched() // js/wasm has one thread and does not interrupt it
 				local := now.Load()
 				s, ok := c.Snapshot(local)
 				if !ok || now.Load()-local > 10_000 {
@@ -451,7 +453,10 @@ func TestReaders(t *testing.T) {
 		})
 	}
 	w.keepPinging(nil)
-	w.every(100*time.Microsecond, func() { now.Store(w.local()) })
+	w.every(100*time.Microsecond, func() {
+		now.Store(w.local())
+		runtime.Gosched()
+	})
 	for seconds := 0; seconds < 20 || reads.Load() < 10_000 && seconds < 1000; seconds++ {
 		w.run(time.Second)
 	}

@@ -62,7 +62,7 @@ func newSteppedWorld(r *rand.Rand) steppedWorld {
 // off as the ways are unequal and the line jitters.
 func TestBackAfterStep(t *testing.T) {
 	r := random(t)
-	worlds := *worldsFlag
+	worlds := *worldsFlag / 4
 	if testing.Short() {
 		worlds = min(worlds, 500)
 	}
@@ -88,7 +88,7 @@ func TestBackAfterStep(t *testing.T) {
 // requests were answered as there are Samples; not longer.
 func TestBoundAfterStep(t *testing.T) {
 	r := random(t)
-	worlds := *worldsFlag
+	worlds := *worldsFlag / 4
 	if testing.Short() {
 		worlds = min(worlds, 500)
 	}
