@@ -457,7 +457,7 @@ func TestReaders(t *testing.T) {
 		now.Store(w.local())
 		runtime.Gosched()
 	})
-	for seconds := 0; seconds < 20 || reads.Load() < 10_000 && seconds < 1000; seconds++ {
+	for seconds := 0; seconds < 4 || reads.Load() < 10_000 && seconds < 1000; seconds++ {
 		w.run(time.Second)
 	}
 	done.Store(true)

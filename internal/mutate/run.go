@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -70,9 +69,6 @@ func (t *tester) run(i int, m mutant) fate {
 	// A mistake can fill the memory faster than the time limit ends it: 4 GB at most.
 	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -v 4000000; exec "$0" -test.short -test.failfast`, binary)
 	cmd.Dir = t.p.dir // as go test does
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
 		return timedOut
@@ -107,8 +103,8 @@ func (t *tester) build(dir string, m mutant) (binary string, err error) {
 var equivalentText string
 
 // equivalents returns the reasons of a package's known equivalents by their keys. A
-// line of the file is "package | file | line of code | mistake | reason"; the first
-// line of the file that begins with # ... are comments.
+// line of the file is "package | file | line of code | mistake | reason", or a comment
+// that begins with #.
 func equivalents(path string) (map[string]string, error) {
 	reasons := map[string]string{}
 	for line := range strings.Lines(equivalentText) {
