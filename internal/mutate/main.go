@@ -81,17 +81,18 @@ func judge(p *pkg, mutants []mutant, limit time.Duration, workers int) float64 {
 	}
 	defer t.close()
 	start := time.Now()
-	fates := runAll(t, mutants, workers)
 	var count [fates_]int
-	for i, m := range mutants {
-		if reason, ok := known[m.key()]; ok && fates[i] == survived {
-			fates[i] = equivalent
-			fmt.Printf("equivalent: %v\n\tbecause %s\n", m, reason)
+	for r := range runAll(t, mutants, workers) {
+		reason, ok := known[r.mutant.key()]
+		switch {
+		case r.fate != survived:
+		case ok:
+			r.fate = equivalent
+			fmt.Printf("equivalent: %v\n\tbecause %s\n", r.mutant, reason)
+		default:
+			fmt.Printf("survived: %v\n", r.mutant)
 		}
-		if fates[i] == survived {
-			fmt.Printf("survived: %v\n", m)
-		}
-		count[fates[i]]++
+		count[r.fate]++
 	}
 	killed := count[killed] + count[timedOut]
 	share := 100 * float64(killed) / float64(max(killed+count[survived], 1))
@@ -100,22 +101,32 @@ func judge(p *pkg, mutants []mutant, limit time.Duration, workers int) float64 {
 	return share
 }
 
-// runAll returns the fate of each mutant.
-func runAll(t *tester, mutants []mutant, workers int) []fate {
-	fates := make([]fate, len(mutants))
-	next := make(chan int)
+// result is what became of one mutant.
+type result struct {
+	mutant mutant
+	fate   fate
+}
+
+// runAll runs the tests against all mutants and sends what became of each.
+func runAll(t *tester, mutants []mutant, workers int) <-chan result {
+	next, results := make(chan int), make(chan result)
+	go func() {
+		for i := range mutants {
+			next <- i
+		}
+		close(next)
+	}()
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				fates[i] = t.run(i, mutants[i])
+				results <- result{mutants[i], t.run(i, mutants[i])}
 			}
 		})
 	}
-	for i := range mutants {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
-	return fates
+	go func() {
+		wg.Wait()
+		close(results)
+	}()
+	return results
 }
