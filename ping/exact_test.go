@@ -278,3 +278,85 @@ func TestDriftDoubt(t *testing.T) {
 		}
 	}
 }
+
+// TestDriftMemory: 16 buckets of 8 s are kept, the latest ones.
+func TestDriftMemory(t *testing.T) {
+	d := points(bucketUsec, make([][2]int64, 31)...) // the last one is open
+	if d.n != 16 || len(d.points) != 16 {
+		t.Fatalf("%d points of %d", d.n, len(d.points))
+	}
+	for i, p := range d.points {
+		if want := uint64(14+i) * bucketUsec; p.at != want {
+			t.Errorf("point %d is at %d, want %d", i, p.at, want)
+		}
+	}
+}
+
+// TestDriftAfterMonths: a slope is right until it is more than can be calculated with.
+func TestDriftAfterMonths(t *testing.T) {
+	const span = 100 * 86_400_000_000 // 100 days
+	for _, x := range []struct {
+		moved int64
+		ok    bool
+	}{{1<<31 - 1, true}, {1 - 1<<31, true}, {1 << 31, false}, {-1 << 31, false}, {1<<32 - 1, false}} {
+		d := points(span, [2]int64{0, 0}, [2]int64{x.moved, 0}, [2]int64{})
+		if got, want := inPPM(d.skew), float64(x.moved)*1e6/span; d.known != x.ok || x.ok && math.Abs(got-want) > 0.001 {
+			t.Errorf("moved by %d us in 100 days: %.3f ppm, %v, want %.3f, %v", x.moved, got, d.known, want, x.ok)
+		}
+	}
+}
+
+// TestLevelShift: a slope across a step is none; what queues and rates explain is no
+// step. After it, the skew that was known stays until there is a new one.
+func TestLevelShift(t *testing.T) {
+	rates := scale(bucketUsec, maxSkew) // 4.8 ms
+	for _, x := range []struct {
+		name  string
+		moved int64
+		trips [2]int64
+		ok    bool
+	}{
+		{"rates", rates + stampUsec, [2]int64{0, 0}, true},
+		{"a step forward", rates + stampUsec + 1, [2]int64{0, 0}, false},
+		{"rates back", -rates - stampUsec, [2]int64{0, 0}, true},
+		{"a step back", -rates - stampUsec - 1, [2]int64{0, 0}, false},
+		{"a queue", rates + stampUsec + 50, [2]int64{0, 100}, true},
+		{"a queue before", rates + stampUsec + 50, [2]int64{100, 0}, true},
+		{"a queue and a step", rates + stampUsec + 51, [2]int64{0, 100}, false},
+		{"two queues", rates + stampUsec + 100, [2]int64{100, 100}, true},
+	} {
+		// A third exchange, without a queue, says how quick the line is.
+		d := points(bucketUsec, [2]int64{0, 0}, [2]int64{0, x.trips[0]}, [2]int64{x.moved, x.trips[1]}, [2]int64{})
+		if got := len(d.sinceStep(0)) == 3; got != x.ok {
+			t.Errorf("%s: one line %v, want %v", x.name, got, x.ok)
+		}
+	}
+	d := points(bucketUsec, [2]int64{0, 0}, [2]int64{80, 0}, [2]int64{160, 0}, [2]int64{90_240, 0}, [2]int64{90_320, 0})
+	if got := inPPM(d.skew); !d.known || math.Abs(got-10) > 0.001 || len(d.sinceStep(0)) != 1 {
+		t.Errorf("after a step %.3f ppm, %v, %d points", got, d.known, len(d.sinceStep(0)))
+	}
+	d.add(sample{at: 5 * bucketUsec, offset: 90_480})
+	d.add(sample{at: 6 * bucketUsec})
+	if got := inPPM(d.skew); math.Abs(got-15) > 0.001 {
+		t.Errorf("some time after a step %.3f ppm, want 15", got)
+	}
+}
+
+// TestThreshold: a clock that is off by the threshold is slewed, by more it jumps.
+func TestThreshold(t *testing.T) {
+	for _, x := range []struct {
+		threshold time.Duration
+		e         int64
+		want      Verdict
+	}{
+		{0, 200_000, Accepted}, {0, 200_001, Stepped}, {0, -200_000, Accepted}, {0, -200_001, Stepped},
+		{time.Millisecond, 1000, Accepted}, {time.Millisecond, 1001, Stepped},
+	} {
+		c := &Clock{RecalibrateThreshold: x.threshold, window: []sample{{offset: uint64(x.e)}}}
+		old, next := new(published), new(published)
+		v := c.move(next, old, 50_000)
+		if got := int64(next.read(50_000)) - 50_000; v != x.want || got != x.e*int64(c.steps) || (v == Stepped) != (c.steps == 1) {
+			t.Errorf("threshold %v, error %d us: %v, moved by %d us at once, %d steps", x.threshold, x.e, v, got, c.steps)
+		}
+	}
+}

@@ -58,22 +58,30 @@ func mistakesAt(n ast.Node, source func(ast.Node) string, add adder) {
 		operator(n.TokPos, n.Tok)
 	case *ast.AssignStmt:
 		operator(n.TokPos, n.Tok)
+	}
+	for _, cond := range conditions(n) {
+		negate(cond, source, add)
+	}
+	removals(n, source, add)
+}
+
+// conditions returns the conditions of a statement.
+func conditions(n ast.Node) (all []ast.Expr) {
+	switch n := n.(type) {
 	case *ast.IfStmt:
-		negate(n.Cond, source, add)
+		all = append(all, n.Cond)
 	case *ast.ForStmt:
 		if n.Cond != nil {
-			negate(n.Cond, source, add)
+			all = append(all, n.Cond)
 		}
 	case *ast.SwitchStmt:
 		if n.Tag == nil {
 			for _, c := range n.Body.List {
-				for _, cond := range c.(*ast.CaseClause).List {
-					negate(cond, source, add)
-				}
+				all = append(all, c.(*ast.CaseClause).List...)
 			}
 		}
 	}
-	removals(n, source, add)
+	return all
 }
 
 // otherConstant returns another number: a small one plus 1, a large one doubled,
