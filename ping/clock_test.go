@@ -14,6 +14,8 @@ import (
 	"time"
 )
 
+// How a Clock asks, adjusts, reads and is read: schedule, corrections, skew, readers, extremes.
+
 type source struct{ name, text string }
 
 // sources returns the package's files without tests.

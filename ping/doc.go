@@ -27,7 +27,8 @@
 // difference of the two ways. Nothing that two parties can measure tells these apart:
 // the "truly perfect solution" that Sutphin hopes for does not exist.
 //
-// What a Clock adds to that: ErrorBound, which holds whatever the two ways are; the
+// What a Clock adds to that: ErrorBound, within which the truth lies while no clock is
+// set, however unequal the two ways are; the
 // skew, so that the clock is right through minutes of silence; and the certainty that
 // one of the clocks was set, or a machine suspended, when the bounds of two exchanges
 // do not meet. Then what was known is forgotten, and the new exchange counts.

@@ -8,6 +8,8 @@ import (
 	"time"
 )
 
+// What holds for any bytes and for any order of calls.
+
 // FuzzMessage: whatever can be read, writes the same bytes; the rest is refused
 // without effect.
 func FuzzMessage(f *testing.F) {

@@ -5,6 +5,8 @@ import (
 	"time"
 )
 
+// Which exchange each rule chooses.
+
 const ms = time.Millisecond
 
 // trips makes a window of round trips in ms, a second apart, whose newest exchange
