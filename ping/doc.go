@@ -28,13 +28,14 @@
 // the "truly perfect solution" that Sutphin hopes for does not exist.
 //
 // What a Clock adds to that: ErrorBound, within which the truth lies while no clock is
-// set, however unequal the two ways are; the
-// skew, so that the clock is right through minutes of silence; and the certainty that
-// one of the clocks was set, or a machine suspended, when the bounds of two exchanges
-// do not meet. Then what was known is forgotten, and the new exchange counts.
+// set, however unequal the two ways are; the skew, so that the clock is right through
+// minutes of silence; and the certainty that one of the clocks was set, or a machine
+// suspended, when the bounds of two exchanges do not meet. Then what was known is
+// forgotten, and the new exchange counts.
+//
 // A step that is smaller than the bounds cannot be told from an error of measurement: it
 // takes up to 5 s to be corrected, or 8 exchanges. ErrorBound says when it holds again.
-// If it is under 10 ms, a little of it is taken for skew for two minutes.
+// If the step is under 10 ms, a little of it is taken for skew for two minutes.
 //
 // # Rules
 //
