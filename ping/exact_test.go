@@ -281,12 +281,12 @@ func TestDriftDoubt(t *testing.T) {
 
 // TestDriftMemory: 16 buckets of 8 s are kept, the latest ones.
 func TestDriftMemory(t *testing.T) {
-	d := points(bucketUsec, make([][2]int64, 31)...) // the last one is open
+	d := points(bucketUsec, make([][2]int64, 32)...) // the last one is open
 	if d.n != 16 || len(d.points) != 16 {
 		t.Fatalf("%d points of %d", d.n, len(d.points))
 	}
 	for i, p := range d.points {
-		if want := uint64(14+i) * bucketUsec; p.at != want {
+		if want := uint64(15+i) * bucketUsec; p.at != want {
 			t.Errorf("point %d is at %d, want %d", i, p.at, want)
 		}
 	}

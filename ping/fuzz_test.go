@@ -1,8 +1,8 @@
 package ping
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math"
 	"testing"
