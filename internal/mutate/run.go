@@ -92,7 +92,7 @@ func (t *tester) build(dir string, m mutant) (binary string, err error) {
 		return "", err
 	}
 	binary = filepath.Join(dir, "tests")
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, t.p.path).CombinedOutput()
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, t.p.path).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
 	}
