@@ -54,8 +54,9 @@ const (
 // other methods may be called from any goroutine at any time, never block and never
 // allocate.
 //
-// Times are readings of the local clock in microseconds. It must be monotonic;
-// its value is free, and it may wrap.
+// Times are readings of the local clock in microseconds. Its value is free, and it may
+// wrap. It should be monotonic; if it is set nevertheless, that is noticed and mended as
+// when the server's clock is set.
 type Clock struct {
 	// Rule chooses the exchange that sets the clock; nil means MinDelay.
 	Rule Rule
