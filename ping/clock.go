@@ -128,11 +128,11 @@ func (c *Clock) Next(nowUsec uint64) time.Duration {
 		interval = min(interval, fastInterval)
 	}
 	last := c.pending[(c.asked-1)%pendingMax].sent
-	wait := interval - duration(int64(nowUsec-last))
-	if wait > 2*interval {
-		return 0 // the local clock was set back: when it read last is long to come
+	ago := duration(int64(nowUsec - last))
+	if ago < -interval {
+		return 0 // the local clock was set back: when it reads last again is far off
 	}
-	return max(wait, 0)
+	return max(interval-max(ago, 0), 0)
 }
 
 // HandleReply takes a reply that arrived at nowUsec and says what became of it. A

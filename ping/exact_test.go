@@ -85,6 +85,32 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// TestNext: at the longest interval, too, and when the local clock goes back: by up to an
+// interval, nothing is asked twice; by more, it was set.
+func TestNext(t *testing.T) {
+	const second = 1_000_000
+	for _, x := range []struct {
+		interval time.Duration
+		now      int64
+		want     time.Duration
+	}{
+		{time.Second, 0, time.Second}, {time.Second, second / 4, 750 * ms}, {time.Second, second, 0}, {time.Second, 5 * second, 0},
+		{time.Second, -1, time.Second}, {time.Second, -second, time.Second}, {time.Second, -second - 1, 0}, {time.Second, math.MinInt64, 0},
+		{math.MaxInt64, 0, math.MaxInt64}, {math.MaxInt64, -second, math.MaxInt64}, {math.MaxInt64, second, math.MaxInt64 - time.Second},
+	} {
+		c := &Clock{SyncInterval: x.interval}
+		if c.Next(0) != 0 {
+			t.Error("the first request waits")
+		}
+		for range fastRequests {
+			c.AppendRequest(nil, 1<<40)
+		}
+		if got := c.Next(1<<40 + uint64(x.now)); got != x.want {
+			t.Errorf("interval %v, %d us later: %v, want %v", x.interval, x.now, got, x.want)
+		}
+	}
+}
+
 // TestMeasure: the limits of what is believed, to the microsecond.
 func TestMeasure(t *testing.T) {
 	for _, x := range []struct {
