@@ -207,3 +207,21 @@ func TestHiddenStepIsNoSkew(t *testing.T) {
 		}
 	}
 }
+
+// TestOvertakenAcrossSet: which request was asked first does not depend on a clock that
+// was set between them.
+func TestOvertakenAcrossSet(t *testing.T) {
+	c := new(Clock)
+	reply := func(at uint64) []byte {
+		b, _ := AppendReply(nil, c.AppendRequest(nil, at), 0, 5*uint64(usSec), 5*uint64(usSec))
+		return b
+	}
+	first := reply(1_000_000)
+	second := reply(900_000) // set back by more than the time between them
+	if v := c.HandleReply(second, 901_000); v != Synced {
+		t.Fatal(v)
+	}
+	if v := c.HandleReply(first, 1_001_000); v != Overtaken {
+		t.Errorf("the first reply is %v", v)
+	}
+}
