@@ -85,6 +85,9 @@ func TestMistakes(t *testing.T) {
 // TestFates: tests that look kill, tests that do not let survive, and what never ends
 // is ended. The files stay as they are.
 func TestFates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds ten test binaries and waits for two that never end: 13 s")
+	}
 	write(t, map[string]string{"sum.go": `package example
 
 // Sum returns 1+...+n.
