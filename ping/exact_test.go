@@ -386,3 +386,31 @@ func TestThreshold(t *testing.T) {
 		}
 	}
 }
+
+// TestAfterSet: a clock that was set, for the first time or again, is not corrected for
+// the 20 ms after that; and eight quick requests follow what contradicts.
+func TestAfterSet(t *testing.T) {
+	const now = 1_000_000
+	c := &Clock{Rule: Latest, AdjustSteps: 1}
+	answer(c, now, 500, 500, now+1000) // 500 us either way
+	answer(c, now+10_000, 10_700, 10_700, now+11_000)
+	if got, _ := c.RemoteTime(2 * now); got != now {
+		t.Errorf("corrected by %d us within 20 ms of the first exchange", int64(got-now))
+	}
+	answer(c, now+100_000, 300_500, 300_500, now+101_000) // 200 ms ahead, but not more: slewed
+	if s, _ := c.Snapshot(now + 101_000); s.Undisturbed != 0 || s.Steps != 0 || c.fast != 0 {
+		t.Errorf("slewed: %+v, %d quick requests", s, c.fast)
+	}
+	answer(c, now+200_000, 700_500, 700_500, now+201_000)
+	if s, _ := c.Snapshot(now + 201_000); s.Undisturbed != 0 || s.Steps != 1 || c.fast != 0 {
+		t.Errorf("stepped: %+v, %d quick requests", s, c.fast)
+	}
+	answer(c, now+210_000, 710_700, 710_700, now+211_000)
+	if got, _ := c.RemoteTime(2 * now); got != now+500_000 {
+		t.Errorf("corrected by %d us within 20 ms of a step", int64(got-now-500_000))
+	}
+	answer(c, now+230_000, 730_700, 730_700, now+231_000)
+	if got, _ := c.RemoteTime(2 * now); got != now+500_200 {
+		t.Errorf("corrected by %d us after that, want 200", int64(got-now-500_000))
+	}
+}
