@@ -11,8 +11,9 @@ import (
 // the client. ok is false while an answer is not known.
 type RemoteClock interface {
 	// RemoteTime returns what the server's clock shows when the local clock shows
-	// localUsec, both in microseconds.
-	RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool)
+	// localUsec, both in microseconds: the reading nearest to nearRemoteUsec if
+	// several are possible.
+	RemoteTime(localUsec, nearRemoteUsec uint64) (remoteUsec uint64, ok bool)
 	// MinimumOneWayDelay returns half of the shortest round trip. Added to
 	// RemoteTime it gives when the fastest datagram that is sent now arrives on the
 	// server's clock, subtracted from it the stamp of the fastest one that arrives
@@ -204,7 +205,8 @@ func (c *Client) target() (t target, ok bool) {
 		return target{}, false
 	}
 	now := c.now.atUsec
-	remote, ok := c.remote.RemoteTime(now)
+	expected := c.serverUsec + (now - c.serverAt)
+	remote, ok := c.remote.RemoteTime(now, expected)
 	delay, okDelay := c.remote.MinimumOneWayDelay()
 	game := int64(remote - c.welcome.OriginUsec)
 	if !ok || !okDelay || delay < 0 || delay > time.Hour || game < -maxAhead || game > maxAhead || !c.agrees(remote) || !c.trusts(now) {
