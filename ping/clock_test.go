@@ -6,12 +6,15 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
+
+// How a Clock asks, adjusts, reads and is read: schedule, corrections, skew, readers, extremes.
 
 type source struct{ name, text string }
 
@@ -57,7 +60,7 @@ func TestWorkedExample(t *testing.T) {
 			t.Errorf("%s: %d us a minute later, want 130 s", rule.name, got)
 		}
 		s, _ := c.Snapshot(20_000_000)
-		if s.RoundTrip != 10*time.Second || s.OffsetUsec != 50_000_000 || s.ErrorBound < 5*time.Second || s.ErrorBound > 5010*time.Millisecond {
+		if s.MinOneWayDelay != 5*time.Second || s.OffsetUsec != 50_000_000 || s.ErrorBound < 5*time.Second || s.ErrorBound > 5010*time.Millisecond {
 			t.Errorf("%s: %+v", rule.name, s)
 		}
 	}
@@ -85,7 +88,7 @@ func TestSigns(t *testing.T) {
 	w.run(time.Minute)
 	ppm, ok := c.Skew()
 	s := w.snapshot(t)
-	if !ok || ppm > -49 || ppm < -51 || s.SkewPPM != ppm || s.OffsetUsec/1000 != 4996 {
+	if !ok || ppm > -49 || ppm < -51 || s.Skew != ppm || s.OffsetUsec/1000 != 4996 {
 		t.Errorf("skew %.1f ppm, %v, offset %d us, want -50 and 4997 ms", ppm, ok, s.OffsetUsec)
 	}
 }
@@ -163,7 +166,7 @@ func TestAdjust(t *testing.T) {
 		w := newWorld(c)
 		w.keepPinging(nil)
 		w.run(30 * time.Second)
-		before := w.snapshot(t).Steps
+		before := w.snapshot(t)
 		w.t = w.events[0].at - usMs // just before the next request
 		w.jump = x.jump
 		last := w.snapshot(t)
@@ -182,8 +185,8 @@ func TestAdjust(t *testing.T) {
 				t.Errorf("threshold %v, jump %d us, steps %d: error %d us after reply %d, want %d", x.threshold, x.jump, x.steps, e, i+1, want)
 			}
 		}
-		if got := w.snapshot(t); (got.Steps == before+1) != x.stepped || x.stepped && magnitude(got.LastStep.Microseconds()-x.jump) > 5 {
-			t.Errorf("threshold %v, jump %d us: %d steps, the last %v", x.threshold, x.jump, got.Steps-before, got.LastStep)
+		if got := w.snapshot(t); (got.Steps == before.Steps+1) != x.stepped || x.stepped && magnitude(got.OffsetUsec-before.OffsetUsec-x.jump) > 5 {
+			t.Errorf("threshold %v, jump %d us: %d steps, offset moved by %d us", x.threshold, x.jump, got.Steps-before.Steps, got.OffsetUsec-before.OffsetUsec)
 		}
 	}
 }
@@ -211,7 +214,7 @@ func TestReceiveTimeGoesBack(t *testing.T) {
 	w.keepPinging(nil)
 	w.run(10 * time.Second)
 	w.events = nil
-	now := c.latest
+	now := c.known.Load().heard
 	w.t -= usSec
 	request := c.AppendRequest(nil, w.local())
 	reply, _ := AppendReply(nil, request, 0, w.remote()-50*1000, w.remote()-50*1000)
@@ -258,8 +261,8 @@ func TestJitter(t *testing.T) {
 	w.up = func() int64 { n++; return 30*usMs + n%2*20*usMs }
 	w.keepPinging(nil)
 	w.run(10 * time.Second)
-	if s := w.snapshot(t); s.Jitter != 10*time.Millisecond || s.RoundTrip != 60*time.Millisecond {
-		t.Errorf("jitter %v, round trip %v", s.Jitter, s.RoundTrip)
+	if s := w.snapshot(t); s.Jitter != 5*time.Millisecond || s.MinOneWayDelay != 30*time.Millisecond {
+		t.Errorf("jitter %v, delay %v", s.Jitter, s.MinOneWayDelay)
 	}
 }
 
@@ -290,11 +293,11 @@ func TestSkewFollows(t *testing.T) {
 		t.Errorf("skew off by %.1f ppm", worst)
 	}
 	w := newWorld(new(Clock))
-	w.ppb = 5_000_000
+	w.ppb = 602_000 // as much more than 600 ppm as the reading of clocks may hide
 	w.keepPinging(nil)
 	w.run(time.Minute)
-	if got, _ := w.c.Skew(); got > maxSkewPPM || got < maxSkewPPM-1 {
-		t.Errorf("5000 ppm: skew %.1f", got)
+	if got, ok := w.c.Skew(); !ok || got > maxSkewPPM || got < maxSkewPPM-0.001 {
+		t.Errorf("602 ppm: skew %.3f, %v", got, ok)
 	}
 }
 
@@ -326,8 +329,8 @@ func TestZeroRoundTrip(t *testing.T) {
 	w.keepPinging(nil)
 	w.watch(t)
 	w.run(30 * time.Second)
-	if s := w.snapshot(t); s.RoundTrip != 0 || w.c.Count(Impossible) != 0 {
-		t.Errorf("round trip %v, %d refused", s.RoundTrip, w.c.Count(Impossible))
+	if s := w.snapshot(t); s.MinOneWayDelay != 0 || w.c.Count(Impossible) != 0 {
+		t.Errorf("delay %v, %d refused", s.MinOneWayDelay, w.c.Count(Impossible))
 	}
 }
 
@@ -391,9 +394,9 @@ func TestPastStays(t *testing.T) {
 		recv := w.remote()
 		w.t += w.down()
 		reply, _ := AppendReply(nil, request, 0, recv, recv)
-		before := c.line.Load()
+		before := c.known.Load()
 		c.HandleReply(reply, w.local())
-		after := c.line.Load()
+		after := c.known.Load()
 		if before == nil || before.steps != after.steps {
 			continue
 		}
@@ -425,8 +428,9 @@ func TestReaders(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			var last Snapshot
+			last := Snapshot{Steps: math.MaxUint32}
 			for !done.Load() {
+				runtime.Gosched() // js/wasm has one thread and does not interrupt it
 				local := now.Load()
 				s, ok := c.Snapshot(local)
 				if !ok || now.Load()-local > 10_000 {
@@ -437,7 +441,7 @@ func TestReaders(t *testing.T) {
 					t.Errorf("went back from %d to %d", last.RemoteUsec, s.RemoteUsec)
 					return
 				}
-				if s.ErrorBound <= 0 || s.RoundTrip < 40*time.Millisecond || s.OffsetUsec != int64(s.RemoteUsec-local) {
+				if s.ErrorBound <= 0 || s.MinOneWayDelay < 20*time.Millisecond || s.OffsetUsec != int64(s.RemoteUsec-local) {
 					t.Errorf("torn: %+v", s)
 					return
 				}
@@ -451,8 +455,11 @@ func TestReaders(t *testing.T) {
 		})
 	}
 	w.keepPinging(nil)
-	w.every(100*time.Microsecond, func() { now.Store(w.local()) })
-	for seconds := 0; seconds < 20 || reads.Load() < 10_000 && seconds < 1000; seconds++ {
+	w.every(100*time.Microsecond, func() {
+		now.Store(w.local())
+		runtime.Gosched()
+	})
+	for seconds := 0; seconds < 4 || reads.Load() < 10_000 && seconds < 1000; seconds++ {
 		w.run(time.Second)
 	}
 	done.Store(true)

@@ -13,6 +13,8 @@ import (
 	"timesync/internal/sim"
 )
 
+// How the rules and what others do compare on the same packets.
+
 var compareFlag = flag.Int("compareworlds", 1, "number of worlds per scenario of the comparison; 12 for the figures in print")
 
 // deaf is what methods that only look at exchanges do with datagrams.

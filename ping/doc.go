@@ -29,20 +29,23 @@
 // difference of the two ways. Nothing that two parties can measure tells these apart:
 // the "truly perfect solution" that Sutphin hopes for does not exist.
 //
-// What a Clock adds to that: ErrorBound, which holds whatever the two ways are; the
-// skew, so that the clock is right through minutes of silence; and the certainty that
-// one of the clocks was set, or a machine suspended, when the bounds of two exchanges
-// do not meet. Then what was known is forgotten, and the new exchange counts.
-// A step that hides inside the bounds is taken for an error of measurement for up to
-// 5 s, and a little of it for skew for up to two minutes.
+// What a Clock adds to that: ErrorBound, within which the truth lies while no clock is
+// set, however unequal the two ways are; the skew, so that the clock is right through
+// minutes of silence; and the certainty that one of the clocks was set, or a machine
+// suspended, when the bounds of two exchanges do not meet. Then what was known is
+// forgotten, and the new exchange counts.
+//
+// A step that is smaller than the bounds cannot be told from an error of measurement: it
+// takes up to 5 s to be corrected, or 8 exchanges. ErrorBound says when it holds again.
+// If the step is under 10 ms, a little of it is taken for skew for two minutes.
 //
 // # Rules
 //
 // A Rule decides which exchange sets the clock: MinDelay (the default), Percentile,
 // SlotPercentile or Latest, each documented with its source. The error is then taken
 // away little by little (AdjustSteps), by running 1/16 faster or slower, so that
-// readings never go back; or, above RecalibrateThreshold, at once. A jump is announced
-// by the verdict Stepped and to readers by Snapshot.Steps.
+// readings never go back; or, above RecalibrateThreshold, at once. Such a jump has the
+// verdict Stepped, and for readers Snapshot.Steps is one more.
 //
 // # Sources
 //

@@ -27,6 +27,7 @@ type drift struct {
 	known bool
 }
 
+// add takes one more exchange.
 func (d *drift) add(s sample) {
 	switch {
 	case !d.open:
@@ -44,27 +45,44 @@ func (d *drift) add(s sample) {
 	}
 }
 
-// fit takes the pair of points with the least doubt: an exchange that was slower
-// than the quickest by q may be off by q/2 more than it.
+// fit takes the pair of points with the least doubt.
 func (d *drift) fit() {
 	least := d.points[0].trip
 	for _, p := range d.points[:d.n] {
 		least = min(least, p.trip)
 	}
+	points := d.sinceStep(least)
 	doubt := int64(doubtMaxPPM << 32 / 1_000_000)
-	for j := range d.n {
+	for j := range points {
 		for i := range j {
-			a, b := &d.points[i], &d.points[j]
-			span := int64(b.at - a.at)
-			moved := int64(b.offset - a.offset)
-			excess := a.trip + b.trip - 2*least
+			a, b := points[i], points[j]
+			span, moved := int64(b.at-a.at), int64(b.offset-a.offset)
 			if span <= 0 || magnitude(moved) >= 1<<31 {
-				continue
+				continue // out of order, or more than can be shifted, after months of silence
 			}
-			if e := (excess/2 + stampUsec) << 32 / span; e < doubt {
+			if e := excess(a, b, least) << 32 / span; e < doubt {
 				doubt = e
 				d.skew, d.known = min(max(moved<<32/span, -maxSkew), maxSkew), true
 			}
 		}
 	}
 }
+
+// sinceStep returns the latest points without a level shift between them: an offset
+// that moves by more than queues and rates explain is that of a clock that was set by
+// less than the error bounds show, and a slope across it is no skew.
+func (d *drift) sinceStep(least int64) []sample {
+	i := max(d.n-1, 0)
+	for ; i > 0; i-- {
+		a, b := d.points[i-1], d.points[i]
+		rates := scale(int64(b.at-a.at), maxSkew)
+		if magnitude(int64(b.offset-a.offset)) > uint64(excess(a, b, least)+max(rates, 0)) {
+			break
+		}
+	}
+	return d.points[i:d.n]
+}
+
+// excess returns by how much queues may have moved the offset from a to b: an exchange
+// that was slower than the quickest by q may be off by q/2 more than it.
+func excess(a, b sample, least int64) int64 { return (a.trip+b.trip-2*least)/2 + stampUsec }

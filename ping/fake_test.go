@@ -8,9 +8,11 @@ import (
 	"time"
 )
 
+// A client and a server in simulated time, on which the other tests play.
+
 var (
 	seedFlag   = flag.Uint64("seed", 1, "seed of the random worlds")
-	worldsFlag = flag.Int("worlds", 10_000, "number of random worlds for the error bound")
+	worldsFlag = flag.Int("worlds", 10_000, "number of random worlds for the error bound; a quarter of it for steps")
 )
 
 // random returns a generator and prints its seed.

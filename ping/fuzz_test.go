@@ -2,10 +2,14 @@ package ping
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"math"
 	"testing"
 	"time"
 )
+
+// What holds for any bytes and for any order of calls.
 
 // FuzzMessage: whatever can be read, writes the same bytes; the rest is refused
 // without effect.
@@ -33,7 +37,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		var c Clock
 		c.AppendRequest(nil, 0)
-		if v := c.HandleReply(b, 1); v != Malformed && v != OldSession && v != Unknown {
+		if v := c.HandleReply(b, 1); v != Malformed && v != OldSession && v != UnknownRequest {
 			t.Errorf("%x: %v", b, v)
 		}
 	})
@@ -49,82 +53,110 @@ func FuzzReplies(f *testing.F) {
 			return
 		}
 		c := &Clock{Rule: rules[b[0]&3].rule, AdjustSteps: int(b[0] >> 2 & 7), Samples: int(b[0] >> 5)}
-		now, read := uint64(0), uint64(0)
-		var requests, replies [][]byte
-		var last Snapshot
-		handled := uint64(0)
+		p := player{t: t, c: c, last: noSnapshot}
 		for b = b[1:]; len(b) >= 3; b = b[3:] {
-			x, y := b[1], b[2]
-			switch b[0] % 7 {
-			case 0:
-				if c.Next(now) < 0 {
-					t.Fatal("Next is negative")
-				}
-				requests = append(requests, c.AppendRequest(nil, now))
-			case 1: // time goes on, from microseconds to hours
-				now += uint64(x) << (y % 24)
-			case 2: // a reply to any request, with any clock
-				if len(requests) > 0 {
-					recv := now + 1000 + uint64(int64(int8(y)))<<(x%64)
-					reply, ok := AppendReply(nil, requests[int(x)%len(requests)], c.session, recv, recv+uint64(int64(int8(y)>>1)))
-					if ok {
-						replies = append(replies, reply)
-						c.HandleReply(reply, now)
-						handled++
-					}
-				}
-			case 3: // a reply again, perhaps with one byte changed
-				if len(replies) > 0 {
-					reply := bytes.Clone(replies[int(x)%len(replies)])
-					if y > 0 {
-						reply[int(y)%len(reply)] ^= x
-					}
-					c.HandleReply(reply, now)
-					handled++
-				}
-			case 4: // a receive time that goes back
-				if len(replies) > 0 {
-					ago := binary.LittleEndian.Uint64([]byte{x, y, 0, x & 1, 0, 0, 0, y & 0x80})
-					c.HandleReply(replies[len(replies)-1], now-ago)
-					handled++
-					if ago > settleUsec { // so late a call may change what was read already
-						last = Snapshot{}
-					}
-				}
-			case 5:
-				c.Reset(uint32(x & 3))
-				last = Snapshot{}
-				if _, ok := c.RemoteTime(now); ok {
-					t.Fatal("synchronized after Reset")
-				}
-			case 6: // garbage
-				c.HandleReply(b[:3], now)
-				handled++
-			}
-			if len(c.window) > DefaultSamples || len(c.window) > max(c.Samples, 64*(1-min(c.Samples, 1))) {
-				t.Fatalf("%d samples", len(c.window))
-			}
-			sum := uint64(0)
-			for v := range verdicts {
-				sum += c.Count(v)
-			}
-			if sum != handled {
-				t.Fatalf("%d replies, %d counted", handled, sum)
-			}
-			s, ok := c.Snapshot(now)
-			if !ok {
-				continue
-			}
-			if s.ErrorBound < 0 || s.RoundTrip < 0 || s.Jitter < 0 || s.RoundTrip > 10*time.Second || s.SkewPPM > maxSkewPPM || s.SkewPPM < -maxSkewPPM {
-				t.Fatalf("%+v", s)
-			}
-			if remote, ok := c.RemoteTime(now); !ok || remote != s.RemoteUsec || int64(remote-now) != s.OffsetUsec {
-				t.Fatalf("%d, %+v", remote, s)
-			}
-			if last.Steps == s.Steps && int64(now-read) >= 0 && int64(s.RemoteUsec-last.RemoteUsec) < 0 {
-				t.Fatalf("went back from %+v to %+v", last, s)
-			}
-			last, read = s, now
+			p.play(b[0]%7, b[1], b[2])
+			p.check()
 		}
 	})
+}
+
+// noSnapshot is one that no other follows.
+var noSnapshot = Snapshot{Steps: math.MaxUint32}
+
+// player does with a Clock what the fuzzer says.
+type player struct {
+	t                 *testing.T
+	c                 *Clock
+	now               uint64
+	requests, replies [][]byte
+	handled           uint64 // replies since Reset
+	last              Snapshot
+	lastAt            uint64
+}
+
+// play does one thing; x and y say how.
+func (p *player) play(what, x, y byte) {
+	switch what {
+	case 0:
+		if p.c.Next(p.now) < 0 {
+			p.t.Fatal("Next is negative")
+		}
+		p.requests = append(p.requests, p.c.AppendRequest(nil, p.now))
+	case 1: // time goes on, from microseconds to hours
+		p.now += uint64(x) << (y % 24)
+	case 2: // a reply to any request, with any clock
+		p.answer(x, y)
+	case 3: // a reply again, perhaps with one byte changed
+		if len(p.replies) > 0 {
+			reply := bytes.Clone(p.replies[int(x)%len(p.replies)])
+			if y > 0 {
+				reply[int(y)%len(reply)] ^= x
+			}
+			p.handle(reply, p.now)
+		}
+	case 4: // a receive time that goes back
+		if len(p.replies) > 0 {
+			ago := binary.LittleEndian.Uint64([]byte{x, y, 0, x & 1, 0, 0, 0, y & 0x80})
+			p.handle(p.replies[len(p.replies)-1], p.now-ago)
+			if ago > settleUsec { // so late a call may change what was read already
+				p.last = noSnapshot
+			}
+		}
+	case 5:
+		p.c.Reset(uint32(x & 3))
+		p.last, p.handled = noSnapshot, 0
+		if _, ok := p.c.RemoteTime(p.now); ok {
+			p.t.Fatal("synchronized after Reset")
+		}
+	case 6: // garbage
+		p.handle([]byte{what, x, y}, p.now)
+	}
+}
+
+// answer replies to a request, if there is one of this session.
+func (p *player) answer(x, y byte) {
+	if len(p.requests) == 0 {
+		return
+	}
+	recv := p.now + 1000 + uint64(int64(int8(y)))<<(x%64)
+	reply, ok := AppendReply(nil, p.requests[int(x)%len(p.requests)], p.c.session, recv, recv+uint64(int64(int8(y)>>1)))
+	if ok {
+		p.replies = append(p.replies, reply)
+		p.handle(reply, p.now)
+	}
+}
+
+func (p *player) handle(reply []byte, now uint64) {
+	p.c.HandleReply(reply, now)
+	p.handled++
+}
+
+// check looks at what must hold at any time.
+func (p *player) check() {
+	c := p.c
+	if samples := cmp.Or(c.Samples, DefaultSamples); len(c.window) > samples {
+		p.t.Fatalf("%d samples of %d", len(c.window), samples)
+	}
+	sum := uint64(0)
+	for v := range verdicts {
+		sum += c.Count(v)
+	}
+	if sum != p.handled {
+		p.t.Fatalf("%d replies, %d counted", p.handled, sum)
+	}
+	s, ok := c.Snapshot(p.now)
+	if !ok {
+		return
+	}
+	if s.ErrorBound < 0 || s.MinOneWayDelay < 0 || s.Jitter < 0 || s.MinOneWayDelay > 5*time.Second || s.Skew > maxSkewPPM || s.Skew < -maxSkewPPM {
+		p.t.Fatalf("%+v", s)
+	}
+	if remote, ok := c.RemoteTime(p.now); !ok || remote != s.RemoteUsec || int64(remote-p.now) != s.OffsetUsec {
+		p.t.Fatalf("%d, %+v", remote, s)
+	}
+	if p.last.Steps == s.Steps && int64(p.now-p.lastAt) >= 0 && int64(s.RemoteUsec-p.last.RemoteUsec) < 0 {
+		p.t.Fatalf("went back from %+v to %+v", p.last, s)
+	}
+	p.last, p.lastAt = s, p.now
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 )
 
+// The two messages, byte for byte, and what is refused.
+
 func TestLayout(t *testing.T) {
 	m := message{0x04030201, 0x0c0b0a0908070605, 0x1817161514131211, 0x2827262524232221}
 	request := appendHead([]byte("x"), kindRequest, m)

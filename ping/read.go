@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// line is all that readers need; it never changes once it is published.
-type line struct {
+// published is all that readers need; it never changes once they can see it.
+type published struct {
 	before, after segment
 	from          uint64 // local time from which after counts
 
@@ -16,8 +16,9 @@ type line struct {
 	trip, jitter int64  // see roundTrip
 	skew         int64  // remote minus local rate, 2^-32; 0 while not known
 	skewKnown    bool
-	steps        uint64
-	lastStep     int64
+	heard        uint64 // local time of the last exchange
+	disturbed    uint64 // local time at which a clock was last noticed to have been set
+	steps        uint32 // see Snapshot
 }
 
 // segment is a stretch of the remote clock: from the local time at on it goes on from
@@ -27,6 +28,7 @@ type segment struct {
 	skew, slew int64
 }
 
+// read returns the remote clock at a local time.
 func (g segment) read(local uint64) uint64 {
 	d := int64(local - g.at)
 	whole, rate := int64(0), g.skew
@@ -43,35 +45,24 @@ func (g segment) read(local uint64) uint64 {
 	return g.remote + uint64(d+whole+scale(d, rate))
 }
 
-func (l *line) read(local uint64) uint64 {
-	if int64(local-l.from) < 0 {
-		return l.before.read(local)
+// read returns the remote clock at a local time.
+func (p *published) read(local uint64) uint64 {
+	if int64(local-p.from) < 0 {
+		return p.before.read(local)
 	}
-	return l.after.read(local)
-}
-
-// remote returns the remote clock according to s.
-func (s *sample) remote(local uint64, skew int64) uint64 {
-	return local + s.offset + uint64(scale(int64(local-s.at), skew))
-}
-
-// bound returns how far off remote can be: what the exchange left open, and for
-// every second since then (or until then) the skew that may be and the skew that is
-// assumed.
-func (s *sample) bound(local uint64, skew int64) uint64 {
-	age := min(magnitude(int64(local-s.at)), math.MaxInt64)
-	return uint64(s.half) + uint64(scale(int64(age), maxSkew+int64(magnitude(skew))))
+	return p.after.read(local)
 }
 
 // admits reports whether s and the best exchange can both be true.
-func (l *line) admits(s sample) bool {
-	apart := magnitude(int64(l.best.remote(s.at, l.skew) - s.at - s.offset))
-	return apart <= uint64(s.half)+l.best.bound(s.at, l.skew)
+func (p *published) admits(s sample) bool {
+	apart := magnitude(int64(p.best.remote(s.at, p.skew) - s.at - s.offset))
+	return apart <= uint64(s.half)+p.best.bound(s.at, p.skew)
 }
 
-func (l *line) errorBound(local uint64) time.Duration {
-	off := magnitude(int64(l.read(local) - l.best.remote(local, l.skew)))
-	return duration(int64(min(off, math.MaxInt64/2) + min(l.best.bound(local, l.skew), math.MaxInt64/2)))
+// errorBound returns how far read can be off.
+func (p *published) errorBound(local uint64) time.Duration {
+	off := magnitude(int64(p.read(local) - p.best.remote(local, p.skew)))
+	return duration(int64(min(off, math.MaxInt64/2) + min(p.best.bound(local, p.skew), math.MaxInt64/2)))
 }
 
 // RemoteTime returns the server's clock at the local time localUsec, both in
@@ -80,80 +71,105 @@ func (l *line) errorBound(local uint64) time.Duration {
 // or slower than the local clock. The recent past reads as it did, back to the last
 // but one correction. ok is false before the first exchange.
 func (c *Clock) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
-	l := c.line.Load()
-	if l == nil {
+	p := c.known.Load()
+	if p == nil {
 		return 0, false
 	}
-	return l.read(localUsec), true
+	return p.read(localUsec), true
 }
 
-// ErrorBound returns how far RemoteTime(localUsec) can be from the server's clock,
-// whichever way is the slower one: half the round trip of the exchange that says
-// most, plus 600 ppm (and the assumed skew) of the time since then, plus what is
-// still to be corrected, plus 2 us for rounding. It holds as long as neither clock
-// is set or stopped, their rates differ by at most 600 ppm, and the four timestamps
-// are taken when they are said to be: one that is only read once per frame adds the
-// length of a frame.
+// ErrorBound returns how far RemoteTime(localUsec) can be from the server's clock: half
+// the round trip of the exchange that says most, plus 600 ppm (and the assumed skew) of
+// the time since then, plus what is still to be corrected, plus 2 us for rounding. ok
+// is false before the first exchange.
+//
+// While no clock is set, the truth lies within ErrorBound of RemoteTime, however unequal
+// the two ways are. After a clock was set it may lie outside until a request that was
+// sent after that is answered and the answer contradicts what was known: the first one
+// does, unless the step is smaller than the bounds. At the latest the truth is inside
+// again when as many such requests have been answered as there are Samples: 64, which
+// takes 16 s at the default interval.
+//
+// This holds as long as the rates of the clocks differ by at most 600 ppm and the four
+// timestamps are taken when they are said to be: one that is only read once per frame
+// adds the length of a frame.
 func (c *Clock) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
-	l := c.line.Load()
-	if l == nil {
+	p := c.known.Load()
+	if p == nil {
 		return 0, false
 	}
-	return l.errorBound(localUsec), true
+	return p.errorBound(localUsec), true
 }
 
-// MinimumOneWayDelay returns half of Snapshot.RoundTrip. Nobody can tell how unequal
-// the two ways are: either of them may take up to twice as long.
+// MinimumOneWayDelay returns half of the shortest round trip of the last 8 exchanges,
+// without the time that the server held them. Nobody can tell how unequal the two ways
+// are: either of them may take up to twice as long. ok is false before the first
+// exchange.
 func (c *Clock) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	l := c.line.Load()
-	if l == nil {
+	p := c.known.Load()
+	if p == nil {
 		return 0, false
 	}
-	return duration(l.trip / 2), true
+	return duration(p.trip) / 2, true
 }
 
-// Skew returns by how many parts in a million the server's clock runs faster than
-// the local one. ok is false while that is not known to about 25 ppm; RemoteTime
-// takes it for zero until then.
+// Skew returns the rate of the server's clock minus that of the local one, in parts per
+// million, at most 600 either way. ok means known to within about 25 ppm; until then
+// RemoteTime takes it for zero.
 func (c *Clock) Skew() (ppm float64, ok bool) {
-	l := c.line.Load()
-	if l == nil || !l.skewKnown {
+	p := c.known.Load()
+	if p == nil || !p.skewKnown {
 		return 0, false
 	}
-	return inPPM(l.skew), true
+	return inPPM(p.skew), true
 }
 
 // Snapshot is everything that is known at one local time, all from the same state.
 type Snapshot struct {
-	RemoteUsec uint64        // the server's clock
-	OffsetUsec int64         // server's minus local clock, modulo 2^64
-	ErrorBound time.Duration // see Clock.ErrorBound
-	RoundTrip  time.Duration // shortest of the last 8 exchanges, without the server's hold
-	Jitter     time.Duration // mean round trip of the last 8 exchanges less the shortest
-	Age        time.Duration // since the exchange on which ErrorBound rests
-	SkewPPM    float64       // see Clock.Skew; 0 while not known
-	Steps      uint64        // how often the clock was set at once, ever: differs where readings may go back
-	LastStep   time.Duration // size of the last such step, positive forward; 0 if it was the first setting
+	// RemoteUsec is the server's clock in microseconds; see Clock.RemoteTime.
+	RemoteUsec uint64
+	// OffsetUsec is the server's clock minus the local one in microseconds, modulo 2^64.
+	OffsetUsec int64
+	// ErrorBound is how far RemoteUsec can be off; see Clock.ErrorBound.
+	ErrorBound time.Duration
+	// MinOneWayDelay is half of the shortest round trip of late; see
+	// Clock.MinimumOneWayDelay.
+	MinOneWayDelay time.Duration
+	// Jitter is by how much the mean one-way delay of the last 8 exchanges, which is
+	// half of the round trip, exceeds MinOneWayDelay.
+	Jitter time.Duration
+	// Age is the time since the last exchange that was believed.
+	Age time.Duration
+	// Undisturbed is the time since a clock was last noticed to have been set, or since
+	// the first exchange.
+	Undisturbed time.Duration
+	// Skew is the rate of the server's clock minus that of the local one in parts per
+	// million, 0 while not known; see Clock.Skew.
+	Skew float64
+	// Steps counts the discontinuities of RemoteTime, where it may have gone back. It
+	// is 0 after the first exchange and never starts again.
+	Steps uint32
 }
 
-// Snapshot returns what is known at the local time localUsec. ok is false before the
-// first exchange.
+// Snapshot returns what is known at the local time localUsec. Age and Undisturbed are
+// negative for a time in the past that lies before what they count from. ok is false
+// before the first exchange.
 func (c *Clock) Snapshot(localUsec uint64) (s Snapshot, ok bool) {
-	l := c.line.Load()
-	if l == nil {
+	p := c.known.Load()
+	if p == nil {
 		return Snapshot{}, false
 	}
-	remote := l.read(localUsec)
+	remote := p.read(localUsec)
 	return Snapshot{
-		RemoteUsec: remote,
-		OffsetUsec: int64(remote - localUsec),
-		ErrorBound: l.errorBound(localUsec),
-		RoundTrip:  duration(l.trip),
-		Age:        duration(int64(localUsec - l.best.at)),
-		Jitter:     duration(l.jitter),
-		SkewPPM:    inPPM(l.skew),
-		Steps:      l.steps,
-		LastStep:   duration(l.lastStep),
+		RemoteUsec:     remote,
+		OffsetUsec:     int64(remote - localUsec),
+		ErrorBound:     p.errorBound(localUsec),
+		MinOneWayDelay: duration(p.trip) / 2,
+		Jitter:         duration(p.jitter) / 2,
+		Age:            duration(int64(localUsec - p.heard)),
+		Undisturbed:    duration(int64(localUsec - p.disturbed)),
+		Skew:           inPPM(p.skew),
+		Steps:          p.steps,
 	}, true
 }
 
@@ -163,6 +179,7 @@ func scale(d, rate int64) int64 { return d>>32*rate + d&(1<<32-1)*rate>>32 }
 // inPPM converts a rate.
 func inPPM(rate int64) float64 { return float64(rate) * 1e6 / (1 << 32) }
 
+// magnitude returns |v|, also of the least integer.
 func magnitude(v int64) uint64 {
 	if v < 0 {
 		return -uint64(v)

@@ -5,6 +5,8 @@ import (
 	"time"
 )
 
+// Which exchange each rule chooses.
+
 const ms = time.Millisecond
 
 // trips makes a window of round trips in ms, a second apart, whose newest exchange
@@ -31,9 +33,15 @@ func TestRules(t *testing.T) {
 	old[0].Age = 100 * time.Second // but one of the last eight
 	tie := trips(40, 40, 40)
 	aged := trips(40, 40)
-	aged[0].RoundTrip -= 20 * time.Microsecond // a second is worth 30 us
+	aged[0].RoundTrip -= 29 * time.Microsecond // a second is worth 30 us
 	young := trips(40, 40)
-	young[0].RoundTrip -= 40 * time.Microsecond
+	young[0].RoundTrip -= 31 * time.Microsecond
+	equal := trips(40, 40)
+	equal[0].RoundTrip -= 30 * time.Microsecond
+	limit := trips(repeat(10, 40)...)
+	limit[0].Age, limit[0].RoundTrip = 5*time.Second, 30*ms
+	beyond := trips(repeat(10, 40)...)
+	beyond[1].Age, beyond[1].RoundTrip = 5*time.Second+1, 30*ms
 	for _, x := range []struct {
 		name   string
 		rule   Rule
@@ -46,6 +54,9 @@ func TestRules(t *testing.T) {
 		{"newest of equals", MinDelay, tie, 2},
 		{"age counts", MinDelay, aged, 1},
 		{"but little", MinDelay, young, 0},
+		{"oldest of equal costs", MinDelay, equal, 0},
+		{"at 5 s", MinDelay, limit, 0},
+		{"beyond 5 s", MinDelay, beyond, 9},
 		{"the last eight at any age", MinDelay, old, 0},
 		{"older than 5 s and beyond eight", MinDelay, trips(10, 20, 30, 40, 41, 42, 43, 44, 45, 46), 2},
 

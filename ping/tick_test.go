@@ -7,6 +7,8 @@ import (
 	"timesync/tick"
 )
 
+// A Clock as the remote clock of package tick.
+
 // TestServesTick: a Clock is the remote clock of a client's tick loop as it stands.
 // With 5 ms of jitter and 50 ppm the shared clocks of both ends agree within half a
 // tick of 60 Hz, no tick of the client is skipped or repeated, and what it sends for

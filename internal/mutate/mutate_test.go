@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// write makes a module of its own in a temporary folder, and makes it the current one.
+func write(t *testing.T, files map[string]string) {
+	t.Helper()
+	if _, err := goCommand("version"); err != nil {
+		t.Skip("no go command: ", err)
+	}
+	dir := t.TempDir()
+	files["go.mod"] = "module example\n\ngo 1.25\n"
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+}
+
+const clamp = `package example
+
+import "errors"
+
+// limit is the largest value.
+const limit = 100
+
+var errNegative = errors.New("negative")
+
+// Clamp returns v, at most limit.
+func Clamp(v int) (int, error) {
+	if v < 0 { // never
+		return 0, errNegative
+	}
+	calls++
+	return min(v, limit), nil
+}
+
+var calls int
+`
+
+// TestMistakes: each operator does what it says, once for each place, and what does not
+// compile is not there.
+func TestMistakes(t *testing.T) {
+	write(t, map[string]string{"clamp.go": clamp})
+	p, err := load(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range p.mutants() {
+		got = append(got, m.String())
+		if m.apply() == m.file.text {
+			t.Errorf("%v: nothing changed", m)
+		}
+	}
+	want := []string{
+		"clamp.go:6: const limit = 100: 100 becomes 200",
+		"clamp.go:12: if v < 0 {: < becomes <=",
+		"clamp.go:12: if v < 0 {: 0 becomes 1",
+		"clamp.go:12: if v < 0 {: negated: v < 0",
+		"clamp.go:12: if v < 0 {: removed: if v < 0 { // never ...",
+		"clamp.go:13: return 0, errNegative: 0 becomes 1",
+		"clamp.go:13: return 0, errNegative: removed: return 0, errNegative",
+		"clamp.go:15: calls++: ++ becomes --",
+		"clamp.go:15: calls++: removed: calls++",
+		"clamp.go:16: return min(v, limit), nil: min becomes max",
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestFates: tests that look kill, tests that do not let survive, and what never ends
+// is ended. The files stay as they are.
+func TestFates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds ten test binaries and waits for two that never end: 13 s")
+	}
+	write(t, map[string]string{"sum.go": `package example
+
+// Sum returns 1+...+n.
+func Sum(n int) (sum int) {
+	for n > 0 {
+		sum += n
+		n--
+	}
+	return sum
+}
+
+// Two is not tested.
+func Two() int { return 2 }
+`, "sum_test.go": `package example
+
+import "testing"
+
+func TestSum(t *testing.T) {
+	if Sum(3) != 6 || Sum(0) != 0 {
+		t.Fail()
+	}
+}
+`})
+	p, err := load(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newTester(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	s.limit = 3 * time.Second
+	want := map[string]fate{
+		"for n > 0 {: > becomes >=":                survived, // adds 0
+		"for n > 0 {: negated: n > 0":              killed,
+		"for n > 0 {: 0 becomes 1":                 killed,
+		"sum += n: += becomes -=":                  killed,
+		"sum += n: removed: sum += n":              killed,
+		"n--: -- becomes ++":                       killed, // or timedOut: until n is negative
+		"n--: removed: n--":                        timedOut,
+		"func Two() int { return 2 }: 2 becomes 3": survived,
+	}
+	for i, m := range p.mutants() {
+		name := m.code + ": " + m.what
+		f, ok := want[name]
+		if !ok {
+			t.Errorf("unexpected: %v", m)
+		}
+		delete(want, name)
+		if got := s.run(i, m); got != f && (f != killed || got != timedOut) {
+			t.Errorf("%v: fate %d, want %d", m, got, f)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+}
+
+// TestEquivalents: every line of the list can be read, and names a file that exists.
+func TestEquivalents(t *testing.T) {
+	n := 0
+	for line := range strings.Lines(equivalentText) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		n++
+		path, rest, _ := strings.Cut(line, " | ")
+		known, err := equivalents(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key := rest[:strings.LastIndex(rest, " | ")]; known[key] == "" {
+			t.Errorf("%q has no reason", line)
+		}
+	}
+	t.Logf("%d equivalents", n)
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package ping
+
+import "math"
+
+// sample is one exchange in absolute terms.
+type sample struct {
+	at     uint64 // local clock in the middle of the exchange
+	offset uint64 // remote minus local clock
+	trip   int64  // round trip without the server's hold
+	half   int64  // the offset at the time at is at most this far off
+}
+
+// measure makes a sample of the four timestamps of an exchange: sent and received by
+// the client (t1 and t4) and by the server (t3 and t2). v is Accepted, or says why
+// they cannot be used.
+func measure(t1, t2, t3, t4 uint64) (s sample, v Verdict) {
+	// The differences are unsigned: a time before its beginning is a huge one.
+	away, hold := t4-t1, t3-t2
+	if int64(away) < 0 {
+		return s, Impossible
+	}
+	if away > lateUsec {
+		return s, TooLate
+	}
+	skewed := int64(away) * maxSkewPPM / 1e6 // by what the clocks can disagree on away
+	if hold > away+uint64(skewed)+roundUsec {
+		return s, Impossible
+	}
+	// The truth at the middle lies between two bounds, a half round trip either way:
+	// a request arrives after it was sent, so the remote clock is at most t2-t1
+	// ahead, and a reply likewise, so it is at least t3-t4 ahead.
+	trip := int64(away - hold)
+	return sample{
+		at:     t1 + away/2,
+		offset: t2 - t1 - uint64(trip/2),
+		trip:   max(trip, 0),
+		half:   (max(trip, 0)+1)/2 + skewed/2 + roundUsec,
+	}, Accepted
+}
+
+// remote returns the remote clock according to s.
+func (s *sample) remote(local uint64, skew int64) uint64 {
+	return local + s.offset + uint64(scale(int64(local-s.at), skew))
+}
+
+// bound returns how far off remote can be: what the exchange left open, and for
+// every second since then (or until then) the skew that may be and the skew that is
+// assumed.
+func (s *sample) bound(local uint64, skew int64) uint64 {
+	age := min(magnitude(int64(local-s.at)), math.MaxInt64)
+	return uint64(s.half) + uint64(scale(int64(age), maxSkew+int64(magnitude(skew))))
+}
+
+// use lets a sample change the clock.
+func (c *Clock) use(s sample, now uint64) Verdict {
+	old := c.known.Load()
+	disturbed := now
+	if old != nil {
+		now = old.notBefore(now)
+		disturbed = old.disturbed
+		if !old.admits(s) {
+			// Both bounds cannot be true of one pair of clocks: one of them was set, or
+			// stood still in a suspended machine. What was learnt before is void.
+			c.window, c.drift, c.fast = c.window[:0], drift{}, 0
+			disturbed = now
+		}
+	}
+	c.remember(s)
+	next := c.estimate(now)
+	verdict := c.move(next, old, now)
+	next.heard, next.disturbed, next.steps = now, disturbed, c.steps
+	c.known.Store(next)
+	return verdict
+}
+
+// notBefore returns the time of the latest reply for one that was handed over behind
+// it: what readers have seen is to stay. No reply is used that took longer than
+// lateUsec, so a time farther back is that of a clock that was set.
+func (p *published) notBefore(now uint64) uint64 {
+	if behind := int64(p.heard - now); behind > 0 && behind <= lateUsec {
+		return p.heard
+	}
+	return now
+}
+
+// remember adds s to the window and to what measures the skew.
+func (c *Clock) remember(s sample) {
+	if len(c.window) == orDefault(c.Samples, DefaultSamples) {
+		c.window = c.window[:copy(c.window, c.window[1:])]
+	}
+	c.window = append(c.window, s)
+	c.drift.add(s)
+}
+
+// estimate returns what the window tells, without a reading.
+func (c *Clock) estimate(now uint64) *published {
+	p := &published{skew: c.drift.skew, skewKnown: c.drift.known}
+	p.best = c.best(p.skew, now)
+	p.trip, p.jitter = c.roundTrip()
+	return p
+}
+
+// best returns the exchange that bounds the error of the clock most tightly.
+func (c *Clock) best(skew int64, now uint64) sample {
+	best := c.window[0]
+	for _, s := range c.window[1:] {
+		if s.bound(now, skew) <= best.bound(now, skew) {
+			best = s
+		}
+	}
+	return best
+}
+
+// roundTrip returns the shortest round trip of the last 8 exchanges, so that a line
+// that became slower is soon seen, and by how much their mean exceeds it.
+func (c *Clock) roundTrip() (least, jitter int64) {
+	recent := c.window[max(0, len(c.window)-filterDepth):]
+	sum := int64(0)
+	least = recent[0].trip
+	for _, s := range recent {
+		sum += s.trip
+		least = min(least, s.trip)
+	}
+	return least, sum/int64(len(recent)) - least
+}
+
+// move sets the clock of next, or lets it go on from that of old and moves it toward
+// the sample that the rule chooses.
+func (c *Clock) move(next, old *published, now uint64) Verdict {
+	if old == nil {
+		next.set(c.window[0], now)
+		return Synced
+	}
+	next.before, next.after, next.from = old.before, old.after, old.from
+	i := c.choose(old, next.skew, now)
+	if i < 0 {
+		return Accepted
+	}
+	s := c.window[i]
+	threshold := orDefault(c.RecalibrateThreshold, DefaultRecalibrateThreshold)
+	if e := int64(s.remote(now, next.skew) - old.read(now)); magnitude(e) > uint64(threshold.Microseconds()) {
+		next.set(s, now)
+		c.steps++
+		return Stepped
+	}
+	c.slew(next, s, now)
+	return Accepted
+}
+
+// choose asks the rule. There is nothing to choose from a single exchange.
+func (c *Clock) choose(old *published, skew int64, now uint64) int {
+	if len(c.window) == 1 {
+		return 0
+	}
+	reading := old.read(now)
+	c.view = c.view[:0]
+	for _, s := range c.window {
+		c.view = append(c.view, Sample{
+			RoundTrip: duration(s.trip),
+			Age:       duration(int64(now - s.at)),
+			Error:     duration(int64(s.remote(now, skew) - reading)),
+		})
+	}
+	if c.Rule == nil {
+		return MinDelay(c.view)
+	}
+	return c.Rule(c.view)
+}
+
+// slew begins a correction toward s, unless the last one has hardly begun.
+func (c *Clock) slew(next *published, s sample, now uint64) {
+	if begun := int64(now - next.from); -settleUsec <= begun && begun < settleUsec {
+		return
+	}
+	from := now + settleUsec
+	reading := next.read(from)
+	e := int64(s.remote(from, next.skew) - reading)
+	// Rounded away from zero, or the last few microseconds would stay for ever.
+	n := min(int64(orDefault(c.AdjustSteps, DefaultAdjustSteps)), int64(len(c.window)))
+	share := e / n
+	if e%n > 0 {
+		share++
+	} else if e%n < 0 {
+		share--
+	}
+	next.before, next.from = next.after, from
+	next.after = segment{from, reading, next.skew, share}
+}
+
+// set sets the clock by s at once.
+func (p *published) set(s sample, now uint64) {
+	p.from = now
+	p.after = segment{now, s.remote(now, p.skew), p.skew, 0}
+	p.before = p.after
+}

@@ -1,0 +1,227 @@
+package ping
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// What happens when one of the clocks is set, or stands still in a suspended machine.
+
+// set sets one of the two clocks by size microseconds.
+func (w *world) set(local bool, size int64) {
+	if local {
+		w.base += uint64(size)
+		w.jump -= size
+	} else {
+		w.jump += size
+	}
+}
+
+// steppedWorld is a world in which a clock will be set, and what may be expected of it.
+type steppedWorld struct {
+	*world
+	local bool
+	size  int64
+	from  int64 // true time at which the clock is set
+	// offset that the exchanges show: half the difference of the ways is seen by nobody
+	unseen, tolerance int64
+}
+
+// newSteppedWorld draws ways of up to 100 ms, jitter, loss, rules and intervals, and a
+// step between a microsecond and two hours either way.
+func newSteppedWorld(r *rand.Rand) steppedWorld {
+	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
+	c := &Clock{SyncInterval: time.Duration(upTo(1)*(50+upTo(1000))) * time.Millisecond}
+	jitter := upTo(20*usMs) * upTo(1)
+	s := steppedWorld{tolerance: jitter + 2*usMs}
+	switch r.IntN(4) {
+	case 0:
+		c.Rule = Latest
+		s.tolerance += jitter
+	case 1:
+		c.Rule, c.AdjustSteps = Percentile, 1
+		s.tolerance += slotToleranceMax.Microseconds()
+	}
+	s.world = newWorld(c)
+	s.base, s.offset, s.hold = r.Uint64(), r.Uint64(), upTo(20*usMs)
+	s.ppb = upTo(200_000) - 100_000
+	up, down := upTo(100*usMs), upTo(100*usMs)
+	s.up, s.down = exponential(r, up, jitter), exponential(r, down, jitter)
+	s.unseen = (up - down) / 2
+	loss := r.Float64() * 0.2
+	s.lost = func() bool { return r.Float64() < loss }
+	s.local, s.size = r.IntN(2) == 0, int64(1)<<r.IntN(33)
+	s.size = (s.size + upTo(s.size)) * (1 - 2*upTo(1))
+	s.from = 5*usSec + upTo(150*usSec)
+	return s
+}
+
+// TestBackAfterStep: 60 s after a clock was set, wherever and by however much, the truth
+// is within the bound, the bound is about what it was before, and the reading is as far
+// off as the ways are unequal and the line jitters.
+func TestBackAfterStep(t *testing.T) {
+	r := random(t)
+	worlds := *worldsFlag / 4
+	if testing.Short() {
+		worlds = min(worlds, 500)
+	}
+	for i := range worlds {
+		seed := r.Uint64()
+		w := newSteppedWorld(rand.New(rand.NewPCG(seed, 0)))
+		w.keepPinging(nil)
+		w.run(time.Duration(w.from) * time.Microsecond)
+		before := w.snapshot(t)
+		w.set(w.local, w.size)
+		w.run(time.Minute)
+		after, e := w.snapshot(t), w.errorUsec(t)
+		if magnitude(e) > uint64(after.ErrorBound.Microseconds()) || magnitude(e-w.unseen) > uint64(w.tolerance) ||
+			after.ErrorBound > 2*before.ErrorBound+time.Duration(2*w.tolerance)*time.Microsecond {
+			t.Errorf("world %d, seed %#x: local %v, step %d us: error %d us, %d of them by the ways, bound %v, before %v",
+				i, seed, w.local, w.size, e, w.unseen, after.ErrorBound, before.ErrorBound)
+		}
+	}
+}
+
+// TestBoundAfterStep: the bound may be wrong after a clock was set until a request that
+// was sent after that is answered and contradicts what was known, or until as many such
+// requests were answered as there are Samples; not longer.
+func TestBoundAfterStep(t *testing.T) {
+	r := random(t)
+	worlds := *worldsFlag / 4
+	if testing.Short() {
+		worlds = min(worlds, 500)
+	}
+	outside, contrary, hidden := 0, 0, 0
+	for i := range worlds {
+		seed := r.Uint64()
+		x := boundAfterStep(t, rand.New(rand.NewPCG(seed, 0)))
+		if t.Failed() {
+			t.Fatalf("world %d, seed %#x", i, seed)
+		}
+		outside += x.outside
+		contrary += x.contrary
+		hidden += 1 - x.contrary
+	}
+	t.Logf("of %d worlds the truth was outside for a while in %d; %d steps contradicted what was known, %d were hidden", worlds, outside, contrary, hidden)
+	if outside == 0 || contrary == 0 || hidden == 0 {
+		t.Error("the worlds are too kind")
+	}
+}
+
+// afterStep is 1 for what happened in a world.
+type afterStep struct{ outside, contrary int }
+
+func boundAfterStep(t *testing.T, r *rand.Rand) (x afterStep) {
+	w := newSteppedWorld(r)
+	w.c.Samples = 1 + r.IntN(20)
+	if r.IntN(2) == 0 {
+		w.size %= 200 * usMs // so that many hide in the bounds
+	}
+	answered := 0 // of the requests sent after the clock was set
+	sent := int64(-1)
+	judge := func(v Verdict) {
+		if sent < w.from || v > Stepped {
+			return
+		}
+		answered++
+		if w.snapshot(t).Undisturbed <= 0 {
+			x.contrary = 1
+		}
+	}
+	w.every(time.Duration(50+r.IntN(500))*time.Millisecond, func() {
+		began := w.t
+		w.ping(func(v Verdict) { sent = began; judge(v) })
+	})
+	w.run(time.Duration(w.from) * time.Microsecond)
+	w.set(w.local, w.size)
+	w.every(17*time.Millisecond, func() {
+		s, e := w.snapshot(t), w.errorUsec(t)
+		if magnitude(e) <= uint64(s.ErrorBound.Microseconds()) {
+			return
+		}
+		x.outside = 1
+		if x.contrary > 0 || answered >= w.c.Samples {
+			t.Errorf("at %d us, %d after the step of %d us (local %v): error %d us, bound %v, %d of %d samples, contradicted %d",
+				w.t, w.t-w.from, w.size, w.local, e, s.ErrorBound, answered, w.c.Samples, x.contrary)
+		}
+	})
+	w.run(30 * time.Second)
+	return x
+}
+
+// TestLocalClockSetBack: the next request is not put off until the clock is again where
+// it was, and corrections go on.
+func TestLocalClockSetBack(t *testing.T) {
+	for _, back := range []int64{usSec, 9 * usSec, 11 * usSec, 3600 * usSec} {
+		w := newWorld(new(Clock))
+		w.keepPinging(nil)
+		w.run(20 * time.Second)
+		w.set(true, -back)
+		if wait := w.c.Next(w.local()); wait > 2*DefaultSyncInterval {
+			t.Errorf("set back by %d us: next request in %v", back, wait)
+		}
+		w.down = constant(40 * usMs) // the first exchange after that is 5 ms off
+		w.run(300 * time.Millisecond)
+		w.down = constant(30 * usMs)
+		w.run(20 * time.Second)
+		if e, s := w.errorUsec(t), w.snapshot(t); magnitude(e) > 10 || s.Steps != 1 {
+			t.Errorf("set back by %d us: error %d us, %d steps, want none and 1", back, e, s.Steps)
+		}
+	}
+}
+
+// TestBothClocksSetBack: as when two programs live on one clock. The offset stays, and
+// is corrected as before.
+func TestBothClocksSetBack(t *testing.T) {
+	w := newWorld(new(Clock))
+	w.keepPinging(nil)
+	w.run(20 * time.Second)
+	w.set(true, -3600*usSec)
+	w.set(false, -3600*usSec)
+	w.run(20 * time.Second)
+	w.set(false, 10*usMs)
+	w.run(20 * time.Second)
+	if e := w.errorUsec(t); magnitude(e) > 100 {
+		t.Errorf("error %d us", e)
+	}
+}
+
+// TestHiddenStepIsNoSkew: a step within the error bounds could be an error of
+// measurement of one exchange, but no skew.
+func TestHiddenStepIsNoSkew(t *testing.T) {
+	for _, size := range []int64{-40 * usMs, 40 * usMs} {
+		w := newWorld(new(Clock))
+		w.ppb = 30_000
+		w.keepPinging(nil)
+		w.run(3 * time.Minute)
+		w.set(false, size)
+		w.every(time.Second, func() {
+			if ppm, ok := w.c.Skew(); !ok || ppm < 29 || ppm > 31 {
+				t.Fatalf("%d us after a step of %d us: skew %.1f ppm, %v, want 30", w.t-180*usSec, size, ppm, ok)
+			}
+		})
+		w.run(3 * time.Minute)
+		if s := w.snapshot(t); s.Undisturbed < 6*time.Minute-time.Second || s.Steps != 0 {
+			t.Errorf("the step was not hidden: %+v", s)
+		}
+	}
+}
+
+// TestOvertakenAcrossSet: which request was asked first does not depend on a clock that
+// was set between them.
+func TestOvertakenAcrossSet(t *testing.T) {
+	c := new(Clock)
+	reply := func(at uint64) []byte {
+		b, _ := AppendReply(nil, c.AppendRequest(nil, at), 0, 5*uint64(usSec), 5*uint64(usSec))
+		return b
+	}
+	first := reply(1_000_000)
+	second := reply(900_000) // set back by more than the time between them
+	if v := c.HandleReply(second, 901_000); v != Synced {
+		t.Fatal(v)
+	}
+	if v := c.HandleReply(first, 1_001_000); v != Overtaken {
+		t.Errorf("the first reply is %v", v)
+	}
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package ping
+
+// Verdict is what became of a reply.
+type Verdict uint8
+
+const (
+	Accepted       Verdict = iota // used; the clock was left alone or is being slewed
+	Synced                        // used; the clock was set for the first time since Reset
+	Stepped                       // used; the clock jumped, and Snapshot.Steps counts one more
+	Malformed                     // refused: not a reply
+	OldSession                    // refused: of another session than Reset named
+	UnknownRequest                // refused: forged, or the request is forgotten
+	Duplicate                     // refused: this request has been answered
+	Overtaken                     // refused: a later request was answered before
+	TooLate                       // refused: more than 10 s after the request
+	Impossible                    // refused: from the future, that is before its request, or held longer than it was away
+	verdicts
+)
+
+var verdictNames = [verdicts]string{"accepted", "synced", "stepped", "malformed", "old session",
+	"unknown request", "duplicate", "overtaken", "too late", "impossible"}
+
+// String returns the verdict in words.
+func (v Verdict) String() string {
+	if v < verdicts {
+		return verdictNames[v]
+	}
+	return "invalid"
+}
