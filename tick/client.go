@@ -162,7 +162,7 @@ func (c *Client) leave(next uint64) {
 // setRate changes the rate: the time stays, the ticks are counted anew.
 func (c *Client) setRate(r Rate) {
 	c.now.rate = r
-	c.setNext(firstFrom(r.time(c.now.lines[predicted].base)))
+	c.setNext(firstFrom(r.time(c.now.segments[predicted].base)))
 	if c.inited {
 		c.publish()
 	}
@@ -260,7 +260,7 @@ func buffer(set, whenZero time.Duration) time.Duration { return max(orDefault(se
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
 func (c *Client) enter(t target) {
-	old := c.now.lines[predicted].base
+	old := c.now.segments[predicted].base
 	c.setClocks(t.at)
 	c.steering.forget()
 	c.inited = true
@@ -274,7 +274,7 @@ func (c *Client) enter(t target) {
 // correct slews or steps the clocks.
 func (c *Client) correct(t target) {
 	var now [3]time.Duration
-	for i, l := range c.now.lines {
+	for i, l := range c.now.segments {
 		now[i] = l.base
 	}
 	old := now[predicted]
@@ -285,7 +285,7 @@ func (c *Client) correct(t target) {
 	}
 	c.now.skewPPB = t.skewPPB
 	for i, s := range slews {
-		c.now.lines[i].slew = s
+		c.now.segments[i].slew = s
 	}
 }
 

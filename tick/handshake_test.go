@@ -109,8 +109,8 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// AT17: joining after 30 days: no catch-up, and Synced only when the bound is met.
-func TestAT17_LateJoin(t *testing.T) {
+// A client that joins a server of 30 days: no catch-up, and Synced only when the bound is met.
+func TestLateJoin(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50), bound: ms(500)}
 	const up = 30 * 24 * time.Hour
@@ -220,8 +220,8 @@ func TestFirstTick(t *testing.T) {
 	}
 }
 
-// AT19: the host migrates.
-func TestAT19_Migration(t *testing.T) {
+// The host migrates: another clock, a later epoch, and a second less of game time.
+func TestHostMigrates(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
@@ -284,14 +284,14 @@ func TestAT19_Migration(t *testing.T) {
 		t.Errorf("old Hello: %v", err)
 	}
 	l.Advance(now)
-	if after := *l.snap.Load(); after.epoch != before.epoch || after.lines[predicted].base < before.lines[predicted].base {
+	if after := *l.snap.Load(); after.epoch != before.epoch || after.segments[predicted].base < before.segments[predicted].base {
 		t.Error("the old Welcome had an effect")
 	}
 	t.Log(kinds)
 }
 
-// AT20: a client at 24 and a server at 36 ticks a second.
-func TestAT20_RateMismatch(t *testing.T) {
+// A client at 24 and a server at 36 ticks a second.
+func TestRateMismatch(t *testing.T) {
 	for _, action := range []Mismatch{MismatchWarn, MismatchDisconnect, MismatchAdjust, MismatchSignal} {
 		var cr, sr recorder
 		var logged []string

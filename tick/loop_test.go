@@ -20,11 +20,11 @@ import (
 
 var long = flag.Bool("long", false, "run 90 days tick by tick (2 minutes)")
 
-// AT02: 90 days at 60 Hz in random frames of 1 to 100 ms: every tick once and in
+// 90 days at 60 Hz in random frames of 1 to 100 ms: every tick once and in
 // order, and no drift. Without -long only the first and the last hour have such
 // frames; between them the loop stalls again and again, and what it says it skipped
 // counts as run.
-func TestAT02_NinetyDays(t *testing.T) {
+func TestNinetyDays(t *testing.T) {
 	rng := newRand(t)
 	hour := time.Hour
 	if testing.Short() {
@@ -77,8 +77,8 @@ func TestAT02_NinetyDays(t *testing.T) {
 	t.Logf("90 days, %d frames, last tick %d, %d run, %d reported as skipped, drift 0", frames, want, expected-skipped, skipped)
 }
 
-// AT15: what a stall of 10 s does under each policy.
-func TestAT15_CatchUp(t *testing.T) {
+// What a stall of 10 s does under each policy.
+func TestCatchUp(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		cfg     Config
@@ -131,8 +131,8 @@ func TestAT15_CatchUp(t *testing.T) {
 	}
 }
 
-// AT15, second half: a tick costs 1.5 times its length.
-func TestAT15_Overload(t *testing.T) {
+// Ticks that cost 1.5 times their length pile up no debt beyond a second.
+func TestOverload(t *testing.T) {
 	for _, policy := range []CatchUp{CatchUpKeep, CatchUpDrop, CatchUpJump} {
 		var r recorder
 		now := uint64(0)
@@ -159,10 +159,9 @@ func TestAT15_Overload(t *testing.T) {
 	}
 }
 
-// AT16: no wall clock: nothing in the package reads one, but for the number of a
-// server's epoch. (A wall-clock step has nothing to act on; see also
-// TestRestart/wall_clock_set_back.)
-func TestAT16_NoWallClock(t *testing.T) {
+// Nothing in the package reads the wall clock, but for the number of a server's
+// epoch. So a step of it has nothing to act on; see also TestRestart.
+func TestNoWallClock(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +204,8 @@ func TestFirstAdvance(t *testing.T) {
 	}
 }
 
-// AT23: pauses.
-func TestAT23_Pause(t *testing.T) {
+// A joint pause moves nothing; a client that paused alone steps.
+func TestPause(t *testing.T) {
 	for _, joint := range []bool{true, false} {
 		var cr, sr recorder
 		remote := &fakeRemote{delay: ms(50)}
@@ -265,8 +264,8 @@ func TestAT23_Pause(t *testing.T) {
 	}
 }
 
-// AT25: one writer, eight readers; run with -race.
-func TestAT25_Readers(t *testing.T) {
+// One writer and eight readers, under the race detector: no reader sees a clock go back.
+func TestReaders(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(ClientConfig{}, remote, time.Hour)
 	l.Advance(0)

@@ -47,9 +47,9 @@ func clampBig(v *big.Int) int64 {
 
 var rates = []Rate{{20, 1}, {24, 1}, {30, 1}, {50, 1}, {60, 1}, {64, 1}, {128, 1}, {144, 1}, {60000, 1001}}
 
-// AT01: the round trip is exact for all n in +-10^12, and a nanosecond earlier is
+// The round trip is exact for all n in +-10^12, and a nanosecond earlier is
 // the tick before.
-func TestAT01_RoundTrip(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	const limit = 1_000_000_000_000
 	rng := newRand(t)
 	var checked int

@@ -441,8 +441,8 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// AT18: stop and start leave nothing behind.
-func TestAT18_Restart(t *testing.T) {
+// Stop leaves nothing behind: ten lives of a server and a client are alike.
+func TestStopAndStart(t *testing.T) {
 	var first string
 	var r recorder
 	remote := &fakeRemote{}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// AT12: a remote clock that nobody filtered jitters by +-30 ms for 10 minutes. (How
-// often the slew changes its sign is seen in TestAT12_Network.)
-func TestAT12_Raw(t *testing.T) {
+// A remote clock that nobody filtered jitters by +-30 ms for 10 minutes: no clock goes
+// back, none is more than 1 % fast or slow, and at rest the rate is exactly 1.
+func TestRawJitter(t *testing.T) {
 	rng := newRand(t)
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(ClientConfig{}, remote, time.Hour)
@@ -64,8 +64,8 @@ func TestAT12_Raw(t *testing.T) {
 	t.Logf("speed %.4f to %.4f, exactly 1 at rest", speedMin, speedMax)
 }
 
-// AT13: the offset steps by +3 s: one Stepped with the exact ticks; no tick twice.
-func TestAT13_StepForward(t *testing.T) {
+// The offset steps by +3 s: one EventStepped with the exact ticks; no tick twice.
+func TestStepForward(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
@@ -121,9 +121,9 @@ func TestStepBack(t *testing.T) {
 	}
 }
 
-// AT14: a step of -3 s under NeverBack: the clocks hold, no tick repeats, and after
+// A step of -3 s under NeverBack: the clocks hold, no tick repeats, and after
 // 3 s all is well.
-func TestAT14_NeverBack(t *testing.T) {
+func TestNeverBack(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(r.client(ClientConfig{NeverBack: true}), remote, time.Hour)
@@ -195,9 +195,9 @@ func TestNeverBackDelay(t *testing.T) {
 	r.check(t)
 }
 
-// AT16: the client sleeps for 30 s and its clock with it: one Stepped on the first
+// The client sleeps for 30 s and its clock with it: one EventStepped on the first
 // news of the server.
-func TestAT16_Suspend(t *testing.T) {
+func TestSuspend(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(20)}
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
@@ -220,8 +220,8 @@ func TestAT16_Suspend(t *testing.T) {
 	}
 }
 
-// AT22: a loopback path of no delay at all.
-func TestAT22_ZeroRTT(t *testing.T) {
+// A path of no delay at all: the clocks are the buffers apart.
+func TestZeroRTT(t *testing.T) {
 	remote := &fakeRemote{}
 	l := newClient(ClientConfig{}, remote, 0)
 	for now := uint64(0); now < 1_000_000; now += 10_000 {
@@ -238,8 +238,8 @@ func TestAT22_ZeroRTT(t *testing.T) {
 	}
 }
 
-// AT23, rhythm mode: exactly the local clock, up to the hard threshold.
-func TestAT23_HardOnly(t *testing.T) {
+// Rhythm mode: exactly the local clock, up to the hard threshold.
+func TestHardOnly(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50), ppm: 80}
 	l := newClient(r.client(ClientConfig{HardOnly: true}), remote, time.Hour)
@@ -288,8 +288,8 @@ func TestHoldWithSkew(t *testing.T) {
 }
 
 // Feed-forward: with the skew known, an hour at 100 ppm needs no slewing, and a
-// minute without news costs nothing. (AT08 for the part of this package.)
-func TestAT08_Skew(t *testing.T) {
+// minute without news costs nothing.
+func TestSkew(t *testing.T) {
 	for _, ppm := range []float64{100, -100} {
 		remote := &fakeRemote{delay: ms(50), ppm: ppm + 1} // known to 1 ppm
 		var r recorder
@@ -300,7 +300,7 @@ func TestAT08_Skew(t *testing.T) {
 			remote.offset = start + int64(float64(now)*ppm*1e-6)
 			remote.lost = now > 500_000_000 && now < 560_000_000
 			l.Advance(now)
-			if l.now.lines[predicted].slew.ppm != 0 {
+			if l.now.segments[predicted].slew.ppm != 0 {
 				slews++
 			}
 			g, _ := l.Shared(now)
