@@ -4,6 +4,7 @@ package tick
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -31,8 +32,11 @@ type RemoteClock interface {
 
 const (
 	// welcomeSilence is how long the Welcomes of a server are believed to go on: three
-	// of one a second. Then one of an earlier epoch is believed, too.
+	// of one a second. Then any other is believed.
 	welcomeSilence = 3 * time.Second
+	// welcomeGap is a second from one Welcome to the next, and what one may be late.
+	// After it, one of an earlier epoch is believed if the remote clock agrees.
+	welcomeGap = 1200 * time.Millisecond
 	// welcomeFresh is how long the last Welcome says what the server's clock shows; it
 	// is welcomeSilence of a server that has repeated it. Meanwhile, and when an epoch
 	// begins, the remote clock must agree with it: it may show welcomeAhead less, and
@@ -63,13 +67,17 @@ type Client struct {
 	remote   RemoteClock
 	steering steering
 
-	welcome    Welcome // the last one
-	welcomedAt uint64  // when it came
-	welcomed   bool    // there is one, from the server of the remote clock
-	repeated   bool    // it was not the first of its epoch and connection
-	entered    bool    // now.epoch is an epoch, perhaps that of the server before
-	serverUsec uint64  // what the server's clock read
-	serverAt   uint64  // when the local clock read this
+	welcome    Welcome   // the last one that is believed
+	welcomedAt uint64    // when it came
+	welcomed   bool      // there is one, from the server of the remote clock
+	repeated   bool      // it was not the first of its epoch and connection
+	earlier    Welcome   // the last one of an earlier epoch, which may be believed yet
+	earlierAt  uint64    // when it came
+	hasEarlier bool      // there is one, since the last that is believed
+	entered    bool      // now.epoch is an epoch, perhaps that of the server before
+	over       [4]uint64 // epochs that were left last: a delayed Welcome may be of one
+	serverUsec uint64    // what the server's clock read
+	serverAt   uint64    // when the local clock read this
 }
 
 // NewClient returns a client that follows a remote clock, stopped. The error says what
@@ -88,7 +96,10 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 
 func (c *Client) begin() {}
 
-func (c *Client) end() { c.welcome, c.welcomed, c.entered = Welcome{}, false, false }
+func (c *Client) end() {
+	c.welcome, c.welcomed, c.hasEarlier, c.entered = Welcome{}, false, false, false
+	c.over = [4]uint64{}
+}
 
 // Follow lets the client follow another remote clock: a fresh synchronizer for a new
 // connection, to the same server or to another. The clocks run on until the first
@@ -101,7 +112,7 @@ func (c *Client) Follow(remote RemoteClock) error {
 	if err := checkRemote(remote); err != nil {
 		return err
 	}
-	c.remote, c.welcomed = remote, false
+	c.remote, c.welcomed, c.hasEarlier = remote, false, false
 	return nil
 }
 
@@ -123,37 +134,52 @@ func (c *Client) SetBuffers(client, server time.Duration) error {
 // a client start. One of another epoch makes it start again, unpaused, when the remote
 // clock agrees with it; see the section on restarts.
 //
-// Errors: ErrMessage, and ErrEpoch for a Welcome that is of an earlier epoch or was
-// overtaken by a later one, unless nothing later has come for 3 s.
+// Errors: ErrMessage, and ErrEpoch for a Welcome that was overtaken by a later one or is
+// of an epoch that is over or earlier, unless nothing else has come for 3 s. One of an
+// earlier epoch, if the client was never in it, can be believed by a later Advance.
 func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !w.plausible() {
 		return ErrMessage
 	}
-	if c.welcomed && w.before(c.welcome) && int64(nowUsec-c.welcomedAt) < welcomeSilence.Microseconds() {
-		c.oldEpoch.Add(1)
-		return ErrEpoch
+	if c.welcomed && int64(nowUsec-c.welcomedAt) < welcomeSilence.Microseconds() {
+		over := slices.Contains(c.over[:], w.Epoch) && w.Epoch != c.welcome.Epoch
+		if !over && w.Epoch < c.welcome.Epoch {
+			c.earlier, c.earlierAt, c.hasEarlier = w, nowUsec, true
+		}
+		if over || w.before(c.welcome) {
+			c.oldEpoch.Add(1)
+			return ErrEpoch
+		}
 	}
+	c.believe(w, nowUsec)
+	return nil
+}
+
+// believe takes a Welcome that came at atUsec.
+func (c *Client) believe(w Welcome, atUsec uint64) {
 	if c.entered && w.Epoch != c.now.epoch {
 		c.leave(w.Epoch)
 	}
 	c.repeated = c.welcomed && w.Epoch == c.welcome.Epoch
 	known := c.entered && w.Epoch == c.welcome.Epoch && w.Rate.equal(c.welcome.Rate)
-	c.welcome, c.welcomedAt, c.welcomed, c.entered, c.now.epoch = w, nowUsec, true, true, w.Epoch
-	c.serverUsec, c.serverAt = w.serverUsec(), nowUsec
+	c.welcome, c.welcomedAt, c.welcomed, c.entered, c.now.epoch = w, atUsec, true, true, w.Epoch
+	c.hasEarlier = false
+	c.serverUsec, c.serverAt = w.serverUsec(), atUsec
 	if !known && !w.Rate.equal(c.now.rate) {
 		c.reportMessage(Event{Kind: EventRateMismatch, Rate: w.Rate})
 		if c.conf.OnMismatch == MismatchAdjust {
 			c.setRate(w.Rate)
 		}
 	}
-	return nil
 }
 
 // leave ends the present epoch.
 func (c *Client) leave(next uint64) {
 	c.reportMessage(Event{Kind: EventEpochChanged, Epoch: next})
+	copy(c.over[1:], c.over[:])
+	c.over[0] = c.now.epoch
 	c.inited, c.now.paused = false, false
 	c.unsync()
 	c.snap.Store(nil)
@@ -179,6 +205,7 @@ func (c *Client) Hello() (h Hello, ok bool) {
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (c *Client) steer() bool {
+	c.reconsider()
 	t, known := c.target()
 	if !known && c.synced {
 		c.unsync()
@@ -198,6 +225,20 @@ func (c *Client) steer() bool {
 		c.correct(t)
 	}
 	return true
+}
+
+// reconsider believes a Welcome of an earlier epoch when those of the present one have
+// stopped and the remote clock agrees with it: the server was started again after its
+// wall clock had been set back.
+func (c *Client) reconsider() {
+	now := c.now.atUsec
+	if !c.hasEarlier || int64(now-c.welcomedAt) < welcomeGap.Microseconds() {
+		return
+	}
+	expected := c.earlier.serverUsec() + (now - c.earlierAt)
+	if remote, ok := c.remote.RemoteTime(now, expected); ok && inTime(int64(remote-expected), welcomeLate) {
+		c.believe(c.earlier, c.earlierAt)
+	}
 }
 
 // target returns where the clocks should be.
@@ -240,6 +281,12 @@ func (c *Client) agrees(remoteUsec uint64) bool {
 		limit = firstWelcomeLate
 	}
 	late := int64(remoteUsec - (c.welcome.serverUsec() + age))
+	return inTime(late, limit)
+}
+
+// inTime reports whether the remote clock agrees with a Welcome if it shows late
+// microseconds more than that would on arrival.
+func inTime(late int64, limit time.Duration) bool {
 	return -welcomeAhead.Microseconds() <= late && late <= limit.Microseconds()
 }
 

@@ -400,3 +400,92 @@ func TestClientSyncedOnce(t *testing.T) {
 		t.Errorf("bad rate: %v", err)
 	}
 }
+
+// A Welcome of an earlier epoch is believed when those of the present one have stopped
+// for welcomeGap and the remote clock agrees with it, as that of a server whose wall
+// clock was set back. Then the epoch that is over stays so.
+func TestEarlierEpoch(t *testing.T) {
+	const back = 50 * time.Second // from the present epoch's clock to that of the earlier
+	setup := func() (c *Client, remote *fakeRemote, earlier Welcome) {
+		remote = &fakeRemote{delay: ms(20)}
+		c = newClient(ClientConfig{}, remote, time.Hour)
+		c.Advance(0)
+		present := c.welcome
+		present.Epoch = 9
+		if err := c.OnWelcome(present, 0); err != nil {
+			t.Fatal(err)
+		}
+		c.Advance(0)
+		earlier = Welcome{Epoch: 5, Rate: Hz(60), OriginUsec: 0, Tick: 600}
+		remote.offset = int64(usec(10 * time.Second)) // the clock of the earlier one
+		return c, remote, earlier
+	}
+	advance := func(c *Client, nowUsec uint64, want uint64) {
+		t.Helper()
+		c.Advance(nowUsec)
+		if got := c.now.epoch; got != want {
+			t.Fatalf("at %d us in epoch %d, want %d", nowUsec, got, want)
+		}
+	}
+	refused := func(c *Client, w Welcome, nowUsec uint64) {
+		t.Helper()
+		if err := c.OnWelcome(w, nowUsec); err != ErrEpoch {
+			t.Fatalf("epoch %d at %d us: %v", w.Epoch, nowUsec, err)
+		}
+	}
+	gap, silence := usec(welcomeGap), usec(welcomeSilence)
+
+	// Believed when the present one has stopped, and then the present one is over.
+	c, _, w := setup()
+	last := c.welcome
+	refused(c, w, 0)
+	advance(c, gap-1, 9)
+	advance(c, gap, 5)
+	if g, ok := c.Shared(gap); !ok || g.Time() != 10*time.Second+welcomeGap {
+		t.Errorf("in the earlier epoch the time is %v, %v", g.Time(), ok)
+	}
+	last.Tick += 100
+	refused(c, last, gap) // delayed, of the epoch that is over
+	advance(c, silence-1, 5)
+	refused(c, last, silence-1) // the Welcome that was believed came at 0
+	if err := c.OnWelcome(last, silence); err != nil {
+		t.Errorf("an epoch that was over, after 3 s of silence: %v", err)
+	}
+
+	// Not while the present one goes on.
+	c, remote, w := setup()
+	refused(c, w, 0)
+	last = c.welcome
+	last.Tick += 60
+	if err := c.OnWelcome(last, gap-1); err != nil {
+		t.Fatal(err)
+	}
+	advance(c, gap, 9)
+	advance(c, 3*gap, 9)
+
+	// Not while the remote clock is another.
+	c, remote, w = setup()
+	remote.shift(-back)
+	refused(c, w, 0)
+	advance(c, silence, 9)
+	remote.shift(back)
+	remote.lost = true
+	advance(c, silence+1, 9)
+	remote.lost = false
+	advance(c, silence+2, 5)
+
+	// Not one that the client was in, and not after Stop or Follow.
+	c, _, w = setup()
+	w.Epoch = 1 // that of newClient
+	refused(c, w, 0)
+	advance(c, silence, 9)
+	for i, forget := range []func(){func() { c.Stop(); c.Start(0) }, func() { _ = c.Follow(c.remote) }} {
+		c, _, w = setup()
+		refused(c, w, 0)
+		forget()
+		c.Advance(gap)
+		if c.hasEarlier || c.now.epoch == 5 {
+			t.Errorf("%d: in epoch %d", i, c.now.epoch)
+		}
+	}
+}
