@@ -14,7 +14,8 @@ import (
 // the client. ok is false while an answer is not known.
 type RemoteClock interface {
 	// RemoteTime returns what the server's clock shows when the local clock shows
-	// localUsec, both in microseconds.
+	// localUsec, both in microseconds. It may be off by a multiple of 67,108,864 us, as that
+	// of a TimeSynchronizer without an Anchor is.
 	RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool)
 	// MinimumOneWayDelay returns half of the shortest round trip. Added to
 	// RemoteTime it gives when the fastest datagram that is sent now arrives on the
@@ -31,6 +32,9 @@ type RemoteClock interface {
 }
 
 const (
+	// ringUsec is what a TimeSynchronizer without an Anchor cannot tell from nothing:
+	// 2^23 units of 8 us, 67.1 s.
+	ringUsec = 1 << 26
 	// welcomeSilence is how long the Welcomes of a server are believed to go on: three
 	// of one a second. Then any other is believed.
 	welcomeSilence = 3 * time.Second
@@ -76,7 +80,7 @@ type Client struct {
 	hasEarlier bool      // there is one, since the last that is believed
 	entered    bool      // now.epoch is an epoch, perhaps that of the server before
 	over       [4]uint64 // epochs that were left last: a delayed Welcome may be of one
-	serverUsec uint64    // what the server's clock read
+	serverUsec uint64    // what the server's clock read last, by the Welcome or the remote clock
 	serverAt   uint64    // when the local clock read this
 }
 
@@ -236,7 +240,7 @@ func (c *Client) reconsider() {
 		return
 	}
 	expected := c.earlier.serverUsec() + (now - c.earlierAt)
-	if remote, ok := c.remote.RemoteTime(now, expected); ok && inTime(int64(remote-expected), welcomeLate) {
+	if remote, ok := c.remoteTime(expected); ok && inTime(int64(remote-expected), welcomeLate) {
 		c.believe(c.earlier, c.earlierAt)
 	}
 }
@@ -247,9 +251,7 @@ func (c *Client) target() (t target, ok bool) {
 		return target{}, false
 	}
 	now := c.now.atUsec
-	expected := c.serverUsec + (now - c.serverAt)
-	remote, ok := c.remote.RemoteTime(now)
-	remote = expected + uint64(int64((remote-expected)<<38)>>38) // which of the readings 67.1 s apart is meant
+	remote, ok := c.remoteTime(c.serverUsec + (now - c.serverAt))
 	delay, okDelay := c.remote.MinimumOneWayDelay()
 	game := int64(remote - c.welcome.OriginUsec)
 	if !ok || !okDelay || delay < 0 || delay > time.Hour || game < -maxAhead || game > maxAhead || !c.agrees(remote) || !c.trusts(now) {
@@ -264,6 +266,14 @@ func (c *Client) target() (t target, ok bool) {
 	t.at[server] = at - delay - buffer(c.conf.ClientBuffer, c.now.rate.Duration(1))
 	t.at[predicted] = at + delay + buffer(c.conf.ServerBuffer, c.now.rate.Duration(2))
 	return t, true
+}
+
+// remoteTime returns what the server's clock shows now, by the remote clock: of the
+// readings that are a multiple of ringUsec apart, the one nearest to expected.
+func (c *Client) remoteTime(expected uint64) (remoteUsec uint64, ok bool) {
+	remote, ok := c.remote.RemoteTime(c.now.atUsec)
+	_, ahead := floorDiv(int64(remote-expected)+ringUsec/2, ringUsec)
+	return expected + uint64(ahead-ringUsec/2), ok
 }
 
 // agrees reports whether a remote clock that shows remoteUsec now can be that of the

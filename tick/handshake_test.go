@@ -164,41 +164,98 @@ func TestLateJoin(t *testing.T) {
 	t.Logf("first tick %d, %v after sync; bound %v", r.ticks[0], first-predicted, ms(60))
 }
 
-// ringRemote knows the remote clock modulo 67.1 s, as the core does.
-type ringRemote struct{ fakeRemote }
+// A remote clock without an anchor counts in another turn of its ring of 2^26 us. The
+// Welcome says so, and no clock steps for it.
+func TestTurn(t *testing.T) {
+	const turn, up = 1 << 26 * time.Microsecond, time.Hour
+	for turns := range 6 {
+		turns := time.Duration(turns-3) * turn
+		remote := &fakeRemote{delay: ms(50)}
+		var r recorder
+		l := newClient(r.client(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}}), remote, up)
+		welcome := l.welcome
+		check := func(nowUsec uint64, extra time.Duration) {
+			t.Helper()
+			l.Advance(nowUsec)
+			if g, ok := l.Shared(nowUsec); !ok || g.Time() != up+time.Duration(nowUsec)*time.Microsecond+extra {
+				t.Errorf("%v from the truth: at %d us shared time is %v, %v", turns, nowUsec, g.Time(), ok)
+			}
+		}
+		remote.shift(turns)
+		for _, now := range []uint64{0, 999_999, 1_000_000, 60_000_000, 120_000_000, 120_010_000, 500_000_000, 2_000_000_000} {
+			check(now, 0)
+		}
+		for i := range 5 { // steps that the remote clock can tell, but not their sum
+			remote.shift(20 * time.Second)
+			check(2_000_000_000+uint64(i)*10_000, time.Duration(i+1)*20*time.Second)
+		}
+		for i := range 5 {
+			remote.shift(-20 * time.Second)
+			check(2_000_050_000+uint64(i)*10_000, time.Duration(4-i)*20*time.Second)
+		}
 
-func (r *ringRemote) RemoteTime(localUsec uint64) (uint64, bool) {
-	exact := localUsec + uint64(r.offset)
-	return uint64(int64(exact<<38) >> 38), true
-}
+		// A fresh synchronizer has a turn of its own, also if it is known long after
+		// the Welcome of its connection.
+		steps := l.Stats().Steps
+		fresh := &fakeRemote{delay: ms(50), offset: remote.offset, lost: true}
+		fresh.shift(5*turn - turns)
+		if err := l.Follow(fresh); err != nil {
+			t.Fatal(err)
+		}
+		check(2_002_000_000, 0)
+		if err := l.OnWelcome(welcome.at(2_003_000_000), 2_003_000_000); err != nil {
+			t.Fatal(err)
+		}
+		check(2_010_000_000, 0)
+		fresh.lost = false
+		check(2_011_000_000, 0)
 
-// The Welcome's tick says which of the readings that are 67.1 s apart is meant, and
-// the loop keeps track.
-func TestModulo(t *testing.T) {
-	remote := &ringRemote{fakeRemote{offset: 123_456_789_000, delay: ms(50)}}
-	var r recorder
-	l := mustClient(r.client(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}}), remote)
-	l.Start(0)
-	const up = time.Hour // server's clock at local time 0 is an hour after its origin
-	w := Welcome{Rate: Hz(60), OriginUsec: uint64(remote.offset) - usec(up), Tick: Hz(60).Ticks(up - 20*time.Second)}
-	if err := l.OnWelcome(w, 0); err != nil { // 20 s late
-		t.Fatal(err)
-	}
-	for _, now := range []uint64{0, 10_000_000, 60_000_000, 120_000_000, 120_010_000, 500_000_000, 540_000_000, 2_000_000_000} {
-		l.Advance(now)
-		if g, ok := l.Shared(now); !ok || g.Time() != up+time.Duration(now)*time.Microsecond {
-			t.Errorf("at %d us shared time is %v", now, g.Time())
+		// An Anchor that comes later changes the turn, and nothing else.
+		fresh.shift(-5 * turn)
+		check(2_012_000_000, 0)
+		if n := l.Stats().Steps - steps; n != 0 {
+			t.Errorf("%v from the truth: %v", turns, r.events)
 		}
 	}
-	if len(r.of(EventStepped)) != 0 {
-		t.Errorf("events %v", r.events)
-	}
-	for i := range 5 { // steps that the remote clock can tell, but not their sum
-		remote.shift(20 * time.Second)
-		now := 2_000_000_000 + uint64(i)*10_000
-		l.Advance(now)
-		if g, _ := l.Shared(now); g.Time() != up+time.Duration(now)*time.Microsecond+time.Duration(i+1)*20*time.Second {
-			t.Errorf("after step %d shared time is %v", i, g.Time())
+}
+
+// at returns the Welcome that the server of w sends at local time nowUsec, if w was sent
+// at 0.
+func (w Welcome) at(nowUsec uint64) Welcome {
+	w.Tick += w.Rate.Ticks(time.Duration(nowUsec) * time.Microsecond)
+	return w
+}
+
+// A fresh Welcome and the remote clock must agree to within what a Welcome can be late.
+func TestAgrees(t *testing.T) {
+	for _, tt := range []struct {
+		late        time.Duration // of the Welcome, by the remote clock
+		first, then bool          // as the first of all, or after an epoch with ticks
+	}{
+		{0, true, true}, {-time.Second, true, true}, {-time.Second - time.Microsecond, false, false},
+		{2 * time.Second, true, true}, {2*time.Second + time.Microsecond, true, false},
+		{30 * time.Second, true, false}, {30*time.Second + time.Microsecond, false, false},
+	} {
+		remote := &fakeRemote{delay: ms(50)}
+		l := newClient(ClientConfig{}, remote, time.Hour)
+		remote.shift(tt.late)
+		l.Advance(0)
+		if _, ok := l.Shared(0); ok != tt.first {
+			t.Errorf("the first Welcome, late by %v: %v", tt.late, ok)
+		}
+
+		l = newClient(ClientConfig{}, remote, time.Hour)
+		w := l.welcome
+		l.Advance(0)
+		l.Advance(20_000)
+		remote.shift(tt.late)
+		w.Epoch++
+		if err := l.OnWelcome(w, 0); err != nil || l.Stats().Ticks == 0 {
+			t.Fatal(err)
+		}
+		l.Advance(30_000)
+		if _, ok := l.Shared(30_000); ok != tt.then {
+			t.Errorf("the Welcome of another epoch, late by %v: %v", tt.late, ok)
 		}
 	}
 }
