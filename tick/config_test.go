@@ -1,3 +1,5 @@
+// What a configuration may hold works to its limits, and all else is refused.
+
 package tick
 
 import (

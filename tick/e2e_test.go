@@ -1,3 +1,5 @@
+// Over real sockets, with real clocks and goroutines, clients tick along with the server.
+
 package tick
 
 import (

@@ -1,3 +1,5 @@
+// How a server looks back in time to judge a shot.
+
 package tick_test
 
 import (

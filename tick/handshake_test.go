@@ -1,3 +1,5 @@
+// Welcome and Hello: what each side believes of the other, and since when.
+
 package tick
 
 import (

@@ -1,3 +1,5 @@
+// What the tests share: a remote clock, a recorder of ticks and events, short forms.
+
 package tick
 
 import (

@@ -1,3 +1,5 @@
+// Each tick runs once and in order, or is reported; readers see no clock go back.
+
 package tick
 
 import (

@@ -1,3 +1,6 @@
+// Over the simulated network, by the synchronizer of the core, the clocks are as far
+// apart as promised.
+
 package tick
 
 import (

@@ -1,3 +1,5 @@
+// Ticks and times convert exactly, at any rate and to the ends of the integers.
+
 package tick
 
 import (

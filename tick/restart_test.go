@@ -1,3 +1,6 @@
+// Either side may be killed, stopped, put to sleep or cut off: both are in step again
+// within 2 s, and nothing of an old life is accepted.
+
 package tick
 
 import (

@@ -1,3 +1,5 @@
+// Run keeps its deadlines, and ends only itself.
+
 package tick
 
 import (

@@ -1,3 +1,5 @@
+// A snapshot reads as its segments say, and never goes back.
+
 package tick
 
 import (

@@ -1,3 +1,5 @@
+// How clocks follow a remote clock that jitters, steps, drifts or is lost.
+
 package tick
 
 import (
