@@ -24,10 +24,10 @@ type RemoteClock interface {
 	// that the two ways take equally long. RemoteTime alone does.
 	MinimumOneWayDelay() (delay time.Duration, ok bool)
 	// Skew returns the rate of the server's clock minus that of the local clock, in
-	// parts per million.
+	// parts per million, if it is known to within about 25.
 	Skew() (ppm float64, ok bool)
-	// ErrorBound returns how far RemoteTime can be off at localUsec. It is asked if
-	// there is a SyncBound.
+	// ErrorBound returns how far RemoteTime can be off at localUsec while no clock is
+	// set, however unequal the two ways are. It is asked if there is a SyncBound.
 	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)
 }
 

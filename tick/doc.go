@@ -55,8 +55,8 @@
 // life are refused. When the remote clock agrees with the Welcome the client goes on:
 // EventStepped, which says by how much game time differs, and EventSynced. Its Hello
 // is due again. The caller has nothing to do: with a Welcome a second, both are in
-// step within a second, whether the synchronizer is a fresh one or must find out by
-// itself. If the server restarts twice in a second only a fresh one is as fast.
+// step within 2 s, mostly within one, whether the synchronizer is a fresh one or must
+// find out by itself, also if the server restarts twice in a second.
 //
 // A Welcome of an earlier epoch is refused: it was delayed on the way. But it may also
 // be that the server's wall clock was set back before it started again. So the client

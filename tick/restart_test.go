@@ -277,10 +277,16 @@ func TestRestart(t *testing.T) {
 			m.server.Start(m.serverNow())
 			m.life[1]++
 		}},
-		{"server twice", 2500 * time.Millisecond, 2, func(m *match) {
+		{"server twice", 2 * time.Second, 2, func(m *match) {
 			for range 2 {
 				m.startServer(ServerConfig{})
 				m.reconnect()
+				m.run(ms(400))
+			}
+		}},
+		{"server twice, found out", 2 * time.Second, 3, func(m *match) {
+			for range 2 {
+				m.startServer(ServerConfig{})
 				m.run(ms(400))
 			}
 		}},
