@@ -512,7 +512,7 @@ func TestEarlierEpoch(t *testing.T) {
 	}
 
 	// Not while the present one goes on.
-	c, remote, w := setup()
+	c, _, w = setup()
 	refused(c, w, 0)
 	last = c.welcome
 	last.Tick += 60
@@ -523,7 +523,7 @@ func TestEarlierEpoch(t *testing.T) {
 	advance(c, 3*gap, 9)
 
 	// Not while the remote clock is another.
-	c, remote, w = setup()
+	c, remote, w := setup()
 	remote.shift(-back)
 	refused(c, w, 0)
 	advance(c, silence, 9)
