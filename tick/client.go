@@ -9,7 +9,7 @@ import (
 )
 
 // RemoteClock is the server's clock as a client knows it. A *timesync.TimeSynchronizer
-// is one as it is, and so is a *ping.Clock. Its methods are called from the goroutine
+// is one as it is, and so are a *link.Link and a *ping.Clock. Its methods are called from the goroutine
 // that advances the client, possibly while another one feeds it; they must not call
 // the client. ok is false while an answer is not known.
 type RemoteClock interface {
@@ -71,17 +71,35 @@ type Client struct {
 	remote   RemoteClock
 	steering steering
 
-	welcome    Welcome   // the last one that is believed
-	welcomedAt uint64    // when it came
-	welcomed   bool      // there is one, from the server of the remote clock
+	welcome    arrived   // the last one that is believed, from the server of the remote clock
 	repeated   bool      // it was not the first of its epoch and connection
-	earlier    Welcome   // the last one of an earlier epoch, which may be believed yet
-	earlierAt  uint64    // when it came
-	hasEarlier bool      // there is one, since the last that is believed
+	earlier    arrived   // one of an earlier epoch since then, which may be believed yet
 	entered    bool      // now.epoch is an epoch, perhaps that of the server before
 	over       [4]uint64 // epochs that were left last: a delayed Welcome may be of one
 	serverUsec uint64    // what the server's clock read last, by the Welcome or the remote clock
 	serverAt   uint64    // when the local clock read this
+}
+
+// arrived is a Welcome that has come, or none.
+type arrived struct {
+	Welcome
+	ok     bool   // there is one
+	atUsec uint64 // when it came
+}
+
+// age returns for how long it has been there, negative if nowUsec is before it.
+func (a arrived) age(nowUsec uint64) time.Duration {
+	return time.Duration(max(min(int64(nowUsec-a.atUsec), maxAhead), -maxAhead)) * time.Microsecond
+}
+
+// serverNow returns what the server's clock reads at nowUsec if it came without delay.
+func (a arrived) serverNow(nowUsec uint64) uint64 { return a.serverUsec() + (nowUsec - a.atUsec) }
+
+// fits reports whether a remote clock that shows remoteUsec at nowUsec is the one that
+// it tells of, if it came late by so much at most.
+func (a arrived) fits(remoteUsec, nowUsec uint64, late time.Duration) bool {
+	ahead := int64(remoteUsec - a.serverNow(nowUsec))
+	return -welcomeAhead.Microseconds() <= ahead && ahead <= late.Microseconds()
 }
 
 // NewClient returns a client that follows a remote clock, stopped. The error says what
@@ -101,8 +119,7 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 func (c *Client) begin() {}
 
 func (c *Client) end() {
-	c.welcome, c.welcomed, c.hasEarlier, c.entered = Welcome{}, false, false, false
-	c.over = [4]uint64{}
+	c.welcome, c.earlier, c.entered, c.over = arrived{}, arrived{}, false, [4]uint64{}
 }
 
 // Follow lets the client follow another remote clock: a fresh synchronizer for a new
@@ -116,7 +133,7 @@ func (c *Client) Follow(remote RemoteClock) error {
 	if err := checkRemote(remote); err != nil {
 		return err
 	}
-	c.remote, c.welcomed, c.hasEarlier = remote, false, false
+	c.remote, c.welcome.ok, c.earlier.ok = remote, false, false
 	return nil
 }
 
@@ -147,30 +164,30 @@ func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 	if !w.plausible() {
 		return ErrMessage
 	}
-	if c.welcomed && int64(nowUsec-c.welcomedAt) < welcomeSilence.Microseconds() {
+	came := arrived{w, true, nowUsec}
+	if c.welcome.ok && c.welcome.age(nowUsec) < welcomeSilence {
 		over := slices.Contains(c.over[:], w.Epoch) && w.Epoch != c.welcome.Epoch
 		if !over && w.Epoch < c.welcome.Epoch {
-			c.earlier, c.earlierAt, c.hasEarlier = w, nowUsec, true
+			c.earlier = came
 		}
-		if over || w.before(c.welcome) {
+		if over || w.before(c.welcome.Welcome) {
 			c.oldEpoch.Add(1)
 			return ErrEpoch
 		}
 	}
-	c.believe(w, nowUsec)
+	c.believe(came)
 	return nil
 }
 
-// believe takes a Welcome that came at atUsec.
-func (c *Client) believe(w Welcome, atUsec uint64) {
+// believe takes a Welcome.
+func (c *Client) believe(w arrived) {
 	if c.entered && w.Epoch != c.now.epoch {
 		c.leave(w.Epoch)
 	}
-	c.repeated = c.welcomed && w.Epoch == c.welcome.Epoch
+	c.repeated = c.welcome.ok && w.Epoch == c.welcome.Epoch
 	known := c.entered && w.Epoch == c.welcome.Epoch && w.Rate.equal(c.welcome.Rate)
-	c.welcome, c.welcomedAt, c.welcomed, c.entered, c.now.epoch = w, atUsec, true, true, w.Epoch
-	c.hasEarlier = false
-	c.serverUsec, c.serverAt = w.serverUsec(), atUsec
+	c.welcome, c.earlier, c.entered, c.now.epoch = w, arrived{}, true, w.Epoch
+	c.serverUsec, c.serverAt = w.serverUsec(), w.atUsec
 	if !known && !w.Rate.equal(c.now.rate) {
 		c.reportMessage(Event{Kind: EventRateMismatch, Rate: w.Rate})
 		if c.conf.OnMismatch == MismatchAdjust {
@@ -204,7 +221,7 @@ func (c *Client) setRate(r Rate) {
 func (c *Client) Hello() (h Hello, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Hello{c.now.epoch, c.now.rate}, c.synced && !(c.welcomed && c.welcome.Heard)
+	return Hello{c.now.epoch, c.now.rate}, c.synced && !(c.welcome.ok && c.welcome.Heard)
 }
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
@@ -236,18 +253,17 @@ func (c *Client) steer() bool {
 // wall clock had been set back.
 func (c *Client) reconsider() {
 	now := c.now.atUsec
-	if !c.hasEarlier || int64(now-c.welcomedAt) < welcomeGap.Microseconds() {
+	if !c.earlier.ok || c.welcome.age(now) < welcomeGap {
 		return
 	}
-	expected := c.earlier.serverUsec() + (now - c.earlierAt)
-	if remote, ok := c.remoteTime(expected); ok && inTime(int64(remote-expected), welcomeLate) {
-		c.believe(c.earlier, c.earlierAt)
+	if remote, ok := c.remoteTime(c.earlier.serverNow(now)); ok && c.earlier.fits(remote, now, welcomeLate) {
+		c.believe(c.earlier)
 	}
 }
 
 // target returns where the clocks should be.
 func (c *Client) target() (t target, ok bool) {
-	if !c.welcomed {
+	if !c.welcome.ok {
 		return target{}, false
 	}
 	now := c.now.atUsec
@@ -279,25 +295,19 @@ func (c *Client) remoteTime(expected uint64) (remoteUsec uint64, ok bool) {
 // agrees reports whether a remote clock that shows remoteUsec now can be that of the
 // server that sent the last Welcome.
 func (c *Client) agrees(remoteUsec uint64) bool {
-	age, fresh := c.now.atUsec-c.welcomedAt, welcomeFresh
+	fresh := welcomeFresh
 	if c.repeated {
 		fresh = welcomeSilence
 	}
-	if c.inited && int64(age) >= fresh.Microseconds() {
+	now := c.now.atUsec
+	if c.inited && c.welcome.age(now) >= fresh {
 		return true
 	}
-	limit := welcomeLate
+	late := welcomeLate
 	if !c.inited && c.stats.Ticks == 0 {
-		limit = firstWelcomeLate
+		late = firstWelcomeLate
 	}
-	late := int64(remoteUsec - (c.welcome.serverUsec() + age))
-	return inTime(late, limit)
-}
-
-// inTime reports whether the remote clock agrees with a Welcome if it shows late
-// microseconds more than that would on arrival.
-func inTime(late int64, limit time.Duration) bool {
-	return -welcomeAhead.Microseconds() <= late && late <= limit.Microseconds()
+	return c.welcome.fits(remoteUsec, now, late)
 }
 
 // trusts reports whether the remote clock is known well enough.

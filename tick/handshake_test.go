@@ -175,7 +175,7 @@ func TestTurn(t *testing.T) {
 		remote := &fakeRemote{delay: ms(50)}
 		var r recorder
 		l := newClient(r.client(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}}), remote, up)
-		welcome := l.welcome
+		welcome := l.welcome.Welcome
 		check := func(nowUsec uint64, extra time.Duration) {
 			t.Helper()
 			l.Advance(nowUsec)
@@ -247,7 +247,7 @@ func TestAgrees(t *testing.T) {
 		}
 
 		l = newClient(ClientConfig{}, remote, time.Hour)
-		w := l.welcome
+		w := l.welcome.Welcome
 		l.Advance(0)
 		l.Advance(20_000)
 		remote.shift(tt.late)
@@ -469,7 +469,7 @@ func TestEarlierEpoch(t *testing.T) {
 		remote = &fakeRemote{delay: ms(20)}
 		c = newClient(ClientConfig{}, remote, time.Hour)
 		c.Advance(0)
-		present := c.welcome
+		present := c.welcome.Welcome
 		present.Epoch = 9
 		if err := c.OnWelcome(present, 0); err != nil {
 			t.Fatal(err)
@@ -496,7 +496,7 @@ func TestEarlierEpoch(t *testing.T) {
 
 	// Believed when the present one has stopped, and then the present one is over.
 	c, _, w := setup()
-	last := c.welcome
+	last := c.welcome.Welcome
 	refused(c, w, 0)
 	advance(c, gap-1, 9)
 	advance(c, gap, 5)
@@ -514,7 +514,7 @@ func TestEarlierEpoch(t *testing.T) {
 	// Not while the present one goes on.
 	c, _, w = setup()
 	refused(c, w, 0)
-	last = c.welcome
+	last = c.welcome.Welcome
 	last.Tick += 60
 	if err := c.OnWelcome(last, gap-1); err != nil {
 		t.Fatal(err)
@@ -543,7 +543,7 @@ func TestEarlierEpoch(t *testing.T) {
 		refused(c, w, 0)
 		forget()
 		c.Advance(gap)
-		if c.hasEarlier || c.now.epoch == 5 {
+		if c.earlier.ok || c.now.epoch == 5 {
 			t.Errorf("%d: in epoch %d", i, c.now.epoch)
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"timesync"
+	"timesync/link"
 )
 
 // fakeRemote is a remote clock that is known exactly.
@@ -119,3 +122,8 @@ func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func usec(d time.Duration) uint64 { return uint64(d.Microseconds()) }
+
+var (
+	_ RemoteClock = (*timesync.TimeSynchronizer)(nil)
+	_ RemoteClock = (*link.Link)(nil)
+)
