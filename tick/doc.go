@@ -12,7 +12,8 @@
 // for a predicted tick reaches the server before the server gets there. So the server
 // converts no times, and a message means the same tick to everybody. On a server or
 // host the three are equal. What interacts must be sampled in one clock: see
-// examples/elevator.
+// examples/elevator. How a server looks back to what a player saw: see the example
+// LagCompensation.
 //
 // The delays are measured. Shared assumes that both ways take equally long, and can
 // be off by half of their difference. Server and Predicted assume nothing. The ticks
