@@ -461,7 +461,7 @@ func TestClientSyncedOnce(t *testing.T) {
 }
 
 // A Welcome of an earlier epoch is believed when those of the present one have stopped
-// for welcomeGap and the remote clock agrees with it, as that of a server whose wall
+// for 1.2 s and the remote clock agrees with it, as that of a server whose wall
 // clock was set back. Then the epoch that is over stays so.
 func TestEarlierEpoch(t *testing.T) {
 	const back = 50 * time.Second // from the present epoch's clock to that of the earlier
@@ -492,7 +492,7 @@ func TestEarlierEpoch(t *testing.T) {
 			t.Fatalf("epoch %d at %d us: %v", w.Epoch, nowUsec, err)
 		}
 	}
-	gap, silence := usec(welcomeGap), usec(welcomeSilence)
+	const gap, silence = 1_200_000, 3_000_000 // what doc.go says
 
 	// Believed when the present one has stopped, and then the present one is over.
 	c, _, w := setup()
@@ -500,7 +500,7 @@ func TestEarlierEpoch(t *testing.T) {
 	refused(c, w, 0)
 	advance(c, gap-1, 9)
 	advance(c, gap, 5)
-	if g, ok := c.Shared(gap); !ok || g.Time() != 10*time.Second+welcomeGap {
+	if g, ok := c.Shared(gap); !ok || g.Time() != 10*time.Second+gap*time.Microsecond {
 		t.Errorf("in the earlier epoch the time is %v, %v", g.Time(), ok)
 	}
 	last.Tick += 100
@@ -533,11 +533,29 @@ func TestEarlierEpoch(t *testing.T) {
 	remote.lost = false
 	advance(c, silence+2, 5)
 
-	// Not one that the client was in, and not after Stop or Follow.
-	c, _, w = setup()
-	w.Epoch = 1 // that of newClient
-	refused(c, w, 0)
-	advance(c, silence, 9)
+	// Not one of the last four that the client was in, nor an overtaken one of this.
+	for epochs := range uint64(4) {
+		c, _, w = setup() // in epoch 9, after epoch 1
+		last = c.welcome.Welcome
+		for next := range epochs {
+			last.Epoch = 10 + next
+			if err := c.OnWelcome(last, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Epoch = 1
+		refused(c, w, 0)
+		w = last
+		w.Tick--
+		refused(c, w, 0)
+		c.Advance(0)
+		advance(c, silence, last.Epoch)
+		if c.welcome.Welcome != last {
+			t.Errorf("%d epochs later: the Welcome is %+v", epochs, c.welcome)
+		}
+	}
+
+	// Not after Stop or Follow.
 	for i, forget := range []func(){func() { c.Stop(); c.Start(0) }, func() { _ = c.Follow(c.remote) }} {
 		c, _, w = setup()
 		refused(c, w, 0)

@@ -133,6 +133,27 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
+// Up to MaxTicks no policy skips any.
+func TestCatchUpNothing(t *testing.T) {
+	for policy := CatchUpKeep; policy <= CatchUpRunAll; policy++ {
+		for _, due := range []int{7, 8, 9} {
+			s := mustServer(ServerConfig{Config: Config{Rate: Hz(100), CatchUp: policy}})
+			s.Start(0)
+			s.Advance(0)
+			want := min(due, 8)
+			switch {
+			case due > 8 && policy == CatchUpJump:
+				want = 1
+			case policy == CatchUpRunAll:
+				want = due
+			}
+			if n := s.Advance(uint64(due) * 10_000); n != want {
+				t.Errorf("policy %d: %d of %d ticks, want %d", policy, n, due, want)
+			}
+		}
+	}
+}
+
 // Ticks that cost 1.5 times their length pile up no debt beyond a second.
 func TestOverload(t *testing.T) {
 	for _, policy := range []CatchUp{CatchUpKeep, CatchUpDrop, CatchUpJump} {

@@ -376,3 +376,50 @@ func TestSetBuffers(t *testing.T) {
 		t.Errorf("clocks of a host: %v %v %v", a, b, c)
 	}
 }
+
+// What is off by exactly DeadBand is left alone, by exactly HardThreshold slewed; the
+// shared clock, and any if DeadBand is smaller, is left alone within 0.5 ms.
+func TestSteerLimits(t *testing.T) {
+	for _, sign := range []time.Duration{1, -1} {
+		for _, tt := range []struct {
+			cfg   ClientConfig
+			clock int
+			off   time.Duration
+			slews bool
+			step  bool
+		}{
+			{ClientConfig{}, predicted, ms(20), false, false},
+			{ClientConfig{}, predicted, ms(20) + 1, true, false},
+			{ClientConfig{}, predicted, ms(200), true, false},
+			{ClientConfig{}, predicted, ms(200) + 1, false, true},
+			{ClientConfig{}, server, ms(20), false, false},
+			{ClientConfig{}, server, ms(20) + 1, true, false},
+			{ClientConfig{}, shared, 500 * time.Microsecond, false, false},
+			{ClientConfig{}, shared, 500*time.Microsecond + 1, true, false},
+			{ClientConfig{}, shared, ms(200), true, false},
+			{ClientConfig{}, shared, ms(200) + 1, false, true},
+			{ClientConfig{DeadBand: 10}, shared, 10, false, false},
+			{ClientConfig{DeadBand: 10}, shared, 11, true, false},
+			{ClientConfig{HardThreshold: ms(50)}, server, ms(50), true, false},
+			{ClientConfig{HardThreshold: ms(50)}, server, ms(50) + 1, false, true},
+			{ClientConfig{HardOnly: true}, server, ms(200), false, false},
+			{ClientConfig{HardOnly: true}, server, ms(200) + 1, false, true},
+		} {
+			s := newSteering(tt.cfg)
+			var at, target [3]time.Duration
+			target[tt.clock] = sign * tt.off
+			slews, step := s.correct(&at, target)
+			want := [3]slew{}
+			if tt.slews {
+				want[tt.clock] = slew{sign * tt.off, 10_000}
+			}
+			set := [3]time.Duration{}
+			if tt.step {
+				set = target
+			}
+			if slews != want || step != tt.step || at != set {
+				t.Errorf("%+v: clock %d off by %v: slews %v, step %v, set to %v", tt.cfg, tt.clock, target[tt.clock], slews, step, at)
+			}
+		}
+	}
+}
