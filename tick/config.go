@@ -66,7 +66,7 @@ type Config struct {
 	MaxTicks int     // ticks in an Advance at most; zero is 8
 	CatchUp  CatchUp // what to do with the others; CatchUpKeep by default
 
-	// StallThreshold is the time between two calls of Advance from which on it is a
+	// StallThreshold is the time between two calls of Advance beyond which it is a
 	// stall: the ticks of that time are skipped, except the last. Zero is 1 s,
 	// negative is never.
 	StallThreshold time.Duration

@@ -133,6 +133,45 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
+// A stall is longer than the threshold; it skips all ticks but the last, if there are any.
+func TestStallThreshold(t *testing.T) {
+	for _, tt := range []struct {
+		rate      Rate
+		threshold time.Duration
+		frame     uint64 // microseconds
+		want      string
+	}{
+		{Hz(100), 0, 1_000_000, "[synced ticks 1 to 92 skipped]"}, // CatchUpDrop
+		{Hz(100), 0, 1_000_001, "[synced stalled for 1.000001s, ticks 1 to 99 skipped]"},
+		{Hz(100), ms(50), 50_000, "[synced]"},
+		{Hz(100), ms(50), 50_001, "[synced stalled for 50.001ms, ticks 1 to 4 skipped]"},
+		{Hz(10), ms(50), 60_000, "[synced stalled for 60ms, ticks 1 to 0 skipped]"},
+	} {
+		var r recorder
+		s := mustServer(r.server(ServerConfig{Config: Config{Rate: tt.rate, CatchUp: CatchUpDrop, StallThreshold: tt.threshold}}))
+		s.Start(0)
+		s.Advance(0)
+		s.Advance(tt.frame)
+		if got := fmt.Sprint(r.events); got != tt.want {
+			t.Errorf("threshold %v, frame %d us: %v, want %v", tt.threshold, tt.frame, got, tt.want)
+		}
+		r.check(t)
+	}
+}
+
+// A client's first tick is the next one that begins, and that may be at once.
+func TestFirstTickOfClient(t *testing.T) {
+	for late, want := range map[time.Duration]Tick{0: 3600 * 100, time.Microsecond: 3600*100 + 1} {
+		remote := &fakeRemote{}
+		l := newClient(ClientConfig{Config: Config{Rate: Hz(100)}, ClientBuffer: -1, ServerBuffer: -1}, remote, time.Hour)
+		remote.shift(late)
+		l.Advance(0)
+		if got := Tick(l.next.Load()) - Tick(l.Stats().Ticks); got != want {
+			t.Errorf("%v after its start: the first tick is %d, want %d", late, got, want)
+		}
+	}
+}
+
 // Up to MaxTicks no policy skips any.
 func TestCatchUpNothing(t *testing.T) {
 	for policy := CatchUpKeep; policy <= CatchUpRunAll; policy++ {
