@@ -324,6 +324,10 @@ func TestBadRemote(t *testing.T) {
 		if l.synced != tt.ok {
 			t.Errorf("%+v: synchronized %v", tt, l.synced)
 		}
+		remote.noDelay = true
+		if l.Advance(2); l.synced {
+			t.Errorf("%+v: synchronized without a delay", tt)
+		}
 	}
 }
 
@@ -501,6 +505,49 @@ func TestRateMismatch(t *testing.T) {
 		if action == MismatchWarn && logged[1] != "tick: tick rate 24/s of peer 1386785595 differs" {
 			t.Errorf("logged %q", logged)
 		}
+	}
+}
+
+// Another rate is reported once for each epoch and rate, and an adjusted client has the
+// new one at once; but not before it is synchronized.
+func TestRateMismatchOnce(t *testing.T) {
+	var r recorder
+	l := mustClient(r.client(ClientConfig{Config: Config{OnMismatch: MismatchAdjust}}), &fakeRemote{})
+	l.Start(0)
+	now := uint64(0)
+	welcome := func(epoch uint64, rate Rate, reports int) {
+		t.Helper()
+		if err := l.OnWelcome(Welcome{Epoch: epoch, Rate: rate, Tick: rate.Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
+			t.Fatal(err)
+		}
+		p, ok := l.Predicted(now)
+		if ok != l.inited || ok && !p.rate.equal(rate) {
+			t.Errorf("epoch %d at %v: predicted time at %v, %v", epoch, rate, p.rate, ok)
+		}
+		l.Advance(now)
+		if n := len(r.of(EventRateMismatch)); n != reports {
+			t.Errorf("epoch %d at %v: %d reports, want %d", epoch, rate, n, reports)
+		}
+		now += 100_000
+	}
+	welcome(1, Hz(30), 1)
+	welcome(1, Hz(30), 1)
+	welcome(1, Hz(20), 2)
+	welcome(1, Hz(20), 2)
+	welcome(2, Hz(20), 2) // which is its own by now
+	l.conf.OnMismatch = MismatchSignal
+	for range 2 {
+		if err := l.OnWelcome(Welcome{Epoch: 3, Rate: Hz(50), Tick: Hz(50).Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
+			t.Fatal(err)
+		}
+		l.Advance(now)
+	}
+	if err := l.OnWelcome(Welcome{Epoch: 4, Rate: Hz(50), Tick: Hz(50).Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
+		t.Fatal(err)
+	}
+	l.Advance(now)
+	if n := len(r.of(EventRateMismatch)); n != 4 {
+		t.Errorf("%d reports after epochs 3 and 4, want 4", n)
 	}
 }
 

@@ -19,15 +19,19 @@ type fakeRemote struct {
 	ppm    float64 // what Skew says
 	bound  time.Duration
 	lost   bool
+	// noDelay is to know the time but not the delay.
+	noDelay bool
 }
 
 func (f *fakeRemote) RemoteTime(localUsec uint64) (uint64, bool) {
 	return localUsec + uint64(f.offset), !f.lost
 }
-func (f *fakeRemote) MinimumOneWayDelay() (time.Duration, bool) { return f.delay, !f.lost }
-func (f *fakeRemote) Skew() (float64, bool)                     { return f.ppm, !f.lost }
-func (f *fakeRemote) ErrorBound(uint64) (time.Duration, bool)   { return f.bound, !f.lost }
-func (f *fakeRemote) shift(d time.Duration)                     { f.offset += d.Microseconds() }
+func (f *fakeRemote) MinimumOneWayDelay() (time.Duration, bool) {
+	return f.delay, !f.lost && !f.noDelay
+}
+func (f *fakeRemote) Skew() (float64, bool)                   { return f.ppm, !f.lost }
+func (f *fakeRemote) ErrorBound(uint64) (time.Duration, bool) { return f.bound, !f.lost }
+func (f *fakeRemote) shift(d time.Duration)                   { f.offset += d.Microseconds() }
 
 // recorder keeps what a server or client does.
 type recorder struct {

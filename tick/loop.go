@@ -86,7 +86,6 @@ func (l *loop) stop(life int) {
 	l.life++
 	l.started, l.inited, l.events = false, false, nil
 	l.now = snapshot{rate: l.cfg.Rate.orDefault()}
-	l.moved = [3]time.Duration{}
 	l.unsync()
 	l.snap.Store(nil)
 	l.role.end()

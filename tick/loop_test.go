@@ -152,6 +152,9 @@ func TestStallThreshold(t *testing.T) {
 		s.Start(0)
 		s.Advance(0)
 		s.Advance(tt.frame)
+		if n := s.Stats().Stalls; n != uint64(len(r.of(EventStalled))) {
+			t.Errorf("%d stalls, %v", n, r.events)
+		}
 		if got := fmt.Sprint(r.events); got != tt.want {
 			t.Errorf("threshold %v, frame %d us: %v, want %v", tt.threshold, tt.frame, got, tt.want)
 		}
@@ -263,6 +266,23 @@ func TestFirstAdvance(t *testing.T) {
 	l.Advance(5_016_000)
 	if got := fmt.Sprint(r.events); got != "[synced]" {
 		t.Errorf("events %v", got)
+	}
+}
+
+// Pause does nothing while the clocks are not known.
+func TestPauseEarly(t *testing.T) {
+	c := mustClient(ClientConfig{}, &fakeRemote{})
+	c.Pause(0)
+	c.Start(0)
+	c.Pause(0)
+	if _, ok := c.Snapshot(0); ok {
+		t.Error("a reading before the first Welcome")
+	}
+	if err := c.OnWelcome(Welcome{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if c.Advance(1000); c.now.paused || !c.synced {
+		t.Errorf("paused %v, synchronized %v", c.now.paused, c.synced)
 	}
 }
 
@@ -415,6 +435,35 @@ func TestPinned(t *testing.T) {
 	}
 }
 
+// After a step the clocks are taken to have gone alike: what they did before it, each at
+// its own pace, says nothing of the new times.
+func TestPinnedStep(t *testing.T) {
+	remote := &fakeRemote{delay: ms(50)}
+	var steps []Step
+	l := newClient(ClientConfig{
+		Config:   Config{CatchUp: CatchUpRunAll},
+		Handlers: Handlers{Tick: func(s Step) { steps = append(steps, s) }},
+		SlewPPM:  500_000,
+		DeadBand: 1,
+	}, remote, time.Hour)
+	l.Advance(0)
+	if err := l.SetBuffers(ms(150), ms(150)); err != nil { // predicted hurries, the server clock slows down
+		t.Fatal(err)
+	}
+	l.Advance(1000)
+	remote.shift(time.Second)
+	steps = nil
+	l.Advance(101_000)
+	if len(steps) == 0 {
+		t.Fatal("no ticks")
+	}
+	for _, s := range steps {
+		if d := s.Predicted.Sub(s.Server); d != ms(400) {
+			t.Errorf("tick %d: predicted is %v ahead of server", s.Tick, d)
+		}
+	}
+}
+
 // Pinned clocks do not go back either, with ticks left over from earlier frames in
 // which the clocks did not go alike.
 func TestPinnedDebt(t *testing.T) {
@@ -538,8 +587,8 @@ func TestBackwards(t *testing.T) {
 		}
 	}
 	l.Advance(2_000_000)
-	if len(r.ticks) != n {
-		t.Errorf("%d ticks after time went back", len(r.ticks)-n)
+	if len(r.ticks) != n || len(r.events) != 1 {
+		t.Errorf("%d ticks after time went back, %v", len(r.ticks)-n, r.events)
 	}
 	r.check(t)
 }

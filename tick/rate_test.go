@@ -138,6 +138,19 @@ func TestRateAgainstBig(t *testing.T) {
 	}
 }
 
+// Sums are cut off at the ends.
+func TestSatAdd(t *testing.T) {
+	const least, most = math.MinInt64, math.MaxInt64
+	for _, tt := range [][3]int64{
+		{1, 2, 3}, {-1, 1, 0}, {most, least, -1}, {most, 0, most}, {most, 1, most}, {most, most, most},
+		{least, 0, least}, {least, -1, least}, {least, least, least}, {least + 1, -1, least},
+	} {
+		if got := satAdd(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("%d + %d is %d, want %d", tt[0], tt[1], got, tt[2])
+		}
+	}
+}
+
 func TestRateValid(t *testing.T) {
 	for _, tt := range []struct {
 		rate  Rate

@@ -423,3 +423,36 @@ func TestSteerLimits(t *testing.T) {
 		}
 	}
 }
+
+// What the clock of a client does from one correction to the next.
+func TestSteerSequence(t *testing.T) {
+	fast, still := int64(10_000), int64(1_000_000)
+	type state struct {
+		off  time.Duration // of the predicted clock
+		ppm  int64         // of its slew, 0 for none
+		step bool
+	}
+	for name, tt := range map[string]struct {
+		cfg    ClientConfig
+		states []state
+	}{
+		"slewed until it is there": {ClientConfig{}, []state{
+			{ms(10), 0, false}, {ms(21), fast, false}, {ms(1), fast, false}, {0, 0, false}, {ms(1), 0, false},
+			{-ms(21), fast, false}, {-ms(1), fast, false}, {ms(1), 0, false}, {ms(2), 0, false},
+		}},
+		"at rest after a step": {ClientConfig{}, []state{{ms(201), 0, true}, {1, 0, false}, {-ms(201), 0, true}, {-1, 0, false}, {-ms(21), fast, false}}},
+		"standing still": {ClientConfig{NeverBack: true}, []state{
+			{-ms(200), fast, false}, {-ms(201), still, false}, {-ms(1), still, false}, {0, 0, false}, {-ms(100), fast, false},
+		}},
+		"never back, but forward": {ClientConfig{NeverBack: true}, []state{{ms(21), fast, false}, {ms(201), 0, true}, {1, 0, false}}},
+	} {
+		s := newSteering(tt.cfg)
+		for i, want := range tt.states {
+			var now [3]time.Duration
+			slews, step := s.correct(&now, [3]time.Duration{predicted: want.off})
+			if got := slews[predicted].ppm; got != want.ppm || step != want.step || step != (now[predicted] == want.off) && want.off != 0 {
+				t.Errorf("%s, %d: off by %v: slew %v, step %v, set to %v", name, i, want.off, slews[predicted], step, now[predicted])
+			}
+		}
+	}
+}
