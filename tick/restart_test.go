@@ -53,7 +53,17 @@ type match struct {
 	old       int           // messages of an old life that were refused
 }
 
-var seeds = flag.Int("seeds", 10, "worlds of each restart")
+var seeds = flag.Int("seeds", 0, "worlds of each restart; 0 for 10, or 4 with -short")
+
+func worlds() uint64 {
+	switch {
+	case *seeds > 0:
+		return uint64(*seeds)
+	case testing.Short():
+		return 4
+	}
+	return 10
+}
 
 const matchTolerance = time.Second / 60
 
@@ -325,7 +335,7 @@ func TestRestart(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var slowest time.Duration
 			old := 0
-			for seed := range uint64(*seeds) {
+			for seed := range worlds() {
 				m := newMatch(t, seed, sim.ClockSpec{})
 				m.startServer(ServerConfig{})
 				m.startClient()
@@ -377,7 +387,7 @@ func TestAway(t *testing.T) {
 				spec.Events = []sim.ClockEvent{{At: from, For: tt.away, PPM: -1e6}}
 			}
 			var slowest time.Duration
-			for seed := range uint64(10) {
+			for seed := range worlds() {
 				m := newMatch(t, seed, spec)
 				m.startServer(ServerConfig{})
 				m.startClient()
