@@ -176,7 +176,7 @@ func TestRateValid(t *testing.T) {
 			t.Errorf("%#v prints as %q, want %q", tt.rate, got, tt.text)
 		}
 	}
-	if !Hz(60).equal(Rate{}) || !Hz(60).equal(Rate{120, 2}) || Hz(60).equal(Rate{60000, 1001}) {
+	if !Hz(60).equal(Rate{}) || Hz(30).equal(Rate{}) || !Hz(60).equal(Rate{120, 2}) || Hz(60).equal(Rate{60000, 1001}) {
 		t.Error("equal compares something else than the rates")
 	}
 }
