@@ -1,3 +1,5 @@
+// Readers do not allocate, and what readers and Advance cost.
+
 package tick
 
 import (

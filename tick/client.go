@@ -4,16 +4,18 @@ package tick
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
 // RemoteClock is the server's clock as a client knows it. A *timesync.TimeSynchronizer
-// is one as it is, and so is a *ping.Clock. Its methods are called from the goroutine
+// is one as it is, and so are a *link.Link and a *ping.Clock. Its methods are called from the goroutine
 // that advances the client, possibly while another one feeds it; they must not call
 // the client. ok is false while an answer is not known.
 type RemoteClock interface {
 	// RemoteTime returns what the server's clock shows when the local clock shows
-	// localUsec, both in microseconds.
+	// localUsec, both in microseconds. It may be off by a multiple of 67,108,864 us, as that
+	// of a TimeSynchronizer without an Anchor is.
 	RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool)
 	// MinimumOneWayDelay returns half of the shortest round trip. Added to
 	// RemoteTime it gives when the fastest datagram that is sent now arrives on the
@@ -22,17 +24,23 @@ type RemoteClock interface {
 	// that the two ways take equally long. RemoteTime alone does.
 	MinimumOneWayDelay() (delay time.Duration, ok bool)
 	// Skew returns the rate of the server's clock minus that of the local clock, in
-	// parts per million.
+	// parts per million, if it is known to within about 25.
 	Skew() (ppm float64, ok bool)
-	// ErrorBound returns how far RemoteTime can be off at localUsec. It is asked if
-	// there is a SyncBound.
+	// ErrorBound returns how far RemoteTime can be off at localUsec while no clock is
+	// set, however unequal the two ways are. It is asked if there is a SyncBound.
 	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)
 }
 
 const (
+	// ringUsec is what a TimeSynchronizer without an Anchor cannot tell from nothing:
+	// 2^23 units of 8 us, 67.1 s.
+	ringUsec = 1 << 26
 	// welcomeSilence is how long the Welcomes of a server are believed to go on: three
-	// of one a second. Then one of an earlier epoch is believed, too.
+	// of one a second. Then any other is believed.
 	welcomeSilence = 3 * time.Second
+	// welcomeGap is a second from one Welcome to the next, and what one may be late.
+	// After it, one of an earlier epoch is believed if the remote clock agrees.
+	welcomeGap = 1200 * time.Millisecond
 	// welcomeFresh is how long the last Welcome says what the server's clock shows; it
 	// is welcomeSilence of a server that has repeated it. Meanwhile, and when an epoch
 	// begins, the remote clock must agree with it: it may show welcomeAhead less, and
@@ -63,13 +71,35 @@ type Client struct {
 	remote   RemoteClock
 	steering steering
 
-	welcome    Welcome // the last one
-	welcomedAt uint64  // when it came
-	welcomed   bool    // there is one, from the server of the remote clock
-	repeated   bool    // it was not the first of its epoch and connection
-	entered    bool    // now.epoch is an epoch, perhaps that of the server before
-	serverUsec uint64  // what the server's clock read
-	serverAt   uint64  // when the local clock read this
+	welcome    arrived   // the last one that is believed, from the server of the remote clock
+	repeated   bool      // it was not the first of its epoch and connection
+	earlier    arrived   // one of an earlier epoch since then, which may be believed yet
+	entered    bool      // now.epoch is an epoch, perhaps that of the server before
+	over       [4]uint64 // epochs that were left last: a delayed Welcome may be of one
+	serverUsec uint64    // what the server's clock read last, by the Welcome or the remote clock
+	serverAt   uint64    // when the local clock read this
+}
+
+// arrived is a Welcome that has come, or none.
+type arrived struct {
+	Welcome
+	ok     bool   // there is one
+	atUsec uint64 // when it came
+}
+
+// age returns for how long it has been there, negative if nowUsec is before it.
+func (a arrived) age(nowUsec uint64) time.Duration {
+	return time.Duration(max(min(int64(nowUsec-a.atUsec), maxAhead), -maxAhead)) * time.Microsecond
+}
+
+// serverNow returns what the server's clock reads at nowUsec if it came without delay.
+func (a arrived) serverNow(nowUsec uint64) uint64 { return a.serverUsec() + (nowUsec - a.atUsec) }
+
+// fits reports whether a remote clock that shows remoteUsec at nowUsec is the one that
+// it tells of, if it came late by so much at most.
+func (a arrived) fits(remoteUsec, nowUsec uint64, late time.Duration) bool {
+	ahead := int64(remoteUsec - a.serverNow(nowUsec))
+	return -welcomeAhead.Microseconds() <= ahead && ahead <= late.Microseconds()
 }
 
 // NewClient returns a client that follows a remote clock, stopped. The error says what
@@ -88,7 +118,9 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 
 func (c *Client) begin() {}
 
-func (c *Client) end() { c.welcome, c.welcomed, c.entered = Welcome{}, false, false }
+func (c *Client) end() {
+	c.welcome, c.earlier, c.entered, c.over = arrived{}, arrived{}, false, [4]uint64{}
+}
 
 // Follow lets the client follow another remote clock: a fresh synchronizer for a new
 // connection, to the same server or to another. The clocks run on until the first
@@ -101,7 +133,7 @@ func (c *Client) Follow(remote RemoteClock) error {
 	if err := checkRemote(remote); err != nil {
 		return err
 	}
-	c.remote, c.welcomed = remote, false
+	c.remote, c.welcome.ok, c.earlier.ok = remote, false, false
 	return nil
 }
 
@@ -123,37 +155,52 @@ func (c *Client) SetBuffers(client, server time.Duration) error {
 // a client start. One of another epoch makes it start again, unpaused, when the remote
 // clock agrees with it; see the section on restarts.
 //
-// Errors: ErrMessage, and ErrEpoch for a Welcome that is of an earlier epoch or was
-// overtaken by a later one, unless nothing later has come for 3 s.
+// Errors: ErrMessage, and ErrEpoch for a Welcome that was overtaken by a later one or is
+// of an epoch that is over or earlier, unless nothing else has come for 3 s. One of an
+// earlier epoch, if the client was never in it, can be believed by a later Advance.
 func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !w.plausible() {
 		return ErrMessage
 	}
-	if c.welcomed && w.before(c.welcome) && int64(nowUsec-c.welcomedAt) < welcomeSilence.Microseconds() {
-		c.oldEpoch.Add(1)
-		return ErrEpoch
+	came := arrived{w, true, nowUsec}
+	if c.welcome.ok && c.welcome.age(nowUsec) < welcomeSilence {
+		over := slices.Contains(c.over[:], w.Epoch) && w.Epoch != c.welcome.Epoch
+		if !over && w.Epoch < c.welcome.Epoch {
+			c.earlier = came
+		}
+		if over || w.before(c.welcome.Welcome) {
+			c.oldEpoch.Add(1)
+			return ErrEpoch
+		}
 	}
+	c.believe(came)
+	return nil
+}
+
+// believe takes a Welcome.
+func (c *Client) believe(w arrived) {
 	if c.entered && w.Epoch != c.now.epoch {
 		c.leave(w.Epoch)
 	}
-	c.repeated = c.welcomed && w.Epoch == c.welcome.Epoch
+	c.repeated = c.welcome.ok && w.Epoch == c.welcome.Epoch
 	known := c.entered && w.Epoch == c.welcome.Epoch && w.Rate.equal(c.welcome.Rate)
-	c.welcome, c.welcomedAt, c.welcomed, c.entered, c.now.epoch = w, nowUsec, true, true, w.Epoch
-	c.serverUsec, c.serverAt = w.serverUsec(), nowUsec
+	c.welcome, c.earlier, c.entered, c.now.epoch = w, arrived{}, true, w.Epoch
+	c.serverUsec, c.serverAt = w.serverUsec(), w.atUsec
 	if !known && !w.Rate.equal(c.now.rate) {
 		c.reportMessage(Event{Kind: EventRateMismatch, Rate: w.Rate})
 		if c.conf.OnMismatch == MismatchAdjust {
 			c.setRate(w.Rate)
 		}
 	}
-	return nil
 }
 
 // leave ends the present epoch.
 func (c *Client) leave(next uint64) {
 	c.reportMessage(Event{Kind: EventEpochChanged, Epoch: next})
+	copy(c.over[1:], c.over[:])
+	c.over[0] = c.now.epoch
 	c.inited, c.now.paused = false, false
 	c.unsync()
 	c.snap.Store(nil)
@@ -162,7 +209,7 @@ func (c *Client) leave(next uint64) {
 // setRate changes the rate: the time stays, the ticks are counted anew.
 func (c *Client) setRate(r Rate) {
 	c.now.rate = r
-	c.setNext(firstFrom(r.time(c.now.lines[predicted].base)))
+	c.setNext(firstFrom(r.time(c.now.segments[predicted].base)))
 	if c.inited {
 		c.publish()
 	}
@@ -174,11 +221,12 @@ func (c *Client) setRate(r Rate) {
 func (c *Client) Hello() (h Hello, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Hello{c.now.epoch, c.now.rate}, c.synced && !(c.welcomed && c.welcome.Heard)
+	return Hello{c.now.epoch, c.now.rate}, c.synced && !(c.welcome.ok && c.welcome.Heard)
 }
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (c *Client) steer() bool {
+	c.reconsider()
 	t, known := c.target()
 	if !known && c.synced {
 		c.unsync()
@@ -200,15 +248,26 @@ func (c *Client) steer() bool {
 	return true
 }
 
+// reconsider believes a Welcome of an earlier epoch when those of the present one have
+// stopped and the remote clock agrees with it: the server was started again after its
+// wall clock had been set back.
+func (c *Client) reconsider() {
+	now := c.now.atUsec
+	if !c.earlier.ok || c.welcome.age(now) < welcomeGap {
+		return
+	}
+	if remote, ok := c.remoteTime(c.earlier.serverNow(now)); ok && c.earlier.fits(remote, now, welcomeLate) {
+		c.believe(c.earlier)
+	}
+}
+
 // target returns where the clocks should be.
 func (c *Client) target() (t target, ok bool) {
-	if !c.welcomed {
+	if !c.welcome.ok {
 		return target{}, false
 	}
 	now := c.now.atUsec
-	expected := c.serverUsec + (now - c.serverAt)
-	remote, ok := c.remote.RemoteTime(now)
-	remote = expected + uint64(int64((remote-expected)<<38)>>38) // which of the readings 67.1 s apart is meant
+	remote, ok := c.remoteTime(c.serverUsec + (now - c.serverAt))
 	delay, okDelay := c.remote.MinimumOneWayDelay()
 	game := int64(remote - c.welcome.OriginUsec)
 	if !ok || !okDelay || delay < 0 || delay > time.Hour || game < -maxAhead || game > maxAhead || !c.agrees(remote) || !c.trusts(now) {
@@ -225,22 +284,30 @@ func (c *Client) target() (t target, ok bool) {
 	return t, true
 }
 
+// remoteTime returns what the server's clock shows now, by the remote clock: of the
+// readings that are a multiple of ringUsec apart, the one nearest to expected.
+func (c *Client) remoteTime(expected uint64) (remoteUsec uint64, ok bool) {
+	remote, ok := c.remote.RemoteTime(c.now.atUsec)
+	_, ahead := floorDiv(int64(remote-expected)+ringUsec/2, ringUsec)
+	return expected + uint64(ahead-ringUsec/2), ok
+}
+
 // agrees reports whether a remote clock that shows remoteUsec now can be that of the
 // server that sent the last Welcome.
 func (c *Client) agrees(remoteUsec uint64) bool {
-	age, fresh := c.now.atUsec-c.welcomedAt, welcomeFresh
+	fresh := welcomeFresh
 	if c.repeated {
 		fresh = welcomeSilence
 	}
-	if c.inited && int64(age) >= fresh.Microseconds() {
+	now := c.now.atUsec
+	if c.inited && c.welcome.age(now) >= fresh {
 		return true
 	}
-	limit := welcomeLate
+	late := welcomeLate
 	if !c.inited && c.stats.Ticks == 0 {
-		limit = firstWelcomeLate
+		late = firstWelcomeLate
 	}
-	late := int64(remoteUsec - (c.welcome.serverUsec() + age))
-	return -welcomeAhead.Microseconds() <= late && late <= limit.Microseconds()
+	return c.welcome.fits(remoteUsec, now, late)
 }
 
 // trusts reports whether the remote clock is known well enough.
@@ -260,7 +327,7 @@ func buffer(set, whenZero time.Duration) time.Duration { return max(orDefault(se
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
 func (c *Client) enter(t target) {
-	old := c.now.lines[predicted].base
+	old := c.now.segments[predicted].base
 	c.setClocks(t.at)
 	c.steering.forget()
 	c.inited = true
@@ -274,7 +341,7 @@ func (c *Client) enter(t target) {
 // correct slews or steps the clocks.
 func (c *Client) correct(t target) {
 	var now [3]time.Duration
-	for i, l := range c.now.lines {
+	for i, l := range c.now.segments {
 		now[i] = l.base
 	}
 	old := now[predicted]
@@ -285,7 +352,7 @@ func (c *Client) correct(t target) {
 	}
 	c.now.skewPPB = t.skewPPB
 	for i, s := range slews {
-		c.now.lines[i].slew = s
+		c.now.segments[i].slew = s
 	}
 }
 

@@ -66,7 +66,7 @@ type Config struct {
 	MaxTicks int     // ticks in an Advance at most; zero is 8
 	CatchUp  CatchUp // what to do with the others; CatchUpKeep by default
 
-	// StallThreshold is the time between two calls of Advance from which on it is a
+	// StallThreshold is the time between two calls of Advance beyond which it is a
 	// stall: the ticks of that time are skipped, except the last. Zero is 1 s,
 	// negative is never.
 	StallThreshold time.Duration
@@ -125,8 +125,13 @@ type ClientConfig struct {
 	// 2 ticks and 1 tick, negative is none, more than an hour is refused.
 	ClientBuffer, ServerBuffer time.Duration
 
-	// SyncBound is how well the remote clock must be known to start, by its
-	// ErrorBound. It is lost when the bound is twice as large. Zero is any.
+	// SyncBound is how well the remote clock must be known to start: the most that its
+	// ErrorBound may be. While no clock is set, the truth lies within ErrorBound of
+	// RemoteTime, however unequal the two ways are; so the shared clock then starts
+	// within SyncBound of the server's. The remote clock counts as lost when its bound
+	// is twice as large. Zero is any: the clocks start at once, and step if the first
+	// datagram was one that had been held back. A bound is at least half of the round
+	// trip.
 	SyncBound time.Duration
 
 	SlewPPM       int64         // slew in parts per million, at most 10^6; zero is 10,000 (1 %)

@@ -1,3 +1,5 @@
+// What a configuration may hold works to its limits, and all else is refused.
+
 package tick
 
 import (
@@ -7,8 +9,8 @@ import (
 	"time"
 )
 
-// AT24: ticks far off are refused, and the ends of int64 do no harm.
-func TestAT24_Window(t *testing.T) {
+// Ticks far off are refused, and the ends of int64 do no harm.
+func TestWindow(t *testing.T) {
 	l := mustServer(ServerConfig{Epoch: 3, FirstTick: 1000})
 	l.Start(0)
 	now := uint64(1_000_000)

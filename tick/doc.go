@@ -12,7 +12,8 @@
 // for a predicted tick reaches the server before the server gets there. So the server
 // converts no times, and a message means the same tick to everybody. On a server or
 // host the three are equal. What interacts must be sampled in one clock: see
-// examples/elevator.
+// examples/elevator. How a server looks back to what a player saw: see the example
+// LagCompensation.
 //
 // The delays are measured. Shared assumes that both ways take equally long, and can
 // be off by half of their difference. Server and Predicted assume nothing. The ticks
@@ -34,12 +35,15 @@
 // # Handshake
 //
 // The server sends each peer a Welcome when it joins, and then once a second
-// (Announce, OnWelcome). The first one starts a client. Each also says which of the
-// readings of a TimeSynchronizer, 67.1 s apart, is meant. The client says Hello when
-// it is synchronized, again and again until a Welcome says that the server heard it
-// (Hello, OnHello). Both messages name the tick rate of their side. Messages of the game should carry epoch and
-// tick. Accept refuses those of another epoch and those far off, and Passed says what
-// is too late. All of it must be authenticated, as the datagrams are.
+// (Announce, OnWelcome). The first one starts a client. Each also says what the
+// server's clock reads. A TimeSynchronizer that was not given an Anchor can be off by a
+// multiple of 67.1 s, and the client corrects that by the Welcome.
+//
+// The client says Hello when it is synchronized, again and again until a Welcome says
+// that the server heard it (Hello, OnHello). Both messages name the tick rate of their
+// side. Messages of the game should carry epoch and tick. Accept refuses those of
+// another epoch and those far off, and Passed says what is too late. All of it must be
+// authenticated, as the datagrams are.
 //
 // # Restarts
 //
@@ -52,11 +56,14 @@
 // life are refused. When the remote clock agrees with the Welcome the client goes on:
 // EventStepped, which says by how much game time differs, and EventSynced. Its Hello
 // is due again. The caller has nothing to do: with a Welcome a second, both are in
-// step within a second, whether the synchronizer is a fresh one or must find out by
-// itself. If the server restarts twice in a second only a fresh one is as fast.
+// step within 2 s, mostly within one, whether the synchronizer is a fresh one or must
+// find out by itself, also if the server restarts twice in a second.
 //
-// A Welcome of an earlier epoch is refused while those of the present one come. After
-// 3 s without one it is believed, in case the server's wall clock was set back.
+// A Welcome of an earlier epoch is refused: it was delayed on the way. But it may also
+// be that the server's wall clock was set back before it started again. So the client
+// remembers it, and believes it when none of the present epoch has come for 1.2 s and
+// the remote clock agrees with it. That takes less than 2 s. One of an epoch that the
+// client has left is refused until nothing else has come for 3 s.
 //
 // When the client restarts, it starts like any other. Call Forget on the server when
 // its connection ends, so that its Hello is reported again.
@@ -69,9 +76,9 @@
 //
 // A client that hears nothing runs on at the last known rate: for 5 minutes within a
 // tick, if the skew was known. EventLost comes when the ErrorBound of the remote clock
-// passes twice SyncBound. If the machine slept and its clock with it, the remote clock shows a step: EventLost until
-// the next Welcome confirms it, then one EventStepped. If the clock ran on, the next
-// Advance reports EventStalled.
+// passes twice SyncBound. If the machine slept and its clock with it, the remote clock
+// shows a step: EventLost until the next Welcome confirms it, then one EventStepped. If
+// the clock ran on, the next Advance reports EventStalled.
 //
 // # Limits
 //

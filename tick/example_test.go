@@ -1,3 +1,5 @@
+// How a server, a client, a rhythm game and a physics engine use the package.
+
 package tick_test
 
 import (

@@ -1,3 +1,5 @@
+// No bytes from the network and no order of calls do harm.
+
 package tick
 
 import (
@@ -13,6 +15,8 @@ func FuzzHandshake(f *testing.F) {
 	hello, _ := Hello{7, Hz(60)}.AppendBinary(nil)
 	welcome, _ := Welcome{7, Rate{60000, 1001}, 1 << 63, 216_000, true}.AppendBinary(nil)
 	far, _ := Welcome{Tick: math.MinInt64}.AppendBinary(nil)
+	slow, _ := Welcome{7, Rate{48, math.MaxUint32}, 0, 1, false}.AppendBinary(nil) // a tick takes years
+	f.Add(slow)
 	f.Add(hello)
 	f.Add(welcome)
 	f.Add(far)

@@ -20,8 +20,8 @@ var (
 )
 
 // Welcome is what a server tells a client: on approval, at every change (Resume) and
-// now and then, as every second, since the offset of a TimeSynchronizer is known
-// modulo 67.1 s and Tick decides which one it is.
+// now and then, as every second, since it says what the server's clock shows, of which
+// a TimeSynchronizer without an Anchor knows only the remainder by 67.1 s.
 type Welcome struct {
 	Epoch      uint64 // of the server's game time; a later Start has a larger one
 	Rate       Rate   // of the server

@@ -1,3 +1,5 @@
+// Welcome and Hello: what each side believes of the other, and since when.
+
 package tick
 
 import (
@@ -54,7 +56,10 @@ func TestHelloUntilHeard(t *testing.T) {
 // A million Hellos between two Advances are more than a server remembers: it counts
 // what it ignores, and hears it when it is said again. So with what a server sends.
 func TestFlood(t *testing.T) {
-	const peers = 1_000_000
+	peers := 1_000_000
+	if testing.Short() {
+		peers = 50_000
+	}
 	for _, action := range []Mismatch{MismatchSignal, MismatchDisconnect} {
 		var r recorder
 		s := mustServer(r.server(ServerConfig{Config: Config{OnMismatch: action, StallThreshold: -1, CatchUp: CatchUpJump}}))
@@ -63,27 +68,27 @@ func TestFlood(t *testing.T) {
 		for peer := range uint64(peers) {
 			_ = s.OnHello(peer, h)
 		}
-		if n := len(s.events); n > maxEvents || n < maxEvents-1 {
+		if n := len(s.events); n != 1023 { // of 1024: a Hello may need room for two
 			t.Errorf("%d events wait", n)
 		}
-		unheard := s.Stats().EventsLost
+		unheard, last := s.Stats().EventsLost, uint64(peers)-1
 		s.Advance(10_000_000) // its own events have room besides
 		if len(r.of(EventSkipped)) != 1 || len(r.of(EventRateMismatch))+int(unheard) != peers {
 			t.Errorf("%d mismatches, %d unheard", len(r.of(EventRateMismatch)), unheard)
 		}
-		w, _ := s.Announce(peers-1, 0)
-		_ = s.OnHello(peers-1, h)
+		w, _ := s.Announce(last, 0)
+		_ = s.OnHello(last, h)
 		s.Advance(10_000_000)
-		again, _ := s.Announce(peers-1, 0)
-		if last := r.events[len(r.events)-1]; w.Heard || again.Heard != (action == MismatchSignal) || last.Peer != peers-1 {
-			t.Errorf("heard %v, then %v; %v", w.Heard, again.Heard, last)
+		again, _ := s.Announce(last, 0)
+		if e := r.events[len(r.events)-1]; w.Heard || again.Heard != (action == MismatchSignal) || e.Peer != last {
+			t.Errorf("heard %v, then %v; %v", w.Heard, again.Heard, e)
 		}
 	}
 	c := newClient(ClientConfig{}, &fakeRemote{}, time.Hour)
 	for epoch := range uint64(peers) {
 		_ = c.OnWelcome(Welcome{Epoch: 2 + epoch, Rate: Hz(30)}, 0)
 	}
-	if n, lost := len(c.events), c.Stats().EventsLost; n > maxEvents || uint64(n)+lost < peers {
+	if n, lost := len(c.events), c.Stats().EventsLost; n != 1024 || n+int(lost) != 2*peers {
 		t.Errorf("%d events wait, %d are lost", n, lost)
 	}
 }
@@ -109,8 +114,8 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// AT17: joining after 30 days: no catch-up, and Synced only when the bound is met.
-func TestAT17_LateJoin(t *testing.T) {
+// A client that joins a server of 30 days: no catch-up, and Synced only when the bound is met.
+func TestLateJoin(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50), bound: ms(500)}
 	const up = 30 * 24 * time.Hour
@@ -164,41 +169,176 @@ func TestAT17_LateJoin(t *testing.T) {
 	t.Logf("first tick %d, %v after sync; bound %v", r.ticks[0], first-predicted, ms(60))
 }
 
-// ringRemote knows the remote clock modulo 67.1 s, as the core does.
-type ringRemote struct{ fakeRemote }
+// A remote clock without an anchor counts in another turn of its ring of 2^26 us. The
+// Welcome says so, and no clock steps for it.
+func TestTurn(t *testing.T) {
+	const turn, up = 1 << 26 * time.Microsecond, time.Hour
+	for turns := range 6 {
+		turns := time.Duration(turns-3) * turn
+		remote := &fakeRemote{delay: ms(50)}
+		var r recorder
+		l := newClient(r.client(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}}), remote, up)
+		welcome := l.welcome.Welcome
+		check := func(nowUsec uint64, extra time.Duration) {
+			t.Helper()
+			l.Advance(nowUsec)
+			if g, ok := l.Shared(nowUsec); !ok || g.Time() != up+time.Duration(nowUsec)*time.Microsecond+extra {
+				t.Errorf("%v from the truth: at %d us shared time is %v, %v", turns, nowUsec, g.Time(), ok)
+			}
+		}
+		remote.shift(turns)
+		for _, now := range []uint64{0, 999_999, 1_000_000, 60_000_000, 120_000_000, 120_010_000, 500_000_000, 2_000_000_000} {
+			check(now, 0)
+		}
+		for i := range 5 { // steps that the remote clock can tell, but not their sum
+			remote.shift(20 * time.Second)
+			check(2_000_000_000+uint64(i)*10_000, time.Duration(i+1)*20*time.Second)
+		}
+		for i := range 5 {
+			remote.shift(-20 * time.Second)
+			check(2_000_050_000+uint64(i)*10_000, time.Duration(4-i)*20*time.Second)
+		}
 
-func (r *ringRemote) RemoteTime(localUsec uint64) (uint64, bool) {
-	exact := localUsec + uint64(r.offset)
-	return uint64(int64(exact<<38) >> 38), true
-}
+		// A fresh synchronizer has a turn of its own, also if it is known long after
+		// the Welcome of its connection.
+		steps := l.Stats().Steps
+		fresh := &fakeRemote{delay: ms(50), offset: remote.offset, lost: true}
+		fresh.shift(5*turn - turns)
+		if err := l.Follow(fresh); err != nil {
+			t.Fatal(err)
+		}
+		check(2_002_000_000, 0)
+		if err := l.OnWelcome(welcome.at(2_003_000_000), 2_003_000_000); err != nil {
+			t.Fatal(err)
+		}
+		check(2_010_000_000, 0)
+		fresh.lost = false
+		check(2_011_000_000, 0)
 
-// The Welcome's tick says which of the readings that are 67.1 s apart is meant, and
-// the loop keeps track.
-func TestModulo(t *testing.T) {
-	remote := &ringRemote{fakeRemote{offset: 123_456_789_000, delay: ms(50)}}
-	var r recorder
-	l := mustClient(r.client(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}}), remote)
-	l.Start(0)
-	const up = time.Hour // server's clock at local time 0 is an hour after its origin
-	w := Welcome{Rate: Hz(60), OriginUsec: uint64(remote.offset) - usec(up), Tick: Hz(60).Ticks(up - 20*time.Second)}
-	if err := l.OnWelcome(w, 0); err != nil { // 20 s late
-		t.Fatal(err)
-	}
-	for _, now := range []uint64{0, 10_000_000, 60_000_000, 120_000_000, 120_010_000, 500_000_000, 540_000_000, 2_000_000_000} {
-		l.Advance(now)
-		if g, ok := l.Shared(now); !ok || g.Time() != up+time.Duration(now)*time.Microsecond {
-			t.Errorf("at %d us shared time is %v", now, g.Time())
+		// An Anchor that comes later changes the turn, and nothing else.
+		fresh.shift(-5 * turn)
+		check(2_012_000_000, 0)
+		if n := l.Stats().Steps - steps; n != 0 {
+			t.Errorf("%v from the truth: %v", turns, r.events)
 		}
 	}
-	if len(r.of(EventStepped)) != 0 {
-		t.Errorf("events %v", r.events)
+}
+
+// at returns the Welcome that the server of w sends at local time nowUsec, if w was sent
+// at 0.
+func (w Welcome) at(nowUsec uint64) Welcome {
+	w.Tick += w.Rate.Ticks(time.Duration(nowUsec) * time.Microsecond)
+	return w
+}
+
+// A fresh Welcome and the remote clock must agree to within what a Welcome can be late.
+func TestAgrees(t *testing.T) {
+	for _, tt := range []struct {
+		late        time.Duration // of the Welcome, by the remote clock
+		first, then bool          // as the first of all, or after an epoch with ticks
+	}{
+		{0, true, true}, {-time.Second, true, true}, {-time.Second - time.Microsecond, false, false},
+		{2 * time.Second, true, true}, {2*time.Second + time.Microsecond, true, false},
+		{30 * time.Second, true, false}, {30*time.Second + time.Microsecond, false, false},
+	} {
+		remote := &fakeRemote{delay: ms(50)}
+		l := newClient(ClientConfig{}, remote, time.Hour)
+		remote.shift(tt.late)
+		l.Advance(0)
+		if _, ok := l.Shared(0); ok != tt.first {
+			t.Errorf("the first Welcome, late by %v: %v", tt.late, ok)
+		}
+
+		l = newClient(ClientConfig{}, remote, time.Hour)
+		w := l.welcome.Welcome
+		l.Advance(0)
+		l.Advance(20_000)
+		remote.shift(tt.late)
+		w.Epoch++
+		if err := l.OnWelcome(w, 0); err != nil || l.Stats().Ticks == 0 {
+			t.Fatal(err)
+		}
+		l.Advance(30_000)
+		if _, ok := l.Shared(30_000); ok != tt.then {
+			t.Errorf("the Welcome of another epoch, late by %v: %v", tt.late, ok)
+		}
 	}
-	for i := range 5 { // steps that the remote clock can tell, but not their sum
-		remote.shift(20 * time.Second)
-		now := 2_000_000_000 + uint64(i)*10_000
-		l.Advance(now)
-		if g, _ := l.Shared(now); g.Time() != up+time.Duration(now)*time.Microsecond+time.Duration(i+1)*20*time.Second {
-			t.Errorf("after step %d shared time is %v", i, g.Time())
+}
+
+// A Welcome says for 1 s what the server's clock shows, one that was repeated for 3 s:
+// until then a remote clock that shows something else is not believed.
+func TestFresh(t *testing.T) {
+	for _, tt := range []struct {
+		repeated bool
+		fresh    uint64 // microseconds
+	}{{false, 1_000_000}, {true, 3_000_000}} {
+		remote := &fakeRemote{delay: ms(50)}
+		var r recorder
+		l := newClient(r.client(ClientConfig{}), remote, time.Hour)
+		if tt.repeated {
+			if err := l.OnWelcome(l.welcome.Welcome, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.Advance(0)
+		remote.shift(5 * time.Second)
+		l.Advance(tt.fresh - 1)
+		if got := fmt.Sprint(r.events); !strings.Contains(got, "lost") || l.Stats().Steps != 0 {
+			t.Errorf("repeated %v, before the end: %v", tt.repeated, got)
+		}
+		l.Advance(tt.fresh)
+		if e := r.of(EventStepped); len(e) != 1 || e[0].By != 5*time.Second {
+			t.Errorf("repeated %v, at the end: %v", tt.repeated, r.events)
+		}
+	}
+}
+
+// What a remote clock cannot mean is as if it were not known.
+func TestBadRemote(t *testing.T) {
+	const most = 1 << 61 / 1000 * time.Microsecond // of game time
+	for _, tt := range []struct {
+		delay, game time.Duration
+		lost, ok    bool
+	}{
+		{0, time.Hour, false, true},
+		{0, time.Hour, true, false},
+		{-1, time.Hour, false, false},
+		{time.Hour, time.Hour, false, true},
+		{time.Hour + 1, time.Hour, false, false},
+		{0, most, false, true},
+		{0, most + time.Microsecond, false, false},
+		{0, -most, false, true},
+		{0, -most - time.Microsecond, false, false},
+	} {
+		remote := &fakeRemote{delay: tt.delay}
+		l := newClient(ClientConfig{Config: Config{Rate: Hz(1_000_000)}}, remote, time.Hour)
+		if tt.game != time.Hour {
+			w := l.welcome.Welcome
+			w.Epoch, w.Tick = 2, Hz(1_000_000).Ticks(min(max(tt.game, -most), most))
+			if err := l.OnWelcome(w, 0); err != nil {
+				t.Fatal(err)
+			}
+			remote.shift(tt.game - time.Hour)
+		}
+		if l.Advance(0); tt.lost {
+			remote.lost = true
+			l.Advance(1)
+		}
+		if l.synced != tt.ok {
+			t.Errorf("%+v: synchronized %v", tt, l.synced)
+		}
+		remote.noDelay = true
+		if l.Advance(2); l.synced {
+			t.Errorf("%+v: synchronized without a delay", tt)
+		}
+	}
+}
+
+// A Welcome may be 2^61 ns from tick 0, and no farther.
+func TestPlausible(t *testing.T) {
+	for tick, want := range map[Tick]bool{1 << 61: true, 1<<61 + 1: false, -1 << 61: true, -1<<61 - 1: false} {
+		if w := (Welcome{Rate: Hz(billion), Tick: tick}); w.plausible() != want {
+			t.Errorf("tick %d: %v", tick, !want)
 		}
 	}
 }
@@ -220,8 +360,8 @@ func TestFirstTick(t *testing.T) {
 	}
 }
 
-// AT19: the host migrates.
-func TestAT19_Migration(t *testing.T) {
+// The host migrates: another clock, a later epoch, and a second less of game time.
+func TestHostMigrates(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
@@ -284,14 +424,14 @@ func TestAT19_Migration(t *testing.T) {
 		t.Errorf("old Hello: %v", err)
 	}
 	l.Advance(now)
-	if after := *l.snap.Load(); after.epoch != before.epoch || after.lines[predicted].base < before.lines[predicted].base {
+	if after := *l.snap.Load(); after.epoch != before.epoch || after.segments[predicted].base < before.segments[predicted].base {
 		t.Error("the old Welcome had an effect")
 	}
 	t.Log(kinds)
 }
 
-// AT20: a client at 24 and a server at 36 ticks a second.
-func TestAT20_RateMismatch(t *testing.T) {
+// A client at 24 and a server at 36 ticks a second.
+func TestRateMismatch(t *testing.T) {
 	for _, action := range []Mismatch{MismatchWarn, MismatchDisconnect, MismatchAdjust, MismatchSignal} {
 		var cr, sr recorder
 		var logged []string
@@ -371,6 +511,49 @@ func TestAT20_RateMismatch(t *testing.T) {
 	}
 }
 
+// Another rate is reported once for each epoch and rate, and an adjusted client has the
+// new one at once; but not before it is synchronized.
+func TestRateMismatchOnce(t *testing.T) {
+	var r recorder
+	l := mustClient(r.client(ClientConfig{Config: Config{OnMismatch: MismatchAdjust}}), &fakeRemote{})
+	l.Start(0)
+	now := uint64(0)
+	welcome := func(epoch uint64, rate Rate, reports int) {
+		t.Helper()
+		if err := l.OnWelcome(Welcome{Epoch: epoch, Rate: rate, Tick: rate.Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
+			t.Fatal(err)
+		}
+		p, ok := l.Predicted(now)
+		if ok != l.inited || ok && !p.rate.equal(rate) {
+			t.Errorf("epoch %d at %v: predicted time at %v, %v", epoch, rate, p.rate, ok)
+		}
+		l.Advance(now)
+		if n := len(r.of(EventRateMismatch)); n != reports {
+			t.Errorf("epoch %d at %v: %d reports, want %d", epoch, rate, n, reports)
+		}
+		now += 100_000
+	}
+	welcome(1, Hz(30), 1)
+	welcome(1, Hz(30), 1)
+	welcome(1, Hz(20), 2)
+	welcome(1, Hz(20), 2)
+	welcome(2, Hz(20), 2) // which is its own by now
+	l.conf.OnMismatch = MismatchSignal
+	for range 2 {
+		if err := l.OnWelcome(Welcome{Epoch: 3, Rate: Hz(50), Tick: Hz(50).Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
+			t.Fatal(err)
+		}
+		l.Advance(now)
+	}
+	if err := l.OnWelcome(Welcome{Epoch: 4, Rate: Hz(50), Tick: Hz(50).Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
+		t.Fatal(err)
+	}
+	l.Advance(now)
+	if n := len(r.of(EventRateMismatch)); n != 4 {
+		t.Errorf("%d reports after epochs 3 and 4, want 4", n)
+	}
+}
+
 // ClientSynced comes once per peer, on the server only.
 func TestClientSyncedOnce(t *testing.T) {
 	var r recorder
@@ -398,5 +581,116 @@ func TestClientSyncedOnce(t *testing.T) {
 	}
 	if err := s.OnHello(9, Hello{Epoch: 1, Rate: Rate{0, 1}}); err != ErrMessage {
 		t.Errorf("bad rate: %v", err)
+	}
+}
+
+// A Welcome of an earlier epoch is believed when those of the present one have stopped
+// for 1.2 s and the remote clock agrees with it, as that of a server whose wall
+// clock was set back. Then the epoch that is over stays so.
+func TestEarlierEpoch(t *testing.T) {
+	const back = 50 * time.Second // from the present epoch's clock to that of the earlier
+	setup := func() (c *Client, remote *fakeRemote, earlier Welcome) {
+		remote = &fakeRemote{delay: ms(20)}
+		c = newClient(ClientConfig{}, remote, time.Hour)
+		c.Advance(0)
+		present := c.welcome.Welcome
+		present.Epoch = 9
+		if err := c.OnWelcome(present, 0); err != nil {
+			t.Fatal(err)
+		}
+		c.Advance(0)
+		earlier = Welcome{Epoch: 5, Rate: Hz(60), OriginUsec: 0, Tick: 600}
+		remote.offset = int64(usec(10 * time.Second)) // the clock of the earlier one
+		return c, remote, earlier
+	}
+	advance := func(c *Client, nowUsec uint64, want uint64) {
+		t.Helper()
+		c.Advance(nowUsec)
+		if got := c.now.epoch; got != want {
+			t.Fatalf("at %d us in epoch %d, want %d", nowUsec, got, want)
+		}
+	}
+	refused := func(c *Client, w Welcome, nowUsec uint64) {
+		t.Helper()
+		if err := c.OnWelcome(w, nowUsec); err != ErrEpoch {
+			t.Fatalf("epoch %d at %d us: %v", w.Epoch, nowUsec, err)
+		}
+	}
+	const gap, silence = 1_200_000, 3_000_000 // what doc.go says
+
+	// Believed when the present one has stopped, and then the present one is over.
+	c, _, w := setup()
+	last := c.welcome.Welcome
+	refused(c, w, 0)
+	advance(c, gap-1, 9)
+	advance(c, gap, 5)
+	if g, ok := c.Shared(gap); !ok || g.Time() != 10*time.Second+gap*time.Microsecond {
+		t.Errorf("in the earlier epoch the time is %v, %v", g.Time(), ok)
+	}
+	last.Tick += 100
+	refused(c, last, gap) // delayed, of the epoch that is over
+	advance(c, silence-1, 5)
+	refused(c, last, silence-1) // the Welcome that was believed came at 0
+	if err := c.OnWelcome(last, silence); err != nil {
+		t.Errorf("an epoch that was over, after 3 s of silence: %v", err)
+	}
+
+	// Not while the present one goes on.
+	c, _, w = setup()
+	refused(c, w, 0)
+	last = c.welcome.Welcome
+	last.Tick += 60
+	if err := c.OnWelcome(last, gap-1); err != nil {
+		t.Fatal(err)
+	}
+	advance(c, gap, 9)
+	advance(c, 3*gap, 9)
+
+	// Not while the remote clock is another.
+	c, remote, w := setup()
+	remote.shift(-back)
+	refused(c, w, 0)
+	advance(c, silence, 9)
+	remote.shift(back)
+	remote.lost = true
+	advance(c, silence+1, 9)
+	remote.lost = false
+	advance(c, silence+2, 5)
+
+	// Not one of the last four that the client was in, nor an overtaken one of the present.
+	for epochs := range uint64(4) {
+		c, _, w = setup() // in epoch 9, after epoch 1
+		last = c.welcome.Welcome
+		for next := range epochs {
+			last.Epoch = 10 + next
+			if err := c.OnWelcome(last, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Epoch = 1
+		refused(c, w, 0)
+		c.Advance(0)
+		advance(c, silence, last.Epoch)
+	}
+	c, remote, w = setup()
+	last = c.welcome.Welcome
+	w = last
+	w.Tick--
+	refused(c, w, 0)
+	remote.offset = int64(last.serverUsec()) // agrees with it
+	advance(c, silence, 9)
+	if c.welcome.Welcome != last {
+		t.Errorf("an overtaken Welcome was believed: %+v", c.welcome)
+	}
+
+	// Not after Stop or Follow.
+	for i, forget := range []func(){func() { c.Stop(); c.Start(0) }, func() { _ = c.Follow(c.remote) }} {
+		c, _, w = setup()
+		refused(c, w, 0)
+		forget()
+		c.Advance(gap)
+		if c.earlier.ok || c.now.epoch == 5 {
+			t.Errorf("%d: in epoch %d", i, c.now.epoch)
+		}
 	}
 }

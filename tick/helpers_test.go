@@ -1,3 +1,5 @@
+// What the tests share: a remote clock, a recorder of ticks and events, short forms.
+
 package tick
 
 import (
@@ -5,6 +7,9 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"timesync"
+	"timesync/link"
 )
 
 // fakeRemote is a remote clock that is known exactly.
@@ -14,15 +19,19 @@ type fakeRemote struct {
 	ppm    float64 // what Skew says
 	bound  time.Duration
 	lost   bool
+	// noDelay is to know the time but not the delay.
+	noDelay bool
 }
 
 func (f *fakeRemote) RemoteTime(localUsec uint64) (uint64, bool) {
 	return localUsec + uint64(f.offset), !f.lost
 }
-func (f *fakeRemote) MinimumOneWayDelay() (time.Duration, bool) { return f.delay, !f.lost }
-func (f *fakeRemote) Skew() (float64, bool)                     { return f.ppm, !f.lost }
-func (f *fakeRemote) ErrorBound(uint64) (time.Duration, bool)   { return f.bound, !f.lost }
-func (f *fakeRemote) shift(d time.Duration)                     { f.offset += d.Microseconds() }
+func (f *fakeRemote) MinimumOneWayDelay() (time.Duration, bool) {
+	return f.delay, !f.lost && !f.noDelay
+}
+func (f *fakeRemote) Skew() (float64, bool)                   { return f.ppm, !f.lost }
+func (f *fakeRemote) ErrorBound(uint64) (time.Duration, bool) { return f.bound, !f.lost }
+func (f *fakeRemote) shift(d time.Duration)                   { f.offset += d.Microseconds() }
 
 // recorder keeps what a server or client does.
 type recorder struct {
@@ -117,3 +126,8 @@ func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func usec(d time.Duration) uint64 { return uint64(d.Microseconds()) }
+
+var (
+	_ RemoteClock = (*timesync.TimeSynchronizer)(nil)
+	_ RemoteClock = (*link.Link)(nil)
+)

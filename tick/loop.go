@@ -86,7 +86,6 @@ func (l *loop) stop(life int) {
 	l.life++
 	l.started, l.inited, l.events = false, false, nil
 	l.now = snapshot{rate: l.cfg.Rate.orDefault()}
-	l.moved = [3]time.Duration{}
 	l.unsync()
 	l.snap.Store(nil)
 	l.role.end()
@@ -214,7 +213,7 @@ func (l *loop) Stats() Stats {
 	s := l.stats
 	s.Refused, s.OldEpoch, s.Early = l.refused.Load(), l.oldEpoch.Load(), l.early.Load()
 	if l.inited {
-		s.Debt = max(l.now.rate.Ticks(l.now.lines[predicted].base)-Tick(l.next.Load())+1, 0)
+		s.Debt = max(l.now.rate.Ticks(l.now.segments[predicted].base)-Tick(l.next.Load())+1, 0)
 	}
 	return s
 }
@@ -305,7 +304,7 @@ func (l *loop) take(life int) (Step, bool) {
 	r, n := l.now.rate, Tick(l.next.Add(1)-1)
 	l.stats.Ticks++
 	start := r.Time(n, 0)
-	back := l.now.lines[predicted].base - r.Duration(n)
+	back := l.now.segments[predicted].base - r.Duration(n)
 	return Step{Tick: n, Delta: start.length(), Clocks: Clocks{
 		Shared:    r.time(l.pinned(shared, back)),
 		Server:    r.time(l.pinned(server, back)),
@@ -322,7 +321,7 @@ func (l *loop) pinned(i int, back time.Duration) time.Duration {
 	if 0 < back && back < frame {
 		back = mulDiv(back, l.moved[i], frame)
 	}
-	l.pins[i] = max(l.now.lines[i].base-back, l.pins[i])
+	l.pins[i] = max(l.now.segments[i].base-back, l.pins[i])
 	return l.pins[i]
 }
 
@@ -361,7 +360,7 @@ func (l *loop) move(nowUsec uint64) {
 // setClocks sets the clocks, which makes the last frame useless for pinned.
 func (l *loop) setClocks(at [3]time.Duration) {
 	for i, t := range at {
-		l.now.lines[i] = line{base: min(max(t, -2*maxStart), 2*maxStart)}
+		l.now.segments[i] = segment{base: min(max(t, -2*maxStart), 2*maxStart)}
 		l.pins[i] = math.MinInt64
 	}
 	l.moved = [3]time.Duration{}
@@ -370,8 +369,8 @@ func (l *loop) setClocks(at [3]time.Duration) {
 // step reports that predicted time was set from old to what it is, and goes on with
 // the tick that is running now, or after it if that is run already.
 func (l *loop) step(old time.Duration) {
-	e := Event{Kind: EventStepped, By: l.now.lines[predicted].base - old, First: Tick(l.next.Load())}
-	running := l.now.rate.Ticks(l.now.lines[predicted].base)
+	e := Event{Kind: EventStepped, By: l.now.segments[predicted].base - old, First: Tick(l.next.Load())}
+	running := l.now.rate.Ticks(l.now.segments[predicted].base)
 	e.Last = running - 1
 	l.stats.Steps++
 	if e.By < 0 && running < e.First-1 {
@@ -387,7 +386,7 @@ func (l *loop) step(old time.Duration) {
 // plan applies the policies and returns how many ticks to run.
 func (l *loop) plan(gap time.Duration, single bool) int {
 	next := Tick(l.next.Load())
-	last := l.now.rate.Ticks(l.now.lines[predicted].base)
+	last := l.now.rate.Ticks(l.now.segments[predicted].base)
 	if single && next == last+1 {
 		last = next
 	}

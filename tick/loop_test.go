@@ -1,3 +1,5 @@
+// Each tick runs once and in order, or is reported; readers see no clock go back.
+
 package tick
 
 import (
@@ -20,11 +22,11 @@ import (
 
 var long = flag.Bool("long", false, "run 90 days tick by tick (2 minutes)")
 
-// AT02: 90 days at 60 Hz in random frames of 1 to 100 ms: every tick once and in
+// 90 days at 60 Hz in random frames of 1 to 100 ms: every tick once and in
 // order, and no drift. Without -long only the first and the last hour have such
 // frames; between them the loop stalls again and again, and what it says it skipped
 // counts as run.
-func TestAT02_NinetyDays(t *testing.T) {
+func TestNinetyDays(t *testing.T) {
 	rng := newRand(t)
 	hour := time.Hour
 	if testing.Short() {
@@ -77,8 +79,8 @@ func TestAT02_NinetyDays(t *testing.T) {
 	t.Logf("90 days, %d frames, last tick %d, %d run, %d reported as skipped, drift 0", frames, want, expected-skipped, skipped)
 }
 
-// AT15: what a stall of 10 s does under each policy.
-func TestAT15_CatchUp(t *testing.T) {
+// What a stall of 10 s does under each policy.
+func TestCatchUp(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		cfg     Config
@@ -131,8 +133,71 @@ func TestAT15_CatchUp(t *testing.T) {
 	}
 }
 
-// AT15, second half: a tick costs 1.5 times its length.
-func TestAT15_Overload(t *testing.T) {
+// A stall is longer than the threshold; it skips all ticks but the last, if there are any.
+func TestStallThreshold(t *testing.T) {
+	for _, tt := range []struct {
+		rate      Rate
+		threshold time.Duration
+		frame     uint64 // microseconds
+		want      string
+	}{
+		{Hz(100), 0, 1_000_000, "[synced ticks 1 to 92 skipped]"}, // CatchUpDrop
+		{Hz(100), 0, 1_000_001, "[synced stalled for 1.000001s, ticks 1 to 99 skipped]"},
+		{Hz(100), ms(50), 50_000, "[synced]"},
+		{Hz(100), ms(50), 50_001, "[synced stalled for 50.001ms, ticks 1 to 4 skipped]"},
+		{Hz(10), ms(50), 60_000, "[synced stalled for 60ms, ticks 1 to 0 skipped]"},
+	} {
+		var r recorder
+		s := mustServer(r.server(ServerConfig{Config: Config{Rate: tt.rate, CatchUp: CatchUpDrop, StallThreshold: tt.threshold}}))
+		s.Start(0)
+		s.Advance(0)
+		s.Advance(tt.frame)
+		if n := s.Stats().Stalls; n != uint64(len(r.of(EventStalled))) {
+			t.Errorf("%d stalls, %v", n, r.events)
+		}
+		if got := fmt.Sprint(r.events); got != tt.want {
+			t.Errorf("threshold %v, frame %d us: %v, want %v", tt.threshold, tt.frame, got, tt.want)
+		}
+		r.check(t)
+	}
+}
+
+// A client's first tick is the next one that begins, and that may be at once.
+func TestFirstTickOfClient(t *testing.T) {
+	for late, want := range map[time.Duration]Tick{0: 3600 * 100, time.Microsecond: 3600*100 + 1} {
+		remote := &fakeRemote{}
+		l := newClient(ClientConfig{Config: Config{Rate: Hz(100)}, ClientBuffer: -1, ServerBuffer: -1}, remote, time.Hour)
+		remote.shift(late)
+		l.Advance(0)
+		if got := Tick(l.next.Load()) - Tick(l.Stats().Ticks); got != want {
+			t.Errorf("%v after its start: the first tick is %d, want %d", late, got, want)
+		}
+	}
+}
+
+// Up to MaxTicks no policy skips any.
+func TestCatchUpNothing(t *testing.T) {
+	for policy := CatchUpKeep; policy <= CatchUpRunAll; policy++ {
+		for _, due := range []int{7, 8, 9} {
+			s := mustServer(ServerConfig{Config: Config{Rate: Hz(100), CatchUp: policy}})
+			s.Start(0)
+			s.Advance(0)
+			want := min(due, 8)
+			switch {
+			case due > 8 && policy == CatchUpJump:
+				want = 1
+			case policy == CatchUpRunAll:
+				want = due
+			}
+			if n := s.Advance(uint64(due) * 10_000); n != want {
+				t.Errorf("policy %d: %d of %d ticks, want %d", policy, n, due, want)
+			}
+		}
+	}
+}
+
+// Ticks that cost 1.5 times their length pile up no debt beyond a second.
+func TestOverload(t *testing.T) {
 	for _, policy := range []CatchUp{CatchUpKeep, CatchUpDrop, CatchUpJump} {
 		var r recorder
 		now := uint64(0)
@@ -159,10 +224,9 @@ func TestAT15_Overload(t *testing.T) {
 	}
 }
 
-// AT16: no wall clock: nothing in the package reads one, but for the number of a
-// server's epoch. (A wall-clock step has nothing to act on; see also
-// TestRestart/wall_clock_set_back.)
-func TestAT16_NoWallClock(t *testing.T) {
+// Nothing in the package reads the wall clock, but for the number of a server's
+// epoch. So a step of it has nothing to act on; see also TestRestart.
+func TestNoWallClock(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +269,25 @@ func TestFirstAdvance(t *testing.T) {
 	}
 }
 
-// AT23: pauses.
-func TestAT23_Pause(t *testing.T) {
+// Pause does nothing while the clocks are not known.
+func TestPauseEarly(t *testing.T) {
+	c := mustClient(ClientConfig{}, &fakeRemote{})
+	c.Pause(0)
+	c.Start(0)
+	c.Pause(0)
+	if _, ok := c.Snapshot(0); ok {
+		t.Error("a reading before the first Welcome")
+	}
+	if err := c.OnWelcome(Welcome{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if c.Advance(1000); c.now.paused || !c.synced {
+		t.Errorf("paused %v, synchronized %v", c.now.paused, c.synced)
+	}
+}
+
+// A joint pause moves nothing; a client that paused alone steps.
+func TestPause(t *testing.T) {
 	for _, joint := range []bool{true, false} {
 		var cr, sr recorder
 		remote := &fakeRemote{delay: ms(50)}
@@ -265,8 +346,8 @@ func TestAT23_Pause(t *testing.T) {
 	}
 }
 
-// AT25: one writer, eight readers; run with -race.
-func TestAT25_Readers(t *testing.T) {
+// One writer and eight readers, under the race detector: no reader sees a clock go back.
+func TestReaders(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(ClientConfig{}, remote, time.Hour)
 	l.Advance(0)
@@ -350,6 +431,35 @@ func TestPinned(t *testing.T) {
 		want := float64(s0.Time()) + share*float64(s1.Sub(s0))
 		if d := math.Abs(float64(s.Server.Time()) - want); d > 2 {
 			t.Errorf("tick %d: the server clock is %v ns off the line", s.Tick, d)
+		}
+	}
+}
+
+// After a step the clocks are taken to have gone alike: what they did before it, each at
+// its own pace, says nothing of the new times.
+func TestPinnedStep(t *testing.T) {
+	remote := &fakeRemote{delay: ms(50)}
+	var steps []Step
+	l := newClient(ClientConfig{
+		Config:   Config{CatchUp: CatchUpRunAll},
+		Handlers: Handlers{Tick: func(s Step) { steps = append(steps, s) }},
+		SlewPPM:  500_000,
+		DeadBand: 1,
+	}, remote, time.Hour)
+	l.Advance(0)
+	if err := l.SetBuffers(ms(150), ms(150)); err != nil { // predicted hurries, the server clock slows down
+		t.Fatal(err)
+	}
+	l.Advance(1000)
+	remote.shift(time.Second)
+	steps = nil
+	l.Advance(101_000)
+	if len(steps) == 0 {
+		t.Fatal("no ticks")
+	}
+	for _, s := range steps {
+		if d := s.Predicted.Sub(s.Server); d != ms(400) {
+			t.Errorf("tick %d: predicted is %v ahead of server", s.Tick, d)
 		}
 	}
 }
@@ -477,8 +587,8 @@ func TestBackwards(t *testing.T) {
 		}
 	}
 	l.Advance(2_000_000)
-	if len(r.ticks) != n {
-		t.Errorf("%d ticks after time went back", len(r.ticks)-n)
+	if len(r.ticks) != n || len(r.events) != 1 {
+		t.Errorf("%d ticks after time went back, %v", len(r.ticks)-n, r.events)
 	}
 	r.check(t)
 }

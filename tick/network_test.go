@@ -1,3 +1,6 @@
+// Over the simulated network, by the synchronizer of the core, the clocks are as far
+// apart as promised.
+
 package tick
 
 import (
@@ -175,8 +178,8 @@ func seconds(n int) int {
 	return n
 }
 
-// AT03: symmetric 50 ms without jitter. The core stamps in units of 8 us.
-func TestAT03_Symmetric(t *testing.T) {
+// 50 ms each way without jitter: the shared clock is right to a unit of 8 us.
+func TestSymmetric(t *testing.T) {
 	w := newNetwork(t, 3, 1, ClientConfig{}, noSkew, func(int) (*sim.Link, *sim.Link) { return path(ms(50), 0), path(ms(50), 0) })
 	c, worst, n := w.clients[0], time.Duration(0), 0
 	w.every(c.node, func() time.Duration { return ms(3) }, func() {
@@ -192,8 +195,8 @@ func TestAT03_Symmetric(t *testing.T) {
 	t.Logf("shared error up to %v in %d readings", worst, n)
 }
 
-// AT04: 30 ms and exponential 20 ms of jitter each way.
-func TestAT04_Jitter(t *testing.T) {
+// 30 ms and exponential 20 ms of jitter each way: the shared clock is within 5 ms.
+func TestJitterError(t *testing.T) {
 	link := func() *sim.Link { return &sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Exp(ms(20))} }
 	w := newNetwork(t, 4, 1, ClientConfig{}, noSkew, func(int) (*sim.Link, *sim.Link) { return link(), link() })
 	c := w.clients[0]
@@ -216,9 +219,9 @@ func TestAT04_Jitter(t *testing.T) {
 	t.Logf("shared error after 10 s: p99 %v", p99)
 }
 
-// AT05 and AT06: 80 ms up, 20 ms down. The shared clock is 30 ms off, which nobody
+// 80 ms up, 20 ms down. The shared clock is 30 ms off, which nobody
 // can see, but predicted and server time do not care.
-func TestAT06_Asymmetric(t *testing.T) {
+func TestAsymmetric(t *testing.T) {
 	for _, tt := range []struct {
 		up, down time.Duration
 		rate     Rate
@@ -306,8 +309,8 @@ func TestAT06_Asymmetric(t *testing.T) {
 	}
 }
 
-// AT09: datagrams that come 300 ms late change nothing.
-func TestAT09_Late(t *testing.T) {
+// Datagrams that come 300 ms late change nothing.
+func TestLateDatagrams(t *testing.T) {
 	var up, down *sim.Link
 	w := newNetwork(t, 9, 1, ClientConfig{}, noSkew, func(int) (*sim.Link, *sim.Link) {
 		late := func(_ *rand.Rand, at time.Duration) time.Duration {
@@ -334,10 +337,10 @@ func TestAT09_Late(t *testing.T) {
 	t.Logf("error up to %v around the late datagrams", worst)
 }
 
-// AT11: the round trip grows from 40 to 140 ms for good. No clock goes back, and
+// The round trip grows from 40 to 140 ms for good. No clock goes back, and
 // predicted time covers the way again 20 s later: 15 s until the core believes the
 // new minimum, and 50 ms less the buffer of 33 ms slewed at 1 %.
-func TestAT11_Route(t *testing.T) {
+func TestRouteGetsLonger(t *testing.T) {
 	change := 20 * time.Second
 	link := func() *sim.Link { return &sim.Link{Base: sim.Route(ms(20), sim.RouteStep{At: change, Change: ms(50)})} }
 	w := newNetwork(t, 11, 1, ClientConfig{}, noSkew, func(int) (*sim.Link, *sim.Link) { return link(), link() })
@@ -372,8 +375,9 @@ func TestAT11_Route(t *testing.T) {
 	t.Logf("predicted time covers the new path after %v; events %v", wrongUntil, c.rec.events)
 }
 
-// AT12: jitter of +-30 ms on the network for 10 minutes.
-func TestAT12_Network(t *testing.T) {
+// Jitter of +-30 ms on the network for 10 minutes: no clock goes back, none runs
+// faster or slower than 1 %, and no slew changes its sign twice in a second.
+func TestNetworkJitter(t *testing.T) {
 	w := newNetwork(t, 12, 1, ClientConfig{}, func(i int) float64 { return 50 * float64(i) }, func(int) (*sim.Link, *sim.Link) {
 		return path(ms(40), ms(60)), path(ms(40), ms(60))
 	})
@@ -397,7 +401,7 @@ func TestAT12_Network(t *testing.T) {
 				slowest, fastest = min(slowest, speed), max(fastest, speed)
 			}
 			last[i] = x.Time()
-			if s := c.loop.now.lines[i].slew; s.ppm != 0 && s.left != 0 {
+			if s := c.loop.now.segments[i].slew; s.ppm != 0 && s.left != 0 {
 				dir := 1
 				if s.left < 0 {
 					dir = -1
@@ -428,8 +432,8 @@ func TestAT12_Network(t *testing.T) {
 	t.Logf("speed %.6f to %.6f; changes of sign: %v, at most %v in a second; events %v", slowest, fastest, flips, worst, c.rec.events)
 }
 
-// AT25: the same seed gives the same trace to the byte.
-func TestAT25_Deterministic(t *testing.T) {
+// The same seed gives the same trace to the byte.
+func TestDeterministic(t *testing.T) {
 	digest := func(seed uint64) uint64 {
 		h := fnv.New64a()
 		w := newNetwork(t, seed, 3, ClientConfig{}, func(i int) float64 { return 30 * float64(i) }, func(int) (*sim.Link, *sim.Link) {

@@ -59,7 +59,7 @@ func (r Rate) String() string {
 
 // orDefault returns r if it can be used, and otherwise 60 a second.
 func (r Rate) orDefault() Rate {
-	if r.Num > 0 && r.Den > 0 && uint64(r.Num) <= maxRate*uint64(r.Den) {
+	if r.Num > 0 && uint64(r.Num) <= maxRate*uint64(r.Den) { // so Den > 0, too
 		return r
 	}
 	return Rate{60, 1}

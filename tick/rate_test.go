@@ -1,3 +1,5 @@
+// Ticks and times convert exactly, at any rate and to the ends of the integers.
+
 package tick
 
 import (
@@ -47,9 +49,9 @@ func clampBig(v *big.Int) int64 {
 
 var rates = []Rate{{20, 1}, {24, 1}, {30, 1}, {50, 1}, {60, 1}, {64, 1}, {128, 1}, {144, 1}, {60000, 1001}}
 
-// AT01: the round trip is exact for all n in +-10^12, and a nanosecond earlier is
+// The round trip is exact for all n in +-10^12, and a nanosecond earlier is
 // the tick before.
-func TestAT01_RoundTrip(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	const limit = 1_000_000_000_000
 	rng := newRand(t)
 	var checked int
@@ -136,6 +138,19 @@ func TestRateAgainstBig(t *testing.T) {
 	}
 }
 
+// Sums are cut off at the ends.
+func TestSatAdd(t *testing.T) {
+	const least, most = math.MinInt64, math.MaxInt64
+	for _, tt := range [][3]int64{
+		{1, 2, 3}, {-1, 1, 0}, {most, least, -1}, {most, 0, most}, {most, 1, most}, {most, most, most},
+		{least, 0, least}, {least, -1, least}, {least, least, least}, {least + 1, -1, least},
+	} {
+		if got := satAdd(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("%d + %d is %d, want %d", tt[0], tt[1], got, tt[2])
+		}
+	}
+}
+
 func TestRateValid(t *testing.T) {
 	for _, tt := range []struct {
 		rate  Rate
@@ -161,7 +176,7 @@ func TestRateValid(t *testing.T) {
 			t.Errorf("%#v prints as %q, want %q", tt.rate, got, tt.text)
 		}
 	}
-	if !Hz(60).equal(Rate{}) || !Hz(60).equal(Rate{120, 2}) || Hz(60).equal(Rate{60000, 1001}) {
+	if !Hz(60).equal(Rate{}) || Hz(30).equal(Rate{}) || !Hz(60).equal(Rate{120, 2}) || Hz(60).equal(Rate{60000, 1001}) {
 		t.Error("equal compares something else than the rates")
 	}
 }

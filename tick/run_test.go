@@ -1,3 +1,5 @@
+// Run keeps its deadlines, and ends only itself.
+
 package tick
 
 import (
@@ -124,5 +126,54 @@ func TestRun(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("Run returned %v after Stop", err)
 		}
+	})
+}
+
+// Run notices within 5 ms that the clocks are known and that another advance has ended,
+// and within 50 ms that a pause has.
+func TestRunNotices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var slow atomic.Int64 // how long the next tick takes
+		var last atomic.Int64 // when the first tick ran since it was 0
+		since := func() time.Duration { return time.Since(begin) }
+		common := Config{Rate: Hz(1000), Clock: func() uint64 { return usec(since()) }}
+		handlers := Handlers{Tick: func(Step) {
+			last.CompareAndSwap(0, int64(since()))
+			time.Sleep(time.Duration(slow.Swap(0)))
+		}}
+		// after lets something happen and returns how long after it the next tick ran.
+		after := func(happen func()) time.Duration {
+			synctest.Wait()
+			last.Store(0)
+			at := since()
+			happen()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			return time.Duration(last.Load()) - at
+		}
+
+		c := mustClient(ClientConfig{Config: common, Handlers: handlers}, &fakeRemote{delay: ms(20)})
+		go func() { _ = c.Run(t.Context()) }()
+		time.Sleep(ms(102))
+		if d := after(func() { _ = c.OnWelcome(Welcome{Rate: Hz(1000)}, 0) }); d <= 0 || d > ms(7) {
+			t.Errorf("the first tick came %v after the clocks were known", d)
+		}
+		c.Stop()
+
+		s := mustServer(ServerConfig{Config: common, Handlers: handlers})
+		slow.Store(int64(ms(203)))
+		s.Start(common.Clock())
+		go s.Advance(common.Clock()) // busy for 203 ms
+		synctest.Wait()
+		if d := after(func() { go func() { _ = s.Run(t.Context()) }() }); d < ms(203) || d > ms(209) {
+			t.Errorf("the first tick of Run came after %v", d)
+		}
+		s.Pause(common.Clock())
+		time.Sleep(ms(2))
+		if d := after(func() { s.Resume(common.Clock()) }); d <= 0 || d > ms(51) {
+			t.Errorf("the first tick came %v after the pause", d)
+		}
+		s.Stop()
 	})
 }

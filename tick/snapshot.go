@@ -18,22 +18,22 @@ const (
 // clock: 2^61 ns, 73 years. With it, sums of two cannot overflow.
 const maxStart = 1 << 61
 
-// maxAhead, in microseconds, bounds how far a line is followed.
+// maxAhead, in microseconds, bounds how far a segment is followed.
 const maxAhead = maxStart / 1000
 
-// snapshot is the clocks as straight lines over the local clock, from one Advance to
+// snapshot is the clocks as straight segments over the local clock, from one Advance to
 // the next. It is what readers see, and no reading of it goes back.
 type snapshot struct {
-	atUsec  uint64 // where the lines start, reading of the local clock
-	skewPPB int64  // rate of all clocks minus that of the local clock, parts in 10^9
-	lines   [3]line
-	paused  bool
-	rate    Rate
-	epoch   uint64
+	atUsec   uint64 // where the segments start, reading of the local clock
+	skewPPB  int64  // rate of all clocks minus that of the local clock, parts in 10^9
+	segments [3]segment
+	paused   bool
+	rate     Rate
+	epoch    uint64
 }
 
-// line is one clock.
-type line struct {
+// segment is one clock from one Advance to the next.
+type segment struct {
 	base time.Duration // game time at its start
 	slew slew
 }
@@ -49,7 +49,7 @@ type slew struct {
 // read returns clock i at nowUsec. A time before the start counts as the start, so
 // that a reader who took the time just before an Advance does not see time go back.
 func (s *snapshot) read(i int, nowUsec uint64) time.Duration {
-	l := &s.lines[i]
+	l := &s.segments[i]
 	usec := int64(nowUsec - s.atUsec)
 	if usec <= 0 || s.paused {
 		return l.base
@@ -75,15 +75,15 @@ func (s *snapshot) clocks(nowUsec uint64) Clocks {
 	}
 }
 
-// move lets the lines start at nowUsec, which ends the slews, and returns by how much
+// move lets the segments start at nowUsec, which ends the slews, and returns by how much
 // the clocks moved.
 func (s *snapshot) move(nowUsec uint64) (moved [3]time.Duration) {
-	var lines [3]line
-	for i, old := range s.lines {
-		lines[i].base = s.read(i, nowUsec)
-		moved[i] = lines[i].base - old.base
+	var next [3]segment
+	for i, old := range s.segments {
+		next[i].base = s.read(i, nowUsec)
+		moved[i] = next[i].base - old.base
 	}
-	s.lines, s.atUsec = lines, nowUsec
+	s.segments, s.atUsec = next, nowUsec
 	return moved
 }
 

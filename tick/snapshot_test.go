@@ -1,3 +1,5 @@
+// A snapshot reads as its segments say, and never goes back.
+
 package tick
 
 import (
@@ -27,7 +29,7 @@ func TestSnapshotRead(t *testing.T) {
 		{"standing still, then on", 0, slew{-ms(400), 1_000_000}, 1_000_000, ms(600)},
 		{"73 years on", 0, slew{}, math.MaxInt64, maxAhead * 1000},
 	} {
-		s := snapshot{atUsec: at, skewPPB: tt.skew, lines: [3]line{predicted: {time.Hour, tt.slew}}}
+		s := snapshot{atUsec: at, skewPPB: tt.skew, segments: [3]segment{predicted: {time.Hour, tt.slew}}}
 		if got := s.read(predicted, at+tt.after) - time.Hour; got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
@@ -38,18 +40,18 @@ func TestSnapshotRead(t *testing.T) {
 	}
 }
 
-// No line goes back, and moving it changes no reading of that moment.
+// No clock goes back, and moving it changes no reading of that moment.
 func TestSnapshotMove(t *testing.T) {
 	rng := newRand(t)
 	for range 10_000 {
 		s := snapshot{atUsec: rng.Uint64(), skewPPB: rng.Int64N(2*maxSkewPPB) - maxSkewPPB}
-		for i := range s.lines {
-			s.lines[i] = line{time.Duration(rng.Int64() >> 3), slew{time.Duration(rng.Int64N(1<<33) - 1<<32), rng.Int64N(1_000_001)}}
+		for i := range s.segments {
+			s.segments[i] = segment{time.Duration(rng.Int64() >> 3), slew{time.Duration(rng.Int64N(1<<33) - 1<<32), rng.Int64N(1_000_001)}}
 		}
 		a := s.atUsec + rng.Uint64N(1<<(1+rng.IntN(30)))
 		b := a + rng.Uint64N(1<<(1+rng.IntN(30)))
 		before, first, later := s, s.clocks(a), s.clocks(b)
-		for i := range s.lines {
+		for i := range s.segments {
 			if s.read(i, a) < s.read(i, s.atUsec) || s.read(i, b) < s.read(i, a) {
 				t.Fatalf("clock %d of %+v goes back between %d and %d", i, s, a, b)
 			}
@@ -58,8 +60,8 @@ func TestSnapshotMove(t *testing.T) {
 			t.Fatalf("%v after %v", later, first)
 		}
 		moved := s.move(a)
-		for i := range s.lines {
-			if s.read(i, a) != before.read(i, a) || moved[i] != s.lines[i].base-before.lines[i].base || s.lines[i].slew != (slew{}) {
+		for i := range s.segments {
+			if s.read(i, a) != before.read(i, a) || moved[i] != s.segments[i].base-before.segments[i].base || s.segments[i].slew != (slew{}) {
 				t.Fatalf("clock %d: %+v moved to %d is %+v, by %v", i, before, a, s, moved[i])
 			}
 		}

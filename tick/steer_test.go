@@ -1,3 +1,5 @@
+// How clocks follow a remote clock that jitters, steps, drifts or is lost.
+
 package tick
 
 import (
@@ -8,9 +10,9 @@ import (
 	"time"
 )
 
-// AT12: a remote clock that nobody filtered jitters by +-30 ms for 10 minutes. (How
-// often the slew changes its sign is seen in TestAT12_Network.)
-func TestAT12_Raw(t *testing.T) {
+// A remote clock that nobody filtered jitters by +-30 ms for 10 minutes: no clock goes
+// back, none is more than 1 % fast or slow, and at rest the rate is exactly 1.
+func TestRawJitter(t *testing.T) {
 	rng := newRand(t)
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(ClientConfig{}, remote, time.Hour)
@@ -64,8 +66,8 @@ func TestAT12_Raw(t *testing.T) {
 	t.Logf("speed %.4f to %.4f, exactly 1 at rest", speedMin, speedMax)
 }
 
-// AT13: the offset steps by +3 s: one Stepped with the exact ticks; no tick twice.
-func TestAT13_StepForward(t *testing.T) {
+// The offset steps by +3 s: one EventStepped with the exact ticks; no tick twice.
+func TestStepForward(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
@@ -121,9 +123,9 @@ func TestStepBack(t *testing.T) {
 	}
 }
 
-// AT14: a step of -3 s under NeverBack: the clocks hold, no tick repeats, and after
+// A step of -3 s under NeverBack: the clocks hold, no tick repeats, and after
 // 3 s all is well.
-func TestAT14_NeverBack(t *testing.T) {
+func TestNeverBack(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(r.client(ClientConfig{NeverBack: true}), remote, time.Hour)
@@ -195,9 +197,9 @@ func TestNeverBackDelay(t *testing.T) {
 	r.check(t)
 }
 
-// AT16: the client sleeps for 30 s and its clock with it: one Stepped on the first
+// The client sleeps for 30 s and its clock with it: one EventStepped on the first
 // news of the server.
-func TestAT16_Suspend(t *testing.T) {
+func TestSuspend(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(20)}
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
@@ -220,8 +222,8 @@ func TestAT16_Suspend(t *testing.T) {
 	}
 }
 
-// AT22: a loopback path of no delay at all.
-func TestAT22_ZeroRTT(t *testing.T) {
+// A path of no delay at all: the clocks are the buffers apart.
+func TestZeroRTT(t *testing.T) {
 	remote := &fakeRemote{}
 	l := newClient(ClientConfig{}, remote, 0)
 	for now := uint64(0); now < 1_000_000; now += 10_000 {
@@ -238,8 +240,8 @@ func TestAT22_ZeroRTT(t *testing.T) {
 	}
 }
 
-// AT23, rhythm mode: exactly the local clock, up to the hard threshold.
-func TestAT23_HardOnly(t *testing.T) {
+// Rhythm mode: exactly the local clock, up to the hard threshold.
+func TestHardOnly(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50), ppm: 80}
 	l := newClient(r.client(ClientConfig{HardOnly: true}), remote, time.Hour)
@@ -288,8 +290,8 @@ func TestHoldWithSkew(t *testing.T) {
 }
 
 // Feed-forward: with the skew known, an hour at 100 ppm needs no slewing, and a
-// minute without news costs nothing. (AT08 for the part of this package.)
-func TestAT08_Skew(t *testing.T) {
+// minute without news costs nothing.
+func TestSkew(t *testing.T) {
 	for _, ppm := range []float64{100, -100} {
 		remote := &fakeRemote{delay: ms(50), ppm: ppm + 1} // known to 1 ppm
 		var r recorder
@@ -300,7 +302,7 @@ func TestAT08_Skew(t *testing.T) {
 			remote.offset = start + int64(float64(now)*ppm*1e-6)
 			remote.lost = now > 500_000_000 && now < 560_000_000
 			l.Advance(now)
-			if l.now.lines[predicted].slew.ppm != 0 {
+			if l.now.segments[predicted].slew.ppm != 0 {
 				slews++
 			}
 			g, _ := l.Shared(now)
@@ -372,5 +374,85 @@ func TestSetBuffers(t *testing.T) {
 	c, _ := h.Predicted(1000)
 	if a != b || b != c {
 		t.Errorf("clocks of a host: %v %v %v", a, b, c)
+	}
+}
+
+// What is off by exactly DeadBand is left alone, by exactly HardThreshold slewed; the
+// shared clock, and any if DeadBand is smaller, is left alone within 0.5 ms.
+func TestSteerLimits(t *testing.T) {
+	for _, sign := range []time.Duration{1, -1} {
+		for _, tt := range []struct {
+			cfg   ClientConfig
+			clock int
+			off   time.Duration
+			slews bool
+			step  bool
+		}{
+			{ClientConfig{}, predicted, ms(20), false, false},
+			{ClientConfig{}, predicted, ms(20) + 1, true, false},
+			{ClientConfig{}, predicted, ms(200), true, false},
+			{ClientConfig{}, predicted, ms(200) + 1, false, true},
+			{ClientConfig{}, server, ms(20), false, false},
+			{ClientConfig{}, server, ms(20) + 1, true, false},
+			{ClientConfig{}, shared, 500 * time.Microsecond, false, false},
+			{ClientConfig{}, shared, 500*time.Microsecond + 1, true, false},
+			{ClientConfig{}, shared, ms(200), true, false},
+			{ClientConfig{}, shared, ms(200) + 1, false, true},
+			{ClientConfig{DeadBand: 10}, shared, 10, false, false},
+			{ClientConfig{DeadBand: 10}, shared, 11, true, false},
+			{ClientConfig{HardThreshold: ms(50)}, server, ms(50), true, false},
+			{ClientConfig{HardThreshold: ms(50)}, server, ms(50) + 1, false, true},
+			{ClientConfig{HardOnly: true}, server, ms(200), false, false},
+			{ClientConfig{HardOnly: true}, server, ms(200) + 1, false, true},
+		} {
+			s := newSteering(tt.cfg)
+			var at, target [3]time.Duration
+			target[tt.clock] = sign * tt.off
+			slews, step := s.correct(&at, target)
+			want := [3]slew{}
+			if tt.slews {
+				want[tt.clock] = slew{sign * tt.off, 10_000}
+			}
+			set := [3]time.Duration{}
+			if tt.step {
+				set = target
+			}
+			if slews != want || step != tt.step || at != set {
+				t.Errorf("%+v: clock %d off by %v: slews %v, step %v, set to %v", tt.cfg, tt.clock, target[tt.clock], slews, step, at)
+			}
+		}
+	}
+}
+
+// What the clock of a client does from one correction to the next.
+func TestSteerSequence(t *testing.T) {
+	fast, still := int64(10_000), int64(1_000_000)
+	type state struct {
+		off  time.Duration // of the predicted clock
+		ppm  int64         // of its slew, 0 for none
+		step bool
+	}
+	for name, tt := range map[string]struct {
+		cfg    ClientConfig
+		states []state
+	}{
+		"slewed until it is there": {ClientConfig{}, []state{
+			{ms(10), 0, false}, {ms(21), fast, false}, {ms(1), fast, false}, {0, 0, false}, {ms(1), 0, false},
+			{-ms(21), fast, false}, {-ms(1), fast, false}, {ms(1), 0, false}, {ms(2), 0, false},
+		}},
+		"at rest after a step": {ClientConfig{}, []state{{ms(201), 0, true}, {1, 0, false}, {-ms(201), 0, true}, {-1, 0, false}, {-ms(21), fast, false}}},
+		"standing still": {ClientConfig{NeverBack: true}, []state{
+			{-ms(200), fast, false}, {-ms(201), still, false}, {-ms(1), still, false}, {0, 0, false}, {-ms(100), fast, false},
+		}},
+		"never back, but forward": {ClientConfig{NeverBack: true}, []state{{ms(21), fast, false}, {ms(201), 0, true}, {1, 0, false}}},
+	} {
+		s := newSteering(tt.cfg)
+		for i, want := range tt.states {
+			var now [3]time.Duration
+			slews, step := s.correct(&now, [3]time.Duration{predicted: want.off})
+			if got := slews[predicted].ppm; got != want.ppm || step != want.step || step != (now[predicted] == want.off) && want.off != 0 {
+				t.Errorf("%s, %d: off by %v: slew %v, step %v, set to %v", name, i, want.off, slews[predicted], step, now[predicted])
+			}
+		}
 	}
 }
