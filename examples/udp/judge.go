@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/seal"
 )
 
 // The judge knows what peers cannot: true time, and what was really sent. It looks
@@ -40,22 +42,22 @@ func (l *ledger) take(number uint64, sent time.Duration) bool {
 }
 
 const (
-	eventLen  = 3  // of the payload: the stamp of an event, with a flag in its spare bit
+	stampLen  = 3  // of the payload: the stamp of an event or an instant, with a flag in its spare bit
 	judgeLen  = 24 // of the payload: the judge's number, send time and event time
-	eventFlag = 0x80
+	stampFlag = 0x80
 	eventAge  = 50 * time.Millisecond // events wait for the next datagram at most so long
+
+	// settling is how long the start takes, in true time: the table counts it apart.
+	settling = 3 * time.Second
 )
 
 // judge rides with one peer. Errors are in microseconds.
 type judge struct {
-	sync interface {
-		RemoteTime(localUsec uint64) (uint64, bool)
-		ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool)
-	}
-	local       clock
-	remote      atomic.Pointer[clock] // the peer's; another one once that has restarted
+	peer        *peer
+	remote      atomic.Pointer[clock] // the other peer's; another one once that has restarted
 	start       time.Duration         // when the peer started
 	mine, other *ledger               // what this peer has sent, and the one it hears
+	appointment *appointment          // nil: none is wanted
 
 	mu                      sync.Mutex
 	rng                     *rand.Rand
@@ -64,23 +66,37 @@ type judge struct {
 	intruders               int           // datagrams that got through and must not have
 	sent, bytes, clockBytes int
 	least                   time.Duration // the shortest true one-way delay
-	offset, owd, event      []int64       // errors
+	first, later            judgements    // of the first seconds, and later
 }
 
+// judgements are errors.
+type judgements struct{ offset, owd, event []int64 }
+
 // payload is an event of a moment ago, stamped in the receiver's time if that is
-// known, and then the judge's own notes.
+// known, perhaps an instant, and then the judge's own notes.
 func (j *judge) payload(sent time.Duration) []byte {
 	j.mu.Lock()
 	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
 	j.mu.Unlock()
-	b := make([]byte, eventLen, eventLen+judgeLen)
-	if ts, ok := j.sync.ToRemoteTime23(j.local.at(happened)); ok {
-		ts.Put(b)
-		b[2] |= eventFlag
+	event, ok := j.peer.keeper.ToRemoteTime23(j.peer.clock.at(happened))
+	b := appendStamp(make([]byte, 0, 2*stampLen+judgeLen), event, ok)
+	if j.appointment != nil && !j.peer.listens() {
+		instant, ok := j.appointment.propose(j.peer, sent)
+		b = appendStamp(b, instant, ok)
 	}
 	b = binary.LittleEndian.AppendUint64(b, j.mine.enter(sent))
 	b = binary.LittleEndian.AppendUint64(b, uint64(sent))
 	return binary.LittleEndian.AppendUint64(b, uint64(happened))
+}
+
+// appendStamp appends a stamp, or zeros.
+func appendStamp(b []byte, ts timesync.Counter23, ok bool) []byte {
+	if !ok {
+		return append(b, 0, 0, 0)
+	}
+	b, _ = ts.AppendBinary(b) // which never fails
+	b[len(b)-1] |= stampFlag
+	return b
 }
 
 func (j *judge) sealed(datagram, payload int) {
@@ -88,47 +104,54 @@ func (j *judge) sealed(datagram, payload int) {
 	defer j.mu.Unlock()
 	j.sent++
 	j.bytes += datagram
-	j.clockBytes += datagram - payload - headerLen - tagLen
+	j.clockBytes += datagram - payload - seal.Overhead
 }
 
-func (j *judge) delivered(payload []byte, recv, owd time.Duration, synced bool) {
+func (j *judge) delivered(payload []byte, recv, owd time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(payload) != eventLen+judgeLen {
+	if len(payload) != stampLen+judgeLen && len(payload) != 2*stampLen+judgeLen {
 		j.intruders++
 		return
 	}
-	notes := payload[eventLen:]
+	stamps, notes := payload[:len(payload)-judgeLen], payload[len(payload)-judgeLen:]
 	sent := time.Duration(binary.LittleEndian.Uint64(notes[8:]))
 	if !j.other.take(binary.LittleEndian.Uint64(notes), sent) {
 		j.intruders++
 		return
 	}
+	if instant := stamps[stampLen:]; len(instant) > 0 && instant[2]&stampFlag != 0 {
+		j.appointment.accept(j.peer, timesync.ReadCounter23(instant), recv)
+	}
 	if j.least == 0 || recv-sent < j.least {
 		j.least = recv - sent
 	}
-	now := j.local.at(recv)
-	if payload[2]&eventFlag != 0 {
+	found := &j.later
+	if recv-j.start < settling {
+		found = &j.first
+	}
+	if stamps[2]&stampFlag != 0 {
 		happened := time.Duration(binary.LittleEndian.Uint64(notes[16:]))
-		got := timesync.FromLocalTime23(now, timesync.ReadCounter23(payload))
-		j.event = append(j.event, int64(got-j.local.at(happened)))
+		local := &j.peer.clock
+		got := timesync.FromLocalTime23(local.at(recv), timesync.ReadCounter23(stamps))
+		found.event = append(found.event, int64(got-local.at(happened)))
 	}
 	if err, ok := j.offsetError(recv); ok {
 		if !j.synced {
 			j.synced, j.firstSync = true, recv-j.start
 		}
-		j.offset = append(j.offset, err)
+		found.offset = append(found.offset, err)
 	}
-	if synced {
-		j.owd = append(j.owd, (owd - (recv - sent)).Microseconds())
+	if owd != 0 {
+		found.owd = append(found.owd, (owd - (recv - sent)).Microseconds())
 	}
 }
 
 // offsetError is how far the peer's idea of the remote clock is off at true time t.
 func (j *judge) offsetError(t time.Duration) (usec int64, ok bool) {
 	truth := j.remote.Load().at(t)
-	got, ok := j.sync.RemoteTime(j.local.at(t))
-	return int64((got-truth)<<38) >> 38, ok // modulo 67.1 s
+	got, ok := j.peer.keeper.RemoteTime(j.peer.clock.at(t))
+	return int64(got - truth), ok
 }
 
 // spread sums up the sizes of many errors, in microseconds.
@@ -137,6 +160,13 @@ type spread struct {
 	Median  int64 `json:"median_us"`
 	P99     int64 `json:"p99_us"`
 	Max     int64 `json:"max_us"`
+}
+
+func (s spread) String() string {
+	if s.Samples == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d/%d", s.Median, s.P99, s.Max)
 }
 
 func spreadOf(errs []int64) spread {

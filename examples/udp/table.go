@@ -7,21 +7,26 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"timesync/examples/internal/relay"
+	"timesync/examples/internal/seal"
 )
 
 // report is what the demo found, for the table and for -json.
 type report struct {
-	For       float64        `json:"for_s"`
-	Rate      float64        `json:"rate_hz"`
-	Delay     float64        `json:"delay_ms"`
-	JitterMin float64        `json:"jitter_min_ms"`
-	JitterMax float64        `json:"jitter_max_ms"`
-	Loss      float64        `json:"loss_percent"`
-	Skew      float64        `json:"skew_ppm"`
-	Asymmetry float64        `json:"asymmetry_ms"`
-	Seed      uint64         `json:"seed"`
-	Failed    string         `json:"failed,omitempty"`
-	Peers     [2]peerResults `json:"peers"`
+	For         float64             `json:"for_s"`
+	CountsAfter float64             `json:"counts_after_s"`
+	Rate        float64             `json:"rate_hz"`
+	Delay       float64             `json:"delay_ms"`
+	JitterMin   float64             `json:"jitter_min_ms"`
+	JitterMax   float64             `json:"jitter_max_ms"`
+	Loss        float64             `json:"loss_percent"`
+	Skew        float64             `json:"skew_ppm"`
+	Asymmetry   float64             `json:"asymmetry_ms"`
+	Seed        uint64              `json:"seed"`
+	Failed      string              `json:"failed,omitempty"`
+	Peers       [2]peerResults      `json:"peers"`
+	Appointment *appointmentResults `json:"instant,omitempty"`
 }
 
 // peerResults is what one peer made of it. Errors are sizes, without their signs.
@@ -29,122 +34,141 @@ type peerResults struct {
 	Name            string         `json:"name"`
 	Synchronized    bool           `json:"synchronized"`
 	FirstSync       float64        `json:"time_to_first_sync_ms"`
-	Offset          spread         `json:"offset_error"`
-	OneWayDelay     spread         `json:"one_way_delay_error"`
-	Event           spread         `json:"payload_timestamp_error"`
+	First           errorResults   `json:"first_seconds"`
+	Later           errorResults   `json:"later"`
+	ErrorBound      float64        `json:"error_bound_ms"`
+	Age             float64        `json:"last_datagram_age_s"`
 	MinDelay        float64        `json:"minimum_one_way_delay_ms"`
 	TrueMinDelay    float64        `json:"true_minimum_one_way_delay_ms"`
 	Sent            int            `json:"sent"`
 	Received        int            `json:"received"`
 	DatagramBytes   float64        `json:"bytes_per_datagram"`
-	ClockBytes      float64        `json:"bytes_per_datagram_stamp_and_min_delta"`
-	EventBytes      float64        `json:"bytes_per_datagram_payload_timestamp"`
-	JudgeBytes      float64        `json:"bytes_per_datagram_judge"`
+	ClockBytes      float64        `json:"bytes_per_datagram_link_header"`
 	Injected        map[string]int `json:"injected"`
 	Rejected        map[string]int `json:"rejected"`
 	IntrudersPassed int            `json:"intruders_passed"`
+
+	silence string
+}
+
+// errorResults are those of the first seconds, or of later ones.
+type errorResults struct {
+	Offset      spread `json:"offset_error"`
+	OneWayDelay spread `json:"one_way_delay_error"`
+	Event       spread `json:"payload_timestamp_error"`
+}
+
+func (j judgements) results() errorResults {
+	return errorResults{spreadOf(j.offset), spreadOf(j.owd), spreadOf(j.event)}
 }
 
 // kinds are the reasons to reject, in the order of the table.
-var kinds = []error{ErrForged, ErrReplayed, ErrTruncated, ErrUnproven}
+var kinds = []error{seal.ErrForged, seal.ErrReplayed, seal.ErrUnproven}
 
-func (p *peer) results(name string, j *judge, r *relay, index int) peerResults {
+// injected is what each kind of injected datagram must be rejected as.
+var injected = map[relay.Kind]error{
+	relay.Forged: seal.ErrForged, relay.Cut: seal.ErrForged,
+	relay.Replayed: seal.ErrReplayed, relay.Recorded: seal.ErrUnproven,
+}
+
+// results sums up at true time now. What was injected is for the caller to add.
+func (j *judge) results(name string, now time.Duration) peerResults {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	p := j.peer
+	bound, _ := p.keeper.ErrorBound(p.clock.at(now))
+	delay, _ := p.keeper.MinimumOneWayDelay()
 	x := peerResults{
 		Name: name, Synchronized: j.synced, FirstSync: ms(j.firstSync),
-		Offset: spreadOf(j.offset), OneWayDelay: spreadOf(j.owd), Event: spreadOf(j.event),
-		TrueMinDelay: ms(j.least), Sent: j.sent, Received: p.count(nil),
-		EventBytes: eventLen, JudgeBytes: judgeLen,
+		First: j.first.results(), Later: j.later.results(), ErrorBound: ms(bound),
+		Age: seconds(max(now-p.tally(nil).last, 0)), silence: p.silence(now),
+		MinDelay: ms(delay), TrueMinDelay: ms(j.least), Sent: j.sent, Received: p.tally(nil).n,
 		Injected: map[string]int{}, Rejected: map[string]int{}, IntrudersPassed: j.intruders,
 	}
-	if delay, ok := p.Sync.MinimumOneWayDelay(); ok {
-		x.MinDelay = ms(delay)
-	}
 	if j.sent > 0 {
-		x.DatagramBytes = float64(j.bytes) / float64(j.sent)
-		x.ClockBytes = float64(j.clockBytes) / float64(j.sent)
+		x.DatagramBytes = hundredths(float64(j.bytes) / float64(j.sent))
+		x.ClockBytes = hundredths(float64(j.clockBytes) / float64(j.sent))
 	}
 	for _, kind := range kinds {
-		x.Injected[kind.Error()] = r.injections(index, kind)
-		x.Rejected[kind.Error()] = p.count(kind)
+		x.Rejected[kind.Error()] = p.tally(kind).n
 	}
 	return x
 }
 
-func (r *report) print(w io.Writer) {
-	row := func(label string, cell func(p peerResults) string) {
-		line := fmt.Sprintf("%-36s %18s %18s", label, cell(r.Peers[0]), cell(r.Peers[1]))
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
-	}
-	line := func() { fmt.Fprintln(w, strings.Repeat("-", 74)) }
-	row("", func(p peerResults) string { return p.Name })
-	line()
-	ifSynced := func(p peerResults, s string) string {
-		if !p.Synchronized {
-			return "never"
-		}
-		return s
-	}
-	row("time to first sync", func(p peerResults) string { return ifSynced(p, fmt.Sprintf("%.0f ms", p.FirstSync)) })
-	errors := func(label string, of func(peerResults) spread) {
-		for _, q := range []struct {
-			name string
-			at   func(spread) int64
-		}{
-			{"median", func(s spread) int64 { return s.Median }},
-			{"p99", func(s spread) int64 { return s.P99 }},
-			{"max", func(s spread) int64 { return s.Max }},
-		} {
-			row(fmt.Sprintf("%-28s %s", label, q.name), func(p peerResults) string {
-				if of(p).Samples == 0 {
-					return "-"
-				}
-				return micros(q.at(of(p)))
-			})
-			label = ""
-		}
-	}
-	errors("offset error", func(p peerResults) spread { return p.Offset })
-	errors("one-way delay error", func(p peerResults) spread { return p.OneWayDelay })
-	errors("payload timestamp error", func(p peerResults) spread { return p.Event })
-	row("minimum one-way delay, estimated", func(p peerResults) string { return ifSynced(p, fmt.Sprintf("%.3f ms", p.MinDelay)) })
-	row("                       true, inbound", func(p peerResults) string { return fmt.Sprintf("%.3f ms", p.TrueMinDelay) })
-	line()
-	row("datagrams sent", func(p peerResults) string { return strconv.Itoa(p.Sent) })
-	row("datagrams accepted", func(p peerResults) string { return strconv.Itoa(p.Received) })
-	row("bytes per datagram, in all", func(p peerResults) string { return fmt.Sprintf("%.2f", p.DatagramBytes) })
-	row("  stamp and MinDelta", func(p peerResults) string { return fmt.Sprintf("%.2f", p.ClockBytes) })
-	row("  payload timestamp", func(p peerResults) string { return fmt.Sprintf("%.2f", p.EventBytes) })
-	row("  the judge's, demo only", func(p peerResults) string { return fmt.Sprintf("%.2f", p.JudgeBytes) })
-	line()
-	row("rejected / injected", func(peerResults) string { return "" })
-	for _, kind := range kinds {
-		label := map[error]string{
-			ErrForged:    "  forged",
-			ErrReplayed:  "  replayed",
-			ErrTruncated: "  truncated",
-			ErrUnproven:  "  another session's",
-		}[kind]
-		row(label, func(p peerResults) string {
-			return fmt.Sprintf("%d / %d", p.Rejected[kind.Error()], p.Injected[kind.Error()])
+// printer prints the table, 60 columns wide.
+type printer struct {
+	io.Writer
+	peers [2]peerResults
+}
+
+func (w printer) row(label string, cell func(p peerResults) string) {
+	line := fmt.Sprintf("%-26s %16s %16s", label, cell(w.peers[0]), cell(w.peers[1]))
+	fmt.Fprintln(w, strings.TrimRight(line, " "))
+}
+
+func (w printer) line() { fmt.Fprintln(w, strings.Repeat("-", 60)) }
+
+func (r *report) print(out io.Writer) {
+	w := printer{out, r.Peers}
+	w.row("", func(p peerResults) string { return p.Name })
+	w.line()
+	ifSynced := func(label string, of func(p peerResults) float64) {
+		w.row(label, func(p peerResults) string {
+			if !p.Synchronized {
+				return "never"
+			}
+			return fmt.Sprintf("%.3f ms", of(p))
 		})
 	}
-	row("accepted, but never sent", func(p peerResults) string { return strconv.Itoa(p.IntrudersPassed) })
-	for _, p := range r.Peers {
-		if p.Rejected[ErrUnproven.Error()] > p.Injected[ErrUnproven.Error()] {
-			fmt.Fprintln(w, "\nRejected but not injected: greetings, which prove nothing yet, and what came after\nthe datagram that did but was sent before it.")
-			break
-		}
+	ifSynced("time to first sync", func(p peerResults) float64 { return p.FirstSync })
+	w.line()
+	fmt.Fprintf(w, "errors in us: median/p99/max\n")
+	errors := func(when string, of func(peerResults) errorResults) {
+		fmt.Fprintln(w, when)
+		w.row("  offset", func(p peerResults) string { return of(p).Offset.String() })
+		w.row("  one-way delay", func(p peerResults) string { return of(p).OneWayDelay.String() })
+		w.row("  payload timestamp", func(p peerResults) string { return of(p).Event.String() })
+	}
+	errors(fmt.Sprintf("first %g s", r.CountsAfter), func(p peerResults) errorResults { return p.First })
+	errors(fmt.Sprintf("after %g s, which count", r.CountsAfter), func(p peerResults) errorResults { return p.Later })
+	w.line()
+	ifSynced("error bound at the end", func(p peerResults) float64 { return p.ErrorBound })
+	w.row("last datagram", func(p peerResults) string { return p.silence })
+	ifSynced("least delay, estimated", func(p peerResults) float64 { return p.MinDelay })
+	w.row("  and true, inbound", func(p peerResults) string { return fmt.Sprintf("%.3f ms", p.TrueMinDelay) })
+	w.row("datagrams sent", func(p peerResults) string { return strconv.Itoa(p.Sent) })
+	w.row("datagrams accepted", func(p peerResults) string { return strconv.Itoa(p.Received) })
+	w.row("bytes per datagram", func(p peerResults) string { return fmt.Sprintf("%.2f", p.DatagramBytes) })
+	w.row("  stamp and reports", func(p peerResults) string { return fmt.Sprintf("%.2f", p.ClockBytes) })
+	w.line()
+	w.row("rejected / injected", func(peerResults) string { return "" })
+	for i, label := range []string{"  forged or cut short", "  replayed", "  another session's"} {
+		kind := kinds[i].Error()
+		w.row(label, func(p peerResults) string { return fmt.Sprintf("%d / %d", p.Rejected[kind], p.Injected[kind]) })
+	}
+	w.row("accepted, but never sent", func(p peerResults) string { return strconv.Itoa(p.IntrudersPassed) })
+	r.notes(out)
+}
+
+// notes explain what the table does not.
+func (r *report) notes(w io.Writer) {
+	unproven := seal.ErrUnproven.Error()
+	if p := r.Peers[1]; p.Rejected[unproven] > p.Injected[unproven] {
+		fmt.Fprint(w, "\nRejected but not injected is what was sent before the sender had\nproven itself.\n")
 	}
 	if r.Asymmetry != 0 {
-		fmt.Fprintf(w, "\nOne way takes %g ms longer. No exchange of datagrams can tell: half of it, %g ms,\nis in the errors above.\n",
+		fmt.Fprintf(w, "\nOne way takes %g ms longer. No exchange of datagrams can tell:\nhalf of it, %g ms, is in the errors above.\n",
 			math.Abs(r.Asymmetry), math.Abs(r.Asymmetry)/2)
+	}
+	if x := r.Appointment; x != nil {
+		fmt.Fprintf(w, "\nBoth acted at an instant that was agreed %g s ahead. In true time\nthe acts were planned %d us apart and done %d us apart.\n",
+			x.Ahead, x.Planned, x.Done)
 	}
 }
 
-func ms(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }
+// These round to what is meant, so that JSON has no digits of noise.
+func ms(d time.Duration) float64      { return math.Round(float64(d)/1e3) / 1e3 }
+func seconds(d time.Duration) float64 { return math.Round(float64(d)/1e6) / 1e3 }
+func hundredths(x float64) float64    { return math.Round(x*100) / 100 }
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.3f ms", ms(d)) }
-
-func micros(usec int64) string { return strconv.FormatInt(usec, 10) + " us" }
