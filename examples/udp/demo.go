@@ -143,7 +143,7 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// progress is a line for each peer.
+// progress is a line for each peer: how far its idea of the other's clock is off, and more.
 func (w *world) progress() (lines []string) {
 	// The attacker waits for something to spoil; before, greetings would be refused as
 	// unproven, replayed or not, and the counts would not match.
@@ -154,12 +154,13 @@ func (w *world) progress() (lines []string) {
 		now := time.Since(w.epoch)
 		offset := "not synchronized"
 		if err, ok := w.judges[i].offsetError(now); ok {
-			offset = fmt.Sprintf("offset error %+5d us", err)
+			offset = fmt.Sprintf("error %+5d us", err)
 		}
 		bound, _ := p.keeper.ErrorBound(p.clock.at(now))
 		delay, _ := p.keeper.MinimumOneWayDelay()
-		lines = append(lines, fmt.Sprintf("%s %5.1f s  %s of %s  %s  %d in, %d rejected  min OWD %s",
-			names[i], now.Seconds(), offset, millis(bound), p.silence(now), p.tally(nil).n, p.rejected(), millis(delay)))
+		// The first 60 columns say most.
+		lines = append(lines, fmt.Sprintf("%s %4.1f s  %s bound %.1f ms  %s  %d in, %d rejected  min OWD %.3f ms",
+			names[i], now.Seconds(), offset, ms(bound), p.silence(now), p.tally(nil).n, p.rejected(), ms(delay)))
 	}
 	return lines
 }

@@ -87,14 +87,14 @@ func (s liveState) lines() []string {
 			s.Seconds, float64(s.Offset)/1e6, s.ErrorBound, s.silence, s.Accepted, rejected, s.MinDelay, s.Jitter)
 	}
 	if s.Trouble != "" {
-		return []string{line, "        " + s.Trouble}
+		return []string{line, "    " + s.Trouble}
 	}
 	return []string{line}
 }
 
 // summary is what remains when the program ends.
 func (s liveState) summary(w io.Writer) {
-	fmt.Fprintf(w, "\n%.1f s: %d datagrams sent, %d accepted; the last: %s\n", s.Seconds, s.Sent, s.Accepted, s.silence)
+	fmt.Fprintf(w, "\n%.1f s: %d datagrams sent, %d accepted; %s\n", s.Seconds, s.Sent, s.Accepted, s.silence)
 	fmt.Fprintf(w, "rejected: %d forged, %d replayed, %d of another session\n", s.Forged, s.Replayed, s.Unproven)
 	if s.Synchronized {
 		fmt.Fprintf(w, "offset %+.6f s, at most %.3f ms wrong\n", float64(s.Offset)/1e6, s.ErrorBound)

@@ -209,15 +209,15 @@ func (p *peer) trouble(now time.Duration) string {
 	heard, refused, forged := p.tally(nil), p.tally(seal.ErrRefused), p.tally(seal.ErrForged)
 	switch {
 	case refused.n > 0 && refused.last > heard.last:
-		return fmt.Sprintf("refused: the listener serves another dialer; its turn ends when it is silent for %v", quiet)
+		return "refused: the listener serves another dialer"
 	case now-heard.last < quiet:
 		return ""
 	case forged.n > 0 && now-forged.last < quiet:
-		return "what comes is refused: another key at the other end?"
+		return "what comes is made with another key, or changed"
 	case p.listens():
-		return "nothing comes: no dialer, another address there, or a firewall?"
+		return "nothing comes: no dialer, wrong address, or a firewall?"
 	default:
-		return fmt.Sprintf("nothing comes from %v: another address or key there, or no listener?", p.dial)
+		return "nothing comes: wrong address, wrong key, or no listener?"
 	}
 }
 

@@ -95,73 +95,72 @@ func (j *judge) results(name string, now time.Duration) peerResults {
 	return x
 }
 
-// printer prints the table, 60 columns wide.
-type printer struct {
-	io.Writer
-	peers [2]peerResults
-}
+// line is where a row is a line across the table.
+const line = "-"
 
-func (w printer) row(label string, cell func(p peerResults) string) {
-	line := fmt.Sprintf("%-26s %16s %16s", label, cell(w.peers[0]), cell(w.peers[1]))
-	fmt.Fprintln(w, strings.TrimRight(line, " "))
-}
+// row is one of the table, for one peer.
+type row struct{ label, value string }
 
-func (w printer) line() { fmt.Fprintln(w, strings.Repeat("-", 60)) }
-
-func (r *report) print(out io.Writer) {
-	w := printer{out, r.Peers}
-	w.row("", func(p peerResults) string { return p.Name })
-	w.line()
-	ifSynced := func(label string, of func(p peerResults) float64) {
-		w.row(label, func(p peerResults) string {
-			if !p.Synchronized {
-				return "never"
-			}
-			return fmt.Sprintf("%.3f ms", of(p))
-		})
+func (p *peerResults) rows(countsAfter float64) []row {
+	milliseconds := func(x float64) string {
+		if !p.Synchronized {
+			return "never"
+		}
+		return fmt.Sprintf("%.3f ms", x)
 	}
-	ifSynced("time to first sync", func(p peerResults) float64 { return p.FirstSync })
-	w.line()
-	fmt.Fprintf(w, "errors in us: median/p99/max\n")
-	errors := func(when string, of func(peerResults) errorResults) {
-		fmt.Fprintln(w, when)
-		w.row("  offset", func(p peerResults) string { return of(p).Offset.String() })
-		w.row("  one-way delay", func(p peerResults) string { return of(p).OneWayDelay.String() })
-		w.row("  payload timestamp", func(p peerResults) string { return of(p).Event.String() })
+	rows := []row{
+		{"", p.Name},
+		{line, ""},
+		{"time to first sync", milliseconds(p.FirstSync)},
+		{"error bound at the end", milliseconds(p.ErrorBound)},
+		{"last datagram", p.silence},
+		{"least delay, estimated", milliseconds(p.MinDelay)},
+		{"  and true, inbound", fmt.Sprintf("%.3f ms", p.TrueMinDelay)},
+		{line, ""},
+		{"errors in us: median/p99/max", ""},
+		{fmt.Sprintf("first %g s", countsAfter), ""},
+		{"  offset", p.First.Offset.String()},
+		{"  one-way delay", p.First.OneWayDelay.String()},
+		{"  payload timestamp", p.First.Event.String()},
+		{fmt.Sprintf("after %g s, which count", countsAfter), ""},
+		{"  offset", p.Later.Offset.String()},
+		{"  one-way delay", p.Later.OneWayDelay.String()},
+		{"  payload timestamp", p.Later.Event.String()},
+		{line, ""},
+		{"datagrams sent", strconv.Itoa(p.Sent)},
+		{"datagrams accepted", strconv.Itoa(p.Received)},
+		{"bytes per datagram", fmt.Sprintf("%.2f", p.DatagramBytes)},
+		{"  stamp and reports", fmt.Sprintf("%.2f", p.ClockBytes)},
+		{line, ""},
+		{"rejected / injected", ""},
 	}
-	errors(fmt.Sprintf("first %g s", r.CountsAfter), func(p peerResults) errorResults { return p.First })
-	errors(fmt.Sprintf("after %g s, which count", r.CountsAfter), func(p peerResults) errorResults { return p.Later })
-	w.line()
-	ifSynced("error bound at the end", func(p peerResults) float64 { return p.ErrorBound })
-	w.row("last datagram", func(p peerResults) string { return p.silence })
-	ifSynced("least delay, estimated", func(p peerResults) float64 { return p.MinDelay })
-	w.row("  and true, inbound", func(p peerResults) string { return fmt.Sprintf("%.3f ms", p.TrueMinDelay) })
-	w.row("datagrams sent", func(p peerResults) string { return strconv.Itoa(p.Sent) })
-	w.row("datagrams accepted", func(p peerResults) string { return strconv.Itoa(p.Received) })
-	w.row("bytes per datagram", func(p peerResults) string { return fmt.Sprintf("%.2f", p.DatagramBytes) })
-	w.row("  stamp and reports", func(p peerResults) string { return fmt.Sprintf("%.2f", p.ClockBytes) })
-	w.line()
-	w.row("rejected / injected", func(peerResults) string { return "" })
 	for i, label := range []string{"  forged or cut short", "  replayed", "  another session's"} {
 		kind := kinds[i].Error()
-		w.row(label, func(p peerResults) string { return fmt.Sprintf("%d / %d", p.Rejected[kind], p.Injected[kind]) })
+		rows = append(rows, row{label, fmt.Sprintf("%d / %d", p.Rejected[kind], p.Injected[kind])})
 	}
-	w.row("accepted, but never sent", func(p peerResults) string { return strconv.Itoa(p.IntrudersPassed) })
-	r.notes(out)
+	return append(rows, row{"accepted, but never sent", strconv.Itoa(p.IntrudersPassed)})
 }
 
-// notes explain what the table does not.
-func (r *report) notes(w io.Writer) {
+// print prints the table, 60 columns wide, and explains what it does not.
+func (r *report) print(w io.Writer) {
+	b := r.Peers[1].rows(r.CountsAfter)
+	for i, a := range r.Peers[0].rows(r.CountsAfter) {
+		text := fmt.Sprintf("%-26s %16s %16s", a.label, a.value, b[i].value)
+		if a.label == line {
+			text = strings.Repeat(line, 60)
+		}
+		fmt.Fprintln(w, strings.TrimRight(text, " "))
+	}
 	unproven := seal.ErrUnproven.Error()
 	if p := r.Peers[1]; p.Rejected[unproven] > p.Injected[unproven] {
-		fmt.Fprint(w, "\nRejected but not injected is what was sent before the sender had\nproven itself.\n")
+		fmt.Fprint(w, "\nRejected but not injected is what was sent before the sender\nhad proven itself.\n")
 	}
 	if r.Asymmetry != 0 {
-		fmt.Fprintf(w, "\nOne way takes %g ms longer. No exchange of datagrams can tell:\nhalf of it, %g ms, is in the errors above.\n",
+		fmt.Fprintf(w, "\nOne way takes %g ms longer. No exchange of datagrams can\ntell: half of it, %g ms, is in the errors above.\n",
 			math.Abs(r.Asymmetry), math.Abs(r.Asymmetry)/2)
 	}
 	if x := r.Appointment; x != nil {
-		fmt.Fprintf(w, "\nBoth acted at an instant that was agreed %g s ahead. In true time\nthe acts were planned %d us apart and done %d us apart.\n",
+		fmt.Fprintf(w, "\nBoth acted at an instant that was agreed %g s ahead. In true\ntime the acts were planned %d us apart and done %d us apart.\n",
 			x.Ahead, x.Planned, x.Done)
 	}
 }
@@ -170,5 +169,3 @@ func (r *report) notes(w io.Writer) {
 func ms(d time.Duration) float64      { return math.Round(float64(d)/1e3) / 1e3 }
 func seconds(d time.Duration) float64 { return math.Round(float64(d)/1e6) / 1e3 }
 func hundredths(x float64) float64    { return math.Round(x*100) / 100 }
-
-func millis(d time.Duration) string { return fmt.Sprintf("%.3f ms", ms(d)) }
