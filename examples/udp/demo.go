@@ -177,7 +177,7 @@ func (w *world) report() *report {
 	}
 	if w.appointment != nil {
 		if r.Appointment = w.appointment.results(); r.Appointment == nil {
-			r.Failed = "no instant was agreed"
+			r.Failed = "the end came before the instant"
 		}
 	}
 	for i, j := range w.judges {
@@ -185,13 +185,10 @@ func (w *world) report() *report {
 		for kind, err := range injected {
 			r.Peers[i].Injected[err.Error()] += w.relay.Injected(relay.Way(i), kind)
 		}
-		if !r.Peers[i].Synchronized {
+		if n := r.Peers[i].IntrudersPassed; n > 0 {
+			r.Failed = fmt.Sprintf("%s took %d datagrams that nobody had sent", names[i], n)
+		} else if !r.Peers[i].Synchronized && r.Failed == "" {
 			r.Failed = names[i] + " never synchronized"
-		}
-	}
-	for i, p := range r.Peers {
-		if p.IntrudersPassed > 0 {
-			r.Failed = fmt.Sprintf("%s took %d datagrams that nobody had sent", names[i], p.IntrudersPassed)
 		}
 	}
 	return r

@@ -33,16 +33,17 @@ func instantAhead(k keeper, localUsec uint64, ahead time.Duration) (timesync.Cou
 	return ts, nil
 }
 
-// appointment is an instant that peer A proposes and at which both peers act. A repeats it
-// in each datagram, so that a loss does no harm. The peers know readings of their clocks;
-// the true times are for the judge.
+// appointment is an instant that peer A proposes and at which both peers act. A says it in
+// each datagram as well as it then knows B's clock, so that a loss does no harm and an
+// instant that is far ahead gets better. The peers know readings of their clocks; the true
+// times are for the judge.
 type appointment struct {
 	ahead time.Duration
 
 	mu            sync.Mutex
-	stamp         timesync.Counter23 // in B's time
-	made, heard   bool
-	planned, done [2]time.Duration // by A and B; 0: not yet
+	made          [2]bool
+	at            [2]uint64        // on the clocks of A and B
+	planned, done [2]time.Duration // true times; 0: not yet
 }
 
 // propose returns what peer A says in a datagram that leaves now. It waits until the first
@@ -51,43 +52,60 @@ func (x *appointment) propose(p *peer, now time.Duration) (stamp timesync.Counte
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	local := p.clock.at(now)
-	if stamp, err := instantAhead(p.keeper, local, x.ahead); err == nil && !x.made && now >= settling {
-		x.stamp, x.made = stamp, true
+	if _, ok := p.keeper.RemoteTime(local); ok && now >= settling && !x.made[0] {
 		x.plan(p, 0, now, local+uint64(x.ahead.Microseconds()))
 	}
-	return x.stamp, x.made
+	left := time.Duration(x.at[0]-local) * time.Microsecond
+	if !x.made[0] || left < 0 {
+		return 0, false
+	}
+	stamp, err := instantAhead(p.keeper, local, left)
+	return stamp, err == nil
 }
 
 // accept takes what peer B hears now.
 func (x *appointment) accept(p *peer, stamp timesync.Counter23, now time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.heard {
-		x.heard = true
+	if x.done[1] == 0 {
 		x.plan(p, 1, now, timesync.FromLocalTime23(p.clock.at(now), stamp))
 	}
 }
 
 // plan lets a peer act when its clock reads at.
 func (x *appointment) plan(p *peer, who int, now time.Duration, at uint64) {
-	x.planned[who] = now + p.clock.until(at, now)
-	p.tasks.Go(func() {
-		const awake = time.Millisecond // timers may be so late
-		for wait := p.clock.until(at, p.now()); wait > 0; wait = p.clock.until(at, p.now()) {
-			if wait <= awake {
-				runtime.Gosched()
-				continue
-			}
+	x.at[who], x.planned[who] = at, now+p.clock.until(at, now)
+	if !x.made[who] {
+		x.made[who] = true
+		p.tasks.Go(func() { x.act(p, who) })
+	}
+}
+
+// act waits and acts.
+func (x *appointment) act(p *peer, who int) {
+	const awake = time.Millisecond     // timers may be so late
+	const look = 10 * time.Millisecond // the plan may change
+	for {
+		now := p.now()
+		x.mu.Lock()
+		wait := p.clock.until(x.at[who], now)
+		if wait <= 0 {
+			x.done[who] = now
+		}
+		x.mu.Unlock()
+		switch {
+		case wait <= 0:
+			return
+		case wait <= awake:
+			runtime.Gosched()
+		default:
 			select {
 			case <-p.stop:
 				return
-			case <-time.After(wait - awake):
+			case <-time.After(min(wait-awake, look)):
 			}
 		}
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.done[who] = p.now()
-	})
+	}
 }
 
 // appointmentResults say how far apart the two acts were, in true time.

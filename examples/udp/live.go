@@ -106,30 +106,23 @@ func (s liveState) summary(w io.Writer) {
 // the offset is by how much the two machines' clocks differed when they started.
 func newLive(c config, m *meter) (*peer, error) {
 	now := time.Now()
-	p := &peer{clock: clock{start: uint64(now.UnixMicro())}, epoch: now}
-	local, direction := &net.UDPAddr{}, uint64(0)
-	var err error
-	if c.dial == "" {
-		direction = 1
-		if local, err = net.ResolveUDPAddr("udp", c.listen); err != nil {
-			return nil, err
-		}
-	} else {
-		remote, err := net.ResolveUDPAddr("udp", c.dial)
-		if err != nil {
-			return nil, err
-		}
-		if p.dial = remote.AddrPort(); !p.dial.Addr().IsValid() || p.dial.Port() == 0 {
+	p := &peer{end: seal.New(c.key, 1), clock: clock{start: uint64(now.UnixMicro())}, epoch: now}
+	at, err := net.ResolveUDPAddr("udp", c.listen+c.dial) // one of them is empty
+	if err != nil {
+		return nil, err
+	}
+	if c.dial != "" {
+		p.end, p.dial, at = seal.New(c.key, 0), at.AddrPort(), nil
+		if !p.dial.Addr().IsValid() || p.dial.Port() == 0 {
 			return nil, fmt.Errorf("-dial %s: needs a host and a port", c.dial)
 		}
 	}
-	p.end = seal.New(c.key, direction)
 	pinger := &pinger{rider: m, local: p.clock, asks: c.sync == "ping"} // and answers one that asks
 	p.rider, p.keeper = pinger, &p.end.Link
 	if pinger.asks {
 		p.keeper = pinger
 	}
-	p.conn, err = net.ListenUDP("udp", local)
+	p.conn, err = net.ListenUDP("udp", at)
 	return p, err
 }
 
@@ -153,23 +146,16 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 		ctx, cancel = context.WithTimeout(ctx, c.length)
 		defer cancel()
 	}
-	show := newScreen(stdout)
 	if c.json {
-		show = &screen{out: stdout}
-	}
-	var last liveState
-	show.watch(ctx, func() []string {
-		last = p.state(m)
-		if c.json {
-			line, _ := json.Marshal(last) // numbers and strings only
+		(&screen{out: stdout}).watch(ctx, func() []string {
+			line, _ := json.Marshal(p.state(m)) // numbers and strings only
 			return []string{string(line)}
-		}
-		return last.lines()
-	})
-	if last = p.state(m); !c.json {
-		last.summary(stdout)
+		})
+	} else {
+		newScreen(stdout).watch(ctx, func() []string { return p.state(m).lines() })
+		p.state(m).summary(stdout)
 	}
-	if !last.Synchronized {
+	if !p.state(m).Synchronized {
 		return errors.New("never synchronized")
 	}
 	return nil
