@@ -50,7 +50,7 @@ func newWorld(c config) (*world, error) {
 	for i, conn := range []*net.UDPConn{a, b} {
 		w.birth(i, conn, 0)
 		// An earlier life of the peer, of which the attacker has kept a datagram.
-		w.relay.Recordings[1-i] = seal.New(c.key, uint64(i)).Seal(nil, make([]byte, stampLen+judgeLen), 12345)
+		w.relay.Recordings[1-i] = seal.New(c.key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
 	}
 	for i, j := range w.judges {
 		j.remote.Store(&w.peers[1-i].clock)
@@ -158,9 +158,10 @@ func (w *world) progress() (lines []string) {
 		}
 		bound, _ := p.keeper.ErrorBound(p.clock.at(now))
 		delay, _ := p.keeper.MinimumOneWayDelay()
+		rejected, _ := p.rejected()
 		// The first 60 columns say most.
 		lines = append(lines, fmt.Sprintf("%s %4.1f s  %s bound %.1f ms  %s  %d in, %d rejected  min OWD %.3f ms",
-			names[i], now.Seconds(), offset, ms(bound), p.silence(now), p.tally(nil).n, p.rejected(), ms(delay)))
+			names[i], now.Seconds(), offset, ms(bound), p.silence(now), p.tally(nil).n, rejected, ms(delay)))
 	}
 	return lines
 }

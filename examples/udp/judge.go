@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/seal"
 )
 
 // The judge knows what peers cannot: true time, and what was really sent. It looks
@@ -42,10 +41,13 @@ func (l *ledger) take(number uint64, sent time.Duration) bool {
 }
 
 const (
-	stampLen  = 3  // of the payload: the stamp of an event or an instant, with a flag in its spare bit
-	judgeLen  = 24 // of the payload: the judge's number, send time and event time
-	stampFlag = 0x80
-	eventAge  = 50 * time.Millisecond // events wait for the next datagram at most so long
+	// A payload is the stamps of an event and of an instant, with flags in their spare bits,
+	// and the judge's notes: number, send time and event time.
+	stampLen   = 3
+	stampFlag  = 0x80
+	payloadLen = 2*stampLen + 3*8
+
+	eventAge = 50 * time.Millisecond // events wait for the next datagram at most so long
 
 	// settling is how long the start takes, in true time: the table counts it apart.
 	settling = 3 * time.Second
@@ -59,14 +61,12 @@ type judge struct {
 	mine, other *ledger               // what this peer has sent, and the one it hears
 	appointment *appointment          // nil: none is wanted
 
-	mu                      sync.Mutex
-	rng                     *rand.Rand
-	synced                  bool
-	firstSync               time.Duration // since start
-	intruders               int           // datagrams that got through and must not have
-	sent, bytes, clockBytes int
-	least                   time.Duration // the shortest true one-way delay
-	first, later            judgements    // of the first seconds, and later
+	mu           sync.Mutex
+	rng          *rand.Rand
+	synced       bool
+	firstSync    time.Duration // since start
+	intruders    int           // datagrams that got through and must not have
+	first, later judgements    // of the first seconds, and later
 }
 
 // judgements are errors.
@@ -79,11 +79,12 @@ func (j *judge) payload(sent time.Duration) []byte {
 	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
 	j.mu.Unlock()
 	event, ok := j.peer.keeper.ToRemoteTime23(j.peer.clock.at(happened))
-	b := appendStamp(make([]byte, 0, 2*stampLen+judgeLen), event, ok)
+	b := appendStamp(make([]byte, 0, payloadLen), event, ok)
+	instant, ok := timesync.Counter23(0), false
 	if j.appointment != nil && !j.peer.listens() {
-		instant, ok := j.appointment.propose(j.peer, sent)
-		b = appendStamp(b, instant, ok)
+		instant, ok = j.appointment.propose(j.peer, sent)
 	}
+	b = appendStamp(b, instant, ok)
 	b = binary.LittleEndian.AppendUint64(b, j.mine.enter(sent))
 	b = binary.LittleEndian.AppendUint64(b, uint64(sent))
 	return binary.LittleEndian.AppendUint64(b, uint64(happened))
@@ -99,51 +100,39 @@ func appendStamp(b []byte, ts timesync.Counter23, ok bool) []byte {
 	return b
 }
 
-func (j *judge) sealed(datagram, payload int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.sent++
-	j.bytes += datagram
-	j.clockBytes += datagram - payload - seal.Overhead
-}
-
 func (j *judge) delivered(payload []byte, recv, owd time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(payload) != stampLen+judgeLen && len(payload) != 2*stampLen+judgeLen {
+	if len(payload) != payloadLen {
 		j.intruders++
 		return
 	}
-	stamps, notes := payload[:len(payload)-judgeLen], payload[len(payload)-judgeLen:]
+	event, instant, notes := payload[:stampLen], payload[stampLen:2*stampLen], payload[2*stampLen:]
 	sent := time.Duration(binary.LittleEndian.Uint64(notes[8:]))
 	if !j.other.take(binary.LittleEndian.Uint64(notes), sent) {
 		j.intruders++
 		return
 	}
-	if instant := stamps[stampLen:]; len(instant) > 0 && instant[2]&stampFlag != 0 {
+	if instant[2]&stampFlag != 0 {
 		j.appointment.accept(j.peer, timesync.ReadCounter23(instant), recv)
 	}
-	if j.least == 0 || recv-sent < j.least {
-		j.least = recv - sent
-	}
-	found := &j.later
+	errors := &j.later
 	if recv-j.start < settling {
-		found = &j.first
+		errors = &j.first
 	}
-	if stamps[2]&stampFlag != 0 {
-		happened := time.Duration(binary.LittleEndian.Uint64(notes[16:]))
-		local := &j.peer.clock
-		got := timesync.FromLocalTime23(local.at(recv), timesync.ReadCounter23(stamps))
-		found.event = append(found.event, int64(got-local.at(happened)))
+	if local := &j.peer.clock; event[2]&stampFlag != 0 {
+		happened := local.at(time.Duration(binary.LittleEndian.Uint64(notes[16:])))
+		got := timesync.FromLocalTime23(local.at(recv), timesync.ReadCounter23(event))
+		errors.event = append(errors.event, int64(got-happened))
 	}
 	if err, ok := j.offsetError(recv); ok {
 		if !j.synced {
 			j.synced, j.firstSync = true, recv-j.start
 		}
-		found.offset = append(found.offset, err)
+		errors.offset = append(errors.offset, err)
 	}
 	if owd != 0 {
-		found.owd = append(found.owd, (owd - (recv - sent)).Microseconds())
+		errors.owd = append(errors.owd, (owd - (recv - sent)).Microseconds())
 	}
 }
 

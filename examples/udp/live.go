@@ -7,84 +7,63 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"time"
 
 	"timesync/examples/internal/seal"
 )
 
-// meter rides with a peer between two machines: the datagrams carry stamps and
-// nothing else, and it watches their delays.
-type meter struct {
-	mu     sync.Mutex
-	sent   int
-	last   time.Duration // one-way delay of the datagram before; 0: not known
-	jitter float64       // as RFC 3550, 6.4.1 has it: mean difference of neighbours, ns
-}
+// nothing rides between two machines: the datagrams carry stamps only.
+type nothing struct{}
 
-func (m *meter) payload(time.Duration) []byte { return nil }
-
-func (m *meter) sealed(int, int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sent++
-}
-
-func (m *meter) delivered(_ []byte, _, owd time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.last != 0 && owd != 0 {
-		m.jitter += (float64((owd - m.last).Abs()) - m.jitter) / 16
-	}
-	m.last = owd
-}
+func (nothing) payload(time.Duration) []byte                   { return nil }
+func (nothing) delivered([]byte, time.Duration, time.Duration) {}
 
 // liveState is one line of the live display, and of -json.
 type liveState struct {
-	Seconds      float64 `json:"s"`
-	Synchronized bool    `json:"synchronized"`
-	Offset       int64   `json:"offset_us"` // remote - local
-	ErrorBound   float64 `json:"error_bound_ms"`
-	MinDelay     float64 `json:"minimum_one_way_delay_ms"`
-	Jitter       float64 `json:"jitter_ms"`
-	Age          float64 `json:"last_datagram_age_s"` // since the start, if there was none
-	Sent         int     `json:"sent"`
-	Accepted     int     `json:"accepted"`
-	Forged       int     `json:"forged"`
-	Replayed     int     `json:"replayed"`
-	Unproven     int     `json:"unproven"`
-	Trouble      string  `json:"trouble,omitempty"`
+	Seconds      float64        `json:"s"`
+	Synchronized bool           `json:"synchronized"`
+	Offset       int64          `json:"offset_us"` // remote - local
+	ErrorBound   float64        `json:"error_bound_ms"`
+	MinDelay     float64        `json:"minimum_one_way_delay_ms"`
+	Jitter       float64        `json:"jitter_ms"`
+	Age          float64        `json:"last_datagram_age_s"` // since the start, if there was none
+	Sent         int            `json:"sent"`
+	Accepted     int            `json:"accepted"`
+	Rejected     map[string]int `json:"rejected"`
+	Trouble      string         `json:"trouble,omitempty"`
 
-	silence string
+	silence  string
+	rejected int
 }
 
-func (p *peer) state(m *meter) liveState {
+func (p *peer) state() liveState {
 	now := p.now()
 	heard := p.tally(nil)
 	s := liveState{
 		Seconds: seconds(now), Age: seconds(now - heard.last), Accepted: heard.n,
-		Forged: p.tally(seal.ErrForged).n, Replayed: p.tally(seal.ErrReplayed).n, Unproven: p.tally(seal.ErrUnproven).n,
 		Trouble: p.trouble(now), silence: p.silence(now),
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s.Sent, s.Jitter = m.sent, ms(time.Duration(m.jitter))
+	s.rejected, s.Rejected = p.rejected()
+	p.mu.Lock()
+	s.Sent = p.sent
+	p.mu.Unlock()
 	local := p.clock.at(now)
 	if remote, ok := p.keeper.RemoteTime(local); ok {
 		bound, _ := p.keeper.ErrorBound(local)
 		delay, _ := p.keeper.MinimumOneWayDelay()
-		s.Synchronized, s.Offset, s.ErrorBound, s.MinDelay = true, int64(remote-local), ms(bound), ms(delay)
+		known, _ := p.end.Link.Snapshot(local)
+		s.Synchronized, s.Offset, s.ErrorBound = true, int64(remote-local), ms(bound)
+		s.MinDelay, s.Jitter = ms(delay), ms(known.Jitter)
 	}
 	return s
 }
 
 // lines are for the eye: what is known, and why if it is not.
 func (s liveState) lines() []string {
-	rejected := s.Forged + s.Replayed + s.Unproven
-	line := fmt.Sprintf("%4.0f s  not synchronized  %s  %d in, %d rejected", s.Seconds, s.silence, s.Accepted, rejected)
+	line := fmt.Sprintf("%4.0f s  not synchronized  %s  %d in, %d rejected", s.Seconds, s.silence, s.Accepted, s.rejected)
 	if s.Synchronized {
 		line = fmt.Sprintf("%4.0f s  offset %+.6f s within %.3f ms  %s  %d in, %d rejected  min OWD %.3f ms  jitter %.3f ms",
-			s.Seconds, float64(s.Offset)/1e6, s.ErrorBound, s.silence, s.Accepted, rejected, s.MinDelay, s.Jitter)
+			s.Seconds, float64(s.Offset)/1e6, s.ErrorBound, s.silence, s.Accepted, s.rejected, s.MinDelay, s.Jitter)
 	}
 	if s.Trouble != "" {
 		return []string{line, "    " + s.Trouble}
@@ -95,7 +74,9 @@ func (s liveState) lines() []string {
 // summary is what remains when the program ends.
 func (s liveState) summary(w io.Writer) {
 	fmt.Fprintf(w, "\n%.1f s: %d datagrams sent, %d accepted; %s\n", s.Seconds, s.Sent, s.Accepted, s.silence)
-	fmt.Fprintf(w, "rejected: %d forged, %d replayed, %d of another session\n", s.Forged, s.Replayed, s.Unproven)
+	for _, kind := range kinds {
+		fmt.Fprintf(w, "rejected as %v: %d\n", kind, s.Rejected[kind.Error()])
+	}
 	if s.Synchronized {
 		fmt.Fprintf(w, "offset %+.6f s, at most %.3f ms wrong\n", float64(s.Offset)/1e6, s.ErrorBound)
 		fmt.Fprintf(w, "shortest one-way delay %.3f ms, jitter %.3f ms\n", s.MinDelay, s.Jitter)
@@ -104,7 +85,7 @@ func (s liveState) summary(w io.Writer) {
 
 // newLive opens one end. Its clock is the wall clock of now and never set again, so
 // the offset is by how much the two machines' clocks differed when they started.
-func newLive(c config, m *meter) (*peer, error) {
+func newLive(c config) (*peer, error) {
 	now := time.Now()
 	p := &peer{end: seal.New(c.key, 1), clock: clock{start: uint64(now.UnixMicro())}, epoch: now}
 	at, err := net.ResolveUDPAddr("udp", c.listen+c.dial) // one of them is empty
@@ -117,7 +98,7 @@ func newLive(c config, m *meter) (*peer, error) {
 			return nil, fmt.Errorf("-dial %s: needs a host and a port", c.dial)
 		}
 	}
-	pinger := &pinger{rider: m, local: p.clock, asks: c.sync == "ping"} // and answers one that asks
+	pinger := &pinger{rider: nothing{}, local: p.clock, asks: c.sync == "ping"} // and answers one that asks
 	p.rider, p.keeper = pinger, &p.end.Link
 	if pinger.asks {
 		p.keeper = pinger
@@ -127,8 +108,7 @@ func newLive(c config, m *meter) (*peer, error) {
 }
 
 func live(ctx context.Context, c config, stdout io.Writer) error {
-	m := &meter{}
-	p, err := newLive(c, m)
+	p, err := newLive(c)
 	if err != nil {
 		return err
 	}
@@ -148,14 +128,14 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	}
 	if c.json {
 		(&screen{out: stdout}).watch(ctx, func() []string {
-			line, _ := json.Marshal(p.state(m)) // numbers and strings only
+			line, _ := json.Marshal(p.state()) // numbers and strings only
 			return []string{string(line)}
 		})
 	} else {
-		newScreen(stdout).watch(ctx, func() []string { return p.state(m).lines() })
-		p.state(m).summary(stdout)
+		newScreen(stdout).watch(ctx, func() []string { return p.state().lines() })
+		p.state().summary(stdout)
 	}
-	if !p.state(m).Synchronized {
+	if !p.state().Synchronized {
 		return errors.New("never synchronized")
 	}
 	return nil

@@ -96,36 +96,26 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.BoolVar(&c.json, "json", false, "print the results as JSON")
 	f.Usage = func() {}
 	f.SetOutput(io.Discard) // run prints the error
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(stderr, usage)
-			f.SetOutput(stderr)
-			f.PrintDefaults()
-		}
+	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(stderr, usage)
+		f.SetOutput(stderr)
+		f.PrintDefaults()
+	}
+	if err != nil {
 		return c, err
 	}
 	given := map[string]bool{}
 	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if len(f.Args()) > 0 {
+	if f.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if err := c.check(given); err != nil {
-		return c, err
-	}
-	if given["listen"] || given["dial"] {
-		return c, c.between(given, key)
-	}
-	if given["key"] {
-		return c, errors.New("-key: needs -listen or -dial; the two peers of the demo draw their own")
-	}
-	rand.Read(c.key[:])
-	c.net.Draw()
-	return c, nil
+	return c, c.check(given, key)
 }
 
 // check refuses what cannot be meant. The comparisons are written so that they
 // refuse NaN too.
-func (c *config) check(given map[string]bool) error {
+func (c *config) check(given map[string]bool, key string) error {
 	switch {
 	case given["listen"] && given["dial"]:
 		return errors.New("-listen and -dial: a peer is one or the other")
@@ -147,7 +137,18 @@ func (c *config) check(given map[string]bool) error {
 	if least := settling + c.at + time.Second; c.at > 0 && c.length < least {
 		return fmt.Errorf("-at %v: needs -for %v or more", c.at, least)
 	}
-	return c.net.Check()
+	if err := c.net.Check(); err != nil {
+		return err
+	}
+	if given["listen"] || given["dial"] {
+		return c.between(given, key)
+	}
+	if given["key"] {
+		return errors.New("-key: needs -listen or -dial; the two peers of the demo draw their own")
+	}
+	rand.Read(c.key[:])
+	c.net.Draw()
+	return nil
 }
 
 // between is what else holds between two machines.

@@ -47,7 +47,6 @@ type keeper interface {
 // times; owd is 0 while it is not known.
 type rider interface {
 	payload(sent time.Duration) []byte
-	sealed(datagram, payload int)
 	delivered(payload []byte, recv, owd time.Duration)
 }
 
@@ -66,8 +65,9 @@ type peer struct {
 	stop   chan struct{}
 	tasks  sync.WaitGroup
 
-	mu     sync.Mutex
-	opened map[error]tally // by the error of Open; nil for those it took
+	mu                  sync.Mutex
+	opened              map[error]tally // by the error of Open; nil for those it took
+	sent, bytes, header int             // datagrams, their bytes, and those of the header of link
 }
 
 // tally is how many datagrams there were of a kind.
@@ -129,7 +129,11 @@ func (p *peer) send(to netip.AddrPort) {
 	sent := p.now()
 	payload := p.rider.payload(sent)
 	datagram := p.end.Seal(nil, payload, p.clock.at(sent))
-	p.rider.sealed(len(datagram), len(payload))
+	p.mu.Lock()
+	p.sent++
+	p.bytes += len(datagram)
+	p.header += len(datagram) - len(payload) - seal.Overhead
+	p.mu.Unlock()
 	// An error is a loss like any other; the next datagram may fare better.
 	_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
 }
@@ -183,12 +187,15 @@ func (p *peer) tally(kind error) tally {
 	return p.opened[kind]
 }
 
-// rejected returns how many datagrams were.
-func (p *peer) rejected() (n int) {
+// rejected returns how many datagrams were, and why.
+func (p *peer) rejected() (total int, reasons map[string]int) {
+	reasons = map[string]int{}
 	for _, kind := range kinds {
-		n += p.tally(kind).n
+		n := p.tally(kind).n
+		total += n
+		reasons[kind.Error()] = n
 	}
-	return n
+	return total, reasons
 }
 
 // silence says when the last datagram came.

@@ -39,7 +39,6 @@ type peerResults struct {
 	ErrorBound      float64        `json:"error_bound_ms"`
 	Age             float64        `json:"last_datagram_age_s"`
 	MinDelay        float64        `json:"minimum_one_way_delay_ms"`
-	TrueMinDelay    float64        `json:"true_minimum_one_way_delay_ms"`
 	Sent            int            `json:"sent"`
 	Received        int            `json:"received"`
 	DatagramBytes   float64        `json:"bytes_per_datagram"`
@@ -78,19 +77,21 @@ func (j *judge) results(name string, now time.Duration) peerResults {
 	p := j.peer
 	bound, _ := p.keeper.ErrorBound(p.clock.at(now))
 	delay, _ := p.keeper.MinimumOneWayDelay()
+	_, rejected := p.rejected()
+	heard := p.tally(nil)
+	silence := p.silence(now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	x := peerResults{
 		Name: name, Synchronized: j.synced, FirstSync: ms(j.firstSync),
 		First: j.first.results(), Later: j.later.results(), ErrorBound: ms(bound),
-		Age: seconds(max(now-p.tally(nil).last, 0)), silence: p.silence(now),
-		MinDelay: ms(delay), TrueMinDelay: ms(j.least), Sent: j.sent, Received: p.tally(nil).n,
-		Injected: map[string]int{}, Rejected: map[string]int{}, IntrudersPassed: j.intruders,
+		Age: seconds(max(now-heard.last, 0)), silence: silence,
+		MinDelay: ms(delay), Sent: p.sent, Received: heard.n,
+		Injected: map[string]int{}, Rejected: rejected, IntrudersPassed: j.intruders,
 	}
-	if j.sent > 0 {
-		x.DatagramBytes = hundredths(float64(j.bytes) / float64(j.sent))
-		x.ClockBytes = hundredths(float64(j.clockBytes) / float64(j.sent))
-	}
-	for _, kind := range kinds {
-		x.Rejected[kind.Error()] = p.tally(kind).n
+	if p.sent > 0 {
+		x.DatagramBytes = hundredths(float64(p.bytes) / float64(p.sent))
+		x.ClockBytes = hundredths(float64(p.header) / float64(p.sent))
 	}
 	return x
 }
@@ -114,8 +115,7 @@ func (p *peerResults) rows(countsAfter float64) []row {
 		{"time to first sync", milliseconds(p.FirstSync)},
 		{"error bound at the end", milliseconds(p.ErrorBound)},
 		{"last datagram", p.silence},
-		{"least delay, estimated", milliseconds(p.MinDelay)},
-		{"  and true, inbound", fmt.Sprintf("%.3f ms", p.TrueMinDelay)},
+		{"shortest one-way delay", milliseconds(p.MinDelay)},
 		{line, ""},
 		{"errors in us: median/p99/max", ""},
 		{fmt.Sprintf("first %g s", countsAfter), ""},

@@ -337,7 +337,7 @@ func TestRestartedPeer(t *testing.T) {
 // line, and then again from another port: a restart that the listener must follow.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	listener, m := liveEnd(t, config{listen: "127.0.0.1:0"})
+	listener := liveEnd(t, config{listen: "127.0.0.1:0"})
 	at := relay.Addr(listener.conn).String()
 	var first netip.AddrPort
 	for life := range 2 {
@@ -362,10 +362,10 @@ func TestLive(t *testing.T) {
 			t.Fatalf("life %d: exit status %d\n%s%s", life, code, stdout, stderr)
 		}
 		// Both clocks are this machine's wall clock, read at different moments.
-		if max(state.Offset, -state.Offset) > 1_000_000 || state.MinDelay > 1000 || state.Forged != 0 {
+		if max(state.Offset, -state.Offset) > 1_000_000 || state.MinDelay > 1000 || state.Rejected["forged"] != 0 {
 			t.Errorf("life %d: %+v", life, state)
 		}
-		if s := listener.state(m); !s.Synchronized || !strings.Contains(s.lines()[0], "offset") {
+		if s := listener.state(); !s.Synchronized || !strings.Contains(s.lines()[0], "offset") {
 			t.Errorf("life %d: listener %v", life, s)
 		}
 		switch now := listener.to(); life {
@@ -397,24 +397,23 @@ func TestListener(t *testing.T) {
 }
 
 // liveEnd starts one end in this process.
-func liveEnd(t *testing.T, c config) (*peer, *meter) {
+func liveEnd(t *testing.T, c config) *peer {
 	t.Helper()
-	m := &meter{}
 	c.key = testKey
-	p, err := newLive(c, m)
+	p, err := newLive(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.start(100)
 	t.Cleanup(p.close)
-	return p, m
+	return p
 }
 
 // serving is a listener and the dialer that it serves.
 func serving(t *testing.T) (listener, dialer *peer) {
 	t.Helper()
-	listener, _ = liveEnd(t, config{listen: "127.0.0.1:0"})
-	dialer, _ = liveEnd(t, config{dial: relay.Addr(listener.conn).String()})
+	listener = liveEnd(t, config{listen: "127.0.0.1:0"})
+	dialer = liveEnd(t, config{dial: relay.Addr(listener.conn).String()})
 	eventually(t, "both synchronized", func() bool {
 		return listener.end.Link.IsSynchronized() && dialer.end.Link.IsSynchronized()
 	})
@@ -489,13 +488,13 @@ func TestRecordingsAtListener(t *testing.T) {
 // TestPingBetweenMachines: one end asks, and the other need not be told.
 func TestPingBetweenMachines(t *testing.T) {
 	t.Parallel()
-	listener, _ := liveEnd(t, config{listen: "127.0.0.1:0"})
-	p, m := liveEnd(t, config{dial: relay.Addr(listener.conn).String(), sync: "ping"})
+	listener := liveEnd(t, config{listen: "127.0.0.1:0"})
+	p := liveEnd(t, config{dial: relay.Addr(listener.conn).String(), sync: "ping"})
 	if _, ok := p.keeper.(*pinger); !ok {
 		t.Fatal("the dialer does not ping")
 	}
-	eventually(t, "synchronized by ping", func() bool { return p.state(m).Synchronized })
-	if s := p.state(m); max(s.Offset, -s.Offset) > 1_000_000 || s.ErrorBound == 0 {
+	eventually(t, "synchronized by ping", func() bool { return p.state().Synchronized })
+	if s := p.state(); max(s.Offset, -s.Offset) > 1_000_000 || s.ErrorBound == 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -709,7 +708,7 @@ func TestIntruder(t *testing.T) {
 		t.Error("a replayed datagram is none")
 	}
 	forged := a.payload(time.Second)
-	forged[stampLen+8]++
+	forged[2*stampLen+8]++
 	b.delivered(forged, 2*time.Second, 0)
 	b.delivered(nil, 2*time.Second, 0)
 	if b.intruders != 3 {
