@@ -19,6 +19,7 @@ package main
 
 import (
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -95,6 +96,14 @@ var rules = []rule{
 }
 
 func main() {
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: elevator\nshows which clock to sample for what moves, on simulated links; it has no flags")
+	}
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
 	if !run(os.Stdout, rules) {
 		os.Exit(1)
 	}

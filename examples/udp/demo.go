@@ -8,52 +8,49 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
+
+	"timesync/examples/internal/relay"
+	"timesync/examples/internal/seal"
 )
 
-// world is the demo: two peers, the relay between them, and a judge for each.
+// world is the demo: peer A calls peer B through a relay, and each has a judge.
 type world struct {
-	config config
-	epoch  time.Time
-	relay  *relay
-	peers  [2]*peer
-	judges [2]*judge
-	sent   [2]*ledger
-	closed sync.Once
+	config      config
+	appointment *appointment // nil: none is wanted
+	epoch       time.Time
+	relay       *relay.Relay
+	peers       [2]*peer
+	judges      [2]*judge
+	sent        [2]*ledger
+	closed      sync.Once
+	end         time.Duration // true time of close
 }
 
 var names = [2]string{"peer A", "peer B"}
 
-func loopback(at netip.AddrPort) (*net.UDPConn, error) {
-	if !at.IsValid() {
-		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
-	}
-	return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
-}
-
-func addr(conn *net.UDPConn) netip.AddrPort { return conn.LocalAddr().(*net.UDPAddr).AddrPort() }
-
-// newWorld opens the four sockets; nothing moves before start.
+// newWorld opens the sockets; no peer sends before start.
 func newWorld(c config) (*world, error) {
 	w := &world{config: c, epoch: time.Now(), sent: [2]*ledger{{}, {}}}
-	w.relay = &relay{jitter: c.jitter, loss: c.loss / 100, rng: rand.New(rand.NewPCG(c.seed, 0))}
-	w.relay.extra[0], w.relay.extra[1] = max(c.asymmetry, 0), max(-c.asymmetry, 0)
-	for i := range w.peers {
-		face, err := loopback(netip.AddrPort{})
-		if err != nil {
-			return nil, err
-		}
-		w.relay.conns[i] = face
-		conn, err := loopback(netip.AddrPort{})
-		if err != nil {
-			return nil, err
-		}
-		w.relay.peers[i] = addr(conn)
+	if c.at > 0 {
+		w.appointment = &appointment{ahead: c.at}
+	}
+	b, err := relay.Loopback(anywhere)
+	if err != nil {
+		return nil, err
+	}
+	a, err := relay.Loopback(anywhere)
+	if err != nil {
+		return nil, err
+	}
+	if w.relay, err = relay.New(c.net, relay.Addr(b)); err != nil {
+		return nil, err
+	}
+	for i, conn := range []*net.UDPConn{a, b} {
 		w.birth(i, conn, 0)
 		// An earlier life of the peer, of which the attacker has kept a datagram.
-		w.relay.recordings[1-i] = NewHook(c.key, uint64(i)).Seal(nil, make([]byte, eventLen+judgeLen), 12345)
+		w.relay.Recordings[1-i] = seal.New(c.key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
 	}
 	for i, j := range w.judges {
 		j.remote.Store(&w.peers[1-i].clock)
@@ -64,45 +61,44 @@ func newWorld(c config) (*world, error) {
 // birth makes peer i anew. Each life has a clock of its own: a process that counts
 // from its start, or a machine that has booted, begins somewhere else.
 func (w *world) birth(i int, conn *net.UDPConn, life uint64) {
-	rng := rand.New(rand.NewPCG(w.config.seed, 1+uint64(i)+2*life))
+	rng := rand.New(rand.NewPCG(w.config.net.Seed, 1+uint64(i)+2*life))
 	skew := w.config.skew / 2e6 // half is A's, slow, and half B's, fast
 	if i == 0 {
 		skew = -skew
 	}
 	p := &peer{
-		Hook:  NewHook(w.config.key, uint64(i)),
-		conn:  conn,
-		clock: clock{start: rng.Uint64(), skew: skew},
-		epoch: w.epoch,
+		end: seal.New(w.config.key, uint64(i)), conn: conn,
+		clock: clock{start: rng.Uint64(), skew: skew}, epoch: w.epoch,
+	}
+	if i == 0 {
+		p.dial = w.relay.Addr()
 	}
 	w.judges[i] = &judge{
-		sync: &p.Sync, local: p.clock, start: time.Since(w.epoch), rng: rng,
-		mine: w.sent[i], other: w.sent[1-i],
+		peer: p, start: time.Since(w.epoch), rng: rng, mine: w.sent[i], other: w.sent[1-i],
+		appointment: w.appointment,
 	}
-	p.rider = w.judges[i]
+	p.rider, p.keeper = w.judges[i], &p.end.Link
 	if w.config.sync == "ping" {
-		pinger := &pinger{rider: p.rider, local: p.clock}
-		p.rider, w.judges[i].sync = pinger, pinger
+		pinger := &pinger{rider: p.rider, local: p.clock, asks: true}
+		p.rider, p.keeper = pinger, pinger
 	}
-	to := addr(w.relay.conns[i])
-	p.remote.Store(&to)
 	w.peers[i] = p
 }
 
 func (w *world) start() {
-	w.relay.start()
-	for i := range w.peers {
-		w.peers[i].start(w.config.rate)
+	for _, p := range w.peers {
+		p.start(w.config.rate)
 	}
 }
 
 // close lets what is on the last yards arrive, so that the counts agree.
 func (w *world) close() {
 	w.closed.Do(func() {
+		w.end = time.Since(w.epoch)
 		for _, p := range w.peers {
 			p.hush()
 		}
-		w.relay.close()
+		w.relay.Close()
 		time.Sleep(50 * time.Millisecond)
 		for _, p := range w.peers {
 			p.close()
@@ -119,12 +115,15 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	if c.json {
 		progress = stderr // and stdout holds nothing but the JSON
 	}
-	fmt.Fprintf(progress, "%v: %g datagrams/s each way over %v + %v to %v jitter, %g %% lost, %g %% overtaken;\n",
-		c.length, c.rate, relayDelay, time.Duration(jitterFloor*float64(c.jitter)), c.jitter, c.loss, reorderRate*100)
-	fmt.Fprintf(progress, "clocks anywhere and %g ppm apart; -seed %d\n", c.skew, c.seed)
+	n := c.net
+	fmt.Fprintf(progress, "%v of %g datagrams/s each way, %g %% lost, %g %% overtaken\n", c.length, c.rate, n.Loss, n.Reorder)
+	fmt.Fprintf(progress, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(relay.JitterFloor*float64(n.Jitter)), n.Jitter)
+	fmt.Fprintf(progress, "clocks anywhere and %g ppm apart; -seed %d\n", c.skew, n.Seed)
 	w.start()
 	fmt.Fprintln(progress, w.peers[0].receiveTimes())
-	w.watch(ctx, progress)
+	ctx, cancel := context.WithTimeout(ctx, c.length)
+	defer cancel()
+	newScreen(progress).watch(ctx, w.progress)
 	w.close()
 
 	r := w.report()
@@ -144,79 +143,53 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// watch shows how it goes until the time is over or the user has had enough.
-func (w *world) watch(ctx context.Context, out io.Writer) {
-	terminal := isTerminal(out)
-	every := time.Second
-	if terminal {
-		every = 100 * time.Millisecond
+// progress is a line for each peer: how far its idea of the other's clock is off, and more.
+func (w *world) progress() (lines []string) {
+	// The attacker waits for something to spoil; before, greetings would be refused as
+	// unproven, replayed or not, and the counts would not match.
+	if w.peers[0].end.Link.IsSynchronized() && w.peers[1].end.Link.IsSynchronized() {
+		w.relay.Attack.Store(true)
 	}
-	tick, show, end := time.NewTicker(20*time.Millisecond), time.NewTicker(every), time.NewTimer(w.config.length)
-	defer tick.Stop()
-	defer show.Stop()
-	defer end.Stop()
-	for lines := false; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-end.C:
-			return
-		case <-tick.C:
-			// The attacker waits for something to spoil; before, greetings would be
-			// refused as unproven, replayed or not, and the counts would not match.
-			if w.peers[0].Sync.IsSynchronized() && w.peers[1].Sync.IsSynchronized() {
-				w.relay.attack.Store(true)
-				tick.Stop()
-			}
-			continue
-		case <-show.C:
+	for i, p := range w.peers {
+		now := time.Since(w.epoch)
+		offset := "not synchronized"
+		if err, ok := w.judges[i].offsetError(now); ok {
+			offset = fmt.Sprintf("error %+5d us", err)
 		}
-		if terminal && lines {
-			fmt.Fprint(out, "\x1b[2A") // two lines up
-		}
-		for i := range w.peers {
-			line := w.progress(i)
-			if terminal {
-				line += "\x1b[K" // and clear what the longer one before has left
-			}
-			fmt.Fprintln(out, line)
-		}
-		lines = true
+		bound, _ := p.keeper.ErrorBound(p.clock.at(now))
+		delay, _ := p.keeper.MinimumOneWayDelay()
+		rejected, _ := p.rejected()
+		// The first 60 columns say most.
+		lines = append(lines, fmt.Sprintf("%s %4.1f s  %s bound %.1f ms  %s  %d in, %d rejected  min OWD %.3f ms",
+			names[i], now.Seconds(), offset, ms(bound), p.silence(now), p.tally(nil).n, rejected, ms(delay)))
 	}
-}
-
-func (w *world) progress(i int) string {
-	p, j := w.peers[i], w.judges[i]
-	now := time.Since(w.epoch)
-	rejected := 0
-	for _, kind := range kinds {
-		rejected += p.count(kind)
-	}
-	offset := "unknown"
-	if err, ok := j.offsetError(now); ok {
-		offset = fmt.Sprintf("%+d us", err)
-	}
-	// Under 80 columns: a line that wraps cannot be overwritten.
-	return fmt.Sprintf("%s %5.1f s  offset error %9s  min OWD %9s  %d in, %d rejected",
-		names[i], now.Seconds(), offset, p.minDelay(), p.count(nil), rejected)
+	return lines
 }
 
 func (w *world) report() *report {
-	c := w.config
-	r := &report{
-		For: c.length.Seconds(), Rate: c.rate, Delay: ms(relayDelay),
-		JitterMin: ms(time.Duration(jitterFloor * float64(c.jitter))), JitterMax: ms(c.jitter),
-		Loss: c.loss, Skew: c.skew, Asymmetry: ms(c.asymmetry), Seed: c.seed,
+	c, now := w.config, w.end
+	if now == 0 {
+		now = time.Since(w.epoch)
 	}
-	for i, p := range w.peers {
-		r.Peers[i] = p.results(names[i], w.judges[i], w.relay, i)
-		if !r.Peers[i].Synchronized {
-			r.Failed = names[i] + " never synchronized"
+	r := &report{
+		For: seconds(c.length), CountsAfter: settling.Seconds(), Rate: c.rate, Delay: ms(c.net.Delay),
+		JitterMin: ms(time.Duration(relay.JitterFloor * float64(c.net.Jitter))), JitterMax: ms(c.net.Jitter),
+		Loss: c.net.Loss, Skew: c.skew, Asymmetry: ms(c.net.Asymmetry), Seed: c.net.Seed,
+	}
+	if w.appointment != nil {
+		if r.Appointment = w.appointment.results(); r.Appointment == nil {
+			r.Failed = "the end came before the instant"
 		}
 	}
-	for i, p := range r.Peers {
-		if p.IntrudersPassed > 0 {
-			r.Failed = fmt.Sprintf("%s took %d datagrams that nobody had sent", names[i], p.IntrudersPassed)
+	for i, j := range w.judges {
+		r.Peers[i] = j.results(names[i], now)
+		for kind, err := range injected {
+			r.Peers[i].Injected[err.Error()] += w.relay.Injected(relay.Way(i), kind)
+		}
+		if n := r.Peers[i].IntrudersPassed; n > 0 {
+			r.Failed = fmt.Sprintf("%s took %d datagrams that nobody had sent", names[i], n)
+		} else if !r.Peers[i].Synchronized && r.Failed == "" {
+			r.Failed = names[i] + " never synchronized"
 		}
 	}
 	return r

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -40,95 +41,106 @@ func (l *ledger) take(number uint64, sent time.Duration) bool {
 }
 
 const (
-	eventLen  = 3  // of the payload: the stamp of an event, with a flag in its spare bit
-	judgeLen  = 24 // of the payload: the judge's number, send time and event time
-	eventFlag = 0x80
-	eventAge  = 50 * time.Millisecond // events wait for the next datagram at most so long
+	// A payload is the stamps of an event and of an instant, with flags in their spare bits,
+	// and the judge's notes: number, send time and event time.
+	stampLen   = 3
+	stampFlag  = 0x80
+	payloadLen = 2*stampLen + 3*8
+
+	eventAge = 50 * time.Millisecond // events wait for the next datagram at most so long
+
+	// settling is how long the start takes, in true time: the table counts it apart.
+	settling = 3 * time.Second
 )
 
 // judge rides with one peer. Errors are in microseconds.
 type judge struct {
-	sync interface {
-		RemoteTime(localUsec uint64) (uint64, bool)
-		ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool)
-	}
-	local       clock
-	remote      atomic.Pointer[clock] // the peer's; another one once that has restarted
+	peer        *peer
+	remote      atomic.Pointer[clock] // the other peer's; another one once that has restarted
 	start       time.Duration         // when the peer started
 	mine, other *ledger               // what this peer has sent, and the one it hears
+	appointment *appointment          // nil: none is wanted
 
-	mu                      sync.Mutex
-	rng                     *rand.Rand
-	synced                  bool
-	firstSync               time.Duration // since start
-	intruders               int           // datagrams that got through and must not have
-	sent, bytes, clockBytes int
-	least                   time.Duration // the shortest true one-way delay
-	offset, owd, event      []int64       // errors
+	mu           sync.Mutex
+	rng          *rand.Rand
+	synced       bool
+	firstSync    time.Duration // since start
+	intruders    int           // datagrams that got through and must not have
+	first, later judgements    // of the first seconds, and later
 }
 
+// judgements are errors.
+type judgements struct{ offset, owd, event []int64 }
+
 // payload is an event of a moment ago, stamped in the receiver's time if that is
-// known, and then the judge's own notes.
+// known, perhaps an instant, and then the judge's own notes.
 func (j *judge) payload(sent time.Duration) []byte {
 	j.mu.Lock()
 	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
 	j.mu.Unlock()
-	b := make([]byte, eventLen, eventLen+judgeLen)
-	if ts, ok := j.sync.ToRemoteTime23(j.local.at(happened)); ok {
-		ts.Put(b)
-		b[2] |= eventFlag
+	event, ok := j.peer.keeper.ToRemoteTime23(j.peer.clock.at(happened))
+	b := appendStamp(make([]byte, 0, payloadLen), event, ok)
+	instant, ok := timesync.Counter23(0), false
+	if j.appointment != nil && !j.peer.listens() {
+		instant, ok = j.appointment.propose(j.peer, sent)
 	}
+	b = appendStamp(b, instant, ok)
 	b = binary.LittleEndian.AppendUint64(b, j.mine.enter(sent))
 	b = binary.LittleEndian.AppendUint64(b, uint64(sent))
 	return binary.LittleEndian.AppendUint64(b, uint64(happened))
 }
 
-func (j *judge) sealed(datagram, payload int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.sent++
-	j.bytes += datagram
-	j.clockBytes += datagram - payload - headerLen - tagLen
+// appendStamp appends a stamp, or zeros.
+func appendStamp(b []byte, ts timesync.Counter23, ok bool) []byte {
+	if !ok {
+		return append(b, 0, 0, 0)
+	}
+	b, _ = ts.AppendBinary(b) // which never fails
+	b[len(b)-1] |= stampFlag
+	return b
 }
 
-func (j *judge) delivered(payload []byte, recv, owd time.Duration, synced bool) {
+func (j *judge) delivered(payload []byte, recv, owd time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(payload) != eventLen+judgeLen {
+	if len(payload) != payloadLen {
 		j.intruders++
 		return
 	}
-	notes := payload[eventLen:]
+	event, instant, notes := payload[:stampLen], payload[stampLen:2*stampLen], payload[2*stampLen:]
 	sent := time.Duration(binary.LittleEndian.Uint64(notes[8:]))
 	if !j.other.take(binary.LittleEndian.Uint64(notes), sent) {
 		j.intruders++
 		return
 	}
-	if j.least == 0 || recv-sent < j.least {
-		j.least = recv - sent
+	if instant[2]&stampFlag != 0 {
+		j.appointment.accept(j.peer, timesync.ReadCounter23(instant), recv)
 	}
-	now := j.local.at(recv)
-	if payload[2]&eventFlag != 0 {
-		happened := time.Duration(binary.LittleEndian.Uint64(notes[16:]))
-		got := timesync.FromLocalTime23(now, timesync.ReadCounter23(payload))
-		j.event = append(j.event, int64(got-j.local.at(happened)))
+	errors := &j.later
+	if recv-j.start < settling {
+		errors = &j.first
+	}
+	if local := &j.peer.clock; event[2]&stampFlag != 0 {
+		happened := local.at(time.Duration(binary.LittleEndian.Uint64(notes[16:])))
+		got := timesync.FromLocalTime23(local.at(recv), timesync.ReadCounter23(event))
+		errors.event = append(errors.event, int64(got-happened))
 	}
 	if err, ok := j.offsetError(recv); ok {
 		if !j.synced {
 			j.synced, j.firstSync = true, recv-j.start
 		}
-		j.offset = append(j.offset, err)
+		errors.offset = append(errors.offset, err)
 	}
-	if synced {
-		j.owd = append(j.owd, (owd - (recv - sent)).Microseconds())
+	if owd != 0 {
+		errors.owd = append(errors.owd, (owd - (recv - sent)).Microseconds())
 	}
 }
 
 // offsetError is how far the peer's idea of the remote clock is off at true time t.
 func (j *judge) offsetError(t time.Duration) (usec int64, ok bool) {
 	truth := j.remote.Load().at(t)
-	got, ok := j.sync.RemoteTime(j.local.at(t))
-	return int64((got-truth)<<38) >> 38, ok // modulo 67.1 s
+	got, ok := j.peer.keeper.RemoteTime(j.peer.clock.at(t))
+	return int64(got - truth), ok
 }
 
 // spread sums up the sizes of many errors, in microseconds.
@@ -137,6 +149,13 @@ type spread struct {
 	Median  int64 `json:"median_us"`
 	P99     int64 `json:"p99_us"`
 	Max     int64 `json:"max_us"`
+}
+
+func (s spread) String() string {
+	if s.Samples == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d/%d", s.Median, s.P99, s.Max)
 }
 
 func spreadOf(errs []int64) spread {

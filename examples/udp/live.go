@@ -7,115 +7,118 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"time"
+
+	"timesync/examples/internal/seal"
 )
 
-// meter rides with a peer between two machines: the datagrams carry stamps and
-// nothing else, and it watches their delays.
-type meter struct {
-	mu     sync.Mutex
-	any    bool
-	last   time.Duration // one-way delay of the datagram before
-	jitter float64       // as RFC 3550, 6.4.1 has it: mean difference of neighbours, ns
-}
+// nothing rides between two machines: the datagrams carry stamps only.
+type nothing struct{}
 
-func (m *meter) payload(time.Duration) []byte { return nil }
-func (m *meter) sealed(int, int)              {}
-
-func (m *meter) delivered(_ []byte, _, owd time.Duration, synced bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !synced {
-		m.any = false // a new session of the peer: the delays of the old one are another clock's
-		return
-	}
-	if m.any {
-		m.jitter += (float64((owd - m.last).Abs()) - m.jitter) / 16
-	}
-	m.any, m.last = true, owd
-}
+func (nothing) payload(time.Duration) []byte                   { return nil }
+func (nothing) delivered([]byte, time.Duration, time.Duration) {}
 
 // liveState is one line of the live display, and of -json.
 type liveState struct {
-	Seconds      float64 `json:"s"`
-	Synchronized bool    `json:"synchronized"`
-	Offset       int64   `json:"offset_us"` // remote - local, modulo 67.1 s
-	MinDelay     float64 `json:"minimum_one_way_delay_ms"`
-	Jitter       float64 `json:"jitter_ms"`
-	Accepted     int     `json:"accepted"`
-	Forged       int     `json:"forged"`
-	Replayed     int     `json:"replayed"`
-	Truncated    int     `json:"truncated"`
-	Unproven     int     `json:"unproven"`
+	Seconds      float64        `json:"s"`
+	Synchronized bool           `json:"synchronized"`
+	Offset       int64          `json:"offset_us"` // remote - local
+	ErrorBound   float64        `json:"error_bound_ms"`
+	MinDelay     float64        `json:"minimum_one_way_delay_ms"`
+	Jitter       float64        `json:"jitter_ms"`
+	Age          float64        `json:"last_datagram_age_s"` // since the start, if there was none
+	Sent         int            `json:"sent"`
+	Accepted     int            `json:"accepted"`
+	Rejected     map[string]int `json:"rejected"`
+	Trouble      string         `json:"trouble,omitempty"`
+
+	silence  string
+	rejected int
 }
 
-func (p *peer) state(m *meter) liveState {
-	now := time.Since(p.epoch)
+func (p *peer) state() liveState {
+	now := p.now()
+	heard := p.tally(nil)
 	s := liveState{
-		Seconds: ms(now) / 1e3, Accepted: p.count(nil), Forged: p.count(ErrForged),
-		Replayed: p.count(ErrReplayed), Truncated: p.count(ErrTruncated), Unproven: p.count(ErrUnproven),
+		Seconds: seconds(now), Age: seconds(now - heard.last), Accepted: heard.n,
+		Trouble: p.trouble(now), silence: p.silence(now),
 	}
+	s.rejected, s.Rejected = p.rejected()
+	p.mu.Lock()
+	s.Sent = p.sent
+	p.mu.Unlock()
 	local := p.clock.at(now)
-	remote, ok := p.Sync.RemoteTime(local)
-	delay, ok2 := p.Sync.MinimumOneWayDelay()
-	if ok && ok2 {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		s.Synchronized, s.Offset, s.MinDelay, s.Jitter = true, int64(remote-local), ms(delay), ms(time.Duration(m.jitter))
+	if remote, ok := p.keeper.RemoteTime(local); ok {
+		bound, _ := p.keeper.ErrorBound(local)
+		delay, _ := p.keeper.MinimumOneWayDelay()
+		known, _ := p.end.Link.Snapshot(local)
+		s.Synchronized, s.Offset, s.ErrorBound = true, int64(remote-local), ms(bound)
+		s.MinDelay, s.Jitter = ms(delay), ms(known.Jitter)
 	}
 	return s
 }
 
-func (s liveState) String() string {
-	if !s.Synchronized {
-		return fmt.Sprintf("%4.0f s  not synchronized; %d in, rejected %d forged %d replayed %d truncated %d unproven",
-			s.Seconds, s.Accepted, s.Forged, s.Replayed, s.Truncated, s.Unproven)
+// lines are for the eye: what is known, and why if it is not.
+func (s liveState) lines() []string {
+	line := fmt.Sprintf("%4.0f s  not synchronized  %s  %d in, %d rejected", s.Seconds, s.silence, s.Accepted, s.rejected)
+	if s.Synchronized {
+		line = fmt.Sprintf("%4.0f s  offset %+.6f s within %.3f ms  %s  %d in, %d rejected  min OWD %.3f ms  jitter %.3f ms",
+			s.Seconds, float64(s.Offset)/1e6, s.ErrorBound, s.silence, s.Accepted, s.rejected, s.MinDelay, s.Jitter)
 	}
-	return fmt.Sprintf("%4.0f s  offset %+.6f s  min OWD %.3f ms  jitter %.3f ms  %d in, %d rejected",
-		s.Seconds, float64(s.Offset)/1e6, s.MinDelay, s.Jitter, s.Accepted, s.Forged+s.Replayed+s.Truncated+s.Unproven)
+	if s.Trouble != "" {
+		return []string{line, "    " + s.Trouble}
+	}
+	return []string{line}
+}
+
+// summary is what remains when the program ends.
+func (s liveState) summary(w io.Writer) {
+	fmt.Fprintf(w, "\n%.1f s: %d datagrams sent, %d accepted; %s\n", s.Seconds, s.Sent, s.Accepted, s.silence)
+	for _, kind := range kinds {
+		fmt.Fprintf(w, "rejected as %v: %d\n", kind, s.Rejected[kind.Error()])
+	}
+	if s.Synchronized {
+		fmt.Fprintf(w, "offset %+.6f s, at most %.3f ms wrong\n", float64(s.Offset)/1e6, s.ErrorBound)
+		fmt.Fprintf(w, "shortest one-way delay %.3f ms, jitter %.3f ms\n", s.MinDelay, s.Jitter)
+	}
 }
 
 // newLive opens one end. Its clock is the wall clock of now and never set again, so
 // the offset is by how much the two machines' clocks differed when they started.
-func newLive(c config, m *meter) (*peer, error) {
+func newLive(c config) (*peer, error) {
 	now := time.Now()
-	p := &peer{clock: clock{start: uint64(now.UnixMicro())}, epoch: now, rider: m, listens: c.dial == ""}
-	local, direction := &net.UDPAddr{}, uint64(0)
-	var err error
-	if p.listens {
-		direction = 1
-		if local, err = net.ResolveUDPAddr("udp", c.listen); err != nil {
-			return nil, err
-		}
-	} else {
-		remote, err := net.ResolveUDPAddr("udp", c.dial)
-		if err != nil {
-			return nil, err
-		}
-		to := remote.AddrPort()
-		if !to.Addr().IsValid() || to.Port() == 0 {
+	p := &peer{end: seal.New(c.key, 1), clock: clock{start: uint64(now.UnixMicro())}, epoch: now}
+	at, err := net.ResolveUDPAddr("udp", c.listen+c.dial) // one of them is empty
+	if err != nil {
+		return nil, err
+	}
+	if c.dial != "" {
+		p.end, p.dial, at = seal.New(c.key, 0), at.AddrPort(), nil
+		if !p.dial.Addr().IsValid() || p.dial.Port() == 0 {
 			return nil, fmt.Errorf("-dial %s: needs a host and a port", c.dial)
 		}
-		p.remote.Store(&to)
 	}
-	p.Hook = NewHook(c.key, direction)
-	p.conn, err = net.ListenUDP("udp", local)
+	pinger := &pinger{rider: nothing{}, local: p.clock, asks: c.sync == "ping"} // and answers one that asks
+	p.rider, p.keeper = pinger, &p.end.Link
+	if pinger.asks {
+		p.keeper = pinger
+	}
+	p.conn, err = net.ListenUDP("udp", at)
 	return p, err
 }
 
 func live(ctx context.Context, c config, stdout io.Writer) error {
-	m := &meter{}
-	p, err := newLive(c, m)
+	p, err := newLive(c)
 	if err != nil {
 		return err
-	}
-	if p.listens && !c.json {
-		fmt.Fprintf(stdout, "listening at %v; offset is the peer's clock minus this one, modulo 67.1 s\n", p.conn.LocalAddr())
 	}
 	p.start(c.rate)
 	defer p.close()
 	if !c.json {
+		if p.listens() {
+			fmt.Fprintf(stdout, "listening at %v\n", p.conn.LocalAddr())
+		}
+		fmt.Fprintln(stdout, "offset is the peer's clock minus this one")
 		fmt.Fprintln(stdout, p.receiveTimes())
 	}
 	if c.length > 0 {
@@ -123,38 +126,16 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 		ctx, cancel = context.WithTimeout(ctx, c.length)
 		defer cancel()
 	}
-	terminal := isTerminal(stdout) && !c.json
-	every := time.Second
-	if terminal {
-		every = 100 * time.Millisecond
+	if c.json {
+		(&screen{out: stdout}).watch(ctx, func() []string {
+			line, _ := json.Marshal(p.state()) // numbers and strings only
+			return []string{string(line)}
+		})
+	} else {
+		newScreen(stdout).watch(ctx, func() []string { return p.state().lines() })
+		p.state().summary(stdout)
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	synced, done := false, false
-	for lines := 0; !done; lines++ {
-		select {
-		case <-ctx.Done():
-			done = true
-		case <-tick.C:
-		}
-		s := p.state(m)
-		synced = synced || s.Synchronized
-		switch {
-		case done && lines > 0: // the last one is fresh enough
-		case c.json:
-			if err := json.NewEncoder(stdout).Encode(s); err != nil {
-				return err
-			}
-		case terminal:
-			fmt.Fprintf(stdout, "\r%v\x1b[K", s)
-		default:
-			fmt.Fprintln(stdout, s)
-		}
-	}
-	if terminal {
-		fmt.Fprintln(stdout)
-	}
-	if !synced {
+	if !p.state().Synchronized {
 		return errors.New("never synchronized")
 	}
 	return nil

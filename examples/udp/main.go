@@ -5,23 +5,26 @@
 // how far off they were. With -listen on one machine and -dial on another it is one
 // of two real peers.
 //
-// hook.go is what a user would copy; the rest is the demo.
+// Datagrams are sealed by examples/internal/seal, which is one file to copy.
 package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
+	"net/netip"
 	"os"
 	"os/signal"
+	"strings"
+	"syscall"
 	"time"
 
-	crand "crypto/rand"
+	"timesync/examples/internal/relay"
 )
 
 type config struct {
@@ -29,16 +32,20 @@ type config struct {
 	key                [32]byte
 	length             time.Duration // 0: until interrupted
 	rate               float64       // datagrams a second, each way
-	jitter             time.Duration // the largest
-	loss               float64       // percent
+	net                relay.Config
 	skew               float64       // ppm
-	asymmetry          time.Duration
-	seed               uint64
+	at                 time.Duration // agree on instants so far ahead; 0: none
 	json               bool
 }
 
+// keyVariable names the environment variable of the key.
+const keyVariable = "TIMESYNC_KEY"
+
+// anywhere is a free port.
+var anywhere netip.AddrPort
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -53,6 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
+		fmt.Fprintf(stderr, "udp -h explains the flags\nudp: %v\n", err)
 		return 2
 	}
 	if c.listen != "" || c.dial != "" {
@@ -67,102 +75,113 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// parse returns an error only after it has printed it, with the usage, to stderr.
+const usage = `usage: udp [flags]                two peers here, and a bad network between them
+       udp -listen ADDR -key KEY  one peer here ...
+       udp -dial ADDR -key KEY    ... and the other elsewhere`
+
+// parse prints the help if that is wanted.
 func parse(args []string, stderr io.Writer) (config, error) {
-	var c config
+	c := config{net: relay.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}}
 	var key string
 	f := flag.NewFlagSet("udp", flag.ContinueOnError)
-	f.SetOutput(stderr)
 	f.StringVar(&c.listen, "listen", "", "be the peer that waits, at this `address`, such as :9000")
 	f.StringVar(&c.dial, "dial", "", "be the peer that calls the one at this `address`")
-	f.StringVar(&key, "key", "", "64 hex `digits` that both ends share, with -listen and -dial")
+	f.StringVar(&key, "key", "", "64 hex digits that both ends share, with -listen and -dial;\n@FILE: read them there; not given: $"+keyVariable)
 	f.DurationVar(&c.length, "for", 10*time.Second, "how long to run; with -listen and -dial without end unless given")
 	f.Float64Var(&c.rate, "rate", 60, "`datagrams` a second each way, up to 1000")
-	f.DurationVar(&c.jitter, "jitter", 10*time.Millisecond, "largest jitter; each datagram waits 0.4 to 1 times as long")
-	f.Float64Var(&c.loss, "loss", 1, "`percent` of datagrams lost")
+	c.net.Flags(f)
 	f.Float64Var(&c.skew, "skew", 50, "how much faster peer B's clock runs than A's, in `ppm`")
-	f.DurationVar(&c.asymmetry, "asymmetry", 0, "how much longer the way from A to B takes; negative: from B to A")
-	f.Uint64Var(&c.seed, "seed", 0, "makes clocks, network and attacker the same again; 0: draw one")
 	f.StringVar(&c.sync, "sync", "datagram", "`how` to agree on time: datagram or ping")
+	f.DurationVar(&c.at, "at", 0, "also agree on instants so far ahead, and let both peers act at them")
 	f.BoolVar(&c.json, "json", false, "print the results as JSON")
-	f.Usage = func() {
-		fmt.Fprintln(stderr, "usage: udp [flags]                    two peers here, and a bad network between them")
-		fmt.Fprintln(stderr, "       udp -listen ADDR -key HEX      one peer here ...")
-		fmt.Fprintln(stderr, "       udp -dial ADDR -key HEX        ... and the other elsewhere")
+	f.Usage = func() {}
+	f.SetOutput(io.Discard) // run prints the error
+	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(stderr, usage)
+		f.SetOutput(stderr)
 		f.PrintDefaults()
 	}
-	if err := f.Parse(args); err != nil {
+	if err != nil {
 		return c, err
 	}
 	given := map[string]bool{}
 	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if err := c.check(given, key, f.Args()); err != nil {
-		fmt.Fprintf(stderr, "udp: %v\n", err)
-		f.Usage()
-		return c, err
+	if f.NArg() > 0 {
+		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	return c, nil
+	return c, c.check(given, key)
 }
 
 // check refuses what cannot be meant. The comparisons are written so that they
 // refuse NaN too.
-func (c *config) check(given map[string]bool, key string, rest []string) error {
-	peer := given["listen"] || given["dial"]
+func (c *config) check(given map[string]bool, key string) error {
 	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("unexpected argument %q", rest[0])
 	case given["listen"] && given["dial"]:
 		return errors.New("-listen and -dial: a peer is one or the other")
 	case given["listen"] && c.listen == "", given["dial"] && c.dial == "":
 		return errors.New("-listen, -dial: empty address")
-	case given["key"] && !peer:
-		return errors.New("-key: needs -listen or -dial; the two peers of the demo draw their own")
 	case c.sync != "datagram" && c.sync != "ping":
 		return fmt.Errorf("-sync %q: must be datagram or ping", c.sync)
 	case c.length <= 0:
 		return fmt.Errorf("-for %v: must be positive", c.length)
 	case !(c.rate > 0 && c.rate <= 1000):
 		return fmt.Errorf("-rate %v: must be above 0 and at most 1000", c.rate)
-	case c.jitter < 0 || c.jitter > 10*time.Second:
-		return fmt.Errorf("-jitter %v: must be from 0 to 10s", c.jitter)
-	case !(c.loss >= 0 && c.loss <= 100):
-		return fmt.Errorf("-loss %v: must be from 0 to 100 percent", c.loss)
 	case !(math.Abs(c.skew) <= 1000):
 		return fmt.Errorf("-skew %v: must be from -1000 to 1000 ppm; real clocks stay within 200", c.skew)
-	case c.asymmetry < -10*time.Second || c.asymmetry > 10*time.Second:
-		return fmt.Errorf("-asymmetry %v: must be from -10s to 10s", c.asymmetry)
 	}
-	if !peer {
-		crand.Read(c.key[:])
-		if c.seed == 0 {
-			c.seed = rand.Uint64N(1e9) + 1
-		}
-		return nil
+	if err := checkAhead(c.at); err != nil {
+		return fmt.Errorf("-at %w", err)
 	}
-	for _, name := range []string{"jitter", "loss", "skew", "asymmetry", "seed"} {
+	// The first is proposed once the start is over.
+	if least := settling + c.at + time.Second; c.at > 0 && c.length < least {
+		return fmt.Errorf("-at %v: needs -for %v or more", c.at, least)
+	}
+	if err := c.net.Check(); err != nil {
+		return err
+	}
+	if given["listen"] || given["dial"] {
+		return c.between(given, key)
+	}
+	if given["key"] {
+		return errors.New("-key: needs -listen or -dial; the two peers of the demo draw their own")
+	}
+	rand.Read(c.key[:])
+	c.net.Draw()
+	return nil
+}
+
+// between is what else holds between two machines.
+func (c *config) between(given map[string]bool, key string) error {
+	for _, name := range []string{"jitter", "loss", "skew", "asymmetry", "seed", "at"} {
 		if given[name] {
-			return fmt.Errorf("-%s: only for the demo; between two machines the network sees to it", name)
+			return fmt.Errorf("-%s: only for the demo, where network and true time are known", name)
 		}
 	}
 	if !given["for"] {
 		c.length = 0
 	}
+	return c.readKey(key)
+}
+
+// readKey takes a key as -key has it.
+func (c *config) readKey(key string) error {
+	if key == "" {
+		key = os.Getenv(keyVariable)
+	}
+	if file, ok := strings.CutPrefix(key, "@"); ok {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("-key: %w", err)
+		}
+		key = strings.TrimSpace(string(b))
+	}
 	b, err := hex.DecodeString(key)
 	if err != nil || len(b) != len(c.key) {
 		// Not the given one: what is wrong with it may be a single digit of a secret.
-		crand.Read(c.key[:])
+		rand.Read(c.key[:])
 		return fmt.Errorf("-key: must be 64 hex digits, the same on both ends, such as this fresh one: %x", c.key)
 	}
 	copy(c.key[:], b)
 	return nil
-}
-
-// isTerminal tells whether a person watches, so that lines may be overwritten.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -9,8 +10,13 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/seal"
 	"timesync/rxtime"
 )
+
+// quiet is how long nothing must come before a peer is taken for gone: it is said, and a
+// listener serves another. Far longer than a gap of a network that works.
+const quiet = 3 * time.Second
 
 // clock is the clock of one peer. What it reads is a function of true time, so in
 // one process the truth about two of them is known.
@@ -24,47 +30,63 @@ func (c clock) at(t time.Duration) uint64 {
 	return c.start + uint64((t+time.Duration(float64(t)*c.skew))/time.Microsecond)
 }
 
-// rider is what travels in the datagrams besides the stamps: the demo's payload and
-// its judge, or nothing. sent and recv are true times.
-type rider interface {
-	payload(sent time.Duration) []byte
-	sealed(datagram, payload int)
-	delivered(payload []byte, recv, owd time.Duration, synced bool)
+// until returns how much true time passes from now on until the clock reads at.
+func (c clock) until(at uint64, now time.Duration) time.Duration {
+	return time.Duration(float64(int64(at-c.at(now))) * float64(time.Microsecond) / (1 + c.skew))
 }
 
-// peer is one end: a socket, a clock, and the hook between them.
-type peer struct {
-	*Hook
-	conn  *net.UDPConn
-	rx    *rxtime.Conn // reads conn; from start on
-	clock clock
-	epoch time.Time // true time 0
-	rider rider
+// keeper is what a peer knows of the other's clock: a link.Link or a pinger.
+type keeper interface {
+	RemoteTime(localUsec uint64) (uint64, bool)
+	ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool)
+	ErrorBound(localUsec uint64) (time.Duration, bool)
+	MinimumOneWayDelay() (time.Duration, bool)
+}
 
-	// listens is true for an end that learns where its peer is from authentic
-	// datagrams, and so follows one that moves or restarts on another port.
-	listens bool
-	remote  atomic.Pointer[netip.AddrPort] // nil while a listener knows nobody
+// rider is what travels in the datagrams besides the stamps. sent and recv are true
+// times; owd is 0 while it is not known.
+type rider interface {
+	payload(sent time.Duration) []byte
+	delivered(payload []byte, recv, owd time.Duration)
+}
+
+// peer is one end: a socket, a clock, and the seal between them.
+type peer struct {
+	end    *seal.End
+	keeper keeper
+	conn   *net.UDPConn
+	rx     *rxtime.Conn // reads conn; from start on
+	clock  clock
+	epoch  time.Time // true time 0
+	rider  rider
+	dial   netip.AddrPort // where to send; not valid: it listens, and sends to who calls
 
 	silent atomic.Bool // neither sends nor hears, as one that lost its network
 	stop   chan struct{}
 	tasks  sync.WaitGroup
 
-	mu     sync.Mutex
-	opened map[error]int // by the error of Open; nil for those it took
+	mu                  sync.Mutex
+	opened              map[error]tally // by the error of Open; nil for those it took
+	sent, bytes, header int             // datagrams, their bytes, and those of the header of link
+}
+
+// tally is how many datagrams there were of a kind.
+type tally struct {
+	n    int
+	last time.Duration // true time of the last
 }
 
 // start sends rate datagrams a second and receives until close.
 func (p *peer) start(rate float64) {
-	p.stop, p.opened = make(chan struct{}), map[error]int{}
+	p.stop, p.opened = make(chan struct{}), map[error]tally{}
 	p.rx = rxtime.NewConn(p.conn)
 	p.tasks.Go(p.receive)
 	p.tasks.Go(func() {
 		tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
 		defer tick.Stop()
 		for {
-			if remote := p.remote.Load(); remote != nil && !p.silent.Load() {
-				p.send(*remote)
+			if to := p.to(); to.IsValid() && !p.silent.Load() {
+				p.send(to)
 			}
 			select {
 			case <-tick.C:
@@ -73,6 +95,15 @@ func (p *peer) start(rate float64) {
 			}
 		}
 	})
+}
+
+func (p *peer) listens() bool { return !p.dial.IsValid() }
+
+func (p *peer) to() netip.AddrPort {
+	if p.listens() {
+		return p.end.Peer()
+	}
+	return p.dial
 }
 
 // hush ends the sending; what is under way still arrives.
@@ -91,12 +122,18 @@ func (p *peer) close() {
 	p.tasks.Wait()
 }
 
-// send may be called by both the sending and the receiving goroutine.
+// now is true time.
+func (p *peer) now() time.Duration { return time.Since(p.epoch) }
+
 func (p *peer) send(to netip.AddrPort) {
-	sent := time.Since(p.epoch)
+	sent := p.now()
 	payload := p.rider.payload(sent)
-	datagram := p.Seal(nil, payload, p.clock.at(sent))
-	p.rider.sealed(len(datagram), len(payload))
+	datagram := p.end.Seal(nil, payload, p.clock.at(sent))
+	p.mu.Lock()
+	p.sent++
+	p.bytes += len(datagram)
+	p.header += len(datagram) - len(payload) - seal.Overhead
+	p.mu.Unlock()
 	// An error is a loss like any other; the next datagram may fare better.
 	_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
 }
@@ -106,7 +143,7 @@ func (p *peer) receive() {
 	for {
 		n, from, recvUsec, err := p.rx.ReadFrom(buf)
 		waited := time.Duration(timesync.NowUsec()-recvUsec) * time.Microsecond
-		recv := time.Since(p.epoch) - waited
+		recv := p.now() - waited
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -114,24 +151,80 @@ func (p *peer) receive() {
 			time.Sleep(time.Millisecond) // Windows reports here that the peer's port is closed
 			continue
 		}
-		if p.silent.Load() {
-			continue
+		if !p.silent.Load() {
+			p.take(buf[:n], from, recv)
 		}
-		payload, owd, synced, err := p.Open(buf[:n], p.clock.at(recv))
-		p.mu.Lock()
-		p.opened[err]++
-		p.mu.Unlock()
-		switch {
-		case err == nil:
-			if p.listens {
-				p.remote.Store(&from)
-			}
-			p.rider.delivered(payload, recv, owd, synced)
-		case err == ErrUnproven && p.listens:
-			// A peer that has restarted elsewhere must hear our challenge to prove itself.
-			// One answer for one datagram of the same size: there is nothing to amplify.
-			p.send(from)
+	}
+}
+
+// take takes a datagram.
+func (p *peer) take(datagram []byte, from netip.AddrPort, recv time.Duration) {
+	local := p.clock.at(recv)
+	payload, owd, err := p.end.Open(datagram, from, local)
+	p.mu.Lock()
+	p.opened[err] = tally{p.opened[err].n + 1, recv}
+	p.mu.Unlock()
+	switch {
+	case err == nil:
+		p.rider.delivered(payload, recv, owd)
+	case err == seal.ErrUnproven && p.listens():
+		if answer := p.end.Answer(nil, from, local, p.serves(from, recv)); answer != nil {
+			_, _ = p.conn.WriteToUDPAddrPort(answer, from)
 		}
+	}
+}
+
+// serves reports whether somebody else than the one at from is served.
+func (p *peer) serves(from netip.AddrPort, now time.Duration) bool {
+	served := p.end.Peer()
+	return served.IsValid() && served != from && now-p.tally(nil).last < quiet
+}
+
+// tally returns how many datagrams met that error; nil: were taken.
+func (p *peer) tally(kind error) tally {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.opened[kind]
+}
+
+// rejected returns how many datagrams were, and why.
+func (p *peer) rejected() (total int, reasons map[string]int) {
+	reasons = map[string]int{}
+	for _, kind := range kinds {
+		n := p.tally(kind).n
+		total += n
+		reasons[kind.Error()] = n
+	}
+	return total, reasons
+}
+
+// silence says when the last datagram came.
+func (p *peer) silence(now time.Duration) string {
+	heard := p.tally(nil)
+	switch age := now - heard.last; {
+	case heard.n == 0:
+		return "nothing heard yet"
+	case age < time.Second:
+		return fmt.Sprintf("heard %d ms ago", age.Milliseconds())
+	default:
+		return fmt.Sprintf("silent for %d s", age/time.Second)
+	}
+}
+
+// trouble says why nothing comes, if that is so for long.
+func (p *peer) trouble(now time.Duration) string {
+	heard, refused, forged := p.tally(nil), p.tally(seal.ErrRefused), p.tally(seal.ErrForged)
+	switch {
+	case refused.n > 0 && refused.last > heard.last:
+		return "refused: the listener serves another dialer"
+	case now-heard.last < quiet:
+		return ""
+	case forged.n > 0 && now-forged.last < quiet:
+		return "what comes is made with another key, or changed"
+	case p.listens():
+		return "nothing comes: no dialer, wrong address, or a firewall?"
+	default:
+		return "nothing comes: wrong address, wrong key, or no listener?"
 	}
 }
 
@@ -141,19 +234,4 @@ func (p *peer) receiveTimes() string {
 		return "receive times are the kernel's"
 	}
 	return "receive times are read after the datagram: the kernel gives none here"
-}
-
-// count returns how many datagrams met that error; nil: were taken.
-func (p *peer) count(kind error) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.opened[kind]
-}
-
-// minDelay is MinimumOneWayDelay for the eye.
-func (p *peer) minDelay() string {
-	if delay, ok := p.Sync.MinimumOneWayDelay(); ok {
-		return millis(delay)
-	}
-	return "-"
 }

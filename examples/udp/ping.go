@@ -9,11 +9,12 @@ import (
 )
 
 // pinger puts requests and replies in front of what another rider sends, so that both
-// methods are compared on the same datagrams. Each end asks, and each end answers.
+// methods are compared on the same datagrams.
 type pinger struct {
 	rider
 	ping.Clock
 	local clock
+	asks  bool // else it only answers
 
 	mu      sync.Mutex
 	request []byte // the peer's, to be answered
@@ -27,7 +28,7 @@ func (p *pinger) payload(sent time.Duration) []byte {
 	if p.request != nil {
 		b, _ = ping.AppendReply(b, p.request, 0, p.recv, now)
 		p.request = nil
-	} else if p.Next(now) == 0 {
+	} else if p.asks && p.Next(now) == 0 {
 		b = p.AppendRequest(b, now)
 	}
 	p.mu.Unlock()
@@ -35,9 +36,9 @@ func (p *pinger) payload(sent time.Duration) []byte {
 	return append(b, p.rider.payload(sent)...)
 }
 
-func (p *pinger) delivered(payload []byte, recv, owd time.Duration, synced bool) {
+func (p *pinger) delivered(payload []byte, recv, owd time.Duration) {
 	if len(payload) == 0 || len(payload) <= int(payload[0]) {
-		p.rider.delivered(nil, recv, owd, synced) // what we did not send
+		p.rider.delivered(nil, recv, owd) // what we did not send
 		return
 	}
 	message, rest := payload[1:1+payload[0]], payload[1+payload[0]:]
@@ -50,7 +51,7 @@ func (p *pinger) delivered(payload []byte, recv, owd time.Duration, synced bool)
 		p.HandleReply(message, now)
 	}
 	p.mu.Unlock()
-	p.rider.delivered(rest, recv, owd, synced)
+	p.rider.delivered(rest, recv, owd)
 }
 
 // ToRemoteTime23 stamps an event as TimeSynchronizer.ToRemoteTime23 does.

@@ -1,15 +1,28 @@
+// The tests run the demo and the live ends over real sockets: they synchronize, follow
+// restarts, let nobody else in, and say what is wrong.
 package main
 
 import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"net"
 	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"timesync"
+	"timesync/examples/internal/relay"
+	"timesync/examples/internal/seal"
 )
 
 // These tests run over real sockets on machines that may be busy. They judge by the
@@ -17,6 +30,19 @@ import (
 // and wait for events instead of assuming when they come.
 
 const patience = time.Minute
+
+var (
+	testKey = [32]byte{1, 2, 3}
+	hexKey  = hex.EncodeToString(testKey[:])
+)
+
+// noise is a number with more digits than are meant.
+var noise = regexp.MustCompile(`[0-9]+\.[0-9]{4,}|[0-9]e[+-]`)
+
+// network is that of the demo, with the largest jitter given.
+func network(jitter time.Duration, seed uint64) relay.Config {
+	return relay.Config{Delay: 30 * time.Millisecond, Jitter: jitter, Loss: 1, Reorder: 2, Seed: seed}
+}
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
@@ -74,12 +100,12 @@ func TestDemo(t *testing.T) {
 
 func testDemo(t *testing.T, sync string) {
 	t.Parallel()
-	w := launch(t, config{sync: sync, jitter: 10 * time.Millisecond, loss: 1, skew: 50, rate: 200, seed: 7})
+	w := launch(t, config{sync: sync, net: network(10*time.Millisecond, 7), skew: 50, rate: 200})
 	w.synced(t)
 	eventually(t, "each kind rejected at each end", func() bool {
 		for _, p := range w.peers {
 			for _, kind := range kinds {
-				if p.count(kind) < 5 {
+				if p.tally(kind).n < 5 {
 					return false
 				}
 			}
@@ -88,7 +114,7 @@ func testDemo(t *testing.T, sync string) {
 	})
 	eventually(t, "enough to judge", func() bool {
 		r := w.report()
-		return min(r.Peers[0].Received, r.Peers[1].Received) >= 300
+		return min(r.Peers[0].Later.Event.Samples, r.Peers[1].Later.Event.Samples) >= 100
 	})
 	w.close()
 	r := w.report()
@@ -99,16 +125,21 @@ func testDemo(t *testing.T, sync string) {
 		if !p.Synchronized || p.IntrudersPassed != 0 {
 			t.Errorf("%s: synchronized %v, intruders %d", p.Name, p.Synchronized, p.IntrudersPassed)
 		}
-		for what, s := range map[string]spread{"offset": p.Offset, "one-way delay": p.OneWayDelay, "payload timestamp": p.Event} {
-			if s.Samples == 0 || s.Median > w.config.jitter.Microseconds() || s.Median > s.P99 || s.P99 > s.Max {
-				t.Errorf("%s: %s error %+v, want a median below the jitter of %v", p.Name, what, s, w.config.jitter)
+		for when, e := range map[string]errorResults{"first": p.First, "later": p.Later} {
+			for what, s := range map[string]spread{"offset": e.Offset, "one-way delay": e.OneWayDelay, "payload timestamp": e.Event} {
+				if s.Samples == 0 || s.Median > w.config.net.Jitter.Microseconds() || s.Median > s.P99 || s.P99 > s.Max {
+					t.Errorf("%s: %s: %s error %+v, want a median below the jitter of %v", p.Name, when, what, s, w.config.net.Jitter)
+				}
 			}
 		}
 		if p.MinDelay < r.Delay {
 			t.Errorf("%s: minimum one-way delay %v ms is below what the relay adds, %v", p.Name, p.MinDelay, r.Delay)
 		}
-		if p.ClockBytes < 3 || p.ClockBytes > 3.5 {
-			t.Errorf("%s: %v bytes per datagram, want the stamp and now and then a MinDelta", p.Name, p.ClockBytes)
+		if p.ClockBytes < 4 || p.ClockBytes > 5 {
+			t.Errorf("%s: %v bytes per datagram, want flags, the stamp and now and then more", p.Name, p.ClockBytes)
+		}
+		if p.ErrorBound < 30 || p.ErrorBound > 60 || p.Age > 1 {
+			t.Errorf("%s: error bound %v ms, want about half the round trip; last datagram %v s ago", p.Name, p.ErrorBound, p.Age)
 		}
 		if p.Received > p.Sent*3/2 {
 			t.Errorf("%s: sent %d, accepted %d from one that sends as many", p.Name, p.Sent, p.Received)
@@ -125,7 +156,7 @@ func shown(o *output) bool {
 		if i < 0 {
 			return false
 		}
-		if line, _, _ := strings.Cut(s[i:], "\n"); !strings.Contains(line, "us  min OWD") {
+		if line, _, _ := strings.Cut(s[i:], "\n"); !strings.Contains(line, " us bound ") {
 			return false
 		}
 	}
@@ -139,8 +170,8 @@ func TestTable(t *testing.T) {
 		t.Fatalf("exit status %d\n%s", code, stderr)
 	}
 	for _, want := range []string{
-		"-seed ", "receive times are ", "time to first sync", "offset error                 median", "p99", "max",
-		"one-way delay error", "payload timestamp error", "bytes per datagram", "forged", "replayed", "truncated",
+		"-seed ", "receive times are ", "time to first sync", "heard ", "median/p99/max", "first 3 s", "after 3 s, which count",
+		"error bound at the end", "last datagram", "payload timestamp", "bytes per datagram", "forged", "replayed",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, stdout)
@@ -149,8 +180,9 @@ func TestTable(t *testing.T) {
 	if strings.Contains(stdout, "\x1b") {
 		t.Error("escape sequences in what is not a terminal")
 	}
-	for line := range strings.Lines(stdout) {
-		if len(strings.TrimSpace(line)) > 80 && strings.Contains(line, "min OWD") {
+	_, table, _ := strings.Cut(stdout, "\n\n")
+	for line := range strings.Lines(table) {
+		if len(strings.TrimSpace(line)) > 60 {
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}
@@ -166,7 +198,10 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatalf("%v\n%s", err, stdout)
 	}
-	if r.Seed != 7 || r.For != 60 || !r.Peers[0].Synchronized || !r.Peers[1].Synchronized || r.Peers[0].Offset.Samples == 0 {
+	for _, number := range noise.FindAllString(stdout, -1) {
+		t.Errorf("%s... has digits of noise", number)
+	}
+	if r.Seed != 7 || r.For != 60 || !r.Peers[0].Synchronized || !r.Peers[1].Synchronized || r.Peers[0].First.Offset.Samples == 0 {
 		t.Errorf("%s", stdout)
 	}
 }
@@ -175,7 +210,9 @@ func TestJSON(t *testing.T) {
 // opposite signs at the two ends, and the table says so.
 func TestAsymmetry(t *testing.T) {
 	t.Parallel()
-	w := launch(t, config{jitter: time.Millisecond, asymmetry: -200 * time.Millisecond, rate: 100, seed: 5})
+	c := network(time.Millisecond, 5)
+	c.Asymmetry = -200 * time.Millisecond
+	w := launch(t, config{net: c, rate: 100})
 	w.synced(t)
 	for i, want := range []int64{-100_000, 100_000} {
 		eventually(t, "half the asymmetry in the error", func() bool {
@@ -198,7 +235,7 @@ func launch(t *testing.T, c config) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.relay.attack.Store(true)
+	w.relay.Attack.Store(true)
 	w.start()
 	t.Cleanup(w.close)
 	return w
@@ -207,14 +244,14 @@ func launch(t *testing.T, c config) *world {
 func (w *world) synced(t *testing.T) {
 	t.Helper()
 	eventually(t, "both synchronized", func() bool {
-		return w.peers[0].Sync.IsSynchronized() && w.peers[1].Sync.IsSynchronized()
+		return w.peers[0].end.Link.IsSynchronized() && w.peers[1].end.Link.IsSynchronized()
 	})
 }
 
 // right reports whether peer i has an offset that is off by less than the jitter.
 func (w *world) right(i int) bool {
 	err, ok := w.judges[i].offsetError(time.Since(w.epoch))
-	return ok && max(err, -err) < w.config.jitter.Microseconds()
+	return ok && max(err, -err) < w.config.net.Jitter.Microseconds()
 }
 
 func (w *world) intruders() (n int) {
@@ -226,28 +263,22 @@ func (w *world) intruders() (n int) {
 	return n
 }
 
-func adoptedBy(p *peer) uint64 {
-	p.Hook.mu.Lock()
-	defer p.Hook.mu.Unlock()
-	return p.Hook.peer
-}
-
 // TestDroppedPeer: one peer falls silent and comes back. Nobody forgets the offset
 // in between, and both go on as if nothing had been.
 func TestDroppedPeer(t *testing.T) {
 	t.Parallel()
-	w := launch(t, config{jitter: 10 * time.Millisecond, loss: 1, skew: 50, rate: 100, seed: 3})
+	w := launch(t, config{net: network(10*time.Millisecond, 3), skew: 50, rate: 100})
 	w.synced(t)
 	a, b := w.peers[0], w.peers[1]
 	b.silent.Store(true)
 	heard := -1
 	eventually(t, "what was under way has arrived", func() bool {
 		before := heard
-		heard = a.count(nil)
+		heard = a.tally(nil).n
 		time.Sleep(200 * time.Millisecond)
 		return heard == before
 	})
-	sessionOfB := adoptedBy(a)
+	datagrams := a.end.Link.Stats().Datagrams
 	var before [2]int64
 	for i, j := range w.judges {
 		before[i], _ = j.offsetError(time.Since(w.epoch))
@@ -259,14 +290,14 @@ func TestDroppedPeer(t *testing.T) {
 			t.Errorf("%s: offset error moves from %d to %d us in the silence", names[i], before[i], after)
 		}
 	}
-	if n := a.count(nil); n != heard {
+	if n := a.tally(nil).n; n != heard {
 		t.Errorf("a took %d datagrams from a silent peer", n-heard)
 	}
 	b.silent.Store(false)
-	eventually(t, "both hear each other again", func() bool { return a.count(nil) > heard+50 && w.right(0) && w.right(1) })
+	eventually(t, "both hear each other again", func() bool { return a.tally(nil).n > heard+50 && w.right(0) && w.right(1) })
 	w.close()
-	if adoptedBy(a) != sessionOfB {
-		t.Error("a pause has become a restart")
+	if now := a.end.Link.Stats().Datagrams; now <= datagrams { // a restart counts anew
+		t.Errorf("a pause has become a restart: %d datagrams, then %d", datagrams, now)
 	}
 	if n := w.intruders(); n != 0 {
 		t.Errorf("%d intruders", n)
@@ -278,13 +309,13 @@ func TestDroppedPeer(t *testing.T) {
 // old clock for the new one and find the new offset.
 func TestRestartedPeer(t *testing.T) {
 	t.Parallel()
-	w := launch(t, config{jitter: 10 * time.Millisecond, loss: 1, skew: 50, rate: 100, seed: 4})
+	w := launch(t, config{net: network(10*time.Millisecond, 4), skew: 50, rate: 100})
 	w.synced(t)
 	for life := range uint64(2) {
 		i := int(life) // first A, then B
 		dead := w.peers[i]
 		dead.close()
-		conn, err := loopback(addr(dead.conn))
+		conn, err := relay.Loopback(relay.Addr(dead.conn))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,18 +337,15 @@ func TestRestartedPeer(t *testing.T) {
 // line, and then again from another port: a restart that the listener must follow.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	m := &meter{}
-	listener, err := newLive(config{listen: "127.0.0.1:0", key: testKey}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener.start(100)
-	defer listener.close()
-	at := addr(listener.conn).String()
+	listener := liveEnd(t, config{listen: "127.0.0.1:0"})
+	at := relay.Addr(listener.conn).String()
 	var first netip.AddrPort
 	for life := range 2 {
 		last := func(o *output) (s liveState) {
 			lines := strings.Split(o.String(), "\n")
+			for _, number := range noise.FindAllString(o.String(), -1) {
+				t.Errorf("%s... has digits of noise", number)
+			}
 			if len(lines) > 1 { // the one after the last newline may be incomplete
 				if err := json.Unmarshal([]byte(lines[len(lines)-2]), &s); err != nil {
 					t.Errorf("%v\n%s", err, o.String())
@@ -328,19 +356,19 @@ func TestLive(t *testing.T) {
 		var state liveState
 		code, stdout, stderr := runMain(t, func(stdout, _ *output) bool {
 			state = last(stdout)
-			return state.Synchronized && listener.Sync.IsSynchronized()
-		}, "-dial", at, "-key", hex.EncodeToString(testKey[:]), "-rate", "100", "-json")
+			return state.Synchronized && listener.end.Link.IsSynchronized()
+		}, "-dial", at, "-key", hexKey, "-rate", "100", "-json")
 		if code != 0 {
 			t.Fatalf("life %d: exit status %d\n%s%s", life, code, stdout, stderr)
 		}
 		// Both clocks are this machine's wall clock, read at different moments.
-		if max(state.Offset, -state.Offset) > 1_000_000 || state.MinDelay > 1000 || state.Forged != 0 {
+		if max(state.Offset, -state.Offset) > 1_000_000 || state.MinDelay > 1000 || state.Rejected["forged"] != 0 {
 			t.Errorf("life %d: %+v", life, state)
 		}
-		if s := listener.state(m); !s.Synchronized || !strings.Contains(s.String(), "offset") {
+		if s := listener.state(); !s.Synchronized || !strings.Contains(s.lines()[0], "offset") {
 			t.Errorf("life %d: listener %v", life, s)
 		}
-		switch now := *listener.remote.Load(); life {
+		switch now := listener.to(); life {
 		case 0:
 			first = now
 		case 1:
@@ -354,7 +382,7 @@ func TestLive(t *testing.T) {
 // TestListener: the waiting end says where it is, and fails if nobody comes.
 func TestListener(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := runMain(t, nil, "-listen", "127.0.0.1:0", "-key", hex.EncodeToString(testKey[:]), "-for", "50ms")
+	code, stdout, stderr := runMain(t, nil, "-listen", "127.0.0.1:0", "-key", hexKey, "-for", "50ms")
 	if code != 1 || !strings.Contains(stdout, "listening at 127.0.0.1:") || !strings.Contains(stdout, "receive times are ") || !strings.Contains(stderr, "never synchronized") {
 		t.Errorf("exit status %d\n%s%s", code, stdout, stderr)
 	}
@@ -363,8 +391,291 @@ func TestListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	if code, _, stderr := runMain(t, nil, "-listen", addr(busy).String(), "-key", hex.EncodeToString(testKey[:])); code != 1 || stderr == "" {
+	if code, _, stderr := runMain(t, nil, "-listen", relay.Addr(busy).String(), "-key", hexKey); code != 1 || stderr == "" {
 		t.Errorf("a busy port: exit status %d, %s", code, stderr)
+	}
+}
+
+// liveEnd starts one end in this process.
+func liveEnd(t *testing.T, c config) *peer {
+	t.Helper()
+	c.key = testKey
+	p, err := newLive(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.start(100)
+	t.Cleanup(p.close)
+	return p
+}
+
+// serving is a listener and the dialer that it serves.
+func serving(t *testing.T) (listener, dialer *peer) {
+	t.Helper()
+	listener = liveEnd(t, config{listen: "127.0.0.1:0"})
+	dialer = liveEnd(t, config{dial: relay.Addr(listener.conn).String()})
+	eventually(t, "both synchronized", func() bool {
+		return listener.end.Link.IsSynchronized() && dialer.end.Link.IsSynchronized()
+	})
+	return listener, dialer
+}
+
+// TestSecondDialer: it is told that one is served, and is served once that has gone.
+func TestSecondDialer(t *testing.T) {
+	t.Parallel()
+	listener, dialer := serving(t)
+	at := relay.Addr(listener.conn).String()
+	code, stdout, _ := runMain(t, func(stdout, _ *output) bool { return strings.Contains(stdout.String(), "serves another dialer") },
+		"-dial", at, "-key", hexKey)
+	if code != 1 || strings.Contains(stdout, "offset +") {
+		t.Errorf("exit status %d\n%s", code, stdout)
+	}
+	if to, want := listener.to().Port(), relay.Addr(dialer.conn).Port(); to != want {
+		t.Errorf("the listener now sends to port %d, not %d", to, want)
+	}
+	dialer.close()
+	code, stdout, _ = runMain(t, func(stdout, _ *output) bool {
+		return strings.Contains(stdout.String(), "offset +") || strings.Contains(stdout.String(), "offset -")
+	},
+		"-dial", at, "-key", hexKey)
+	if code != 0 {
+		t.Errorf("after the first has gone: exit status %d\n%s", code, stdout)
+	}
+}
+
+// TestRecordingsAtListener: somebody replays a recording of an earlier session at the
+// listener. It goes on with its peer, and does not become a flood.
+func TestRecordingsAtListener(t *testing.T) {
+	t.Parallel()
+	listener, dialer := serving(t)
+	recording := seal.New(testKey, 0).Seal(nil, nil, 12345)
+	thief, err := relay.Loopback(anywhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer thief.Close()
+	start := time.Now()
+	for time.Since(start) < 2*time.Second {
+		if _, err := thief.WriteToUDPAddrPort(recording, relay.Addr(listener.conn)); err != nil {
+			t.Fatal(err)
+		}
+		if to, want := listener.to().Port(), relay.Addr(dialer.conn).Port(); to != want {
+			t.Fatalf("the listener sends to port %d, not to its peer at %d", to, want)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	answers, bytes, buf := 0, 0, make([]byte, 2048)
+	thief.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	for {
+		n, _, err := thief.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			break
+		}
+		answers, bytes = answers+1, bytes+n
+	}
+	if most := int(time.Since(start)/(100*time.Millisecond)) + 1; answers == 0 || answers > most || bytes > answers*len(recording) {
+		t.Errorf("%d answers of %d bytes in all, want 1 to %d of at most %d each", answers, bytes, most, len(recording))
+	}
+	if n := listener.tally(seal.ErrUnproven).n; n < 100 {
+		t.Fatalf("%d recordings have arrived; nothing is tested", n)
+	}
+	s, _ := dialer.end.Link.Snapshot(dialer.clock.at(dialer.now()))
+	if s.Age > time.Second { // reports are due every 0.5 s
+		t.Errorf("the dialer has had no report for %v", s.Age)
+	}
+}
+
+// TestPingBetweenMachines: one end asks, and the other need not be told.
+func TestPingBetweenMachines(t *testing.T) {
+	t.Parallel()
+	listener := liveEnd(t, config{listen: "127.0.0.1:0"})
+	p := liveEnd(t, config{dial: relay.Addr(listener.conn).String(), sync: "ping"})
+	if _, ok := p.keeper.(*pinger); !ok {
+		t.Fatal("the dialer does not ping")
+	}
+	eventually(t, "synchronized by ping", func() bool { return p.state().Synchronized })
+	if s := p.state(); max(s.Offset, -s.Offset) > 1_000_000 || s.ErrorBound == 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestTrouble: when nothing comes for 3 s, the lines say so and why it may be.
+func TestTrouble(t *testing.T) {
+	listener := &peer{end: seal.New(testKey, 1)}
+	dialer := &peer{end: seal.New(testKey, 0), dial: netip.MustParseAddrPort("192.0.2.1:9000")}
+	const second = time.Second
+	for _, c := range []struct {
+		p                      *peer
+		opened                 map[error]tally
+		now                    time.Duration
+		wantSilence, wantWords string
+	}{
+		{dialer, nil, 2 * second, "nothing heard yet", ""},
+		{dialer, nil, 3 * second, "nothing heard yet", "nothing comes: wrong address, wrong key, or no listener?"},
+		{listener, nil, 3 * second, "nothing heard yet", "nothing comes: no dialer, wrong address, or a firewall?"},
+		{dialer, map[error]tally{nil: {5, 10 * second}}, 10*second + 12*time.Millisecond, "heard 12 ms ago", ""},
+		{dialer, map[error]tally{nil: {5, 10 * second}}, 12 * second, "silent for 2 s", ""},
+		{dialer, map[error]tally{nil: {5, 10 * second}}, 16 * second, "silent for 6 s", "no listener"},
+		{listener, map[error]tally{seal.ErrForged: {5, 2 * second}}, 4 * second, "nothing heard yet", "another key"},
+		{listener, map[error]tally{seal.ErrForged: {5, 2 * second}}, 6 * second, "nothing heard yet", "no dialer"},
+		{listener, map[error]tally{nil: {5, 3 * second}, seal.ErrForged: {5, 3 * second}}, 4 * second, "silent for 1 s", ""},
+		{dialer, map[error]tally{seal.ErrRefused: {1, second}}, second, "nothing heard yet", "serves another dialer"},
+		{dialer, map[error]tally{nil: {5, 2 * second}, seal.ErrRefused: {1, second}}, 2 * second, "heard 0 ms ago", ""},
+	} {
+		c.p.opened = c.opened
+		if got := c.p.silence(c.now); got != c.wantSilence {
+			t.Errorf("%v at %v: %q, want %q", c.opened, c.now, got, c.wantSilence)
+		}
+		if got := c.p.trouble(c.now); (got == "") != (c.wantWords == "") || !strings.Contains(got, c.wantWords) {
+			t.Errorf("%v at %v: %q, want %q", c.opened, c.now, got, c.wantWords)
+		}
+	}
+	s := liveState{Trouble: "why", silence: "silent for 6 s"}
+	if lines := s.lines(); len(lines) != 2 || !strings.Contains(lines[0], s.silence) || !strings.Contains(lines[1], "why") {
+		t.Errorf("%q", lines)
+	}
+}
+
+// TestKey: it comes from the command line, a file or the environment.
+func TestKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(hexKey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ flag, environment string }{
+		{"-key=" + hexKey, ""}, {"-key=@" + file, ""}, {"-json", hexKey}, {"-json", "@" + file}, {"-key=" + hexKey, "wrong"},
+	} {
+		t.Setenv(keyVariable, c.environment)
+		if got, err := parse([]string{"-listen", ":0", c.flag}, io.Discard); err != nil || got.key != testKey {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestInstant: both peers plan an instant within 1 ms of true time, and act at it.
+func TestInstant(t *testing.T) {
+	t.Parallel()
+	w := launch(t, config{net: network(10*time.Millisecond, 9), skew: 50, rate: 100, at: 300 * time.Millisecond})
+	eventually(t, "both have acted", func() bool { return w.appointment.results() != nil })
+	w.close()
+	r := w.report()
+	if x := r.Appointment; x.Planned > 1000 || x.Ahead != 0.3 {
+		t.Errorf("%+v, want at most 1000 us between the plans", x)
+	}
+	for i := range w.peers { // late on a busy machine, but never early
+		if x := w.appointment; x.done[i] < x.planned[i]-10*time.Microsecond {
+			t.Errorf("%s acts %v early", names[i], x.planned[i]-x.done[i])
+		}
+	}
+	var out strings.Builder
+	if r.print(&out); !strings.Contains(out.String(), "agreed 0.3 s ahead") {
+		t.Errorf("the table does not tell:\n%s", out.String())
+	}
+}
+
+// fixed is a keeper whose peer's clock is ahead by so many microseconds.
+type fixed uint64
+
+func (f fixed) RemoteTime(local uint64) (uint64, bool)    { return local + uint64(f), true }
+func (f fixed) ErrorBound(uint64) (time.Duration, bool)   { return 0, true }
+func (f fixed) MinimumOneWayDelay() (time.Duration, bool) { return 0, true }
+func (f fixed) ToRemoteTime23(l uint64) (c timesync.Counter23, ok bool) {
+	return timesync.NewCounter23((l + uint64(f)) >> 3), true
+}
+
+// TestInstantAhead: up to 16 s an instant is read as it was meant, also by a clock that
+// has not gone as far; what is further ahead is refused, not read as past.
+func TestInstantAhead(t *testing.T) {
+	for _, offset := range []fixed{0, 123_456_789, 1 << 63, 1<<64 - 5} {
+		for _, ahead := range []time.Duration{0, time.Microsecond, 500 * time.Millisecond, maxAhead} {
+			const now = 1 << 40
+			stamp, err := instantAhead(offset, now, ahead)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := now + uint64(ahead.Microseconds()) + uint64(offset)
+			if got := timesync.FromLocalTime23(now+uint64(offset), stamp); want-got >= 8 {
+				t.Errorf("%v ahead is read %d us too early", ahead, int64(want-got))
+			}
+		}
+	}
+	for _, ahead := range []time.Duration{-1, maxAhead + 1, time.Hour, 1<<63 - 1} {
+		if _, err := instantAhead(fixed(0), 0, ahead); err == nil || !strings.Contains(err.Error(), "16s") {
+			t.Errorf("%v ahead: %v", ahead, err)
+		}
+	}
+	if _, err := instantAhead(&seal.New(testKey, 0).Link, 0, 0); err == nil {
+		t.Error("an instant for a peer whose clock is not known")
+	}
+}
+
+// TestScreen: on a terminal no line is wider than it, and none remains of a taller
+// picture.
+func TestScreen(t *testing.T) {
+	for _, width := range []int{1, 60, 70, 80, 120, 1000} {
+		var out strings.Builder
+		s := &screen{out: &out, columns: func() int { return width }}
+		long := strings.Repeat("0123456789", 15)
+		s.show([]string{long, "short"})
+		s.show([]string{long})
+		want := "\x1b[K" + long[:min(width, len(long))] + "\n"
+		short := "\x1b[K" + "short"[:min(width, 5)] + "\n"
+		if want = want + short + "\x1b[J" + "\x1b[2A" + want + "\x1b[J"; out.String() != want {
+			t.Errorf("width %d: %q, want %q", width, out.String(), want)
+		}
+	}
+	t.Setenv("COLUMNS", "33")
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if got := columns(file); got != 33 {
+		t.Errorf("%d columns, want $COLUMNS", got)
+	}
+	t.Setenv("COLUMNS", "")
+	if got := columns(file); got != 80 {
+		t.Errorf("%d columns, want 80", got)
+	}
+	if newScreen(file).columns != nil {
+		t.Error("a file passes for a terminal")
+	}
+}
+
+// TestMain lets TestSignal run the program.
+func TestMain(m *testing.M) {
+	if os.Getenv("UDP_TEST_MAIN") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// TestSignal: SIGTERM ends the demo with its table, and a live end with its summary.
+func TestSignal(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Log("there are no signals to send on Windows")
+		return
+	}
+	for want, args := range map[string][]string{
+		"accepted, but never sent": {"-for", "1m"},
+		"datagrams sent":           {"-listen", "127.0.0.1:0", "-key", hexKey},
+	} {
+		var out, errs output
+		command := exec.Command(os.Args[0], args...)
+		command.Env = append(os.Environ(), "UDP_TEST_MAIN=1")
+		command.Stdout, command.Stderr = &out, &errs
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it runs", func() bool { return strings.Contains(out.String(), " in, ") })
+		if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Wait() // 1 if it never synchronized
+		if code := command.ProcessState.ExitCode(); code < 0 || code > 1 || !strings.Contains(out.String(), want) {
+			t.Errorf("%v: exit status %d\n%s%s", args, code, out.String(), errs.String())
+		}
 	}
 }
 
@@ -378,29 +689,28 @@ func TestNeverSynchronized(t *testing.T) {
 
 // TestIntruder: the judge notices what a broken hook would let through.
 func TestIntruder(t *testing.T) {
-	w, err := newWorld(config{key: testKey, jitter: time.Millisecond, seed: 1})
+	w, err := newWorld(config{key: testKey, net: network(time.Millisecond, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.relay.start() // for the counts
 	defer w.close()
 	for i := range w.peers {
 		w.peers[i].start(0.001)
 	}
 	a, b := w.judges[0], w.judges[1]
 	genuine := a.payload(time.Second)
-	b.delivered(genuine, 2*time.Second, 0, false)
+	b.delivered(genuine, 2*time.Second, 0)
 	if b.intruders != 0 {
 		t.Fatal("a true datagram is an intruder")
 	}
-	b.delivered(genuine, 3*time.Second, 0, false)
+	b.delivered(genuine, 3*time.Second, 0)
 	if b.intruders != 1 {
 		t.Error("a replayed datagram is none")
 	}
 	forged := a.payload(time.Second)
-	forged[eventLen+8]++
-	b.delivered(forged, 2*time.Second, 0, false)
-	b.delivered(nil, 2*time.Second, 0, false)
+	forged[2*stampLen+8]++
+	b.delivered(forged, 2*time.Second, 0)
+	b.delivered(nil, 2*time.Second, 0)
 	if b.intruders != 3 {
 		t.Error("forged datagrams are none")
 	}
@@ -411,7 +721,7 @@ func TestIntruder(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	t.Parallel()
-	key := hex.EncodeToString(testKey[:])
+	key := hexKey
 	for _, c := range []struct {
 		args string
 		want string
@@ -429,6 +739,7 @@ func TestFlags(t *testing.T) {
 		{"-loss 101", "0 to 100 percent"},
 		{"-loss -1", "0 to 100 percent"},
 		{"-loss NaN", "0 to 100 percent"},
+		{"-skew 2000", "-1000 to 1000 ppm"},
 		{"-skew Inf", "-skew"},
 		{"-skew NaN", "-skew"},
 		{"-asymmetry 1h", "-asymmetry"},
@@ -441,11 +752,18 @@ func TestFlags(t *testing.T) {
 		{"-dial :1", "-key: must be 64 hex digits"},
 		{"-dial :1 -key abc", "-key: must be 64 hex digits"},
 		{"-dial :1 -loss 2 -key " + key, "-loss: only for the demo"},
+		{"-dial :1 -at 1s -key " + key, "-at: only for the demo"},
+		{"-dial :1 -key @/no/such/file", "-key: open /no/such/file"},
+		{"-sync ntp", "datagram or ping"},
+		{"-at -1s", "-at -1s: must be from 0 to 16s"},
+		{"-at 16.1s -for 1m", "-at 16.1s: must be from 0 to 16s"},
+		{"-at 16s", "-at 16s: needs -for 20s or more"},
 		{"-dial= -key " + key, "empty address"},
 	} {
 		code, stdout, stderr := runMain(t, nil, strings.Fields(c.args)...)
-		if code != 2 || stdout != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "usage: udp") {
-			t.Errorf("%s: exit status %d, stdout %q, stderr\n%s\nwant 2 and %q with the usage", c.args, code, stdout, stderr, c.want)
+		help, last, _ := strings.Cut(strings.TrimSuffix(stderr, "\n"), "\n")
+		if code != 2 || stdout != "" || !strings.Contains(help, "udp -h") || !strings.Contains(last, c.want) || strings.Contains(last, "\n") {
+			t.Errorf("%s: exit status %d, stdout %q, stderr\n%s\nwant 2, a line of help, and %q last", c.args, code, stdout, stderr, c.want)
 		}
 	}
 	if code, _, stderr := runMain(t, nil, "-h"); code != 0 || !strings.Contains(stderr, "usage: udp") {
