@@ -1,0 +1,337 @@
+// Package relay is a bad network on one machine, with an attacker on it: it stands between
+// a server and its clients and delays, loses, reorders, changes and repeats datagrams.
+package relay
+
+import (
+	"container/heap"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says how bad it is. The zero value delivers everything at once.
+type Config struct {
+	Delay     time.Duration // each way
+	Jitter    time.Duration // the largest; each datagram waits JitterFloor to 1 times as long
+	Loss      float64       // percent
+	Reorder   float64       // percent that are held back by 15 to 45 ms, so that others overtake
+	Asymmetry time.Duration // how much longer the way to the server takes; negative: back
+	Seed      uint64        // makes it the same again; 0: see Draw
+}
+
+// JitterFloor is the least jitter, as a part of the largest: 4 of 10 ms.
+const JitterFloor = 0.4
+
+const (
+	reorderHold = 30 * time.Millisecond // 0.5 to 1.5 times so long
+	attackRate  = 0.1                   // injected datagrams for each that is forwarded
+	maxFlows    = 256                   // clients that are remembered
+)
+
+// Flags adds the flags that change c, with what is in c as defaults.
+func (c *Config) Flags(f *flag.FlagSet) {
+	f.DurationVar(&c.Jitter, "jitter", c.Jitter, "largest jitter; each datagram waits 0.4 to 1 times as long")
+	f.Float64Var(&c.Loss, "loss", c.Loss, "`percent` of datagrams lost")
+	f.DurationVar(&c.Asymmetry, "asymmetry", c.Asymmetry, "how much longer the way to the listener takes; negative: the way back")
+	f.Uint64Var(&c.Seed, "seed", c.Seed, "makes clocks, network and attacker the same again; 0: draw one")
+}
+
+// Check refuses what cannot be meant, NaN too.
+func (c *Config) Check() error {
+	const most = 10 * time.Second
+	switch {
+	case c.Jitter < 0 || c.Jitter > most:
+		return fmt.Errorf("-jitter %v: must be from 0 to %v", c.Jitter, most)
+	case !(c.Loss >= 0 && c.Loss <= 100):
+		return fmt.Errorf("-loss %v: must be from 0 to 100 percent", c.Loss)
+	case c.Asymmetry < -most || c.Asymmetry > most:
+		return fmt.Errorf("-asymmetry %v: must be from -%v to %v", c.Asymmetry, most, most)
+	}
+	return nil
+}
+
+// Draw chooses the seed if none was given.
+func (c *Config) Draw() {
+	if c.Seed == 0 {
+		c.Seed = rand.Uint64N(1e9) + 1
+	}
+}
+
+// Way is a direction.
+type Way int
+
+// The two ways.
+const (
+	ToClient Way = iota
+	ToServer
+)
+
+// Kind is what is wrong with a datagram.
+type Kind int
+
+// What the attacker injects.
+const (
+	Genuine  Kind = iota
+	Forged        // a bit is wrong; it arrives ahead of the true one
+	Replayed      // a copy, later
+	Cut           // the beginning only
+	Recorded      // of another session, see Recordings
+	kinds
+)
+
+// Relay is the network. Clients send to Addr, and for each the server sees an address of
+// its own, as behind a router that translates addresses.
+type Relay struct {
+	// Recordings are datagrams of another session, by the way that they go. They must be
+	// set before Attack.
+	Recordings [2][]byte
+	Attack     atomic.Bool // inject
+
+	config Config
+	front  *net.UDPConn
+	server netip.AddrPort
+	wake   chan struct{} // the head of the queue has changed
+	stop   chan struct{}
+	tasks  sync.WaitGroup
+
+	mu       sync.Mutex
+	rng      *rand.Rand
+	flows    map[netip.AddrPort]*net.UDPConn // by client: where the server sees it
+	queue    parcels
+	injected [2][kinds]int // delivered
+	turn     int
+}
+
+// Loopback opens a socket at a loopback address; at the zero one, anywhere.
+func Loopback(at netip.AddrPort) (*net.UDPConn, error) {
+	if !at.IsValid() {
+		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
+	}
+	return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+}
+
+// Addr is where a socket is.
+func Addr(conn *net.UDPConn) netip.AddrPort { return conn.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// New starts a relay in front of a server on loopback.
+func New(c Config, server netip.AddrPort) (*Relay, error) {
+	front, err := Loopback(netip.AddrPort{})
+	if err != nil {
+		return nil, err
+	}
+	r := &Relay{
+		config: c, front: front, server: server,
+		wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*net.UDPConn{},
+	}
+	r.tasks.Go(r.deliver)
+	r.tasks.Go(r.fromClients)
+	return r, nil
+}
+
+// Addr is where clients send to.
+func (r *Relay) Addr() netip.AddrPort { return Addr(r.front) }
+
+// Close drops what is under way.
+func (r *Relay) Close() {
+	close(r.stop)
+	r.front.Close()
+	r.mu.Lock()
+	for _, back := range r.flows {
+		back.Close()
+	}
+	r.mu.Unlock()
+	r.tasks.Wait()
+}
+
+// Injected returns how many datagrams of that kind the attacker has delivered.
+func (r *Relay) Injected(w Way, k Kind) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.injected[w][k]
+}
+
+func (r *Relay) fromClients() {
+	r.read(r.front, func(data []byte, from netip.AddrPort, now time.Time) {
+		if back := r.flow(from); back != nil {
+			r.forward(parcel{due: now, way: ToServer, from: back, to: r.server, data: data})
+		}
+	})
+}
+
+// flow returns the socket of a client; nil for one too many.
+func (r *Relay) flow(client netip.AddrPort) *net.UDPConn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if back, ok := r.flows[client]; ok || len(r.flows) == maxFlows {
+		return back
+	}
+	select {
+	case <-r.stop:
+		return nil
+	default:
+	}
+	back, err := Loopback(netip.AddrPort{})
+	if err != nil {
+		return nil
+	}
+	r.flows[client] = back
+	r.tasks.Go(func() {
+		r.read(back, func(data []byte, from netip.AddrPort, now time.Time) {
+			if from == r.server {
+				r.forward(parcel{due: now, way: ToClient, from: r.front, to: client, data: data})
+			}
+		})
+	})
+	return back
+}
+
+// read hands over what arrives, until the relay or the socket is closed.
+func (r *Relay) read(conn *net.UDPConn, take func(data []byte, from netip.AddrPort, now time.Time)) {
+	buf := make([]byte, 1<<16)
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		now := time.Now()
+		switch {
+		case err == nil:
+			take(append([]byte(nil), buf[:n]...), from, now)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			time.Sleep(time.Millisecond) // Windows reports here that a port is closed
+		}
+	}
+}
+
+// parcel is a datagram under way.
+type parcel struct {
+	due  time.Time
+	way  Way
+	from *net.UDPConn
+	to   netip.AddrPort
+	data []byte
+	kind Kind
+}
+
+type parcels []parcel
+
+func (q parcels) Len() int           { return len(q) }
+func (q parcels) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q parcels) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *parcels) Push(x any)        { *q = append(*q, x.(parcel)) }
+func (q *parcels) Pop() any {
+	last := len(*q) - 1
+	x := (*q)[last]
+	*q = (*q)[:last]
+	return x
+}
+
+// forward takes a datagram that has come now.
+func (r *Relay) forward(p parcel) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, now := &r.config, p.due
+	jitter := float64(c.Jitter) * (JitterFloor + (1-JitterFloor)*r.rng.Float64())
+	p.due = now.Add(c.Delay + time.Duration(jitter))
+	if p.way == ToServer {
+		p.due = p.due.Add(max(c.Asymmetry, 0))
+	} else {
+		p.due = p.due.Add(max(-c.Asymmetry, 0))
+	}
+	if r.rng.Float64()*100 < c.Reorder {
+		p.due = p.due.Add(time.Duration((0.5 + r.rng.Float64()) * float64(reorderHold)))
+	}
+	lost := r.rng.Float64()*100 < c.Loss
+	if !lost {
+		heap.Push(&r.queue, p)
+	}
+	if r.Attack.Load() && r.rng.Float64() < attackRate {
+		r.inject(p, now, lost)
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// inject takes the kinds in turn. What is made up goes ahead of the true datagram: an
+// early stamp is what would move a clock that believed it.
+func (r *Relay) inject(p parcel, now time.Time, lost bool) {
+	r.turn++
+	p.kind = Genuine + 1 + Kind(r.turn)%(kinds-1)
+	p.data = append([]byte(nil), p.data...)
+	switch p.kind {
+	case Forged:
+		if len(p.data) == 0 {
+			return
+		}
+		p.due = now
+		p.data[r.rng.IntN(len(p.data))] ^= 1 << r.rng.IntN(8)
+	case Cut:
+		if len(p.data) == 0 {
+			return
+		}
+		p.due, p.data = now, p.data[:r.rng.IntN(len(p.data))]
+	case Replayed:
+		if lost {
+			return // nobody has seen the true one: that would be a late delivery
+		}
+		p.due = p.due.Add(5*time.Millisecond + time.Duration(r.rng.Int64N(3e8)))
+	case Recorded:
+		p.due, p.data = now, append([]byte(nil), r.Recordings[p.way]...)
+	}
+	heap.Push(&r.queue, p)
+}
+
+// deliver writes each datagram when it is due. Timers may be a millisecond late
+// where sleeping is counted in milliseconds, so the last one passes awake.
+func (r *Relay) deliver() {
+	const awake = time.Millisecond
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		p, wait, ok := r.next()
+		if ok {
+			_, _ = p.from.WriteToUDPAddrPort(p.data, p.to) // an error is a loss
+			continue
+		}
+		if wait <= awake {
+			select {
+			case <-r.stop:
+				return
+			default:
+				runtime.Gosched()
+			}
+			continue
+		}
+		timer.Reset(wait - awake)
+		select {
+		case <-r.stop:
+			return
+		case <-r.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// next takes what is due off the queue, or says how long to wait.
+func (r *Relay) next() (p parcel, wait time.Duration, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queue) == 0 {
+		return parcel{}, time.Hour, false
+	}
+	if wait = time.Until(r.queue[0].due); wait > 0 {
+		return parcel{}, wait, false
+	}
+	p = heap.Pop(&r.queue).(parcel)
+	r.injected[p.way][p.kind]++
+	return p, 0, true
+}

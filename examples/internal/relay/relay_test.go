@@ -1,0 +1,250 @@
+// The tests prove that the network is as bad as it is told to be, and that the attacker
+// injects what he says.
+package relay
+
+import (
+	"bytes"
+	"encoding/binary"
+	"flag"
+	"math"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+)
+
+const patience = 20 * time.Second
+
+// ends is a server and a client with a relay between them.
+type ends struct {
+	relay  *Relay
+	server *net.UDPConn
+	client *net.UDPConn
+}
+
+func open(t *testing.T, c Config) *ends {
+	t.Helper()
+	e := &ends{server: socket(t), client: socket(t)}
+	var err error
+	if e.relay, err = New(c, Addr(e.server)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.relay.Close)
+	return e
+}
+
+func socket(t *testing.T) *net.UDPConn {
+	t.Helper()
+	conn, err := Loopback(netip.AddrPort{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.SetReadDeadline(time.Now().Add(patience))
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// read returns the next datagram, where it came from and when.
+func read(t *testing.T, conn *net.UDPConn) (data []byte, from netip.AddrPort, at time.Time) {
+	t.Helper()
+	buf := make([]byte, 2048)
+	n, from, err := conn.ReadFromUDPAddrPort(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buf[:n], from, time.Now()
+}
+
+func write(t *testing.T, conn *net.UDPConn, to netip.AddrPort, data []byte) {
+	t.Helper()
+	if _, err := conn.WriteToUDPAddrPort(data, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDelays: no datagram is early, and each way has its own delay.
+func TestDelays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ asymmetry, there, back time.Duration }{
+		{0, 14 * time.Millisecond, 14 * time.Millisecond},
+		{40 * time.Millisecond, 54 * time.Millisecond, 14 * time.Millisecond},
+		{-40 * time.Millisecond, 14 * time.Millisecond, 54 * time.Millisecond},
+	} {
+		e := open(t, Config{Delay: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, Asymmetry: c.asymmetry, Seed: 1})
+		least := [2]time.Duration{time.Hour, time.Hour}
+		for range 10 {
+			start := time.Now()
+			write(t, e.client, e.relay.Addr(), []byte("there"))
+			data, from, at := read(t, e.server)
+			least[0] = min(least[0], at.Sub(start))
+			start = time.Now()
+			write(t, e.server, from, append(data, " and back"...))
+			data, from, at = read(t, e.client)
+			least[1] = min(least[1], at.Sub(start))
+			if string(data) != "there and back" || from != e.relay.Addr() {
+				t.Fatalf("got %q from %v", data, from)
+			}
+		}
+		// A loaded machine makes ten in a row late by 20 ms only if it is very busy.
+		for i, want := range []time.Duration{c.there, c.back} {
+			if least[i] < want || least[i] > want+20*time.Millisecond {
+				t.Errorf("asymmetry %v: way %d takes at least %v, want %v", c.asymmetry, i, least[i], want)
+			}
+		}
+	}
+}
+
+// TestLossAndOrder counts what arrives and what is overtaken.
+func TestLossAndOrder(t *testing.T) {
+	t.Parallel()
+	const sent = 4000
+	e := open(t, Config{Delay: time.Millisecond, Loss: 20, Reorder: 10, Seed: 2})
+	var reader sync.WaitGroup
+	received, overtaken := 0, 0
+	reader.Go(func() {
+		for newest, buf := uint32(0), make([]byte, 16); ; received++ {
+			if _, _, err := e.server.ReadFromUDPAddrPort(buf); err != nil {
+				t.Error(err)
+				return
+			}
+			n := binary.LittleEndian.Uint32(buf)
+			if n == math.MaxUint32 {
+				return
+			}
+			if n < newest {
+				overtaken++
+			}
+			newest = max(newest, n)
+		}
+	})
+	for i := range uint32(sent) {
+		write(t, e.client, e.relay.Addr(), binary.LittleEndian.AppendUint32(nil, i))
+		time.Sleep(100 * time.Microsecond) // so that no buffer overflows
+	}
+	time.Sleep(100 * time.Millisecond)
+	end := binary.LittleEndian.AppendUint32(nil, math.MaxUint32)
+	write(t, e.client, Addr(e.server), end) // not through the relay, which might lose it
+	reader.Wait()
+	if received < sent*70/100 || received > sent*90/100 {
+		t.Errorf("%d of %d arrive, want 80 %%", received, sent)
+	}
+	if overtaken < received*5/100 || overtaken > received*15/100 {
+		t.Errorf("%d of %d are overtaken, want 10 %%", overtaken, received)
+	}
+}
+
+// TestClients: each has an address of its own, and gets its own answers; a server that
+// restarts is found again.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	e := open(t, Config{})
+	other := socket(t)
+	const lost = "to nobody"
+	for range 3 {
+		for i, client := range []*net.UDPConn{e.client, other} {
+			write(t, client, e.relay.Addr(), []byte{byte(i)})
+			data, from, _ := read(t, e.server)
+			for string(data) == lost { // it came after the restart
+				data, from, _ = read(t, e.server)
+			}
+			write(t, e.server, from, append(data, 9))
+			if data, _, _ := read(t, client); !bytes.Equal(data, []byte{byte(i), 9}) {
+				t.Errorf("client %d got % x", i, data)
+			}
+		}
+		at := Addr(e.server)
+		e.server.Close()
+		write(t, e.client, e.relay.Addr(), []byte(lost))
+		var err error
+		if e.server, err = Loopback(at); err != nil {
+			t.Fatal(err)
+		}
+		e.server.SetReadDeadline(time.Now().Add(patience))
+	}
+	e.server.Close()
+}
+
+// TestAttack: each kind is injected, is what it is called, and is counted.
+func TestAttack(t *testing.T) {
+	t.Parallel()
+	e := open(t, Config{Delay: time.Millisecond, Seed: 3})
+	recording, genuine := []byte("of another session"), []byte("a true datagram")
+	e.relay.Recordings[ToServer] = recording
+	e.relay.Attack.Store(true)
+	seen := [kinds]int{}
+	arrived := make(chan bool, 1)
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for buf := make([]byte, 64); ; {
+			n, _, err := e.server.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			select {
+			case arrived <- true:
+			default:
+			}
+			switch data := buf[:n]; {
+			case bytes.Equal(data, genuine):
+				seen[Genuine]++ // and Replayed
+			case bytes.Equal(data, recording):
+				seen[Recorded]++
+			case n < len(genuine):
+				seen[Cut]++
+			default:
+				seen[Forged]++
+			}
+		}
+	})
+	const sent = 1000
+	for range sent {
+		write(t, e.client, e.relay.Addr(), genuine)
+		<-arrived // so that no buffer overflows
+	}
+	for end := time.Now().Add(patience); e.relay.pending() > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond)
+	e.server.SetReadDeadline(time.Now())
+	reader.Wait()
+	seen[Replayed] = seen[Genuine] - sent
+	for kind := Forged; kind < kinds; kind++ {
+		if n := e.relay.Injected(ToServer, kind); n == 0 || n != seen[kind] {
+			t.Errorf("kind %d: %d injected, %d seen", kind, n, seen[kind])
+		}
+		if n := e.relay.Injected(ToClient, kind); n != 0 {
+			t.Errorf("kind %d: %d went back", kind, n)
+		}
+	}
+}
+
+func (r *Relay) pending() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.queue)
+}
+
+func TestFlags(t *testing.T) {
+	c := Config{Jitter: time.Second}
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	c.Flags(f)
+	if err := f.Parse([]string{"-loss", "3", "-asymmetry", "-4ms", "-seed", "5"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := (Config{Jitter: time.Second, Loss: 3, Asymmetry: -4 * time.Millisecond, Seed: 5}); c != want || c.Check() != nil {
+		t.Errorf("got %+v, %v; want %+v", c, c.Check(), want)
+	}
+	for _, c := range []Config{
+		{Jitter: -1}, {Jitter: time.Hour}, {Loss: -1}, {Loss: 101}, {Loss: math.NaN()}, {Loss: math.Inf(1)},
+		{Asymmetry: time.Hour}, {Asymmetry: math.MinInt64},
+	} {
+		if c.Check() == nil {
+			t.Errorf("%+v passes", c)
+		}
+	}
+	var drawn Config
+	if drawn.Draw(); drawn.Seed == 0 {
+		t.Error("no seed was drawn")
+	}
+}

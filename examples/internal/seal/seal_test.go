@@ -1,0 +1,554 @@
+// The tests prove that what an attacker sends changes nothing, that restarts of either end
+// are followed, that answers take nothing from the peer, and that one file can be copied.
+package seal
+
+import (
+	"bytes"
+	"errors"
+	"go/parser"
+	"go/token"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/link"
+)
+
+var (
+	testKey = [32]byte{1, 2, 3}
+	home    = netip.MustParseAddrPort("192.0.2.1:1")
+	away    = netip.MustParseAddrPort("192.0.2.2:2")
+)
+
+const testDelay = 20_000 // microseconds, each way
+
+// exchange lets a, which calls, send to b, which answers, and b back.
+func exchange(a, b *End, now uint64) {
+	_, _, err := b.Open(a.Seal(nil, nil, now), home, now+testDelay)
+	if err == ErrUnproven {
+		if answer := b.Answer(nil, home, now+testDelay, false); answer != nil {
+			a.Open(answer, home, now+2*testDelay)
+		}
+	}
+	a.Open(b.Seal(nil, nil, now), home, now+testDelay)
+}
+
+// pair is two ends that have adopted each other, and their time.
+func pair(t testing.TB) (a, b *End, now uint64) {
+	t.Helper()
+	a, b = New(testKey, 0), New(testKey, 1)
+	now = 1_000_000_000
+	introduce(t, a, b, &now)
+	return a, b, now
+}
+
+// introduce passes datagrams to and fro until both are synchronized.
+func introduce(t testing.TB, a, b *End, now *uint64) {
+	t.Helper()
+	for range 4 + 20 { // the next report to one that lost its samples may be 2 s away
+		exchange(a, b, *now)
+		*now += 100_000
+	}
+	if !a.Link.IsSynchronized() || !b.Link.IsSynchronized() {
+		t.Fatal("24 datagrams each way did not synchronize them")
+	}
+}
+
+// state is all that an attacker might want to change in an end that he cannot
+// talk to: its clock, its window, where it sends and whom it has adopted.
+type state struct {
+	snapshot        timesync.Snapshot
+	stats           timesync.Stats
+	session, seen   uint64
+	newest          uint32
+	challenge, echo uint32
+	peer            netip.AddrPort
+}
+
+func stateOf(e *End, now uint64) (s state) {
+	s.snapshot, _ = e.Link.Snapshot(now)
+	s.stats = e.Link.Stats()
+	s.session, s.seen, s.newest, s.peer = e.session, e.seen, e.newest, e.peer
+	s.challenge, s.echo = e.next.Challenge, e.next.Echo
+	return s
+}
+
+// refused fails unless e refuses the datagram as want and is none the wiser.
+func refused(t *testing.T, e *End, datagram []byte, now uint64, what string, want ...error) {
+	t.Helper()
+	before := stateOf(e, now)
+	_, _, err := e.Open(bytes.Clone(datagram), away, now)
+	for _, w := range want {
+		if err == w {
+			if after := stateOf(e, now); after != before {
+				t.Fatalf("%s: refused, but it changed %+v to %+v", what, before, after)
+			}
+			return
+		}
+	}
+	t.Fatalf("%s: got %v, want %v", what, err, want)
+}
+
+// TestOneFile: seal.go can be copied: it needs nothing but the standard library and
+// timesync, and no other file. Without comments and blank lines it is under 125 lines.
+func TestOneFile(t *testing.T) {
+	src, err := os.ReadFile("seal.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for line := range strings.Lines(string(src)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			lines++
+		}
+	}
+	if lines >= 125 {
+		t.Errorf("seal.go has %d lines of code, want under 125", lines)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "seal.go", src, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := " append bool byte error false int int64 len max min nil true uint16 uint32 uint64 "
+	for _, spec := range file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		if strings.Contains(path, ".") || strings.HasPrefix(path, "timesync/examples") {
+			t.Errorf("seal.go imports %s", path)
+		}
+		known += path[strings.LastIndex(path, "/")+1:] + " "
+	}
+	for _, id := range file.Unresolved {
+		if !strings.Contains(known, " "+id.Name+" ") {
+			t.Errorf("seal.go uses %s of another file", id.Name)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	a, b, now := pair(t)
+	payload, owd, err := b.Open(a.Seal(nil, []byte("hello"), now), home, now+testDelay+1000)
+	if err != nil || string(payload) != "hello" || (owd-21*time.Millisecond).Abs() > 16*time.Microsecond {
+		t.Fatalf("got %q, %v, %v; want hello after 21ms", payload, owd, err)
+	}
+	dst := []byte("before")
+	if got := a.Seal(dst, []byte("again"), now); !bytes.HasPrefix(got, dst) {
+		t.Errorf("Seal does not append: % x", got)
+	} else if payload, _, err := b.Open(got[len(dst):], home, now+testDelay); err != nil || string(payload) != "again" {
+		t.Errorf("got %q, %v", payload, err)
+	}
+	if n := len(a.Seal(nil, nil, now)); n != Overhead+link.MinHeader {
+		t.Errorf("an empty datagram has %d bytes, want %d", n, Overhead+link.MinHeader)
+	}
+}
+
+func TestForgedBitFlips(t *testing.T) {
+	a, b, now := pair(t)
+	datagram := a.Seal(nil, []byte("payload"), now)
+	for i := range datagram {
+		for bit := range 8 {
+			forged := bytes.Clone(datagram)
+			forged[i] ^= 1 << bit
+			refused(t, b, forged, now, "byte "+strconv.Itoa(i)+" bit "+strconv.Itoa(bit), ErrForged)
+		}
+	}
+	for n := range datagram {
+		refused(t, b, datagram[:n], now, "length "+strconv.Itoa(n), ErrForged)
+	}
+	refused(t, b, append(bytes.Clone(datagram), 0), now, "one byte more", ErrForged)
+	if _, _, err := b.Open(datagram, home, now+testDelay); err != nil {
+		t.Errorf("the true one after the forged ones: %v", err)
+	}
+}
+
+func TestForeign(t *testing.T) {
+	a, b, now := pair(t)
+	refused(t, a, a.Seal(nil, nil, now), now, "our own datagram, reflected", ErrForged)
+	// Even in the session of a peer that has drawn the very number of ours.
+	twin := New(testKey, 0)
+	twin.next = b.next
+	twin.next.Session = b.next.Session&^1 | a.next.Session&1
+	a.session = twin.next.Session
+	refused(t, a, twin.Seal(nil, nil, now), now, "our own direction", ErrForged)
+	refused(t, b, New([32]byte{9}, 0).Seal(nil, nil, now), now, "another key", ErrForged)
+}
+
+// TestReplayWindow tries every position after every first step, and all sequences
+// of four of the steps at the edges, against a reference that remembers every
+// counter it has seen. The peer's address is always that of the newest datagram.
+func TestReplayWindow(t *testing.T) {
+	const adopted = 1000
+	a, b, now := pair(t)
+	sealed := map[uint32][]byte{}
+	open := func(counter uint32) bool {
+		datagram, ok := sealed[counter]
+		if !ok {
+			a.next.Counter = counter
+			datagram = a.Seal(nil, nil, now)
+			sealed[counter] = datagram
+		}
+		_, _, err := b.Open(bytes.Clone(datagram), netip.AddrPortFrom(home.Addr(), uint16(counter)), now+testDelay)
+		if err != nil && err != ErrReplayed {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	try := func(steps ...int) {
+		b.newest, b.seen, b.peer = adopted, ^uint64(0), netip.AddrPortFrom(home.Addr(), adopted)
+		newest, seen := adopted, map[int]bool{adopted: true}
+		for i, step := range steps {
+			c := newest + step
+			want := c > adopted && newest-c < 64 && !seen[c]
+			if got := open(uint32(c)); got != want {
+				t.Fatalf("steps %v, number %d: counter %d accepted: %v, want %v", steps, i, c, got, want)
+			}
+			seen[c] = true
+			if newest = max(newest, c); b.Peer().Port() != uint16(newest) {
+				t.Fatalf("steps %v, number %d: counter %d moved the peer to that of %d", steps, i, c, b.Peer().Port())
+			}
+		}
+	}
+	for first := -70; first <= 200; first++ {
+		for second := -140; second <= 70; second++ {
+			try(first, second, second)
+		}
+	}
+	edges := []int{-65, -64, -63, -62, -33, -32, -1, 0, 1, 2, 31, 62, 63, 64, 65, 500}
+	for _, i := range edges {
+		for _, j := range edges {
+			for _, k := range edges {
+				for _, l := range []int{-64, -63, -32, -1, 0, 1, 64} {
+					try(i, j, k, l)
+				}
+			}
+		}
+	}
+	// More than half of all counters behind is still the past.
+	b.newest, b.seen = 1<<31+2000, ^uint64(0)
+	if open(1500) {
+		t.Error("a counter of 2^31 before is accepted")
+	}
+}
+
+// TestRecordings replays whole sessions to the living, who may have restarted since.
+func TestRecordings(t *testing.T) {
+	now := uint64(1_000_000_000)
+	var toA, toB [][]byte // everything that was ever sent
+	a, b := New(testKey, 0), New(testKey, 1)
+	for life := range 6 {
+		for range 10 {
+			toB = append(toB, a.Seal(nil, nil, now))
+			if _, _, err := b.Open(bytes.Clone(toB[len(toB)-1]), home, now+testDelay); err == ErrUnproven {
+				toA = append(toA, b.Answer(nil, home, now+testDelay, false))
+				a.Open(bytes.Clone(toA[len(toA)-1]), home, now+testDelay)
+			}
+			toA = append(toA, b.Seal(nil, nil, now))
+			a.Open(bytes.Clone(toA[len(toA)-1]), home, now+testDelay)
+			now += 100_000
+		}
+		if !a.Link.IsSynchronized() || !b.Link.IsSynchronized() {
+			t.Fatalf("life %d: not synchronized", life)
+		}
+		for _, d := range toA {
+			refused(t, a, d, now-50_000, "recording to a", ErrReplayed, ErrUnproven)
+		}
+		for _, d := range toB {
+			refused(t, b, d, now-50_000, "recording to b", ErrReplayed, ErrUnproven)
+		}
+		switch life % 3 { // each alone, then both
+		case 0:
+			b = New(testKey, 1)
+		case 1:
+			a = New(testKey, 0)
+		case 2:
+			a, b = New(testKey, 0), New(testKey, 1)
+		}
+		// The newborn knows nobody; the recordings must not become its peer.
+		for _, d := range toA {
+			a.Open(bytes.Clone(d), away, now)
+		}
+		for _, d := range toB {
+			b.Open(bytes.Clone(d), away, now)
+		}
+		if life%3 != 0 && a.Link.IsSynchronized() || life%3 != 1 && b.Link.IsSynchronized() {
+			t.Fatalf("life %d: synchronized to a recording", life)
+		}
+		if a.Peer() == away || b.Peer() == away {
+			t.Fatalf("life %d: a recording has moved the peer", life)
+		}
+	}
+}
+
+// TestWithheld is the worst that an attacker on the path can do to an adoption:
+// keep the proof of a session until that is dead, and deliver it to a peer that
+// talks to its successor. The next datagrams must repair it.
+func TestWithheld(t *testing.T) {
+	now := uint64(1_000_000_000)
+	dead, b := New(testKey, 0), New(testKey, 1)
+	exchange(dead, b, now)
+	withheld := dead.Seal(nil, nil, now) // echoes b's challenge, which b has shown to all
+
+	a := New(testKey, 0)
+	now += answerGap
+	exchange(a, b, now)
+	if a.session != b.next.Session {
+		t.Fatal("a does not adopt b")
+	}
+	if _, _, err := b.Open(withheld, home, now); err != nil {
+		t.Fatal("b does not adopt the dead session; what is to be repaired?", err)
+	}
+	introduce(t, a, b, &now)
+	if b.session != a.next.Session || a.session != b.next.Session {
+		t.Error("a and b have not found each other again")
+	}
+	refused(t, b, dead.Seal(nil, nil, now), now, "the dead session", ErrUnproven)
+}
+
+// TestAdoptionResets: the clock of a restarted peer begins somewhere else; nothing
+// that was learnt from the one before is true of it.
+func TestAdoptionResets(t *testing.T) {
+	for _, shift := range []uint64{5_000_000, 1<<64 - 5_000_000} { // one of them would be a new minimum anyway
+		_, b, now := pair(t)
+		a := New(testKey, 0)
+		b.Open(a.Seal(nil, nil, now+shift), home, now)
+		a.Open(b.Answer(nil, home, now, false), home, now+shift)
+		if _, owd, err := b.Open(a.Seal(nil, nil, now+shift), home, now); err != nil || owd != 0 || b.Link.IsSynchronized() {
+			t.Errorf("clock moved by %d: the first datagram of the new session: synchronized %v, %v", int64(shift), b.Link.IsSynchronized(), err)
+		}
+		got, ok := report(b, now)
+		want := timesync.LocalTimeToDatagramTS24(now).Sub(timesync.LocalTimeToDatagramTS24(now + shift))
+		if d := got.Distance(want); !ok || d < -2 || d > 2 {
+			t.Errorf("clock moved by %d: minimum delta %v, %v; want about %v", int64(shift), got, ok, want)
+		}
+	}
+}
+
+// report returns the report of e if there is one.
+func report(e *End, now uint64) (minDelta timesync.Counter24, ok bool) {
+	header := e.Link.AppendHeader(nil, now)
+	if header[0]&1 == 0 {
+		return 0, false
+	}
+	return timesync.ReadCounter24(header[link.MinHeader:]), true
+}
+
+// TestNoPastOnAdoption: what a session sent before it was adopted, and the attacker
+// may have delivered before, in an adoption that did not last, is not welcome.
+func TestNoPastOnAdoption(t *testing.T) {
+	now := uint64(1_000_000_000)
+	a, b := New(testKey, 0), New(testKey, 1)
+	exchange(a, b, now)
+	early := a.Seal(nil, nil, now)
+	if _, _, err := b.Open(a.Seal(nil, nil, now), home, now); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, b, early, now, "from before the adoption", ErrReplayed)
+}
+
+func TestNonceNeverTwice(t *testing.T) {
+	used := map[[nonceLen]byte]bool{}
+	note := func(datagram []byte) []byte {
+		nonce := [nonceLen]byte(datagram)
+		if used[nonce] {
+			t.Fatalf("nonce % x used twice", nonce)
+		}
+		used[nonce] = true
+		return datagram
+	}
+	now := uint64(1_000_000_000)
+	b := New(testKey, 1)
+	for range 20 {
+		a := New(testKey, 0) // restarts with the same key
+		talk := func() {
+			if _, _, err := b.Open(note(a.Seal(nil, nil, now)), home, now); err == ErrUnproven {
+				if answer := b.Answer(nil, home, now, false); answer != nil {
+					a.Open(note(answer), home, now)
+				}
+			}
+			a.Open(note(b.Seal(nil, nil, now)), home, now)
+			now += 20_000
+		}
+		for range 500 {
+			talk()
+		}
+		// At the end of the counters another session follows, and is adopted.
+		a.next.Counter = 1<<32 - 5
+		for range 5 + 110 { // 2.2 s: the session is new to b only, a reports as before
+			talk()
+		}
+		if a.next.Counter != 110 || b.session != a.next.Session || !b.Link.IsSynchronized() {
+			t.Fatalf("after 2^32 datagrams: counter %d, adopted %v, synchronized %v",
+				a.next.Counter, b.session == a.next.Session, b.Link.IsSynchronized())
+		}
+	}
+}
+
+// reports counts the reports of b to a in 5 s, while meanwhile happens at each datagram.
+func reports(a, b *End, now uint64, meanwhile func(now uint64)) (n int) {
+	for end := now + 5_000_000; now < end; now += 10_000 {
+		b.Open(a.Seal(nil, nil, now), home, now+testDelay)
+		meanwhile(now)
+		datagram := b.Seal(nil, nil, now+testDelay)
+		if len(datagram) == Overhead+link.MinHeader+3 {
+			n++
+		}
+		a.Open(datagram, home, now+2*testDelay)
+	}
+	return n
+}
+
+// TestReportTheft: recordings that come from the address of the peer and from elsewhere
+// make the served end answer, but take no report from the peer, and do not move it.
+func TestReportTheft(t *testing.T) {
+	recording := New(testKey, 0).Seal(nil, nil, 12345)
+	for _, from := range []netip.AddrPort{home, away} {
+		a, b, now := pair(t)
+		want := reports(a, b, now, func(uint64) {})
+		a, b, now = pair(t)
+		answers := 0
+		got := reports(a, b, now, func(now uint64) {
+			if _, _, err := b.Open(bytes.Clone(recording), from, now+testDelay); err != ErrUnproven {
+				t.Fatal(err)
+			}
+			answer := b.Answer(nil, from, now+testDelay, false)
+			if answer == nil {
+				return
+			}
+			answers++
+			if len(answer) > len(recording) {
+				t.Fatalf("%d bytes answer %d", len(answer), len(recording))
+			}
+			if _, _, err := a.Open(answer, home, now+2*testDelay); err != ErrAnswer {
+				t.Fatalf("the peer takes an answer as %v", err)
+			}
+		})
+		if want != 10 || got != want {
+			t.Errorf("recordings from %v: %d reports in 5 s, without them %d, want 10", from, got, want)
+		}
+		if answers != 50 {
+			t.Errorf("recordings from %v: %d answers in 5 s, want 50", from, answers)
+		}
+		if b.Peer() != home || a.session != b.next.Session || b.session != a.next.Session {
+			t.Errorf("recordings from %v: they have lost each other; b sends to %v", from, b.Peer())
+		}
+	}
+}
+
+// TestAnswerRate: one answer for each address in 100 ms, also if others come between.
+func TestAnswerRate(t *testing.T) {
+	b := New(testKey, 1)
+	last := map[uint16]uint64{}
+	total := 0
+	for now := uint64(1_000_000_000); now < 1_002_000_000; now += 1000 {
+		port := uint16(now / 1000 % 7)
+		if b.Answer(nil, netip.AddrPortFrom(home.Addr(), port), now, false) == nil {
+			continue
+		}
+		if before, ok := last[port]; ok && now-before < answerGap {
+			t.Fatalf("two answers to one address within %d us", now-before)
+		}
+		last[port] = now
+		total++
+	}
+	if total < 20 || total > 7*20 { // all in one slot; each in one of its own
+		t.Errorf("%d answers to 7 addresses in 2 s", total)
+	}
+}
+
+// TestRefuse: whoever is refused is told by the true peer, and cannot prove itself by it.
+func TestRefuse(t *testing.T) {
+	a, b, now := pair(t)
+	second := New(testKey, 0)
+	for range 20 {
+		datagram := second.Seal(nil, nil, now)
+		size := len(datagram)
+		if _, _, err := b.Open(datagram, away, now); err != ErrUnproven {
+			t.Fatalf("a second one is %v", err)
+		}
+		refusal := b.Answer(nil, away, now, true)
+		if len(refusal) > size {
+			t.Errorf("%d bytes refuse %d", len(refusal), size)
+		}
+		if _, _, err := second.Open(refusal, home, now); err != ErrRefused {
+			t.Fatalf("a refusal is %v", err)
+		}
+		exchange(a, b, now)
+		now += answerGap
+	}
+	if b.session != a.next.Session || b.Peer() != home {
+		t.Error("the first is served no more")
+	}
+	// It is served once there is room, without a restart.
+	introduce(t, second, b, &now)
+}
+
+// TestNothingBeforeAdoption: what is unproven is no sample.
+func TestNothingBeforeAdoption(t *testing.T) {
+	a, b := New(testKey, 0), New(testKey, 1)
+	for i := range uint64(100) {
+		if _, _, err := b.Open(a.Seal(nil, nil, i*1000), home, i*1000); err != ErrUnproven {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := report(b, 0); ok || b.Peer().IsValid() {
+		t.Errorf("unproven datagrams are samples: %v, and the peer is at %v", ok, b.Peer())
+	}
+}
+
+// TestConcurrent is for the race detector: send, receive and read at once.
+func TestConcurrent(t *testing.T) {
+	a, b, now := pair(t)
+	var tasks sync.WaitGroup
+	datagrams := make(chan []byte, 100)
+	tasks.Go(func() {
+		for i := range uint64(1000) {
+			datagrams <- a.Seal(nil, nil, now+i*1000)
+		}
+		close(datagrams)
+	})
+	tasks.Go(func() {
+		for i := range uint64(1000) {
+			b.Seal(nil, nil, now+i*1000)
+			b.Link.ToRemoteTime23(now)
+			b.Link.MinimumOneWayDelay()
+			b.Answer(nil, b.Peer(), now, true)
+		}
+	})
+	for range 2 {
+		tasks.Go(func() {
+			for d := range datagrams {
+				if _, _, err := b.Open(d, home, now); err != nil && !errors.Is(err, ErrReplayed) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	tasks.Wait()
+}
+
+// FuzzOpen: whoever has no key is refused, whatever he sends, and so is what he
+// makes of a true datagram.
+func FuzzOpen(f *testing.F) {
+	a, b, now := pair(f)
+	datagram := a.Seal(nil, []byte("payload"), now)
+	f.Add(append(bytes.Clone(datagram[1:]), 0), uint16(0), byte(1))
+	f.Add([]byte{}, uint16(3), byte(0x80))
+	f.Add(make([]byte, Overhead), uint16(30), byte(7))
+	f.Fuzz(func(t *testing.T, raw []byte, at uint16, flip byte) {
+		if _, _, err := b.Open(raw, away, now); err != ErrForged {
+			t.Errorf("% x: got %v", raw, err)
+		}
+		if flip == 0 {
+			return
+		}
+		changed := bytes.Clone(datagram)
+		changed[int(at)%len(changed)] ^= flip
+		if _, _, err := b.Open(changed, away, now); err != ErrForged {
+			t.Errorf("byte %d changed by %02x: got %v", int(at)%len(changed), flip, err)
+		}
+	})
+}
