@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/relay"
+)
+
+const (
+	// minDemo leaves three parts, each longer than what the clocks may take.
+	minDemo = 9 * time.Second
+	// startTime is how long a process may take to say its first word.
+	startTime = 10 * time.Second
+)
+
+// demo is the whole game on this machine.
+type demo struct {
+	config config
+	ctx    context.Context
+	wall   int64 // the wall clock minus NowUsec, microseconds
+	err    io.Writer
+	tasks  sync.WaitGroup
+
+	mu     sync.Mutex
+	out    io.Writer
+	lives  []*life
+	stalls []stretch // of this process: the relay's
+}
+
+// life is one process, from its start until it is killed, and what it says.
+type life struct {
+	cmd      *exec.Cmd
+	who      string
+	statuses []status
+	killed   int64         // wall clock, microseconds since 1970; 0: it runs
+	spoke    chan struct{} // closed at the first word, or at the end
+	ended    chan struct{} // closed at the end
+}
+
+func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, c.length+startTime)
+	d := &demo{config: c, ctx: ctx, wall: wallMinusNow(), out: stdout, err: stderr}
+	if c.json {
+		d.out = stderr // and stdout holds nothing but the JSON
+	}
+	d.tasks.Go(func() {
+		watchStalls(ctx, d.wall, func(s stretch) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.stalls = append(d.stalls, s)
+		})
+	})
+	err := d.play()
+	d.mu.Lock()
+	for _, l := range d.lives {
+		l.kill(d.now())
+	}
+	d.mu.Unlock()
+	cancel()
+	d.tasks.Wait()
+	if err != nil {
+		return err
+	}
+	r := judge(d.lives, d.stalls, c)
+	if c.json {
+		out := json.NewEncoder(stdout)
+		out.SetIndent("", "  ")
+		err = out.Encode(r)
+	} else {
+		r.print(stdout)
+	}
+	if r.Failed != "" {
+		err = errors.New(r.Failed)
+	}
+	return err
+}
+
+// now is the wall clock in microseconds, as if it had not been set since the start.
+func (d *demo) now() int64 { return d.wall + int64(timesync.NowUsec()) }
+
+// play starts everything, kills the server after a third and a player after two thirds
+// of the time, and starts them anew.
+func (d *demo) play() error {
+	c := d.config
+	server, err := d.start("server", 0, "-listen", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	at := server.statuses[0].Listen // nothing else touches the first word
+	listen, err := netip.ParseAddrPort(at)
+	if err != nil {
+		return err
+	}
+	net, err := relay.New(c.network, listen)
+	if err != nil {
+		return err
+	}
+	defer net.Close()
+	var players []*life
+	player := func(i int) (*life, error) {
+		return d.start(fmt.Sprintf("player %d", i+1), c.skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i+1))
+	}
+	for i := range c.players {
+		p, err := player(i)
+		if err != nil {
+			return err
+		}
+		players = append(players, p)
+	}
+	if err := d.watch(c.length / 3); err != nil {
+		return err
+	}
+	d.kill(server)
+	if _, err = d.start("server", 0, "-listen", at); err != nil {
+		return err
+	}
+	if err := d.watch(c.length / 3); err != nil {
+		return err
+	}
+	d.kill(players[0])
+	if _, err = player(0); err != nil {
+		return err
+	}
+	return d.watch(c.length / 3)
+}
+
+// start starts this program again, and waits for its first word.
+func (d *demo) start(who string, skew float64, args ...string) (*life, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := d.config
+	args = append(args, "-json", "-for", (c.length + startTime).String(), "-skew", fmt.Sprint(skew),
+		"-seed", fmt.Sprint(c.network.Seed+uint64(len(d.lives))+1))
+	l := &life{who: who, cmd: exec.CommandContext(d.ctx, self, args...), spoke: make(chan struct{}), ended: make(chan struct{})}
+	l.cmd.Env = append(os.Environ(), keyVariable+"="+hex.EncodeToString(c.key[:]))
+	l.cmd.Stderr = d.err
+	out, err := l.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.cmd.Start(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	d.lives = append(d.lives, l)
+	d.mu.Unlock()
+	d.tasks.Go(func() { d.listen(l, out) })
+	select {
+	case <-l.spoke:
+	case <-d.ctx.Done():
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(l.statuses) == 0 {
+		return nil, fmt.Errorf("%s did not start", who)
+	}
+	return l, nil
+}
+
+// listen keeps what a process says until it ends.
+func (d *demo) listen(l *life, out io.Reader) {
+	for in := json.NewDecoder(out); ; {
+		var s status
+		if in.Decode(&s) != nil {
+			break
+		}
+		d.mu.Lock()
+		l.statuses = append(l.statuses, s)
+		for _, e := range s.Events {
+			fmt.Fprintf(d.out, "%-8s %5.1f s  %s\n", s.Who, s.Seconds, e)
+		}
+		first := len(l.statuses) == 1
+		d.mu.Unlock()
+		if first {
+			close(l.spoke)
+		}
+	}
+	_ = l.cmd.Wait() // killed, in the end
+	close(l.ended)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(l.statuses) == 0 {
+		close(l.spoke)
+	}
+	if l.killed == 0 {
+		l.killed = d.now()
+		fmt.Fprintf(d.err, "game: %s ended by itself\n", l.who)
+	}
+}
+
+func (d *demo) kill(l *life) {
+	d.mu.Lock()
+	fmt.Fprintf(d.out, "%-8s is killed and started anew\n", l.who)
+	l.kill(d.now())
+	d.mu.Unlock()
+	<-l.ended // or its address is still in use
+}
+
+func (l *life) kill(now int64) {
+	if l.killed == 0 {
+		l.killed = now
+		_ = l.cmd.Process.Kill()
+	}
+}
+
+// watch prints how everybody is, once a second.
+func (d *demo) watch(length time.Duration) error {
+	every := time.NewTicker(statusEvery)
+	defer every.Stop()
+	end := time.NewTimer(length)
+	defer end.Stop()
+	for {
+		select {
+		case <-d.ctx.Done():
+			return errors.New("interrupted")
+		case <-end.C:
+			return nil
+		case <-every.C:
+		}
+		d.mu.Lock()
+		for _, l := range d.lives {
+			if l.killed == 0 {
+				fmt.Fprintln(d.out, l.statuses[len(l.statuses)-1])
+			}
+		}
+		d.mu.Unlock()
+	}
+}

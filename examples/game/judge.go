@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+const (
+	// inStep is how far the shared clocks may be apart: a tick. What the two ways differ
+	// by cannot be known, and half of it comes on top.
+	inStep = time.Second / ticksPerSecond
+	// mayTake is how long it may take until they are in step, after a start.
+	mayTake = 2 * time.Second
+	// near is how far two statuses may be apart to be compared: clocks that differ by
+	// 1000 ppm drift by 0.5 ms meanwhile.
+	near = 500 * time.Millisecond
+	// aftermath is how long after a stall inputs may still be late because of it: until
+	// what has waited is sent, and has travelled.
+	aftermath = 100 * time.Millisecond
+)
+
+// report is the result.
+type result struct {
+	Seconds   float64   `json:"s"`
+	Players   int       `json:"players"`
+	JitterMax float64   `json:"jitter_max_ms"`
+	Loss      float64   `json:"loss_percent"`
+	Asymmetry float64   `json:"asymmetry_ms"`
+	Skew      float64   `json:"skew_ppm"`
+	Seed      uint64    `json:"seed"`
+	Meetings  []meeting `json:"meetings"`
+
+	Inputs  inputCounts `json:"inputs"`          // while no process stalled
+	LeftOut uint64      `json:"inputs_left_out"` // while one did
+	Late    float64     `json:"late_percent"`    // late or missing, of Inputs
+
+	Skipped    uint64 `json:"ticks_skipped"`    // as reported
+	Repeated   uint64 `json:"ticks_repeated"`   // as reported
+	Unreported uint64 `json:"ticks_unreported"` // skipped or repeated, and no event told
+	Corrected  uint64 `json:"corrected"`
+	Shown      uint64 `json:"shown"`
+	Frozen     uint64 `json:"frozen"`
+	Failed     string `json:"failed"`
+}
+
+// meeting is the time that one life of a server and one of a player have in common.
+type meeting struct {
+	Player  string  `json:"player"`
+	After   string  `json:"after"` // which of the two began it
+	Length  float64 `json:"s"`
+	Out     float64 `json:"out_of_step_s"` // from the beginning until in step for good
+	Stalled float64 `json:"stalled_s"`     // of that, the machine's
+	Apart   float64 `json:"apart_ms"`      // the shared clocks, at most, then
+}
+
+func seconds(usec int64) float64 { return float64(usec) / 1e6 }
+
+// judge looks at what the processes have said.
+func judge(lives []*life, stalls []stretch, c config) *result {
+	r := &result{
+		Seconds: c.length.Seconds(), Players: c.players, JitterMax: c.network.Jitter.Seconds() * 1e3,
+		Loss: c.network.Loss, Asymmetry: c.network.Asymmetry.Seconds() * 1e3, Skew: c.skew, Seed: c.network.Seed,
+	}
+	for _, l := range lives {
+		for _, s := range l.statuses {
+			stalls = append(stalls, s.Stalls...)
+		}
+	}
+	tolerance := (inStep + c.network.Asymmetry.Abs()/2).Microseconds()
+	for _, l := range lives {
+		r.count(l, stalls)
+		if l.statuses[0].Player == nil {
+			continue
+		}
+		for _, server := range lives {
+			if server.statuses[0].Inputs != nil {
+				r.meet(server, l, stalls, tolerance)
+			}
+		}
+	}
+	if all := r.Inputs.InTime + r.Inputs.Late + r.Inputs.Missing; all > 0 {
+		r.Late = 100 * float64(r.Inputs.Late+r.Inputs.Missing) / float64(all)
+	}
+	if r.Unreported > 0 {
+		r.Failed = fmt.Sprintf("%d ticks were skipped or repeated, and no event told", r.Unreported)
+	}
+	return r
+}
+
+// count adds the counts of a life.
+func (r *result) count(l *life, stalls []stretch) {
+	last := l.statuses[len(l.statuses)-1]
+	r.Skipped += last.Ticks.Skipped
+	r.Repeated += last.Ticks.Repeated
+	r.Unreported += last.Ticks.Unreported
+	if p := last.Player; p != nil {
+		r.Corrected, r.Shown, r.Frozen = r.Corrected+p.Corrected, r.Shown+p.Shown, r.Frozen+p.Frozen
+		return
+	}
+	for i, s := range l.statuses[1:] {
+		before := l.statuses[i]
+		in, late, missing := s.Inputs.InTime-before.Inputs.InTime, s.Inputs.Late-before.Inputs.Late, s.Inputs.Missing-before.Inputs.Missing
+		if stalled(stalls, before.Wall-aftermath.Microseconds(), s.Wall) > 0 {
+			r.LeftOut += in + late + missing
+			continue
+		}
+		r.Inputs.InTime += in
+		r.Inputs.Late += late
+		r.Inputs.Missing += missing
+	}
+}
+
+// meet compares the clocks of a server and a player while both live.
+func (r *result) meet(server, player *life, stalls []stretch, tolerance int64) {
+	from, to := max(server.statuses[0].Wall, player.statuses[0].Wall), min(server.killed, player.killed)
+	if from >= to {
+		return
+	}
+	m := meeting{Player: player.who, After: player.who, Length: seconds(to - from)}
+	if from == server.statuses[0].Wall {
+		m.After = server.who
+	}
+	outUntil, lastIn, worst := from, from, int64(0)
+	for _, s := range player.statuses {
+		if s.Wall < from || s.Wall > to {
+			continue
+		}
+		apart, known := server.apart(s)
+		if !known {
+			continue
+		}
+		if apart > tolerance {
+			outUntil, worst = s.Wall, 0
+			continue
+		}
+		lastIn, worst = s.Wall, max(worst, apart)
+	}
+	if to-lastIn > (2 * near).Microseconds() {
+		outUntil = to // silent, or not in step any more
+	}
+	m.Out, m.Stalled, m.Apart = seconds(outUntil-from), seconds(stalled(stalls, from, outUntil)), float64(worst)/1e3
+	r.Meetings = append(r.Meetings, m)
+	if m.Out-m.Stalled > mayTake.Seconds() {
+		r.Failed = fmt.Sprintf("%s was out of step for %.1f s after the start of %s, of which the machine stalled for %.1f s", m.Player, m.Out, m.After, m.Stalled)
+	}
+}
+
+// apart returns how far the clocks of the server and a player are apart, microseconds.
+// known is false if the server said nothing at that time.
+func (l *life) apart(s status) (usec int64, known bool) {
+	i, _ := slices.BinarySearchFunc(l.statuses, s.Wall, func(s status, wall int64) int { return int(s.Wall - wall) })
+	for _, i := range []int{i - 1, i} {
+		if i < 0 || i >= len(l.statuses) {
+			continue
+		}
+		server := l.statuses[i]
+		since := s.Wall - server.Wall
+		if server.Epoch == 0 || max(since, -since) > near.Microseconds() {
+			continue
+		}
+		if s.Epoch != server.Epoch {
+			return 1 << 62, true
+		}
+		d := s.Game - (server.Game + since)
+		return max(d, -d), true
+	}
+	return 0, false
+}
+
+// stalled returns how much of a time was stalled. Two processes that stall at once count
+// twice.
+func stalled(stalls []stretch, from, to int64) (usec int64) {
+	for _, s := range stalls {
+		usec += max(min(s[1], to)-max(s[0], from), 0)
+	}
+	return usec
+}
+
+func (r *result) print(out io.Writer) {
+	fmt.Fprintf(out, "\n%g s, %d players, jitter to %g ms, %g %% lost, clocks %g ppm apart; -seed %d\n", r.Seconds, r.Players, r.JitterMax, r.Loss, r.Skew, r.Seed)
+	for _, m := range r.Meetings {
+		fmt.Fprintf(out, "after the start of %-8s  %s was in step in %.1f s, then within %.1f ms for %.1f s\n", m.After, m.Player, m.Out, m.Apart, m.Length-m.Out)
+	}
+	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; %d left out, while the machine stalled\n", r.Inputs.InTime, r.Inputs.Late, r.Inputs.Missing, r.Late, r.LeftOut)
+	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Skipped, r.Repeated, r.Unreported)
+	fmt.Fprintf(out, "seen     %d times, %d times frozen; own figure corrected %d times\n", r.Shown, r.Frozen, r.Corrected)
+}
