@@ -50,6 +50,7 @@ type playerSide struct {
 	newest  tick.Tick
 	states  map[tick.Tick]state // what the server said
 	latest  tick.Tick           // of states
+	showing bool                // the others have been shown
 }
 
 // moment is what was held in a tick, and where that led.
@@ -84,6 +85,7 @@ func newPlayer(c config) (*playerSide, error) {
 func (p *playerSide) forget() {
 	p.past, p.newest, p.release = map[tick.Tick]moment{}, 0, 0
 	p.states, p.latest = map[tick.Tick]state{}, 0
+	p.showing = false
 }
 
 func (p *playerSide) run(ctx context.Context, tasks *sync.WaitGroup) {
@@ -200,7 +202,8 @@ func (p *playerSide) tick(s tick.Step) {
 
 	if _, ok := p.seen(s.Server); ok {
 		p.counts.Shown++
-	} else if p.latest != 0 {
+		p.showing = true
+	} else if p.showing {
 		p.counts.Frozen++
 	}
 	maps.DeleteFunc(p.past, func(n tick.Tick, _ moment) bool { return n < s.Tick-kept })

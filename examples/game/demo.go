@@ -30,15 +30,15 @@ const (
 // demo is the whole game on this machine.
 type demo struct {
 	config config
-	ctx    context.Context
-	wall   int64 // the wall clock minus NowUsec, microseconds
+	ctx    context.Context // of the run
+	wall   int64           // the wall clock minus NowUsec, microseconds
 	err    io.Writer
 	tasks  sync.WaitGroup
 
 	mu     sync.Mutex
 	out    io.Writer
 	lives  []*life
-	stalls []stretch // of this process: the relay's
+	stalls []stretch // of this process, in which the relay is
 }
 
 // life is one process, from its start until it is killed, and what it says.
@@ -51,26 +51,22 @@ type life struct {
 	ended    chan struct{} // closed at the end
 }
 
+// runDemo plays, and judges by what all processes have said. If ctx ends, it plays for
+// less long.
 func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, c.length+startTime)
 	d := &demo{config: c, ctx: ctx, wall: wallMinusNow(), out: stdout, err: stderr}
 	if c.json {
 		d.out = stderr // and stdout holds nothing but the JSON
 	}
-	d.tasks.Go(func() {
-		watchStalls(ctx, d.wall, func(s stretch) {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.stalls = append(d.stalls, s)
-		})
-	})
+	watching, done := context.WithCancel(context.Background())
+	d.tasks.Go(func() { watchStalls(watching, d.wall, d.stalled) })
 	err := d.play()
 	d.mu.Lock()
 	for _, l := range d.lives {
 		l.kill(d.now())
 	}
 	d.mu.Unlock()
-	cancel()
+	done()
 	d.tasks.Wait()
 	if err != nil {
 		return err
@@ -89,6 +85,12 @@ func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	return err
 }
 
+func (d *demo) stalled(s stretch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stalls = append(d.stalls, s)
+}
+
 // now is the wall clock in microseconds, as if it had not been set since the start.
 func (d *demo) now() int64 { return d.wall + int64(timesync.NowUsec()) }
 
@@ -100,8 +102,7 @@ func (d *demo) play() error {
 	if err != nil {
 		return err
 	}
-	at := server.statuses[0].Listen // nothing else touches the first word
-	listen, err := netip.ParseAddrPort(at)
+	listen, err := netip.ParseAddrPort(server.statuses[0].Listen)
 	if err != nil {
 		return err
 	}
@@ -110,29 +111,28 @@ func (d *demo) play() error {
 		return err
 	}
 	defer net.Close()
-	var players []*life
 	player := func(i int) (*life, error) {
-		return d.start(fmt.Sprintf("player %d", i+1), c.skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i+1))
+		return d.start(fmt.Sprintf("player %d", i), c.skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i))
 	}
-	for i := range c.players {
-		p, err := player(i)
-		if err != nil {
-			return err
-		}
-		players = append(players, p)
+	first, err := player(1)
+	for i := 2; i <= c.players && err == nil; i++ {
+		_, err = player(i)
+	}
+	if err != nil {
+		return err
 	}
 	if err := d.watch(c.length / 3); err != nil {
 		return err
 	}
 	d.kill(server)
-	if _, err = d.start("server", 0, "-listen", at); err != nil {
+	if _, err := d.start("server", 0, "-listen", listen.String()); err != nil {
 		return err
 	}
 	if err := d.watch(c.length / 3); err != nil {
 		return err
 	}
-	d.kill(players[0])
-	if _, err = player(0); err != nil {
+	d.kill(first)
+	if _, err := player(1); err != nil {
 		return err
 	}
 	return d.watch(c.length / 3)
@@ -145,9 +145,10 @@ func (d *demo) start(who string, skew float64, args ...string) (*life, error) {
 		return nil, err
 	}
 	c := d.config
-	args = append(args, "-json", "-for", (c.length + startTime).String(), "-skew", fmt.Sprint(skew),
+	args = append(args, "-json", "-skew", fmt.Sprint(skew),
+		"-for", (c.length + startTime).String(), // if this process cannot end it
 		"-seed", fmt.Sprint(c.network.Seed+uint64(len(d.lives))+1))
-	l := &life{who: who, cmd: exec.CommandContext(d.ctx, self, args...), spoke: make(chan struct{}), ended: make(chan struct{})}
+	l := &life{who: who, cmd: exec.Command(self, args...), spoke: make(chan struct{}), ended: make(chan struct{})}
 	l.cmd.Env = append(os.Environ(), keyVariable+"="+hex.EncodeToString(c.key[:]))
 	l.cmd.Stderr = d.err
 	out, err := l.cmd.StdoutPipe()
@@ -163,7 +164,7 @@ func (d *demo) start(who string, skew float64, args ...string) (*life, error) {
 	d.tasks.Go(func() { d.listen(l, out) })
 	select {
 	case <-l.spoke:
-	case <-d.ctx.Done():
+	case <-time.After(startTime):
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -192,16 +193,12 @@ func (d *demo) listen(l *life, out io.Reader) {
 		}
 	}
 	_ = l.cmd.Wait() // killed, in the end
-	close(l.ended)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(l.statuses) == 0 {
 		close(l.spoke)
 	}
-	if l.killed == 0 {
-		l.killed = d.now()
-		fmt.Fprintf(d.err, "game: %s ended by itself\n", l.who)
-	}
+	close(l.ended)
 }
 
 func (d *demo) kill(l *life) {
@@ -219,7 +216,7 @@ func (l *life) kill(now int64) {
 	}
 }
 
-// watch prints how everybody is, once a second.
+// watch prints how everybody is, once a second, and sees to it that nobody dies.
 func (d *demo) watch(length time.Duration) error {
 	every := time.NewTicker(statusEvery)
 	defer every.Stop()
@@ -228,10 +225,13 @@ func (d *demo) watch(length time.Duration) error {
 	for {
 		select {
 		case <-d.ctx.Done():
-			return errors.New("interrupted")
-		case <-end.C:
 			return nil
+		case <-end.C:
+			return d.anyDead()
 		case <-every.C:
+		}
+		if err := d.anyDead(); err != nil {
+			return err
 		}
 		d.mu.Lock()
 		for _, l := range d.lives {
@@ -241,4 +241,19 @@ func (d *demo) watch(length time.Duration) error {
 		}
 		d.mu.Unlock()
 	}
+}
+
+func (d *demo) anyDead() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.lives {
+		select {
+		case <-l.ended:
+			if l.killed == 0 && d.ctx.Err() == nil {
+				return fmt.Errorf("%s has ended by itself", l.who)
+			}
+		default:
+		}
+	}
+	return nil
 }

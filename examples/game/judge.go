@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 )
@@ -23,7 +25,7 @@ const (
 	aftermath = 100 * time.Millisecond
 )
 
-// report is the result.
+// result is what comes out.
 type result struct {
 	Seconds   float64   `json:"s"`
 	Players   int       `json:"players"`
@@ -57,14 +59,17 @@ type meeting struct {
 	Apart   float64 `json:"apart_ms"`      // the shared clocks, at most, then
 }
 
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+
 func seconds(usec int64) float64 { return float64(usec) / 1e6 }
 
 // judge looks at what the processes have said.
 func judge(lives []*life, stalls []stretch, c config) *result {
 	r := &result{
-		Seconds: c.length.Seconds(), Players: c.players, JitterMax: c.network.Jitter.Seconds() * 1e3,
-		Loss: c.network.Loss, Asymmetry: c.network.Asymmetry.Seconds() * 1e3, Skew: c.skew, Seed: c.network.Seed,
+		Seconds: c.length.Seconds(), Players: c.players, JitterMax: ms(c.network.Jitter),
+		Loss: c.network.Loss, Asymmetry: ms(c.network.Asymmetry), Skew: c.skew, Seed: c.network.Seed,
 	}
+	lives = slices.DeleteFunc(slices.Clone(lives), func(l *life) bool { return len(l.statuses) == 0 })
 	for _, l := range lives {
 		for _, s := range l.statuses {
 			stalls = append(stalls, s.Stalls...)
@@ -83,7 +88,7 @@ func judge(lives []*life, stalls []stretch, c config) *result {
 		}
 	}
 	if all := r.Inputs.InTime + r.Inputs.Late + r.Inputs.Missing; all > 0 {
-		r.Late = 100 * float64(r.Inputs.Late+r.Inputs.Missing) / float64(all)
+		r.Late = math.Round(1e4*float64(r.Inputs.Late+r.Inputs.Missing)/float64(all)) / 100
 	}
 	if r.Unreported > 0 {
 		r.Failed = fmt.Sprintf("%d ticks were skipped or repeated, and no event told", r.Unreported)
@@ -152,7 +157,7 @@ func (r *result) meet(server, player *life, stalls []stretch, tolerance int64) {
 // apart returns how far the clocks of the server and a player are apart, microseconds.
 // known is false if the server said nothing at that time.
 func (l *life) apart(s status) (usec int64, known bool) {
-	i, _ := slices.BinarySearchFunc(l.statuses, s.Wall, func(s status, wall int64) int { return int(s.Wall - wall) })
+	i, _ := slices.BinarySearchFunc(l.statuses, s.Wall, func(s status, wall int64) int { return cmp.Compare(s.Wall, wall) })
 	for _, i := range []int{i - 1, i} {
 		if i < 0 || i >= len(l.statuses) {
 			continue
@@ -183,7 +188,7 @@ func stalled(stalls []stretch, from, to int64) (usec int64) {
 func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "\n%g s, %d players, jitter to %g ms, %g %% lost, clocks %g ppm apart; -seed %d\n", r.Seconds, r.Players, r.JitterMax, r.Loss, r.Skew, r.Seed)
 	for _, m := range r.Meetings {
-		fmt.Fprintf(out, "after the start of %-8s  %s was in step in %.1f s, then within %.1f ms for %.1f s\n", m.After, m.Player, m.Out, m.Apart, m.Length-m.Out)
+		fmt.Fprintf(out, "%s, since the start of %s: in step after %.1f s, then within %.1f ms for %.1f s\n", m.Player, m.After, m.Out, m.Apart, m.Length-m.Out)
 	}
 	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; %d left out, while the machine stalled\n", r.Inputs.InTime, r.Inputs.Late, r.Inputs.Missing, r.Late, r.LeftOut)
 	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Skipped, r.Repeated, r.Unreported)
