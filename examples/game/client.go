@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -189,17 +190,7 @@ func (p *playerSide) tick(s tick.Step) {
 	p.me, p.newest = p.me.move(p.held), s.Tick
 	p.past[s.Tick] = moment{p.held, p.me}
 
-	epoch, _ := p.ticks.Epoch()
-	m := input{Life: p.life, Epoch: epoch, Newest: s.Tick}
-	for i := range m.Held {
-		m.Held[i] = p.past[s.Tick-tick.Tick(i)].held
-	}
-	if h, ok := p.ticks.Hello(); ok {
-		p.send(m, &h)
-	} else {
-		p.send(m, nil)
-	}
-
+	p.sendInput(s)
 	if _, ok := p.seen(s.Server); ok {
 		p.counts.Shown++
 		p.showing = true
@@ -208,6 +199,23 @@ func (p *playerSide) tick(s tick.Step) {
 	}
 	maps.DeleteFunc(p.past, func(n tick.Tick, _ moment) bool { return n < s.Tick-kept })
 	maps.DeleteFunc(p.states, func(n tick.Tick, _ state) bool { return n < s.Tick-kept })
+}
+
+// sendInput sends what is held in a tick and in those before.
+func (p *playerSide) sendInput(s tick.Step) {
+	m := input{Life: p.life, Newest: s.Tick}
+	m.Epoch, _ = p.ticks.Epoch()
+	for i := range m.Held {
+		m.Held[i] = p.past[s.Tick-tick.Tick(i)].held
+	}
+	if now, ok := p.ticks.Predicted(p.clock.now()); ok {
+		m.Waited = uint32(min(max(now.Sub(s.Predicted).Microseconds(), 0), math.MaxUint32))
+	}
+	if h, ok := p.ticks.Hello(); ok {
+		p.send(m, &h)
+	} else {
+		p.send(m, nil)
+	}
 }
 
 // seen returns where the figures were at a time: between the states before and after.

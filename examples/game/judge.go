@@ -20,9 +20,10 @@ const (
 	// near is how far two statuses may be apart to be compared: clocks that differ by
 	// 1000 ppm drift by 0.5 ms meanwhile.
 	near = 500 * time.Millisecond
-	// aftermath is how long after a stall inputs may still be late because of it: until
-	// what has waited is sent, and has travelled.
-	aftermath = 100 * time.Millisecond
+	// underWay is how long before its tick an input is sent, at most: predicted time is
+	// ahead by the delay, 36 to 40 ms, and the buffer, 33 ms. While it is under way a stall
+	// of the relay may delay it.
+	underWay = 100 * time.Millisecond
 )
 
 // result is what comes out.
@@ -36,9 +37,9 @@ type result struct {
 	Seed      uint64    `json:"seed"`
 	Meetings  []meeting `json:"meetings"`
 
-	Inputs  inputCounts `json:"inputs"`          // while no process stalled
-	LeftOut uint64      `json:"inputs_left_out"` // while one did
-	Late    float64     `json:"late_percent"`    // late or missing, of Inputs
+	Inputs  inputCounts `json:"inputs"`          // waited: also because of the relay
+	Late    float64     `json:"late_percent"`    // late or missing, of all but waited
+	Stalled float64     `json:"stalled_percent"` // of the time: late inputs were not counted as such, if they came
 
 	Skipped    uint64 `json:"ticks_skipped"`    // as reported
 	Repeated   uint64 `json:"ticks_repeated"`   // as reported
@@ -64,12 +65,13 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 func seconds(usec int64) float64 { return float64(usec) / 1e6 }
 
 // judge looks at what the processes have said.
-func judge(lives []*life, stalls []stretch, c config) *result {
+func judge(lives []*life, relay []stretch, c config) *result {
 	r := &result{
 		Seconds: c.length.Seconds(), Players: c.players, JitterMax: ms(c.network.Jitter),
 		Loss: c.network.Loss, Asymmetry: ms(c.network.Asymmetry), Skew: c.skew, Seed: c.network.Seed,
 	}
 	lives = slices.DeleteFunc(slices.Clone(lives), func(l *life) bool { return len(l.statuses) == 0 })
+	stalls := slices.Clone(relay)
 	for _, l := range lives {
 		for _, s := range l.statuses {
 			stalls = append(stalls, s.Stalls...)
@@ -77,7 +79,7 @@ func judge(lives []*life, stalls []stretch, c config) *result {
 	}
 	tolerance := (inStep + c.network.Asymmetry.Abs()/2).Microseconds()
 	for _, l := range lives {
-		r.count(l, stalls)
+		r.count(l, relay)
 		if l.statuses[0].Player == nil {
 			continue
 		}
@@ -90,6 +92,7 @@ func judge(lives []*life, stalls []stretch, c config) *result {
 	if all := r.Inputs.InTime + r.Inputs.Late + r.Inputs.Missing; all > 0 {
 		r.Late = math.Round(1e4*float64(r.Inputs.Late+r.Inputs.Missing)/float64(all)) / 100
 	}
+	r.Stalled = covered(relay, lives)
 	if r.Unreported > 0 {
 		r.Failed = fmt.Sprintf("%d ticks were skipped or repeated, and no event told", r.Unreported)
 	}
@@ -97,7 +100,7 @@ func judge(lives []*life, stalls []stretch, c config) *result {
 }
 
 // count adds the counts of a life.
-func (r *result) count(l *life, stalls []stretch) {
+func (r *result) count(l *life, relay []stretch) {
 	last := l.statuses[len(l.statuses)-1]
 	r.Skipped += last.Ticks.Skipped
 	r.Repeated += last.Ticks.Repeated
@@ -106,16 +109,16 @@ func (r *result) count(l *life, stalls []stretch) {
 		r.Corrected, r.Shown, r.Frozen = r.Corrected+p.Corrected, r.Shown+p.Shown, r.Frozen+p.Frozen
 		return
 	}
-	for i, s := range l.statuses[1:] {
-		before := l.statuses[i]
-		in, late, missing := s.Inputs.InTime-before.Inputs.InTime, s.Inputs.Late-before.Inputs.Late, s.Inputs.Missing-before.Inputs.Missing
-		if stalled(stalls, before.Wall-aftermath.Microseconds(), s.Wall) > 0 {
-			r.LeftOut += in + late + missing
-			continue
+	i := last.Inputs
+	r.Inputs.InTime, r.Inputs.Missing = r.Inputs.InTime+i.InTime, r.Inputs.Missing+i.Missing
+	r.Inputs.Late, r.Inputs.Waited = r.Inputs.Late+i.Late, r.Inputs.Waited+i.Waited
+	for _, s := range l.statuses {
+		for _, late := range s.Lates {
+			if stalled(relay, late[0]-underWay.Microseconds(), late[1]) > 0 {
+				r.Inputs.Late--
+				r.Inputs.Waited++
+			}
 		}
-		r.Inputs.InTime += in
-		r.Inputs.Late += late
-		r.Inputs.Missing += missing
 	}
 }
 
@@ -185,12 +188,30 @@ func stalled(stalls []stretch, from, to int64) (usec int64) {
 	return usec
 }
 
+// covered returns during how many percent of the time an input could be late because of
+// a stall.
+func covered(stalls []stretch, lives []*life) (percent float64) {
+	if len(lives) == 0 {
+		return 0
+	}
+	begin, end := lives[0].statuses[0].Wall, int64(0)
+	for _, l := range lives {
+		begin, end = min(begin, l.statuses[0].Wall), max(end, l.killed)
+	}
+	usec, until := int64(0), begin
+	for _, s := range stalls { // in order
+		from, to := max(s[0], until), min(s[1]+underWay.Microseconds(), end)
+		usec, until = usec+max(to-from, 0), max(until, to)
+	}
+	return math.Round(1e4*float64(usec)/float64(max(end-begin, 1))) / 100
+}
+
 func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "\n%g s, %d players, jitter to %g ms, %g %% lost, clocks %g ppm apart; -seed %d\n", r.Seconds, r.Players, r.JitterMax, r.Loss, r.Skew, r.Seed)
 	for _, m := range r.Meetings {
 		fmt.Fprintf(out, "%s, since the start of %s: in step after %.1f s, then within %.1f ms for %.1f s\n", m.Player, m.After, m.Out, m.Apart, m.Length-m.Out)
 	}
-	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; %d left out, while the machine stalled\n", r.Inputs.InTime, r.Inputs.Late, r.Inputs.Missing, r.Late, r.LeftOut)
+	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, %d late because this machine was busy\n", r.Inputs.InTime, r.Inputs.Late, r.Inputs.Missing, r.Late, r.Inputs.Waited)
 	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Skipped, r.Repeated, r.Unreported)
 	fmt.Fprintf(out, "seen     %d times, %d times frozen; own figure corrected %d times\n", r.Shown, r.Frozen, r.Corrected)
 }

@@ -150,7 +150,7 @@ func (n *node) watchStalls(ctx context.Context) {
 
 const (
 	stallProbe = 2 * time.Millisecond
-	// stallLeast is what a process may be late without a consequence. An input has 33 ms
+	// stallLeast is what the relay may be late without a consequence. An input has 33 ms
 	// (the server's buffer of 2 ticks); jitter takes 6 of them, and the next datagram, if
 	// one is lost, 17.
 	stallLeast = 5 * time.Millisecond
@@ -202,13 +202,15 @@ type status struct {
 	Player  *playerCounts `json:"player,omitempty"` // of a player
 	Events  []string      `json:"events,omitempty"` // since the last status
 	Stalls  []stretch     `json:"stalls,omitempty"` // since the last status
+	Lates   []stretch     `json:"lates,omitempty"`  // since the last status: from a tick to its late input
 }
 
-// inputCounts counts the inputs for ticks that the server has run.
+// inputCounts counts the inputs for ticks that the server has run. Each is counted once.
 type inputCounts struct {
 	Players int    `json:"players"` // that are heard
 	InTime  uint64 `json:"in_time"` // came before their tick
 	Late    uint64 `json:"late"`    // came after it
+	Waited  uint64 `json:"waited"`  // came after it, but because a process did not run when it wanted to
 	Missing uint64 `json:"missing"` // never came, though a later one did
 }
 
@@ -223,7 +225,7 @@ type playerCounts struct {
 func (s status) String() string {
 	line := fmt.Sprintf("%-8s %5.1f s  %v", s.Who, s.Seconds, s.Ticks)
 	if i := s.Inputs; i != nil {
-		line += fmt.Sprintf("; inputs of %d players: %d in time, %d late, %d missing", i.Players, i.InTime, i.Late, i.Missing)
+		line += fmt.Sprintf("; inputs of %d players: %d in time, %d late, %d missing", i.Players, i.InTime, i.Late+i.Waited, i.Missing)
 	}
 	if p := s.Player; p != nil {
 		sync := "in sync"

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"timesync"
 	"timesync/examples/internal/seal"
 	"timesync/tick"
 )
@@ -33,6 +34,7 @@ type serverSide struct {
 	ticks   *tick.Server
 	players [maxPlayers]*player
 	inputs  inputCounts
+	lates   []stretch // not yet printed
 	figures [maxPlayers]figure
 }
 
@@ -51,6 +53,10 @@ type player struct {
 
 // silence is how long a player may be silent and is still sent to.
 const silence = 3 * time.Second
+
+// overdue is after how many ticks an input is taken to be lost: more than any datagram
+// is held back.
+const overdue = ticksPerSecond
 
 func newServer(c config) (*serverSide, error) {
 	local, err := net.ResolveUDPAddr("udp", c.listen)
@@ -111,7 +117,7 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 		_ = s.ticks.OnHello(id, h) // one of an old epoch changes nothing
 	}
 	if m.Epoch != 0 && s.ticks.Accept(m.Epoch, m.Newest, recvUsec) {
-		s.enter(p, m)
+		s.enter(p, m, recvUsec)
 	}
 }
 
@@ -120,7 +126,7 @@ func (p *player) reset(life uint64) {
 }
 
 // enter takes the inputs of a datagram, and counts those that come too late.
-func (s *serverSide) enter(p *player, m input) {
+func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 	if !p.playing {
 		p.playing, p.first, p.newest = true, m.Newest, m.Newest
 	}
@@ -133,14 +139,28 @@ func (s *serverSide) enter(p *player, m input) {
 			p.inputs[n] = held
 		case p.missed[n]:
 			delete(p.missed, n)
-			s.inputs.Late++
+			s.late(n, m.Waited, recvUsec)
 		}
 	}
 	for n := range p.missed {
-		if n <= p.newest-resent {
+		if n < p.newest-overdue {
 			delete(p.missed, n)
 			s.inputs.Missing++
 		}
+	}
+}
+
+// late counts an input that came after its tick.
+func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
+	now := s.clock.now()
+	w, _ := s.ticks.Announce(0, now)
+	start := w.OriginUsec + uint64(w.Rate.Duration(n).Microseconds())
+	if by := int64(recvUsec - start); by <= int64(waitedUsec) {
+		s.inputs.Waited++
+	} else {
+		s.inputs.Late++
+		wall := s.wall + int64(timesync.NowUsec())
+		s.lates = append(s.lates, stretch{wall - int64(now-start), wall})
 	}
 }
 
@@ -193,6 +213,7 @@ func (s *serverSide) status() status {
 			inputs.Players++
 		}
 	}
-	st.Inputs, st.Listen = &inputs, s.udp.LocalAddr().String()
+	st.Inputs, st.Listen, st.Lates = &inputs, s.udp.LocalAddr().String(), s.lates
+	s.lates = nil
 	return st
 }

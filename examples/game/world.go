@@ -56,6 +56,7 @@ type input struct {
 	Life   uint64          // random for each start of the player
 	Epoch  uint64          // 0: no ticks yet
 	Newest tick.Tick       // predicted
+	Waited uint32          // how long after the start of that tick it was sent, microseconds
 	Held   [resent]buttons // in ticks Newest, Newest-1, ...
 }
 
