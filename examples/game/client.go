@@ -101,18 +101,14 @@ func (p *playerSide) knock(ctx context.Context) {
 	for ctx.Err() == nil {
 		p.mu.Lock()
 		if time.Since(p.sentAt) > 2*tickLength {
-			p.send(input{Life: p.life}, nil)
+			p.send(encode(input{Life: p.life}))
 		}
 		p.mu.Unlock()
 		<-every.C
 	}
 }
 
-func (p *playerSide) send(m input, hello *tick.Hello) {
-	message := encode(m, nil)
-	if hello != nil {
-		message = encode(m, hello)
-	}
+func (p *playerSide) send(message []byte) {
 	p.sentAt = time.Now()
 	p.write(p.end.Seal([]byte{p.id}, message, p.clock.now()), p.server)
 }
@@ -211,11 +207,11 @@ func (p *playerSide) sendInput(s tick.Step) {
 	if now, ok := p.ticks.Predicted(p.clock.now()); ok {
 		m.Waited = uint32(min(max(now.Sub(s.Predicted).Microseconds(), 0), math.MaxUint32))
 	}
-	if h, ok := p.ticks.Hello(); ok {
-		p.send(m, &h)
-	} else {
-		p.send(m, nil)
+	message := encode(m)
+	if hello, ok := p.ticks.Hello(); ok {
+		message, _ = hello.AppendBinary(message)
 	}
+	p.send(message)
 }
 
 // seen returns where the figures were at a time: between the states before and after.

@@ -54,9 +54,9 @@ type life struct {
 // runDemo plays, and judges by what all processes have said. If ctx ends, it plays for
 // less long.
 func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
-	d := &demo{config: c, ctx: ctx, wall: wallMinusNow(), out: stdout, err: stderr}
+	d := &demo{config: c, ctx: ctx, wall: wallMinusNow(), out: stdout, err: &shared{w: stderr}}
 	if c.json {
-		d.out = stderr // and stdout holds nothing but the JSON
+		d.out = d.err // and stdout holds nothing but the JSON
 	}
 	watching, done := context.WithCancel(context.Background())
 	d.tasks.Go(func() { watchStalls(watching, d.wall, d.stalled) })
@@ -83,6 +83,18 @@ func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 		err = errors.New(r.Failed)
 	}
 	return err
+}
+
+// shared is an output that several processes write to.
+type shared struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *shared) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(b)
 }
 
 func (d *demo) stalled(s stretch) {
@@ -121,14 +133,14 @@ func (d *demo) play() error {
 	if err != nil {
 		return err
 	}
-	if err := d.watch(c.length / 3); err != nil {
+	if err := d.watch(c.length / 3); err != nil || d.ctx.Err() != nil {
 		return err
 	}
 	d.kill(server)
 	if _, err := d.start("server", 0, "-listen", listen.String()); err != nil {
 		return err
 	}
-	if err := d.watch(c.length / 3); err != nil {
+	if err := d.watch(c.length / 3); err != nil || d.ctx.Err() != nil {
 		return err
 	}
 	d.kill(first)

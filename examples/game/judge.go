@@ -35,6 +35,7 @@ type result struct {
 	Asymmetry float64   `json:"asymmetry_ms"`
 	Skew      float64   `json:"skew_ppm"`
 	Seed      uint64    `json:"seed"`
+	Kernel    bool      `json:"kernel_receive_times"` // of all processes
 	Meetings  []meeting `json:"meetings"`
 
 	Inputs  inputCounts `json:"inputs"`          // waited: also because of the relay
@@ -64,11 +65,11 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
 func seconds(usec int64) float64 { return float64(usec) / 1e6 }
 
-// judge looks at what the processes have said.
+// judge looks at what the processes have said, and when the relay stalled.
 func judge(lives []*life, relay []stretch, c config) *result {
 	r := &result{
 		Seconds: c.length.Seconds(), Players: c.players, JitterMax: ms(c.network.Jitter),
-		Loss: c.network.Loss, Asymmetry: ms(c.network.Asymmetry), Skew: c.skew, Seed: c.network.Seed,
+		Loss: c.network.Loss, Asymmetry: ms(c.network.Asymmetry), Skew: c.skew, Seed: c.network.Seed, Kernel: true,
 	}
 	lives = slices.DeleteFunc(slices.Clone(lives), func(l *life) bool { return len(l.statuses) == 0 })
 	stalls := slices.Clone(relay)
@@ -77,6 +78,7 @@ func judge(lives []*life, relay []stretch, c config) *result {
 			stalls = append(stalls, s.Stalls...)
 		}
 	}
+	slices.SortFunc(stalls, func(a, b stretch) int { return cmp.Compare(a[0], b[0]) })
 	tolerance := (inStep + c.network.Asymmetry.Abs()/2).Microseconds()
 	for _, l := range lives {
 		r.count(l, relay)
@@ -89,10 +91,9 @@ func judge(lives []*life, relay []stretch, c config) *result {
 			}
 		}
 	}
-	if all := r.Inputs.InTime + r.Inputs.Late + r.Inputs.Missing; all > 0 {
-		r.Late = math.Round(1e4*float64(r.Inputs.Late+r.Inputs.Missing)/float64(all)) / 100
-	}
-	r.Stalled = covered(relay, lives)
+	wrong := int64(r.Inputs.Late + r.Inputs.Missing)
+	r.Late = percent(wrong, int64(r.Inputs.InTime)+wrong)
+	r.Stalled = percentStalled(relay, lives)
 	if r.Unreported > 0 {
 		r.Failed = fmt.Sprintf("%d ticks were skipped or repeated, and no event told", r.Unreported)
 	}
@@ -102,6 +103,7 @@ func judge(lives []*life, relay []stretch, c config) *result {
 // count adds the counts of a life.
 func (r *result) count(l *life, relay []stretch) {
 	last := l.statuses[len(l.statuses)-1]
+	r.Kernel = r.Kernel && last.Kernel
 	r.Skipped += last.Ticks.Skipped
 	r.Repeated += last.Ticks.Repeated
 	r.Unreported += last.Ticks.Unreported
@@ -179,31 +181,37 @@ func (l *life) apart(s status) (usec int64, known bool) {
 	return 0, false
 }
 
-// stalled returns how much of a time was stalled. Two processes that stall at once count
-// twice.
+// stalled returns how much of a time was stalled. The stalls are in the order in which
+// they began.
 func stalled(stalls []stretch, from, to int64) (usec int64) {
 	for _, s := range stalls {
-		usec += max(min(s[1], to)-max(s[0], from), 0)
+		until := min(s[1], to)
+		usec += max(until-max(s[0], from), 0)
+		from = max(from, until)
 	}
 	return usec
 }
 
-// covered returns during how many percent of the time an input could be late because of
-// a stall.
-func covered(stalls []stretch, lives []*life) (percent float64) {
-	if len(lives) == 0 {
-		return 0
-	}
-	begin, end := lives[0].statuses[0].Wall, int64(0)
+// percentStalled returns during how many percent of the time an input could be late
+// because of a stall.
+func percentStalled(stalls []stretch, lives []*life) float64 {
+	begin, end := int64(math.MaxInt64), int64(0)
 	for _, l := range lives {
 		begin, end = min(begin, l.statuses[0].Wall), max(end, l.killed)
 	}
-	usec, until := int64(0), begin
-	for _, s := range stalls { // in order
-		from, to := max(s[0], until), min(s[1]+underWay.Microseconds(), end)
-		usec, until = usec+max(to-from, 0), max(until, to)
+	long := slices.Clone(stalls)
+	for i := range long {
+		long[i][1] += underWay.Microseconds()
 	}
-	return math.Round(1e4*float64(usec)/float64(max(end-begin, 1))) / 100
+	return percent(stalled(long, begin, end), end-begin)
+}
+
+// percent is rounded to a hundredth; of nothing it is 0.
+func percent(part, whole int64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return math.Round(1e4*float64(part)/float64(whole)) / 100
 }
 
 func (r *result) print(out io.Writer) {

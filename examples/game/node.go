@@ -40,8 +40,9 @@ type node struct {
 	clock clock
 	rng   *rand.Rand
 	udp   *net.UDPConn
-	begun uint64 // NowUsec
-	wall  int64  // the wall clock minus NowUsec, microseconds; never read again
+	rx    *rxtime.Conn // reads udp
+	begun uint64       // NowUsec
+	wall  int64        // the wall clock minus NowUsec when it started, microseconds
 
 	mu     sync.Mutex // guards what follows, and the state of the game
 	ledger ledger
@@ -58,10 +59,16 @@ func newNode(who string, c config, local *net.UDPAddr) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &node{
-		who: who, clock: clock{rng.Uint64(), c.skew}, rng: rng, udp: udp,
+	n := &node{
+		who: who, clock: clock{rng.Uint64(), c.skew}, rng: rng, udp: udp, rx: rxtime.NewConn(udp),
 		begun: timesync.NowUsec(), wall: wallMinusNow(),
-	}, nil
+	}
+	receiveTimes := "read after the datagram: the kernel gives none here"
+	if n.rx.Kernel() {
+		receiveTimes = "the kernel's"
+	}
+	n.events = []string{fmt.Sprintf("at %v; receive times are %s", udp.LocalAddr(), receiveTimes)}
+	return n, nil
 }
 
 // wallMinusNow compares two clocks that the machine cannot read at once: the quickest of
@@ -83,10 +90,9 @@ func wallMinusNow() (usec int64) {
 // receive calls take for every datagram, until the socket is closed. recvUsec is the
 // kernel's receive time, where it has one, on the clock of this process.
 func (n *node) receive(take func(b []byte, from netip.AddrPort, recvUsec uint64)) {
-	rx := rxtime.NewConn(n.udp)
 	buf := make([]byte, 2048)
 	for {
-		size, from, recvUsec, err := rx.ReadFrom(buf)
+		size, from, recvUsec, err := n.rx.ReadFrom(buf)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -178,7 +184,7 @@ func (n *node) newStatus(c clocks) status {
 	now := timesync.NowUsec()
 	s := status{
 		Who: n.who, Wall: n.wall + int64(now), Seconds: float64(now-n.begun) / 1e6,
-		Ticks: n.ledger.counts, Events: n.events, Stalls: n.stalls,
+		Kernel: n.rx.Kernel(), Ticks: n.ledger.counts, Events: n.events, Stalls: n.stalls,
 	}
 	n.events, n.stalls = nil, nil
 	epoch, known := c.Epoch()
@@ -197,6 +203,7 @@ type status struct {
 	Epoch   uint64        `json:"epoch"`            // of the game time; 0 while that is not known
 	Game    int64         `json:"game_us"`          // the shared game time, microseconds
 	Listen  string        `json:"listen,omitempty"` // of a server: its address
+	Kernel  bool          `json:"kernel_receive_times"`
 	Ticks   tickCounts    `json:"ticks"`            // of the ledger
 	Inputs  *inputCounts  `json:"inputs,omitempty"` // of a server
 	Player  *playerCounts `json:"player,omitempty"` // of a player
@@ -207,11 +214,11 @@ type status struct {
 
 // inputCounts counts the inputs for ticks that the server has run. Each is counted once.
 type inputCounts struct {
-	Players int    `json:"players"` // that are heard
-	InTime  uint64 `json:"in_time"` // came before their tick
-	Late    uint64 `json:"late"`    // came after it
-	Waited  uint64 `json:"waited"`  // came after it, but because a process did not run when it wanted to
-	Missing uint64 `json:"missing"` // never came, though a later one did
+	Players int    `json:"players,omitempty"` // that are heard
+	InTime  uint64 `json:"in_time"`           // came before their tick
+	Late    uint64 `json:"late"`              // came after it
+	Waited  uint64 `json:"waited"`            // came after it, but because a process did not run when it wanted to
+	Missing uint64 `json:"missing"`           // never came, though a later one did
 }
 
 // playerCounts counts what a player sees.

@@ -186,18 +186,18 @@ func (s *serverSide) tick(step tick.Step) {
 
 func (p *player) present() bool { return p.life != 0 && time.Since(p.heard) < silence }
 
+// send tells everybody where the figures are after tick n, and those who do not know it
+// which tick it is.
 func (s *serverSide) send(n tick.Tick) {
 	epoch, _ := s.ticks.Epoch()
-	state := state{Epoch: epoch, Tick: n, Figures: s.figures}
 	for i, p := range s.players {
 		if !p.present() {
 			continue
 		}
-		now := s.clock.now()
-		w, _ := s.ticks.Announce(uint64(i), now)
-		message := encode(state, nil)
-		if !w.Heard || n%ticksPerSecond == 0 { // until it knows, and then once a second
-			message = encode(state, w)
+		message := encode(state{epoch, n, s.figures})
+		welcome, _ := s.ticks.Announce(uint64(i), s.clock.now())
+		if !welcome.Heard || n%ticksPerSecond == 0 { // once a second in any case
+			message, _ = welcome.AppendBinary(message)
 		}
 		s.write(p.end.Seal(nil, message, s.clock.now()), p.end.Peer())
 	}

@@ -69,14 +69,9 @@ type state struct {
 
 var errMessage = errors.New("malformed message")
 
-// encode returns a message, and what follows it if that is not nil.
-func encode[T input | state](m T, follows interface {
-	AppendBinary([]byte) ([]byte, error)
-}) []byte {
+// encode returns a message, to which another may be appended.
+func encode[T input | state](m T) []byte {
 	b, _ := binary.Append(nil, binary.LittleEndian, m) // of fixed size: cannot fail
-	if follows != nil {
-		b, _ = follows.AppendBinary(b) // nor this
-	}
 	return b
 }
 
