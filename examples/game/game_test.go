@@ -42,7 +42,7 @@ func needLoopback(t *testing.T) {
 // process runs.
 func TestGame(t *testing.T) {
 	needLoopback(t)
-	length := "12s"
+	length := "10s"
 	if testing.Short() {
 		length = minDemo.String()
 	}
@@ -92,6 +92,7 @@ func runGame(t *testing.T, length string) *result {
 // An interrupted run is judged as well, and leaves no process behind.
 func TestInterrupt(t *testing.T) {
 	needLoopback(t)
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
@@ -104,6 +105,7 @@ func TestInterrupt(t *testing.T) {
 // A network that lets nothing through is found out.
 func TestNoNetwork(t *testing.T) {
 	needLoopback(t)
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
