@@ -32,14 +32,14 @@ func needLoopback(t *testing.T) {
 }
 
 // The whole game in processes of its own, over 36 to 40 ms, 1 % loss and 2 % held back;
-// the server is killed and started again, and then a player.
+// the server is killed and started again, and then a player. Clocks and ticks have to be
+// right however busy the machine is.
 //
-// A busy machine must not fail it, and a game that is late must. So what a process, by its
-// own measure, did too late is not counted as late, nor what was under way while the relay
-// did not run; and a run in which that was half of the inputs, or 80 % of the time, says
-// nothing. Then, or if inputs are late, there is a second run, which has to be good if it
-// says anything. Clocks and ticks have to be right in both: they do not depend on when a
-// process runs.
+// Inputs below 1 % have to be late. Not counted are those that are late because a process,
+// by its own measure, was, or because the relay stalled while they were under way. On a
+// machine that stalls for a tenth of the time there are stalls that nobody sees, and 5 %
+// must do: with "ServerBuffer: -1" in newPlayer, 15 % are late. A run that does not do has a second
+// chance. If most inputs waited, or it stalled for 80 % of the time, nothing can be said.
 func TestGame(t *testing.T) {
 	needLoopback(t)
 	length := "10s"
@@ -49,16 +49,20 @@ func TestGame(t *testing.T) {
 	for try := range 2 {
 		r := runGame(t, length)
 		inputs := r.Inputs.InTime + r.Inputs.Late + r.Inputs.Missing + r.Inputs.Waited
-		saysNothing := 2*r.Inputs.Waited > inputs || r.Stalled > 80
-		good := r.Late < 1 && 3*r.Frozen < r.Shown && float64(inputs) > 100*r.Seconds
+		mayBeLate := 1.0
+		if r.Stalled > 10 {
+			mayBeLate = 5
+		}
 		switch {
-		case good && !saysNothing:
+		case float64(inputs) < 60*r.Seconds: // of 120, less the time that they are not in step
+			t.Errorf("%d inputs in %v s", inputs, r.Seconds)
+		case r.Late < mayBeLate && 3*r.Frozen < r.Shown && 2*r.Inputs.Waited < inputs:
 			return
 		case try == 0:
-		case saysNothing:
+		case 2*r.Inputs.Waited >= inputs || r.Stalled > 80:
 			t.Skip("this machine is too busy to say whether inputs are late")
 		default:
-			t.Errorf("%+v: %.2f %% late, want below 1 %%; frozen %d, shown %d", r.Inputs, r.Late, r.Frozen, r.Shown)
+			t.Errorf("%.2f %% late, want below %v %%; frozen %d, shown %d", r.Late, mayBeLate, r.Frozen, r.Shown)
 		}
 	}
 }
@@ -106,10 +110,10 @@ func TestInterrupt(t *testing.T) {
 func TestNoNetwork(t *testing.T) {
 	needLoopback(t)
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // 4 more than they may take
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	code := run(ctx, []string{"-players", "1", "-loss", "100"}, &stdout, &stderr)
+	code := run(ctx, []string{"-players", "1", "-loss", "100", "-for", "30s"}, &stdout, &stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "player 1 was out of step") {
 		t.Errorf("exit status %d\n%s\n%s", code, stdout.String(), stderr.String())
 	}
