@@ -219,7 +219,7 @@ func (r *result) print(out io.Writer) {
 	for _, m := range r.Meetings {
 		fmt.Fprintf(out, "%s, since the start of %s: in step after %.1f s, then within %.1f ms for %.1f s\n", m.Player, m.After, m.Out, m.Apart, m.Length-m.Out)
 	}
-	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, %d late because this machine was busy\n", r.Inputs.InTime, r.Inputs.Late, r.Inputs.Missing, r.Late, r.Inputs.Waited)
+	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, %d waited for a processor\n", r.Inputs.InTime, r.Inputs.Late, r.Inputs.Missing, r.Late, r.Inputs.Waited)
 	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Skipped, r.Repeated, r.Unreported)
-	fmt.Fprintf(out, "seen     %d times, %d times frozen; own figure corrected %d times\n", r.Shown, r.Frozen, r.Corrected)
+	fmt.Fprintf(out, "others   shown %d times, frozen %d times; own figure corrected %d times\n", r.Shown, r.Frozen, r.Corrected)
 }

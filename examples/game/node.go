@@ -232,7 +232,7 @@ type playerCounts struct {
 func (s status) String() string {
 	line := fmt.Sprintf("%-8s %5.1f s  %v", s.Who, s.Seconds, s.Ticks)
 	if i := s.Inputs; i != nil {
-		line += fmt.Sprintf("; inputs of %d players: %d in time, %d late, %d missing", i.Players, i.InTime, i.Late+i.Waited, i.Missing)
+		line += fmt.Sprintf("; %d playing; inputs: %d in time, %d late, %d missing", i.Players, i.InTime, i.Late+i.Waited, i.Missing)
 	}
 	if p := s.Player; p != nil {
 		sync := "in sync"

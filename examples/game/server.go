@@ -51,6 +51,9 @@ type player struct {
 	missed  map[tick.Tick]bool    // ticks that ran without an input; it may come yet
 }
 
+// peer is what tick calls a player: by the number that people know.
+func peer(i int) uint64 { return uint64(i) + 1 }
+
 // silence is how long a player may be silent and is still sent to.
 const silence = 3 * time.Second
 
@@ -88,7 +91,7 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	if len(b) == 0 || int(b[0]) >= maxPlayers {
 		return
 	}
-	id := uint64(b[0])
+	id := int(b[0])
 	p := s.players[id]
 	b, _, err := p.end.Open(b[1:], from, recvUsec)
 	if err == seal.ErrUnproven {
@@ -108,13 +111,13 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.Life != p.life {
-		s.ticks.Forget(id) // it has started anew
+		s.ticks.Forget(peer(id)) // it has started anew
 		p.reset(m.Life)
 	}
 	p.heard = time.Now()
 	var h tick.Hello
 	if h.UnmarshalBinary(hello) == nil {
-		_ = s.ticks.OnHello(id, h) // one of an old epoch changes nothing
+		_ = s.ticks.OnHello(peer(id), h) // one of an old epoch changes nothing
 	}
 	if m.Epoch != 0 && s.ticks.Accept(m.Epoch, m.Newest, recvUsec) {
 		s.enter(p, m, recvUsec)
@@ -195,7 +198,7 @@ func (s *serverSide) send(n tick.Tick) {
 			continue
 		}
 		message := encode(state{epoch, n, s.figures})
-		welcome, _ := s.ticks.Announce(uint64(i), s.clock.now())
+		welcome, _ := s.ticks.Announce(peer(i), s.clock.now())
 		if !welcome.Heard || n%ticksPerSecond == 0 { // once a second in any case
 			message, _ = welcome.AppendBinary(message)
 		}

@@ -234,7 +234,7 @@ func TestReport(t *testing.T) {
 		t.Error(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	if len(lines) != 4 || !strings.HasPrefix(lines[0], "server   at 127.0.0.1:") || lines[1] != "server   ticks 5 to 6 skipped" || !strings.Contains(lines[2], "inputs of 0 players") {
+	if len(lines) != 4 || !strings.HasPrefix(lines[0], "server   at 127.0.0.1:") || lines[1] != "server   ticks 5 to 6 skipped" || !strings.Contains(lines[2], "0 playing") {
 		t.Errorf("%s", out.String())
 	}
 
