@@ -48,6 +48,7 @@ type life struct {
 	statuses []status
 	killed   int64         // wall clock, microseconds since 1970; 0: it runs
 	spoke    chan struct{} // closed at the first word, or at the end
+	first    status        // the first word
 	ended    chan struct{} // closed at the end
 }
 
@@ -109,45 +110,51 @@ func (d *demo) now() int64 { return d.wall + int64(timesync.NowUsec()) }
 // play starts everything, kills the server after a third and a player after two thirds
 // of the time, and starts them anew.
 func (d *demo) play() error {
-	c := d.config
-	server, err := d.start("server", 0, "-listen", "127.0.0.1:0")
+	startServer := func(at string) (*life, error) { return d.start("server", 0, "-listen", at) }
+	server, err := startServer("127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	listen, err := netip.ParseAddrPort(server.statuses[0].Listen)
+	listen, err := netip.ParseAddrPort(server.first.Listen)
 	if err != nil {
 		return err
 	}
-	net, err := relay.New(c.network, listen)
+	net, err := relay.New(d.config.network, listen)
 	if err != nil {
 		return err
 	}
 	defer net.Close()
-	player := func(i int) (*life, error) {
-		return d.start(fmt.Sprintf("player %d", i), c.skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i))
+	startPlayer := func(i int) (*life, error) {
+		return d.start(fmt.Sprintf("player %d", i), d.config.skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i))
 	}
-	first, err := player(1)
-	for i := 2; i <= c.players && err == nil; i++ {
-		_, err = player(i)
+	player, err := startPlayer(1)
+	for i := 2; i <= d.config.players && err == nil; i++ {
+		_, err = startPlayer(i)
 	}
 	if err != nil {
 		return err
 	}
-	if err := d.watch(c.length / 3); err != nil || d.ctx.Err() != nil {
+	if err := d.restart(server, func() (*life, error) { return startServer(listen.String()) }); err != nil {
 		return err
 	}
-	d.kill(server)
-	if _, err := d.start("server", 0, "-listen", listen.String()); err != nil {
+	if err := d.restart(player, func() (*life, error) { return startPlayer(1) }); err != nil {
 		return err
 	}
-	if err := d.watch(c.length / 3); err != nil || d.ctx.Err() != nil {
+	return d.watch(d.config.length / 3)
+}
+
+// restart lets them play for a third of the time, and then kills one and starts it anew.
+func (d *demo) restart(l *life, start func() (*life, error)) error {
+	if err := d.watch(d.config.length / 3); err != nil || d.ctx.Err() != nil {
 		return err
 	}
-	d.kill(first)
-	if _, err := player(1); err != nil {
-		return err
-	}
-	return d.watch(c.length / 3)
+	d.mu.Lock()
+	fmt.Fprintf(d.out, "%-8s is killed and started anew\n", l.who)
+	l.kill(d.now())
+	d.mu.Unlock()
+	<-l.ended // or its address is still in use
+	_, err := start()
+	return err
 }
 
 // start starts this program again, and waits for its first word.
@@ -198,11 +205,11 @@ func (d *demo) listen(l *life, out io.Reader) {
 		for _, e := range s.Events {
 			fmt.Fprintf(d.out, "%-8s %5.1f s  %s\n", s.Who, s.Seconds, e)
 		}
-		first := len(l.statuses) == 1
-		d.mu.Unlock()
-		if first {
+		if len(l.statuses) == 1 {
+			l.first = s
 			close(l.spoke)
 		}
+		d.mu.Unlock()
 	}
 	_ = l.cmd.Wait() // killed, in the end
 	d.mu.Lock()
@@ -211,14 +218,6 @@ func (d *demo) listen(l *life, out io.Reader) {
 		close(l.spoke)
 	}
 	close(l.ended)
-}
-
-func (d *demo) kill(l *life) {
-	d.mu.Lock()
-	fmt.Fprintf(d.out, "%-8s is killed and started anew\n", l.who)
-	l.kill(d.now())
-	d.mu.Unlock()
-	<-l.ended // or its address is still in use
 }
 
 func (l *life) kill(now int64) {

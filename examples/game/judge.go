@@ -20,6 +20,9 @@ const (
 	// near is how far two statuses may be apart to be compared: clocks that differ by
 	// 1000 ppm drift by 0.5 ms meanwhile.
 	near = 500 * time.Millisecond
+	// longStall is a stall that puts off the start of a process: clocks are compared by
+	// datagrams every 17 ms, and for a few of them shorter ones make no difference.
+	longStall = 100 * time.Millisecond
 	// underWay is how long before its tick an input is sent, at most: predicted time is
 	// ahead by the delay, 36 to 40 ms, and the buffer, 33 ms. While it is under way a stall
 	// of the relay may delay it.
@@ -57,7 +60,7 @@ type meeting struct {
 	After   string  `json:"after"` // which of the two began it
 	Length  float64 `json:"s"`
 	Out     float64 `json:"out_of_step_s"` // from the beginning until in step for good
-	Stalled float64 `json:"stalled_s"`     // of that, the machine's
+	Stalled float64 `json:"stalled_s"`     // of that, long stalls of any process
 	Apart   float64 `json:"apart_ms"`      // the shared clocks, at most, then
 }
 
@@ -78,6 +81,7 @@ func judge(lives []*life, relay []stretch, c config) *result {
 			stalls = append(stalls, s.Stalls...)
 		}
 	}
+	stalls = slices.DeleteFunc(stalls, func(s stretch) bool { return s[1]-s[0] < longStall.Microseconds() })
 	slices.SortFunc(stalls, func(a, b stretch) int { return cmp.Compare(a[0], b[0]) })
 	tolerance := (inStep + c.network.Asymmetry.Abs()/2).Microseconds()
 	for _, l := range lives {
@@ -217,7 +221,12 @@ func percent(part, whole int64) float64 {
 func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "\n%g s, %d players, jitter to %g ms, %g %% lost, clocks %g ppm apart; -seed %d\n", r.Seconds, r.Players, r.JitterMax, r.Loss, r.Skew, r.Seed)
 	for _, m := range r.Meetings {
-		fmt.Fprintf(out, "%s, since the start of %s: in step after %.1f s, then within %.1f ms for %.1f s\n", m.Player, m.After, m.Out, m.Apart, m.Length-m.Out)
+		fmt.Fprintf(out, "%s, since the start of %s: ", m.Player, m.After)
+		if m.Out < m.Length {
+			fmt.Fprintf(out, "in step after %.1f s, then within %.1f ms for %.1f s\n", m.Out, m.Apart, m.Length-m.Out)
+		} else {
+			fmt.Fprintf(out, "not in step after %.1f s\n", m.Length)
+		}
 	}
 	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, %d waited for a processor\n", r.Inputs.InTime, r.Inputs.Late, r.Inputs.Missing, r.Late, r.Inputs.Waited)
 	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Skipped, r.Repeated, r.Unreported)

@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 			for i := range 22 {
 				p.statuses[i].Epoch = 6
 			}
-			both := []stretch{{10 * second, 10.2 * second}}
+			both := []stretch{{10 * second, 10.2 * second}, {11 * second, 11.05 * second}} // one long
 			p.statuses[25].Stalls, s.statuses[25].Stalls = both, both
 			return nil
 		}, "", func(r *result) bool { return r.Meetings[0].Out == 2.1 && r.Meetings[0].Stalled == 0.2 }},
