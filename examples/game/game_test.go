@@ -31,7 +31,7 @@ func needLoopback(t *testing.T) {
 	udp.Close()
 }
 
-// The whole game in processes of its own, over 36 to 40 ms, 1 % loss and 2 % held back;
+// The whole game in processes of its own, over 34 to 40 ms, 1 % loss and 2 % held back;
 // the server is killed and started again, and then a player. Clocks and ticks have to be
 // right however busy the machine is.
 //

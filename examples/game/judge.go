@@ -24,7 +24,7 @@ const (
 	// datagrams every 17 ms, and for a few of them shorter ones make no difference.
 	longStall = 100 * time.Millisecond
 	// underWay is how long before its tick an input is sent, at most: predicted time is
-	// ahead by the delay, 36 to 40 ms, and the buffer, 33 ms. While it is under way a stall
+	// ahead by the delay, 34 to 40 ms, and the buffer, 33 ms. While it is under way a stall
 	// of the relay may delay it.
 	underWay = 100 * time.Millisecond
 )
