@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"timesync/examples/internal/seal"
+	"timesync/tick"
+)
+
+const (
+	tickLength = time.Second / ticksPerSecond
+
+	// shownBehind is how far behind the latest arrival a player shows the others. Between
+	// two states it needs the later one, 1 tick; if that one is lost, the next, 1 more; and
+	// 1 for jitter.
+	shownBehind = 3 * tickLength
+
+	// The first datagrams may be slow ones, and what the clocks are set by is then wrong by
+	// half of that. They are corrected by 5 %, which is hardly seen; from 100 ms on they are
+	// set. So they are within a tick after (100 - 17) / 50 = 1.7 s.
+	slewPPM       = 50_000
+	hardThreshold = 100 * time.Millisecond
+
+	// kept is how many ticks a player remembers: more than any round trip.
+	kept = 2 * ticksPerSecond
+
+	// A player holds the same buttons for heldLeast to twice as many ticks.
+	heldLeast = 10
+)
+
+// playerSide is the process of a player: it predicts its own figure, and shows the
+// others in server time. It is played by chance.
+type playerSide struct {
+	*node
+	id     byte
+	end    *seal.End
+	server netip.AddrPort
+	ticks  *tick.Client
+	life   uint64
+
+	// Guarded by node.mu.
+	counts  playerCounts
+	sentAt  time.Time            // when the last datagram was sent
+	held    buttons              // now
+	release tick.Tick            // when other buttons will be held
+	me      figure               // at the newest tick
+	past    map[tick.Tick]moment // what was predicted
+	newest  tick.Tick
+	states  map[tick.Tick]state // what the server said
+	latest  tick.Tick           // of states
+	showing bool                // the others have been shown
+}
+
+// moment is what was held in a tick, and where that led.
+type moment struct {
+	held buttons
+	me   figure
+}
+
+func newPlayer(c config) (*playerSide, error) {
+	server, err := net.ResolveUDPAddr("udp", c.dial)
+	if err != nil {
+		return nil, err
+	}
+	n, err := newNode(fmt.Sprintf("player %d", c.player), c, nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &playerSide{
+		node: n, id: byte(c.player - 1), server: server.AddrPort(), life: n.rng.Uint64() | 1,
+		end: connection(c.key, byte(c.player-1), fromPlayer),
+	}
+	p.forget()
+	p.ticks, err = tick.NewClient(tick.ClientConfig{
+		Config:        tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.now},
+		Handlers:      tick.Handlers{Tick: p.tick, Event: p.event},
+		ClientBuffer:  shownBehind,
+		SlewPPM:       slewPPM,
+		HardThreshold: hardThreshold,
+	}, &p.end.Link)
+	return p, err
+}
+
+// forget forgets a game, for the next.
+func (p *playerSide) forget() {
+	p.past, p.newest, p.release = map[tick.Tick]moment{}, 0, 0
+	p.states, p.latest = map[tick.Tick]state{}, 0
+	p.showing = false
+}
+
+func (p *playerSide) run(ctx context.Context, tasks *sync.WaitGroup) {
+	tasks.Go(func() { p.knock(ctx) })
+	tasks.Go(func() { _ = p.ticks.Run(ctx) }) // its error is that of ctx
+}
+
+// knock sends while there are no ticks to send at: clocks are compared by datagrams.
+func (p *playerSide) knock(ctx context.Context) {
+	every := time.NewTicker(tickLength)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		p.mu.Lock()
+		if time.Since(p.sentAt) > 2*tickLength {
+			p.send(encode(input{Life: p.life}))
+		}
+		p.mu.Unlock()
+		<-every.C
+	}
+}
+
+func (p *playerSide) send(message []byte) {
+	p.sentAt = time.Now()
+	p.write(p.end.Seal([]byte{p.id}, message, p.clock.now()), p.server)
+}
+
+func (p *playerSide) event(e tick.Event) {
+	p.note(e)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e.Kind {
+	case tick.EventSynced:
+		p.counts.InSync = true
+	case tick.EventLost:
+		p.counts.InSync = false
+	case tick.EventEpochChanged:
+		p.counts.InSync = false
+		p.forget()
+	}
+}
+
+// take takes a datagram of the server.
+func (p *playerSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
+	b, _, err := p.end.Open(b, from, recvUsec)
+	if err != nil {
+		return
+	}
+	m, welcome, err := decode[state](b)
+	if err != nil {
+		return
+	}
+	var w tick.Welcome
+	if w.UnmarshalBinary(welcome) == nil {
+		_ = p.ticks.OnWelcome(w, recvUsec) // one that was overtaken changes nothing
+	}
+	if !p.ticks.Accept(m.Epoch, m.Tick, recvUsec) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.states[m.Tick] = m
+	if m.Tick > p.latest {
+		p.latest = m.Tick
+		p.correct(m.Tick, m.Figures[p.id])
+	}
+}
+
+// correct goes on from where the server says that the own figure was after tick n.
+func (p *playerSide) correct(n tick.Tick, at figure) {
+	then, predicted := p.past[n]
+	if predicted && then.me == at {
+		return
+	}
+	if predicted {
+		p.counts.Corrected++
+		p.past[n] = moment{then.held, at}
+	}
+	for n++; n <= p.newest; n++ {
+		m, ok := p.past[n]
+		if ok {
+			at = at.move(m.held)
+			p.past[n] = moment{m.held, at}
+		}
+	}
+	p.me = at
+}
+
+// tick plays a predicted tick at once, sends the input for it, and shows the others in
+// server time.
+func (p *playerSide) tick(s tick.Step) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ran(s.Tick)
+	if s.Tick >= p.release {
+		p.held, p.release = buttons(p.rng.IntN(16)), s.Tick+heldLeast+tick.Tick(p.rng.IntN(heldLeast))
+	}
+	p.me, p.newest = p.me.move(p.held), s.Tick
+	p.past[s.Tick] = moment{p.held, p.me}
+
+	p.sendInput(s)
+	if _, ok := p.seen(s.Server); ok {
+		p.counts.Shown++
+		p.showing = true
+	} else if p.showing {
+		p.counts.Frozen++
+	}
+	maps.DeleteFunc(p.past, func(n tick.Tick, _ moment) bool { return n < s.Tick-kept })
+	maps.DeleteFunc(p.states, func(n tick.Tick, _ state) bool { return n < s.Tick-kept })
+}
+
+// sendInput sends what is held in a tick and in those before.
+func (p *playerSide) sendInput(s tick.Step) {
+	m := input{Life: p.life, Newest: s.Tick}
+	m.Epoch, _ = p.ticks.Epoch()
+	for i := range m.Held {
+		m.Held[i] = p.past[s.Tick-tick.Tick(i)].held
+	}
+	if now, ok := p.ticks.Predicted(p.clock.now()); ok {
+		m.Waited = uint32(min(max(now.Sub(s.Predicted).Microseconds(), 0), math.MaxUint32))
+	}
+	message := encode(m)
+	if hello, ok := p.ticks.Hello(); ok {
+		message, _ = hello.AppendBinary(message)
+	}
+	p.send(message)
+}
+
+// seen returns where the figures were at a time: between the states before and after.
+func (p *playerSide) seen(at tick.Time) (f [maxPlayers]figure, ok bool) {
+	before := at.Tick()
+	for _, ok := p.states[before]; !ok; _, ok = p.states[before] {
+		if before--; before < at.Tick()-kept {
+			return f, false
+		}
+	}
+	after := at.Tick() + 1
+	for _, ok := p.states[after]; !ok; _, ok = p.states[after] {
+		if after++; after > p.latest {
+			return p.states[before].Figures, false // frozen
+		}
+	}
+	part := (float64(at.Tick()-before) + at.Fraction()) / float64(after-before)
+	between := func(a, b int32) int32 { return a + int32(float64(b-a)*part) }
+	for i, a := range p.states[before].Figures {
+		b := p.states[after].Figures[i]
+		f[i] = figure{between(a.X, b.X), between(a.Y, b.Y)}
+	}
+	return f, true
+}
+
+func (p *playerSide) status() status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.newStatus(p.ticks)
+	counts := p.counts
+	s.Player = &counts
+	return s
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/relay"
+)
+
+const (
+	// minDemo leaves three parts, each longer than what the clocks may take.
+	minDemo = 9 * time.Second
+	// startTime is how long a process may take to say its first word.
+	startTime = 10 * time.Second
+)
+
+// demo is the whole game on this machine.
+type demo struct {
+	config config
+	ctx    context.Context // of the run
+	wall   int64           // the wall clock minus NowUsec, microseconds
+	err    io.Writer
+	tasks  sync.WaitGroup
+
+	mu     sync.Mutex
+	out    io.Writer
+	lives  []*life
+	stalls []stretch // of this process, in which the relay is
+}
+
+// life is one process, from its start until it is killed, and what it says.
+type life struct {
+	cmd      *exec.Cmd
+	who      string
+	statuses []status
+	killed   int64         // wall clock, microseconds since 1970; 0: it runs
+	spoke    chan struct{} // closed at the first word, or at the end
+	first    status        // the first word
+	ended    chan struct{} // closed at the end
+}
+
+// runDemo plays, and judges by what all processes have said. If ctx ends, it plays for
+// less long.
+func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
+	d := &demo{config: c, ctx: ctx, wall: wallMinusNow(), out: stdout, err: &shared{w: stderr}}
+	if c.json {
+		d.out = d.err // and stdout holds nothing but the JSON
+	}
+	watching, done := context.WithCancel(context.Background())
+	d.tasks.Go(func() { watchStalls(watching, d.wall, d.stalled) })
+	err := d.play()
+	d.mu.Lock()
+	for _, l := range d.lives {
+		l.kill(d.now())
+	}
+	d.mu.Unlock()
+	done()
+	d.tasks.Wait()
+	if err != nil {
+		return err
+	}
+	r := judge(d.lives, d.stalls, c)
+	if c.json {
+		out := json.NewEncoder(stdout)
+		out.SetIndent("", "  ")
+		err = out.Encode(r)
+	} else {
+		r.print(stdout)
+	}
+	if r.Failed != "" {
+		err = errors.New(r.Failed)
+	}
+	return err
+}
+
+// shared is an output that several processes write to.
+type shared struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *shared) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(b)
+}
+
+func (d *demo) stalled(s stretch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stalls = append(d.stalls, s)
+}
+
+// now is the wall clock in microseconds, as if it had not been set since the start.
+func (d *demo) now() int64 { return d.wall + int64(timesync.NowUsec()) }
+
+// play starts everything, kills the server after a third and a player after two thirds
+// of the time, and starts them anew.
+func (d *demo) play() error {
+	startServer := func(at string) (*life, error) { return d.start("server", 0, "-listen", at) }
+	server, err := startServer("127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	listen, err := netip.ParseAddrPort(server.first.Listen)
+	if err != nil {
+		return err
+	}
+	net, err := relay.New(d.config.network, listen)
+	if err != nil {
+		return err
+	}
+	defer net.Close()
+	startPlayer := func(i int) (*life, error) {
+		return d.start(fmt.Sprintf("player %d", i), d.config.skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i))
+	}
+	player, err := startPlayer(1)
+	for i := 2; i <= d.config.players && err == nil; i++ {
+		_, err = startPlayer(i)
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.restart(server, func() (*life, error) { return startServer(listen.String()) }); err != nil {
+		return err
+	}
+	if err := d.restart(player, func() (*life, error) { return startPlayer(1) }); err != nil {
+		return err
+	}
+	return d.watch(d.config.length / 3)
+}
+
+// restart lets them play for a third of the time, and then kills one and starts it anew.
+func (d *demo) restart(l *life, start func() (*life, error)) error {
+	if err := d.watch(d.config.length / 3); err != nil || d.ctx.Err() != nil {
+		return err
+	}
+	d.mu.Lock()
+	fmt.Fprintf(d.out, "%-8s is killed and started anew\n", l.who)
+	l.kill(d.now())
+	d.mu.Unlock()
+	<-l.ended // or its address is still in use
+	_, err := start()
+	return err
+}
+
+// start starts this program again, and waits for its first word.
+func (d *demo) start(who string, skew float64, args ...string) (*life, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := d.config
+	args = append(args, "-json", "-skew", fmt.Sprint(skew),
+		"-for", (c.length + startTime).String(), // if this process cannot end it
+		"-seed", fmt.Sprint(c.network.Seed+uint64(len(d.lives))+1))
+	l := &life{who: who, cmd: exec.Command(self, args...), spoke: make(chan struct{}), ended: make(chan struct{})}
+	l.cmd.Env = append(os.Environ(), keyVariable+"="+hex.EncodeToString(c.key[:]))
+	l.cmd.Stderr = d.err
+	out, err := l.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.cmd.Start(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	d.lives = append(d.lives, l)
+	d.mu.Unlock()
+	d.tasks.Go(func() { d.listen(l, out) })
+	select {
+	case <-l.spoke:
+	case <-time.After(startTime):
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(l.statuses) == 0 {
+		return nil, fmt.Errorf("%s did not start", who)
+	}
+	return l, nil
+}
+
+// listen keeps what a process says until it ends.
+func (d *demo) listen(l *life, out io.Reader) {
+	for in := json.NewDecoder(out); ; {
+		var s status
+		if in.Decode(&s) != nil {
+			break
+		}
+		d.mu.Lock()
+		l.statuses = append(l.statuses, s)
+		for _, e := range s.Events {
+			fmt.Fprintf(d.out, "%-8s %5.1f s  %s\n", s.Who, s.Seconds, e)
+		}
+		if len(l.statuses) == 1 {
+			l.first = s
+			close(l.spoke)
+		}
+		d.mu.Unlock()
+	}
+	_ = l.cmd.Wait() // killed, in the end
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(l.statuses) == 0 {
+		close(l.spoke)
+	}
+	close(l.ended)
+}
+
+func (l *life) kill(now int64) {
+	if l.killed == 0 {
+		l.killed = now
+		_ = l.cmd.Process.Kill()
+	}
+}
+
+// watch prints how everybody is, once a second, and sees to it that nobody dies.
+func (d *demo) watch(length time.Duration) error {
+	every := time.NewTicker(statusEvery)
+	defer every.Stop()
+	end := time.NewTimer(length)
+	defer end.Stop()
+	for {
+		select {
+		case <-d.ctx.Done():
+			return nil
+		case <-end.C:
+			return d.anyDead()
+		case <-every.C:
+		}
+		if err := d.anyDead(); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		for _, l := range d.lives {
+			if l.killed == 0 {
+				fmt.Fprintln(d.out, l.statuses[len(l.statuses)-1])
+			}
+		}
+		d.mu.Unlock()
+	}
+}
+
+func (d *demo) anyDead() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.lives {
+		select {
+		case <-l.ended:
+			if l.killed == 0 && d.ctx.Err() == nil {
+				return fmt.Errorf("%s has ended by itself", l.who)
+			}
+		default:
+		}
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	// inStep is how far the shared clocks may be apart: a tick. What the two ways differ
+	// by cannot be known, and half of it comes on top.
+	inStep = time.Second / ticksPerSecond
+	// mayTake is how long it may take until they are in step, after a start.
+	mayTake = 2 * time.Second
+	// near is how far two statuses may be apart to be compared: clocks that differ by
+	// 1000 ppm drift by 0.5 ms meanwhile.
+	near = 500 * time.Millisecond
+	// longStall is a stall that puts off the start of a process: clocks are compared by
+	// datagrams every 17 ms, and for a few of them shorter ones make no difference.
+	longStall = 100 * time.Millisecond
+	// underWay is how long before its tick an input is sent, at most: predicted time is
+	// ahead by the delay, 34 to 40 ms, and the buffer, 33 ms. While it is under way a stall
+	// of the relay may delay it.
+	underWay = 100 * time.Millisecond
+)
+
+// result is what comes out.
+type result struct {
+	Seconds   float64   `json:"s"`
+	Players   int       `json:"players"`
+	JitterMax float64   `json:"jitter_max_ms"`
+	Loss      float64   `json:"loss_percent"`
+	Asymmetry float64   `json:"asymmetry_ms"`
+	Skew      float64   `json:"skew_ppm"`
+	Seed      uint64    `json:"seed"`
+	Kernel    bool      `json:"kernel_receive_times"` // of all processes
+	Meetings  []meeting `json:"meetings"`
+
+	Inputs  inputCounts `json:"inputs"`          // waited: also because of the relay
+	Late    float64     `json:"late_percent"`    // late or missing, of all but waited
+	Stalled float64     `json:"stalled_percent"` // of the time: late inputs were not counted as such, if they came
+
+	Skipped    uint64 `json:"ticks_skipped"`    // as reported
+	Repeated   uint64 `json:"ticks_repeated"`   // as reported
+	Unreported uint64 `json:"ticks_unreported"` // skipped or repeated, and no event told
+	Corrected  uint64 `json:"corrected"`
+	Shown      uint64 `json:"shown"`
+	Frozen     uint64 `json:"frozen"`
+	Failed     string `json:"failed"`
+}
+
+// meeting is the time that one life of a server and one of a player have in common.
+type meeting struct {
+	Player  string  `json:"player"`
+	After   string  `json:"after"` // which of the two began it
+	Length  float64 `json:"s"`
+	Out     float64 `json:"out_of_step_s"` // from the beginning until in step for good
+	Stalled float64 `json:"stalled_s"`     // of that, long stalls of any process
+	Apart   float64 `json:"apart_ms"`      // the shared clocks, at most, then
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+
+func seconds(usec int64) float64 { return float64(usec) / 1e6 }
+
+// judge looks at what the processes have said, and when the relay stalled.
+func judge(lives []*life, relay []stretch, c config) *result {
+	r := &result{
+		Seconds: c.length.Seconds(), Players: c.players, JitterMax: ms(c.network.Jitter),
+		Loss: c.network.Loss, Asymmetry: ms(c.network.Asymmetry), Skew: c.skew, Seed: c.network.Seed, Kernel: true,
+	}
+	lives = slices.DeleteFunc(slices.Clone(lives), func(l *life) bool { return len(l.statuses) == 0 })
+	stalls := slices.Clone(relay)
+	for _, l := range lives {
+		for _, s := range l.statuses {
+			stalls = append(stalls, s.Stalls...)
+		}
+	}
+	stalls = slices.DeleteFunc(stalls, func(s stretch) bool { return s[1]-s[0] < longStall.Microseconds() })
+	slices.SortFunc(stalls, func(a, b stretch) int { return cmp.Compare(a[0], b[0]) })
+	tolerance := (inStep + c.network.Asymmetry.Abs()/2).Microseconds()
+	for _, l := range lives {
+		r.count(l, relay)
+		if l.statuses[0].Player == nil {
+			continue
+		}
+		for _, server := range lives {
+			if server.statuses[0].Inputs != nil {
+				r.meet(server, l, stalls, tolerance)
+			}
+		}
+	}
+	wrong := int64(r.Inputs.Late + r.Inputs.Missing)
+	r.Late = percent(wrong, int64(r.Inputs.InTime)+wrong)
+	r.Stalled = percentStalled(relay, lives)
+	if r.Unreported > 0 {
+		r.Failed = fmt.Sprintf("%d ticks were skipped or repeated, and no event told", r.Unreported)
+	}
+	return r
+}
+
+// count adds the counts of a life.
+func (r *result) count(l *life, relay []stretch) {
+	last := l.statuses[len(l.statuses)-1]
+	r.Kernel = r.Kernel && last.Kernel
+	r.Skipped += last.Ticks.Skipped
+	r.Repeated += last.Ticks.Repeated
+	r.Unreported += last.Ticks.Unreported
+	if p := last.Player; p != nil {
+		r.Corrected, r.Shown, r.Frozen = r.Corrected+p.Corrected, r.Shown+p.Shown, r.Frozen+p.Frozen
+		return
+	}
+	i := last.Inputs
+	r.Inputs.InTime, r.Inputs.Missing = r.Inputs.InTime+i.InTime, r.Inputs.Missing+i.Missing
+	r.Inputs.Late, r.Inputs.Waited = r.Inputs.Late+i.Late, r.Inputs.Waited+i.Waited
+	for _, s := range l.statuses {
+		for _, late := range s.Lates {
+			if stalled(relay, late[0]-underWay.Microseconds(), late[1]) > 0 {
+				r.Inputs.Late--
+				r.Inputs.Waited++
+			}
+		}
+	}
+}
+
+// meet compares the clocks of a server and a player while both live.
+func (r *result) meet(server, player *life, stalls []stretch, tolerance int64) {
+	from, to := max(server.statuses[0].Wall, player.statuses[0].Wall), min(server.killed, player.killed)
+	if from >= to {
+		return
+	}
+	m := meeting{Player: player.who, After: player.who, Length: seconds(to - from)}
+	if from == server.statuses[0].Wall {
+		m.After = server.who
+	}
+	outUntil, lastIn, worst := from, from, int64(0)
+	for _, s := range player.statuses {
+		if s.Wall < from || s.Wall > to {
+			continue
+		}
+		apart, known := server.apart(s)
+		if !known {
+			continue
+		}
+		if apart > tolerance {
+			outUntil, worst = s.Wall, 0
+			continue
+		}
+		lastIn, worst = s.Wall, max(worst, apart)
+	}
+	if to-lastIn > (2 * near).Microseconds() {
+		outUntil = to // silent, or not in step any more
+	}
+	m.Out, m.Stalled, m.Apart = seconds(outUntil-from), seconds(stalled(stalls, from, outUntil)), float64(worst)/1e3
+	r.Meetings = append(r.Meetings, m)
+	if m.Out-m.Stalled > mayTake.Seconds() {
+		r.Failed = fmt.Sprintf("%s was out of step for %.1f s after the start of %s, of which the machine stalled for %.1f s", m.Player, m.Out, m.After, m.Stalled)
+	}
+}
+
+// apart returns how far the clocks of the server and a player are apart, microseconds.
+// known is false if the server said nothing at that time.
+func (l *life) apart(s status) (usec int64, known bool) {
+	i, _ := slices.BinarySearchFunc(l.statuses, s.Wall, func(s status, wall int64) int { return cmp.Compare(s.Wall, wall) })
+	for _, i := range []int{i - 1, i} {
+		if i < 0 || i >= len(l.statuses) {
+			continue
+		}
+		server := l.statuses[i]
+		since := s.Wall - server.Wall
+		if server.Epoch == 0 || max(since, -since) > near.Microseconds() {
+			continue
+		}
+		if s.Epoch != server.Epoch {
+			return 1 << 62, true
+		}
+		d := s.Game - (server.Game + since)
+		return max(d, -d), true
+	}
+	return 0, false
+}
+
+// stalled returns how much of a time was stalled. The stalls are in the order in which
+// they began.
+func stalled(stalls []stretch, from, to int64) (usec int64) {
+	for _, s := range stalls {
+		until := min(s[1], to)
+		usec += max(until-max(s[0], from), 0)
+		from = max(from, until)
+	}
+	return usec
+}
+
+// percentStalled returns during how many percent of the time an input could be late
+// because of a stall.
+func percentStalled(stalls []stretch, lives []*life) float64 {
+	begin, end := int64(math.MaxInt64), int64(0)
+	for _, l := range lives {
+		begin, end = min(begin, l.statuses[0].Wall), max(end, l.killed)
+	}
+	long := slices.Clone(stalls)
+	for i := range long {
+		long[i][1] += underWay.Microseconds()
+	}
+	return percent(stalled(long, begin, end), end-begin)
+}
+
+// percent is rounded to a hundredth; of nothing it is 0.
+func percent(part, whole int64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return math.Round(1e4*float64(part)/float64(whole)) / 100
+}
+
+func (r *result) print(out io.Writer) {
+	fmt.Fprintf(out, "\n%g s, %d players, jitter to %g ms, %g %% lost, clocks %g ppm apart; -seed %d\n", r.Seconds, r.Players, r.JitterMax, r.Loss, r.Skew, r.Seed)
+	for _, m := range r.Meetings {
+		fmt.Fprintf(out, "%s, since the start of %s: ", m.Player, m.After)
+		if m.Out < m.Length {
+			fmt.Fprintf(out, "in step after %.1f s, then within %.1f ms for %.1f s\n", m.Out, m.Apart, m.Length-m.Out)
+		} else {
+			fmt.Fprintf(out, "not in step after %.1f s\n", m.Length)
+		}
+	}
+	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, %d waited for a processor\n", r.Inputs.InTime, r.Inputs.Late, r.Inputs.Missing, r.Late, r.Inputs.Waited)
+	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Skipped, r.Repeated, r.Unreported)
+	fmt.Fprintf(out, "others   shown %d times, frozen %d times; own figure corrected %d times\n", r.Shown, r.Frozen, r.Corrected)
+}

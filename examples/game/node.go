@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"timesync"
+	"timesync/rxtime"
+	"timesync/tick"
+)
+
+// clock is what a process takes for the time: that of timesync.NowUsec, from another
+// start and at another rate, so that no two processes agree by chance.
+type clock struct {
+	start uint64  // reading when NowUsec is 0, microseconds
+	skew  float64 // how much faster than NowUsec it runs, ppm
+}
+
+// at returns the reading when NowUsec is usec.
+func (c clock) at(usec uint64) uint64 {
+	return c.start + usec + uint64(int64(float64(usec)*c.skew/1e6))
+}
+
+func (c clock) now() uint64 { return c.at(timesync.NowUsec()) }
+
+// node is what a server and a player have in common: a socket, a clock, and the notes
+// that they take of themselves.
+type node struct {
+	who   string
+	clock clock
+	rng   *rand.Rand
+	udp   *net.UDPConn
+	rx    *rxtime.Conn // reads udp
+	begun uint64       // NowUsec
+	wall  int64        // the wall clock minus NowUsec when it started, microseconds
+
+	mu     sync.Mutex // guards what follows, and the state of the game
+	ledger ledger
+	events []string  // not yet printed
+	stalls []stretch // not yet printed
+}
+
+// stretch is a time from and to, on the wall clock, in microseconds since 1970.
+type stretch [2]int64
+
+func newNode(who string, c config, local *net.UDPAddr) (*node, error) {
+	rng := rand.New(rand.NewPCG(c.network.Seed, 0))
+	udp, err := net.ListenUDP("udp", local)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{
+		who: who, clock: clock{rng.Uint64(), c.skew}, rng: rng, udp: udp, rx: rxtime.NewConn(udp),
+		begun: timesync.NowUsec(), wall: wallMinusNow(),
+	}
+	receiveTimes := "read after the datagram: the kernel gives none here"
+	if n.rx.Kernel() {
+		receiveTimes = "the kernel's"
+	}
+	n.events = []string{fmt.Sprintf("at %v; receive times are %s", udp.LocalAddr(), receiveTimes)}
+	return n, nil
+}
+
+// wallMinusNow compares two clocks that the machine cannot read at once: the quickest of
+// some tries was not interrupted.
+func wallMinusNow() (usec int64) {
+	const tries = 10
+	quickest := uint64(1 << 63)
+	for range tries {
+		before := timesync.NowUsec()
+		wall := time.Now().UnixMicro()
+		after := timesync.NowUsec()
+		if took := after - before; took < quickest {
+			quickest, usec = took, wall-int64(before+took/2)
+		}
+	}
+	return usec
+}
+
+// receive calls take for every datagram, until the socket is closed. recvUsec is the
+// kernel's receive time, where it has one, on the clock of this process.
+func (n *node) receive(take func(b []byte, from netip.AddrPort, recvUsec uint64)) {
+	buf := make([]byte, 2048)
+	for {
+		size, from, recvUsec, err := n.rx.ReadFrom(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(time.Millisecond) // Windows reports here that the peer's port is closed
+			continue
+		}
+		take(buf[:size], from, n.clock.at(recvUsec))
+	}
+}
+
+// write sends a datagram. An error is a loss like any other.
+func (n *node) write(b []byte, to netip.AddrPort) { _, _ = n.udp.WriteToUDPAddrPort(b, to) }
+
+// side is a server or a player.
+type side interface {
+	take(b []byte, from netip.AddrPort, recvUsec uint64) // a datagram
+	run(ctx context.Context, tasks *sync.WaitGroup)      // until ctx ends
+	status() status
+}
+
+// play lets a side play until ctx ends, and prints how it goes.
+func (n *node) play(ctx context.Context, s side, out io.Writer, asJSON bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var tasks sync.WaitGroup
+	tasks.Go(func() { n.receive(s.take) })
+	tasks.Go(func() { n.watchStalls(ctx) })
+	s.run(ctx, &tasks)
+	err := report(ctx, out, asJSON, s.status)
+	cancel()
+	n.udp.Close()
+	tasks.Wait()
+	return err
+}
+
+// note keeps an event for the next status.
+func (n *node) note(e tick.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ledger.event(e)
+	n.events = append(n.events, e.String())
+}
+
+// ran enters a tick in the ledger. The caller holds the lock.
+func (n *node) ran(at tick.Tick) {
+	if wrong := n.ledger.ran(at); wrong != "" {
+		n.events = append(n.events, wrong)
+	}
+}
+
+// watchStalls notes when this process did not run although it wanted to: what happens
+// then says something about the machine, and nothing about the game.
+func (n *node) watchStalls(ctx context.Context) {
+	watchStalls(ctx, n.wall, func(s stretch) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.stalls = append(n.stalls, s)
+	})
+}
+
+const (
+	stallProbe = 2 * time.Millisecond
+	// stallLeast is what the relay may be late without a consequence. An input has 33 ms
+	// (the server's buffer of 2 ticks); jitter takes 6 of them, and the next datagram, if
+	// one is lost, 17.
+	stallLeast = 5 * time.Millisecond
+)
+
+func watchStalls(ctx context.Context, wall int64, found func(stretch)) {
+	for ctx.Err() == nil {
+		before := timesync.NowUsec()
+		time.Sleep(stallProbe)
+		after := timesync.NowUsec()
+		if time.Duration(after-before)*time.Microsecond > stallProbe+stallLeast {
+			found(stretch{wall + int64(before), wall + int64(after)})
+		}
+	}
+}
+
+// clocks is what a tick.Server and a tick.Client have in common here.
+type clocks interface {
+	Shared(nowUsec uint64) (tick.Time, bool)
+	Epoch() (uint64, bool)
+}
+
+// newStatus returns the notes since the last one. The caller holds the lock.
+func (n *node) newStatus(c clocks) status {
+	now := timesync.NowUsec()
+	s := status{
+		Who: n.who, Wall: n.wall + int64(now), Seconds: float64(now-n.begun) / 1e6,
+		Kernel: n.rx.Kernel(), Ticks: n.ledger.counts, Events: n.events, Stalls: n.stalls,
+	}
+	n.events, n.stalls = nil, nil
+	epoch, known := c.Epoch()
+	game, ok := c.Shared(n.clock.at(now))
+	if known && ok {
+		s.Epoch, s.Game = epoch, game.Time().Microseconds()
+	}
+	return s
+}
+
+// status is a line of what a process says about itself. Counts are those since its start.
+type status struct {
+	Who     string        `json:"who"`
+	Wall    int64         `json:"wall_us"`          // when, microseconds since 1970
+	Seconds float64       `json:"s"`                // since the start of the process
+	Epoch   uint64        `json:"epoch"`            // of the game time; 0 while that is not known
+	Game    int64         `json:"game_us"`          // the shared game time, microseconds
+	Listen  string        `json:"listen,omitempty"` // of a server: its address
+	Kernel  bool          `json:"kernel_receive_times"`
+	Ticks   tickCounts    `json:"ticks"`            // of the ledger
+	Inputs  *inputCounts  `json:"inputs,omitempty"` // of a server
+	Player  *playerCounts `json:"player,omitempty"` // of a player
+	Events  []string      `json:"events,omitempty"` // since the last status
+	Stalls  []stretch     `json:"stalls,omitempty"` // since the last status
+	Lates   []stretch     `json:"lates,omitempty"`  // since the last status: from a tick to its late input
+}
+
+// inputCounts counts the inputs for ticks that the server has run. Each is counted once.
+type inputCounts struct {
+	Players int    `json:"players,omitempty"` // that are heard
+	InTime  uint64 `json:"in_time"`           // came before their tick
+	Late    uint64 `json:"late"`              // came after it
+	Waited  uint64 `json:"waited"`            // came after it, but because a process did not run when it wanted to
+	Missing uint64 `json:"missing"`           // never came, though a later one did
+}
+
+// playerCounts counts what a player sees.
+type playerCounts struct {
+	InSync    bool   `json:"in_sync"`   // the server's clock is known
+	Corrected uint64 `json:"corrected"` // states in which the own figure was not where predicted
+	Shown     uint64 `json:"shown"`     // ticks for which the state of the others had arrived
+	Frozen    uint64 `json:"frozen"`    // and for which it had not
+}
+
+func (s status) String() string {
+	line := fmt.Sprintf("%-8s %5.1f s  %v", s.Who, s.Seconds, s.Ticks)
+	if i := s.Inputs; i != nil {
+		line += fmt.Sprintf("; %d playing; inputs: %d in time, %d late, %d missing", i.Players, i.InTime, i.Late+i.Waited, i.Missing)
+	}
+	if p := s.Player; p != nil {
+		sync := "in sync"
+		if !p.InSync {
+			sync = "not in sync"
+		}
+		line += fmt.Sprintf("; %s, %d corrected, %d shown, %d frozen", sync, p.Corrected, p.Shown, p.Frozen)
+	}
+	return line
+}
+
+// statusEvery is the time between two lines: often for programs, seldom for people.
+const (
+	statusEvery     = time.Second
+	statusEveryJSON = 100 * time.Millisecond
+)
+
+// report prints a status now and then, and when ctx ends.
+func report(ctx context.Context, out io.Writer, asJSON bool, status func() status) error {
+	period := statusEvery
+	if asJSON {
+		period = statusEveryJSON
+	}
+	every := time.NewTicker(period)
+	defer every.Stop()
+	for {
+		if err := printStatus(out, asJSON, status()); err != nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func printStatus(out io.Writer, asJSON bool, s status) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(s)
+	}
+	for _, e := range s.Events {
+		fmt.Fprintf(out, "%-8s %s\n", s.Who, e)
+	}
+	_, err := fmt.Fprintln(out, s)
+	return err
+}

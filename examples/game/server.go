@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"maps"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/seal"
+	"timesync/tick"
+)
+
+// Directions of a connection, for seal.
+const (
+	fromPlayer = iota
+	fromServer
+)
+
+// connection makes one end of the connection of a player. Each player has a key of its
+// own, so that no player can speak for another.
+func connection(key [32]byte, player byte, direction uint64) *seal.End {
+	return seal.New(sha256.Sum256(append(key[:], player)), direction)
+}
+
+// serverSide is the process that knows what is true.
+type serverSide struct {
+	*node
+	ticks   *tick.Server
+	players [maxPlayers]*player
+	inputs  inputCounts
+	lates   []stretch // not yet printed
+	figures [maxPlayers]figure
+}
+
+// player is one of them as the server knows it.
+type player struct {
+	end     *seal.End
+	life    uint64    // 0: never heard
+	heard   time.Time // when last
+	playing bool      // an input has come; first is the first one's tick
+	first   tick.Tick
+	newest  tick.Tick             // the newest input's tick
+	held    buttons               // in the last tick: what is missing is taken to be the same
+	inputs  map[tick.Tick]buttons // for ticks to come
+	missed  map[tick.Tick]bool    // ticks that ran without an input; it may come yet
+}
+
+// peer is what tick calls a player: by the number that people know.
+func peer(i int) uint64 { return uint64(i) + 1 }
+
+// silence is how long a player may be silent and is still sent to.
+const silence = 3 * time.Second
+
+// overdue is after how many ticks an input is taken to be lost: more than any datagram
+// is held back.
+const overdue = ticksPerSecond
+
+func newServer(c config) (*serverSide, error) {
+	local, err := net.ResolveUDPAddr("udp", c.listen)
+	if err != nil {
+		return nil, err
+	}
+	n, err := newNode("server", c, local)
+	if err != nil {
+		return nil, err
+	}
+	s := &serverSide{node: n}
+	for i := range s.players {
+		s.players[i] = &player{end: connection(c.key, byte(i), fromServer)}
+		s.players[i].reset(0)
+	}
+	s.ticks, err = tick.NewServer(tick.ServerConfig{
+		Config:   tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.now},
+		Handlers: tick.Handlers{Tick: s.tick, Event: s.note},
+	})
+	return s, err
+}
+
+func (s *serverSide) run(ctx context.Context, tasks *sync.WaitGroup) {
+	tasks.Go(func() { _ = s.ticks.Run(ctx) }) // its error is that of ctx
+}
+
+// take takes a datagram. Its first byte says whose key it claims to be sealed with.
+func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
+	if len(b) == 0 || int(b[0]) >= maxPlayers {
+		return
+	}
+	id := int(b[0])
+	p := s.players[id]
+	b, _, err := p.end.Open(b[1:], from, recvUsec)
+	if err == seal.ErrUnproven {
+		// One that has just started, here or there. It proves itself by what it answers.
+		if answer := p.end.Answer(nil, from, s.clock.now(), false); answer != nil {
+			s.write(answer, from)
+		}
+		return
+	}
+	if err != nil {
+		return
+	}
+	m, hello, err := decode[input](b)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.Life != p.life {
+		s.ticks.Forget(peer(id)) // it has started anew
+		p.reset(m.Life)
+	}
+	p.heard = time.Now()
+	var h tick.Hello
+	if h.UnmarshalBinary(hello) == nil {
+		_ = s.ticks.OnHello(peer(id), h) // one of an old epoch changes nothing
+	}
+	if m.Epoch != 0 && s.ticks.Accept(m.Epoch, m.Newest, recvUsec) {
+		s.enter(p, m, recvUsec)
+	}
+}
+
+func (p *player) reset(life uint64) {
+	*p = player{end: p.end, life: life, inputs: map[tick.Tick]buttons{}, missed: map[tick.Tick]bool{}}
+}
+
+// enter takes the inputs of a datagram, and counts those that come too late.
+func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
+	if !p.playing {
+		p.playing, p.first, p.newest = true, m.Newest, m.Newest
+	}
+	p.newest = max(p.newest, m.Newest)
+	for i, held := range m.Held {
+		n := m.Newest - tick.Tick(i)
+		switch {
+		case n < p.first:
+		case !s.ticks.Passed(n):
+			p.inputs[n] = held
+		case p.missed[n]:
+			delete(p.missed, n)
+			s.late(n, m.Waited, recvUsec)
+		}
+	}
+	for n := range p.missed {
+		if n < p.newest-overdue {
+			delete(p.missed, n)
+			s.inputs.Missing++
+		}
+	}
+}
+
+// late counts an input that came after its tick.
+func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
+	now := s.clock.now()
+	w, _ := s.ticks.Announce(0, now)
+	start := w.OriginUsec + uint64(w.Rate.Duration(n).Microseconds())
+	if by := int64(recvUsec - start); by <= int64(waitedUsec) {
+		s.inputs.Waited++
+	} else {
+		s.inputs.Late++
+		wall := s.wall + int64(timesync.NowUsec())
+		s.lates = append(s.lates, stretch{wall - int64(now-start), wall})
+	}
+}
+
+// tick moves the figures and tells everybody.
+func (s *serverSide) tick(step tick.Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ran(step.Tick)
+	for i, p := range s.players {
+		held, ok := p.inputs[step.Tick]
+		switch {
+		case ok:
+			p.held = held
+			s.inputs.InTime++
+		case p.playing && step.Tick >= p.first && p.present():
+			p.missed[step.Tick] = true
+		}
+		maps.DeleteFunc(p.inputs, func(n tick.Tick, _ buttons) bool { return n <= step.Tick })
+		s.figures[i] = s.figures[i].move(p.held)
+	}
+	s.send(step.Tick)
+}
+
+func (p *player) present() bool { return p.life != 0 && time.Since(p.heard) < silence }
+
+// send tells everybody where the figures are after tick n, and those who do not know it
+// which tick it is.
+func (s *serverSide) send(n tick.Tick) {
+	epoch, _ := s.ticks.Epoch()
+	for i, p := range s.players {
+		if !p.present() {
+			continue
+		}
+		message := encode(state{epoch, n, s.figures})
+		welcome, _ := s.ticks.Announce(peer(i), s.clock.now())
+		if !welcome.Heard || n%ticksPerSecond == 0 { // once a second in any case
+			message, _ = welcome.AppendBinary(message)
+		}
+		s.write(p.end.Seal(nil, message, s.clock.now()), p.end.Peer())
+	}
+}
+
+func (s *serverSide) status() status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.newStatus(s.ticks)
+	inputs := s.inputs
+	for _, p := range s.players {
+		if p.present() {
+			inputs.Players++
+		}
+	}
+	st.Inputs, st.Listen, st.Lates = &inputs, s.udp.LocalAddr().String(), s.lates
+	s.lates = nil
+	return st
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/relay"
+	"timesync/examples/internal/seal"
+	"timesync/tick"
+)
+
+var somewhere = netip.MustParseAddrPort("127.0.0.1:9") // nobody listens
+
+// newServerSide makes a server whose time the test advances. It began 10 s ago.
+func newServerSide(t *testing.T) (s *serverSide, begin uint64) {
+	t.Helper()
+	needLoopback(t)
+	s, err := newServer(config{listen: "127.0.0.1:0", network: relay.Config{Seed: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.udp.Close() })
+	begin = s.clock.now() - 10*second
+	s.ticks.Start(begin)
+	return s, begin
+}
+
+func newPlayerSide(t *testing.T) *playerSide {
+	t.Helper()
+	needLoopback(t)
+	p, err := newPlayer(config{dial: somewhere.String(), player: 1, network: relay.Config{Seed: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.udp.Close() })
+	return p
+}
+
+// start returns when tick n starts.
+func start(begin uint64, n tick.Tick) uint64 {
+	return begin + uint64(tick.Hz(ticksPerSecond).Duration(n).Microseconds()) + 1
+}
+
+// Each input counts once: in time, late, late for want of a processor, or missing.
+func TestInputs(t *testing.T) {
+	s, begin := newServerSide(t)
+	p := s.players[0]
+	p.reset(1)
+	p.heard = time.Now().Add(time.Minute) // however slow the test is
+	enter := func(newest tick.Tick, waited uint32, recvUsec uint64) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.enter(p, input{Newest: newest, Waited: waited, Held: [resent]buttons{right, right, right, right}}, recvUsec)
+	}
+	for n := tick.Tick(10); n <= 40; n++ {
+		at := start(begin, n)
+		if n != 20 && n != 21 && n != 30 { // in time; those three only with those that follow
+			enter(n, 0, at-5_000)
+		}
+		s.ticks.Advance(at)
+		switch n {
+		case 15:
+			enter(15, 0, at) // again
+			enter(17, 0, at) // early, and then again
+		case 21:
+			enter(21, 0, at+100) // with 20: both are late
+		case 30:
+			enter(30, 3_000, at+2_000) // late, since the player did not run
+		}
+		if n == 35 {
+			p.missed[8] = true // as if that had never come
+		}
+	}
+	enter(41+overdue, 0, start(begin, 41))
+	if want := (inputCounts{InTime: 28, Late: 2, Waited: 1, Missing: 1}); s.inputs != want {
+		t.Errorf("%+v, want %+v", s.inputs, want)
+	}
+	if len(s.lates) != 2 || s.lates[0][1] < s.lates[0][0] {
+		t.Errorf("late from and to %v", s.lates)
+	}
+	// What was held goes on while nothing comes.
+	if got, want := s.figures[0], (figure{X: min(31*stride, yard)}); got != want {
+		t.Errorf("at %v, want %v", got, want)
+	}
+}
+
+// proven returns the end of a player, once both ends have proven that they live.
+func proven(t *testing.T, s *serverSide) *seal.End {
+	t.Helper()
+	end, other := connection([32]byte{}, 0, fromPlayer), s.players[0].end
+	now := s.clock.now()
+	if _, _, err := other.Open(end.Seal(nil, nil, now), somewhere, now); err != seal.ErrUnproven {
+		t.Fatal(err)
+	}
+	if _, _, err := end.Open(other.Answer(nil, somewhere, now, false), somewhere, now); err != seal.ErrAnswer {
+		t.Fatal(err)
+	}
+	return end
+}
+
+// Whatever comes, sealed or not, is refused or played, and neither side fails.
+func TestAnyBytes(t *testing.T) {
+	s, begin := newServerSide(t)
+	p := newPlayerSide(t)
+	end := proven(t, s)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	epoch, _ := s.ticks.Epoch()
+	for i := range 5000 {
+		b := make([]byte, rng.IntN(120))
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		now := start(begin, tick.Tick(i/50))
+		switch i % 4 {
+		case 0:
+			s.take(b, somewhere, now)
+			p.take(b, somewhere, now)
+		case 1:
+			s.take(end.Seal([]byte{0}, b, now), somewhere, now)
+		default: // right, but for the numbers
+			m := input{Life: 1, Epoch: epoch, Newest: tick.Tick(rng.Uint64())}
+			if i%4 == 3 {
+				m.Newest = tick.Tick(i/50 + rng.IntN(100) - 50)
+			}
+			s.take(end.Seal([]byte{0}, append(encode(m), b...), now), somewhere, now)
+		}
+		s.ticks.Advance(now)
+	}
+	before := s.inputs.InTime
+	for n := tick.Tick(100); n < 150; n++ { // afterwards one can play as if nothing had been
+		now := start(begin, n)
+		s.take(end.Seal([]byte{0}, encode(input{Life: 9, Epoch: epoch, Newest: n}), now-100), somewhere, now-100)
+		s.ticks.Advance(now)
+	}
+	if got := s.status(); got.Ticks.Ran != 150 || got.Inputs.InTime != before+50 || got.Ticks.Unreported != 0 || got.Inputs.Players != 1 {
+		t.Errorf("%+v, %+v", got, got.Inputs)
+	}
+	if n := len(s.players[0].inputs) + len(s.players[0].missed); n > 500 {
+		t.Errorf("%d inputs are remembered", n)
+	}
+}
+
+// No player can speak for another, and nobody else at all.
+func TestImpostor(t *testing.T) {
+	s, begin := newServerSide(t)
+	end := proven(t, s)
+	now := start(begin, 1)
+	s.take(end.Seal([]byte{1}, encode(input{Life: 5}), now), somewhere, now)
+	s.take(seal.New([32]byte{9}, fromPlayer).Seal([]byte{0}, encode(input{Life: 5}), now), somewhere, now)
+	s.take(end.Seal([]byte{maxPlayers}, encode(input{Life: 5}), now), somewhere, now)
+	if n := s.status().Inputs.Players; n != 0 {
+		t.Errorf("%d players", n)
+	}
+	s.take(end.Seal([]byte{0}, encode(input{Life: 5}), now), somewhere, now)
+	if n := s.status().Inputs.Players; n != 1 {
+		t.Errorf("%d players, want the one", n)
+	}
+}
+
+// A player who predicted right is left alone, and one who did not goes on from where the
+// server says, with all that was held since.
+func TestCorrect(t *testing.T) {
+	p := newPlayerSide(t)
+	at := figure{X: 100}
+	p.correct(7, at) // the first word of the server
+	for n := tick.Tick(10); n <= 20; n++ {
+		p.me, p.newest = p.me.move(right), n
+		p.past[n] = moment{right, p.me}
+	}
+	p.correct(12, figure{X: 100 + 3*stride})
+	if p.counts.Corrected != 0 || p.me.X != 100+11*stride {
+		t.Errorf("%d corrections, at %v", p.counts.Corrected, p.me)
+	}
+	p.correct(14, figure{X: 100 + 4*stride, Y: 5}) // an input was not there in time
+	p.correct(15, figure{X: 100 + 5*stride, Y: 5})
+	if p.counts.Corrected != 1 || p.me != (figure{100 + 10*stride, 5}) {
+		t.Errorf("%d corrections, at %v", p.counts.Corrected, p.me)
+	}
+}
+
+// What is shown lies between the states that have arrived, where the time says.
+func TestSeen(t *testing.T) {
+	p := newPlayerSide(t)
+	for _, n := range []tick.Tick{10, 11, 14} {
+		s := state{Tick: n}
+		s.Figures[3] = figure{X: int32(n) * 100, Y: -int32(n) * 100}
+		p.states[n], p.latest = s, n
+	}
+	for _, tt := range []struct {
+		at   float64 // tick
+		want int32
+		ok   bool
+	}{
+		{10, 1000, true}, {10.5, 1050, true}, {11, 1100, true}, {12.5, 1250, true}, {13.75, 1375, true},
+		{14.2, 1400, false}, {20, 1400, false}, {9, 0, false}, {1000, 0, false}, {-1000, 0, false},
+	} {
+		at := tick.Hz(ticksPerSecond).Time(0, time.Duration(tt.at*float64(time.Second)/ticksPerSecond+1))
+		got, ok := p.seen(at)
+		if off := got[3].X - tt.want; ok != tt.ok || off < -1 || off > 1 || got[3].Y != -got[3].X {
+			t.Errorf("at %v: %v, %v; want %v, %v", tt.at, got[3], ok, tt.want, tt.ok)
+		}
+	}
+}
+
+func TestMove(t *testing.T) {
+	f := figure{X: yard - 1}
+	for range 3 {
+		f = f.move(right | up)
+	}
+	if f != (figure{yard, -3 * stride}) || f.move(left|right|up|down) != f || f.move(0) != f {
+		t.Errorf("%v", f)
+	}
+}
+
+// For people: what happened, and how it is. An output that fails ends the process.
+func TestReport(t *testing.T) {
+	s, _ := newServerSide(t)
+	var out bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.note(tick.Event{Kind: tick.EventSkipped, First: 5, Last: 6})
+	if err := s.play(ctx, s, &out, false); err != nil {
+		t.Error(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) != 4 || !strings.HasPrefix(lines[0], "server   at 127.0.0.1:") || lines[1] != "server   ticks 5 to 6 skipped" || !strings.Contains(lines[2], "0 playing") {
+		t.Errorf("%s", out.String())
+	}
+
+	p := newPlayerSide(t)
+	if err := p.play(t.Context(), p, broken{}, true); !errors.Is(err, errBroken) {
+		t.Errorf("an output that fails: %v", err)
+	}
+}
+
+var errBroken = errors.New("broken")
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errBroken }
+
+// A process that does not run notices.
+func TestWatchStalls(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	before := int64(timesync.NowUsec())
+	var last stretch
+	watchStalls(ctx, 0, func(s stretch) {
+		if s[0] < before || s[0] < last[1] || time.Duration(s[1]-s[0])*time.Microsecond < stallProbe+stallLeast {
+			t.Errorf("stalled from and to %v after %v", s, last)
+		}
+		last = s
+	})
+}

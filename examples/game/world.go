@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"timesync/tick"
+)
+
+// The game: figures in a square yard, each moved by four buttons. Both sides compute it
+// with integers, so that what a player predicts is what the server will say.
+
+const (
+	ticksPerSecond = 60
+	maxPlayers     = 8
+	stride         = 80     // mm a tick: 4.8 m/s
+	yard           = 10_000 // mm from the middle to each wall
+
+	// resent is in how many datagrams each input travels. One of 50 is lost or held back
+	// for too long; that it happens to four in a row is not to be expected.
+	resent = 4
+)
+
+// buttons are those that are held down during a tick.
+type buttons uint8
+
+const (
+	left buttons = 1 << iota
+	right
+	up
+	down
+)
+
+// figure is where a player stands, in mm from the middle.
+type figure struct{ X, Y int32 }
+
+// move returns where a figure is after a tick.
+func (f figure) move(b buttons) figure {
+	step := func(at int32, back, forth buttons) int32 {
+		if b&back != 0 {
+			at -= stride
+		}
+		if b&forth != 0 {
+			at += stride
+		}
+		return min(max(at, -yard), yard)
+	}
+	return figure{step(f.X, left, right), step(f.Y, up, down)}
+}
+
+// input is what a player sends at each tick, and before it knows the ticks, too. Perhaps a
+// tick.Hello follows.
+type input struct {
+	Life   uint64          // random for each start of the player
+	Epoch  uint64          // 0: no ticks yet
+	Newest tick.Tick       // predicted
+	Waited uint32          // how long after the start of that tick it was sent, microseconds
+	Held   [resent]buttons // in ticks Newest, Newest-1, ...
+}
+
+// state is what the server sends at each tick. Perhaps a tick.Welcome follows.
+type state struct {
+	Epoch   uint64
+	Tick    tick.Tick
+	Figures [maxPlayers]figure // after that tick
+}
+
+var errMessage = errors.New("malformed message")
+
+// encode returns a message, to which another may be appended.
+func encode[T input | state](m T) []byte {
+	b, _ := binary.Append(nil, binary.LittleEndian, m) // of fixed size: cannot fail
+	return b
+}
+
+// decode reads a message, and returns what follows it.
+func decode[T input | state](b []byte) (m T, follows []byte, err error) {
+	n, err := binary.Decode(b, binary.LittleEndian, &m)
+	if err != nil {
+		return m, nil, errMessage
+	}
+	return m, b[n:], nil
+}
