@@ -25,7 +25,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 		if err != nil {
 			return err
 		}
-		if err := signal(ctx, client.conn, server.conn); err != nil {
+		if err := introduce(ctx, client.conn, server.conn); err != nil {
 			return err
 		}
 		for _, e := range []*end{client, server} {
@@ -86,9 +86,9 @@ func (e *end) channel(label string, id uint16, options webrtc.DataChannelInit) (
 	return c, err
 }
 
-// signal does what a signalling server is for: it carries the descriptions, addresses
+// introduce does what a signalling server is for: it carries the descriptions, addresses
 // included.
-func signal(ctx context.Context, client, server *webrtc.PeerConnection) error {
+func introduce(ctx context.Context, client, server *webrtc.PeerConnection) error {
 	offer, err := client.CreateOffer(nil)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (e *end) run(ctx context.Context, r *bench.Run, p *Peer, judged *bench.End,
 	e.timed.OnMessage(func(m webrtc.DataChannelMessage) {
 		payload, received, owd, err := p.Receive(m)
 		if err != nil {
-			r.Go(func() error { return err })
+			r.Fail(err)
 			return
 		}
 		judged.Judge(payload, received, owd)

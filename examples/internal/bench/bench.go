@@ -105,14 +105,17 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 	return r.result(took)
 }
 
-// Go runs task in a goroutine. An error of it ends the measurement, unless that is over.
+// Go runs task in a goroutine, and fails with its error.
 func (r *Run) Go(task func() error) {
 	r.tasks.Go(func() {
 		if err := task(); err != nil {
-			r.stop(err)
+			r.Fail(err)
 		}
 	})
 }
+
+// Fail ends the measurement with an error, unless it is over.
+func (r *Run) Fail(err error) { r.stop(err) }
 
 // Write counts bulk that has arrived. It can be called from any goroutine.
 func (r *Run) Write(b []byte) (int, error) {
