@@ -24,13 +24,15 @@ type Result struct {
 	Client, Server Found   // the ends of all connections together
 }
 
-// Found is what the ends of one side found. All but OneWayDelay and Bound are errors, by
-// size.
+// Found is what the ends of one side found. Errors are sizes.
 type Found struct {
-	Datagrams                    int
-	Offset, OneWayDelayBy, Stamp Spread // of the offset, the one-way delay, a TS23
-	OneWayDelay, Bound           Spread
-	Outside                      int // offsets whose error exceeds their bound
+	Datagrams        int
+	OffsetError      Spread // of RemoteTime
+	OneWayDelay      Spread // as it was in truth
+	OneWayDelayError Spread // of what the link says of it
+	TS23Error        Spread // of a timestamp in the payload
+	ErrorBound       Spread // of the offset, as the link says
+	Outside          int    // offsets whose error exceeds their bound
 }
 
 func (r *Run) result(took time.Duration) (Result, error) {
@@ -43,14 +45,17 @@ func (r *Run) result(took time.Duration) (Result, error) {
 	}
 	var both [2]samples
 	for _, e := range r.ends {
-		if len(e.found.offset) == 0 {
+		e.mu.Lock() // a datagram may still be on its way through the transport
+		found := e.found
+		e.mu.Unlock()
+		if len(found.offset) == 0 {
 			return Result{}, fmt.Errorf("%s: an end found nothing: its clocks never synchronized", r.Name)
 		}
 		side := &both[0]
 		if e.server {
 			side = &both[1]
 		}
-		side.add(e.found)
+		side.add(found)
 	}
 	out.Client, out.Server = both[0].spreads(), both[1].spreads()
 	return out, nil
@@ -68,8 +73,8 @@ func (s *samples) add(o samples) {
 func (s *samples) spreads() Found {
 	return Found{
 		Datagrams: len(s.offset), Outside: s.outside,
-		Offset: spread(s.offset), OneWayDelayBy: spread(s.owd), Stamp: spread(s.payload),
-		OneWayDelay: spread(s.delay), Bound: spread(s.bound),
+		OffsetError: spread(s.offset), OneWayDelay: spread(s.delay), OneWayDelayError: spread(s.owd),
+		TS23Error: spread(s.payload), ErrorBound: spread(s.bound),
 	}
 }
 
@@ -83,12 +88,13 @@ func (s Spread) String() string { return fmt.Sprintf("%d / %d", s.P50, s.P99) }
 
 // Check returns an error if the offset of an end is too wrong.
 func (r Result) Check() error {
-	if worst := max(r.Client.Offset.P99, r.Server.Offset.P99); worst > r.LimitUsec {
+	if worst := max(r.Client.OffsetError.P99, r.Server.OffsetError.P99); worst > r.LimitUsec {
 		return fmt.Errorf("%s: the 99th percentile of the offset error is %d us, want at most %d", r.Load, worst, r.LimitUsec)
 	}
 	return nil
 }
 
+// The columns of the table.
 const row = "%-24s %-6s %9s %14s %15s %12s %18s %17s %7s\n"
 
 // Table measures each load for length, and prints a line for each side as soon as it is
@@ -122,7 +128,7 @@ func Table(ctx context.Context, out io.Writer, asJSON bool, loads []Load, length
 
 func (r Result) print(out io.Writer) {
 	line := func(load, end, bulk string, f Found) {
-		fmt.Fprintf(out, row, load, end, bulk, f.Offset, f.OneWayDelay, f.OneWayDelayBy, f.Stamp, f.Bound,
+		fmt.Fprintf(out, row, load, end, bulk, f.OffsetError, f.OneWayDelay, f.OneWayDelayError, f.TS23Error, f.ErrorBound,
 			fmt.Sprintf("%.1f %%", 100*float64(f.Outside)/float64(f.Datagrams)))
 	}
 	line(r.Load, "client", fmt.Sprintf("%.0f", r.BulkMBps), r.Client)
