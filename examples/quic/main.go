@@ -5,25 +5,6 @@
 // under load. What timesync needs of a program with QUIC is in timesync.go.
 package main
 
-import (
-	"context"
-	"flag"
-	"fmt"
-	"os"
-	"os/signal"
-	"time"
+import "timesync/examples/internal/bench"
 
-	"timesync/examples/internal/bench"
-)
-
-func main() {
-	length := flag.Duration("for", 10*time.Second, "how long to measure under each load")
-	asJSON := flag.Bool("json", false, "print JSON")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := bench.Table(ctx, os.Stdout, *asJSON, bench.Loads("stream"), *length, connect); err != nil {
-		fmt.Fprintln(os.Stderr, "quic:", err)
-		os.Exit(1)
-	}
-}
+func main() { bench.Main("stream", connect) }

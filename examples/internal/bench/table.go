@@ -94,6 +94,23 @@ func (r Result) Check() error {
 	return nil
 }
 
+// CheckBounds returns an error if an end knows less well than it says, or says nothing.
+// That holds on any machine, however busy.
+func (r Result) CheckBounds() error {
+	for name, f := range map[string]Found{"client": r.Client, "server": r.Server} {
+		if f.Outside > 0 {
+			return fmt.Errorf("%s, %s: %d of %d offsets are worse than their bound says", r.Load, name, f.Outside, f.Datagrams)
+		}
+		if f.ErrorBound.P50 > vague {
+			return fmt.Errorf("%s, %s: the error bound is %d us, want at most %d", r.Load, name, f.ErrorBound.P50, vague)
+		}
+	}
+	return nil
+}
+
+// vague, in microseconds, is a bound that is no news.
+const vague = 1_000_000
+
 // The columns of the table.
 const row = "%-24s %-6s %9s %14s %15s %12s %18s %17s %7s\n"
 
