@@ -50,10 +50,10 @@ func TestTable(t *testing.T) {
 		t.Fatalf("%v: %s", err, &out)
 	}
 	for name, f := range map[string]Found{"client": results[0].Client, "server": results[0].Server} {
-		// The floors are as low as the timers were punctual once.
+		// The shortest delays are as short as the timers were once punctual.
 		for what, s := range map[string]Spread{"offset": f.OffsetError, "one-way delay": f.OneWayDelayError, "TS23": f.TS23Error} {
-			if s.P50 < 4000 || s.P50 > 6000 {
-				t.Errorf("%s: the %s is wrong by %d us, want 5000", name, what, s.P50)
+			if s.P50 < 3000 || s.P50 > 8000 {
+				t.Errorf("%s: the %s is wrong by %d us, want about 5000", name, what, s.P50)
 			}
 		}
 		if f.Datagrams < 10 {
