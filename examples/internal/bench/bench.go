@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Package bench measures how well peers keep time over a transport, for the examples: it
+// gives each peer a clock of its own, sends a datagram every 16 ms each way, judges what
+// the receiver makes of it, loads the machine or the transport, and prints a table.
+//
+// All peers are in one process, so that true time is known: it is that of
+// timesync.NowUsec.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	every  = 16 * time.Millisecond // a datagram each way, as a game of 60 frames/s does
+	settle = 2 * time.Second       // the start is not judged
+	cores  = 2                     // GOMAXPROCS, so that 2 busy goroutines are a burden anywhere
+)
+
+// The clocks are far apart, and their rates by 40 ppm, a bad pair of quartzes. That of the
+// second client wraps around while it is measured.
+var (
+	ServerClock  = Clock{start: 1 << 50}
+	ClientClocks = []Clock{{start: 0, ppm: 40}, {start: 1<<64 - 5_000_000, ppm: -40}}
+)
+
+// Load is what goes on beside the datagrams.
+type Load struct {
+	Name     string
+	Up, Down bool // bulk from each client to the server, and back
+	busy     int  // goroutines that never pause
+}
+
+// Loads are the rows of the table.
+func Loads(bulk string) []Load {
+	return []Load{
+		{Name: "idle"},
+		{Name: bulk + " up", Up: true},
+		{Name: bulk + " both ways", Up: true, Down: true},
+		{Name: "2 busy goroutines", busy: cores},
+	}
+}
+
+// limit is how wrong the 99th percentile of the offset may be, in microseconds.
+func (l Load) limit() int64 {
+	if l == (Load{Name: l.Name}) {
+		return 2000
+	}
+	return 5000
+}
+
+// A Connect connects a server and a client for each of ClientClocks, adds both ends of each
+// connection to r, starts what sends, receives and loads them, and returns. It stops all
+// that when ctx is done. All goroutines are started with r.Go.
+type Connect func(ctx context.Context, r *Run) error
+
+// Run is one row: connections under one load.
+type Run struct {
+	Load
+	ends  []*End
+	bulk  atomic.Int64 // bytes received
+	tasks sync.WaitGroup
+	stop  context.CancelCauseFunc
+}
+
+// errOver is why a run that went well ends.
+var errOver = errors.New("bench: measured")
+
+// Measure connects, waits until there was time to judge for length, and closes all.
+func Measure(ctx context.Context, load Load, length time.Duration, connect Connect) (Result, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+	ctx, stop := context.WithCancelCause(ctx)
+	r := &Run{Load: load, stop: stop}
+	defer r.tasks.Wait()
+	defer stop(errOver)
+
+	if err := connect(ctx, r); err != nil {
+		return Result{}, fmt.Errorf("%s: %w", load.Name, err)
+	}
+	for range load.busy {
+		r.tasks.Go(func() {
+			for ctx.Err() == nil {
+			}
+		})
+	}
+	begin := time.Now()
+	select {
+	case <-ctx.Done():
+	case <-time.After(settle + length):
+		stop(errOver)
+	}
+	took := time.Since(begin)
+	r.tasks.Wait()
+	if err := context.Cause(ctx); err != errOver {
+		return Result{}, fmt.Errorf("%s: %w", load.Name, err)
+	}
+	return r.result(took)
+}
+
+// Go runs task in a goroutine, and fails with its error.
+func (r *Run) Go(task func() error) {
+	r.tasks.Go(func() {
+		if err := task(); err != nil {
+			r.Fail(err)
+		}
+	})
+}
+
+// Fail ends the measurement with an error, unless it is over.
+func (r *Run) Fail(err error) { r.stop(err) }
+
+// Write counts bulk that has arrived. It can be called from any goroutine.
+func (r *Run) Write(b []byte) (int, error) {
+	r.bulk.Add(int64(len(b)))
+	return len(b), nil
+}
+
+var _ io.Writer = (*Run)(nil)

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove that the judge knows the truth: it finds the error that an unequal path
+// must cause, and fails the row for it.
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync/link"
+)
+
+func TestClock(t *testing.T) {
+	for _, c := range append(ClientClocks, ServerClock) {
+		for _, at := range []uint64{0, 1, 4_999_999, 5_000_001, 3_600_000_000} {
+			if got := c.truth(c.at(at)); size(got-int64(at)) > 1 {
+				t.Errorf("%+v: at %d us it shows what it shows at %d", c, at, got)
+			}
+		}
+	}
+}
+
+// TestTable has a transport that takes 10 ms longer to the server than back. So the offset
+// is wrong by 5 ms, in which the delays seem equal, and so is all that follows from it.
+// The bound knows of the round trip, and contains that.
+func TestTable(t *testing.T) {
+	const longer = 10 * time.Millisecond
+	connect := func(ctx context.Context, r *Run) error {
+		for _, clock := range ClientClocks {
+			var client, server link.Link
+			c, s := r.Client(&client, clock), r.Server(&server, clock)
+			r.Go(func() error { return c.Send(ctx, wire(r, &client, s, longer)) })
+			r.Go(func() error { return s.Send(ctx, wire(r, &server, c, 0)) })
+		}
+		return nil
+	}
+	var out bytes.Buffer
+	err := Table(t.Context(), &out, true, Loads("bulk")[:1], time.Second, connect)
+	if err == nil || !strings.Contains(err.Error(), "idle: the 99th percentile of the offset error is") {
+		t.Errorf("the table says %v of an error of 5 ms", err)
+	}
+	var results []Result
+	if err := json.Unmarshal(out.Bytes(), &results); err != nil || len(results) != 1 {
+		t.Fatalf("%v: %s", err, &out)
+	}
+	for name, f := range map[string]Found{"client": results[0].Client, "server": results[0].Server} {
+		// The shortest delays are as short as the timers were once punctual.
+		for what, s := range map[string]Spread{"offset": f.OffsetError, "one-way delay": f.OneWayDelayError, "TS23": f.TS23Error} {
+			if s.P50 < 3000 || s.P50 > 8000 {
+				t.Errorf("%s: the %s is wrong by %d us, want about 5000", name, what, s.P50)
+			}
+		}
+		if f.Datagrams < 10 {
+			t.Errorf("%s: %d datagrams in a second", name, f.Datagrams)
+		}
+	}
+	if err := results[0].CheckBounds(); err != nil {
+		t.Error(err)
+	}
+}
+
+// wire returns what sends from one link to the end of the other.
+func wire(r *Run, from *link.Link, to *End, delay time.Duration) func(payload []byte, sentUsec uint64) error {
+	return func(payload []byte, sentUsec uint64) error {
+		datagram := append(from.AppendHeader(nil, sentUsec), payload...)
+		time.AfterFunc(delay, func() {
+			received := to.clock.NowUsec()
+			payload, owd, err := to.link.Open(datagram, received)
+			if err != nil {
+				r.Fail(err)
+				return
+			}
+			to.Judge(payload, received, owd)
+		})
+		return nil
+	}
+}
+
+// TestFailures: a row without a result is an error, never an empty line.
+func TestFailures(t *testing.T) {
+	broken := errors.New("broken")
+	silent := func(_ context.Context, r *Run) error {
+		r.Client(new(link.Link), ClientClocks[0])
+		return nil
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, test := range map[string]struct {
+		ctx     context.Context
+		connect Connect
+		want    string
+	}{
+		"connect":   {t.Context(), func(context.Context, *Run) error { return broken }, "x: broken"},
+		"a task":    {t.Context(), func(_ context.Context, r *Run) error { r.Fail(broken); return nil }, "x: broken"},
+		"interrupt": {cancelled, silent, "x: context canceled"},
+		"silence":   {t.Context(), silent, "x: an end found nothing"},
+	} {
+		if _, err := Measure(test.ctx, Load{Name: "x"}, 0, test.connect); err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %s", name, err, test.want)
+		}
+	}
+	r := Run{Load: Load{Name: "x", Up: true}}
+	if _, err := r.result(time.Second); err == nil || err.Error() != "x: no bulk arrived" {
+		t.Errorf("no bulk: %v", err)
+	}
+}
+
+// TestLimits: what is just within a limit passes, and what is just beyond fails.
+func TestLimits(t *testing.T) {
+	for _, load := range Loads("bulk") {
+		want := int64(5000)
+		if load.Name == "idle" {
+			want = 2000
+		}
+		r := Result{Load: load.Name, LimitUsec: load.limit()}
+		for _, end := range []*Found{&r.Client, &r.Server} {
+			end.OffsetError.P99 = want
+			if err := r.Check(); err != nil {
+				t.Error(err)
+			}
+			end.OffsetError.P99++
+			if r.Check() == nil {
+				t.Errorf("%s: an error of %d us passes", load.Name, want+1)
+			}
+			end.OffsetError.P99, end.ErrorBound.P50 = 0, vague
+			if err := r.CheckBounds(); err != nil {
+				t.Error(err)
+			}
+			end.ErrorBound.P50++
+			if r.CheckBounds() == nil {
+				t.Errorf("%s: a bound of %d us passes", load.Name, vague+1)
+			}
+			end.ErrorBound.P50, end.Outside = 0, 1
+			if r.CheckBounds() == nil {
+				t.Errorf("%s: an offset outside its bound passes", load.Name)
+			}
+			end.Outside = 0
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"timesync"
+	"timesync/link"
+)
+
+// Clock is one that starts anywhere and runs at a rate of its own.
+type Clock struct {
+	start uint64 // its reading at true time 0, us
+	ppm   int64  // how much faster than true time it runs
+}
+
+// NowUsec reads the clock, in microseconds.
+func (c Clock) NowUsec() uint64 { return c.at(timesync.NowUsec()) }
+
+// at returns what the clock reads at true time.
+func (c Clock) at(trueUsec uint64) uint64 {
+	return c.start + trueUsec + uint64(int64(trueUsec)*c.ppm/1_000_000)
+}
+
+// truth returns the true time at which the clock reads localUsec, to 1 us.
+func (c Clock) truth(localUsec uint64) int64 {
+	passed := int64(localUsec - c.start)
+	return passed - passed*c.ppm/(1_000_000+c.ppm)
+}
+
+// End is one end of a connection, measured.
+type End struct {
+	server      bool
+	clock, peer Clock
+	link        *link.Link
+	begin       time.Time
+
+	mu    sync.Mutex
+	found samples
+}
+
+// samples are of what one end received, in microseconds; of errors the size.
+type samples struct {
+	offset  []int64 // error of RemoteTime
+	delay   []int64 // true one-way delay
+	owd     []int64 // error of the one-way delay
+	payload []int64 // error of a TS23 in the payload
+	bound   []int64 // ErrorBound of the offset
+	outside int     // offsets whose error exceeds their bound
+}
+
+// Client and Server add an end. A connection has one of each; clock is the client's.
+func (r *Run) Client(l *link.Link, clock Clock) *End {
+	return r.add(&End{link: l, clock: clock, peer: ServerClock})
+}
+
+func (r *Run) Server(l *link.Link, clock Clock) *End {
+	return r.add(&End{link: l, clock: ServerClock, peer: clock, server: true})
+}
+
+func (r *Run) add(e *End) *End {
+	e.begin = time.Now()
+	r.ends = append(r.ends, e)
+	return e
+}
+
+// A payload is the sender's clock, for the judge, and the same instant as a TS23, once the
+// sender knows the receiver's clock.
+const plainPayload, stampedPayload = 8, 8 + 3
+
+// Send gives payloads to send until ctx is done, each with the time at which it is sent.
+func (e *End) Send(ctx context.Context, send func(payload []byte, sentUsec uint64) error) error {
+	for tick := time.NewTicker(every); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		now := e.clock.NowUsec()
+		payload := binary.LittleEndian.AppendUint64(make([]byte, 0, stampedPayload), now)
+		if ts, ok := e.link.ToRemoteTime23(now); ok {
+			payload, _ = ts.AppendBinary(payload) // which never fails
+		}
+		if err := send(payload, now); err != nil {
+			return err
+		}
+	}
+}
+
+// Judge compares with the truth what a received payload says, and what the link says now.
+func (e *End) Judge(payload []byte, receivedUsec uint64, owd time.Duration) {
+	now := timesync.NowUsec()
+	remote, ok := e.link.RemoteTime(e.clock.at(now))
+	bound, _ := e.link.ErrorBound(e.clock.at(now))
+	if !ok || len(payload) != stampedPayload || time.Since(e.begin) < settle {
+		return
+	}
+	sent := e.peer.truth(binary.LittleEndian.Uint64(payload))
+	received := e.clock.truth(receivedUsec)
+	event := timesync.FromLocalTime23(receivedUsec, timesync.ReadCounter23(payload[plainPayload:]))
+	offset := size(int64(remote - e.peer.at(now)))
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := &e.found
+	f.offset = append(f.offset, offset)
+	f.delay = append(f.delay, received-sent)
+	f.owd = append(f.owd, size(owd.Microseconds()-(received-sent)))
+	f.payload = append(f.payload, size(int64(event-e.clock.at(uint64(sent)))))
+	f.bound = append(f.bound, bound.Microseconds())
+	if offset > bound.Microseconds()+1 {
+		f.outside++
+	}
+}
+
+func size(v int64) int64 { return max(v, -v) }

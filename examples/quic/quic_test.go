@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove that both ends know each other's clock over real QUIC, within the bounds
+// that they state, that no datagram of a connection with 0-RTT data is believed, and that a
+// datagram without a right header does no harm.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"timesync"
+	"timesync/examples/internal/bench"
+	"timesync/link"
+)
+
+// TestBounds is the table, briefly, with the limit that holds on any machine however busy:
+// what each end says of its own error.
+func TestBounds(t *testing.T) {
+	loads := bench.Loads("bulk")
+	for _, load := range []bench.Load{loads[0], loads[2]} { // idle, and bulk both ways
+		r, err := bench.Measure(t.Context(), load, time.Second, connect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", r)
+		if err := r.CheckBounds(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// timeout ends a test that hangs.
+func timeout(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestZeroRTT sends a datagram as 0-RTT data. The server gets it, and has no way to see
+// that it might be a replay: so neither end makes a Peer of the connection. The race
+// detector objects to quic-go here (github.com/quic-go/quic-go/issues/4303).
+func TestZeroRTT(t *testing.T) {
+	ctx := timeout(t)
+	serverTLS, clientTLS, err := certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clientTLS.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+	config := &quic.Config{EnableDatagrams: true, Allow0RTT: true}
+	listener, err := quic.ListenAddrEarly("127.0.0.1:0", serverTLS, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for i, want := range []error{nil, errReplayable} { // the second connection resumes the first
+		client, err := quic.DialAddrEarly(ctx, listener.Addr().String(), clientTLS, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		datagram(t, client, nil)
+		server, err := listener.Accept(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		datagram(t, nil, server)
+		for name, conn := range map[string]*quic.Conn{"client": client, "server": server} {
+			if _, err := NewPeer(conn, timesync.NowUsec); err != want {
+				t.Errorf("connection %d, %s: %v, want %v", i+1, name, err, want)
+			}
+		}
+		// The ticket for the next connection precedes what comes after the handshake.
+		datagram(t, server, client)
+		client.CloseWithError(0, "")
+	}
+}
+
+// datagram sends one, or receives it, or both.
+func datagram(t *testing.T, from, to *quic.Conn) {
+	if from != nil {
+		if err := from.SendDatagram([]byte("early")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if to != nil {
+		if got, err := to.ReceiveDatagram(timeout(t)); err != nil || string(got) != "early" {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+}
+
+// TestBadHeader: what is refused is an error to its reader, and the next datagram is read.
+func TestBadHeader(t *testing.T) {
+	ctx := timeout(t)
+	client, server := pair(t, ctx)
+	now := timesync.NowUsec()
+	if err := client.conn.SendDatagram([]byte("none")); err != nil { // 'n' has reserved flags
+		t.Fatal(err)
+	}
+	if err := client.Send([]byte("payload"), now); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := server.Receive(ctx); !errors.Is(err, link.ErrReserved) {
+		t.Errorf("a datagram without a header: %v, want %v", err, link.ErrReserved)
+	}
+	payload, received, owd, err := server.Receive(ctx)
+	if err != nil || string(payload) != "payload" || received < now || owd != 0 {
+		t.Errorf("%q at %d, one-way delay %v, %v", payload, received, owd, err)
+	}
+}
+
+// pair is two peers on one clock.
+func pair(t *testing.T, ctx context.Context) (client, server *Peer) {
+	serverTLS, clientTLS, err := certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &quic.Config{EnableDatagrams: true}
+	listener, err := quic.ListenAddr("127.0.0.1:0", serverTLS, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	dialled, err := quic.DialAddr(ctx, listener.Addr().String(), clientTLS, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialled.CloseWithError(0, "") })
+	accepted, err := listener.Accept(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if client, err = NewPeer(dialled, timesync.NowUsec); err != nil {
+		t.Fatal(err)
+	}
+	if server, err = NewPeer(accepted, timesync.NowUsec); err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}

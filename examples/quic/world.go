@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"timesync/examples/internal/bench"
+)
+
+const (
+	protocol = "timesync-example" // both ends of QUIC must name one
+	chunk    = 64 << 10           // bytes of bulk in a write
+)
+
+// connect is a bench.Connect: a server on loopback, and its clients.
+func connect(ctx context.Context, r *bench.Run) error {
+	serverTLS, clientTLS, err := certificate()
+	if err != nil {
+		return err
+	}
+	config := &quic.Config{EnableDatagrams: true}
+	listener, err := quic.ListenAddr("127.0.0.1:0", serverTLS, config)
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { listener.Close() })
+	for _, clock := range bench.ClientClocks {
+		conn, err := quic.DialAddr(ctx, listener.Addr().String(), clientTLS, config)
+		if err != nil {
+			return err
+		}
+		client, err := NewPeer(conn, clock.NowUsec)
+		if err != nil {
+			return err
+		}
+		accepted, err := listener.Accept(ctx)
+		if err != nil {
+			return err
+		}
+		server, err := NewPeer(accepted, bench.ServerClock.NowUsec)
+		if err != nil {
+			return err
+		}
+		run(ctx, r, client, r.Client(&client.Link, clock), r.Up, r.Down)
+		run(ctx, r, server, r.Server(&server.Link, clock), r.Down, r.Up)
+	}
+	return nil
+}
+
+// run sends and receives at one end until ctx is done.
+func run(ctx context.Context, r *bench.Run, p *Peer, e *bench.End, fill, drain bool) {
+	over := func(err error) error { // the end of the connection is no failure then
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	r.Go(func() error { return over(e.Send(ctx, p.Send)) })
+	r.Go(func() error {
+		for {
+			payload, received, owd, err := p.Receive(ctx)
+			if err != nil {
+				return over(err)
+			}
+			e.Judge(payload, received, owd)
+		}
+	})
+	if fill {
+		r.Go(func() error { return over(pour(ctx, p.conn)) })
+	}
+	if drain {
+		r.Go(func() error { return over(swallow(ctx, p.conn, r)) })
+	}
+	r.Go(func() error {
+		<-ctx.Done()
+		return p.conn.CloseWithError(0, "measured")
+	})
+}
+
+// pour fills a stream as fast as it takes bytes.
+func pour(ctx context.Context, conn *quic.Conn) error {
+	stream, err := conn.OpenUniStreamSync(ctx)
+	if err != nil {
+		return err
+	}
+	for b := make([]byte, chunk); ; {
+		if _, err := stream.Write(b); err != nil {
+			return err
+		}
+	}
+}
+
+// swallow reads what the other end pours.
+func swallow(ctx context.Context, conn *quic.Conn, to io.Writer) error {
+	stream, err := conn.AcceptUniStream(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyBuffer(to, stream, make([]byte, chunk))
+	return errors.Join(err, errors.New("the stream of bulk has ended"))
+}
+
+// certificate makes one for the server, and a client that trusts no other.
+func certificate() (server, client *tls.Config, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Now().Add(-time.Hour), // nobody's clock need be right
+		NotAfter:     time.Now().Add(24 * time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(parsed)
+	server = &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		NextProtos:   []string{protocol},
+	}
+	return server, &tls.Config{RootCAs: roots, NextProtos: []string{protocol}}, nil
+}

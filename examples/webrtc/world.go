@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pion/ice/v4"
+	"github.com/pion/webrtc/v4"
+
+	"timesync/examples/internal/bench"
+)
+
+// connect is a bench.Connect: a server that answers each of its clients, on loopback.
+func connect(ctx context.Context, r *bench.Run) error {
+	api := loopback()
+	for _, clock := range bench.ClientClocks {
+		client, err := newEnd(ctx, api, r)
+		if err != nil {
+			return err
+		}
+		server, err := newEnd(ctx, api, r)
+		if err != nil {
+			return err
+		}
+		if err := introduce(ctx, client.conn, server.conn); err != nil {
+			return err
+		}
+		for _, e := range []*end{client, server} {
+			if err := e.wait(ctx); err != nil {
+				return err
+			}
+		}
+		peer := NewPeer(client.timed, clock.NowUsec)
+		client.run(ctx, r, peer, r.Client(&peer.Link, clock), r.Up)
+		peer = NewPeer(server.timed, bench.ServerClock.NowUsec)
+		server.run(ctx, r, peer, r.Server(&peer.Link, clock), r.Down)
+	}
+	return nil
+}
+
+// loopback is WebRTC without any network but that of this machine.
+func loopback() *webrtc.API {
+	var s webrtc.SettingEngine
+	s.SetIncludeLoopbackCandidate(true)
+	s.SetInterfaceFilter(func(name string) bool { return name == "lo" || name == "lo0" })
+	s.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
+	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
+	return webrtc.NewAPI(webrtc.WithSettingEngine(s))
+}
+
+// end is one end of a connection with two data channels.
+type end struct {
+	conn        *webrtc.PeerConnection
+	timed, bulk *webrtc.DataChannel
+	open        chan struct{} // gets one when a channel is open
+}
+
+// newEnd makes an end, to be closed when ctx is done. Both ends know the channels by their
+// numbers, so neither has to announce them.
+func newEnd(ctx context.Context, api *webrtc.API, r *bench.Run) (e *end, err error) {
+	e = &end{open: make(chan struct{}, 2)}
+	if e.conn, err = api.NewPeerConnection(webrtc.Configuration{}); err != nil {
+		return nil, err
+	}
+	r.Go(func() error {
+		<-ctx.Done()
+		return e.conn.GracefulClose()
+	})
+	if e.timed, err = e.channel("timed", 0, Unreliable()); err != nil {
+		return nil, err
+	}
+	e.bulk, err = e.channel("bulk", 1, webrtc.DataChannelInit{})
+	return e, err
+}
+
+func (e *end) channel(label string, id uint16, options webrtc.DataChannelInit) (*webrtc.DataChannel, error) {
+	negotiated := true
+	options.Negotiated, options.ID = &negotiated, &id
+	c, err := e.conn.CreateDataChannel(label, &options)
+	if err == nil {
+		c.OnOpen(func() { e.open <- struct{}{} })
+	}
+	return c, err
+}
+
+// introduce does what a signalling server is for: it carries the descriptions, addresses
+// included.
+func introduce(ctx context.Context, client, server *webrtc.PeerConnection) error {
+	offer, err := client.CreateOffer(nil)
+	if err != nil {
+		return err
+	}
+	if err := describe(ctx, client, offer); err != nil {
+		return err
+	}
+	if err := server.SetRemoteDescription(*client.LocalDescription()); err != nil {
+		return err
+	}
+	answer, err := server.CreateAnswer(nil)
+	if err != nil {
+		return err
+	}
+	if err := describe(ctx, server, answer); err != nil {
+		return err
+	}
+	return client.SetRemoteDescription(*server.LocalDescription())
+}
+
+// describe sets a local description and waits until it has the addresses.
+func describe(ctx context.Context, conn *webrtc.PeerConnection, d webrtc.SessionDescription) error {
+	gathered := webrtc.GatheringCompletePromise(conn)
+	if err := conn.SetLocalDescription(d); err != nil {
+		return err
+	}
+	select {
+	case <-gathered:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait returns when both channels are open.
+func (e *end) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for range cap(e.open) {
+		select {
+		case <-e.open:
+		case <-ctx.Done():
+			return fmt.Errorf("no data channel: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+const patience = 20 * time.Second // of loopback on a busy machine
+
+// run sends and receives at one end until ctx is done.
+func (e *end) run(ctx context.Context, r *bench.Run, p *Peer, judged *bench.End, fill bool) {
+	over := func(err error) error { // the end of the connection is no failure then
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	e.timed.OnMessage(func(m webrtc.DataChannelMessage) {
+		payload, received, owd, err := p.Receive(m)
+		if err != nil {
+			r.Fail(err)
+			return
+		}
+		judged.Judge(payload, received, owd)
+	})
+	e.bulk.OnMessage(func(m webrtc.DataChannelMessage) { r.Write(m.Data) })
+	r.Go(func() error { return over(judged.Send(ctx, p.Send)) })
+	if fill {
+		r.Go(func() error { return over(pour(ctx, e.bulk)) })
+	}
+}
+
+// Of a bulk transfer so many bytes wait, at least and at most: the usual figures.
+const bufferLow, bufferHigh, chunk = 512 << 10, 1 << 20, 16 << 10
+
+// pour fills a channel as fast as it takes messages.
+func pour(ctx context.Context, c *webrtc.DataChannel) error {
+	drained := make(chan struct{}, 1)
+	c.SetBufferedAmountLowThreshold(bufferLow)
+	c.OnBufferedAmountLow(func() {
+		select {
+		case drained <- struct{}{}:
+		default:
+		}
+	})
+	for b := make([]byte, chunk); ; {
+		if err := c.Send(b); err != nil {
+			return err
+		}
+		if c.BufferedAmount() < bufferHigh {
+			continue
+		}
+		select {
+		case <-drained:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
