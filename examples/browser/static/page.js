@@ -195,6 +195,7 @@ function sendWishes() {
 }
 
 function setUpControls() {
+	let pending = 0;
 	for (const input of byId('controls').querySelectorAll('input')) {
 		if (query.has(input.name)) touched.add(input.name);
 		setSlider(input, query.get(input.name) ?? input.value);
@@ -202,10 +203,10 @@ function setUpControls() {
 			touched.add(input.name);
 			setSlider(input, input.value);
 			applyBuffers();
+			clearTimeout(pending);
+			pending = setTimeout(sendWishes, 50); // one message for many small moves
 		});
-		input.addEventListener('input', () => { clearTimeout(pending); pending = setTimeout(sendWishes, 50); });
 	}
-	let pending = 0;
 	byId('step').addEventListener('click', () => client.stepClock(2000));
 	byId('suspend').addEventListener('click', () => client.suspend(performance.now(), 5000));
 	const keys = {ArrowLeft: -1, ArrowRight: 1};
