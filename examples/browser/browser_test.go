@@ -519,7 +519,7 @@ func TestScreenshots(t *testing.T) {
 	}
 	s := startServer(t, "127.0.0.1:0", all)
 	browser := startBrowser(t)
-	w := open(t, browser, s, "uphill=20")
+	w := open(t, browser, s, "")
 	w.wait("a frame", "demo.frame", 30*time.Second)
 	open(t, browser, s, "").wait("another player", "demo.frame", 30*time.Second)
 	time.Sleep(15 * time.Second)
@@ -529,7 +529,7 @@ func TestScreenshots(t *testing.T) {
 		setScheme(w, scheme)
 		time.Sleep(200 * time.Millisecond)
 		const scale = 1.25 // sharp enough, and small
-		w.do(chromedp.EmulateViewport(960, 1080, chromedp.EmulateScale(scale)))
+		w.do(chromedp.EmulateViewport(960, 1240, chromedp.EmulateScale(scale)))
 		png, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)

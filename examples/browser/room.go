@@ -98,8 +98,12 @@ func (r *room) join(v *visitor) *seat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last++
-	x := float32(r.last%4)*game.Width/5 + game.Width/5
-	s := &seat{player: r.last, owner: v, inputs: map[tick.Tick]game.Figure{}, figure: game.Figure{X: x}}
+	s := &seat{
+		player: r.last,
+		owner:  v,
+		inputs: map[tick.Tick]game.Figure{},
+		figure: game.Figure{X: float32(game.Start(r.last))},
+	}
 	r.seats[s.player] = s
 	return s
 }
@@ -153,9 +157,9 @@ func (r *room) tick(server *tick.Server, s tick.Step) {
 	}
 }
 
-// npc returns where the server's figure is: it walks to and fro.
+// npc returns where the server's figure is: it walks to and fro in the right quarter.
 func npc(at time.Duration) game.Figure {
-	x := game.Width * (0.5 + 0.3*(game.Platform(at*3/7)/game.Top*2-1))
+	x := game.Width * (0.75 + 0.2*game.Platform(at/3)/game.Top)
 	return game.Figure{X: float32(x), Height: float32(game.Platform(at))}
 }
 

@@ -67,7 +67,7 @@ type Client struct {
 
 // New returns a client that is not connected. raw reads the browser's clock.
 func New(raw func() uint64, network Network) *Client {
-	c := &Client{raw: raw, net: network, link: new(link.Link), states: map[tick.Tick]game.State{}, x: game.Width / 2}
+	c := &Client{raw: raw, net: network, link: new(link.Link), states: map[tick.Tick]game.State{}}
 	var err error
 	c.game, err = tick.NewClient(tick.ClientConfig{
 		Config:   tick.Config{OnMismatch: tick.MismatchAdjust, StallThreshold: stall},
@@ -123,6 +123,8 @@ type Greeting struct {
 func (c *Client) Connect(g Greeting, stamped bool) {
 	c.player, c.unixAtZero, c.stamped = g.Player, g.UnixAtZero, stamped
 	c.connected = true
+	c.x = game.Start(g.Player)
+	c.was = c.x
 	c.link, c.linkSteps, c.delay = new(link.Link), 0, 0
 	c.ping.Reset(g.PingSession)
 	var remote tick.RemoteClock = c.link

@@ -34,6 +34,10 @@ func Platform(at time.Duration) float64 {
 	return Top * (1 - math.Abs(phase/Rise.Seconds()-1))
 }
 
+// Start returns where a player stands at first. Players come in on the left; the server's
+// figure is on the right.
+func Start(player uint32) float64 { return 0.3 + 0.85*float64(player%3) }
+
 // NPC is the player number of the figure that the server moves. Tabs count from 1.
 const NPC = 0
 

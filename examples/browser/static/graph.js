@@ -31,7 +31,7 @@ export function drawGraph(canvas, samples, now) {
 		drawJumps(draw, colour.jump, samples, series, toX, top, bottom);
 		draw.strokeStyle = colour[series];
 		for (const line of lines) {
-			drawLine(draw, samples, s => s[series] && Math.abs(s[series][line.what]), line, toX, toY);
+			drawLine(draw, samples, s => s[series] && (line.what !== 'delay' || s[series].delay > 0) ? Math.abs(s[series][line.what]) : null, line, toX, toY);
 		}
 	}
 	draw.restore();
