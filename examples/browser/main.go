@@ -32,12 +32,14 @@ func main() {
 	flag.Parse()
 
 	start := time.Now()
-	fmt.Print("building the page ... ")
+	fmt.Print("building the page ")
+	done := dots(time.Second)
 	p, err := buildPage()
+	done()
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%.1f MB in %.1f s\n", float64(len(p.wasm))/1e6, time.Since(start).Seconds())
+	fmt.Printf(" %.1f MB in %.1f s\n", float64(len(p.wasm))/1e6, time.Since(start).Seconds())
 
 	s, err := serve(*addr, p, options{isolated: *isolated, webTransport: *webTransport})
 	if err != nil {
@@ -48,6 +50,22 @@ func main() {
 	interrupt := make(chan os.Signal, 1)
 	signal.Notify(interrupt, os.Interrupt)
 	<-interrupt
+}
+
+// dots prints a dot now and then until done is called: the first build takes a while.
+func dots(every time.Duration) (done func()) {
+	ticker, stop := time.NewTicker(every), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ticker.C:
+				fmt.Print(".")
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return func() { ticker.Stop(); close(stop) }
 }
 
 // buildPage compiles the page for the browser. It needs Go and this folder.
