@@ -570,9 +570,8 @@ func TestScreenshots(t *testing.T) {
 	time.Sleep(15 * time.Second)
 	for _, scheme := range []string{"light", "dark"} {
 		setScheme(w, scheme)
-		time.Sleep(200 * time.Millisecond)
-		const scale = 1.25 // sharp enough, and small
-		w.do(chromedp.EmulateViewport(960, 1240, chromedp.EmulateScale(scale)))
+		w.do(chromedp.EmulateViewport(960, 1240))
+		w.wait("the platform is on its way up", "demo.frame.levels.every((l, i, all) => l > 1 && l < 2 && (i === 0 || l > all[i-1]))", 10*time.Second)
 		png, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)

@@ -26,8 +26,9 @@ type Network struct {
 const (
 	// keptTicks of states are kept, for what the server clock shows: 4 s at 60 a second.
 	keptTicks = 256
-	// stampEvery is how often a datagram is sent while there are no ticks to send.
-	stampEvery = 16_000 // us
+	// idle is how long after the last datagram one is sent that carries a stamp alone: two
+	// ticks at 60 a second.
+	idle = 32_000 // us
 	// stall is the time without a call from which on ticks are skipped. It is longer than
 	// the second between two calls in a tab in the background.
 	stall = 2 * time.Second
@@ -122,7 +123,7 @@ type Greeting struct {
 // Connect begins a connection. What kept time on the one before is forgotten.
 func (c *Client) Connect(g Greeting, stamped bool) {
 	c.player, c.unixAtZero, c.stamped = g.Player, g.UnixAtZero, stamped
-	c.connected = true
+	c.connected, c.late = true, 0
 	c.x = game.Start(g.Player)
 	c.was = c.x
 	c.link, c.linkSteps, c.delay = new(link.Link), 0, 0
@@ -209,7 +210,7 @@ func (c *Client) Advance(raw uint64) {
 	if c.ping.Next(now) == 0 {
 		c.net.Message(c.ping.AppendRequest(nil, c.local(c.raw())))
 	}
-	if c.stamped && now-c.sentAt >= stampEvery*2 {
+	if c.stamped && now-c.sentAt >= idle {
 		c.send(nil) // to have something to synchronize by
 	}
 	c.watch(now)

@@ -96,11 +96,11 @@ async function openWebTransport({url, hash}) {
 	try {
 		const value = Uint8Array.from(atob(hash), c => c.charCodeAt(0));
 		session = new WebTransport(url, {serverCertificateHashes: [{algorithm: 'sha-256', value}]});
-		session.closed.catch(() => {}); // readDatagrams tells
+		session.closed.catch(() => {}); // the reader tells
 		await Promise.race([session.ready, sleep(webTransportTimeout).then(() => { throw new Error('no answer'); })]);
 	} catch (error) {
 		console.info('no WebTransport:', error.message ?? error);
-		session?.closed.catch(() => {});
+		session?.close();
 		return null;
 	}
 	writer = (session.datagrams.createWritable?.() ?? session.datagrams.writable).getWriter();
