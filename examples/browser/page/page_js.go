@@ -42,8 +42,16 @@ func main() {
 		func() uint64 { return rawUsec(performance.Call("now")) },
 		client.Network{Datagram: sender(page.Get("sendDatagram")), Message: sender(page.Get("sendMessage"))},
 	)
-	// None of these may block: the browser waits for them.
-	for name, f := range map[string]func(args []js.Value) any{
+	for name, f := range functions(c) {
+		page.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) }))
+	}
+	page.Get("ready").Invoke()
+	select {} // the functions stay
+}
+
+// functions returns what JavaScript may call. None of it may block: the browser waits.
+func functions(c *client.Client) map[string]func(args []js.Value) any {
+	return map[string]func(args []js.Value) any{
 		"connect": func(a []js.Value) any {
 			c.Connect(client.Greeting{
 				Player:      uint32(a[0].Get("player").Int()),
@@ -72,11 +80,7 @@ func main() {
 			}
 			return lines
 		},
-	} {
-		page.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) }))
 	}
-	page.Get("ready").Invoke()
-	select {} // the functions stay
 }
 
 // frame returns what to draw as a JavaScript value.
