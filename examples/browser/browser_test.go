@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -112,7 +113,8 @@ func open(t *testing.T, browser context.Context, s *server, query string) *tab {
 	return w
 }
 
-// watch fails the test if the page complains, or loads something from elsewhere.
+// watch fails the test if the page throws an exception that it does not catch, or loads
+// something from elsewhere.
 func (w *tab) watch() {
 	w.t.Helper()
 	w.do(chromedp.Steps()) // so that the tab is there
@@ -120,10 +122,13 @@ func (w *tab) watch() {
 		w.t.Fatal(err)
 	}
 	err := chromedp.Listen(w.ctx, func(ev any) {
-		if e, ok := ev.(*network.EventRequestWillBeSent); ok {
+		switch e := ev.(type) {
+		case *network.EventRequestWillBeSent:
 			if u, err := url.Parse(e.Request.URL); err != nil || u.Hostname() != "127.0.0.1" {
 				w.t.Errorf("the page loads %s", e.Request.URL)
 			}
+		case *runtime.EventExceptionThrown:
+			w.t.Errorf("%s: %s", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description)
 		}
 	})
 	if err != nil {
