@@ -113,6 +113,10 @@ func (m *match) startServer(cfg ServerConfig) {
 	m.serverBase = m.hub.NowUsec() - m.uptime()
 	m.life[1]++
 	m.server.Start(m.serverNow())
+	// The next process starts later by the wall clock, too, from which it draws its epoch.
+	// In a browser that clock shows whole milliseconds only.
+	for began := time.Now().UnixMicro(); time.Now().UnixMicro() == began; {
+	}
 }
 
 func (m *match) startClient() {

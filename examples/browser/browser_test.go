@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove what the page does in a real Chromium, without a window. Where there is
+// none they are skipped, and say so.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+var screenshots = flag.String("screenshots", "", "folder for browser-light.png and browser-dark.png")
+
+const (
+	// testTime bounds a test.
+	testTime = 90 * time.Second
+	// perfect takes everything off the path.
+	perfect = "latency=0&uphill=0&jitter=0&loss=0"
+)
+
+// chromium returns the browser of this machine, or skips the test.
+func chromium(t *testing.T) string {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "chromium-headless-shell", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("NOT TESTED in a browser: there is no Chromium (apt-get install chromium, or set CHROMIUM)")
+	return ""
+}
+
+// built is the page, built once for all tests.
+var built = sync.OnceValues(buildPage)
+
+// startServer starts a server that ends with the test.
+func startServer(t *testing.T, addr string, o options) *server {
+	t.Helper()
+	p, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := serve(addr, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s
+}
+
+var all = options{isolated: true, webTransport: true}
+
+// startBrowser starts a Chromium that ends with the test.
+func startBrowser(t *testing.T) context.Context {
+	t.Helper()
+	path := chromium(t)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
+	t.Cleanup(cancel)
+	opts := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.WindowSize(1000, 1150),
+		// Tabs in the background are throttled as they are for everybody.
+		chromedp.Flag("disable-background-timer-throttling", false),
+		chromedp.Flag("disable-backgrounding-occluded-windows", false),
+		chromedp.Flag("disable-renderer-backgrounding", false),
+	)
+	if os.Geteuid() == 0 {
+		opts = append(opts, chromedp.NoSandbox) // Chromium's sandbox refuses root
+	}
+	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// tab is a page of the server.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// open opens the page in a new tab.
+func open(t *testing.T, browser context.Context, s *server, query string) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	w := &tab{t, ctx}
+	w.watch()
+	w.do(chromedp.Navigate(s.address() + "?" + query))
+	return w
+}
+
+// watch fails the test if the page throws an exception that it does not catch, or loads
+// something from elsewhere.
+func (w *tab) watch() {
+	w.t.Helper()
+	w.do(chromedp.Steps()) // so that the tab is there
+	if _, err := chromedp.Call(w.ctx, network.Enable, network.EnableParams{}); err != nil {
+		w.t.Fatal(err)
+	}
+	err := chromedp.Listen(w.ctx, func(ev any) {
+		switch e := ev.(type) {
+		case *network.EventRequestWillBeSent:
+			if u, err := url.Parse(e.Request.URL); err != nil || u.Hostname() != "127.0.0.1" {
+				w.t.Errorf("the page loads %s", e.Request.URL)
+			}
+		case *runtime.EventExceptionThrown:
+			w.t.Errorf("%s: %s", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description)
+		}
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	w.t.Helper()
+	if err := chromedp.Do(w.ctx, steps...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// eval returns what an expression is in the page.
+func eval[T any](w *tab, expression string) T {
+	w.t.Helper()
+	v, err := chromedp.Run(w.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		w.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// wait waits until an expression is true and returns how long that took.
+func (w *tab) wait(what, expression string, atMost time.Duration) time.Duration {
+	w.t.Helper()
+	start := time.Now()
+	for !eval[bool](w, "!!("+expression+")") {
+		if time.Since(start) > atMost {
+			w.t.Fatalf("not within %v: %s\nstatus: %s\nevents: %v", atMost, what,
+				eval[string](w, "document.getElementById('status').textContent"), eval[[]string](w, "demo.events"))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return time.Since(start)
+}
+
+// reading is that of package client, as JSON.
+type reading struct {
+	Error, Bound, Delay, Steps float64 // us, and a count
+}
+
+type sample struct {
+	At           float64 // ms since the page began
+	Stamps, Ping *reading
+}
+
+func stamps(s sample) *reading { return s.Stamps }
+func pings(s sample) *reading  { return s.Ping }
+
+// samples returns the graph from a time of the page on, in ms.
+func (w *tab) samples(from float64) []sample {
+	w.t.Helper()
+	return eval[[]sample](w, fmt.Sprintf("demo.samples.filter(s => s.at >= %f)", from))
+}
+
+func (w *tab) now() float64 {
+	w.t.Helper()
+	return eval[float64](w, "performance.now()")
+}
+
+// errorSizes returns the absolute errors of a series, in order of size, in us.
+func errorSizes(samples []sample, series func(sample) *reading) []float64 {
+	var sizes []float64
+	for _, s := range samples {
+		if r := series(s); r != nil {
+			sizes = append(sizes, math.Abs(r.Error))
+		}
+	}
+	slices.Sort(sizes)
+	return sizes
+}
+
+// quantile returns a quantile of numbers in order.
+func quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+// honest fails the test if an error is above its bound by more than the tolerance in us,
+// which is for the truth: the two clocks of one machine are compared by the time of day.
+func honest(t *testing.T, samples []sample, series func(sample) *reading, tolerance float64) {
+	t.Helper()
+	for _, s := range samples {
+		if r := series(s); r != nil && math.Abs(r.Error) > r.Bound+tolerance {
+			t.Errorf("at %.0f ms the error is %.0f us and the bound %.0f us", s.At, r.Error, r.Bound)
+			return
+		}
+	}
+}
+
+// measure lets a page run and returns what it measured.
+func (w *tab) measure(d time.Duration) []sample {
+	w.t.Helper()
+	from := w.now()
+	time.Sleep(d)
+	return w.samples(from)
+}
+
+// The page synchronizes, by stamps over WebTransport and by ping over the WebSocket.
+func TestSynchronizes(t *testing.T) {
+	s := startServer(t, "127.0.0.1:0", all)
+	w := open(t, startBrowser(t), s, perfect)
+	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps", 30*time.Second)
+	first := eval[float64](w, "demo.samples.find(s => s.stamps).at")
+	w.wait("a frame", "demo.firstFrame", 5*time.Second)
+	t.Logf("synchronized %.2f s and the first frame %.2f s after the page began", first/1000, eval[float64](w, "demo.firstFrame")/1000)
+	if !eval[bool](w, "crossOriginIsolated") || eval[string](w, "demo.transport") != "WebTransport" {
+		t.Errorf("isolated %v, over %s", eval[bool](w, "crossOriginIsolated"), eval[string](w, "demo.transport"))
+	}
+	time.Sleep(2 * time.Second)
+	got := w.measure(10 * time.Second)
+	honest(t, got, stamps, 100)
+	honest(t, got, pings, 100)
+	e, p := errorSizes(got, stamps), errorSizes(got, pings)
+	t.Logf("error of stamps: median %.0f us, 99 %% %.0f us of %d; of ping: median %.0f us, 99 %% %.0f us of %d",
+		quantile(e, .5), quantile(e, .99), len(e), quantile(p, .5), quantile(p, .99), len(p))
+	if first > 5000 || !(quantile(e, .99) < 1000) {
+		t.Error("not synchronized within 5 s to 1 ms")
+	}
+}
+
+// fallbackError is what the median error may be where another browser runs at the same time,
+// in us. On a quiet machine it is below 100: docs/BROWSER.md.
+const fallbackError = 20_000.0
+
+// Without WebTransport the page follows ping, and without isolation its clock is coarse.
+func TestFallbacks(t *testing.T) {
+	t.Parallel()
+	browser := startBrowser(t)
+	for _, c := range []struct {
+		name, query string
+		options     options
+		transport   string
+	}{
+		{"no UDP", "", options{isolated: true}, "WebSocket"},
+		{"no WebTransport in the browser", "&transport=websocket", all, "WebSocket"},
+		{"not isolated", "", options{webTransport: true}, "WebTransport"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := startServer(t, "127.0.0.1:0", c.options)
+			w := open(t, browser, s, perfect+c.query)
+			w.wait("the game runs", "demo.frame", 30*time.Second)
+			if got := eval[string](w, "demo.transport"); got != c.transport {
+				t.Errorf("over %s, want %s", got, c.transport)
+			}
+			if got := eval[bool](w, "crossOriginIsolated"); got != c.options.isolated {
+				t.Errorf("isolated: %v", got)
+			}
+			series := stamps
+			if c.transport == "WebSocket" {
+				series = pings
+			}
+			time.Sleep(3 * time.Second)
+			got := w.measure(5 * time.Second)
+			honest(t, got, series, 300)
+			e := errorSizes(got, series)
+			t.Logf("error: median %.0f us, 99 %% %.0f us of %d", quantile(e, .5), quantile(e, .99), len(e))
+			if !(quantile(e, .5) < fallbackError) {
+				t.Errorf("not synchronized to %.0f us", fallbackError)
+			}
+		})
+	}
+}
+
+// Two tabs are two players that see each other, and walk by keyboard.
+func TestTwoTabs(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "127.0.0.1:0", all)
+	browser := startBrowser(t)
+	a := open(t, browser, s, "")
+	a.wait("the first plays", "demo.frame", 30*time.Second)
+	b := open(t, browser, s, "")
+	const three = "demo.frame?.drawn.length === 3" // two players and the server's figure
+	b.wait("the second sees the first", three, 30*time.Second)
+	a.wait("the first sees the second", three, 10*time.Second)
+
+	const otherX = "demo.frame.drawn.find(f => !f.own && f.player !== 0).x"
+	before := eval[float64](b, otherX)
+	a.do(chromedp.Focus(chromedp.CSS("#elevator")))
+	press(a, input.DispatchKeyEventTypeRawKeyDown)
+	b.wait("the other walks", fmt.Sprintf("Math.abs(%s - %f) > 0.3", otherX, before), 10*time.Second)
+	press(a, input.DispatchKeyEventTypeKeyUp)
+
+	// Everybody stands on the platform of their own time.
+	for _, w := range []*tab{a, b} {
+		time.Sleep(3 * time.Second)
+		own := eval[float64](w, "(f => Math.abs(f.drawn.find(d => d.own).height - f.levels[2]))(demo.frame)")
+		npc := eval[float64](w, "(f => Math.abs(f.drawn.find(d => d.player === 0).height - f.levels[0]))(demo.frame)")
+		lead := eval[float64](w, "demo.frame.times[2] - demo.frame.times[0]")
+		t.Logf("predicted time is %.0f ms ahead of server time; the feet are off by %.3f and %.3f m", lead*1000, own, npc)
+		if own > 0.01 || npc > 0.1 || lead < 0.1 {
+			t.Error("not on the platform of their time")
+		}
+	}
+}
+
+// press presses or releases the right arrow key.
+func press(w *tab, kind input.DispatchKeyEventType) {
+	w.t.Helper()
+	_, err := chromedp.Call(w.ctx, input.DispatchKeyEvent, input.DispatchKeyEventParams{
+		Type: kind, Key: "ArrowRight", Code: "ArrowRight", WindowsVirtualKeyCode: 39,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The sliders make the path longer, by keyboard; a longer way up shows as an error of half of
+// it, which the bound contains.
+func TestSliders(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "127.0.0.1:0", all)
+	w := open(t, startBrowser(t), s, "latency=10&uphill=30&jitter=0&loss=0")
+	w.wait("stamps and ping are synchronized", "demo.samples.at(-1)?.stamps && demo.samples.at(-1).ping", 30*time.Second)
+	time.Sleep(2 * time.Second)
+	got := w.measure(2 * time.Second)
+	honest(t, got, stamps, 300)
+	honest(t, got, pings, 300)
+	m := quantile(errorSizes(got, stamps), .5)
+	t.Logf("the way up is 30 ms longer; error of stamps: median %.0f us", m)
+	if !(m > 12_000 && m < 18_000) {
+		t.Error("want 15 ms")
+	}
+	const delays = "demo.samples.slice(-10).map(s => s.ping.delay).sort((a, b) => a - b)[5]"
+	before := eval[float64](w, delays)
+	w.do(chromedp.Focus(chromedp.CSS("[name=latency]")))
+	for range 20 {
+		w.do(chromedp.KeyEvent(kb.ArrowRight))
+	}
+	if v := eval[string](w, "document.querySelector('[name=latency]').parentElement.querySelector('output').textContent"); v != "30 ms" {
+		t.Errorf("the slider says %s", v)
+	}
+	w.wait("the path is longer", fmt.Sprintf("%s > %f", delays, before+15_000), 10*time.Second)
+}
+
+// After a restart of the server, which then has another clock and another game, the page is
+// in step again by itself.
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "127.0.0.1:0", all)
+	w := open(t, startBrowser(t), s, perfect)
+	w.wait("the game runs", "demo.frame && demo.samples.at(-1).stamps", 30*time.Second)
+	addr := s.listener.Addr().String()
+	s.close()
+	w.wait("the loss is noticed", "demo.transport === ''", 15*time.Second)
+	if !waitFree(addr) {
+		t.Skip("somebody else took the port")
+	}
+	startServer(t, addr, all)
+	took := w.wait("connected again", "demo.connections === 2 && demo.samples.at(-1).stamps", 15*time.Second)
+	time.Sleep(2 * time.Second)
+	got := w.measure(2 * time.Second)
+	e := errorSizes(got, stamps)
+	t.Logf("synchronized %.1f s after the restart; error 99 %% %.0f us", took.Seconds(), quantile(e, .99))
+	if !(quantile(e, .5) < 2000) {
+		t.Error("not synchronized again")
+	}
+	w.wait("the game goes on", "demo.events.some(e => e.includes('epoch'))", 5*time.Second)
+}
+
+// waitFree waits until an address can be listened at.
+func waitFree(addr string) bool {
+	for range 50 {
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			l.Close()
+			return true
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return false
+}
+
+// The clock is right again after it was set and after a suspend, and every jump is announced.
+func TestClockEvents(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "127.0.0.1:0", all)
+	w := open(t, startBrowser(t), s, perfect)
+	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps && demo.samples.at(-1)?.ping", 30*time.Second)
+	time.Sleep(6 * time.Second)
+	for _, c := range []struct {
+		button string
+		lasts  time.Duration
+	}{{"step", 0}, {"suspend", 5 * time.Second}} {
+		from := w.now()
+		w.do(chromedp.Focus(chromedp.CSS("#"+c.button)), chromedp.KeyEvent(kb.Enter))
+		time.Sleep(c.lasts + 6*time.Second)
+		got := w.samples(from)
+		for name, series := range map[string]func(sample) *reading{"stamps": stamps, "ping": pings} {
+			wrong := wrongFor(got, series)
+			t.Logf("%s: %s wrong by more than 1 ms for %.2f s", c.button, name, wrong.Seconds())
+			if wrong > 4*time.Second {
+				t.Errorf("%s: %s is not right again", c.button, name)
+			}
+			announced(t, got, series)
+		}
+	}
+}
+
+// wrongFor returns how long a series was off by more than 1 ms.
+func wrongFor(samples []sample, series func(sample) *reading) time.Duration {
+	var wrong float64
+	for i, s := range samples[1:] {
+		if r := series(s); r != nil && math.Abs(r.Error) > 1000 {
+			wrong += s.At - samples[i].At
+		}
+	}
+	return time.Duration(wrong * float64(time.Millisecond))
+}
+
+// announced fails the test if the error changed by what is no slew, and the count of steps did
+// not. That the local clock was set is no change of the reading.
+func announced(t *testing.T, samples []sample, series func(sample) *reading) {
+	t.Helper()
+	steps, jumps := 0, 0
+	var last *reading
+	for _, s := range samples {
+		r := series(s)
+		if r == nil {
+			continue
+		}
+		if last != nil {
+			if r.Steps > last.Steps {
+				steps++
+			} else if math.Abs(r.Error) < math.Abs(last.Error)-100_000 {
+				jumps++ // at once from wrong to right
+			}
+		}
+		last = r
+	}
+	if jumps > 0 {
+		t.Errorf("%d jumps that were not announced, and %d that were", jumps, steps)
+	}
+}
+
+// A tab that was frozen, and is then hidden, where timers run once a second, is right again
+// within 2 s and stays so.
+func TestBackground(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "127.0.0.1:0", all)
+	w := open(t, startBrowser(t), s, perfect)
+	w.wait("the game runs", "demo.frame && demo.samples.at(-1).stamps", 30*time.Second)
+	eval[bool](w, "window.beats = [], setInterval(() => beats.push(performance.now()), 10), true")
+	time.Sleep(3 * time.Second)
+	lifecycle := func(state cdppage.SetWebLifecycleStateState) {
+		if _, err := chromedp.Call(w.ctx, cdppage.SetWebLifecycleState, cdppage.SetWebLifecycleStateParams{State: state}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from := w.now()
+	lifecycle("frozen")
+	time.Sleep(6 * time.Second)
+	lifecycle("active") // but still hidden
+	back := w.now()
+	time.Sleep(7 * time.Second)
+	got := w.samples(from)
+	var after []sample
+	for _, sm := range got {
+		if sm.At > back+2000 {
+			after = append(after, sm)
+		}
+	}
+	e := errorSizes(after, stamps)
+	beats := eval[int](w, fmt.Sprintf("beats.filter(at => at > %f).length", back))
+	t.Logf("hidden: %v; timers ran %d times in 7 s; the first sample came %.0f ms after; error later than 2 s after: 99 %% %.0f us of %d",
+		eval[bool](w, "document.hidden"), beats, got[0].At-back, quantile(e, .99), len(e))
+	t.Log(strings.Join(eval[[]string](w, "demo.events"), "\n"))
+	if !(quantile(e, .99) < 1000) || len(e) < 20 {
+		t.Error("not right again")
+	}
+	if beats > 20 {
+		t.Error("the tab was not throttled, so this shows nothing")
+	}
+	announced(t, got, stamps)
+	announced(t, got, pings)
+}
+
+// The page fits its window, and is legible in light and dark.
+func TestSizesAndColours(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "127.0.0.1:0", all)
+	w := open(t, startBrowser(t), s, "")
+	w.wait("a frame", "demo.frame", 30*time.Second)
+	for _, width := range []int64{1400, 800, 400} {
+		w.do(chromedp.EmulateViewport(width, 900))
+		w.wait("the canvas follows", fmt.Sprintf("innerWidth === %d && elevator.width === Math.round(elevator.clientWidth * devicePixelRatio)", width), 5*time.Second)
+		if over := eval[float64](w, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+			t.Errorf("at a width of %d, %.0f px are to the right of the window", width, over)
+		}
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		setScheme(w, scheme)
+		for _, element := range []string{"body", "#status", "button", "caption", "thead th", ".stamps", ".ping", "figcaption"} {
+			if c := eval[float64](w, fmt.Sprintf(contrast, element)); c < 4.5 {
+				t.Errorf("%s: the contrast of %s is %.1f, want 4.5 (WCAG)", scheme, element, c)
+			}
+		}
+	}
+	// Every control can be reached by keyboard.
+	if n := eval[int](w, "[...document.querySelectorAll('input, button, canvas#elevator')].filter(e => e.tabIndex < 0).length"); n != 0 {
+		t.Errorf("%d controls cannot be focused", n)
+	}
+}
+
+// contrast is the contrast of the text of an element with what is behind it, by WCAG 2.
+const contrast = `(element => {
+	const parse = c => c.match(/[\d.]+/g).map(Number);
+	const light = c => {
+		const [r, g, b] = parse(c).map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+	};
+	let behind = element;
+	while (behind.parentElement && parse(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
+	const pair = [light(getComputedStyle(element).color), light(getComputedStyle(behind).backgroundColor)].sort((a, b) => b - a);
+	return (pair[0] + 0.05) / (pair[1] + 0.05);
+})(document.querySelector('%s'))`
+
+func setScheme(w *tab, scheme string) {
+	w.t.Helper()
+	_, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// The pictures of the documents: go test -run TestScreenshots -screenshots ../../docs
+func TestScreenshots(t *testing.T) {
+	if *screenshots == "" {
+		t.Skip("only with -screenshots")
+	}
+	s := startServer(t, "127.0.0.1:0", all)
+	browser := startBrowser(t)
+	w := open(t, browser, s, "")
+	w.wait("a frame", "demo.frame", 30*time.Second)
+	open(t, browser, s, "").wait("another player", "demo.frame", 30*time.Second)
+	time.Sleep(15 * time.Second)
+	eval[bool](w, "document.getElementById('step').click() ?? true")
+	time.Sleep(15 * time.Second)
+	for _, scheme := range []string{"light", "dark"} {
+		setScheme(w, scheme)
+		w.do(chromedp.EmulateViewport(960, 1240))
+		w.wait("the platform is on its way up", "demo.frame.levels.every((l, i, all) => l > 1 && l < 2 && (i === 0 || l > all[i-1]))", 10*time.Second)
+		png, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(strings.TrimSuffix(*screenshots, "/")+"/browser-"+scheme+".png", png, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

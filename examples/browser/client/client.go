@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Package client is what the page does, without the browser: it keeps time by stamps or by
+// ping, plays the game in that time, and says what to draw. All of it is called by one
+// goroutine; the browser has but one.
+//
+// This file keeps time; play.go plays, machine.go lets the user set the clock, and sample.go
+// says how well all of it works.
+package client
+
+import (
+	"time"
+
+	"timesync/examples/browser/game"
+	"timesync/link"
+	"timesync/ping"
+	"timesync/tick"
+)
+
+// Network is how the client sends.
+type Network struct {
+	Datagram func(b []byte) // over WebTransport
+	Message  func(b []byte) // over the WebSocket
+}
+
+const (
+	// idle is how long after the last datagram one is sent that carries a stamp alone: two
+	// ticks at 60 a second.
+	idle = 32_000 // us
+	// stall is the time without a call from which on ticks are skipped. It is longer than
+	// the second between two calls in a tab in the background.
+	stall = 2 * time.Second
+)
+
+// Client is one page. Times named raw are readings of the browser's clock, in
+// microseconds. The local clock is that, unless the user sets it.
+type Client struct {
+	raw func() uint64
+	net Network
+
+	ahead  uint64 // local clock minus raw
+	asleep uint64 // how long the machine sleeps, us; 0 when awake
+	wakeAt uint64 // raw
+
+	player     uint32
+	unixAtZero int64 // of the server's clock
+	connected  bool
+	stamped    bool       // over WebTransport
+	link       *link.Link // of this connection
+	delay      time.Duration
+	sentAt     uint64 // local: the last datagram
+	ping       ping.Clock
+
+	game   *tick.Client
+	rate   tick.Rate
+	states map[tick.Tick]game.State
+	epoch  uint64 // of the states
+	late   uint32
+	x, was float64 // where the player is, and was a tick ago
+	walk   float64 // -1 left, +1 right
+
+	events    []string
+	linkSteps uint32
+	pingSteps uint64
+}
+
+// New returns a client that is not connected. raw reads the browser's clock.
+func New(raw func() uint64, network Network) *Client {
+	c := &Client{raw: raw, net: network, link: new(link.Link), states: map[tick.Tick]game.State{}}
+	var err error
+	c.game, err = tick.NewClient(tick.ClientConfig{
+		Config:   tick.Config{OnMismatch: tick.MismatchAdjust, StallThreshold: stall},
+		Handlers: tick.Handlers{Tick: c.tick, Event: c.event},
+	}, c.link)
+	if err != nil {
+		panic(err) // a constant configuration
+	}
+	return c
+}
+
+// Greeting is what the server says first.
+type Greeting struct {
+	Player      uint32
+	PingSession uint32
+	UnixAtZero  int64 // the time of day when the server's clock was 0, us since 1970
+}
+
+// Connect begins a connection. What kept time on the one before is forgotten.
+func (c *Client) Connect(g Greeting, stamped bool) {
+	c.player, c.unixAtZero, c.stamped = g.Player, g.UnixAtZero, stamped
+	c.connected, c.late = true, 0
+	c.x = game.Start(g.Player)
+	c.was = c.x
+	c.link, c.linkSteps, c.delay = new(link.Link), 0, 0
+	c.ping.Reset(g.PingSession)
+	var remote tick.RemoteClock = c.link
+	if !stamped {
+		remote = &c.ping
+	}
+	if err := c.game.Follow(remote); err != nil {
+		panic(err) // remote is not nil
+	}
+	c.game.Start(c.local(c.raw()))
+	c.say("connected as player %d, %s", g.Player, map[bool]string{true: "stamps over WebTransport", false: "ping over WebSocket"}[stamped])
+}
+
+// Disconnect ends the connection. The clocks run on.
+func (c *Client) Disconnect() {
+	if c.connected {
+		c.connected = false
+		c.say("connection lost")
+	}
+}
+
+// OnDatagram takes a datagram of the WebTransport session, which arrived at raw.
+func (c *Client) OnDatagram(b []byte, raw uint64) {
+	if !c.connected || c.sleeping(raw) {
+		return
+	}
+	payload, delay, err := c.link.Open(b, c.local(raw))
+	if err != nil {
+		return
+	}
+	c.delay = delay
+	c.receive(payload, raw)
+}
+
+// OnMessage takes a message of the WebSocket, which arrived at raw.
+func (c *Client) OnMessage(b []byte, raw uint64) {
+	if !c.connected || c.sleeping(raw) {
+		return
+	}
+	if c.ping.HandleReply(b, c.local(raw)) == ping.Malformed {
+		c.receive(b, raw)
+	}
+}
+
+// Advance does what is due. Call it in every frame, and also when there are none.
+func (c *Client) Advance(raw uint64) {
+	if c.sleeping(raw) {
+		return
+	}
+	now := c.local(raw)
+	c.game.Advance(now)
+	if !c.connected {
+		return
+	}
+	if c.ping.Next(now) == 0 {
+		c.net.Message(c.ping.AppendRequest(nil, c.local(c.raw())))
+	}
+	if c.stamped && now-c.sentAt >= idle {
+		c.send(nil) // to have something to synchronize by
+	}
+	c.watch(now)
+}
+
+// send sends a message of the game over what there is.
+func (c *Client) send(payload []byte) {
+	if !c.connected {
+		return
+	}
+	if !c.stamped {
+		c.net.Message(payload)
+		return
+	}
+	b := make([]byte, 0, link.MaxHeader+len(payload))
+	c.sentAt = c.local(c.raw())
+	c.net.Datagram(append(c.link.AppendHeader(b, c.sentAt), payload...))
+}

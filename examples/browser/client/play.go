@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package client
+
+import (
+	"maps"
+	"math"
+	"time"
+
+	"timesync/examples/browser/game"
+	"timesync/tick"
+)
+
+// keptTicks of states are kept, for what the server clock shows: 4 s at 60 a second.
+const keptTicks = 256
+
+// receive takes a message of the game.
+func (c *Client) receive(b []byte, raw uint64) {
+	if len(b) == 0 {
+		return
+	}
+	switch b[0] {
+	case game.KindWelcome:
+		var w tick.Welcome
+		if w.UnmarshalBinary(b[1:]) == nil {
+			c.rate = w.Rate
+			_ = c.game.OnWelcome(w, c.local(raw)) // an overtaken one changes nothing
+		}
+	case game.KindState:
+		state, err := game.ReadState(b)
+		if err != nil || !c.game.Accept(state.Epoch, state.Tick, c.local(raw)) {
+			return
+		}
+		if state.Epoch != c.epoch {
+			clear(c.states)
+			c.epoch = state.Epoch
+		}
+		c.states[state.Tick] = state
+		c.late = max(state.Late, c.late)
+		maps.DeleteFunc(c.states, func(n tick.Tick, _ game.State) bool { return n < state.Tick-keptTicks })
+	}
+}
+
+// tick plays one tick: the player walks, and stands on the platform as it is in predicted
+// time. The server is told.
+func (c *Client) tick(s tick.Step) {
+	c.was = c.x
+	c.x = min(max(c.x+c.walk*game.Speed*s.Delta.Seconds(), 0), game.Width)
+	epoch, ok := c.game.Epoch()
+	if !ok {
+		return
+	}
+	me := game.Figure{X: float32(c.x), Height: float32(game.Platform(s.Predicted.Time()))}
+	c.send(game.Input{Epoch: epoch, Tick: s.Tick, Figure: me}.Append(nil))
+	if hello, ok := c.game.Hello(); ok {
+		b, _ := hello.AppendBinary([]byte{game.KindHello}) // which never fails
+		c.send(b)
+	}
+}
+
+// Walk sets where the player walks: -1 left, 0 nowhere, +1 right.
+func (c *Client) Walk(direction float64) {
+	if direction >= -1 && direction <= 1 { // and no NaN
+		c.walk = direction
+	}
+}
+
+// SetBuffers sets how far the three clocks are apart besides the delays.
+func (c *Client) SetBuffers(client, server time.Duration) error {
+	return c.game.SetBuffers(orNone(client), orNone(server))
+}
+
+// orNone returns what package tick takes for d: there, zero stands for the default.
+func orNone(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// Frame is what to draw.
+type Frame struct {
+	Ready  bool       // otherwise there is nothing to draw yet
+	Times  [3]float64 // server, shared and predicted game time, in seconds
+	Levels [3]float64 // how high the platform is at each, in metres
+	Tick   tick.Tick  // of predicted time
+	Rate   float64    // ticks a second
+	Late   uint32     // inputs that came too late
+	Drawn  []Drawn
+}
+
+// Drawn is a figure.
+type Drawn struct {
+	Player    uint32
+	Own       bool
+	X, Height float64 // metres
+}
+
+// Frame returns what to draw at raw.
+func (c *Client) Frame(raw uint64) Frame {
+	now := c.local(raw)
+	clocks, ok := c.game.Snapshot(now)
+	if !ok || c.sleeping(raw) {
+		return Frame{}
+	}
+	f := Frame{Ready: true, Tick: clocks.Predicted.Tick(), Rate: float64(c.rate.Num) / float64(max(c.rate.Den, 1)), Late: c.late}
+	for i, t := range []tick.Time{clocks.Server, clocks.Shared, clocks.Predicted} {
+		f.Times[i] = t.Time().Seconds()
+		f.Levels[i] = game.Platform(t.Time())
+	}
+	for player, figure := range c.seen(clocks.Server) {
+		if player != c.player {
+			f.Drawn = append(f.Drawn, Drawn{player, false, float64(figure.X), float64(figure.Height)})
+		}
+	}
+	x := c.was + (c.x-c.was)*c.game.Fraction(now)
+	f.Drawn = append(f.Drawn, Drawn{c.player, true, x, f.Levels[2]})
+	return f
+}
+
+// seen returns where the others are at a time of the server clock: between the states
+// before and after it, of which some may be lost.
+func (c *Client) seen(at tick.Time) map[uint32]game.Figure {
+	before, after := tick.Tick(math.MinInt64), tick.Tick(math.MaxInt64)
+	for n := range c.states {
+		if n <= at.Tick() {
+			before = max(before, n)
+		} else {
+			after = min(after, n)
+		}
+	}
+	a, ok1 := c.states[before]
+	b, ok2 := c.states[after]
+	if !ok1 || !ok2 {
+		return a.Figures // nothing newer has come: they stand still
+	}
+	share := float32((float64(at.Tick()-before) + at.Fraction()) / float64(after-before))
+	between := map[uint32]game.Figure{}
+	for player, f := range a.Figures {
+		g, ok := b.Figures[player]
+		if !ok {
+			continue // it has left
+		}
+		between[player] = game.Figure{X: f.X + (g.X-f.X)*share, Height: f.Height + (g.Height-f.Height)*share}
+	}
+	return between
+}

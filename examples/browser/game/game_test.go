@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package game
+
+import (
+	"math"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestPlatform(t *testing.T) {
+	for at, want := range map[time.Duration]float64{
+		0: 0, time.Second: 1.5, 2 * time.Second: 3, 3 * time.Second: 1.5, 4 * time.Second: 0, 41 * time.Second: 1.5,
+		-time.Second: 1.5, math.MinInt64: Platform(math.MinInt64), math.MaxInt64: Platform(math.MaxInt64),
+	} {
+		if got := Platform(at); got != want || got < 0 || got > Top {
+			t.Errorf("after %v at %v m, want %v", at, got, want)
+		}
+	}
+}
+
+// What was appended is read, and nothing that is one byte shorter or longer.
+func TestMessages(t *testing.T) {
+	in := Input{Epoch: 1 << 62, Tick: -3, Figure: Figure{1, 2}}
+	b := in.Append(nil)
+	if got, err := ReadInput(b); err != nil || got != in {
+		t.Errorf("read %v, %v, want %v", got, err, in)
+	}
+	state := State{Epoch: 7, Tick: 9, Late: 3, Figures: map[uint32]Figure{NPC: {1, 2}, 5: {3, 0}}}
+	s := state.Append(nil)
+	if got, err := ReadState(s); err != nil || !reflect.DeepEqual(got, state) {
+		t.Errorf("read %v, %v, want %v", got, err, state)
+	}
+	for n := range b {
+		if _, err := ReadInput(b[:n]); err == nil {
+			t.Errorf("%d bytes of an input are one", n)
+		}
+	}
+	if _, err := ReadInput(append(b, 0)); err == nil {
+		t.Error("a byte more is ignored")
+	}
+	if _, err := ReadState(s[:len(s)-1]); err == nil {
+		t.Error("a state that is cut off is one")
+	}
+	for _, wrong := range []Figure{{float32(math.NaN()), 0}, {0, float32(math.Inf(1))}, {-1, 0}, {0, Top + 1}} {
+		if _, err := ReadInput(Input{Figure: wrong}.Append(nil)); err == nil {
+			t.Errorf("a figure at %v is let in", wrong)
+		}
+		if _, err := ReadState(State{Figures: map[uint32]Figure{1: wrong}}.Append(nil)); err == nil {
+			t.Errorf("a figure at %v is let in", wrong)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Browser shows all of timesync on a page, live: the elevator problem on three clocks, and
+// a graph of how well the page knows the server's clock, by stamps over WebTransport and by
+// ping over a WebSocket.
+//
+//	cd examples/browser && go run .
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// page is what the browser loads besides the embedded files.
+type page struct {
+	wasm []byte
+	glue []byte // wasm_exec.js of the Go that built it
+}
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "address of the page; port 0 takes a free one")
+	isolated := flag.Bool("isolated", true, "let the page's clock step by 5 us; otherwise 100 us")
+	webTransport := flag.Bool("webtransport", true, "offer WebTransport; otherwise there is only the WebSocket")
+	flag.Parse()
+
+	start := time.Now()
+	fmt.Print("building the page ")
+	done := dots(time.Second)
+	p, err := buildPage()
+	done()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf(" %.1f MB in %.1f s\n", float64(len(p.wasm))/1e6, time.Since(start).Seconds())
+
+	s, err := serve(*addr, p, options{isolated: *isolated, webTransport: *webTransport})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.close()
+	fmt.Println("open", s.address(), "in a browser, and once more in another window; Ctrl+C ends it")
+	interrupt := make(chan os.Signal, 1)
+	signal.Notify(interrupt, os.Interrupt)
+	<-interrupt
+}
+
+// dots prints a dot now and then until done is called: the first build takes a while.
+func dots(every time.Duration) (done func()) {
+	ticker, stop := time.NewTicker(every), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ticker.C:
+				fmt.Print(".")
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return func() { ticker.Stop(); close(stop) }
+}
+
+// buildPage compiles the page for the browser. It needs Go and this folder.
+func buildPage() (p page, err error) {
+	dir, err := os.MkdirTemp("", "timesync")
+	if err != nil {
+		return page{}, err
+	}
+	defer os.RemoveAll(dir)
+	wasm := filepath.Join(dir, "page.wasm")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", wasm, "timesync/examples/browser/page")
+	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	if out, err := build.CombinedOutput(); err != nil {
+		return page{}, fmt.Errorf("building the page: %w; is this the folder examples/browser?\n%s", err, out)
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return page{}, fmt.Errorf("go env GOROOT: %w", err)
+	}
+	if p.wasm, err = os.ReadFile(wasm); err != nil {
+		return page{}, err
+	}
+	p.glue, err = os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"))
+	return p, err
+}

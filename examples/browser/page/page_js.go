@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Page is the client for the browser: package client, made known to JavaScript as
+// timesyncPage. It opens no connection and draws nothing; static/page.js does.
+package main
+
+import (
+	"syscall/js"
+	"time"
+
+	"timesync/examples/browser/client"
+)
+
+// rawUsec reads a clock of the browser, which counts milliseconds, in microseconds.
+func rawUsec(ms js.Value) uint64 { return uint64(ms.Float() * 1000) }
+
+func milliseconds(v js.Value) time.Duration {
+	return time.Duration(v.Float() * float64(time.Millisecond))
+}
+
+// toBytes copies a Uint8Array.
+func toBytes(array js.Value) []byte {
+	b := make([]byte, array.Length())
+	js.CopyBytesToGo(b, array)
+	return b
+}
+
+// sender returns a function that hands bytes to a JavaScript function of one Uint8Array.
+func sender(to js.Value) func([]byte) {
+	arrays := js.Global().Get("Uint8Array")
+	return func(b []byte) {
+		array := arrays.New(len(b))
+		js.CopyBytesToJS(array, b)
+		to.Invoke(array)
+	}
+}
+
+func main() {
+	performance := js.Global().Get("performance")
+	page := js.Global().Get("timesyncPage") // {sendDatagram, sendMessage, ready}
+	c := client.New(
+		func() uint64 { return rawUsec(performance.Call("now")) },
+		client.Network{Datagram: sender(page.Get("sendDatagram")), Message: sender(page.Get("sendMessage"))},
+	)
+	for name, f := range functions(c) {
+		page.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) }))
+	}
+	page.Get("ready").Invoke()
+	select {} // the functions stay
+}
+
+// functions returns what JavaScript may call. None of it may block: the browser waits.
+func functions(c *client.Client) map[string]func(args []js.Value) any {
+	return map[string]func(args []js.Value) any{
+		"connect": func(a []js.Value) any {
+			c.Connect(client.Greeting{
+				Player:      uint32(a[0].Get("player").Int()),
+				PingSession: uint32(a[0].Get("pingSession").Float()),
+				UnixAtZero:  int64(a[0].Get("unixAtZero").Float()),
+			}, a[1].Bool())
+			return nil
+		},
+		"disconnect": func([]js.Value) any { c.Disconnect(); return nil },
+		"onDatagram": func(a []js.Value) any { c.OnDatagram(toBytes(a[0]), rawUsec(a[1])); return nil },
+		"onMessage":  func(a []js.Value) any { c.OnMessage(toBytes(a[0]), rawUsec(a[1])); return nil },
+		"advance":    func(a []js.Value) any { c.Advance(rawUsec(a[0])); return nil },
+		"walk":       func(a []js.Value) any { c.Walk(a[0].Float()); return nil },
+		"stepClock":  func(a []js.Value) any { c.StepClock(milliseconds(a[0])); return nil },
+		"suspend":    func(a []js.Value) any { c.Suspend(rawUsec(a[0]), milliseconds(a[1])); return nil },
+		"setBuffers": func(a []js.Value) any { return c.SetBuffers(milliseconds(a[0]), milliseconds(a[1])) == nil },
+		"frame":      func(a []js.Value) any { return frame(c.Frame(rawUsec(a[0]))) },
+		"sample": func(a []js.Value) any {
+			s := c.Sample(rawUsec(a[0]), a[1].Float()*1000)
+			return map[string]any{"stamps": reading(s.Stamps), "ping": reading(s.Ping)}
+		},
+		"events": func([]js.Value) any {
+			lines := []any{}
+			for _, line := range c.Events() {
+				lines = append(lines, line)
+			}
+			return lines
+		},
+	}
+}
+
+// frame returns what to draw as a JavaScript value.
+func frame(f client.Frame) any {
+	if !f.Ready {
+		return nil
+	}
+	drawn := []any{}
+	for _, d := range f.Drawn {
+		drawn = append(drawn, map[string]any{"player": d.Player, "own": d.Own, "x": d.X, "height": d.Height})
+	}
+	return map[string]any{
+		"times":  []any{f.Times[0], f.Times[1], f.Times[2]},
+		"levels": []any{f.Levels[0], f.Levels[1], f.Levels[2]},
+		"tick":   int(f.Tick),
+		"rate":   f.Rate,
+		"late":   f.Late,
+		"drawn":  drawn,
+	}
+}
+
+// reading returns a reading as a JavaScript value, null if there is none.
+func reading(r client.Reading) any {
+	if !r.OK {
+		return nil
+	}
+	return map[string]any{"error": r.Error, "bound": r.Bound, "delay": r.Delay, "steps": r.Steps}
+}

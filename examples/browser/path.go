@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// conditions is what the sliders of a page say about its path. The server makes the path
+// so, since the loopback interface is perfect.
+type conditions struct {
+	Latency float64 `json:"latency"` // ms, each way
+	Uphill  float64 `json:"uphill"`  // ms, more on the way to the server
+	Jitter  float64 `json:"jitter"`  // ms, the mean of what comes on top
+	Loss    float64 `json:"loss"`    // percent
+}
+
+const (
+	// maxDelay bounds each of the delays, in milliseconds; more is no use here.
+	maxDelay = 2000
+	// retransmission is by how much the loss of a segment delays a stream, besides a
+	// round trip: Linux waits for at least 200 ms (TCP_RTO_MIN).
+	retransmission = 200 * time.Millisecond
+	// streamQueue messages wait on a stream at most. At 120 a second and 6 s of delay
+	// there are 720.
+	streamQueue = 1024
+)
+
+// valid reports whether a page may ask for it. A number that is no number is not.
+func (c conditions) valid() bool {
+	for _, ms := range []float64{c.Latency, c.Uphill, c.Jitter} {
+		if !(ms >= 0 && ms <= maxDelay) {
+			return false
+		}
+	}
+	return c.Loss >= 0 && c.Loss <= 100
+}
+
+// path is one way between the server and one page. Datagrams get lost and overtake each
+// other; messages of a stream do not, but a loss delays all that follow.
+type path struct {
+	up bool
+
+	mu sync.Mutex
+	c  conditions
+
+	stream chan delayed
+}
+
+type delayed struct {
+	at      time.Time
+	deliver func()
+}
+
+// newPath returns a path that delivers the messages of its stream until ctx ends.
+func newPath(ctx context.Context, up bool) *path {
+	p := &path{up: up, stream: make(chan delayed, streamQueue)}
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case m := <-p.stream:
+				time.Sleep(time.Until(m.at))
+				m.deliver()
+			}
+		}
+	}()
+	return p
+}
+
+func (p *path) set(c conditions) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.c = c
+}
+
+// draw returns how long the next message takes, and whether it gets lost.
+func (p *path) draw() (delay time.Duration, lost bool, roundTrip time.Duration) {
+	p.mu.Lock()
+	c := p.c
+	p.mu.Unlock()
+	ms := c.Latency + rand.ExpFloat64()*c.Jitter
+	if p.up {
+		ms += c.Uphill
+	}
+	return milliseconds(ms), rand.Float64()*100 < c.Loss, milliseconds(2*c.Latency + c.Uphill)
+}
+
+func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// datagram calls deliver when a datagram that is sent now arrives, if it does: at once, or
+// on a goroutine of its own.
+func (p *path) datagram(deliver func()) {
+	switch delay, lost, _ := p.draw(); {
+	case lost:
+	case delay == 0:
+		deliver()
+	default:
+		time.AfterFunc(delay, deliver)
+	}
+}
+
+// message calls deliver when a message of the stream that is sent now arrives, on the
+// goroutine of the path. When too many wait already it is dropped: everything here is sent
+// again and again.
+func (p *path) message(deliver func()) {
+	delay, lost, roundTrip := p.draw()
+	if lost {
+		delay += roundTrip + retransmission
+	}
+	select {
+	case p.stream <- delayed{time.Now().Add(delay), deliver}:
+	default:
+	}
+}

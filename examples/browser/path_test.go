@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A stream keeps its order whatever the jitter and the loss, and loses nothing.
+func TestStreamOrder(t *testing.T) {
+	p := newPath(t.Context(), true)
+	p.set(conditions{Latency: 5, Uphill: 2, Jitter: 10, Loss: 2})
+	const n = 100
+	got := make(chan int, n)
+	start := time.Now()
+	for i := range n {
+		p.message(func() { got <- i })
+	}
+	for want := range n {
+		select {
+		case i := <-got:
+			if i != want {
+				t.Fatalf("message %d came for %d", i, want)
+			}
+			if d := time.Since(start); d < 7*time.Millisecond {
+				t.Fatalf("after %v only", d)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("message %d was lost", want)
+		}
+	}
+}
+
+// Datagrams take at least the latency, and get lost as often as wished.
+func TestDatagrams(t *testing.T) {
+	p := newPath(t.Context(), false)
+	p.set(conditions{Latency: 3, Uphill: 1000, Loss: 25})
+	const n = 4000
+	var came, early atomic.Int64
+	start := time.Now()
+	for range n {
+		p.datagram(func() {
+			came.Add(1)
+			if time.Since(start) < 3*time.Millisecond {
+				early.Add(1)
+			}
+		})
+	}
+	time.Sleep(500 * time.Millisecond)
+	// The deviation of the share is 0.7 %: 5 % off is no chance.
+	if lost := 1 - float64(came.Load())/n; math.Abs(lost-0.25) > 0.05 || early.Load() != 0 {
+		t.Errorf("lost %.3f, %d came early", lost, early.Load())
+	}
+}
+
+// A path that is perfect costs nothing: the datagram is delivered at once.
+func TestPerfectPath(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	delivered := false
+	newPath(ctx, true).datagram(func() { delivered = true })
+	if !delivered {
+		t.Error("it waits")
+	}
+}
+
+func TestConditions(t *testing.T) {
+	for _, c := range []conditions{{Latency: -1}, {Jitter: math.NaN()}, {Uphill: 1e9}, {Loss: 101}, {Loss: math.NaN()}} {
+		if c.valid() {
+			t.Errorf("%+v is allowed", c)
+		}
+	}
+	if !(conditions{50, 20, 5, 1}).valid() {
+		t.Error("the usual is not allowed")
+	}
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// The browser's part: it opens the connections, hands what comes to the client in
+// WebAssembly at once, with the time, and draws what the client says. The client puts its
+// functions into timesyncPage.
+
+import {drawElevator} from './elevator.js';
+import {drawGraph, minute} from './graph.js';
+
+const sampleEvery = 50; // ms
+const workEvery = 8; // ms: half a tick
+const retryAfter = 300; // ms
+const webTransportTimeout = 3000; // ms: where UDP is blocked nothing answers
+
+const byId = id => document.getElementById(id);
+const sleep = ms => new Promise(done => setTimeout(done, ms));
+const query = new URLSearchParams(location.search);
+
+// demo is what tests look at.
+const demo = window.demo = {samples: [], events: [], frame: null, transport: '', connections: 0, firstFrame: 0};
+let socket = null, writer = null; // what there is to send by
+const client = window.timesyncPage = {
+	sendDatagram: bytes => writer?.write(bytes).catch(() => {}), // the reader sees the end
+	sendMessage: bytes => { if (socket?.readyState === WebSocket.OPEN) socket.send(bytes); },
+};
+
+// load starts the client, and says how far it is.
+async function load() {
+	const go = new Go(), ready = new Promise(done => client.ready = done);
+	const response = await fetch('page.wasm');
+	const size = Number(response.headers.get('Content-Length'));
+	const parts = [];
+	let had = 0;
+	for (const reader = response.body.getReader(); ;) {
+		const {done, value} = await reader.read();
+		if (done) break;
+		parts.push(value);
+		had += value.length;
+		say(`Loading ... ${Math.round(100 * had / size)} %`);
+	}
+	const {instance} = await WebAssembly.instantiate(await new Blob(parts).arrayBuffer(), go.importObject);
+	go.run(instance);
+	await ready;
+}
+
+function say(text) {
+	if (byId('status').textContent !== text) byId('status').textContent = text;
+}
+
+// connectForEver keeps a connection.
+async function connectForEver() {
+	for (;;) {
+		try {
+			await connection();
+		} catch (error) {
+			console.info('connection:', error.message ?? error);
+		}
+		client.disconnect();
+		demo.transport = '';
+		say('The server does not answer; trying again.');
+		await sleep(retryAfter);
+	}
+}
+
+// connection opens a WebSocket and, if it can, WebTransport beside it, and returns when
+// one of them ends.
+async function connection() {
+	socket = new WebSocket(`ws://${location.host}/game`);
+	socket.binaryType = 'arraybuffer';
+	let session = null;
+	try {
+		const over = new Promise((_, fail) => socket.onclose = () => fail(new Error('the WebSocket was closed')));
+		over.catch(() => {}); // it may come before anybody waits for it
+		const greeting = JSON.parse(await Promise.race([over, new Promise(done => {
+			socket.onmessage = e => { if (typeof e.data === 'string') done(e.data); };
+		})]));
+		sendWishes();
+		session = await openWebTransport(greeting);
+		client.connect(greeting, session !== null);
+		demo.transport = session ? 'WebTransport' : 'WebSocket';
+		demo.connections++;
+		socket.onmessage = e => arrived(client.onMessage, e.data);
+		await Promise.race([over, ...session ? [readDatagrams(session)] : []]);
+	} finally {
+		writer = null;
+		session?.close();
+		socket.close();
+	}
+}
+
+// openWebTransport returns a session, or null where there is none.
+async function openWebTransport({url, hash}) {
+	if (!('WebTransport' in window) || query.get('transport') === 'websocket') return null;
+	say('Opening WebTransport ...');
+	let session;
+	try {
+		const value = Uint8Array.from(atob(hash), c => c.charCodeAt(0));
+		session = new WebTransport(url, {serverCertificateHashes: [{algorithm: 'sha-256', value}]});
+		session.closed.catch(() => {}); // the reader tells
+		await Promise.race([session.ready, sleep(webTransportTimeout).then(() => { throw new Error('no answer'); })]);
+	} catch (error) {
+		console.info('no WebTransport:', error.message ?? error);
+		session?.close();
+		return null;
+	}
+	writer = (session.datagrams.createWritable?.() ?? session.datagrams.writable).getWriter();
+	return session;
+}
+
+async function readDatagrams(session) {
+	const reader = session.datagrams.readable.getReader();
+	for (;;) {
+		const {done, value} = await reader.read();
+		if (done) throw new Error('WebTransport was closed');
+		arrived(client.onDatagram, value);
+	}
+}
+
+// arrived hands over what has come. In a tab in the background timers run once a second,
+// but what arrives is told at once: so the client works then.
+function arrived(handler, data) {
+	const now = performance.now();
+	handler(data instanceof ArrayBuffer ? new Uint8Array(data) : data, now);
+	if (document.hidden) work();
+}
+
+// work does what is due, whether anything is seen or not.
+let sampledAt = 0;
+function work() {
+	const now = performance.now();
+	client.advance(now);
+	if (now - sampledAt < sampleEvery) return;
+	sampledAt = now;
+	demo.samples.push({at: now, ...client.sample(now, performance.timeOrigin + now)});
+	while (demo.samples[0].at < now - minute) demo.samples.shift();
+}
+
+// show draws a frame.
+function show() {
+	demo.frame = client.frame(performance.now());
+	drawElevator(byId('elevator'), demo.frame);
+	drawGraph(byId('graph'), demo.samples, performance.now());
+	if (demo.frame && !demo.firstFrame) demo.firstFrame = performance.now();
+	requestAnimationFrame(show);
+}
+
+// tell brings the text up to date. Nobody reads faster.
+function tell() {
+	for (const line of client.events()) {
+		demo.events.push(line);
+		const item = document.createElement('li');
+		item.textContent = `${(performance.now() / 1000).toFixed(1)} s: ${line}`;
+		byId('events').prepend(item);
+	}
+	while (byId('events').childElementCount > 100) byId('events').lastChild.remove();
+	for (const series of ['stamps', 'ping']) tellNumbers(series);
+	if (!demo.transport) return;
+	const {frame} = demo;
+	const players = frame ? frame.drawn.filter(f => f.player !== 0).length : 0;
+	say(`Game time follows ${demo.transport === 'WebTransport' ? 'stamps over WebTransport' : 'ping over a WebSocket: there is no WebTransport'}. ` +
+		`The page's clock steps by ${crossOriginIsolated ? '5 us' : '100 us, since the page is not isolated'}. ` +
+		(frame ? `Players: ${players}. Inputs too late: ${frame.late}.` : ''));
+	if (frame && !touched.has('rate')) setSlider(slider('rate'), frame.rate);
+}
+
+function tellNumbers(series) {
+	const cells = byId('row-' + series).querySelectorAll('td');
+	const now = performance.now(), last = demo.samples.at(-1)?.[series];
+	const errors = demo.samples.filter(s => s.at > now - 10000 && s[series]).map(s => Math.abs(s[series].error)).sort((a, b) => a - b);
+	const quantile = q => errors[Math.min(Math.floor(q * errors.length), errors.length - 1)];
+	const values = last && errors.length ? [last.error, quantile(.5), quantile(.99), last.bound, last.delay, last.steps] : [];
+	cells.forEach((cell, i) => cell.textContent = values.length ? Math.round(values[i]).toLocaleString('en') : 'none');
+}
+
+// The controls.
+
+const touched = new Set(); // sliders that were moved
+const slider = name => byId('controls').elements[name];
+const value = name => Number(slider(name).value);
+
+function setSlider(input, to) {
+	input.value = to;
+	input.parentElement.querySelector('output').textContent = `${input.value} ${input.dataset.unit}`;
+}
+
+// sendWishes tells the server how the path is to be. The tick rate is everybody's, so only
+// who moved that slider has a say.
+function sendWishes() {
+	if (socket?.readyState !== WebSocket.OPEN) return;
+	socket.send(JSON.stringify({
+		latency: value('latency'), uphill: value('uphill'), jitter: value('jitter'), loss: value('loss'),
+		rate: touched.has('rate') ? value('rate') : 0,
+	}));
+	touched.delete('rate');
+}
+
+function setUpControls() {
+	let pending = 0;
+	for (const input of byId('controls').querySelectorAll('input')) {
+		if (query.has(input.name)) touched.add(input.name);
+		setSlider(input, query.get(input.name) ?? input.value);
+		input.addEventListener('input', () => {
+			touched.add(input.name);
+			setSlider(input, input.value);
+			applyBuffers();
+			clearTimeout(pending);
+			pending = setTimeout(sendWishes, 50); // one message for many small moves
+		});
+	}
+	byId('step').addEventListener('click', () => client.stepClock(2000));
+	byId('suspend').addEventListener('click', () => client.suspend(performance.now(), 5000));
+	const keys = {ArrowLeft: -1, ArrowRight: 1};
+	byId('elevator').addEventListener('keydown', e => {
+		if (!(e.key in keys)) return;
+		e.preventDefault();
+		client.walk(keys[e.key]);
+	});
+	for (const end of ['keyup', 'blur']) byId('elevator').addEventListener(end, () => client.walk(0));
+}
+
+function applyBuffers() { client.setBuffers(value('clientBuffer'), value('serverBuffer')); }
+
+try {
+	setUpControls();
+	await load();
+	applyBuffers();
+	connectForEver();
+	setInterval(work, workEvery);
+	setInterval(tell, 250);
+	requestAnimationFrame(show);
+} catch (error) {
+	say('The page cannot start: ' + (error.message ?? error));
+	throw error;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/quic-go/webtransport-go"
+
+	"timesync/link"
+	"timesync/ping"
+)
+
+const (
+	// outbox messages wait for the goroutine that stamps them. More wait only if it hangs.
+	outbox = 64
+	// writeTimeout is how long a page may refuse to read before it is sent away. A frozen
+	// tab still has buffers.
+	writeTimeout = 10 * time.Second
+)
+
+// A visitor is one page. It has a WebSocket, and a WebTransport session if its browser can
+// and wants.
+type visitor struct {
+	server   *server
+	seat     *seat
+	key      string // by which its WebTransport session proves to be its
+	ctx      context.Context
+	ws       *websocket.Conn
+	up, down *path
+	stamped  atomic.Pointer[stamped]
+	out      chan []byte // of the game
+}
+
+// stamped is a WebTransport session and what keeps time over it.
+type stamped struct {
+	session *webtransport.Session
+	link    link.Link
+}
+
+// wishes is what a page sends when a slider moves.
+type wishes struct {
+	conditions
+	Rate uint32 `json:"rate"` // ticks a second
+}
+
+func newVisitor(ctx context.Context, s *server, ws *websocket.Conn) *visitor {
+	v := &visitor{
+		server: s,
+		key:    rand.Text(),
+		ctx:    ctx,
+		ws:     ws,
+		up:     newPath(ctx, true),
+		down:   newPath(ctx, false),
+		out:    make(chan []byte, outbox),
+	}
+	v.seat = s.room.join(v)
+	go v.sendAll()
+	return v
+}
+
+// send sends a message of the game, some day.
+func (v *visitor) send(b []byte) {
+	select {
+	case v.out <- b:
+	default:
+	}
+}
+
+// sendAll sends the messages of the game.
+func (v *visitor) sendAll() {
+	for {
+		select {
+		case <-v.ctx.Done():
+			return
+		case b := <-v.out:
+			if st := v.stamped.Load(); st != nil {
+				v.datagram(st, b)
+			} else {
+				v.message(b)
+			}
+		}
+	}
+}
+
+// datagram stamps and sends a datagram.
+func (v *visitor) datagram(st *stamped, payload []byte) {
+	b := st.link.AppendHeader(make([]byte, 0, link.MaxHeader+len(payload)), v.server.clock())
+	b = append(b, payload...)
+	v.down.datagram(func() {
+		_ = st.session.SendDatagram(b) // it may fail when the page is gone, which readers see
+	})
+}
+
+// message sends a message over the WebSocket.
+func (v *visitor) message(b []byte) {
+	v.down.message(func() {
+		ctx, cancel := context.WithTimeout(v.ctx, writeTimeout)
+		defer cancel()
+		_ = v.ws.Write(ctx, websocket.MessageBinary, b) // the reader sees what is wrong
+	})
+}
+
+// readMessages reads the WebSocket until it ends.
+func (v *visitor) readMessages() {
+	for {
+		kind, b, err := v.ws.Read(v.ctx)
+		if err != nil {
+			return
+		}
+		if kind == websocket.MessageBinary {
+			v.up.message(func() { v.onMessage(b) })
+			continue
+		}
+		var w wishes
+		if json.Unmarshal(b, &w) == nil && w.valid() {
+			v.up.set(w.conditions)
+			v.down.set(w.conditions)
+			v.server.room.setRate(w.Rate)
+		}
+	}
+}
+
+// onMessage takes a binary message of the WebSocket that has arrived.
+func (v *visitor) onMessage(b []byte) {
+	now := v.server.clock()
+	if reply, ok := ping.AppendReply(nil, b, v.server.pingSession, now, now); ok {
+		v.message(reply)
+		return
+	}
+	v.server.room.receive(v.seat, b)
+}
+
+// readDatagrams reads the session until it ends.
+func (v *visitor) readDatagrams(session *webtransport.Session) {
+	st := &stamped{session: session}
+	v.stamped.Store(st)
+	v.server.room.greet(v.seat)
+	for {
+		b, err := session.ReceiveDatagram(v.ctx)
+		if err != nil {
+			return
+		}
+		v.up.datagram(func() {
+			payload, _, err := st.link.Open(b, v.server.clock())
+			if err == nil {
+				v.server.room.receive(v.seat, payload)
+			}
+		})
+	}
+}

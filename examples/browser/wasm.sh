@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Vets everything that runs in a browser, and runs the tests of the core, tick, ping and
+# link as WebAssembly, by Node. It installs Node if it can; without Node it says so.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export GOOS=js GOARCH=wasm
+packages=(. ./tick ./ping ./link)
+go vet "${packages[@]}"
+(cd examples/browser && go vet ./page ./client ./game ./size/...)
+if ! command -v node >/dev/null && [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+	(timeout 120 apt-get -qq update && timeout 300 apt-get -qq install -y --no-install-recommends nodejs) >/dev/null 2>&1 || true
+fi
+if ! command -v node >/dev/null; then
+	echo "NOT TESTED as WebAssembly: there is no Node"
+	exit 0
+fi
+# TestEndToEnd is about the machine's UDP, which no browser has.
+go test -short -skip '^TestEndToEnd$' -exec="$(go env GOROOT)/lib/wasm/go_js_wasm_exec" "${packages[@]}"
