@@ -25,6 +25,7 @@ import (
 	"strings"
 	"testing"
 
+	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
 
@@ -508,7 +509,7 @@ var upNames = [2]string{"original", "timesync"}
 
 // upOriginal is the original as its benchmark asks it: the local time plus the
 // decoded offset, without truncating the local time to the offset's 8 us.
-type upOriginal struct{ sim.Original }
+type upOriginal struct{ rivals.Original }
 
 func (o *upOriginal) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 	below := localUsec & 7

@@ -1,4 +1,4 @@
-package sim
+package rivals
 
 import (
 	"bufio"
@@ -112,7 +112,7 @@ func TestSessionVectors(t *testing.T) {
 			case "begin":
 				peers = map[string]*Original{"A": {}, "B": {}}
 			case "send":
-				check("ts24", uint64(Stamp(e.Now)), uint64(e.TS24))
+				check("ts24", uint64(stamp(e.Now)), uint64(e.TS24))
 				if e.Report != nil {
 					delta, _ := o.MinDelta(e.Now)
 					check("report", uint64(delta), uint64(*e.Report))
