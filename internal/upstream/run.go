@@ -254,3 +254,24 @@ func (w *World) happens(e *event, m int, est sim.Estimator, obs *sim.Observer) {
 		}
 	}
 }
+
+// ClockEvents returns when clocks are set, or change their rate at once.
+func (w *World) ClockEvents() (all []time.Duration) {
+	add := func(seconds float64) { all = append(all, time.Duration(seconds*float64(time.Second))) }
+	for _, c := range w.clocks {
+		if c.step != 0 {
+			add(c.stepAt / 1e6)
+		}
+		if j := &c.spec.SkewStep; j.Delta != 0 {
+			add(j.At)
+		}
+		if r := &c.spec.Ramp; r.Rate != 0 {
+			add(r.Start)
+		}
+		if f := &c.spec.Freeze; f.To != 0 {
+			add(f.From)
+			add(f.To)
+		}
+	}
+	return all
+}
