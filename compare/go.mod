@@ -2,7 +2,10 @@ module timesync/compare
 
 go 1.25.0
 
-require timesync v0.0.0
+require (
+	gonum.org/v1/plot v0.17.0
+	timesync v0.0.0
+)
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
@@ -13,7 +16,6 @@ require (
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/text v0.28.0 // indirect
-	gonum.org/v1/plot v0.17.0 // indirect
 )
 
 replace timesync => ../

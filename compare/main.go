@@ -1,51 +1,60 @@
+// Command compare plays every method that the project knows of on identical packets, and
+// draws how far apart they are.
+//
+//	go run .                            report/index.html, REPORT.md, accuracy.csv, pictures
+//	go run . -traces FOLDER             with recorded series of delays
+//	go run . -world clockstep -seed 3   one world, with the estimator's state below the error
 package main
 
 import (
+	"flag"
 	"fmt"
-	"math"
 	"os"
-	"slices"
+	"path/filepath"
 	"time"
-
-	"timesync/internal/sim"
-	"timesync/internal/upstream"
 )
 
 func main() {
-	start := time.Now()
-	var ws []world
-	for _, sc := range sim.Scenarios() {
-		if len(os.Args) < 2 || slices.Contains(os.Args[1:], sc.Name) {
-			ws = append(ws, simWorld(sc, simulated, 6))
-		}
+	var (
+		out    = flag.String("out", "report", "folder for the report; ../docs is the committed one, without HTML and CSV")
+		traces = flag.String("traces", "", "folder with recorded series, *.csv.gz")
+		name   = flag.String("world", "", "plot this world only")
+		seed   = flag.Uint64("seed", firstSeed, "seed of -world")
+		from   = flag.Float64("from", 0, "`second` at which the plot of -world begins")
+		to     = flag.Float64("to", 0, "`second` at which it ends; 0 is the end of the world")
+	)
+	flag.Parse()
+	var err error
+	if *name != "" {
+		err = plotWorld(*name, *traces, *seed, *from, *to, *out)
+	} else {
+		err = writeReport(*out, *traces)
 	}
-	up, err := upstream.Scenarios()
 	if err != nil {
-		panic(err)
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
 	}
-	if len(os.Args) < 2 {
-		for _, sc := range up {
-			ws = append(ws, authorWorld(sc, published, upstream.Mode{}, 3))
+}
+
+// committed is the folder of the report that is part of the project.
+const committed = "../docs"
+
+func writeReport(out, traces string) error {
+	start := time.Now()
+	f, err := collect(traces)
+	if err != nil {
+		return err
+	}
+	web := filepath.Clean(out) != filepath.Clean(committed)
+	d := f.report(measureCosts())
+	if err := d.write(out, web); err != nil {
+		return err
+	}
+	if web {
+		if err := f.writeCSV(filepath.Join(out, "accuracy.csv")); err != nil {
+			return err
 		}
 	}
-	rs := make([][]result, len(ws))
-	each(len(ws), func(i int) { rs[i] = measure(ws[i], 1) })
-	fmt.Printf("%-30s", "")
-	for _, c := range columns() {
-		fmt.Printf("%11s", c)
-	}
-	fmt.Println()
-	geo := make([][]float64, len(columns()))
-	for i, w := range ws {
-		fmt.Printf("%-30s", w.name)
-		for k, r := range rs[i] {
-			fmt.Printf("%11.0f", quantile(r.errs, .99))
-			geo[k] = append(geo[k], math.Max(1, quantile(r.errs, .99)))
-		}
-		fmt.Println()
-	}
-	for k := range geo {
-		fmt.Printf("%11.1f", geometric(geo[k]))
-	}
-	fmt.Println(time.Since(start))
+	fmt.Printf("%s: %d worlds, %d methods, %d pictures, %.1f s\n", out, len(f.worlds), len(methods)+1, len(d.pictures), time.Since(start).Seconds())
+	return nil
 }

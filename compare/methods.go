@@ -47,6 +47,7 @@ func rgb(v uint32) color.Color {
 const (
 	ours     = 0 // index of this package
 	original = 1 // of the original's algorithm
+	ntp      = 2 // of NTP's filter
 )
 
 // methods are all columns but the oracle's, which comes last. Where nobody says how large a

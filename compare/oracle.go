@@ -162,7 +162,7 @@ func (o *oracle) pieces(events []time.Duration) []piece {
 	}
 	for i := range pieces {
 		p := &pieces[i]
-		if l, ok := p.line(p.middle(), forever, 0); ok {
+		if l, ok := p.line(p.middle(), forever, 0, 0); ok {
 			p.usual = l.skew
 		}
 	}
@@ -198,7 +198,7 @@ func (p *piece) answer(half time.Duration, questions *[2][]question) {
 			n++
 		}
 		middle := from + half/4
-		l, ok := p.line(middle, half, p.usual)
+		l, ok := p.line(middle, half, p.usual, tie)
 		for _, q := range asked[:n] {
 			theta := l.at(q.o.At) // B's clock minus A's
 			if q.o.Side == sim.B {
@@ -239,8 +239,13 @@ func hull(ps []point) (h []point) {
 	return h
 }
 
+// tie is how much a second of the window weighs against skews that are not the usual one,
+// relative to what a second of it says about the skew: where a path changes within the
+// window, many skews are as good.
+const tie = 0.02
+
 // line lays the line around a moment. A window with few datagrams grows.
-func (p *piece) line(middle, half time.Duration, usual float64) (l line, ok bool) {
+func (p *piece) line(middle, half time.Duration, usual, tie float64) (l line, ok bool) {
 	const few = 4
 	before := func(x point, t time.Duration) int { return cmp.Compare(x.at, t) }
 	var w [2][]point
@@ -272,9 +277,6 @@ func (p *piece) line(middle, half time.Duration, usual float64) (l line, ok bool
 		return low
 	}
 	const maxSkew = 2e-3 // no computer's clock is as wrong
-	// Where a path changes within the window, many skews are as good: then that of the whole
-	// piece is.
-	const tie = 0.05
 	trip := func(skew float64) float64 {
 		return floor(w[sim.A], -skew) + floor(w[sim.B], skew) - tie*math.Abs(skew-usual)*float64(half)/float64(time.Microsecond)
 	}

@@ -17,9 +17,9 @@ import (
 type world struct {
 	name   string
 	set    string // which table it belongs to
+	group  string // what happens in it
 	seeds  int
 	warmup time.Duration
-	rate   float64 // datagrams a second each way
 	play   func(seed uint64, pairs []sim.Pair, obs sim.Observer)
 	events func(seed uint64) events
 }
@@ -35,7 +35,7 @@ const (
 // simWorld is a scenario of package sim.
 func simWorld(sc sim.Scenario, set string, seeds int) world {
 	return world{
-		name: sc.Name, set: set, seeds: seeds, warmup: sc.Warmup,
+		name: sc.Name, set: set, group: group(sc), seeds: seeds, warmup: sc.Warmup,
 		play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) { sim.Run(sc, seed, pairs, obs) },
 		events: func(seed uint64) (e events) {
 			for _, spec := range []sim.ClockSpec{sc.A(seed), sc.B(seed)} {
@@ -87,6 +87,7 @@ type result struct {
 	within [len(closeEnough)][]float64 // of each end: from when on it was so good for a second, s
 	bounds []float64                   // widths of the error bound, us
 	held   int                         // answers within it
+	worse  []float64                   // of each seed: the 95th percentile at the worse end
 }
 
 // ages are the first seconds that have columns of their own, closeEnough the errors, us.
@@ -103,6 +104,7 @@ type tracker struct {
 	first  float64
 	since  [len(closeEnough)]time.Duration // small from then on, negative if it is not
 	within [len(closeEnough)]float64
+	errs   []float64 // after the warm-up
 }
 
 func newTracker() (t tracker) {
@@ -114,9 +116,12 @@ func newTracker() (t tracker) {
 }
 
 // see takes an answer.
-func (t *tracker) see(o *sim.Observation) {
+func (t *tracker) see(o *sim.Observation, warmup time.Duration) {
 	if o.OK {
 		t.first = min(t.first, o.At.Seconds())
+		if o.At >= warmup {
+			t.errs = append(t.errs, math.Abs(o.Excess()))
+		}
 	}
 	for i, limit := range closeEnough {
 		switch {
@@ -152,7 +157,7 @@ func playSeed(w world, seed uint64, results []result, see func(*sim.Observation,
 		trackers[i] = [2]tracker{newTracker(), newTracker()}
 	}
 	poll := func(o *sim.Observation) {
-		trackers[o.Pair][o.Side].see(o)
+		trackers[o.Pair][o.Side].see(o, w.warmup)
 		results[o.Pair].take(o, w.warmup, pairs[o.Pair])
 		if see != nil {
 			see(o, pairs)
@@ -174,12 +179,18 @@ func playSeed(w world, seed uint64, results []result, see func(*sim.Observation,
 	})
 	oracle.answer(last, w.events(seed), w.warmup, poll)
 	for i := range results {
+		worse := math.NaN()
 		for _, t := range trackers[i] {
+			slices.Sort(t.errs)
+			if q := quantile(t.errs, 0.95); !(q <= worse) {
+				worse = q
+			}
 			results[i].first = append(results[i].first, t.first)
 			for k := range t.within {
 				results[i].within[k] = append(results[i].within[k], t.within[k])
 			}
 		}
+		results[i].worse = append(results[i].worse, worse)
 	}
 }
 
