@@ -161,7 +161,7 @@ func save(path string, height vg.Length, panels []*plot.Plot, legends []plot.Leg
 		p.Draw(c)
 		if i < len(legends) {
 			l := draw.Crop(all, plotWidth-legendWidth, -6, 0, 0)
-			l.Min.Y, l.Max.Y = c.Min.Y, c.Max.Y-28
+			l.Min.Y, l.Max.Y = c.Min.Y, c.Max.Y-24
 			legends[i].Draw(l)
 		}
 	}

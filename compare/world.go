@@ -160,7 +160,7 @@ func (d *diary) line(name string, c color.Color, width vg.Length, value func(m *
 	return curve{name: name, color: c, width: width, parts: all}
 }
 
-// circle returns the offset or level v the shorter way round a ring of 2^bits us.
+// circle returns v the shorter way round a ring of 2^bits us: offsets have 26, round trips 27.
 func circle(v float64, bits uint) float64 {
 	full := float64(uint64(1) << bits)
 	return v - full*math.Round(v/full)
@@ -209,8 +209,8 @@ func (d *diary) draw(path, title string) error {
 	delays := []curve{
 		{name: "fastest to A", color: fade(mine), width: 1, parts: d.within(d.fastest[sim.A])},
 		{name: "fastest to B", color: fade(other), width: 1, parts: d.within(d.fastest[sim.B])},
-		d.line("own floor", mine, 2, func(m *moment) float64 { return circle(m.in.own+m.truth, 27) / 1e3 }),
-		d.line("peer's floor", other, 2, func(m *moment) float64 { return circle(m.in.peer-m.truth, 27) / 1e3 }),
+		d.line("own floor", mine, 2, func(m *moment) float64 { return circle(m.in.own+m.truth, 26) / 1e3 }),
+		d.line("peer's floor", other, 2, func(m *moment) float64 { return circle(m.in.peer-m.truth, 26) / 1e3 }),
 	}
 	trips := []curve{
 		d.line("both floors", mine, 2, func(m *moment) float64 { return circle(m.in.own+m.in.peer, 27) / 1e3 }),
@@ -223,16 +223,17 @@ func (d *diary) draw(path, title string) error {
 		d.line("- sigma", fade(mine), 1, func(m *moment) float64 { return m.in.skew - m.in.skewError }),
 	}
 	panels := []struct {
+		title  string
 		y      axis
 		curves []curve
 	}{
-		{errorAxis("error", 1, 1e8), []curve{
+		{title + ": how wrong the answers are", errorAxis("error", 1, 1e8), []curve{
 			d.line("error bound", green, 1.2, logs(func(m *moment) float64 { return m.bound })),
 			d.line("original", other, 1, logs(func(m *moment) float64 { return m.original })),
 			d.line("timesync", mine, 2, logs(func(m *moment) float64 { return m.err })),
 		}},
-		{fitted("delay, ms", delays), delays},
-		{errorAxis("above the floor", 1, 1e7), []curve{
+		{"the fastest datagrams of each 0.2 s, and the floors below them, at the true offset", fitted("delay, ms", delays), delays},
+		{"what is above the gate is late; what has been late for 10 s lifts the floor", errorAxis("above the floor", 1, 1e7), []curve{
 			d.line("last 0.2 s", mine, 1, logs(func(m *moment) float64 { return m.in.low })),
 			d.line("gate", other, 1.5, logs(func(m *moment) float64 { return m.in.gate })),
 			d.line("late for", purple, 1.5, func(m *moment) float64 {
@@ -243,21 +244,17 @@ func (d *diary) draw(path, title string) error {
 			}),
 			d.line("noise", green, 1.2, logs(func(m *moment) float64 { return m.in.noise })),
 		}},
-		{fitted("round trip, ms", trips), trips},
-		{fitted("skew, ppm", skews), skews},
+		{"the sum of both floors, the round trip at which the offset is known, and the correction for a path that changed", fitted("round trip, ms", trips), trips},
+		{"the skew that the line knows", fitted("skew, ppm", skews), skews},
 	}
 	var plots []*plot.Plot
 	var legends []plot.Legend
 	for i, spec := range panels {
-		x := axis{min: d.from, max: d.to}
-		heading := ""
-		if i == 0 {
-			heading = title
-		}
+		x := axis{min: d.from, max: d.to, ticks: even(d.from, d.to)}
 		if i == len(panels)-1 {
 			x.label = "seconds since the start; vertical: a clock is set (orange), a path changes (grey), a step is counted (blue)"
 		}
-		p := newPlot(heading, x, spec.y)
+		p := newPlot(spec.title, x, spec.y)
 		d.mark(p, d.told.paths, soft)
 		d.mark(p, d.told.clocks, other)
 		d.mark(p, d.seen, mine)
@@ -266,6 +263,9 @@ func (d *diary) draw(path, title string) error {
 			return err
 		}
 		plots, legends = append(plots, p), append(legends, legend)
+	}
+	for _, p := range plots {
+		p.Title.TextStyle.Font.Size = 12
 	}
 	const panelHeight = 6 * vg.Centimeter
 	return save(path, vg.Length(len(panels))*panelHeight, plots, legends)
@@ -294,6 +294,22 @@ func fitted(label string, curves []curve) axis {
 	lo, hi := quantile(ys, 0.01), quantile(ys, 0.99)
 	room := max((hi-lo)/10, 0.1)
 	return axis{label: label, min: lo - room, max: hi + room}
+}
+
+// even returns ticks at round numbers, about eight of them.
+func even(from, to float64) []plot.Tick {
+	step := math.Pow(10, math.Floor(math.Log10((to-from)/8)))
+	for _, k := range []float64{1, 2, 5, 10} {
+		if (to-from)/(k*step) <= 10 {
+			step *= k
+			break
+		}
+	}
+	var values []float64
+	for v := math.Ceil(from/step) * step; v <= to; v += step {
+		values = append(values, v)
+	}
+	return fixed("%.4g", values...)
 }
 
 // mark draws vertical lines.
