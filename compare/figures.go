@@ -17,7 +17,8 @@ import (
 
 const (
 	simSeeds    = 6 // seeds of each simulated world
-	authorSeeds = 9 // of each of the author's
+	coreSeeds   = 9 // of each of the author's CORE scenarios with skew
+	authorSeeds = 3 // of each of his scenarios as published
 	sweepSeeds  = 4 // of each point of a sweep
 	firstSeed   = 1
 )
@@ -91,7 +92,7 @@ func collect(traces string) (*figures, error) {
 	}
 	for _, sc := range authors {
 		if sc.Classification == "CORE" {
-			f.worlds = append(f.worlds, authorWorld(sc, skewed, upstream.Mode{Integrated: true, Skewed: true}, authorSeeds))
+			f.worlds = append(f.worlds, authorWorld(sc, skewed, upstream.Mode{Integrated: true, Skewed: true}, coreSeeds))
 		}
 	}
 	for _, sc := range authors {

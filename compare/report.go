@@ -289,11 +289,11 @@ func (f *figures) authors(d *document) {
 	}
 	us, orig, limit := f.mean(skewed, ours, .95), f.mean(skewed, original, .95), f.mean(skewed, len(methods), .95)
 	d.text("The author of the C++ original has a benchmark of %d scenarios (catid/TimeSync, `tests/peer_bench.cpp`), re-created here. It looks at the 95th percentile at the worse end, from 2 s on, in runs of mostly a minute, and takes off nothing for unequal paths; here of %d seeds the median. Requests and responses are added for the methods that need them. Its late runs give the clocks a skew of 25 to 400 ppm in the scenarios called CORE. There this package comes to %s in the geometric mean (the original %s, the oracle %s), and is no worse than the original in %d of %d.",
-		len(f.of(published)), authorSeeds, micros(us), micros(orig), micros(limit), better, n)
+		len(f.of(published)), coreSeeds, micros(us), micros(orig), micros(limit), better, n)
 	d.text("Other methods than ours are better in these, for a reason; the wall clock does not count, since it was granted to be right at the start:")
 	d.list(f.won(skewed, 0.95))
 	d.details("95th percentile in the CORE scenarios with skew, us", func() { d.table(f.table(skewed, 0.95)) })
-	d.text("As published, without that skew, the table shows other things as well:")
+	d.text("As published, without that skew, the table shows other things as well (%d seeds):", authorSeeds)
 	d.list([]string{
 		"The wall clock is perfect where no clock drifts, for it was granted to be right at the start.",
 		"Where both clocks have the same rate and the paths are quiet, an old minimum is as good as a new one. The original is then right to the 8 us of a stamp; this package is to some 20 to 60 us, because it cannot know that there is no skew.",

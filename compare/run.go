@@ -58,7 +58,7 @@ func changes(l *sim.Link, until time.Duration) (all []time.Duration) {
 	const step = 10 * time.Millisecond
 	for t := time.Duration(0); t < until; t += step {
 		if l.BaseAt(t) != l.BaseAt(t+step) {
-			all = append(all, t, t+step)
+			all = append(all, t+step)
 		}
 	}
 	return all

@@ -19,6 +19,7 @@ type World struct {
 	noise  [2]*rand.Rand
 	events []event
 	end    int64
+	o      sim.Observation // of the current event; here it is not allocated anew
 }
 
 // event is something that happens at an end.
@@ -222,7 +223,8 @@ func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
 
 // happens shows an event to the estimator of pair m.
 func (w *World) happens(e *event, m int, est sim.Estimator, obs *sim.Observer) {
-	o := sim.Observation{Pair: m, Side: e.side, At: time.Duration(e.at) * time.Microsecond, LocalUsec: e.local}
+	o := &w.o
+	*o = sim.Observation{Pair: m, Side: e.side, At: time.Duration(e.at) * time.Microsecond, LocalUsec: e.local}
 	switch e.kind {
 	case data:
 		owd, ok := est.OnDatagram(e.ts24, e.local)
@@ -230,7 +232,7 @@ func (w *World) happens(e *event, m int, est sim.Estimator, obs *sim.Observer) {
 			o.ErrUsec = float64(owd/time.Microsecond) - float64(e.at-e.sent)
 		}
 		if obs.OWD != nil {
-			obs.OWD(&o)
+			obs.OWD(o)
 		}
 	case making:
 		delta, ok := est.MinDelta(e.local)
@@ -250,7 +252,7 @@ func (w *World) happens(e *event, m int, est sim.Estimator, obs *sim.Observer) {
 			o.ErrUsec = float64(int64((remote-truth)<<38) >> 38)
 		}
 		if obs.Poll != nil {
-			obs.Poll(&o)
+			obs.Poll(o)
 		}
 	}
 }
