@@ -4,6 +4,8 @@
 //	go run .                            report/index.html, REPORT.md, accuracy.csv, pictures
 //	go run . -traces FOLDER             with recorded series of delays
 //	go run . -world clockstep -seed 3   one world, with the estimator's state below the error
+//
+// reallink/run.sh measures a real queue between network namespaces.
 package main
 
 import (
@@ -11,23 +13,29 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
 func main() {
 	var (
-		out    = flag.String("out", "report", "folder for the report; ../docs is the committed one, without HTML and CSV")
-		traces = flag.String("traces", "", "folder with recorded series, *.csv.gz")
-		name   = flag.String("world", "", "plot this world only")
-		seed   = flag.Uint64("seed", firstSeed, "seed of -world")
-		from   = flag.Float64("from", 0, "`second` at which the plot of -world begins")
-		to     = flag.Float64("to", 0, "`second` at which it ends; 0 is the end of the world")
+		out     = flag.String("out", "report", "folder for the report; ../docs is the committed one, without HTML and CSV")
+		traces  = flag.String("traces", "", "folder with recorded series, *.csv.gz")
+		name    = flag.String("world", "", "plot this world only")
+		seed    = flag.Uint64("seed", firstSeed, "seed of -world")
+		from    = flag.Float64("from", 0, "`second` at which the plot of -world begins")
+		to      = flag.Float64("to", 0, "`second` at which it ends; 0 is the end of the world")
+		link    = flag.String("link", "", "measure between the network namespaces `A,B`; see reallink/run.sh")
+		lasting = flag.Duration("lasting", 90*time.Second, "how long -link measures")
 	)
 	flag.Parse()
 	var err error
-	if *name != "" {
+	switch a, b, real := strings.Cut(*link, ","); {
+	case real:
+		err = measureLink(a, b, *lasting, *out)
+	case *name != "":
 		err = plotWorld(*name, *traces, *seed, *from, *to, *out)
-	} else {
+	default:
 		err = writeReport(*out, *traces)
 	}
 	if err != nil {

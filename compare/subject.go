@@ -1,14 +1,17 @@
 package main
 
 import (
+	"net"
+	"net/netip"
 	"reflect"
 	"time"
 
 	"timesync"
+	"timesync/rxtime"
 )
 
 // subject is this package's synchronizer as the worlds see it. All that the module uses of
-// package timesync stands in this file.
+// package timesync and its folders stands in this file.
 type subject struct{ s timesync.TimeSynchronizer }
 
 // remote returns the remote clock at localUsec; what is known modulo 67.1 s is the reading
@@ -44,6 +47,15 @@ func (s *subject) MinOWD() (time.Duration, bool) { return s.s.MinimumOneWayDelay
 // ErrorBound implements bounded.
 func (s *subject) ErrorBound(localUsec uint64) (time.Duration, bool) {
 	return s.s.ErrorBound(localUsec)
+}
+
+// machineUsec is the machine's clock on the real link.
+func machineUsec() uint64 { return timesync.NowUsec() }
+
+// kernelReader returns a function that reads datagrams with the kernel's times of receipt, on
+// the clock of machineUsec.
+func kernelReader(udp *net.UDPConn) func([]byte) (int, netip.AddrPort, uint64, error) {
+	return rxtime.NewConn(udp).ReadFrom
 }
 
 // inside is the state of a synchronizer for which there is no public method, in
