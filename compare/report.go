@@ -307,7 +307,7 @@ func (f *figures) authors(d *document) {
 
 func (f *figures) recordings(d *document) {
 	d.heading(2, "Recorded delays")
-	d.text("The project's own recording of a real queue: a bottleneck of 10 Mbit with 300 ms of buffer in Linux, which TCP fills one way, the other way and both ways. The clocks are simulated, 40 ppm apart. 99th percentile in microseconds from 30 s on. With `-traces FOLDER`, other series of delays follow.")
+	d.text("The project's own recording of a real queue: a bottleneck of 10 Mbit with 300 ms of buffer in Linux, which TCP fills one way, the other way and both ways. The clocks are simulated, 40 ppm apart. 99th percentile in microseconds from 30 s on. With `-traces FOLDER`, other series of delays follow. Beside a queue that is real and not replayed: `docs/LINK.md`.")
 	d.table(f.table(recorded, 0.99))
 }
 

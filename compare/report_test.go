@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -206,5 +207,24 @@ func TestPictures(t *testing.T) {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || len(b) < 1000 {
 			t.Errorf("%s: %d bytes, %v", name, len(b), err)
 		}
+	}
+}
+
+// TestRealLink measures a real queue for some seconds, where the machine lets it.
+func TestRealLink(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 6 s")
+	}
+	out := t.TempDir()
+	log, err := exec.Command("reallink/run.sh", out, "-lasting", "6s").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	if strings.Contains(string(log), "does not run here") {
+		t.Skip(strings.TrimSpace(string(log)))
+	}
+	text, err := os.ReadFile(filepath.Join(out, "LINK.md"))
+	if err != nil || !strings.Contains(string(text), "| all of it |") {
+		t.Errorf("%v\n%s", err, log)
 	}
 }
