@@ -1,6 +1,9 @@
 package rivals
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // WindowMin is TimeSync's windowed minimum of 24-bit deltas (Kathleen Nichols'
 // algorithm), with the original's defects: the value 0 counts as empty, and a
@@ -18,35 +21,34 @@ func (w *WindowMin) Valid() bool { return w.value[0] != 0 }
 
 // Update takes a value. The timestamp and the window are in the same unit.
 func (w *WindowMin) Update(value uint32, timestamp, window uint64) {
-	expired := func(i int, after uint64) bool { return timestamp-w.at[i] > after }
 	set := func(i int) { w.value[i], w.at[i] = value, timestamp }
-	move := func(to, from int) { w.value[to], w.at[to] = w.value[from], w.at[from] }
-	switch {
-	case !w.Valid(), ringLE(value, w.value[0]), expired(2, window):
+	old := func(i int, age uint64) bool { return timestamp-w.at[i] > age }
+	if !w.Valid() || ringLE(value, w.value[0]) || old(2, window) {
 		set(0)
 		set(1)
 		set(2)
 		return
-	case ringLE(value, w.value[1]):
+	}
+	if ringLE(value, w.value[1]) {
 		set(1)
 		set(2)
-	case ringLE(value, w.value[2]):
+	} else if ringLE(value, w.value[2]) {
 		set(2)
 	}
 	switch {
-	case expired(0, window):
-		if expired(1, window) {
-			move(0, 2)
+	case old(0, window):
+		if old(1, window) {
+			w.value[0], w.at[0] = w.value[2], w.at[2]
 			set(1)
 		} else {
-			move(0, 1)
-			move(1, 2)
+			w.value[0], w.at[0] = w.value[1], w.at[1]
+			w.value[1], w.at[1] = w.value[2], w.at[2]
 		}
 		set(2)
-	case w.value[1] == w.value[0] && expired(1, window/4):
+	case w.value[1] == w.value[0] && old(1, window/4):
 		set(1)
 		set(2)
-	case w.value[2] == w.value[1] && expired(2, window/2):
+	case w.value[2] == w.value[1] && old(2, window/2):
 		set(2)
 	}
 }
@@ -55,15 +57,17 @@ func (w *WindowMin) Update(value uint32, timestamp, window uint64) {
 func ringLE(a, b uint32) bool { return (b-a)&ringMask < 1<<23 }
 
 // Original is catid's TimeSync, equal in every bit, as its applications would use
-// it. The zero value is ready to use.
+// it. What readers share is stored atomically for each datagram and each report, as
+// there: that makes it the baseline of costs, too. The zero value is ready to use.
 type Original struct {
 	window WindowMin
-	seen   bool   // a datagram has arrived
 	peer   uint32 // last report
+	seen   bool   // a datagram has arrived
 	peered bool
-	synced bool
-	delta  uint32 // remote minus local clock, microseconds, modulo 2^26
-	minOWD uint32 // microseconds
+
+	delta  atomic.Uint32 // remote minus local clock, microseconds, modulo 2^26
+	minOWD atomic.Uint32 // microseconds
+	synced atomic.Uint32 // 1 if both are known
 }
 
 // originalWindow is the original's window in microseconds.
@@ -71,19 +75,19 @@ const originalWindow = 10_000_000
 
 // OnDatagram implements sim.Estimator.
 func (o *Original) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
-	return time.Duration(o.onDatagram(ts24, recvUsec)) * time.Microsecond, o.synced
+	return time.Duration(o.Datagram(ts24, recvUsec)) * time.Microsecond, o.synchronized()
 }
 
-// onDatagram returns what the original does: the delay in microseconds or 0.
-func (o *Original) onDatagram(ts24 uint32, recvUsec uint64) uint32 {
+// Datagram returns what the original does: the delay in microseconds or 0.
+func (o *Original) Datagram(ts24 uint32, recvUsec uint64) uint32 {
 	delta := (stamp(recvUsec) - ts24) & ringMask
 	o.seen = true
 	o.window.Update(delta, recvUsec, originalWindow)
 	o.recalculate()
-	if !o.synced {
+	if !o.synchronized() {
 		return 0
 	}
-	owd := o.minOWD
+	owd := o.minOWD.Load()
 	if least := o.window.Best(); !ringLE(delta, least) {
 		owd += (delta - least) & ringMask << stampShift
 	}
@@ -105,35 +109,38 @@ func (o *Original) recalculate() {
 		return
 	}
 	own := o.window.Best()
-	o.minOWD = (o.peer + own) & ringMask >> 1 << stampShift
-	o.delta = (o.peer - own) & ringMask >> 1 << stampShift
-	if o.minOWD >= 1<<25 { // a negative sum
-		o.minOWD = 0
+	delay := (o.peer + own) & ringMask >> 1 << stampShift
+	if delay >= 1<<25 { // a negative sum
+		delay = 0
 	}
-	o.synced = true
+	o.minOWD.Store(delay)
+	o.delta.Store((o.peer - own) & ringMask >> 1 << stampShift)
+	o.synced.Store(1)
 }
+
+func (o *Original) synchronized() bool { return o.synced.Load() == 1 }
 
 // RemoteTime implements sim.Estimator with the precision of ToRemoteTime23, 8 us.
 func (o *Original) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
-	remote := uint64(o.remote23(localUsec)) << stampShift
-	return nearest(remote, nearUsec), o.synced
+	remote := uint64(o.Remote23(localUsec)) << stampShift
+	return nearest(remote, nearUsec), o.synchronized()
 }
 
-// remote23 is ToRemoteTime23: 8 us units, 23 bits, 0 if not synchronized.
-func (o *Original) remote23(localUsec uint64) uint32 { return o.remote(localUsec, 3) & (1<<23 - 1) }
+// Remote23 is ToRemoteTime23: 8 us units, 23 bits, 0 if not synchronized.
+func (o *Original) Remote23(localUsec uint64) uint32 { return o.remote(localUsec, 3) & (1<<23 - 1) }
 
 // remote16 is ToRemoteTime16: 512 us units, 16 bits, 0 if not synchronized.
 func (o *Original) remote16(localUsec uint64) uint32 { return o.remote(localUsec, 9) & (1<<16 - 1) }
 
 // remote truncates time and offset before it adds them, like the original.
 func (o *Original) remote(localUsec uint64, shift uint) uint32 {
-	if !o.synced {
+	if !o.synchronized() {
 		return 0
 	}
-	return uint32(localUsec>>shift) + o.delta>>shift
+	return uint32(localUsec>>shift) + o.delta.Load()>>shift
 }
 
 // MinOWD implements sim.Estimator.
 func (o *Original) MinOWD() (time.Duration, bool) {
-	return time.Duration(o.minOWD) * time.Microsecond, o.synced
+	return time.Duration(o.minOWD.Load()) * time.Microsecond, o.synchronized()
 }
