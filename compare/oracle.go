@@ -244,23 +244,28 @@ func hull(ps []point) (h []point) {
 // window, many skews are as good.
 const tie = 0.02
 
-// line lays the line around a moment. A window with few datagrams grows.
-func (p *piece) line(middle, half time.Duration, usual, tie float64) (l line, ok bool) {
+// window returns the hulls of the datagrams to both ends around a moment. A window with few
+// datagrams grows.
+func (p *piece) window(middle, half time.Duration) (w [2][]point) {
 	const few = 4
 	before := func(x point, t time.Duration) int { return cmp.Compare(x.at, t) }
-	var w [2][]point
 	for ; ; half *= 2 {
 		for side, ps := range p.points {
 			i, _ := slices.BinarySearchFunc(ps, middle-half, before)
 			j, _ := slices.BinarySearchFunc(ps, middle+half, before)
 			w[side] = ps[i:j]
 		}
-		if len(w[0]) >= few && len(w[1]) >= few {
-			break
+		if len(w[0]) >= few && len(w[1]) >= few || half > forever {
+			return [2][]point{hull(w[0]), hull(w[1])}
 		}
-		if half > forever {
-			break
-		}
+	}
+}
+
+// line lays the line around a moment; ok is false if a direction has no datagrams.
+func (p *piece) line(middle, half time.Duration, usual, tie float64) (l line, ok bool) {
+	w := p.window(middle, half)
+	if len(w[0]) == 0 || len(w[1]) == 0 {
+		return l, false
 	}
 	// Below all datagrams to A there is a line that falls with the skew, below those to B
 	// one that rises with it. The skew is right at which both are highest in sum, which is

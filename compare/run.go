@@ -179,19 +179,25 @@ func playSeed(w world, seed uint64, results []result, see func(*sim.Observation,
 	})
 	oracle.answer(last, w.events(seed), w.warmup, poll)
 	for i := range results {
-		worse := math.NaN()
-		for _, t := range trackers[i] {
-			slices.Sort(t.errs)
-			if q := quantile(t.errs, 0.95); !(q <= worse) {
-				worse = q
-			}
-			results[i].first = append(results[i].first, t.first)
-			for k := range t.within {
-				results[i].within[k] = append(results[i].within[k], t.within[k])
-			}
-		}
-		results[i].worse = append(results[i].worse, worse)
+		results[i].end(&trackers[i])
 	}
+}
+
+// end adds what the trackers of both ends say about a run.
+func (r *result) end(ends *[2]tracker) {
+	worse := math.NaN()
+	for i := range ends {
+		t := &ends[i]
+		slices.Sort(t.errs)
+		if q := quantile(t.errs, 0.95); !(q <= worse) {
+			worse = q
+		}
+		r.first = append(r.first, t.first)
+		for k := range t.within {
+			r.within[k] = append(r.within[k], t.within[k])
+		}
+	}
+	r.worse = append(r.worse, worse)
 }
 
 // take adds an answer.

@@ -199,16 +199,22 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 	return nil
 }
 
-// draw draws the panels.
-func (d *diary) draw(path, title string) error {
-	mine, other := methods[ours].color, methods[original].color
-	green, purple := methods[2].color, methods[3].color
+// panel is one of the plots that share the time axis.
+type panel struct {
+	title  string
+	y      axis
+	curves []curve
+}
+
+// panels returns what is drawn, from top to bottom.
+func (d *diary) panels(title string) []panel {
+	mine, other, green, purple := methods[ours].color, methods[original].color, methods[ntp].color, methods[ntp+1].color
 	logs := func(f func(m *moment) float64) func(m *moment) float64 {
 		return func(m *moment) float64 { return max(math.Abs(f(m)), least) }
 	}
 	delays := []curve{
-		{name: "fastest to A", color: fade(mine), width: 1, parts: d.within(d.fastest[sim.A])},
-		{name: "fastest to B", color: fade(other), width: 1, parts: d.within(d.fastest[sim.B])},
+		{name: "fastest to A", color: fade(mine), parts: d.within(d.fastest[sim.A])},
+		{name: "fastest to B", color: fade(other), parts: d.within(d.fastest[sim.B])},
 		d.line("own floor", mine, 2, func(m *moment) float64 { return circle(m.in.own+m.truth, 26) / 1e3 }),
 		d.line("peer's floor", other, 2, func(m *moment) float64 { return circle(m.in.peer-m.truth, 26) / 1e3 }),
 	}
@@ -222,11 +228,7 @@ func (d *diary) draw(path, title string) error {
 		d.line("+ sigma", fade(mine), 1, func(m *moment) float64 { return m.in.skew + m.in.skewError }),
 		d.line("- sigma", fade(mine), 1, func(m *moment) float64 { return m.in.skew - m.in.skewError }),
 	}
-	panels := []struct {
-		title  string
-		y      axis
-		curves []curve
-	}{
+	return []panel{
 		{title + ": how wrong the answers are", errorAxis("error", 1, 1e8), []curve{
 			d.line("error bound", green, 1.2, logs(func(m *moment) float64 { return m.bound })),
 			d.line("original", other, 1, logs(func(m *moment) float64 { return m.original })),
@@ -236,36 +238,42 @@ func (d *diary) draw(path, title string) error {
 		{"what is above the gate is late; what has been late for 10 s lifts the floor", errorAxis("above the floor", 1, 1e7), []curve{
 			d.line("last 0.2 s", mine, 1, logs(func(m *moment) float64 { return m.in.low })),
 			d.line("gate", other, 1.5, logs(func(m *moment) float64 { return m.in.gate })),
-			d.line("late for", purple, 1.5, func(m *moment) float64 {
-				if m.in.late == 0 {
-					return math.NaN()
-				}
-				return m.in.late
-			}),
+			d.line("late for", purple, 1.5, func(m *moment) float64 { return orNothing(m.in.late) }),
 			d.line("noise", green, 1.2, logs(func(m *moment) float64 { return m.in.noise })),
 		}},
 		{"the sum of both floors, the round trip at which the offset is known, and the correction for a path that changed", fitted("round trip, ms", trips), trips},
 		{"the skew that the line knows", fitted("skew, ppm", skews), skews},
 	}
+}
+
+// orNothing returns v, or NaN for 0, which a logarithmic axis has no place for.
+func orNothing(v float64) float64 {
+	if v == 0 {
+		return math.NaN()
+	}
+	return v
+}
+
+// draw draws the panels.
+func (d *diary) draw(path, title string) error {
 	var plots []*plot.Plot
 	var legends []plot.Legend
+	panels := d.panels(title)
 	for i, spec := range panels {
 		x := axis{min: d.from, max: d.to, ticks: even(d.from, d.to)}
 		if i == len(panels)-1 {
 			x.label = "seconds since the start; vertical: a clock is set (orange), a path changes (grey), a step is counted (blue)"
 		}
 		p := newPlot(spec.title, x, spec.y)
+		p.Title.TextStyle.Font.Size = 12
 		d.mark(p, d.told.paths, soft)
-		d.mark(p, d.told.clocks, other)
-		d.mark(p, d.seen, mine)
+		d.mark(p, d.told.clocks, methods[original].color)
+		d.mark(p, d.seen, methods[ours].color)
 		legend, err := add(p, spec.curves)
 		if err != nil {
 			return err
 		}
 		plots, legends = append(plots, p), append(legends, legend)
-	}
-	for _, p := range plots {
-		p.Title.TextStyle.Font.Size = 12
 	}
 	const panelHeight = 6 * vg.Centimeter
 	return save(path, vg.Length(len(panels))*panelHeight, plots, legends)

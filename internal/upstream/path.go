@@ -47,8 +47,8 @@ func lognormal(r *rand.Rand, scale, sigma float64) float64 {
 	return math.Exp(math.Log(scale+1)+sigma*r.NormFloat64()) - 1
 }
 
-// send returns when the copies of a message sent at t arrive.
-func (p *path) send(t int64) []int64 {
+// under returns how long a message sent at t is under way, microseconds.
+func (p *path) under(t int64) int64 {
 	d, r, s := p.d, p.r, float64(t)/1e6
 	sum := d.Base + d.Ramp*s
 	for _, j := range d.Steps {
@@ -81,7 +81,12 @@ func (p *path) send(t int64) []int64 {
 	if d.Spike.Extra != 0 && r.Float64() < d.Spike.Probability {
 		sum += d.Spike.Extra
 	}
-	delay := int64(max(sum, 0))
+	return int64(max(sum, 0))
+}
+
+// send returns when the copies of a message sent at t arrive.
+func (p *path) send(t int64) []int64 {
+	r, delay := p.r, p.under(t)
 	if p.lost(float64(delay)) {
 		return nil
 	}
