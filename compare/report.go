@@ -296,11 +296,11 @@ func (f *figures) authors(d *document) {
 	d.text("As published, without that skew, the table shows other things as well (%d seeds):", authorSeeds)
 	d.list([]string{
 		"The wall clock is perfect where no clock drifts, for it was granted to be right at the start.",
-		"Where both clocks have the same rate and the paths are quiet, an old minimum is as good as a new one. The original is then right to the 8 us of a stamp; this package is to some 20 to 60 us, because it cannot know that there is no skew.",
+		"Where both clocks have the same rate and the paths are quiet, an old minimum is as good as a new one. The original is then right to the 8 us of a stamp; this package is to some 4 to 50 us, because it cannot know that there is no skew.",
 		"Sutphin, who asks once and never listens again, wins where queues stand or a path changes in one way, as long as the clocks do not drift.",
-		"His clocks do not integrate their rate: they jump when it changes. In `E7_drift` with 200 ppm and more they are up to 2400 ppm apart after that jump. No computer's clock is, and this package does not follow beyond 1000 ppm.",
+		"His clocks do not integrate their rate: they jump when it changes. In `E7_drift` with 200 ppm and more they are 1200 to 2400 ppm apart after that jump. No computer's clock is, and this package does not follow beyond 1000 ppm.",
 		"Where a clock is set, the 95th percentile says whether that was noticed before 5 % of the run were over.",
-		"Where stamps are forged (`E80_ts24_poison`, `E128_ts24_wrap_stress`), the hull of the oracle is as wrong as the stamps are.",
+		"Where stamps are forged (`E80_ts24_poison`, `E128_ts24_wrap_stress`), the hull of the oracle is as wrong as the stamps are, and so is the minimum of the original.",
 	})
 	d.details("95th percentile in all scenarios as published, us", func() { d.table(f.table(published, 0.95)) })
 }
