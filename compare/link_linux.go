@@ -388,7 +388,7 @@ func (l *link) report(out string) error {
 	}
 	d := new(document)
 	d.heading(1, "A real queue")
-	d.text("Two hosts and a router are network namespaces of one Linux machine. The router sends 10 Mbit/s each way and holds 300 ms (`tc ... tbf`). For %.0f s the hosts exchange 60 datagrams a second each way, of which the kernel notes the arrival, while four TCP connections (CUBIC) fill the link one way, the other way and both ways. Both ends read the machine's own clock, which is the truth; one reads it 1234.57 s ahead and 40 ppm fast. Every method gets the same datagrams; NTP's exchanges go besides, one every 2 s. This was measured, not simulated: another run gives other figures.", l.until.Seconds())
+	d.text("Two hosts and a router are network namespaces of one Linux machine. The router sends 10 Mbit/s each way and holds 300 ms (`tc ... tbf`). For %.0f s the hosts exchange 60 datagrams a second each way, of which the kernel notes the arrival, while four TCP connections (CUBIC) fill the link one way, the other way and both ways. Both ends read the machine's own clock, which is the truth; one reads it 1234.57 s ahead and 40 ppm fast. Every method gets the same datagrams; NTP's exchanges go besides, one every 2 s. Without a queue both ways take equally long, about 10 us. This was measured, not simulated: another run gives other figures.", l.until.Seconds())
 	d.text("Error in microseconds at both ends, median / 99th percentile / maximum, from %.0f s on, and for how long datagrams were under way, median to B / to A:", linkWarmup.Seconds())
 	d.table(l.table())
 	d.text("Of the datagrams, %d of %d to B and %d of %d to A did not arrive. The command, as root:", l.lost[1], len(l.delays[1])+l.lost[1], l.lost[0], len(l.delays[0])+l.lost[0])
