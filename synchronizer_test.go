@@ -28,6 +28,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"timesync/internal/rivals"
 )
 
 // golden opens a file of the vectors that were recorded from the C++ original
@@ -1668,95 +1670,6 @@ func TestREADME(t *testing.T) {
 // thousand calls each, because a shared machine changes its pace from one
 // millisecond to the next. What counts is the median of the ratios.
 
-// windowMin is what the C++ original does for a peer: a minimum over 10 s of three
-// samples, and three atomic stores for each datagram and each report. Its padding
-// makes it no larger than the original's 72 bytes.
-type windowMin struct {
-	value [3]Counter24
-	at    [3]uint64
-
-	peer             Counter24
-	datagram, report bool
-
-	delta, delay, synchronized atomic.Uint32
-}
-
-func (m *windowMin) update(value Counter24, now uint64) {
-	const window = 10_000_000
-	set := func(i int) { m.value[i], m.at[i] = value, now }
-	notAbove := func(i int) bool { return m.value[i].Sub(value) < 1<<23 }
-	old := func(i int, age uint64) bool { return now-m.at[i] > age }
-	if m.value[0] == 0 || notAbove(0) || old(2, window) {
-		set(0)
-		set(1)
-		set(2)
-		return
-	}
-	if notAbove(1) {
-		set(1)
-		set(2)
-	} else if notAbove(2) {
-		set(2)
-	}
-	switch {
-	case old(0, window):
-		if old(1, window) {
-			m.value[0], m.at[0] = m.value[2], m.at[2]
-			set(1)
-		} else {
-			m.value[0], m.at[0] = m.value[1], m.at[1]
-			m.value[1], m.at[1] = m.value[2], m.at[2]
-		}
-		set(2)
-	case m.value[1] == m.value[0] && old(1, window/4):
-		set(1)
-		set(2)
-	case m.value[2] == m.value[1] && old(2, window/2):
-		set(2)
-	}
-}
-
-func (m *windowMin) recalculate() {
-	if m.value[0] == 0 || !m.report {
-		return
-	}
-	own := m.value[0]
-	delay := uint32(m.peer.Add(own)) >> 1 << ts24Shift
-	if delay >= 1<<25 {
-		delay = 0
-	}
-	m.delay.Store(delay)
-	m.delta.Store(uint32(m.peer.Sub(own)) >> 1 << ts24Shift)
-	m.synchronized.Store(1)
-}
-
-func (m *windowMin) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) uint32 {
-	delta := LocalTimeToDatagramTS24(localRecvUsec).Sub(remoteSendTS24)
-	m.datagram = true
-	m.update(delta, localRecvUsec)
-	m.recalculate()
-	if m.synchronized.Load() == 0 {
-		return 0
-	}
-	owd := m.delay.Load()
-	if d := delta.Sub(m.value[0]); d < 1<<23 {
-		owd += uint32(d) << ts24Shift
-	}
-	return owd
-}
-
-func (m *windowMin) OnPeerMinDeltaTS24(minDelta Counter24) {
-	m.peer, m.report = minDelta, true
-	m.recalculate()
-}
-
-func (m *windowMin) ToRemoteTime23(localUsec uint64) Counter23 {
-	if m.synchronized.Load() == 0 {
-		return 0
-	}
-	return NewCounter23(localUsec>>ts23Shift + uint64(m.delta.Load()>>ts23Shift))
-}
-
 // datagram is what arrives.
 type datagram struct {
 	ts24 Counter24
@@ -1802,7 +1715,7 @@ func (s *stream) report() Counter24 {
 }
 
 // run brings a synchronizer and the baseline to where they are after d.
-func (s *stream) run(t testing.TB, ours *TimeSynchronizer, base *windowMin, d time.Duration) {
+func (s *stream) run(t testing.TB, ours *TimeSynchronizer, base *rivals.Original, d time.Duration) {
 	t.Helper()
 	for range int(d/time.Second) * 60 {
 		s.both(ours, base, s.next())
@@ -1811,18 +1724,18 @@ func (s *stream) run(t testing.TB, ours *TimeSynchronizer, base *windowMin, d ti
 	if got, ok := remoteNear(ours, s.now, truth); !ok || got-truth+2000 > 4000 {
 		t.Fatalf("RemoteTime is %d us off, ok %v", int64(got-truth), ok)
 	}
-	if got := base.ToRemoteTime23(s.now).Distance(NewCounter23(truth >> ts23Shift)); max(got, -got) > 500 {
+	if got := Counter23(base.Remote23(s.now)).Distance(NewCounter23(truth >> ts23Shift)); max(got, -got) > 500 {
 		t.Fatalf("the baseline is %d units off", got)
 	}
 }
 
 // both hands a datagram to both, and a report every 2 s.
-func (s *stream) both(ours *TimeSynchronizer, base *windowMin, d datagram) {
+func (s *stream) both(ours *TimeSynchronizer, base *rivals.Original, d datagram) {
 	ours.OnAuthenticatedDatagramTimestamp(d.ts24, d.recv)
-	base.OnAuthenticatedDatagramTimestamp(d.ts24, d.recv)
+	base.Datagram(uint32(d.ts24), d.recv)
 	if s.n%120 == 5 {
 		ours.OnPeerMinDeltaTS24(s.report(), d.recv)
-		base.OnPeerMinDeltaTS24(s.report())
+		base.OnPeerMinDelta(uint32(s.report()), 0)
 	}
 }
 
@@ -1895,7 +1808,7 @@ func costs(t testing.TB) []cost {
 	const calls, peers = 4096, 64
 	feeds := newStreams(peers + 1)
 	var ours TimeSynchronizer
-	var base windowMin
+	var base rivals.Original
 	s := &feeds[peers]
 	s.run(t, &ours, &base, 200*time.Second)
 	now := uint64(0)
@@ -1907,12 +1820,12 @@ func costs(t testing.TB) []cost {
 		now = s.now + 100_000
 		d := batch[0]
 		ours.OnPeerMinDeltaTS24(s.report(), d.recv)
-		base.OnPeerMinDeltaTS24(s.report())
+		base.OnPeerMinDelta(uint32(s.report()), 0)
 	}
 	datagrams := func(n int) {
 		sum := uint32(0)
 		for _, d := range batch[:n] {
-			sum += base.OnAuthenticatedDatagramTimestamp(d.ts24, d.recv)
+			sum += base.Datagram(uint32(d.ts24), d.recv)
 		}
 		sink += uint64(sum)
 	}
@@ -1924,7 +1837,7 @@ func costs(t testing.TB) []cost {
 		}
 		sink += uint64(sum)
 	}
-	many, manyBase := make([]TimeSynchronizer, peers), make([]windowMin, peers)
+	many, manyBase := make([]TimeSynchronizer, peers), make([]rivals.Original, peers)
 	for i := range many {
 		feeds[i].run(t, &many[i], &manyBase[i], 100*time.Second)
 	}
@@ -2105,7 +2018,7 @@ func BenchmarkPeers(b *testing.B) {
 			// Peers in a steady state: copies of some that got there.
 			const models, calls = 64, 4096
 			feeds := newStreams(models)
-			model, modelBase := make([]TimeSynchronizer, models), make([]windowMin, models)
+			model, modelBase := make([]TimeSynchronizer, models), make([]rivals.Original, models)
 			for i := range model {
 				feeds[i].run(b, &model[i], &modelBase[i], time.Duration(100+i)*time.Second)
 			}
@@ -2120,7 +2033,7 @@ func BenchmarkPeers(b *testing.B) {
 			runtime.ReadMemStats(&before)
 			ours := make([]TimeSynchronizer, peers)
 			runtime.ReadMemStats(&between)
-			base := make([]windowMin, peers)
+			base := make([]rivals.Original, peers)
 			runtime.ReadMemStats(&after)
 			for i := range ours {
 				assign(&ours[i], &model[i%models])
@@ -2152,7 +2065,7 @@ func BenchmarkPeers(b *testing.B) {
 				base: func(int) {
 					sum := uint32(0)
 					for i, d := range batch {
-						sum += base[who[i]].OnAuthenticatedDatagramTimestamp(d.ts24, d.recv)
+						sum += base[who[i]].Datagram(uint32(d.ts24), d.recv)
 					}
 					sink += uint64(sum)
 				},
@@ -2170,7 +2083,7 @@ func BenchmarkPeers(b *testing.B) {
 // and a report after each 120.
 func BenchmarkReaders(b *testing.B) {
 	var ours TimeSynchronizer
-	var base windowMin
+	var base rivals.Original
 	s := &newStreams(1)[0]
 	s.run(b, &ours, &base, 100*time.Second)
 	for _, side := range []struct {
@@ -2188,11 +2101,11 @@ func BenchmarkReaders(b *testing.B) {
 			ours.OnPeerMinDeltaTS24(d.ts24, d.recv)
 		}},
 		{"baseline", func(now uint64) uint64 {
-			return uint64(base.ToRemoteTime23(now))
+			return uint64(base.Remote23(now))
 		}, func(d datagram) {
-			base.OnAuthenticatedDatagramTimestamp(d.ts24, d.recv)
+			base.Datagram(uint32(d.ts24), d.recv)
 		}, func(d datagram) {
-			base.OnPeerMinDeltaTS24(d.ts24)
+			base.OnPeerMinDelta(uint32(d.ts24), 0)
 		}},
 	} {
 		b.Run(side.name, func(b *testing.B) {
@@ -2366,7 +2279,7 @@ func readersSee(s *TimeSynchronizer) (seq uint32, words [6]uint64) {
 // that readers share.
 func TestPublishesChangesOnly(t *testing.T) {
 	var s TimeSynchronizer
-	var base windowMin
+	var base rivals.Original
 	feed := &newStreams(1)[0]
 	feed.run(t, &s, &base, 200*time.Second)
 	const datagrams = 60 * 600
@@ -2564,7 +2477,7 @@ func TestShortPath(t *testing.T) {
 // together, and the words that readers need are apart from them.
 func TestSize(t *testing.T) {
 	size := reflect.TypeFor[TimeSynchronizer]().Size()
-	t.Logf("TimeSynchronizer %d bytes, the baseline %d", size, reflect.TypeFor[windowMin]().Size())
+	t.Logf("TimeSynchronizer %d bytes, the baseline %d", size, reflect.TypeFor[rivals.Original]().Size())
 	if size > 448 {
 		t.Errorf("%d bytes, more than 448", size)
 	}

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"timesync"
+	"timesync/internal/rivals"
 )
 
 // What a clock by request and response has to do in a game, one test for each property.
@@ -44,7 +45,7 @@ func TestJitterFilter(t *testing.T) {
 		c := &Clock{SyncInterval: 100 * time.Millisecond}
 		w := newWorld(c)
 		w.up, w.down = exponential(r, 30*usMs, 20*usMs), exponential(r, 30*usMs, 20*usMs)
-		controls := [2]netfoxClock{{}, {even: true}}
+		controls := [2]rivals.Netfox{{}, {Even: true}}
 		var stamps [4]uint64
 		w.every(100*time.Millisecond, func() {
 			t1 := w.local()
@@ -56,7 +57,7 @@ func TestJitterFilter(t *testing.T) {
 					c.HandleReply(reply, w.local())
 					stamps = [4]uint64{t1, t2, t2, w.local()}
 					for i := range controls {
-						controls[i].exchange(t1, t2, t2, w.local())
+						controls[i].OnExchange(t1, t2, t2, w.local())
 					}
 				})
 			})
@@ -64,8 +65,10 @@ func TestJitterFilter(t *testing.T) {
 		w.run(10 * time.Second)
 		m := w.watch(t)
 		w.every(7*time.Millisecond, func() {
-			fox = append(fox, int64(controls[0].remote(w.local())-w.remote()))
-			mean = append(mean, int64(controls[1].remote(w.local())-w.remote()))
+			for i, errors := range [2]*[]int64{&fox, &mean} {
+				remote, _ := controls[i].RemoteTime(w.local(), 0)
+				*errors = append(*errors, int64(remote-w.remote()))
+			}
 		})
 		w.run(60 * time.Second)
 		ours = append(ours, m.errors...)

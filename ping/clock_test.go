@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"timesync/internal/rivals"
 )
 
 // How a Clock asks, adjusts, reads and is read: schedule, corrections, skew, readers, extremes.
@@ -65,9 +67,9 @@ func TestWorkedExample(t *testing.T) {
 		}
 	}
 	// The push that the article replaces: 5 s behind.
-	var p pushClock
-	p.push(60_000_000, 15_000_000)
-	if got := 15_000_000 + p.offset; got != 60_000_000 {
+	var p rivals.Unreal
+	p.Push(60_000_000, 15_000_000)
+	if got, _ := p.RemoteTime(15_000_000, 60_000_000); got != 60_000_000 {
 		t.Errorf("push: %d", got)
 	}
 }

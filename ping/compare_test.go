@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
 
@@ -63,28 +64,6 @@ func (x *exchanged) OnExchange(t1, t2, t3, t4 uint64) {
 }
 func (x *exchanged) RemoteTime(local, _ uint64) (uint64, bool) { return x.c.RemoteTime(local) }
 
-type comparedFox struct {
-	deaf
-	netfoxClock
-}
-
-func (f *comparedFox) OnExchange(t1, t2, t3, t4 uint64) { f.exchange(t1, t2, t3, t4) }
-func (f *comparedFox) RemoteTime(local, _ uint64) (uint64, bool) {
-	return f.remote(local), f.synced
-}
-
-// comparedPush hears every datagram and lets one in five seconds set its clock.
-type comparedPush struct {
-	deaf
-	pushClock
-}
-
-func (p *comparedPush) OnDatagram(ts24 uint32, recv uint64) (time.Duration, bool) {
-	p.push(timesync.Counter24(ts24).Expand(recv>>3)<<3, recv) // the offset modulo 134 s will do
-	return 0, false
-}
-func (p *comparedPush) RemoteTime(local, _ uint64) (uint64, bool) { return local + p.offset, p.synced }
-
 var methods = []struct {
 	name string
 	make func() sim.Estimator
@@ -96,8 +75,8 @@ var methods = []struct {
 		return &exchanged{c: Clock{Rule: SlotPercentile, AdjustSteps: 1}, every: 4_900_000}
 	}},
 	{"Latest", func() sim.Estimator { return &exchanged{c: Clock{Rule: Latest, AdjustSteps: 1}} }},
-	{"netfox", func() sim.Estimator { return new(comparedFox) }},
-	{"push 5s", func() sim.Estimator { return new(comparedPush) }},
+	{"netfox", func() sim.Estimator { return new(rivals.Netfox) }},
+	{"push 5s", func() sim.Estimator { return new(rivals.Unreal) }},
 }
 
 // TestCompare lets all methods work on the same packets and prints the 99th

@@ -5,6 +5,7 @@ package tick_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"timesync"
@@ -40,10 +41,10 @@ func Example_lagCompensation() {
 			fmt.Printf("%s: %v\n", who, err)
 			return
 		}
-		fmt.Printf("%s: %v ago, %.2f m off\n", who, age.Round(time.Millisecond), g.target(age)-aim)
+		fmt.Printf("%s: %v ago, %d cm off\n", who, age.Round(time.Millisecond), centimeters(g.target(age)-aim))
 	}
 	second := timesync.NewCounter23(uint64(time.Second / (8 * time.Microsecond)))
-	fmt.Printf("without looking back: %.2f m off\n", g.target(0)-aim)
+	fmt.Printf("without looking back: %d cm off\n", centimeters(g.target(0)-aim))
 	judge("an honest player", seen)
 	judge("one that claims an older picture", seen.Sub(second))
 	judge("one that claims the future", seen.Add(second))
@@ -55,9 +56,9 @@ func Example_lagCompensation() {
 	age := time.Duration(now-timesync.FromLocalTime23(now, stamp)) * time.Microsecond
 	fmt.Printf("a projectile of 100 m/s starts %.2f m ahead\n", 100*age.Seconds())
 	// Output:
-	// without looking back: 0.45 m off
-	// an honest player: 97ms ago, 0.00 m off
-	// one that claims an older picture: 250ms ago, -0.77 m off
+	// without looking back: 45 cm off
+	// an honest player: 97ms ago, 0 cm off
+	// one that claims an older picture: 250ms ago, -77 cm off
 	// one that claims the future: the picture is of the future
 	// a projectile of 100 m/s starts 4.00 m ahead
 }
@@ -145,3 +146,5 @@ func (g *gallery) target(ago time.Duration) (metres float64) {
 	}
 	return at + (next-at)*then.Fraction()
 }
+
+func centimeters(m float64) int { return int(math.Round(100 * m)) }

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
 
@@ -154,7 +155,7 @@ func (s score) String() string {
 }
 
 func scorePairs() []sim.Pair {
-	return []sim.Pair{{A: &sim.Original{}, B: &sim.Original{}}, {A: &subject{}, B: &subject{}}}
+	return []sim.Pair{{A: &rivals.Original{}, B: &rivals.Original{}}, {A: &subject{}, B: &subject{}}}
 }
 
 // newScore measures this copy of the estimator on the seeds from -seed.first on.
@@ -218,7 +219,7 @@ func newScore(t *testing.T) score {
 		start.add(r[1].poll.mean(), r[0].poll.mean())
 	}
 
-	paths, err := filepath.Glob(filepath.Join(flag.Lookup("traces").Value.String(), "*.csv.gz"))
+	paths, err := filepath.Glob(filepath.Join(*traces, "*.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,10 +332,10 @@ func TestAblation(t *testing.T) {
 
 // printAblation prints the table of rules.
 func printAblation(t *testing.T, root string, rules []rule) {
-	traces := flag.Lookup("traces").Value.String()
-	if traces != "" {
+	folder := *traces
+	if folder != "" {
 		var err error
-		if traces, err = filepath.Abs(traces); err != nil {
+		if folder, err = filepath.Abs(folder); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -350,7 +351,7 @@ func printAblation(t *testing.T, root string, rules []rule) {
 		}
 		for i := range *ablationBases {
 			os.Remove(out)
-			cmd := exec.Command(test, "-test.run", "^TestAblation$", "-test.timeout", "3m", "-score", out, "-traces", traces,
+			cmd := exec.Command(test, "-test.run", "^TestAblation$", "-test.timeout", "3m", "-score", out, "-traces", folder,
 				"-seed.first", fmt.Sprint(*seedFirst+uint64(i)*1_000_000))
 			cmd.Dir = filepath.Join(dir, "internal", "sim")
 			log, failed := cmd.CombinedOutput()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
 
@@ -20,11 +21,11 @@ var (
 // methods are the columns of the table. The first is the original, the last is ours.
 func methods() []sim.Pair {
 	return []sim.Pair{
-		{Name: "original", A: &sim.Original{}, B: &sim.Original{}},
-		{Name: "ntp", A: &sim.NTPFilter{}, B: &sim.NTPFilter{}},
-		{Name: "slot", A: &sim.Slot{}, B: &sim.Slot{}},
-		{Name: "oneshot", A: &sim.OneShot{}, B: &sim.OneShot{}},
-		{Name: "netfox", A: &sim.Netfox{}, B: &sim.Netfox{}},
+		{Name: "original", A: &rivals.Original{}, B: &rivals.Original{}},
+		{Name: "ntp", A: &rivals.NTPFilter{}, B: &rivals.NTPFilter{}},
+		{Name: "slot", A: &rivals.Slot{}, B: &rivals.Slot{}},
+		{Name: "oneshot", A: &rivals.Sutphin{}, B: &rivals.Sutphin{}},
+		{Name: "netfox", A: &rivals.Netfox{}, B: &rivals.Netfox{}},
 		{Name: "timesync", A: &subject{}, B: &subject{}},
 	}
 }

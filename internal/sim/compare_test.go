@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
 
@@ -26,9 +27,9 @@ func TestInterop(t *testing.T) {
 	}
 	pairs := func() []sim.Pair {
 		return []sim.Pair{
-			{Name: "originals", A: &sim.Original{}, B: &sim.Original{}},
-			{Name: "ours at A", A: &subject{}, B: &sim.Original{}},
-			{Name: "ours at B", A: &sim.Original{}, B: &subject{}},
+			{Name: "originals", A: &rivals.Original{}, B: &rivals.Original{}},
+			{Name: "ours at A", A: &subject{}, B: &rivals.Original{}},
+			{Name: "ours at B", A: &rivals.Original{}, B: &subject{}},
 		}
 	}
 	scenarios := sim.Scenarios()
@@ -261,11 +262,12 @@ func (g *geometricMean) add(a, b float64) {
 
 func (g *geometricMean) value() float64 { return math.Exp(g.sum / float64(max(g.n, 1))) }
 
+var traces = flag.String("traces", "", "folder with recorded delay series")
+
 // TestTraces replays recorded series. They are not part of the project; the flag
 // -traces names their folder.
 func TestTraces(t *testing.T) {
-	folder := flag.Lookup("traces").Value.String()
-	paths, err := filepath.Glob(filepath.Join(folder, "*.csv.gz"))
+	paths, err := filepath.Glob(filepath.Join(*traces, "*.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,8 +276,8 @@ func TestTraces(t *testing.T) {
 	paths = slices.DeleteFunc(paths, func(p string) bool {
 		return strings.Contains(p, "symsplit") || strings.Contains(p, "modelled") || !strings.Contains(p, *only)
 	})
-	if folder == "" || len(paths) == 0 {
-		t.Skipf("no recorded series: -traces FOLDER, it is %q", folder)
+	if *traces == "" || len(paths) == 0 {
+		t.Skipf("no recorded series: -traces FOLDER, it is %q", *traces)
 	}
 	seeds := 4 // for the clocks; the delays are always the same
 	lines := make([]string, len(paths))

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"compress/gzip"
-	"flag"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -10,65 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"testing"
 	"time"
+
+	"timesync/internal/rivals"
 )
-
-var (
-	reportWorlds = flag.Int("report", 0, "worlds per scenario in the table of TestReport")
-	reportTraces = flag.String("traces", "", "folder with recorded delay series for TestReport")
-)
-
-// TestReport prints the table of the notes: median, p99 and maximum of the error in
-// microseconds beyond what cannot be known, of each method.
-func TestReport(t *testing.T) {
-	if *reportWorlds == 0 {
-		t.Skip("prints a table with -args -report 12 [-traces FOLDER]")
-	}
-	scenarios := Scenarios()
-	paths, err := filepath.Glob(filepath.Join(*reportTraces, "*.csv.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		sc, err := Replay(filepath.Base(path), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		scenarios = append(scenarios, sc)
-	}
-	for _, sc := range scenarios {
-		line := fmt.Sprintf("%-22s", sc.Name)
-		var errs [5][]float64
-		for seed := range uint64(*reportWorlds) {
-			Run(sc, seed, baselines(), Observer{Poll: func(o *Observation) {
-				if o.At >= sc.Warmup {
-					errs[o.Pair] = append(errs[o.Pair], math.Abs(o.Excess()))
-				}
-			}})
-		}
-		for _, e := range errs {
-			sort.Float64s(e)
-			line += fmt.Sprintf(" | %6.0f %7.0f %7.0f", e[len(e)/2], e[len(e)*99/100], e[len(e)-1])
-		}
-		t.Log(line)
-	}
-}
-
-func baselines() []Pair {
-	return []Pair{
-		{"Original", new(Original), new(Original)},
-		{"NTPFilter", new(NTPFilter), new(NTPFilter)},
-		{"Slot", new(Slot), new(Slot)},
-		{"OneShot", new(OneShot), new(OneShot)},
-		{"Netfox", new(Netfox), new(Netfox)},
-	}
-}
 
 // trace is an estimator that hashes all it is told.
 type trace struct {
-	Original
+	rivals.Original
 	sum *[]uint64
 }
 
@@ -96,7 +45,7 @@ func digest(sc Scenario, seed uint64, others ...Pair) uint64 {
 func TestDeterminism(t *testing.T) {
 	for _, sc := range Scenarios() {
 		first := digest(sc, 7)
-		if again := digest(sc, 7, baselines()...); again != first {
+		if again := digest(sc, 7, Pair{"NTPFilter", new(rivals.NTPFilter), new(rivals.NTPFilter)}); again != first {
 			t.Errorf("%s: the same seed gave other packets: %#x, %#x", sc.Name, first, again)
 		}
 		if other := digest(sc, 8); other == first {
@@ -181,7 +130,7 @@ func TestOriginalAccuracy(t *testing.T) {
 		}
 		var errs []float64
 		for seed := range uint64(4) {
-			Run(sc, seed, baselines()[:1], Observer{Poll: func(o *Observation) {
+			Run(sc, seed, []Pair{{"Original", new(rivals.Original), new(rivals.Original)}}, Observer{Poll: func(o *Observation) {
 				if o.At >= sc.Warmup {
 					errs = append(errs, math.Abs(o.Excess()))
 				}

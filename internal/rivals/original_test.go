@@ -1,4 +1,4 @@
-package sim
+package rivals
 
 import (
 	"bufio"
@@ -72,10 +72,10 @@ func TestToRemoteVectors(t *testing.T) {
 	vectors(t, "to_remote.csv.gz", func(line string) {
 		r := row(line)
 		var o Original
-		o.onDatagram(uint32(r[1]), r[0])
+		o.Datagram(uint32(r[1]), r[0])
 		o.OnPeerMinDelta(uint32(r[2]), r[0])
-		got := [4]uint64{uint64(o.minOWD), uint64(o.remote23(r[3])), uint64(o.remote16(r[3]))}
-		got[3] = uint64(o.onDatagram(uint32(r[7]), r[8]))
+		got := [4]uint64{uint64(o.minOWD.Load()), uint64(o.Remote23(r[3])), uint64(o.remote16(r[3]))}
+		got[3] = uint64(o.Datagram(uint32(r[7]), r[8]))
 		if want := [4]uint64{r[4], r[5], r[6], r[9]}; got != want {
 			t.Fatalf("%s: got %d", line, got)
 		}
@@ -112,31 +112,31 @@ func TestSessionVectors(t *testing.T) {
 			case "begin":
 				peers = map[string]*Original{"A": {}, "B": {}}
 			case "send":
-				check("ts24", uint64(Stamp(e.Now)), uint64(e.TS24))
+				check("ts24", uint64(stamp(e.Now)), uint64(e.TS24))
 				if e.Report != nil {
 					delta, _ := o.MinDelta(e.Now)
 					check("report", uint64(delta), uint64(*e.Report))
 				}
 			case "recv", "peermindelta":
 				if e.Event == "recv" {
-					check("owd", uint64(o.onDatagram(e.TS24, e.Now)), uint64(*e.OWD))
+					check("owd", uint64(o.Datagram(e.TS24, e.Now)), uint64(*e.OWD))
 				} else {
 					o.OnPeerMinDelta(e.Value, e.Now)
 				}
 				minOWD := uint64(200_000) // what the original shows while it does not know
 				if e.Sync {
-					minOWD = uint64(o.minOWD)
+					minOWD = uint64(o.minOWD.Load())
 				}
-				if o.synced != e.Sync {
-					t.Fatalf("%s: %s\nsync = %v", name, line, o.synced)
+				if o.synchronized() != e.Sync {
+					t.Fatalf("%s: %s\nsync = %v", name, line, o.synchronized())
 				}
 				delta, _ := o.MinDelta(e.Now)
 				check("min_owd", minOWD, uint64(e.MinOWD))
 				check("min_delta", uint64(delta), uint64(e.MinDelta))
-				check("rt23", uint64(o.remote23(0)), uint64(e.RT23))
+				check("rt23", uint64(o.Remote23(0)), uint64(e.RT23))
 				check("rt16", uint64(o.remote16(0)), uint64(e.RT16))
 			case "toremote23":
-				check("out", uint64(o.remote23(e.Now)), e.Out)
+				check("out", uint64(o.Remote23(e.Now)), e.Out)
 			case "toremote16":
 				check("out", uint64(o.remote16(e.Now)), e.Out)
 			}

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"time"
+)
+
+func measureLink(_, _ string, _ time.Duration, _ string) error {
+	return errors.New("the real link needs network namespaces, which only Linux has")
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"timesync/internal/sim"
+)
+
+// all are the figures, played once for all tests.
+var all = sync.OnceValues(func() (*figures, error) { return collect("") })
+
+func figuresOf(t *testing.T) *figures {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("plays all worlds")
+	}
+	f, err := all()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// withoutCosts leaves out what depends on the machine.
+func withoutCosts(t *testing.T, markdown string) []string {
+	t.Helper()
+	i, j := strings.Index(markdown, costBegin), strings.Index(markdown, costEnd)
+	if i < 0 || j < i {
+		t.Fatalf("no %q before %q", costBegin, costEnd)
+	}
+	return strings.Split(markdown[:i]+markdown[j:], "\n")
+}
+
+var numbers = regexp.MustCompile(`\d+(\.\d+)?`)
+
+// alike reports whether two lines say the same: their numbers within a twentieth or 2, for
+// processors round sums differently.
+func alike(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if numbers.ReplaceAllString(a, "#") != numbers.ReplaceAllString(b, "#") {
+		return false
+	}
+	x, y := numbers.FindAllString(a, -1), numbers.FindAllString(b, -1)
+	for i := range x {
+		v, _ := strconv.ParseFloat(x[i], 64)
+		w, _ := strconv.ParseFloat(y[i], 64)
+		if math.Abs(v-w) > max(2, 0.05*v) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestCommitted holds the report that is part of the project to what comes out.
+func TestCommitted(t *testing.T) {
+	d := figuresOf(t).report(nil)
+	text, err := os.ReadFile(filepath.Join(committed, "REPORT.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := withoutCosts(t, d.markdown()), withoutCosts(t, string(text))
+	bad := 0
+	for i := range min(len(got), len(want)) {
+		if !alike(got[i], want[i]) {
+			if bad++; bad < 10 {
+				t.Errorf("docs/REPORT.md says\n\t%s\nbut this comes out:\n\t%s", want[i], got[i])
+			}
+		}
+	}
+	if bad > 0 || len(got) != len(want) {
+		t.Errorf("%d lines differ, %d lines instead of %d: if that is right, run go run . -out ../docs", bad, len(got), len(want))
+	}
+	for _, p := range d.pictures {
+		if _, err := os.Stat(filepath.Join(committed, pictureFolder, p.name+".png")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestReasons: where another method wins, the text says why.
+func TestReasons(t *testing.T) {
+	f := figuresOf(t)
+	for i, w := range f.worlds {
+		q := 0.99
+		if w.set == skewed {
+			q = 0.95
+		} else if w.set != simulated {
+			continue
+		}
+		if names := f.winners(i, q); len(names) > 0 && reason(w.name) == "" {
+			t.Errorf("%s, %s: %s wins, and nothing says why", w.set, w.name, strings.Join(names, ", "))
+		}
+	}
+}
+
+// TestLimit: the oracle is a limit where nothing is forged. In no simulated world is a
+// method better than it by more than the rounding of a stamp.
+func TestLimit(t *testing.T) {
+	f := figuresOf(t)
+	for _, i := range f.of(simulated) {
+		limit := f.value(i, len(methods), 0.99)
+		for column, m := range methods {
+			if v := f.value(i, column, 0.99); v < limit-8 {
+				t.Errorf("%s: %s %.0f us, the oracle %.0f us", f.worlds[i].name, m.name, v, limit)
+			}
+		}
+		if r := f.results[i][len(methods)]; r.missed > 0 {
+			t.Errorf("%s: the oracle has no answer to %d questions", f.worlds[i].name, r.missed)
+		}
+	}
+}
+
+// TestOracle: without jitter the oracle errs by the rounding of stamps, although one clock
+// is set by 3 s, runs 100 ppm fast and 2^26 us wrap meanwhile.
+func TestOracle(t *testing.T) {
+	sc := sim.Scenario{
+		Name: "step", Duration: 2 * time.Minute,
+		A: func(uint64) sim.ClockSpec {
+			return sim.ClockSpec{SkewPPM: 100, Events: []sim.ClockEvent{{At: time.Minute, Step: 3 * time.Second}}}
+		},
+		B:  func(uint64) sim.ClockSpec { return sim.ClockSpec{OffsetUsec: 1 << 63} },
+		AB: func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(30 * time.Millisecond)} },
+		BA: func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(30 * time.Millisecond)} },
+	}
+	results := make([]result, len(methods)+1)
+	playSeed(simWorld(sc, simulated, 1), 1, results, nil)
+	r := results[len(methods)]
+	if len(r.errs) < 2000 || r.missed > 0 {
+		t.Fatalf("%d answers, %d missed", len(r.errs), r.missed)
+	}
+	for _, err := range r.errs {
+		if err > 8 {
+			t.Fatalf("error %.0f us", err)
+		}
+	}
+}
+
+// TestHull: no point is below the hull, and its slopes rise.
+func TestHull(t *testing.T) {
+	var ps []point
+	for i := range 200 {
+		ps = append(ps, point{at: time.Duration(i) * time.Second, delta: math.Abs(float64(i)-90) + 40*math.Abs(math.Sin(float64(i*i)))})
+	}
+	h := hull(ps)
+	if len(h) < 3 || h[0] != ps[0] || h[len(h)-1] != ps[len(ps)-1] {
+		t.Fatalf("%v", h)
+	}
+	slope := func(a, b point) float64 { return (b.delta - a.delta) / (b.at - a.at).Seconds() }
+	for i := 2; i < len(h); i++ {
+		if slope(h[i-2], h[i-1]) >= slope(h[i-1], h[i]) {
+			t.Errorf("not convex at %v", h[i-1].at)
+		}
+	}
+	for i := 1; i < len(h); i++ {
+		for _, p := range ps {
+			if p.at > h[i-1].at && p.at < h[i].at && slope(h[i-1], p) < slope(h[i-1], h[i])-1e-9 {
+				t.Errorf("%v is below the hull", p)
+			}
+		}
+	}
+}
+
+// TestInside: the fields that the plot of one world shows exist, and mean what it says.
+func TestInside(t *testing.T) {
+	w, err := find("clockstep", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := keep(w, 1)
+	last := d.moments[len(d.moments)-1]
+	if math.Abs(math.Abs(last.in.skew)-40) > 5 {
+		t.Errorf("skew %.1f ppm in a world of 40", last.in.skew)
+	}
+	if trip := circle(last.in.own+last.in.peer, 27); trip < 50e3 || trip > 70e3 || math.Abs(trip-last.in.trip) > 200 {
+		t.Errorf("round trip %.0f us, trusted %.0f us", trip, last.in.trip)
+	}
+	if len(d.seen) != 1 || last.in.gate < 100 || last.in.noise <= 0 {
+		t.Errorf("steps at %v, gate %.0f us, noise %.0f us", d.seen, last.in.gate, last.in.noise)
+	}
+	if err := d.draw(filepath.Join(t.TempDir(), "world.png"), "clockstep"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPictures draws one of each kind.
+func TestPictures(t *testing.T) {
+	dir := t.TempDir()
+	curves := []curve{curveOf(ours, parts([]float64{3, 5e3, math.NaN(), 2})...)}
+	if err := drawCurves(filepath.Join(dir, "a.png"), "title", axis{max: 4}, errorAxis("error", 1, 1e4), curves); err != nil {
+		t.Error(err)
+	}
+	if err := drawStrips(filepath.Join(dir, "b.png"), "title", "error", 1, 1e4, []strip{{"x", ink, []float64{3, 1e9}, 5}}); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"a.png", "b.png"} {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || len(b) < 1000 {
+			t.Errorf("%s: %d bytes, %v", name, len(b), err)
+		}
+	}
+}
+
+// TestRealLink measures a real queue for some seconds, where the machine lets it.
+func TestRealLink(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 6 s")
+	}
+	out := t.TempDir()
+	log, err := exec.Command("reallink/run.sh", out, "-lasting", "6s").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	if strings.Contains(string(log), "does not run here") {
+		t.Skip(strings.TrimSpace(string(log)))
+	}
+	text, err := os.ReadFile(filepath.Join(out, "LINK.md"))
+	if err != nil || !strings.Contains(string(text), "| all of it |") {
+		t.Errorf("%v\n%s", err, log)
+	}
+}

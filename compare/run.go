@@ -1,0 +1,271 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"runtime"
+
+	"timesync/internal/sim"
+	"timesync/internal/upstream"
+)
+
+// world is a kind of world that can be played with any seed.
+type world struct {
+	name   string
+	set    string // which table it belongs to
+	group  string // what happens in it
+	seeds  int
+	warmup time.Duration
+	play   func(seed uint64, pairs []sim.Pair, obs sim.Observer)
+	events func(seed uint64) events
+}
+
+// The sets of worlds.
+const (
+	simulated = "simulated"
+	published = "author's benchmark, as published"
+	skewed    = "author's benchmark, CORE with skew"
+	recorded  = "recorded"
+)
+
+// simWorld is a scenario of package sim.
+func simWorld(sc sim.Scenario, set string, seeds int) world {
+	return world{
+		name: sc.Name, set: set, group: group(sc), seeds: seeds, warmup: sc.Warmup,
+		play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) { sim.Run(sc, seed, pairs, obs) },
+		events: func(seed uint64) (e events) {
+			for _, spec := range []sim.ClockSpec{sc.A(seed), sc.B(seed)} {
+				for _, x := range spec.Events {
+					if x.Step != 0 || x.PPM != 0 {
+						e.clocks = append(e.clocks, x.At, x.At+x.For)
+					}
+				}
+			}
+			for _, l := range []*sim.Link{sc.AB(seed), sc.BA(seed)} {
+				e.paths = append(e.paths, changes(l, sc.Duration)...)
+			}
+			return e
+		},
+	}
+}
+
+// changes returns when the delay of a path without any queue changes.
+func changes(l *sim.Link, until time.Duration) (all []time.Duration) {
+	const step = 10 * time.Millisecond
+	for t := time.Duration(0); t < until; t += step {
+		if l.BaseAt(t) != l.BaseAt(t+step) {
+			all = append(all, t+step)
+		}
+	}
+	return all
+}
+
+// authorWorld is a scenario of the original author's benchmark.
+func authorWorld(sc *upstream.Scenario, set string, mode upstream.Mode, seeds int) world {
+	return world{
+		name: sc.Name, set: set, seeds: seeds, warmup: sc.Warmup(),
+		play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) {
+			upstream.New(sc, seed, mode).Run(pairs, obs)
+		},
+		events: func(seed uint64) events {
+			return events{clocks: upstream.New(sc, seed, mode).ClockEvents()}
+		},
+	}
+}
+
+// result is what a method did in all seeds of a world, both ends. Errors are absolute, in
+// microseconds, without what unequal paths make unavoidable.
+type result struct {
+	errs   []float64 // after the warm-up, sorted
+	missed int       // questions after the warm-up without an answer
+	start  [len(ages)][]float64
+	first  []float64                   // of each end: when it answered first, s
+	within [len(closeEnough)][]float64 // of each end: from when on it was so good for a second, s
+	bounds []float64                   // widths of the error bound, us
+	held   int                         // answers within it
+	worse  []float64                   // of each seed: the 95th percentile at the worse end
+}
+
+// ages are the first seconds that have columns of their own, closeEnough the errors, us.
+var (
+	ages        = [...]time.Duration{time.Second, 3 * time.Second, 10 * time.Second}
+	closeEnough = [...]float64{1000, 100}
+)
+
+// keeps is for how long an error must stay small to count as found.
+const keeps = time.Second
+
+// tracker follows one end of one method through one run.
+type tracker struct {
+	first  float64
+	since  [len(closeEnough)]time.Duration // small from then on, negative if it is not
+	within [len(closeEnough)]float64
+	errs   []float64 // after the warm-up
+}
+
+func newTracker() (t tracker) {
+	t.first = math.Inf(1)
+	for i := range t.since {
+		t.since[i], t.within[i] = -1, math.Inf(1)
+	}
+	return t
+}
+
+// see takes an answer.
+func (t *tracker) see(o *sim.Observation, warmup time.Duration) {
+	if o.OK {
+		t.first = min(t.first, o.At.Seconds())
+		if o.At >= warmup {
+			t.errs = append(t.errs, math.Abs(o.Excess()))
+		}
+	}
+	for i, limit := range closeEnough {
+		switch {
+		case !o.OK || math.Abs(o.Excess()) > limit:
+			t.since[i] = -1
+		case t.since[i] < 0:
+			t.since[i] = o.At
+		case o.At >= t.since[i]+keeps:
+			t.within[i] = min(t.within[i], t.since[i].Seconds())
+		}
+	}
+}
+
+// measure plays all seeds of a world and returns a result for each column.
+func measure(w world, firstSeed uint64) []result {
+	results := make([]result, len(methods)+1)
+	for seed := range uint64(w.seeds) {
+		playSeed(w, firstSeed+seed, results, nil)
+	}
+	for i := range results {
+		slices.Sort(results[i].errs)
+		slices.Sort(results[i].bounds)
+	}
+	return results
+}
+
+// playSeed plays one seed and adds to results; see, if not nil, gets every answer.
+func playSeed(w world, seed uint64, results []result, see func(*sim.Observation, []sim.Pair)) {
+	pairs, oracle := newPairs()
+	last := len(pairs) - 1
+	trackers := make([][2]tracker, len(pairs))
+	for i := range trackers {
+		trackers[i] = [2]tracker{newTracker(), newTracker()}
+	}
+	poll := func(o *sim.Observation) {
+		trackers[o.Pair][o.Side].see(o, w.warmup)
+		results[o.Pair].take(o, w.warmup, pairs[o.Pair])
+		if see != nil {
+			see(o, pairs)
+		}
+	}
+	w.play(seed, pairs, sim.Observer{
+		Poll: func(o *sim.Observation) {
+			if o.Pair == last {
+				oracle.asked(o)
+				return
+			}
+			poll(o)
+		},
+		OWD: func(o *sim.Observation) {
+			if o.Pair == last {
+				oracle.heard(o)
+			}
+		},
+	})
+	oracle.answer(last, w.events(seed), w.warmup, poll)
+	for i := range results {
+		results[i].end(&trackers[i])
+	}
+}
+
+// end adds what the trackers of both ends say about a run.
+func (r *result) end(ends *[2]tracker) {
+	worse := math.NaN()
+	for i := range ends {
+		t := &ends[i]
+		slices.Sort(t.errs)
+		if q := quantile(t.errs, 0.95); !(q <= worse) {
+			worse = q
+		}
+		r.first = append(r.first, t.first)
+		for k := range t.within {
+			r.within[k] = append(r.within[k], t.within[k])
+		}
+	}
+	r.worse = append(r.worse, worse)
+}
+
+// take adds an answer.
+func (r *result) take(o *sim.Observation, warmup time.Duration, p sim.Pair) {
+	err := math.Abs(o.Excess())
+	if o.OK {
+		for i, age := range ages {
+			if o.At < age {
+				r.start[i] = append(r.start[i], err)
+			}
+		}
+	}
+	switch {
+	case o.At < warmup:
+		return
+	case !o.OK:
+		r.missed++
+		return
+	}
+	r.errs = append(r.errs, err)
+	if b, ok := [2]sim.Estimator{p.A, p.B}[o.Side].(bounded); ok {
+		bound, _ := b.ErrorBound(o.LocalUsec)
+		width := float64(bound) / float64(time.Microsecond)
+		r.bounds = append(r.bounds, width)
+		if math.Abs(o.ErrUsec) <= width {
+			r.held++
+		}
+	}
+}
+
+// quantile returns a quantile of sorted numbers, NaN of none.
+func quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	return sorted[int(q*float64(len(sorted)-1))]
+}
+
+// medianOf returns the median of numbers in any order.
+func medianOf(v []float64) float64 {
+	v = slices.Clone(v)
+	slices.Sort(v)
+	return quantile(v, 0.5)
+}
+
+// least is what errors count as at least in ratios and on logarithmic axes: below a
+// microsecond all are equal.
+const least = 1.0
+
+// geometric returns the geometric mean.
+func geometric(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += math.Log(max(x, least))
+	}
+	return math.Exp(sum / float64(len(v)))
+}
+
+// each calls do with 0 to n-1, on all processors.
+func each(n int, do func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+	"reflect"
+	"time"
+
+	"timesync"
+	"timesync/rxtime"
+)
+
+// subject is this package's synchronizer as the worlds see it. All that the module uses of
+// package timesync and its folders stands in this file.
+type subject struct{ s timesync.TimeSynchronizer }
+
+// remote returns the remote clock at localUsec; what is known modulo 67.1 s is the reading
+// nearest to nearUsec.
+func remote(s *timesync.TimeSynchronizer, localUsec, nearUsec uint64) (uint64, bool) {
+	remoteUsec, ok := s.RemoteTime(localUsec)
+	return nearUsec + uint64(int64((remoteUsec-nearUsec)<<38)>>38), ok
+}
+
+// OnDatagram implements sim.Estimator.
+func (s *subject) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
+	return s.s.OnAuthenticatedDatagramTimestamp(timesync.Counter24(ts24), recvUsec)
+}
+
+// MinDelta implements sim.Estimator.
+func (s *subject) MinDelta(localUsec uint64) (uint32, bool) {
+	d, ok := s.s.MinDeltaTS24(localUsec)
+	return uint32(d), ok
+}
+
+// OnPeerMinDelta implements sim.Estimator.
+func (s *subject) OnPeerMinDelta(delta uint32, recvUsec uint64) {
+	s.s.OnPeerMinDeltaTS24(timesync.Counter24(delta), recvUsec)
+}
+
+// RemoteTime implements sim.Estimator.
+func (s *subject) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
+	return remote(&s.s, localUsec, nearUsec)
+}
+
+// MinOWD implements sim.Estimator.
+func (s *subject) MinOWD() (time.Duration, bool) { return s.s.MinimumOneWayDelay() }
+
+// ErrorBound implements bounded.
+func (s *subject) ErrorBound(localUsec uint64) (time.Duration, bool) {
+	return s.s.ErrorBound(localUsec)
+}
+
+// machineUsec is the machine's clock on the real link.
+func machineUsec() uint64 { return timesync.NowUsec() }
+
+// kernelReader returns a function that reads datagrams with the kernel's times of receipt, on
+// the clock of machineUsec.
+func kernelReader(udp *net.UDPConn) func([]byte) (int, netip.AddrPort, uint64, error) {
+	return rxtime.NewConn(udp).ReadFrom
+}
+
+// inside is the state of a synchronizer for which there is no public method, in
+// microseconds: what one needs to see to understand a failure.
+type inside struct {
+	skew      float64 // minus the slope of the own floor, ppm
+	skewError float64 // its standard deviation, ppm
+	noise     float64 // mean distance of the fastest datagrams from the floor
+	dip       float64 // mean difference of the two fastest datagrams of 0.2 s
+	gate      float64 // what is further above the floor is late
+	low       float64 // the fastest datagram of the last 0.2 s was so far above it
+	late      float64 // for how long all datagrams have been late
+	own       float64 // level of the own floor
+	peer      float64 // level of the peer's floor
+	trip      float64 // the reference round trip
+	hold      float64 // the correction for a path that changed
+	steps     float64 // discontinuities so far
+	event     float64 // since a clock was noticed to have been set
+}
+
+// inside reads the synchronizer's own fields. It goes by their names, so a renamed field is
+// a panic that says so; TestInside looks.
+func (s *subject) inside(localUsec uint64) (in inside, ok bool) {
+	v := reflect.ValueOf(&s.s).Elem()
+	own, pair := v.FieldByName("pair").FieldByName("own"), v.FieldByName("pair")
+	if !v.FieldByName("seen").Bool() {
+		return in, false
+	}
+	number := func(v reflect.Value, name string) float64 {
+		f := v.FieldByName(name)
+		if !f.IsValid() {
+			panic("timesync has no field " + name + " any more: mend compare/subject.go")
+		}
+		return f.Float()
+	}
+	x := float64(int64(localUsec - v.FieldByName("base").Uint()))
+	slope, limits := number(own, "slope"), pair.FieldByName("limits")
+	snapshot, _ := s.s.Snapshot(localUsec)
+	near, dip := float64(max(own.FieldByName("near").Uint(), 1)), number(own, "dip")
+	in = inside{
+		// As in floor.gate: 100 us for two hosts, 8 dips, of which few may be known, and what
+		// the slope may be wrong.
+		gate: 100 + 8*(1+4/near)*dip + 3*number(own, "error")*(x-number(own, "nearAt")),
+		low:  number(own, "low"),
+		skew: -slope * 1e6, skewError: number(own, "error") * 1e6,
+		noise: number(own, "noise"), dip: dip, late: number(own, "lateFor"),
+		own: number(own, "level") + slope*x, peer: number(pair, "peer") - slope*x,
+		trip: number(pair, "trip"), hold: number(pair, "hold"),
+		steps: float64(snapshot.Steps), event: number(limits, "quiet") + x - number(limits, "at"),
+	}
+	return in, true
+}

@@ -1,0 +1,335 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	"timesync/internal/rivals"
+	"timesync/internal/sim"
+	"timesync/internal/upstream"
+)
+
+// find returns the world of that name, among the simulated ones, the recorded ones and the
+// author's, whose names may end in "+skew".
+func find(name, traces string) (world, error) {
+	var ws []world
+	for _, sc := range sim.Scenarios() {
+		ws = append(ws, simWorld(sc, simulated, 1))
+	}
+	replays, err := replays(traces)
+	if err != nil {
+		return world{}, err
+	}
+	ws = append(ws, replays...)
+	authors, err := upstream.Scenarios()
+	if err != nil {
+		return world{}, err
+	}
+	for _, sc := range authors {
+		ws = append(ws, authorWorld(sc, published, upstream.Mode{}, 1))
+		if w := authorWorld(sc, skewed, upstream.Mode{Integrated: true, Skewed: true}, 1); sc.Classification == "CORE" {
+			w.name += "+skew"
+			ws = append(ws, w)
+		}
+	}
+	var names []string
+	for _, w := range ws {
+		if w.name == name {
+			return w, nil
+		}
+		names = append(names, w.name)
+	}
+	return world{}, fmt.Errorf("no world is called %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// moment is what end A of one world thought, and what was true.
+type moment struct {
+	at       float64 // s
+	err      float64 // of this package's answer, us
+	original float64 // of the original's
+	bound    float64 // us
+	truth    float64 // the offset modulo 2^26, us
+	in       inside
+}
+
+// diary is how a world went at end A.
+type diary struct {
+	moments  []moment
+	fastest  [2]plotter.XYs // of each 0.2 s and each end: when, and how long under way, ms
+	told     events
+	seen     []time.Duration // when the package counted a step
+	from, to float64         // s
+}
+
+// keep plays a world and writes the diary.
+func keep(w world, seed uint64) *diary {
+	d := &diary{told: w.events(seed)}
+	us := [2]*subject{new(subject), new(subject)}
+	o := new(oracle)
+	var original moment
+	w.play(seed, []sim.Pair{
+		{A: new(rivals.Original), B: new(rivals.Original)},
+		{A: us[sim.A], B: us[sim.B]},
+		{A: &o.ends[sim.A], B: &o.ends[sim.B]},
+	}, sim.Observer{
+		Poll: func(o *sim.Observation) {
+			switch {
+			case o.Side != sim.A:
+			case o.Pair == 0:
+				original.original = answer(o)
+			case o.Pair == 1:
+				d.note(us[sim.A], o, original.original)
+			}
+		},
+		OWD: func(obs *sim.Observation) {
+			if obs.Pair == 2 {
+				d.arrive(obs)
+			}
+		},
+	})
+	return d
+}
+
+// answer returns the error of an answer, NaN if there was none.
+func answer(o *sim.Observation) float64 {
+	if !o.OK {
+		return math.NaN()
+	}
+	return o.ErrUsec
+}
+
+// note writes down what the package thinks.
+func (d *diary) note(s *subject, o *sim.Observation, original float64) {
+	in, ok := s.inside(o.LocalUsec)
+	if !ok || !o.OK {
+		return
+	}
+	guess, _ := s.RemoteTime(o.LocalUsec, o.LocalUsec)
+	bound, _ := s.ErrorBound(o.LocalUsec)
+	m := moment{at: o.At.Seconds(), err: o.ErrUsec, original: original, bound: float64(bound) / 1e3, in: in}
+	m.truth = float64(int64(guess-o.LocalUsec)) - o.ErrUsec
+	if n := len(d.moments); n > 0 && in.steps > d.moments[n-1].in.steps {
+		d.seen = append(d.seen, o.At)
+	}
+	d.moments = append(d.moments, m)
+	d.to = m.at
+}
+
+// arrive writes down how long a datagram was under way: the oracle says none at all, and its
+// error is that.
+func (d *diary) arrive(o *sim.Observation) {
+	const span = 0.2 // s
+	x := plotter.XY{X: o.At.Seconds(), Y: -o.ErrUsec / 1e3}
+	f := &d.fastest[o.Side]
+	if n := len(*f); n > 0 && math.Floor((*f)[n-1].X/span) == math.Floor(x.X/span) {
+		if x.Y < (*f)[n-1].Y {
+			(*f)[n-1] = x
+		}
+		return
+	}
+	*f = append(*f, x)
+}
+
+// line returns the curve of something over time, with gaps where nothing was asked.
+func (d *diary) line(name string, c color.Color, width vg.Length, value func(m *moment) float64) curve {
+	var all []plotter.XYs
+	last := math.Inf(-1)
+	for i := range d.moments {
+		m := &d.moments[i]
+		v := value(m)
+		if m.at < d.from || m.at > d.to || math.IsNaN(v) {
+			continue
+		}
+		if m.at > last+2 {
+			all = append(all, nil)
+		}
+		last = m.at
+		p := &all[len(all)-1]
+		*p = append(*p, plotter.XY{X: m.at, Y: v})
+	}
+	return curve{name: name, color: c, width: width, parts: all}
+}
+
+// circle returns v the shorter way round a ring of 2^bits us: offsets have 26, round trips 27.
+func circle(v float64, bits uint) float64 {
+	full := float64(uint64(1) << bits)
+	return v - full*math.Round(v/full)
+}
+
+// plotWorld draws one world from the time from to the time to, s; to 0 is its end.
+func plotWorld(name, traces string, seed uint64, from, to float64, out string) error {
+	w, err := find(name, traces)
+	if err != nil {
+		return err
+	}
+	d := keep(w, seed)
+	if len(d.moments) == 0 {
+		return fmt.Errorf("%s: this package never answered", name)
+	}
+	if d.from = from; to > from {
+		d.to = min(d.to, to)
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(out, fmt.Sprintf("world-%s-%d.png", name, seed))
+	if err := d.draw(path, fmt.Sprintf("%s, seed %d, end A", name, seed)); err != nil {
+		return err
+	}
+	var errs, others []float64
+	for _, m := range d.moments {
+		if m.at >= d.from && m.at <= d.to {
+			errs, others = append(errs, math.Abs(m.err)), append(others, math.Abs(m.original))
+		}
+	}
+	slices.Sort(errs)
+	slices.Sort(others)
+	fmt.Printf("%s: error p50 %s, p99 %s, max %s (the original's p99 %s), %d steps counted\n", path, micros(quantile(errs, 0.5)),
+		micros(quantile(errs, 0.99)), micros(quantile(errs, 1)), micros(quantile(others, 0.99)), len(d.seen))
+	return nil
+}
+
+// panel is one of the plots that share the time axis.
+type panel struct {
+	title  string
+	y      axis
+	curves []curve
+}
+
+// panels returns what is drawn, from top to bottom.
+func (d *diary) panels(title string) []panel {
+	mine, other, green, purple := methods[ours].color, methods[original].color, methods[ntp].color, methods[ntp+1].color
+	logs := func(f func(m *moment) float64) func(m *moment) float64 {
+		return func(m *moment) float64 { return max(math.Abs(f(m)), least) }
+	}
+	delays := []curve{
+		{name: "fastest to A", color: fade(mine), parts: d.within(d.fastest[sim.A])},
+		{name: "fastest to B", color: fade(other), parts: d.within(d.fastest[sim.B])},
+		d.line("own floor", mine, 2, func(m *moment) float64 { return circle(m.in.own+m.truth, 26) / 1e3 }),
+		d.line("peer's floor", other, 2, func(m *moment) float64 { return circle(m.in.peer-m.truth, 26) / 1e3 }),
+	}
+	trips := []curve{
+		d.line("both floors", mine, 2, func(m *moment) float64 { return circle(m.in.own+m.in.peer, 27) / 1e3 }),
+		d.line("trusted", other, 1.5, func(m *moment) float64 { return m.in.trip / 1e3 }),
+		d.line("correction", purple, 1.5, func(m *moment) float64 { return m.in.hold / 1e3 }),
+	}
+	skews := []curve{
+		d.line("skew", mine, 2, func(m *moment) float64 { return m.in.skew }),
+		d.line("+ sigma", fade(mine), 1, func(m *moment) float64 { return m.in.skew + m.in.skewError }),
+		d.line("- sigma", fade(mine), 1, func(m *moment) float64 { return m.in.skew - m.in.skewError }),
+	}
+	return []panel{
+		{title + ": how wrong the answers are", errorAxis("error", 1, 1e8), []curve{
+			d.line("error bound", green, 1.2, logs(func(m *moment) float64 { return m.bound })),
+			d.line("original", other, 1, logs(func(m *moment) float64 { return m.original })),
+			d.line("timesync", mine, 2, logs(func(m *moment) float64 { return m.err })),
+		}},
+		{"the fastest datagrams of each 0.2 s, and the floors below them, at the true offset", fitted("delay, ms", delays), delays},
+		{"what is above the gate is late; what has been late for 10 s lifts the floor", errorAxis("above the floor", 1, 1e7), []curve{
+			d.line("last 0.2 s", mine, 1, logs(func(m *moment) float64 { return m.in.low })),
+			d.line("gate", other, 1.5, logs(func(m *moment) float64 { return m.in.gate })),
+			d.line("late for", purple, 1.5, func(m *moment) float64 { return orNothing(m.in.late) }),
+			d.line("noise", green, 1.2, logs(func(m *moment) float64 { return m.in.noise })),
+		}},
+		{"the sum of both floors, the round trip at which the offset is known, and the correction for a path that changed", fitted("round trip, ms", trips), trips},
+		{"the skew that the line knows", fitted("skew, ppm", skews), skews},
+	}
+}
+
+// orNothing returns v, or NaN for 0, which a logarithmic axis has no place for.
+func orNothing(v float64) float64 {
+	if v == 0 {
+		return math.NaN()
+	}
+	return v
+}
+
+// draw draws the panels.
+func (d *diary) draw(path, title string) error {
+	var plots []*plot.Plot
+	var legends []plot.Legend
+	panels := d.panels(title)
+	for i, spec := range panels {
+		x := axis{min: d.from, max: d.to, ticks: even(d.from, d.to)}
+		if i == len(panels)-1 {
+			x.label = "seconds since the start; vertical: a clock is set (orange), a path changes (grey), a step is counted (blue)"
+		}
+		p := newPlot(spec.title, x, spec.y)
+		p.Title.TextStyle.Font.Size = 12
+		d.mark(p, d.told.paths, soft)
+		d.mark(p, d.told.clocks, methods[original].color)
+		d.mark(p, d.seen, methods[ours].color)
+		legend, err := add(p, spec.curves)
+		if err != nil {
+			return err
+		}
+		plots, legends = append(plots, p), append(legends, legend)
+	}
+	const panelHeight = 6 * vg.Centimeter
+	return save(path, vg.Length(len(panels))*panelHeight, plots, legends)
+}
+
+// within returns the points that are shown.
+func (d *diary) within(all plotter.XYs) []plotter.XYs {
+	all = slices.DeleteFunc(slices.Clone(all), func(p plotter.XY) bool { return p.X < d.from || p.X > d.to })
+	if len(all) == 0 {
+		return nil
+	}
+	return []plotter.XYs{all}
+}
+
+// fitted returns an axis that holds 98 % of the points of all curves.
+func fitted(label string, curves []curve) axis {
+	var ys []float64
+	for _, c := range curves {
+		for _, part := range c.parts {
+			for _, p := range part {
+				ys = append(ys, p.Y)
+			}
+		}
+	}
+	slices.Sort(ys)
+	lo, hi := quantile(ys, 0.01), quantile(ys, 0.99)
+	room := max((hi-lo)/10, 0.1)
+	return axis{label: label, min: lo - room, max: hi + room}
+}
+
+// even returns ticks at round numbers, about eight of them.
+func even(from, to float64) []plot.Tick {
+	step := math.Pow(10, math.Floor(math.Log10((to-from)/8)))
+	for _, k := range []float64{1, 2, 5, 10} {
+		if (to-from)/(k*step) <= 10 {
+			step *= k
+			break
+		}
+	}
+	var values []float64
+	for v := math.Ceil(from/step) * step; v <= to; v += step {
+		values = append(values, v)
+	}
+	return fixed("%.4g", values...)
+}
+
+// mark draws vertical lines.
+func (d *diary) mark(p *plot.Plot, at []time.Duration, c color.Color) {
+	for _, t := range at {
+		if x := t.Seconds(); x >= d.from && x <= d.to {
+			l, err := plotter.NewLine(plotter.XYs{{X: x, Y: p.Y.Min}, {X: x, Y: p.Y.Max}})
+			if err != nil {
+				continue // an axis without a range has no place for it
+			}
+			l.Color, l.Dashes = fade(c), []vg.Length{4, 3}
+			p.Add(l)
+		}
+	}
+}

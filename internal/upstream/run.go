@@ -1,0 +1,279 @@
+package upstream
+
+import (
+	"cmp"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"timesync/internal/sim"
+)
+
+// World is a scenario played with one seed. Times within are true time in microseconds.
+type World struct {
+	sc     *Scenario
+	seed   uint64
+	clocks [2]*clock
+	noise  [2]*rand.Rand
+	events []event
+	end    int64
+	o      sim.Observation // of the current event; here it is not allocated anew
+}
+
+// event is something that happens at an end.
+type event struct {
+	at, sent int64
+	kind     kind
+	side     sim.Side
+	local    uint64    // reading of the end's clock
+	ts24     uint32    // stamp that arrives
+	t1, t2   uint64    // of the exchange that a response ends
+	reports  *[]report // that are made or arrive
+}
+
+type report struct {
+	delta uint32
+	ok    bool
+}
+
+type kind uint8
+
+const (
+	data     kind = iota // a stamp arrives
+	making               // a report is made
+	told                 // a report arrives
+	response             // a response arrives
+	poll
+)
+
+// New prepares a world.
+func New(sc *Scenario, seed uint64, mode Mode) *World {
+	w := &World{sc: sc, seed: seed, end: int64(sc.Duration * 1e6)}
+	world := w.stream("world")
+	skew := 0.0
+	if mode.Skewed {
+		lo, hi := 25.0, 100.0
+		if world.Float64() < 0.25 {
+			lo, hi = 100, 400
+		}
+		skew = lo * math.Pow(hi/lo, world.Float64())
+		if world.IntN(2) == 1 {
+			skew = -skew
+		}
+	}
+	w.clocks = [2]*clock{
+		newClock(&sc.ClockA, w.stream("clock A"), sc, mode, 0, skew),
+		newClock(&sc.ClockB, w.stream("clock B"), sc, mode, 1, -skew),
+	}
+	if s := sc.RandomStep; s != nil {
+		at := (s.At[0] + (s.At[1]-s.At[0])*world.Float64()) * 1e6
+		by := (s.Delta[0] + (s.Delta[1]-s.Delta[0])*world.Float64()) * 1e6
+		side := sim.B
+		if s.Side != "B" && world.IntN(2) == 0 {
+			side = sim.A
+		}
+		w.clocks[side].stepAt, w.clocks[side].step = math.Floor(at), math.Floor(by)
+	}
+	w.noise = [2]*rand.Rand{w.stream("noise A"), w.stream("noise B")}
+	return w
+}
+
+// stream returns a random generator of its own for a name.
+func (w *World) stream(name string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(w.sc.Name + "/" + name))
+	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
+}
+
+// StepAt returns when a clock is set, or a negative number if none is.
+func (w *World) StepAt() time.Duration {
+	at := -time.Microsecond
+	for _, c := range w.clocks {
+		if c.step != 0 {
+			at = time.Duration(int64(c.stepAt)) * time.Microsecond
+		}
+	}
+	return at
+}
+
+// Warmup is what the benchmark does not look at: the first 2 s, or a tenth of a short run.
+func (s *Scenario) Warmup() time.Duration {
+	if d := time.Duration(s.Duration * float64(time.Second)); d < 4*time.Second {
+		return d / 10
+	}
+	return 2 * time.Second
+}
+
+// received returns what an end's clock reads when something arrives.
+func (w *World) received(side sim.Side, at int64, r *rand.Rand) uint64 {
+	n := &w.sc.Noise
+	to, scale := n.ToA, n.ScaleA
+	if side == sim.B {
+		to, scale = n.ToB, n.ScaleB
+	}
+	late := 0.0
+	switch n.Kind {
+	case "uniform":
+		late = n.From + float64(r.IntN(int(to-n.From)+1))
+	case "lognormal_minus_1":
+		late = lognormal(r, scale, n.Sigma)
+	}
+	return w.clocks[side].usec(at, late)
+}
+
+// paths returns both directions with random numbers of their own.
+func (w *World) paths(name string) [2]*path {
+	sc := w.sc
+	return [2]*path{
+		{d: sc.DelayAB, loss: &sc.LossAB, r: w.stream(name + "A to B"), reorder: sc.Reorder.AB, duplicate: sc.Duplicate.AB, sc: sc},
+		{d: sc.DelayBA, loss: &sc.LossBA, r: w.stream(name + "B to A"), reorder: sc.Reorder.BA, duplicate: sc.Duplicate.BA, sc: sc},
+	}
+}
+
+// interval returns the microseconds between events at a rate a second, 0 is the usual one.
+func interval(rate, usual float64) int64 { return int64(math.Round(1e6 / cmp.Or(rate, usual))) }
+
+// plan plans the messages. The packets do not depend on the methods, so all is known
+// beforehand.
+func (w *World) plan() {
+	sc, paths := w.sc, w.paths("")
+	every, reports := interval(sc.DataRate, 60), int64(math.Round(cmp.Or(sc.ReportEvery, 1)*1e6))
+	for nextData, nextReport := int64(0), int64(0); min(nextData, nextReport) <= w.end; {
+		t := min(nextData, nextReport)
+		for side := range sim.Side(2) {
+			if t == nextData {
+				w.sendData(paths[side], side, t)
+			}
+			if t == nextReport {
+				w.sendReport(paths[side], side, t)
+			}
+		}
+		if t == nextReport {
+			nextReport += reports
+		}
+		if t == nextData {
+			nextData += every
+		}
+	}
+	for t, polls := int64(0), interval(sc.PollRate, 10); t <= w.end; t += polls {
+		for side := range sim.Side(2) {
+			w.events = append(w.events, event{at: t, kind: poll, side: side, local: w.clocks[side].usec(t, 0)})
+		}
+	}
+}
+
+func (w *World) sendData(p *path, side sim.Side, t int64) {
+	c := &w.sc.Corrupt
+	corrupt, added, other := [2]float64{c.AB, c.BA}, [2]int64{c.AddedAB, c.AddedBA}, 1-side
+	ts := w.clocks[side].usec(t, 0)
+	if corrupt[side] != 0 && p.r.Float64() < corrupt[side] {
+		ts += uint64(added[side])
+	}
+	for _, at := range p.send(t) {
+		w.events = append(w.events, event{at: at, sent: t, kind: data, side: other, ts24: sim.Stamp(ts), local: w.received(other, at, w.noise[other])})
+	}
+}
+
+func (w *World) sendReport(p *path, side sim.Side, t int64) {
+	other, reports := 1-side, new([]report)
+	w.events = append(w.events, event{at: t, kind: making, side: side, reports: reports, local: w.clocks[side].usec(t, 0)})
+	for _, at := range p.send(t) {
+		w.events = append(w.events, event{at: at, kind: told, side: other, reports: reports, local: w.received(other, at, w.noise[other])})
+	}
+}
+
+// planPings plans requests and responses, four a second from each end. They go besides, on
+// paths with random numbers of their own: the other packets are the same without them.
+func (w *World) planPings() {
+	requests, responses := w.paths("request "), w.paths("response ")
+	noise := w.stream("noise of pings")
+	for t := int64(0); t <= w.end; t += interval(0, 4) {
+		for side := range sim.Side(2) {
+			other := 1 - side
+			for _, there := range requests[side].send(t) {
+				t1, t2 := w.clocks[side].usec(t, 0), w.received(other, there, noise)
+				for _, back := range responses[other].send(there) {
+					w.events = append(w.events, event{at: back, kind: response, side: side, t1: t1, t2: t2, local: w.received(side, back, noise)})
+				}
+			}
+		}
+	}
+}
+
+// Run plays the world: every pair sees the same stamps and times of receipt. Errors are
+// modulo 67.1 s, and nothing is taken off for unequal paths. A world is run once.
+func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
+	w.plan()
+	if slices.ContainsFunc(pairs, func(p sim.Pair) bool { _, ok := p.A.(sim.Exchanger); return ok }) {
+		w.planPings()
+	}
+	slices.SortStableFunc(w.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	for i := range w.events {
+		e := &w.events[i]
+		if e.at > w.end {
+			break
+		}
+		for m := range pairs {
+			w.happens(e, m, [2]sim.Estimator{pairs[m].A, pairs[m].B}[e.side], &obs)
+		}
+	}
+}
+
+// happens shows an event to the estimator of pair m.
+func (w *World) happens(e *event, m int, est sim.Estimator, obs *sim.Observer) {
+	o := &w.o
+	*o = sim.Observation{Pair: m, Side: e.side, At: time.Duration(e.at) * time.Microsecond, LocalUsec: e.local}
+	switch e.kind {
+	case data:
+		owd, ok := est.OnDatagram(e.ts24, e.local)
+		if o.OK = ok; ok {
+			o.ErrUsec = float64(owd/time.Microsecond) - float64(e.at-e.sent)
+		}
+		if obs.OWD != nil {
+			obs.OWD(o)
+		}
+	case making:
+		delta, ok := est.MinDelta(e.local)
+		*e.reports = append(*e.reports, report{delta, ok})
+	case told:
+		if r := (*e.reports)[m]; r.ok {
+			est.OnPeerMinDelta(r.delta, e.local)
+		}
+	case response:
+		if x, ok := est.(sim.Exchanger); ok {
+			x.OnExchange(e.t1, e.t2, e.t2, e.local)
+		}
+	case poll:
+		truth := w.clocks[1-e.side].usec(e.at, 0)
+		remote, ok := est.RemoteTime(e.local, truth)
+		if o.OK = ok; ok {
+			o.ErrUsec = float64(int64((remote-truth)<<38) >> 38)
+		}
+		if obs.Poll != nil {
+			obs.Poll(o)
+		}
+	}
+}
+
+// ClockEvents returns when clocks are set, or change their rate at once.
+func (w *World) ClockEvents() (all []time.Duration) {
+	add := func(seconds float64) { all = append(all, time.Duration(seconds*float64(time.Second))) }
+	for _, c := range w.clocks {
+		if c.step != 0 {
+			add(c.stepAt / 1e6)
+		}
+		if j := &c.spec.SkewStep; j.Delta != 0 {
+			add(j.At)
+		}
+		if r := &c.spec.Ramp; r.Rate != 0 {
+			add(r.Start)
+		}
+		if f := &c.spec.Freeze; f.To != 0 {
+			add(f.From)
+			add(f.To)
+		}
+	}
+	return all
+}

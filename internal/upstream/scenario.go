@@ -1,0 +1,297 @@
+// Package upstream is the benchmark of the original's author (catid/TimeSync,
+// tests/peer_bench.cpp at 1132f39), re-created from a description of its parameters. Its
+// semantics are not those of sim.Run: both ends send at the same instants, delays are
+// whole microseconds, reports are messages of their own, and the clocks may jump when
+// their rate changes ("published") instead of integrating it.
+package upstream
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+//go:embed scenarios.json.gz
+var scenarios []byte
+
+//go:embed baseline.json.gz
+var baselines []byte
+
+// Scenarios returns all scenarios. One that the package could not play is an error.
+func Scenarios() ([]*Scenario, error) {
+	var file struct {
+		Source    any
+		Defaults  any `json:"defaults_when_a_key_is_absent"`
+		Semantics any `json:"model_semantics"`
+		Derived   any `json:"derived_fields"`
+		Scenarios []*Scenario
+	}
+	if err := load(scenarios, &file, true); err != nil {
+		return nil, err
+	}
+	var err error
+	for _, sc := range file.Scenarios {
+		err = errors.Join(err, sc.check())
+	}
+	return file.Scenarios, err
+}
+
+// Baselines returns what another re-creation found for the original, by scenario.
+func Baselines() (map[string]Baseline, error) {
+	var file struct{ Scenarios map[string]Baseline }
+	err := load(baselines, &file, false)
+	return file.Scenarios, err
+}
+
+func load(packed []byte, v any, strict bool) error {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(z)
+	if strict {
+		d.DisallowUnknownFields()
+	}
+	return d.Decode(v)
+}
+
+// Scenario is a scenario as the file has it. Unknown keys are an error.
+type Scenario struct {
+	ID             string  `json:"id"`
+	Name           string  `json:"name"`
+	Classification string  `json:"classification"`
+	Duration       float64 `json:"duration_s"`
+
+	DelayAB     *delay      `json:"delay_a_to_b"`
+	DelayBA     *delay      `json:"delay_b_to_a"`
+	LossAB      loss        `json:"loss_a_to_b"`
+	LossBA      loss        `json:"loss_b_to_a"`
+	Reorder     reorder     `json:"reorder"`
+	Duplicate   duplicate   `json:"duplicate"`
+	ClockA      clockSpec   `json:"clock_a"`
+	ClockB      clockSpec   `json:"clock_b"`
+	RandomStep  *randomStep `json:"random_clock_step"`
+	Corrupt     corrupt     `json:"corrupt_send_timestamp"`
+	Noise       noise       `json:"receive_timestamp_noise"`
+	Quantum     float64     `json:"clock_quantum_us"`
+	DataRate    float64     `json:"data_rate_hz_each_way"`
+	PollRate    float64     `json:"poll_rate_hz"`
+	ReportEvery float64     `json:"min_delta_report_every_s"`
+
+	// These do not concern methods that piggyback on the data.
+	Budget        float64 `json:"sync_overhead_budget_bytes_per_s_both_directions"`
+	Kind          string  `json:"kind"`
+	Caveat        string  `json:"caveat"`
+	HalfAsymmetry any     `json:"steady_path_half_asymmetry"`
+}
+
+// delay is the delay of one direction, path its state.
+type delay struct {
+	Base   float64 `json:"base_one_way_us"`
+	Jitter jitter
+	Ramp   float64 `json:"ramp_us_per_s"`
+	Steps  []struct {
+		At    float64 `json:"at_s"`
+		Delta float64 `json:"delta_us"`
+	} `json:"path_steps"`
+	Sine struct {
+		Peak   float64 `json:"peak_us"`
+		Period float64 `json:"period_s"`
+	} `json:"queue_sine"`
+	Sawtooth struct {
+		Peak   float64 `json:"peak_us"`
+		Period float64 `json:"period_s"`
+	} `json:"queue_sawtooth"`
+	Square struct {
+		Extra     float64 `json:"extra_us"`
+		Period    float64 `json:"period_s"`
+		HighFirst float64 `json:"high_fraction_first"`
+	} `json:"square_wave"`
+	Spike struct {
+		Probability float64 `json:"probability_per_packet"`
+		Extra       float64 `json:"extra_us"`
+	}
+	Walk struct {
+		Sigma float64   `json:"gaussian_step_sigma_us"`
+		Every float64   `json:"step_every_s"`
+		Clamp []float64 `json:"clamp_us"`
+	} `json:"random_walk"`
+}
+
+// jitter is a distribution; which fields count depends on its kind.
+type jitter struct {
+	Kind            string
+	From            float64  `json:"from_us"`
+	To              float64  `json:"to_us"`
+	Sigma           float64  `json:"sigma_us"`
+	Clip            *float64 `json:"clip_at_sigmas"`
+	Scale           float64  `json:"scale_us"`
+	SigmaLn         float64  `json:"sigma_ln"`
+	Minimum         float64  `json:"minimum_us"`
+	Alpha           float64
+	LowExtra        float64 `json:"low_extra_us"`
+	HighExtra       float64 `json:"high_extra_us"`
+	HighProbability float64 `json:"high_probability"`
+}
+
+// loss says which messages of one direction get lost.
+type loss struct {
+	Independent float64  `json:"independent_probability"`
+	BurstStart  float64  `json:"burst_start_probability_per_packet"`
+	BurstLength [2]int   `json:"burst_length_packets"`
+	EveryNth    int      `json:"drop_every_nth_packet"`
+	Above       *float64 `json:"drop_if_delay_above_us"`
+	AboveDrop   float64  `json:"drop_probability_then"`
+}
+
+// reorder says which messages come late, or early.
+type reorder struct {
+	AB         float64 `json:"probability_a_to_b"`
+	BA         float64 `json:"probability_b_to_a"`
+	Effect     string
+	Multiplier *float64 `json:"delay_multiplier"`
+	Late       float64  `json:"late_us"`
+}
+
+// duplicate says which messages come twice.
+type duplicate struct {
+	AB    float64 `json:"probability_a_to_b"`
+	BA    float64 `json:"probability_b_to_a"`
+	Extra float64 `json:"copy_extra_delay_us"`
+}
+
+// corrupt says which stamps of data are wrong.
+type corrupt struct {
+	AB      float64 `json:"probability_a_to_b"`
+	AddedAB int64   `json:"added_us_a_to_b"`
+	BA      float64 `json:"probability_b_to_a"`
+	AddedBA int64   `json:"added_us_b_to_a"`
+}
+
+// noise is added to times of receipt.
+type noise struct {
+	Kind   string
+	From   float64 `json:"from_us"`
+	ToA    float64 `json:"to_us_at_a"`
+	ToB    float64 `json:"to_us_at_b"`
+	ScaleA float64 `json:"scale_us_at_a"`
+	ScaleB float64 `json:"scale_us_at_b"`
+	Sigma  float64 `json:"sigma_ln"`
+}
+
+// randomStep is a step of a clock at a random time.
+type randomStep struct {
+	Side  string
+	At    [2]float64 `json:"at_s_uniform"`
+	Delta [2]float64 `json:"delta_s_uniform"`
+}
+
+// clockSpec says how a clock errs, clock is one.
+type clockSpec struct {
+	Offset *float64 `json:"offset_s"`
+	Skew   float64  `json:"skew_ppm"`
+	Step   struct {
+		At    float64 `json:"at_s"`
+		Delta float64 `json:"delta_s"`
+	}
+	SkewStep struct {
+		At    float64 `json:"at_s"`
+		Delta float64 `json:"delta_ppm"`
+	} `json:"skew_step"`
+	Ramp struct {
+		Rate  float64 `json:"ppm_per_s"`
+		Max   float64 `json:"max_abs_ppm"`
+		Start float64 `json:"start_s"`
+	} `json:"skew_ramp"`
+	Sine struct {
+		Amplitude float64 `json:"amplitude_ppm"`
+		Period    float64 `json:"period_s"`
+	} `json:"skew_sine"`
+	Walk struct {
+		Sigma       float64 `json:"gaussian_step_sigma_ppm"`
+		Every       float64 `json:"step_every_s"`
+		Independent bool    `json:"independent_per_side"`
+	} `json:"skew_random_walk"`
+	Freeze struct {
+		From   float64 `json:"from_s"`
+		To     float64 `json:"to_s"`
+		Resume string
+	}
+}
+
+// Varies reports whether the two clock models differ in this scenario.
+func (s *Scenario) Varies() bool { return s.ClockA.varies() || s.ClockB.varies() }
+
+func (c *clockSpec) varies() bool {
+	return c.SkewStep.Delta != 0 || c.Ramp.Rate != 0 || c.Sine.Amplitude != 0 || c.Walk.Sigma != 0
+}
+
+// check refuses what the code below would silently get wrong.
+func (s *Scenario) check() (err error) {
+	bad := func(what string, v any) {
+		err = errors.Join(err, fmt.Errorf("%s: %s %v is not implemented", s.Name, what, v))
+	}
+	for _, d := range []*delay{s.DelayAB, s.DelayBA} {
+		if d == nil {
+			bad("delay", "absent")
+			continue
+		}
+		switch d.Jitter.Kind {
+		case "none", "uniform", "gaussian_signed", "lognormal_minus_1", "pareto", "bimodal":
+		default:
+			bad("jitter", d.Jitter.Kind)
+		}
+	}
+	switch s.Noise.Kind {
+	case "", "uniform", "lognormal_minus_1":
+	default:
+		bad("noise", s.Noise.Kind)
+	}
+	if e := s.Reorder.Effect; e != "" && (s.Reorder.Multiplier == nil) == strings.Contains(e, "HALF") {
+		bad("reorder", e)
+	}
+	for _, c := range []*clockSpec{&s.ClockA, &s.ClockB} {
+		if c.Walk.Sigma != 0 && !c.Walk.Independent {
+			bad("skew_random_walk", "common to both sides")
+		}
+		if r := c.Freeze.Resume; r != "" && !strings.HasPrefix(r, "continues from the frozen value") {
+			bad("freeze", r)
+		}
+	}
+	if r := s.RandomStep; r != nil && r.Side != "B" && r.Side != "A or B, 50/50" {
+		bad("random_clock_step", r.Side)
+	}
+	if s.Kind != "" && !strings.HasPrefix(s.Kind, "teleop") {
+		bad("kind", s.Kind)
+	}
+	return err
+}
+
+// Baseline is what the notes' own re-creation found.
+type Baseline struct {
+	P95     any     `json:"m4_p95_us"`
+	Folded  float64 `json:"m4_p95_us_modulo_67s"`
+	Overlay float64 `json:"m4_p95_us_drift_overlay"`
+	Recover float64 `json:"m4_recovery_s_modulo_67s"`
+}
+
+// Mode is how a scenario is played.
+type Mode struct {
+	Integrated bool // clocks integrate their rate
+	Skewed     bool // with the skew of the late-February runs
+}
+
+func (m Mode) String() string {
+	s := "published"
+	if m.Integrated {
+		s = "integrated"
+	}
+	if m.Skewed {
+		s += "+skew"
+	}
+	return s
+}
