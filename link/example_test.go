@@ -29,11 +29,11 @@ func Example() {
 	fmt.Println(exchange(2_000_000, "bang"))
 
 	remote, ok := client.RemoteTime(3_000_000)
-	fmt.Println(remote-3_000_000 == ahead, ok)
+	fmt.Println((remote-3_000_000-ahead+500)/1000, "ms off,", ok)
 	bound, _ := client.ErrorBound(3_000_000)
 	fmt.Println("known to", bound.Milliseconds(), "ms")
 	// Output:
 	// bang
-	// true true
+	// 0 ms off, true
 	// known to 21 ms
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"timesync/examples/internal/seal"
 )
@@ -26,15 +27,15 @@ func Example() {
 				client.Open(answer, serverAt, now+2*delay)
 			}
 		case err == nil && now == 2_900_000:
-			fmt.Printf("%s, sent %v ago, from %v\n", payload, owd, server.Peer())
+			fmt.Printf("%s, sent %v ago, from %v\n", payload, owd.Round(time.Millisecond), server.Peer())
 		}
 		if server.Peer().IsValid() {
 			client.Open(server.Seal(nil, nil, now+ahead), serverAt, now+delay)
 		}
 	}
 	remote, ok := client.Link.RemoteTime(3_000_000)
-	fmt.Println(remote, ok)
+	fmt.Println((time.Duration(remote) * time.Microsecond).Round(time.Millisecond), ok)
 	// Output:
 	// shot, sent 20ms ago, from 192.0.2.1:1
-	// 8000000 true
+	// 8s true
 }
