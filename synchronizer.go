@@ -199,7 +199,6 @@ func (s *TimeSynchronizer) publish(x float64) {
 	p.changed = false
 	v, theta := p.view(x)
 	v.local, v.steps = s.base+uint64(int64(x)), s.view.steps.Load()
-	s.bucket.delay = int32(max(v.delay>>delayBits, 0))
 	near := s.anchor
 	old, ok := s.view.view()
 	if ok {
@@ -218,6 +217,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	} else if ok && old.says(&v) {
 		return
 	}
+	s.bucket.delay = int32(max(v.delay>>delayBits, 0)) // as readers see it
 	s.view.show(&v)
 }
 
@@ -535,6 +535,9 @@ func (p *pair) lean(dt float32) {
 func (p *pair) close(x float64, b *bucket) {
 	late := p.own.lateness()
 	if late > 0 && (p.impossible() || p.known > youth && p.closes(late)) { // rule: closure
+		if abs(p.own.slope) > slewSkew { // rule: the slope is what is wrong
+			p.own.forgetSlope(x) // no clock is slewed so fast
+		}
 		p.own.shift(x, late, b)
 		p.own.doubtSlope(slewSkew)
 		p.limits.clockEvent(x)
