@@ -271,7 +271,7 @@ func (s *Scenario) check() (err error) {
 	return err
 }
 
-// Baseline is what the notes' own re-creation found.
+// Baseline is what another re-creation of the benchmark found, with other random numbers.
 type Baseline struct {
 	P95     any     `json:"m4_p95_us"`
 	Folded  float64 `json:"m4_p95_us_modulo_67s"`
