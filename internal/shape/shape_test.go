@@ -190,10 +190,18 @@ func (c *consumer) run(args ...string) string {
 	return string(out)
 }
 
-// TestCopies: the files can be copied into any module of the oldest Go.
+// TestCopies: the files can be copied into any module of the oldest Go, and the other
+// packages' after the line that imports the core is changed.
 func TestCopies(t *testing.T) {
-	c := newConsumer(t, "go "+oldestGo+"\n", "example.com/game/net/clock")
+	const core = "example.com/game/net/clock"
+	c := newConsumer(t, "go "+oldestGo+"\n", core)
 	c.copy(".", "net/clock")
+	for _, dir := range packages[1:] {
+		for _, name := range sources(t, dir) {
+			source := bytes.ReplaceAll(read(t, name), []byte(`"timesync"`), []byte(`"`+core+`"`))
+			c.write(filepath.Join("net", dir, filepath.Base(name)), source)
+		}
+	}
 	c.run("vet", "./...")
 	if got := c.run("run", "."); got != "false\n" {
 		t.Errorf("the program says %q", got)
