@@ -107,7 +107,8 @@ func TestGofmt(t *testing.T) {
 
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
-	for _, dir := range packages {
+	examples := []string{"examples/internal/seal", "examples/udp", "examples/game", "examples/quic", "examples/webrtc"}
+	for _, dir := range append(examples, packages...) {
 		for _, name := range sources(t, dir) {
 			if !bytes.HasPrefix(read(t, name), []byte("// SPDX-License-Identifier: BSD-3-Clause\n\n")) {
 				t.Errorf("%s does not begin with an SPDX line", name)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Package upstream is the benchmark of the original's author (catid/TimeSync,
 // tests/peer_bench.cpp at 1132f39), re-created from a description of its parameters. Its
 // semantics are not those of sim.Run: both ends send at the same instants, delays are
