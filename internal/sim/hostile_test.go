@@ -1,0 +1,457 @@
+// The tests in this file prove that whatever a peer, a replayed recording or a broken clock
+// does to a synchronizer is over soon after it ends: no panic, the truth inside of the bound
+// after 15 s, and the offset right again.
+package sim_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync"
+)
+
+var (
+	hostileWorlds = flag.Int("hostile.worlds", 0, "worlds of TestHostileWorlds (default 10000, or 1000 with -short)")
+	hostileWorld  = flag.Uint64("hostile.world", 0, "play only the world of TestHostileWorlds with this seed, and print it")
+)
+
+const (
+	attackOver = 15e6  // us: after it the truth is inside of the bound,
+	soonOver   = 30e6  // and nearly all offsets are right again,
+	wishedOver = 60e6  // and all had better be,
+	surelyOver = 300e6 // and all are
+)
+
+// attack begins at the true time from of a siege. begin draws until when it lasts and
+// returns what becomes of datagrams that arrive at a victim meanwhile.
+type attack struct {
+	name string
+	// harmless attacks tell nothing that is wrong: the bound holds throughout.
+	harmless bool
+	begin    func(s *siege) func(side int, d datagram, localUsec uint64)
+}
+
+// siege is a world with an attack on one end, or on both.
+type siege struct {
+	*peers
+	seed     uint64
+	attack   *attack
+	from, to int64 // us
+	victims  [2]bool
+	after    []func() // what ends the attack
+
+	outcomes [2]outcome
+	panics   any
+}
+
+// outcome is what became of an end. Times are microseconds since the attack was over.
+type outcome struct {
+	beyond    int64   // the last answer beyond the bound
+	over      float64 // us: by how much it was at most, later than attackOver
+	meanwhile float64 // us: and from the beginning of the attack on
+	wrong     int64   // the last answer that was over 1 ms off
+}
+
+// newSiege draws a world and its attack. A quarter of the attacks come before the ends know
+// their skew.
+func newSiege(seed uint64) *siege {
+	r := rand.New(rand.NewPCG(seed, 'h'))
+	s := &siege{peers: newPeers(r), seed: seed, attack: &attacks[seed%uint64(len(attacks))]}
+	s.from = int64(s.between(20e6, 60e6))
+	if r.IntN(4) == 0 {
+		s.from = int64(s.between(0.5e6, 10e6))
+	}
+	s.victims = [][2]bool{{true, false}, {false, true}, {true, true}}[r.IntN(3)]
+	return s
+}
+
+// play begins the world and lets time pass for lasting after the attack.
+func (s *siege) play(lasting int64, each func(side int, a answer)) {
+	s.onAsk = func(side int, a answer) {
+		s.judge(side, a)
+		if each != nil {
+			each(side, a)
+		}
+	}
+	s.event = func() {
+		tampered := s.attack.begin(s)
+		s.deliver = func(side int, d datagram, local uint64) {
+			if s.victims[side] {
+				tampered(side, d, local)
+			} else {
+				s.take(side, d, local)
+			}
+		}
+		often := s.askEvery
+		s.askEvery = max(often, (s.to-s.from)/100) // it may last for years
+		s.event = func() {
+			s.deliver, s.reports, s.askEvery, s.askAt = nil, false, often, s.now
+			for _, f := range s.after {
+				f()
+			}
+		}
+		s.eventAt = s.to
+	}
+	s.eventAt, s.to = s.from, math.MaxInt64
+	s.goOn(lasting)
+}
+
+// goOn lets time pass until lasting after the attack.
+func (s *siege) goOn(lasting int64) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panics = p
+		}
+	}()
+	s.run(s.from)
+	s.run(s.to + lasting)
+}
+
+// over reports whether the attack does no harm any more, as far as was seen.
+func (s *siege) over() bool {
+	a, b := s.outcomes[0], s.outcomes[1]
+	return max(a.beyond, b.beyond) <= attackOver && max(a.wrong, b.wrong) <= soonOver
+}
+
+func (s *siege) judge(side int, a answer) {
+	o, since := &s.outcomes[side], s.now-s.to
+	if a.beyond() && s.now >= s.from {
+		over := math.Abs(a.err) - a.bound
+		o.meanwhile = max(o.meanwhile, over)
+		o.beyond = max(o.beyond, since)
+		if since > attackOver {
+			o.over = max(o.over, over)
+		}
+	}
+	if s.wrong(side, a) {
+		o.wrong = max(o.wrong, since)
+	}
+}
+
+func (s *siege) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "-hostile.world %d: %s from %.1f s to %.1f s, on A %v, on B %v", s.seed, s.attack.name, float64(s.from)/1e6, float64(s.to)/1e6, s.victims[0], s.victims[1])
+	if s.panics != nil {
+		fmt.Fprintf(&b, ", panics: %v", s.panics)
+	}
+	for side, o := range s.outcomes {
+		fmt.Fprintf(&b, "; %c wrong for %.1f s, beyond the bound for %.1f s by up to %.0f us, later by %.0f us",
+			'A'+rune(side), float64(o.wrong)/1e6, float64(o.beyond)/1e6, o.meanwhile, o.over)
+	}
+	return b.String()
+}
+
+// ---- The attacks ----
+
+// units turns microseconds into those of a stamp.
+func units(us float64) timesync.Counter24 { return timesync.NewCounter24(uint64(int64(us / 8))) }
+
+// lasts draws for how long the attack lasts, us.
+func (s *siege) lasts(lo, hi float64) { s.to = s.from + int64(s.logBetween(lo, hi)) }
+
+// size draws by how much a time is wrong: 1 ms to 30 s.
+func (s *siege) size() float64 { return s.logBetween(1e3, 30e6) }
+
+// few shifts one or two stamps by us microseconds, each by another.
+func few(sign float64) func(s *siege) func(int, datagram, uint64) {
+	return func(s *siege) func(int, datagram, uint64) {
+		s.to = s.from + 1e6
+		left, same, size := 1+s.r.IntN(2), s.r.IntN(2) == 0, s.size()
+		return func(side int, d datagram, local uint64) {
+			if left--; left >= 0 {
+				if !same {
+					size = s.size()
+				}
+				d.stamp = d.stamp.Add(units(sign * size))
+			}
+			s.take(side, d, local)
+		}
+	}
+}
+
+// stream shifts the stamps of some of the datagrams, or of all.
+func stream(shift func(s *siege) float64) func(s *siege) func(int, datagram, uint64) {
+	return func(s *siege) func(int, datagram, uint64) {
+		s.lasts(0.1e6, 30e6)
+		share, by, wander := []float64{1, 0.5, 0.1}[s.r.IntN(3)], shift(s), float64(s.r.IntN(2))*s.logBetween(100, 100e3)
+		return func(side int, d datagram, local uint64) {
+			if s.r.Float64() < share {
+				d.stamp = d.stamp.Add(units(by + wander*s.r.Float64()))
+			}
+			s.take(side, d, local)
+		}
+	}
+}
+
+// halfRing is half of the ring of stamps: 67.1 s.
+const halfRing = 1 << 26
+
+var attacks = []attack{
+	{"nothing", true, func(s *siege) func(int, datagram, uint64) { s.to = s.from; return s.take }},
+	{"1 or 2 early stamps", false, few(1)},
+	{"1 or 2 late stamps", false, few(-1)},
+	{"a stream of early stamps", false, stream((*siege).size)},
+	{"a stream of late stamps", false, stream(func(s *siege) float64 { return -s.size() })},
+	{"stamps half a ring away", false, stream(func(s *siege) float64 { return halfRing + s.sign()*s.logBetween(1, 1e6) })},
+	{"stamps 67.2 s old", false, stream(func(s *siege) float64 { return -67.2e6 })},
+	{"random stamps", false, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(0.1e6, 30e6)
+		share := []float64{1, 0.5, 0.1}[s.r.IntN(3)]
+		return func(side int, d datagram, local uint64) {
+			if s.r.Float64() < share {
+				d.stamp = timesync.NewCounter24(s.r.Uint64())
+			}
+			s.take(side, d, local)
+		}
+	}},
+	{"lying reports", false, lyingReports},
+	{"replays", false, replays},
+	{"extreme receive times", false, extremeTimes},
+	{"receive times up to 1 s early", false, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(0.1e6, 30e6)
+		share, size := []float64{1, 0.5, 0.1}[s.r.IntN(3)], s.logBetween(1e3, 1e6)
+		return func(side int, d datagram, local uint64) {
+			if s.r.Float64() < share {
+				local -= uint64(s.r.Float64() * size)
+			}
+			s.take(side, d, local)
+		}
+	}},
+	{"a clock set back up to 1 s, often", false, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(1e6, 30e6)
+		size, every := s.logBetween(1e3, 1e6), s.logBetween(0.05e6, 3e6)
+		next := s.from
+		return func(side int, d datagram, local uint64) {
+			if s.now >= next {
+				next = s.now + int64(every*2*s.r.Float64())
+				c := &s.ends[side].clock
+				c.set(s.now, -int64(size*s.r.Float64()), c.rate)
+				local = c.usec(s.now)
+			}
+			s.take(side, d, local)
+		}
+	}},
+	{"datagrams handed over up to 1 s late", true, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(1e6, 30e6)
+		return s.late(s.logBetween(1e3, 0.9e6))
+	}},
+	{"only reports", true, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(1e6, 100e6)
+		s.reports = s.r.IntN(2) == 0
+		return func(side int, d datagram, local uint64) {
+			if d.reports {
+				s.ends[side].s.OnPeerMinDeltaTS24(d.report, local)
+			}
+		}
+	}},
+	{"only datagrams", true, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(1e6, 300e6)
+		return func(side int, d datagram, local uint64) {
+			d.reports = false
+			s.take(side, d, local)
+		}
+	}},
+	{"1 datagram in 10 s to 100,000 in 1 s", true, func(s *siege) func(int, datagram, uint64) {
+		rate := s.logBetween(0.1, 100e3)
+		s.to = s.from + int64(min(s.logBetween(1e6, 300e6), 10e3/rate*1e6))
+		s.atRate(rate)
+		return s.take
+	}},
+	{"silence of 10 s to 50 years", true, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(10e6, 50*365.25*86400e6)
+		for side := range s.ends {
+			s.ends[side].sendAt += s.to - s.from
+		}
+		return s.take
+	}},
+}
+
+// lyingReports lets all reports be wrong by the same, or by more and more, or at random.
+func lyingReports(s *siege) func(int, datagram, uint64) {
+	s.lasts(1e6, 30e6)
+	s.reports = s.r.IntN(2) == 0
+	kind, by := s.r.IntN(4), s.sign()*s.size()
+	return func(side int, d datagram, local uint64) {
+		switch kind {
+		case 0:
+			d.report = d.report.Add(units(by))
+		case 1:
+			d.report = timesync.NewCounter24(s.r.Uint64())
+		case 2:
+			d.report = d.report.Add(units(by * float64(s.now-s.from) / 30e6))
+		case 3:
+			d.report = d.report.Add(units(halfRing + by))
+		}
+		s.take(side, d, local)
+	}
+}
+
+// replays takes datagrams again that were recorded up to a minute ago, with their reports.
+func replays(s *siege) func(int, datagram, uint64) {
+	s.lasts(0.1e6, 30e6)
+	var tape [2][]datagram
+	for side := range tape {
+		for t := max(s.from-60e6, 0); t < s.from; t += 0.5e6 {
+			// What the peer sent then is what its clock would have said: the tape is made here.
+			c := &s.ends[1-side].clock
+			d := datagram{stamp: timesync.LocalTimeToDatagramTS24(c.usec(t))}
+			tape[side] = append(tape[side], d)
+		}
+	}
+	times := 1 + s.r.IntN(3)
+	return func(side int, d datagram, local uint64) {
+		s.take(side, d, local)
+		tape[side] = append(tape[side], d)
+		for range times {
+			s.take(side, tape[side][s.r.IntN(len(tape[side]))], local)
+		}
+	}
+}
+
+// extremeTimes calls everything with local times at the ends of the range and at random.
+func extremeTimes(s *siege) func(int, datagram, uint64) {
+	s.lasts(0.1e6, 10e6)
+	left := 1 + s.r.IntN(20)
+	return func(side int, d datagram, local uint64) {
+		if left--; left >= 0 {
+			x := []uint64{0, 1, math.MaxUint64, math.MaxInt64, 1 << 63, 1 << 52, local + 1<<63, local + 1<<40, local - 1<<40, s.r.Uint64()}[s.r.IntN(10)]
+			e := &s.ends[side]
+			switch s.r.IntN(4) {
+			case 0:
+				e.s.OnPeerMinDeltaTS24(d.report, x)
+			case 1:
+				e.s.OnAuthenticatedDatagramTimestamp(timesync.NewCounter24(s.r.Uint64()), x)
+			default:
+				e.s.OnAuthenticatedDatagramTimestamp(d.stamp, x)
+			}
+			e.s.MinDeltaTS24(x)
+			e.s.RemoteTime(x)
+			e.s.Snapshot(x)
+		}
+		s.take(side, d, local)
+	}
+}
+
+// late holds back every second datagram until others arrived, at most that long. Its
+// receive time stays what it was.
+func (s *siege) late(most float64) func(int, datagram, uint64) {
+	type held struct {
+		d     datagram
+		local uint64
+		until int64
+	}
+	var waits [2][]held
+	return func(side int, d datagram, local uint64) {
+		if s.r.IntN(2) == 0 && s.now < s.to-1e6 {
+			waits[side] = append(waits[side], held{d, local, s.now + int64(most*s.r.Float64())})
+			return
+		}
+		s.take(side, d, local)
+		waits[side] = slices.DeleteFunc(waits[side], func(h held) bool {
+			if h.until > s.now {
+				return false
+			}
+			s.take(side, h.d, h.local)
+			return true
+		})
+	}
+}
+
+// atRate lets both ends send at that rate until the attack is over.
+func (s *siege) atRate(rate float64) {
+	for side := range s.ends {
+		e, was := &s.ends[side], s.ends[side].period
+		e.sendAt, e.period = s.from, max(int64(1e6/rate), 1)
+		s.after = append(s.after, func() { e.period, e.sendAt = was, min(e.sendAt, s.to+was) })
+	}
+}
+
+// ---- The test ----
+
+// fate is what became of the ends in all worlds of an attack: how many were wrong, or beyond
+// their bound, for longer than allowed.
+type fate struct {
+	ends                         int
+	beyond, soon, wished, surely int
+	meanwhile, over              float64 // us
+	worst                        *siege
+}
+
+// playSieges plays n worlds. One in which all is well soon is not played to its end, but for
+// every eighth: harm may come to light late.
+func playSieges(n int) []*siege {
+	return eachSeed(n, func(i uint64) *siege {
+		s := newSiege(*seedFirst + i)
+		if s.play(wishedOver+20e6, nil); !s.over() || i/uint64(len(attacks))%8 == 0 {
+			s.goOn(surelyOver + 10e6)
+		}
+		s.peers = nil // 10^6 of them are much
+		return s
+	})
+}
+
+// TestHostileWorlds besieges synchronizers in every way. 10^6 worlds that nobody has looked
+// at, and one of them:
+//
+//	go test ./internal/sim -run TestHostileWorlds -v -hostile.worlds 1000000 -seed.first 1000000 -timeout 3h
+//	go test ./internal/sim -run TestHostileWorlds -v -hostile.world 1000042
+func TestHostileWorlds(t *testing.T) {
+	if *hostileWorld != 0 {
+		printSiege(*hostileWorld)
+		return
+	}
+	n := cmp.Or(*hostileWorlds, map[bool]int{true: 1000, false: 10000}[testing.Short()])
+	start := time.Now()
+	fates := make([]fate, len(attacks))
+	count := func(b bool) int { return map[bool]int{true: 1}[b] }
+	var f failures
+	for _, s := range playSieges(n) {
+		x := &fates[s.seed%uint64(len(attacks))]
+		if s.panics != nil {
+			f.add("panics", "%v", s)
+		}
+		for _, o := range s.outcomes {
+			x.ends++
+			x.beyond += count(o.beyond > attackOver)
+			x.soon += count(o.wrong > soonOver)
+			x.wished += count(o.wrong > wishedOver)
+			x.surely += count(o.wrong > surelyOver)
+			x.over = max(x.over, o.over)
+			x.meanwhile = max(x.meanwhile, o.meanwhile)
+			if o.beyond > attackOver || o.wrong > soonOver {
+				f.add("bad: "+s.attack.name, "%v", s)
+			}
+		}
+	}
+	for i, x := range fates {
+		t.Logf("%-40s ends %5d beyond>15s %4d (by %8.0f us) wrong >30 s %4d >60 s %4d >300 s %4d meanwhile %.0f us", attacks[i].name, x.ends, x.beyond, x.over, x.soon, x.wished, x.surely, x.meanwhile)
+	}
+	t.Logf("%v", time.Since(start))
+	f.report(t)
+}
+
+// printSiege prints what becomes of a world.
+func printSiege(seed uint64) {
+	s := newSiege(seed)
+	for side, e := range s.ends {
+		fmt.Printf("%c sends every %d us, base %d us, jitter %d us, %.1f ppm\n", 'A'+rune(side), e.period, e.base, e.jitter, e.clock.rate*1e6)
+	}
+	var last [2]answer
+	s.play(surelyOver+10e6, func(side int, a answer) {
+		l := &last[side]
+		if math.Abs(a.err-l.err) > 200 || math.Abs(a.bound-l.bound) > 200+l.bound/10 || s.now%10e6 < 300e3 {
+			*l = a
+			local := s.ends[side].clock.usec(s.now)
+			snapshot, _ := s.ends[side].s.Snapshot(local)
+			fmt.Printf("%9.2f s (%8.2f) %c err %9.0f, asymmetry %7.0f, bound %9.0f beyond %v wrong %v, %v\n", float64(s.now)/1e6, float64(s.now-s.to)/1e6, 'A'+rune(side), a.err, s.asymmetry(side), a.bound, a.beyond(), s.wrong(side, a), snapshot)
+		}
+	})
+	fmt.Println(s)
+}
