@@ -250,7 +250,7 @@ var attacks = []attack{
 	}},
 	{"datagrams handed over up to 1 s late", true, func(s *siege) func(int, datagram, uint64) {
 		s.lasts(1e6, 30e6)
-		return s.late(s.logBetween(1e3, 0.9e6))
+		return s.late(s.logBetween(1e3, 0.9e6), s.to)
 	}},
 	{"only reports", true, func(s *siege) func(int, datagram, uint64) {
 		s.lasts(1e6, 100e6)
@@ -342,31 +342,6 @@ func extremeTimes(s *siege) func(int, datagram, uint64) {
 			e.s.Snapshot(x)
 		}
 		s.take(side, d, local)
-	}
-}
-
-// late holds back every second datagram until others arrived, at most that long. Its
-// receive time stays what it was.
-func (s *siege) late(most float64) func(int, datagram, uint64) {
-	type held struct {
-		d     datagram
-		local uint64
-		until int64
-	}
-	var waits [2][]held
-	return func(side int, d datagram, local uint64) {
-		if s.r.IntN(2) == 0 && s.now < s.to-1e6 {
-			waits[side] = append(waits[side], held{d, local, s.now + int64(most*s.r.Float64())})
-			return
-		}
-		s.take(side, d, local)
-		waits[side] = slices.DeleteFunc(waits[side], func(h held) bool {
-			if h.until > s.now {
-				return false
-			}
-			s.take(side, h.d, h.local)
-			return true
-		})
 	}
 }
 
@@ -513,7 +488,7 @@ func TestHandedOverLate(t *testing.T) {
 	eachSeed(n, func(i uint64) (_ struct{}) {
 		seed := *seedFirst + i
 		s := &siege{peers: newPeers(rand.New(rand.NewPCG(seed, 'l'))), to: math.MaxInt64}
-		s.deliver = s.late(s.logBetween(1e3, 1e6))
+		s.deliver = s.late(s.logBetween(1e3, 1e6), math.MaxInt64)
 		s.onAsk = func(side int, a answer) {
 			if a.beyond() {
 				f.add("beyond the bound", "seed %d, %c at %.2f s: %.0f us, bound %.0f us", seed, 'A'+rune(side), float64(s.now)/1e6, a.err, a.bound)

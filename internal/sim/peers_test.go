@@ -3,6 +3,7 @@ package sim_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"timesync"
 )
@@ -199,6 +200,31 @@ func (p *peers) take(side int, d datagram, localUsec uint64) {
 		e.s.OnPeerMinDeltaTS24(d.report, localUsec)
 	}
 	e.heard = true
+}
+
+// late holds back every second datagram until others arrived, about that long at most, but
+// none in the last second before until. Its receive time stays what it was.
+func (p *peers) late(most float64, until int64) func(int, datagram, uint64) {
+	type held struct {
+		d     datagram
+		local uint64
+		until int64
+	}
+	var waits [2][]held
+	return func(side int, d datagram, local uint64) {
+		if p.r.IntN(2) == 0 && p.now < until-1e6 {
+			waits[side] = append(waits[side], held{d, local, p.now + int64(most*p.r.Float64())})
+			return
+		}
+		p.take(side, d, local)
+		waits[side] = slices.DeleteFunc(waits[side], func(h held) bool {
+			if h.until > p.now {
+				return false
+			}
+			p.take(side, h.d, h.local)
+			return true
+		})
+	}
 }
 
 func (p *peers) ask(side int) {
