@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ type soak struct {
 	recentAt   int64
 	slow, over [2]bool // an end was counted for the fault
 	f          failures
+	misses     []string
 }
 
 // toll is what a kind of fault did.
@@ -166,7 +168,7 @@ func (s *soak) tick() {
 		s.begin()
 	}
 	for side := range s.ends {
-		const day, quarter = 86400e6, 900e6
+		const quarter = 900e6
 		rate := s.skew[side] + s.extra[side] + 2e-6*math.Sin(2*math.Pi*float64(s.now)/day) + 0.5e-6*math.Sin(2*math.Pi*float64(s.now)/quarter+float64(side))
 		if s.asleep[side] {
 			rate = -1
@@ -213,6 +215,7 @@ func (s *soak) judge(side int, a answer) {
 			if !s.over[side] {
 				s.over[side] = true
 				s.toll.beyond++
+				s.miss("%c is off by %.0f us, bound %.0f us", 'A'+rune(side), a.err, a.bound)
 			}
 		}
 	}
@@ -220,7 +223,13 @@ func (s *soak) judge(side int, a answer) {
 	if since > attackOver && s.end == nil && a.bound > 2*max(s.calm[side], half)+200 && !s.slow[side] {
 		s.slow[side] = true
 		s.toll.slow++
+		s.miss("the bound of %c is %.0f us, before it was %.0f us", 'A'+rune(side), a.bound, s.calm[side])
 	}
+}
+
+// miss notes that a must was missed.
+func (s *soak) miss(format string, args ...any) {
+	s.misses = append(s.misses, fmt.Sprintf("%.2f s, %.2f s after %s: ", float64(s.now)/1e6, float64(s.now-s.endAt)/1e6, s.fault.name)+fmt.Sprintf(format, args...))
 }
 
 // TestSoak plays 6 hours of two peers, and a month with
@@ -234,18 +243,19 @@ func TestSoak(t *testing.T) {
 	days := cmp.Or(*soakDays, 0.25)
 	start := time.Now()
 	s := newSoak(*seedFirst + 1)
-	s.run(int64(days * 86400e6))
+	s.run(int64(days * day))
 	m := musts{t: t}
 	for _, fault := range soakFaults {
 		name, x := fault.name, s.tolls[fault.name]
 		n := float64(2 * max(x.n, 1))
-		m.judge(fmt.Sprintf("%s, %d times: %% of the ends beyond the bound outside of the windows", name, x.n), 100*float64(x.beyond)/n, 0, 0)
+		m.misses(fmt.Sprintf("%s, %d times: %% of the ends beyond the bound outside of the windows", name, x.n), 100*float64(x.beyond)/n, 0, soakMisses)
 		m.note("  the furthest, us", x.furthest)
 		m.note("  the latest answer beyond the bound, s after it", float64(x.after)/1e6)
-		m.judge("  % of the ends whose bound is not back after 15 s", 100*float64(x.slow)/n, 0, 0)
+		m.misses("  % of the ends whose bound is not back after 15 s", 100*float64(x.slow)/n, 0, soakMisses)
 		m.note("  the longest without an answer, s", float64(x.unknown)/1e6)
 	}
 	t.Logf("%.2f days, %d datagrams each way, in %.1f s", days, int(days*86400*soakRate), time.Since(start).Seconds())
 	m.log()
+	t.Logf("misses\n%s", strings.Join(s.misses, "\n"))
 	s.f.report(t)
 }
