@@ -22,6 +22,10 @@ const (
 	second   = int64(1e6) // us
 	calmFor  = 5e6        // us: the bound before a fault is the greatest of so long
 	heardIn  = 2.5e6      // us: by then after a restart the first report has come: they go every 2 s
+
+	// In a month a few ends are beyond the bound after a restart and what comes soon after it,
+	// or wait for their bound after a long silence. Percent of those of a kind of fault.
+	soakMisses = 0.3
 )
 
 // soak is a world in which faults follow each other, one at a time.
