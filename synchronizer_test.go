@@ -1,7 +1,7 @@
 // These tests prove how the synchronizer behaves in worlds whose truth is known: what it
 // answers and when, how far off that may be, what it does about silence, order, steps and
-// skew, and what readers see meanwhile. Those of the ring arithmetic and of the counters
-// come first. Golden vectors are in internal/vectors, costs in internal/bench, accuracy on
+// skew, and what readers see meanwhile. Those of the ring arithmetic, of the counters and of
+// each rule by itself come first. Golden vectors are in internal/vectors, costs in internal/bench, accuracy on
 // noisy links in internal/sim.
 package timesync
 
@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
 	"math/rand/v2"
 	"os"
@@ -315,6 +316,1380 @@ func TestNowUsec(t *testing.T) {
 	if most := uint64(time.Since(start).Microseconds()) + 1000; passed < 2000 || passed > most {
 		t.Errorf("%d us passed, not 2000 to %d", passed, most)
 	}
+}
+
+// The rules, one by one: what each part does with figures of which a reader can tell the
+// result. Limits are tried on both sides. The figures are numbers, not the constants' names,
+// so that a constant that changes shows.
+
+type number interface {
+	~int | ~int32 | ~int64 | ~uint8 | ~uint32 | ~uint64 | ~float32 | ~float64
+}
+
+// is demands a figure, but for the rounding of a float32.
+func is[N number](t *testing.T, what string, got, want N) {
+	t.Helper()
+	if g, w := float64(got), float64(want); !(math.Abs(g-w) <= 1e-6*math.Abs(w)) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// holds demands an answer.
+func holds(t *testing.T, what string, got, want bool) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// calmPair is old and without noise: its tolerance is 200 us, its round trip the sum of
+// both floors, and no skew is in doubt.
+func calmPair(own, peer, offset float64) *pair {
+	p := &pair{peer: peer, offset: offset, peered: true, known: 60e6}
+	p.own.level, p.own.near, p.own.width = own, 64, 1e6
+	p.limits = limits{below: 5000, above: 5000, quiet: 60e6}
+	p.trip = float32(own + peer)
+	p.free = p.trip
+	return p
+}
+
+// TestRuleSane: every figure has limits, and what is not a number is none.
+func TestRuleSane(t *testing.T) {
+	nan := math.NaN()
+	for _, tc := range []struct {
+		name      string
+		set       func(p *pair, v float64)
+		good, bad []float64
+	}{
+		{"noise", func(p *pair, v float64) { p.own.noise = float32(v) }, []float64{0, 1e6}, []float64{-1, 1_000_001, nan}},
+		{"width", func(p *pair, v float64) { p.own.width = float32(v) }, []float64{0.2e6, 16e6}, []float64{199_999, 16_000_001, nan}},
+		{"points", func(p *pair, v float64) { p.own.n = uint8(v) }, []float64{0, 12}, []float64{13, 255}},
+		{"slope", func(p *pair, v float64) { p.own.slope = v }, []float64{-1000e-6, 1000e-6}, []float64{-1001e-6, 1001e-6, nan}},
+		{"prior", func(p *pair, v float64) { p.own.prior = float32(v) }, []float64{-2000e-6, 2000e-6}, []float64{-2001e-6, 2001e-6, nan}},
+		{"skewVar", func(p *pair, v float64) { p.own.skewVar = float32(v) }, []float64{1e-9, 0.99}, []float64{0, 1, nan}},
+		{"error", func(p *pair, v float64) { p.own.error = float32(v) }, []float64{0, 0.99}, []float64{-1e-9, 1, nan}},
+		{"sunk", func(p *pair, v float64) { p.own.sunk = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
+		{"bentFor", func(p *pair, v float64) { p.own.bentFor = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
+		{"dip", func(p *pair, v float64) { p.own.dip = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
+		{"lateFor", func(p *pair, v float64) { p.own.lateFor = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
+		{"level", func(p *pair, v float64) { p.own.level = v }, []float64{-1 << 61, 1 << 61}, []float64{-1 << 62, 1 << 62, nan}},
+		{"peer", func(p *pair, v float64) { p.peer = v }, []float64{-1 << 61, 1 << 61}, []float64{-1 << 62, 1 << 62, nan}},
+		{"offset", func(p *pair, v float64) { p.offset = v }, []float64{-1 << 61, 1 << 61}, []float64{-1 << 62, 1 << 62, nan}},
+		{"reports' noise", func(p *pair, v float64) { p.noise = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
+		{"known", func(p *pair, v float64) { p.known = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
+		{"stood", func(p *pair, v float64) { p.stood = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
+		{"left", func(p *pair, v float64) { p.left = float32(v) }, []float64{-1e9, 180e6}, []float64{181e6, nan}},
+		{"higherFor", func(p *pair, v float64) { p.higherFor = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
+		{"trip", func(p *pair, v float64) { p.trip = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
+		{"free", func(p *pair, v float64) { p.free = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
+		{"below", func(p *pair, v float64) { p.limits.below = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
+		{"above", func(p *pair, v float64) { p.limits.above = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
+		{"at", func(p *pair, v float64) { p.limits.at = v }, []float64{-1 << 61, 1 << 61}, []float64{-1 << 62, 1 << 62, nan}},
+		{"quiet", func(p *pair, v float64) { p.limits.quiet = float32(v) }, []float64{-1 << 61, 1 << 61}, []float64{-1 << 62, 1 << 62, nan}},
+	} {
+		for _, v := range tc.good {
+			var p pair
+			p.start(0)
+			tc.set(&p, v)
+			holds(t, fmt.Sprintf("%s %v", tc.name, v), p.sane(), true)
+		}
+		for _, v := range tc.bad {
+			var p pair
+			p.start(0)
+			tc.set(&p, v)
+			holds(t, fmt.Sprintf("%s %v", tc.name, v), p.sane(), false)
+		}
+	}
+	// A state that cannot be is left with the next datagram, and the offset stays on its turn.
+	w := newWorld(1<<40, 3<<50, 30_000)
+	w.a.Anchor(w.now, w.remote(w.now))
+	w.run(20 * time.Second)
+	w.a.anchor = 0
+	w.a.pair.own.level = nan
+	w.run(10 * time.Second)
+	w.check(t, "10 s after a state that cannot be", tolerance)
+	remote, _ := w.a.RemoteTime(w.now)
+	is(t, "turns", int64(remote-w.remote(w.now))>>20, 0)
+}
+
+func TestRuleBucket(t *testing.T) {
+	var b bucket
+	b.begin(7)
+	is(t, "from", b.from, 7)
+	for _, tc := range []struct{ y, first, second int32 }{{5, 5, math.MaxInt32}, {3, 3, 5}, {4, 3, 4}, {9, 3, 4}, {3, 3, 3}} {
+		b.add(tc.y)
+		is(t, "first", b.first, tc.first)
+		is(t, "second", b.second, tc.second)
+	}
+	b.begin(8)
+	b.add(3)
+	b.lower(7)
+	is(t, "first, floor lower by 7", b.first, 10)
+	is(t, "no second", b.second, math.MaxInt32)
+	b.add(20)
+	b.lower(7)
+	is(t, "second, floor lower by 7", b.second, 27)
+	b.lower(math.MaxInt32 - 2)
+	is(t, "first, far", b.first, math.MaxInt32)
+	is(t, "second, far", b.second, math.MaxInt32)
+}
+
+func TestRuleGates(t *testing.T) {
+	f := floor{dip: 10, near: 4, nearAt: 1e6}
+	f.error, f.noise, f.width = 1e-6, 20, 5e6
+	is(t, "gate", f.gate(3e6), 100+8*2*10+3*2)
+	is(t, "gate below, wide points", f.gateBelow(3e6), 100+8*1.5*10+3*5)
+	f.width, f.noise = 1e6, 5
+	is(t, "gate below, little noise", f.gateBelow(3e6), 100+8*1.5*5+3*2)
+	f.near = 0
+	is(t, "gate of the first bucket", f.gate(3e6), 100+8*5*10+3*2)
+	is(t, "gate below of the first bucket", f.gateBelow(3e6), 100+8*3*5+3*2)
+
+	f.low, f.lowest = 700, 300
+	is(t, "lateness near the floor", f.lateness(), 300)
+	is(t, "rise of buckets that differ", f.rise(), 0)
+	f.lateFor, f.alike = 1, true
+	is(t, "lateness", f.lateness(), 700)
+	is(t, "rise", f.rise(), 300)
+	f.slack = 69.9
+	is(t, "mark", f.mark(), 1)
+	f.slack = 70
+	is(t, "mark of a guess", f.mark(), 0)
+}
+
+// TestRuleFloorDatagram: strays are told from a floor that fell by coming alone or in twos.
+func TestRuleFloorDatagram(t *testing.T) {
+	var f floor
+	var b bucket
+	begin := func() {
+		f = floor{near: 64, low: 40, slack: 5, fall: -9999}
+		f.level, f.slope, f.width, f.noise = 1000, 0, 1e6, 0
+		b = bucket{first: 40, second: 50}
+	}
+	datagram := func(d, y int32, fell bool) {
+		t.Helper()
+		level := f.level
+		gotY, gotFell := f.datagram(2e6, uint64(int64(level)+int64(d)), &b)
+		is(t, fmt.Sprintf("%d from the floor", d), gotY, y)
+		holds(t, fmt.Sprintf("%d from the floor fell", d), gotFell, fell)
+	}
+	begin()
+	datagram(30, 30, false)
+	is(t, "first", b.first, 30)
+	datagram(0, 0, false)
+	is(t, "slack after a datagram on the floor", f.slack, 5)
+	datagram(-100, 0, false)
+	is(t, "level", f.level, 900)
+	is(t, "sunk", f.sunk, 100)
+	is(t, "low", f.low, 140)
+	is(t, "slack", f.slack, 0)
+	is(t, "first is this one", b.first, 0)
+	is(t, "second is the one before", b.second, 100)
+
+	begin()
+	datagram(-101, -101, false)
+	is(t, "level under a stray", f.level, 1000)
+	is(t, "strays", f.strays, 1)
+	is(t, "first under a stray", b.first, 40)
+	datagram(50, 50, false)
+	is(t, "strays", f.strays, 0)
+
+	for _, fall := range [][]int32{{-300, -200, -250}, {-200, -300, -250}, {-200, -250, -300}} {
+		begin()
+		datagram(fall[0], fall[0], false)
+		datagram(fall[1], fall[1], false)
+		datagram(fall[2], fall[2]+300, true)
+		is(t, "level after a fall", f.level, 700)
+		is(t, "strays after a fall", f.strays, 0)
+		is(t, "first after a fall", b.first, fall[2]+300)
+		is(t, "from", b.from, 2e6)
+	}
+
+	// Before the first bucket is over, four datagrams tell the dip.
+	begin()
+	f.near, b.count = 0, 4
+	datagram(60, 60, false)
+	is(t, "dip of 4 datagrams", f.dip, 10)
+	begin()
+	f.near, b.count = 0, 3
+	datagram(60, 60, false)
+	is(t, "dip of 3 datagrams", f.dip, 0)
+	begin()
+	b.count = 4
+	datagram(60, 60, false)
+	is(t, "dip later on", f.dip, 0)
+
+	// A shift begins anew at another level.
+	f = floor{low: 40, lateFor: 1, lowest: 2, alike: true, slack: 3, strays: 4}
+	f.level, f.slope, f.n, f.error, f.skewVar, f.prior, f.bentFor, f.some, f.width = 1000, 1e-5, 5, 1e-6, 4e-6, 2e-5, 6, true, 1e6
+	f.shift(5e6, 300, &b)
+	is(t, "level", f.level, 1300)
+	is(t, "low", f.low, -260)
+	is(t, "from", b.from, 5e6)
+	is(t, "lateFor and others", f.lateFor+f.lowest+f.slack+float32(f.strays)+f.bentFor+float32(f.n), 0)
+	holds(t, "alike or a point", f.alike || f.some, false)
+	is(t, "nearAt", f.nearAt, 5e6)
+	is(t, "pointAt", f.pointAt, 5e6)
+	is(t, "width", f.width, 0.2e6)
+	is(t, "error of 5 points", f.error, 2e-3)
+	is(t, "prior of 5 points", f.prior, 2e-5)
+	f.n, f.error = 6, 1e-6
+	f.restart(6e6)
+	is(t, "variance of 6 points", f.skewVar, 1e-12)
+	is(t, "error of 6 points", f.error, 1e-6)
+	is(t, "prior of 6 points", f.prior, 1e-5)
+}
+
+// TestRuleFloorBucket: what the fastest datagrams of a bucket tell.
+func TestRuleFloorBucket(t *testing.T) {
+	begin := func() (f floor, b bucket) {
+		f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, alike: true}
+		f.level, f.error, f.width, f.noise = 1000, 1e-6, 1e6, 10
+		return f, bucket{first: 50, second: 60}
+	}
+	f, b := begin()
+	b.first = math.MaxInt32
+	holds(t, "nothing but strays are late", f.endBucket(0.2e6, &b, 0), false)
+	is(t, "low", f.low, 7)
+
+	f, b = begin()
+	holds(t, "near is late", f.endBucket(0.2e6, &b, 0), false)
+	is(t, "lowest", f.lowest, 7)
+	is(t, "low", f.low, 50)
+	is(t, "slack", f.slack, 4)
+	is(t, "lateFor", f.lateFor, 0)
+	holds(t, "alike", f.alike, false)
+	is(t, "nearAt", f.nearAt, 0.2e6)
+	is(t, "dip", f.dip, 10)
+	is(t, "near", f.near, 64)
+	is(t, "candidate's x", f.best.x, 0.1e6)
+	is(t, "candidate's delta", f.best.v, 1050)
+	is(t, "points", f.n, 0)
+	f, b = begin()
+	b.first, b.second, f.slack = 2, 12, 30
+	f.endBucket(0.2e6, &b, 0)
+	is(t, "slack of a near one", f.slack, 2)
+
+	// The gate here is 100 + 8*10*(1+4/64) + 0.6.
+	for first, late := range map[int32]bool{185: false, 186: true} {
+		f, b = begin()
+		b.first, b.second = first, first+10
+		holds(t, fmt.Sprintf("%d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
+	}
+
+	// Points end when they are wide enough.
+	for x, points := range map[float64]uint8{999_999: 0, 1_000_000: 1} {
+		f, b = begin()
+		b.from = 0.9e6
+		f.nearAt = 0.9e6
+		f.endBucket(x, &b, 0)
+		is(t, fmt.Sprintf("points after %.0f us", x), f.n, points)
+	}
+	f, b = begin()
+	f.pointAt = 1<<32 - 500_000
+	f.endBucket(0.5e6, &b, 0)
+	is(t, "points over a wrap", f.n, 1)
+	is(t, "pointAt", f.pointAt, 0.5e6)
+
+	// The dip.
+	for _, tc := range []struct {
+		what     string
+		near     uint8
+		b        bucket
+		fromLast float32
+		dip      float32
+		after    uint8
+	}{
+		{"a mean", 9, bucket{first: 5, second: 35}, 0, 12, 10},
+		{"what is far counts less", 9, bucket{first: 5, second: 9999}, 0, 23, 10},
+		{"the first", 0, bucket{first: 5, second: 77}, 0, 72, 1},
+		{"the oldest fade", 64, bucket{first: 5, second: 79}, 0, 11, 64},
+		{"one datagram", 9, bucket{first: 5, second: math.MaxInt32}, 30, 12, 10},
+		{"half a second", 0, bucket{first: 5, second: math.MaxInt32}, 500_000, 500_000, 1},
+		{"none before", 0, bucket{first: 5, second: math.MaxInt32}, 500_001, 10, 0},
+	} {
+		f := floor{dip: 10, near: tc.near}
+		f.learnDip(&tc.b, tc.fromLast)
+		is(t, "dip: "+tc.what, f.dip, tc.dip)
+		is(t, "buckets: "+tc.what, f.near, tc.after)
+	}
+}
+
+// TestRuleLate: what is late for over 10 s is the floor, where the later half of it was.
+func TestRuleLate(t *testing.T) {
+	for _, tc := range []struct {
+		what                string
+		n                   uint8
+		error, prior, after float32
+	}{
+		{"a line of 4 points", 4, 1e-6, 3e-5, 2e-6}, // as known before, see restart
+		{"a line of 3 points", 3, 1e-6, 3e-5, 4e-6},
+		{"a line of 3 points that knows nothing", 3, 25e-6, 0, 100e-6},
+	} {
+		f := floor{dip: 10, near: 64}
+		f.level, f.slope, f.error, f.prior, f.skewVar, f.width, f.n = 1000, 3e-5, tc.error, 3e-5, 4e-12, 1e6, tc.n
+		var b bucket
+		x, was := 0.0, float32(0)
+		for k := 1; k <= 21; k++ {
+			b.begin(x)
+			x += 0.5e6
+			f.low = 2000 + 10*float32(k)
+			f.late(x, was, &b)
+			if was = f.low; k < 21 {
+				is(t, tc.what+": late for", f.lateFor, float32(k)*0.5e6)
+				holds(t, tc.what+": alike", f.alike, k > 1)
+				is(t, tc.what+": level meanwhile", f.level, 1000)
+			}
+		}
+		is(t, tc.what+": late after", f.lateFor, 0)
+		is(t, tc.what+": level", f.at(x), 1000+3e-5*x+2090)
+		is(t, tc.what+": error", f.error, tc.after)
+		is(t, tc.what+": prior", f.prior, tc.prior)
+		is(t, tc.what+": slope", f.slope, float64(tc.prior))
+	}
+	for low, alike := range map[float32]bool{1179: true, 1180: false, 821: true, 820: false} {
+		f := floor{dip: 10, low: low, lateFor: 1}
+		f.late(3e6, 1000, &bucket{})
+		holds(t, fmt.Sprintf("%v after 1000 alike", low), f.alike, alike)
+		is(t, "a long bucket counts a second", f.lateFor, 1e6+1)
+	}
+	f := floor{dip: 10, low: 900, lateFor: 4.5e6, halfLow: 500}
+	f.late(0.4e6, 0, &bucket{})
+	is(t, "the first half does not count", f.halfLow, 900)
+	f.low = 800
+	f.late(0.4e6, 0, &bucket{})
+	is(t, "the second does", f.halfLow, 800)
+	f.low = 850
+	f.late(0.4e6, 0, &bucket{})
+	is(t, "by its least", f.halfLow, 800)
+}
+
+func TestRuleLine(t *testing.T) {
+	l := line{level: 1000, slope: 1e-4, prior: 7e-5, n: 3}
+	is(t, "at", l.at(2e6), 1200)
+	l.lower(-30)
+	is(t, "level", l.level, 970)
+	is(t, "sunk", l.sunk, 30)
+	l.take(2e6, 50)
+	is(t, "best", l.best.v, 1220)
+	l.take(3e6, 60) // higher above the line, at a later time
+	is(t, "best after a worse one", l.best.v, 1220)
+	l.take(4e6, 49)
+	is(t, "best after a better one", l.best.v, 1419)
+	is(t, "its x", l.best.x, 4e6)
+	l.forgetSlope(2e6)
+	is(t, "level without a slope", l.at(9e6), 1170)
+	is(t, "prior", float64(l.prior)+l.slope+float64(l.n), 0)
+	is(t, "error", l.error, 100e-6)
+	is(t, "variance", l.skewVar, 1e-8)
+	l.start(5)
+	is(t, "noise at the start", l.noise, 1e6)
+	is(t, "width at the start", l.width, 0.2e6)
+	is(t, "error at the start", l.error, 100e-6)
+
+	q := point{x: math.MaxUint32 - 999_999, v: -5}
+	for v, below := range map[int32]bool{194: true, 195: false} { // 2e6 later at 1e-4
+		holds(t, fmt.Sprintf("%d below", v), point{x: 1_000_000, v: v}.below(q, 1e-4), below)
+	}
+}
+
+// windowOf returns points as they are seen, from pairs of x and v.
+func windowOf(points ...float64) (w window) {
+	for ; len(points) > 0; points = points[2:] {
+		w.x[w.n], w.v[w.n] = points[0], points[1]
+		w.n++
+	}
+	return w
+}
+
+func TestRuleWindow(t *testing.T) {
+	l := line{level: 1000, slope: 1e-4, n: 2, points: [maxPoints]point{{x: math.MaxUint32 - 1_999_999, v: 1500}, {x: 1_000_000, v: 700}}}
+	w := l.window(1<<32 + 3e6)
+	is(t, "level", w.level, 1000+math.Round(1e-4*(1<<32+3e6)))
+	is(t, "n", w.n, 2)
+	is(t, "x", w.x[0], -5e6)
+	is(t, "x", w.x[1], -2e6)
+	is(t, "v", w.v[0]+w.level, 1500)
+	is(t, "v", w.v[1]+w.level, 700)
+
+	w = windowOf(-9e6, 1, -8.1e6, 2, -8e6, 3, -1e6, 4)
+	w.recent()
+	is(t, "recent", w.n, 2)
+	is(t, "recent x", w.x[0], -8e6)
+	is(t, "recent x", w.x[1], -1e6)
+	is(t, "recent v", w.v[0], 3)
+	w = windowOf(-19e6, 1, -9e6, 2)
+	w.recent()
+	is(t, "the last one", w.n, 1)
+	is(t, "the last one's x", w.x[0], -9e6)
+
+	w = windowOf(-4e6, 5, -3e6, 3, -2e6, 9, 0, 1)
+	low, third, mean := w.spread(0)
+	is(t, "low", low, 1)
+	is(t, "third", third, 5)
+	is(t, "mean", mean, 3.5)
+	low, third, mean = w.spread(1e-6) // 9, 6, 11, 1
+	is(t, "low", low, 1)
+	is(t, "third", third, 9)
+	is(t, "mean", mean, 5.75)
+
+	for _, tc := range []struct {
+		what        string
+		w           window
+		slope, span float64
+	}{
+		{"a V", windowOf(-8e6, 0, -4e6, -1000, 0, 0), 0, 8e6},
+		{"one above", windowOf(-8e6, 0, -6e6, -1000, -3e6, 9999, 0, 500), 250e-6, 8e6},
+		{"two above", windowOf(-8e6, 0, -6e6, 5000, -4e6, 3000, 0, -800), -100e-6, 8e6},
+		{"a line", windowOf(-7e6, 100, -6e6, 200, -5e6, 300, -3e6, 500), 100e-6, 4e6},
+		{"four below", windowOf(-8e6, 0, -7e6, -400, -5e6, -1000, -1e6, -1400, 0, -1000), -150e-6, 8e6},
+	} {
+		slope, span := tc.w.secant()
+		is(t, "secant of "+tc.what, slope, tc.slope)
+		is(t, "span of "+tc.what, span, tc.span)
+	}
+
+	l = line{level: 77, slope: 1}
+	w = windowOf(-4e6, 5, -3e6, 3, -2e6, 9, 0, 1)
+	w.at, w.level = 6e6, 2000
+	is(t, "mean distance", l.lay(&w, 1e-6), 5.75)
+	is(t, "slope", l.slope, 1e-6)
+	is(t, "level", l.at(6e6), 2001)
+}
+
+// spaced returns points that end at x, so far apart, of these deltas.
+func spaced(x, apart uint32, v ...int32) (points [maxPoints]point) {
+	for i := range v {
+		points[i] = point{x: x - apart*uint32(len(v)-1-i), v: v[i]}
+	}
+	return points
+}
+
+func TestRuleMakeRoom(t *testing.T) {
+	twelve := []int32{10, 11, 23, 12, 14, 15, 17, 16, 18, 19, 21, 20}
+	x := uint32(5e6)
+	l := line{noise: 100, width: 0.2e6, n: 12, points: spaced(x, 0.2e6, twelve...)}
+	is(t, "gone", l.makeRoom(float64(x)), 0)
+	is(t, "points", l.n, 6)
+	is(t, "width", l.width, 0.4e6)
+	for i, v := range []int32{10, 12, 14, 16, 18, 20} {
+		is(t, fmt.Sprintf("lower one of pair %d", i), l.points[i].v, v)
+	}
+	l = line{noise: 1, width: 0.5e6, n: 12, points: spaced(x, 0.5e6, twelve...)} // 16 spans are 8 s
+	is(t, "gone", l.makeRoom(float64(x)), 0)
+	is(t, "points of 8 s", l.n, 6)
+	l = line{noise: 1, width: 0.51e6, n: 12, points: spaced(x, 0.51e6, twelve...)}
+	is(t, "gone", l.makeRoom(float64(x)), 1)
+	is(t, "points of longer", l.n, 11)
+	is(t, "the oldest", l.points[0].v, 11)
+	is(t, "width", l.width, 0.51e6)
+
+	x = 300e6
+	l = line{noise: 1e5, width: 16e6, n: 12, points: spaced(x, 16e6, twelve...)}
+	is(t, "older than 128 s", l.makeRoom(float64(x)), 3)
+	is(t, "points", l.n, 9)
+	is(t, "width", l.width, 16e6)
+	l = line{noise: 1e5, width: 8e6, n: 12, points: spaced(x, 8e6, twelve...)}
+	is(t, "not older than 128 s", l.makeRoom(float64(x)), 0)
+	is(t, "width", l.width, 16e6)
+
+	// With 10 us of noise, points each 0.8 s count for 18.57 s.
+	points := [maxPoints]point{{x: x - 18_600_000}, {x: x - 18_500_000}, {x: x - 9e6}, {x: x - 5e6}, {x: x - 1e6}}
+	l = line{noise: 10, width: 0.8e6, n: 5, points: points}
+	is(t, "older than 18.57 s", l.makeRoom(float64(x)), 1)
+	is(t, "points", l.n, 4)
+	is(t, "the oldest", l.points[0].x, x-18_500_000)
+	l = line{noise: 10, width: 0.8e6, n: 4, points: [maxPoints]point{{x: x - 90e6}, {x: x - 80e6}, {x: x - 70e6}, {x: x - 1e6}}}
+	is(t, "four old ones", l.makeRoom(float64(x)), 1)
+	is(t, "three stay", l.n, 3)
+	l = line{noise: 0, width: 0.8e6, n: 5, points: [maxPoints]point{{x: x - 8e6}, {x: x - 7e6}, {x: x - 6e6}, {x: x - 5e6}, {x: x - 1e6}}}
+	is(t, "8 s always count", l.makeRoom(float64(x)), 0)
+	l.points[0].x--
+	is(t, "without noise no longer", l.makeRoom(float64(x)), 1)
+}
+
+func TestRuleEndOfSpan(t *testing.T) {
+	begin := func(n int) line {
+		v := []int32{0, 100, 200, 300, 400}[5-n:]
+		l := line{noise: 10, width: 1e6, n: uint8(n), points: spaced(4e6, 1e6, v...), best: point{5e6, 500}, some: true, error: 1e-6, skewVar: 1e-10}
+		l.level, l.slope = 0, 1e-4
+		return l
+	}
+	l := begin(3)
+	l.sunk = 9
+	l.end(5.1e6, 10, 0)
+	is(t, "points", l.n, 4)
+	is(t, "the new one", l.points[3].v, 500)
+	is(t, "pointAt", l.pointAt, 5.1e6)
+	is(t, "sunk", l.sunk, 0)
+	holds(t, "still under way", l.some, false)
+	is(t, "fitAt", l.fitAt, 5.1e6)
+
+	l = begin(3)
+	l.some = false
+	l.end(5.1e6, 10, 0)
+	is(t, "points without a datagram", l.n, 3)
+	for x, n := range map[uint32]uint8{4e6: 3, 4e6 + 1: 4} {
+		l = begin(3)
+		l.best.x = x
+		l.end(5.1e6, 10, 0)
+		is(t, fmt.Sprintf("points at %d", x), l.n, n)
+		holds(t, "still under way", l.some, false)
+	}
+	// A line that sinks by more than 180 us starts anew, if it has points to drop.
+	for _, tc := range []struct {
+		sunk, noise float32
+		n           int
+		after       uint8
+	}{{180, 10, 4, 5}, {181, 10, 4, 0}, {181, 10, 3, 4}, {181, 20, 4, 0}, {140, 5, 4, 5}, {141, 5, 4, 0}} {
+		l = begin(tc.n)
+		l.sunk, l.noise = tc.sunk, tc.noise
+		l.end(5.1e6, 10, 0)
+		if tc.after == 0 {
+			holds(t, fmt.Sprintf("sunk by %v: started anew", tc.sunk), l.width == 0.2e6 && l.n == 0, true)
+		} else {
+			is(t, fmt.Sprintf("sunk by %v: points", tc.sunk), l.n, tc.after)
+		}
+	}
+	// Few points: the line is laid under recent ones.
+	l = line{noise: 10, width: 1e6, slope: 1e-4, n: 2, points: [maxPoints]point{{1e6, -900}, {8e6, 850}}, best: point{9e6, 950}, some: true}
+	l.end(9.1e6, 10, 0)
+	is(t, "few points, level", l.at(8e6), 850)
+	is(t, "few points, slope", l.slope, 1e-4)
+	l = line{noise: 10, width: 1e6, slope: 1e-4, n: 2, points: [maxPoints]point{{1.1e6, -900}, {8e6, 850}}, best: point{9e6, 950}, some: true}
+	l.end(9.1e6, 10, 0)
+	is(t, "few recent points, level", l.at(8e6), 800)
+}
+
+// TestRuleFit: the slope is a mean of what was known and what the points say, by their
+// variances. The figures were worked out apart from the code.
+func TestRuleFit(t *testing.T) {
+	for _, tc := range []struct {
+		what                              string
+		v                                 []int32
+		prior, skewVar, noise, width, dip float32
+		gone                              int
+		slope, level, noise2              float64
+		error, prior2, skewVar2           float32
+	}{
+		{"exact", []int32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 1e+06, 0, 0, 4.91489362e-06, 29.4893617, 0.255319149, 6.52328073e-07, 3e-06, 1e-11},
+		{"dip", []int32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 200000, 6, 0, 4.05263158e-06, 24.3157895, 2.84210526, 2.17642875e-06, 3e-06, 1e-11},
+		{"noisy", []int32{0, 100, 90, 5}, 0, 1e-10, 1000, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 48.4932028, 9.47249239e-06, 0, 1e-10},
+		{"mean", []int32{0, 3, 500, 2, 400, 1, 600, 4}, 0, 1e-10, 1000, 1e+06, 6, 0, 6.59980337e-08, 0.923972471, 188.288014, 7.41135427e-06, 0, 1e-10},
+		{"noise grows by halves", []int32{0, 100, 90, 5}, 0, 1e-10, 10, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 16, 9.47249239e-06, 0, 1e-10},
+		{"first noise", []int32{0, 100, 90, 5}, 0, 1e-10, 1e+06, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 48.4932028, 9.47249239e-06, 0, 1e-10},
+		{"a point left", []int32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 1e+06, 0, 1, 4.95145521e-06, 29.7087312, 0.145634382, 6.10717381e-07, 4.69811321e-06, 2.31943396e-12},
+		{"surprise", []int32{0, 100, 200, 300}, 3e-06, 1e-12, 10, 1e+06, 0, 0, 3.02126697e-06, 18.1276018, 10, 9.9977373e-07, 3e-06, 1e-12},
+		{"surprise down", []int32{0, -100, -200, -300}, 3e-06, 1e-12, 10, 1e+06, 0, 0, 2.98113879e-06, -300, 10, 9.99822048e-07, 3e-06, 1e-12},
+		{"no surprise", []int32{0, 20, 40, 60}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 9.3e-06, 55.8, 2.1, 6.32455532e-07, 3e-06, 4e-12},
+		{"steep", []int32{0, 4000, 8000, 12000}, 0.0009, 1e-06, 10, 1e+06, 0, 1, 0.001, 6000, 10, 1.60865407e-06, 0.001, 2.58777462e-12},
+		{"steep down", []int32{0, -4000, -8000, -12000}, -0.0009, 1e-06, 10, 1e+06, 0, 1, -0.001, -12000, 10, 1.60865407e-06, -0.001, 2.58777462e-12},
+	} {
+		l := line{noise: tc.noise, width: tc.width, n: uint8(len(tc.v)), points: spaced(10e6, 2e6, tc.v...), prior: tc.prior, skewVar: tc.skewVar, fitAt: 1e6}
+		w := l.window(10e6)
+		l.fit(&w, tc.dip, 0, tc.gone)
+		near := func(what string, got, want, within float64) {
+			if !(math.Abs(got-want) <= within) {
+				t.Errorf("%s: %s %v, want %v", tc.what, what, got, want)
+			}
+		}
+		near("slope", l.slope, tc.slope, 1e-11)
+		near("level", l.at(10e6), tc.level, 1e-3)
+		near("noise", float64(l.noise), tc.noise2, 1e-3)
+		near("error", float64(l.error), float64(tc.error), 1e-6*float64(tc.error))
+		near("prior", float64(l.prior), float64(tc.prior2), 1e-11)
+		near("variance", float64(l.skewVar), float64(tc.skewVar2), 1e-5*float64(tc.skewVar2))
+		is(t, tc.what+": fitAt", l.fitAt, 10e6)
+	}
+
+	// What surprises for 10 s in which the round trip stays, or that sinks, is believed.
+	for _, tc := range []struct {
+		slope  float64
+		steady float32
+		at     float64
+		bends  bool
+	}{
+		{50e-6, 1, 10e6, false}, {50e-6, 1, 10.1e6, true}, {50e-6, 0.5, 19e6, false}, {50e-6, 0.5, 21e6, true},
+		{9e-6, 0, 11e6, true}, {10e-6, 0, 11e6, false}, {-499e-6, 0, 11e6, true}, {-500e-6, 0, 11e6, false},
+	} {
+		l := line{prior: 10e-6, bentFor: 1e6, fitAt: 1e6}
+		holds(t, fmt.Sprintf("%+v", tc), l.bends(&window{at: tc.at}, tc.slope, tc.steady), tc.bends)
+	}
+	l := line{noise: 10, width: 1e6, n: 5, points: spaced(10e6, 2e6, -100, 0, 100, 200, 300), prior: 3e-6, skewVar: 1e-12, fitAt: 9e6, bentFor: 9.5e6}
+	w := l.window(10e6)
+	l.fit(&w, 0, 1, 0)
+	is(t, "points that are believed", l.n, 3)
+	is(t, "variance", l.skewVar, 47e-6*47e-6)
+	if l.slope < 26e-6 || l.slope > 27e-6 {
+		t.Errorf("slope %v, want the middle of 3e-6 and 50e-6", l.slope)
+	}
+	l = line{noise: 10, width: 1e6, n: 4, points: spaced(10e6, 2e6, 0, 0, 0, 0), skewVar: 1e-12, fitAt: 9e6, bentFor: 9.5e6}
+	w = l.window(10e6)
+	l.fit(&w, 0, 1, 0)
+	is(t, "what does not surprise ends that", l.bentFor, 0)
+}
+
+func TestRuleLimits(t *testing.T) {
+	begin := func(quiet float32) limits { return limits{below: 100, above: 200, quiet: quiet, at: 1e6} }
+	l := begin(5e6)
+	is(t, "undisturbed", l.undisturbed(3e6), 7e6)
+	l.open(3e6, 1e-5)
+	is(t, "below", l.below, 120)
+	is(t, "above", l.above, 220)
+	is(t, "quiet", l.quiet, 7e6)
+	is(t, "at", l.at, 3e6)
+	l.open(2e6, 1e-5)
+	is(t, "below, times went back", l.below, 120)
+	is(t, "at, times went back", l.at, 2e6)
+	l.open(1e18, 1)
+	is(t, "widest below", l.below, 1<<25)
+	is(t, "widest above", l.above, 1<<25)
+
+	for quiet, after := range map[float32]float32{5e6: 0, 1e6: 1e6, 1_000_001: 0, -2e6: 0, -1e6: -1e6} {
+		l = begin(quiet)
+		l.clockEvent(1e6)
+		is(t, fmt.Sprintf("clock event after %v", quiet), l.undisturbed(1e6), after)
+		is(t, "fresh", l.fresh, 3)
+	}
+	l = begin(5e6)
+	l.clockEvent(4e6)
+	is(t, "since the clock event", l.undisturbed(4.5e6), 0.5e6)
+
+	for _, tc := range []struct {
+		what                string
+		fresh               uint8
+		delay               float64
+		below, above, quiet float32
+		after               uint8
+	}{
+		{"a faster one", 0, 50, 60, 200, 20e6, 0},
+		{"a slower one", 0, 150, 100, 200, 20e6, 0},
+		{"under way", 3, 50, 100, 200, 20e6, 2},
+		{"the next", 2, 150, 160, 200, 20e6, 1},
+		{"and the next", 1, 150, 160, 200, 20e6, 0},
+		{"a little too fast", 0, -250, -240, 200 + 3*40 + 90, 20e6, 0},
+		{"as fast as they contradict", 0, -300, -290, 200 + 3*90 + 90, 20e6, 0},
+		{"too fast", 0, -301, -291, 1 << 25, 0, 3},
+		{"not too fast", 0, -210, -200, 200, 20e6, 0},
+		{"beyond all", 1, 1 << 26, 1 << 25, 200, 20e6, 0},
+	} {
+		l := begin(20e6)
+		l.fresh = tc.fresh
+		l.datagram(1e6, 1e-5, tc.delay, 90, 0)
+		is(t, tc.what+": below", l.below, tc.below)
+		is(t, tc.what+": above", l.above, tc.above)
+		is(t, tc.what+": quiet", l.quiet, tc.quiet)
+		is(t, tc.what+": fresh", l.fresh, tc.after)
+	}
+	for _, tc := range []struct {
+		what                     string
+		quiet                    float32
+		above, below, after, end float32
+		fresh                    uint8
+	}{
+		{"a lower one", 20e6, 150, 100, 150, 20e6, 0},
+		{"a higher one", 20e6, 250, 100, 200, 20e6, 0},
+		{"a higher one at 15 s", 15e6, 250, 100, 200, 15e6, 0},
+		{"a higher one before", 14.9e6, 250, 100, 250, 14.9e6, 0},
+		{"a contradiction", 20e6, -191, 1 << 25, -191, 0, 2},
+		{"less than one", 20e6, -190, 100, -190 + 3*90 + 90, 20e6, 0},
+		{"beyond all", 0, 1 << 26, 100, 1 << 25, 0, 0},
+	} {
+		l := begin(tc.quiet)
+		l.report(1e6, 1e-5, float64(tc.above), 90)
+		is(t, "report, "+tc.what+": below", l.below, tc.below)
+		is(t, "report, "+tc.what+": above", l.above, tc.after)
+		is(t, "report, "+tc.what+": quiet", l.quiet, tc.end)
+		is(t, "report, "+tc.what+": fresh", l.fresh, tc.fresh)
+	}
+	l = begin(20e6)
+	l.report(3e6, 1e-5, 1e6, 90)
+	is(t, "a report opens the limits", l.above, 220)
+}
+
+func TestRulePair(t *testing.T) {
+	p := calmPair(1000, 3000, 500)
+	is(t, "round trip", p.roundTrip(), 4000)
+	is(t, "midpoint", p.midpoint(), 1000)
+	is(t, "correction", p.correction(), -500)
+	is(t, "delay", p.delay(), 1500)
+	is(t, "tolerance", p.tolerance(), 200)
+	p.own.noise, p.own.dip, p.noise = 10, 5, 3
+	is(t, "tolerance of noise", p.tolerance(), 200+20+12)
+	p = calmPair(1<<26, 1<<26+100, 1<<25+7)
+	is(t, "round trip over the wrap", p.roundTrip(), 100)
+
+	for peer, impossible := range map[float64]bool{-1200: false, -1201: true} {
+		holds(t, fmt.Sprintf("round trip of %v impossible", peer+1000), calmPair(1000, peer, 0).impossible(), impossible)
+	}
+	for _, tc := range []struct {
+		d, known, doubt float32
+		alien           uint8
+		peer            float64
+	}{
+		{199, 60e6, 0, 0, 3000}, {200, 60e6, 100, 0, 3000}, {-199, 60e6, 0, 0, 3000}, {-200, 60e6, 100, 0, 3000},
+		{-300, 5.9e6, 0, 0, 3000}, {-300, 6e6, 150, 0, 3000}, {-300, 60e6, 0, 1, 3000}, {-300, 5.9e6, 150, 1, -3000}, {300, 0, 150, 9, 3000},
+	} {
+		p := calmPair(1000, tc.peer, 0)
+		p.known, p.alien = tc.known, tc.alien
+		is(t, fmt.Sprintf("doubt %+v", tc), p.doubt(tc.d), tc.doubt)
+	}
+
+	// The round trip is 600 longer than it was, the midpoint is 1000.
+	for _, tc := range []struct {
+		offset, after float64
+		free, hold    float32
+	}{
+		{800, 800, 3400, 0}, {600, 700, 3400, 0}, {1400, 1300, 3400, 0},
+		{600, 900, 3800, 0}, {1400, 1100, 3800, 0},
+		{600, 750, 3400, 50}, {1400, 1300, 3400, 50}, {1400, 1250, 3400, -50}, {1400, 1350, 3000, 50},
+		{600, 1000, 4000, 0},
+	} {
+		p := calmPair(1000, 3000, tc.offset)
+		p.trip, p.free, p.hold = 3400, tc.free, tc.hold
+		p.follow()
+		is(t, fmt.Sprintf("followed %+v", tc), p.offset, tc.after)
+		moved := float32(tc.after - tc.offset)
+		is(t, "below", p.limits.below, 5000+moved)
+		is(t, "above", p.limits.above, 5000-moved)
+		holds(t, "changed", p.changed, moved != 0)
+	}
+	p = calmPair(1000, 3000, 0)
+	p.trip, p.peered = 3000, false
+	p.follow()
+	is(t, "nothing to follow", p.offset, 0)
+	p.peered, p.predicted = true, true
+	p.follow()
+	is(t, "a floor that is predicted", p.peer, 2000)
+
+	// lean
+	for _, tc := range []struct{ offset, after float64 }{{1800, 1700}, {200, 300}, {1060, 1050}, {1050, 1050}, {990, 1050}} {
+		p := calmPair(1000, 3000, tc.offset)
+		p.own.error, p.hold = 1e-4, 50
+		p.lean(1e6)
+		is(t, fmt.Sprintf("leaned from %v", tc.offset), p.offset, tc.after)
+	}
+	// ageing and bound
+	p = calmPair(1000, 3000, 500)
+	p.own.error, p.own.dip, p.limits.quiet = 1e-6, 100, 60e6
+	is(t, "ageing", p.ageing(), 3e-6+5e-6+3*120/60e6)
+	p.limits.quiet = 0.5e6
+	is(t, "ageing after a clock event", p.ageing(), 3e-6+5e-6+3*120/1e6)
+	p.own.error = 1e-3
+	is(t, "most ageing", p.ageing(), 503e-6)
+	p.limits.below, p.limits.above = 100, 300
+	bound, ageing := p.bound(2e6)
+	is(t, "bound", bound, 300+39+2*503)
+	is(t, "its ageing", ageing, 503e-6)
+	p.limits.below, p.limits.at = 400, 3e6
+	bound, _ = p.bound(2e6)
+	is(t, "bound before", bound, 400+39)
+	p.limits.below, p.limits.above = -400, -300
+	bound, _ = p.bound(2e6)
+	is(t, "least bound", bound, 39)
+	// refine
+	for _, tc := range []struct{ b, noise, peer float64 }{
+		{100, 12.5, 3100}, {-100, 12.5, 2900}, {12.9, 12.9 / 8, 3006.45}, {13, 13. / 8, 3013}, {199, 199. / 8, 3199}, {200, 0, 3200}, {-200, 0, 2800},
+	} {
+		p := calmPair(1000, 3000, 500)
+		p.refine(float32(tc.b))
+		is(t, fmt.Sprintf("noise after %v", tc.b), p.noise, float32(tc.noise))
+		is(t, fmt.Sprintf("peer after %v", tc.b), p.peer, tc.peer)
+	}
+	p = calmPair(1000, 3000, 500)
+	p.noise = 400
+	p.refine(1700)
+	is(t, "noise that runs away", p.noise, 412.5)
+	// tell
+	for _, tc := range []struct {
+		known, lowest float32
+		alien         uint8
+		peered        bool
+		level         float64
+	}{
+		{7e6, 50, 0, true, 1250}, {6e6, 50, 0, true, 1200}, {7e6, 50, 0, false, 1200}, {7e6, 1e6, 1, true, 1200}, {7e6, 1_000_100, 1, true, 1_001_300},
+	} {
+		p := calmPair(1000, 3000, 500)
+		p.own.slope, p.own.alike, p.own.lowest, p.known, p.alien, p.peered = 1e-4, true, tc.lowest, tc.known, tc.alien, tc.peered
+		is(t, fmt.Sprintf("told %+v", tc), p.tell(2e6), tc.level)
+	}
+	// limit
+	for _, tc := range []struct {
+		mark         Counter24
+		alien        uint8
+		quiet, above float32
+	}{
+		{1, 0, 60e6, 1000 + 70 + 20}, {0, 0, 60e6, 5000}, {2, 0, 60e6, 5000}, {1, 1, 60e6, 1000 + 80 + 2e6*9e-6}, {0, 0, 14e6, 1000 + 80 + 2e6*(3e-6+60/14e6)}, {0, 0, 15e6, 5000},
+	} {
+		p := calmPair(1000, 3000, 500)
+		p.noise, p.limits.quiet = 10, tc.quiet
+		if p.alien = tc.alien; tc.alien > 0 {
+			p.own.error = 1e-6
+		}
+		p.limit(0, 1000, tc.mark)
+		if math.Abs(float64(p.limits.above-tc.above)) > 3 {
+			t.Errorf("limited %+v: above %v", tc, p.limits.above)
+		}
+	}
+	// meet
+	p = &pair{}
+	p.start(100)
+	is(t, "level at the start", p.own.level, 100)
+	p.own.slope = 1e-3
+	p.meet(1e6, 500)
+	is(t, "peer", p.peer, 1500)
+	is(t, "trip", p.trip, 1600)
+	is(t, "free", p.free, 1600)
+	is(t, "offset", p.offset, 700)
+	is(t, "below", p.limits.below, 800)
+	is(t, "above", p.limits.above, 870)
+	is(t, "at", p.limits.at, 1e6)
+	is(t, "quiet", p.limits.quiet, 16e6)
+	holds(t, "peered and changed", p.peered && p.changed, true)
+}
+
+// TestRuleClosure: a floor that rose by what the round trip became shorter is a clock that
+// was set.
+func TestRuleClosure(t *testing.T) {
+	for _, tc := range []struct {
+		lack   float64
+		a, dip float32
+		closes bool
+	}{
+		{500, 500, 0, true}, {500, 699, 0, true}, {500, 700, 0, false}, {500, 301, 0, false}, {500, 335, 0, true},
+		{500, 779, 10, true}, {500, 780, 10, false}, {200, 200, 0, false}, {201, 201, 0, true}, {210, 140, 0, false}, {210, 142, 0, true},
+	} {
+		p := calmPair(1000, 3000-tc.lack, 500)
+		p.trip, p.own.dip = 4000, tc.dip
+		holds(t, fmt.Sprintf("%+v", tc), p.closes(tc.a), tc.closes)
+	}
+	for _, tc := range []struct {
+		what       string
+		peer       float64
+		low, known float32
+		level      float64
+	}{
+		{"as late as short", 2500, 500, 60e6, 1500},
+		{"not as late", 2500, 900, 60e6, 1000},
+		{"not late", 2500, 0, 60e6, 1000},
+		{"young", 2500, 500, 6e6, 1000},
+		{"just not young", 2500, 500, 6.1e6, 1500},
+		{"impossible", -2500, 900, 0, 1900},
+	} {
+		p := calmPair(1000, tc.peer, 500)
+		p.trip, p.own.lateFor, p.own.low, p.known = 4000, 1, tc.low, tc.known
+		var b bucket
+		p.close(9e6, &b)
+		is(t, tc.what+": level", p.own.level, tc.level)
+		if closed := tc.level != 1000; closed {
+			is(t, tc.what+": error", p.own.error, 500e-6)
+			is(t, tc.what+": undisturbed", p.limits.undisturbed(9e6), 0)
+		}
+	}
+	for _, tc := range []struct {
+		what          string
+		lack          float64
+		higher, known float32
+		alien         uint8
+		rises         bool
+		after         float32
+	}{
+		{"closes", 500, 0, 60e6, 0, true, 0},
+		{"does not last", 0, 5e6, 60e6, 0, false, 7e6},
+		{"lasts", 0, 8e6, 60e6, 0, true, 10e6},
+		{"lasts a little less", 0, 7.9e6, 60e6, 0, false, 9.9e6},
+		{"an original", 0, 5e6, 60e6, 1, true, 7e6},
+		{"young", 0, 5e6, 5.9e6, 0, true, 7e6},
+		{"not young", 0, 5e6, 6e6, 0, false, 7e6},
+	} {
+		p := calmPair(1000, 3000-tc.lack, 500)
+		p.trip, p.higherFor, p.known, p.alien = 4000, tc.higher, tc.known, tc.alien
+		holds(t, tc.what, p.rises(500, 2e6), tc.rises)
+		is(t, tc.what+": higher for", p.higherFor, tc.after)
+		if tc.lack > 0 {
+			is(t, tc.what+": error", p.own.error, 500e-6)
+		}
+	}
+	// A floor fell: news to the limits is a clock that was set, or in the first seconds a queue.
+	for _, tc := range []struct {
+		d, news, known float32
+		x              float64
+		event          bool
+		other          float32
+	}{
+		{-299, 9e3, 60e6, 1e6, false, 100}, {-300, 9e3, 60e6, 1e6, true, 100}, {-1000, 499, 60e6, 1e6, false, 100}, {-1000, 500, 60e6, 1e6, true, 100},
+		{-310, 199, 60e6, 1e6, false, 100}, {-310, 200, 60e6, 1e6, true, 100}, {-1000, 9e3, 6e6, 1e6, false, 1100},
+		{-1000, 9e3, 6.1e6, 1e6, true, 100}, {-1000, 9e3, 6e6, 11.9e6, false, 1100}, {-1000, 9e3, 6e6, 12e6, false, 100}, {-1 << 26, 1 << 26, 0, 1e6, false, 1 << 25},
+	} {
+		p := calmPair(1000, 3000, 500)
+		other := float32(100)
+		p.known = tc.known
+		p.fell(tc.x, tc.d, 7000-float64(tc.news), 7000, &other)
+		holds(t, fmt.Sprintf("%+v: clock event", tc), p.limits.fresh == 3, tc.event)
+		is(t, fmt.Sprintf("%+v: other", tc), other, tc.other)
+	}
+}
+
+// TestRuleTrust: the reference round trip follows slowly what is near it, and what is far
+// once that stands.
+func TestRuleTrust(t *testing.T) {
+	type trips struct{ trip, known, other, stood, free, hold, left float32 }
+	for _, tc := range []struct {
+		what   string
+		before trips
+		s, dt  float32
+		offset float64 // of which the correction is this minus the midpoint
+		after  trips
+	}{
+		{"from before", trips{-201, 60e6, 0, 0, 77, 50, 9}, 4000, 1e6, 0, trips{4000, 60e6, 0, 0, 4000, 0, 9}},
+		{"a clock was set", trips{4000, 60e6, 0, 3, 4000, 0, 9}, -201, 1e6, 0, trips{4000, 60e6, 0, 3, 4000, 0, 9}},
+		{"young and shorter", trips{4000, 5.9e6, 0, 3, 4000, 0, 9}, 3000, 1e6, 0, trips{3000, 5.9e6, 0, 3, 3000, 0, 9}},
+		{"young and a little shorter", trips{4000, 5e6, 0, 3, 4000, 0, 9}, 3801, 1e6, 0, trips{3801, 6e6, 0, 0, 3801, 0, 9}},
+		{"young and shorter by a tolerance", trips{4000, 5e6, 0, 3, 4000, 0, 9}, 3800, 1e6, 0, trips{3800, 5e6, 0, 3, 3800, 0, 9}},
+		{"old and a little shorter", trips{4000, 6e6, 0, 3, 4000, 0, 9}, 3900, 1e6, 0, trips{3990, 7e6, 0, 0, 3990, 0, 9}},
+		{"a little longer", trips{4000, 60e6, 0, 3, 4000, 0, 9}, 4100, 1e6, 0, trips{4010, 61e6, 0, 0, 4010, 0, 9}},
+		{"for long", trips{4000, 60e6, 0, 3, 4000, 0, 9}, 4100, 20e6, 0, trips{4100, 80e6, 0, 0, 4100, 0, 9}},
+		{"another", trips{4000, 60e6, 0, 3, 4000, 0, 9}, 5000, 1e6, 0, trips{4000, 60e6, 5000, 0, 4000, 0, 9}},
+		{"longer by a tolerance", trips{4000, 60e6, 0, 3, 4000, 0, 9}, 4200, 1e6, 0, trips{4000, 60e6, 4200, 0, 4000, 0, 9}},
+		{"it stands", trips{4000, 60e6, 5000, 14e6, 4000, 0, 9}, 5199, 1e6, 0, trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}},
+		{"it does not", trips{4000, 60e6, 5000, 14e6, 4000, 0, 9}, 5200, 1e6, 0, trips{4000, 60e6, 5200, 0, 4000, 0, 9}},
+		{"ever shorter", trips{4000, 60e6, 3000, 2e6, 4000, 0, 9}, 2000, 1e6, 0, trips{4000, 60e6, 3000, 3e6, 4000, 0, 9}},
+		{"longer, then shorter", trips{4000, 60e6, 5000, 2e6, 4000, 0, 9}, 2000, 1e6, 0, trips{4000, 60e6, 2000, 0, 4000, 0, 9}},
+		{"shorter, then longer", trips{4000, 60e6, 3000, 2e6, 4000, 0, 9}, 5000, 1e6, 0, trips{4000, 60e6, 5000, 0, 4000, 0, 9}},
+		{"learnt, with a hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 60e6, 5000, 0, 4000, 500, 119e6}},
+		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 179e6}},
+		{"learnt, with another hold", trips{4000, 60e6, 5000, 15e6, 4000, -1, 9e6}, 5000, 1e6, 1000, trips{5000, 60e6, 5000, 0, 4000, -500, 8e6}},
+		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1599, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
+		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 44e6 + 1e6}},
+		{"learnt, young", trips{4000, 5.9e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 5.9e6, 5000, 0, 5000, 0, 11.8e6}},
+		{"learnt, just not young", trips{4000, 6e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 6e6, 5000, 0, 4000, 500, 11e6}},
+		// A hold that half the difference of two round trips explains stays for its time.
+		{"a hold", trips{4000, 60e6, 0, 0, 3000, 500, 9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 8e6}},
+		{"a hold that is over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3400, 300, -0.1e6}},
+		{"a hold of zero left", trips{4000, 60e6, 0, 0, 3000, 500, 1e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 0}},
+		{"a hold that is long over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 20e6, 2500, trips{4000, 80e6, 0, 0, 4000, 0, -19.1e6}},
+		{"a hold without a reason", trips{4000, 60e6, 0, 0, 3000, 299, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 299, 45e6}},
+		{"a hold with half a reason", trips{4000, 60e6, 0, 0, 3000, 300, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 300, 89e6}},
+		{"a hold for a shorter one", trips{3000, 60e6, 0, 0, 3300, -150, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3300, -150, 45e6}},
+		{"a hold for hardly a shorter one", trips{3000, 60e6, 0, 0, 3200, -100, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3200, -100, 89e6}},
+		{"a hold that is too much", trips{4000, 60e6, 0, 0, 3000, 700, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 89e6}},
+		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 45e6}},
+		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 45e6}},
+		{"a path may be that short", trips{4000, 60e6, 0, 0, -200, 2000, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, -200, 2000, 89e6}},
+	} {
+		p := calmPair(1000, float64(tc.s)-1000, tc.offset)
+		b := tc.before
+		p.trip, p.known, p.other, p.stood, p.free, p.hold, p.left = b.trip, b.known, b.other, b.stood, b.free, b.hold, b.left
+		p.trust(tc.dt)
+		if got := (trips{p.trip, p.known, p.other, p.stood, p.free, p.hold, p.left}); got != tc.after {
+			for i, pair := range [][2]float32{{got.trip, tc.after.trip}, {got.known, tc.after.known}, {got.other, tc.after.other}, {got.stood, tc.after.stood}, {got.free, tc.after.free}, {got.hold, tc.after.hold}, {got.left, tc.after.left}} {
+				is(t, tc.what+": "+[]string{"trip", "known", "other", "stood", "free", "hold", "left"}[i], pair[0], pair[1])
+			}
+		}
+	}
+}
+
+// TestRuleReport: what the peer's floor is, by its reports. Stamps are units of 8 us.
+func TestRuleReport(t *testing.T) {
+	const x = 70e6
+	for _, tc := range []struct {
+		what         string
+		set          func(p *pair)
+		units        Counter24
+		since        float32
+		news         bool
+		peer, higher float64
+		above        float64 // 5280: what the limits open to
+	}{
+		{"half of what is less than a rounding", nil, 376, 0, false, 3004, 0, 2508 + 70},
+		{"more than a rounding", nil, 379, 0, true, 3032, 0, 2532 + 70},
+		{"a guess", nil, 372, 0, true, 2976, 0, 5000},
+		{"higher", nil, 499, 2e6, false, 3000, 2e6, 5000},
+		{"higher for long", nil, 499, 10e6, true, 3992, 0, 3492 + 70},
+		{"higher by a tolerance", nil, 400, 2e6, true, 3200, 0, 2700 + 70},
+		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, 2e6, true, 3992, 0, 3492 + 70},
+		{"low again", func(p *pair) { p.higherFor = 9e6 }, 379, 2e6, true, 3032, 0, 2532 + 70},
+		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, 0, false, 10000 + (8-0.15)/2, 0, 10000 + (8 - 0.15) - 500 + 70},
+		{"in flight while clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 5.9e6-x }, 376, 2e6, false, 8000, 0, 5000},
+		{"our own are late, too", func(p *pair) {
+			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.alike = true, 3000, 8000, 5.9e6-x, true
+		}, 376, 2e6, true, 3008, 0, 2578},
+		{"long after clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 6e6-x }, 376, 2e6, true, 3008, 0, 2578},
+		{"as predicted", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 3200, 5.9e6-x }, 376, 2e6, true, 3008, 0, 2578},
+		{"neither", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2808, 8000, 5.9e6-x }, 376, 2e6, true, 3008, 0, 2578},
+		{"just in flight", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2809, 8000, 5.9e6-x }, 376, 2e6, false, 8000, 0, 5000},
+		{"in flight, with dips", func(p *pair) {
+			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.dip = true, 2729, 8000, 5.9e6-x, 10
+		}, 376, 2e6, false, 8000, 0, 5000},
+		{"not in flight, with dips", func(p *pair) {
+			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.dip = true, 2728, 8000, 5.9e6-x, 10
+		}, 376, 2e6, true, 3008, 0, 2578},
+	} {
+		p := calmPair(1000, 3000, 500)
+		p.limits.at = 0
+		if tc.set != nil {
+			tc.set(p)
+		}
+		predicted := p.predicted
+		ageing := p.ageing()
+		var b bucket
+		holds(t, tc.what+": news", p.report(x, tc.since, tc.units, &b), tc.news)
+		is(t, tc.what+": peer", p.peer, tc.peer)
+		is(t, tc.what+": higher for", float64(p.higherFor), tc.higher)
+		if tc.above != 5000 {
+			above := float64(p.limits.above) + p.offset - 500 // where the offset was
+			if math.Abs(above-min(tc.above, 5000+ageing*x)) > 1 {
+				t.Errorf("%s: above %v, want %v", tc.what, above, tc.above)
+			}
+		}
+		holds(t, tc.what+": predicted", p.predicted, predicted && !tc.news)
+		holds(t, tc.what+": changed", p.changed, tc.peer != 3000 && tc.peer != 8000)
+	}
+
+	p := calmPair(1000, 3000, 500)
+	var b bucket
+	p.report(x, 0, 377, &b)
+	is(t, "alien after an original's report", p.alien, 96)
+	p.report(x, 0, 376, &b)
+	is(t, "alien after another", p.alien, 95)
+	p = &pair{}
+	p.start(100)
+	holds(t, "the first report is news", p.report(1e6, 0, 1<<24-1, &b), true)
+	is(t, "peer", p.peer, -8)
+}
+
+// TestRulePairDatagram: what a datagram below the floor does.
+func TestRulePairDatagram(t *testing.T) {
+	thrice := func(p *pair, level int64) (y int32) {
+		var b bucket
+		for range 3 {
+			y = p.datagram(1e6, uint64(level), &b)
+		}
+		return y
+	}
+	p := calmPair(1000, 3000, 500)
+	var b bucket
+	is(t, "above the floor", p.datagram(1e6, 1500, &b), 500)
+	holds(t, "changed", p.changed, false)
+	is(t, "a stray", p.datagram(1e6, 0, &b), 0)
+	holds(t, "changed by a stray", p.changed, false)
+	is(t, "below the floor", p.datagram(1e6, 950, &b), 0)
+	holds(t, "changed by a faster one", p.changed, true)
+
+	p = calmPair(1000, 3000, 500)
+	is(t, "fell", thrice(p, -1000), 0)
+	holds(t, "predicted", p.predicted, false)
+	is(t, "level", p.own.level, -1000)
+	is(t, "offset", p.offset, 1000)
+
+	p = calmPair(1000, 3000, 500)
+	thrice(p, -4000)
+	holds(t, "a step is predicted", p.predicted, true)
+	is(t, "heard", p.heard, 3000)
+	is(t, "peer", p.peer, 8000)
+	is(t, "offset", p.offset, 6000)
+	is(t, "undisturbed", p.limits.undisturbed(1e6), 0)
+	is(t, "below", p.limits.below, 5000+5500)
+	thrice(p, -14000)
+	is(t, "heard before another step", p.heard, 3000)
+	is(t, "peer after another step", p.peer, 18000)
+
+	for trip, predicted := range map[float32]bool{-200: false, -199: true} {
+		p = calmPair(1000, 3000, 500)
+		p.trip = trip
+		thrice(p, -4000)
+		holds(t, fmt.Sprintf("predicted from a round trip of %v", trip), p.predicted, predicted)
+	}
+	p = calmPair(1000, 3000, 500)
+	p.peered = false
+	thrice(p, -4000)
+	holds(t, "predicted without a report", p.predicted, false)
+}
+
+// TestRulePairBucket: what the end of a bucket does.
+func TestRulePairBucket(t *testing.T) {
+	const x = 70e6
+	for _, tc := range []struct {
+		what         string
+		set          func(p *pair, b *bucket)
+		late         bool
+		below, known float64
+		changed      bool
+	}{
+		{"calm", func(p *pair, b *bucket) {}, false, 2020.8, 60.2e6, false},
+		{"a long one", func(p *pair, b *bucket) { b.from = x - 5e6 }, false, 2020 + 4e-6*5e6, 61e6, false},
+		{"strays", func(p *pair, b *bucket) { b.first = math.MaxInt32 }, false, 5000, 60.2e6, false},
+		{"no report yet", func(p *pair, b *bucket) { p.peered = false }, false, 5000, 60e6, false},
+		{"late", func(p *pair, b *bucket) { b.first, b.second = 9000, 9000 }, true, 5280, 60e6, false},
+		{"a mark", func(p *pair, b *bucket) { p.own.slack = 100 }, false, 2020.8, 60.2e6, true},
+		{"a rise is over", func(p *pair, b *bucket) { p.own.alike, p.own.lowest = true, 300 }, false, 2020.8, 60.2e6, true},
+		{"after a clock event", func(p *pair, b *bucket) { p.limits.fresh = 2 }, false, 2020.8, 60.2e6, true},
+	} {
+		p := calmPair(1000, 3000, 1000)
+		p.own.pointAt, p.own.nearAt = uint32(x-1000), x
+		b := bucket{first: 20, second: 30, from: x - 0.2e6}
+		tc.set(p, &b)
+		holds(t, tc.what+": late", p.endBucket(x, &b), tc.late)
+		is(t, tc.what+": below", p.limits.below, float32(tc.below))
+		is(t, tc.what+": known", p.known, float32(tc.known))
+		holds(t, tc.what+": changed", p.changed, tc.changed)
+	}
+	for trip, stood := range map[float32]float32{4200: 0, 4201: 0.2e6} {
+		p := calmPair(1000, 3000, 1000)
+		p.own.pointAt, p.own.nearAt = uint32(x-1000), x
+		p.trip, p.free = trip, trip
+		p.endBucket(x, &bucket{first: 9000, second: 9000, from: x - 0.2e6})
+		is(t, fmt.Sprintf("late, of a round trip of %v, another stood", trip), p.stood, stood)
+	}
+	// A line that turns turns about now.
+	p := calmPair(1000, 3000, 500)
+	p.own.line = line{level: 1000, noise: 10, width: 0.5e6, n: 4, points: spaced(x-1e6, 2e6, 1400, 1600, 1800, 2000), prior: 1e-4, skewVar: 1e-10, slope: 0, pointAt: x - 1e6, fitAt: x - 1e6}
+	p.heard, p.own.dip = 7, 1000
+	p.endBucket(x, &bucket{first: 1100, second: 1100, from: x - 0.2e6})
+	if turn := p.own.slope * x; p.own.slope < 9e-5 {
+		t.Errorf("slope %v", p.own.slope)
+	} else {
+		is(t, "peer", p.peer, 3000+turn)
+		is(t, "heard", p.heard, 7+turn)
+	}
+}
+
+// TestRuleSynchronizer: what the local clock does, and when readers are told.
+func TestRuleSynchronizer(t *testing.T) {
+	for _, tc := range []struct {
+		local uint64
+		x     float64
+		set   bool
+	}{{1000 + 4e6, 4e6, false}, {1000 + 4e6 - 1, 5e6, true}, {1000 + 5e6 + 1e12, 5e6 + 1e12, false}, {1000 + 5e6 + 1e12 + 1, 5e6, true}} {
+		var s TimeSynchronizer
+		s.base, s.bucket.from = 1000, 5e6
+		s.pair.limits.quiet = 60e6
+		s.view.heard.Store(777)
+		is(t, "x", s.now(tc.local), tc.x)
+		moved := tc.local - 1000 - uint64(tc.x)
+		is(t, "base moved", int64(s.base-1000), int64(moved))
+		is(t, "last report moved", int64(s.view.heard.Load()-777), int64(moved))
+		holds(t, "clock event", s.pair.limits.fresh == 3, tc.set)
+	}
+
+	var s TimeSynchronizer
+	s.pair.own.level, s.pair.own.slope, s.bucket.from, s.pair.peered = 1234.6, 1e-4, 1e6, true
+	s.arm(777, 1.05e6)
+	is(t, "at", s.bucket.at, 777)
+	is(t, "origin", s.bucket.origin, 1340)
+	is(t, "rate", s.bucket.rate, 429496)
+	is(t, "span", s.bucket.span, 150_000)
+	is(t, "room", s.bucket.room, 44_739_242)
+	s.arm(778, 2e6)
+	is(t, "span after the bucket", s.bucket.span, 0)
+	s.pair.own.strays = 1
+	s.arm(779, 1.05e6)
+	is(t, "room after a stray", s.bucket.room, 0)
+	s.pair.own.strays, s.pair.peered = 0, false
+	s.arm(779, 1.05e6)
+	is(t, "room without a report", s.bucket.room, 0)
+
+	// Counts: the bucket under way does not count.
+	s.Reset()
+	late := uint32(0)
+	for k := range uint64(60 * 20) {
+		at, delay := 1<<40+k*50_000, uint64(30_000)
+		if k >= 1000 && k < 1020 {
+			delay = 90_000
+		}
+		s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(at), at+delay)
+		if k == 2 {
+			s.OnPeerMinDeltaTS24(LocalTimeToDatagramTS24(30_000), at+delay)
+		}
+		if k >= 1000 && k < 1020 && k%4 == 0 && k > 1000 {
+			late++
+		}
+		if k == 400 || k == 401 || k == 403 {
+			is(t, fmt.Sprintf("datagrams counted of %d", k+1), s.Stats().Datagrams, 400)
+		}
+		if k == 404 {
+			is(t, fmt.Sprintf("datagrams counted of %d", k+1), s.Stats().Datagrams, 404)
+		}
+	}
+	if got := s.Stats().LateBuckets; got != late && got != late+1 {
+		t.Errorf("%d late buckets, want %d", got, late)
+	}
+
+	// Small corrections are slewed, so that the reading at once is what it was.
+	for _, tc := range []struct {
+		by, quiet float64
+		step      bool
+	}{{400, 0, false}, {600, 0, true}, {-600, 0, true}, {600, 14.9e6, true}, {600, 15.1e6, false}, {49e3, 60e6, false}, {-49e3, 60e6, false}, {51e3, 60e6, true}, {-51e3, 60e6, true}} {
+		w := newWorld(1<<40, 1<<33, 30_000)
+		w.run(20 * time.Second)
+		s, x := &w.a, w.a.now(w.now)
+		before, _ := s.RemoteTime(w.now)
+		steps, _ := s.Snapshot(w.now)
+		s.pair.offset += tc.by
+		s.pair.limits.quiet, s.pair.limits.at, s.pair.changed = float32(tc.quiet), x, true
+		s.publish(x)
+		after, _ := s.RemoteTime(w.now)
+		later, _ := s.RemoteTime(w.now + 200_000)
+		now, _ := s.Snapshot(w.now)
+		what := fmt.Sprintf("by %v us, %v us after a clock was set", tc.by, tc.quiet)
+		holds(t, what+": a step", now.Steps != steps.Steps, tc.step)
+		if moved := int64(after - before); tc.step && math.Abs(float64(moved)-tc.by) > 5 || !tc.step && (moved < -1 || moved > 1) {
+			t.Errorf("%s: at once %d us", what, moved)
+		}
+		if moved := int64(later - before - 200_000); math.Abs(float64(moved)-tc.by) > 5 {
+			t.Errorf("%s: later %d us", what, moved)
+		}
+	}
+}
+
+// TestRuleView: readings are exact: no rounding but to whole microseconds, downwards.
+func TestRuleView(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 20))
+	for range 20_000 {
+		v := view{
+			local: rng.Uint64(), whole: rng.Uint64(), part: rng.Int64N(fine), skew: rng.Int64N(fine/500) - fine/1000,
+			excess: (rng.Int64N(100_000<<excessBits) - 50_000<<excessBits) << (fineBits - excessBits),
+			delay:  rng.Int64N(1<<34) - 1<<33, above: rng.Uint32N(1 << 27), mark: Counter24(rng.IntN(3)), synced: true, steps: rng.Uint32(),
+			bound: rng.Float32(), ageing: rng.Float32(), undisturbed: rng.Float32(), jitter: rng.Float32(),
+		}
+		x := rng.Int64() >> rng.IntN(64)
+		at := v.local + uint64(x)
+		exact := big.NewInt(v.skew)
+		exact.Mul(exact, big.NewInt(x))
+		exact.Add(exact, big.NewInt(v.part+rest(v.excess, x)))
+		ring := new(big.Int).Add(exact, new(big.Int).Lsh(new(big.Int).SetUint64(v.whole), 38))
+		exact.Rsh(exact, 38)
+		want := at + v.whole + exact.Uint64()
+		if exact.Sign() < 0 {
+			want = at + v.whole + uint64(exact.Int64())
+		}
+		if got := v.remote(at); got != want {
+			t.Fatalf("%+v at %d: %d, want %d", v, x, got, want)
+		}
+		if got := v.offset(x); uint64(got) != ring.And(ring, big.NewInt(0).SetUint64(math.MaxUint64)).Uint64() {
+			t.Fatalf("%+v at %d: offset %d, want %v", v, x, got, ring)
+		}
+		// What is shown is what is loaded.
+		var s shown
+		var loaded view
+		s.seq.Store(8 * 5)
+		s.show(&v)
+		is(t, "state", s.load(&loaded), 8*6|reported|synced)
+		if loaded != v {
+			t.Fatalf("%+v, want %+v", loaded, v)
+		}
+		remote, ok := s.remote(at)
+		delay, ok2 := s.minDelay()
+		if !ok || !ok2 || remote != want || delay != time.Duration(max(v.delay/256, 0))*time.Microsecond {
+			t.Fatalf("%+v at %d: %d, %v, delay %v, %v", v, x, remote, ok, delay, ok2)
+		}
+		v.synced = false
+		s.show(&v)
+		is(t, "state without an offset", s.load(&loaded), 8*7|reported)
+		s.clear()
+		is(t, "no state", s.load(&loaded), 8*8)
+	}
+	for _, tc := range []struct{ excess, x, rest float64 }{
+		{1000, 0, 1000}, {1000, 1000, 500}, {1000, 2000, 0}, {1000, 3000, 0}, {1000, -5, 1000}, {-1000, 1000, -500}, {-1000, 2000, 0}, {-1000, 3000, 0},
+		{-1000, -5, -1000}, {60e3, 99_999, 10000.5}, {60e3, 100_000, 0}, {-60e3, 99_999, -10000.5}, {-60e3, 100_000, 0},
+	} {
+		is(t, fmt.Sprintf("rest of %+v", tc), float64(rest(int64(tc.excess*fine), int64(tc.x)))/fine, tc.rest)
+	}
+	for _, v := range []float64{0, 1, -1, 1.25, -1.25, 1 << 24, -1<<24 - 0.5} {
+		is(t, "fine", toFine(v), int64(v*fine))
+	}
+	is(t, "fine, on its ring", toFine(1<<26+3), 3*fine)
+
+	// Reports are levels, to half a unit: of a whole number of microseconds, so 0.5 us low.
+	sum, n := 0.0, 0
+	for range 20_000 {
+		level, skew := rng.Float64()*1e6-5e5, rng.Int64N(fine/500)-fine/1000
+		v := view{local: rng.Uint64(), whole: rng.Uint64(), part: rng.Int64N(fine), skew: skew, delay: rng.Int64N(1 << 30), mark: marks}
+		v.setAbove(level)
+		x := rng.Uint64N(1e6)
+		want := level - float64(v.skew)/fine*float64(x)
+		got := v.minDelta(v.local + x)
+		d := float64(wrap(uint64(got)<<3, 27)) - want
+		if sum, n = sum+d, n+1; math.Abs(d) > 5.3 {
+			t.Fatalf("%+v, level %v: reports %v, %v us off", v, want, got, d)
+		}
+		v.turn(1 << 26)
+		is(t, "report after a turn", v.minDelta(v.local+x), got)
+	}
+	if mean := sum / float64(n); math.Abs(mean+0.5) > 0.1 {
+		t.Errorf("reports are %v us off in the mean", mean)
+	}
+	v := view{mark: markSeen, ageing: 1e-5}
+	is(t, "mark in time", v.minDelta(7e6)%marks, markSeen)
+	is(t, "mark later", v.minDelta(7.1e6)%marks, markGuess)
+
+	// The bound.
+	v = view{bound: 100, ageing: 1e-5, excess: 1000 * fine}
+	for x, want := range map[int64]float64{0: 1101, 1000: 601.01, 1e6: 111.05, -1e6: 1111.05, 1e9: 101 + 1e4 + 5e4, 1 << 60: 1 << 25} {
+		is(t, fmt.Sprintf("bound after %d", x), v.boundAt(x), want)
+	}
+	is(t, "bound", v.errorBound(1e6), 111*time.Microsecond)
+	is(t, "ppm", (&view{skew: fine >> 10}).ppm(), 1e6/1024)
+
+	// What readers know already.
+	v = view{local: 5e6, skew: 3, above: 4, mark: 1, delay: 1000, excess: 1000 * fine, bound: 1000, ageing: 1e-5, undisturbed: 60e6}
+	for _, tc := range []struct {
+		what string
+		set  func(v *view)
+		says bool
+	}{
+		{"the same", func(v *view) {}, true},
+		{"skew", func(v *view) { v.skew++ }, false},
+		{"above", func(v *view) { v.above++ }, false},
+		{"mark", func(v *view) { v.mark = 0 }, false},
+		{"delay", func(v *view) { v.delay += 63 }, true}, {"delay up", func(v *view) { v.delay += 64 }, false}, {"delay down", func(v *view) { v.delay -= 64 }, false},
+		{"excess", func(v *view) { v.excess = fine/4 - 1 }, true}, {"excess up", func(v *view) { v.excess = fine / 4 }, false}, {"excess down", func(v *view) { v.excess = -fine / 4 }, false},
+		{"wider", func(v *view) { v.bound = 1011.9 }, true}, {"too wide", func(v *view) { v.bound = 1012.1 }, false},
+		{"narrower", func(v *view) { v.bound = 811 }, true}, {"too narrow", func(v *view) { v.bound = 809 }, false},
+		{"disturbed", func(v *view) { v.undisturbed = 60e6 }, false}, {"disturbed lately", func(v *view) { v.undisturbed = 60e6 + 100 }, true},
+	} {
+		later := v
+		later.local, later.excess, later.undisturbed = v.local+1e6, 0, 61e6
+		tc.set(&later)
+		holds(t, "says "+tc.what, v.says(&later), tc.says)
+	}
+	is(t, "no delay", delayOf(-1), 0)
+	is(t, "a delay", delayOf(5*256+255), 5*time.Microsecond)
+
+	// The pair's view.
+	p := calmPair(1000, 3000, 500)
+	p.own.slope, p.own.noise, p.own.slack = -1e-4, 33, 80
+	pv, theta := p.view(2e6)
+	is(t, "skew", pv.ppm(), 100)
+	is(t, "offset", float64(theta)/fine, 500+200+0.25)
+	is(t, "delay", pv.delay, 1500*256)
+	is(t, "jitter", pv.jitter, 33)
+	is(t, "mark", pv.mark, markGuess)
+	is(t, "undisturbed", pv.undisturbed, 62e6)
+	p.peered = false
+	pv, theta = p.view(2e6)
+	is(t, "delta", float64(theta)/fine, -800+0.25)
+	holds(t, "synced", pv.synced, false)
+}
+
+func TestRuleRings(t *testing.T) {
+	for v, want := range map[float64]float64{0: 0, -128: -128, 127: 127, 127.5: 127.5, 128: -128, -128.5: 127.5, 256: 0, 1000: -24, -1000: 24} {
+		is(t, fmt.Sprintf("ring of %v", v), ring(v, 8), want)
+	}
+	const full = 1 << 27
+	for _, tc := range []struct {
+		raw  int64
+		near float64
+		want float64
+	}{
+		{5, 3, 2}, {5, 3.5, 1.5}, {5, full + 3, 2}, {full / 3, 0, full / 3}, {full/3 + 1, 0, full/3 + 1 - full}, {-2 * full / 3, 0, -2 * full / 3}, {-2*full/3 - 1, 0, -2*full/3 - 1 + full},
+	} {
+		is(t, fmt.Sprintf("%d around %v", tc.raw, tc.near), around(uint64(tc.raw), tc.near), tc.want)
+	}
+	is(t, "nearest", nearest(5, 1<<26+3), 1<<26+5)
+	is(t, "nearest, as far either way", nearest(1<<25, 0), math.MaxUint64-1<<25+1)
+	is(t, "low", low(0x1234, 8), 0x34)
+	is(t, "micros", micros(1.9), time.Microsecond)
 }
 
 // Synchronizers in worlds whose truth is known.
@@ -1670,975 +3045,4 @@ func designPath(corners [][2]float64) string {
 		fmt.Fprintf(&b, "%c%.1f,%.1f", "ML"[min(i, 1)], c[0], c[1])
 	}
 	return b.String()
-}
-
-// The rules, one by one: what each part does with figures of which a reader can tell the
-// result. Limits are tried on both sides. The figures are numbers, not the constants' names,
-// so that a constant that changes shows.
-
-type number interface {
-	~int | ~int32 | ~int64 | ~uint8 | ~uint32 | ~uint64 | ~float32 | ~float64
-}
-
-// is demands a figure, but for the rounding of a float32.
-func is[N number](t *testing.T, what string, got, want N) {
-	t.Helper()
-	if g, w := float64(got), float64(want); !(math.Abs(g-w) <= 1e-6*math.Abs(w)) {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
-}
-
-// holds demands an answer.
-func holds(t *testing.T, what string, got, want bool) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
-}
-
-// calmPair is old and without noise: its tolerance is 200 us, its round trip the sum of
-// both floors, and no skew is in doubt.
-func calmPair(own, peer, offset float64) *pair {
-	p := &pair{peer: peer, offset: offset, peered: true, known: 60e6}
-	p.own.level, p.own.near, p.own.width = own, 64, 1e6
-	p.limits = limits{below: 5000, above: 5000, quiet: 60e6}
-	p.trip = float32(own + peer)
-	p.free = p.trip
-	return p
-}
-
-// TestRuleSane: every figure has limits, and what is not a number is none.
-func TestRuleSane(t *testing.T) {
-	nan := math.NaN()
-	for _, tc := range []struct {
-		name      string
-		set       func(p *pair, v float64)
-		good, bad []float64
-	}{
-		{"noise", func(p *pair, v float64) { p.own.noise = float32(v) }, []float64{0, 1e6}, []float64{-1, 1_000_001, nan}},
-		{"width", func(p *pair, v float64) { p.own.width = float32(v) }, []float64{0.2e6, 16e6}, []float64{199_999, 16_000_001, nan}},
-		{"points", func(p *pair, v float64) { p.own.n = uint8(v) }, []float64{0, 12}, []float64{13, 255}},
-		{"slope", func(p *pair, v float64) { p.own.slope = v }, []float64{-1000e-6, 1000e-6}, []float64{-1001e-6, 1001e-6, nan}},
-		{"prior", func(p *pair, v float64) { p.own.prior = float32(v) }, []float64{-2000e-6, 2000e-6}, []float64{-2001e-6, 2001e-6, nan}},
-		{"skewVar", func(p *pair, v float64) { p.own.skewVar = float32(v) }, []float64{1e-9, 0.99}, []float64{0, 1, nan}},
-		{"error", func(p *pair, v float64) { p.own.error = float32(v) }, []float64{0, 0.99}, []float64{-1e-9, 1, nan}},
-		{"sunk", func(p *pair, v float64) { p.own.sunk = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"bentFor", func(p *pair, v float64) { p.own.bentFor = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"dip", func(p *pair, v float64) { p.own.dip = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"lateFor", func(p *pair, v float64) { p.own.lateFor = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"level", func(p *pair, v float64) { p.own.level = v }, []float64{-1 << 61, 1 << 61}, []float64{-1 << 62, 1 << 62, nan}},
-		{"peer", func(p *pair, v float64) { p.peer = v }, []float64{-1 << 61, 1 << 61}, []float64{-1 << 62, 1 << 62, nan}},
-		{"offset", func(p *pair, v float64) { p.offset = v }, []float64{-1 << 61, 1 << 61}, []float64{-1 << 62, 1 << 62, nan}},
-		{"reports' noise", func(p *pair, v float64) { p.noise = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"known", func(p *pair, v float64) { p.known = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"stood", func(p *pair, v float64) { p.stood = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"left", func(p *pair, v float64) { p.left = float32(v) }, []float64{-1e9, 180e6}, []float64{181e6, nan}},
-		{"higherFor", func(p *pair, v float64) { p.higherFor = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"trip", func(p *pair, v float64) { p.trip = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
-		{"free", func(p *pair, v float64) { p.free = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
-		{"below", func(p *pair, v float64) { p.limits.below = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
-		{"above", func(p *pair, v float64) { p.limits.above = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
-		{"at", func(p *pair, v float64) { p.limits.at = v }, []float64{-1 << 61, 1 << 61}, []float64{-1 << 62, 1 << 62, nan}},
-		{"quiet", func(p *pair, v float64) { p.limits.quiet = float32(v) }, []float64{-1 << 61, 1 << 61}, []float64{-1 << 62, 1 << 62, nan}},
-	} {
-		for _, v := range tc.good {
-			var p pair
-			p.start(0)
-			tc.set(&p, v)
-			holds(t, fmt.Sprintf("%s %v", tc.name, v), p.sane(), true)
-		}
-		for _, v := range tc.bad {
-			var p pair
-			p.start(0)
-			tc.set(&p, v)
-			holds(t, fmt.Sprintf("%s %v", tc.name, v), p.sane(), false)
-		}
-	}
-	// A state that cannot be is left with the next datagram, and the offset stays on its turn.
-	w := newWorld(1<<40, 3<<50, 30_000)
-	w.a.Anchor(w.now, w.remote(w.now))
-	w.run(20 * time.Second)
-	w.a.anchor = 0
-	w.a.pair.own.level = nan
-	w.run(10 * time.Second)
-	w.check(t, "10 s after a state that cannot be", tolerance)
-	remote, _ := w.a.RemoteTime(w.now)
-	is(t, "turns", int64(remote-w.remote(w.now))>>20, 0)
-}
-
-func TestRuleBucket(t *testing.T) {
-	var b bucket
-	b.begin(7)
-	is(t, "from", b.from, 7)
-	for _, tc := range []struct{ y, first, second int32 }{{5, 5, math.MaxInt32}, {3, 3, 5}, {4, 3, 4}, {9, 3, 4}, {3, 3, 3}} {
-		b.add(tc.y)
-		is(t, "first", b.first, tc.first)
-		is(t, "second", b.second, tc.second)
-	}
-	b.begin(8)
-	b.add(3)
-	b.lower(7)
-	is(t, "first, floor lower by 7", b.first, 10)
-	is(t, "no second", b.second, math.MaxInt32)
-	b.add(20)
-	b.lower(7)
-	is(t, "second, floor lower by 7", b.second, 27)
-	b.lower(math.MaxInt32 - 2)
-	is(t, "first, far", b.first, math.MaxInt32)
-	is(t, "second, far", b.second, math.MaxInt32)
-}
-
-func TestRuleGates(t *testing.T) {
-	f := floor{dip: 10, near: 4, nearAt: 1e6}
-	f.error, f.noise, f.width = 1e-6, 20, 5e6
-	is(t, "gate", f.gate(3e6), 100+8*2*10+3*2)
-	is(t, "gate below, wide points", f.gateBelow(3e6), 100+8*1.5*10+3*5)
-	f.width, f.noise = 1e6, 5
-	is(t, "gate below, little noise", f.gateBelow(3e6), 100+8*1.5*5+3*2)
-	f.near = 0
-	is(t, "gate of the first bucket", f.gate(3e6), 100+8*5*10+3*2)
-	is(t, "gate below of the first bucket", f.gateBelow(3e6), 100+8*3*5+3*2)
-
-	f.low, f.lowest = 700, 300
-	is(t, "lateness near the floor", f.lateness(), 300)
-	is(t, "rise of buckets that differ", f.rise(), 0)
-	f.lateFor, f.alike = 1, true
-	is(t, "lateness", f.lateness(), 700)
-	is(t, "rise", f.rise(), 300)
-	f.slack = 69.9
-	is(t, "mark", f.mark(), 1)
-	f.slack = 70
-	is(t, "mark of a guess", f.mark(), 0)
-}
-
-// TestRuleFloorDatagram: strays are told from a floor that fell by coming alone or in twos.
-func TestRuleFloorDatagram(t *testing.T) {
-	var f floor
-	var b bucket
-	begin := func() {
-		f = floor{near: 64, low: 40, slack: 5, fall: -9999}
-		f.level, f.slope, f.width, f.noise = 1000, 0, 1e6, 0
-		b = bucket{first: 40, second: 50}
-	}
-	datagram := func(d, y int32, fell bool) {
-		t.Helper()
-		level := f.level
-		gotY, gotFell := f.datagram(2e6, uint64(int64(level)+int64(d)), &b)
-		is(t, fmt.Sprintf("%d from the floor", d), gotY, y)
-		holds(t, fmt.Sprintf("%d from the floor fell", d), gotFell, fell)
-	}
-	begin()
-	datagram(30, 30, false)
-	is(t, "first", b.first, 30)
-	datagram(0, 0, false)
-	is(t, "slack after a datagram on the floor", f.slack, 5)
-	datagram(-100, 0, false)
-	is(t, "level", f.level, 900)
-	is(t, "sunk", f.sunk, 100)
-	is(t, "low", f.low, 140)
-	is(t, "slack", f.slack, 0)
-	is(t, "first is this one", b.first, 0)
-	is(t, "second is the one before", b.second, 100)
-
-	begin()
-	datagram(-101, -101, false)
-	is(t, "level under a stray", f.level, 1000)
-	is(t, "strays", f.strays, 1)
-	is(t, "first under a stray", b.first, 40)
-	datagram(50, 50, false)
-	is(t, "strays", f.strays, 0)
-
-	for _, fall := range [][]int32{{-300, -200, -250}, {-200, -300, -250}, {-200, -250, -300}} {
-		begin()
-		datagram(fall[0], fall[0], false)
-		datagram(fall[1], fall[1], false)
-		datagram(fall[2], fall[2]+300, true)
-		is(t, "level after a fall", f.level, 700)
-		is(t, "strays after a fall", f.strays, 0)
-		is(t, "first after a fall", b.first, fall[2]+300)
-		is(t, "from", b.from, 2e6)
-	}
-
-	// Before the first bucket is over, four datagrams tell the dip.
-	begin()
-	f.near, b.count = 0, 4
-	datagram(60, 60, false)
-	is(t, "dip of 4 datagrams", f.dip, 10)
-	begin()
-	f.near, b.count = 0, 3
-	datagram(60, 60, false)
-	is(t, "dip of 3 datagrams", f.dip, 0)
-	begin()
-	b.count = 4
-	datagram(60, 60, false)
-	is(t, "dip later on", f.dip, 0)
-
-	// A shift begins anew at another level.
-	f = floor{low: 40, lateFor: 1, lowest: 2, alike: true, slack: 3, strays: 4}
-	f.level, f.slope, f.n, f.error, f.skewVar, f.prior, f.bentFor, f.some, f.width = 1000, 1e-5, 5, 1e-6, 4e-6, 2e-5, 6, true, 1e6
-	f.shift(5e6, 300, &b)
-	is(t, "level", f.level, 1300)
-	is(t, "low", f.low, -260)
-	is(t, "from", b.from, 5e6)
-	is(t, "lateFor and others", f.lateFor+f.lowest+f.slack+float32(f.strays)+f.bentFor+float32(f.n), 0)
-	holds(t, "alike or a point", f.alike || f.some, false)
-	is(t, "nearAt", f.nearAt, 5e6)
-	is(t, "pointAt", f.pointAt, 5e6)
-	is(t, "width", f.width, 0.2e6)
-	is(t, "error of 5 points", f.error, 2e-3)
-	is(t, "prior of 5 points", f.prior, 2e-5)
-	f.n, f.error = 6, 1e-6
-	f.restart(6e6)
-	is(t, "variance of 6 points", f.skewVar, 1e-12)
-	is(t, "error of 6 points", f.error, 1e-6)
-	is(t, "prior of 6 points", f.prior, 1e-5)
-}
-
-// TestRuleFloorBucket: what the fastest datagrams of a bucket tell.
-func TestRuleFloorBucket(t *testing.T) {
-	begin := func() (f floor, b bucket) {
-		f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, alike: true}
-		f.level, f.error, f.width, f.noise = 1000, 1e-6, 1e6, 10
-		return f, bucket{first: 50, second: 60}
-	}
-	f, b := begin()
-	b.first = math.MaxInt32
-	holds(t, "nothing but strays are late", f.endBucket(0.2e6, &b, 0), false)
-	is(t, "low", f.low, 7)
-
-	f, b = begin()
-	holds(t, "near is late", f.endBucket(0.2e6, &b, 0), false)
-	is(t, "lowest", f.lowest, 7)
-	is(t, "low", f.low, 50)
-	is(t, "slack", f.slack, 4)
-	is(t, "lateFor", f.lateFor, 0)
-	holds(t, "alike", f.alike, false)
-	is(t, "nearAt", f.nearAt, 0.2e6)
-	is(t, "dip", f.dip, 10)
-	is(t, "near", f.near, 64)
-	is(t, "candidate's x", f.best.x, 0.1e6)
-	is(t, "candidate's delta", f.best.v, 1050)
-	is(t, "points", f.n, 0)
-	f, b = begin()
-	b.first, b.second, f.slack = 2, 12, 30
-	f.endBucket(0.2e6, &b, 0)
-	is(t, "slack of a near one", f.slack, 2)
-
-	// The gate here is 100 + 8*10*(1+4/64) + 0.6.
-	for first, late := range map[int32]bool{185: false, 186: true} {
-		f, b = begin()
-		b.first, b.second = first, first+10
-		holds(t, fmt.Sprintf("%d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
-	}
-
-	// Points end when they are wide enough.
-	for x, points := range map[float64]uint8{999_999: 0, 1_000_000: 1} {
-		f, b = begin()
-		b.from = 0.9e6
-		f.nearAt = 0.9e6
-		f.endBucket(x, &b, 0)
-		is(t, fmt.Sprintf("points after %.0f us", x), f.n, points)
-	}
-	f, b = begin()
-	f.pointAt = 1<<32 - 500_000
-	f.endBucket(0.5e6, &b, 0)
-	is(t, "points over a wrap", f.n, 1)
-	is(t, "pointAt", f.pointAt, 0.5e6)
-
-	// The dip.
-	for _, tc := range []struct {
-		what     string
-		near     uint8
-		b        bucket
-		fromLast float32
-		dip      float32
-		after    uint8
-	}{
-		{"a mean", 9, bucket{first: 5, second: 35}, 0, 12, 10},
-		{"what is far counts less", 9, bucket{first: 5, second: 9999}, 0, 23, 10},
-		{"the first", 0, bucket{first: 5, second: 77}, 0, 72, 1},
-		{"the oldest fade", 64, bucket{first: 5, second: 79}, 0, 11, 64},
-		{"one datagram", 9, bucket{first: 5, second: math.MaxInt32}, 30, 12, 10},
-		{"half a second", 0, bucket{first: 5, second: math.MaxInt32}, 500_000, 500_000, 1},
-		{"none before", 0, bucket{first: 5, second: math.MaxInt32}, 500_001, 10, 0},
-	} {
-		f := floor{dip: 10, near: tc.near}
-		f.learnDip(&tc.b, tc.fromLast)
-		is(t, "dip: "+tc.what, f.dip, tc.dip)
-		is(t, "buckets: "+tc.what, f.near, tc.after)
-	}
-}
-
-// TestRuleLate: what is late for over 10 s is the floor, where the later half of it was.
-func TestRuleLate(t *testing.T) {
-	for _, tc := range []struct {
-		what                string
-		n                   uint8
-		error, prior, after float32
-	}{
-		{"a line of 4 points", 4, 1e-6, 3e-5, 2e-6}, // as known before, see restart
-		{"a line of 3 points", 3, 1e-6, 3e-5, 4e-6},
-		{"a line of 3 points that knows nothing", 3, 25e-6, 0, 100e-6},
-	} {
-		f := floor{dip: 10, near: 64}
-		f.level, f.slope, f.error, f.prior, f.skewVar, f.width, f.n = 1000, 3e-5, tc.error, 3e-5, 4e-12, 1e6, tc.n
-		var b bucket
-		x, was := 0.0, float32(0)
-		for k := 1; k <= 21; k++ {
-			b.begin(x)
-			x += 0.5e6
-			f.low = 2000 + 10*float32(k)
-			f.late(x, was, &b)
-			if was = f.low; k < 21 {
-				is(t, tc.what+": late for", f.lateFor, float32(k)*0.5e6)
-				holds(t, tc.what+": alike", f.alike, k > 1)
-				is(t, tc.what+": level meanwhile", f.level, 1000)
-			}
-		}
-		is(t, tc.what+": late after", f.lateFor, 0)
-		is(t, tc.what+": level", f.at(x), 1000+3e-5*x+2090)
-		is(t, tc.what+": error", f.error, tc.after)
-		is(t, tc.what+": prior", f.prior, tc.prior)
-		is(t, tc.what+": slope", f.slope, float64(tc.prior))
-	}
-	for low, alike := range map[float32]bool{1179: true, 1180: false, 821: true, 820: false} {
-		f := floor{dip: 10, low: low, lateFor: 1}
-		f.late(3e6, 1000, &bucket{})
-		holds(t, fmt.Sprintf("%v after 1000 alike", low), f.alike, alike)
-		is(t, "a long bucket counts a second", f.lateFor, 1e6+1)
-	}
-	f := floor{dip: 10, low: 900, lateFor: 4.5e6, halfLow: 500}
-	f.late(0.4e6, 0, &bucket{})
-	is(t, "the first half does not count", f.halfLow, 900)
-	f.low = 800
-	f.late(0.4e6, 0, &bucket{})
-	is(t, "the second does", f.halfLow, 800)
-	f.low = 850
-	f.late(0.4e6, 0, &bucket{})
-	is(t, "by its least", f.halfLow, 800)
-}
-
-func TestRuleLine(t *testing.T) {
-	l := line{level: 1000, slope: 1e-4, prior: 7e-5, n: 3}
-	is(t, "at", l.at(2e6), 1200)
-	l.lower(-30)
-	is(t, "level", l.level, 970)
-	is(t, "sunk", l.sunk, 30)
-	l.take(2e6, 50)
-	is(t, "best", l.best.v, 1220)
-	l.take(3e6, 60) // higher above the line, at a later time
-	is(t, "best after a worse one", l.best.v, 1220)
-	l.take(4e6, 49)
-	is(t, "best after a better one", l.best.v, 1419)
-	is(t, "its x", l.best.x, 4e6)
-	l.forgetSlope(2e6)
-	is(t, "level without a slope", l.at(9e6), 1170)
-	is(t, "prior", float64(l.prior)+l.slope+float64(l.n), 0)
-	is(t, "error", l.error, 100e-6)
-	is(t, "variance", l.skewVar, 1e-8)
-	l.start(5)
-	is(t, "noise at the start", l.noise, 1e6)
-	is(t, "width at the start", l.width, 0.2e6)
-	is(t, "error at the start", l.error, 100e-6)
-
-	q := point{x: math.MaxUint32 - 999_999, v: -5}
-	for v, below := range map[int32]bool{194: true, 195: false} { // 2e6 later at 1e-4
-		holds(t, fmt.Sprintf("%d below", v), point{x: 1_000_000, v: v}.below(q, 1e-4), below)
-	}
-}
-
-// windowOf returns points as they are seen, from pairs of x and v.
-func windowOf(points ...float64) (w window) {
-	for ; len(points) > 0; points = points[2:] {
-		w.x[w.n], w.v[w.n] = points[0], points[1]
-		w.n++
-	}
-	return w
-}
-
-func TestRuleWindow(t *testing.T) {
-	l := line{level: 1000, slope: 1e-4, n: 2, points: [maxPoints]point{{x: math.MaxUint32 - 1_999_999, v: 1500}, {x: 1_000_000, v: 700}}}
-	w := l.window(1<<32 + 3e6)
-	is(t, "level", w.level, 1000+math.Round(1e-4*(1<<32+3e6)))
-	is(t, "n", w.n, 2)
-	is(t, "x", w.x[0], -5e6)
-	is(t, "x", w.x[1], -2e6)
-	is(t, "v", w.v[0]+w.level, 1500)
-	is(t, "v", w.v[1]+w.level, 700)
-
-	w = windowOf(-9e6, 1, -8.1e6, 2, -8e6, 3, -1e6, 4)
-	w.recent()
-	is(t, "recent", w.n, 2)
-	is(t, "recent x", w.x[0], -8e6)
-	is(t, "recent x", w.x[1], -1e6)
-	is(t, "recent v", w.v[0], 3)
-	w = windowOf(-19e6, 1, -9e6, 2)
-	w.recent()
-	is(t, "the last one", w.n, 1)
-	is(t, "the last one's x", w.x[0], -9e6)
-
-	w = windowOf(-4e6, 5, -3e6, 3, -2e6, 9, 0, 1)
-	low, third, mean := w.spread(0)
-	is(t, "low", low, 1)
-	is(t, "third", third, 5)
-	is(t, "mean", mean, 3.5)
-	low, third, mean = w.spread(1e-6) // 9, 6, 11, 1
-	is(t, "low", low, 1)
-	is(t, "third", third, 9)
-	is(t, "mean", mean, 5.75)
-
-	for _, tc := range []struct {
-		what        string
-		w           window
-		slope, span float64
-	}{
-		{"a V", windowOf(-8e6, 0, -4e6, -1000, 0, 0), 0, 8e6},
-		{"one above", windowOf(-8e6, 0, -6e6, -1000, -3e6, 9999, 0, 500), 250e-6, 8e6},
-		{"two above", windowOf(-8e6, 0, -6e6, 5000, -4e6, 3000, 0, -800), -100e-6, 8e6},
-		{"a line", windowOf(-7e6, 100, -6e6, 200, -5e6, 300, -3e6, 500), 100e-6, 4e6},
-		{"four below", windowOf(-8e6, 0, -7e6, -400, -5e6, -1000, -1e6, -1400, 0, -1000), -150e-6, 8e6},
-	} {
-		slope, span := tc.w.secant()
-		is(t, "secant of "+tc.what, slope, tc.slope)
-		is(t, "span of "+tc.what, span, tc.span)
-	}
-
-	l = line{level: 77, slope: 1}
-	w = windowOf(-4e6, 5, -3e6, 3, -2e6, 9, 0, 1)
-	w.at, w.level = 6e6, 2000
-	is(t, "mean distance", l.lay(&w, 1e-6), 5.75)
-	is(t, "slope", l.slope, 1e-6)
-	is(t, "level", l.at(6e6), 2001)
-}
-
-// spaced returns points that end at x, so far apart, of these deltas.
-func spaced(x, apart uint32, v ...int32) (points [maxPoints]point) {
-	for i := range v {
-		points[i] = point{x: x - apart*uint32(len(v)-1-i), v: v[i]}
-	}
-	return points
-}
-
-func TestRuleMakeRoom(t *testing.T) {
-	twelve := []int32{10, 11, 23, 12, 14, 15, 17, 16, 18, 19, 21, 20}
-	x := uint32(5e6)
-	l := line{noise: 100, width: 0.2e6, n: 12, points: spaced(x, 0.2e6, twelve...)}
-	is(t, "gone", l.makeRoom(float64(x)), 0)
-	is(t, "points", l.n, 6)
-	is(t, "width", l.width, 0.4e6)
-	for i, v := range []int32{10, 12, 14, 16, 18, 20} {
-		is(t, fmt.Sprintf("lower one of pair %d", i), l.points[i].v, v)
-	}
-	l = line{noise: 1, width: 0.5e6, n: 12, points: spaced(x, 0.5e6, twelve...)} // 16 spans are 8 s
-	is(t, "gone", l.makeRoom(float64(x)), 0)
-	is(t, "points of 8 s", l.n, 6)
-	l = line{noise: 1, width: 0.51e6, n: 12, points: spaced(x, 0.51e6, twelve...)}
-	is(t, "gone", l.makeRoom(float64(x)), 1)
-	is(t, "points of longer", l.n, 11)
-	is(t, "the oldest", l.points[0].v, 11)
-	is(t, "width", l.width, 0.51e6)
-
-	x = 300e6
-	l = line{noise: 1e5, width: 16e6, n: 12, points: spaced(x, 16e6, twelve...)}
-	is(t, "older than 128 s", l.makeRoom(float64(x)), 3)
-	is(t, "points", l.n, 9)
-	is(t, "width", l.width, 16e6)
-	l = line{noise: 1e5, width: 8e6, n: 12, points: spaced(x, 8e6, twelve...)}
-	is(t, "not older than 128 s", l.makeRoom(float64(x)), 0)
-	is(t, "width", l.width, 16e6)
-
-	// With 10 us of noise, points each 0.8 s count for 18.57 s.
-	points := [maxPoints]point{{x: x - 18_600_000}, {x: x - 18_500_000}, {x: x - 9e6}, {x: x - 5e6}, {x: x - 1e6}}
-	l = line{noise: 10, width: 0.8e6, n: 5, points: points}
-	is(t, "older than 18.57 s", l.makeRoom(float64(x)), 1)
-	is(t, "points", l.n, 4)
-	is(t, "the oldest", l.points[0].x, x-18_500_000)
-	l = line{noise: 10, width: 0.8e6, n: 4, points: [maxPoints]point{{x: x - 90e6}, {x: x - 80e6}, {x: x - 70e6}, {x: x - 1e6}}}
-	is(t, "four old ones", l.makeRoom(float64(x)), 1)
-	is(t, "three stay", l.n, 3)
-	l = line{noise: 0, width: 0.8e6, n: 5, points: [maxPoints]point{{x: x - 8e6}, {x: x - 7e6}, {x: x - 6e6}, {x: x - 5e6}, {x: x - 1e6}}}
-	is(t, "8 s always count", l.makeRoom(float64(x)), 0)
-	l.points[0].x--
-	is(t, "without noise no longer", l.makeRoom(float64(x)), 1)
-}
-
-func TestRuleEndOfSpan(t *testing.T) {
-	begin := func(n int) line {
-		v := []int32{0, 100, 200, 300, 400}[5-n:]
-		l := line{noise: 10, width: 1e6, n: uint8(n), points: spaced(4e6, 1e6, v...), best: point{5e6, 500}, some: true, error: 1e-6, skewVar: 1e-10}
-		l.level, l.slope = 0, 1e-4
-		return l
-	}
-	l := begin(3)
-	l.sunk = 9
-	l.end(5.1e6, 10, 0)
-	is(t, "points", l.n, 4)
-	is(t, "the new one", l.points[3].v, 500)
-	is(t, "pointAt", l.pointAt, 5.1e6)
-	is(t, "sunk", l.sunk, 0)
-	holds(t, "still under way", l.some, false)
-	is(t, "fitAt", l.fitAt, 5.1e6)
-
-	l = begin(3)
-	l.some = false
-	l.end(5.1e6, 10, 0)
-	is(t, "points without a datagram", l.n, 3)
-	for x, n := range map[uint32]uint8{4e6: 3, 4e6 + 1: 4} {
-		l = begin(3)
-		l.best.x = x
-		l.end(5.1e6, 10, 0)
-		is(t, fmt.Sprintf("points at %d", x), l.n, n)
-		holds(t, "still under way", l.some, false)
-	}
-	// A line that sinks by more than 180 us starts anew, if it has points to drop.
-	for _, tc := range []struct {
-		sunk, noise float32
-		n           int
-		after       uint8
-	}{{180, 10, 4, 5}, {181, 10, 4, 0}, {181, 10, 3, 4}, {181, 20, 4, 0}, {140, 5, 4, 5}, {141, 5, 4, 0}} {
-		l = begin(tc.n)
-		l.sunk, l.noise = tc.sunk, tc.noise
-		l.end(5.1e6, 10, 0)
-		if tc.after == 0 {
-			holds(t, fmt.Sprintf("sunk by %v: started anew", tc.sunk), l.width == 0.2e6 && l.n == 0, true)
-		} else {
-			is(t, fmt.Sprintf("sunk by %v: points", tc.sunk), l.n, tc.after)
-		}
-	}
-	// Few points: the line is laid under recent ones.
-	l = line{noise: 10, width: 1e6, slope: 1e-4, n: 2, points: [maxPoints]point{{1e6, -900}, {8e6, 850}}, best: point{9e6, 950}, some: true}
-	l.end(9.1e6, 10, 0)
-	is(t, "few points, level", l.at(8e6), 850)
-	is(t, "few points, slope", l.slope, 1e-4)
-	l = line{noise: 10, width: 1e6, slope: 1e-4, n: 2, points: [maxPoints]point{{1.1e6, -900}, {8e6, 850}}, best: point{9e6, 950}, some: true}
-	l.end(9.1e6, 10, 0)
-	is(t, "few recent points, level", l.at(8e6), 800)
-}
-
-// TestRuleFit: the slope is a mean of what was known and what the points say, by their
-// variances. The figures were worked out apart from the code.
-func TestRuleFit(t *testing.T) {
-	for _, tc := range []struct {
-		what                              string
-		v                                 []int32
-		prior, skewVar, noise, width, dip float32
-		gone                              int
-		slope, level, noise2              float64
-		error, prior2, skewVar2           float32
-	}{
-		{"exact", []int32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 1e+06, 0, 0, 4.91489362e-06, 29.4893617, 0.255319149, 6.52328073e-07, 3e-06, 1e-11},
-		{"dip", []int32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 200000, 6, 0, 4.05263158e-06, 24.3157895, 2.84210526, 2.17642875e-06, 3e-06, 1e-11},
-		{"noisy", []int32{0, 100, 90, 5}, 0, 1e-10, 1000, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 48.4932028, 9.47249239e-06, 0, 1e-10},
-		{"mean", []int32{0, 3, 500, 2, 400, 1, 600, 4}, 0, 1e-10, 1000, 1e+06, 6, 0, 6.59980337e-08, 0.923972471, 188.288014, 7.41135427e-06, 0, 1e-10},
-		{"noise grows by halves", []int32{0, 100, 90, 5}, 0, 1e-10, 10, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 16, 9.47249239e-06, 0, 1e-10},
-		{"first noise", []int32{0, 100, 90, 5}, 0, 1e-10, 1e+06, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 48.4932028, 9.47249239e-06, 0, 1e-10},
-		{"a point left", []int32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 1e+06, 0, 1, 4.95145521e-06, 29.7087312, 0.145634382, 6.10717381e-07, 4.69811321e-06, 2.31943396e-12},
-		{"surprise", []int32{0, 100, 200, 300}, 3e-06, 1e-12, 10, 1e+06, 0, 0, 3.02126697e-06, 18.1276018, 10, 9.9977373e-07, 3e-06, 1e-12},
-		{"surprise down", []int32{0, -100, -200, -300}, 3e-06, 1e-12, 10, 1e+06, 0, 0, 2.98113879e-06, -300, 10, 9.99822048e-07, 3e-06, 1e-12},
-		{"no surprise", []int32{0, 20, 40, 60}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 9.3e-06, 55.8, 2.1, 6.32455532e-07, 3e-06, 4e-12},
-		{"steep", []int32{0, 4000, 8000, 12000}, 0.0009, 1e-06, 10, 1e+06, 0, 1, 0.001, 6000, 10, 1.60865407e-06, 0.001, 2.58777462e-12},
-		{"steep down", []int32{0, -4000, -8000, -12000}, -0.0009, 1e-06, 10, 1e+06, 0, 1, -0.001, -12000, 10, 1.60865407e-06, -0.001, 2.58777462e-12},
-	} {
-		l := line{noise: tc.noise, width: tc.width, n: uint8(len(tc.v)), points: spaced(10e6, 2e6, tc.v...), prior: tc.prior, skewVar: tc.skewVar, fitAt: 1e6}
-		w := l.window(10e6)
-		l.fit(&w, tc.dip, 0, tc.gone)
-		near := func(what string, got, want, within float64) {
-			if !(math.Abs(got-want) <= within) {
-				t.Errorf("%s: %s %v, want %v", tc.what, what, got, want)
-			}
-		}
-		near("slope", l.slope, tc.slope, 1e-11)
-		near("level", l.at(10e6), tc.level, 1e-3)
-		near("noise", float64(l.noise), tc.noise2, 1e-3)
-		near("error", float64(l.error), float64(tc.error), 1e-6*float64(tc.error))
-		near("prior", float64(l.prior), float64(tc.prior2), 1e-11)
-		near("variance", float64(l.skewVar), float64(tc.skewVar2), 1e-5*float64(tc.skewVar2))
-		is(t, tc.what+": fitAt", l.fitAt, 10e6)
-	}
-
-	// What surprises for 10 s in which the round trip stays, or that sinks, is believed.
-	for _, tc := range []struct {
-		slope  float64
-		steady float32
-		at     float64
-		bends  bool
-	}{
-		{50e-6, 1, 10e6, false}, {50e-6, 1, 10.1e6, true}, {50e-6, 0.5, 19e6, false}, {50e-6, 0.5, 21e6, true},
-		{9e-6, 0, 11e6, true}, {10e-6, 0, 11e6, false}, {-499e-6, 0, 11e6, true}, {-500e-6, 0, 11e6, false},
-	} {
-		l := line{prior: 10e-6, bentFor: 1e6, fitAt: 1e6}
-		holds(t, fmt.Sprintf("%+v", tc), l.bends(&window{at: tc.at}, tc.slope, tc.steady), tc.bends)
-	}
-	l := line{noise: 10, width: 1e6, n: 5, points: spaced(10e6, 2e6, -100, 0, 100, 200, 300), prior: 3e-6, skewVar: 1e-12, fitAt: 9e6, bentFor: 9.5e6}
-	w := l.window(10e6)
-	l.fit(&w, 0, 1, 0)
-	is(t, "points that are believed", l.n, 3)
-	is(t, "variance", l.skewVar, 47e-6*47e-6)
-	if l.slope < 26e-6 || l.slope > 27e-6 {
-		t.Errorf("slope %v, want the middle of 3e-6 and 50e-6", l.slope)
-	}
-	l = line{noise: 10, width: 1e6, n: 4, points: spaced(10e6, 2e6, 0, 0, 0, 0), skewVar: 1e-12, fitAt: 9e6, bentFor: 9.5e6}
-	w = l.window(10e6)
-	l.fit(&w, 0, 1, 0)
-	is(t, "what does not surprise ends that", l.bentFor, 0)
-}
-
-func TestRuleLimits(t *testing.T) {
-	begin := func(quiet float32) limits { return limits{below: 100, above: 200, quiet: quiet, at: 1e6} }
-	l := begin(5e6)
-	is(t, "undisturbed", l.undisturbed(3e6), 7e6)
-	l.open(3e6, 1e-5)
-	is(t, "below", l.below, 120)
-	is(t, "above", l.above, 220)
-	is(t, "quiet", l.quiet, 7e6)
-	is(t, "at", l.at, 3e6)
-	l.open(2e6, 1e-5)
-	is(t, "below, times went back", l.below, 120)
-	is(t, "at, times went back", l.at, 2e6)
-	l.open(1e18, 1)
-	is(t, "widest below", l.below, 1<<25)
-	is(t, "widest above", l.above, 1<<25)
-
-	for quiet, after := range map[float32]float32{5e6: 0, 1e6: 1e6, 1_000_001: 0, -2e6: 0, -1e6: -1e6} {
-		l = begin(quiet)
-		l.clockEvent(1e6)
-		is(t, fmt.Sprintf("clock event after %v", quiet), l.undisturbed(1e6), after)
-		is(t, "fresh", l.fresh, 3)
-	}
-	l = begin(5e6)
-	l.clockEvent(4e6)
-	is(t, "since the clock event", l.undisturbed(4.5e6), 0.5e6)
-
-	for _, tc := range []struct {
-		what                string
-		fresh               uint8
-		delay               float64
-		below, above, quiet float32
-		after               uint8
-	}{
-		{"a faster one", 0, 50, 60, 200, 20e6, 0},
-		{"a slower one", 0, 150, 100, 200, 20e6, 0},
-		{"under way", 3, 50, 100, 200, 20e6, 2},
-		{"the next", 2, 150, 160, 200, 20e6, 1},
-		{"and the next", 1, 150, 160, 200, 20e6, 0},
-		{"a little too fast", 0, -250, -240, 200 + 3*40 + 90, 20e6, 0},
-		{"as fast as they contradict", 0, -300, -290, 200 + 3*90 + 90, 20e6, 0},
-		{"too fast", 0, -301, -291, 1 << 25, 0, 3},
-		{"not too fast", 0, -210, -200, 200, 20e6, 0},
-		{"beyond all", 1, 1 << 26, 1 << 25, 200, 20e6, 0},
-	} {
-		l := begin(20e6)
-		l.fresh = tc.fresh
-		l.datagram(1e6, 1e-5, tc.delay, 90, 0)
-		is(t, tc.what+": below", l.below, tc.below)
-		is(t, tc.what+": above", l.above, tc.above)
-		is(t, tc.what+": quiet", l.quiet, tc.quiet)
-		is(t, tc.what+": fresh", l.fresh, tc.after)
-	}
-	for _, tc := range []struct {
-		what                     string
-		quiet                    float32
-		above, below, after, end float32
-		fresh                    uint8
-	}{
-		{"a lower one", 20e6, 150, 100, 150, 20e6, 0},
-		{"a higher one", 20e6, 250, 100, 200, 20e6, 0},
-		{"a higher one at 15 s", 15e6, 250, 100, 200, 15e6, 0},
-		{"a higher one before", 14.9e6, 250, 100, 250, 14.9e6, 0},
-		{"a contradiction", 20e6, -191, 1 << 25, -191, 0, 2},
-		{"less than one", 20e6, -190, 100, -190 + 3*90 + 90, 20e6, 0},
-		{"beyond all", 0, 1 << 26, 100, 1 << 25, 0, 0},
-	} {
-		l := begin(tc.quiet)
-		l.report(1e6, 1e-5, float64(tc.above), 90)
-		is(t, "report, "+tc.what+": below", l.below, tc.below)
-		is(t, "report, "+tc.what+": above", l.above, tc.after)
-		is(t, "report, "+tc.what+": quiet", l.quiet, tc.end)
-		is(t, "report, "+tc.what+": fresh", l.fresh, tc.fresh)
-	}
-	l = begin(20e6)
-	l.report(3e6, 1e-5, 1e6, 90)
-	is(t, "a report opens the limits", l.above, 220)
-}
-
-func TestRulePair(t *testing.T) {
-	p := calmPair(1000, 3000, 500)
-	is(t, "round trip", p.roundTrip(), 4000)
-	is(t, "midpoint", p.midpoint(), 1000)
-	is(t, "correction", p.correction(), -500)
-	is(t, "delay", p.delay(), 1500)
-	is(t, "tolerance", p.tolerance(), 200)
-	p.own.noise, p.own.dip, p.noise = 10, 5, 3
-	is(t, "tolerance of noise", p.tolerance(), 200+20+12)
-	p = calmPair(1<<26, 1<<26+100, 1<<25+7)
-	is(t, "round trip over the wrap", p.roundTrip(), 100)
-
-	for peer, impossible := range map[float64]bool{-1200: false, -1201: true} {
-		holds(t, fmt.Sprintf("round trip of %v impossible", peer+1000), calmPair(1000, peer, 0).impossible(), impossible)
-	}
-	for _, tc := range []struct {
-		d, known, doubt float32
-		alien           uint8
-		peer            float64
-	}{
-		{199, 60e6, 0, 0, 3000}, {200, 60e6, 100, 0, 3000}, {-199, 60e6, 0, 0, 3000}, {-200, 60e6, 100, 0, 3000},
-		{-300, 5.9e6, 0, 0, 3000}, {-300, 6e6, 150, 0, 3000}, {-300, 60e6, 0, 1, 3000}, {-300, 5.9e6, 150, 1, -3000}, {300, 0, 150, 9, 3000},
-	} {
-		p := calmPair(1000, tc.peer, 0)
-		p.known, p.alien = tc.known, tc.alien
-		is(t, fmt.Sprintf("doubt %+v", tc), p.doubt(tc.d), tc.doubt)
-	}
-
-	// The round trip is 600 longer than it was, the midpoint is 1000.
-	for _, tc := range []struct {
-		offset, after float64
-		free, hold    float32
-	}{
-		{800, 800, 3400, 0}, {600, 700, 3400, 0}, {1400, 1300, 3400, 0},
-		{600, 900, 3800, 0}, {1400, 1100, 3800, 0},
-		{600, 750, 3400, 50}, {1400, 1300, 3400, 50}, {1400, 1250, 3400, -50}, {1400, 1350, 3000, 50},
-		{600, 1000, 4000, 0},
-	} {
-		p := calmPair(1000, 3000, tc.offset)
-		p.trip, p.free, p.hold = 3400, tc.free, tc.hold
-		p.follow()
-		is(t, fmt.Sprintf("followed %+v", tc), p.offset, tc.after)
-		moved := float32(tc.after - tc.offset)
-		is(t, "below", p.limits.below, 5000+moved)
-		is(t, "above", p.limits.above, 5000-moved)
-		holds(t, "changed", p.changed, moved != 0)
-	}
-	p = calmPair(1000, 3000, 0)
-	p.trip, p.peered = 3000, false
-	p.follow()
-	is(t, "nothing to follow", p.offset, 0)
-	p.peered, p.predicted = true, true
-	p.follow()
-	is(t, "a floor that is predicted", p.peer, 2000)
-
-	// lean
-	for _, tc := range []struct{ offset, after float64 }{{1800, 1700}, {200, 300}, {1060, 1050}, {1050, 1050}, {990, 1050}} {
-		p := calmPair(1000, 3000, tc.offset)
-		p.own.error, p.hold = 1e-4, 50
-		p.lean(1e6)
-		is(t, fmt.Sprintf("leaned from %v", tc.offset), p.offset, tc.after)
-	}
-	// ageing and bound
-	p = calmPair(1000, 3000, 500)
-	p.own.error, p.own.dip, p.limits.quiet = 1e-6, 100, 60e6
-	is(t, "ageing", p.ageing(), 3e-6+5e-6+3*120/60e6)
-	p.limits.quiet = 0.5e6
-	is(t, "ageing after a clock event", p.ageing(), 3e-6+5e-6+3*120/1e6)
-	p.own.error = 1e-3
-	is(t, "most ageing", p.ageing(), 503e-6)
-	p.limits.below, p.limits.above = 100, 300
-	bound, ageing := p.bound(2e6)
-	is(t, "bound", bound, 300+39+2*503)
-	is(t, "its ageing", ageing, 503e-6)
-	p.limits.below, p.limits.at = 400, 3e6
-	bound, _ = p.bound(2e6)
-	is(t, "bound before", bound, 400+39)
-	p.limits.below, p.limits.above = -400, -300
-	bound, _ = p.bound(2e6)
-	is(t, "least bound", bound, 39)
-	// refine
-	for _, tc := range []struct{ b, noise, peer float64 }{
-		{100, 12.5, 3100}, {-100, 12.5, 2900}, {12.9, 12.9 / 8, 3006.45}, {13, 13. / 8, 3013}, {199, 199. / 8, 3199}, {200, 0, 3200}, {-200, 0, 2800},
-	} {
-		p := calmPair(1000, 3000, 500)
-		p.refine(float32(tc.b))
-		is(t, fmt.Sprintf("noise after %v", tc.b), p.noise, float32(tc.noise))
-		is(t, fmt.Sprintf("peer after %v", tc.b), p.peer, tc.peer)
-	}
-	p = calmPair(1000, 3000, 500)
-	p.noise = 400
-	p.refine(1700)
-	is(t, "noise that runs away", p.noise, 412.5)
-	// tell
-	for _, tc := range []struct {
-		known, lowest float32
-		alien         uint8
-		peered        bool
-		level         float64
-	}{
-		{7e6, 50, 0, true, 1250}, {6e6, 50, 0, true, 1200}, {7e6, 50, 0, false, 1200}, {7e6, 1e6, 1, true, 1200}, {7e6, 1_000_100, 1, true, 1_001_300},
-	} {
-		p := calmPair(1000, 3000, 500)
-		p.own.slope, p.own.alike, p.own.lowest, p.known, p.alien, p.peered = 1e-4, true, tc.lowest, tc.known, tc.alien, tc.peered
-		is(t, fmt.Sprintf("told %+v", tc), p.tell(2e6), tc.level)
-	}
-	// limit
-	for _, tc := range []struct {
-		mark         Counter24
-		alien        uint8
-		quiet, above float32
-	}{
-		{1, 0, 60e6, 1000 + 70 + 20}, {0, 0, 60e6, 5000}, {2, 0, 60e6, 5000}, {1, 1, 60e6, 1000 + 80 + 2e6*9e-6}, {0, 0, 14e6, 1000 + 80 + 2e6*(3e-6+60/14e6)}, {0, 0, 15e6, 5000},
-	} {
-		p := calmPair(1000, 3000, 500)
-		p.noise, p.limits.quiet = 10, tc.quiet
-		if p.alien = tc.alien; tc.alien > 0 {
-			p.own.error = 1e-6
-		}
-		p.limit(0, 1000, tc.mark)
-		if math.Abs(float64(p.limits.above-tc.above)) > 3 {
-			t.Errorf("limited %+v: above %v", tc, p.limits.above)
-		}
-	}
-	// meet
-	p = &pair{}
-	p.start(100)
-	is(t, "level at the start", p.own.level, 100)
-	p.own.slope = 1e-3
-	p.meet(1e6, 500)
-	is(t, "peer", p.peer, 1500)
-	is(t, "trip", p.trip, 1600)
-	is(t, "free", p.free, 1600)
-	is(t, "offset", p.offset, 700)
-	is(t, "below", p.limits.below, 800)
-	is(t, "above", p.limits.above, 870)
-	is(t, "at", p.limits.at, 1e6)
-	is(t, "quiet", p.limits.quiet, 16e6)
-	holds(t, "peered and changed", p.peered && p.changed, true)
-}
-
-// TestRuleClosure: a floor that rose by what the round trip became shorter is a clock that
-// was set.
-func TestRuleClosure(t *testing.T) {
-	for _, tc := range []struct {
-		lack   float64
-		a, dip float32
-		closes bool
-	}{
-		{500, 500, 0, true}, {500, 699, 0, true}, {500, 700, 0, false}, {500, 301, 0, false}, {500, 335, 0, true},
-		{500, 779, 10, true}, {500, 780, 10, false}, {200, 200, 0, false}, {201, 201, 0, true}, {210, 140, 0, false}, {210, 142, 0, true},
-	} {
-		p := calmPair(1000, 3000-tc.lack, 500)
-		p.trip, p.own.dip = 4000, tc.dip
-		holds(t, fmt.Sprintf("%+v", tc), p.closes(tc.a), tc.closes)
-	}
-	for _, tc := range []struct {
-		what       string
-		peer       float64
-		low, known float32
-		level      float64
-	}{
-		{"as late as short", 2500, 500, 60e6, 1500},
-		{"not as late", 2500, 900, 60e6, 1000},
-		{"not late", 2500, 0, 60e6, 1000},
-		{"young", 2500, 500, 6e6, 1000},
-		{"just not young", 2500, 500, 6.1e6, 1500},
-		{"impossible", -2500, 900, 0, 1900},
-	} {
-		p := calmPair(1000, tc.peer, 500)
-		p.trip, p.own.lateFor, p.own.low, p.known = 4000, 1, tc.low, tc.known
-		var b bucket
-		p.close(9e6, &b)
-		is(t, tc.what+": level", p.own.level, tc.level)
-		if closed := tc.level != 1000; closed {
-			is(t, tc.what+": error", p.own.error, 500e-6)
-			is(t, tc.what+": undisturbed", p.limits.undisturbed(9e6), 0)
-		}
-	}
-	for _, tc := range []struct {
-		what          string
-		lack          float64
-		higher, known float32
-		alien         uint8
-		rises         bool
-		after         float32
-	}{
-		{"closes", 500, 0, 60e6, 0, true, 0},
-		{"does not last", 0, 5e6, 60e6, 0, false, 7e6},
-		{"lasts", 0, 8e6, 60e6, 0, true, 10e6},
-		{"lasts a little less", 0, 7.9e6, 60e6, 0, false, 9.9e6},
-		{"an original", 0, 5e6, 60e6, 1, true, 7e6},
-		{"young", 0, 5e6, 5.9e6, 0, true, 7e6},
-		{"not young", 0, 5e6, 6e6, 0, false, 7e6},
-	} {
-		p := calmPair(1000, 3000-tc.lack, 500)
-		p.trip, p.higherFor, p.known, p.alien = 4000, tc.higher, tc.known, tc.alien
-		holds(t, tc.what, p.rises(500, 2e6), tc.rises)
-		is(t, tc.what+": higher for", p.higherFor, tc.after)
-		if tc.lack > 0 {
-			is(t, tc.what+": error", p.own.error, 500e-6)
-		}
-	}
-	// A floor fell: news to the limits is a clock that was set, or in the first seconds a queue.
-	for _, tc := range []struct {
-		d, news, known float32
-		x              float64
-		event          bool
-		other          float32
-	}{
-		{-299, 9e3, 60e6, 1e6, false, 100}, {-300, 9e3, 60e6, 1e6, true, 100}, {-1000, 499, 60e6, 1e6, false, 100}, {-1000, 500, 60e6, 1e6, true, 100},
-		{-310, 199, 60e6, 1e6, false, 100}, {-310, 200, 60e6, 1e6, true, 100}, {-1000, 9e3, 6e6, 1e6, false, 1100},
-		{-1000, 9e3, 6.1e6, 1e6, true, 100}, {-1000, 9e3, 6e6, 11.9e6, false, 1100}, {-1000, 9e3, 6e6, 12e6, false, 100}, {-1 << 26, 1 << 26, 0, 1e6, false, 1 << 25},
-	} {
-		p := calmPair(1000, 3000, 500)
-		other := float32(100)
-		p.known = tc.known
-		p.fell(tc.x, tc.d, 7000-float64(tc.news), 7000, &other)
-		holds(t, fmt.Sprintf("%+v: clock event", tc), p.limits.fresh == 3, tc.event)
-		is(t, fmt.Sprintf("%+v: other", tc), other, tc.other)
-	}
-}
-
-// TestRuleTrust: the reference round trip follows slowly what is near it, and what is far
-// once that stands.
-func TestRuleTrust(t *testing.T) {
-	type trips struct{ trip, known, other, stood, free, hold, left float32 }
-	for _, tc := range []struct {
-		what   string
-		before trips
-		s, dt  float32
-		offset float64 // of which the correction is this minus the midpoint
-		after  trips
-	}{
-		{"from before", trips{-201, 60e6, 0, 0, 77, 50, 9}, 4000, 1e6, 0, trips{4000, 60e6, 0, 0, 4000, 0, 9}},
-		{"a clock was set", trips{4000, 60e6, 0, 3, 4000, 0, 9}, -201, 1e6, 0, trips{4000, 60e6, 0, 3, 4000, 0, 9}},
-		{"young and shorter", trips{4000, 5.9e6, 0, 3, 4000, 0, 9}, 3000, 1e6, 0, trips{3000, 5.9e6, 0, 3, 3000, 0, 9}},
-		{"young and a little shorter", trips{4000, 5e6, 0, 3, 4000, 0, 9}, 3801, 1e6, 0, trips{3801, 6e6, 0, 0, 3801, 0, 9}},
-		{"young and shorter by a tolerance", trips{4000, 5e6, 0, 3, 4000, 0, 9}, 3800, 1e6, 0, trips{3800, 5e6, 0, 3, 3800, 0, 9}},
-		{"old and a little shorter", trips{4000, 6e6, 0, 3, 4000, 0, 9}, 3900, 1e6, 0, trips{3990, 7e6, 0, 0, 3990, 0, 9}},
-		{"a little longer", trips{4000, 60e6, 0, 3, 4000, 0, 9}, 4100, 1e6, 0, trips{4010, 61e6, 0, 0, 4010, 0, 9}},
-		{"for long", trips{4000, 60e6, 0, 3, 4000, 0, 9}, 4100, 20e6, 0, trips{4100, 80e6, 0, 0, 4100, 0, 9}},
-		{"another", trips{4000, 60e6, 0, 3, 4000, 0, 9}, 5000, 1e6, 0, trips{4000, 60e6, 5000, 0, 4000, 0, 9}},
-		{"longer by a tolerance", trips{4000, 60e6, 0, 3, 4000, 0, 9}, 4200, 1e6, 0, trips{4000, 60e6, 4200, 0, 4000, 0, 9}},
-		{"it stands", trips{4000, 60e6, 5000, 14e6, 4000, 0, 9}, 5199, 1e6, 0, trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}},
-		{"it does not", trips{4000, 60e6, 5000, 14e6, 4000, 0, 9}, 5200, 1e6, 0, trips{4000, 60e6, 5200, 0, 4000, 0, 9}},
-		{"ever shorter", trips{4000, 60e6, 3000, 2e6, 4000, 0, 9}, 2000, 1e6, 0, trips{4000, 60e6, 3000, 3e6, 4000, 0, 9}},
-		{"longer, then shorter", trips{4000, 60e6, 5000, 2e6, 4000, 0, 9}, 2000, 1e6, 0, trips{4000, 60e6, 2000, 0, 4000, 0, 9}},
-		{"shorter, then longer", trips{4000, 60e6, 3000, 2e6, 4000, 0, 9}, 5000, 1e6, 0, trips{4000, 60e6, 5000, 0, 4000, 0, 9}},
-		{"learnt, with a hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 60e6, 5000, 0, 4000, 500, 119e6}},
-		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 179e6}},
-		{"learnt, with another hold", trips{4000, 60e6, 5000, 15e6, 4000, -1, 9e6}, 5000, 1e6, 1000, trips{5000, 60e6, 5000, 0, 4000, -500, 8e6}},
-		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1599, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
-		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 44e6 + 1e6}},
-		{"learnt, young", trips{4000, 5.9e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 5.9e6, 5000, 0, 5000, 0, 11.8e6}},
-		{"learnt, just not young", trips{4000, 6e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 6e6, 5000, 0, 4000, 500, 11e6}},
-		// A hold that half the difference of two round trips explains stays for its time.
-		{"a hold", trips{4000, 60e6, 0, 0, 3000, 500, 9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 8e6}},
-		{"a hold that is over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3400, 300, -0.1e6}},
-		{"a hold of zero left", trips{4000, 60e6, 0, 0, 3000, 500, 1e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 0}},
-		{"a hold that is long over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 20e6, 2500, trips{4000, 80e6, 0, 0, 4000, 0, -19.1e6}},
-		{"a hold without a reason", trips{4000, 60e6, 0, 0, 3000, 299, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 299, 45e6}},
-		{"a hold with half a reason", trips{4000, 60e6, 0, 0, 3000, 300, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 300, 89e6}},
-		{"a hold for a shorter one", trips{3000, 60e6, 0, 0, 3300, -150, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3300, -150, 45e6}},
-		{"a hold for hardly a shorter one", trips{3000, 60e6, 0, 0, 3200, -100, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3200, -100, 89e6}},
-		{"a hold that is too much", trips{4000, 60e6, 0, 0, 3000, 700, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 89e6}},
-		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 45e6}},
-		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 45e6}},
-		{"a path may be that short", trips{4000, 60e6, 0, 0, -200, 2000, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, -200, 2000, 89e6}},
-	} {
-		p := calmPair(1000, float64(tc.s)-1000, tc.offset)
-		b := tc.before
-		p.trip, p.known, p.other, p.stood, p.free, p.hold, p.left = b.trip, b.known, b.other, b.stood, b.free, b.hold, b.left
-		p.trust(tc.dt)
-		if got := (trips{p.trip, p.known, p.other, p.stood, p.free, p.hold, p.left}); got != tc.after {
-			for i, pair := range [][2]float32{{got.trip, tc.after.trip}, {got.known, tc.after.known}, {got.other, tc.after.other}, {got.stood, tc.after.stood}, {got.free, tc.after.free}, {got.hold, tc.after.hold}, {got.left, tc.after.left}} {
-				is(t, tc.what+": "+[]string{"trip", "known", "other", "stood", "free", "hold", "left"}[i], pair[0], pair[1])
-			}
-		}
-	}
 }
