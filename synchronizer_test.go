@@ -406,6 +406,8 @@ func TestRuleSane(t *testing.T) {
 	w.run(20 * time.Second)
 	w.a.anchor = 0
 	w.a.pair.own.level = nan
+	w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)), w.now+w.delay)
+	holds(t, "synchronized before the next report", w.a.IsSynchronized(), false)
 	w.run(10 * time.Second)
 	w.check(t, "10 s after a state that cannot be", tolerance)
 	remote, _ := w.a.RemoteTime(w.now)
@@ -589,6 +591,7 @@ func TestRuleFloorBucket(t *testing.T) {
 	f.pointAt = 1<<32 - 500_000
 	f.endBucket(0.5e6, &b, 0)
 	is(t, "points over a wrap", f.n, 1)
+	is(t, "slack where the line stays", f.slack, 5.5)
 	is(t, "pointAt", f.pointAt, 0.5e6)
 
 	// The dip.
@@ -1525,6 +1528,7 @@ func TestRuleSynchronizer(t *testing.T) {
 		s, x := &w.a, w.a.now(w.now)
 		before, _ := s.RemoteTime(w.now)
 		steps, _ := s.Snapshot(w.now)
+		old, _ := s.view.view()
 		s.pair.offset += tc.by
 		s.pair.limits.quiet, s.pair.limits.at, s.pair.changed = float32(tc.quiet), x, true
 		s.publish(x)
@@ -1533,6 +1537,9 @@ func TestRuleSynchronizer(t *testing.T) {
 		now, _ := s.Snapshot(w.now)
 		what := fmt.Sprintf("by %v us, %v us after a clock was set", tc.by, tc.quiet)
 		holds(t, what+": a step", now.Steps != steps.Steps, tc.step)
+		shown, _ := s.view.view()
+		same := shown.offset(0) == old.offset(int64(shown.local-old.local)) // to the bit, or readings could go back
+		holds(t, what+": the same reading", same, !tc.step)
 		if moved := int64(after - before); tc.step && math.Abs(float64(moved)-tc.by) > 5 || !tc.step && (moved < -1 || moved > 1) {
 			t.Errorf("%s: at once %d us", what, moved)
 		}
@@ -1600,6 +1607,14 @@ func TestRuleView(t *testing.T) {
 	}
 	is(t, "fine, on its ring", toFine(1<<26+3), 3*fine)
 
+	var v view
+	v.setOffset(5*fine+7, 1<<26+3)
+	is(t, "whole", v.whole, 1<<26+5)
+	is(t, "part", v.part, 7)
+	v.setOffset(-5*fine+7, 1<<26+3)
+	is(t, "whole of a negative one", v.whole, 1<<26-5)
+	is(t, "part of a negative one", v.part, 7)
+
 	// Reports are levels, to half a unit: of a whole number of microseconds, so 0.5 us low.
 	sum, n := 0.0, 0
 	for range 20_000 {
@@ -1619,7 +1634,7 @@ func TestRuleView(t *testing.T) {
 	if mean := sum / float64(n); math.Abs(mean+0.5) > 0.1 {
 		t.Errorf("reports are %v us off in the mean", mean)
 	}
-	v := view{mark: markSeen, ageing: 1e-5}
+	v = view{mark: markSeen, ageing: 1e-5}
 	is(t, "mark in time", v.minDelta(7e6)%marks, markSeen)
 	is(t, "mark later", v.minDelta(7.1e6)%marks, markGuess)
 
