@@ -1668,6 +1668,12 @@ func TestRuleView(t *testing.T) {
 		tc.set(&later)
 		holds(t, "says "+tc.what, v.says(&later), tc.says)
 	}
+	v = view{bound: 999, undisturbed: 5}
+	for bound, says := range map[float32]bool{1000.9: true, 1001: false, 800.1: true, 800: false} {
+		later := v
+		later.bound = bound
+		holds(t, fmt.Sprintf("says a bound of %v", bound), v.says(&later), says)
+	}
 	is(t, "no delay", delayOf(-1), 0)
 	is(t, "a delay", delayOf(5*256+255), 5*time.Microsecond)
 
