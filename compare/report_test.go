@@ -1,3 +1,6 @@
+// These tests prove that the committed report is what comes out, that each of its claims has
+// a reason, and that its figures are worked out right.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// These tests prove the figures of single steps, each on both sides of its limit.
+
 package ping
 
 import (
