@@ -84,6 +84,10 @@ func TestSnapshot(t *testing.T) {
 	if got, _ := c.Snapshot(101_583); got != want {
 		t.Errorf("after two exchanges %+v, want %+v", got, want)
 	}
+	// No age is negative, as none is in the core.
+	if got, _ := c.Snapshot(1<<64 - 16_000_000); got.Age != 0 || got.Undisturbed != 0 {
+		t.Errorf("before the first exchange: heard %v ago, undisturbed %v", got.Age, got.Undisturbed)
+	}
 	if delay, ok := c.MinimumOneWayDelay(); delay != want.MinOneWayDelay || !ok {
 		t.Errorf("delay %v, %v", delay, ok)
 	}
