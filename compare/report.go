@@ -278,14 +278,15 @@ func (f *figures) turned(d *document) {
 		})
 }
 
-// steep says what becomes of this package at the largest skew, if the original is better there.
+// steep says what becomes of this package at the largest skew, if the original is better
+// there.
 func (f *figures) steep() string {
 	last := len(f.skews.values) - 1
 	mine, theirs := f.skews.p99[ours][last], f.skews.p99[original][last]
 	if mine <= theirs {
 		return ""
 	}
-	return fmt.Sprintf(" At %g ppm, four times what two crystals differ by, the original wins (%s; this package %s): such a skew looks like a queue that grows, and in some of the worlds a minute or all of the 200 s pass before it is believed.",
+	return fmt.Sprintf(" At %g ppm, four times what two crystals differ by, others win (the original %s; this package %s): such a skew looks like a queue that grows, and in some of the worlds a minute or all of the 200 s pass before it is believed.",
 		f.skews.values[last], micros(theirs), micros(mine))
 }
 
