@@ -72,6 +72,11 @@ func TestCommitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, to := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(d.html.String(), -1) {
+		if !strings.Contains(d.html.String(), `id="`+to[1]+`"`) {
+			t.Errorf("a link leads to #%s, which is nowhere", to[1])
+		}
+	}
 	got, want := withoutCosts(t, d.markdown()), withoutCosts(t, string(text))
 	bad := 0
 	for i := range min(len(got), len(want)) {
