@@ -10,8 +10,10 @@
 //
 // # Use
 //
-// Keep one TimeSynchronizer for each peer. Example_sixSteps is the recipe. The package
-// knows no sockets, starts no goroutine and reads no clock except in NowUsec.
+// Package link is all of it for most programs: it puts stamps and reports in front of the
+// payload and takes them off again. With a header of your own, keep one TimeSynchronizer for
+// each peer; Example_sixSteps is the recipe. The package knows no sockets, starts no
+// goroutine and reads no clock except in NowUsec.
 //
 // # Units and signs
 //

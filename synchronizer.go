@@ -199,7 +199,6 @@ func (s *TimeSynchronizer) publish(x float64) {
 	p.changed = false
 	v, theta := p.view(x)
 	v.local, v.steps = s.base+uint64(int64(x)), s.view.steps.Load()
-	s.bucket.delay = int32(max(v.delay>>delayBits, 0))
 	near := s.anchor
 	old, ok := s.view.view()
 	if ok {
@@ -209,7 +208,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 		near = old.remote(v.local) - v.local
 	}
 	v.setOffset(theta, near)
-	v.setAbove(p.tell(x))
+	v.setOver(p.tell(x))
 	// Readers go on from where they are, but for steps.
 	excess := abs(float64(v.excess) / fine)
 	if excess > maxSlew || excess > minStep && v.undisturbed < told {
@@ -218,6 +217,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	} else if ok && old.says(&v) {
 		return
 	}
+	s.bucket.delay = int32(max(v.delay>>delayBits, 0)) // as readers see it
 	s.view.show(&v)
 }
 
@@ -535,6 +535,9 @@ func (p *pair) lean(dt float32) {
 func (p *pair) close(x float64, b *bucket) {
 	late := p.own.lateness()
 	if late > 0 && (p.impossible() || p.known > youth && p.closes(late)) { // rule: closure
+		if abs(p.own.slope) > slewSkew { // rule: the slope is what is wrong
+			p.own.forgetSlope(x) // no clock is slewed so fast
+		}
 		p.own.shift(x, late, b)
 		p.own.doubtSlope(slewSkew)
 		p.limits.clockEvent(x)
@@ -1301,7 +1304,7 @@ type view struct {
 	skew   int64     // its rate
 	excess int64     // what readers still add, to be slewed away
 	delay  int64     // 2^-8 us: minimum one-way delay
-	above  uint32    // us: a report is so much higher than delay minus offset, on the ring of deltas
+	over   uint32    // us: a report is so much higher than delay minus offset, on the ring of deltas
 	mark   Counter24 // of a report
 	synced bool      // the offset is known
 	steps  uint32    // so far
@@ -1352,22 +1355,22 @@ func (v *view) remote(localUsec uint64) uint64 {
 	return localUsec + v.whole + uint64(drift(v.part+rest(v.excess, x), v.skew, x)>>driftBits)
 }
 
-// setAbove makes level what a report tells at local.
-func (v *view) setAbove(level float64) {
+// setOver makes level what a report tells at local.
+func (v *view) setOver(level float64) {
 	part := float64(v.part)/fine - 1./4 - float64(v.delay)/(1<<delayBits)
-	v.above = uint32(low(v.whole+uint64(int64(math.RoundToEven(level+part))), deltaBits))
+	v.over = uint32(low(v.whole+uint64(int64(math.RoundToEven(level+part))), deltaBits))
 }
 
 // turn adds turns of the ring to the offset, us. Reports stay what they are.
 func (v *view) turn(turns uint64) {
-	v.whole, v.above = v.whole+turns, uint32(low(uint64(v.above)+turns, deltaBits))
+	v.whole, v.over = v.whole+turns, uint32(low(uint64(v.over)+turns, deltaBits))
 }
 
 // minDelta returns a report.
 func (v *view) minDelta(localUsec uint64) Counter24 {
 	const quarter, half = 1 << driftBits / 4, (1<<ts24Shift - 1) << driftBits / 2
 	x := int64(localUsec - v.local)
-	level := (uint64(v.above)-v.whole)<<driftBits + uint64(v.delay>>(delayBits-driftBits)-drift(v.part, v.skew, x)+quarter)
+	level := (uint64(v.over)-v.whole)<<driftBits + uint64(v.delay>>(delayBits-driftBits)-drift(v.part, v.skew, x)+quarter)
 	mark := v.mark
 	if mark == markSeen && float32(x)*v.ageing > maxSlack {
 		mark = markGuess
@@ -1396,7 +1399,7 @@ func (v *view) boundAt(x int64) float64 {
 func (v *view) says(later *view) bool {
 	x := int64(later.local - v.local)
 	bound := v.boundAt(x)
-	return v.skew == later.skew && v.above == later.above && v.mark == later.mark &&
+	return v.skew == later.skew && v.over == later.over && v.mark == later.mark &&
 		abs(float64(later.delay-v.delay)) < 1<<delayBits/4 && abs(float64(later.excess-rest(v.excess, x))) < fine/4 &&
 		float64(later.bound) < bound+1 && float64(later.bound) > bound*0.9-minGate &&
 		later.undisturbed > v.undisturbed+float32(x)-second
@@ -1405,7 +1408,7 @@ func (v *view) says(later *view) bool {
 // shown is what readers see: a view, written by show and read by load, and counts.
 type shown struct {
 	seq   atomic.Uint32 // see writing
-	above atomic.Uint32 // and mark over it
+	over  atomic.Uint32 // and mark over it
 	words [6]atomic.Uint64
 	steps atomic.Uint32
 
@@ -1441,7 +1444,7 @@ func (s *shown) show(v *view) {
 			s.words[i].Store(w)
 		}
 	}
-	s.above.Store(v.above | uint32(v.mark)<<deltaBits)
+	s.over.Store(v.over | uint32(v.mark)<<deltaBits)
 	s.steps.Store(v.steps)
 	s.seq.Store((seq+nextView)&^(nextView-1) | state)
 }
@@ -1466,8 +1469,8 @@ func (s *shown) load(v *view) (state uint32) {
 		v.skew, v.delay = unpackRates(s.words[3].Load())
 		v.bound, v.ageing = unpackFloats(s.words[4].Load())
 		v.undisturbed, v.jitter = unpackFloats(s.words[5].Load())
-		above := s.above.Load()
-		v.above, v.mark = above&(1<<deltaBits-1), Counter24(above>>deltaBits)
+		over := s.over.Load()
+		v.over, v.mark = over&(1<<deltaBits-1), Counter24(over>>deltaBits)
 		v.steps = s.steps.Load()
 		if s.seq.Load() == seq&^writing {
 			v.synced = seq&synced != 0

@@ -187,8 +187,8 @@ func TestGoldenStamps(t *testing.T) {
 func wrapped(a, b uint64, bits uint) int64 { return int64((a-b)<<(64-bits)) >> (64 - bits) }
 
 // TestGoldenToRemote checks single exchanges. The original's result lies up to
-// 18 us early and 7 us late of the truth (reference.md, D10); ours must be within
-// the sum of both bounds of it, and closer to the truth on the whole.
+// 18 us early and 7 us late of the truth; ours must be within the sum of both bounds of
+// it, and closer to the truth on the whole.
 func TestGoldenToRemote(t *testing.T) {
 	var ours, theirs float64
 	goldenRows(t, "to_remote.csv", func(v []uint64) {
@@ -383,8 +383,7 @@ func TestGoldenSessions(t *testing.T) {
 	}
 }
 
-// TestGoldenQuirks replays what makes the original's error explode (reference.md,
-// D1 to D6). Ours stays: it is never above the original's by more than allowed on the
+// TestGoldenQuirks replays what makes the original's error explode. Ours stays: it is never above the original's by more than allowed on the
 // whole, and where only the original is synchronized it is wrong by over 0.1 s.
 func TestGoldenQuirks(t *testing.T) {
 	limits := map[string]int64{ // of our largest error, 23 bits, us
@@ -985,7 +984,7 @@ func TestNotYet(t *testing.T) {
 }
 
 // TestZeroDelta: the delta is 0 if the offset and the delay cancel out. The
-// original takes that for no delta at all (reference.md, D1).
+// original takes that for no delta at all.
 func TestZeroDelta(t *testing.T) {
 	const delay = 30_000
 	for _, ahead := range []uint64{delay, 1<<64 - delay} { // one side's deltas are 0

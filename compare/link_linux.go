@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 package main
 
 import (
@@ -392,7 +394,7 @@ func (l *link) report(out string) error {
 	d.text("Error in microseconds at both ends, median / 99th percentile / maximum, from %.0f s on, and for how long datagrams were under way, median to B / to A:", linkWarmup.Seconds())
 	d.table(l.table())
 	d.text("Of the datagrams, %d of %d to B and %d of %d to A did not arrive. The command, as root:", l.lost[1], len(l.delays[1])+l.lost[1], l.lost[0], len(l.delays[0])+l.lost[0])
-	d.code("compare/reallink/run.sh docs")
+	d.code("compare/reallink/run.sh docs    # 2 min")
 	d.text("Where it cannot run, it says why in a line: it needs Linux, root, and `ip` and `tc` of iproute2.")
 	d.picture("link", "Above: this package is right to tens of microseconds while TCP keeps the queue at up to 300 ms for 20 s; the original after 10 s, and NTP's filter after 16 s, take the queue for the path and are wrong by half of it. Below: how long datagrams were under way.", l.draw)
 	return l.write(d, out)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Command compare plays every method that the project knows of on identical packets, and
 // draws how far apart they are.
 //

@@ -14,7 +14,7 @@ import (
 // What a clock by request and response has to do in a game, one test for each property.
 
 // TestFirstExchange: symmetric 50 ms, no jitter: error at most 1 us after the first exchange.
-func TestAT03(t *testing.T) {
+func TestFirstExchange(t *testing.T) {
 	w := newWorld(new(Clock))
 	w.up, w.down = constant(50*usMs), constant(50*usMs)
 	w.ping(func(v Verdict) {

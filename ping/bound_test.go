@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"timesync"
 )
 
 // The error bound while no clock is set: it holds in every world, and is as tight as it can be.
@@ -66,7 +68,7 @@ func boundWorld(t *testing.T, seed uint64) (queries int, ratio, share float64) {
 	loss := r.Float64() * 0.4
 	w.lost = func() bool { return r.Float64() < loss }
 	var ratios []float64
-	last := Snapshot{Steps: math.MaxUint32}
+	last := timesync.Snapshot{Steps: math.MaxUint32}
 	w.keepPinging(nil)
 	for range 100 {
 		w.run(time.Duration(r.ExpFloat64() * float64(300*time.Millisecond)))

@@ -44,6 +44,9 @@ const (
 	// behind the local clock without seeing the past change. Longer than a frame at
 	// 60 Hz.
 	settleUsec = 20_000
+	// toldUsec is for how long no clock has been set when the first exchange arrives, as
+	// far as anybody knows: as in package timesync.
+	toldUsec = 15_000_000
 	// roundUsec covers the whole microseconds in which clocks are read.
 	roundUsec = 2
 )

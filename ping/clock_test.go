@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync"
 	"timesync/internal/rivals"
 )
 
@@ -430,7 +431,7 @@ func TestReaders(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			last := Snapshot{Steps: math.MaxUint32}
+			last := timesync.Snapshot{Steps: math.MaxUint32}
 			for !done.Load() {
 				runtime.Gosched() // js/wasm has one thread and does not interrupt it
 				local := now.Load()

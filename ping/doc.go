@@ -49,6 +49,8 @@
 //
 // # Sources
 //
+// docs/MIGRATING.md links them.
+//
 // Josh Sutphin, "Accurately syncing Unreal's network clock": Clock{Rule: Latest,
 // AdjustSteps: 1}, asked once. His listing stores the server's time and does not
 // advance it; here what is stored is the offset. His request's timestamp comes back

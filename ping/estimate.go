@@ -56,7 +56,7 @@ func (s *sample) bound(local uint64, skew int64) uint64 {
 // use lets a sample change the clock.
 func (c *Clock) use(s sample, now uint64) Verdict {
 	old := c.known.Load()
-	disturbed := now
+	disturbed := now - toldUsec
 	if old != nil {
 		now = old.notBefore(now)
 		disturbed = old.disturbed

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"timesync"
 )
 
 // Exact values: what the worlds of the other tests would forgive.
@@ -26,7 +28,7 @@ func TestUnsynchronized(t *testing.T) {
 		delay, okDelay := c.MinimumOneWayDelay()
 		skew, okSkew := c.Skew()
 		s, okSnapshot := c.Snapshot(7)
-		if ok || okBound || okDelay || okSkew || okSnapshot || remote != 0 || bound != 0 || delay != 0 || skew != 0 || s != (Snapshot{}) {
+		if ok || okBound || okDelay || okSkew || okSnapshot || remote != 0 || bound != 0 || delay != 0 || skew != 0 || s != (timesync.Snapshot{}) {
 			t.Errorf("%s: %d %v, %v %v, %v %v, %v %v, %+v %v", when, remote, ok, bound, okBound, delay, okDelay, skew, okSkew, s, okSnapshot)
 		}
 	}
@@ -58,7 +60,7 @@ func TestSnapshot(t *testing.T) {
 	if v := answer(c, 1000, 51_030, 51_040, 1070); v != Synced {
 		t.Fatal(v)
 	}
-	want := Snapshot{RemoteUsec: 51_070, OffsetUsec: 50_000, ErrorBound: 32 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond}
+	want := timesync.Snapshot{RemoteUsec: 51_070, OffsetUsec: 50_000, ErrorBound: 32 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond, Undisturbed: 15 * time.Second}
 	if got, _ := c.Snapshot(1070); got != want {
 		t.Errorf("after one exchange %+v, want %+v", got, want)
 	}
@@ -75,8 +77,8 @@ func TestSnapshot(t *testing.T) {
 	// The second says least doubt, as it is younger, and reads 1 us more; its round trip is
 	// odd, so its bound is 32 us and 2 for rounding.
 	answer(c, 101_000, 151_032, 151_042, 101_073)
-	want = Snapshot{RemoteUsec: 151_583, OffsetUsec: 50_000, ErrorBound: 35 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond,
-		Jitter: 500 * time.Nanosecond, Age: 510 * time.Microsecond, Undisturbed: 100_513 * time.Microsecond}
+	want = timesync.Snapshot{RemoteUsec: 151_583, OffsetUsec: 50_000, ErrorBound: 35 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond,
+		Jitter: 500 * time.Nanosecond, Age: 510 * time.Microsecond, Undisturbed: 15*time.Second + 100_513*time.Microsecond}
 	if got, _ := c.Snapshot(101_583); got != want {
 		t.Errorf("after two exchanges %+v, want %+v", got, want)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"timesync"
 )
 
 // A client and a server in simulated time, on which the other tests play.
@@ -135,7 +137,7 @@ func (w *world) errorUsec(t testing.TB) int64 {
 	return int64(got - w.remote())
 }
 
-func (w *world) snapshot(t testing.TB) Snapshot {
+func (w *world) snapshot(t testing.TB) timesync.Snapshot {
 	t.Helper()
 	s, ok := w.c.Snapshot(w.local())
 	if !ok {
@@ -154,7 +156,7 @@ func (w *world) watch(t testing.TB) *watcher {
 
 type watcher struct {
 	errors []int64
-	last   Snapshot
+	last   timesync.Snapshot
 	any    bool
 }
 

@@ -7,6 +7,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"timesync"
 )
 
 // What holds for any bytes and for any order of calls.
@@ -62,7 +64,7 @@ func FuzzReplies(f *testing.F) {
 }
 
 // noSnapshot is one that no other follows.
-var noSnapshot = Snapshot{Steps: math.MaxUint32}
+var noSnapshot = timesync.Snapshot{Steps: math.MaxUint32}
 
 // player does with a Clock what the fuzzer says.
 type player struct {
@@ -71,7 +73,7 @@ type player struct {
 	now               uint64
 	requests, replies [][]byte
 	handled           uint64 // replies since Reset
-	last              Snapshot
+	last              timesync.Snapshot
 	lastAt            uint64
 }
 

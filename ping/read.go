@@ -5,6 +5,8 @@ package ping
 import (
 	"math"
 	"time"
+
+	"timesync"
 )
 
 // published is all that readers need; it never changes once they can see it.
@@ -124,50 +126,25 @@ func (c *Clock) Skew() (ppm float64, ok bool) {
 	return inPPM(p.skew), true
 }
 
-// Snapshot is everything that is known at one local time, all from the same state.
-type Snapshot struct {
-	// RemoteUsec is the server's clock in microseconds; see Clock.RemoteTime.
-	RemoteUsec uint64
-	// OffsetUsec is the server's clock minus the local one in microseconds, modulo 2^64.
-	OffsetUsec int64
-	// ErrorBound is how far RemoteUsec can be off; see Clock.ErrorBound.
-	ErrorBound time.Duration
-	// MinOneWayDelay is half of the shortest round trip of late; see
-	// Clock.MinimumOneWayDelay.
-	MinOneWayDelay time.Duration
-	// Jitter is by how much the mean one-way delay of the last 8 exchanges, which is
-	// half of the round trip, exceeds MinOneWayDelay.
-	Jitter time.Duration
-	// Age is the time since the last exchange that was believed.
-	Age time.Duration
-	// Undisturbed is the time since a clock was last noticed to have been set, or since
-	// the first exchange.
-	Undisturbed time.Duration
-	// Skew is the rate of the server's clock minus that of the local one in parts per
-	// million, 0 while not known; see Clock.Skew.
-	Skew float64
-	// Steps counts the discontinuities of RemoteTime, where it may have gone back. It
-	// is 0 after the first exchange and never starts again.
-	Steps uint32
-}
-
-// Snapshot returns what is known at the local time localUsec. Age and Undisturbed are
-// negative for a time in the past that lies before what they count from. ok is false
-// before the first exchange.
-func (c *Clock) Snapshot(localUsec uint64) (s Snapshot, ok bool) {
+// Snapshot returns what is known at the local time localUsec, all from the same state. The
+// fields are those of the core, with these differences: MinOneWayDelay is half of the
+// shortest round trip, and Jitter by how much half of the mean one exceeds that, both of the
+// last 8 exchanges; Age is the time since the last exchange that was believed; and Skew is 0
+// while it is not known. Steps counts Reset, too. ok is false before the first exchange.
+func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 	p := c.known.Load()
 	if p == nil {
-		return Snapshot{}, false
+		return timesync.Snapshot{}, false
 	}
 	remote := p.read(localUsec)
-	return Snapshot{
+	return timesync.Snapshot{
 		RemoteUsec:     remote,
 		OffsetUsec:     int64(remote - localUsec),
 		ErrorBound:     p.errorBound(localUsec),
 		MinOneWayDelay: duration(p.trip) / 2,
 		Jitter:         duration(p.jitter) / 2,
-		Age:            duration(int64(localUsec - p.heard)),
-		Undisturbed:    duration(int64(localUsec - p.disturbed)),
+		Age:            max(duration(int64(localUsec-p.heard)), 0),
+		Undisturbed:    max(duration(int64(localUsec-p.disturbed)), 0),
 		Skew:           inPPM(p.skew),
 		Steps:          p.steps,
 	}, true

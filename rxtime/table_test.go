@@ -46,6 +46,7 @@ type end struct {
 	ppm   uint64
 	begin time.Time
 	lead  uint64 // of true time over NowUsec
+	start uint64 // true time at which its clock was right
 
 	mu        sync.Mutex
 	to        netip.AddrPort
@@ -73,11 +74,15 @@ func newEnd(t *testing.T, to netip.AddrPort, ppm uint64) (e *end, at netip.AddrP
 			least, e.lead = gap, wall-before
 		}
 	}
+	e.start = timesync.NowUsec() + e.lead
 	return e, at
 }
 
-// clock is what this end's clock reads at true time.
-func (e *end) clock(trueUsec uint64) uint64 { return trueUsec + trueUsec*e.ppm/1_000_000 }
+// clock is what this end's clock reads at true time, from start on. The two ends' clocks are
+// within a second, so nobody needs an Anchor.
+func (e *end) clock(trueUsec uint64) uint64 {
+	return trueUsec + (trueUsec-e.start)*e.ppm/1_000_000
+}
 
 // A datagram is the stamp, a flag and the two reports, and the true time.
 const datagramSize = 3 + 1 + 3 + 3 + 8

@@ -79,7 +79,7 @@ func (e Event) String() string {
 type Stats struct {
 	Ticks      uint64 // ticks run
 	Skipped    uint64 // ticks never run, as events say
-	Steps      uint64 // EventStepped; 0 after the first synchronization
+	Steps      uint32 // EventStepped; 0 after the first synchronization
 	Stalls     uint64 // EventStalled
 	Losses     uint64 // EventLost
 	Refused    uint64 // what Accept refused because its tick was out of the window

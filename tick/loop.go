@@ -130,33 +130,33 @@ func (l *loop) WaitSynced(ctx context.Context) error {
 	}
 }
 
-// Snapshot returns the three clocks at one instant, nowUsec of the local clock. ok is
-// false while they are not known. For increasing nowUsec a clock goes back only where
+// Snapshot returns the three clocks at one instant, localUsec of the local clock. ok is
+// false while they are not known. For increasing localUsec a clock goes back only where
 // EventStepped, EventEpochChanged or a Start is between. It takes no lock and does not
 // allocate.
-func (l *loop) Snapshot(nowUsec uint64) (c Clocks, ok bool) {
+func (l *loop) Snapshot(localUsec uint64) (c Clocks, ok bool) {
 	s := l.snap.Load()
 	if s == nil {
 		return Clocks{}, false
 	}
-	return s.clocks(nowUsec), true
+	return s.clocks(localUsec), true
 }
 
-// Shared returns the shared clock at nowUsec, like Snapshot.
-func (l *loop) Shared(nowUsec uint64) (t Time, ok bool) { return l.clock(shared, nowUsec) }
+// Shared returns the shared clock at localUsec, like Snapshot.
+func (l *loop) Shared(localUsec uint64) (t Time, ok bool) { return l.clock(shared, localUsec) }
 
-// Server returns the server clock at nowUsec, like Snapshot.
-func (l *loop) Server(nowUsec uint64) (t Time, ok bool) { return l.clock(server, nowUsec) }
+// Server returns the server clock at localUsec, like Snapshot.
+func (l *loop) Server(localUsec uint64) (t Time, ok bool) { return l.clock(server, localUsec) }
 
-// Predicted returns the predicted clock at nowUsec, like Snapshot.
-func (l *loop) Predicted(nowUsec uint64) (t Time, ok bool) { return l.clock(predicted, nowUsec) }
+// Predicted returns the predicted clock at localUsec, like Snapshot.
+func (l *loop) Predicted(localUsec uint64) (t Time, ok bool) { return l.clock(predicted, localUsec) }
 
-func (l *loop) clock(i int, nowUsec uint64) (Time, bool) {
+func (l *loop) clock(i int, localUsec uint64) (Time, bool) {
 	s := l.snap.Load()
 	if s == nil {
 		return Time{}, false
 	}
-	return s.rate.time(s.read(i, nowUsec)), true
+	return s.rate.time(s.read(i, localUsec)), true
 }
 
 // Epoch returns the epoch of the game time, with which messages are to be marked. ok
@@ -171,13 +171,13 @@ func (l *loop) Epoch() (epoch uint64, ok bool) {
 
 // Fraction returns how far predicted time is from the start of the last tick that ran
 // to the start of the next, in [0, 1], for interpolation between their results.
-func (l *loop) Fraction(nowUsec uint64) float64 {
+func (l *loop) Fraction(localUsec uint64) float64 {
 	s := l.snap.Load()
 	if s == nil {
 		return 0
 	}
 	last := s.rate.Time(Tick(l.next.Load())-1, 0)
-	past := s.read(predicted, nowUsec) - last.Time()
+	past := s.read(predicted, localUsec) - last.Time()
 	return min(max(float64(past)/float64(last.length()), 0), 1)
 }
 

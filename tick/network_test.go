@@ -229,7 +229,7 @@ func TestAsymmetric(t *testing.T) {
 	}{
 		{ms(80), ms(20), Hz(60), ms(30)},
 		{ms(20), ms(80), Hz(60), -ms(30)},
-		{ms(150), ms(150), Hz(30), 0}, // Unity issue 4066
+		{ms(150), ms(150), Hz(30), 0},
 		{ms(300), ms(300), Hz(30), 0},
 	} {
 		t.Run(fmt.Sprint(tt.up, "/", tt.down), func(t *testing.T) {

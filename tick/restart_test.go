@@ -271,7 +271,7 @@ func TestRestart(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		within  time.Duration
-		steps   uint64 // of the client at most
+		steps   uint32 // of the client at most
 		restart func(m *match)
 	}{
 		{"server", 2 * time.Second, 1, func(m *match) {

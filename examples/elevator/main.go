@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Elevator shows which clock to sample for what moves: the elevator problem of
 // Unity's Network Time System, on simulated links with a round trip of 200 ms.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Udp keeps the clocks of two peers together over real UDP sockets.
 //
 // Without -listen or -dial it runs both peers in this process, with a bad network

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 package main
 
 import (
@@ -48,7 +50,8 @@ func (s *screen) show(lines []string) {
 		return
 	}
 	if s.shown > 0 {
-		fmt.Fprintf(s.out, "\x1b[%dA", s.shown) // so many lines up
+		// To the left, where ^C may have been echoed, and so many lines up.
+		fmt.Fprintf(s.out, "\r\x1b[%dA", s.shown)
 	}
 	width := s.columns()
 	for _, line := range lines {

@@ -620,7 +620,7 @@ func TestScreen(t *testing.T) {
 		s.show([]string{long})
 		want := "\x1b[K" + long[:min(width, len(long))] + "\n"
 		short := "\x1b[K" + "short"[:min(width, 5)] + "\n"
-		if want = want + short + "\x1b[J" + "\x1b[2A" + want + "\x1b[J"; out.String() != want {
+		if want = want + short + "\x1b[J" + "\r\x1b[2A" + want + "\x1b[J"; out.String() != want {
 			t.Errorf("width %d: %q, want %q", width, out.String(), want)
 		}
 	}

@@ -11,16 +11,12 @@ import (
 	"testing"
 )
 
-// vectors opens a file of recorded outputs of the C++ original and calls fn with its
-// lines. Elsewhere than in testdata it is found during development.
+// vectors opens a file of recorded outputs of the C++ original and calls fn with its lines.
 func vectors(t *testing.T, name string, fn func(line string)) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "testdata", name))
 	if err != nil {
-		f, err = os.Open(filepath.Join("/work/shared/vectors", name))
-	}
-	if err != nil {
-		t.Skipf("no vectors: %v", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Package rivals is what others do to learn a peer's clock, each in one file, faults
 // included: the methods with which the project compares itself on identical packets.
 // All are a sim.Estimator, and those that ask the peer a sim.Exchanger, so TimeSync's

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 package rivals
 
 // Sutphin is a handshake (Josh Sutphin, "Accurately syncing Unreal's network clock"):

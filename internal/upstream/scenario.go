@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Package upstream is the benchmark of the original's author (catid/TimeSync,
 // tests/peer_bench.cpp at 1132f39), re-created from a description of its parameters. Its
 // semantics are not those of sim.Run: both ends send at the same instants, delays are
@@ -271,7 +273,7 @@ func (s *Scenario) check() (err error) {
 	return err
 }
 
-// Baseline is what the notes' own re-creation found.
+// Baseline is what another re-creation of the benchmark found, with other random numbers.
 type Baseline struct {
 	P95     any     `json:"m4_p95_us"`
 	Folded  float64 `json:"m4_p95_us_modulo_67s"`

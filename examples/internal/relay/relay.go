@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
 // Package relay is a bad network on one machine, with an attacker on it: it stands between
 // a server and its clients and delays, loses, reorders, changes and repeats datagrams.
 package relay
