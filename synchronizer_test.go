@@ -1549,6 +1549,26 @@ func TestRuleSynchronizer(t *testing.T) {
 	}
 }
 
+// TestRuleSteps: by exactly how much a correction is a step.
+func TestRuleSteps(t *testing.T) {
+	for _, tc := range []struct {
+		by    float64
+		quiet float32
+		steps uint32
+	}{{500, 0, 0}, {500.1, 0, 1}, {-500, 0, 0}, {-500.1, 0, 1}, {600, 15e6, 0}, {600, 14_999_998, 1}, {50e3, 60e6, 0}, {50e3 + 0.1, 60e6, 1}, {-50e3, 60e6, 0}, {-50e3 - 0.1, 60e6, 1}} {
+		s := TimeSynchronizer{pair: *calmPair(1000, 3000, 500)}
+		s.pair.limits.quiet = tc.quiet
+		for _, by := range []float64{0, tc.by} {
+			s.pair.offset += by
+			s.pair.changed = true
+			s.publish(0)
+			holds(t, "changed after readers were told", s.pair.changed, false)
+		}
+		is(t, fmt.Sprintf("steps %+v", tc), s.view.steps.Load(), tc.steps)
+		is(t, "delay", s.bucket.delay, int32(max(1500+tc.by, 0)))
+	}
+}
+
 // TestRuleView: readings are exact: no rounding but to whole microseconds, downwards.
 func TestRuleView(t *testing.T) {
 	rng := rand.New(rand.NewPCG(20, 20))
