@@ -1,3 +1,4 @@
+// The worlds of the hostile tests, of the soak and of their limits share these two ends.
 package sim_test
 
 import (
@@ -46,9 +47,9 @@ type peer struct {
 
 // datagram is one under way.
 type datagram struct {
-	sent, at       int64
-	stamp, report  timesync.Counter24
-	reports, noted bool
+	sent, at      int64
+	stamp, report timesync.Counter24
+	reports       bool
 }
 
 // answer is what an end says.
