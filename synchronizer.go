@@ -177,8 +177,11 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 }
 
 // Reset forgets everything, as when the peer is replaced by another. Only the count
-// of steps goes on.
+// of steps goes on; if the offset was known, this is one.
 func (s *TimeSynchronizer) Reset() {
+	if v, ok := s.view.view(); ok {
+		s.view.steps.Store(v.steps + 1)
+	}
 	s.bucket, s.pair, s.base, s.anchor, s.waits, s.seen = bucket{}, pair{}, 0, 0, false, false
 	s.view.clear()
 	s.view.datagrams.Store(0)
@@ -929,7 +932,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 		if f.strays++; f.strays == 1 || float32(d) < f.fall {
 			f.fall = float32(d)
 		}
-		if f.strays < strayRun { // rule: strays do not come thrice
+		if f.strays < strayRun { // rule: strays do not come three times
 			return int32(d), false
 		}
 		f.shift(x, f.fall, b)

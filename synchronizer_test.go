@@ -2834,7 +2834,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("after Reset: %#v", r)
 	}
 	w.run(time.Second)
-	if r := agree("after Reset"); r.Steps != after.Steps {
+	if r := agree("after Reset"); r.Steps != after.Steps+1 {
 		t.Errorf("Reset: %d steps before, %d after", after.Steps, r.Steps)
 	}
 	if n := testing.AllocsPerRun(100, func() { s, _ = w.a.Snapshot(w.now) }); n != 0 {
