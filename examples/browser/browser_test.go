@@ -316,14 +316,19 @@ func TestTwoTabs(t *testing.T) {
 	b.wait("the other walks", fmt.Sprintf("Math.abs(%s - %f) > 0.3", otherX, before), 10*time.Second)
 	press(a, input.DispatchKeyEventTypeKeyUp)
 
-	// Everybody stands on the platform of their own time.
+	// Everybody stands on the platform of their own time, in most frames: where the machine
+	// has no time for the page, states come too late for some.
 	for _, w := range []*tab{a, b} {
-		time.Sleep(3 * time.Second)
-		own := eval[float64](w, "(f => Math.abs(f.drawn.find(d => d.own).height - f.levels[2]))(demo.frame)")
-		npc := eval[float64](w, "(f => Math.abs(f.drawn.find(d => d.player === 0).height - f.levels[0]))(demo.frame)")
-		lead := eval[float64](w, "demo.frame.times[2] - demo.frame.times[0]")
-		t.Logf("predicted time is %.0f ms ahead of server time; the feet are off by %.3f and %.3f m", lead*1000, own, npc)
-		if own > 0.01 || npc > 0.1 || lead < 0.1 {
+		var own, npc, lead []float64
+		for range 30 {
+			time.Sleep(100 * time.Millisecond)
+			own = append(own, eval[float64](w, "(f => Math.abs(f.drawn.find(d => d.own).height - f.levels[2]))(demo.frame)"))
+			npc = append(npc, eval[float64](w, "(f => Math.abs(f.drawn.find(d => d.player === 0).height - f.levels[0]))(demo.frame)"))
+			lead = append(lead, eval[float64](w, "demo.frame.times[2] - demo.frame.times[0]"))
+		}
+		middle := func(v []float64) float64 { slices.Sort(v); return quantile(v, .5) }
+		t.Logf("predicted time is %.0f ms ahead of server time; the feet are off by %.3f and %.3f m (medians)", middle(lead)*1000, middle(own), middle(npc))
+		if middle(own) > 0.01 || middle(npc) > 0.1 || middle(lead) < 0.1 {
 			t.Error("not on the platform of their time")
 		}
 	}
