@@ -46,9 +46,9 @@ type peer struct {
 
 // datagram is one under way.
 type datagram struct {
-	sent, at       int64
-	stamp, report  timesync.Counter24
-	reports, noted bool
+	sent, at      int64
+	stamp, report timesync.Counter24
+	reports       bool
 }
 
 // answer is what an end says.
