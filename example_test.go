@@ -1,3 +1,5 @@
+// The examples of the documentation: what they print is what they say.
+
 package timesync_test
 
 import (

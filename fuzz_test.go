@@ -1,3 +1,7 @@
+// These fuzz targets prove that no input breaks what must always hold: what a counter writes
+// reads back, an expanded counter lies in its interval, no order of calls and no stamp or
+// report panics or leaves a state that clean traffic does not mend.
+
 package timesync
 
 import (

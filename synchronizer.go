@@ -177,8 +177,11 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 }
 
 // Reset forgets everything, as when the peer is replaced by another. Only the count
-// of steps goes on.
+// of steps goes on; if the offset was known, this is one.
 func (s *TimeSynchronizer) Reset() {
+	if v, ok := s.view.view(); ok {
+		s.view.steps.Store(v.steps + 1)
+	}
 	s.bucket, s.pair, s.base, s.anchor, s.waits, s.seen = bucket{}, pair{}, 0, 0, false, false
 	s.view.clear()
 	s.view.datagrams.Store(0)
@@ -535,8 +538,8 @@ func (p *pair) lean(dt float32) {
 func (p *pair) close(x float64, b *bucket) {
 	late := p.own.lateness()
 	if late > 0 && (p.impossible() || p.known > youth && p.closes(late)) { // rule: closure
-		if abs(p.own.slope) > slewSkew { // rule: the slope is what is wrong
-			p.own.forgetSlope(x) // no clock is slewed so fast
+		if p.own.closures++; p.own.closures > maxClosures { // rule: then the slope is wrong
+			p.own.forgetSlope(x)
 		}
 		p.own.shift(x, late, b)
 		p.own.doubtSlope(slewSkew)
@@ -817,7 +820,8 @@ func (l *limits) contradict(x float64, tolerance float32) bool {
 
 const (
 	bucketTime   = 0.2e6 // us: datagrams are judged by the fastest of so long
-	strayRun     = 3     // stray stamps do not come thrice in a row
+	strayRun     = 3     // stray stamps do not come three times in a row
+	maxClosures  = 3     // nor are clocks set more often before there are points for a fit
 	lateTime     = 10e6  // us: what lasts so long is no queue
 	minGate      = 100.0 // us: hosts add so much, whatever the path
 	gateDips     = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
@@ -877,6 +881,8 @@ type floor struct {
 	alike   bool    // the last two buckets were late by the same
 	strays  uint8   // datagrams in a row that are faster than the path allows
 	near    uint8   // buckets that came near, at most dipRun
+
+	closures uint8 // level shifts of the pair since the line was last fitted
 }
 
 // start begins with the level of the first datagram.
@@ -926,7 +932,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 		if f.strays++; f.strays == 1 || float32(d) < f.fall {
 			f.fall = float32(d)
 		}
-		if f.strays < strayRun { // rule: strays do not come thrice
+		if f.strays < strayRun { // rule: strays do not come three times
 			return int32(d), false
 		}
 		f.shift(x, f.fall, b)
@@ -981,6 +987,9 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	}
 	if float32(int32(uint32(int64(x))-f.pointAt)) >= f.width {
 		f.line.end(x, f.dip, steady)
+		if f.n >= fitPoints {
+			f.closures = 0
+		}
 		f.slack = max(f.slack+float32(level-f.at(x)), 0)
 	}
 	return late

@@ -40,7 +40,8 @@ func (t *tape) OnExchange(t1, t2, t3, t4 uint64) {
 	t.asked = append(t.asked, [4]uint64{t1, t2, t3, t4})
 }
 
-// measureCosts returns the nanoseconds that each method takes for a datagram or an exchange of what an end is shown in a minute of 3 ms of jitter.
+// measureCosts returns the nanoseconds that each method takes for a datagram or an exchange
+// of what an end is shown in a minute of 3 ms of jitter.
 func measureCosts() (ns []float64) {
 	var world sim.Scenario
 	for _, sc := range sim.Scenarios() {

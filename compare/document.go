@@ -47,7 +47,12 @@ func markup(text string) string {
 
 func (d *document) heading(level int, text string) {
 	fmt.Fprintf(&d.md, "%s %s\n\n", strings.Repeat("#", level), text)
-	fmt.Fprintf(&d.html, "<h%d>%s</h%d>\n", level, markup(text), level)
+	fmt.Fprintf(&d.html, "<h%d id=\"%s\">%s</h%d>\n", level, anchor(text), markup(text), level)
+}
+
+// anchor is the name of a heading in links, as in Markdown's pages.
+func anchor(heading string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(heading), "'", ""), " ", "-")
 }
 
 func (d *document) text(format string, args ...any) {
@@ -134,7 +139,7 @@ const page = `<!doctype html>
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; font-size: 0.85rem; }
-.wide { overflow-x: auto; }
+.wide, pre { overflow-x: auto; }
 th, td { padding: 0.15rem 0.6rem; border-bottom: 1px solid #8886; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 img { max-width: 100%%; border-radius: 6px; }

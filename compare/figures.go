@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	simSeeds    = 6 // seeds of each simulated world
-	coreSeeds   = 9 // of each of the author's CORE scenarios with skew
-	authorSeeds = 3 // of each of his scenarios as published
-	sweepSeeds  = 4 // of each point of a sweep
+	simSeeds    = 6  // seeds of each simulated world
+	coreSeeds   = 9  // of each of the author's CORE scenarios with skew
+	authorSeeds = 3  // of each of his scenarios as published
+	sweepSeeds  = 12 // of each point of a sweep
 	firstSeed   = 1
 )
 

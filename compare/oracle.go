@@ -13,10 +13,11 @@ import (
 
 // oracle is the limit that methods are measured against. It works offline: it sees every
 // stamp of a world, those to come as well, and is told when a clock is set or changes its
-// rate, and when a path changes. In a window around each moment it lays, in both directions, the highest line below
-// all datagrams (Moon, Skelly, Towsley 1999: an edge of the lower convex hull), with one
-// skew for both. How wide the window is, up to the whole series, and whether it ends where a
-// path changes, is chosen for each world in hindsight, by the truth. Nothing that has to answer at once knows any of that.
+// rate, and when a path changes. In a window around each moment it lays, in both directions,
+// the highest line below all datagrams (Moon, Skelly, Towsley 1999: an edge of the lower
+// convex hull), with one skew for both. How wide the window is, up to the whole series, and
+// whether it ends where a path changes, is chosen for each world in hindsight: so that the
+// 99th percentile is least. Nothing that has to answer at once knows any of that.
 type oracle struct {
 	ends [2]oracleEnd
 }
@@ -272,10 +273,6 @@ func (p *piece) line(middle, half time.Duration, usual, tie float64) (l line, ok
 	// Below all datagrams to A there is a line that falls with the skew, below those to B
 	// one that rises with it. The skew is right at which both are highest in sum, which is
 	// the round trip: it can only come out too short.
-	if len(w[0]) == 0 || len(w[1]) == 0 {
-		return l, false
-	}
-	w[0], w[1] = hull(w[0]), hull(w[1])
 	floor := func(ps []point, skew float64) float64 {
 		low := math.Inf(1)
 		for i := range ps {

@@ -1,3 +1,6 @@
+// These tests prove that the committed report is what comes out, that each of its claims has
+// a reason, and that its figures are worked out right.
+
 package main
 
 import (
@@ -68,6 +71,11 @@ func TestCommitted(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(committed, "REPORT.md"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, to := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(d.html.String(), -1) {
+		if !strings.Contains(d.html.String(), `id="`+to[1]+`"`) {
+			t.Errorf("a link leads to #%s, which is nowhere", to[1])
+		}
 	}
 	got, want := withoutCosts(t, d.markdown()), withoutCosts(t, string(text))
 	bad := 0

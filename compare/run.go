@@ -4,12 +4,11 @@ package main
 
 import (
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"runtime"
 
 	"timesync/internal/sim"
 	"timesync/internal/upstream"

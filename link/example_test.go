@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// The example of the documentation: what it prints is what it says.
+
 package link_test
 
 import (

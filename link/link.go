@@ -201,7 +201,8 @@ func appendCounter(dst []byte, c timesync.Counter24) []byte {
 	return dst
 }
 
-// Reset forgets the peer, as for a new connection. Only the count of steps goes on.
+// Reset forgets the peer, as for a new connection. Only the count of steps goes on; if the
+// offset was known, this is one.
 func (l *Link) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

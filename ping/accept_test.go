@@ -1,3 +1,6 @@
+// These tests prove what a clock by request and reply must do in every world: how accurate
+// it is, what it refuses, and what a path, a blackout or a suspended machine does to it.
+
 package ping
 
 import (

@@ -1,3 +1,6 @@
+// These tests prove that the truth lies within the error bound, and that the bound is no
+// wider than it must be.
+
 package ping
 
 import (

@@ -1,3 +1,6 @@
+// These tests prove how the clock behaves: its schedule, what it takes and refuses, what it
+// reads between replies, and what it does with extreme figures.
+
 package ping
 
 import (

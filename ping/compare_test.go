@@ -1,3 +1,5 @@
+// This test proves that the clock is as accurate as other methods on the same requests.
+
 package ping
 
 import (

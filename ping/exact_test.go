@@ -1,3 +1,5 @@
+// These tests prove the figures of single steps, each on both sides of its limit.
+
 package ping
 
 import (
@@ -81,6 +83,10 @@ func TestSnapshot(t *testing.T) {
 		Jitter: 500 * time.Nanosecond, Age: 510 * time.Microsecond, Undisturbed: 15*time.Second + 100_513*time.Microsecond}
 	if got, _ := c.Snapshot(101_583); got != want {
 		t.Errorf("after two exchanges %+v, want %+v", got, want)
+	}
+	// No age is negative, as none is in the core.
+	if got, _ := c.Snapshot(1<<64 - 16_000_000); got.Age != 0 || got.Undisturbed != 0 {
+		t.Errorf("before the first exchange: heard %v ago, undisturbed %v", got.Age, got.Undisturbed)
 	}
 	if delay, ok := c.MinimumOneWayDelay(); delay != want.MinOneWayDelay || !ok {
 		t.Errorf("delay %v, %v", delay, ok)

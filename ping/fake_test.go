@@ -1,3 +1,5 @@
+// What the tests share: a server, a path and clocks that a test sets.
+
 package ping
 
 import (

@@ -1,3 +1,6 @@
+// These fuzz targets prove that no message and no order of replies panics or poisons the
+// clock.
+
 package ping
 
 import (

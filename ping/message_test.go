@@ -1,3 +1,5 @@
+// These tests prove the layout of the messages, and what is refused.
+
 package ping
 
 import (

@@ -1,3 +1,5 @@
+// These tests prove which exchange is chosen, rule by rule.
+
 package ping
 
 import (

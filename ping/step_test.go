@@ -1,3 +1,5 @@
+// These tests prove that the clock comes back after either end's clock was set.
+
 package ping
 
 import (

@@ -1,3 +1,5 @@
+// These tests prove that the clock can drive package tick.
+
 package ping
 
 import (

@@ -1,3 +1,6 @@
+// These tests prove that a kernel's stamp becomes an age, whatever happened to the wall
+// clock in between.
+
 package rxtime
 
 import (

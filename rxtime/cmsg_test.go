@@ -1,3 +1,6 @@
+// These tests prove that stamps are found in control messages, and that no bytes of them
+// panic.
+
 package rxtime
 
 import (

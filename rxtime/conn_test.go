@@ -1,3 +1,6 @@
+// These tests prove that a connection reads what a plain one would, with the kernel's stamps
+// where there are some.
+
 package rxtime
 
 import (

@@ -1,3 +1,6 @@
+// These tests prove that the kernel writes stamps as it is told, in the layout that package syscall
+// knows.
+
 package rxtime
 
 import (

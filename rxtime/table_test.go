@@ -1,3 +1,5 @@
+// These tests prove, over loopback, what the kernel's stamps are worth.
+
 package rxtime
 
 import (

@@ -285,8 +285,8 @@ func TestFallbacks(t *testing.T) {
 			if c.transport == "WebSocket" {
 				series = pings
 			}
-			time.Sleep(3 * time.Second)
-			got := w.measure(5 * time.Second)
+			time.Sleep(2 * time.Second)
+			got := w.measure(3 * time.Second)
 			honest(t, got, series, 300)
 			e := errorSizes(got, series)
 			t.Logf("error: median %.0f us, 99 %% %.0f us of %d", quantile(e, .5), quantile(e, .99), len(e))
@@ -412,7 +412,7 @@ func TestClockEvents(t *testing.T) {
 	s := startServer(t, "127.0.0.1:0", all)
 	w := open(t, startBrowser(t), s, perfect)
 	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps && demo.samples.at(-1)?.ping", 30*time.Second)
-	time.Sleep(6 * time.Second)
+	time.Sleep(3 * time.Second)
 	for _, c := range []struct {
 		button string
 		lasts  time.Duration
@@ -422,9 +422,12 @@ func TestClockEvents(t *testing.T) {
 		time.Sleep(c.lasts + 6*time.Second)
 		got := w.samples(from)
 		for name, series := range map[string]func(sample) *reading{"stamps": stamps, "ping": pings} {
-			wrong := wrongFor(got, series)
-			t.Logf("%s: %s wrong by more than 1 ms for %.2f s", c.button, name, wrong.Seconds())
-			if wrong > 4*time.Second {
+			wrong := lasting(got, series, func(r *reading) bool { return math.Abs(r.Error) > 1000 })
+			// Where the machine has no time for the page, no exchange is better than that, and
+			// the bound says so.
+			unaware := lasting(got, series, func(r *reading) bool { return math.Abs(r.Error) > max(1000, r.Bound) })
+			t.Logf("%s: %s wrong by more than 1 ms for %.2f s, and by more than the bound for %.2f s", c.button, name, wrong.Seconds(), unaware.Seconds())
+			if unaware > 4*time.Second {
 				t.Errorf("%s: %s is not right again", c.button, name)
 			}
 			announced(t, got, series)
@@ -432,15 +435,15 @@ func TestClockEvents(t *testing.T) {
 	}
 }
 
-// wrongFor returns how long a series was off by more than 1 ms.
-func wrongFor(samples []sample, series func(sample) *reading) time.Duration {
-	var wrong float64
+// lasting returns for how long a series was so.
+func lasting(samples []sample, series func(sample) *reading, so func(*reading) bool) time.Duration {
+	var ms float64
 	for i, s := range samples[1:] {
-		if r := series(s); r != nil && math.Abs(r.Error) > 1000 {
-			wrong += s.At - samples[i].At
+		if r := series(s); r != nil && so(r) {
+			ms += s.At - samples[i].At
 		}
 	}
-	return time.Duration(wrong * float64(time.Millisecond))
+	return time.Duration(ms * float64(time.Millisecond))
 }
 
 // announced fails the test if the error changed by what is no slew, and the count of steps did

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// These tests prove that the simulated path keeps a stream in order and treats datagrams as
+// it is told.
+
 package main
 
 import (

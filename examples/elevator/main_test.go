@@ -1,3 +1,6 @@
+// These tests prove that two views of the elevator agree, and what a wrong clock does to
+// them.
+
 package main
 
 import (

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// These tests prove that the game runs, ends, and says what is wrong.
+
 package main
 
 import (

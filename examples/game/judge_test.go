@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause
+// These tests prove that the judge of a game finds what is wrong: breaks of the order, and lives
+// that do not meet.
 
 package main
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// These tests prove that a player's side takes what comes from the other, and nothing else.
+
 package main
 
 import (

@@ -2,7 +2,7 @@
 
 // Command mutate measures how well the tests of a package guard its code. It makes one
 // small mistake at a time in the package (a mutant) and runs the package's own tests
-// with -short. Tests that still pass have let the mutant survive: either they do not
+// with -short, then those of the packages that -tests names. Tests that still pass have let the mutant survive: either they do not
 // look there, or the mistake changes nothing that matters.
 //
 //	go run ./internal/mutate -pkg ./ping -n 200 -seed 1
@@ -36,6 +36,7 @@ import (
 func main() {
 	log.SetFlags(0)
 	pkg := flag.String("pkg", "", "the package, such as ./ping")
+	tests := flag.String("tests", "", "further packages whose tests run after its own, such as ./internal/vectors,./internal/sim")
 	n := flag.Int("n", 200, "number of mutants, drawn at random; 0 for all")
 	seed := flag.Uint64("seed", 1, "seed of the draw")
 	limit := flag.Duration("limit", 0, "time for the tests of one mutant; 0 for ten times what they take, at least 10 s")
@@ -65,19 +66,19 @@ func main() {
 		}
 		return
 	}
-	if share := judge(p, mutants, *limit, *workers); share < *least {
+	if share := judge(p, mutants, *tests, *limit, *workers); share < *least {
 		log.Fatalf("less than %.1f %%", *least)
 	}
 }
 
 // judge runs the tests against all mutants, prints what survives, and returns the
 // percentage that was killed.
-func judge(p *pkg, mutants []mutant, limit time.Duration, workers int) float64 {
+func judge(p *pkg, mutants []mutant, tests string, limit time.Duration, workers int) float64 {
 	known, err := equivalents(p.path)
 	if err != nil {
 		log.Fatal(err)
 	}
-	t, err := newTester(p, limit)
+	t, err := newTester(p, tests, limit)
 	if err != nil {
 		log.Fatal(err)
 	}

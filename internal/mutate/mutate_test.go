@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// These tests prove that each operator makes the mistakes that it should, that what tests do
+// to a mutant is told right, and that the list of equivalents can be read.
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +23,8 @@ func write(t *testing.T, files map[string]string) {
 	dir := t.TempDir()
 	files["go.mod"] = "module example\n\ngo 1.25\n"
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		name = filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,7 +90,7 @@ func TestMistakes(t *testing.T) {
 // is ended. The files stay as they are.
 func TestFates(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds ten test binaries and waits for two that never end: 13 s")
+		t.Skip("builds twenty test binaries and waits for two that never end: 20 s")
 	}
 	write(t, map[string]string{"sum.go": `package example
 
@@ -99,8 +103,11 @@ func Sum(n int) (sum int) {
 	return sum
 }
 
-// Two is not tested.
+// Two is tested by another package.
 func Two() int { return 2 }
+
+// Three is not tested.
+func Three() int { return 3 }
 `, "sum_test.go": `package example
 
 import "testing"
@@ -110,26 +117,40 @@ func TestSum(t *testing.T) {
 		t.Fail()
 	}
 }
+`, "further/two_test.go": `package further
+
+import (
+	"testing"
+
+	"example"
+)
+
+func TestTwo(t *testing.T) {
+	if example.Two() != 2 {
+		t.Fail()
+	}
+}
 `})
 	p, err := load(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newTester(p, 0)
+	s, err := newTester(p, "./further", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
 	s.limit = 3 * time.Second
 	want := map[string]fate{
-		"for n > 0 {: > becomes >=":                survived, // adds 0
-		"for n > 0 {: negated: n > 0":              killed,
-		"for n > 0 {: 0 becomes 1":                 killed,
-		"sum += n: += becomes -=":                  killed,
-		"sum += n: removed: sum += n":              killed,
-		"n--: -- becomes ++":                       killed, // or timedOut: until n is negative
-		"n--: removed: n--":                        timedOut,
-		"func Two() int { return 2 }: 2 becomes 3": survived,
+		"for n > 0 {: > becomes >=":                  survived, // adds 0
+		"for n > 0 {: negated: n > 0":                killed,
+		"for n > 0 {: 0 becomes 1":                   killed,
+		"sum += n: += becomes -=":                    killed,
+		"sum += n: removed: sum += n":                killed,
+		"n--: -- becomes ++":                         killed, // or timedOut: until n is negative
+		"n--: removed: n--":                          timedOut,
+		"func Two() int { return 2 }: 2 becomes 3":   killed,
+		"func Three() int { return 3 }: 3 becomes 4": survived,
 	}
 	for i, m := range p.mutants() {
 		name := m.code + ": " + m.what

@@ -28,20 +28,39 @@ const (
 	fates_
 )
 
-// tester builds and runs the tests of one package.
+// tester builds and runs the tests of a package, and then those of further ones.
 type tester struct {
 	p     *pkg
+	tests []tested
 	tmp   string
-	limit time.Duration
+	limit time.Duration // for each of them
 }
 
-// newTester runs the tests once without a mistake: they must pass.
-func newTester(p *pkg, limit time.Duration) (*tester, error) {
+// tested is a package whose tests run.
+type tested struct{ ImportPath, Dir string }
+
+// newTester runs the tests once without a mistake: they must pass. Further packages are
+// patterns of the go command, separated by commas.
+func newTester(p *pkg, further string, limit time.Duration) (*tester, error) {
+	tests := []tested{{p.path, p.dir}}
+	if further != "" {
+		out, err := goCommand(append([]string{"list", "-json=ImportPath,Dir"}, strings.Split(further, ",")...)...)
+		if err != nil {
+			return nil, err
+		}
+		for list := json.NewDecoder(bytes.NewReader(out)); list.More(); {
+			var one tested
+			if err := list.Decode(&one); err != nil {
+				return nil, err
+			}
+			tests = append(tests, one)
+		}
+	}
 	tmp, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return nil, err
 	}
-	t := &tester{p: p, tmp: tmp, limit: 10 * time.Minute}
+	t := &tester{p: p, tests: tests, tmp: tmp, limit: 10 * time.Minute}
 	start := time.Now()
 	if f := t.run(-1, mutant{file: p.files[0]}); f != survived {
 		t.close()
@@ -59,16 +78,30 @@ func (t *tester) close() { os.RemoveAll(t.tmp) }
 func (t *tester) run(i int, m mutant) fate {
 	dir := filepath.Join(t.tmp, fmt.Sprint(i))
 	defer os.RemoveAll(dir)
-	binary, err := t.build(dir, m)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%v: %v\n", m, err)
-		return broken
+	overlay, err := t.overlay(dir, m)
+	for _, one := range t.tests {
+		binary := filepath.Join(dir, "tests")
+		if err == nil {
+			err = build(binary, overlay, one.ImportPath)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%v: %v\n", m, err)
+			return broken
+		}
+		if f := t.execute(binary, one.Dir); f != survived {
+			return f
+		}
 	}
+	return survived
+}
+
+// execute runs a test binary.
+func (t *tester) execute(binary, dir string) fate {
 	ctx, cancel := context.WithTimeout(context.Background(), t.limit)
 	defer cancel()
 	// A mistake can fill the memory faster than the time limit ends it: 4 GB at most.
 	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -v 4000000; exec "$0" -test.short -test.failfast`, binary)
-	cmd.Dir = t.p.dir // as go test does
+	cmd.Dir = dir // as go test does
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
 		return timedOut
@@ -78,8 +111,8 @@ func (t *tester) run(i int, m mutant) fate {
 	return survived
 }
 
-// build makes the test binary with the mutant in place of the original.
-func (t *tester) build(dir string, m mutant) (binary string, err error) {
+// overlay writes what puts the mutant in place of the original, for the go command.
+func (t *tester) overlay(dir string, m mutant) (name string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -88,15 +121,16 @@ func (t *tester) build(dir string, m mutant) (binary string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(os.WriteFile(changed, []byte(m.apply()), 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
-		return "", err
-	}
-	binary = filepath.Join(dir, "tests")
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, t.p.path).CombinedOutput()
+	return overlay, errors.Join(os.WriteFile(changed, []byte(m.apply()), 0o600), os.WriteFile(overlay, list, 0o600))
+}
+
+// build makes the test binary of a package.
+func build(binary, overlay, path string) error {
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, path).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
 	}
-	return binary, nil
+	return nil
 }
 
 //go:embed equivalent.txt

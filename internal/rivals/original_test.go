@@ -1,3 +1,5 @@
+// These tests prove that the model of the C++ original is equal to it in every bit: they replay
+// the golden vectors (testdata/README.md at the top).
 package rivals
 
 import (

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// These tests hold what several documents say to one of them, which another test holds to
+// what is measured: docs/REPORT.md to TestCommitted of folder compare.
 package shape
 
 import (
@@ -7,9 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// These tests hold what several documents say to one of them, which another test holds to
-// what is measured: docs/REPORT.md to TestCommitted of folder compare.
 
 // document returns a document without the line breaks of its paragraphs.
 func document(t *testing.T, name string) string {

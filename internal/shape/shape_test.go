@@ -105,6 +105,22 @@ func TestGofmt(t *testing.T) {
 	})
 }
 
+// TestOpenings: a file of tests says first what it proves, or what the others share in it.
+func TestOpenings(t *testing.T) {
+	eachGoFile(t, func(name string, source []byte) {
+		for line := range strings.Lines(string(source)) {
+			opening := strings.HasPrefix(line, "//") && !strings.HasPrefix(line, "// SPDX-") && !strings.HasPrefix(line, "//go:")
+			if opening || !strings.HasSuffix(name, "_test.go") {
+				return
+			}
+			if strings.HasPrefix(line, "package ") {
+				t.Errorf("%s does not say what it proves", name)
+				return
+			}
+		}
+	})
+}
+
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
 	examples := []string{"examples/internal/seal", "examples/udp", "examples/game", "examples/quic", "examples/webrtc"}

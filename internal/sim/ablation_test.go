@@ -1,3 +1,6 @@
+// This test proves that each rule of the estimator is worth its lines: it measures the
+// worlds without each of them.
+
 package sim_test
 
 import (

@@ -1,3 +1,6 @@
+// These tests prove how accurate each method is in all worlds, and that ours meets its
+// limits.
+
 package sim_test
 
 import (

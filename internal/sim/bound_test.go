@@ -1,3 +1,5 @@
+// This test proves that the truth lies within the error bound, in worlds drawn at random.
+
 package sim_test
 
 import (

@@ -1,3 +1,6 @@
+// These tests prove that a simulated clock shows what its offset, rate, steps and wander
+// say.
+
 package sim
 
 import (

@@ -1,3 +1,6 @@
+// These tests prove how ours and the original do beside each other: as peers of one another,
+// in the first seconds, and on recorded series.
+
 package sim_test
 
 import (

@@ -1,3 +1,5 @@
+// What the tests share that run ours and other methods on identical packets.
+
 package sim_test
 
 import (

@@ -1,3 +1,6 @@
+// These tests prove what steps of a clock, suspended machines, restarts, changed routes and
+// stray stamps do to the offset, and for how long.
+
 package sim_test
 
 import (

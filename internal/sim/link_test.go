@@ -1,3 +1,5 @@
+// These tests prove that a simulated link delays, queues, loses and reorders as it is told.
+
 package sim
 
 import (

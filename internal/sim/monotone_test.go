@@ -1,3 +1,6 @@
+// This test proves that the remote time does not go back, but for the steps that are
+// counted.
+
 package sim_test
 
 import (

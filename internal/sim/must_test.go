@@ -1,3 +1,5 @@
+// What each method must reach in the worlds of the accuracy tests.
+
 package sim_test
 
 import (

@@ -1,3 +1,4 @@
+// The worlds of the hostile tests, of the soak and of their limits share these two ends.
 package sim_test
 
 import (

@@ -1,3 +1,6 @@
+// These tests prove that an exchange is the same for the same seed, that all methods see the
+// same packets, and that recorded series are read right.
+
 package sim
 
 import (

@@ -1,3 +1,5 @@
+// This test proves that the estimator comes back to the truth from any state.
+
 package sim_test
 
 import (

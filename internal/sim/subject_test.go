@@ -1,3 +1,5 @@
+// The method under test, as the simulation wants it.
+
 package sim_test
 
 import (

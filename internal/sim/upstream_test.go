@@ -1,3 +1,5 @@
+// This test proves how we do in the benchmark of the original's author.
+
 package sim_test
 
 // The benchmark of the original's author, see package upstream.

@@ -1,3 +1,6 @@
+// These tests prove that a world delivers in the order of time, and that its networks
+// connect what they say.
+
 package sim
 
 import (

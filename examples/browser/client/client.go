@@ -61,7 +61,7 @@ type Client struct {
 
 	events    []string
 	linkSteps uint32
-	pingSteps uint64
+	pingSteps uint32
 }
 
 // New returns a client that is not connected. raw reads the browser's clock.

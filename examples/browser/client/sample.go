@@ -27,17 +27,16 @@ func (c *Client) Events() []string {
 	return events
 }
 
-// watch says when a remote clock was set.
+// watch says when a reading of the server's clock was allowed to jump: a clock was set, or the
+// page connected anew.
 func (c *Client) watch(now uint64) {
 	if s, ok := c.link.Snapshot(now); ok && s.Steps != c.linkSteps {
 		c.linkSteps = s.Steps
-		c.say("stamps: the server's clock was set, as seen from here")
+		c.say("stamps: the reading of the server's clock jumped")
 	}
 	if s, ok := c.ping.Snapshot(now); ok && s.Steps != c.pingSteps {
-		if s.LastStep != 0 {
-			c.say("ping: the server's clock was set, as seen from here, by %+v", s.LastStep)
-		}
 		c.pingSteps = s.Steps
+		c.say("ping: the reading of the server's clock jumped")
 	}
 }
 
@@ -46,7 +45,7 @@ type Reading struct {
 	OK    bool
 	Error float64 // what the client takes the server's clock for, minus that clock
 	Bound float64 // how large the error can be, as far as the client knows
-	Delay float64 // one way: of the last datagram, or half of the round trip
+	Delay float64 // one way: of the last datagram, or half of the mean round trip of 8 exchanges
 	Steps float64 // how often the reading was allowed to jump
 }
 
@@ -65,7 +64,7 @@ func (c *Client) Sample(raw uint64, unixUsec float64) (s Sample) {
 		s.Stamps = Reading{true, float64(snap.RemoteUsec) - truth, us(snap.ErrorBound), us(c.delay), float64(snap.Steps)}
 	}
 	if snap, ok := c.ping.Snapshot(now); ok {
-		s.Ping = Reading{true, float64(snap.RemoteUsec) - truth, us(snap.ErrorBound), us(snap.RoundTrip) / 2, float64(snap.Steps)}
+		s.Ping = Reading{true, float64(snap.RemoteUsec) - truth, us(snap.ErrorBound), us(snap.MinOneWayDelay + snap.Jitter), float64(snap.Steps)}
 	}
 	return s
 }

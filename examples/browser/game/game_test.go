@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// These tests prove that the messages of the game read back, on every platform.
+
 package game
 
 import (

@@ -42,7 +42,7 @@ export function drawElevator(canvas, frame) {
 }
 
 function drawPanel(draw, colour, frame, i, {left, width, height}) {
-	const ground = height - 34, head = 92; // room for the names below, and for a figure and the title above
+	const ground = height - 50, head = 92; // room for numbers and names below, and for a figure and the title above
 	const toY = metres => ground - metres / topMetres * (ground - head);
 	const toX = metres => left + 22 + metres / widthMetres * (width - 44);
 
@@ -50,7 +50,7 @@ function drawPanel(draw, colour, frame, i, {left, width, height}) {
 	draw.fillText(`${names[i]} ${frame.times[i].toFixed(2)} s`, left + width / 2, 22);
 	draw.strokeStyle = colour.grid;
 	draw.lineWidth = 2;
-	draw.strokeRect(left, 34, width, ground - 24);
+	draw.strokeRect(left, 34, width, ground - 8);
 
 	const floor = toY(frame.levels[i]);
 	draw.fillStyle = colour.platform;
@@ -67,7 +67,7 @@ function drawFigure(draw, colour, figure, x, feet, floor, above, ground) {
 	draw.arc(x, feet - 35, 7, 0, 2 * Math.PI);
 	draw.roundRect(x - 6, feet - 26, 12, 26, 4);
 	draw.fill();
-	draw.fillText(figure.own ? 'you' : figure.player === 0 ? 'server' : 'player ' + figure.player, x, ground + 28);
+	draw.fillText(figure.own ? 'you' : figure.player === 0 ? 'server' : 'player ' + figure.player, x, ground + 44);
 	if (Math.abs(above) < close) return;
 	draw.lineWidth = 1.5;
 	draw.setLineDash([3, 3]);
@@ -76,5 +76,5 @@ function drawFigure(draw, colour, figure, x, feet, floor, above, ground) {
 	draw.lineTo(x, floor);
 	draw.stroke();
 	draw.setLineDash([]);
-	draw.fillText(`${above > 0 ? '+' : '\u2212'}${Math.abs(above).toFixed(2)} m`, x, feet - 47);
+	draw.fillText(`${above > 0 ? '+' : '\u2212'}${Math.abs(above).toFixed(2)} m`, x, above > 0 ? feet - 47 : feet + 20); // away from the platform
 }

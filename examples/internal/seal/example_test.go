@@ -1,3 +1,5 @@
+// The example of the documentation: what it prints is what it says.
+
 package seal_test
 
 import (

@@ -1,0 +1,114 @@
+// These tests prove that nothing allocates, neither in calm nor in trouble.
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/internal/rivals"
+)
+
+// TestNoAllocations: no call allocates.
+func TestNoAllocations(t *testing.T) {
+	feed := &newStreams(1)[0]
+	var s timesync.TimeSynchronizer
+	feed.run(t, &s, new(rivals.Original), 20*time.Second)
+	local := feed.Now
+	buf := make([]byte, 0, 8)
+	c16, c23, c24 := timesync.NewCounter16(5), timesync.NewCounter23(6), timesync.NewCounter24(7)
+	var sum uint64
+	for name, f := range map[string]func(){
+		"OnAuthenticatedDatagramTimestamp": func() {
+			local += 16_667
+			s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(feed.Remote(local-Delay)), local)
+		},
+		"OnPeerMinDeltaTS24": func() { local += 500_000; s.OnPeerMinDeltaTS24(c24, local); c24++ },
+		"MinDeltaTS24":       func() { s.MinDeltaTS24(local) },
+		"ToRemoteTime23":     func() { s.ToRemoteTime23(local) },
+		"ToRemoteTime16":     func() { s.ToRemoteTime16(local) },
+		"RemoteTime":         func() { s.RemoteTime(local) },
+		"MinimumOneWayDelay": func() { s.MinimumOneWayDelay() },
+		"Skew":               func() { s.Skew() },
+		"ErrorBound":         func() { s.ErrorBound(local) },
+		"Stats":              func() { s.Stats() },
+		"Snapshot":           func() { s.Snapshot(local) },
+		"Anchor":             func() { s.Anchor(local, feed.Remote(local)) },
+		"IsSynchronized":     func() { s.IsSynchronized() },
+		"Reset":              func() { s.Reset() },
+		"FromLocalTime":      func() { sum += timesync.FromLocalTime23(local, c23) + timesync.FromLocalTime16(local, c16) },
+		"NowUsec":            func() { timesync.NowUsec() },
+		"Counter16": func() {
+			buf, _ = c16.AppendBinary(buf[:0])
+			c16 = timesync.ReadCounter16(buf)
+			c16.Put(buf)
+			sum += c16.Expand(local)
+		},
+		"Counter23": func() {
+			buf, _ = c23.AppendBinary(buf[:0])
+			c23 = timesync.ReadCounter23(buf)
+			c23.Put(buf)
+			sum += c23.Expand(local)
+		},
+		"Counter24": func() {
+			buf, _ = c24.AppendBinary(buf[:0])
+			c24 = timesync.ReadCounter24(buf)
+			c24.Put(buf)
+			sum += c24.Expand(local)
+		},
+		"UnmarshalBinary":     func() { _ = c24.UnmarshalBinary(buf[:3]) },
+		"UnmarshalBinary err": func() { _ = c24.UnmarshalBinary(buf[:2]) },
+	} {
+		if n := testing.AllocsPerRun(200, f); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+// TestNoAllocationsInTrouble: nor does anything allocate that is not the rule: jitter,
+// fits, longer and shorter ways, steps of either clock, silence, receive times that go
+// back, reports that come first and Reset.
+func TestNoAllocationsInTrouble(t *testing.T) {
+	var s timesync.TimeSynchronizer
+	feed := &newStreams(1)[0]
+	now := feed.Now
+	var delay, remote uint64
+	trouble := func() {
+		s.Reset()
+		s.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(remote), now)
+		for k := range 60 * 180 {
+			now += 16_667
+			switch k {
+			case 60 * 30:
+				delay = 40_000
+			case 60 * 60:
+				delay = 0
+			case 60 * 80:
+				remote += 1_000_000
+			case 60 * 100:
+				remote -= 3_000
+			case 60 * 120:
+				now += 20_000_000
+			case 60 * 140:
+				now += 200_000_000
+			case 60 * 150:
+				now -= 60_000_000
+			case 60 * 160:
+				now += 5_000_000
+			}
+			recv := now + Delay + delay + uint64(feed.Jitter[k])
+			if k%7 == 0 {
+				recv -= 20_000
+			}
+			s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+remote), recv)
+			if k%60 == 5 {
+				s.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(Delay+remote), recv)
+				s.MinDeltaTS24(recv)
+			}
+		}
+		s.Reset()
+	}
+	if n := testing.AllocsPerRun(3, trouble); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
