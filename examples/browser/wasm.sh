@@ -14,5 +14,5 @@ if ! command -v node >/dev/null; then
 	echo "NOT TESTED as WebAssembly: there is no Node"
 	exit 0
 fi
-# TestEndToEnd is about the machine's UDP, which no browser has.
-go test -short -skip '^TestEndToEnd$' -exec="$(go env GOROOT)/lib/wasm/go_js_wasm_exec" "${packages[@]}"
+# TestEndToEnd and TestLoad are about the machine's UDP, which no browser has.
+go test -short -skip '^Test(EndToEnd|Load)$' -exec="$(go env GOROOT)/lib/wasm/go_js_wasm_exec" "${packages[@]}"

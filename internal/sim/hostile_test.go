@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	hostileWorlds = flag.Int("hostile.worlds", 0, "worlds of TestHostileWorlds (default 10000, or 1000 with -short)")
+	hostileWorlds = flag.Int("hostile.worlds", 0, "worlds of TestHostileWorlds (default 10000, or 500 with -short)")
 	hostileWorld  = flag.Uint64("hostile.world", 0, "play only the world of TestHostileWorlds with this seed, and print it")
 )
 
@@ -450,7 +450,7 @@ func TestHostileWorlds(t *testing.T) {
 		printSiege(*hostileWorld)
 		return
 	}
-	n := cmp.Or(*hostileWorlds, map[bool]int{true: 1000, false: 10000}[testing.Short()])
+	n := cmp.Or(*hostileWorlds, map[bool]int{true: 500, false: 10000}[testing.Short()])
 	start := time.Now()
 	fates := make([]fate, len(attacks))
 	var panics failures

@@ -15,7 +15,7 @@ import (
 	"timesync"
 )
 
-var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25)")
+var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, or 0.05 with -short)")
 
 const (
 	soakRate = 60         // datagrams a second each way
@@ -244,7 +244,7 @@ func (s *soak) miss(format string, args ...any) {
 // for the time after a restart in which no report could come; and 15 s after each fault the
 // bound is at most twice what it was before.
 func TestSoak(t *testing.T) {
-	days := cmp.Or(*soakDays, 0.25)
+	days := cmp.Or(*soakDays, map[bool]float64{true: 0.05, false: 0.25}[testing.Short()])
 	start := time.Now()
 	s := newSoak(*seedFirst + 1)
 	s.run(int64(days * day))
