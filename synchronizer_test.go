@@ -410,8 +410,10 @@ func TestRuleSane(t *testing.T) {
 	holds(t, "synchronized before the next report", w.a.IsSynchronized(), false)
 	w.run(10 * time.Second)
 	w.check(t, "10 s after a state that cannot be", tolerance)
-	remote, _ := w.a.RemoteTime(w.now)
-	is(t, "turns", int64(remote-w.remote(w.now))>>20, 0)
+	snapshot, _ := w.a.Snapshot(w.now)
+	if off := int64(snapshot.RemoteUsec - w.remote(w.now)); off < -50 || off > 50 || snapshot.Steps != 0 {
+		t.Errorf("%d us off, %d steps", off, snapshot.Steps)
+	}
 }
 
 func TestRuleBucket(t *testing.T) {
@@ -905,6 +907,13 @@ func TestRuleFit(t *testing.T) {
 		is(t, tc.what+": fitAt", l.fitAt, 10e6)
 	}
 
+	for _, noise := range []float32{1e6, 600e3} { // which never exceeds half a second
+		l := line{noise: noise, width: 1e6, n: 4, points: spaced(10e6, 2e6, 0, 4e6, 4e6, 0), skewVar: 1e-10, fitAt: 1e6}
+		w := l.window(10e6)
+		l.fit(&w, 0, 0, 0)
+		is(t, "most noise", l.noise, 500e3)
+	}
+
 	// What surprises for 10 s in which the round trip stays, or that sinks, is believed.
 	for _, tc := range []struct {
 		slope  float64
@@ -1277,6 +1286,7 @@ func TestRuleTrust(t *testing.T) {
 		{"a hold for hardly a shorter one", trips{3000, 60e6, 0, 0, 3200, -100, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3200, -100, 89e6}},
 		{"a hold that is too much", trips{4000, 60e6, 0, 0, 3000, 700, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 89e6}},
 		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 45e6}},
+		{"a hold without a round trip", trips{-100, 60e6, 0, 0, 3000, 700, 90e6}, -100, 1e6, 2500, trips{-100, 61e6, 0, 0, -100, 0, 45e6}},
 		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 45e6}},
 		{"a path may be that short", trips{4000, 60e6, 0, 0, -200, 2000, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, -200, 2000, 89e6}},
 	} {
@@ -1314,6 +1324,9 @@ func TestRuleReport(t *testing.T) {
 		{"low again", func(p *pair) { p.higherFor = 9e6 }, 379, 2e6, true, 3032, 0, 2532 + 70},
 		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, 0, false, 10000 + (8-0.15)/2, 0, 10000 + (8 - 0.15) - 500 + 70},
 		{"in flight while clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 5.9e6-x }, 376, 2e6, false, 8000, 0, 5000},
+		{"in flight, with a skew", func(p *pair) {
+			p.own.slope, p.predicted, p.heard, p.peer, p.limits.quiet = 1e-4, true, 10000, 8000, 5.9e6-x
+		}, 376, 2e6, false, 8000, 0, 5000},
 		{"our own are late, too", func(p *pair) {
 			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.alike = true, 3000, 8000, 5.9e6-x, true
 		}, 376, 2e6, true, 3008, 0, 2578},
@@ -1386,6 +1399,11 @@ func TestRulePairDatagram(t *testing.T) {
 	is(t, "offset", p.offset, 1000)
 
 	p = calmPair(1000, 3000, 500)
+	for _, level := range []int64{-1000, -1000, -700} {
+		is(t, "above the floor that fell", p.datagram(1e6, uint64(level), &b), int32(level+1000))
+	}
+
+	p = calmPair(1000, 3000, 500)
 	thrice(p, -4000)
 	holds(t, "a step is predicted", p.predicted, true)
 	is(t, "heard", p.heard, 3000)
@@ -1407,6 +1425,7 @@ func TestRulePairDatagram(t *testing.T) {
 	p.peered = false
 	thrice(p, -4000)
 	holds(t, "predicted without a report", p.predicted, false)
+	holds(t, "changed without a report", p.changed, true)
 }
 
 // TestRulePairBucket: what the end of a bucket does.
@@ -1443,6 +1462,14 @@ func TestRulePairBucket(t *testing.T) {
 		p.trip, p.free = trip, trip
 		p.endBucket(x, &bucket{first: 9000, second: 9000, from: x - 0.2e6})
 		is(t, fmt.Sprintf("late, of a round trip of %v, another stood", trip), p.stood, stood)
+	}
+	// A slope that surprises does so for as long as the round trip stays.
+	for trip, bentFor := range map[float32]float32{4199: 1e6, 4200: 0, 3801: 1e6, 3800: 0} {
+		p := calmPair(1000, 3000, 1000)
+		p.trip, p.own.dip = trip, 1000
+		p.own.line = line{level: 1000, width: 0.5e6, n: 4, points: spaced(x-1e6, 2e6, 1400, 1600, 1800, 2000), skewVar: 1e-12, pointAt: x - 1e6, fitAt: x - 1e6}
+		p.endBucket(x, &bucket{first: 1100, second: 1100, from: x - 0.2e6})
+		is(t, fmt.Sprintf("bent for, with a round trip of %v", trip), p.own.bentFor, bentFor)
 	}
 	// A line that turns turns about now.
 	p := calmPair(1000, 3000, 500)
@@ -1566,6 +1593,9 @@ func TestRuleSteps(t *testing.T) {
 		}
 		is(t, fmt.Sprintf("steps %+v", tc), s.view.steps.Load(), tc.steps)
 		is(t, "delay", s.bucket.delay, int32(max(1500+tc.by, 0)))
+		s.pair.offset += 100e3
+		s.publish(0)
+		is(t, "steps of what did not change", s.view.steps.Load(), tc.steps)
 	}
 }
 
@@ -1696,6 +1726,12 @@ func TestRuleView(t *testing.T) {
 	}
 	is(t, "no delay", delayOf(-1), 0)
 	is(t, "a delay", delayOf(5*256+255), 5*time.Microsecond)
+
+	v = view{excess: 1000 * fine, undisturbed: 60e6, bound: 1000}
+	for excess, says := range map[int64]bool{500: true, 499: false, 501: false, -500: false} {
+		later := view{local: 1000, excess: excess * fine, undisturbed: 60e6, bound: 1400}
+		holds(t, fmt.Sprintf("says %d us are left", excess), v.says(&later), says)
+	}
 
 	// The pair's view.
 	p := calmPair(1000, 3000, 500)
@@ -1916,6 +1952,24 @@ func TestReportFirst(t *testing.T) {
 		w.run(2 * time.Second)
 		w.check(t, "2 s", tolerance)
 	}
+}
+
+// TestAge: the age of the last report counts from its receipt, also of one that came first.
+func TestAge(t *testing.T) {
+	var s TimeSynchronizer
+	age := func(at uint64, want time.Duration) {
+		t.Helper()
+		if snapshot, ok := s.Snapshot(at); !ok || snapshot.Age != want {
+			t.Errorf("age %v, ok %v, want %v", snapshot.Age, ok, want)
+		}
+	}
+	s.OnPeerMinDeltaTS24(1000, 6_500_000)
+	s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(7_000_000), 7_008_000)
+	age(8_000_000, 1500*time.Millisecond)
+	s.OnPeerMinDeltaTS24(1000, 9_000_000)
+	age(9_000_000, 0)
+	age(9_000_001, time.Microsecond)
+	age(8_000_000, 0)
 }
 
 // TestOffsets: the offset and both clocks may be anything.

@@ -139,6 +139,13 @@ func TestRateAgainstBig(t *testing.T) {
 }
 
 // Sums are cut off at the ends.
+// A tick starts at the first whole nanosecond, also where the one before is all but its start.
+func TestStartsRoundUp(t *testing.T) {
+	if n, since := (Rate{7, 1}).split(0, 900_000_000); n != 6 || since != 42_857_142 { // 6/7 s are 857,142,857.14 ns
+		t.Errorf("0.9 s at 7/s: tick %d, %d ns after its start", n, since)
+	}
+}
+
 func TestSatAdd(t *testing.T) {
 	const least, most = math.MinInt64, math.MaxInt64
 	for _, tt := range [][3]int64{

@@ -38,6 +38,10 @@ func TestSnapshotRead(t *testing.T) {
 			t.Errorf("%s: %v in a pause", tt.name, got)
 		}
 	}
+	s := snapshot{segments: [3]segment{predicted: {base: 2*maxStart - ms(5)}}}
+	if got := s.read(predicted, 1_000_000); got != 2*maxStart {
+		t.Errorf("beyond the end: %v", got)
+	}
 }
 
 // No clock goes back, and moving it changes no reading of that moment.

@@ -456,3 +456,22 @@ func TestSteerSequence(t *testing.T) {
 		}
 	}
 }
+
+// What a step back runs again begins with the tick after the one that is then running, and
+// nothing is run again where that one, or the next, is running anyway.
+func TestStepBackWithinATick(t *testing.T) {
+	for running, want := range map[Tick]Event{
+		8:  {First: 9, Last: 9, Again: true},
+		9:  {First: 10, Last: 8},
+		10: {First: 10, Last: 9},
+	} {
+		s := mustServer(ServerConfig{})
+		s.now.segments[predicted].base = s.now.rate.Duration(running)
+		s.setNext(10)
+		s.step(s.now.segments[predicted].base + 1)
+		want.Kind, want.By = EventStepped, -1
+		if len(s.events) != 1 || s.events[0] != want {
+			t.Errorf("back into tick %d before tick 10: %+v, want %+v", running, s.events, want)
+		}
+	}
+}
