@@ -193,7 +193,7 @@ func upMeasure(sc *upstream.Scenario, mode upstream.Mode, seeds int) *upResult {
 // upLeast keeps ratios of errors sensible: below a unit of the stamps they are luck.
 const upLeast = 8
 
-// upCalm and upSteps are the scenarios that the issue names.
+// upCalm and upSteps are the scenarios that have limits of their own.
 var (
 	upCalm  = []string{"E0", "E1", "E2", "E3", "E4", "E5", "E6"}
 	upSteps = []string{"E14", "E16", "E17", "E20", "E53", "E63", "E64", "E65", "E66"}
@@ -335,7 +335,7 @@ func upRecreation(t *testing.T, results []*upResult) {
 	}
 }
 
-// upMusts asserts what the issue demands and prints how far its aims are.
+// upMusts asserts the limits and prints how far the aims are.
 func upMusts(t *testing.T, results []*upResult) {
 	m := musts{t: t}
 	var core, file geometricMean
