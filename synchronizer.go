@@ -109,7 +109,8 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 	s.pair.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
 	if !s.seen && s.waits {
-		s.pair.report(s.now(reportUsec), 0, s.early, &s.bucket)
+		x := float64(int64(reportUsec - localUsec))
+		s.pair.report(max(x, -second), 0, s.early, &s.bucket)
 	}
 	s.seen, s.waits = true, false
 }
@@ -977,7 +978,8 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	}
 	low, was, level := float32(b.first), f.low, f.at(x)
 	f.lowest, f.low = min(low, was), low
-	f.slack = min(f.slack+5*f.error*float32(x-b.from), low)
+	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
+	f.slack = min(f.slack+5*f.error*float32(x-b.from), low+5*f.error*since)
 	if late = low > f.gate(x); late {
 		f.late(x, was, b)
 	} else {
