@@ -401,7 +401,7 @@ func TestRuleSane(t *testing.T) {
 		}
 	}
 	// A state that cannot be is left with the next datagram, and the offset stays on its turn.
-	w := newWorld(1<<40, 3<<50, 30_000)
+	w := newWorld(1<<40, 3<<50+12_345_678, 30_000)
 	w.a.Anchor(w.now, w.remote(w.now))
 	w.run(20 * time.Second)
 	w.a.anchor = 0
