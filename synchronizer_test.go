@@ -401,7 +401,7 @@ func TestRuleSane(t *testing.T) {
 		}
 	}
 	// A state that cannot be is left with the next datagram, and the offset stays on its turn.
-	w := newWorld(1<<40, 3<<50, 30_000)
+	w := newWorld(1<<40, 3<<50+12_345_678, 30_000)
 	w.a.Anchor(w.now, w.remote(w.now))
 	w.run(20 * time.Second)
 	w.a.anchor = 0
@@ -595,6 +595,10 @@ func TestRuleFloorBucket(t *testing.T) {
 	is(t, "points over a wrap", f.n, 1)
 	is(t, "slack where the line stays", f.slack, 5.5)
 	is(t, "pointAt", f.pointAt, 0.5e6)
+	f, b = begin()
+	f.slack, f.error, f.pointAt = 0, 0, 1<<32-900_000
+	f.endBucket(0.2e6, &b, 0)
+	is(t, "no slack where the line stays", f.slack, 0)
 
 	// The dip.
 	for _, tc := range []struct {
@@ -1187,6 +1191,7 @@ func TestRuleClosure(t *testing.T) {
 		{"young", 2500, 500, 6e6, 1000},
 		{"just not young", 2500, 500, 6.1e6, 1500},
 		{"impossible", -2500, 900, 0, 1900},
+		{"impossible, late by a microsecond", -2500, 1, 0, 1001},
 	} {
 		p := calmPair(1000, tc.peer, 500)
 		p.trip, p.own.lateFor, p.own.low, p.known = 4000, 1, tc.low, tc.known
@@ -1463,6 +1468,12 @@ func TestRulePairBucket(t *testing.T) {
 		p.endBucket(x, &bucket{first: 9000, second: 9000, from: x - 0.2e6})
 		is(t, fmt.Sprintf("late, of a round trip of %v, another stood", trip), p.stood, stood)
 	}
+	// The end of a bucket closes the round trip.
+	p := calmPair(1000, 2500, 500)
+	p.trip, p.own.pointAt = 4000, uint32(x-1000)
+	p.endBucket(x, &bucket{first: 500, second: 500, from: x - 0.2e6})
+	is(t, "level after a late bucket that closes", p.own.level, 1500)
+
 	// A slope that surprises does so for as long as the round trip stays.
 	for trip, bentFor := range map[float32]float32{4199: 1e6, 4200: 0, 3801: 1e6, 3800: 0} {
 		p := calmPair(1000, 3000, 1000)
@@ -1472,7 +1483,7 @@ func TestRulePairBucket(t *testing.T) {
 		is(t, fmt.Sprintf("bent for, with a round trip of %v", trip), p.own.bentFor, bentFor)
 	}
 	// A line that turns turns about now.
-	p := calmPair(1000, 3000, 500)
+	p = calmPair(1000, 3000, 500)
 	p.own.line = line{level: 1000, noise: 10, width: 0.5e6, n: 4, points: spaced(x-1e6, 2e6, 1400, 1600, 1800, 2000), prior: 1e-4, skewVar: 1e-10, slope: 0, pointAt: x - 1e6, fitAt: x - 1e6}
 	p.heard, p.own.dip = 7, 1000
 	p.endBucket(x, &bucket{first: 1100, second: 1100, from: x - 0.2e6})
@@ -1551,6 +1562,7 @@ func TestRuleSynchronizer(t *testing.T) {
 		step      bool
 	}{{400, 0, false}, {600, 0, true}, {-600, 0, true}, {600, 14.9e6, true}, {600, 15.1e6, false}, {49e3, 60e6, false}, {-49e3, 60e6, false}, {51e3, 60e6, true}, {-51e3, 60e6, true}} {
 		w := newWorld(1<<40, 1<<33, 30_000)
+		w.ppm = 7
 		w.run(20 * time.Second)
 		s, x := &w.a, w.a.now(w.now)
 		before, _ := s.RemoteTime(w.now)
