@@ -1975,9 +1975,9 @@ func TestAge(t *testing.T) {
 			t.Errorf("age %v, ok %v, want %v", snapshot.Age, ok, want)
 		}
 	}
-	s.OnPeerMinDeltaTS24(1000, 6_500_000)
+	s.OnPeerMinDeltaTS24(1000, 5_000_000)
 	s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(7_000_000), 7_008_000)
-	age(8_000_000, 1500*time.Millisecond)
+	age(8_000_000, 3*time.Second)
 	s.OnPeerMinDeltaTS24(1000, 9_000_000)
 	age(9_000_000, 0)
 	age(9_000_001, time.Microsecond)
