@@ -5,9 +5,9 @@ set -euo pipefail
 names=(chromium chromium-browser chromium-headless-shell google-chrome)
 found() { command -v "${CHROMIUM:-}" "${names[@]}" | head -n 1 | grep .; }
 if ! found >/dev/null && [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-	timeout 120 apt-get -qq update >/dev/null 2>&1 || true
+	timeout 60 apt-get -qq update >/dev/null 2>&1 || true
 	for name in chromium-headless-shell chromium; do
-		timeout 300 apt-get -qq install -y --no-install-recommends "$name" >/dev/null 2>&1 && break
+		timeout 150 apt-get -qq install -y --no-install-recommends "$name" >/dev/null 2>&1 && break
 	done || true
 fi
 if browser=$(found); then

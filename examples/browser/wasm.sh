@@ -8,7 +8,7 @@ packages=(. ./tick ./ping ./link)
 go vet "${packages[@]}"
 (cd examples/browser && go vet ./page ./client ./game ./size/...)
 if ! command -v node >/dev/null && [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-	(timeout 120 apt-get -qq update && timeout 300 apt-get -qq install -y --no-install-recommends nodejs) >/dev/null 2>&1 || true
+	(timeout 60 apt-get -qq update && timeout 150 apt-get -qq install -y --no-install-recommends nodejs) >/dev/null 2>&1 || true
 fi
 if ! command -v node >/dev/null; then
 	echo "NOT TESTED as WebAssembly: there is no Node"
