@@ -382,6 +382,8 @@ type pair struct {
 	alien     uint8 // reports until the peer no longer counts as an original
 	peered    bool  // a report has come
 	changed   bool  // since readers were told
+	silent    bool
+	guessed bool
 	predicted bool  // the peer's floor follows from trip until reports show it
 }
 
@@ -463,6 +465,14 @@ func (p *pair) move(d float64) {
 func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	level := p.own.level
 	y, fell := p.own.datagram(x, raw, b)
+	if p.silent {
+		p.silent = false
+		if p.peered {
+			p.limits.below = max(p.limits.below, float32(p.delay()+float64(y)))
+			p.limits.above += float32(max(-y, 0))
+			p.changed = true
+		}
+	}
 	if p.own.level == level {
 		return max(y, 0)
 	}
@@ -500,6 +510,10 @@ func (p *pair) fell(x float64, d float32, limit float64, was float32, other *flo
 // endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	dt := min(float32(x-b.from), second) // long ones say little about what they span
+	p.silent = x-b.from > 2*second
+	if r := p.own.rise(); p.peered && r > second {
+		p.limits.below = max(p.limits.below, float32(p.delay())+r)
+	}
 	var steady float32                   // share of the time
 	if p.peered {
 		if b.first < math.MaxInt32 {
@@ -512,8 +526,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	slope, level, rise, mark := p.own.slope, p.own.level, p.own.rise(), p.own.mark()
 	late = p.own.endBucket(x, b, steady)
 	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.mark() != mark || p.limits.fresh > 0
-	turn := (p.own.slope - slope) * x // about x
-	p.peer, p.heard, p.offset = p.peer+turn, p.heard+turn, p.offset+turn
+	p.turn(slope, x)
 	if !p.peered {
 		return late
 	}
@@ -524,6 +537,12 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	}
 	p.follow()
 	return late
+}
+
+// turn turns the peer's floor and the offset about x, as the own line was.
+func (p *pair) turn(slope, x float64) {
+	d := (p.own.slope - slope) * x
+	p.peer, p.heard, p.offset = p.peer+d, p.heard+d, p.offset+d
 }
 
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
@@ -538,19 +557,27 @@ func (p *pair) lean(dt float32) {
 // shorter, or if no path is as short: then a clock was set and the peer has told it.
 func (p *pair) close(x float64, b *bucket) {
 	late := p.own.lateness()
-	if late > 0 && (p.impossible() || p.known > youth && p.closes(late)) { // rule: closure
+	if late > 0 && (p.impossible() && !p.guessed || p.closes(late)) { // rule: closure
 		if p.own.closures++; p.own.closures > maxClosures { // rule: then the slope is wrong
+			slope := p.own.slope
 			p.own.forgetSlope(x)
+			p.turn(slope, x)
 		}
 		p.own.shift(x, late, b)
-		p.own.doubtSlope(slewSkew)
+		if p.known > youth {
+			p.own.doubtSlope(slewSkew)
+		}
 		p.limits.clockEvent(x)
 	}
 }
 
 // closes reports whether the round trip is what it was if a floor is a higher.
 func (p *pair) closes(a float32) bool {
-	lack := p.trip - p.roundTrip()
+	lack := p.trip
+	if p.known < youth {
+		lack = p.free
+	}
+	lack -= p.roundTrip()
 	miss := abs(lack - a)
 	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < a/2
 }
@@ -564,10 +591,15 @@ func (p *pair) trust(dt float32) {
 		p.trip, p.free, p.hold = s, s, 0
 	case s < -tolerance: // a clock was set, and not everybody has told
 	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
-		p.trip = s
 		if d > -tolerance { // within it, it is the one that is known
 			p.known, p.stood = p.known+dt, 0
+		} else {
+			if p.known > second {
+				p.free = p.trip
+			}
+			p.known = 0
 		}
+		p.trip = s
 	case abs(d) < tolerance:
 		p.trip += d * min(dt/settling, 1)
 		p.known, p.stood = p.known+dt, 0
@@ -608,7 +640,7 @@ func (p *pair) fade(dt float32) {
 		}
 	}
 	h := min(p.doubt(p.trip-p.free), max(p.trip, 0)/2)
-	if p.hold = min(max(p.hold, -h), h); p.hold == 0 {
+	if p.hold = min(max(p.hold, -h), h); p.hold == 0 && p.known > youth {
 		p.free = p.trip
 	}
 }
@@ -640,13 +672,14 @@ func (p *pair) report(x float64, since float32, minDelta Counter24, b *bucket) (
 		}
 		p.predicted = false
 	}
-	if d > p.tolerance() && !p.rises(d, since) {
+	if d > p.tolerance() && !p.rises(d, since, minDelta%marks) {
 		return false
 	}
 	p.higherFor = 0
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
-	p.limit(x, above, minDelta%marks)
+	p.guessed = minDelta%marks == markGuess
+	p.limit(x, above, float64(abs(d)), minDelta%marks)
 	p.refine(d)
 	p.changed = true
 	if news = abs(d) >= rounding; news {
@@ -663,35 +696,39 @@ func (p *pair) meet(x, level float64) {
 	p.free, p.offset = p.trip, p.midpoint()
 	p.limits.open(x, 0)
 	p.limits.below, p.limits.above = float32(p.delay()), maxOffset
-	p.limit(x, p.delay(), markSeen)
+	p.limit(x, p.delay(), 0, markSeen)
 }
 
 // limit takes a report by which the offset is at most above higher. A floor that was
 // guessed limits nothing, but for what comes after a clock event; an original's is a minimum
 // of ten seconds.
-func (p *pair) limit(x, above float64, mark Counter24) {
+func (p *pair) limit(x, above, news float64, mark Counter24) {
 	ageing := p.ageing()
 	switch {
 	case mark == markSeen && p.alien == 0:
 		above += maxSlack + 2*float64(p.noise)
 	case p.alien > 0 || p.limits.undisturbed(x) < told:
-		above += gateDips*float64(p.noise) + 2*second*ageing
+		above += gateDips*float64(p.noise) + 2*second*ageing + news
 	default: // rule: a guess limits nothing
 		return
 	}
-	p.limits.report(x, ageing, above, p.tolerance())
+	p.limits.report(x, ageing, above, p.tolerance(), mark != markSeen)
 }
 
 // rises reports whether to believe a report that is b higher than the peer's floor. Like
 // the own floor, the peer's rises if that lasts, or if it closes the round trip: then our
 // clocks came apart, perhaps by more and more. The last report came dt before.
-func (p *pair) rises(b, dt float32) bool {
+func (p *pair) rises(b, dt float32, mark Counter24) bool {
 	if p.closes(b) { // rule: a rise closes the round trip
-		p.own.doubtSlope(slewSkew) // rule: then a clock may be slewed
+		if p.known < youth {
+			p.limits.clockEvent(p.limits.at)
+		} else {
+			p.own.doubtSlope(slewSkew) // rule: then a clock may be slewed
+		}
 		return true
 	}
 	p.higherFor += dt
-	if p.alien > 0 || p.known < youth { // rule: an original tells rises late enough, and the young know nothing better
+	if p.alien > 0 || p.known < youth || mark == markSeen { // rule: an original tells rises late enough, and the young know nothing better
 		return true
 	}
 	return p.higherFor >= lateTime // rule: the peer's floor rises late; without: return true
@@ -720,10 +757,10 @@ func (p *pair) tell(x float64) float64 {
 }
 
 // ageing returns by how much the limits open in a microsecond, us: what is not known of the
-// skew, and of its changes. Five standard errors: a few points far from normal gave them.
+// skew, and of its changes. Three and a half standard errors: a few points far from normal gave them.
 func (p *pair) ageing() float64 {
 	t := max(p.limits.quiet, second)
-	return rateError + float64(min(5*p.own.error+3*(p.own.dip+minGate/5)/t, slewSkew))
+	return rateError + float64(min(3.5*p.own.error+3*(p.own.dip+minGate/5)/t, slewSkew))
 }
 
 // bound returns the error bound at x, us, and by how much it grows in a microsecond.
@@ -756,6 +793,7 @@ const (
 type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it
 	quiet        float32 // us: since the last clock event
+	guess bool
 	fresh        uint8   // buckets since then that are still to be believed as they are
 	at           float64 // x when all that was so
 }
@@ -793,9 +831,10 @@ func (l *limits) datagram(x, ageing, delay float64, tolerance float32, from floa
 }
 
 // report takes a report by which the offset is at most above higher.
-func (l *limits) report(x, ageing, above float64, tolerance float32) {
+func (l *limits) report(x, ageing, above float64, tolerance float32, guess bool) {
 	l.open(x, ageing)
 	if float32(above) < l.above || l.quiet < told {
+		l.guess = guess
 		l.above = min(float32(above), maxOffset)
 	}
 	if l.contradict(x, tolerance) {
@@ -807,6 +846,10 @@ func (l *limits) report(x, ageing, above float64, tolerance float32) {
 // By less they are both wrong.
 func (l *limits) contradict(x float64, tolerance float32) bool {
 	over := -l.below - l.above
+	if over > tolerance && l.guess {
+		l.above = maxOffset
+		return false
+	}
 	if over > tolerance {
 		l.clockEvent(x)
 		return true
@@ -983,7 +1026,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	if late = low > f.gate(x); late {
 		f.late(x, was, b)
 	} else {
-		f.lateFor, f.alike, f.nearAt = 0, false, x
+		f.lateFor, f.alike, f.nearAt = 0, false, b.from
 		f.learnDip(b, abs(low-was))
 		f.take(b.from+bucketTime/2, low)
 	}

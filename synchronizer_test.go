@@ -1142,7 +1142,7 @@ func TestRulePair(t *testing.T) {
 		if p.alien = tc.alien; tc.alien > 0 {
 			p.own.error = 1e-6
 		}
-		p.limit(0, 1000, tc.mark)
+		p.limit(0, 1000, 0, tc.mark)
 		if math.Abs(float64(p.limits.above-tc.above)) > 3 {
 			t.Errorf("limited %+v: above %v", tc, p.limits.above)
 		}
@@ -1221,7 +1221,7 @@ func TestRuleClosure(t *testing.T) {
 	} {
 		p := calmPair(1000, 3000-tc.lack, 500)
 		p.trip, p.higherFor, p.known, p.alien = 4000, tc.higher, tc.known, tc.alien
-		holds(t, tc.what, p.rises(500, 2e6), tc.rises)
+		holds(t, tc.what, p.rises(500, 2e6, markGuess), tc.rises)
 		is(t, tc.what+": higher for", p.higherFor, tc.after)
 		if tc.lack > 0 {
 			is(t, tc.what+": error", p.own.error, 500e-6)
