@@ -573,11 +573,12 @@ func (p *pair) close(x float64, b *bucket) {
 
 // closes reports whether the round trip is what it was if a floor is a higher.
 func (p *pair) closes(a float32) bool {
-	lack := p.trip
+	lack := p.trip - p.roundTrip()
 	if p.known < youth {
-		lack = p.free
+		if lack = p.free - p.roundTrip(); lack < 2*p.tolerance() {
+			return false
+		}
 	}
-	lack -= p.roundTrip()
 	miss := abs(lack - a)
 	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < a/2
 }
@@ -596,6 +597,8 @@ func (p *pair) trust(dt float32) {
 		} else {
 			if p.known > second {
 				p.free = p.trip
+			} else if p.free-p.trip < tolerance {
+				p.free = s
 			}
 			p.known = 0
 		}
@@ -757,10 +760,10 @@ func (p *pair) tell(x float64) float64 {
 }
 
 // ageing returns by how much the limits open in a microsecond, us: what is not known of the
-// skew, and of its changes. Three and a half standard errors: a few points far from normal gave them.
+// skew, and of its changes. Four standard errors: a few points far from normal gave them.
 func (p *pair) ageing() float64 {
 	t := max(p.limits.quiet, second)
-	return rateError + float64(min(3.5*p.own.error+3*(p.own.dip+minGate/5)/t, slewSkew))
+	return rateError + float64(min(4*p.own.error+3*(p.own.dip+minGate/5)/t, slewSkew))
 }
 
 // bound returns the error bound at x, us, and by how much it grows in a microsecond.
