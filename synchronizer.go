@@ -375,6 +375,7 @@ type pair struct {
 	known float32 // us: for how long the round trip has been trip, all in all
 	other float32 // us: another round trip that stands
 	stood float32 // us: for how long it has
+	before float32
 	left  float32 // us: until hold fades
 
 	higherFor float32 // us: for how long reports have been higher than the peer's floor
@@ -383,8 +384,8 @@ type pair struct {
 	peered    bool  // a report has come
 	changed   bool  // since readers were told
 	silent    bool
-	guessed bool
-	predicted bool  // the peer's floor follows from trip until reports show it
+	guessed   bool
+	predicted bool // the peer's floor follows from trip until reports show it
 }
 
 // start begins with the level of the first datagram.
@@ -514,7 +515,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	if r := p.own.rise(); p.peered && r > second {
 		p.limits.below = max(p.limits.below, float32(p.delay())+r)
 	}
-	var steady float32                   // share of the time
+	var steady float32 // share of the time
 	if p.peered {
 		if b.first < math.MaxInt32 {
 			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), p.tolerance(), b.from)
@@ -557,28 +558,41 @@ func (p *pair) lean(dt float32) {
 // shorter, or if no path is as short: then a clock was set and the peer has told it.
 func (p *pair) close(x float64, b *bucket) {
 	late := p.own.lateness()
-	if late > 0 && (p.impossible() && !p.guessed || p.closes(late)) { // rule: closure
+	if late > 0 && p.young(x, late) {
+		p.limits.clockEvent(x)
+		p.own.slack = max(p.own.slack, late)
+	}
+	if late > 0 && (p.impossible() && !p.guessed || p.known > youth && p.closes(p.trip, late)) { // rule: closure
 		if p.own.closures++; p.own.closures > maxClosures { // rule: then the slope is wrong
 			slope := p.own.slope
 			p.own.forgetSlope(x)
 			p.turn(slope, x)
 		}
+		slewed := p.known > youth && late < p.own.gate(x)+slewSkew*float32(x-p.own.nearAt)
 		p.own.shift(x, late, b)
-		if p.known > youth {
-			p.own.doubtSlope(slewSkew)
+		if slewed {
+			if p.own.closures > 1 {
+				p.own.doubtSlope(slewSkew)
+			} else {
+				p.own.doubtSlope(max(p.own.error, priorSkew))
+			}
 		}
 		p.limits.clockEvent(x)
 	}
 }
 
-// closes reports whether the round trip is what it was if a floor is a higher.
-func (p *pair) closes(a float32) bool {
-	lack := p.trip - p.roundTrip()
-	if p.known < youth {
-		if lack = p.free - p.roundTrip(); lack < 2*p.tolerance() {
-			return false
-		}
+// young
+func (p *pair) young(x float64, a float32) bool {
+	if x < 2*told && a > 2*p.tolerance() && p.closes(p.before, a) {
+		p.before = 0
+		return true
 	}
+	return false
+}
+
+// closes reports whether the round trip is what it was if a floor is a higher.
+func (p *pair) closes(trip, a float32) bool {
+	lack := trip - p.roundTrip()
 	miss := abs(lack - a)
 	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < a/2
 }
@@ -594,13 +608,8 @@ func (p *pair) trust(dt float32) {
 	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
 		if d > -tolerance { // within it, it is the one that is known
 			p.known, p.stood = p.known+dt, 0
-		} else {
-			if p.known > second {
-				p.free = p.trip
-			} else if p.free-p.trip < tolerance {
-				p.free = s
-			}
-			p.known = 0
+		} else if p.known > second {
+			p.before = p.trip
 		}
 		p.trip = s
 	case abs(d) < tolerance:
@@ -643,7 +652,7 @@ func (p *pair) fade(dt float32) {
 		}
 	}
 	h := min(p.doubt(p.trip-p.free), max(p.trip, 0)/2)
-	if p.hold = min(max(p.hold, -h), h); p.hold == 0 && p.known > youth {
+	if p.hold = min(max(p.hold, -h), h); p.hold == 0 {
 		p.free = p.trip
 	}
 }
@@ -674,6 +683,11 @@ func (p *pair) report(x float64, since float32, minDelta Counter24, b *bucket) (
 			return false
 		}
 		p.predicted = false
+	}
+	if d > p.tolerance() && p.young(x, d) {
+		p.limits.clockEvent(x)
+		p.limit(x, ring(p.peer+float64(d)-p.offset, offsetBits), float64(abs(d)), minDelta%marks)
+		p.changed = true
 	}
 	if d > p.tolerance() && !p.rises(d, since, minDelta%marks) {
 		return false
@@ -709,9 +723,9 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 	ageing := p.ageing()
 	switch {
 	case mark == markSeen && p.alien == 0:
-		above += maxSlack + 2*float64(p.noise)
+		above += minGate + 2*float64(p.noise)
 	case p.alien > 0 || p.limits.undisturbed(x) < told:
-		above += gateDips*float64(p.noise) + 2*second*ageing + news
+		above += 2*gateDips*float64(p.noise) + 2*second*ageing + 3*news
 	default: // rule: a guess limits nothing
 		return
 	}
@@ -722,12 +736,8 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 // the own floor, the peer's rises if that lasts, or if it closes the round trip: then our
 // clocks came apart, perhaps by more and more. The last report came dt before.
 func (p *pair) rises(b, dt float32, mark Counter24) bool {
-	if p.closes(b) { // rule: a rise closes the round trip
-		if p.known < youth {
-			p.limits.clockEvent(p.limits.at)
-		} else {
-			p.own.doubtSlope(slewSkew) // rule: then a clock may be slewed
-		}
+	if p.closes(p.trip, b) { // rule: a rise closes the round trip
+		p.own.doubtSlope(slewSkew) // rule: then a clock may be slewed
 		return true
 	}
 	p.higherFor += dt
@@ -753,17 +763,17 @@ func (p *pair) refine(b float32) {
 // were a queue, which no rise of a second is.
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
-	if p.peered && (p.alien == 0 || p.own.rise() > second) && p.known > youth { // rule: rises are told early
+	if p.peered && (p.alien == 0 || p.own.rise() > second) && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
 		level += float64(p.own.rise())
 	}
 	return level
 }
 
 // ageing returns by how much the limits open in a microsecond, us: what is not known of the
-// skew, and of its changes. Four standard errors: a few points far from normal gave them.
+// skew, and of its changes. Six standard errors: a few points far from normal gave them.
 func (p *pair) ageing() float64 {
 	t := max(p.limits.quiet, second)
-	return rateError + float64(min(4*p.own.error+3*(p.own.dip+minGate/5)/t, slewSkew))
+	return rateError + float64(min(6*p.own.error+3*(min(p.own.dip, p.own.noise)+minGate/5)/t, slewSkew))
 }
 
 // bound returns the error bound at x, us, and by how much it grows in a microsecond.
@@ -796,7 +806,7 @@ const (
 type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it
 	quiet        float32 // us: since the last clock event
-	guess bool
+	guess        bool
 	fresh        uint8   // buckets since then that are still to be believed as they are
 	at           float64 // x when all that was so
 }
@@ -836,7 +846,7 @@ func (l *limits) datagram(x, ageing, delay float64, tolerance float32, from floa
 // report takes a report by which the offset is at most above higher.
 func (l *limits) report(x, ageing, above float64, tolerance float32, guess bool) {
 	l.open(x, ageing)
-	if float32(above) < l.above || l.quiet < told {
+	if float32(above) < l.above || l.quiet < told && (l.guess || !guess || l.quiet < 2*second) {
 		l.guess = guess
 		l.above = min(float32(above), maxOffset)
 	}
@@ -874,7 +884,6 @@ const (
 	gateDips     = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
 	dipRun       = 64    // buckets that the dip is a mean over
 	longestQueue = 1 << deltaBits / 3
-	maxSlack     = 70.0 // us: what hosts add, whatever the path
 )
 
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
@@ -1000,7 +1009,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 
 // mark returns the mark of a report.
 func (f *floor) mark() Counter24 {
-	if f.slack < maxSlack {
+	if f.slack < minGate {
 		return markSeen
 	}
 	return markGuess
@@ -1429,7 +1438,7 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 	x := int64(localUsec - v.local)
 	level := (uint64(v.over)-v.whole)<<driftBits + uint64(v.delay>>(delayBits-driftBits)-drift(v.part, v.skew, x)+quarter)
 	mark := v.mark
-	if mark == markSeen && float32(x)*v.ageing > maxSlack {
+	if mark == markSeen && float32(x)*v.ageing > minGate {
 		mark = markGuess
 	}
 	return NewCounter24((level + half) >> (driftBits + ts24Shift)).marked(mark)

@@ -1221,7 +1221,7 @@ func TestRuleClosure(t *testing.T) {
 	} {
 		p := calmPair(1000, 3000-tc.lack, 500)
 		p.trip, p.higherFor, p.known, p.alien = 4000, tc.higher, tc.known, tc.alien
-		holds(t, tc.what, p.rises(500, 2e6, markGuess), tc.rises)
+		holds(t, tc.what, p.rises(500, 2e6), tc.rises)
 		is(t, tc.what+": higher for", p.higherFor, tc.after)
 		if tc.lack > 0 {
 			is(t, tc.what+": error", p.own.error, 500e-6)
