@@ -568,14 +568,10 @@ func (p *pair) close(x float64, b *bucket) {
 			p.own.forgetSlope(x)
 			p.turn(slope, x)
 		}
-		slewed := p.known > youth && late < p.own.gate(x)+slewSkew*float32(x-p.own.nearAt)
+		slewed := p.known > youth && late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
 		p.own.shift(x, late, b)
 		if slewed {
-			if p.own.closures > 1 {
-				p.own.doubtSlope(slewSkew)
-			} else {
-				p.own.doubtSlope(max(p.own.error, priorSkew))
-			}
+			p.own.doubtSlope(slewSkew)
 		}
 		p.limits.clockEvent(x)
 	}
@@ -647,7 +643,9 @@ func (p *pair) fade(dt float32) {
 		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
 			p.left = min(p.left, holdTime/4)
 		}
-		if p.left < 0 { // rule: holds fade
+		t := p.tolerance()
+		inside := p.hold < p.limits.below+t && -p.hold < p.limits.above+t
+		if p.left < 0 && inside || p.left < -holdTime { // rule: holds fade
 			p.free += (p.trip - p.free) * min(4*dt/settling, 1)
 		}
 	}
@@ -1042,7 +1040,9 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		f.learnDip(b, abs(low-was))
 		f.take(b.from+bucketTime/2, low)
 	}
-	if float32(int32(uint32(int64(x))-f.pointAt)) >= f.width {
+	if x-b.from > maxWindow { // all points are too old, and their times may be of another turn
+		f.line.restart(x)
+	} else if float32(int32(uint32(int64(x))-f.pointAt)) >= f.width {
 		f.line.end(x, f.dip, steady)
 		if f.n >= fitPoints {
 			f.closures = 0
@@ -1078,8 +1078,8 @@ func (f *floor) late(x float64, was float32, b *bucket) {
 	f.halfLow = min(f.halfLow, f.low)
 	if f.lateFor > lateTime { // rule: what lasts is no queue
 		if f.n < fitPoints { // rule: nothing came near that line
-			if 4*f.error < priorSkew {
-				f.doubtSlope(4 * f.error)
+			if 2*f.error < priorSkew {
+				f.doubtSlope(2 * f.error)
 			} else {
 				f.forgetSlope(x)
 			}
