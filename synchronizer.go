@@ -1042,6 +1042,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	}
 	if x-b.from > maxWindow { // all points are too old, and their times may be of another turn
 		f.line.restart(x)
+		f.doubtSlope(max(f.error, min(skewDrift*float32(x-b.from), priorSkew)))
 	} else if float32(int32(uint32(int64(x))-f.pointAt)) >= f.width {
 		f.line.end(x, f.dip, steady)
 		if f.n >= fitPoints {
