@@ -110,7 +110,7 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 	s.bucket.begin(0)
 	if !s.seen && s.waits {
 		x := float64(int64(reportUsec - localUsec))
-		s.pair.report(max(x, -second), 0, s.early, &s.bucket)
+		s.pair.report(max(x, -second), s.early, &s.bucket)
 	}
 	s.seen, s.waits = true, false
 }
@@ -150,9 +150,8 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 		return
 	}
 	x := s.now(localRecvUsec)
-	since := max(int64(localRecvUsec-s.view.heard.Load()), 0)
 	s.view.heard.Store(localRecvUsec)
-	if s.pair.report(x, float32(since), minDelta, &s.bucket) {
+	if s.pair.report(x, minDelta, &s.bucket) {
 		s.publish(x)
 		s.arm(localRecvUsec, x)
 	}
@@ -368,24 +367,22 @@ type pair struct {
 	heard  float64 // us: what it was by the last report before it was predicted
 	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
 
-	noise float32 // us: mean difference of reports from what they were expected to say
-	trip  float32 // us: the reference round trip, of late
-	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
-	free  float32 // us: the reference round trip when hold was last 0
-	known float32 // us: for how long the round trip has been trip, all in all
-	other float32 // us: another round trip that stands
-	stood float32 // us: for how long it has
-	before float32
-	left  float32 // us: until hold fades
-
-	higherFor float32 // us: for how long reports have been higher than the peer's floor
+	noise  float32 // us: mean difference of reports from what they were expected to say
+	trip   float32 // us: the reference round trip, of late
+	hold   float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
+	free   float32 // us: the reference round trip when hold was last 0
+	known  float32 // us: for how long the round trip has been trip, all in all
+	other  float32 // us: another round trip that stands
+	stood  float32 // us: for how long it has
+	before float32 // us: the round trip before it became shorter in the first seconds
+	left   float32 // us: until hold fades
 
 	alien     uint8 // reports until the peer no longer counts as an original
 	peered    bool  // a report has come
 	changed   bool  // since readers were told
-	silent    bool
-	guessed   bool
-	predicted bool // the peer's floor follows from trip until reports show it
+	silent    bool  // nothing came for long: what comes next may tell of a clock that was set
+	guessed   bool  // the last report was a guess
+	predicted bool  // the peer's floor follows from trip until reports show it
 }
 
 // start begins with the level of the first datagram.
@@ -402,7 +399,7 @@ func (p *pair) sane() bool {
 	return f.noise >= 0 && f.noise <= second && f.width >= bucketTime && f.width <= maxWindow/8 && f.n <= maxPoints &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.skewVar > 0 && f.skewVar < 1 && f.error >= 0 && f.error < 1 &&
 		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far &&
-		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left <= holdTime && p.higherFor >= 0 &&
+		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left <= holdTime &&
 		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.quiet) < far
 }
 
@@ -421,7 +418,7 @@ func (p *pair) delay() float64 { return ring(p.own.level+p.offset, offsetBits) }
 // tolerance is by how much two looks at the same round trip differ at most. It is hard: a
 // soft one costs half of it after every change of a path.
 func (p *pair) tolerance() float32 {
-	return 2*minGate + 4*min(p.own.noise, p.own.dip) + 4*p.noise
+	return 2*minGate + 4*p.own.scatter() + 4*p.noise
 }
 
 // impossible reports whether the round trip is shorter than nothing: a clock was set.
@@ -466,14 +463,12 @@ func (p *pair) move(d float64) {
 func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	level := p.own.level
 	y, fell := p.own.datagram(x, raw, b)
-	if p.silent {
-		p.silent = false
-		if p.peered {
-			p.limits.below = max(p.limits.below, float32(p.delay()+float64(y)))
-			p.limits.above += float32(max(-y, 0))
-			p.changed = true
-		}
+	if p.silent && p.peered {
+		p.limits.below = max(p.limits.below, float32(p.delay()+float64(y)))
+		p.limits.above += float32(max(-y, 0))
+		p.changed = true
 	}
+	p.silent = false
 	if p.own.level == level {
 		return max(y, 0)
 	}
@@ -512,9 +507,6 @@ func (p *pair) fell(x float64, d float32, limit float64, was float32, other *flo
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	dt := min(float32(x-b.from), second) // long ones say little about what they span
 	p.silent = x-b.from > 2*second
-	if r := p.own.rise(); p.peered && r > second {
-		p.limits.below = max(p.limits.below, float32(p.delay())+r)
-	}
 	var steady float32 // share of the time
 	if p.peered {
 		if b.first < math.MaxInt32 {
@@ -523,27 +515,25 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		if abs(p.roundTrip()-p.trip) < p.tolerance() {
 			steady = 1
 		}
+		if p.own.rise() > second { // what makes all datagrams so late is a clock
+			p.limits.below = max(p.limits.below, float32(p.delay())+p.own.rise())
+		}
 	}
 	slope, level, rise, mark := p.own.slope, p.own.level, p.own.rise(), p.own.mark()
 	late = p.own.endBucket(x, b, steady)
 	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.mark() != mark || p.limits.fresh > 0
-	p.turn(slope, x)
+	turn := (p.own.slope - slope) * x // about x
+	p.peer, p.heard, p.offset = p.peer+turn, p.heard+turn, p.offset+turn
 	if !p.peered {
 		return late
 	}
 	p.lean(dt)
 	p.close(x, b)
-	if !late || p.roundTrip() < p.trip-p.tolerance() { // rule: a shorter round trip counts while datagrams queue; without: if !late {
+	if !late {
 		p.trust(dt)
 	}
 	p.follow()
 	return late
-}
-
-// turn turns the peer's floor and the offset about x, as the own line was.
-func (p *pair) turn(slope, x float64) {
-	d := (p.own.slope - slope) * x
-	p.peer, p.heard, p.offset = p.peer+d, p.heard+d, p.offset+d
 }
 
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
@@ -555,45 +545,42 @@ func (p *pair) lean(dt float32) {
 }
 
 // close raises the own floor if all datagrams are late by what the round trip became
-// shorter, or if no path is as short: then a clock was set and the peer has told it.
+// shorter, or if no path is as short: then a clock was set and the peer has told it. What the
+// peer guessed proves nothing.
 func (p *pair) close(x float64, b *bucket) {
 	late := p.own.lateness()
-	if late > 0 && p.young(x, late) {
-		p.limits.clockEvent(x)
+	if p.wasSet(x, late) {
 		p.own.slack = max(p.own.slack, late)
 	}
 	if late > 0 && (p.impossible() && !p.guessed || p.known > youth && p.closes(p.trip, late)) { // rule: closure
-		if p.own.closures++; p.own.closures > maxClosures { // rule: then the slope is wrong
-			slope := p.own.slope
-			p.own.forgetSlope(x)
-			p.turn(slope, x)
-		}
 		slewed := p.known > youth && late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
 		p.own.shift(x, late, b)
-		if slewed {
+		if slewed { // rule: then a clock may be slewed
 			p.own.doubtSlope(slewSkew)
 		}
 		p.limits.clockEvent(x)
 	}
 }
 
-// young
-func (p *pair) young(x float64, a float32) bool {
-	if x < 2*told && a > 2*p.tolerance() && p.closes(p.before, a) {
-		p.before = 0
-		return true
-	}
-	return false
-}
-
-// closes reports whether the round trip is what it was if a floor is a higher.
+// closes reports whether the round trip is trip if a floor is a higher.
 func (p *pair) closes(trip, a float32) bool {
 	lack := trip - p.roundTrip()
 	miss := abs(lack - a)
 	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < a/2
 }
 
-// trust learns the reference round trip. A shorter one counts even while datagrams queue.
+// wasSet reports whether a clock was set in the first seconds: what made the round trip
+// shorter and passed for a queue made the other floor higher, by a.
+func (p *pair) wasSet(x float64, a float32) bool {
+	if x > 2*told || a < 2*p.tolerance() || !p.closes(p.before, a) {
+		return false
+	}
+	p.before = 0
+	p.limits.clockEvent(x)
+	return true
+}
+
+// trust learns the reference round trip.
 func (p *pair) trust(dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
@@ -627,9 +614,6 @@ func (p *pair) learn(s float32) {
 		p.left = min(2*p.known, holdTime)
 	}
 	p.hold = p.correction()
-	if p.known < youth || abs(p.hold) < p.tolerance()/2 { // rule: what is small is not held
-		p.hold = 0
-	}
 	p.trip, p.stood = s, 0
 }
 
@@ -643,8 +627,8 @@ func (p *pair) fade(dt float32) {
 		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
 			p.left = min(p.left, holdTime/4)
 		}
-		t := p.tolerance()
-		inside := p.hold < p.limits.below+t && -p.hold < p.limits.above+t
+		// Without a hold that the limits confirm, the offset would be outside of them.
+		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
 		if p.left < 0 && inside || p.left < -holdTime { // rule: holds fade
 			p.free += (p.trip - p.free) * min(4*dt/settling, 1)
 		}
@@ -657,10 +641,9 @@ func (p *pair) fade(dt float32) {
 
 // report takes the peer's reading of its floor, which was right when it was sent. It reports
 // whether that is news for readers; else the end of the bucket will do.
-//
-// The last report came since before.
-func (p *pair) report(x float64, since float32, minDelta Counter24, b *bucket) (news bool) {
-	if minDelta%marks == markOriginal { // rule: originals are told apart
+func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
+	mark := minDelta % marks
+	if mark == markOriginal { // rule: originals are told apart
 		p.alien = alienRun
 	} else if p.alien > 0 {
 		p.alien--
@@ -682,19 +665,12 @@ func (p *pair) report(x float64, since float32, minDelta Counter24, b *bucket) (
 		}
 		p.predicted = false
 	}
-	if d > p.tolerance() && p.young(x, d) {
-		p.limits.clockEvent(x)
-		p.limit(x, ring(p.peer+float64(d)-p.offset, offsetBits), float64(abs(d)), minDelta%marks)
-		p.changed = true
+	if p.guessed = mark == markGuess; d > 0 {
+		p.rises(x, d)
 	}
-	if d > p.tolerance() && !p.rises(d, since, minDelta%marks) {
-		return false
-	}
-	p.higherFor = 0
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
-	p.guessed = minDelta%marks == markGuess
-	p.limit(x, above, float64(abs(d)), minDelta%marks)
+	p.limit(x, above, float64(abs(d)), mark)
 	p.refine(d)
 	p.changed = true
 	if news = abs(d) >= rounding; news {
@@ -730,28 +706,19 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 	p.limits.report(x, ageing, above, p.tolerance(), mark != markSeen)
 }
 
-// rises reports whether to believe a report that is b higher than the peer's floor. Like
-// the own floor, the peer's rises if that lasts, or if it closes the round trip: then our
-// clocks came apart, perhaps by more and more. The last report came dt before.
-func (p *pair) rises(b, dt float32, mark Counter24) bool {
-	if p.closes(p.trip, b) { // rule: a rise closes the round trip
-		p.own.doubtSlope(slewSkew) // rule: then a clock may be slewed
-		return true
+// rises takes a report that is a higher than the peer's floor. If that closes the round trip
+// then our clocks came apart, perhaps by more and more.
+func (p *pair) rises(x float64, a float32) {
+	p.wasSet(x, a)
+	if p.closes(p.trip, a) { // rule: a rise closes the round trip
+		p.own.doubtSlope(slewSkew)
 	}
-	p.higherFor += dt
-	if p.alien > 0 || p.known < youth || mark == markSeen { // rule: an original tells rises late enough, and the young know nothing better
-		return true
-	}
-	return p.higherFor >= lateTime // rule: the peer's floor rises late; without: return true
 }
 
 // refine moves the peer's floor by b.
 func (p *pair) refine(b float32) {
 	if abs(b) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
 		p.noise += (min(abs(b), 5*minGate) - p.noise) / 8
-	}
-	if abs(b) < rounding { // rule: rounding is averaged
-		b /= 2
 	}
 	p.peer += float64(b)
 }
@@ -768,10 +735,10 @@ func (p *pair) tell(x float64) float64 {
 }
 
 // ageing returns by how much the limits open in a microsecond, us: what is not known of the
-// skew, and of its changes. Six standard errors: a few points far from normal gave them.
+// skew, and of its changes.
 func (p *pair) ageing() float64 {
 	t := max(p.limits.quiet, second)
-	return rateError + float64(min(6*p.own.error+3*(min(p.own.dip, p.own.noise)+minGate/5)/t, slewSkew))
+	return rateError + float64(min(certain*p.own.error+3*(p.own.scatter()+minGate/5)/t, slewSkew))
 }
 
 // bound returns the error bound at x, us, and by how much it grows in a microsecond.
@@ -797,6 +764,7 @@ func (p *pair) view(x float64) (v view, theta int64) {
 const (
 	maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets are
 	rateError = 3e-6                  // a skew is not known better, whatever the fit says
+	certain   = 6.0                   // standard errors of a slope: a few points far from normal gave them
 )
 
 // limits enclose the offset while no clock is set: no delay is negative, so each datagram
@@ -804,7 +772,7 @@ const (
 type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it
 	quiet        float32 // us: since the last clock event
-	guess        bool
+	guess        bool    // above is what the peer guessed
 	fresh        uint8   // buckets since then that are still to be believed as they are
 	at           float64 // x when all that was so
 }
@@ -841,31 +809,29 @@ func (l *limits) datagram(x, ageing, delay float64, tolerance float32, from floa
 	}
 }
 
-// report takes a report by which the offset is at most above higher.
+// report takes a report by which the offset is at most above higher, or a guess. After a
+// clock event the last one counts, but for guesses after what was seen.
 func (l *limits) report(x, ageing, above float64, tolerance float32, guess bool) {
 	l.open(x, ageing)
 	if float32(above) < l.above || l.quiet < told && (l.guess || !guess || l.quiet < 2*second) {
-		l.guess = guess
-		l.above = min(float32(above), maxOffset)
+		l.above, l.guess = min(float32(above), maxOffset), guess
 	}
 	if l.contradict(x, tolerance) {
 		l.below, l.fresh = maxOffset, 2
 	}
 }
 
-// contradict reports whether the limits exclude each other by so much that a clock was set.
-// By less they are both wrong.
+// contradict reports whether the limits exclude each other by so much that a clock was set,
+// or the peer guessed wrongly. By less they are both wrong.
 func (l *limits) contradict(x float64, tolerance float32) bool {
 	over := -l.below - l.above
-	if over > tolerance && l.guess {
+	switch {
+	case over > tolerance && l.guess:
 		l.above = maxOffset
-		return false
-	}
-	if over > tolerance {
+	case over > tolerance:
 		l.clockEvent(x)
 		return true
-	}
-	if over > 0 {
+	case over > 0:
 		l.above += 3*over + tolerance
 	}
 	return false
@@ -876,7 +842,6 @@ func (l *limits) contradict(x float64, tolerance float32) bool {
 const (
 	bucketTime   = 0.2e6 // us: datagrams are judged by the fastest of so long
 	strayRun     = 3     // stray stamps do not come three times in a row
-	maxClosures  = 3     // nor are clocks set more often before there are points for a fit
 	lateTime     = 10e6  // us: what lasts so long is no queue
 	minGate      = 100.0 // us: hosts add so much, whatever the path
 	gateDips     = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
@@ -935,8 +900,6 @@ type floor struct {
 	alike   bool    // the last two buckets were late by the same
 	strays  uint8   // datagrams in a row that are faster than the path allows
 	near    uint8   // buckets that came near, at most dipRun
-
-	closures uint8 // level shifts of the pair since the line was last fitted
 }
 
 // start begins with the level of the first datagram.
@@ -945,17 +908,20 @@ func (f *floor) start(level float64) {
 	f.line.start(level)
 }
 
+// scatter returns how far the fastest datagrams lie apart.
+func (f *floor) scatter() float32 { return min(f.noise, f.dip) }
+
 // gate returns how far above the floor the fastest datagram of a bucket that ends at x may
-// be. The first dips are means of few.
+// be.
 func (f *floor) gate(x float64) float32 {
-	few := 1 + fitPoints/float32(max(f.near, 1)) // rule: few dips make a wide gate; without: few := float32(1)
-	return minGate + gateDips*few*f.dip + 3*f.error*float32(x-f.nearAt)
+	return minGate + gateDips*f.dip + 3*f.error*float32(x-f.nearAt)
 }
 
-// gateBelow returns how far below the floor a datagram may be at x.
+// gateBelow returns how far below the floor a datagram may be at x. The first dips are means
+// of few.
 func (f *floor) gateBelow(x float64) float32 {
-	few := 1 + 2/float32(max(f.near, 1)) // rule: few dips make a wide gate below, too; without: few := float32(1)
-	return minGate + gateDips*few*min(f.noise, f.dip) + 3*f.error*max(f.width, float32(x-f.nearAt))
+	few := 1 + 2/float32(max(f.near, 1)) // rule: few dips make a wide gate; without: few := float32(1)
+	return minGate + gateDips*few*f.scatter() + 3*f.error*max(f.width, float32(x-f.nearAt))
 }
 
 // lateness returns how late all datagrams are: those of the last late bucket, or of the
@@ -1032,7 +998,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	low, was, level := float32(b.first), f.low, f.at(x)
 	f.lowest, f.low = min(low, was), low
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
-	f.slack = min(f.slack+5*f.error*float32(x-b.from), low+5*f.error*since)
+	f.slack = min(f.slack+certain*f.error*float32(x-b.from), low+certain*f.error*since)
 	if late = low > f.gate(x); late {
 		f.late(x, was, b)
 	} else {
@@ -1045,9 +1011,6 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		f.doubtSlope(max(f.error, min(skewDrift*float32(x-b.from), priorSkew)))
 	} else if float32(int32(uint32(int64(x))-f.pointAt)) >= f.width {
 		f.line.end(x, f.dip, steady)
-		if f.n >= fitPoints {
-			f.closures = 0
-		}
 		f.slack = max(f.slack+float32(level-f.at(x)), 0)
 	}
 	return late

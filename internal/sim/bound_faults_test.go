@@ -189,10 +189,9 @@ type boundCase struct {
 // boundBacks plays the cases. It returns the times until the bounds are back, all of
 // both ends in order, and how many ends take longer than 15 s.
 func boundBacks(cases []boundCase) (backs []time.Duration, slow int) {
-	for zzi, back := range eachSeed(len(cases), func(i uint64) [2]time.Duration {
+	for _, back := range eachSeed(len(cases), func(i uint64) [2]time.Duration {
 		return boundBack(cases[i].build(), settled, cases[i].to)
 	}) {
-		for k := range back { if back[k] > 15*sec { fmt.Println("ZZ", k, back[k], cases[zzi].name) } }
 		backs = append(backs, back[:]...)
 		for _, b := range back {
 			if b > 15*sec {
