@@ -380,8 +380,6 @@ type pair struct {
 	alien     uint8 // reports until the peer no longer counts as an original
 	peered    bool  // a report has come
 	changed   bool  // since readers were told
-	silent    bool  // nothing came for long: what comes next may tell of a clock that was set
-	guessed   bool  // the last report was a guess
 	predicted bool  // the peer's floor follows from trip until reports show it
 }
 
@@ -463,12 +461,12 @@ func (p *pair) move(d float64) {
 func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	level := p.own.level
 	y, fell := p.own.datagram(x, raw, b)
-	if p.silent && p.peered {
+	if p.own.silent && p.peered {
 		p.limits.below = max(p.limits.below, float32(p.delay()+float64(y)))
 		p.limits.above += float32(max(-y, 0))
 		p.changed = true
 	}
-	p.silent = false
+	p.own.silent = false
 	if p.own.level == level {
 		return max(y, 0)
 	}
@@ -506,8 +504,7 @@ func (p *pair) fell(x float64, d float32, limit float64, was float32, other *flo
 // endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	dt := min(float32(x-b.from), second) // long ones say little about what they span
-	p.silent = x-b.from > 2*second
-	var steady float32 // share of the time
+	var steady float32                   // share of the time
 	if p.peered {
 		if b.first < math.MaxInt32 {
 			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), p.tolerance(), b.from)
@@ -522,8 +519,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	slope, level, rise, mark := p.own.slope, p.own.level, p.own.rise(), p.own.mark()
 	late = p.own.endBucket(x, b, steady)
 	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.mark() != mark || p.limits.fresh > 0
-	turn := (p.own.slope - slope) * x // about x
-	p.peer, p.heard, p.offset = p.peer+turn, p.heard+turn, p.offset+turn
+	p.turn(x, slope)
 	if !p.peered {
 		return late
 	}
@@ -534,6 +530,12 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	}
 	p.follow()
 	return late
+}
+
+// turn turns the peer's floor and the offset about x, as the own line was turned.
+func (p *pair) turn(x, slope float64) {
+	d := (p.own.slope - slope) * x
+	p.peer, p.heard, p.offset = p.peer+d, p.heard+d, p.offset+d
 }
 
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
@@ -552,9 +554,11 @@ func (p *pair) close(x float64, b *bucket) {
 	if p.wasSet(x, late) {
 		p.own.slack = max(p.own.slack, late)
 	}
-	if late > 0 && (p.impossible() && !p.guessed || p.known > youth && p.closes(p.trip, late)) { // rule: closure
+	if late > 0 && (p.impossible() && !p.limits.guessed || p.known > youth && p.closes(p.trip, late)) { // rule: closure
 		slewed := p.known > youth && late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
-		p.own.shift(x, late, b)
+		slope := p.own.slope
+		p.own.climb(x, late, b)
+		p.turn(x, slope)
 		if slewed { // rule: then a clock may be slewed
 			p.own.doubtSlope(slewSkew)
 		}
@@ -665,7 +669,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 		}
 		p.predicted = false
 	}
-	if p.guessed = mark == markGuess; d > 0 {
+	if p.limits.guessed = mark == markGuess; d > 0 {
 		p.rises(x, d)
 	}
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
@@ -697,7 +701,7 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 	ageing := p.ageing()
 	switch {
 	case mark == markSeen && p.alien == 0:
-		above += minGate + 2*float64(p.noise)
+		above += maxSlack + 2*float64(p.noise)
 	case p.alien > 0 || p.limits.undisturbed(x) < told:
 		above += 2*gateDips*float64(p.noise) + 2*second*ageing + 3*news
 	default: // rule: a guess limits nothing
@@ -773,6 +777,7 @@ type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it
 	quiet        float32 // us: since the last clock event
 	guess        bool    // above is what the peer guessed
+	guessed      bool    // so was the last report
 	fresh        uint8   // buckets since then that are still to be believed as they are
 	at           float64 // x when all that was so
 }
@@ -846,6 +851,7 @@ const (
 	minGate      = 100.0 // us: hosts add so much, whatever the path
 	gateDips     = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
 	dipRun       = 64    // buckets that the dip is a mean over
+	maxSlack     = 70.0  // us: so near to the floor it was seen
 	longestQueue = 1 << deltaBits / 3
 )
 
@@ -900,6 +906,7 @@ type floor struct {
 	alike   bool    // the last two buckets were late by the same
 	strays  uint8   // datagrams in a row that are faster than the path allows
 	near    uint8   // buckets that came near, at most dipRun
+	silent  bool    // nothing came for long: what comes next may tell of a clock that was set
 }
 
 // start begins with the level of the first datagram.
@@ -973,7 +980,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 
 // mark returns the mark of a report.
 func (f *floor) mark() Counter24 {
-	if f.slack < minGate {
+	if f.slack < maxSlack {
 		return markSeen
 	}
 	return markGuess
@@ -992,6 +999,7 @@ func (f *floor) shift(x float64, a float32, b *bucket) {
 // endBucket looks at the fastest datagrams of a bucket and reports whether even they were
 // late. steady is the share of its time in which the round trip was the reference one.
 func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
+	f.silent = x-b.from > 2*second
 	if b.first == math.MaxInt32 {
 		return false // nothing but strays
 	}
@@ -1041,15 +1049,21 @@ func (f *floor) late(x float64, was float32, b *bucket) {
 	}
 	f.halfLow = min(f.halfLow, f.low)
 	if f.lateFor > lateTime { // rule: what lasts is no queue
-		if f.n < fitPoints { // rule: nothing came near that line
-			if 2*f.error < priorSkew {
-				f.doubtSlope(2 * f.error)
-			} else {
-				f.forgetSlope(x)
-			}
-		}
-		f.shift(x, f.halfLow, b)
+		f.climb(x, f.halfLow, b)
 	}
+}
+
+// climb moves the floor up by a. If hardly anything came near its line then the slope was
+// wrong.
+func (f *floor) climb(x float64, a float32, b *bucket) {
+	if f.n < fitPoints { // rule: nothing came near that line
+		if 2*f.error < priorSkew {
+			f.doubtSlope(2 * f.error)
+		} else {
+			f.forgetSlope(x)
+		}
+	}
+	f.shift(x, a, b)
 }
 
 // ---- The line through the fastest datagrams ----
@@ -1402,7 +1416,7 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 	x := int64(localUsec - v.local)
 	level := (uint64(v.over)-v.whole)<<driftBits + uint64(v.delay>>(delayBits-driftBits)-drift(v.part, v.skew, x)+quarter)
 	mark := v.mark
-	if mark == markSeen && float32(x)*v.ageing > minGate {
+	if mark == markSeen && float32(x)*v.ageing > maxSlack {
 		mark = markGuess
 	}
 	return NewCounter24((level + half) >> (driftBits + ts24Shift)).marked(mark)

@@ -379,7 +379,6 @@ func TestRuleSane(t *testing.T) {
 		{"known", func(p *pair, v float64) { p.known = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
 		{"stood", func(p *pair, v float64) { p.stood = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
 		{"left", func(p *pair, v float64) { p.left = float32(v) }, []float64{-1e9, 180e6}, []float64{181e6, nan}},
-		{"higherFor", func(p *pair, v float64) { p.higherFor = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
 		{"trip", func(p *pair, v float64) { p.trip = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
 		{"free", func(p *pair, v float64) { p.free = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
 		{"below", func(p *pair, v float64) { p.limits.below = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
@@ -441,12 +440,11 @@ func TestRuleBucket(t *testing.T) {
 func TestRuleGates(t *testing.T) {
 	f := floor{dip: 10, near: 4, nearAt: 1e6}
 	f.error, f.noise, f.width = 1e-6, 20, 5e6
-	is(t, "gate", f.gate(3e6), 100+8*2*10+3*2)
+	is(t, "gate", f.gate(3e6), 100+8*10+3*2)
 	is(t, "gate below, wide points", f.gateBelow(3e6), 100+8*1.5*10+3*5)
 	f.width, f.noise = 1e6, 5
 	is(t, "gate below, little noise", f.gateBelow(3e6), 100+8*1.5*5+3*2)
 	f.near = 0
-	is(t, "gate of the first bucket", f.gate(3e6), 100+8*5*10+3*2)
 	is(t, "gate below of the first bucket", f.gateBelow(3e6), 100+8*3*5+3*2)
 
 	f.low, f.lowest = 700, 300
@@ -560,10 +558,10 @@ func TestRuleFloorBucket(t *testing.T) {
 	holds(t, "near is late", f.endBucket(0.2e6, &b, 0), false)
 	is(t, "lowest", f.lowest, 7)
 	is(t, "low", f.low, 50)
-	is(t, "slack", f.slack, 4)
+	is(t, "slack", f.slack, 4.2)
 	is(t, "lateFor", f.lateFor, 0)
 	holds(t, "alike", f.alike, false)
-	is(t, "nearAt", f.nearAt, 0.2e6)
+	is(t, "nearAt", f.nearAt, 0)
 	is(t, "dip", f.dip, 10)
 	is(t, "near", f.near, 64)
 	is(t, "candidate's x", f.best.x, 0.1e6)
@@ -574,8 +572,8 @@ func TestRuleFloorBucket(t *testing.T) {
 	f.endBucket(0.2e6, &b, 0)
 	is(t, "slack of a near one", f.slack, 2)
 
-	// The gate here is 100 + 8*10*(1+4/64) + 0.6.
-	for first, late := range map[int32]bool{185: false, 186: true} {
+	// The gate here is 100 + 8*10 + 0.6.
+	for first, late := range map[int32]bool{180: false, 181: true} {
 		f, b = begin()
 		b.first, b.second = first, first+10
 		holds(t, fmt.Sprintf("%d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
@@ -593,7 +591,7 @@ func TestRuleFloorBucket(t *testing.T) {
 	f.pointAt = 1<<32 - 500_000
 	f.endBucket(0.5e6, &b, 0)
 	is(t, "points over a wrap", f.n, 1)
-	is(t, "slack where the line stays", f.slack, 5.5)
+	is(t, "slack where the line stays", f.slack, 6)
 	is(t, "pointAt", f.pointAt, 0.5e6)
 	f, b = begin()
 	f.slack, f.error, f.pointAt = 0, 0, 1<<32-900_000
@@ -632,8 +630,8 @@ func TestRuleLate(t *testing.T) {
 		error, prior, after float32
 	}{
 		{"a line of 4 points", 4, 1e-6, 3e-5, 2e-6}, // as known before, see restart
-		{"a line of 3 points", 3, 1e-6, 3e-5, 4e-6},
-		{"a line of 3 points that knows nothing", 3, 25e-6, 0, 100e-6},
+		{"a line of 3 points", 3, 1e-6, 3e-5, 2e-6},
+		{"a line of 3 points that knows nothing", 3, 50e-6, 0, 100e-6},
 	} {
 		f := floor{dip: 10, near: 64}
 		f.level, f.slope, f.error, f.prior, f.skewVar, f.width, f.n = 1000, 3e-5, tc.error, 3e-5, 4e-12, 1e6, tc.n
@@ -1007,20 +1005,36 @@ func TestRuleLimits(t *testing.T) {
 		{"a higher one", 20e6, 250, 100, 200, 20e6, 0},
 		{"a higher one at 15 s", 15e6, 250, 100, 200, 15e6, 0},
 		{"a higher one before", 14.9e6, 250, 100, 250, 14.9e6, 0},
+		{"a higher one long before", 1.9e6, 250, 100, 250, 1.9e6, 0},
 		{"a contradiction", 20e6, -191, 1 << 25, -191, 0, 2},
 		{"less than one", 20e6, -190, 100, -190 + 3*90 + 90, 20e6, 0},
 		{"beyond all", 0, 1 << 26, 100, 1 << 25, 0, 0},
 	} {
 		l := begin(tc.quiet)
-		l.report(1e6, 1e-5, float64(tc.above), 90)
+		l.report(1e6, 1e-5, float64(tc.above), 90, false)
 		is(t, "report, "+tc.what+": below", l.below, tc.below)
 		is(t, "report, "+tc.what+": above", l.above, tc.after)
 		is(t, "report, "+tc.what+": quiet", l.quiet, tc.end)
 		is(t, "report, "+tc.what+": fresh", l.fresh, tc.fresh)
 	}
 	l = begin(20e6)
-	l.report(3e6, 1e-5, 1e6, 90)
+	l.report(3e6, 1e-5, 1e6, 90, false)
 	is(t, "a report opens the limits", l.above, 220)
+	// Guesses count for some time after a clock event, but not after what was seen.
+	for _, tc := range []struct {
+		quiet, above, after float32
+		was, is             bool
+	}{
+		{14e6, 250, 200, false, false}, {14e6, 250, 250, true, true}, {1.9e6, 250, 250, false, true}, {20e6, 150, 150, false, true},
+		{14e6, -190, -190 + 3*90 + 90, true, true}, {14e6, -191, 1 << 25, true, true},
+	} {
+		l := begin(tc.quiet)
+		l.guess = tc.was
+		l.report(1e6, 1e-5, float64(tc.above), 90, true)
+		is(t, fmt.Sprintf("%+v: above", tc), l.above, tc.after)
+		holds(t, fmt.Sprintf("%+v: a guess", tc), l.guess, tc.is)
+		is(t, fmt.Sprintf("%+v: below", tc), l.below, 100)
+	}
 }
 
 func TestRulePair(t *testing.T) {
@@ -1087,10 +1101,10 @@ func TestRulePair(t *testing.T) {
 	}
 	// ageing and bound
 	p = calmPair(1000, 3000, 500)
-	p.own.error, p.own.dip, p.limits.quiet = 1e-6, 100, 60e6
-	is(t, "ageing", p.ageing(), 3e-6+5e-6+3*120/60e6)
+	p.own.error, p.own.dip, p.own.noise, p.limits.quiet = 1e-6, 100, 50, 60e6
+	is(t, "ageing", p.ageing(), 3e-6+6e-6+3*70/60e6)
 	p.limits.quiet = 0.5e6
-	is(t, "ageing after a clock event", p.ageing(), 3e-6+5e-6+3*120/1e6)
+	is(t, "ageing after a clock event", p.ageing(), 3e-6+6e-6+3*70/1e6)
 	p.own.error = 1e-3
 	is(t, "most ageing", p.ageing(), 503e-6)
 	p.limits.below, p.limits.above = 100, 300
@@ -1105,7 +1119,7 @@ func TestRulePair(t *testing.T) {
 	is(t, "least bound", bound, 39)
 	// refine
 	for _, tc := range []struct{ b, noise, peer float64 }{
-		{100, 12.5, 3100}, {-100, 12.5, 2900}, {12.9, 12.9 / 8, 3006.45}, {13, 13. / 8, 3013}, {199, 199. / 8, 3199}, {200, 0, 3200}, {-200, 0, 2800},
+		{100, 12.5, 3100}, {-100, 12.5, 2900}, {12.9, 12.9 / 8, 3012.9}, {13, 13. / 8, 3013}, {199, 199. / 8, 3199}, {200, 0, 3200}, {-200, 0, 2800},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.refine(float32(tc.b))
@@ -1135,14 +1149,14 @@ func TestRulePair(t *testing.T) {
 		alien        uint8
 		quiet, above float32
 	}{
-		{1, 0, 60e6, 1000 + 70 + 20}, {0, 0, 60e6, 5000}, {2, 0, 60e6, 5000}, {1, 1, 60e6, 1000 + 80 + 2e6*9e-6}, {0, 0, 14e6, 1000 + 80 + 2e6*(3e-6+60/14e6)}, {0, 0, 15e6, 5000},
+		{1, 0, 60e6, 1000 + 70 + 20}, {0, 0, 60e6, 5000}, {2, 0, 60e6, 5000}, {1, 1, 60e6, 1000 + 160 + 2e6*9e-6 + 3*7}, {0, 0, 14e6, 1000 + 160 + 2e6*(3e-6+60/14e6) + 3*7}, {0, 0, 15e6, 5000},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.noise, p.limits.quiet = 10, tc.quiet
 		if p.alien = tc.alien; tc.alien > 0 {
 			p.own.error = 1e-6
 		}
-		p.limit(0, 1000, 0, tc.mark)
+		p.limit(0, 1000, 7, tc.mark)
 		if math.Abs(float64(p.limits.above-tc.above)) > 3 {
 			t.Errorf("limited %+v: above %v", tc, p.limits.above)
 		}
@@ -1176,8 +1190,8 @@ func TestRuleClosure(t *testing.T) {
 		{500, 779, 10, true}, {500, 780, 10, false}, {200, 200, 0, false}, {201, 201, 0, true}, {210, 140, 0, false}, {210, 142, 0, true},
 	} {
 		p := calmPair(1000, 3000-tc.lack, 500)
-		p.trip, p.own.dip = 4000, tc.dip
-		holds(t, fmt.Sprintf("%+v", tc), p.closes(tc.a), tc.closes)
+		p.own.dip = tc.dip
+		holds(t, fmt.Sprintf("%+v", tc), p.closes(4000, tc.a), tc.closes)
 	}
 	for _, tc := range []struct {
 		what       string
@@ -1199,32 +1213,52 @@ func TestRuleClosure(t *testing.T) {
 		p.close(9e6, &b)
 		is(t, tc.what+": level", p.own.level, tc.level)
 		if closed := tc.level != 1000; closed {
-			is(t, tc.what+": error", p.own.error, 500e-6)
+			if tc.known > 6e6 {
+				is(t, tc.what+": error", p.own.error, 500e-6)
+			}
 			is(t, tc.what+": undisturbed", p.limits.undisturbed(9e6), 0)
 		}
 	}
+	// A slewed clock is late by little; one that was set may be late by more.
+	for low, slewed := range map[float32]bool{0.1 * 4000: true, 12_090: true, 12_110: false} {
+		p := calmPair(1000, 3000-float64(low), 500)
+		p.trip, p.own.lateFor, p.own.low, p.own.nearAt, p.own.error, p.own.skewVar, p.own.n, p.known = 4000, 1, low, 6e6, 0, 0, 4, 60e6
+		var b bucket
+		p.close(9e6, &b)
+		is(t, fmt.Sprintf("late by %v: error", low), p.own.error, map[bool]float32{true: 500e-6}[slewed])
+	}
+	// What the peer guessed proves nothing.
+	p := calmPair(1000, -2500, 500)
+	p.trip, p.own.lateFor, p.own.low, p.limits.guessed = 4000, 1, 900, true
+	var b bucket
+	p.close(9e6, &b)
+	is(t, "impossible by a guess: level", p.own.level, 1000)
+
+	for lack, closes := range map[float64]bool{500: true, 0: false} {
+		p := calmPair(1000, 3000-lack, 500)
+		p.trip = 4000
+		p.rises(60e6, 500)
+		is(t, fmt.Sprintf("short by %v: error", lack), p.own.error, map[bool]float32{true: 500e-6}[closes])
+	}
+	// In the first seconds.
 	for _, tc := range []struct {
-		what          string
-		lack          float64
-		higher, known float32
-		alien         uint8
-		rises         bool
-		after         float32
+		x         float64
+		a, before float32
+		set       bool
 	}{
-		{"closes", 500, 0, 60e6, 0, true, 0},
-		{"does not last", 0, 5e6, 60e6, 0, false, 7e6},
-		{"lasts", 0, 8e6, 60e6, 0, true, 10e6},
-		{"lasts a little less", 0, 7.9e6, 60e6, 0, false, 9.9e6},
-		{"an original", 0, 5e6, 60e6, 1, true, 7e6},
-		{"young", 0, 5e6, 5.9e6, 0, true, 7e6},
-		{"not young", 0, 5e6, 6e6, 0, false, 7e6},
+		{30e6, 500, 4000, true}, {30.1e6, 500, 4000, false}, {1e6, 399, 3899, false}, {1e6, 400, 3900, true}, {1e6, 500, 4400, false}, {1e6, 500, 0, false},
 	} {
-		p := calmPair(1000, 3000-tc.lack, 500)
-		p.trip, p.higherFor, p.known, p.alien = 4000, tc.higher, tc.known, tc.alien
-		holds(t, tc.what, p.rises(500, 2e6), tc.rises)
-		is(t, tc.what+": higher for", p.higherFor, tc.after)
-		if tc.lack > 0 {
-			is(t, tc.what+": error", p.own.error, 500e-6)
+		p := calmPair(1000, 2500, 500)
+		p.before, p.limits.at = tc.before, tc.x
+		holds(t, fmt.Sprintf("%+v", tc), p.wasSet(tc.x, tc.a), tc.set)
+		holds(t, fmt.Sprintf("%+v: clock event", tc), p.limits.fresh == 3, tc.set)
+		holds(t, fmt.Sprintf("%+v: again", tc), p.wasSet(tc.x, tc.a), false)
+		if tc.set {
+			q := calmPair(1000, 2500, 500)
+			q.before, q.own.lateFor, q.own.low = tc.before, 1, tc.a
+			var b bucket
+			q.close(tc.x, &b)
+			is(t, fmt.Sprintf("%+v: slack", tc), q.own.slack, tc.a)
 		}
 	}
 	// A floor fell: news to the limits is a clock that was set, or in the first seconds a queue.
@@ -1276,10 +1310,9 @@ func TestRuleTrust(t *testing.T) {
 		{"learnt, with a hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 60e6, 5000, 0, 4000, 500, 119e6}},
 		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 179e6}},
 		{"learnt, with another hold", trips{4000, 60e6, 5000, 15e6, 4000, -1, 9e6}, 5000, 1e6, 1000, trips{5000, 60e6, 5000, 0, 4000, -500, 8e6}},
-		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1599, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
-		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 44e6 + 1e6}},
-		{"learnt, young", trips{4000, 5.9e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 5.9e6, 5000, 0, 5000, 0, 11.8e6}},
-		{"learnt, just not young", trips{4000, 6e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 6e6, 5000, 0, 4000, 500, 11e6}},
+		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1500, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
+		{"learnt, little to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1501, trips{5000, 60e6, 5000, 0, 4000, 1, 44e6 + 1e6}},
+		{"learnt, young", trips{4000, 6e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 6e6, 5000, 0, 4000, 500, 11e6}},
 		// A hold that half the difference of two round trips explains stays for its time.
 		{"a hold", trips{4000, 60e6, 0, 0, 3000, 500, 9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 8e6}},
 		{"a hold that is over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3400, 300, -0.1e6}},
@@ -1297,6 +1330,7 @@ func TestRuleTrust(t *testing.T) {
 	} {
 		p := calmPair(1000, float64(tc.s)-1000, tc.offset)
 		b := tc.before
+		p.limits.below, p.limits.above = 1e6, 1e6
 		p.trip, p.known, p.other, p.stood, p.free, p.hold, p.left = b.trip, b.known, b.other, b.stood, b.free, b.hold, b.left
 		p.trust(tc.dt)
 		if got := (trips{p.trip, p.known, p.other, p.stood, p.free, p.hold, p.left}); got != tc.after {
@@ -1307,44 +1341,59 @@ func TestRuleTrust(t *testing.T) {
 	}
 }
 
+// TestRuleHold: a hold outlasts its time for a while if the offset without it would be outside
+// of the limits. The one here is 500, and half of 1000.
+func TestRuleHold(t *testing.T) {
+	for _, tc := range []struct {
+		hold, below, above, left float32
+		fades                    bool
+	}{
+		{500, 300, 1000, -1, false}, {500, 301, 1000, -1, true}, {500, 300, 1000, -180e6, true}, {500, 300, 1000, -178e6, false}, {500, 1000, 300, -1, true},
+		{-500, 1000, 300, -1, false}, {-500, 1000, 301, -1, true}, {-500, 300, 1000, -1, true}, {500, 301, 1000, 2e6, false},
+	} {
+		p := calmPair(1000, 3000, 500)
+		p.trip, p.free, p.known, p.hold, p.left = 4000, 3000, 60e6, tc.hold, tc.left
+		p.limits.below, p.limits.above = tc.below, tc.above
+		p.fade(1e6)
+		holds(t, fmt.Sprintf("%+v", tc), p.free != 3000, tc.fades)
+	}
+}
+
 // TestRuleReport: what the peer's floor is, by its reports. Stamps are units of 8 us.
 func TestRuleReport(t *testing.T) {
 	const x = 70e6
 	for _, tc := range []struct {
-		what         string
-		set          func(p *pair)
-		units        Counter24
-		since        float32
-		news         bool
-		peer, higher float64
-		above        float64 // 5280: what the limits open to
+		what  string
+		set   func(p *pair)
+		units Counter24
+		news  bool
+		peer  float64
+		above float64 // 5280: what the limits open to
 	}{
-		{"half of what is less than a rounding", nil, 376, 0, false, 3004, 0, 2508 + 70},
-		{"more than a rounding", nil, 379, 0, true, 3032, 0, 2532 + 70},
-		{"a guess", nil, 372, 0, true, 2976, 0, 5000},
-		{"higher", nil, 499, 2e6, false, 3000, 2e6, 5000},
-		{"higher for long", nil, 499, 10e6, true, 3992, 0, 3492 + 70},
-		{"higher by a tolerance", nil, 400, 2e6, true, 3200, 0, 2700 + 70},
-		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, 2e6, true, 3992, 0, 3492 + 70},
-		{"low again", func(p *pair) { p.higherFor = 9e6 }, 379, 2e6, true, 3032, 0, 2532 + 70},
-		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, 0, false, 10000 + (8-0.15)/2, 0, 10000 + (8 - 0.15) - 500 + 70},
-		{"in flight while clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 5.9e6-x }, 376, 2e6, false, 8000, 0, 5000},
+		{"less than a rounding", nil, 376, false, 3008, 2508 + 70},
+		{"more than a rounding", nil, 379, true, 3032, 2532 + 70},
+		{"a guess", nil, 372, true, 2976, 5000},
+		{"higher", nil, 499, true, 3992, 3492 + 70},
+		{"higher by a tolerance", nil, 400, true, 3200, 2700 + 70},
+		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, true, 3992, 3492 + 70},
+		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, false, 10000 + (8 - 0.15), 10000 + (8 - 0.15) - 500 + 70},
+		{"in flight while clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 5.9e6-x }, 376, false, 8000, 5000},
 		{"in flight, with a skew", func(p *pair) {
 			p.own.slope, p.predicted, p.heard, p.peer, p.limits.quiet = 1e-4, true, 10000, 8000, 5.9e6-x
-		}, 376, 2e6, false, 8000, 0, 5000},
+		}, 376, false, 8000, 5000},
 		{"our own are late, too", func(p *pair) {
 			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.alike = true, 3000, 8000, 5.9e6-x, true
-		}, 376, 2e6, true, 3008, 0, 2578},
-		{"long after clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 6e6-x }, 376, 2e6, true, 3008, 0, 2578},
-		{"as predicted", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 3200, 5.9e6-x }, 376, 2e6, true, 3008, 0, 2578},
-		{"neither", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2808, 8000, 5.9e6-x }, 376, 2e6, true, 3008, 0, 2578},
-		{"just in flight", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2809, 8000, 5.9e6-x }, 376, 2e6, false, 8000, 0, 5000},
+		}, 376, true, 3008, 2578},
+		{"long after clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 6e6-x }, 376, true, 3008, 2578},
+		{"as predicted", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 3200, 5.9e6-x }, 376, true, 3008, 2578},
+		{"neither", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2808, 8000, 5.9e6-x }, 376, true, 3008, 2578},
+		{"just in flight", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2809, 8000, 5.9e6-x }, 376, false, 8000, 5000},
 		{"in flight, with dips", func(p *pair) {
 			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.dip = true, 2729, 8000, 5.9e6-x, 10
-		}, 376, 2e6, false, 8000, 0, 5000},
+		}, 376, false, 8000, 5000},
 		{"not in flight, with dips", func(p *pair) {
 			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.dip = true, 2728, 8000, 5.9e6-x, 10
-		}, 376, 2e6, true, 3008, 0, 2578},
+		}, 376, true, 3008, 2578},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.limits.at = 0
@@ -1354,9 +1403,8 @@ func TestRuleReport(t *testing.T) {
 		predicted := p.predicted
 		ageing := p.ageing()
 		var b bucket
-		holds(t, tc.what+": news", p.report(x, tc.since, tc.units, &b), tc.news)
+		holds(t, tc.what+": news", p.report(x, tc.units, &b), tc.news)
 		is(t, tc.what+": peer", p.peer, tc.peer)
-		is(t, tc.what+": higher for", float64(p.higherFor), tc.higher)
 		if tc.above != 5000 {
 			above := float64(p.limits.above) + p.offset - 500 // where the offset was
 			if math.Abs(above-min(tc.above, 5000+ageing*x)) > 1 {
@@ -1369,13 +1417,13 @@ func TestRuleReport(t *testing.T) {
 
 	p := calmPair(1000, 3000, 500)
 	var b bucket
-	p.report(x, 0, 377, &b)
+	p.report(x, 377, &b)
 	is(t, "alien after an original's report", p.alien, 96)
-	p.report(x, 0, 376, &b)
+	p.report(x, 376, &b)
 	is(t, "alien after another", p.alien, 95)
 	p = &pair{}
 	p.start(100)
-	holds(t, "the first report is news", p.report(1e6, 0, 1<<24-1, &b), true)
+	holds(t, "the first report is news", p.report(1e6, 1<<24-1, &b), true)
 	is(t, "peer", p.peer, -8)
 }
 
@@ -1461,12 +1509,12 @@ func TestRulePairBucket(t *testing.T) {
 		is(t, tc.what+": known", p.known, float32(tc.known))
 		holds(t, tc.what+": changed", p.changed, tc.changed)
 	}
-	for trip, stood := range map[float32]float32{4200: 0, 4201: 0.2e6} {
+	for first, stood := range map[int32]float32{20: 0.2e6, 9000: 0} {
 		p := calmPair(1000, 3000, 1000)
 		p.own.pointAt, p.own.nearAt = uint32(x-1000), x
-		p.trip, p.free = trip, trip
-		p.endBucket(x, &bucket{first: 9000, second: 9000, from: x - 0.2e6})
-		is(t, fmt.Sprintf("late, of a round trip of %v, another stood", trip), p.stood, stood)
+		p.trip, p.free, p.other = 5000, 5000, 4000
+		p.endBucket(x, &bucket{first: first, second: first + 10, from: x - 0.2e6})
+		is(t, fmt.Sprintf("%v above the floor, another round trip stood", first), p.stood, stood)
 	}
 	// The end of a bucket closes the round trip.
 	p := calmPair(1000, 2500, 500)
@@ -2946,7 +2994,7 @@ func TestReadsFar(t *testing.T) {
 	w.run(10 * time.Second)
 	ppm, _ := w.a.Skew()
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, start := range []uint64{w.now, w.now - 1<<40, w.now + 1<<50, w.now + 1<<62, w.now + math.MaxInt64 - 1<<36, 0, math.MaxUint64 - 1<<20} {
+	for _, start := range []uint64{w.now, w.now - 1<<40, w.now + 1<<50, w.now + 1<<62, w.now + math.MaxInt64 - 1<<37, 0, math.MaxUint64 - 1<<20} {
 		last, _ := remoteNear(&w.a, start, start)
 		for at := start; at-start < 1<<36; {
 			d := 1 + rng.Uint64N(1<<rng.UintN(32))
