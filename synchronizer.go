@@ -1014,9 +1014,10 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		f.learnDip(b, abs(low-was))
 		f.take(b.from+bucketTime/2, low)
 	}
-	if x-b.from > maxWindow { // all points are too old, and their times may be of another turn
+	if silence := x - b.from; f.n >= fitPoints && silence > max(f.span(b.from), minWindow) {
+		// What the points tell is old, and so may their times be on their ring.
 		f.line.restart(x)
-		f.doubtSlope(max(f.error, min(skewDrift*float32(x-b.from), priorSkew)))
+		f.doubtSlope(max(f.error, min(skewDrift*float32(silence), priorSkew)))
 	} else if float32(int32(uint32(int64(x))-f.pointAt)) >= f.width {
 		f.line.end(x, f.dip, steady)
 		f.slack = max(f.slack+float32(level-f.at(x)), 0)
@@ -1150,6 +1151,11 @@ func (l *line) take(x float64, y float32) {
 	if !l.some || p.below(l.best, l.slope) {
 		l.best, l.some = p, true
 	}
+}
+
+// span returns for how long points tell the line at x, at most the longest window.
+func (l *line) span(x float64) float64 {
+	return min(float64(uint32(int64(x))-l.points[0].x), maxWindow)
 }
 
 // below reports whether p is below a line of that slope through q.

@@ -252,7 +252,7 @@ func TestSteps(t *testing.T) {
 		for i, size := range stepSizes() {
 			// A clock that is set ahead by nearly a ring of stamps passes for a silence of that
 			// length, over which the skew carries the floors further than the rest of the step.
-			if far := max(size, -size) > 60*sec; far && max(foldTime(size), -foldTime(size)) < 3*ms {
+			if far := max(size, -size) > 60*sec; far && max(foldTime(size), -foldTime(size)) < 12*ms {
 				continue
 			}
 			for k := range 4 {
