@@ -617,7 +617,9 @@ func (p *pair) learn(s float32) {
 	if p.hold == 0 {
 		p.left = min(2*p.known, holdTime)
 	}
-	p.hold = p.correction()
+	if p.hold = p.correction(); abs(p.hold) < p.tolerance()/2 { // rule: what is small is not held
+		p.hold = 0
+	}
 	p.trip, p.stood = s, 0
 }
 
@@ -919,15 +921,15 @@ func (f *floor) start(level float64) {
 func (f *floor) scatter() float32 { return min(f.noise, f.dip) }
 
 // gate returns how far above the floor the fastest datagram of a bucket that ends at x may
-// be.
+// be. The first dips are means of few.
 func (f *floor) gate(x float64) float32 {
-	return minGate + gateDips*f.dip + 3*f.error*float32(x-f.nearAt)
+	few := 1 + fitPoints/float32(max(f.near, 1)) // rule: few dips make a wide gate; without: few := float32(1)
+	return minGate + gateDips*few*f.dip + 3*f.error*float32(x-f.nearAt)
 }
 
-// gateBelow returns how far below the floor a datagram may be at x. The first dips are means
-// of few.
+// gateBelow returns how far below the floor a datagram may be at x.
 func (f *floor) gateBelow(x float64) float32 {
-	few := 1 + 2/float32(max(f.near, 1)) // rule: few dips make a wide gate; without: few := float32(1)
+	few := 1 + 2/float32(max(f.near, 1)) // rule: few dips make a wide gate below, too; without: few := float32(1)
 	return minGate + gateDips*few*f.scatter() + 3*f.error*max(f.width, float32(x-f.nearAt))
 }
 

@@ -440,11 +440,12 @@ func TestRuleBucket(t *testing.T) {
 func TestRuleGates(t *testing.T) {
 	f := floor{dip: 10, near: 4, nearAt: 1e6}
 	f.error, f.noise, f.width = 1e-6, 20, 5e6
-	is(t, "gate", f.gate(3e6), 100+8*10+3*2)
+	is(t, "gate", f.gate(3e6), 100+8*2*10+3*2)
 	is(t, "gate below, wide points", f.gateBelow(3e6), 100+8*1.5*10+3*5)
 	f.width, f.noise = 1e6, 5
 	is(t, "gate below, little noise", f.gateBelow(3e6), 100+8*1.5*5+3*2)
 	f.near = 0
+	is(t, "gate of the first bucket", f.gate(3e6), 100+8*5*10+3*2)
 	is(t, "gate below of the first bucket", f.gateBelow(3e6), 100+8*3*5+3*2)
 
 	f.low, f.lowest = 700, 300
@@ -572,11 +573,31 @@ func TestRuleFloorBucket(t *testing.T) {
 	f.endBucket(0.2e6, &b, 0)
 	is(t, "slack of a near one", f.slack, 2)
 
-	// The gate here is 100 + 8*10 + 0.6.
-	for first, late := range map[int32]bool{180: false, 181: true} {
+	// The gate here is 100 + 8*10*(1+4/64) + 0.6.
+	for first, late := range map[int32]bool{185: false, 186: true} {
 		f, b = begin()
 		b.first, b.second = first, first+10
 		holds(t, fmt.Sprintf("%d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
+	}
+
+	// A silence longer than the points tell, and than 8 s, ends the line.
+	for _, tc := range []struct {
+		n             uint8
+		span, silence float64
+		error         float32
+		ends          bool
+	}{
+		{4, 2.2e6, 8.1e6, 0.81e-6, true}, {4, 2.2e6, 7.9e6, 0, false}, {4, 79.2e6, 79.3e6, 7.93e-6, true}, {4, 79.2e6, 79.1e6, 0, false},
+		{3, 2.2e6, 100e6, 0, false}, {4, 79.2e6, 2000e6, 100e-6, true}, {12, 330e6, 128.1e6, 12.81e-6, true}, {12, 330e6, 127.9e6, 0, false},
+	} {
+		f, b = begin()
+		b.from = 400e6
+		f.points[0].x, f.n, f.pointAt = uint32(b.from-tc.span), tc.n, uint32(b.from+tc.silence)
+		f.endBucket(b.from+tc.silence, &b, 0)
+		holds(t, fmt.Sprintf("%+v: ends", tc), f.n == 0, tc.ends)
+		if tc.ends {
+			is(t, fmt.Sprintf("%+v: error", tc), f.error, max(tc.error, map[bool]float32{true: 1e-6}[tc.n >= 6]))
+		}
 	}
 
 	// Points end when they are wide enough.
@@ -1310,8 +1331,8 @@ func TestRuleTrust(t *testing.T) {
 		{"learnt, with a hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 60e6, 5000, 0, 4000, 500, 119e6}},
 		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 179e6}},
 		{"learnt, with another hold", trips{4000, 60e6, 5000, 15e6, 4000, -1, 9e6}, 5000, 1e6, 1000, trips{5000, 60e6, 5000, 0, 4000, -500, 8e6}},
-		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1500, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
-		{"learnt, little to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1501, trips{5000, 60e6, 5000, 0, 4000, 1, 44e6 + 1e6}},
+		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1599, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
+		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 44e6 + 1e6}},
 		{"learnt, young", trips{4000, 6e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 6e6, 5000, 0, 4000, 500, 11e6}},
 		// A hold that half the difference of two round trips explains stays for its time.
 		{"a hold", trips{4000, 60e6, 0, 0, 3000, 500, 9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 8e6}},

@@ -138,8 +138,8 @@ func TestBoundWidening(t *testing.T) {
 			}
 			return play(x.add)/without - 1
 		})
-		if strings.HasPrefix(x.name, "a queue") { // A queue of minutes passes for a longer path; then for a clock that was set back.
-			m.misses("wider by, after "+x.name, slices.Max(ratios), 0.25, 1.7)
+		if strings.HasPrefix(x.name, "a queue") { // Queues of minutes turn the line of the end that gets them.
+			m.misses("wider by, after "+x.name, slices.Max(ratios), 0.25, 1)
 		} else {
 			m.judge("wider by, after "+x.name, slices.Max(ratios), 0.25, 0.1)
 		}
@@ -268,9 +268,9 @@ func TestBoundReturns(t *testing.T) {
 	}
 
 	// Never stuck.
-	sizes := []time.Duration{5 * ms, 20 * ms, 70 * ms, 300 * ms, sec, 5 * sec, 30 * sec, 100 * sec, time.Hour}
+	sizes, stuck := []time.Duration{5 * ms, 20 * ms, 70 * ms, 300 * ms, sec, 5 * sec, 30 * sec, 100 * sec, time.Hour}, 5.0
 	if testing.Short() {
-		sizes = sizes[:2]
+		sizes, stuck = sizes[:2], 10 // the hard ones
 	}
 	var cases []boundCase
 	for _, size := range sizes {
@@ -302,8 +302,8 @@ func TestBoundReturns(t *testing.T) {
 	backs, slow := boundBacks(cases)
 	m.note("the same after steps in all kinds of worlds, median", backs[len(backs)/2].Seconds())
 	m.note("  the same, the slowest", backs[len(backs)-1].Seconds())
-	// Mostly steps of 5 ms while datagrams queue for 4 ms on a path of 1 ms and less.
-	m.misses("  ends of a hundred that take longer than 15 s", 100*float64(slow)/float64(len(backs)), 0, 10)
+	// All of them have 10 datagrams a second that queue for 4 ms on a path of 1 ms and less.
+	m.misses("  ends of a hundred that take longer than 15 s", 100*float64(slow)/float64(len(backs)), 0, stuck)
 	t.Logf("%d worlds of each kind, then %d, both ends of each", n, len(cases))
 	m.log()
 }

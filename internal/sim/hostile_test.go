@@ -46,16 +46,16 @@ type attack struct {
 // is: nobody can tell them apart, and that a bound forgets a shorter path at once is not
 // wanted. Most others hit ends that know each other for less than 10 s.
 var today = map[string]struct{ beyond, surely, meanwhile float64 }{
-	"1 or 2 early stamps":                  {beyond: 0.05},
-	"a stream of early stamps":             {beyond: 1.4, surely: 0.05},
-	"a stream of late stamps":              {beyond: 0.35},
-	"random stamps":                        {beyond: 0.05},
-	"lying reports":                        {beyond: 0.35},
-	"receive times up to 1 s early":        {beyond: 2, surely: 0.1},
-	"a clock set back up to 1 s, often":    {beyond: 1},
-	"only reports":                         {meanwhile: 6e3},
+	"1 or 2 early stamps":                  {beyond: 0.03},
+	"a stream of early stamps":             {beyond: 0.8, surely: 0.05},
+	"a stream of late stamps":              {beyond: 0.2},
+	"lying reports":                        {beyond: 0.3, surely: 0.05},
+	"receive times up to 1 s early":        {beyond: 1.4, surely: 0.05},
+	"a clock set back up to 1 s, often":    {beyond: 0.4},
+	"only reports":                         {beyond: 0.08, meanwhile: 6e3},
 	"1 datagram in 10 s to 100,000 in 1 s": {beyond: 0.02, meanwhile: 1e3},
-	"silence of 10 s to 1 day":             {beyond: 0.08, surely: 0.02, meanwhile: 2e6},
+	"silence of 10 s to 1 day":             {beyond: 0.02, meanwhile: 60e3},
+	"silence of 1 day to 50 years":         {beyond: 0.02},
 }
 
 // siege is a world with an attack on one end, or on both.
@@ -564,7 +564,7 @@ func TestAfterSilence(t *testing.T) {
 	m := musts{t: t}
 	m.note(fmt.Sprintf("further off after a silence than in it, of %d worlds, median, us", n), harms[n/2].by)
 	m.note("  p99", harms[n*99/100].by)
-	m.misses("  the most", harms[n-1].by, 5e3, 45e3) // one world of 2,000
+	m.judge("  the most", harms[n-1].by, 5e3, 1e3)
 	m.judge("  further by over 1 ms for so long at most, s", longest.lasting, 23, 5)
 	m.log()
 }
@@ -595,11 +595,7 @@ func TestSkewAfterSilence(t *testing.T) {
 			p.run(to + soon)
 			return worst
 		})
-		if what, got := fmt.Sprintf("skew wrong 60 s after a silence of %v, ppm", silence), slices.Max(off); silence%(72*time.Minute) > 36*time.Minute {
-			m.misses(what, got, 3, 11) // the line stands still
-		} else {
-			m.judge(what, got, 3, 1)
-		}
+		m.judge(fmt.Sprintf("skew wrong 60 s after a silence of %v, ppm", silence), slices.Max(off), 3, 1)
 	}
 	m.log()
 }
