@@ -703,7 +703,7 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 	ageing := p.ageing()
 	switch {
 	case mark == markSeen && p.alien == 0:
-		above += maxSlack + 2*float64(p.noise)
+		above += minGate + 2*float64(p.noise)
 	case p.alien > 0 || p.limits.undisturbed(x) < told:
 		above += 2*gateDips*float64(p.noise) + 2*second*ageing + 3*news
 	default: // rule: a guess limits nothing
@@ -853,7 +853,6 @@ const (
 	minGate      = 100.0 // us: hosts add so much, whatever the path
 	gateDips     = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
 	dipRun       = 64    // buckets that the dip is a mean over
-	maxSlack     = 70.0  // us: so near to the floor it was seen
 	longestQueue = 1 << deltaBits / 3
 )
 
@@ -982,7 +981,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 
 // mark returns the mark of a report.
 func (f *floor) mark() Counter24 {
-	if f.slack < maxSlack {
+	if f.slack < minGate {
 		return markSeen
 	}
 	return markGuess
@@ -1424,7 +1423,7 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 	x := int64(localUsec - v.local)
 	level := (uint64(v.over)-v.whole)<<driftBits + uint64(v.delay>>(delayBits-driftBits)-drift(v.part, v.skew, x)+quarter)
 	mark := v.mark
-	if mark == markSeen && float32(x)*v.ageing > maxSlack {
+	if mark == markSeen && float32(x)*v.ageing > minGate {
 		mark = markGuess
 	}
 	return NewCounter24((level + half) >> (driftBits + ts24Shift)).marked(mark)
@@ -1453,7 +1452,7 @@ func (v *view) says(later *view) bool {
 	bound := v.boundAt(x)
 	return v.skew == later.skew && v.over == later.over && v.mark == later.mark &&
 		abs(float64(later.delay-v.delay)) < 1<<delayBits/4 && abs(float64(later.excess-rest(v.excess, x))) < fine/4 &&
-		float64(later.bound) < bound+1 && float64(later.bound) > bound*0.9-minGate &&
+		float64(later.bound) < bound+1 && float64(later.bound) > bound*0.9-minGate/4 &&
 		later.undisturbed > v.undisturbed+float32(x)-second
 }
 

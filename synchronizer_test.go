@@ -454,9 +454,9 @@ func TestRuleGates(t *testing.T) {
 	f.lateFor, f.alike = 1, true
 	is(t, "lateness", f.lateness(), 700)
 	is(t, "rise", f.rise(), 300)
-	f.slack = 69.9
+	f.slack = 99.9
 	is(t, "mark", f.mark(), 1)
-	f.slack = 70
+	f.slack = 100
 	is(t, "mark of a guess", f.mark(), 0)
 }
 
@@ -1170,7 +1170,7 @@ func TestRulePair(t *testing.T) {
 		alien        uint8
 		quiet, above float32
 	}{
-		{1, 0, 60e6, 1000 + 70 + 20}, {0, 0, 60e6, 5000}, {2, 0, 60e6, 5000}, {1, 1, 60e6, 1000 + 160 + 2e6*9e-6 + 3*7}, {0, 0, 14e6, 1000 + 160 + 2e6*(3e-6+60/14e6) + 3*7}, {0, 0, 15e6, 5000},
+		{1, 0, 60e6, 1000 + 100 + 20}, {0, 0, 60e6, 5000}, {2, 0, 60e6, 5000}, {1, 1, 60e6, 1000 + 160 + 2e6*9e-6 + 3*7}, {0, 0, 14e6, 1000 + 160 + 2e6*(3e-6+60/14e6) + 3*7}, {0, 0, 15e6, 5000},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.noise, p.limits.quiet = 10, tc.quiet
@@ -1193,7 +1193,7 @@ func TestRulePair(t *testing.T) {
 	is(t, "free", p.free, 1600)
 	is(t, "offset", p.offset, 700)
 	is(t, "below", p.limits.below, 800)
-	is(t, "above", p.limits.above, 870)
+	is(t, "above", p.limits.above, 900)
 	is(t, "at", p.limits.at, 1e6)
 	is(t, "quiet", p.limits.quiet, 16e6)
 	holds(t, "peered and changed", p.peered && p.changed, true)
@@ -1391,30 +1391,30 @@ func TestRuleReport(t *testing.T) {
 		peer  float64
 		above float64 // 5280: what the limits open to
 	}{
-		{"less than a rounding", nil, 376, false, 3008, 2508 + 70},
-		{"more than a rounding", nil, 379, true, 3032, 2532 + 70},
+		{"less than a rounding", nil, 376, false, 3008, 2508 + 100},
+		{"more than a rounding", nil, 379, true, 3032, 2532 + 100},
 		{"a guess", nil, 372, true, 2976, 5000},
-		{"higher", nil, 499, true, 3992, 3492 + 70},
-		{"higher by a tolerance", nil, 400, true, 3200, 2700 + 70},
-		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, true, 3992, 3492 + 70},
-		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, false, 10000 + (8 - 0.15), 10000 + (8 - 0.15) - 500 + 70},
+		{"higher", nil, 499, true, 3992, 3492 + 100},
+		{"higher by a tolerance", nil, 400, true, 3200, 2700 + 100},
+		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, true, 3992, 3492 + 100},
+		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, false, 10000 + (8 - 0.15), 10000 + (8 - 0.15) - 500 + 100},
 		{"in flight while clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 5.9e6-x }, 376, false, 8000, 5000},
 		{"in flight, with a skew", func(p *pair) {
 			p.own.slope, p.predicted, p.heard, p.peer, p.limits.quiet = 1e-4, true, 10000, 8000, 5.9e6-x
 		}, 376, false, 8000, 5000},
 		{"our own are late, too", func(p *pair) {
 			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.alike = true, 3000, 8000, 5.9e6-x, true
-		}, 376, true, 3008, 2578},
-		{"long after clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 6e6-x }, 376, true, 3008, 2578},
-		{"as predicted", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 3200, 5.9e6-x }, 376, true, 3008, 2578},
-		{"neither", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2808, 8000, 5.9e6-x }, 376, true, 3008, 2578},
+		}, 376, true, 3008, 2608},
+		{"long after clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 6e6-x }, 376, true, 3008, 2608},
+		{"as predicted", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 3200, 5.9e6-x }, 376, true, 3008, 2608},
+		{"neither", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2808, 8000, 5.9e6-x }, 376, true, 3008, 2608},
 		{"just in flight", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2809, 8000, 5.9e6-x }, 376, false, 8000, 5000},
 		{"in flight, with dips", func(p *pair) {
 			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.dip = true, 2729, 8000, 5.9e6-x, 10
 		}, 376, false, 8000, 5000},
 		{"not in flight, with dips", func(p *pair) {
 			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.dip = true, 2728, 8000, 5.9e6-x, 10
-		}, 376, true, 3008, 2578},
+		}, 376, true, 3008, 2608},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.limits.at = 0
@@ -1766,8 +1766,8 @@ func TestRuleView(t *testing.T) {
 		t.Errorf("reports are %v us off in the mean", mean)
 	}
 	v = view{mark: markSeen, ageing: 1e-5}
-	is(t, "mark in time", v.minDelta(7e6)%marks, markSeen)
-	is(t, "mark later", v.minDelta(7.1e6)%marks, markGuess)
+	is(t, "mark in time", v.minDelta(10e6-1)%marks, markSeen)
+	is(t, "mark later", v.minDelta(10.1e6)%marks, markGuess)
 
 	// The bound.
 	v = view{bound: 100, ageing: 1e-5, excess: 1000 * fine}
@@ -1791,7 +1791,7 @@ func TestRuleView(t *testing.T) {
 		{"delay", func(v *view) { v.delay += 63 }, true}, {"delay up", func(v *view) { v.delay += 64 }, false}, {"delay down", func(v *view) { v.delay -= 64 }, false},
 		{"excess", func(v *view) { v.excess = fine/4 - 1 }, true}, {"excess up", func(v *view) { v.excess = fine / 4 }, false}, {"excess down", func(v *view) { v.excess = -fine / 4 }, false},
 		{"wider", func(v *view) { v.bound = 1011.9 }, true}, {"too wide", func(v *view) { v.bound = 1012.1 }, false},
-		{"narrower", func(v *view) { v.bound = 811 }, true}, {"too narrow", func(v *view) { v.bound = 809 }, false},
+		{"narrower", func(v *view) { v.bound = 886 }, true}, {"too narrow", func(v *view) { v.bound = 884 }, false},
 		{"disturbed", func(v *view) { v.undisturbed = 60e6 }, false}, {"disturbed lately", func(v *view) { v.undisturbed = 60e6 + 100 }, true},
 	} {
 		later := v
@@ -1800,7 +1800,7 @@ func TestRuleView(t *testing.T) {
 		holds(t, "says "+tc.what, v.says(&later), tc.says)
 	}
 	v = view{bound: 999, undisturbed: 5}
-	for bound, says := range map[float32]bool{1000.9: true, 1001: false, 800.1: true, 800: false} {
+	for bound, says := range map[float32]bool{1000.9: true, 1001: false, 875.1: true, 875: false} {
 		later := v
 		later.bound = bound
 		holds(t, fmt.Sprintf("says a bound of %v", bound), v.says(&later), says)
@@ -1816,7 +1816,7 @@ func TestRuleView(t *testing.T) {
 
 	// The pair's view.
 	p := calmPair(1000, 3000, 500)
-	p.own.slope, p.own.noise, p.own.slack = -1e-4, 33, 80
+	p.own.slope, p.own.noise, p.own.slack = -1e-4, 33, 110
 	pv, theta := p.view(2e6)
 	is(t, "skew", pv.ppm(), 100)
 	is(t, "offset", float64(theta)/fine, 500+200+0.25)
