@@ -461,7 +461,7 @@ func (p *pair) move(d float64) {
 func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	level := p.own.level
 	y, fell := p.own.datagram(x, raw, b)
-	if p.own.silent && p.peered {
+	if p.own.silent && p.peered { // it may be as late or early as a clock was set meanwhile
 		p.limits.below = max(p.limits.below, float32(p.delay()+float64(y)))
 		p.limits.above += float32(max(-y, 0))
 		p.changed = true
@@ -555,6 +555,7 @@ func (p *pair) close(x float64, b *bucket) {
 		p.own.slack = max(p.own.slack, late)
 	}
 	if late > 0 && (p.impossible() && !p.limits.guessed || p.known > youth && p.closes(p.trip, late)) { // rule: closure
+		// No slew makes a floor later than that.
 		slewed := p.known > youth && late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
 		slope := p.own.slope
 		p.own.climb(x, late, b)
@@ -595,7 +596,7 @@ func (p *pair) trust(dt float32) {
 	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
 		if d > -tolerance { // within it, it is the one that is known
 			p.known, p.stood = p.known+dt, 0
-		} else if p.known > second {
+		} else if p.known > second { // or it is a clock that was set, see wasSet
 			p.before = p.trip
 		}
 		p.trip = s
@@ -696,9 +697,9 @@ func (p *pair) meet(x, level float64) {
 	p.limit(x, p.delay(), 0, markSeen)
 }
 
-// limit takes a report by which the offset is at most above higher. A floor that was
-// guessed limits nothing, but for what comes after a clock event; an original's is a minimum
-// of ten seconds.
+// limit takes a report by which the offset is at most above higher, and which differs from the
+// peer's floor by news. A floor that was guessed limits nothing, but for what comes after a
+// clock event; an original's is a minimum of ten seconds.
 func (p *pair) limit(x, above, news float64, mark Counter24) {
 	ageing := p.ageing()
 	switch {
