@@ -462,8 +462,7 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	level := p.own.level
 	y, fell := p.own.datagram(x, raw, b)
 	if p.own.silent && p.peered { // it may be as late or early as a clock was set meanwhile
-		p.limits.below = max(p.limits.below, float32(p.delay()+float64(y)))
-		p.limits.above += float32(max(-y, 0))
+		p.limits.loosen(float32(p.delay()+float64(y)), float32(max(-y, 0)))
 		p.changed = true
 	}
 	p.own.silent = false
@@ -513,7 +512,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 			steady = 1
 		}
 		if p.own.rise() > second { // what makes all datagrams so late is a clock
-			p.limits.below = max(p.limits.below, float32(p.delay())+p.own.rise())
+			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
 		}
 	}
 	slope, level, rise, mark := p.own.slope, p.own.level, p.own.rise(), p.own.mark()
@@ -801,6 +800,11 @@ func (l *limits) open(x, ageing float64) {
 	d := float32(ageing * max(x-l.at, 0))
 	l.below, l.above = min(l.below+d, maxOffset), min(l.above+d, maxOffset)
 	l.quiet, l.at = l.undisturbed(x), x
+}
+
+// loosen says that the truth may be by below under the offset, and by above higher than known.
+func (l *limits) loosen(below, above float32) {
+	l.below, l.above = max(l.below, below), l.above+above
 }
 
 // datagram takes the fastest datagram of a bucket, which arrived after from: it was under
