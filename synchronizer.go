@@ -164,15 +164,13 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 // until then, that is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	s.anchor = remoteUsec - localUsec
-	v, ok := s.view.view()
-	if !ok {
-		return
-	}
-	was := v.remote(localUsec)
-	if turns := nearest(was, remoteUsec) - was; turns != 0 {
-		v.turn(turns)
-		v.steps++
-		s.view.show(&v)
+	if v, ok := s.view.view(); ok {
+		was := v.remote(localUsec)
+		if turns := nearest(was, remoteUsec) - was; turns != 0 {
+			v.whole += turns
+			v.steps++
+			s.view.show(&v)
+		}
 	}
 }
 
@@ -195,32 +193,28 @@ const (
 
 // publish shows readers what is known, if it is news to them.
 func (s *TimeSynchronizer) publish(x float64) {
-	p := &s.pair
-	if !p.changed {
+	if !s.pair.changed {
 		return
 	}
-	p.changed = false
-	v, theta := p.view(x)
+	s.pair.changed = false
+	v := s.pair.view(x)
 	v.local, v.steps = s.base+uint64(int64(x)), s.view.steps.Load()
-	near := s.anchor
-	old, ok := s.view.view()
-	if ok {
-		was := old.offset(int64(v.local - old.local))
-		v.excess = (was - theta) &^ (fine>>excessBits - 1)
-		theta = was - v.excess // to the bit, or readings could go back
-		near = old.remote(v.local) - v.local
+	if old, ok := s.view.view(); ok {
+		whole, part := old.offset(v.local)
+		excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
+		v.excess = int32(excess * (1 << excessBits))
+		switch {
+		case abs(excess) > maxSlew || abs(excess) > minStep && v.undisturbed < told:
+			v.whole, v.excess, v.steps = nearest(v.whole, whole), 0, v.steps+1
+		case old.says(&v):
+			return
+		default:
+			v.whole, v.part = whole, part // readers go on from where they are
+		}
+	} else {
+		v.whole = nearest(v.whole, s.anchor)
 	}
-	v.setOffset(theta, near)
-	v.setOver(p.tell(x))
-	// Readers go on from where they are, but for steps.
-	excess := abs(float64(v.excess) / fine)
-	if excess > maxSlew || excess > minStep && v.undisturbed < told {
-		v.excess = 0
-		v.steps++
-	} else if ok && old.says(&v) {
-		return
-	}
-	s.bucket.delay = int32(max(v.delay>>delayBits, 0)) // as readers see it
+	s.bucket.delay = int32(max(v.delay, 0)) // as readers see it
 	s.view.show(&v)
 }
 
@@ -288,7 +282,7 @@ func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok
 	if !ok {
 		return 0, false
 	}
-	return v.errorBound(localUsec), true
+	return micros(v.boundAt(int64(localUsec - v.local))), true
 }
 
 // Snapshot is everything that is known at one local time, all from the same state.
@@ -314,8 +308,8 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 	return Snapshot{
 		RemoteUsec:     remote,
 		OffsetUsec:     int64(remote - localUsec),
-		ErrorBound:     v.errorBound(localUsec),
-		MinOneWayDelay: delayOf(v.delay),
+		ErrorBound:     micros(v.boundAt(int64(localUsec - v.local))),
+		MinOneWayDelay: micros(float64(v.delay)),
 		Jitter:         micros(float64(v.jitter)),
 		Age:            micros(max(float64(int64(localUsec-s.view.heard.Load())), 0)),
 		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.local)), 0)),
@@ -646,7 +640,7 @@ func (p *pair) fade(dt float32) {
 }
 
 // report takes the peer's reading of its floor, which was right when it was sent. It reports
-// whether that is news for readers; else the end of the bucket will do.
+// whether readers are to know at once; else the end of the bucket will do.
 func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	mark := minDelta % marks
 	if mark == markOriginal { // rule: originals are told apart
@@ -688,7 +682,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 
 // meet takes the first report.
 func (p *pair) meet(x, level float64) {
-	p.peered, p.changed, p.peer = true, true, level+p.own.slope*x
+	p.peered, p.peer = true, level+p.own.slope*x
 	p.trip = p.roundTrip()
 	p.free, p.offset = p.trip, p.midpoint()
 	p.limits.open(x, 0)
@@ -753,16 +747,16 @@ func (p *pair) bound(x float64) (bound, ageing float32) {
 	return max(p.limits.below, p.limits.above, 0) + 3*rounding + ageing*float32(max(x-p.limits.at, 0)), ageing
 }
 
-// view returns what readers are to see at x, and the offset.
-func (p *pair) view(x float64) (v view, theta int64) {
-	v = view{skew: int64(-p.own.slope * fine), mark: p.own.mark(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
-	offset := -p.own.at(x)
+// view returns what readers are to see at x. The offset is the one nearest to 0.
+func (p *pair) view(x float64) (v view) {
+	v = view{skew: int32(-p.own.slope * (1 << fineBits)), seen: p.own.mark() == markSeen, undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	v.setReport(p.tell(x))
 	if v.synced = p.peered; v.synced {
-		offset = p.offset - p.own.slope*x
-		v.delay = int64(p.delay() * (1 << delayBits))
+		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + noNews) // or rounding down could take a whole one
+		v.delay = float32(max(p.delay(), 0))
 		v.bound, v.ageing = p.bound(x)
 	}
-	return v, toFine(offset + 1./4)
+	return v
 }
 
 // ---- The limits of the offset ----
@@ -1342,112 +1336,89 @@ func (w *window) secant() (slope, span float64) {
 // ---- What readers see ----
 
 const (
-	slewRate   = 0.5             // corrections run at half the speed of time
-	fineBits   = 64 - offsetBits // fraction of a microsecond
-	fine       = 1 << fineBits   // a microsecond
-	excessBits = 9               // fraction of a microsecond of what is slewed: with maxSlew it fits 26 bits
-	delayBits  = 8               // and of a delay, which shares a word with the skew
-	driftBits  = 6               // and of what readers add to an offset: of 96 bits the upper 64
-	knownSkew  = 25e-6           // an error that a skew is said to be known to: the wander of a warming crystal
+	slewTime   = 2             // corrections run at half the speed of time: us for one us
+	knownSkew  = 25e-6         // an error that a skew is said to be known to: the wander of a warming crystal
+	noNews     = 1. / 4        // us: readers do not care for less
+	fineBits   = 32            // of a fraction of a microsecond, so that the skew of a view has 10 digits
+	excessBits = 8             // of what is slewed
+	reportBits = 32 - ts24Bits // of a report: it changes between two views
 )
 
-// view is a consistent state for readers. Offsets are in 2^-38 us: the 64 bits are
-// their ring of 67.1 s, so sums and products wrap as offsets do, at any distance.
+// view is a consistent state for readers.
 type view struct {
-	local  uint64    // local time, us, at which it was taken
-	whole  uint64    // us: offset at that time, rounded down
-	part   int64     // and what is missing from it, and 1/4 us: readings are rounded down
-	skew   int64     // its rate
-	excess int64     // what readers still add, to be slewed away
-	delay  int64     // 2^-8 us: minimum one-way delay
-	over   uint32    // us: a report is so much higher than delay minus offset, on the ring of deltas
-	mark   Counter24 // of a report
-	synced bool      // the offset is known
-	steps  uint32    // so far
-
-	bound       float32 // us: of the offset's error at local, without excess
-	ageing      float32 // by which it grows in a microsecond, us
+	local       uint64  // local time, us, at which it was taken
+	whole       uint64  // us: what readers add to it, rounded down
+	part        uint32  // 2^-32 us: and what is missing from that
+	skew        int32   // 2^-32: rate of the offset
+	excess      int32   // 2^-8 us: by which readers add too much, to be slewed away
+	report      uint32  // 2^-8 units: what to report, and half a unit
+	delay       float32 // us: minimum one-way delay
+	bound       float32 // us: of the offset's error, without excess
+	ageing      float32 // by which that grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event
 	jitter      float32 // us
+	steps       uint32  // so far
+	seen        bool    // the report is marked: a datagram was there
+	synced      bool    // the offset is known
 }
 
-// toFine returns an offset of any size, us, for a view.
-func toFine(v float64) int64 {
-	whole := math.Floor(v)
-	return int64(whole)<<fineBits + int64((v-whole)*fine)
+// setOffset makes offset, in us, what readers add.
+func (v *view) setOffset(offset float64) {
+	whole := math.Floor(offset)
+	v.whole, v.part = uint64(int64(whole)), uint32((offset-whole)*(1<<fineBits))
 }
 
-// rest returns what is left of excess after x microseconds.
-func rest(excess, x int64) int64 {
-	if x >= maxSlew/slewRate {
-		return 0
-	}
-	slewed := max(x, 0) * (slewRate * fine)
-	if excess > 0 {
-		return max(excess-slewed, 0)
-	}
-	return min(excess+slewed, 0)
+// setReport makes level, in us, what to report.
+func (v *view) setReport(level float64) {
+	v.report = uint32(int64((ring(level, deltaBits)/(1<<ts24Shift) + 1./2) * (1 << reportBits)))
 }
 
-// setOffset makes theta the offset: the one of those on its ring that is nearest to near.
-func (v *view) setOffset(theta int64, near uint64) {
-	v.whole, v.part = nearest(uint64(theta)>>fineBits, near), theta&(fine-1)
+// gone returns by how much less readers add after x us.
+func gone(excess int32, x int64) int64 {
+	slewed := min(max(x, 0), slewTime*maxSlew) << excessBits / slewTime
+	return max(min(int64(excess), slewed), -slewed)
 }
 
-// offset returns on its ring what readers add to the local time, x after the view was taken.
-func (v *view) offset(x int64) int64 {
-	return int64(v.whole<<fineBits) + v.part + v.skew*x + rest(v.excess, x)
+// offset returns what readers add x us later. Products wrap as offsets do, at any x.
+func offset(whole uint64, part uint32, skew, excess int32, x int64) (uint64, uint32) {
+	fine := int64(part) + int64(skew)*(x&math.MaxUint32) - gone(excess, x)<<(fineBits-excessBits)
+	return whole + uint64(int64(skew)*(x>>32)+fine>>fineBits), uint32(fine)
 }
 
-// drift returns part and what a skew makes of x microseconds, in 2^-6 us: the upper part of
-// a product of 96 bits.
-func drift(part, skew, x int64) int64 {
-	return skew*(x>>32) + (skew*(x&math.MaxUint32)+part)>>32
+// offset returns what readers add to localUsec, and the part of a microsecond.
+func (v *view) offset(localUsec uint64) (whole uint64, part uint32) {
+	return offset(v.whole, v.part, v.skew, v.excess, int64(localUsec-v.local))
 }
 
 // remote returns the remote clock.
 func (v *view) remote(localUsec uint64) uint64 {
-	x := int64(localUsec - v.local)
-	return localUsec + v.whole + uint64(drift(v.part+rest(v.excess, x), v.skew, x)>>driftBits)
+	whole, _ := v.offset(localUsec)
+	return localUsec + whole
 }
 
-// setOver makes level what a report tells at local.
-func (v *view) setOver(level float64) {
-	part := float64(v.part)/fine - 1./4 - float64(v.delay)/(1<<delayBits)
-	v.over = uint32(low(v.whole+uint64(int64(math.RoundToEven(level+part))), deltaBits))
-}
+// ppm returns the skew in parts per million.
+func (v *view) ppm() float64 { return float64(v.skew) / (1 << fineBits) * 1e6 }
 
-// turn adds turns of the ring to the offset, us. Reports stay what they are.
-func (v *view) turn(turns uint64) {
-	v.whole, v.over = v.whole+turns, uint32(low(uint64(v.over)+turns, deltaBits))
+// reportAt returns what to report x us later.
+func (v *view) reportAt(x int64) uint32 {
+	return v.report - uint32(int64(v.skew)*x>>(fineBits-reportBits+ts24Shift))
 }
 
 // minDelta returns a report.
 func (v *view) minDelta(localUsec uint64) Counter24 {
-	const quarter, half = 1 << driftBits / 4, (1<<ts24Shift - 1) << driftBits / 2
 	x := int64(localUsec - v.local)
-	level := (uint64(v.over)-v.whole)<<driftBits + uint64(v.delay>>(delayBits-driftBits)-drift(v.part, v.skew, x)+quarter)
-	mark := v.mark
-	if mark == markSeen && float32(x)*v.ageing > minGate {
-		mark = markGuess
+	mark := Counter24(markGuess)
+	if v.seen && float32(x)*v.ageing <= minGate {
+		mark = markSeen
 	}
-	return NewCounter24((level + half) >> (driftBits + ts24Shift)).marked(mark)
+	return NewCounter24(uint64(v.reportAt(x) >> reportBits)).marked(mark)
 }
 
-// ppm returns the skew in parts per million.
-func (v *view) ppm() float64 { return float64(v.skew) / fine * 1e6 }
-
-// errorBound returns the bound at localUsec.
-func (v *view) errorBound(localUsec uint64) time.Duration {
-	return micros(v.boundAt(int64(localUsec - v.local)))
-}
-
-// boundAt returns the bound after x, us: at most half the ring, where all offsets are. The
-// skew itself changes, too.
+// boundAt returns the error bound after x us: at most half the ring, where all offsets are.
+// The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age := abs(float64(x))
-	bound := float64(v.bound) + (float64(v.ageing)+skewDrift/2*age)*age + abs(float64(rest(v.excess, x)))/fine + 1
-	return min(bound, maxOffset)
+	age, rest := abs(float64(x)), abs(float64(int64(v.excess)-gone(v.excess, x)))
+	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<excessBits)+1, maxOffset)
 }
 
 // says reports whether readers and reports learn nothing new from a view that was taken
@@ -1455,29 +1426,32 @@ func (v *view) boundAt(x int64) float64 {
 func (v *view) says(later *view) bool {
 	x := int64(later.local - v.local)
 	bound := v.boundAt(x)
-	return v.skew == later.skew && v.over == later.over && v.mark == later.mark &&
-		abs(float64(later.delay-v.delay)) < 1<<delayBits/4 && abs(float64(later.excess-rest(v.excess, x))) < fine/4 &&
+	more, higher := int64(later.excess-v.excess)+gone(v.excess, x), int32(later.report-v.reportAt(x))
+	return v.skew == later.skew && v.seen == later.seen && abs(later.delay-v.delay) < noNews &&
+		abs(float64(more)) < noNews*(1<<excessBits) && abs(float64(higher)) < noNews*(1<<(reportBits-ts24Shift)) &&
 		float64(later.bound) < bound+1 && float64(later.bound) > bound*0.9-minGate/4 &&
 		later.undisturbed > v.undisturbed+float32(x)-second
 }
 
 // shown is what readers see: a view, written by show and read by load, and counts.
 type shown struct {
-	seq   atomic.Uint32 // see writing
-	over  atomic.Uint32 // and mark over it
-	words [6]atomic.Uint64
-	steps atomic.Uint32
+	seq    atomic.Uint32 // see writing
+	jitter atomic.Uint32
+	words  [6]atomic.Uint64
+	steps  atomic.Uint32
 
-	late      atomic.Uint32 // buckets in which all datagrams were late
+	late      atomic.Uint32 // buckets in which all datagrams queued
 	datagrams atomic.Uint64 // before the bucket under way
 	heard     atomic.Uint64 // local time, us, of the last report
 }
 
-// The words that hold two numbers: so many low bits are the second one's.
+// The states of shown: bits of seq.
 const (
-	partsWord  = offsetBits             // part, and excess in 2^-9 us
-	ratesWord  = offsetBits + delayBits // skew and delay
-	floatsWord = 32                     // two float32
+	writing  = 1 << iota // a view is being written
+	reported             // there is one: a datagram has arrived
+	marked               // whose report is
+	synced               // with an offset
+	nextView             // views shown, upwards
 )
 
 // show shows readers a view.
@@ -1486,21 +1460,24 @@ func (s *shown) show(v *view) {
 	if v.synced {
 		state |= synced
 	}
+	if v.seen {
+		state |= marked
+	}
 	seq := s.seq.Load()
 	s.seq.Store(seq | writing)
 	for i, w := range [...]uint64{
 		v.local,
 		v.whole,
-		uint64(v.part)<<partsWord | low(uint64(v.excess>>(fineBits-excessBits)), partsWord),
-		uint64(v.skew)<<ratesWord | low(uint64(v.delay), ratesWord),
-		packFloats(v.bound, v.ageing),
-		packFloats(v.undisturbed, v.jitter),
+		uint64(v.part)<<32 | uint64(uint32(v.skew)),
+		uint64(v.excess)<<32 | uint64(v.report),
+		pack(v.delay, v.bound),
+		pack(v.ageing, v.undisturbed),
 	} {
 		if s.words[i].Load() != w {
 			s.words[i].Store(w)
 		}
 	}
-	s.over.Store(v.over | uint32(v.mark)<<deltaBits)
+	s.jitter.Store(math.Float32bits(v.jitter))
 	s.steps.Store(v.steps)
 	s.seq.Store((seq+nextView)&^(nextView-1) | state)
 }
@@ -1508,28 +1485,20 @@ func (s *shown) show(v *view) {
 // clear takes the view away from readers.
 func (s *shown) clear() { s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1)) }
 
-// The states of shown: bits of seq.
-const (
-	writing  = 1 << iota // a view is being written
-	reported             // there is one: a datagram has arrived
-	synced               // with an offset
-	nextView             // views shown, upwards
-)
-
 // load returns what is shown, and the state.
 func (s *shown) load(v *view) (state uint32) {
 	for {
 		seq := s.seq.Load()
 		v.local, v.whole = s.words[0].Load(), s.words[1].Load()
-		v.part, v.excess = unpackParts(s.words[2].Load())
-		v.skew, v.delay = unpackRates(s.words[3].Load())
-		v.bound, v.ageing = unpackFloats(s.words[4].Load())
-		v.undisturbed, v.jitter = unpackFloats(s.words[5].Load())
-		over := s.over.Load()
-		v.over, v.mark = over&(1<<deltaBits-1), Counter24(over>>deltaBits)
+		v.part, v.skew = unpackFine(s.words[2].Load())
+		last := s.words[3].Load()
+		v.excess, v.report = int32(last>>32), uint32(last)
+		v.delay, v.bound = unpack(s.words[4].Load())
+		v.ageing, v.undisturbed = unpack(s.words[5].Load())
+		v.jitter = math.Float32frombits(s.jitter.Load())
 		v.steps = s.steps.Load()
 		if s.seq.Load() == seq&^writing {
-			v.synced = seq&synced != 0
+			v.seen, v.synced = seq&marked != 0, seq&synced != 0
 			return seq
 		}
 	}
@@ -1545,17 +1514,16 @@ func (s *shown) view() (v view, ok bool) {
 func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 	for {
 		seq := s.seq.Load()
-		local, whole, parts, rates := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
+		local, whole, fine, last := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
 		if s.seq.Load() != seq&^writing {
 			continue
 		}
 		if seq&synced == 0 {
 			return 0, false
 		}
-		x := int64(localUsec - local)
-		part, excess := unpackParts(parts)
-		skew, _ := unpackRates(rates)
-		return localUsec + whole + uint64(drift(part+rest(excess, x), skew, x)>>driftBits), true
+		part, skew := unpackFine(fine)
+		whole, _ = offset(whole, part, skew, int32(last>>32), int64(localUsec-local))
+		return localUsec + whole, true
 	}
 }
 
@@ -1563,40 +1531,22 @@ func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 func (s *shown) minDelay() (delay time.Duration, ok bool) {
 	for {
 		seq := s.seq.Load()
-		rates := s.words[3].Load()
-		if seq&synced == 0 {
-			return 0, false
-		}
+		us, _ := unpack(s.words[4].Load())
 		if s.seq.Load() == seq&^writing {
-			_, delay := unpackRates(rates)
-			return delayOf(delay), true
+			return micros(float64(us)), seq&synced != 0
 		}
 	}
 }
 
-// delayOf returns a delay of a view.
-func delayOf(delay int64) time.Duration {
-	return time.Duration(max(delay, 0)>>delayBits) * time.Microsecond
+func unpackFine(word uint64) (part uint32, skew int32) { return uint32(word >> 32), int32(word) }
+
+func pack(a, b float32) uint64 {
+	return uint64(math.Float32bits(a))<<32 | uint64(math.Float32bits(b))
 }
 
-func unpackParts(word uint64) (part, excess int64) {
-	return int64(word >> partsWord), wrap(word, partsWord) << (fineBits - excessBits)
+func unpack(word uint64) (a, b float32) {
+	return math.Float32frombits(uint32(word >> 32)), math.Float32frombits(uint32(word))
 }
-
-func unpackRates(word uint64) (skew, delay int64) {
-	return int64(word) >> ratesWord, wrap(word, ratesWord)
-}
-
-func packFloats(a, b float32) uint64 {
-	return uint64(math.Float32bits(a))<<floatsWord | uint64(math.Float32bits(b))
-}
-
-func unpackFloats(word uint64) (a, b float32) {
-	return math.Float32frombits(uint32(word >> floatsWord)), math.Float32frombits(uint32(word))
-}
-
-// low returns the low bits of v.
-func low(v uint64, bits uint) uint64 { return v & (1<<bits - 1) }
 
 // ---- Arithmetic on rings ----
 
