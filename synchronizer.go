@@ -682,7 +682,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 
 // meet takes the first report.
 func (p *pair) meet(x, level float64) {
-	p.peered, p.peer = true, level+p.own.slope*x
+	p.peered, p.changed, p.peer = true, true, level+p.own.slope*x
 	p.trip = p.roundTrip()
 	p.free, p.offset = p.trip, p.midpoint()
 	p.limits.open(x, 0)
