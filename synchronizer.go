@@ -75,7 +75,7 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 
 // news takes a datagram that may change something.
 func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bool) {
-	if !s.seen || !s.pair.sane() {
+	if !s.seen || !s.pair.sane(s.bucket.from) {
 		s.start(raw, localUsec)
 	}
 	x := s.now(localUsec)
@@ -98,19 +98,16 @@ func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bo
 
 // start begins with the first datagram, or anew where the state is one that cannot be.
 func (s *TimeSynchronizer) start(raw, localUsec uint64) {
-	if s.seen {
-		if v, ok := s.view.view(); ok {
-			s.anchor = v.remote(localUsec) - localUsec
-		}
-		s.view.clear()
+	if v, ok := s.view.view(); ok {
+		s.anchor = v.remote(localUsec) - localUsec
 	}
-	reportUsec := s.base
+	s.view.clear()
+	waited := float64(int64(localUsec - s.base))
 	s.base = localUsec
 	s.pair.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
-	if !s.seen && s.waits {
-		x := float64(int64(reportUsec - localUsec))
-		s.pair.report(max(x, -second), s.early, &s.bucket)
+	if s.waits {
+		s.pair.report(max(-waited, -second), s.early, &s.bucket)
 	}
 	s.seen, s.waits = true, false
 }
@@ -135,7 +132,7 @@ func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
 	b.at, b.room = localUsec, 0
 	if s.pair.peered && own.strays == 0 {
 		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int64(own.slope*(1<<32))
-		b.span, b.room = uint32(max(bucketTime-(x-b.from), 0)), longestQueue
+		b.span, b.room = uint32(max(bucketTime-(x-b.from), 0)), 1<<deltaBits/3 // as around has it
 	}
 }
 
@@ -202,7 +199,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	if old, ok := s.view.view(); ok {
 		whole, part := old.offset(v.local)
 		excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
-		v.excess = int32(excess * (1 << excessBits))
+		v.excess = int32(excess * (1 << fracBits))
 		switch {
 		case abs(excess) > maxSlew || abs(excess) > minStep && v.undisturbed < told:
 			v.whole, v.excess, v.steps = nearest(v.whole, whole), 0, v.steps+1
@@ -265,7 +262,7 @@ func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 // RemoteTime runs at the best guess until then.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	v, ok := s.view.view()
-	if !ok || v.ageing > knownSkew {
+	if !ok || v.ageing > priorSkew/4 {
 		return 0, false
 	}
 	return v.ppm(), true
@@ -338,12 +335,9 @@ func (s *TimeSynchronizer) Stats() Stats {
 // ---- The pair of directions ----
 
 const (
-	youth    = 6e6   // us: the first datagrams may all have queued
-	told     = 15e6  // us: by then both ends have seen and told, be the other an original
-	holdTime = 180e6 // us: a correction that no datagram confirms is not held for longer
-	settling = 10e6  // us: time constant of the reference round trip
-	rounding = 13.0  // us: of a floor, a marked report, or a stamp, at most
-	alienRun = 96    // reports in a row without markOriginal after which the peer is no original
+	youth    = 6e6  // us: the first datagrams may all have queued
+	told     = 15e6 // us: by then both ends have seen and told, be the other an original
+	rounding = 13.0 // us: of a floor, a marked report, or a stamp, at most
 )
 
 // pair is what both directions say together.
@@ -357,9 +351,10 @@ type pair struct {
 	own    floor
 	limits limits
 
-	peer   float64 // us: the peer's floor at x is peer - own.slope*x
-	heard  float64 // us: what it was by the last report before it was predicted
-	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
+	peer     float64 // us: the peer's floor at x is peer - own.slope*x
+	heard    float64 // us: what it was by the last report
+	foretold float64 // x at which peer was moved although no report said so
+	offset   float64 // us: the remote minus the local clock at x is offset - own.slope*x
 
 	noise  float32 // us: mean difference of reports from what they were expected to say
 	trip   float32 // us: the reference round trip, of late
@@ -371,27 +366,27 @@ type pair struct {
 	before float32 // us: the round trip before it became shorter in the first seconds
 	left   float32 // us: until hold fades
 
-	alien     uint8 // reports until the peer no longer counts as an original
-	peered    bool  // a report has come
-	changed   bool  // since readers were told
-	predicted bool  // the peer's floor follows from trip until reports show it
+	alien   uint8 // reports until the peer no longer counts as an original
+	peered  bool  // a report has come
+	changed bool  // since readers were told
 }
 
 // start begins with the level of the first datagram.
 func (p *pair) start(level float64) {
-	*p = pair{}
-	p.own.start(level)
-	p.limits.quiet, p.changed = told, true
+	*p = pair{limits: limits{quiet: told}, changed: true}
+	p.own = floor{line: line{level: level, noise: second, width: bucketTime}, dip: second, low: second}
+	p.own.doubtSlope(priorSkew)
 }
 
-// sane reports whether the state is one that can be. All others heal by themselves.
-func (p *pair) sane() bool {
+// sane reports whether the state is one that can be in a bucket from there on. All others
+// heal by themselves.
+func (p *pair) sane(from float64) bool {
 	const full, far = 1 << deltaBits, 1 << 62
 	f := &p.own
-	return f.noise >= 0 && f.noise <= second && f.width >= bucketTime && f.width <= maxWindow/8 && f.n <= maxPoints &&
+	return f.noise >= 0 && f.noise <= second && f.width >= bucketTime && f.width <= memory && f.n <= maxPoints &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.skewVar > 0 && f.skewVar < 1 && f.error >= 0 && f.error < 1 &&
-		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far &&
-		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left <= holdTime &&
+		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far && f.end <= from+second &&
+		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left <= memory &&
 		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.quiet) < far
 }
 
@@ -410,7 +405,7 @@ func (p *pair) delay() float64 { return ring(p.own.level+p.offset, offsetBits) }
 // tolerance is by how much two looks at the same round trip differ at most. It is hard: a
 // soft one costs half of it after every change of a path.
 func (p *pair) tolerance() float32 {
-	return 2*minGate + 4*p.own.scatter() + 4*p.noise
+	return 2*minGate + gateDips/2*(p.own.scatter()+p.noise)
 }
 
 // impossible reports whether the round trip is shorter than nothing: a clock was set.
@@ -429,9 +424,6 @@ func (p *pair) doubt(d float32) float32 {
 func (p *pair) follow() {
 	if !p.peered {
 		return
-	}
-	if p.predicted {
-		p.peer += ring(float64(p.trip)-p.peer-p.own.level, deltaBits)
 	}
 	s, was := p.roundTrip(), p.correction()
 	d := p.doubt(s - p.trip)
@@ -467,12 +459,11 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	if fell {
 		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
 		if p.peered && p.impossible() && p.trip > -p.tolerance() { // rule: the peer's floor is predicted
-			// The peer is about to see the step, too. Until it says so, its floor is where
-			// the round trip is what it was.
-			if !p.predicted {
-				p.heard = p.peer
+			// The peer is about to see the step, too: then the round trip is what it was.
+			if p.peer == p.heard {
+				p.foretold = x
 			}
-			p.predicted = true
+			p.peer += float64(p.trip - p.roundTrip())
 			p.limits.clockEvent(x)
 		}
 	}
@@ -509,9 +500,9 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
 		}
 	}
-	slope, level, rise, mark := p.own.slope, p.own.level, p.own.rise(), p.own.mark()
+	slope, level, rise, seen := p.own.slope, p.own.level, p.own.rise(), p.own.seen()
 	late = p.own.endBucket(x, b, steady)
-	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.mark() != mark || p.limits.fresh > 0
+	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.seen() != seen || p.limits.fresh > 0
 	p.turn(x, slope)
 	if !p.peered {
 		return late
@@ -594,7 +585,7 @@ func (p *pair) trust(dt float32) {
 		}
 		p.trip = s
 	case abs(d) < tolerance:
-		p.trip += d * min(dt/settling, 1)
+		p.trip += d * min(dt/lateTime, 1)
 		p.known, p.stood = p.known+dt, 0
 	case abs(s-p.other) < tolerance || d < 0 && p.other < p.trip: // rule: another round trip is learnt
 		if p.stood += dt; p.stood > told {
@@ -609,7 +600,7 @@ func (p *pair) trust(dt float32) {
 // learn takes the round trip s for granted, and that the offset is right.
 func (p *pair) learn(s float32) {
 	if p.hold == 0 {
-		p.left = min(2*p.known, holdTime)
+		p.left = min(2*p.known, memory)
 	}
 	if p.hold = p.correction(); abs(p.hold) < p.tolerance()/2 { // rule: what is small is not held
 		p.hold = 0
@@ -625,12 +616,12 @@ func (p *pair) fade(dt float32) {
 	if p.hold != 0 {
 		rest := abs(p.hold) - abs(p.trip-p.free)/2
 		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
-			p.left = min(p.left, holdTime/4)
+			p.left = min(p.left, 2*told)
 		}
 		// Without a hold that the limits confirm, the offset would be outside of them.
 		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
-		if p.left < 0 && inside || p.left < -holdTime { // rule: holds fade
-			p.free += (p.trip - p.free) * min(4*dt/settling, 1)
+		if p.left < 0 && inside || p.left < -memory { // rule: holds fade
+			p.free += (p.trip - p.free) * min(2*dt/youth, 1)
 		}
 	}
 	h := min(p.doubt(p.trip-p.free), max(p.trip, 0)/2)
@@ -644,7 +635,7 @@ func (p *pair) fade(dt float32) {
 func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	mark := minDelta % marks
 	if mark == markOriginal { // rule: originals are told apart
-		p.alien = alienRun
+		p.alien = longRun
 	} else if p.alien > 0 {
 		p.alien--
 	}
@@ -655,15 +646,12 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	sent := x - p.delay()
 	d := float32(around(raw, p.peer-p.own.slope*sent))
-	if p.predicted {
-		was := float32(around(raw, p.heard-p.own.slope*sent))
-		near := p.tolerance() + gateDips*p.own.dip
-		// If our own datagrams are late by as much, those that told the step were in flight
-		// while both clocks were set.
-		if abs(d) > near && abs(was) < near && !p.own.alike && p.limits.undisturbed(x) < youth { // rule: reports from before a step
-			return false
-		}
-		p.predicted = false
+	was := float32(around(raw, p.heard-p.own.slope*sent))
+	near := p.tolerance() + gateDips*p.own.dip
+	// If our own datagrams are late by as much, those that told the step were in flight
+	// while both clocks were set.
+	if abs(d) > near && abs(was) < near && !p.own.alike && abs(x-p.foretold) < youth { // rule: reports from before a step
+		return false
 	}
 	if p.limits.guessed = mark == markGuess; d > 0 {
 		p.rises(x, d)
@@ -671,7 +659,11 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
 	p.limit(x, above, float64(abs(d)), mark)
-	p.refine(d)
+	if abs(d) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
+		p.noise += (min(abs(d), 5*minGate) - p.noise) / 8
+	}
+	p.peer += float64(d)
+	p.heard = p.peer
 	p.changed = true
 	if news = abs(d) >= rounding; news {
 		p.close(x, b)
@@ -683,6 +675,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 // meet takes the first report.
 func (p *pair) meet(x, level float64) {
 	p.peered, p.changed, p.peer = true, true, level+p.own.slope*x
+	p.heard = p.peer
 	p.trip = p.roundTrip()
 	p.free, p.offset = p.trip, p.midpoint()
 	p.limits.open(x, 0)
@@ -699,7 +692,7 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 	case mark == markSeen && p.alien == 0:
 		above += minGate + 2*float64(p.noise)
 	case p.alien > 0 || p.limits.undisturbed(x) < told:
-		above += 2*gateDips*float64(p.noise) + 2*second*ageing + 3*news
+		above += 2*gateDips*float64(p.noise) + 2*second*ageing + 2*news
 	default: // rule: a guess limits nothing
 		return
 	}
@@ -713,14 +706,6 @@ func (p *pair) rises(x float64, a float32) {
 	if p.closes(p.trip, a) { // rule: a rise closes the round trip
 		p.own.doubtSlope(slewSkew)
 	}
-}
-
-// refine moves the peer's floor by b.
-func (p *pair) refine(b float32) {
-	if abs(b) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
-		p.noise += (min(abs(b), 5*minGate) - p.noise) / 8
-	}
-	p.peer += float64(b)
 }
 
 // tell returns what to report: the own floor at x, or higher if it may have risen with a
@@ -738,7 +723,7 @@ func (p *pair) tell(x float64) float64 {
 // skew, and of its changes.
 func (p *pair) ageing() float64 {
 	t := max(p.limits.quiet, second)
-	return rateError + float64(min(certain*p.own.error+3*(p.own.scatter()+minGate/5)/t, slewSkew))
+	return 2*told*skewDrift + float64(min(certain*p.own.error+(2*p.own.scatter()+minGate)/t, slewSkew))
 }
 
 // bound returns the error bound at x, us, and by how much it grows in a microsecond.
@@ -749,10 +734,10 @@ func (p *pair) bound(x float64) (bound, ageing float32) {
 
 // view returns what readers are to see at x. The offset is the one nearest to 0.
 func (p *pair) view(x float64) (v view) {
-	v = view{skew: int32(-p.own.slope * (1 << fineBits)), seen: p.own.mark() == markSeen, undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	v = view{skew: int32(-p.own.slope * (1 << fineBits)), seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
 	v.setReport(p.tell(x))
 	if v.synced = p.peered; v.synced {
-		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + noNews) // or rounding down could take a whole one
+		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./2) // rounded
 		v.delay = float32(max(p.delay(), 0))
 		v.bound, v.ageing = p.bound(x)
 	}
@@ -763,7 +748,6 @@ func (p *pair) view(x float64) (v view) {
 
 const (
 	maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets are
-	rateError = 3e-6                  // a skew is not known better, whatever the fit says
 	certain   = 6.0                   // standard errors of a slope: a few points far from normal gave them
 )
 
@@ -838,7 +822,7 @@ func (l *limits) contradict(x float64, tolerance float32) bool {
 		l.clockEvent(x)
 		return true
 	case over > 0:
-		l.above += 3*over + tolerance
+		l.above += 2*over + tolerance
 	}
 	return false
 }
@@ -846,13 +830,12 @@ func (l *limits) contradict(x float64, tolerance float32) bool {
 // ---- The delay floor of one direction ----
 
 const (
-	bucketTime   = 0.2e6 // us: datagrams are judged by the fastest of so long
-	strayRun     = 3     // stray stamps do not come three times in a row
-	lateTime     = 10e6  // us: what lasts so long is no queue
-	minGate      = 100.0 // us: hosts add so much, whatever the path
-	gateDips     = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
-	dipRun       = 64    // buckets that the dip is a mean over
-	longestQueue = 1 << deltaBits / 3
+	bucketTime = 0.2e6 // us: datagrams are judged by the fastest of so long
+	strayRun   = 3     // stray stamps do not come three times in a row
+	lateTime   = 10e6  // us: what lasts so long is no queue
+	minGate    = 100.0 // us: hosts add so much, whatever the path
+	gateDips   = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
+	longRun    = 64    // buckets that the dip is a mean over; reports in a row without its mark that no original sends
 )
 
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
@@ -905,14 +888,8 @@ type floor struct {
 	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor
 	alike   bool    // the last two buckets were late by the same
 	strays  uint8   // datagrams in a row that are faster than the path allows
-	near    uint8   // buckets that came near, at most dipRun
+	near    uint8   // buckets that came near, at most longRun
 	silent  bool    // nothing came for long: what comes next may tell of a clock that was set
-}
-
-// start begins with the level of the first datagram.
-func (f *floor) start(level float64) {
-	*f = floor{dip: second, low: second}
-	f.line.start(level)
 }
 
 // scatter returns how far the fastest datagrams lie apart.
@@ -922,13 +899,13 @@ func (f *floor) scatter() float32 { return min(f.noise, f.dip) }
 // be. The first dips are means of few.
 func (f *floor) gate(x float64) float32 {
 	few := 1 + fitPoints/float32(max(f.near, 1)) // rule: few dips make a wide gate; without: few := float32(1)
-	return minGate + gateDips*few*f.dip + 3*f.error*float32(x-f.nearAt)
+	return minGate + gateDips*few*f.dip + certain/2*f.error*float32(x-f.nearAt)
 }
 
 // gateBelow returns how far below the floor a datagram may be at x.
 func (f *floor) gateBelow(x float64) float32 {
 	few := 1 + 2/float32(max(f.near, 1)) // rule: few dips make a wide gate below, too; without: few := float32(1)
-	return minGate + gateDips*few*f.scatter() + 3*f.error*max(f.width, float32(x-f.nearAt))
+	return minGate + gateDips*few*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
 }
 
 // lateness returns how late all datagrams are: those of the last late bucket, or of the
@@ -967,9 +944,8 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 	}
 	f.strays = 0
 	if d < 0 {
-		f.slack = 0
-		f.lower(d)
-		f.low -= float32(d)
+		f.lower(float32(-d))
+		f.slack, f.low = 0, f.low-float32(d)
 		b.lower(int32(-d))
 		d = 0
 	}
@@ -978,13 +954,8 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 	return y, fell
 }
 
-// mark returns the mark of a report.
-func (f *floor) mark() Counter24 {
-	if f.slack < minGate {
-		return markSeen
-	}
-	return markGuess
-}
+// seen reports whether a datagram was so near to the floor that nothing was faster.
+func (f *floor) seen() bool { return f.slack < minGate }
 
 // shift moves the floor by a to another level, on which the bucket begins anew. The slope
 // stays.
@@ -1014,12 +985,12 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		f.learnDip(b, abs(low-was))
 		f.take(b.from+bucketTime/2, low)
 	}
-	if silence := x - b.from; f.n >= fitPoints && silence > max(f.span(b.from), minWindow) {
+	if silence := x - b.from; f.n >= fitPoints && silence > max(min(b.from-f.end-float64(f.points[0].x), memory), lateTime) {
 		// What the points tell is old, and so may their times be on their ring.
 		f.line.restart(x)
 		f.doubtSlope(max(f.error, min(skewDrift*float32(silence), priorSkew)))
-	} else if float32(int32(uint32(int64(x))-f.pointAt)) >= f.width {
-		f.line.end(x, f.dip, steady)
+	} else if x-f.end >= float64(f.width) {
+		f.endSpan(x, f.dip, steady)
 		f.slack = max(f.slack+float32(level-f.at(x)), 0)
 	}
 	return late
@@ -1037,8 +1008,8 @@ func (f *floor) learnDip(b *bucket, fromLast float32) {
 	if f.near == 0 {
 		f.dip = dip
 	}
-	f.near = min(f.near+1, dipRun)
-	f.dip += (min(dip, 4*f.dip+minGate) - f.dip) / float32(f.near)
+	f.near = min(f.near+1, longRun)
+	f.dip += (min(dip, gateDips*f.dip+minGate) - f.dip) / float32(f.near)
 }
 
 // late takes a bucket in which all datagrams were late. The one before was was above the
@@ -1072,8 +1043,7 @@ func (f *floor) climb(x float64, a float32, b *bucket) {
 const (
 	maxPoints = 12    // fastest datagrams of doubling spans that the line is fitted to
 	fitPoints = 4     // the fewest that show both a slope and noise
-	minWindow = 8e6   // us: shortest span of points: what the original looks at
-	maxWindow = 128e6 // us: longest: oscillators do not keep their rate for longer
+	memory    = 180e6 // us: oscillators keep no rate for longer; nor is a correction held that no datagram confirms
 	balance   = 800.0 // 1/s: makes noise/window^1.5 weigh as much as wander*window
 
 	priorSkew = 100e-6       // two crystals of 50 ppm
@@ -1084,21 +1054,21 @@ const (
 )
 
 // line is the floor as a straight line, and the points that tell it: the fastest datagrams
-// of spans of time. Times x and levels may be of any size; points keep the low 32 bits of
-// both.
+// of spans of time, as they are seen from the end of the last one.
 type line struct {
 	level   float64 // us: the floor at x is level + slope*x
 	slope   float64 // minus the skew
+	end     float64 // x of the end of the last span
 	noise   float32 // us: mean distance of the points from the line
 	width   float32 // us: time between points
-	sunk    float32 // us: by which the line was lowered since the last point
+	sunk    float32 // us: by which the line was lowered since end
+	unfit   float32 // us: from the last fit until end
 	prior   float32 // slope known before the points
 	skewVar float32 // variance of that
 	error   float32 // standard deviation of the slope
-	bentFor float32 // us: for how long they have told a surprising slope
-	pointAt uint32  // x of the end of the last span, low 32 bits
-	fitAt   uint32  // x when the line was fitted, low 32 bits
-	best    point   // fastest datagram of the span under way
+	bentFor float32 // us: for how long points have told a surprising slope
+	bestAt  float64 // x of the fastest datagram since end
+	best    float32 // us: it is so far above the line
 	some    bool    // there is one
 	n       uint8   // points
 	points  [maxPoints]point
@@ -1106,18 +1076,12 @@ type line struct {
 
 // point is a datagram that queued least.
 type point struct {
-	x uint32 // us, low 32 bits
-	v int32  // us: its delta, low 32 bits
+	x float32 // us after end
+	y float32 // us above the line
 }
 
 // at returns the level at x.
 func (l *line) at(x float64) float64 { return l.level + l.slope*x }
-
-// start lays the line through the first datagram.
-func (l *line) start(level float64) {
-	*l = line{level: level, noise: second, width: bucketTime}
-	l.doubtSlope(priorSkew)
-}
 
 // restart drops the points: they speak of another level. What they knew of the slope
 // stays.
@@ -1126,7 +1090,7 @@ func (l *line) restart(x float64) {
 		l.skewVar, l.prior = l.error*l.error, float32(l.slope)
 	}
 	l.error = float32(math.Sqrt(float64(l.skewVar)))
-	l.n, l.some, l.width, l.pointAt = 0, false, bucketTime, uint32(int64(x))
+	l.n, l.some, l.width, l.end = 0, false, bucketTime, x
 }
 
 // doubtSlope says that what was known of the slope may be wrong by error.
@@ -1139,72 +1103,68 @@ func (l *line) forgetSlope(x float64) {
 	l.doubtSlope(priorSkew)
 }
 
-// lower sinks the line by -d, to a datagram below it.
-func (l *line) lower(d float64) {
-	l.level += d
-	l.sunk -= float32(d)
+// lower sinks the line by d.
+func (l *line) lower(d float32) {
+	l.level -= float64(d)
+	l.sunk, l.best = l.sunk+d, l.best+d
 }
 
 // take makes a datagram that is y above the line at x a candidate for the next point.
 func (l *line) take(x float64, y float32) {
-	p := point{uint32(int64(x)), int32(int64(math.RoundToEven(l.at(x))) + int64(y))}
-	if !l.some || p.below(l.best, l.slope) {
-		l.best, l.some = p, true
+	if !l.some || y < l.best {
+		l.best, l.bestAt, l.some = y, x, true
 	}
 }
 
-// span returns for how long points tell the line at x, at most the longest window.
-func (l *line) span(x float64) float64 {
-	return min(float64(uint32(int64(x))-l.points[0].x), maxWindow)
-}
-
-// below reports whether p is below a line of that slope through q.
-func (p point) below(q point, slope float64) bool {
-	return float64(p.v-q.v) < slope*float64(int32(p.x-q.x))
-}
-
-// end makes a point of the fastest datagram of the last span of time, and fits the line if
+// endSpan makes a point of the fastest datagram since the last one, and fits the line if
 // there are enough.
-func (l *line) end(x float64, dip, steady float32) {
-	l.pointAt = uint32(int64(x))
+func (l *line) endSpan(x float64, dip, steady float32) {
+	dt := float32(x - l.end)
 	if l.sunk > minGate+gateDips*min(l.noise, dip) && l.n >= fitPoints {
 		l.restart(x) // rule: a line that sinks starts anew
 	}
-	l.sunk = 0
+	for i := range l.points[:l.n] {
+		l.points[i].x -= dt
+		l.points[i].y += l.sunk
+	}
+	l.end, l.sunk, l.unfit = x, 0, l.unfit+dt
 	if !l.some {
 		return
 	}
-	gone := l.makeRoom(x)
+	gone := l.makeRoom()
 	l.some = false
-	if l.n > 0 && int32(l.best.x-l.points[l.n-1].x) <= 0 {
+	best := point{float32(l.bestAt - x), l.best}
+	if l.n > 0 && best.x <= l.points[l.n-1].x {
 		return // receive times went back
 	}
-	l.points[l.n] = l.best
+	l.points[l.n] = best
 	l.n++
-	w := l.window(x)
+	points := l.points[:l.n]
 	if l.n >= fitPoints {
-		l.fit(&w, dip, steady, gone)
-	} else if w.x[0] < -minWindow { // rule: few points are recent ones
-		w.recent() // so few say nothing about the slope, and old ones nothing
-		l.lay(&w, l.slope)
+		l.fit(points, dip, steady, gone)
+	} else if points[0].x < -lateTime { // rule: few points are recent ones
+		for len(points) > 1 && points[0].x < -lateTime {
+			points = points[1:] // so few say nothing about the slope, and old ones nothing
+		}
+		l.lay(points, 0)
 	}
 }
 
 // makeRoom drops points that are too old, or every second one, and returns how many were
 // too old.
-func (l *line) makeRoom(x float64) (gone int) {
+func (l *line) makeRoom() (gone int) {
 	best := balance * float64(l.noise*l.width) * second * second // the best window, cubed
-	longer := func(t float64) bool { return t > minWindow && (t > maxWindow || t*t*t > best) }
-	if l.n == maxPoints && l.width < maxWindow/8 && !longer((maxPoints+fitPoints)*float64(l.width)) { // rule: spans double
+	longer := func(t float64) bool { return t > lateTime && (t > memory || t*t*t > best) }
+	if l.n == maxPoints && !longer((maxPoints+fitPoints)*float64(l.width)) { // rule: spans double
 		l.width, l.n = 2*l.width, maxPoints/2
 		for i := range l.n {
 			l.points[i] = l.points[2*i]
-			if q := l.points[2*i+1]; q.below(l.points[i], l.slope) {
+			if q := l.points[2*i+1]; q.y < l.points[i].y {
 				l.points[i] = q
 			}
 		}
 	}
-	for l.n == maxPoints || l.n >= fitPoints && longer(float64(uint32(int64(x))-l.points[0].x)) {
+	for l.n == maxPoints || l.n >= fitPoints && longer(-float64(l.points[0].x)) {
 		l.n = uint8(copy(l.points[:], l.points[1:l.n]))
 		gone++
 	}
@@ -1212,19 +1172,19 @@ func (l *line) makeRoom(x float64) (gone int) {
 }
 
 // fit finds the slope of the line, and lays it below the points.
-func (l *line) fit(w *window, dip, steady float32, gone int) {
-	slope, span := w.secant()
-	low, third, mean := w.spread(slope)
+func (l *line) fit(points []point, dip, steady float32, gone int) {
+	turn, span := secant(points)
+	low, third, mean := spread(points, turn)
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
-	noise := max(2*(third-low), mean*4/5) + halfUnit
+	noise := max(2*(third-low), mean) + halfUnit
 	if l.width == bucketTime { // rule: the dip is noise at first
 		noise = max(noise, maxPoints*float64(dip)/float64(l.n))
 	}
-	fitVar, skewVar, prior := noise*noise/(span*span), float64(l.skewVar), float64(l.prior)
+	slope, fitVar, skewVar, prior := l.slope+turn, noise*noise/(span*span), float64(l.skewVar), float64(l.prior)
 	if gone > 0 {
 		// The share of what left moves into what was known before.
 		g := skewVar / (skewVar + float64(l.n)*fitVar)
-		drift := skewDrift * float64(uint32(int64(w.at))-l.fitAt) // rule: skews drift; without: drift := 0.0
+		drift := skewDrift * float64(l.unfit) // rule: skews drift; without: drift := 0.0
 		prior = min(max(prior+g*(slope-prior), -maxSkew), maxSkew)
 		skewVar = (1-g)*skewVar + drift*drift
 	}
@@ -1232,116 +1192,79 @@ func (l *line) fit(w *window, dip, steady float32, gone int) {
 	surprised := d*d > surprise*surprise*(skewVar+fitVar) // rule: surprises; without: surprised := false
 	if !surprised {
 		l.bentFor = 0
-	} else if fitVar = d * d; l.bends(w, slope, steady) { // rule: what bends for long is believed
+	} else if fitVar = d * d; l.bends(slope, steady) { // rule: what bends for long is believed
 		skewVar = d * d
-		l.n = uint8(copy(l.points[:], l.points[l.n/2:l.n]))
-		*w = l.window(w.at)
+		l.n = uint8(copy(points, points[l.n/2:]))
+		points = points[:l.n]
 	}
-	spread := l.lay(w, min(max(prior+skewVar/(skewVar+fitVar)*d, -maxSkew), maxSkew))
+	distance := l.lay(points, min(max(prior+skewVar/(skewVar+fitVar)*d, -maxSkew), maxSkew)-l.slope)
 	if l.noise == second {
-		l.noise = min(spread, second/2)
+		l.noise = min(distance, second/2)
 	} else if !surprised {
-		l.noise = min(spread, 1.5*l.noise+1, second/2) // rule: noise grows by halves
+		l.noise = min(distance, 1.5*l.noise+1, second/2) // rule: noise grows by halves
 	}
-	l.prior, l.skewVar, l.error = float32(prior), float32(skewVar), float32(math.Sqrt(1/(1/skewVar+1/fitVar)))
-	l.fitAt = uint32(int64(w.at))
+	l.prior, l.skewVar, l.error, l.unfit = float32(prior), float32(skewVar), float32(math.Sqrt(1/(1/skewVar+1/fitVar))), 0
 }
 
 // bends reports whether a surprising slope has lasted for so long that it is no queue that
 // grows, but a clock that is slewed: the round trip did not change with it, or the line
 // sank at a rate that a clock may have.
-func (l *line) bends(w *window, slope float64, steady float32) bool {
+func (l *line) bends(slope float64, steady float32) bool {
 	if slope < float64(l.prior) && slope > -slewSkew { // rule: sinking for long
 		steady = 1
 	}
-	l.bentFor += steady * float32(uint32(int64(w.at))-l.fitAt)
+	l.bentFor += steady * l.unfit
 	return l.bentFor > lateTime
 }
 
-// lay lays the highest line of that slope below all points of w, and returns their mean
-// distance from it.
-func (l *line) lay(w *window, slope float64) (mean float32) {
-	low, _, distance := w.spread(slope)
-	l.level, l.slope = w.level+low-slope*w.at, slope
-	return float32(distance)
-}
-
-// window holds points for a fit: times from now, deltas from the line as it was.
-type window struct {
-	at, level float64            // us: x, and the level of the line there
-	x, v      [maxPoints]float64 // us
-	n         int
-}
-
-// window returns the points as they are seen at x.
-func (l *line) window(x float64) (w window) {
-	w.at, w.level, w.n = x, math.RoundToEven(l.at(x)), int(l.n)
-	for i, p := range l.points[:l.n] {
-		w.x[i] = -float64(uint32(int64(x)) - p.x)
-		w.v[i] = float64(p.v - int32(int64(w.level)))
+// lay turns the line by so much and lays it as high as it can be below the points. It
+// returns their mean distance from it.
+func (l *line) lay(points []point, turn float64) (distance float32) {
+	low, _, mean := spread(points, turn)
+	l.level += low - turn*l.end
+	l.slope += turn
+	for i := range l.points[:l.n] {
+		p := &l.points[i]
+		p.y -= float32(low + turn*float64(p.x))
 	}
-	return w
+	return float32(mean)
 }
 
-// recent drops all points before the shortest window, but not the last one.
-func (w *window) recent() {
-	i := 0
-	for i < w.n-1 && w.x[i] < -minWindow {
-		i++
+// spread returns how far the lowest and the third lowest point are above the line if it is
+// turned by so much about end, and the mean distance of all points from the lowest.
+func spread(points []point, turn float64) (low, third, mean float64) {
+	low, mid, third, sum := math.Inf(1), math.Inf(1), math.Inf(1), float64(0)
+	for _, p := range points {
+		y := float64(p.y) - turn*float64(p.x)
+		low, mid, third, sum = min(low, y), min(mid, max(low, y)), min(third, max(mid, y)), sum+y
 	}
-	copy(w.x[:], w.x[i:w.n])
-	w.n = copy(w.v[:], w.v[i:w.n])
-}
-
-// spread returns how far the lowest and the third lowest point are above a line of that
-// slope through now, and the mean distance of all points from the lowest.
-func (w *window) spread(slope float64) (low, third, mean float64) {
-	low, mid, third, sum := math.Inf(1), math.Inf(1), math.Inf(1), 0.0
-	for i := range w.n {
-		v := w.v[i] - slope*w.x[i]
-		low, mid, third, sum = min(low, v), min(mid, max(low, v)), min(third, max(mid, v)), sum+v
-	}
-	return low, third, sum/float64(w.n) - low
+	return low, third, sum/float64(len(points)) - low
 }
 
 // secant returns the slope of the lower convex hull of the points over the middle half of
 // their span (Moon, Skelly, Towsley 1999, smoothed), and the span.
-func (w *window) secant() (slope, span float64) {
-	var hull [maxPoints]int
-	m := 0
-	for i := range w.n {
-		for m >= 2 {
-			a, b := hull[m-2], hull[m-1]
-			if (w.v[b]-w.v[a])*(w.x[i]-w.x[a]) < (w.v[i]-w.v[a])*(w.x[b]-w.x[a]) {
-				break
+func secant(points []point) (slope, span float64) {
+	first, last := float64(points[0].x), float64(points[len(points)-1].x)
+	span = last - first
+	below := func(x float64) float64 { // the lowest chord over x
+		low := math.Inf(1)
+		for _, p := range points {
+			for i := len(points) - 1; float64(p.x) <= x && float64(points[i].x) > x; i-- {
+				q := points[i]
+				low = min(low, float64(p.y)+float64(q.y-p.y)*(x-float64(p.x))/float64(q.x-p.x))
 			}
-			m--
 		}
-		hull[m] = i
-		m++
+		return low
 	}
-	below := func(x float64) float64 {
-		i := 1
-		for i < m-1 && x > w.x[hull[i]] {
-			i++
-		}
-		p, q := hull[i-1], hull[i]
-		return w.v[p] + (w.v[q]-w.v[p])*(x-w.x[p])/(w.x[q]-w.x[p])
-	}
-	first := w.x[0]
-	span = w.x[w.n-1] - first
-	return (below(first+span*3/4) - below(first+span/4)) / (span / 2), span
+	return (below(last-span/4) - below(first+span/4)) / (span / 2), span
 }
 
 // ---- What readers see ----
 
 const (
-	slewTime   = 2             // corrections run at half the speed of time: us for one us
-	knownSkew  = 25e-6         // an error that a skew is said to be known to: the wander of a warming crystal
-	noNews     = 1. / 4        // us: readers do not care for less
-	fineBits   = 32            // of a fraction of a microsecond, so that the skew of a view has 10 digits
-	excessBits = 8             // of what is slewed
-	reportBits = 32 - ts24Bits // of a report: it changes between two views
+	slewTime = 2  // corrections run at half the speed of time: us for one us
+	fineBits = 32 // of a fraction of a microsecond, so that the skew of a view has 10 digits
+	fracBits = 8  // of the fractions of what is slewed, and of reports: they change between two views
 )
 
 // view is a consistent state for readers.
@@ -1370,18 +1293,18 @@ func (v *view) setOffset(offset float64) {
 
 // setReport makes level, in us, what to report.
 func (v *view) setReport(level float64) {
-	v.report = uint32(int64((ring(level, deltaBits)/(1<<ts24Shift) + 1./2) * (1 << reportBits)))
+	v.report = uint32(int64((ring(level, deltaBits)/(1<<ts24Shift) + 1./2) * (1 << fracBits)))
 }
 
 // gone returns by how much less readers add after x us.
 func gone(excess int32, x int64) int64 {
-	slewed := min(max(x, 0), slewTime*maxSlew) << excessBits / slewTime
+	slewed := min(max(x, 0), slewTime*maxSlew) << fracBits / slewTime
 	return max(min(int64(excess), slewed), -slewed)
 }
 
 // offset returns what readers add x us later. Products wrap as offsets do, at any x.
 func offset(whole uint64, part uint32, skew, excess int32, x int64) (uint64, uint32) {
-	fine := int64(part) + int64(skew)*(x&math.MaxUint32) - gone(excess, x)<<(fineBits-excessBits)
+	fine := int64(part) + int64(skew)*(x&math.MaxUint32) - gone(excess, x)<<(fineBits-fracBits)
 	return whole + uint64(int64(skew)*(x>>32)+fine>>fineBits), uint32(fine)
 }
 
@@ -1401,7 +1324,7 @@ func (v *view) ppm() float64 { return float64(v.skew) / (1 << fineBits) * 1e6 }
 
 // reportAt returns what to report x us later.
 func (v *view) reportAt(x int64) uint32 {
-	return v.report - uint32(int64(v.skew)*x>>(fineBits-reportBits+ts24Shift))
+	return v.report - uint32(int64(v.skew)*x>>(fineBits-fracBits+ts24Shift))
 }
 
 // minDelta returns a report.
@@ -1411,14 +1334,14 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 	if v.seen && float32(x)*v.ageing <= minGate {
 		mark = markSeen
 	}
-	return NewCounter24(uint64(v.reportAt(x) >> reportBits)).marked(mark)
+	return NewCounter24(uint64(v.reportAt(x) >> fracBits)).marked(mark)
 }
 
 // boundAt returns the error bound after x us: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
 	age, rest := abs(float64(x)), abs(float64(int64(v.excess)-gone(v.excess, x)))
-	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<excessBits)+1, maxOffset)
+	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
 // says reports whether readers and reports learn nothing new from a view that was taken
@@ -1427,8 +1350,8 @@ func (v *view) says(later *view) bool {
 	x := int64(later.local - v.local)
 	bound := v.boundAt(x)
 	more, higher := int64(later.excess-v.excess)+gone(v.excess, x), int32(later.report-v.reportAt(x))
-	return v.skew == later.skew && v.seen == later.seen && abs(later.delay-v.delay) < noNews &&
-		abs(float64(more)) < noNews*(1<<excessBits) && abs(float64(higher)) < noNews*(1<<(reportBits-ts24Shift)) &&
+	return v.skew == later.skew && v.seen == later.seen && abs(later.delay-v.delay) < 1 &&
+		abs(float64(more)) < 1<<fracBits && abs(float64(higher)) < 1<<(fracBits-ts24Shift) &&
 		float64(later.bound) < bound+1 && float64(later.bound) > bound*0.9-minGate/4 &&
 		later.undisturbed > v.undisturbed+float32(x)-second
 }
@@ -1473,9 +1396,7 @@ func (s *shown) show(v *view) {
 		pack(v.delay, v.bound),
 		pack(v.ageing, v.undisturbed),
 	} {
-		if s.words[i].Load() != w {
-			s.words[i].Store(w)
-		}
+		s.words[i].Store(w)
 	}
 	s.jitter.Store(math.Float32bits(v.jitter))
 	s.steps.Store(v.steps)

@@ -455,9 +455,9 @@ func TestRuleGates(t *testing.T) {
 	is(t, "lateness", f.lateness(), 700)
 	is(t, "rise", f.rise(), 300)
 	f.slack = 99.9
-	is(t, "mark", f.mark(), 1)
+	is(t, "mark", f.seen(), 1)
 	f.slack = 100
-	is(t, "mark of a guess", f.mark(), 0)
+	is(t, "mark of a guess", f.seen(), 0)
 }
 
 // TestRuleFloorDatagram: strays are told from a floor that fell by coming alone or in twos.
@@ -1398,22 +1398,22 @@ func TestRuleReport(t *testing.T) {
 		{"higher by a tolerance", nil, 400, true, 3200, 2700 + 100},
 		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, true, 3992, 3492 + 100},
 		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, false, 10000 + (8 - 0.15), 10000 + (8 - 0.15) - 500 + 100},
-		{"in flight while clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 5.9e6-x }, 376, false, 8000, 5000},
+		{"in flight while clocks were set", func(p *pair) { p.heard, p.peer, p.limits.quiet = 3000, 8000, 5.9e6-x }, 376, false, 8000, 5000},
 		{"in flight, with a skew", func(p *pair) {
-			p.own.slope, p.predicted, p.heard, p.peer, p.limits.quiet = 1e-4, true, 10000, 8000, 5.9e6-x
+			p.own.slope, p.heard, p.peer, p.limits.quiet = 1e-4, 10000, 8000, 5.9e6-x
 		}, 376, false, 8000, 5000},
 		{"our own are late, too", func(p *pair) {
-			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.alike = true, 3000, 8000, 5.9e6-x, true
+			p.heard, p.peer, p.limits.quiet, p.own.alike = 3000, 8000, 5.9e6-x, true
 		}, 376, true, 3008, 2608},
-		{"long after clocks were set", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 8000, 6e6-x }, 376, true, 3008, 2608},
-		{"as predicted", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 3000, 3200, 5.9e6-x }, 376, true, 3008, 2608},
-		{"neither", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2808, 8000, 5.9e6-x }, 376, true, 3008, 2608},
-		{"just in flight", func(p *pair) { p.predicted, p.heard, p.peer, p.limits.quiet = true, 2809, 8000, 5.9e6-x }, 376, false, 8000, 5000},
+		{"long after clocks were set", func(p *pair) { p.heard, p.peer, p.limits.quiet = 3000, 8000, 6e6-x }, 376, true, 3008, 2608},
+		{"as predicted", func(p *pair) { p.heard, p.peer, p.limits.quiet = 3000, 3200, 5.9e6-x }, 376, true, 3008, 2608},
+		{"neither", func(p *pair) { p.heard, p.peer, p.limits.quiet = 2808, 8000, 5.9e6-x }, 376, true, 3008, 2608},
+		{"just in flight", func(p *pair) { p.heard, p.peer, p.limits.quiet = 2809, 8000, 5.9e6-x }, 376, false, 8000, 5000},
 		{"in flight, with dips", func(p *pair) {
-			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.dip = true, 2729, 8000, 5.9e6-x, 10
+			p.heard, p.peer, p.limits.quiet, p.own.dip = 2729, 8000, 5.9e6-x, 10
 		}, 376, false, 8000, 5000},
 		{"not in flight, with dips", func(p *pair) {
-			p.predicted, p.heard, p.peer, p.limits.quiet, p.own.dip = true, 2728, 8000, 5.9e6-x, 10
+			p.heard, p.peer, p.limits.quiet, p.own.dip = 2728, 8000, 5.9e6-x, 10
 		}, 376, true, 3008, 2608},
 	} {
 		p := calmPair(1000, 3000, 500)
@@ -1421,7 +1421,6 @@ func TestRuleReport(t *testing.T) {
 		if tc.set != nil {
 			tc.set(p)
 		}
-		predicted := p.predicted
 		ageing := p.ageing()
 		var b bucket
 		holds(t, tc.what+": news", p.report(x, tc.units, &b), tc.news)
@@ -1432,7 +1431,6 @@ func TestRuleReport(t *testing.T) {
 				t.Errorf("%s: above %v, want %v", tc.what, above, tc.above)
 			}
 		}
-		holds(t, tc.what+": predicted", p.predicted, predicted && !tc.news)
 		holds(t, tc.what+": changed", p.changed, tc.peer != 3000 && tc.peer != 8000)
 	}
 
@@ -1468,7 +1466,7 @@ func TestRulePairDatagram(t *testing.T) {
 
 	p = calmPair(1000, 3000, 500)
 	is(t, "fell", thrice(p, -1000), 0)
-	holds(t, "predicted", p.predicted, false)
+	is(t, "peer", p.peer, 3000)
 	is(t, "level", p.own.level, -1000)
 	is(t, "offset", p.offset, 1000)
 
@@ -1479,7 +1477,6 @@ func TestRulePairDatagram(t *testing.T) {
 
 	p = calmPair(1000, 3000, 500)
 	thrice(p, -4000)
-	holds(t, "a step is predicted", p.predicted, true)
 	is(t, "heard", p.heard, 3000)
 	is(t, "peer", p.peer, 8000)
 	is(t, "offset", p.offset, 6000)
@@ -1493,7 +1490,7 @@ func TestRulePairDatagram(t *testing.T) {
 		p = calmPair(1000, 3000, 500)
 		p.trip = trip
 		thrice(p, -4000)
-		holds(t, fmt.Sprintf("predicted from a round trip of %v", trip), p.predicted, predicted)
+		holds(t, fmt.Sprintf("predicted from a round trip of %v", trip), p.peer != 3000, predicted)
 	}
 	p = calmPair(1000, 3000, 500)
 	p.peered = false
@@ -1682,103 +1679,121 @@ func TestRuleSteps(t *testing.T) {
 
 // TestRuleView: readings are exact: no rounding but to whole microseconds, downwards.
 func TestRuleView(t *testing.T) {
+	const fine, unit = 1 << 32, 1 << 8
 	rng := rand.New(rand.NewPCG(20, 20))
 	for range 20_000 {
 		v := view{
-			local: rng.Uint64(), whole: rng.Uint64(), part: rng.Int64N(fine), skew: rng.Int64N(fine/500) - fine/1000,
-			excess: (rng.Int64N(100_000<<excessBits) - 50_000<<excessBits) << (fineBits - excessBits),
-			delay:  rng.Int64N(1<<34) - 1<<33, over: rng.Uint32N(1 << 27), mark: Counter24(rng.IntN(3)), synced: true, steps: rng.Uint32(),
+			local: rng.Uint64(), whole: rng.Uint64(), part: rng.Uint32(), skew: rng.Int32N(fine/500) - fine/1000,
+			excess: rng.Int32N(100_000*unit) - 50_000*unit, report: rng.Uint32(), delay: rng.Float32() * 1e6,
 			bound: rng.Float32(), ageing: rng.Float32(), undisturbed: rng.Float32(), jitter: rng.Float32(),
+			steps: rng.Uint32(), seen: rng.IntN(2) == 0, synced: true,
 		}
 		x := rng.Int64() >> rng.IntN(64)
 		at := v.local + uint64(x)
-		exact := big.NewInt(v.skew)
+		exact := big.NewInt(int64(v.skew))
 		exact.Mul(exact, big.NewInt(x))
-		exact.Add(exact, big.NewInt(v.part+rest(v.excess, x)))
-		ring := new(big.Int).Add(exact, new(big.Int).Lsh(new(big.Int).SetUint64(v.whole), 38))
-		exact.Rsh(exact, 38)
-		want := at + v.whole + exact.Uint64()
+		exact.Add(exact, big.NewInt(int64(v.part)-gone(v.excess, x)<<24))
+		part := new(big.Int).And(exact, big.NewInt(fine-1)).Uint64()
+		exact.Rsh(exact, 32)
+		want := v.whole + exact.Uint64()
 		if exact.Sign() < 0 {
-			want = at + v.whole + uint64(exact.Int64())
+			want = v.whole + uint64(exact.Int64())
 		}
-		if got := v.remote(at); got != want {
-			t.Fatalf("%+v at %d: %d, want %d", v, x, got, want)
+		if got := v.remote(at); got != at+want {
+			t.Fatalf("%+v at %d: %d, want %d", v, x, got, at+want)
 		}
-		if got := v.offset(x); uint64(got) != ring.And(ring, big.NewInt(0).SetUint64(math.MaxUint64)).Uint64() {
-			t.Fatalf("%+v at %d: offset %d, want %v", v, x, got, ring)
+		if whole, rest := v.offset(at); whole != want || uint64(rest) != part {
+			t.Fatalf("%+v at %d: offset %d and %d, want %d and %d", v, x, whole, rest, want, part)
+		}
+		report := big.NewInt(int64(v.skew))
+		report.Mul(report, big.NewInt(x)).Rsh(report, 27).Sub(big.NewInt(int64(v.report)), report).And(report, big.NewInt(fine-1))
+		if got := v.reportAt(x); uint64(got) != report.Uint64() {
+			t.Fatalf("%+v at %d: report %d, want %v", v, x, got, report)
 		}
 		// What is shown is what is loaded.
 		var s shown
 		var loaded view
-		s.seq.Store(8 * 5)
+		s.seq.Store(nextView * 5)
 		s.show(&v)
-		is(t, "state", s.load(&loaded), 8*6|reported|synced)
+		state := uint32(nextView*6 | reported | synced)
+		if v.seen {
+			state |= marked
+		}
+		is(t, "state", s.load(&loaded), state)
 		if loaded != v {
 			t.Fatalf("%+v, want %+v", loaded, v)
 		}
 		remote, ok := s.remote(at)
 		delay, ok2 := s.minDelay()
-		if !ok || !ok2 || remote != want || delay != time.Duration(max(v.delay/256, 0))*time.Microsecond {
+		if !ok || !ok2 || remote != at+want || delay != time.Duration(v.delay)*time.Microsecond {
 			t.Fatalf("%+v at %d: %d, %v, delay %v, %v", v, x, remote, ok, delay, ok2)
 		}
 		v.synced = false
 		s.show(&v)
-		is(t, "state without an offset", s.load(&loaded), 8*7|reported)
+		is(t, "state without an offset", s.load(&loaded)&^marked, nextView*7|reported)
+		_, ok = s.remote(at)
+		_, ok2 = s.minDelay()
+		holds(t, "answers without an offset", ok || ok2, false)
 		s.clear()
-		is(t, "no state", s.load(&loaded), 8*8)
+		is(t, "no state", s.load(&loaded), nextView*8)
 	}
-	for _, tc := range []struct{ excess, x, rest float64 }{
-		{1000, 0, 1000}, {1000, 1000, 500}, {1000, 2000, 0}, {1000, 3000, 0}, {1000, -5, 1000}, {-1000, 1000, -500}, {-1000, 2000, 0}, {-1000, 3000, 0},
-		{-1000, -5, -1000}, {60e3, 99_999, 10000.5}, {60e3, 100_000, 0}, {-60e3, 99_999, -10000.5}, {-60e3, 100_000, 0},
+	for _, tc := range []struct {
+		excess  int32
+		x, gone int64
+	}{
+		{1000, 0, 0}, {1000, 2, unit}, {1000, 7, 896}, {1000, 8, 1000}, {1000, 1 << 62, 1000}, {1000, -5, 0}, {-1000, 2, -unit}, {-1000, 8, -1000}, {-1000, -5, 0},
+		{60e3 * unit, 99_999, 49_999*unit + unit/2}, {60e3 * unit, 100_000, 50e3 * unit}, {60e3 * unit, 1e6, 50e3 * unit}, {-60e3 * unit, 1e6, -50e3 * unit},
 	} {
-		is(t, fmt.Sprintf("rest of %+v", tc), float64(rest(int64(tc.excess*fine), int64(tc.x)))/fine, tc.rest)
+		is(t, fmt.Sprintf("gone of %+v", tc), gone(tc.excess, tc.x), tc.gone)
 	}
-	for _, v := range []float64{0, 1, -1, 1.25, -1.25, 1 << 24, -1<<24 - 0.5} {
-		is(t, "fine", toFine(v), int64(v*fine))
+	for _, tc := range []struct {
+		offset float64
+		whole  uint64
+		part   uint32
+	}{{0, 0, 0}, {1, 1, 0}, {-1, 1<<64 - 1, 0}, {1.25, 1, fine / 4}, {-1.25, 1<<64 - 2, fine / 4 * 3}, {1<<25 - 0.5, 1<<25 - 1, fine / 2}} {
+		var v view
+		v.setOffset(tc.offset)
+		is(t, fmt.Sprint("whole of ", tc.offset), v.whole, tc.whole)
+		is(t, fmt.Sprint("part of ", tc.offset), v.part, tc.part)
 	}
-	is(t, "fine, on its ring", toFine(1<<26+3), 3*fine)
 
-	var v view
-	v.setOffset(5*fine+7, 1<<26+3)
-	is(t, "whole", v.whole, 1<<26+5)
-	is(t, "part", v.part, 7)
-	v.setOffset(-5*fine+7, 1<<26+3)
-	is(t, "whole of a negative one", v.whole, 1<<26-5)
-	is(t, "part of a negative one", v.part, 7)
-
-	// Reports are levels, to half a unit: of a whole number of microseconds, so 0.5 us low.
+	// Reports are levels, to half a unit.
 	sum, n := 0.0, 0
 	for range 20_000 {
-		level, skew := rng.Float64()*1e6-5e5, rng.Int64N(fine/500)-fine/1000
-		v := view{local: rng.Uint64(), whole: rng.Uint64(), part: rng.Int64N(fine), skew: skew, delay: rng.Int64N(1 << 30), mark: marks}
-		v.setOver(level)
+		level := rng.Float64()*1e6 - 5e5
+		v := view{local: rng.Uint64(), skew: rng.Int32N(fine/500) - fine/1000}
+		v.setReport(level)
 		x := rng.Uint64N(1e6)
 		want := level - float64(v.skew)/fine*float64(x)
-		got := v.minDelta(v.local + x)
-		d := float64(wrap(uint64(got)<<3, 27)) - want
-		if sum, n = sum+d, n+1; math.Abs(d) > 5.3 {
-			t.Fatalf("%+v, level %v: reports %v, %v us off", v, want, got, d)
+		d := math.Mod(float64(uint64(v.minDelta(v.local+x))<<3)-want+1.5*(1<<27), 1<<27) - 1<<26
+		sum, n = sum+d, n+1
+		if math.Abs(d) > 8+4+0.1 { // a mark costs a unit
+			t.Fatalf("%+v, level %v: %v us off", v, want, d)
 		}
-		v.turn(1 << 26)
-		is(t, "report after a turn", v.minDelta(v.local+x), got)
+		if d := float64(v.reportAt(int64(x))>>8<<3) - 4; v.report > 1<<30 && v.report < 3<<30 && math.Abs(d-math.Mod(want+1<<27, 1<<27)) > 8.1 {
+			t.Fatalf("%+v, level %v: %v", v, want, d)
+		}
 	}
-	if mean := sum / float64(n); math.Abs(mean+0.5) > 0.1 {
+	if mean := sum / float64(n); math.Abs(mean) > 0.1 {
 		t.Errorf("reports are %v us off in the mean", mean)
 	}
-	v = view{mark: markSeen, ageing: 1e-5}
+	v := view{seen: true, ageing: 1e-5}
 	is(t, "mark in time", v.minDelta(10e6-1)%marks, markSeen)
 	is(t, "mark later", v.minDelta(10.1e6)%marks, markGuess)
+	v.seen = false
+	is(t, "mark of a guess", v.minDelta(0)%marks, markGuess)
 
 	// The bound.
-	v = view{bound: 100, ageing: 1e-5, excess: 1000 * fine}
+	v = view{bound: 100, ageing: 1e-5, excess: 1000 * unit}
 	for x, want := range map[int64]float64{0: 1101, 1000: 601.01, 1e6: 111.05, -1e6: 1111.05, 1e9: 101 + 1e4 + 5e4, 1 << 60: 1 << 25} {
 		is(t, fmt.Sprintf("bound after %d", x), v.boundAt(x), want)
 	}
-	is(t, "bound", v.errorBound(1e6), 111*time.Microsecond)
+	v.excess = -1000 * unit
+	is(t, "bound of what is to be added", v.boundAt(1000), 601.01)
 	is(t, "ppm", (&view{skew: fine >> 10}).ppm(), 1e6/1024)
 
 	// What readers know already.
-	v = view{local: 5e6, skew: 3, over: 4, mark: 1, delay: 1000, excess: 1000 * fine, bound: 1000, ageing: 1e-5, undisturbed: 60e6}
+	v = view{local: 5e6, skew: 3, report: 4, seen: true, delay: 1000, excess: 1000 * unit, bound: 1000, ageing: 1e-5, undisturbed: 60e6}
 	for _, tc := range []struct {
 		what string
 		set  func(v *view)
@@ -1786,10 +1801,10 @@ func TestRuleView(t *testing.T) {
 	}{
 		{"the same", func(v *view) {}, true},
 		{"skew", func(v *view) { v.skew++ }, false},
-		{"above", func(v *view) { v.over++ }, false},
-		{"mark", func(v *view) { v.mark = 0 }, false},
-		{"delay", func(v *view) { v.delay += 63 }, true}, {"delay up", func(v *view) { v.delay += 64 }, false}, {"delay down", func(v *view) { v.delay -= 64 }, false},
-		{"excess", func(v *view) { v.excess = fine/4 - 1 }, true}, {"excess up", func(v *view) { v.excess = fine / 4 }, false}, {"excess down", func(v *view) { v.excess = -fine / 4 }, false},
+		{"report", func(v *view) { v.report += 31 }, true}, {"report up", func(v *view) { v.report += 32 }, false}, {"report down", func(v *view) { v.report -= 32 }, false},
+		{"mark", func(v *view) { v.seen = false }, false},
+		{"delay", func(v *view) { v.delay += 0.9 }, true}, {"delay up", func(v *view) { v.delay++ }, false}, {"delay down", func(v *view) { v.delay-- }, false},
+		{"excess", func(v *view) { v.excess = unit - 1 }, true}, {"excess up", func(v *view) { v.excess = unit }, false}, {"excess down", func(v *view) { v.excess = -unit }, false},
 		{"wider", func(v *view) { v.bound = 1011.9 }, true}, {"too wide", func(v *view) { v.bound = 1012.1 }, false},
 		{"narrower", func(v *view) { v.bound = 886 }, true}, {"too narrow", func(v *view) { v.bound = 884 }, false},
 		{"disturbed", func(v *view) { v.undisturbed = 60e6 }, false}, {"disturbed lately", func(v *view) { v.undisturbed = 60e6 + 100 }, true},
@@ -1805,28 +1820,27 @@ func TestRuleView(t *testing.T) {
 		later.bound = bound
 		holds(t, fmt.Sprintf("says a bound of %v", bound), v.says(&later), says)
 	}
-	is(t, "no delay", delayOf(-1), 0)
-	is(t, "a delay", delayOf(5*256+255), 5*time.Microsecond)
-
-	v = view{excess: 1000 * fine, undisturbed: 60e6, bound: 1000}
-	for excess, says := range map[int64]bool{500: true, 499: false, 501: false, -500: false} {
-		later := view{local: 1000, excess: excess * fine, undisturbed: 60e6, bound: 1400}
+	v = view{excess: 1000 * unit, undisturbed: 60e6, bound: 1000}
+	for excess, says := range map[int32]bool{500: true, 499: false, 501: false, -500: false} {
+		later := view{local: 1000, excess: excess * unit, undisturbed: 60e6, bound: 1400}
 		holds(t, fmt.Sprintf("says %d us are left", excess), v.says(&later), says)
 	}
 
 	// The pair's view.
 	p := calmPair(1000, 3000, 500)
 	p.own.slope, p.own.noise, p.own.slack = -1e-4, 33, 110
-	pv, theta := p.view(2e6)
+	pv := p.view(2e6)
 	is(t, "skew", pv.ppm(), 100)
-	is(t, "offset", float64(theta)/fine, 500+200+0.25)
-	is(t, "delay", pv.delay, 1500*256)
+	is(t, "offset", float64(pv.whole)+float64(pv.part)/fine, 500+200+0.5)
+	is(t, "delay", pv.delay, 1500)
 	is(t, "jitter", pv.jitter, 33)
-	is(t, "mark", pv.mark, markGuess)
+	holds(t, "mark", pv.seen, false)
 	is(t, "undisturbed", pv.undisturbed, 62e6)
+	p.own.slack = 99
+	holds(t, "mark of what was seen", p.view(0).seen, true)
 	p.peered = false
-	pv, theta = p.view(2e6)
-	is(t, "delta", float64(theta)/fine, -800+0.25)
+	pv = p.view(2e6)
+	is(t, "report of 800 us", pv.report, 100*unit+unit/2)
 	holds(t, "synced", pv.synced, false)
 }
 

@@ -8,7 +8,6 @@ package timesync
 // ToRemoteTime16, FromLocalTime16.)
 const (
 	ts16Shift = 9       // 2^9 us a unit
-	ts16Bits  = 16      // ring width
 	ts16Bias  = 1 << 14 // a quarter of the ring, the original's choice
 )
 
@@ -31,5 +30,5 @@ func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bo
 // past to 8.4 s in the future; ts cannot tell whether it was outside. The result
 // is a multiple of 512 us, modulo 2^64.
 func FromLocalTime16(localUsec uint64, ts Counter16) uint64 {
-	return ringExpand(localUsec>>ts16Shift-ts16Bias, uint32(ts), ts16Bits) << ts16Shift
+	return ts.Expand(localUsec>>ts16Shift-ts16Bias) << ts16Shift
 }

@@ -8,7 +8,6 @@ package timesync
 // (TimeSync: ToRemoteTime23, FromLocalTime23.)
 const (
 	ts23Shift = 3       // 2^3 us a unit
-	ts23Bits  = 23      // ring width
 	ts23Bias  = 1 << 21 // a quarter of the ring, the original's choice
 )
 
@@ -32,5 +31,5 @@ func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bo
 // past to 16.8 s in the future; ts cannot tell whether it was outside. The result
 // is a multiple of 8 us, modulo 2^64.
 func FromLocalTime23(localUsec uint64, ts Counter23) uint64 {
-	return ringExpand(localUsec>>ts23Shift-ts23Bias, uint32(ts), ts23Bits) << ts23Shift
+	return ts.Expand(localUsec>>ts23Shift-ts23Bias) << ts23Shift
 }

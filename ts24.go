@@ -14,11 +14,10 @@ import (
 // known on the ring of the stamps. The offset is half the difference of two deltas:
 // halving loses a bit.
 const (
-	ts24Shift = 3  // 2^3 us a unit
-	ts24Bits  = 24 // ring width
+	ts24Shift = 3 // 2^3 us a unit
 
-	deltaBits  = ts24Bits + ts24Shift // ring of a delta in microseconds: 134.2 s
-	offsetBits = deltaBits - 1        // ring of the offset: 67.1 s
+	deltaBits  = 24 + ts24Shift // ring of a delta in microseconds: 134.2 s
+	offsetBits = deltaBits - 1  // ring of the offset: 67.1 s
 )
 
 // processStart is where NowUsec counts from.
