@@ -351,20 +351,20 @@ type pair struct {
 	own    floor
 	limits limits
 
-	peer     float64 // us: the peer's floor at x is peer - own.slope*x
-	heard    float64 // us: what it was by the last report
-	foretold float64 // x at which peer was moved although no report said so
-	offset   float64 // us: the remote minus the local clock at x is offset - own.slope*x
+	peer   float64 // us: the peer's floor at x is peer - own.slope*x
+	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
 
-	noise  float32 // us: mean difference of reports from what they were expected to say
-	trip   float32 // us: the reference round trip, of late
-	hold   float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
-	free   float32 // us: the reference round trip when hold was last 0
-	known  float32 // us: for how long the round trip has been trip, all in all
-	other  float32 // us: another round trip that stands
-	stood  float32 // us: for how long it has
-	before float32 // us: the round trip before it became shorter in the first seconds
-	left   float32 // us: until hold fades
+	noise    float32 // us: mean difference of reports from what they were expected to say
+	trip     float32 // us: the reference round trip, of late
+	hold     float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
+	free     float32 // us: the reference round trip when hold was last 0
+	known    float32 // us: for how long the round trip has been trip, all in all
+	other    float32 // us: another round trip that stands
+	stood    float32 // us: for how long it has
+	before   float32 // us: the round trip before it became shorter in the first seconds
+	left     float32 // us: until hold fades
+	foretold float32 // us: by how much peer was moved although no report said so
+	toldAt   uint32  // x when that began, low 32 bits
 
 	alien   uint8 // reports until the peer no longer counts as an original
 	peered  bool  // a report has come
@@ -425,12 +425,22 @@ func (p *pair) follow() {
 	if !p.peered {
 		return
 	}
+	if p.foretold != 0 {
+		p.foretell()
+	}
 	s, was := p.roundTrip(), p.correction()
 	d := p.doubt(s - p.trip)
 	c := min(max(was, p.hold-d), p.hold+d)
 	d = p.doubt(s - p.free)
 	c = min(max(c, -d), d)
 	p.move(float64(c - was))
+}
+
+// foretell moves the peer's floor to where the round trip is what it was.
+func (p *pair) foretell() {
+	d := p.trip - p.roundTrip()
+	p.peer += float64(d)
+	p.foretold += d
 }
 
 // move corrects the offset. The limits stay where they are.
@@ -460,10 +470,10 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
 		if p.peered && p.impossible() && p.trip > -p.tolerance() { // rule: the peer's floor is predicted
 			// The peer is about to see the step, too: then the round trip is what it was.
-			if p.peer == p.heard {
-				p.foretold = x
+			if p.foretold == 0 {
+				p.toldAt = uint32(int64(x))
 			}
-			p.peer += float64(p.trip - p.roundTrip())
+			p.foretell()
 			p.limits.clockEvent(x)
 		}
 	}
@@ -519,7 +529,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 // turn turns the peer's floor and the offset about x, as the own line was turned.
 func (p *pair) turn(x, slope float64) {
 	d := (p.own.slope - slope) * x
-	p.peer, p.heard, p.offset = p.peer+d, p.heard+d, p.offset+d
+	p.peer, p.offset = p.peer+d, p.offset+d
 }
 
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
@@ -616,12 +626,12 @@ func (p *pair) fade(dt float32) {
 	if p.hold != 0 {
 		rest := abs(p.hold) - abs(p.trip-p.free)/2
 		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
-			p.left = min(p.left, 2*told)
+			p.left = min(p.left, memory/4)
 		}
 		// Without a hold that the limits confirm, the offset would be outside of them.
 		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
-		if p.left < 0 && inside || p.left < -memory { // rule: holds fade
-			p.free += (p.trip - p.free) * min(2*dt/youth, 1)
+		if p.left < 0 && (inside || p.known > memory) { // rule: holds fade
+			p.free += (p.trip - p.free) * min(4*dt/lateTime, 1)
 		}
 	}
 	h := min(p.doubt(p.trip-p.free), max(p.trip, 0)/2)
@@ -646,11 +656,11 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	sent := x - p.delay()
 	d := float32(around(raw, p.peer-p.own.slope*sent))
-	was := float32(around(raw, p.heard-p.own.slope*sent))
+	was := float32(around(raw, p.peer-float64(p.foretold)-p.own.slope*sent))
 	near := p.tolerance() + gateDips*p.own.dip
 	// If our own datagrams are late by as much, those that told the step were in flight
 	// while both clocks were set.
-	if abs(d) > near && abs(was) < near && !p.own.alike && abs(x-p.foretold) < youth { // rule: reports from before a step
+	if abs(d) > near && abs(was) < near && !p.own.alike && uint32(int64(x))-p.toldAt < youth { // rule: reports from before a step
 		return false
 	}
 	if p.limits.guessed = mark == markGuess; d > 0 {
@@ -663,7 +673,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 		p.noise += (min(abs(d), 5*minGate) - p.noise) / 8
 	}
 	p.peer += float64(d)
-	p.heard = p.peer
+	p.foretold = 0
 	p.changed = true
 	if news = abs(d) >= rounding; news {
 		p.close(x, b)
@@ -675,7 +685,6 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 // meet takes the first report.
 func (p *pair) meet(x, level float64) {
 	p.peered, p.changed, p.peer = true, true, level+p.own.slope*x
-	p.heard = p.peer
 	p.trip = p.roundTrip()
 	p.free, p.offset = p.trip, p.midpoint()
 	p.limits.open(x, 0)
@@ -964,7 +973,7 @@ func (f *floor) shift(x float64, a float32, b *bucket) {
 	f.low -= a
 	b.begin(x)
 	f.line.restart(x)
-	f.lateFor, f.lowest, f.alike, f.slack, f.strays, f.nearAt, f.bentFor = 0, 0, false, 0, 0, x, 0
+	f.lateFor, f.lowest, f.alike, f.slack, f.strays, f.nearAt, f.bentFor, f.rose = 0, 0, false, 0, 0, x, 0, a > 0
 }
 
 // endBucket looks at the fastest datagrams of a bucket and reports whether even they were
@@ -985,7 +994,11 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		f.learnDip(b, abs(low-was))
 		f.take(b.from+bucketTime/2, low)
 	}
-	if silence := x - b.from; f.n >= fitPoints && silence > max(min(b.from-f.end-float64(f.points[0].x), memory), lateTime) {
+	span := memory
+	if f.n >= fitPoints {
+		span = min(max(b.from-f.end-float64(f.points[0].x), lateTime), memory)
+	}
+	if silence := x - b.from; silence > span {
 		// What the points tell is old, and so may their times be on their ring.
 		f.line.restart(x)
 		f.doubtSlope(max(f.error, min(skewDrift*float32(silence), priorSkew)))
@@ -1009,7 +1022,7 @@ func (f *floor) learnDip(b *bucket, fromLast float32) {
 		f.dip = dip
 	}
 	f.near = min(f.near+1, longRun)
-	f.dip += (min(dip, gateDips*f.dip+minGate) - f.dip) / float32(f.near)
+	f.dip += (min(dip, 4*f.dip+minGate) - f.dip) / float32(f.near)
 }
 
 // late takes a bucket in which all datagrams were late. The one before was was above the
@@ -1028,7 +1041,7 @@ func (f *floor) late(x float64, was float32, b *bucket) {
 // climb moves the floor up by a. If hardly anything came near its line then the slope was
 // wrong.
 func (f *floor) climb(x float64, a float32, b *bucket) {
-	if f.n < fitPoints { // rule: nothing came near that line
+	if f.n < fitPoints && f.rose { // rule: nothing came near that line
 		if 2*f.error < priorSkew {
 			f.doubtSlope(2 * f.error)
 		} else {
@@ -1062,14 +1075,13 @@ type line struct {
 	noise   float32 // us: mean distance of the points from the line
 	width   float32 // us: time between points
 	sunk    float32 // us: by which the line was lowered since end
-	unfit   float32 // us: from the last fit until end
 	prior   float32 // slope known before the points
 	skewVar float32 // variance of that
 	error   float32 // standard deviation of the slope
 	bentFor float32 // us: for how long points have told a surprising slope
-	bestAt  float64 // x of the fastest datagram since end
-	best    float32 // us: it is so far above the line
+	best    point   // fastest datagram since end
 	some    bool    // there is one
+	rose    bool    // the last level shift was up
 	n       uint8   // points
 	points  [maxPoints]point
 }
@@ -1106,13 +1118,13 @@ func (l *line) forgetSlope(x float64) {
 // lower sinks the line by d.
 func (l *line) lower(d float32) {
 	l.level -= float64(d)
-	l.sunk, l.best = l.sunk+d, l.best+d
+	l.sunk, l.best.y = l.sunk+d, l.best.y+d
 }
 
 // take makes a datagram that is y above the line at x a candidate for the next point.
 func (l *line) take(x float64, y float32) {
-	if !l.some || y < l.best {
-		l.best, l.bestAt, l.some = y, x, true
+	if !l.some || y < l.best.y {
+		l.best, l.some = point{float32(x - l.end), y}, true
 	}
 }
 
@@ -1127,17 +1139,17 @@ func (l *line) endSpan(x float64, dip, steady float32) {
 		l.points[i].x -= dt
 		l.points[i].y += l.sunk
 	}
-	l.end, l.sunk, l.unfit = x, 0, l.unfit+dt
+	l.end, l.sunk = x, 0
 	if !l.some {
 		return
 	}
 	gone := l.makeRoom()
 	l.some = false
-	best := point{float32(l.bestAt - x), l.best}
-	if l.n > 0 && best.x <= l.points[l.n-1].x {
+	l.best.x -= dt
+	if l.n > 0 && l.best.x <= l.points[l.n-1].x {
 		return // receive times went back
 	}
-	l.points[l.n] = best
+	l.points[l.n] = l.best
 	l.n++
 	points := l.points[:l.n]
 	if l.n >= fitPoints {
@@ -1176,7 +1188,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	turn, span := secant(points)
 	low, third, mean := spread(points, turn)
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
-	noise := max(2*(third-low), mean) + halfUnit
+	noise := max(2*(third-low), mean*4/5) + halfUnit
 	if l.width == bucketTime { // rule: the dip is noise at first
 		noise = max(noise, maxPoints*float64(dip)/float64(l.n))
 	}
@@ -1184,7 +1196,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	if gone > 0 {
 		// The share of what left moves into what was known before.
 		g := skewVar / (skewVar + float64(l.n)*fitVar)
-		drift := skewDrift * float64(l.unfit) // rule: skews drift; without: drift := 0.0
+		drift := skewDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift; without: drift := 0.0
 		prior = min(max(prior+g*(slope-prior), -maxSkew), maxSkew)
 		skewVar = (1-g)*skewVar + drift*drift
 	}
@@ -1203,7 +1215,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	} else if !surprised {
 		l.noise = min(distance, 1.5*l.noise+1, second/2) // rule: noise grows by halves
 	}
-	l.prior, l.skewVar, l.error, l.unfit = float32(prior), float32(skewVar), float32(math.Sqrt(1/(1/skewVar+1/fitVar))), 0
+	l.prior, l.skewVar, l.error = float32(prior), float32(skewVar), float32(math.Sqrt(1/(1/skewVar+1/fitVar)))
 }
 
 // bends reports whether a surprising slope has lasted for so long that it is no queue that
@@ -1213,7 +1225,7 @@ func (l *line) bends(slope float64, steady float32) bool {
 	if slope < float64(l.prior) && slope > -slewSkew { // rule: sinking for long
 		steady = 1
 	}
-	l.bentFor += steady * l.unfit
+	l.bentFor += steady * l.width
 	return l.bentFor > lateTime
 }
 
@@ -1262,7 +1274,6 @@ func secant(points []point) (slope, span float64) {
 // ---- What readers see ----
 
 const (
-	slewTime = 2  // corrections run at half the speed of time: us for one us
 	fineBits = 32 // of a fraction of a microsecond, so that the skew of a view has 10 digits
 	fracBits = 8  // of the fractions of what is slewed, and of reports: they change between two views
 )
@@ -1298,7 +1309,7 @@ func (v *view) setReport(level float64) {
 
 // gone returns by how much less readers add after x us.
 func gone(excess int32, x int64) int64 {
-	slewed := min(max(x, 0), slewTime*maxSlew) << fracBits / slewTime
+	slewed := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
 	return max(min(int64(excess), slewed), -slewed)
 }
 
@@ -1454,6 +1465,9 @@ func (s *shown) minDelay() (delay time.Duration, ok bool) {
 		seq := s.seq.Load()
 		us, _ := unpack(s.words[4].Load())
 		if s.seq.Load() == seq&^writing {
+			if seq&synced == 0 {
+				us = 0
+			}
 			return micros(float64(us)), seq&synced != 0
 		}
 	}
