@@ -1317,6 +1317,7 @@ func TestRuleTrust(t *testing.T) {
 	}{
 		{"from before", trips{-201, 60e6, 0, 0, 77, 50, 9}, 4000, 1e6, 0, trips{4000, 60e6, 0, 0, 4000, 0, 9}},
 		{"a clock was set", trips{4000, 60e6, 0, 3, 4000, 0, 9}, -201, 1e6, 0, trips{4000, 60e6, 0, 3, 4000, 0, 9}},
+		{"hardly a clock that was set", trips{4000, 60e6, 0, 3, 4000, 0, 9}, -200, 1e6, 0, trips{4000, 60e6, 0, 1e6 + 3, 4000, 0, 9}},
 		{"young and shorter", trips{4000, 5.9e6, 0, 3, 4000, 0, 9}, 3000, 1e6, 0, trips{3000, 5.9e6, 0, 3, 3000, 0, 9}},
 		{"young and a little shorter", trips{4000, 5e6, 0, 3, 4000, 0, 9}, 3801, 1e6, 0, trips{3801, 6e6, 0, 0, 3801, 0, 9}},
 		{"young and shorter by a tolerance", trips{4000, 5e6, 0, 3, 4000, 0, 9}, 3800, 1e6, 0, trips{3800, 5e6, 0, 3, 3800, 0, 9}},
@@ -1361,6 +1362,17 @@ func TestRuleTrust(t *testing.T) {
 				is(t, tc.what+": "+[]string{"trip", "known", "other", "stood", "free", "hold", "left"}[i], pair[0], pair[1])
 			}
 		}
+	}
+}
+
+// TestRuleBefore: a round trip that becomes shorter in the first seconds is kept, if it was
+// known for a second.
+func TestRuleBefore(t *testing.T) {
+	for known, before := range map[float32]float32{1e6: 77, 1_000_001: 4000, 5.9e6: 4000, 6e6: 77} {
+		p := calmPair(1000, 2000, 500)
+		p.trip, p.known, p.before = 4000, known, 77
+		p.trust(1e6)
+		is(t, fmt.Sprintf("the one before, known for %v", known), p.before, before)
 	}
 }
 
@@ -1440,6 +1452,7 @@ func TestRuleReport(t *testing.T) {
 			}
 		}
 		holds(t, tc.what+": changed", p.changed, tc.peer != before)
+		holds(t, tc.what+": guessed", p.limits.guessed, tc.what == "a guess")
 	}
 	// The noise learns from what is within the tolerance.
 	for _, tc := range []struct{ d, noise float64 }{{100, 12.5}, {-100, 12.5}, {12.9, 12.9 / 8}, {13, 13. / 8}, {199, 199. / 8}, {200, 0}, {-200, 0}} {
@@ -1465,6 +1478,26 @@ func TestRuleReport(t *testing.T) {
 	holds(t, "the first report is news", p.report(1e6, 1<<24-1, &b), true)
 	is(t, "peer", p.peer, -8)
 	is(t, "heard", p.heard, -8)
+}
+
+// TestRuleReportOfFall: a peer's floor that fell, by 496 us, is a clock event, or in the
+// first seconds may be a queue; and it closes the round trip at once.
+func TestRuleReportOfFall(t *testing.T) {
+	p := calmPair(1000, 3000, 500)
+	holds(t, "news", p.report(1e6, 2504/8, &bucket{}), true)
+	is(t, "undisturbed", p.limits.undisturbed(1e6), 0)
+	p = calmPair(1000, 3000, 500)
+	p.known = 0
+	p.report(1e6, 2504/8, &bucket{})
+	is(t, "undisturbed, young", p.limits.undisturbed(1e6), 61e6)
+	is(t, "offset, young", p.offset, 752) // the midpoint
+	is(t, "below, young", p.limits.below, 5000+496+14./3+252)
+	for peer, level := range map[float64]float64{3000: 1500, 2504: 1000} { // no news: that waits for the end of the bucket
+		p = calmPair(1000, peer, 500)
+		p.trip, p.own.lateFor, p.own.low = 4000, 1, 500
+		p.report(70e6, 2504/8, &bucket{})
+		is(t, fmt.Sprintf("level of late datagrams, peer %v before", peer), p.own.level, level)
+	}
 }
 
 // TestRulePairDatagram: what a datagram below the floor does.
@@ -1524,6 +1557,19 @@ func TestRulePairDatagram(t *testing.T) {
 	thrice(p, 1e6, -4000)
 	is(t, "peer without a report", p.peer, 3000)
 	holds(t, "changed without a report", p.changed, true)
+	for _, tc := range []struct { // after a silence
+		level        uint64
+		peered       bool
+		below, above float32
+	}{{1500, true, 2000, 5000}, {0, true, 500, 6000}, {1500, false, 100, 5000}} {
+		p = calmPair(1000, 3000, 500)
+		p.limits.below, p.own.silent, p.peered = 100, true, tc.peered
+		p.datagram(1e6, tc.level, &bucket{})
+		is(t, fmt.Sprintf("below after a silence, %+v", tc), p.limits.below, tc.below)
+		is(t, fmt.Sprintf("above after a silence, %+v", tc), p.limits.above, tc.above)
+		holds(t, "changed after a silence", p.changed, tc.peered)
+		holds(t, "silent", p.own.silent, false)
+	}
 }
 
 // TestRulePairBucket: what the end of a bucket does.
@@ -1543,6 +1589,8 @@ func TestRulePairBucket(t *testing.T) {
 		{"late", func(p *pair, b *bucket) { b.first, b.second = 9000, 9000 }, true, 5000 + 70*14./3, 60e6, false},
 		{"a mark", func(p *pair, b *bucket) { p.own.slack = 100 }, false, 2020 + 0.2*14./3, 60.2e6, true},
 		{"a rise is over", func(p *pair, b *bucket) { p.own.alike, p.own.lowest = true, 300 }, false, 2020 + 0.2*14./3, 60.2e6, true},
+		{"it was a second", func(p *pair, b *bucket) { p.own.alike, p.own.lowest = true, 1e6 }, false, 2020 + 0.2*14./3, 60.2e6, true},
+		{"it was more", func(p *pair, b *bucket) { p.own.alike, p.own.lowest = true, 1_000_100 }, false, 2000 + 1_000_100, 60.2e6, true},
 		{"after a clock event", func(p *pair, b *bucket) { p.limits.fresh = 2 }, false, 2020 + 0.2*14./3, 60.2e6, true},
 	} {
 		p := calmPair(1000, 3000, 1000)
@@ -1576,6 +1624,12 @@ func TestRulePairBucket(t *testing.T) {
 		is(t, fmt.Sprintf("bent for, with a round trip of %v", trip), p.own.bentFor, bentFor)
 	}
 	// A line that turns turns about now.
+	p = calmPair(1000, 3000, 500)
+	p.own.slope, p.heard = 3e-4, 7
+	p.turn(2e6, 1e-4)
+	is(t, "turned peer", p.peer, 3400)
+	is(t, "turned heard", p.heard, 407)
+	is(t, "turned offset", p.offset, 900)
 	p = calmPair(1000, 3000, 500)
 	p.own.line = line{level: 1000, noise: 10, width: 0.5e6, n: 4, points: spaced(0, 2e6, 400, 600, 800, 1000), prior: 1e-4, skewVar: 1e-10, slope: 0, end: x - 1e6}
 	p.heard, p.own.dip = 7, 1000
@@ -1870,6 +1924,37 @@ func TestRuleView(t *testing.T) {
 	pv = p.view(2e6)
 	is(t, "report of 800 us", pv.report, 100*unit+unit/2)
 	holds(t, "synced", pv.synced, false)
+}
+
+// TestReadersWait: while a view is being written, nobody reads it.
+func TestReadersWait(t *testing.T) {
+	for what, read := range map[string]func(s *shown) int64{
+		"remote":   func(s *shown) int64 { remote, _ := s.remote(0); return int64(remote) },
+		"minDelay": func(s *shown) int64 { delay, _ := s.minDelay(); return delay.Microseconds() },
+		"view":     func(s *shown) int64 { v, _ := s.view(); return int64(v.whole) },
+	} {
+		var s shown
+		s.show(&view{whole: 1, delay: 1, synced: true})
+		is(t, what, read(&s), 1)
+		s.seq.Store(s.seq.Load() | writing)
+		started, got := make(chan bool), make(chan int64, 1)
+		go func() {
+			close(started)
+			got <- read(&s)
+		}()
+		<-started
+		for range 1000 {
+			runtime.Gosched()
+		}
+		select {
+		case early := <-got:
+			t.Errorf("%s: %d while a view is being written", what, early)
+			got <- 2
+		default:
+		}
+		s.show(&view{whole: 2, delay: 2, synced: true})
+		is(t, what+" of the next view", <-got, 2)
+	}
 }
 
 func TestRuleRings(t *testing.T) {
