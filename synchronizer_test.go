@@ -1498,6 +1498,12 @@ func TestRuleReportOfFall(t *testing.T) {
 		p.report(70e6, 2504/8, &bucket{})
 		is(t, fmt.Sprintf("level of late datagrams, peer %v before", peer), p.own.level, level)
 	}
+	for trip, error := range map[float32]float32{4992: 500e-6, 4000: 0} { // and one that rose may be slewed, if that closes the round trip
+		p = calmPair(1000, 3000, 500)
+		p.trip = trip
+		p.report(70e6, 3992/8, &bucket{})
+		is(t, fmt.Sprintf("error, with a round trip of %v before", trip), p.own.error, error)
+	}
 }
 
 // TestRulePairDatagram: what a datagram below the floor does.
@@ -1523,6 +1529,14 @@ func TestRulePairDatagram(t *testing.T) {
 	is(t, "peer", p.peer, 3000)
 	is(t, "level", p.own.level, -1000)
 	is(t, "offset", p.offset, 1000)
+	is(t, "undisturbed after a fall", p.limits.undisturbed(1e6), 0)
+
+	p = calmPair(1000, 3000, 500)
+	p.known = 0
+	thrice(p, 1e6, -1000)
+	is(t, "undisturbed, young", p.limits.undisturbed(1e6), 61e6)
+	is(t, "offset, young", p.offset, 2000) // the midpoint
+	is(t, "above, young", p.limits.above, 5000+2000-1500)
 
 	p = calmPair(1000, 3000, 500)
 	for _, level := range []int64{-1000, -1000, -700} {
