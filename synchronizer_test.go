@@ -1316,6 +1316,7 @@ func TestRuleTrust(t *testing.T) {
 		after  trips
 	}{
 		{"from before", trips{-201, 60e6, 0, 0, 77, 50, 9}, 4000, 1e6, 0, trips{4000, 60e6, 0, 0, 4000, 0, 9}},
+		{"hardly from before", trips{-200, 60e6, 0, 3, 77, 0, 9}, 4000, 1e6, 0, trips{-200, 60e6, 4000, 0, -200, 0, 9}},
 		{"a clock was set", trips{4000, 60e6, 0, 3, 4000, 0, 9}, -201, 1e6, 0, trips{4000, 60e6, 0, 3, 4000, 0, 9}},
 		{"hardly a clock that was set", trips{4000, 60e6, 0, 3, 4000, 0, 9}, -200, 1e6, 0, trips{4000, 60e6, 0, 1e6 + 3, 4000, 0, 9}},
 		{"young and shorter", trips{4000, 5.9e6, 0, 3, 4000, 0, 9}, 3000, 1e6, 0, trips{3000, 5.9e6, 0, 3, 3000, 0, 9}},
