@@ -574,6 +574,16 @@ func TestRuleFloorBucket(t *testing.T) {
 	f.endBucket(0.2e6, &b, 0)
 	is(t, "slack of a near one", f.slack, 2)
 
+	f, b = begin()
+	b.first, b.second, f.slack = 2, 12, 30
+	f.endBucket(0.7e6, &b, 0)
+	is(t, "slack of a near one, half a second after its bucket", f.slack, 2+6e-6*0.5e6)
+
+	for first, late := range map[int32]bool{100: false, 101: true} {
+		f, b = begin()
+		f.dip, f.error, b.first, b.second = 0, 0, first, first
+		holds(t, fmt.Sprintf("without dips, %d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
+	}
 	// The gate here is 100 + 8*10*(1+4/64) + 0.6.
 	for first, late := range map[int32]bool{185: false, 186: true} {
 		f, b = begin()
@@ -865,6 +875,10 @@ func TestRuleEndOfSpan(t *testing.T) {
 		l.bestAt = x
 		l.endSpan(5.1e6, 10, 0)
 		is(t, fmt.Sprintf("points at %.0f", x), l.n, n)
+		one := begin(1)
+		one.bestAt = x
+		one.endSpan(5.1e6, 10, 0)
+		is(t, fmt.Sprintf("points after the first, at %.0f", x), one.n, n-2)
 		holds(t, "still under way", l.some, false)
 	}
 	// A line that sinks by more than 180 us starts anew, if it has points to drop.
@@ -923,6 +937,8 @@ func TestRuleFit(t *testing.T) {
 		{"surprise", []float32{0, 100, 200, 300}, 3e-06, 1e-12, 10, 1e+06, 0, 0, 3.02126697e-06, 18.1276018, 10, 9.9977373e-07, 3e-06, 1e-12},
 		{"surprise down", []float32{0, -100, -200, -300}, 3e-06, 1e-12, 10, 1e+06, 0, 0, 2.98113879e-06, -300, 10, 9.99822048e-07, 3e-06, 1e-12},
 		{"no surprise", []float32{0, 20, 40, 60}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 9.3e-06, 55.8, 2.1, 6.32455532e-07, 3e-06, 4e-12},
+		{"just a surprise", []float32{0, 23.3, 46.6, 69.9}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 3.43896096e-06, 20.6337657, 10, 1.94859238e-06, 3e-06, 4e-12},
+		{"hardly a surprise", []float32{0, 22.5, 45, 67.5}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 1.0425e-05, 62.55, 2.475, 6.32455532e-07, 3e-06, 4e-12},
 		{"steep", []float32{0, 4000, 8000, 12000}, 0.0009, 1e-06, 10, 1e+06, 0, 1, 0.001, 6000, 10, 1.60865407e-06, 0.001, 2.58777462e-12},
 		{"steep down", []float32{0, -4000, -8000, -12000}, -0.0009, 1e-06, 10, 1e+06, 0, 1, -0.001, -12000, 10, 1.60865407e-06, -0.001, 2.58777462e-12},
 	} {
@@ -971,6 +987,9 @@ func TestRuleFit(t *testing.T) {
 	if l.slope < 26e-6 || l.slope > 27e-6 {
 		t.Errorf("slope %v, want the middle of 3e-6 and 50e-6", l.slope)
 	}
+	l = line{noise: 1e6, width: 1e6, n: 5, points: spaced(0, 2e6, -100, 0, 100, 200, 300), prior: 3e-6, skewVar: 1e-12, unfit: 1e6, bentFor: 9.5e6}
+	l.fit(l.points[:5], 0, 1, 0)
+	is(t, "their mean distance", l.noise, 47) // of 206, 253 and 300
 	l = line{noise: 10, width: 1e6, n: 4, points: spaced(0, 2e6, 0, 0, 0, 0), skewVar: 1e-12, unfit: 1e6, bentFor: 9.5e6}
 	l.fit(l.points[:4], 0, 1, 0)
 	is(t, "what does not surprise ends that", l.bentFor, 0)
@@ -1767,6 +1786,8 @@ func TestRuleSteps(t *testing.T) {
 			holds(t, "changed after readers were told", s.pair.changed, false)
 		}
 		is(t, fmt.Sprintf("steps %+v", tc), s.view.steps.Load(), tc.steps)
+		v, _ := s.view.view()
+		holds(t, fmt.Sprintf("nothing to slew %+v", tc), v.excess == 0, tc.steps == 1)
 		is(t, "delay", s.bucket.delay, int32(max(1500+tc.by, 0)))
 		s.pair.offset += 100e3
 		s.publish(0)
