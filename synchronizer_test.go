@@ -1875,9 +1875,9 @@ func TestRuleView(t *testing.T) {
 		v.synced = false
 		s.show(&v)
 		is(t, "state without an offset", s.load(&loaded)&^marked, nextView*7|reported)
-		_, ok = s.remote(at)
-		_, ok2 = s.minDelay()
-		holds(t, "answers without an offset", ok || ok2, false)
+		remote, ok = s.remote(at)
+		delay, ok2 = s.minDelay()
+		holds(t, "answers without an offset", ok || ok2 || remote != 0 || delay != 0, false)
 		s.clear()
 		is(t, "no state", s.load(&loaded), nextView*8)
 	}
@@ -1901,7 +1901,12 @@ func TestRuleView(t *testing.T) {
 		is(t, fmt.Sprint("part of ", tc.offset), v.part, tc.part)
 	}
 
-	// Reports are levels, to half a unit.
+}
+
+// TestRuleMinDelta: reports are levels, to half a unit, and say which were seen.
+func TestRuleMinDelta(t *testing.T) {
+	const fine = 1 << 32
+	rng := rand.New(rand.NewPCG(21, 21))
 	sum, n := 0.0, 0
 	for range 20_000 {
 		level := rng.Float64()*1e6 - 5e5
@@ -1926,17 +1931,19 @@ func TestRuleView(t *testing.T) {
 	is(t, "mark later", v.minDelta(10.1e6)%marks, markGuess)
 	v.seen = false
 	is(t, "mark of a guess", v.minDelta(0)%marks, markGuess)
+}
 
-	// The bound.
-	v = view{bound: 100, ageing: 1e-5, excess: 1000 * unit}
+// TestRuleSays: how wide the bound of a view is, and which later views are no news to those
+// who read it.
+func TestRuleSays(t *testing.T) {
+	const unit = 1 << 8
+	v := view{bound: 100, ageing: 1e-5, excess: 1000 * unit}
 	for x, want := range map[int64]float64{0: 1101, 1000: 601.01, 1e6: 111.05, -1e6: 1111.05, 1e9: 101 + 1e4 + 5e4, 1 << 60: 1 << 25} {
 		is(t, fmt.Sprintf("bound after %d", x), v.boundAt(x), want)
 	}
 	v.excess = -1000 * unit
 	is(t, "bound of what is to be added", v.boundAt(1000), 601.01)
-	is(t, "ppm", (&view{skew: fine >> 10}).ppm(), 1e6/1024)
 
-	// What readers know already.
 	v = view{local: 5e6, skew: 3, report: 4, seen: true, delay: 1000, excess: 1000 * unit, bound: 1000, ageing: 1e-5, undisturbed: 60e6}
 	for _, tc := range []struct {
 		what string
@@ -1970,7 +1977,11 @@ func TestRuleView(t *testing.T) {
 		holds(t, fmt.Sprintf("says %d us are left", excess), v.says(&later), says)
 	}
 
-	// The pair's view.
+}
+
+// TestRuleShown: what readers see of a pair, and from when on they see its skew.
+func TestRuleShown(t *testing.T) {
+	const fine, unit = 1 << 32, 1 << 8
 	p := calmPair(1000, 3000, 500)
 	p.own.slope, p.own.noise, p.own.slack = -1e-4, 33, 110
 	pv := p.view(2e6)
@@ -1986,6 +1997,15 @@ func TestRuleView(t *testing.T) {
 	pv = p.view(2e6)
 	is(t, "report of 800 us", pv.report, 100*unit+unit/2)
 	holds(t, "synced", pv.synced, false)
+
+	is(t, "ppm", (&view{skew: fine >> 10}).ppm(), 1e6/1024)
+	for ageing, known := range map[float32]bool{24e-6: true, 25e-6: true, 26e-6: false} {
+		var s TimeSynchronizer
+		s.view.show(&view{skew: fine >> 10, ageing: ageing, synced: true})
+		ppm, ok := s.Skew()
+		holds(t, fmt.Sprintf("skew known that ages by %v", ageing), ok, known)
+		is(t, "skew", ppm, map[bool]float64{true: 1e6 / 1024}[known])
+	}
 }
 
 // TestReadersWait: while a view is being written, nobody reads it.
