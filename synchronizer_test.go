@@ -547,13 +547,16 @@ func TestRuleFloorDatagram(t *testing.T) {
 	holds(t, "rose after a fall", f.rose, false)
 }
 
+// nearBucket returns a floor with a dip of 10 us, and a bucket that came near it.
+func nearBucket() (f floor, b bucket) {
+	f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, alike: true}
+	f.level, f.error, f.width, f.noise = 1000, 1e-6, 1e6, 10
+	return f, bucket{first: 50, second: 60}
+}
+
 // TestRuleFloorBucket: what the fastest datagrams of a bucket tell.
 func TestRuleFloorBucket(t *testing.T) {
-	begin := func() (f floor, b bucket) {
-		f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, alike: true}
-		f.level, f.error, f.width, f.noise = 1000, 1e-6, 1e6, 10
-		return f, bucket{first: 50, second: 60}
-	}
+	begin := nearBucket
 	f, b := begin()
 	b.first = math.MaxInt32
 	holds(t, "nothing but strays are late", f.endBucket(0.2e6, &b, 0), false)
@@ -593,9 +596,12 @@ func TestRuleFloorBucket(t *testing.T) {
 		b.first, b.second = first, first+10
 		holds(t, fmt.Sprintf("%d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
 	}
+}
 
-	// A silence longer than the points tell, and than 10 s, ends the line. What few points tell
-	// counts for 180 s.
+// TestRuleSpans: a silence longer than the points tell, and than 10 s, ends the line; what few
+// points tell counts for 180 s. Points end when they are wide enough.
+func TestRuleSpans(t *testing.T) {
+	begin := nearBucket
 	for _, tc := range []struct {
 		n             uint8
 		span, silence float64
@@ -605,7 +611,7 @@ func TestRuleFloorBucket(t *testing.T) {
 		{4, 2.2e6, 10.1e6, 1.01e-6, true}, {4, 2.2e6, 9.9e6, 0, false}, {4, 79.2e6, 79.3e6, 7.93e-6, true}, {4, 79.2e6, 79.1e6, 0, false},
 		{3, 2.2e6, 100e6, 0, false}, {3, 2.2e6, 179.9e6, 0, false}, {3, 2.2e6, 180.1e6, 18.01e-6, true}, {1, 330e6, 180.1e6, 18.01e-6, true}, {4, 79.2e6, 2000e6, 100e-6, true}, {12, 330e6, 180.1e6, 18.01e-6, true}, {12, 330e6, 179.9e6, 0, false},
 	} {
-		f, b = begin()
+		f, b := begin()
 		b.from = 400e6
 		f.points[0].x, f.n, f.end = float32(-tc.silence-tc.span), tc.n, b.from+tc.silence
 		f.endBucket(b.from+tc.silence, &b, 0)
@@ -615,15 +621,14 @@ func TestRuleFloorBucket(t *testing.T) {
 		}
 	}
 
-	// Points end when they are wide enough.
 	for x, points := range map[float64]uint8{999_999: 0, 1_000_000: 1} {
-		f, b = begin()
+		f, b := begin()
 		b.from = 0.9e6
 		f.nearAt = 0.9e6
 		f.endBucket(x, &b, 0)
 		is(t, fmt.Sprintf("points after %.0f us", x), f.n, points)
 	}
-	f, b = begin()
+	f, b := begin()
 	f.end = -0.5e6
 	f.endBucket(0.5e6, &b, 0)
 	is(t, "points of a longer span", f.n, 1)
@@ -639,8 +644,11 @@ func TestRuleFloorBucket(t *testing.T) {
 		f.endBucket(0.2e6, &b, 0)
 		is(t, fmt.Sprintf("slack where the line moves by %v", y), f.slack, slack)
 	}
+}
 
-	// The dip.
+// TestRuleDip: the dip is a mean over the last buckets that came near, and nothing far moves it
+// by much.
+func TestRuleDip(t *testing.T) {
 	for _, tc := range []struct {
 		what     string
 		near     uint8
@@ -1096,6 +1104,7 @@ func TestRuleLimits(t *testing.T) {
 	}
 }
 
+// TestRulePair: the round trip, the midpoint, and how far they may be off.
 func TestRulePair(t *testing.T) {
 	p := calmPair(1000, 3000, 500)
 	is(t, "round trip", p.roundTrip(), 4000)
@@ -1124,6 +1133,11 @@ func TestRulePair(t *testing.T) {
 		is(t, fmt.Sprintf("doubt %+v", tc), p.doubt(tc.d), tc.doubt)
 	}
 
+}
+
+// TestRuleFollow: the offset moves to where both witnesses allow it, and leans towards the
+// midpoint.
+func TestRuleFollow(t *testing.T) {
 	// The round trip is 600 longer than it was, the midpoint is 1000.
 	for _, tc := range []struct {
 		offset, after float64
@@ -1143,7 +1157,7 @@ func TestRulePair(t *testing.T) {
 		is(t, "above", p.limits.above, 5000-moved)
 		holds(t, "changed", p.changed, moved != 0)
 	}
-	p = calmPair(1000, 3000, 0)
+	p := calmPair(1000, 3000, 0)
 	p.trip, p.peered = 3000, false
 	p.follow()
 	is(t, "nothing to follow", p.offset, 0)
@@ -1164,8 +1178,12 @@ func TestRulePair(t *testing.T) {
 		p.lean(1e6)
 		is(t, fmt.Sprintf("leaned from %v", tc.offset), p.offset, tc.after)
 	}
+}
+
+// TestRuleTold: what a pair says of its offset and of its floor, and takes of the peer's.
+func TestRuleTold(t *testing.T) {
 	// ageing and bound
-	p = calmPair(1000, 3000, 500)
+	p := calmPair(1000, 3000, 500)
 	p.own.error, p.own.dip, p.own.noise, p.limits.quiet = 1e-6, 100, 50, 60e6
 	is(t, "ageing", p.ageing(), 3e-6+6e-6+(2*50+100)/60e6)
 	p.limits.quiet = 0.5e6
@@ -1211,8 +1229,11 @@ func TestRulePair(t *testing.T) {
 		p.limit(0, 1000, 7, tc.mark)
 		is(t, fmt.Sprintf("limited %+v: above", tc), p.limits.above, tc.above)
 	}
-	// meet
-	p = &pair{}
+}
+
+// TestRuleStart: a pair before it knows anything, and what the first report tells it.
+func TestRuleStart(t *testing.T) {
+	p := &pair{}
 	p.start(100)
 	is(t, "level at the start", p.own.level, 100)
 	is(t, "noise at the start", p.own.noise, 1e6)
