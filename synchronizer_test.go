@@ -2969,10 +2969,11 @@ func (w *twins) differ(t *testing.T, recv uint64) (remote, report int64) {
 }
 
 // calm is 10 minutes of a stream. In the second half of it the twins may differ by
-// limit: in microseconds of one-way delay and of remote time, and in units of the report.
-func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [3]int64) {
+// limit: in microseconds of one-way delay and of remote time, and in units of the report; and
+// in nanoseconds of one-way delay on the average of all.
+func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [4]int64) {
 	t.Helper()
-	var most [3]int64
+	var most [4]int64
 	sum := time.Duration(0)
 	w.short = 0
 	for k := range 60 * 600 {
@@ -2983,11 +2984,12 @@ func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [3]int
 		}
 		sum += owd - owd2
 		if remote, report := w.differ(t, recv); k > 60*300 {
-			most = [3]int64{max(most[0], (owd - owd2).Abs().Microseconds()), max(most[1], remote), max(most[2], report)}
+			most = [4]int64{max(most[0], (owd - owd2).Abs().Microseconds()), max(most[1], remote), max(most[2], report)}
 		}
 	}
+	most[3] = int64(sum.Abs()) / 60 / 600
 	t.Logf("%s: %d of %d datagrams took the short path; one-way delays differ by up to %d us, %.2f us on the average, remote times by %d us, reports by %d units", what, w.short, 60*600, most[0], float64(sum)/1e3/60/600, most[1], most[2])
-	if most[0] > limit[0] || most[1] > limit[1] || most[2] > limit[2] || w.short < 60*300 {
+	if most[0] > limit[0] || most[1] > limit[1] || most[2] > limit[2] || most[3] > limit[3] || w.short < 60*300 {
 		t.Errorf("%s: the short path leads elsewhere; limits %v", what, limit)
 	}
 }
@@ -2995,12 +2997,12 @@ func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [3]int
 // TestShortPath: a synchronizer that may never take the short path comes to the same,
 // whatever happens to clocks, paths and threads. The short path rounds the line and its
 // drift to whole microseconds, by up to 2 us together, in one-way delays and in the
-// points of the line, which are lowest datagrams: in calm one-way delays differ by 4 us
-// at most and remote times by 3 us. Reports that are one apart become even ones that are
+// points of the line, which are lowest datagrams: in calm, of 12 streams, one-way
+// delays differ by 7 us at most, by 0.9 us on the average, and remote times by 9 us. Reports that are one apart become even ones that are
 // three apart at most. In trouble datagrams queue for 30 ms, and now and then a
 // microsecond decides whether a bucket is late or a fit a surprise: then the twins differ
-// for a while. Of 16 seeds the worst did so for 6.6 % of the time, by more than 1 ms for
-// 1.2 %; in calm they met again within 7 us, one within 54 us. Bounds are not compared:
+// for a while. Of 16 seeds the worst did so for 3.3 % of the time, by more than 1 ms for
+// 0.44 %; in calm they met again within 8 us. Bounds are not compared:
 // a datagram that lowers the floor by half a microsecond refreshes what readers see.
 func TestShortPath(t *testing.T) {
 	const datagrams = 400_000
@@ -3009,7 +3011,7 @@ func TestShortPath(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		feed := &bench.NewStreams(1)[0]
 		if seed == 0 {
-			w.calm(t, "calm", feed, [3]int64{4, 3, 3})
+			w.calm(t, "calm", feed, [4]int64{8, 10, 3, 1000})
 		}
 		w.short = 0
 		now, remote, delay := feed.Now, uint64(1<<33), uint64(bench.Delay)
@@ -3069,7 +3071,7 @@ func TestShortPath(t *testing.T) {
 			t.Errorf("seed %d: the short path leads elsewhere", seed)
 		}
 		feed.Now = now
-		w.calm(t, "calm again", feed, [3]int64{100, 100, 15})
+		w.calm(t, "calm again", feed, [4]int64{100, 100, 15, 1e6})
 		w.fast.Reset()
 		if owd, ok := w.fast.OnAuthenticatedDatagramTimestamp(0, 5); owd != 0 || ok {
 			t.Errorf("after Reset a datagram took %v, ok %v", owd, ok)
