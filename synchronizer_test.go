@@ -1048,6 +1048,7 @@ func TestRuleLimits(t *testing.T) {
 		{"under way", 3, 50, 100, 200, 20e6, 2},
 		{"the next", 2, 150, 160, 200, 20e6, 1},
 		{"and the next", 1, 150, 160, 200, 20e6, 0},
+		{"too fast by a microsecond", 0, -211, -201, 200 + 2*1 + 90, 20e6, 0},
 		{"a little too fast", 0, -250, -240, 200 + 2*40 + 90, 20e6, 0},
 		{"as fast as they contradict", 0, -300, -290, 200 + 2*90 + 90, 20e6, 0},
 		{"too fast", 0, -301, -291, 1 << 25, 0, 3},
@@ -1092,7 +1093,7 @@ func TestRuleLimits(t *testing.T) {
 		quiet, above, after float32
 		was, is             bool
 	}{
-		{14e6, 250, 200, false, false}, {14e6, 250, 250, true, true}, {1.9e6, 250, 250, false, true}, {20e6, 150, 150, false, true},
+		{14e6, 250, 200, false, false}, {14e6, 250, 250, true, true}, {1.9e6, 250, 250, false, true}, {2e6, 250, 200, false, false}, {20e6, 150, 150, false, true},
 		{14e6, -190, -190 + 2*90 + 90, true, true}, {14e6, -191, 1 << 25, true, true},
 	} {
 		l := begin(tc.quiet)
@@ -1205,12 +1206,14 @@ func TestRuleTold(t *testing.T) {
 		known, lowest float32
 		alien         uint8
 		peered        bool
+		quiet         float32
 		level         float64
 	}{
-		{7e6, 50, 0, true, 1250}, {6e6, 50, 0, true, 1200}, {7e6, 50, 0, false, 1200}, {7e6, 1e6, 1, true, 1200}, {7e6, 1_000_100, 1, true, 1_001_300},
+		{7e6, 50, 0, true, 60e6, 1250}, {6e6, 50, 0, true, 60e6, 1200}, {7e6, 50, 0, false, 60e6, 1200}, {7e6, 1e6, 1, true, 60e6, 1200},
+		{7e6, 1_000_100, 1, true, 60e6, 1_001_300}, {6e6, 50, 0, true, 12.9e6, 1250}, {6e6, 50, 0, true, 13e6, 1200},
 	} {
 		p := calmPair(1000, 3000, 500)
-		p.own.slope, p.own.alike, p.own.lowest, p.known, p.alien, p.peered = 1e-4, true, tc.lowest, tc.known, tc.alien, tc.peered
+		p.own.slope, p.own.alike, p.own.lowest, p.known, p.alien, p.peered, p.limits.quiet = 1e-4, true, tc.lowest, tc.known, tc.alien, tc.peered, tc.quiet
 		is(t, fmt.Sprintf("told %+v", tc), p.tell(2e6), tc.level)
 	}
 	// limit
@@ -1228,6 +1231,7 @@ func TestRuleTold(t *testing.T) {
 		}
 		p.limit(0, 1000, 7, tc.mark)
 		is(t, fmt.Sprintf("limited %+v: above", tc), p.limits.above, tc.above)
+		holds(t, fmt.Sprintf("limited %+v: by a guess", tc), p.limits.guess, tc.mark != 1 && tc.above != 5000)
 	}
 }
 
@@ -2026,6 +2030,12 @@ func TestRuleShown(t *testing.T) {
 		ppm, ok := s.Skew()
 		holds(t, fmt.Sprintf("skew known that ages by %v", ageing), ok, known)
 		is(t, "skew", ppm, map[bool]float64{true: 1e6 / 1024}[known])
+	}
+	var s TimeSynchronizer
+	s.view.show(&view{local: 9e6, undisturbed: 5e6, synced: true})
+	for at, undisturbed := range map[uint64]time.Duration{9e6: 5 * time.Second, 12e6: 8 * time.Second, 8e6: 4 * time.Second, 3e6: 0} {
+		snapshot, _ := s.Snapshot(at)
+		is(t, fmt.Sprintf("undisturbed at %d us", at), int64(snapshot.Undisturbed), int64(undisturbed))
 	}
 }
 
