@@ -545,6 +545,8 @@ func TestRuleFloorDatagram(t *testing.T) {
 	is(t, "prior of 6 points", f.prior, 1e-5)
 	f.shift(7e6, -300, &b)
 	holds(t, "rose after a fall", f.rose, false)
+	f.shift(8e6, 1, &b)
+	holds(t, "rose by a microsecond", f.rose, true)
 }
 
 // nearBucket returns a floor with a dip of 10 us, and a bucket that came near it.
@@ -609,7 +611,7 @@ func TestRuleSpans(t *testing.T) {
 		ends          bool
 	}{
 		{4, 2.2e6, 10.1e6, 1.01e-6, true}, {4, 2.2e6, 9.9e6, 0, false}, {4, 79.2e6, 79.3e6, 7.93e-6, true}, {4, 79.2e6, 79.1e6, 0, false},
-		{3, 2.2e6, 100e6, 0, false}, {3, 2.2e6, 179.9e6, 0, false}, {3, 2.2e6, 180.1e6, 18.01e-6, true}, {1, 330e6, 180.1e6, 18.01e-6, true}, {4, 79.2e6, 2000e6, 100e-6, true}, {12, 330e6, 180.1e6, 18.01e-6, true}, {12, 330e6, 179.9e6, 0, false},
+		{3, 2.2e6, 100e6, 0, false}, {3, 2.2e6, 180e6, 0, false}, {3, 2.2e6, 180.1e6, 18.01e-6, true}, {1, 330e6, 180.1e6, 18.01e-6, true}, {4, 79.2e6, 2000e6, 100e-6, true}, {12, 330e6, 180.1e6, 18.01e-6, true}, {12, 330e6, 179.9e6, 0, false},
 	} {
 		f, b := begin()
 		b.from = 400e6
@@ -976,6 +978,12 @@ func TestRuleFit(t *testing.T) {
 		near("variance", float64(l.skewVar), float64(tc.skewVar2), 1e-5*float64(tc.skewVar2))
 	}
 
+	// Wherever the last point is, what was known drifts for the time since the one before.
+	m := line{noise: 10, width: 1e6, n: 4, points: spaced(-1e6, 2e6, 0, 10, 20, 30), prior: 3e-06, skewVar: 1e-11}
+	m.fit(m.points[:4], 0, 0, 1)
+	if math.Abs(float64(m.skewVar)-1.54943396e-12) > 1e-17 {
+		t.Errorf("a point left, the last is older: variance %v", m.skewVar)
+	}
 	for _, noise := range []float32{1e6, 600e3} { // which never exceeds half a second
 		l := line{noise: noise, width: 1e6, n: 4, points: spaced(0, 2e6, 0, 4e6, 4e6, 0), skewVar: 1e-10}
 		l.fit(l.points[:4], 0, 0, 0)
