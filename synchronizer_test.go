@@ -345,7 +345,7 @@ func holds(t *testing.T, what string, got, want bool) {
 // calmPair is old and without noise: its tolerance is 200 us, its round trip the sum of
 // both floors, and no skew is in doubt.
 func calmPair(own, peer, offset float64) *pair {
-	p := &pair{peer: peer, heard: peer, offset: offset, peered: true, known: 60e6}
+	p := &pair{peer: peer, offset: offset, peered: true, known: 60e6}
 	p.own.level, p.own.near, p.own.width = own, 64, 1e6
 	p.limits = limits{below: 5000, above: 5000, quiet: 60e6}
 	p.trip = float32(own + peer)
@@ -528,6 +528,7 @@ func TestRuleFloorDatagram(t *testing.T) {
 	f.level, f.slope, f.n, f.error, f.skewVar, f.prior, f.bentFor, f.some, f.width = 1000, 1e-5, 5, 1e-6, 4e-6, 2e-5, 6, true, 1e6
 	f.shift(5e6, 300, &b)
 	is(t, "level", f.level, 1300)
+	holds(t, "rose", f.rose, true)
 	is(t, "low", f.low, -260)
 	is(t, "from", b.from, 5e6)
 	is(t, "lateFor and others", f.lateFor+f.lowest+f.slack+float32(f.strays)+f.bentFor+float32(f.n), 0)
@@ -542,15 +543,22 @@ func TestRuleFloorDatagram(t *testing.T) {
 	is(t, "variance of 6 points", f.skewVar, 1e-12)
 	is(t, "error of 6 points", f.error, 1e-6)
 	is(t, "prior of 6 points", f.prior, 1e-5)
+	f.shift(7e6, -300, &b)
+	holds(t, "rose after a fall", f.rose, false)
+	f.shift(8e6, 1, &b)
+	holds(t, "rose by a microsecond", f.rose, true)
+}
+
+// nearBucket returns a floor with a dip of 10 us, and a bucket that came near it.
+func nearBucket() (f floor, b bucket) {
+	f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, alike: true}
+	f.level, f.error, f.width, f.noise = 1000, 1e-6, 1e6, 10
+	return f, bucket{first: 50, second: 60}
 }
 
 // TestRuleFloorBucket: what the fastest datagrams of a bucket tell.
 func TestRuleFloorBucket(t *testing.T) {
-	begin := func() (f floor, b bucket) {
-		f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, alike: true}
-		f.level, f.error, f.width, f.noise = 1000, 1e-6, 1e6, 10
-		return f, bucket{first: 50, second: 60}
-	}
+	begin := nearBucket
 	f, b := begin()
 	b.first = math.MaxInt32
 	holds(t, "nothing but strays are late", f.endBucket(0.2e6, &b, 0), false)
@@ -566,8 +574,8 @@ func TestRuleFloorBucket(t *testing.T) {
 	is(t, "nearAt", f.nearAt, 0)
 	is(t, "dip", f.dip, 10)
 	is(t, "near", f.near, 64)
-	is(t, "candidate's x", f.bestAt, 0.1e6)
-	is(t, "candidate above the line", f.best, 50)
+	is(t, "candidate's x", f.best.x, 0.1e6)
+	is(t, "candidate above the line", f.best.y, 50)
 	is(t, "points", f.n, 0)
 	f, b = begin()
 	b.first, b.second, f.slack = 2, 12, 30
@@ -590,8 +598,12 @@ func TestRuleFloorBucket(t *testing.T) {
 		b.first, b.second = first, first+10
 		holds(t, fmt.Sprintf("%d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
 	}
+}
 
-	// A silence longer than the points tell, and than 10 s, ends the line.
+// TestRuleSpans: a silence longer than the points tell, and than 10 s, ends the line; what few
+// points tell counts for 180 s. Points end when they are wide enough.
+func TestRuleSpans(t *testing.T) {
+	begin := nearBucket
 	for _, tc := range []struct {
 		n             uint8
 		span, silence float64
@@ -599,9 +611,9 @@ func TestRuleFloorBucket(t *testing.T) {
 		ends          bool
 	}{
 		{4, 2.2e6, 10.1e6, 1.01e-6, true}, {4, 2.2e6, 9.9e6, 0, false}, {4, 79.2e6, 79.3e6, 7.93e-6, true}, {4, 79.2e6, 79.1e6, 0, false},
-		{3, 2.2e6, 100e6, 0, false}, {4, 79.2e6, 2000e6, 100e-6, true}, {12, 330e6, 180.1e6, 18.01e-6, true}, {12, 330e6, 179.9e6, 0, false},
+		{3, 2.2e6, 100e6, 0, false}, {3, 2.2e6, 180e6, 0, false}, {3, 2.2e6, 180.1e6, 18.01e-6, true}, {1, 330e6, 180.1e6, 18.01e-6, true}, {4, 79.2e6, 2000e6, 100e-6, true}, {12, 330e6, 180.1e6, 18.01e-6, true}, {12, 330e6, 179.9e6, 0, false},
 	} {
-		f, b = begin()
+		f, b := begin()
 		b.from = 400e6
 		f.points[0].x, f.n, f.end = float32(-tc.silence-tc.span), tc.n, b.from+tc.silence
 		f.endBucket(b.from+tc.silence, &b, 0)
@@ -611,15 +623,14 @@ func TestRuleFloorBucket(t *testing.T) {
 		}
 	}
 
-	// Points end when they are wide enough.
 	for x, points := range map[float64]uint8{999_999: 0, 1_000_000: 1} {
-		f, b = begin()
+		f, b := begin()
 		b.from = 0.9e6
 		f.nearAt = 0.9e6
 		f.endBucket(x, &b, 0)
 		is(t, fmt.Sprintf("points after %.0f us", x), f.n, points)
 	}
-	f, b = begin()
+	f, b := begin()
 	f.end = -0.5e6
 	f.endBucket(0.5e6, &b, 0)
 	is(t, "points of a longer span", f.n, 1)
@@ -631,12 +642,15 @@ func TestRuleFloorBucket(t *testing.T) {
 	is(t, "no slack where the line stays", f.slack, 0)
 	for y, slack := range map[float32]float32{-30: 34.2, 30: 0} { // the line is laid there, and was within 4.2 us
 		f, b = begin()
-		f.some, f.best, f.bestAt, f.end, f.n, f.points[0] = true, y, 0, -0.9e6, 1, point{-20e6, 0}
+		f.some, f.best, f.end, f.n, f.points[0] = true, point{0.9e6, y}, -0.9e6, 1, point{-20e6, 0}
 		f.endBucket(0.2e6, &b, 0)
 		is(t, fmt.Sprintf("slack where the line moves by %v", y), f.slack, slack)
 	}
+}
 
-	// The dip.
+// TestRuleDip: the dip is a mean over the last buckets that came near, and nothing far moves it
+// by much.
+func TestRuleDip(t *testing.T) {
 	for _, tc := range []struct {
 		what     string
 		near     uint8
@@ -646,7 +660,7 @@ func TestRuleFloorBucket(t *testing.T) {
 		after    uint8
 	}{
 		{"a mean", 9, bucket{first: 5, second: 35}, 0, 12, 10},
-		{"what is far counts less", 9, bucket{first: 5, second: 9999}, 0, 27, 10},
+		{"what is far counts less", 9, bucket{first: 5, second: 9999}, 0, 23, 10},
 		{"the first", 0, bucket{first: 5, second: 77}, 0, 72, 1},
 		{"the oldest fade", 64, bucket{first: 5, second: 79}, 0, 11, 64},
 		{"one datagram", 9, bucket{first: 5, second: math.MaxInt32}, 30, 12, 10},
@@ -665,14 +679,18 @@ func TestRuleLate(t *testing.T) {
 	for _, tc := range []struct {
 		what                string
 		n                   uint8
+		rose                bool
 		error, prior, after float32
 	}{
-		{"a line of 4 points", 4, 1e-6, 3e-5, 2e-6}, // as known before, see restart
-		{"a line of 3 points", 3, 1e-6, 3e-5, 2e-6},
-		{"a line of 3 points that knows nothing", 3, 50e-6, 0, 100e-6},
+		{"a line of 4 points", 4, true, 1e-6, 3e-5, 3e-6}, // as known before, see restart
+		{"a line of 3 points", 3, false, 1e-6, 3e-5, 3e-6},
+		{"a line of 3 points that rose", 3, true, 1e-6, 3e-5, 2e-6},
+		{"a line of 3 points that rose and knows little", 3, true, 49e-6, 3e-5, 98e-6},
+		{"a line of 3 points that rose and knows nothing", 3, true, 50e-6, 0, 100e-6},
+		{"a line of 3 points that knows nothing", 3, false, 50e-6, 3e-5, 3e-6},
 	} {
 		f := floor{dip: 10, near: 64}
-		f.level, f.slope, f.error, f.prior, f.skewVar, f.width, f.n = 1000, 3e-5, tc.error, 3e-5, 4e-12, 1e6, tc.n
+		f.level, f.slope, f.error, f.prior, f.skewVar, f.width, f.n, f.rose = 1000, 3e-5, tc.error, 3e-5, 9e-12, 1e6, tc.n, tc.rose
 		var b bucket
 		x, was := 0.0, float32(0)
 		for k := 1; k <= 21; k++ {
@@ -687,6 +705,7 @@ func TestRuleLate(t *testing.T) {
 			}
 		}
 		is(t, tc.what+": late after", f.lateFor, 0)
+		holds(t, tc.what+": rose", f.rose, true)
 		is(t, tc.what+": level", f.at(x), 1000+3e-5*x+2090)
 		is(t, tc.what+": error", f.error, tc.after)
 		is(t, tc.what+": prior", f.prior, tc.prior)
@@ -710,23 +729,24 @@ func TestRuleLate(t *testing.T) {
 }
 
 func TestRuleLine(t *testing.T) {
-	l := line{level: 1000, slope: 1e-4, prior: 7e-5, n: 3, best: 8, sunk: 1}
+	l := line{level: 1000, slope: 1e-4, end: 0.5e6, prior: 7e-5, n: 3, best: point{9, 8}, sunk: 1}
 	is(t, "at", l.at(2e6), 1200)
 	l.lower(30)
 	is(t, "level", l.level, 970)
 	is(t, "sunk", l.sunk, 31)
-	is(t, "best, seen from a lower line", l.best, 38)
+	is(t, "best, seen from a lower line", l.best.y, 38)
+	is(t, "its x", l.best.x, 9)
 	l.take(2e6, 50)
-	is(t, "the first is the best", l.best, 50)
-	is(t, "its x", l.bestAt, 2e6)
+	is(t, "the first is the best", l.best.y, 50)
+	is(t, "its x after end", l.best.x, 1.5e6)
 	for _, y := range []float32{60, 50} {
 		l.take(3e6, y)
-		is(t, fmt.Sprintf("best after one at %v", y), l.best, 50)
-		is(t, "its x", l.bestAt, 2e6)
+		is(t, fmt.Sprintf("best after one at %v", y), l.best.y, 50)
+		is(t, "its x after end", l.best.x, 1.5e6)
 	}
 	l.take(4e6, 49)
-	is(t, "best after a better one", l.best, 49)
-	is(t, "its x", l.bestAt, 4e6)
+	is(t, "best after a better one", l.best.y, 49)
+	is(t, "its x after end", l.best.x, 3.5e6)
 	l.forgetSlope(2e6)
 	is(t, "level without a slope", l.at(9e6), 1170)
 	is(t, "prior", float64(l.prior)+l.slope+float64(l.n), 0)
@@ -840,11 +860,11 @@ func TestRuleMakeRoom(t *testing.T) {
 func TestRuleEndOfSpan(t *testing.T) {
 	begin := func(n int) line { // the points tell another slope, 1e-4 more
 		y := []float32{-500, -400, -300, -200, -100}[5-n:]
-		return line{level: 1000, slope: 1e-4, noise: 10, width: 1e6, end: 4.1e6, unfit: 2e6, n: uint8(n), points: spaced(-0.1e6, 1e6, y...),
-			best: 0, bestAt: 5e6, some: true, error: 1e-6, skewVar: 1e-6}
+		return line{level: 1000, slope: 1e-4, noise: 10, width: 1e6, end: 4.1e6, n: uint8(n), points: spaced(-0.1e6, 1e6, y...),
+			best: point{0.9e6, 0}, some: true, error: 1e-6, skewVar: 1e-6}
 	}
 	l := begin(2)
-	l.sunk, l.best = 9, 7
+	l.sunk, l.best.y = 9, 7
 	l.endSpan(5.1e6, 10, 0)
 	is(t, "points", l.n, 3)
 	for i, want := range pointsOf(-2.1e6, -200+9, -1.1e6, -100+9, -0.1e6, 7) {
@@ -853,13 +873,11 @@ func TestRuleEndOfSpan(t *testing.T) {
 	}
 	is(t, "end", l.end, 5.1e6)
 	is(t, "sunk", l.sunk, 0)
-	is(t, "unfit", l.unfit, 3e6)
 	is(t, "level", l.at(5.1e6), 1510)
 	holds(t, "still under way", l.some, false)
 	l = begin(3)
 	l.endSpan(5.1e6, 10, 0)
 	is(t, "points that are fitted", l.n, 4)
-	is(t, "unfit", l.unfit, 0)
 	if math.Abs(l.slope-2e-4) > 1e-8 || math.Abs(l.at(5.1e6)-1520) > 0.1 {
 		t.Errorf("slope %v, level %v", l.slope, l.at(5.1e6))
 	}
@@ -870,15 +888,15 @@ func TestRuleEndOfSpan(t *testing.T) {
 	is(t, "points without a datagram", l.n, 3)
 	is(t, "x", l.points[2].x, -1.1e6)
 	is(t, "end", l.end, 5.1e6)
-	for x, n := range map[float64]uint8{4e6: 3, 4e6 + 1: 4} {
+	for x, n := range map[float32]uint8{-0.1e6: 3, -0.1e6 + 1: 4} {
 		l = begin(3)
-		l.bestAt = x
+		l.best.x = x
 		l.endSpan(5.1e6, 10, 0)
-		is(t, fmt.Sprintf("points at %.0f", x), l.n, n)
+		is(t, fmt.Sprintf("points at end%+.0f", x), l.n, n)
 		one := begin(1)
-		one.bestAt = x
+		one.best.x = x
 		one.endSpan(5.1e6, 10, 0)
-		is(t, fmt.Sprintf("points after the first, at %.0f", x), one.n, n-2)
+		is(t, fmt.Sprintf("points after the first, at end%+.0f", x), one.n, n-2)
 		holds(t, "still under way", l.some, false)
 	}
 	// A line that sinks by more than 180 us starts anew, if it has points to drop.
@@ -900,15 +918,15 @@ func TestRuleEndOfSpan(t *testing.T) {
 	for _, tc := range []struct {
 		what   string
 		points []point // a second before
-		bestAt float64
+		bestX  float32
 		level  float64
 	}{
-		{"one is 10.1 s old", pointsOf(-9.1e6, -1000, -2.1e6, 50), 11e6, 850},
-		{"one is 10 s old", pointsOf(-9e6, -1000, -2.1e6, 50), 11e6, 800},
-		{"two are", pointsOf(-9.1e6, -1000, -9e6, -20), 11e6, 780},
-		{"all are, but the last one counts", pointsOf(-19.1e6, -1000), 1e6, 870},
+		{"one is 10.1 s old", pointsOf(-9.1e6, -1000, -2.1e6, 50), 0.9e6, 850},
+		{"one is 10 s old", pointsOf(-9e6, -1000, -2.1e6, 50), 0.9e6, 800},
+		{"two are", pointsOf(-9.1e6, -1000, -9e6, -20), 0.9e6, 780},
+		{"all are, but the last one counts", pointsOf(-19.1e6, -1000), -9.1e6, 870},
 	} {
-		l = line{noise: 10, width: 1e6, slope: 1e-4, end: 10.1e6, n: uint8(len(tc.points)), best: 70, bestAt: tc.bestAt, some: true}
+		l = line{noise: 10, width: 1e6, slope: 1e-4, end: 10.1e6, n: uint8(len(tc.points)), best: point{tc.bestX, 70}, some: true}
 		copy(l.points[:], tc.points)
 		l.endSpan(11.1e6, 10, 0)
 		is(t, tc.what+": level", l.at(8e6), tc.level)
@@ -930,19 +948,19 @@ func TestRuleFit(t *testing.T) {
 		{"exact", []float32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 1e+06, 0, 0, 4.91489362e-06, 29.4893617, 0.255319149, 6.52328073e-07, 3e-06, 1e-11},
 		{"dip", []float32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 200000, 6, 0, 4.05263158e-06, 24.3157895, 2.84210526, 2.17642875e-06, 3e-06, 1e-11},
 		{"noisy", []float32{0, 100, 90, 5}, 0, 1e-10, 1000, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 48.4932028, 9.47249239e-06, 0, 1e-10},
-		{"mean", []float32{0, 3, 500, 2, 400, 1, 600, 4}, 0, 1e-10, 1000, 1e+06, 6, 0, 5.0763467e-08, 0.710688538, 188.394656, 8.08283777e-06, 0, 1e-10},
+		{"mean", []float32{0, 3, 500, 2, 400, 1, 600, 4}, 0, 1e-10, 1000, 1e+06, 6, 0, 6.59980337e-08, 0.923972471, 188.288014, 7.41135427e-06, 0, 1e-10},
 		{"noise grows by halves", []float32{0, 100, 90, 5}, 0, 1e-10, 10, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 16, 9.47249239e-06, 0, 1e-10},
 		{"first noise", []float32{0, 100, 90, 5}, 0, 1e-10, 1e+06, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 48.4932028, 9.47249239e-06, 0, 1e-10},
-		{"a point left", []float32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 1e+06, 0, 1, 4.95145521e-06, 29.7087312, 0.145634382, 6.10717381e-07, 4.69811321e-06, 2.31943396e-12},
+		{"a point left", []float32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 1e+06, 0, 1, 4.93270808e-06, 29.5962485, 0.201875762, 5.87686807e-07, 4.69811321e-06, 1.54943396e-12},
 		{"surprise", []float32{0, 100, 200, 300}, 3e-06, 1e-12, 10, 1e+06, 0, 0, 3.02126697e-06, 18.1276018, 10, 9.9977373e-07, 3e-06, 1e-12},
 		{"surprise down", []float32{0, -100, -200, -300}, 3e-06, 1e-12, 10, 1e+06, 0, 0, 2.98113879e-06, -300, 10, 9.99822048e-07, 3e-06, 1e-12},
 		{"no surprise", []float32{0, 20, 40, 60}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 9.3e-06, 55.8, 2.1, 6.32455532e-07, 3e-06, 4e-12},
 		{"just a surprise", []float32{0, 23.3, 46.6, 69.9}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 3.43896096e-06, 20.6337657, 10, 1.94859238e-06, 3e-06, 4e-12},
 		{"hardly a surprise", []float32{0, 22.5, 45, 67.5}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 1.0425e-05, 62.55, 2.475, 6.32455532e-07, 3e-06, 4e-12},
-		{"steep", []float32{0, 4000, 8000, 12000}, 0.0009, 1e-06, 10, 1e+06, 0, 1, 0.001, 6000, 10, 1.60865407e-06, 0.001, 2.58777462e-12},
-		{"steep down", []float32{0, -4000, -8000, -12000}, -0.0009, 1e-06, 10, 1e+06, 0, 1, -0.001, -12000, 10, 1.60865407e-06, -0.001, 2.58777462e-12},
+		{"steep", []float32{0, 4000, 8000, 12000}, 0.0009, 1e-06, 10, 1e+06, 0, 1, 0.001, 6000, 10, 1.3482475e-06, 0.001, 1.81777462e-12},
+		{"steep down", []float32{0, -4000, -8000, -12000}, -0.0009, 1e-06, 10, 1e+06, 0, 1, -0.001, -12000, 10, 1.3482475e-06, -0.001, 1.81777462e-12},
 	} {
-		l := line{level: -100, slope: 1e-5, end: 10e6, noise: tc.noise, width: tc.width, n: uint8(len(tc.v)), points: spaced(0, 2e6, tc.v...), prior: tc.prior, skewVar: tc.skewVar, unfit: 9e6}
+		l := line{level: -100, slope: 1e-5, end: 10e6, noise: tc.noise, width: tc.width, n: uint8(len(tc.v)), points: spaced(0, 2e6, tc.v...), prior: tc.prior, skewVar: tc.skewVar}
 		for i := range tc.v {
 			l.points[i].y -= 1e-5 * l.points[i].x // above the line as it was
 		}
@@ -958,9 +976,14 @@ func TestRuleFit(t *testing.T) {
 		near("error", float64(l.error), float64(tc.error), 1e-6*float64(tc.error))
 		near("prior", float64(l.prior), float64(tc.prior2), 1e-11)
 		near("variance", float64(l.skewVar), float64(tc.skewVar2), 1e-5*float64(tc.skewVar2))
-		is(t, tc.what+": unfit", l.unfit, 0)
 	}
 
+	// Wherever the last point is, what was known drifts for the time since the one before.
+	m := line{noise: 10, width: 1e6, n: 4, points: spaced(-1e6, 2e6, 0, 10, 20, 30), prior: 3e-06, skewVar: 1e-11}
+	m.fit(m.points[:4], 0, 0, 1)
+	if math.Abs(float64(m.skewVar)-1.54943396e-12) > 1e-17 {
+		t.Errorf("a point left, the last is older: variance %v", m.skewVar)
+	}
 	for _, noise := range []float32{1e6, 600e3} { // which never exceeds half a second
 		l := line{noise: noise, width: 1e6, n: 4, points: spaced(0, 2e6, 0, 4e6, 4e6, 0), skewVar: 1e-10}
 		l.fit(l.points[:4], 0, 0, 0)
@@ -970,16 +993,16 @@ func TestRuleFit(t *testing.T) {
 	// What surprises for 10 s in which the round trip stays, or that sinks, is believed.
 	for _, tc := range []struct {
 		slope         float64
-		steady, unfit float32
+		steady, width float32
 		bends         bool
 	}{
 		{50e-6, 1, 9e6, false}, {50e-6, 1, 9.1e6, true}, {50e-6, 0.5, 18e6, false}, {50e-6, 0.5, 20e6, true},
 		{9e-6, 0, 10e6, true}, {10e-6, 0, 10e6, false}, {-499e-6, 0, 10e6, true}, {-500e-6, 0, 10e6, false},
 	} {
-		l := line{prior: 10e-6, bentFor: 1e6, unfit: tc.unfit}
+		l := line{prior: 10e-6, bentFor: 1e6, width: tc.width}
 		holds(t, fmt.Sprintf("%+v", tc), l.bends(tc.slope, tc.steady), tc.bends)
 	}
-	l := line{noise: 10, width: 1e6, n: 5, points: spaced(0, 2e6, -100, 0, 100, 200, 300), prior: 3e-6, skewVar: 1e-12, unfit: 1e6, bentFor: 9.5e6}
+	l := line{noise: 10, width: 1e6, n: 5, points: spaced(0, 2e6, -100, 0, 100, 200, 300), prior: 3e-6, skewVar: 1e-12, bentFor: 9.5e6}
 	l.fit(l.points[:5], 0, 1, 0)
 	is(t, "points that are believed", l.n, 3)
 	is(t, "the first of them", l.points[0].x, -4e6)
@@ -987,10 +1010,10 @@ func TestRuleFit(t *testing.T) {
 	if l.slope < 26e-6 || l.slope > 27e-6 {
 		t.Errorf("slope %v, want the middle of 3e-6 and 50e-6", l.slope)
 	}
-	l = line{noise: 1e6, width: 1e6, n: 5, points: spaced(0, 2e6, -100, 0, 100, 200, 300), prior: 3e-6, skewVar: 1e-12, unfit: 1e6, bentFor: 9.5e6}
+	l = line{noise: 1e6, width: 1e6, n: 5, points: spaced(0, 2e6, -100, 0, 100, 200, 300), prior: 3e-6, skewVar: 1e-12, bentFor: 9.5e6}
 	l.fit(l.points[:5], 0, 1, 0)
 	is(t, "their mean distance", l.noise, 47) // of 206, 253 and 300
-	l = line{noise: 10, width: 1e6, n: 4, points: spaced(0, 2e6, 0, 0, 0, 0), skewVar: 1e-12, unfit: 1e6, bentFor: 9.5e6}
+	l = line{noise: 10, width: 1e6, n: 4, points: spaced(0, 2e6, 0, 0, 0, 0), skewVar: 1e-12, bentFor: 9.5e6}
 	l.fit(l.points[:4], 0, 1, 0)
 	is(t, "what does not surprise ends that", l.bentFor, 0)
 }
@@ -1033,6 +1056,7 @@ func TestRuleLimits(t *testing.T) {
 		{"under way", 3, 50, 100, 200, 20e6, 2},
 		{"the next", 2, 150, 160, 200, 20e6, 1},
 		{"and the next", 1, 150, 160, 200, 20e6, 0},
+		{"too fast by a microsecond", 0, -211, -201, 200 + 2*1 + 90, 20e6, 0},
 		{"a little too fast", 0, -250, -240, 200 + 2*40 + 90, 20e6, 0},
 		{"as fast as they contradict", 0, -300, -290, 200 + 2*90 + 90, 20e6, 0},
 		{"too fast", 0, -301, -291, 1 << 25, 0, 3},
@@ -1077,7 +1101,7 @@ func TestRuleLimits(t *testing.T) {
 		quiet, above, after float32
 		was, is             bool
 	}{
-		{14e6, 250, 200, false, false}, {14e6, 250, 250, true, true}, {1.9e6, 250, 250, false, true}, {20e6, 150, 150, false, true},
+		{14e6, 250, 200, false, false}, {14e6, 250, 250, true, true}, {1.9e6, 250, 250, false, true}, {2e6, 250, 200, false, false}, {20e6, 150, 150, false, true},
 		{14e6, -190, -190 + 2*90 + 90, true, true}, {14e6, -191, 1 << 25, true, true},
 	} {
 		l := begin(tc.quiet)
@@ -1089,6 +1113,7 @@ func TestRuleLimits(t *testing.T) {
 	}
 }
 
+// TestRulePair: the round trip, the midpoint, and how far they may be off.
 func TestRulePair(t *testing.T) {
 	p := calmPair(1000, 3000, 500)
 	is(t, "round trip", p.roundTrip(), 4000)
@@ -1117,6 +1142,11 @@ func TestRulePair(t *testing.T) {
 		is(t, fmt.Sprintf("doubt %+v", tc), p.doubt(tc.d), tc.doubt)
 	}
 
+}
+
+// TestRuleFollow: the offset moves to where both witnesses allow it, and leans towards the
+// midpoint.
+func TestRuleFollow(t *testing.T) {
 	// The round trip is 600 longer than it was, the midpoint is 1000.
 	for _, tc := range []struct {
 		offset, after float64
@@ -1136,10 +1166,20 @@ func TestRulePair(t *testing.T) {
 		is(t, "above", p.limits.above, 5000-moved)
 		holds(t, "changed", p.changed, moved != 0)
 	}
-	p = calmPair(1000, 3000, 0)
+	p := calmPair(1000, 3000, 0)
 	p.trip, p.peered = 3000, false
 	p.follow()
 	is(t, "nothing to follow", p.offset, 0)
+	p.foretold = 100
+	p.follow()
+	is(t, "peer, before a report", p.peer, 3000)
+	// While the peer's floor is foretold, the round trip stays what it was.
+	p = calmPair(1000, 3000, 0)
+	p.trip, p.free, p.foretold = 3400, 3400, 100
+	p.follow()
+	is(t, "foretold peer", p.peer, 2400)
+	is(t, "foretold, all in all", p.foretold, -500)
+	is(t, "offset of what was foretold", p.offset, 700)
 	// lean
 	for _, tc := range []struct{ offset, after float64 }{{1800, 1700}, {200, 300}, {1060, 1050}, {1050, 1050}, {990, 1050}} {
 		p := calmPair(1000, 3000, tc.offset)
@@ -1147,8 +1187,12 @@ func TestRulePair(t *testing.T) {
 		p.lean(1e6)
 		is(t, fmt.Sprintf("leaned from %v", tc.offset), p.offset, tc.after)
 	}
+}
+
+// TestRuleTold: what a pair says of its offset and of its floor, and takes of the peer's.
+func TestRuleTold(t *testing.T) {
 	// ageing and bound
-	p = calmPair(1000, 3000, 500)
+	p := calmPair(1000, 3000, 500)
 	p.own.error, p.own.dip, p.own.noise, p.limits.quiet = 1e-6, 100, 50, 60e6
 	is(t, "ageing", p.ageing(), 3e-6+6e-6+(2*50+100)/60e6)
 	p.limits.quiet = 0.5e6
@@ -1170,12 +1214,14 @@ func TestRulePair(t *testing.T) {
 		known, lowest float32
 		alien         uint8
 		peered        bool
+		quiet         float32
 		level         float64
 	}{
-		{7e6, 50, 0, true, 1250}, {6e6, 50, 0, true, 1200}, {7e6, 50, 0, false, 1200}, {7e6, 1e6, 1, true, 1200}, {7e6, 1_000_100, 1, true, 1_001_300},
+		{7e6, 50, 0, true, 60e6, 1250}, {6e6, 50, 0, true, 60e6, 1200}, {7e6, 50, 0, false, 60e6, 1200}, {7e6, 1e6, 1, true, 60e6, 1200},
+		{7e6, 1_000_100, 1, true, 60e6, 1_001_300}, {6e6, 50, 0, true, 12.9e6, 1250}, {6e6, 50, 0, true, 13e6, 1200},
 	} {
 		p := calmPair(1000, 3000, 500)
-		p.own.slope, p.own.alike, p.own.lowest, p.known, p.alien, p.peered = 1e-4, true, tc.lowest, tc.known, tc.alien, tc.peered
+		p.own.slope, p.own.alike, p.own.lowest, p.known, p.alien, p.peered, p.limits.quiet = 1e-4, true, tc.lowest, tc.known, tc.alien, tc.peered, tc.quiet
 		is(t, fmt.Sprintf("told %+v", tc), p.tell(2e6), tc.level)
 	}
 	// limit
@@ -1193,9 +1239,13 @@ func TestRulePair(t *testing.T) {
 		}
 		p.limit(0, 1000, 7, tc.mark)
 		is(t, fmt.Sprintf("limited %+v: above", tc), p.limits.above, tc.above)
+		holds(t, fmt.Sprintf("limited %+v: by a guess", tc), p.limits.guess, tc.mark != 1 && tc.above != 5000)
 	}
-	// meet
-	p = &pair{}
+}
+
+// TestRuleStart: a pair before it knows anything, and what the first report tells it.
+func TestRuleStart(t *testing.T) {
+	p := &pair{}
 	p.start(100)
 	is(t, "level at the start", p.own.level, 100)
 	is(t, "noise at the start", p.own.noise, 1e6)
@@ -1209,7 +1259,6 @@ func TestRulePair(t *testing.T) {
 	p.own.slope = 1e-3
 	p.meet(1e6, 500)
 	is(t, "peer", p.peer, 1500)
-	is(t, "heard", p.heard, 1500)
 	is(t, "trip", p.trip, 1600)
 	is(t, "free", p.free, 1600)
 	is(t, "offset", p.offset, 700)
@@ -1355,21 +1404,21 @@ func TestRuleTrust(t *testing.T) {
 		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 179e6}},
 		{"learnt, with another hold", trips{4000, 60e6, 5000, 15e6, 4000, -1, 9e6}, 5000, 1e6, 1000, trips{5000, 60e6, 5000, 0, 4000, -500, 8e6}},
 		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1599, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
-		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 30e6}},
+		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 45e6}},
 		{"learnt, young", trips{4000, 6e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 6e6, 5000, 0, 4000, 500, 11e6}},
 		// A hold that half the difference of two round trips explains stays for its time.
 		{"a hold", trips{4000, 60e6, 0, 0, 3000, 500, 9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 8e6}},
-		{"a hold that is over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000 + 1000./3, 1000. / 3, -0.1e6}},
+		{"a hold that is over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3400, 300, -0.1e6}},
 		{"a hold of zero left", trips{4000, 60e6, 0, 0, 3000, 500, 1e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 0}},
 		{"a hold that is long over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 20e6, 2500, trips{4000, 80e6, 0, 0, 4000, 0, -19.1e6}},
-		{"a hold without a reason", trips{4000, 60e6, 0, 0, 3000, 299, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 299, 30e6}},
+		{"a hold without a reason", trips{4000, 60e6, 0, 0, 3000, 299, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 299, 45e6}},
 		{"a hold with half a reason", trips{4000, 60e6, 0, 0, 3000, 300, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 300, 89e6}},
-		{"a hold for a shorter one", trips{3000, 60e6, 0, 0, 3300, -150, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3300, -150, 30e6}},
+		{"a hold for a shorter one", trips{3000, 60e6, 0, 0, 3300, -150, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3300, -150, 45e6}},
 		{"a hold for hardly a shorter one", trips{3000, 60e6, 0, 0, 3200, -100, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3200, -100, 89e6}},
 		{"a hold that is too much", trips{4000, 60e6, 0, 0, 3000, 700, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 89e6}},
-		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 30e6}},
-		{"a hold without a round trip", trips{-100, 60e6, 0, 0, 3000, 700, 90e6}, -100, 1e6, 2500, trips{-100, 61e6, 0, 0, -100, 0, 30e6}},
-		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 30e6}},
+		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 45e6}},
+		{"a hold without a round trip", trips{-100, 60e6, 0, 0, 3000, 700, 90e6}, -100, 1e6, 2500, trips{-100, 61e6, 0, 0, -100, 0, 45e6}},
+		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 45e6}},
 		{"a path may be that short", trips{4000, 60e6, 0, 0, -200, 2000, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, -200, 2000, 89e6}},
 	} {
 		p := calmPair(1000, float64(tc.s)-1000, tc.offset)
@@ -1396,21 +1445,23 @@ func TestRuleBefore(t *testing.T) {
 	}
 }
 
-// TestRuleHold: a hold outlasts its time for a while if the offset without it would be outside
-// of the limits. The one here is 500, and half of 1000.
+// TestRuleHold: a hold whose time is over stays if the offset without it would be outside of
+// the limits, until the round trip is known for 180 s. The one here is 500, and half of 1000.
 func TestRuleHold(t *testing.T) {
 	for _, tc := range []struct {
-		hold, below, above, left float32
-		fades                    bool
+		hold, below, above, left, known float32
+		fades                           bool
 	}{
-		{500, 300, 1000, -1, false}, {500, 301, 1000, -1, true}, {500, 300, 1000, -180e6, true}, {500, 300, 1000, -178e6, false}, {500, 1000, 300, -1, true},
-		{-500, 1000, 300, -1, false}, {-500, 1000, 301, -1, true}, {-500, 300, 1000, -1, true}, {500, 301, 1000, 2e6, false},
+		{500, 300, 1000, -1, 60e6, false}, {500, 301, 1000, -1, 60e6, true}, {500, 1000, 300, -1, 60e6, true},
+		{500, 300, 1000, -1, 180e6, false}, {500, 300, 1000, -1, 180_000_016, true}, {500, 300, 1000, -1000e6, 180e6, false},
+		{-500, 1000, 300, -1, 60e6, false}, {-500, 1000, 301, -1, 60e6, true}, {-500, 300, 1000, -1, 60e6, true},
+		{500, 301, 1000, 1e6, 60e6, false}, {500, 301, 1000, 0.9e6, 60e6, true}, {500, 300, 1000, 1e6, 200e6, false},
 	} {
 		p := calmPair(1000, 3000, 500)
-		p.trip, p.free, p.known, p.hold, p.left = 4000, 3000, 60e6, tc.hold, tc.left
+		p.trip, p.free, p.known, p.hold, p.left = 4000, 3000, tc.known, tc.hold, tc.left
 		p.limits.below, p.limits.above = tc.below, tc.above
 		p.fade(1e6)
-		holds(t, fmt.Sprintf("%+v", tc), p.free != 3000, tc.fades)
+		is(t, fmt.Sprintf("%+v", tc), p.free, map[bool]float32{false: 3000, true: 3400}[tc.fades])
 	}
 }
 
@@ -1432,24 +1483,25 @@ func TestRuleReport(t *testing.T) {
 		{"higher by a tolerance", nil, 400, true, 3200, 2700 + 100},
 		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, true, 3992, 3492 + 100},
 		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, false, 10000 + (8 - 0.15), 10000 + (8 - 0.15) - 500 + 100},
-		{"in flight while clocks were set", func(p *pair) { p.heard, p.peer, p.foretold = 3000, 8000, x-5.9e6 }, 376, false, 8000, 5000},
+		{"in flight while clocks were set", func(p *pair) { p.peer, p.foretold, p.toldAt = 8000, 5000, x-5.9e6 }, 376, false, 8000, 5000},
 		{"in flight, with a skew", func(p *pair) {
-			p.own.slope, p.heard, p.peer, p.foretold = 1e-4, 10000, 8000, x-5.9e6
+			p.own.slope, p.peer, p.foretold, p.toldAt = 1e-4, 8000, -2000, x-5.9e6
 		}, 376, false, 8000, 5000},
 		{"our own are late, too", func(p *pair) {
-			p.heard, p.peer, p.foretold, p.own.alike = 3000, 8000, x-5.9e6, true
+			p.peer, p.foretold, p.toldAt, p.own.alike = 8000, 5000, x-5.9e6, true
 		}, 376, true, 3008, 2608},
-		{"long after clocks were set", func(p *pair) { p.heard, p.peer, p.foretold = 3000, 8000, x-6e6 }, 376, true, 3008, 2608},
-		{"as predicted", func(p *pair) { p.heard, p.peer, p.foretold = 3000, 3208, x-5.9e6 }, 376, true, 3008, 2608},
-		{"hardly as predicted", func(p *pair) { p.heard, p.peer, p.foretold = 3000, 3209, x-5.9e6 }, 376, false, 3209, 5000},
-		{"in flight, receive times went back", func(p *pair) { p.heard, p.peer, p.foretold = 3000, 8000, x+5.9e6 }, 376, false, 8000, 5000},
-		{"neither", func(p *pair) { p.heard, p.peer, p.foretold = 2808, 8000, x-5.9e6 }, 376, true, 3008, 2608},
-		{"just in flight", func(p *pair) { p.heard, p.peer, p.foretold = 2809, 8000, x-5.9e6 }, 376, false, 8000, 5000},
+		{"just before youth is over", func(p *pair) { p.peer, p.foretold, p.toldAt = 8000, 5000, x-6e6+1 }, 376, false, 8000, 5000},
+		{"long after clocks were set", func(p *pair) { p.peer, p.foretold, p.toldAt = 8000, 5000, x-6e6 }, 376, true, 3008, 2608},
+		{"at once", func(p *pair) { p.peer, p.foretold, p.toldAt = 8000, 5000, x }, 376, false, 8000, 5000},
+		{"as predicted", func(p *pair) { p.peer, p.foretold, p.toldAt = 3208, 208, x-5.9e6 }, 376, true, 3008, 2608},
+		{"hardly as predicted", func(p *pair) { p.peer, p.foretold, p.toldAt = 3209, 209, x-5.9e6 }, 376, false, 3209, 5000},
+		{"neither", func(p *pair) { p.peer, p.foretold, p.toldAt = 8000, 5192, x-5.9e6 }, 376, true, 3008, 2608},
+		{"just in flight", func(p *pair) { p.peer, p.foretold, p.toldAt = 8000, 5191, x-5.9e6 }, 376, false, 8000, 5000},
 		{"in flight, with dips", func(p *pair) {
-			p.heard, p.peer, p.foretold, p.own.dip = 2729, 8000, x-5.9e6, 10
+			p.peer, p.foretold, p.toldAt, p.own.dip = 8000, 5271, x-5.9e6, 10
 		}, 376, false, 8000, 5000},
 		{"not in flight, with dips", func(p *pair) {
-			p.heard, p.peer, p.foretold, p.own.dip = 2728, 8000, x-5.9e6, 10
+			p.peer, p.foretold, p.toldAt, p.own.dip = 8000, 5272, x-5.9e6, 10
 		}, 376, true, 3008, 2608},
 	} {
 		p := calmPair(1000, 3000, 500)
@@ -1457,14 +1509,14 @@ func TestRuleReport(t *testing.T) {
 		if tc.set != nil {
 			tc.set(p)
 		}
-		ageing, before, heard := p.ageing(), p.peer, p.heard
+		ageing, before, foretold := p.ageing(), p.peer, p.foretold
 		var b bucket
 		holds(t, tc.what+": news", p.report(x, tc.units, &b), tc.news)
 		is(t, tc.what+": peer", p.peer, tc.peer)
 		if tc.peer != before {
-			heard = tc.peer
+			foretold = 0 // a report says so
 		}
-		is(t, tc.what+": heard", p.heard, heard)
+		is(t, tc.what+": foretold", p.foretold, foretold)
 		if tc.above != 5000 {
 			above := float64(p.limits.above) + p.offset - 500 // where the offset was
 			if math.Abs(above-min(tc.above, 5000+ageing*x)) > 1 {
@@ -1474,13 +1526,19 @@ func TestRuleReport(t *testing.T) {
 		holds(t, tc.what+": changed", p.changed, tc.peer != before)
 		holds(t, tc.what+": guessed", p.limits.guessed, tc.what == "a guess")
 	}
+	// Of the time since then the low bits count, also where they wrap.
+	for at, peer := range map[uint32]float64{1<<32 - 4.9e6: 8000, 1<<32 - 5e6: 3008, 0.9e6: 8000} {
+		p := calmPair(1000, 8000, 500)
+		p.foretold, p.toldAt = 5000, at
+		p.report(1<<32+1e6, 376, &bucket{})
+		is(t, fmt.Sprintf("peer, foretold at %v", at), p.peer, peer)
+	}
 	// The noise learns from what is within the tolerance.
 	for _, tc := range []struct{ d, noise float64 }{{100, 12.5}, {-100, 12.5}, {12.9, 12.9 / 8}, {13, 13. / 8}, {199, 199. / 8}, {200, 0}, {-200, 0}} {
 		p := calmPair(1000, 3000-tc.d, 500)
 		p.report(x, 375, &bucket{})
 		is(t, fmt.Sprintf("noise after %v", tc.d), p.noise, float32(tc.noise))
 		is(t, fmt.Sprintf("peer after %v", tc.d), p.peer, 3000)
-		is(t, fmt.Sprintf("heard after %v", tc.d), p.heard, 3000)
 	}
 	q := calmPair(1000, 3000-1700, 500)
 	q.noise = 400
@@ -1497,7 +1555,6 @@ func TestRuleReport(t *testing.T) {
 	p.start(100)
 	holds(t, "the first report is news", p.report(1e6, 1<<24-1, &b), true)
 	is(t, "peer", p.peer, -8)
-	is(t, "heard", p.heard, -8)
 }
 
 // TestRuleReportOfFall: a peer's floor that fell, by 496 us, is a clock event, or in the
@@ -1565,20 +1622,24 @@ func TestRulePairDatagram(t *testing.T) {
 
 	p = calmPair(1000, 3000, 500)
 	thrice(p, 1e6, -4000)
-	is(t, "heard", p.heard, 3000)
 	is(t, "peer", p.peer, 8000)
+	is(t, "foretold", p.foretold, 5000)
 	is(t, "offset", p.offset, 6000)
 	is(t, "undisturbed", p.limits.undisturbed(1e6), 0)
 	is(t, "below", p.limits.below, 5000+5500)
-	is(t, "foretold", p.foretold, 1e6)
-	thrice(p, 2e6, -14000)
-	is(t, "heard before another step", p.heard, 3000)
-	is(t, "peer after another step", p.peer, 18000)
-	is(t, "first foretold", p.foretold, 1e6)
-	p.heard = p.peer // a report said so
-	thrice(p, 3e6, -24000)
-	is(t, "foretold anew", p.foretold, 3e6)
-	is(t, "peer after a third step", p.peer, 28000)
+	is(t, "told at", p.toldAt, 1e6)
+	p.datagram(1.5e6, 1<<64-4050, &b)
+	is(t, "peer after a faster one", p.peer, 8050) // which is not impossible, but the peer is to see it, too
+	is(t, "foretold after a faster one", p.foretold, 5050)
+	thrice(p, 2e6, -14050)
+	is(t, "peer after another step", p.peer, 18050)
+	is(t, "foretold after another step", p.foretold, 15050)
+	is(t, "first told at", p.toldAt, 1e6)
+	p.foretold = 0 // a report said so
+	thrice(p, 5e9, -24050)
+	is(t, "peer after a third step", p.peer, 28050)
+	is(t, "foretold anew", p.foretold, 10000)
+	is(t, "told anew at", p.toldAt, 5e9-1<<32)
 
 	for trip, predicted := range map[float32]bool{-200: false, -199: true} {
 		p = calmPair(1000, 3000, 500)
@@ -1650,7 +1711,7 @@ func TestRulePairBucket(t *testing.T) {
 	is(t, "level after a late bucket that closes", p.own.level, 1500)
 
 	// A slope that surprises does so for as long as the round trip stays.
-	for trip, bentFor := range map[float32]float32{4199: 1e6, 4200: 0, 3801: 1e6, 3800: 0} {
+	for trip, bentFor := range map[float32]float32{4199: 0.5e6, 4200: 0, 3801: 0.5e6, 3800: 0} {
 		p := calmPair(1000, 3000, 1000)
 		p.trip, p.own.dip = trip, 1000
 		p.own.line = line{level: 1000, width: 0.5e6, n: 4, points: spaced(0, 2e6, 400, 600, 800, 1000), skewVar: 1e-12, end: x - 1e6}
@@ -1659,20 +1720,18 @@ func TestRulePairBucket(t *testing.T) {
 	}
 	// A line that turns turns about now.
 	p = calmPair(1000, 3000, 500)
-	p.own.slope, p.heard = 3e-4, 7
+	p.own.slope = 3e-4
 	p.turn(2e6, 1e-4)
 	is(t, "turned peer", p.peer, 3400)
-	is(t, "turned heard", p.heard, 407)
 	is(t, "turned offset", p.offset, 900)
 	p = calmPair(1000, 3000, 500)
 	p.own.line = line{level: 1000, noise: 10, width: 0.5e6, n: 4, points: spaced(0, 2e6, 400, 600, 800, 1000), prior: 1e-4, skewVar: 1e-10, slope: 0, end: x - 1e6}
-	p.heard, p.own.dip = 7, 1000
+	p.own.dip = 1000
 	p.endBucket(x, &bucket{first: 1100, second: 1100, from: x - 0.2e6})
 	if turn := p.own.slope * x; p.own.slope < 9e-5 {
 		t.Errorf("slope %v", p.own.slope)
 	} else {
 		is(t, "peer", p.peer, 3000+turn)
-		is(t, "heard", p.heard, 7+turn)
 	}
 }
 
@@ -1849,9 +1908,9 @@ func TestRuleView(t *testing.T) {
 		v.synced = false
 		s.show(&v)
 		is(t, "state without an offset", s.load(&loaded)&^marked, nextView*7|reported)
-		_, ok = s.remote(at)
-		_, ok2 = s.minDelay()
-		holds(t, "answers without an offset", ok || ok2, false)
+		remote, ok = s.remote(at)
+		delay, ok2 = s.minDelay()
+		holds(t, "answers without an offset", ok || ok2 || remote != 0 || delay != 0, false)
 		s.clear()
 		is(t, "no state", s.load(&loaded), nextView*8)
 	}
@@ -1875,7 +1934,12 @@ func TestRuleView(t *testing.T) {
 		is(t, fmt.Sprint("part of ", tc.offset), v.part, tc.part)
 	}
 
-	// Reports are levels, to half a unit.
+}
+
+// TestRuleMinDelta: reports are levels, to half a unit, and say which were seen.
+func TestRuleMinDelta(t *testing.T) {
+	const fine = 1 << 32
+	rng := rand.New(rand.NewPCG(21, 21))
 	sum, n := 0.0, 0
 	for range 20_000 {
 		level := rng.Float64()*1e6 - 5e5
@@ -1900,17 +1964,19 @@ func TestRuleView(t *testing.T) {
 	is(t, "mark later", v.minDelta(10.1e6)%marks, markGuess)
 	v.seen = false
 	is(t, "mark of a guess", v.minDelta(0)%marks, markGuess)
+}
 
-	// The bound.
-	v = view{bound: 100, ageing: 1e-5, excess: 1000 * unit}
+// TestRuleSays: how wide the bound of a view is, and which later views are no news to those
+// who read it.
+func TestRuleSays(t *testing.T) {
+	const unit = 1 << 8
+	v := view{bound: 100, ageing: 1e-5, excess: 1000 * unit}
 	for x, want := range map[int64]float64{0: 1101, 1000: 601.01, 1e6: 111.05, -1e6: 1111.05, 1e9: 101 + 1e4 + 5e4, 1 << 60: 1 << 25} {
 		is(t, fmt.Sprintf("bound after %d", x), v.boundAt(x), want)
 	}
 	v.excess = -1000 * unit
 	is(t, "bound of what is to be added", v.boundAt(1000), 601.01)
-	is(t, "ppm", (&view{skew: fine >> 10}).ppm(), 1e6/1024)
 
-	// What readers know already.
 	v = view{local: 5e6, skew: 3, report: 4, seen: true, delay: 1000, excess: 1000 * unit, bound: 1000, ageing: 1e-5, undisturbed: 60e6}
 	for _, tc := range []struct {
 		what string
@@ -1944,7 +2010,11 @@ func TestRuleView(t *testing.T) {
 		holds(t, fmt.Sprintf("says %d us are left", excess), v.says(&later), says)
 	}
 
-	// The pair's view.
+}
+
+// TestRuleShown: what readers see of a pair, and from when on they see its skew.
+func TestRuleShown(t *testing.T) {
+	const fine, unit = 1 << 32, 1 << 8
 	p := calmPair(1000, 3000, 500)
 	p.own.slope, p.own.noise, p.own.slack = -1e-4, 33, 110
 	pv := p.view(2e6)
@@ -1960,6 +2030,21 @@ func TestRuleView(t *testing.T) {
 	pv = p.view(2e6)
 	is(t, "report of 800 us", pv.report, 100*unit+unit/2)
 	holds(t, "synced", pv.synced, false)
+
+	is(t, "ppm", (&view{skew: fine >> 10}).ppm(), 1e6/1024)
+	for ageing, known := range map[float32]bool{24e-6: true, 25e-6: true, 26e-6: false} {
+		var s TimeSynchronizer
+		s.view.show(&view{skew: fine >> 10, ageing: ageing, synced: true})
+		ppm, ok := s.Skew()
+		holds(t, fmt.Sprintf("skew known that ages by %v", ageing), ok, known)
+		is(t, "skew", ppm, map[bool]float64{true: 1e6 / 1024}[known])
+	}
+	var s TimeSynchronizer
+	s.view.show(&view{local: 9e6, undisturbed: 5e6, synced: true})
+	for at, undisturbed := range map[uint64]time.Duration{9e6: 5 * time.Second, 12e6: 8 * time.Second, 8e6: 4 * time.Second, 3e6: 0} {
+		snapshot, _ := s.Snapshot(at)
+		is(t, fmt.Sprintf("undisturbed at %d us", at), int64(snapshot.Undisturbed), int64(undisturbed))
+	}
 }
 
 // TestReadersWait: while a view is being written, nobody reads it.
@@ -2902,10 +2987,11 @@ func (w *twins) differ(t *testing.T, recv uint64) (remote, report int64) {
 }
 
 // calm is 10 minutes of a stream. In the second half of it the twins may differ by
-// limit: in microseconds of one-way delay and of remote time, and in units of the report.
-func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [3]int64) {
+// limit: in microseconds of one-way delay and of remote time, and in units of the report; and
+// in nanoseconds of one-way delay on the average of all.
+func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [4]int64) {
 	t.Helper()
-	var most [3]int64
+	var most [4]int64
 	sum := time.Duration(0)
 	w.short = 0
 	for k := range 60 * 600 {
@@ -2916,11 +3002,12 @@ func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [3]int
 		}
 		sum += owd - owd2
 		if remote, report := w.differ(t, recv); k > 60*300 {
-			most = [3]int64{max(most[0], (owd - owd2).Abs().Microseconds()), max(most[1], remote), max(most[2], report)}
+			most = [4]int64{max(most[0], (owd - owd2).Abs().Microseconds()), max(most[1], remote), max(most[2], report)}
 		}
 	}
+	most[3] = int64(sum.Abs()) / 60 / 600
 	t.Logf("%s: %d of %d datagrams took the short path; one-way delays differ by up to %d us, %.2f us on the average, remote times by %d us, reports by %d units", what, w.short, 60*600, most[0], float64(sum)/1e3/60/600, most[1], most[2])
-	if most[0] > limit[0] || most[1] > limit[1] || most[2] > limit[2] || w.short < 60*300 {
+	if most[0] > limit[0] || most[1] > limit[1] || most[2] > limit[2] || most[3] > limit[3] || w.short < 60*300 {
 		t.Errorf("%s: the short path leads elsewhere; limits %v", what, limit)
 	}
 }
@@ -2928,12 +3015,12 @@ func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [3]int
 // TestShortPath: a synchronizer that may never take the short path comes to the same,
 // whatever happens to clocks, paths and threads. The short path rounds the line and its
 // drift to whole microseconds, by up to 2 us together, in one-way delays and in the
-// points of the line, which are lowest datagrams: in calm one-way delays differ by 4 us
-// at most and remote times by 3 us. Reports that are one apart become even ones that are
+// points of the line, which are lowest datagrams: in calm, of 12 streams, one-way
+// delays differ by 7 us at most, by 0.9 us on the average, and remote times by 9 us. Reports that are one apart become even ones that are
 // three apart at most. In trouble datagrams queue for 30 ms, and now and then a
 // microsecond decides whether a bucket is late or a fit a surprise: then the twins differ
-// for a while. Of 16 seeds the worst did so for 6.6 % of the time, by more than 1 ms for
-// 1.2 %; in calm they met again within 7 us, one within 54 us. Bounds are not compared:
+// for a while. Of 16 seeds the worst did so for 3.3 % of the time, by more than 1 ms for
+// 0.44 %; in calm they met again within 8 us. Bounds are not compared:
 // a datagram that lowers the floor by half a microsecond refreshes what readers see.
 func TestShortPath(t *testing.T) {
 	const datagrams = 400_000
@@ -2942,7 +3029,7 @@ func TestShortPath(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		feed := &bench.NewStreams(1)[0]
 		if seed == 0 {
-			w.calm(t, "calm", feed, [3]int64{4, 3, 3})
+			w.calm(t, "calm", feed, [4]int64{8, 10, 3, 1000})
 		}
 		w.short = 0
 		now, remote, delay := feed.Now, uint64(1<<33), uint64(bench.Delay)
@@ -3002,7 +3089,7 @@ func TestShortPath(t *testing.T) {
 			t.Errorf("seed %d: the short path leads elsewhere", seed)
 		}
 		feed.Now = now
-		w.calm(t, "calm again", feed, [3]int64{100, 100, 15})
+		w.calm(t, "calm again", feed, [4]int64{100, 100, 15, 1e6})
 		w.fast.Reset()
 		if owd, ok := w.fast.OnAuthenticatedDatagramTimestamp(0, 5); owd != 0 || ok {
 			t.Errorf("after Reset a datagram took %v, ok %v", owd, ok)
