@@ -517,6 +517,9 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	if !p.peered {
 		return late
 	}
+	if int32(uint32(int64(x))-p.toldAt) > youth {
+		p.foretold = 0 // reports of before have all arrived
+	}
 	p.lean(dt)
 	p.close(x, b)
 	if !late {
@@ -630,7 +633,7 @@ func (p *pair) fade(dt float32) {
 		}
 		// Without a hold that the limits confirm, the offset would be outside of them.
 		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
-		if p.left < 0 && (inside || p.known > memory) { // rule: holds fade
+		if p.left < 0 && (inside || p.known > 2*memory) { // rule: holds fade
 			p.free += (p.trip - p.free) * min(4*dt/lateTime, 1)
 		}
 	}
@@ -660,7 +663,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	near := p.tolerance() + gateDips*p.own.dip
 	// If our own datagrams are late by as much, those that told the step were in flight
 	// while both clocks were set.
-	if abs(d) > near && abs(was) < near && !p.own.alike && uint32(int64(x))-p.toldAt < youth { // rule: reports from before a step
+	if abs(d) > near && abs(was) < near && !p.own.alike { // rule: reports from before a step
 		return false
 	}
 	if p.limits.guessed = mark == markGuess; d > 0 {
@@ -1056,7 +1059,7 @@ func (f *floor) climb(x float64, a float32, b *bucket) {
 const (
 	maxPoints = 12    // fastest datagrams of doubling spans that the line is fitted to
 	fitPoints = 4     // the fewest that show both a slope and noise
-	memory    = 180e6 // us: oscillators keep no rate for longer; nor is a correction held that no datagram confirms
+	memory    = 135e6 // us: oscillators keep no rate for longer; a queue of two minutes stands as long until it is over and forgotten
 	balance   = 800.0 // 1/s: makes noise/window^1.5 weigh as much as wander*window
 
 	priorSkew = 100e-6       // two crystals of 50 ppm

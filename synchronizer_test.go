@@ -362,7 +362,7 @@ func TestRuleSane(t *testing.T) {
 		good, bad []float64
 	}{
 		{"noise", func(p *pair, v float64) { p.own.noise = float32(v) }, []float64{0, 1e6}, []float64{-1, 1_000_001, nan}},
-		{"width", func(p *pair, v float64) { p.own.width = float32(v) }, []float64{0.2e6, 180e6}, []float64{199_999, 180_000_016, nan}},
+		{"width", func(p *pair, v float64) { p.own.width = float32(v) }, []float64{0.2e6, 135e6}, []float64{199_999, 135_000_016, nan}},
 		{"points", func(p *pair, v float64) { p.own.n = uint8(v) }, []float64{0, 12}, []float64{13, 255}},
 		{"slope", func(p *pair, v float64) { p.own.slope = v }, []float64{-1000e-6, 1000e-6}, []float64{-1001e-6, 1001e-6, nan}},
 		{"prior", func(p *pair, v float64) { p.own.prior = float32(v) }, []float64{-2000e-6, 2000e-6}, []float64{-2001e-6, 2001e-6, nan}},
@@ -379,7 +379,7 @@ func TestRuleSane(t *testing.T) {
 		{"reports' noise", func(p *pair, v float64) { p.noise = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
 		{"known", func(p *pair, v float64) { p.known = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
 		{"stood", func(p *pair, v float64) { p.stood = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"left", func(p *pair, v float64) { p.left = float32(v) }, []float64{-1e9, 180e6}, []float64{181e6, nan}},
+		{"left", func(p *pair, v float64) { p.left = float32(v) }, []float64{-1e9, 135e6}, []float64{136e6, nan}},
 		{"trip", func(p *pair, v float64) { p.trip = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
 		{"free", func(p *pair, v float64) { p.free = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
 		{"below", func(p *pair, v float64) { p.limits.below = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
@@ -601,7 +601,7 @@ func TestRuleFloorBucket(t *testing.T) {
 }
 
 // TestRuleSpans: a silence longer than the points tell, and than 10 s, ends the line; what few
-// points tell counts for 180 s. Points end when they are wide enough.
+// points tell counts for 135 s. Points end when they are wide enough.
 func TestRuleSpans(t *testing.T) {
 	begin := nearBucket
 	for _, tc := range []struct {
@@ -611,7 +611,7 @@ func TestRuleSpans(t *testing.T) {
 		ends          bool
 	}{
 		{4, 2.2e6, 10.1e6, 1.01e-6, true}, {4, 2.2e6, 9.9e6, 0, false}, {4, 79.2e6, 79.3e6, 7.93e-6, true}, {4, 79.2e6, 79.1e6, 0, false},
-		{3, 2.2e6, 100e6, 0, false}, {3, 2.2e6, 180e6, 0, false}, {3, 2.2e6, 180.1e6, 18.01e-6, true}, {1, 330e6, 180.1e6, 18.01e-6, true}, {4, 79.2e6, 2000e6, 100e-6, true}, {12, 330e6, 180.1e6, 18.01e-6, true}, {12, 330e6, 179.9e6, 0, false},
+		{3, 2.2e6, 100e6, 0, false}, {3, 2.2e6, 135e6, 0, false}, {3, 2.2e6, 135.1e6, 13.51e-6, true}, {1, 330e6, 135.1e6, 13.51e-6, true}, {4, 79.2e6, 2000e6, 100e-6, true}, {12, 330e6, 135.1e6, 13.51e-6, true}, {12, 330e6, 134.9e6, 0, false},
 	} {
 		f, b := begin()
 		b.from = 400e6
@@ -832,16 +832,16 @@ func TestRuleMakeRoom(t *testing.T) {
 	is(t, "the oldest", l.points[0].y, 11)
 	is(t, "width", l.width, 0.63e6)
 
-	l = line{noise: 1e5, width: 11.25e6, n: 12, points: spaced(0, 11.25e6, twelve...)}
-	is(t, "16 spans are not longer than 180 s", l.makeRoom(), 0)
-	is(t, "width", l.width, 22.5e6)
-	l = line{noise: 1e5, width: 11.26e6, n: 12, points: spaced(0, 11.26e6, twelve...)}
+	l = line{noise: 1e5, width: 8.4375e6, n: 12, points: spaced(0, 8.4375e6, twelve...)}
+	is(t, "16 spans are not longer than 135 s", l.makeRoom(), 0)
+	is(t, "width", l.width, 16.875e6)
+	l = line{noise: 1e5, width: 8.44e6, n: 12, points: spaced(0, 8.44e6, twelve...)}
 	is(t, "16 spans are", l.makeRoom(), 1)
-	is(t, "width", l.width, 11.26e6)
-	l = line{noise: 1e5, width: 20e6, n: 12, points: spaced(0, 20e6, twelve...)}
-	is(t, "older than 180 s", l.makeRoom(), 2)
+	is(t, "width", l.width, 8.44e6)
+	l = line{noise: 1e5, width: 15e6, n: 12, points: spaced(0, 15e6, twelve...)}
+	is(t, "older than 135 s", l.makeRoom(), 2)
 	is(t, "points", l.n, 10)
-	is(t, "the oldest", l.points[0].x, -180e6)
+	is(t, "the oldest", l.points[0].x, -135e6)
 
 	// With 10 us of noise, points each 0.8 s count for 18.57 s.
 	l = line{noise: 10, width: 0.8e6, n: 5, points: [maxPoints]point{{x: -18.6e6}, {x: -18.5e6}, {x: -9e6}, {x: -5e6}, {x: -1e6}}}
@@ -1401,24 +1401,24 @@ func TestRuleTrust(t *testing.T) {
 		{"longer, then shorter", trips{4000, 60e6, 5000, 2e6, 4000, 0, 9}, 2000, 1e6, 0, trips{4000, 60e6, 2000, 0, 4000, 0, 9}},
 		{"shorter, then longer", trips{4000, 60e6, 3000, 2e6, 4000, 0, 9}, 5000, 1e6, 0, trips{4000, 60e6, 5000, 0, 4000, 0, 9}},
 		{"learnt, with a hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 60e6, 5000, 0, 4000, 500, 119e6}},
-		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 179e6}},
+		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 134e6}},
 		{"learnt, with another hold", trips{4000, 60e6, 5000, 15e6, 4000, -1, 9e6}, 5000, 1e6, 1000, trips{5000, 60e6, 5000, 0, 4000, -500, 8e6}},
 		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1599, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
-		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 45e6}},
+		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 33.75e6}},
 		{"learnt, young", trips{4000, 6e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 6e6, 5000, 0, 4000, 500, 11e6}},
 		// A hold that half the difference of two round trips explains stays for its time.
 		{"a hold", trips{4000, 60e6, 0, 0, 3000, 500, 9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 8e6}},
 		{"a hold that is over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3400, 300, -0.1e6}},
 		{"a hold of zero left", trips{4000, 60e6, 0, 0, 3000, 500, 1e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 0}},
 		{"a hold that is long over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 20e6, 2500, trips{4000, 80e6, 0, 0, 4000, 0, -19.1e6}},
-		{"a hold without a reason", trips{4000, 60e6, 0, 0, 3000, 299, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 299, 45e6}},
+		{"a hold without a reason", trips{4000, 60e6, 0, 0, 3000, 299, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 299, 33.75e6}},
 		{"a hold with half a reason", trips{4000, 60e6, 0, 0, 3000, 300, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 300, 89e6}},
-		{"a hold for a shorter one", trips{3000, 60e6, 0, 0, 3300, -150, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3300, -150, 45e6}},
+		{"a hold for a shorter one", trips{3000, 60e6, 0, 0, 3300, -150, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3300, -150, 33.75e6}},
 		{"a hold for hardly a shorter one", trips{3000, 60e6, 0, 0, 3200, -100, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3200, -100, 89e6}},
 		{"a hold that is too much", trips{4000, 60e6, 0, 0, 3000, 700, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 89e6}},
-		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 45e6}},
-		{"a hold without a round trip", trips{-100, 60e6, 0, 0, 3000, 700, 90e6}, -100, 1e6, 2500, trips{-100, 61e6, 0, 0, -100, 0, 45e6}},
-		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 45e6}},
+		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 33.75e6}},
+		{"a hold without a round trip", trips{-100, 60e6, 0, 0, 3000, 700, 90e6}, -100, 1e6, 2500, trips{-100, 61e6, 0, 0, -100, 0, 33.75e6}},
+		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 33.75e6}},
 		{"a path may be that short", trips{4000, 60e6, 0, 0, -200, 2000, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, -200, 2000, 89e6}},
 	} {
 		p := calmPair(1000, float64(tc.s)-1000, tc.offset)
@@ -1446,16 +1446,16 @@ func TestRuleBefore(t *testing.T) {
 }
 
 // TestRuleHold: a hold whose time is over stays if the offset without it would be outside of
-// the limits, until the round trip is known for 180 s. The one here is 500, and half of 1000.
+// the limits, until the round trip is known for 270 s. The one here is 500, and half of 1000.
 func TestRuleHold(t *testing.T) {
 	for _, tc := range []struct {
 		hold, below, above, left, known float32
 		fades                           bool
 	}{
 		{500, 300, 1000, -1, 60e6, false}, {500, 301, 1000, -1, 60e6, true}, {500, 1000, 300, -1, 60e6, true},
-		{500, 300, 1000, -1, 180e6, false}, {500, 300, 1000, -1, 180_000_016, true}, {500, 300, 1000, -1000e6, 180e6, false},
+		{500, 300, 1000, -1, 270e6, false}, {500, 300, 1000, -1, 270_000_032, true}, {500, 300, 1000, -1000e6, 270e6, false},
 		{-500, 1000, 300, -1, 60e6, false}, {-500, 1000, 301, -1, 60e6, true}, {-500, 300, 1000, -1, 60e6, true},
-		{500, 301, 1000, 1e6, 60e6, false}, {500, 301, 1000, 0.9e6, 60e6, true}, {500, 300, 1000, 1e6, 200e6, false},
+		{500, 301, 1000, 1e6, 60e6, false}, {500, 301, 1000, 0.9e6, 60e6, true}, {500, 300, 1000, 1e6, 300e6, false},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.trip, p.free, p.known, p.hold, p.left = 4000, 3000, tc.known, tc.hold, tc.left
@@ -1491,7 +1491,6 @@ func TestRuleReport(t *testing.T) {
 			p.peer, p.foretold, p.toldAt, p.own.alike = 8000, 5000, x-5.9e6, true
 		}, 376, true, 3008, 2608},
 		{"just before youth is over", func(p *pair) { p.peer, p.foretold, p.toldAt = 8000, 5000, x-6e6+1 }, 376, false, 8000, 5000},
-		{"long after clocks were set", func(p *pair) { p.peer, p.foretold, p.toldAt = 8000, 5000, x-6e6 }, 376, true, 3008, 2608},
 		{"at once", func(p *pair) { p.peer, p.foretold, p.toldAt = 8000, 5000, x }, 376, false, 8000, 5000},
 		{"as predicted", func(p *pair) { p.peer, p.foretold, p.toldAt = 3208, 208, x-5.9e6 }, 376, true, 3008, 2608},
 		{"hardly as predicted", func(p *pair) { p.peer, p.foretold, p.toldAt = 3209, 209, x-5.9e6 }, 376, false, 3209, 5000},
@@ -1526,12 +1525,12 @@ func TestRuleReport(t *testing.T) {
 		holds(t, tc.what+": changed", p.changed, tc.peer != before)
 		holds(t, tc.what+": guessed", p.limits.guessed, tc.what == "a guess")
 	}
-	// Of the time since then the low bits count, also where they wrap.
-	for at, peer := range map[uint32]float64{1<<32 - 4.9e6: 8000, 1<<32 - 5e6: 3008, 0.9e6: 8000} {
+	// For 6 s: of the time since then the low bits count, also where they wrap.
+	for at, foretold := range map[uint32]float32{1<<32 - 5e6: 5000, 1<<32 - 5e6 - 1: 0, 0.9e6: 5000, 1.1e6: 5000} {
 		p := calmPair(1000, 8000, 500)
-		p.foretold, p.toldAt = 5000, at
-		p.report(1<<32+1e6, 376, &bucket{})
-		is(t, fmt.Sprintf("peer, foretold at %v", at), p.peer, peer)
+		p.trip, p.foretold, p.toldAt = 9000, 5000, at
+		p.endBucket(1<<32+1e6, &bucket{first: 1, second: 2, from: 1<<32 + 0.8e6})
+		is(t, fmt.Sprintf("foretold at %v", at), p.foretold, foretold)
 	}
 	// The noise learns from what is within the tolerance.
 	for _, tc := range []struct{ d, noise float64 }{{100, 12.5}, {-100, 12.5}, {12.9, 12.9 / 8}, {13, 13. / 8}, {199, 199. / 8}, {200, 0}, {-200, 0}} {
