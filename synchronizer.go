@@ -1059,7 +1059,7 @@ func (f *floor) climb(x float64, a float32, b *bucket) {
 const (
 	maxPoints = 12    // fastest datagrams of doubling spans that the line is fitted to
 	fitPoints = 4     // the fewest that show both a slope and noise
-	memory    = 135e6 // us: oscillators keep no rate for longer; a queue of two minutes stands as long until it is over and forgotten
+	memory    = 130e6 // us: oscillators keep no rate for longer; a correction is held through a queue of two minutes
 	balance   = 800.0 // 1/s: makes noise/window^1.5 weigh as much as wander*window
 
 	priorSkew = 100e-6       // two crystals of 50 ppm

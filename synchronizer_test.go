@@ -362,7 +362,7 @@ func TestRuleSane(t *testing.T) {
 		good, bad []float64
 	}{
 		{"noise", func(p *pair, v float64) { p.own.noise = float32(v) }, []float64{0, 1e6}, []float64{-1, 1_000_001, nan}},
-		{"width", func(p *pair, v float64) { p.own.width = float32(v) }, []float64{0.2e6, 135e6}, []float64{199_999, 135_000_016, nan}},
+		{"width", func(p *pair, v float64) { p.own.width = float32(v) }, []float64{0.2e6, 130e6}, []float64{199_999, 130_000_016, nan}},
 		{"points", func(p *pair, v float64) { p.own.n = uint8(v) }, []float64{0, 12}, []float64{13, 255}},
 		{"slope", func(p *pair, v float64) { p.own.slope = v }, []float64{-1000e-6, 1000e-6}, []float64{-1001e-6, 1001e-6, nan}},
 		{"prior", func(p *pair, v float64) { p.own.prior = float32(v) }, []float64{-2000e-6, 2000e-6}, []float64{-2001e-6, 2001e-6, nan}},
@@ -379,7 +379,7 @@ func TestRuleSane(t *testing.T) {
 		{"reports' noise", func(p *pair, v float64) { p.noise = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
 		{"known", func(p *pair, v float64) { p.known = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
 		{"stood", func(p *pair, v float64) { p.stood = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"left", func(p *pair, v float64) { p.left = float32(v) }, []float64{-1e9, 135e6}, []float64{136e6, nan}},
+		{"left", func(p *pair, v float64) { p.left = float32(v) }, []float64{-1e9, 130e6}, []float64{131e6, nan}},
 		{"trip", func(p *pair, v float64) { p.trip = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
 		{"free", func(p *pair, v float64) { p.free = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
 		{"below", func(p *pair, v float64) { p.limits.below = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
@@ -601,7 +601,7 @@ func TestRuleFloorBucket(t *testing.T) {
 }
 
 // TestRuleSpans: a silence longer than the points tell, and than 10 s, ends the line; what few
-// points tell counts for 135 s. Points end when they are wide enough.
+// points tell counts for 130 s. Points end when they are wide enough.
 func TestRuleSpans(t *testing.T) {
 	begin := nearBucket
 	for _, tc := range []struct {
@@ -611,7 +611,7 @@ func TestRuleSpans(t *testing.T) {
 		ends          bool
 	}{
 		{4, 2.2e6, 10.1e6, 1.01e-6, true}, {4, 2.2e6, 9.9e6, 0, false}, {4, 79.2e6, 79.3e6, 7.93e-6, true}, {4, 79.2e6, 79.1e6, 0, false},
-		{3, 2.2e6, 100e6, 0, false}, {3, 2.2e6, 135e6, 0, false}, {3, 2.2e6, 135.1e6, 13.51e-6, true}, {1, 330e6, 135.1e6, 13.51e-6, true}, {4, 79.2e6, 2000e6, 100e-6, true}, {12, 330e6, 135.1e6, 13.51e-6, true}, {12, 330e6, 134.9e6, 0, false},
+		{3, 2.2e6, 100e6, 0, false}, {3, 2.2e6, 130e6, 0, false}, {3, 2.2e6, 130.1e6, 13.01e-6, true}, {1, 330e6, 130.1e6, 13.01e-6, true}, {4, 79.2e6, 2000e6, 100e-6, true}, {12, 330e6, 130.1e6, 13.01e-6, true}, {12, 330e6, 129.9e6, 0, false},
 	} {
 		f, b := begin()
 		b.from = 400e6
@@ -832,16 +832,19 @@ func TestRuleMakeRoom(t *testing.T) {
 	is(t, "the oldest", l.points[0].y, 11)
 	is(t, "width", l.width, 0.63e6)
 
-	l = line{noise: 1e5, width: 8.4375e6, n: 12, points: spaced(0, 8.4375e6, twelve...)}
-	is(t, "16 spans are not longer than 135 s", l.makeRoom(), 0)
-	is(t, "width", l.width, 16.875e6)
-	l = line{noise: 1e5, width: 8.44e6, n: 12, points: spaced(0, 8.44e6, twelve...)}
+	l = line{noise: 1e5, width: 8.125e6, n: 12, points: spaced(0, 8.125e6, twelve...)}
+	is(t, "16 spans are not longer than 130 s", l.makeRoom(), 0)
+	is(t, "width", l.width, 16.25e6)
+	l = line{noise: 1e5, width: 8.13e6, n: 12, points: spaced(0, 8.13e6, twelve...)}
 	is(t, "16 spans are", l.makeRoom(), 1)
-	is(t, "width", l.width, 8.44e6)
-	l = line{noise: 1e5, width: 15e6, n: 12, points: spaced(0, 15e6, twelve...)}
-	is(t, "older than 135 s", l.makeRoom(), 2)
+	is(t, "width", l.width, 8.13e6)
+	l = line{noise: 1e5, width: 14e6, n: 12, points: spaced(0, 14e6, twelve...)}
+	is(t, "older than 130 s", l.makeRoom(), 2)
 	is(t, "points", l.n, 10)
-	is(t, "the oldest", l.points[0].x, -135e6)
+	is(t, "the oldest", l.points[0].x, -126e6)
+	l = line{noise: 1e5, width: 13e6, n: 12, points: spaced(0, 13e6, twelve...)}
+	is(t, "one is older", l.makeRoom(), 1)
+	is(t, "130 s old", l.points[0].x, -130e6)
 
 	// With 10 us of noise, points each 0.8 s count for 18.57 s.
 	l = line{noise: 10, width: 0.8e6, n: 5, points: [maxPoints]point{{x: -18.6e6}, {x: -18.5e6}, {x: -9e6}, {x: -5e6}, {x: -1e6}}}
@@ -1401,24 +1404,24 @@ func TestRuleTrust(t *testing.T) {
 		{"longer, then shorter", trips{4000, 60e6, 5000, 2e6, 4000, 0, 9}, 2000, 1e6, 0, trips{4000, 60e6, 2000, 0, 4000, 0, 9}},
 		{"shorter, then longer", trips{4000, 60e6, 3000, 2e6, 4000, 0, 9}, 5000, 1e6, 0, trips{4000, 60e6, 5000, 0, 4000, 0, 9}},
 		{"learnt, with a hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 60e6, 5000, 0, 4000, 500, 119e6}},
-		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 134e6}},
+		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 129e6}},
 		{"learnt, with another hold", trips{4000, 60e6, 5000, 15e6, 4000, -1, 9e6}, 5000, 1e6, 1000, trips{5000, 60e6, 5000, 0, 4000, -500, 8e6}},
 		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1599, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
-		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 33.75e6}},
+		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 32.5e6}},
 		{"learnt, young", trips{4000, 6e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 6e6, 5000, 0, 4000, 500, 11e6}},
 		// A hold that half the difference of two round trips explains stays for its time.
 		{"a hold", trips{4000, 60e6, 0, 0, 3000, 500, 9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 8e6}},
 		{"a hold that is over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3400, 300, -0.1e6}},
 		{"a hold of zero left", trips{4000, 60e6, 0, 0, 3000, 500, 1e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 0}},
 		{"a hold that is long over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 20e6, 2500, trips{4000, 80e6, 0, 0, 4000, 0, -19.1e6}},
-		{"a hold without a reason", trips{4000, 60e6, 0, 0, 3000, 299, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 299, 33.75e6}},
+		{"a hold without a reason", trips{4000, 60e6, 0, 0, 3000, 299, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 299, 32.5e6}},
 		{"a hold with half a reason", trips{4000, 60e6, 0, 0, 3000, 300, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 300, 89e6}},
-		{"a hold for a shorter one", trips{3000, 60e6, 0, 0, 3300, -150, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3300, -150, 33.75e6}},
+		{"a hold for a shorter one", trips{3000, 60e6, 0, 0, 3300, -150, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3300, -150, 32.5e6}},
 		{"a hold for hardly a shorter one", trips{3000, 60e6, 0, 0, 3200, -100, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3200, -100, 89e6}},
 		{"a hold that is too much", trips{4000, 60e6, 0, 0, 3000, 700, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 89e6}},
-		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 33.75e6}},
-		{"a hold without a round trip", trips{-100, 60e6, 0, 0, 3000, 700, 90e6}, -100, 1e6, 2500, trips{-100, 61e6, 0, 0, -100, 0, 33.75e6}},
-		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 33.75e6}},
+		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 32.5e6}},
+		{"a hold without a round trip", trips{-100, 60e6, 0, 0, 3000, 700, 90e6}, -100, 1e6, 2500, trips{-100, 61e6, 0, 0, -100, 0, 32.5e6}},
+		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 32.5e6}},
 		{"a path may be that short", trips{4000, 60e6, 0, 0, -200, 2000, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, -200, 2000, 89e6}},
 	} {
 		p := calmPair(1000, float64(tc.s)-1000, tc.offset)
@@ -1446,14 +1449,14 @@ func TestRuleBefore(t *testing.T) {
 }
 
 // TestRuleHold: a hold whose time is over stays if the offset without it would be outside of
-// the limits, until the round trip is known for 270 s. The one here is 500, and half of 1000.
+// the limits, until the round trip is known for 260 s. The one here is 500, and half of 1000.
 func TestRuleHold(t *testing.T) {
 	for _, tc := range []struct {
 		hold, below, above, left, known float32
 		fades                           bool
 	}{
 		{500, 300, 1000, -1, 60e6, false}, {500, 301, 1000, -1, 60e6, true}, {500, 1000, 300, -1, 60e6, true},
-		{500, 300, 1000, -1, 270e6, false}, {500, 300, 1000, -1, 270_000_032, true}, {500, 300, 1000, -1000e6, 270e6, false},
+		{500, 300, 1000, -1, 260e6, false}, {500, 300, 1000, -1, 260_000_016, true}, {500, 300, 1000, -1000e6, 260e6, false},
 		{-500, 1000, 300, -1, 60e6, false}, {-500, 1000, 301, -1, 60e6, true}, {-500, 300, 1000, -1, 60e6, true},
 		{500, 301, 1000, 1e6, 60e6, false}, {500, 301, 1000, 0.9e6, 60e6, true}, {500, 300, 1000, 1e6, 300e6, false},
 	} {
