@@ -749,7 +749,7 @@ func (p *pair) view(x float64) (v view) {
 	v = view{skew: int32(-p.own.slope * (1 << fineBits)), seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
 	v.setReport(p.tell(x))
 	if v.synced = p.peered; v.synced {
-		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./2) // rounded
+		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./4) // or rounding down could take a whole one
 		v.delay = float32(max(p.delay(), 0))
 		v.bound, v.ageing = p.bound(x)
 	}
@@ -1288,7 +1288,7 @@ type view struct {
 	part        uint32  // 2^-32 us: and what is missing from that
 	skew        int32   // 2^-32: rate of the offset
 	excess      int32   // 2^-8 us: by which readers add too much, to be slewed away
-	report      uint32  // 2^-8 units: what to report, and half a unit
+	report      uint32  // 2^-8 units: what to report, and nearly half a unit
 	delay       float32 // us: minimum one-way delay
 	bound       float32 // us: of the offset's error, without excess
 	ageing      float32 // by which that grows in a microsecond, us
@@ -1307,7 +1307,8 @@ func (v *view) setOffset(offset float64) {
 
 // setReport makes level, in us, what to report.
 func (v *view) setReport(level float64) {
-	v.report = uint32(int64((ring(level, deltaBits)/(1<<ts24Shift) + 1./2) * (1 << fracBits)))
+	const half = (1<<ts24Shift - 1) / 2. // us: of a unit, for levels are whole microseconds
+	v.report = uint32(int64((ring(level, deltaBits) + half) * (1 << (fracBits - ts24Shift))))
 }
 
 // gone returns by how much less readers add after x us.

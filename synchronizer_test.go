@@ -1938,7 +1938,8 @@ func TestRuleView(t *testing.T) {
 
 }
 
-// TestRuleMinDelta: reports are levels, to half a unit, and say which were seen.
+// TestRuleMinDelta: reports are levels, to half a unit of whole microseconds, so 0.5 us low, and
+// say which were seen.
 func TestRuleMinDelta(t *testing.T) {
 	const fine = 1 << 32
 	rng := rand.New(rand.NewPCG(21, 21))
@@ -1951,14 +1952,14 @@ func TestRuleMinDelta(t *testing.T) {
 		want := level - float64(v.skew)/fine*float64(x)
 		d := math.Mod(float64(uint64(v.minDelta(v.local+x))<<3)-want+1.5*(1<<27), 1<<27) - 1<<26
 		sum, n = sum+d, n+1
-		if math.Abs(d) > 8+4+0.1 { // a mark costs a unit
+		if math.Abs(d+0.5) > 8+4+0.1 { // a mark costs a unit
 			t.Fatalf("%+v, level %v: %v us off", v, want, d)
 		}
-		if d := float64(v.reportAt(int64(x))>>8<<3) - 4; v.report > 1<<30 && v.report < 3<<30 && math.Abs(d-math.Mod(want+1<<27, 1<<27)) > 8.1 {
+		if d := float64(v.reportAt(int64(x))>>8<<3) - 3.5; v.report > 1<<30 && v.report < 3<<30 && math.Abs(d-math.Mod(want+1<<27, 1<<27)) > 8.1 {
 			t.Fatalf("%+v, level %v: %v", v, want, d)
 		}
 	}
-	if mean := sum / float64(n); math.Abs(mean) > 0.1 {
+	if mean := sum / float64(n); math.Abs(mean+0.5) > 0.1 {
 		t.Errorf("reports are %v us off in the mean", mean)
 	}
 	v := view{seen: true, ageing: 1e-5}
@@ -2021,7 +2022,7 @@ func TestRuleShown(t *testing.T) {
 	p.own.slope, p.own.noise, p.own.slack = -1e-4, 33, 110
 	pv := p.view(2e6)
 	is(t, "skew of 100 ppm", pv.skew, 429496) // rounded towards 0
-	is(t, "offset", float64(pv.whole)+float64(pv.part)/fine, 500+200+0.5)
+	is(t, "offset", float64(pv.whole)+float64(pv.part)/fine, 500+200+0.25)
 	is(t, "delay", pv.delay, 1500)
 	is(t, "jitter", pv.jitter, 33)
 	holds(t, "mark", pv.seen, false)
@@ -2030,7 +2031,7 @@ func TestRuleShown(t *testing.T) {
 	holds(t, "mark of what was seen", p.view(0).seen, true)
 	p.peered = false
 	pv = p.view(2e6)
-	is(t, "report of 800 us", pv.report, 100*unit+unit/2)
+	is(t, "report of 800 us", pv.report, 100*unit+unit/2-16)
 	holds(t, "synced", pv.synced, false)
 
 	is(t, "ppm", (&view{skew: fine >> 10}).ppm(), 1e6/1024)
