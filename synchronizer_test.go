@@ -2052,6 +2052,9 @@ func TestRuleShown(t *testing.T) {
 
 // TestReadersWait: while a view is being written, nobody reads it.
 func TestReadersWait(t *testing.T) {
+	if runtime.GOARCH == "wasm" {
+		t.Skip("NOT TESTED as WebAssembly: there a goroutine that waits in a loop lets no other run")
+	}
 	for what, read := range map[string]func(s *shown) int64{
 		"remote":   func(s *shown) int64 { remote, _ := s.remote(0); return int64(remote) },
 		"minDelay": func(s *shown) int64 { delay, _ := s.minDelay(); return delay.Microseconds() },
