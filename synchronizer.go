@@ -211,7 +211,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	} else {
 		v.whole = nearest(v.whole, s.anchor)
 	}
-	s.bucket.delay = int32(max(v.delay, 0)) // as readers see it
+	s.bucket.delay = int32(v.delay) // as readers see it
 	s.view.show(&v)
 }
 
@@ -1002,7 +1002,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		span = min(max(b.from-f.end-float64(f.points[0].x), lateTime), memory)
 	}
 	if silence := x - b.from; silence > span {
-		// What the points tell is old, and so may their times be on their ring.
+		// What the points tell is old.
 		f.line.restart(x)
 		f.doubtSlope(max(f.error, min(skewDrift*float32(silence), priorSkew)))
 	} else if x-f.end >= float64(f.width) {
