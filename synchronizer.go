@@ -1135,7 +1135,7 @@ func (l *line) take(x float64, y float32) {
 // there are enough.
 func (l *line) endSpan(x float64, dip, steady float32) {
 	dt := float32(x - l.end)
-	if l.sunk > minGate+gateDips*min(l.noise, dip) && l.n >= fitPoints {
+	if l.sunk > minGate+gateDips*min(l.noise, dip) {
 		l.restart(x) // rule: a line that sinks starts anew
 	}
 	for i := range l.points[:l.n] {

@@ -902,12 +902,12 @@ func TestRuleEndOfSpan(t *testing.T) {
 		is(t, fmt.Sprintf("points after the first, at end%+.0f", x), one.n, n-2)
 		holds(t, "still under way", l.some, false)
 	}
-	// A line that sinks by more than 180 us starts anew, if it has points to drop.
+	// A line that sinks by more than 180 us starts anew.
 	for _, tc := range []struct {
 		sunk, noise float32
 		n           int
 		after       uint8
-	}{{180, 10, 4, 5}, {181, 10, 4, 0}, {181, 10, 3, 4}, {181, 20, 4, 0}, {140, 5, 4, 5}, {141, 5, 4, 0}} {
+	}{{180, 10, 4, 5}, {181, 10, 4, 0}, {181, 10, 3, 0}, {180, 10, 3, 4}, {181, 20, 4, 0}, {140, 5, 4, 5}, {141, 5, 4, 0}} {
 		l = begin(tc.n)
 		l.sunk, l.noise = tc.sunk, tc.noise
 		l.endSpan(5.1e6, 10, 0)
