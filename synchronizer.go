@@ -275,11 +275,8 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 // wrong; Snapshot.Undisturbed says when that was last noticed. It is at most 33.6 s, half
 // of what the offset is known modulo. ok is false while the offset is not known.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
-	v, ok := s.view.view()
-	if !ok {
-		return 0, false
-	}
-	return micros(v.boundAt(int64(localUsec - v.local))), true
+	snapshot, ok := s.Snapshot(localUsec)
+	return snapshot.ErrorBound, ok
 }
 
 // Snapshot is everything that is known at one local time, all from the same state.
@@ -615,10 +612,7 @@ func (p *pair) learn(s float32) {
 	if p.hold == 0 {
 		p.left = min(2*p.known, memory)
 	}
-	if p.hold = p.correction(); abs(p.hold) < p.tolerance()/2 { // rule: what is small is not held
-		p.hold = 0
-	}
-	p.trip, p.stood = s, 0
+	p.hold, p.trip, p.stood = p.correction(), s, 0
 }
 
 // fade lets go of a correction that is old, or for which no one path can be to blame.
@@ -908,16 +902,14 @@ type floor struct {
 func (f *floor) scatter() float32 { return min(f.noise, f.dip) }
 
 // gate returns how far above the floor the fastest datagram of a bucket that ends at x may
-// be. The first dips are means of few.
+// be.
 func (f *floor) gate(x float64) float32 {
-	few := 1 + fitPoints/float32(max(f.near, 1)) // rule: few dips make a wide gate; without: few := float32(1)
-	return minGate + gateDips*few*f.dip + certain/2*f.error*float32(x-f.nearAt)
+	return minGate + gateDips*f.dip + certain/2*f.error*float32(x-f.nearAt)
 }
 
 // gateBelow returns how far below the floor a datagram may be at x.
 func (f *floor) gateBelow(x float64) float32 {
-	few := 1 + 2/float32(max(f.near, 1)) // rule: few dips make a wide gate below, too; without: few := float32(1)
-	return minGate + gateDips*few*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
+	return minGate + gateDips*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
 }
 
 // lateness returns how late all datagrams are: those of the last late bucket, or of the

@@ -439,15 +439,12 @@ func TestRuleBucket(t *testing.T) {
 }
 
 func TestRuleGates(t *testing.T) {
-	f := floor{dip: 10, near: 4, nearAt: 1e6}
+	f := floor{dip: 10, nearAt: 1e6}
 	f.error, f.noise, f.width = 1e-6, 20, 5e6
-	is(t, "gate", f.gate(3e6), 100+8*2*10+3*2)
-	is(t, "gate below, wide points", f.gateBelow(3e6), 100+8*1.5*10+3*5)
+	is(t, "gate", f.gate(3e6), 100+8*10+3*2)
+	is(t, "gate below, wide points", f.gateBelow(3e6), 100+8*10+3*5)
 	f.width, f.noise = 1e6, 5
-	is(t, "gate below, little noise", f.gateBelow(3e6), 100+8*1.5*5+3*2)
-	f.near = 0
-	is(t, "gate of the first bucket", f.gate(3e6), 100+8*5*10+3*2)
-	is(t, "gate below of the first bucket", f.gateBelow(3e6), 100+8*3*5+3*2)
+	is(t, "gate below, little noise", f.gateBelow(3e6), 100+8*5+3*2)
 
 	f.low, f.lowest = 700, 300
 	is(t, "lateness near the floor", f.lateness(), 300)
@@ -592,8 +589,8 @@ func TestRuleFloorBucket(t *testing.T) {
 		f.dip, f.error, b.first, b.second = 0, 0, first, first
 		holds(t, fmt.Sprintf("without dips, %d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
 	}
-	// The gate here is 100 + 8*10*(1+4/64) + 0.6.
-	for first, late := range map[int32]bool{185: false, 186: true} {
+	// The gate here is 100 + 8*10 + 0.6.
+	for first, late := range map[int32]bool{180: false, 181: true} {
 		f, b = begin()
 		b.first, b.second = first, first+10
 		holds(t, fmt.Sprintf("%d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
@@ -1406,8 +1403,8 @@ func TestRuleTrust(t *testing.T) {
 		{"learnt, with a hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 60e6, 5000, 0, 4000, 500, 119e6}},
 		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 129e6}},
 		{"learnt, with another hold", trips{4000, 60e6, 5000, 15e6, 4000, -1, 9e6}, 5000, 1e6, 1000, trips{5000, 60e6, 5000, 0, 4000, -500, 8e6}},
-		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1599, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
-		{"learnt, just enough to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 32.5e6}},
+		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1500, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
+		{"learnt, little to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 32.5e6}},
 		{"learnt, young", trips{4000, 6e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 6e6, 5000, 0, 4000, 500, 11e6}},
 		// A hold that half the difference of two round trips explains stays for its time.
 		{"a hold", trips{4000, 60e6, 0, 0, 3000, 500, 9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 8e6}},
