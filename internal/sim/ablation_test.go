@@ -25,6 +25,7 @@ import (
 
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
+	"timesync/internal/upstream"
 )
 
 var (
@@ -144,6 +145,9 @@ var scoreColumns = [...]string{
 	"slow",    // ends, per 1000, that are not within 1 ms 2.5 s after a step
 	"start",   // geometric mean of mean errors in the first 10 s relative to the original's
 	"traces",  // geometric mean of p99 on the recorded series, 0 without -traces
+	"ramps",   // p95 relative to the original's in the worse of two worlds with queues that grow for long
+	"strays",  // the largest error, us, where a stamp in a hundred is early
+	"beside",  // the worst p99 of either end beside an original, relative to that of two, with 50 us added to both
 }
 
 // score are the figures of the table.
@@ -242,8 +246,45 @@ func newScore(t *testing.T) score {
 	if traces.n > 0 {
 		tracesMean = traces.value()
 	}
+	ramps, strays, besides := scoreRamps(t), scoreStrays(), scoreBeside()
 	return score{mean.value(), worst, mixture, 1000 * float64(off[1]) / (2 * ends), 1e4 * float64(b.beyondWorlds) / boundWorlds,
-		b.quietUse.quantile(0.5) / 1000, 1000 * float64(slow) / float64(2*len(cases)), start.value(), tracesMean}
+		b.quietUse.quantile(0.5) / 1000, 1000 * float64(slow) / float64(2*len(cases)), start.value(), tracesMean, ramps, strays, besides}
+}
+
+func scoreRamps(t *testing.T) (ratio float64) {
+	scenarios, err := upstream.Scenarios()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sc := range scenarios {
+		if sc.ID == "E72" || sc.ID == "E125" {
+			ratio = max(ratio, upMeasure(sc, upstream.Mode{Integrated: true, Skewed: true}, 8).ratio())
+		}
+	}
+	return ratio
+}
+
+func scoreStrays() (worst float64) {
+	for i := range 4 {
+		d := faultWorld(uint64(i))
+		d.until = 40 * sec
+		earlyStamps(d)
+		d.onQuery = func(q *query) {
+			if q.ok && q.at > 10*sec {
+				worst = max(worst, math.Abs(q.err))
+			}
+		}
+		d.run()
+	}
+	return worst
+}
+
+func scoreBeside() (ratio float64) {
+	for _, sc := range sim.Scenarios() {
+		both, ours, theirs, _ := beside(sc, 1)
+		ratio = max(ratio, (max(ours.quantile(0.99), theirs.quantile(0.99))+50)/(both.quantile(0.99)+50))
+	}
+	return ratio
 }
 
 // TestRuleMarks removes rules from a text.

@@ -28,13 +28,6 @@ func TestInterop(t *testing.T) {
 	if testing.Short() {
 		worlds = 1
 	}
-	pairs := func() []sim.Pair {
-		return []sim.Pair{
-			{Name: "originals", A: &rivals.Original{}, B: &rivals.Original{}},
-			{Name: "ours at A", A: &subject{}, B: &rivals.Original{}},
-			{Name: "ours at B", A: &rivals.Original{}, B: &subject{}},
-		}
-	}
 	scenarios := sim.Scenarios()
 	lines := make([]string, len(scenarios))
 	var f failures
@@ -47,30 +40,7 @@ func TestInterop(t *testing.T) {
 			if testing.Short() && sc.Tag&sim.Jumped == 0 {
 				sc.Duration = min(sc.Duration, 120*sec)
 			}
-			var both, ours, theirs errors // two originals, our end, the original's end
-			missed := [3]int{}
-			for seed := range uint64(worlds) {
-				sim.Run(sc, *seedFirst+seed+1, pairs(), sim.Observer{Poll: func(o *sim.Observation) {
-					if o.At < sc.Warmup {
-						return
-					}
-					at := &both
-					which := 0
-					if o.Pair > 0 {
-						if at, which = &theirs, 2; (o.Pair == 1) == (o.Side == sim.A) {
-							at, which = &ours, 1
-						}
-					}
-					if !o.OK {
-						missed[which]++
-						return
-					}
-					*at = append(*at, math.Abs(o.Excess()))
-				}})
-			}
-			for _, e := range []errors{both, ours, theirs} {
-				slices.Sort(e)
-			}
+			both, ours, theirs, missed := beside(sc, worlds)
 			line := fmt.Sprintf("%-22s", sc.Name)
 			for _, q := range []float64{0.5, 0.99} {
 				was, our, their := both.quantile(q), ours.quantile(q), theirs.quantile(q)
@@ -95,6 +65,40 @@ func TestInterop(t *testing.T) {
 	t.Logf("-seed.first %d, %d worlds a scenario, error in us: two originals, our end, the original at the other\n%-22s %8s %8s %8s   %8s %8s %8s\n%s",
 		*seedFirst, worlds, "", "median", "ours", "theirs", "p99", "ours", "theirs", strings.Join(lines, "\n"))
 	f.report(t)
+}
+
+// beside plays worlds in which our end talks to an original and returns the errors of two
+// originals at the same ends, of our end and of the original beside it, in order, and how
+// often each did not answer.
+func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]int) {
+	for seed := range uint64(worlds) {
+		pairs := []sim.Pair{
+			{Name: "originals", A: &rivals.Original{}, B: &rivals.Original{}},
+			{Name: "ours at A", A: &subject{}, B: &rivals.Original{}},
+			{Name: "ours at B", A: &rivals.Original{}, B: &subject{}},
+		}
+		sim.Run(sc, *seedFirst+seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
+			if o.At < sc.Warmup {
+				return
+			}
+			at := &both
+			which := 0
+			if o.Pair > 0 {
+				if at, which = &theirs, 2; (o.Pair == 1) == (o.Side == sim.A) {
+					at, which = &ours, 1
+				}
+			}
+			if !o.OK {
+				missed[which]++
+				return
+			}
+			*at = append(*at, math.Abs(o.Excess()))
+		}})
+	}
+	for _, e := range []errors{both, ours, theirs} {
+		slices.Sort(e)
+	}
+	return both, ours, theirs, missed
 }
 
 // startupWorlds are scenarios for the first seconds: the usual ones, and some in which

@@ -424,6 +424,17 @@ func TestRoutes(t *testing.T) {
 	f.report(t)
 }
 
+// earlyStamps adds stray stamps that are 1 to 200 ms too late: as if from datagrams that are
+// faster than the path allows.
+func earlyStamps(d *duel) {
+	for at := 3 * sec; at < d.until; at += 1700 * ms {
+		side := int(at/ms) & 1
+		by := time.Duration(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40%200+1) * ms
+		sender := sim.NewClock(d.ends[1-side].clock, 0) // its random walk is another, by microseconds
+		d.strays = append(d.strays, stray{at, side, sim.Stamp(sender.Usec(at - 30*ms + by))})
+	}
+}
+
 // TestNuisances compares worlds with and without things that mean nothing.
 func TestNuisances(t *testing.T) {
 	seeds := uint64(8)
@@ -447,14 +458,7 @@ func TestNuisances(t *testing.T) {
 				d.strays = append(d.strays, stray{at, int(at/ms) & 1, uint32(uint64(at) * (d.seed + 1) * 0x9e3779b97f4a7c15 >> 40)})
 			}
 		}},
-		{"stamps a little early", func(d *duel) { // 1 to 200 ms too late a stamp: as if faster than the path allows
-			for at := 3 * sec; at < d.until; at += 1700 * ms {
-				side := int(at/ms) & 1
-				by := time.Duration(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40%200+1) * ms
-				sender := sim.NewClock(d.ends[1-side].clock, 0) // its random walk is another, by microseconds
-				d.strays = append(d.strays, stray{at, side, sim.Stamp(sender.Usec(at - 30*ms + by))})
-			}
-		}},
+		{"stamps a little early", earlyStamps},
 	}
 	var f failures
 	var s strings.Builder
