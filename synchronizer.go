@@ -615,16 +615,13 @@ func (p *pair) learn(s float32) {
 	p.hold, p.trip, p.stood = p.correction(), s, 0
 }
 
-// fade lets go of a correction that is old, or for which no one path can be to blame.
+// fade lets go of a correction that is old.
 func (p *pair) fade(dt float32) {
 	if p.free < -p.tolerance() {
 		p.free = p.trip // no path is that short
 	}
 	if p.hold != 0 {
-		rest := abs(p.hold) - abs(p.trip-p.free)/2
-		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
-			p.left = min(p.left, memory/4)
-		}
+		p.left -= dt
 		// Without a hold that the limits confirm, the offset would be outside of them.
 		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
 		if p.left < 0 && (inside || p.known > 2*memory) { // rule: holds fade

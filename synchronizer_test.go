@@ -1404,21 +1404,17 @@ func TestRuleTrust(t *testing.T) {
 		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 129e6}},
 		{"learnt, with another hold", trips{4000, 60e6, 5000, 15e6, 4000, -1, 9e6}, 5000, 1e6, 1000, trips{5000, 60e6, 5000, 0, 4000, -500, 8e6}},
 		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1500, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
-		{"learnt, little to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 32.5e6}},
+		{"learnt, little to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 119e6}},
 		{"learnt, young", trips{4000, 6e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 6e6, 5000, 0, 4000, 500, 11e6}},
-		// A hold that half the difference of two round trips explains stays for its time.
+		// A hold stays for its time.
 		{"a hold", trips{4000, 60e6, 0, 0, 3000, 500, 9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 8e6}},
 		{"a hold that is over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3400, 300, -0.1e6}},
 		{"a hold of zero left", trips{4000, 60e6, 0, 0, 3000, 500, 1e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 0}},
 		{"a hold that is long over", trips{4000, 60e6, 0, 0, 3000, 500, 0.9e6}, 4000, 20e6, 2500, trips{4000, 80e6, 0, 0, 4000, 0, -19.1e6}},
-		{"a hold without a reason", trips{4000, 60e6, 0, 0, 3000, 299, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 299, 32.5e6}},
-		{"a hold with half a reason", trips{4000, 60e6, 0, 0, 3000, 300, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 300, 89e6}},
-		{"a hold for a shorter one", trips{3000, 60e6, 0, 0, 3300, -150, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3300, -150, 32.5e6}},
-		{"a hold for hardly a shorter one", trips{3000, 60e6, 0, 0, 3200, -100, 90e6}, 3000, 1e6, 2500, trips{3000, 61e6, 0, 0, 3200, -100, 89e6}},
 		{"a hold that is too much", trips{4000, 60e6, 0, 0, 3000, 700, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 3000, 500, 89e6}},
-		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 32.5e6}},
-		{"a hold without a round trip", trips{-100, 60e6, 0, 0, 3000, 700, 90e6}, -100, 1e6, 2500, trips{-100, 61e6, 0, 0, -100, 0, 32.5e6}},
-		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 32.5e6}},
+		{"a hold over half a round trip", trips{400, 60e6, 0, 0, 3000, 700, 90e6}, 400, 1e6, 2500, trips{400, 61e6, 0, 0, 3000, 200, 89e6}},
+		{"a hold without a round trip", trips{-100, 60e6, 0, 0, 3000, 700, 90e6}, -100, 1e6, 2500, trips{-100, 61e6, 0, 0, -100, 0, 89e6}},
+		{"no path is that short", trips{4000, 60e6, 0, 0, -201, 500, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, 4000, 0, 89e6}},
 		{"a path may be that short", trips{4000, 60e6, 0, 0, -200, 2000, 90e6}, 4000, 1e6, 2500, trips{4000, 61e6, 0, 0, -200, 2000, 89e6}},
 	} {
 		p := calmPair(1000, float64(tc.s)-1000, tc.offset)
