@@ -44,6 +44,7 @@ type TimeSynchronizer struct {
 	waits  bool      // it does
 	seen   bool      // a datagram has arrived
 	view   shown
+	_      [8]byte // whole cache lines: neighbours in a slice share none
 }
 
 const (
@@ -351,21 +352,20 @@ type pair struct {
 	peer   float64 // us: the peer's floor at x is peer - own.slope*x
 	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
 
-	noise    float32 // us: mean difference of reports from what they were expected to say
-	trip     float32 // us: the reference round trip, of late
-	hold     float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
-	free     float32 // us: the reference round trip when hold was last 0
-	known    float32 // us: for how long the round trip has been trip, all in all
-	other    float32 // us: another round trip that stands
-	stood    float32 // us: for how long it has
-	before   float32 // us: the round trip before it became shorter in the first seconds
-	left     float32 // us: until hold fades
-	foretold float32 // us: by how much peer was moved although no report said so
-	toldAt   uint32  // x when that began, low 32 bits
+	noise  float32 // us: mean difference of reports from what they were expected to say
+	trip   float32 // us: the reference round trip, of late
+	hold   float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
+	free   float32 // us: the reference round trip when hold was last 0
+	known  float32 // us: for how long the round trip has been trip, all in all
+	other  float32 // us: another round trip that stands
+	stood  float32 // us: for how long it has
+	before float32 // us: the round trip before it became shorter in the first seconds
+	left   float32 // us: until hold fades
 
-	alien   uint8 // reports until the peer no longer counts as an original
-	peered  bool  // a report has come
-	changed bool  // since readers were told
+	alien    uint8 // reports until the peer no longer counts as an original
+	peered   bool  // a report has come
+	changed  bool  // since readers were told
+	foretold bool  // the peer is about to see a step, too, until when the round trip is what it was
 }
 
 // start begins with the level of the first datagram.
@@ -422,8 +422,8 @@ func (p *pair) follow() {
 	if !p.peered {
 		return
 	}
-	if p.foretold != 0 {
-		p.foretell()
+	if p.foretold {
+		p.peer += float64(p.trip - p.roundTrip())
 	}
 	s, was := p.roundTrip(), p.correction()
 	d := p.doubt(s - p.trip)
@@ -431,13 +431,6 @@ func (p *pair) follow() {
 	d = p.doubt(s - p.free)
 	c = min(max(c, -d), d)
 	p.move(float64(c - was))
-}
-
-// foretell moves the peer's floor to where the round trip is what it was.
-func (p *pair) foretell() {
-	d := p.trip - p.roundTrip()
-	p.peer += float64(d)
-	p.foretold += d
 }
 
 // move corrects the offset. The limits stay where they are.
@@ -466,11 +459,7 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	if fell {
 		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
 		if p.peered && p.impossible() && p.trip > -p.tolerance() { // rule: the peer's floor is predicted
-			// The peer is about to see the step, too: then the round trip is what it was.
-			if p.foretold == 0 {
-				p.toldAt = uint32(int64(x))
-			}
-			p.foretell()
+			p.foretold = true
 			p.limits.clockEvent(x)
 		}
 	}
@@ -514,8 +503,8 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	if !p.peered {
 		return late
 	}
-	if int32(uint32(int64(x))-p.toldAt) > youth {
-		p.foretold = 0 // reports of before have all arrived
+	if p.limits.undisturbed(x) > youth {
+		p.foretold = false // reports of before have all arrived
 	}
 	p.lean(dt)
 	p.close(x, b)
@@ -586,7 +575,6 @@ func (p *pair) trust(dt float32) {
 	switch {
 	case p.trip < -tolerance: // the first reports were from before
 		p.trip, p.free, p.hold = s, s, 0
-	case s < -tolerance: // a clock was set, and not everybody has told
 	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
 		if d > -tolerance { // within it, it is the one that is known
 			p.known, p.stood = p.known+dt, 0
@@ -597,7 +585,7 @@ func (p *pair) trust(dt float32) {
 	case abs(d) < tolerance:
 		p.trip += d * min(dt/lateTime, 1)
 		p.known, p.stood = p.known+dt, 0
-	case abs(s-p.other) < tolerance || d < 0 && p.other < p.trip: // rule: another round trip is learnt
+	case abs(s-p.other) < tolerance: // rule: another round trip is learnt
 		if p.stood += dt; p.stood > told {
 			p.learn(s)
 		}
@@ -610,25 +598,25 @@ func (p *pair) trust(dt float32) {
 // learn takes the round trip s for granted, and that the offset is right.
 func (p *pair) learn(s float32) {
 	if p.hold == 0 {
-		p.left = min(2*p.known, memory)
+		p.left = memory
 	}
 	p.hold, p.trip, p.stood = p.correction(), s, 0
 }
 
-// fade lets go of a correction that is old.
+// fade lets go of a correction that is old, or for which no one path can be to blame.
 func (p *pair) fade(dt float32) {
-	if p.free < -p.tolerance() {
-		p.free = p.trip // no path is that short
-	}
 	if p.hold != 0 {
-		p.left -= dt
+		rest := abs(p.hold) - abs(p.trip-p.free)/2
+		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
+			p.left = min(p.left, memory/4)
+		}
 		// Without a hold that the limits confirm, the offset would be outside of them.
 		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
 		if p.left < 0 && (inside || p.known > 2*memory) { // rule: holds fade
 			p.free += (p.trip - p.free) * min(4*dt/lateTime, 1)
 		}
 	}
-	h := min(p.doubt(p.trip-p.free), max(p.trip, 0)/2)
+	h := p.doubt(p.trip - p.free)
 	if p.hold = min(max(p.hold, -h), h); p.hold == 0 {
 		p.free = p.trip
 	}
@@ -650,13 +638,6 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	sent := x - p.delay()
 	d := float32(around(raw, p.peer-p.own.slope*sent))
-	was := float32(around(raw, p.peer-float64(p.foretold)-p.own.slope*sent))
-	near := p.tolerance() + gateDips*p.own.dip
-	// If our own datagrams are late by as much, those that told the step were in flight
-	// while both clocks were set.
-	if abs(d) > near && abs(was) < near && !p.own.alike { // rule: reports from before a step
-		return false
-	}
 	if p.limits.guessed = mark == markGuess; d > 0 {
 		p.rises(x, d)
 	}
@@ -667,7 +648,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 		p.noise += (min(abs(d), 5*minGate) - p.noise) / 8
 	}
 	p.peer += float64(d)
-	p.foretold = 0
+	p.foretold = false
 	p.changed = true
 	if news = abs(d) >= rounding; news {
 		p.close(x, b)
@@ -716,7 +697,7 @@ func (p *pair) rises(x float64, a float32) {
 // were a queue, which no rise of a second is.
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
-	if p.peered && (p.alien == 0 || p.own.rise() > second) && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
+	if p.peered && (p.alien == 0 || p.own.rise() > second) && p.known > youth { // rule: rises are told early
 		level += float64(p.own.rise())
 	}
 	return level
@@ -906,7 +887,8 @@ func (f *floor) gate(x float64) float32 {
 
 // gateBelow returns how far below the floor a datagram may be at x.
 func (f *floor) gateBelow(x float64) float32 {
-	return minGate + gateDips*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
+	few := 1 + 2/float32(max(f.near, 1)) // rule: few dips make a wide gate below; without: few := float32(1)
+	return minGate + gateDips*few*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
 }
 
 // lateness returns how late all datagrams are: those of the last late bucket, or of the
@@ -1009,9 +991,6 @@ func (f *floor) learnDip(b *bucket, fromLast float32) {
 		if dip = fromLast; dip > second/2 {
 			return // there was none before
 		}
-	}
-	if f.near == 0 {
-		f.dip = dip
 	}
 	f.near = min(f.near+1, longRun)
 	f.dip += (min(dip, 4*f.dip+minGate) - f.dip) / float32(f.near)
