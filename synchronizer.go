@@ -587,20 +587,15 @@ func (p *pair) trust(dt float32) {
 		p.known, p.stood = p.known+dt, 0
 	case abs(s-p.other) < tolerance: // rule: another round trip is learnt
 		if p.stood += dt; p.stood > told {
-			p.learn(s)
+			if p.hold == 0 {
+				p.left = memory
+			}
+			p.hold, p.trip, p.stood = p.correction(), s, 0 // the offset is taken to be right
 		}
 	default:
 		p.other, p.stood = s, 0
 	}
 	p.fade(dt)
-}
-
-// learn takes the round trip s for granted, and that the offset is right.
-func (p *pair) learn(s float32) {
-	if p.hold == 0 {
-		p.left = memory
-	}
-	p.hold, p.trip, p.stood = p.correction(), s, 0
 }
 
 // fade lets go of a correction that is old, or for which no one path can be to blame.
