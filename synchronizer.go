@@ -575,6 +575,7 @@ func (p *pair) trust(dt float32) {
 	switch {
 	case p.trip < -tolerance: // the first reports were from before
 		p.trip, p.free, p.hold = s, s, 0
+	case s < -tolerance: // a clock was set, and not everybody has told
 	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
 		if d > -tolerance { // within it, it is the one that is known
 			p.known, p.stood = p.known+dt, 0
@@ -1064,10 +1065,7 @@ func (l *line) at(x float64) float64 { return l.level + l.slope*x }
 // restart drops the points: they speak of another level. What they knew of the slope
 // stays.
 func (l *line) restart(x float64) {
-	if l.n >= maxPoints/2 {
-		l.skewVar, l.prior = l.error*l.error, float32(l.slope)
-	}
-	l.error = float32(math.Sqrt(float64(l.skewVar)))
+	l.skewVar, l.prior = l.error*l.error, float32(l.slope)
 	l.n, l.some, l.width, l.end = 0, false, bucketTime, x
 }
 
