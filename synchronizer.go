@@ -365,7 +365,7 @@ type pair struct {
 	alien    uint8 // reports until the peer no longer counts as an original
 	peered   bool  // a report has come
 	changed  bool  // since readers were told
-	foretold bool  // the peer is about to see a step, too, until when the round trip is what it was
+	foretold bool  // the peer will report a step, too; until then the round trip is what it was
 }
 
 // start begins with the level of the first datagram.
