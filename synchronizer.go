@@ -589,7 +589,7 @@ func (p *pair) trust(dt float32) {
 	case abs(s-p.other) < tolerance: // rule: another round trip is learnt
 		if p.stood += dt; p.stood > told {
 			if p.hold == 0 {
-				p.left = memory
+				p.left = min(2*p.known, memory)
 			}
 			p.hold, p.trip, p.stood = p.correction(), s, 0 // the offset is taken to be right
 		}
