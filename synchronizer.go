@@ -693,7 +693,7 @@ func (p *pair) rises(x float64, a float32) {
 // were a queue, which no rise of a second is.
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
-	if p.peered && (p.alien == 0 || p.own.rise() > second) && p.known > youth { // rule: rises are told early
+	if p.peered && (p.alien == 0 || p.own.rise() > second) && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
 		level += float64(p.own.rise())
 	}
 	return level
