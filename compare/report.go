@@ -108,7 +108,8 @@ func number(v float64, bold bool) string {
 // one for each of the simulated worlds and of CORE.
 var reasons = []struct{ worlds, why string }{
 	{"delayramp", "The delay of one way grows by 30 us a second for 100 s. To the ends that is what a slewed clock looks like, and for as long as nobody can tell, this package takes it for one; methods that forget everything within 10 or 16 s make a smaller error while the ramp lasts."},
-	{"E48 E50 E120", "The two ways change by different amounts in the middle of the run, and the queues in them swing with a period of about 10 s. Half of the difference stays in the error of whoever goes on listening; the benchmark takes nothing off."},
+	{"E35", "The shortest delay of each way wanders by 2 ms every 5 s, below queues that swing 80 ms high every 3 s. The line lies below where the path was at its shortest; a short memory follows the path."},
+	{"E48 E50 E51 E120", "The two ways change by different amounts in the middle of the run, and the queues in them swing with a period of about 10 s. Half of the difference stays in the error of whoever goes on listening; the benchmark takes nothing off."},
 	{"E55 E106 E131", "Queues swing with a period of about 10 s, up to 90 ms high. So a path is free for a moment only, six times a minute, which is enough for a minimum and hardly for a line, and the slope of a queue that empties passes for skew."},
 	{"E72 E125", "The delays of both ways grow by about 1000 us a second. Each of them looks like a clock that runs away; a method with a short memory follows."},
 }
