@@ -1476,6 +1476,7 @@ func TestRuleReport(t *testing.T) {
 		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, true, 3992, 3492 + 100},
 		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, false, 10000 + (8 - 0.15), 10000 + (8 - 0.15) - 500 + 100},
 		{"foretold", func(p *pair) { p.peer, p.foretold = 3208, true }, 376, true, 3008, 2608},
+		{"foretold, our own are late, too", func(p *pair) { p.own.level, p.peer, p.foretold, p.own.alike = -5000, 8000, true, true }, 376, true, 3008, 2608},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.limits.at = 0
@@ -1495,6 +1496,13 @@ func TestRuleReport(t *testing.T) {
 		}
 		holds(t, tc.what+": changed", p.changed, true)
 		holds(t, tc.what+": guessed", p.limits.guessed, tc.what == "a guess")
+	}
+	// A report that makes the round trip impossible again is from before the step.
+	for level, ignored := range map[float64]bool{-3209: true, -3208: false} {
+		p := calmPair(level, 8000, 500)
+		p.foretold = true
+		holds(t, "news from before a step", p.report(x, 376, &bucket{}), !ignored)
+		holds(t, fmt.Sprintf("foretold after a report that makes the round trip %v", level+3008), p.foretold, ignored)
 	}
 	// A prediction ends 6 s after the clock event.
 	for quiet, foretold := range map[float32]bool{5.8e6: true, 5.9e6: false} {
