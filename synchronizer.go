@@ -634,8 +634,8 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	sent := x - p.delay()
 	d := float32(around(raw, p.peer-p.own.slope*sent))
-	// If our own datagrams are late, those that told the step were in flight while both
-	// clocks were set.
+	// It makes the round trip impossible again. But if our own datagrams are late, those that
+	// told the step were in flight while both clocks were set, and the report is right.
 	if p.foretold && p.roundTrip()+d < -p.tolerance() && !p.own.alike { // rule: reports from before a step
 		return false
 	}
