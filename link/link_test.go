@@ -151,6 +151,33 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// TestSchedule: the reports of 20 s are half a second apart, to the microsecond, later ones
+// two; if the clock is set back by more than that, the next is due.
+func TestSchedule(t *testing.T) {
+	var l Link
+	if _, _, err := l.Open(new(Link).AppendHeader(nil, 5), 1e6); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(l.AppendHeader(nil, 1e6)); n != MaxHeader {
+		t.Errorf("a report and an anchor take %d bytes, not %d", n, MaxHeader)
+	}
+	reports := func(at uint64) bool { return l.AppendHeader(nil, at)[0]&flagReport != 0 }
+	due := uint64(1e6)
+	for due < 40e6 {
+		if due < 1e6+soonOver {
+			due += soon
+		} else {
+			due += later
+		}
+		if reports(due-1) || !reports(due) {
+			t.Fatalf("no report after %d us, or one before", due-1e6)
+		}
+	}
+	if reports(due) || !reports(due-1) {
+		t.Error("no report after the clock was set back")
+	}
+}
+
 // TestHeldAnchor: an anchor that somebody holds back for up to 130 s does not turn the
 // clock by a ring, neither the first one nor a later one.
 func TestHeldAnchor(t *testing.T) {
@@ -198,6 +225,25 @@ func TestRestart(t *testing.T) {
 	p.ends[1].Link = new(Link)
 	p.run(5 * time.Second)
 	p.check("after one was reset", 5000)
+}
+
+// TestReset: a link that was reset sends what a new one sends.
+func TestReset(t *testing.T) {
+	p := newPair(t, 4)
+	p.run(10 * time.Second)
+	used, peer := p.ends[0].Link, p.ends[1].Link
+	used.Reset()
+	fresh := new(Link)
+	for now := p.now; now < p.now+5e6; now += 20_000 {
+		a, b := used.AppendHeader(nil, now), fresh.AppendHeader(nil, now)
+		if !bytes.Equal(a, b) {
+			t.Fatalf("after %d us: %x, a new link: %x", now-p.now, a, b)
+		}
+		peer.Open(a, now+7000)
+		back := peer.AppendHeader(nil, now+7000)
+		used.Open(back, now+9000)
+		fresh.Open(back, now+9000)
+	}
 }
 
 // TestRefuses: from what is refused, nothing is taken.
