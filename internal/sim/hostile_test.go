@@ -73,7 +73,8 @@ type siege struct {
 
 // outcome is what became of an end. Times are microseconds since the attack was over.
 type outcome struct {
-	beyond    int64   // the last answer beyond the bound
+	beyond    int64   // the last answer beyond the bound, though one could know later than attackOver
+	like      bool    // later than attackOver one was beyond the bound, and nobody could know
 	over      float64 // us: by how much it was at most, later than attackOver
 	meanwhile float64 // us: and from the beginning of the attack on
 	wrong     int64   // the last answer that was over 1 ms off
@@ -151,9 +152,13 @@ func (s *siege) judge(side int, a answer) {
 	if a.beyond() && s.now >= s.from {
 		over := math.Abs(a.err) - a.bound
 		o.meanwhile = max(o.meanwhile, over)
-		o.beyond = max(o.beyond, since)
-		if since > attackOver {
-			o.over = max(o.over, over)
+		switch {
+		case since <= attackOver:
+			o.beyond = max(o.beyond, since)
+		case s.likeShorterPaths(side, a):
+			o.like = true
+		default:
+			o.beyond, o.over = since, max(o.over, over)
 		}
 	}
 	if s.wrong(side, a) {
@@ -259,9 +264,8 @@ var attacks = []attack{
 		return func(side int, d datagram, local uint64) {
 			if s.now >= next {
 				next = s.now + int64(every*2*s.r.Float64())
-				c := &s.ends[side].clock
-				c.set(s.now, -int64(size*s.r.Float64()), c.rate)
-				local = c.usec(s.now)
+				s.set(side, -int64(size*s.r.Float64()))
+				local = s.ends[side].clock.usec(s.now)
 			}
 			s.take(side, d, local)
 		}
@@ -386,6 +390,7 @@ func (s *siege) atRate(rate float64) {
 // fate is what became of the ends in all worlds of an attack.
 type fate struct {
 	ends, beyond, soon, wished, surely int     // how many, and how many of them for longer than that
+	like                               int     // how many of them were beyond the bound, and nobody could know
 	over, meanwhile                    float64 // us: the furthest beyond the bound after 15 s, and from the beginning on
 }
 
@@ -394,6 +399,7 @@ func (x *fate) add(s *siege) {
 	for _, o := range s.outcomes {
 		x.ends++
 		x.beyond += count(o.beyond > attackOver)
+		x.like += count(o.like)
 		x.soon += count(o.wrong > soonOver)
 		x.wished += count(o.wrong > wishedOver)
 		x.surely += count(o.wrong > surelyOver)
@@ -416,6 +422,9 @@ func (x *fate) judge(m *musts, a *attack) {
 	figure(fmt.Sprintf("%s: %% of %d ends beyond the bound > 15 s", a.name, x.ends), x.beyond, 0, now.beyond)
 	if x.beyond > 0 {
 		m.note("  the furthest beyond the bound > 15 s, us", x.over)
+	}
+	if x.like > 0 {
+		m.note("  % beyond the bound, and nobody could know", 100*float64(x.like)/float64(x.ends))
 	}
 	figure("  offset wrong > 30 s", x.soon, 5, 0)
 	m.note("  offset wrong > 60 s, which had better be none", 100*float64(x.wished)/float64(x.ends))
