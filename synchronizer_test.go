@@ -451,10 +451,8 @@ func TestRuleGates(t *testing.T) {
 
 	f.low, f.lowest = 700, 300
 	is(t, "lateness near the floor", f.lateness(), 300)
-	is(t, "rise of buckets that differ", f.rise(), 0)
-	f.lateFor, f.alike = 1, true
+	f.lateFor = 1
 	is(t, "lateness", f.lateness(), 700)
-	is(t, "rise", f.rise(), 300)
 	f.slack = 99.9
 	holds(t, "seen", f.seen(), true)
 	f.slack = 100
@@ -524,15 +522,15 @@ func TestRuleFloorDatagram(t *testing.T) {
 	is(t, "dip later on", f.dip, 0)
 
 	// A shift begins anew at another level.
-	f = floor{low: 40, lateFor: 1, lowest: 2, alike: true, slack: 3, strays: 4}
+	f = floor{low: 40, lateFor: 1, lowest: 2, risen: 5, slack: 3, strays: 4}
 	f.level, f.slope, f.n, f.error, f.skewVar, f.prior, f.bentFor, f.some, f.width = 1000, 1e-5, 5, 1e-6, 4e-6, 2e-5, 6, true, 1e6
 	f.shift(5e6, 300, &b)
 	is(t, "level", f.level, 1300)
 	holds(t, "rose", f.rose, true)
 	is(t, "low", f.low, -260)
 	is(t, "from", b.from, 5e6)
-	is(t, "lateFor and others", f.lateFor+f.lowest+f.slack+float32(f.strays)+f.bentFor+float32(f.n), 0)
-	holds(t, "alike or a point", f.alike || f.some, false)
+	is(t, "lateFor and others", f.lateFor+f.lowest+f.risen+f.slack+float32(f.strays)+f.bentFor+float32(f.n), 0)
+	holds(t, "a point", f.some, false)
 	is(t, "nearAt", f.nearAt, 5e6)
 	is(t, "end", f.end, 5e6)
 	is(t, "width", f.width, 0.2e6)
@@ -547,7 +545,7 @@ func TestRuleFloorDatagram(t *testing.T) {
 
 // nearBucket returns a floor with a dip of 10 us, and a bucket that came near it.
 func nearBucket() (f floor, b bucket) {
-	f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, alike: true}
+	f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, risen: 5}
 	f.level, f.error, f.width, f.noise = 1000, 1e-6, 1e6, 10
 	return f, bucket{first: 50, second: 60}
 }
@@ -566,7 +564,7 @@ func TestRuleFloorBucket(t *testing.T) {
 	is(t, "low", f.low, 50)
 	is(t, "slack", f.slack, 4.2)
 	is(t, "lateFor", f.lateFor, 0)
-	holds(t, "alike", f.alike, false)
+	is(t, "risen", f.risen, 0)
 	is(t, "nearAt", f.nearAt, 0)
 	is(t, "dip", f.dip, 10)
 	is(t, "near", f.near, 64)
@@ -696,7 +694,7 @@ func TestRuleLate(t *testing.T) {
 			f.late(x, was, &b)
 			if was = f.low; k < 21 {
 				is(t, tc.what+": late for", f.lateFor, float32(k)*0.5e6)
-				holds(t, tc.what+": alike", f.alike, k > 1)
+				is(t, tc.what+": risen", f.risen, float32(max(0, k-1))*10+map[bool]float32{true: 2000}[k > 1])
 				is(t, tc.what+": level meanwhile", f.level, 1000)
 			}
 		}
@@ -707,10 +705,14 @@ func TestRuleLate(t *testing.T) {
 		is(t, tc.what+": prior", f.prior, tc.prior)
 		is(t, tc.what+": slope", f.slope, float64(tc.prior))
 	}
-	for low, alike := range map[float32]bool{1179: true, 1180: false, 821: true, 820: false} {
-		f := floor{dip: 10, low: low, lateFor: 1}
+	// Two buckets that differ by less than 100 us + 8 dips share a rise.
+	for _, tc := range []struct{ risen, low, want float32 }{
+		{0, 1179, 1000}, {0, 1180, 0}, {0, 821, 821}, {0, 820, 0}, // the last one was late by 1000
+		{1000, 1180, 1000}, {810, 820, 810}, {820, 820, 820}, {821, 820, 0},
+	} {
+		f := floor{dip: 10, low: tc.low, lateFor: 1, risen: tc.risen}
 		f.late(3e6, 1000, &bucket{})
-		holds(t, fmt.Sprintf("%v after 1000 alike", low), f.alike, alike)
+		is(t, fmt.Sprintf("%+v: risen", tc), f.risen, tc.want)
 		is(t, "a long bucket counts a second", f.lateFor, 1e6+1)
 	}
 	f := floor{dip: 10, low: 900, lateFor: 4.5e6, halfLow: 500}
@@ -1210,17 +1212,17 @@ func TestRuleTold(t *testing.T) {
 	is(t, "least bound", bound, 39)
 	// tell
 	for _, tc := range []struct {
-		known, lowest float32
-		alien         uint8
-		peered        bool
-		quiet         float32
-		level         float64
+		known, risen float32
+		alien        uint8
+		peered       bool
+		quiet        float32
+		level        float64
 	}{
 		{7e6, 50, 0, true, 60e6, 1250}, {6e6, 50, 0, true, 60e6, 1200}, {7e6, 50, 0, false, 60e6, 1200}, {7e6, 1e6, 1, true, 60e6, 1200},
 		{7e6, 1_000_100, 1, true, 60e6, 1_001_300}, {6e6, 50, 0, true, 12.9e6, 1250}, {6e6, 50, 0, true, 13e6, 1200},
 	} {
 		p := calmPair(1000, 3000, 500)
-		p.own.slope, p.own.alike, p.own.lowest, p.known, p.alien, p.peered, p.limits.quiet = 1e-4, true, tc.lowest, tc.known, tc.alien, tc.peered, tc.quiet
+		p.own.slope, p.own.risen, p.known, p.alien, p.peered, p.limits.quiet = 1e-4, tc.risen, tc.known, tc.alien, tc.peered, tc.quiet
 		is(t, fmt.Sprintf("told %+v", tc), p.tell(2e6), tc.level)
 	}
 	// limit
@@ -1294,8 +1296,11 @@ func TestRuleClosure(t *testing.T) {
 		{"not late", 2500, 0, 60e6, 1000},
 		{"young", 2500, 500, 6e6, 1000},
 		{"just not young", 2500, 500, 6.1e6, 1500},
-		{"impossible", -2500, 900, 0, 1900},
-		{"impossible, late by a microsecond", -2500, 1, 0, 1001},
+		{"impossible, but not if the floor is as high", -2500, 1301, 0, 2301},
+		{"impossible all the same", -2500, 1300, 0, 1000},
+		{"impossible, and no longer young", -2500, 1301, 6.1e6, 2301},
+		{"impossible, and longer than it was if the floor is as high", -2500, 5501, 6.1e6, 1000 + 5500},
+		{"the same, but young", -2500, 5501, 6e6, 1000 + 5501},
 	} {
 		p := calmPair(1000, tc.peer, 500)
 		p.trip, p.own.lateFor, p.own.low, p.known = 4000, 1, tc.low, tc.known
@@ -1303,9 +1308,7 @@ func TestRuleClosure(t *testing.T) {
 		p.close(9e6, &b)
 		is(t, tc.what+": level", p.own.level, tc.level)
 		if closed := tc.level != 1000; closed {
-			if tc.known > 6e6 {
-				is(t, tc.what+": error", p.own.error, 500e-6)
-			}
+			is(t, tc.what+": error", p.own.error, 500e-6)
 			is(t, tc.what+": undisturbed", p.limits.undisturbed(9e6), 0)
 		}
 	}
@@ -1316,12 +1319,7 @@ func TestRuleClosure(t *testing.T) {
 		var b bucket
 		p.close(9e6, &b)
 		is(t, fmt.Sprintf("late by %v: error", low), p.own.error, map[bool]float32{true: 500e-6}[slewed])
-	} // What the peer guessed proves nothing.
-	p := calmPair(1000, -2500, 500)
-	p.trip, p.own.lateFor, p.own.low, p.limits.guessed = 4000, 1, 900, true
-	var b bucket
-	p.close(9e6, &b)
-	is(t, "impossible by a guess: level", p.own.level, 1000)
+	}
 
 	for lack, closes := range map[float64]bool{500: true, 0: false} {
 		p := calmPair(1000, 3000-lack, 500)
@@ -1476,7 +1474,7 @@ func TestRuleReport(t *testing.T) {
 		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, true, 3992, 3492 + 100},
 		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, false, 10000 + (8 - 0.15), 10000 + (8 - 0.15) - 500 + 100},
 		{"foretold", func(p *pair) { p.peer, p.foretold = 3208, true }, 376, true, 3008, 2608},
-		{"foretold, our own are late, too", func(p *pair) { p.own.level, p.peer, p.foretold, p.own.alike = -5000, 8000, true, true }, 376, true, 3008, 2608},
+		{"foretold, our own are late, too", func(p *pair) { p.own.level, p.peer, p.foretold, p.own.risen = -5000, 8000, true, 1 }, 376, true, 3008, 2608},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.limits.at = 0
@@ -1495,7 +1493,6 @@ func TestRuleReport(t *testing.T) {
 			}
 		}
 		holds(t, tc.what+": changed", p.changed, true)
-		holds(t, tc.what+": guessed", p.limits.guessed, tc.what == "a guess")
 	}
 	// A report that makes the round trip impossible again is from before the step.
 	for level, ignored := range map[float64]bool{-3209: true, -3208: false} {
@@ -1652,9 +1649,9 @@ func TestRulePairBucket(t *testing.T) {
 		{"no report yet", func(p *pair, b *bucket) { p.peered = false }, false, 5000, 60e6, false},
 		{"late", func(p *pair, b *bucket) { b.first, b.second = 9000, 9000 }, true, 5000 + 70*14./3, 60e6, false},
 		{"a mark", func(p *pair, b *bucket) { p.own.slack = 100 }, false, 2020 + 0.2*14./3, 60.2e6, true},
-		{"a rise is over", func(p *pair, b *bucket) { p.own.alike, p.own.lowest = true, 300 }, false, 2020 + 0.2*14./3, 60.2e6, true},
-		{"it was a second", func(p *pair, b *bucket) { p.own.alike, p.own.lowest = true, 1e6 }, false, 2020 + 0.2*14./3, 60.2e6, true},
-		{"it was more", func(p *pair, b *bucket) { p.own.alike, p.own.lowest = true, 1_000_100 }, false, 2000 + 1_000_100, 60.2e6, true},
+		{"a rise is over", func(p *pair, b *bucket) { p.own.risen = 300 }, false, 2020 + 0.2*14./3, 60.2e6, true},
+		{"it was a second", func(p *pair, b *bucket) { p.own.risen = 1e6 }, false, 2020 + 0.2*14./3, 60.2e6, true},
+		{"it was more", func(p *pair, b *bucket) { p.own.risen = 1_000_100 }, false, 2000 + 1_000_100, 60.2e6, true},
 		{"after a clock event", func(p *pair, b *bucket) { p.limits.fresh = 2 }, false, 2020 + 0.2*14./3, 60.2e6, true},
 	} {
 		p := calmPair(1000, 3000, 1000)

@@ -167,6 +167,19 @@ func scorePairs() []sim.Pair {
 
 // newScore measures this copy of the estimator on the seeds from -seed.first on.
 func newScore(t *testing.T) score {
+	mean, worst, mixture := scoreWorlds()
+
+	const ends = 200
+	off, _ := mixtureEnds(ends)
+
+	const boundWorlds = 4000
+	b := playBounds(*seedFirst+1, boundWorlds)
+
+	return score{mean, worst, mixture, 1000 * float64(off[1]) / (2 * ends), 1e4 * float64(b.beyondWorlds) / boundWorlds,
+		b.quietUse.quantile(0.5) / 1000, scoreSteps(), scoreStart(), scoreTraces(t), scoreRamps(t), scoreStrays(), scoreBeside()}
+}
+
+func scoreWorlds() (mean, worst, mixture float64) {
 	scenarios := sim.Scenarios()
 	results := make([][]result, len(scenarios))
 	eachOf(len(scenarios), func(next func() (int, bool)) {
@@ -178,24 +191,20 @@ func newScore(t *testing.T) score {
 			results[i] = measure(scenarios[i], scorePairs, worlds)
 		}
 	})
-	var mean geometricMean
-	var worst, mixture float64
+	var ratios geometricMean
 	for i, sc := range scenarios {
 		r := results[i]
 		p, q := r[1].poll.quantile(0.99), r[0].poll.quantile(0.99)
-		mean.add(p, q)
+		ratios.add(p, q)
 		worst = max(worst, (p+25)/(q+25))
 		if sc.Name == "mixture" {
 			mixture = p
 		}
 	}
+	return ratios.value(), worst, mixture
+}
 
-	const ends = 200
-	off, _ := mixtureEnds(ends)
-
-	const boundWorlds = 4000
-	b := playBounds(*seedFirst+1, boundWorlds)
-
+func scoreSteps() (slow float64) {
 	var cases []faultCase
 	for i := range 400 {
 		size := time.Duration(math.Pow(10, float64(i)/52) * float64(ms)) // 1 ms to 13 h
@@ -210,7 +219,6 @@ func newScore(t *testing.T) score {
 		}})
 	}
 	judgeAll(cases)
-	slow := 0
 	for _, c := range cases {
 		for _, within := range c.v.within {
 			if within > 2500*ms {
@@ -218,19 +226,25 @@ func newScore(t *testing.T) score {
 			}
 		}
 	}
+	return 1000 * slow / float64(2*len(cases))
+}
 
-	var start geometricMean
+func scoreStart() float64 {
+	var ratios geometricMean
 	for _, sc := range startupWorlds() {
 		sc.Duration, sc.Warmup = 10*sec, sec
 		r := measure(sc, scorePairs, 10)
-		start.add(r[1].poll.mean(), r[0].poll.mean())
+		ratios.add(r[1].poll.mean(), r[0].poll.mean())
 	}
+	return ratios.value()
+}
 
+func scoreTraces(t *testing.T) float64 {
 	paths, err := filepath.Glob(filepath.Join(*traces, "*.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var traces geometricMean
+	var ratios geometricMean
 	for _, path := range paths {
 		if strings.Contains(path, "symsplit") || strings.Contains(path, "modelled") {
 			continue
@@ -240,15 +254,12 @@ func newScore(t *testing.T) score {
 			t.Fatal(err)
 		}
 		r := measure(sc, scorePairs, 1)
-		traces.add(r[1].poll.quantile(0.99), r[0].poll.quantile(0.99))
+		ratios.add(r[1].poll.quantile(0.99), r[0].poll.quantile(0.99))
 	}
-	tracesMean := 0.0
-	if traces.n > 0 {
-		tracesMean = traces.value()
+	if ratios.n == 0 {
+		return 0
 	}
-	ramps, strays, besides := scoreRamps(t), scoreStrays(), scoreBeside()
-	return score{mean.value(), worst, mixture, 1000 * float64(off[1]) / (2 * ends), 1e4 * float64(b.beyondWorlds) / boundWorlds,
-		b.quietUse.quantile(0.5) / 1000, 1000 * float64(slow) / float64(2*len(cases)), start.value(), tracesMean, ramps, strays, besides}
+	return ratios.value()
 }
 
 func scoreRamps(t *testing.T) (ratio float64) {
