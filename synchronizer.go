@@ -175,7 +175,8 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 // of steps goes on; if the offset was known, this is one.
 func (s *TimeSynchronizer) Reset() {
 	if v, ok := s.view.view(); ok {
-		s.view.steps.Store(v.steps + 1)
+		v.steps++
+		s.view.show(&v)
 	}
 	s.bucket, s.pair, s.base, s.anchor, s.waits, s.seen = bucket{}, pair{}, 0, 0, false, false
 	s.view.clear()
@@ -194,17 +195,16 @@ func (s *TimeSynchronizer) publish(x float64) {
 		return
 	}
 	s.pair.changed = false
+	old, ok := s.view.view()
 	v := s.pair.view(x)
-	v.local, v.steps = s.base+uint64(int64(x)), s.view.steps.Load()
-	if old, ok := s.view.view(); ok {
+	v.local, v.steps = s.base+uint64(int64(x)), old.steps
+	if ok {
 		whole, part := old.offset(v.local)
 		excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
 		v.excess = int32(excess * (1 << fracBits))
 		switch {
 		case abs(excess) > maxSlew || abs(excess) > minStep && v.undisturbed < told:
 			v.whole, v.excess, v.steps = nearest(v.whole, whole), 0, v.steps+1
-		case old.says(&v):
-			return
 		default:
 			v.whole, v.part = whole, part // readers go on from where they are
 		}
@@ -1324,26 +1324,11 @@ func (v *view) boundAt(x int64) float64 {
 	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
-// says reports whether readers and reports learn nothing new from a view that was taken
-// later.
-func (v *view) says(later *view) bool {
-	x := int64(later.local - v.local)
-	bound := v.boundAt(x)
-	more, higher := int64(later.excess-v.excess)+gone(v.excess, x), int32(later.report-v.reportAt(x))
-	return v.skew == later.skew && v.seen == later.seen && abs(later.delay-v.delay) < 1 &&
-		abs(float64(more)) < 1<<fracBits && abs(float64(higher)) < 1<<(fracBits-ts24Shift) &&
-		float64(later.bound) < bound+1 && float64(later.bound) > bound*0.9-minGate/4 &&
-		later.undisturbed > v.undisturbed+float32(x)-second
-}
-
 // shown is what readers see: a view, written by show and read by load, and counts.
 type shown struct {
-	seq    atomic.Uint32 // see writing
-	jitter atomic.Uint32
-	words  [6]atomic.Uint64
-	steps  atomic.Uint32
-
+	seq       atomic.Uint32 // see writing
 	late      atomic.Uint32 // buckets in which all datagrams queued
+	words     [7]atomic.Uint64
 	datagrams atomic.Uint64 // before the bucket under way
 	heard     atomic.Uint64 // local time, us, of the last report
 }
@@ -1375,11 +1360,10 @@ func (s *shown) show(v *view) {
 		uint64(v.excess)<<32 | uint64(v.report),
 		pack(v.delay, v.bound),
 		pack(v.ageing, v.undisturbed),
+		uint64(math.Float32bits(v.jitter))<<32 | uint64(v.steps),
 	} {
 		s.words[i].Store(w)
 	}
-	s.jitter.Store(math.Float32bits(v.jitter))
-	s.steps.Store(v.steps)
 	s.seq.Store((seq+nextView)&^(nextView-1) | state)
 }
 
@@ -1396,8 +1380,8 @@ func (s *shown) load(v *view) (state uint32) {
 		v.excess, v.report = int32(last>>32), uint32(last)
 		v.delay, v.bound = unpack(s.words[4].Load())
 		v.ageing, v.undisturbed = unpack(s.words[5].Load())
-		v.jitter = math.Float32frombits(s.jitter.Load())
-		v.steps = s.steps.Load()
+		last = s.words[6].Load()
+		v.jitter, v.steps = math.Float32frombits(uint32(last>>32)), uint32(last)
 		if s.seq.Load() == seq&^writing {
 			v.seen, v.synced = seq&marked != 0, seq&synced != 0
 			return seq
