@@ -410,7 +410,7 @@ func (p *pair) impossible() bool { return p.roundTrip() < -p.tolerance() }
 // doubt returns how far the midpoint may be off where the round trip is d longer than it
 // was. At first, and beside an original, which tells rises late, a shorter one is right.
 func (p *pair) doubt(d float32) float32 {
-	if abs(d) < p.tolerance() || d < 0 && (p.known < youth || p.alien > 0) && !p.impossible() {
+	if abs(d) < p.tolerance() || d < 0 && (p.known < youth || p.alien > 0) {
 		return 0
 	}
 	return abs(d) / 2
@@ -642,9 +642,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	if p.foretold && p.roundTrip()+d < -p.tolerance() && p.own.risen == 0 { // rule: reports from before a step
 		return false
 	}
-	if d > 0 {
-		p.rises(x, d)
-	}
+	p.wasSet(x, d)
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
 	p.limit(x, above, float64(abs(d)), mark)
@@ -685,15 +683,6 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 		return
 	}
 	p.limits.report(x, ageing, above, p.tolerance(), mark != markSeen)
-}
-
-// rises takes a report that is a higher than the peer's floor. If that closes the round trip
-// then our clocks came apart, perhaps by more and more.
-func (p *pair) rises(x float64, a float32) {
-	p.wasSet(x, a)
-	if p.closes(p.trip, a) { // rule: a rise closes the round trip
-		p.own.doubtSlope(slewSkew)
-	}
 }
 
 // tell returns what to report: the own floor at x, or higher if it may have risen with a
@@ -1170,9 +1159,13 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	}
 	d := slope - prior
 	surprised := d*d > surprise*surprise*(skewVar+fitVar) // rule: surprises; without: surprised := false
-	if !surprised {
+	if surprised {
+		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
+	} else {
 		l.bentFor = 0
-	} else if fitVar = d * d; l.bends(slope, steady) { // rule: what bends for long is believed
+	}
+	// With the round trip as it was, no queue grows: a clock is slewed.
+	if l.bentFor > lateTime { // rule: what bends for long is believed
 		skewVar = d * d
 		l.n = uint8(copy(points, points[l.n/2:]))
 		points = points[:l.n]
@@ -1184,17 +1177,6 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 		l.noise = min(distance, 1.5*l.noise+1, second/2) // rule: noise grows by halves
 	}
 	l.prior, l.skewVar, l.error = float32(prior), float32(skewVar), float32(math.Sqrt(1/(1/skewVar+1/fitVar)))
-}
-
-// bends reports whether a surprising slope has lasted for so long that it is no queue that
-// grows, but a clock that is slewed: the round trip did not change with it, or the line
-// sank at a rate that a clock may have.
-func (l *line) bends(slope float64, steady float32) bool {
-	if slope < float64(l.prior) && slope > -slewSkew { // rule: sinking for long
-		steady = 1
-	}
-	l.bentFor += steady * l.width
-	return l.bentFor > lateTime
 }
 
 // lay turns the line by so much and lays it as high as it can be below the points. It
