@@ -538,7 +538,7 @@ func (p *pair) close(x float64, b *bucket) {
 	}
 	opens := p.impossible() && p.roundTrip()+late > -p.tolerance()
 	if opens && p.known > youth { // the rest is a queue, or will be told
-		late = min(late, p.trip-p.roundTrip())
+		late = min(late, max(p.trip, 0)-p.roundTrip())
 	}
 	if opens || p.known > youth && p.closes(p.trip, late) { // rule: closure
 		// No slew makes a floor later than that.
@@ -643,6 +643,9 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 		return false
 	}
 	p.wasSet(x, d)
+	if p.closes(p.trip, d) { // rule: a rise closes the round trip
+		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
+	}
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
 	p.limit(x, above, float64(abs(d)), mark)

@@ -1309,6 +1309,11 @@ func TestRuleClosure(t *testing.T) {
 			is(t, tc.what+": undisturbed", p.limits.undisturbed(9e6), 0)
 		}
 	}
+	// Nor does a reference that cannot be keep the floor down.
+	p := calmPair(1000, -2500, 500)
+	p.own.lateFor, p.own.low = 1, 1400
+	p.close(9e6, &bucket{})
+	is(t, "impossible, as it was: level", p.own.level, 2400)
 	// A slewed clock is late by little; one that was set may be late by more.
 	for low, slewed := range map[float32]bool{0.1 * 4000: true, 12_090: true, 12_110: false} {
 		p := calmPair(1000, 3000-float64(low), 500)
@@ -1540,6 +1545,12 @@ func TestRuleReportOfFall(t *testing.T) {
 		p.trip, p.own.lateFor, p.own.low = 4000, 1, 500
 		p.report(70e6, 2504/8, &bucket{})
 		is(t, fmt.Sprintf("level of late datagrams, peer %v before", peer), p.own.level, level)
+	}
+	for trip, error := range map[float32]float32{4992: 500e-6, 4000: 0} { // and one that rose may be slewed, if that closes the round trip
+		p = calmPair(1000, 3000, 500)
+		p.trip = trip
+		p.report(70e6, 3992/8, &bucket{})
+		is(t, fmt.Sprintf("error, with a round trip of %v before", trip), p.own.error, error)
 	}
 }
 
