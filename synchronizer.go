@@ -1162,12 +1162,15 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	}
 	d := slope - prior
 	surprised := d*d > surprise*surprise*(skewVar+fitVar) // rule: surprises; without: surprised := false
+	// No queue grows while the round trip is what it was, or the line sinks: a clock is slewed.
+	if slope < float64(l.prior) && slope > -slewSkew { // rule: sinking for long
+		steady = 1
+	}
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
 	} else {
 		l.bentFor = 0
 	}
-	// With the round trip as it was, no queue grows: a clock is slewed.
 	if l.bentFor > lateTime { // rule: what bends for long is believed
 		skewVar = d * d
 		l.n = uint8(copy(points, points[l.n/2:]))

@@ -1001,6 +1001,12 @@ func TestRuleFit(t *testing.T) {
 		is(t, fmt.Sprintf("%+v: points", tc), l.n, tc.left)
 		is(t, fmt.Sprintf("%+v: bent for", tc), l.bentFor, tc.after)
 	}
+	// And so is a line that sinks, no faster than by a slew, whatever the round trip.
+	for slope, after := range map[float32]float32{-50e-6: 9.5e6, 50e-6: 8.5e6, -499e-6: 9.5e6, -501e-6: 8.5e6} {
+		l := line{noise: 10, width: 1e6, n: 5, points: spaced(0, 2e6, -2e6*slope, 0, 2e6*slope, 4e6*slope, 6e6*slope), prior: 3e-6, skewVar: 1e-12, bentFor: 8.5e6}
+		l.fit(l.points[:5], 0, 0, 0)
+		is(t, fmt.Sprintf("slope %v: bent for", slope), l.bentFor, after)
+	}
 	l := line{noise: 10, width: 1e6, n: 5, points: spaced(0, 2e6, -100, 0, 100, 200, 300), prior: 3e-6, skewVar: 1e-12, bentFor: 9.5e6}
 	l.fit(l.points[:5], 0, 1, 0)
 	is(t, "points that are believed", l.n, 3)
