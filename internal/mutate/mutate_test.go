@@ -168,8 +168,10 @@ func TestTwo(t *testing.T) {
 	}
 }
 
-// TestEquivalents: every line of the list can be read, and names a file that exists.
+// TestEquivalents: every line of the list can be read, has a reason, and names a mistake that
+// can still be made.
 func TestEquivalents(t *testing.T) {
+	possible := map[string]map[string]bool{} // keys, by package
 	n := 0
 	for line := range strings.Lines(equivalentText) {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
@@ -181,8 +183,24 @@ func TestEquivalents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if key := rest[:strings.LastIndex(rest, " | ")]; known[key] == "" {
+		key := rest[:strings.LastIndex(rest, " | ")]
+		if known[key] == "" {
 			t.Errorf("%q has no reason", line)
+		}
+		if possible[path] == nil {
+			p, err := load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			possible[path] = map[string]bool{}
+			for _, f := range p.files {
+				for _, m := range p.mistakes(f) {
+					possible[path][m.key()] = true
+				}
+			}
+		}
+		if !possible[path][key] {
+			t.Errorf("%q: the package has no such line, or no such mistake is made in it", line)
 		}
 	}
 	t.Logf("%d equivalents", n)
