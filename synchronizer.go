@@ -44,6 +44,7 @@ type TimeSynchronizer struct {
 	waits  bool      // it does
 	seen   bool      // a datagram has arrived
 	view   shown
+	_      [8]byte // whole cache lines: neighbours in a slice share none
 }
 
 const (
@@ -491,13 +492,13 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		if abs(p.roundTrip()-p.trip) < p.tolerance() {
 			steady = 1
 		}
-		if p.own.risen > second { // what makes all datagrams so late is a clock
-			p.limits.loosen(float32(p.delay())+p.own.risen, 0)
+		if p.own.rise() > second { // what makes all datagrams so late is a clock
+			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
 		}
 	}
-	slope, level, risen, seen := p.own.slope, p.own.level, p.own.risen, p.own.seen()
+	slope, level, rise, seen := p.own.slope, p.own.level, p.own.rise(), p.own.seen()
 	late = p.own.endBucket(x, b, steady)
-	p.changed = p.changed || p.own.level != level || p.own.risen != risen || p.own.seen() != seen || p.limits.fresh > 0
+	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.seen() != seen || p.limits.fresh > 0
 	p.turn(x, slope)
 	if !p.peered {
 		return late
@@ -530,19 +531,19 @@ func (p *pair) lean(dt float32) {
 
 // close raises the own floor if all datagrams are late by what the round trip became
 // shorter, or by enough to make an impossible one possible: then a clock was set and the peer
-// has told it.
+// has told it. What the peer guessed proves nothing.
 func (p *pair) close(x float64, b *bucket) {
 	late := p.own.lateness()
 	if p.wasSet(x, late) {
 		p.own.slack = max(p.own.slack, late)
 	}
-	opens := p.impossible() && p.roundTrip()+late > -p.tolerance()
+	opens := p.impossible() && !p.limits.guessed && p.roundTrip()+late > -p.tolerance()
 	if opens && p.known > youth { // the rest is a queue, or will be told
 		late = min(late, max(p.trip, 0)-p.roundTrip())
 	}
 	if opens || p.known > youth && p.closes(p.trip, late) { // rule: closure
 		// No slew makes a floor later than that.
-		slewed := late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
+		slewed := p.known > youth && late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
 		slope := p.own.slope
 		p.own.climb(x, late, b)
 		p.turn(x, slope)
@@ -639,9 +640,10 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	d := float32(around(raw, p.peer-p.own.slope*sent))
 	// It makes the round trip impossible again. But if our own datagrams are late, those that
 	// told the step were in flight while both clocks were set, and the report is right.
-	if p.foretold && p.roundTrip()+d < -p.tolerance() && p.own.risen == 0 { // rule: reports from before a step
+	if p.foretold && p.roundTrip()+d < -p.tolerance() && !p.own.alike { // rule: reports from before a step
 		return false
 	}
+	p.limits.guessed = mark == markGuess
 	p.wasSet(x, d)
 	if p.closes(p.trip, d) { // rule: a rise closes the round trip
 		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
@@ -693,8 +695,8 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 // were a queue, which no rise of a second is.
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
-	if p.peered && (p.alien == 0 || p.own.risen > second) && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
-		level += float64(p.own.risen)
+	if p.peered && (p.alien == 0 || p.own.rise() > second) && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
+		level += float64(p.own.rise())
 	}
 	return level
 }
@@ -737,6 +739,7 @@ type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it
 	quiet        float32 // us: since the last clock event
 	guess        bool    // above is what the peer guessed
+	guessed      bool    // so was the last report
 	fresh        uint8   // buckets since then that are still to be believed as they are
 	at           float64 // x when all that was so
 }
@@ -865,7 +868,7 @@ type floor struct {
 	halfLow float32 // us: the least late of the later half of that time was so late
 	fall    float32 // us: least residual of the strays
 	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor
-	risen   float32 // us: two buckets in a row were so late, and none less since: the floor may have risen
+	alike   bool    // the last two buckets were late by the same
 	strays  uint8   // datagrams in a row that are faster than the path allows
 	near    uint8   // buckets that came near, at most longRun
 	silent  bool    // nothing came for long: what comes next may tell of a clock that was set
@@ -893,6 +896,14 @@ func (f *floor) lateness() float32 {
 		return f.low
 	}
 	return f.lowest // rule: what is near may be late; without: return 0
+}
+
+// rise returns by how much the floor may have risen: by what the last two buckets were late.
+func (f *floor) rise() float32 {
+	if f.alike {
+		return f.lowest
+	}
+	return 0
 }
 
 // datagram takes a delta that arrived at x and returns how far it is above the floor, us,
@@ -934,7 +945,7 @@ func (f *floor) shift(x float64, a float32, b *bucket) {
 	f.low -= a
 	b.begin(x)
 	f.line.restart(x)
-	f.lateFor, f.lowest, f.risen, f.slack, f.strays, f.nearAt, f.bentFor, f.rose = 0, 0, 0, 0, 0, x, 0, a > 0
+	f.lateFor, f.lowest, f.alike, f.slack, f.strays, f.nearAt, f.bentFor, f.rose = 0, 0, false, 0, 0, x, 0, a > 0
 }
 
 // endBucket looks at the fastest datagrams of a bucket and reports whether even they were
@@ -951,7 +962,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	if late = low > f.gate(x); late {
 		f.late(x, was, b)
 	} else {
-		f.lateFor, f.risen, f.nearAt = 0, 0, b.from
+		f.lateFor, f.alike, f.nearAt = 0, false, b.from
 		f.learnDip(b, abs(low-was))
 		f.take(b.from+bucketTime/2, low)
 	}
@@ -986,12 +997,7 @@ func (f *floor) learnDip(b *bucket, fromLast float32) {
 // late takes a bucket in which all datagrams were late. The one before was was above the
 // floor.
 func (f *floor) late(x float64, was float32, b *bucket) {
-	switch {
-	case f.lateFor > 0 && abs(f.low-was) < minGate+gateDips*f.dip:
-		f.risen = min(f.low, was)
-	case f.low < f.risen:
-		f.risen = 0
-	}
+	f.alike = f.lateFor > 0 && abs(f.low-was) < minGate+gateDips*f.dip
 	if f.lateFor += min(float32(x-b.from), second); f.lateFor < lateTime/2 {
 		f.halfLow = f.low
 	}

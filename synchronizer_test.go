@@ -451,8 +451,10 @@ func TestRuleGates(t *testing.T) {
 
 	f.low, f.lowest = 700, 300
 	is(t, "lateness near the floor", f.lateness(), 300)
-	f.lateFor = 1
+	is(t, "rise of buckets that differ", f.rise(), 0)
+	f.lateFor, f.alike = 1, true
 	is(t, "lateness", f.lateness(), 700)
+	is(t, "rise", f.rise(), 300)
 	f.slack = 99.9
 	holds(t, "seen", f.seen(), true)
 	f.slack = 100
@@ -522,15 +524,15 @@ func TestRuleFloorDatagram(t *testing.T) {
 	is(t, "dip later on", f.dip, 0)
 
 	// A shift begins anew at another level.
-	f = floor{low: 40, lateFor: 1, lowest: 2, risen: 5, slack: 3, strays: 4}
+	f = floor{low: 40, lateFor: 1, lowest: 2, alike: true, slack: 3, strays: 4}
 	f.level, f.slope, f.n, f.error, f.skewVar, f.prior, f.bentFor, f.some, f.width = 1000, 1e-5, 5, 1e-6, 4e-6, 2e-5, 6, true, 1e6
 	f.shift(5e6, 300, &b)
 	is(t, "level", f.level, 1300)
 	holds(t, "rose", f.rose, true)
 	is(t, "low", f.low, -260)
 	is(t, "from", b.from, 5e6)
-	is(t, "lateFor and others", f.lateFor+f.lowest+f.risen+f.slack+float32(f.strays)+f.bentFor+float32(f.n), 0)
-	holds(t, "a point", f.some, false)
+	is(t, "lateFor and others", f.lateFor+f.lowest+f.slack+float32(f.strays)+f.bentFor+float32(f.n), 0)
+	holds(t, "alike or a point", f.alike || f.some, false)
 	is(t, "nearAt", f.nearAt, 5e6)
 	is(t, "end", f.end, 5e6)
 	is(t, "width", f.width, 0.2e6)
@@ -545,7 +547,7 @@ func TestRuleFloorDatagram(t *testing.T) {
 
 // nearBucket returns a floor with a dip of 10 us, and a bucket that came near it.
 func nearBucket() (f floor, b bucket) {
-	f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, risen: 5}
+	f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, alike: true}
 	f.level, f.error, f.width, f.noise = 1000, 1e-6, 1e6, 10
 	return f, bucket{first: 50, second: 60}
 }
@@ -564,7 +566,7 @@ func TestRuleFloorBucket(t *testing.T) {
 	is(t, "low", f.low, 50)
 	is(t, "slack", f.slack, 4.2)
 	is(t, "lateFor", f.lateFor, 0)
-	is(t, "risen", f.risen, 0)
+	holds(t, "alike", f.alike, false)
 	is(t, "nearAt", f.nearAt, 0)
 	is(t, "dip", f.dip, 10)
 	is(t, "near", f.near, 64)
@@ -694,7 +696,7 @@ func TestRuleLate(t *testing.T) {
 			f.late(x, was, &b)
 			if was = f.low; k < 21 {
 				is(t, tc.what+": late for", f.lateFor, float32(k)*0.5e6)
-				is(t, tc.what+": risen", f.risen, float32(max(0, k-1))*10+map[bool]float32{true: 2000}[k > 1])
+				holds(t, tc.what+": alike", f.alike, k > 1)
 				is(t, tc.what+": level meanwhile", f.level, 1000)
 			}
 		}
@@ -705,14 +707,10 @@ func TestRuleLate(t *testing.T) {
 		is(t, tc.what+": prior", f.prior, tc.prior)
 		is(t, tc.what+": slope", f.slope, float64(tc.prior))
 	}
-	// Two buckets that differ by less than 100 us + 8 dips share a rise.
-	for _, tc := range []struct{ risen, low, want float32 }{
-		{0, 1179, 1000}, {0, 1180, 0}, {0, 821, 821}, {0, 820, 0}, // the last one was late by 1000
-		{1000, 1180, 1000}, {810, 820, 810}, {820, 820, 820}, {821, 820, 0},
-	} {
-		f := floor{dip: 10, low: tc.low, lateFor: 1, risen: tc.risen}
+	for low, alike := range map[float32]bool{1179: true, 1180: false, 821: true, 820: false} {
+		f := floor{dip: 10, low: low, lateFor: 1}
 		f.late(3e6, 1000, &bucket{})
-		is(t, fmt.Sprintf("%+v: risen", tc), f.risen, tc.want)
+		holds(t, fmt.Sprintf("%v after 1000 alike", low), f.alike, alike)
 		is(t, "a long bucket counts a second", f.lateFor, 1e6+1)
 	}
 	f := floor{dip: 10, low: 900, lateFor: 4.5e6, halfLow: 500}
@@ -1215,17 +1213,17 @@ func TestRuleTold(t *testing.T) {
 	is(t, "least bound", bound, 39)
 	// tell
 	for _, tc := range []struct {
-		known, risen float32
-		alien        uint8
-		peered       bool
-		quiet        float32
-		level        float64
+		known, lowest float32
+		alien         uint8
+		peered        bool
+		quiet         float32
+		level         float64
 	}{
 		{7e6, 50, 0, true, 60e6, 1250}, {6e6, 50, 0, true, 60e6, 1200}, {7e6, 50, 0, false, 60e6, 1200}, {7e6, 1e6, 1, true, 60e6, 1200},
 		{7e6, 1_000_100, 1, true, 60e6, 1_001_300}, {6e6, 50, 0, true, 12.9e6, 1250}, {6e6, 50, 0, true, 13e6, 1200},
 	} {
 		p := calmPair(1000, 3000, 500)
-		p.own.slope, p.own.risen, p.known, p.alien, p.peered, p.limits.quiet = 1e-4, tc.risen, tc.known, tc.alien, tc.peered, tc.quiet
+		p.own.slope, p.own.alike, p.own.lowest, p.known, p.alien, p.peered, p.limits.quiet = 1e-4, true, tc.lowest, tc.known, tc.alien, tc.peered, tc.quiet
 		is(t, fmt.Sprintf("told %+v", tc), p.tell(2e6), tc.level)
 	}
 	// limit
@@ -1311,15 +1309,19 @@ func TestRuleClosure(t *testing.T) {
 		p.close(9e6, &b)
 		is(t, tc.what+": level", p.own.level, tc.level)
 		if closed := tc.level != 1000; closed {
-			is(t, tc.what+": error", p.own.error, 500e-6)
+			if tc.known > 6e6 {
+				is(t, tc.what+": error", p.own.error, 500e-6)
+			}
 			is(t, tc.what+": undisturbed", p.limits.undisturbed(9e6), 0)
 		}
 	}
-	// Nor does a reference that cannot be keep the floor down.
-	p := calmPair(1000, -2500, 500)
-	p.own.lateFor, p.own.low = 1, 1400
-	p.close(9e6, &bucket{})
-	is(t, "impossible, as it was: level", p.own.level, 2400)
+	// What the peer guessed proves nothing. Nor does a reference that cannot be keep the floor down.
+	for guessed, level := range map[bool]float64{true: 1000, false: 2400} {
+		p := calmPair(1000, -2500, 500)
+		p.own.lateFor, p.own.low, p.limits.guessed = 1, 1400, guessed
+		p.close(9e6, &bucket{})
+		is(t, fmt.Sprintf("impossible, as it was, guessed %v: level", guessed), p.own.level, level)
+	}
 	// A slewed clock is late by little; one that was set may be late by more.
 	for low, slewed := range map[float32]bool{0.1 * 4000: true, 12_090: true, 12_110: false} {
 		p := calmPair(1000, 3000-float64(low), 500)
@@ -1476,7 +1478,7 @@ func TestRuleReport(t *testing.T) {
 		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, true, 3992, 3492 + 100},
 		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, false, 10000 + (8 - 0.15), 10000 + (8 - 0.15) - 500 + 100},
 		{"foretold", func(p *pair) { p.peer, p.foretold = 3208, true }, 376, true, 3008, 2608},
-		{"foretold, our own are late, too", func(p *pair) { p.own.level, p.peer, p.foretold, p.own.risen = -5000, 8000, true, 1 }, 376, true, 3008, 2608},
+		{"foretold, our own are late, too", func(p *pair) { p.own.level, p.peer, p.foretold, p.own.alike = -5000, 8000, true, true }, 376, true, 3008, 2608},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.limits.at = 0
@@ -1495,6 +1497,7 @@ func TestRuleReport(t *testing.T) {
 			}
 		}
 		holds(t, tc.what+": changed", p.changed, true)
+		holds(t, tc.what+": guessed", p.limits.guessed, tc.what == "a guess")
 	}
 	// A report that makes the round trip impossible again is from before the step.
 	for level, ignored := range map[float64]bool{-3209: true, -3208: false} {
@@ -1651,9 +1654,9 @@ func TestRulePairBucket(t *testing.T) {
 		{"no report yet", func(p *pair, b *bucket) { p.peered = false }, false, 5000, 60e6, false},
 		{"late", func(p *pair, b *bucket) { b.first, b.second = 9000, 9000 }, true, 5000 + 70*14./3, 60e6, false},
 		{"a mark", func(p *pair, b *bucket) { p.own.slack = 100 }, false, 2020 + 0.2*14./3, 60.2e6, true},
-		{"a rise is over", func(p *pair, b *bucket) { p.own.risen = 300 }, false, 2020 + 0.2*14./3, 60.2e6, true},
-		{"it was a second", func(p *pair, b *bucket) { p.own.risen = 1e6 }, false, 2020 + 0.2*14./3, 60.2e6, true},
-		{"it was more", func(p *pair, b *bucket) { p.own.risen = 1_000_100 }, false, 2000 + 1_000_100, 60.2e6, true},
+		{"a rise is over", func(p *pair, b *bucket) { p.own.alike, p.own.lowest = true, 300 }, false, 2020 + 0.2*14./3, 60.2e6, true},
+		{"it was a second", func(p *pair, b *bucket) { p.own.alike, p.own.lowest = true, 1e6 }, false, 2020 + 0.2*14./3, 60.2e6, true},
+		{"it was more", func(p *pair, b *bucket) { p.own.alike, p.own.lowest = true, 1_000_100 }, false, 2000 + 1_000_100, 60.2e6, true},
 		{"after a clock event", func(p *pair, b *bucket) { p.limits.fresh = 2 }, false, 2020 + 0.2*14./3, 60.2e6, true},
 	} {
 		p := calmPair(1000, 3000, 1000)
