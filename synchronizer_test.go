@@ -1258,6 +1258,13 @@ func TestRuleStart(t *testing.T) {
 	is(t, "variance at the start", p.own.skewVar, 1e-8)
 	is(t, "quiet at the start", p.limits.quiet, 15e6)
 	holds(t, "changed at the start", p.changed, true)
+	var begun TimeSynchronizer
+	begun.OnAuthenticatedDatagramTimestamp(100, 5000)
+	is(t, "second fastest of one datagram", begun.bucket.second, math.MaxInt32)
+	// What a counter does not hold of a report does not count, not even for its mark.
+	begun.OnPeerMinDeltaTS24(501, 6000)
+	begun.OnPeerMinDeltaTS24(1<<24|501, 7000) // 501 is a guess, 1<<24|501 would be marked
+	holds(t, "a guess", begun.pair.limits.guessed, true)
 	p.own.slope = 1e-3
 	p.meet(1e6, 500)
 	is(t, "peer", p.peer, 1500)
@@ -1611,6 +1618,11 @@ func TestRulePairDatagram(t *testing.T) {
 	is(t, "peer after a faster one", p.peer, 8050) // which is not impossible, but the peer is to see it, too
 	thrice(p, 2e6, -14050)
 	is(t, "peer after another step", p.peer, 18050)
+
+	p = calmPair(1000, 3000, 500)
+	p.known = 0
+	thrice(p, 1e6, -4000)
+	is(t, "undisturbed, impossible and young", p.limits.undisturbed(1e6), 0)
 
 	for trip, predicted := range map[float32]bool{-200: false, -199: true} {
 		p = calmPair(1000, 3000, 500)
