@@ -50,7 +50,7 @@ var today = map[string]struct{ beyond, surely, meanwhile float64 }{
 	"1 or 2 early stamps":                  {beyond: 0.01},
 	"a stream of early stamps":             {beyond: 0.06, surely: 0.01},
 	"a stream of late stamps":              {beyond: 0.04},
-	"stamps half a ring away":              {beyond: 0.01},
+	"stamps half a ring away":              {beyond: 0.01, surely: 0.01},
 	"stamps 67.2 s old":                    {beyond: 0.01},
 	"random stamps":                        {beyond: 0.01, surely: 0.01},
 	"lying reports":                        {beyond: 0.03},
