@@ -1370,12 +1370,12 @@ func (s *shown) load(v *view) (state uint32) {
 		seq := s.seq.Load()
 		v.local, v.whole = s.words[0].Load(), s.words[1].Load()
 		v.part, v.skew = unpackFine(s.words[2].Load())
-		last := s.words[3].Load()
-		v.excess, v.report = int32(last>>32), uint32(last)
+		excess := s.words[3].Load()
+		v.excess, v.report = int32(excess>>32), uint32(excess)
 		v.delay, v.bound = unpack(s.words[4].Load())
 		v.ageing, v.undisturbed = unpack(s.words[5].Load())
-		last = s.words[6].Load()
-		v.jitter, v.steps = math.Float32frombits(uint32(last>>32)), uint32(last)
+		jitter := s.words[6].Load()
+		v.jitter, v.steps = math.Float32frombits(uint32(jitter>>32)), uint32(jitter)
 		if s.seq.Load() == seq&^writing {
 			v.seen, v.synced = seq&marked != 0, seq&synced != 0
 			return seq
@@ -1393,7 +1393,7 @@ func (s *shown) view() (v view, ok bool) {
 func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 	for {
 		seq := s.seq.Load()
-		local, whole, fine, last := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
+		local, whole, fine, excess := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
 		if s.seq.Load() != seq&^writing {
 			continue
 		}
@@ -1401,7 +1401,7 @@ func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 			return 0, false
 		}
 		part, skew := unpackFine(fine)
-		whole, _ = offset(whole, part, skew, int32(last>>32), int64(localUsec-local))
+		whole, _ = offset(whole, part, skew, int32(excess>>32), int64(localUsec-local))
 		return localUsec + whole, true
 	}
 }

@@ -1960,7 +1960,6 @@ func TestRuleBoundAt(t *testing.T) {
 	}
 	v.excess = -1000 * unit
 	is(t, "bound of what is to be added", v.boundAt(1000), 601.01)
-
 }
 
 // TestRuleShown: what readers see of a pair, and from when on they see its skew.

@@ -168,6 +168,21 @@ func TestTwo(t *testing.T) {
 	}
 }
 
+// possibleKeys returns the keys of all mistakes in a package, of those that do not compile, too.
+func possibleKeys(t *testing.T, path string) map[string]bool {
+	p, err := load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{}
+	for _, f := range p.files {
+		for _, m := range p.mistakes(f) {
+			keys[m.key()] = true
+		}
+	}
+	return keys
+}
+
 // TestEquivalents: every line of the list can be read, has a reason, and names a mistake that
 // can still be made.
 func TestEquivalents(t *testing.T) {
@@ -188,16 +203,7 @@ func TestEquivalents(t *testing.T) {
 			t.Errorf("%q has no reason", line)
 		}
 		if possible[path] == nil {
-			p, err := load(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			possible[path] = map[string]bool{}
-			for _, f := range p.files {
-				for _, m := range p.mistakes(f) {
-					possible[path][m.key()] = true
-				}
-			}
+			possible[path] = possibleKeys(t, path)
 		}
 		if !possible[path][key] {
 			t.Errorf("%q: the package has no such line, or no such mistake is made in it", line)

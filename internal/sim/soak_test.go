@@ -68,8 +68,7 @@ func nothing() {}
 
 var soakFaults = []soakFault{
 	{"clock set", true, func(s *soak, side int) (float64, func()) {
-		c := &s.ends[side].clock
-		c.set(s.now, int64(s.sign()*s.logBetween(1e3, 3600e6)), c.rate)
+		s.set(side, int64(s.sign()*s.logBetween(1e3, 3600e6)))
 		return 0, nothing
 	}},
 	{"clock slewed", true, func(s *soak, side int) (float64, func()) {
@@ -90,7 +89,7 @@ var soakFaults = []soakFault{
 	{"restart", true, func(s *soak, side int) (float64, func()) {
 		e, o := &s.ends[side], &s.ends[1-side]
 		e.s = new(timesync.TimeSynchronizer)
-		e.clock.set(s.now, s.r.Int64(), e.clock.rate)
+		s.set(side, s.r.Int64())
 		e.heard, e.born, e.reportAt = false, s.now, s.now
 		if s.r.IntN(2) == 0 {
 			o.s.Reset()
