@@ -636,7 +636,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 		p.meet(x, float64(wrap(raw, deltaBits)))
 		return true
 	}
-	sent := x - p.delay()
+	sent := x - min(max(p.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(raw, p.peer-p.own.slope*sent))
 	// It makes the round trip impossible again. But if our own datagrams are late, those that
 	// told the step were in flight while both clocks were set, and the report is right.
@@ -857,7 +857,8 @@ func (b *bucket) lower(d int32) {
 // The yardstick for all gates is the dip: the mean difference of the two fastest datagrams
 // of a bucket. Queues and clocks are slow against it, and heavy tails do not touch it. It
 // learns only from buckets that are not late: what sets a gate must not learn from what
-// the gate refuses.
+// the gate refuses. Only the first few count anyway: one that is small by chance would make
+// all that follow late.
 type floor struct {
 	line
 	nearAt  float64 // x of the last bucket that came near the floor
@@ -868,9 +869,9 @@ type floor struct {
 	halfLow float32 // us: the least late of the later half of that time was so late
 	fall    float32 // us: least residual of the strays
 	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor
-	alike   bool    // the last two buckets were late by the same
+	alike   bool    // the last bucket was late by the same as one of the two before
 	strays  uint8   // datagrams in a row that are faster than the path allows
-	near    uint8   // buckets that came near, at most longRun
+	near    uint8   // buckets that the dip is a mean over, at most longRun
 	silent  bool    // nothing came for long: what comes next may tell of a clock that was set
 }
 
@@ -956,14 +957,18 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		return false // nothing but strays
 	}
 	low, was, level := float32(b.first), f.low, f.at(x)
+	apart := min(abs(low-was), abs(low-f.lowest)) // from one of the last two
 	f.lowest, f.low = min(low, was), low
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
 	f.slack = min(f.slack+certain*f.error*float32(x-b.from), low+certain*f.error*since)
-	if late = low > f.gate(x); late {
-		f.late(x, was, b)
+	late = low > f.gate(x)
+	if !late || f.near < fitPoints { // rule: the first dips count anyway; without: if !late {
+		f.learnDip(b, abs(low-was))
+	}
+	if late {
+		f.late(x, apart, b)
 	} else {
 		f.lateFor, f.alike, f.nearAt = 0, false, b.from
-		f.learnDip(b, abs(low-was))
 		f.take(b.from+bucketTime/2, low)
 	}
 	span := memory
@@ -994,10 +999,10 @@ func (f *floor) learnDip(b *bucket, fromLast float32) {
 	f.dip += (min(dip, 4*f.dip+minGate) - f.dip) / float32(f.near)
 }
 
-// late takes a bucket in which all datagrams were late. The one before was was above the
-// floor.
-func (f *floor) late(x float64, was float32, b *bucket) {
-	f.alike = f.lateFor > 0 && abs(f.low-was) < minGate+gateDips*f.dip
+// late takes a bucket in which all datagrams were late: by apart more or less than in one of
+// the two before.
+func (f *floor) late(x float64, apart float32, b *bucket) {
+	f.alike = f.lateFor > 0 && apart < minGate+gateDips*f.dip
 	if f.lateFor += min(float32(x-b.from), second); f.lateFor < lateTime/2 {
 		f.halfLow = f.low
 	}

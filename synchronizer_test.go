@@ -588,6 +588,23 @@ func TestRuleFloorBucket(t *testing.T) {
 		f.dip, f.error, b.first, b.second = 0, 0, first, first
 		holds(t, fmt.Sprintf("without dips, %d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
 	}
+	// A bucket may be late by as much as one of the two before. The gate here is 180.
+	for _, tc := range []struct {
+		low, lowest float32
+		alike       bool
+	}{{1000, 1000, true}, {1700, 1000, true}, {1000, 400, true}, {1700, 400, false}} {
+		f, b = begin()
+		f.low, f.lowest, b.first, b.second = tc.low, tc.lowest, 1100, 1110
+		f.endBucket(0.2e6, &b, 0)
+		holds(t, fmt.Sprintf("alike %+v", tc), f.alike, tc.alike)
+	}
+	// The first few dips count, though late: here the first of all was small by chance.
+	for near, dip := range map[uint8]float32{1: 45, 2: 10 + 70./3, 3: 10 + 70./4, 4: 10, 64: 10} {
+		f, b = begin()
+		f.near, b.first, b.second = near, 500, 580
+		holds(t, "late", f.endBucket(0.2e6, &b, 0), true)
+		is(t, fmt.Sprintf("dip after %d and a late one", near), f.dip, dip)
+	}
 	// The gate here is 100 + 8*10 + 0.6.
 	for first, late := range map[int32]bool{180: false, 181: true} {
 		f, b = begin()
@@ -693,7 +710,7 @@ func TestRuleLate(t *testing.T) {
 			b.begin(x)
 			x += 0.5e6
 			f.low = 2000 + 10*float32(k)
-			f.late(x, was, &b)
+			f.late(x, f.low-was, &b)
 			if was = f.low; k < 21 {
 				is(t, tc.what+": late for", f.lateFor, float32(k)*0.5e6)
 				holds(t, tc.what+": alike", f.alike, k > 1)
@@ -707,10 +724,10 @@ func TestRuleLate(t *testing.T) {
 		is(t, tc.what+": prior", f.prior, tc.prior)
 		is(t, tc.what+": slope", f.slope, float64(tc.prior))
 	}
-	for low, alike := range map[float32]bool{1179: true, 1180: false, 821: true, 820: false} {
-		f := floor{dip: 10, low: low, lateFor: 1}
-		f.late(3e6, 1000, &bucket{})
-		holds(t, fmt.Sprintf("%v after 1000 alike", low), f.alike, alike)
+	for apart, alike := range map[float32]bool{0: true, 179: true, 180: false} {
+		f := floor{dip: 10, low: 1000, lateFor: 1}
+		f.late(3e6, apart, &bucket{})
+		holds(t, fmt.Sprintf("alike, %v us apart", apart), f.alike, alike)
 		is(t, "a long bucket counts a second", f.lateFor, 1e6+1)
 	}
 	f := floor{dip: 10, low: 900, lateFor: 4.5e6, halfLow: 500}
@@ -1484,6 +1501,8 @@ func TestRuleReport(t *testing.T) {
 		{"higher by a tolerance", nil, 400, true, 3200, 2700 + 100},
 		{"higher and closing", func(p *pair) { p.trip += 992 }, 499, true, 3992, 3492 + 100},
 		{"with a skew", func(p *pair) { p.own.slope, p.peer = 1e-4, 10000 }, 376, false, 10000 + (8 - 0.15), 10000 + (8 - 0.15) - 500 + 100},
+		{"with a skew, while the delay is wrong", func(p *pair) { p.own.slope, p.peer, p.offset = 1e-4, 10000, -18e6 }, 376, false, 10000 + 8, 5000},
+		{"with a skew and a delay of 18 s", func(p *pair) { p.own.slope, p.peer, p.offset = 1e-4, 10000, 18e6 }, 376, true, 10000 + (8 - 100), 5000},
 		{"foretold", func(p *pair) { p.peer, p.foretold = 3208, true }, 376, true, 3008, 2608},
 		{"foretold, our own are late, too", func(p *pair) { p.own.level, p.peer, p.foretold, p.own.alike = -5000, 8000, true, true }, 376, true, 3008, 2608},
 	} {

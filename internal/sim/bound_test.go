@@ -266,8 +266,9 @@ type boundScore struct {
 	queries, answered, stale  int
 	calmQueries, calmAnswered int // after settledAfter
 	answers, beyond           [len(boundAges)]int
-	beyondWorlds              int    // worlds with an answer beyond its bound of the first of boundAges
-	widths                    widths // all bounds, us
+	like                      [len(boundAges)]int // of those beyond, see likeShorterPaths
+	beyondWorlds              int                 // worlds with an answer beyond its bound of the first of boundAges
+	widths                    widths              // all bounds, us
 	// 1000 times what boundUse says, in worlds without clock events and in calm worlds
 	// after settledAfter.
 	quietUse, calmUse widths
@@ -284,6 +285,7 @@ func (b *boundScore) add(o *boundScore) {
 	for i := range b.answers {
 		b.answers[i] += o.answers[i]
 		b.beyond[i] += o.beyond[i]
+		b.like[i] += o.like[i]
 	}
 	for i := range b.widths {
 		b.widths[i] += o.widths[i]
@@ -338,11 +340,15 @@ func (b *boundScore) play(seed uint64, each func(q *query)) {
 			return
 		}
 		beyond := q.excess() > 0
+		like := beyond && d.ends[q.side].shortest.likeShorterPaths(q.err, q.bound)
 		for i, a := range boundAges {
 			if q.since >= a.age {
 				b.answers[i]++
 				if beyond {
 					b.beyond[i]++
+				}
+				if like {
+					b.like[i]++
 				}
 			}
 		}
@@ -426,7 +432,8 @@ func TestErrorBound(t *testing.T) {
 		} else {
 			m.note(what, rate)
 		}
-		ages += fmt.Sprintf("later than %v after a clock event: %d answers, %.4f %% covered\n", a.age, b.answers[i], 100-percent(b.beyond[i], b.answers[i]))
+		ages += fmt.Sprintf("later than %v after a clock event: %d answers, %.4f %% covered; %.0f %% of the others as if paths had been shorter\n",
+			a.age, b.answers[i], 100-percent(b.beyond[i], b.answers[i]), percent(b.like[i], max(b.beyond[i], 1)))
 	}
 	worst := 0.0
 	if len(b.worst) > 0 {

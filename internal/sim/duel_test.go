@@ -60,6 +60,8 @@ type duelEnd struct {
 	stale    bool          // the clocks are not what any datagram could tell
 	faster   int64         // by which datagrams seem to be since then, us
 	era      time.Duration // a datagram sent at that time tells
+	before   int64         // remote minus local clock before the last jump, us
+	shortest shortest
 }
 
 // jump is a discontinuity of a clock: it begins at from and is over at to. restart
@@ -109,6 +111,7 @@ func (d *duel) run() {
 	for side := range d.ends {
 		e := &d.ends[side]
 		name := string(rune('A' + side))
+		e.shortest.forget()
 		e.c = sim.NewClock(e.clock, w.Rand("clock "+name).Uint64())
 		e.link, e.phase = w.Rand("link "+name), w.Rand("phase "+name)
 		period := time.Duration(float64(sec) / e.rate)
@@ -123,7 +126,8 @@ func (d *duel) run() {
 				if !e.stale {
 					e.faster = 0
 				}
-				e.faster -= d.offset(side)
+				e.before = d.offset(side)
+				e.faster -= e.before
 			}
 		})
 		w.At(j.from, func() {
@@ -134,16 +138,21 @@ func (d *duel) run() {
 		})
 		w.At(j.to, func() {
 			for side := range d.ends {
-				d.ends[side].faster += d.offset(side)
+				e := &d.ends[side]
+				after := d.offset(side)
+				e.faster += after
+				e.shortest.offsetJumps(after - e.before)
 			}
 		})
 		if j.restart {
 			w.At(j.to, func() {
 				e := &d.ends[j.side]
 				e.s, e.held, e.heard, e.born, e.reportAt = subject{}, nil, false, j.to, j.to
+				e.shortest.forget()
 				if j.reset {
 					o := &d.ends[1-j.side]
 					o.s.s.Reset()
+					o.shortest.forget()
 					o.heard, o.born, o.reportAt = false, j.to, j.to
 				}
 			})
@@ -228,8 +237,11 @@ func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Du
 			return
 		}
 		e.s.OnDatagram(stamp, local)
+		offset := uint64(d.offset(side))
+		e.shortest.datagram(stamp, local, offset)
 		if reports {
 			e.s.OnPeerMinDelta(report, local)
+			e.shortest.report(report, offset)
 		}
 		e.heard = true
 		if sent >= e.era && (e.faster <= 0 || queued < e.faster) {

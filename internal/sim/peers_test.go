@@ -31,12 +31,10 @@ type peers struct {
 
 // peer is one of the two ends, and the way from there.
 type peer struct {
-	s     *timesync.TimeSynchronizer
-	clock rateClock
-	heard bool // a datagram
-	// shortest is the least delay of a datagram to here, and of one from here as reports told, if
-	// the clocks are right, us. What an attack makes of it may be negative.
-	shortest [2]float64
+	s        *timesync.TimeSynchronizer
+	clock    rateClock
+	heard    bool // a datagram
+	shortest shortest
 
 	base, jitter int64 // us: of a datagram from here, the least and the mean of the rest
 	queue        int64 // us: that all of them wait besides
@@ -123,7 +121,7 @@ func newPeers(r *rand.Rand) *peers {
 	for side := range p.ends {
 		e := &p.ends[side]
 		e.s = new(timesync.TimeSynchronizer)
-		e.shortest = [2]float64{math.Inf(1), math.Inf(1)}
+		e.shortest.forget()
 		e.clock = rateClock{reading: r.Uint64(), rate: p.between(-50e-6, 50e-6)}
 		e.base, e.jitter = int64(p.logBetween(100, 100e3)), int64(p.between(0, 3e3))
 		e.period = int64(1e6 / rate)
@@ -201,10 +199,10 @@ func (p *peers) arrive(side int) {
 func (p *peers) take(side int, d datagram, localUsec uint64) {
 	e := &p.ends[side]
 	e.s.OnAuthenticatedDatagramTimestamp(d.stamp, localUsec)
-	e.tells(0, localUsec-uint64(d.stamp)*8+p.offset(side))
+	e.shortest.datagram(uint32(d.stamp), localUsec, p.offset(side))
 	if d.reports {
 		e.s.OnPeerMinDeltaTS24(d.report, localUsec)
-		e.tells(1, uint64(d.report)*8-p.offset(side))
+		e.shortest.report(uint32(d.report), p.offset(side))
 	}
 	e.heard = true
 }
@@ -214,27 +212,12 @@ func (p *peers) offset(side int) uint64 {
 	return p.ends[1-side].clock.usec(p.now) - p.ends[side].clock.usec(p.now)
 }
 
-// tells notes that a datagram was under way for delay, us, modulo 134 s.
-func (e *peer) tells(way int, delay uint64) {
-	e.shortest[way] = min(e.shortest[way], float64(int64(delay<<37)>>37))
-}
-
-// set lets a clock jump, us. To those who take it to be right, delays change.
+// set lets a clock jump, us.
 func (p *peers) set(side int, step int64) {
 	e, o := &p.ends[side], &p.ends[1-side]
 	e.clock.set(p.now, step, e.clock.rate)
-	e.shortest[0], e.shortest[1] = e.shortest[0]-float64(step), e.shortest[1]+float64(step)
-	o.shortest[0], o.shortest[1] = o.shortest[0]+float64(step), o.shortest[1]-float64(step)
-}
-
-// likeShorterPaths reports whether nobody could know that the bound of an answer is wrong.
-// All that the end took may also come from a world in which no clock is ever set, and paths
-// were shorter for a while: there the truth is where no delay is negative, and it is all
-// within the bound. Longer paths must not widen it.
-func (p *peers) likeShorterPaths(side int, a answer) bool {
-	const rounding = 16 // us: of a stamp and of a report
-	low, high := -p.ends[side].shortest[0], p.ends[side].shortest[1]
-	return low <= high+rounding && a.err-a.bound <= low+rounding && a.err+a.bound >= high-rounding
+	e.shortest.offsetJumps(-step)
+	o.shortest.offsetJumps(step)
 }
 
 // late holds back every second datagram until others arrived, about that long at most, but
