@@ -533,17 +533,17 @@ func (p *pair) lean(dt float32) {
 // shorter, or by enough to make an impossible one possible: then a clock was set and the peer
 // has told it. What the peer guessed proves nothing.
 func (p *pair) close(x float64, b *bucket) {
-	late := p.own.lateness()
+	late, known := p.own.lateness(), p.known > youth
 	if p.wasSet(x, late) {
 		p.own.slack = max(p.own.slack, late)
 	}
 	opens := p.impossible() && !p.limits.guessed && p.roundTrip()+late > -p.tolerance()
-	if opens && p.known > youth { // the rest is a queue, or will be told
+	if opens && known { // the rest is a queue, or will be told
 		late = min(late, max(p.trip, 0)-p.roundTrip())
 	}
-	if opens || p.known > youth && p.closes(p.trip, late) { // rule: closure
+	if opens || known && p.closes(p.trip, late) { // rule: closure
 		// No slew makes a floor later than that.
-		slewed := p.known > youth && late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
+		slewed := known && late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
 		slope := p.own.slope
 		p.own.climb(x, late, b)
 		p.turn(x, slope)
@@ -1327,8 +1327,8 @@ func (v *view) boundAt(x int64) float64 {
 type shown struct {
 	seq       atomic.Uint32 // see writing
 	late      atomic.Uint32 // buckets in which all datagrams queued
-	words     [7]atomic.Uint64
 	datagrams atomic.Uint64 // before the bucket under way
+	words     [7]atomic.Uint64
 	heard     atomic.Uint64 // local time, us, of the last report
 }
 
