@@ -426,6 +426,9 @@ func (p *pair) follow() {
 		p.peer += float64(p.trip - p.roundTrip())
 	}
 	s, was := p.roundTrip(), p.correction()
+	if p.trip < -p.tolerance() { // the first reports were from before
+		p.trip, p.free, p.hold = s, s, 0
+	}
 	d := p.doubt(s - p.trip)
 	c := min(max(was, p.hold-d), p.hold+d)
 	d = p.doubt(s - p.free)
@@ -469,12 +472,12 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 
 // fell says that a floor fell by -d, so that the offset is at most limit from here on that
 // side; was is what the limits knew. If that is news to them, a clock was set. In the
-// first seconds it was a queue, or a clock: then the other limit may be wrong by as much.
+// first seconds it may have been a queue: then the other limit may be wrong by as much.
 func (p *pair) fell(x float64, d float32, limit float64, was float32, other *float32) {
 	news := was - float32(limit)
 	switch {
 	case d > -1.5*p.tolerance() || news < max(p.tolerance(), -d/2):
-	case p.known > youth:
+	case p.known > youth || d < -second || p.impossible(): // no queue explains it
 		p.limits.clockEvent(x)
 	case x < 2*youth:
 		*other = min(*other-d, maxOffset)
@@ -577,8 +580,6 @@ func (p *pair) trust(dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
 	switch {
-	case p.trip < -tolerance: // the first reports were from before
-		p.trip, p.free, p.hold = s, s, 0
 	case s < -tolerance: // a clock was set, and not everybody has told
 	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
 		if d > -tolerance { // within it, it is the one that is known
@@ -648,13 +649,13 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	if p.closes(p.trip, d) { // rule: a rise closes the round trip
 		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
 	}
-	above := ring(p.peer+float64(d)-p.offset, offsetBits)
+	p.peer += float64(d)
+	above := ring(p.peer-p.offset, offsetBits)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
 	p.limit(x, above, float64(abs(d)), mark)
 	if abs(d) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
 		p.noise += (min(abs(d), 5*minGate) - p.noise) / 8
 	}
-	p.peer += float64(d)
 	p.foretold = false
 	p.changed = true
 	if news = abs(d) >= rounding; news {
@@ -881,7 +882,8 @@ func (f *floor) scatter() float32 { return min(f.noise, f.dip) }
 // gate returns how far above the floor the fastest datagram of a bucket that ends at x may
 // be.
 func (f *floor) gate(x float64) float32 {
-	return minGate + gateDips*f.dip + certain/2*f.error*float32(x-f.nearAt)
+	doubted := max(float32(x-f.nearAt)-f.lateFor, 0) // rule: what is late opens no gate; without: doubted := float32(x - f.nearAt)
+	return minGate + gateDips*f.dip + certain/2*f.error*doubted
 }
 
 // gateBelow returns how far below the floor a datagram may be at x.
@@ -1023,6 +1025,7 @@ func (f *floor) climb(x float64, a float32, b *bucket) {
 		}
 	}
 	f.shift(x, a, b)
+	f.slack = f.low // the last bucket was late by so much more
 }
 
 // ---- The line through the fastest datagrams ----

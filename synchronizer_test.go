@@ -442,7 +442,11 @@ func TestRuleGates(t *testing.T) {
 	f := floor{dip: 10, nearAt: 1e6}
 	f.error, f.noise, f.width = 1e-6, 20, 5e6
 	is(t, "gate", f.gate(3e6), 100+8*10+3*2)
-	f.near = 4
+	f.lateFor = 0.5e6
+	is(t, "gate, late for half a second", f.gate(3e6), 100+8*10+3*1.5)
+	f.lateFor = 3e6
+	is(t, "gate, late ever since", f.gate(3e6), 100+8*10)
+	f.lateFor, f.near = 0, 4
 	is(t, "gate below, wide points", f.gateBelow(3e6), 100+8*1.5*10+3*5)
 	f.width, f.noise = 1e6, 5
 	is(t, "gate below, little noise", f.gateBelow(3e6), 100+8*1.5*5+3*2)
@@ -718,6 +722,7 @@ func TestRuleLate(t *testing.T) {
 			}
 		}
 		is(t, tc.what+": late after", f.lateFor, 0)
+		is(t, tc.what+": slack", f.slack, 2210-2090)
 		holds(t, tc.what+": rose", f.rose, true)
 		is(t, tc.what+": level", f.at(x), 1000+3e-5*x+2090)
 		is(t, tc.what+": error", f.error, tc.after)
@@ -1192,6 +1197,20 @@ func TestRuleFollow(t *testing.T) {
 	p.foretold = true
 	p.follow()
 	is(t, "peer, before a report", p.peer, 3000)
+	// No path is shorter than nothing: the first reports were from before. The tolerance is 200.
+	for trip, over := range map[float32]bool{-201: true, -200: false} {
+		p = calmPair(1000, 3000, 0)
+		p.trip, p.free, p.hold = trip, 77, 50
+		p.follow()
+		if over {
+			is(t, "round trip", p.trip, 4000)
+			is(t, "without a hold", p.free, 4000)
+			is(t, "hold", p.hold, 0)
+			is(t, "offset", p.offset, 1000)
+		} else {
+			is(t, "round trip that can be", p.trip, trip)
+		}
+	}
 	// While the peer's floor is foretold, the round trip stays what it was.
 	p = calmPair(1000, 3000, 0)
 	p.trip, p.free, p.foretold = 3400, 3400, true
@@ -1385,7 +1404,8 @@ func TestRuleClosure(t *testing.T) {
 	}{
 		{-299, 9e3, 60e6, 1e6, false, 100}, {-300, 9e3, 60e6, 1e6, true, 100}, {-1000, 499, 60e6, 1e6, false, 100}, {-1000, 500, 60e6, 1e6, true, 100},
 		{-310, 199, 60e6, 1e6, false, 100}, {-310, 200, 60e6, 1e6, true, 100}, {-1000, 9e3, 6e6, 1e6, false, 1100},
-		{-1000, 9e3, 6.1e6, 1e6, true, 100}, {-1000, 9e3, 6e6, 11.9e6, false, 1100}, {-1000, 9e3, 6e6, 12e6, false, 100}, {-1 << 26, 1 << 26, 0, 1e6, false, 1 << 25},
+		{-1000, 9e3, 6.1e6, 1e6, true, 100}, {-1000, 9e3, 6e6, 11.9e6, false, 1100}, {-1000, 9e3, 6e6, 12e6, false, 100},
+		{-4000, 9e3, 0, 1e6, false, 4100}, {-1e6, 1e6, 0, 1e6, false, 1e6 + 100}, {-1.1e6, 1e6, 0, 1e6, true, 100}, {-1 << 26, 1 << 26, 0, 1e6, true, 100},
 	} {
 		p := calmPair(1000, 3000, 500)
 		other := float32(100)
@@ -1394,6 +1414,21 @@ func TestRuleClosure(t *testing.T) {
 		holds(t, fmt.Sprintf("%+v: clock event", tc), p.limits.fresh == 3, tc.event)
 		is(t, fmt.Sprintf("%+v: other", tc), other, tc.other)
 	}
+	// So is one that makes the round trip impossible. A queue of 1 s is known to nobody.
+	for _, tc := range []struct {
+		level float64
+		event bool
+	}{{-3200, false}, {-3201, true}} {
+		p := calmPair(tc.level, 3000, 500)
+		other := float32(100)
+		p.known = 0
+		p.fell(1e6, -5000, 0, 7000, &other)
+		holds(t, fmt.Sprintf("round trip of %v: clock event", tc.level+3000), p.limits.fresh == 3, tc.event)
+	}
+	q := calmPair(1000, 3000, 500)
+	q.known = 0
+	q.report(1e6, 1<<24-225, &bucket{}) // -1800 us
+	holds(t, "a report that makes the round trip impossible: clock event", q.limits.fresh == 3, true)
 }
 
 // TestRuleTrust: the reference round trip follows slowly what is near it, and what is far
@@ -1407,7 +1442,6 @@ func TestRuleTrust(t *testing.T) {
 		offset float64 // of which the correction is this minus the midpoint
 		after  trips
 	}{
-		{"from before", trips{-201, 60e6, 0, 0, 77, 50, 9}, 4000, 1e6, 0, trips{4000, 60e6, 0, 0, 4000, 0, 9}},
 		{"hardly from before", trips{-200, 60e6, 0, 3, 77, 0, 9}, 4000, 1e6, 0, trips{-200, 60e6, 4000, 0, -200, 0, 9}},
 		{"a clock was set", trips{4000, 60e6, 0, 3, 4000, 0, 9}, -201, 1e6, 0, trips{4000, 60e6, 0, 3, 4000, 0, 9}},
 		{"hardly a clock that was set", trips{4000, 60e6, 0, 3, 4000, 0, 9}, -200, 1e6, 0, trips{4000, 60e6, -200, 0, 4000, 0, 9}},
