@@ -1225,6 +1225,10 @@ func TestRuleFollow(t *testing.T) {
 		p.lean(1e6)
 		is(t, fmt.Sprintf("leaned from %v", tc.offset), p.offset, tc.after)
 	}
+	p = calmPair(1000, 3000, 1400)
+	p.trip, p.free, p.own.error = 3000, 3000, 1e-4
+	p.endBucket(1e6, &bucket{first: math.MaxInt32})
+	is(t, "leaned at the end of a bucket", p.offset, 1300)
 }
 
 // TestRuleTold: what a pair says of its offset and of its floor, and takes of the peer's.
