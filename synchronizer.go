@@ -993,9 +993,10 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 func (f *floor) learnDip(b *bucket, fromLast float32) {
 	dip := float32(b.second - b.first)
 	if b.second == math.MaxInt32 {
-		if dip = fromLast; dip > second/2 {
-			return // there was none before
-		}
+		dip = fromLast
+	}
+	if dip > second/2 {
+		return // there was none before, or a clock was set between the two
 	}
 	f.near = min(f.near+1, longRun)
 	f.dip += (min(dip, 4*f.dip+minGate) - f.dip) / float32(f.near)

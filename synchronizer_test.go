@@ -683,6 +683,8 @@ func TestRuleDip(t *testing.T) {
 		{"one datagram", 9, bucket{first: 5, second: math.MaxInt32}, 30, 12, 10},
 		{"half a second", 9, bucket{first: 5, second: math.MaxInt32}, 500_000, 23, 10},
 		{"none before", 9, bucket{first: 5, second: math.MaxInt32}, 500_001, 10, 9},
+		{"the first, of half a second", 0, bucket{first: 5, second: 500_005}, 0, 140, 1},
+		{"a clock was set after the first datagram", 0, bucket{first: 5, second: 500_006}, 0, 10, 0},
 	} {
 		f := floor{dip: 10, near: tc.near}
 		f.learnDip(&tc.b, tc.fromLast)
