@@ -1331,7 +1331,7 @@ func (v *view) boundAt(x int64) float64 {
 type shown struct {
 	seq       atomic.Uint32 // see writing
 	late      atomic.Uint32 // buckets in which all datagrams queued
-	datagrams atomic.Uint64 // before the bucket under way
+	datagrams atomic.Uint64 // before the bucket under way; here, beside the pair, for the sake of caches
 	words     [7]atomic.Uint64
 	heard     atomic.Uint64 // local time, us, of the last report
 }
