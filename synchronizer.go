@@ -536,17 +536,17 @@ func (p *pair) lean(dt float32) {
 // shorter, or by enough to make an impossible one possible: then a clock was set and the peer
 // has told it. What the peer guessed proves nothing.
 func (p *pair) close(x float64, b *bucket) {
-	late, known := p.own.lateness(), p.known > youth
+	late, old := p.own.lateness(), p.known > youth
 	if p.wasSet(x, late) {
 		p.own.slack = max(p.own.slack, late)
 	}
 	opens := p.impossible() && !p.limits.guessed && p.roundTrip()+late > -p.tolerance()
-	if opens && known { // the rest is a queue, or will be told
+	if opens && old { // the rest is a queue, or will be told
 		late = min(late, max(p.trip, 0)-p.roundTrip())
 	}
-	if opens || known && p.closes(p.trip, late) { // rule: closure
+	if opens || old && p.closes(p.trip, late) { // rule: closure
 		// No slew makes a floor later than that.
-		slewed := known && late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
+		slewed := old && late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
 		slope := p.own.slope
 		p.own.climb(x, late, b)
 		p.turn(x, slope)
@@ -872,7 +872,7 @@ type floor struct {
 	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor
 	alike   bool    // the last bucket was late by the same as one of the two before
 	strays  uint8   // datagrams in a row that are faster than the path allows
-	near    uint8   // buckets that the dip is a mean over, at most longRun
+	dips    uint8   // buckets that the dip is a mean over, at most longRun
 	silent  bool    // nothing came for long: what comes next may tell of a clock that was set
 }
 
@@ -888,7 +888,7 @@ func (f *floor) gate(x float64) float32 {
 
 // gateBelow returns how far below the floor a datagram may be at x.
 func (f *floor) gateBelow(x float64) float32 {
-	few := 1 + 2/float32(max(f.near, 1)) // rule: few dips make a wide gate below; without: few := float32(1)
+	few := 1 + 2/float32(max(f.dips, 1)) // rule: few dips make a wide gate below; without: few := float32(1)
 	return minGate + gateDips*few*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
 }
 
@@ -901,7 +901,8 @@ func (f *floor) lateness() float32 {
 	return f.lowest // rule: what is near may be late; without: return 0
 }
 
-// rise returns by how much the floor may have risen: by what the last two buckets were late.
+// rise returns by how much the floor may have risen: by as much as both of the last two buckets
+// were late.
 func (f *floor) rise() float32 {
 	if f.alike {
 		return f.lowest
@@ -913,7 +914,7 @@ func (f *floor) rise() float32 {
 // and whether the floor fell to another level. A stray is below the floor.
 func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) {
 	d := around(raw, f.at(x))
-	if f.near == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
+	if f.dips == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
 		f.dip = float32(b.second - b.first)
 	}
 	if d < -float64(f.gateBelow(x)) {
@@ -964,7 +965,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
 	f.slack = min(f.slack+certain*f.error*float32(x-b.from), low+certain*f.error*since)
 	late = low > f.gate(x)
-	if !late || f.near < fitPoints { // rule: the first dips count anyway; without: if !late {
+	if !late || f.dips < fitPoints { // rule: the first dips count anyway; without: if !late {
 		f.learnDip(b, abs(low-was))
 	}
 	if late {
@@ -998,8 +999,8 @@ func (f *floor) learnDip(b *bucket, fromLast float32) {
 	if dip > second/2 {
 		return // there was none before, or a clock was set between the two
 	}
-	f.near = min(f.near+1, longRun)
-	f.dip += (min(dip, 4*f.dip+minGate) - f.dip) / float32(f.near)
+	f.dips = min(f.dips+1, longRun)
+	f.dip += (min(dip, 4*f.dip+minGate) - f.dip) / float32(f.dips)
 }
 
 // late takes a bucket in which all datagrams were late: by apart more or less than in one of
@@ -1331,7 +1332,7 @@ func (v *view) boundAt(x int64) float64 {
 type shown struct {
 	seq       atomic.Uint32 // see writing
 	late      atomic.Uint32 // buckets in which all datagrams queued
-	datagrams atomic.Uint64 // before the bucket under way; here, beside the pair, for the sake of caches
+	datagrams atomic.Uint64 // before the bucket under way; here, where a bucket's end writes anyway
 	words     [7]atomic.Uint64
 	heard     atomic.Uint64 // local time, us, of the last report
 }

@@ -346,7 +346,7 @@ func holds(t *testing.T, what string, got, want bool) {
 // both floors, and no skew is in doubt.
 func calmPair(own, peer, offset float64) *pair {
 	p := &pair{peer: peer, offset: offset, peered: true, known: 60e6}
-	p.own.level, p.own.near, p.own.width = own, 64, 1e6
+	p.own.level, p.own.dips, p.own.width = own, 64, 1e6
 	p.limits = limits{below: 5000, above: 5000, quiet: 60e6}
 	p.trip = float32(own + peer)
 	p.free = p.trip
@@ -446,11 +446,11 @@ func TestRuleGates(t *testing.T) {
 	is(t, "gate, late for half a second", f.gate(3e6), 100+8*10+3*1.5)
 	f.lateFor = 3e6
 	is(t, "gate, late ever since", f.gate(3e6), 100+8*10)
-	f.lateFor, f.near = 0, 4
+	f.lateFor, f.dips = 0, 4
 	is(t, "gate below, wide points", f.gateBelow(3e6), 100+8*1.5*10+3*5)
 	f.width, f.noise = 1e6, 5
 	is(t, "gate below, little noise", f.gateBelow(3e6), 100+8*1.5*5+3*2)
-	f.near = 0
+	f.dips = 0
 	is(t, "gate below of the first bucket", f.gateBelow(3e6), 100+8*3*5+3*2)
 
 	f.low, f.lowest = 700, 300
@@ -470,7 +470,7 @@ func TestRuleFloorDatagram(t *testing.T) {
 	var f floor
 	var b bucket
 	begin := func() {
-		f = floor{near: 64, low: 40, slack: 5, fall: -9999}
+		f = floor{dips: 64, low: 40, slack: 5, fall: -9999}
 		f.level, f.slope, f.width, f.noise = 1000, 0, 1e6, 0
 		b = bucket{first: 40, second: 50}
 	}
@@ -515,11 +515,11 @@ func TestRuleFloorDatagram(t *testing.T) {
 
 	// Before the first bucket is over, four datagrams tell the dip.
 	begin()
-	f.near, b.count = 0, 4
+	f.dips, b.count = 0, 4
 	datagram(60, 60, false)
 	is(t, "dip of 4 datagrams", f.dip, 10)
 	begin()
-	f.near, b.count = 0, 3
+	f.dips, b.count = 0, 3
 	datagram(60, 60, false)
 	is(t, "dip of 3 datagrams", f.dip, 0)
 	begin()
@@ -551,7 +551,7 @@ func TestRuleFloorDatagram(t *testing.T) {
 
 // nearBucket returns a floor with a dip of 10 us, and a bucket that came near it.
 func nearBucket() (f floor, b bucket) {
-	f = floor{dip: 10, near: 64, low: 7, slack: 3, lateFor: 1, alike: true}
+	f = floor{dip: 10, dips: 64, low: 7, slack: 3, lateFor: 1, alike: true}
 	f.level, f.error, f.width, f.noise = 1000, 1e-6, 1e6, 10
 	return f, bucket{first: 50, second: 60}
 }
@@ -573,7 +573,7 @@ func TestRuleFloorBucket(t *testing.T) {
 	holds(t, "alike", f.alike, false)
 	is(t, "nearAt", f.nearAt, 0)
 	is(t, "dip", f.dip, 10)
-	is(t, "near", f.near, 64)
+	is(t, "near", f.dips, 64)
 	is(t, "candidate's x", f.best.x, 0.1e6)
 	is(t, "candidate above the line", f.best.y, 50)
 	is(t, "points", f.n, 0)
@@ -605,7 +605,7 @@ func TestRuleFloorBucket(t *testing.T) {
 	// The first few dips count, though late: here the first of all was small by chance.
 	for near, dip := range map[uint8]float32{1: 45, 2: 10 + 70./3, 3: 10 + 70./4, 4: 10, 64: 10} {
 		f, b = begin()
-		f.near, b.first, b.second = near, 500, 580
+		f.dips, b.first, b.second = near, 500, 580
 		holds(t, "late", f.endBucket(0.2e6, &b, 0), true)
 		is(t, fmt.Sprintf("dip after %d and a late one", near), f.dip, dip)
 	}
@@ -686,10 +686,10 @@ func TestRuleDip(t *testing.T) {
 		{"the first, of half a second", 0, bucket{first: 5, second: 500_005}, 0, 140, 1},
 		{"a clock was set after the first datagram", 0, bucket{first: 5, second: 500_006}, 0, 10, 0},
 	} {
-		f := floor{dip: 10, near: tc.near}
+		f := floor{dip: 10, dips: tc.near}
 		f.learnDip(&tc.b, tc.fromLast)
 		is(t, "dip: "+tc.what, f.dip, tc.dip)
-		is(t, "buckets: "+tc.what, f.near, tc.after)
+		is(t, "buckets: "+tc.what, f.dips, tc.after)
 	}
 }
 
@@ -708,7 +708,7 @@ func TestRuleLate(t *testing.T) {
 		{"a line of 3 points that rose and knows nothing", 3, true, 50e-6, 0, 100e-6},
 		{"a line of 3 points that knows nothing", 3, false, 50e-6, 3e-5, 50e-6},
 	} {
-		f := floor{dip: 10, near: 64}
+		f := floor{dip: 10, dips: 64}
 		f.level, f.slope, f.error, f.prior, f.skewVar, f.width, f.n, f.rose = 1000, 3e-5, tc.error, 3e-5, 9e-12, 1e6, tc.n, tc.rose
 		var b bucket
 		x, was := 0.0, float32(0)

@@ -60,7 +60,6 @@ type duelEnd struct {
 	stale    bool          // the clocks are not what any datagram could tell
 	faster   int64         // by which datagrams seem to be since then, us
 	era      time.Duration // a datagram sent at that time tells
-	before   int64         // remote minus local clock before the last jump, us
 	shortest shortest
 }
 
@@ -119,6 +118,8 @@ func (d *duel) run() {
 		d.send(side, start, period)
 		d.ask(side, time.Duration(e.phase.Float64()*float64(d.poll)))
 	}
+	var before [2]int64 // remote minus local clock when a jump began, us
+	underWay := 0       // jumps: one may come within another
 	for _, j := range d.jumps {
 		w.At(j.from-us, func() {
 			for side := range d.ends {
@@ -126,9 +127,13 @@ func (d *duel) run() {
 				if !e.stale {
 					e.faster = 0
 				}
-				e.before = d.offset(side)
-				e.faster -= e.before
+				offset := d.offset(side)
+				e.faster -= offset
+				if underWay == 0 {
+					before[side] = offset
+				}
 			}
+			underWay++
 		})
 		w.At(j.from, func() {
 			for side := range d.ends {
@@ -141,8 +146,10 @@ func (d *duel) run() {
 				e := &d.ends[side]
 				after := d.offset(side)
 				e.faster += after
-				e.shortest.offsetJumps(after - e.before)
+				e.shortest.offsetJumps(after - before[side])
+				before[side] = after
 			}
+			underWay--
 		})
 		if j.restart {
 			w.At(j.to, func() {
