@@ -97,14 +97,14 @@ func (s *subject) inside(localUsec uint64) (in inside, ok bool) {
 	x := float64(int64(localUsec - v.FieldByName("base").Uint()))
 	slope, limits := number(own, "slope"), pair.FieldByName("limits")
 	snapshot, _ := s.s.Snapshot(localUsec)
-	near, dip := float64(max(own.FieldByName("near").Uint(), 1)), number(own, "dip")
+	dip, late := number(own, "dip"), number(own, "lateFor")
 	in = inside{
-		// As in floor.gate: 100 us for two hosts, 8 dips, of which few may be known, and what
-		// the slope may be wrong.
-		gate: 100 + 8*(1+4/near)*dip + 3*number(own, "error")*(x-number(own, "nearAt")),
+		// As in floor.gate: 100 us for two hosts, 8 dips, and what the slope may be wrong since
+		// a datagram was near; time in which all are late does not count.
+		gate: 100 + 8*dip + 3*number(own, "error")*max(x-number(own, "nearAt")-late, 0),
 		low:  number(own, "low"),
 		skew: -slope * 1e6, skewError: number(own, "error") * 1e6,
-		noise: number(own, "noise"), dip: dip, late: number(own, "lateFor"),
+		noise: number(own, "noise"), dip: dip, late: late,
 		own: number(own, "level") + slope*x, peer: number(pair, "peer") - slope*x,
 		trip: number(pair, "trip"), hold: number(pair, "hold"),
 		steps: float64(snapshot.Steps), event: number(limits, "quiet") + x - number(limits, "at"),
