@@ -964,7 +964,11 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	f.lowest, f.low = min(low, was), low
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
 	f.slack = min(f.slack+certain*f.error*float32(x-b.from), low+certain*f.error*since)
-	late = low > f.gate(x)
+	gate := f.gate(x)
+	if f.lateFor > 0 { // rule: what is late comes near only well inside of the gate
+		gate = min(gate, max(gate, was)/2)
+	}
+	late = low > gate
 	if !late || f.dips < fitPoints { // rule: the first dips count anyway; without: if !late {
 		f.learnDip(b, abs(low-was))
 	}

@@ -577,6 +577,19 @@ func TestRuleFloorBucket(t *testing.T) {
 	is(t, "candidate's x", f.best.x, 0.1e6)
 	is(t, "candidate above the line", f.best.y, 50)
 	is(t, "points", f.n, 0)
+	// The gate is 100 + 8*10 + 0.6. What was late comes near if it falls to half, of what it was and of the gate.
+	for _, tc := range []struct {
+		lateFor, was float32
+		low          int32
+		late         bool
+	}{
+		{0, 200, 180, false}, {0, 200, 181, true}, {1, 50, 90, false}, {1, 50, 91, true},
+		{1, 300, 150, false}, {1, 300, 151, true}, {1, 400, 180, false}, {1, 400, 181, true},
+	} {
+		f, b = begin()
+		b.first, b.second, f.lateFor, f.low = tc.low, tc.low+10, tc.lateFor, tc.was
+		holds(t, fmt.Sprintf("%+v", tc), f.endBucket(0.2e6, &b, 0), tc.late)
+	}
 	f, b = begin()
 	b.first, b.second, f.slack = 2, 12, 30
 	f.endBucket(0.2e6, &b, 0)
@@ -589,7 +602,7 @@ func TestRuleFloorBucket(t *testing.T) {
 
 	for first, late := range map[int32]bool{100: false, 101: true} {
 		f, b = begin()
-		f.dip, f.error, b.first, b.second = 0, 0, first, first
+		f.dip, f.error, f.lateFor, b.first, b.second = 0, 0, 0, first, first
 		holds(t, fmt.Sprintf("without dips, %d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
 	}
 	// A bucket may be late by as much as one of the two before. The gate here is 180.
@@ -608,12 +621,6 @@ func TestRuleFloorBucket(t *testing.T) {
 		f.dips, b.first, b.second = near, 500, 580
 		holds(t, "late", f.endBucket(0.2e6, &b, 0), true)
 		is(t, fmt.Sprintf("dip after %d and a late one", near), f.dip, dip)
-	}
-	// The gate here is 100 + 8*10 + 0.6.
-	for first, late := range map[int32]bool{180: false, 181: true} {
-		f, b = begin()
-		b.first, b.second = first, first+10
-		holds(t, fmt.Sprintf("%d us above the floor are late", first), f.endBucket(0.2e6, &b, 0), late)
 	}
 }
 
