@@ -492,7 +492,8 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		if b.first < math.MaxInt32 {
 			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), p.tolerance(), b.from)
 		}
-		if abs(p.roundTrip()-p.trip) < p.tolerance() {
+		trip := p.roundTrip() + p.own.lowest // rule: of datagrams: the floor follows later; without: trip := p.roundTrip()
+		if abs(trip-p.trip) < p.tolerance() {
 			steady = 1
 		}
 		if p.own.rise() > second { // what makes all datagrams so late is a clock

@@ -1759,13 +1759,17 @@ func TestRulePairBucket(t *testing.T) {
 	p.endBucket(x, &bucket{first: 500, second: 500, from: x - 0.2e6})
 	is(t, "level after a late bucket that closes", p.own.level, 1500)
 
-	// A slope that surprises does so for as long as the round trip stays.
-	for trip, bentFor := range map[float32]float32{4199: 0.5e6, 4200: 0, 3801: 0.5e6, 3800: 0} {
+	// A slope that surprises does so for as long as the round trip of datagrams stays: before the
+	// floor follows, those of a queue that grows are late.
+	for _, tc := range []struct{ trip, lowest, bentFor float32 }{
+		{4199, 0, 0.5e6}, {4200, 0, 0}, {3801, 0, 0.5e6}, {3800, 0, 0},
+		{4000, 199, 0.5e6}, {4000, 200, 0}, {4300, 100, 0}, {4300, 101, 0.5e6}, {4300, 499, 0.5e6}, {4300, 500, 0},
+	} {
 		p := calmPair(1000, 3000, 1000)
-		p.trip, p.own.dip = trip, 1000
+		p.trip, p.own.dip, p.own.lowest = tc.trip, 1000, tc.lowest
 		p.own.line = line{level: 1000, width: 0.5e6, n: 4, points: spaced(0, 2e6, 400, 600, 800, 1000), skewVar: 1e-12, end: x - 1e6}
 		p.endBucket(x, &bucket{first: 1100, second: 1100, from: x - 0.2e6})
-		is(t, fmt.Sprintf("bent for, with a round trip of %v", trip), p.own.bentFor, bentFor)
+		is(t, fmt.Sprintf("bent for, %+v", tc), p.own.bentFor, tc.bentFor)
 	}
 	// A line that turns turns about now.
 	p = calmPair(1000, 3000, 500)
