@@ -107,10 +107,8 @@ func number(v float64, bold bool) string {
 // reasons say why another method wins a world, by the beginning of its name. TestWins wants
 // one for each of the simulated worlds and of CORE.
 var reasons = []struct{ worlds, why string }{
-	{"delayramp", "The delay of one way grows by 30 us a second for 100 s. To the ends that is what a slewed clock looks like, and for as long as nobody can tell, this package takes it for one; methods that forget everything within 10 or 16 s make a smaller error while the ramp lasts."},
-	{"E35", "The shortest delay of each way wanders by 2 ms every 5 s, below queues that swing 80 ms high every 3 s. The line lies below where the path was at its shortest; a short memory follows the path."},
-	{"E48 E50 E51 E120", "The two ways change by different amounts in the middle of the run, and the queues in them swing with a period of about 10 s. Half of the difference stays in the error of whoever goes on listening; the benchmark takes nothing off."},
-	{"E55 E106 E131", "Queues swing with a period of about 10 s, up to 90 ms high. So a path is free for a moment only, six times a minute, which is enough for a minimum and hardly for a line, and the slope of a queue that empties passes for skew."},
+	{"E50 E51 E120", "The two ways change by different amounts in the middle of the run, and the queues in them swing with a period of about 10 s. Half of the difference stays in the error of whoever goes on listening; the benchmark takes nothing off."},
+	{"E88", "The delay of each way wanders at random by up to 20 ms, a step of 3 ms every 1.5 s. Where it stays up for 10 s, this package takes the path for a longer one; a minimum of the last 10 s is as often wrong, and for a shorter time."},
 	{"E72 E125", "The delays of both ways grow by about 1000 us a second. Each of them looks like a clock that runs away; a method with a short memory follows."},
 }
 
@@ -350,7 +348,7 @@ func (f *figures) explained(d *document) {
 	for _, m := range methods {
 		items = append(items, fmt.Sprintf("**%s**: %s.", m.name, m.what))
 	}
-	items = append(items, "**oracle**: offline. It sees all datagrams of a world, those to come as well, and is told when a clock is set or a path changes. In a window around each moment it lays the highest line below all datagrams in both directions, with one skew: edges of their lower convex hulls. The width of the window, up to the whole series, is chosen in hindsight: the one with the least 99th percentile, so that its median may be beaten.")
+	items = append(items, "**oracle**: offline. It sees all datagrams of a world, those to come as well, and is told when a clock is set or a path changes. In a window around each moment it lays the highest line below all datagrams in both directions, with one skew: edges of their lower convex hulls. The width of the window, up to the whole series, is chosen in hindsight: the one with the least 99th percentile, so that its median may be beaten. Where one way slows down for 100 s (`delayramp`), only a window of minutes reaches back to before. The rates of the clocks change meanwhile, so no straight line is the limit there.")
 	d.list(items)
 	d.text("Each is a small file in `internal/rivals`, and the oracle is `compare/oracle.go`. To look into one world, with the state of the estimator below the error:")
 	d.code("go run . -world clockstep -seed 3    # 5 s")

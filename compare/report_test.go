@@ -113,13 +113,18 @@ func TestReasons(t *testing.T) {
 }
 
 // TestLimit: the oracle is a limit where nothing is forged. In no simulated world is a
-// method better than it by more than the rounding of a stamp.
+// method better than it by more than the rounding of a stamp; where one way slows down for 100 s,
+// and the rates of the clocks change meanwhile, a straight line is the limit to a fifth only.
 func TestLimit(t *testing.T) {
 	f := figuresOf(t)
 	for _, i := range f.of(simulated) {
 		limit := f.value(i, len(methods), 0.99)
+		least := limit - 8
+		if f.worlds[i].name == "delayramp" {
+			least -= limit / 5
+		}
 		for column, m := range methods {
-			if v := f.value(i, column, 0.99); v < limit-8 {
+			if v := f.value(i, column, 0.99); v < least {
 				t.Errorf("%s: %s %.0f us, the oracle %.0f us", f.worlds[i].name, m.name, v, limit)
 			}
 		}
