@@ -681,15 +681,18 @@ func (p *pair) meet(x, level float64) {
 // clock event; an original's is a minimum of ten seconds.
 func (p *pair) limit(x, above, news float64, mark Counter24) {
 	ageing := p.ageing()
+	if p.alien > 0 {
+		mark = markOriginal // whatever its last bits are
+	}
 	switch {
-	case mark == markSeen && p.alien == 0:
+	case mark == markSeen:
 		above += minGate + 2*float64(p.noise)
-	case p.alien > 0 || p.limits.undisturbed(x) < told:
+	case mark == markOriginal || p.limits.undisturbed(x) < told:
 		above += 2*gateDips*float64(p.noise) + 2*second*ageing + 2*news
 	default: // rule: a guess limits nothing
 		return
 	}
-	p.limits.report(x, ageing, above, p.tolerance(), mark != markSeen)
+	p.limits.report(x, ageing, above, p.tolerance(), mark)
 }
 
 // tell returns what to report: the own floor at x, or higher if it may have risen with a
@@ -779,16 +782,21 @@ func (l *limits) datagram(x, ageing, delay float64, tolerance float32, from floa
 	}
 	l.fresh -= min(l.fresh, 1)
 	if l.contradict(x, tolerance) {
-		l.above = maxOffset
+		l.above, l.guess = maxOffset, true
 	}
 }
 
-// report takes a report by which the offset is at most above higher, or a guess. After a
-// clock event the last one counts, but for guesses after what was seen.
-func (l *limits) report(x, ageing, above float64, tolerance float32, guess bool) {
+// report takes a report by which the offset is at most above higher. After a clock event the
+// last one counts. But a guess may be from before it, and in a silence the peer's clock drifts:
+// after what was seen one counts for 2 s, and only if it is higher.
+func (l *limits) report(x, ageing, above float64, tolerance float32, mark Counter24) {
 	l.open(x, ageing)
-	if float32(above) < l.above || l.quiet < told && (l.guess || !guess || l.quiet < 2*second) {
-		l.above, l.guess = min(float32(above), maxOffset), guess
+	counts := float32(above) < l.above || l.quiet < told
+	if mark == markGuess { // rule: guesses only widen what was seen
+		counts = l.guess || float32(above) > l.above && l.quiet < 2*second
+	}
+	if counts {
+		l.above, l.guess = min(float32(above), maxOffset), mark != markSeen
 	}
 	if l.contradict(x, tolerance) {
 		l.below, l.fresh = maxOffset, 2

@@ -1100,6 +1100,7 @@ func TestRuleLimits(t *testing.T) {
 		l := begin(20e6)
 		l.fresh = tc.fresh
 		l.datagram(1e6, 1e-5, tc.delay, 90, 0)
+		holds(t, "datagram, "+tc.what+": above is as good as a guess", l.guess, tc.above == 1<<25)
 		is(t, tc.what+": below", l.below, tc.below)
 		is(t, tc.what+": above", l.above, tc.above)
 		is(t, tc.what+": quiet", l.quiet, tc.quiet)
@@ -1121,26 +1122,27 @@ func TestRuleLimits(t *testing.T) {
 		{"beyond all", 0, 1 << 26, 100, 1 << 25, 0, 0},
 	} {
 		l := begin(tc.quiet)
-		l.report(1e6, 1e-5, float64(tc.above), 90, false)
+		l.report(1e6, 1e-5, float64(tc.above), 90, markSeen)
 		is(t, "report, "+tc.what+": below", l.below, tc.below)
 		is(t, "report, "+tc.what+": above", l.above, tc.after)
 		is(t, "report, "+tc.what+": quiet", l.quiet, tc.end)
 		is(t, "report, "+tc.what+": fresh", l.fresh, tc.fresh)
 	}
 	l = begin(20e6)
-	l.report(3e6, 1e-5, 1e6, 90, false)
+	l.report(3e6, 1e-5, 1e6, 90, markSeen)
 	is(t, "a report opens the limits", l.above, 220)
-	// Guesses count for some time after a clock event, but not after what was seen.
+	// After what was seen a guess counts for 2 s after a clock event, if it is higher.
 	for _, tc := range []struct {
 		quiet, above, after float32
 		was, is             bool
 	}{
-		{14e6, 250, 200, false, false}, {14e6, 250, 250, true, true}, {1.9e6, 250, 250, false, true}, {2e6, 250, 200, false, false}, {20e6, 150, 150, false, true},
+		{14e6, 250, 200, false, false}, {14e6, 250, 250, true, true}, {1.9e6, 250, 250, false, true}, {2e6, 250, 200, false, false},
+		{1.9e6, 150, 200, false, false}, {14e6, 150, 150, true, true}, {20e6, 150, 200, false, false}, {20e6, 150, 150, true, true},
 		{14e6, -190, -190 + 2*90 + 90, true, true}, {14e6, -191, 1 << 25, true, true},
 	} {
 		l := begin(tc.quiet)
 		l.guess = tc.was
-		l.report(1e6, 1e-5, float64(tc.above), 90, true)
+		l.report(1e6, 1e-5, float64(tc.above), 90, markGuess)
 		is(t, fmt.Sprintf("%+v: above", tc), l.above, tc.after)
 		holds(t, fmt.Sprintf("%+v: a guess", tc), l.guess, tc.is)
 		is(t, fmt.Sprintf("%+v: below", tc), l.below, 100)
@@ -1281,16 +1283,16 @@ func TestRuleTold(t *testing.T) {
 		alien        uint8
 		quiet, above float32
 	}{
-		{1, 0, 60e6, 1000 + 100 + 20}, {0, 0, 60e6, 5000}, {2, 0, 60e6, 5000}, {1, 1, 60e6, 1000 + 160 + 2e6*(9e-6+100/60e6) + 2*7}, {0, 0, 14e6, 1000 + 160 + 2e6*(3e-6+100/14e6) + 2*7}, {0, 0, 15e6, 5000},
+		{1, 0, 60e6, 1000 + 100 + 20}, {0, 0, 60e6, 5000}, {1, 1, 60e6, 1000 + 160 + 2e6*(9e-6+100/60e6) + 2*7}, {2, 1, 60e6, 1000 + 160 + 2e6*(9e-6+100/60e6) + 2*7}, {0, 0, 14e6, 1000 + 160 + 2e6*(3e-6+100/14e6) + 2*7}, {0, 0, 15e6, 5000},
 	} {
 		p := calmPair(1000, 3000, 500)
-		p.noise, p.limits.quiet = 10, tc.quiet
+		p.noise, p.limits.quiet, p.limits.guess = 10, tc.quiet, true
 		if p.alien = tc.alien; tc.alien > 0 {
 			p.own.error = 1e-6
 		}
 		p.limit(0, 1000, 7, tc.mark)
 		is(t, fmt.Sprintf("limited %+v: above", tc), p.limits.above, tc.above)
-		holds(t, fmt.Sprintf("limited %+v: by a guess", tc), p.limits.guess, tc.mark != 1 && tc.above != 5000)
+		holds(t, fmt.Sprintf("limited %+v: by a guess", tc), p.limits.guess, tc.mark != 1 || tc.alien > 0)
 	}
 }
 
