@@ -1137,7 +1137,7 @@ func TestRuleLimits(t *testing.T) {
 		was, is             bool
 	}{
 		{14e6, 250, 200, false, false}, {14e6, 250, 250, true, true}, {1.9e6, 250, 250, false, true}, {2e6, 250, 200, false, false},
-		{1.9e6, 150, 200, false, false}, {14e6, 150, 150, true, true}, {20e6, 150, 200, false, false}, {20e6, 150, 150, true, true},
+		{1.9e6, 200, 200, false, false}, {1.9e6, 150, 200, false, false}, {14e6, 150, 150, true, true}, {20e6, 150, 200, false, false}, {20e6, 150, 150, true, true},
 		{14e6, -190, -190 + 2*90 + 90, true, true}, {14e6, -191, 1 << 25, true, true},
 	} {
 		l := begin(tc.quiet)
