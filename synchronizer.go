@@ -743,7 +743,7 @@ const (
 type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it
 	quiet        float32 // us: since the last clock event
-	guess        bool    // above is what the peer guessed
+	guess        bool    // above is what the peer guessed, or unknown
 	guessed      bool    // so was the last report
 	fresh        uint8   // buckets since then that are still to be believed as they are
 	at           float64 // x when all that was so
@@ -788,7 +788,7 @@ func (l *limits) datagram(x, ageing, delay float64, tolerance float32, from floa
 
 // report takes a report by which the offset is at most above higher. After a clock event the
 // last one counts. But a guess may be from before it, and in a silence the peer's clock drifts:
-// after what was seen one counts for 2 s, and only if it is higher.
+// after what was seen a guess counts in the first 2 s only, and only if it is higher.
 func (l *limits) report(x, ageing, above float64, tolerance float32, mark Counter24) {
 	l.open(x, ageing)
 	counts := float32(above) < l.above || l.quiet < told

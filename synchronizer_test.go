@@ -573,7 +573,7 @@ func TestRuleFloorBucket(t *testing.T) {
 	holds(t, "alike", f.alike, false)
 	is(t, "nearAt", f.nearAt, 0)
 	is(t, "dip", f.dip, 10)
-	is(t, "near", f.dips, 64)
+	is(t, "dips", f.dips, 64)
 	is(t, "candidate's x", f.best.x, 0.1e6)
 	is(t, "candidate above the line", f.best.y, 50)
 	is(t, "points", f.n, 0)
@@ -616,11 +616,11 @@ func TestRuleFloorBucket(t *testing.T) {
 		holds(t, fmt.Sprintf("alike %+v", tc), f.alike, tc.alike)
 	}
 	// The first few dips count, though late: here the first of all was small by chance.
-	for near, dip := range map[uint8]float32{1: 45, 2: 10 + 70./3, 3: 10 + 70./4, 4: 10, 64: 10} {
+	for dips, dip := range map[uint8]float32{1: 45, 2: 10 + 70./3, 3: 10 + 70./4, 4: 10, 64: 10} {
 		f, b = begin()
-		f.dips, b.first, b.second = near, 500, 580
+		f.dips, b.first, b.second = dips, 500, 580
 		holds(t, "late", f.endBucket(0.2e6, &b, 0), true)
-		is(t, fmt.Sprintf("dip after %d and a late one", near), f.dip, dip)
+		is(t, fmt.Sprintf("dip after %d and a late one", dips), f.dip, dip)
 	}
 }
 

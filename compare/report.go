@@ -104,7 +104,7 @@ func number(v float64, bold bool) string {
 	return s
 }
 
-// reasons say why another method wins a world, by the beginning of its name. TestWins wants
+// reasons say why another method wins a world, by the beginning of its name. TestReasons wants
 // one for each of the simulated worlds and of CORE.
 var reasons = []struct{ worlds, why string }{
 	{"E50 E51 E120", "The two ways change by different amounts in the middle of the run, and the queues in them swing with a period of about 10 s. Half of the difference stays in the error of whoever goes on listening; the benchmark takes nothing off."},

@@ -82,20 +82,22 @@ type inside struct {
 // inside reads the synchronizer's own fields. It goes by their names, so a renamed field is
 // a panic that says so; TestInside looks.
 func (s *subject) inside(localUsec uint64) (in inside, ok bool) {
-	v := reflect.ValueOf(&s.s).Elem()
-	own, pair := v.FieldByName("pair").FieldByName("own"), v.FieldByName("pair")
-	if !v.FieldByName("seen").Bool() {
-		return in, false
-	}
-	number := func(v reflect.Value, name string) float64 {
+	field := func(v reflect.Value, name string) reflect.Value {
 		f := v.FieldByName(name)
 		if !f.IsValid() {
 			panic("timesync has no field " + name + " any more: mend compare/subject.go")
 		}
-		return f.Float()
+		return f
 	}
-	x := float64(int64(localUsec - v.FieldByName("base").Uint()))
-	slope, limits := number(own, "slope"), pair.FieldByName("limits")
+	number := func(v reflect.Value, name string) float64 { return field(v, name).Float() }
+	v := reflect.ValueOf(&s.s).Elem()
+	if !field(v, "seen").Bool() {
+		return in, false
+	}
+	pair := field(v, "pair")
+	own, limits := field(pair, "own"), field(pair, "limits")
+	x := float64(int64(localUsec - field(v, "base").Uint()))
+	slope := number(own, "slope")
 	snapshot, _ := s.s.Snapshot(localUsec)
 	dip, late := number(own, "dip"), number(own, "lateFor")
 	in = inside{
