@@ -490,7 +490,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	var steady float32                   // share of the time
 	if p.peered {
 		if b.first < math.MaxInt32 {
-			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), p.tolerance(), b.from)
+			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), b.from)
 		}
 		trip := p.roundTrip() + p.own.lowest // rule: of datagrams: the floor follows later; without: trip := p.roundTrip()
 		if abs(trip-p.trip) < p.tolerance() {
@@ -692,7 +692,7 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 	default: // rule: a guess limits nothing
 		return
 	}
-	p.limits.report(x, ageing, above, p.tolerance(), mark)
+	p.limits.report(x, ageing, above, mark)
 }
 
 // tell returns what to report: the own floor at x, or higher if it may have risen with a
@@ -710,7 +710,9 @@ func (p *pair) tell(x float64) float64 {
 // skew, and of its changes.
 func (p *pair) ageing() float64 {
 	t := max(p.limits.quiet, second)
-	return 2*told*skewDrift + float64(min(certain*p.own.error+(2*p.own.scatter()+minGate)/t, slewSkew))
+	unknown := certain*p.own.error + (2*p.own.scatter()+minGate)/t
+	most := slewSkew + abs(float32(p.own.slope)) // steps may have taught a slope that no clock has
+	return 2*told*skewDrift + float64(min(unknown, most))
 }
 
 // bound returns the error bound at x, us, and by how much it grows in a microsecond.
@@ -774,14 +776,14 @@ func (l *limits) loosen(below, above float32) {
 
 // datagram takes the fastest datagram of a bucket, which arrived after from: it was under
 // way for delay if the offset is right.
-func (l *limits) datagram(x, ageing, delay float64, tolerance float32, from float64) {
+func (l *limits) datagram(x, ageing, delay, from float64) {
 	l.open(x, ageing)
 	below := float32(delay + ageing*(x-from))
 	if below < l.below && l.fresh == 0 || l.fresh == 1 || l.fresh == 2 {
 		l.below = min(below, maxOffset)
 	}
 	l.fresh -= min(l.fresh, 1)
-	if l.contradict(x, tolerance) {
+	if l.contradict(x) {
 		l.above, l.guess = maxOffset, true
 	}
 }
@@ -789,7 +791,7 @@ func (l *limits) datagram(x, ageing, delay float64, tolerance float32, from floa
 // report takes a report by which the offset is at most above higher. After a clock event the
 // last one counts. But a guess may be from before it, and in a silence the peer's clock drifts:
 // after what was seen a guess counts in the first 2 s only, and only if it is higher.
-func (l *limits) report(x, ageing, above float64, tolerance float32, mark Counter24) {
+func (l *limits) report(x, ageing, above float64, mark Counter24) {
 	l.open(x, ageing)
 	counts := float32(above) < l.above || l.quiet < told
 	if mark == markGuess { // rule: guesses only widen what was seen
@@ -798,25 +800,24 @@ func (l *limits) report(x, ageing, above float64, tolerance float32, mark Counte
 	if counts {
 		l.above, l.guess = min(float32(above), maxOffset), mark != markSeen
 	}
-	if l.contradict(x, tolerance) {
+	if l.contradict(x) {
 		l.below, l.fresh = maxOffset, 2
 	}
 }
 
-// contradict reports whether the limits exclude each other by so much that a clock was set,
-// or the peer guessed wrongly. By less they are both wrong.
-func (l *limits) contradict(x float64, tolerance float32) bool {
-	over := -l.below - l.above
+// contradict reports whether the limits exclude each other, so that a clock was set. If the
+// peer guessed the upper one, then it guessed wrongly.
+func (l *limits) contradict(x float64) bool {
 	switch {
-	case over > tolerance && l.guess:
+	case -l.below <= l.above:
+		return false
+	case l.guess:
 		l.above = maxOffset
-	case over > tolerance:
+		return false
+	default:
 		l.clockEvent(x)
 		return true
-	case over > 0:
-		l.above += 2*over + tolerance
 	}
-	return false
 }
 
 // ---- The delay floor of one direction ----
