@@ -1030,10 +1030,10 @@ func (f *floor) late(x float64, apart float32, b *bucket) {
 	}
 }
 
-// climb moves the floor up by a. If hardly anything came near its line then the slope was
-// wrong.
+// climb moves the floor up by a. If it was moved up before, and its line did not hold since,
+// then the slope was wrong: hardly anything came near it, or its points were bent.
 func (f *floor) climb(x float64, a float32, b *bucket) {
-	if f.n < fitPoints && f.rose { // rule: nothing came near that line
+	if f.rose && (f.n < fitPoints || f.bentFor > 0) { // rule: no line holds
 		if 2*f.error < priorSkew {
 			f.doubtSlope(2 * f.error)
 		} else {

@@ -706,17 +706,20 @@ func TestRuleLate(t *testing.T) {
 		what                string
 		n                   uint8
 		rose                bool
+		bentFor             float32
 		error, prior, after float32
 	}{
-		{"a line of 4 points", 4, true, 1e-6, 3e-5, 1e-6},
-		{"a line of 3 points", 3, false, 1e-6, 3e-5, 1e-6},
-		{"a line of 3 points that rose", 3, true, 1e-6, 3e-5, 2e-6},
-		{"a line of 3 points that rose and knows little", 3, true, 49e-6, 3e-5, 98e-6},
-		{"a line of 3 points that rose and knows nothing", 3, true, 50e-6, 0, 100e-6},
-		{"a line of 3 points that knows nothing", 3, false, 50e-6, 3e-5, 50e-6},
+		{"a line of 4 points", 4, true, 0, 1e-6, 3e-5, 1e-6},
+		{"a bent line of 4 points", 4, false, 1, 1e-6, 3e-5, 1e-6},
+		{"a bent line of 4 points that rose", 4, true, 1, 1e-6, 3e-5, 2e-6},
+		{"a line of 3 points", 3, false, 0, 1e-6, 3e-5, 1e-6},
+		{"a line of 3 points that rose", 3, true, 0, 1e-6, 3e-5, 2e-6},
+		{"a line of 3 points that rose and knows little", 3, true, 0, 49e-6, 3e-5, 98e-6},
+		{"a line of 3 points that rose and knows nothing", 3, true, 0, 50e-6, 0, 100e-6},
+		{"a line of 3 points that knows nothing", 3, false, 0, 50e-6, 3e-5, 50e-6},
 	} {
 		f := floor{dip: 10, dips: 64}
-		f.level, f.slope, f.error, f.prior, f.skewVar, f.width, f.n, f.rose = 1000, 3e-5, tc.error, 3e-5, 9e-12, 1e6, tc.n, tc.rose
+		f.level, f.slope, f.error, f.prior, f.skewVar, f.width, f.n, f.rose, f.bentFor = 1000, 3e-5, tc.error, 3e-5, 9e-12, 1e6, tc.n, tc.rose, tc.bentFor
 		var b bucket
 		x, was := 0.0, float32(0)
 		for k := 1; k <= 21; k++ {
