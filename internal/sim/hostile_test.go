@@ -49,12 +49,12 @@ type attack struct {
 var today = map[string]struct{ beyond, surely, meanwhile float64 }{
 	"1 or 2 early stamps":                  {beyond: 0.01},
 	"a stream of early stamps":             {beyond: 0.04},
-	"a stream of late stamps":              {beyond: 0.02},
+	"a stream of late stamps":              {beyond: 0.01},
 	"lying reports":                        {beyond: 0.01},
-	"receive times up to 1 s early":        {beyond: 0.15, surely: 0.01},
-	"a clock set back up to 1 s, often":    {beyond: 0.2, surely: 0.01},
+	"receive times up to 1 s early":        {beyond: 0.1, surely: 0.01},
+	"a clock set back up to 1 s, often":    {beyond: 0.11, surely: 0.01},
 	"only reports":                         {beyond: 0.01, meanwhile: 5e3},
-	"1 datagram in 10 s to 100,000 in 1 s": {beyond: 0.01, meanwhile: 200},
+	"1 datagram in 10 s to 100,000 in 1 s": {beyond: 0.01, meanwhile: 300},
 	"silence of 10 s to 1 day":             {meanwhile: 40e3},
 }
 
