@@ -24,8 +24,10 @@ func (l *loop) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-timer.C:
+		}
+		if err := ctx.Err(); err != nil { // of two that are ready, select takes any
+			return err
 		}
 		_, ok := l.advance(l.cfg.Clock(), false)
 		if l.currentLife() != life {

@@ -10,6 +10,22 @@ import (
 	"time"
 )
 
+// Run with a context that has ended runs no tick, though one is due.
+func TestRunEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 64 {
+		var now uint64
+		s := mustServer(ServerConfig{
+			Config:   Config{Clock: func() uint64 { now += 1e6; return now }},
+			Handlers: Handlers{Tick: func(s Step) { t.Errorf("tick %d", s.Tick) }},
+		})
+		if err := s.Run(ctx); err != context.Canceled {
+			t.Errorf("returned %v", err)
+		}
+	}
+}
+
 // A Run after a Stop is not ended by the one before, also if that is still in a
 // handler; and no two handlers run at once.
 func TestStopThenRun(t *testing.T) {
