@@ -808,16 +808,15 @@ func (l *limits) report(x, ageing, above float64, mark Counter24) {
 // contradict reports whether the limits exclude each other, so that a clock was set. If the
 // peer guessed the upper one, then it guessed wrongly.
 func (l *limits) contradict(x float64) bool {
-	switch {
-	case -l.below <= l.above:
+	if -l.below <= l.above {
 		return false
-	case l.guess:
+	}
+	if l.guess {
 		l.above = maxOffset
 		return false
-	default:
-		l.clockEvent(x)
-		return true
 	}
+	l.clockEvent(x)
+	return true
 }
 
 // ---- The delay floor of one direction ----
