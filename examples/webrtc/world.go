@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pion/ice/v4"
 	"github.com/pion/webrtc/v4"
@@ -125,19 +124,15 @@ func describe(ctx context.Context, conn *webrtc.PeerConnection, d webrtc.Session
 
 // wait returns when both channels are open.
 func (e *end) wait(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	for range cap(e.open) {
 		select {
 		case <-e.open:
 		case <-ctx.Done():
-			return fmt.Errorf("no data channel: %w", ctx.Err())
+			return fmt.Errorf("no data channel: %w", context.Cause(ctx))
 		}
 	}
 	return nil
 }
-
-const patience = 20 * time.Second // of loopback on a busy machine
 
 // run sends and receives at one end until ctx is done.
 func (e *end) run(ctx context.Context, r *bench.Run, p *Peer, judged *bench.End, fill bool) {

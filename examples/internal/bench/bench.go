@@ -20,9 +20,11 @@ import (
 )
 
 const (
-	every  = 16 * time.Millisecond // a datagram each way, as a game of 60 frames/s does
-	settle = 2 * time.Second       // the start is not judged
-	cores  = 2                     // GOMAXPROCS, so that 2 busy goroutines are a burden anywhere
+	every    = 16 * time.Millisecond // a datagram each way, as a game of 60 frames/s does
+	vague    = time.Second           // an end whose error bound is larger does not know the other's clock
+	settle   = 2 * time.Second       // after it knows that clock for the first time, an end is not judged
+	patience = time.Minute           // for all ends to be judged: bulk stalls a transport for seconds
+	cores    = 2                     // GOMAXPROCS, so that 2 busy goroutines are a burden anywhere
 )
 
 // The clocks are far apart, and their rates by 40 ppm, a bad pair of quartzes. That of the
@@ -71,10 +73,13 @@ type Run struct {
 	stop  context.CancelCauseFunc
 }
 
-// errOver is why a run that went well ends.
-var errOver = errors.New("bench: measured")
+// These are why a run ends: one that went well, and one that was never judged.
+var (
+	errOver      = errors.New("bench: measured")
+	errUnsettled = fmt.Errorf("not all ends knew the other's clock to %v within %v", vague, patience)
+)
 
-// Measure connects, waits until there was time to judge for length, and closes all.
+// Measure connects, waits until all ends were judged for length, and closes all.
 func Measure(ctx context.Context, load Load, length time.Duration, connect Connect) (Result, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	ctx, stop := context.WithCancelCause(ctx)
@@ -82,6 +87,8 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 	defer r.tasks.Wait()
 	defer stop(errOver)
 
+	settling := time.AfterFunc(patience, func() { stop(errUnsettled) })
+	defer settling.Stop()
 	if err := connect(ctx, r); err != nil {
 		return Result{}, fmt.Errorf("%s: %w", load.Name, err)
 	}
@@ -92,10 +99,17 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 		})
 	}
 	begin := time.Now()
+	for _, e := range r.ends {
+		select {
+		case <-e.settled:
+		case <-ctx.Done():
+		}
+	}
+	settling.Stop()
 	select {
-	case <-ctx.Done():
-	case <-time.After(settle + length):
+	case <-time.After(length):
 		stop(errOver)
+	case <-ctx.Done():
 	}
 	took := time.Since(begin)
 	r.tasks.Wait()

@@ -37,9 +37,10 @@ type End struct {
 	server      bool
 	clock, peer Clock
 	link        *link.Link
-	begin       time.Time
+	settled     chan struct{} // closed when the first datagram is judged
 
 	mu    sync.Mutex
+	knows time.Time // when it first knew the other's clock
 	found samples
 }
 
@@ -63,7 +64,7 @@ func (r *Run) Server(l *link.Link, clock Clock) *End {
 }
 
 func (r *Run) add(e *End) *End {
-	e.begin = time.Now()
+	e.settled = make(chan struct{})
 	r.ends = append(r.ends, e)
 	return e
 }
@@ -96,7 +97,7 @@ func (e *End) Judge(payload []byte, receivedUsec uint64, owd time.Duration) {
 	now := timesync.NowUsec()
 	remote, ok := e.link.RemoteTime(e.clock.at(now))
 	bound, _ := e.link.ErrorBound(e.clock.at(now))
-	if !ok || len(payload) != stampedPayload || time.Since(e.begin) < settle {
+	if !ok || len(payload) != stampedPayload {
 		return
 	}
 	sent := e.peer.truth(binary.LittleEndian.Uint64(payload))
@@ -106,7 +107,16 @@ func (e *End) Judge(payload []byte, receivedUsec uint64, owd time.Duration) {
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.knows.IsZero() && bound <= vague {
+		e.knows = time.Now()
+	}
+	if e.knows.IsZero() || time.Since(e.knows) < settle {
+		return
+	}
 	f := &e.found
+	if len(f.offset) == 0 {
+		close(e.settled)
+	}
 	f.offset = append(f.offset, offset)
 	f.delay = append(f.delay, received-sent)
 	f.owd = append(f.owd, size(owd.Microseconds()-(received-sent)))
