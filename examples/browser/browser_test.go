@@ -33,6 +33,8 @@ var screenshots = flag.String("screenshots", "", "folder for browser-light.png a
 const (
 	// testTime bounds a test.
 	testTime = 90 * time.Second
+	// patience is for what takes a second, and longer where the machine has no time for it.
+	patience = 30 * time.Second
 	// perfect takes everything off the path.
 	perfect = "latency=0&uphill=0&jitter=0&loss=0"
 )
@@ -235,7 +237,7 @@ func (w *tab) measure(d time.Duration) []sample {
 func TestSynchronizes(t *testing.T) {
 	s := startServer(t, "127.0.0.1:0", all)
 	w := open(t, startBrowser(t), s, perfect)
-	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps", 30*time.Second)
+	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps", patience)
 	first := eval[float64](w, "demo.samples.find(s => s.stamps).at")
 	w.wait("a frame", "demo.firstFrame", 5*time.Second)
 	t.Logf("synchronized %.2f s and the first frame %.2f s after the page began", first/1000, eval[float64](w, "demo.firstFrame")/1000)
@@ -274,7 +276,7 @@ func TestFallbacks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := startServer(t, "127.0.0.1:0", c.options)
 			w := open(t, browser, s, perfect+c.query)
-			w.wait("the game runs", "demo.frame", 30*time.Second)
+			w.wait("the game runs", "demo.frame", patience)
 			if got := eval[string](w, "demo.transport"); got != c.transport {
 				t.Errorf("over %s, want %s", got, c.transport)
 			}
@@ -303,17 +305,17 @@ func TestTwoTabs(t *testing.T) {
 	s := startServer(t, "127.0.0.1:0", all)
 	browser := startBrowser(t)
 	a := open(t, browser, s, "")
-	a.wait("the first plays", "demo.frame", 30*time.Second)
+	a.wait("the first plays", "demo.frame", patience)
 	b := open(t, browser, s, "")
 	const three = "demo.frame?.drawn.length === 3" // two players and the server's figure
-	b.wait("the second sees the first", three, 30*time.Second)
-	a.wait("the first sees the second", three, 10*time.Second)
+	b.wait("the second sees the first", three, patience)
+	a.wait("the first sees the second", three, patience)
 
 	const otherX = "demo.frame.drawn.find(f => !f.own && f.player !== 0).x"
 	before := eval[float64](b, otherX)
 	a.do(chromedp.Focus(chromedp.CSS("#elevator")))
 	press(a, input.DispatchKeyEventTypeRawKeyDown)
-	b.wait("the other walks", fmt.Sprintf("Math.abs(%s - %f) > 0.3", otherX, before), 10*time.Second)
+	b.wait("the other walks", fmt.Sprintf("Math.abs(%s - %f) > 0.3", otherX, before), patience)
 	press(a, input.DispatchKeyEventTypeKeyUp)
 
 	// Everybody stands on the platform of their own time, in most frames: where the machine
@@ -351,14 +353,14 @@ func TestSliders(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "127.0.0.1:0", all)
 	w := open(t, startBrowser(t), s, "latency=10&uphill=30&jitter=0&loss=0")
-	w.wait("stamps and ping are synchronized", "demo.samples.at(-1)?.stamps && demo.samples.at(-1).ping", 30*time.Second)
+	w.wait("stamps and ping are synchronized", "demo.samples.at(-1)?.stamps && demo.samples.at(-1).ping", patience)
 	time.Sleep(2 * time.Second)
 	got := w.measure(2 * time.Second)
 	honest(t, got, stamps, 300)
 	honest(t, got, pings, 300)
 	m := quantile(errorSizes(got, stamps), .5)
 	t.Logf("the way up is 30 ms longer; error of stamps: median %.0f us", m)
-	if !(m > 12_000 && m < 18_000) {
+	if !(m > 10_000 && m < 20_000) { // less or more of it is the machine's
 		t.Error("want 15 ms")
 	}
 	const delays = "demo.samples.slice(-10).map(s => s.ping.delay).sort((a, b) => a - b)[5]"
@@ -370,7 +372,7 @@ func TestSliders(t *testing.T) {
 	if v := eval[string](w, "document.querySelector('[name=latency]').parentElement.querySelector('output').textContent"); v != "30 ms" {
 		t.Errorf("the slider says %s", v)
 	}
-	w.wait("the path is longer", fmt.Sprintf("%s > %f", delays, before+15_000), 10*time.Second)
+	w.wait("the path is longer", fmt.Sprintf("%s > %f", delays, before+15_000), patience)
 }
 
 // After a restart of the server, which then has another clock and another game, the page is
@@ -379,7 +381,7 @@ func TestServerRestart(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "127.0.0.1:0", all)
 	w := open(t, startBrowser(t), s, perfect)
-	w.wait("the game runs", "demo.frame && demo.samples.at(-1).stamps", 30*time.Second)
+	w.wait("the game runs", "demo.frame && demo.samples.at(-1).stamps", patience)
 	addr := s.listener.Addr().String()
 	s.close()
 	w.wait("the loss is noticed", "demo.transport === ''", 15*time.Second)
@@ -416,7 +418,7 @@ func TestClockEvents(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "127.0.0.1:0", all)
 	w := open(t, startBrowser(t), s, perfect)
-	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps && demo.samples.at(-1)?.ping", 30*time.Second)
+	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps && demo.samples.at(-1)?.ping", patience)
 	time.Sleep(3 * time.Second)
 	for _, c := range []struct {
 		button string
@@ -482,7 +484,7 @@ func TestBackground(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "127.0.0.1:0", all)
 	w := open(t, startBrowser(t), s, perfect)
-	w.wait("the game runs", "demo.frame && demo.samples.at(-1).stamps", 30*time.Second)
+	w.wait("the game runs", "demo.frame && demo.samples.at(-1).stamps", patience)
 	eval[bool](w, "window.beats = [], setInterval(() => beats.push(performance.now()), 10), true")
 	time.Sleep(3 * time.Second)
 	lifecycle := func(state cdppage.SetWebLifecycleStateState) {
@@ -523,7 +525,7 @@ func TestSizesAndColours(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "127.0.0.1:0", all)
 	w := open(t, startBrowser(t), s, "")
-	w.wait("a frame", "demo.frame", 30*time.Second)
+	w.wait("a frame", "demo.frame", patience)
 	for _, width := range []int64{1400, 800, 400} {
 		w.do(chromedp.EmulateViewport(width, 900))
 		w.wait("the canvas follows", fmt.Sprintf("innerWidth === %d && elevator.width === Math.round(elevator.clientWidth * devicePixelRatio)", width), 5*time.Second)
@@ -576,15 +578,15 @@ func TestScreenshots(t *testing.T) {
 	s := startServer(t, "127.0.0.1:0", all)
 	browser := startBrowser(t)
 	w := open(t, browser, s, "")
-	w.wait("a frame", "demo.frame", 30*time.Second)
-	open(t, browser, s, "").wait("another player", "demo.frame", 30*time.Second)
+	w.wait("a frame", "demo.frame", patience)
+	open(t, browser, s, "").wait("another player", "demo.frame", patience)
 	time.Sleep(15 * time.Second)
 	eval[bool](w, "document.getElementById('step').click() ?? true")
 	time.Sleep(15 * time.Second)
 	for _, scheme := range []string{"light", "dark"} {
 		setScheme(w, scheme)
 		w.do(chromedp.EmulateViewport(960, 1240))
-		w.wait("the platform is on its way up", "demo.frame.levels.every((l, i, all) => l > 1 && l < 2 && (i === 0 || l > all[i-1]))", 10*time.Second)
+		w.wait("the platform is on its way up", "demo.frame.levels.every((l, i, all) => l > 1 && l < 2 && (i === 0 || l > all[i-1]))", patience)
 		png, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)
