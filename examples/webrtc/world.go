@@ -118,7 +118,7 @@ func describe(ctx context.Context, conn *webrtc.PeerConnection, d webrtc.Session
 	case <-gathered:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 

@@ -21,9 +21,9 @@ import (
 
 const (
 	every    = 16 * time.Millisecond // a datagram each way, as a game of 60 frames/s does
-	vague    = time.Second           // an end whose error bound is larger does not know the other's clock
-	settle   = 2 * time.Second       // after it knows that clock for the first time, an end is not judged
-	patience = time.Minute           // for all ends to be judged: bulk stalls a transport for seconds
+	vague    = time.Second           // an end with a larger error bound does not know the other's clock
+	settle   = 2 * time.Second       // an end is not judged until it has known that clock for so long
+	patience = time.Minute           // until all ends are judged: bulk stalls a transport for seconds
 	cores    = 2                     // GOMAXPROCS, so that 2 busy goroutines are a burden anywhere
 )
 
@@ -73,7 +73,7 @@ type Run struct {
 	stop  context.CancelCauseFunc
 }
 
-// These are why a run ends: one that went well, and one that was never judged.
+// These are why a run ends: it went well, or not all of its ends came to be judged.
 var (
 	errOver      = errors.New("bench: measured")
 	errUnsettled = fmt.Errorf("not all ends knew the other's clock to %v within %v", vague, patience)

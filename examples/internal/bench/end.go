@@ -107,10 +107,13 @@ func (e *End) Judge(payload []byte, receivedUsec uint64, owd time.Duration) {
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.knows.IsZero() && bound <= vague {
+	if e.knows.IsZero() {
+		if bound > vague {
+			return
+		}
 		e.knows = time.Now()
 	}
-	if e.knows.IsZero() || time.Since(e.knows) < settle {
+	if time.Since(e.knows) < settle {
 		return
 	}
 	f := &e.found

@@ -91,8 +91,8 @@ func (r Result) Check() error {
 	return nil
 }
 
-// CheckBounds returns an error if an end knows less well than it says. That
-// holds on any machine, however busy.
+// CheckBounds returns an error if an end knows less well than it says. That holds on any
+// machine, however busy.
 func (r Result) CheckBounds() error {
 	for name, f := range map[string]Found{"client": r.Client, "server": r.Server} {
 		if f.Outside > 0 {
