@@ -43,8 +43,7 @@ type TimeSynchronizer struct {
 	early  Counter24 // report that came before the first datagram, if waits
 	waits  bool      // it does
 	seen   bool      // a datagram has arrived
-	view   shown
-	_      [8]byte // whole cache lines: neighbours in a slice share none
+	view   shown     // it ends a cache line: neighbours in a slice share none
 }
 
 const (
@@ -139,9 +138,12 @@ func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
 
 // OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
 // localRecvUsec. A report that comes before the first datagram counts from the
-// first datagram on.
+// first datagram on. A report of 0 says nothing: an original sends it that has heard
+// nothing, and MinDeltaTS24 never returns it.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
-	minDelta = NewCounter24(uint64(minDelta))
+	if minDelta = NewCounter24(uint64(minDelta)); minDelta == 0 { // rule: an original that has heard nothing says 0
+		return
+	}
 	if !s.seen {
 		s.early, s.waits, s.base = minDelta, true, localRecvUsec
 		s.view.heard.Store(localRecvUsec)
@@ -334,6 +336,7 @@ func (s *TimeSynchronizer) Stats() Stats {
 
 const (
 	youth    = 6e6  // us: the first datagrams may all have queued
+	doubted  = 8    // other reports: of 25 originals one sends so many without remainder 2
 	told     = 15e6 // us: by then both ends have seen and told, be the other an original
 	rounding = 13.0 // us: of a floor, a marked report, or a stamp, at most
 )
@@ -362,15 +365,16 @@ type pair struct {
 	before float32 // us: the round trip before it became shorter in the first seconds
 	left   float32 // us: until hold fades
 
-	alien    uint8 // reports until the peer no longer counts as an original
-	peered   bool  // a report has come
-	changed  bool  // since readers were told
-	foretold bool  // the peer will report a step, too; until then the round trip is what it was
+	last     Counter24 // report
+	alien    uint8     // other reports until the peer no longer counts as an original
+	peered   bool      // a report has come
+	changed  bool      // since readers were told
+	foretold bool      // the peer will report a step, too; until then the round trip is what it was
 }
 
 // start begins with the level of the first datagram.
 func (p *pair) start(level float64) {
-	*p = pair{limits: limits{quiet: told}, changed: true}
+	*p = pair{limits: limits{quiet: told}, changed: true, alien: doubted}
 	p.own = floor{line: line{level: level, noise: second, width: bucketTime}, dip: second, low: second}
 	p.own.doubtSlope(priorSkew)
 }
@@ -383,7 +387,7 @@ func (p *pair) sane(from float64) bool {
 	return f.noise >= 0 && f.noise <= second && f.width >= bucketTime && f.width <= memory && f.n <= maxPoints &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.skewVar > 0 && f.skewVar < 1 && f.error >= 0 && f.error < 1 &&
 		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far && f.end <= from+second &&
-		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left <= memory &&
+		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left < far &&
 		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.quiet) < far
 }
 
@@ -402,7 +406,19 @@ func (p *pair) delay() float64 { return ring(p.own.level+p.offset, offsetBits) }
 // tolerance is by how much two looks at the same round trip differ at most. It is hard: a
 // soft one costs half of it after every change of a path.
 func (p *pair) tolerance() float32 {
-	return 2*minGate + gateDips/2*(p.own.scatter()+p.noise)
+	return 2*minGate + gateDips/2*(p.own.scatter()+p.noise) + float32(p.stale(0))
+}
+
+// original reports whether the peer is an original, or may be one.
+func (p *pair) original() bool { return p.alien > doubted-4 }
+
+// stale returns by how much the peer's floor may be above what an original reports: it tells
+// a minimum of ten seconds. The rate of the clocks may be another one by unknown.
+func (p *pair) stale(unknown float64) float64 {
+	if !p.original() {
+		return 0
+	}
+	return (min(p.limits.at, lateTime) + second) * max(unknown-p.own.slope, 0)
 }
 
 // impossible reports whether the round trip is shorter than nothing: a clock was set.
@@ -411,7 +427,7 @@ func (p *pair) impossible() bool { return p.roundTrip() < -p.tolerance() }
 // doubt returns how far the midpoint may be off where the round trip is d longer than it
 // was. At first, and beside an original, which tells rises late, a shorter one is right.
 func (p *pair) doubt(d float32) float32 {
-	if abs(d) < p.tolerance() || d < 0 && (p.known < youth || p.alien > 0) {
+	if abs(d) < p.tolerance() || d < 0 && (p.known < youth || p.original()) {
 		return 0
 	}
 	return abs(d) / 2
@@ -427,7 +443,7 @@ func (p *pair) follow() {
 	}
 	s, was := p.roundTrip(), p.correction()
 	if p.trip < -p.tolerance() { // the first reports were from before
-		p.trip, p.free, p.hold = s, s, 0
+		p.trip, p.free, p.hold, p.known = s, s, 0, 0
 	}
 	d := p.doubt(s - p.trip)
 	c := min(max(was, p.hold-d), p.hold+d)
@@ -510,6 +526,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	if p.limits.undisturbed(x) > youth {
 		p.foretold = false // reports of before have all arrived
 	}
+	p.uphold(x)
 	p.lean(dt)
 	p.close(x, b)
 	if !late {
@@ -525,6 +542,22 @@ func (p *pair) turn(x, slope float64) {
 	p.peer, p.offset = p.peer+d, p.offset+d
 }
 
+// uphold turns the own floor where the round trip is below zero, but nothing came near the own
+// floor of late: datagrams say what the peer's floor is, and only a wrong slope says what the
+// own one is. The datagrams here are late by at least as much.
+func (p *pair) uphold(x float64) {
+	f := &p.own
+	lack, t := -p.roundTrip(), float32(x-f.nearAt)
+	most := min(certain*f.error, maxSkew-float32(f.slope))                // that the slope can be wrong by
+	if lack <= 0 || f.seen() || t < second || lack > min(most*t, f.low) { // rule: no round trip is below zero
+		return
+	}
+	slope := f.slope
+	f.tilt(lack/t, lack)
+	p.turn(x, slope)
+	p.changed = true
+}
+
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
 // away.
 func (p *pair) lean(dt float32) {
@@ -538,10 +571,10 @@ func (p *pair) lean(dt float32) {
 // has told it. What the peer guessed proves nothing.
 func (p *pair) close(x float64, b *bucket) {
 	late, old := p.own.lateness(), p.known > youth
-	if p.wasSet(x, late) {
+	if p.wasSet(x, p.own.rise()) {
 		p.own.slack = max(p.own.slack, late)
 	}
-	opens := p.impossible() && !p.limits.guessed && p.roundTrip()+late > -p.tolerance()
+	opens := p.impossible() && p.last%marks != markGuess && p.roundTrip()+late > -p.tolerance()
 	if opens && old { // the rest is a queue, or will be told
 		late = min(late, max(p.trip, 0)-p.roundTrip())
 	}
@@ -595,7 +628,7 @@ func (p *pair) trust(dt float32) {
 	case abs(s-p.other) < tolerance: // rule: another round trip is learnt
 		if p.stood += dt; p.stood > told {
 			if p.hold == 0 {
-				p.left = min(2*p.known, memory)
+				p.left = max(p.known, min(2*p.known, memory))
 			}
 			p.hold, p.trip, p.stood = p.correction(), s, 0 // the offset is taken to be right
 		}
@@ -627,14 +660,10 @@ func (p *pair) fade(dt float32) {
 // report takes the peer's reading of its floor, which was right when it was sent. It reports
 // whether readers are to know at once; else the end of the bucket will do.
 func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
-	mark := minDelta % marks
-	if mark == markOriginal { // rule: originals are told apart
-		p.alien = longRun
-	} else if p.alien > 0 {
-		p.alien--
-	}
+	p.tellApart(minDelta)
 	raw := uint64(minDelta) << ts24Shift
 	if !p.peered {
+		p.last = minDelta
 		p.meet(x, float64(wrap(raw, deltaBits)))
 		return true
 	}
@@ -645,25 +674,48 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	if p.foretold && p.roundTrip()+d < -p.tolerance() && !p.own.alike { // rule: reports from before a step
 		return false
 	}
-	p.limits.guessed = mark == markGuess
+	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
+	p.last = minDelta
 	p.wasSet(x, d)
 	if p.closes(p.trip, d) { // rule: a rise closes the round trip
 		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
 	}
-	p.peer += float64(d)
-	above := ring(p.peer-p.offset, offsetBits)
+	above := ring(p.peer+float64(d)-p.offset, offsetBits)
+	if repeats {
+		if d < -minGate {
+			p.alien = longRun
+		}
+		d = 0
+	}
+	p.believe(d)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
-	p.limit(x, above, float64(abs(d)), mark)
+	p.limit(x, above, float64(abs(d)), minDelta%marks)
 	if abs(d) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
 		p.noise += (min(abs(d), 5*minGate) - p.noise) / 8
 	}
-	p.foretold = false
-	p.changed = true
+	p.foretold, p.changed = false, true
 	if news = abs(d) >= rounding; news {
 		p.close(x, b)
 		p.follow()
 	}
 	return news
+}
+
+// tellApart counts down the doubt about who the peer is, or begins it.
+func (p *pair) tellApart(minDelta Counter24) {
+	if minDelta%marks == markOriginal { // rule: originals are told apart
+		p.alien = longRun
+	} else if p.alien > 0 && minDelta != p.last { // an original repeats a minimum for long
+		p.alien--
+	}
+}
+
+// believe moves the peer's floor by d, as a report says.
+func (p *pair) believe(d float32) {
+	p.peer += float64(d)
+	if !p.original() { // rule: what rounding may be is believed slowly
+		p.peer -= float64(min(max(d, -rounding), rounding)) * 7 / 8
+	}
 }
 
 // meet takes the first report.
@@ -681,13 +733,15 @@ func (p *pair) meet(x, level float64) {
 // clock event; an original's is a minimum of ten seconds.
 func (p *pair) limit(x, above, news float64, mark Counter24) {
 	ageing := p.ageing()
-	if p.alien > 0 {
+	if p.original() {
 		mark = markOriginal // whatever its last bits are
 	}
 	switch {
+	case mark == markOriginal:
+		above += p.stale(float64(certain / 2 * p.own.error)) // more would be the bound of each young pair
 	case mark == markSeen:
 		above += minGate + 2*float64(p.noise)
-	case mark == markOriginal || p.limits.undisturbed(x) < told:
+	case p.limits.undisturbed(x) < told:
 		above += 2*gateDips*float64(p.noise) + 2*second*ageing + 2*news
 	default: // rule: a guess limits nothing
 		return
@@ -700,7 +754,7 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 // were a queue, which no rise of a second is.
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
-	if p.peered && (p.alien == 0 || p.own.rise() > second) && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
+	if p.peered && (!p.original() || p.own.rise() > second) && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
 		level += float64(p.own.rise())
 	}
 	return level
@@ -746,7 +800,6 @@ type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it
 	quiet        float32 // us: since the last clock event
 	guess        bool    // above is what the peer guessed, or unknown
-	guessed      bool    // so was the last report
 	fresh        uint8   // buckets since then that are still to be believed as they are
 	at           float64 // x when all that was so
 }
@@ -979,7 +1032,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	}
 	late = low > gate
 	if !late || f.dips < fitPoints { // rule: the first dips count anyway; without: if !late {
-		f.learnDip(b, abs(low-was))
+		f.learnDip(b, was-low)
 	}
 	if late {
 		f.late(x, apart, b)
@@ -1002,18 +1055,24 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	return late
 }
 
-// learnDip learns the dip from a bucket. One with a single datagram differs from the one
-// before by as much.
-func (f *floor) learnDip(b *bucket, fromLast float32) {
-	dip := float32(b.second - b.first)
+// learnDip learns the dip from a bucket whose fastest datagram was faster than that of the
+// bucket before by fall. It is half of what the two fastest lie apart, and that, if it is faster:
+// what is slower may meet a queue that begins. The two fastest may share their delay, as those
+// of a frame do. Of a single datagram the difference is all there is. If the bucket before was
+// late, it may have queued: then the jitter is no more than what the height above the floor says.
+func (f *floor) learnDip(b *bucket, fall float32) {
+	if f.lateFor > 0 { // rule: what was late tells little
+		fall = min(fall, 2*f.low)
+	}
+	dip := float32(b.second-b.first)/2 + max(fall, 0)
 	if b.second == math.MaxInt32 {
-		dip = fromLast
+		dip = abs(fall)
 	}
 	if dip > second/2 {
 		return // there was none before, or a clock was set between the two
 	}
 	f.dips = min(f.dips+1, longRun)
-	f.dip += (min(dip, 4*f.dip+minGate) - f.dip) / float32(f.dips)
+	f.dip += (min(dip, (5*f.dip+minGate)/2) - f.dip) / float32(f.dips)
 }
 
 // late takes a bucket in which all datagrams were late: by apart more or less than in one of
@@ -1027,6 +1086,14 @@ func (f *floor) late(x float64, apart float32, b *bucket) {
 	if f.lateFor > lateTime { // rule: what lasts is no queue
 		f.climb(x, f.halfLow, b)
 	}
+}
+
+// tilt turns the floor about where a datagram last came near, so that it is a higher now.
+func (f *floor) tilt(slope, a float32) {
+	f.slope += float64(slope)
+	f.prior = min(f.prior+slope, maxSkew)
+	f.level -= float64(slope) * f.nearAt
+	f.low, f.lowest = f.low-a, f.lowest-a
 }
 
 // climb moves the floor up by a. If it was moved up before, and its line did not hold since,
@@ -1051,11 +1118,12 @@ const (
 	memory    = 130e6 // us: oscillators keep no rate for longer; a correction is held through a queue of two minutes
 	balance   = 800.0 // 1/s: makes noise/window^1.5 weigh as much as wander*window
 
-	priorSkew = 100e-6       // two crystals of 50 ppm
-	slewSkew  = 500e-6       // NTP's fastest slew
-	maxSkew   = 1000e-6      // no computer's clock is as wrong
-	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
-	surprise  = 4.0          // standard deviations by which a slope is not to be believed
+	priorSkew = 100e-6        // two crystals of 50 ppm
+	slewSkew  = 500e-6        // NTP's fastest slew
+	maxSkew   = 1000e-6       // no computer's clock is as wrong
+	skewDrift = 0.1e-6 / 1e6  // a skew changes so fast, per microsecond: temperature
+	fitDrift  = 4 * skewDrift // of which a fit takes note from point to point: drifts last
+	surprise  = 4.0           // standard deviations by which a slope is not to be believed
 )
 
 // line is the floor as a straight line, and the points that tell it: the fastest datagrams
@@ -1179,13 +1247,13 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
 	noise := max(2*(third-low), mean*4/5) + halfUnit
 	if l.width == bucketTime { // rule: the dip is noise at first
-		noise = max(noise, maxPoints*float64(dip)/float64(l.n))
+		noise = max(noise, 1.25*maxPoints*float64(dip)/float64(l.n))
 	}
 	slope, fitVar, skewVar, prior := l.slope+turn, noise*noise/(span*span), float64(l.skewVar), float64(l.prior)
 	if gone > 0 {
 		// The share of what left moves into what was known before.
 		g := skewVar / (skewVar + float64(l.n)*fitVar)
-		drift := skewDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift; without: drift := 0.0
+		drift := fitDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift; without: drift := 0.0
 		prior = min(max(prior+g*(slope-prior), -maxSkew), maxSkew)
 		skewVar = (1-g)*skewVar + drift*drift
 	}
@@ -1331,7 +1399,11 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 	if v.seen && float32(x)*v.ageing <= minGate {
 		mark = markSeen
 	}
-	return NewCounter24(uint64(v.reportAt(x) >> fracBits)).marked(mark)
+	report := NewCounter24(uint64(v.reportAt(x) >> fracBits)).marked(mark)
+	if report == 0 { // an original that has heard nothing says so
+		report = report.Dec()
+	}
+	return report
 }
 
 // boundAt returns the error bound after x us: at most half the ring, where all offsets are.

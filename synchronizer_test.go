@@ -345,7 +345,7 @@ func holds(t *testing.T, what string, got, want bool) {
 // calmPair is old and without noise: its tolerance is 200 us, its round trip the sum of
 // both floors, and no skew is in doubt.
 func calmPair(own, peer, offset float64) *pair {
-	p := &pair{peer: peer, offset: offset, peered: true, known: 60e6}
+	p := &pair{peer: peer, offset: offset, peered: true, known: 60e6, last: markSeen}
 	p.own.level, p.own.dips, p.own.width = own, 64, 1e6
 	p.limits = limits{below: 5000, above: 5000, quiet: 60e6}
 	p.trip = float32(own + peer)
@@ -379,7 +379,7 @@ func TestRuleSane(t *testing.T) {
 		{"reports' noise", func(p *pair, v float64) { p.noise = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
 		{"known", func(p *pair, v float64) { p.known = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
 		{"stood", func(p *pair, v float64) { p.stood = float32(v) }, []float64{0, 1e9}, []float64{-1, nan}},
-		{"left", func(p *pair, v float64) { p.left = float32(v) }, []float64{-1e9, 130e6}, []float64{131e6, nan}},
+		{"left", func(p *pair, v float64) { p.left = float32(v) }, []float64{-1e9, 1e18}, []float64{1 << 62, nan}},
 		{"trip", func(p *pair, v float64) { p.trip = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
 		{"free", func(p *pair, v float64) { p.free = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
 		{"below", func(p *pair, v float64) { p.limits.below = float32(v) }, []float64{-1 << 26, 1 << 26}, []float64{-1 << 27, 1 << 27, nan}},
@@ -572,7 +572,7 @@ func TestRuleFloorBucket(t *testing.T) {
 	is(t, "lateFor", f.lateFor, 0)
 	holds(t, "alike", f.alike, false)
 	is(t, "nearAt", f.nearAt, 0)
-	is(t, "dip", f.dip, 10)
+	is(t, "dip", f.dip, 10-5./64)
 	is(t, "dips", f.dips, 64)
 	is(t, "candidate's x", f.best.x, 0.1e6)
 	is(t, "candidate above the line", f.best.y, 50)
@@ -616,7 +616,7 @@ func TestRuleFloorBucket(t *testing.T) {
 		holds(t, fmt.Sprintf("alike %+v", tc), f.alike, tc.alike)
 	}
 	// The first few dips count, though late: here the first of all was small by chance.
-	for dips, dip := range map[uint8]float32{1: 45, 2: 10 + 70./3, 3: 10 + 70./4, 4: 10, 64: 10} {
+	for dips, dip := range map[uint8]float32{1: 10 + 30./2, 2: 10 + 30./3, 3: 10 + 30./4, 4: 10, 64: 10} {
 		f, b = begin()
 		f.dips, b.first, b.second = dips, 500, 580
 		holds(t, "late", f.endBucket(0.2e6, &b, 0), true)
@@ -676,25 +676,33 @@ func TestRuleSpans(t *testing.T) {
 // by much.
 func TestRuleDip(t *testing.T) {
 	for _, tc := range []struct {
-		what     string
-		near     uint8
-		b        bucket
-		fromLast float32
-		dip      float32
-		after    uint8
+		what  string
+		near  uint8
+		b     bucket
+		fall  float32
+		dip   float32
+		after uint8
 	}{
-		{"a mean", 9, bucket{first: 5, second: 35}, 0, 12, 10},
-		{"what is far counts less", 9, bucket{first: 5, second: 9999}, 0, 23, 10},
-		{"the first", 0, bucket{first: 5, second: 77}, 0, 72, 1},
-		{"the oldest fade", 64, bucket{first: 5, second: 79}, 0, 11, 64},
+		{"a mean", 9, bucket{first: 5, second: 35}, 0, 10.5, 10},
+		{"it is faster than the bucket before", 9, bucket{first: 5, second: 35}, 15, 12, 10},
+		{"it is slower", 9, bucket{first: 5, second: 35}, -15, 10.5, 10},
+		{"what is far counts less", 9, bucket{first: 5, second: 9999}, 0, 16.5, 10},
+		{"the first", 0, bucket{first: 5, second: 77}, 0, 36, 1},
+		{"the oldest fade", 64, bucket{first: 5, second: 69}, 0, 10 + 22./64, 64},
 		{"one datagram", 9, bucket{first: 5, second: math.MaxInt32}, 30, 12, 10},
-		{"half a second", 9, bucket{first: 5, second: math.MaxInt32}, 500_000, 23, 10},
+		{"one that is slower", 9, bucket{first: 5, second: math.MaxInt32}, -30, 12, 10},
+		{"half a second", 9, bucket{first: 5, second: math.MaxInt32}, 500_000, 16.5, 10},
 		{"none before", 9, bucket{first: 5, second: math.MaxInt32}, 500_001, 10, 9},
-		{"the first, of half a second", 0, bucket{first: 5, second: 500_005}, 0, 140, 1},
-		{"a clock was set after the first datagram", 0, bucket{first: 5, second: 500_006}, 0, 10, 0},
+		{"the first, of half a second", 0, bucket{first: 5, second: 1_000_005}, 0, 75, 1},
+		{"a clock was set after the first datagram", 0, bucket{first: 5, second: 1_000_007}, 0, 10, 0},
+		{"after a late one, faster by more than twice its height", 9, bucket{first: 5, second: 35}, 15, 11.5, 10},
+		{"after a late one, faster by less", 9, bucket{first: 5, second: 35}, 8, 11.3, 10},
 	} {
 		f := floor{dip: 10, dips: tc.near}
-		f.learnDip(&tc.b, tc.fromLast)
+		if strings.HasPrefix(tc.what, "after a late one") {
+			f.lateFor, f.low = 1, 5
+		}
+		f.learnDip(&tc.b, tc.fall)
 		is(t, "dip: "+tc.what, f.dip, tc.dip)
 		is(t, "buckets: "+tc.what, f.dips, tc.after)
 	}
@@ -979,19 +987,19 @@ func TestRuleFit(t *testing.T) {
 		error, prior2, skewVar2           float32
 	}{
 		{"exact", []float32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 1e+06, 0, 0, 4.91489362e-06, 29.4893617, 0.255319149, 6.52328073e-07, 3e-06, 1e-11},
-		{"dip", []float32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 200000, 6, 0, 4.05263158e-06, 24.3157895, 2.84210526, 2.17642875e-06, 3e-06, 1e-11},
+		{"dip", []float32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 200000, 6, 0, 3.83116883e-06, 22.987013, 3.50649351, 2.41746888e-06, 3e-06, 1e-11},
 		{"noisy", []float32{0, 100, 90, 5}, 0, 1e-10, 1000, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 48.4932028, 9.47249239e-06, 0, 1e-10},
 		{"mean", []float32{0, 3, 500, 2, 400, 1, 600, 4}, 0, 1e-10, 1000, 1e+06, 6, 0, 6.59980337e-08, 0.923972471, 188.288014, 7.41135427e-06, 0, 1e-10},
 		{"noise grows by halves", []float32{0, 100, 90, 5}, 0, 1e-10, 10, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 16, 9.47249239e-06, 0, 1e-10},
 		{"first noise", []float32{0, 100, 90, 5}, 0, 1e-10, 1e+06, 1e+06, 6, 0, 8.55990667e-08, 0.5135944, 48.4932028, 9.47249239e-06, 0, 1e-10},
-		{"a point left", []float32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 1e+06, 0, 1, 4.93270808e-06, 29.5962485, 0.201875762, 5.87686807e-07, 4.69811321e-06, 1.54943396e-12},
+		{"a point left", []float32{0, 10, 20, 30}, 3e-06, 1e-11, 10, 1e+06, 0, 1, 4.94827364e-06, 29.6896418, 0.155179098, 6.06870458e-07, 4.69811321e-06, 2.14943396e-12},
 		{"surprise", []float32{0, 100, 200, 300}, 3e-06, 1e-12, 10, 1e+06, 0, 0, 3.02126697e-06, 18.1276018, 10, 9.9977373e-07, 3e-06, 1e-12},
 		{"surprise down", []float32{0, -100, -200, -300}, 3e-06, 1e-12, 10, 1e+06, 0, 0, 2.98113879e-06, -300, 10, 9.99822048e-07, 3e-06, 1e-12},
 		{"no surprise", []float32{0, 20, 40, 60}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 9.3e-06, 55.8, 2.1, 6.32455532e-07, 3e-06, 4e-12},
 		{"just a surprise", []float32{0, 23.3, 46.6, 69.9}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 3.43896096e-06, 20.6337657, 10, 1.94859238e-06, 3e-06, 4e-12},
 		{"hardly a surprise", []float32{0, 22.5, 45, 67.5}, 3e-06, 4e-12, 10, 1e+06, 0, 0, 1.0425e-05, 62.55, 2.475, 6.32455532e-07, 3e-06, 4e-12},
-		{"steep", []float32{0, 4000, 8000, 12000}, 0.0009, 1e-06, 10, 1e+06, 0, 1, 0.001, 6000, 10, 1.3482475e-06, 0.001, 1.81777462e-12},
-		{"steep down", []float32{0, -4000, -8000, -12000}, -0.0009, 1e-06, 10, 1e+06, 0, 1, -0.001, -12000, 10, 1.3482475e-06, -0.001, 1.81777462e-12},
+		{"steep", []float32{0, 4000, 8000, 12000}, 0.0009, 1e-06, 10, 1e+06, 0, 1, 0.001, 6000, 10, 1.55491762e-06, 0.001, 2.41777462e-12},
+		{"steep down", []float32{0, -4000, -8000, -12000}, -0.0009, 1e-06, 10, 1e+06, 0, 1, -0.001, -12000, 10, 1.55491762e-06, -0.001, 2.41777462e-12},
 	} {
 		l := line{level: -100, slope: 1e-5, end: 10e6, noise: tc.noise, width: tc.width, n: uint8(len(tc.v)), points: spaced(0, 2e6, tc.v...), prior: tc.prior, skewVar: tc.skewVar}
 		for i := range tc.v {
@@ -1014,7 +1022,7 @@ func TestRuleFit(t *testing.T) {
 	// Wherever the last point is, what was known drifts for the time since the one before.
 	m := line{noise: 10, width: 1e6, n: 4, points: spaced(-1e6, 2e6, 0, 10, 20, 30), prior: 3e-06, skewVar: 1e-11}
 	m.fit(m.points[:4], 0, 0, 1)
-	if math.Abs(float64(m.skewVar)-1.54943396e-12) > 1e-17 {
+	if math.Abs(float64(m.skewVar)-2.14943396e-12) > 1e-17 {
 		t.Errorf("a point left, the last is older: variance %v", m.skewVar)
 	}
 	for _, noise := range []float32{1e6, 600e3} { // which never exceeds half a second
@@ -1170,7 +1178,7 @@ func TestRulePair(t *testing.T) {
 		alien           uint8
 	}{
 		{199, 60e6, 0, 0}, {200, 60e6, 100, 0}, {-199, 60e6, 0, 0}, {-200, 60e6, 100, 0},
-		{-300, 5.9e6, 0, 0}, {-300, 6e6, 150, 0}, {-300, 60e6, 0, 1}, {300, 0, 150, 9},
+		{-300, 5.9e6, 0, 0}, {-300, 6e6, 150, 0}, {-300, 60e6, 0, 7}, {300, 0, 150, 9},
 	} {
 		p := calmPair(1000, 3000, 0)
 		p.known, p.alien = tc.known, tc.alien
@@ -1273,8 +1281,8 @@ func TestRuleTold(t *testing.T) {
 		quiet         float32
 		level         float64
 	}{
-		{7e6, 50, 0, true, 60e6, 1250}, {6e6, 50, 0, true, 60e6, 1200}, {7e6, 50, 0, false, 60e6, 1200}, {7e6, 1e6, 1, true, 60e6, 1200},
-		{7e6, 1_000_100, 1, true, 60e6, 1_001_300}, {6e6, 50, 0, true, 12.9e6, 1250}, {6e6, 50, 0, true, 13e6, 1200},
+		{7e6, 50, 0, true, 60e6, 1250}, {6e6, 50, 0, true, 60e6, 1200}, {7e6, 50, 0, false, 60e6, 1200}, {7e6, 1e6, 5, true, 60e6, 1200}, {7e6, 50, 4, true, 60e6, 1250},
+		{7e6, 1_000_100, 5, true, 60e6, 1_001_300}, {6e6, 50, 0, true, 12.9e6, 1250}, {6e6, 50, 0, true, 13e6, 1200},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.own.slope, p.own.alike, p.own.lowest, p.known, p.alien, p.peered, p.limits.quiet = 1e-4, true, tc.lowest, tc.known, tc.alien, tc.peered, tc.quiet
@@ -1286,7 +1294,7 @@ func TestRuleTold(t *testing.T) {
 		alien        uint8
 		quiet, above float32
 	}{
-		{1, 0, 60e6, 1000 + 100 + 20}, {0, 0, 60e6, 5000}, {1, 1, 60e6, 1000 + 160 + 2e6*(9e-6+100/60e6) + 2*7}, {2, 1, 60e6, 1000 + 160 + 2e6*(9e-6+100/60e6) + 2*7}, {0, 0, 14e6, 1000 + 160 + 2e6*(3e-6+100/14e6) + 2*7}, {0, 0, 15e6, 5000},
+		{1, 0, 60e6, 1000 + 100 + 20}, {0, 0, 60e6, 5000}, {1, 7, 60e6, 1000 + 1e6*3e-6}, {2, 7, 60e6, 1000 + 1e6*3e-6}, {1, 4, 60e6, 1000 + 100 + 20}, {0, 0, 14e6, 1000 + 160 + 2e6*(3e-6+100/14e6) + 2*7}, {0, 0, 15e6, 5000},
 	} {
 		p := calmPair(1000, 3000, 500)
 		p.noise, p.limits.quiet, p.limits.guess = 10, tc.quiet, true
@@ -1295,7 +1303,7 @@ func TestRuleTold(t *testing.T) {
 		}
 		p.limit(0, 1000, 7, tc.mark)
 		is(t, fmt.Sprintf("limited %+v: above", tc), p.limits.above, tc.above)
-		holds(t, fmt.Sprintf("limited %+v: by a guess", tc), p.limits.guess, tc.mark != 1 || tc.alien > 0)
+		holds(t, fmt.Sprintf("limited %+v: by a guess", tc), p.limits.guess, tc.mark != 1 || tc.alien > 4)
 	}
 }
 
@@ -1318,7 +1326,7 @@ func TestRuleStart(t *testing.T) {
 	// What a counter does not hold of a report does not count, not even for its mark.
 	begun.OnPeerMinDeltaTS24(501, 6000)
 	begun.OnPeerMinDeltaTS24(1<<24|501, 7000) // 501 is a guess, 1<<24|501 would be marked
-	holds(t, "a guess", begun.pair.limits.guessed, true)
+	holds(t, "a guess", begun.pair.last%marks == markGuess, true)
 	p.own.slope = 1e-3
 	p.meet(1e6, 500)
 	is(t, "peer", p.peer, 1500)
@@ -1326,7 +1334,7 @@ func TestRuleStart(t *testing.T) {
 	is(t, "free", p.free, 1600)
 	is(t, "offset", p.offset, 700)
 	is(t, "below", p.limits.below, 800)
-	is(t, "above", p.limits.above, 900)
+	is(t, "above", p.limits.above, 800) // it may be an original's, but the floor falls
 	is(t, "at", p.limits.at, 1e6)
 	is(t, "quiet", p.limits.quiet, 16e6)
 	holds(t, "peered and changed", p.peered && p.changed, true)
@@ -1379,7 +1387,7 @@ func TestRuleClosure(t *testing.T) {
 	// What the peer guessed proves nothing. Nor does a reference that cannot be keep the floor down.
 	for guessed, level := range map[bool]float64{true: 1000, false: 2400} {
 		p := calmPair(1000, -2500, 500)
-		p.own.lateFor, p.own.low, p.limits.guessed = 1, 1400, guessed
+		p.own.lateFor, p.own.low, p.last = 1, 1400, map[bool]Counter24{true: markGuess, false: markSeen}[guessed]
 		p.close(9e6, &bucket{})
 		is(t, fmt.Sprintf("impossible, as it was, guessed %v: level", guessed), p.own.level, level)
 	}
@@ -1407,7 +1415,7 @@ func TestRuleClosure(t *testing.T) {
 		holds(t, fmt.Sprintf("%+v: again", tc), p.wasSet(tc.x, tc.a), false)
 		if tc.set {
 			q := calmPair(1000, 2500, 500)
-			q.before, q.own.lateFor, q.own.low = tc.before, 1, tc.a
+			q.before, q.own.alike, q.own.low, q.own.lowest = tc.before, true, tc.a, tc.a
 			var b bucket
 			q.close(tc.x, &b)
 			is(t, fmt.Sprintf("%+v: slack", tc), q.own.slack, tc.a)
@@ -1475,7 +1483,7 @@ func TestRuleTrust(t *testing.T) {
 		{"it does not", trips{4000, 60e6, 5000, 14e6, 4000, 0, 9}, 5200, 1e6, 0, trips{4000, 60e6, 5200, 0, 4000, 0, 9}},
 		{"ever shorter", trips{4000, 60e6, 3000, 2e6, 4000, 0, 9}, 2000, 1e6, 0, trips{4000, 60e6, 2000, 0, 4000, 0, 9}},
 		{"learnt, with a hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 60e6, 5000, 0, 4000, 500, 119e6}},
-		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 129e6}},
+		{"learnt, with a long hold", trips{4000, 160e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 2000, trips{5000, 160e6, 5000, 0, 4000, 500, 159e6}},
 		{"learnt, with another hold", trips{4000, 60e6, 5000, 15e6, 4000, -1, 9e6}, 5000, 1e6, 1000, trips{5000, 60e6, 5000, 0, 4000, -500, 8e6}},
 		{"learnt, nothing to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1500, trips{5000, 60e6, 5000, 0, 5000, 0, 120e6}},
 		{"learnt, little to hold", trips{4000, 60e6, 5000, 15e6, 4000, 0, 9}, 5000, 1e6, 1600, trips{5000, 60e6, 5000, 0, 4000, 100, 32.5e6}},
@@ -1501,6 +1509,43 @@ func TestRuleTrust(t *testing.T) {
 				is(t, tc.what+": "+[]string{"trip", "known", "other", "stood", "free", "hold", "left"}[i], pair[0], pair[1])
 			}
 		}
+	}
+}
+
+// TestRuleUphold: a floor that nothing came near turns if the round trip is below zero.
+func TestRuleUphold(t *testing.T) {
+	for _, tc := range []struct {
+		what                             string
+		lack, error, low, slack, nearFor float64 // us; nearFor: since something came near
+		slope                            float64
+	}{
+		{"below zero by 100 us in 5 s", 100, 50e-6, 500, 500, 5e6, 20e-6},
+		{"above zero", -1, 50e-6, 500, 500, 5e6, 0},
+		{"something came near", 100, 50e-6, 500, 99, 5e6, 0},
+		{"within a second", 20, 50e-6, 500, 500, 0.9e6, 0},
+		{"as much as datagrams are late", 500, 50e-6, 500, 500, 5e6, 100e-6},
+		{"more than they are late", 501, 50e-6, 500, 500, 5e6, 0},
+		{"as much as the slope may be wrong by", 300, 10e-6, 500, 500, 5e6, 60e-6},
+		{"more than that", 301, 10e-6, 500, 500, 5e6, 0},
+		{"more than a clock's rate is wrong by", 5001, 500e-6, 9000, 9000, 5e6, 0},
+	} {
+		const x = 70e6
+		p := calmPair(1000, -1000-tc.lack, 500)
+		p.own.error, p.own.low, p.own.slack, p.own.nearAt = float32(tc.error), float32(tc.low), float32(tc.slack), x-tc.nearFor
+		p.changed = false
+		p.uphold(x)
+		if math.Abs(p.own.slope-tc.slope) > 1e-10 || math.Abs(float64(p.own.prior)-tc.slope) > 1e-10 {
+			t.Errorf("%s: slope %v, prior %v, want %v", tc.what, p.own.slope, p.own.prior, tc.slope)
+		}
+		turned := tc.slope * tc.nearFor
+		if level := p.own.at(x); math.Abs(level-1000-turned) > 1e-3 {
+			t.Errorf("%s: level %v, want %v more than 1000", tc.what, level, turned)
+		}
+		if peer := p.peer - p.own.slope*x; math.Abs(peer+1000+tc.lack) > 1e-3 {
+			t.Errorf("%s: the peer's floor is %v", tc.what, peer)
+		}
+		is(t, tc.what+": low", p.own.low, float32(tc.low)-float32(turned))
+		holds(t, tc.what+": changed", p.changed, tc.slope != 0)
 	}
 }
 
@@ -1563,10 +1608,10 @@ func TestRuleReport(t *testing.T) {
 		if tc.set != nil {
 			tc.set(p)
 		}
-		ageing := p.ageing()
+		ageing, was := p.ageing(), p.peer
 		var b bucket
 		holds(t, tc.what+": news", p.report(x, tc.units, &b), tc.news)
-		is(t, tc.what+": peer", p.peer, tc.peer)
+		is(t, tc.what+": peer", p.peer, believed(was, tc.peer))
 		holds(t, tc.what+": foretold", p.foretold, false)
 		if tc.above != 5000 {
 			above := float64(p.limits.above) + p.offset - 500 // where the offset was
@@ -1575,7 +1620,7 @@ func TestRuleReport(t *testing.T) {
 			}
 		}
 		holds(t, tc.what+": changed", p.changed, true)
-		holds(t, tc.what+": guessed", p.limits.guessed, tc.what == "a guess")
+		holds(t, tc.what+": guessed", p.last%marks == markGuess, tc.what == "a guess")
 	}
 	// A report that makes the round trip impossible again is from before the step.
 	for level, ignored := range map[float64]bool{-3209: true, -3208: false} {
@@ -1596,7 +1641,7 @@ func TestRuleReport(t *testing.T) {
 		p := calmPair(1000, 3000-tc.d, 500)
 		p.report(x, 375, &bucket{})
 		is(t, fmt.Sprintf("noise after %v", tc.d), p.noise, float32(tc.noise))
-		is(t, fmt.Sprintf("peer after %v", tc.d), p.peer, 3000)
+		is(t, fmt.Sprintf("peer after %v", tc.d), p.peer, believed(3000-tc.d, 3000))
 	}
 	q := calmPair(1000, 3000-1700, 500)
 	q.noise = 400
@@ -1615,6 +1660,11 @@ func TestRuleReport(t *testing.T) {
 	is(t, "peer", p.peer, -8)
 }
 
+// believed is the peer's floor after a report: of what rounding may be, 13 us, an eighth.
+func believed(was, told float64) float64 {
+	return told - min(max(told-was, -13), 13)*7/8
+}
+
 // TestRuleReportOfFall: a peer's floor that fell, by 496 us, is a clock event, or in the
 // first seconds may be a queue; and it closes the round trip at once.
 func TestRuleReportOfFall(t *testing.T) {
@@ -1625,8 +1675,8 @@ func TestRuleReportOfFall(t *testing.T) {
 	p.known = 0
 	p.report(1e6, 2504/8, &bucket{})
 	is(t, "undisturbed, young", p.limits.undisturbed(1e6), 61e6)
-	is(t, "offset, young", p.offset, 752) // the midpoint
-	is(t, "below, young", p.limits.below, 5000+496+14./3+252)
+	is(t, "offset, young", p.offset, 757.6875) // the midpoint, of what is believed
+	is(t, "below, young", p.limits.below, 5000+496+14./3+257.6875)
 	for peer, level := range map[float64]float64{3000: 1500, 2504: 1000} { // no news: that waits for the end of the bucket
 		p = calmPair(1000, peer, 500)
 		p.trip, p.own.lateFor, p.own.low = 4000, 1, 500
@@ -2007,7 +2057,14 @@ func TestRuleMinDelta(t *testing.T) {
 		v.setReport(level)
 		x := rng.Uint64N(1e6)
 		want := level - float64(v.skew)/fine*float64(x)
-		d := math.Mod(float64(uint64(v.minDelta(v.local+x))<<3)-want+1.5*(1<<27), 1<<27) - 1<<26
+		report := v.minDelta(v.local + x)
+		switch report {
+		case 0:
+			t.Fatalf("%+v, level %v: 0 says that nothing was heard", v, want)
+		case 1<<24 - 1: // said instead of 0
+			continue
+		}
+		d := math.Mod(float64(uint64(report)<<3)-want+1.5*(1<<27), 1<<27) - 1<<26
 		sum, n = sum+d, n+1
 		if math.Abs(d+0.5) > 8+4+0.1 { // a mark costs a unit
 			t.Fatalf("%+v, level %v: %v us off", v, want, d)
@@ -3131,7 +3188,7 @@ func TestShortPath(t *testing.T) {
 			}
 		}
 		t.Logf("seed %d: %d of %d datagrams took the short path; apart by more than roundings %.2f %%, by more than 1 ms %.3f %%, by at most %d us", seed, w.short, datagrams, 100*float64(apart)/datagrams, 100*float64(far)/datagrams, worst)
-		if apart > datagrams/10 || far > datagrams/50 || w.short < datagrams/2 {
+		if apart > datagrams/8 || far > datagrams/50 || w.short < datagrams/2 {
 			t.Errorf("seed %d: the short path leads elsewhere", seed)
 		}
 		feed.Now = now

@@ -28,7 +28,7 @@ import (
 const root = "../.."
 
 // packages are what users import.
-var packages = []string{".", "link", "ping", "rxtime", "tick"}
+var packages = []string{".", "link", "ping", "record", "rxtime", "tick"}
 
 // oldestGo is what the files need that are copied: ranges over integers.
 const oldestGo = "1.22"
@@ -123,7 +123,7 @@ func TestOpenings(t *testing.T) {
 
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
-	examples := []string{"examples/internal/seal", "examples/udp", "examples/game", "examples/quic", "examples/webrtc"}
+	examples := []string{"examples/internal/seal", "examples/udp", "examples/game", "examples/watch", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch"}
 	for _, dir := range append(examples, packages...) {
 		for _, name := range sources(t, dir) {
 			if !bytes.HasPrefix(read(t, name), []byte("// SPDX-License-Identifier: BSD-3-Clause\n\n")) {
@@ -208,7 +208,7 @@ func (c *consumer) run(args ...string) string {
 }
 
 // TestCopies: the files can be copied into any module of the oldest Go, and the other
-// packages' after the line that imports the core is changed.
+// packages' and seal.go after the line that imports the core, or link, is changed.
 func TestCopies(t *testing.T) {
 	const core = "example.com/game/net/clock"
 	c := newConsumer(t, "go "+oldestGo+"\n", core)
@@ -219,6 +219,8 @@ func TestCopies(t *testing.T) {
 			c.write(filepath.Join("net", dir, filepath.Base(name)), source)
 		}
 	}
+	seal := bytes.ReplaceAll(read(t, root+"/examples/internal/seal/seal.go"), []byte(`"timesync/link"`), []byte(`"example.com/game/net/link"`))
+	c.write("net/seal/seal.go", seal)
 	c.run("vet", "./...")
 	if got := c.run("run", "."); got != "false\n" {
 		t.Errorf("the program says %q", got)

@@ -152,6 +152,28 @@ func Exp(mean time.Duration) Delay {
 	}
 }
 
+// Shared is a delay that datagrams share which are sent while it lasts, as those of a frame
+// do. It is drawn anew every so often.
+func Shared(lasting time.Duration, d Delay) Delay {
+	var until, shared time.Duration
+	return func(r *rand.Rand, t time.Duration) time.Duration {
+		if t >= until {
+			until, shared = t+lasting, d(r, t)
+		}
+		return shared
+	}
+}
+
+// Bundles delivers what a delay lets through all at once, at phase and then every so often,
+// as Wi-Fi does, or a program that reads its socket once a frame.
+func Bundles(every, phase time.Duration, d Delay) Delay {
+	return func(r *rand.Rand, t time.Duration) time.Duration {
+		x := d(r, t)
+		wait := every - 1 - (t+x-phase-1+every)%every
+		return x + wait
+	}
+}
+
 // Uniform is jitter spread evenly over [lo, hi).
 func Uniform(lo, hi time.Duration) Delay {
 	return func(r *rand.Rand, _ time.Duration) time.Duration { return uniform(r, lo, hi) }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
 const (
+	us  = time.Microsecond
 	ms  = time.Millisecond
 	sec = time.Second
 )
@@ -36,6 +38,14 @@ type recipe struct {
 	flapFor time.Duration // for so long; 0 is 5 s
 	asym    time.Duration // the base delay up is longer by this all the time
 	wrap    bool          // both clocks wrap 2^64 on the way
+	frames  []frames      // what both ends send, instead of single datagrams at a rate
+}
+
+// frames are datagrams as programs send them: rate times a second, size of them, gap apart.
+type frames struct {
+	rate float64
+	size int
+	gap  time.Duration
 }
 
 // Scenarios returns the worlds by which estimators are judged. Clocks have random
@@ -64,6 +74,15 @@ func Scenarios() []Scenario {
 	}
 	ramp := func(*rand.Rand) Delay { return plus(Ramp(200*sec, 30, 100*sec)) }
 	steepRamp := func(*rand.Rand) Delay { return plus(Ramp(200*sec, 100, 100*sec)) }
+	shared3 := func(lasting time.Duration) func(*rand.Rand) Delay {
+		return func(r *rand.Rand) Delay { return Shared(lasting, Exp(3*ms)) }
+	}
+	bundles3 := func(every time.Duration) func(*rand.Rand) Delay {
+		return func(r *rand.Rand) Delay { return Bundles(every, uniform(r, 0, every), Exp(3*ms)) }
+	}
+	framesBloat := func(*rand.Rand) Delay {
+		return Sum(Shared(10*ms, Exp(3*ms)), Bufferbloat(50*ms, 200*ms, 5*sec, 15*sec, 90*sec))
+	}
 	burstLoss := func(*rand.Rand) Loss { return GilbertElliott(0.2, 5) }
 
 	recipes := []recipe{
@@ -87,6 +106,25 @@ func Scenarios() []Scenario {
 		{name: "smalljitter-1hz", up: exp500us, ppm: 100, rateUp: 1, rateDown: 1, seconds: 400},
 		{name: "smalljitter-3hz", up: exp500us, ppm: 100, rateUp: 3, rateDown: 3, seconds: 400},
 		{name: "smalljitter-5hz", up: exp500us, ppm: 100, rateUp: 5, rateDown: 5, seconds: 400},
+
+		// Datagrams that share their delay: those of a frame meet the same queue, as do those
+		// that are sent while it lasts.
+		{name: "pairs", up: shared3(10 * ms), frames: []frames{{30, 2, 100 * us}}},
+		{name: "frames-8", up: shared3(10 * ms), frames: []frames{{30, 8, 150 * us}}},
+		{name: "frames-40", up: shared3(10 * ms), frames: []frames{{60, 40, 30 * us}}, seconds: 120},
+		{name: "audio-video", up: shared3(10 * ms), frames: []frames{{50, 1, 0}, {30, 6, 150 * us}}},
+		{name: "lasting-30ms", up: shared3(30 * ms)},
+		{name: "lasting-50ms", up: shared3(50 * ms)},
+		{name: "lasting-100ms", up: shared3(100 * ms)},
+		{name: "lasting-30ms-200hz", up: shared3(30 * ms), rateUp: 200, rateDown: 200},
+		{name: "lasting-50ms-200hz", up: shared3(50 * ms), rateUp: 200, rateDown: 200},
+		{name: "lasting-100ms-200hz", up: shared3(100 * ms), rateUp: 200, rateDown: 200},
+		{name: "bundles-4ms", up: bundles3(4 * ms), frames: []frames{{60 / 1.03, 1, 0}}},
+		{name: "bundles-20ms", up: bundles3(20 * ms), frames: []frames{{60 / 1.03, 1, 0}}},
+		{name: "read-60hz", up: bundles3(sec / 60), frames: []frames{{60 / 1.03, 1, 0}}},
+		{name: "frames-bufferbloat", tag: Queued, up: framesBloat, frames: []frames{{30, 8, 150 * us}}, seconds: 400},
+		{name: "frames-route", tag: Routed, up: shared3(10 * ms), frames: []frames{{30, 8, 150 * us}}, routeUp: 20 * ms},
+		{name: "frames-clockstep", tag: Jumped, up: shared3(10 * ms), frames: []frames{{30, 8, 150 * us}}, clock: ClockEvent{Step: 5 * ms}},
 
 		{name: "packetloss", tag: Lossy, up: exp3, loss: burstLoss, rateUp: 30, rateDown: 30},
 		{name: "silences", tag: Lossy, up: exp1, loss: silences, ppm: 60, seconds: 400},
@@ -215,6 +253,9 @@ func (c recipe) scenario() Scenario {
 		BA:     link(down, 0, c.routeDown, 0),
 		RateAB: c.rateUp, RateBA: c.rateDown,
 	}
+	if c.frames != nil {
+		s.SendAB, s.SendBA = sending(c.frames, duration, 0), sending(c.frames, duration, 1)
+	}
 	if c.asleep {
 		s.Off = func(seed uint64) []Window {
 			from := happens(seed)
@@ -222,6 +263,23 @@ func (c recipe) scenario() Scenario {
 		}
 	}
 	return s
+}
+
+// sending returns when the frames of all kinds are sent: each up to a fifth of a period or
+// 2 ms late, as from a program's loop.
+func sending(kinds []frames, duration time.Duration, side uint64) (times []time.Duration) {
+	r := rand.New(rand.NewPCG(side, 'f'))
+	for _, f := range kinds {
+		period := float64(sec) / f.rate
+		for start := period * r.Float64(); start < float64(duration); start += period {
+			at := time.Duration(start + r.Float64()*min(period/5, float64(2*ms)))
+			for i := range f.size {
+				times = append(times, at+time.Duration(i)*f.gap)
+			}
+		}
+	}
+	slices.Sort(times)
+	return times
 }
 
 // faults are what happens in one world of the mixture.
