@@ -45,7 +45,7 @@ func TestJitterFilter(t *testing.T) {
 	r := random(t)
 	var ours, fox, mean []int64
 	for range 10 {
-		c := &Clock{SyncInterval: 100 * time.Millisecond}
+		c := &Clock{conf: Config{SyncInterval: 100 * time.Millisecond}}
 		w := newWorld(c)
 		w.up, w.down = exponential(r, 30*usMs, 20*usMs), exponential(r, 30*usMs, 20*usMs)
 		controls := [2]rivals.Netfox{{}, {Even: true}}
@@ -127,7 +127,7 @@ func TestServerHold(t *testing.T) {
 // 1 ms, also after 60 s without pings, and the skew within 5 ppm.
 func TestSkewAndBlackout(t *testing.T) {
 	for _, ppm := range []int64{-100, 100} {
-		c := &Clock{SyncInterval: 5 * time.Second}
+		c := &Clock{conf: Config{SyncInterval: 5 * time.Second}}
 		w := newWorld(c)
 		w.ppb = ppm * 1000
 		dark := false
@@ -156,7 +156,7 @@ func TestSkewAndBlackout(t *testing.T) {
 func TestLateReply(t *testing.T) {
 	for _, rule := range rules {
 		t.Run(rule.name, func(t *testing.T) {
-			w := newWorld(&Clock{Rule: rule.rule, SyncInterval: time.Second})
+			w := newWorld(&Clock{conf: Config{Rule: rule.rule, SyncInterval: time.Second}})
 			late := int64(0)
 			w.down = func() int64 { return 30*usMs + late }
 			w.keepPinging(nil)
@@ -194,7 +194,7 @@ var rules = []struct {
 // TestRefusals: duplicate, reordered, stale, forged and impossible replies do nothing
 // but count.
 func TestRefusals(t *testing.T) {
-	c := &Clock{Rule: Latest, AdjustSteps: 1} // the rule that believes everything
+	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 1}} // the rule that believes everything
 	w := newWorld(c)
 	c.Reset(7)
 	reply := func(request []byte, recv, sent uint64) []byte {
@@ -285,7 +285,7 @@ func TestRefusals(t *testing.T) {
 func TestRouteChange(t *testing.T) {
 	// grown returns a world in which the line has just changed.
 	grown := func(rule Rule, interval time.Duration, adjust int, up, down int64) (*world, *watcher) {
-		w := newWorld(&Clock{SyncInterval: interval, Rule: rule, AdjustSteps: adjust})
+		w := newWorld(&Clock{conf: Config{SyncInterval: interval, Rule: rule, AdjustSteps: adjust}})
 		w.up, w.down = constant(20*usMs), constant(20*usMs)
 		w.keepPinging(nil)
 		w.run(400 * time.Second)

@@ -51,13 +51,13 @@ func TestBoundHolds(t *testing.T) {
 func boundWorld(t *testing.T, seed uint64) (queries int, ratio, share float64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
-	c := &Clock{
+	c := &Clock{conf: Config{
 		Rule:                 rules[r.IntN(len(rules))].rule,
 		SyncInterval:         time.Duration(50+upTo(2000)) * time.Millisecond,
 		Samples:              1 + r.IntN(64),
 		AdjustSteps:          1 + r.IntN(16),
 		RecalibrateThreshold: time.Duration(1+upTo(1000)) * time.Millisecond,
-	}
+	}}
 	w := &world{base: r.Uint64(), offset: r.Uint64(), c: c, hold: upTo(100 * usMs)}
 	w.ppb = upTo(2*maxSkewPPM*1000) - maxSkewPPM*1000
 	if r.IntN(4) == 0 {

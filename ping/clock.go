@@ -5,11 +5,13 @@ package ping
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// What the fields of Clock mean when they are zero.
+// What the fields of Config mean when they are zero.
 const (
 	DefaultSyncInterval         = 250 * time.Millisecond // netfox: SYNC_INTERVAL
 	DefaultSamples              = 64                     // Slot: "the last 32 or 64 pings"
@@ -40,9 +42,9 @@ const (
 	// goes back.
 	slewShift = 4
 	// settleUsec is how long after its receipt a correction begins, and how long the
-	// one before stays readable: so far may the handling of a reply, or a reader, be
-	// behind the local clock without seeing the past change. Longer than a frame at
-	// 60 Hz.
+	// one before stays readable: so far may a reader be ahead of the last reply, or behind
+	// it, without seeing what it has read change. Longer than a frame at 60 Hz; package tick
+	// has the same.
 	settleUsec = 20_000
 	// toldUsec is for how long no clock has been set when the first exchange arrives, as
 	// far as anybody knows: as in package timesync.
@@ -51,19 +53,10 @@ const (
 	roundUsec = 2
 )
 
-// Clock is a client's estimate of a server's clock. The zero value is ready to use;
-// its exported fields must be set before that and not changed after. It must not be
-// copied after first use.
-//
-// One goroutine at a time may call AppendRequest, HandleReply, Next and Reset. All
-// other methods may be called from any goroutine at any time, never block and never
-// allocate.
-//
-// Times are readings of the local clock in microseconds. Its value is free, and it may
-// wrap. It should be monotonic; if it is set nevertheless, that is noticed and mended as
-// when the server's clock is set.
-type Clock struct {
-	// Rule chooses the exchange that sets the clock; nil means MinDelay.
+// Config is how a Clock asks and what it believes. The zero value has all defaults.
+type Config struct {
+	// Rule chooses the exchange that sets the clock; nil means MinDelay. It must not call
+	// methods of the clock.
 	Rule Rule
 	// SyncInterval is the time between two requests, after eight fast ones at the
 	// beginning and when one of the clocks was set; 0 means DefaultSyncInterval.
@@ -79,7 +72,21 @@ type Clock struct {
 	// RecalibrateThreshold is the error above which the clock jumps instead; 0 means
 	// DefaultRecalibrateThreshold.
 	RecalibrateThreshold time.Duration
+}
 
+// Clock is a client's estimate of a server's clock. The zero value is ready to use and has
+// all defaults; NewClock makes one with other settings. It must not be copied after first use.
+//
+// Any goroutine may call any method at any time. RemoteTime, ErrorBound, MinimumOneWayDelay,
+// Skew, Snapshot and Count take no lock and do not allocate.
+//
+// Times are readings of the local clock in microseconds. Its value is free, and it may
+// wrap. It should be monotonic; if it is set nevertheless, that is noticed and mended as
+// when the server's clock is set.
+type Clock struct {
+	conf Config
+
+	mu      sync.Mutex // guards what follows, as far as known
 	session uint32
 	pending [pendingMax]request // a ring; the oldest is overwritten
 	asked   uint64              // number of requests since Reset
@@ -89,8 +96,23 @@ type Clock struct {
 	drift   drift
 
 	known  atomic.Pointer[published] // what readers see; nil while not synchronized
-	steps  uint32                    // see Snapshot
+	steps  uint32                    // see Snapshot; guarded by mu
 	counts [verdicts]atomic.Uint64
+}
+
+// NewClock returns a clock that knows nothing yet. The error says which setting is negative.
+func NewClock(cfg Config) (*Clock, error) {
+	switch {
+	case cfg.SyncInterval < 0:
+		return nil, fmt.Errorf("ping: SyncInterval is negative: %v", cfg.SyncInterval)
+	case cfg.Samples < 0:
+		return nil, fmt.Errorf("ping: Samples is negative: %d", cfg.Samples)
+	case cfg.AdjustSteps < 0:
+		return nil, fmt.Errorf("ping: AdjustSteps is negative: %d", cfg.AdjustSteps)
+	case cfg.RecalibrateThreshold < 0:
+		return nil, fmt.Errorf("ping: RecalibrateThreshold is negative: %v", cfg.RecalibrateThreshold)
+	}
+	return &Clock{conf: cfg}, nil
 }
 
 // request is one that was sent, perhaps long ago.
@@ -116,6 +138,8 @@ const (
 func (c *Clock) AppendRequest(dst []byte, nowUsec uint64) []byte {
 	var nonce [8]byte
 	rand.Read(nonce[:]) // never fails: crypto/rand
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	r := request{c.asked, binary.LittleEndian.Uint64(nonce[:]), nowUsec, waiting}
 	c.pending[c.asked%pendingMax] = r
 	c.asked++
@@ -125,10 +149,12 @@ func (c *Clock) AppendRequest(dst []byte, nowUsec uint64) []byte {
 
 // Next returns how long to wait before the next request; zero means now.
 func (c *Clock) Next(nowUsec uint64) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.asked == 0 {
 		return 0
 	}
-	interval := orDefault(c.SyncInterval, DefaultSyncInterval)
+	interval := orDefault(c.conf.SyncInterval, DefaultSyncInterval)
 	if c.fast < fastRequests {
 		interval = min(interval, fastInterval)
 	}
@@ -141,11 +167,14 @@ func (c *Clock) Next(nowUsec uint64) time.Duration {
 }
 
 // HandleReply takes a reply that arrived at nowUsec and says what became of it. A
-// refused reply changes nothing but its count. For readers to see no change of the
-// past, call it within 20 ms of nowUsec.
+// refused reply changes nothing but its count. For readers of the present to see no change
+// of what they have read, call it within 20 ms of nowUsec. A reply that arrived before the last
+// one counts as of the time of that.
 //
 // Replies are not authenticated: the nonce stops those who cannot see the requests.
 func (c *Clock) HandleReply(reply []byte, nowUsec uint64) Verdict {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	r, s, v := c.check(reply, nowUsec)
 	if v == Accepted {
 		c.answer(r)
@@ -204,6 +233,8 @@ func (c *Clock) answer(r *request) {
 // instance from the login; a Clock starts with session 0. Counts start at 0 again;
 // Snapshot.Steps goes on, and what is synchronized next counts as a step.
 func (c *Clock) Reset(session uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.session = session
 	c.pending = [pendingMax]request{}
 	c.asked, c.fast = 0, 0
@@ -219,13 +250,9 @@ func (c *Clock) Reset(session uint32) {
 // Count returns how many replies got this verdict since the start or Reset.
 func (c *Clock) Count(v Verdict) uint64 { return c.counts[v].Load() }
 
-// orDefault returns v, or what stands for it when it is zero. A negative setting is
-// a programming error.
+// orDefault returns v, or what stands for it when it is zero.
 func orDefault[T int | time.Duration](v, whenZero T) T {
-	switch {
-	case v < 0:
-		panic("ping: negative setting")
-	case v == 0:
+	if v == 0 {
 		return whenZero
 	}
 	return v

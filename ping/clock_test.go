@@ -51,7 +51,7 @@ func sources(t *testing.T) (all []source) {
 // the server is at 70.
 func TestWorkedExample(t *testing.T) {
 	for _, rule := range rules {
-		c := &Clock{Rule: rule.rule}
+		c := &Clock{conf: Config{Rule: rule.rule}}
 		request := c.AppendRequest(nil, 10_000_000)
 		reply, _ := AppendReply(nil, request, 0, 65_000_000, 65_000_000)
 		if v := c.HandleReply(reply, 20_000_000); v != Synced {
@@ -110,7 +110,7 @@ func TestSchedule(t *testing.T) {
 		{5 * time.Second, "[100 100 100 100 100 100 100 5000 5000 5000]"},
 		{20 * time.Millisecond, "[20 20 20 20 20 20 20 20 20 20]"},
 	} {
-		c := &Clock{SyncInterval: x.interval}
+		c := &Clock{conf: Config{SyncInterval: x.interval}}
 		now := uint64(math.MaxUint64 - 300_000) // across the wrap
 		gaps := func() string {
 			var all []int64
@@ -168,7 +168,7 @@ func TestAdjust(t *testing.T) {
 		{0, 16 * usMs, 4, []int64{-12 * usMs, -9 * usMs}, false}, // within the bounds
 		{0, -16 * usMs, 2, []int64{8 * usMs, 4 * usMs}, false},
 	} {
-		c := &Clock{SyncInterval: 4 * time.Second, Rule: Latest, AdjustSteps: x.steps, RecalibrateThreshold: x.threshold}
+		c := &Clock{conf: Config{SyncInterval: 4 * time.Second, Rule: Latest, AdjustSteps: x.steps, RecalibrateThreshold: x.threshold}}
 		w := newWorld(c)
 		w.keepPinging(nil)
 		w.run(30 * time.Second)
@@ -215,7 +215,7 @@ func TestLastMicroseconds(t *testing.T) {
 // change the present at once, though the rule has left the clock alone until then.
 func TestReceiveTimeGoesBack(t *testing.T) {
 	pick := -1
-	c := &Clock{Rule: func([]Sample) int { return pick }, AdjustSteps: 1}
+	c := &Clock{conf: Config{Rule: func([]Sample) int { return pick }, AdjustSteps: 1}}
 	w := newWorld(c)
 	w.keepPinging(nil)
 	w.run(10 * time.Second)
@@ -245,7 +245,7 @@ func TestAdmits(t *testing.T) {
 	}{
 		{10 * usMs, 0, false}, {0, 0, false}, {0, 10, false}, {0, -500, true}, {0, 101 * usMs, true}, {0, 99 * usMs, false}, {400 * usMs, 399 * usMs, false}, {400 * usMs, 501 * usMs, true},
 	} {
-		c := &Clock{RecalibrateThreshold: time.Hour}
+		c := &Clock{conf: Config{RecalibrateThreshold: time.Hour}}
 		w := newWorld(c)
 		w.up, w.down = constant(100*usMs), constant(0)
 		w.ping(nil)
@@ -385,11 +385,12 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestPastStays: a reply handled late does not change what readers have seen, as long
-// as it is less than 20 ms late.
+// TestPastStays: what reads from 20 ms before the last reply to 20 ms after it reads the same after
+// the next one: a reply handled late does not change what readers have seen, as long as it is
+// less than 20 ms late.
 func TestPastStays(t *testing.T) {
 	r := random(t)
-	c := &Clock{Rule: Latest}
+	c := &Clock{conf: Config{Rule: Latest}}
 	w := newWorld(c)
 	w.up, w.down = exponential(r, usMs, 10*usMs), exponential(r, usMs, 10*usMs)
 	w.ppb = 50_000
@@ -426,7 +427,7 @@ func TestPastStays(t *testing.T) {
 // the clock go back within one number of steps, nor a torn snapshot.
 func TestReaders(t *testing.T) {
 	r := random(t)
-	c := &Clock{Rule: Latest, AdjustSteps: 2}
+	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 2}}
 	w := newWorld(c)
 	w.up, w.down = exponential(r, 20*usMs, 20*usMs), exponential(r, 20*usMs, 20*usMs)
 	var now, reads atomic.Uint64 // now is the local clock that all see
@@ -482,7 +483,7 @@ func TestExtremes(t *testing.T) {
 	for _, base := range values {
 		for _, offset := range values {
 			for _, jump := range values {
-				c := &Clock{RecalibrateThreshold: math.MaxInt64, AdjustSteps: math.MaxInt, Samples: 3}
+				c := &Clock{conf: Config{RecalibrateThreshold: math.MaxInt64, AdjustSteps: math.MaxInt, Samples: 3}}
 				if jump%2 == 0 {
 					c = new(Clock)
 				}
@@ -510,15 +511,76 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-func TestMisuse(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("a negative interval was accepted")
+// TestSettings: what is negative is refused, by name, and all else works.
+func TestSettings(t *testing.T) {
+	for want, cfg := range map[string]Config{
+		"SyncInterval is negative: -1ns":        {SyncInterval: -1},
+		"Samples is negative: -1":               {Samples: -1},
+		"AdjustSteps is negative: -9":           {AdjustSteps: -9},
+		"RecalibrateThreshold is negative: -1s": {RecalibrateThreshold: -time.Second},
+	} {
+		if c, err := NewClock(cfg); c != nil || err == nil || err.Error() != "ping: "+want {
+			t.Errorf("want %q: %v", want, err)
 		}
-	}()
-	c := Clock{SyncInterval: -1}
-	c.AppendRequest(nil, 0)
-	c.Next(0)
+	}
+	for _, cfg := range []Config{{}, {SyncInterval: math.MaxInt64, AdjustSteps: math.MaxInt, Samples: 1, RecalibrateThreshold: math.MaxInt64}} {
+		c, err := NewClock(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(c)
+		w.ping(nil)
+		w.run(time.Second)
+		if e := w.errorUsec(t); magnitude(e) > 2 || c.Next(w.local()) < 0 {
+			t.Errorf("%+v: error %d us", cfg, e)
+		}
+	}
+}
+
+// TestAnyGoroutine: one goroutine asks, another hands in what comes back, as over TCP, a third
+// waits for the next request, and a fourth starts anew now and then. The race detector
+// watches; and what is known stays right.
+func TestAnyGoroutine(t *testing.T) {
+	var c Clock
+	var now atomic.Uint64
+	const ahead = 1 << 40
+	replies := make(chan []byte, 16)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range 2000 {
+			b, ok := AppendReply(nil, c.AppendRequest(nil, now.Add(1000)), uint32(i/500), now.Load()+ahead, now.Load()+ahead)
+			if ok {
+				replies <- b
+			}
+			if i%500 == 499 {
+				c.Reset(uint32(i/500) + 1)
+			}
+		}
+		close(replies)
+	})
+	wg.Go(func() {
+		for b := range replies {
+			c.HandleReply(b, now.Load())
+		}
+	})
+	for range 2 {
+		wg.Go(func() {
+			for i := range uint64(2000) {
+				c.Next(now.Load())
+				c.RemoteTime(now.Load())
+				c.Count(Verdict(i) % verdicts)
+				runtime.Gosched() // js/wasm has one thread
+			}
+		})
+	}
+	wg.Wait()
+	reply, _ := AppendReply(nil, c.AppendRequest(nil, now.Load()), 4, now.Load()+ahead, now.Load()+ahead)
+	if v := c.HandleReply(reply, now.Load()); v > Stepped {
+		t.Errorf("the last reply is %v", v)
+	}
+	if got, ok := c.RemoteTime(now.Load()); !ok || magnitude(int64(got-now.Load()-ahead)) > 2 {
+		t.Errorf("%d, %v, want %d", got, ok, now.Load()+ahead)
+	}
 }
 
 func TestVerdictString(t *testing.T) {
@@ -576,6 +638,7 @@ func BenchmarkHandleReply(b *testing.B) {
 var _ interface {
 	RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool)
 	MinimumOneWayDelay() (delay time.Duration, ok bool)
+	MinimumDelayToPeer() (delay time.Duration, ok bool)
 	Skew() (ppm float64, ok bool)
 	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)
 } = (*Clock)(nil)

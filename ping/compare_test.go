@@ -72,11 +72,11 @@ var methods = []struct {
 }{
 	{"datagram", func() sim.Estimator { return new(perDatagram) }},
 	{"MinDelay", func() sim.Estimator { return new(exchanged) }},
-	{"Percentile", func() sim.Estimator { return &exchanged{c: Clock{Rule: Percentile, AdjustSteps: 1}} }},
+	{"Percentile", func() sim.Estimator { return &exchanged{c: Clock{conf: Config{Rule: Percentile, AdjustSteps: 1}}} }},
 	{"Slot 5s", func() sim.Estimator {
-		return &exchanged{c: Clock{Rule: SlotPercentile, AdjustSteps: 1}, every: 4_900_000}
+		return &exchanged{c: Clock{conf: Config{Rule: SlotPercentile, AdjustSteps: 1}}, every: 4_900_000}
 	}},
-	{"Latest", func() sim.Estimator { return &exchanged{c: Clock{Rule: Latest, AdjustSteps: 1}} }},
+	{"Latest", func() sim.Estimator { return &exchanged{c: Clock{conf: Config{Rule: Latest, AdjustSteps: 1}}} }},
 	{"netfox", func() sim.Estimator { return new(rivals.Netfox) }},
 	{"push 5s", func() sim.Estimator { return new(rivals.Unreal) }},
 }

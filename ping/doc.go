@@ -51,12 +51,12 @@
 //
 // docs/MIGRATING.md links them.
 //
-// Josh Sutphin, "Accurately syncing Unreal's network clock": Clock{Rule: Latest,
+// Josh Sutphin, "Accurately syncing Unreal's network clock": Config{Rule: Latest,
 // AdjustSteps: 1}, asked once. His listing stores the server's time and does not
 // advance it; here what is stored is the offset. His request's timestamp comes back
 // from the server; here it stays at home, and a nonce travels instead.
 //
-// Matt Slot, "Synchronizing Network Clocks": Clock{Rule: SlotPercentile, AdjustSteps:
+// Matt Slot, "Synchronizing Network Clocks": Config{Rule: SlotPercentile, AdjustSteps:
 // 1, SyncInterval: 5 * time.Second}, with 32 or 64 Samples. Replies after more than
 // 10 s are refused. His clock is set hard and may go back; this one slews. Percentile
 // does not go blind when the line becomes slower.

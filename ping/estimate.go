@@ -87,7 +87,7 @@ func (p *published) notBefore(now uint64) uint64 {
 
 // remember adds s to the window and to what measures the skew.
 func (c *Clock) remember(s sample) {
-	if len(c.window) == orDefault(c.Samples, DefaultSamples) {
+	if len(c.window) == orDefault(c.conf.Samples, DefaultSamples) {
 		c.window = c.window[:copy(c.window, c.window[1:])]
 	}
 	c.window = append(c.window, s)
@@ -139,7 +139,7 @@ func (c *Clock) move(next, old *published, now uint64) Verdict {
 		return Accepted
 	}
 	s := c.window[i]
-	threshold := orDefault(c.RecalibrateThreshold, DefaultRecalibrateThreshold)
+	threshold := orDefault(c.conf.RecalibrateThreshold, DefaultRecalibrateThreshold)
 	if e := int64(s.remote(now, next.skew) - old.read(now)); magnitude(e) > uint64(threshold.Microseconds()) {
 		next.set(s, now)
 		c.steps++
@@ -163,10 +163,10 @@ func (c *Clock) choose(old *published, skew int64, now uint64) int {
 			Error:     duration(int64(s.remote(now, skew) - reading)),
 		})
 	}
-	if c.Rule == nil {
+	if c.conf.Rule == nil {
 		return MinDelay(c.view)
 	}
-	return c.Rule(c.view)
+	return c.conf.Rule(c.view)
 }
 
 // slew begins a correction toward s, unless the last one has hardly begun.
@@ -178,7 +178,7 @@ func (c *Clock) slew(next *published, s sample, now uint64) {
 	reading := next.read(from)
 	e := int64(s.remote(from, next.skew) - reading)
 	// Rounded away from zero, or the last few microseconds would stay for ever.
-	n := min(int64(orDefault(c.AdjustSteps, DefaultAdjustSteps)), int64(len(c.window)))
+	n := min(int64(orDefault(c.conf.AdjustSteps, DefaultAdjustSteps)), int64(len(c.window)))
 	share := e / n
 	if e%n > 0 {
 		share++

@@ -106,7 +106,7 @@ func TestNext(t *testing.T) {
 		{time.Second, -1, time.Second}, {time.Second, -second, time.Second}, {time.Second, -second - 1, 0}, {time.Second, math.MinInt64, 0},
 		{math.MaxInt64, 0, math.MaxInt64}, {math.MaxInt64, -second, math.MaxInt64}, {math.MaxInt64, second, math.MaxInt64 - time.Second},
 	} {
-		c := &Clock{SyncInterval: x.interval}
+		c := &Clock{conf: Config{SyncInterval: x.interval}}
 		if c.Next(0) != 0 {
 			t.Error("the first request waits")
 		}
@@ -155,7 +155,7 @@ func TestSlewShares(t *testing.T) {
 		{0, 64, 0, 0}, {0, 64, 1, 1}, {0, 64, -1, -1}, {0, 64, 8, 1}, {0, 64, -8, -1}, {0, 64, 9, 2}, {0, 64, -9, -2},
 		{3, 64, 10, 4}, {3, 2, 10, 5}, {0, 1, 10, 10}, {1, 64, -10, -10},
 	} {
-		c := &Clock{AdjustSteps: x.steps, window: make([]sample, x.samples)}
+		c := &Clock{conf: Config{AdjustSteps: x.steps}, window: make([]sample, x.samples)}
 		next := &published{after: segment{at: now - 1000}}
 		next.before, next.from = next.after, now-settleUsec
 		before := *next
@@ -386,7 +386,7 @@ func TestThreshold(t *testing.T) {
 		{0, 200_000, Accepted}, {0, 200_001, Stepped}, {0, -200_000, Accepted}, {0, -200_001, Stepped},
 		{time.Millisecond, 1000, Accepted}, {time.Millisecond, 1001, Stepped},
 	} {
-		c := &Clock{RecalibrateThreshold: x.threshold, window: []sample{{offset: uint64(x.e)}}}
+		c := &Clock{conf: Config{RecalibrateThreshold: x.threshold}, window: []sample{{offset: uint64(x.e)}}}
 		old, next := new(published), new(published)
 		v := c.move(next, old, 50_000)
 		if got := int64(next.read(50_000)) - 50_000; v != x.want || got != x.e*int64(c.steps) || (v == Stepped) != (c.steps == 1) {
@@ -399,7 +399,7 @@ func TestThreshold(t *testing.T) {
 // the 20 ms after that; and eight quick requests follow what contradicts.
 func TestAfterSet(t *testing.T) {
 	const now = 1_000_000
-	c := &Clock{Rule: Latest, AdjustSteps: 1}
+	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 1}}
 	answer(c, now, 500, 500, now+1000) // 500 us either way
 	answer(c, now+10_000, 10_700, 10_700, now+11_000)
 	if got, _ := c.RemoteTime(2 * now); got != now {

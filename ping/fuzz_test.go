@@ -57,7 +57,7 @@ func FuzzReplies(f *testing.F) {
 		if len(b) == 0 {
 			return
 		}
-		c := &Clock{Rule: rules[b[0]&3].rule, AdjustSteps: int(b[0] >> 2 & 7), Samples: int(b[0] >> 5)}
+		c := &Clock{conf: Config{Rule: rules[b[0]&3].rule, AdjustSteps: int(b[0] >> 2 & 7), Samples: int(b[0] >> 5)}}
 		p := player{t: t, c: c, last: noSnapshot}
 		for b = b[1:]; len(b) >= 3; b = b[3:] {
 			p.play(b[0]%7, b[1], b[2])
@@ -140,7 +140,7 @@ func (p *player) handle(reply []byte, now uint64) {
 // check looks at what must hold at any time.
 func (p *player) check() {
 	c := p.c
-	if samples := cmp.Or(c.Samples, DefaultSamples); len(c.window) > samples {
+	if samples := cmp.Or(c.conf.Samples, DefaultSamples); len(c.window) > samples {
 		p.t.Fatalf("%d samples of %d", len(c.window), samples)
 	}
 	sum := uint64(0)

@@ -70,8 +70,10 @@ func (p *published) errorBound(local uint64) time.Duration {
 // RemoteTime returns the server's clock at the local time localUsec, both in
 // microseconds. It advances with the local clock: readings of the present never go
 // back except where Snapshot.Steps changes, and run at most 1/16 (and the skew) faster
-// or slower than the local clock. The recent past reads as it did, back to the last
-// but one correction. ok is false before the first exchange.
+// or slower than the local clock. ok is false before the first exchange.
+//
+// A reading from 20 ms before the last reply to 20 ms after it is final: no later reply changes
+// it, steps apart. An earlier time is answered by the pace of that time, extrapolated back.
 func (c *Clock) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	p := c.known.Load()
 	if p == nil {
@@ -114,6 +116,10 @@ func (c *Clock) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	}
 	return duration(p.trip) / 2, true
 }
+
+// MinimumDelayToPeer returns how long the fastest requests take, as far as anybody can tell: the
+// same as MinimumOneWayDelay, half of the round trip.
+func (c *Clock) MinimumDelayToPeer() (delay time.Duration, ok bool) { return c.MinimumOneWayDelay() }
 
 // Skew returns the rate of the server's clock minus that of the local one, in parts per
 // million, at most 600 either way. ok means known to within about 25 ppm; until then

@@ -34,15 +34,15 @@ type steppedWorld struct {
 // step between a microsecond and two hours either way.
 func newSteppedWorld(r *rand.Rand) steppedWorld {
 	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
-	c := &Clock{SyncInterval: time.Duration(upTo(1)*(50+upTo(1000))) * time.Millisecond}
+	c := &Clock{conf: Config{SyncInterval: time.Duration(upTo(1)*(50+upTo(1000))) * time.Millisecond}}
 	jitter := upTo(20*usMs) * upTo(1)
 	s := steppedWorld{tolerance: jitter + 2*usMs}
 	switch r.IntN(4) {
 	case 0:
-		c.Rule = Latest
+		c.conf.Rule = Latest
 		s.tolerance += jitter
 	case 1:
-		c.Rule, c.AdjustSteps = Percentile, 1
+		c.conf.Rule, c.conf.AdjustSteps = Percentile, 1
 		s.tolerance += slotToleranceMax.Microseconds()
 	}
 	s.world = newWorld(c)
@@ -116,7 +116,7 @@ type afterStep struct{ outside, contrary int }
 
 func boundAfterStep(t *testing.T, r *rand.Rand) (x afterStep) {
 	w := newSteppedWorld(r)
-	w.c.Samples = 1 + r.IntN(20)
+	w.c.conf.Samples = 1 + r.IntN(20)
 	if r.IntN(2) == 0 {
 		w.size %= 200 * usMs // so that many hide in the bounds
 	}
@@ -143,9 +143,9 @@ func boundAfterStep(t *testing.T, r *rand.Rand) (x afterStep) {
 			return
 		}
 		x.outside = 1
-		if x.contrary > 0 || answered >= w.c.Samples {
+		if x.contrary > 0 || answered >= w.c.conf.Samples {
 			t.Errorf("at %d us, %d after the step of %d us (local %v): error %d us, bound %v, %d of %d samples, contradicted %d",
-				w.t, w.t-w.from, w.size, w.local, e, s.ErrorBound, answered, w.c.Samples, x.contrary)
+				w.t, w.t-w.from, w.size, w.local, e, s.ErrorBound, answered, w.c.conf.Samples, x.contrary)
 		}
 	})
 	w.run(30 * time.Second)

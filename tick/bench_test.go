@@ -18,7 +18,6 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		_, _ = l.Predicted(now)
 		_, _ = l.Snapshot(now)
 		_, _ = l.Epoch()
-		l.Passed(7)
 		l.Fraction(now)
 		l.Accept(1, 216_000, now)
 	}); n != 0 {

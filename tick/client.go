@@ -12,16 +12,25 @@ import (
 // is one as it is, and so are a *link.Link and a *ping.Clock. Its methods are called from the goroutine
 // that advances the client, possibly while another one feeds it; they must not call
 // the client. ok is false while an answer is not known.
+//
+// A RemoteClock that also has a method
+//
+//	MinimumDelayToPeer() (delay time.Duration, ok bool)
+//
+// says how long the fastest datagrams to the server take of late; see MinimumOneWayDelay for
+// those from it. Added to RemoteTime it gives when the fastest one that is sent now arrives at
+// the server. Without it a client takes both ways to be equally long: where only the way to the
+// server becomes longer, its inputs come too late until RemoteTime itself has taken that
+// in.
 type RemoteClock interface {
 	// RemoteTime returns what the server's clock shows when the local clock shows
 	// localUsec, both in microseconds. It may be off by a multiple of 67,108,864 us, as that
 	// of a TimeSynchronizer without an Anchor is.
 	RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool)
-	// MinimumOneWayDelay returns half of the shortest round trip. Added to
-	// RemoteTime it gives when the fastest datagram that is sent now arrives on the
-	// server's clock, subtracted from it the stamp of the fastest one that arrives
-	// now: both were measured that way, so that neither rests on the assumption
-	// that the two ways take equally long. RemoteTime alone does.
+	// MinimumOneWayDelay returns the shortest time of late that a datagram from the server
+	// takes, by RemoteTime. Subtracted from RemoteTime it gives the stamp of the fastest one
+	// that arrives now, and that was measured: it does not rest on the assumption that the two
+	// ways take equally long. RemoteTime alone does.
 	MinimumOneWayDelay() (delay time.Duration, ok bool)
 	// Skew returns the rate of the server's clock minus that of the local clock, in
 	// parts per million, if it is known to within about 25.
@@ -29,6 +38,11 @@ type RemoteClock interface {
 	// ErrorBound returns how far RemoteTime can be off at localUsec while no clock is
 	// set, however unequal the two ways are. It is asked if there is a SyncBound.
 	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)
+}
+
+// toPeer is what a RemoteClock may know besides.
+type toPeer interface {
+	MinimumDelayToPeer() (delay time.Duration, ok bool)
 }
 
 const (
@@ -43,14 +57,16 @@ const (
 	welcomeGap = 1200 * time.Millisecond
 	// welcomeFresh is how long the last Welcome says what the server's clock shows; it
 	// is welcomeSilence of a server that has repeated it. Meanwhile, and when an epoch
-	// begins, the remote clock must agree with it: it may show welcomeAhead less, and
-	// welcomeLate more, which is how long the Welcome travelled. It does not agree
+	// begins, the remote clock must agree with it: it may show welcomeAhead less. And it may
+	// show more, by how long the Welcome travelled: the minimum one-way delay, which is 16 s
+	// at most, and up to welcomeLate in queues. It does not agree
 	// while it is still that of the server before, or already that of the next, or
 	// has noticed one half of a step. A client that has run no ticks yet has no server
 	// before: the first Welcome may be very late.
 	welcomeFresh     = time.Second
 	welcomeAhead     = time.Second
 	welcomeLate      = 2 * time.Second
+	maxDelay         = 16 * time.Second
 	firstWelcomeLate = 30 * time.Second
 )
 
@@ -59,7 +75,7 @@ const (
 //
 // Any goroutine may call any method at any time. Handlers are called by the goroutine
 // that is in Advance, Step or Run, and one such call at a time does something.
-// Shared, Server, Predicted, Snapshot, Epoch, Fraction, Passed and Accept take no lock.
+// Shared, Server, Predicted, Snapshot, Epoch, Fraction and Accept take no lock.
 //
 // Times are readings of the local clock in microseconds, the same that the remote
 // clock is given. Its value is free and may wrap; it should be monotonic and must not
@@ -78,6 +94,11 @@ type Client struct {
 	over       [4]uint64 // epochs that were left last: a delayed Welcome may be of one
 	serverUsec uint64    // what the server's clock read last, by the Welcome or the remote clock
 	serverAt   uint64    // when the local clock read this
+
+	frozen     bool   // the client has entered a paused epoch, and pauses with its server
+	resumed    bool   // there was a Resume
+	resumeAt   uint64 // when the local clock read so much
+	resumeUsec uint64 // and the server's clock this, at the last Resume
 }
 
 // arrived is a Welcome that has come, or none.
@@ -120,6 +141,15 @@ func (c *Client) begin() {}
 
 func (c *Client) end() {
 	c.welcome, c.earlier, c.entered, c.over = arrived{}, arrived{}, false, [4]uint64{}
+	c.frozen, c.resumed = false, false
+}
+
+// paused notes a Pause or a Resume.
+func (c *Client) paused() {
+	c.frozen = false
+	if !c.now.paused {
+		c.resumed, c.resumeAt, c.resumeUsec = true, c.atUsec, c.serverUsec+(c.atUsec-c.serverAt)
+	}
 }
 
 // Follow lets the client follow another remote clock: a fresh synchronizer for a new
@@ -153,16 +183,23 @@ func (c *Client) SetBuffers(client, server time.Duration) error {
 // OnWelcome takes the server's Welcome, which arrived at nowUsec. It must come from
 // the server for certain (authenticated): it sets the game's time. The first one lets
 // a client start. One of another epoch makes it start again, unpaused, when the remote
-// clock agrees with it; see the section on restarts.
+// clock agrees with it; see the section on restarts. A client that starts while the server
+// is paused pauses with it.
 //
-// Errors: ErrMessage, and ErrEpoch for a Welcome that was overtaken by a later one or is
-// of an epoch that is over or earlier, unless nothing else has come for 3 s. One of an
-// earlier epoch, if the client was never in it, can be believed by a later Advance.
+// Errors: ErrMessage; ErrEpoch while the client is stopped, and for a Welcome that was overtaken
+// by a later one or is of an epoch that is over or earlier, unless nothing else has come for
+// 3 s. One of an earlier epoch, if the client was never in it, can be believed by a later
+// Advance. While very many events wait for an Advance, a Welcome that would add to them is
+// ignored, and counted in Stats.EventsLost; the server repeats it.
 func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !w.plausible() {
 		return ErrMessage
+	}
+	if !c.started {
+		c.early.Add(1)
+		return ErrEpoch
 	}
 	came := arrived{w, true, nowUsec}
 	if c.welcome.ok && c.welcome.age(nowUsec) < welcomeSilence {
@@ -174,6 +211,10 @@ func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 			c.oldEpoch.Add(1)
 			return ErrEpoch
 		}
+	}
+	if len(c.events) >= maxEvents-1 && (w.Epoch != c.now.epoch || !w.Rate.equal(c.now.rate)) { // which are two events
+		c.stats.EventsLost++
+		return nil
 	}
 	c.believe(came)
 	return nil
@@ -189,29 +230,44 @@ func (c *Client) believe(w arrived) {
 	c.welcome, c.earlier, c.entered, c.now.epoch = w, arrived{}, true, w.Epoch
 	c.serverUsec, c.serverAt = w.serverUsec(), w.atUsec
 	if !known && !w.Rate.equal(c.now.rate) {
-		c.reportMessage(Event{Kind: EventRateMismatch, Rate: w.Rate})
+		e := Event{Kind: EventRateMismatch, Rate: w.Rate, Last: -1}
 		if c.conf.OnMismatch == MismatchAdjust {
-			c.setRate(w.Rate)
+			c.setRate(&e)
 		}
+		c.report(e)
+	}
+	if c.frozen && !w.Paused {
+		c.frozen = false
+		c.reach(w.atUsec)
+		c.setPaused(false)
+		c.publish()
 	}
 }
 
 // leave ends the present epoch.
 func (c *Client) leave(next uint64) {
-	c.reportMessage(Event{Kind: EventEpochChanged, Epoch: next})
+	c.report(Event{Kind: EventEpochChanged, Epoch: next})
 	copy(c.over[1:], c.over[:])
 	c.over[0] = c.now.epoch
-	c.inited, c.now.paused = false, false
+	c.inited, c.now.paused, c.frozen, c.resumed = false, false, false, false
 	c.unsync()
 	c.snap.Store(nil)
 }
 
-// setRate changes the rate: the time stays, the ticks are counted anew.
-func (c *Client) setRate(r Rate) {
-	c.now.rate = r
-	c.setNext(firstFrom(r.time(c.now.segments[predicted].base)))
+// setRate takes the rate of e: the time stays, the ticks are counted anew. It puts into e which
+// numbers come again, or are left out.
+func (c *Client) setRate(e *Event) {
+	c.now.rate = e.Rate
+	old, next := Tick(c.next.Load()), firstFrom(e.Rate.time(c.at[predicted]))
+	c.setNext(next)
 	if c.inited {
 		c.publish()
+	}
+	if c.stats.Ticks == 0 {
+		return // enter will say where to begin
+	}
+	if e.First, e.Last, e.Again = min(old, next), max(old, next)-1, next < old; !e.Again {
+		c.stats.Skipped += uint64(next - old)
 	}
 }
 
@@ -242,21 +298,29 @@ func (c *Client) steer() bool {
 	if known && !c.synced {
 		c.sync()
 	}
-	if known {
+	if known && !c.frozen && c.tells() {
 		c.correct(t)
 	}
 	return true
+}
+
+// tells reports whether the last Welcome says where game time is now. In a pause of the server it
+// does not: nobody knows when that will end. And one that was sent before our own Resume may
+// be from before the pause; if no other comes for welcomeSilence, it counts.
+func (c *Client) tells() bool {
+	doubted := c.resumed && c.atUsec-c.resumeAt < uint64(welcomeSilence.Microseconds())
+	return !c.welcome.Paused && !(doubted && int64(c.welcome.serverUsec()-c.resumeUsec) < 0)
 }
 
 // reconsider believes a Welcome of an earlier epoch when those of the present one have
 // stopped and the remote clock agrees with it: the server was started again after its
 // wall clock had been set back.
 func (c *Client) reconsider() {
-	now := c.now.atUsec
+	now := c.atUsec
 	if !c.earlier.ok || c.welcome.age(now) < welcomeGap {
 		return
 	}
-	if remote, ok := c.remoteTime(c.earlier.serverNow(now)); ok && c.earlier.fits(remote, now, welcomeLate) {
+	if remote, ok := c.remoteTime(c.earlier.serverNow(now)); ok && c.earlier.fits(remote, now, c.travel(c.earlier.Welcome)) {
 		c.believe(c.earlier)
 	}
 }
@@ -266,11 +330,11 @@ func (c *Client) target() (t target, ok bool) {
 	if !c.welcome.ok {
 		return target{}, false
 	}
-	now := c.now.atUsec
+	now := c.atUsec
 	remote, ok := c.remoteTime(c.serverUsec + (now - c.serverAt))
-	delay, okDelay := c.remote.MinimumOneWayDelay()
+	from, to, okDelays := c.delays()
 	game := int64(remote - c.welcome.OriginUsec)
-	if !ok || !okDelay || delay < 0 || delay > time.Hour || game < -maxAhead || game > maxAhead || !c.agrees(remote) || !c.trusts(now) {
+	if !ok || !okDelays || game < -maxAhead || game > maxAhead || !c.agrees(remote) || !c.trusts(now) {
 		return target{}, false
 	}
 	c.serverUsec, c.serverAt = remote, now
@@ -278,16 +342,29 @@ func (c *Client) target() (t target, ok bool) {
 		t.skewPPB = int64(math.Round(min(max(ppm*1000, -maxSkewPPB), maxSkewPPB)))
 	}
 	at := time.Duration(game) * time.Microsecond
+	if c.welcome.Paused {
+		at = c.welcome.Rate.Duration(c.welcome.Tick)
+	}
 	t.at[shared] = at
-	t.at[server] = at - delay - buffer(c.conf.ClientBuffer, c.now.rate.Duration(1))
-	t.at[predicted] = at + delay + buffer(c.conf.ServerBuffer, c.now.rate.Duration(2))
+	t.at[server] = at - from - buffer(c.conf.ClientBuffer, c.now.rate.Duration(1))
+	t.at[predicted] = at + to + buffer(c.conf.ServerBuffer, c.now.rate.Duration(2))
 	return t, true
+}
+
+// delays returns how long the fastest datagrams take from the server and to it.
+func (c *Client) delays() (from, to time.Duration, ok bool) {
+	from, ok = c.remote.MinimumOneWayDelay()
+	to = from
+	if r, knows := c.remote.(toPeer); ok && knows {
+		to, ok = r.MinimumDelayToPeer()
+	}
+	return from, to, ok && min(from, to) >= 0 && max(from, to) <= time.Hour
 }
 
 // remoteTime returns what the server's clock shows now, by the remote clock: of the
 // readings that are a multiple of ringUsec apart, the one nearest to expected.
 func (c *Client) remoteTime(expected uint64) (remoteUsec uint64, ok bool) {
-	remote, ok := c.remote.RemoteTime(c.now.atUsec)
+	remote, ok := c.remote.RemoteTime(c.atUsec)
 	_, ahead := floorDiv(int64(remote-expected)+ringUsec/2, ringUsec)
 	return expected + uint64(ahead-ringUsec/2), ok
 }
@@ -299,15 +376,22 @@ func (c *Client) agrees(remoteUsec uint64) bool {
 	if c.repeated {
 		fresh = welcomeSilence
 	}
-	now := c.now.atUsec
+	now := c.atUsec
 	if c.inited && c.welcome.age(now) >= fresh {
 		return true
 	}
-	late := welcomeLate
+	late := c.travel(c.welcome.Welcome)
 	if !c.inited && c.stats.Ticks == 0 {
-		late = firstWelcomeLate
+		late = max(late, firstWelcomeLate)
 	}
 	return c.welcome.fits(remoteUsec, now, late)
+}
+
+// travel returns for how long a Welcome may have been under way since the start of the tick
+// that it names.
+func (c *Client) travel(w Welcome) time.Duration {
+	delay, _ := c.remote.MinimumOneWayDelay()
+	return satAdd(welcomeLate+max(min(delay, maxDelay), 0), w.Rate.Duration(1))
 }
 
 // trusts reports whether the remote clock is known well enough.
@@ -327,8 +411,12 @@ func buffer(set, whenZero time.Duration) time.Duration { return max(orDefault(se
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
 func (c *Client) enter(t target) {
-	old := c.now.segments[predicted].base
-	c.setClocks(t.at)
+	old := c.at[predicted]
+	c.frozen, c.now.paused = c.welcome.Paused, c.welcome.Paused
+	for i, at := range t.at {
+		c.set(i, at, t.skewPPB)
+		c.now.courses[i][0].still = c.frozen // nobody has read it yet
+	}
 	c.steering.forget()
 	c.inited = true
 	if c.stats.Ticks > 0 {
@@ -338,32 +426,27 @@ func (c *Client) enter(t target) {
 	}
 }
 
-// correct slews or steps the clocks.
+// correct slews or steps the clocks. A slew begins after the grace, and is to be right then.
 func (c *Client) correct(t target) {
-	var now [3]time.Duration
-	for i, l := range c.now.segments {
-		now[i] = l.base
+	old := c.at[predicted]
+	var now, goal [3]time.Duration
+	for i := range goal {
+		now[i] = c.now.read(i, c.atUsec+grace)
+		goal[i] = t.at[i] + time.Duration(grace*1000+share(grace*1000, t.skewPPB))
 	}
-	old := now[predicted]
-	slews, step := c.steering.correct(&now, t.at)
-	if step {
-		c.setClocks(now)
-		c.step(old)
-	}
-	c.now.skewPPB = t.skewPPB
-	for i, s := range slews {
-		c.now.segments[i].slew = s
-	}
-}
-
-// reportMessage reports what a message brought, if there is room: a server that sends
-// a thousand epochs within a frame is not to be remembered.
-func (c *Client) reportMessage(e Event) {
-	if len(c.events) >= maxEvents {
-		c.stats.EventsLost++
+	slews, step := c.steering.correct(&now, goal)
+	if !step {
+		for i, s := range slews {
+			c.now.courses[i].correct(c.atUsec, t.skewPPB, s)
+		}
 		return
 	}
-	c.report(e)
+	for i, at := range t.at {
+		if now[i] == goal[i] && (at >= c.at[i] || !c.conf.NeverBack) { // others keep their course
+			c.set(i, at, t.skewPPB)
+		}
+	}
+	c.step(old)
 }
 
 // firstFrom returns the first tick that starts at or after t.

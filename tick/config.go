@@ -16,8 +16,13 @@ import (
 const (
 	defaultMaxTicks = 8           // netfox: a frame of 1/8 s at 60 Hz still catches up
 	defaultStall    = time.Second // netfox
-	defaultPast     = 256         // ticks; lightyear, after a tick of the far future exhausted its memory
-	defaultFuture   = 64
+
+	// A retransmission or a stall of seconds is over, and what waits for its tick is little: in
+	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides
+	// for the two ticks that a client plays ahead, the one under way, and one more.
+	defaultPast   = 4 * time.Second
+	defaultFuture = time.Second
+	windowTicks   = 4
 
 	// The Network Time System's prototype: at 60 Hz 1 % is not seen, 20 ms is about a
 	// tick, and 200 ms would take 20 s to slew.
@@ -31,6 +36,8 @@ const (
 	maxBuffer = time.Hour
 	maxFirst  = 1 << 60 // nanoseconds, 36 years: as long again remains until maxStart
 	maxEpoch  = math.MaxInt64
+	// maxFirstEpoch is the highest that a Config may name. As many Starts as one likes add one.
+	maxFirstEpoch = 1 << 62
 )
 
 // CatchUp is what to do with ticks that are due beyond Config.MaxTicks.
@@ -71,9 +78,10 @@ type Config struct {
 	// negative is never.
 	StallThreshold time.Duration
 
-	// Past and Future say how many ticks before and after the shared clock Accept
-	// still accepts. Zero is 256 and 64.
-	Past, Future Tick
+	// Past and Future say which messages Accept still accepts: of ticks from Past before the
+	// server clock to Future after the predicted clock. Zero is 4 s and 1 s, and 4 ticks
+	// more each.
+	Past, Future time.Duration
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
 
@@ -82,8 +90,8 @@ type Config struct {
 }
 
 // Handlers are called by the goroutine that advances a Server or Client, one at a
-// time. Each may be nil. They may call all methods but Run; an Advance or Step inside
-// of them does nothing.
+// time, and not after a Stop. Each may be nil. They may call all methods but Run; an Advance
+// or Step inside of them does nothing, and WaitSynced returns an error.
 type Handlers struct {
 	BeforeLoop func()      // ticks will follow: the place to read the network
 	BeforeTick func(Step)  // before each tick
@@ -98,7 +106,7 @@ type ServerConfig struct {
 	Config   // what clients have, too
 	Handlers // what to call
 
-	// Epoch is the number of the first Start's epoch, below 2^63; each later Start
+	// Epoch is the number of the first Start's epoch, at most 2^62; each later Start
 	// adds one. Zero, the default, draws each from the wall clock, so that a restarted
 	// process gets a later one. A new host that goes on with the game of another
 	// gives the other's epoch plus one.
@@ -157,7 +165,7 @@ func (c *Config) complete() error {
 	case c.CatchUp > CatchUpRunAll:
 		return fmt.Errorf("tick: CatchUp is none of its constants: %d", c.CatchUp)
 	case c.Past < 0 || c.Future < 0:
-		return fmt.Errorf("tick: Past or Future is negative: %d, %d", c.Past, c.Future)
+		return fmt.Errorf("tick: Past or Future is negative: %v, %v", c.Past, c.Future)
 	case c.OnMismatch > MismatchSignal:
 		return fmt.Errorf("tick: OnMismatch is none of its constants: %d", c.OnMismatch)
 	}
@@ -174,8 +182,8 @@ func (c *ServerConfig) complete() error {
 	if err := c.Config.complete(); err != nil {
 		return err
 	}
-	if c.Epoch > maxEpoch {
-		return fmt.Errorf("tick: Epoch is 2^63 or more: %d", c.Epoch)
+	if c.Epoch > maxFirstEpoch {
+		return fmt.Errorf("tick: Epoch is more than 2^62: %d", c.Epoch)
 	}
 	if at := c.Rate.Duration(c.FirstTick); at < -maxFirst || at > maxFirst {
 		return fmt.Errorf("tick: FirstTick is more than 36 years from tick 0: %d", c.FirstTick)

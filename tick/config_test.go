@@ -19,7 +19,7 @@ func TestWindow(t *testing.T) {
 		n    Tick
 		want bool
 	}{
-		{1060, true}, {1060 + 64, true}, {1060 + 65, false}, {1060 - 256, true}, {1060 - 257, false},
+		{1060, true}, {1060 + 64, true}, {1060 + 65, false}, {1060 - 243, true}, {1060 - 245, false},
 		{31060, false}, {0, false}, {-1, false}, {math.MaxInt64, false}, {math.MinInt64, false},
 	} {
 		if got := l.Accept(3, tt.n, now); got != tt.want {
@@ -52,6 +52,63 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// The defaults of Past and Future let through what a client sends and hears at any rate, behind
+// any delay, and nothing from far off; and what is set counts as it is.
+func TestWindowAtAnyRate(t *testing.T) {
+	for _, hz := range []uint32{1, 2, 30, 60, 128, 1000, 10_000} {
+		for _, delay := range []time.Duration{0, ms(80), 16 * time.Second} {
+			cfg := ClientConfig{Config: Config{Rate: Hz(hz), CatchUp: CatchUpRunAll}}
+			remote := &fakeRemote{delay: delay}
+			c := newClient(cfg, remote, time.Hour)
+			s := mustServer(ServerConfig{Config: cfg.Config, FirstTick: Hz(hz).Ticks(time.Hour)})
+			c.Advance(0)
+			s.Start(0)
+			s.Advance(0)
+			arrival := uint64(delay.Microseconds())
+			p, _ := c.Predicted(0)
+			if ok, late := s.AcceptInput(s.epoch, p.Tick()+1, arrival); !ok || late {
+				t.Errorf("%d Hz, %v: fresh input is accepted %v, late %v", hz, delay, ok, late)
+			}
+			if now := Hz(hz).Ticks(time.Hour); !c.Accept(1, now, arrival) || !c.Accept(1, now, arrival+1_000_000) {
+				t.Errorf("%d Hz, %v: state is refused", hz, delay)
+			}
+			second := Tick(hz)
+			if s.Accept(s.epoch, p.Tick()+7*second+7, arrival) || c.Accept(1, Hz(hz).Ticks(time.Hour)-12*second, arrival) {
+				t.Errorf("%d Hz, %v: what is far off is accepted", hz, delay)
+			}
+		}
+	}
+	s := mustServer(ServerConfig{Config: Config{Rate: Hz(100), Past: ms(50), Future: ms(30)}})
+	s.Start(0)
+	for n, want := range map[Tick]bool{94: false, 95: true, 103: true, 104: false} {
+		if got := s.Accept(s.epoch, n, 1_000_000); got != want {
+			t.Errorf("tick %d at 100: %v", n, got)
+		}
+	}
+}
+
+// AcceptInput tells what is kept from what is late and from what is refused.
+func TestAcceptInput(t *testing.T) {
+	s := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpJump}, Epoch: 3})
+	if ok, late := s.AcceptInput(3, 0, 0); ok || late || s.Stats().Early != 1 {
+		t.Errorf("before Start: %v, %v", ok, late)
+	}
+	s.Start(0)
+	s.Advance(1_000_000) // runs tick 60 and skips those before
+	for _, tt := range []struct {
+		epoch    uint64
+		n        Tick
+		ok, late bool
+	}{{3, 61, true, false}, {3, 60, false, true}, {3, 59, false, true}, {2, 61, false, false}, {3, 600, false, false}} {
+		if ok, late := s.AcceptInput(tt.epoch, tt.n, 1_000_000); ok != tt.ok || late != tt.late {
+			t.Errorf("%+v: %v, %v", tt, ok, late)
+		}
+	}
+	if got := s.Stats(); got.Refused != 1 || got.OldEpoch != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // What makes no sense or does not fit is refused with a message that names it.
 func TestRefused(t *testing.T) {
 	for want, err := range map[string]error{
@@ -70,7 +127,7 @@ func TestRefused(t *testing.T) {
 		"Past or Future is negative: ": {Config: Config{Future: math.MinInt64}},
 		"CatchUp is none of":           {Config: Config{CatchUp: 4}},
 		"OnMismatch is none of":        {Config: Config{OnMismatch: 4}},
-		"Epoch is 2^63":                {Epoch: 1 << 63},
+		"Epoch is more than 2^62":      {Epoch: 1<<62 + 1},
 		"FirstTick is more than":       {FirstTick: 1 << 38},
 		"FirstTick is more than 36":    {FirstTick: math.MinInt64},
 		"FirstTick is more than 36 y":  {FirstTick: math.MaxInt64},
@@ -100,18 +157,19 @@ func second(_ *Client, err error) error { return err }
 // What is allowed works at its ends.
 func TestLimits(t *testing.T) {
 	const most = math.MaxInt64
+	const epoch = 1 << 62
 	common := Config{MaxTicks: math.MaxInt, StallThreshold: most, Past: most, Future: most}
-	s := mustServer(ServerConfig{Config: common, Epoch: most, FirstTick: 1 << 36})
+	s := mustServer(ServerConfig{Config: common, Epoch: epoch, FirstTick: 1 << 36})
 	s.Start(0)
 	s.Advance(20_000)
-	if got, _ := s.Epoch(); got != most {
+	if got, _ := s.Epoch(); got != epoch {
 		t.Errorf("epoch %d", got)
 	}
 	if w, ok := s.Announce(0, 20_000); !ok || w.Tick != 1<<36+1 || !w.plausible() {
 		t.Errorf("%+v", w)
 	}
-	for _, n := range []Tick{-1 << 62, -1, 0, 1 << 36, most} {
-		if !s.Accept(most, n, 20_000) {
+	for _, n := range []Tick{-1 << 38, -1, 0, 1 << 36, most} {
+		if !s.Accept(epoch, n, 20_000) {
 			t.Errorf("tick %d refused", n)
 		}
 	}

@@ -16,8 +16,9 @@
 // LagCompensation.
 //
 // The delays are measured. Shared assumes that both ways take equally long, and can
-// be off by half of their difference. Server and Predicted assume nothing. The ticks
-// between the clocks are buffers for jitter.
+// be off by half of their difference. Server assumes nothing, and neither does Predicted where
+// the remote clock knows the delay to the server, too: see RemoteClock. The ticks between
+// the clocks are buffers for jitter.
 //
 // # Ticks
 //
@@ -26,11 +27,29 @@
 // clocks pinned to its start. Ticks that are not run are reported: EventStalled after
 // a pause in the calls, EventSkipped by the CatchUp policy, EventStepped when the
 // clocks were set. A step is also the only way for ticks to run again within an epoch,
-// and for a clock to go back; ClientConfig.NeverBack rules out both.
+// and for a clock to go back; ClientConfig.NeverBack rules out both. Only a client that
+// takes its server's rate (MismatchAdjust) counts its ticks anew: EventRateMismatch says
+// which numbers come again or are left out.
 //
 // Times are arguments: readings of a monotonic local clock in microseconds. The clock
 // need not run while the machine sleeps. Only Run reads a clock, and only a server's
 // Start reads the wall clock, to number its epoch.
+//
+// Calls that change something, Advance, Pause and Resume, never go back: one with an earlier
+// time than the last counts as of the time of the last. Calls that read may name any time.
+// A reading from 20 ms before the last change to 20 ms after it is final: no later change
+// alters it, steps apart. An earlier time is answered by the pace of that time,
+// extrapolated back. For that, a correction and a pause begin 20 ms after the call that
+// caused them.
+//
+// # Pauses
+//
+// Server and clients should pause at the same times, by a message of the game. Each Welcome
+// says whether the server is paused. A client that is not, or that has gone on before its
+// server, runs on uncorrected until a Welcome says that the server has gone on, and then
+// steps once. So it does not matter which Welcomes around a pause are lost. A client that
+// joins a paused server pauses with it, and goes on with the first Welcome that says so, or by
+// Resume.
 //
 // # Handshake
 //
@@ -42,8 +61,8 @@
 // The client says Hello when it is synchronized, again and again until a Welcome says
 // that the server heard it (Hello, OnHello). Both messages name the tick rate of their
 // side. Messages of the game should carry epoch and tick. Accept refuses those of
-// another epoch and those far off, and Passed says what is too late. All of it must be
-// authenticated, as the datagrams are.
+// another epoch and those far off. For inputs, the server's AcceptInput also says what is
+// too late. All of it must be authenticated, as the datagrams are.
 //
 // # Restarts
 //
@@ -84,8 +103,8 @@
 //
 // NewServer and NewClient return an error for what makes no sense. Game time may be 73
 // years from tick 0, a buffer an hour long, a rate 10^9 ticks a second. Between two
-// Advances 1024 events of messages are kept, and Hellos beyond that are counted in
-// Stats and wait for the next try.
+// Advances 1024 events of messages are kept. Hellos and Welcomes beyond that are counted in
+// Stats and wait for the next try. A datagram may be under way for 16 s.
 //
 // The names of Unity's Network Time System and of netfox are mapped to those here in
 // docs/MIGRATING.md.

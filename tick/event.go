@@ -32,17 +32,17 @@ const (
 	EventStalled                           // By passed between two calls of Advance; First to Last are never run
 	EventSkipped                           // catching up: First to Last are never run
 	EventLost                              // client: the remote clock is not known any more; the clocks run on
-	EventRateMismatch                      // the server's, or Peer's, Rate differs
+	EventRateMismatch                      // the server's, or Peer's, Rate differs; where a client takes it, First to Last are never run or, if Again, run again
 	EventEpochChanged                      // client: the server's game time is another, Epoch; EventSynced follows
 )
 
 // Event is something that happened.
 type Event struct {
 	Kind        EventKind     // what happened, and which of the other fields have a meaning
-	AtUsec      uint64        // reading of the local clock at the last Advance
+	AtUsec      uint64        // reading of the local clock at the last Advance, Pause or Resume
 	By          time.Duration // EventStepped: positive forward; EventStalled: how long
-	First, Last Tick          // EventStepped, EventStalled, EventSkipped; First > Last means no ticks
-	Again       bool          // EventStepped: First to Last run again
+	First, Last Tick          // EventStepped, EventStalled, EventSkipped, EventRateMismatch; First > Last means no ticks
+	Again       bool          // EventStepped, EventRateMismatch: First to Last run again
 	Peer        uint64        // EventClientSynced, EventRateMismatch on a server: from OnHello
 	Rate        Rate          // EventRateMismatch: that of the other side
 	Epoch       uint64        // EventSynced, EventEpochChanged: the epoch that begins
@@ -56,11 +56,7 @@ func (e Event) String() string {
 	case EventClientSynced:
 		return fmt.Sprintf("peer %d synced", e.Peer)
 	case EventStepped:
-		what := "skipped"
-		if e.Again {
-			what = "run again"
-		}
-		return fmt.Sprintf("stepped by %v, ticks %d to %d %s", e.By, e.First, e.Last, what)
+		return fmt.Sprintf("stepped by %v, ticks %d to %d %s", e.By, e.First, e.Last, e.fate())
 	case EventStalled:
 		return fmt.Sprintf("stalled for %v, ticks %d to %d skipped", e.By, e.First, e.Last)
 	case EventSkipped:
@@ -68,11 +64,22 @@ func (e Event) String() string {
 	case EventLost:
 		return "lost"
 	case EventRateMismatch:
-		return fmt.Sprintf("tick rate %v of peer %d differs", e.Rate, e.Peer)
+		if e.First > e.Last {
+			return fmt.Sprintf("tick rate %v of peer %d differs", e.Rate, e.Peer)
+		}
+		return fmt.Sprintf("tick rate %v taken, ticks %d to %d %s", e.Rate, e.First, e.Last, e.fate())
 	case EventEpochChanged:
 		return fmt.Sprintf("epoch %d", e.Epoch)
 	}
 	return fmt.Sprintf("event %d", e.Kind)
+}
+
+// fate says what becomes of First to Last.
+func (e Event) fate() string {
+	if e.Again {
+		return "run again"
+	}
+	return "skipped"
 }
 
 // Stats counts what happened since Start.
@@ -84,8 +91,8 @@ type Stats struct {
 	Losses     uint64 // EventLost
 	Refused    uint64 // what Accept refused because its tick was out of the window
 	OldEpoch   uint64 // what Accept, OnWelcome and OnHello refused because it was of another epoch, or overtaken
-	Early      uint64 // what Accept and OnHello refused while the clocks were not known, as before the first Welcome
+	Early      uint64 // what Accept refused while the clocks were not known, as before the first Welcome; what OnWelcome and OnHello refused while stopped
 	Backwards  uint64 // calls of Advance with a time before the last one, taken as the last one
-	EventsLost uint64 // events of messages beyond the 1024 that wait for an Advance; a Hello among them is ignored, and comes again
+	EventsLost uint64 // Hellos and Welcomes that were ignored, since 1024 events of messages wait for an Advance; they come again
 	Debt       Tick   // ticks that are due and will be run by the next Advances
 }

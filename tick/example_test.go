@@ -48,7 +48,10 @@ func Example_server() {
 	server.Advance(now)
 
 	// Ticks that peers claim, and an input that is too late.
-	fmt.Println(server.Accept(epoch, 30_060, now), server.Accept(epoch, 62, now), server.Passed(59))
+	for _, n := range []tick.Tick{30_060, 62, 59} {
+		ok, late := server.AcceptInput(epoch, n, now)
+		fmt.Println(n, ok, late)
+	}
 	// Output:
 	// synced
 	// tick 0 of 16.666667ms at 0s
@@ -57,7 +60,9 @@ func Example_server() {
 	// <nil>
 	// peer 7 synced
 	// tick 60 of 16.666667ms at 1s
-	// false true true
+	// 30060 false false
+	// 62 true false
+	// 59 false true
 }
 
 // A client follows the server by the synchronizer of its connection, which every

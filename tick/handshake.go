@@ -11,23 +11,26 @@ import (
 var (
 	// ErrMessage says that bytes are not the message that they should be.
 	ErrMessage = errors.New("tick: malformed message")
-	// ErrEpoch says that a message is of another epoch, or overtaken by a later one
-	// of the same epoch. It was ignored.
-	ErrEpoch = errors.New("tick: message of another epoch")
+	// ErrEpoch says that a message is out of date: a later one of the same epoch has come, or
+	// its epoch is not the present one, or there is none, before Start and after Stop. It was
+	// ignored.
+	ErrEpoch = errors.New("tick: message is out of date")
 	// ErrRate says that the peer is to be disconnected, since its rate differs and
 	// the server's OnMismatch is MismatchDisconnect.
-	ErrRate = errors.New("tick: tick rate differs")
+	ErrRate    = errors.New("tick: tick rate differs")
+	errHandler = errors.New("tick: WaitSynced in a handler")
 )
 
 // Welcome is what a server tells a client: on approval, at every change (Resume) and
 // now and then, as every second, since it says what the server's clock shows, of which
 // a TimeSynchronizer without an Anchor knows only the remainder by 67.1 s.
 type Welcome struct {
-	Epoch      uint64 // of the server's game time; a later Start has a larger one
+	Epoch      uint64 // of the server's game time, from 1 to 2^63-1; a later Start has a larger one
 	Rate       Rate   // of the server
 	OriginUsec uint64 // what the server's clock reads at game time zero, microseconds
 	Tick       Tick   // now on the server, at most 73 years (2^61 ns) from tick 0
 	Heard      bool   // the server has had this client's Hello
+	Paused     bool   // the server's game time stands still: OriginUsec is that of now, and moves
 }
 
 // Hello is what a client tells the server once it is synchronized.
@@ -39,12 +42,17 @@ type Hello struct {
 // The messages in bytes. All is little-endian, and the first byte says which it is:
 //
 //	Hello    1  Epoch 8  Num 4  Den 4
-//	Welcome  2  Epoch 8  Num 4  Den 4  OriginUsec 8  Tick 8  Heard 1 (0 or 1)
+//	Welcome  2  Epoch 8  Num 4  Den 4  OriginUsec 8  Tick 8  Flags 1 (1: Heard, 2: Paused)
+//
+// Before Paused was added the last byte was 0 or 1, and a Welcome with another one was refused.
+// Such a client hears nothing of its server during a pause, and runs on.
 const (
 	helloSize   = 1 + 8 + 4 + 4
 	welcomeSize = helloSize + 8 + 8 + 1
 	kindHello   = 1
 	kindWelcome = 2
+	flagHeard   = 1
+	flagPaused  = 2
 )
 
 func appendHead(b []byte, kind byte, epoch uint64, r Rate) []byte {
@@ -84,21 +92,26 @@ func (w Welcome) AppendBinary(b []byte) ([]byte, error) {
 	b = appendHead(b, kindWelcome, w.Epoch, w.Rate)
 	b = binary.LittleEndian.AppendUint64(b, w.OriginUsec)
 	b = binary.LittleEndian.AppendUint64(b, uint64(w.Tick))
+	flags := byte(0)
 	if w.Heard {
-		return append(b, 1), nil
+		flags |= flagHeard
 	}
-	return append(b, 0), nil
+	if w.Paused {
+		flags |= flagPaused
+	}
+	return append(b, flags), nil
 }
 
 // UnmarshalBinary reads a message of exactly 34 bytes. It returns ErrMessage, and
-// leaves w alone, if b is none, its rate cannot be used or its tick too far from tick 0.
+// leaves w alone, if b is none, its epoch is 0 or 2^63 or more, its rate cannot be used or its
+// tick is too far from tick 0.
 func (w *Welcome) UnmarshalBinary(b []byte) error {
 	epoch, r, err := readHead(b, kindWelcome, welcomeSize)
 	if err != nil {
 		return err
 	}
-	v := Welcome{epoch, r, binary.LittleEndian.Uint64(b[17:]), Tick(binary.LittleEndian.Uint64(b[25:])), b[33] == 1}
-	if !v.plausible() || b[33] > 1 {
+	v := Welcome{epoch, r, binary.LittleEndian.Uint64(b[17:]), Tick(binary.LittleEndian.Uint64(b[25:])), b[33]&flagHeard != 0, b[33]&flagPaused != 0}
+	if !v.plausible() || b[33] > flagHeard|flagPaused {
 		return ErrMessage
 	}
 	*w = v
@@ -106,16 +119,17 @@ func (w *Welcome) UnmarshalBinary(b []byte) error {
 }
 
 func (w Welcome) plausible() bool {
-	if !w.Rate.valid() {
+	if !w.Rate.valid() || w.Epoch == 0 || w.Epoch > maxEpoch {
 		return false
 	}
 	d := w.Rate.Duration(w.Tick)
 	return -maxStart <= d && d <= maxStart
 }
 
-// before reports whether w is of an earlier epoch than o or was sent before it.
+// before reports whether w is of an earlier epoch than o or was sent before it. In a pause the
+// tick stays, and the origin tells.
 func (w Welcome) before(o Welcome) bool {
-	return w.Epoch < o.Epoch || w.Epoch == o.Epoch && w.Tick < o.Tick
+	return w.Epoch < o.Epoch || w.Epoch == o.Epoch && int64(w.serverUsec()-o.serverUsec()) < 0
 }
 
 // serverUsec returns what the server's clock read at the start of the tick.

@@ -65,7 +65,7 @@ func (r *recorder) check(t *testing.T) {
 	skipped := map[Tick]bool{}
 	again := map[Tick]bool{}
 	for _, e := range r.events {
-		if e.Kind != EventStepped && e.Kind != EventStalled && e.Kind != EventSkipped {
+		if e.Kind != EventStepped && e.Kind != EventStalled && e.Kind != EventSkipped && e.Kind != EventRateMismatch {
 			continue
 		}
 		for n := e.First; n <= e.Last; n++ {

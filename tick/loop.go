@@ -6,6 +6,8 @@ import (
 	"context"
 	"math"
 	"math/bits"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,14 +28,17 @@ type loop struct {
 	next                     atomic.Int64             // the tick to run next
 	refused, oldEpoch, early atomic.Uint64            // see Stats
 
+	life atomic.Int64 // how many Stops there were: a Run and its handlers end with their life
+
 	mu       sync.Mutex       // guards what follows; not held while handlers run
-	now      snapshot         // the clocks at the last Advance
-	moved    [3]time.Duration // by how much they moved then, steps apart
+	now      snapshot         // what readers see next
+	atUsec   uint64           // the last input: Start, Advance, Pause or Resume
+	at       [3]time.Duration // the clocks then
+	moved    [3]time.Duration // by how much they moved since the input before, steps apart
 	pins     [3]time.Duration // what the last tick saw of them
 	started  bool
 	inited   bool // the clocks are known
 	busy     bool // Advance is running
-	life     int  // how many Stops there were; a Run ends with its life
 	synced   bool
 	isSynced chan struct{} // closed when synced
 	events   []Event       // not yet reported
@@ -45,6 +50,7 @@ type role interface {
 	begin()              // at Start
 	end()                // at Stop: forget the other side
 	steer() (ready bool) // at Advance: set the pace until the next; ready is false while the clocks are not known
+	paused()             // at Pause and Resume
 }
 
 func (l *loop) init(r role, cfg Config, on Handlers) {
@@ -58,32 +64,33 @@ func (l *loop) init(r role, cfg Config, on Handlers) {
 // then the next one that begins, whatever went before. It does nothing if started.
 func (l *loop) Start(nowUsec uint64) { l.start(nowUsec) }
 
-func (l *loop) start(nowUsec uint64) (life int) {
+func (l *loop) start(nowUsec uint64) (life int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.started {
-		return l.life
+		return l.life.Load()
 	}
-	l.started, l.stats, l.now.atUsec = true, Stats{}, nowUsec
+	l.started, l.stats, l.atUsec = true, Stats{}, nowUsec
 	l.refused.Store(0)
 	l.oldEpoch.Store(0)
 	l.early.Store(0)
 	l.role.begin()
-	return l.life
+	return l.life.Load()
 }
 
 // Stop stops the ticks and the clocks at once, also from inside of a handler, and
-// forgets the other side: the server, or the peers. It does nothing if stopped.
-func (l *loop) Stop() { l.stop(l.currentLife()) }
+// forgets the other side: the server, or the peers. No handler is called after it; only one
+// that another goroutine is just about to call may still begin. It does nothing if stopped.
+func (l *loop) Stop() { l.stop(l.life.Load()) }
 
 // stop ends a life, unless that is over.
-func (l *loop) stop(life int) {
+func (l *loop) stop(life int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.started || l.life != life {
+	if !l.started || l.life.Load() != life {
 		return
 	}
-	l.life++
+	l.life.Add(1)
 	l.started, l.inited, l.events = false, false, nil
 	l.now = snapshot{rate: l.cfg.Rate.orDefault()}
 	l.unsync()
@@ -91,37 +98,46 @@ func (l *loop) stop(life int) {
 	l.role.end()
 }
 
-func (l *loop) currentLife() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.life
-}
-
-// Pause stops the clocks and the ticks. All peers should pause at the same time, or
-// the others step when this one resumes.
+// Pause stops the ticks at once, and the clocks 20 ms after nowUsec: no reader that is so far
+// ahead sees them go back. All peers should pause at the same time, or the others step
+// when this one resumes.
 func (l *loop) Pause(nowUsec uint64) { l.pause(nowUsec, true) }
 
-// Resume ends a pause: the clocks go on where they were. If the server paused for
-// equally long, give a client the server's new Welcome before; it then ticks on as if
-// nothing had been, and otherwise it steps.
+// Resume ends a pause: the ticks may run at once, and 20 ms after nowUsec the clocks go on
+// where they were. A client then goes on by its own until a Welcome says that the
+// server does, too. If the server paused for equally long, that changes nothing, and
+// otherwise the client steps.
 func (l *loop) Resume(nowUsec uint64) { l.pause(nowUsec, false) }
 
 func (l *loop) pause(nowUsec uint64, paused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.inited && l.now.paused != paused {
-		l.move(nowUsec)
-		l.now.paused = paused
+		l.reach(nowUsec)
+		l.setPaused(paused)
+		l.role.paused()
 		l.publish()
 	}
 }
 
+func (l *loop) setPaused(paused bool) {
+	l.now.paused = paused
+	for i := range l.now.courses {
+		c := &l.now.courses[i]
+		c.turn(piece{from: l.atUsec + grace, skewPPB: c.last().skewPPB, still: paused})
+	}
+}
+
 // WaitSynced waits until a client is synchronized with its server, a server until it
-// is started, or returns the error of ctx. Another goroutine must advance it.
+// is started, or returns the error of ctx. Another goroutine must advance it: in a handler,
+// of whatever Server or Client, it would wait for itself, and returns an error at once.
 func (l *loop) WaitSynced(ctx context.Context) error {
 	l.mu.Lock()
-	done := l.isSynced
+	synced, done := l.synced, l.isSynced
 	l.mu.Unlock()
+	if !synced && inHandler() {
+		return errHandler
+	}
 	select {
 	case <-done:
 		return nil
@@ -130,10 +146,32 @@ func (l *loop) WaitSynced(ctx context.Context) error {
 	}
 }
 
+// inHandler reports whether the caller was called by a handler, on its goroutine.
+func inHandler() bool {
+	var pcs [32]uintptr
+	for skip := 2; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs[:])
+		if n == 0 {
+			return false
+		}
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := true; more; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			if strings.HasSuffix(f.Function, "/tick.(*loop).advance") {
+				return true
+			}
+		}
+	}
+}
+
 // Snapshot returns the three clocks at one instant, localUsec of the local clock. ok is
-// false while they are not known. For increasing localUsec a clock goes back only where
-// EventStepped, EventEpochChanged or a Start is between. It takes no lock and does not
-// allocate.
+// false while they are not known. It takes no lock and does not allocate.
+//
+// A reading from 20 ms before the last Advance, Pause or Resume to 20 ms after it is final: no
+// later one changes it, steps apart. An earlier time is answered by the pace of that time,
+// extrapolated back. So for increasing localUsec, at most 20 ms ahead of the next of these
+// calls, a clock goes back only where EventStepped, EventEpochChanged or a Start is between.
 func (l *loop) Snapshot(localUsec uint64) (c Clocks, ok bool) {
 	s := l.snap.Load()
 	if s == nil {
@@ -181,15 +219,14 @@ func (l *loop) Fraction(localUsec uint64) float64 {
 	return min(max(float64(past)/float64(last.length()), 0), 1)
 }
 
-// Passed reports whether tick n of this epoch has run or was skipped: on a server, an
-// input for it is too late. It is false while the clocks are not known.
-func (l *loop) Passed(n Tick) bool { return l.snap.Load() != nil && n < Tick(l.next.Load()) }
-
 // Accept reports whether a message about tick n of an epoch deserves attention: the
-// epoch is the present one, and n is at most Config.Past ticks before and
-// Config.Future ticks after the shared clock. What it refuses is counted.
+// epoch is the present one, and n starts at most Config.Past before the server clock and
+// Config.Future after the predicted clock. What it refuses is counted.
 func (l *loop) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
-	s := l.snap.Load()
+	return l.accept(l.snap.Load(), epoch, n, nowUsec)
+}
+
+func (l *loop) accept(s *snapshot, epoch uint64, n Tick, nowUsec uint64) bool {
 	switch {
 	case s == nil:
 		l.early.Add(1)
@@ -198,8 +235,15 @@ func (l *loop) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
 		l.oldEpoch.Add(1)
 		return false
 	}
-	now := s.rate.Ticks(s.read(shared, nowUsec))
-	if n < satTick(now, -orDefault(l.cfg.Past, defaultPast)) || n > satTick(now, orDefault(l.cfg.Future, defaultFuture)) {
+	past, future := l.cfg.Past, l.cfg.Future
+	if past == 0 {
+		past = satAdd(defaultPast, s.rate.Duration(windowTicks))
+	}
+	if future == 0 {
+		future = satAdd(defaultFuture, s.rate.Duration(windowTicks))
+	}
+	at := s.rate.Duration(n)
+	if at < satAdd(s.read(server, nowUsec), -past) || at > satAdd(s.read(predicted, nowUsec), future) {
 		l.refused.Add(1)
 		return false
 	}
@@ -213,7 +257,7 @@ func (l *loop) Stats() Stats {
 	s := l.stats
 	s.Refused, s.OldEpoch, s.Early = l.refused.Load(), l.oldEpoch.Load(), l.early.Load()
 	if l.inited {
-		s.Debt = max(l.now.rate.Ticks(l.now.segments[predicted].base)-Tick(l.next.Load())+1, 0)
+		s.Debt = max(l.now.rate.Ticks(l.at[predicted])-Tick(l.next.Load())+1, 0)
 	}
 	return s
 }
@@ -247,7 +291,7 @@ func (l *loop) advance(nowUsec uint64, single bool) (ticks int, ok bool) {
 	l.busy = true
 	events := l.events
 	l.events = nil
-	due, life := l.due(nowUsec, single), l.life
+	due, life := l.due(nowUsec, single), l.life.Load()
 	events, l.events = append(events, l.events...), nil
 	l.mu.Unlock()
 	defer func() {
@@ -256,55 +300,57 @@ func (l *loop) advance(nowUsec uint64, single bool) (ticks int, ok bool) {
 		l.mu.Unlock()
 	}()
 	for _, e := range events {
-		if e.Kind == EventRateMismatch && l.cfg.OnMismatch == MismatchWarn {
+		if e.Kind == EventRateMismatch && l.cfg.OnMismatch == MismatchWarn && l.life.Load() == life {
 			l.cfg.Logf("tick: %v", e)
 		}
-		call(l.on.Event, e)
+		call(l, life, l.on.Event, e)
 	}
 	return l.runTicks(due, life), true
 }
 
 // runTicks runs the ticks that are due, until a handler stops or pauses the loop.
-func (l *loop) runTicks(due, life int) (ticks int) {
+func (l *loop) runTicks(due int, life int64) (ticks int) {
 	if due == 0 {
 		return 0
 	}
-	if l.on.BeforeLoop != nil {
-		l.on.BeforeLoop()
+	bracket := func(handler func()) {
+		if handler != nil && l.life.Load() == life {
+			handler()
+		}
 	}
+	bracket(l.on.BeforeLoop)
 	for ticks < due {
 		s, ok := l.take(life)
 		if !ok {
 			break
 		}
 		ticks++
-		call(l.on.BeforeTick, s)
-		call(l.on.Tick, s)
-		call(l.on.AfterTick, s)
+		call(l, life, l.on.BeforeTick, s)
+		call(l, life, l.on.Tick, s)
+		call(l, life, l.on.AfterTick, s)
 	}
-	if l.on.AfterLoop != nil {
-		l.on.AfterLoop()
-	}
+	bracket(l.on.AfterLoop)
 	return ticks
 }
 
-func call[T any](handler func(T), arg T) {
-	if handler != nil {
+// call calls a handler, unless its life is over.
+func call[T any](l *loop, life int64, handler func(T), arg T) {
+	if handler != nil && l.life.Load() == life {
 		handler(arg)
 	}
 }
 
 // take takes the next tick, unless a handler has stopped or paused the loop.
-func (l *loop) take(life int) (Step, bool) {
+func (l *loop) take(life int64) (Step, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.life != life || !l.inited || l.now.paused {
+	if l.life.Load() != life || !l.inited || l.now.paused {
 		return Step{}, false
 	}
 	r, n := l.now.rate, Tick(l.next.Add(1)-1)
 	l.stats.Ticks++
 	start := r.Time(n, 0)
-	back := l.now.segments[predicted].base - r.Duration(n)
+	back := l.at[predicted] - r.Duration(n)
 	return Step{Tick: n, Delta: start.length(), Clocks: Clocks{
 		Shared:    r.time(l.pinned(shared, back)),
 		Server:    r.time(l.pinned(server, back)),
@@ -321,7 +367,7 @@ func (l *loop) pinned(i int, back time.Duration) time.Duration {
 	if 0 < back && back < frame {
 		back = mulDiv(back, l.moved[i], frame)
 	}
-	l.pins[i] = max(l.now.segments[i].base-back, l.pins[i])
+	l.pins[i] = max(l.at[i]-back, l.pins[i])
 	return l.pins[i]
 }
 
@@ -330,47 +376,56 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 	if !l.started {
 		return 0
 	}
-	if int64(nowUsec-l.now.atUsec) < 0 {
+	if int64(nowUsec-l.atUsec) < 0 {
 		l.stats.Backwards++
-		nowUsec = l.now.atUsec
+		nowUsec = l.atUsec
 	}
-	gap := time.Duration(min(nowUsec-l.now.atUsec, maxAhead)) * time.Microsecond
+	gap := time.Duration(min(nowUsec-l.atUsec, maxAhead)) * time.Microsecond
 	if !l.inited {
 		gap = 0 // waiting for the first synchronization is not a stall
 	}
-	l.move(nowUsec)
-	if l.now.paused {
-		l.publish()
-		return 0
-	}
-	if !l.role.steer() {
+	l.reach(nowUsec)
+	if l.now.paused || !l.role.steer() {
 		return 0
 	}
 	l.publish()
+	if l.now.paused { // the role has just found a pause
+		return 0
+	}
 	return l.plan(gap, single)
 }
 
-// move moves the clocks to nowUsec, unless that is past.
-func (l *loop) move(nowUsec uint64) {
-	if int64(nowUsec-l.now.atUsec) >= 0 {
-		l.moved = l.now.move(nowUsec)
+// reach moves the last input to nowUsec, unless that is past.
+func (l *loop) reach(nowUsec uint64) {
+	if int64(nowUsec-l.atUsec) <= 0 {
+		return
+	}
+	l.atUsec = nowUsec
+	for i := range l.at {
+		c, was := &l.now.courses[i], l.at[i]
+		l.at[i] = c.read(nowUsec)
+		l.moved[i] = l.at[i] - was
+		if len(*c) > 0 && int64(nowUsec-c.last().from) > rebase {
+			c.turn(piece{from: nowUsec, skewPPB: c.last().skewPPB, still: c.last().still})
+		}
 	}
 }
 
-// setClocks sets the clocks, which makes the last frame useless for pinned.
-func (l *loop) setClocks(at [3]time.Duration) {
-	for i, t := range at {
-		l.now.segments[i] = segment{base: min(max(t, -2*maxStart), 2*maxStart)}
-		l.pins[i] = math.MinInt64
+// set sets clock i, which makes the last frame useless for pinned.
+func (l *loop) set(i int, t time.Duration, skewPPB int64) {
+	l.at[i], l.pins[i] = cut(t), math.MinInt64
+	if !l.inited {
+		l.now.courses[i] = nil // the past was another time
 	}
+	l.now.courses[i].set(piece{from: l.atUsec, base: l.at[i], skewPPB: skewPPB})
 	l.moved = [3]time.Duration{}
 }
 
 // step reports that predicted time was set from old to what it is, and goes on with
 // the tick that is running now, or after it if that is run already.
 func (l *loop) step(old time.Duration) {
-	e := Event{Kind: EventStepped, By: l.now.segments[predicted].base - old, First: Tick(l.next.Load())}
-	running := l.now.rate.Ticks(l.now.segments[predicted].base)
+	e := Event{Kind: EventStepped, By: l.at[predicted] - old, First: Tick(l.next.Load())}
+	running := l.now.rate.Ticks(l.at[predicted])
 	e.Last = running - 1
 	l.stats.Steps++
 	if e.By < 0 && running < e.First-1 {
@@ -386,7 +441,7 @@ func (l *loop) step(old time.Duration) {
 // plan applies the policies and returns how many ticks to run.
 func (l *loop) plan(gap time.Duration, single bool) int {
 	next := Tick(l.next.Load())
-	last := l.now.rate.Ticks(l.now.segments[predicted].base)
+	last := l.now.rate.Ticks(l.at[predicted])
 	if single && next == last+1 {
 		last = next
 	}
@@ -438,7 +493,7 @@ func (l *loop) unsync() {
 }
 
 func (l *loop) report(e Event) {
-	e.AtUsec = l.now.atUsec
+	e.AtUsec = l.atUsec
 	l.events = append(l.events, e)
 }
 

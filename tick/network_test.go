@@ -401,7 +401,7 @@ func TestNetworkJitter(t *testing.T) {
 				slowest, fastest = min(slowest, speed), max(fastest, speed)
 			}
 			last[i] = x.Time()
-			if s := c.loop.now.segments[i].slew; s.ppm != 0 && s.left != 0 {
+			if s := c.loop.now.courses[i].last().slew; s.ppm != 0 && s.left != 0 {
 				dir := 1
 				if s.left < 0 {
 					dir = -1
@@ -453,4 +453,61 @@ func TestDeterministic(t *testing.T) {
 		t.Errorf("digests %x and %x of one seed, %x of another", a, b, c)
 	}
 	t.Logf("digest %x", a)
+}
+
+// knowsBoth is the synchronizer of a client that is also told the delay to the server, as the
+// server's synchronizer measures it.
+type knowsBoth struct{ *client }
+
+func (k knowsBoth) RemoteTime(localUsec uint64) (uint64, bool) { return k.sync.RemoteTime(localUsec) }
+func (k knowsBoth) MinimumOneWayDelay() (time.Duration, bool)  { return k.sync.MinimumOneWayDelay() }
+func (k knowsBoth) Skew() (float64, bool)                      { return k.sync.Skew() }
+func (k knowsBoth) ErrorBound(localUsec uint64) (time.Duration, bool) {
+	return k.sync.ErrorBound(localUsec)
+}
+func (k knowsBoth) MinimumDelayToPeer() (time.Duration, bool) { return k.atHub.MinimumOneWayDelay() }
+
+// The way to the server alone becomes 50 ms longer, for good. A client that is told so by its
+// remote clock sends its inputs early enough again; without that, all are late for minutes.
+func TestWayToServerGetsLonger(t *testing.T) {
+	const change, length = 20 * time.Second, 60 * time.Second
+	lateUntil := func(told bool) (until time.Duration, inputs int) {
+		w := newNetwork(t, 29, 1, ClientConfig{}, noSkew, func(int) (*sim.Link, *sim.Link) {
+			up := &sim.Link{Base: sim.Route(ms(20), sim.RouteStep{At: change, Change: ms(50)}), Delay: sim.Uniform(0, ms(3))}
+			return up, path(ms(20), ms(3))
+		})
+		c := w.clients[0]
+		if told {
+			if err := c.loop.Follow(knowsBoth{c}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.input = func(c *client) []byte {
+			p, ok := c.loop.Predicted(c.node.NowUsec())
+			if !ok || w.world.Now() < 5*time.Second {
+				return nil
+			}
+			return binary.LittleEndian.AppendUint64(nil, uint64(p.Time()))
+		}
+		w.onInput = func(c *client, b []byte) {
+			if len(b) == 0 {
+				return
+			}
+			if inputs++; time.Duration(binary.LittleEndian.Uint64(b)) < w.truth() {
+				until = w.world.Now() - change
+			}
+		}
+		w.world.Run(length)
+		c.rec.check(t)
+		return until, inputs
+	}
+	told, inputs := lateUntil(true)
+	alone, _ := lateUntil(false)
+	t.Logf("of %d inputs the last late one comes %v after the change; without being told, %v", inputs, told, alone)
+	if inputs < 3000 || told > 20*time.Second {
+		t.Errorf("inputs are late for %v", told)
+	}
+	if alone < length-change-time.Second {
+		t.Errorf("without being told, inputs are late for %v only: no test", alone)
+	}
 }

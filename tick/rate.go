@@ -120,7 +120,7 @@ func floorDiv(a, d int64) (quotient, remainder int64) {
 }
 
 // satAdd returns a+b, cut off at the ends of int64.
-func satAdd(a, b int64) int64 {
+func satAdd[T ~int64](a, b T) T {
 	switch sum := a + b; {
 	case a > 0 && b > 0 && sum < 0:
 		return math.MaxInt64

@@ -30,7 +30,7 @@ func (l *loop) Run(ctx context.Context) error {
 			return err
 		}
 		_, ok := l.advance(l.cfg.Clock(), false)
-		if l.currentLife() != life {
+		if l.life.Load() != life {
 			return nil
 		}
 		wait := maxWait / 10 // for the handlers of another advance

@@ -123,7 +123,7 @@ func TestRun(t *testing.T) {
 		go func() { done <- c.Run(t.Context()) }()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if err := c.OnWelcome(Welcome{Rate: Hz(60)}, clock()); err != nil {
+		if err := c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60)}, clock()); err != nil {
 			t.Fatal(err)
 		}
 		short, cancelShort := context.WithTimeout(t.Context(), time.Second)
@@ -172,7 +172,7 @@ func TestRunNotices(t *testing.T) {
 		c := mustClient(ClientConfig{Config: common, Handlers: handlers}, &fakeRemote{delay: ms(20)})
 		go func() { _ = c.Run(t.Context()) }()
 		time.Sleep(ms(102))
-		if d := after(func() { _ = c.OnWelcome(Welcome{Rate: Hz(1000)}, 0) }); d <= 0 || d > ms(7) {
+		if d := after(func() { _ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(1000)}, 0) }); d <= 0 || d > ms(7) {
 			t.Errorf("the first tick came %v after the clocks were known", d)
 		}
 		c.Stop()

@@ -2,17 +2,14 @@
 
 package tick
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Server is the game time and the ticks of a server or host. NewServer makes one. Its
 // three clocks are equal and run at the rate of the local clock.
 //
 // Any goroutine may call any method at any time. Handlers are called by the goroutine
 // that is in Advance, Step or Run, and one such call at a time does something.
-// Shared, Server, Predicted, Snapshot, Epoch, Fraction, Passed and Accept take no lock.
+// Shared, Server, Predicted, Snapshot, Epoch, Fraction and Accept take no lock.
 //
 // Times are readings of the local clock in microseconds. Its value is free and may
 // wrap; it should be monotonic and must not be slewed or set on purpose, as
@@ -21,7 +18,7 @@ type Server struct {
 	loop
 	conf  ServerConfig
 	epoch uint64          // of the last Start
-	heard map[uint64]bool // peers that have said Hello
+	heard map[uint64]bool // peers that have said Hello; false: refused for their rate
 }
 
 // NewServer returns a server, stopped. The error says what is wrong with cfg.
@@ -42,7 +39,9 @@ func (s *Server) begin() {
 		first += time.Duration(1000 - part) // a whole microsecond, for OriginUsec
 	}
 	s.now.epoch = s.epoch
-	s.setClocks([3]time.Duration{first, first, first})
+	for i := range s.at {
+		s.set(i, first, 0)
+	}
 	s.inited = true
 	s.setNext(s.now.rate.Ticks(first))
 	s.sync()
@@ -53,6 +52,8 @@ func (s *Server) end() { s.heard = nil }
 
 func (s *Server) steer() bool { return true }
 
+func (s *Server) paused() {}
+
 // nextEpoch returns the epoch of this Start. The wall clock is read for nothing else:
 // it only has to have gone on since the server was started last, perhaps as another
 // process.
@@ -61,7 +62,7 @@ func (s *Server) nextEpoch() uint64 {
 	if epoch == 0 {
 		epoch = uint64(max(time.Now().UnixMicro(), 1))
 	}
-	return min(max(epoch, s.epoch+1), math.MaxInt64)
+	return max(epoch, s.epoch+1)
 }
 
 // Announce returns the Welcome to send to a peer now. ok is false while the server is
@@ -80,17 +81,21 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		OriginUsec: nowUsec - uint64(usec),
 		Tick:       s.now.rate.Ticks(t),
 		Heard:      s.heard[peer],
+		Paused:     s.now.courses[predicted].at(nowUsec).still,
 	}, true
 }
 
 // OnHello takes the Hello of a client. The first one of a peer is reported as
 // EventClientSynced, unless the error is ErrRate, after which the caller should
-// disconnect the peer. Other errors: ErrMessage, and ErrEpoch if the server is stopped
-// or in another epoch. While very many Hellos wait for an Advance, more are ignored,
+// disconnect the peer. Other errors: ErrMessage, and ErrEpoch if the server is
+// stopped or in another epoch. While very many Hellos wait for an Advance, more are ignored,
 // and counted in Stats.EventsLost; the clients repeat them.
 func (s *Server) OnHello(peer uint64, h Hello) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	differs := !h.Rate.equal(s.now.rate)
+	refused := differs && s.conf.OnMismatch == MismatchDisconnect
+	heard, known := s.heard[peer]
 	switch {
 	case !h.Rate.valid():
 		return ErrMessage
@@ -100,21 +105,36 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	case h.Epoch != s.epoch:
 		s.oldEpoch.Add(1)
 		return ErrEpoch
-	case s.heard[peer]:
+	case heard:
 		return nil
+	case known && refused: // and reported
+		return ErrRate
 	case len(s.events) >= maxEvents-1: // an EventRateMismatch may come on top
 		s.stats.EventsLost++
 		return nil
 	}
-	if !h.Rate.equal(s.now.rate) {
-		s.report(Event{Kind: EventRateMismatch, Peer: peer, Rate: h.Rate})
-		if s.conf.OnMismatch == MismatchDisconnect {
-			return ErrRate
-		}
+	if differs {
+		s.report(Event{Kind: EventRateMismatch, Peer: peer, Rate: h.Rate, Last: -1})
 	}
-	s.heard[peer] = true
+	s.heard[peer] = !refused
+	if refused {
+		return ErrRate
+	}
 	s.report(Event{Kind: EventClientSynced, Peer: peer})
 	return nil
+}
+
+// AcceptInput is Accept for the input of tick n, and asks whether the tick has passed: run or
+// skipped. ok says that the input is to be kept until its tick, and late that it is one to
+// Accept, but too late. Both are of one moment: no epoch ends between them. It takes a lock.
+func (s *Server) AcceptInput(epoch uint64, n Tick, nowUsec uint64) (ok, late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.accept(s.snap.Load(), epoch, n, nowUsec) {
+		return false, false
+	}
+	late = n < Tick(s.next.Load())
+	return !late, late
 }
 
 // Forget forgets a peer that has left, so that it is reported when it comes again.

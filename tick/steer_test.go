@@ -154,8 +154,8 @@ func TestNeverBack(t *testing.T) {
 			t.Fatalf("left the target again at %d", now)
 		}
 	}
-	if converged == 0 || converged > 3_010_000 {
-		t.Errorf("converged after %d us, want 3 s and a frame at most", converged)
+	if converged == 0 || converged > 3_030_000 {
+		t.Errorf("converged after %d us, want 3 s, a frame and the grace at most", converged)
 	}
 	if len(r.of(EventStepped)) != 0 {
 		t.Errorf("events %v", r.events)
@@ -175,19 +175,21 @@ func TestNeverBackDelay(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(r.client(ClientConfig{NeverBack: true}), remote, time.Hour)
 	l.Advance(0)
-	before, _ := l.Server(0)
 	remote.delay += ms(300)
-	for now := uint64(0); now < 290_000; now += 10_000 {
+	l.Advance(0)      // sets the predicted clock
+	l.Advance(10_000) // lets the server clock stand still soon
+	before, _ := l.Server(10_000 + grace)
+	for now := uint64(10_000 + grace); now < 320_000; now += 10_000 {
 		l.Advance(now)
 		if s, _ := l.Server(now); s != before {
 			t.Fatalf("server time %v after %v", s, before)
 		}
 	}
-	l.Advance(310_000)
-	l.Advance(320_000)
-	a, _ := l.Shared(320_000)
-	b, _ := l.Server(320_000)
-	c, _ := l.Predicted(320_000)
+	l.Advance(340_000)
+	l.Advance(380_000)
+	a, _ := l.Shared(380_000)
+	b, _ := l.Server(380_000)
+	c, _ := l.Predicted(380_000)
 	if a.Sub(b) != ms(350)+Hz(60).Duration(1) || c.Sub(a) != ms(350)+Hz(60).Duration(2) {
 		t.Errorf("clocks %v %v %v", a, b, c)
 	}
@@ -282,8 +284,8 @@ func TestHoldWithSkew(t *testing.T) {
 	l.Advance(0)
 	remote.shift(-time.Second)
 	l.Advance(1000)
-	a, _ := l.Shared(1000)
-	b, _ := l.Shared(501_000)
+	a, _ := l.Shared(1000 + grace)
+	b, _ := l.Shared(501_000 + grace)
 	if a != b {
 		t.Errorf("%v after %v", b, a)
 	}
@@ -302,7 +304,7 @@ func TestSkew(t *testing.T) {
 			remote.offset = start + int64(float64(now)*ppm*1e-6)
 			remote.lost = now > 500_000_000 && now < 560_000_000
 			l.Advance(now)
-			if l.now.segments[predicted].slew.ppm != 0 {
+			if l.now.courses[predicted].last().slew.ppm != 0 {
 				slews++
 			}
 			g, _ := l.Shared(now)
@@ -466,12 +468,47 @@ func TestStepBackWithinATick(t *testing.T) {
 		10: {First: 10, Last: 9},
 	} {
 		s := mustServer(ServerConfig{})
-		s.now.segments[predicted].base = s.now.rate.Duration(running)
+		s.at[predicted] = s.now.rate.Duration(running)
 		s.setNext(10)
-		s.step(s.now.segments[predicted].base + 1)
+		s.step(s.at[predicted] + 1)
 		want.Kind, want.By = EventStepped, -1
 		if len(s.events) != 1 || s.events[0] != want {
 			t.Errorf("back into tick %d before tick 10: %+v, want %+v", running, s.events, want)
 		}
+	}
+}
+
+// twoWays is a remote clock that knows both delays.
+type twoWays struct {
+	*fakeRemote
+	to   time.Duration
+	lost bool // to is not known
+}
+
+func (w *twoWays) MinimumDelayToPeer() (time.Duration, bool) { return w.to, !w.lost }
+
+// Each delay counts for its way: for what arrives, and for what is sent.
+func TestBothDelays(t *testing.T) {
+	remote := &twoWays{&fakeRemote{delay: ms(30)}, ms(80), false}
+	l := newClient(ClientConfig{}, remote.fakeRemote, time.Hour)
+	if err := l.Follow(remote); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour)}, 0); err != nil {
+		t.Fatal(err)
+	}
+	l.Advance(0)
+	c, ok := l.Snapshot(0)
+	if !ok || c.Shared.Sub(c.Server) != ms(30)+Hz(60).Duration(1) || c.Predicted.Sub(c.Shared) != ms(80)+Hz(60).Duration(2) {
+		t.Errorf("clocks %v, %v", c, ok)
+	}
+	for i, bad := range []twoWays{{lost: true}, {to: -1}, {to: time.Hour + 1}} {
+		if remote.to, remote.lost = bad.to, bad.lost; l.Advance(uint64(i+1)*1000) > 0 || l.synced {
+			t.Errorf("synchronized with %+v", bad)
+		}
+	}
+	remote.to, remote.lost = time.Hour, false
+	if l.Advance(10_000); !l.synced {
+		t.Error("not synchronized with an hour")
 	}
 }

@@ -47,7 +47,7 @@ func (t Time) Time() time.Duration {
 // length returns the length of the tick. At rates that do not divide 10^9 neighbours
 // differ by a nanosecond, so that their sum is exact.
 func (t Time) length() time.Duration {
-	return t.rate.Time(satTick(t.tick, 1), 0).Sub(t.rate.Time(t.tick, 0))
+	return t.rate.Time(satAdd(t.tick, 1), 0).Sub(t.rate.Time(t.tick, 0))
 }
 
 // Fraction returns how far the tick has passed, in [0, 1), for interpolation.
@@ -76,9 +76,12 @@ func (t Time) Sub(u Time) time.Duration {
 	return duration(sec, tn-un+t.offset-u.offset)
 }
 
-// String returns the tick and the fraction, as in "1024.50".
+// String returns the ticks since tick 0, rounded down to a hundredth, as in "1024.50". Half a
+// tick before tick 0 is "-0.50".
 func (t Time) String() string {
-	return fmt.Sprintf("%d.%02d", t.tick, int(t.Fraction()*100))
+	hundredths := int(t.Fraction() * 100)
+	if t.tick < 0 && hundredths > 0 {
+		return fmt.Sprintf("-%d.%02d", -(t.tick + 1), 100-hundredths)
+	}
+	return fmt.Sprintf("%d.%02d", t.tick, hundredths)
 }
-
-func satTick(a, b Tick) Tick { return Tick(satAdd(int64(a), int64(b))) }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package tick
+
+import (
+	"math"
+	"time"
+)
+
+// Which clock, in the arrays of the package.
+const (
+	shared = iota
+	server
+	predicted
+)
+
+// maxStart bounds the game time of a Welcome and what a client believes of a remote
+// clock: 2^61 ns, 73 years. With it, sums of two cannot overflow.
+const maxStart = 1 << 61
+
+// maxAhead, in microseconds, bounds how far a piece is followed, either way.
+const maxAhead = maxStart / 1000
+
+// grace, in microseconds, is how far a reader may be ahead of the last input, or behind it, and
+// see the same as if there had been no input since: longer than a frame at 60 Hz. A change of
+// a clock's pace begins so long after the input that caused it.
+const grace = 20_000
+
+// rebase, in microseconds, is how long a piece lasts at most: 12 days. It keeps what is read far
+// from the end of the range of local times.
+const rebase = 1 << 40
+
+// snapshot is what readers see. It does not change once they can see it.
+type snapshot struct {
+	courses [3]course
+	paused  bool
+	rate    Rate
+	epoch   uint64
+}
+
+// course is one clock over the local clock: the pieces that count from 20 ms before the last
+// input on, oldest first. Each goes on until the next begins. Readers share it: it is replaced,
+// never changed.
+type course []piece
+
+// piece is a straight stretch of a clock.
+type piece struct {
+	from    uint64        // where it begins, reading of the local clock
+	base    time.Duration // game time there
+	skewPPB int64         // rate of the clock minus that of the local clock, parts in 10^9
+	slew    slew          // correction that begins there
+	still   bool          // the clock stands still: a pause
+}
+
+// slew is a correction by left, positive forward, of which ppm microseconds are made
+// in each second until nothing is left. With 10^6 ppm and left negative a clock
+// stands still.
+type slew struct {
+	left time.Duration
+	ppm  int64
+}
+
+// at returns the piece that counts at nowUsec. Before the first one begins it is the first.
+func (c course) at(nowUsec uint64) *piece {
+	i := len(c) - 1
+	for i > 0 && int64(nowUsec-c[i].from) < 0 {
+		i--
+	}
+	return &c[i]
+}
+
+// read returns the clock at nowUsec, 0 before it was set.
+func (c course) read(nowUsec uint64) time.Duration {
+	if len(c) == 0 {
+		return 0
+	}
+	return c.at(nowUsec).read(nowUsec)
+}
+
+// last returns the piece that counts from its beginning on, as far as is known.
+func (c course) last() piece { return c[len(c)-1] }
+
+// set sets the clock at p.from. What it read before stays, so that no reader behind sees it go
+// back, unless it is set back: then all see that at once.
+func (c *course) set(p piece) {
+	kept := *c
+	if p.base < c.read(p.from) {
+		kept = nil
+	}
+	for len(kept) > 0 && int64(p.from-kept[len(kept)-1].from) <= 0 {
+		kept = kept[:len(kept)-1]
+	}
+	*c = append(kept[:len(kept):len(kept)], p)
+}
+
+// turn lets the clock go on from where it is at p.from as p says; p.base is ignored.
+func (c *course) turn(p piece) {
+	p.base = c.read(p.from)
+	kept := *c
+	for len(kept) > 1 && int64(p.from-2*grace-kept[1].from) >= 0 { // the input was the grace ago
+		kept = kept[1:]
+	}
+	*c = append(kept[:len(kept):len(kept)], p)
+}
+
+// correct lets the clock go on with another pace soon after nowUsec, if it is another, unless
+// the last change has not begun yet.
+func (c *course) correct(nowUsec uint64, skewPPB int64, s slew) {
+	last := c.last()
+	same := skewPPB == last.skewPPB && s == slew{} && last.slew == slew{}
+	if !same && int64(nowUsec-last.from) >= 0 {
+		c.turn(piece{from: nowUsec + grace, skewPPB: skewPPB, slew: s})
+	}
+}
+
+// read returns the clock at nowUsec. Times before the piece count as if it had always gone
+// without a slew.
+func (p *piece) read(nowUsec uint64) time.Duration {
+	if p.still {
+		return p.base
+	}
+	ns := max(min(int64(nowUsec-p.from), maxAhead), -maxAhead) * 1000
+	forward := time.Duration(ns + share(ns, p.skewPPB))
+	if left := p.slew.left; left != 0 && ns > 0 {
+		slewed := min(time.Duration(share(ns, p.slew.ppm*1000)), max(left, -left))
+		if left < 0 {
+			slewed = -slewed
+		}
+		forward = max(forward+slewed, 0)
+	}
+	return cut(p.base + forward)
+}
+
+// cut cuts a game time off where the package ends.
+func cut(t time.Duration) time.Duration { return min(max(t, -2*maxStart), 2*maxStart) }
+
+// read returns clock i at nowUsec.
+func (s *snapshot) read(i int, nowUsec uint64) time.Duration { return s.courses[i].read(nowUsec) }
+
+// clocks returns all clocks at nowUsec.
+func (s *snapshot) clocks(nowUsec uint64) Clocks {
+	return Clocks{
+		Shared:    s.rate.time(s.read(shared, nowUsec)),
+		Server:    s.rate.time(s.read(server, nowUsec)),
+		Predicted: s.rate.time(s.read(predicted, nowUsec)),
+	}
+}
+
+// share returns the given parts in 10^9 of ns, rounded toward zero.
+func share(ns, ppb int64) int64 {
+	if -math.MaxInt64/billion < ns && ns < math.MaxInt64/billion {
+		return ns * ppb / billion
+	}
+	return ns/billion*ppb + ns%billion*ppb/billion
+}

@@ -1,0 +1,442 @@
+// Random sequences of calls and messages against slow references: what a clock should read is
+// added up from the list of all that ever happened to it.
+
+package tick
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+var sequences = flag.Int("sequences", 0, "random sequences of TestModel; 0 for 2000, or 200 with -short")
+
+// healing is how long a client may take until it is right when all is well again: 3 s in which
+// a Welcome of before may still count, 3 s until it is doubted, and 20 s to slew 200 ms.
+const healing = 26 * time.Second
+
+// late, in microseconds, is how long before a call the time was read that it is given.
+const late = 5000
+
+// ledger checks that each tick runs once and in order, but for what events say.
+type ledger struct {
+	next         Tick // the one that is due
+	begun        bool
+	ran, skipped uint64
+	wrong        string // the first thing that is
+	backs        int    // how many events there were that let a clock go back
+	epochs       int    // of them, those that let it even with NeverBack
+}
+
+// start begins anew, as a Start does.
+func (l *ledger) start() {
+	*l = ledger{wrong: l.wrong, backs: l.backs + 1, epochs: l.epochs + 1}
+}
+
+func (l *ledger) tick(s Step) {
+	if l.begun && s.Tick != l.next && l.wrong == "" {
+		l.wrong = fmt.Sprintf("tick %d runs, %d is due", s.Tick, l.next)
+	}
+	l.next, l.begun = s.Tick+1, true
+	l.ran++
+}
+
+func (l *ledger) event(e Event) {
+	switch e.Kind {
+	case EventStepped:
+		l.backs++
+	case EventEpochChanged:
+		l.backs, l.epochs = l.backs+1, l.epochs+1
+	case EventStalled, EventSkipped, EventRateMismatch:
+	default:
+		return
+	}
+	first, after := e.First, e.Last+1
+	if e.Again {
+		first, after = after, first
+	}
+	if e.First > e.Last || e.Kind == EventEpochChanged {
+		return
+	}
+	if l.begun && first != l.next && l.wrong == "" {
+		l.wrong = fmt.Sprintf("%v, %d is due", e, l.next)
+	}
+	if !e.Again {
+		l.skipped += uint64(after - first)
+	}
+	l.next = after
+}
+
+func (l *ledger) handlers() Handlers { return Handlers{Tick: l.tick, Event: l.event} }
+
+// history is the slow reference of a server's clock: when it started, and each pause since.
+type history struct {
+	begin  uint64 // local time of game time 0
+	last   uint64 // the last input
+	pauses []uint64
+}
+
+// input returns the time of an input: that of the last one, if it is earlier.
+func (h *history) input(at uint64) uint64 {
+	if int64(at-h.last) > 0 {
+		h.last = at
+	}
+	return h.last
+}
+
+// read returns the game time at a local time, and whether it stands still.
+func (h *history) read(at uint64) (game time.Duration, still bool) {
+	from := h.begin
+	for i, end := range h.pauses {
+		if int64(at-end) < 0 {
+			break
+		}
+		if i%2 == 0 {
+			game += time.Duration(end-from) * time.Microsecond
+		}
+		from, still = end, i%2 == 0
+	}
+	if !still {
+		game += time.Duration(int64(at-from)) * time.Microsecond
+	}
+	return game, still
+}
+
+// reader reads a clock at times that never go back: behind the present, at it, or ahead.
+type reader struct {
+	off   int64 // us, its time minus the present one
+	at    uint64
+	read  [3]time.Duration
+	backs int // of the ledger, when it read
+	known bool
+}
+
+// mail is a Welcome that is under way.
+type mail struct {
+	w       Welcome
+	arrives uint64 // true time, us
+}
+
+// model is a server and a client in a random world.
+type model struct {
+	rng        *rand.Rand
+	now        uint64 // true time, us
+	trace      []string
+	neverBack  bool
+	server     *Server
+	client     *Client
+	serverLog  ledger
+	clientLog  ledger
+	history    history
+	serverBase uint64 // the server's clock minus true time
+	clientBase uint64
+	remote     *fakeRemote
+	mail       []mail
+	readers    [2][5]reader // of the server, of the client
+	wrong      string
+}
+
+func newModel(seed uint64) *model {
+	m := &model{rng: rand.New(rand.NewPCG(seed, 28))}
+	m.serverBase, m.clientBase = m.rng.Uint64(), m.rng.Uint64()
+	m.neverBack = m.rng.IntN(4) == 0
+	cfg := Config{CatchUp: CatchUp(m.rng.IntN(4)), OnMismatch: MismatchAdjust, Rate: Hz([]uint32{1, 30, 60, 60, 128}[m.rng.IntN(5)])}
+	m.server = mustServer(ServerConfig{Config: cfg, Handlers: m.serverLog.handlers(), Epoch: 5})
+	if m.rng.IntN(4) == 0 {
+		cfg.Rate = Hz(50)
+	}
+	m.remote = m.exact()
+	m.client = mustClient(ClientConfig{Config: cfg, Handlers: m.clientLog.handlers(), NeverBack: m.neverBack}, m.remote)
+	for i := range m.readers[0] {
+		off := []int64{-grace, -m.rng.Int64N(grace), 0, m.rng.Int64N(grace - late), grace - late}[i]
+		m.readers[0][i].off, m.readers[1][i].off = off, off
+	}
+	return m
+}
+
+// exact returns a remote clock that knows the server's.
+func (m *model) exact() *fakeRemote {
+	return &fakeRemote{offset: int64(m.serverBase - m.clientBase), delay: ms(50)}
+}
+
+func (m *model) serverNow() uint64 { return m.now + m.serverBase }
+func (m *model) clientNow() uint64 { return m.now + m.clientBase }
+
+// behind returns a time that was read just before the call in which it is used.
+func (m *model) behind(now uint64) uint64 {
+	if m.rng.IntN(3) == 0 {
+		return now - m.rng.Uint64N(late)
+	}
+	return now
+}
+
+func (m *model) fail(format string, args ...any) {
+	if m.wrong == "" {
+		m.wrong = fmt.Sprintf("%d us: ", m.now) + fmt.Sprintf(format, args...)
+	}
+}
+
+// input does something to the client by a reading of its clock, and checks that no reading from
+// 20 ms before it to 20 ms after it is changed, steps apart.
+func (m *model) input(now uint64, do func()) {
+	if int64(now-m.client.atUsec) < 0 {
+		now = m.client.atUsec
+	}
+	var before [9]Clocks
+	at := func(i int) uint64 { return now - grace + uint64(i)*grace/4 }
+	for i := range before {
+		before[i], _ = m.client.Snapshot(at(i))
+	}
+	_, known := m.client.Snapshot(now)
+	was := m.clientLog.backs
+	do()
+	if _, ok := m.client.Snapshot(now); !ok || !known || m.clientLog.backs != was {
+		return
+	}
+	for i, b := range before {
+		after, _ := m.client.Snapshot(at(i))
+		if after.Shared.Sub(b.Shared) != 0 || after.Server.Sub(b.Server) != 0 || after.Predicted.Sub(b.Predicted) != 0 {
+			m.fail("the reading %d us from the input was %v and is %v", int64(at(i)-now), b, after)
+		}
+	}
+}
+
+// step lets something happen.
+func (m *model) step() {
+	s, c := m.server, m.client
+	switch op := m.rng.IntN(40); {
+	case op < 2:
+		m.startServer()
+	case op == 2 && m.rng.IntN(3) == 0:
+		m.log("server stops")
+		s.Stop()
+	case op < 7:
+		m.pauseServer(op < 5, m.behind(m.serverNow()))
+	case op < 9:
+		m.startClient()
+	case op == 9 && m.rng.IntN(3) == 0:
+		m.log("client stops")
+		c.Stop()
+	case op < 14:
+		pause := op < 12
+		m.log("client pauses: %v", pause)
+		at := m.behind(m.clientNow())
+		m.input(at, func() { map[bool]func(uint64){true: c.Pause, false: c.Resume}[pause](at) })
+	case op == 14:
+		m.log("the client follows a fresh clock")
+		m.remote = m.exact()
+		m.remote.offset += int64(m.rng.IntN(5)-2) * ringUsec
+		m.input(m.clientNow(), func() { _ = c.Follow(m.remote) })
+	case op < 17:
+		m.disturb()
+	case op < 22:
+		m.send()
+	default:
+		m.frame(m.rng.Uint64N(1 << (10 + m.rng.IntN(12)))) // up to 2 s
+	}
+	m.check()
+}
+
+func (m *model) startServer() {
+	m.log("server starts")
+	if !m.server.started {
+		m.serverLog.start()
+		m.history = history{begin: m.serverNow(), last: m.serverNow()}
+	}
+	m.server.Start(m.serverNow())
+}
+
+func (m *model) startClient() {
+	m.log("client starts")
+	if !m.client.started {
+		m.clientLog.start()
+	}
+	m.client.Start(m.clientNow())
+}
+
+func (m *model) pauseServer(pause bool, at uint64) {
+	m.log("server pauses: %v", pause)
+	if m.server.started && pause == (len(m.history.pauses)%2 == 0) {
+		m.history.pauses = append(m.history.pauses, m.history.input(at)+grace)
+	}
+	if pause {
+		m.server.Pause(at)
+	} else {
+		m.server.Resume(at)
+	}
+}
+
+func (m *model) log(format string, args ...any) {
+	m.trace = append(m.trace, fmt.Sprintf("%d us: ", m.now)+fmt.Sprintf(format, args...))
+}
+
+// disturb lets the remote clock err, or be right again.
+func (m *model) disturb() {
+	*m.remote = fakeRemote{offset: m.remote.offset, delay: m.remote.delay}
+	switch m.rng.IntN(5) {
+	case 0:
+		m.remote.lost = true
+	case 1:
+		m.remote.shift(time.Duration(m.rng.Int64N(int64(6*time.Second))) - 3*time.Second)
+	case 2:
+		m.remote.shift(time.Duration(m.rng.Int64N(int64(ms(200)))) - ms(100))
+	case 3:
+		m.remote.ppm, m.remote.delay = float64(m.rng.IntN(1000)-500), ms(m.rng.IntN(300))
+	case 4:
+		m.remote.offset = m.exact().offset
+	}
+	m.log("the remote clock is %+v", *m.remote)
+}
+
+// send lets the server announce itself: the message is lost, doubled, or late.
+func (m *model) send() {
+	at := m.behind(m.serverNow())
+	w, ok := m.server.Announce(1, at)
+	if !ok {
+		return
+	}
+	game, still := m.history.read(at)
+	if now := w.OriginUsec + uint64(game.Microseconds()); now != at || w.Tick != w.Rate.Ticks(game) || w.Paused != still {
+		m.fail("announced %+v at %d, game time %v, paused %v", w, at, game, still)
+	}
+	for range m.rng.IntN(3) {
+		m.mail = append(m.mail, mail{w, m.now + m.rng.Uint64N(1<<(12+m.rng.IntN(10)))})
+	}
+}
+
+// frame lets time pass, and whatever arrives arrive, and advances both.
+func (m *model) frame(d uint64) {
+	m.now += d
+	rest := m.mail[:0]
+	for _, x := range m.mail {
+		if x.arrives > m.now {
+			rest = append(rest, x)
+			continue
+		}
+		m.log("%+v arrives", x.w)
+		m.input(m.clientNow(), func() { _ = m.client.OnWelcome(x.w, m.clientNow()) })
+	}
+	m.mail = rest
+	if h, ok := m.client.Hello(); ok {
+		_ = m.server.OnHello(1, h)
+	}
+	if m.server.started {
+		m.history.input(m.serverNow())
+	}
+	m.server.Advance(m.serverNow())
+	at := m.behind(m.clientNow())
+	m.input(at, func() { m.client.Advance(at) })
+	m.check()
+}
+
+// check checks all that must hold at any time.
+func (m *model) check() {
+	for i, l := range []*ledger{&m.serverLog, &m.clientLog} {
+		stats := []Stats{m.server.Stats(), m.client.Stats()}[i]
+		started := []bool{m.server.started, m.client.started}[i]
+		if l.wrong != "" || started && stats.Ticks != l.ran {
+			m.fail("%s; %+v, %d ran", l.wrong, stats, l.ran)
+		}
+	}
+	if m.server.started {
+		for i := range m.readers[0] {
+			at := m.serverNow() + uint64(m.readers[0][i].off)
+			want, _ := m.history.read(at)
+			if got, ok := m.server.Shared(at); !ok || got.Time() != want {
+				m.fail("the server reads %v, %v, by the reference %v", got.Time(), ok, want)
+			}
+		}
+	}
+	backs := m.clientLog.backs
+	if m.neverBack {
+		backs = m.clientLog.epochs
+	}
+	for i := range m.readers[1] {
+		r := &m.readers[1][i]
+		at := m.clientNow() + uint64(r.off)
+		c, ok := m.client.Snapshot(at)
+		read := [3]time.Duration{c.Shared.Time(), c.Server.Time(), c.Predicted.Time()}
+		for k := range read {
+			if ok && r.known && r.backs == backs && read[k] < r.read[k] {
+				m.fail("clock %d goes back by %v without an event, for a reader %d us ahead", k, r.read[k]-read[k], r.off)
+			}
+		}
+		*r = reader{r.off, at, read, backs, ok}
+	}
+}
+
+// heal ends all disturbances and returns how far the client is off then.
+func (m *model) heal() (off [3]time.Duration, ok bool) {
+	m.log("all is well")
+	*m.remote = fakeRemote{offset: m.exact().offset, delay: ms(50)}
+	m.startServer()
+	m.pauseServer(false, m.serverNow())
+	m.startClient()
+	m.client.Resume(m.clientNow())
+	from, told := m.now, uint64(0)
+	for m.now-from < usec(healing) {
+		if m.now-told > 1_000_000 {
+			w, _ := m.server.Announce(1, m.serverNow())
+			m.mail, told = append(m.mail, mail{w, m.now + 50_000}), m.now
+		}
+		m.frame(10_000 + m.rng.Uint64N(100_000))
+	}
+	c, ok := m.client.Snapshot(m.clientNow())
+	truth, r := m.gameNow(), m.client.now.rate
+	off = [3]time.Duration{c.Shared.Time() - truth, c.Server.Time() - (truth - ms(50) - r.Duration(1)), c.Predicted.Time() - (truth + ms(50) + r.Duration(2))}
+	_, says := m.client.Hello()
+	return off, ok && m.client.synced && !says && m.client.now.epoch == m.server.epoch
+}
+
+func (m *model) gameNow() time.Duration {
+	t, _ := m.server.Shared(m.serverNow())
+	return t.Time()
+}
+
+// Random sequences of calls and messages, with readers behind and ahead: each tick runs once and
+// in order unless an event says otherwise, no clock goes back without an event, what was
+// read stays, the server is where the reference is, and the client is right 26 s after the last
+// disturbance.
+func TestModel(t *testing.T) {
+	n := *sequences
+	switch {
+	case n > 0:
+	case testing.Short():
+		n = 200
+	default:
+		n = 2000
+	}
+	base := newRand(t).Uint64()
+	ticks, backs := uint64(0), 0
+	for i := range n {
+		seed := base + uint64(i)
+		m := newModel(seed)
+		for range 40 + m.rng.IntN(60) {
+			m.step()
+		}
+		if m.wrong != "" {
+			t.Fatalf("sequence %d, seed %d: %s\n%s", i, seed, m.wrong, strings.Join(m.trace, "\n"))
+		}
+		off, ok := m.heal()
+		if band := []time.Duration{sharedBand, defaultDeadBand, defaultDeadBand}; !ok {
+			m.fail("not synchronized after %v", healing)
+		} else {
+			for k, d := range off {
+				if d.Abs() > band[k]+10*time.Microsecond {
+					m.fail("clock %d is off by %v after %v", k, d, healing)
+				}
+			}
+		}
+		if m.wrong != "" {
+			t.Fatalf("sequence %d, seed %d: %s\n%s", i, seed, m.wrong, strings.Join(m.trace, "\n"))
+		}
+		ticks, backs = ticks+m.clientLog.ran, backs+m.clientLog.backs
+	}
+	t.Logf("%d sequences: %d ticks of clients, %d events that may set a clock back", n, ticks, backs)
+	if ticks == 0 || backs == 0 {
+		t.Error("the sequences are too kind")
+	}
+}
