@@ -18,7 +18,7 @@ func Example() {
 
 	exchange := func(now uint64, shot string) (received string) {
 		datagram := append(client.AppendHeader(nil, now), shot...)
-		payload, _, err := server.Open(datagram, now+ahead+delay)
+		payload, _, _, err := server.Open(datagram, now+ahead+delay)
 		if err != nil {
 			return err.Error()
 		}

@@ -17,10 +17,18 @@
 //	MinDelta  3 bytes, if flag 0 is set: the sender's report, see MinDeltaTS24
 //	anchor    8 bytes, if flag 1 is set: the sender's clock, all of it, in microseconds
 //
-//	flag 0    a MinDelta follows: every 0.5 s for 20 s, then every 2 s
-//	flag 1    an anchor follows, until the peer says that it has it
+//	flag 0    a MinDelta follows: every 0.5 s for 20 s, then every 2 s, and when asked for
+//	flag 1    an anchor follows: with each MinDelta, with flag 3, and until the receiver has it
 //	flag 2    the sender has the receiver's anchor
-//	flag 3-7  reserved: zero, and refused if not
+//	flag 3    the sender does not know the receiver's clock, and asks for a MinDelta
+//	flag 4-7  reserved: zero, and refused if not
+//
+// While flag 3 is set, a MinDelta with flag 2 is not for the sender of flag 3, but for
+// whoever spoke from there before.
+//
+// This is version 2 of the format. In version 1 flag 3 was reserved, so an end of version 1
+// refuses what a new end of version 2 sends first, and they never synchronize: both ends need
+// the same version.
 package link
 
 import (
@@ -43,17 +51,19 @@ const (
 	flagReport = 1 << iota
 	flagAnchor
 	flagHasAnchor
-	flagsReserved = 0xff &^ (flagHasAnchor<<1 - 1)
+	flagAsks
+	flagsReserved = 0xff &^ (flagAsks<<1 - 1)
 )
 
 const (
 	stampLen  = 3
+	reportLen = 3
 	anchorLen = 8
 
 	// MinHeader is the length of the shortest header in bytes.
 	MinHeader = 1 + stampLen
 	// MaxHeader is the length of the longest header in bytes.
-	MaxHeader = 1 + 2*stampLen + anchorLen
+	MaxHeader = MinHeader + reportLen + anchorLen
 )
 
 const (
@@ -63,46 +73,132 @@ const (
 	later    = 2_000_000  // us: and after that
 	soonOver = 20_000_000 // us: so long is at first
 
-	// anchorAge is how old an anchor may be: a quarter of the 67.1 s by which readings
-	// could be confused.
+	// A datagram that carries an anchor was under way for at most anchorAge, a quarter of
+	// the 67.1 s by which readings could be confused, and is at most early faster than the
+	// path allows: if it seems to be, a clock was set, and that is to be seen first.
 	anchorAge = 16 * time.Second
+	early     = time.Second
+
+	// An anchor that lies back may have been held up on its way. A newer one comes within a
+	// round trip then, since we ask for it.
+	heldUp = 2_000_000 // us: more than any round trip
+
+	// A peer that knew our clock and asks again has started anew, unless its datagrams were
+	// held up since its first start: then others come between them, which do not ask.
+	sure = 50_000 // us: more than neighbouring datagrams overtake each other by
+
+	// inARow is how many datagrams must agree, as in package timesync: two may be nuisances.
+	inARow = 3
 )
 
 // Link is one end of a path. The zero value is ready to use; it must not be copied after
 // first use. All methods may be called from any goroutine at any time.
 //
-// Keep one Link for each connection, and a new one, or Reset, for the next connection.
+// Keep one Link for each connection, and a new one, or Reset, for the next connection. A
+// peer that starts anew without a new connection is noticed by itself, which is a Reset.
 // All times are readings of one monotonic clock in microseconds, such as timesync.NowUsec.
 type Link struct {
 	sync timesync.TimeSynchronizer // written under mu
 
 	mu         sync.Mutex
-	steps      uint32 // of sync, when it last had an anchor
-	hasAnchor  bool   // so the peer's anchor need not come again
-	heardOfUs  bool   // the peer has our anchor
-	reporting  bool   // a report was sent
-	reportedAt uint64 // local time, us, of the first report
-	reportDue  uint64 // and of the next
+	recorder   Recorder // of sync, or nil
+	hasAnchor  bool     // so the peer's anchor need not come again, but with reports
+	behind     streak   // of anchors that are behind of what we know
+	heardOfUs  bool     // the peer has our anchor
+	knewUs     bool     // the peer knew our clock, since we know its own
+	anew       streak   // of datagrams of a peer that asks again
+	owed       bool     // a report goes with the next datagram, whenever that is
+	reporting  bool     // a report was due
+	reportedAt uint64   // local time, us, of the first one
+	reportDue  uint64   // and of the next
+}
+
+// Inputs are the methods of a timesync.TimeSynchronizer that change it.
+type Inputs interface {
+	OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Counter24, localRecvUsec uint64) (owd time.Duration, ok bool)
+	OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64)
+	Anchor(localUsec, remoteUsec uint64)
+	Reset()
+}
+
+// Recorder is a record.Recorder: it writes down what it is given, and gives it to s.
+type Recorder interface {
+	Inputs
+	Wrap(s *timesync.TimeSynchronizer)
+}
+
+// Record makes r record all that the link learns. Call it before the link is used. Close r
+// when the link is no longer used.
+func (l *Link) Record(r Recorder) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.Wrap(&l.sync)
+	l.recorder = r
+}
+
+// input is where the link's inputs go. The caller holds mu.
+func (l *Link) input() Inputs {
+	if l.recorder != nil {
+		return l.recorder
+	}
+	return &l.sync
+}
+
+// streak counts datagrams in a row that say the same.
+type streak struct {
+	n           int
+	begun, last uint64 // local times, us, of the first and of the last that said so
+	ever        bool   // one has
+}
+
+// add counts a datagram that arrived at nowUsec, or ends the streak. It reports whether that
+// has gone on for atLeast microseconds.
+func (s *streak) add(goesOn bool, nowUsec, atLeast uint64) (long bool) {
+	if !goesOn {
+		s.n = 0
+		return false
+	}
+	if s.n++; s.n == 1 {
+		s.begun = nowUsec
+	}
+	s.last, s.ever = nowUsec, true
+	return s.n >= inARow && nowUsec-s.begun >= atLeast
+}
+
+// over reports whether the streak has ended, and the last of it came usec microseconds ago
+// or more.
+func (s *streak) over(nowUsec, usec uint64) bool {
+	return s.n == 0 && (!s.ever || nowUsec-s.last >= usec)
 }
 
 // AppendHeader appends the header of a datagram that is sent at sendUsec, and returns the
 // longer slice. Read the clock as late as possible before the datagram leaves.
+//
+// Leave MaxHeader bytes for it in every datagram, although MinHeader are usual: if the
+// headers with a report do not fit, the peer never synchronizes. Tell SendFailed what was
+// not sent.
 func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := len(dst)
 	dst = append(dst, 0)
 	dst = appendCounter(dst, timesync.LocalTimeToDatagramTS24(sendUsec))
-	if minDelta, ok := l.sync.MinDeltaTS24(sendUsec); ok && l.due(sendUsec) {
+	known := l.sync.IsSynchronized()
+	minDelta, ok := l.sync.MinDeltaTS24(sendUsec)
+	reports := ok && l.anew.over(sendUsec, sure) && l.due(sendUsec)
+	if reports {
 		dst[at] |= flagReport
 		dst = appendCounter(dst, minDelta)
 	}
-	if !l.heardOfUs {
+	if reports || !known || !l.heardOfUs {
 		dst[at] |= flagAnchor
 		dst = binary.LittleEndian.AppendUint64(dst, sendUsec)
 	}
 	if l.hasAnchor {
 		dst[at] |= flagHasAnchor
+	}
+	if !known {
+		dst[at] |= flagAsks
 	}
 	return dst
 }
@@ -113,15 +209,24 @@ func (l *Link) due(nowUsec uint64) bool {
 		l.reporting, l.reportedAt, l.reportDue = true, nowUsec, nowUsec
 	}
 	ahead := int64(l.reportDue - nowUsec)
-	if ahead > 0 && ahead <= later {
+	if ahead > 0 && ahead <= later && !l.owed {
 		return false
 	}
-	// It is time, or the clock was set back.
+	// It is time, or the clock was set back, or the peer has asked.
+	l.owed = false
 	l.reportDue = nowUsec + soon
 	if nowUsec-l.reportedAt >= soonOver {
 		l.reportDue = nowUsec + later
 	}
 	return true
+}
+
+// SendFailed says that a datagram with a header of AppendHeader was not sent. If there was a
+// report in it, that goes with the next one.
+func (l *Link) SendFailed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.owed = true
 }
 
 // Open takes a datagram that arrived at recvUsec, as the peer appended to its header, and
@@ -130,40 +235,58 @@ func (l *Link) due(nowUsec uint64) bool {
 // them can move the clock. Read the clock as early as possible, or ask the kernel
 // (timesync/rxtime).
 //
-// owd is the one-way delay of the datagram, 0 while the offset is not known.
-func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, err error) {
+// owd is the one-way delay of the datagram; ok is false while that is not known, since the
+// offset is not.
+func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	owd, ok := l.sync.OnAuthenticatedDatagramTimestamp(h.stamp, recvUsec)
+	if l.startedAnew(h.asks, recvUsec) {
+		l.reset()
+	}
+	owd, ok = l.input().OnAuthenticatedDatagramTimestamp(h.stamp, recvUsec)
+	if h.reports && (ok || !h.hasAnchor) {
+		l.input().OnPeerMinDeltaTS24(h.minDelta, recvUsec)
+	}
+	if h.anchored && (!ok || owd >= -early && owd <= anchorAge) {
+		l.takeAnchor(h.anchor, recvUsec, ok)
+	}
 	l.heardOfUs = h.hasAnchor
-	if h.anchored && !l.hasAnchor && owd < anchorAge {
-		l.sync.Anchor(recvUsec, h.anchor)
-		l.hasAnchor, l.steps = ok, l.stepsAt(recvUsec)
+	if h.asks {
+		l.owed, l.hasAnchor = true, false // it may be another one, whose anchor we need
 	}
-	if h.reports {
-		l.sync.OnPeerMinDeltaTS24(h.minDelta, recvUsec)
-		if l.stepsAt(recvUsec) != l.steps {
-			l.hasAnchor = false // a clock was set, by more than 67.1 s perhaps
-		}
-	}
-	return payload, owd, nil
+	return payload, owd, ok, nil
 }
 
-// stepsAt returns the steps of the remote time so far.
-func (l *Link) stepsAt(localUsec uint64) uint32 {
-	s, _ := l.sync.Snapshot(localUsec)
-	return s.Steps
+// startedAnew reports whether the peer is not who it was: it knew our clock, and asks for it
+// in several datagrams in a row. Reports wait meanwhile, since they are about the old one,
+// whose last datagrams may still arrive, too.
+func (l *Link) startedAnew(asks bool, recvUsec uint64) bool {
+	l.knewUs = l.knewUs || !asks && l.sync.IsSynchronized()
+	return l.anew.add(asks && l.knewUs, recvUsec, sure)
+}
+
+// takeAnchor takes the peer's whole clock, as it was when a datagram left that arrived at
+// recvUsec; known says whether its offset was known before. A datagram cannot come from the
+// future, so a clock that was set ahead is believed at once.
+func (l *Link) takeAnchor(anchor, recvUsec uint64, known bool) {
+	remote, ok := l.sync.RemoteTime(recvUsec)
+	back := known && int64(remote-anchor) > anchorAge.Microseconds()
+	if l.behind.add(back, recvUsec, heldUp) || !back {
+		l.input().Anchor(recvUsec, anchor)
+		l.behind.n = 0
+	}
+	l.hasAnchor = ok && l.behind.n == 0
 }
 
 // header is what precedes the payload.
 type header struct {
-	stamp, minDelta              timesync.Counter24
-	anchor                       uint64
-	reports, anchored, hasAnchor bool
+	stamp, minDelta                    timesync.Counter24
+	anchor                             uint64
+	reports, anchored, hasAnchor, asks bool
 }
 
 // parse takes a header off a datagram.
@@ -175,13 +298,14 @@ func parse(b []byte) (h header, payload []byte, err error) {
 	if flags&flagsReserved != 0 {
 		return header{}, nil, ErrReserved
 	}
-	h.reports, h.anchored, h.hasAnchor = flags&flagReport != 0, flags&flagAnchor != 0, flags&flagHasAnchor != 0
+	h.reports, h.anchored = flags&flagReport != 0, flags&flagAnchor != 0
+	h.hasAnchor, h.asks = flags&flagHasAnchor != 0, flags&flagAsks != 0
 	h.stamp, b = timesync.ReadCounter24(b[1:]), b[MinHeader:]
 	if h.reports {
-		if len(b) < stampLen {
+		if len(b) < reportLen {
 			return header{}, nil, ErrTruncated
 		}
-		h.minDelta, b = timesync.ReadCounter24(b), b[stampLen:]
+		h.minDelta, b = timesync.ReadCounter24(b), b[reportLen:]
 	}
 	if h.anchored {
 		if len(b) < anchorLen {
@@ -206,8 +330,13 @@ func appendCounter(dst []byte, c timesync.Counter24) []byte {
 func (l *Link) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sync.Reset()
-	l.hasAnchor, l.heardOfUs, l.reporting = false, false, false
+	l.reset()
+}
+
+func (l *Link) reset() {
+	l.input().Reset()
+	l.hasAnchor, l.heardOfUs, l.owed, l.reporting = false, false, false, false
+	l.knewUs, l.behind, l.anew = false, streak{}, streak{}
 }
 
 // IsSynchronized is that of timesync.TimeSynchronizer.

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -68,7 +69,7 @@ func (p *pair) run(d time.Duration) {
 			for _, f := range e.flight {
 				if f.at > p.now {
 					left = append(left, f)
-				} else if payload, _, err := e.Open(f.data, f.at+e.ahead); err != nil || string(payload) != "payload" {
+				} else if payload, _, _, err := e.Open(f.data, f.at+e.ahead); err != nil || string(payload) != "payload" {
 					p.t.Fatalf("payload %q, %v", payload, err)
 				}
 			}
@@ -132,20 +133,21 @@ func TestTenHours(t *testing.T) {
 	}
 }
 
-// TestHeaders: a report goes with the first datagram that can carry one, every 0.5 s for
-// 20 s, then every 2 s; an anchor until the peer has it. All else is four bytes.
+// TestHeaders: a report goes with each datagram while the peer asks, then every 0.5 s for
+// 20 s, then every 2 s; an anchor with each report, and until the peer has it. All else is
+// four bytes.
 func TestHeaders(t *testing.T) {
 	p := newPair(t, 1)
 	p.run(20 * time.Second)
 	for i, e := range p.ends {
-		if e.reports < 38 || e.reports > 41 || e.anchors > 100 || e.size != e.sent*MinHeader+e.reports*stampLen+e.anchors*anchorLen {
+		if e.reports < 38 || e.reports > 45 || e.anchors < e.reports || e.anchors > 60 || e.size != e.sent*MinHeader+e.reports*stampLen+e.anchors*anchorLen {
 			t.Errorf("end %d in 20 s: %d reports, %d anchors, %d bytes in %d datagrams", i, e.reports, e.anchors, e.size, e.sent)
 		}
 		e.reports, e.anchors = 0, 0
 	}
 	p.run(100 * time.Second)
 	for i, e := range p.ends {
-		if e.reports < 49 || e.reports > 52 || e.anchors > 0 {
+		if e.reports < 49 || e.reports > 52 || e.anchors != e.reports {
 			t.Errorf("end %d in the next 100 s: %d reports, %d anchors", i, e.reports, e.anchors)
 		}
 	}
@@ -155,7 +157,7 @@ func TestHeaders(t *testing.T) {
 // two; if the clock is set back by more than that, the next is due.
 func TestSchedule(t *testing.T) {
 	var l Link
-	if _, _, err := l.Open(new(Link).AppendHeader(nil, 5), 1e6); err != nil {
+	if _, _, _, err := l.Open(new(Link).AppendHeader(nil, 5), 1e6); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(l.AppendHeader(nil, 1e6)); n != MaxHeader {
@@ -178,10 +180,44 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestHeldAnchor: an anchor that somebody holds back for up to 130 s does not turn the
-// clock by a ring, neither the first one nor a later one.
+// TestSendFailed: a report that was not sent comes with the next datagram.
+func TestSendFailed(t *testing.T) {
+	p := newPair(t, 6)
+	p.run(30 * time.Second)
+	l, failed := p.ends[0].Link, 0
+	for now := p.clock(0); failed < 5; now += 20_000 {
+		if l.AppendHeader(nil, now)[0]&flagReport == 0 {
+			continue
+		}
+		failed++
+		l.SendFailed()
+		again := l.AppendHeader(nil, now+10_000)
+		if again[0]&flagReport == 0 || len(again) != MaxHeader {
+			t.Errorf("the datagram after a report that was not sent begins with % x", again)
+		}
+		if more := l.AppendHeader(nil, now+10_001); more[0]&flagReport != 0 {
+			t.Errorf("the one after that begins with % x", more)
+		}
+	}
+}
+
+// TestDelayKnown: Open says whether the delay is known; 0 can be one.
+func TestDelayKnown(t *testing.T) {
+	var a, b Link                                           // on one clock, without delay
+	for i, want := range []bool{false, false, true, true} { // the second one brings the report
+		now := uint64(i) * 8000
+		if _, owd, ok, err := b.Open(a.AppendHeader(nil, now), now); owd.Abs() > 8*time.Microsecond || ok != want || err != nil {
+			t.Errorf("datagram %d: one-way delay %v, known %v, %v", i, owd, ok, err)
+		}
+		a.Open(b.AppendHeader(nil, now), now)
+	}
+}
+
+// TestHeldAnchor: an anchor that somebody holds back does not turn the clock by a ring, even
+// if it is held back for as long as the ring.
 func TestHeldAnchor(t *testing.T) {
-	for _, hold := range []time.Duration{20 * time.Second, 40 * time.Second, 60 * time.Second, 100 * time.Second, 130 * time.Second} {
+	for _, seconds := range []float64{20, 40, 60, 67.1, 100, 130, 134.2, 134.5, 150, 201} {
+		hold := time.Duration(seconds * 1e9)
 		p := newPair(t, uint64(hold))
 		p.hold = uint64(hold.Microseconds())
 		p.run(time.Second) // all of these arrive later
@@ -206,6 +242,39 @@ func TestSetClock(t *testing.T) {
 		p.ends[1].ahead += step
 		p.run(25 * time.Second)
 		p.check("25 s after a clock was set", 3000)
+	}
+}
+
+// TestSetByRing: a clock that is set by a multiple of what the stamps wrap after looks the
+// same to them. The anchor tells: while reports come every 0.5 s, and later. A set back is
+// believed after 2 s, since a datagram that somebody held back looks like one.
+func TestSetByRing(t *testing.T) {
+	const ring24, ring23 = 8 << 24, 8 << 23
+	for _, quiet := range []time.Duration{time.Second, 25 * time.Second} {
+		for _, step := range []int64{ring24, -ring24, ring23, -ring23, 5 * ring24, -7 * ring23} {
+			p := newPair(t, uint64(step))
+			p.run(quiet)
+			p.check("before", 8000)
+			p.ends[1].ahead += uint64(step)
+			p.run(26 * time.Second)
+			p.check(fmt.Sprintf("26 s after a set by %d us, %v after the start", step, quiet), 3000)
+		}
+	}
+}
+
+// TestFreshBesideOld: an end that starts anew knows the other's clock within 0.3 s, and the
+// old end the new one's, wherever that starts, and whatever is under way just then.
+func TestFreshBesideOld(t *testing.T) {
+	for seed := range uint64(100) {
+		p := newPair(t, seed)
+		p.run(30*time.Second + time.Duration(seed)*37*time.Millisecond)
+		ahead := []uint64{0, 40_000_000, 1 << 50, 1<<64 - 5_000_000, 8 << 23, 70_000}[seed%6]
+		p.ends[1].Link = new(Link)
+		p.ends[1].ahead += ahead
+		p.run(300 * time.Millisecond)
+		p.check(fmt.Sprintf("seed %d: 0.3 s after one end started anew with its clock %d us ahead", seed, int64(ahead)), 10_000)
+		p.run(10 * time.Second)
+		p.check(fmt.Sprintf("seed %d: 10 s after that", seed), 3000)
 	}
 }
 
@@ -251,26 +320,26 @@ func TestRefuses(t *testing.T) {
 	var l Link
 	whole := []byte{flagReport | flagAnchor, 0, 0, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0}
 	for n := range whole {
-		if payload, owd, err := l.Open(whole[:n], 5); err != ErrTruncated || payload != nil || owd != 0 {
+		if payload, owd, ok, err := l.Open(whole[:n], 5); err != ErrTruncated || payload != nil || owd != 0 || ok {
 			t.Errorf("%d bytes: %x, %v, %v", n, payload, owd, err)
 		}
 	}
-	for bit := 3; bit < 8; bit++ {
-		if _, _, err := l.Open([]byte{1 << bit, 0, 0, 0, 0}, 5); err != ErrReserved {
+	for bit := 4; bit < 8; bit++ {
+		if _, _, _, err := l.Open([]byte{1 << bit, 0, 0, 0, 0}, 5); err != ErrReserved {
 			t.Errorf("flag %d: %v", bit, err)
 		}
 	}
 	for byte := 4 + 3; byte < 4+3+3; byte++ { // its upper bytes are free
 		other := bytes.Clone(whole)
 		other[byte] |= 8
-		if _, _, err := l.Open(other, 5); err != ErrAnchor {
+		if _, _, _, err := l.Open(other, 5); err != ErrAnchor {
 			t.Errorf("another byte %d: %v", byte, err)
 		}
 	}
 	if _, ok := l.sync.MinDeltaTS24(9); ok {
 		t.Error("a refused datagram was taken")
 	}
-	if payload, _, err := l.Open(whole, 5); err != nil || len(payload) != 0 || !l.IsSynchronized() {
+	if payload, _, _, err := l.Open(whole, 5); err != nil || len(payload) != 0 || !l.IsSynchronized() {
 		t.Errorf("%x, %v", payload, err)
 	}
 }
@@ -351,12 +420,12 @@ func FuzzOpen(f *testing.F) {
 		var l Link
 		for range 3 {
 			kept := bytes.Clone(data)
-			payload, owd, err := l.Open(data, at)
+			payload, owd, ok, err := l.Open(data, at)
 			if !bytes.Equal(kept, data) {
 				t.Fatal("Open changed the datagram")
 			}
 			if err != nil {
-				if payload != nil || owd != 0 || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrReserved) && !errors.Is(err, ErrAnchor) {
+				if payload != nil || owd != 0 || ok || !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrReserved) && !errors.Is(err, ErrAnchor) {
 					t.Fatalf("%v, with %x, %v", err, payload, owd)
 				}
 				if _, ok := l.sync.MinDeltaTS24(at); ok {
@@ -375,7 +444,7 @@ func FuzzOpen(f *testing.F) {
 			if again[0]&flagAnchor != 0 && binary.LittleEndian.Uint64(again[len(again)-anchorLen:]) != at {
 				t.Fatalf("anchor of %d in %x", at, again)
 			}
-			if _, _, err := new(Link).Open(again, at); err != nil {
+			if _, _, _, err := new(Link).Open(again, at); err != nil {
 				t.Fatalf("own header %x: %v", again, err)
 			}
 			at += 1000

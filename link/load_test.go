@@ -132,7 +132,7 @@ func (l *load) receive(side int, conn net.PacketConn) {
 		if e.restarts != restarts {
 			continue // of a connection that is no more
 		}
-		if _, _, err := e.Open(in[loadHeader:n], now+e.ahead); err != nil {
+		if _, _, _, err := e.Open(in[loadHeader:n], now+e.ahead); err != nil {
 			l.t.Errorf("peer %d: %v", peer, err)
 		}
 		if side == 0 {

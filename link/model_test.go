@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// The test in this file proves that two links heal whatever is done to them: clocks that are
+// set, ends that start anew, silences, datagrams that are held up and sends that fail, in
+// random order, against a slow reference that knows each clock's whole reading.
+package link
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+var (
+	modelRuns = flag.Int("model.runs", 2000, "sequences of TestModel")
+	modelSeed = flag.Uint64("model.seed", 1, "the first one's seed")
+)
+
+const (
+	healed    = 26 * second // how long after an event all must be right, while datagrams flow
+	remember  = 8 * second  // of what the reference knows
+	modelStep = 50_000      // us: each end sends every so often
+)
+
+// seenPair is a datagram as the reference sees it, which wraps at nothing.
+type seenPair struct{ sent, received uint64 }
+
+// modelEnd is an end, its clock, and what the reference knows of the way to it.
+type modelEnd struct {
+	*Link
+	set  uint64 // the clock minus true time at true time 0, us
+	ppm  int64
+	seen []seenPair
+
+	local, remote uint64 // of the last reading
+	steps         uint32 // then
+	read          bool
+}
+
+// model is a world of two ends. Times are true ones in microseconds unless named otherwise.
+type model struct {
+	t      testing.TB
+	seed   uint64
+	rng    *rand.Rand
+	now    uint64
+	ends   [2]*modelEnd
+	flight [2][]flying // to each end
+	// The path, by the end that sends.
+	delay, jitter [2]uint64
+	loss          [2]float64
+	held          [2]uint64
+	lastHeld      uint64 // when the last of those that were held up arrives
+	failing       bool
+	log           []string // what was done, for whoever has to find the fault
+}
+
+func newModel(t testing.TB, seed uint64) *model {
+	m := &model{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: 1e12}
+	for i := range m.ends {
+		m.ends[i] = &modelEnd{Link: new(Link), set: m.rng.Uint64(), ppm: m.rng.Int64N(101) - 50}
+		m.delay[i] = 500 + m.rng.Uint64N(80_000)
+		m.jitter[i] = 1 + m.rng.Uint64N(15_000)
+		m.loss[i] = m.rng.Float64() * 0.1
+	}
+	return m
+}
+
+// clock returns what the clock of end i shows.
+func (m *model) clock(i int, now uint64) uint64 {
+	e := m.ends[i]
+	return e.set + now + uint64(int64(now)*e.ppm/1_000_000)
+}
+
+// run lets datagrams flow for so long.
+func (m *model) run(usec uint64) {
+	for until := m.now + usec; m.now < until; m.now += modelStep {
+		for i := range m.ends {
+			m.deliver(i)
+			m.send(i)
+			m.look(i)
+		}
+	}
+}
+
+func (m *model) send(i int) {
+	at := m.now + uint64(i)*modelStep/2 // in turn
+	datagram := m.ends[i].AppendHeader(nil, m.clock(i, at))
+	if m.failing {
+		m.ends[i].SendFailed()
+		return
+	}
+	if m.rng.Float64() < m.loss[i] {
+		return
+	}
+	datagram = binary.LittleEndian.AppendUint64(datagram, m.clock(i, at)) // for the reference
+	arrives := at + m.delay[i] + m.rng.Uint64N(m.jitter[i]) + m.held[i]
+	m.flight[1-i] = append(m.flight[1-i], flying{arrives, datagram})
+}
+
+// deliver hands over what has arrived at end i, in the order in which it did.
+func (m *model) deliver(i int) {
+	e := m.ends[i]
+	for {
+		next := -1
+		for j, f := range m.flight[i] {
+			if f.at <= m.now && (next < 0 || f.at < m.flight[i][next].at) {
+				next = j
+			}
+		}
+		if next < 0 {
+			return
+		}
+		f := m.flight[i][next]
+		m.flight[i] = append(m.flight[i][:next], m.flight[i][next+1:]...)
+		local := m.clock(i, f.at)
+		payload, _, _, err := e.Open(f.data, local)
+		if err != nil || len(payload) != 8 {
+			m.fail("a datagram of %d bytes arrives as %d: %v", len(f.data), len(payload), err)
+			return
+		}
+		if m.held[1-i] == 0 {
+			e.seen = append(e.seen, seenPair{binary.LittleEndian.Uint64(payload), local})
+		}
+	}
+}
+
+// look demands that the remote time goes forward, unless a step is counted or this end's own
+// clock was set.
+func (m *model) look(i int) {
+	e := m.ends[i]
+	local := m.clock(i, m.now)
+	s, ok := e.Snapshot(local)
+	if back := int64(s.RemoteUsec - e.remote); ok && e.read && int64(local-e.local) > 0 && back < 0 && s.Steps == e.steps {
+		m.fail("end %d: the remote time goes back by %d us, and no step is counted", i, -back)
+	}
+	e.local, e.remote, e.steps, e.read = local, s.RemoteUsec, s.Steps, ok
+}
+
+// reference returns the other clock minus end i's from the fastest datagrams of late, both
+// ways, and how far apart the least and the best guess of it can be.
+func (m *model) reference(i int) (offset, margin int64) {
+	fastest := func(e *modelEnd, now uint64) int64 {
+		var best int64
+		found := false
+		for _, s := range e.seen {
+			if d := int64(s.received - s.sent); now-s.received < remember && (!found || d-best < 0) { // clocks wrap
+				best, found = d, true
+			}
+		}
+		if !found {
+			m.fail("the reference has heard nothing for %d s", remember/second)
+		}
+		return best
+	}
+	in, out := fastest(m.ends[i], m.clock(i, m.now)), fastest(m.ends[1-i], m.clock(1-i, m.now))
+	// Clocks of opposite signs cancel out: in is a delay minus the offset, out one plus it.
+	drift := int64(remember) * max(m.ends[0].ppm-m.ends[1].ppm, m.ends[1].ppm-m.ends[0].ppm) / 1_000_000
+	return out - (in+out)/2, 2*int64(max(m.jitter[0], m.jitter[1])) + drift + 5000
+}
+
+// check demands that both ends agree with the reference, and that the truth is inside of the
+// bound.
+func (m *model) check() {
+	for i, e := range m.ends {
+		local := m.clock(i, m.now)
+		s, ok := e.Snapshot(local)
+		offset, margin := m.reference(i)
+		if wrong := s.OffsetUsec - offset; !ok || max(wrong, -wrong) > margin {
+			m.fail("end %d is %d us off the reference, more than %d, ok %v", i, wrong, margin, ok)
+		}
+		wrong := int64(s.RemoteUsec - m.clock(1-i, m.now))
+		if bound := s.ErrorBound.Microseconds(); max(wrong, -wrong) > bound+2 {
+			m.fail("end %d is %d us off the truth, more than its bound, %d", i, wrong, bound)
+		}
+	}
+}
+
+func (m *model) fail(format string, args ...any) {
+	m.t.Helper()
+	m.t.Errorf("seed %d, %.1f s: %s\nafter %q", m.seed, float64(m.now-1e12)/second, fmt.Sprintf(format, args...), m.log)
+}
+
+func (m *model) did(format string, args ...any) {
+	m.log = append(m.log, fmt.Sprintf("%.1f s: ", float64(m.now-1e12)/second)+fmt.Sprintf(format, args...))
+}
+
+// step draws by how much a clock is set or starts elsewhere, at least: often by what the
+// stamps wrap after.
+func (m *model) step(least uint64) (usec uint64) {
+	switch m.rng.IntN(4) {
+	case 0:
+		usec = (1 + m.rng.Uint64N(5)) << 26 // 67.1 s
+	case 1:
+		usec = least + m.rng.Uint64N(100_000)
+	case 2:
+		usec = least + m.rng.Uint64N(200*second)
+	default:
+		usec = m.rng.Uint64() >> 1
+	}
+	if m.rng.IntN(2) == 0 {
+		return -usec
+	}
+	return usec
+}
+
+// event does something to them.
+func (m *model) event() {
+	i := m.rng.IntN(2)
+	e := m.ends[i]
+	e.read = false
+	switch m.rng.IntN(6) {
+	case 0:
+		// A smaller set within seconds of a start or of a silence looks like a queue, for
+		// minutes perhaps: that is up to package timesync.
+		step := m.step(200_000)
+		m.did("end %d is set by %d us", i, int64(step))
+		m.set(i, step)
+	case 1:
+		step := m.step(0)
+		m.did("end %d starts anew, %d us ahead of before", i, int64(step))
+		e.Link = new(Link)
+		m.set(i, step)
+		// Those of a former start, or for it, are refused some day by whatever seals them.
+		for j := range m.flight {
+			m.flight[j] = slices.DeleteFunc(m.flight[j], func(f flying) bool { return f.at > m.now+second })
+		}
+	case 2:
+		m.did("end %d is reset", i)
+		e.Reset()
+	case 3:
+		m.run(15 * second) // a clock that was set meanwhile is up to package timesync
+		lost := m.loss[i]
+		silence := m.rng.Uint64N(160 * second)
+		m.did("end %d is not heard for %d us", i, silence)
+		m.loss[i] = 1
+		m.run(silence)
+		m.loss[i] = lost
+	case 4:
+		m.held[i] = m.rng.Uint64N(30 * second) // longer ones look early, since the stamps wrap
+		m.lastHeld = max(m.lastHeld, m.now+second+m.held[i])
+		m.did("what end %d sends for 0.5 s is held up by %d us", i, m.held[i])
+		m.run(second / 2)
+		m.held[i] = 0
+	case 5:
+		silence := m.rng.Uint64N(20 * second)
+		m.did("all sends fail for %d us", silence)
+		m.failing = true
+		m.run(silence)
+		m.failing = false
+	}
+}
+
+// set moves a clock. What the reference knew of it is no more.
+func (m *model) set(i int, step uint64) {
+	m.ends[i].set += step
+	if step != 0 {
+		m.ends[0].seen, m.ends[1].seen = nil, nil
+	}
+}
+
+// TestModel: healed after each event, however many come before they are over. More:
+//
+//	go test ./link -run TestModel -model.runs 100000 -model.seed 12345
+func TestModel(t *testing.T) {
+	runs := *modelRuns
+	if testing.Short() {
+		runs = min(runs, 200)
+	}
+	for seed := *modelSeed; seed < *modelSeed+uint64(runs); seed++ {
+		m := newModel(t, seed)
+		m.run(second + m.rng.Uint64N(10*second)) // a start is over after some round trips
+		for range 1 + m.rng.IntN(3) {
+			m.event()
+			m.run(second + m.rng.Uint64N(2*second))
+		}
+		m.run(max(m.lastHeld, m.now) - m.now)
+		m.run(healed)
+		m.check()
+	}
+}
