@@ -6,11 +6,13 @@ package rxtime
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -147,12 +149,62 @@ func TestSameAddress(t *testing.T) {
 	}
 }
 
+// failsAsNet fails unless c answers a read as package net does: no bytes, and an error of the
+// same types all the way down.
+func failsAsNet(t *testing.T, what string, c *Conn, want error) {
+	t.Helper()
+	n, from, _, err := c.ReadFrom(make([]byte, 9))
+	if n != 0 || from.IsValid() || typesOf(err) != typesOf(want) {
+		t.Errorf("%s: %d bytes from %v, %v of types %s; package net has 0, %v of types %s",
+			what, n, from, err, typesOf(err), want, typesOf(want))
+	}
+}
+
+// typesOf returns the types of an error and of all that it wraps.
+func typesOf(err error) (types string) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		types += fmt.Sprintf("%T ", err)
+	}
+	return types
+}
+
+// TestRefused: the peer's port is closed, which the kernel says at the next read of a
+// connected socket.
+func TestRefused(t *testing.T) {
+	for _, plain := range []bool{true, false} {
+		gone, at := open(t)
+		gone.Close()
+		udp, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer udp.Close()
+		udp.SetReadDeadline(time.Now().Add(time.Second)) // for systems that do not refuse
+		c := &Conn{udp: udp}
+		if !plain {
+			c = NewConn(udp)
+		}
+		udp.Write([]byte("a"))
+		_, _, want := udp.ReadFromUDPAddrPort(make([]byte, 9))
+		if !errors.Is(want, syscall.ECONNREFUSED) {
+			t.Skipf("this system does not refuse: %v", want)
+		}
+		udp.Write([]byte("a"))
+		failsAsNet(t, fmt.Sprintf("refused, kernel's times %v", c.Kernel()), c, want)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	udp, _, both := conns(t)
-	udp.SetReadDeadline(time.Unix(1, 0))
 	for name, c := range both {
-		if _, _, _, err := c.ReadFrom(make([]byte, 9)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: after the deadline: %v", name, err)
+		for _, wait := range []time.Duration{-time.Hour, time.Millisecond} { // over, and soon over
+			udp.SetReadDeadline(time.Now().Add(wait))
+			_, _, want := udp.ReadFromUDPAddrPort(make([]byte, 9))
+			udp.SetReadDeadline(time.Now().Add(wait))
+			if !errors.Is(want, os.ErrDeadlineExceeded) {
+				t.Fatal(want)
+			}
+			failsAsNet(t, fmt.Sprintf("%s, a deadline in %v", name, wait), c, want)
 		}
 	}
 	udp.SetReadDeadline(time.Now().Add(patience))
@@ -166,6 +218,48 @@ func TestErrors(t *testing.T) {
 	for _, name := range []string{"zero", "of nil", "of closed"} {
 		if both[name].Kernel() {
 			t.Errorf("%s: has times of the kernel", name)
+		}
+	}
+}
+
+// TestReceived: whoever reads the socket itself gets the kernel's time of a datagram that
+// waited for its reader. The first ones of a socket may have none, see NewConn.
+func TestReceived(t *testing.T) {
+	udp, at := open(t)
+	c := NewConn(udp)
+	for end := time.Now().Add(patience); ; {
+		const waited = 2 * time.Millisecond
+		sent := timesync.NowUsec()
+		write(t, udp, []byte("a"), at)
+		time.Sleep(waited)
+		var control [ControlSize]byte
+		_, n, _, _, err := udp.ReadMsgUDPAddrPort(make([]byte, 9), control[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := timesync.NowUsec()
+		received := c.Received(control[:n])
+		if received < sent || received > timesync.NowUsec() {
+			t.Fatalf("received at %d, but sent at %d and read at %d", received, sent, read)
+		}
+		if received < read || !c.Kernel() {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("still the time of the call after %v; the control messages were % x", patience, control[:n])
+		}
+	}
+}
+
+// TestReceivedNothing: without a stamp among the messages the time is that of the call.
+func TestReceivedNothing(t *testing.T) {
+	udp, _ := open(t)
+	for _, c := range []*Conn{NewConn(udp), {}, NewConn(nil)} {
+		for _, control := range [][]byte{nil, {1}, make([]byte, ControlSize), bytes.Repeat([]byte{255}, ControlSize)} {
+			before := timesync.NowUsec()
+			if received := c.Received(control); received < before || received > timesync.NowUsec() {
+				t.Errorf("% x: %d, called at %d", control, received, before)
+			}
 		}
 	}
 }
@@ -199,6 +293,7 @@ func TestNoAllocations(t *testing.T) {
 			if _, _, _, err := c.ReadFrom(b); err != nil {
 				t.Fatal(err)
 			}
+			c.Received(b)
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}

@@ -1,4 +1,4 @@
-// The example of the documentation.
+// The examples of the documentation.
 
 package rxtime_test
 
@@ -42,4 +42,30 @@ func Example() {
 	// Output:
 	// 3 bytes from a: true
 	// received in the past: true
+}
+
+// A program that reads the socket itself asks Received. With ReadBatch of golang.org/x/net
+// it is the same for each message m of a batch, with a buffer of ControlSize bytes in m.OOB:
+// conn.Received(m.OOB[:m.NN]).
+func ExampleConn_Received() {
+	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return
+	}
+	defer udp.Close()
+	conn := rxtime.NewConn(udp) // before the first datagram comes
+
+	sentUsec := timesync.NowUsec()
+	udp.WriteToUDPAddrPort([]byte("hello"), udp.LocalAddr().(*net.UDPAddr).AddrPort())
+
+	var buf [1500]byte
+	var control [rxtime.ControlSize]byte
+	n, controlLen, _, _, err := udp.ReadMsgUDPAddrPort(buf[:], control[:])
+	if err != nil {
+		return
+	}
+	receivedUsec := conn.Received(control[:controlLen]) // right after the read
+	fmt.Printf("%s, after it was sent: %v\n", buf[:n], receivedUsec >= sentUsec)
+	// Output:
+	// hello, after it was sent: true
 }

@@ -41,7 +41,7 @@ func TestOptions(t *testing.T) {
 		option(t, udp, c.option, c.value)
 		sent := timesync.NowUsec()
 		write(t, udp, []byte("a"), at)
-		var control [controlSize]byte
+		var control [ControlSize]byte
 		_, n, _, _, err := udp.ReadMsgUDPAddrPort(make([]byte, 9), control[:])
 		if err != nil {
 			t.Fatal(err)
