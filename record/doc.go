@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Package record keeps what a synchronizer was given, so that it can be seen later what
+// happened to the clock.
+//
+// A Recorder takes the place of a timesync.TimeSynchronizer, or joins a link.Link. It
+// writes every stamp with its time of receipt, every report, every anchor and every Reset
+// to an io.Writer, and once a second what the synchronizer answered. Read iterates over a
+// recording. Replay gives it to a fresh synchronizer, which then is in the same state as
+// the recorded one was, and answers the same to every question.
+//
+// A recording holds no payload, no address and no key. It takes at most 6 bytes for each
+// datagram of a stream of 60 a second. docs/RECORDING.md describes the format.
+//
+// A Recorder has one goroutine, which alone calls the io.Writer. No call of the other
+// methods but Flush and Close waits for it. If the io.Writer is slow or fails, whole blocks of about
+// a second are dropped, and counted in the recording and by Dropped.
+//
+// Replay is bit-identical for the same version of timesync on the same kind of processor:
+// some kinds round a product and a sum at once. A recording that lacks blocks can be
+// replayed, too: to the fresh synchronizer they are datagrams that were lost.
+package record
+
+import (
+	"time"
+
+	"timesync"
+)
+
+// Kind is what an Event is.
+type Kind uint8
+
+const (
+	Datagram Kind = iota // a stamp arrived: Counter is TS24
+	Report               // a report arrived: Counter is MinDelta
+	Anchor               // the peer said at LocalUsec that its clock reads RemoteUsec
+	Reset                // everything was forgotten
+	Answered             // Answer is what the synchronizer knew at LocalUsec
+	Missing              // Count blocks were dropped, or are not in the recording
+)
+
+// Event is what a synchronizer was given, or what it answered.
+type Event struct {
+	Kind Kind // says which of the fields mean something
+	// LocalUsec is the local clock in microseconds, as the synchronizer was given it. Reset
+	// and Missing have no time of their own: there it is that of the event before, or 0.
+	LocalUsec  uint64
+	Counter    timesync.Counter24 // of Datagram and Report
+	RemoteUsec uint64             // of Anchor: the remote clock in microseconds
+	Answer     Answer             // of Answered
+	Count      uint32             // of Missing: blocks
+	// Wall is the time of day when the block was ended, in milliseconds: up to a second
+	// after the event. A block from a machine without a clock has any.
+	Wall time.Time
+}
+
+// Answer is what a synchronizer knows at one local time. What timesync.Snapshot and
+// timesync.Stats gain has to go into the format, behind the rest of an answer.
+type Answer struct {
+	OK       bool              // the offset is known; Snapshot is zero if not
+	Snapshot timesync.Snapshot // at that time
+	Stats    timesync.Stats    // up to that time
+}
+
+// Ask returns what a synchronizer knows at localUsec.
+func Ask(s *timesync.TimeSynchronizer, localUsec uint64) (a Answer) {
+	a.Snapshot, a.OK = s.Snapshot(localUsec)
+	a.Stats = s.Stats()
+	return a
+}

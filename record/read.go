@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+)
+
+// What Read and Replay complain of. All whole blocks before are read.
+var (
+	// ErrFormat: this is not a recording, or one of a version that is not known.
+	ErrFormat = errors.New("record: not a recording of a known version")
+	// ErrTruncated: the recording ends within a block, as when the process was killed.
+	ErrTruncated = errors.New("record: the recording ends within a block")
+	// ErrCorrupt: a block has another checksum, or an event that is none.
+	ErrCorrupt = errors.New("record: a block is damaged")
+)
+
+// Read returns an iterator over the events of a recording. After the last event there may
+// be an error: ErrFormat, ErrTruncated or ErrCorrupt, with the place, or one of src.
+//
+//	for event, err := range record.Read(file) {
+func Read(src io.Reader) func(yield func(Event, error) bool) {
+	return func(yield func(Event, error) bool) {
+		r := newReader(src)
+		for {
+			e, err := r.next()
+			if err == io.EOF || !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// reader reads a recording.
+type reader struct {
+	src    io.Reader
+	at     int64  // bytes read
+	number uint32 // of the next block
+	buf    []byte // what was read last
+	events        // of the block, in buf
+	latest uint64 // local time, us, of the last event that had one
+	err    error  // for ever
+}
+
+func newReader(src io.Reader) *reader { return &reader{src: src} }
+
+// next returns the next event, or io.EOF after the last one.
+func (r *reader) next() (Event, error) {
+	for len(r.events.b) == 0 && r.err == nil {
+		var missing uint32
+		missing, r.err = r.block()
+		if r.err == nil && missing != 0 {
+			return Event{Kind: Missing, Count: missing, LocalUsec: r.latest, Wall: r.wall}, nil
+		}
+	}
+	if r.err != nil {
+		return Event{}, r.err
+	}
+	e, err := r.events.next() // without an error, since block has tried
+	if e.Kind == Reset {
+		e.LocalUsec = r.latest
+	}
+	r.latest = e.LocalUsec
+	return e, err
+}
+
+// block reads the next block, and returns how many are missing before it.
+func (r *reader) block() (missing uint32, err error) {
+	if r.at == 0 {
+		if b, err := r.read(len(magic)); err != nil && err != io.EOF && !errors.Is(err, ErrTruncated) {
+			return 0, err
+		} else if string(b) != magic {
+			return 0, ErrFormat
+		}
+	}
+	begin := r.at
+	head, err := r.read(headLen)
+	if err != nil {
+		return 0, err
+	}
+	sum := binary.LittleEndian.Uint32(head[headSum:])
+	number := binary.LittleEndian.Uint32(head[headNumber:])
+	ms := uint64(binary.LittleEndian.Uint16(head[headWall+4:]))<<32 | uint64(binary.LittleEndian.Uint32(head[headWall:]))
+	got := crc32.Checksum(head[headNumber:], crcTable)
+	b, err := r.read(int(binary.LittleEndian.Uint16(head[headLength:])))
+	switch {
+	case err == io.EOF:
+		return 0, r.truncated()
+	case err != nil:
+		return 0, err
+	case crc32.Update(got, crcTable, b) != sum:
+		return 0, fmt.Errorf("%w: checksum of the block at byte %d", ErrCorrupt, begin)
+	}
+	r.events = events{b: b, wall: time.UnixMilli(int64(ms))}
+	for try := r.events; len(try.b) > 0; {
+		if _, err := try.next(); err != nil {
+			return 0, fmt.Errorf("%w: %w, in the block at byte %d", ErrCorrupt, err, begin)
+		}
+	}
+	missing, r.number = number-r.number, number+1
+	return missing, nil
+}
+
+// read returns the next n bytes, until the next read. At the end it is io.EOF.
+func (r *reader) read(n int) ([]byte, error) {
+	if cap(r.buf) < n {
+		r.buf = make([]byte, n)
+	}
+	got, err := io.ReadFull(r.src, r.buf[:n])
+	r.at += int64(got)
+	if err == io.ErrUnexpectedEOF {
+		err = r.truncated()
+	}
+	return r.buf[:got], err
+}
+
+func (r *reader) truncated() error { return fmt.Errorf("%w, at byte %d", ErrTruncated, r.at) }

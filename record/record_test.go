@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove that a recording is small, that a replay answers the same as the
+// recorded synchronizer to every question, that of two recordings the events come in the
+// order of time, and that writers that are slow or fail cost whole blocks and nothing else.
+package record
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"timesync"
+)
+
+// still returns a Recorder that writes when a block is full or at Flush: no time passes.
+func still(w io.Writer) *Recorder { return start(w, nil, nothing) }
+
+func nothing() {}
+
+// TestMethods: a Recorder has all the methods of a synchronizer.
+func TestMethods(t *testing.T) {
+	of, has := reflect.TypeFor[*timesync.TimeSynchronizer](), reflect.TypeFor[*Recorder]()
+	for i := range of.NumMethod() {
+		want := of.Method(i)
+		got, ok := has.MethodByName(want.Name)
+		if !ok || got.Type.NumIn() != want.Type.NumIn() || got.Type.NumOut() != want.Type.NumOut() {
+			t.Errorf("%s: %v", want.Name, ok)
+		}
+	}
+	if of.NumMethod() < 14 {
+		t.Errorf("only %d methods", of.NumMethod())
+	}
+}
+
+// answers is what a synchronizer says to every question about a few local times.
+type answers struct {
+	Answer
+	later       [3]Answer
+	remote      [3]uint64
+	minDelta    [3]timesync.Counter24
+	ts23        timesync.Counter23
+	ts16        timesync.Counter16
+	delay       time.Duration
+	bound       time.Duration
+	skew        float64
+	synced, has [4]bool
+}
+
+func everything(s *timesync.TimeSynchronizer, local uint64) (a answers) {
+	a.Answer = Ask(s, local)
+	for i, at := range [...]uint64{local, local + 1_234_567, local - 54_321} {
+		a.later[i] = Ask(s, at)
+		a.remote[i], a.synced[i] = s.RemoteTime(at)
+		a.minDelta[i], a.has[i] = s.MinDeltaTS24(at)
+	}
+	a.ts23, _ = s.ToRemoteTime23(local)
+	a.ts16, _ = s.ToRemoteTime16(local)
+	a.delay, _ = s.MinimumOneWayDelay()
+	a.bound, _ = s.ErrorBound(local)
+	a.skew, a.has[3] = s.Skew()
+	a.synced[3] = s.IsSynchronized()
+	return a
+}
+
+// life plays a peer to r: datagrams with jitter and loss, reports, clocks that are set, paths
+// that change, silences, receive times that go back, anchors, and Reset. It calls did after
+// each call, with the local time.
+func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
+	local, offset, delay := rng.Uint64(), rng.Uint64(), 20_000.0
+	for range calls {
+		local += 16_667 + uint64(rng.IntN(2000)) - 1000
+		switch rng.IntN(400) {
+		case 0:
+			offset += rng.Uint64N(1 << 24)
+		case 1:
+			delay += 10_000 * rng.ExpFloat64()
+		case 2:
+			local += rng.Uint64N(300_000_000)
+		case 3:
+			local -= rng.Uint64N(100_000_000)
+		case 4:
+			if rng.IntN(10) == 0 {
+				r.Reset()
+				did(local)
+			}
+		case 5:
+			r.Anchor(local, local+offset)
+			did(local)
+		case 6:
+			delay = 20_000
+		case 7:
+			offset = rng.Uint64()
+		}
+		recv := local + uint64(delay+5000*rng.ExpFloat64())
+		if rng.IntN(50) == 0 {
+			continue // lost
+		}
+		stamp := timesync.LocalTimeToDatagramTS24(local+offset) | timesync.Counter24(rng.Uint32()&0xff)<<24
+		r.OnAuthenticatedDatagramTimestamp(stamp, recv)
+		did(recv)
+		if rng.IntN(60) == 0 {
+			r.OnPeerMinDeltaTS24(timesync.NewCounter24(uint64(delay+float64(rng.IntN(100)))>>3+offset>>3), recv)
+			did(recv)
+		}
+	}
+}
+
+func TestReplayIsIdentical(t *testing.T) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 3
+	}
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(seed, 34))
+		var file bytes.Buffer
+		r := New(&file)
+		var want []answers
+		life(rng, r, 5000, func(local uint64) {
+			want = append(want, everything(r.synchronizer, local))
+			if len(want)%50 == 0 {
+				r.Flush()
+			}
+		})
+		if err := r.Close(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		n, asked := 0, 0
+		for m, err := range Replay(&file) {
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if m.Kind == Answered {
+				if got := Ask(m.Ends[0], m.LocalUsec); got != m.Answer {
+					t.Fatalf("seed %d, event %d: answers\n%+v, recorded\n%+v", seed, n, got, m.Answer)
+				}
+				asked++
+				continue
+			}
+			local := m.LocalUsec
+			if m.Kind == Reset {
+				n++
+				continue // its local time is not recorded
+			}
+			if got := everything(m.Ends[0], local); got != want[n] {
+				t.Fatalf("seed %d, event %d: answers\n%+v, live\n%+v", seed, n, got, want[n])
+			}
+			n++
+		}
+		if n != len(want) || asked < 60 {
+			t.Errorf("seed %d: %d events and %d answers, %d calls", seed, n, asked, len(want))
+		}
+	}
+}
+
+// TestSize: at 60 datagrams a second, a block each 0.9 s, jitter and loss as on a bad line.
+func TestSize(t *testing.T) {
+	for _, world := range []struct {
+		name         string
+		pace, jitter float64 // us
+	}{{"two hosts in a room", 50, 50}, {"a good line", 500, 2000}, {"a bad line", 2000, 10_000}} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		var file bytes.Buffer
+		r := still(&file)
+		const datagrams = 60 * 120
+		local := uint64(1 << 50)
+		for i := range datagrams {
+			local += 16_667
+			sent := local + uint64(world.pace*rng.Float64())
+			r.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(sent+987_654_321), sent+uint64(20_000+world.jitter*rng.ExpFloat64()))
+			if i%120 == 0 {
+				r.OnPeerMinDeltaTS24(timesync.NewCounter24((20_000+987_654_321)>>3), local)
+			}
+			if i%54 == 0 {
+				r.Flush()
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		perDatagram := float64(file.Len()) / datagrams
+		t.Logf("%s: %.2f bytes a datagram, %.2f MB an hour", world.name, perDatagram, perDatagram*216_000/1e6)
+		if perDatagram > 6 {
+			t.Errorf("%s: %.2f bytes a datagram", world.name, perDatagram)
+		}
+	}
+}
+
+// TestBothEnds: two ends with clocks that are far apart tell each other; the events of both
+// recordings come in the order of time, with an anchor and, by the time of day, without.
+func TestBothEnds(t *testing.T) {
+	for name, anchored := range map[string][2]bool{"first": {true, false}, "second": {false, true}, "none": {}} {
+		const delay = 15_000
+		offset := uint64(1<<50 + 77)
+		if !anchored[0] && !anchored[1] {
+			offset = 1_500_000 // the time of day is the same in both files, and so tells this much
+		}
+		var files [2]bytes.Buffer
+		ends := [2]*Recorder{New(&files[0]), New(&files[1])}
+		clock := [2]uint64{0, offset}
+		for at := uint64(1_000_000); at < 41_000_000; at += 16_667 {
+			for i, end := range ends {
+				if at/16_667%100 == 0 {
+					end.Flush()
+				}
+				end.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(at+clock[1-i]), at+delay+clock[i])
+				if d, ok := ends[1-i].MinDeltaTS24(at + clock[1-i]); ok && at/16_667%30 == 0 {
+					if anchored[i] && at < 2_000_000 {
+						end.Anchor(at+delay+clock[i], at+clock[1-i])
+					}
+					end.OnPeerMinDeltaTS24(d, at+delay+clock[i])
+				}
+			}
+		}
+		for _, end := range ends {
+			if err := end.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		checkBoth(t, name, &files, offset)
+	}
+}
+
+func checkBoth(t *testing.T, name string, files *[2]bytes.Buffer, offset uint64) {
+	t.Helper()
+	var last uint64
+	n := [2]int{}
+	for m, err := range Replay(&files[0], &files[1]) {
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if m.Kind == Datagram {
+			n[m.End]++
+		}
+		truth := m.LocalUsec
+		if m.End == 1 {
+			truth -= offset
+		}
+		for i, at := range [2]uint64{truth, truth + offset} {
+			if off := int64(m.AtUsec[i] - at); m.Ends[0].IsSynchronized() && max(off, -off) > 1000 {
+				t.Fatalf("%s: an event of end %d at %d is said to be %d us off at end %d", name, m.End, truth, off, i)
+			}
+		}
+		if truth+1000 < last {
+			t.Fatalf("%s: an event of end %d comes %d us late", name, m.End, last-truth)
+		}
+		last = max(last, truth)
+	}
+	if n != [2]int{2400, 2400} {
+		t.Errorf("%s: %v datagrams", name, n)
+	}
+}
+
+func TestReplayOfNone(t *testing.T) {
+	for _, err := range Replay() {
+		if err != errRecordings {
+			t.Error(err)
+		}
+	}
+}
+
+// gate is a writer that takes what it may.
+type gate struct {
+	bytes.Buffer
+	mu   sync.Mutex
+	most func() (int, error) // how much it takes now
+}
+
+// let changes how much it takes.
+func (g *gate) let(most func() (int, error)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.most = most
+}
+
+func (g *gate) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	most := g.most
+	g.mu.Unlock()
+	n, err := most()
+	n, _ = g.Buffer.Write(b[:min(n, len(b))])
+	return n, err
+}
+
+var errFull = errors.New("disk full")
+
+// fill gives r datagrams until it has dropped so many blocks.
+func fill(r *Recorder, rng *rand.Rand, dropped uint64) (calls int) {
+	local := rng.Uint64()
+	for ; r.Dropped() < dropped; calls++ {
+		local += 16_667
+		r.OnAuthenticatedDatagramTimestamp(timesync.NewCounter24(rng.Uint64()), local)
+	}
+	return calls
+}
+
+// TestFailingWriter: a writer fails for a while, in the middle of a block or before it. Blocks
+// are dropped as a whole, the recording says how many, and goes on when the writer does.
+func TestFailingWriter(t *testing.T) {
+	for taken := range 60 {
+		left := 3*headLen + taken // the bytes that it takes
+		g := &gate{}
+		g.let(func() (int, error) {
+			n := left
+			left = max(left-blockLen, 0)
+			return n, errFull
+		})
+		r := still(g)
+		rng := rand.New(rand.NewPCG(uint64(taken), 1))
+		r.OnAuthenticatedDatagramTimestamp(1, 1)
+		r.Flush()
+		fill(r, rng, 3)
+		r.Flush()
+		g.let(func() (int, error) { return blockLen, nil })
+		r.Flush()
+		r.OnAuthenticatedDatagramTimestamp(77, 1)
+		err := r.Close()
+		if !errors.Is(err, errFull) || r.Dropped() != 3 {
+			t.Fatalf("taken %d: dropped %d, %v", taken, r.Dropped(), err)
+		}
+		missing, last := uint32(0), Event{}
+		for e, err := range Read(&g.Buffer) {
+			if err != nil {
+				t.Fatalf("taken %d: %v", taken, err)
+			}
+			if e.Kind == Missing {
+				missing += e.Count
+			}
+			if e.Kind == Datagram {
+				last = e
+			}
+		}
+		if missing != 3 || last.Counter != 77 {
+			t.Fatalf("taken %d: %d blocks are missing, the last stamp is %d", taken, missing, last.Counter)
+		}
+	}
+}
+
+// TestHangingWriter: nobody waits for a writer that hangs, and Close says what was lost.
+func TestHangingWriter(t *testing.T) {
+	release := make(chan struct{})
+	g := &gate{}
+	g.most = func() (int, error) { <-release; return blockLen, nil }
+	r := New(g)
+	calls := fill(r, rand.New(rand.NewPCG(1, 1)), 100) // the test hangs if this waits
+	close(release)
+	err := r.Close()
+	if err == nil || calls < 100*(blockLen-eventLen)/20 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+	missing := uint32(0)
+	for e, err := range Read(&g.Buffer) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == Missing {
+			missing += e.Count
+		}
+	}
+	if uint64(missing) != r.Dropped() {
+		t.Errorf("%d blocks are missing, %d dropped", missing, r.Dropped())
+	}
+}
+
+// TestNeverWritten: of a writer that takes nothing, Close tells, and does not hang.
+func TestNeverWritten(t *testing.T) {
+	r := New(&gate{most: func() (int, error) { return 0, errFull }})
+	r.OnAuthenticatedDatagramTimestamp(1, 1)
+	if err := r.Close(); !errors.Is(err, errFull) || r.Dropped() != 1 {
+		t.Errorf("%v, dropped %d", err, r.Dropped())
+	}
+	if err := r.Close(); err == nil {
+		t.Error("the second Close is content")
+	}
+	r.OnAuthenticatedDatagramTimestamp(2, 2)
+	r.Anchor(2, 2)
+	r.OnPeerMinDeltaTS24(2, 2)
+	r.Reset()
+	if r.IsSynchronized() || r.Dropped() != 1 {
+		t.Error("a closed Recorder records")
+	}
+}
+
+// recording returns one of a life, and how many events each of its blocks ends with.
+func recording(t testing.TB, seed uint64, calls int) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	r := still(&file)
+	n := 0
+	life(rand.New(rand.NewPCG(seed, 1)), r, calls, func(uint64) {
+		if n++; n%40 == 0 {
+			r.Flush()
+		}
+	})
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+func all(b []byte) (events []Event, err error) {
+	for e, err := range Read(bytes.NewReader(b)) {
+		if err != nil {
+			return events, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// ends returns where the blocks of a recording end, and how many events there are until then.
+func ends(b []byte) (at, events []int) {
+	at, events = []int{len(magic)}, []int{0}
+	for r, n := newReader(bytes.NewReader(b)), 0; ; n++ {
+		if _, err := r.next(); err != nil {
+			return at, events
+		}
+		if len(r.events.b) == 0 {
+			at, events = append(at, int(r.at)), append(events, n+1)
+		}
+	}
+}
+
+// TestTruncated cuts a recording at each byte: all whole blocks before are read.
+func TestTruncated(t *testing.T) {
+	whole := recording(t, 5, 200)
+	want, err := all(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, until := ends(whole)
+	for cut := range whole {
+		got, err := all(whole[:cut])
+		i, boundary := slices.BinarySearch(at, cut)
+		n := 0
+		if boundary {
+			n = until[i]
+		} else if i > 0 {
+			n = until[i-1]
+		}
+		switch {
+		case cut < len(magic) && !errors.Is(err, ErrFormat),
+			boundary && err != nil,
+			cut > len(magic) && !boundary && !errors.Is(err, ErrTruncated):
+			t.Fatalf("cut at %d: %v", cut, err)
+		case !slices.Equal(got, want[:n]):
+			t.Fatalf("cut at %d: %d events, want %d", cut, len(got), n)
+		}
+	}
+}
+
+// TestCorrupt changes each byte of a recording: what was before that block is read, and
+// nothing of the block.
+func TestCorrupt(t *testing.T) {
+	whole := recording(t, 6, 120)
+	want, _ := all(whole)
+	at, until := ends(whole)
+	for i := range whole {
+		b := bytes.Clone(whole)
+		b[i] ^= 1 << (i % 8)
+		got, err := all(b)
+		k, boundary := slices.BinarySearch(at, i)
+		if !boundary {
+			k--
+		}
+		n := 0
+		if k >= 0 {
+			n = until[k]
+		}
+		if wrong := errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || i < len(magic) && err == ErrFormat; !wrong || !slices.Equal(got, want[:n]) {
+			t.Fatalf("byte %d: %d events, want %d; %v", i, len(got), n, err)
+		}
+	}
+}
+
+// TestReadError: an error of the source comes as it is, after what was read.
+func TestReadError(t *testing.T) {
+	whole := recording(t, 7, 100)
+	want, _ := all(whole)
+	var got []Event
+	var last error
+	for e, err := range Read(io.MultiReader(bytes.NewReader(whole), errReader{})) {
+		if last = err; err == nil {
+			got = append(got, e)
+		}
+	}
+	if !errors.Is(last, errFull) || !slices.Equal(got, want) {
+		t.Errorf("%d of %d events, %v", len(got), len(want), last)
+	}
+	for range Read(bytes.NewReader(whole)) {
+		break // nothing is yielded after that, or it panics
+	}
+	for range Replay(bytes.NewReader(whole)) {
+		break
+	}
+	for range Replay(bytes.NewReader(whole), bytes.NewReader(whole)) {
+		break
+	}
+}
+
+type errReader struct{}
+
+func (errReader) Read([]byte) (int, error) { return 0, errFull }
+
+// TestNoAllocations: neither the caller's goroutine nor, for a block, the writer's allocates.
+func TestNoAllocations(t *testing.T) {
+	tick := make(chan time.Time)
+	r := start(io.Discard, tick, nothing)
+	defer r.Close()
+	local := uint64(1)
+	f := func() {
+		for range 100 {
+			local += 16_667
+			r.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(local), local+20_000)
+			r.OnPeerMinDeltaTS24(timesync.NewCounter24(20_000>>3), local+20_000)
+			r.Anchor(local, local)
+		}
+		tick <- time.Time{}
+		tick <- time.Time{} // taken when the block of the first is written
+		r.Reset()
+	}
+	if n := testing.AllocsPerRun(20, f); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

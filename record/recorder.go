@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package record
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"timesync"
+)
+
+// synchronizer is embedded under a name that callers cannot use, so that nothing is given
+// to it behind the back of its Recorder.
+type synchronizer = timesync.TimeSynchronizer
+
+// Recorder is a synchronizer that writes down what it is given. It has the methods of
+// timesync.TimeSynchronizer, with the same rules: one goroutine at a time may call those
+// that change it, and all others may be called from any goroutine. So may Flush, Close and
+// Dropped.
+type Recorder struct {
+	*synchronizer
+	askedAt uint64 // local time, us, of the last answer; of the goroutine that receives
+	asked   bool   // there is one
+
+	mu      sync.Mutex
+	filling block
+	number  uint32 // of the block that is being filled
+	ready   []byte // a block that waits for the writer, or nil
+	free    []byte // a buffer, or nil if it is ready or the writer has it
+	dropped uint64 // blocks
+	closed  bool
+	err     error // what the io.Writer last complained of
+
+	wake  chan struct{}      // something is ready, or the Recorder is closed
+	flush chan chan struct{} // write what there is, and close this
+	done  chan struct{}      // closed when the writer has ended
+}
+
+const (
+	// flushAfter leaves a tenth of a second for the machine, so that no more than the last
+	// second is lost with the process.
+	flushAfter = 900 * time.Millisecond
+
+	askEvery = 1_000_000 // us between two answers
+)
+
+// New makes a Recorder of a fresh synchronizer, which writes to w from a goroutine of its
+// own until Close. w need not be buffered: it gets about one block a second, of 0.4 kB at
+// 60 datagrams a second and of 4 kB at most.
+func New(w io.Writer) *Recorder {
+	tick := time.NewTicker(flushAfter)
+	return start(w, tick.C, tick.Stop)
+}
+
+// start is New with its clock: at each tick, what there is is written.
+func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
+	r := &Recorder{
+		synchronizer: new(timesync.TimeSynchronizer),
+		free:         make([]byte, blockLen),
+		wake:         make(chan struct{}, 1),
+		flush:        make(chan chan struct{}),
+		done:         make(chan struct{}),
+	}
+	r.filling.begin(make([]byte, blockLen))
+	go func() {
+		defer close(r.done)
+		defer stop()
+		r.write(w, tick)
+	}()
+	return r
+}
+
+// Wrap makes r record s instead of the synchronizer of its own. Call it before r is given
+// anything. s must be fresh, or a replay, which starts with a fresh one, answers otherwise.
+// A link.Link calls it.
+func (r *Recorder) Wrap(s *timesync.TimeSynchronizer) { r.synchronizer = s }
+
+// OnAuthenticatedDatagramTimestamp is that of timesync.TimeSynchronizer, and is recorded.
+func (r *Recorder) OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
+	owd, ok = r.synchronizer.OnAuthenticatedDatagramTimestamp(remoteSendTS24, localRecvUsec)
+	r.mu.Lock()
+	if r.room() {
+		r.filling.datagram(uint32(remoteSendTS24)&(1<<24-1), localRecvUsec)
+		if since := int64(localRecvUsec - r.askedAt); since >= askEvery || since <= -askEvery || !r.asked {
+			r.ask(localRecvUsec)
+		}
+	}
+	r.mu.Unlock()
+	return owd, ok
+}
+
+// ask records what the synchronizer knows. mu is held.
+func (r *Recorder) ask(localUsec uint64) {
+	r.askedAt, r.asked = localUsec, true
+	a := Ask(r.synchronizer, localUsec)
+	r.room()
+	r.filling.answer(localUsec, &a)
+}
+
+// OnPeerMinDeltaTS24 is that of timesync.TimeSynchronizer, and is recorded.
+func (r *Recorder) OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64) {
+	r.synchronizer.OnPeerMinDeltaTS24(minDelta, localRecvUsec)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.room() {
+		r.filling.report(uint32(minDelta), localRecvUsec)
+	}
+}
+
+// Anchor is that of timesync.TimeSynchronizer, and is recorded.
+func (r *Recorder) Anchor(localUsec, remoteUsec uint64) {
+	r.synchronizer.Anchor(localUsec, remoteUsec)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.room() {
+		r.filling.anchor(localUsec, remoteUsec)
+	}
+}
+
+// Reset is that of timesync.TimeSynchronizer, and is recorded.
+func (r *Recorder) Reset() {
+	r.synchronizer.Reset()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.room() {
+		r.filling.kind(Reset)
+	}
+}
+
+// room makes room for an event, and reports whether it is to be recorded. mu is held.
+func (r *Recorder) room() bool {
+	if r.filling.full() && !r.closed {
+		if r.handOver() {
+			r.rouse()
+		} else {
+			r.dropped++
+			r.number++
+			r.filling.begin(r.filling.b)
+		}
+	}
+	return !r.closed
+}
+
+// handOver gives the block to the writer and starts another, unless the writer still has
+// the other buffer. mu is held.
+func (r *Recorder) handOver() bool {
+	if r.free == nil {
+		return false
+	}
+	r.filling.setNumber(r.number)
+	r.ready, r.number = r.filling.b, r.number+1
+	r.filling.begin(r.free)
+	r.free = nil
+	return true
+}
+
+// rouse wakes the writer.
+func (r *Recorder) rouse() {
+	select {
+	case r.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// Dropped returns how many blocks were dropped because the io.Writer was slow or failed.
+func (r *Recorder) Dropped() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dropped
+}
+
+// Flush waits until what was recorded is written, or the io.Writer has refused it. Whoever
+// plays faster than time, as a simulation does, calls it now and then, or the writer cannot
+// keep up.
+func (r *Recorder) Flush() {
+	flushed := make(chan struct{})
+	select {
+	case r.flush <- flushed:
+		<-flushed
+	case <-r.done:
+	}
+}
+
+// Close writes what is not yet written, and waits for that. It returns an error if blocks
+// were dropped, with what the io.Writer last complained of. It does not close the
+// io.Writer. The Recorder goes on as a synchronizer that records no more.
+func (r *Recorder) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.rouse()
+	<-r.done
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.dropped == 0:
+		return nil
+	case r.err == nil:
+		return fmt.Errorf("record: %d blocks dropped: the writer is too slow", r.dropped)
+	}
+	return fmt.Errorf("record: %d blocks dropped: %w", r.dropped, r.err)
+}
+
+// write writes blocks until Close. What an io.Writer does not take, it is offered again at
+// the next tick, so that a block is in the recording as a whole or not at all.
+func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
+	rest := []byte(magic) // of what is being written
+	var block []byte      // of which rest is the rest, or nil
+	var flushed chan struct{}
+	for over, due := false, false; ; {
+		for {
+			if rest = r.offer(to, rest); len(rest) > 0 {
+				break
+			}
+			if block, due = r.next(block, due); block == nil {
+				break
+			}
+			seal(block, time.Now())
+			rest = block
+		}
+		if flushed != nil {
+			close(flushed)
+			flushed = nil
+		}
+		if over {
+			r.lost(len(rest) > 0 && block != nil)
+			return
+		}
+		select {
+		case <-tick:
+			due = true
+		case flushed = <-r.flush:
+			due = true
+		case <-r.wake:
+		}
+		if r.mu.Lock(); r.closed {
+			over, due = true, true
+		}
+		r.mu.Unlock()
+	}
+}
+
+// offer writes, and returns what was not taken.
+func (r *Recorder) offer(to io.Writer, b []byte) (rest []byte) {
+	if len(b) == 0 {
+		return nil
+	}
+	n, err := to.Write(b)
+	rest = b[max(min(n, len(b)), 0):]
+	if err == nil && len(rest) > 0 {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.err = err
+	}
+	return rest
+}
+
+// next takes back the buffer of a block that was written, and returns the next block, or
+// nil. If due, the block that is being filled counts, once.
+func (r *Recorder) next(written []byte, due bool) (block []byte, stillDue bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if written != nil {
+		r.free = written
+	}
+	if r.ready == nil && due && !r.filling.empty() {
+		r.handOver()
+		due = false
+	}
+	block, r.ready = r.ready, nil
+	return block, due
+}
+
+// lost counts, at the end, what was not written.
+func (r *Recorder) lost(unfinished bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range [...]bool{unfinished, r.ready != nil, !r.filling.empty()} {
+		if b {
+			r.dropped++
+		}
+	}
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests replay the recordings in testdata/recordings. They hold the format to what it
+// was when these were made, and what the estimator makes of them today to figures with room.
+// testdata/README.md says how they were made and why the truth about their clocks is known.
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"timesync"
+)
+
+const recordings = "../testdata/recordings"
+
+// session is a recording of both ends of a path whose true offset is known.
+type session struct {
+	name string
+	// offset of the clock of end b to that of end a: remote minus local when a reads local.
+	start uint64  // us, when a reads 0
+	ppm   float64 // and by how much a us more it is
+	// What is asserted, from warmup on, of both ends.
+	p99, disagree float64 // us, of the error and of the sum of both offsets, at most
+	least         int     // datagrams to each end
+}
+
+// warmup is the time after which figures count: the first datagrams may all have queued.
+const warmup = 10_000_000 // us
+
+var sessions = []session{
+	// TCP fills a queue of 300 ms one way, the other way and both ways.
+	{name: "realqueue", start: 1_234_567_890, ppm: 40, p99: 300, disagree: 300, least: 5000},
+	{name: "loopback", start: 0, ppm: 0, p99: 100, disagree: 100, least: 1500},
+	{name: "quic", start: 1 << 50, ppm: -40 / (1 + 40e-6), p99: 500, disagree: 500, least: 1500},
+}
+
+func openRecording(t *testing.T, name string) io.Reader {
+	t.Helper()
+	file, err := os.Open(filepath.Join(recordings, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+// p99 returns the 99th percentile.
+func p99(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)*99/100]
+}
+
+// ring returns a difference of offsets, which datagrams show modulo 67.1 s.
+func ring(us uint64) int64 { return int64(us<<(64-ringBits)) >> (64 - ringBits) }
+
+// offsetAt returns the true offset for an end that reads local.
+func (s *session) offsetAt(end int, local uint64) float64 {
+	if end == 0 {
+		return float64(ring(s.start)) + float64(local)*s.ppm/1e6
+	}
+	a := float64(local-s.start) / (1 + s.ppm/1e6)
+	return -(float64(ring(s.start)) + a*s.ppm/1e6)
+}
+
+// TestRecordings replays both ends of each session.
+func TestRecordings(t *testing.T) {
+	for _, s := range sessions {
+		var errs, sums []float64
+		datagrams, outside := [2]int{}, 0
+		var begin [2]uint64
+		for m, err := range Replay(openRecording(t, s.name+"-a.tsr"), openRecording(t, s.name+"-b.tsr")) {
+			if err != nil {
+				t.Fatalf("%s: %v", s.name, err)
+			}
+			if m.Kind != Datagram {
+				continue
+			}
+			if datagrams[m.End]++; datagrams[m.End] == 1 {
+				begin[m.End] = m.LocalUsec
+			}
+			if m.LocalUsec-begin[m.End] < warmup {
+				continue
+			}
+			now, ok := m.Ends[m.End].Snapshot(m.LocalUsec)
+			there, known := m.Ends[1-m.End].Snapshot(m.AtUsec[1-m.End])
+			if !ok || !known {
+				t.Fatalf("%s: an end does not know the offset after %v us", s.name, m.LocalUsec-begin[m.End])
+			}
+			err := math.Abs(modulo(float64(ring(uint64(now.OffsetUsec))) - s.offsetAt(m.End, m.LocalUsec)))
+			errs = append(errs, err)
+			sums = append(sums, math.Abs(float64(ring(uint64(now.OffsetUsec+there.OffsetUsec)))))
+			if err > float64(now.ErrorBound.Microseconds())+1 {
+				outside++
+			}
+		}
+		gotErr, gotSum := p99(errs), p99(sums)
+		t.Logf("%s: %v datagrams; 99th percentile of the error %.0f us, of the disagreement %.0f us", s.name, datagrams, gotErr, gotSum)
+		if gotErr > s.p99 || gotSum > s.disagree || min(datagrams[0], datagrams[1]) < s.least || outside > 0 {
+			t.Errorf("%s: want at most %.0f and %.0f us, and %d datagrams; %d answers outside their bound", s.name, s.p99, s.disagree, s.least, outside)
+		}
+	}
+}
+
+// modulo returns v the shorter way round the ring of offsets.
+func modulo(v float64) float64 {
+	const full = 1 << ringBits
+	return v - full*math.Round(v/full)
+}
+
+// TestBrowserRecording replays the server's end of a page. The page's clock is that of the
+// same machine, from another start: the true offset is not known, but it does not change.
+func TestBrowserRecording(t *testing.T) {
+	var offsets []float64
+	var first timesync.Snapshot
+	var begin uint64
+	for m, err := range Replay(openRecording(t, "browser.tsr")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if begin == 0 {
+			begin = m.LocalUsec
+		}
+		s, ok := m.Ends[0].Snapshot(m.LocalUsec)
+		if m.Kind != Datagram || m.LocalUsec-begin < warmup {
+			continue
+		}
+		if !ok {
+			t.Fatal("the offset is not known after 10 s")
+		}
+		if len(offsets) == 0 {
+			first = s
+		}
+		offsets = append(offsets, float64(s.OffsetUsec-first.OffsetUsec))
+		if s.ErrorBound.Milliseconds() > 50 || s.Steps != first.Steps {
+			t.Fatalf("after %v us: %v", m.LocalUsec-begin, s)
+		}
+	}
+	slices.Sort(offsets)
+	n := len(offsets)
+	spread := offsets[n*99/100] - offsets[n/100]
+	t.Logf("%d datagrams; 98 %% of the offsets within %.0f us", n, spread)
+	if spread > 2000 || n < 1000 {
+		t.Errorf("%d datagrams, spread %.0f us", n, spread)
+	}
+}
+
+// TestRecordedAnswers says how what this version answers differs from what the recording
+// version did. It cannot fail for that: estimators become better.
+func TestRecordedAnswers(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(recordings, "*.tsr"))
+	if err != nil || len(names) < 2*len(sessions)+1 {
+		t.Fatalf("%d recordings, %v", len(names), err)
+	}
+	for _, name := range names {
+		asked, same, most := 0, 0, 0.0
+		for m, err := range Replay(openRecording(t, filepath.Base(name))) {
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if m.Kind != Answered {
+				continue
+			}
+			asked++
+			now := Ask(m.Ends[0], m.LocalUsec)
+			if now == m.Answer {
+				same++
+			}
+			most = max(most, math.Abs(float64(ring(uint64(now.Snapshot.OffsetUsec-m.Answer.Snapshot.OffsetUsec)))))
+		}
+		t.Logf("%s: %d of %d answers are those of the version that recorded; offsets differ by up to %.0f us", filepath.Base(name), same, asked, most)
+		if asked < 25 {
+			t.Errorf("%s: %d answers", name, asked)
+		}
+	}
+}
+
+// formats are the SHA-256 of two recordings in words. A program in another language, written
+// from docs/RECORDING.md, says the same: version 1 of the format is what it was.
+var formats = map[string]string{
+	"loopback-a.tsr": "b8b318d0871e5f5bb8763996d9315de81dfcf032b1b5a8ef14175ad063af1376",
+	"browser.tsr":    "11225f6155abdd50213aa813385295ee6d179faf3138b8eb241f7ca45c495b0a",
+}
+
+func TestFormat(t *testing.T) {
+	for name, want := range formats {
+		sum := sha256.New()
+		for e, err := range Read(openRecording(t, name)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch e.Kind {
+			case Datagram:
+				fmt.Fprintln(sum, "datagram", e.LocalUsec, uint32(e.Counter))
+			case Report:
+				fmt.Fprintln(sum, "report", e.LocalUsec, uint32(e.Counter))
+			case Anchor:
+				fmt.Fprintln(sum, "anchor", e.LocalUsec, e.RemoteUsec)
+			case Reset:
+				fmt.Fprintln(sum, "reset")
+			case Answered:
+				fmt.Fprint(sum, "answer ", e.LocalUsec, " ", e.Answer.Stats.Datagrams, " ", e.Answer.Stats.LateBuckets)
+				if s := &e.Answer.Snapshot; e.Answer.OK {
+					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ", int64(s.MinOneWayDelay), " ", int64(s.Jitter), " ",
+						int64(s.Age), " ", int64(s.Undisturbed), " ", math.Float64bits(s.Skew), " ", s.Steps)
+				}
+				fmt.Fprintln(sum)
+			}
+		}
+		if got := hex.EncodeToString(sum.Sum(nil)); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package record
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+
+	"timesync"
+)
+
+// Moment is an event in a replay.
+type Moment struct {
+	Event
+	// End is the recording that the event is from: 0 or 1.
+	End int
+	// AtUsec is when it happened, by the clock of each end, in microseconds. The second is 0 if
+	// there is one recording.
+	AtUsec [2]uint64
+	OWD    time.Duration // one-way delay of a datagram, as the replaying synchronizer answered
+	Known  bool          // OWD is
+	// Ends are the replaying synchronizers, after the event. They are to be asked, and not to
+	// be given anything. The second is nil if there is one recording.
+	Ends [2]*timesync.TimeSynchronizer
+}
+
+// errRecordings is what Replay says to any other number.
+var errRecordings = errors.New("record: a replay takes one recording or two")
+
+// Replay gives a recording to a fresh synchronizer, and returns an iterator over its events,
+// with the synchronizer as it is after each. Of two recordings, one from each end of a path,
+// the events come in the order of time, as far as the first one's synchronizer knows the
+// other clock. After the last event there may be an error, as from Read; if there are two
+// recordings, both are replayed to their ends before. Two recordings are held in memory.
+//
+// Which of the times that differ by a multiple of 67.1 s is meant, the anchor in a recording
+// tells. If there is none, the times of day of the two machines do.
+func Replay(recordings ...io.Reader) func(yield func(Moment, error) bool) {
+	return func(yield func(Moment, error) bool) {
+		var err error
+		switch len(recordings) {
+		case 1:
+			p := newReplay(recordings[0])
+			for p.more() {
+				if !yield(p.play(), nil) {
+					return
+				}
+			}
+			err = p.err
+		case 2:
+			var more bool
+			if more, err = replayBoth(recordings, yield); !more {
+				return
+			}
+		default:
+			err = errRecordings
+		}
+		if err != nil {
+			yield(Moment{}, err)
+		}
+	}
+}
+
+// replay is one end that is being replayed.
+type replay struct {
+	reader *reader
+	sync   *timesync.TimeSynchronizer
+	ahead  Event // the next one, unless over
+	over   bool
+	err    error // why, unless it is the end
+}
+
+func newReplay(r io.Reader) *replay {
+	p := &replay{reader: newReader(r), sync: new(timesync.TimeSynchronizer)}
+	p.look()
+	return p
+}
+
+func (p *replay) more() bool { return !p.over }
+
+// look reads the next event.
+func (p *replay) look() {
+	var err error
+	if p.ahead, err = p.reader.next(); err != nil {
+		p.over = true
+		if err != io.EOF {
+			p.err = err
+		}
+	}
+}
+
+// play gives the next event to the synchronizer.
+func (p *replay) play() Moment {
+	e := p.ahead
+	m := Moment{Event: e, AtUsec: [2]uint64{e.LocalUsec}, Ends: [2]*timesync.TimeSynchronizer{p.sync}}
+	switch e.Kind {
+	case Datagram:
+		m.OWD, m.Known = p.sync.OnAuthenticatedDatagramTimestamp(e.Counter, e.LocalUsec)
+	case Report:
+		p.sync.OnPeerMinDeltaTS24(e.Counter, e.LocalUsec)
+	case Anchor:
+		p.sync.Anchor(e.LocalUsec, e.RemoteUsec)
+	case Reset:
+		p.sync.Reset()
+	}
+	p.look()
+	return m
+}
+
+// replayBoth replays two recordings. more is false if the caller wants no more.
+func replayBoth(recordings []io.Reader, yield func(Moment, error) bool) (more bool, err error) {
+	var all [2][]byte
+	for i, r := range recordings {
+		if all[i], err = io.ReadAll(r); err != nil {
+			return true, err
+		}
+	}
+	c := compare(survey(all[0]), survey(all[1]))
+	ends := [2]*replay{newReplay(bytes.NewReader(all[0])), newReplay(bytes.NewReader(all[1]))}
+	c.sync = ends[0].sync
+	for ends[0].more() || ends[1].more() {
+		i := 0
+		if !ends[0].more() || ends[1].more() && c.secondIsNext(ends[0].ahead.LocalUsec, ends[1].ahead.LocalUsec) {
+			i = 1
+		}
+		m := ends[i].play()
+		if m.End = i; i == 0 {
+			m.AtUsec[1] = c.second(m.LocalUsec)
+		} else {
+			m.AtUsec = [2]uint64{c.first(m.LocalUsec), m.LocalUsec}
+		}
+		m.Ends = [2]*timesync.TimeSynchronizer{ends[0].sync, ends[1].sync}
+		if !yield(m, nil) {
+			return false, nil
+		}
+	}
+	return true, errors.Join(ends[0].err, ends[1].err)
+}
+
+// surveyed is what a recording says of the two clocks, the other minus the local one.
+type surveyed struct {
+	offset   uint64 // the last that was known, us
+	known    bool   // there is one
+	anchored bool   // it is not modulo 67.1 s
+	wall     uint64 // the time of day minus the local clock, us, to a second
+}
+
+func survey(recording []byte) (s surveyed) {
+	for p := newReplay(bytes.NewReader(recording)); p.more(); {
+		m := p.play()
+		switch m.Kind {
+		case Anchor:
+			s.anchored = true
+		case Datagram:
+			s.wall = uint64(m.Wall.UnixMicro()) - m.LocalUsec
+		case Answered:
+			if now, ok := p.sync.Snapshot(m.LocalUsec); ok {
+				s.offset, s.known = uint64(now.OffsetUsec), true
+			}
+		}
+	}
+	return s
+}
+
+// clocks converts between the clocks of two recordings.
+type clocks struct {
+	sync   *timesync.TimeSynchronizer // the first end's
+	offset uint64                     // us: the second clock minus the first while sync does not know
+	turns  uint64                     // us: multiples of 67.1 s that sync does not know
+}
+
+// ringBits is how many bits of the offset datagrams show: 2^26 us are 67.1 s.
+const ringBits = 26
+
+// compare says how the clocks of two recordings compare.
+func compare(a, b surveyed) (c clocks) {
+	c.offset = a.wall - b.wall
+	switch {
+	case a.known && a.anchored:
+		c.offset = a.offset
+	case b.known && b.anchored:
+		c.offset = -b.offset
+	}
+	if a.known {
+		d := c.offset - a.offset
+		c.turns = d - uint64(int64(d<<(64-ringBits))>>(64-ringBits))
+	}
+	return c
+}
+
+// secondIsNext reports whether a reading of the second clock is before one of the first.
+func (c *clocks) secondIsNext(first, second uint64) bool { return int64(second-c.second(first)) < 0 }
+
+// second returns what the second clock reads when the first one reads first.
+func (c *clocks) second(first uint64) uint64 {
+	if at, ok := c.sync.RemoteTime(first); ok {
+		return at + c.turns
+	}
+	return first + c.offset
+}
+
+// first returns what the first clock reads when the second one reads second.
+func (c *clocks) first(second uint64) uint64 {
+	guess := second - c.offset
+	return second - (c.second(guess) - guess) // the offset hardly changes from guess to there
+}
