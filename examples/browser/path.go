@@ -6,6 +6,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,6 +28,8 @@ const (
 	// streamQueue messages wait on a stream at most. At 120 a second and 6 s of delay
 	// there are 720.
 	streamQueue = 1024
+	// datagramQueue datagrams wait at most, as many.
+	datagramQueue = streamQueue
 )
 
 // valid reports whether a page may ask for it. A number that is no number is not.
@@ -48,6 +51,7 @@ type path struct {
 	c  conditions
 
 	stream chan delayed
+	flying atomic.Int64 // datagrams that wait
 }
 
 type delayed struct {
@@ -93,14 +97,19 @@ func (p *path) draw() (delay time.Duration, lost bool, roundTrip time.Duration) 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 // datagram calls deliver when a datagram that is sent now arrives, if it does: at once, or
-// on a goroutine of its own.
+// on a goroutine of its own. One too many is lost, as at any full queue.
 func (p *path) datagram(deliver func()) {
 	switch delay, lost, _ := p.draw(); {
 	case lost:
 	case delay == 0:
 		deliver()
+	case p.flying.Add(1) > datagramQueue:
+		p.flying.Add(-1)
 	default:
-		time.AfterFunc(delay, deliver)
+		time.AfterFunc(delay, func() {
+			p.flying.Add(-1)
+			deliver()
+		})
 	}
 }
 

@@ -44,19 +44,43 @@ func TestDatagrams(t *testing.T) {
 	p.set(conditions{Latency: 3, Uphill: 1000, Loss: 25})
 	const n = 4000
 	var came, early atomic.Int64
-	start := time.Now()
-	for range n {
-		p.datagram(func() {
-			came.Add(1)
-			if time.Since(start) < 3*time.Millisecond {
-				early.Add(1)
-			}
-		})
+	for range n / 1000 { // the queue has room for so many
+		start := time.Now()
+		for range 1000 {
+			p.datagram(func() {
+				came.Add(1)
+				if time.Since(start) < 3*time.Millisecond {
+					early.Add(1)
+				}
+			})
+		}
+		for end := time.Now().Add(testTime); p.flying.Load() > 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Millisecond) // the last one is off the queue, and then it comes
 	}
-	time.Sleep(500 * time.Millisecond)
 	// The deviation of the share is 0.7 %: 5 % off is no chance.
 	if lost := 1 - float64(came.Load())/n; math.Abs(lost-0.25) > 0.05 || early.Load() != 0 {
 		t.Errorf("lost %.3f, %d came early", lost, early.Load())
+	}
+}
+
+// A path that is long holds no more datagrams than its queue has room for.
+func TestDatagramQueue(t *testing.T) {
+	p := newPath(t.Context(), true)
+	p.set(conditions{Latency: 200})
+	var came atomic.Int64
+	for range 2 {
+		for range 3 * datagramQueue {
+			p.datagram(func() { came.Add(1) })
+		}
+		for end := time.Now().Add(testTime); came.Load() < datagramQueue && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(100 * time.Millisecond) // for those that must not come
+		if n := came.Swap(0); n != datagramQueue {
+			t.Errorf("%d of %d datagrams arrived, want %d", n, 3*datagramQueue, datagramQueue)
+		}
 	}
 }
 

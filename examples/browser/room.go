@@ -178,14 +178,16 @@ func (r *room) receive(s *seat, b []byte) {
 		}
 	case game.KindInput:
 		m, err := game.ReadInput(b)
-		if err != nil || !r.game.Accept(m.Epoch, m.Tick, r.clock()) {
+		if err != nil {
 			return
 		}
-		if r.game.Passed(m.Tick) {
+		ok, late := r.game.AcceptInput(m.Epoch, m.Tick, r.clock())
+		if late {
 			s.late++
-			return
 		}
-		s.inputs[m.Tick] = m.Figure
+		if ok {
+			s.inputs[m.Tick] = m.Figure
+		}
 	}
 }
 

@@ -30,8 +30,9 @@ var static embed.FS
 
 // options is what tests and the curious change.
 type options struct {
-	isolated     bool // send the headers that make the page's clock finer
-	webTransport bool // listen for it
+	isolated     bool   // send the headers that make the page's clock finer
+	webTransport bool   // listen for it
+	record       string // folder for recordings of sessions; empty: none
 }
 
 // server serves the page, and the game to it.

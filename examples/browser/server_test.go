@@ -24,6 +24,7 @@ import (
 
 	"timesync"
 	"timesync/examples/browser/client"
+	"timesync/examples/internal/exampletest"
 )
 
 // nativePage is a page in Go.
@@ -267,3 +268,5 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestHelp(t *testing.T) { exampletest.Help(t, ".") }

@@ -22,6 +22,9 @@ const (
 	// writeTimeout is how long a page may refuse to read before it is sent away. A frozen
 	// tab still has buffers.
 	writeTimeout = 10 * time.Second
+	// readLimit is how long a message of a page may be, in bytes: ten times the longest, and
+	// little enough for a queue of them.
+	readLimit = 2048
 )
 
 // A visitor is one page. It has a WebSocket, and a WebTransport session if its browser can
@@ -108,6 +111,7 @@ func (v *visitor) message(b []byte) {
 
 // readMessages reads the WebSocket until it ends.
 func (v *visitor) readMessages() {
+	v.ws.SetReadLimit(readLimit)
 	for {
 		kind, b, err := v.ws.Read(v.ctx)
 		if err != nil {
@@ -139,6 +143,7 @@ func (v *visitor) onMessage(b []byte) {
 // readDatagrams reads the session until it ends.
 func (v *visitor) readDatagrams(session *webtransport.Session) {
 	st := &stamped{session: session}
+	defer v.server.recorded(&st.link)()
 	v.stamped.Store(st)
 	v.server.room.greet(v.seat)
 	for {
@@ -147,7 +152,7 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 			return
 		}
 		v.up.datagram(func() {
-			payload, _, err := st.link.Open(b, v.server.clock())
+			payload, _, _, err := st.link.Open(b, v.server.clock())
 			if err == nil {
 				v.server.room.receive(v.seat, payload)
 			}

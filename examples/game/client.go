@@ -45,7 +45,6 @@ type playerSide struct {
 	end    *seal.End
 	server netip.AddrPort
 	ticks  *tick.Client
-	life   uint64
 
 	// Guarded by node.mu.
 	counts  playerCounts
@@ -67,7 +66,7 @@ type moment struct {
 }
 
 func newPlayer(c config) (*playerSide, error) {
-	server, err := net.ResolveUDPAddr("udp", c.dial)
+	server, err := net.ResolveUDPAddr("udp", c.Dial)
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +75,16 @@ func newPlayer(c config) (*playerSide, error) {
 		return nil, err
 	}
 	p := &playerSide{
-		node: n, id: byte(c.player - 1), server: server.AddrPort(), life: n.rng.Uint64() | 1,
-		end: connection(c.key, byte(c.player-1), fromPlayer),
+		node: n, id: byte(c.player - 1), server: server.AddrPort(),
+		end: connection(c.Key, byte(c.player-1), fromPlayer),
+	}
+	if err := n.recordings.add(&p.end.Link, n.who); err != nil {
+		n.udp.Close()
+		return nil, err
 	}
 	p.forget()
 	p.ticks, err = tick.NewClient(tick.ClientConfig{
-		Config:        tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.now},
+		Config:        tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.Now},
 		Handlers:      tick.Handlers{Tick: p.tick, Event: p.event},
 		ClientBuffer:  shownBehind,
 		SlewPPM:       slewPPM,
@@ -109,7 +112,7 @@ func (p *playerSide) knock(ctx context.Context) {
 	for ctx.Err() == nil {
 		p.mu.Lock()
 		if time.Since(p.sentAt) > 2*tickLength {
-			p.send(encode(input{Life: p.life}))
+			p.send(encode(input{}))
 		}
 		p.mu.Unlock()
 		<-every.C
@@ -118,7 +121,7 @@ func (p *playerSide) knock(ctx context.Context) {
 
 func (p *playerSide) send(message []byte) {
 	p.sentAt = time.Now()
-	p.write(p.end.Seal([]byte{p.id}, message, p.clock.now()), p.server)
+	p.write(p.end.Seal([]byte{p.id}, message, p.clock.Now()), p.server)
 }
 
 func (p *playerSide) event(e tick.Event) {
@@ -138,7 +141,7 @@ func (p *playerSide) event(e tick.Event) {
 
 // take takes a datagram of the server.
 func (p *playerSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
-	b, _, err := p.end.Open(b, from, recvUsec)
+	b, _, _, err := p.end.Open(b, from, recvUsec)
 	if err != nil {
 		return
 	}
@@ -207,12 +210,12 @@ func (p *playerSide) tick(s tick.Step) {
 
 // sendInput sends what is held in a tick and in those before.
 func (p *playerSide) sendInput(s tick.Step) {
-	m := input{Life: p.life, Newest: s.Tick}
+	m := input{Newest: s.Tick}
 	m.Epoch, _ = p.ticks.Epoch()
 	for i := range m.Held {
 		m.Held[i] = p.past[s.Tick-tick.Tick(i)].held
 	}
-	if now, ok := p.ticks.Predicted(p.clock.now()); ok {
+	if now, ok := p.ticks.Predicted(p.clock.Now()); ok {
 		m.Waited = uint32(min(max(now.Sub(s.Predicted).Microseconds(), 0), math.MaxUint32))
 	}
 	message := encode(m)

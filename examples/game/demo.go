@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 )
 
@@ -56,7 +57,7 @@ type life struct {
 // less long.
 func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	d := &demo{config: c, ctx: ctx, wall: wallMinusNow(), out: stdout, err: &shared{w: stderr}}
-	if c.json {
+	if c.JSON {
 		d.out = d.err // and stdout holds nothing but the JSON
 	}
 	watching, done := context.WithCancel(context.Background())
@@ -73,7 +74,7 @@ func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 		return err
 	}
 	r := judge(d.lives, d.stalls, c)
-	if c.json {
+	if c.JSON {
 		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
 		err = out.Encode(r)
@@ -119,13 +120,13 @@ func (d *demo) play() error {
 	if err != nil {
 		return err
 	}
-	net, err := relay.New(d.config.network, listen)
+	net, err := relay.New(d.config.Network, listen)
 	if err != nil {
 		return err
 	}
 	defer net.Close()
 	startPlayer := func(i int) (*life, error) {
-		return d.start(fmt.Sprintf("player %d", i), d.config.skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i))
+		return d.start(fmt.Sprintf("player %d", i), d.config.Skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i))
 	}
 	player, err := startPlayer(1)
 	for i := 2; i <= d.config.players && err == nil; i++ {
@@ -140,12 +141,12 @@ func (d *demo) play() error {
 	if err := d.restart(player, func() (*life, error) { return startPlayer(1) }); err != nil {
 		return err
 	}
-	return d.watch(d.config.length / 3)
+	return d.watch(d.config.For / 3)
 }
 
 // restart lets them play for a third of the time, and then kills one and starts it anew.
 func (d *demo) restart(l *life, start func() (*life, error)) error {
-	if err := d.watch(d.config.length / 3); err != nil || d.ctx.Err() != nil {
+	if err := d.watch(d.config.For / 3); err != nil || d.ctx.Err() != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -165,10 +166,10 @@ func (d *demo) start(who string, skew float64, args ...string) (*life, error) {
 	}
 	c := d.config
 	args = append(args, "-json", "-skew", fmt.Sprint(skew),
-		"-for", (c.length + startTime).String(), // if this process cannot end it
-		"-seed", fmt.Sprint(c.network.Seed+uint64(len(d.lives))+1))
+		"-for", (c.For + startTime).String(), // if this process cannot end it
+		"-seed", fmt.Sprint(c.Network.Seed+uint64(len(d.lives))+1), "-record", c.record)
 	l := &life{who: who, cmd: exec.Command(self, args...), spoke: make(chan struct{}), ended: make(chan struct{})}
-	l.cmd.Env = append(os.Environ(), keyVariable+"="+hex.EncodeToString(c.key[:]))
+	l.cmd.Env = append(os.Environ(), program.KeyVariable+"="+hex.EncodeToString(c.Key[:]))
 	l.cmd.Stderr = d.err
 	out, err := l.cmd.StdoutPipe()
 	if err != nil {

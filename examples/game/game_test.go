@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"timesync/examples/internal/program"
 )
 
 // TestMain lets this program be the server or a player: the game starts itself.
@@ -75,7 +77,9 @@ func runGame(t *testing.T, length string) *result {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	code := run(ctx, []string{"-json", "-for", length}, &stdout, &stderr)
+	folder := t.TempDir()
+	code := run(ctx, []string{"-json", "-for", length, "-record", folder}, &stdout, &stderr)
+	checkRecordings(t, folder)
 	var r result
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || code != 0 || r.Failed != "" {
 		t.Fatalf("exit status %d, %v, %q\n%s\n%s", code, err, r.Failed, stdout.String(), stderr.String())
@@ -122,23 +126,16 @@ func TestNoNetwork(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	t.Setenv(keyVariable, "")
+	t.Setenv(program.KeyVariable, "")
 	key := strings.Repeat("5", 64)
 	for _, tt := range []struct{ args, want string }{
-		{"-x", "-x"},
-		{"play", `unexpected argument "play"`},
-		{"-listen :1 -dial :2", "the server or a player"},
-		{"-listen= -key " + key, "empty address"},
 		{"-listen :1", "64 hex digits"},
-		{"-listen :1 -key 12", "64 hex digits"},
 		{"-listen :1 -player 1 -key " + key, "-player: needs -dial"},
 		{"-dial :1 -player 9 -key " + key, "from 1 to 8"},
 		{"-dial :1 -loss 3 -key " + key, "-loss: only without"},
 		{"-players 0", "from 1 to 8"},
-		{"-player 2", "need -listen or -dial"},
+		{"-player 2", "-player: needs -listen or -dial"},
 		{"-for 5s", "9s or more"},
-		{"-loss NaN", "from 0 to 100"},
-		{"-skew NaN", "-skew NaN"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), strings.Fields(tt.args), &stdout, &stderr)
@@ -150,8 +147,8 @@ func TestFlags(t *testing.T) {
 	if code := run(t.Context(), []string{"-h"}, &stdout, &stderr); code != 0 || !strings.Contains(stderr.String(), "-jitter") {
 		t.Errorf("-h: exit status %d\n%s", code, stderr.String())
 	}
-	t.Setenv(keyVariable, key)
-	if c, err := parse([]string{"-listen", ":1"}, &stderr); err != nil || c.key[0] != 0x55 || c.length != 0 || c.skew != 0 {
+	t.Setenv(program.KeyVariable, key)
+	if c, err := parse([]string{"-listen", ":1"}, &stderr); err != nil || c.Key[0] != 0x55 || c.For != 0 || c.Skew != 0 {
 		t.Errorf("a key from the environment: %v, %+v", err, c)
 	}
 }

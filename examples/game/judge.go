@@ -71,8 +71,8 @@ func seconds(usec int64) float64 { return float64(usec) / 1e6 }
 // judge looks at what the processes have said, and when the relay stalled.
 func judge(lives []*life, relay []stretch, c config) *result {
 	r := &result{
-		Seconds: c.length.Seconds(), Players: c.players, JitterMax: ms(c.network.Jitter),
-		Loss: c.network.Loss, Asymmetry: ms(c.network.Asymmetry), Skew: c.skew, Seed: c.network.Seed, Kernel: true,
+		Seconds: c.For.Seconds(), Players: c.players, JitterMax: ms(c.Network.Jitter),
+		Loss: c.Network.Loss, Asymmetry: ms(c.Network.Asymmetry), Skew: c.Skew, Seed: c.Network.Seed, Kernel: true,
 	}
 	lives = slices.DeleteFunc(slices.Clone(lives), func(l *life) bool { return len(l.statuses) == 0 })
 	stalls := slices.Clone(relay)
@@ -83,7 +83,7 @@ func judge(lives []*life, relay []stretch, c config) *result {
 	}
 	stalls = slices.DeleteFunc(stalls, func(s stretch) bool { return s[1]-s[0] < longStall.Microseconds() })
 	slices.SortFunc(stalls, func(a, b stretch) int { return cmp.Compare(a[0], b[0]) })
-	tolerance := (inStep + c.network.Asymmetry.Abs()/2).Microseconds()
+	tolerance := (inStep + c.Network.Asymmetry.Abs()/2).Microseconds()
 	for _, l := range lives {
 		r.count(l, relay)
 		if l.statuses[0].Player == nil {

@@ -25,62 +25,40 @@ package main
 
 import (
 	"context"
-	crand "crypto/rand"
-	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 )
 
-// keyVariable names the environment variable of the key: arguments can be seen by
-// everybody on the machine.
-const keyVariable = "TIMESYNC_KEY"
-
 type config struct {
-	listen, dial    string
+	program.Flags
 	player, players int
-	length          time.Duration // 0: until interrupted
-	skew            float64       // ppm
-	json            bool
-	key             [32]byte
-	network         relay.Config
+	record          string // folder; empty: none
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { program.Main(run) }
 
 // run is main with its surroundings as arguments. It returns the exit status: 0, 1 if
 // something failed or was not as it should be, 2 for wrong flags.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(stderr, "game -h explains the flags\ngame: %v\n", err)
-		return 2
+	if err != nil {
+		return program.Status("game", err, stderr)
 	}
-	if c.length > 0 && (c.listen != "" || c.dial != "") {
+	if c.For > 0 && c.Alone() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.length)
+		ctx, cancel = context.WithTimeout(ctx, c.For)
 		defer cancel()
 	}
 	switch {
-	case c.listen != "":
+	case c.Listen != "":
 		err = serve(ctx, c, stdout)
-	case c.dial != "":
+	case c.Dial != "":
 		err = join(ctx, c, stdout)
 	default:
 		err = runDemo(ctx, c, stdout, stderr)
@@ -97,7 +75,7 @@ func serve(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return s.play(ctx, s, stdout, c.json)
+	return s.play(ctx, s, stdout, c.JSON)
 }
 
 func join(ctx context.Context, c config, stdout io.Writer) error {
@@ -105,99 +83,45 @@ func join(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return p.play(ctx, p, stdout, c.json)
+	return p.play(ctx, p, stdout, c.JSON)
 }
 
-func parse(args []string, stderr io.Writer) (config, error) {
-	c := config{network: relay.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}}
+const usage = `usage: game [flags]                        a server and players here, and a bad network between them
+       game -listen ADDR -key KEY          the server here ...
+       game -dial ADDR -player N -key KEY  ... and a player elsewhere`
+
+func parse(args []string, stderr io.Writer) (c config, err error) {
+	c.Network = relay.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
+	c.For, c.Skew = 15*time.Second, 50
 	f := flag.NewFlagSet("game", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	f.StringVar(&c.listen, "listen", "", "be the server, at this `address`, such as :9000")
-	f.StringVar(&c.dial, "dial", "", "be a player of the server at this `address`")
+	c.Add(f)
 	f.IntVar(&c.player, "player", 1, "`number` of the player, 1 to 8, each its own, with -dial")
-	key := f.String("key", os.Getenv(keyVariable), "64 hex `digits` that all share, with -listen and -dial; not given: $"+keyVariable)
 	f.IntVar(&c.players, "players", 2, "how `many` players there are, 1 to 8")
-	f.DurationVar(&c.length, "for", 15*time.Second, "how long to run; with -listen and -dial without end unless given")
-	f.Float64Var(&c.skew, "skew", 50, "how much faster the clocks of players run than the server's, in `ppm`; with -listen and -dial this one's, or 0")
-	f.BoolVar(&c.json, "json", false, "print the results as JSON; with -listen and -dial ten lines of JSON a second")
-	c.network.Flags(f)
-	err := f.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(stderr, "usage: game [flags]                             a server and players here, and a bad network between them")
-		fmt.Fprintln(stderr, "       game -listen ADDR -key HEX               the server here ...")
-		fmt.Fprintln(stderr, "       game -dial ADDR -player N -key HEX       ... and a player elsewhere")
-		f.SetOutput(stderr)
-		f.PrintDefaults()
+	f.StringVar(&c.record, "record", "", "record what the clocks are told into files in this `folder`, one for each end of each connection")
+	given, err := program.Parse(f, usage, args, stderr)
+	if err == nil {
+		err = c.check(given)
 	}
-	if err != nil {
-		return c, err
-	}
-	given := map[string]bool{}
-	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	return c, c.check(given, *key, f.Args())
+	return c, err
 }
 
-// check refuses what cannot be meant. The comparisons are written so that they refuse
-// NaN too.
-func (c *config) check(given map[string]bool, key string, rest []string) error {
+// check refuses what cannot be meant.
+func (c *config) check(given map[string]bool) error {
+	if err := c.Check(given, []string{"players"}, []string{"player"}); err != nil {
+		return err
+	}
+	if c.Alone() && !given["skew"] {
+		c.Skew = 0
+	}
 	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("unexpected argument %q", rest[0])
-	case given["listen"] && given["dial"]:
-		return errors.New("-listen and -dial: a process is the server or a player")
-	case given["listen"] && c.listen == "", given["dial"] && c.dial == "":
-		return errors.New("-listen, -dial: empty address")
 	case c.player < 1 || c.player > maxPlayers:
 		return fmt.Errorf("-player %d: must be from 1 to %d", c.player, maxPlayers)
 	case c.players < 1 || c.players > maxPlayers:
 		return fmt.Errorf("-players %d: must be from 1 to %d", c.players, maxPlayers)
-	case c.length <= 0:
-		return fmt.Errorf("-for %v: must be positive", c.length)
-	case !(math.Abs(c.skew) <= 1000):
-		return fmt.Errorf("-skew %v: must be from -1000 to 1000 ppm; real clocks stay within 200", c.skew)
-	}
-	if err := c.network.Check(); err != nil {
-		return err
-	}
-	c.network.Draw()
-	if c.listen == "" && c.dial == "" {
-		return c.checkDemo(given)
-	}
-	return c.checkProcess(given, key)
-}
-
-func (c *config) checkDemo(given map[string]bool) error {
-	switch {
-	case given["player"] || given["key"]:
-		return errors.New("-player, -key: need -listen or -dial")
-	case c.length < minDemo:
-		return fmt.Errorf("-for %v: must be %v or more, for two restarts", c.length, minDemo)
-	}
-	crand.Read(c.key[:])
-	return nil
-}
-
-func (c *config) checkProcess(given map[string]bool, key string) error {
-	for _, name := range []string{"jitter", "loss", "asymmetry", "players"} {
-		if given[name] {
-			return fmt.Errorf("-%s: only without -listen and -dial; otherwise the network sees to it", name)
-		}
-	}
-	if given["player"] && c.dial == "" {
+	case given["player"] && c.Dial == "":
 		return errors.New("-player: needs -dial")
+	case !c.Alone() && c.For < minDemo:
+		return fmt.Errorf("-for %v: must be %v or more, for two restarts", c.For, minDemo)
 	}
-	if !given["for"] {
-		c.length = 0
-	}
-	if !given["skew"] {
-		c.skew = 0
-	}
-	b, err := hex.DecodeString(key)
-	if err != nil || len(b) != len(c.key) {
-		// Not the given one: what is wrong with it may be a single digit of a secret.
-		crand.Read(c.key[:])
-		return fmt.Errorf("-key: must be 64 hex digits, the same on all sides, such as this fresh one: %x", c.key)
-	}
-	copy(c.key[:], b)
 	return nil
 }

@@ -15,34 +15,23 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/program"
 	"timesync/rxtime"
 	"timesync/tick"
 )
-
-// clock is what a process takes for the time: that of timesync.NowUsec, from another
-// start and at another rate, so that no two processes agree by chance.
-type clock struct {
-	start uint64  // reading when NowUsec is 0, microseconds
-	skew  float64 // how much faster than NowUsec it runs, ppm
-}
-
-// at returns the reading when NowUsec is usec.
-func (c clock) at(usec uint64) uint64 {
-	return c.start + usec + uint64(int64(float64(usec)*c.skew/1e6))
-}
-
-func (c clock) now() uint64 { return c.at(timesync.NowUsec()) }
 
 // node is what a server and a player have in common: a socket, a clock, and the notes
 // that they take of themselves.
 type node struct {
 	who   string
-	clock clock
+	clock program.Clock // from a start and at a rate of its own: no two processes agree by chance
 	rng   *rand.Rand
 	udp   *net.UDPConn
 	rx    *rxtime.Conn // reads udp
 	begun uint64       // NowUsec
 	wall  int64        // the wall clock minus NowUsec when it started, microseconds
+
+	recordings recordings // of the goroutine that receives, once it runs
 
 	mu     sync.Mutex // guards what follows, and the state of the game
 	ledger ledger
@@ -54,14 +43,14 @@ type node struct {
 type stretch [2]int64
 
 func newNode(who string, c config, local *net.UDPAddr) (*node, error) {
-	rng := rand.New(rand.NewPCG(c.network.Seed, 0))
+	rng := rand.New(rand.NewPCG(c.Network.Seed, 0))
 	udp, err := net.ListenUDP("udp", local)
 	if err != nil {
 		return nil, err
 	}
 	n := &node{
-		who: who, clock: clock{rng.Uint64(), c.skew}, rng: rng, udp: udp, rx: rxtime.NewConn(udp),
-		begun: timesync.NowUsec(), wall: wallMinusNow(),
+		who: who, clock: program.Clock{Start: rng.Uint64(), PPM: c.Skew}, rng: rng, udp: udp, rx: rxtime.NewConn(udp),
+		begun: timesync.NowUsec(), wall: wallMinusNow(), recordings: recordings{folder: c.record},
 	}
 	receiveTimes := "read after the datagram: the kernel gives none here"
 	if n.rx.Kernel() {
@@ -90,18 +79,9 @@ func wallMinusNow() (usec int64) {
 // receive calls take for every datagram, until the socket is closed. recvUsec is the
 // kernel's receive time, where it has one, on the clock of this process.
 func (n *node) receive(take func(b []byte, from netip.AddrPort, recvUsec uint64)) {
-	buf := make([]byte, 2048)
-	for {
-		size, from, recvUsec, err := n.rx.ReadFrom(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			time.Sleep(time.Millisecond) // Windows reports here that the peer's port is closed
-			continue
-		}
-		take(buf[:size], from, n.clock.at(recvUsec))
-	}
+	program.Receive(n.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
+		take(b, from, n.clock.At(int64(recvUsec)))
+	})
 }
 
 // write sends a datagram. An error is a loss like any other.
@@ -126,7 +106,7 @@ func (n *node) play(ctx context.Context, s side, out io.Writer, asJSON bool) err
 	cancel()
 	n.udp.Close()
 	tasks.Wait()
-	return err
+	return errors.Join(err, n.recordings.close())
 }
 
 // note keeps an event for the next status.
@@ -135,6 +115,13 @@ func (n *node) note(e tick.Event) {
 	defer n.mu.Unlock()
 	n.ledger.event(e)
 	n.events = append(n.events, e.String())
+}
+
+// say keeps a sentence for the next status.
+func (n *node) say(sentence string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.events = append(n.events, sentence)
 }
 
 // ran enters a tick in the ledger. The caller holds the lock.
@@ -188,7 +175,7 @@ func (n *node) newStatus(c clocks) status {
 	}
 	n.events, n.stalls = nil, nil
 	epoch, known := c.Epoch()
-	game, ok := c.Shared(n.clock.at(now))
+	game, ok := c.Shared(n.clock.At(int64(now)))
 	if known && ok {
 		s.Epoch, s.Game = epoch, game.Time().Microseconds()
 	}

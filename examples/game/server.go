@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -41,7 +42,8 @@ type serverSide struct {
 // player is one of them as the server knows it.
 type player struct {
 	end     *seal.End
-	life    uint64    // 0: never heard
+	known   bool      // a datagram came that claims to be its
+	session uint32    // of the player's, see seal.Peer; 0: never heard
 	heard   time.Time // when last
 	playing bool      // an input has come; first is the first one's tick
 	first   tick.Tick
@@ -62,7 +64,7 @@ const silence = 3 * time.Second
 const overdue = ticksPerSecond
 
 func newServer(c config) (*serverSide, error) {
-	local, err := net.ResolveUDPAddr("udp", c.listen)
+	local, err := net.ResolveUDPAddr("udp", c.Listen)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +74,11 @@ func newServer(c config) (*serverSide, error) {
 	}
 	s := &serverSide{node: n}
 	for i := range s.players {
-		s.players[i] = &player{end: connection(c.key, byte(i), fromServer)}
+		s.players[i] = &player{end: connection(c.Key, byte(i), fromServer)}
 		s.players[i].reset(0)
 	}
 	s.ticks, err = tick.NewServer(tick.ServerConfig{
-		Config:   tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.now},
+		Config:   tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.Now},
 		Handlers: tick.Handlers{Tick: s.tick, Event: s.note},
 	})
 	return s, err
@@ -93,10 +95,16 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	id := int(b[0])
 	p := s.players[id]
-	b, _, err := p.end.Open(b[1:], from, recvUsec)
+	if !p.known { // once: its link is not used yet
+		p.known = true
+		if err := s.recordings.add(&p.end.Link, fmt.Sprint("server of player ", peer(id))); err != nil {
+			s.say("not recorded: " + err.Error())
+		}
+	}
+	b, _, _, err := p.end.Open(b[1:], from, recvUsec)
 	if err == seal.ErrUnproven {
 		// One that has just started, here or there. It proves itself by what it answers.
-		if answer := p.end.Answer(nil, from, s.clock.now(), false); answer != nil {
+		if answer := p.end.Answer(nil, from, s.clock.Now(), false); answer != nil {
 			s.write(answer, from)
 		}
 		return
@@ -110,9 +118,9 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m.Life != p.life {
+	if session := p.end.Peer().Session; session != p.session {
 		s.ticks.Forget(peer(id)) // it has started anew
-		p.reset(m.Life)
+		p.reset(session)
 	}
 	p.heard = time.Now()
 	var h tick.Hello
@@ -124,8 +132,8 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 }
 
-func (p *player) reset(life uint64) {
-	*p = player{end: p.end, life: life, inputs: map[tick.Tick]buttons{}, missed: map[tick.Tick]bool{}}
+func (p *player) reset(session uint32) {
+	*p = player{end: p.end, known: p.known, session: session, inputs: map[tick.Tick]buttons{}, missed: map[tick.Tick]bool{}}
 }
 
 // enter takes the inputs of a datagram, and counts those that come too late.
@@ -136,26 +144,35 @@ func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 	p.newest = max(p.newest, m.Newest)
 	for i, held := range m.Held {
 		n := m.Newest - tick.Tick(i)
+		ok, late := s.ticks.AcceptInput(m.Epoch, n, recvUsec)
 		switch {
 		case n < p.first:
-		case !s.ticks.Passed(n):
+		case ok:
 			p.inputs[n] = held
-		case p.missed[n]:
+		case late && p.missed[n]:
 			delete(p.missed, n)
 			s.late(n, m.Waited, recvUsec)
 		}
 	}
+	s.giveUp(p, p.newest-overdue)
+}
+
+// giveUp forgets the inputs that are missing before a tick. They count as missing if the
+// player went on: one that is not in step sends none.
+func (s *serverSide) giveUp(p *player, before tick.Tick) {
 	for n := range p.missed {
-		if n < p.newest-overdue {
+		if n < before {
 			delete(p.missed, n)
-			s.inputs.Missing++
+			if n < p.newest {
+				s.inputs.Missing++
+			}
 		}
 	}
 }
 
 // late counts an input that came after its tick.
 func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
-	now := s.clock.now()
+	now := s.clock.Now()
 	w, _ := s.ticks.Announce(0, now)
 	start := w.OriginUsec + uint64(w.Rate.Duration(n).Microseconds())
 	if by := int64(recvUsec - start); by <= int64(waitedUsec) {
@@ -181,13 +198,14 @@ func (s *serverSide) tick(step tick.Step) {
 		case p.playing && step.Tick >= p.first && p.present():
 			p.missed[step.Tick] = true
 		}
+		s.giveUp(p, step.Tick-overdue)
 		maps.DeleteFunc(p.inputs, func(n tick.Tick, _ buttons) bool { return n <= step.Tick })
 		s.figures[i] = s.figures[i].move(p.held)
 	}
 	s.send(step.Tick)
 }
 
-func (p *player) present() bool { return p.life != 0 && time.Since(p.heard) < silence }
+func (p *player) present() bool { return p.session != 0 && time.Since(p.heard) < silence }
 
 // send tells everybody where the figures are after tick n, and those who do not know it
 // which tick it is.
@@ -198,11 +216,11 @@ func (s *serverSide) send(n tick.Tick) {
 			continue
 		}
 		message := encode(state{epoch, n, s.figures})
-		welcome, _ := s.ticks.Announce(peer(i), s.clock.now())
+		welcome, _ := s.ticks.Announce(peer(i), s.clock.Now())
 		if !welcome.Heard || n%ticksPerSecond == 0 { // once a second in any case
 			message, _ = welcome.AppendBinary(message)
 		}
-		s.write(p.end.Seal(nil, message, s.clock.now()), p.end.Peer())
+		s.write(p.end.Seal(nil, message, s.clock.Now()), p.end.Peer().Addr)
 	}
 }
 

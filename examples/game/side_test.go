@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/internal/seal"
 	"timesync/tick"
@@ -26,12 +27,12 @@ var somewhere = netip.MustParseAddrPort("127.0.0.1:9") // nobody listens
 func newServerSide(t *testing.T) (s *serverSide, begin uint64) {
 	t.Helper()
 	needLoopback(t)
-	s, err := newServer(config{listen: "127.0.0.1:0", network: relay.Config{Seed: 1}})
+	s, err := newServer(config{Flags: program.Flags{Listen: "127.0.0.1:0", Network: relay.Config{Seed: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.udp.Close() })
-	begin = s.clock.now() - 10*second
+	begin = s.clock.Now() - 10*second
 	s.ticks.Start(begin)
 	return s, begin
 }
@@ -39,7 +40,7 @@ func newServerSide(t *testing.T) (s *serverSide, begin uint64) {
 func newPlayerSide(t *testing.T) *playerSide {
 	t.Helper()
 	needLoopback(t)
-	p, err := newPlayer(config{dial: somewhere.String(), player: 1, network: relay.Config{Seed: 1}})
+	p, err := newPlayer(config{Flags: program.Flags{Dial: somewhere.String(), Network: relay.Config{Seed: 1}}, player: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,8 @@ func TestInputs(t *testing.T) {
 	enter := func(newest tick.Tick, waited uint32, recvUsec uint64) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.enter(p, input{Newest: newest, Waited: waited, Held: [resent]buttons{right, right, right, right}}, recvUsec)
+		epoch, _ := s.ticks.Epoch()
+		s.enter(p, input{Epoch: epoch, Newest: newest, Waited: waited, Held: [resent]buttons{right, right, right, right}}, recvUsec)
 	}
 	for n := tick.Tick(10); n <= 40; n++ {
 		at := start(begin, n)
@@ -95,15 +97,35 @@ func TestInputs(t *testing.T) {
 	}
 }
 
+// A player that was playing and then only knocks takes no memory for it.
+func TestKnocking(t *testing.T) {
+	s, begin := newServerSide(t)
+	end := proven(t, s)
+	epoch, _ := s.ticks.Epoch()
+	for n := tick.Tick(1); n <= 6000; n++ {
+		now := start(begin, n)
+		m := input{}
+		if n < 100 {
+			m.Epoch, m.Newest = epoch, n+1
+		}
+		s.take(end.Seal([]byte{0}, encode(m), now), somewhere, now)
+		s.ticks.Advance(now)
+	}
+	p := s.players[0]
+	if n := len(p.missed) + len(p.inputs); n > overdue+resent || !p.playing || s.inputs.Missing > 0 {
+		t.Errorf("%d ticks are remembered, playing %v, %+v", n, p.playing, s.inputs)
+	}
+}
+
 // proven returns the end of a player, once both ends have proven that they live.
 func proven(t *testing.T, s *serverSide) *seal.End {
 	t.Helper()
 	end, other := connection([32]byte{}, 0, fromPlayer), s.players[0].end
-	now := s.clock.now()
-	if _, _, err := other.Open(end.Seal(nil, nil, now), somewhere, now); err != seal.ErrUnproven {
+	now := s.clock.Now()
+	if _, _, _, err := other.Open(end.Seal(nil, nil, now), somewhere, now); err != seal.ErrUnproven {
 		t.Fatal(err)
 	}
-	if _, _, err := end.Open(other.Answer(nil, somewhere, now, false), somewhere, now); err != seal.ErrAnswer {
+	if _, _, _, err := end.Open(other.Answer(nil, somewhere, now, false), somewhere, now); err != seal.ErrAnswer {
 		t.Fatal(err)
 	}
 	return end
@@ -131,7 +153,7 @@ func TestAnyBytes(t *testing.T) {
 		case 1:
 			s.take(end.Seal([]byte{0}, b, now), somewhere, now)
 		default: // right, but for the numbers
-			m := input{Life: 1, Epoch: epoch, Newest: tick.Tick(rng.Uint64())}
+			m := input{Epoch: epoch, Newest: tick.Tick(rng.Uint64())}
 			if i%4 == 3 {
 				m.Newest = tick.Tick(i/50 + rng.IntN(100) - 50)
 			}
@@ -142,7 +164,7 @@ func TestAnyBytes(t *testing.T) {
 	before := s.inputs.InTime
 	for n := tick.Tick(100); n < 150; n++ { // afterwards one can play as if nothing had been
 		now := start(begin, n)
-		s.take(end.Seal([]byte{0}, encode(input{Life: 9, Epoch: epoch, Newest: n}), now-100), somewhere, now-100)
+		s.take(end.Seal([]byte{0}, encode(input{Epoch: epoch, Newest: n}), now-100), somewhere, now-100)
 		s.ticks.Advance(now)
 	}
 	if got := s.status(); got.Ticks.Ran != 150 || got.Inputs.InTime != before+50 || got.Ticks.Unreported != 0 || got.Inputs.Players != 1 {
@@ -158,13 +180,13 @@ func TestImpostor(t *testing.T) {
 	s, begin := newServerSide(t)
 	end := proven(t, s)
 	now := start(begin, 1)
-	s.take(end.Seal([]byte{1}, encode(input{Life: 5}), now), somewhere, now)
-	s.take(seal.New([32]byte{9}, fromPlayer).Seal([]byte{0}, encode(input{Life: 5}), now), somewhere, now)
-	s.take(end.Seal([]byte{maxPlayers}, encode(input{Life: 5}), now), somewhere, now)
+	s.take(end.Seal([]byte{1}, encode(input{}), now), somewhere, now)
+	s.take(seal.New([32]byte{9}, fromPlayer).Seal([]byte{0}, encode(input{}), now), somewhere, now)
+	s.take(end.Seal([]byte{maxPlayers}, encode(input{}), now), somewhere, now)
 	if n := s.status().Inputs.Players; n != 0 {
 		t.Errorf("%d players", n)
 	}
-	s.take(end.Seal([]byte{0}, encode(input{Life: 5}), now), somewhere, now)
+	s.take(end.Seal([]byte{0}, encode(input{}), now), somewhere, now)
 	if n := s.status().Inputs.Players; n != 1 {
 		t.Errorf("%d players, want the one", n)
 	}

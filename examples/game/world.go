@@ -53,7 +53,6 @@ func (f figure) move(b buttons) figure {
 // input is what a player sends at each tick, and before it knows the ticks, too. Perhaps a
 // tick.Hello follows.
 type input struct {
-	Life   uint64          // random for each start of the player
 	Epoch  uint64          // 0: no ticks yet
 	Newest tick.Tick       // predicted
 	Waited uint32          // how long after the start of that tick it was sent, microseconds

@@ -7,4 +7,4 @@ package main
 
 import "timesync/examples/internal/bench"
 
-func main() { bench.Main("stream", connect) }
+func main() { bench.Main("quic", "stream", connect) }

@@ -8,32 +8,18 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/quic-go/quic-go"
 
 	"timesync"
-	"timesync/examples/internal/bench"
-	"timesync/link"
+	"timesync/examples/internal/exampletest"
 )
 
-// TestBounds is the table, briefly, with the limit that holds on any machine however busy:
-// what each end says of its own error.
-func TestBounds(t *testing.T) {
-	loads := bench.Loads("bulk")
-	for _, load := range []bench.Load{loads[0], loads[2]} { // idle, and bulk both ways
-		r, err := bench.Measure(t.Context(), load, time.Second, connect)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%+v", r)
-		if err := r.CheckBounds(); err != nil {
-			t.Error(err)
-		}
-	}
-}
+func TestBounds(t *testing.T) { exampletest.Bounds(t, connect) }
+
+func TestHelp(t *testing.T) { exampletest.Help(t, ".") }
 
 // timeout ends a test that hangs.
 func timeout(t *testing.T) context.Context {
@@ -94,7 +80,7 @@ func datagram(t *testing.T, from, to *quic.Conn) {
 	}
 }
 
-// TestBadHeader: what is refused is an error to its reader, and the next datagram is read.
+// TestBadHeader: what is refused is passed over, and the next datagram is read.
 func TestBadHeader(t *testing.T) {
 	ctx := timeout(t)
 	client, server := pair(t, ctx)
@@ -105,12 +91,30 @@ func TestBadHeader(t *testing.T) {
 	if err := client.Send([]byte("payload"), now); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := server.Receive(ctx); !errors.Is(err, link.ErrReserved) {
-		t.Errorf("a datagram without a header: %v, want %v", err, link.ErrReserved)
+	got, err := server.Receive(ctx)
+	if err != nil || string(got.Payload) != "payload" || got.At < now || got.Known {
+		t.Errorf("%+v, %v", got, err)
 	}
-	payload, received, owd, err := server.Receive(ctx)
-	if err != nil || string(payload) != "payload" || received < now || owd != 0 {
-		t.Errorf("%q at %d, one-way delay %v, %v", payload, received, owd, err)
+}
+
+// TestTooLong: the report in the header of a datagram that does not fit is not lost.
+func TestTooLong(t *testing.T) {
+	ctx := timeout(t)
+	client, server := pair(t, ctx)
+	if err := server.Send(nil, timesync.NowUsec()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Receive(ctx); err != nil { // so it has something to report
+		t.Fatal(err)
+	}
+	if err := client.Send(make([]byte, 1<<16), timesync.NowUsec()); err == nil {
+		t.Fatal("a datagram of 64 KB was sent")
+	}
+	if err := client.Send(nil, timesync.NowUsec()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Receive(ctx); err != nil || !server.IsSynchronized() {
+		t.Errorf("synchronized %v, %v: the report was lost", server.IsSynchronized(), err)
 	}
 }
 

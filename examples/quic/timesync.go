@@ -36,19 +36,35 @@ func NewPeer(conn *quic.Conn, nowUsec func() uint64) (*Peer, error) {
 	return &Peer{conn: conn, nowUsec: nowUsec}, nil
 }
 
-// Send stamps a payload with sentUsec, the clock now, and sends both in a DATAGRAM frame.
+// Send stamps a payload with sentUsec, the clock now, and sends both in a DATAGRAM frame. It
+// must leave link.MaxHeader bytes of the frame.
 func (p *Peer) Send(payload []byte, sentUsec uint64) error {
-	return p.conn.SendDatagram(append(p.AppendHeader(nil, sentUsec), payload...))
+	err := p.conn.SendDatagram(append(p.AppendHeader(nil, sentUsec), payload...))
+	if err != nil {
+		p.SendFailed()
+	}
+	return err
 }
 
-// Receive waits for a datagram, and returns its payload, when it came on our clock, and its
-// one-way delay, which is 0 while the other clock is unknown.
-func (p *Peer) Receive(ctx context.Context) (payload []byte, receivedUsec uint64, owd time.Duration, err error) {
-	datagram, err := p.conn.ReceiveDatagram(ctx) // authenticated, and each at most once
-	if err != nil {
-		return nil, 0, 0, err
+// Received is a datagram that has come.
+type Received struct {
+	Payload []byte
+	At      uint64        // when it came, on our clock, us
+	Delay   time.Duration // its one-way delay, if Known
+	Known   bool          // the other clock is
+}
+
+// Receive waits for a datagram. One that has no right header is passed over: the connection
+// is none the worse for it. An error is the end of the connection, or of ctx.
+func (p *Peer) Receive(ctx context.Context) (r Received, err error) {
+	for {
+		datagram, err := p.conn.ReceiveDatagram(ctx) // authenticated, and each at most once
+		if err != nil {
+			return Received{}, err
+		}
+		r.At = p.nowUsec()
+		if r.Payload, r.Delay, r.Known, err = p.Open(datagram, r.At); err == nil {
+			return r, nil
+		}
 	}
-	receivedUsec = p.nowUsec()
-	payload, owd, err = p.Open(datagram, receivedUsec)
-	return payload, receivedUsec, owd, err
 }

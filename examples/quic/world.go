@@ -42,7 +42,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 		if err != nil {
 			return err
 		}
-		client, err := NewPeer(conn, clock.NowUsec)
+		client, err := NewPeer(conn, clock.Now)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 		if err != nil {
 			return err
 		}
-		server, err := NewPeer(accepted, bench.ServerClock.NowUsec)
+		server, err := NewPeer(accepted, bench.ServerClock.Now)
 		if err != nil {
 			return err
 		}
@@ -71,11 +71,11 @@ func run(ctx context.Context, r *bench.Run, p *Peer, e *bench.End, fill, drain b
 	r.Go(func() error { return over(e.Send(ctx, p.Send)) })
 	r.Go(func() error {
 		for {
-			payload, received, owd, err := p.Receive(ctx)
+			d, err := p.Receive(ctx)
 			if err != nil {
 				return over(err)
 			}
-			e.Judge(payload, received, owd)
+			e.Judge(d.Payload, d.At, d.Delay, d.Known)
 		}
 	})
 	if fill {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/internal/seal"
 )
@@ -26,6 +27,7 @@ type world struct {
 	peers       [2]*peer
 	judges      [2]*judge
 	sent        [2]*ledger
+	recordings  [2]*recording
 	closed      sync.Once
 	end         time.Duration // true time of close
 }
@@ -46,31 +48,41 @@ func newWorld(c config) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.relay, err = relay.New(c.net, relay.Addr(b)); err != nil {
+	if w.relay, err = relay.New(c.Network, relay.Addr(b)); err != nil {
 		return nil, err
 	}
 	for i, conn := range []*net.UDPConn{a, b} {
 		w.birth(i, conn, 0)
 		// An earlier life of the peer, of which the attacker has kept a datagram.
-		w.relay.Recordings[1-i] = seal.New(c.key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
+		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
 	}
 	for i, j := range w.judges {
 		j.remote.Store(&w.peers[1-i].clock)
 	}
-	return w, nil
+	return w, w.record()
+}
+
+// record records both peers, if that is wanted.
+func (w *world) record() (err error) {
+	for i, suffix := range [...]string{"", peerSuffix} {
+		if w.config.record != "" && err == nil {
+			w.recordings[i], err = startRecording(&w.peers[i].end.Link, w.config.record+suffix)
+		}
+	}
+	return err
 }
 
 // birth makes peer i anew. Each life has a clock of its own: a process that counts
 // from its start, or a machine that has booted, begins somewhere else.
 func (w *world) birth(i int, conn *net.UDPConn, life uint64) {
-	rng := rand.New(rand.NewPCG(w.config.net.Seed, 1+uint64(i)+2*life))
-	skew := w.config.skew / 2e6 // half is A's, slow, and half B's, fast
+	rng := rand.New(rand.NewPCG(w.config.Network.Seed, 1+uint64(i)+2*life))
+	skew := w.config.Skew / 2 // half is A's, slow, and half B's, fast
 	if i == 0 {
 		skew = -skew
 	}
 	p := &peer{
-		end: seal.New(w.config.key, uint64(i)), conn: conn,
-		clock: clock{start: rng.Uint64(), skew: skew}, epoch: w.epoch,
+		end: seal.New(w.config.Key, uint64(i)), conn: conn,
+		clock: clock{program.Clock{Start: rng.Uint64(), PPM: skew}}, epoch: w.epoch,
 	}
 	if i == 0 {
 		p.dial = w.relay.Addr()
@@ -87,7 +99,9 @@ func (w *world) birth(i int, conn *net.UDPConn, life uint64) {
 	w.peers[i] = p
 }
 
+// start lets the attacker begin, and then the peers.
 func (w *world) start() {
+	w.relay.Attack.Store(true)
 	for _, p := range w.peers {
 		p.start(w.config.rate)
 	}
@@ -114,22 +128,25 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 		return err
 	}
 	progress := stdout
-	if c.json {
+	if c.JSON {
 		progress = stderr // and stdout holds nothing but the JSON
 	}
-	n := c.net
-	fmt.Fprintf(progress, "%v of %g datagrams/s each way, %g %% lost, %g %% overtaken\n", c.length, c.rate, n.Loss, n.Reorder)
+	n := c.Network
+	fmt.Fprintf(progress, "%v of %g datagrams/s each way, %g %% lost, %g %% overtaken\n", c.For, c.rate, n.Loss, n.Reorder)
 	fmt.Fprintf(progress, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(relay.JitterFloor*float64(n.Jitter)), n.Jitter)
-	fmt.Fprintf(progress, "clocks anywhere and %g ppm apart; -seed %d\n", c.skew, n.Seed)
+	fmt.Fprintf(progress, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
 	w.start()
 	fmt.Fprintln(progress, w.peers[0].receiveTimes())
-	ctx, cancel := context.WithTimeout(ctx, c.length)
+	ctx, cancel := context.WithTimeout(ctx, c.For)
 	defer cancel()
 	newScreen(progress).watch(ctx, w.progress)
 	w.close()
+	if err := errors.Join(w.recordings[0].close(), w.recordings[1].close()); err != nil {
+		return err
+	}
 
 	r := w.report()
-	if c.json {
+	if c.JSON {
 		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
 		if err := out.Encode(r); err != nil {
@@ -147,11 +164,6 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 
 // progress is a line for each peer: how far its idea of the other's clock is off, and more.
 func (w *world) progress() (lines []string) {
-	// The attacker waits for something to spoil; before, greetings would be refused as
-	// unproven, replayed or not, and the counts would not match.
-	if w.peers[0].end.Link.IsSynchronized() && w.peers[1].end.Link.IsSynchronized() {
-		w.relay.Attack.Store(true)
-	}
 	for i, p := range w.peers {
 		now := time.Since(w.epoch)
 		offset := "not synchronized"
@@ -174,9 +186,9 @@ func (w *world) report() *report {
 		now = time.Since(w.epoch)
 	}
 	r := &report{
-		For: seconds(c.length), CountsAfter: settling.Seconds(), Rate: c.rate, Delay: ms(c.net.Delay),
-		JitterMin: ms(time.Duration(relay.JitterFloor * float64(c.net.Jitter))), JitterMax: ms(c.net.Jitter),
-		Loss: c.net.Loss, Skew: c.skew, Asymmetry: ms(c.net.Asymmetry), Seed: c.net.Seed,
+		For: seconds(c.For), CountsAfter: settling.Seconds(), Rate: c.rate, Delay: ms(c.Network.Delay),
+		JitterMin: ms(time.Duration(relay.JitterFloor * float64(c.Network.Jitter))), JitterMax: ms(c.Network.Jitter),
+		Loss: c.Network.Loss, Skew: c.Skew, Asymmetry: ms(c.Network.Asymmetry), Seed: c.Network.Seed,
 	}
 	if w.appointment != nil {
 		if r.Appointment = w.appointment.results(); r.Appointment == nil {

@@ -4,35 +4,23 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/instant"
+	"timesync/link"
 )
 
-// maxAhead is how far ahead an instant may be agreed. A TS23 reaches 16.8 s ahead, and a
-// later one is read as past, without any sign.
-const maxAhead = 16 * time.Second
+// trusted is how far off the peer's clock may be at most: as much as the worst network of the
+// demo makes it.
+const trusted = time.Second
 
 func checkAhead(ahead time.Duration) error {
-	if ahead < 0 || ahead > maxAhead {
-		return fmt.Errorf("%v: must be from 0 to %v; a timestamp of 3 bytes reaches 16.8 s ahead", ahead, maxAhead)
+	if ahead < 0 || ahead > link.MaxAhead {
+		return fmt.Errorf("%v: must be from 0 to %v; a timestamp of 3 bytes reaches 16.8 s ahead", ahead, link.MaxAhead)
 	}
 	return nil
-}
-
-// instantAhead returns the instant that is so far ahead of localUsec, in the peer's time;
-// an error for more than 16 s, or while the offset is not known.
-func instantAhead(k keeper, localUsec uint64, ahead time.Duration) (timesync.Counter23, error) {
-	if err := checkAhead(ahead); err != nil {
-		return 0, err
-	}
-	ts, ok := k.ToRemoteTime23(localUsec + uint64(ahead.Microseconds()))
-	if !ok {
-		return 0, fmt.Errorf("not synchronized")
-	}
-	return ts, nil
 }
 
 // appointment is an instant that peer A proposes and at which both peers act. A says it in
@@ -61,7 +49,7 @@ func (x *appointment) propose(p *peer, now time.Duration) (stamp timesync.Counte
 	if !x.made[0] || left < 0 {
 		return 0, false
 	}
-	stamp, err := instantAhead(p.keeper, local, left)
+	stamp, err := p.keeper.ProposeInstant(local, local+uint64(left.Microseconds()), trusted)
 	return stamp, err == nil
 }
 
@@ -69,8 +57,9 @@ func (x *appointment) propose(p *peer, now time.Duration) (stamp timesync.Counte
 func (x *appointment) accept(p *peer, stamp timesync.Counter23, now time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.done[1] == 0 {
-		x.plan(p, 1, now, timesync.FromLocalTime23(p.clock.at(now), stamp))
+	at, err := link.AcceptInstant(p.clock.at(now), stamp)
+	if x.done[1] == 0 && (err == nil || !x.made[1]) { // act late rather than never
+		x.plan(p, 1, now, at)
 	}
 }
 
@@ -85,28 +74,15 @@ func (x *appointment) plan(p *peer, who int, now time.Duration, at uint64) {
 
 // act waits and acts.
 func (x *appointment) act(p *peer, who int) {
-	const awake = time.Millisecond     // timers may be so late
-	const look = 10 * time.Millisecond // the plan may change
-	for {
-		now := p.now()
+	acts := instant.Wait(func() time.Duration {
 		x.mu.Lock()
-		wait := p.clock.until(x.at[who], now)
-		if wait <= 0 {
-			x.done[who] = now
-		}
+		defer x.mu.Unlock()
+		return p.clock.until(x.at[who], p.now())
+	}, p.stop)
+	if now := p.now(); acts {
+		x.mu.Lock()
+		x.done[who] = now
 		x.mu.Unlock()
-		switch {
-		case wait <= 0:
-			return
-		case wait <= awake:
-			runtime.Gosched()
-		default:
-			select {
-			case <-p.stop:
-				return
-			case <-time.After(min(wait-awake, look)):
-			}
-		}
 	}
 }
 

@@ -102,7 +102,7 @@ func appendStamp(b []byte, ts timesync.Counter23, ok bool) []byte {
 	return b
 }
 
-func (j *judge) delivered(payload []byte, recv, owd time.Duration) {
+func (j *judge) delivered(payload []byte, recv, owd time.Duration, known bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(payload) != payloadLen {
@@ -133,7 +133,7 @@ func (j *judge) delivered(payload []byte, recv, owd time.Duration) {
 		}
 		errors.offset = append(errors.offset, err)
 	}
-	if owd != 0 {
+	if known {
 		errors.owd = append(errors.owd, (owd - (recv - sent)).Microseconds())
 	}
 }

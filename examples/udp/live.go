@@ -11,14 +11,15 @@ import (
 	"net"
 	"time"
 
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/seal"
 )
 
 // nothing rides between two machines: the datagrams carry stamps only.
 type nothing struct{}
 
-func (nothing) payload(time.Duration) []byte                   { return nil }
-func (nothing) delivered([]byte, time.Duration, time.Duration) {}
+func (nothing) payload(time.Duration) []byte                         { return nil }
+func (nothing) delivered([]byte, time.Duration, time.Duration, bool) {}
 
 // liveState is one line of the live display, and of -json.
 type liveState struct {
@@ -89,15 +90,15 @@ func (s liveState) summary(w io.Writer) {
 // the offset is by how much the two machines' clocks differed when they started.
 func newLive(c config) (*peer, error) {
 	now := time.Now()
-	p := &peer{end: seal.New(c.key, 1), clock: clock{start: uint64(now.UnixMicro())}, epoch: now}
-	at, err := net.ResolveUDPAddr("udp", c.listen+c.dial) // one of them is empty
+	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(now.UnixMicro())}}, epoch: now}
+	at, err := net.ResolveUDPAddr("udp", c.Listen+c.Dial) // one of them is empty
 	if err != nil {
 		return nil, err
 	}
-	if c.dial != "" {
-		p.end, p.dial, at = seal.New(c.key, 0), at.AddrPort(), nil
+	if c.Dial != "" {
+		p.end, p.dial, at = seal.New(c.Key, 0), at.AddrPort(), nil
 		if !p.dial.Addr().IsValid() || p.dial.Port() == 0 {
-			return nil, fmt.Errorf("-dial %s: needs a host and a port", c.dial)
+			return nil, fmt.Errorf("-dial %s: needs a host and a port", c.Dial)
 		}
 	}
 	pinger := &pinger{rider: nothing{}, local: p.clock, asks: c.sync == "ping"} // and answers one that asks
@@ -109,26 +110,32 @@ func newLive(c config) (*peer, error) {
 	return p, err
 }
 
-func live(ctx context.Context, c config, stdout io.Writer) error {
+func live(ctx context.Context, c config, stdout io.Writer) (err error) {
 	p, err := newLive(c)
 	if err != nil {
 		return err
 	}
+	recording, err := startRecording(&p.end.Link, c.record)
+	if err != nil {
+		p.conn.Close()
+		return err
+	}
+	defer func() { err = errors.Join(err, recording.close()) }() // after p.close
 	p.start(c.rate)
 	defer p.close()
-	if !c.json {
+	if !c.JSON {
 		if p.listens() {
 			fmt.Fprintf(stdout, "listening at %v\n", p.conn.LocalAddr())
 		}
 		fmt.Fprintln(stdout, "offset is the peer's clock minus this one")
 		fmt.Fprintln(stdout, p.receiveTimes())
 	}
-	if c.length > 0 {
+	if c.For > 0 {
 		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, c.length)
+		ctx, cancel = context.WithTimeout(ctx, c.For)
 		defer cancel()
 	}
-	if c.json {
+	if c.JSON {
 		(&screen{out: stdout}).watch(ctx, func() []string {
 			line, _ := json.Marshal(p.state()) // numbers and strings only
 			return []string{string(line)}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/seal"
 	"timesync/rxtime"
 )
@@ -20,36 +20,31 @@ import (
 // listener serves another. Far longer than a gap of a network that works.
 const quiet = 3 * time.Second
 
-// clock is the clock of one peer. What it reads is a function of true time, so in
-// one process the truth about two of them is known.
-type clock struct {
-	start uint64  // reading at true time 0, microseconds
-	skew  float64 // how much faster than true time it runs: 50e-6 is 50 ppm
-}
+// clock is the clock of one peer. True time is that since the epoch of the peer.
+type clock struct{ program.Clock }
 
 // at returns the reading at true time t.
-func (c clock) at(t time.Duration) uint64 {
-	return c.start + uint64((t+time.Duration(float64(t)*c.skew))/time.Microsecond)
-}
+func (c clock) at(t time.Duration) uint64 { return c.At(t.Microseconds()) }
 
 // until returns how much true time passes from now on until the clock reads at.
 func (c clock) until(at uint64, now time.Duration) time.Duration {
-	return time.Duration(float64(int64(at-c.at(now))) * float64(time.Microsecond) / (1 + c.skew))
+	return time.Duration(c.True(at))*time.Microsecond - now
 }
 
 // keeper is what a peer knows of the other's clock: a link.Link or a pinger.
 type keeper interface {
 	RemoteTime(localUsec uint64) (uint64, bool)
 	ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool)
+	ProposeInstant(nowUsec, atUsec uint64, within time.Duration) (timesync.Counter23, error)
 	ErrorBound(localUsec uint64) (time.Duration, bool)
 	MinimumOneWayDelay() (time.Duration, bool)
 }
 
 // rider is what travels in the datagrams besides the stamps. sent and recv are true
-// times; owd is 0 while it is not known.
+// times; known says whether owd is.
 type rider interface {
 	payload(sent time.Duration) []byte
-	delivered(payload []byte, recv, owd time.Duration)
+	delivered(payload []byte, recv, owd time.Duration, known bool)
 }
 
 // peer is one end: a socket, a clock, and the seal between them.
@@ -103,7 +98,7 @@ func (p *peer) listens() bool { return !p.dial.IsValid() }
 
 func (p *peer) to() netip.AddrPort {
 	if p.listens() {
-		return p.end.Peer()
+		return p.end.Peer().Addr
 	}
 	return p.dial
 }
@@ -141,34 +136,24 @@ func (p *peer) send(to netip.AddrPort) {
 }
 
 func (p *peer) receive() {
-	buf := make([]byte, 2048)
-	for {
-		n, from, recvUsec, err := p.rx.ReadFrom(buf)
+	program.Receive(p.rx, func(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 		waited := time.Duration(timesync.NowUsec()-recvUsec) * time.Microsecond
-		recv := p.now() - waited
-		if errors.Is(err, net.ErrClosed) {
-			return
+		if recv := p.now() - waited; !p.silent.Load() {
+			p.take(datagram, from, recv)
 		}
-		if err != nil {
-			time.Sleep(time.Millisecond) // Windows reports here that the peer's port is closed
-			continue
-		}
-		if !p.silent.Load() {
-			p.take(buf[:n], from, recv)
-		}
-	}
+	})
 }
 
 // take takes a datagram.
 func (p *peer) take(datagram []byte, from netip.AddrPort, recv time.Duration) {
 	local := p.clock.at(recv)
-	payload, owd, err := p.end.Open(datagram, from, local)
+	payload, owd, known, err := p.end.Open(datagram, from, local)
 	p.mu.Lock()
 	p.opened[err] = tally{p.opened[err].n + 1, recv}
 	p.mu.Unlock()
 	switch {
 	case err == nil:
-		p.rider.delivered(payload, recv, owd)
+		p.rider.delivered(payload, recv, owd, known)
 	case err == seal.ErrUnproven && p.listens():
 		if answer := p.end.Answer(nil, from, local, p.serves(from, recv)); answer != nil {
 			_, _ = p.conn.WriteToUDPAddrPort(answer, from)
@@ -178,7 +163,7 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recv time.Duration) {
 
 // serves reports whether somebody else than the one at from is served.
 func (p *peer) serves(from netip.AddrPort, now time.Duration) bool {
-	served := p.end.Peer()
+	served := p.end.Peer().Addr
 	return served.IsValid() && served != from && now-p.tally(nil).last < quiet
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/link"
 	"timesync/ping"
 )
 
@@ -38,9 +39,9 @@ func (p *pinger) payload(sent time.Duration) []byte {
 	return append(b, p.rider.payload(sent)...)
 }
 
-func (p *pinger) delivered(payload []byte, recv, owd time.Duration) {
+func (p *pinger) delivered(payload []byte, recv, owd time.Duration, known bool) {
 	if len(payload) == 0 || len(payload) <= int(payload[0]) {
-		p.rider.delivered(nil, recv, owd) // what we did not send
+		p.rider.delivered(nil, recv, owd, known) // what we did not send
 		return
 	}
 	message, rest := payload[1:1+payload[0]], payload[1+payload[0]:]
@@ -53,11 +54,20 @@ func (p *pinger) delivered(payload []byte, recv, owd time.Duration) {
 		p.HandleReply(message, now)
 	}
 	p.mu.Unlock()
-	p.rider.delivered(rest, recv, owd)
+	p.rider.delivered(rest, recv, owd, known)
 }
 
 // ToRemoteTime23 stamps an event as TimeSynchronizer.ToRemoteTime23 does.
 func (p *pinger) ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool) {
 	remote, ok := p.RemoteTime(localUsec)
 	return timesync.NewCounter23((remote + 4) >> 3), ok
+}
+
+// ProposeInstant is that of link.Link.
+func (p *pinger) ProposeInstant(nowUsec, atUsec uint64, within time.Duration) (timesync.Counter23, error) {
+	if bound, ok := p.ErrorBound(nowUsec); !ok || bound > within {
+		return 0, link.ErrUnsure
+	}
+	instant, _ := p.ToRemoteTime23(atUsec)
+	return instant, nil
 }

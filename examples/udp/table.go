@@ -66,7 +66,8 @@ func (j judgements) results() errorResults {
 // kinds are the reasons to reject, in the order of the table.
 var kinds = []error{seal.ErrForged, seal.ErrReplayed, seal.ErrUnproven}
 
-// injected is what each kind of injected datagram must be rejected as.
+// injected is what each kind of injected datagram must be rejected as, once the sender has
+// proven itself; before, replays are unproven.
 var injected = map[relay.Kind]error{
 	relay.Forged: seal.ErrForged, relay.Cut: seal.ErrForged,
 	relay.Replayed: seal.ErrReplayed, relay.Recorded: seal.ErrUnproven,
@@ -153,10 +154,7 @@ func (r *report) print(w io.Writer) {
 		}
 		fmt.Fprintln(w, strings.TrimRight(text, " "))
 	}
-	unproven := seal.ErrUnproven.Error()
-	if p := r.Peers[1]; p.Rejected[unproven] > p.Injected[unproven] {
-		fmt.Fprint(w, "\nRejected but not injected is what was sent before the sender\nhad proven itself.\n")
-	}
+	fmt.Fprint(w, "\nBefore a sender has proven itself, all that it sends counts\nas another session's, replayed or not.\n")
 	if r.Asymmetry != 0 {
 		fmt.Fprintf(w, "\nOne way takes %g ms longer. No exchange of datagrams can\ntell: half of it, %g ms, is in the errors above.\n",
 			math.Abs(r.Asymmetry), math.Abs(r.Asymmetry)/2)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -20,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/internal/seal"
 )
@@ -100,7 +99,7 @@ func TestDemo(t *testing.T) {
 
 func testDemo(t *testing.T, sync string) {
 	t.Parallel()
-	w := launch(t, config{sync: sync, net: network(10*time.Millisecond, 7), skew: 50, rate: 200})
+	w := launch(t, config{sync: sync, Flags: program.Flags{Network: network(10*time.Millisecond, 7), Skew: 50}, rate: 200})
 	w.synced(t)
 	eventually(t, "each kind rejected at each end", func() bool {
 		for _, p := range w.peers {
@@ -127,19 +126,26 @@ func testDemo(t *testing.T, sync string) {
 		}
 		for when, e := range map[string]errorResults{"first": p.First, "later": p.Later} {
 			for what, s := range map[string]spread{"offset": e.Offset, "one-way delay": e.OneWayDelay, "payload timestamp": e.Event} {
-				if s.Samples == 0 || s.Median > w.config.net.Jitter.Microseconds() || s.Median > s.P99 || s.P99 > s.Max {
-					t.Errorf("%s: %s: %s error %+v, want a median below the jitter of %v", p.Name, when, what, s, w.config.net.Jitter)
+				if s.Samples == 0 || s.Median > w.config.Network.Jitter.Microseconds() || s.Median > s.P99 || s.P99 > s.Max {
+					t.Errorf("%s: %s: %s error %+v, want a median below the jitter of %v", p.Name, when, what, s, w.config.Network.Jitter)
 				}
 			}
 		}
 		if p.MinDelay < r.Delay {
 			t.Errorf("%s: minimum one-way delay %v ms is below what the relay adds, %v", p.Name, p.MinDelay, r.Delay)
 		}
-		if p.ClockBytes < 4 || p.ClockBytes > 5 {
+		if p.ClockBytes < 4 || p.ClockBytes > 7 { // in 3 s: the first round trips take 15
 			t.Errorf("%s: %v bytes per datagram, want flags, the stamp and now and then more", p.Name, p.ClockBytes)
 		}
 		if p.ErrorBound < 30 || p.ErrorBound > 60 || p.Age > 1 {
 			t.Errorf("%s: error bound %v ms, want about half the round trip; last datagram %v s ago", p.Name, p.ErrorBound, p.Age)
+		}
+		forged, replayed, unproven := seal.ErrForged.Error(), seal.ErrReplayed.Error(), seal.ErrUnproven.Error()
+		// The copy of a datagram that came before its sender had proven itself can be the first
+		// that is taken: few overtake each other just then.
+		if p.Rejected[forged] != p.Injected[forged] ||
+			p.Rejected[replayed]+p.Rejected[unproven] < p.Injected[replayed]+p.Injected[unproven]-3 {
+			t.Errorf("%s: rejected %v, injected %v", p.Name, p.Rejected, p.Injected)
 		}
 		if p.Received > p.Sent*3/2 {
 			t.Errorf("%s: sent %d, accepted %d from one that sends as many", p.Name, p.Sent, p.Received)
@@ -212,7 +218,7 @@ func TestAsymmetry(t *testing.T) {
 	t.Parallel()
 	c := network(time.Millisecond, 5)
 	c.Asymmetry = -200 * time.Millisecond
-	w := launch(t, config{net: c, rate: 100})
+	w := launch(t, config{Flags: program.Flags{Network: c}, rate: 100})
 	w.synced(t)
 	for i, want := range []int64{-100_000, 100_000} {
 		eventually(t, "half the asymmetry in the error", func() bool {
@@ -227,15 +233,14 @@ func TestAsymmetry(t *testing.T) {
 	}
 }
 
-// launch starts a world with its attacker.
+// launch starts a world.
 func launch(t *testing.T, c config) *world {
 	t.Helper()
-	c.key = testKey
+	c.Key = testKey
 	w, err := newWorld(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.relay.Attack.Store(true)
 	w.start()
 	t.Cleanup(w.close)
 	return w
@@ -251,7 +256,7 @@ func (w *world) synced(t *testing.T) {
 // right reports whether peer i has an offset that is off by less than the jitter.
 func (w *world) right(i int) bool {
 	err, ok := w.judges[i].offsetError(time.Since(w.epoch))
-	return ok && max(err, -err) < w.config.net.Jitter.Microseconds()
+	return ok && max(err, -err) < w.config.Network.Jitter.Microseconds()
 }
 
 func (w *world) intruders() (n int) {
@@ -267,7 +272,7 @@ func (w *world) intruders() (n int) {
 // in between, and both go on as if nothing had been.
 func TestDroppedPeer(t *testing.T) {
 	t.Parallel()
-	w := launch(t, config{net: network(10*time.Millisecond, 3), skew: 50, rate: 100})
+	w := launch(t, config{Flags: program.Flags{Network: network(10*time.Millisecond, 3), Skew: 50}, rate: 100})
 	w.synced(t)
 	a, b := w.peers[0], w.peers[1]
 	b.silent.Store(true)
@@ -309,7 +314,7 @@ func TestDroppedPeer(t *testing.T) {
 // old clock for the new one and find the new offset.
 func TestRestartedPeer(t *testing.T) {
 	t.Parallel()
-	w := launch(t, config{net: network(10*time.Millisecond, 4), skew: 50, rate: 100})
+	w := launch(t, config{Flags: program.Flags{Network: network(10*time.Millisecond, 4), Skew: 50}, rate: 100})
 	w.synced(t)
 	for life := range uint64(2) {
 		i := int(life) // first A, then B
@@ -337,7 +342,7 @@ func TestRestartedPeer(t *testing.T) {
 // line, and then again from another port: a restart that the listener must follow.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	listener := liveEnd(t, config{listen: "127.0.0.1:0"})
+	listener := liveEnd(t, config{Flags: program.Flags{Listen: "127.0.0.1:0"}})
 	at := relay.Addr(listener.conn).String()
 	var first netip.AddrPort
 	for life := range 2 {
@@ -399,7 +404,7 @@ func TestListener(t *testing.T) {
 // liveEnd starts one end in this process.
 func liveEnd(t *testing.T, c config) *peer {
 	t.Helper()
-	c.key = testKey
+	c.Key = testKey
 	p, err := newLive(c)
 	if err != nil {
 		t.Fatal(err)
@@ -412,8 +417,8 @@ func liveEnd(t *testing.T, c config) *peer {
 // serving is a listener and the dialer that it serves.
 func serving(t *testing.T) (listener, dialer *peer) {
 	t.Helper()
-	listener = liveEnd(t, config{listen: "127.0.0.1:0"})
-	dialer = liveEnd(t, config{dial: relay.Addr(listener.conn).String()})
+	listener = liveEnd(t, config{Flags: program.Flags{Listen: "127.0.0.1:0"}})
+	dialer = liveEnd(t, config{Flags: program.Flags{Dial: relay.Addr(listener.conn).String()}})
 	eventually(t, "both synchronized", func() bool {
 		return listener.end.Link.IsSynchronized() && dialer.end.Link.IsSynchronized()
 	})
@@ -488,8 +493,8 @@ func TestRecordingsAtListener(t *testing.T) {
 // TestPingBetweenMachines: one end asks, and the other need not be told.
 func TestPingBetweenMachines(t *testing.T) {
 	t.Parallel()
-	listener := liveEnd(t, config{listen: "127.0.0.1:0"})
-	p := liveEnd(t, config{dial: relay.Addr(listener.conn).String(), sync: "ping"})
+	listener := liveEnd(t, config{Flags: program.Flags{Listen: "127.0.0.1:0"}})
+	p := liveEnd(t, config{Flags: program.Flags{Dial: relay.Addr(listener.conn).String()}, sync: "ping"})
 	if _, ok := p.keeper.(*pinger); !ok {
 		t.Fatal("the dialer does not ping")
 	}
@@ -536,26 +541,10 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestKey: it comes from the command line, a file or the environment.
-func TestKey(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte(hexKey+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ flag, environment string }{
-		{"-key=" + hexKey, ""}, {"-key=@" + file, ""}, {"-json", hexKey}, {"-json", "@" + file}, {"-key=" + hexKey, "wrong"},
-	} {
-		t.Setenv(keyVariable, c.environment)
-		if got, err := parse([]string{"-listen", ":0", c.flag}, io.Discard); err != nil || got.key != testKey {
-			t.Errorf("%+v: %v", c, err)
-		}
-	}
-}
-
 // TestInstant: both peers plan an instant within 1 ms of true time, and act at it.
 func TestInstant(t *testing.T) {
 	t.Parallel()
-	w := launch(t, config{net: network(10*time.Millisecond, 9), skew: 50, rate: 100, at: 300 * time.Millisecond})
+	w := launch(t, config{Flags: program.Flags{Network: network(10*time.Millisecond, 9), Skew: 50}, rate: 100, at: 300 * time.Millisecond})
 	eventually(t, "both have acted", func() bool { return w.appointment.results() != nil })
 	w.close()
 	r := w.report()
@@ -570,42 +559,6 @@ func TestInstant(t *testing.T) {
 	var out strings.Builder
 	if r.print(&out); !strings.Contains(out.String(), "agreed 0.3 s ahead") {
 		t.Errorf("the table does not tell:\n%s", out.String())
-	}
-}
-
-// fixed is a keeper whose peer's clock is ahead by so many microseconds.
-type fixed uint64
-
-func (f fixed) RemoteTime(local uint64) (uint64, bool)    { return local + uint64(f), true }
-func (f fixed) ErrorBound(uint64) (time.Duration, bool)   { return 0, true }
-func (f fixed) MinimumOneWayDelay() (time.Duration, bool) { return 0, true }
-func (f fixed) ToRemoteTime23(l uint64) (c timesync.Counter23, ok bool) {
-	return timesync.NewCounter23((l + uint64(f)) >> 3), true
-}
-
-// TestInstantAhead: up to 16 s an instant is read as it was meant, also by a clock that
-// has not gone as far; what is further ahead is refused, not read as past.
-func TestInstantAhead(t *testing.T) {
-	for _, offset := range []fixed{0, 123_456_789, 1 << 63, 1<<64 - 5} {
-		for _, ahead := range []time.Duration{0, time.Microsecond, 500 * time.Millisecond, maxAhead} {
-			const now = 1 << 40
-			stamp, err := instantAhead(offset, now, ahead)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := now + uint64(ahead.Microseconds()) + uint64(offset)
-			if got := timesync.FromLocalTime23(now+uint64(offset), stamp); want-got >= 8 {
-				t.Errorf("%v ahead is read %d us too early", ahead, int64(want-got))
-			}
-		}
-	}
-	for _, ahead := range []time.Duration{-1, maxAhead + 1, time.Hour, 1<<63 - 1} {
-		if _, err := instantAhead(fixed(0), 0, ahead); err == nil || !strings.Contains(err.Error(), "16s") {
-			t.Errorf("%v ahead: %v", ahead, err)
-		}
-	}
-	if _, err := instantAhead(&seal.New(testKey, 0).Link, 0, 0); err == nil {
-		t.Error("an instant for a peer whose clock is not known")
 	}
 }
 
@@ -689,7 +642,7 @@ func TestNeverSynchronized(t *testing.T) {
 
 // TestIntruder: the judge notices what a broken hook would let through.
 func TestIntruder(t *testing.T) {
-	w, err := newWorld(config{key: testKey, net: network(time.Millisecond, 1)})
+	w, err := newWorld(config{Flags: program.Flags{Key: testKey, Network: network(time.Millisecond, 1)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -699,18 +652,18 @@ func TestIntruder(t *testing.T) {
 	}
 	a, b := w.judges[0], w.judges[1]
 	genuine := a.payload(time.Second)
-	b.delivered(genuine, 2*time.Second, 0)
+	b.delivered(genuine, 2*time.Second, 0, false)
 	if b.intruders != 0 {
 		t.Fatal("a true datagram is an intruder")
 	}
-	b.delivered(genuine, 3*time.Second, 0)
+	b.delivered(genuine, 3*time.Second, 0, false)
 	if b.intruders != 1 {
 		t.Error("a replayed datagram is none")
 	}
 	forged := a.payload(time.Second)
 	forged[2*stampLen+8]++
-	b.delivered(forged, 2*time.Second, 0)
-	b.delivered(nil, 2*time.Second, 0)
+	b.delivered(forged, 2*time.Second, 0, false)
+	b.delivered(nil, 2*time.Second, 0, false)
 	if b.intruders != 3 {
 		t.Error("forged datagrams are none")
 	}
@@ -731,34 +684,15 @@ func TestFlags(t *testing.T) {
 		{"-rate NaN", "-rate NaN"},
 		{"-rate 1e9", "at most 1000"},
 		{"-rate x", "invalid value"},
-		{"-for 0", "-for 0s: must be positive"},
-		{"-for -1s", "must be positive"},
 		{"-for 10", "invalid value"},
-		{"-jitter -1ms", "-jitter -1ms"},
-		{"-jitter 1h", "-jitter 1h"},
-		{"-loss 101", "0 to 100 percent"},
-		{"-loss -1", "0 to 100 percent"},
-		{"-loss NaN", "0 to 100 percent"},
-		{"-skew 2000", "-1000 to 1000 ppm"},
-		{"-skew Inf", "-skew"},
-		{"-skew NaN", "-skew"},
-		{"-asymmetry 1h", "-asymmetry"},
-		{"-seed -1", "invalid value"},
-		{"-nonsense", "not defined"},
-		{"what", `unexpected argument "what"`},
-		{"-key " + key, "-key: needs -listen or -dial"},
-		{"-listen :0 -dial :1 -key " + key, "one or the other"},
 		{"-listen :0", "-key: must be 64 hex digits"},
 		{"-dial :1", "-key: must be 64 hex digits"},
-		{"-dial :1 -key abc", "-key: must be 64 hex digits"},
-		{"-dial :1 -loss 2 -key " + key, "-loss: only for the demo"},
-		{"-dial :1 -at 1s -key " + key, "-at: only for the demo"},
-		{"-dial :1 -key @/no/such/file", "-key: open /no/such/file"},
+		{"-dial :1 -loss 2 -key " + key, "-loss: only without"},
+		{"-dial :1 -at 1s -key " + key, "-at: only without"},
 		{"-sync ntp", "datagram or ping"},
 		{"-at -1s", "-at -1s: must be from 0 to 16s"},
 		{"-at 16.1s -for 1m", "-at 16.1s: must be from 0 to 16s"},
 		{"-at 16s", "-at 16s: needs -for 20s or more"},
-		{"-dial= -key " + key, "empty address"},
 	} {
 		code, stdout, stderr := runMain(t, nil, strings.Fields(c.args)...)
 		help, last, _ := strings.Cut(strings.TrimSuffix(stderr, "\n"), "\n")
@@ -771,24 +705,6 @@ func TestFlags(t *testing.T) {
 	}
 	if code, _, stderr := runMain(t, nil, "-dial", "127.0.0.1:x", "-key", key); code != 1 || stderr == "" {
 		t.Errorf("a bad port: exit status %d, %s", code, stderr)
-	}
-}
-
-func TestClock(t *testing.T) {
-	const hour = time.Hour
-	for _, c := range []struct {
-		in   clock
-		at   time.Duration
-		want uint64
-	}{
-		{clock{5, 0}, hour, 3_600_000_005},
-		{clock{0, 50e-6}, hour, 3_600_180_000},
-		{clock{0, -50e-6}, hour, 3_599_820_000},
-		{clock{1<<64 - 1, 0}, time.Microsecond, 0}, // wraps
-	} {
-		if got := c.in.at(c.at); (time.Duration(got - c.want)).Abs() > 1 { // rounded down
-			t.Errorf("%+v at %v: %d, want %d", c.in, c.at, got, c.want)
-		}
 	}
 }
 

@@ -8,4 +8,4 @@ package main
 
 import "timesync/examples/internal/bench"
 
-func main() { bench.Main("bulk channel", connect) }
+func main() { bench.Main("webrtc", "bulk channel", connect) }

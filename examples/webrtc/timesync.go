@@ -31,14 +31,25 @@ func NewPeer(channel *webrtc.DataChannel, nowUsec func() uint64) *Peer {
 
 // Send stamps a payload with sentUsec, the clock now, and sends both as a message.
 func (p *Peer) Send(payload []byte, sentUsec uint64) error {
-	return p.channel.Send(append(p.AppendHeader(nil, sentUsec), payload...))
+	err := p.channel.Send(append(p.AppendHeader(nil, sentUsec), payload...))
+	if err != nil {
+		p.SendFailed()
+	}
+	return err
 }
 
-// Receive is for the channel's OnMessage. It returns the payload, when it came on our
-// clock, and its one-way delay, which is 0 while the other clock is unknown. Messages are
-// authenticated, and each comes at most once.
-func (p *Peer) Receive(m webrtc.DataChannelMessage) (payload []byte, receivedUsec uint64, owd time.Duration, err error) {
-	receivedUsec = p.nowUsec()
-	payload, owd, err = p.Open(m.Data, receivedUsec)
-	return payload, receivedUsec, owd, err
+// Received is a message that has come.
+type Received struct {
+	Payload []byte
+	At      uint64        // when it came, on our clock, us
+	Delay   time.Duration // its one-way delay, if Known
+	Known   bool          // the other clock is
+}
+
+// Receive is for the channel's OnMessage. Messages are authenticated, and each comes at most
+// once. One without a right header is an error; the channel is none the worse for it.
+func (p *Peer) Receive(m webrtc.DataChannelMessage) (r Received, err error) {
+	r.At = p.nowUsec()
+	r.Payload, r.Delay, r.Known, err = p.Open(m.Data, r.At)
+	return r, err
 }

@@ -8,30 +8,17 @@ package main
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/pion/webrtc/v4"
 
 	"timesync"
-	"timesync/examples/internal/bench"
+	"timesync/examples/internal/exampletest"
 	"timesync/link"
 )
 
-// TestBounds is the table, briefly, with the limit that holds on any machine however busy:
-// what each end says of its own error.
-func TestBounds(t *testing.T) {
-	loads := bench.Loads("bulk")
-	for _, load := range []bench.Load{loads[0], loads[2]} { // idle, and bulk both ways
-		r, err := bench.Measure(t.Context(), load, time.Second, connect)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%+v", r)
-		if err := r.CheckBounds(); err != nil {
-			t.Error(err)
-		}
-	}
-}
+func TestBounds(t *testing.T) { exampletest.Bounds(t, connect) }
+
+func TestHelp(t *testing.T) { exampletest.Help(t, ".") }
 
 // TestUnreliable: reliable or ordered messages would be late, and look like a longer path.
 func TestUnreliable(t *testing.T) {
@@ -56,11 +43,11 @@ func TestBadHeader(t *testing.T) {
 	p := NewPeer(nil, timesync.NowUsec)
 	now := timesync.NowUsec()
 	message := append(from.AppendHeader(nil, now), "payload"...)
-	if _, _, _, err := p.Receive(webrtc.DataChannelMessage{Data: message[:link.MinHeader-1]}); !errors.Is(err, link.ErrTruncated) {
+	if _, err := p.Receive(webrtc.DataChannelMessage{Data: message[:link.MinHeader-1]}); !errors.Is(err, link.ErrTruncated) {
 		t.Errorf("a part of a header: %v, want %v", err, link.ErrTruncated)
 	}
-	payload, received, owd, err := p.Receive(webrtc.DataChannelMessage{Data: message})
-	if err != nil || string(payload) != "payload" || received < now || owd != 0 {
-		t.Errorf("%q at %d, one-way delay %v, %v", payload, received, owd, err)
+	got, err := p.Receive(webrtc.DataChannelMessage{Data: message})
+	if err != nil || string(got.Payload) != "payload" || got.At < now || got.Known {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

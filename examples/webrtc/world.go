@@ -32,9 +32,9 @@ func connect(ctx context.Context, r *bench.Run) error {
 				return err
 			}
 		}
-		peer := NewPeer(client.timed, clock.NowUsec)
+		peer := NewPeer(client.timed, clock.Now)
 		client.run(ctx, r, peer, r.Client(&peer.Link, clock), r.Up)
-		peer = NewPeer(server.timed, bench.ServerClock.NowUsec)
+		peer = NewPeer(server.timed, bench.ServerClock.Now)
 		server.run(ctx, r, peer, r.Server(&peer.Link, clock), r.Down)
 	}
 	return nil
@@ -143,12 +143,11 @@ func (e *end) run(ctx context.Context, r *bench.Run, p *Peer, judged *bench.End,
 		return err
 	}
 	e.timed.OnMessage(func(m webrtc.DataChannelMessage) {
-		payload, received, owd, err := p.Receive(m)
+		d, err := p.Receive(m)
 		if err != nil {
-			r.Fail(err)
-			return
+			return // a message that is none of ours
 		}
-		judged.Judge(payload, received, owd)
+		judged.Judge(d.Payload, d.At, d.Delay, d.Known)
 	})
 	e.bulk.OnMessage(func(m webrtc.DataChannelMessage) { r.Write(m.Data) })
 	r.Go(func() error { return over(judged.Send(ctx, p.Send)) })

@@ -117,11 +117,13 @@ func (c *Client) OnDatagram(b []byte, raw uint64) {
 	if !c.connected || c.sleeping(raw) {
 		return
 	}
-	payload, delay, err := c.link.Open(b, c.local(raw))
+	payload, delay, known, err := c.link.Open(b, c.local(raw))
 	if err != nil {
 		return
 	}
-	c.delay = delay
+	if known {
+		c.delay = delay
+	}
 	c.receive(payload, raw)
 }
 

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"timesync/examples/internal/program"
 )
 
 const (
@@ -30,8 +32,8 @@ const (
 // The clocks are far apart, and their rates by 40 ppm, a bad pair of quartzes. That of the
 // second client wraps around while it is measured.
 var (
-	ServerClock  = Clock{start: 1 << 50}
-	ClientClocks = []Clock{{start: 0, ppm: 40}, {start: 1<<64 - 5_000_000, ppm: -40}}
+	ServerClock  = program.Clock{Start: 1 << 50}
+	ClientClocks = []program.Clock{{Start: 0, PPM: 40}, {Start: 1<<64 - 5_000_000, PPM: -40}}
 )
 
 // Load is what goes on beside the datagrams.

@@ -19,8 +19,8 @@ import (
 
 func TestClock(t *testing.T) {
 	for _, c := range append(ClientClocks, ServerClock) {
-		for _, at := range []uint64{0, 1, 4_999_999, 5_000_001, 3_600_000_000} {
-			if got := c.truth(c.at(at)); size(got-int64(at)) > 1 {
+		for _, at := range []int64{0, 1, 4_999_999, 5_000_001, 3_600_000_000} {
+			if got := c.True(c.At(at)); size(got-at) > 1 {
 				t.Errorf("%+v: at %d us it shows what it shows at %d", c, at, got)
 			}
 		}
@@ -75,13 +75,13 @@ func wire(r *Run, from *link.Link, to *End, delay func() time.Duration) func(pay
 	return func(payload []byte, sentUsec uint64) error {
 		datagram := append(from.AppendHeader(nil, sentUsec), payload...)
 		time.AfterFunc(delay(), func() {
-			received := to.clock.NowUsec()
-			payload, owd, err := to.link.Open(datagram, received)
+			received := to.clock.Now()
+			payload, owd, known, err := to.link.Open(datagram, received)
 			if err != nil {
 				r.Fail(err)
 				return
 			}
-			to.Judge(payload, received, owd)
+			to.Judge(payload, received, owd, known)
 		})
 		return nil
 	}

@@ -9,33 +9,14 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/program"
 	"timesync/link"
 )
-
-// Clock is one that starts anywhere and runs at a rate of its own.
-type Clock struct {
-	start uint64 // its reading at true time 0, us
-	ppm   int64  // how much faster than true time it runs
-}
-
-// NowUsec reads the clock, in microseconds.
-func (c Clock) NowUsec() uint64 { return c.at(timesync.NowUsec()) }
-
-// at returns what the clock reads at true time.
-func (c Clock) at(trueUsec uint64) uint64 {
-	return c.start + trueUsec + uint64(int64(trueUsec)*c.ppm/1_000_000)
-}
-
-// truth returns the true time at which the clock reads localUsec, to 1 us.
-func (c Clock) truth(localUsec uint64) int64 {
-	passed := int64(localUsec - c.start)
-	return passed - passed*c.ppm/(1_000_000+c.ppm)
-}
 
 // End is one end of a connection, measured.
 type End struct {
 	server      bool
-	clock, peer Clock
+	clock, peer program.Clock
 	link        *link.Link
 	settled     chan struct{} // closed when the first datagram is judged
 
@@ -55,11 +36,11 @@ type samples struct {
 }
 
 // Client and Server add an end. A connection has one of each; clock is the client's.
-func (r *Run) Client(l *link.Link, clock Clock) *End {
+func (r *Run) Client(l *link.Link, clock program.Clock) *End {
 	return r.add(&End{link: l, clock: clock, peer: ServerClock})
 }
 
-func (r *Run) Server(l *link.Link, clock Clock) *End {
+func (r *Run) Server(l *link.Link, clock program.Clock) *End {
 	return r.add(&End{link: l, clock: ServerClock, peer: clock, server: true})
 }
 
@@ -81,7 +62,7 @@ func (e *End) Send(ctx context.Context, send func(payload []byte, sentUsec uint6
 			return nil
 		case <-tick.C:
 		}
-		now := e.clock.NowUsec()
+		now := e.clock.Now()
 		payload := binary.LittleEndian.AppendUint64(make([]byte, 0, stampedPayload), now)
 		if ts, ok := e.link.ToRemoteTime23(now); ok {
 			payload, _ = ts.AppendBinary(payload) // which never fails
@@ -93,17 +74,18 @@ func (e *End) Send(ctx context.Context, send func(payload []byte, sentUsec uint6
 }
 
 // Judge compares with the truth what a received payload says, and what the link says now.
-func (e *End) Judge(payload []byte, receivedUsec uint64, owd time.Duration) {
-	now := timesync.NowUsec()
-	remote, ok := e.link.RemoteTime(e.clock.at(now))
-	bound, _ := e.link.ErrorBound(e.clock.at(now))
-	if !ok || len(payload) != stampedPayload {
+// owd is the one-way delay of its datagram, if that is known.
+func (e *End) Judge(payload []byte, receivedUsec uint64, owd time.Duration, known bool) {
+	now := int64(timesync.NowUsec())
+	remote, ok := e.link.RemoteTime(e.clock.At(now))
+	bound, _ := e.link.ErrorBound(e.clock.At(now))
+	if !ok || !known || len(payload) != stampedPayload {
 		return
 	}
-	sent := e.peer.truth(binary.LittleEndian.Uint64(payload))
-	received := e.clock.truth(receivedUsec)
+	sent := e.peer.True(binary.LittleEndian.Uint64(payload))
+	received := e.clock.True(receivedUsec)
 	event := timesync.FromLocalTime23(receivedUsec, timesync.ReadCounter23(payload[plainPayload:]))
-	offset := size(int64(remote - e.peer.at(now)))
+	offset := size(int64(remote - e.peer.At(now)))
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,7 +105,7 @@ func (e *End) Judge(payload []byte, receivedUsec uint64, owd time.Duration) {
 	f.offset = append(f.offset, offset)
 	f.delay = append(f.delay, received-sent)
 	f.owd = append(f.owd, size(owd.Microseconds()-(received-sent)))
-	f.payload = append(f.payload, size(int64(event-e.clock.at(uint64(sent)))))
+	f.payload = append(f.payload, size(int64(event-e.clock.At(sent))))
 	f.bound = append(f.bound, bound.Microseconds())
 	if offset > bound.Microseconds()+1 {
 		f.outside++

@@ -10,7 +10,7 @@
 //	session    8 bytes: random for each start; the lowest bit is the direction
 //	counter    4 bytes: of the datagrams of the session; with it the nonce
 //	challenge  4 bytes: random; whoever echoes it is alive
-//	echo       4 bytes: the challenge that the peer has last shown
+//	echo       4 bytes: the challenge that the peer has last shown, as far as we can tell
 //	sealed     a header of link and the payload; nothing: an answer; 1 byte: a refusal
 //	tag        16 bytes: AES-256-GCM
 package seal
@@ -38,9 +38,12 @@ var (
 	ErrRefused  = errors.New("refused")  // the peer lives, and serves another
 )
 
+// ErrSession is what SealFor refuses: the payload was made for a session that is over.
+var ErrSession = errors.New("another session")
+
 type header struct {
-	Session                  uint64
-	Counter, Challenge, Echo uint32
+	session                  uint64
+	counter, challenge, echo uint32
 }
 
 const (
@@ -56,21 +59,25 @@ const (
 //
 // Each end draws a session when it starts, so both may restart with the same key. A
 // session of the peer is adopted once it echoes our challenge, which then changes: no
-// recording of another session moves the clock. A flood of recordings can put off an
-// adoption, and nothing shows a network that delays one way longer.
+// recording of another session moves the clock. An end that hears nothing from the session
+// that it has adopted echoes any challenge that is sealed with the key, in turn by chance:
+// so a flood of recordings puts off an adoption, but does not prevent it. Nothing shows a
+// network that delays one way longer.
 type End struct {
 	Link link.Link // to read; only the end writes
 
 	mu       sync.Mutex
 	aead     cipher.AEAD
-	next     header         // of what we send
-	session  uint64         // the peer's, adopted; before, our direction, which none of its has
-	newest   uint32         // the peer's counter
-	seen     uint64         // bit i: newest-i came
-	peer     netip.AddrPort // where newest came from
-	stranger uint32         // challenge of what was last unproven
+	next     header // of what we send
+	session  uint64 // the peer's, adopted; before, our direction, which none of its has
+	newest   uint32 // the peer's counter
+	seen     uint64 // bit i: newest-i came
+	peer     Peer   // of the datagram that was newest
+	heard    bool   // something newer came since the last Seal
+	unproven uint64 // and so many datagrams that were unproven
+	stranger uint32 // challenge of the last one
 	seed     maphash.Seed
-	answered [64]uint64 // local time, us, of the last answer, by hash of the address
+	answered [64]uint64 // local time, us, of the last answer, or 0; by hash of the address
 }
 
 // New makes one end of two that share key; direction is 0 at the end that calls, 1 at the
@@ -79,8 +86,7 @@ func New(key [32]byte, direction uint64) *End {
 	block, _ := aes.NewCipher(key[:])
 	aead, _ := cipher.NewGCM(block) // they fail for other sizes only
 	e := &End{aead: aead, session: direction, seed: maphash.MakeSeed()}
-	binary.Read(rand.Reader, binary.LittleEndian, &e.next)
-	e.next.Session, e.next.Counter = e.next.Session&^1|direction, 0
+	e.next.session, e.next.challenge = random()<<1|direction, uint32(random())
 	return e
 }
 
@@ -88,7 +94,23 @@ func New(key [32]byte, direction uint64) *End {
 func (e *End) Seal(dst, payload []byte, sendUsec uint64) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.sealed(dst, payload, sendUsec)
+}
+
+func (e *End) sealed(dst, payload []byte, sendUsec uint64) []byte {
+	e.heard, e.unproven = false, 0
 	return e.seal(dst, e.next, append(e.Link.AppendHeader(nil, sendUsec), payload...))
+}
+
+// SealFor is Seal for a payload with stamps, which mean nothing to a peer that has started
+// anew: ask Peer for the session before they are made.
+func (e *End) SealFor(session uint32, dst, payload []byte, sendUsec uint64) ([]byte, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if session != e.peer.Session {
+		return dst, ErrSession
+	}
+	return e.sealed(dst, payload, sendUsec), nil
 }
 
 // Answer appends to dst what an end that waits to be called says to a peer that Open found
@@ -98,71 +120,109 @@ func (e *End) Seal(dst, payload []byte, sendUsec uint64) []byte {
 func (e *End) Answer(dst []byte, to netip.AddrPort, nowUsec uint64, refuse bool) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	last := &e.answered[maphash.Comparable(e.seed, to)%uint64(len(e.answered))]
-	if nowUsec-*last < answerGap {
+	address, _ := to.MarshalBinary() // which never fails
+	last := &e.answered[maphash.Bytes(e.seed, address)%uint64(len(e.answered))]
+	if *last != 0 && nowUsec-*last < answerGap {
 		return dst
 	}
-	*last = nowUsec
+	*last = max(nowUsec, 1)
 	head, body := e.next, []byte(nil)
-	if head.Echo = e.stranger; refuse {
-		head.Challenge, body = 0, []byte{0} // nothing to prove itself with
+	if head.echo = e.stranger; refuse {
+		head.challenge, body = 0, []byte{0} // nothing to prove itself with
 	}
 	return e.seal(dst, head, body)
 }
 
 func (e *End) seal(dst []byte, head header, body []byte) []byte {
-	if e.next.Counter++; e.next.Counter == 0 { // all nonces are spent: as if restarted
-		e.next.Session += 2
+	if e.next.counter++; e.next.counter == 0 { // all nonces are spent: as if restarted
+		e.next.session += 2
 	}
-	out, _ := binary.Append(dst, binary.LittleEndian, head)
+	out := binary.LittleEndian.AppendUint64(dst, head.session)
+	for _, v := range []uint32{head.counter, head.challenge, head.echo} {
+		out = binary.LittleEndian.AppendUint32(out, v)
+	}
 	return e.aead.Seal(out, out[len(dst):len(dst)+nonceLen], body, out[len(dst):])
 }
 
 // Open takes a datagram that arrived from an address at recvUsec, and overwrites it with
-// its payload. It returns that and the one-way delay, 0 while the offset is not known.
-func (e *End) Open(b []byte, from netip.AddrPort, recvUsec uint64) (payload []byte, owd time.Duration, err error) {
+// its payload. It returns that and the one-way delay; ok is false while that is not known.
+func (e *End) Open(b []byte, from netip.AddrPort, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var head header
-	if _, err := binary.Decode(b, binary.LittleEndian, &head); err != nil {
-		return nil, 0, ErrForged
+	head, body, err := e.unseal(b)
+	if err == nil {
+		err = e.admit(head, from, recvUsec)
 	}
-	b, err = e.aead.Open(b[headerLen:headerLen], b[:nonceLen], b[headerLen:], b[:headerLen])
-	if err != nil || head.Session&1 == e.next.Session&1 {
-		return nil, 0, ErrForged
+	switch {
+	case err != nil:
+		return nil, 0, false, err
+	case len(body) == 0:
+		return nil, 0, false, ErrAnswer
+	case len(body) == 1:
+		return nil, 0, false, ErrRefused
 	}
-	if head.Session != e.session {
-		if head.Echo != e.next.Challenge {
-			e.stranger = head.Challenge
-			return nil, 0, ErrUnproven
-		}
-		e.session, e.newest, e.seen = head.Session, head.Counter, ^uint64(1) // its past is seen
-		binary.Read(rand.Reader, binary.LittleEndian, &e.next.Challenge)
-		e.Link.Reset()
-	}
-	if head.Counter > e.newest {
-		e.seen, e.newest = e.seen<<(head.Counter-e.newest), head.Counter
-	}
-	bit := uint64(1) << (e.newest - head.Counter) // 0 if 64 or more behind
-	if bit&^e.seen == 0 {
-		return nil, 0, ErrReplayed
-	}
-	if e.seen |= bit; bit == 1 { // newer than all before
-		e.peer, e.next.Echo = from, head.Challenge
-	}
-	switch len(b) {
-	case 0:
-		return nil, 0, ErrAnswer
-	case 1:
-		return nil, 0, ErrRefused
-	}
-	return e.Link.Open(b, recvUsec)
+	return e.Link.Open(body, recvUsec)
 }
 
-// Peer returns where the newest datagram of the peer came from; not valid before the
-// first. An end that was called sends there, and so follows a peer that moves. Somebody
-// on the path can redirect it, by being faster, but only until the next datagram.
-func (e *End) Peer() netip.AddrPort {
+// unseal checks that a datagram was made with the key, and not by us.
+func (e *End) unseal(b []byte) (head header, body []byte, err error) {
+	if len(b) < headerLen {
+		return head, nil, ErrForged
+	}
+	body, err = e.aead.Open(b[headerLen:headerLen], b[:nonceLen], b[headerLen:], b[:headerLen])
+	u32 := binary.LittleEndian.Uint32
+	head = header{binary.LittleEndian.Uint64(b), u32(b[8:]), u32(b[12:]), u32(b[16:])}
+	if err != nil || head.session&1 == e.next.session&1 {
+		return head, nil, ErrForged
+	}
+	return head, body, nil
+}
+
+// admit checks that a datagram is of the living peer, and new.
+func (e *End) admit(head header, from netip.AddrPort, recvUsec uint64) error {
+	if head.session != e.session {
+		if head.echo != e.next.challenge {
+			e.stranger = head.challenge
+			if e.unproven++; !e.heard && head.challenge != 0 && random()%e.unproven == 0 {
+				e.next.echo = head.challenge // each as likely, however many come
+			}
+			return ErrUnproven
+		}
+		e.session, e.newest, e.seen = head.session, head.counter, ^uint64(1) // its past is seen
+		e.next.challenge = uint32(random())
+		e.peer.Session++
+		e.Link.Reset()
+	}
+	if head.counter > e.newest {
+		e.seen, e.newest = e.seen<<(head.counter-e.newest), head.counter
+	}
+	bit := uint64(1) << (e.newest - head.counter) // 0 if 64 or more behind
+	if bit&^e.seen == 0 {
+		return ErrReplayed
+	}
+	if e.seen |= bit; bit == 1 { // newer than all before
+		e.peer.Addr, e.peer.HeardUsec = from, recvUsec
+		e.next.echo, e.heard = head.challenge, true
+	}
+	return nil
+}
+
+func random() (v uint64) {
+	binary.Read(rand.Reader, binary.LittleEndian, &v) // which never fails
+	return v
+}
+
+// Peer is what an end knows of the other, besides the time.
+type Peer struct {
+	Session   uint32         // 1 for the first that was adopted, 2 once the peer has started anew, ...; 0: none yet
+	Addr      netip.AddrPort // where its newest datagram came from; not valid before the first
+	HeardUsec uint64         // when that came, on our clock
+}
+
+// Peer returns what is known of the peer. An end that was called sends to Addr, and so
+// follows a peer that moves. Somebody on the path can redirect it, by being faster, but only
+// until the next datagram.
+func (e *End) Peer() Peer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.peer

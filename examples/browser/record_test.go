@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// The test in this file proves that the session of a page can be recorded and replayed. With
+// -record.to it makes a recording to keep.
+package main
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"timesync/record"
+)
+
+var (
+	recordTo  = flag.String("record.to", "", "folder for the recording of TestRecord")
+	recordFor = flag.Duration("record.for", 2*time.Second, "how long it is")
+)
+
+func TestRecord(t *testing.T) {
+	browser := startBrowser(t)
+	o := all
+	if o.record = *recordTo; o.record == "" {
+		o.record = t.TempDir()
+	}
+	s := startServer(t, "127.0.0.1:0", o)
+	w := open(t, browser, s, perfect)
+	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps", patience)
+	w.measure(*recordFor)
+	s.close()
+	names, err := filepath.Glob(filepath.Join(o.record, "*.tsr"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("%q, %v", names, err)
+	}
+	file, err := os.Open(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	datagrams := 0
+	for m, err := range record.Replay(file) {
+		switch {
+		case errors.Is(err, record.ErrTruncated): // the last block is being written
+		case err != nil:
+			t.Fatal(err)
+		case m.Kind == record.Datagram:
+			datagrams++
+		case m.Kind == record.Answered && m.Answer != record.Ask(m.Ends[0], m.LocalUsec):
+			t.Error("the replay answers otherwise")
+		}
+	}
+	if datagrams < 30 {
+		t.Errorf("%d datagrams", datagrams)
+	}
+}

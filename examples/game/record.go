@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"timesync/link"
+	"timesync/record"
+)
+
+// recording is a file into which a link is recorded.
+type recording struct {
+	*record.Recorder
+	file *os.File
+}
+
+// recordings are those of a process. The zero value records nothing.
+type recordings struct {
+	folder string
+	all    []recording
+}
+
+// add records a link into a file of its own, whose name says what it is and when it began.
+func (r *recordings) add(l *link.Link, name string) error {
+	if r.folder == "" {
+		return nil
+	}
+	if err := os.MkdirAll(r.folder, 0o777); err != nil {
+		return err
+	}
+	began := time.Now().UTC().Format("20060102T150405Z")
+	file, err := os.CreateTemp(r.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
+	if err != nil {
+		return err
+	}
+	one := recording{record.New(file), file}
+	l.Record(one.Recorder)
+	r.all = append(r.all, one)
+	return nil
+}
+
+// close writes what is left.
+func (r *recordings) close() (err error) {
+	for _, one := range r.all {
+		err = errors.Join(err, one.Recorder.Close(), one.file.Close())
+	}
+	return err
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Package exampletest is what the tests of the examples have in common, those of the nested
+// modules included.
+package exampletest
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync/examples/internal/bench"
+)
+
+// Help runs the program in dir with -h and a key in the environment: it must explain itself
+// and keep the key to itself.
+func Help(t *testing.T, dir string) {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skipf("NOT TESTED: the help of %s: %v", dir, err) // js/wasm
+	}
+	secret := strings.Repeat("5ec7e7", 11)[:64]
+	help := exec.Command("go", "run", ".", "-h")
+	help.Dir, help.Env = dir, append(os.Environ(), "TIMESYNC_KEY="+secret)
+	out, err := help.CombinedOutput()
+	if err != nil || len(out) == 0 || strings.Contains(string(out), secret[:8]) {
+		t.Errorf("%s -h prints the key, or no help: %v\n%s", dir, err, out)
+	}
+}
+
+// Bounds is the table of an example, briefly: idle, and with bulk both ways. Its limit holds
+// on any machine however busy: what each end says of its own error.
+func Bounds(t *testing.T, connect bench.Connect) {
+	t.Helper()
+	loads := bench.Loads("bulk")
+	for _, load := range []bench.Load{loads[0], loads[2]} {
+		r, err := bench.Measure(t.Context(), load, time.Second, connect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", r)
+		if err := r.CheckBounds(); err != nil {
+			t.Error(err)
+		}
+	}
+}

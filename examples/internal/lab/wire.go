@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+//go:build linux
+
+package lab
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// Wire joins two namespaces by a pair of tun devices and delays what goes through, since not
+// every kernel has netem. Packets overtake each other only if there is jitter.
+type Wire struct {
+	Delay  [2]atomic.Int64 // ns: from the first port to the second, and back
+	Jitter atomic.Int64    // ns: each packet waits up to so much longer
+	ends   [2]*os.File
+}
+
+const wireQueue = 1 << 14 // packets under way: 250 Mbit/s over 0.8 s
+
+// Wire joins two namespaces.
+func (l *Lab) Wire(a, b Port, delay time.Duration) (*Wire, error) {
+	w := &Wire{}
+	for i, p := range []Port{a, b} {
+		l.made++
+		name := fmt.Sprintf("t%d.%d", os.Getpid(), l.made)
+		end, err := tun(name)
+		if err != nil {
+			return nil, fmt.Errorf("/dev/net/tun: %w", err)
+		}
+		w.ends[i] = end
+		w.Delay[i].Store(int64(delay))
+		// The device moves, and the file stays joined to it.
+		if err := Run("ip", "link", "set", name, "netns", p.Space); err != nil {
+			return nil, err
+		}
+		if err := Run("ip", "-n", p.Space, "link", "set", name, "name", p.Device); err != nil {
+			return nil, err
+		}
+		if err := p.up(); err != nil {
+			return nil, err
+		}
+	}
+	for i := range w.ends {
+		packets := make(chan packet, wireQueue)
+		go w.read(i, packets)
+		go w.write(1-i, packets)
+	}
+	l.wires = append(l.wires, w)
+	return w, nil
+}
+
+// packet is one that is under way.
+type packet struct {
+	due   time.Time
+	bytes []byte
+}
+
+func (w *Wire) read(from int, packets chan<- packet) {
+	defer close(packets)
+	var last time.Time
+	for {
+		buf := make([]byte, 2048)
+		n, err := w.ends[from].Read(buf)
+		if err != nil {
+			return
+		}
+		wait := w.Delay[from].Load()
+		if j := w.Jitter.Load(); j > 0 {
+			// Each for itself: a queue in order would pass the jitter of one on to all.
+			time.AfterFunc(time.Duration(wait+rand.Int64N(j)), func() { _, _ = w.ends[1-from].Write(buf[:n]) })
+			continue
+		}
+		due := time.Now().Add(time.Duration(wait))
+		if due.Before(last) { // the delay became shorter
+			due = last
+		}
+		last = due
+		packets <- packet{due, buf[:n]}
+	}
+}
+
+func (w *Wire) write(to int, packets <-chan packet) {
+	for p := range packets {
+		time.Sleep(time.Until(p.due))
+		_, _ = w.ends[to].Write(p.bytes) // the device may be down: a loss
+	}
+}
+
+func (w *Wire) close() {
+	for _, end := range w.ends {
+		if end != nil {
+			end.Close()
+		}
+	}
+}
+
+// tun makes a tun device.
+func tun(name string) (*os.File, error) {
+	fd, err := syscall.Open("/dev/net/tun", syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	var request struct {
+		name  [16]byte
+		flags uint16
+		_     [22]byte
+	}
+	copy(request.name[:15], name)
+	request.flags = syscall.IFF_TUN | syscall.IFF_NO_PI
+	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TUNSETIFF, uintptr(unsafe.Pointer(&request))); e != 0 {
+		syscall.Close(fd)
+		return nil, e
+	}
+	return os.NewFile(uintptr(fd), name), nil // not blocking, so Close ends a Read
+}

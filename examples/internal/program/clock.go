@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package program
+
+import "timesync"
+
+// Clock is the clock of one end. What it reads is a function of true time, in microseconds
+// from any moment on, so in one process the truth about two of them is known.
+type Clock struct {
+	Start uint64  // its reading at true time 0, us
+	PPM   float64 // how much faster than true time it runs, parts per million
+}
+
+// Now reads the clock, if true time is that of timesync.NowUsec.
+func (c Clock) Now() uint64 { return c.At(int64(timesync.NowUsec())) }
+
+// At returns the reading at true time.
+func (c Clock) At(trueUsec int64) uint64 {
+	return c.Start + uint64(trueUsec+int64(float64(trueUsec)*c.PPM/1e6))
+}
+
+// True returns the true time at which the clock reads localUsec, to 1 us.
+func (c Clock) True(localUsec uint64) (trueUsec int64) {
+	passed := int64(localUsec - c.Start)
+	return passed - int64(float64(passed)*c.PPM/(1e6+c.PPM))
+}

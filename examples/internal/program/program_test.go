@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove that no program prints its key, that wrong flags are said to be wrong, and
+// that clocks are right to a microsecond.
+package program_test
+
+import (
+	"encoding/hex"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"timesync/examples/internal/exampletest"
+	"timesync/examples/internal/program"
+)
+
+// TestHelp: the help of the programs of this module. The nested modules test their own.
+func TestHelp(t *testing.T) {
+	for _, name := range []string{"udp", "game", "elevator"} {
+		exampletest.Help(t, filepath.Join("..", "..", name))
+	}
+}
+
+// TestKey: it comes from the command line, a file or the environment.
+func TestKey(t *testing.T) {
+	want := [32]byte{1, 2, 3}
+	digits := hex.EncodeToString(want[:])
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(digits+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ text, environment string }{
+		{digits, ""}, {"@" + file, ""}, {"", digits}, {"", "@" + file}, {digits, "wrong"},
+	} {
+		t.Setenv(program.KeyVariable, c.environment)
+		if got, err := program.Key(c.text); err != nil || got != want {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	for _, wrong := range []string{"", digits[1:], digits + "00", "x" + digits[1:], "@/no/such/file"} {
+		t.Setenv(program.KeyVariable, "")
+		if got, err := program.Key(wrong); err == nil || got != [32]byte{} || wrong != "" && strings.Contains(err.Error(), wrong[1:]) != (wrong[0] == '@') {
+			t.Errorf("%q: %x, %v", wrong, got, err)
+		}
+	}
+}
+
+// TestFlags: what cannot be meant is refused, and says why.
+func TestFlags(t *testing.T) {
+	t.Setenv(program.KeyVariable, strings.Repeat("5", 64))
+	parse := func(args string) (c program.Flags, err error) {
+		c.For = 1
+		f := flag.NewFlagSet("test", flag.ContinueOnError)
+		c.Add(f)
+		f.Bool("demo", false, "")
+		f.Bool("alone", false, "")
+		given, err := program.Parse(f, "usage", strings.Fields(args), io.Discard)
+		if err == nil {
+			err = c.Check(given, []string{"demo"}, []string{"alone"})
+		}
+		return c, err
+	}
+	for args, want := range map[string]string{
+		"-listen :1 -dial :2":  "one or the other",
+		"-listen=":             "empty address",
+		"-for 0":               "-for 0s: must be positive",
+		"-skew NaN":            "-skew NaN",
+		"-skew 1001":           "-1000 to 1000 ppm",
+		"-loss NaN":            "0 to 100 percent",
+		"-jitter 1h":           "-jitter 1h",
+		"-seed -1":             "invalid value",
+		"-key 12":              "-key: needs -listen or -dial",
+		"-alone":               "-alone: needs -listen or -dial",
+		"-listen :1 -demo":     "-demo: only without",
+		"-listen :1 -loss 1":   "-loss: only without",
+		"-listen :1 -key 12":   "64 hex digits",
+		"-nonsense":            "not defined",
+		"what":                 `unexpected argument "what"`,
+		"-h":                   "help requested",
+		"-listen :1 -for 1x":   "invalid value",
+		"-dial :1 -key @/no/f": "/no/f",
+	} {
+		if _, err := parse(args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+	if c, err := parse("-listen :1"); err != nil || c.Key[0] != 0x55 || c.For != 0 || !c.Alone() {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err := parse("-demo"); err != nil || c.Key == [32]byte{} || c.Key[0] == 0x55 && c.Key[1] == 0x55 || c.For != 1 || c.Alone() || c.Network.Seed == 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestClock(t *testing.T) {
+	const hour = 3_600_000_000
+	for _, c := range []struct {
+		in   program.Clock
+		at   int64
+		want uint64
+	}{
+		{program.Clock{5, 0}, hour, hour + 5},
+		{program.Clock{0, 50}, hour, hour + 180_000},
+		{program.Clock{0, -50}, hour, hour - 180_000},
+		{program.Clock{1<<64 - 1, 0}, 1, 0}, // wraps
+		{program.Clock{1 << 63, 1000}, -hour, 1<<63 - hour - hour/1000},
+	} {
+		got := c.in.At(c.at)
+		if d := int64(got - c.want); d < -1 || d > 1 {
+			t.Errorf("%+v at %v: %d, want %d", c.in, c.at, got, c.want)
+		}
+		if d := c.in.True(got) - c.at; d < -1 || d > 1 {
+			t.Errorf("%+v reads %d at %d, want %d", c.in, got, c.in.True(got), c.at)
+		}
+	}
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+//go:build linux
+
+// Measure connects pairs of peers behind NATs in network namespaces, with and without the
+// instant. See measure.sh.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"timesync/examples/internal/lab"
+)
+
+const (
+	key    = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+	server = "10.79.3.2:9000"
+	jitter = 5 * time.Millisecond
+	giveUp = 5 * time.Second
+	atOnce = 10 // pairs that try at the same time, each with ports of its own
+)
+
+// kinds are the NATs, all of them masquerade: what else they do with unsolicited packets.
+var kinds = []struct{ name, post, rules string }{
+	{"answers as a router does", "masquerade", ""},
+	{"drops them (endpoint-dependent filtering)", "masquerade", `
+		chain in { type filter hook input priority 0; iifname "wan" ct state new drop; }`},
+	{"drops them, and the port for 10 s", "masquerade", `
+		set banned { type inet_service; flags dynamic,timeout; timeout 10s; }
+		chain pre { type filter hook prerouting priority -300;
+			iifname "wan" meta l4proto { tcp, udp } th dport @banned drop; }
+		chain in { type filter hook input priority 0;
+			iifname "wan" ct state new meta l4proto { tcp, udp } add @banned { th dport } drop; }`},
+	{"answers TCP with a reset", "masquerade", `
+		chain in { type filter hook input priority 0;
+			iifname "wan" ct state new meta l4proto tcp reject with tcp reset; iifname "wan" ct state new drop; }`},
+	{"drops them; a new port for each destination", "masquerade fully-random", `
+		chain in { type filter hook input priority 0; iifname "wan" ct state new drop; }`},
+}
+
+// modes are how the peers choose when to send.
+var modes = []struct {
+	name string
+	args []string
+}{
+	{"at the instant", nil},
+	{"when told", []string{"-random"}},
+	{"when ready, up to 200 ms later", []string{"-random", "-ready", "200ms"}},
+}
+
+var protocols = []struct {
+	name string
+	args []string
+}{
+	{"UDP", nil},
+	{"TCP", []string{"-tcp"}},
+}
+
+// delays are one-way delays from each NAT to the core: paths of 10 to 80 ms.
+var delays = [][2]time.Duration{{5e6, 5e6}, {5e6, 20e6}, {20e6, 20e6}, {10e6, 45e6}, {40e6, 40e6}}
+
+// bench is the network.
+type bench struct {
+	program string
+	hosts   [2]string // namespaces of the peers
+	nats    [2]string
+	wires   [2]*lab.Wire
+	room    int
+
+	connected int // pairs, of all kinds
+}
+
+func main() {
+	tries := flag.Int("tries", 50, "of each kind")
+	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
+	only := flag.String("only", "", "kinds of NAT whose name contains this")
+	flag.Parse()
+	if err := measure(*tries, *quick, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "measure:", err)
+		os.Exit(1)
+	}
+}
+
+func measure(tries int, quick bool, only string) error {
+	l, err := lab.New("nft")
+	if err != nil {
+		fmt.Println("NOT TESTED: punching through NATs:", err)
+		return nil
+	}
+	defer l.Close()
+	folder, err := os.MkdirTemp("", "punch")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	b := &bench{program: filepath.Join(folder, "punch")}
+	if err := lab.Run("go", "build", "-o", b.program, "timesync/examples/punch"); err != nil {
+		return err
+	}
+	if err := b.build(l); err != nil {
+		fmt.Println("NOT TESTED: punching through NATs:", err)
+		return nil
+	}
+	serve := lab.Command("lab"+fmt.Sprint(os.Getpid())+"-s", b.program, "-serve", ":9000", "-key", key)
+	serve.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := serve.Start(); err != nil {
+		return err
+	}
+	defer serve.Process.Kill()
+	time.Sleep(300 * time.Millisecond)
+	if quick {
+		tries, only, modes, protocols = 4, "reset", modes[:1], protocols[1:] // the peers join by UDP
+	}
+	if err := b.table(tries, only); err != nil || b.connected > 0 {
+		return err
+	}
+	return errors.New("no pair of peers was connected")
+}
+
+// build joins two hosts, each behind a NAT, and the server by a router.
+func (b *bench) build(l *lab.Lab) error {
+	spaces := map[string]string{}
+	for _, name := range []string{"core", "s", "nat0", "nat1", "host0", "host1"} {
+		ns, err := l.Space(name)
+		if err != nil {
+			return err
+		}
+		spaces[name] = ns
+	}
+	errs := []error{lab.Forward(spaces["core"])}
+	errs = append(errs, l.Cable(lab.At(spaces["s"], "eth0", "10.79.3.2/24"), lab.At(spaces["core"], "s", "10.79.3.1/24")), lab.Route(spaces["s"], "10.79.3.1"))
+	for i := range b.hosts {
+		host, nat := spaces[fmt.Sprint("host", i)], spaces[fmt.Sprint("nat", i)]
+		b.hosts[i], b.nats[i] = host, nat
+		lan, wan := fmt.Sprintf("192.168.%d.", i), fmt.Sprintf("10.79.%d.", i)
+		errs = append(errs, l.Cable(lab.At(host, "eth0", lan+"2/24"), lab.At(nat, "lan", lan+"1/24")))
+		w, err := l.Wire(lab.At(nat, "wan", wan+"2/24"), lab.At(spaces["core"], fmt.Sprint("nat", i), wan+"1/24"), 0)
+		if err != nil {
+			return err
+		}
+		w.Jitter.Store(int64(jitter))
+		b.wires[i] = w
+		errs = append(errs, lab.Forward(nat), lab.Route(host, lan+"1"), lab.Route(nat, wan+"1"))
+	}
+	return errors.Join(errs...)
+}
+
+// setNATs makes both NATs of a kind.
+func (b *bench) setNATs(post, rules string) error {
+	script := "flush ruleset\ntable ip nat { chain post { type nat hook postrouting priority 100; oifname \"wan\" " + post +
+		"\n}\n}\ntable ip filter {" + rules + "\n}\n"
+	for _, nat := range b.nats {
+		c := exec.Command("ip", "netns", "exec", nat, "nft", "-f", "-")
+		c.Stdin = strings.NewReader(script)
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("nft: %w: %s", err, out)
+		}
+	}
+	return nil
+}
+
+func (b *bench) table(tries int, only string) error {
+	fmt.Printf("\n%d tries of each kind, one-way delays of 10 to 80 ms and jitter of %v; connected within %v, the median time from when the other was known, and how far apart the first packets left (and were planned to), 99th percentile:\n\n", tries, jitter, giveUp)
+	fmt.Print("| what a NAT does with unsolicited packets |")
+	for _, p := range protocols {
+		for _, m := range modes {
+			fmt.Printf(" %s, %s |", p.name, m.name)
+		}
+	}
+	fmt.Println("\n|---|" + strings.Repeat("---|", len(protocols)*len(modes)))
+	for _, k := range kinds {
+		if !strings.Contains(k.name, only) {
+			continue
+		}
+		if err := b.setNATs(k.post, k.rules); err != nil {
+			fmt.Println("NOT TESTED: punching through NATs:", err)
+			return nil
+		}
+		fmt.Printf("| %s |", k.name)
+		for _, p := range protocols {
+			for _, m := range modes {
+				fmt.Printf(" %v |", b.tries(tries, slices.Concat(p.args, m.args)))
+			}
+		}
+		fmt.Println()
+	}
+	return nil
+}
+
+// outcome is what a peer prints.
+type outcome struct {
+	OK    bool    `json:"ok"`
+	Ms    float64 `json:"ms"`
+	First int64   `json:"first_ns"`
+
+	Planned int64 `json:"planned_ns"`
+}
+
+// outcomes are those of many tries.
+type outcomes struct {
+	n, ok int
+	ms    []float64
+	apart []float64
+	plans []float64 // how far apart they should have left: the error of the clocks
+}
+
+func (o *outcomes) String() string {
+	if len(o.apart) == 0 {
+		return fmt.Sprintf("0 of %d", o.n)
+	}
+	at := func(x []float64, q float64) float64 {
+		if len(x) == 0 {
+			return math.NaN()
+		}
+		slices.Sort(x)
+		return x[int(q*float64(len(x)-1)+0.5)]
+	}
+	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", o.ok, o.n, at(o.ms, 0.5), at(o.apart, 0.99), at(o.plans, 0.99))
+	return strings.ReplaceAll(text, "NaN ms", "-")
+}
+
+// tries lets pairs of peers meet.
+func (b *bench) tries(n int, args []string) *outcomes {
+	var all outcomes
+	var mu sync.Mutex
+	for done := 0; done < n; done += atOnce {
+		for i := range b.wires {
+			d := int64(delays[done/atOnce%len(delays)][i])
+			b.wires[i].Delay[0].Store(d)
+			b.wires[i].Delay[1].Store(d)
+		}
+		time.Sleep(100 * time.Millisecond)
+		var pairs sync.WaitGroup
+		for range min(atOnce, n-done) {
+			b.room++
+			room := fmt.Sprint("room", b.room)
+			pairs.Go(func() {
+				x, y := b.pair(room, args)
+				mu.Lock()
+				defer mu.Unlock()
+				all.n++
+				if x.First != 0 && y.First != 0 {
+					all.apart = append(all.apart, math.Abs(float64(x.First-y.First))/1e6)
+					all.plans = append(all.plans, math.Abs(float64(x.Planned-y.Planned))/1e6)
+				}
+				if x.OK && y.OK {
+					all.ok++
+					all.ms = append(all.ms, max(x.Ms, y.Ms))
+				}
+			})
+		}
+		pairs.Wait()
+	}
+	b.connected += all.ok
+	return &all
+}
+
+// pair runs two peers.
+func (b *bench) pair(room string, args []string) (x, y outcome) {
+	var both sync.WaitGroup
+	for i, o := range []*outcome{&x, &y} {
+		both.Go(func() {
+			arguments := append([]string{"-server", server, "-key", key, "-once", "-room", room, "-give-up", giveUp.String()}, args...)
+			out, _ := lab.Command(b.hosts[i], b.program, arguments...).Output() // it says in its output that it failed
+			if err := json.Unmarshal(out, o); err != nil {
+				fmt.Fprintf(os.Stderr, "measure: a peer said %q\n", out)
+			}
+		})
+	}
+	both.Wait()
+	return x, y
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/instant"
+	"timesync/examples/internal/seal"
+	"timesync/link"
+	"timesync/rxtime"
+)
+
+const (
+	every   = 20 * time.Millisecond  // datagrams to the server, and to the peer
+	waiting = 30 * time.Second       // for another peer to come
+	retry   = 200 * time.Millisecond // after a TCP connection was refused
+	linger  = time.Second            // so long -once goes on, for the other peer to hear of us
+)
+
+// result is how it went; -once prints it.
+type result struct {
+	OK           bool           `json:"ok"`
+	Peer         netip.AddrPort `json:"peer"`
+	Milliseconds float64        `json:"ms"`          // from when the other was known until it was heard
+	FirstUnix    int64          `json:"first_ns"`    // wall clock when the first packet left
+	PlannedUnix  int64          `json:"planned_ns"`  // and when it should have
+	Refused      int            `json:"refused"`     // TCP connections that were
+	OffsetUsec   int64          `json:"offset_us"`   // of the peer's clock
+	Bound        float64        `json:"error_bound"` // ms
+}
+
+// peer is one of two. The server's seal and the other peer's share a socket, because the
+// NAT's port for it is what the other peer knows.
+type peer struct {
+	config
+	conn   *net.UDPConn
+	rx     *rxtime.Conn
+	server netip.AddrPort
+	here   *seal.End // to the server
+	token  token
+	tcp    *net.TCPConn // to the server
+	tasks  sync.WaitGroup
+	stop   chan struct{}
+
+	mu      sync.Mutex
+	known   *meeting // nil: not yet
+	knownAt time.Time
+	there   *seal.End // to the other peer; nil: not yet
+	out     io.Writer // TCP to the other peer; nil: UDP
+	at      uint64    // local time of the instant
+	fired   bool
+	result  result
+	met     chan struct{} // closed when the other is known
+	heard   chan struct{} // closed when the other peer was heard, and its clock is known
+}
+
+func newPeer(c config, server netip.AddrPort) (*peer, error) {
+	conn, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{
+		config: c, conn: conn, rx: rxtime.NewConn(conn), server: unmapped(server),
+		here: seal.New(c.key, 0), stop: make(chan struct{}), met: make(chan struct{}), heard: make(chan struct{}),
+	}
+	rand.Read(p.token[:])
+	if c.tcp {
+		if err := p.register(); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	p.tasks.Go(p.receive)
+	return p, nil
+}
+
+// register shows the server the port that the NAT gives to our TCP port. The number is the
+// one of the UDP port.
+func (p *peer) register() error {
+	dialer := net.Dialer{LocalAddr: p.local(), Control: reuse, Timeout: 5 * time.Second}
+	conn, err := dialer.Dial("tcp4", p.server.String())
+	if err != nil {
+		return err
+	}
+	p.tcp = conn.(*net.TCPConn)
+	_, err = p.tcp.Write(p.token[:])
+	return err
+}
+
+func (p *peer) local() net.Addr {
+	return &net.TCPAddr{Port: p.conn.LocalAddr().(*net.UDPAddr).Port}
+}
+
+func (p *peer) close() {
+	close(p.stop)
+	p.conn.Close()
+	if p.tcp != nil {
+		p.tcp.Close()
+	}
+	p.mu.Lock()
+	if c, ok := p.out.(io.Closer); ok {
+		c.Close()
+	}
+	p.mu.Unlock()
+	p.tasks.Wait()
+}
+
+// run joins the room, and connects to who else is there.
+func (p *peer) run(ctx context.Context) (result, error) {
+	p.tasks.Go(p.join)
+	if err := p.await(ctx, p.met, waiting); err != nil {
+		return p.result, fmt.Errorf("nobody else came: %w", err)
+	}
+	if p.random {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(mathrand.Float64() * float64(p.ready))):
+		}
+	} else if !instant.Wait(p.left, ctx.Done()) {
+		return p.result, ctx.Err()
+	}
+	p.fire()
+	err := p.await(ctx, p.heard, p.giveUp)
+	if err != nil {
+		err = fmt.Errorf("no connection: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.result, err
+}
+
+// await waits for a channel to be closed.
+func (p *peer) await(ctx context.Context, c chan struct{}, most time.Duration) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(most):
+		return errors.New("waited for " + most.String())
+	}
+}
+
+// left is how long it is to the instant. The server's next datagram may move it a little.
+func (p *peer) left() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Duration(int64(p.at-timesync.NowUsec())) * time.Microsecond
+}
+
+// join sends to the server until the other peer was sent to.
+func (p *peer) join() {
+	for tick := time.NewTicker(every); ; {
+		p.mu.Lock()
+		fired := p.fired
+		p.mu.Unlock()
+		if fired {
+			return
+		}
+		_, _ = p.conn.WriteToUDPAddrPort(p.here.Seal(nil, appendJoin(nil, p.token, p.room), timesync.NowUsec()), p.server)
+		select {
+		case <-p.stop:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// fire sends the first packet to the other peer, and goes on with that.
+func (p *peer) fire() {
+	p.mu.Lock()
+	late := time.Duration(int64(timesync.NowUsec()-p.at)) * time.Microsecond
+	p.fired, p.result.FirstUnix = true, time.Now().UnixNano()
+	p.result.PlannedUnix = p.result.FirstUnix - late.Nanoseconds()
+	known := *p.known
+	p.mu.Unlock()
+	if !p.config.tcp {
+		p.send()
+		p.tasks.Go(p.sending)
+		return
+	}
+	p.tasks.Go(func() { p.dial(known.tcp) })
+}
+
+// sending sends to the other peer, 50 datagrams a second.
+func (p *peer) sending() {
+	for tick := time.NewTicker(every); ; {
+		select {
+		case <-p.stop:
+			return
+		case <-tick.C:
+			p.send()
+		}
+	}
+}
+
+// send sends a datagram without a payload to the other peer.
+func (p *peer) send() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.write(p.there.Seal(nil, nil, timesync.NowUsec()))
+}
+
+// write writes a sealed datagram, over TCP after its length in two bytes.
+func (p *peer) write(datagram []byte) {
+	if p.out == nil {
+		_, _ = p.conn.WriteToUDPAddrPort(datagram, p.known.udp)
+		return
+	}
+	b := binary.LittleEndian.AppendUint16(nil, uint16(len(datagram)))
+	_, _ = p.out.Write(append(b, datagram...))
+}
+
+// dial opens the TCP connection; the other does so at the same time.
+func (p *peer) dial(to netip.AddrPort) {
+	dialer := net.Dialer{LocalAddr: p.local(), Control: reuse, Timeout: p.giveUp}
+	for {
+		conn, err := dialer.Dial("tcp4", to.String())
+		if err == nil {
+			p.mu.Lock()
+			p.out = conn
+			p.mu.Unlock()
+			p.tasks.Go(func() { p.frames(conn) })
+			p.sending()
+			return
+		}
+		p.mu.Lock()
+		p.result.Refused++
+		p.mu.Unlock()
+		select {
+		case <-p.stop:
+			return
+		case <-time.After(retry):
+		}
+	}
+}
+
+// frames reads sealed datagrams off the TCP connection.
+func (p *peer) frames(conn net.Conn) {
+	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+	var size [2]byte
+	for {
+		if _, err := io.ReadFull(conn, size[:]); err != nil {
+			return
+		}
+		b := make([]byte, binary.LittleEndian.Uint16(size[:]))
+		if _, err := io.ReadFull(conn, b); err != nil {
+			return
+		}
+		p.mu.Lock()
+		p.takePeer(b, from, timesync.NowUsec())
+		p.mu.Unlock()
+	}
+}
+
+func (p *peer) receive() {
+	buf := make([]byte, 2048)
+	for {
+		n, from, recvUsec, err := p.rx.ReadFrom(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		p.mu.Lock()
+		if from = unmapped(from); from == p.server {
+			p.takeServer(buf[:n], from, recvUsec)
+		} else if p.there != nil {
+			p.takePeer(buf[:n], from, recvUsec)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// takeServer takes what the server says: whom to meet, and when.
+func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
+	payload, _, _, err := p.here.Open(datagram, from, recvUsec)
+	if err != nil || len(payload) == 0 {
+		return
+	}
+	m, err := readMeeting(payload)
+	if err != nil || p.config.tcp && !m.tcp.IsValid() {
+		return
+	}
+	at, err := link.AcceptInstant(recvUsec, m.instant)
+	if err != nil && p.known != nil {
+		return // it has passed, and was known
+	}
+	if p.at = at; p.known != nil {
+		return
+	}
+	p.known, p.knownAt, p.result.Peer = &m, time.Now(), m.udp
+	if p.config.tcp {
+		p.result.Peer = m.tcp
+	}
+	p.there = seal.New(pairKey(p.key, p.room), m.role)
+	close(p.met)
+}
+
+// pairKey is the key of the two peers. The server could compute it, too.
+func pairKey(key [32]byte, room string) (k [32]byte) {
+	mac := hmac.New(sha256.New, key[:])
+	mac.Write([]byte("punch: peers in " + room))
+	copy(k[:], mac.Sum(nil))
+	return k
+}
+
+// takePeer takes a datagram of the other peer.
+func (p *peer) takePeer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
+	_, _, _, err := p.there.Open(datagram, from, recvUsec)
+	if err == seal.ErrUnproven && p.known.role == 1 && p.fired {
+		if answer := p.there.Answer(nil, from, recvUsec, false); answer != nil {
+			p.write(answer)
+		}
+	}
+	if err != nil {
+		return
+	}
+	s, ok := p.there.Link.Snapshot(recvUsec)
+	if !p.result.OK {
+		p.result.OK, p.result.Milliseconds = true, float64(time.Since(p.knownAt))/1e6
+	}
+	select {
+	case <-p.heard:
+	default:
+		if ok {
+			p.result.OffsetUsec, p.result.Bound = s.OffsetUsec, float64(s.ErrorBound)/1e6
+			close(p.heard)
+		}
+	}
+}
+
+// state is a line of what is known of the other peer.
+func (p *peer) state() string {
+	s, ok := p.there.Link.Snapshot(timesync.NowUsec())
+	if !ok {
+		return "connected, and not synchronized"
+	}
+	return s.String()
+}

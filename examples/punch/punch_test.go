@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove that two peers of a room find each other on loopback, with and without
+// the instant, and that neither server nor peer can be led astray by what strangers send.
+// Connecting through NATs is measured by measure.sh.
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/seal"
+	"timesync/link"
+)
+
+var testKey = [32]byte{1, 2, 3}
+
+func startServer(t *testing.T) (*server, netip.AddrPort) {
+	t.Helper()
+	s, err := newServer(testKey, netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s, s.conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// meetings runs a peer for each room and returns how it went.
+func meetings(t *testing.T, at netip.AddrPort, c config, rooms ...string) []result {
+	t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	defer stop()
+	results, done := make([]result, len(rooms)), make(chan struct{})
+	var peers []*peer
+	for i, room := range rooms {
+		c.key, c.room, c.giveUp = testKey, room, 10*time.Second
+		p, err := newPeer(c, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peers = append(peers, p)
+		go func() {
+			results[i], _ = p.run(ctx)
+			done <- struct{}{}
+		}()
+	}
+	for range rooms {
+		<-done
+	}
+	for _, p := range peers {
+		p.close()
+	}
+	return results
+}
+
+func TestMeeting(t *testing.T) {
+	t.Parallel()
+	for _, c := range []config{{}, {random: true}, {random: true, ready: 100 * time.Millisecond}} {
+		s, at := startServer(t)
+		s.mu.Lock()
+		s.settling = 0 // tested by TestSettling
+		s.mu.Unlock()
+		r := meetings(t, at, c, "x", "x", "y", "y")
+		for i := range r {
+			if !r[i].OK || r[i].FirstUnix == 0 {
+				t.Errorf("%+v, peer %d: %+v", c, i, r[i])
+			}
+			other := r[i^1]
+			if sum := r[i].OffsetUsec + other.OffsetUsec; sum > 100_000 || sum < -100_000 {
+				t.Errorf("%+v: the peers' offsets add to %d us", c, sum)
+			}
+		}
+	}
+}
+
+// TestSettling: nobody meets anybody before the clocks are known well, and then they do.
+func TestSettling(t *testing.T) {
+	s := &server{clients: map[netip.AddrPort]*client{}, settling: settling}
+	var peers [2]*client
+	var far [2]link.Link
+	for i := range peers {
+		peers[i] = &client{end: seal.New(testKey, 1), room: "x"}
+		s.clients[netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(i))] = peers[i]
+	}
+	now := uint64(0)
+	for ; now < 2*settling && peers[0].other == nil; now += 20_000 {
+		for i, c := range peers { // a path of 10 ms each way, clocks that agree
+			c.heard = now
+			c.end.Link.Open(far[i].AppendHeader(nil, now), now+10_000)
+			far[i].Open(c.end.Link.AppendHeader(nil, now), now+10_000)
+		}
+		s.pair(peers[0], now)
+	}
+	if now < settling || peers[0].other != peers[1] || peers[1].other != peers[0] || peers[0].at != peers[1].at {
+		t.Errorf("after %d us: %+v, %+v", now, peers[0], peers[1])
+	}
+}
+
+// TestStranger: what comes from somebody without the key is not remembered.
+func TestStranger(t *testing.T) {
+	t.Parallel()
+	s, at := startServer(t)
+	s.mu.Lock()
+	s.settling = 0
+	s.mu.Unlock()
+	stranger, err := net.Dial("udp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	for _, b := range [][]byte{nil, {1}, make([]byte, 100), seal.New([32]byte{9}, 0).Seal(nil, make([]byte, 20), 0)} {
+		stranger.Write(b)
+	}
+	meetings(t, at, config{}, "x", "x") // so the server has read them
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.clients) != 2 {
+		t.Errorf("the server remembers %d", len(s.clients))
+	}
+}
+
+// TestForget: who is silent makes room for others.
+func TestForget(t *testing.T) {
+	s := &server{clients: map[netip.AddrPort]*client{}, tcps: map[token]netip.AddrPort{{1}: {}}}
+	s.clients[netip.MustParseAddrPort("1.2.3.4:5")] = &client{heard: 0, token: token{1}}
+	s.clients[netip.MustParseAddrPort("1.2.3.4:6")] = &client{heard: gone}
+	s.forget(gone + 1)
+	if len(s.clients) != 1 || len(s.tcps) != 0 {
+		t.Errorf("%d clients, %d connections", len(s.clients), len(s.tcps))
+	}
+}
+
+func TestWire(t *testing.T) {
+	v4, v6 := netip.MustParseAddrPort("1.2.3.4:5"), netip.MustParseAddrPort("[2001:db8::1]:65535")
+	for _, m := range []meeting{
+		{0, timesync.NewCounter23(0), v4, netip.AddrPort{}},
+		{1, timesync.NewCounter23(1<<23 - 1), v6, v4},
+	} {
+		got, err := readMeeting(m.append(nil))
+		if err != nil || got != m {
+			t.Errorf("%+v becomes %+v, %v", m, got, err)
+		}
+		for i := range m.append(nil) {
+			if got, err := readMeeting(m.append(nil)[:i]); err == nil {
+				t.Errorf("%d bytes of %+v are %+v", i, m, got)
+			}
+		}
+	}
+	x, room, err := readJoin(appendJoin(nil, token{7}, "room"))
+	if err != nil || x != (token{7}) || room != "room" {
+		t.Errorf("%v %q %v", x, room, err)
+	}
+}
+
+// FuzzWire: no message panics, and what is read is written the same.
+func FuzzWire(f *testing.F) {
+	f.Add((&meeting{1, 5, netip.MustParseAddrPort("1.2.3.4:5"), netip.AddrPort{}}).append(nil))
+	f.Add(appendJoin(nil, token{1}, "room"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if m, err := readMeeting(b); err == nil {
+			again, err := readMeeting(m.append(nil))
+			if err != nil || again != m {
+				t.Errorf("%+v becomes %+v, %v", m, again, err)
+			}
+		}
+		if x, room, err := readJoin(b); err == nil && !bytes.Equal(appendJoin(nil, x, room), b) {
+			t.Errorf("%x becomes %v %q", b, x, room)
+		}
+	})
+}
+
+func TestFlags(t *testing.T) {
+	key := "-key " + strings.Repeat("00", 32)
+	for _, c := range []struct{ args, want string }{
+		{"", "-serve or -server"},
+		{"-serve :0 -server x:1", "-serve or -server"},
+		{"-serve :0", "64 hex digits"},
+		{"-serve :0 -key 12", "64 hex digits"},
+		{"-server x:1 -room= " + key, "-room"},
+		{"-server x:1 -ready -1s " + key, "-ready"},
+		{"-server x:1 " + key + " x", "unexpected"},
+	} {
+		var stderr bytes.Buffer
+		if code := run(context.Background(), strings.Fields(c.args), io.Discard, &stderr); code != 2 || !strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%s: exit status %d, %s", c.args, code, stderr.String())
+		}
+	}
+	var out bytes.Buffer
+	if code := run(context.Background(), []string{"-h"}, io.Discard, &out); code != 0 || !strings.Contains(out.String(), "usage: punch") {
+		t.Errorf("-h: %d %s", code, out.String())
+	}
+}

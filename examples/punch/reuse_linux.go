@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import "syscall"
+
+// reuse lets two TCP connections leave from one port: to the server, and to the peer.
+func reuse(_, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}

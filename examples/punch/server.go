@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/seal"
+	"timesync/rxtime"
+)
+
+const (
+	// ahead is how long after both are known the instant is: several times the way to a
+	// peer, so that it hears of it in time even if some datagrams are lost.
+	ahead = 500 * time.Millisecond
+
+	// within is how well a peer's clock must be known. The bound is half the round trip to
+	// the peer, and true errors are far smaller.
+	within = 250 * time.Millisecond
+
+	// settling is how long a peer is known before it meets another. In the first seconds the
+	// clocks are known to milliseconds, later to tenths of one. Peers that wait in a lobby
+	// do not notice.
+	settling = 3_000_000 // us
+
+	gone       = 5_000_000 // us: a peer that is silent for so long is forgotten
+	maxClients = 1000      // so nobody can fill our memory
+)
+
+// server tells pairs of peers where and when to meet.
+type server struct {
+	key  [32]byte
+	conn *net.UDPConn
+	rx   *rxtime.Conn
+	tcp  *net.TCPListener
+
+	mu       sync.Mutex
+	settling uint64 // us
+	clients  map[netip.AddrPort]*client
+	tcps     map[token]netip.AddrPort
+	tasks    sync.WaitGroup
+}
+
+// client is a peer as the server knows it.
+type client struct {
+	end   *seal.End
+	from  netip.AddrPort
+	room  string
+	token token
+	since uint64 // when it came
+	heard uint64
+	other *client
+	role  uint64
+	at    uint64 // local time of the instant
+}
+
+func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		return nil, err
+	}
+	port := conn.LocalAddr().(*net.UDPAddr).Port // TCP at the same one
+	tcp, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IP(at.Addr().AsSlice()), Port: port})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	s := &server{
+		key: key, conn: conn, settling: settling, rx: rxtime.NewConn(conn), tcp: tcp,
+		clients: map[netip.AddrPort]*client{}, tcps: map[token]netip.AddrPort{},
+	}
+	s.tasks.Go(s.receive)
+	s.tasks.Go(s.accept)
+	return s, nil
+}
+
+func (s *server) close() {
+	s.conn.Close()
+	s.tcp.Close()
+	s.tasks.Wait()
+}
+
+// accept notes where TCP connections come from, by the token that each says.
+func (s *server) accept() {
+	for {
+		conn, err := s.tcp.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		go func() {
+			defer conn.Close()
+			var t token
+			conn.SetDeadline(time.Now().Add(5 * time.Second))
+			if _, err := io.ReadFull(conn, t[:]); err != nil {
+				return
+			}
+			s.mu.Lock()
+			if len(s.tcps) < maxClients {
+				s.tcps[t] = unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort())
+			}
+			s.mu.Unlock()
+			conn.Read(t[:]) // until the peer closes: the NAT keeps its port meanwhile
+		}()
+	}
+}
+
+func (s *server) receive() {
+	buf := make([]byte, 2048)
+	for {
+		n, from, recvUsec, err := s.rx.ReadFrom(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		s.mu.Lock()
+		s.take(buf[:n], unmapped(from), recvUsec)
+		s.mu.Unlock()
+	}
+}
+
+// take takes a datagram, and answers each: so the peer keeps time, too.
+func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
+	c := s.clients[from]
+	if c == nil {
+		s.forget(recvUsec)
+		if len(s.clients) >= maxClients {
+			return
+		}
+		c = &client{end: seal.New(s.key, 1), from: from, since: recvUsec, heard: recvUsec}
+	}
+	payload, _, _, err := c.end.Open(datagram, from, recvUsec)
+	if err == seal.ErrForged {
+		return // and not remembered
+	}
+	s.clients[from] = c
+	if err == seal.ErrUnproven {
+		if answer := c.end.Answer(nil, from, recvUsec, false); answer != nil {
+			_, _ = s.conn.WriteToUDPAddrPort(answer, from)
+		}
+	}
+	if err != nil {
+		return
+	}
+	t, room, err := readJoin(payload)
+	if err != nil {
+		return
+	}
+	c.token, c.room, c.heard = t, room, recvUsec
+	now := timesync.NowUsec()
+	answer := c.end.Seal(nil, s.meeting(c, now), timesync.NowUsec())
+	_, _ = s.conn.WriteToUDPAddrPort(answer, from)
+}
+
+// meeting returns what to tell a peer: nothing before the other is there and both clocks
+// are known.
+func (s *server) meeting(c *client, nowUsec uint64) []byte {
+	if c.other == nil {
+		s.pair(c, nowUsec)
+	}
+	if c.other == nil {
+		return nil
+	}
+	m := meeting{role: c.role, udp: c.other.from, tcp: s.tcps[c.other.token]}
+	instant, err := c.end.Link.ProposeInstant(nowUsec, c.at, within)
+	if err != nil {
+		return nil // it is over, or a clock was set
+	}
+	m.instant = instant
+	return m.append(nil)
+}
+
+// pair looks for another peer in the room.
+func (s *server) pair(c *client, nowUsec uint64) {
+	at := nowUsec + uint64(ahead.Microseconds())
+	if nowUsec-c.since < s.settling {
+		return
+	}
+	for _, o := range s.clients {
+		if o == c || o.room != c.room || o.other != nil || nowUsec-o.heard > gone || nowUsec-o.since < s.settling {
+			continue
+		}
+		if _, err := c.end.Link.ProposeInstant(nowUsec, at, within); err != nil {
+			return
+		}
+		if _, err := o.end.Link.ProposeInstant(nowUsec, at, within); err != nil {
+			continue
+		}
+		c.other, o.other, c.role, o.role, c.at, o.at = o, c, 0, 1, at, at
+		return
+	}
+}
+
+// forget forgets who has gone.
+func (s *server) forget(nowUsec uint64) {
+	for from, c := range s.clients {
+		if nowUsec-c.heard > gone {
+			delete(s.clients, from)
+			delete(s.tcps, c.token)
+		}
+	}
+}
+
+// unmapped takes an IPv4 address out of IPv6, as a socket for both shows it.
+func unmapped(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}

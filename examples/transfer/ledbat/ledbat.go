@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Package ledbat is congestion control for a transfer in the background: it fills a link
+// while that is free, keeps the queue before it short, and gives way to others.
+//
+// It is LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus), which is LEDBAT (RFC 6817) with
+// slow start, a multiplicative decrease and slowdowns. The words are those of the two
+// texts: the base delay is the delay without a queue, the current delay is that of the
+// last datagrams, the queueing delay is the difference, the target is what the queueing
+// delay is steered to, the window is how many bytes may be under way.
+//
+// What differs from the draft, and why:
+//
+//   - The delay is the true one-way delay that the receiver reads off each datagram,
+//     because both ends know each other's clock, and not the round-trip time. A queue on
+//     the way back does not count.
+//   - The target is 6 ms instead of 60 ms: a game shares the queue.
+//   - With so short a target the decrease of the draft overshoots by several times once
+//     the round-trip time is longer than the target. It is scaled by target / (2 round-trip
+//     times): half of the excess leaves in each round trip.
+//   - The base delay is the least of ten minutes, as in RFC 6817; but three slowdowns in a
+//     row that agree about the path replace it. A path that became longer looks the same in
+//     each slowdown. A queue that others keep does not: it grows and shrinks.
+//   - Slowdowns are at least 3 s apart, so that they cost a short path less than a tenth.
+//     One begins early if the queue suddenly shrinks: another transfer makes its own.
+//   - If the queue never reached the target between two slowdowns, slow start goes on after
+//     the second: the window has not found out yet how much the link carries.
+//   - Datagrams are paced. In bursts, slow start would end at its own queue.
+//
+// # A receiver that lies
+//
+// It can hide the queue, and so make the transfer as bold as TCP, but no bolder: the window
+// still halves at a loss, grows by at most a segment in a round trip or by what was
+// acknowledged in slow start, counts at most what is under way, and ends at MaxWindow.
+// Whether an acknowledged datagram arrived is for the caller to know.
+//
+// The package knows no sockets and reads no clock. The zero Controller is ready to use,
+// allocates nothing, and is for one goroutine at a time. This file is complete: copy it.
+package ledbat
+
+import "time"
+
+const (
+	// Target is the queueing delay that a transfer alone settles at. It is less than half
+	// a frame of a 60 Hz game; a few datagrams on a link of 10 Mbit/s.
+	Target = 6 * time.Millisecond
+
+	// Segment is the size in bytes in which the window grows: a datagram that every path
+	// carries.
+	Segment = 1200
+
+	// MinWindow is the window during a slowdown and the least at all times.
+	MinWindow = 2 * Segment
+
+	// MaxWindow is the largest window, whatever the receiver says: 1 Gbit/s over 130 ms.
+	MaxWindow = 16 << 20
+
+	target      = int64(Target / time.Microsecond)
+	second      = int64(1e6)     // us
+	maxRTT      = 60 * second    // us: longer ones are taken for this
+	maxDelay    = 1 << 40        // us: limits sums of what a caller may pass
+	slowGap     = 3 * second     // us: the least time between two slowdowns
+	slowRatio   = 9              // of the time between two slowdowns to the length of one: the draft's
+	maxGain     = 16             // the draft's: a window grows by at least a 16th of a segment a round trip
+	filter      = 4              // current delay: the least of so many, as RFC 6817 advises
+	baseMinutes = 10             // RFC 6817's BASE_HISTORY
+	minute      = 60 * second    // us
+	full        = target * 7 / 8 // a queueing delay that says that the link is full
+	fallen      = target * 5 / 8 // and one that says that another transfer went quiet
+	agree       = target / 2     // slowdowns that differ by less saw the same path
+	maxTimeout  = 4 * second     // us: nothing waits longer for an acknowledgement
+	minTimeout  = second / 5     // us: above the delays of a busy machine
+	earliest    = 500            // us: a datagram may leave so much before its time, so that timers need not be exact
+	catchUp     = 5000           // us: and so much of what a late timer held back leaves at once
+	unlimited   = 2 * MaxWindow  // slow start threshold at first
+)
+
+// Controller decides how many bytes of one transfer may be under way. Times are readings
+// of one monotonic clock of the sender in microseconds; the value is free and may wrap.
+type Controller struct {
+	window    float64 // bytes; 0: before the first call
+	threshold float64 // bytes: below, the window grows by slow start
+	flight    int     // bytes under way
+
+	srtt, minRTT int64  // us; 0: none yet
+	reduced      uint64 // time of the last reduction for a loss, if lost
+	lost         bool   // there was one
+
+	recent [filter]int64 // us: the last delays
+	delays int           // how many there were, at most filter
+	base   baseDelay
+	queue  int64  // us: queueing delay
+	steps  uint32 // the receiver's count of clock steps, if heard
+	heard  bool
+
+	next uint64 // when the pace allows the next datagram
+
+	fullAt  uint64 // when the queue was last at the target, if wasFull
+	wasFull bool
+
+	phase     phase
+	slowFrom  uint64 // when the slowdown began
+	slowUntil uint64 // when its quiet part ends
+	slowNext  uint64 // when the next one begins, if planned
+	planned   bool
+}
+
+// phase is what the window does.
+type phase int
+
+const (
+	starting phase = iota // slow start
+	steady                // steers the queueing delay to the target
+	slow                  // the quiet part of a slowdown: MinWindow
+	ramping               // slow start back to where it was
+)
+
+// start makes the zero value usable.
+func (c *Controller) start() {
+	if c.window == 0 {
+		c.window, c.threshold = MinWindow, unlimited
+	}
+}
+
+// Window returns how many bytes may be under way, MinWindow to MaxWindow.
+func (c *Controller) Window() int {
+	c.start()
+	return int(c.window)
+}
+
+// InFlight returns how many bytes are under way: neither acknowledged nor lost.
+func (c *Controller) InFlight() int { return c.flight }
+
+// CanSend reports whether a datagram of n bytes may leave at nowUsec. If it is only too
+// early, wait is how long to wait; else the next acknowledgement decides.
+func (c *Controller) CanSend(nowUsec uint64, n int) (wait time.Duration, ok bool) {
+	if n < 0 || n > c.Window()-c.flight {
+		return 0, false
+	}
+	early := int64(c.next-nowUsec) - earliest
+	if early <= 0 || early > second { // pace plans no further: the first call, or a clock that was set
+		return 0, true
+	}
+	return time.Duration(early) * time.Microsecond, false
+}
+
+// Queueing returns the queueing delay and the base delay as they are known.
+func (c *Controller) Queueing() (queueing, base time.Duration) {
+	return time.Duration(c.queue) * time.Microsecond, time.Duration(c.base.least()) * time.Microsecond
+}
+
+// OnSend says that a datagram of n bytes leaves at nowUsec.
+func (c *Controller) OnSend(nowUsec uint64, n int) {
+	c.start()
+	c.flight += clamp(n, 0, MaxWindow)
+	c.flight = min(c.flight, 4*MaxWindow) // a caller that ignores CanSend
+	c.pace(nowUsec, n)
+	c.clock(nowUsec)
+}
+
+// pace spreads what may be sent over the round trip. In bursts, slow start would meet its
+// own queue long before the link is full.
+func (c *Controller) pace(nowUsec uint64, n int) {
+	factor := 1.25
+	if c.phase == starting {
+		factor = 2 // the window doubles within the round trip
+	}
+	if late := int64(nowUsec - c.next); late > catchUp || late < -second {
+		c.next = nowUsec - catchUp
+	}
+	c.next += uint64(min(float64(clamp(n, 0, MaxWindow))*float64(c.srtt)/(factor*c.window), float64(second)))
+}
+
+// OnAck says that a datagram of n bytes that left at sentUsec is acknowledged, and what
+// the receiver says of it. An acknowledgement of more than is under way counts for what is
+// under way: a receiver gains nothing by it.
+func (c *Controller) OnAck(nowUsec, sentUsec uint64, n int, d Delay) {
+	owd, steps, ok := d.Read()
+	if ok && c.heard && steps != c.steps {
+		c.forget(nowUsec)
+	}
+	if ok {
+		c.steps, c.heard = steps, true
+	}
+	c.ack(nowUsec, int64(nowUsec-sentUsec), n, owd.Microseconds(), ok)
+}
+
+// ack is OnAck with any measure of the delay.
+func (c *Controller) ack(nowUsec uint64, rtt int64, n int, delay int64, ok bool) {
+	c.start()
+	used := c.flight+MinWindow >= int(c.window) // else the window is not what limits us
+	n = clamp(n, 0, c.flight)
+	c.flight -= n
+	c.roundTrip(rtt)
+	if ok {
+		c.current(nowUsec, clamp(delay, -maxDelay, maxDelay))
+	}
+	c.clock(nowUsec)
+	switch {
+	case c.phase == slow || c.delays == 0:
+		c.window = MinWindow // nothing is known before the first delay
+	case c.phase == steady:
+		c.steer(float64(n), used)
+	default:
+		c.slowStart(nowUsec, float64(n), used)
+	}
+	c.window = clamp(c.window, MinWindow, MaxWindow)
+}
+
+// roundTrip smooths the round-trip time as TCP does.
+func (c *Controller) roundTrip(rtt int64) {
+	rtt = clamp(rtt, 1, maxRTT)
+	if c.srtt == 0 {
+		c.srtt, c.minRTT = rtt, rtt
+	}
+	c.srtt += (rtt - c.srtt) / 8
+	c.minRTT = min(c.minRTT, rtt)
+}
+
+// current takes a delay.
+func (c *Controller) current(nowUsec uint64, delay int64) {
+	c.base.see(nowUsec, delay, c.phase == slow)
+	copy(c.recent[1:], c.recent[:])
+	c.recent[0] = delay
+	c.delays = min(c.delays+1, filter)
+	least := delay
+	for _, d := range c.recent[:c.delays] {
+		least = min(least, d)
+	}
+	c.queue = max(least-c.base.least(), 0)
+}
+
+// gain is the draft's: how many segments the window grows in a round trip. It is less
+// where the path is short, and so a flow of Reno would have a long time between losses.
+func (c *Controller) gain() float64 {
+	rtt := max(c.minRTT, 1)
+	return 1 / float64(min((2*target+rtt-1)/rtt, maxGain))
+}
+
+// slowStart grows the window by what was acknowledged, times the gain.
+func (c *Controller) slowStart(nowUsec uint64, n float64, used bool) {
+	if used {
+		c.window += n * c.gain()
+	}
+	limit := target * 3 / 4 // the draft's
+	if c.phase == ramping {
+		limit = target // the window has been there before
+	}
+	if c.window < c.threshold && c.queue <= limit {
+		return
+	}
+	if c.phase == starting {
+		c.plan(nowUsec + uint64(2*c.srtt)) // the initial slowdown
+	} else {
+		c.plan(nowUsec + uint64(max(slowRatio*clamp(int64(nowUsec-c.slowFrom), 0, minute), slowGap)))
+	}
+	c.window = min(c.window, c.threshold)
+	c.threshold, c.phase = c.window, steady
+}
+
+// steer moves the window so that the queueing delay comes to the target.
+func (c *Controller) steer(n float64, used bool) {
+	grow := 0.0
+	if used {
+		grow = c.gain() * Segment * n / c.window
+	}
+	if c.queue <= target {
+		c.window += grow
+		return
+	}
+	excess := float64(c.queue-target) / float64(target) * min(1, float64(target)/float64(2*c.srtt))
+	c.window += max(grow-n*excess, -n/2)
+}
+
+// plan plans the next slowdown.
+func (c *Controller) plan(atUsec uint64) { c.slowNext, c.planned = atUsec, true }
+
+// clock begins and ends slowdowns.
+func (c *Controller) clock(nowUsec uint64) {
+	switch {
+	case c.phase == slow && after(nowUsec, c.slowUntil):
+		if c.base.endSlowdown(nowUsec) { // the path became longer
+			c.threshold, c.minRTT, c.delays, c.queue = unlimited, c.srtt, 0, 0
+		}
+		if c.phase = ramping; c.threshold == unlimited {
+			c.phase = starting
+		}
+	case c.phase == steady && c.planned && (after(nowUsec, c.slowNext) || c.othersSlow(nowUsec)):
+		c.threshold = c.window
+		if !c.wasFull { // the link has room: slow start shall find out how much
+			c.threshold = unlimited
+		}
+		c.slowdown(nowUsec)
+	}
+}
+
+// othersSlow reports whether the queue has just become much shorter, as when another
+// transfer makes a slowdown. A transfer then makes its own, which is due soon anyway: only
+// if all are quiet at the same time do all see the base delay.
+func (c *Controller) othersSlow(nowUsec uint64) bool {
+	if c.queue >= full {
+		c.fullAt, c.wasFull = nowUsec, true
+	}
+	fell := c.wasFull && c.queue <= fallen && int64(nowUsec-c.fullAt) <= 2*c.srtt
+	return fell && int64(c.slowNext-nowUsec) < int64(nowUsec-c.slowFrom)
+}
+
+// slowdown lets our part of the queue run empty for two round trips, the draft's time, which
+// shows the base delay.
+func (c *Controller) slowdown(nowUsec uint64) {
+	c.phase, c.window, c.slowFrom, c.wasFull = slow, MinWindow, nowUsec, false
+	c.slowUntil = nowUsec + uint64(2*max(c.srtt, 1))
+	c.base.beginSlowdown()
+}
+
+// forget begins with a new base delay: the receiver says that a clock was set, so all
+// delays before are wrong.
+func (c *Controller) forget(nowUsec uint64) {
+	c.base, c.delays = baseDelay{}, 0
+	c.threshold = unlimited
+	c.slowdown(nowUsec)
+}
+
+// OnLoss says that a datagram of n bytes that left at sentUsec is lost. The window halves,
+// once in a round trip.
+func (c *Controller) OnLoss(nowUsec, sentUsec uint64, n int) {
+	c.start()
+	c.flight -= clamp(n, 0, c.flight)
+	if c.lost && !after(sentUsec, c.reduced) {
+		return
+	}
+	c.reduced, c.lost = nowUsec, true
+	c.window = max(c.window/2, MinWindow)
+	if c.phase == starting || c.phase == ramping {
+		c.threshold = c.window
+		c.slowStart(nowUsec, 0, false)
+	}
+}
+
+// Timeout returns how long to wait for an acknowledgement before all that is under way is
+// taken for lost, with OnTimeout.
+func (c *Controller) Timeout() time.Duration {
+	if c.srtt == 0 {
+		return time.Second
+	}
+	return time.Duration(clamp(4*c.srtt, minTimeout, maxTimeout)) * time.Microsecond
+}
+
+// OnTimeout says that nothing was acknowledged for so long: the path may be another one.
+func (c *Controller) OnTimeout(nowUsec uint64) {
+	c.start()
+	c.flight, c.reduced, c.lost = 0, nowUsec, true
+	if c.phase != starting {
+		c.threshold = max(c.threshold/2, MinWindow)
+		c.phase, c.slowFrom = ramping, nowUsec
+	}
+	c.window = MinWindow
+}
+
+// ---- The base delay ----
+
+// baseDelay is the delay without a queue: the least of ten minutes, or what three slowdowns
+// in a row have shown.
+type baseDelay struct {
+	minutes [baseMinutes]int64 // us: the least of each minute, newest first
+	n       int                // minutes that are filled
+	from    uint64             // when the newest began
+	quiet   [3]int64           // us: the least of each of the last slowdowns, newest first
+	shown   int                // slowdowns that are filled
+	lowest  int64              // us: of the slowdown under way, if any
+	any     bool               // it has one
+}
+
+// least returns the base delay; 0 if there is none yet.
+func (b *baseDelay) least() int64 {
+	least := b.minutes[0]
+	for _, d := range b.minutes[:b.n] {
+		least = min(least, d)
+	}
+	return least
+}
+
+// see takes a delay.
+func (b *baseDelay) see(nowUsec uint64, delay int64, slow bool) {
+	switch passed := int64(nowUsec - b.from); {
+	case b.n == 0:
+		b.minutes[0], b.n, b.from = delay, 1, nowUsec
+	case passed >= minute:
+		copy(b.minutes[1:], b.minutes[:])
+		b.minutes[0], b.n, b.from = delay, min(b.n+1, baseMinutes), nowUsec
+	default:
+		b.minutes[0] = min(b.minutes[0], delay)
+	}
+	if slow && (!b.any || delay < b.lowest) {
+		b.lowest, b.any = delay, true
+	}
+}
+
+func (b *baseDelay) beginSlowdown() { b.any = false }
+
+// endSlowdown compares the slowdown with the two before, and reports whether they show a
+// path that became longer.
+func (b *baseDelay) endSlowdown(nowUsec uint64) (longer bool) {
+	if !b.any {
+		return false
+	}
+	copy(b.quiet[1:], b.quiet[:])
+	b.quiet[0] = b.lowest
+	b.shown = min(b.shown+1, len(b.quiet))
+	least, most := min(b.quiet[0], b.quiet[1], b.quiet[2]), max(b.quiet[0], b.quiet[1], b.quiet[2])
+	if b.shown < len(b.quiet) || most-least > agree {
+		return false
+	}
+	longer = least-b.least() > agree
+	b.minutes[0], b.n, b.from = least, 1, nowUsec
+	return longer
+}
+
+// ---- What the receiver says ----
+
+// Delay is what the receiver says of a datagram, in 24 bits: its one-way delay, and how
+// often clocks were set.
+//
+//	bits 0-20   one-way delay in units of 8 us, at most 16.7 s; all ones: not known
+//	bits 21-23  the receiver's count of clock steps (timesync.Snapshot.Steps) modulo 8
+type Delay uint32
+
+const (
+	delayUnit    = 8 // us
+	delayUnknown = 1<<21 - 1
+	stepBits     = 21
+	stepMask     = 7
+)
+
+// NewDelay makes a Delay; ok is false if the one-way delay is not known. A negative one is
+// taken for 0.
+func NewDelay(owd time.Duration, steps uint32, ok bool) Delay {
+	d := int64(delayUnknown)
+	if ok {
+		d = clamp(owd.Microseconds()/delayUnit, 0, delayUnknown-1)
+	}
+	return Delay(uint32(d) | steps&stepMask<<stepBits)
+}
+
+// Read returns what NewDelay was given; the delay in units of 8 us, the steps modulo 8.
+func (d Delay) Read() (owd time.Duration, steps uint32, ok bool) {
+	units := d & delayUnknown
+	return time.Duration(units) * delayUnit * time.Microsecond, uint32(d) >> stepBits & stepMask, units != delayUnknown
+}
+
+// Append appends the 3 bytes, little-endian.
+func (d Delay) Append(b []byte) []byte { return append(b, byte(d), byte(d>>8), byte(d>>16)) }
+
+// ReadDelay reads 3 bytes; b must have them.
+func ReadDelay(b []byte) Delay { return Delay(b[0]) | Delay(b[1])<<8 | Delay(b[2])<<16 }
+
+// after reports whether a is later than b, or the same.
+func after(a, b uint64) bool { return int64(a-b) >= 0 }
+
+func clamp[T int | int64 | float64](x, low, high T) T { return max(low, min(x, high)) }

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove what a transfer does to a simulated link and to a game on it, with and
+// without synchronized clocks, and that a receiver that lies gains little.
+package ledbat
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+var table = flag.Bool("table", false, "print the whole table: 10 minutes of skew, 3 seeds, about a minute")
+
+// net is a bottleneck.
+type net struct {
+	mbit          float64
+	buffer, delay time.Duration
+}
+
+var nets = []net{
+	{10, 300 * time.Millisecond, 10 * time.Millisecond},
+	{50, 40 * time.Millisecond, 10 * time.Millisecond},
+}
+
+// tested are the networks of a test: one of them with -short.
+func tested() []net {
+	if testing.Short() {
+		return nets[:1]
+	}
+	return nets
+}
+
+func (n net) world(seed uint64) *world {
+	w := newWorld(seed, n.mbit, n.buffer, n.delay)
+	w.after(0, w.playGame)
+	return w
+}
+
+// kinds are how the sender measures delays.
+var kinds = []struct {
+	name           string
+	raw, slowdowns bool
+}{
+	{"synchronized", false, false},
+	{"raw stamps, base of 10 minutes", true, false},
+	{"raw stamps, base by slowdowns", true, true},
+}
+
+// p99 returns the 99th percentile of the game's delays beyond the path's, in ms, since the
+// last call.
+func (w *world) p99() float64 {
+	p := quantile(w.game, 0.99)
+	w.game = nil
+	return p
+}
+
+// losses returns for how many seconds in a row a transfer had less than 85 % of the link, at
+// most, and when the last such time was over that lasted longer than a slowdown: 2 s.
+func (f *flow) losses(from, to time.Duration) (longest, until int) {
+	run := 0
+	for at := from; at+time.Second <= to; at += time.Second {
+		if run++; f.rate(at, at+time.Second) >= 0.85 {
+			run = 0
+		}
+		if longest = max(longest, run); run > 2 {
+			until = int((at + time.Second - from) / time.Second)
+		}
+	}
+	return longest, until
+}
+
+// TestAlone: it fills the link, and the game hardly notices; as with wrong clocks.
+func TestAlone(t *testing.T) {
+	for _, n := range tested() {
+		w := n.world(1)
+		f := w.transfer(&flow{from: 10 * time.Second})
+		w.run(10 * time.Second)
+		idle := w.p99()
+		w.run(60 * time.Second)
+		rate, more := f.rate(12*time.Second, 60*time.Second), w.p99()-idle
+		t.Logf("%+v: %.1f %% of the link, game %.1f ms more", n, 100*rate, more)
+		if rate < 0.95 || more > 10 {
+			t.Errorf("%+v: %.3f of the link, want 0.95; game's p99 %.1f ms more, want at most 10", n, rate, more)
+		}
+	}
+}
+
+// TestStalls: a machine or a radio that stands still now and then is no queue.
+func TestStalls(t *testing.T) {
+	for _, n := range tested() {
+		for _, stalls := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond} {
+			w := n.world(1)
+			w.stalls = stalls
+			f := w.transfer(&flow{from: ready})
+			w.run(63 * time.Second)
+			rate := f.rate(10*time.Second, 63*time.Second)
+			t.Logf("%v, stalls of up to %v: %.1f %% of the link, game's p99 %.1f ms", n, stalls, 100*rate, w.p99())
+			if rate < 0.7 {
+				t.Errorf("%v, stalls of up to %v: %.3f of the link, want 0.7", n, stalls, rate)
+			}
+		}
+	}
+}
+
+// TestBesideCubic: it leaves the link to TCP.
+func TestBesideCubic(t *testing.T) {
+	for _, n := range tested() {
+		w := n.world(1)
+		w.fill(0, time.Hour)
+		w.run(60 * time.Second)
+		without := w.p99()
+		w = n.world(1)
+		w.fill(0, time.Hour)
+		f := w.transfer(&flow{from: 10 * time.Second})
+		w.run(60 * time.Second)
+		rate, with := f.rate(12*time.Second, 60*time.Second), w.p99()
+		t.Logf("%+v: %.1f %% of the link; game's p99 %.1f ms, %.1f without the transfer", n, 100*rate, with, without)
+		if rate > 0.1 || with > without+1 {
+			t.Errorf("%+v: %.3f of the link, want at most 0.1; game's p99 %.1f ms, without the transfer %.1f", n, rate, with, without)
+		}
+	}
+}
+
+// TestShares: transfers share the link, and one that comes later gets as much.
+func TestShares(t *testing.T) {
+	for _, n := range tested() {
+		for _, count := range []int{2, 4} {
+			least, most, p99 := n.shares(1, count)
+			t.Logf("%+v: %d transfers: %.1f to %.1f %%, game's p99 %.1f ms", n, count, 100*least, 100*most, p99)
+			if most > 1.3*least {
+				t.Errorf("%+v: %d transfers have %.3f to %.3f", n, count, least, most)
+			}
+		}
+	}
+}
+
+// shares runs transfers of which the last comes 20 s later, and measures from a minute
+// after that.
+func (n net) shares(seed uint64, count int) (least, most, p99 float64) {
+	w := n.world(seed)
+	for i := range count {
+		f := &flow{from: ready}
+		if i == count-1 {
+			f.from += 20 * time.Second
+		}
+		w.transfer(f)
+	}
+	w.run(83 * time.Second)
+	w.p99()
+	w.run(113 * time.Second)
+	least = 1
+	for _, f := range w.flows {
+		rate := f.rate(83*time.Second, 113*time.Second)
+		least, most = min(least, rate), max(most, rate)
+	}
+	return least, most, w.p99()
+}
+
+// TestLongerPath: a way that is longer for good costs the rate for 15 s.
+func TestLongerPath(t *testing.T) {
+	for _, n := range tested() {
+		until, _ := n.longer(1, false, false)
+		if t.Logf("%+v: %d s", n, until); until > 15 {
+			t.Errorf("%+v: below 85 %% until %d s after the change", n, until)
+		}
+		if until, _ := n.longer(1, true, false); until < 30 {
+			t.Errorf("%+v: the control is back after %d s: nothing is tested", n, until)
+		}
+	}
+}
+
+func (n net) longer(seed uint64, raw, slowdowns bool) (until int, p99 float64) {
+	w := n.world(seed)
+	w.longer, w.at = 20*time.Millisecond, 30*time.Second
+	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns})
+	w.run(80 * time.Second)
+	_, until = f.losses(30*time.Second, 80*time.Second)
+	return until, w.p99()
+}
+
+// TestClockSteps: a clock that is set costs the rate for 5 s at most.
+func TestClockSteps(t *testing.T) {
+	for _, n := range tested() {
+		for _, step := range []time.Duration{50 * time.Millisecond, -50 * time.Millisecond} {
+			seconds, _ := n.step(1, step, false, false)
+			if t.Logf("%+v, %v: %d s", n, step, seconds); seconds > 5 {
+				t.Errorf("%+v, %v: below 85 %% for %d s", n, step, seconds)
+			}
+		}
+	}
+}
+
+func (n net) step(seed uint64, step time.Duration, raw, slowdowns bool) (seconds int, p99 float64) {
+	w := n.world(seed)
+	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns})
+	f.clocks[1].step, f.clocks[1].at = step, 40*time.Second
+	w.run(80 * time.Second)
+	seconds, _ = f.losses(40*time.Second, 80*time.Second)
+	return seconds, w.p99()
+}
+
+// TestSkew: clocks that run differently cost nothing.
+func TestSkew(t *testing.T) {
+	lasting := 2 * time.Minute
+	if testing.Short() {
+		lasting = time.Minute
+	}
+	for _, ppm := range []float64{100, -100} {
+		rate, seconds, more := nets[0].skew(1, ppm, lasting, false, false)
+		t.Logf("%+v ppm: %.1f %% of the link, below 85 %% for %d s, game's p99 %.1f ms", ppm, 100*rate, seconds, more)
+		if rate < 0.9 || seconds > 5 {
+			t.Errorf("%v ppm: %.3f of the link, below 85 %% for %d s", ppm, rate, seconds)
+		}
+	}
+}
+
+func (n net) skew(seed uint64, ppm float64, lasting time.Duration, raw, slowdowns bool) (rate float64, seconds int, p99 float64) {
+	w := n.world(seed)
+	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns})
+	f.clocks[1].skew = ppm / 1e6
+	w.run(lasting)
+	seconds, _ = f.losses(10*time.Second, lasting)
+	return f.rate(10*time.Second, lasting), seconds, w.p99()
+}
+
+// TestTable prints what docs/USES.md shows: the worst of 3 seeds.
+func TestTable(t *testing.T) {
+	if !*table {
+		t.Log("only with -table")
+		return
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "| one transfer | delays by | %s | %s |\n|---|---|---|---|\n", nets[0], nets[1])
+	for _, row := range []struct {
+		name    string
+		measure func(n net, seed uint64, raw, slowdowns bool) (seconds float64, p99 float64)
+	}{
+		{"one way longer by 20 ms for good", func(n net, seed uint64, raw, slowdowns bool) (float64, float64) {
+			until, p99 := n.longer(seed, raw, slowdowns)
+			return float64(until), p99
+		}},
+		{"receiver's clock set by +50 ms", stepRow(50 * time.Millisecond)},
+		{"receiver's clock set by -50 ms", stepRow(-50 * time.Millisecond)},
+		{"+100 ppm for 10 minutes", skewRow(100)},
+		{"-100 ppm for 10 minutes", skewRow(-100)},
+	} {
+		for _, kind := range kinds {
+			fmt.Fprintf(&out, "| %s | %s |", row.name, kind.name)
+			for _, n := range nets {
+				seconds, p99 := 0.0, 0.0
+				for seed := range uint64(3) {
+					s, p := row.measure(n, seed+1, kind.raw, kind.slowdowns)
+					seconds, p99 = max(seconds, s), max(p99, p)
+				}
+				fmt.Fprintf(&out, " %.0f s, %.0f ms |", seconds, p99)
+			}
+			out.WriteByte('\n')
+		}
+	}
+	t.Log("\nSeconds in a row with less than 85 % of the link, and the game's p99 beyond the path's delay:\n\n" + out.String())
+}
+
+func (n net) String() string {
+	return fmt.Sprintf("%g Mbit/s, buffer %v, round trip %v", n.mbit, n.buffer, 2*n.delay)
+}
+
+func stepRow(step time.Duration) func(net, uint64, bool, bool) (float64, float64) {
+	return func(n net, seed uint64, raw, slowdowns bool) (float64, float64) {
+		seconds, p99 := n.step(seed, step, raw, slowdowns)
+		return float64(seconds), p99
+	}
+}
+
+func skewRow(ppm float64) func(net, uint64, bool, bool) (float64, float64) {
+	return func(n net, seed uint64, raw, slowdowns bool) (float64, float64) {
+		_, seconds, p99 := n.skew(seed, ppm, 10*time.Minute, raw, slowdowns)
+		return float64(seconds), p99
+	}
+}
+
+// TestLiar: a receiver that says that there is never a queue gets no more than a flow of
+// TCP beside CUBIC, because losses still count.
+func TestLiar(t *testing.T) {
+	n := nets[0]
+	w := n.world(1)
+	f := w.transfer(&flow{from: ready, liar: true})
+	tcp := w.fill(ready, time.Hour)
+	w.run(93 * time.Second)
+	rate := f.rate(33*time.Second, 93*time.Second)
+	t.Logf("the liar has %.1f %% of the link, CUBIC %.1f %%", 100*rate, 100*tcp.got*8/90/w.rate)
+	if rate > 0.5 {
+		t.Errorf("a receiver that lies has %.3f of the link beside CUBIC", rate)
+	}
+}
+
+// TestGreed: acknowledgements of what was never sent, and of more than was sent, open
+// nothing.
+func TestGreed(t *testing.T) {
+	var c Controller
+	d := NewDelay(10*time.Millisecond, 0, true)
+	for i := range uint64(1000) {
+		c.OnAck(i*1000, 0, 1<<30, d)
+	}
+	if got := c.Window(); got != MinWindow {
+		t.Errorf("acknowledgements of nothing open the window to %d", got)
+	}
+	c.OnSend(1e6, Segment)
+	c.OnAck(1e6+20000, 1e6, 1<<30, d)
+	if got := c.Window(); got > MinWindow+Segment || c.InFlight() != 0 {
+		t.Errorf("an acknowledgement of too much opens the window to %d", got)
+	}
+}
+
+// TestUnknownDelay: as long as the receiver does not know the delay, nothing grows.
+func TestUnknownDelay(t *testing.T) {
+	var c Controller
+	for i := range uint64(1000) {
+		c.OnSend(i*1000, Segment)
+		c.OnAck(i*1000+500, i*1000, Segment, NewDelay(0, 0, false))
+	}
+	if got := c.Window(); got != MinWindow {
+		t.Errorf("the window is %d", got)
+	}
+}
+
+func TestDelay(t *testing.T) {
+	for _, c := range []struct {
+		owd   time.Duration
+		steps uint32
+		ok    bool
+		want  time.Duration
+	}{
+		{0, 0, true, 0},
+		{time.Second, 7, true, time.Second},
+		{15 * time.Microsecond, 8, true, 8 * time.Microsecond},
+		{-time.Second, 9, true, 0},
+		{time.Hour, 1, true, (1<<21 - 2) * 8 * time.Microsecond},
+		{math.MaxInt64, math.MaxUint32, true, (1<<21 - 2) * 8 * time.Microsecond},
+		{math.MinInt64, 0, true, 0},
+		{time.Second, 5, false, 0},
+	} {
+		b := NewDelay(c.owd, c.steps, c.ok).Append(nil)
+		owd, steps, ok := ReadDelay(b).Read()
+		if len(b) != 3 || ok != c.ok || ok && owd != c.want || steps != c.steps%8 {
+			t.Errorf("%+v: %v %v %v in %d bytes", c, owd, steps, ok, len(b))
+		}
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	var c Controller
+	now := uint64(0)
+	if n := testing.AllocsPerRun(10000, func() {
+		c.OnSend(now, Segment)
+		c.CanSend(now, Segment)
+		c.OnAck(now+20000, now, Segment, NewDelay(10*time.Millisecond, 0, true))
+		c.OnLoss(now+30000, now, Segment)
+		now += 1000
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// FuzzController: no order of calls with any values leaves a window outside of its limits,
+// bytes under way below zero, or a controller that does not work any more.
+func FuzzController(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 0, 1, 2, 3, 4, 5, 6, 7, 2, 9, 9, 9, 3})
+	f.Add([]byte("0123456789abcdef0123456789abcdef"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var c Controller
+		now := uint64(0)
+		next := func() (v uint64) {
+			for i := range 4 {
+				if len(b) > 0 {
+					v |= uint64(b[0]) << (8 * i)
+					b = b[1:]
+				}
+			}
+			return v * 0x1_0001 // some are far beyond 32 bits
+		}
+		for len(b) > 0 {
+			op := b[0]
+			b = b[1:]
+			now += next() >> (op >> 3)
+			before := c.Window()
+			switch op & 7 {
+			case 0:
+				c.OnSend(now, int(int32(next())))
+			case 1:
+				c.OnAck(now, now-next(), int(int32(next())), Delay(next()))
+			case 2:
+				c.OnLoss(now, now-next(), int(int32(next())))
+			case 3:
+				c.OnTimeout(now)
+			case 4:
+				now = next() << 32
+			case 5, 6, 7:
+				c.OnSend(now, Segment)
+				now += next() & 0xffff
+				c.OnAck(now, now-next()&0xffff, Segment, NewDelay(time.Duration(next()&0xffff)*time.Microsecond, 0, true))
+			}
+			if w := c.Window(); w < MinWindow || w > MaxWindow || c.InFlight() < 0 || w > before+MaxWindow {
+				t.Fatalf("window %d, %d under way", w, c.InFlight())
+			}
+			if queueing, _ := c.Queueing(); queueing < 0 || c.Timeout() <= 0 {
+				t.Fatalf("queueing delay %v, timeout %v", queueing, c.Timeout())
+			}
+			if wait, ok := c.CanSend(now, Segment); wait < 0 || wait > time.Second || ok && wait != 0 {
+				t.Fatalf("wait for %v, %v", wait, ok)
+			}
+		}
+		works(t, &c, now)
+	})
+}
+
+// works proves that a transfer gets going again after an hour, whatever was before.
+func works(t *testing.T, c *Controller, now uint64) {
+	now += 3600e6
+	c.OnTimeout(now)
+	for range 20_000 { // 200 s
+		now += 10_000
+		c.OnSend(now, Segment)
+		c.OnSend(now, Segment)
+		c.OnAck(now+5000, now, Segment, NewDelay(2*time.Millisecond, 0, true))
+		c.OnAck(now+5000, now, Segment, NewDelay(2*time.Millisecond, 0, true))
+		if c.Window() > 2*MinWindow {
+			return
+		}
+	}
+	t.Fatalf("the window stays at %d: %+v", c.Window(), c)
+}

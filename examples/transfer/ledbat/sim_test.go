@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// What the other tests share: a bottleneck in virtual time with transfers, CUBIC flows and a
+// game on it, whose ends have wrong clocks and keep time with package link.
+package ledbat
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"timesync/link"
+)
+
+const (
+	headers   = 28                     // bytes: IP and UDP
+	ackBytes  = 70                     // of a sealed acknowledgement
+	gameBytes = 100                    // of a sealed datagram of the game
+	gameEvery = time.Second / 60       // the game's rate
+	ready     = 3 * time.Second        // the ends know each other's clock by then
+	stallGap  = 300 * time.Millisecond // mean time between two stalls
+	jitter    = 100 * time.Microsecond // mean of the exponential jitter of each way
+)
+
+// event is something that happens at a time.
+type event struct {
+	at time.Duration
+	n  uint64 // order of making: ties are broken by it
+	do func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].n < e[j].n
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+// world is one bottleneck to the receivers; the way back has no queue.
+type world struct {
+	events
+	made   uint64
+	now    time.Duration
+	rng    *rand.Rand
+	rate   float64       // bits a second
+	buffer time.Duration // of the bottleneck, drop-tail
+	delay  time.Duration // each way, without a queue
+	longer time.Duration // the way to the receivers, from the time longerAt on
+	at     time.Duration // longerAt
+
+	stalls             time.Duration // both ways stand still now and then, for up to so long
+	stallFrom, stallTo time.Duration // the next time, or the one under way
+
+	free     time.Duration // when the bottleneck has sent all that waits
+	last     [2]time.Duration
+	flows    []*flow
+	cubics   []*cubic
+	game     []float64 // ms: delays of the game's datagrams, beyond the path's, in order
+	gameLost int
+}
+
+func newWorld(seed uint64, mbit float64, buffer, delay time.Duration) *world {
+	return &world{rng: rand.New(rand.NewPCG(seed, 0)), rate: mbit * 1e6, buffer: buffer, delay: delay, at: math.MaxInt64}
+}
+
+func (w *world) after(d time.Duration, do func()) {
+	w.made++
+	heap.Push(&w.events, event{w.now + d, w.made, do})
+}
+
+func (w *world) run(until time.Duration) {
+	for len(w.events) > 0 && w.events[0].at <= until {
+		e := heap.Pop(&w.events).(event)
+		w.now = e.at
+		e.do()
+	}
+	w.now = until
+}
+
+// arrive plans an arrival; datagrams do not overtake each other.
+func (w *world) arrive(way int, at time.Duration, do func()) {
+	at += time.Duration(w.rng.ExpFloat64() * float64(jitter))
+	if w.stalls > 0 {
+		for w.stallTo < at {
+			w.stallFrom = w.stallTo + time.Duration(w.rng.ExpFloat64()*float64(stallGap))
+			w.stallTo = w.stallFrom + time.Duration(w.rng.Float64()*float64(w.stalls))
+		}
+		if at > w.stallFrom {
+			at = w.stallTo
+		}
+	}
+	at = max(at, w.last[way])
+	w.last[way] = at
+	w.after(at-w.now, do)
+}
+
+func (w *world) path() time.Duration {
+	if w.now >= w.at {
+		return w.delay + w.longer
+	}
+	return w.delay
+}
+
+// forth puts a datagram of n bytes into the bottleneck's queue, or drops it.
+func (w *world) forth(n int, arrived, dropped func()) {
+	wait := max(w.free-w.now, 0)
+	if wait > w.buffer {
+		w.after(wait+2*w.path(), dropped) // when those after it are acknowledged
+		return
+	}
+	w.free = w.now + wait + time.Duration(float64(8*(n+headers))/w.rate*1e9)
+	w.arrive(0, w.free+w.path(), arrived)
+}
+
+func (w *world) back(arrived func()) { w.arrive(1, w.now+w.delay, arrived) }
+
+// playGame measures the queue with the game's datagrams.
+func (w *world) playGame() {
+	sent, path := w.now, w.path()
+	w.forth(gameBytes, func() {
+		w.game = append(w.game, float64(w.now-sent-path)/1e6)
+	}, func() { w.gameLost++ })
+	w.after(gameEvery, w.playGame)
+}
+
+// simClock is a clock with a skew that is set once.
+type simClock struct {
+	start uint64
+	skew  float64
+	step  time.Duration
+	at    time.Duration // when it is set
+}
+
+func (c simClock) read(t time.Duration) uint64 {
+	usec := c.start + uint64(float64(t)*(1+c.skew)/1e3)
+	if c.step != 0 && t >= c.at {
+		usec += uint64(c.step / time.Microsecond)
+	}
+	return usec
+}
+
+// flow is a transfer.
+type flow struct {
+	w         *world
+	c         Controller
+	ends      [2]link.Link // sender, receiver
+	clocks    [2]simClock
+	raw       bool // the control: differences of raw stamps
+	slowdowns bool // ... which believes slowdowns
+	liar      bool // the receiver says that there is no queue
+	from      time.Duration
+	heard     time.Duration
+	wake      time.Duration // when the pace allows the next datagram
+	got       []float64     // bytes that arrived in each second
+}
+
+func (w *world) transfer(f *flow) *flow {
+	f.w = w
+	for i := range f.clocks {
+		f.clocks[i].start = w.rng.Uint64()
+	}
+	w.flows = append(w.flows, f)
+	w.after(max(f.from-ready, 0), f.chat)
+	w.after(f.from, f.send)
+	return f
+}
+
+// chat sends 60 datagrams a second each way, as the game beside the transfer does.
+func (f *flow) chat() {
+	head := f.ends[0].AppendHeader(nil, f.clocks[0].read(f.w.now))
+	f.w.forth(gameBytes, func() { f.ends[1].Open(head, f.clocks[1].read(f.w.now)) }, func() {})
+	back := f.ends[1].AppendHeader(nil, f.clocks[1].read(f.w.now))
+	f.w.back(func() { f.ends[0].Open(back, f.clocks[0].read(f.w.now)) })
+	if f.w.now-f.heard > f.c.Timeout() && f.c.InFlight() > 0 {
+		f.heard = f.w.now
+		f.c.OnTimeout(f.time())
+		f.send()
+	}
+	f.w.after(gameEvery, f.chat)
+}
+
+// time is the sender's clock for the controller: one that is never set.
+func (f *flow) time() uint64 { return f.clocks[0].start + uint64(f.w.now/time.Microsecond) }
+
+func (f *flow) send() {
+	for f.w.now >= f.from {
+		if f.c.InFlight() == 0 {
+			f.heard = f.w.now
+		}
+		sent := f.time()
+		wait, ok := f.c.CanSend(sent, Segment)
+		if !ok {
+			if wait > 0 && f.w.now >= f.wake {
+				f.wake = f.w.now + wait
+				f.w.after(wait, f.send)
+			}
+			return
+		}
+		head := f.ends[0].AppendHeader(nil, f.clocks[0].read(f.w.now))
+		stamped := f.clocks[0].read(f.w.now)
+		f.c.OnSend(sent, Segment)
+		f.w.forth(Segment, func() { f.arrived(head, sent, stamped) }, func() {
+			f.c.OnLoss(f.time(), sent, Segment)
+			f.send()
+		})
+	}
+}
+
+// arrived is the receiver, which acknowledges.
+func (f *flow) arrived(head []byte, sent, stamped uint64) {
+	second := int(f.w.now / time.Second)
+	for len(f.got) <= second {
+		f.got = append(f.got, 0)
+	}
+	f.got[second] += Segment + headers
+	local := f.clocks[1].read(f.w.now)
+	_, owd, ok, _ := f.ends[1].Open(head, local)
+	snapshot, _ := f.ends[1].Snapshot(local)
+	if f.liar {
+		owd = 0
+	}
+	d := NewDelay(owd, snapshot.Steps, ok)
+	back := f.ends[1].AppendHeader(nil, local)
+	f.w.back(func() {
+		f.heard = f.w.now
+		f.ends[0].Open(back, f.clocks[0].read(f.w.now))
+		f.acknowledged(sent, int64(local-stamped), d)
+		f.send()
+	})
+}
+
+func (f *flow) acknowledged(sent uint64, raw int64, d Delay) {
+	if !f.raw {
+		f.c.OnAck(f.time(), sent, Segment, d)
+		return
+	}
+	f.c.ack(f.time(), int64(f.time()-sent), Segment, raw%(1<<40), true)
+	if !f.slowdowns {
+		f.c.base.shown = 0 // so nothing but the base of ten minutes counts
+	}
+}
+
+// rate returns which part of the bottleneck the transfer had.
+func (f *flow) rate(from, to time.Duration) float64 {
+	sum := 0.0
+	for s := int(from / time.Second); s < min(int(to/time.Second), len(f.got)); s++ {
+		sum += f.got[s]
+	}
+	return sum * 8 / (to - from).Seconds() / f.w.rate
+}
+
+// cubic is a flow of TCP with CUBIC (RFC 9438) that always has something to send. Losses
+// are known a round trip later.
+type cubic struct {
+	w            *world
+	window, most float64 // segments
+	threshold    float64
+	flight       int
+	cut          time.Duration // when the window was last reduced
+	from, until  time.Duration
+	got          float64 // bytes that arrived
+	lossesAreOld time.Duration
+}
+
+func (w *world) fill(from, until time.Duration) *cubic {
+	c := &cubic{w: w, window: 10, threshold: math.Inf(1), from: from, until: until}
+	w.cubics = append(w.cubics, c)
+	w.after(from, c.send)
+	return c
+}
+
+func (c *cubic) send() {
+	for c.flight < int(c.window) && c.w.now < c.until {
+		sent := c.w.now
+		c.flight++
+		c.w.forth(1472, func() {
+			c.got += 1500
+			c.w.back(c.acknowledged)
+		}, func() {
+			c.flight--
+			if sent >= c.lossesAreOld {
+				c.lossesAreOld, c.cut = c.w.now, c.w.now
+				c.most, c.window = c.window, max(0.7*c.window, 2)
+				c.threshold = c.window
+			}
+			c.send()
+		})
+	}
+}
+
+func (c *cubic) acknowledged() {
+	c.flight--
+	if c.window < c.threshold {
+		c.window++
+	} else {
+		k := math.Cbrt(c.most * 0.3 / 0.4)
+		goal := 0.4*math.Pow((c.w.now-c.cut).Seconds()-k, 3) + c.most
+		c.window += max(min(goal-c.window, c.window/2), 0.01) / c.window
+	}
+	c.send()
+}
+
+// quantile sorts x.
+func quantile(x []float64, q float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(x)
+	return x[int(q*float64(len(x)-1)+0.5)]
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Transfer sends a file over UDP beside a game, which hardly notices: the transfer fills the
+// link while that is free, keeps the queue before it at a few milliseconds, and leaves the
+// link to others.
+//
+// Both ends also send 60 small datagrams a second, the game. All are sealed
+// (examples/internal/seal). The congestion control is examples/transfer/ledbat; the one-way
+// delays that it needs come with the datagrams, because both ends know each other's clock
+// (timesync/link).
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/seal"
+	"timesync/examples/transfer/ledbat"
+)
+
+const usage = `usage: transfer -listen ADDR -key KEY [-in FOLDER]   receive a file, and end
+       transfer -dial ADDR -key KEY FILE             send it
+       transfer -dial ADDR -key KEY -mb N            send so many MB that the receiver throws away
+
+A transfer that was interrupted goes on where it was when both ends are started again.`
+
+// keyVariable names the environment variable of the key.
+const keyVariable = "TIMESYNC_KEY"
+
+type config struct {
+	listen, dial, folder, cc, file string
+	mb                             int
+	key                            [32]byte
+	json                           bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is main with its surroundings as arguments. It returns the exit status: 0 if the file
+// arrived, 1 if not, 2 for wrong flags.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintf(stderr, "transfer -h explains the flags\ntransfer: %v\n", err)
+		return 2
+	}
+	if err := transfer(ctx, c, stdout); err != nil {
+		fmt.Fprintln(stderr, "transfer:", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (c config, err error) {
+	var key string
+	f := flag.NewFlagSet("transfer", flag.ContinueOnError)
+	f.StringVar(&c.listen, "listen", "", "receive at this `address`, such as :9000")
+	f.StringVar(&c.dial, "dial", "", "send to the receiver at this `address`")
+	f.StringVar(&key, "key", "", "64 hex digits that both ends share; @FILE: read them there;\nnot given: $"+keyVariable)
+	f.StringVar(&c.folder, "in", ".", "`folder` for what arrives")
+	f.StringVar(&c.cc, "cc", "ledbat", "congestion `control`: ledbat, or none, which shows what it is good for")
+	f.IntVar(&c.mb, "mb", 0, "send so many `MB` of test data instead of a file")
+	f.BoolVar(&c.json, "json", false, "print the progress as JSON, a line each second")
+	f.Usage = func() {}
+	f.SetOutput(io.Discard) // run prints the error
+	err = f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(stderr, usage)
+		f.SetOutput(stderr)
+		f.PrintDefaults()
+	}
+	if err != nil {
+		return c, err
+	}
+	c.file = f.Arg(0)
+	switch {
+	case (c.listen == "") == (c.dial == ""):
+		return c, errors.New("-listen or -dial: one of the two")
+	case c.cc != "ledbat" && c.cc != "none":
+		return c, fmt.Errorf("-cc %q: must be ledbat or none", c.cc)
+	case c.listen != "" && f.NArg() > 0, f.NArg() > 1:
+		return c, fmt.Errorf("unexpected argument %q", f.Arg(f.NArg()-1))
+	case c.dial != "" && (c.mb > 0) == (c.file != ""), c.mb < 0, c.mb > maxSize/1e6:
+		return c, errors.New("-dial: needs one file, or -mb from 1 to 100000")
+	}
+	return c, c.readKey(key)
+}
+
+// readKey takes a key as -key has it.
+func (c *config) readKey(key string) error {
+	if key == "" {
+		key = os.Getenv(keyVariable)
+	}
+	if file, ok := strings.CutPrefix(key, "@"); ok {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("-key: %w", err)
+		}
+		key = strings.TrimSpace(string(b))
+	}
+	b, err := hex.DecodeString(key)
+	if err != nil || len(b) != len(c.key) {
+		rand.Read(c.key[:]) // not the given one: it may be a secret with a typing error
+		return fmt.Errorf("-key: must be 64 hex digits, the same on both ends, such as this fresh one: %x", c.key)
+	}
+	copy(c.key[:], b)
+	return nil
+}
+
+// transfer sends or receives.
+func transfer(ctx context.Context, c config, stdout io.Writer) error {
+	p := &peer{report: func(now progress) { fmt.Fprintln(stdout, now) }}
+	if c.json {
+		out := json.NewEncoder(stdout)
+		p.report = func(now progress) { out.Encode(now) }
+	}
+	at, err := net.ResolveUDPAddr("udp", c.listen+c.dial) // one of them is empty
+	if err != nil {
+		return err
+	}
+	if c.listen != "" {
+		p.end, p.receiver = seal.New(c.key, 1), &receiver{folder: c.folder}
+		p.conn, err = net.ListenUDP("udp", at)
+	} else {
+		if at.IP == nil || at.Port == 0 {
+			return fmt.Errorf("-dial %s: needs a host and a port", c.dial)
+		}
+		offer, source, err := open(c)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		p.end, p.dial = seal.New(c.key, 0), at.AddrPort()
+		p.sender = newSender(offer, source, newController(c.cc), timesync.NowUsec())
+		if p.conn, err = net.ListenUDP("udp", nil); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if c.listen != "" && !c.json {
+		fmt.Fprintf(stdout, "listening at %v\n", p.conn.LocalAddr())
+	}
+	return p.run(ctx)
+}
+
+func newController(cc string) controller {
+	if cc == "none" {
+		return new(none)
+	}
+	return new(ledbat.Controller)
+}
+
+// source is what is sent.
+type source interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// open opens what is to be sent, and computes its checksum.
+func open(c config) (o offer, s source, err error) {
+	if c.mb > 0 {
+		return offer{size: uint64(c.mb) * 1e6}, zeros{}, nil
+	}
+	file, err := os.Open(c.file)
+	if err != nil {
+		return o, nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", c.file)
+	}
+	sum := sha256.New()
+	if err == nil {
+		var n int64
+		n, err = io.Copy(sum, file)
+		o = offer{size: uint64(n), sum: [32]byte(sum.Sum(nil)), name: filepath.Base(c.file)}
+	}
+	if err == nil && o.size > maxSize {
+		err = fmt.Errorf("%s is longer than %d bytes", c.file, int64(maxSize))
+	}
+	if err == nil {
+		err = checkName(o.name)
+	}
+	if err != nil {
+		file.Close()
+		return o, nil, err
+	}
+	return o, file, nil
+}
+
+// zeros is test data: sealed, it looks random.
+type zeros struct{}
+
+func (zeros) ReadAt(b []byte, _ int64) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+func (zeros) Close() error { return nil }
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// p99 returns the 99th percentile; it sorts.
+func p99(d []time.Duration) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	slices.Sort(d)
+	return d[(len(d)-1)*99/100]
+}

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Measures examples/transfer on real queues beside the kernel's TCP: hosts and a router in
+# network namespaces. Linux, root, iproute2, Go.
+#
+#	examples/transfer/measure.sh                    both networks, about 15 min
+#	examples/transfer/measure.sh -only CUBIC        the rows whose name has this
+#	examples/transfer/measure.sh -quick             a few seconds: is it alive?
+set -euo pipefail
+cd "$(dirname "$0")/measure"
+[[ $(uname -s) == Linux ]] || { echo "NOT TESTED: a transfer on a real queue: network namespaces are Linux's"; exit 0; }
+program=$(mktemp)
+trap 'rm -f "$program"' EXIT
+go build -o "$program" .
+"$program" "$@"

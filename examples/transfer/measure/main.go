@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+//go:build linux
+
+// Measure runs examples/transfer on real queues in network namespaces, alone and beside the
+// kernel's TCP, while a game's datagrams measure the delay. See measure.sh.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"timesync/examples/internal/lab"
+)
+
+const (
+	key     = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+	hostB   = "10.78.2.2"
+	delay   = 10 * time.Millisecond // each way
+	longer  = 20 * time.Millisecond // what one way becomes longer by
+	udpWire = 1197.0 / 1120         // bytes on the link for each byte of a file
+	tcpWire = 1500.0 / 1448         // and of TCP
+)
+
+func main() {
+	role := flag.String("role", "", "internal: what this process is in a namespace")
+	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
+	only := flag.String("only", "", "rows whose name contains this")
+	oneWay := flag.Duration("delay", delay, "one-way delay of the path")
+	flag.Parse()
+	var err error
+	switch *role {
+	case "":
+		err = measure(*quick, *only, *oneWay)
+	case "ping":
+		err = ping(flag.Arg(0))
+	case "pong":
+		err = pong()
+	case "sink":
+		err = sink(flag.Arg(0))
+	case "source":
+		err = source(flag.Arg(0), flag.Arg(1))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "measure:", err)
+		os.Exit(1)
+	}
+}
+
+// network is a bottleneck.
+type network struct {
+	mbit   int
+	buffer time.Duration
+	oneWay time.Duration
+}
+
+func (n network) String() string {
+	return fmt.Sprintf("%d Mbit/s, buffer of %v, round trip %v", n.mbit, n.buffer, 2*n.oneWay)
+}
+
+// bench is the network as it is built, and what runs on it.
+type bench struct {
+	network
+	lab     *lab.Lab
+	a, b    string // namespaces of the sender and the receiver
+	wire    *lab.Wire
+	self    string // this program
+	program string // examples/transfer
+	start   time.Time
+
+	mu    sync.Mutex
+	game  []point            // delays in ms
+	bytes map[string][]point // arrived, for each flow, since the point before
+	procs []*exec.Cmd
+}
+
+// point is a measurement at a time since the start.
+type point struct {
+	at    time.Duration
+	value float64
+}
+
+func measure(quick bool, only string, oneWay time.Duration) error {
+	l, err := lab.New("tc")
+	if err != nil {
+		fmt.Println("NOT TESTED: a transfer on a real queue:", err)
+		return nil
+	}
+	defer l.Close()
+	folder, err := os.MkdirTemp("", "transfer")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	program := filepath.Join(folder, "transfer")
+	if err := lab.Run("go", "build", "-o", program, "timesync/examples/transfer"); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	networks := []network{{10, 300 * time.Millisecond, oneWay}, {50, 40 * time.Millisecond, oneWay}}
+	if quick {
+		networks = networks[:1]
+	}
+	for i, n := range networks {
+		b := &bench{network: n, lab: l, self: self, program: program}
+		if err := b.build(i); err != nil {
+			fmt.Println("NOT TESTED: a transfer on a real queue:", err)
+			return nil
+		}
+		if err := b.rows(quick, only); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// build joins sender and receiver by a router, whose way out is the bottleneck.
+func (b *bench) build(i int) error {
+	var names [3]string
+	for j, name := range []string{"a", "r", "b"} {
+		ns, err := b.lab.Space(fmt.Sprint(name, i))
+		if err != nil {
+			return err
+		}
+		names[j] = ns
+	}
+	b.a, b.b = names[0], names[2]
+	r := names[1]
+	if err := b.lab.Cable(lab.At(b.a, "eth0", "10.78.1.2/24"), lab.At(r, "near", "10.78.1.1/24")); err != nil {
+		return err
+	}
+	var err error
+	b.wire, err = b.lab.Wire(lab.At(r, "far", "10.78.2.1/24"), lab.At(b.b, "eth0", hostB+"/24"), b.oneWay)
+	if err != nil {
+		return err
+	}
+	rate, latency := fmt.Sprintf("%dmbit", b.mbit), b.buffer.String()
+	// The queue drops packets of 1500 bytes, as a modem does, not bundles of forty.
+	single := lab.Run("ip", "-n", b.a, "link", "set", "eth0", "gso_max_segs", "1")
+	errs := []error{single, lab.Forward(r), lab.Route(b.a, "10.78.1.1"), lab.Route(b.b, "10.78.2.1")}
+	for _, dev := range []string{"near", "far"} {
+		errs = append(errs, lab.Run("tc", "-n", r, "qdisc", "add", "dev", dev, "root", "tbf", "rate", rate, "burst", "4kb", "latency", latency))
+	}
+	return errors.Join(errs...)
+}
+
+// spawn starts a process in a namespace and gives its lines to a function.
+func (b *bench) spawn(ns string, line func(string), program string, args ...string) error {
+	c := lab.Command(ns, program, args...)
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		return err
+	}
+	b.procs = append(b.procs, c)
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			line(s.Text())
+		}
+	}()
+	return nil
+}
+
+// begin starts a run with the game alone.
+func (b *bench) begin() error {
+	b.start, b.game, b.bytes, b.procs = time.Now(), nil, map[string][]point{}, nil
+	b.wire.Delay[0].Store(int64(b.oneWay))
+	err := b.spawn(b.b, func(s string) {
+		if ms, err := strconv.ParseFloat(s, 64); err == nil {
+			b.mu.Lock()
+			b.game = append(b.game, point{time.Since(b.start), ms})
+			b.mu.Unlock()
+		}
+	}, b.self, "-role", "pong")
+	if err != nil {
+		return err
+	}
+	time.Sleep(200 * time.Millisecond)
+	return b.spawn(b.a, func(string) {}, b.self, "-role", "ping", hostB)
+}
+
+// end kills what runs. The processes are ours, by their ids.
+func (b *bench) end() {
+	for _, c := range b.procs {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	time.Sleep(500 * time.Millisecond) // the queues run empty
+}
+
+// count adds to what a flow delivered, in bytes on the link.
+func (b *bench) count(flow string, bytes float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bytes[flow] = append(b.bytes[flow], point{time.Since(b.start), bytes})
+}
+
+// tcp starts a flow of TCP.
+func (b *bench) tcp(flow, cc, port string) error {
+	err := b.spawn(b.b, func(s string) {
+		if n, err := strconv.ParseFloat(s, 64); err == nil {
+			b.count(flow, n*tcpWire)
+		}
+	}, b.self, "-role", "sink", port)
+	if err != nil {
+		return err
+	}
+	time.Sleep(200 * time.Millisecond)
+	return b.spawn(b.a, func(string) {}, b.self, "-role", "source", hostB+":"+port, cc)
+}
+
+// transfer starts one.
+func (b *bench) transfer(flow, cc, port string) error {
+	last := 0.0
+	err := b.spawn(b.b, func(s string) {
+		var p struct{ Bytes float64 }
+		if json.Unmarshal([]byte(s), &p) == nil {
+			b.count(flow, (p.Bytes-last)*udpWire)
+			last = p.Bytes
+		}
+	}, b.program, "-listen", ":"+port, "-key", key, "-json")
+	if err != nil {
+		return err
+	}
+	time.Sleep(200 * time.Millisecond)
+	return b.spawn(b.a, func(string) {}, b.program, "-dial", hostB+":"+port, "-key", key, "-cc", cc, "-mb", "100000", "-json")
+}
+
+// share returns the part of the link that a flow had from a time on.
+func (b *bench) share(flow string, from, to time.Duration) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sum, first, last := 0.0, time.Duration(0), time.Duration(0)
+	for _, p := range b.bytes[flow] {
+		if p.at < from {
+			first = p.at
+		} else if p.at <= to {
+			sum, last = sum+p.value, p.at
+		}
+	}
+	if last <= first {
+		return math.NaN()
+	}
+	return sum * 8 / 1e6 / (last - first).Seconds() / float64(b.mbit)
+}
+
+// gameDelay returns the median and the 99th percentile of the game's delays, in ms.
+func (b *bench) gameDelay(from time.Duration) (median, p99 float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ms []float64
+	for _, p := range b.game {
+		if p.at >= from {
+			ms = append(ms, p.value)
+		}
+	}
+	if len(ms) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	slices.Sort(ms)
+	return ms[len(ms)/2], ms[(len(ms)-1)*99/100]
+}
+
+var out io.Writer = os.Stdout
+
+func percent(share float64) string {
+	return strings.ReplaceAll(fmt.Sprintf("%.1f %%", 100*share), "NaN %", "-")
+}

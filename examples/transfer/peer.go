@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/seal"
+	"timesync/examples/transfer/ledbat"
+	"timesync/rxtime"
+)
+
+const (
+	gameEvery = time.Second / 60
+	linger    = 2 * time.Second // so long the receiver answers after its end, if answers get lost
+	socketBuf = 4 << 20         // bytes: what may arrive while the machine is busy
+)
+
+// peer is one end: a socket, the seal, the game's datagrams, and the sender or receiver.
+type peer struct {
+	end    *seal.End
+	conn   *net.UDPConn
+	rx     *rxtime.Conn
+	dial   netip.AddrPort // not valid: it listens
+	report func(progress)
+
+	mu       sync.Mutex
+	sender   *sender // one of them is nil
+	receiver *receiver
+	game     []time.Duration // one-way delays of the game's datagrams since the last report
+	last     uint64          // bytes at the last report
+	wake     chan struct{}   // a message came: perhaps more may be sent
+	err      error
+	done     bool
+}
+
+func (p *peer) to() netip.AddrPort {
+	if p.dial.IsValid() {
+		return p.dial
+	}
+	return p.end.Peer().Addr
+}
+
+// run works until the file is there, something fails, or ctx ends.
+func (p *peer) run(ctx context.Context) error {
+	_ = p.conn.SetReadBuffer(socketBuf) // fewer losses on a busy machine, if it is allowed
+	p.rx, p.wake = rxtime.NewConn(p.conn), make(chan struct{}, 1)
+	var tasks sync.WaitGroup
+	tasks.Go(p.receive)
+	begin := time.Now()
+	p.loop(ctx)
+	p.mu.Lock()
+	err := p.err
+	if err == nil && !p.done {
+		err = errors.New("interrupted; run both ends again to go on")
+	}
+	if p.sender != nil && err != nil {
+		p.send(appendOver(nil, err.Error()))
+	}
+	p.tell(time.Since(begin))
+	p.mu.Unlock()
+	p.conn.Close()
+	tasks.Wait()
+	if p.receiver != nil && p.receiver.store != nil && !p.done {
+		p.receiver.store.close() // what was written is there
+	}
+	return err
+}
+
+// loop sends what is due until the end.
+func (p *peer) loop(ctx context.Context) {
+	begin := time.Now()
+	game, second := time.NewTicker(gameEvery), time.NewTicker(time.Second)
+	defer game.Stop()
+	defer second.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var over time.Time
+	for {
+		p.mu.Lock()
+		wait := p.pump()
+		ended := p.done || p.err != nil
+		p.mu.Unlock()
+		if ended && over.IsZero() {
+			over = time.Now()
+		}
+		if ended && (p.sender != nil || time.Since(over) > linger) {
+			return
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-p.wake:
+		case <-game.C:
+			p.mu.Lock()
+			p.send(append(make([]byte, 0, gameLen), kindGame)[:gameLen])
+			p.mu.Unlock()
+		case <-second.C:
+			p.mu.Lock()
+			p.tell(time.Since(begin))
+			p.mu.Unlock()
+		}
+	}
+}
+
+// pump sends what may be sent and returns how long to wait.
+func (p *peer) pump() (wait time.Duration) {
+	const most = time.Second
+	now := timesync.NowUsec()
+	if r := p.receiver; r != nil {
+		if r.begun && !p.done && int64(now-r.heard) > patience && r.failed == nil {
+			r.failed = errVanished
+			if r.store != nil {
+				r.failed = r.store.kept(errVanished)
+			}
+		}
+		if done, err := r.done(); r.failed == nil {
+			p.done, r.failed = done, err
+		}
+		p.err = r.failed
+		return most / 10
+	}
+	for !p.done && p.err == nil {
+		var message []byte
+		if message, wait, p.err = p.sender.poll(nil, now); message == nil {
+			return min(wait, most)
+		}
+		p.send(message)
+		now = timesync.NowUsec()
+	}
+	return most
+}
+
+// send seals and sends. An error is a loss like any other: the network may come back.
+func (p *peer) send(message []byte) {
+	if to := p.to(); to.IsValid() {
+		datagram := p.end.Seal(nil, message, timesync.NowUsec())
+		_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
+	}
+}
+
+// receive reads the socket until it is closed.
+func (p *peer) receive() {
+	buf := make([]byte, 2048)
+	for {
+		n, from, recvUsec, err := p.rx.ReadFrom(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(time.Millisecond) // Windows reports here that the peer's port is closed
+			continue
+		}
+		p.mu.Lock()
+		p.take(buf[:n], from, recvUsec)
+		p.mu.Unlock()
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take takes a datagram.
+func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
+	payload, owd, known, err := p.end.Open(datagram, from, recvUsec)
+	if err == seal.ErrUnproven && p.receiver != nil {
+		busy := p.receiver.begun && p.end.Peer().Addr != from && int64(recvUsec-p.receiver.heard) < patience
+		if answer := p.end.Answer(nil, from, recvUsec, busy); answer != nil {
+			_, _ = p.conn.WriteToUDPAddrPort(answer, from)
+		}
+	}
+	if err == seal.ErrRefused && p.sender != nil {
+		p.err = errors.New("the receiver serves another sender")
+	}
+	if err != nil {
+		return
+	}
+	snapshot, _ := p.end.Link.Snapshot(recvUsec)
+	if len(payload) > 0 && payload[0] == kindGame && known {
+		p.game = append(p.game, owd)
+	}
+	now := timesync.NowUsec()
+	if p.sender != nil {
+		if err := p.sender.take(payload, now); p.err == nil {
+			p.err, p.done = err, p.sender.over && err == nil
+		}
+		return
+	}
+	if answer := p.receiver.take(nil, payload, ledbat.NewDelay(owd, snapshot.Steps, known), now); answer != nil {
+		p.send(answer)
+	}
+}
+
+// progress is a line of the display, and of -json.
+type progress struct {
+	Seconds  float64 `json:"s"`
+	Bytes    uint64  `json:"bytes"` // that the receiver has
+	Size     uint64  `json:"size"`
+	Rate     float64 `json:"mbit_per_s"`         // of the file, in the last second
+	Queue    float64 `json:"queueing_ms"`        // sender: queueing delay
+	Base     float64 `json:"base_ms"`            // sender: base delay
+	Lost     int     `json:"lost"`               // sender: datagrams taken for lost
+	GameP99  float64 `json:"game_p99_ms"`        // one-way delay of the game's datagrams to this end
+	Bound    float64 `json:"error_bound_ms"`     // of the clocks
+	Finished bool    `json:"finished,omitempty"` // and the checksum is right
+}
+
+func (s progress) String() string {
+	line := fmt.Sprintf("%5.0f s  %.1f of %.1f MB  %.2f Mbit/s", s.Seconds, float64(s.Bytes)/1e6, float64(s.Size)/1e6, s.Rate)
+	if s.Base > 0 {
+		line += fmt.Sprintf("  queue %.1f ms beyond %.1f ms  %d lost", s.Queue, s.Base, s.Lost)
+	}
+	return line + fmt.Sprintf("  game at p99 %.1f ms under way", s.GameP99)
+}
+
+// tell reports the progress of the last second.
+func (p *peer) tell(since time.Duration) {
+	now := progress{Seconds: since.Seconds(), Finished: p.done}
+	if s := p.sender; s != nil {
+		queueing, base := s.cc.Queueing()
+		now.Bytes, now.Size, now.Queue, now.Base, now.Lost = s.sent(), s.offer.size, ms(queueing), ms(base), s.losses
+	} else if s := p.receiver.store; s != nil {
+		now.Size = s.offer.size
+		if now.Bytes = now.Size; s.left > 0 {
+			now.Bytes = uint64(len(s.had)-s.left) * chunkLen
+		}
+	}
+	bound, _ := p.end.Link.ErrorBound(timesync.NowUsec())
+	now.Bound, now.GameP99 = ms(bound), ms(p99(p.game))
+	now.Rate = float64(now.Bytes-min(p.last, now.Bytes)) * 8 / 1e6
+	p.last, p.game = now.Bytes, p.game[:0]
+	p.report(now)
+}

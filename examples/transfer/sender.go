@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"timesync/examples/transfer/ledbat"
+)
+
+const (
+	again      = 200_000        // us: between two offers that nobody answers
+	patience   = 10_000_000     // us: a peer that is silent for so long has vanished
+	reordered  = 3              // datagrams may overtake each other by so many, as TCP has it
+	greedy     = 512 << 10      // bytes: the window of -cc none
+	skipOneOf  = 200            // so many datagram numbers, one is never used: see skipped
+	sealedData = ledbat.Segment // bytes: what a datagram with data counts for
+)
+
+var (
+	errVanished  = errors.New("the peer has not been heard for 10 s")
+	errNeverSent = errors.New("the receiver acknowledges what was never sent: it lies about losses")
+)
+
+// sender sends a file. It knows no socket and no clock: times are local readings in
+// microseconds.
+type sender struct {
+	offer  offer
+	source io.ReaderAt
+	cc     controller
+	rng    *rand.Rand
+
+	agreed  bool // the receiver has answered the offer
+	begun   bool // it did so before
+	over    bool // the receiver has it all
+	asked   uint64
+	heard   uint64 // when anything last came from the receiver
+	acked   uint64 // when an acknowledgement last came, or data left while none was under way
+	had     []bool
+	left    int    // chunks that are not had
+	next    uint32 // chunk that was never sent
+	lost    []uint32
+	window  []packet // under way, by number
+	oldest  uint32   // number of window[0]
+	losses  int
+	resumed int // chunks that were there at the start
+	buf     [chunkLen]byte
+}
+
+// packet is a datagram that is under way.
+type packet struct {
+	chunk   uint32
+	sent    uint64
+	done    bool // acknowledged
+	skipped bool // never sent: whoever acknowledges it acknowledges without having received
+}
+
+// controller is a ledbat.Controller or none.
+type controller interface {
+	CanSend(nowUsec uint64, n int) (wait time.Duration, ok bool)
+	OnSend(nowUsec uint64, n int)
+	OnAck(nowUsec, sentUsec uint64, n int, d ledbat.Delay)
+	OnLoss(nowUsec, sentUsec uint64, n int)
+	OnTimeout(nowUsec uint64)
+	Timeout() time.Duration
+	Queueing() (queueing, base time.Duration)
+	InFlight() int
+}
+
+// none is no congestion control: a window that never changes, whatever happens.
+type none struct{ ledbat.Controller }
+
+func (c *none) CanSend(_ uint64, n int) (time.Duration, bool) { return 0, c.InFlight()+n <= greedy }
+
+func newSender(o offer, source io.ReaderAt, cc controller, nowUsec uint64) *sender {
+	return &sender{
+		offer: o, source: source, cc: cc, rng: rand.New(rand.NewPCG(rand.Uint64(), 0)),
+		asked: nowUsec - again, heard: nowUsec,
+		had: make([]bool, o.chunks()), left: int(o.chunks()),
+	}
+}
+
+// poll returns what to send at nowUsec, appended to b, or how long to wait at most. It fails
+// if the receiver has vanished or the file cannot be read.
+func (s *sender) poll(b []byte, nowUsec uint64) (message []byte, wait time.Duration, err error) {
+	if int64(nowUsec-s.heard) > patience {
+		return nil, 0, errVanished
+	}
+	if !s.agreed || s.left == 0 {
+		if passed := nowUsec - s.asked; passed < again {
+			return nil, time.Duration(again-passed) * time.Microsecond, nil
+		}
+		s.asked = nowUsec
+		return s.offer.append(b), 0, nil
+	}
+	if s.timeout(nowUsec); !s.agreed {
+		return nil, 0, nil
+	}
+	chunk, ok := s.choose()
+	if !ok {
+		return nil, s.cc.Timeout(), nil // all is under way
+	}
+	wait, ok = s.cc.CanSend(nowUsec, sealedData)
+	if !ok {
+		if wait == 0 {
+			wait = s.cc.Timeout()
+		}
+		return nil, wait, nil
+	}
+	message, err = s.data(b, chunk, nowUsec)
+	return message, 0, err
+}
+
+// choose returns the chunk to send next.
+func (s *sender) choose() (chunk uint32, ok bool) {
+	for len(s.lost) > 0 && s.had[s.lost[0]] {
+		s.lost = s.lost[1:]
+	}
+	if len(s.lost) > 0 {
+		return s.lost[0], true
+	}
+	for int(s.next) < len(s.had) && s.had[s.next] {
+		s.next++
+	}
+	return s.next, int(s.next) < len(s.had)
+}
+
+// data sends a chunk.
+func (s *sender) data(b []byte, chunk uint32, nowUsec uint64) ([]byte, error) {
+	bytes := s.buf[:s.offer.length(chunk)]
+	if n, err := s.source.ReadAt(bytes, int64(chunk)*chunkLen); n < len(bytes) {
+		if err == nil || errors.Is(err, io.EOF) {
+			err = errors.New("the file became shorter")
+		}
+		return nil, err
+	}
+	if s.rng.IntN(skipOneOf) == 0 {
+		s.window = append(s.window, packet{skipped: true})
+	}
+	if s.cc.InFlight() == 0 {
+		s.acked = nowUsec
+	}
+	d := data{s.oldest + uint32(len(s.window)), chunk, bytes}
+	s.window = append(s.window, packet{chunk: chunk, sent: nowUsec})
+	s.cc.OnSend(nowUsec, sealedData)
+	if len(s.lost) > 0 {
+		s.lost = s.lost[1:]
+	} else {
+		s.next++
+	}
+	return d.append(b), nil
+}
+
+// timeout takes all that is under way for lost if no acknowledgement came for long, and asks
+// what the receiver has.
+func (s *sender) timeout(nowUsec uint64) {
+	if s.cc.InFlight() == 0 || int64(nowUsec-s.acked) < s.cc.Timeout().Microseconds() {
+		return
+	}
+	s.acked = nowUsec
+	s.cc.OnTimeout(nowUsec)
+	for i := range s.window {
+		if p := &s.window[i]; !p.done && !p.skipped {
+			s.lost = append(s.lost, p.chunk)
+			s.losses++
+		}
+	}
+	s.oldest += uint32(len(s.window))
+	s.window = s.window[:0]
+	s.agreed, s.asked = false, nowUsec-again
+}
+
+// take takes a message of the receiver.
+func (s *sender) take(message []byte, nowUsec uint64) error {
+	s.heard = nowUsec
+	if len(message) == 0 {
+		return errMalformed
+	}
+	switch body := message[1:]; message[0] {
+	case kindGame:
+		return nil
+	case kindHave:
+		return s.have(body)
+	case kindAck:
+		a, err := readAck(body)
+		if err != nil || !s.agreed {
+			return err
+		}
+		return s.ack(a, nowUsec)
+	case kindOver:
+		if s.over = true; len(body) > 0 {
+			return fmt.Errorf("the receiver failed: %q", body)
+		}
+		return nil
+	}
+	return errMalformed
+}
+
+// have takes what the receiver has: at the start, after a timeout, since it may be another
+// run of it, and when we believe that it has all.
+func (s *sender) have(body []byte) error {
+	if s.agreed && s.left > 0 {
+		return nil // a copy
+	}
+	had := make([]bool, len(s.had))
+	if err := readHave(body, had); err != nil {
+		return err
+	}
+	s.had, s.left, s.next, s.lost = had, len(had), 0, nil
+	for _, had := range had {
+		if had {
+			s.left--
+		}
+	}
+	if !s.begun {
+		s.resumed, s.begun = len(had)-s.left, true
+	}
+	s.agreed = true
+	return nil
+}
+
+// ack marks what arrived, and takes for lost what was overtaken by too much.
+func (s *sender) ack(a ack, nowUsec uint64) error {
+	newest := int32(a.number - s.oldest)
+	if int(newest) >= len(s.window) {
+		return errNeverSent
+	}
+	s.acked = nowUsec
+	for i := range int32(65) {
+		if i > 0 && a.before>>(i-1)&1 == 0 || newest-i < 0 {
+			continue // not named, or done with before
+		}
+		p := &s.window[newest-i]
+		if p.skipped {
+			return errNeverSent
+		}
+		if p.done {
+			continue
+		}
+		delay := a.delay
+		if i > 0 {
+			delay = ledbat.NewDelay(0, 0, false) // its own acknowledgement was lost
+		}
+		p.done = true
+		s.cc.OnAck(nowUsec, p.sent, sealedData, delay)
+		if !s.had[p.chunk] {
+			s.had[p.chunk] = true
+			s.left--
+		}
+	}
+	s.lose(int(newest)-reordered, nowUsec)
+	return nil
+}
+
+// lose takes for lost what is before the datagram at index end, and forgets it.
+func (s *sender) lose(end int, nowUsec uint64) {
+	done := 0
+	for ; done < len(s.window); done++ {
+		p := &s.window[done]
+		if !p.done && !p.skipped {
+			if done >= end {
+				break
+			}
+			s.cc.OnLoss(nowUsec, p.sent, sealedData)
+			s.lost = append(s.lost, p.chunk)
+			s.losses++
+		}
+		if p.skipped && done >= end {
+			break
+		}
+	}
+	s.oldest += uint32(done)
+	s.window = s.window[done:]
+}
+
+// sent returns how many bytes the receiver has.
+func (s *sender) sent() uint64 {
+	if s.left == 0 {
+		return s.offer.size
+	}
+	return uint64(len(s.had)-s.left) * chunkLen
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// store keeps what has arrived of a file: NAME.part has the bytes, and NAME.have says which
+// of them are there, a byte for each chunk after what the file is. Both are written before a
+// chunk is acknowledged, so a receiver that dies loses nothing that was. When all is there
+// and the checksum is right, NAME.part becomes NAME: nobody ever sees half a file there.
+type store struct {
+	offer offer
+	path  string // of the finished file; empty: nothing is kept
+	part  storeFile
+	have  storeFile
+	had   []bool
+	left  int // chunks that are missing
+}
+
+// storeFile is an *os.File; tests have a disk that is full.
+type storeFile interface {
+	io.ReaderAt
+	io.WriterAt
+	Sync() error
+	Close() error
+}
+
+const haveHeader = 8 + sha256.Size // bytes: size and checksum
+
+// checkName refuses names that are no file in the folder, and those that are hidden.
+func checkName(name string) error {
+	if name != filepath.Base(name) || name[0] == '.' || len(name) > 200 || strings.ContainsAny(name, "/\\:\x00") {
+		return fmt.Errorf("the sender wants to write to %q, which is no plain name", name)
+	}
+	return nil
+}
+
+// openStore opens or begins the file that is offered.
+func openStore(folder string, o offer) (*store, error) {
+	s := &store{offer: o, had: make([]bool, o.chunks()), left: int(o.chunks())}
+	if o.name == "" {
+		return s, nil
+	}
+	if err := checkName(o.name); err != nil {
+		return nil, err
+	}
+	s.path = filepath.Join(folder, o.name)
+	if _, err := os.Lstat(s.path); err == nil {
+		return nil, fmt.Errorf("%s exists; remove it or choose another folder", s.path)
+	}
+	part, err := os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	have, err := os.OpenFile(s.path+".have", os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		part.Close()
+		return nil, err
+	}
+	s.part, s.have = part, have
+	return s, s.resume(part, have)
+}
+
+// resume finds what an earlier run has written of the same file, or begins.
+func (s *store) resume(part, have *os.File) error {
+	header := binary.LittleEndian.AppendUint64(nil, s.offer.size)
+	header = append(header, s.offer.sum[:]...)
+	written, err := io.ReadAll(have)
+	if err != nil {
+		return err
+	}
+	if len(written) < haveHeader || string(written[:haveHeader]) != string(header) {
+		err := errors.Join(part.Truncate(0), have.Truncate(0)) // another file had that name
+		if err == nil {
+			_, err = have.WriteAt(header, 0)
+		}
+		return err
+	}
+	for i, there := range written[haveHeader:] {
+		if i < len(s.had) && there == 1 {
+			s.had[i] = true
+			s.left--
+		}
+	}
+	return nil
+}
+
+// write takes a chunk.
+func (s *store) write(chunk uint32, b []byte) error {
+	if chunk >= s.offer.chunks() || len(b) != s.offer.length(chunk) {
+		return errMalformed
+	}
+	if s.had[chunk] {
+		return nil
+	}
+	if s.path != "" {
+		if _, err := s.part.WriteAt(b, int64(chunk)*chunkLen); err != nil {
+			return s.kept(err)
+		}
+		if _, err := s.have.WriteAt([]byte{1}, haveHeader+int64(chunk)); err != nil {
+			return s.kept(err)
+		}
+	}
+	s.had[chunk] = true
+	s.left--
+	return nil
+}
+
+// kept adds to an error what there is.
+func (s *store) kept(err error) error {
+	if s.path == "" {
+		return err
+	}
+	return fmt.Errorf("%w; %d of %d chunks are kept in %s.part: run both ends again to go on",
+		err, len(s.had)-s.left, len(s.had), s.path)
+}
+
+// finish checks all of it and gives it its name.
+func (s *store) finish() error {
+	if s.path == "" {
+		return nil
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(s.part, 0, int64(s.offer.size))); err != nil {
+		return s.kept(err)
+	}
+	if [32]byte(sum.Sum(nil)) != s.offer.sum {
+		s.close()
+		err := errors.Join(os.Remove(s.path+".have"), os.Remove(s.path+".part"))
+		return errors.Join(errors.New("the checksum is wrong: the file changed while it was sent, or the disk is bad; what was there is removed"), err)
+	}
+	if err := errors.Join(s.part.Sync(), s.close()); err != nil {
+		return s.kept(err)
+	}
+	// Link fails if something has that name by now; a rename would replace it.
+	if err := os.Link(s.path+".part", s.path); err != nil {
+		if _, exists := os.Lstat(s.path); exists == nil {
+			return s.kept(err)
+		}
+		if err := os.Rename(s.path+".part", s.path); err != nil { // a disk that knows no links
+			return s.kept(err)
+		}
+	}
+	os.Remove(s.path + ".part")
+	return errors.Join(os.Remove(s.path+".have"), syncFolder(filepath.Dir(s.path)))
+}
+
+// syncFolder makes the new name last through a loss of power, where folders can be synced.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	_ = folder.Sync() // Windows has none
+	return folder.Close()
+}
+
+func (s *store) close() error {
+	if s.path == "" {
+		return nil
+	}
+	return errors.Join(s.part.Close(), s.have.Close())
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove that a file arrives whole or not at all, whatever the network, the disk
+// and the other end do, and that nothing that was acknowledged is sent again.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"timesync/examples/transfer/ledbat"
+)
+
+const hexKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+// room is a sender and a receiver in virtual time, with a network between them that loses
+// and swaps.
+type room struct {
+	s     *sender
+	r     *receiver
+	rng   *rand.Rand
+	now   uint64
+	loss  float64
+	data  int // datagrams with data that were sent
+	forth [][]byte
+	err   error // of the sender
+	cut   int   // no more datagrams arrive after so many with data; 0: never
+}
+
+func content(n int) []byte {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{1}).Read(b)
+	return b
+}
+
+func newRoom(folder string, file []byte, seed uint64) *room {
+	o := offer{uint64(len(file)), sha256.Sum256(file), "file"}
+	return &room{
+		s: newSender(o, bytes.NewReader(file), new(ledbat.Controller), 0),
+		r: &receiver{folder: folder}, rng: rand.New(rand.NewPCG(seed, 0)),
+	}
+}
+
+// run goes on for so many virtual seconds, or until the sender is done or fails.
+func (x *room) run(seconds int) {
+	for end := x.now + uint64(seconds)*1e6; x.now < end && x.err == nil && !x.s.over; x.now += 1000 {
+		for x.err == nil {
+			var message []byte
+			if message, _, x.err = x.s.poll(nil, x.now); message == nil {
+				break
+			}
+			if message[0] == kindData {
+				x.data++
+			}
+			x.forth = append(x.forth, message)
+		}
+		if n := len(x.forth); n > 1 && x.rng.IntN(4) == 0 {
+			x.forth[n-1], x.forth[n-2] = x.forth[n-2], x.forth[n-1]
+		}
+		for range min(len(x.forth), 1+x.rng.IntN(4)) {
+			message := x.forth[0]
+			x.forth = x.forth[1:]
+			if x.rng.Float64() < x.loss || x.cut > 0 && x.data > x.cut {
+				continue
+			}
+			x.deliver(message)
+		}
+		if x.r.checked != nil && !x.r.over { // the check runs in a goroutine; virtual time waits for it
+			x.settle()
+		}
+	}
+}
+
+// settle waits for the check of the checksum.
+func (x *room) settle() {
+	for x.r.failed == nil && !x.r.over {
+		if done, err := x.r.done(); done || err != nil {
+			x.r.failed = err
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (x *room) deliver(message []byte) {
+	answer := x.r.take(nil, message, ledbat.NewDelay(5*time.Millisecond, 0, true), x.now)
+	if answer != nil && x.rng.Float64() >= x.loss && x.err == nil {
+		x.err = x.s.take(answer, x.now)
+	}
+}
+
+// TestLosses: the file arrives, however many datagrams are lost either way.
+func TestLosses(t *testing.T) {
+	for _, size := range []int{0, 1, chunkLen, chunkLen + 1, 500_000} {
+		for _, loss := range []float64{0, 0.05, 0.3} {
+			folder, file := t.TempDir(), content(size)
+			x := newRoom(folder, file, uint64(size))
+			x.loss = loss
+			x.run(3600)
+			got, err := os.ReadFile(filepath.Join(folder, "file"))
+			if x.err != nil || err != nil || !bytes.Equal(got, file) {
+				t.Errorf("%d bytes, %v lost: %v, %v, %d bytes", size, loss, x.err, err, len(got))
+			}
+			if entries, _ := os.ReadDir(folder); len(entries) != 1 {
+				t.Errorf("%d bytes: the folder has %d files", size, len(entries))
+			}
+		}
+	}
+}
+
+// TestResume: both ends die and start again; what was acknowledged is not sent again, and
+// the file is not there before it is whole.
+func TestResume(t *testing.T) {
+	folder, file := t.TempDir(), content(400_000)
+	chunks := (len(file) + chunkLen - 1) / chunkLen
+	x := newRoom(folder, file, 1)
+	x.loss, x.cut = 0.02, 200
+	x.run(60)
+	if !errors.Is(x.err, errVanished) {
+		t.Fatalf("a receiver that is cut off: %v", x.err)
+	}
+	acked := chunks - x.s.left
+	if _, err := os.Stat(filepath.Join(folder, "file")); err == nil || acked < 100 {
+		t.Fatalf("%v, %d acknowledged", err, acked)
+	}
+	x.r.store.close()
+	y := newRoom(folder, file, 2)
+	y.run(60)
+	got, err := os.ReadFile(filepath.Join(folder, "file"))
+	if y.err != nil || err != nil || !bytes.Equal(got, file) {
+		t.Fatalf("%v, %v, %d bytes", y.err, err, len(got))
+	}
+	if y.s.resumed < acked || y.data > chunks-acked {
+		t.Errorf("%d of %d chunks were acknowledged, %d counted, %d sent after", acked, chunks, y.s.resumed, y.data)
+	}
+}
+
+// TestReceiverRestarts: the receiver alone dies, and the sender goes on with the next one.
+func TestReceiverRestarts(t *testing.T) {
+	folder, file := t.TempDir(), content(400_000)
+	x := newRoom(folder, file, 1)
+	x.cut = 100
+	x.run(2)
+	x.r.store.close()
+	x.r, x.cut = &receiver{folder: folder}, 0
+	x.run(60)
+	if got, err := os.ReadFile(filepath.Join(folder, "file")); x.err != nil || !bytes.Equal(got, file) {
+		t.Errorf("%v, %v, %d bytes", x.err, err, len(got))
+	}
+}
+
+// TestOtherFile: what is left of another file of that name is not mixed in.
+func TestOtherFile(t *testing.T) {
+	folder := t.TempDir()
+	x := newRoom(folder, content(400_000), 1)
+	x.cut = 100
+	x.run(60)
+	x.r.store.close()
+	file := content(300_000)
+	file[0]++
+	y := newRoom(folder, file, 1)
+	y.run(60)
+	if got, err := os.ReadFile(filepath.Join(folder, "file")); y.err != nil || !bytes.Equal(got, file) || y.s.resumed != 0 {
+		t.Errorf("%v, %v, %d bytes, %d chunks taken over", y.err, err, len(got), y.s.resumed)
+	}
+}
+
+// fullDisk has room for some writes.
+type fullDisk struct {
+	storeFile
+	room int
+}
+
+func (d *fullDisk) WriteAt(b []byte, at int64) (int, error) {
+	if d.room--; d.room < 0 {
+		return 0, &os.PathError{Op: "write", Path: "file.part", Err: syscall.ENOSPC}
+	}
+	return d.storeFile.WriteAt(b, at)
+}
+
+// TestStoreFull: a store on a full disk fails, keeps what it acknowledged, and goes on.
+func TestStoreFull(t *testing.T) {
+	for _, which := range []string{"part", "have"} {
+		folder, file := t.TempDir(), content(20*chunkLen)
+		o := offer{uint64(len(file)), sha256.Sum256(file), "file"}
+		r := &receiver{folder: folder}
+		r.take(nil, o.append(nil), 0, 0)
+		if which == "part" {
+			r.store.part = &fullDisk{r.store.part, 10}
+		} else {
+			r.store.have = &fullDisk{r.store.have, 10}
+		}
+		acked := 0
+		var last []byte
+		for i := range uint32(20) {
+			d := data{i, i, file[i*chunkLen : (i+1)*chunkLen]}
+			if last = r.take(nil, d.append(nil), 0, 0); last[0] == kindAck {
+				acked++
+			}
+		}
+		if !errors.Is(r.failed, syscall.ENOSPC) || last[0] != kindOver || !strings.Contains(string(last), "10 of 20 chunks are kept") || acked != 10 {
+			t.Errorf("%s: %v, %q, %d acknowledged", which, r.failed, last, acked)
+		}
+		r.store.close()
+		s, err := openStore(folder, o)
+		if err != nil || s.left != 10 {
+			t.Fatalf("%s: %v, %d chunks are missing", which, err, s.left)
+		}
+		for i := range uint32(20) {
+			if err := s.write(i, file[i*chunkLen:(i+1)*chunkLen]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.finish(); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(s.path); !bytes.Equal(got, file) {
+			t.Errorf("%s: %d bytes", which, len(got))
+		}
+	}
+}
+
+// TestFileChanges: a file that becomes shorter ends the sender; one that changes fails the
+// checksum and leaves nothing behind.
+func TestFileChanges(t *testing.T) {
+	file := content(100_000)
+	x := newRoom(t.TempDir(), file, 1)
+	x.s.source = bytes.NewReader(file[:50_000])
+	x.run(60)
+	if x.err == nil || !strings.Contains(x.err.Error(), "became shorter") {
+		t.Errorf("a file that is truncated: %v", x.err)
+	}
+	changed := bytes.Clone(file)
+	changed[99_999]++
+	folder := t.TempDir()
+	x = newRoom(folder, file, 1)
+	x.s.source = bytes.NewReader(changed)
+	x.run(60)
+	if x.err == nil || !strings.Contains(x.err.Error(), "checksum") {
+		t.Errorf("a file that changes: %v", x.err)
+	}
+	if entries, _ := os.ReadDir(folder); len(entries) != 0 {
+		t.Errorf("%d files are left", len(entries))
+	}
+}
+
+// TestLyingReceiver: acknowledgements of what was never sent end the transfer.
+func TestLyingReceiver(t *testing.T) {
+	x := newRoom(t.TempDir(), content(2_000_000), 1)
+	x.s.take(appendHave(nil, x.s.had), 0)
+	for number, now := uint32(0), uint64(0); now < 60e6 && x.err == nil; now += 1000 {
+		for {
+			message, _, err := x.s.poll(nil, now)
+			if err != nil || message == nil {
+				break
+			}
+		}
+		if int(number-x.s.oldest) < len(x.s.window) { // whether it came or not
+			x.err = x.s.take((&ack{number, ledbat.NewDelay(0, 0, true), 0}).append(nil), now)
+			number++
+		}
+	}
+	if !errors.Is(x.err, errNeverSent) {
+		t.Errorf("a receiver that acknowledges every number: %v", x.err)
+	}
+	x = newRoom(t.TempDir(), content(2000), 1)
+	x.s.take(appendHave(nil, x.s.had), 0)
+	if err := x.s.take((&ack{number: 1000}).append(nil), 0); !errors.Is(err, errNeverSent) {
+		t.Errorf("an acknowledgement from the future: %v", err)
+	}
+}
+
+// TestNames: a sender cannot write outside of the folder, nor over a file.
+func TestNames(t *testing.T) {
+	folder := t.TempDir()
+	os.WriteFile(filepath.Join(folder, "there"), nil, 0o666)
+	for _, name := range []string{"../x", "/etc/x", ".", "..", ".hidden", "a/b", `a\b`, "c:x", "x\x00", strings.Repeat("x", 201), "there"} {
+		if s, err := openStore(folder, offer{name: name}); err == nil {
+			t.Errorf("%q becomes %s", name, s.path)
+		}
+	}
+	if entries, _ := os.ReadDir(folder); len(entries) != 1 {
+		t.Errorf("%d files", len(entries))
+	}
+}
+
+// TestHave: what the receiver has survives the message, holes and all.
+func TestHave(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		had := make([]bool, rng.IntN(200))
+		for i := range had {
+			had[i] = rng.IntN(10) > 0
+		}
+		got := make([]bool, len(had))
+		if err := readHave(appendHave(nil, had)[1:], got); err != nil {
+			t.Fatal(err)
+		}
+		for i := range had {
+			if had[i] != got[i] {
+				t.Fatalf("chunk %d of %v: %v", i, had, got[i])
+			}
+		}
+	}
+}
+
+// TestAbsurd: numbers beyond all chunks are refused, also where an int has 32 bits.
+func TestAbsurd(t *testing.T) {
+	x := newRoom(t.TempDir(), content(5000), 1)
+	x.r.take(nil, x.s.offer.append(nil), 0, 0)
+	for _, chunk := range []uint32{5, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+		if err := x.r.store.write(chunk, make([]byte, chunkLen)); !errors.Is(err, errMalformed) {
+			t.Errorf("chunk %d of 5: %v", chunk, err)
+		}
+		have := binary.LittleEndian.AppendUint32(nil, chunk+1)
+		if err := readHave(append(have, 255), make([]bool, 5)); chunk != 1<<32-1 && !errors.Is(err, errMalformed) {
+			t.Errorf("all before chunk %d of 5: %v", chunk, err)
+		}
+	}
+	huge := offer{size: maxSize + 1, name: "x"}
+	if _, err := readOffer(huge.append(nil)[1:]); !errors.Is(err, errMalformed) {
+		t.Errorf("%d bytes: %v", huge.size, err)
+	}
+	x.r.store.close()
+}
+
+// FuzzMessages: no message of a peer that has the key makes an end panic.
+func FuzzMessages(f *testing.F) {
+	o := offer{5000, [32]byte{}, ""}
+	f.Add(o.append(nil), (&data{1, 2, make([]byte, 10)}).append(nil), (&ack{1, 2, 3}).append(nil))
+	f.Add(appendHave(nil, make([]bool, 50)), appendOver(nil, "text"), []byte{kindHave, 1, 0, 0, 0, 7})
+	f.Fuzz(func(t *testing.T, a, b, c []byte) {
+		if len(a) > 9 && a[0] == kindOffer {
+			copy(a[4:9], make([]byte, 5)) // up to 16 MB
+		}
+		s := newSender(o, bytes.NewReader(make([]byte, 5000)), new(ledbat.Controller), 0)
+		r := &receiver{folder: "/nowhere/at/all"}
+		for _, message := range [][]byte{a, b, c, a, b, c} {
+			for range 3 {
+				s.poll(nil, 0)
+			}
+			s.take(message, 0)
+			r.take(nil, message, 0, 0)
+		}
+		if s.left < 0 || r.store != nil && r.store.left < 0 {
+			t.Fatalf("%d, %+v", s.left, r.store)
+		}
+	})
+}
+
+// output collects what a program prints.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// TestLoopback: the program sends a file to itself over real sockets.
+func TestLoopback(t *testing.T) {
+	t.Parallel()
+	from, to := t.TempDir(), t.TempDir()
+	file := content(3_000_000)
+	path := filepath.Join(from, "file")
+	if err := os.WriteFile(path, file, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	var received, sent, errs output
+	code := make(chan int)
+	go func() {
+		code <- run(ctx, []string{"-listen", "127.0.0.1:0", "-key", hexKey, "-in", to}, &received, &errs)
+	}()
+	var address string
+	for address == "" {
+		_, address, _ = strings.Cut(strings.TrimSpace(received.String()), "listening at ")
+		time.Sleep(time.Millisecond)
+	}
+	if got := run(ctx, []string{"-dial", address, "-key", hexKey, path}, &sent, &errs); got != 0 {
+		t.Errorf("sender: exit status %d\n%s%s", got, sent.String(), errs.String())
+	}
+	if got := <-code; got != 0 {
+		t.Errorf("receiver: exit status %d\n%s%s", got, received.String(), errs.String())
+	}
+	if got, err := os.ReadFile(filepath.Join(to, "file")); !bytes.Equal(got, file) {
+		t.Errorf("%v, %d bytes", err, len(got))
+	}
+}
+
+func TestFlags(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "-listen or -dial"},
+		{"-listen :0 -dial :1", "-listen or -dial"},
+		{"-listen :0 -key " + hexKey + " file", `unexpected argument "file"`},
+		{"-dial 127.0.0.1:1 -key " + hexKey, "needs one file"},
+		{"-dial 127.0.0.1:1 -mb 1 -key " + hexKey + " file", "needs one file"},
+		{"-dial 127.0.0.1:1 -mb -1 -key " + hexKey, "needs one file"},
+		{"-dial 127.0.0.1:1 -cc reno -mb 1 -key " + hexKey, "ledbat or none"},
+		{"-listen :0 -key abc", "64 hex digits"},
+		{"-listen :0 -key @/no/such/file", "no such file"},
+	} {
+		var stdout, stderr output
+		code := run(context.Background(), strings.Fields(c.args), &stdout, &stderr)
+		if code != 2 || !strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%s: exit status %d, %s", c.args, code, stderr.String())
+		}
+	}
+	for _, c := range []struct{ args, want string }{
+		{"-dial 127.0.0.1:1 -key " + hexKey + " /no/such/file", "no such file"},
+		{"-dial 127.0.0.1:1 -key " + hexKey + " /", "no regular file"},
+		{"-dial :0 -mb 1 -key " + hexKey, "needs a host and a port"},
+	} {
+		var stdout, stderr output
+		code := run(context.Background(), strings.Fields(c.args), &stdout, &stderr)
+		if code != 1 || !strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%s: exit status %d, %s", c.args, code, stderr.String())
+		}
+	}
+	var out output
+	if code := run(context.Background(), []string{"-h"}, io.Discard, &out); code != 0 || !strings.Contains(out.String(), "usage: transfer") {
+		t.Errorf("-h: exit status %d\n%s", code, out.String())
+	}
+}
