@@ -6,8 +6,11 @@
 //	go run .                            report/index.html, REPORT.md, accuracy.csv, pictures
 //	go run . -traces FOLDER             with recorded series of delays
 //	go run . -world clockstep -seed 3   one world, with the estimator's state below the error
+//	go run . -recording FILE            a recording of package record: pictures, CSV and words
+//	go run . -recording A -other B      of both ends
 //
-// reallink/run.sh measures a real queue between network namespaces.
+// reallink/run.sh measures a real queue between network namespaces, chronyd/run.sh the real
+// chronyd in simulated worlds, and original/run.sh the C++ original live.
 package main
 
 import (
@@ -15,30 +18,60 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
+// options are those of what needs other programs: the real link, chronyd, the original.
+type options struct {
+	link, clknetsim, original string // which of them, and where it is
+	only, record, keep, out   string
+	lasting                   time.Duration // 0 is the usual time
+	seeds                     int
+	seed                      uint64
+}
+
+func (o *options) define() {
+	flag.StringVar(&o.link, "link", "", "measure between the network namespaces `A,B`; see reallink/run.sh")
+	flag.StringVar(&o.clknetsim, "chronyd", "", "play the real chronyd in simulated worlds by the clknetsim of this `folder`; see chronyd/run.sh")
+	flag.StringVar(&o.original, "original", "", "measure live beside the C++ original, of which this `program` is a peer; see original/run.sh")
+	flag.StringVar(&o.only, "only", "", "with -link, -chronyd and -original: only what has this in its name, such as cross90, LAN or frames")
+	flag.StringVar(&o.record, "record", "", "with -link: `folder` for a trace of each kind of datagrams, to be replayed")
+	flag.StringVar(&o.keep, "keep", "", "with -link and -only: record what both ends of this package are told into files of this `name`, with -a.tsr and -b.tsr behind it")
+	flag.DurationVar(&o.lasting, "lasting", 0, "how long each load of -link (90s), world of -chronyd (300s) or row of -original (60s) lasts")
+	flag.IntVar(&o.seeds, "seeds", 3, "with -chronyd: worlds of each kind")
+	flag.StringVar(&o.out, "out", "report", "folder for the report; ../docs is the committed one, without HTML and CSV")
+	flag.Uint64Var(&o.seed, "seed", firstSeed, "seed of -world, and of the random traffic of -link and -original")
+}
+
 func main() {
 	var (
-		out     = flag.String("out", "report", "folder for the report; ../docs is the committed one, without HTML and CSV")
-		traces  = flag.String("traces", "", "folder with recorded series, *.csv.gz")
-		name    = flag.String("world", "", "plot this world only")
-		seed    = flag.Uint64("seed", firstSeed, "seed of -world")
-		from    = flag.Float64("from", 0, "`second` at which the plot of -world begins")
-		to      = flag.Float64("to", 0, "`second` at which it ends; 0 is the end of the world")
-		link    = flag.String("link", "", "measure between the network namespaces `A,B`; see reallink/run.sh")
-		lasting = flag.Duration("lasting", 90*time.Second, "how long -link measures")
+		traces = flag.String("traces", "", "folder with recorded series, *.csv.gz")
+		name   = flag.String("world", "", "plot this world only")
+		from   = flag.Float64("from", 0, "`second` at which the plot of -world begins")
+		to     = flag.Float64("to", 0, "`second` at which it ends; 0 is the end of the world")
+		first  = flag.String("recording", "", "draw this `file` of package record, and say what happened")
+		second = flag.String("other", "", "the recording of the other end, with -recording")
+		replay = flag.String("replay", "", "replay a trace `file` that -record has written")
+		o      options
 	)
+	o.define()
 	flag.Parse()
 	var err error
-	switch a, b, real := strings.Cut(*link, ","); {
-	case real:
-		err = measureLink(a, b, *lasting, *out)
+	switch {
+	case o.link != "":
+		err = measureLink(o)
+	case o.clknetsim != "":
+		err = measureChronyd(o)
+	case o.original != "":
+		err = measureOriginal(o)
+	case *replay != "":
+		err = replayLink(*replay)
+	case *first != "":
+		err = drawRecording(*first, *second, o.out, os.Stdout)
 	case *name != "":
-		err = plotWorld(*name, *traces, *seed, *from, *to, *out)
+		err = plotWorld(*name, *traces, o.seed, *from, *to, o.out)
 	default:
-		err = writeReport(*out, *traces)
+		err = writeReport(o.out, *traces)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)

@@ -229,7 +229,7 @@ func TestRealLink(t *testing.T) {
 		t.Skip("takes 6 s")
 	}
 	out := t.TempDir()
-	log, err := exec.Command("reallink/run.sh", out, "-lasting", "6s").CombinedOutput()
+	log, err := exec.Command("reallink/run.sh", out, "-lasting", "6s", "-only", "tcp", "-record", out).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
@@ -239,5 +239,9 @@ func TestRealLink(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(out, "LINK.md"))
 	if err != nil || !strings.Contains(string(text), "| all of it |") {
 		t.Errorf("%v\n%s", err, log)
+	}
+	trace, err := readTrace(filepath.Join(out, "tcp-60singles.csv.gz"))
+	if err != nil || len(trace[sim.A]) < 100 || len(trace[sim.B]) < 100 {
+		t.Errorf("the trace has %d and %d datagrams, %v", len(trace[sim.A]), len(trace[sim.B]), err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // subject is this package's synchronizer as the worlds see it. All that the module uses of
-// package timesync and its folders stands in this file.
+// package timesync and its folders stands in this file, but recordings are in recording.go.
 type subject struct{ s timesync.TimeSynchronizer }
 
 // remote returns the remote clock at localUsec; what is known modulo 67.1 s is the reading
@@ -79,9 +79,11 @@ type inside struct {
 	event     float64 // since a clock was noticed to have been set
 }
 
-// inside reads the synchronizer's own fields. It goes by their names, so a renamed field is
+func (s *subject) inside(localUsec uint64) (in inside, ok bool) { return look(&s.s, localUsec) }
+
+// look reads the synchronizer's own fields. It goes by their names, so a renamed field is
 // a panic that says so; TestInside looks.
-func (s *subject) inside(localUsec uint64) (in inside, ok bool) {
+func look(s *timesync.TimeSynchronizer, localUsec uint64) (in inside, ok bool) {
 	field := func(v reflect.Value, name string) reflect.Value {
 		f := v.FieldByName(name)
 		if !f.IsValid() {
@@ -90,7 +92,7 @@ func (s *subject) inside(localUsec uint64) (in inside, ok bool) {
 		return f
 	}
 	number := func(v reflect.Value, name string) float64 { return field(v, name).Float() }
-	v := reflect.ValueOf(&s.s).Elem()
+	v := reflect.ValueOf(s).Elem()
 	if !field(v, "seen").Bool() {
 		return in, false
 	}
@@ -98,7 +100,7 @@ func (s *subject) inside(localUsec uint64) (in inside, ok bool) {
 	own, limits := field(pair, "own"), field(pair, "limits")
 	x := float64(int64(localUsec - field(v, "base").Uint()))
 	slope := number(own, "slope")
-	snapshot, _ := s.s.Snapshot(localUsec)
+	snapshot, _ := s.Snapshot(localUsec)
 	dip, late := number(own, "dip"), number(own, "lateFor")
 	in = inside{
 		// As in floor.gate: 100 us for two hosts, 8 dips, and what the slope may be wrong since

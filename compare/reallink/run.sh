@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Measures the clock sync beside TCP that fills a real queue: two hosts and a router in
-# network namespaces, 10 Mbit/s and 300 ms of buffer each way. Linux, root, iproute2, Go.
+# Measures the clock sync on a real queue that TCP or random bursts fill: two hosts and a
+# router in network namespaces, 10 Mbit/s and 300 ms of buffer each way. chronyd and ptp4l
+# run beside it where they are installed. Linux, root, iproute2, Go.
 #
-#	compare/reallink/run.sh [FOLDER] [-lasting 90s]
+#	compare/reallink/run.sh [FOLDER] [-lasting 90s] [-only tcp|cross60|cross80|cross90|cross90-busy] [-seed N] [-record TRACES]
 #
-# FOLDER gets LINK.md and pictures/link.png; it is compare/report if none is given.
+# FOLDER gets LINK.md and pictures/link.png; it is compare/report if none is given. All
+# loads take 8 min. TRACES gets the delays of each datagram.
 set -euo pipefail
 
 why() {

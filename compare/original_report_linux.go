@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// measureOriginal plays all cases live and writes ORIGINAL.md. It fails if the port of the
+// original in internal/rivals is not equal to it in every bit.
+func measureOriginal(o options) error {
+	o.lasting = cmp.Or(o.lasting, time.Minute)
+	if o.lasting <= liveWarmup {
+		return fmt.Errorf("-lasting has to be more than %v", liveWarmup)
+	}
+	rows := [][]string{{"datagrams", "two of ours", "ours beside C++", "C++ beside ours", "two C++"}}
+	compared, mismatches := 0, 0
+	for i := range liveCases {
+		c := &liveCases[i]
+		if !strings.Contains(c.name, o.only) {
+			continue
+		}
+		ends, err := c.play(o)
+		if err != nil {
+			return err
+		}
+		row := []string{c.name}
+		for _, e := range [][]*liveEnd{ends[0][:], {ends[1][0]}, {ends[1][1]}, ends[2][:]} {
+			var errs []float64
+			for _, end := range e {
+				errs = append(errs, end.errs...)
+				compared, mismatches = compared+end.compared, mismatches+end.mismatches
+			}
+			row = append(row, cell(errs))
+		}
+		fmt.Fprintln(os.Stderr, "compare:", strings.Join(row, " | "))
+		rows = append(rows, row)
+	}
+	d := originalDocument(o, rows, compared, mismatches)
+	fmt.Print(d.markdown())
+	if mismatches > 0 {
+		return errors.New("the port in internal/rivals is not equal to the original")
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(o.out, "ORIGINAL.md"), []byte(d.markdown()), 0o644)
+}
+
+// play plays all pairs of a case at the same time.
+func (c *liveCase) play(o options) ([][2]*liveEnd, error) {
+	const ports = 4 // of a session: two ends, and the relay's two
+	ends, errs := make([][2]*liveEnd, len(livePairs)), make([]error, len(livePairs))
+	var all sync.WaitGroup
+	for i, p := range livePairs {
+		all.Go(func() {
+			ends[i], errs[i] = c.session(context.Background(), o.original, p.cpp, livePort+ports*i, o.lasting, o.seed)
+		})
+	}
+	all.Wait()
+	return ends, errors.Join(errs...)
+}
+
+// originalDocument is ORIGINAL.md.
+func originalDocument(o options, rows [][]string, compared, mismatches int) *document {
+	d := new(document)
+	d.heading(1, "Beside the C++ original, live")
+	d.text("catid/TimeSync itself, in a C++ program that does what its README says, and this package exchange datagrams over UDP on the loopback interface, through a relay: 20 ms each way and an exponential jitter of 3 ms that neighbours share, unless the row says otherwise. Both programs read the machine's monotonic clock, after each read; one end %.0f ppm fast. Three pairs run at the same time, %.0f s each row. Error of the remote clock in microseconds from %.0f s on, median / 99th percentile / maximum:", liveSkew, o.lasting.Seconds(), liveWarmup.Seconds())
+	d.table(rows)
+	d.text("The port of the original in `internal/rivals`, with which other tables compare, was given what the C++ ends were given: of %d delays, reports and readings of the remote clock, %d differ.", compared, mismatches)
+	d.code("compare/original/run.sh TIMESYNC docs    # TIMESYNC is a checkout of github.com/catid/TimeSync")
+	return d
+}
