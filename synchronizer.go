@@ -260,6 +260,10 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // increments Snapshot.Steps: corrections of up to 50 ms are slewed at half the speed of
 // time, or of up to 0.5 ms after a clock was set. A clock that is set by more than 33.5 s
 // is followed modulo 67.1 s.
+//
+// A reading from 20 ms before the last datagram to 20 ms after it is final: no later datagram
+// or report changes it, steps apart. An earlier time is answered by the pace of that time,
+// extrapolated back.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	return s.view.remote(localUsec)
 }
