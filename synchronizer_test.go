@@ -2089,11 +2089,11 @@ func TestRuleMinDelta(t *testing.T) {
 func TestRuleBoundAt(t *testing.T) {
 	const unit = 1 << 8
 	v := view{bound: 100, ageing: 1e-5, excess: 1000 * unit}
-	for x, want := range map[int64]float64{0: 1101, 1000: 601.01, 1e6: 111.05, -1e6: 1111.05, 1e9: 101 + 1e4 + 5e4, 1 << 60: 1 << 25} {
-		is(t, fmt.Sprintf("bound after %d", x), v.boundAt(x), want)
+	for x, want := range map[int64]float64{0: 1101.2, 1000: 601.21, 1e6: 111.252, -1e6: 1110.848, 1e9: 60103.2, 1 << 60: 1 << 25} {
+		is(t, fmt.Sprintf("bound after %d", x), math.Round(v.boundAt(x)*1e3)/1e3, want) // the age is 20 ms more
 	}
 	v.excess = -1000 * unit
-	is(t, "bound of what is to be added", v.boundAt(1000), 601.01)
+	is(t, "bound of what is to be added", math.Round(v.boundAt(1000)*1e3)/1e3, 601.21)
 }
 
 // TestRuleShown: what readers see of a pair, and from when on they see its skew.
