@@ -521,7 +521,7 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	}
 	p.changed = true
 	if fell {
-		p.drops(p.own.fall, 1)
+		p.drops(x, p.own.fall, 1)
 		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
 		if p.peered && p.impossible() && p.trip > -p.tolerance() { // rule: the peer's floor is predicted
 			p.foretold = true
@@ -548,11 +548,11 @@ func (p *pair) fell(x float64, d float32, limit float64, was float32, other *flo
 
 // drops takes by how much a floor moved, d: the greatest fall of the first seconds is kept until
 // that floor rises. The sign is 1 for the own floor and -1 for the peer's.
-func (p *pair) drops(d, sign float32) {
+func (p *pair) drops(x float64, d, sign float32) {
 	switch {
 	case d > p.tolerance() && p.drop*sign > 0:
 		p.drop = 0
-	case d < -p.tolerance() && p.known < youth && -d > abs(p.drop):
+	case d < -p.tolerance() && x < 2*youth && -d > abs(p.drop):
 		p.drop = -d * sign
 	}
 }
@@ -575,7 +575,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	}
 	slope, level, rise, seen, was := p.own.slope, p.own.level, p.own.rise(), p.own.seen(), p.own.at(x)
 	late = p.own.endBucket(x, b, steady)
-	p.drops(float32(p.own.at(x)-was), 1)
+	p.drops(x, float32(p.own.at(x)-was), 1)
 	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.seen() != seen || p.limits.fresh > 0
 	p.turn(x, slope)
 	if !p.peered {
@@ -737,7 +737,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
 	p.last = minDelta
-	p.drops(d, -1)
+	p.drops(x, d, -1)
 	if p.closes(p.trip, d) { // rule: a rise closes the round trip
 		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
 	}
@@ -842,7 +842,7 @@ func (p *pair) view(x float64) (v view) {
 	v.setReport(p.tell(x))
 	if v.synced = p.peered; v.synced {
 		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./4) // or rounding down could take a whole one
-		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, deltaBits), 0))
+		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, offsetBits), 0))
 		v.bound, v.ageing = p.bound(x - grace)
 	}
 	return v
@@ -941,6 +941,7 @@ const (
 	lateTime   = 10e6  // us: what lasts so long is no queue
 	minGate    = 100.0 // us: hosts add so much, whatever the path
 	gateDips   = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
+	fewDips    = 12    // so few say little about their mean, least of all where datagrams share their delay
 	longRun    = 64    // buckets that the dip is a mean over; reports in a row without its mark that no original sends
 )
 
@@ -981,8 +982,8 @@ func (b *bucket) lower(d int32) {
 // The yardstick for all gates is the dip: the mean difference of the two fastest datagrams
 // of a bucket. Queues and clocks are slow against it, and heavy tails do not touch it. It
 // learns only from buckets that are not late: what sets a gate must not learn from what
-// the gate refuses. Only the first few count anyway: one that is small by chance would make
-// all that follow late.
+// the gate refuses. Only the first few count anyway, and may be long: if they were small by
+// chance, all that follow would be late.
 type floor struct {
 	line
 	nearAt  float64 // x of the last bucket that came near the floor
@@ -1092,7 +1093,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		gate = min(gate, max(gate, was)/2)
 	}
 	late = low > gate
-	if !late || f.dips < fitPoints { // rule: the first dips count anyway; without: if !late {
+	if !late || f.dips < fewDips { // rule: the first dips count anyway; without: if !late {
 		f.learnDip(b, was-low)
 	}
 	if late {
@@ -1133,7 +1134,11 @@ func (f *floor) learnDip(b *bucket, fall float32) {
 		return // there was none before, or a clock was set between the two
 	}
 	f.dips = min(f.dips+1, longRun)
-	f.dip += (min(dip, (5*f.dip+minGate)/2) - f.dip) / float32(f.dips)
+	excess := float32(minGate / 2)
+	if f.dips <= fewDips { // rule: the first dips may differ
+		excess = 5 * minGate
+	}
+	f.dip += (min(dip, 2.5*f.dip+excess) - f.dip) / float32(f.dips)
 }
 
 // late takes a bucket in which all datagrams were late: by apart more or less than in one of
