@@ -52,16 +52,16 @@ type match struct {
 	old       int           // messages of an old life that were refused
 }
 
-var seeds = flag.Int("seeds", 0, "worlds of each restart; 0 for 10, or 4 with -short")
+var seeds = flag.Int("seeds", 0, "worlds of each restart (default 4, 10 with -long)")
 
 func worlds() uint64 {
 	switch {
 	case *seeds > 0:
 		return uint64(*seeds)
-	case testing.Short():
-		return 4
+	case *long:
+		return 10
 	}
-	return 10
+	return 4
 }
 
 const matchTolerance = time.Second / 60

@@ -5,6 +5,7 @@ package sim_test
 import (
 	"flag"
 	"fmt"
+	"testing"
 	"time"
 
 	"timesync"
@@ -12,7 +13,21 @@ import (
 
 // seedFirst lets every test of accuracy play other worlds than those for which the
 // estimator was made. Each such test logs it.
-var seedFirst = flag.Uint64("seed.first", 0, "added to the seeds of the worlds by which accuracy is judged")
+var (
+	seedFirst = flag.Uint64("seed.first", 0, "added to the seeds of the worlds by which accuracy is judged")
+	long      = flag.Bool("long", false, "play as many worlds as the limits of all tests ask for")
+)
+
+// sized returns how many worlds to play: with -short, normally, and with -long.
+func sized(short, normal, many int) int {
+	switch {
+	case testing.Short():
+		return short
+	case *long:
+		return many
+	}
+	return normal
+}
 
 // subject is the TimeSynchronizer in the terms of this package.
 type subject struct {
