@@ -6,6 +6,7 @@ package timesync
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,6 +14,29 @@ import (
 	"testing"
 	"time"
 )
+
+// counter is what the three counters have in common.
+type counter[C any] interface {
+	~uint16 | ~uint32
+	Add(C) C
+	Sub(C) C
+	Inc() C
+	Dec() C
+	Distance(C) int32
+	Compare(C) int
+	Less(C) bool
+	Expand(uint64) uint64
+	ExpandBiased(uint64, int64) uint64
+	AppendBinary([]byte) ([]byte, error)
+	MarshalBinary() ([]byte, error)
+	Put([]byte)
+	String() string
+}
+
+type unmarshaler[C any] interface {
+	*C
+	encoding.BinaryUnmarshaler
+}
 
 // FuzzCodec: what a counter writes reads back as it; what is not as long as a
 // counter is refused.
