@@ -190,43 +190,52 @@ const (
 )
 
 // publish shows readers what is known, if it is news to them. A correction begins a grace
-// after now and waits until the one before has been over for as long: then what readers read
-// within the grace, before or after now, is what they would read later.
+// after now, and waits until the one before has been over for as long, unless both come at the
+// same time: then what readers read within the grace, before or after now, is final.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.pair.changed {
 		return
 	}
 	s.pair.changed = false
-	now, shift := s.base+uint64(int64(x)), 0.0
+	now := s.base + uint64(int64(x))
 	old, ok := s.view.view()
-	if ok {
-		shift = grace
-		if since := int64(now - old.from); since > -second && since < old.slewing()+grace {
-			shift, s.pair.changed = -float64(since), true // it waits
-		}
+	if !ok {
+		v := s.pair.view(x)
+		v.from, v.whole, v.steps = now, nearest(v.whole, s.anchor), old.steps
+		s.show(&v)
+		return
+	}
+	since := int64(now - old.from)
+	waits := since > -grace && since < old.slewing()+grace
+	shift := float64(grace)
+	if waits {
+		shift = -float64(since)
 	}
 	v := s.pair.view(x + shift)
-	v.from, v.was, v.steps = now+uint64(int64(shift)), v.skew, old.steps
-	if ok {
-		whole, part := old.offset(v.from)
-		excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
-		switch {
-		case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
-			v = s.pair.view(x)
-			v.from, v.was = now, v.skew
-			v.whole, v.steps = nearest(v.whole, old.whole), old.steps+1
-			s.pair.changed = false
-		case s.pair.changed:
-			v.bound += float32(abs(excess))
-			v.whole, v.part, v.skew, v.was, v.excess = old.whole, old.part, old.skew, old.was, old.excess
-		default:
-			v.whole, v.part, v.was, v.excess = whole, part, old.skew, int32(excess*(1<<fracBits))
-		}
-	} else {
-		v.whole = nearest(v.whole, s.anchor)
+	v.from, v.was, v.steps = now+uint64(int64(shift)), old.skew, old.steps
+	if since <= -grace {
+		v.was = old.was
 	}
+	whole, part := old.offset(v.from)
+	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
+	switch {
+	case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
+		v = s.pair.view(x)
+		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, whole), old.steps+1
+	case waits:
+		s.pair.changed = true
+		v.whole, v.part, v.skew, v.was, v.excess = old.whole, old.part, old.skew, old.was, old.excess
+		v.bound += float32(abs(excess))
+	default:
+		v.whole, v.part, v.excess = whole, part, int32(excess*(1<<fracBits))
+	}
+	s.show(&v)
+}
+
+// show shows readers a view.
+func (s *TimeSynchronizer) show(v *view) {
 	s.bucket.delay = int32(v.delay) // as readers see it
-	s.view.show(&v)
+	s.view.show(v)
 }
 
 // ---- Answers ----
@@ -260,6 +269,10 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // increments Snapshot.Steps: corrections of up to 50 ms are slewed at half the speed of
 // time, or of up to 0.5 ms after a clock was set. A clock that is set by more than 33.5 s
 // is followed modulo 67.1 s.
+//
+// A reading from 20 ms before the last datagram to 20 ms after it is final: no later datagram
+// or report changes it, steps apart. An earlier time is answered by the pace of that time,
+// extrapolated back.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	return s.view.remote(localUsec)
 }
@@ -814,7 +827,7 @@ func (p *pair) view(x float64) (v view) {
 	if v.synced = p.peered; v.synced {
 		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./4) // or rounding down could take a whole one
 		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, deltaBits), 0))
-		v.bound, v.ageing = p.bound(x)
+		v.bound, v.ageing = p.bound(x - grace)
 	}
 	return v
 }
@@ -1374,7 +1387,7 @@ type view struct {
 	report      uint32  // 2^-8 units: what to report, and nearly half a unit
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: and to it
-	bound       float32 // us: of the offset's error, without excess
+	bound       float32 // us: of the offset's error a grace before from, without excess
 	ageing      float32 // by which that grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event
 	jitter      float32 // us
@@ -1447,10 +1460,10 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 	return report
 }
 
-// boundAt returns the error bound after x us: at most half the ring, where all offsets are.
+// boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)), abs(float64(int64(v.excess)-gone(v.excess, x)))
+	age, rest := abs(float64(x)+grace), abs(float64(int64(v.excess)-gone(v.excess, x)))
 	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
