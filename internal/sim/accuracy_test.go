@@ -192,7 +192,7 @@ func mixtureEnds(n int) (off [2]int, beyond int) {
 				if o.Pair == 0 || o.At < sc.Warmup {
 					return
 				}
-				bound, _ := ours[o.Side].s.ErrorBound(o.LocalUsec)
+				bound, _ := ours[o.Side].Sync.ErrorBound(o.LocalUsec)
 				if math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1 {
 					over++
 				}

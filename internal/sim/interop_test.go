@@ -118,7 +118,7 @@ func (w *interopWorld) play() *interopRun {
 		if o.Pair != 1+int(o.Side) || o.Side == w.deaf || o.At >= w.stepAt && o.At < w.stepAt+15*sec {
 			return
 		}
-		s, _ := ours[o.Side].s.Snapshot(o.LocalUsec)
+		s, _ := ours[o.Side].Sync.Snapshot(o.LocalUsec)
 		bound := float64(s.ErrorBound) / float64(us)
 		run.tallest = max(run.tallest, bound)
 		if err > bound {
@@ -178,7 +178,7 @@ func (run *interopRun) judge(f *failures, w *interopWorld, slack time.Duration) 
 		f.add("Undisturbed begins anew", "%s: %d times", w.text, run.restarts)
 	}
 	const drift = 10e6 * 100e-6 // us: of 100 ppm in the original's window
-	const slewed = 25 // us: of a correction that has not begun
+	const slewed = 25           // us: of a correction that has not begun
 	if limit := 2*(float64(w.trip/us)/2+drift) + slewed; run.tallest > limit {
 		f.add("the bound is too wide", "%s: %.0f us", w.text, run.tallest)
 	}

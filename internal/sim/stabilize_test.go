@@ -41,7 +41,7 @@ type scalar struct {
 // scalars returns all of the state that only the writer uses: the atomic values that
 // readers see are left out.
 func scalars(s *subject) []scalar {
-	return appendScalars(nil, "", reflect.ValueOf(&s.s).Elem())
+	return appendScalars(nil, "", reflect.ValueOf(&s.Sync).Elem())
 }
 
 func appendScalars(list []scalar, name string, v reflect.Value) []scalar {
