@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/sim"
 )
 
 // The end-to-end run: a server and 8 clients with clocks of their own over loopback
@@ -58,13 +59,13 @@ type endpoint struct {
 func (e *endpoint) stamp(id byte, nowUsec uint64) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]byte{id}, stamp(&e.sync, nowUsec)...)
+	return append([]byte{id}, sim.StartDatagram(&e.sync, nowUsec)...)
 }
 
 func (e *endpoint) observe(b []byte, nowUsec uint64) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return observe(&e.sync, b[1:], nowUsec)
+	return sim.OpenDatagram(&e.sync, b[1:], nowUsec)
 }
 
 func endToEnd(t *testing.T, length time.Duration) (faults []string) {

@@ -28,3 +28,24 @@ func (c *Core) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 }
 
 func (c *Core) MinOWD() (time.Duration, bool) { return c.Sync.MinimumOneWayDelay() }
+
+// StartDatagram starts a datagram as the core wants it: the stamp, and what to report to the peer if
+// there is anything.
+func StartDatagram(s *timesync.TimeSynchronizer, nowUsec uint64) []byte {
+	b := make([]byte, 7, 80)
+	timesync.LocalTimeToDatagramTS24(nowUsec).Put(b)
+	if d, ok := s.MinDeltaTS24(nowUsec); ok {
+		b[3] = 1
+		d.Put(b[4:])
+	}
+	return b
+}
+
+// OpenDatagram takes what StartDatagram started off a datagram that arrived, and returns the rest.
+func OpenDatagram(s *timesync.TimeSynchronizer, b []byte, nowUsec uint64) []byte {
+	s.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(b), nowUsec)
+	if b[3] == 1 {
+		s.OnPeerMinDeltaTS24(timesync.ReadCounter24(b[4:]), nowUsec)
+	}
+	return b[7:]
+}
