@@ -893,7 +893,8 @@ type score struct {
 	mean, p99 int // ns and us: errors of the offset from 30 s on, but for the 15 s after an event
 	back      int // ms: until the last error above 1 ms after the last event, in the worst of the worlds
 	owd       int // ns: mean error of one-way delays, then, too
-	bound     int // us: mean bound, then
+	early     int // ns: mean error of the offset in the first 30 s
+	bound     int // us: mean bound, always
 	beyond    int // answers beyond the bound, then
 	delay     int // us: error of the sum of both minimum one-way delays in the end, the largest
 	skew      int // ppb: error of the skew in the end, the largest
@@ -910,7 +911,7 @@ func (s score) within(want score) bool {
 	least := func(n int) int { return n - n/50 - 2 }
 	most := func(n int) int { return n + n/50 + 2 }
 	same := func(n, want int) bool { return n >= least(want) && n <= most(want) }
-	return s.mean <= most(want.mean) && s.p99 <= most(want.p99) && s.back <= most(want.back) && s.owd <= most(want.owd) && s.beyond <= want.beyond &&
+	return s.mean <= most(want.mean) && s.p99 <= most(want.p99) && s.back <= most(want.back) && s.owd <= most(want.owd) && s.early <= most(want.early) && s.beyond <= want.beyond &&
 		s.delay <= most(want.delay) && s.skew <= most(want.skew) &&
 		same(s.bound, want.bound) && same(s.jitter, want.jitter) && same(s.quiet, want.quiet) && s.steps == want.steps && same(s.late, want.late) && same(s.seen, want.seen)
 }
@@ -918,7 +919,7 @@ func (s score) within(want score) bool {
 // play returns the score of a course.
 func (c *course) play() (s score) {
 	var errs []int
-	var bounds, owds, owdN int
+	var bounds, boundN, earlyN, owds, owdN int
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w := newWorld(rng.Uint64(), rng.Uint64(), 0)
@@ -956,11 +957,16 @@ func (c *course) play() (s score) {
 				if e > 1000 {
 					s.back = max(s.back, since/1000)
 				}
-				if bound, _ := end.s.ErrorBound(end.local); judged {
+				bound, _ := end.s.ErrorBound(end.local)
+				bounds, boundN = bounds+int(bound.Microseconds()), boundN+1
+				if at < 30e6 {
+					s.early, earlyN = s.early+e*1000, earlyN+1
+				}
+				if judged {
+					errs = append(errs, e)
 					if e > int(bound.Microseconds()) {
 						s.beyond++
 					}
-					errs, bounds = append(errs, e), bounds+int(bound.Microseconds())
 				}
 			}
 		}
@@ -982,7 +988,8 @@ func (c *course) play() (s score) {
 	for _, e := range errs {
 		s.mean += e * 1000
 	}
-	s.mean, s.p99, s.bound, s.owd = s.mean/len(errs), errs[len(errs)*99/100], bounds/len(errs), owds/max(owdN, 1)
+	s.mean, s.p99, s.bound, s.owd = s.mean/len(errs), errs[len(errs)*99/100], bounds/boundN, owds/max(owdN, 1)
+	s.early /= max(earlyN, 1)
 	return s
 }
 
@@ -1089,6 +1096,11 @@ var courses = []course{
 	{name: "A's clock set back on a short path, reports each 5 s", path: path{delay: 100, jitter: 20, reports: 100, ppm: 20}, events: []event{{60, setA(-40_000)}}, want: score{1529, 9, 5000, 3330, 276, 0, 3, 179, 4, 339, 6, 71, 7180}},
 	{name: "a peer whose rate wanders", path: path{delay: 200, jitter: 100, ppm: 20}, events: []event{{40, rate(22)}, {60, rate(18)}, {80, rate(23)}, {100, rate(20)}}, length: 140, want: score{5512, 31, 0, 6815, 349, 0, 2, 346, 14, 930, 0, 0, 8384}},
 	{name: "a queue for 90 s at 100 ppm", path: path{delay: 20_000, jitter: 1000, ppm: -100}, events: []event{{30, longer(80_000)}, {120, longer(0)}}, length: 180, want: score{5727, 21, 0, 77590, 20405, 0, 13, 567, 74, 1164, 0, 135, 10587}},
+	{name: "B's clock much slower for a while", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, rate(-900)}, {120, rate(40)}}, length: 220},
+	{name: "B's clock much faster for a while", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, rate(900)}, {120, rate(40)}}, length: 220},
+	{name: "B's clock slewed in a queue on a short path", path: path{delay: 100, jitter: 20, ppm: 20}, events: []event{{60, longer(50_000)}, {60, rate(-400)}, {69, rate(20)}, {69, longer(0)}}},
+	{name: "B's clock slewed the other way in a queue there", path: path{delay: 100, jitter: 20, ppm: 20}, events: []event{{60, longer(50_000)}, {60, rate(400)}, {69, rate(20)}, {69, longer(0)}}},
+	{name: "a wrong skew, and a queue on a short path", path: path{delay: 100, jitter: 20, ppm: 400}, events: []event{{5, longer(30_000)}, {5, rate(0)}, {14, longer(0)}}, length: 60},
 	{name: "little arrives", path: path{delay: 20_000, jitter: 5000, lost: 0.9, reports: 2, ppm: 40}, length: 300, want: score{30657, 185, 9200, 29718, 21581, 0, 44, 1854, 1137, 1884, 0, 5, 4986}},
 	{name: "a mixture", path: path{delay: 20_000, jitter: 1000, ppm: 30}, mixture: 20, length: 560, want: score{78080, 581, 16200, 396325, 30646, 0, 3, 450, 16, 668, 26, 1474, 28481}},
 	{name: "a mixture on a short path", path: path{delay: 300, jitter: 100, ppm: -30}, mixture: 20, length: 560, want: score{1300934, 19977, 25000, 1593579, 23974, 0, 3, 442, 21, 740, 26, 1114, 32888}},
