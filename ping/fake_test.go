@@ -17,7 +17,7 @@ import (
 var (
 	seedFlag   = flag.Uint64("seed", 1, "seed of the random worlds")
 	long       = flag.Bool("long", false, "play many worlds: 10000")
-	worldsFlag = flag.Int("worlds", 0, "number of random worlds for the error bound, a quarter of it for steps (default 2000, 1000 with -short, 10000 with -long)")
+	worldsFlag = flag.Int("worlds", 0, "number of random worlds for the error bound, a quarter of it for steps (default 1000, 10000 with -long)")
 )
 
 // worlds returns how many random worlds to play.
@@ -25,12 +25,10 @@ func worlds() int {
 	switch {
 	case *worldsFlag > 0:
 		return *worldsFlag
-	case testing.Short():
-		return 1000
 	case *long:
 		return 10_000
 	}
-	return 2000
+	return 1000
 }
 
 // random returns a generator and prints its seed.

@@ -75,7 +75,7 @@ func stall(from, lasting time.Duration) sim.Delay {
 // TestBoundWidening compares the bound with that of the same world without what only
 // delays or loses datagrams: that sets no clock, so it must hardly widen the bound.
 func TestBoundWidening(t *testing.T) {
-	n := sized(2, 8, 16)
+	n := sized(2, 4, 16)
 	const jitter = 100 * us
 	disturbances := []struct {
 		name    string
@@ -199,7 +199,7 @@ func boundBacks(cases []boundCase) (backs []time.Duration, slow int) {
 // TestBoundReturns: once both ends have seen that a clock was set, the bound is what
 // it was.
 func TestBoundReturns(t *testing.T) {
-	n := sized(30, 48, 240)
+	n := sized(30, 30, 240)
 	const until = settled + 25*sec
 	world := func(i int) *duel {
 		d := faultWorld(uint64(i))
