@@ -925,30 +925,30 @@ func (s score) within(want score) bool {
 // play returns the score of a course.
 func (c *course) play() (s score) {
 	var errs []int
-	var bounds, boundN, earlyN, owds, owdN int
+	var mean, early, earlyN, bounds, boundN, owds, owdN int64
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w := newWorld(rng.Uint64(), rng.Uint64(), 0)
 		w.path, w.rng = c.path, rng
-		events, last, late := c.events, 0, 0
+		events, last, late := c.events, int64(0), 0
 		if c.mixture > 0 {
 			events = mixture(rng, c.mixture)
 		}
 		poll, judged := max(w.every, 100_000), false
 		w.onOWD = func(owd time.Duration, truth uint64) {
-			if d := int(owd) - int(truth)*1000; judged {
+			if d := int64(owd) - int64(truth)*1000; judged {
 				owds, owdN = owds+max(d, -d), owdN+1
 			}
 		}
-		for at := 0; at < 1e6*cmp.Or(c.length, 120); at += int(poll) {
-			if len(events) > 0 && at >= 1e6*events[0].at {
+		for at := int64(0); at < 1e6*int64(cmp.Or(c.length, 120)); at += int64(poll) {
+			if len(events) > 0 && at >= 1e6*int64(events[0].at) {
 				late += w.late()
 				events[0].happen(w)
 				last, events = at, events[1:]
 				late -= w.late()
 			}
 			w.run(time.Duration(poll) * time.Microsecond)
-			since := at + int(poll) - last // us
+			since := at + int64(poll) - last // us
 			judged = since > 15e6 && at > 30e6
 			for _, end := range w.ends() {
 				got, ok := remoteNear(end.s, end.local, end.truth)
@@ -961,16 +961,16 @@ func (c *course) play() (s score) {
 				e := int(wrapped(got, end.truth, 26))
 				e = max(e, -e)
 				if e > 1000 {
-					s.back = max(s.back, since/1000)
+					s.back = max(s.back, int(since/1000))
 				}
 				bound, _ := end.s.ErrorBound(end.local)
-				bounds, boundN = bounds+int(bound.Microseconds()), boundN+1
+				bounds, boundN = bounds+bound.Microseconds(), boundN+1
 				if at < 30e6 {
-					s.early, earlyN = s.early+e*1000, earlyN+1
+					early, earlyN = early+int64(e)*1000, earlyN+1
 				}
 				if judged {
 					errs = append(errs, e)
-					if e > int(bound.Microseconds()) {
+					if int64(e) > bound.Microseconds() {
 						s.beyond++
 					}
 				}
@@ -992,10 +992,10 @@ func (c *course) play() (s score) {
 	}
 	slices.Sort(errs)
 	for _, e := range errs {
-		s.mean += e * 1000
+		mean += int64(e) * 1000
 	}
-	s.mean, s.p99, s.bound, s.owd = s.mean/len(errs), errs[len(errs)*99/100], bounds/boundN, owds/max(owdN, 1)
-	s.early /= max(earlyN, 1)
+	s.mean, s.p99 = int(mean/int64(len(errs))), errs[len(errs)*99/100]
+	s.early, s.bound, s.owd = int(early/max(earlyN, 1)), int(bounds/boundN), int(owds/max(owdN, 1))
 	return s
 }
 
