@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// The example of the documentation: what it prints is what it says.
+// The examples of the documentation: what they print is what they say.
 
 package link_test
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
+	"timesync"
 	"timesync/link"
 )
 
+func Example() {
+	var client, server link.Link               // each end's view of the other; zero values are ready
+	const delay, ahead = 20_000, 5_000_000_000 // microseconds; the server's clock is 83 minutes ahead
+	for now := uint64(1_000_000); now < 2_000_000; now += 100_000 {
+		// What AppendHeader appends goes in front of the payload, inside what you encrypt.
+		server.Open(append(client.AppendHeader(nil, now), "input"...), now+ahead+delay)
+		client.Open(append(server.AppendHeader(nil, now+ahead), "state"...), now+delay)
+	}
+	remote, ok := client.RemoteTime(2_000_000) // the server's clock when the client's shows 2 s
+	bound, _ := client.ErrorBound(2_000_000)   // how far off that can be, however unequal the two ways
+	fmt.Println((time.Duration(remote) * time.Microsecond).Round(time.Millisecond), ok, bound.Round(time.Millisecond))
+	// Output: 1h23m22s true 21ms
+}
+
 // Two peers in memory. A real program seals what AppendHeader and the payload make, sends
 // it, and opens it at the other end before it calls Open.
-func Example() {
+func Example_payload() {
 	const delay, ahead = 20_000, 1 << 50 // microseconds; the server's clock is 35 years ahead
 	var client, server link.Link         // one for each connection; zero values are ready
 
@@ -38,4 +55,43 @@ func Example() {
 	// bang
 	// 0 ms off, true
 	// known to 21 ms
+}
+
+// Two peers act at an instant that they agree on, as when they start a song together or
+// open a path through two NATs: one of them proposes it in the other's time.
+func Example_agreedInstant() {
+	var ours, theirs link.Link                 // of two peers
+	const delay, ahead = 20_000, 5_000_000_000 // microseconds; their clock is 83 minutes ahead
+	for now := uint64(1_000_000); now < 2_000_000; now += 100_000 {
+		theirs.Open(ours.AppendHeader(nil, now), now+ahead+delay)
+		ours.Open(theirs.AppendHeader(nil, now+ahead), now+delay)
+	}
+	// A TS23 reaches 16.8 s ahead. The other end takes a later one for past, without any sign.
+	propose := func(nowUsec uint64, after time.Duration) (timesync.Counter23, error) {
+		if after < 0 || after > 16*time.Second {
+			return 0, fmt.Errorf("an instant must be 0 to 16 s ahead, not %v", after)
+		}
+		stamp, ok := ours.ToRemoteTime23(nowUsec + uint64(after.Microseconds()))
+		if !ok {
+			return 0, errors.New("the other clock is not known")
+		}
+		return stamp, nil
+	}
+
+	const after = 500 * time.Millisecond
+	now := uint64(2_000_000)
+	stamp, err := propose(now, after) // 3 bytes of the next datagram
+	if err != nil {
+		return
+	}
+	heard := now + ahead + delay // on their clock
+	at := timesync.FromLocalTime23(heard, stamp)
+	fmt.Println("we act in", after)
+	fmt.Println("they hear it and act in", (time.Duration(at-heard) * time.Microsecond).Round(time.Millisecond))
+	_, err = propose(now, 17*time.Second)
+	fmt.Println(err)
+	// Output:
+	// we act in 500ms
+	// they hear it and act in 480ms
+	// an instant must be 0 to 16 s ahead, not 17s
 }

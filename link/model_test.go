@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	modelRuns = flag.Int("model.runs", 2000, "sequences of TestModel")
+	long      = flag.Bool("long", false, "play many sequences: 2000")
+	modelRuns = flag.Int("model.runs", 0, "sequences of TestModel (default 400, 200 with -short, 2000 with -long)")
 	modelSeed = flag.Uint64("model.seed", 1, "the first one's seed")
 )
 
@@ -266,8 +267,14 @@ func (m *model) set(i int, step uint64) {
 //	go test ./link -run TestModel -model.runs 100000 -model.seed 12345
 func TestModel(t *testing.T) {
 	runs := *modelRuns
-	if testing.Short() {
-		runs = min(runs, 200)
+	switch {
+	case runs > 0:
+	case testing.Short():
+		runs = 200
+	case *long:
+		runs = 2000
+	default:
+		runs = 400
 	}
 	for seed := *modelSeed; seed < *modelSeed+uint64(runs); seed++ {
 		m := newModel(t, seed)

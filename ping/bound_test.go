@@ -21,10 +21,7 @@ import (
 // settings; and readings do not go back without a step.
 func TestBoundHolds(t *testing.T) {
 	r := random(t)
-	worlds := *worldsFlag
-	if testing.Short() {
-		worlds = min(worlds, 1000)
-	}
+	worlds := worlds()
 	var queries int
 	var tight, used []float64 // bound over half the shortest round trip, error over bound
 	for i := range worlds {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"timesync"
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
@@ -27,24 +26,6 @@ func (deaf) OnDatagram(uint32, uint64) (time.Duration, bool) { return 0, false }
 func (deaf) MinDelta(uint64) (uint32, bool)                  { return 0, false }
 func (deaf) OnPeerMinDelta(uint32, uint64)                   {}
 func (deaf) MinOWD() (time.Duration, bool)                   { return 0, false }
-
-// perDatagram is the core of the module.
-type perDatagram struct{ s timesync.TimeSynchronizer }
-
-func (d *perDatagram) OnDatagram(ts24 uint32, recv uint64) (time.Duration, bool) {
-	return d.s.OnAuthenticatedDatagramTimestamp(timesync.Counter24(ts24), recv)
-}
-func (d *perDatagram) MinDelta(local uint64) (uint32, bool) {
-	delta, ok := d.s.MinDeltaTS24(local)
-	return uint32(delta), ok
-}
-func (d *perDatagram) OnPeerMinDelta(delta uint32, recv uint64) {
-	d.s.OnPeerMinDeltaTS24(timesync.Counter24(delta), recv)
-}
-func (d *perDatagram) RemoteTime(local, _ uint64) (uint64, bool) {
-	return d.s.RemoteTime(local)
-}
-func (d *perDatagram) MinOWD() (time.Duration, bool) { return d.s.MinimumOneWayDelay() }
 
 // exchanged runs a Clock: every exchange of the world passes through its messages.
 type exchanged struct {
@@ -70,7 +51,7 @@ var methods = []struct {
 	name string
 	make func() sim.Estimator
 }{
-	{"datagram", func() sim.Estimator { return new(perDatagram) }},
+	{"datagram", func() sim.Estimator { return new(sim.Core) }},
 	{"MinDelay", func() sim.Estimator { return new(exchanged) }},
 	{"Percentile", func() sim.Estimator { return &exchanged{c: Clock{conf: Config{Rule: Percentile, AdjustSteps: 1}}} }},
 	{"Slot 5s", func() sim.Estimator {

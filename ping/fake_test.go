@@ -16,8 +16,20 @@ import (
 
 var (
 	seedFlag   = flag.Uint64("seed", 1, "seed of the random worlds")
-	worldsFlag = flag.Int("worlds", 10_000, "number of random worlds for the error bound; a quarter of it for steps")
+	long       = flag.Bool("long", false, "play many worlds: 10000")
+	worldsFlag = flag.Int("worlds", 0, "number of random worlds for the error bound, a quarter of it for steps (default 1000, 10000 with -long)")
 )
+
+// worlds returns how many random worlds to play.
+func worlds() int {
+	switch {
+	case *worldsFlag > 0:
+		return *worldsFlag
+	case *long:
+		return 10_000
+	}
+	return 1000
+}
 
 // random returns a generator and prints its seed.
 func random(t testing.TB) *rand.Rand {

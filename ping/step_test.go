@@ -64,10 +64,7 @@ func newSteppedWorld(r *rand.Rand) steppedWorld {
 // off as the ways are unequal and the line jitters.
 func TestBackAfterStep(t *testing.T) {
 	r := random(t)
-	worlds := *worldsFlag / 4
-	if testing.Short() {
-		worlds = min(worlds, 500)
-	}
+	worlds := worlds() / 4
 	for i := range worlds {
 		seed := r.Uint64()
 		w := newSteppedWorld(rand.New(rand.NewPCG(seed, 0)))
@@ -90,10 +87,7 @@ func TestBackAfterStep(t *testing.T) {
 // requests were answered as there are Samples; not longer.
 func TestBoundAfterStep(t *testing.T) {
 	r := random(t)
-	worlds := *worldsFlag / 4
-	if testing.Short() {
-		worlds = min(worlds, 500)
-	}
+	worlds := worlds() / 4
 	outside, contrary, hidden := 0, 0, 0
 	for i := range worlds {
 		seed := r.Uint64()

@@ -13,28 +13,55 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/sim"
 )
 
 // The end-to-end run: a server and 8 clients with clocks of their own over loopback
-// UDP, synchronized per datagram by the core, tick at 60 Hz for 5 s. Every datagram is
+// UDP, synchronized per datagram by the core, tick at 60 Hz for 3 s. Every datagram is
 // held back for up to 8 ms after it is stamped.
 //
 // What is compared are clock values computed from one reading of the machine's clock,
 // so that only real disagreement counts. An input is late if it would have been so had
 // the machine run the tick on time and let no datagram lie; how many really were is
 // logged. A machine that stalls so badly that ticks are skipped gets a second chance, and
-// the log says so.
+// the log says so. Of one that stalls then, too, nothing can be said.
 func TestEndToEnd(t *testing.T) {
-	length := 5 * time.Second
-	if testing.Short() {
+	length := 3 * time.Second
+	switch {
+	case testing.Short():
 		length = 1500 * time.Millisecond
+	case *long:
+		length = 10 * time.Second
 	}
-	if faults := endToEnd(t, length); len(faults) > 0 {
-		t.Logf("first run: %v", faults)
-		if faults = endToEnd(t, length); len(faults) > 0 {
+	for try := range 2 {
+		stalled := watchStalls(t.Context(), length)
+		faults := endToEnd(t, length)
+		switch longest := <-stalled; {
+		case len(faults) == 0:
+			return
+		case try == 0:
+			t.Logf("first run: %v", faults)
+		case longest > 5*time.Millisecond:
+			t.Skipf("NOT TESTED: this machine stalled for %v: %v", longest, faults)
+		default:
 			t.Errorf("second run: %v", faults)
 		}
 	}
+}
+
+// watchStalls sends by how much a sleep of a millisecond lasted too long, at most, within so long.
+func watchStalls(ctx context.Context, within time.Duration) <-chan time.Duration {
+	longest := make(chan time.Duration, 1)
+	go func() {
+		most := time.Duration(0)
+		for end := time.Now().Add(within); time.Now().Before(end) && ctx.Err() == nil; {
+			slept := time.Now()
+			time.Sleep(time.Millisecond)
+			most = max(most, time.Since(slept)-time.Millisecond)
+		}
+		longest <- most
+	}()
+	return longest
 }
 
 // localClock is a clock that is off by an offset and a rate.
@@ -58,13 +85,13 @@ type endpoint struct {
 func (e *endpoint) stamp(id byte, nowUsec uint64) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]byte{id}, stamp(&e.sync, nowUsec)...)
+	return append([]byte{id}, sim.StartDatagram(&e.sync, nowUsec)...)
 }
 
 func (e *endpoint) observe(b []byte, nowUsec uint64) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return observe(&e.sync, b[1:], nowUsec)
+	return sim.OpenDatagram(&e.sync, b[1:], nowUsec)
 }
 
 func endToEnd(t *testing.T, length time.Duration) (faults []string) {

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-var long = flag.Bool("long", false, "run 90 days tick by tick (2 minutes)")
+var long = flag.Bool("long", false, "play many worlds, and 90 days tick by tick")
 
 // 90 days at 60 Hz in random frames of 1 to 100 ms: every tick once and in
 // order, and no drift. Without -long only the first and the last hour have such

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var sequences = flag.Int("sequences", 0, "random sequences of TestModel; 0 for 2000, or 200 with -short")
+var sequences = flag.Int("sequences", 0, "random sequences of TestModel (default 500, 200 with -short, 2000 with -long)")
 
 // healing is how long a client may take until it is right when all is well again: 3 s in which
 // a Welcome of before may still count, 3 s until it is doubted, and 20 s to slew 200 ms.
@@ -406,8 +406,10 @@ func TestModel(t *testing.T) {
 	case n > 0:
 	case testing.Short():
 		n = 200
-	default:
+	case *long:
 		n = 2000
+	default:
+		n = 500
 	}
 	base := newRand(t).Uint64()
 	ticks, backs := uint64(0), 0

@@ -81,7 +81,7 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i 
 		sent := 0
 		const every = time.Second / 60
 		w.every(node, func() time.Duration { return every }, func() {
-			b := stamp(&c.sync, node.NowUsec())
+			b := sim.StartDatagram(&c.sync, node.NowUsec())
 			hello, _ := c.loop.Hello() // also when it was heard
 			b, _ = hello.AppendBinary(b)
 			if w.input != nil {
@@ -90,7 +90,7 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i 
 			node.Send(hub, b)
 		})
 		w.every(hub, func() time.Duration { return every }, func() {
-			b := stamp(&c.atHub, hub.NowUsec())
+			b := sim.StartDatagram(&c.atHub, hub.NowUsec())
 			welcome, _ := w.server.Announce(uint64(c.id), hub.NowUsec())
 			b, _ = welcome.AppendBinary(b)
 			if w.state != nil {
@@ -103,7 +103,7 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i 
 			c.loop.Advance(node.NowUsec())
 		})
 		node.OnReceive = func(_ *sim.Node, b []byte) {
-			b = observe(&c.sync, b, node.NowUsec())
+			b = sim.OpenDatagram(&c.sync, b, node.NowUsec())
 			var welcome Welcome
 			if err := welcome.UnmarshalBinary(b[:welcomeSize]); err != nil {
 				t.Fatal(err)
@@ -116,7 +116,7 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i 
 	}
 	hub.OnReceive = func(from *sim.Node, b []byte) {
 		c := w.clients[slices.Index(spokes, from)]
-		b = observe(&c.atHub, b, hub.NowUsec())
+		b = sim.OpenDatagram(&c.atHub, b, hub.NowUsec())
 		var hello Hello
 		if err := hello.UnmarshalBinary(b[:helloSize]); err != nil {
 			t.Fatal(err)
@@ -129,26 +129,6 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i 
 		}
 	}
 	return w
-}
-
-// stamp starts a datagram with the 3-byte stamp and the minimum delta, and a byte
-// that says whether there is one.
-func stamp(s *timesync.TimeSynchronizer, nowUsec uint64) []byte {
-	b := make([]byte, 7, 64)
-	timesync.LocalTimeToDatagramTS24(nowUsec).Put(b)
-	if d, ok := s.MinDeltaTS24(nowUsec); ok {
-		b[3] = 1
-		d.Put(b[4:])
-	}
-	return b
-}
-
-func observe(s *timesync.TimeSynchronizer, b []byte, nowUsec uint64) []byte {
-	s.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(b), nowUsec)
-	if b[3] == 1 {
-		s.OnPeerMinDeltaTS24(timesync.ReadCounter24(b[4:]), nowUsec)
-	}
-	return b[7:]
 }
 
 func (w *network) every(n *sim.Node, period func() time.Duration, f func()) {

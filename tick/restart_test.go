@@ -52,16 +52,16 @@ type match struct {
 	old       int           // messages of an old life that were refused
 }
 
-var seeds = flag.Int("seeds", 0, "worlds of each restart; 0 for 10, or 4 with -short")
+var seeds = flag.Int("seeds", 0, "worlds of each restart (default 4, 10 with -long)")
 
 func worlds() uint64 {
 	switch {
 	case *seeds > 0:
 		return uint64(*seeds)
-	case testing.Short():
-		return 4
+	case *long:
+		return 10
 	}
-	return 10
+	return 4
 }
 
 const matchTolerance = time.Second / 60
@@ -143,7 +143,7 @@ func (m *match) serverSends() {
 	if m.server == nil || m.cut {
 		return
 	}
-	b := stamp(m.serverSync, m.serverNow())
+	b := sim.StartDatagram(m.serverSync, m.serverNow())
 	w, ok := m.server.Announce(1, m.serverNow())
 	if !ok {
 		return
@@ -161,7 +161,7 @@ func (m *match) clientSends() {
 	if m.client == nil || m.cut {
 		return
 	}
-	b := append(stamp(m.clientSync, m.clientNow()), byte(m.life[0]))
+	b := append(sim.StartDatagram(m.clientSync, m.clientNow()), byte(m.life[0]))
 	epoch, _ := m.client.Epoch()
 	c, _ := m.client.Snapshot(m.clientNow())
 	b = binary.LittleEndian.AppendUint64(b, epoch)
@@ -183,7 +183,7 @@ func (m *match) atClient(b []byte) {
 		return
 	}
 	if uint64(life) == m.life[1] {
-		observe(m.clientSync, b, m.clientNow())
+		sim.OpenDatagram(m.clientSync, b, m.clientNow())
 	}
 	b = b[8:]
 	before, entered := m.client.Epoch()
@@ -215,7 +215,7 @@ func (m *match) atServer(b []byte) {
 		return
 	}
 	if uint64(b[7]) == m.life[0] {
-		observe(m.serverSync, b, m.serverNow())
+		sim.OpenDatagram(m.serverSync, b, m.serverNow())
 	}
 	b = b[8:]
 	epoch := binary.LittleEndian.Uint64(b)

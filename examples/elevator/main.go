@@ -207,7 +207,7 @@ func play(r rule) (client, host [3]lag) {
 			host[other].add(behind(at[3], ground))
 		}
 		for i, p := range peers {
-			b := stamp(&p.hosts, hub.NowUsec())
+			b := sim.StartDatagram(&p.hosts, hub.NowUsec())
 			for _, x := range at {
 				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
 			}
@@ -222,7 +222,7 @@ func play(r rule) (client, host [3]lag) {
 	hub.OnReceive = func(from *sim.Node, b []byte) {
 		for i, p := range peers {
 			if p.node == from {
-				b = observe(&p.hosts, b, hub.NowUsec())
+				b = sim.OpenDatagram(&p.hosts, b, hub.NowUsec())
 				if len(b) == 16 { // where the player is at a tick
 					n := tick.Tick(binary.LittleEndian.Uint64(b))
 					if server.Accept(epoch, n, hub.NowUsec()) {
@@ -242,7 +242,7 @@ func play(r rule) (client, host [3]lag) {
 		peers = append(peers, p)
 		play := func(s tick.Step) {
 			mine := platform(r.under(true, s.Clocks).Time()) // the player stands on what it sees
-			b := stamp(&p.sync, node.NowUsec())
+			b := sim.StartDatagram(&p.sync, node.NowUsec())
 			b = binary.LittleEndian.AppendUint64(b, uint64(s.Tick))
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(mine))
 			node.Send(hub, b)
@@ -263,7 +263,7 @@ func play(r rule) (client, host [3]lag) {
 		p.loop = must(tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: play}}, &p.sync))
 		p.loop.Start(node.NowUsec())
 		node.OnReceive = func(_ *sim.Node, b []byte) {
-			b = observe(&p.sync, b, node.NowUsec())
+			b = sim.OpenDatagram(&p.sync, b, node.NowUsec())
 			var welcome tick.Welcome
 			var at figuresAt
 			if err := welcome.UnmarshalBinary(b[8*len(at):]); err != nil {
@@ -277,7 +277,7 @@ func play(r rule) (client, host [3]lag) {
 		}
 		every(w, 4*time.Millisecond, func() {
 			if p.loop.Advance(node.NowUsec()) == 0 && !p.sync.IsSynchronized() {
-				node.Send(hub, stamp(&p.sync, node.NowUsec())) // to have something to synchronize by
+				node.Send(hub, sim.StartDatagram(&p.sync, node.NowUsec())) // to have something to synchronize by
 			}
 		})
 	}
@@ -315,25 +315,4 @@ func behind(figure, platform float64) time.Duration {
 func every(w *sim.World, period time.Duration, f func()) {
 	f()
 	w.At(w.Now()+period, func() { every(w, period, f) })
-}
-
-// stamp starts a datagram as the core package wants it: the stamp, and what to report
-// to the peer if there is anything.
-func stamp(s *timesync.TimeSynchronizer, nowUsec uint64) []byte {
-	b := make([]byte, 7, 80)
-	timesync.LocalTimeToDatagramTS24(nowUsec).Put(b)
-	if d, ok := s.MinDeltaTS24(nowUsec); ok {
-		b[3] = 1
-		d.Put(b[4:])
-	}
-	return b
-}
-
-// observe takes the stamp of a datagram that arrived and returns the rest.
-func observe(s *timesync.TimeSynchronizer, b []byte, nowUsec uint64) []byte {
-	s.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(b), nowUsec)
-	if b[3] == 1 {
-		s.OnPeerMinDeltaTS24(timesync.ReadCounter24(b[4:]), nowUsec)
-	}
-	return b[7:]
 }

@@ -6,12 +6,10 @@
 package main
 
 import (
-	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"timesync/record"
+	"timesync/examples/internal/exampletest"
 )
 
 // checkRecordings reads those of a game, in which the server and a player were killed, and at
@@ -24,7 +22,7 @@ func checkRecordings(t *testing.T, folder string) {
 	}
 	long := 0
 	for _, name := range names {
-		if readRecording(t, name) > 10 { // of 180 on a machine with time
+		if n, _ := exampletest.Recording(t, name); n > 10 { // of 180 on a machine with time
 			long++
 		}
 	}
@@ -32,26 +30,4 @@ func checkRecordings(t *testing.T, folder string) {
 	if long < 7 {
 		t.Errorf("%d recordings of more than a few datagrams", long)
 	}
-}
-
-// readRecording replays a recording that may be cut off.
-func readRecording(t *testing.T, name string) (datagrams int) {
-	t.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for m, err := range record.Replay(file) {
-		switch {
-		case errors.Is(err, record.ErrTruncated):
-		case err != nil:
-			t.Errorf("%s: %v", name, err)
-		case m.Kind == record.Datagram:
-			datagrams++
-		case m.Kind == record.Answered && m.Answer != record.Ask(m.Ends[0], m.LocalUsec):
-			t.Errorf("%s: the replay answers otherwise at %d", name, m.LocalUsec)
-		}
-	}
-	return datagrams
 }

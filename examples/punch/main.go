@@ -13,7 +13,6 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -21,17 +20,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"timesync/examples/internal/program"
 )
 
 const usage = `usage: punch -serve ADDR -key KEY                be the rendezvous server
        punch -server ADDR -key KEY [-room NAME]  be one of two peers that meet in a room`
-
-// keyVariable names the environment variable of the key.
-const keyVariable = "TIMESYNC_KEY"
 
 type config struct {
 	serve, server, room string
@@ -40,23 +35,14 @@ type config struct {
 	ready, giveUp       time.Duration
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { program.Main(run) }
 
 // run is main with its surroundings as arguments. It returns the exit status: 0, 1 if the
 // peers were not connected, 2 for wrong flags.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(stderr, "punch -h explains the flags\npunch: %v\n", err)
-		return 2
+	if err != nil {
+		return program.Status("punch", err, stderr)
 	}
 	if c.serve != "" {
 		err = serveAt(ctx, c, stdout)
@@ -75,28 +61,17 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 	f := flag.NewFlagSet("punch", flag.ContinueOnError)
 	f.StringVar(&c.serve, "serve", "", "be the server at this `address`, UDP and TCP, such as :9000")
 	f.StringVar(&c.server, "server", "", "be a peer of the server at this `address`")
-	f.StringVar(&key, "key", "", "64 hex digits that the server and both peers share;\nnot given: $"+keyVariable)
+	f.StringVar(&key, "key", "", "64 hex digits that the server and both peers share; @FILE: read them there;\nnot given: $"+program.KeyVariable)
 	f.StringVar(&c.room, "room", "room", "`name` that both peers know")
 	f.BoolVar(&c.tcp, "tcp", false, "connect by TCP: both open the connection at the instant")
 	f.BoolVar(&c.random, "random", false, "send when ready, without the instant, to see what it is good for")
 	f.DurationVar(&c.ready, "ready", 0, "with -random: being ready takes up to so long, as finding out\naddresses or a busy program do")
 	f.BoolVar(&c.once, "once", false, "end when connected, and print the result as JSON")
 	f.DurationVar(&c.giveUp, "give-up", 10*time.Second, "how long to try once the other is known")
-	f.Usage = func() {}
-	f.SetOutput(io.Discard) // run prints the error
-	err = f.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(stderr, usage)
-		f.SetOutput(stderr)
-		f.PrintDefaults()
+	if _, err = program.Parse(f, usage, args, stderr); err == nil {
+		err = c.check(key)
 	}
-	if err != nil {
-		return c, err
-	}
-	if f.NArg() > 0 {
-		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
-	}
-	return c, c.check(key)
+	return c, err
 }
 
 // check refuses what cannot be meant, and reads the key.
@@ -109,15 +84,9 @@ func (c *config) check(key string) error {
 	case c.ready < 0 || c.giveUp <= 0:
 		return errors.New("-ready, -give-up: must not be negative")
 	}
-	if key == "" {
-		key = os.Getenv(keyVariable)
-	}
-	b, err := hex.DecodeString(key)
-	if err != nil || len(b) != len(c.key) {
-		return errors.New("-key: must be 64 hex digits, the same on all three")
-	}
-	copy(c.key[:], b)
-	return nil
+	var err error
+	c.key, err = program.Key(key)
+	return err
 }
 
 // serveAt runs the server.

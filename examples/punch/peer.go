@@ -19,6 +19,7 @@ import (
 
 	"timesync"
 	"timesync/examples/internal/instant"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/seal"
 	"timesync/link"
 	"timesync/rxtime"
@@ -268,24 +269,15 @@ func (p *peer) frames(conn net.Conn) {
 }
 
 func (p *peer) receive() {
-	buf := make([]byte, 2048)
-	for {
-		n, from, recvUsec, err := p.rx.ReadFrom(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			time.Sleep(time.Millisecond)
-			continue
-		}
+	program.Receive(p.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
 		p.mu.Lock()
 		if from = unmapped(from); from == p.server {
-			p.takeServer(buf[:n], from, recvUsec)
+			p.takeServer(b, from, recvUsec)
 		} else if p.there != nil {
-			p.takePeer(buf[:n], from, recvUsec)
+			p.takePeer(b, from, recvUsec)
 		}
 		p.mu.Unlock()
-	}
+	})
 }
 
 // takeServer takes what the server says: whom to meet, and when.

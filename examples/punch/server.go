@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/seal"
 	"timesync/rxtime"
 )
@@ -115,20 +116,11 @@ func (s *server) accept() {
 }
 
 func (s *server) receive() {
-	buf := make([]byte, 2048)
-	for {
-		n, from, recvUsec, err := s.rx.ReadFrom(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			time.Sleep(time.Millisecond)
-			continue
-		}
+	program.Receive(s.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
 		s.mu.Lock()
-		s.take(buf[:n], unmapped(from), recvUsec)
+		s.take(b, unmapped(from), recvUsec)
 		s.mu.Unlock()
-	}
+	})
 }
 
 // take takes a datagram, and answers each: so the peer keeps time, too.

@@ -12,9 +12,7 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -22,14 +20,12 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/seal"
 	"timesync/examples/transfer/ledbat"
 )
@@ -40,9 +36,6 @@ const usage = `usage: transfer -listen ADDR -key KEY [-in FOLDER]   receive a fi
 
 A transfer that was interrupted goes on where it was when both ends are started again.`
 
-// keyVariable names the environment variable of the key.
-const keyVariable = "TIMESYNC_KEY"
-
 type config struct {
 	listen, dial, folder, cc, file string
 	mb                             int
@@ -50,23 +43,14 @@ type config struct {
 	json                           bool
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { program.Main(run) }
 
 // run is main with its surroundings as arguments. It returns the exit status: 0 if the file
 // arrived, 1 if not, 2 for wrong flags.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(stderr, "transfer -h explains the flags\ntransfer: %v\n", err)
-		return 2
+	if err != nil {
+		return program.Status("transfer", err, stderr)
 	}
 	if err := transfer(ctx, c, stdout); err != nil {
 		fmt.Fprintln(stderr, "transfer:", err)
@@ -80,20 +64,12 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 	f := flag.NewFlagSet("transfer", flag.ContinueOnError)
 	f.StringVar(&c.listen, "listen", "", "receive at this `address`, such as :9000")
 	f.StringVar(&c.dial, "dial", "", "send to the receiver at this `address`")
-	f.StringVar(&key, "key", "", "64 hex digits that both ends share; @FILE: read them there;\nnot given: $"+keyVariable)
+	f.StringVar(&key, "key", "", "64 hex digits that both ends share; @FILE: read them there;\nnot given: $"+program.KeyVariable)
 	f.StringVar(&c.folder, "in", ".", "`folder` for what arrives")
 	f.StringVar(&c.cc, "cc", "ledbat", "congestion `control`: ledbat, or none, which shows what it is good for")
 	f.IntVar(&c.mb, "mb", 0, "send so many `MB` of test data instead of a file")
 	f.BoolVar(&c.json, "json", false, "print the progress as JSON, a line each second")
-	f.Usage = func() {}
-	f.SetOutput(io.Discard) // run prints the error
-	err = f.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(stderr, usage)
-		f.SetOutput(stderr)
-		f.PrintDefaults()
-	}
-	if err != nil {
+	if err := program.ParseFlags(f, usage, args, stderr); err != nil {
 		return c, err
 	}
 	c.file = f.Arg(0)
@@ -107,28 +83,8 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 	case c.dial != "" && (c.mb > 0) == (c.file != ""), c.mb < 0, c.mb > maxSize/1e6:
 		return c, errors.New("-dial: needs one file, or -mb from 1 to 100000")
 	}
-	return c, c.readKey(key)
-}
-
-// readKey takes a key as -key has it.
-func (c *config) readKey(key string) error {
-	if key == "" {
-		key = os.Getenv(keyVariable)
-	}
-	if file, ok := strings.CutPrefix(key, "@"); ok {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("-key: %w", err)
-		}
-		key = strings.TrimSpace(string(b))
-	}
-	b, err := hex.DecodeString(key)
-	if err != nil || len(b) != len(c.key) {
-		rand.Read(c.key[:]) // not the given one: it may be a secret with a typing error
-		return fmt.Errorf("-key: must be 64 hex digits, the same on both ends, such as this fresh one: %x", c.key)
-	}
-	copy(c.key[:], b)
-	return nil
+	c.key, err = program.Key(key)
+	return c, err
 }
 
 // transfer sends or receives.

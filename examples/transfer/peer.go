@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/seal"
 	"timesync/examples/transfer/ledbat"
 	"timesync/rxtime"
@@ -150,24 +151,15 @@ func (p *peer) send(message []byte) {
 
 // receive reads the socket until it is closed.
 func (p *peer) receive() {
-	buf := make([]byte, 2048)
-	for {
-		n, from, recvUsec, err := p.rx.ReadFrom(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			time.Sleep(time.Millisecond) // Windows reports here that the peer's port is closed
-			continue
-		}
+	program.Receive(p.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
 		p.mu.Lock()
-		p.take(buf[:n], from, recvUsec)
+		p.take(b, from, recvUsec)
 		p.mu.Unlock()
 		select {
 		case p.wake <- struct{}{}:
 		default:
 		}
-	}
+	})
 }
 
 // take takes a datagram.

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,32 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"timesync/record"
+	"timesync/examples/internal/exampletest"
 )
-
-// recorded reads a recording, whose last block may be cut off, and returns how many
-// datagrams it has, and when its last block was written.
-func recorded(t *testing.T, name string) (datagrams int, last time.Time) {
-	t.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for m, err := range record.Replay(file) {
-		switch {
-		case errors.Is(err, record.ErrTruncated):
-		case err != nil:
-			t.Fatalf("%s: %v", name, err)
-		case m.Kind == record.Datagram:
-			datagrams++
-			last = m.Wall
-		case m.Kind == record.Answered && m.Answer != record.Ask(m.Ends[0], m.LocalUsec):
-			t.Fatalf("%s: the replay answers otherwise at %d", name, m.LocalUsec)
-		}
-	}
-	return datagrams, last
-}
 
 // TestRecord ends the program by a signal, with a word and without.
 func TestRecord(t *testing.T) {
@@ -66,7 +41,7 @@ func TestRecord(t *testing.T) {
 		}
 		_ = command.Wait()
 		for _, name := range []string{name, name + peerSuffix} {
-			datagrams, last := recorded(t, name)
+			datagrams, last := exampletest.Recording(t, name)
 			t.Logf("%v: %d datagrams; the last block is from %v before", signal, datagrams, killed.Sub(last))
 			if datagrams < 10 { // a block of a busy machine may have one only
 				t.Errorf("%v: %d datagrams", signal, datagrams)

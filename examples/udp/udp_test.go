@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"flag"
 	"net"
 	"net/netip"
 	"os"
@@ -600,6 +601,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv("UDP_TEST_MAIN") != "" {
 		main()
 	}
+	flag.Parse()
+	flag.Set("test.parallel", "8") // these tests mostly wait
 	os.Exit(m.Run())
 }
 

@@ -1,13 +1,10 @@
-// These tests prove that no call costs more than it may. All costs are measured in turns with
+// These benchmarks measure whether a call costs more than it may. All costs are measured in turns with
 // those of a baseline, a few thousand calls each, because a shared machine changes its pace
 // from one millisecond to the next. What counts is the median of the ratios.
 package bench
 
 import (
-	"math"
-	"runtime/debug"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -255,37 +252,13 @@ func costs(t testing.TB) []cost {
 	}
 }
 
-// TestCosts: no call costs more than it may. A busy machine gets several chances.
-func TestCosts(t *testing.T) {
-	if testing.Short() || instrumented() {
-		t.Skip("costs are measured in an ordinary build")
-	}
-	for _, c := range costs(t) {
-		ratio := math.Inf(1)
-		for range 20 {
-			if ratio = min(ratio, c.fight(50)); ratio <= c.limit {
-				break
-			}
-		}
-		t.Logf("%-33s %.2f of the baseline, %v allowed (%.1f ns, %.1f ns)", c.name, ratio, c.limit, median(c.costs[0]), median(c.costs[1]))
-		if ratio > c.limit {
-			t.Errorf("%s costs %.2f of the baseline, more than %v", c.name, ratio, c.limit)
-		}
-	}
-}
-
-// instrumented reports whether the race detector or coverage slows this binary, or
-// the processor has no 64-bit words.
-func instrumented() bool {
-	if strconv.IntSize < 64 || testing.CoverMode() != "" {
-		return true
-	}
-	info, _ := debug.ReadBuildInfo()
-	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
-
+// BenchmarkCosts prints what each call costs, as a multiple of its baseline, and what it may
+// cost: .ci/costs judges.
 func BenchmarkCosts(b *testing.B) {
 	for _, c := range costs(b) {
-		b.Run(c.name, c.bench)
+		b.Run(c.name, func(b *testing.B) {
+			c.bench(b)
+			b.ReportMetric(c.limit, "limit")
+		})
 	}
 }

@@ -252,7 +252,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write testdata/api.txt anew")
+var update = flag.Bool("update", false, "write testdata/api.txt and docs/witnesses.svg anew")
 
 // mostNames is how many names a reader can be asked to learn, fields not counted. A method
 // that Server and Client of package tick share counts once.

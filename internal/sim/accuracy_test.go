@@ -4,6 +4,7 @@
 package sim_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math"
@@ -17,7 +18,7 @@ import (
 )
 
 var (
-	worlds = flag.Int("worlds", 6, "worlds per scenario of the accuracy table")
+	worlds = flag.Int("worlds", 0, "worlds per scenario of the accuracy table (default 3, 1 with -short, 6 with -long)")
 	only   = flag.String("scenario", "", "only scenarios whose name contains this")
 )
 
@@ -136,10 +137,7 @@ func accuracyTable(scenarios []sim.Scenario, results [][]result) string {
 // 25 us. Only the mixture may, on one of six values of -seed.first; with any but 0 that
 // is a line that begins with MIXTURE WORSE, to be counted by whoever plays them.
 func TestAccuracy(t *testing.T) {
-	worldsEach := *worlds
-	if testing.Short() {
-		worldsEach = 1
-	}
+	worldsEach := cmp.Or(*worlds, sized(1, 3, 6))
 	scenarios := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
 	results := measureAll(scenarios, worldsEach)
 	t.Logf("-seed.first %d, %d worlds a scenario, of the mixture four times as many\n%s", *seedFirst, worldsEach, accuracyTable(scenarios, results))
@@ -194,7 +192,7 @@ func mixtureEnds(n int) (off [2]int, beyond int) {
 				if o.Pair == 0 || o.At < sc.Warmup {
 					return
 				}
-				bound, _ := ours[o.Side].s.ErrorBound(o.LocalUsec)
+				bound, _ := ours[o.Side].Sync.ErrorBound(o.LocalUsec)
 				if math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1 {
 					over++
 				}
@@ -216,10 +214,7 @@ func mixtureEnds(n int) (off [2]int, beyond int) {
 
 // TestMixture: after a mixture of faults no end stays wrong, and its bound says so.
 func TestMixture(t *testing.T) {
-	n := 400
-	if testing.Short() {
-		n = 40
-	}
+	n := sized(40, 100, 400)
 	off, beyond := mixtureEnds(n)
 	t.Logf("-seed.first %d, %d worlds: %d of %d ends are off by more than 1 ms in the end, %d of the original's; %d answers beyond the bound",
 		*seedFirst, n, off[1], 2*n, off[0], beyond)

@@ -75,10 +75,7 @@ func stall(from, lasting time.Duration) sim.Delay {
 // TestBoundWidening compares the bound with that of the same world without what only
 // delays or loses datagrams: that sets no clock, so it must hardly widen the bound.
 func TestBoundWidening(t *testing.T) {
-	n := 16
-	if testing.Short() {
-		n = 2
-	}
+	n := sized(2, 4, 16)
 	const jitter = 100 * us
 	disturbances := []struct {
 		name    string
@@ -202,10 +199,7 @@ func boundBacks(cases []boundCase) (backs []time.Duration, slow int) {
 // TestBoundReturns: once both ends have seen that a clock was set, the bound is what
 // it was.
 func TestBoundReturns(t *testing.T) {
-	n := 240
-	if testing.Short() {
-		n = 30
-	}
+	n := sized(30, 30, 240)
 	const until = settled + 25*sec
 	world := func(i int) *duel {
 		d := faultWorld(uint64(i))
@@ -265,7 +259,7 @@ func TestBoundReturns(t *testing.T) {
 
 	// Never stuck.
 	sizes, stuck := []time.Duration{5 * ms, 20 * ms, 70 * ms, 300 * ms, sec, 5 * sec, 30 * sec, 100 * sec, time.Hour}, 5.0
-	if testing.Short() {
+	if !*long {
 		sizes, stuck = sizes[:2], 10 // the hard ones
 	}
 	var cases []boundCase
@@ -308,10 +302,7 @@ func TestBoundReturns(t *testing.T) {
 // clock event is some seconds ago, then use the remote time. The wait must be short
 // and over for good, and the time then right.
 func TestBoundAdvice(t *testing.T) {
-	n := 16
-	if testing.Short() {
-		n = 4
-	}
+	n := sized(4, 6, 16)
 	worlds := []struct {
 		name      string
 		there     time.Duration

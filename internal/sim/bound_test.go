@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	boundWorlds = flag.Int("bound.worlds", 0, "random worlds of TestErrorBound (default 10000, or 1000 with -short)")
+	boundWorlds = flag.Int("bound.worlds", 0, "random worlds of TestErrorBound (default 2000, 1000 with -short, 10000 with -long)")
 	boundWorld  = flag.Uint64("bound.world", 0, "play only the world of TestErrorBound with this seed, and print it")
 )
 
@@ -418,7 +418,7 @@ func TestErrorBound(t *testing.T) {
 		printWorld(t, *boundWorld)
 		return
 	}
-	n := cmp.Or(*boundWorlds, map[bool]int{true: 1000, false: 10000}[testing.Short()])
+	n := cmp.Or(*boundWorlds, sized(1000, 2000, 10000))
 	start := time.Now()
 	b := playBounds(*seedFirst+1, n)
 	percent := func(a, b int) float64 { return 100 * float64(a) / float64(b) }
@@ -427,7 +427,7 @@ func TestErrorBound(t *testing.T) {
 	for i, a := range boundAges {
 		what := fmt.Sprintf("beyond the bound later than %v after a clock event, of 10^6", a.age)
 		rate := 1e6 * float64(b.beyond[i]) / float64(b.answers[i])
-		if a.must > 0 && !testing.Short() { // few worlds say little
+		if a.must > 0 && n >= 10000 { // few worlds say little
 			m.judge(what, rate, a.must, a.aim)
 		} else {
 			m.note(what, rate)
@@ -442,7 +442,7 @@ func TestErrorBound(t *testing.T) {
 	// A clock that is set while a queue of the other direction hides that is known to nobody.
 	m.misses(fmt.Sprintf("  the furthest beyond, later than %v, ms", surelyKnown), worst, 8, 34e3)
 	m.judge("bound - 200 us over half the round trip, no clock events, median", b.quietUse.quantile(0.5)/1000, 1.15, 1.05)
-	if p95 := b.quietUse.quantile(0.95) / 1000; testing.Short() { // few worlds say little
+	if p95 := b.quietUse.quantile(0.95) / 1000; n < 10000 { // few worlds say little
 		m.misses("  p95", p95, 3, 4)
 	} else {
 		m.judge("  p95", p95, 3, 2)

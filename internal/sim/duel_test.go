@@ -158,7 +158,7 @@ func (d *duel) run() {
 				e.shortest.forget()
 				if j.reset {
 					o := &d.ends[1-j.side]
-					o.s.s.Reset()
+					o.s.Sync.Reset()
 					o.shortest.forget()
 					o.heard, o.born, o.reportAt = false, j.to, j.to
 				}
@@ -284,7 +284,7 @@ func (d *duel) query(side int) {
 	q := query{side: side, at: now, local: e.c.Usec(now), stale: e.stale, since: d.since(now), s: &e.s}
 	truth := d.ends[1-side].c.Usec(now)
 	remote, ok := e.s.RemoteTime(q.local, truth)
-	bound, bounded := e.s.s.ErrorBound(q.local)
+	bound, bounded := e.s.Sync.ErrorBound(q.local)
 	if q.ok = ok && bounded; q.ok {
 		q.err = float64(int64((remote-truth)<<38) >> 38)
 		q.bound = float64(bound) / float64(us)

@@ -244,8 +244,8 @@ func TestSteps(t *testing.T) {
 		every  time.Duration
 		median float64 // seconds
 	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}
-	if testing.Short() {
-		intervals = intervals[:1]
+	if !*long {
+		intervals = intervals[:sized(1, 2, 0)]
 	}
 	for _, x := range intervals {
 		var cases []faultCase

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	hostileWorlds = flag.Int("hostile.worlds", 0, "worlds of TestHostileWorlds (default 10000, or 500 with -short)")
+	hostileWorlds = flag.Int("hostile.worlds", 0, "worlds of TestHostileWorlds (default 2000, 500 with -short, 10000 with -long)")
 	hostileWorld  = flag.Uint64("hostile.world", 0, "play only the world of TestHostileWorlds with this seed, and print it")
 )
 
@@ -459,7 +459,7 @@ func TestHostileWorlds(t *testing.T) {
 		printSiege(*hostileWorld)
 		return
 	}
-	n := cmp.Or(*hostileWorlds, map[bool]int{true: 500, false: 10000}[testing.Short()])
+	n := cmp.Or(*hostileWorlds, sized(500, 2000, 10000))
 	start := time.Now()
 	fates := make([]fate, len(attacks))
 	var panics failures
@@ -510,10 +510,7 @@ func printSiege(seed uint64) {
 // from the first one on: receive times go back again and again, but none of them is wrong,
 // so that the truth never leaves the bound.
 func TestHandedOverLate(t *testing.T) {
-	n := 5000
-	if testing.Short() {
-		n = 500
-	}
+	n := sized(500, 2000, 5000)
 	var f failures
 	eachSeed(n, func(i uint64) (_ struct{}) {
 		seed := *seedFirst + i
@@ -536,10 +533,7 @@ func TestHandedOverLate(t *testing.T) {
 // the offset is never further off than it was in the silence, by more than what 0.2 s of
 // datagrams can tell.
 func TestAfterSilence(t *testing.T) {
-	n := 2000
-	if testing.Short() {
-		n = 200
-	}
+	n := sized(200, 500, 2000)
 	type harm struct{ by, lasting float64 } // us, s
 	harms := eachSeed(n, func(i uint64) (h harm) {
 		p := newPeers(rand.New(rand.NewPCG(*seedFirst+i, 'q')))

@@ -118,7 +118,7 @@ func (w *interopWorld) play() *interopRun {
 		if o.Pair != 1+int(o.Side) || o.Side == w.deaf || o.At >= w.stepAt && o.At < w.stepAt+15*sec {
 			return
 		}
-		s, _ := ours[o.Side].s.Snapshot(o.LocalUsec)
+		s, _ := ours[o.Side].Sync.Snapshot(o.LocalUsec)
 		bound := float64(s.ErrorBound) / float64(us)
 		run.tallest = max(run.tallest, bound)
 		if err > bound {

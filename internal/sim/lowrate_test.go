@@ -18,7 +18,7 @@ import (
 	"timesync/internal/sim"
 )
 
-var lowRateWorlds = flag.Int("lowrate.worlds", 0, "clean worlds of TestLowRates (default 1500, or 100 with -short)")
+var lowRateWorlds = flag.Int("lowrate.worlds", 0, "clean worlds of TestLowRates (default 400, 100 with -short, 1500 with -long)")
 
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
@@ -44,7 +44,7 @@ func lowRateWorld(seed uint64) *duel {
 // TestLowRates plays clean worlds with few datagrams. What waits for a number of them,
 // not for time, fails here.
 func TestLowRates(t *testing.T) {
-	n := cmp.Or(*lowRateWorlds, map[bool]int{true: 100, false: 1500}[testing.Short()])
+	n := cmp.Or(*lowRateWorlds, sized(100, 400, 1500))
 	var f failures
 	var mu sync.Mutex
 	var ends errors

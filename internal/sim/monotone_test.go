@@ -41,8 +41,8 @@ func (w *watched) ask(local uint64) {
 		return
 	}
 	remote, ok := w.subject.RemoteTime(local, w.remote)
-	ts23, ok23 := w.s.ToRemoteTime23(local)
-	ts16, ok16 := w.s.ToRemoteTime16(local)
+	ts23, ok23 := w.Sync.ToRemoteTime23(local)
+	ts16, ok16 := w.Sync.ToRemoteTime16(local)
 	if ok != ok23 || ok != ok16 {
 		w.fail("at %d: RemoteTime knows %v, ToRemoteTime23 %v, ToRemoteTime16 %v", local, ok, ok23, ok16)
 	}
@@ -108,9 +108,9 @@ const grace = 20_000
 func (w *watched) final(when uint64, take func()) {
 	var remote [5]uint64
 	at := func(i int) uint64 { return when + uint64(i)*grace/2 - grace }
-	_, ok := w.s.RemoteTime(when)
+	_, ok := w.Sync.RemoteTime(when)
 	for i := range remote {
-		remote[i], _ = w.s.RemoteTime(at(i))
+		remote[i], _ = w.Sync.RemoteTime(at(i))
 	}
 	steps := w.Steps()
 	take()
@@ -118,7 +118,7 @@ func (w *watched) final(when uint64, take func()) {
 		return
 	}
 	for i, was := range remote {
-		if is, _ := w.s.RemoteTime(at(i)); is != was {
+		if is, _ := w.Sync.RemoteTime(at(i)); is != was {
 			w.fail("what came at %d moved the reading of %d by %d us", when, at(i), int64(is-was))
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"timesync"
 )
 
-var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, or 0.05 with -short)")
+var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, 0.05 with -short)")
 
 const (
 	soakRate = 60         // datagrams a second each way

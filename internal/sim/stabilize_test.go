@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	stabilizeWorlds = flag.Int("stabilize.worlds", 0, "worlds of TestSelfStabilizing (default 800, or 60 with -short)")
+	stabilizeWorlds = flag.Int("stabilize.worlds", 0, "worlds of TestSelfStabilizing (default 200, 60 with -short, 800 with -long)")
 	stabilizeWorld  = flag.Uint64("stabilize.world", 0, "play only the world of TestSelfStabilizing with this seed, and print it")
 )
 
@@ -41,7 +41,7 @@ type scalar struct {
 // scalars returns all of the state that only the writer uses: the atomic values that
 // readers see are left out.
 func scalars(s *subject) []scalar {
-	return appendScalars(nil, "", reflect.ValueOf(&s.s).Elem())
+	return appendScalars(nil, "", reflect.ValueOf(&s.Sync).Elem())
 }
 
 func appendScalars(list []scalar, name string, v reflect.Value) []scalar {
@@ -337,7 +337,7 @@ func TestSelfStabilizing(t *testing.T) {
 		printScrambled(*stabilizeWorld)
 		return
 	}
-	n := cmp.Or(*stabilizeWorlds, map[bool]int{true: 60, false: 800}[testing.Short()])
+	n := cmp.Or(*stabilizeWorlds, sized(60, 200, 800))
 	runs := playScrambled(n)
 	m := musts{t: t}
 	for _, mode := range []struct {

@@ -23,7 +23,7 @@ import (
 
 var (
 	upAll   = flag.Bool("upstream", false, "as many seeds of all scenarios of the original author's benchmark as of the important ones")
-	upSeeds = flag.Int("upstream.seeds", 30, "seeds per scenario of that benchmark")
+	upSeeds = flag.Int("upstream.seeds", 30, "seeds per scenario of that benchmark ")
 	upOnly  = flag.String("upstream.run", "", "only scenarios of that benchmark that match this regexp")
 	upTrace = flag.Int("upstream.trace", -1, "print every poll of that benchmark for this seed")
 )
@@ -200,8 +200,8 @@ var (
 )
 
 func TestUpstream(t *testing.T) {
-	if testing.Short() {
-		t.Skip("its limits are for all seeds, and those take a minute with the race detector")
+	if !*long {
+		t.Skip("its limits are for all seeds: with -long")
 	}
 	scenarios, err := upstream.Scenarios()
 	if err != nil {

@@ -1,7 +1,16 @@
-// This test proves the order of Counter16 for every pair of values that there is.
+// These tests prove what the three counters do: arithmetic on their rings, their bytes, what
+// they expand to; and the order of Counter16 for every pair of values that there is.
 package vectors
 
 import (
+	"bytes"
+	"cmp"
+	"encoding"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,13 +19,160 @@ import (
 	"timesync"
 )
 
-// TestCounter16AllPairs tries all 2^32 pairs: from every position it walks once
-// round the ring and counts.
+// counter is what the three counters have in common.
+type counter[C any] interface {
+	~uint16 | ~uint32
+	Add(C) C
+	Sub(C) C
+	Inc() C
+	Dec() C
+	Distance(C) int32
+	Compare(C) int
+	Less(C) bool
+	Expand(uint64) uint64
+	ExpandBiased(uint64, int64) uint64
+	AppendBinary([]byte) ([]byte, error)
+	MarshalBinary() ([]byte, error)
+	Put([]byte)
+	String() string
+}
+
+type unmarshaler[C any] interface {
+	*C
+	encoding.BinaryUnmarshaler
+}
+
+var (
+	_ encoding.BinaryAppender  = timesync.Counter16(0)
+	_ encoding.BinaryMarshaler = timesync.Counter23(0)
+	_ fmt.Stringer             = timesync.Counter24(0)
+)
+
+func TestCounters(t *testing.T) {
+	t.Run("16", func(t *testing.T) { testCounter(t, 16, timesync.NewCounter16, timesync.ReadCounter16) })
+	t.Run("23", func(t *testing.T) { testCounter(t, 23, timesync.NewCounter23, timesync.ReadCounter23) })
+	t.Run("24", func(t *testing.T) { testCounter(t, 24, timesync.NewCounter24, timesync.ReadCounter24) })
+}
+
+func testCounter[C counter[C], P unmarshaler[C]](t *testing.T, bits uint, newC func(uint64) C, read func([]byte) C) {
+	size, n := int64(1)<<bits, int(bits+7)/8
+	rng := rand.New(rand.NewPCG(uint64(bits), 2))
+	values := []int64{0, 1, 0x7f, 0x80, 0xff, 0x100, 0x1234, size/2 - 1, size / 2, size/2 + 1, size - 2, size - 1}
+	for range 200 {
+		values = append(values, rng.Int64N(size))
+	}
+	mod := func(v int64) C { return C((v + 2*size) % size) }
+	for _, v := range values {
+		c := newC(rng.Uint64()<<bits | uint64(v))
+		if int64(c) != v {
+			t.Fatalf("new(… %#x) = %#x", v, c)
+		}
+
+		// The wire form, least significant byte first.
+		want := make([]byte, n)
+		for i, rest := 0, v; i < n; i, rest = i+1, rest/256 {
+			want[i] = byte(rest % 256)
+		}
+		put := []byte{0xaa, 0xaa, 0xaa, 0xaa}
+		c.Put(put)
+		appended, err := c.AppendBinary([]byte{0xbb})
+		marshaled, err2 := c.MarshalBinary()
+		if !bytes.Equal(put[:n], want) || put[n] != 0xaa || err != nil || err2 != nil ||
+			!bytes.Equal(appended, append([]byte{0xbb}, want...)) || !bytes.Equal(marshaled, want) {
+			t.Fatalf("%#x: Put % x, AppendBinary % x (%v), MarshalBinary % x (%v), want % x", v, put, appended, err, marshaled, err2, want)
+		}
+		var back C
+		if err := P(&back).UnmarshalBinary(want); err != nil || back != c || read(append(want, 0xcc)) != c {
+			t.Fatalf("% x: UnmarshalBinary %#x (%v), read %#x", want, back, err, read(want))
+		}
+		for length := range 2 * n {
+			if err := P(&back).UnmarshalBinary(make([]byte, length)); length != n && (!errors.Is(err, timesync.ErrLength) || back != c) {
+				t.Fatalf("UnmarshalBinary of %d bytes: %v, and the counter became %#x", length, err, back)
+			}
+			back = c
+		}
+		if c.String() != fmt.Sprint(v) {
+			t.Fatalf("%#x: String %q", v, c)
+		}
+
+		// The ring. What a conversion sets above it is ignored.
+		wide := c | C(size) | C(size)<<3 // no more than c for 16 bits
+		for _, w := range values {
+			d := newC(uint64(w))
+			if wide.Add(d) != mod(v+w) || wide.Sub(d) != mod(v-w) {
+				t.Fatalf("%#x and %#x: Add %#x, Sub %#x", wide, w, wide.Add(d), wide.Sub(d))
+			}
+			distance := (v-w+size/2+size)%size - size/2
+			order := cmp.Compare(distance, 0)
+			if distance == -size/2 { // as far either way
+				order = cmp.Compare(v, w)
+			}
+			if int64(wide.Distance(d)) != distance || wide.Compare(d) != order || wide.Less(d) != (order < 0) {
+				t.Fatalf("%#x and %#x: Distance %d, Compare %d, Less %v", wide, w, wide.Distance(d), wide.Compare(d), wide.Less(d))
+			}
+		}
+		if wide.Inc() != mod(v+1) || wide.Dec() != mod(v-1) || wide.String() != c.String() || newC(uint64(wide)) != c {
+			t.Fatalf("%#x: Inc %#x, Dec %#x, String %s", wide, wide.Inc(), wide.Dec(), wide)
+		}
+		if wide.Put(put); !bytes.Equal(put[:n], want) {
+			t.Fatalf("%#x: what lies above the ring shows: Put % x", wide, put)
+		}
+		testExpand(t, rng, wide, v, size)
+	}
+
+	mustPanic := func(name string, f func()) {
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s does not panic on %d bytes", name, n-1)
+			}
+		}()
+		f()
+	}
+	mustPanic("Put", func() { newC(1).Put(make([]byte, n-1, 8)) })
+	mustPanic("Read", func() { read(make([]byte, n-1, 8)) })
+}
+
+// testExpand: what a counter expands to has its low bits, and is the nearest to recent, the
+// earlier of two; or lies, with a bias, in the interval from half a ring and bias before
+// recent on. A bias beyond half a ring is limited to that.
+func testExpand[C counter[C]](t *testing.T, rng *rand.Rand, c C, v, size int64) {
+	for _, recent := range []uint64{0, uint64(v), uint64(v + size/2), uint64(v - size/2), uint64(v + size/2 - 1), 1 << 32, 1 << 63, math.MaxUint64, rng.Uint64()} {
+		for _, bias := range []int64{0, 1, -1, 5, size / 4, -size / 4, size/2 - 1, size / 2, -size / 2, -size/2 - 1, math.MaxInt64, math.MinInt64} {
+			from := -size/2 - min(max(bias, -size/2), size/2-1)
+			want := recent + uint64(from)
+			want += (uint64(v) - want) % uint64(size) // the first one there with the low bits
+			if got := c.ExpandBiased(recent, bias); got != want {
+				t.Fatalf("%#x: ExpandBiased(%#x, %d) = %#x, want %#x", v, recent, bias, got, want)
+			}
+			if got := c.Expand(recent); bias == 0 && got != want {
+				t.Fatalf("%#x: Expand(%#x) = %#x, want %#x", v, recent, got, want)
+			}
+		}
+	}
+}
+
+// TestCounter23SpareBit: the 24th bit is the application's.
+func TestCounter23SpareBit(t *testing.T) {
+	wire := []byte{0x01, 0x02, 0x83}
+	var c timesync.Counter23
+	if err := c.UnmarshalBinary(wire); err != nil || c != 0x030201 || timesync.ReadCounter23(wire) != c {
+		t.Errorf("% x: UnmarshalBinary %#x (%v), timesync.ReadCounter23 %#x", wire, c, err, timesync.ReadCounter23(wire))
+	}
+	c = timesync.Counter23(0xffffff)
+	if c.Put(wire); wire[2] != 0x7f {
+		t.Errorf("%#x: Put % x", c, wire)
+	}
+}
+
+var long = flag.Bool("long", false, "try all pairs of 16-bit counters")
+
+// TestCounter16AllPairs walks from a position once round the ring and counts: with -long
+// from each, which are all 2^32 pairs.
 func TestCounter16AllPairs(t *testing.T) {
 	const size, half = 1 << 16, 1 << 15
-	stride := 1
-	if testing.Short() {
-		stride = 4099
+	stride := 4099
+	if *long {
+		stride = 1
 	}
 	start := time.Now()
 	var rows atomic.Int64

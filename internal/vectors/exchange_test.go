@@ -64,6 +64,58 @@ func TestGoldenToRemote(t *testing.T) {
 	}
 }
 
+// TestStampRanges holds the ranges that the documentation states to the unit, and README's
+// table to them.
+func TestStampRanges(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(row string, figures ...string) {
+		_, rest, found := strings.Cut(string(readme), "\n| "+row)
+		rest, _, _ = strings.Cut(rest, "\n")
+		for _, figure := range figures {
+			if !found || !strings.Contains(rest, figure) {
+				t.Errorf("README's row of %s says %q, without %s", row, rest, figure)
+			}
+		}
+	}
+	seconds := func(us uint64) string { return fmt.Sprintf("%.1f s", float64(us)/1e6) }
+	says("TS24", "8 us", seconds(1<<27))
+	says("MinDelta", "8 us", seconds(1<<27))
+	says("offset", seconds(1<<26))
+	for _, now := range []uint64{0, 1, 1 << 40, 1 << 63, math.MaxUint64} {
+		for _, stamp := range []struct {
+			name       string
+			unit       uint64
+			past, next uint64 // microseconds to the last unit found on either side
+			roundTrip  func(at uint64) uint64
+		}{
+			{"TS23", 8, 50_331_648, 16_777_208, func(at uint64) uint64 { return timesync.FromLocalTime23(now, timesync.NewCounter23(at>>3)) }},
+			{"TS16", 512, 25_165_824, 8_388_096, func(at uint64) uint64 { return timesync.FromLocalTime16(now, timesync.NewCounter16(at>>9)) }},
+		} {
+			whole := now - now%stamp.unit
+			for _, at := range []uint64{whole, whole - stamp.past, whole + stamp.next} {
+				if got := stamp.roundTrip(at); got != at {
+					t.Errorf("%s: now %#x, meant %#x, got %#x", stamp.name, now, at, got)
+				}
+			}
+			ring := stamp.past + stamp.next + stamp.unit
+			says(stamp.name, fmt.Sprint(stamp.unit, " us"), seconds(ring), seconds(stamp.past), seconds(stamp.next+stamp.unit))
+			for at, other := range map[uint64]uint64{
+				whole - stamp.past - stamp.unit: ring, whole + stamp.next + stamp.unit: -ring,
+			} {
+				if got := stamp.roundTrip(at); got != at+other {
+					t.Errorf("%s: now %#x, meant %#x: got %#x, not its neighbour a ring away", stamp.name, now, at, got)
+				}
+			}
+		}
+		if a, b := timesync.LocalTimeToDatagramTS24(now), timesync.LocalTimeToDatagramTS24(now+1<<27); a != b {
+			t.Errorf("TS24 of %#x is %v, a ring later %v", now, a, b)
+		}
+	}
+}
+
 // TestRoundTripError states what the roundings add. After an exchange without noise and with
 // equal delays, a timestamp of 23 bits comes back at most 9 us wrong around zero, one of 16
 // bits at most 260 us. After a single datagram each way it is 13 us at most: two stamps, each

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,7 @@ const (
 	vague    = time.Second           // an end with a larger error bound does not know the other's clock
 	settle   = 2 * time.Second       // an end is not judged until it has known that clock for so long
 	patience = time.Minute           // until all ends are judged: bulk stalls a transport for seconds
-	cores    = 2                     // GOMAXPROCS, so that 2 busy goroutines are a burden anywhere
+	cores    = 2                     // of the processor that a program uses, so that 2 busy goroutines are a burden anywhere
 )
 
 // The clocks are far apart, and their rates by 40 ppm, a bad pair of quartzes. That of the
@@ -83,7 +82,6 @@ var (
 
 // Measure connects, waits until all ends were judged for length, and closes all.
 func Measure(ctx context.Context, load Load, length time.Duration, connect Connect) (Result, error) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	ctx, stop := context.WithCancelCause(ctx)
 	r := &Run{Load: load, stop: stop}
 	defer r.tasks.Wait()

@@ -74,14 +74,14 @@ func wires(longer func() time.Duration) Connect {
 func wire(r *Run, from *link.Link, to *End, delay func() time.Duration) func(payload []byte, sentUsec uint64) error {
 	return func(payload []byte, sentUsec uint64) error {
 		datagram := append(from.AppendHeader(nil, sentUsec), payload...)
-		time.AfterFunc(delay(), func() {
+		r.Go(func() error { // which a measurement waits for
+			time.Sleep(delay())
 			received := to.clock.Now()
 			payload, owd, known, err := to.link.Open(datagram, received)
-			if err != nil {
-				r.Fail(err)
-				return
+			if err == nil {
+				to.Judge(payload, received, owd, known)
 			}
-			to.Judge(payload, received, owd, known)
+			return err
 		})
 		return nil
 	}

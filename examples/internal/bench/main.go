@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
 	"timesync/examples/internal/program"
@@ -27,6 +28,7 @@ func Main(name, bulk string, connect Connect) {
 		if err != nil {
 			return program.Status(name, err, stderr)
 		}
+		runtime.GOMAXPROCS(cores)
 		if err := Table(ctx, stdout, *asJSON, Loads(bulk), *length, connect); err != nil {
 			fmt.Fprintf(stderr, "%s: %v\n", name, err)
 			return 1

@@ -5,6 +5,7 @@
 package exampletest
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/bench"
+	"timesync/record"
 )
 
 // Help runs the program in dir with -h and a key in the environment: it must explain itself
@@ -45,4 +47,28 @@ func Bounds(t *testing.T, connect bench.Connect) {
 			t.Error(err)
 		}
 	}
+}
+
+// Recording replays a recording, whose last block may be cut off, and returns how many
+// datagrams it has, and when its last block was written.
+func Recording(t *testing.T, name string) (datagrams int, last time.Time) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for m, err := range record.Replay(file) {
+		switch {
+		case errors.Is(err, record.ErrTruncated):
+		case err != nil:
+			t.Fatalf("%s: %v", name, err)
+		case m.Kind == record.Datagram:
+			datagrams++
+			last = m.Wall
+		case m.Kind == record.Answered && m.Answer != record.Ask(m.Ends[0], m.LocalUsec):
+			t.Fatalf("%s: the replay answers otherwise at %d", name, m.LocalUsec)
+		}
+	}
+	return datagrams, last
 }

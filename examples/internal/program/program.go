@@ -30,23 +30,29 @@ func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer)
 	os.Exit(code)
 }
 
-// Parse parses args. If help is wanted it prints usage and the flags, and the error is
-// flag.ErrHelp. given says which flags there were.
+// Parse parses args, which are flags only. If help is wanted it prints usage and the flags, and
+// the error is flag.ErrHelp. given says which flags there were.
 func Parse(f *flag.FlagSet, usage string, args []string, stderr io.Writer) (given map[string]bool, err error) {
-	f.Usage = func() {}
-	f.SetOutput(io.Discard) // Status prints the error
-	err = f.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(stderr, usage)
-		f.SetOutput(stderr)
-		f.PrintDefaults()
-	}
+	err = ParseFlags(f, usage, args, stderr)
 	if err == nil && f.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	given = map[string]bool{}
 	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	return given, err
+}
+
+// ParseFlags is Parse for a program that takes arguments behind its flags.
+func ParseFlags(f *flag.FlagSet, usage string, args []string, stderr io.Writer) error {
+	f.Usage = func() {}
+	f.SetOutput(io.Discard) // Status prints the error
+	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(stderr, usage)
+		f.SetOutput(stderr)
+		f.PrintDefaults()
+	}
+	return err
 }
 
 // Status returns the exit status for an error of the flags, nil excluded, and says which it
