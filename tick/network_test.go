@@ -92,7 +92,10 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i 
 		w.every(hub, func() time.Duration { return every }, func() {
 			b := stamp(&c.atHub, hub.NowUsec())
 			welcome, _ := w.server.Announce(uint64(c.id), hub.NowUsec())
+			b = append(b, 0)
+			head := len(b)
 			b, _ = welcome.AppendBinary(b)
+			b[head-1] = byte(len(b) - head)
 			if w.state != nil {
 				b = append(b, w.state()...)
 			}
@@ -105,12 +108,13 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i 
 		node.OnReceive = func(_ *sim.Node, b []byte) {
 			b = observe(&c.sync, b, node.NowUsec())
 			var welcome Welcome
-			if err := welcome.UnmarshalBinary(b[:welcomeSize]); err != nil {
+			size := int(b[0])
+			if err := welcome.UnmarshalBinary(b[1 : 1+size]); err != nil {
 				t.Fatal(err)
 			}
 			_ = c.loop.OnWelcome(welcome, node.NowUsec()) // overtaken ones are refused
 			if w.onState != nil {
-				w.onState(c, b[welcomeSize:])
+				w.onState(c, b[1+size:])
 			}
 		}
 	}

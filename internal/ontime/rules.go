@@ -1,0 +1,211 @@
+package ontime
+
+import (
+	"encoding/binary"
+	"time"
+
+	"timesync/internal/rivals"
+	"timesync/link"
+	"timesync/tick"
+)
+
+// Rule is both ends of a way to find out which tick to play. Times are readings of the clock of
+// the end that is asked.
+type Rule interface {
+	// Frame advances the client, and returns its predicted time in ticks.
+	Frame(nowUsec uint64) (ticks float64, ok bool)
+	// Send returns what the client puts into a datagram.
+	Send(nowUsec uint64) []byte
+	// AtServer takes it, with the ticks whose inputs are in the datagram.
+	AtServer(b []byte, first, newest tick.Tick, nowUsec uint64)
+	// Tick returns what the server puts into the state for the tick that it has just run.
+	Tick(n tick.Tick, nowUsec uint64) []byte
+	// AtClient takes it.
+	AtClient(b []byte, n tick.Tick, nowUsec uint64)
+}
+
+// The rules by name, with their defaults.
+var Rules = []struct {
+	Name string
+	New  func(s *tick.Server) Rule
+}{
+	{"timesync", func(s *tick.Server) Rule { return New(s, tick.ClientConfig{}) }},
+	{"Netcode for Entities", func(*tick.Server) Rule { return NewNetcode(2) }},
+	{"lightyear", func(*tick.Server) Rule { return NewLightyear(1) }},
+}
+
+const peer = 1
+
+// ours is package tick over package link.
+type ours struct {
+	server          *tick.Server
+	client          *tick.Client
+	atClient, atHub link.Link
+	announced       uint64
+	late            bool // an input since then
+	events          func(tick.Event)
+	ran             func(tick.Tick)
+}
+
+// New returns the rule of package tick, with a Welcome a second, and with the next state after
+// an input that came late.
+func New(s *tick.Server, cfg tick.ClientConfig) Rule {
+	o := &ours{server: s}
+	cfg.Rate = tick.Hz(rate)
+	cfg.Handlers = tick.Handlers{
+		Tick:  func(s tick.Step) { o.ran(s.Tick) },
+		Event: func(e tick.Event) { o.events(e) },
+	}
+	o.client, _ = tick.NewClient(cfg, &o.atClient)
+	return o
+}
+
+func (o *ours) Frame(nowUsec uint64) (float64, bool) {
+	o.client.Start(nowUsec)
+	o.client.Advance(nowUsec)
+	at, ok := o.client.Predicted(nowUsec)
+	return at.Time().Seconds() * rate, ok
+}
+
+func (o *ours) Send(nowUsec uint64) []byte { return o.atClient.AppendHeader(nil, nowUsec) }
+
+func (o *ours) AtServer(b []byte, first, newest tick.Tick, nowUsec uint64) {
+	_, _, _, _ = o.atHub.Open(b, nowUsec)
+	for n := first; n <= newest; n++ {
+		o.late = !o.server.Received(peer, n, nowUsec) || o.late
+	}
+}
+
+func (o *ours) Tick(_ tick.Tick, nowUsec uint64) []byte {
+	b := o.atHub.AppendHeader(nil, nowUsec)
+	if nowUsec-o.announced < 1_000_000 && !o.late {
+		return b
+	}
+	o.announced, o.late = nowUsec, false
+	w, _ := o.server.Announce(peer, nowUsec)
+	b, _ = w.AppendBinary(b)
+	return b
+}
+
+func (o *ours) AtClient(b []byte, n tick.Tick, nowUsec uint64) {
+	b, _, _, err := o.atClient.Open(b, nowUsec)
+	if err != nil {
+		return
+	}
+	var w tick.Welcome
+	if w.UnmarshalBinary(b) == nil {
+		_ = o.client.OnWelcome(w, nowUsec) // one that was overtaken changes nothing
+	}
+	o.client.Received(n, nowUsec)
+}
+
+// echo is a client's stamp that the server sends back, less the time that it had it.
+type echo struct {
+	sent, came uint64
+	fresh      bool
+}
+
+func (e *echo) take(b []byte, nowUsec uint64) {
+	if sent := binary.LittleEndian.Uint64(b); sent > e.sent {
+		*e = echo{sent, nowUsec, true}
+	}
+}
+
+func (e *echo) append(b []byte, nowUsec uint64) []byte {
+	b = binary.LittleEndian.AppendUint64(b, e.sent)
+	return binary.LittleEndian.AppendUint64(b, nowUsec-e.came)
+}
+
+func roundTrip(b []byte, nowUsec uint64) time.Duration {
+	sent, held := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	return time.Duration(nowUsec-sent-held) * time.Microsecond
+}
+
+// netcode is Netcode for Entities.
+type netcode struct {
+	client rivals.NetcodeForEntities
+	age    rivals.CommandAge
+	newest tick.Tick
+	echo   echo
+	last   uint64
+}
+
+// NewNetcode returns the rule of Netcode for Entities with a TargetCommandSlack.
+func NewNetcode(slack int) Rule {
+	return &netcode{client: rivals.NetcodeForEntities{Rate: rate, Slack: slack}}
+}
+
+func (n *netcode) Frame(nowUsec uint64) (float64, bool) {
+	if n.last != 0 {
+		n.client.Frame(time.Duration(nowUsec-n.last) * time.Microsecond)
+	}
+	n.last = nowUsec
+	return n.client.Predicted()
+}
+
+func (n *netcode) Send(nowUsec uint64) []byte { return binary.LittleEndian.AppendUint64(nil, nowUsec) }
+
+func (n *netcode) AtServer(b []byte, _, newest tick.Tick, nowUsec uint64) {
+	n.echo.take(b, nowUsec)
+	n.newest = max(n.newest, newest)
+}
+
+func (n *netcode) Tick(at tick.Tick, nowUsec uint64) []byte {
+	age := 0
+	if n.newest > 0 {
+		age = n.age.Tick(int64(at), int64(n.newest))
+	}
+	return n.echo.append(binary.LittleEndian.AppendUint64(nil, uint64(int64(age))), nowUsec)
+}
+
+func (n *netcode) AtClient(b []byte, at tick.Tick, nowUsec uint64) {
+	if binary.LittleEndian.Uint64(b[8:]) != 0 {
+		n.client.Snapshot(int64(at), int(int64(binary.LittleEndian.Uint64(b))), roundTrip(b[8:], nowUsec))
+	}
+}
+
+// lightyear is lightyear.
+type lightyear struct {
+	client rivals.Lightyear
+	echo   echo
+	pinged uint64
+	last   uint64
+}
+
+// NewLightyear returns the rule of lightyear with a jitter_margin in ticks.
+func NewLightyear(margin float64) Rule {
+	return &lightyear{client: rivals.Lightyear{Rate: rate, Margin: margin}}
+}
+
+func (l *lightyear) Frame(nowUsec uint64) (float64, bool) {
+	if l.last != 0 {
+		l.client.Frame(time.Duration(nowUsec-l.last) * time.Microsecond)
+	}
+	l.last = nowUsec
+	return l.client.Predicted()
+}
+
+func (l *lightyear) Send(nowUsec uint64) []byte {
+	ping := uint64(0)
+	if nowUsec-l.pinged >= uint64(l.client.PingEvery().Microseconds()) {
+		l.pinged, ping = nowUsec, nowUsec
+	}
+	return binary.LittleEndian.AppendUint64(nil, ping)
+}
+
+func (l *lightyear) AtServer(b []byte, _, _ tick.Tick, nowUsec uint64) { l.echo.take(b, nowUsec) }
+
+func (l *lightyear) Tick(_ tick.Tick, nowUsec uint64) []byte {
+	if !l.echo.fresh {
+		return make([]byte, 16)
+	}
+	l.echo.fresh = false
+	return l.echo.append(nil, nowUsec)
+}
+
+func (l *lightyear) AtClient(b []byte, n tick.Tick, nowUsec uint64) {
+	if binary.LittleEndian.Uint64(b) != 0 {
+		l.client.Pong(roundTrip(b, nowUsec))
+	}
+	l.client.Packet(int64(n))
+}
