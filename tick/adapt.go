@@ -21,10 +21,13 @@ const (
 	// So many in a row, and for so long, must be late until a clock is set at once: chance does
 	// that seldom. Where the jitter has made a row of late ones before, it must be longer than
 	// that. A row of 200 ms is enough in any case.
-	rowLeast    = 3
+	rowLeast    = 2
 	rowShort    = 20 * time.Millisecond
 	rowLong     = 200 * time.Millisecond
-	rowRemember = time.Minute
+	rowRemember = 5 * time.Minute
+
+	// A path that has become longer twice in a minute will do so again.
+	jumpsRemember = time.Minute
 
 	// lateMemory is over how many arrivals the share of late ones is told.
 	lateMemory = 4096
@@ -49,6 +52,9 @@ type follower struct {
 	worst int    // the longest row that ended by itself, of late
 	at    uint64 // when it did
 	jump  bool   // too many are late in a row: the clock is to be set
+
+	jumps   int    // how often that was of late
+	jumpsAt uint64 // since when
 }
 
 // add takes how far the clock should have been for an arrival to be just in time.
@@ -87,6 +93,21 @@ func (f *follower) tooMany(row int, tick time.Duration, nowUsec uint64) bool {
 	return row >= least && row > min(worst, max(least, int(rowLong/tick)))
 }
 
+// restart says that a row of late ones, with these distances, shows another path.
+func (f *follower) restart(row []time.Duration, nowUsec uint64) {
+	f.spread.restart(row)
+	f.jump, f.news = true, true
+	if !f.unquiet(nowUsec) && nowUsec-f.jumpsAt > uint64(jumpsRemember.Microseconds()) {
+		f.jumps, f.jumpsAt = 0, nowUsec
+	}
+	f.jumps++
+}
+
+// unquiet reports whether the path changes again and again.
+func (f *follower) unquiet(nowUsec uint64) bool {
+	return f.jumps > 1 && nowUsec-f.jumpsAt <= uint64(jumpsRemember.Microseconds())
+}
+
 // distance returns how far from the reference the clock should be, given where the remote clock
 // puts the fastest arrival, and the buffer that is used until arrivals are told.
 func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUsec uint64) time.Duration {
@@ -99,8 +120,10 @@ func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUse
 			f.spread.follow()
 			beyond := f.spread.beyond(share)
 			want := f.spread.level + beyond + adaptLeast
-			// What is less is left until it is worth it.
-			if want > f.held || want < f.held-max(adaptLeast, beyond/8) {
+			// What is less is left until it is worth it, and where it has been too little again
+			// and again, until too many have not been late for a minute or so.
+			less := want < f.held-max(adaptLeast, beyond/8)
+			if want > f.held || less && !(f.unquiet(nowUsec) && f.share() > share) {
 				f.held = want
 			}
 		}
@@ -213,8 +236,7 @@ func (c *Client) restart(a *arrivals, row int) {
 			}
 		}
 	}
-	c.adapt.ahead.spread.restart(distances)
-	c.adapt.ahead.jump = true
+	c.adapt.ahead.restart(distances, c.atUsec)
 }
 
 // Received takes that state of the server for tick n, one to Accept, came at nowUsec. The server
@@ -251,8 +273,7 @@ func (c *Client) Received(n Tick, nowUsec uint64) {
 	// What has waited on the way comes all at once.
 	if f.tooMany(f.row, tick, nowUsec) && int64(nowUsec-f.rowAt) > rowLong.Microseconds()/2 {
 		last := f.spread.recent[max(len(f.spread.recent)-f.row, 0):]
-		f.spread.restart(append([]time.Duration(nil), last...))
-		f.jump = true
+		f.restart(append([]time.Duration(nil), last...), nowUsec)
 	}
 }
 

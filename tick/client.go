@@ -464,17 +464,22 @@ func (c *Client) correct(t target) {
 	c.step(old)
 }
 
-// hurry sets the predicted clock forward, since inputs are late in a row. The ticks between are
-// run at once: the last of them are not too late.
+// hurry sets the predicted clock forward, since inputs are late in a row. The ticks between run at
+// once if an Advance may run so many, and are skipped otherwise.
 func (c *Client) hurry(t target) {
-	by := t.at[predicted] - c.at[predicted]
-	if by <= 0 || c.conf.HardOnly || c.conf.ServerBuffer != 0 {
+	old := c.at[predicted]
+	if t.at[predicted] <= old || c.conf.HardOnly || c.conf.ServerBuffer != 0 {
 		return
 	}
 	c.set(predicted, t.at[predicted], t.skewPPB)
+	next := Tick(c.next.Load())
+	if c.now.rate.Ticks(c.at[predicted])-next >= Tick(orDefault(c.conf.MaxTicks, defaultMaxTicks)) {
+		c.step(old)
+	} else {
+		c.stats.Steps++
+		c.report(Event{Kind: EventStepped, By: c.at[predicted] - old, First: next, Last: next - 1})
+	}
 	c.adapt.jumped = Tick(c.next.Load())
-	c.stats.Steps++
-	c.report(Event{Kind: EventStepped, By: by, First: c.adapt.jumped, Last: c.adapt.jumped - 1})
 }
 
 // firstFrom returns the first tick that starts at or after t.

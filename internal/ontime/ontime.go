@@ -6,7 +6,6 @@ package ontime
 
 import (
 	"encoding/binary"
-	"math"
 	"time"
 
 	"timesync/internal/sim"
@@ -28,12 +27,13 @@ type World struct {
 	Client   func(seed uint64) sim.ClockSpec
 	Server   func(seed uint64) sim.ClockSpec
 	Up, Down func(seed uint64) *sim.Link
+	Asleep   func(seed uint64) []sim.Window // when the client's machine sleeps; nil is never
 	// Steady says that jitter and delay stay as they are from the beginning on.
 	Steady bool
 	// Change is when the path, or the server, becomes another for good; 0 is never.
 	Change time.Duration
-	// From Slow on the server runs nine ticks in the time of ten, for 20 s; 0 is never.
-	Slow time.Duration
+	// Slow says that the server runs nine ticks in the time of ten for 20 s before the change.
+	Slow bool
 }
 
 // Result is what a rule makes of a world.
@@ -58,9 +58,9 @@ type play struct {
 	world      *sim.World
 	hub, spoke *sim.Node
 	up         *sim.Link
+	asleep     []sim.Window
 	server     *tick.Server
 	rule       Rule
-	ledger     ledger
 	result     Result
 
 	last    tick.Tick // that the server has run
@@ -82,6 +82,9 @@ type play struct {
 // Run lets a rule play in a world.
 func Run(w World, seed uint64, make func(*tick.Server) Rule) Result {
 	p := &play{w: w, world: sim.NewWorld(seed), came: map[tick.Tick]bool{}, sentAt: map[tick.Tick]time.Duration{}}
+	if w.Asleep != nil {
+		p.asleep = w.Asleep(seed)
+	}
 	p.hub = p.world.Node("hub", sim.NewClock(w.Server(seed), seed))
 	p.spoke = p.world.Node("spoke", sim.NewClock(w.Client(seed), seed+1))
 	p.up = w.Up(seed)
@@ -91,10 +94,6 @@ func Run(w World, seed uint64, make func(*tick.Server) Rule) Result {
 		Handlers: tick.Handlers{Tick: p.ran},
 	})
 	p.rule = make(p.server)
-	if o, ok := p.rule.(*ours); ok {
-		o.events = func(e tick.Event) { p.result.Events = append(p.result.Events, e); p.ledger.event(e) }
-		o.ran = p.ledger.ran
-	}
 	p.hub.OnReceive = p.atServer
 	p.spoke.OnReceive = p.atClient
 	p.server.Start(p.hub.NowUsec())
@@ -109,7 +108,7 @@ func Run(w World, seed uint64, make func(*tick.Server) Rule) Result {
 func (p *play) serve() {
 	p.server.Advance(p.hub.NowUsec())
 	wait := frame
-	if now := p.world.Now(); p.w.Slow > 0 && now >= p.w.Slow && now < p.w.Slow+20*second {
+	if now := p.world.Now(); p.w.Slow && now >= p.w.Change-20*second && now < p.w.Change {
 		wait = second * 10 / 9 / rate
 	}
 	p.world.At(p.world.Now()+wait, p.serve)
@@ -123,13 +122,28 @@ func (p *play) ran(s tick.Step) {
 }
 
 func (p *play) atClient(_ *sim.Node, b []byte) {
+	if p.sleeps() {
+		return
+	}
 	p.rule.AtClient(b[8:], tick.Tick(binary.LittleEndian.Uint64(b)), p.spoke.NowUsec())
+}
+
+func (p *play) sleeps() bool {
+	for _, w := range p.asleep {
+		if now := p.world.Now(); now >= w.From && now < w.To {
+			return true
+		}
+	}
+	return false
 }
 
 // play is a frame of the client.
 func (p *play) play() {
 	p.world.At(p.world.Now()+frame, p.play)
-	at, ok := p.rule.Frame(p.spoke.NowUsec())
+	if p.sleeps() {
+		return
+	}
+	at, played, ok := p.rule.Frame(p.spoke.NowUsec())
 	if !ok {
 		if now := p.world.Now(); now-p.knocked >= second/rate { // so that it becomes known
 			p.knocked = now
@@ -137,17 +151,11 @@ func (p *play) play() {
 		}
 		return
 	}
-	newest := int64(math.Floor(at))
-	if !p.begun {
-		p.begun, p.next, p.first = true, newest+1, tick.Tick(newest+1)
-		return
-	}
 	p.measure(at)
-	if newest-p.next > 10*rate || p.next-newest > 10*rate { // it was set
-		p.next = newest
-	}
-	for ; p.next <= newest; p.next++ {
-		n := tick.Tick(p.next)
+	for _, n := range played {
+		if !p.begun {
+			p.begun, p.first = true, n
+		}
 		if _, again := p.sentAt[n]; !again {
 			p.sentAt[n] = p.world.Now()
 		}
@@ -224,7 +232,9 @@ func (p *play) finish() Result {
 	r := &p.result
 	r.Answered = p.begun
 	r.Lead = time.Duration(p.total / float64(max(p.count, 1)) * float64(second))
-	r.Unreported = p.ledger.unreported
+	if o, ok := p.rule.(*ours); ok {
+		r.Events, r.Unreported = o.events, o.ledger.unreported
+	}
 	if p.w.Change > 0 {
 		at := int(p.w.Change / (second / 2))
 		before := 0.0

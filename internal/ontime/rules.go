@@ -2,6 +2,7 @@ package ontime
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"timesync/internal/rivals"
@@ -12,8 +13,9 @@ import (
 // Rule is both ends of a way to find out which tick to play. Times are readings of the clock of
 // the end that is asked.
 type Rule interface {
-	// Frame advances the client, and returns its predicted time in ticks.
-	Frame(nowUsec uint64) (ticks float64, ok bool)
+	// Frame advances the client, and returns its predicted time in ticks, and which ticks it plays
+	// in this frame.
+	Frame(nowUsec uint64) (at float64, played []tick.Tick, ok bool)
 	// Send returns what the client puts into a datagram.
 	Send(nowUsec uint64) []byte
 	// AtServer takes it, with the ticks whose inputs are in the datagram.
@@ -42,9 +44,10 @@ type ours struct {
 	client          *tick.Client
 	atClient, atHub link.Link
 	announced       uint64
-	late            bool // an input since then
-	events          func(tick.Event)
-	ran             func(tick.Tick)
+	late            bool        // an input since then
+	played          []tick.Tick // in this frame
+	ledger          ledger
+	events          []tick.Event
 }
 
 // New returns the rule of package tick, with a Welcome a second, and with the next state after
@@ -53,18 +56,56 @@ func New(s *tick.Server, cfg tick.ClientConfig) Rule {
 	o := &ours{server: s}
 	cfg.Rate = tick.Hz(rate)
 	cfg.Handlers = tick.Handlers{
-		Tick:  func(s tick.Step) { o.ran(s.Tick) },
-		Event: func(e tick.Event) { o.events(e) },
+		Tick:  o.ran,
+		Event: func(e tick.Event) { o.events = append(o.events, e); o.ledger.event(e) },
 	}
 	o.client, _ = tick.NewClient(cfg, &o.atClient)
 	return o
 }
 
-func (o *ours) Frame(nowUsec uint64) (float64, bool) {
+func (o *ours) ran(s tick.Step) {
+	o.ledger.ran(s.Tick)
+	o.played = append(o.played, s.Tick)
+}
+
+func (o *ours) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
+	o.played = o.played[:0]
 	o.client.Start(nowUsec)
 	o.client.Advance(nowUsec)
 	at, ok := o.client.Predicted(nowUsec)
-	return at.Time().Seconds() * rate, ok
+	return at.Time().Seconds() * rate, o.played, ok
+}
+
+// player plays the ticks of a predicted time.
+type player struct {
+	last   uint64 // the frame before
+	next   int64
+	played []tick.Tick
+}
+
+// elapsed returns the time since the frame before.
+func (p *player) elapsed(nowUsec uint64) (d time.Duration) {
+	if p.last != 0 {
+		d = time.Duration(nowUsec-p.last) * time.Microsecond
+	}
+	p.last = nowUsec
+	return d
+}
+
+// play returns the ticks that are due: those since the frame before, unless the time was set.
+func (p *player) play(at float64, ok bool) (float64, []tick.Tick, bool) {
+	if !ok {
+		return 0, nil, false
+	}
+	newest := int64(math.Floor(at))
+	if off := newest - p.next; off < -10 || off > 10 {
+		p.next = newest
+	}
+	p.played = p.played[:0]
+	for ; p.next <= newest; p.next++ {
+		p.played = append(p.played, tick.Tick(p.next))
+	}
+	return at, p.played, true
 }
 
 func (o *ours) Send(nowUsec uint64) []byte { return o.atClient.AppendHeader(nil, nowUsec) }
@@ -125,9 +166,9 @@ func roundTrip(b []byte, nowUsec uint64) time.Duration {
 type netcode struct {
 	client rivals.NetcodeForEntities
 	age    rivals.CommandAge
+	player
 	newest tick.Tick
 	echo   echo
-	last   uint64
 }
 
 // NewNetcode returns the rule of Netcode for Entities with a TargetCommandSlack.
@@ -135,12 +176,9 @@ func NewNetcode(slack int) Rule {
 	return &netcode{client: rivals.NetcodeForEntities{Rate: rate, Slack: slack}}
 }
 
-func (n *netcode) Frame(nowUsec uint64) (float64, bool) {
-	if n.last != 0 {
-		n.client.Frame(time.Duration(nowUsec-n.last) * time.Microsecond)
-	}
-	n.last = nowUsec
-	return n.client.Predicted()
+func (n *netcode) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
+	n.client.Frame(n.elapsed(nowUsec))
+	return n.play(n.client.Predicted())
 }
 
 func (n *netcode) Send(nowUsec uint64) []byte { return binary.LittleEndian.AppendUint64(nil, nowUsec) }
@@ -167,9 +205,9 @@ func (n *netcode) AtClient(b []byte, at tick.Tick, nowUsec uint64) {
 // lightyear is lightyear.
 type lightyear struct {
 	client rivals.Lightyear
+	player
 	echo   echo
 	pinged uint64
-	last   uint64
 }
 
 // NewLightyear returns the rule of lightyear with a jitter_margin in ticks.
@@ -177,12 +215,9 @@ func NewLightyear(margin float64) Rule {
 	return &lightyear{client: rivals.Lightyear{Rate: rate, Margin: margin}}
 }
 
-func (l *lightyear) Frame(nowUsec uint64) (float64, bool) {
-	if l.last != 0 {
-		l.client.Frame(time.Duration(nowUsec-l.last) * time.Microsecond)
-	}
-	l.last = nowUsec
-	return l.client.Predicted()
+func (l *lightyear) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
+	l.client.Frame(l.elapsed(nowUsec))
+	return l.play(l.client.Predicted())
 }
 
 func (l *lightyear) Send(nowUsec uint64) []byte {

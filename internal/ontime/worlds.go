@@ -35,7 +35,7 @@ func changing() []World {
 		{Name: "jitter 20 ms", Steady: true, Up: path(20 * ms), Down: path(20 * ms)},
 		{Name: "bursts of 300 ms", Up: bursts, Down: bursts},
 		{Name: "loss of 5 %", Steady: true, Up: lossy, Down: lossy},
-		{Name: "server at 90 %", Slow: at, Up: path(ms), Down: path(ms)},
+		{Name: "server at 90 %", Slow: true, Change: at + 20*second, Up: path(ms), Down: path(ms)},
 	}
 }
 
@@ -73,7 +73,7 @@ func Worlds() (worlds []World) {
 		if (s.RateAB != 0 || s.RateBA != 0 || s.SendAB != nil) && s.Name != "pairs" {
 			continue // the delays are those of another
 		}
-		w := World{Name: s.Name, Length: s.Duration, Client: s.A, Server: s.B, Up: s.AB, Down: s.BA}
+		w := World{Name: s.Name, Length: s.Duration, Client: s.A, Server: s.B, Up: s.AB, Down: s.BA, Asleep: s.Off}
 		for _, name := range steady {
 			w.Steady = w.Steady || name == s.Name
 		}
