@@ -30,8 +30,9 @@ type World struct {
 	Asleep   func(seed uint64) []sim.Window // when the client's machine sleeps; nil is never
 	// Steady says that jitter and delay stay as they are from the beginning on.
 	Steady bool
-	// Change is when the path, or the server, becomes another for good; 0 is never.
-	Change time.Duration
+	// Change is when the path, or the server, becomes another for good; 0 is never. RoundTrip is
+	// that of the path from then on.
+	Change, RoundTrip time.Duration
 	// Slow says that the server runs nine ticks in the time of ten for 20 s before the change.
 	Slow bool
 }
@@ -77,6 +78,11 @@ type play struct {
 	n     int
 	total float64
 	count int
+}
+
+// Play lets a method play in a world as it is by default.
+func (m *Method) Play(w World, seed uint64) Result {
+	return Run(w, seed, func(s *tick.Server) Rule { return m.New(s, m.Default) })
 }
 
 // Run lets a rule play in a world.

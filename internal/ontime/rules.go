@@ -26,14 +26,45 @@ type Rule interface {
 	AtClient(b []byte, n tick.Tick, nowUsec uint64)
 }
 
-// The rules by name, with their defaults.
-var Rules = []struct {
-	Name string
-	New  func(s *tick.Server) Rule
-}{
-	{"timesync", func(s *tick.Server) Rule { return New(s, tick.ClientConfig{}) }},
-	{"Netcode for Entities", func(*tick.Server) Rule { return NewNetcode(2) }},
-	{"lightyear", func(*tick.Server) Rule { return NewLightyear(1) }},
+// Method is a rule with what its users can turn: more of it is a longer lead.
+type Method struct {
+	Name    string
+	Knob    string // what is turned
+	Default float64
+	Lo, Hi  float64 // the range in which it makes sense
+	New     func(s *tick.Server, knob float64) Rule
+}
+
+// Methods are what is compared, package tick first.
+var Methods = []Method{
+	{"timesync", "share of inputs in time, octaves above all but 1 %", 0, -5, 5, func(s *tick.Server, knob float64) Rule {
+		return New(s, tick.ClientConfig{LateShare: math.Exp2(-knob) / 100})
+	}},
+	{"Netcode for Entities", "TargetCommandSlack, ticks", 2, -4, 12, func(_ *tick.Server, knob float64) Rule {
+		return &netcode{client: rivals.NetcodeForEntities{Rate: rate, Slack: knob}}
+	}},
+	{"lightyear", "jitter_margin, ticks", 1, -5, 12, func(_ *tick.Server, knob float64) Rule {
+		return &lightyear{client: rivals.Lightyear{Rate: rate, Margin: knob}}
+	}},
+}
+
+// Match turns a method until no larger a share is late in a world, and returns what it makes of
+// the world then: with the shortest lead that does it, to a sixteenth of a tick.
+func (m *Method) Match(w World, seed uint64, share float64) Result {
+	run := func(knob float64) Result {
+		return Run(w, seed, func(s *tick.Server) Rule { return m.New(s, knob) })
+	}
+	lo, hi := m.Lo, m.Hi
+	best := run(hi)
+	for hi-lo > 1./16 {
+		middle := (lo + hi) / 2
+		if r := run(middle); r.Share() <= share {
+			hi, best = middle, r
+		} else {
+			lo = middle
+		}
+	}
+	return best
 }
 
 const peer = 1
@@ -171,11 +202,6 @@ type netcode struct {
 	echo   echo
 }
 
-// NewNetcode returns the rule of Netcode for Entities with a TargetCommandSlack.
-func NewNetcode(slack int) Rule {
-	return &netcode{client: rivals.NetcodeForEntities{Rate: rate, Slack: slack}}
-}
-
 func (n *netcode) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
 	n.client.Frame(n.elapsed(nowUsec))
 	return n.play(n.client.Predicted())
@@ -208,11 +234,6 @@ type lightyear struct {
 	player
 	echo   echo
 	pinged uint64
-}
-
-// NewLightyear returns the rule of lightyear with a jitter_margin in ticks.
-func NewLightyear(margin float64) Rule {
-	return &lightyear{client: rivals.Lightyear{Rate: rate, Margin: margin}}
 }
 
 func (l *lightyear) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {

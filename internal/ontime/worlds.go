@@ -26,16 +26,16 @@ func changing() []World {
 		return &sim.Link{Base: sim.Fixed(30 * ms), Delay: sim.Sum(sim.Exp(ms), stops(10*second, 300*ms))}
 	}
 	return []World{
-		{Name: "up +50 ms", Change: at, Up: one(30*ms, 50*ms, ms), Down: path(ms)},
-		{Name: "down +100 ms", Change: at, Up: path(ms), Down: one(30*ms, 100*ms, ms)},
-		{Name: "both +50 ms", Change: at, Up: one(30*ms, 50*ms, ms), Down: one(30*ms, 50*ms, ms)},
-		{Name: "up -50 ms", Change: at, Up: one(80*ms, -50*ms, ms), Down: path(ms)},
+		{Name: "up +50 ms", Change: at, RoundTrip: 112 * ms, Up: one(30*ms, 50*ms, ms), Down: path(ms)},
+		{Name: "down +100 ms", Change: at, RoundTrip: 162 * ms, Up: path(ms), Down: one(30*ms, 100*ms, ms)},
+		{Name: "both +50 ms", Change: at, RoundTrip: 162 * ms, Up: one(30*ms, 50*ms, ms), Down: one(30*ms, 50*ms, ms)},
+		{Name: "up -50 ms", Change: at, RoundTrip: 62 * ms, Up: one(80*ms, -50*ms, ms), Down: path(ms)},
 		{Name: "jitter 5 ms", Steady: true, Up: path(5 * ms), Down: path(5 * ms)},
 		{Name: "jitter 10 ms", Steady: true, Up: path(10 * ms), Down: path(10 * ms)},
 		{Name: "jitter 20 ms", Steady: true, Up: path(20 * ms), Down: path(20 * ms)},
 		{Name: "bursts of 300 ms", Up: bursts, Down: bursts},
 		{Name: "loss of 5 %", Steady: true, Up: lossy, Down: lossy},
-		{Name: "server at 90 %", Slow: true, Change: at + 20*second, Up: path(ms), Down: path(ms)},
+		{Name: "server at 90 %", Slow: true, Change: at + 20*second, RoundTrip: 62 * ms, Up: path(ms), Down: path(ms)},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // it is 10 ticks off it jumps to the last snapshot, the round trip and the slack.
 type NetcodeForEntities struct {
 	Rate  float64 // ticks a second
-	Slack int     // TargetCommandSlack, ticks; the default there is 2
+	Slack float64 // TargetCommandSlack, ticks; whole ones there, 2 by default
 
 	rtt      float64 // smoothed by eighths, milliseconds
 	snapshot int64   // the newest one received
@@ -58,7 +58,7 @@ func (n *NetcodeForEntities) received() {
 
 // ahead returns where to begin.
 func (n *NetcodeForEntities) ahead() float64 {
-	return float64(n.estimate) + float64(n.Slack) + math.Ceil(min(n.rtt, 500)*n.Rate/1000)
+	return float64(n.estimate) + n.Slack + math.Ceil(min(n.rtt, 500)*n.Rate/1000)
 }
 
 // Frame lets time pass.
@@ -77,7 +77,7 @@ func (n *NetcodeForEntities) Frame(d time.Duration) {
 	n.estimate -= int64(delta)
 	n.age -= delta << 8
 
-	late := float64(n.command)/256 + float64(n.Slack)
+	late := float64(n.command)/256 + n.Slack
 	inRoundTrip := min(int(min(n.rtt, 500)*n.Rate/1000), len(n.adjusted))
 	for i := range inRoundTrip {
 		late -= n.adjusted[(len(n.adjusted)+n.slot-i)%len(n.adjusted)]
