@@ -14,7 +14,7 @@ const (
 	// from where the remote clock puts it.
 	adaptFresh = 3 * time.Second
 	// adaptLeast is the least margin, for what the clocks err while they are slewed.
-	adaptLeast = time.Millisecond
+	adaptLeast = 500 * time.Microsecond
 	// sentKept is for how many of the last ticks a client knows when it sent their inputs.
 	sentKept = 1024
 
@@ -26,7 +26,7 @@ const (
 	rowLong     = 200 * time.Millisecond
 	rowRemember = 5 * time.Minute
 
-	// A path that has become longer twice in a minute will do so again.
+	// A path that has become longer twice within a minute will do so again.
 	jumpsRemember = time.Minute
 
 	// lateMemory is over how many arrivals the share of late ones is told.
@@ -53,8 +53,8 @@ type follower struct {
 	at    uint64 // when it did
 	jump  bool   // too many are late in a row: the clock is to be set
 
-	jumps   int    // how often that was of late
-	jumpsAt uint64 // since when
+	jumps  int    // how often that was, each within jumpsRemember of the one before
+	jumpAt uint64 // the last time
 }
 
 // add takes how far the clock should have been for an arrival to be just in time.
@@ -97,15 +97,19 @@ func (f *follower) tooMany(row int, tick time.Duration, nowUsec uint64) bool {
 func (f *follower) restart(row []time.Duration, nowUsec uint64) {
 	f.spread.restart(row)
 	f.jump, f.news = true, true
-	if !f.unquiet(nowUsec) && nowUsec-f.jumpsAt > uint64(jumpsRemember.Microseconds()) {
-		f.jumps, f.jumpsAt = 0, nowUsec
+	since := nowUsec - f.jumpAt
+	if since > uint64(jumpsRemember.Microseconds()) {
+		f.jumps = 0
 	}
-	f.jumps++
+	if f.jumps == 0 || since > uint64(adaptFresh.Microseconds()) {
+		f.jumps++
+	}
+	f.jumpAt = nowUsec
 }
 
-// unquiet reports whether the path changes again and again.
+// unquiet reports whether the path becomes longer again and again.
 func (f *follower) unquiet(nowUsec uint64) bool {
-	return f.jumps > 1 && nowUsec-f.jumpsAt <= uint64(jumpsRemember.Microseconds())
+	return f.jumps > 1 && nowUsec-f.jumpAt <= uint64(jumpsRemember.Microseconds())
 }
 
 // distance returns how far from the reference the clock should be, given where the remote clock
@@ -123,7 +127,7 @@ func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUse
 			// What is less is left until it is worth it, and where it has been too little again
 			// and again, until too many have not been late for a minute or so.
 			less := want < f.held-max(adaptLeast, beyond/8)
-			if want > f.held || less && !(f.unquiet(nowUsec) && f.share() > share) {
+			if want > f.held || less && !(f.unquiet(nowUsec) && f.share() > 2*share) {
 				f.held = want
 			}
 		}

@@ -12,12 +12,17 @@ const (
 	recentKept = 64 // the last delays, which say where the level is
 	levelKept  = 32 // of them, those that say that it has shifted
 
-	// The delays above the level are counted in bins, 16 to an octave from 50 us to 3 s, so
-	// that a quantile is right to 4.4 %.
-	bins       = 256
-	perOctave  = 16
+	// The delays above the level are counted in bins, 32 to an octave from 50 us to 3 s, so
+	// that a quantile is right to 2.2 %.
+	bins       = 512
+	perOctave  = 32
 	finest     = 50 * time.Microsecond
-	mostCounts = 4096 // then all counts are halved: what is a minute old is forgotten
+	mostCounts = 8192 // then all counts are halved: what is two minutes old is forgotten
+
+	// One of 20 delays is above the usual ones. Where so many in a row are not, the jitter has
+	// become less, and the counts are halved at once.
+	unusual  = 1. / 20
+	usualRow = 200
 )
 
 // spread learns how delays are spread: their level, which is their median of late, and what
@@ -29,6 +34,8 @@ type spread struct {
 	recent []time.Duration // oldest first, recentKept at most
 	counts [bins]float32   // of those before, by how far they were above the level
 	total  float32
+	usual  int // the bin that most delays do not exceed
+	row    int // how many have not since one did, or since the counts were halved
 }
 
 // add takes a delay.
@@ -42,13 +49,19 @@ func (s *spread) add(d time.Duration) {
 
 // count counts a delay that is recent no more.
 func (s *spread) count(d time.Duration) {
-	s.counts[bin(d-s.level)]++
-	if s.total++; s.total >= mostCounts {
-		s.total = 0
-		for i := range s.counts {
-			s.counts[i] /= 2
-			s.total += s.counts[i]
-		}
+	b := bin(d - s.level)
+	s.counts[b]++
+	s.total++
+	if s.row++; b > s.usual {
+		s.row = 0
+	}
+	if s.total < mostCounts && (s.row < usualRow || s.total < usualRow) {
+		return
+	}
+	s.total, s.row = 0, 0
+	for i := range s.counts {
+		s.counts[i] /= 2
+		s.total += s.counts[i]
 	}
 }
 
@@ -117,11 +130,18 @@ func (s *spread) beyond(share float64) time.Duration {
 	for _, d := range s.recent {
 		counts[bin(d-s.level)]++
 	}
-	may := float32(share) * total
-	for i := bins - 1; i > 0; i-- {
-		if may -= counts[i]; may < 0 {
-			return edge(i)
+	end := func(share float64) int {
+		may, i := float32(share)*total, bins-1
+		for ; i > 0; i-- {
+			if may -= counts[i]; may < 0 {
+				break
+			}
 		}
+		return i
+	}
+	s.usual = end(unusual)
+	if i := end(share); i > 0 {
+		return edge(i)
 	}
 	return 0
 }

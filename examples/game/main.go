@@ -39,6 +39,7 @@ type config struct {
 	program.Flags
 	player, players int
 	record          string // folder; empty: none
+	changed         int64  // when the network became another, on the wall clock, microseconds; 0: never
 }
 
 func main() { program.Main(run) }

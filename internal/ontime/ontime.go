@@ -6,6 +6,7 @@ package ontime
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"timesync/internal/sim"
@@ -42,7 +43,7 @@ type Result struct {
 	Inputs, Late int           // of those that came, sent from 10 s on
 	Lead         time.Duration // mean of predicted time over the server's and the delay of the path, from 10 s on
 	// After a change: how long until the last three inputs in a row that are late, how many are
-	// late within 10 s, and how long until the lead is no more than 10 ms above that before.
+	// late within 2 s, and how long until the lead is no more than 10 ms above that before.
 	Until, Excess time.Duration
 	Lost          int
 	Events        []tick.Event // of package tick
@@ -52,6 +53,11 @@ type Result struct {
 
 // Share returns the share of late inputs.
 func (r Result) Share() float64 { return float64(r.Late) / float64(max(r.Inputs, 1)) }
+
+// String returns share and lead.
+func (r Result) String() string {
+	return fmt.Sprintf("%.2f %% of %d late with a lead of %.1f ms", 100*r.Share(), r.Inputs, r.Lead.Seconds()*1e3)
+}
 
 // play is a run.
 type play struct {
@@ -80,13 +86,8 @@ type play struct {
 	count int
 }
 
-// Play lets a method play in a world as it is by default.
-func (m *Method) Play(w World, seed uint64) Result {
-	return Run(w, seed, func(s *tick.Server) Rule { return m.New(s, m.Default) })
-}
-
-// Run lets a rule play in a world.
-func Run(w World, seed uint64, make func(*tick.Server) Rule) Result {
+// run lets a rule play in a world.
+func run(w World, seed uint64, make func(*tick.Server) Rule) Result {
 	p := &play{w: w, world: sim.NewWorld(seed), came: map[tick.Tick]bool{}, sentAt: map[tick.Tick]time.Duration{}}
 	if w.Asleep != nil {
 		p.asleep = w.Asleep(seed)
@@ -224,11 +225,11 @@ func (p *play) judge(n tick.Tick, late bool) {
 	if p.row++; !late {
 		p.row = 0
 	}
-	if after := at - p.w.Change; p.w.Change > 0 && after > -second && late {
+	if after := at - p.w.Change; p.w.Change > 0 && after >= 0 && late {
 		if p.row >= 3 {
 			p.result.Until = max(after, p.result.Until)
 		}
-		if after < 10*second {
+		if after < 2*second {
 			p.result.Lost++
 		}
 	}

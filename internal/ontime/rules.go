@@ -31,37 +31,59 @@ type Method struct {
 	Name    string
 	Knob    string // what is turned
 	Default float64
-	Lo, Hi  float64 // the range in which it makes sense
+	Lo, Hi  float64 // from the least that it can be to more than enough
+	Step    float64 // how finely it can be turned
 	New     func(s *tick.Server, knob float64) Rule
 }
 
 // Methods are what is compared, package tick first.
 var Methods = []Method{
-	{"timesync", "share of inputs in time, octaves above all but 1 %", 0, -5, 5, func(s *tick.Server, knob float64) Rule {
+	{"timesync", "share of inputs in time, octaves above all but 1 %", 0, -5, 5, 1. / 4, func(s *tick.Server, knob float64) Rule {
 		return New(s, tick.ClientConfig{LateShare: math.Exp2(-knob) / 100})
 	}},
-	{"Netcode for Entities", "TargetCommandSlack, ticks", 2, -4, 12, func(_ *tick.Server, knob float64) Rule {
+	{"Netcode for Entities", "TargetCommandSlack, ticks", 2, 0, 12, 1, func(_ *tick.Server, knob float64) Rule {
 		return &netcode{client: rivals.NetcodeForEntities{Rate: rate, Slack: knob}}
 	}},
-	{"lightyear", "jitter_margin, ticks", 1, -5, 12, func(_ *tick.Server, knob float64) Rule {
+	{"lightyear", "jitter_margin, ticks", 1, 0, 12, 1. / 16, func(_ *tick.Server, knob float64) Rule {
 		return &lightyear{client: rivals.Lightyear{Rate: rate, Margin: knob}}
 	}},
 }
 
-// Match turns a method until no larger a share is late in a world, and returns what it makes of
-// the world then: with the shortest lead that does it, to a sixteenth of a tick.
-func (m *Method) Match(w World, seed uint64, share float64) Result {
-	run := func(knob float64) Result {
-		return Run(w, seed, func(s *tick.Server) Rule { return m.New(s, knob) })
+// play lets a method play, as it is turned.
+func (m *Method) play(w World, seed uint64, knob float64) Result {
+	return run(w, seed, func(s *tick.Server) Rule { return m.New(s, knob) })
+}
+
+// At returns what a method makes of some seeds of a world, as it is turned: of the times the
+// longest, and of the leads the mean.
+func (m *Method) At(w World, seeds int, knob float64) (sum Result) {
+	for seed := range seeds {
+		r := m.play(w, uint64(seed)+1, knob)
+		sum.Inputs, sum.Late, sum.Lost = sum.Inputs+r.Inputs, sum.Late+r.Late, max(sum.Lost, r.Lost)
+		sum.Lead += r.Lead / time.Duration(seeds)
+		sum.Until, sum.Excess = max(sum.Until, r.Until), max(sum.Excess, r.Excess)
+		sum.Unreported += r.Unreported
 	}
-	lo, hi := m.Lo, m.Hi
-	best := run(hi)
-	for hi-lo > 1./16 {
-		middle := (lo + hi) / 2
-		if r := run(middle); r.Share() <= share {
-			hi, best = middle, r
+	return sum
+}
+
+// Play is At as a method is by default.
+func (m *Method) Play(w World, seeds int) Result { return m.At(w, seeds, m.Default) }
+
+// Match turns a method until no larger a share is late in a world, and returns what it makes of
+// the world then: with the shortest lead that does it.
+func (m *Method) Match(w World, seeds int, share float64) Result {
+	if r := m.At(w, seeds, m.Lo); r.Share() <= share {
+		return r
+	}
+	low, high := 0, int((m.Hi-m.Lo)/m.Step) // steps that do not, and that do
+	best := m.At(w, seeds, m.Hi)
+	for high-low > 1 {
+		middle := (low + high) / 2
+		if r := m.At(w, seeds, m.Lo+float64(middle)*m.Step); r.Share() <= share {
+			high, best = middle, r
 		} else {
-			lo = middle
+			low = middle
 		}
 	}
 	return best
