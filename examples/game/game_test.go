@@ -55,7 +55,7 @@ func TestGame(t *testing.T) {
 	for try := range 2 {
 		r := runGame(t, length, "5s")
 		inputs := r.Inputs.InTime + r.Inputs.Late + r.Inputs.Missing + r.Inputs.Waited
-		mayBeLate, mayBeInChange := 1.0, uint64(2*2*0.13*ticksPerSecond) // 2 players, 2 round trips of 130 ms
+		mayBeLate, mayBeInChange := 1.0, uint64(2*2*130*ticksPerSecond/1000) // 2 players, 2 round trips of 130 ms
 		if r.Stalled > 10 {
 			mayBeLate, mayBeInChange = 5, 2*mayBeInChange
 		}
