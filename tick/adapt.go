@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// adaptReach is how far a clock that sets itself may be from where the remote clock puts it.
+	// adaptReach is how far a clock that sets itself may be from where the remote clock puts it,
+	// and the buffer with which it began.
 	// The remote clock may take minutes to believe that a path has become longer.
 	adaptReach = time.Second
 	// adaptFresh is how long arrivals say where a clock should be. Then it keeps its distance
@@ -131,7 +132,7 @@ func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUse
 				f.held = want
 			}
 		}
-		f.buffer = min(max(f.held-fastest, -adaptReach), adaptReach)
+		f.buffer = min(max(f.held-fastest, buffer-adaptReach), buffer+adaptReach)
 	}
 	return fastest + f.buffer
 }

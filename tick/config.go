@@ -133,7 +133,7 @@ type ClientConfig struct {
 	// The client plays ServerBuffer ahead of the earliest arrival at the server and
 	// shows the server ClientBuffer behind the latest, to make up for jitter. Negative is none,
 	// more than an hour is refused. Zero, the default, is 2 ticks and 1 tick to begin with. Then
-	// the buffer sets itself, within a second of there either way: the ServerBuffer where the
+	// the buffer sets itself, within a second of that either way: the ServerBuffer where the
 	// server is told of inputs by Server.Received, the ClientBuffer where the client is told of
 	// states by Received.
 	ClientBuffer, ServerBuffer time.Duration
