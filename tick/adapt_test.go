@@ -188,7 +188,7 @@ func TestClockIsSet(t *testing.T) {
 	w.ahead += 300_000
 	w.remote.shift(-ms(300))
 	w.run(5 * time.Second)
-	if got := w.timing(); (got.Lead-before.Lead).Abs() > ms(3) {
+	if got := w.timing(); (got.Lead - before.Lead).Abs() > ms(3) {
 		t.Errorf("%+v, before %+v", got, before)
 	}
 	if w.late != late || len(w.rec.of(EventStepped)) != 1 {
@@ -208,7 +208,7 @@ func TestPauseKeepsLead(t *testing.T) {
 		w.server.Resume(w.now)
 		w.client.Resume(w.now)
 		w.run(5 * time.Second)
-		if got := w.timing(); (got.Lead - before.Lead).Abs() > ms(3) || len(w.rec.events) != 1 {
+		if got := w.timing(); (got.Lead-before.Lead).Abs() > ms(3) || len(w.rec.events) != 1 {
 			t.Errorf("%v: %+v, before %+v; %v", pause, got, before, w.rec.events)
 		}
 	}

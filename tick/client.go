@@ -19,9 +19,10 @@ import (
 //
 // says how long the fastest datagrams to the server take of late; see MinimumOneWayDelay for
 // those from it. Added to RemoteTime it gives when the fastest one that is sent now arrives at
-// the server. Without it a client takes both ways to be equally long: where only the way to the
-// server becomes longer, its inputs come too late until RemoteTime itself has taken that
-// in.
+// the server. A TimeSynchronizer and a Link have it. Without it a client takes both ways to be
+// equally long, until the server tells it when its inputs arrive: see Server.Received. A way that
+// becomes longer is believed late by both, after seconds to minutes, and at once by what the server
+// tells.
 type RemoteClock interface {
 	// RemoteTime returns what the server's clock shows when the local clock shows
 	// localUsec, both in microseconds. It may be off by a multiple of 67,108,864 us, as that
