@@ -190,43 +190,52 @@ const (
 )
 
 // publish shows readers what is known, if it is news to them. A correction begins a grace
-// after now and waits until the one before has been over for as long: then what readers read
-// within the grace, before or after now, is what they would read later.
+// after now, and waits until the one before has been over for as long, unless both come at the
+// same time: then what readers read within the grace, before or after now, is final.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.pair.changed {
 		return
 	}
 	s.pair.changed = false
-	now, shift := s.base+uint64(int64(x)), 0.0
+	now := s.base + uint64(int64(x))
 	old, ok := s.view.view()
-	if ok {
-		shift = grace
-		if since := int64(now - old.from); since > -second && since < old.slewing()+grace {
-			shift, s.pair.changed = -float64(since), true // it waits
-		}
+	if !ok {
+		v := s.pair.view(x)
+		v.from, v.whole, v.steps = now, nearest(v.whole, s.anchor), old.steps
+		s.show(&v)
+		return
+	}
+	since := int64(now - old.from)
+	waits := since > -grace && since < old.slewing()+grace
+	shift := float64(grace)
+	if waits {
+		shift = -float64(since)
 	}
 	v := s.pair.view(x + shift)
-	v.from, v.was, v.steps = now+uint64(int64(shift)), v.skew, old.steps
-	if ok {
-		whole, part := old.offset(v.from)
-		excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
-		switch {
-		case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
-			v = s.pair.view(x)
-			v.from, v.was = now, v.skew
-			v.whole, v.steps = nearest(v.whole, old.whole), old.steps+1
-			s.pair.changed = false
-		case s.pair.changed:
-			v.bound += float32(abs(excess))
-			v.whole, v.part, v.skew, v.was, v.excess = old.whole, old.part, old.skew, old.was, old.excess
-		default:
-			v.whole, v.part, v.was, v.excess = whole, part, old.skew, int32(excess*(1<<fracBits))
-		}
-	} else {
-		v.whole = nearest(v.whole, s.anchor)
+	v.from, v.was, v.steps = now+uint64(int64(shift)), old.skew, old.steps
+	if since <= -grace {
+		v.was = old.was
 	}
+	whole, part := old.offset(v.from)
+	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
+	switch {
+	case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
+		v = s.pair.view(x)
+		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, whole), old.steps+1
+	case waits:
+		s.pair.changed = true
+		v.whole, v.part, v.skew, v.was, v.excess = old.whole, old.part, old.skew, old.was, old.excess
+		v.bound += float32(abs(excess))
+	default:
+		v.whole, v.part, v.excess = whole, part, int32(excess*(1<<fracBits))
+	}
+	s.show(&v)
+}
+
+// show shows readers a view.
+func (s *TimeSynchronizer) show(v *view) {
 	s.bucket.delay = int32(v.delay) // as readers see it
-	s.view.show(&v)
+	s.view.show(v)
 }
 
 // ---- Answers ----
@@ -380,15 +389,15 @@ type pair struct {
 	peer   float64 // us: the peer's floor at x is peer - own.slope*x
 	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
 
-	noise  float32 // us: mean difference of reports from what they were expected to say
-	trip   float32 // us: the reference round trip, of late
-	hold   float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
-	free   float32 // us: the reference round trip when hold was last 0
-	known  float32 // us: for how long the round trip has been trip, all in all
-	other  float32 // us: another round trip that stands
-	stood  float32 // us: for how long it has
-	before float32 // us: the round trip before it became shorter in the first seconds
-	left   float32 // us: until hold fades
+	noise float32 // us: mean difference of reports from what they were expected to say
+	trip  float32 // us: the reference round trip, of late
+	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
+	free  float32 // us: the reference round trip when hold was last 0
+	known float32 // us: for how long the round trip has been trip, all in all
+	other float32 // us: another round trip that stands
+	stood float32 // us: for how long it has
+	drop  float32 // us: by which the own floor fell in the first seconds and did not rise since; if negative, the peer's
+	left  float32 // us: until hold fades
 
 	last     Counter24 // report, never 0 once there is one
 	alien    uint8     // other reports until the peer no longer counts as an original
@@ -479,7 +488,7 @@ func (p *pair) follow() {
 	}
 	s, was := p.roundTrip(), p.correction()
 	if p.trip < -p.tolerance() { // the first reports were from before
-		p.trip, p.free, p.hold, p.known = s, s, 0, 0
+		p.anew()
 	}
 	d := p.doubt(s - p.trip)
 	c := min(max(was, p.hold-d), p.hold+d)
@@ -512,6 +521,7 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	}
 	p.changed = true
 	if fell {
+		p.drops(p.own.fall, 1)
 		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
 		if p.peered && p.impossible() && p.trip > -p.tolerance() { // rule: the peer's floor is predicted
 			p.foretold = true
@@ -536,6 +546,17 @@ func (p *pair) fell(x float64, d float32, limit float64, was float32, other *flo
 	}
 }
 
+// drops takes by how much a floor moved, d: the greatest fall of the first seconds is kept until
+// that floor rises. The sign is 1 for the own floor and -1 for the peer's.
+func (p *pair) drops(d, sign float32) {
+	switch {
+	case d > p.tolerance() && p.drop*sign > 0:
+		p.drop = 0
+	case d < -p.tolerance() && p.known < youth && -d > abs(p.drop):
+		p.drop = -d * sign
+	}
+}
+
 // endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	dt := min(float32(x-b.from), second) // long ones say little about what they span
@@ -552,8 +573,9 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
 		}
 	}
-	slope, level, rise, seen := p.own.slope, p.own.level, p.own.rise(), p.own.seen()
+	slope, level, rise, seen, was := p.own.slope, p.own.level, p.own.rise(), p.own.seen(), p.own.at(x)
 	late = p.own.endBucket(x, b, steady)
+	p.drops(float32(p.own.at(x)-was), 1)
 	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.seen() != seen || p.limits.fresh > 0
 	p.turn(x, slope)
 	if !p.peered {
@@ -566,7 +588,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	p.lean(dt)
 	p.close(x, b)
 	if !late {
-		p.trust(dt)
+		p.trust(x, dt)
 	}
 	p.follow()
 	return late
@@ -607,9 +629,6 @@ func (p *pair) lean(dt float32) {
 // has told it. What the peer guessed proves nothing.
 func (p *pair) close(x float64, b *bucket) {
 	late, old := p.own.lateness(), p.known > youth
-	if p.wasSet(x, p.own.rise()) {
-		p.own.slack = max(p.own.slack, late)
-	}
 	opens := p.impossible() && p.last%marks != markGuess && p.roundTrip()+late > -p.tolerance()
 	if opens && old { // the rest is a queue, or will be told
 		late = min(late, max(p.trip, 0)-p.roundTrip())
@@ -634,19 +653,22 @@ func (p *pair) closes(trip, a float32) bool {
 	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < a/2
 }
 
-// wasSet reports whether a clock was set in the first seconds: what made the round trip
-// shorter and passed for a queue made the other floor higher, by a.
-func (p *pair) wasSet(x float64, a float32) bool {
-	if x > 2*told || a < 2*p.tolerance() || !p.closes(p.before, a) {
-		return false
-	}
-	p.before = 0
-	p.limits.clockEvent(x)
-	return true
+// wasSet reports whether a clock was set in the first seconds, when what a floor falls by passes
+// for the end of a queue: the other floor has risen by as much, so that the round trip is a
+// longer again.
+func (p *pair) wasSet(a float32) bool {
+	miss := abs(a - abs(p.drop))
+	return p.known < 2*told && miss < p.tolerance()+gateDips*p.own.dip && miss < a/4
+}
+
+// anew takes the round trip for the reference. No correction is held.
+func (p *pair) anew() {
+	s := p.roundTrip()
+	p.trip, p.free, p.hold, p.known, p.stood = s, s, 0, 0, 0
 }
 
 // trust learns the reference round trip.
-func (p *pair) trust(dt float32) {
+func (p *pair) trust(x float64, dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
 	switch {
@@ -654,15 +676,18 @@ func (p *pair) trust(dt float32) {
 	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
 		if d > -tolerance { // within it, it is the one that is known
 			p.known, p.stood = p.known+dt, 0
-		} else if p.known > second { // or it is a clock that was set, see wasSet
-			p.before = p.trip
 		}
 		p.trip = s
 	case abs(d) < tolerance:
 		p.trip += d * min(dt/lateTime, 1)
 		p.known, p.stood = p.known+dt, 0
 	case abs(s-p.other) < tolerance: // rule: another round trip is learnt
-		if p.stood += dt; p.stood > told {
+		p.stood += dt
+		if p.stood > 2*second && p.wasSet(d) { // rule: sets of the first seconds
+			p.drop = 0
+			p.anew()
+			p.limits.clockEvent(x)
+		} else if p.stood > told {
 			if p.hold == 0 {
 				p.left = max(p.known, min(2*p.known, memory))
 			}
@@ -712,7 +737,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
 	p.last = minDelta
-	p.wasSet(x, d)
+	p.drops(d, -1)
 	if p.closes(p.trip, d) { // rule: a rise closes the round trip
 		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
 	}
@@ -817,8 +842,8 @@ func (p *pair) view(x float64) (v view) {
 	v.setReport(p.tell(x))
 	if v.synced = p.peered; v.synced {
 		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./4) // or rounding down could take a whole one
-		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, offsetBits), 0))
-		v.bound, v.ageing = p.bound(x)
+		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, deltaBits), 0))
+		v.bound, v.ageing = p.bound(x - grace)
 	}
 	return v
 }
@@ -1378,7 +1403,7 @@ type view struct {
 	report      uint32  // 2^-8 units: what to report, and nearly half a unit
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: and to it
-	bound       float32 // us: of the offset's error, without excess
+	bound       float32 // us: of the offset's error a grace before from, without excess
 	ageing      float32 // by which that grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event
 	jitter      float32 // us
@@ -1451,10 +1476,10 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 	return report
 }
 
-// boundAt returns the error bound after x us: at most half the ring, where all offsets are.
+// boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)), abs(float64(int64(v.excess)-gone(v.excess, x)))
+	age, rest := abs(float64(x)+grace), abs(float64(int64(v.excess)-gone(v.excess, x)))
 	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
