@@ -842,7 +842,7 @@ func (p *pair) view(x float64) (v view) {
 	v.setReport(p.tell(x))
 	if v.synced = p.peered; v.synced {
 		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./4) // or rounding down could take a whole one
-		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, deltaBits), 0))
+		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, offsetBits), 0))
 		v.bound, v.ageing = p.bound(x - grace)
 	}
 	return v

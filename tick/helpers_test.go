@@ -137,4 +137,6 @@ func usec(d time.Duration) uint64 { return uint64(d.Microseconds()) }
 var (
 	_ RemoteClock = (*timesync.TimeSynchronizer)(nil)
 	_ RemoteClock = (*link.Link)(nil)
+	_ toPeer      = (*timesync.TimeSynchronizer)(nil)
+	_ toPeer      = (*link.Link)(nil)
 )

@@ -80,7 +80,8 @@ func edge(bin int) time.Duration {
 // follow lets the level follow the last delays if they show that it has shifted: by more than
 // chance moves a median of so many.
 func (s *spread) follow() {
-	last := slices.Clone(s.recent[max(len(s.recent)-levelKept, 0):])
+	var room [levelKept]time.Duration
+	last := append(room[:0], s.recent[max(len(s.recent)-levelKept, 0):]...)
 	slices.Sort(last)
 	if len(last) == 0 {
 		return
