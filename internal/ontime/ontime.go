@@ -71,7 +71,6 @@ type play struct {
 	result     Result
 
 	last    tick.Tick // that the server has run
-	next    int64     // the client's tick to play next
 	begun   bool
 	knocked time.Duration
 	first   tick.Tick
