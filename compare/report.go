@@ -25,6 +25,7 @@ func (f *figures) report(costs []float64) *document {
 	f.turned(d)
 	f.authors(d)
 	f.recordings(d)
+	f.inputs(d)
 	f.costs(d, costs)
 	f.explained(d)
 	return d

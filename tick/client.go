@@ -19,9 +19,10 @@ import (
 //
 // says how long the fastest datagrams to the server take of late; see MinimumOneWayDelay for
 // those from it. Added to RemoteTime it gives when the fastest one that is sent now arrives at
-// the server. Without it a client takes both ways to be equally long: where only the way to the
-// server becomes longer, its inputs come too late until RemoteTime itself has taken that
-// in.
+// the server. A TimeSynchronizer and a Link have it. Without it a client takes both ways to be
+// equally long, until the server tells it when its inputs arrive: see Server.Received. A way that
+// becomes longer is believed late by both, after seconds to minutes, and at once by what the server
+// tells.
 type RemoteClock interface {
 	// RemoteTime returns what the server's clock shows when the local clock shows
 	// localUsec, both in microseconds. It may be off by a multiple of 67,108,864 us, as that
@@ -86,6 +87,9 @@ type Client struct {
 	conf     ClientConfig
 	remote   RemoteClock
 	steering steering
+	adapt    adaptation
+	fastest  [3]time.Duration // where the remote clock puts the fastest arrivals, at the last Advance
+	goal     time.Duration    // of the predicted clock, then
 
 	welcome    arrived   // the last one that is believed, from the server of the remote clock
 	repeated   bool      // it was not the first of its epoch and connection
@@ -142,11 +146,12 @@ func (c *Client) begin() {}
 func (c *Client) end() {
 	c.welcome, c.earlier, c.entered, c.over = arrived{}, arrived{}, false, [4]uint64{}
 	c.frozen, c.resumed = false, false
+	c.adapt = adaptation{}
 }
 
 // paused notes a Pause or a Resume.
 func (c *Client) paused() {
-	c.frozen = false
+	c.frozen, c.adapt.rebase = false, true
 	if !c.now.paused {
 		c.resumed, c.resumeAt, c.resumeUsec = true, c.atUsec, c.serverUsec+(c.atUsec-c.serverAt)
 	}
@@ -164,6 +169,7 @@ func (c *Client) Follow(remote RemoteClock) error {
 		return err
 	}
 	c.remote, c.welcome.ok, c.earlier.ok = remote, false, false
+	c.adapt.restart()
 	return nil
 }
 
@@ -201,6 +207,7 @@ func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 		c.early.Add(1)
 		return ErrEpoch
 	}
+	c.hear(&c.adapt.last, 0, nowUsec)
 	came := arrived{w, true, nowUsec}
 	if c.welcome.ok && c.welcome.age(nowUsec) < welcomeSilence {
 		over := slices.Contains(c.over[:], w.Epoch) && w.Epoch != c.welcome.Epoch
@@ -229,6 +236,7 @@ func (c *Client) believe(w arrived) {
 	known := c.entered && w.Epoch == c.welcome.Epoch && w.Rate.equal(c.welcome.Rate)
 	c.welcome, c.earlier, c.entered, c.now.epoch = w, arrived{}, true, w.Epoch
 	c.serverUsec, c.serverAt = w.serverUsec(), w.atUsec
+	c.learn(&w.inputs)
 	if !known && !w.Rate.equal(c.now.rate) {
 		e := Event{Kind: EventRateMismatch, Rate: w.Rate, Last: -1}
 		if c.conf.OnMismatch == MismatchAdjust {
@@ -250,6 +258,7 @@ func (c *Client) leave(next uint64) {
 	copy(c.over[1:], c.over[:])
 	c.over[0] = c.now.epoch
 	c.inited, c.now.paused, c.frozen, c.resumed = false, false, false, false
+	c.adapt.restart()
 	c.unsync()
 	c.snap.Store(nil)
 }
@@ -258,6 +267,7 @@ func (c *Client) leave(next uint64) {
 // numbers come again, or are left out.
 func (c *Client) setRate(e *Event) {
 	c.now.rate = e.Rate
+	c.adapt.sent, c.adapt.states = nil, arrivals{} // they are of other ticks
 	old, next := Tick(c.next.Load()), firstFrom(e.Rate.time(c.at[predicted]))
 	c.setNext(next)
 	if c.inited {
@@ -282,6 +292,7 @@ func (c *Client) Hello() (h Hello, ok bool) {
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (c *Client) steer() bool {
+	c.watch(&c.adapt.last, 0)
 	c.reconsider()
 	t, known := c.target()
 	if !known && c.synced {
@@ -346,8 +357,8 @@ func (c *Client) target() (t target, ok bool) {
 		at = c.welcome.Rate.Duration(c.welcome.Tick)
 	}
 	t.at[shared] = at
-	t.at[server] = at - from - buffer(c.conf.ClientBuffer, c.now.rate.Duration(1))
-	t.at[predicted] = at + to + buffer(c.conf.ServerBuffer, c.now.rate.Duration(2))
+	t.at[server], t.at[predicted] = c.goals(at, from, to, t.skewPPB)
+	c.fastest, c.goal = [3]time.Duration{at, at - from, at + to}, t.at[predicted]
 	return t, true
 }
 
@@ -406,8 +417,6 @@ func (c *Client) trusts(nowUsec uint64) bool {
 	return ok && bound <= c.conf.SyncBound
 }
 
-func buffer(set, whenZero time.Duration) time.Duration { return max(orDefault(set, whenZero), 0) }
-
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
 func (c *Client) enter(t target) {
@@ -428,12 +437,19 @@ func (c *Client) enter(t target) {
 
 // correct slews or steps the clocks. A slew begins after the grace, and is to be right then.
 func (c *Client) correct(t target) {
+	if c.adapt.ahead.jump {
+		c.adapt.ahead.jump = false
+		c.hurry(t)
+	}
 	old := c.at[predicted]
 	var now, goal [3]time.Duration
 	for i := range goal {
 		now[i] = c.now.read(i, c.atUsec+grace)
 		goal[i] = t.at[i] + time.Duration(grace*1000+share(grace*1000, t.skewPPB))
 	}
+	c.steering.adapts = [3]bool{server: c.adapt.behind.told && c.conf.ClientBuffer == 0, predicted: c.adapt.ahead.told && c.conf.ServerBuffer == 0}
+	c.steering.stands = c.adapt.behind.jump && !c.conf.HardOnly
+	c.adapt.behind.jump = false
 	slews, step := c.steering.correct(&now, goal)
 	if !step {
 		for i, s := range slews {
@@ -447,6 +463,24 @@ func (c *Client) correct(t target) {
 		}
 	}
 	c.step(old)
+}
+
+// hurry sets the predicted clock forward, since inputs are late in a row. The ticks between run at
+// once if an Advance may run so many, and are skipped otherwise.
+func (c *Client) hurry(t target) {
+	old := c.at[predicted]
+	if t.at[predicted] <= old || c.conf.HardOnly || c.conf.ServerBuffer != 0 {
+		return
+	}
+	c.set(predicted, t.at[predicted], t.skewPPB)
+	next := Tick(c.next.Load())
+	if c.now.rate.Ticks(c.at[predicted])-next >= Tick(orDefault(c.conf.MaxTicks, defaultMaxTicks)) {
+		c.step(old)
+	} else {
+		c.stats.Steps++
+		c.report(Event{Kind: EventStepped, By: c.at[predicted] - old, First: next, Last: next - 1})
+	}
+	c.adapt.jumped = Tick(c.next.Load())
 }
 
 // firstFrom returns the first tick that starts at or after t.

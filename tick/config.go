@@ -29,6 +29,8 @@ const (
 	defaultSlewPPM       = 10_000
 	defaultDeadBand      = 20 * time.Millisecond
 	defaultHardThreshold = 200 * time.Millisecond
+
+	defaultLateShare = 0.01
 )
 
 // The limits of what may be configured.
@@ -129,9 +131,20 @@ type ClientConfig struct {
 	Handlers // what to call
 
 	// The client plays ServerBuffer ahead of the earliest arrival at the server and
-	// shows the server ClientBuffer behind the latest, to make up for jitter. Zero is
-	// 2 ticks and 1 tick, negative is none, more than an hour is refused.
+	// shows the server ClientBuffer behind the latest, to make up for jitter. Negative is none,
+	// more than an hour is refused. Zero, the default, is 2 ticks and 1 tick to begin with. Then
+	// the buffer sets itself, within a second of that either way: the ServerBuffer where the
+	// server is told of inputs by Server.Received, the ClientBuffer where the client is told of
+	// states by Received.
 	ClientBuffer, ServerBuffer time.Duration
+
+	// LateShare is the share of inputs that may come too late, and of states, where buffers
+	// set themselves: at most 0.5, and zero is 0.01. A clock is then slewed to where half of
+	// that would be late by the last minute, and not left alone within DeadBand. Where 3 or more
+	// inputs are late in a row, and more than before, the path has become longer: the predicted
+	// clock is set forward at once, EventStepped, and its ticks are run; for states the server
+	// clock stands still. A server that falls behind with its ticks counts as being where they are.
+	LateShare float64
 
 	// SyncBound is how well the remote clock must be known to start: the most that its
 	// ErrorBound may be. While no clock is set, the truth lies within ErrorBound of
@@ -200,6 +213,8 @@ func (c *ClientConfig) complete() error {
 		return fmt.Errorf("tick: SyncBound is negative: %v", c.SyncBound)
 	case c.SlewPPM < 0 || c.SlewPPM > 1_000_000:
 		return fmt.Errorf("tick: SlewPPM is not in 0 to 10^6: %d", c.SlewPPM)
+	case !(c.LateShare >= 0 && c.LateShare <= 0.5):
+		return fmt.Errorf("tick: LateShare is not in 0 to 0.5: %v", c.LateShare)
 	case c.DeadBand < 0 || c.HardThreshold < 0:
 		return fmt.Errorf("tick: DeadBand or HardThreshold is negative: %v, %v", c.DeadBand, c.HardThreshold)
 	}
@@ -220,7 +235,7 @@ func checkRemote(remote RemoteClock) error {
 	return nil
 }
 
-func orDefault[T ~int | ~int64](v, whenZero T) T {
+func orDefault[T ~int | ~int64 | ~float64](v, whenZero T) T {
 	if v == 0 {
 		return whenZero
 	}

@@ -18,7 +18,24 @@
 // The delays are measured. Shared assumes that both ways take equally long, and can
 // be off by half of their difference. Server assumes nothing, and neither does Predicted where
 // the remote clock knows the delay to the server, too: see RemoteClock. The ticks between
-// the clocks are buffers for jitter.
+// the clocks are buffers for jitter, to begin with.
+//
+// # Buffers that set themselves
+//
+// Call Server.Received for each input that arrives, and Announce once a second and in the next
+// datagram after an input that came too late. Call Client.Received for each state that arrives.
+// The buffers then follow the arrivals: Predicted is so far ahead, and Server so far behind, that
+// a share of the inputs and states comes too late, less than ClientConfig.LateShare. It does not
+// matter what the remote clock knows of the delays.
+//
+// When the way to the server becomes longer, inputs are late in a row. The server says so, and the
+// client sets Predicted forward at once: EventStepped, and the ticks between run, if they are no
+// more than Config.MaxTicks. What is late meanwhile are the inputs of one or two round trips. All
+// other changes are slewed. When states are late in a row, Server stands still until it is
+// right. Client.Timing says how the clocks are set and how much comes late, for logs.
+//
+// A stop of the path of 300 ms every 10 s is jitter, too: for 1 % the lead becomes 230 ms. Who
+// wants less of a lead there gives a larger LateShare, or buffers that are not zero.
 //
 // # Ticks
 //
@@ -92,6 +109,9 @@
 // changes nothing. Any other epoch is entered, be it earlier or later. Welcomes of the
 // old connection must not arrive any more. A host that goes on with another's game
 // starts with FirstTick, and with an Epoch one higher.
+//
+// EventSilent says that the other side was not heard for 3 s, and EventHeard that it is back: no
+// Welcome and nothing that was Received. That is no EventLost: the clocks are still known.
 //
 // A client that hears nothing runs on at the last known rate: for 5 minutes within a
 // tick, if the skew was known. EventLost comes when the ErrorBound of the remote clock

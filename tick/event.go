@@ -34,16 +34,18 @@ const (
 	EventLost                              // client: the remote clock is not known any more; the clocks run on
 	EventRateMismatch                      // the server's, or Peer's, Rate differs; where a client takes it, First to Last are never run or, if Again, run again
 	EventEpochChanged                      // client: the server's game time is another, Epoch; EventSynced follows
+	EventSilent                            // the server, or of those that were Received the Peer, was not heard for By, 3 s; the clocks run on
+	EventHeard                             // it is heard again, after By
 )
 
 // Event is something that happened.
 type Event struct {
 	Kind        EventKind     // what happened, and which of the other fields have a meaning
 	AtUsec      uint64        // reading of the local clock at the last Advance, Pause or Resume
-	By          time.Duration // EventStepped: positive forward; EventStalled: how long
+	By          time.Duration // EventStepped: positive forward; EventStalled, EventSilent, EventHeard: how long
 	First, Last Tick          // EventStepped, EventStalled, EventSkipped, EventRateMismatch; First > Last means no ticks
 	Again       bool          // EventStepped, EventRateMismatch: First to Last run again
-	Peer        uint64        // EventClientSynced, EventRateMismatch on a server: from OnHello
+	Peer        uint64        // on a server, EventClientSynced, EventRateMismatch, EventSilent, EventHeard: whom it is about
 	Rate        Rate          // EventRateMismatch: that of the other side
 	Epoch       uint64        // EventSynced, EventEpochChanged: the epoch that begins
 }
@@ -56,6 +58,9 @@ func (e Event) String() string {
 	case EventClientSynced:
 		return fmt.Sprintf("peer %d synced", e.Peer)
 	case EventStepped:
+		if e.First > e.Last {
+			return fmt.Sprintf("stepped by %v", e.By)
+		}
 		return fmt.Sprintf("stepped by %v, ticks %d to %d %s", e.By, e.First, e.Last, e.fate())
 	case EventStalled:
 		return fmt.Sprintf("stalled for %v, ticks %d to %d skipped", e.By, e.First, e.Last)
@@ -70,6 +75,10 @@ func (e Event) String() string {
 		return fmt.Sprintf("tick rate %v taken, ticks %d to %d %s", e.Rate, e.First, e.Last, e.fate())
 	case EventEpochChanged:
 		return fmt.Sprintf("epoch %d", e.Epoch)
+	case EventSilent:
+		return fmt.Sprintf("silent for %v", e.By)
+	case EventHeard:
+		return fmt.Sprintf("heard again after %v", e.By)
 	}
 	return fmt.Sprintf("event %d", e.Kind)
 }

@@ -50,6 +50,9 @@ func Example_server() {
 	// Ticks that peers claim, and an input that is too late.
 	for _, n := range []tick.Tick{30_060, 62, 59} {
 		ok, late := server.AcceptInput(epoch, n, now)
+		if ok || late {
+			server.Received(peer, n, now) // the next Welcome says so, and the client adapts
+		}
 		fmt.Println(n, ok, late)
 	}
 	// Output:

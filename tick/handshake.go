@@ -31,6 +31,9 @@ type Welcome struct {
 	Tick       Tick   // now on the server, at most 73 years (2^61 ns) from tick 0
 	Heard      bool   // the server has had this client's Hello
 	Paused     bool   // the server's game time stands still: OriginUsec is that of now, and moves
+
+	// inputs says when those of this client came, where the server was told by Received.
+	inputs arrivals
 }
 
 // Hello is what a client tells the server once it is synchronized.
@@ -42,10 +45,13 @@ type Hello struct {
 // The messages in bytes. All is little-endian, and the first byte says which it is:
 //
 //	Hello    1  Epoch 8  Num 4  Den 4
-//	Welcome  2  Epoch 8  Num 4  Den 4  OriginUsec 8  Tick 8  Flags 1 (1: Heard, 2: Paused)
+//	Welcome  2  Epoch 8  Num 4  Den 4  OriginUsec 8  Tick 8  Flags 1 (1: Heard, 2: Paused, 4: Inputs)
+//	Inputs   Newest 8  N 1  and N times 2: by how many units of 0.1 ms the input for tick Newest,
+//	         Newest-1, ... came early, negative for late, or -32768 if none has come
 //
-// Before Paused was added the last byte was 0 or 1, and a Welcome with another one was refused.
-// Such a client hears nothing of its server during a pause, and runs on.
+// Inputs follow a Welcome where the server was told of some. Before they were added, and before
+// Paused was, a Welcome with such a flag was refused: a client of then cannot play on a server
+// that calls Received, and a server of then tells a client of today no inputs.
 const (
 	helloSize   = 1 + 8 + 4 + 4
 	welcomeSize = helloSize + 8 + 8 + 1
@@ -53,6 +59,7 @@ const (
 	kindWelcome = 2
 	flagHeard   = 1
 	flagPaused  = 2
+	flagInputs  = 4
 )
 
 func appendHead(b []byte, kind byte, epoch uint64, r Rate) []byte {
@@ -87,7 +94,8 @@ func (h *Hello) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// AppendBinary appends the 34 bytes of the message. The error is always nil.
+// AppendBinary appends the message: 34 bytes and, if the server was told of inputs, up to 137
+// more. The error is always nil.
 func (w Welcome) AppendBinary(b []byte) ([]byte, error) {
 	b = appendHead(b, kindWelcome, w.Epoch, w.Rate)
 	b = binary.LittleEndian.AppendUint64(b, w.OriginUsec)
@@ -99,19 +107,29 @@ func (w Welcome) AppendBinary(b []byte) ([]byte, error) {
 	if w.Paused {
 		flags |= flagPaused
 	}
-	return append(b, flags), nil
+	if w.inputs.ticks == 0 {
+		return append(b, flags), nil
+	}
+	return w.inputs.append(append(b, flags|flagInputs)), nil
 }
 
-// UnmarshalBinary reads a message of exactly 34 bytes. It returns ErrMessage, and
+// UnmarshalBinary reads a message, which must be all of b. It returns ErrMessage, and
 // leaves w alone, if b is none, its epoch is 0 or 2^63 or more, its rate cannot be used or its
 // tick is too far from tick 0.
 func (w *Welcome) UnmarshalBinary(b []byte) error {
-	epoch, r, err := readHead(b, kindWelcome, welcomeSize)
+	epoch, r, err := readHead(b[:min(len(b), welcomeSize)], kindWelcome, welcomeSize)
 	if err != nil {
 		return err
 	}
-	v := Welcome{epoch, r, binary.LittleEndian.Uint64(b[17:]), Tick(binary.LittleEndian.Uint64(b[25:])), b[33]&flagHeard != 0, b[33]&flagPaused != 0}
-	if !v.plausible() || b[33] > flagHeard|flagPaused {
+	flags, rest := b[welcomeSize-1], b[welcomeSize:]
+	v := Welcome{
+		Epoch: epoch, Rate: r,
+		OriginUsec: binary.LittleEndian.Uint64(b[17:]), Tick: Tick(binary.LittleEndian.Uint64(b[25:])),
+		Heard: flags&flagHeard != 0, Paused: flags&flagPaused != 0,
+	}
+	known := flags <= flagHeard|flagPaused|flagInputs
+	whole := flags&flagInputs == 0 && len(rest) == 0 || flags&flagInputs != 0 && v.inputs.read(rest)
+	if !v.plausible() || !known || !whole {
 		return ErrMessage
 	}
 	*w = v

@@ -35,14 +35,21 @@ func (f *fakeRemote) shift(d time.Duration)                   { f.offset += d.Mi
 
 // recorder keeps what a server or client does.
 type recorder struct {
-	ticks  []Tick
-	events []Event
+	ticks    []Tick
+	events   []Event
+	silences []Event // EventSilent and EventHeard, which are not among the others
 }
 
 func (r *recorder) handlers() Handlers {
 	return Handlers{
-		Tick:  func(s Step) { r.ticks = append(r.ticks, s.Tick) },
-		Event: func(e Event) { r.events = append(r.events, e) },
+		Tick: func(s Step) { r.ticks = append(r.ticks, s.Tick) },
+		Event: func(e Event) {
+			if e.Kind == EventSilent || e.Kind == EventHeard {
+				r.silences = append(r.silences, e)
+			} else {
+				r.events = append(r.events, e)
+			}
+		},
 	}
 }
 
@@ -130,4 +137,6 @@ func usec(d time.Duration) uint64 { return uint64(d.Microseconds()) }
 var (
 	_ RemoteClock = (*timesync.TimeSynchronizer)(nil)
 	_ RemoteClock = (*link.Link)(nil)
+	_ toPeer      = (*timesync.TimeSynchronizer)(nil)
+	_ toPeer      = (*link.Link)(nil)
 )

@@ -126,6 +126,7 @@ type model struct {
 	now        uint64 // true time, us
 	trace      []string
 	neverBack  bool
+	adapts     bool // both sides are told what came
 	server     *Server
 	client     *Client
 	serverLog  ledger
@@ -148,6 +149,7 @@ func newModel(seed uint64) *model {
 	if m.rng.IntN(4) == 0 {
 		cfg.Rate = Hz(50)
 	}
+	m.adapts = m.rng.IntN(2) == 0
 	m.remote = m.exact()
 	m.client = mustClient(ClientConfig{Config: cfg, Handlers: m.clientLog.handlers(), NeverBack: m.neverBack}, m.remote)
 	for i := range m.readers[0] {
@@ -327,6 +329,10 @@ func (m *model) frame(d uint64) {
 		m.history.input(m.serverNow())
 	}
 	m.server.Advance(m.serverNow())
+	if m.adapts && m.clientLog.begun { // inputs of late, and states
+		m.server.Received(1, m.clientLog.next-1-Tick(m.rng.IntN(20)), m.serverNow())
+		m.client.Received(m.serverLog.next-1-Tick(m.rng.IntN(20)), m.behind(m.clientNow()))
+	}
 	at := m.behind(m.clientNow())
 	m.input(at, func() { m.client.Advance(at) })
 	m.check()
@@ -371,6 +377,7 @@ func (m *model) check() {
 // heal ends all disturbances and returns how far the client is off then.
 func (m *model) heal() (off [3]time.Duration, ok bool) {
 	m.log("all is well")
+	m.adapts = false
 	*m.remote = fakeRemote{offset: m.exact().offset, delay: ms(50)}
 	m.startServer()
 	m.pauseServer(false, m.serverNow())
@@ -427,6 +434,9 @@ func TestModel(t *testing.T) {
 			m.fail("not synchronized after %v", healing)
 		} else {
 			for k, d := range off {
+				if m.client.adapt.ahead.told || m.client.adapt.behind.told {
+					band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
+				}
 				if d.Abs() > band[k]+10*time.Microsecond {
 					m.fail("clock %d is off by %v after %v", k, d, healing)
 				}

@@ -19,6 +19,15 @@ type Server struct {
 	conf  ServerConfig
 	epoch uint64          // of the last Start
 	heard map[uint64]bool // peers that have said Hello; false: refused for their rate
+
+	inputs map[uint64]*inputs // of the peers of which there was one
+	looked uint64             // when the silent ones among them were looked for
+}
+
+// inputs is what a server knows of the inputs of a peer.
+type inputs struct {
+	arrivals arrivals
+	last     vitals
 }
 
 // NewServer returns a server, stopped. The error says what is wrong with cfg.
@@ -33,7 +42,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 
 func (s *Server) begin() {
 	s.epoch = s.nextEpoch()
-	s.heard = map[uint64]bool{}
+	s.heard, s.inputs, s.looked = map[uint64]bool{}, map[uint64]*inputs{}, s.atUsec
 	first := s.now.rate.Duration(s.conf.FirstTick)
 	if _, part := floorDiv(int64(first), 1000); part != 0 {
 		first += time.Duration(1000 - part) // a whole microsecond, for OriginUsec
@@ -48,9 +57,23 @@ func (s *Server) begin() {
 	s.publish()
 }
 
-func (s *Server) end() { s.heard = nil }
+func (s *Server) end() { s.heard, s.inputs = nil, nil }
 
-func (s *Server) steer() bool { return true }
+// steer looks for peers that have fallen silent, now and then: there may be very many.
+func (s *Server) steer() bool {
+	if s.atUsec-s.looked < uint64(silence.Microseconds())/8 {
+		return true
+	}
+	s.looked = s.atUsec
+	for peer, p := range s.inputs {
+		if len(s.events) < maxEvents {
+			s.watch(&p.last, peer)
+		}
+	}
+	return true
+}
+
+func (s *Server) ran(Tick) {}
 
 func (s *Server) paused() {}
 
@@ -75,6 +98,10 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	}
 	t := s.now.read(predicted, nowUsec)
 	usec, _ := floorDiv(int64(t), 1000)
+	var came arrivals
+	if p := s.inputs[peer]; p != nil {
+		came = p.arrivals
+	}
 	return Welcome{
 		Epoch:      s.epoch,
 		Rate:       s.now.rate,
@@ -82,6 +109,7 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		Tick:       s.now.rate.Ticks(t),
 		Heard:      s.heard[peer],
 		Paused:     s.now.courses[predicted].at(nowUsec).still,
+		inputs:     came,
 	}, true
 }
 
@@ -96,6 +124,9 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	differs := !h.Rate.equal(s.now.rate)
 	refused := differs && s.conf.OnMismatch == MismatchDisconnect
 	heard, known := s.heard[peer]
+	if p := s.inputs[peer]; p != nil && s.started && h.Epoch == s.epoch {
+		s.hear(&p.last, peer, s.atUsec)
+	}
 	switch {
 	case !h.Rate.valid():
 		return ErrMessage
@@ -137,9 +168,47 @@ func (s *Server) AcceptInput(epoch uint64, n Tick, nowUsec uint64) (ok, late boo
 	return !late, late
 }
 
+// Received takes that an input of a peer for tick n, one to AcceptInput, came at nowUsec, and
+// reports whether its tick has not run yet. Announce tells the peer when its inputs came, so
+// that it sends them earlier or later: see ClientConfig.LateShare. One that came too late is
+// reason to announce with the next datagram to the peer, rather than within a second. Of a tick
+// only the first input counts. For each peer the last 64 ticks are kept, until Forget.
+func (s *Server) Received(peer uint64, n Tick, nowUsec uint64) (inTime bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.started {
+		return false
+	}
+	p := s.inputs[peer]
+	if p == nil {
+		p = &inputs{}
+		s.inputs[peer] = p
+	}
+	s.hear(&p.last, peer, nowUsec)
+	next := Tick(s.next.Load())
+	if inTime = n >= next; s.now.paused {
+		return inTime // nothing is late, and nobody can say by how much it is early
+	}
+	if !inTime && int64(nowUsec-s.atUsec) < 0 { // it came before the tick ran, and was read after
+		nowUsec = s.atUsec
+	}
+	// A server that cannot keep up is where its ticks are.
+	at := min(s.now.read(predicted, nowUsec), s.now.rate.Duration(next))
+	early := satAdd(s.now.rate.Duration(n), -at)
+	if early.Abs() > maxDelay {
+		return inTime
+	}
+	if !inTime {
+		early = min(early, -earlyUnit)
+	}
+	p.arrivals.add(n, early)
+	return inTime
+}
+
 // Forget forgets a peer that has left, so that it is reported when it comes again.
 func (s *Server) Forget(peer uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.heard, peer)
+	delete(s.inputs, peer)
 }

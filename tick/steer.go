@@ -29,6 +29,9 @@ type steering struct {
 
 	dir  [3]int  // sign of the slew under way, 0 for none
 	hold [3]bool // standing still instead of going back
+
+	adapts [3]bool // the clock follows arrivals: exactly, and never by a step of its own
+	stands bool    // the server clock is to stand still until it is right
 }
 
 func newSteering(c ClientConfig) steering {
@@ -47,8 +50,12 @@ func (s *steering) forget() { s.dir, s.hold = [3]int{}, [3]bool{} }
 // correct returns the slews of clocks that show now. If step is true, clocks were
 // set instead, those in now.
 func (s *steering) correct(now *[3]time.Duration, target [3]time.Duration) (slews [3]slew, step bool) {
+	apart := (target[shared] - now[shared]).Abs() > s.hard
 	for i, t := range target {
 		left := t - now[i]
+		if s.adapts[i] && !apart {
+			left = min(max(left, -s.hard), s.hard)
+		}
 		step = step || left > s.hard || left < -s.hard && !s.neverBack
 		slews[i] = s.slew(i, left)
 	}
@@ -65,10 +72,11 @@ func (s *steering) correct(now *[3]time.Duration, target [3]time.Duration) (slew
 // slew returns the slew of clock i, which is off by left.
 func (s *steering) slew(i int, left time.Duration) slew {
 	band := s.deadBand
-	if i == shared {
+	if i == shared || s.adapts[i] {
 		band = min(band, sharedBand)
 	}
-	if s.hold[i] = s.neverBack && left < 0 && (left < -s.hard || s.hold[i]); s.hold[i] {
+	begins := s.neverBack && left < -s.hard || s.stands && i == server
+	if s.hold[i] = left < 0 && (begins || s.hold[i]); s.hold[i] {
 		return slew{left, 1_000_000}
 	}
 	sign := cmp.Compare(left, 0)

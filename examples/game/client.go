@@ -19,11 +19,6 @@ import (
 const (
 	tickLength = time.Second / ticksPerSecond
 
-	// shownBehind is how far behind the latest arrival a player shows the others. Between
-	// two states it needs the later one, 1 tick; if that one is lost, the next, 1 more; and
-	// 1 for jitter.
-	shownBehind = 3 * tickLength
-
 	// The first datagrams may be slow ones, and what the clocks are set by is then wrong by
 	// half of that. They are corrected by 5 %, which is hardly seen; from 100 ms on they are
 	// set. So they are within a tick after (100 - 17) / 50 = 1.7 s.
@@ -86,7 +81,6 @@ func newPlayer(c config) (*playerSide, error) {
 	p.ticks, err = tick.NewClient(tick.ClientConfig{
 		Config:        tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.Now},
 		Handlers:      tick.Handlers{Tick: p.tick, Event: p.event},
-		ClientBuffer:  shownBehind,
 		SlewPPM:       slewPPM,
 		HardThreshold: hardThreshold,
 	}, &p.end.Link)
@@ -156,6 +150,7 @@ func (p *playerSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	if !p.ticks.Accept(m.Epoch, m.Tick, recvUsec) {
 		return
 	}
+	p.ticks.Received(m.Tick, recvUsec)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.states[m.Tick] = m
@@ -253,6 +248,9 @@ func (p *playerSide) status() status {
 	defer p.mu.Unlock()
 	s := p.newStatus(p.ticks)
 	counts := p.counts
+	if t, ok := p.ticks.Timing(); ok {
+		counts.Lead, counts.Late = ms(t.Lead), math.Round(1e4*t.LateInputs)/100
+	}
 	s.Player = &counts
 	return s
 }

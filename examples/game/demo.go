@@ -73,7 +73,7 @@ func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := judge(d.lives, d.stalls, c)
+	r := judge(d.lives, d.stalls, d.config)
 	if c.JSON {
 		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
@@ -125,6 +125,11 @@ func (d *demo) play() error {
 		return err
 	}
 	defer net.Close()
+	for _, e := range []relay.Extra{d.config.Network.Up, d.config.Network.Down} {
+		if e.By > 0 {
+			d.config.changed = max(d.config.changed, d.now()+e.From.Microseconds())
+		}
+	}
 	startPlayer := func(i int) (*life, error) {
 		return d.start(fmt.Sprintf("player %d", i), d.config.Skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i))
 	}

@@ -24,9 +24,11 @@ const (
 	// datagrams every 17 ms, and for a few of them shorter ones make no difference.
 	longStall = 100 * time.Millisecond
 	// underWay is how long before its tick an input is sent, at most: predicted time is
-	// ahead by the delay, 34 to 40 ms, and the buffer, 33 ms. While it is under way a stall
-	// of the relay may delay it.
+	// ahead by the delay, 34 to 40 ms, and the buffer. While it is under way
+	// a stall of the relay may delay it.
 	underWay = 100 * time.Millisecond
+	// changes is for how long after a change of the network inputs may be late.
+	changes = 2 * time.Second
 )
 
 // result is what comes out.
@@ -42,7 +44,8 @@ type result struct {
 	Meetings  []meeting `json:"meetings"`
 
 	Inputs  inputCounts `json:"inputs"`          // waited: also because of the relay
-	Late    float64     `json:"late_percent"`    // late or missing, of all but waited
+	Late    float64     `json:"late_percent"`    // late or missing, of all but waited and those after the change
+	Changed uint64      `json:"late_in_change"`  // late in the 2 s after -up or -down
 	Stalled float64     `json:"stalled_percent"` // of the time: late inputs were not counted as such, if they came
 
 	Skipped    uint64 `json:"ticks_skipped"`    // as reported
@@ -68,7 +71,8 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
 func seconds(usec int64) float64 { return float64(usec) / 1e6 }
 
-// judge looks at what the processes have said, and when the relay stalled.
+// judge looks at what the processes have said, when the relay stalled, and when the network became
+// another.
 func judge(lives []*life, relay []stretch, c config) *result {
 	r := &result{
 		Seconds: c.For.Seconds(), Players: c.players, JitterMax: ms(c.Network.Jitter),
@@ -83,9 +87,10 @@ func judge(lives []*life, relay []stretch, c config) *result {
 	}
 	stalls = slices.DeleteFunc(stalls, func(s stretch) bool { return s[1]-s[0] < longStall.Microseconds() })
 	slices.SortFunc(stalls, func(a, b stretch) int { return cmp.Compare(a[0], b[0]) })
-	tolerance := (inStep + c.Network.Asymmetry.Abs()/2).Microseconds()
+	apart := c.Network.Asymmetry + c.Network.Up.By - c.Network.Down.By
+	tolerance := (inStep + max(apart.Abs(), c.Network.Asymmetry.Abs())/2).Microseconds()
 	for _, l := range lives {
-		r.count(l, relay)
+		r.count(l, relay, c.changed)
 		if l.statuses[0].Player == nil {
 			continue
 		}
@@ -105,7 +110,7 @@ func judge(lives []*life, relay []stretch, c config) *result {
 }
 
 // count adds the counts of a life.
-func (r *result) count(l *life, relay []stretch) {
+func (r *result) count(l *life, relay []stretch, changed int64) {
 	last := l.statuses[len(l.statuses)-1]
 	r.Kernel = r.Kernel && last.Kernel
 	r.Skipped += last.Ticks.Skipped
@@ -120,9 +125,13 @@ func (r *result) count(l *life, relay []stretch) {
 	r.Inputs.Late, r.Inputs.Waited = r.Inputs.Late+i.Late, r.Inputs.Waited+i.Waited
 	for _, s := range l.statuses {
 		for _, late := range s.Lates {
-			if stalled(relay, late[0]-underWay.Microseconds(), late[1]) > 0 {
+			switch {
+			case stalled(relay, late[0]-underWay.Microseconds(), late[1]) > 0:
 				r.Inputs.Late--
 				r.Inputs.Waited++
+			case changed > 0 && late[1] > changed && late[1] < changed+changes.Microseconds():
+				r.Inputs.Late--
+				r.Changed++
 			}
 		}
 	}
@@ -229,6 +238,9 @@ func (r *result) print(out io.Writer) {
 		}
 	}
 	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, %d waited for a processor\n", r.Inputs.InTime, r.Inputs.Late, r.Inputs.Missing, r.Late, r.Inputs.Waited)
+	if r.Changed > 0 {
+		fmt.Fprintf(out, "change   %d inputs late within %v\n", r.Changed, changes)
+	}
 	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Skipped, r.Repeated, r.Unreported)
 	fmt.Fprintf(out, "others   shown %d times, frozen %d times; own figure corrected %d times\n", r.Shown, r.Frozen, r.Corrected)
 }

@@ -18,7 +18,11 @@
 // It says how long they were out of step, and exits with status 1 if that was more than 2 s
 // or if a tick was skipped or repeated and no event told.
 //
+// With -up 50ms@5s the way to the server, and it alone, becomes longer: the players' lead
+// follows. -down does the same to the way back.
+//
 //	go run ./examples/game
+//	go run ./examples/game -up 50ms@5s
 //	go run ./examples/game -listen :9000 -key HEX
 //	go run ./examples/game -dial HOST:9000 -player 1 -key HEX
 package main
@@ -39,6 +43,7 @@ type config struct {
 	program.Flags
 	player, players int
 	record          string // folder; empty: none
+	changed         int64  // when the network became another, on the wall clock, microseconds; 0: never
 }
 
 func main() { program.Main(run) }

@@ -143,9 +143,8 @@ func (n *node) watchStalls(ctx context.Context) {
 
 const (
 	stallProbe = 2 * time.Millisecond
-	// stallLeast is what the relay may be late without a consequence. An input has 33 ms
-	// (the server's buffer of 2 ticks); jitter takes 6 of them, and the next datagram, if
-	// one is lost, 17.
+	// stallLeast is what the relay may be late without a consequence: a lead that has set itself
+	// has little to spare.
 	stallLeast = 5 * time.Millisecond
 )
 
@@ -214,6 +213,9 @@ type playerCounts struct {
 	Corrected uint64 `json:"corrected"` // states in which the own figure was not where predicted
 	Shown     uint64 `json:"shown"`     // ticks for which the state of the others had arrived
 	Frozen    uint64 `json:"frozen"`    // and for which it had not
+
+	Lead float64 `json:"lead_ms"`      // how far ahead of the server it plays
+	Late float64 `json:"late_percent"` // of its inputs of the last minute, by the server's word
 }
 
 func (s status) String() string {
@@ -226,7 +228,7 @@ func (s status) String() string {
 		if !p.InSync {
 			sync = "not in sync"
 		}
-		line += fmt.Sprintf("; %s, %d corrected, %d shown, %d frozen", sync, p.Corrected, p.Shown, p.Frozen)
+		line += fmt.Sprintf("; %s, lead %.1f ms, %.2f %% late, %d corrected, %d shown, %d frozen", sync, p.Lead, p.Late, p.Corrected, p.Shown, p.Frozen)
 	}
 	return line
 }

@@ -41,6 +41,7 @@ type serverSide struct {
 
 // player is one of them as the server knows it.
 type player struct {
+	id      int
 	end     *seal.End
 	known   bool      // a datagram came that claims to be its
 	session uint32    // of the player's, see seal.Peer; 0: never heard
@@ -51,6 +52,7 @@ type player struct {
 	held    buttons               // in the last tick: what is missing is taken to be the same
 	inputs  map[tick.Tick]buttons // for ticks to come
 	missed  map[tick.Tick]bool    // ticks that ran without an input; it may come yet
+	behind  bool                  // an input came too late, and the player is not told yet
 }
 
 // peer is what tick calls a player: by the number that people know.
@@ -74,7 +76,7 @@ func newServer(c config) (*serverSide, error) {
 	}
 	s := &serverSide{node: n}
 	for i := range s.players {
-		s.players[i] = &player{end: connection(c.Key, byte(i), fromServer)}
+		s.players[i] = &player{id: i, end: connection(c.Key, byte(i), fromServer)}
 		s.players[i].reset(0)
 	}
 	s.ticks, err = tick.NewServer(tick.ServerConfig{
@@ -133,7 +135,7 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 }
 
 func (p *player) reset(session uint32) {
-	*p = player{end: p.end, known: p.known, session: session, inputs: map[tick.Tick]buttons{}, missed: map[tick.Tick]bool{}}
+	*p = player{id: p.id, end: p.end, known: p.known, session: session, inputs: map[tick.Tick]buttons{}, missed: map[tick.Tick]bool{}}
 }
 
 // enter takes the inputs of a datagram, and counts those that come too late.
@@ -145,6 +147,9 @@ func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 	for i, held := range m.Held {
 		n := m.Newest - tick.Tick(i)
 		ok, late := s.ticks.AcceptInput(m.Epoch, n, recvUsec)
+		if n >= p.first && (ok || late) && !s.ticks.Received(peer(p.id), n, recvUsec) {
+			p.behind = p.behind || p.missed[n]
+		}
 		switch {
 		case n < p.first:
 		case ok:
@@ -217,7 +222,8 @@ func (s *serverSide) send(n tick.Tick) {
 		}
 		message := encode(state{epoch, n, s.figures})
 		welcome, _ := s.ticks.Announce(peer(i), s.clock.Now())
-		if !welcome.Heard || n%ticksPerSecond == 0 { // once a second in any case
+		if !welcome.Heard || p.behind || n%ticksPerSecond == 0 { // once a second in any case
+			p.behind = false
 			message, _ = welcome.AppendBinary(message)
 		}
 		s.write(p.end.Seal(nil, message, s.clock.Now()), p.end.Peer().Addr)

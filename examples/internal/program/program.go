@@ -119,7 +119,7 @@ func (c *Flags) Check(given map[string]bool, demoOnly, aloneOnly []string) error
 		rand.Read(c.Key[:])
 		return nil
 	}
-	for _, name := range append(demoOnly, "jitter", "loss", "asymmetry") {
+	for _, name := range append(demoOnly, "jitter", "loss", "asymmetry", "up", "down") {
 		if given[name] {
 			return fmt.Errorf("-%s: only without -listen and -dial, where network and true time are known", name)
 		}

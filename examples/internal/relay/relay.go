@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +26,37 @@ type Config struct {
 	Loss      float64       // percent
 	Reorder   float64       // percent that are held back by 15 to 45 ms, so that others overtake
 	Asymmetry time.Duration // how much longer the way to the server takes; negative: back
+	Up, Down  Extra         // how much longer the way to the server, and back, takes from a time on
 	Seed      uint64        // makes it the same again; 0: see Draw
+}
+
+// Extra is a delay that comes later. As a flag it is 50ms@5s.
+type Extra struct {
+	By   time.Duration
+	From time.Duration // since the relay was started
+}
+
+// String implements flag.Value.
+func (e *Extra) String() string { return fmt.Sprintf("%v@%v", e.By, e.From) }
+
+// Set implements flag.Value.
+func (e *Extra) Set(text string) (err error) {
+	by, from, _ := strings.Cut(text, "@")
+	if e.By, err = time.ParseDuration(by); err == nil {
+		e.From, err = time.ParseDuration(from)
+	}
+	if err != nil || e.By < 0 || e.From < 0 || e.By > 10*time.Second {
+		return errors.New("must be a delay of up to 10s and a time, as in 50ms@5s")
+	}
+	return nil
+}
+
+// at returns it at a time since the start.
+func (e Extra) at(since time.Duration) time.Duration {
+	if since < e.From {
+		return 0
+	}
+	return e.By
 }
 
 // JitterFloor is the least jitter, as a part of the largest: 4 of 10 ms.
@@ -42,6 +73,8 @@ func (c *Config) Flags(f *flag.FlagSet) {
 	f.DurationVar(&c.Jitter, "jitter", c.Jitter, "largest jitter; each datagram waits 0.4 to 1 times as long")
 	f.Float64Var(&c.Loss, "loss", c.Loss, "`percent` of datagrams lost")
 	f.DurationVar(&c.Asymmetry, "asymmetry", c.Asymmetry, "how much longer the way to the listener takes; negative: the way back")
+	f.Var(&c.Up, "up", "how much longer the way to the listener takes from a time on, as `50ms@5s`")
+	f.Var(&c.Down, "down", "the same for the way back")
 	f.Uint64Var(&c.Seed, "seed", c.Seed, "makes clocks, network and attacker the same again; 0: draw one")
 }
 
@@ -97,6 +130,7 @@ type Relay struct {
 	Attack     atomic.Bool // inject
 
 	config Config
+	begun  time.Time
 	front  *net.UDPConn
 	server netip.AddrPort
 	wake   chan struct{} // the head of the queue has changed
@@ -129,7 +163,7 @@ func New(c Config, server netip.AddrPort) (*Relay, error) {
 		return nil, err
 	}
 	r := &Relay{
-		config: c, front: front, server: server,
+		config: c, begun: time.Now(), front: front, server: server,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*net.UDPConn{},
 	}
@@ -242,10 +276,10 @@ func (r *Relay) forward(p parcel) {
 	c, now := &r.config, p.due
 	jitter := float64(c.Jitter) * (JitterFloor + (1-JitterFloor)*r.rng.Float64())
 	p.due = now.Add(c.Delay + time.Duration(jitter))
-	if p.way == ToServer {
-		p.due = p.due.Add(max(c.Asymmetry, 0))
+	if since := now.Sub(r.begun); p.way == ToServer {
+		p.due = p.due.Add(max(c.Asymmetry, 0) + c.Up.at(since))
 	} else {
-		p.due = p.due.Add(max(-c.Asymmetry, 0))
+		p.due = p.due.Add(max(-c.Asymmetry, 0) + c.Down.at(since))
 	}
 	if r.rng.Float64()*100 < c.Reorder {
 		p.due = p.due.Add(time.Duration((0.5 + r.rng.Float64()) * float64(reorderHold)))

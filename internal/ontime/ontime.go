@@ -1,0 +1,286 @@
+// Package ontime measures whether the inputs of players come in time: how many come after their
+// tick has run, and how far ahead of the server a client plays for that. A client and a server
+// exchange a datagram each tick, over a link of package sim, by the rule of package tick or one
+// of those in package rivals.
+package ontime
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"timesync/internal/sim"
+	"timesync/tick"
+)
+
+const (
+	rate   = 60                   // ticks a second
+	frame  = 2 * time.Millisecond // between two calls of Advance on both sides
+	resent = 3                    // in how many datagrams each input travels
+	from   = 10 * time.Second     // inputs count from here on
+	second = time.Second
+)
+
+// World is where it is measured.
+type World struct {
+	Name     string
+	Length   time.Duration
+	Client   func(seed uint64) sim.ClockSpec
+	Server   func(seed uint64) sim.ClockSpec
+	Up, Down func(seed uint64) *sim.Link
+	Asleep   func(seed uint64) []sim.Window // when the client's machine sleeps; nil is never
+	// Steady says that jitter and delay stay as they are from the beginning on.
+	Steady bool
+	// Change is when the path, or the server, becomes another for good; 0 is never. RoundTrip is
+	// that of the path from then on.
+	Change, RoundTrip time.Duration
+	// Slow says that the server runs nine ticks in the time of ten for 20 s before the change.
+	Slow bool
+}
+
+// Result is what a rule makes of a world.
+type Result struct {
+	Inputs, Late int           // of those that came, sent from 10 s on
+	Lead         time.Duration // mean of predicted time over the server's and the delay of the path, from 10 s on
+	// After a change: how long until the last three inputs in a row that are late, how many are
+	// late within 2 s, and how long until the lead is no more than 10 ms above that before.
+	Until, Excess time.Duration
+	Lost          int
+	Events        []tick.Event // of package tick
+	Unreported    int          // ticks that ran twice, or were left out, and no event says so
+	Answered      bool         // the client has played at all
+}
+
+// Share returns the share of late inputs.
+func (r Result) Share() float64 { return float64(r.Late) / float64(max(r.Inputs, 1)) }
+
+// String returns share and lead.
+func (r Result) String() string {
+	return fmt.Sprintf("%.2f %% of %d late with a lead of %.1f ms", 100*r.Share(), r.Inputs, r.Lead.Seconds()*1e3)
+}
+
+// play is a run.
+type play struct {
+	w          World
+	world      *sim.World
+	hub, spoke *sim.Node
+	up         *sim.Link
+	asleep     []sim.Window
+	server     *tick.Server
+	rule       Rule
+	result     Result
+
+	last    tick.Tick // that the server has run
+	begun   bool
+	knocked time.Duration
+	first   tick.Tick
+	came    map[tick.Tick]bool
+	sentAt  map[tick.Tick]time.Duration
+	row     int
+
+	leads []float64 // mean of each half second, seconds
+	sum   float64
+	n     int
+	total float64
+	count int
+}
+
+// run lets a rule play in a world.
+func run(w World, seed uint64, make func(*tick.Server) Rule) Result {
+	p := &play{w: w, world: sim.NewWorld(seed), came: map[tick.Tick]bool{}, sentAt: map[tick.Tick]time.Duration{}}
+	if w.Asleep != nil {
+		p.asleep = w.Asleep(seed)
+	}
+	p.hub = p.world.Node("hub", sim.NewClock(w.Server(seed), seed))
+	p.spoke = p.world.Node("spoke", sim.NewClock(w.Client(seed), seed+1))
+	p.up = w.Up(seed)
+	p.world.Connect(p.spoke, p.hub, p.up, w.Down(seed))
+	p.server, _ = tick.NewServer(tick.ServerConfig{
+		Config:   tick.Config{Rate: tick.Hz(rate), MaxTicks: 1},
+		Handlers: tick.Handlers{Tick: p.ran},
+	})
+	p.rule = make(p.server)
+	p.hub.OnReceive = p.atServer
+	p.spoke.OnReceive = p.atClient
+	p.server.Start(p.hub.NowUsec())
+	rng := p.world.Rand("frames")
+	p.world.At(time.Duration(rng.Int64N(int64(frame))), p.serve)
+	p.world.At(time.Duration(rng.Int64N(int64(second/rate))), p.play)
+	p.world.Run(w.Length)
+	return p.finish()
+}
+
+// serve is a frame of the server, in which it has time for a tick.
+func (p *play) serve() {
+	p.server.Advance(p.hub.NowUsec())
+	wait := frame
+	if now := p.world.Now(); p.w.Slow && now >= p.w.Change-20*second && now < p.w.Change {
+		wait = second * 10 / 9 / rate
+	}
+	p.world.At(p.world.Now()+wait, p.serve)
+}
+
+func (p *play) ran(s tick.Step) {
+	p.last = s.Tick
+	now := p.hub.NowUsec()
+	b := binary.LittleEndian.AppendUint64(nil, uint64(s.Tick))
+	p.hub.Send(p.spoke, append(b, p.rule.Tick(s.Tick, now)...))
+}
+
+func (p *play) atClient(_ *sim.Node, b []byte) {
+	if p.sleeps() {
+		return
+	}
+	p.rule.AtClient(b[8:], tick.Tick(binary.LittleEndian.Uint64(b)), p.spoke.NowUsec())
+}
+
+func (p *play) sleeps() bool {
+	for _, w := range p.asleep {
+		if now := p.world.Now(); now >= w.From && now < w.To {
+			return true
+		}
+	}
+	return false
+}
+
+// play is a frame of the client.
+func (p *play) play() {
+	p.world.At(p.world.Now()+frame, p.play)
+	if p.sleeps() {
+		return
+	}
+	at, played, ok := p.rule.Frame(p.spoke.NowUsec())
+	if !ok {
+		if now := p.world.Now(); now-p.knocked >= second/rate { // so that it becomes known
+			p.knocked = now
+			p.send(-1 << 62)
+		}
+		return
+	}
+	p.measure(at)
+	for _, n := range played {
+		if !p.begun {
+			p.begun, p.first = true, n
+		}
+		if _, again := p.sentAt[n]; !again {
+			p.sentAt[n] = p.world.Now()
+		}
+		p.send(n)
+	}
+}
+
+// send sends the inputs up to a tick.
+func (p *play) send(newest tick.Tick) {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(newest))
+	p.spoke.Send(p.hub, append(b, p.rule.Send(p.spoke.NowUsec())...))
+}
+
+// measure notes how far ahead of the server the client is, beyond the delay.
+func (p *play) measure(at float64) {
+	now := p.hub.NowUsec()
+	is, _ := p.server.Shared(now)
+	game := is.Time().Seconds()
+	if debt := p.server.Stats().Debt; debt > 0 {
+		game = min(game, (tick.Hz(rate).Duration(is.Tick() - debt + 1)).Seconds())
+	}
+	lead := at/rate - game - p.up.BaseAt(p.world.Now()).Seconds()
+	p.sum, p.n = p.sum+lead, p.n+1
+	if p.world.Now() >= from {
+		p.total, p.count = p.total+lead, p.count+1
+	}
+	for len(p.leads) < int(p.world.Now()/(second/2)) {
+		p.leads = append(p.leads, p.sum/float64(p.n))
+		p.sum, p.n = 0, 0
+	}
+	if p.n == 0 {
+		p.sum, p.n = lead, 1
+	}
+}
+
+func (p *play) atServer(_ *sim.Node, b []byte) {
+	newest := tick.Tick(binary.LittleEndian.Uint64(b))
+	now := p.hub.NowUsec()
+	for n := max(newest-resent+1, p.first); n <= newest; n++ {
+		if p.came[n] {
+			continue
+		}
+		p.came[n] = true
+		p.judge(n, n <= p.last)
+	}
+	p.rule.AtServer(b[8:], max(newest-resent+1, p.first), newest, now)
+}
+
+func (p *play) judge(n tick.Tick, late bool) {
+	at, ok := p.sentAt[n]
+	if !ok {
+		return
+	}
+	if at >= from {
+		p.result.Inputs++
+		if late {
+			p.result.Late++
+		}
+	}
+	if p.row++; !late {
+		p.row = 0
+	}
+	if after := at - p.w.Change; p.w.Change > 0 && after >= 0 && late {
+		if p.row >= 3 {
+			p.result.Until = max(after, p.result.Until)
+		}
+		if after < 2*second {
+			p.result.Lost++
+		}
+	}
+}
+
+func (p *play) finish() Result {
+	r := &p.result
+	r.Answered = p.begun
+	r.Lead = time.Duration(p.total / float64(max(p.count, 1)) * float64(second))
+	if o, ok := p.rule.(*ours); ok {
+		r.Events, r.Unreported = o.events, o.ledger.unreported
+	}
+	if p.w.Change > 0 {
+		at := int(p.w.Change / (second / 2))
+		before := 0.0
+		for _, l := range p.leads[at-10 : at] {
+			before += l / 10
+		}
+		for i, l := range p.leads[at:] {
+			if l > before+0.010 {
+				r.Excess = time.Duration(i+1) * second / 2
+			}
+		}
+	}
+	return *r
+}
+
+// ledger checks that each tick runs once and in order, but for what events say.
+type ledger struct {
+	next       tick.Tick
+	begun      bool
+	unreported int
+}
+
+func (l *ledger) event(e tick.Event) {
+	switch e.Kind {
+	case tick.EventStepped, tick.EventStalled, tick.EventSkipped:
+	default:
+		return
+	}
+	switch {
+	case e.First > e.Last:
+	case e.Again:
+		l.next = e.First
+	default:
+		l.next = e.Last + 1
+	}
+}
+
+func (l *ledger) ran(n tick.Tick) {
+	if l.begun && n != l.next {
+		l.unreported++
+	}
+	l.begun, l.next = true, n+1
+}

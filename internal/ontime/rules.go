@@ -1,0 +1,289 @@
+package ontime
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"timesync/internal/rivals"
+	"timesync/link"
+	"timesync/tick"
+)
+
+// Rule is both ends of a way to find out which tick to play. Times are readings of the clock of
+// the end that is asked.
+type Rule interface {
+	// Frame advances the client, and returns its predicted time in ticks, and which ticks it plays
+	// in this frame.
+	Frame(nowUsec uint64) (at float64, played []tick.Tick, ok bool)
+	// Send returns what the client puts into a datagram.
+	Send(nowUsec uint64) []byte
+	// AtServer takes it, with the ticks whose inputs are in the datagram.
+	AtServer(b []byte, first, newest tick.Tick, nowUsec uint64)
+	// Tick returns what the server puts into the state for the tick that it has just run.
+	Tick(n tick.Tick, nowUsec uint64) []byte
+	// AtClient takes it.
+	AtClient(b []byte, n tick.Tick, nowUsec uint64)
+}
+
+// Method is a rule with what its users can turn: more of it is a longer lead.
+type Method struct {
+	Name    string
+	Knob    string // what is turned
+	Default float64
+	Lo, Hi  float64 // from the least that it can be to more than enough
+	Step    float64 // how finely it can be turned
+	New     func(s *tick.Server, knob float64) Rule
+}
+
+// Methods are what is compared, package tick first.
+var Methods = []Method{
+	{"timesync", "share of inputs in time, octaves above all but 1 %", 0, -5, 5, 1. / 4, func(s *tick.Server, knob float64) Rule {
+		return New(s, tick.ClientConfig{LateShare: math.Exp2(-knob) / 100})
+	}},
+	{"Netcode for Entities", "TargetCommandSlack, ticks", 2, 0, 12, 1, func(_ *tick.Server, knob float64) Rule {
+		return &netcode{client: rivals.NetcodeForEntities{Rate: rate, Slack: knob}}
+	}},
+	{"lightyear", "jitter_margin, ticks", 1, 0, 12, 1. / 16, func(_ *tick.Server, knob float64) Rule {
+		return &lightyear{client: rivals.Lightyear{Rate: rate, Margin: knob}}
+	}},
+}
+
+// play lets a method play, as it is turned.
+func (m *Method) play(w World, seed uint64, knob float64) Result {
+	return run(w, seed, func(s *tick.Server) Rule { return m.New(s, knob) })
+}
+
+// At returns what a method makes of some seeds of a world, as it is turned: of the times the
+// longest, and of the leads the mean.
+func (m *Method) At(w World, seeds int, knob float64) (sum Result) {
+	for seed := range seeds {
+		r := m.play(w, uint64(seed)+1, knob)
+		sum.Inputs, sum.Late, sum.Lost = sum.Inputs+r.Inputs, sum.Late+r.Late, max(sum.Lost, r.Lost)
+		sum.Lead += r.Lead / time.Duration(seeds)
+		sum.Until, sum.Excess = max(sum.Until, r.Until), max(sum.Excess, r.Excess)
+		sum.Unreported += r.Unreported
+	}
+	return sum
+}
+
+// Play is At as a method is by default.
+func (m *Method) Play(w World, seeds int) Result { return m.At(w, seeds, m.Default) }
+
+// Match turns a method until no larger a share is late in a world, and returns what it makes of
+// the world then: with the shortest lead that does it.
+func (m *Method) Match(w World, seeds int, share float64) Result {
+	if r := m.At(w, seeds, m.Lo); r.Share() <= share {
+		return r
+	}
+	low, high := 0, int((m.Hi-m.Lo)/m.Step) // steps that do not, and that do
+	best := m.At(w, seeds, m.Hi)
+	for high-low > 1 {
+		middle := (low + high) / 2
+		if r := m.At(w, seeds, m.Lo+float64(middle)*m.Step); r.Share() <= share {
+			high, best = middle, r
+		} else {
+			low = middle
+		}
+	}
+	return best
+}
+
+const peer = 1
+
+// ours is package tick over package link.
+type ours struct {
+	server          *tick.Server
+	client          *tick.Client
+	atClient, atHub link.Link
+	announced       uint64
+	late            bool        // an input since then
+	played          []tick.Tick // in this frame
+	ledger          ledger
+	events          []tick.Event
+}
+
+// New returns the rule of package tick, with a Welcome a second, and with the next state after
+// an input that came late.
+func New(s *tick.Server, cfg tick.ClientConfig) Rule {
+	o := &ours{server: s}
+	cfg.Rate = tick.Hz(rate)
+	cfg.Handlers = tick.Handlers{
+		Tick:  o.ran,
+		Event: func(e tick.Event) { o.events = append(o.events, e); o.ledger.event(e) },
+	}
+	o.client, _ = tick.NewClient(cfg, &o.atClient)
+	return o
+}
+
+func (o *ours) ran(s tick.Step) {
+	o.ledger.ran(s.Tick)
+	o.played = append(o.played, s.Tick)
+}
+
+func (o *ours) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
+	o.played = o.played[:0]
+	o.client.Start(nowUsec)
+	o.client.Advance(nowUsec)
+	at, ok := o.client.Predicted(nowUsec)
+	return at.Time().Seconds() * rate, o.played, ok
+}
+
+// player plays the ticks of a predicted time.
+type player struct {
+	last   uint64 // the frame before
+	next   int64
+	played []tick.Tick
+}
+
+// elapsed returns the time since the frame before.
+func (p *player) elapsed(nowUsec uint64) (d time.Duration) {
+	if p.last != 0 {
+		d = time.Duration(nowUsec-p.last) * time.Microsecond
+	}
+	p.last = nowUsec
+	return d
+}
+
+// play returns the ticks that are due: those since the frame before, unless the time was set.
+func (p *player) play(at float64, ok bool) (float64, []tick.Tick, bool) {
+	if !ok {
+		return 0, nil, false
+	}
+	newest := int64(math.Floor(at))
+	if off := newest - p.next; off < -10 || off > 10 {
+		p.next = newest
+	}
+	p.played = p.played[:0]
+	for ; p.next <= newest; p.next++ {
+		p.played = append(p.played, tick.Tick(p.next))
+	}
+	return at, p.played, true
+}
+
+func (o *ours) Send(nowUsec uint64) []byte { return o.atClient.AppendHeader(nil, nowUsec) }
+
+func (o *ours) AtServer(b []byte, first, newest tick.Tick, nowUsec uint64) {
+	_, _, _, _ = o.atHub.Open(b, nowUsec)
+	for n := first; n <= newest; n++ {
+		o.late = !o.server.Received(peer, n, nowUsec) || o.late
+	}
+}
+
+func (o *ours) Tick(_ tick.Tick, nowUsec uint64) []byte {
+	b := o.atHub.AppendHeader(nil, nowUsec)
+	if nowUsec-o.announced < 1_000_000 && !o.late {
+		return b
+	}
+	o.announced, o.late = nowUsec, false
+	w, _ := o.server.Announce(peer, nowUsec)
+	b, _ = w.AppendBinary(b)
+	return b
+}
+
+func (o *ours) AtClient(b []byte, n tick.Tick, nowUsec uint64) {
+	b, _, _, err := o.atClient.Open(b, nowUsec)
+	if err != nil {
+		return
+	}
+	var w tick.Welcome
+	if w.UnmarshalBinary(b) == nil {
+		_ = o.client.OnWelcome(w, nowUsec) // one that was overtaken changes nothing
+	}
+	o.client.Received(n, nowUsec)
+}
+
+// echo is a client's stamp that the server sends back, less the time that it had it.
+type echo struct {
+	sent, came uint64
+	fresh      bool
+}
+
+func (e *echo) take(b []byte, nowUsec uint64) {
+	if sent := binary.LittleEndian.Uint64(b); sent > e.sent {
+		*e = echo{sent, nowUsec, true}
+	}
+}
+
+func (e *echo) append(b []byte, nowUsec uint64) []byte {
+	b = binary.LittleEndian.AppendUint64(b, e.sent)
+	return binary.LittleEndian.AppendUint64(b, nowUsec-e.came)
+}
+
+func roundTrip(b []byte, nowUsec uint64) time.Duration {
+	sent, held := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	return time.Duration(nowUsec-sent-held) * time.Microsecond
+}
+
+// netcode is Netcode for Entities.
+type netcode struct {
+	client rivals.NetcodeForEntities
+	age    rivals.CommandAge
+	player
+	newest tick.Tick
+	echo   echo
+}
+
+func (n *netcode) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
+	n.client.Frame(n.elapsed(nowUsec))
+	return n.play(n.client.Predicted())
+}
+
+func (n *netcode) Send(nowUsec uint64) []byte { return binary.LittleEndian.AppendUint64(nil, nowUsec) }
+
+func (n *netcode) AtServer(b []byte, _, newest tick.Tick, nowUsec uint64) {
+	n.echo.take(b, nowUsec)
+	n.newest = max(n.newest, newest)
+}
+
+func (n *netcode) Tick(at tick.Tick, nowUsec uint64) []byte {
+	age := 0
+	if n.newest > 0 {
+		age = n.age.Tick(int64(at), int64(n.newest))
+	}
+	return n.echo.append(binary.LittleEndian.AppendUint64(nil, uint64(int64(age))), nowUsec)
+}
+
+func (n *netcode) AtClient(b []byte, at tick.Tick, nowUsec uint64) {
+	if binary.LittleEndian.Uint64(b[8:]) != 0 {
+		n.client.Snapshot(int64(at), int(int64(binary.LittleEndian.Uint64(b))), roundTrip(b[8:], nowUsec))
+	}
+}
+
+// lightyear is lightyear.
+type lightyear struct {
+	client rivals.Lightyear
+	player
+	echo   echo
+	pinged uint64
+}
+
+func (l *lightyear) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
+	l.client.Frame(l.elapsed(nowUsec))
+	return l.play(l.client.Predicted())
+}
+
+func (l *lightyear) Send(nowUsec uint64) []byte {
+	ping := uint64(0)
+	if nowUsec-l.pinged >= uint64(l.client.PingEvery().Microseconds()) {
+		l.pinged, ping = nowUsec, nowUsec
+	}
+	return binary.LittleEndian.AppendUint64(nil, ping)
+}
+
+func (l *lightyear) AtServer(b []byte, _, _ tick.Tick, nowUsec uint64) { l.echo.take(b, nowUsec) }
+
+func (l *lightyear) Tick(_ tick.Tick, nowUsec uint64) []byte {
+	if !l.echo.fresh {
+		return make([]byte, 16)
+	}
+	l.echo.fresh = false
+	return l.echo.append(nil, nowUsec)
+}
+
+func (l *lightyear) AtClient(b []byte, n tick.Tick, nowUsec uint64) {
+	if binary.LittleEndian.Uint64(b) != 0 {
+		l.client.Pong(roundTrip(b, nowUsec))
+	}
+	l.client.Packet(int64(n))
+}

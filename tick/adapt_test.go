@@ -1,0 +1,346 @@
+// Buffers set themselves: by when inputs reach the server, and states the client.
+
+package tick
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+// way is a server, a client and the ways between them, each with a delay that may change. Both know
+// the other's clock, and take both ways to be as long as told.
+type way struct {
+	t        *testing.T
+	now      uint64
+	ahead    uint64 // the client's clock minus now
+	up, down time.Duration
+	server   *Server
+	client   *Client
+	remote   *twoWays
+	rec      recorder
+	inputs   []parcel // under way
+	welcomes []parcel
+	every    uint64 // from one Welcome to the next, us
+	mute     bool   // the server is not told of inputs
+	state    bool   // the client is told of states
+	inTime   int
+	late     int
+	lateAt   uint64 // when the last one came
+}
+
+// parcel is something under way.
+type parcel struct {
+	at uint64
+	n  Tick
+	w  Welcome
+}
+
+func newWay(t *testing.T, cfg ClientConfig) *way {
+	w := &way{t: t, up: ms(30), down: ms(30), every: 100_000}
+	w.server = mustServer(ServerConfig{})
+	w.remote = &twoWays{fakeRemote: &fakeRemote{delay: ms(30)}, to: ms(30)}
+	cfg = w.rec.client(cfg)
+	record := cfg.Tick
+	cfg.Tick = func(s Step) {
+		record(s)
+		w.inputs = append(w.inputs, parcel{at: w.now + usec(w.up), n: s.Tick})
+	}
+	w.client = mustClient(cfg, w.remote)
+	w.server.Start(0)
+	w.client.Start(0)
+	return w
+}
+
+// run lets time pass, in steps of a millisecond.
+func (w *way) run(d time.Duration) {
+	for end := w.now + usec(d); w.now < end; w.now += 1000 {
+		w.inputs = slices.DeleteFunc(w.inputs, func(p parcel) bool {
+			if p.at > w.now {
+				return false
+			}
+			if w.mute {
+				return true
+			}
+			if w.server.Received(1, p.n, w.now) {
+				w.inTime++
+			} else {
+				w.late, w.lateAt = w.late+1, w.now
+			}
+			return true
+		})
+		w.server.Advance(w.now)
+		if w.now%w.every == 0 {
+			welcome, _ := w.server.Announce(1, w.now)
+			b, _ := welcome.AppendBinary(nil)
+			var read Welcome
+			if err := read.UnmarshalBinary(b); err != nil || read != welcome {
+				w.t.Fatalf("%+v is read as %+v, %v", welcome, read, err)
+			}
+			w.welcomes = append(w.welcomes, parcel{at: w.now + usec(w.down), n: welcome.Tick, w: welcome})
+		}
+		w.welcomes = slices.DeleteFunc(w.welcomes, func(p parcel) bool {
+			if p.at > w.now {
+				return false
+			}
+			_ = w.client.OnWelcome(p.w, w.now+w.ahead)
+			if w.state {
+				w.client.Received(p.n, w.now+w.ahead)
+			}
+			return true
+		})
+		w.client.Advance(w.now + w.ahead)
+	}
+}
+
+func (w *way) timing() Timing {
+	timing, ok := w.client.Timing()
+	if !ok {
+		w.t.Fatal("not known")
+	}
+	return timing
+}
+
+// Without jitter next to nothing is kept beyond the delay, whatever the remote clock says of it,
+// and when the way to the server becomes longer only the inputs of two round trips are late.
+func TestLeadFollowsInputs(t *testing.T) {
+	w := newWay(t, ClientConfig{})
+	w.run(200 * time.Millisecond)
+	if got := w.timing(); got.ServerBuffer != Hz(60).Duration(2) || got.Lead != ms(30)+Hz(60).Duration(2) {
+		t.Errorf("at first %+v", got)
+	}
+	w.run(10 * time.Second)
+	if got := w.timing(); got.Lead < ms(30) || got.Lead > ms(33) || got.LateInputs > 0.001 || got.Error.Abs() > ms(1) {
+		t.Errorf("later %+v", got)
+	}
+	w.up += ms(50) // and the remote clock does not know
+	changed, before := w.now, w.late
+	w.run(10 * time.Second)
+	if n := w.late - before; n == 0 || n > 2*140*60/1000+6 || w.lateAt > changed+400_000 { // a Welcome comes within 100 ms
+		t.Errorf("%d are late, the last after %d us", n, w.lateAt-changed)
+	}
+	if got := w.timing(); got.Lead < ms(80) || got.Lead > ms(83) || got.ServerBuffer < ms(50) {
+		t.Errorf("after the change %+v", got)
+	}
+	if steps := w.rec.of(EventStepped); len(steps) != 1 || steps[0].By < ms(45) || steps[0].By > ms(55) || steps[0].First <= steps[0].Last {
+		t.Errorf("%v", w.rec.events)
+	}
+	w.remote.to += ms(50) // now it does
+	before = w.late
+	w.run(5 * time.Second)
+	if got := w.timing(); got.Lead < ms(80) || got.Lead > ms(83) || got.ServerBuffer > ms(3) || w.late != before {
+		t.Errorf("when the remote clock knows %+v, %d late", got, w.late-before)
+	}
+	w.up -= ms(50)
+	w.run(8 * time.Second)
+	if got := w.timing(); got.Lead < ms(30) || got.Lead > ms(35) || got.ServerBuffer > -ms(45) || w.late != before {
+		t.Errorf("after the change back %+v, %d late", got, w.late-before)
+	}
+	w.rec.check(t)
+}
+
+// A server that is not told of inputs, or one of before, lets nothing adapt; nor does a buffer that
+// is set.
+func TestNothingAdapts(t *testing.T) {
+	for _, set := range []time.Duration{0, ms(20)} {
+		w := newWay(t, ClientConfig{ServerBuffer: set, ClientBuffer: set})
+		w.mute, w.state = set == 0, set != 0
+		w.run(10 * time.Second)
+		ahead, behind := Hz(60).Duration(2), Hz(60).Duration(1)
+		if set > 0 {
+			ahead, behind = set, set
+		}
+		if got := w.timing(); got.ServerBuffer != ahead || got.ClientBuffer != behind {
+			t.Errorf("%v: %+v", set, got)
+		}
+	}
+}
+
+// The server clock follows the states, so that the one after the one that is shown has come. When
+// they come later it stands still until that is so again.
+func TestDelayFollowsStates(t *testing.T) {
+	w := newWay(t, ClientConfig{})
+	w.state, w.every = true, 16_000
+	w.run(10 * time.Second)
+	tick := Hz(60).Duration(1)
+	if got := w.timing(); got.Delay < ms(30)+tick || got.Delay > ms(30)+3*tick || got.LateStates > 0.03 {
+		t.Errorf("at first %+v", got)
+	}
+	before := w.timing().Delay
+	w.down += ms(100)
+	w.run(2 * time.Second)
+	if got := w.timing(); got.Delay < before+ms(95) || got.Delay > before+ms(110) {
+		t.Errorf("after the change %+v, before %v", got, before)
+	}
+	if len(w.rec.of(EventStepped)) != 0 {
+		t.Errorf("%v", w.rec.events)
+	}
+	w.rec.check(t)
+}
+
+// When a clock is set, the lead stays what it was.
+func TestClockIsSet(t *testing.T) {
+	w := newWay(t, ClientConfig{})
+	w.run(5 * time.Second)
+	before, late := w.timing(), w.late
+	w.ahead += 300_000
+	w.remote.shift(-ms(300))
+	w.run(5 * time.Second)
+	if got := w.timing(); (got.Lead - before.Lead).Abs() > ms(3) {
+		t.Errorf("%+v, before %+v", got, before)
+	}
+	if w.late != late || len(w.rec.of(EventStepped)) != 1 {
+		t.Errorf("%d late; %v", w.late-late, w.rec.events)
+	}
+}
+
+// In a pause nothing is late, and after it all goes on as before.
+func TestPauseKeepsLead(t *testing.T) {
+	for _, pause := range []time.Duration{ms(150), 5 * time.Second} {
+		w := newWay(t, ClientConfig{})
+		w.run(5 * time.Second)
+		before := w.timing()
+		w.server.Pause(w.now)
+		w.client.Pause(w.now)
+		w.run(pause)
+		w.server.Resume(w.now)
+		w.client.Resume(w.now)
+		w.run(5 * time.Second)
+		if got := w.timing(); (got.Lead-before.Lead).Abs() > ms(3) || len(w.rec.events) != 1 {
+			t.Errorf("%v: %+v, before %+v; %v", pause, got, before, w.rec.events)
+		}
+	}
+}
+
+// Each side tells that the other has fallen silent, and is back.
+func TestSilence(t *testing.T) {
+	var hub recorder
+	w := newWay(t, ClientConfig{})
+	w.server = mustServer(hub.server(ServerConfig{}))
+	w.server.Start(0)
+	w.run(time.Second)
+	if got := w.timing(); got.Silent || w.now-got.HeardUsec > 200_000 {
+		t.Errorf("%+v", got)
+	}
+	up, down := w.up, w.down
+	w.up, w.down = 10*time.Second, 10*time.Second
+	w.run(9 * time.Second)
+	if got := w.timing(); !got.Silent {
+		t.Errorf("%+v", got)
+	}
+	w.up, w.down = up, down
+	w.run(2 * time.Second)
+	for name, events := range map[string][]Event{"client": w.rec.silences, "server": hub.silences} {
+		if len(events) != 2 || events[0].Kind != EventSilent || events[0].By < silence || events[0].By > silence+time.Second || events[1].Kind != EventHeard || events[1].By < 8*time.Second {
+			t.Errorf("%s: %v", name, events)
+		}
+	}
+	if e := hub.silences[0]; e.Peer != 1 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// Received says whether the tick has not run, whatever it is told.
+func TestReceived(t *testing.T) {
+	s := mustServer(ServerConfig{})
+	if s.Received(1, 5, 0) {
+		t.Error("in time at a server that is stopped")
+	}
+	s.Start(0)
+	s.Advance(1_200_000) // skips all but tick 72, which runs
+	for n, want := range map[Tick]bool{0: false, 72: false, 73: true, math.MaxInt64: true, math.MinInt64: false} {
+		if got := s.Received(1, n, 1_200_000); got != want {
+			t.Errorf("tick %d: %v", n, got)
+		}
+	}
+	w, _ := s.Announce(1, 1_200_000)
+	if early, ok := w.inputs.early(0); w.inputs.newest != 73 || !ok || early.Round(ms(1)) != ms(17) {
+		t.Errorf("%+v", w.inputs)
+	}
+	if early, ok := w.inputs.early(1); !ok || early >= 0 {
+		t.Errorf("tick 72: %v, %v", early, ok)
+	}
+	if _, ok := w.inputs.early(2); ok && w.inputs.ticks > 2 {
+		t.Error("tick 71 has come")
+	}
+	s.Forget(1)
+	if w, _ := s.Announce(1, 1_200_000); w.inputs.ticks != 0 {
+		t.Errorf("%+v", w.inputs)
+	}
+}
+
+// Any order of ticks is kept as a slow reference has it.
+func FuzzArrivals(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 200, 3, 90, 255, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var a arrivals
+		first := map[Tick]time.Duration{}
+		newest, at := Tick(math.MinInt64), Tick(1000)
+		for i, c := range b {
+			at += Tick(int8(c))
+			if _, ok := first[at]; !ok && (newest == math.MinInt64 || at > newest-arrivalsKept) {
+				first[at] = time.Duration(i) * earlyUnit
+			}
+			newest = max(newest, at)
+			a.add(at, time.Duration(i)*earlyUnit)
+		}
+		for i := range a.ticks {
+			got, ok := a.early(i)
+			want, came := first[a.newest-Tick(i)]
+			if ok != came || ok && got != want {
+				t.Fatalf("tick %d: %v, %v, want %v, %v", a.newest-Tick(i), got, ok, want, came)
+			}
+		}
+		if len(b) > 0 && (a.newest != newest || a.ticks == 0) {
+			t.Fatalf("%+v, newest %d", a, newest)
+		}
+		var read arrivals
+		if bytes := a.append(nil); a.ticks > 0 && (!read.read(bytes) || read != a) {
+			t.Fatalf("%+v is read as %+v", a, read)
+		}
+		if read.read(b) && !bytes.Equal(read.append(nil), b) {
+			t.Fatalf("% x is read as %+v", b, read)
+		}
+	})
+}
+
+// A level that shifts is followed within half a second, one that does not is not; the share that
+// is asked for is beyond what beyond says, and jitter that has become less is believed within
+// half a minute.
+func TestSpread(t *testing.T) {
+	rng := newRand(t)
+	var s spread
+	level := ms(100)
+	feed := func(n int, jitter time.Duration) (over int) {
+		for range n {
+			d := level + time.Duration(rng.ExpFloat64()*float64(jitter))
+			if d > s.level+s.beyond(0.01) {
+				over++
+			}
+			s.add(d)
+			s.follow()
+		}
+		return over
+	}
+	feed(600, ms(10))
+	if over := feed(6000, ms(10)); over < 20 || over > 120 {
+		t.Errorf("%d of 6000 beyond 1 %%", over)
+	}
+	level += ms(50)
+	feed(32, ms(10))
+	if d := s.level - level; d < 0 || d > ms(20) {
+		t.Errorf("the level is %v above the least", d)
+	}
+	feed(600, ms(10))
+	level -= ms(70)
+	feed(32, ms(10))
+	if d := s.level - level; d < 0 || d > ms(20) {
+		t.Errorf("the level is %v above the least", d)
+	}
+	feed(1800, ms(1))
+	if d := s.beyond(0.01); d > ms(15) {
+		t.Errorf("%v beyond, with a jitter of 1 ms", d)
+	}
+}

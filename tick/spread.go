@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package tick
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	recentKept = 64 // the last delays, which say where the level is
+	levelKept  = 32 // of them, those that say that it has shifted
+
+	// The delays above the level are counted in bins, 32 to an octave from 50 us to 3 s, so
+	// that a quantile is right to 2.2 %.
+	bins       = 512
+	perOctave  = 32
+	finest     = 50 * time.Microsecond
+	mostCounts = 8192 // then all counts are halved: what is two minutes old is forgotten
+
+	// One of 20 delays is above the usual ones. Where so many in a row are not, the jitter has
+	// become less, and the counts are halved at once.
+	unusual  = 1. / 20
+	usualRow = 200
+)
+
+// spread learns how delays are spread: their level, which is their median of late, and what
+// is above it, over a minute or so. A path that becomes longer shifts the level and leaves the
+// rest as it was, so that both are known again within half a second. The zero value knows
+// nothing.
+type spread struct {
+	level  time.Duration
+	recent []time.Duration // oldest first, recentKept at most
+	counts [bins]float32   // of those before, by how far they were above the level
+	total  float32
+	usual  int // the bin that most delays do not exceed
+	row    int // how many have not since one did, or since the counts were halved
+}
+
+// add takes a delay.
+func (s *spread) add(d time.Duration) {
+	if len(s.recent) == recentKept {
+		s.count(s.recent[0])
+		s.recent = slices.Delete(s.recent, 0, 1)
+	}
+	s.recent = append(s.recent, d)
+}
+
+// count counts a delay that is recent no more.
+func (s *spread) count(d time.Duration) {
+	b := bin(d - s.level)
+	s.counts[b]++
+	s.total++
+	if s.row++; b > s.usual {
+		s.row = 0
+	}
+	if s.total < mostCounts && (s.row < usualRow || s.total < usualRow) {
+		return
+	}
+	s.total, s.row = 0, 0
+	for i := range s.counts {
+		s.counts[i] /= 2
+		s.total += s.counts[i]
+	}
+}
+
+// bin returns the bin of what is so far above the level, and edge the end of a bin.
+func bin(above time.Duration) int {
+	if above <= finest {
+		return 0
+	}
+	return min(1+int(perOctave*math.Log2(float64(above)/float64(finest))), bins-1)
+}
+
+func edge(bin int) time.Duration {
+	return time.Duration(float64(finest) * math.Exp2(float64(bin)/perOctave))
+}
+
+// follow lets the level follow the last delays if they show that it has shifted: by more than
+// chance moves a median of so many.
+func (s *spread) follow() {
+	var room [levelKept]time.Duration
+	last := append(room[:0], s.recent[max(len(s.recent)-levelKept, 0):]...)
+	slices.Sort(last)
+	if len(last) == 0 {
+		return
+	}
+	median := last[len(last)/2]
+	if s.total == 0 && len(s.recent) < recentKept {
+		s.level = median
+		return
+	}
+	quartiles := last[len(last)*3/4] - last[len(last)/4]
+	if shift := median - s.level; len(last) < levelKept || shift.Abs() < time.Millisecond+quartiles*2/3 {
+		return
+	}
+	// Those that are nearer to the level of before belong there.
+	kept := s.recent[:0]
+	for _, d := range s.recent {
+		if (d - s.level).Abs() < (d - median).Abs() {
+			s.count(d)
+		} else {
+			kept = append(kept, d)
+		}
+	}
+	s.level, s.recent = median, kept
+}
+
+// restart says that the path has become another one, of which only these delays are known.
+func (s *spread) restart(delays []time.Duration) {
+	s.recent = append(s.recent[:0], delays...)
+	slices.Sort(delays)
+	if len(delays) > 0 {
+		s.level = delays[len(delays)/2]
+	}
+}
+
+// shift says that all delays are longer by d, since they count from another time.
+func (s *spread) shift(d time.Duration) {
+	s.level += d
+	for i := range s.recent {
+		s.recent[i] += d
+	}
+}
+
+// beyond returns the delay above the level that a share of the delays exceeds, with few of them
+// known the longest of all.
+func (s *spread) beyond(share float64) time.Duration {
+	counts, total := s.counts, s.total+float32(len(s.recent))
+	for _, d := range s.recent {
+		counts[bin(d-s.level)]++
+	}
+	end := func(share float64) int {
+		may, i := float32(share)*total, bins-1
+		for ; i > 0; i-- {
+			if may -= counts[i]; may < 0 {
+				break
+			}
+		}
+		return i
+	}
+	s.usual = end(unusual)
+	if i := end(share); i > 0 {
+		return edge(i)
+	}
+	return 0
+}
