@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/big"
 	"math/bits"
@@ -2105,7 +2106,9 @@ func TestRuleShown(t *testing.T) {
 	is(t, "delay", pv.delay, 1500)
 	is(t, "jitter", pv.jitter, 33)
 	holds(t, "mark", pv.seen, false)
-	is(t, "undisturbed", pv.undisturbed, 62e6)
+	is(t, "since the start", pv.undisturbed, 62e6-told)
+	p.limits.disturbed = true
+	is(t, "undisturbed", p.view(2e6).undisturbed, 62e6)
 	p.own.slack = 99
 	holds(t, "mark of what was seen", p.view(0).seen, true)
 	p.peered = false
@@ -2126,6 +2129,119 @@ func TestRuleShown(t *testing.T) {
 	for at, undisturbed := range map[uint64]time.Duration{9e6: 5 * time.Second, 12e6: 8 * time.Second, 8e6: 4 * time.Second, 3e6: 0} {
 		snapshot, _ := s.Snapshot(at)
 		is(t, fmt.Sprintf("undisturbed at %d us", at), int64(snapshot.Undisturbed), int64(undisturbed))
+	}
+}
+
+// TestFlag23: the free bit of a TS23 is what was put there, and no other function sees it.
+func TestFlag23(t *testing.T) {
+	for _, ts := range []Counter23{0, 1, 0x7fffff, 0x400000, 0xffffffff} {
+		for _, flag := range []bool{false, true} {
+			b := []byte{0xff, 0xff, 0xff, 0xff}
+			ts.PutFlag(b, flag)
+			got, gotFlag := ReadFlag23(b)
+			if got != NewCounter23(uint64(ts)) || gotFlag != flag || ReadCounter23(b) != got || b[3] != 0xff {
+				t.Errorf("%#x, %v: %x, read as %#x, %v", uint32(ts), flag, b, uint32(got), gotFlag)
+			}
+		}
+	}
+	b := []byte{1, 2, 3}
+	var s TimeSynchronizer
+	ts, ok := s.ToRemoteTime23(5)
+	if ts.PutFlag(b, ok); !bytes.Equal(b, []byte{0, 0, 0}) {
+		t.Errorf("while nothing is known: %x", b)
+	}
+}
+
+// TestWithin: the reasons, in the order in which they count.
+func TestWithin(t *testing.T) {
+	good := Snapshot{ErrorBound: 20 * time.Millisecond, Age: 15*time.Second - 1, Undisturbed: 15 * time.Second, Disturbed: true}
+	with := func(change func(s *Snapshot)) Snapshot {
+		s := good
+		change(&s)
+		return s
+	}
+	for _, c := range []struct {
+		s    Snapshot
+		want error
+	}{
+		{good, nil},
+		{Snapshot{}, errUnsynchronized},
+		{with(func(s *Snapshot) { s.Age, s.Undisturbed, s.ErrorBound = 15*time.Second, 0, time.Hour }), errSilent},
+		{with(func(s *Snapshot) { s.Undisturbed, s.ErrorBound = 15*time.Second-1, time.Hour }), errDisturbed},
+		{with(func(s *Snapshot) { s.Undisturbed, s.Disturbed, s.ErrorBound = 0, false, time.Hour }), errStarting},
+		{with(func(s *Snapshot) { s.ErrorBound++ }), errWide},
+	} {
+		if got := c.s.Within(20 * time.Millisecond); got != c.want {
+			t.Errorf("%v: %v, want %v", c.s, got, c.want)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { good.Within(0) }); n != 0 {
+		t.Errorf("Within allocates %v times", n)
+	}
+}
+
+// TestPrinting: what is not known is said to be unknown, in lines and in attributes.
+func TestPrinting(t *testing.T) {
+	known := Snapshot{OffsetUsec: -5, ErrorBound: 20 * time.Millisecond, Jitter: time.Second / 2, Skew: 20, SkewError: 3}
+	unknown := known
+	unknown.Jitter, unknown.Disturbed = time.Second, true
+	for _, c := range []struct {
+		s    any
+		want string
+	}{
+		{Snapshot{}, "not synchronized"},
+		{known, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s, jitter 500ms, report 0s ago, 0s since the start, 0 steps"},
+		{unknown, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s, jitter unknown, report 0s ago, 0s since a clock was set, 0 steps"},
+	} {
+		if got := fmt.Sprint(c.s); got != c.want {
+			t.Errorf("%#v:\n%s, want\n%s", c.s, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		v    slog.LogValuer
+		want string
+	}{
+		{Snapshot{}, "not synchronized"},
+		{known, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 age_s=0 undisturbed_s=0 disturbed=false steps=0 jitter_s=0.5]"},
+		{unknown, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 age_s=0 undisturbed_s=0 disturbed=true steps=0]"},
+		{Stats{Datagrams: 7, LateBuckets: 2}, "[datagrams=7 late_buckets=2]"},
+	} {
+		if got := c.v.LogValue().String(); got != c.want {
+			t.Errorf("%#v:\n%s, want\n%s", c.v, got, c.want)
+		}
+	}
+}
+
+// TestLocalTime: it is the first local time at which RemoteTime reaches a reading, whatever
+// the view: it never goes back, and RemoteTime takes it back to within 1 us, or 2 where it runs fast.
+func TestLocalTime(t *testing.T) {
+	const seed = 20261123
+	rng := rand.New(rand.NewPCG(seed, 'l'))
+	const unit = 1 << fracBits
+	for range 20000 {
+		v := view{local: rng.Uint64(), whole: rng.Uint64(), part: rng.Uint32(), synced: true,
+			skew: int32(rng.Int64N(2*4294968) - 4294968), excess: int32(rng.Int64N(2*50e3*unit) - 50e3*unit)}
+		var s TimeSynchronizer
+		s.view.show(&v)
+		x := int64(rng.ExpFloat64() * 50e3)
+		if rng.IntN(4) == 0 {
+			x = rng.Int64N(1<<42) - 1<<41 // 25 days about
+		}
+		from := v.remote(v.local + uint64(x))
+		for last, i := int64(math.MinInt64), uint64(0); i < 20; i++ {
+			want := from + i
+			local, ok := s.LocalTime(want)
+			d, before := int64(v.remote(local)-want), int64(v.remote(local-1)-want)
+			if !ok || d < 0 || d > 1 || before >= 0 || int64(local-v.local) < last {
+				t.Fatalf("seed %d: %+v: %d us later at %d us: reads %d us more, 1 us before %d; before %d us",
+					seed, v, x, int64(local-v.local), d, before, last)
+			}
+			last = int64(local - v.local)
+		}
+	}
+	var s TimeSynchronizer
+	if got, ok := s.LocalTime(5); got != 0 || ok {
+		t.Errorf("before anything is known: %d, %v", got, ok)
 	}
 }
 
@@ -3291,7 +3407,7 @@ func TestSnapshot(t *testing.T) {
 	if d := s.OffsetUsec - int64(w.remote(w.now)-w.now); d < -100 || d > 100 {
 		t.Errorf("offset %v is %d us wrong", s.OffsetUsec, d)
 	}
-	if math.Abs(s.Skew-50) > 1 || s.Jitter > time.Millisecond || s.Undisturbed < 30*time.Second {
+	if math.Abs(s.Skew-50) > 1 || s.Jitter > time.Millisecond || s.Undisturbed < 29*time.Second || s.Undisturbed > 30*time.Second || s.Disturbed {
 		t.Errorf("after 30 s: %#v", s)
 	}
 
@@ -3301,7 +3417,7 @@ func TestSnapshot(t *testing.T) {
 	w.run(10 * time.Second)
 	after := agree("after a step")
 	afterB, _ := w.b.Snapshot(w.now)
-	if after.Steps == s.Steps || afterB.Steps == beforeB.Steps || after.Undisturbed > 11*time.Second {
+	if after.Steps == s.Steps || afterB.Steps == beforeB.Steps || after.Undisturbed > 11*time.Second || !after.Disturbed {
 		t.Errorf("a step of 300 ms: %d steps, then %d; at the other end %d, then %d; undisturbed for %v", s.Steps, after.Steps, beforeB.Steps, afterB.Steps, after.Undisturbed)
 	}
 	w.check(t, "10 s after a step", time.Millisecond)

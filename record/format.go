@@ -115,6 +115,9 @@ func (b *block) anchor(localUsec, remoteUsec uint64) {
 	b.b = binary.LittleEndian.AppendUint64(b.b, remoteUsec)
 }
 
+// flagDisturbed is in the flags of an answer.
+const flagDisturbed = 1 << 0
+
 // answer appends an answer, after its length: a later version may say more.
 func (b *block) answer(localUsec uint64, a *Answer) {
 	b.kind(Answered)
@@ -131,6 +134,11 @@ func (b *block) answer(localUsec uint64, a *Answer) {
 		}
 		b.b = binary.LittleEndian.AppendUint64(b.b, math.Float64bits(s.Skew))
 		b.b = binary.AppendUvarint(b.b, uint64(s.Steps))
+		flags := byte(0)
+		if s.Disturbed {
+			flags = flagDisturbed
+		}
+		b.b = binary.LittleEndian.AppendUint64(append(b.b, flags), math.Float64bits(s.SkewError))
 	}
 	b.b[at] = byte(len(b.b) - at - 1)
 }
@@ -288,5 +296,11 @@ func (e *events) answer(x *Event) bool {
 	skew, ok1 := in.number(8)
 	steps, ok2 := in.uvarint()
 	s.Skew, s.Steps = math.Float64frombits(skew), uint32(steps)
-	return ok && ok1 && ok2
+	if s.SkewError = math.Inf(1); !ok || !ok1 || !ok2 || len(in.b) == 0 { // the first version ends here
+		return ok && ok1 && ok2
+	}
+	flags, ok1 := in.number(1)
+	skewError, ok2 := in.number(8)
+	s.Disturbed, s.SkewError = flags&flagDisturbed != 0, math.Float64frombits(skewError)
+	return ok1 && ok2
 }
