@@ -2132,26 +2132,6 @@ func TestRuleShown(t *testing.T) {
 	}
 }
 
-// TestFlag23: the free bit of a TS23 is what was put there, and no other function sees it.
-func TestFlag23(t *testing.T) {
-	for _, ts := range []Counter23{0, 1, 0x7fffff, 0x400000, 0xffffffff} {
-		for _, flag := range []bool{false, true} {
-			b := []byte{0xff, 0xff, 0xff, 0xff}
-			ts.PutFlag(b, flag)
-			got, gotFlag := ReadFlag23(b)
-			if got != NewCounter23(uint64(ts)) || gotFlag != flag || ReadCounter23(b) != got || b[3] != 0xff {
-				t.Errorf("%#x, %v: %x, read as %#x, %v", uint32(ts), flag, b, uint32(got), gotFlag)
-			}
-		}
-	}
-	b := []byte{1, 2, 3}
-	var s TimeSynchronizer
-	ts, ok := s.ToRemoteTime23(5)
-	if ts.PutFlag(b, ok); !bytes.Equal(b, []byte{0, 0, 0}) {
-		t.Errorf("while nothing is known: %x", b)
-	}
-}
-
 // TestWithin: the reasons, in the order in which they count.
 func TestWithin(t *testing.T) {
 	good := Snapshot{ErrorBound: 20 * time.Millisecond, Age: 15*time.Second - 1, Undisturbed: 15 * time.Second, Disturbed: true}

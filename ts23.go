@@ -9,7 +9,6 @@ package timesync
 const (
 	ts23Shift = 3       // 2^3 us a unit
 	ts23Bias  = 1 << 21 // a quarter of the ring, the original's choice
-	ts23Flag  = 1 << 7  // in the last of its three bytes; the application's
 )
 
 // ToRemoteTime23 returns the peer's clock at the local time localUsec, for the
@@ -27,29 +26,11 @@ func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bo
 	return NewCounter23((remote + 1<<(ts23Shift-1)) >> ts23Shift), true
 }
 
-// PutFlag is Put with flag in the top bit, which is the application's. The usual one says
-// whether there is a time: both results of ToRemoteTime23 may be passed on as they are.
-//
-//	ts, ok := s.ToRemoteTime23(happenedUsec)
-//	ts.PutFlag(payload, ok) // three zeros while the peer's clock is not known
-func (c Counter23) PutFlag(b []byte, flag bool) {
-	c.Put(b)
-	if flag {
-		b[2] |= ts23Flag
-	}
-}
-
-// ReadFlag23 reads the first 3 bytes of b as PutFlag wrote them. It panics if there are fewer.
-func ReadFlag23(b []byte) (ts Counter23, flag bool) {
-	ts = ReadCounter23(b)
-	return ts, b[2]&ts23Flag != 0
-}
-
 // FromLocalTime23 returns the local time, in microseconds, that the peer meant
 // with ts; localUsec is the local clock now. It finds times from 50.3 s in the
 // past to 16.8 s in the future; ts cannot tell whether it was outside. The result
 // is a multiple of 8 us, modulo 2^64. Link.AcceptEvent of package link also says whether it
-// can be true.
+// can be true, and AppendTime23 and ReadTime23 carry ok in the bit that ts leaves free.
 func FromLocalTime23(localUsec uint64, ts Counter23) uint64 {
 	return ts.Expand(localUsec>>ts23Shift-ts23Bias) << ts23Shift
 }

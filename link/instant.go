@@ -65,6 +65,33 @@ func AcceptInstant(nowUsec uint64, instant timesync.Counter23) (atUsec uint64, e
 	return atUsec, nil
 }
 
+// time23Len and time23Flag are of a TS23 as it travels: three bytes, whose top bit is free.
+const (
+	time23Len  = 3
+	time23Flag = 1 << 7 // of the last byte
+)
+
+// AppendTime23 appends the 3 bytes of ts, with flag in the top bit, which is the application's.
+// The usual flag is whether there is a time, so both results of ToRemoteTime23 may be passed
+// on as they are: three zeros say that the peer's clock is not known yet.
+//
+//	ts, ok := l.ToRemoteTime23(happenedUsec)
+//	payload = link.AppendTime23(payload, ts, ok)
+func AppendTime23(dst []byte, ts timesync.Counter23, flag bool) []byte {
+	dst, _ = ts.AppendBinary(dst) // which never fails
+	if flag {
+		dst[len(dst)-1] |= time23Flag
+	}
+	return dst
+}
+
+// ReadTime23 reads the first 3 bytes of b as AppendTime23 appends them. It panics if there are
+// fewer.
+func ReadTime23(b []byte) (ts timesync.Counter23, flag bool) {
+	ts = timesync.ReadCounter23(b)
+	return ts, b[time23Len-1]&time23Flag != 0
+}
+
 // AcceptEvent returns the local time, in microseconds, at which something happened: what the
 // peer's ToRemoteTime23 returned, and what arrived at nowUsec. A stamp shows a time modulo
 // 67.1 s only, and a clock that was set since then makes it another one. So the error is

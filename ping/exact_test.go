@@ -4,6 +4,7 @@ package ping
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -420,5 +421,35 @@ func TestAfterSet(t *testing.T) {
 	answer(c, now+230_000, 730_700, 730_700, now+231_000)
 	if got, _ := c.RemoteTime(2 * now); got != now+500_200 {
 		t.Errorf("corrected by %d us after that, want 200", int64(got-now-500_000))
+	}
+}
+
+// TestLocalTime: it is the first local time at which RemoteTime reaches a reading, while a
+// correction is under way and long before and after it.
+func TestLocalTime(t *testing.T) {
+	const seed = 20261123
+	rng := rand.New(rand.NewPCG(seed, 'l'))
+	for range 20000 {
+		at := rng.Uint64()
+		p := &published{from: at + uint64(rng.IntN(20_000)), before: segment{at: at, remote: rng.Uint64(), skew: rng.Int64N(2*maxSkew) - maxSkew}}
+		p.after = segment{at: p.from, remote: p.before.read(p.from), skew: rng.Int64N(2*maxSkew) - maxSkew, slew: rng.Int64N(400_000) - 200_000}
+		c := new(Clock)
+		c.known.Store(p)
+		x := int64(rng.ExpFloat64() * 1e6)
+		if rng.IntN(4) == 0 {
+			x = rng.Int64N(1<<42) - 1<<41
+		}
+		from := p.read(at + uint64(x))
+		for last, i := int64(math.MinInt64), uint64(0); i < 40; i++ {
+			local, ok := c.LocalTime(from + i)
+			d, before := int64(p.read(local)-from-i), int64(p.read(local-1)-from-i)
+			if !ok || d < 0 || d > 1 || before >= 0 || int64(local-at) < last {
+				t.Fatalf("seed %d: %+v: at %d us: reads %d us more, 1 us before %d", seed, p, x, d, before)
+			}
+			last = int64(local - at)
+		}
+	}
+	if got, ok := new(Clock).LocalTime(5); got != 0 || ok {
+		t.Errorf("before anything is known: %d, %v", got, ok)
 	}
 }
