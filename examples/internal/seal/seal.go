@@ -256,7 +256,7 @@ type Datagram struct {
 func (e *End) Serve(rx Reader, udp *net.UDPConn, take func(d Datagram, err error)) {
 	var buf [longest]byte
 	for {
-		n, from, recvUsec, err := rx.ReadFrom(buf)
+		n, from, recvUsec, err := rx.ReadFrom(buf[:])
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
