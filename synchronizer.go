@@ -40,12 +40,9 @@ import (
 type TimeSynchronizer struct {
 	bucket bucket // under way
 	pair   pair
-	base   uint64    // local time, us, at which x is 0
-	anchor uint64    // us: the first offset shown is the one nearest to it
-	early  Counter24 // report that came before the first datagram, if waits
-	waits  bool      // it does
-	seen   bool      // a datagram has arrived
-	view   shown     // it ends a cache line: neighbours in a slice share none
+	base   uint64 // local time, us, at which x is 0
+	anchor uint64 // us: the first offset shown is the one nearest to it
+	view   shown  // it ends a cache line: neighbours in a slice share none
 }
 
 const (
@@ -77,7 +74,7 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 
 // news takes a datagram that may change something.
 func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bool) {
-	if !s.seen || !s.pair.sane(s.bucket.from) {
+	if !s.pair.sane(s.bucket.from) {
 		s.start(raw, localUsec)
 	}
 	x := s.now(localUsec)
@@ -104,14 +101,13 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 		s.anchor = v.remote(localUsec) - localUsec
 	}
 	s.view.clear()
-	waited := float64(int64(localUsec - s.base))
+	waited, early := float64(int64(localUsec-s.base)), s.pair.early()
 	s.base = localUsec
 	s.pair.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
-	if s.waits {
-		s.pair.report(max(-waited, -second), s.early, &s.bucket)
+	if early != 0 {
+		s.pair.report(max(-waited, -second), early, &s.bucket)
 	}
-	s.seen, s.waits = true, false
 }
 
 // now returns localUsec as microseconds since base.
@@ -132,7 +128,7 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
 	b, own := &s.bucket, &s.pair.own
 	b.at, b.room = localUsec, 0
-	if s.pair.peered && own.strays == 0 {
+	if s.pair.peered && own.strays == 0 && !s.pair.changed { // else readers are to hear as soon as may be
 		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int64(own.slope*(1<<32))
 		b.span, b.room = uint32(max(bucketTime-(x-b.from), 0)), 1<<deltaBits/3 // as around has it
 	}
@@ -146,8 +142,8 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	if minDelta = NewCounter24(uint64(minDelta)); minDelta == 0 { // rule: an original that has heard nothing says 0
 		return
 	}
-	if !s.seen {
-		s.early, s.waits, s.base = minDelta, true, localRecvUsec
+	if !s.pair.begun() {
+		s.pair.last, s.base = minDelta, localRecvUsec
 		s.view.heard.Store(localRecvUsec)
 		return
 	}
@@ -183,7 +179,7 @@ func (s *TimeSynchronizer) Reset() {
 		v.steps++
 		s.view.show(&v)
 	}
-	s.bucket, s.pair, s.base, s.anchor, s.waits, s.seen = bucket{}, pair{}, 0, 0, false, false
+	s.bucket, s.pair, s.base, s.anchor = bucket{}, pair{}, 0, 0
 	s.view.clear()
 	s.view.datagrams.Store(0)
 	s.view.late.Store(0)
@@ -192,32 +188,56 @@ func (s *TimeSynchronizer) Reset() {
 const (
 	minStep = 500.0 // us: smaller corrections after a clock event are slewed
 	maxSlew = 50e3  // us: larger ones are steps, always
+	grace   = 20e3  // us: so far may a reader be ahead of the last datagram, or behind it
 )
 
-// publish shows readers what is known, if it is news to them.
+// publish shows readers what is known, if it is news to them. A correction begins a grace
+// after now, and waits until the one before has been over for as long, unless both come at the
+// same time: then what readers read within the grace, before or after now, is final.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.pair.changed {
 		return
 	}
 	s.pair.changed = false
+	now := s.base + uint64(int64(x))
 	old, ok := s.view.view()
-	v := s.pair.view(x)
-	v.local, v.steps = s.base+uint64(int64(x)), old.steps
-	if ok {
-		whole, part := old.offset(v.local)
-		excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
-		v.excess = int32(excess * (1 << fracBits))
-		switch {
-		case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
-			v.whole, v.excess, v.steps = nearest(v.whole, whole), 0, v.steps+1
-		default:
-			v.whole, v.part = whole, part // readers go on from where they are
-		}
-	} else {
-		v.whole = nearest(v.whole, s.anchor)
+	if !ok {
+		v := s.pair.view(x)
+		v.from, v.whole, v.steps = now, nearest(v.whole, s.anchor), old.steps
+		s.show(&v)
+		return
 	}
+	since := int64(now - old.from)
+	waits := since > -grace && since < old.slewing()+grace
+	shift := float64(grace)
+	if waits {
+		shift = -float64(since)
+	}
+	v := s.pair.view(x + shift)
+	v.from, v.was, v.steps = now+uint64(int64(shift)), old.skew, old.steps
+	if since <= -grace {
+		v.was = old.was
+	}
+	whole, part := old.offset(v.from)
+	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
+	switch {
+	case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
+		v = s.pair.view(x)
+		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, whole), old.steps+1
+	case waits:
+		s.pair.changed = true
+		v.whole, v.part, v.skew, v.was, v.excess = old.whole, old.part, old.skew, old.was, old.excess
+		v.bound += float32(abs(excess))
+	default:
+		v.whole, v.part, v.excess = whole, part, int32(excess*(1<<fracBits))
+	}
+	s.show(&v)
+}
+
+// show shows readers a view.
+func (s *TimeSynchronizer) show(v *view) {
 	s.bucket.delay = int32(v.delay) // as readers see it
-	s.view.show(&v)
+	s.view.show(v)
 }
 
 // ---- Answers ----
@@ -251,6 +271,10 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // increments Snapshot.Steps: corrections of up to 50 ms are slewed at half the speed of
 // time, or of up to 0.5 ms after a clock was set. A clock that is set by more than 33.5 s
 // is followed modulo 67.1 s.
+//
+// A reading from 20 ms before the last datagram to 20 ms after it is final: no later datagram
+// or report changes it, steps apart. An earlier time is answered by the pace of that time,
+// extrapolated back.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	return s.view.remote(localUsec)
 }
@@ -295,6 +319,14 @@ func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	return s.view.minDelay()
 }
 
+// MinimumDelayToPeer returns the shortest time that a datagram of late was under way to the
+// peer, never negative; half the round trip at first. It and MinimumOneWayDelay, which is the
+// way from the peer, are the round trip. ok is false while the offset is not known.
+func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
+	v, ok := s.view.view()
+	return micros(float64(v.toPeer)), ok
+}
+
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
 // per million, at most 1000 either way. ok is false while it is not known to 25 ppm;
 // RemoteTime runs at the best guess until then.
@@ -322,12 +354,13 @@ type Snapshot struct {
 	RemoteUsec     uint64        // the remote clock, see RemoteTime
 	OffsetUsec     int64         // remote minus local clock
 	ErrorBound     time.Duration // of the two, see TimeSynchronizer.ErrorBound
-	MinOneWayDelay time.Duration // shortest one-way delay of late
+	MinOneWayDelay time.Duration // shortest one-way delay of late, from the peer
 	Jitter         time.Duration // mean distance of fast datagrams from the shortest delay; 1 s: not known yet
 	Age            time.Duration // since the last report
 	Undisturbed    time.Duration // since a clock was last noticed to have been set, or else since the first datagram
 	Skew           float64       // remote minus local rate, parts per million, however well it is known
 	Steps          uint32        // discontinuities of the remote time, ever; the first setting is none
+	MinDelayToPeer time.Duration // shortest one-way delay of late, to the peer
 	Disturbed      bool          // a clock was noticed to have been set since the first datagram
 	SkewError      float64       // by how much Skew may be off at most, parts per million
 }
@@ -342,13 +375,14 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 	return Snapshot{
 		RemoteUsec:     remote,
 		OffsetUsec:     int64(remote - localUsec),
-		ErrorBound:     micros(v.boundAt(int64(localUsec - v.local))),
+		ErrorBound:     micros(v.boundAt(int64(localUsec - v.from))),
 		MinOneWayDelay: micros(float64(v.delay)),
 		Jitter:         micros(float64(v.jitter)),
 		Age:            micros(max(float64(int64(localUsec-s.view.heard.Load())), 0)),
-		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.local)), 0)),
+		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.from)), 0)),
 		Skew:           v.ppm(),
 		Steps:          v.steps,
+		MinDelayToPeer: micros(float64(v.toPeer)),
 		Disturbed:      v.disturbed,
 		SkewError:      float64(v.ageing) * 1e6,
 	}, true
@@ -409,8 +443,8 @@ func (s Snapshot) String() string {
 	if s.Disturbed {
 		since = "a clock was set"
 	}
-	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v, jitter %s, report %v ago, %v since %s, %d steps",
-		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinOneWayDelay, jitter, s.Age, s.Undisturbed, since, s.Steps)
+	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v in, %v out, jitter %s, report %v ago, %v since %s, %d steps",
+		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinOneWayDelay, s.MinDelayToPeer, jitter, s.Age, s.Undisturbed, since, s.Steps)
 }
 
 // LogValue returns the snapshot for package log/slog, with durations in seconds.
@@ -424,6 +458,7 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.Float64("skew_ppm", s.Skew),
 		slog.Float64("skew_error_ppm", s.SkewError),
 		slog.Float64("min_one_way_delay_s", s.MinOneWayDelay.Seconds()),
+		slog.Float64("min_delay_to_peer_s", s.MinDelayToPeer.Seconds()),
 		slog.Float64("age_s", s.Age.Seconds()),
 		slog.Float64("undisturbed_s", s.Undisturbed.Seconds()),
 		slog.Bool("disturbed", s.Disturbed),
@@ -484,7 +519,7 @@ type pair struct {
 	before float32 // us: the round trip before it became shorter in the first seconds
 	left   float32 // us: until hold fades
 
-	last     Counter24 // report
+	last     Counter24 // report, never 0 once there is one
 	alien    uint8     // other reports until the peer no longer counts as an original
 	peered   bool      // a report has come
 	changed  bool      // since readers were told
@@ -496,6 +531,17 @@ func (p *pair) start(level float64) {
 	*p = pair{limits: limits{quiet: told}, changed: true, alien: doubted}
 	p.own = floor{line: line{level: level, noise: second, width: bucketTime}, dip: second, low: second}
 	p.own.doubtSlope(priorSkew)
+}
+
+// begun reports whether a datagram has arrived.
+func (p *pair) begun() bool { return p.own.width > 0 }
+
+// early returns the last report that came before the first datagram, or 0.
+func (p *pair) early() Counter24 {
+	if p.begun() {
+		return 0
+	}
+	return p.last
 }
 
 // sane reports whether the state is one that can be in a bucket from there on. All others
@@ -903,8 +949,8 @@ func (p *pair) view(x float64) (v view) {
 	v.setReport(p.tell(x))
 	if v.synced = p.peered; v.synced {
 		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./4) // or rounding down could take a whole one
-		v.delay = float32(max(p.delay(), 0))
-		v.bound, v.ageing = p.bound(x)
+		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, deltaBits), 0))
+		v.bound, v.ageing = p.bound(x - grace)
 	}
 	return v
 }
@@ -1457,14 +1503,16 @@ const (
 
 // view is a consistent state for readers.
 type view struct {
-	local       uint64  // local time, us, at which it was taken
+	from        uint64  // local time, us: all that follows is as of then
 	whole       uint64  // us: what readers add to it, rounded down
 	part        uint32  // 2^-32 us: and what is missing from that
 	skew        int32   // 2^-32: rate of the offset
+	was         int32   // 2^-32: its rate before from
 	excess      int32   // 2^-8 us: by which readers add too much, to be slewed away
 	report      uint32  // 2^-8 units: what to report, and nearly half a unit
-	delay       float32 // us: minimum one-way delay
-	bound       float32 // us: of the offset's error, without excess
+	delay       float32 // us: minimum one-way delay from the peer
+	toPeer      float32 // us: and to it
+	bound       float32 // us: of the offset's error a grace before from, without excess
 	ageing      float32 // by which that grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
 	disturbed   bool    // there was a clock event
@@ -1498,9 +1546,16 @@ func offset(whole uint64, part uint32, skew, excess int32, x int64) (uint64, uin
 	return whole + uint64(int64(skew)*(x>>32)+fine>>fineBits), uint32(fine)
 }
 
+// slewing returns for how long after from readers slew, us.
+func (v *view) slewing() int64 { return 2 * max(int64(v.excess), -int64(v.excess)) >> fracBits }
+
 // offset returns what readers add to localUsec, and the part of a microsecond.
 func (v *view) offset(localUsec uint64) (whole uint64, part uint32) {
-	return offset(v.whole, v.part, v.skew, v.excess, int64(localUsec-v.local))
+	x, skew := int64(localUsec-v.from), v.skew
+	if x < 0 {
+		skew = v.was
+	}
+	return offset(v.whole, v.part, skew, v.excess, x)
 }
 
 // remote returns the remote clock.
@@ -1519,7 +1574,7 @@ func (v *view) reportAt(x int64) uint32 {
 
 // minDelta returns a report.
 func (v *view) minDelta(localUsec uint64) Counter24 {
-	x := int64(localUsec - v.local)
+	x := int64(localUsec - v.from)
 	mark := Counter24(markGuess)
 	if v.seen && float32(x)*v.ageing <= minGate {
 		mark = markSeen
@@ -1531,10 +1586,10 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 	return report
 }
 
-// boundAt returns the error bound after x us: at most half the ring, where all offsets are.
+// boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)), abs(float64(int64(v.excess)-gone(v.excess, x)))
+	age, rest := abs(float64(x)+grace), abs(float64(int64(v.excess)-gone(v.excess, x)))
 	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
@@ -1543,7 +1598,7 @@ type shown struct {
 	seq       atomic.Uint32 // see writing
 	late      atomic.Uint32 // buckets in which all datagrams queued
 	datagrams atomic.Uint64 // before the bucket under way; here, where a bucket's end writes anyway
-	words     [7]atomic.Uint64
+	words     [8]atomic.Uint64
 	heard     atomic.Uint64 // local time, us, of the last report
 }
 
@@ -1572,13 +1627,14 @@ func (s *shown) show(v *view) {
 	seq := s.seq.Load()
 	s.seq.Store(seq | writing)
 	for i, w := range [...]uint64{
-		v.local,
+		v.from,
 		v.whole,
 		uint64(v.part)<<32 | uint64(uint32(v.skew)),
 		uint64(v.excess)<<32 | uint64(v.report),
 		pack(v.delay, v.bound),
 		pack(v.ageing, v.undisturbed),
 		uint64(math.Float32bits(v.jitter))<<32 | uint64(v.steps),
+		uint64(math.Float32bits(v.toPeer))<<32 | uint64(uint32(v.was)),
 	} {
 		s.words[i].Store(w)
 	}
@@ -1592,7 +1648,7 @@ func (s *shown) clear() { s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1
 func (s *shown) load(v *view) (state uint32) {
 	for {
 		seq := s.seq.Load()
-		v.local, v.whole = s.words[0].Load(), s.words[1].Load()
+		v.from, v.whole = s.words[0].Load(), s.words[1].Load()
 		v.part, v.skew = unpackFine(s.words[2].Load())
 		excess := s.words[3].Load()
 		v.excess, v.report = int32(excess>>32), uint32(excess)
@@ -1600,6 +1656,8 @@ func (s *shown) load(v *view) (state uint32) {
 		v.ageing, v.undisturbed = unpack(s.words[5].Load())
 		jitter := s.words[6].Load()
 		v.jitter, v.steps = math.Float32frombits(uint32(jitter>>32)), uint32(jitter)
+		toPeer := s.words[7].Load()
+		v.toPeer, v.was = math.Float32frombits(uint32(toPeer>>32)), int32(toPeer)
 		if s.seq.Load() == seq&^writing {
 			v.seen, v.synced, v.disturbed = seq&marked != 0, seq&synced != 0, seq&disturbed != 0
 			return seq
@@ -1617,7 +1675,8 @@ func (s *shown) view() (v view, ok bool) {
 func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 	for {
 		seq := s.seq.Load()
-		local, whole, fine, excess := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
+		from, whole, fine, excess := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
+		was := s.words[7].Load()
 		if s.seq.Load() != seq&^writing {
 			continue
 		}
@@ -1625,7 +1684,11 @@ func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 			return 0, false
 		}
 		part, skew := unpackFine(fine)
-		whole, _ = offset(whole, part, skew, int32(excess>>32), int64(localUsec-local))
+		x := int64(localUsec - from)
+		if x < 0 {
+			skew = int32(was)
+		}
+		whole, _ = offset(whole, part, skew, int32(excess>>32), x)
 		return localUsec + whole, true
 	}
 }

@@ -1926,8 +1926,8 @@ func TestRuleSynchronizer(t *testing.T) {
 		what := fmt.Sprintf("by %v us, %v us after a clock was set", tc.by, tc.quiet)
 		holds(t, what+": a step", now.Steps != steps.Steps, tc.step)
 		shown, _ := s.view.view()
-		whole, part := shown.offset(shown.local)
-		whole2, part2 := old.offset(shown.local)
+		whole, part := shown.offset(shown.from)
+		whole2, part2 := old.offset(shown.from)
 		holds(t, what+": the same reading", whole == whole2 && part == part2, !tc.step) // to the bit, or readings could go back
 		if moved := int64(after - before); tc.step && math.Abs(float64(moved)-tc.by) > 5 || !tc.step && (moved < -1 || moved > 1) {
 			t.Errorf("%s: at once %d us", what, moved)
@@ -1946,19 +1946,18 @@ func TestRuleSteps(t *testing.T) {
 		steps uint32
 	}{{500, 0, 0}, {500.1, 0, 1}, {-500, 0, 0}, {-500.1, 0, 1}, {600, 15e6, 0}, {600, 14_999_998, 1}, {50e3, 60e6, 0}, {50e3 + 0.1, 60e6, 1}, {-50e3, 60e6, 0}, {-50e3 - 0.1, 60e6, 1}} {
 		s := TimeSynchronizer{pair: *calmPair(1000, 3000, 500)}
-		s.pair.limits.quiet = tc.quiet
-		for _, by := range []float64{0, tc.by} {
-			s.pair.offset += by
-			s.pair.changed = true
-			s.publish(0)
-			holds(t, "changed after readers were told", s.pair.changed, false)
+		for _, tell := range []struct{ x, by float64 }{{0, 0}, {grace - 1, tc.by}, {2 * grace, 0}} {
+			s.pair.offset += tell.by
+			s.pair.limits.quiet, s.pair.limits.at, s.pair.changed = tc.quiet, tell.x, true
+			s.publish(tell.x)
+			holds(t, fmt.Sprintf("%+v waits at %v", tc, tell.x), s.pair.changed, tell.x == grace-1 && tc.steps == 0)
 		}
 		v, _ := s.view.view()
 		is(t, fmt.Sprintf("steps %+v", tc), v.steps, tc.steps)
 		holds(t, fmt.Sprintf("nothing to slew %+v", tc), v.excess == 0, tc.steps == 1)
 		is(t, "delay", s.bucket.delay, int32(max(1500+tc.by, 0)))
 		s.pair.offset += 100e3
-		s.publish(0)
+		s.publish(2 * grace)
 		v, _ = s.view.view()
 		is(t, "steps of what did not change", v.steps, tc.steps)
 	}
@@ -1970,14 +1969,17 @@ func TestRuleView(t *testing.T) {
 	rng := rand.New(rand.NewPCG(20, 20))
 	for range 20_000 {
 		v := view{
-			local: rng.Uint64(), whole: rng.Uint64(), part: rng.Uint32(), skew: rng.Int32N(fine/500) - fine/1000,
-			excess: rng.Int32N(100_000*unit) - 50_000*unit, report: rng.Uint32(), delay: rng.Float32() * 1e6,
+			from: rng.Uint64(), whole: rng.Uint64(), part: rng.Uint32(), skew: rng.Int32N(fine/500) - fine/1000,
+			was: rng.Int32N(fine/500) - fine/1000, toPeer: rng.Float32(), excess: rng.Int32N(100_000*unit) - 50_000*unit, report: rng.Uint32(), delay: rng.Float32() * 1e6,
 			bound: rng.Float32(), ageing: rng.Float32(), undisturbed: rng.Float32(), jitter: rng.Float32(),
 			steps: rng.Uint32(), seen: rng.IntN(2) == 0, synced: true,
 		}
 		x := rng.Int64() >> rng.IntN(64)
-		at := v.local + uint64(x)
+		at := v.from + uint64(x)
 		exact := big.NewInt(int64(v.skew))
+		if x < 0 {
+			exact.SetInt64(int64(v.was))
+		}
 		exact.Mul(exact, big.NewInt(x))
 		exact.Add(exact, big.NewInt(int64(v.part)-gone(v.excess, x)<<24))
 		part := new(big.Int).And(exact, big.NewInt(fine-1)).Uint64()
@@ -2054,11 +2056,11 @@ func TestRuleMinDelta(t *testing.T) {
 	sum, n := 0.0, 0
 	for range 20_000 {
 		level := rng.Float64()*1e6 - 5e5
-		v := view{local: rng.Uint64(), skew: rng.Int32N(fine/500) - fine/1000}
+		v := view{from: rng.Uint64(), skew: rng.Int32N(fine/500) - fine/1000}
 		v.setReport(level)
 		x := rng.Uint64N(1e6)
 		want := level - float64(v.skew)/fine*float64(x)
-		report := v.minDelta(v.local + x)
+		report := v.minDelta(v.from + x)
 		switch report {
 		case 0:
 			t.Fatalf("%+v, level %v: 0 says that nothing was heard", v, want)
@@ -2088,11 +2090,11 @@ func TestRuleMinDelta(t *testing.T) {
 func TestRuleBoundAt(t *testing.T) {
 	const unit = 1 << 8
 	v := view{bound: 100, ageing: 1e-5, excess: 1000 * unit}
-	for x, want := range map[int64]float64{0: 1101, 1000: 601.01, 1e6: 111.05, -1e6: 1111.05, 1e9: 101 + 1e4 + 5e4, 1 << 60: 1 << 25} {
-		is(t, fmt.Sprintf("bound after %d", x), v.boundAt(x), want)
+	for x, want := range map[int64]float64{0: 1101.2, 1000: 601.21, 1e6: 111.252, -1e6: 1110.848, 1e9: 60103.2, 1 << 60: 1 << 25} {
+		is(t, fmt.Sprintf("bound after %d", x), math.Round(v.boundAt(x)*1e3)/1e3, want) // the age is 20 ms more
 	}
 	v.excess = -1000 * unit
-	is(t, "bound of what is to be added", v.boundAt(1000), 601.01)
+	is(t, "bound of what is to be added", math.Round(v.boundAt(1000)*1e3)/1e3, 601.21)
 }
 
 // TestRuleShown: what readers see of a pair, and from when on they see its skew.
@@ -2125,7 +2127,7 @@ func TestRuleShown(t *testing.T) {
 		is(t, "skew", ppm, map[bool]float64{true: 1e6 / 1024}[known])
 	}
 	var s TimeSynchronizer
-	s.view.show(&view{local: 9e6, undisturbed: 5e6, synced: true})
+	s.view.show(&view{from: 9e6, undisturbed: 5e6, synced: true})
 	for at, undisturbed := range map[uint64]time.Duration{9e6: 5 * time.Second, 12e6: 8 * time.Second, 8e6: 4 * time.Second, 3e6: 0} {
 		snapshot, _ := s.Snapshot(at)
 		is(t, fmt.Sprintf("undisturbed at %d us", at), int64(snapshot.Undisturbed), int64(undisturbed))
@@ -2170,8 +2172,8 @@ func TestPrinting(t *testing.T) {
 		want string
 	}{
 		{Snapshot{}, "not synchronized"},
-		{known, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s, jitter 500ms, report 0s ago, 0s since the start, 0 steps"},
-		{unknown, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s, jitter unknown, report 0s ago, 0s since a clock was set, 0 steps"},
+		{known, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter 500ms, report 0s ago, 0s since the start, 0 steps"},
+		{unknown, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter unknown, report 0s ago, 0s since a clock was set, 0 steps"},
 	} {
 		if got := fmt.Sprint(c.s); got != c.want {
 			t.Errorf("%#v:\n%s, want\n%s", c.s, got, c.want)
@@ -2182,8 +2184,8 @@ func TestPrinting(t *testing.T) {
 		want string
 	}{
 		{Snapshot{}, "not synchronized"},
-		{known, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 age_s=0 undisturbed_s=0 disturbed=false steps=0 jitter_s=0.5]"},
-		{unknown, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 age_s=0 undisturbed_s=0 disturbed=true steps=0]"},
+		{known, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=false steps=0 jitter_s=0.5]"},
+		{unknown, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=true steps=0]"},
 		{Stats{Datagrams: 7, LateBuckets: 2}, "[datagrams=7 late_buckets=2]"},
 	} {
 		if got := c.v.LogValue().String(); got != c.want {
@@ -2199,24 +2201,24 @@ func TestLocalTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 'l'))
 	const unit = 1 << fracBits
 	for range 20000 {
-		v := view{local: rng.Uint64(), whole: rng.Uint64(), part: rng.Uint32(), synced: true,
-			skew: int32(rng.Int64N(2*4294968) - 4294968), excess: int32(rng.Int64N(2*50e3*unit) - 50e3*unit)}
+		v := view{from: rng.Uint64(), whole: rng.Uint64(), part: rng.Uint32(), synced: true,
+			skew: int32(rng.Int64N(2*4294968) - 4294968), was: int32(rng.Int64N(2*4294968) - 4294968), excess: int32(rng.Int64N(2*50e3*unit) - 50e3*unit)}
 		var s TimeSynchronizer
 		s.view.show(&v)
 		x := int64(rng.ExpFloat64() * 50e3)
 		if rng.IntN(4) == 0 {
 			x = rng.Int64N(1<<42) - 1<<41 // 25 days about
 		}
-		from := v.remote(v.local + uint64(x))
+		from := v.remote(v.from + uint64(x))
 		for last, i := int64(math.MinInt64), uint64(0); i < 20; i++ {
 			want := from + i
 			local, ok := s.LocalTime(want)
 			d, before := int64(v.remote(local)-want), int64(v.remote(local-1)-want)
-			if !ok || d < 0 || d > 1 || before >= 0 || int64(local-v.local) < last {
+			if !ok || d < 0 || d > 1 || before >= 0 || int64(local-v.from) < last {
 				t.Fatalf("seed %d: %+v: %d us later at %d us: reads %d us more, 1 us before %d; before %d us",
-					seed, v, x, int64(local-v.local), d, before, last)
+					seed, v, x, int64(local-v.from), d, before, last)
 			}
-			last = int64(local - v.local)
+			last = int64(local - v.from)
 		}
 	}
 	var s TimeSynchronizer
@@ -3110,7 +3112,7 @@ func TestPublishesChangesOnly(t *testing.T) {
 		before, words := readersSee(&s)
 		call()
 		after, words2 := readersSee(&s)
-		if (before == after) != (words == words2) {
+		if waits := s.pair.changed; (before == after) != (words == words2) && !waits {
 			t.Fatalf("%s: seq %#x, then %#x; words %x, then %x", what, before, after, words, words2)
 		}
 		if after&1 != 0 {

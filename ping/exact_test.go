@@ -63,7 +63,7 @@ func TestSnapshot(t *testing.T) {
 	if v := answer(c, 1000, 51_030, 51_040, 1070); v != Synced {
 		t.Fatal(v)
 	}
-	want := timesync.Snapshot{RemoteUsec: 51_070, OffsetUsec: 50_000, ErrorBound: 32 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond, SkewError: 600}
+	want := timesync.Snapshot{RemoteUsec: 51_070, OffsetUsec: 50_000, ErrorBound: 32 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond, SkewError: 600, MinDelayToPeer: 30 * time.Microsecond}
 	if got, _ := c.Snapshot(1070); got != want {
 		t.Errorf("after one exchange %+v, want %+v", got, want)
 	}
@@ -81,7 +81,7 @@ func TestSnapshot(t *testing.T) {
 	// odd, so its bound is 32 us and 2 for rounding.
 	answer(c, 101_000, 151_032, 151_042, 101_073)
 	want = timesync.Snapshot{RemoteUsec: 151_583, OffsetUsec: 50_000, ErrorBound: 35 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond,
-		Jitter: 500 * time.Nanosecond, Age: 510 * time.Microsecond, Undisturbed: 100_513 * time.Microsecond, SkewError: 600}
+		Jitter: 500 * time.Nanosecond, Age: 510 * time.Microsecond, Undisturbed: 100_513 * time.Microsecond, SkewError: 600, MinDelayToPeer: 30 * time.Microsecond}
 	if got, _ := c.Snapshot(101_583); got != want {
 		t.Errorf("after two exchanges %+v, want %+v", got, want)
 	}
