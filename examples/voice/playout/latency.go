@@ -11,6 +11,10 @@ const (
 	// inARow late frames in a row are a longer path, which need not wait for the quantile.
 	inARow = 3
 
+	// Of frames that arrive within burstUsec only the first counts. The others waited for it, as
+	// after the program was stopped: that is one event, and no latency helps.
+	burstUsec = 5000
+
 	// A latency that is longer than it need be by slackUsec is lowered by a part in lower of
 	// the time: 0.5 %, which nobody hears.
 	slackUsec = 2 * binUsec
@@ -28,6 +32,7 @@ type latency struct {
 	bins        []float64 // the last one has all that are longer
 	total       float64   // of bins
 	weight      float64   // of the next frame, which grows: so the past fades
+	last        uint64    // arrival that counted
 	late        int       // frames in a row
 	lateMost    int64     // the longest delay of them
 	at          uint64    // when it was lowered
@@ -44,9 +49,10 @@ func newLatency(c Config) latency {
 
 // arrived takes the one-way delay of a frame that arrived at nowUsec.
 func (l *latency) arrived(nowUsec uint64, delay int64) {
-	if l.fixed {
+	if since := int64(nowUsec - l.last); l.fixed || l.begun && since >= 0 && since < burstUsec {
 		return
 	}
+	l.last = nowUsec
 	bin := min(max(delay, 0)/binUsec, int64(len(l.bins)-1))
 	l.bins[bin] += l.weight
 	l.total += l.weight

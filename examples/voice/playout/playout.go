@@ -196,6 +196,7 @@ func (b *Buffer) shift(by int64) {
 	}
 	b.last += uint64(by)
 	b.latency.at += uint64(by)
+	b.latency.last += uint64(by)
 }
 
 // Latency returns the time from capture to play.
