@@ -511,15 +511,15 @@ type pair struct {
 	peer   float64 // us: the peer's floor at x is peer - own.slope*x
 	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
 
-	noise  float32 // us: mean difference of reports from what they were expected to say
-	trip   float32 // us: the reference round trip, of late
-	hold   float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
-	free   float32 // us: the reference round trip when hold was last 0
-	known  float32 // us: for how long the round trip has been trip, all in all
-	other  float32 // us: another round trip that stands
-	stood  float32 // us: for how long it has
-	before float32 // us: the round trip before it became shorter in the first seconds
-	left   float32 // us: until hold fades
+	noise float32 // us: mean difference of reports from what they were expected to say
+	trip  float32 // us: the reference round trip, of late
+	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
+	free  float32 // us: the reference round trip when hold was last 0
+	known float32 // us: for how long the round trip has been trip, all in all
+	other float32 // us: another round trip that stands
+	stood float32 // us: for how long it has
+	drop  float32 // us: by which the own floor fell in the first seconds and did not rise since; if negative, the peer's
+	left  float32 // us: until hold fades
 
 	last     Counter24 // report, never 0 once there is one
 	alien    uint8     // other reports until the peer no longer counts as an original
@@ -610,7 +610,7 @@ func (p *pair) follow() {
 	}
 	s, was := p.roundTrip(), p.correction()
 	if p.trip < -p.tolerance() { // the first reports were from before
-		p.trip, p.free, p.hold, p.known = s, s, 0, 0
+		p.anew()
 	}
 	d := p.doubt(s - p.trip)
 	c := min(max(was, p.hold-d), p.hold+d)
@@ -643,6 +643,7 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	}
 	p.changed = true
 	if fell {
+		p.drops(p.own.fall, 1)
 		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
 		if p.peered && p.impossible() && p.trip > -p.tolerance() { // rule: the peer's floor is predicted
 			p.foretold = true
@@ -667,6 +668,17 @@ func (p *pair) fell(x float64, d float32, limit float64, was float32, other *flo
 	}
 }
 
+// drops takes by how much a floor moved, d: the greatest fall of the first seconds is kept until
+// that floor rises. The sign is 1 for the own floor and -1 for the peer's.
+func (p *pair) drops(d, sign float32) {
+	switch {
+	case d > p.tolerance() && p.drop*sign > 0:
+		p.drop = 0
+	case d < -p.tolerance() && p.known < youth && -d > abs(p.drop):
+		p.drop = -d * sign
+	}
+}
+
 // endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	dt := min(float32(x-b.from), second) // long ones say little about what they span
@@ -683,8 +695,9 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
 		}
 	}
-	slope, level, rise, seen := p.own.slope, p.own.level, p.own.rise(), p.own.seen()
+	slope, level, rise, seen, was := p.own.slope, p.own.level, p.own.rise(), p.own.seen(), p.own.at(x)
 	late = p.own.endBucket(x, b, steady)
+	p.drops(float32(p.own.at(x)-was), 1)
 	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.seen() != seen || p.limits.fresh > 0
 	p.turn(x, slope)
 	if !p.peered {
@@ -697,7 +710,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	p.lean(dt)
 	p.close(x, b)
 	if !late {
-		p.trust(dt)
+		p.trust(x, dt)
 	}
 	p.follow()
 	return late
@@ -738,9 +751,6 @@ func (p *pair) lean(dt float32) {
 // has told it. What the peer guessed proves nothing.
 func (p *pair) close(x float64, b *bucket) {
 	late, old := p.own.lateness(), p.known > youth
-	if p.wasSet(x, p.own.rise()) {
-		p.own.slack = max(p.own.slack, late)
-	}
 	opens := p.impossible() && p.last%marks != markGuess && p.roundTrip()+late > -p.tolerance()
 	if opens && old { // the rest is a queue, or will be told
 		late = min(late, max(p.trip, 0)-p.roundTrip())
@@ -765,19 +775,22 @@ func (p *pair) closes(trip, a float32) bool {
 	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < a/2
 }
 
-// wasSet reports whether a clock was set in the first seconds: what made the round trip
-// shorter and passed for a queue made the other floor higher, by a.
-func (p *pair) wasSet(x float64, a float32) bool {
-	if x > 2*told || a < 2*p.tolerance() || !p.closes(p.before, a) {
-		return false
-	}
-	p.before = 0
-	p.limits.clockEvent(x)
-	return true
+// wasSet reports whether a clock was set in the first seconds, when what a floor falls by passes
+// for the end of a queue: the other floor has risen by as much, so that the round trip is a
+// longer again.
+func (p *pair) wasSet(a float32) bool {
+	miss := abs(a - abs(p.drop))
+	return p.known < 2*told && miss < p.tolerance()+gateDips*p.own.dip && miss < a/4
+}
+
+// anew takes the round trip for the reference. No correction is held.
+func (p *pair) anew() {
+	s := p.roundTrip()
+	p.trip, p.free, p.hold, p.known, p.stood = s, s, 0, 0, 0
 }
 
 // trust learns the reference round trip.
-func (p *pair) trust(dt float32) {
+func (p *pair) trust(x float64, dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
 	switch {
@@ -785,15 +798,18 @@ func (p *pair) trust(dt float32) {
 	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
 		if d > -tolerance { // within it, it is the one that is known
 			p.known, p.stood = p.known+dt, 0
-		} else if p.known > second { // or it is a clock that was set, see wasSet
-			p.before = p.trip
 		}
 		p.trip = s
 	case abs(d) < tolerance:
 		p.trip += d * min(dt/lateTime, 1)
 		p.known, p.stood = p.known+dt, 0
 	case abs(s-p.other) < tolerance: // rule: another round trip is learnt
-		if p.stood += dt; p.stood > told {
+		p.stood += dt
+		if p.stood > 2*second && p.wasSet(d) { // rule: sets of the first seconds
+			p.drop = 0
+			p.anew()
+			p.limits.clockEvent(x)
+		} else if p.stood > told {
 			if p.hold == 0 {
 				p.left = max(p.known, min(2*p.known, memory))
 			}
@@ -843,7 +859,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
 	p.last = minDelta
-	p.wasSet(x, d)
+	p.drops(d, -1)
 	if p.closes(p.trip, d) { // rule: a rise closes the round trip
 		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
 	}

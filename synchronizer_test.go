@@ -1401,27 +1401,6 @@ func TestRuleClosure(t *testing.T) {
 		is(t, fmt.Sprintf("late by %v: error", low), p.own.error, map[bool]float32{true: 500e-6}[slewed])
 	}
 
-	// In the first seconds.
-	for _, tc := range []struct {
-		x         float64
-		a, before float32
-		set       bool
-	}{
-		{30e6, 500, 4000, true}, {30.1e6, 500, 4000, false}, {1e6, 399, 3899, false}, {1e6, 400, 3900, true}, {1e6, 500, 4400, false}, {1e6, 500, 0, false},
-	} {
-		p := calmPair(1000, 2500, 500)
-		p.before, p.limits.at = tc.before, tc.x
-		holds(t, fmt.Sprintf("%+v", tc), p.wasSet(tc.x, tc.a), tc.set)
-		holds(t, fmt.Sprintf("%+v: clock event", tc), p.limits.fresh == 3, tc.set)
-		holds(t, fmt.Sprintf("%+v: again", tc), p.wasSet(tc.x, tc.a), false)
-		if tc.set {
-			q := calmPair(1000, 2500, 500)
-			q.before, q.own.alike, q.own.low, q.own.lowest = tc.before, true, tc.a, tc.a
-			var b bucket
-			q.close(tc.x, &b)
-			is(t, fmt.Sprintf("%+v: slack", tc), q.own.slack, tc.a)
-		}
-	}
 	// A floor fell: news to the limits is a clock that was set, or in the first seconds a queue.
 	for _, tc := range []struct {
 		d, news, known float32
@@ -1504,7 +1483,7 @@ func TestRuleTrust(t *testing.T) {
 		b := tc.before
 		p.limits.below, p.limits.above = 1e6, 1e6
 		p.trip, p.known, p.other, p.stood, p.free, p.hold, p.left = b.trip, b.known, b.other, b.stood, b.free, b.hold, b.left
-		p.trust(tc.dt)
+		p.trust(0, tc.dt)
 		if got := (trips{p.trip, p.known, p.other, p.stood, p.free, p.hold, p.left}); got != tc.after {
 			for i, pair := range [][2]float32{{got.trip, tc.after.trip}, {got.known, tc.after.known}, {got.other, tc.after.other}, {got.stood, tc.after.stood}, {got.free, tc.after.free}, {got.hold, tc.after.hold}, {got.left, tc.after.left}} {
 				is(t, tc.what+": "+[]string{"trip", "known", "other", "stood", "free", "hold", "left"}[i], pair[0], pair[1])
@@ -1550,14 +1529,42 @@ func TestRuleUphold(t *testing.T) {
 	}
 }
 
-// TestRuleBefore: a round trip that becomes shorter in the first seconds is kept, if it was
-// known for a second.
-func TestRuleBefore(t *testing.T) {
-	for known, before := range map[float32]float32{1e6: 77, 1_000_001: 4000, 5.9e6: 4000, 6e6: 77} {
-		p := calmPair(1000, 2000, 500)
-		p.trip, p.known, p.before = 4000, known, 77
-		p.trust(1e6)
-		is(t, fmt.Sprintf("the one before, known for %v", known), p.before, before)
+// TestRuleDrops: the greatest fall while the round trip was known for less than 6 s is kept until
+// the same floor rises.
+func TestRuleDrops(t *testing.T) {
+	for _, tc := range []struct {
+		known, drop, d, sign float32
+		want                 float32
+	}{
+		{5.9e6, 0, -500, 1, 500}, {5.9e6, 0, -500, -1, -500}, {6e6, 0, -500, 1, 0}, {1e6, 0, -200, 1, 0},
+		{1e6, 600, -500, -1, 600}, {1e6, -600, -700, 1, 700},
+		{60e6, 600, 201, 1, 0}, {60e6, 600, 201, -1, 600}, {60e6, -600, 201, -1, 0}, {60e6, 600, 199, 1, 600},
+	} {
+		p := calmPair(1000, 3000, 500)
+		p.known, p.drop = tc.known, tc.drop
+		p.drops(tc.d, tc.sign)
+		is(t, fmt.Sprintf("%+v", tc), p.drop, tc.want)
+	}
+}
+
+// TestRuleSets: a round trip that for 2 s is longer again by what one floor fell by in the first
+// seconds is the reference round trip, for a clock was set.
+func TestRuleSets(t *testing.T) {
+	for _, tc := range []struct {
+		drop, stood, known float32
+		set                bool
+	}{
+		{2000, 1.9e6, 0, true}, {-2000, 1.9e6, 0, true}, {2000, 1.7e6, 0, false}, {0, 1.9e6, 0, false},
+		{2199, 1.9e6, 0, true}, {2201, 1.9e6, 0, false}, {1801, 1.9e6, 0, true}, {1799, 1.9e6, 0, false},
+		{2000, 1.9e6, 29.9e6, true}, {2000, 1.9e6, 30e6, false},
+	} {
+		p := calmPair(1000, 3000, 500)
+		p.trip, p.other, p.stood, p.known, p.hold, p.free, p.drop = 2000, 4000, tc.stood, tc.known, 300, 1400, tc.drop
+		p.trust(20e6, 0.2e6)
+		is(t, fmt.Sprintf("%+v: the reference", tc), p.trip, map[bool]float32{true: 4000, false: 2000}[tc.set])
+		holds(t, fmt.Sprintf("%+v: a correction", tc), p.hold != 0, !tc.set)
+		holds(t, fmt.Sprintf("%+v: a clock event", tc), p.limits.fresh == 3, tc.set)
+		holds(t, fmt.Sprintf("%+v: again", tc), p.drop != 0, !tc.set && tc.drop != 0)
 	}
 }
 
