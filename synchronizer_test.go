@@ -317,6 +317,13 @@ func TestNowUsec(t *testing.T) {
 	if most := uint64(time.Since(start).Microseconds()) + 1000; passed < 2000 || passed > most {
 		t.Errorf("%d us passed, not 2000 to %d", passed, most)
 	}
+	before, then, after := NowUsec(), time.Now(), NowUsec()
+	if got := UsecAt(then); got < before || got > after {
+		t.Errorf("UsecAt says %d, read between %d and %d", got, before, after)
+	}
+	if got, want := UsecAt(then.Add(-time.Hour)), UsecAt(then)-3_600_000_000; got-want > 1 && want-got > 1 { // rounded towards the start
+		t.Errorf("an hour before: %d, want %d", got, want)
+	}
 }
 
 // The rules, one by one: what each part does with figures of which a reader can tell the

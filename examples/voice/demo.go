@@ -53,61 +53,96 @@ type gap struct {
 	Frames int     `json:"frames"`
 }
 
-// demo runs both ends.
-func demo(ctx context.Context, c config) (*result, error) {
-	here, err := relay.Loopback(anywhere)
+// stage is both ends and the network between them.
+type stage struct {
+	config
+	rng     *rand.Rand
+	network *relay.Relay
+	at      netip.AddrPort // of the end that plays
+	speak   *speaker
+	lives   []*listener // of the end that plays, one after the other
+}
+
+// newStage opens the sockets; nobody speaks yet.
+func newStage(c config) (*stage, error) {
+	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'v'))}
+	there, err := relay.Loopback(anywhere)
 	if err != nil {
 		return nil, err
 	}
-	there, err := relay.Loopback(anywhere)
-	if err != nil {
-		return nil, errors.Join(err, here.Close())
+	s.at = relay.Addr(there)
+	if s.network, err = relay.New(c.Network, s.at); err != nil {
+		return nil, errors.Join(err, there.Close())
 	}
-	network, err := relay.New(c.Network, relay.Addr(there))
-	if err != nil {
-		return nil, errors.Join(err, here.Close(), there.Close())
-	}
-	defer network.Close()
-	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
-	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }
-	speak := &speaker{side: newSide(0, c, here, clock(c.Skew/2)), to: network.Addr()}
-	lives := make([]*listener, 0, 2)
-	birth := func(udp *net.UDPConn) error {
-		l, err := newListener(c, udp, clock(-c.Skew/2))
-		if err == nil {
-			lives = append(lives, l)
-			l.start()
+	here, err := relay.Loopback(anywhere)
+	if err == nil {
+		s.speak = &speaker{side: newSide(0, c, here, s.clock(c.Skew/2)), to: s.network.Addr()}
+		if err = s.birth(there); err != nil {
+			err = errors.Join(err, here.Close())
 		}
+	}
+	if err != nil {
+		s.network.Close()
+		return nil, errors.Join(err, there.Close())
+	}
+	return s, nil
+}
+
+func (s *stage) clock(ppm float64) program.Clock {
+	return program.Clock{Start: s.rng.Uint64(), PPM: ppm}
+}
+
+// birth starts the end that plays anew.
+func (s *stage) birth(udp *net.UDPConn) error {
+	l, err := newListener(s.config, udp, s.clock(-s.Skew/2))
+	if err == nil {
+		s.lives = append(s.lives, l)
+		l.start()
+	}
+	return err
+}
+
+func (s *stage) last() *listener { return s.lives[len(s.lives)-1] }
+
+// suffer lets happen what happens to programs: in all it takes twice as long as between.
+func (s *stage) suffer(ctx context.Context, between time.Duration) error {
+	sleep(ctx, between)
+	s.last().running.Lock()
+	sleep(ctx, stoppedBy)
+	s.last().running.Unlock()
+	sleep(ctx, between-stoppedBy)
+	s.last().close()
+	udp, err := relay.Loopback(s.at)
+	if err != nil {
 		return err
 	}
-	if err := birth(there); err != nil {
-		return nil, errors.Join(err, here.Close(), there.Close())
+	return s.birth(udp)
+}
+
+// demo runs both ends.
+func demo(ctx context.Context, c config) (*result, error) {
+	s, err := newStage(c)
+	if err != nil {
+		return nil, err
 	}
+	defer s.network.Close()
 	begun := timesync.NowUsec()
-	speak.start()
+	s.speak.start()
 	rest := c.For
 	if c.faults {
 		rest = c.For / 3
-		sleep(ctx, rest)
-		lives[0].running.Lock()
-		sleep(ctx, stoppedBy)
-		lives[0].running.Unlock()
-		sleep(ctx, rest-stoppedBy)
-		at := relay.Addr(there)
-		lives[0].close()
-		if there, err = relay.Loopback(at); err == nil {
-			err = birth(there)
-		}
+		err = s.suffer(ctx, rest)
 	}
 	if err == nil {
 		sleep(ctx, rest)
 	}
-	speak.close()
+	s.speak.close()
 	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played
-	if last := lives[len(lives)-1]; err == nil {
-		last.close()
+	if err != nil {
+		return nil, err
 	}
-	return judge(speak, lives, int64(begun)), err
+	s.last().close()
+	return judge(s.speak, s.lives, int64(begun)), nil
 }
 
 // sleep sleeps, unless interrupted.

@@ -74,25 +74,31 @@ func measure(lasting time.Duration) error {
 	if err := lab.Run("go", "build", "-o", program, "timesync/examples/udp"); err != nil {
 		return err
 	}
+	outs, err := run(program, spaces, lasting)
+	if err != nil {
+		return err
+	}
+	return judge(outs)
+}
+
+// run runs both ends and returns what they said.
+func run(program string, spaces [2]string, lasting time.Duration) (said [2]string, err error) {
 	var outs, complaints [2]bytes.Buffer
 	ended := make(chan error, 2)
 	for i, ns := range spaces {
-		ends := []string{"-listen", address + ":9000"}
-		if i == 1 {
-			ends = []string{"-dial", address + ":9000"}
-		}
-		c := lab.Command(ns, program, append(ends, "-key", key, "-json", "-for", lasting.String(), "-skew", fmt.Sprint(ppm[i]))...)
+		end := []string{"-listen", "-dial"}[i]
+		c := lab.Command(ns, program, end, address+":9000", "-key", key, "-json", "-for", lasting.String(), "-skew", fmt.Sprint(ppm[i]))
 		c.Stdout, c.Stderr = &outs[i], &complaints[i]
 		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := c.Start(); err != nil {
-			return err
+			return said, err
 		}
 		go func() { ended <- c.Wait() }()
 	}
 	if err := errors.Join(<-ended, <-ended); err != nil {
-		return fmt.Errorf("%w: %s%s", err, complaints[0].String(), complaints[1].String())
+		return said, fmt.Errorf("%w: %s%s", err, complaints[0].String(), complaints[1].String())
 	}
-	return judge([2]string{outs[0].String(), outs[1].String()})
+	return [2]string{outs[0].String(), outs[1].String()}, nil
 }
 
 // build joins two hosts by a wire.
@@ -127,32 +133,33 @@ func judge(outs [2]string) error {
 		first := lines[i][0]
 		start[i] = float64(first.Local) - first.Seconds*(1e6+ppm[i])
 	}
-	var failed error
-	for i, all := range lines {
-		var errs []float64
-		beyond, last := 0, all[len(all)-1]
-		for _, s := range all {
-			if !s.Synchronized || s.Seconds < settled {
-				continue
-			}
-			at := start[i] + (float64(s.Local)-start[i])/(1+ppm[i]/1e6) // this machine's clock
-			truth := at + (at-start[1-i])*ppm[1-i]/1e6 - float64(s.Local)
-			e := math.Abs(float64(s.Offset) - truth)
-			errs = append(errs, e)
-			if e > s.ErrorBound*1e3 {
-				beyond++
-			}
-		}
-		name := [...]string{"the listener", "the dialer"}[i]
-		if slices.Sort(errs); len(errs) == 0 {
-			failed = errors.Join(failed, fmt.Errorf("%s was never synchronized after %v s", name, settled))
+	return errors.Join(judgeEnd(0, lines[0], start), judgeEnd(1, lines[1], start))
+}
+
+// judgeEnd prints how far off one end was.
+func judgeEnd(i int, lines []line, start [2]float64) error {
+	name := [...]string{"the listener", "the dialer"}[i]
+	var errs []float64
+	beyond, last := 0, lines[len(lines)-1]
+	for _, s := range lines {
+		if !s.Synchronized || s.Seconds < settled {
 			continue
 		}
-		fmt.Printf("%s, clock %+g ppm: error p50 %.0f us, most %.0f us of %d answers; bound %.2f ms, %d beyond it; skew %+.1f ppm, truly %+g\n",
-			name, ppm[i], errs[len(errs)/2], errs[len(errs)-1], len(errs), last.ErrorBound, beyond, last.Skew, ppm[1-i]-ppm[i])
-		if beyond > 0 {
-			failed = errors.Join(failed, fmt.Errorf("%s: %d answers are beyond the error bound", name, beyond))
+		at := start[i] + (float64(s.Local)-start[i])/(1+ppm[i]/1e6) // this machine's clock
+		truth := at + (at-start[1-i])*ppm[1-i]/1e6 - float64(s.Local)
+		e := math.Abs(float64(s.Offset) - truth)
+		errs = append(errs, e)
+		if e > s.ErrorBound*1e3 {
+			beyond++
 		}
 	}
-	return failed
+	if slices.Sort(errs); len(errs) == 0 {
+		return fmt.Errorf("%s was never synchronized after %v s", name, settled)
+	}
+	fmt.Printf("%s, clock %+g ppm: error p50 %.0f us, most %.0f us of %d answers; bound %.2f ms, %d beyond it; skew %+.1f ppm, truly %+g\n",
+		name, ppm[i], errs[len(errs)/2], errs[len(errs)-1], len(errs), last.ErrorBound, beyond, last.Skew, ppm[1-i]-ppm[i])
+	if beyond > 0 {
+		return fmt.Errorf("%s: %d answers are beyond the error bound", name, beyond)
+	}
+	return nil
 }
