@@ -32,6 +32,10 @@ const (
 	soundLen   = 160
 	payloadLen = atSound + soundLen
 
+	// lookAgain is how soon what arrives is noticed while nothing waits; instant.Wait is awake
+	// for the last millisecond of it.
+	lookAgain = 2 * time.Millisecond
+
 	// What was captured longer ago is of no use: the longest latency, and more.
 	oldest = time.Second
 )
@@ -174,7 +178,7 @@ func (l *listener) play() {
 	left := func() time.Duration {
 		due, ok := l.buffer.Due()
 		if !ok {
-			return frameTime
+			return lookAgain
 		}
 		return time.Duration(due-l.clock.Now()) * time.Microsecond
 	}
