@@ -24,10 +24,6 @@ var anywhere netip.AddrPort
 const (
 	settling  = 3 * time.Second // the start, which does not count
 	stoppedBy = 2 * time.Second // for so long the end that plays is stopped
-
-	// lateUsec is what counts as late: the 10 ms that playout allows, and the 25 ms by which
-	// the clocks may disagree in the first second.
-	lateUsec = 35_000
 )
 
 // result is what the judge says. Times are true.
@@ -160,11 +156,9 @@ func judge(s *speaker, lives []*listener, begun int64) *result {
 	for _, l := range lives {
 		r.Played += len(l.played)
 		r.Refused += l.refused
+		r.Late += l.late
 		r.Overdue += int(l.buffer.Stats().Late)
 		for n, e := range l.played {
-			if e > lateUsec {
-				r.Late++
-			}
 			if s.captured[n] >= l.begun+settling.Microseconds() {
 				errs = append(errs, max(e, -e))
 			}

