@@ -49,8 +49,8 @@
 //
 // While no clock is set, the truth lies within ErrorBound of RemoteTime, however unequal
 // the two ways are. After a clock was set it may lie outside for as long as both ends need
-// to see it and to tell, at most 15 s once datagrams arrive; Steps and Undisturbed of a Snapshot
-// tell when to wait. Stalls, short queues and longer paths do not
+// to see it and to tell, at most 15 s once datagrams arrive; Within of a Snapshot says whether to
+// wait, and for what. Stalls, short queues and longer paths do not
 // widen the bound; docs/ACCURACY.md says how far all this holds, by measurement.
 //
 // # Limits

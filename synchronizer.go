@@ -3,7 +3,9 @@
 package timesync
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"sync/atomic"
 	"time"
@@ -277,6 +279,39 @@ func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok b
 	return s.view.remote(localUsec)
 }
 
+// LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec:
+// the inverse, with the same promises. RemoteTime of the result is remoteUsec or 1 us more.
+// Of times that have not come yet the answer changes
+// with what arrives until then. Without an Anchor, remoteUsec must be a reading as
+// RemoteTime gives them, as far off as they are. ok is false while the offset is not known.
+func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
+	v, ok := s.view.view()
+	if !ok {
+		return 0, false
+	}
+	return v.inverse(remoteUsec), true
+}
+
+// inverse returns the first local time at which remote reaches remoteUsec. Remote clocks run at
+// half to one and a half times the local speed, so each round halves what is missing at least.
+func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
+	const rounds = 64 // halve anything to nothing
+	localUsec = remoteUsec - v.whole
+	for range rounds {
+		missing := int64(remoteUsec - v.remote(localUsec))
+		if localUsec += uint64(missing); missing >= -1 && missing <= 1 {
+			break
+		}
+	}
+	for i := 0; i < 4 && int64(v.remote(localUsec-1)-remoteUsec) >= 0; i++ {
+		localUsec--
+	}
+	for i := 0; i < 4 && int64(v.remote(localUsec)-remoteUsec) < 0; i++ {
+		localUsec++
+	}
+	return localUsec
+}
+
 // MinimumOneWayDelay returns the shortest time that a datagram of late was under
 // way, never negative; half the round trip at first, since nobody can tell how
 // unequal the two ways are. ok is false while the offset is not known.
@@ -294,7 +329,9 @@ func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
 // per million, at most 1000 either way. ok is false while it is not known to 25 ppm;
-// RemoteTime runs at the best guess until then.
+// RemoteTime runs at the best guess until then. At 60 datagrams a second each way that takes
+// 3 s with 0.1 ms of jitter, 11 s with 3 ms and 21 s with 10 ms; at one a second 15, 103 and
+// 156 s (medians, docs/ACCURACY.md). Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	v, ok := s.view.view()
 	if !ok || v.ageing > priorSkew/4 {
@@ -320,12 +357,14 @@ type Snapshot struct {
 	OffsetUsec     int64         // remote minus local clock
 	ErrorBound     time.Duration // of the two, see TimeSynchronizer.ErrorBound
 	MinOneWayDelay time.Duration // shortest one-way delay of late, from the peer
-	Jitter         time.Duration // mean distance of fast datagrams from the shortest delay
+	Jitter         time.Duration // mean distance of fast datagrams from the shortest delay; 1 s: not known yet
 	Age            time.Duration // since the last report
-	Undisturbed    time.Duration // since a clock was last noticed to have been set; at the start 15 s
+	Undisturbed    time.Duration // since a clock was last noticed to have been set, or else since the first datagram
 	Skew           float64       // remote minus local rate, parts per million, however well it is known
 	Steps          uint32        // discontinuities of the remote time, ever; the first setting is none
 	MinDelayToPeer time.Duration // shortest one-way delay of late, to the peer
+	Disturbed      bool          // a clock was noticed to have been set since the first datagram
+	SkewError      float64       // by how much Skew may be off at most, parts per million
 }
 
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
@@ -346,19 +385,102 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		Skew:           v.ppm(),
 		Steps:          v.steps,
 		MinDelayToPeer: micros(float64(v.toPeer)),
+		Disturbed:      v.disturbed,
+		SkewError:      float64(v.ageing) * 1e6,
 	}, true
 }
 
+// settleTime is how long it takes until both ends have seen that a clock was set. A peer that
+// was silent for as long may have set its own meanwhile.
+const settleTime = 15 * time.Second
+
+// What Within returns.
+var (
+	errUnsynchronized = errors.New("timesync: not synchronized")
+	errSilent         = errors.New("timesync: no report from the peer for 15 s")
+	errStarting       = errors.New("timesync: the first datagram came less than 15 s ago")
+	errDisturbed      = errors.New("timesync: a clock was set less than 15 s ago")
+	errWide           = errors.New("timesync: the error bound is wider than tolerable")
+)
+
+// Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth.
+// Else the error says why not, which is the first of these that is so:
+//
+//	the offset is not known; the snapshot is the zero value
+//	Age is 15 s or more: the peer was silent for too long
+//	Undisturbed is less than 15 s: the pair is still starting, or, if Disturbed, a clock
+//	was set a short time ago
+//	ErrorBound is above tolerable; it is half the round trip at least
+//
+// A clock that was set is noticed after a datagram, or a datagram and a report, of after
+// that: in package link up to 2.1 s later. Until then the answer is that of before.
+func (s Snapshot) Within(tolerable time.Duration) error {
+	switch {
+	case s.ErrorBound == 0: // else it is more than that
+		return errUnsynchronized
+	case s.Age >= settleTime:
+		return errSilent
+	case s.Undisturbed < settleTime && s.Disturbed:
+		return errDisturbed
+	case s.Undisturbed < settleTime:
+		return errStarting
+	case s.ErrorBound > tolerable:
+		return errWide
+	}
+	return nil
+}
+
+// jitterKnown reports whether there were enough datagrams to tell the jitter.
+func (s Snapshot) jitterKnown() bool { return s.Jitter < second*time.Microsecond }
+
 // String returns the snapshot in a line for logs.
 func (s Snapshot) String() string {
-	return fmt.Sprintf("offset %d us +-%v, skew %.3f ppm, delay %v, jitter %v, report %v ago, undisturbed %v, %d steps",
-		s.OffsetUsec, s.ErrorBound, s.Skew, s.MinOneWayDelay, s.Jitter, s.Age, s.Undisturbed, s.Steps)
+	if s.ErrorBound == 0 {
+		return "not synchronized"
+	}
+	jitter, since := "unknown", "the start"
+	if s.jitterKnown() {
+		jitter = s.Jitter.String()
+	}
+	if s.Disturbed {
+		since = "a clock was set"
+	}
+	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v in, %v out, jitter %s, report %v ago, %v since %s, %d steps",
+		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinOneWayDelay, s.MinDelayToPeer, jitter, s.Age, s.Undisturbed, since, s.Steps)
+}
+
+// LogValue returns the snapshot for package log/slog, with durations in seconds.
+func (s Snapshot) LogValue() slog.Value {
+	if s.ErrorBound == 0 {
+		return slog.StringValue(s.String())
+	}
+	attrs := []slog.Attr{
+		slog.Int64("offset_us", s.OffsetUsec),
+		slog.Float64("error_bound_s", s.ErrorBound.Seconds()),
+		slog.Float64("skew_ppm", s.Skew),
+		slog.Float64("skew_error_ppm", s.SkewError),
+		slog.Float64("min_one_way_delay_s", s.MinOneWayDelay.Seconds()),
+		slog.Float64("min_delay_to_peer_s", s.MinDelayToPeer.Seconds()),
+		slog.Float64("age_s", s.Age.Seconds()),
+		slog.Float64("undisturbed_s", s.Undisturbed.Seconds()),
+		slog.Bool("disturbed", s.Disturbed),
+		slog.Uint64("steps", uint64(s.Steps)),
+	}
+	if s.jitterKnown() {
+		attrs = append(attrs, slog.Float64("jitter_s", s.Jitter.Seconds()))
+	}
+	return slog.GroupValue(attrs...)
 }
 
 // Stats counts since the start or Reset. It is up to 0.2 s late.
 type Stats struct {
 	Datagrams   uint64 // taken
 	LateBuckets uint32 // spans of 0.2 s or more in which all datagrams queued
+}
+
+// LogValue returns the counts for package log/slog.
+func (s Stats) LogValue() slog.Value {
+	return slog.GroupValue(slog.Uint64("datagrams", s.Datagrams), slog.Uint64("late_buckets", uint64(s.LateBuckets)))
 }
 
 // Stats returns what was counted.
@@ -839,6 +961,9 @@ func (p *pair) bound(x float64) (bound, ageing float32) {
 // view returns what readers are to see at x. The offset is the one nearest to 0.
 func (p *pair) view(x float64) (v view) {
 	v = view{skew: int32(-p.own.slope * (1 << fineBits)), seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	if v.disturbed = p.limits.disturbed; !v.disturbed {
+		v.undisturbed -= told // where it began, for the estimator
+	}
 	v.setReport(p.tell(x))
 	if v.synced = p.peered; v.synced {
 		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./4) // or rounding down could take a whole one
@@ -859,7 +984,8 @@ const (
 // is a lower limit of the offset, and each report an upper one. They only age.
 type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it
-	quiet        float32 // us: since the last clock event
+	quiet        float32 // us: since the last clock event; at the start told
+	disturbed    bool    // there was one
 	guess        bool    // above is what the peer guessed, or unknown
 	fresh        uint8   // buckets since then that are still to be believed as they are
 	at           float64 // x when all that was so
@@ -870,6 +996,7 @@ func (l *limits) clockEvent(x float64) {
 	if abs(l.undisturbed(x)) > second {
 		l.quiet = float32(l.at - x)
 	}
+	l.disturbed = true
 	l.fresh = 3 // the one under way, and two
 }
 
@@ -1410,7 +1537,8 @@ type view struct {
 	toPeer      float32 // us: and to it
 	bound       float32 // us: of the offset's error a grace before from, without excess
 	ageing      float32 // by which that grows in a microsecond, us
-	undisturbed float32 // us: since the last clock event
+	undisturbed float32 // us: since the last clock event, or the start
+	disturbed   bool    // there was a clock event
 	jitter      float32 // us
 	steps       uint32  // so far
 	seen        bool    // the report is marked: a datagram was there
@@ -1499,11 +1627,12 @@ type shown struct {
 
 // The states of shown: bits of seq.
 const (
-	writing  = 1 << iota // a view is being written
-	reported             // there is one: a datagram has arrived
-	marked               // whose report is
-	synced               // with an offset
-	nextView             // views shown, upwards
+	writing   = 1 << iota // a view is being written
+	reported              // there is one: a datagram has arrived
+	marked                // whose report is
+	synced                // with an offset
+	disturbed             // and a clock event since the start
+	nextView              // views shown, upwards
 )
 
 // show shows readers a view.
@@ -1514,6 +1643,9 @@ func (s *shown) show(v *view) {
 	}
 	if v.seen {
 		state |= marked
+	}
+	if v.disturbed {
+		state |= disturbed
 	}
 	seq := s.seq.Load()
 	s.seq.Store(seq | writing)
@@ -1550,7 +1682,7 @@ func (s *shown) load(v *view) (state uint32) {
 		toPeer := s.words[7].Load()
 		v.toPeer, v.was = math.Float32frombits(uint32(toPeer>>32)), int32(toPeer)
 		if s.seq.Load() == seq&^writing {
-			v.seen, v.synced = seq&marked != 0, seq&synced != 0
+			v.seen, v.synced, v.disturbed = seq&marked != 0, seq&synced != 0, seq&disturbed != 0
 			return seq
 		}
 	}

@@ -29,7 +29,8 @@ func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bo
 // FromLocalTime23 returns the local time, in microseconds, that the peer meant
 // with ts; localUsec is the local clock now. It finds times from 50.3 s in the
 // past to 16.8 s in the future; ts cannot tell whether it was outside. The result
-// is a multiple of 8 us, modulo 2^64.
+// is a multiple of 8 us, modulo 2^64. Link.AcceptEvent of package link also says whether it
+// can be true, and AppendTime23 and ReadTime23 carry ok in the bit that ts leaves free.
 func FromLocalTime23(localUsec uint64, ts Counter23) uint64 {
 	return ts.Expand(localUsec>>ts23Shift-ts23Bias) << ts23Shift
 }

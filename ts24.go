@@ -28,6 +28,11 @@ var processStart = time.Now()
 // it, and on most systems it stands still while the machine sleeps.
 func NowUsec() uint64 { return uint64(time.Since(processStart) / time.Microsecond) }
 
+// UsecAt returns what NowUsec read, or will read, at t, for callers that hold a time.Time of this
+// process, as time.Now returns it. The way back is t.Add of the difference. A t without a
+// monotonic reading, as from a file, is off by what the wall clock was set by since the start.
+func UsecAt(t time.Time) uint64 { return uint64(t.Sub(processStart).Microseconds()) }
+
 // LocalTimeToDatagramTS24 returns the stamp for a datagram that is sent at
 // localUsec, a reading of the local clock in microseconds: localUsec in units of
 // 8 us, rounded down, modulo 134.2 s.

@@ -9,11 +9,14 @@ import (
 	"timesync"
 )
 
-// What ProposeInstant and AcceptInstant refuse.
+// What ProposeInstant, AcceptInstant and AcceptEvent refuse.
 var (
 	ErrAhead  = errors.New("link: an instant must be 0 to 16 s ahead")
 	ErrUnsure = errors.New("link: the peer's clock is not known well enough now")
 	ErrPassed = errors.New("link: the instant has passed")
+	ErrFuture = errors.New("link: the event lies in the future")
+	ErrOld    = errors.New("link: the event is too old")
+	ErrBefore = errors.New("link: the event is from before a clock was set, or the peer started anew")
 )
 
 const (
@@ -41,7 +44,7 @@ func (l *Link) ProposeInstant(nowUsec, atUsec uint64, within time.Duration) (tim
 		return 0, ErrAhead
 	}
 	s, ok := l.Snapshot(nowUsec)
-	if !ok || s.ErrorBound > within || s.Undisturbed < settled {
+	if !ok || s.ErrorBound > within || s.Disturbed && s.Undisturbed < settled {
 		return 0, ErrUnsure
 	}
 	instant, ok := l.ToRemoteTime23(atUsec)
@@ -58,6 +61,61 @@ func AcceptInstant(nowUsec uint64, instant timesync.Counter23) (atUsec uint64, e
 	atUsec = timesync.FromLocalTime23(nowUsec, instant)
 	if int64(atUsec-nowUsec) < 0 {
 		return atUsec, ErrPassed
+	}
+	return atUsec, nil
+}
+
+// time23Len and time23Flag are of a TS23 as it travels: three bytes, whose top bit is free.
+const (
+	time23Len  = 3
+	time23Flag = 1 << 7 // of the last byte
+)
+
+// AppendTime23 appends the 3 bytes of ts, with flag in the top bit, which is the application's.
+// The usual flag is whether there is a time, so both results of ToRemoteTime23 may be passed
+// on as they are: three zeros say that the peer's clock is not known yet.
+//
+//	ts, ok := l.ToRemoteTime23(happenedUsec)
+//	payload = link.AppendTime23(payload, ts, ok)
+func AppendTime23(dst []byte, ts timesync.Counter23, flag bool) []byte {
+	dst, _ = ts.AppendBinary(dst) // which never fails
+	if flag {
+		dst[len(dst)-1] |= time23Flag
+	}
+	return dst
+}
+
+// ReadTime23 reads the first 3 bytes of b as AppendTime23 appends them. It panics if there are
+// fewer.
+func ReadTime23(b []byte) (ts timesync.Counter23, flag bool) {
+	ts = timesync.ReadCounter23(b)
+	return ts, b[time23Len-1]&time23Flag != 0
+}
+
+// AcceptEvent returns the local time, in microseconds, at which something happened: what the
+// peer's ToRemoteTime23 returned, and what arrived at nowUsec. A stamp shows a time modulo
+// 67.1 s only, and a clock that was set since then makes it another one. So the error is
+//
+//	ErrUnsure  the peer's clock is not known: nor is ours to the peer, it seems
+//	ErrFuture  it lies after nowUsec by more than the error bound
+//	ErrBefore  it lies before the peer started or a clock was set, or that was in the last 15 s
+//	ErrOld     it lies more than oldest before nowUsec; from 50 s on nothing is told apart
+//
+// atUsec is what the stamp says, also with an error. A peer that knows in time that its own
+// events are older than its clock, or than this connection, does better: it drops them.
+func (l *Link) AcceptEvent(nowUsec uint64, event timesync.Counter23, oldest time.Duration) (atUsec uint64, err error) {
+	atUsec = timesync.FromLocalTime23(nowUsec, event)
+	age := time.Duration(nowUsec-atUsec) * time.Microsecond
+	s, ok := l.Snapshot(nowUsec)
+	switch {
+	case !ok:
+		return atUsec, ErrUnsure
+	case -age > s.ErrorBound:
+		return atUsec, ErrFuture
+	case s.Disturbed && s.Undisturbed < settled, age > s.Undisturbed+s.ErrorBound:
+		return atUsec, ErrBefore
+	case age > oldest:
+		return atUsec, ErrOld
 	}
 	return atUsec, nil
 }

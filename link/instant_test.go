@@ -5,6 +5,7 @@
 package link_test
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
@@ -70,4 +71,60 @@ func TestInstantRefused(t *testing.T) {
 	if at, err := link.AcceptInstant(1e9, timesync.NewCounter23((1e9-8000)>>3)); !errors.Is(err, link.ErrPassed) || at != 1e9-8000 {
 		t.Errorf("an instant of 8 ms ago: %d, %v", at, err)
 	}
+}
+
+// TestTime23: the free bit of a TS23 is what was put there, and no other reader sees it.
+func TestTime23(t *testing.T) {
+	for _, ts := range []timesync.Counter23{0, 1, 0x7fffff, 0x400000, 0xffffffff} {
+		for _, flag := range []bool{false, true} {
+			b := link.AppendTime23([]byte{9}, ts, flag)
+			got, gotFlag := link.ReadTime23(b[1:])
+			if len(b) != 4 || b[0] != 9 || got != timesync.NewCounter23(uint64(ts)) || gotFlag != flag || timesync.ReadCounter23(b[1:]) != got {
+				t.Errorf("%#x, %v: %x, read as %#x, %v", uint32(ts), flag, b, uint32(got), gotFlag)
+			}
+		}
+	}
+	var l link.Link
+	ts, ok := l.ToRemoteTime23(5)
+	if b := link.AppendTime23(nil, ts, ok); !bytes.Equal(b, []byte{0, 0, 0}) {
+		t.Errorf("while nothing is known: %x", b)
+	}
+}
+
+// TestEvent: times that cannot be true are told apart, and all others are right.
+func TestEvent(t *testing.T) {
+	const delay, offset, oldest = 20 * time.Millisecond, uint64(1e9), 5 * time.Second
+	accept := func(l *link.Link, now, at uint64) (time.Duration, error) {
+		got, err := l.AcceptEvent(now, timesync.NewCounter23((at+4)>>3), oldest)
+		if d := int64(got - at); d < -8 || d > 8 {
+			t.Errorf("an event at %d: %d us wrong, %v", int64(at-now), d, err)
+		}
+		return time.Duration(now-got) * time.Microsecond, err
+	}
+	var a, b link.Link
+	if _, err := accept(&a, 1e9, 1e9-5e3); !errors.Is(err, link.ErrUnsure) {
+		t.Errorf("before anything is known: %v", err)
+	}
+	// a speaks, b has come 8 s ago; its clock reads what a's does, and offset.
+	now := talk(&a, &b, 1<<40, offset, delay, 8*time.Second) + offset
+	check := func(when string, ago time.Duration, want error) {
+		t.Helper()
+		if age, err := accept(&b, now, now-uint64(ago.Microseconds())); !errors.Is(err, want) || err == nil != (want == nil) {
+			t.Errorf("%s, %v ago (read as %v): %v, want %v", when, ago, age, err, want)
+		}
+	}
+	check("young", 0, nil)
+	check("young", -15*time.Millisecond, nil) // as far as the error bound goes
+	check("young", -25*time.Millisecond, link.ErrFuture)
+	check("young", -16*time.Second, link.ErrFuture)
+	check("young", oldest, nil)
+	check("young", oldest+time.Millisecond, link.ErrOld)
+	check("young", 9*time.Second, link.ErrBefore) // nobody was there
+	now = talk(&a, &b, now-offset, offset, delay, 20*time.Second) + offset
+	check("old enough", 9*time.Second, link.ErrOld)
+	now = talk(&a, &b, now-offset, offset+300e3, delay, 5*time.Second) + offset + 300e3
+	check("5 s after a clock was set", time.Second, link.ErrBefore)
+	now = talk(&a, &b, now-offset-300e3, offset+300e3, delay, 15*time.Second) + offset + 300e3
+	check("20 s after it", time.Second, nil)
+	check("20 s after it", -time.Second, link.ErrFuture)
 }

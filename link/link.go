@@ -349,6 +349,12 @@ func (l *Link) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	return l.sync.RemoteTime(localUsec)
 }
 
+// LocalTime is the inverse of RemoteTime: the local time at which the peer's clock reads
+// remoteUsec. See timesync.TimeSynchronizer.
+func (l *Link) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
+	return l.sync.LocalTime(remoteUsec)
+}
+
 // ToRemoteTime23 is that of timesync.TimeSynchronizer: the peer's clock at localUsec, for
 // a payload.
 func (l *Link) ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool) {

@@ -46,9 +46,6 @@ const (
 	// it, without seeing what it has read change. Longer than a frame at 60 Hz; package tick
 	// has the same.
 	settleUsec = 20_000
-	// toldUsec is for how long no clock has been set when the first exchange arrives, as
-	// far as anybody knows: as in package timesync.
-	toldUsec = 15_000_000
 	// roundUsec covers the whole microseconds in which clocks are read.
 	roundUsec = 2
 )

@@ -56,21 +56,21 @@ func (s *sample) bound(local uint64, skew int64) uint64 {
 // use lets a sample change the clock.
 func (c *Clock) use(s sample, now uint64) Verdict {
 	old := c.known.Load()
-	disturbed := now - toldUsec
+	disturbed, wasSet := now, false
 	if old != nil {
 		now = old.notBefore(now)
-		disturbed = old.disturbed
+		disturbed, wasSet = old.disturbed, old.wasSet
 		if !old.admits(s) {
 			// Both bounds cannot be true of one pair of clocks: one of them was set, or
 			// stood still in a suspended machine. What was learnt before is void.
 			c.window, c.drift, c.fast = c.window[:0], drift{}, 0
-			disturbed = now
+			disturbed, wasSet = now, true
 		}
 	}
 	c.remember(s)
 	next := c.estimate(now)
 	verdict := c.move(next, old, now)
-	next.heard, next.disturbed, next.steps = now, disturbed, c.steps
+	next.heard, next.disturbed, next.wasSet, next.steps = now, disturbed, wasSet, c.steps
 	c.known.Store(next)
 	return verdict
 }

@@ -4,6 +4,7 @@ package ping
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func TestSnapshot(t *testing.T) {
 	if v := answer(c, 1000, 51_030, 51_040, 1070); v != Synced {
 		t.Fatal(v)
 	}
-	want := timesync.Snapshot{RemoteUsec: 51_070, OffsetUsec: 50_000, ErrorBound: 32 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond, Undisturbed: 15 * time.Second}
+	want := timesync.Snapshot{RemoteUsec: 51_070, OffsetUsec: 50_000, ErrorBound: 32 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond, SkewError: 600, MinDelayToPeer: 30 * time.Microsecond}
 	if got, _ := c.Snapshot(1070); got != want {
 		t.Errorf("after one exchange %+v, want %+v", got, want)
 	}
@@ -80,7 +81,7 @@ func TestSnapshot(t *testing.T) {
 	// odd, so its bound is 32 us and 2 for rounding.
 	answer(c, 101_000, 151_032, 151_042, 101_073)
 	want = timesync.Snapshot{RemoteUsec: 151_583, OffsetUsec: 50_000, ErrorBound: 35 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond,
-		Jitter: 500 * time.Nanosecond, Age: 510 * time.Microsecond, Undisturbed: 15*time.Second + 100_513*time.Microsecond}
+		Jitter: 500 * time.Nanosecond, Age: 510 * time.Microsecond, Undisturbed: 100_513 * time.Microsecond, SkewError: 600, MinDelayToPeer: 30 * time.Microsecond}
 	if got, _ := c.Snapshot(101_583); got != want {
 		t.Errorf("after two exchanges %+v, want %+v", got, want)
 	}
@@ -420,5 +421,35 @@ func TestAfterSet(t *testing.T) {
 	answer(c, now+230_000, 730_700, 730_700, now+231_000)
 	if got, _ := c.RemoteTime(2 * now); got != now+500_200 {
 		t.Errorf("corrected by %d us after that, want 200", int64(got-now-500_000))
+	}
+}
+
+// TestLocalTime: it is the first local time at which RemoteTime reaches a reading, while a
+// correction is under way and long before and after it.
+func TestLocalTime(t *testing.T) {
+	const seed = 20261123
+	rng := rand.New(rand.NewPCG(seed, 'l'))
+	for range 20000 {
+		at := rng.Uint64()
+		p := &published{from: at + uint64(rng.IntN(20_000)), before: segment{at: at, remote: rng.Uint64(), skew: rng.Int64N(2*maxSkew) - maxSkew}}
+		p.after = segment{at: p.from, remote: p.before.read(p.from), skew: rng.Int64N(2*maxSkew) - maxSkew, slew: rng.Int64N(400_000) - 200_000}
+		c := new(Clock)
+		c.known.Store(p)
+		x := int64(rng.ExpFloat64() * 1e6)
+		if rng.IntN(4) == 0 {
+			x = rng.Int64N(1<<42) - 1<<41
+		}
+		from := p.read(at + uint64(x))
+		for last, i := int64(math.MinInt64), uint64(0); i < 40; i++ {
+			local, ok := c.LocalTime(from + i)
+			d, before := int64(p.read(local)-from-i), int64(p.read(local-1)-from-i)
+			if !ok || d < 0 || d > 1 || before >= 0 || int64(local-at) < last {
+				t.Fatalf("seed %d: %+v: at %d us: reads %d us more, 1 us before %d", seed, p, x, d, before)
+			}
+			last = int64(local - at)
+		}
+	}
+	if got, ok := new(Clock).LocalTime(5); got != 0 || ok {
+		t.Errorf("before anything is known: %d, %v", got, ok)
 	}
 }

@@ -19,7 +19,8 @@ type published struct {
 	skew         int64  // remote minus local rate, 2^-32; 0 while not known
 	skewKnown    bool
 	heard        uint64 // local time of the last exchange
-	disturbed    uint64 // local time at which a clock was last noticed to have been set
+	disturbed    uint64 // local time at which a clock was last noticed to have been set, or of the first exchange
+	wasSet       bool   // a clock was
 	steps        uint32 // see Snapshot
 }
 
@@ -65,6 +66,37 @@ func (p *published) admits(s sample) bool {
 func (p *published) errorBound(local uint64) time.Duration {
 	off := magnitude(int64(p.read(local) - p.best.remote(local, p.skew)))
 	return duration(int64(min(off, math.MaxInt64/2) + min(p.best.bound(local, p.skew), math.MaxInt64/2)))
+}
+
+// LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec: the
+// inverse, with the same promises. RemoteTime of the result is remoteUsec or 1 us more. ok is
+// false before the first exchange.
+func (c *Clock) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
+	p := c.known.Load()
+	if p == nil {
+		return 0, false
+	}
+	return p.inverse(remoteUsec), true
+}
+
+// inverse returns the first local time at which read reaches remoteUsec. Readings run at nearly
+// the local speed, so each round leaves a tenth of what is missing at most.
+func (p *published) inverse(remoteUsec uint64) (localUsec uint64) {
+	const rounds = 24
+	localUsec = remoteUsec - p.after.remote + p.after.at
+	for range rounds {
+		missing := int64(remoteUsec - p.read(localUsec))
+		if localUsec += uint64(missing); missing >= -1 && missing <= 1 {
+			break
+		}
+	}
+	for i := 0; i < 4 && int64(p.read(localUsec-1)-remoteUsec) >= 0; i++ {
+		localUsec--
+	}
+	for i := 0; i < 4 && int64(p.read(localUsec)-remoteUsec) < 0; i++ {
+		localUsec++
+	}
+	return localUsec
 }
 
 // RemoteTime returns the server's clock at the local time localUsec, both in
@@ -121,6 +153,14 @@ func (c *Clock) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 // same as MinimumOneWayDelay, half of the round trip.
 func (c *Clock) MinimumDelayToPeer() (delay time.Duration, ok bool) { return c.MinimumOneWayDelay() }
 
+// skewError returns by how much the skew may be off, in parts per million.
+func (p *published) skewError() float64 {
+	if p.skewKnown {
+		return doubtMaxPPM
+	}
+	return maxSkewPPM
+}
+
 // Skew returns the rate of the server's clock minus that of the local one, in parts per
 // million, at most 600 either way. ok means known to within about 25 ppm; until then
 // RemoteTime takes it for zero.
@@ -134,9 +174,11 @@ func (c *Clock) Skew() (ppm float64, ok bool) {
 
 // Snapshot returns what is known at the local time localUsec, all from the same state. The
 // fields are those of the core, with these differences: MinOneWayDelay and MinDelayToPeer
-// are half of the shortest round trip each, and Jitter by how much half of the mean one exceeds that, both of the
-// last 8 exchanges; Age is the time since the last exchange that was believed; and Skew is 0
-// while it is not known. Steps counts Reset, too. ok is false before the first exchange.
+// are half of the shortest round trip each, and Jitter by how much half of the mean one
+// exceeds that, both of the last 8 exchanges; Undisturbed counts from the first exchange
+// unless a clock was set; Age is the time since the last exchange that was believed; and Skew
+// is 0 and SkewError 600 while it is not known. Steps counts Reset, too. ok is false before
+// the first exchange.
 func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 	p := c.known.Load()
 	if p == nil {
@@ -154,6 +196,8 @@ func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 		Skew:           inPPM(p.skew),
 		Steps:          p.steps,
 		MinDelayToPeer: duration(p.trip) / 2,
+		Disturbed:      p.wasSet,
+		SkewError:      p.skewError(),
 	}, true
 }
 

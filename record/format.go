@@ -115,6 +115,9 @@ func (b *block) anchor(localUsec, remoteUsec uint64) {
 	b.b = binary.LittleEndian.AppendUint64(b.b, remoteUsec)
 }
 
+// flagDisturbed is in the flags of an answer.
+const flagDisturbed = 1 << 0
+
 // answer appends an answer, after its length: a later version may say more.
 func (b *block) answer(localUsec uint64, a *Answer) {
 	b.kind(Answered)
@@ -132,6 +135,11 @@ func (b *block) answer(localUsec uint64, a *Answer) {
 		b.b = binary.LittleEndian.AppendUint64(b.b, math.Float64bits(s.Skew))
 		b.b = binary.AppendUvarint(b.b, uint64(s.Steps))
 		b.b = binary.AppendVarint(b.b, int64(s.MinDelayToPeer))
+		flags := byte(0)
+		if s.Disturbed {
+			flags = flagDisturbed
+		}
+		b.b = binary.LittleEndian.AppendUint64(append(b.b, flags), math.Float64bits(s.SkewError))
 	}
 	b.b[at] = byte(len(b.b) - at - 1)
 }
@@ -289,9 +297,17 @@ func (e *events) answer(x *Event) bool {
 	skew, ok1 := in.number(8)
 	steps, ok2 := in.uvarint()
 	s.Skew, s.Steps = math.Float64frombits(skew), uint32(steps)
-	if len(in.b) > 0 { // recordings of before 2026-11-23 do not say
-		toPeer, whole := in.varint()
-		s.MinDelayToPeer, ok = time.Duration(toPeer), ok && whole
+	s.SkewError = math.Inf(1)
+	if !ok || !ok1 || !ok2 || len(in.b) == 0 { // recordings of before 2026-11-23 end here
+		return ok && ok1 && ok2
 	}
+	toPeer, ok := in.varint()
+	s.MinDelayToPeer = time.Duration(toPeer)
+	if len(in.b) == 0 { // some of that day here
+		return ok
+	}
+	flags, ok1 := in.number(1)
+	skewError, ok2 := in.number(8)
+	s.Disturbed, s.SkewError = flags&flagDisturbed != 0, math.Float64frombits(skewError)
 	return ok && ok1 && ok2
 }

@@ -208,6 +208,9 @@ func TestFormat(t *testing.T) {
 			case Answered:
 				fmt.Fprint(sum, "answer ", e.LocalUsec, " ", e.Answer.Stats.Datagrams, " ", e.Answer.Stats.LateBuckets)
 				if s := &e.Answer.Snapshot; e.Answer.OK {
+					if s.Disturbed || !math.IsInf(s.SkewError, 1) { // these files are older than both
+						t.Errorf("%s: not in the file: %+v", name, s)
+					}
 					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ", int64(s.MinOneWayDelay), " ", int64(s.Jitter), " ",
 						int64(s.Age), " ", int64(s.Undisturbed), " ", math.Float64bits(s.Skew), " ", s.Steps)
 				}

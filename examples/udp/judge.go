@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/link"
 )
 
 // The judge knows what peers cannot: true time, and what was really sent. It looks
@@ -43,10 +44,9 @@ func (l *ledger) take(number uint64, sent time.Duration) bool {
 }
 
 const (
-	// A payload is the stamps of an event and of an instant, with flags in their spare bits,
+	// A payload is the stamps of an event and of an instant, whose flags say whether there is one,
 	// and the judge's notes: number, send time and event time.
 	stampLen   = 3
-	stampFlag  = 0x80
 	payloadLen = 2*stampLen + 3*8
 
 	eventAge = 50 * time.Millisecond // events wait for the next datagram at most so long
@@ -81,25 +81,15 @@ func (j *judge) payload(sent time.Duration) []byte {
 	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
 	j.mu.Unlock()
 	event, ok := j.peer.keeper.ToRemoteTime23(j.peer.clock.at(happened))
-	b := appendStamp(make([]byte, 0, payloadLen), event, ok)
+	b := link.AppendTime23(make([]byte, 0, payloadLen), event, ok)
 	instant, ok := timesync.Counter23(0), false
 	if j.appointment != nil && !j.peer.listens() {
 		instant, ok = j.appointment.propose(j.peer, sent)
 	}
-	b = appendStamp(b, instant, ok)
+	b = link.AppendTime23(b, instant, ok)
 	b = binary.LittleEndian.AppendUint64(b, j.mine.enter(sent))
 	b = binary.LittleEndian.AppendUint64(b, uint64(sent))
 	return binary.LittleEndian.AppendUint64(b, uint64(happened))
-}
-
-// appendStamp appends a stamp, or zeros.
-func appendStamp(b []byte, ts timesync.Counter23, ok bool) []byte {
-	if !ok {
-		return append(b, 0, 0, 0)
-	}
-	b, _ = ts.AppendBinary(b) // which never fails
-	b[len(b)-1] |= stampFlag
-	return b
 }
 
 func (j *judge) delivered(payload []byte, recv, owd time.Duration, known bool) {
@@ -115,16 +105,17 @@ func (j *judge) delivered(payload []byte, recv, owd time.Duration, known bool) {
 		j.intruders++
 		return
 	}
-	if instant[2]&stampFlag != 0 {
-		j.appointment.accept(j.peer, timesync.ReadCounter23(instant), recv)
+	if at, ok := link.ReadTime23(instant); ok {
+		j.appointment.accept(j.peer, at, recv)
 	}
 	errors := &j.later
 	if recv-j.start < settling {
 		errors = &j.first
 	}
-	if local := &j.peer.clock; event[2]&stampFlag != 0 {
+	local := &j.peer.clock
+	if stamp, ok := link.ReadTime23(event); ok {
 		happened := local.at(time.Duration(binary.LittleEndian.Uint64(notes[16:])))
-		got := timesync.FromLocalTime23(local.at(recv), timesync.ReadCounter23(event))
+		got := timesync.FromLocalTime23(local.at(recv), stamp)
 		errors.event = append(errors.event, int64(got-happened))
 	}
 	if err, ok := j.offsetError(recv); ok {

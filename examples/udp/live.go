@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"time"
 
@@ -25,7 +26,10 @@ func (nothing) delivered([]byte, time.Duration, time.Duration, bool) {}
 type liveState struct {
 	Seconds      float64        `json:"s"`
 	Synchronized bool           `json:"synchronized"`
+	Local        uint64         `json:"local_us"`  // reading of this end's clock
 	Offset       int64          `json:"offset_us"` // remote - local
+	Skew         float64        `json:"skew_ppm"`
+	SkewError    float64        `json:"skew_error_ppm"`
 	ErrorBound   float64        `json:"error_bound_ms"`
 	MinDelay     float64        `json:"minimum_one_way_delay_ms"`
 	Jitter       float64        `json:"jitter_ms"`
@@ -51,12 +55,14 @@ func (p *peer) state() liveState {
 	s.Sent = p.sent
 	p.mu.Unlock()
 	local := p.clock.at(now)
+	s.Local = local
 	if remote, ok := p.keeper.RemoteTime(local); ok {
 		bound, _ := p.keeper.ErrorBound(local)
 		delay, _ := p.keeper.MinimumOneWayDelay()
 		known, _ := p.end.Link.Snapshot(local)
 		s.Synchronized, s.Offset, s.ErrorBound = true, int64(remote-local), ms(bound)
 		s.MinDelay, s.Jitter = ms(delay), ms(known.Jitter)
+		s.Skew, s.SkewError = math.Round(known.Skew*100)/100, math.Round(known.SkewError*100)/100
 	}
 	return s
 }
@@ -65,8 +71,8 @@ func (p *peer) state() liveState {
 func (s liveState) lines() []string {
 	line := fmt.Sprintf("%4.0f s  not synchronized  %s  %d in, %d rejected", s.Seconds, s.silence, s.Accepted, s.rejected)
 	if s.Synchronized {
-		line = fmt.Sprintf("%4.0f s  offset %+.6f s within %.3f ms  %s  %d in, %d rejected  min OWD %.3f ms  jitter %.3f ms",
-			s.Seconds, float64(s.Offset)/1e6, s.ErrorBound, s.silence, s.Accepted, s.rejected, s.MinDelay, s.Jitter)
+		line = fmt.Sprintf("%4.0f s  offset %+.6f s within %.3f ms  %s  %d in, %d rejected  min OWD %.3f ms  jitter %.3f ms  skew %+.1f+-%.1f ppm",
+			s.Seconds, float64(s.Offset)/1e6, s.ErrorBound, s.silence, s.Accepted, s.rejected, s.MinDelay, s.Jitter, s.Skew, s.SkewError)
 	}
 	if s.Trouble != "" {
 		return []string{line, "    " + s.Trouble}
@@ -86,11 +92,12 @@ func (s liveState) summary(w io.Writer) {
 	}
 }
 
-// newLive opens one end. Its clock is the wall clock of now and never set again, so
-// the offset is by how much the two machines' clocks differed when they started.
+// newLive opens one end. Its clock is the wall clock of now and never set again, so the
+// offset is by how much the two machines' clocks differed when they started, and what they drift
+// apart since then.
 func newLive(c config) (*peer, error) {
 	now := time.Now()
-	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(now.UnixMicro())}}, epoch: now}
+	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(now.UnixMicro()), PPM: c.Skew}}, epoch: now}
 	at, err := net.ResolveUDPAddr("udp", c.Listen+c.Dial) // one of them is empty
 	if err != nil {
 		return nil, err

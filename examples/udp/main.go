@@ -72,6 +72,7 @@ func parse(args []string, stderr io.Writer) (c config, err error) {
 	f.StringVar(&c.sync, "sync", "datagram", "`how` to agree on time: datagram or ping")
 	f.DurationVar(&c.at, "at", 0, "also agree on instants so far ahead, and let both peers act at them")
 	f.StringVar(&c.record, "record", "", "record what the clocks are told into this `file`; without -listen and -dial, that of peer B into file"+peerSuffix)
+	f.Lookup("skew").Usage += ";\nwith -listen and -dial: than this machine's, to try it; 0 unless given"
 	given, err := program.Parse(f, usage, args, stderr)
 	if err == nil {
 		err = c.check(given)
@@ -91,8 +92,11 @@ func (c *config) check(given map[string]bool) error {
 	if err := checkAhead(c.at); err != nil {
 		return fmt.Errorf("-at %w", err)
 	}
-	if err := c.Check(given, []string{"skew", "seed", "at"}, nil); err != nil {
+	if err := c.Check(given, []string{"seed", "at"}, nil); err != nil {
 		return err
+	}
+	if c.Alone() && !given["skew"] {
+		c.Skew = 0
 	}
 	// The first is proposed once the start is over.
 	if least := settling + c.at + time.Second; c.at > 0 && c.For < least {

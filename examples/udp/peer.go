@@ -16,8 +16,8 @@ import (
 	"timesync/rxtime"
 )
 
-// quiet is how long nothing must come before a peer is taken for gone: it is said, and a
-// listener serves another. Far longer than a gap of a network that works.
+// quiet is how long nothing must come before a peer is said to be gone. By then a listener
+// serves another. Far longer than a gap of a network that works.
 const quiet = 3 * time.Second
 
 // clock is the clock of one peer. True time is that since the epoch of the peer.
@@ -77,7 +77,7 @@ type tally struct {
 func (p *peer) start(rate float64) {
 	p.stop, p.opened = make(chan struct{}), map[error]tally{}
 	p.rx = rxtime.NewConn(p.conn)
-	p.tasks.Go(p.receive)
+	p.tasks.Go(func() { p.end.Serve(p, p.conn, p.take) })
 	p.tasks.Go(func() {
 		tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
 		defer tick.Stop()
@@ -135,36 +135,26 @@ func (p *peer) send(to netip.AddrPort) {
 	_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
 }
 
-func (p *peer) receive() {
-	program.Receive(p.rx, func(datagram []byte, from netip.AddrPort, recvUsec uint64) {
+// ReadFrom reads a datagram with the time at which it was received on the peer's clock.
+func (p *peer) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
+	for {
+		n, from, recvUsec, err = p.rx.ReadFrom(b)
 		waited := time.Duration(timesync.NowUsec()-recvUsec) * time.Microsecond
-		if recv := p.now() - waited; !p.silent.Load() {
-			p.take(datagram, from, recv)
-		}
-	})
-}
-
-// take takes a datagram.
-func (p *peer) take(datagram []byte, from netip.AddrPort, recv time.Duration) {
-	local := p.clock.at(recv)
-	payload, owd, known, err := p.end.Open(datagram, from, local)
-	p.mu.Lock()
-	p.opened[err] = tally{p.opened[err].n + 1, recv}
-	p.mu.Unlock()
-	switch {
-	case err == nil:
-		p.rider.delivered(payload, recv, owd, known)
-	case err == seal.ErrUnproven && p.listens():
-		if answer := p.end.Answer(nil, from, local, p.serves(from, recv)); answer != nil {
-			_, _ = p.conn.WriteToUDPAddrPort(answer, from)
+		if recv := p.now() - waited; err != nil || !p.silent.Load() {
+			return n, from, p.clock.at(recv), err
 		}
 	}
 }
 
-// serves reports whether somebody else than the one at from is served.
-func (p *peer) serves(from netip.AddrPort, now time.Duration) bool {
-	served := p.end.Peer().Addr
-	return served.IsValid() && served != from && now-p.tally(nil).last < quiet
+// take takes a datagram, or hears why it was refused.
+func (p *peer) take(d seal.Datagram, err error) {
+	recv := time.Duration(p.clock.True(d.RecvUsec)) * time.Microsecond
+	p.mu.Lock()
+	p.opened[err] = tally{p.opened[err].n + 1, recv}
+	p.mu.Unlock()
+	if err == nil {
+		p.rider.delivered(d.Payload, recv, d.OWD, d.Known)
+	}
 }
 
 // tally returns how many datagrams met that error; nil: were taken.

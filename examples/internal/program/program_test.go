@@ -19,7 +19,7 @@ import (
 
 // TestHelp: the help of the programs of this module. The nested modules test their own.
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"udp", "game", "elevator"} {
+	for _, name := range []string{"udp", "game", "elevator", "voice"} {
 		exampletest.Help(t, filepath.Join("..", "..", name))
 	}
 }

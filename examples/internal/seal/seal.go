@@ -22,6 +22,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -52,7 +53,9 @@ const (
 	// Overhead is how many bytes Seal adds to the header of link and the payload.
 	Overhead = headerLen + tagLen
 
-	answerGap = 100_000 // us: the least time between two answers to one address
+	answerGap = 100_000   // us: the least time between two answers to one address
+	quiet     = 3_000_000 // us: a peer that is silent for so long may be replaced by another
+	longest   = 2048      // more bytes than a datagram on its way through networks has
 )
 
 // End is one end of a connection. Any goroutine may use it at any time.
@@ -66,6 +69,7 @@ const (
 type End struct {
 	Link link.Link // to read; only the end writes
 
+	called   bool // it waits to be called
 	mu       sync.Mutex
 	aead     cipher.AEAD
 	next     header // of what we send
@@ -85,7 +89,7 @@ type End struct {
 func New(key [32]byte, direction uint64) *End {
 	block, _ := aes.NewCipher(key[:])
 	aead, _ := cipher.NewGCM(block) // they fail for other sizes only
-	e := &End{aead: aead, session: direction, seed: maphash.MakeSeed()}
+	e := &End{aead: aead, called: direction&1 == 1, session: direction, seed: maphash.MakeSeed()}
 	e.next.session, e.next.challenge = random()<<1|direction, uint32(random())
 	return e
 }
@@ -226,4 +230,48 @@ func (e *End) Peer() Peer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.peer
+}
+
+// Reader reads datagrams with the times at which they were received: a *rxtime.Conn.
+type Reader interface {
+	ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error)
+}
+
+// Datagram is one that Open took.
+type Datagram struct {
+	Payload  []byte // until take returns
+	From     netip.AddrPort
+	RecvUsec uint64        // when it was received, on our clock
+	OWD      time.Duration // how long it was under way, if Known
+	Known    bool
+	Session  uint32 // of the peer; another one than before: it has started anew
+}
+
+// Serve reads from a socket that is this end's alone, opens what comes, answers the unproven
+// where we are called, and gives the rest to take, with the error of Open. It refuses whoever
+// calls while another peer is served, until that was silent for 3 s. It returns when the socket
+// is closed.
+//
+//	go end.Serve(rxtime.NewConn(udp), udp, take)
+func (e *End) Serve(rx Reader, udp *net.UDPConn, take func(d Datagram, err error)) {
+	var buf [longest]byte
+	for {
+		n, from, recvUsec, err := rx.ReadFrom(buf[:])
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // Windows says here that the peer's port is closed
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		payload, owd, ok, err := e.Open(buf[:n], from, recvUsec)
+		peer := e.Peer()
+		if err == ErrUnproven && e.called {
+			busy := peer.Addr.IsValid() && peer.Addr != from && recvUsec-peer.HeardUsec < quiet
+			if answer := e.Answer(nil, from, recvUsec, busy); answer != nil {
+				_, _ = udp.WriteToUDPAddrPort(answer, from) // lost like any other if not
+			}
+		}
+		take(Datagram{payload, from, recvUsec, owd, ok, peer.Session}, err)
+	}
 }

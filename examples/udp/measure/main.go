@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+//go:build linux
+
+// Measure runs examples/udp between two hosts in network namespaces, whose clocks have different
+// rates, and says how far off each is about the other. See measure.sh.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"timesync/examples/internal/lab"
+)
+
+const (
+	key     = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+	address = "10.78.0.1"
+	delay   = 10 * time.Millisecond // each way
+	jitter  = 2 * time.Millisecond
+	settled = 3.0 // s: the start does not count
+)
+
+// ppm are how much faster the clocks of the hosts run: the one that listens, and that dials.
+var ppm = [2]float64{-30, 50}
+
+// line is one of udp -json.
+type line struct {
+	Seconds      float64 `json:"s"`
+	Synchronized bool    `json:"synchronized"`
+	Local        uint64  `json:"local_us"`
+	Offset       int64   `json:"offset_us"`
+	ErrorBound   float64 `json:"error_bound_ms"`
+	Skew         float64 `json:"skew_ppm"`
+}
+
+func main() {
+	lasting := flag.Duration("for", 30*time.Second, "how long to run")
+	flag.Parse()
+	if err := measure(*lasting); err != nil {
+		fmt.Fprintln(os.Stderr, "measure:", err)
+		os.Exit(1)
+	}
+}
+
+func measure(lasting time.Duration) error {
+	l, err := lab.New()
+	if err != nil {
+		fmt.Println("NOT TESTED: udp between two hosts:", err)
+		return nil
+	}
+	defer l.Close()
+	spaces, err := build(l)
+	if err != nil {
+		fmt.Println("NOT TESTED: udp between two hosts:", err)
+		return nil
+	}
+	folder, err := os.MkdirTemp("", "udp")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	program := filepath.Join(folder, "udp")
+	if err := lab.Run("go", "build", "-o", program, "timesync/examples/udp"); err != nil {
+		return err
+	}
+	outs, err := run(program, spaces, lasting)
+	if err != nil {
+		return err
+	}
+	return judge(outs)
+}
+
+// run runs both ends and returns what they said.
+func run(program string, spaces [2]string, lasting time.Duration) (said [2]string, err error) {
+	var outs, complaints [2]bytes.Buffer
+	ended := make(chan error, 2)
+	for i, ns := range spaces {
+		end := []string{"-listen", "-dial"}[i]
+		c := lab.Command(ns, program, end, address+":9000", "-key", key, "-json", "-for", lasting.String(), "-skew", fmt.Sprint(ppm[i]))
+		c.Stdout, c.Stderr = &outs[i], &complaints[i]
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := c.Start(); err != nil {
+			return said, err
+		}
+		go func() { ended <- c.Wait() }()
+	}
+	if err := errors.Join(<-ended, <-ended); err != nil {
+		return said, fmt.Errorf("%w: %s%s", err, complaints[0].String(), complaints[1].String())
+	}
+	return [2]string{outs[0].String(), outs[1].String()}, nil
+}
+
+// build joins two hosts by a wire.
+func build(l *lab.Lab) (spaces [2]string, err error) {
+	for i, name := range []string{"listens", "dials"} {
+		if spaces[i], err = l.Space(name); err != nil {
+			return spaces, err
+		}
+	}
+	w, err := l.Wire(lab.At(spaces[0], "eth0", address+"/24"), lab.At(spaces[1], "eth0", "10.78.0.2/24"), delay)
+	if err == nil {
+		w.Jitter.Store(int64(jitter))
+	}
+	return spaces, err
+}
+
+// judge compares what both ends said with the truth: both clocks began as that of this machine.
+func judge(outs [2]string) error {
+	var lines [2][]line
+	var start [2]float64 // us
+	for i, out := range outs {
+		for text := range strings.Lines(out) {
+			var s line
+			if err := json.Unmarshal([]byte(text), &s); err != nil {
+				return fmt.Errorf("%w: %s", err, text)
+			}
+			lines[i] = append(lines[i], s)
+		}
+		if len(lines[i]) == 0 {
+			return errors.New("an end said nothing")
+		}
+		first := lines[i][0]
+		start[i] = float64(first.Local) - first.Seconds*(1e6+ppm[i])
+	}
+	return errors.Join(judgeEnd(0, lines[0], start), judgeEnd(1, lines[1], start))
+}
+
+// judgeEnd prints how far off one end was.
+func judgeEnd(i int, lines []line, start [2]float64) error {
+	name := [...]string{"the listener", "the dialer"}[i]
+	var errs []float64
+	beyond, last := 0, lines[len(lines)-1]
+	for _, s := range lines {
+		if !s.Synchronized || s.Seconds < settled {
+			continue
+		}
+		at := start[i] + (float64(s.Local)-start[i])/(1+ppm[i]/1e6) // this machine's clock
+		truth := at + (at-start[1-i])*ppm[1-i]/1e6 - float64(s.Local)
+		e := math.Abs(float64(s.Offset) - truth)
+		errs = append(errs, e)
+		if e > s.ErrorBound*1e3 {
+			beyond++
+		}
+	}
+	if slices.Sort(errs); len(errs) == 0 {
+		return fmt.Errorf("%s was never synchronized after %v s", name, settled)
+	}
+	fmt.Printf("%s, clock %+g ppm: error p50 %.0f us, most %.0f us of %d answers; bound %.2f ms, %d beyond it; skew %+.1f ppm, truly %+g\n",
+		name, ppm[i], errs[len(errs)/2], errs[len(errs)-1], len(errs), last.ErrorBound, beyond, last.Skew, ppm[1-i]-ppm[i])
+	if beyond > 0 {
+		return fmt.Errorf("%s: %d answers are beyond the error bound", name, beyond)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+// These tests prove what each part does by itself: the order, the counts and the limits of a
+// buffer, how a latency follows the arrivals, and how fast a sound card is said to run.
+package playout
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func mustNew(t *testing.T, c Config) *Buffer {
+	t.Helper()
+	b, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestConfig(t *testing.T) {
+	for _, c := range []Config{
+		{Latency: -1}, {Latency: time.Minute}, {Least: time.Second}, {Least: -1}, {Most: time.Minute},
+		{InTime: math.NaN()}, {InTime: 1}, {InTime: -1}, {Late: -1}, {Frames: -1}, {Frames: 1 << 20},
+	} {
+		if b, err := New(c); err == nil || b != nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}
+
+// TestBuffer: frames come out in order and when they are due; what cannot be played is counted.
+func TestBuffer(t *testing.T) {
+	for _, start := range []uint64{0, 1 << 40, 1<<64 - 60_000} {
+		b := mustNew(t, Config{Latency: 80 * time.Millisecond, Frames: 3})
+		push := func(captured, now uint64, want error) {
+			t.Helper()
+			if err := b.Push(start+captured, start+now, []byte{byte(captured / 1000)}); !errors.Is(err, want) || want == nil && err != nil {
+				t.Errorf("captured at %d, arrived at %d: %v, want %v", captured, now, err, want)
+			}
+		}
+		pop := func(now uint64, want int) {
+			t.Helper()
+			payload, captured, ok := b.Pop([]byte{7}, start+now)
+			if got := int(int64(captured-start)) / 1000; ok != (want >= 0) || ok && (got != want || len(payload) != 2 || want < 256 && payload[1] != byte(want)) {
+				t.Errorf("at %d: %v, captured at %d, %v; want %d", now, payload, got, ok, want)
+			}
+		}
+		pop(0, -1)
+		push(40_000, 60_000, nil)
+		push(20_000, 60_000, nil)
+		push(20_000, 61_000, ErrTwice)
+		push(60_000, 62_000, nil)
+		push(61_000, 62_000, ErrFull)
+		if due, ok := b.Due(); due != start+100_000 || !ok {
+			t.Errorf("due at %d, %v", due-start, ok)
+		}
+		pop(99_999, -1)
+		pop(100_000, 20)
+		pop(100_000, -1)
+		push(20_000, 100_000, ErrTwice)
+		push(10_000, 100_000, ErrLate)   // a newer one was played
+		push(181_000, 100_000, ErrEarly) // a microsecond more than the latency ahead
+		push(100_000, 190_001, ErrLate)
+		pop(130_001, -1) // more than 10 ms late
+		pop(140_000, 60)
+		if s, want := b.Stats(), (Stats{Played: 2, Late: 3, Early: 1, Twice: 2, Full: 1}); s != want || b.Waiting() != 0 {
+			t.Errorf("%+v, want %+v; %d wait", s, want, b.Waiting())
+		}
+		if _, ok := b.Due(); ok {
+			t.Error("nothing is due")
+		}
+		push(160_000, 170_000, nil)
+		b.Shift(5_000_000)
+		pop(5_239_999, -1)
+		pop(5_240_000, 5160)
+		push(5_200_000, 5_245_000, nil)
+		pop(3_245_000, -1) // the clock is 2 s back: due 40 ms after the last look, less 5 ms
+		pop(3_274_999, -1)
+		pop(3_285_000, 3205)
+	}
+}
+
+// TestLatency: the quantile of what arrives, a longer path after three frames, a shorter one slowly.
+func TestLatency(t *testing.T) {
+	const seed = 20261123
+	rng := rand.New(rand.NewPCG(seed, 'q'))
+	b := mustNew(t, Config{})
+	now := uint64(1 << 40)
+	arrive := func(n int, delay func() int64) {
+		for range n {
+			now += 20_000
+			d := delay()
+			b.Push(now-uint64(d), now, nil)
+			b.Pop(nil, now)
+		}
+	}
+	between := func(what string, lo, hi time.Duration) {
+		t.Helper()
+		if l := b.Latency(); l < lo || l > hi {
+			t.Errorf("seed %d: %s: %v, want %v to %v", seed, what, l, lo, hi)
+		}
+	}
+	spread := func(lo, hi int64) func() int64 { return func() int64 { return lo + rng.Int64N(hi-lo) } }
+	between("before", 10*time.Millisecond, 10*time.Millisecond)
+	arrive(500, spread(15_000, 25_000))
+	between("15 to 25 ms", 24*time.Millisecond, 26*time.Millisecond)
+	arrive(3, spread(55_000, 65_000))
+	between("three of 55 to 65 ms", 55*time.Millisecond, 67*time.Millisecond)
+	arrive(500, spread(55_000, 65_000))
+	between("55 to 65 ms", 64*time.Millisecond, 67*time.Millisecond)
+	was := b.Latency()
+	arrive(500, spread(15_000, 25_000)) // 10 s: 5 ms/s as soon as the past is forgotten
+	between("10 s later", was-51*time.Millisecond, was)
+	arrive(5000, spread(15_000, 25_000))
+	between("110 s later", 24*time.Millisecond, 28*time.Millisecond)
+	now += 2_000_000 // the program was stopped: all comes at once, and that is no reason
+	for ago := int64(900_000); ago > 0; ago -= 20_000 {
+		b.Push(now-uint64(ago), now, nil)
+	}
+	between("after a stop", 24*time.Millisecond, 28*time.Millisecond)
+	arrive(100, spread(900_000, 1_000_000))
+	between("a second", 500*time.Millisecond, 500*time.Millisecond)
+	arrive(100_000, spread(0, 1000)) // the weights are scaled down now and then
+	between("at once", 10*time.Millisecond, 13*time.Millisecond)
+}
+
+func TestCard(t *testing.T) {
+	const seed = 20261123
+	rng := rand.New(rand.NewPCG(seed, 'c'))
+	for _, ppm := range []float64{0, 50, -200, 1000} {
+		for _, start := range []uint64{0, 1<<64 - 20e6} {
+			var c Card
+			if _, ok := c.PPM(); ok {
+				t.Error("known before anything")
+			}
+			for i := range int64(3000) {
+				at := float64(i*20_000)/(1+ppm/1e6) + rng.Float64()*2000 - 1000
+				c.Add(start+uint64(int64(at)), i*960, 48000)
+				if got, ok := c.PPM(); ok != (at >= 10e6) && math.Abs(at-10e6) > 20_000 || i > 1500 && math.Abs(got-ppm) > 8 {
+					t.Fatalf("seed %d: %v ppm, after %.0f us: %v, %v", seed, ppm, at, got, ok)
+				}
+			}
+		}
+	}
+}
+
+// FuzzBuffer: no sequence of calls makes it hold more than it may, play what is not due or late,
+// or play out of order.
+func FuzzBuffer(f *testing.F) {
+	f.Add(uint16(0), []byte("0123456789abcdefghijklmnopqrstuvwxyz"))
+	f.Add(uint16(80), []byte{0, 1, 2, 3, 4, 5, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, latency uint16, b []byte) {
+		c := Config{Latency: time.Duration(latency%10_000) * time.Millisecond, Frames: 8}
+		buffer := mustNew(t, c)
+		now, last, played := uint64(0), uint64(0), false
+		for ; len(b) >= 9; b = b[9:] {
+			v := binary.LittleEndian.Uint64(b[1:])
+			switch b[0] % 4 {
+			case 0:
+				now += v % 100_000
+				buffer.Push(now-v>>32%200_000, now, b[:9])
+			case 1:
+				buffer.Push(v, now, nil)
+			case 2:
+				now += v % 100_000
+				_, captured, ok := buffer.Pop(nil, now)
+				over := int64(now-captured) - buffer.Latency().Microseconds()
+				if ok && (over < 0 || over > 10_000 || played && int64(captured-last) <= 0) {
+					t.Fatalf("captured at %d, after %d, played %d us over at %d", captured, last, over, now)
+				}
+				if ok {
+					last, played = captured, true
+				}
+			case 3:
+				now += uint64(int64(v) % 1e9)
+				buffer.Shift(int64(v) % 1e9)
+				last += uint64(int64(v) % 1e9)
+			}
+			if buffer.Waiting() > 8 {
+				t.Fatalf("%d wait", buffer.Waiting())
+			}
+		}
+	})
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package playout
+
+import "math"
+
+const (
+	cardMemory = 30e6 // us: how far back a rate looks, about
+	cardKnown  = 10e6 // us: and how long it takes to say one
+)
+
+// Card is how fast a sound card runs against the clock: of the capturing card, from the
+// times of capture; of the playing one, from when it took how many samples. The zero value is
+// ready to use, by one goroutine at a time.
+//
+// Samples come faster or slower than they are played by the difference: a resampler that takes
+// 1 + (captured-played)/1e6 samples for each that it makes keeps step for ever.
+type Card struct {
+	from           uint64
+	begun          bool
+	weight, mx, my float64 // of what was added, and its mean
+	spanXX, spanXY float64
+	longest        float64 // us: time since from
+}
+
+// Add says that at atUsec the card was at sample number samples, of rate a second. Later calls
+// have larger numbers; numbers left out are no matter.
+func (c *Card) Add(atUsec uint64, samples int64, rate float64) {
+	if !c.begun {
+		*c = Card{from: atUsec, begun: true}
+	}
+	x := float64(int64(atUsec - c.from))
+	y := float64(samples)/rate*1e6 - x // us by which the card is ahead, from some start
+	fade := math.Exp(-max(x-c.longest, 0) / cardMemory)
+	c.longest = max(c.longest, x)
+	c.weight, c.spanXX, c.spanXY = c.weight*fade+1, c.spanXX*fade, c.spanXY*fade
+	dx := x - c.mx
+	c.mx += dx / c.weight
+	c.my += (y - c.my) / c.weight
+	c.spanXX += dx * (x - c.mx)
+	c.spanXY += dx * (y - c.my)
+}
+
+// PPM returns by how much the card is faster than the clock, in parts per million. ok is false
+// in the first 10 s. Times with an error of 1 ms give it to about 5 ppm, if they are 20 ms apart.
+func (c *Card) PPM() (ppm float64, ok bool) {
+	if c.longest < cardKnown || c.spanXX == 0 {
+		return 0, false
+	}
+	return c.spanXY / c.spanXX * 1e6, true
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package playout
+
+const (
+	binUsec = 1000 // us: the width of a bin of delays
+
+	// memory is how many frames the delays of the past count for: 20 s of 20 ms each.
+	memory = 1000
+
+	// inARow late frames in a row are a longer path, which need not wait for the quantile.
+	inARow = 3
+
+	// Of frames that arrive within burstUsec only the first counts. The others waited for it, as
+	// after the program was stopped: that is one event, and no latency helps.
+	burstUsec = 5000
+
+	// A latency that is longer than it need be by slackUsec is lowered by a part in lower of
+	// the time: 0.5 %, which nobody hears.
+	slackUsec = 2 * binUsec
+	lower     = 200
+)
+
+// latency is the time from capture to play, in microseconds: fixed, or a quantile of the
+// one-way delays, raised at once and lowered slowly.
+type latency struct {
+	now   int64
+	fixed bool
+
+	least, most int64
+	inTime      float64
+	bins        []float64 // the last one has all that are longer
+	total       float64   // of bins
+	weight      float64   // of the next frame, which grows: so the past fades
+	last        uint64    // arrival that counted
+	late        int       // frames in a row
+	lateMost    int64     // the longest delay of them
+	at          uint64    // when it was lowered
+	begun       bool
+}
+
+func newLatency(c Config) latency {
+	l := latency{now: c.Latency.Microseconds(), fixed: c.Latency > 0, least: c.Least.Microseconds(), most: c.Most.Microseconds(), inTime: c.InTime, weight: 1}
+	if !l.fixed {
+		l.now, l.bins = l.least, make([]float64, c.Most.Microseconds()/binUsec+1)
+	}
+	return l
+}
+
+// arrived takes the one-way delay of a frame that arrived at nowUsec.
+func (l *latency) arrived(nowUsec uint64, delay int64) {
+	if since := int64(nowUsec - l.last); l.fixed || l.begun && since >= 0 && since < burstUsec {
+		return
+	}
+	l.last = nowUsec
+	bin := min(max(delay, 0)/binUsec, int64(len(l.bins)-1))
+	l.bins[bin] += l.weight
+	l.total += l.weight
+	if l.weight *= 1 + 1./memory; l.weight > 1e9 {
+		for i := range l.bins {
+			l.bins[i] /= l.weight
+		}
+		l.total, l.weight = l.total/l.weight, 1
+	}
+	wanted := l.quantile()
+	if delay <= l.now {
+		l.late, l.lateMost = 0, 0
+	} else if l.late, l.lateMost = l.late+1, max(l.lateMost, delay); l.late >= inARow {
+		wanted = max(wanted, l.lateMost+binUsec)
+	}
+	passed := int64(nowUsec - l.at)
+	switch {
+	case wanted > l.now:
+		l.now = wanted
+	case l.begun && passed > 0 && l.now-wanted > slackUsec:
+		l.now -= min(passed/lower, l.now-wanted)
+	}
+	if !l.begun || passed >= lower || passed < 0 {
+		l.at, l.begun = nowUsec, true
+	}
+	l.now = min(max(l.now, l.least), l.most)
+}
+
+// quantile returns the delay within which the wanted share of frames arrives.
+func (l *latency) quantile() int64 {
+	rest := l.total * (1 - l.inTime)
+	for i := len(l.bins) - 1; i >= 0; i-- {
+		if rest -= l.bins[i]; rest < 0 {
+			return int64(i+1) * binUsec
+		}
+	}
+	return 0
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Package playout plays what was captured elsewhere a fixed time after it was captured: frames
+// of sound, positions, camera pictures. These files are complete: copy them. They need the
+// standard library only, start no goroutine and read no clock.
+//
+// All times are readings of the clock of the end that plays, in microseconds. The end that
+// captures says when in the other's time (ToRemoteTime23), so a difference between the clocks
+// neither piles frames up nor runs out of them, and several sources are in step.
+package playout
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// What Push refuses.
+var (
+	ErrLate  = errors.New("playout: it should have been played already")
+	ErrEarly = errors.New("playout: it was captured in the future") // by more than the latency
+	ErrTwice = errors.New("playout: it has come before")
+	ErrFull  = errors.New("playout: too much waits")
+)
+
+// Config is what New wants. Zero values have the defaults.
+type Config struct {
+	Latency time.Duration // from capture to play; 0: by itself, from the arrivals
+	Least   time.Duration // by itself: the shortest; 0: 10 ms
+	Most    time.Duration // by itself: the longest; 0: 500 ms
+	InTime  float64       // by itself: the share of frames that come in time; 0: 0.99
+	Late    time.Duration // how much later than due a frame is still played; 0: 10 ms
+	Frames  int           // that wait at most; 0: 64
+}
+
+// check puts in the defaults and refuses what cannot be meant, NaN too.
+func (c *Config) check() error {
+	for _, d := range [...]struct {
+		v *time.Duration
+		d time.Duration
+	}{{&c.Least, 10 * time.Millisecond}, {&c.Most, 500 * time.Millisecond}, {&c.Late, 10 * time.Millisecond}} {
+		if *d.v == 0 {
+			*d.v = d.d
+		}
+	}
+	if c.InTime == 0 {
+		c.InTime = 0.99
+	}
+	if c.Frames == 0 {
+		c.Frames = 64
+	}
+	const longest = 10 * time.Second
+	switch {
+	case c.Latency < 0 || c.Latency > longest:
+		return fmt.Errorf("playout: Latency %v: must be from 0 to %v", c.Latency, longest)
+	case c.Least < 0 || c.Least > c.Most || c.Most > longest:
+		return fmt.Errorf("playout: Least %v, Most %v: must be from 0 to %v, and in order", c.Least, c.Most, longest)
+	case !(c.InTime > 0 && c.InTime < 1):
+		return fmt.Errorf("playout: InTime %v: must be above 0 and below 1", c.InTime)
+	case c.Late < 0 || c.Late > longest:
+		return fmt.Errorf("playout: Late %v: must be from 0 to %v", c.Late, longest)
+	case c.Frames < 1 || c.Frames > 1<<16:
+		return fmt.Errorf("playout: Frames %d: must be from 1 to %d", c.Frames, 1<<16)
+	}
+	return nil
+}
+
+// Stats count frames since New.
+type Stats struct {
+	Played uint64
+	Late   uint64 // refused by Push, or not asked for in time
+	Early  uint64 // captured in the future
+	Twice  uint64
+	Full   uint64
+}
+
+// Buffer is what waits to be played. Any goroutine may use it at any time.
+type Buffer struct {
+	conf Config
+
+	mu      sync.Mutex
+	latency latency
+	frames  []frame // sorted by capture
+	spare   [][]byte
+	stats   Stats
+	last    uint64 // capture of the last that was played, if any
+	asked   uint64 // the time of the last Pop, if any
+	played  bool
+	popped  bool
+}
+
+type frame struct {
+	captured uint64
+	payload  []byte
+}
+
+// New makes an empty buffer.
+func New(c Config) (*Buffer, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	b := &Buffer{conf: c, latency: newLatency(c), frames: make([]frame, 0, c.Frames)}
+	return b, nil
+}
+
+// Push takes a copy of what was captured at capturedUsec and arrived at nowUsec. The error
+// says why it will not be played.
+func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delay := int64(nowUsec - capturedUsec)
+	if delay < -b.latency.now {
+		b.stats.Early++
+		return ErrEarly
+	}
+	b.latency.arrived(nowUsec, delay)
+	at, twice := slices.BinarySearchFunc(b.frames, capturedUsec, func(f frame, captured uint64) int {
+		return int(max(min(int64(f.captured-captured), 1), -1))
+	})
+	switch {
+	case delay > b.latency.now+b.conf.Late.Microseconds() || b.played && int64(capturedUsec-b.last) < 0:
+		b.stats.Late++ // a newer one was played already
+		return ErrLate
+	case twice || b.played && capturedUsec == b.last:
+		b.stats.Twice++
+		return ErrTwice
+	case len(b.frames) == b.conf.Frames:
+		b.stats.Full++
+		return ErrFull
+	}
+	var room []byte
+	if n := len(b.spare); n > 0 {
+		room, b.spare = b.spare[n-1], b.spare[:n-1]
+	}
+	b.frames = slices.Insert(b.frames, at, frame{capturedUsec, append(room[:0], payload...)})
+	return nil
+}
+
+// Pop appends to dst the next frame that is due at nowUsec. Those that were due more than
+// Config.Late ago are not played any more. ok is false if none is due.
+//
+// If nowUsec lies more than Config.Late before that of the last Pop, the clock was set back:
+// what waits is shifted by as much, as by Shift.
+func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec uint64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if back := int64(nowUsec - b.asked); b.popped && back < -b.conf.Late.Microseconds() {
+		b.shift(back)
+	}
+	b.asked, b.popped = nowUsec, true
+	for len(b.frames) > 0 {
+		f := b.frames[0]
+		over := int64(nowUsec-f.captured) - b.latency.now
+		if over < 0 {
+			break
+		}
+		b.frames = slices.Delete(b.frames, 0, 1)
+		b.spare = append(b.spare, f.payload)
+		if over <= b.conf.Late.Microseconds() {
+			b.stats.Played++
+			b.last, b.played = f.captured, true
+			return append(dst, f.payload...), f.captured, true
+		}
+		b.stats.Late++
+	}
+	return dst, 0, false
+}
+
+// Due returns when the next frame is to be played. ok is false if none waits. A frame that
+// arrives, or a latency that changes, can make it earlier or later.
+func (b *Buffer) Due() (usec uint64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.frames) == 0 {
+		return 0, false
+	}
+	return b.frames[0].captured + uint64(b.latency.now), true
+}
+
+// Shift says that the clock was set by byUsec microseconds, forward if positive: what waits
+// was captured at other readings than it seemed. It is played when it would have been. A
+// clock of the other end that was set needs no Shift: what waits is right, and what comes
+// is refused as early or late until the ends know better.
+func (b *Buffer) Shift(byUsec int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shift(byUsec)
+	b.asked += uint64(byUsec)
+}
+
+func (b *Buffer) shift(by int64) {
+	for i := range b.frames {
+		b.frames[i].captured += uint64(by)
+	}
+	b.last += uint64(by)
+	b.latency.at += uint64(by)
+	b.latency.last += uint64(by)
+}
+
+// Latency returns the time from capture to play.
+func (b *Buffer) Latency() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Duration(b.latency.now) * time.Microsecond
+}
+
+// Waiting returns how many frames wait.
+func (b *Buffer) Waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.frames)
+}
+
+// Stats returns the counts.
+func (b *Buffer) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stats
+}

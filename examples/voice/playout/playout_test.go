@@ -1,0 +1,257 @@
+// These tests prove that frames are played when they should be, by true time, over a network
+// that jitters and loses, between clocks that differ, are set, stand still and start anew; that
+// nothing is played late; and that memory is bounded whatever is pushed.
+package playout_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"timesync/examples/voice/playout"
+	"timesync/link"
+)
+
+// end is one end, whose clock is known: true time plus offset, faster by ppm.
+type end struct {
+	link   *link.Link
+	offset uint64
+	ppm    float64
+}
+
+func newEnd(rng *rand.Rand, ppm float64) *end {
+	return &end{link: new(link.Link), offset: rng.Uint64() >> 1, ppm: ppm}
+}
+
+func (e *end) clock(trueUsec int64) uint64 {
+	return e.offset + uint64(trueUsec+int64(float64(trueUsec)*e.ppm/1e6))
+}
+
+type datagram struct {
+	at   int64 // us, true time of arrival
+	data []byte
+}
+
+// world is one end that captures, one that plays, and a network between them. Times are true, us.
+type world struct {
+	t       *testing.T
+	rng     *rand.Rand
+	speaker *end
+	player  *end
+	buffer  *playout.Buffer
+	conf    playout.Config
+	ways    [2][]datagram
+	now     int64
+	asleep  bool // the player's process is stopped
+	frozen  bool // and its clock stands still, and its network is away
+	jitter  func() int64
+
+	captured int             // frames
+	errs     []int64         // play - capture - latency, of each that was played
+	playedAt map[int64]int64 // by time of capture
+	captures []int64
+	refused  map[error]int
+	shifts   int64 // the player is told
+}
+
+const (
+	frameUsec = 20_000
+	stepUsec  = 100
+)
+
+func newWorld(t *testing.T, seed uint64, c playout.Config) *world {
+	rng := rand.New(rand.NewPCG(seed, 'v'))
+	w := &world{t: t, rng: rng, speaker: newEnd(rng, 25), player: newEnd(rng, -25), conf: c, refused: map[error]int{}, playedAt: map[int64]int64{}}
+	w.jitter = func() int64 { return 15_000 + rng.Int64N(10_000) } // 20 +- 5 ms
+	w.buffer = w.newBuffer()
+	return w
+}
+
+func (w *world) newBuffer() *playout.Buffer {
+	b, err := playout.New(w.conf)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+func (w *world) send(way int, data []byte) {
+	if w.rng.IntN(100) > 0 {
+		w.ways[way] = append(w.ways[way], datagram{w.now + w.jitter(), data})
+	}
+}
+
+// arrived takes the datagrams off a way that have arrived.
+func (w *world) arrived(way int) (got []datagram) {
+	w.ways[way] = slices.DeleteFunc(w.ways[way], func(d datagram) bool {
+		if d.at <= w.now {
+			got = append(got, d)
+		}
+		return d.at <= w.now
+	})
+	return got
+}
+
+func (w *world) run(lasting time.Duration) {
+	for until := w.now + lasting.Microseconds(); w.now < until; w.now += stepUsec {
+		if w.now%frameUsec == 0 {
+			w.capture()
+		}
+		for _, d := range w.arrived(1) {
+			w.speaker.link.Open(d.data, w.speaker.clock(d.at))
+		}
+		if w.asleep {
+			if w.frozen {
+				w.arrived(0)
+				w.player.offset -= stepUsec
+			}
+			continue
+		}
+		if w.now%100_000 == 0 {
+			w.send(1, w.player.link.AppendHeader(nil, w.player.clock(w.now)))
+		}
+		w.play()
+	}
+}
+
+// capture sends a frame, whose payload is for the judge.
+func (w *world) capture() {
+	at := w.now - 5000 // it takes some time to get here
+	local := w.speaker.clock(w.now)
+	b := w.speaker.link.AppendHeader(nil, local)
+	ts, ok := w.speaker.link.ToRemoteTime23(local - 5000)
+	b = link.AppendTime23(b, ts, ok)
+	w.send(0, binary.LittleEndian.AppendUint64(b, uint64(at)))
+	w.captures = append(w.captures, at)
+}
+
+func (w *world) play() {
+	for _, d := range w.arrived(0) {
+		now := w.player.clock(d.at) // the kernel's time
+		payload, _, _, err := w.player.link.Open(d.data, now)
+		if err != nil || len(payload) < 11 {
+			continue
+		}
+		if ts, ok := link.ReadTime23(payload); ok {
+			if at, err := w.player.link.AcceptEvent(now, ts, time.Second); errors.Is(err, link.ErrFuture) || errors.Is(err, link.ErrOld) {
+				w.refused[err]++
+			} else if err := w.buffer.Push(at, w.player.clock(w.now), payload[3:]); err != nil {
+				w.refused[err]++
+			}
+		}
+	}
+	for {
+		payload, _, ok := w.buffer.Pop(nil, w.player.clock(w.now))
+		if !ok {
+			return
+		}
+		at := int64(binary.LittleEndian.Uint64(payload))
+		w.playedAt[at] = w.now
+		w.errs = append(w.errs, w.now-at-w.buffer.Latency().Microseconds())
+	}
+}
+
+// lost returns how many frames captured in the span were not played.
+func (w *world) lost(from, to int64) (n int) {
+	for _, at := range w.captures {
+		if _, played := w.playedAt[at]; at >= from && at < to && !played {
+			n++
+		}
+	}
+	return n
+}
+
+// spread returns percentiles of the sizes, and the largest.
+func spread(errs []int64) (p50, p99, most int64) {
+	sizes := make([]int64, len(errs))
+	for i, e := range errs {
+		sizes[i] = max(e, -e)
+	}
+	slices.Sort(sizes)
+	return sizes[len(sizes)/2], sizes[len(sizes)*99/100], sizes[len(sizes)-1]
+}
+
+// TestPlay: at 20 ms +- 5 ms of jitter, 1 % loss and 50 ppm, what is played is played when it should be.
+func TestPlay(t *testing.T) {
+	var all []int64
+	for _, c := range []playout.Config{{Latency: 80 * time.Millisecond}, {}} {
+		all = all[:0]
+		for seed := range uint64(10) {
+			w := newWorld(t, seed, c)
+			w.run(3 * time.Second)
+			w.errs = nil
+			from := w.now
+			w.run(60 * time.Second)
+			all = append(all, w.errs...)
+			if lost := w.lost(from, w.now-200_000); lost > 60 && c.Latency > 0 || lost > 110 || len(w.errs) < 2800 {
+				t.Errorf("seed %d, latency %v: %d of 3000 lost; %+v", seed, w.buffer.Latency(), lost, w.buffer.Stats())
+			}
+			if l := w.buffer.Latency(); c.Latency == 0 && (l < 29*time.Millisecond || l > 33*time.Millisecond) {
+				t.Errorf("seed %d: by itself the latency is %v; frames take 20 to 30 ms, and 1 ms of clocks", seed, l)
+			}
+		}
+		p50, p99, most := spread(all)
+		t.Logf("latency %v (0: by itself): play - capture - latency in us: p50 %d, p99 %d, most %d", c.Latency, p50, p99, most)
+		if p99 > 1000 {
+			t.Errorf("p99 %d us, want at most 1000", p99)
+		}
+	}
+}
+
+// TestSet: whatever happens to a clock or a process, nothing is played late, and sound is
+// back soon.
+func TestSet(t *testing.T) {
+	const latency = 80 * time.Millisecond
+	for _, e := range []struct {
+		name   string
+		what   func(w *world)
+		silent time.Duration // at most so much sound is lost
+		stale  int           // frames that are played late since nobody can know better
+	}{
+		{"the speaker's clock 5 s ahead", func(w *world) { w.speaker.offset += 5_000_000 }, 2600 * time.Millisecond, 0},
+		{"the speaker's clock 5 s back", func(w *world) { w.speaker.offset -= 5_000_000 }, 2600 * time.Millisecond, 0},
+		{"the player's clock 5 s ahead", func(w *world) { w.player.offset += 5_000_000; w.buffer.Shift(5_000_000) }, 2600 * time.Millisecond, 0},
+		{"the same, untold", func(w *world) { w.player.offset += 5_000_000 }, 2600 * time.Millisecond, 0},
+		{"the player's clock 5 s back", func(w *world) { w.player.offset -= 5_000_000 }, 2600 * time.Millisecond, 0},
+		{"the player's process stopped for 5 s", func(w *world) { w.asleep = true; w.run(5 * time.Second); w.asleep = false }, 5*time.Second + 200*time.Millisecond, 0},
+		{"the player's machine asleep for 5 s", func(w *world) {
+			w.asleep, w.frozen = true, true
+			w.run(5 * time.Second)
+			w.asleep, w.frozen = false, false
+		}, 9 * time.Second, 5},
+		{"the player starts anew", func(w *world) { w.player, w.buffer = newEnd(w.rng, 40), w.newBuffer() }, 600 * time.Millisecond, 0},
+		{"the speaker starts anew", func(w *world) { w.speaker = newEnd(w.rng, 40) }, 600 * time.Millisecond, 0},
+	} {
+		worst, most := 0, int64(0)
+		for seed := range uint64(5) {
+			w := newWorld(t, seed, playout.Config{Latency: latency})
+			w.run(25 * time.Second)
+			if w.errs = nil; w.lost(0, w.now) == len(w.captures) {
+				t.Fatal("nothing is played")
+			}
+			from := w.now
+			e.what(w)
+			w.run(20 * time.Second)
+			late := 0
+			for _, err := range w.errs {
+				if err > 15_000 {
+					late++
+				}
+				most = max(most, err)
+			}
+			lost := w.lost(from-200_000, w.now-200_000)
+			worst = max(worst, lost)
+			// 1 % is lost anyway: 200 ms of 20 s.
+			if limit := int((e.silent + 600*time.Millisecond).Microseconds() / frameUsec); lost > limit || late > e.stale {
+				t.Errorf("seed %d: %s: %d frames lost, want %d at most; %d late, want %d; %v, %+v", seed, e.name, lost, limit, late, e.stale, w.refused, w.buffer.Stats())
+			}
+			if n := w.lost(w.now-5_000_000, w.now-200_000); n > 15 {
+				t.Errorf("seed %d: %s: %d frames lost in the end", seed, e.name, n)
+			}
+		}
+		t.Logf("%s: %d of 1000 frames lost at most, none later than %d us", e.name, worst, most)
+	}
+}

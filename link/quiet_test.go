@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests measure how often an end has to send, and prove that docs/ACCURACY.md says so:
+//
+//	go test ./link -run 'TestQuietEnd|TestSkewKnown' -v -quiet.worlds 100
+package link_test
+
+import (
+	"container/heap"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync/internal/sim"
+	"timesync/link"
+)
+
+var quietWorlds = flag.Int("quiet.worlds", 4, "worlds for each row of TestQuietEnd and TestSkewKnown")
+
+// wire is two ends with clocks of quartz, 40 ppm apart, and 20 ms of path with exponential
+// jitter. Each end sends at a rate of its own. Times are true.
+type wire struct {
+	links  [2]link.Link
+	clocks [2]*sim.Clock
+	rates  [2]float64 // datagrams a second
+	out    [2]*sim.Link
+	rng    *rand.Rand
+	now    time.Duration
+	events wireEvents
+	asked  func(side int)
+}
+
+type wireEvent struct {
+	at       time.Duration
+	side     int // whose event it is
+	datagram []byte
+	ask      bool
+}
+
+// wireEvents is a heap.
+type wireEvents []wireEvent
+
+func (e wireEvents) Len() int           { return len(e) }
+func (e wireEvents) Less(i, j int) bool { return e[i].at < e[j].at }
+func (e wireEvents) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *wireEvents) Push(x any)        { *e = append(*e, x.(wireEvent)) }
+func (e *wireEvents) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	*e = (*e)[:last]
+	return x
+}
+
+const askEvery = 50 * time.Millisecond
+
+// newWire steps the clock of one end by step, at time at.
+func newWire(seed uint64, rates [2]float64, jitter time.Duration, stepped int, at, step time.Duration) *wire {
+	w := &wire{rates: rates, rng: rand.New(rand.NewPCG(seed, 'q')), asked: func(int) {}}
+	for side := range w.clocks {
+		spec := sim.ClockSpec{OffsetUsec: w.rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
+			SinePhase: 2 * math.Pi * w.rng.Float64(), WanderPPM: 0.01}
+		if step != 0 && side == stepped {
+			spec.Events = []sim.ClockEvent{{At: at, Step: step}}
+		}
+		w.clocks[side] = sim.NewClock(spec, w.rng.Uint64())
+		w.out[side] = &sim.Link{Base: sim.Fixed(20 * time.Millisecond), Delay: sim.Exp(jitter)}
+		first := time.Duration(w.rng.Float64() / rates[side] * float64(time.Second))
+		heap.Push(&w.events, wireEvent{at: first, side: side})
+		heap.Push(&w.events, wireEvent{at: askEvery, side: side, ask: true})
+	}
+	return w
+}
+
+func (w *wire) run(until time.Duration) {
+	for w.events[0].at < until {
+		e := heap.Pop(&w.events).(wireEvent)
+		w.now = e.at
+		local := w.clocks[e.side].Usec(e.at)
+		switch {
+		case e.ask:
+			w.asked(e.side)
+			e.at += askEvery
+			heap.Push(&w.events, e)
+		case e.datagram != nil:
+			w.links[e.side].Open(e.datagram, local)
+		default:
+			header := w.links[e.side].AppendHeader(nil, local)
+			for _, at := range w.out[e.side].Arrivals(w.rng, e.at) {
+				heap.Push(&w.events, wireEvent{at: at, side: 1 - e.side, datagram: header})
+			}
+			e.at += time.Duration(float64(time.Second) / w.rates[e.side])
+			heap.Push(&w.events, e)
+		}
+	}
+}
+
+// err is how far an end's idea of the other's clock is off, in microseconds.
+func (w *wire) err(side int) (usec float64, ok bool) {
+	remote, ok := w.links[side].RemoteTime(w.clocks[side].Usec(w.now))
+	return math.Abs(float64(int64(remote - w.clocks[1-side].Usec(w.now)))), ok
+}
+
+func quantile(v []float64, q float64) float64 {
+	slices.Sort(v)
+	return v[int(q*float64(len(v)-1)+0.5)]
+}
+
+// TestQuietEnd: one end sends 60 datagrams a second, the other fewer. The table says what
+// both know of the time from 30 s on, and how long a clock that was set stays unnoticed.
+func TestQuietEnd(t *testing.T) {
+	const stepAt, end = 60 * time.Second, 240 * time.Second
+	var table strings.Builder
+	for _, rate := range []float64{60, 10, 4, 2, 1, 0.5, 0.2, 0.1} {
+		var errs, bounds [2][]float64
+		var late []float64
+		for seed := range uint64(*quietWorlds) {
+			for stepped := range 2 {
+				for _, step := range []time.Duration{30 * time.Millisecond, -30 * time.Millisecond} {
+					w := newWire(seed, [2]float64{60, rate}, 3*time.Millisecond, stepped, stepAt, step)
+					wrong := [2]time.Duration{}
+					w.asked = func(side int) {
+						e, ok := w.err(side)
+						bound, _ := w.links[side].ErrorBound(w.clocks[side].Usec(w.now))
+						switch {
+						case w.now >= stepAt && (!ok || e > 5000):
+							wrong[side] = w.now - stepAt
+						case w.now >= 30*time.Second && w.now < stepAt:
+							errs[side] = append(errs[side], e)
+							bounds[side] = append(bounds[side], bound.Seconds()*1e3)
+						}
+					}
+					w.run(end)
+					late = append(late, max(wrong[0], wrong[1]).Seconds())
+				}
+			}
+		}
+		fmt.Fprintf(&table, "| %g | %.0f / %.0f | %.0f / %.0f | %.1f | %.1f | %.1f / %.1f |\n", rate, quantile(errs[0], 0.5), quantile(errs[0], 0.99),
+			quantile(errs[1], 0.5), quantile(errs[1], 0.99), quantile(bounds[0], 0.5), quantile(bounds[1], 0.5), quantile(late, 0.5), quantile(late, 1))
+		if p99 := max(quantile(errs[0], 0.99), quantile(errs[1], 0.99)); p99 > 10000 || rate >= 1 && p99 > 1000 {
+			t.Errorf("%g a second: the error is %.0f us at p99", rate, p99)
+		}
+	}
+	t.Logf("%d worlds a row: rate of the quiet end in 1/s; error at the other end, at the quiet one, p50 / p99 in us; bounds, p50 in ms; a step of 30 ms until noticed by both, median / most in s\n%s",
+		4**quietWorlds, table.String())
+}
+
+// TestSkewKnown: after how long Skew is ok at both ends, and how far it is off then.
+func TestSkewKnown(t *testing.T) {
+	var table strings.Builder
+	for _, rate := range []float64{60, 10, 4, 1, 0.2} {
+		fmt.Fprintf(&table, "| %g |", rate)
+		for _, jitter := range []time.Duration{100 * time.Microsecond, time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond} {
+			var known, off []float64
+			for seed := range uint64(*quietWorlds) {
+				w := newWire(seed, [2]float64{rate, rate}, jitter, 0, 0, 0)
+				w.asked = func(side int) {
+					if ppm, ok := w.links[side].Skew(); ok && len(known) <= int(seed) {
+						known = append(known, w.now.Seconds())
+						off = append(off, math.Abs(math.Abs(ppm)-40))
+					}
+				}
+				for until := time.Second; until <= 20*time.Minute && len(known) <= int(seed); until += time.Second {
+					w.run(until)
+				}
+				if len(known) <= int(seed) {
+					known, off = append(known, math.Inf(1)), append(off, 0)
+				}
+			}
+			worst := quantile(off, 1)
+			fmt.Fprintf(&table, " %.1f / %.1f, %.0f |", quantile(known, 0.5), quantile(known, 1), worst)
+			if rate >= 1 && math.IsInf(quantile(known, 1), 1) {
+				t.Errorf("%g a second, %v of jitter: not known after 20 min", rate, jitter)
+			}
+			if worst > 25+5 { // temperature moves the rates by 4
+				t.Errorf("%g a second, %v of jitter: off by %.0f ppm when first known", rate, jitter, worst)
+			}
+		}
+		table.WriteString("\n")
+	}
+	t.Logf("%d worlds a cell: datagrams a second each way; jitter of 0.1, 1, 3, 10 ms: s until Skew is ok, median / most, and ppm that it is off then at most\n%s", *quietWorlds, table.String())
+}
