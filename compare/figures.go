@@ -47,8 +47,11 @@ type sweep struct {
 	p99    [][]float64 // by column and value, us
 }
 
-// taught are the six worlds that teach most, and what to see in them.
-var taught = []struct{ world, title, see string }{
+// lesson is a world that is drawn over time, and what to see in it.
+type lesson struct{ world, title, see string }
+
+// taught are the six worlds that teach most.
+var taught = []lesson{
 	{"ideal", "Drift: clocks 100 ppm apart, no jitter",
 		"A minimum over 10 s is as old as the clocks drifted meanwhile, 0.5 ms here; one that is known as a straight line is not."},
 	{"cellular", "A mobile network: 4 to 10 ms of jitter, clocks 100 ppm apart",

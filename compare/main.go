@@ -26,7 +26,6 @@ type options struct {
 	link, clknetsim, original string // which of them, and where it is
 	only, record, keep, out   string
 	lasting                   time.Duration // 0 is the usual time
-	seeds                     int
 	seed                      uint64
 }
 
@@ -37,8 +36,7 @@ func (o *options) define() {
 	flag.StringVar(&o.only, "only", "", "with -link, -chronyd and -original: only what has this in its name, such as cross90, LAN or frames")
 	flag.StringVar(&o.record, "record", "", "with -link: `folder` for a trace of each kind of datagrams, to be replayed")
 	flag.StringVar(&o.keep, "keep", "", "with -link and -only: record what both ends of this package are told into files of this `name`, with -a.tsr and -b.tsr behind it")
-	flag.DurationVar(&o.lasting, "lasting", 0, "how long each load of -link (90s), world of -chronyd (300s) or row of -original (60s) lasts")
-	flag.IntVar(&o.seeds, "seeds", 3, "with -chronyd: worlds of each kind")
+	flag.DurationVar(&o.lasting, "lasting", 0, "how long each load of -link (90s) or row of -original (60s) lasts")
 	flag.StringVar(&o.out, "out", "report", "folder for the report; ../docs is the committed one, without HTML and CSV")
 	flag.Uint64Var(&o.seed, "seed", firstSeed, "seed of -world, and of the random traffic of -link and -original")
 }
