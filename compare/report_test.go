@@ -4,6 +4,8 @@
 package main
 
 import (
+	"image/color"
+	"image/png"
 	"math"
 	"os"
 	"os/exec"
@@ -65,33 +67,79 @@ func alike(a, b string) bool {
 	return true
 }
 
-// TestCommitted holds the report that is part of the project to what comes out.
-func TestCommitted(t *testing.T) {
-	d := figuresOf(t).report(nil)
-	text, err := os.ReadFile(filepath.Join(committed, "REPORT.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, to := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(d.html.String(), -1) {
-		if !strings.Contains(d.html.String(), `id="`+to[1]+`"`) {
-			t.Errorf("a link leads to #%s, which is nowhere", to[1])
-		}
-	}
-	got, want := withoutCosts(t, d.markdown()), withoutCosts(t, string(text))
+// differ reports how the lines of a committed document differ from what comes out.
+func differ(t *testing.T, name string, want, got []string) {
+	t.Helper()
 	bad := 0
 	for i := range min(len(got), len(want)) {
 		if !alike(got[i], want[i]) {
 			if bad++; bad < 10 {
-				t.Errorf("docs/REPORT.md says\n\t%s\nbut this comes out:\n\t%s", want[i], got[i])
+				t.Errorf("docs/%s says\n\t%s\nbut this comes out:\n\t%s", name, want[i], got[i])
 			}
 		}
 	}
 	if bad > 0 || len(got) != len(want) {
-		t.Errorf("%d lines differ, %d lines instead of %d: if that is right, run go run . -out ../docs", bad, len(got), len(want))
+		t.Errorf("docs/%s: %d lines differ, %d lines instead of %d: if that is right, run go run . -out ../docs", name, bad, len(got), len(want))
 	}
+}
+
+// TestCommitted holds the documents that are part of the project to what comes out.
+func TestCommitted(t *testing.T) {
+	f := figuresOf(t)
+	d := f.report(nil)
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(committed, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	differ(t, "REPORT.md", withoutCosts(t, read("REPORT.md")), withoutCosts(t, d.markdown()))
+	differ(t, "CHRONYD.md", strings.Split(read("CHRONYD.md"), "\n"), strings.Split(f.chronyDocument().markdown(), "\n"))
+	if n := strings.Count(read("REPORT.md"), "\n"); n > 200 {
+		t.Errorf("docs/REPORT.md has %d lines; nobody reads more than 200", n)
+	}
+	out := filepath.Join(t.TempDir(), "report.csv")
+	if err := f.writeCSV(out); err != nil {
+		t.Fatal(err)
+	}
+	csv, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	differ(t, "report.csv", strings.Split(read("report.csv"), "\n"), strings.Split(string(csv), "\n"))
 	for _, p := range d.pictures {
-		if _, err := os.Stat(filepath.Join(committed, pictureFolder, p.name+".png")); err != nil {
-			t.Error(err)
+		for _, th := range themes {
+			if _, err := os.Stat(p.path(committed, th)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestFollow: what README.md and ACCURACY.md say is what comes out, and figures that are wrong
+// are made right.
+func TestFollow(t *testing.T) {
+	f := figuresOf(t)
+	for _, doc := range []struct {
+		path   string
+		follow func(string) (string, error)
+	}{{"../README.md", f.followReadme}, {"../docs/ACCURACY.md", f.followAccuracy}} {
+		text, err := os.ReadFile(doc.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		right, err := doc.follow(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		differ(t, doc.path, strings.Split(string(text), "\n"), strings.Split(right, "\n"))
+		wrong := strings.NewReplacer(" 4", " 5", " 1", " 7", "*1", "*8").Replace(right)
+		if again, err := doc.follow(wrong); err != nil || again == wrong {
+			t.Errorf("%s: wrong figures stay, %v", doc.path, err)
+		}
+		if _, err := doc.follow("nothing of that kind\n"); err == nil {
+			t.Errorf("%s: a document without figures passes", doc.path)
 		}
 	}
 }
@@ -106,8 +154,8 @@ func TestReasons(t *testing.T) {
 		} else if w.set != simulated {
 			continue
 		}
-		if names := f.winners(i, q); len(names) > 0 && reason(w.name) == "" {
-			t.Errorf("%s, %s: %s wins, and nothing says why", w.set, w.name, strings.Join(names, ", "))
+		if winner, _ := f.winner(i, q); winner != "" && reason(w.name) == "" {
+			t.Errorf("%s, %s: %s wins, and nothing says why", w.set, w.name, winner)
 		}
 	}
 }
@@ -206,19 +254,68 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// TestPictures draws one of each kind.
+// TestPictures draws one of each kind, for light and dark pages: as wide as a telephone with
+// letters that are legible there, in the theme's colours.
 func TestPictures(t *testing.T) {
 	dir := t.TempDir()
 	curves := []curve{curveOf(ours, parts([]float64{3, 5e3, math.NaN(), 2})...)}
-	if err := drawCurves(filepath.Join(dir, "a.png"), "title", axis{max: 4}, errorAxis("error", 1, 1e4), curves); err != nil {
-		t.Error(err)
+	kinds := map[string]func(path string, th theme) error{
+		"lines": func(path string, th theme) error {
+			return drawCharts(path, th, &chart{title: "title", x: axis{max: 4}, y: errorAxis("error", 1, 1e4), curves: curves, events: []event{{1, 1, "set"}, {2, 3, "full"}}})
+		},
+		"strips": func(path string, th theme) error {
+			return drawStrips(path, th, "title", errorAxis("error", 1, 1e4), []strip{{"x", ink, []float64{3, 1e9}, 5}})
+		},
 	}
-	if err := drawStrips(filepath.Join(dir, "b.png"), "title", "error", 1, 1e4, []strip{{"x", ink, []float64{3, 1e9}, 5}}); err != nil {
-		t.Error(err)
+	for kind, draw := range kinds {
+		for _, th := range themes {
+			path := filepath.Join(dir, kind+th.name+".png")
+			if err := draw(path, th); err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			img, err := png.Decode(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := color.NRGBAModel.Convert(img.At(0, 0)), th.paper; got != want {
+				t.Errorf("%s: the corner is %v, want %v", path, got, want)
+			}
+			const phone = 375
+			if letters := textSize * phone / pictureWidth; letters < 10 || img.Bounds().Dx() < 2*phone {
+				t.Errorf("%s: letters of %d pixels, %d pixels wide", path, letters, img.Bounds().Dx())
+			}
+		}
 	}
-	for _, name := range []string{"a.png", "b.png"} {
-		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || len(b) < 1000 {
-			t.Errorf("%s: %d bytes, %v", name, len(b), err)
+}
+
+// TestTone: the colours of all methods stand out against both backgrounds.
+func TestTone(t *testing.T) {
+	bright := func(c color.Color) float64 { // relative luminance, as in WCAG
+		r, g, b, _ := c.RGBA()
+		linear := func(v uint32) float64 {
+			x := float64(v) / 0xffff
+			if x <= 0.04045 {
+				return x / 12.92
+			}
+			return math.Pow((x+0.055)/1.055, 2.4)
+		}
+		return 0.2126*linear(r) + 0.7152*linear(g) + 0.0722*linear(b)
+	}
+	for _, th := range themes {
+		tones := []color.Color{rgb(chronyColor)}
+		for column := range columns() {
+			tones = append(tones, colorOf(column))
+		}
+		for _, c := range tones {
+			x, y := bright(th.tone(c)), bright(th.paper)
+			if contrast := (max(x, y) + 0.05) / (min(x, y) + 0.05); contrast < 2.5 {
+				t.Errorf("%s: %v has a contrast of %.1f", th.name, c, contrast)
+			}
 		}
 	}
 }

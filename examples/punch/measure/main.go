@@ -30,6 +30,10 @@ const (
 	jitter = 5 * time.Millisecond
 	giveUp = 5 * time.Second
 	atOnce = 10 // pairs that try at the same time, each with ports of its own
+
+	// apart is how long after another a pair begins. A peer spins before the instant: those of
+	// other pairs must not have theirs at the same time, on a machine with few cores.
+	apart = 100 * time.Millisecond
 )
 
 // kinds are the NATs, all of them masquerade: what else they do with unsolicited packets.
@@ -246,6 +250,7 @@ func (b *bench) tries(n int, args []string) *outcomes {
 		for range min(atOnce, n-done) {
 			b.room++
 			room := fmt.Sprint("room", b.room)
+			time.Sleep(apart)
 			pairs.Go(func() {
 				x, y := b.pair(room, args)
 				mu.Lock()
