@@ -34,34 +34,36 @@ func playEqual(c *chronyd) ([]equalCell, error) {
 // mine is our 99th percentile.
 func (c *equalCell) mine() float64 { return quantile(c.errs[0], 0.99) }
 
-// name is that of the world and the rate, with both 99th percentiles.
-func (c *equalCell) name() string {
-	return fmt.Sprintf("%s, %g/s (%s; ours %s)", c.w.Name, c.rate, fine(at(c.chrony.best, 0.99)), fine(c.mine()))
-}
-
-// equalWins says where chronyd is better at equal numbers of packets, and where it is worse by
-// less than half, one item each.
+// equalWins says where chronyd is better at equal numbers of packets by more than a twentieth,
+// and where it is worse by less than half on long paths, one item each.
 func (f *figures) equalWins() (items []string) {
-	var better, close []string
-	for i := range f.equal {
-		c := &f.equal[i]
-		if c.chrony == nil {
-			continue
-		}
-		switch chrony := at(c.chrony.best, 0.99); {
-		case chrony < c.mine():
-			better = append(better, c.name())
-		case len(c.w.rates) == 1 && c.mine() > chrony/2:
-			close = append(close, c.name())
-		}
+	better := f.equalCells(func(chrony, mine float64, long bool) bool { return chrony < mine*0.95 })
+	if better != "" {
+		items = append(items, "At equal packets chronyd, with its best setting, its figure first: "+better+". It averages what it hears; here the fastest datagram counts.")
 	}
-	if len(better) > 0 {
-		items = append(items, "At equal packets chronyd, with its best setting, in: "+strings.Join(better, "; ")+". It merges and averages what it hears; here the fastest datagram counts.")
-	}
-	if len(close) > 0 {
-		items = append(items, "Ahead of chronyd at equal packets, but by less than half: "+strings.Join(close, "; ")+".")
+	near := f.equalCells(func(chrony, mine float64, long bool) bool { return long && chrony >= mine*0.95 && chrony/2 < mine })
+	if near != "" {
+		items = append(items, "Behind, but by less than half, chronyd is at equal packets in: "+near+".")
 	}
 	return items
+}
+
+// equalCells lists the cells that a condition picks, those of a world together.
+func (f *figures) equalCells(pick func(chrony, mine float64, long bool) bool) string {
+	var worlds []string
+	for i := range f.equal {
+		c := &f.equal[i]
+		if c.chrony == nil || !pick(at(c.chrony.best, 0.99), c.mine(), len(c.w.rates) == 1) {
+			continue
+		}
+		cell := fmt.Sprintf("%g/s %s against %s", c.rate, fine(at(c.chrony.best, 0.99)), fine(c.mine()))
+		if n := len(worlds); n > 0 && strings.HasPrefix(worlds[n-1], c.w.Name+": ") {
+			worlds[n-1] += ", " + cell
+		} else {
+			worlds = append(worlds, c.w.Name+": "+cell)
+		}
+	}
+	return strings.Join(worlds, "; ")
 }
 
 // row is a row of the table of CHRONYD.md: median and 99th percentile of each.
@@ -110,7 +112,7 @@ func (f *figures) chronyDocument() *document {
 	d.table(rows)
 	d.text("chronyd itself, the program, in simulated time: clknetsim runs two of them on the clocks that this package gets, with delays of the same links. Each world lasts %.0f s (the recorded queues 80 and 90 s) and counts from %.0f s on, with %d seeds. The clocks are %.0f ppm apart; the rate of each follows a sine (strong wander: 8 ppm in 600 s; quieter: 2 ppm in 900 s) and a random walk. Jitter is exponential, drawn anew for each packet; a recorded queue delays a packet by what was recorded at its time. All times of sending and receipt are exact, as a network card's would be.",
 		chronyLasts.Seconds(), chronyWarmup.Seconds(), chronySeeds, chronyApart)
-	d.text("chronyd steers the clock that it is asked about; the others leave it alone and calculate. `minpoll` and `maxpoll` are the rate; `iburst` and `makestep 0.0001 3` are always set. In each row these settings were tried: %s, each with each, and the best three with %s. The best is judged on the seeds that are reported, which favours chronyd. On paths longer than 10 ms chronyd polls once a second at most.",
+	d.text("chronyd steers the clock that it is asked about; the others leave it alone and calculate. `minpoll` and `maxpoll` are the rate; `iburst` and `makestep 0.0001 3` are always set. In each row these settings were tried: %s, each with each, and the best three with %s. The best is judged on the seeds that are reported, which favours chronyd. On paths longer than 10 ms chronyd polls once a second at most, also while a recorded queue makes them so.",
 		quoted(chronySettings), quoted([][]string{chronyTails}))
 	version := "not measured"
 	if len(f.chronyd.figures) > 0 {

@@ -56,7 +56,10 @@ func linkWins(done []*link) string {
 	var wins []string
 	compared := 0
 	for _, l := range done {
-		from, name := linkSettled, l.load.name
+		from, name := linkSettled, fmt.Sprintf("cross traffic of %.0f %%", 100*l.load.share)
+		if l.load.before > 0 {
+			name += ", begun later"
+		}
 		if l.load.phases != nil {
 			from, name = linkWarmup, "TCP"
 		}

@@ -172,7 +172,11 @@ func drawCharts(path string, t theme, charts ...*chart) error {
 		}
 		rows[i] = []*plot.Plot{p}
 	}
-	for i, row := range plot.Align(rows, tiles, all) {
+	canvases := [][]draw.Canvas{{draw.Crop(all, tiles.PadLeft, -4, tiles.PadBottom, -tiles.PadTop)}}
+	if len(charts) > 1 { // Align leaves more room than one chart needs
+		canvases = plot.Align(rows, tiles, all)
+	}
+	for i, row := range canvases {
 		charts[i].plotHead(t, all, row[0].Max.Y)
 		rows[i][0].Draw(row[0])
 	}
