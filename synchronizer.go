@@ -38,12 +38,9 @@ import (
 type TimeSynchronizer struct {
 	bucket bucket // under way
 	pair   pair
-	base   uint64    // local time, us, at which x is 0
-	anchor uint64    // us: the first offset shown is the one nearest to it
-	early  Counter24 // report that came before the first datagram, if waits
-	waits  bool      // it does
-	seen   bool      // a datagram has arrived
-	view   shown     // it ends a cache line: neighbours in a slice share none
+	base   uint64 // local time, us, at which x is 0
+	anchor uint64 // us: the first offset shown is the one nearest to it
+	view   shown  // it ends a cache line: neighbours in a slice share none
 }
 
 const (
@@ -75,7 +72,7 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 
 // news takes a datagram that may change something.
 func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bool) {
-	if !s.seen || !s.pair.sane(s.bucket.from) {
+	if !s.pair.sane(s.bucket.from) {
 		s.start(raw, localUsec)
 	}
 	x := s.now(localUsec)
@@ -102,14 +99,13 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 		s.anchor = v.remote(localUsec) - localUsec
 	}
 	s.view.clear()
-	waited := float64(int64(localUsec - s.base))
+	waited, early := float64(int64(localUsec-s.base)), s.pair.early()
 	s.base = localUsec
 	s.pair.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
-	if s.waits {
-		s.pair.report(max(-waited, -second), s.early, &s.bucket)
+	if early != 0 {
+		s.pair.report(max(-waited, -second), early, &s.bucket)
 	}
-	s.seen, s.waits = true, false
 }
 
 // now returns localUsec as microseconds since base.
@@ -130,7 +126,7 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
 	b, own := &s.bucket, &s.pair.own
 	b.at, b.room = localUsec, 0
-	if s.pair.peered && own.strays == 0 {
+	if s.pair.peered && own.strays == 0 && !s.pair.changed { // else readers are to hear as soon as may be
 		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int64(own.slope*(1<<32))
 		b.span, b.room = uint32(max(bucketTime-(x-b.from), 0)), 1<<deltaBits/3 // as around has it
 	}
@@ -144,8 +140,8 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	if minDelta = NewCounter24(uint64(minDelta)); minDelta == 0 { // rule: an original that has heard nothing says 0
 		return
 	}
-	if !s.seen {
-		s.early, s.waits, s.base = minDelta, true, localRecvUsec
+	if !s.pair.begun() {
+		s.pair.last, s.base = minDelta, localRecvUsec
 		s.view.heard.Store(localRecvUsec)
 		return
 	}
@@ -181,7 +177,7 @@ func (s *TimeSynchronizer) Reset() {
 		v.steps++
 		s.view.show(&v)
 	}
-	s.bucket, s.pair, s.base, s.anchor, s.waits, s.seen = bucket{}, pair{}, 0, 0, false, false
+	s.bucket, s.pair, s.base, s.anchor = bucket{}, pair{}, 0, 0
 	s.view.clear()
 	s.view.datagrams.Store(0)
 	s.view.late.Store(0)
@@ -190,32 +186,56 @@ func (s *TimeSynchronizer) Reset() {
 const (
 	minStep = 500.0 // us: smaller corrections after a clock event are slewed
 	maxSlew = 50e3  // us: larger ones are steps, always
+	grace   = 20e3  // us: so far may a reader be ahead of the last datagram, or behind it
 )
 
-// publish shows readers what is known, if it is news to them.
+// publish shows readers what is known, if it is news to them. A correction begins a grace
+// after now, and waits until the one before has been over for as long, unless both come at the
+// same time: then what readers read within the grace, before or after now, is final.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.pair.changed {
 		return
 	}
 	s.pair.changed = false
+	now := s.base + uint64(int64(x))
 	old, ok := s.view.view()
-	v := s.pair.view(x)
-	v.local, v.steps = s.base+uint64(int64(x)), old.steps
-	if ok {
-		whole, part := old.offset(v.local)
-		excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
-		v.excess = int32(excess * (1 << fracBits))
-		switch {
-		case abs(excess) > maxSlew || abs(excess) > minStep && v.undisturbed < told:
-			v.whole, v.excess, v.steps = nearest(v.whole, whole), 0, v.steps+1
-		default:
-			v.whole, v.part = whole, part // readers go on from where they are
-		}
-	} else {
-		v.whole = nearest(v.whole, s.anchor)
+	if !ok {
+		v := s.pair.view(x)
+		v.from, v.whole, v.steps = now, nearest(v.whole, s.anchor), old.steps
+		s.show(&v)
+		return
 	}
+	since := int64(now - old.from)
+	waits := since > -grace && since < old.slewing()+grace
+	shift := float64(grace)
+	if waits {
+		shift = -float64(since)
+	}
+	v := s.pair.view(x + shift)
+	v.from, v.was, v.steps = now+uint64(int64(shift)), old.skew, old.steps
+	if since <= -grace {
+		v.was = old.was
+	}
+	whole, part := old.offset(v.from)
+	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
+	switch {
+	case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
+		v = s.pair.view(x)
+		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, whole), old.steps+1
+	case waits:
+		s.pair.changed = true
+		v.whole, v.part, v.skew, v.was, v.excess = old.whole, old.part, old.skew, old.was, old.excess
+		v.bound += float32(abs(excess))
+	default:
+		v.whole, v.part, v.excess = whole, part, int32(excess*(1<<fracBits))
+	}
+	s.show(&v)
+}
+
+// show shows readers a view.
+func (s *TimeSynchronizer) show(v *view) {
 	s.bucket.delay = int32(v.delay) // as readers see it
-	s.view.show(&v)
+	s.view.show(v)
 }
 
 // ---- Answers ----
@@ -249,6 +269,10 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // increments Snapshot.Steps: corrections of up to 50 ms are slewed at half the speed of
 // time, or of up to 0.5 ms after a clock was set. A clock that is set by more than 33.5 s
 // is followed modulo 67.1 s.
+//
+// A reading from 20 ms before the last datagram to 20 ms after it is final: no later datagram
+// or report changes it, steps apart. An earlier time is answered by the pace of that time,
+// extrapolated back.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	return s.view.remote(localUsec)
 }
@@ -258,6 +282,14 @@ func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok b
 // unequal the two ways are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	return s.view.minDelay()
+}
+
+// MinimumDelayToPeer returns the shortest time that a datagram of late was under way to the
+// peer, never negative; half the round trip at first. It and MinimumOneWayDelay, which is the
+// way from the peer, are the round trip. ok is false while the offset is not known.
+func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
+	v, ok := s.view.view()
+	return micros(float64(v.toPeer)), ok
 }
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
@@ -287,12 +319,13 @@ type Snapshot struct {
 	RemoteUsec     uint64        // the remote clock, see RemoteTime
 	OffsetUsec     int64         // remote minus local clock
 	ErrorBound     time.Duration // of the two, see TimeSynchronizer.ErrorBound
-	MinOneWayDelay time.Duration // shortest one-way delay of late
+	MinOneWayDelay time.Duration // shortest one-way delay of late, from the peer
 	Jitter         time.Duration // mean distance of fast datagrams from the shortest delay
 	Age            time.Duration // since the last report
 	Undisturbed    time.Duration // since a clock was last noticed to have been set; at the start 15 s
 	Skew           float64       // remote minus local rate, parts per million, however well it is known
 	Steps          uint32        // discontinuities of the remote time, ever; the first setting is none
+	MinDelayToPeer time.Duration // shortest one-way delay of late, to the peer
 }
 
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
@@ -305,13 +338,14 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 	return Snapshot{
 		RemoteUsec:     remote,
 		OffsetUsec:     int64(remote - localUsec),
-		ErrorBound:     micros(v.boundAt(int64(localUsec - v.local))),
+		ErrorBound:     micros(v.boundAt(int64(localUsec - v.from))),
 		MinOneWayDelay: micros(float64(v.delay)),
 		Jitter:         micros(float64(v.jitter)),
 		Age:            micros(max(float64(int64(localUsec-s.view.heard.Load())), 0)),
-		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.local)), 0)),
+		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.from)), 0)),
 		Skew:           v.ppm(),
 		Steps:          v.steps,
+		MinDelayToPeer: micros(float64(v.toPeer)),
 	}, true
 }
 
@@ -355,17 +389,17 @@ type pair struct {
 	peer   float64 // us: the peer's floor at x is peer - own.slope*x
 	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
 
-	noise  float32 // us: mean difference of reports from what they were expected to say
-	trip   float32 // us: the reference round trip, of late
-	hold   float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
-	free   float32 // us: the reference round trip when hold was last 0
-	known  float32 // us: for how long the round trip has been trip, all in all
-	other  float32 // us: another round trip that stands
-	stood  float32 // us: for how long it has
-	before float32 // us: the round trip before it became shorter in the first seconds
-	left   float32 // us: until hold fades
+	noise float32 // us: mean difference of reports from what they were expected to say
+	trip  float32 // us: the reference round trip, of late
+	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
+	free  float32 // us: the reference round trip when hold was last 0
+	known float32 // us: for how long the round trip has been trip, all in all
+	other float32 // us: another round trip that stands
+	stood float32 // us: for how long it has
+	drop  float32 // us: by which the own floor fell in the first seconds and did not rise since; if negative, the peer's
+	left  float32 // us: until hold fades
 
-	last     Counter24 // report
+	last     Counter24 // report, never 0 once there is one
 	alien    uint8     // other reports until the peer no longer counts as an original
 	peered   bool      // a report has come
 	changed  bool      // since readers were told
@@ -377,6 +411,17 @@ func (p *pair) start(level float64) {
 	*p = pair{limits: limits{quiet: told}, changed: true, alien: doubted}
 	p.own = floor{line: line{level: level, noise: second, width: bucketTime}, dip: second, low: second}
 	p.own.doubtSlope(priorSkew)
+}
+
+// begun reports whether a datagram has arrived.
+func (p *pair) begun() bool { return p.own.width > 0 }
+
+// early returns the last report that came before the first datagram, or 0.
+func (p *pair) early() Counter24 {
+	if p.begun() {
+		return 0
+	}
+	return p.last
 }
 
 // sane reports whether the state is one that can be in a bucket from there on. All others
@@ -443,7 +488,7 @@ func (p *pair) follow() {
 	}
 	s, was := p.roundTrip(), p.correction()
 	if p.trip < -p.tolerance() { // the first reports were from before
-		p.trip, p.free, p.hold, p.known = s, s, 0, 0
+		p.anew()
 	}
 	d := p.doubt(s - p.trip)
 	c := min(max(was, p.hold-d), p.hold+d)
@@ -476,6 +521,7 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	}
 	p.changed = true
 	if fell {
+		p.drops(p.own.fall, 1)
 		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
 		if p.peered && p.impossible() && p.trip > -p.tolerance() { // rule: the peer's floor is predicted
 			p.foretold = true
@@ -500,6 +546,17 @@ func (p *pair) fell(x float64, d float32, limit float64, was float32, other *flo
 	}
 }
 
+// drops takes by how much a floor moved, d: the greatest fall of the first seconds is kept until
+// that floor rises. The sign is 1 for the own floor and -1 for the peer's.
+func (p *pair) drops(d, sign float32) {
+	switch {
+	case d > p.tolerance() && p.drop*sign > 0:
+		p.drop = 0
+	case d < -p.tolerance() && p.known < youth && -d > abs(p.drop):
+		p.drop = -d * sign
+	}
+}
+
 // endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	dt := min(float32(x-b.from), second) // long ones say little about what they span
@@ -516,8 +573,9 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
 		}
 	}
-	slope, level, rise, seen := p.own.slope, p.own.level, p.own.rise(), p.own.seen()
+	slope, level, rise, seen, was := p.own.slope, p.own.level, p.own.rise(), p.own.seen(), p.own.at(x)
 	late = p.own.endBucket(x, b, steady)
+	p.drops(float32(p.own.at(x)-was), 1)
 	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.seen() != seen || p.limits.fresh > 0
 	p.turn(x, slope)
 	if !p.peered {
@@ -530,7 +588,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	p.lean(dt)
 	p.close(x, b)
 	if !late {
-		p.trust(dt)
+		p.trust(x, dt)
 	}
 	p.follow()
 	return late
@@ -571,9 +629,6 @@ func (p *pair) lean(dt float32) {
 // has told it. What the peer guessed proves nothing.
 func (p *pair) close(x float64, b *bucket) {
 	late, old := p.own.lateness(), p.known > youth
-	if p.wasSet(x, p.own.rise()) {
-		p.own.slack = max(p.own.slack, late)
-	}
 	opens := p.impossible() && p.last%marks != markGuess && p.roundTrip()+late > -p.tolerance()
 	if opens && old { // the rest is a queue, or will be told
 		late = min(late, max(p.trip, 0)-p.roundTrip())
@@ -598,19 +653,22 @@ func (p *pair) closes(trip, a float32) bool {
 	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < a/2
 }
 
-// wasSet reports whether a clock was set in the first seconds: what made the round trip
-// shorter and passed for a queue made the other floor higher, by a.
-func (p *pair) wasSet(x float64, a float32) bool {
-	if x > 2*told || a < 2*p.tolerance() || !p.closes(p.before, a) {
-		return false
-	}
-	p.before = 0
-	p.limits.clockEvent(x)
-	return true
+// wasSet reports whether a clock was set in the first seconds, when what a floor falls by passes
+// for the end of a queue: the other floor has risen by as much, so that the round trip is a
+// longer again.
+func (p *pair) wasSet(a float32) bool {
+	miss := abs(a - abs(p.drop))
+	return p.known < 2*told && miss < p.tolerance()+gateDips*p.own.dip && miss < a/4
+}
+
+// anew takes the round trip for the reference. No correction is held.
+func (p *pair) anew() {
+	s := p.roundTrip()
+	p.trip, p.free, p.hold, p.known, p.stood = s, s, 0, 0, 0
 }
 
 // trust learns the reference round trip.
-func (p *pair) trust(dt float32) {
+func (p *pair) trust(x float64, dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
 	switch {
@@ -618,15 +676,18 @@ func (p *pair) trust(dt float32) {
 	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
 		if d > -tolerance { // within it, it is the one that is known
 			p.known, p.stood = p.known+dt, 0
-		} else if p.known > second { // or it is a clock that was set, see wasSet
-			p.before = p.trip
 		}
 		p.trip = s
 	case abs(d) < tolerance:
 		p.trip += d * min(dt/lateTime, 1)
 		p.known, p.stood = p.known+dt, 0
 	case abs(s-p.other) < tolerance: // rule: another round trip is learnt
-		if p.stood += dt; p.stood > told {
+		p.stood += dt
+		if p.stood > 2*second && p.wasSet(d) { // rule: sets of the first seconds
+			p.drop = 0
+			p.anew()
+			p.limits.clockEvent(x)
+		} else if p.stood > told {
 			if p.hold == 0 {
 				p.left = max(p.known, min(2*p.known, memory))
 			}
@@ -676,7 +737,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
 	p.last = minDelta
-	p.wasSet(x, d)
+	p.drops(d, -1)
 	if p.closes(p.trip, d) { // rule: a rise closes the round trip
 		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
 	}
@@ -781,8 +842,8 @@ func (p *pair) view(x float64) (v view) {
 	v.setReport(p.tell(x))
 	if v.synced = p.peered; v.synced {
 		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./4) // or rounding down could take a whole one
-		v.delay = float32(max(p.delay(), 0))
-		v.bound, v.ageing = p.bound(x)
+		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, deltaBits), 0))
+		v.bound, v.ageing = p.bound(x - grace)
 	}
 	return v
 }
@@ -1333,14 +1394,16 @@ const (
 
 // view is a consistent state for readers.
 type view struct {
-	local       uint64  // local time, us, at which it was taken
+	from        uint64  // local time, us: all that follows is as of then
 	whole       uint64  // us: what readers add to it, rounded down
 	part        uint32  // 2^-32 us: and what is missing from that
 	skew        int32   // 2^-32: rate of the offset
+	was         int32   // 2^-32: its rate before from
 	excess      int32   // 2^-8 us: by which readers add too much, to be slewed away
 	report      uint32  // 2^-8 units: what to report, and nearly half a unit
-	delay       float32 // us: minimum one-way delay
-	bound       float32 // us: of the offset's error, without excess
+	delay       float32 // us: minimum one-way delay from the peer
+	toPeer      float32 // us: and to it
+	bound       float32 // us: of the offset's error a grace before from, without excess
 	ageing      float32 // by which that grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event
 	jitter      float32 // us
@@ -1373,9 +1436,16 @@ func offset(whole uint64, part uint32, skew, excess int32, x int64) (uint64, uin
 	return whole + uint64(int64(skew)*(x>>32)+fine>>fineBits), uint32(fine)
 }
 
+// slewing returns for how long after from readers slew, us.
+func (v *view) slewing() int64 { return 2 * max(int64(v.excess), -int64(v.excess)) >> fracBits }
+
 // offset returns what readers add to localUsec, and the part of a microsecond.
 func (v *view) offset(localUsec uint64) (whole uint64, part uint32) {
-	return offset(v.whole, v.part, v.skew, v.excess, int64(localUsec-v.local))
+	x, skew := int64(localUsec-v.from), v.skew
+	if x < 0 {
+		skew = v.was
+	}
+	return offset(v.whole, v.part, skew, v.excess, x)
 }
 
 // remote returns the remote clock.
@@ -1394,7 +1464,7 @@ func (v *view) reportAt(x int64) uint32 {
 
 // minDelta returns a report.
 func (v *view) minDelta(localUsec uint64) Counter24 {
-	x := int64(localUsec - v.local)
+	x := int64(localUsec - v.from)
 	mark := Counter24(markGuess)
 	if v.seen && float32(x)*v.ageing <= minGate {
 		mark = markSeen
@@ -1406,10 +1476,10 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 	return report
 }
 
-// boundAt returns the error bound after x us: at most half the ring, where all offsets are.
+// boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)), abs(float64(int64(v.excess)-gone(v.excess, x)))
+	age, rest := abs(float64(x)+grace), abs(float64(int64(v.excess)-gone(v.excess, x)))
 	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
@@ -1418,7 +1488,7 @@ type shown struct {
 	seq       atomic.Uint32 // see writing
 	late      atomic.Uint32 // buckets in which all datagrams queued
 	datagrams atomic.Uint64 // before the bucket under way; here, where a bucket's end writes anyway
-	words     [7]atomic.Uint64
+	words     [8]atomic.Uint64
 	heard     atomic.Uint64 // local time, us, of the last report
 }
 
@@ -1443,13 +1513,14 @@ func (s *shown) show(v *view) {
 	seq := s.seq.Load()
 	s.seq.Store(seq | writing)
 	for i, w := range [...]uint64{
-		v.local,
+		v.from,
 		v.whole,
 		uint64(v.part)<<32 | uint64(uint32(v.skew)),
 		uint64(v.excess)<<32 | uint64(v.report),
 		pack(v.delay, v.bound),
 		pack(v.ageing, v.undisturbed),
 		uint64(math.Float32bits(v.jitter))<<32 | uint64(v.steps),
+		uint64(math.Float32bits(v.toPeer))<<32 | uint64(uint32(v.was)),
 	} {
 		s.words[i].Store(w)
 	}
@@ -1463,7 +1534,7 @@ func (s *shown) clear() { s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1
 func (s *shown) load(v *view) (state uint32) {
 	for {
 		seq := s.seq.Load()
-		v.local, v.whole = s.words[0].Load(), s.words[1].Load()
+		v.from, v.whole = s.words[0].Load(), s.words[1].Load()
 		v.part, v.skew = unpackFine(s.words[2].Load())
 		excess := s.words[3].Load()
 		v.excess, v.report = int32(excess>>32), uint32(excess)
@@ -1471,6 +1542,8 @@ func (s *shown) load(v *view) (state uint32) {
 		v.ageing, v.undisturbed = unpack(s.words[5].Load())
 		jitter := s.words[6].Load()
 		v.jitter, v.steps = math.Float32frombits(uint32(jitter>>32)), uint32(jitter)
+		toPeer := s.words[7].Load()
+		v.toPeer, v.was = math.Float32frombits(uint32(toPeer>>32)), int32(toPeer)
 		if s.seq.Load() == seq&^writing {
 			v.seen, v.synced = seq&marked != 0, seq&synced != 0
 			return seq
@@ -1488,7 +1561,8 @@ func (s *shown) view() (v view, ok bool) {
 func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 	for {
 		seq := s.seq.Load()
-		local, whole, fine, excess := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
+		from, whole, fine, excess := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
+		was := s.words[7].Load()
 		if s.seq.Load() != seq&^writing {
 			continue
 		}
@@ -1496,7 +1570,11 @@ func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 			return 0, false
 		}
 		part, skew := unpackFine(fine)
-		whole, _ = offset(whole, part, skew, int32(excess>>32), int64(localUsec-local))
+		x := int64(localUsec - from)
+		if x < 0 {
+			skew = int32(was)
+		}
+		whole, _ = offset(whole, part, skew, int32(excess>>32), x)
 		return localUsec + whole, true
 	}
 }

@@ -1400,27 +1400,6 @@ func TestRuleClosure(t *testing.T) {
 		is(t, fmt.Sprintf("late by %v: error", low), p.own.error, map[bool]float32{true: 500e-6}[slewed])
 	}
 
-	// In the first seconds.
-	for _, tc := range []struct {
-		x         float64
-		a, before float32
-		set       bool
-	}{
-		{30e6, 500, 4000, true}, {30.1e6, 500, 4000, false}, {1e6, 399, 3899, false}, {1e6, 400, 3900, true}, {1e6, 500, 4400, false}, {1e6, 500, 0, false},
-	} {
-		p := calmPair(1000, 2500, 500)
-		p.before, p.limits.at = tc.before, tc.x
-		holds(t, fmt.Sprintf("%+v", tc), p.wasSet(tc.x, tc.a), tc.set)
-		holds(t, fmt.Sprintf("%+v: clock event", tc), p.limits.fresh == 3, tc.set)
-		holds(t, fmt.Sprintf("%+v: again", tc), p.wasSet(tc.x, tc.a), false)
-		if tc.set {
-			q := calmPair(1000, 2500, 500)
-			q.before, q.own.alike, q.own.low, q.own.lowest = tc.before, true, tc.a, tc.a
-			var b bucket
-			q.close(tc.x, &b)
-			is(t, fmt.Sprintf("%+v: slack", tc), q.own.slack, tc.a)
-		}
-	}
 	// A floor fell: news to the limits is a clock that was set, or in the first seconds a queue.
 	for _, tc := range []struct {
 		d, news, known float32
@@ -1503,7 +1482,7 @@ func TestRuleTrust(t *testing.T) {
 		b := tc.before
 		p.limits.below, p.limits.above = 1e6, 1e6
 		p.trip, p.known, p.other, p.stood, p.free, p.hold, p.left = b.trip, b.known, b.other, b.stood, b.free, b.hold, b.left
-		p.trust(tc.dt)
+		p.trust(0, tc.dt)
 		if got := (trips{p.trip, p.known, p.other, p.stood, p.free, p.hold, p.left}); got != tc.after {
 			for i, pair := range [][2]float32{{got.trip, tc.after.trip}, {got.known, tc.after.known}, {got.other, tc.after.other}, {got.stood, tc.after.stood}, {got.free, tc.after.free}, {got.hold, tc.after.hold}, {got.left, tc.after.left}} {
 				is(t, tc.what+": "+[]string{"trip", "known", "other", "stood", "free", "hold", "left"}[i], pair[0], pair[1])
@@ -1549,14 +1528,42 @@ func TestRuleUphold(t *testing.T) {
 	}
 }
 
-// TestRuleBefore: a round trip that becomes shorter in the first seconds is kept, if it was
-// known for a second.
-func TestRuleBefore(t *testing.T) {
-	for known, before := range map[float32]float32{1e6: 77, 1_000_001: 4000, 5.9e6: 4000, 6e6: 77} {
-		p := calmPair(1000, 2000, 500)
-		p.trip, p.known, p.before = 4000, known, 77
-		p.trust(1e6)
-		is(t, fmt.Sprintf("the one before, known for %v", known), p.before, before)
+// TestRuleDrops: the greatest fall while the round trip was known for less than 6 s is kept until
+// the same floor rises.
+func TestRuleDrops(t *testing.T) {
+	for _, tc := range []struct {
+		known, drop, d, sign float32
+		want                 float32
+	}{
+		{5.9e6, 0, -500, 1, 500}, {5.9e6, 0, -500, -1, -500}, {6e6, 0, -500, 1, 0}, {1e6, 0, -200, 1, 0},
+		{1e6, 600, -500, -1, 600}, {1e6, -600, -700, 1, 700},
+		{60e6, 600, 201, 1, 0}, {60e6, 600, 201, -1, 600}, {60e6, -600, 201, -1, 0}, {60e6, 600, 199, 1, 600},
+	} {
+		p := calmPair(1000, 3000, 500)
+		p.known, p.drop = tc.known, tc.drop
+		p.drops(tc.d, tc.sign)
+		is(t, fmt.Sprintf("%+v", tc), p.drop, tc.want)
+	}
+}
+
+// TestRuleSets: a round trip that for 2 s is longer again by what one floor fell by in the first
+// seconds is the reference round trip, for a clock was set.
+func TestRuleSets(t *testing.T) {
+	for _, tc := range []struct {
+		drop, stood, known float32
+		set                bool
+	}{
+		{2000, 1.9e6, 0, true}, {-2000, 1.9e6, 0, true}, {2000, 1.7e6, 0, false}, {0, 1.9e6, 0, false},
+		{2199, 1.9e6, 0, true}, {2201, 1.9e6, 0, false}, {1801, 1.9e6, 0, true}, {1799, 1.9e6, 0, false},
+		{2000, 1.9e6, 29.9e6, true}, {2000, 1.9e6, 30e6, false},
+	} {
+		p := calmPair(1000, 3000, 500)
+		p.trip, p.other, p.stood, p.known, p.hold, p.free, p.drop = 2000, 4000, tc.stood, tc.known, 300, 1400, tc.drop
+		p.trust(20e6, 0.2e6)
+		is(t, fmt.Sprintf("%+v: the reference", tc), p.trip, map[bool]float32{true: 4000, false: 2000}[tc.set])
+		holds(t, fmt.Sprintf("%+v: a correction", tc), p.hold != 0, !tc.set)
+		holds(t, fmt.Sprintf("%+v: a clock event", tc), p.limits.fresh == 3, tc.set)
+		holds(t, fmt.Sprintf("%+v: again", tc), p.drop != 0, !tc.set && tc.drop != 0)
 	}
 }
 
@@ -1925,8 +1932,8 @@ func TestRuleSynchronizer(t *testing.T) {
 		what := fmt.Sprintf("by %v us, %v us after a clock was set", tc.by, tc.quiet)
 		holds(t, what+": a step", now.Steps != steps.Steps, tc.step)
 		shown, _ := s.view.view()
-		whole, part := shown.offset(shown.local)
-		whole2, part2 := old.offset(shown.local)
+		whole, part := shown.offset(shown.from)
+		whole2, part2 := old.offset(shown.from)
 		holds(t, what+": the same reading", whole == whole2 && part == part2, !tc.step) // to the bit, or readings could go back
 		if moved := int64(after - before); tc.step && math.Abs(float64(moved)-tc.by) > 5 || !tc.step && (moved < -1 || moved > 1) {
 			t.Errorf("%s: at once %d us", what, moved)
@@ -1945,19 +1952,18 @@ func TestRuleSteps(t *testing.T) {
 		steps uint32
 	}{{500, 0, 0}, {500.1, 0, 1}, {-500, 0, 0}, {-500.1, 0, 1}, {600, 15e6, 0}, {600, 14_999_998, 1}, {50e3, 60e6, 0}, {50e3 + 0.1, 60e6, 1}, {-50e3, 60e6, 0}, {-50e3 - 0.1, 60e6, 1}} {
 		s := TimeSynchronizer{pair: *calmPair(1000, 3000, 500)}
-		s.pair.limits.quiet = tc.quiet
-		for _, by := range []float64{0, tc.by} {
-			s.pair.offset += by
-			s.pair.changed = true
-			s.publish(0)
-			holds(t, "changed after readers were told", s.pair.changed, false)
+		for _, tell := range []struct{ x, by float64 }{{0, 0}, {grace - 1, tc.by}, {2 * grace, 0}} {
+			s.pair.offset += tell.by
+			s.pair.limits.quiet, s.pair.limits.at, s.pair.changed = tc.quiet, tell.x, true
+			s.publish(tell.x)
+			holds(t, fmt.Sprintf("%+v waits at %v", tc, tell.x), s.pair.changed, tell.x == grace-1 && tc.steps == 0)
 		}
 		v, _ := s.view.view()
 		is(t, fmt.Sprintf("steps %+v", tc), v.steps, tc.steps)
 		holds(t, fmt.Sprintf("nothing to slew %+v", tc), v.excess == 0, tc.steps == 1)
 		is(t, "delay", s.bucket.delay, int32(max(1500+tc.by, 0)))
 		s.pair.offset += 100e3
-		s.publish(0)
+		s.publish(2 * grace)
 		v, _ = s.view.view()
 		is(t, "steps of what did not change", v.steps, tc.steps)
 	}
@@ -1969,14 +1975,17 @@ func TestRuleView(t *testing.T) {
 	rng := rand.New(rand.NewPCG(20, 20))
 	for range 20_000 {
 		v := view{
-			local: rng.Uint64(), whole: rng.Uint64(), part: rng.Uint32(), skew: rng.Int32N(fine/500) - fine/1000,
-			excess: rng.Int32N(100_000*unit) - 50_000*unit, report: rng.Uint32(), delay: rng.Float32() * 1e6,
+			from: rng.Uint64(), whole: rng.Uint64(), part: rng.Uint32(), skew: rng.Int32N(fine/500) - fine/1000,
+			was: rng.Int32N(fine/500) - fine/1000, toPeer: rng.Float32(), excess: rng.Int32N(100_000*unit) - 50_000*unit, report: rng.Uint32(), delay: rng.Float32() * 1e6,
 			bound: rng.Float32(), ageing: rng.Float32(), undisturbed: rng.Float32(), jitter: rng.Float32(),
 			steps: rng.Uint32(), seen: rng.IntN(2) == 0, synced: true,
 		}
 		x := rng.Int64() >> rng.IntN(64)
-		at := v.local + uint64(x)
+		at := v.from + uint64(x)
 		exact := big.NewInt(int64(v.skew))
+		if x < 0 {
+			exact.SetInt64(int64(v.was))
+		}
 		exact.Mul(exact, big.NewInt(x))
 		exact.Add(exact, big.NewInt(int64(v.part)-gone(v.excess, x)<<24))
 		part := new(big.Int).And(exact, big.NewInt(fine-1)).Uint64()
@@ -2053,11 +2062,11 @@ func TestRuleMinDelta(t *testing.T) {
 	sum, n := 0.0, 0
 	for range 20_000 {
 		level := rng.Float64()*1e6 - 5e5
-		v := view{local: rng.Uint64(), skew: rng.Int32N(fine/500) - fine/1000}
+		v := view{from: rng.Uint64(), skew: rng.Int32N(fine/500) - fine/1000}
 		v.setReport(level)
 		x := rng.Uint64N(1e6)
 		want := level - float64(v.skew)/fine*float64(x)
-		report := v.minDelta(v.local + x)
+		report := v.minDelta(v.from + x)
 		switch report {
 		case 0:
 			t.Fatalf("%+v, level %v: 0 says that nothing was heard", v, want)
@@ -2087,11 +2096,11 @@ func TestRuleMinDelta(t *testing.T) {
 func TestRuleBoundAt(t *testing.T) {
 	const unit = 1 << 8
 	v := view{bound: 100, ageing: 1e-5, excess: 1000 * unit}
-	for x, want := range map[int64]float64{0: 1101, 1000: 601.01, 1e6: 111.05, -1e6: 1111.05, 1e9: 101 + 1e4 + 5e4, 1 << 60: 1 << 25} {
-		is(t, fmt.Sprintf("bound after %d", x), v.boundAt(x), want)
+	for x, want := range map[int64]float64{0: 1101.2, 1000: 601.21, 1e6: 111.252, -1e6: 1110.848, 1e9: 60103.2, 1 << 60: 1 << 25} {
+		is(t, fmt.Sprintf("bound after %d", x), math.Round(v.boundAt(x)*1e3)/1e3, want) // the age is 20 ms more
 	}
 	v.excess = -1000 * unit
-	is(t, "bound of what is to be added", v.boundAt(1000), 601.01)
+	is(t, "bound of what is to be added", math.Round(v.boundAt(1000)*1e3)/1e3, 601.21)
 }
 
 // TestRuleShown: what readers see of a pair, and from when on they see its skew.
@@ -2122,7 +2131,7 @@ func TestRuleShown(t *testing.T) {
 		is(t, "skew", ppm, map[bool]float64{true: 1e6 / 1024}[known])
 	}
 	var s TimeSynchronizer
-	s.view.show(&view{local: 9e6, undisturbed: 5e6, synced: true})
+	s.view.show(&view{from: 9e6, undisturbed: 5e6, synced: true})
 	for at, undisturbed := range map[uint64]time.Duration{9e6: 5 * time.Second, 12e6: 8 * time.Second, 8e6: 4 * time.Second, 3e6: 0} {
 		snapshot, _ := s.Snapshot(at)
 		is(t, fmt.Sprintf("undisturbed at %d us", at), int64(snapshot.Undisturbed), int64(undisturbed))
@@ -3014,7 +3023,7 @@ func TestPublishesChangesOnly(t *testing.T) {
 		before, words := readersSee(&s)
 		call()
 		after, words2 := readersSee(&s)
-		if (before == after) != (words == words2) {
+		if waits := s.pair.changed; (before == after) != (words == words2) && !waits {
 			t.Fatalf("%s: seq %#x, then %#x; words %x, then %x", what, before, after, words, words2)
 		}
 		if after&1 != 0 {

