@@ -172,13 +172,13 @@ func drawCharts(path string, t theme, charts ...*chart) error {
 		}
 		rows[i] = []*plot.Plot{p}
 	}
-	canvases := [][]draw.Canvas{{draw.Crop(all, tiles.PadLeft, -4, tiles.PadBottom, -tiles.PadTop)}}
-	if len(charts) > 1 { // Align leaves more room than one chart needs
-		canvases = plot.Align(rows, tiles, all)
-	}
-	for i, row := range canvases {
-		charts[i].plotHead(t, all, row[0].Max.Y)
+	for i, row := range plot.Align(rows, tiles, all) {
+		// The plot leaves room above itself for a vertical label that is not so long.
+		const letters = 9
+		top := row[0].Max.Y
+		row[0].Max.Y += top - rows[i][0].DataCanvas(row[0]).Max.Y - letters
 		rows[i][0].Draw(row[0])
+		charts[i].head(t, all, top)
 	}
 	return saveImage(path, img)
 }
@@ -191,8 +191,8 @@ func (c curve) stroke() vg.Length {
 	return 1.1
 }
 
-// plotHead writes the title and the names above a plot that ends at y.
-func (c *chart) plotHead(t theme, all draw.Canvas, y vg.Length) {
+// head writes the title and the names above a plot that ends at y.
+func (c *chart) head(t theme, all draw.Canvas, y vg.Length) {
 	const left, sample, gap = 8, 14, 12
 	all.FillText(t.style(textSize+1, t.ink, draw.XLeft, draw.YBottom), vg.Point{X: all.Min.X + left, Y: y + 17}, c.title)
 	at := all.Min.X + left
