@@ -39,11 +39,11 @@ func (c *equalCell) mine() float64 { return quantile(c.errs[0], 0.99) }
 func (f *figures) equalWins() (items []string) {
 	better := f.equalCells(func(chrony, mine float64, long bool) bool { return chrony < mine*0.95 })
 	if better != "" {
-		items = append(items, "At equal packets chronyd, with its best setting, its figure first: "+better+". It averages what it hears; here the fastest datagram counts.")
+		items = append(items, "At equal packets chronyd with its best setting is ahead, its figure first, in: "+better+". It averages what it hears; here the fastest datagram counts.")
 	}
 	near := f.equalCells(func(chrony, mine float64, long bool) bool { return long && chrony >= mine*0.95 && chrony/2 < mine })
 	if near != "" {
-		items = append(items, "Behind, but by less than half, chronyd is at equal packets in: "+near+".")
+		items = append(items, "At equal packets this package is ahead of chronyd, but not by half, in: "+near+".")
 	}
 	return items
 }

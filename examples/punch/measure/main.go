@@ -83,7 +83,8 @@ type bench struct {
 	wires   [2]*lab.Wire
 	room    int
 
-	connected int // pairs, of all kinds
+	connected int       // pairs, of all kinds
+	together  []float64 // how far apart the first packets left at the instant, of all kinds, ms
 }
 
 func main() {
@@ -195,10 +196,18 @@ func (b *bench) table(tries int, only string) error {
 		fmt.Printf("| %s |", k.name)
 		for _, p := range protocols {
 			for _, m := range modes {
-				fmt.Printf(" %v |", b.tries(tries, slices.Concat(p.args, m.args)))
+				o := b.tries(tries, slices.Concat(p.args, m.args))
+				fmt.Printf(" %v |", o)
+				if m.args == nil {
+					b.together = append(b.together, o.apart...)
+				}
 			}
 		}
 		fmt.Println()
+	}
+	if n := len(b.together); n > 0 {
+		slices.Sort(b.together)
+		fmt.Printf("\nAt the instant, in all kinds: %.2f ms apart in the median of %d, %.2f ms at the 99th percentile.\n", b.together[n/2], n, b.together[(n-1)*99/100])
 	}
 	return nil
 }
