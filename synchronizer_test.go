@@ -824,7 +824,7 @@ func TestSnapshot(t *testing.T) {
 	if d := s.OffsetUsec - int64(w.remote(w.now)-w.now); d < -100 || d > 100 {
 		t.Errorf("offset %v is %d us wrong", s.OffsetUsec, d)
 	}
-	if math.Abs(s.Skew-50) > 1 || s.Jitter > time.Millisecond || s.Undisturbed < 30*time.Second {
+	if math.Abs(s.Skew-50) > 1 || s.Jitter > time.Millisecond || s.Undisturbed < 29*time.Second || s.Undisturbed > 30*time.Second || s.Disturbed {
 		t.Errorf("after 30 s: %#v", s)
 	}
 
@@ -834,7 +834,7 @@ func TestSnapshot(t *testing.T) {
 	w.run(10 * time.Second)
 	after := agree("after a step")
 	afterB, _ := w.b.Snapshot(w.now)
-	if after.Steps == s.Steps || afterB.Steps == beforeB.Steps || after.Undisturbed > 11*time.Second {
+	if after.Steps == s.Steps || afterB.Steps == beforeB.Steps || after.Undisturbed > 11*time.Second || !after.Disturbed {
 		t.Errorf("a step of 300 ms: %d steps, then %d; at the other end %d, then %d; undisturbed for %v", s.Steps, after.Steps, beforeB.Steps, afterB.Steps, after.Undisturbed)
 	}
 	w.check(t, "10 s after a step", time.Millisecond)

@@ -22,21 +22,43 @@ import (
 
 // The real chronyd in simulated worlds: clknetsim runs two chronyd processes on clocks and
 // delays that it is given, faster than real time. The clocks are those that internal/sim
-// gives to the other methods; the delays are drawn from the same distribution.
+// gives to the other methods; the delays are drawn from the same links.
 
-// chronyWorld is two clocks and the path between them.
+// chronyWorld is a world in which chronyd polls at one rate or more. Its set is equalRates,
+// where the others send as often, or simulated, where they send as the scenario says.
 type chronyWorld struct {
-	name     string
-	up, down func(seed uint64) *sim.Link // from A to B and back
-	sine     float64                     // ppm, amplitude of each clock's rate
-	period   time.Duration               // of that
-	lasting  time.Duration               // 0 is as asked for
-	rates    []float64                   // exchanges a second
+	sim.Scenario
+	set   string
+	rates []float64 // exchanges a second
+	seeds int
 }
 
+// equalRates is the set of the worlds in which all methods send equally often.
+const equalRates = "equal rates"
+
+const (
+	chronyRate   = 10 // times a second that clknetsim updates rates and logs offsets, and that ours is asked
+	chronyWarmup = 30 * time.Second
+	chronyApart  = 40.0 // ppm
+	chronyWander = 0.01 // ppm, as of the usual clocks of internal/sim
+	chronySeeds  = 3    // of each world of equal rates
+	chronyLasts  = 5 * time.Minute
+)
+
 // allChronyWorlds returns them. On paths longer than 10 ms chronyd polls once a second at
-// most.
+// most. A computer that sleeps is not to be had from clknetsim, so those worlds are missing.
 func allChronyWorlds() ([]chronyWorld, error) {
+	worlds, err := equalWorlds()
+	for _, sc := range sim.Scenarios() {
+		if sc.Off == nil {
+			worlds = append(worlds, chronyWorld{sc, simulated, []float64{1}, simSeeds})
+		}
+	}
+	return worlds, err
+}
+
+// equalWorlds are those of equal rates.
+func equalWorlds() ([]chronyWorld, error) {
 	const us, ms = time.Microsecond, time.Millisecond
 	path := func(base time.Duration, delay func() sim.Delay) func(uint64) *sim.Link {
 		return func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(base), Delay: delay()} }
@@ -51,27 +73,37 @@ func allChronyWorlds() ([]chronyWorld, error) {
 		}
 		return sim.Sum(d...)
 	}
-	lan, wan := []float64{1, 16, 64}, []float64{1}
+	world := func(name string, up, down func(uint64) *sim.Link, sine float64, rates ...float64) chronyWorld {
+		return newChronyWorld(sim.Scenario{Name: name, Duration: chronyLasts, Warmup: chronyWarmup, AB: up, BA: down}, sine, rates)
+	}
+	lan := []float64{1, 16, 64}
 	worlds := []chronyWorld{
-		{name: "LAN 0.2 ms, jitter 0.1 ms, strong wander", up: exp(200*us, 100*us), sine: 8, rates: lan},
-		{name: "LAN 0.2 ms, jitter 0.1 ms, quieter oscillator", up: exp(200*us, 100*us), sine: 2, rates: lan},
-		{name: "LAN 0.2 ms, jitter 5 us, quieter oscillator", up: exp(200*us, 5*us), sine: 2, rates: lan},
-		{name: "20 ms, jitter 3 ms, strong wander", up: exp(20*ms, 3*ms), sine: 8, rates: wan},
-		{name: "20 ms, jitter 3 ms, quieter oscillator", up: exp(20*ms, 3*ms), sine: 2, rates: wan},
-		{name: "20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute", up: path(20*ms, queues), down: exp(20*ms, ms), sine: 2, rates: wan},
+		world("LAN 0.2 ms, jitter 0.1 ms, strong wander", exp(200*us, 100*us), exp(200*us, 100*us), 8, lan...),
+		world("LAN 0.2 ms, jitter 0.1 ms, quieter oscillator", exp(200*us, 100*us), exp(200*us, 100*us), 2, lan...),
+		world("LAN 0.2 ms, jitter 5 us, quieter oscillator", exp(200*us, 5*us), exp(200*us, 5*us), 2, lan...),
+		world("20 ms, jitter 3 ms, strong wander", exp(20*ms, 3*ms), exp(20*ms, 3*ms), 8, 1),
+		world("20 ms, jitter 3 ms, quieter oscillator", exp(20*ms, 3*ms), exp(20*ms, 3*ms), 2, 1),
+		world("20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute", path(20*ms, queues), exp(20*ms, ms), 2, 1),
 	}
 	recorded, err := recordedWorlds(lan)
-	worlds = append(worlds, recorded...)
-	for i := range worlds {
-		w := &worlds[i]
-		if w.down == nil {
-			w.down = w.up
-		}
-		if w.period = 900 * time.Second; w.sine > 2 {
-			w.period = 600 * time.Second
+	return append(worlds, recorded...), err
+}
+
+// newChronyWorld gives a scenario clocks that are 40 ppm apart, and whose rates follow a sine
+// of so many ppm.
+func newChronyWorld(sc sim.Scenario, sine float64, rates []float64) chronyWorld {
+	period := 900 * time.Second
+	if sine > 2 {
+		period = 600 * time.Second
+	}
+	clock := func(side sim.Side, ppm float64) func(seed uint64) sim.ClockSpec {
+		return func(seed uint64) sim.ClockSpec {
+			phase := sim.NewWorld(seed).Rand(fmt.Sprint("phase ", side)).Float64()
+			return sim.ClockSpec{SkewPPM: ppm, SinePPM: sine, SinePeriod: period, SinePhase: 2 * math.Pi * phase, WanderPPM: chronyWander}
 		}
 	}
-	return worlds, err
+	sc.A, sc.B, sc.PollRate = clock(sim.A, chronyApart/2), clock(sim.B, -chronyApart/2), chronyRate
+	return chronyWorld{sc, equalRates, rates, chronySeeds}
 }
 
 // recordedWorlds are the project's own recordings of a real queue.
@@ -83,42 +115,29 @@ func recordedWorlds(rates []float64) (worlds []chronyWorld, err error) {
 		if err != nil {
 			return nil, err
 		}
-		worlds = append(worlds, chronyWorld{name: r.name, up: sc.AB, down: sc.BA, sine: 2, lasting: sc.Duration, rates: rates})
+		worlds = append(worlds, newChronyWorld(sim.Scenario{Name: r.name, Duration: sc.Duration, Warmup: chronyWarmup, AB: sc.AB, BA: sc.BA}, 2, rates))
 	}
 	return worlds, nil
 }
 
-const (
-	chronyRate   = 10 // times a second that clknetsim updates rates and logs offsets, and that ours is asked
-	chronyWarmup = 30 * time.Second
-	chronyApart  = 40.0 // ppm
-	chronyWander = 0.01 // ppm, as of the usual clocks of internal/sim
-)
-
-// clock returns the clock of an end.
-func (w *chronyWorld) clock(side sim.Side) func(seed uint64) sim.ClockSpec {
-	return func(seed uint64) sim.ClockSpec {
-		apart := [2]float64{chronyApart / 2, -chronyApart / 2}
-		phase := sim.NewWorld(seed).Rand(fmt.Sprint("phase ", side)).Float64()
-		return sim.ClockSpec{SkewPPM: apart[side], SinePPM: w.sine, SinePeriod: w.period, SinePhase: 2 * math.Pi * phase, WanderPPM: chronyWander}
+// firstSeeds returns the seeds of a world.
+func (w *chronyWorld) firstSeeds() (seeds []uint64) {
+	for i := range w.seeds {
+		seeds = append(seeds, firstSeed+uint64(i))
 	}
+	return seeds
 }
 
-// scenario is the world for methods of this program.
-func (w *chronyWorld) scenario(rate float64) sim.Scenario {
-	return sim.Scenario{
-		Name: w.name, Duration: w.lasting, Warmup: chronyWarmup, A: w.clock(sim.A), B: w.clock(sim.B),
-		AB: w.up, BA: w.down, RateAB: rate, RateBA: rate, PollRate: chronyRate,
-	}
-}
-
-// play returns the sizes of our errors, and of the original's, in order.
-func (w *chronyWorld) play(rate float64, seeds []uint64) (errs [2][]float64) {
-	for _, seed := range seeds {
+// play returns the sizes of our errors, and of the original's, in order, where they send as
+// often as chronyd.
+func (w *chronyWorld) play(rate float64) (errs [2][]float64) {
+	sc := w.Scenario
+	sc.RateAB, sc.RateBA, sc.SendAB, sc.SendBA = rate, rate, nil, nil
+	for _, seed := range w.firstSeeds() {
 		pairs := []sim.Pair{{A: methods[ours].make(), B: methods[ours].make()}, {A: methods[original].make(), B: methods[original].make()}}
-		sim.Run(w.scenario(rate), seed, pairs, sim.Observer{Poll: func(o *sim.Observation) {
-			if o.At >= chronyWarmup && o.OK {
-				errs[o.Pair] = append(errs[o.Pair], math.Abs(o.ErrUsec))
+		sim.Run(sc, seed, pairs, sim.Observer{Poll: func(o *sim.Observation) {
+			if o.At >= sc.Warmup && o.OK {
+				errs[o.Pair] = append(errs[o.Pair], math.Abs(o.Excess()))
 			}
 		}})
 	}
@@ -136,8 +155,9 @@ var chronySettings = [][]string{
 	{"", "filter 4", "filter 16"},
 }
 
-// chronyTails are tried with the best of those: for how long chronyd slews the clock.
-var chronyTails = []string{"", "corrtimeratio 1", "corrtimeratio 10"}
+// chronyTails are tried with the best of those: for how long chronyd slews the clock, and
+// from what on it sets it instead.
+var chronyTails = []string{"", "corrtimeratio 1", "corrtimeratio 10", "makestep 0.001 -1"}
 
 // combinations returns one choice from each line, joined.
 func combinations(lines [][]string) []string {
@@ -168,19 +188,14 @@ func (r chronyRun) name() string {
 }
 
 // play runs clknetsim and both chronyds for each seed, and returns the sizes of the errors in
-// order.
+// order, from the warm-up on.
 func (r chronyRun) play(clknetsim string, seeds []uint64) (errs []float64, err error) {
 	for _, seed := range seeds {
-		folder, err := os.MkdirTemp("", "chronyd")
+		e, err := r.once(clknetsim, seed)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s, %g/s, %q, seed %d: %w", r.w.Name, r.rate, r.name(), seed, err)
 		}
-		e, err := r.once(clknetsim, folder, seed)
-		os.RemoveAll(folder)
-		if err != nil {
-			return nil, fmt.Errorf("%s, %g/s, %q, seed %d: %w", r.w.name, r.rate, r.name(), seed, err)
-		}
-		errs = append(errs, e...)
+		errs = append(errs, e[int(r.w.Warmup.Seconds()*chronyRate):]...)
 	}
 	slices.Sort(errs)
 	return errs, nil
@@ -191,18 +206,34 @@ func (r chronyRun) play(clknetsim string, seeds []uint64) (errs []float64, err e
 func (r chronyRun) files(seed uint64) map[string]string {
 	const common = "cmdport 0\nbindcmdaddress /\n"
 	poll, delays := -int(math.Round(math.Log2(r.rate))), r.delays(seed)
+	client, server := r.rates(sim.A, seed), r.rates(sim.B, seed)
 	return map[string]string{
 		"1.conf": "local stratum 1\nallow\npidfile 1.pid\n" + common,
-		"2.conf": fmt.Sprintf("server 192.168.123.1 iburst minpoll %d maxpoll %d %s\nmakestep 0.0001 3\n%s\npidfile 2.pid\n", poll, poll, r.server, r.tail) + common,
-		"rate1":  r.rates(sim.B, seed), "rate2": r.rates(sim.A, seed),
+		"2.conf": fmt.Sprintf("server 192.168.123.1 iburst minpoll %d maxpoll %d %s\n%s\npidfile 2.pid\n", poll, poll, r.server, r.lines()) + common,
+		"rate1":  server[0], "rate2": client[0], "step1": server[1], "step2": client[1],
 		"delay1": delays[sim.B], "delay2": delays[sim.A],
 		"world": "node1_freq = (file \"rate1\")\nnode2_freq = (file \"rate2\")\nnode2_offset = 0.01\n" +
+			"node1_step = (file \"step1\")\nnode2_step = (file \"step2\")\n" +
 			"node1_delay2 = (file \"delay1\")\nnode2_delay1 = (file \"delay2\")\n",
 	}
 }
 
-// once runs one seed in a folder.
-func (r chronyRun) once(clknetsim, folder string, seed uint64) (errs []float64, err error) {
+// lines returns the settings of lines of their own. At the start chronyd always sets the
+// clock.
+func (r chronyRun) lines() string {
+	if strings.HasPrefix(r.tail, "makestep") {
+		return r.tail
+	}
+	return "makestep 0.0001 3\n" + r.tail
+}
+
+// once runs one seed, and returns the sizes of all errors in the order of time.
+func (r chronyRun) once(clknetsim string, seed uint64) (errs []float64, err error) {
+	folder, err := os.MkdirTemp("", "chronyd")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
 	for name, text := range r.files(seed) {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			return nil, err
@@ -221,68 +252,89 @@ func (r chronyRun) once(clknetsim, folder string, seed uint64) (errs []float64, 
 		defer c.Process.Kill()
 	}
 	c := exec.CommandContext(ctx, filepath.Join(clknetsim, "clknetsim"), "-s", "sock", "-v", "0", "-R", strconv.Itoa(chronyRate),
-		"-l", fmt.Sprint(r.w.lasting.Seconds()), "-o", "offsets", "world", "2")
+		"-l", fmt.Sprint(r.w.Duration.Seconds()), "-o", "offsets", "world", "2")
 	c.Dir = folder
 	if out, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	return readOffsets(filepath.Join(folder, "offsets"), int(r.w.lasting.Seconds()*chronyRate))
+	return r.readOffsets(filepath.Join(folder, "offsets"), seed)
 }
 
-// rates returns the rate errors of a clock, one a line for each update.
-func (r chronyRun) rates(side sim.Side, seed uint64) string {
+// rates returns the rate errors of a clock, one a line for each update, and by how many
+// seconds it is set then.
+func (r chronyRun) rates(side sim.Side, seed uint64) (lines [2]string) {
 	// Its random walk has the seed that sim.Run gives it.
-	name := [...]string{"clock A", "clock B"}[side]
-	c := sim.NewClock(r.w.clock(side)(seed), sim.NewWorld(seed).Rand(name).Uint64())
-	const step = time.Second / chronyRate
-	var b strings.Builder
-	for at := time.Duration(0); at <= r.w.lasting; at += step {
+	spec, name := [...]func(uint64) sim.ClockSpec{r.w.A, r.w.B}[side](seed), [...]string{"clock A", "clock B"}[side]
+	c := sim.NewClock(spec, sim.NewWorld(seed).Rand(name).Uint64())
+	const (
+		step   = time.Second / chronyRate
+		faster = 0.01 // than any clock: it is set
+	)
+	var rates, steps strings.Builder
+	last := 0.0
+	for at := time.Duration(0); at <= r.w.Duration; at += step {
 		gained := c.Reading(at+step) - c.Reading(at)
-		fmt.Fprintf(&b, "%.12e\n", gained/float64(step/time.Microsecond)-1)
+		rate, set := gained/float64(step/time.Microsecond)-1, 0.0
+		if math.Abs(rate) > faster {
+			rate, set = last, (rate-last)*step.Seconds()
+		}
+		last = rate
+		fmt.Fprintf(&rates, "%.12e\n", rate)
+		fmt.Fprintf(&steps, "%.9f\n", set)
 	}
-	return b.String()
+	return [2]string{rates.String(), steps.String()}
 }
 
 // delays returns the delays in seconds of the packets that each end sends, one a line, -1
 // for a lost one. clknetsim takes them in turn, so a packet's time is where it would be if
-// chronyd polled evenly; it does, to some percent.
+// chronyd polled evenly; it does, to some percent. A request that is lost has no response.
 func (r chronyRun) delays(seed uint64) (lines [2]string) {
 	var out [2]strings.Builder
-	links := [2]*sim.Link{r.w.up(seed), r.w.down(seed)}
+	links := [2]*sim.Link{r.w.AB(seed), r.w.BA(seed)}
 	world := sim.NewWorld(seed)
 	random := [2]*rand.Rand{world.Rand("delays A"), world.Rand("delays B")}
-	for n := 0.0; n < 1.2*r.rate*r.w.lasting.Seconds(); n++ { // some more, for polls that come early
+	var last time.Duration
+	send := func(side sim.Side, at time.Duration) (arrives time.Duration, ok bool) {
+		seconds := -1.0
+		arrivals := links[side].Arrivals(random[side], at)
+		if ok = len(arrivals) > 0; ok {
+			arrives, seconds = arrivals[0], (arrivals[0] - at).Seconds()
+		}
+		fmt.Fprintf(&out[side], "%.9f\n", seconds)
+		return arrives, ok
+	}
+	for n := 0.0; n < 1.2*r.rate*r.w.Duration.Seconds(); n++ { // some more, for polls that come early
 		at := time.Duration(n / r.rate * float64(time.Second))
-		for side, link := range links {
-			seconds := -1.0
-			if arrivals := link.Arrivals(random[side], at); len(arrivals) > 0 {
-				seconds = (arrivals[0] - at).Seconds()
-			}
-			fmt.Fprintf(&out[side], "%.9f\n", seconds)
+		if arrives, ok := send(sim.A, at); ok {
+			last = max(last, arrives) // a response does not go back in time
+			send(sim.B, last)
 		}
 	}
 	return [2]string{out[sim.A].String(), out[sim.B].String()}
 }
 
 // readOffsets reads both clocks' offsets from the truth, and returns the sizes of their
-// difference in microseconds after the warm-up.
-func readOffsets(path string, lines int) (errs []float64, err error) {
+// difference in microseconds, without what unequal paths make unavoidable.
+func (r chronyRun) readOffsets(path string, seed uint64) (errs []float64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	n := 0
-	for in := bufio.NewScanner(f); in.Scan(); n++ {
+	up, down := r.w.AB(seed), r.w.BA(seed)
+	unequal := func(at time.Duration) float64 {
+		return float64(up.BaseAt(at)-down.BaseAt(at)) / 2 / float64(time.Microsecond)
+	}
+	for in := bufio.NewScanner(f); in.Scan(); {
 		var server, client float64
 		if _, err := fmt.Sscan(in.Text(), &server, &client); err != nil {
 			return nil, err
 		}
-		if n >= int(chronyWarmup.Seconds()*chronyRate) {
-			errs = append(errs, math.Abs(client-server)*1e6)
-		}
+		now := unequal(time.Duration(len(errs)) * time.Second / chronyRate)
+		o := sim.Observation{ErrUsec: (client - server) * 1e6, LoUsec: min(0, unequal(0), now), HiUsec: max(0, unequal(0), now)}
+		errs = append(errs, math.Abs(o.Excess()))
 	}
-	if n < lines-1 {
+	if want := int(r.w.Duration.Seconds() * chronyRate); len(errs) < want-1 {
 		return nil, errors.New("the simulation ended early")
 	}
 	return errs, nil

@@ -4,84 +4,248 @@ package main
 
 import (
 	"cmp"
+	"encoding/csv"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
-// chronyCell is one world at one rate.
-type chronyCell struct {
-	w           *chronyWorld
-	rate        float64
-	stock, best []float64 // sizes of chronyd's errors, in order
-	setting     string    // the best one
-	tried       int
-	mine        [2][]float64 // ours, the original's
+// What was measured of chronyd is kept in files, because it takes an hour and other programs.
+// The report reads them, and plays the other methods anew.
+const (
+	chronyFile   = "measured.csv" // of folder chronyd
+	chronySeries = "series.csv"
+)
+
+// kept are the quantiles that are kept.
+var kept = [...]float64{0.5, 0.95, 0.99, 1}
+
+// chronyFigures are those of chronyd in one world at one rate, us.
+type chronyFigures struct {
+	set, world, version string
+	rate                float64
+	tried               int    // settings
+	setting             string // the best one; "" is the defaults
+	best, stock         [len(kept)]float64
 }
 
-// measureChronyd plays all worlds and writes CHRONYD.md.
+func (c *chronyFigures) key() string { return fmt.Sprintf("%s, %s, %g/s", c.set, c.world, c.rate) }
+
+// at returns a quantile that is kept, NaN for others.
+func at(values [len(kept)]float64, q float64) float64 {
+	if i := slices.Index(kept[:], q); i >= 0 {
+		return values[i]
+	}
+	return math.NaN()
+}
+
+// chronyd is all that was measured of it.
+type chronyd struct {
+	figures []chronyFigures
+	series  map[string][]float64 // of the worlds that are drawn over time: the largest error of each second, us
+}
+
+// find returns the figures of a world, nil if it was not measured.
+func (c *chronyd) find(set, world string, rate float64) *chronyFigures {
+	want := chronyFigures{set: set, world: world, rate: rate}
+	for i := range c.figures {
+		if c.figures[i].key() == want.key() {
+			return &c.figures[i]
+		}
+	}
+	return nil
+}
+
+// value is a quantile in a simulated world at an exchange a second with the best setting, NaN
+// if it was not measured.
+func (c *chronyd) value(world string, q float64) float64 {
+	if f := c.find(simulated, world, 1); f != nil {
+		return at(f.best, q)
+	}
+	return math.NaN()
+}
+
+var chronyHead = []string{"set", "world", "rate", "version", "tried", "setting",
+	"best_p50_us", "best_p95_us", "best_p99_us", "best_max_us", "stock_p50_us", "stock_p95_us", "stock_p99_us", "stock_max_us"}
+
+// readChronyd reads both files of a folder. A file that is not there is empty.
+func readChronyd(folder string) (*chronyd, error) {
+	c := &chronyd{series: map[string][]float64{}}
+	rows, err := readCSV(filepath.Join(folder, chronyFile))
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows[min(1, len(rows)):] {
+		if len(row) != len(chronyHead) {
+			return nil, fmt.Errorf("%s: a row of %d", chronyFile, len(row))
+		}
+		v, err := parseFloats(append([]string{row[2], row[4]}, row[6:]...))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", chronyFile, err)
+		}
+		f := chronyFigures{set: row[0], world: row[1], version: row[3], rate: v[0], tried: int(v[1]), setting: row[5]}
+		copy(f.best[:], v[2:])
+		copy(f.stock[:], v[2+len(kept):])
+		c.figures = append(c.figures, f)
+	}
+	if rows, err = readCSV(filepath.Join(folder, chronySeries)); err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if c.series[row[0]], err = parseFloats(row[1:]); err != nil {
+			return nil, fmt.Errorf("%s: %w", chronySeries, err)
+		}
+	}
+	return c, nil
+}
+
+func readCSV(path string) ([][]string, error) {
+	f, err := os.Open(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := csv.NewReader(f)
+	r.FieldsPerRecord = -1
+	return r.ReadAll()
+}
+
+func parseFloats(fields []string) (v []float64, err error) {
+	for _, s := range fields {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return nil, err
+		}
+		v = append(v, x)
+	}
+	return v, nil
+}
+
+// write writes both files.
+func (c *chronyd) write(folder string) error {
+	rows := [][]string{chronyHead}
+	short := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+	for _, f := range c.figures {
+		row := []string{f.set, f.world, fmt.Sprint(f.rate), f.version, fmt.Sprint(f.tried), f.setting}
+		for _, v := range append(f.best[:], f.stock[:]...) {
+			row = append(row, short(v))
+		}
+		rows = append(rows, row)
+	}
+	if err := writeCSV(filepath.Join(folder, chronyFile), rows); err != nil {
+		return err
+	}
+	rows = nil
+	for world, errs := range c.series {
+		row := []string{world}
+		for _, v := range errs {
+			row = append(row, short(v))
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
+	return writeCSV(filepath.Join(folder, chronySeries), rows)
+}
+
+func writeCSV(path string, rows [][]string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := csv.NewWriter(f).WriteAll(rows); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// measureChronyd plays all worlds, and writes what chronyd did into its files as soon as it is
+// known.
 func measureChronyd(o options) error {
-	o.lasting = cmp.Or(o.lasting, 5*time.Minute)
 	folder, err := filepath.Abs(o.clknetsim)
 	if err != nil {
 		return err
 	}
-	o.clknetsim = folder
+	known, err := readChronyd(o.out)
+	if err != nil {
+		return err
+	}
 	worlds, err := allChronyWorlds()
 	if err != nil {
 		return err
 	}
-	var cells []*chronyCell
-	for i := range worlds {
-		w := &worlds[i]
-		w.lasting = cmp.Or(w.lasting, o.lasting)
-		for _, rate := range w.rates {
-			if strings.Contains(fmt.Sprintf("%s, %g/s", w.name, rate), o.only) {
-				cells = append(cells, &chronyCell{w: w, rate: rate})
-			}
-		}
-	}
-	for _, c := range cells {
-		if err := c.measure(o); err != nil {
-			return err
-		}
-		fmt.Fprintln(os.Stderr, "compare:", strings.Join(c.row(), " | "))
-	}
-	d := chronyDocument(o, cells)
-	fmt.Print(d.markdown())
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(o.out, "CHRONYD.md"), []byte(d.markdown()), 0o644)
+	for i := range worlds {
+		for _, rate := range worlds[i].rates {
+			run := chronyRun{w: &worlds[i], rate: rate}
+			if f := (chronyFigures{set: run.w.set, world: run.w.Name, rate: rate}); !strings.Contains(f.key(), o.only) {
+				continue
+			}
+			if err := known.measure(run, folder); err != nil {
+				return err
+			}
+			if err := known.write(o.out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// measure looks for chronyd's best setting: all on the first seed, then the best three on all
-// seeds, each with every tail. What is best is judged on the very seeds that are reported,
-// which favours chronyd.
-func (c *chronyCell) measure(o options) error {
-	var seeds []uint64
-	for i := range o.seeds {
-		seeds = append(seeds, firstSeed+uint64(i))
-	}
-	c.mine = c.w.play(c.rate, seeds)
-	run := chronyRun{w: c.w, rate: c.rate}
-	var tried []chronyRun
-	for _, server := range combinations(chronySettings) {
-		run.server = server
-		tried = append(tried, run)
-	}
-	first, err := playAll(o.clknetsim, tried, seeds[:1])
+// measure looks for the best setting in one world, and keeps its figures.
+func (c *chronyd) measure(run chronyRun, clknetsim string) error {
+	f, best, err := run.search(clknetsim)
 	if err != nil {
 		return err
 	}
-	c.tried = len(tried)
-	var short []chronyRun
+	if old := c.find(f.set, f.world, f.rate); old != nil {
+		*old = *f
+	} else {
+		c.figures = append(c.figures, *f)
+	}
+	fmt.Fprintf(os.Stderr, "compare: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.key(), at(f.best, 0.99), f.setting, at(f.stock, 0.99))
+	if f.set != simulated || !slices.ContainsFunc(taught, func(t lesson) bool { return t.world == f.world }) {
+		return nil
+	}
+	errs, err := best.once(clknetsim, firstSeed)
+	if err != nil {
+		return err
+	}
+	var worst []float64
+	for second := range slices.Chunk(errs, chronyRate) {
+		worst = append(worst, slices.Max(second))
+	}
+	c.series[f.world] = worst
+	return nil
+}
+
+// search looks for chronyd's best setting: all on the first seed, then the best three on all
+// seeds, each with every tail. What is best is judged on the very seeds that are reported,
+// which favours chronyd.
+func (r chronyRun) search(clknetsim string) (*chronyFigures, chronyRun, error) {
+	seeds := r.w.firstSeeds()
+	var tried []chronyRun
+	for _, server := range combinations(chronySettings) {
+		r.server = server
+		tried = append(tried, r)
+	}
+	first, err := playAll(clknetsim, tried, seeds[:1])
+	if err != nil {
+		return nil, r, err
+	}
+	short := []chronyRun{{w: r.w, rate: r.rate}} // as it is
 	for _, i := range byTail(first)[:3] {
 		for _, tail := range chronyTails {
 			run := tried[i]
@@ -89,15 +253,16 @@ func (c *chronyCell) measure(o options) error {
 			short = append(short, run)
 		}
 	}
-	short = append(short, chronyRun{w: c.w, rate: c.rate}) // as it is
-	last, err := playAll(o.clknetsim, short, seeds)
+	last, err := playAll(clknetsim, short, seeds)
 	if err != nil {
-		return err
+		return nil, r, err
 	}
-	c.tried += len(short)
 	best := byTail(last)[0]
-	c.stock, c.best, c.setting = last[len(last)-1], last[best], short[best].name()
-	return nil
+	f := &chronyFigures{set: r.w.set, world: r.w.Name, rate: r.rate, version: version("chronyd"), tried: len(tried) + len(short), setting: short[best].name()}
+	for i, q := range kept {
+		f.best[i], f.stock[i] = quantile(last[best], q), quantile(last[0], q)
+	}
+	return f, short[best], nil
 }
 
 // playAll plays runs on all processors.
@@ -125,69 +290,24 @@ func byTail(errs [][]float64) (order []int) {
 	return order
 }
 
-// fineCell is two quantiles of errors in order, us.
-func fineCell(errs []float64) string {
-	fine := func(us float64) string {
-		if us < 10 {
-			return fmt.Sprintf("%.1f", us)
-		}
-		return fmt.Sprintf("%.0f", us)
+// version returns the version of a program that is installed.
+func version(program string) string {
+	out, err := exec.Command(program, "-v").Output()
+	if err != nil {
+		return ""
 	}
-	return fine(quantile(errs, 0.5)) + " / " + fine(quantile(errs, 0.99))
-}
-
-// row is a row of the table.
-func (c *chronyCell) row() []string {
-	setting := "`" + c.setting + "`"
-	if c.setting == "" {
-		setting = "its defaults"
-	}
-	return []string{c.w.name, fmt.Sprintf("%g/s", c.rate), fineCell(c.mine[0]), fineCell(c.best), fineCell(c.stock), fineCell(c.mine[1]), setting}
-}
-
-// chronyDocument is CHRONYD.md.
-func chronyDocument(o options, cells []*chronyCell) *document {
-	d := new(document)
-	d.heading(1, "Beside the real chronyd")
-	d.text("chronyd itself, the program, in simulated worlds: clknetsim runs two of them on the clocks that this package gets, with delays drawn from the same distribution. Each world lasts %.0f s (the recorded queues 80 and 90 s) and counts from %.0f s on, with %d seeds. The clocks are %.0f ppm apart; the rate of each follows a sine (strong wander: 8 ppm in 600 s; quieter: 2 ppm in 900 s) and a random walk. Delays are those of the path and an exponential jitter, drawn anew for each packet, or those of a recording at the packet's time. All times of sending and receipt are exact.", o.lasting.Seconds(), chronyWarmup.Seconds(), o.seeds, chronyApart)
-	d.text("In a row all send equally often: n/s is n exchanges a second of chronyd's, and n datagrams a second each way for the others. Error of the remote clock in microseconds, median / 99th percentile:")
-	rows := [][]string{{"world", "packets", "timesync", "chronyd, best setting", "chronyd, its defaults", "original", "the best setting"}}
-	for _, c := range cells {
-		rows = append(rows, c.row())
-	}
-	d.table(rows)
-	tried := 0
-	if len(cells) > 0 {
-		tried = cells[0].tried
-	}
-	d.text("chronyd steers the clock that it is asked about; the others leave it alone and calculate. `minpoll` and `maxpoll` are the rate, `makestep 0.0001 3` and `iburst` are always set. %d settings were tried in each row on the seeds that are reported, which favours chronyd: %s, each with each, and the best three with %s. On paths longer than 10 ms chronyd polls once a second at most. %s.",
-		tried, quoted(chronySettings), quoted([][]string{chronyTails}), rivalVersions())
-	d.code("compare/chronyd/run.sh CLKNETSIM docs    # CLKNETSIM is a checkout of github.com/mlichvar/clknetsim")
-	return d
-}
-
-// quoted lists settings.
-func quoted(lines [][]string) string {
-	var all []string
-	for _, line := range lines {
-		for _, s := range line {
-			if s != "" {
-				all = append(all, "`"+s+"`")
-			}
-		}
-	}
-	return strings.Join(all, ", ")
+	return regexp.MustCompile(`\d+\.[\d.]+`).FindString(string(out))
 }
 
 // rivalVersions names what is installed.
 func rivalVersions() string {
 	var versions []string
 	for _, program := range []string{"chronyd", "ptp4l"} {
-		version := program + " is not installed"
-		if out, err := exec.Command(program, "-v").Output(); err == nil {
-			version = program + " " + regexp.MustCompile(`\d+\.[\d.]+`).FindString(string(out))
+		if v := version(program); v != "" {
+			versions = append(versions, program+" "+v)
+		} else {
+			versions = append(versions, program+" is not installed")
 		}
-		versions = append(versions, version)
 	}
 	return strings.Join(versions, ", ")
 }

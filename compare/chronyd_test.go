@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,7 +29,7 @@ func lanRun(t *testing.T) chronyRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worlds[0].lasting = time.Minute
+	worlds[0].Duration = time.Minute
 	return chronyRun{w: &worlds[0], rate: 16}
 }
 
@@ -44,27 +46,38 @@ func values(t *testing.T, lines string) (v []float64) {
 	return v
 }
 
-// TestChronyClocks: the rates add up to the readings that sim.Run's clock of that seed has.
+// TestChronyClocks: rates and steps add up to the readings that sim.Run's clocks of that seed
+// have, also where one of them is set by 5 ms.
 func TestChronyClocks(t *testing.T) {
-	r := lanRun(t)
-	const seed = 7
-	sc := r.w.scenario(r.rate)
-	var offset float64 // of B to A at the last question, as sim.Run has it
-	var last time.Duration
-	pair := sim.Pair{A: &oracleEnd{}, B: &oracleEnd{}}
-	sim.Run(sc, seed, []sim.Pair{pair}, sim.Observer{Poll: func(o *sim.Observation) {
-		if o.Side == sim.A {
-			last, offset = o.At, float64(int64(pair.A.(*oracleEnd).near-o.LocalUsec))
-		}
-	}})
-	sum := 0.0
-	a, b := values(t, r.rates(sim.A, seed)), values(t, r.rates(sim.B, seed))
-	for i := range int(last.Seconds() * chronyRate) {
-		sum += (b[i] - a[i]) * 1e6 / chronyRate
+	worlds, err := allChronyWorlds()
+	if err != nil {
+		t.Fatal(err)
 	}
-	// Up to a step of the rates, 0.1 s of 60 ppm, is missing.
-	if math.Abs(sum-offset) > 8 || math.Abs(offset) < 1000 {
-		t.Errorf("after %v the clocks of clknetsim are %.0f us apart, those of sim.Run %.0f", last, sum, offset)
+	const seed = 7
+	for _, name := range []string{worlds[0].Name, "slew", "clockstep"} {
+		w := &worlds[slices.IndexFunc(worlds, func(w chronyWorld) bool { return w.Name == name })]
+		r := chronyRun{w: w, rate: 1}
+		var first, offset int64 // of B to A, as sim.Run has it
+		var last time.Duration
+		pair := sim.Pair{A: &oracleEnd{}, B: &oracleEnd{}}
+		sim.Run(w.Scenario, seed, []sim.Pair{pair}, sim.Observer{Poll: func(o *sim.Observation) {
+			if o.Side == sim.A {
+				last, offset = o.At, int64(pair.A.(*oracleEnd).near-o.LocalUsec)
+				if first == 0 {
+					first = offset
+				}
+			}
+		}})
+		sum := 0.0
+		a, b := r.rates(sim.A, seed), r.rates(sim.B, seed)
+		rates, steps := [2][]float64{values(t, a[0]), values(t, b[0])}, [2][]float64{values(t, a[1]), values(t, b[1])}
+		for i := range int(last.Seconds() * chronyRate) {
+			sum += (rates[1][i]-rates[0][i])*1e6/chronyRate + (steps[1][i]-steps[0][i])*1e6
+		}
+		// Up to a step of the rates, 0.1 s of 60 ppm, is missing at either end.
+		if math.Abs(sum-float64(offset-first)) > 16 || math.Abs(sum) < 1000 {
+			t.Errorf("%s: after %v the clocks of clknetsim are %.0f us further apart, those of sim.Run %d", name, last, sum, offset-first)
+		}
 	}
 }
 
@@ -82,28 +95,67 @@ func TestChronyDelays(t *testing.T) {
 		}
 	}
 	lost := *r.w
-	lost.up = func(uint64) *sim.Link { return &sim.Link{Loss: sim.Bernoulli(1)} }
+	lost.AB = func(uint64) *sim.Link { return &sim.Link{Loss: sim.Bernoulli(0.5)} }
 	r.w = &lost
-	if v := values(t, r.delays(1)[sim.A]); v[0] != -1 {
-		t.Errorf("a lost packet has a delay of %g", v[0])
+	d := r.delays(1)
+	requests, responses := values(t, d[sim.A]), values(t, d[sim.B])
+	requests = slices.DeleteFunc(requests, func(v float64) bool { return v == -1 })
+	if len(requests) != len(responses) || len(responses) < 16*20 || len(responses) > 16*50 {
+		t.Errorf("of 1152 requests every second is lost; %d arrive, and %d are answered", len(requests), len(responses))
 	}
 }
 
-// TestChronyOffsets: the warm-up does not count, and a simulation that ended early is no
-// result.
+// TestChronyOffsets: half of what unequal paths differ by is taken off, and a simulation that
+// ended early is no result.
 func TestChronyOffsets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "offsets")
-	warm := int(chronyWarmup.Seconds() * chronyRate)
-	text := strings.Repeat("0\t1\n", warm) + "0.000001\t-0.000002\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	r := lanRun(t)
+	n := int(r.w.Duration.Seconds() * chronyRate)
+	text := strings.Repeat("0.000001\t-0.000002\n", n)
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(text)
+	errs, err := r.readOffsets(path, 1)
+	if err != nil || len(errs) != n || math.Abs(errs[n-1]-3) > 1e-9 {
+		t.Errorf("%d errors, %v, want %d of 3 us", len(errs), err, n)
+	}
+	unequal := *r.w
+	unequal.BA = func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(204 * time.Microsecond)} }
+	r.w = &unequal
+	if errs, err = r.readOffsets(path, 1); err != nil || math.Abs(errs[0]-1) > 1e-9 {
+		t.Errorf("errors %v, %v, want 1 us, since the way back is longer by 4 us", errs[:1], err)
+	}
+	write(text[:len(text)/2])
+	if _, err := r.readOffsets(path, 1); err == nil {
+		t.Error("a simulation that ended early passes")
+	}
+}
+
+// TestChronyFiles: what is written is read again.
+func TestChronyFiles(t *testing.T) {
+	dir := t.TempDir()
+	c := &chronyd{
+		figures: []chronyFigures{{set: simulated, world: "ideal", version: "4.3", rate: 1, tried: 58, setting: "filter 4", best: [4]float64{1, 2, 3, 4}, stock: [4]float64{5, 6, 7, 8.5}}},
+		series:  map[string][]float64{"ideal": {1, 2.5}},
+	}
+	if err := c.write(dir); err != nil {
 		t.Fatal(err)
 	}
-	errs, err := readOffsets(path, warm+1)
-	if err != nil || len(errs) != 1 || math.Abs(errs[0]-3) > 1e-9 {
-		t.Errorf("errors %v, %v, want 3 us", errs, err)
+	got, err := readChronyd(dir)
+	if err != nil || !reflect.DeepEqual(got, c) {
+		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := readOffsets(path, warm+9); err == nil {
-		t.Error("a simulation that ended early passes")
+	if v := got.value("ideal", 0.99); v != 3 {
+		t.Errorf("p99 %g", v)
+	}
+	if v := got.value("wander", 0.99); !math.IsNaN(v) {
+		t.Errorf("p99 %g of a world that was not measured", v)
+	}
+	if empty, err := readChronyd(t.TempDir()); err != nil || len(empty.figures) > 0 {
+		t.Errorf("%+v, %v", empty, err)
 	}
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"os"
@@ -21,7 +22,7 @@ type document struct {
 // picture is a plot that goes into a file of its own.
 type picture struct {
 	name string // of the file, without its end
-	draw func(path string) error
+	draw func(path string, t theme) error
 }
 
 // pictureFolder is where pictures are, seen from the document.
@@ -96,21 +97,34 @@ func (d *document) table(rows [][]string) {
 	d.html.WriteString("</table></div>\n")
 }
 
-// details writes what is folded away.
-func (d *document) details(summary string, body func()) {
-	fmt.Fprintf(&d.md, "<details><summary>%s</summary>\n\n", summary)
-	fmt.Fprintf(&d.html, "<details><summary>%s</summary>\n", html.EscapeString(summary))
-	body()
-	d.md.WriteString("</details>\n\n")
-	d.html.WriteString("</details>\n")
+// picture shows a plot: alt says what is drawn, for who does not see it, and the caption what
+// to see. Pages choose the light or the dark one.
+func (d *document) picture(name, alt, caption string, draw func(path string, t theme) error) {
+	element := fmt.Sprintf(`<picture><source media="(prefers-color-scheme: dark)" srcset="%[1]s/%[2]s-dark.png"><img src="%[1]s/%[2]s-light.png" width="560" alt="%[3]s"></picture>`,
+		pictureFolder, name, html.EscapeString(alt))
+	fmt.Fprintf(&d.md, "%s<br>\n%s\n\n", element, wrap(caption, 95))
+	fmt.Fprintf(&d.html, "<figure>%s<figcaption>%s</figcaption></figure>\n", element, markup(caption))
+	d.pictures = append(d.pictures, picture{name, draw})
 }
 
-// picture shows a plot with a sentence that says what to see.
-func (d *document) picture(name, see string, draw func(path string) error) {
-	fmt.Fprintf(&d.md, "![%s](%s/%s.png)\n\n%s\n\n", see, pictureFolder, name, wrap(see, 95))
-	fmt.Fprintf(&d.html, "<figure><img src=\"%s/%s.png\" alt=\"%s\"><figcaption>%s</figcaption></figure>\n",
-		pictureFolder, name, html.EscapeString(see), markup(see))
-	d.pictures = append(d.pictures, picture{name, draw})
+// drawPictures draws all pictures in all themes.
+func (d *document) drawPictures(folder string) error {
+	if err := os.MkdirAll(filepath.Join(folder, pictureFolder), 0o755); err != nil {
+		return err
+	}
+	errs := make([]error, len(d.pictures)*len(themes))
+	each(len(errs), func(i int) {
+		p, t := d.pictures[i/len(themes)], themes[i%len(themes)]
+		if err := p.draw(p.path(folder, t), t); err != nil {
+			errs[i] = fmt.Errorf("picture %s: %w", p.name, err)
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// path is where a picture is, for pages of a theme.
+func (p *picture) path(folder string, t theme) string {
+	return filepath.Join(folder, pictureFolder, p.name+"-"+t.name+".png")
 }
 
 // wrap breaks a text into lines of at most width bytes, where words allow.
@@ -148,29 +162,20 @@ figure { margin: 1.5rem 0; } figcaption { opacity: 0.85; }
 %s</body></html>
 `
 
-// write writes REPORT.md and the pictures into a folder, and index.html if web is set.
-func (d *document) write(folder string, web bool) error {
-	if err := os.MkdirAll(filepath.Join(folder, pictureFolder), 0o755); err != nil {
+// write writes a document of that name into a folder, with its pictures.
+func (d *document) write(folder, name string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(folder, "REPORT.md"), []byte(d.markdown()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, name), []byte(d.markdown()), 0o644); err != nil {
 		return err
 	}
-	if web {
-		if err := os.WriteFile(filepath.Join(folder, "index.html"), fmt.Appendf(nil, page, d.html.String()), 0o644); err != nil {
-			return err
-		}
-	}
-	errs := make([]error, len(d.pictures))
-	each(len(d.pictures), func(i int) {
-		errs[i] = d.pictures[i].draw(filepath.Join(folder, pictureFolder, d.pictures[i].name+".png"))
-	})
-	for i, err := range errs {
-		if err != nil {
-			return fmt.Errorf("picture %s: %w", d.pictures[i].name, err)
-		}
-	}
-	return nil
+	return d.drawPictures(folder)
+}
+
+// writePage writes it as a page.
+func (d *document) writePage(path string) error {
+	return os.WriteFile(path, fmt.Appendf(nil, page, d.html.String()), 0o644)
 }
 
 func (d *document) markdown() string { return strings.TrimRight(d.md.String(), "\n") + "\n" }

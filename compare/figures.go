@@ -32,6 +32,8 @@ type figures struct {
 	series  map[string]series
 	skews   sweep
 	rates   sweep
+	chronyd *chronyd
+	equal   []equalCell
 }
 
 // series is how errors went in one world: for each column the largest of each second at one
@@ -39,6 +41,8 @@ type figures struct {
 type series struct {
 	seconds float64
 	errs    [][]float64 // by column and second; NaN is no answer
+	chronyd []float64   // by second; nil if it was not measured
+	events  []event
 }
 
 // sweep is a world with something turned up step by step.
@@ -47,20 +51,17 @@ type sweep struct {
 	p99    [][]float64 // by column and value, us
 }
 
-// taught are the six worlds that teach most, and what to see in them.
-var taught = []struct{ world, title, see string }{
-	{"ideal", "Drift: clocks 100 ppm apart, no jitter",
-		"A minimum over 10 s is as old as the clocks drifted meanwhile, 0.5 ms here; one that is known as a straight line is not."},
-	{"cellular", "A mobile network: 4 to 10 ms of jitter, clocks 100 ppm apart",
-		"Whoever asks now and then gets the jitter of the few answers; among 60 datagrams a second some hardly waited."},
-	{"bufferbloat-both", "Bufferbloat: others fill the queues both ways now and then",
-		"Queues throw off those who believe the last 10 s or the last 8 answers; a floor is not lifted by what queues for less than 10 s, nor by what queues unsteadily."},
+// lesson is a world that is drawn over time, and what to see in it.
+type lesson struct{ world, title, see string }
+
+// taught are the worlds that teach most.
+var taught = []lesson{
+	{"bufferbloat-both", "Bufferbloat: others fill the queues of both ways",
+		"Grey: a queue of more than 20 ms. Who believes the last 10 s is wrong by half of it. A floor is not lifted by what queues for less than 10 s, nor by what queues unsteadily."},
 	{"route-longer-oneway", "A path becomes longer by 20 ms, one way",
-		"The offset stays where it was; the error that nobody could know to avoid, up to half of the change, is taken off for all methods."},
+		"The offset stays where it was. The error that nobody can avoid, up to half of the change, is taken off for all."},
 	{"clockstep", "A clock is set by 5 ms",
-		"The step is followed as soon as both ends have told each other; a minimum has to grow old first, and the other methods wait for their next good answer."},
-	{"suspend", "A computer sleeps for 37 s, and its clock with it",
-		"After waking up the offset is 37 s wrong for everybody; how soon it is right again differs by a minute."},
+		"The step is followed as soon as both ends have told each other. A minimum has to grow old first."},
 }
 
 // group says what happens in a simulated world.
@@ -83,7 +84,11 @@ func group(sc sim.Scenario) string {
 // collect plays everything. Recorded series are those of the folder traces, and the
 // project's own.
 func collect(traces string) (*figures, error) {
-	f := &figures{series: map[string]series{}}
+	c, err := readChronyd("chronyd")
+	if err != nil {
+		return nil, err
+	}
+	f := &figures{series: map[string]series{}, chronyd: c}
 	scenarios := sim.Scenarios()
 	for _, sc := range scenarios {
 		f.worlds = append(f.worlds, simWorld(sc, simulated, simSeeds))
@@ -113,10 +118,12 @@ func collect(traces string) (*figures, error) {
 		all[i] = newSeries(scenarios[slices.IndexFunc(scenarios, func(sc sim.Scenario) bool { return sc.Name == taught[i].world })])
 	})
 	for i, s := range all {
+		s.chronyd = c.series[taught[i].world]
 		f.series[taught[i].world] = s
 	}
 	f.sweeps(scenarios)
-	return f, nil
+	f.equal, err = playEqual(c)
+	return f, err
 }
 
 // ownTrace is the project's own recording of a real TCP queue.
@@ -163,15 +170,66 @@ func newSeries(sc sim.Scenario) series {
 			}
 		}
 	})
+	s.events = eventsOf(w)
 	return s
 }
 
-// curves returns the lines of a series, ours on top.
-func (s series) curves() (curves []curve) {
-	for column, errs := range s.errs {
-		curves = append(curves, curveOf(column, parts(errs)...))
+// eventsOf returns what happens in the first seed of a world, for its plot.
+func eventsOf(w world) (all []event) {
+	d := keep(w, firstSeed)
+	mark := func(times []time.Duration, name string) {
+		for i, at := range slices.Compact(slices.Sorted(slices.Values(times))) {
+			if i > 0 {
+				name = ""
+			}
+			all = append(all, event{from: at.Seconds(), to: at.Seconds(), name: name})
+		}
 	}
-	return oursLast(curves)
+	mark(d.told.clocks, "the clock is set")
+	mark(d.told.paths, "the path changes")
+	return append(all, d.queues()...)
+}
+
+// queues returns when the fastest datagrams of a second were 20 ms longer under way than the
+// fastest of all, to either end. What lies less than 3 s apart is one.
+func (d *diary) queues() (all []event) {
+	const high, gap = 20, 3 // ms, s
+	for _, fastest := range d.fastest {
+		if len(d.told.paths) > 0 {
+			return nil // then it may be the path
+		}
+		least := math.Inf(1)
+		for _, p := range fastest {
+			least = min(least, p.Y)
+		}
+		for _, p := range fastest {
+			if p.Y > least+high {
+				all = append(all, event{from: p.X, to: p.X + 0.2})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b event) int { return cmp.Compare(a.from, b.from) })
+	var joined []event
+	for _, e := range all {
+		if n := len(joined); n > 0 && e.from < joined[n-1].to+gap {
+			joined[n-1].to = max(joined[n-1].to, e.to)
+		} else {
+			joined = append(joined, e)
+		}
+	}
+	return slices.DeleteFunc(joined, func(e event) bool { return e.to-e.from < 1 })
+}
+
+// curves returns the lines of a series, ours on top: the oracle, the original, and chronyd
+// where it was measured.
+func (s series) curves() (curves []curve) {
+	for _, column := range []int{len(methods), original} {
+		curves = append(curves, curveOf(column, parts(s.errs[column])...))
+	}
+	if s.chronyd != nil {
+		curves = append(curves, curve{name: chronyName, color: rgb(chronyColor), parts: parts(s.chronyd)})
+	}
+	return append(curves, curveOf(ours, parts(s.errs[ours])...))
 }
 
 // parts returns the lines through values at 0, 1, 2 and so on, with gaps where there is none.
@@ -189,11 +247,6 @@ func parts(values []float64) (all []plotter.XYs) {
 		*last = append(*last, plotter.XY{X: float64(i), Y: v})
 	}
 	return all
-}
-
-// oursLast moves our curve to the end, where it is drawn over the others.
-func oursLast(curves []curve) []curve {
-	return append(slices.Delete(slices.Clone(curves), ours, ours+1), curves[ours])
 }
 
 // sweeps turns up the skew and the rate of datagrams in the world of 3 ms of jitter.
@@ -231,16 +284,17 @@ func newSweep(values []float64, with func(v float64) sim.Scenario) sweep {
 	return s
 }
 
-// curves returns the lines of a sweep.
+// curves returns the lines of a sweep: of the two that send with each datagram, of one that
+// asks, and of the oracle.
 func (s sweep) curves() (curves []curve) {
-	for column, p99 := range s.p99 {
+	for _, column := range []int{len(methods), ntp + 1, original, ours} {
 		var xys plotter.XYs
-		for i, v := range p99 {
+		for i, v := range s.p99[column] {
 			xys = append(xys, plotter.XY{X: s.values[i], Y: v})
 		}
 		curves = append(curves, curveOf(column, xys))
 	}
-	return oursLast(curves)
+	return curves
 }
 
 // of returns the indices of the worlds of a set.
@@ -275,63 +329,13 @@ func (f *figures) mean(set string, column int, q float64) float64 {
 	return geometric(v)
 }
 
-// strips are the p99 of all worlds of a set by method, the best method first.
-func (f *figures) strips(set string, q float64) (all []strip) {
-	for column, name := range columns() {
-		s := strip{name: name, color: colorOf(column), mean: f.mean(set, column, q)}
-		for _, i := range f.of(set) {
-			s.dots = append(s.dots, f.value(i, column, q))
-		}
-		all = append(all, s)
-	}
-	slices.SortStableFunc(all, func(a, b strip) int { return cmp.Compare(a.mean, b.mean) })
-	return all
-}
-
-// cumulative returns for each column the share of answers, in percent, with an error of at
-// most x, all worlds of the set alike.
-func (f *figures) cumulative(set string, xs []float64) (curves []curve) {
-	is := f.of(set)
-	for column := range columns() {
-		var xys plotter.XYs
-		for _, x := range xs {
-			share := 0.0
-			for _, i := range is {
-				r := &f.results[i][column]
-				n, _ := slices.BinarySearch(r.errs, x+1e-9)
-				share += float64(n) / float64(len(r.errs)+r.missed) / float64(len(is))
-			}
-			xys = append(xys, plotter.XY{X: x, Y: 100 * share})
-		}
-		curves = append(curves, curveOf(column, xys))
-	}
-	return oursLast(curves)
-}
-
-// reached returns the error that a share of a method's answers does not exceed, all worlds
-// of the set alike.
-func (f *figures) reached(set string, column int, share float64) float64 {
-	xs := logSpace(1, 1e8, 800)
-	for _, c := range f.cumulative(set, xs) {
-		if c.name != columns()[column] {
-			continue
-		}
-		for _, p := range c.parts[0] {
-			if p.Y >= 100*share {
-				return p.X
-			}
-		}
-	}
-	return math.NaN()
-}
-
 // highest returns the power of ten above all errors of a series, us.
 func (s series) highest() float64 {
 	top := 1.0
-	for _, errs := range s.errs {
-		for _, v := range errs {
-			if v > top {
-				top = v
+	for _, c := range s.curves() {
+		for _, part := range c.parts {
+			for _, p := range part {
+				top = max(top, p.Y)
 			}
 		}
 	}

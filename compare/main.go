@@ -3,7 +3,9 @@
 // Command compare plays every method that the project knows of on identical packets, and
 // draws how far apart they are.
 //
-//	go run .                            report/index.html, REPORT.md, accuracy.csv, pictures
+//	go run . -out ../docs               the documents of the project: REPORT.md, CHRONYD.md, INPUTS.md, report.csv,
+//	                                    pictures, and the figures in README.md and ACCURACY.md
+//	go run .                            the same into report/, and index.html
 //	go run . -traces FOLDER             with recorded series of delays
 //	go run . -world clockstep -seed 3   one world, with the estimator's state below the error
 //	go run . -recording FILE            a recording of package record: pictures, CSV and words
@@ -26,7 +28,6 @@ type options struct {
 	link, clknetsim, original string // which of them, and where it is
 	only, record, keep, out   string
 	lasting                   time.Duration // 0 is the usual time
-	seeds                     int
 	seed                      uint64
 }
 
@@ -37,9 +38,8 @@ func (o *options) define() {
 	flag.StringVar(&o.only, "only", "", "with -link, -chronyd and -original: only what has this in its name, such as cross90, LAN or frames")
 	flag.StringVar(&o.record, "record", "", "with -link: `folder` for a trace of each kind of datagrams, to be replayed")
 	flag.StringVar(&o.keep, "keep", "", "with -link and -only: record what both ends of this package are told into files of this `name`, with -a.tsr and -b.tsr behind it")
-	flag.DurationVar(&o.lasting, "lasting", 0, "how long each load of -link (90s), world of -chronyd (300s) or row of -original (60s) lasts")
-	flag.IntVar(&o.seeds, "seeds", 3, "with -chronyd: worlds of each kind")
-	flag.StringVar(&o.out, "out", "report", "folder for the report; ../docs is the committed one, without HTML and CSV")
+	flag.DurationVar(&o.lasting, "lasting", 0, "how long each load of -link (90s) or row of -original (60s) lasts")
+	flag.StringVar(&o.out, "out", "report", "folder for the report; ../docs is that of the committed one")
 	flag.Uint64Var(&o.seed, "seed", firstSeed, "seed of -world, and of the random traffic of -link and -original")
 }
 
@@ -79,25 +79,38 @@ func main() {
 	}
 }
 
-// committed is the folder of the report that is part of the project.
+// committed is the folder of the documents that are part of the project.
 const committed = "../docs"
 
+// writeReport writes the report and the figures behind it. If it goes where the committed one
+// is, other documents that name its figures follow.
 func writeReport(out, traces string) error {
 	start := time.Now()
 	f, err := collect(traces)
 	if err != nil {
 		return err
 	}
-	web := filepath.Clean(out) != filepath.Clean(committed)
 	d := f.report(measureCosts())
-	if err := d.write(out, web); err != nil {
+	if err := d.write(out, "REPORT.md"); err != nil {
 		return err
 	}
-	if web {
-		if err := f.writeCSV(filepath.Join(out, "accuracy.csv")); err != nil {
-			return err
-		}
+	if err := f.chronyDocument().write(out, "CHRONYD.md"); err != nil {
+		return err
 	}
-	fmt.Printf("%s: %d worlds, %d methods, %d pictures, %.1f s\n", out, len(f.worlds), len(methods)+1, len(d.pictures), time.Since(start).Seconds())
+	if err := inputDocument().write(out, "INPUTS.md"); err != nil {
+		return err
+	}
+	if err := f.writeCSV(filepath.Join(out, "report.csv")); err != nil {
+		return err
+	}
+	if filepath.Clean(out) == filepath.Clean(committed) {
+		err = f.follow()
+	} else {
+		err = d.writePage(filepath.Join(out, "index.html"))
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: %d worlds, %d methods, %d pictures, %.1f s\n", out, len(f.worlds), len(methods)+2, len(d.pictures)*len(themes), time.Since(start).Seconds())
 	return nil
 }

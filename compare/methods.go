@@ -60,7 +60,7 @@ var methods = []method{
 	{"original", "the C++ original: the smallest delta of 10 s in each direction, half their difference",
 		rgb(0xd9480f), func() sim.Estimator { return new(rivals.Original) }, stamped(0.5), "datagram"},
 	{"NTP filter", "of the last 8 exchanges, one every 2 s, the one with the shortest round trip",
-		rgb(0x2b8a3e), func() sim.Estimator { return new(rivals.NTPFilter) }, asked(0.5, 48, 48), "exchange"},
+		rgb(0x74a57f), func() sim.Estimator { return new(rivals.NTPFilter) }, asked(0.5, 48, 48), "exchange"},
 	{"netfox", "the mean of 8 exchanges, four a second, weighted by the logarithm of the round trip; an eighth is taken at once",
 		rgb(0x9c36b5), func() sim.Estimator { return new(rivals.Netfox) }, asked(4, 8, 24), "exchange"},
 	{"Slot", "every 5 s an exchange; if its round trip is among the best fifth of 32 and the clock is 3 ms off, the clock is set",
@@ -72,6 +72,9 @@ var methods = []method{
 	{"wall clock", "abs-send-time's assumption that both wall clocks are right, granted that somebody set them right when the world began",
 		rgb(0x868e96), func() sim.Estimator { return new(rivals.WallClock) }, stamped(0), "datagram"},
 }
+
+// chronyColor is that of chronyd.
+const chronyColor = 0x2b8a3e
 
 // oracleName and its colour: the oracle is the last pair of each run.
 const oracleName = "oracle"

@@ -15,7 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// Plots have a background of their own, so that they are legible on light and dark pages.
+// Plots of -world and -recording have a light background of their own. The pictures of the
+// documents are in pictures.go.
 var (
 	paper = rgb(0xfdfdfb)
 	ink   = rgb(0x222222)
@@ -24,9 +25,8 @@ var (
 )
 
 const (
-	plotWidth  = 25 * vg.Centimeter
-	plotHeight = 12 * vg.Centimeter
-	plotDPI    = 110
+	plotWidth = 25 * vg.Centimeter
+	plotDPI   = 110
 )
 
 // curve is a line of a plot.
@@ -167,67 +167,6 @@ func save(path string, height vg.Length, panels []*plot.Plot, legends []plot.Leg
 			legends[i].Draw(l)
 		}
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if _, err := (vgimg.PngCanvas{Canvas: img}).WriteTo(f); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
-}
-
-// drawCurves draws one plot.
-func drawCurves(path, title string, x, y axis, curves []curve) error {
-	p := newPlot(title, x, y)
-	legend, err := add(p, curves)
-	if err != nil {
-		return err
-	}
-	return save(path, plotHeight, []*plot.Plot{p}, []plot.Legend{legend})
-}
-
-// strip is a row of drawStrips: a dot for each world, and their mean.
-type strip struct {
-	name  string
-	color color.Color
-	dots  []float64
-	mean  float64
-}
-
-// drawStrips draws a row for each method, the best on top.
-func drawStrips(path, title, label string, from, to float64, strips []strip) error {
-	var names []plot.Tick
-	for i, s := range strips {
-		names = append(names, plot.Tick{Value: -float64(i), Label: s.name})
-	}
-	p := newPlot(title, errorAxis(label, from, to), axis{min: -float64(len(strips)) + 0.4, max: 0.6, ticks: names})
-	p.Y.Tick.Length = 0
-	for i, s := range strips {
-		var dots plotter.XYs
-		for _, v := range s.dots {
-			dots = append(dots, plotter.XY{X: min(max(v, from), to), Y: -float64(i)})
-		}
-		d, err := plotter.NewScatter(dots)
-		if err != nil {
-			return err
-		}
-		d.GlyphStyle = draw.GlyphStyle{Color: fade(s.color), Radius: 3.2, Shape: draw.CircleGlyph{}}
-		bar, err := plotter.NewLine(plotter.XYs{{X: s.mean, Y: -float64(i) - 0.28}, {X: s.mean, Y: -float64(i) + 0.28}})
-		if err != nil {
-			return err
-		}
-		bar.Color, bar.Width = s.color, 3
-		text, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: s.mean, Y: -float64(i) + 0.3}}, Labels: []string{micros(s.mean)}})
-		if err != nil {
-			return err
-		}
-		text.TextStyle[0].Font.Size, text.TextStyle[0].Color, text.TextStyle[0].XAlign = 11, s.color, draw.XCenter
-		p.Add(d, bar, text)
-	}
-	img := vgimg.NewWith(vgimg.UseWH(plotWidth, plotHeight), vgimg.UseDPI(plotDPI), vgimg.UseBackgroundColor(paper))
-	p.Draw(draw.Crop(draw.New(img), 6, -14, 6, -8))
 	f, err := os.Create(path)
 	if err != nil {
 		return err

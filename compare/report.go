@@ -3,118 +3,131 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
-	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// report writes everything into a document. costs may be nil: then that section is left out.
+// report writes everything into a document. costs may be nil: then that section has no times.
+// A section is a method of figures; a new one goes where readers want it.
 func (f *figures) report(costs []float64) *document {
 	d := new(document)
 	d.heading(1, "Every method on identical packets")
 	f.headline(d)
-	f.offsets(d)
 	f.wins(d)
-	f.starts(d)
-	f.bounds(d)
-	f.times(d)
+	f.offsets(d)
+	f.overTime(d)
 	f.turned(d)
+	f.starts(d)
 	f.authors(d)
-	f.recordings(d)
-	f.inputs(d)
 	f.costs(d, costs)
-	f.explained(d)
+	f.measured(d)
 	return d
 }
 
-func (f *figures) headline(d *document) {
-	strips := f.strips(simulated, 0.99) // the best first, which is the oracle
-	mine, limit := f.mean(simulated, ours, 0.99), f.mean(simulated, len(methods), 0.99)
-	next := strips[2]
-	d.text("Two ends exchange datagrams in %d kinds of simulated worlds. Each method sees the same stamps and the same times of receipt, and is asked ten times a second for the other end's clock. What counts is the error of the answer, without the part that unequal paths make unavoidable for anybody. Unless something else is said, the first 30 s are left out; they have [a section of their own](#the-first-seconds).", len(f.of(simulated)))
-	d.text("**In the geometric mean over the worlds the 99th percentile of the error is %s with this package. That is %.0f times less than with the next best method (%s: %s), and %.0f times less than with NTP's filter (%s). An offline oracle that knows the whole series in advance comes to %s: this package is within a factor of %.1f of that limit.**",
-		micros(mine), next.mean/mine, next.name, micros(next.mean), f.mean(simulated, ntp, 0.99)/mine, micros(f.mean(simulated, ntp, 0.99)), micros(limit), mine/limit)
-	d.picture("methods", "Each dot is a world, the bar the geometric mean of all: between this package and the other methods lies more than a factor of ten, between it and the limit about three.",
-		func(path string) error {
-			return drawStrips(path, "99th percentile of the error, each method in all worlds", "error", 1, 1e8, strips)
-		})
-	d.text("Everything here is printed and drawn by one command, in the folder `compare`. Errors are deterministic, and a test holds the figures below to what comes out:")
-	d.code("go run . -out ../docs    # this file and its pictures: 1 min\ngo run .                 # into the folder report, with index.html and accuracy.csv: 1 min\ngo test .                # compares this file with what comes out: 1 min")
+// column is a column of the tables: a method that is played, or chronyd.
+type column struct {
+	method int // -1 is chronyd
+	name   string
 }
 
-// quantiles are those of the tables.
-var quantiles = []struct {
-	q    float64
-	name string
-}{{0.99, "99th percentile"}, {0.5, "median"}, {0.95, "95th percentile"}, {1, "maximum"}}
+// chronyName says how often it asks.
+const chronyName = "chronyd 1/s"
 
-func (f *figures) offsets(d *document) {
-	d.heading(2, "The offset")
-	d.text("The 99th percentile of the error in each world, in microseconds, from 30 s on, over %d seeds and both ends. Bold is the best that answers at once: the oracle does not.", simSeeds)
-	d.table(f.table(simulated, 0.99))
-	for _, q := range quantiles[1:] {
-		d.details("The same table with the "+q.name, func() { d.table(f.table(simulated, q.q)) })
+// hidden are the methods whose figures are in the CSV only.
+var hidden = []string{"NTP filter", "Sutphin", "wall clock"}
+
+// shown returns the columns that the report shows.
+func shown() (all []column) {
+	for i, name := range columns() {
+		if !slices.Contains(hidden, name) {
+			all = append(all, column{i, name})
+		}
+		if i == original {
+			all = append(all, column{-1, chronyName})
+		}
 	}
-	curves := f.cumulative(simulated, logSpace(1, 1e6, 120))
-	d.picture("cdf", fmt.Sprintf("Of this package's answers, 90 %% are right to %s and 99 %% to %s; of the original's, to %s and %s.",
-		micros(f.reached(simulated, ours, .9)), micros(f.reached(simulated, ours, .99)), micros(f.reached(simulated, original, .9)), micros(f.reached(simulated, original, .99))),
-		func(path string) error {
-			y := axis{label: "share of the answers", min: 0, max: 100, ticks: multiples("%.0f %%", 10, 100)}
-			return drawCurves(path, "How many answers are at most so wrong, all worlds alike", errorAxis("error", 1, 1e6), y, curves)
-		})
+	return all
 }
 
-// table returns a quantile of each method in each world of a set.
-func (f *figures) table(set string, q float64) [][]string {
-	rows := [][]string{append([]string{"world"}, columns()...)}
-	for _, i := range f.of(set) {
-		row, least := []string{f.worlds[i].name}, math.Inf(1)
-		var values []float64
-		for column := range columns() {
-			v := f.value(i, column, q)
-			values = append(values, v)
-			if column < len(methods) {
-				least = min(least, v)
+// worldValue returns a quantile of a column in a world, NaN if there is none.
+func (f *figures) worldValue(c column, i int, q float64) float64 {
+	if c.method >= 0 {
+		return f.value(i, c.method, q)
+	}
+	if f.worlds[i].set != simulated {
+		return math.NaN()
+	}
+	return f.chronyd.value(f.worlds[i].name, q)
+}
+
+// over returns the geometric mean of a column over worlds, of those in which it has a value.
+func (f *figures) over(c column, worlds []int, q float64) float64 {
+	var v []float64
+	for _, i := range worlds {
+		if x := f.worldValue(c, i, q); !math.IsNaN(x) {
+			v = append(v, x)
+		}
+	}
+	return geometric(v)
+}
+
+func (f *figures) headline(d *document) {
+	worlds := f.of(simulated)
+	mine, limit := f.mean(simulated, ours, 0.99), f.mean(simulated, len(methods), 0.99)
+	orig := f.mean(simulated, original, 0.99)
+	both := slices.DeleteFunc(slices.Clone(worlds), func(i int) bool { return math.IsNaN(f.chronyd.value(f.worlds[i].name, 0.99)) })
+	chrony, beside := f.over(column{-1, chronyName}, both, 0.99), f.over(column{ours, ""}, both, 0.99)
+	d.text("Two ends exchange datagrams in %d kinds of simulated worlds. Ten times a second each method is asked for the other end's clock. **In the geometric mean over the worlds, the 99th percentile of the error is %s with this package. That is %.0f times less than with the original (%s), which sends the same datagrams, and %.0f times less than with chronyd in the %d worlds that it can be played in (%s against %s). chronyd asks once a second, in packets of its own, with the best of 88 settings in each world. This package is within a factor of %.1f of an oracle that knows each series in advance (%s).**",
+		len(worlds), micros(mine), orig/mine, micros(orig), chrony/beside, len(both), micros(chrony), micros(beside), mine/limit, micros(limit))
+	d.picture("methods", "A row for each method, a dot for each world, a bar at the geometric mean, over a logarithmic axis of the error",
+		"Each dot is a world, each bar the geometric mean. What is below 1 us counts as 1 us.",
+		func(path string, t theme) error {
+			return drawStrips(path, t, "99th percentile of the error in all simulated worlds", errorAxis("error (floor: 1 us)", 1, 1e6), f.strips(worlds))
+		})
+	d.text("chronyd at equal numbers of packets: [CHRONYD.md](CHRONYD.md). Beside real queues, live, with chronyd and ptp4l: [LINK.md](LINK.md). Beside the C++ program itself, live: [ORIGINAL.md](ORIGINAL.md). Games, beside Netcode for Entities and lightyear: [INPUTS.md](INPUTS.md). All percentiles of all methods: [report.csv](report.csv).")
+}
+
+// strips are the p99 of the worlds by method, the best method first.
+func (f *figures) strips(worlds []int) (all []strip) {
+	for _, c := range shown() {
+		s := strip{name: c.name, mean: f.over(c, worlds, 0.99), color: rgb(chronyColor)}
+		if c.method >= 0 {
+			s.color = colorOf(c.method)
+		}
+		for _, i := range worlds {
+			if v := f.worldValue(c, i, 0.99); !math.IsNaN(v) {
+				s.dots = append(s.dots, v)
 			}
 		}
-		for column, v := range values {
-			row = append(row, number(v, column < len(methods) && v == least))
+		if len(s.dots) > 0 {
+			all = append(all, s)
 		}
-		rows = append(rows, row)
 	}
-	row := []string{"geometric mean"}
-	for column := range columns() {
-		row = append(row, number(f.mean(set, column, q), column == ours))
-	}
-	return append(rows, row)
-}
-
-// number prints microseconds in a table.
-func number(v float64, bold bool) string {
-	s := strconv.FormatFloat(math.Round(v), 'f', -1, 64)
-	if math.IsNaN(v) {
-		s = "no answer"
-	}
-	if bold {
-		return "**" + s + "**"
-	}
-	return s
+	slices.SortStableFunc(all, func(a, b strip) int {
+		if a.mean < b.mean {
+			return -1
+		}
+		return 1
+	})
+	return all
 }
 
 // reasons say why another method wins a world, by the beginning of its name. TestReasons wants
-// one for each of the simulated worlds and of CORE.
+// one for each of the simulated worlds and of CORE that another wins by a quarter or more.
 var reasons = []struct{ worlds, why string }{
-	{"E50 E51 E120", "The two ways change by different amounts in the middle of the run, and the queues in them swing with a period of about 10 s. Half of the difference stays in the error of whoever goes on listening; the benchmark takes nothing off."},
-	{"E88", "The delay of each way wanders at random by up to 20 ms, a step of 3 ms every 1.5 s. Where it stays up for 10 s, this package takes the path for a longer one; a minimum of the last 10 s is as often wrong, and for a shorter time."},
-	{"E35 E106", "The queues of both ways swing by 80 to 90 ms, with a period of 3 or 10 s, and touch zero once in each. How far a bucket is faster than the one before is the swing there, so the gate lets some of the queue in. A minimum of the last 10 s sees each zero."},
-	{"E72 E125", "The delays of both ways grow by about 1000 us a second. Each of them looks like a clock that runs away; a method with a short memory follows."},
+	{"ideal wander", "Without any jitter, chronyd averages the rounding of its clock away; a stamp here has a unit of 8 us."},
+	{"delayramp delayramp-100ppm", "One way grows by 30 or 100 us a second for 100 s, like a clock that runs away. chronyd drops exchanges that take longer than others."},
+	{"E35 E50 E51 E72 E88 E106 E120 E125", "The queues of both ways swing, wander or grow there by tens of milliseconds within seconds. Whoever forgets sooner is wrong for a shorter time."},
 }
 
-// reason returns why another method wins a world, "" if nobody knows.
+// unexplained is the reason of worlds that another method wins by little.
+const unexplained = "By little."
+
+// reason returns why another method wins a world.
 func reason(world string) string {
 	for _, r := range reasons {
 		for _, w := range strings.Fields(r.worlds) {
@@ -123,80 +136,212 @@ func reason(world string) string {
 			}
 		}
 	}
-	return ""
+	return unexplained
 }
 
-// winners returns the methods that are better than ours in a world, by more than the unit of
-// a stamp and a twentieth. The wall clock, granted to be right, is none.
-func (f *figures) winners(i int, q float64) (names []string) {
+// winner returns the best method that is better than ours in a world, by more than a twentieth
+// and the unit of a stamp; for chronyd, which has no such unit, by more than a twentieth. The
+// wall clock, granted to be right, is none. If there is none, name is "".
+func (f *figures) winner(i int, q float64) (name string, us float64) {
+	mine := f.value(i, ours, q)
+	best := mine
 	for column, m := range methods {
-		v, mine := f.value(i, column, q), f.value(i, ours, q)
-		if m.name != "wall clock" && v < mine-8 && v < mine*0.95 {
-			names = append(names, fmt.Sprintf("%s %s", m.name, micros(v)))
+		if v := f.value(i, column, q); m.name != "wall clock" && v < mine-8 && v < mine*0.95 && v < best {
+			name, best = m.name, v
 		}
 	}
-	return names
+	if v := f.worldValue(column{-1, chronyName}, i, q); v < mine*0.95 && v < best {
+		name, best = chronyName, v
+	}
+	return name, best
 }
 
 // won returns a list of the worlds of a set in which another method is better, and why.
 func (f *figures) won(set string, q float64) (items []string) {
+	whys := []string{}
 	for _, r := range reasons {
+		whys = append(whys, r.why)
+	}
+	for _, why := range append(whys, unexplained) {
 		var worlds []string
 		for _, i := range f.of(set) {
-			if names := f.winners(i, q); len(names) > 0 && reason(f.worlds[i].name) == r.why {
-				worlds = append(worlds, fmt.Sprintf("`%s` (%s; this package %s)", f.worlds[i].name, strings.Join(names, ", "), micros(f.value(i, ours, q))))
+			if winner, us := f.winner(i, q); winner != "" && reason(f.worlds[i].name) == why {
+				name, _, _ := strings.Cut(f.worlds[i].name, "_")
+				worlds = append(worlds, fmt.Sprintf("`%s` (%s %s; ours %s)", name, winner, fine(us), fine(f.value(i, ours, q))))
 			}
 		}
 		if len(worlds) > 0 {
-			items = append(items, strings.Join(worlds, ", ")+". "+r.why)
+			items = append(items, strings.Join(worlds, ", ")+". "+why)
 		}
 	}
 	return items
 }
 
+// winsBegin and winsEnd enclose who wins where.
+const winsBegin, winsEnd = "## Where another method wins", "## The offset in each world"
+
 func (f *figures) wins(d *document) {
-	d.heading(2, "Where another method wins")
+	d.heading(2, strings.TrimPrefix(winsBegin, "## "))
+	d.text("By the 99th percentile and by more than a twentieth, and by a stamp's 8 us where both have stamps:")
 	items := f.won(simulated, 0.99)
 	if len(items) == 0 {
-		d.text("By the 99th percentile, in none of the %d simulated worlds. In the original author's benchmark it happens, see [there](#the-original-authors-benchmark), and where two clocks run at very different rates, see [there](#skew-and-rate-turned-up).", len(f.of(simulated)))
-		return
+		items = []string{fmt.Sprintf("In none of the %d simulated worlds.", len(f.of(simulated)))}
 	}
-	d.text("By the 99th percentile, and by more than a twentieth and the 8 us of a stamp, in these of the %d simulated worlds. In the original author's benchmark it happens more often, see [there](#the-original-authors-benchmark).", len(f.of(simulated)))
+	items = append(items, f.equalWins()...)
+	if text := f.steep(); text != "" {
+		items = append(items, text)
+	}
+	if core := f.won(skewed, 0.95); len(core) > 0 {
+		items = append(items, "In the [original author's benchmark](#starts-and-other-worlds), with skew: "+strings.Join(core, " "))
+	}
 	d.list(items)
 }
 
-func (f *figures) starts(d *document) {
-	d.heading(2, "The first seconds")
-	d.text("When a method answers first, and from when on its error stays below 1 ms and below 100 us for a second: medians over all ends of all simulated worlds, and the share of ends that never get there. Then the 95th percentile of the answers in the first 1, 3 and 10 s, of which the geometric mean over the worlds. Reports travel every half second at first. The oracle answers from the start, for it knows what comes.")
-	rows := [][]string{{"method", "first answer", "below 1 ms", "never", "below 100 us", "never", "p95 of the first 1 s", "3 s", "10 s"}}
-	for column, name := range columns() {
-		var first []float64
-		var within [len(closeEnough)][]float64
-		var early [len(ages)][]float64
-		for _, i := range f.of(simulated) {
-			r := &f.results[i][column]
-			first = append(first, r.first...)
-			for k := range within {
-				within[k] = append(within[k], r.within[k]...)
-			}
-			for k := range early {
-				if len(r.start[k]) > 0 {
-					v := slices.Clone(r.start[k])
-					slices.Sort(v)
-					early[k] = append(early[k], quantile(v, 0.95))
-				}
-			}
+// steep says what becomes of this package where clocks differ much, if the original is
+// better there.
+func (f *figures) steep() string {
+	for i, ppm := range f.skews.values {
+		if mine, theirs := f.skews.p99[ours][i], f.skews.p99[original][i]; mine > theirs {
+			return fmt.Sprintf("Clocks that differ by %g ppm or more, several times what two crystals do: at %g ppm the original has %s, this package %s. Such a skew looks like a queue that grows.", ppm, ppm, micros(theirs), micros(mine))
 		}
-		row := []string{name, seconds(medianOf(first))}
-		for k := range within {
-			row = append(row, seconds(medianOf(within[k])), share(within[k]))
-		}
-		for k := range early {
-			row = append(row, micros(geometric(early[k])))
-		}
-		rows = append(rows, row)
 	}
-	d.table(rows)
+	return ""
+}
+
+func (f *figures) offsets(d *document) {
+	d.heading(2, strings.TrimPrefix(winsEnd, "## "))
+	d.text("The 99th percentile of the error in microseconds, from 30 s on, over %d seeds and both ends. What unequal ways make unavoidable for anybody is taken off. Bold is the best that answers at once: the oracle does not. A row in bold is the geometric mean of a group. Variants at another rate or period count, and are in report.csv.", simSeeds)
+	d.table(f.table())
+}
+
+// variant are the names of worlds that are another one at another rate or with another period.
+var variant = regexp.MustCompile(`-(3|5|200)hz$|^routeflaps-(7|60)s$|^wrap$`)
+
+// table returns the 99th percentiles of all simulated worlds, in their groups.
+func (f *figures) table() [][]string {
+	head := []string{"world"}
+	for _, c := range shown() {
+		head = append(head, c.name)
+	}
+	rows := [][]string{head}
+	for _, group := range f.groups() {
+		rows = append(rows, f.meanRow("**"+group+"**", f.inGroup(group)))
+		for _, i := range f.inGroup(group) {
+			if !variant.MatchString(f.worlds[i].name) {
+				rows = append(rows, f.worldRow(i))
+			}
+		}
+	}
+	return append(rows, f.meanRow("**all of them**", f.of(simulated)))
+}
+
+// groups returns those of the simulated worlds.
+func (f *figures) groups() (groups []string) {
+	for _, i := range f.of(simulated) {
+		if g := f.worlds[i].group; !slices.Contains(groups, g) {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+func (f *figures) inGroup(group string) []int {
+	return slices.DeleteFunc(f.of(simulated), func(i int) bool { return f.worlds[i].group != group })
+}
+
+func (f *figures) meanRow(name string, worlds []int) []string {
+	row := []string{name}
+	for _, c := range shown() {
+		row = append(row, number(f.over(c, worlds, 0.99), false))
+	}
+	return row
+}
+
+func (f *figures) worldRow(i int) []string {
+	best, row := math.Inf(1), []string{f.worlds[i].name}
+	for _, c := range shown() {
+		if v := f.worldValue(c, i, 0.99); c.method < len(methods) && v < best {
+			best = v
+		}
+	}
+	for _, c := range shown() {
+		v := f.worldValue(c, i, 0.99)
+		row = append(row, number(v, c.method < len(methods) && v == best))
+	}
+	return row
+}
+
+// number prints microseconds in a table.
+func number(v float64, bold bool) string {
+	s := strconv.FormatFloat(math.Round(v), 'f', -1, 64)
+	if math.IsNaN(v) {
+		s = "-"
+	}
+	if bold {
+		return "**" + s + "**"
+	}
+	return s
+}
+
+// fine prints microseconds for people, small ones with a digit more.
+func fine(us float64) string {
+	if us < 9.95 {
+		return fmt.Sprintf("%.1f us", us)
+	}
+	return micros(us)
+}
+
+func (f *figures) overTime(d *document) {
+	d.heading(2, "Over time, and with skew and rate turned up")
+	d.text("First the largest error of each second at one end, from the start on; what is grey is what happens.")
+	for _, t := range taught {
+		s := f.series[t.world]
+		d.picture(t.world, t.title+": the error over time of this package, the original, chronyd and the oracle", t.see, func(path string, th theme) error {
+			return drawCharts(path, th, &chart{
+				title: t.title, x: axis{label: "seconds since the start", min: 0, max: s.seconds, ticks: multiples("%g", 100, s.seconds)},
+				y: errorAxis(errorLabel, 1, s.highest()), curves: s.curves(), events: s.events,
+			})
+		})
+	}
+}
+
+func (f *figures) turned(d *document) {
+	d.picture("skew", "The 99th percentile of the error over the skew of the clocks", "Exponential jitter of 3 ms. A skew that is learnt costs next to nothing. A minimum of 10 s is as wrong as the clocks drifted meanwhile.",
+		func(path string, t theme) error {
+			return drawCharts(path, t, &chart{
+				title: "Error against skew, 99th percentile", x: axis{label: "how far the rates of the clocks are apart, ppm", min: 0, max: 400, ticks: fixed("%g", 0, 50, 100, 200, 300, 400)},
+				y: errorAxis(errorLabel, 1, 1e5), curves: f.skews.curves(),
+			})
+		})
+	d.picture("rate", "The 99th percentile of the error over the rate of datagrams", "More datagrams are more chances that one did not wait. A method that asks at a pace of its own gains nothing.",
+		func(path string, t theme) error {
+			return drawCharts(path, t, &chart{
+				title: "Error against the rate of datagrams, 99th percentile", x: axis{label: "datagrams a second each way", log: true, min: 1, max: 120, ticks: fixed("%g", f.rates.values...)},
+				y: errorAxis(errorLabel, 1, 1e5), curves: f.rates.curves(),
+			})
+		})
+}
+
+// errorLabel says where the axis of errors begins.
+const errorLabel = "error (floor: 1 us)"
+
+func (f *figures) starts(d *document) {
+	d.heading(2, "Starts and other worlds")
+	var parts []string
+	for _, i := range []int{ours, original, ntp, ntp + 1} {
+		var first, milli []float64
+		for _, w := range f.of(simulated) {
+			first, milli = append(first, f.results[w][i].first...), append(milli, f.results[w][i].within[0]...)
+		}
+		parts = append(parts, fmt.Sprintf("%s after %s and %s", methods[i].name, seconds(medianOf(first)), seconds(medianOf(milli))))
+	}
+	d.text("When a method answers first, and from when on its error stays below 1 ms, medians over all ends of all simulated worlds: %s.", strings.Join(parts, ", "))
+	held, widths := 0, []float64{}
+	for _, i := range f.of(simulated) {
+		held, widths = held+f.results[i][ours].held, append(widths, f.results[i][ours].bounds...)
+	}
+	d.text("From 30 s on, %.2f %% of this package's answers are within its `ErrorBound`, whose median width is %s: half the round trip. No narrower bound is true for unequal ways. Where a clock is set, none is until that is known.",
+		100*float64(held)/float64(len(widths)), micros(medianOf(widths)))
 }
 
 // seconds prints seconds, if there are any.
@@ -207,94 +352,7 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.1f s", s)
 }
 
-// share prints how many are infinite.
-func share(v []float64) string {
-	n := 0
-	for _, x := range v {
-		if math.IsInf(x, 1) {
-			n++
-		}
-	}
-	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(len(v)))
-}
-
-func (f *figures) bounds(d *document) {
-	d.heading(2, "The error bound")
-	d.text("Two of the methods say how wrong they may be at most, unequal paths included: this package (`ErrorBound`), and NTP (the root distance: half the round trip, and 15 ppm of its age). Of the answers from 30 s on, the share that was within the bound, and the median width. Half the round trip is about 30 ms here, and nothing that two ends can measure makes a narrower bound true. Where clocks are set, no bound can be true until that can be known.")
-	var with []int
-	for column, m := range methods {
-		if _, ok := m.make().(bounded); ok {
-			with = append(with, column)
-		}
-	}
-	rows := [][]string{{"worlds with"}}
-	for _, column := range with {
-		rows[0] = append(rows[0], methods[column].name+", within", "median width")
-	}
-	var groups []string
-	for _, i := range f.of(simulated) {
-		if g := f.worlds[i].group; !slices.Contains(groups, g) {
-			groups = append(groups, g)
-		}
-	}
-	for _, g := range groups {
-		row := []string{g}
-		for _, column := range with {
-			held, widths := 0, []float64{}
-			for _, i := range f.of(simulated) {
-				if f.worlds[i].group == g {
-					held += f.results[i][column].held
-					widths = append(widths, f.results[i][column].bounds...)
-				}
-			}
-			row = append(row, fmt.Sprintf("%.2f %%", 100*float64(held)/float64(len(widths))), micros(medianOf(widths)))
-		}
-		rows = append(rows, row)
-	}
-	d.table(rows)
-}
-
-func (f *figures) times(d *document) {
-	d.heading(2, "Six worlds over time")
-	d.text("The largest error of each second at one end, the first seed of each world, from the start on.")
-	for _, t := range taught {
-		s := f.series[t.world]
-		d.picture(t.world, t.see, func(path string) error {
-			x := axis{label: "seconds since the start", min: 0, max: s.seconds, ticks: multiples("%g s", 50, s.seconds)}
-			return drawCurves(path, t.title, x, errorAxis("error", 1, s.highest()), s.curves())
-		})
-	}
-}
-
-func (f *figures) turned(d *document) {
-	d.heading(2, "Skew and rate turned up")
-	d.text("The world of exponential jitter of 3 ms, from 30 to 200 s, %d seeds.", sweepSeeds)
-	d.picture("skew", "A skew that is learnt costs next to nothing. Whoever takes an old minimum or an old answer pays by the age."+f.steep(),
-		func(path string) error {
-			x := axis{label: "how far the rates of the two clocks are apart, ppm", min: 0, max: 400, ticks: fixed("%g", f.skews.values...)}
-			return drawCurves(path, "Error against skew, 99th percentile", x, errorAxis("error", 1, 1e6), f.skews.curves())
-		})
-	d.picture("rate", "More datagrams are more chances that one did not queue; methods that ask at a pace of their own gain nothing from them.",
-		func(path string) error {
-			x := axis{label: "datagrams a second each way", log: true, min: 1, max: 120, ticks: fixed("%g", f.rates.values...)}
-			return drawCurves(path, "Error against the rate of datagrams, 99th percentile", x, errorAxis("error", 1, 1e6), f.rates.curves())
-		})
-}
-
-// steep says what becomes of this package at the largest skew, if the original is better
-// there.
-func (f *figures) steep() string {
-	last := len(f.skews.values) - 1
-	mine, theirs := f.skews.p99[ours][last], f.skews.p99[original][last]
-	if mine <= theirs {
-		return ""
-	}
-	return fmt.Sprintf(" At %g ppm, four times what two crystals differ by, others win (the original %s; this package %s): such a skew looks like a queue that grows, and in some of the worlds a minute or all of the 200 s pass before it is believed.",
-		f.skews.values[last], micros(theirs), micros(mine))
-}
-
 func (f *figures) authors(d *document) {
-	d.heading(2, "The original author's benchmark")
 	n, better := 0, 0
 	for _, i := range f.of(skewed) {
 		n++
@@ -303,99 +361,35 @@ func (f *figures) authors(d *document) {
 		}
 	}
 	us, orig, limit := f.mean(skewed, ours, .95), f.mean(skewed, original, .95), f.mean(skewed, len(methods), .95)
-	d.text("The author of the C++ original has a benchmark of %d scenarios (catid/TimeSync, `tests/peer_bench.cpp`), re-created here. It looks at the 95th percentile at the worse end, from 2 s on, in runs of mostly a minute, and takes off nothing for unequal paths; here of %d seeds the median. Requests and responses are added for the methods that need them. Its late runs give the clocks a skew of 25 to 400 ppm in the scenarios called CORE. There this package comes to %s in the geometric mean (the original %s, the oracle %s), and is no worse than the original in %d of %d.",
+	d.text("The author of the original has a benchmark of %d scenarios (catid/TimeSync, `tests/peer_bench.cpp`), re-created here. It looks at the 95th percentile at the worse end, from 2 s on, and takes off nothing for unequal ways; here of %d seeds the median. In the scenarios called CORE, with a skew of 25 to 400 ppm, this package comes to %s in the geometric mean (the original %s, the oracle %s), and is no worse than the original in %d of %d. report.csv has them without that skew, too, and a recorded queue.",
 		len(f.of(published)), coreSeeds, micros(us), micros(orig), micros(limit), better, n)
-	d.text("Other methods than ours are better in these, for a reason; the wall clock does not count, since it was granted to be right at the start:")
-	d.list(f.won(skewed, 0.95))
-	d.details("95th percentile in the CORE scenarios with skew, us", func() { d.table(f.table(skewed, 0.95)) })
-	d.text("As published, without that skew, the table shows other things as well (%d seeds):", authorSeeds)
-	d.list([]string{
-		"The wall clock is perfect where no clock drifts, for it was granted to be right at the start.",
-		"Where both clocks have the same rate and the paths are quiet, an old minimum is as good as a new one. The original is then right to the 8 us of a stamp; this package is to some 4 to 50 us, because it cannot know that there is no skew.",
-		"Sutphin, who asks once and never listens again, wins where queues stand or a path changes in one way, as long as the clocks do not drift.",
-		"His clocks do not integrate their rate: they jump when it changes. In `E7_drift` with 200 ppm and more they are 1200 to 2400 ppm apart after that jump. No computer's clock is, and this package does not follow beyond 1000 ppm.",
-		"Where a clock is set, the 95th percentile says whether that was noticed before 5 % of the run were over.",
-		"Where stamps are forged (`E80_ts24_poison`, `E128_ts24_wrap_stress`), the hull of the oracle is as wrong as the stamps are, and so is the minimum of the original.",
-	})
-	d.details("95th percentile in all scenarios as published, us", func() { d.table(f.table(published, 0.95)) })
-}
-
-func (f *figures) recordings(d *document) {
-	d.heading(2, "Recorded delays")
-	d.text("The project's own recording of a real queue: a bottleneck of 10 Mbit with 300 ms of buffer in Linux, which TCP fills one way, the other way and both ways. The clocks are simulated, 40 ppm apart. 99th percentile in microseconds from 30 s on. With `-traces FOLDER`, other series of delays follow. Beside a queue that is real and not replayed: `docs/LINK.md`.")
-	d.table(f.table(recorded, 0.99))
 }
 
 // costBegin and costEnd enclose what no test can hold: it depends on the machine.
-const costBegin, costEnd = "## What it costs", "## The methods"
+const costBegin, costEnd = "## What each does, and costs", "## How it was measured"
 
 func (f *figures) costs(d *document, costs []float64) {
 	d.heading(2, strings.TrimPrefix(costBegin, "## "))
-	d.text("Bytes that one end sends a second, where it sends 60 or 10 datagrams a second anyway: a stamp and now and then a report in them, or packets of its own with their %d bytes of IP and UDP (%s). Time for a datagram or an exchange in Go, the least of %d turns on the machine that drew this. Memory for each peer.",
-		header, "48 bytes of NTP each way; where nobody says how large a message is, a time has 8 bytes", costTurns)
-	rows := [][]string{{"method", "bytes/s at 60/s", "at 10/s", "time", "memory"}}
+	d.text("Bytes that one end sends a second, beside 60 datagrams: stamps and reports in them, or packets of its own with %d bytes of IP and UDP. Time in Go, the least of %d turns on the machine that drew this. Memory for each peer.", header, costTurns)
+	rows := [][]string{{"method", "what it does", "bytes/s", "time", "memory"}}
 	for i, m := range methods {
+		if slices.Contains(hidden, m.name) {
+			continue
+		}
 		time := ""
 		if costs != nil {
 			time = fmt.Sprintf("%.0f ns per %s", costs[i], m.per)
 		}
-		rows = append(rows, []string{m.name, fmt.Sprintf("%.0f", m.bytes(60)), fmt.Sprintf("%.0f", m.bytes(10)), time, fmt.Sprintf("%d bytes", size(m))})
+		rows = append(rows, []string{m.name, m.what, fmt.Sprintf("%.0f", m.bytes(60)), time, fmt.Sprintf("%d bytes", size(m))})
 	}
+	rows = append(rows, []string{"chronyd", "a line through the best of the last exchanges; it steers the computer's clock", fmt.Sprintf("%.0f", asked(1, 48, 48)(60)), "", "a process"},
+		[]string{"oracle", "offline: knows all datagrams of a world and every event; lays the highest line below all datagrams both ways, with one skew, in a window that is chosen in hindsight", "", "", ""})
 	d.table(rows)
 }
 
-func (f *figures) explained(d *document) {
+func (f *figures) measured(d *document) {
 	d.heading(2, strings.TrimPrefix(costEnd, "## "))
-	var items []string
-	for _, m := range methods {
-		items = append(items, fmt.Sprintf("**%s**: %s.", m.name, m.what))
-	}
-	items = append(items, "**oracle**: offline. It sees all datagrams of a world, those to come as well, and is told when a clock is set or a path changes. In a window around each moment it lays the highest line below all datagrams in both directions, with one skew: edges of their lower convex hulls. The width of the window, up to the whole series, is chosen in hindsight: the one with the least 99th percentile, so that its median may be beaten. Where one way slows down for 100 s (`delayramp`), only a window of minutes reaches back to before. The rates of the clocks change meanwhile, so no straight line is the limit there.")
-	d.list(items)
-	d.text("Each is a small file in `internal/rivals`, and the oracle is `compare/oracle.go`. To look into one world, with the state of the estimator below the error:")
-	d.code("go run . -world clockstep -seed 3    # 5 s")
-}
-
-// writeCSV writes all figures of all worlds.
-func (f *figures) writeCSV(path string) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	w := csv.NewWriter(file)
-	row := []string{"set", "world", "method"}
-	for _, q := range []string{"p50", "p95", "p99", "max"} {
-		row = append(row, q+"_us")
-	}
-	row = append(row, "unanswered", "first_answer_s", "to_1ms_s", "to_100us_s", "p95_first_1s_us", "p95_first_3s_us", "p95_first_10s_us", "bound_held", "bound_median_us")
-	w.Write(row)
-	number := func(v float64) string {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return ""
-		}
-		return strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64)
-	}
-	for i, world := range f.worlds {
-		for column, name := range columns() {
-			r := &f.results[i][column]
-			row := []string{world.set, world.name, name}
-			for _, q := range []float64{0.5, 0.95, 0.99, 1} {
-				row = append(row, number(quantile(r.errs, q)))
-			}
-			row = append(row, strconv.Itoa(r.missed), number(medianOf(r.first)), number(medianOf(r.within[0])), number(medianOf(r.within[1])))
-			for _, v := range r.start {
-				v = slices.Clone(v)
-				slices.Sort(v)
-				row = append(row, number(quantile(v, 0.95)))
-			}
-			row = append(row, number(float64(r.held)/float64(len(r.bounds))), number(quantile(r.bounds, 0.5)))
-			w.Write(row)
-		}
-	}
-	w.Flush()
-	if err := w.Error(); err != nil {
-		file.Close()
-		return err
-	}
-	return file.Close()
+	d.text("**Fairness.** All but chronyd get the same stamps and times of receipt, exact to the microsecond; each is a small file of `internal/rivals`, written from public sources with their constants. This package and the original see 60 datagrams a second where the world says nothing else, because a game sends those anyway. netfox asks 4 times a second, Slot once in 5 s: that is how they are used. chronyd is the program itself, in simulated time by clknetsim, on the same clocks and links, with exact times. It asks once a second, the most that it does on paths longer than 10 ms. Its figures are those of the best of 88 settings, judged on the seeds that are reported. It is made to set a computer's clock, over days, from servers that many share; worlds of 5 min and a start of 30 s are not its trade. clknetsim has no computers that sleep, so two worlds are missing. NTP's filter (the best of the last 8 exchanges), Sutphin (one exchange at the start) and the wall clock (right at the start) are in report.csv.")
+	d.text("One command, in the folder `compare`, writes this file, CHRONYD.md, INPUTS.md, report.csv and the pictures, and brings README.md and ACCURACY.md up to date. All but the costs is deterministic, and a test holds it to what comes out:")
+	d.code("go run . -out ../docs                  # 1 min\ngo run . -world clockstep -seed 3      # one world, with the state of the estimator: 5 s\nchronyd/run.sh CLKNETSIM               # only when chronyd is to be measured anew: 1 h")
 }

@@ -93,11 +93,11 @@ func look(s *timesync.TimeSynchronizer, localUsec uint64) (in inside, ok bool) {
 	}
 	number := func(v reflect.Value, name string) float64 { return field(v, name).Float() }
 	v := reflect.ValueOf(s).Elem()
-	if !field(v, "seen").Bool() {
-		return in, false
-	}
 	pair := field(v, "pair")
 	own, limits := field(pair, "own"), field(pair, "limits")
+	if number(own, "width") == 0 { // as in pair.begun: no datagram has arrived
+		return in, false
+	}
 	x := float64(int64(localUsec - field(v, "base").Uint()))
 	slope := number(own, "slope")
 	snapshot, _ := s.Snapshot(localUsec)

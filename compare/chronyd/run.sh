@@ -3,9 +3,11 @@
 # chrony), a checkout of github.com/mlichvar/clknetsim, make, g++ and Go, and root, since
 # chronyd runs as who started it. clknetsim is under the GPL and no part of this project.
 #
-#	compare/chronyd/run.sh CLKNETSIM [FOLDER] [-only LAN] [-seeds 3] [-lasting 300s]
+#	compare/chronyd/run.sh CLKNETSIM                   all worlds, an hour on 2 cores
+#	compare/chronyd/run.sh CLKNETSIM -only LAN         those whose name has this
 #
-# FOLDER gets CHRONYD.md; it is compare/report if none is given.
+# It writes measured.csv and series.csv beside this file. The report is made from them:
+# cd compare && go run . -out ../docs
 set -euo pipefail
 
 why() {
@@ -19,8 +21,7 @@ done
 [[ -n ${1:-} && -f $1/clknetsim.bash ]] || why "the first argument is no checkout of clknetsim"
 
 clknetsim=$(realpath "$1")
-out=$(realpath -m "${2:-$(dirname "$0")/../report}")
-shift $(($# < 2 ? $# : 2))
+shift
 make -s -C "$clknetsim" >/dev/null
 cd "$(dirname "$0")/.."
-go run . -chronyd "$clknetsim" -out "$out" "$@"
+go run . -chronyd "$clknetsim" -out chronyd "$@"

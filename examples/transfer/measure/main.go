@@ -63,7 +63,7 @@ func main() {
 
 // network is a bottleneck.
 type network struct {
-	mbit   int
+	mbit   int // a second
 	buffer time.Duration
 	oneWay time.Duration
 }
@@ -84,8 +84,10 @@ type bench struct {
 
 	mu    sync.Mutex
 	game  []point            // delays in ms
+	late  []float64          // by how much this process woke up late, ms
 	bytes map[string][]point // arrived, for each flow, since the point before
 	procs []*exec.Cmd
+	stop  chan struct{}
 }
 
 // point is a measurement at a time since the start.
@@ -184,7 +186,8 @@ func (b *bench) spawn(ns string, line func(string), program string, args ...stri
 
 // begin starts a run with the game alone.
 func (b *bench) begin() error {
-	b.start, b.game, b.bytes, b.procs = time.Now(), nil, map[string][]point{}, nil
+	b.start, b.game, b.late, b.bytes, b.procs, b.stop = time.Now(), nil, nil, map[string][]point{}, nil, make(chan struct{})
+	go b.watch(b.stop)
 	b.wire.Delay[0].Store(int64(b.oneWay))
 	err := b.spawn(b.b, func(s string) {
 		if ms, err := strconv.ParseFloat(s, 64); err == nil {
@@ -200,8 +203,34 @@ func (b *bench) begin() error {
 	return b.spawn(b.a, func(string) {}, b.self, "-role", "ping", hostB)
 }
 
+// watch sees how late the machine is: what this process is, so are the ends and the queue.
+func (b *bench) watch(stop chan struct{}) {
+	const nap = time.Millisecond
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		start := time.Now()
+		time.Sleep(nap)
+		b.mu.Lock()
+		b.late = append(b.late, float64(time.Since(start)-nap)/1e6)
+		b.mu.Unlock()
+	}
+}
+
+// lateness returns the 99.9th percentile of that, in ms.
+func (b *bench) lateness() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	slices.Sort(b.late)
+	return b.late[(len(b.late)-1)*999/1000]
+}
+
 // end kills what runs. The processes are ours, by their ids.
 func (b *bench) end() {
+	close(b.stop)
 	for _, c := range b.procs {
 		_ = c.Process.Kill()
 		_ = c.Wait()

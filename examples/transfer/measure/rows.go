@@ -20,6 +20,9 @@ const (
 	settle = 5 * time.Second  // flows start in it, and it counts for nothing
 	length = 40 * time.Second // of a run
 	late   = 20 * time.Second // a latecomer starts
+
+	tries = 4 // of a row, while the machine is busy
+	quiet = 5 // ms: a machine that is later than that measures itself
 )
 
 // available reports whether the kernel has a congestion control.
@@ -29,7 +32,7 @@ func available(cc string) bool {
 }
 
 func (b *bench) rows(quick bool, only string) error {
-	fmt.Fprintf(out, "\n%v:\n\n| what runs | transfers | TCP | game p50, ms | p99, ms |\n|---|---|---|---|---|\n", b.network)
+	fmt.Fprintf(out, "\n%v:\n\n| what runs | transfers | TCP | game p50, ms | p99, ms | machine late, ms |\n|---|---|---|---|---|---|\n", b.network)
 	if quick {
 		if err := b.row("", "one transfer", []string{"ledbat"}, "", 4*time.Second); err != nil {
 			return err
@@ -64,91 +67,103 @@ func (b *bench) rows(quick bool, only string) error {
 	return b.longer(only)
 }
 
-// row measures one combination.
-func (b *bench) row(only, name string, transfers []string, tcp string, length time.Duration) error {
+// measured runs what measures a row, and prints it. If the machine was too busy, once more:
+// of all tries the one in which it was least late counts, and the row says how late.
+func (b *bench) measured(only, name string, run func() (cells string, err error)) error {
 	if !strings.Contains(name, only) {
 		return nil
 	}
+	best, least := "", math.Inf(1)
+	for try := 0; try < tries && least > quiet; try++ {
+		if err := b.begin(); err != nil {
+			b.end()
+			return err
+		}
+		cells, err := run()
+		b.end()
+		if err != nil {
+			return err
+		}
+		if l := b.lateness(); l < least {
+			best, least = cells, l
+		}
+	}
+	fmt.Fprintf(out, "| %s | %s | %.1f |\n", name, best, least)
+	return nil
+}
+
+// row measures one combination.
+func (b *bench) row(only, name string, transfers []string, tcp string, length time.Duration) error {
 	if tcp != "" && !available(tcp) {
 		fmt.Fprintf(out, "NOT TESTED: %s: this kernel has no %s\n", name, tcp)
 		return nil
 	}
-	if err := b.begin(); err != nil {
-		return err
-	}
-	defer b.end()
-	if tcp != "" {
-		if err := b.tcp("tcp", tcp, "7100"); err != nil {
-			return err
+	return b.measured(only, name, func() (string, error) {
+		if tcp != "" {
+			if err := b.tcp("tcp", tcp, "7100"); err != nil {
+				return "", err
+			}
 		}
-	}
-	for i, cc := range transfers {
-		if err := b.transfer(fmt.Sprint(i), cc, fmt.Sprint(7200+i)); err != nil {
-			return err
+		for i, cc := range transfers {
+			if err := b.transfer(fmt.Sprint(i), cc, fmt.Sprint(7200+i)); err != nil {
+				return "", err
+			}
 		}
-	}
-	from := min(settle, length/2)
-	time.Sleep(length)
-	median, p99 := b.gameDelay(from)
-	fmt.Fprintf(out, "| %s | %s | %s | %.2f | %.2f |\n", name, percent(b.share("0", from, length)), percent(b.share("tcp", from, length)), median, p99)
-	return nil
+		from := min(settle, length/2)
+		time.Sleep(length)
+		median, p99 := b.gameDelay(from)
+		return fmt.Sprintf("%s | %s | %.2f | %.2f", percent(b.share("0", from, length)), percent(b.share("tcp", from, length)), median, p99), nil
+	})
 }
 
 // shares measures how transfers share, of which the last comes late: a minute after that,
 // for half a minute.
 func (b *bench) shares(only string, n int) error {
-	name := fmt.Sprintf("%d transfers, one late", n)
-	if !strings.Contains(name, only) {
-		return nil
-	}
-	if err := b.begin(); err != nil {
-		return err
-	}
-	defer b.end()
-	for i := range n {
-		if i == n-1 {
-			time.Sleep(late)
+	return b.measured(only, fmt.Sprintf("%d transfers, one late", n), func() (string, error) {
+		for i := range n {
+			if i == n-1 {
+				time.Sleep(late)
+			}
+			if err := b.transfer(fmt.Sprint(i), "ledbat", fmt.Sprint(7200+i)); err != nil {
+				return "", err
+			}
 		}
-		if err := b.transfer(fmt.Sprint(i), "ledbat", fmt.Sprint(7200+i)); err != nil {
-			return err
+		from := time.Since(b.start) + time.Minute
+		time.Sleep(90 * time.Second)
+		var shares []string
+		least, most := 1.0, 0.0
+		for i := range n {
+			s := b.share(fmt.Sprint(i), from, time.Hour)
+			shares, least, most = append(shares, percent(s)), min(least, s), max(most, s)
 		}
-	}
-	from := time.Since(b.start) + time.Minute
-	time.Sleep(90 * time.Second)
-	var shares []string
-	least, most := 1.0, 0.0
-	for i := range n {
-		s := b.share(fmt.Sprint(i), from, time.Hour)
-		shares, least, most = append(shares, percent(s)), min(least, s), max(most, s)
-	}
-	median, p99 := b.gameDelay(from)
-	fmt.Fprintf(out, "| %s | %s: factor %.2f | - | %.2f | %.2f |\n", name, strings.Join(shares, ", "), most/least, median, p99)
-	return nil
+		median, p99 := b.gameDelay(from)
+		return fmt.Sprintf("%s: factor %.2f | - | %.2f | %.2f", strings.Join(shares, ", "), most/least, median, p99), nil
+	})
 }
 
 // longer measures how long a transfer needs to have 85 % of the link again after one way
 // became longer for good: until the last time that it lacked it for more than 2 s, which is
 // longer than a slowdown.
 func (b *bench) longer(only string) error {
-	const name = "one transfer, one way longer by 20 ms"
-	if !strings.Contains(name, only) {
-		return nil
-	}
-	if err := b.begin(); err != nil {
-		return err
-	}
-	defer b.end()
-	if err := b.transfer("0", "ledbat", "7200"); err != nil {
-		return err
-	}
-	time.Sleep(20 * time.Second)
-	change := time.Since(b.start)
-	b.wire.Delay[0].Add(int64(longer))
-	time.Sleep(40 * time.Second)
-	run, back := 0, time.Duration(0)
+	return b.measured(only, "one transfer, one way longer by 20 ms", func() (string, error) {
+		if err := b.transfer("0", "ledbat", "7200"); err != nil {
+			return "", err
+		}
+		time.Sleep(20 * time.Second)
+		change := time.Since(b.start)
+		b.wire.Delay[0].Add(int64(longer))
+		time.Sleep(40 * time.Second)
+		median, p99 := b.gameDelay(change)
+		return fmt.Sprintf("%s; back after %.0f s | - | %.2f | %.2f",
+			percent(b.share("0", change+20*time.Second, time.Hour)), b.back(change).Seconds(), median, p99), nil
+	})
+}
+
+// back returns how long after a change a transfer lacked 85 % of the link for the last time.
+func (b *bench) back(change time.Duration) (back time.Duration) {
 	b.mu.Lock()
-	points := slices.Clone(b.bytes["0"])
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	run, points := 0, b.bytes["0"]
 	for i, p := range points {
 		if i == 0 || p.at < change {
 			continue
@@ -161,8 +176,5 @@ func (b *bench) longer(only string) error {
 			back = p.at - change
 		}
 	}
-	median, p99 := b.gameDelay(change)
-	fmt.Fprintf(out, "| %s | %s; back after %.0f s | - | %.2f | %.2f |\n", name,
-		percent(b.share("0", change+20*time.Second, time.Hour)), back.Seconds(), median, p99)
-	return nil
+	return back
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// csvHead is the first line of report.csv. Times are in microseconds or seconds, as their
+// names say; what is empty was not measured, or never came.
+var csvHead = []string{"set", "world", "method", "p50_us", "p95_us", "p99_us", "max_us", "unanswered",
+	"first_answer_s", "to_1ms_s", "to_100us_s", "p95_first_1s_us", "p95_first_3s_us", "p95_first_10s_us", "bound_held", "bound_median_us", "judged_us"}
+
+// writeCSV writes all figures of all worlds: judged is that of the tables, which in the
+// author's benchmark is his.
+func (f *figures) writeCSV(path string) error {
+	rows := [][]string{csvHead}
+	for i, world := range f.worlds {
+		for column := range columns() {
+			rows = append(rows, f.csvRow(i, column))
+		}
+		if c := f.chronyd.find(world.set, world.name, 1); c != nil {
+			row := make([]string, len(csvHead))
+			copy(row, []string{world.set, world.name, chronyName})
+			for k, v := range c.best {
+				row[3+k] = csvNumber(v)
+			}
+			row[len(row)-1] = csvNumber(at(c.best, 0.99))
+			rows = append(rows, row)
+		}
+	}
+	return writeCSV(path, rows)
+}
+
+func (f *figures) csvRow(i, column int) []string {
+	world, r := f.worlds[i], &f.results[i][column]
+	row := []string{world.set, world.name, columns()[column]}
+	for _, q := range kept {
+		row = append(row, csvNumber(quantile(r.errs, q)))
+	}
+	row = append(row, strconv.Itoa(r.missed), csvNumber(medianOf(r.first)), csvNumber(medianOf(r.within[0])), csvNumber(medianOf(r.within[1])))
+	for _, v := range r.start {
+		v = slices.Clone(v)
+		slices.Sort(v)
+		row = append(row, csvNumber(quantile(v, 0.95)))
+	}
+	return append(row, csvNumber(float64(r.held)/float64(len(r.bounds))), csvNumber(quantile(r.bounds, 0.5)), csvNumber(f.value(i, column, 0.99)))
+}
+
+// csvNumber prints four digits.
+func csvNumber(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// follow brings the figures of other documents up to date: the sentence of README.md, and the
+// first table of ACCURACY.md.
+func (f *figures) follow() error {
+	return errors.Join(
+		rewrite("../README.md", f.followReadme),
+		rewrite(filepath.Join(committed, "ACCURACY.md"), f.followAccuracy),
+	)
+}
+
+// rewrite changes a file, if there is something to change.
+func rewrite(path string, change func(text string) (string, error)) error {
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	text, err := change(string(old))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if text == string(old) {
+		return nil
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+// readmeFigures is the paragraph of README.md that has them; linkFigures are those of LINK.md
+// that it repeats: this package, the original and chronyd at 16/s.
+var (
+	readmeFigures = regexp.MustCompile(`(?s)In \d+ kinds of simulated worlds the 99th percentile.*?\n\n`)
+	linkFigures   = regexp.MustCompile(`\| all of it \| \S+ / (\d+) / \S+ \| \S+ / (\d+)\d{3} / [^|]*\|[^|]*\|[^|]*\|[^|]*\| \S+ / (\d+) /`)
+)
+
+func (f *figures) followReadme(text string) (string, error) {
+	where := readmeFigures.FindStringIndex(text)
+	if where == nil {
+		return "", fmt.Errorf("no paragraph is like %v", readmeFigures)
+	}
+	link, err := os.ReadFile(filepath.Join(committed, "LINK.md"))
+	if err != nil {
+		return "", err
+	}
+	queue := linkFigures.FindStringSubmatch(string(link))
+	if queue == nil {
+		return "", errors.New("LINK.md has another table")
+	}
+	mine, orig, limit := f.mean(simulated, ours, 0.99), f.mean(simulated, original, 0.99), f.mean(simulated, len(methods), 0.99)
+	paragraph := strings.Join(strings.Fields(text[where[0]:where[1]]), " ")
+	for _, r := range []struct{ from, to string }{
+		{`In \d+ kinds`, fmt.Sprintf("In %d kinds", len(f.of(simulated)))},
+		{`is [\d.]+ [um]s in the geometric mean: \d+ times`, fmt.Sprintf("is %s in the geometric mean: %.0f times", micros(mine), orig/mine)},
+		{`factor of [\d.]+`, fmt.Sprintf("factor of %.1f", mine/limit)},
+		{`once a second, comes to [\d.]+ [um]s`, "once a second, comes to " + micros(f.over(column{-1, chronyName}, f.of(simulated), 0.99))},
+		{`it is \d+ us, where chronyd's is \d+ us and the original is \d+ ms off`, fmt.Sprintf("it is %s us, where chronyd's is %s us and the original is %s ms off", queue[1], queue[3], queue[2])},
+	} {
+		re := regexp.MustCompile(r.from)
+		if !re.MatchString(paragraph) {
+			return "", fmt.Errorf("the paragraph with the figures has nothing like %q", r.from)
+		}
+		paragraph = re.ReplaceAllString(paragraph, r.to)
+	}
+	return text[:where[0]] + wrap(paragraph, 95) + "\n\n" + text[where[1]:], nil
+}
+
+// accuracyColumns are those of the first table of ACCURACY.md, after the median of ours.
+var accuracyColumns = []int{ours, original, ntp, ntp + 1, ntp + 2, ntp + 3}
+
+func (f *figures) followAccuracy(text string) (string, error) {
+	before, rest, found := strings.Cut(text, "\n|---|")
+	table, after, ended := strings.Cut(rest, "\n\n")
+	if !found || !ended {
+		return "", fmt.Errorf("there is no table")
+	}
+	lines := strings.Split(table, "\n")
+	for n, line := range lines[1:] {
+		title := strings.TrimSpace(strings.Split(line, "|")[1])
+		name, _, _ := strings.Cut(title, ",")
+		i := slices.IndexFunc(f.worlds, func(w world) bool { return w.set == simulated && w.name == name })
+		if i < 0 {
+			return "", fmt.Errorf("the first table has a world %q", name)
+		}
+		row := []string{title, number(f.value(i, ours, 0.5), false)}
+		for k, column := range accuracyColumns {
+			row = append(row, number(f.value(i, column, 0.99), k == 0))
+		}
+		lines[n+1] = "| " + strings.Join(row, " | ") + " |"
+	}
+	return before + "\n|---|" + strings.Join(lines, "\n") + "\n\n" + after, nil
+}
