@@ -1068,7 +1068,7 @@ const (
 	lateTime   = 10e6  // us: what lasts so long is no queue
 	minGate    = 100.0 // us: hosts add so much, whatever the path
 	gateDips   = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
-	fewDips    = 12    // so few say little about their mean, least of all where datagrams share their delay
+	fewDips    = 12    // so few say little about their mean where datagrams share their delay
 	longRun    = 64    // buckets that the dip is a mean over; reports in a row without its mark that no original sends
 )
 
@@ -1096,6 +1096,15 @@ func (b *bucket) begin(x float64) {
 func (b *bucket) add(y int32) {
 	b.second = min(b.second, max(b.first, y))
 	b.first = min(b.first, y)
+}
+
+// few returns how many dips say little about their mean: more where datagrams may share their
+// delay.
+func (b *bucket) few() uint8 {
+	if b.second == math.MaxInt32 {
+		return fitPoints
+	}
+	return fewDips
 }
 
 // lower says that the floor sank by d.
@@ -1220,7 +1229,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		gate = min(gate, max(gate, was)/2)
 	}
 	late = low > gate
-	if !late || f.dips < fewDips { // rule: the first dips count anyway; without: if !late {
+	if !late || f.dips < b.few() { // rule: the first dips count anyway; without: if !late {
 		f.learnDip(b, was-low)
 	}
 	if late {
@@ -1262,7 +1271,7 @@ func (f *floor) learnDip(b *bucket, fall float32) {
 	}
 	f.dips = min(f.dips+1, longRun)
 	excess := float32(minGate / 2)
-	if f.dips <= fewDips { // rule: the first dips may differ
+	if f.dips <= b.few() { // rule: the first dips may differ
 		excess = 5 * minGate
 	}
 	f.dip += (min(dip, 2.5*f.dip+excess) - f.dip) / float32(f.dips)
