@@ -33,7 +33,6 @@ type path struct {
 	now    int64 // us, true time
 	onWay  []onWay
 	silent bool
-	last   error
 	said   map[string]time.Duration // what Within said, and for how long
 	wrong  time.Duration            // for how long it was nil, and wrong
 	late   time.Duration            // when it last was, after the last event

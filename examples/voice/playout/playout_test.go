@@ -49,12 +49,10 @@ type world struct {
 	frozen  bool // and its clock stands still, and its network is away
 	jitter  func() int64
 
-	captured int             // frames
 	errs     []int64         // play - capture - latency, of each that was played
 	playedAt map[int64]int64 // by time of capture
 	captures []int64
 	refused  map[error]int
-	shifts   int64 // the player is told
 }
 
 const (
