@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	long      = flag.Bool("long", false, "play many sequences: 2000")
-	modelRuns = flag.Int("model.runs", 0, "sequences of TestModel (default 400, 200 with -short, 2000 with -long)")
+	long      = flag.Bool("long", false, "play many sequences: 10000")
+	modelRuns = flag.Int("model.runs", 0, "sequences of TestModel (default 2000, 200 with -short, 10000 with -long)")
 	modelSeed = flag.Uint64("model.seed", 1, "the first one's seed")
 )
 
@@ -272,9 +272,9 @@ func TestModel(t *testing.T) {
 	case testing.Short():
 		runs = 200
 	case *long:
-		runs = 2000
+		runs = 10_000
 	default:
-		runs = 400
+		runs = 2000
 	}
 	for seed := *modelSeed; seed < *modelSeed+uint64(runs); seed++ {
 		m := newModel(t, seed)

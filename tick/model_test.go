@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var sequences = flag.Int("sequences", 0, "random sequences of TestModel (default 500, 200 with -short, 2000 with -long)")
+var sequences = flag.Int("sequences", 0, "random sequences of TestModel (default 2000, 200 with -short, 5000 with -long)")
 
 // healing is how long a client may take until it is right when all is well again: 3 s in which
 // a Welcome of before may still count, 3 s until it is doubted, and 20 s to slew 200 ms.
@@ -414,9 +414,9 @@ func TestModel(t *testing.T) {
 	case testing.Short():
 		n = 200
 	case *long:
-		n = 2000
+		n = 5000
 	default:
-		n = 500
+		n = 2000
 	}
 	base := newRand(t).Uint64()
 	ticks, backs := uint64(0), 0
