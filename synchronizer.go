@@ -203,7 +203,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	old, ok := s.view.view()
 	if !ok {
 		v := s.pair.view(x)
-		v.from, v.whole, v.steps = now, nearest(v.whole, s.anchor), old.steps
+		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, s.anchor), old.steps
 		s.show(&v)
 		return
 	}
