@@ -392,7 +392,7 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 
 // settleTime is how long it takes until both ends have seen that a clock was set. A peer that
 // was silent for as long may have set its own meanwhile.
-const settleTime = 15 * time.Second
+const settleTime = told * time.Microsecond
 
 // What Within returns.
 var (
@@ -672,9 +672,9 @@ func (p *pair) fell(x float64, d float32, limit float64, was float32, other *flo
 // that floor rises. The sign is 1 for the own floor and -1 for the peer's.
 func (p *pair) drops(x float64, d, sign float32) {
 	switch {
-	case d > p.tolerance() && p.drop*sign > 0:
+	case p.drop*sign > 0 && d > p.tolerance():
 		p.drop = 0
-	case d < -p.tolerance() && x < 2*youth && -d > abs(p.drop):
+	case x < 2*youth && -d > abs(p.drop) && d < -p.tolerance():
 		p.drop = -d * sign
 	}
 }
