@@ -21,85 +21,153 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"timesync/internal/rivals"
-	"timesync/internal/sim"
-	"timesync/internal/upstream"
 )
 
 var (
-	ablation      = flag.Bool("ablation", false, "print what each rule of the estimator buys: about 10 s of processor time for each and base")
-	ablationRule  = flag.String("ablation.rule", "", "only rules of that table whose name matches this regexp")
-	ablationBases = flag.Int("ablation.bases", 4, "sets of seeds on which each is measured")
-	scoreFile     = flag.String("score", "", "write the figures of the table of -ablation for this copy of the estimator to this file")
+	ablation       = flag.Bool("ablation", false, "print what each rule of the estimator buys: about half a minute of processor time for each")
+	ablationRule   = flag.String("ablation.rule", "", "only rules of that table whose name matches this regexp")
+	ablationColumn = flag.String("ablation.column", "", "only columns of that table whose name matches this regexp")
+	ablationFile   = flag.String("ablation.file", "", "write the figures of that table for this copy of the estimator to this file")
 )
 
-// A rule of the estimator is marked where it stands, at the end of its line or on a
-// line of its own before it:
+// rule is a rule of the estimator. Its line ends in a comment of its own, or stands below that:
 //
-//	if cond { // rule: NAME
-//	case cond: // rule: NAME
+//	// rule: NAME
 //
-// without the rule the condition is false;
-//
-//	statement // rule: NAME
-//
-// without the rule the line is not there;
-//
-//	statement // rule: NAME; without: OTHER STATEMENT
-//
-// without the rule the other one stands there. A line that opens or closes more than it
-// closes or opens needs the third form, or what is left does not compile.
+// Without the rule the text in the line that the regexp from finds is to, with $1 for the first
+// group. Without from, the condition of an if or a case is false, and any other statement is
+// not there.
+type rule struct{ name, from, to string }
+
+var rules = []rule{
+	{name: "an original that has heard nothing says 0"},
+	{name: "the peer's floor is predicted"},
+	{"of datagrams: the floor follows later", ` \+ \S+`, ``},
+	{name: "no round trip is below zero"},
+	{"the offset leans", `\(-`, `(-0 * `},
+	{name: "closure"},
+	{name: "then a clock may be slewed"},
+	{name: "the young take a shorter round trip at once"},
+	{name: "another round trip is learnt"},
+	{name: "sets of the first seconds"},
+	{name: "what no path explains fades sooner"},
+	{name: "holds fade"},
+	{name: "reports from before a step"},
+	{name: "a rise closes the round trip"},
+	{name: "originals are told apart"},
+	{name: "what rounding may be is believed slowly"},
+	{"a guess limits nothing", `default:`, `case false:`},
+	{name: "rises are told early"},
+	{name: "guesses only widen what was seen"},
+	{"what is late opens no gate", `-\w+\.lateFor`, ``},
+	{"few dips make a wide gate below", `2/float32`, `0/float32`},
+	{"what is near may be late", `return .*`, `return 0`},
+	{name: "the first bucket need not be over"},
+	{name: "strays do not come three times"},
+	{name: "what is late comes near only well inside of the gate"},
+	{"the first dips count anyway", ` \|\| .* \{`, ` {`},
+	{name: "what was late tells little"},
+	{name: "the first dips may differ"},
+	{name: "what lasts is no queue"},
+	{name: "no line holds"},
+	{name: "a line that sinks starts anew"},
+	{name: "few points are recent ones"},
+	{name: "spans double"},
+	{name: "the dip is noise at first"},
+	{"skews drift", `:= `, `:= 0 * `},
+	{"surprises", `:= .*`, `:= false`},
+	{name: "sinking for long"},
+	{name: "what bends for long is believed"},
+	{name: "noise grows by halves"},
+}
+
 var (
-	ruleMark  = regexp.MustCompile(`^(.*?)// rule: (.+?)(?:; without: (.+))?$`)
+	ruleMark  = regexp.MustCompile(`^(.*?)\s*// rule: (.+?)(?:; without: .*)?$`)
 	condition = regexp.MustCompile(`^(\s*(?:(?:\} else )?if (?:.*; )?|case ))(.+?)( \{|:)\s*$`)
 )
 
-// rule is a marked rule of the estimator.
-type rule struct {
-	name    string
-	file    string
-	line    int    // of the mark, from 1 on
-	without string // the whole file without the rule
-}
-
-func (r rule) String() string { return fmt.Sprintf("%s:%d: rule %q", r.file, r.line, r.name) }
-
-// findRules returns the rules that a file marks.
-func findRules(file, source string) (rules []rule) {
-	lines := strings.Split(source, "\n")
+// findMarks returns the numbers of the lines that rules are about, from 0 on.
+func findMarks(lines []string) (at map[string][]int) {
+	at = map[string][]int{}
 	for i, line := range lines {
-		m := ruleMark.FindStringSubmatch(line)
-		if m == nil {
-			continue
+		if m := ruleMark.FindStringSubmatch(line); m != nil {
+			if m[1] == "" {
+				i++
+			}
+			at[m[2]] = append(at[m[2]], i)
 		}
-		code, at := m[1], i
-		if strings.TrimSpace(code) == "" && i+1 < len(lines) {
-			at = i + 1
-			code = lines[at]
-		}
-		without := m[3]
-		if c := condition.FindStringSubmatch(code); c != nil && without == "" {
-			without = c[1] + "false && (" + c[2] + ")" + c[3]
-		}
-		rest := slices.Clone(lines)
-		rest[at] = without
-		rules = append(rules, rule{m[2], file, i + 1, strings.Join(rest, "\n")})
 	}
-	return rules
+	return at
 }
 
-// estimatorRules returns the rules of all of the estimator's files.
-func estimatorRules(t *testing.T, root string) (rules []rule) {
-	for _, name := range subjectFiles {
-		source, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		rules = append(rules, findRules(name, string(source))...)
+// without returns the source without the rule.
+func (r rule) without(source string) (string, error) {
+	lines := strings.Split(source, "\n")
+	at := findMarks(lines)[r.name]
+	if len(at) != 1 || at[0] >= len(lines) {
+		return "", fmt.Errorf("rule %q: %d lines are marked with it, want 1", r.name, len(at))
 	}
-	return rules
+	line, _, _ := strings.Cut(lines[at[0]], " // rule: ")
+	switch m := condition.FindStringSubmatch(line); {
+	case r.from != "":
+		from := regexp.MustCompile(r.from)
+		if n := len(from.FindAllString(line, -1)); n != 1 {
+			return "", fmt.Errorf("rule %q: %q is found %d times, want once, in line %d: %s", r.name, r.from, n, at[0]+1, line)
+		}
+		line = from.ReplaceAllString(line, r.to)
+	case m != nil:
+		line = m[1] + "false && (" + m[2] + ")" + m[3]
+	default:
+		line = ""
+	}
+	lines[at[0]] = line
+	return strings.Join(lines, "\n"), nil
+}
+
+// TestRules takes rules out of a text.
+func TestRules(t *testing.T) {
+	const source = `package p
+
+func f(a, b int) int {
+	if a > b || a < 0 { // rule: one
+		a = b
+	} else if c := a + b; c > 1 { // rule: two
+		a = c
+	}
+	switch {
+	case a > 1, b > 1:
+		a++ // rule: three
+	case a > 2: // rule: four
+		a--
+	}
+	// rule: five; without: b = 0
+	b = min(a, b)
+	return a + b // rule: six; without: return a
+}
+`
+	for _, c := range []struct {
+		rule
+		old, new string
+	}{
+		{rule{name: "one"}, "if a > b || a < 0 { // rule: one", "if false && (a > b || a < 0) {"},
+		{rule{name: "two"}, "} else if c := a + b; c > 1 { // rule: two", "} else if c := a + b; false && (c > 1) {"},
+		{rule{name: "three"}, "\t\ta++ // rule: three", ""},
+		{rule{name: "four"}, "case a > 2: // rule: four", "case false && (a > 2):"},
+		{rule{"five", `min\((\w), b\)`, `$1`}, "min(a, b)", "a"},
+		{rule{"six", ` \+ b`, ``}, "return a + b // rule: six; without: return a", "return a"},
+	} {
+		if got, err := c.without(source); err != nil || got != strings.Replace(source, c.old, c.new, 1) {
+			t.Errorf("without %q: %v\n%s", c.name, err, got)
+		}
+	}
+	for _, r := range []rule{{name: "seven"}, {"six", `c`, ``}, {"five", `b`, ``}} {
+		if _, err := r.without(source); err == nil {
+			t.Errorf("%q without %q: no error", r.name, r.from)
+		}
+	}
+	if _, err := (rule{name: "one"}).without(source + source); err == nil {
+		t.Error("two lines with one mark: no error")
+	}
 }
 
 // compiler checks that a package still compiles when one of its files is another.
@@ -134,225 +202,21 @@ func (c *compiler) check(name, source string) error {
 	return err
 }
 
-// scoreColumns are the columns of the table. Less is better in all of them.
-var scoreColumns = [...]string{
-	"mean",    // geometric mean of p99 relative to the original's
-	"worst",   // and the worst scenario's, with 25 us added to both
-	"mixture", // p99 in the mixture of faults, us
-	"stuck",   // ends, per 1000, that stay off by more than 1 ms after it
-	"beyond",  // random worlds, per 10000, with an error beyond the bound later than 15 s after a clock event
-	"bound",   // median of bound - 200 us over half the round trip, worlds without clock events
-	"slow",    // ends, per 1000, that are not within 1 ms 2.5 s after a step
-	"start",   // geometric mean of mean errors in the first 10 s relative to the original's
-	"traces",  // geometric mean of p99 on the recorded series, 0 without -traces
-	"ramps",   // p95 relative to the original's in the worse of two worlds with queues that grow for long
-	"strays",  // the largest error, us, where a stamp in a hundred is early
-	"beside",  // the worst p99 of either end beside an original, relative to that of two, with 50 us added to both
-}
-
-// score are the figures of the table.
-type score [len(scoreColumns)]float64
-
-func (s score) String() string {
-	line := ""
-	for _, x := range s {
-		line += fmt.Sprintf(" %8.3f", x)
-	}
-	return line
-}
-
-func scorePairs() []sim.Pair {
-	return []sim.Pair{{A: &rivals.Original{}, B: &rivals.Original{}}, {A: &subject{}, B: &subject{}}}
-}
-
-// newScore measures this copy of the estimator on the seeds from -seed.first on.
-func newScore(t *testing.T) score {
-	mean, worst, mixture := scoreWorlds()
-
-	const ends = 200
-	off, _ := mixtureEnds(ends)
-
-	const boundWorlds = 4000
-	b := playBounds(*seedFirst+1, boundWorlds)
-
-	return score{mean, worst, mixture, 1000 * float64(off[1]) / (2 * ends), 1e4 * float64(b.beyondWorlds) / boundWorlds,
-		b.quietUse.quantile(0.5) / 1000, scoreSteps(), scoreStart(), scoreTraces(t), scoreRamps(t), scoreStrays(), scoreBeside()}
-}
-
-func scoreWorlds() (mean, worst, mixture float64) {
-	scenarios := sim.Scenarios()
-	results := make([][]result, len(scenarios))
-	eachOf(len(scenarios), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			worlds := 3
-			if scenarios[i].Name == "mixture" {
-				worlds = 24
-			}
-			results[i] = measure(scenarios[i], scorePairs, worlds)
-		}
-	})
-	var ratios geometricMean
-	for i, sc := range scenarios {
-		r := results[i]
-		p, q := r[1].poll.quantile(0.99), r[0].poll.quantile(0.99)
-		ratios.add(p, q)
-		worst = max(worst, (p+25)/(q+25))
-		if sc.Name == "mixture" {
-			mixture = p
-		}
-	}
-	return ratios.value(), worst, mixture
-}
-
-func scoreSteps() (slow float64) {
-	var cases []faultCase
-	for i := range 400 {
-		size := time.Duration(math.Pow(10, float64(i)/52) * float64(ms)) // 1 ms to 13 h
-		if i&2 != 0 {
-			size = -size
-		}
-		cases = append(cases, faultCase{size: size, to: settled, build: func() *duel {
-			d := faultWorld(uint64(i))
-			d.reports = []time.Duration{sec / 2, sec, 2 * sec}[i%3]
-			d.step(i&1, settled, size)
-			return d
-		}})
-	}
-	judgeAll(cases)
-	for _, c := range cases {
-		for _, within := range c.v.within {
-			if within > 2500*ms {
-				slow++
-			}
-		}
-	}
-	return 1000 * slow / float64(2*len(cases))
-}
-
-func scoreStart() float64 {
-	var ratios geometricMean
-	for _, sc := range startupWorlds() {
-		sc.Duration, sc.Warmup = 10*sec, sec
-		r := measure(sc, scorePairs, 10)
-		ratios.add(r[1].poll.mean(), r[0].poll.mean())
-	}
-	return ratios.value()
-}
-
-func scoreTraces(t *testing.T) float64 {
-	paths, err := filepath.Glob(filepath.Join(*traces, "*.csv.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ratios geometricMean
-	for _, path := range paths {
-		if strings.Contains(path, "symsplit") || strings.Contains(path, "modelled") {
-			continue
-		}
-		sc, err := sim.Replay("", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := measure(sc, scorePairs, 1)
-		ratios.add(r[1].poll.quantile(0.99), r[0].poll.quantile(0.99))
-	}
-	if ratios.n == 0 {
-		return 0
-	}
-	return ratios.value()
-}
-
-func scoreRamps(t *testing.T) (ratio float64) {
-	scenarios, err := upstream.Scenarios()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, sc := range scenarios {
-		if sc.ID == "E72" || sc.ID == "E125" {
-			ratio = max(ratio, upMeasure(sc, upstream.Mode{Integrated: true, Skewed: true}, 8).ratio())
-		}
-	}
-	return ratio
-}
-
-func scoreStrays() (worst float64) {
-	for i := range 4 {
-		d := faultWorld(uint64(i))
-		d.until = 40 * sec
-		earlyStamps(d)
-		d.onQuery = func(q *query) {
-			if q.ok && q.at > 10*sec {
-				worst = max(worst, math.Abs(q.err))
-			}
-		}
-		d.run()
-	}
-	return worst
-}
-
-func scoreBeside() (ratio float64) {
-	for _, sc := range sim.Scenarios() {
-		both, ours, theirs, _ := beside(sc, 1)
-		ratio = max(ratio, (max(ours.quantile(0.99), theirs.quantile(0.99))+50)/(both.quantile(0.99)+50))
-	}
-	return ratio
-}
-
-// TestRuleMarks removes rules from a text.
-func TestRuleMarks(t *testing.T) {
-	const source = `package p
-
-func f(a, b int) int {
-	if a > b || a < 0 { // rule: one
-		a = b
-	} else if c := a + b; c > 1 { // rule: two
-		a = c
-	}
-	switch {
-	case a > 1, b > 1:
-		a++ // rule: three
-	case a > 2: // rule: four
-		a--
-	}
-	// rule: five; without: b = 0
-	b = min(a, b)
-	return a + b // rule: six; without: return a
-}
-`
-	want := []struct{ name, old, new string }{
-		{"one", "if a > b || a < 0 { // rule: one", "if false && (a > b || a < 0) {"},
-		{"two", "} else if c := a + b; c > 1 { // rule: two", "} else if c := a + b; false && (c > 1) {"},
-		{"three", "\t\ta++ // rule: three", ""},
-		{"four", "case a > 2: // rule: four", "case false && (a > 2):"},
-		{"five", "\tb = min(a, b)", "b = 0"},
-		{"six", "\treturn a + b // rule: six; without: return a", "return a"},
-	}
-	rules := findRules("p.go", source)
-	if len(rules) != len(want) {
-		t.Fatalf("found %v", rules)
-	}
-	for i, w := range want {
-		if r := rules[i]; r.name != w.name || r.without != strings.Replace(source, w.old, w.new, 1) {
-			t.Errorf("%v: without it\n%s", r, r.without)
-		}
-	}
-}
-
-// TestAblation removes one rule of the estimator after the other and prints what
-// becomes of the figures, on several sets of seeds:
+// TestAblation removes one rule of the estimator after the other and prints for each column
+// what becomes of its figure, most often the p99 of the error: without the rule over with it.
+// Above 1 the rule helps. Behind the columns stands the single kind of world that needs it most.
 //
 //	go test ./internal/sim -run TestAblation -v -timeout 90m -ablation -traces FOLDER
 //
-// A rule is "within the spread" if without it no figure becomes worse by more than the
-// figures of the whole estimator differ between those sets.
+// A rule that no column needs by more than 5 % is marked: "needed by no column".
 //
-// Without the flag it only checks that every rule has a name of its own and that what
-// is left without it compiles.
+// Without the flag it only checks that every rule in the source is in the table, that
+// every one in the table is marked once in the source, and that what is left without it compiles.
 func TestAblation(t *testing.T) {
-	if *scoreFile != "" {
-		b, err := json.Marshal(newScore(t))
+	if *ablationFile != "" {
+		b, err := json.Marshal(newFigures(t))
 		if err == nil {
-			err = os.WriteFile(*scoreFile, b, 0o666)
+			err = os.WriteFile(*ablationFile, b, 0o666)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -363,153 +227,109 @@ func TestAblation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := estimatorRules(t, root)
-	compiler := newCompiler(t, root)
-	marks := map[string]rule{}
-	for _, r := range rules {
-		if first, twice := marks[r.name]; twice {
-			t.Errorf("%v is at %v too", r, first)
-		}
-		marks[r.name] = r
-		if err := compiler.check(r.file, r.without); err != nil {
-			t.Errorf("%v: without it: %v", r, err)
-		}
-	}
-	if len(rules) == 0 {
-		t.Skipf("no line of %v is marked as a rule: // rule: NAME", subjectFiles)
-	}
-	t.Logf("%d rules", len(rules))
-	if !*ablation || t.Failed() {
-		return
-	}
-	printAblation(t, root, rules)
-}
-
-// printAblation prints the table of rules.
-func printAblation(t *testing.T, root string, rules []rule) {
-	folder := *traces
-	if folder != "" {
-		var err error
-		if folder, err = filepath.Abs(folder); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir := t.TempDir()
-	copyModule(t, root, dir)
-	test, out := filepath.Join(dir, "score.test"), filepath.Join(dir, "score")
-	// scores measures the copy on each base.
-	scores := func() (all []score, err error) {
-		build := exec.Command("go", "test", "-c", "-o", test, "./internal/sim")
-		build.Dir = dir
-		if log, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%w\n%s", err, log)
-		}
-		for i := range *ablationBases {
-			os.Remove(out)
-			cmd := exec.Command(test, "-test.run", "^TestAblation$", "-test.timeout", "3m", "-score", out, "-traces", folder,
-				"-seed.first", fmt.Sprint(*seedFirst+uint64(i)*1_000_000))
-			cmd.Dir = filepath.Join(dir, "internal", "sim")
-			log, failed := cmd.CombinedOutput()
-			b, err := os.ReadFile(out)
-			if err != nil {
-				return nil, fmt.Errorf("%v, %w\n%s", failed, err, log[max(0, len(log)-1000):])
-			}
-			var s score
-			if err := json.Unmarshal(b, &s); err != nil {
-				return nil, err
-			}
-			all = append(all, s)
-		}
-		return all, nil
-	}
-	const format = "%-46s %v%s"
-	header := ""
-	for _, c := range scoreColumns {
-		header += fmt.Sprintf(" %8s", c)
-	}
-	t.Logf(format, "without the rule", header, "")
-	all, err := scores()
+	b, err := os.ReadFile(filepath.Join(root, subjectFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range all {
-		t.Logf(format, fmt.Sprintf("(nothing removed, base %d)", i), s, "")
+	source := string(b)
+	for name := range findMarks(strings.Split(source, "\n")) {
+		if !slices.ContainsFunc(rules, func(r rule) bool { return r.name == name }) {
+			t.Errorf("%s: rule %q is not in the table", subjectFile, name)
+		}
 	}
-	whole, spread := meanScore(all)
-	t.Logf(format, "(nothing removed)", whole, "")
-	t.Logf(format, "(spread between bases)", spread, "")
+	compiler := newCompiler(t, root)
+	for _, r := range rules {
+		without, err := r.without(source)
+		if err == nil {
+			err = compiler.check(subjectFile, without)
+		}
+		if err != nil {
+			t.Errorf("%s without rule %q: %v", subjectFile, r.name, err)
+		}
+	}
+	if *ablation && !t.Failed() {
+		printAblation(t, root, source)
+	}
+}
+
+// ablated measures the estimator with this source, in a process of its own.
+func ablated(dir, root, source string) (f figures, err error) {
+	replaced, overlay := filepath.Join(dir, "replaced.go"), filepath.Join(dir, "overlay.json")
+	test, out := filepath.Join(dir, "score.test"), filepath.Join(dir, "figures")
+	b, _ := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, subjectFile): replaced}})
+	if err := os.WriteFile(replaced, []byte(source), 0o666); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(overlay, b, 0o666); err != nil {
+		return nil, err
+	}
+	if log, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", test, ".").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, log)
+	}
+	os.Remove(out)
+	log, failed := exec.Command(test, "-test.run", "^TestAblation$", "-test.timeout", "30m", "-ablation.file", out,
+		"-ablation.column", *ablationColumn, "-traces", *traces, "-seed.first", fmt.Sprint(*seedFirst)).CombinedOutput()
+	if b, err = os.ReadFile(out); err != nil {
+		return nil, fmt.Errorf("%v, %w\n%s", failed, err, log[max(0, len(log)-1000):])
+	}
+	return f, json.Unmarshal(b, &f)
+}
+
+// printAblation prints the table of rules.
+func printAblation(t *testing.T, root, source string) {
+	dir := t.TempDir()
+	whole, err := ablated(dir, root, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, with := "", ""
+	for _, c := range columns {
+		header += fmt.Sprintf(" %8s", c.name)
+		with += fmt.Sprintf(" %8.4g", whole.mean(c.name))
+	}
+	t.Logf("-seed.first %d; with all rules, then without/with\n%-54s%s\n%-54s%s", *seedFirst, "without the rule", header, "(with all rules)", with)
 	match := regexp.MustCompile(*ablationRule)
 	for _, r := range rules {
 		if !match.MatchString(r.name) {
 			continue
 		}
-		path := filepath.Join(dir, r.file)
-		source, err := os.ReadFile(path)
+		without, err := r.without(source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(r.without), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		all, err := scores()
+		f, err := ablated(dir, root, without)
 		if err != nil {
-			t.Errorf("%v: %v", r, err)
-		} else {
-			mean, _ := meanScore(all)
-			note := "  within the spread"
-			for i := range mean {
-				if mean[i] > whole[i]+spread[i] {
-					note = ""
-				}
-			}
-			t.Logf(format, r.name, mean, note)
+			t.Errorf("rule %q: %v", r.name, err)
+			continue
 		}
-		if err := os.WriteFile(path, source, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		t.Logf("%-54s%s", r.name, f.beside(whole))
 	}
 }
 
-// meanScore returns the mean of scores, and by how much the greatest and the least differ.
-func meanScore(all []score) (mean, spread score) {
-	for i := range mean {
-		lo, hi := math.Inf(1), math.Inf(-1)
-		for _, s := range all {
-			mean[i] += s[i] / float64(len(all))
-			lo, hi = min(lo, s[i]), max(hi, s[i])
-		}
-		spread[i] = hi - lo
+// mean returns the geometric mean of a column.
+func (f figures) mean(column string) float64 {
+	sum := 0.0
+	for _, v := range f[column] {
+		sum += math.Log(v)
 	}
-	return mean, spread
+	return math.Exp(sum / float64(len(f[column])))
 }
 
-// copyModule copies the module.
-func copyModule(t *testing.T, from, to string) {
-	t.Helper()
-	err := filepath.WalkDir(from, func(path string, e os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		if e.IsDir() {
-			if strings.HasPrefix(e.Name(), ".") && name != "." {
-				return filepath.SkipDir
+// beside returns a line of the table: these figures over those of the whole.
+func (f figures) beside(whole figures) string {
+	line, most, where, needed := "", 0.0, "", false
+	for _, c := range columns {
+		ratio := f.mean(c.name) / whole.mean(c.name)
+		needed = needed || ratio > 1.05
+		line += fmt.Sprintf(" %8.3f", ratio)
+		for _, name := range slices.Sorted(maps.Keys(f[c.name])) {
+			if x := f[c.name][name] / whole[c.name][name]; x > most {
+				most, where = x, c.name+"/"+name
 			}
-			return os.MkdirAll(filepath.Join(to, name), 0o777)
 		}
-		if !e.Type().IsRegular() {
-			return nil
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, name), b, 0o666)
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
+	if line += fmt.Sprintf("  most %.2f, %s", most, where); !needed {
+		line += "; NEEDED BY NO COLUMN"
+	}
+	return line
 }

@@ -21,6 +21,14 @@ import (
 // Tests that compare with the original on identical packets beyond TestAccuracy: with
 // the original as the peer, at the start, and on recorded delays.
 
+// scorePairs are the original and ours, each at both ends.
+func scorePairs() []sim.Pair {
+	return []sim.Pair{{A: &rivals.Original{}, B: &rivals.Original{}}, {A: &subject{}, B: &subject{}}}
+}
+
+// alone is ours at both ends.
+func alone() []sim.Pair { return []sim.Pair{{A: &subject{}, B: &subject{}}} }
+
 // TestInterop lets our end talk to an end that runs the original's algorithm, and
 // compares both with what two originals reach at the same ends.
 func TestInterop(t *testing.T) {
@@ -286,19 +294,26 @@ func (g *geometricMean) value() float64 { return math.Exp(g.sum / float64(max(g.
 
 var traces = flag.String("traces", "", "folder with recorded delay series")
 
-// TestTraces replays recorded series. They are not part of the project; the flag
-// -traces names their folder.
-func TestTraces(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(*traces, "*.csv.gz"))
+// tracePaths returns the recorded series in a folder, none of "". A series with symmetric delays
+// shows no error whatever the method, and a modelled direction is not recorded.
+func tracePaths(t *testing.T, folder string) []string {
+	if folder == "" {
+		return nil
+	}
+	paths, err := filepath.Glob(filepath.Join(folder, "*.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A series with symmetric delays shows no error whatever the method, and a
-	// modelled direction is not recorded.
-	paths = slices.DeleteFunc(paths, func(p string) bool {
+	return slices.DeleteFunc(paths, func(p string) bool {
 		return strings.Contains(p, "symsplit") || strings.Contains(p, "modelled") || !strings.Contains(p, *only)
 	})
-	if *traces == "" || len(paths) == 0 {
+}
+
+// TestTraces replays recorded series. They are not part of the project; the flag
+// -traces names their folder.
+func TestTraces(t *testing.T) {
+	paths := tracePaths(t, *traces)
+	if len(paths) == 0 {
 		t.Skipf("no recorded series: -traces FOLDER, it is %q", *traces)
 	}
 	seeds := 4 // for the clocks; the delays are always the same
@@ -412,6 +427,9 @@ func TestKernelCross(t *testing.T) {
 	m.log()
 }
 
+// busyLinks are the recordings of that link in which the machine was not overloaded.
+var busyLinks = []string{"kernel-cross90-10m-60pps", "kernel-cross90-10m-30x8", "kernel-cross90-10m-60pps-start1", "kernel-cross90-10m-60pps-start2"}
+
 // TestKernelCrossBegun begins in the middle of those recordings, as a session does on a link
 // that is busy already: the first datagrams all queue, and the skew is not known. What is
 // wrong 25 s later was learnt from a queue. It must be within 150 us; how far from that
@@ -423,9 +441,7 @@ func TestKernelCrossBegun(t *testing.T) {
 	const settled, most = 25 * sec, 150
 	var all errors
 	above := 0.0
-	for _, name := range []string{
-		"kernel-cross90-10m-60pps", "kernel-cross90-10m-30x8", "kernel-cross90-10m-60pps-start1", "kernel-cross90-10m-60pps-start2",
-	} {
+	for _, name := range busyLinks {
 		for begin := 5 * sec; begin <= 30*sec; begin += 5 * sec {
 			for _, ppm := range []float64{-60, 60} {
 				sc, err := sim.Replay(name, filepath.Join("testdata", name+".csv.gz"))

@@ -528,40 +528,45 @@ func TestHandedOverLate(t *testing.T) {
 	f.report(t)
 }
 
-// TestAfterSilence lets nothing arrive for 5 s to 10 min after both ends know each other well.
-// What they knew counts more than the few datagrams that come first, however these queue:
-// the offset is never further off than it was in the silence, by more than what 0.2 s of
-// datagrams can tell.
+// harm is by how much an end is further off after a silence than in it, us, and for how long by
+// more than 1 ms, s.
+type harm struct{ by, lasting float64 }
+
+// afterSilence lets nothing arrive for 5 s to 10 min after both ends know each other well.
+func afterSilence(seed uint64) (h harm) {
+	p := newPeers(rand.New(rand.NewPCG(seed, 'q')))
+	for side := range p.ends {
+		p.ends[side].jitter = 4e3
+	}
+	from := int64(p.between(20e6, 120e6))
+	to := from + int64(p.logBetween(5e6, 600e6))
+	var silent [2]float64 // us: how far off in the silence, at most
+	p.onAsk = func(side int, a answer) {
+		off := math.Abs(a.err - p.asymmetry(side))
+		switch {
+		case p.now > from && p.now < to:
+			silent[side] = max(silent[side], off)
+		case p.now > to:
+			if off -= silent[side]; off > 1000 {
+				h.lasting = float64(p.now-to) / 1e6
+			}
+			h.by = max(h.by, off)
+		}
+	}
+	p.run(from)
+	for side := range p.ends {
+		p.ends[side].sendAt += to - from
+	}
+	p.run(to + 60e6)
+	return h
+}
+
+// TestAfterSilence: what ends knew before a silence counts more than the few datagrams that come
+// first, however these queue. The offset is never further off than it was in the silence, by
+// more than what 0.2 s of datagrams can tell.
 func TestAfterSilence(t *testing.T) {
 	n := sized(200, 500, 2000)
-	type harm struct{ by, lasting float64 } // us, s
-	harms := eachSeed(n, func(i uint64) (h harm) {
-		p := newPeers(rand.New(rand.NewPCG(*seedFirst+i, 'q')))
-		for side := range p.ends {
-			p.ends[side].jitter = 4e3
-		}
-		from := int64(p.between(20e6, 120e6))
-		to := from + int64(p.logBetween(5e6, 600e6))
-		var silent [2]float64 // us: how far off in the silence, at most
-		p.onAsk = func(side int, a answer) {
-			off := math.Abs(a.err - p.asymmetry(side))
-			switch {
-			case p.now > from && p.now < to:
-				silent[side] = max(silent[side], off)
-			case p.now > to:
-				if off -= silent[side]; off > 1000 {
-					h.lasting = float64(p.now-to) / 1e6
-				}
-				h.by = max(h.by, off)
-			}
-		}
-		p.run(from)
-		for side := range p.ends {
-			p.ends[side].sendAt += to - from
-		}
-		p.run(to + 60e6)
-		return h
-	})
+	harms := eachSeed(n, func(i uint64) harm { return afterSilence(*seedFirst + i) })
 	slices.SortFunc(harms, func(a, b harm) int { return cmp.Compare(a.by, b.by) })
 	longest := slices.MaxFunc(harms, func(a, b harm) int { return cmp.Compare(a.lasting, b.lasting) })
 	m := musts{t: t}

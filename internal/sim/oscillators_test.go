@@ -5,49 +5,43 @@ package sim_test
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"timesync/internal/sim"
 )
 
+const strong, quiet = 8, 2 // ppm
+
+// oscillators are paths and clocks, and what p99 must be and should be there, us.
+var oscillators = []struct {
+	name         string
+	base, jitter time.Duration
+	rate, ppm    float64
+	must, aim    float64
+}{
+	{"LAN, 0.1 ms of jitter, strong wander, 60/s", 200 * us, 100 * us, 60, strong, 16, 7},
+	{"LAN, 0.1 ms of jitter, strong wander, 16/s", 200 * us, 100 * us, 16, strong, 30, 14},
+	{"LAN, 0.1 ms of jitter, strong wander, 1/s", 200 * us, 100 * us, 1, strong, 76, 58},
+	{"LAN, 0.1 ms of jitter, quiet, 60/s", 200 * us, 100 * us, 60, quiet, 7, 5},
+	{"LAN, 0.1 ms of jitter, quiet, 16/s", 200 * us, 100 * us, 16, quiet, 9, 8},
+	{"LAN, 5 us of jitter, quiet, 60/s", 200 * us, 5 * us, 60, quiet, 6, 1},
+	{"20 ms, 3 ms of jitter, strong wander, 60/s", 20 * ms, 3 * ms, 60, strong, 40, 30},
+	{"20 ms, 3 ms of jitter, strong wander, 10/s", 20 * ms, 3 * ms, 10, strong, 150, 80},
+}
+
 // TestOscillators plays clocks whose temperature moves their rates by 8 ppm in 10 min, as
 // that of a warming laptop does, or by 2 ppm in 15 min.
 func TestOscillators(t *testing.T) {
-	worlds := uint64(8)
+	worlds := 8
 	if testing.Short() {
 		worlds = 2
 	}
-	const strong, quiet = 8, 2
 	m := musts{t: t}
-	for _, c := range []struct {
-		name         string
-		base, jitter time.Duration
-		rate, ppm    float64
-		must, aim    float64
-	}{
-		{"LAN, 0.1 ms of jitter, strong wander, 60/s", 200 * us, 100 * us, 60, strong, 16, 7},
-		{"LAN, 0.1 ms of jitter, strong wander, 16/s", 200 * us, 100 * us, 16, strong, 30, 14},
-		{"LAN, 0.1 ms of jitter, strong wander, 1/s", 200 * us, 100 * us, 1, strong, 76, 58},
-		{"LAN, 0.1 ms of jitter, quiet, 60/s", 200 * us, 100 * us, 60, quiet, 7, 5},
-		{"LAN, 0.1 ms of jitter, quiet, 16/s", 200 * us, 100 * us, 16, quiet, 9, 8},
-		{"LAN, 5 us of jitter, quiet, 60/s", 200 * us, 5 * us, 60, quiet, 6, 1},
-		{"20 ms, 3 ms of jitter, strong wander, 60/s", 20 * ms, 3 * ms, 60, strong, 40, 30},
-		{"20 ms, 3 ms of jitter, strong wander, 10/s", 20 * ms, 3 * ms, 10, strong, 150, 80},
-	} {
-		var e errors
-		for seed := range worlds {
-			sc := oscillating(c.base, c.jitter, c.rate, c.ppm)
-			sim.Run(sc, *seedFirst+seed+1, []sim.Pair{{A: &subject{}, B: &subject{}}}, sim.Observer{Poll: func(o *sim.Observation) {
-				if o.At >= sc.Warmup {
-					e = append(e, math.Abs(o.Excess()))
-				}
-			}})
-		}
-		slices.Sort(e)
-		m.judge(c.name+": p99, us", e.quantile(0.99), c.must, c.aim)
-		m.note("  median", e.quantile(0.5))
+	for _, c := range oscillators {
+		r := measure(oscillating(c.base, c.jitter, c.rate, c.ppm), alone, worlds)
+		m.judge(c.name+": p99, us", r[0].poll.quantile(0.99), c.must, c.aim)
+		m.note("  median", r[0].poll.quantile(0.5))
 	}
 	m.log()
 }

@@ -36,8 +36,8 @@ type subject struct {
 	at uint64 // local time of the last datagram
 }
 
-// subjectFiles hold the estimator, seen from the module's root.
-var subjectFiles = []string{"synchronizer.go"}
+// subjectFile holds the estimator, seen from the module's root.
+const subjectFile = "synchronizer.go"
 
 func (s *subject) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
 	s.at = recvUsec
