@@ -4,7 +4,6 @@ package main
 
 import (
 	"image/color"
-	"os"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -24,17 +23,10 @@ const (
 	textSize      = 10
 )
 
-// theme is how a picture looks.
-type theme struct {
-	name                    string
-	paper, ink, faint, soft color.Color
-	dark                    bool
-}
-
 // The colours of the backgrounds are GitHub's.
 var themes = [...]theme{
-	{name: "light", paper: rgb(0xffffff), ink: rgb(0x1f2328), faint: rgb(0xe6e8eb), soft: rgb(0x8c959f)},
-	{name: "dark", paper: rgb(0x0d1117), ink: rgb(0xe6edf3), faint: rgb(0x262c36), soft: rgb(0x7d8590), dark: true},
+	{name: "light", paper: rgb(0xffffff), ink: rgb(0x1f2328), faint: rgb(0xe6e8eb), soft: rgb(0x8c959f), label: textSize, tick: textSize, padding: 2},
+	{name: "dark", paper: rgb(0x0d1117), ink: rgb(0xe6edf3), faint: rgb(0x262c36), soft: rgb(0x7d8590), dark: true, label: textSize, tick: textSize, padding: 2},
 }
 
 // tone makes a colour that is chosen for white paper legible on this theme's.
@@ -75,61 +67,19 @@ type chart struct {
 }
 
 // plot returns the plot in a theme.
-func (c *chart) plot(t theme) (*plot.Plot, error) {
-	p := t.plot(c.x, c.y)
+func (c *chart) plot(t theme) (f frame, err error) {
+	f = t.plot(c.x, c.y)
 	for _, e := range c.events {
-		if err := t.mark(p, e); err != nil {
-			return nil, err
+		if err := t.mark(f, e); err != nil {
+			return f, err
 		}
 	}
 	for _, line := range c.curves {
-		for _, xys := range line.parts {
-			l, err := plotter.NewLine(p.inside(xys))
-			if err != nil {
-				return nil, err
-			}
-			l.Color, l.Width = t.tone(line.color), line.stroke()
-			if line.dash {
-				l.Dashes = []vg.Length{4, 2.5}
-			}
-			p.Add(l)
+		if _, err := f.lines(line.parts, line.style(t, 0)); err != nil {
+			return f, err
 		}
 	}
-	return p.Plot, nil
-}
-
-// frame is a plot that knows what it shows.
-type frame struct{ *plot.Plot }
-
-// inside moves what the axes do not show to their edges.
-func (f frame) inside(xys plotter.XYs) plotter.XYs {
-	moved := make(plotter.XYs, len(xys))
-	for i, p := range xys {
-		moved[i] = plotter.XY{X: min(max(p.X, f.X.Min), f.X.Max), Y: min(max(p.Y, f.Y.Min), f.Y.Max)}
-	}
-	return moved
-}
-
-// plot returns an empty plot.
-func (t theme) plot(x, y axis) frame {
-	p := plot.New()
-	p.BackgroundColor = t.paper
-	for a, spec := range map[*plot.Axis]axis{&p.X: x, &p.Y: y} {
-		a.Label.Text, a.Min, a.Max = spec.label, spec.min, spec.max
-		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size = textSize, textSize
-		a.Label.TextStyle.Color, a.Tick.Label.Color, a.Color, a.Tick.Color = t.ink, t.ink, t.soft, t.soft
-		a.Padding = 2
-		if spec.log {
-			a.Scale = plot.LogScale{}
-		}
-		if spec.ticks != nil {
-			a.Tick.Marker = plot.ConstantTicks(spec.ticks)
-		}
-	}
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = t.faint, t.faint
-	p.Add(grid)
-	return frame{p}
+	return f, nil
 }
 
 // mark shades an event, or draws a line where it has no length, and names it.
@@ -141,13 +91,8 @@ func (t theme) mark(f frame, e event) error {
 		}
 		area.Color, area.LineStyle.Width = fade(t.soft), 0
 		f.Add(area)
-	} else {
-		l, err := plotter.NewLine(plotter.XYs{{X: e.from, Y: f.Y.Min}, {X: e.from, Y: f.Y.Max}})
-		if err != nil {
-			return err
-		}
-		l.Color, l.Width, l.Dashes = t.soft, 1, []vg.Length{2, 2}
-		f.Add(l)
+	} else if err := f.vertical(e.from, draw.LineStyle{Color: t.soft, Width: 1, Dashes: []vg.Length{2, 2}}); err != nil {
+		return err
 	}
 	name, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: e.from, Y: f.Y.Max}}, Labels: []string{e.name}})
 	if err != nil {
@@ -163,32 +108,34 @@ func (t theme) mark(f frame, e event) error {
 // of its lines.
 func drawCharts(path string, t theme, charts ...*chart) error {
 	img, all := t.canvas(vg.Length(len(charts)) * pictureHeight)
-	tiles := draw.Tiles{Rows: len(charts), Cols: 1, PadTop: 34, PadBottom: 4, PadLeft: 4, PadRight: 12, PadY: 38}
-	rows := make([][]*plot.Plot, len(charts))
+	plots := make([]frame, len(charts))
 	for i, c := range charts {
-		p, err := c.plot(t)
-		if err != nil {
+		var err error
+		if plots[i], err = c.plot(t); err != nil {
 			return err
 		}
-		rows[i] = []*plot.Plot{p}
 	}
-	for i, row := range plot.Align(rows, tiles, all) {
+	for i, where := range aligned(plots, draw.Tiles{PadTop: 34, PadBottom: 4, PadLeft: 4, PadRight: 12, PadY: 38}, all) {
 		// The plot leaves room above itself for a vertical label that is not so long.
 		const letters = 9
-		top := row[0].Max.Y
-		row[0].Max.Y += top - rows[i][0].DataCanvas(row[0]).Max.Y - letters
-		rows[i][0].Draw(row[0])
+		top := where.Max.Y
+		where.Max.Y += top - plots[i].DataCanvas(where).Max.Y - letters
+		plots[i].Draw(where)
 		charts[i].head(t, all, top)
 	}
 	return saveImage(path, img)
 }
 
-// stroke is how wide a line is in a picture: this package's wider, the others' narrow.
-func (c curve) stroke() vg.Length {
-	if c.width > 1 && !c.dash {
-		return 1.6
+// style is how a line is drawn in a picture, wider by so much: this package's is wider than the
+// others'.
+func (c curve) style(t theme, wider vg.Length) draw.LineStyle {
+	s := draw.LineStyle{Color: t.tone(c.color), Width: 1.1 + wider}
+	if c.dash {
+		s.Dashes = []vg.Length{4, 2.5}
+	} else if c.width > 1 {
+		s.Width = 1.6 + wider
 	}
-	return 1.1
+	return s
 }
 
 // head writes the title and the names above a plot that ends at y.
@@ -198,11 +145,7 @@ func (c *chart) head(t theme, all draw.Canvas, y vg.Length) {
 	at := all.Min.X + left
 	style := t.style(textSize, t.ink, draw.XLeft, draw.YBottom)
 	for _, line := range c.curves {
-		s := draw.LineStyle{Color: t.tone(line.color), Width: line.stroke() + 0.6}
-		if line.dash {
-			s.Dashes = []vg.Length{4, 2.5}
-		}
-		all.StrokeLine2(s, at, y+8, at+sample, y+8)
+		all.StrokeLine2(line.style(t, 0.6), at, y+8, at+sample, y+8)
 		all.FillText(style, vg.Point{X: at + sample + 3, Y: y + 3}, line.name)
 		at += sample + 3 + style.Width(line.name) + gap
 	}
@@ -211,18 +154,6 @@ func (c *chart) head(t theme, all draw.Canvas, y vg.Length) {
 func (t theme) canvas(height vg.Length) (*vgimg.Canvas, draw.Canvas) {
 	img := vgimg.NewWith(vgimg.UseWH(pictureWidth, height), vgimg.UseDPI(pictureDPI), vgimg.UseBackgroundColor(t.paper))
 	return img, draw.New(img)
-}
-
-func saveImage(path string, img *vgimg.Canvas) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if _, err := (vgimg.PngCanvas{Canvas: img}).WriteTo(f); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
 }
 
 // strip is a row of drawStrips: a dot for each world, and their mean.
@@ -247,22 +178,18 @@ func drawStrips(path string, t theme, title string, x axis, strips []strip) erro
 		for _, v := range s.dots {
 			dots = append(dots, plotter.XY{X: v, Y: y})
 		}
-		d, err := plotter.NewScatter(p.inside(dots))
-		if err != nil {
+		if err := p.scatter(dots, fade(tone), 2); err != nil {
 			return err
 		}
-		d.GlyphStyle = draw.GlyphStyle{Color: fade(tone), Radius: 2, Shape: draw.CircleGlyph{}}
-		bar, err := plotter.NewLine(plotter.XYs{{X: s.mean, Y: y - 0.26}, {X: s.mean, Y: y + 0.26}})
-		if err != nil {
+		if _, err := p.lines([]plotter.XYs{{{X: s.mean, Y: y - 0.26}, {X: s.mean, Y: y + 0.26}}}, draw.LineStyle{Color: tone, Width: 2.5}); err != nil {
 			return err
 		}
-		bar.Color, bar.Width = tone, 2.5
 		mean, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: s.mean, Y: y + 0.28}}, Labels: []string{micros(s.mean)}})
 		if err != nil {
 			return err
 		}
 		mean.TextStyle[0] = t.style(textSize, tone, draw.XCenter, draw.YBottom)
-		p.Add(d, bar, mean)
+		p.Add(mean)
 	}
 	img, all := t.canvas(pictureHeight * 1.3)
 	all.FillText(t.style(textSize+1, t.ink, draw.XLeft, draw.YTop), vg.Point{X: 8, Y: all.Max.Y - 5}, title)

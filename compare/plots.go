@@ -3,31 +3,27 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
-	"math"
 	"os"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// Plots of -world and -recording have a light background of their own. The pictures of the
-// documents are in pictures.go.
-var (
-	paper = rgb(0xfdfdfb)
-	ink   = rgb(0x222222)
-	faint = rgb(0xe2e2de)
-	soft  = rgb(0x777777)
-)
-
-const (
-	plotWidth = 25 * vg.Centimeter
-	plotDPI   = 110
-)
+// theme is how a picture looks.
+type theme struct {
+	name                    string
+	paper, ink, faint, soft color.Color
+	dark                    bool
+	label, tick             font.Length // sizes of the letters
+	padding                 vg.Length
+}
 
 // curve is a line of a plot.
 type curve struct {
@@ -36,6 +32,7 @@ type curve struct {
 	width vg.Length // 0 is 1 point
 	dash  bool
 	parts []plotter.XYs // lines with gaps between them
+	dots  bool          // instead of lines
 }
 
 // curveOf returns the curve of a column: ours is bold, the oracle's dashed.
@@ -92,18 +89,25 @@ func multiples(format string, step, to float64) []plot.Tick {
 	return fixed(format, values...)
 }
 
-// newPlot returns a plot in our style.
-func newPlot(title string, x, y axis) *plot.Plot {
+// fade makes a colour transparent, so that dots may lie over each other.
+func fade(c color.Color) color.Color {
+	n := color.NRGBAModel.Convert(c).(color.NRGBA)
+	n.A = 90
+	return n
+}
+
+// frame is a plot that knows what it shows.
+type frame struct{ *plot.Plot }
+
+// plot returns an empty plot.
+func (t theme) plot(x, y axis) frame {
 	p := plot.New()
-	p.BackgroundColor = paper
-	p.Title.Text = title
-	p.Title.TextStyle.Font.Size, p.Title.TextStyle.Color = 14, ink
-	p.Title.Padding = 8
+	p.BackgroundColor = t.paper
 	for a, spec := range map[*plot.Axis]axis{&p.X: x, &p.Y: y} {
 		a.Label.Text, a.Min, a.Max = spec.label, spec.min, spec.max
-		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size = 12, 11
-		a.Label.TextStyle.Color, a.Tick.Label.Color, a.Color, a.Tick.Color = ink, ink, soft, soft
-		a.Padding = 4
+		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size = t.label, t.tick
+		a.Label.TextStyle.Color, a.Tick.Label.Color, a.Color, a.Tick.Color = t.ink, t.ink, t.soft, t.soft
+		a.Padding = t.padding
 		if spec.log {
 			a.Scale = plot.LogScale{}
 		}
@@ -112,83 +116,72 @@ func newPlot(title string, x, y axis) *plot.Plot {
 		}
 	}
 	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = faint, faint
+	grid.Vertical.Color, grid.Horizontal.Color = t.faint, t.faint
 	p.Add(grid)
-	return p
+	return frame{p}
 }
 
-// add draws curves; what an axis does not show is drawn at its edge.
-func add(p *plot.Plot, curves []curve) (plot.Legend, error) {
-	legend := plot.NewLegend()
-	legend.Top, legend.Left = true, true
-	legend.TextStyle.Font.Size, legend.TextStyle.Color = 11, ink
-	legend.Padding, legend.ThumbnailWidth = 3, 22
-	for _, c := range curves {
-		for part, xys := range c.parts {
-			for i := range xys {
-				xys[i].X = min(max(xys[i].X, p.X.Min), p.X.Max)
-				xys[i].Y = min(max(xys[i].Y, p.Y.Min), p.Y.Max)
-			}
-			l, err := plotter.NewLine(xys)
-			if err != nil {
-				return legend, err
-			}
-			l.Color, l.Width = c.color, max(c.width, 1)
-			if c.dash {
-				l.Dashes = []vg.Length{5, 3}
-			}
-			p.Add(l)
-			if c.name != "" && part == 0 {
-				legend.Add(c.name, l)
-			}
-		}
+// inside moves what the axes do not show to their edges.
+func (f frame) inside(xys plotter.XYs) plotter.XYs {
+	moved := make(plotter.XYs, len(xys))
+	for i, p := range xys {
+		moved[i] = plotter.XY{X: min(max(p.X, f.X.Min), f.X.Max), Y: min(max(p.Y, f.Y.Min), f.Y.Max)}
 	}
-	return legend, nil
+	return moved
 }
 
-// save draws panels below each other, each with its legend to the right, where it hides
-// nothing.
-func save(path string, height vg.Length, panels []*plot.Plot, legends []plot.Legend) error {
-	const legendWidth = 3.6 * vg.Centimeter
-	img := vgimg.NewWith(vgimg.UseWH(plotWidth, height), vgimg.UseDPI(plotDPI), vgimg.UseBackgroundColor(paper))
-	all := draw.New(img)
-	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadTop: 8, PadBottom: 6, PadLeft: 6, PadRight: 6, PadY: 4}
-	column := make([][]*plot.Plot, len(panels))
-	for i, p := range panels {
-		column[i] = []*plot.Plot{p}
-	}
-	frames := plot.Align(column, tiles, draw.Crop(all, 0, -legendWidth, 0, 0))
-	for i, p := range panels {
-		c := frames[i][0]
-		p.Draw(c)
-		if i < len(legends) {
-			l := draw.Crop(all, plotWidth-legendWidth, -6, 0, 0)
-			l.Min.Y, l.Max.Y = c.Min.Y, c.Max.Y-24
-			legends[i].Draw(l)
+// lines adds lines in a style, and returns the first.
+func (f frame) lines(parts []plotter.XYs, style draw.LineStyle) (first *plotter.Line, err error) {
+	for _, xys := range parts {
+		if len(xys) == 0 {
+			continue
 		}
+		l, err := plotter.NewLine(f.inside(xys))
+		if err != nil {
+			return nil, err
+		}
+		if l.LineStyle = style; first == nil {
+			first = l
+		}
+		f.Add(l)
 	}
-	f, err := os.Create(path)
-	if err != nil {
+	return first, nil
+}
+
+// vertical adds a line from the lower to the upper edge.
+func (f frame) vertical(x float64, style draw.LineStyle) error {
+	_, err := f.lines([]plotter.XYs{{{X: x, Y: f.Y.Min}, {X: x, Y: f.Y.Max}}}, style)
+	return err
+}
+
+// scatter adds dots.
+func (f frame) scatter(dots plotter.XYs, c color.Color, radius vg.Length) error {
+	s, err := plotter.NewScatter(f.inside(dots))
+	if err == nil {
+		s.GlyphStyle = draw.GlyphStyle{Color: c, Radius: radius, Shape: draw.CircleGlyph{}}
+		f.Add(s)
+	}
+	return err
+}
+
+// aligned returns where plots are drawn below each other, so that their axes are aligned.
+func aligned(plots []frame, tiles draw.Tiles, all draw.Canvas) (where []draw.Canvas) {
+	rows := make([][]*plot.Plot, len(plots))
+	for i, p := range plots {
+		rows[i] = []*plot.Plot{p.Plot}
+	}
+	tiles.Rows, tiles.Cols = len(plots), 1
+	for _, row := range plot.Align(rows, tiles, all) {
+		where = append(where, row[0])
+	}
+	return where
+}
+
+// saveImage writes a PNG.
+func saveImage(path string, img *vgimg.Canvas) error {
+	var b bytes.Buffer
+	if _, err := (vgimg.PngCanvas{Canvas: img}).WriteTo(&b); err != nil {
 		return err
 	}
-	if _, err := (vgimg.PngCanvas{Canvas: img}).WriteTo(f); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
-}
-
-// fade makes a colour transparent, so that dots may lie over each other.
-func fade(c color.Color) color.Color {
-	n := color.NRGBAModel.Convert(c).(color.NRGBA)
-	n.A = 90
-	return n
-}
-
-// logSpace returns n+1 numbers from a to b in equal ratios.
-func logSpace(a, b float64, n int) (v []float64) {
-	for i := range n + 1 {
-		v = append(v, a*math.Pow(b/a, float64(i)/float64(n)))
-	}
-	return v
+	return os.WriteFile(path, b.Bytes(), 0o644)
 }

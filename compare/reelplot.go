@@ -10,27 +10,11 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
-// line returns the curve of something over time, with gaps where it is not known.
+// line returns the curve of something over time.
 func (r *reel) line(name string, c color.Color, width vg.Length, value func(n *note) float64) curve {
-	var all []plotter.XYs
-	last := math.Inf(-1)
-	for i := range r.notes {
-		n := &r.notes[i]
-		v := value(n)
-		if math.IsNaN(v) {
-			continue
-		}
-		if n.at > last+2 {
-			all = append(all, nil)
-		}
-		last = n.at
-		p := &all[len(all)-1]
-		*p = append(*p, plotter.XY{X: n.at, Y: v})
-	}
-	return curve{name: name, color: c, width: width, parts: all}
+	return curve{name: name, color: c, width: width, parts: overTime(r.notes, func(n *note) float64 { return n.at }, value)}
 }
 
 // whenKnown makes a value of what is there only while the offset is known.
@@ -100,52 +84,25 @@ func (r *reel) panels(title string) []panel {
 }
 
 // events returns the panel of what happened.
-func (r *reel) events(x axis) (*plot.Plot, error) {
-	y := axis{min: -float64(rows) + 0.4, max: 0.6}
-	var dots [rows]plotter.XYs
-	for i, name := range rowNames {
-		y.ticks = append(y.ticks, plot.Tick{Value: -float64(i), Label: name})
-	}
-	for _, h := range r.told.all {
-		dots[h.row] = append(dots[h.row], plotter.XY{X: h.at, Y: -float64(h.row)})
-	}
-	p := newPlot("what happened", x, y)
-	p.Title.TextStyle.Font.Size = 12
-	for i, xys := range dots {
-		if len(xys) == 0 {
-			continue
+func (r *reel) events() panel {
+	p := panel{title: "what happened", y: axis{min: -float64(rows) + 0.4, max: 0.6}}
+	for row, name := range rowNames {
+		var dots plotter.XYs
+		for _, h := range r.told.all {
+			if h.row == row {
+				dots = append(dots, plotter.XY{X: h.at, Y: -float64(row)})
+			}
 		}
-		s, err := plotter.NewScatter(xys)
-		if err != nil {
-			return nil, err
+		p.y.ticks = append(p.y.ticks, plot.Tick{Value: -float64(row), Label: name})
+		if len(dots) > 0 {
+			p.curves = append(p.curves, curve{color: methods[row%len(methods)].color, dots: true, parts: []plotter.XYs{dots}})
 		}
-		s.GlyphStyle = draw.GlyphStyle{Color: methods[i%len(methods)].color, Radius: 3.5, Shape: draw.CircleGlyph{}}
-		p.Add(s)
 	}
-	return p, nil
+	return p
 }
 
 // draw draws the five panels.
 func (r *reel) draw(path, title string) error {
-	end := r.notes[len(r.notes)-1].at
-	x := axis{min: 0, max: end, ticks: even(0, end)}
-	var plots []*plot.Plot
-	var legends []plot.Legend
-	for _, spec := range r.panels(title) {
-		p := newPlot(spec.title, x, spec.y)
-		p.Title.TextStyle.Font.Size = 12
-		legend, err := add(p, spec.curves)
-		if err != nil {
-			return err
-		}
-		plots, legends = append(plots, p), append(legends, legend)
-	}
-	x.label = "seconds since " + r.clock(0) + " UTC"
-	p, err := r.events(x)
-	if err != nil {
-		return err
-	}
-	plots = append(plots, p)
-	const panelHeight = 6 * vg.Centimeter
-	return save(path, vg.Length(len(plots))*panelHeight, plots, legends)
+	return drawPanels(path, axis{max: r.notes[len(r.notes)-1].at, label: "seconds since " + r.clock(0) + " UTC"},
+		append(r.panels(title), r.events()), func(frame) {})
 }

@@ -305,7 +305,7 @@ func TestPictures(t *testing.T) {
 			return drawCharts(path, th, &chart{title: "title", x: axis{max: 4}, y: errorAxis("error", 1, 1e4), curves: curves, events: []event{{1, 1, "set"}, {2, 3, "full"}}})
 		},
 		"strips": func(path string, th theme) error {
-			return drawStrips(path, th, "title", errorAxis("error", 1, 1e4), []strip{{"x", ink, []float64{3, 1e9}, 5}})
+			return drawStrips(path, th, "title", errorAxis("error", 1, 1e4), []strip{{"x", screen.ink, []float64{3, 1e9}, 5}})
 		},
 	}
 	for kind, draw := range kinds {

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
@@ -142,24 +142,21 @@ func (d *diary) arrive(o *sim.Observation) {
 	*f = append(*f, x)
 }
 
-// line returns the curve of something over time, with gaps where nothing was asked.
-func (d *diary) line(name string, c color.Color, width vg.Length, value func(m *moment) float64) curve {
-	var all []plotter.XYs
-	last := math.Inf(-1)
-	for i := range d.moments {
-		m := &d.moments[i]
-		v := value(m)
-		if m.at < d.from || m.at > d.to || math.IsNaN(v) {
-			continue
-		}
-		if m.at > last+2 {
-			all = append(all, nil)
-		}
-		last = m.at
-		p := &all[len(all)-1]
-		*p = append(*p, plotter.XY{X: m.at, Y: v})
+// cut keeps what happened from the time from to the time to, s; to 0 is the end of the world.
+func (d *diary) cut(from, to float64) {
+	if d.from = from; to > from {
+		d.to = min(d.to, to)
 	}
-	return curve{name: name, color: c, width: width, parts: all}
+	outside := func(at float64) bool { return at < d.from || at > d.to }
+	d.moments = slices.DeleteFunc(d.moments, func(m moment) bool { return outside(m.at) })
+	for i := range d.fastest {
+		d.fastest[i] = slices.DeleteFunc(d.fastest[i], func(p plotter.XY) bool { return outside(p.X) })
+	}
+}
+
+// line returns the curve of something over time.
+func (d *diary) line(name string, c color.Color, width vg.Length, value func(m *moment) float64) curve {
+	return curve{name: name, color: c, width: width, parts: overTime(d.moments, func(m *moment) float64 { return m.at }, value)}
 }
 
 // circle returns v the shorter way round a ring of 2^bits us: offsets have 26, round trips 27.
@@ -178,8 +175,8 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 	if len(d.moments) == 0 {
 		return fmt.Errorf("%s: this package never answered", name)
 	}
-	if d.from = from; to > from {
-		d.to = min(d.to, to)
+	if d.cut(from, to); len(d.moments) == 0 {
+		return fmt.Errorf("%s: nothing is asked from %g s to %g s", name, from, to)
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
@@ -190,22 +187,13 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 	}
 	var errs, others []float64
 	for _, m := range d.moments {
-		if m.at >= d.from && m.at <= d.to {
-			errs, others = append(errs, math.Abs(m.err)), append(others, math.Abs(m.original))
-		}
+		errs, others = append(errs, math.Abs(m.err)), append(others, math.Abs(m.original))
 	}
 	slices.Sort(errs)
 	slices.Sort(others)
 	fmt.Printf("%s: error p50 %s, p99 %s, max %s (the original's p99 %s), %d steps counted\n", path, micros(quantile(errs, 0.5)),
 		micros(quantile(errs, 0.99)), micros(quantile(errs, 1)), micros(quantile(others, 0.99)), len(d.seen))
 	return nil
-}
-
-// panel is one of the plots that share the time axis.
-type panel struct {
-	title  string
-	y      axis
-	curves []curve
 }
 
 // panels returns what is drawn, from top to bottom.
@@ -215,8 +203,8 @@ func (d *diary) panels(title string) []panel {
 		return func(m *moment) float64 { return max(math.Abs(f(m)), least) }
 	}
 	delays := []curve{
-		{name: "fastest to A", color: fade(mine), parts: d.within(d.fastest[sim.A])},
-		{name: "fastest to B", color: fade(other), parts: d.within(d.fastest[sim.B])},
+		{name: "fastest to A", color: fade(mine), parts: []plotter.XYs{d.fastest[sim.A]}},
+		{name: "fastest to B", color: fade(other), parts: []plotter.XYs{d.fastest[sim.B]}},
 		d.line("own floor", mine, 2, func(m *moment) float64 { return circle(m.in.own+m.truth, 26) / 1e3 }),
 		d.line("peer's floor", other, 2, func(m *moment) float64 { return circle(m.in.peer-m.truth, 26) / 1e3 }),
 	}
@@ -256,82 +244,19 @@ func orNothing(v float64) float64 {
 	return v
 }
 
-// draw draws the panels.
+// draw draws the panels, with a line where something happens.
 func (d *diary) draw(path, title string) error {
-	var plots []*plot.Plot
-	var legends []plot.Legend
-	panels := d.panels(title)
-	for i, spec := range panels {
-		x := axis{min: d.from, max: d.to, ticks: even(d.from, d.to)}
-		if i == len(panels)-1 {
-			x.label = "seconds since the start; vertical: a clock is set (orange), a path changes (grey), a step is counted (blue)"
-		}
-		p := newPlot(spec.title, x, spec.y)
-		p.Title.TextStyle.Font.Size = 12
-		d.mark(p, d.told.paths, soft)
-		d.mark(p, d.told.clocks, methods[original].color)
-		d.mark(p, d.seen, methods[ours].color)
-		legend, err := add(p, spec.curves)
-		if err != nil {
-			return err
-		}
-		plots, legends = append(plots, p), append(legends, legend)
-	}
-	const panelHeight = 6 * vg.Centimeter
-	return save(path, vg.Length(len(panels))*panelHeight, plots, legends)
-}
-
-// within returns the points that are shown.
-func (d *diary) within(all plotter.XYs) []plotter.XYs {
-	all = slices.DeleteFunc(slices.Clone(all), func(p plotter.XY) bool { return p.X < d.from || p.X > d.to })
-	if len(all) == 0 {
-		return nil
-	}
-	return []plotter.XYs{all}
-}
-
-// fitted returns an axis that holds 98 % of the points of all curves.
-func fitted(label string, curves []curve) axis {
-	var ys []float64
-	for _, c := range curves {
-		for _, part := range c.parts {
-			for _, p := range part {
-				ys = append(ys, p.Y)
+	return drawPanels(path, axis{min: d.from, max: d.to,
+		label: "seconds since the start; vertical: a clock is set (orange), a path changes (grey), a step is counted (blue)"}, d.panels(title), func(f frame) {
+		for _, m := range []struct {
+			at []time.Duration
+			c  color.Color
+		}{{d.told.paths, screen.soft}, {d.told.clocks, methods[original].color}, {d.seen, methods[ours].color}} {
+			for _, t := range m.at {
+				if x := t.Seconds(); x >= d.from && x <= d.to {
+					f.vertical(x, draw.LineStyle{Color: fade(m.c), Width: 1, Dashes: []vg.Length{4, 3}}) // an axis without a range has no place for it
+				}
 			}
 		}
-	}
-	slices.Sort(ys)
-	lo, hi := quantile(ys, 0.01), quantile(ys, 0.99)
-	room := max((hi-lo)/10, 0.1)
-	return axis{label: label, min: lo - room, max: hi + room}
-}
-
-// even returns ticks at round numbers, about eight of them.
-func even(from, to float64) []plot.Tick {
-	step := math.Pow(10, math.Floor(math.Log10((to-from)/8)))
-	for _, k := range []float64{1, 2, 5, 10} {
-		if (to-from)/(k*step) <= 10 {
-			step *= k
-			break
-		}
-	}
-	var values []float64
-	for v := math.Ceil(from/step) * step; v <= to; v += step {
-		values = append(values, v)
-	}
-	return fixed("%.4g", values...)
-}
-
-// mark draws vertical lines.
-func (d *diary) mark(p *plot.Plot, at []time.Duration, c color.Color) {
-	for _, t := range at {
-		if x := t.Seconds(); x >= d.from && x <= d.to {
-			l, err := plotter.NewLine(plotter.XYs{{X: x, Y: p.Y.Min}, {X: x, Y: p.Y.Max}})
-			if err != nil {
-				continue // an axis without a range has no place for it
-			}
-			l.Color, l.Dashes = fade(c), []vg.Length{4, 3}
-			p.Add(l)
-		}
-	}
+	})
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+)
+
+// The pictures of -world and -recording are panels below each other, which share the time axis.
+
+// screen is how they look. The pictures of the documents are in pictures.go.
+var screen = theme{paper: rgb(0xfdfdfb), ink: rgb(0x222222), faint: rgb(0xe2e2de), soft: rgb(0x777777), label: 12, tick: 11, padding: 4}
+
+// panel is one of the plots.
+type panel struct {
+	title  string
+	y      axis
+	curves []curve
+}
+
+// drawPanels draws panels, each with its legend to the right, where it hides nothing. The time
+// axis is named below the last one; also adds to each.
+func drawPanels(path string, x axis, panels []panel, also func(f frame)) error {
+	const width, height, legendWidth, resolution = 25 * vg.Centimeter, 6 * vg.Centimeter, 3.6 * vg.Centimeter, 110
+	x.ticks = even(x.min, x.max)
+	plots, legends := make([]frame, len(panels)), make([]plot.Legend, len(panels))
+	for i, spec := range panels {
+		labelled := x
+		if i < len(panels)-1 {
+			labelled.label = ""
+		}
+		p := screen.plot(labelled, spec.y)
+		p.Title.Text, p.Title.TextStyle.Font.Size, p.Title.TextStyle.Color, p.Title.Padding = spec.title, 12, screen.ink, 8
+		also(p)
+		var err error
+		if legends[i], err = p.add(spec.curves); err != nil {
+			return err
+		}
+		plots[i] = p
+	}
+	img := vgimg.NewWith(vgimg.UseWH(width, vg.Length(len(panels))*height), vgimg.UseDPI(resolution), vgimg.UseBackgroundColor(screen.paper))
+	all := draw.New(img)
+	tiles := draw.Tiles{PadTop: 8, PadBottom: 6, PadLeft: 6, PadRight: 6, PadY: 4}
+	for i, where := range aligned(plots, tiles, draw.Crop(all, 0, -legendWidth, 0, 0)) {
+		plots[i].Draw(where)
+		l := draw.Crop(all, width-legendWidth, -6, 0, 0)
+		l.Min.Y, l.Max.Y = where.Min.Y, where.Max.Y-24
+		legends[i].Draw(l)
+	}
+	return saveImage(path, img)
+}
+
+// add draws curves, and returns their legend.
+func (f frame) add(curves []curve) (plot.Legend, error) {
+	legend := plot.NewLegend()
+	legend.Top, legend.Left = true, true
+	legend.TextStyle.Font.Size, legend.TextStyle.Color = 11, screen.ink
+	legend.Padding, legend.ThumbnailWidth = 3, 22
+	for _, c := range curves {
+		if c.dots {
+			if err := f.scatter(c.parts[0], c.color, 3.5); err != nil {
+				return legend, err
+			}
+			continue
+		}
+		first, err := f.lines(c.parts, draw.LineStyle{Color: c.color, Width: max(c.width, 1)})
+		if err != nil {
+			return legend, err
+		}
+		if first != nil {
+			legend.Add(c.name, first)
+		}
+	}
+	return legend, nil
+}
+
+// overTime returns the lines of a value over time, s, with gaps of more than 2 s where it is NaN.
+func overTime[T any](all []T, at, value func(*T) float64) (parts []plotter.XYs) {
+	last := math.Inf(-1)
+	for i := range all {
+		x, y := at(&all[i]), value(&all[i])
+		if math.IsNaN(y) {
+			continue
+		}
+		if x > last+2 {
+			parts = append(parts, nil)
+		}
+		last = x
+		p := &parts[len(parts)-1]
+		*p = append(*p, plotter.XY{X: x, Y: y})
+	}
+	return parts
+}
+
+// fitted returns an axis that holds 98 % of the points of all curves.
+func fitted(label string, curves []curve) axis {
+	var ys []float64
+	for _, c := range curves {
+		for _, part := range c.parts {
+			for _, p := range part {
+				ys = append(ys, p.Y)
+			}
+		}
+	}
+	slices.Sort(ys)
+	lo, hi := quantile(ys, 0.01), quantile(ys, 0.99)
+	room := max((hi-lo)/10, 0.1)
+	return axis{label: label, min: lo - room, max: hi + room}
+}
+
+// even returns ticks at round numbers, about eight of them.
+func even(from, to float64) []plot.Tick {
+	step := math.Pow(10, math.Floor(math.Log10((to-from)/8)))
+	for _, k := range []float64{1, 2, 5, 10} {
+		if (to-from)/(k*step) <= 10 {
+			step *= k
+			break
+		}
+	}
+	var values []float64
+	for v := math.Ceil(from/step) * step; v <= to; v += step {
+		values = append(values, v)
+	}
+	return fixed("%.4g", values...)
+}
