@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -134,11 +135,10 @@ func parseFloats(fields []string) (v []float64, err error) {
 // write writes both files.
 func (c *chronyd) write(folder string) error {
 	rows := [][]string{chronyHead}
-	short := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 	for _, f := range c.figures {
 		row := []string{f.set, f.world, fmt.Sprint(f.rate), f.version, fmt.Sprint(f.tried), f.setting}
 		for _, v := range append(f.best[:], f.stock[:]...) {
-			row = append(row, short(v))
+			row = append(row, csvNumber(v))
 		}
 		rows = append(rows, row)
 	}
@@ -149,7 +149,7 @@ func (c *chronyd) write(folder string) error {
 	for world, errs := range c.series {
 		row := []string{world}
 		for _, v := range errs {
-			row = append(row, short(v))
+			row = append(row, csvNumber(v))
 		}
 		rows = append(rows, row)
 	}
@@ -162,11 +162,7 @@ func writeCSV(path string, rows [][]string) error {
 	if err != nil {
 		return err
 	}
-	if err := csv.NewWriter(f).WriteAll(rows); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
 }
 
 // measureChronyd plays all worlds, and writes what chronyd did into its files as soon as it is
@@ -223,11 +219,10 @@ func (c *chronyd) measure(run chronyRun, clknetsim string) error {
 	if err != nil {
 		return err
 	}
-	var worst []float64
+	c.series[f.world] = nil
 	for second := range slices.Chunk(errs, chronyRate) {
-		worst = append(worst, slices.Max(second))
+		c.series[f.world] = append(c.series[f.world], slices.Max(second))
 	}
-	c.series[f.world] = worst
 	return nil
 }
 

@@ -43,12 +43,7 @@ func (t *tape) OnExchange(t1, t2, t3, t4 uint64) {
 // measureCosts returns the nanoseconds that each method takes for a datagram or an exchange
 // of what an end is shown in a minute of 3 ms of jitter.
 func measureCosts() (ns []float64) {
-	var world sim.Scenario
-	for _, sc := range sim.Scenarios() {
-		if sc.Name == "mediumjitter" {
-			world = sc
-		}
-	}
+	world := sim.ScenarioNamed("mediumjitter")
 	world.Duration = time.Minute
 	for _, m := range methods {
 		t := &tape{Estimator: m.make()}

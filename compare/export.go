@@ -48,9 +48,7 @@ func (f *figures) csvRow(i, column int) []string {
 	}
 	row = append(row, strconv.Itoa(r.missed), csvNumber(medianOf(r.first)), csvNumber(medianOf(r.within[0])), csvNumber(medianOf(r.within[1])))
 	for _, v := range r.start {
-		v = slices.Clone(v)
-		slices.Sort(v)
-		row = append(row, csvNumber(quantile(v, 0.95)))
+		row = append(row, csvNumber(quantileOf(v, 0.95)))
 	}
 	return append(row, csvNumber(float64(r.held)/float64(len(r.bounds))), csvNumber(quantile(r.bounds, 0.5)), csvNumber(f.value(i, column, 0.99)))
 }

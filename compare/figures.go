@@ -40,8 +40,8 @@ type figures struct {
 // end, us.
 type series struct {
 	seconds float64
-	errs    [][]float64 // by column and second; NaN is no answer
-	chronyd []float64   // by second; nil if it was not measured
+	errs    []seconds // by column
+	chronyd []float64 // by second; nil if it was not measured
 	events  []event
 }
 
@@ -89,9 +89,27 @@ func collect(traces string) (*figures, error) {
 		return nil, err
 	}
 	f := &figures{series: map[string]series{}, chronyd: c}
-	scenarios := sim.Scenarios()
-	for _, sc := range scenarios {
-		f.worlds = append(f.worlds, simWorld(sc, simulated, simSeeds))
+	if f.worlds, err = allWorlds(traces); err != nil {
+		return nil, err
+	}
+	f.results = make([][]result, len(f.worlds))
+	each(len(f.worlds), func(i int) { f.results[i] = measure(f.worlds[i], firstSeed) })
+
+	all := make([]series, len(taught))
+	each(len(taught), func(i int) { all[i] = newSeries(sim.ScenarioNamed(taught[i].world)) })
+	for i, s := range all {
+		s.chronyd = c.series[taught[i].world]
+		f.series[taught[i].world] = s
+	}
+	f.sweeps()
+	f.equal, err = playEqual(c)
+	return f, err
+}
+
+// allWorlds returns the simulated ones, the author's and the recorded ones.
+func allWorlds(traces string) (ws []world, err error) {
+	for _, sc := range sim.Scenarios() {
+		ws = append(ws, simWorld(sc, simulated, simSeeds))
 	}
 	authors, err := upstream.Scenarios()
 	if err != nil {
@@ -99,31 +117,14 @@ func collect(traces string) (*figures, error) {
 	}
 	for _, sc := range authors {
 		if sc.Classification == "CORE" {
-			f.worlds = append(f.worlds, authorWorld(sc, skewed, upstream.Mode{Integrated: true, Skewed: true}, coreSeeds))
+			ws = append(ws, authorWorld(sc, skewed, upstream.Mode{Integrated: true, Skewed: true}, coreSeeds))
 		}
 	}
 	for _, sc := range authors {
-		f.worlds = append(f.worlds, authorWorld(sc, published, upstream.Mode{}, authorSeeds))
+		ws = append(ws, authorWorld(sc, published, upstream.Mode{}, authorSeeds))
 	}
-	replays, err := replays(traces)
-	if err != nil {
-		return nil, err
-	}
-	f.worlds = append(f.worlds, replays...)
-	f.results = make([][]result, len(f.worlds))
-	each(len(f.worlds), func(i int) { f.results[i] = measure(f.worlds[i], firstSeed) })
-
-	all := make([]series, len(taught))
-	each(len(taught), func(i int) {
-		all[i] = newSeries(scenarios[slices.IndexFunc(scenarios, func(sc sim.Scenario) bool { return sc.Name == taught[i].world })])
-	})
-	for i, s := range all {
-		s.chronyd = c.series[taught[i].world]
-		f.series[taught[i].world] = s
-	}
-	f.sweeps(scenarios)
-	f.equal, err = playEqual(c)
-	return f, err
+	replayed, err := replays(traces)
+	return append(ws, replayed...), err
 }
 
 // ownTrace is the project's own recording of a real TCP queue.
@@ -155,19 +156,30 @@ func replays(folder string) (ws []world, err error) {
 	return ws, nil
 }
 
+// seconds are the largest sizes of the errors in each second, NaN where there is none.
+type seconds []float64
+
+func noSeconds(lasting time.Duration) seconds {
+	return slices.Repeat([]float64{math.NaN()}, int(lasting/time.Second))
+}
+
+// take takes an error at a time.
+func (s seconds) take(at time.Duration, err float64) {
+	if i := int(at / time.Second); i < len(s) && !(s[i] >= math.Abs(err)) {
+		s[i] = math.Abs(err)
+	}
+}
+
 // newSeries plays the first seed of a world.
 func newSeries(sc sim.Scenario) series {
-	n := int(sc.Duration / time.Second)
-	s := series{seconds: float64(n), errs: make([][]float64, len(methods)+1)}
+	s := series{seconds: math.Floor(sc.Duration.Seconds()), errs: make([]seconds, len(methods)+1)}
 	for i := range s.errs {
-		s.errs[i] = slices.Repeat([]float64{math.NaN()}, n)
+		s.errs[i] = noSeconds(sc.Duration)
 	}
 	w := simWorld(sc, simulated, 1)
 	playSeed(w, firstSeed, make([]result, len(methods)+1), func(o *sim.Observation, _ []sim.Pair) {
-		if i := int(o.At / time.Second); o.OK && o.Side == sim.A && i < n {
-			if v := &s.errs[o.Pair][i]; !(*v >= math.Abs(o.Excess())) {
-				*v = math.Abs(o.Excess())
-			}
+		if o.OK && o.Side == sim.A {
+			s.errs[o.Pair].take(o.At, o.Excess())
 		}
 	})
 	s.events = eventsOf(w)
@@ -250,21 +262,10 @@ func parts(values []float64) (all []plotter.XYs) {
 }
 
 // sweeps turns up the skew and the rate of datagrams in the world of 3 ms of jitter.
-func (f *figures) sweeps(scenarios []sim.Scenario) {
-	base := scenarios[slices.IndexFunc(scenarios, func(sc sim.Scenario) bool { return sc.Name == "mediumjitter" })]
+func (f *figures) sweeps() {
+	base := sim.ScenarioNamed("mediumjitter")
 	base.Duration = 200 * time.Second
-	f.skews = newSweep([]float64{0, 25, 50, 100, 150, 200, 300, 400}, func(ppm float64) sim.Scenario {
-		sc := base
-		with := func(spec func(uint64) sim.ClockSpec, ppm float64) func(uint64) sim.ClockSpec {
-			return func(seed uint64) sim.ClockSpec {
-				s := spec(seed)
-				s.SkewPPM = ppm
-				return s
-			}
-		}
-		sc.A, sc.B = with(base.A, ppm/2), with(base.B, -ppm/2)
-		return sc
-	})
+	f.skews = newSweep([]float64{0, 25, 50, 100, 150, 200, 300, 400}, base.Apart)
 	f.rates = newSweep([]float64{1, 2, 3, 5, 10, 20, 30, 60, 120}, func(rate float64) sim.Scenario {
 		sc := base
 		sc.RateAB, sc.RateBA = rate, rate
@@ -319,14 +320,8 @@ func (f *figures) value(i, column int, q float64) float64 {
 }
 
 // mean returns the geometric mean of a figure over the worlds of a set.
-func (f *figures) mean(set string, column int, q float64) float64 {
-	var v []float64
-	for _, i := range f.of(set) {
-		if x := f.value(i, column, q); !math.IsNaN(x) {
-			v = append(v, x)
-		}
-	}
-	return geometric(v)
+func (f *figures) mean(set string, method int, q float64) float64 {
+	return f.over(column{method: method}, f.of(set), q)
 }
 
 // highest returns the power of ten above all errors of a series, us.

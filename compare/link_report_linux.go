@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,7 +46,7 @@ func measureLink(o options) error {
 	if len(done) == 0 {
 		return fmt.Errorf("no load is named %q", o.only)
 	}
-	return writeLink(linkDocument(done), o.out)
+	return linkDocument(done).publish(o.out, "LINK.md")
 }
 
 // linkWins says where a program beside this package had a smaller 99th percentile than it, with
@@ -63,9 +62,9 @@ func linkWins(done []*link) string {
 		if l.load.phases != nil {
 			from, name = linkWarmup, "TCP"
 		}
-		mine := quantileOf(l.streams[0].absolute(0, from, l.lasting), 0.99)
+		mine := quantileOf(absolute(l.streams[0].errs, 0, from, l.lasting), 0.99)
 		for _, r := range l.rivals {
-			errs := r.absolute(from, l.lasting)
+			errs := absolute(r.errs, 0, from, l.lasting)
 			if len(errs) == 0 {
 				continue
 			}
@@ -79,12 +78,6 @@ func linkWins(done []*link) string {
 		return fmt.Sprintf("**In none of %d comparisons of the 99th percentile was chronyd or ptp4l better than this package.**", compared)
 	}
 	return fmt.Sprintf("**In %d of %d comparisons of the 99th percentile another was better than this package at 60 singles a second, clocks 60 ppm apart:** %s. They run between clocks without skew.", len(wins), compared, strings.Join(wins, ", "))
-}
-
-// quantileOf returns a quantile of numbers in any order.
-func quantileOf(v []float64, q float64) float64 {
-	slices.Sort(v)
-	return quantile(v, q)
 }
 
 // record saves what each kind of traffic saw.
@@ -102,11 +95,6 @@ func (l *link) record(folder string) error {
 		}
 	}
 	return nil
-}
-
-func writeLink(d *document, out string) error {
-	fmt.Print(d.markdown())
-	return d.write(out, "LINK.md")
 }
 
 // linkDocument is LINK.md.
@@ -161,14 +149,13 @@ func cell(errs []float64) string {
 	if len(errs) == 0 {
 		return "-"
 	}
-	slices.Sort(errs)
-	return fmt.Sprintf("%.0f / %.0f / %.0f", quantile(errs, 0.5), quantile(errs, 0.99), quantile(errs, 1))
+	return fmt.Sprintf("%.0f / %.0f / %.0f", quantileOf(errs, 0.5), quantileOf(errs, 0.99), quantileOf(errs, 1))
 }
 
 // rivalCells are those of the programs.
 func (l *link) rivalCells(from, to time.Duration) (cells []string) {
 	for _, r := range l.rivals {
-		if c := cell(r.absolute(from, to)); r.why == "" {
+		if c := cell(absolute(r.errs, 0, from, to)); r.why == "" {
 			cells = append(cells, c)
 		} else {
 			cells = append(cells, r.why)
@@ -207,7 +194,7 @@ func crossTable(done []*link, skew float64, from, to time.Duration) [][]string {
 			}
 			row := []string{name}
 			for _, c := range columns {
-				row = append(row, cell(l.streams[i].absolute(c, from, to)))
+				row = append(row, cell(absolute(l.streams[i].errs, c, from, to)))
 			}
 			rows = append(rows, append(row, l.rivalCells(from, to)...))
 		}
@@ -232,7 +219,7 @@ func (l *link) phaseTable() [][]string {
 	row := func(name string, from, to time.Duration) {
 		cells := []string{name}
 		for _, c := range phaseColumns {
-			cells = append(cells, cell(s.absolute(c.setup, from, to)))
+			cells = append(cells, cell(absolute(s.errs, c.setup, from, to)))
 		}
 		var middle [2]float64
 		for side := range middle {
@@ -269,13 +256,12 @@ func (l *link) lost() (lost, sent int) {
 	return lost, sent
 }
 
-// worst returns the largest error of each second at end A, NaN where there is none.
+// worst returns the largest error of each second at end A.
 func (l *link) worst(errs []linkError, setup int) []float64 {
-	worst := slices.Repeat([]float64{math.NaN()}, int(l.lasting/time.Second)+1)
+	worst := noSeconds(l.lasting + time.Second)
 	for _, e := range errs {
-		i := int(e.at / time.Second)
-		if e.setup == setup && e.side == sim.A && i < len(worst) && !(worst[i] >= math.Abs(e.err)) {
-			worst[i] = math.Abs(e.err)
+		if e.setup == setup && e.side == sim.A {
+			worst.take(e.at, e.err)
 		}
 	}
 	return worst
@@ -290,7 +276,7 @@ func (l *link) draw(path string, t theme) error {
 	}
 	const shown = 1 // chronyd 16/s
 	if r := l.rivals[shown]; len(r.errs) > 0 {
-		curves = append(curves, curve{name: r.name, color: rgb(chronyColor), parts: parts(l.worst(r.asErrors(), 0))})
+		curves = append(curves, curve{name: r.name, color: rgb(chronyColor), parts: parts(l.worst(r.errs, 0))})
 	}
 	curves = append(curves, curveOf(ours, parts(l.worst(s.errs, 0))...))
 	var phases []event

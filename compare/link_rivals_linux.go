@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,14 +27,8 @@ import (
 // rivalRun is a program in an experiment.
 type rivalRun struct {
 	name string
-	why  string // it was not measured, or ""
-	errs []rivalError
-}
-
-// rivalError is an estimate, us.
-type rivalError struct {
-	at  time.Duration
-	err float64
+	why  string      // it was not measured, or ""
+	errs []linkError // at end A, where the clients run, as of setup 0
 }
 
 // rival is how to run a program and read its estimates.
@@ -94,7 +87,9 @@ func (l *link) runRivals(ctx context.Context, spaces [2]string) {
 			continue
 		}
 		all.Go(func() {
-			found := func(usec float64) { r.errs = append(r.errs, rivalError{time.Since(l.begun), usec}) }
+			found := func(usec float64) {
+				r.errs = append(r.errs, linkError{at: time.Since(l.begun), side: sim.A, err: usec})
+			}
 			if err := p.run(ctx, spaces, filepath.Join(folder, strconv.Itoa(i)), found); err != nil && ctx.Err() == nil {
 				r.why = err.Error()
 			}
@@ -199,22 +194,4 @@ func tracking(ctx context.Context, folder string, found func(float64)) error {
 		}
 	}
 	return nil
-}
-
-// asErrors returns the errors as those of the first setup at end A, where the clients run.
-func (r *rivalRun) asErrors() (errs []linkError) {
-	for _, e := range r.errs {
-		errs = append(errs, linkError{at: e.at, side: sim.A, err: e.err})
-	}
-	return errs
-}
-
-// absolute returns the sizes of the errors in a span.
-func (r *rivalRun) absolute(from, to time.Duration) (errs []float64) {
-	for _, e := range r.errs {
-		if counts(e.at, from, to) {
-			errs = append(errs, math.Abs(e.err))
-		}
-	}
-	return errs
 }

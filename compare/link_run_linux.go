@@ -218,9 +218,7 @@ func (e *linkEnd) reports(now uint64, b []byte) bool {
 	if !e.heard || at < e.due {
 		return false
 	}
-	if e.due = at + 2*time.Second; at < 20*time.Second { // as README advises
-		e.due = at + time.Second/2
-	}
+	e.due = at + sim.ReportEvery(at)
 	for i, est := range e.ests {
 		if delta, ok := est.MinDelta(linkClock(e.side, now, linkSetups[i].skew)); ok {
 			binary.BigEndian.PutUint32(b[linkReports+4*i:], delta|linkPresent)
@@ -304,15 +302,10 @@ func (s *linkStream) delays(side sim.Side) (xy plotter.XYs) {
 	return xy
 }
 
-// counts reports whether a moment is in a span and counts.
-func counts(at, from, to time.Duration) bool {
-	return at >= max(from, linkWarmup) && at < to
-}
-
-// absolute returns the sizes of a setup's errors in a span, of both ends.
-func (s *linkStream) absolute(setup int, from, to time.Duration) (errs []float64) {
-	for _, e := range s.errs {
-		if e.setup == setup && counts(e.at, from, to) {
+// absolute returns the sizes of a setup's errors in a span after the warm-up.
+func absolute(all []linkError, setup int, from, to time.Duration) (errs []float64) {
+	for _, e := range all {
+		if e.setup == setup && e.at >= max(from, linkWarmup) && e.at < to {
 			errs = append(errs, math.Abs(e.err))
 		}
 	}

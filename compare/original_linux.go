@@ -254,10 +254,7 @@ func (o *oursEnd) send() {
 	var b [liveDatagram]byte
 	now := monotonic()
 	if delta, ok := o.est.MinDelta(o.clock(now)); ok && time.Now().After(o.due) {
-		o.due = time.Now().Add(2 * time.Second)
-		if now-o.begin < uint64(20*time.Second/us) {
-			o.due = time.Now().Add(time.Second / 2)
-		}
+		o.due = time.Now().Add(sim.ReportEvery(time.Duration(now-o.begin) * us))
 		b[3] = 1
 		put24(b[4:], delta)
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -49,14 +48,11 @@ func measureOriginal(o options) error {
 		rows = append(rows, row)
 	}
 	d := originalDocument(o, rows, worse, compared, mismatches)
-	fmt.Print(d.markdown())
 	if mismatches > 0 {
+		fmt.Print(d.markdown())
 		return errors.New("the port in internal/rivals is not equal to the original")
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(o.out, "ORIGINAL.md"), []byte(d.markdown()), 0o644)
+	return d.publish(o.out, "ORIGINAL.md")
 }
 
 // play plays all pairs of a case at the same time.

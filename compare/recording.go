@@ -3,7 +3,7 @@
 package main
 
 import (
-	"encoding/csv"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +32,7 @@ func recordSubject(path string) (r recordedSubject, err error) {
 		return r, err
 	}
 	r.record = record.New(r.file)
-	r.record.Wrap(&r.s)
+	r.record.Wrap(&r.Sync)
 	return r, nil
 }
 
@@ -220,15 +220,7 @@ func (h *happened) words(r *reel) {
 	h.known(r.notes)
 	h.queues(r.notes)
 	h.missed(r.reports)
-	slices.SortStableFunc(h.all, func(a, b happening) int {
-		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(h.all, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
 }
 
 // known tells of changes from one note to the next: steps, and floors that moved.
@@ -347,9 +339,9 @@ func (r *reel) tell(out io.Writer, name string) {
 			sums = append(sums, math.Abs(n.disagree))
 		}
 	}
-	if slices.Sort(sums); len(sums) > 0 {
+	if len(sums) > 0 {
 		fmt.Fprintf(out, "the two ends disagree by %s (median), %s (99th percentile), %s at most\n",
-			micros(quantile(sums, 0.5)), micros(quantile(sums, 0.99)), micros(quantile(sums, 1)))
+			micros(quantileOf(sums, 0.5)), micros(quantileOf(sums, 0.99)), micros(quantileOf(sums, 1)))
 	}
 	if r.differ > 0 {
 		fmt.Fprintf(out, "this version answers otherwise than the one that recorded, offsets by up to %s; shown is what this one makes of it\n", micros(r.differ))
@@ -402,14 +394,8 @@ func drawRecording(first, second, out string, words io.Writer) error {
 
 // writeCSV writes the notes.
 func (r *reel) writeCSV(path string) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	w := csv.NewWriter(file)
-	w.Write([]string{"s", "utc", "fastest_to_us_ms", "fastest_to_peer_ms", "floor_to_us_ms", "floor_to_peer_ms",
-		"offset_us", "bound_us", "round_trip_us", "skew_ppm", "skew_sigma_ppm", "steps", "late_buckets", "disagree_us"})
+	rows := [][]string{{"s", "utc", "fastest_to_us_ms", "fastest_to_peer_ms", "floor_to_us_ms", "floor_to_peer_ms",
+		"offset_us", "bound_us", "round_trip_us", "skew_ppm", "skew_sigma_ppm", "steps", "late_buckets", "disagree_us"}}
 	number := func(v float64) string {
 		if math.IsNaN(v) {
 			return ""
@@ -426,8 +412,7 @@ func (r *reel) writeCSV(path string) error {
 		} else {
 			row = append(row, make([]string, 8)...)
 		}
-		w.Write(append(row, strconv.FormatUint(uint64(n.late), 10), number(n.disagree)))
+		rows = append(rows, append(row, strconv.FormatUint(uint64(n.late), 10), number(n.disagree)))
 	}
-	w.Flush()
-	return w.Error()
+	return writeCSV(path, rows)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -107,12 +108,7 @@ func (f *figures) strips(worlds []int) (all []strip) {
 			all = append(all, s)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b strip) int {
-		if a.mean < b.mean {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(all, func(a, b strip) int { return cmp.Compare(a.mean, b.mean) })
 	return all
 }
 
@@ -333,7 +329,7 @@ func (f *figures) starts(d *document) {
 		for _, w := range f.of(simulated) {
 			first, milli = append(first, f.results[w][i].first...), append(milli, f.results[w][i].within[0]...)
 		}
-		parts = append(parts, fmt.Sprintf("%s after %s and %s", methods[i].name, seconds(medianOf(first)), seconds(medianOf(milli))))
+		parts = append(parts, fmt.Sprintf("%s after %s and %s", methods[i].name, after(medianOf(first)), after(medianOf(milli))))
 	}
 	d.text("When a method answers first, and from when on its error stays below 1 ms, medians over all ends of all simulated worlds: %s.", strings.Join(parts, ", "))
 	held, widths := 0, []float64{}
@@ -344,8 +340,8 @@ func (f *figures) starts(d *document) {
 		100*float64(held)/float64(len(widths)), micros(medianOf(widths)))
 }
 
-// seconds prints seconds, if there are any.
-func seconds(s float64) string {
+// after prints seconds, if there are any.
+func after(s float64) string {
 	if math.IsInf(s, 0) || math.IsNaN(s) {
 		return "never"
 	}

@@ -237,12 +237,11 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[int(q*float64(len(sorted)-1))]
 }
 
+// quantileOf returns a quantile of numbers in any order.
+func quantileOf(v []float64, q float64) float64 { return quantile(slices.Sorted(slices.Values(v)), q) }
+
 // medianOf returns the median of numbers in any order.
-func medianOf(v []float64) float64 {
-	v = slices.Clone(v)
-	slices.Sort(v)
-	return quantile(v, 0.5)
-}
+func medianOf(v []float64) float64 { return quantileOf(v, 0.5) }
 
 // least is what errors count as at least in ratios and on logarithmic axes: below a
 // microsecond all are equal.

@@ -9,47 +9,17 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/sim"
 	"timesync/rxtime"
 )
 
 // subject is this package's synchronizer as the worlds see it. All that the module uses of
 // package timesync and its folders stands in this file, but recordings are in recording.go.
-type subject struct{ s timesync.TimeSynchronizer }
-
-// remote returns the remote clock at localUsec; what is known modulo 67.1 s is the reading
-// nearest to nearUsec.
-func remote(s *timesync.TimeSynchronizer, localUsec, nearUsec uint64) (uint64, bool) {
-	remoteUsec, ok := s.RemoteTime(localUsec)
-	return nearUsec + uint64(int64((remoteUsec-nearUsec)<<38)>>38), ok
-}
-
-// OnDatagram implements sim.Estimator.
-func (s *subject) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
-	return s.s.OnAuthenticatedDatagramTimestamp(timesync.Counter24(ts24), recvUsec)
-}
-
-// MinDelta implements sim.Estimator.
-func (s *subject) MinDelta(localUsec uint64) (uint32, bool) {
-	d, ok := s.s.MinDeltaTS24(localUsec)
-	return uint32(d), ok
-}
-
-// OnPeerMinDelta implements sim.Estimator.
-func (s *subject) OnPeerMinDelta(delta uint32, recvUsec uint64) {
-	s.s.OnPeerMinDeltaTS24(timesync.Counter24(delta), recvUsec)
-}
-
-// RemoteTime implements sim.Estimator.
-func (s *subject) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
-	return remote(&s.s, localUsec, nearUsec)
-}
-
-// MinOWD implements sim.Estimator.
-func (s *subject) MinOWD() (time.Duration, bool) { return s.s.MinimumOneWayDelay() }
+type subject struct{ sim.Core }
 
 // ErrorBound implements bounded.
 func (s *subject) ErrorBound(localUsec uint64) (time.Duration, bool) {
-	return s.s.ErrorBound(localUsec)
+	return s.Sync.ErrorBound(localUsec)
 }
 
 // machineUsec is the machine's clock on the real link.
@@ -79,7 +49,7 @@ type inside struct {
 	event     float64 // since a clock was noticed to have been set
 }
 
-func (s *subject) inside(localUsec uint64) (in inside, ok bool) { return look(&s.s, localUsec) }
+func (s *subject) inside(localUsec uint64) (in inside, ok bool) { return look(&s.Sync, localUsec) }
 
 // look reads the synchronizer's own fields. It goes by their names, so a renamed field is
 // a panic that says so; TestInside looks.

@@ -18,34 +18,20 @@ import (
 
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
-	"timesync/internal/upstream"
 )
 
 // find returns the world of that name, among the simulated ones, the recorded ones and the
 // author's, whose names may end in "+skew".
 func find(name, traces string) (world, error) {
-	var ws []world
-	for _, sc := range sim.Scenarios() {
-		ws = append(ws, simWorld(sc, simulated, 1))
-	}
-	replays, err := replays(traces)
+	ws, err := allWorlds(traces)
 	if err != nil {
 		return world{}, err
-	}
-	ws = append(ws, replays...)
-	authors, err := upstream.Scenarios()
-	if err != nil {
-		return world{}, err
-	}
-	for _, sc := range authors {
-		ws = append(ws, authorWorld(sc, published, upstream.Mode{}, 1))
-		if w := authorWorld(sc, skewed, upstream.Mode{Integrated: true, Skewed: true}, 1); sc.Classification == "CORE" {
-			w.name += "+skew"
-			ws = append(ws, w)
-		}
 	}
 	var names []string
 	for _, w := range ws {
+		if w.set == skewed {
+			w.name += "+skew"
+		}
 		if w.name == name {
 			return w, nil
 		}
@@ -189,10 +175,8 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 	for _, m := range d.moments {
 		errs, others = append(errs, math.Abs(m.err)), append(others, math.Abs(m.original))
 	}
-	slices.Sort(errs)
-	slices.Sort(others)
-	fmt.Printf("%s: error p50 %s, p99 %s, max %s (the original's p99 %s), %d steps counted\n", path, micros(quantile(errs, 0.5)),
-		micros(quantile(errs, 0.99)), micros(quantile(errs, 1)), micros(quantile(others, 0.99)), len(d.seen))
+	fmt.Printf("%s: error p50 %s, p99 %s, max %s (the original's p99 %s), %d steps counted\n", path, micros(quantileOf(errs, 0.5)),
+		micros(quantileOf(errs, 0.99)), micros(quantileOf(errs, 1)), micros(quantileOf(others, 0.99)), len(d.seen))
 	return nil
 }
 

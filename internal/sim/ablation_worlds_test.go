@@ -125,20 +125,16 @@ func lanWorlds(*testing.T) map[string]float64 {
 func mixtureWorlds(*testing.T) map[string]float64 {
 	const worlds = 24
 	var e errors
-	for _, sc := range sim.Scenarios() {
-		if sc.Name == "mixture" {
-			for _, x := range eachSeed(worlds, func(seed uint64) errors {
-				var e errors
-				sim.Run(sc, *seedFirst+seed+1, alone(), sim.Observer{Poll: func(o *sim.Observation) {
-					if o.At >= sc.Warmup {
-						e = append(e, math.Abs(o.Excess()))
-					}
-				}})
-				return e
-			}) {
-				e = append(e, x...)
+	sc := sim.ScenarioNamed("mixture")
+	for _, x := range eachSeed(worlds, func(seed uint64) (e errors) {
+		sim.Run(sc, *seedFirst+seed+1, alone(), sim.Observer{Poll: func(o *sim.Observation) {
+			if o.At >= sc.Warmup {
+				e = append(e, math.Abs(o.Excess()))
 			}
-		}
+		}})
+		return e
+	}) {
+		e = append(e, x...)
 	}
 	slices.Sort(e)
 	return map[string]float64{"p99": e.quantile(0.99) + 25, "max": e.quantile(1) + 100}
@@ -315,7 +311,7 @@ func begunWorlds(t *testing.T) map[string]float64 {
 			t.Fatal(err)
 		}
 		for begin := 5 * sec; begin <= 30*sec; begin += 5 * sec {
-			later := apart(begun(sc, begin), 60)
+			later := begun(sc, begin).Apart(60)
 			later.Name, later.Warmup = fmt.Sprint(name, " ", begin), begin+25*sec
 			scenarios = append(scenarios, later)
 		}

@@ -179,8 +179,7 @@ func TestAccuracy(t *testing.T) {
 // than 1 ms when 260 s have passed since the last fault, the original's and ours, and the
 // answers of ours in the last 60 s that are off by more than their bound.
 func mixtureEnds(n int) (off [2]int, beyond int) {
-	scenarios := sim.Scenarios()
-	sc := scenarios[slices.IndexFunc(scenarios, func(sc sim.Scenario) bool { return sc.Name == "mixture" })]
+	sc := sim.ScenarioNamed("mixture")
 	var mu sync.Mutex
 	eachOf(n, func(next func() (int, bool)) {
 		for seed, ok := next(); ok; seed, ok = next() {

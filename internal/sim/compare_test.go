@@ -117,12 +117,7 @@ func startupWorlds() []sim.Scenario {
 	scenarios := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool {
 		return sc.Tag&(sim.Routed|sim.Jumped) != 0 && !strings.HasPrefix(sc.Name, "routeflaps")
 	})
-	base := scenarios[0]
-	for _, sc := range scenarios {
-		if sc.Name == "smalljitter" {
-			base = sc
-		}
-	}
+	base := sim.ScenarioNamed("smalljitter")
 	queued := func(name string, rate float64, up, down func() sim.Delay) {
 		sc := base
 		sc.Name, sc.RateAB, sc.RateBA = name, rate, rate
@@ -353,19 +348,6 @@ func TestTraces(t *testing.T) {
 	f.report(t)
 }
 
-// apart returns a world like sc whose clocks differ by ppm: A is the faster one.
-func apart(sc sim.Scenario, ppm float64) sim.Scenario {
-	with := func(spec func(uint64) sim.ClockSpec, ppm float64) func(uint64) sim.ClockSpec {
-		return func(seed uint64) sim.ClockSpec {
-			s := spec(seed)
-			s.SkewPPM = ppm
-			return s
-		}
-	}
-	sc.A, sc.B = with(sc.A, ppm/2), with(sc.B, -ppm/2)
-	return sc
-}
-
 // TestKernelQueue replays the project's own recording of a real queue: a bottleneck of 10 Mbit/s with
 // 300 ms of buffer in Linux, which TCP fills one way, the other way, and both ways.
 // What queues there moves in steps of 1.2 ms, the time of a full packet. A method may
@@ -379,7 +361,7 @@ func TestKernelQueue(t *testing.T) {
 	const seeds = 6 // for the clocks
 	m := musts{t: t}
 	for _, ppm := range []float64{-60, -40, 40, 60} {
-		r := measure(apart(sc, ppm), scorePairs, seeds)
+		r := measure(sc.Apart(ppm), scorePairs, seeds)
 		m.judge(fmt.Sprintf("p99 error at %+.0f ppm, us", ppm), r[1].poll.quantile(0.99), 60, 20)
 		m.note("  greatest", r[1].poll.quantile(1))
 		m.note("  the original's p99", r[0].poll.quantile(0.99))
@@ -417,7 +399,7 @@ func TestKernelCross(t *testing.T) {
 		}
 		sc.Warmup = c.from
 		for _, ppm := range []float64{-60, -40, 40, 60} {
-			r := measure(apart(sc, ppm), scorePairs, seeds)
+			r := measure(sc.Apart(ppm), scorePairs, seeds)
 			m.misses(fmt.Sprintf("%s: p99 error from %v on at %+.0f ppm, us", c.name, c.from, ppm), r[1].poll.quantile(0.99), c.must, c.today)
 			m.note("  median", r[1].poll.quantile(0.5))
 			m.note("  greatest", r[1].poll.quantile(1))
@@ -449,7 +431,7 @@ func TestKernelCrossBegun(t *testing.T) {
 					t.Fatal(err)
 				}
 				sc.Warmup = begin + settled
-				r := measure(apart(begun(sc, begin), ppm), scorePairs, 1)
+				r := measure(begun(sc, begin).Apart(ppm), scorePairs, 1)
 				p := r[1].poll.quantile(0.99)
 				t.Logf("%s, begun at %v, %+.0f ppm: p99 error %.0f us, the original's %.0f us", name, begin, ppm, p, r[0].poll.quantile(0.99))
 				if all = append(all, p); p > most {
@@ -474,11 +456,6 @@ func begun(sc sim.Scenario, at time.Duration) sim.Scenario {
 		return times[i:]
 	}
 	sc.SendAB, sc.SendBA = later(sc.SendAB), later(sc.SendBA)
-	sc.ReportEvery = func(age time.Duration) time.Duration {
-		if age < at+20*sec {
-			return sec / 2
-		}
-		return 2 * sec
-	}
+	sc.ReportEvery = func(age time.Duration) time.Duration { return sim.ReportEvery(age - at) }
 	return sc
 }

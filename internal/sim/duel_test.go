@@ -215,14 +215,7 @@ func (d *duel) send(side int, at, period time.Duration) {
 		var report uint32
 		reports := false
 		if e.heard && now >= e.reportAt {
-			every := d.reports
-			if every == 0 {
-				every = 2 * sec
-				if now < e.born+20*sec {
-					every = sec / 2
-				}
-			}
-			e.reportAt = now + every
+			e.reportAt = now + cmp.Or(d.reports, sim.ReportEvery(now-e.born))
 			report, reports = e.s.MinDelta(local)
 		}
 		for _, t := range e.out.Arrivals(e.link, now) {

@@ -180,7 +180,7 @@ func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
 		x.off = sc.Off(seed)
 	}
 	if sc.ReportEvery == nil {
-		sc.ReportEvery = reportEvery
+		sc.ReportEvery = ReportEvery
 	}
 	x.end(A, sc.A(seed), sc.AB(seed), sc.RateAB, sc.SendAB, seed)
 	x.end(B, sc.B(seed), sc.BA(seed), sc.RateBA, sc.SendBA, seed)
@@ -229,8 +229,8 @@ func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
 	}
 }
 
-// reportEvery is TimeSync's advice.
-func reportEvery(age time.Duration) time.Duration {
+// ReportEvery is TimeSync's advice: the time between reports at an age of the session.
+func ReportEvery(age time.Duration) time.Duration {
 	if age < 20*time.Second {
 		return 500 * time.Millisecond
 	}

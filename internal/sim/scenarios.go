@@ -158,6 +158,25 @@ func Scenarios() []Scenario {
 	return append(scenarios, mixture())
 }
 
+// ScenarioNamed returns the one of Scenarios with that name, which there must be.
+func ScenarioNamed(name string) Scenario {
+	all := Scenarios()
+	return all[slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })]
+}
+
+// Apart returns the scenario with clocks that differ by ppm: A is the faster one.
+func (c Scenario) Apart(ppm float64) Scenario {
+	with := func(spec func(uint64) ClockSpec, ppm float64) func(uint64) ClockSpec {
+		return func(seed uint64) ClockSpec {
+			s := spec(seed)
+			s.SkewPPM = ppm
+			return s
+		}
+	}
+	c.A, c.B = with(c.A, ppm/2), with(c.B, -ppm/2)
+	return c
+}
+
 // quartz is the usual clock: a constant error of ppm or its negative, a random
 // offset, a temperature that moves the rate by 2 ppm in 15 min, and a random walk
 // of the rate, by 0.2 ppm in 300 s: a quartz at rest.
