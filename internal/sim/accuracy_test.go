@@ -92,14 +92,12 @@ var addedWorlds = []string{"mediumjitter-3hz", "mediumjitter-5hz", "smalljitter-
 // most: of them there are four times as many.
 func measureAll(scenarios []sim.Scenario, worldsEach int) [][]result {
 	results := make([][]result, len(scenarios))
-	eachOf(len(scenarios), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			n := worldsEach
-			if scenarios[i].Name == "mixture" {
-				n *= 4
-			}
-			results[i] = measure(scenarios[i], methods, n)
+	eachOf(len(scenarios), func(i int) {
+		n := worldsEach
+		if scenarios[i].Name == "mixture" {
+			n *= 4
 		}
+		results[i] = measure(scenarios[i], methods, n)
 	})
 	return results
 }
@@ -181,32 +179,30 @@ func TestAccuracy(t *testing.T) {
 func mixtureEnds(n int) (off [2]int, beyond int) {
 	sc := sim.ScenarioNamed("mixture")
 	var mu sync.Mutex
-	eachOf(n, func(next func() (int, bool)) {
-		for seed, ok := next(); ok; seed, ok = next() {
-			var last [2][2]float64
-			over, pairs := 0, scorePairs()
-			ours := [2]*subject{pairs[1].A.(*subject), pairs[1].B.(*subject)}
-			sim.Run(sc, *seedFirst+uint64(seed)+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
-				last[o.Pair][o.Side] = math.Abs(o.Excess())
-				if o.Pair == 0 || o.At < sc.Warmup {
-					return
-				}
-				bound, _ := ours[o.Side].Sync.ErrorBound(o.LocalUsec)
-				if math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1 {
-					over++
-				}
-			}})
-			mu.Lock()
-			for pair, ends := range last {
-				for _, err := range ends {
-					if err > 1000 {
-						off[pair]++
-					}
+	eachOf(n, func(seed int) {
+		var last [2][2]float64
+		over, pairs := 0, scorePairs()
+		ours := [2]*subject{pairs[1].A.(*subject), pairs[1].B.(*subject)}
+		sim.Run(sc, *seedFirst+uint64(seed)+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
+			last[o.Pair][o.Side] = math.Abs(o.Excess())
+			if o.Pair == 0 || o.At < sc.Warmup {
+				return
+			}
+			bound, _ := ours[o.Side].Sync.ErrorBound(o.LocalUsec)
+			if math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1 {
+				over++
+			}
+		}})
+		mu.Lock()
+		for pair, ends := range last {
+			for _, err := range ends {
+				if err > 1000 {
+					off[pair]++
 				}
 			}
-			beyond += over
-			mu.Unlock()
 		}
+		beyond += over
+		mu.Unlock()
 	})
 	return off, beyond
 }

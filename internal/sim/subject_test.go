@@ -3,6 +3,7 @@
 package sim_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"testing"
@@ -28,6 +29,17 @@ func sized(short, normal, many int) int {
 		return many
 	}
 	return normal
+}
+
+// worldsFlag defines the flag for how many random worlds a test plays, by default as sized has it.
+func worldsFlag(name, test string, short, normal, many int) func() int {
+	n := flag.Int(name+".worlds", 0, fmt.Sprintf("worlds of %s (default %d, %d with -short, %d with -long)", test, normal, short, many))
+	return func() int { return cmp.Or(*n, sized(short, normal, many)) }
+}
+
+// worldFlag defines the flag for the one that is played alone and printed.
+func worldFlag(name, test string) *uint64 {
+	return flag.Uint64(name+".world", 0, fmt.Sprintf("play only the world of %s with this seed, and print it", test))
 }
 
 // subject is the TimeSynchronizer in the terms of this package.
