@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Command mutate measures how well the tests of a package guard its code. It makes one
-// small mistake at a time in the package (a mutant) and runs the package's own tests
-// with -short, then those of the packages that -tests names. Tests that still pass have let the mutant survive: either they do not
-// look there, or the mistake changes nothing that matters.
+// Command mutate measures how well tests guard the code of a package. It makes one small
+// mistake at a time in the package (a mutant) and runs the package's own tests with -short. If
+// they pass, it runs those of the packages that -tests names and that use the package, the
+// quickest first. Tests that all pass have let the mutant survive: either they do not look
+// there, or the mistake changes nothing that matters.
 //
 //	go run ./internal/mutate -pkg ./ping -n 200 -seed 1
+//	go run ./internal/mutate -pkg . -tests ./... -n 120     how many its own tests kill, and how many all
 //
 // The mistakes: a comparison or its bound changed (< becomes <=, == becomes !=, min
 // becomes max), a sign or an operator changed (+ becomes -, << becomes >>, && becomes
@@ -37,12 +39,12 @@ import (
 func main() {
 	log.SetFlags(0)
 	pkg := flag.String("pkg", "", "the package, such as ./ping")
-	tests := flag.String("tests", "", "further packages whose tests run after its own, such as ./internal/vectors,./internal/sim")
+	tests := flag.String("tests", "", "further packages whose tests run after its own, such as ./internal/vectors,./internal/sim or ./...")
 	n := flag.Int("n", 200, "number of mutants, drawn at random; 0 for all")
 	seed := flag.Uint64("seed", 1, "seed of the draw")
-	limit := flag.Duration("limit", 0, "time for the tests of one mutant; 0 for ten times what they take, at least 10 s")
+	limit := flag.Duration("limit", 0, "time for the tests of one package; 0 for ten times what they take, at least 10 s")
 	workers := flag.Int("j", runtime.NumCPU(), "mutants at a time")
-	least := flag.Float64("min", 0, "fail if fewer percent are killed")
+	least := flag.Float64("min", 0, "fail if fewer percent are killed, by its own tests or by others")
 	list := flag.Bool("list", false, "list the mutants and run nothing")
 	flag.Parse()
 	if *pkg == "" || flag.NArg() > 0 || *workers < 1 {
@@ -86,6 +88,7 @@ func judge(p *pkg, mutants []mutant, tests string, limit time.Duration, workers 
 	defer t.close()
 	start := time.Now()
 	var count [fates_]int
+	own := 0
 	for r := range runAll(t, mutants, workers) {
 		reason, ok := known[r.mutant.key()]
 		switch {
@@ -97,9 +100,16 @@ func judge(p *pkg, mutants []mutant, tests string, limit time.Duration, workers 
 			fmt.Printf("survived: %v\n", r.mutant)
 		}
 		count[r.fate]++
+		if r.own && (r.fate == killed || r.fate == timedOut) {
+			own++
+		}
 	}
 	killed := count[killed] + count[timedOut]
-	share := 100 * float64(killed) / float64(max(killed+count[survived], 1))
+	all := float64(max(killed+count[survived], 1))
+	share := 100 * float64(killed) / all
+	if len(t.tests) > 1 {
+		fmt.Printf("%.1f %% killed by the package's own tests: %d\n", 100*float64(own)/all, own)
+	}
 	fmt.Printf("%.1f %% killed: %d (%d of them by the time limit), %d survived, %d equivalent, %d did not build; %.0f s\n",
 		share, killed, count[timedOut], count[survived], count[equivalent], count[broken], time.Since(start).Seconds())
 	return share
@@ -109,6 +119,7 @@ func judge(p *pkg, mutants []mutant, tests string, limit time.Duration, workers 
 type result struct {
 	mutant mutant
 	fate   fate
+	own    bool // the package's own tests decided that
 }
 
 // runAll runs the tests against all mutants and sends what became of each.
@@ -124,7 +135,7 @@ func runAll(t *tester, mutants []mutant, workers int) <-chan result {
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				results <- result{mutants[i], t.run(i, mutants[i])}
+				results <- t.run(i, mutants[i])
 			}
 		})
 	}

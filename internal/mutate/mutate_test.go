@@ -130,17 +130,24 @@ func TestTwo(t *testing.T) {
 		t.Fail()
 	}
 }
+`, "apart/apart_test.go": `package apart
+
+import "testing"
+
+func TestApart(t *testing.T) { t.Fail() }
 `})
 	p, err := load(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newTester(p, "./further", 0)
+	s, err := newTester(p, "./...", 3*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
-	s.limit = 3 * time.Second
+	if len(s.tests) != 2 { // a package that does not use it is not asked
+		t.Errorf("tests of %v", s.tests)
+	}
 	want := map[string]fate{
 		"for n > 0 {: > becomes >=":                  survived, // adds 0
 		"for n > 0 {: negated: n > 0":                killed,
@@ -159,8 +166,12 @@ func TestTwo(t *testing.T) {
 			t.Errorf("unexpected: %v", m)
 		}
 		delete(want, name)
-		if got := s.run(i, m); got != f && (f != killed || got != timedOut) {
-			t.Errorf("%v: fate %d, want %d", m, got, f)
+		got := s.run(i, m)
+		if got.fate != f && (f != killed || got.fate != timedOut) {
+			t.Errorf("%v: fate %d, want %d", m, got.fate, f)
+		}
+		if own := f != survived && !strings.Contains(name, "Two"); got.own != own {
+			t.Errorf("%v: decided by its own tests: %v, want %v", m, got.own, own)
 		}
 	}
 	if len(want) > 0 {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,77 +33,99 @@ const (
 // tester builds and runs the tests of a package, and then those of further ones.
 type tester struct {
 	p     *pkg
-	tests []tested
+	tests []tested // its own first
 	tmp   string
-	limit time.Duration // for each of them
 }
 
 // tested is a package whose tests run.
-type tested struct{ ImportPath, Dir string }
+type tested struct {
+	path, dir string
+	limit     time.Duration
+}
 
 // newTester runs the tests once without a mistake: they must pass. Further packages are
-// patterns of the go command, separated by commas.
+// patterns of the go command, separated by commas. A limit of 0 is ten times what the tests of
+// a package take.
 func newTester(p *pkg, further string, limit time.Duration) (*tester, error) {
-	tests := []tested{{p.path, p.dir}}
-	if further != "" {
-		out, err := goCommand(append([]string{"list", "-json=ImportPath,Dir"}, strings.Split(further, ",")...)...)
-		if err != nil {
-			return nil, err
-		}
-		for list := json.NewDecoder(bytes.NewReader(out)); list.More(); {
-			var one tested
-			if err := list.Decode(&one); err != nil {
-				return nil, err
-			}
-			tests = append(tests, one)
-		}
-	}
-	tmp, err := os.MkdirTemp("", "mutate")
+	others, err := users(p, further)
 	if err != nil {
 		return nil, err
 	}
-	t := &tester{p: p, tests: tests, tmp: tmp, limit: 10 * time.Minute}
-	start := time.Now()
-	if f := t.run(-1, mutant{file: p.files[0]}); f != survived {
-		t.close()
-		return nil, errors.New("the tests do not pass as they are")
+	t := &tester{p: p}
+	if t.tmp, err = os.MkdirTemp("", "mutate"); err != nil {
+		return nil, err
 	}
-	if t.limit = limit; limit == 0 {
-		t.limit = max(10*time.Second, 10*time.Since(start))
+	whole := mutant{file: p.files[0]}
+	for i, one := range slices.Concat([]tested{{path: p.path, dir: p.dir}}, others) {
+		one.limit = 10 * time.Minute
+		start := time.Now()
+		alone := tester{p: p, tests: []tested{one}, tmp: t.tmp}
+		if alone.run(-1-i, whole).fate != survived {
+			t.close()
+			return nil, fmt.Errorf("the tests of %s do not pass as they are", one.path)
+		}
+		one.limit = cmp.Or(limit, max(10*time.Second, 10*time.Since(start)))
+		t.tests = append(t.tests, one)
 	}
+	slices.SortStableFunc(t.tests[1:], func(a, b tested) int { return cmp.Compare(a.limit, b.limit) })
 	return t, nil
+}
+
+// users returns the packages that have tests which use the package, without itself.
+func users(p *pkg, patterns string) (list []tested, err error) {
+	if patterns == "" {
+		return nil, nil
+	}
+	out, err := goCommand(append([]string{"list", "-test", "-json=ImportPath,Dir,Deps"}, strings.Split(patterns, ",")...)...)
+	if err != nil {
+		return nil, err
+	}
+	for packages := json.NewDecoder(bytes.NewReader(out)); packages.More(); {
+		var one struct {
+			ImportPath, Dir string
+			Deps            []string
+		}
+		if err := packages.Decode(&one); err != nil {
+			return nil, err
+		}
+		path, isTest := strings.CutSuffix(one.ImportPath, ".test")
+		if isTest && path != p.path && slices.Contains(one.Deps, p.path) {
+			list = append(list, tested{path: path, dir: one.Dir})
+		}
+	}
+	return list, nil
 }
 
 func (t *tester) close() { os.RemoveAll(t.tmp) }
 
-// run returns the fate of a mutant; i is a number of its own.
-func (t *tester) run(i int, m mutant) fate {
+// run returns what becomes of a mutant; i is a number of its own.
+func (t *tester) run(i int, m mutant) result {
 	dir := filepath.Join(t.tmp, fmt.Sprint(i))
 	defer os.RemoveAll(dir)
 	overlay, err := t.overlay(dir, m)
-	for _, one := range t.tests {
+	for k, one := range t.tests {
 		binary := filepath.Join(dir, "tests")
 		if err == nil {
-			err = build(binary, overlay, one.ImportPath)
+			err = build(binary, overlay, one.path)
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%v: %v\n", m, err)
-			return broken
+			return result{m, broken, k == 0}
 		}
-		if f := t.execute(binary, one.Dir); f != survived {
-			return f
+		if f := one.execute(binary); f != survived {
+			return result{m, f, k == 0}
 		}
 	}
-	return survived
+	return result{m, survived, false}
 }
 
 // execute runs a test binary.
-func (t *tester) execute(binary, dir string) fate {
-	ctx, cancel := context.WithTimeout(context.Background(), t.limit)
+func (one tested) execute(binary string) fate {
+	ctx, cancel := context.WithTimeout(context.Background(), one.limit)
 	defer cancel()
 	// A mistake can fill the memory faster than the time limit ends it: 4 GB at most.
 	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -v 4000000; exec "$0" -test.short -test.failfast`, binary)
-	cmd.Dir = dir // as go test does
+	cmd.Dir = one.dir // as go test does
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
 		return timedOut
