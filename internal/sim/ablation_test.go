@@ -44,7 +44,7 @@ var rules = []rule{
 	{name: "an original that has heard nothing says 0"},
 	{name: "the peer's floor is predicted"},
 	{"of datagrams: the floor follows later", ` \+ \S+`, ``},
-	{"no round trip is below zero", `if .* \{`, `if true {`},
+	{"no round trip is below zero", `if `, `if true || `},
 	{"the offset leans", `\(-`, `(-0 * `},
 	{name: "closure"},
 	{name: "then a clock may be slewed"},
