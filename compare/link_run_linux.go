@@ -133,9 +133,9 @@ func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64
 		for _, e := range l.streams[i].ends {
 			go l.receive(&l.streams[i], e)
 		}
-		others.Go(func() { l.sendAll(ctx, i) })
+		others.Go(func() { every(ctx, linkTraffics[i].every, func() { l.sendAll(i) }) })
 	}
-	l.askAll(ctx)
+	every(ctx, linkAsk, l.askAll)
 	others.Wait()
 	l.mu.Lock() // readers that still wait for a datagram change nothing any more
 	for i := range l.streams {
@@ -156,38 +156,34 @@ func newLinkEnd(space string, side sim.Side, port uint16) (*linkEnd, error) {
 	return e, err
 }
 
-// sendAll sends one kind of traffic from both ends.
-func (l *link) sendAll(ctx context.Context, traffic int) {
-	tick := time.NewTicker(linkTraffics[traffic].every)
+// every calls do again and again until ctx is over.
+func every(ctx context.Context, period time.Duration, do func()) {
+	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			for _, e := range l.streams[traffic].ends {
-				for range linkTraffics[traffic].frame {
-					l.send(traffic, e)
-				}
-			}
+			do()
 		}
 	}
 }
 
-// askAll asks every method ten times a second.
-func (l *link) askAll(ctx context.Context) {
-	tick := time.NewTicker(linkAsk)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			for i := range l.streams {
-				for _, e := range l.streams[i].ends {
-					l.ask(&l.streams[i], e)
-				}
-			}
+// sendAll sends a frame of one kind of traffic from both ends.
+func (l *link) sendAll(traffic int) {
+	for _, e := range l.streams[traffic].ends {
+		for range linkTraffics[traffic].frame {
+			l.send(traffic, e)
+		}
+	}
+}
+
+// askAll asks every method.
+func (l *link) askAll() {
+	for i := range l.streams {
+		for _, e := range l.streams[i].ends {
+			l.ask(&l.streams[i], e)
 		}
 	}
 }

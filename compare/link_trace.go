@@ -3,13 +3,15 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+
+	"timesync/internal/sim"
 )
 
 // linkRow is a datagram of a live run. Times are microseconds after the start.
@@ -59,34 +61,26 @@ func writeTrace(path string, trace [2][]linkRow) error {
 
 // readTrace reads what writeTrace wrote.
 func readTrace(path string) (trace [2][]linkRow, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return trace, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return trace, fmt.Errorf("%s: %w", path, err)
-	}
-	lines := bufio.NewScanner(z)
-	for n := 0; lines.Scan(); n++ {
-		if n == 0 && lines.Text() != linkColumns {
-			return trace, fmt.Errorf("%s: the columns are not %s", path, linkColumns)
-		} else if n == 0 {
-			continue
+	err = sim.ReadTable(path, func(n int, line string) error {
+		if n == 0 {
+			if line != strings.ReplaceAll(linkColumns, ",", " ") {
+				return errors.New("the columns are not " + linkColumns)
+			}
+			return nil
 		}
 		var r linkRow
 		var direction string
 		var report int
-		if _, err := fmt.Sscan(strings.ReplaceAll(lines.Text(), ",", " "), &r.sent, &r.owd, &direction, &r.read, &report, &r.asked); err != nil {
-			return trace, fmt.Errorf("%s: row %d: %w", path, n, err)
+		if _, err := fmt.Sscan(line, &r.sent, &r.owd, &direction, &r.read, &report, &r.asked); err != nil {
+			return err
 		}
 		r.reported = report != 0
 		to := slices.Index(linkDirections[:], direction)
 		if to < 0 {
-			return trace, fmt.Errorf("%s: row %d: direction %q", path, n, direction)
+			return fmt.Errorf("direction %q", direction)
 		}
 		trace[to] = append(trace[to], r)
-	}
-	return trace, lines.Err()
+		return nil
+	})
+	return trace, err
 }

@@ -455,27 +455,15 @@ type Sample struct {
 // ReadTrace reads a recorded series: a gzip CSV file with the columns send_time_us,
 // owd_us (-1 is lost) and direction. It returns the rows of that direction, in the
 // order of the file.
-func ReadTrace(path, direction string) ([]Sample, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	var series []Sample
-	lines := bufio.NewScanner(z)
-	for n := 0; lines.Scan(); n++ {
+func ReadTrace(path, direction string) (series []Sample, err error) {
+	err = ReadTable(path, func(n int, line string) error {
 		var at, owd int64
 		var to string
 		if n == 0 {
-			continue // names of the columns
+			return nil // names of the columns
 		}
-		line := strings.ReplaceAll(lines.Text(), ",", " ")
 		if _, err := fmt.Sscan(line, &at, &owd, &to); err != nil {
-			return nil, fmt.Errorf("%s: row %d: %w", path, n, err)
+			return err
 		}
 		s := Sample{time.Duration(at) * time.Microsecond, Lost}
 		if owd >= 0 {
@@ -484,8 +472,29 @@ func ReadTrace(path, direction string) ([]Sample, error) {
 		if to == direction {
 			series = append(series, s)
 		}
+		return nil
+	})
+	return series, err
+}
+
+// ReadTable calls row with each row of a gzip CSV file, from 0 on, with spaces for commas.
+func ReadTable(path string, row func(n int, line string) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
 	}
-	return series, lines.Err()
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	lines := bufio.NewScanner(z)
+	for n := 0; lines.Scan(); n++ {
+		if err := row(n, strings.ReplaceAll(lines.Text(), ",", " ")); err != nil {
+			return fmt.Errorf("%s: row %d: %w", path, n, err)
+		}
+	}
+	return lines.Err()
 }
 
 // Recorded delays a datagram like the latest of the series that was sent no later.
