@@ -177,7 +177,7 @@ func newSeries(sc sim.Scenario) series {
 		s.errs[i] = noSeconds(sc.Duration)
 	}
 	w := simWorld(sc, simulated, 1)
-	playSeed(w, firstSeed, make([]result, len(methods)+1), func(o *sim.Observation, _ []sim.Pair) {
+	playSeed(w, firstSeed, make([]result, len(methods)+1), func(o *sim.Observation) {
 		if o.OK && o.Side == sim.A {
 			s.errs[o.Pair].take(o.At, o.Excess())
 		}

@@ -66,42 +66,40 @@ func inputDocument() *document {
 	return d
 }
 
-// inputTable returns late share and lead in the worlds that are about inputs, or in the others.
-func inputTable(own bool) [][]string {
+// tableOf has a row for each world that is shown, and cells for each method with these heads.
+func tableOf(heads []string, shown func(i int, w ontime.World) bool, cells func(r *ontime.Result) []string) [][]string {
 	rows := [][]string{{"world"}}
 	for _, m := range ontime.Methods {
-		rows[0] = append(rows[0], m.Name+", late", "lead")
+		rows[0] = append(append(rows[0], m.Name+", "+heads[0]), heads[1:]...)
 	}
 	for i, w := range ontime.Worlds() {
-		if (i < ownWorlds) != own || w.Asleep != nil { // who sleeps has no lead
-			continue
+		if shown(i, w) {
+			row := []string{w.Name}
+			for k := range played()[i] {
+				row = append(row, cells(&played()[i][k])...)
+			}
+			rows = append(rows, row)
 		}
-		row := []string{w.Name}
-		for _, r := range played()[i] {
-			row = append(row, fmt.Sprintf("%.2f %%", 100*r.Share()), fmt.Sprintf("%.1f ms", 1e3*r.Lead.Seconds()))
-		}
-		rows = append(rows, row)
 	}
 	return rows
 }
 
+// inputTable returns late share and lead in the worlds that are about inputs, or in the others.
+func inputTable(own bool) [][]string {
+	return tableOf([]string{"late", "lead"},
+		func(i int, w ontime.World) bool { return (i < ownWorlds) == own && w.Asleep == nil }, // who sleeps has no lead
+		func(r *ontime.Result) []string {
+			return []string{fmt.Sprintf("%.2f %%", 100*r.Share()), fmt.Sprintf("%.1f ms", 1e3*r.Lead.Seconds())}
+		})
+}
+
 // changeTable returns what the changes cost.
 func changeTable() [][]string {
-	rows := [][]string{{"world"}}
-	for _, m := range ontime.Methods {
-		rows[0] = append(rows[0], m.Name+", late for", "inputs", "lead too long for")
-	}
-	for i, w := range ontime.Worlds() {
-		if w.Change == 0 {
-			continue
-		}
-		row := []string{w.Name}
-		for _, r := range played()[i] {
-			row = append(row, fmt.Sprintf("%.2f s", r.Until.Seconds()), fmt.Sprint(r.Lost), fmt.Sprintf("%.1f s", r.Excess.Seconds()))
-		}
-		rows = append(rows, row)
-	}
-	return rows
+	return tableOf([]string{"late for", "inputs", "lead too long for"},
+		func(_ int, w ontime.World) bool { return w.Change != 0 },
+		func(r *ontime.Result) []string {
+			return []string{fmt.Sprintf("%.2f s", r.Until.Seconds()), fmt.Sprint(r.Lost), fmt.Sprintf("%.1f s", r.Excess.Seconds())}
+		})
 }
 
 // leadCurves are each method turned up in the world of jitter of 10 ms.

@@ -27,26 +27,41 @@ import (
 // The C++ original, live: processes of original/peer.cpp and ends of this package exchange
 // UDP datagrams on the loopback interface, through a relay that delays them.
 
-// liveCase is how datagrams are sent, and what the relay does to them.
+// liveCase is how datagrams are sent, and what delays them.
 type liveCase struct {
 	name  string
 	every time.Duration // between frames
 	frame int           // datagrams
 	gap   time.Duration // between those of a frame
-	path  relayPath
+	delay func() sim.Delay
 }
 
 const us, ms = time.Microsecond, time.Millisecond
 
-// liveCases: an exponential jitter of 3 ms whose neighbours share it, where not said otherwise.
+// liveBase is the delay of a path without jitter.
+const liveBase = 20 * ms
+
+// shared3 is an exponential jitter of 3 ms that neighbours share.
+func shared3(lasting time.Duration) func() sim.Delay {
+	return func() sim.Delay { return sim.Shared(lasting, sim.Exp(3*ms)) }
+}
+
 var liveCases = []liveCase{
-	{"loopback, 60 singles", time.Second / 60, 1, 0, relayPath{}},
-	{"jitter of each datagram, 60 singles", time.Second / 60, 1, 0, relayPath{base: 20 * ms, mean: 3 * ms}},
-	{"30 pairs", time.Second / 30, 2, 30 * us, relayPath{base: 20 * ms, mean: 3 * ms, hold: 5 * ms}},
-	{"30 frames of 8", time.Second / 30, 8, 150 * us, relayPath{base: 20 * ms, mean: 3 * ms, hold: 5 * ms}},
-	{"jitter lasts 30 ms, 60 singles", time.Second / 60, 1, 0, relayPath{base: 20 * ms, mean: 3 * ms, hold: 30 * ms}},
-	{"jitter lasts 100 ms, 60 singles", time.Second / 60, 1, 0, relayPath{base: 20 * ms, mean: 3 * ms, hold: 100 * ms}},
-	{"Wi-Fi bundles of 20 ms, 60 singles", time.Second / 60, 1, 0, relayPath{base: 20 * ms, mean: ms, bundle: 20 * ms}},
+	{"loopback, 60 singles", time.Second / 60, 1, 0, nil},
+	{"jitter of each datagram, 60 singles", time.Second / 60, 1, 0, func() sim.Delay { return sim.Exp(3 * ms) }},
+	{"30 pairs", time.Second / 30, 2, 30 * us, shared3(5 * ms)},
+	{"30 frames of 8", time.Second / 30, 8, 150 * us, shared3(5 * ms)},
+	{"jitter lasts 30 ms, 60 singles", time.Second / 60, 1, 0, shared3(30 * ms)},
+	{"jitter lasts 100 ms, 60 singles", time.Second / 60, 1, 0, shared3(100 * ms)},
+	{"Wi-Fi bundles of 20 ms, 60 singles", time.Second / 60, 1, 0, func() sim.Delay { return sim.Bundles(20*ms, 0, sim.Exp(ms)) }},
+}
+
+// link is one direction of the path. No datagram overtakes another.
+func (c *liveCase) link() *sim.Link {
+	if c.delay == nil {
+		return &sim.Link{FIFO: true}
+	}
+	return &sim.Link{Base: sim.Fixed(liveBase), Delay: c.delay(), FIFO: true}
 }
 
 const (
@@ -102,7 +117,7 @@ func (c *liveCase) session(ctx context.Context, peer string, cpp [2]bool, port i
 	a.peer, b.peer = b, a
 	ends := [2]*liveEnd{a, b}
 	for side, e := range ends {
-		stop, err := c.path.relay(e.to, e.peer.port, seed+uint64(side))
+		stop, err := relay(c.link(), e.to, e.peer.port, seed+uint64(side))
 		if err != nil {
 			return ends, err
 		}

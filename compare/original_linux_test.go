@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // These tests prove that the port of the original is compared with what the C++ peer prints,
-// and that the relay delays datagrams as its path says.
+// and that the relay delays datagrams as a link of internal/sim says.
 
 package main
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"net"
 	"testing"
 	"time"
 
 	"timesync/internal/rivals"
+	"timesync/internal/sim"
 )
 
 // TestOriginalLines: what the port answers, too, is no mismatch; everything else is one, or
@@ -51,36 +52,41 @@ func TestOriginalLines(t *testing.T) {
 	}
 }
 
-// TestRelayPath: nothing overtakes, nothing is faster than the path, neighbours share their
-// jitter, and bundles leave together.
-func TestRelayPath(t *testing.T) {
-	for _, p := range []relayPath{
-		{}, {base: 20 * ms}, {base: 20 * ms, mean: 3 * ms}, {base: 20 * ms, mean: 3 * ms, hold: 30 * ms}, {base: 20 * ms, mean: ms, bundle: 20 * ms},
-	} {
-		r := rand.New(rand.NewPCG(1, 2))
-		var state [3]time.Duration
-		var last, sum time.Duration
-		const n = 20_000
-		for i := range n {
-			at := time.Duration(i) * 16 * ms
-			due := p.due(r, at, &state)
-			if due < at+p.base || due < last {
-				t.Fatalf("%+v: came at %v, leaves at %v, the one before at %v", p, at, due, last)
-			}
-			if p.bundle > 0 && due%p.bundle != 0 {
-				t.Fatalf("%+v: leaves at %v", p, due)
-			}
-			last, sum = due, sum+due-at-p.base
-		}
-		if mean := sum / n; p.bundle == 0 && (mean < p.mean*9/10 || mean > p.mean*12/10) {
-			t.Errorf("%+v: mean jitter %v", p, mean)
+// TestRelay: everything arrives, in order and not before its time.
+func TestRelay(t *testing.T) {
+	in, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	free, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := free.LocalAddr().(*net.UDPAddr)
+	free.Close()
+	const base = 5 * ms
+	link := &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(ms), FIFO: true}
+	stop, err := relay(link, from.Port, in.LocalAddr().(*net.UDPAddr).Port, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	var sent [100]time.Time
+	for i := range sent {
+		sent[i] = time.Now()
+		if _, err := in.WriteToUDP([]byte{byte(i)}, from); err != nil {
+			t.Fatal(err)
 		}
 	}
-	p := relayPath{mean: ms, hold: 30 * ms}
-	r := rand.New(rand.NewPCG(1, 2))
-	var state [3]time.Duration
-	a, b := p.due(r, 0, &state), p.due(r, 29*ms, &state)-29*ms
-	if a != b || p.due(r, 40*ms, &state)-40*ms == a {
-		t.Errorf("delays %v and %v within 30 ms, and then the same again", a, b)
+	for i := range sent {
+		var b [8]byte
+		n, err := in.Read(b[:])
+		if err != nil || n != 1 || b[0] != byte(i) {
+			t.Fatalf("datagram %d: %v, %v", i, b[:n], err)
+		}
+		if took := time.Since(sent[i]); took < base {
+			t.Fatalf("datagram %d was under way for %v only", i, took)
+		}
 	}
 }

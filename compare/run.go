@@ -86,7 +86,7 @@ type result struct {
 	start  [len(ages)][]float64
 	first  []float64                   // of each end: when it answered first, s
 	within [len(closeEnough)][]float64 // of each end: from when on it was so good for a second, s
-	bounds []float64                   // widths of the error bound, us
+	bounds []float64                   // widths of the error bound, us, sorted
 	held   int                         // answers within it
 	worse  []float64                   // of each seed: the 95th percentile at the worse end
 }
@@ -116,26 +116,6 @@ func newTracker() (t tracker) {
 	return t
 }
 
-// see takes an answer.
-func (t *tracker) see(o *sim.Observation, warmup time.Duration) {
-	if o.OK {
-		t.first = min(t.first, o.At.Seconds())
-		if o.At >= warmup {
-			t.errs = append(t.errs, math.Abs(o.Excess()))
-		}
-	}
-	for i, limit := range closeEnough {
-		switch {
-		case !o.OK || math.Abs(o.Excess()) > limit:
-			t.since[i] = -1
-		case t.since[i] < 0:
-			t.since[i] = o.At
-		case o.At >= t.since[i]+keeps:
-			t.within[i] = min(t.within[i], t.since[i].Seconds())
-		}
-	}
-}
-
 // measure plays all seeds of a world and returns a result for each column.
 func measure(w world, firstSeed uint64) []result {
 	results := make([]result, len(methods)+1)
@@ -150,7 +130,7 @@ func measure(w world, firstSeed uint64) []result {
 }
 
 // playSeed plays one seed and adds to results; see, if not nil, gets every answer.
-func playSeed(w world, seed uint64, results []result, see func(*sim.Observation, []sim.Pair)) {
+func playSeed(w world, seed uint64, results []result, see func(*sim.Observation)) {
 	pairs, oracle := newPairs()
 	last := len(pairs) - 1
 	trackers := make([][2]tracker, len(pairs))
@@ -158,10 +138,9 @@ func playSeed(w world, seed uint64, results []result, see func(*sim.Observation,
 		trackers[i] = [2]tracker{newTracker(), newTracker()}
 	}
 	poll := func(o *sim.Observation) {
-		trackers[o.Pair][o.Side].see(o, w.warmup)
-		results[o.Pair].take(o, w.warmup, pairs[o.Pair])
+		results[o.Pair].take(o, w.warmup, pairs[o.Pair], &trackers[o.Pair][o.Side])
 		if see != nil {
-			see(o, pairs)
+			see(o)
 		}
 	}
 	w.play(seed, pairs, sim.Observer{
@@ -184,31 +163,26 @@ func playSeed(w world, seed uint64, results []result, see func(*sim.Observation,
 	}
 }
 
-// end adds what the trackers of both ends say about a run.
-func (r *result) end(ends *[2]tracker) {
-	worse := math.NaN()
-	for i := range ends {
-		t := &ends[i]
-		slices.Sort(t.errs)
-		if q := quantile(t.errs, 0.95); !(q <= worse) {
-			worse = q
-		}
-		r.first = append(r.first, t.first)
-		for k := range t.within {
-			r.within[k] = append(r.within[k], t.within[k])
-		}
-	}
-	r.worse = append(r.worse, worse)
-}
-
 // take adds an answer.
-func (r *result) take(o *sim.Observation, warmup time.Duration, p sim.Pair) {
-	err := math.Abs(o.Excess())
+func (r *result) take(o *sim.Observation, warmup time.Duration, p sim.Pair, t *tracker) {
+	err := math.Inf(1)
 	if o.OK {
+		err = math.Abs(o.Excess())
+		t.first = min(t.first, o.At.Seconds())
 		for i, age := range ages {
 			if o.At < age {
 				r.start[i] = append(r.start[i], err)
 			}
+		}
+	}
+	for i, limit := range closeEnough {
+		switch {
+		case err > limit:
+			t.since[i] = -1
+		case t.since[i] < 0:
+			t.since[i] = o.At
+		case o.At >= t.since[i]+keeps:
+			t.within[i] = min(t.within[i], t.since[i].Seconds())
 		}
 	}
 	switch {
@@ -218,7 +192,7 @@ func (r *result) take(o *sim.Observation, warmup time.Duration, p sim.Pair) {
 		r.missed++
 		return
 	}
-	r.errs = append(r.errs, err)
+	r.errs, t.errs = append(r.errs, err), append(t.errs, err)
 	if b, ok := [2]sim.Estimator{p.A, p.B}[o.Side].(bounded); ok {
 		bound, _ := b.ErrorBound(o.LocalUsec)
 		width := float64(bound) / float64(time.Microsecond)
@@ -227,6 +201,22 @@ func (r *result) take(o *sim.Observation, warmup time.Duration, p sim.Pair) {
 			r.held++
 		}
 	}
+}
+
+// end adds what the trackers of both ends say about a run.
+func (r *result) end(ends *[2]tracker) {
+	worse := math.NaN()
+	for i := range ends {
+		t := &ends[i]
+		if q := quantileOf(t.errs, 0.95); !(q <= worse) {
+			worse = q
+		}
+		r.first = append(r.first, t.first)
+		for k := range t.within {
+			r.within[k] = append(r.within[k], t.within[k])
+		}
+	}
+	r.worse = append(r.worse, worse)
 }
 
 // quantile returns a quantile of sorted numbers, NaN of none.
