@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"image/color"
 	"image/png"
 	"math"
@@ -314,12 +315,11 @@ func TestPictures(t *testing.T) {
 			if err := draw(path, th); err != nil {
 				t.Fatal(err)
 			}
-			f, err := os.Open(path)
+			b, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer f.Close()
-			img, err := png.Decode(f)
+			img, err := png.Decode(bytes.NewReader(b))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,6 +22,11 @@ var (
 	only   = flag.String("scenario", "", "only scenarios whose name contains this")
 )
 
+// chosen returns the scenarios that -scenario names.
+func chosen(all []sim.Scenario) []sim.Scenario {
+	return slices.DeleteFunc(all, func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
+}
+
 // methods are the columns of the table. The first is the original, the last is ours.
 func methods() []sim.Pair {
 	return []sim.Pair{
@@ -136,7 +141,7 @@ func accuracyTable(scenarios []sim.Scenario, results [][]result) string {
 // is a line that begins with MIXTURE WORSE, to be counted by whoever plays them.
 func TestAccuracy(t *testing.T) {
 	worldsEach := cmp.Or(*worlds, sized(1, 3, 6))
-	scenarios := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
+	scenarios := chosen(sim.Scenarios())
 	results := measureAll(scenarios, worldsEach)
 	t.Logf("-seed.first %d, %d worlds a scenario, of the mixture four times as many\n%s", *seedFirst, worldsEach, accuracyTable(scenarios, results))
 	var first, all geometricMean

@@ -36,14 +36,11 @@ func TestInterop(t *testing.T) {
 	if testing.Short() {
 		worlds = 1
 	}
-	scenarios := sim.Scenarios()
+	scenarios := chosen(sim.Scenarios())
 	lines := make([]string, len(scenarios))
 	var f failures
 	eachOf(len(scenarios), func(i int) {
 		sc := scenarios[i]
-		if !strings.Contains(sc.Name, *only) {
-			return
-		}
 		if testing.Short() && sc.Tag&sim.Jumped == 0 {
 			sc.Duration = min(sc.Duration, 120*sec)
 		}
@@ -238,14 +235,11 @@ func (e *startErrors) check(f *failures, name string) string {
 // TestStart compares the errors in the first 10 s.
 func TestStart(t *testing.T) {
 	const worlds = 40 // even with -short: fewer say little about quantiles
-	scenarios := startupWorlds()
+	scenarios := chosen(startupWorlds())
 	lines := make([]string, len(scenarios))
 	var f failures
 	eachOf(len(scenarios), func(i int) {
 		sc := scenarios[i]
-		if !strings.Contains(sc.Name, *only) {
-			return
-		}
 		sc.Duration, sc.PollRate = startAges[len(startAges)-1]+100*ms, 50
 		var e startErrors
 		for seed := range uint64(worlds) {

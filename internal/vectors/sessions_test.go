@@ -145,6 +145,12 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 		ours[bits] = append(ours[bits], abs(int64(got-e.Truth)))
 		theirs[bits] = append(theirs[bits], abs(int64(e.Out-e.Truth)))
 	}
+	known := func(ok bool, e event) bool {
+		if !ok && e.Out != 0 && !r.quirks {
+			t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
+		}
+		return ok
+	}
 	for _, e := range session[1:] {
 		s := r.peers[e.Peer]
 		switch e.Event {
@@ -167,20 +173,12 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 				s.OnPeerMinDeltaTS24(*report, now)
 			}
 		case "toremote23":
-			ts, ok := s.ToRemoteTime23(e.Now)
-			if ok {
+			if ts, ok := s.ToRemoteTime23(e.Now); known(ok, e) {
 				r.ts23[*e.Pkt] = ts
 			}
-			if !ok && e.Out != 0 && !r.quirks {
-				t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
-			}
 		case "toremote16":
-			ts, ok := s.ToRemoteTime16(e.Now)
-			if ok {
+			if ts, ok := s.ToRemoteTime16(e.Now); known(ok, e) {
 				r.ts16[*e.Pkt] = ts
-			}
-			if !ok && e.Out != 0 && !r.quirks {
-				t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
 			}
 		case "fromlocal23":
 			if ts, ok := r.ts23[*e.Pkt]; ok {
