@@ -55,9 +55,6 @@ func (r *reel) panels(title string) []panel {
 	bound := func(sign float64) func(n *note) float64 {
 		return whenKnown(func(n *note) float64 { return offset(n) + sign*n.bound/1e3 })
 	}
-	skew := func(sigmas float64) func(n *note) float64 {
-		return whenKnown(func(n *note) float64 { return n.in.skew + sigmas*n.in.skewError })
-	}
 	delays := []curve{
 		r.line("fastest to us", fade(mine), 1, func(n *note) float64 { return n.fastest[0] }),
 		r.line("floor to us", mine, 2, whenKnown(func(n *note) float64 { return n.floors()[0] })),
@@ -70,11 +67,9 @@ func (r *reel) panels(title string) []panel {
 		delays = slices.Insert(delays, 1, r.line("fastest to peer", fade(theirs), 1, func(n *note) float64 { return n.fastest[1] }))
 		offsets = append(offsets, r.line("disagreement", theirs, 1.2, func(n *note) float64 { return n.disagree / 1e3 }))
 	}
-	trips := []curve{
-		r.line("both floors", mine, 2, whenKnown(func(n *note) float64 { return circle(n.in.own+n.in.peer, 27) / 1e3 })),
-		r.line("trusted", theirs, 1.5, whenKnown(func(n *note) float64 { return n.in.trip / 1e3 })),
-	}
-	skews := []curve{r.line("skew", mine, 2, skew(0)), r.line("+ sigma", fade(mine), 1, skew(1)), r.line("- sigma", fade(mine), 1, skew(-1))}
+	trips, skews := stateCurves(func(name string, c color.Color, width vg.Length, value func(in *inside) float64) curve {
+		return r.line(name, c, width, whenKnown(func(n *note) float64 { return value(&n.in) }))
+	})
 	return []panel{
 		{title + ": the fastest datagrams of each 0.2 s, and the floors below them", fitted("delay, ms", delays), delays},
 		{"the offset, without its drift, and its error bound", fitted("offset, ms", offsets), offsets},

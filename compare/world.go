@@ -146,10 +146,7 @@ func (d *diary) line(name string, c color.Color, width vg.Length, value func(m *
 }
 
 // circle returns v the shorter way round a ring of 2^bits us: offsets have 26, round trips 27.
-func circle(v float64, bits uint) float64 {
-	full := float64(uint64(1) << bits)
-	return v - full*math.Round(v/full)
-}
+func circle(v float64, bits uint) float64 { return math.Remainder(v, float64(uint64(1)<<bits)) }
 
 // plotWorld draws one world from the time from to the time to, s; to 0 is its end.
 func plotWorld(name, traces string, seed uint64, from, to float64, out string) error {
@@ -180,6 +177,20 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 	return nil
 }
 
+// stateCurves returns what both kinds of pictures show of the estimator's state, by line.
+func stateCurves(line func(name string, c color.Color, width vg.Length, value func(in *inside) float64) curve) (trips, skews []curve) {
+	mine, other := methods[ours].color, methods[original].color
+	skew := func(sigmas float64) func(in *inside) float64 {
+		return func(in *inside) float64 { return in.skew + sigmas*in.skewError }
+	}
+	return []curve{
+			line("both floors", mine, 2, func(in *inside) float64 { return circle(in.own+in.peer, 27) / 1e3 }),
+			line("trusted", other, 1.5, func(in *inside) float64 { return in.trip / 1e3 }),
+		}, []curve{
+			line("skew", mine, 2, skew(0)), line("+ sigma", fade(mine), 1, skew(1)), line("- sigma", fade(mine), 1, skew(-1)),
+		}
+}
+
 // panels returns what is drawn, from top to bottom.
 func (d *diary) panels(title string) []panel {
 	mine, other, green, purple := methods[ours].color, methods[original].color, methods[ntp].color, methods[ntp+1].color
@@ -192,16 +203,10 @@ func (d *diary) panels(title string) []panel {
 		d.line("own floor", mine, 2, func(m *moment) float64 { return circle(m.in.own+m.truth, 26) / 1e3 }),
 		d.line("peer's floor", other, 2, func(m *moment) float64 { return circle(m.in.peer-m.truth, 26) / 1e3 }),
 	}
-	trips := []curve{
-		d.line("both floors", mine, 2, func(m *moment) float64 { return circle(m.in.own+m.in.peer, 27) / 1e3 }),
-		d.line("trusted", other, 1.5, func(m *moment) float64 { return m.in.trip / 1e3 }),
-		d.line("correction", purple, 1.5, func(m *moment) float64 { return m.in.hold / 1e3 }),
-	}
-	skews := []curve{
-		d.line("skew", mine, 2, func(m *moment) float64 { return m.in.skew }),
-		d.line("+ sigma", fade(mine), 1, func(m *moment) float64 { return m.in.skew + m.in.skewError }),
-		d.line("- sigma", fade(mine), 1, func(m *moment) float64 { return m.in.skew - m.in.skewError }),
-	}
+	trips, skews := stateCurves(func(name string, c color.Color, width vg.Length, value func(in *inside) float64) curve {
+		return d.line(name, c, width, func(m *moment) float64 { return value(&m.in) })
+	})
+	trips = append(trips, d.line("correction", purple, 1.5, func(m *moment) float64 { return m.in.hold / 1e3 }))
 	return []panel{
 		{title + ": how wrong the answers are", errorAxis("error", 1, 1e8), []curve{
 			d.line("error bound", green, 1.2, logs(func(m *moment) float64 { return m.bound })),
