@@ -13,8 +13,8 @@
 // becomes max), a sign or an operator changed (+ becomes -, << becomes >>, && becomes
 // ||), a constant changed, a condition negated, a statement removed. Those that do not
 // compile are not counted. The tree stays as it is: the compiler is given the changed
-// file in place of the original (go build -overlay). Each run may take -limit and 4 GB;
-// a mutant that exceeds them counts as killed.
+// file in place of the original (go build -overlay). Each run may take -limit of processor
+// time, four times that by the clock, and 4 GB; a mutant that exceeds them counts as killed.
 //
 // Survivors that are known to change nothing that matters stand in equivalent.txt, with
 // the reason. They are printed and count neither as killed nor as survivors.
@@ -42,7 +42,7 @@ func main() {
 	tests := flag.String("tests", "", "further packages whose tests run after its own, such as ./internal/vectors,./internal/sim or ./...")
 	n := flag.Int("n", 200, "number of mutants, drawn at random; 0 for all")
 	seed := flag.Uint64("seed", 1, "seed of the draw")
-	limit := flag.Duration("limit", 0, "time for the tests of one package; 0 for ten times what they take, at least 10 s")
+	limit := flag.Duration("limit", 0, "processor time for the tests of one package; 0 for ten times what they take, at least 10 s")
 	workers := flag.Int("j", runtime.NumCPU(), "mutants at a time")
 	least := flag.Float64("min", 0, "fail if fewer percent are killed, by its own tests or by others")
 	list := flag.Bool("list", false, "list the mutants and run nothing")

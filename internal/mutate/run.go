@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,20 +120,22 @@ func (t *tester) run(i int, m mutant) result {
 	return result{m, survived, false}
 }
 
-// execute runs a test binary.
+// execute runs a test binary. What counts against the limit is processor time, which does not
+// depend on how busy the machine is; only who waits for ever is ended by the clock.
 func (one tested) execute(binary string) fate {
-	ctx, cancel := context.WithTimeout(context.Background(), one.limit)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*one.limit)
 	defer cancel()
 	// A mistake can fill the memory faster than the time limit ends it: 4 GB at most.
-	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -v 4000000; exec "$0" -test.short -test.failfast`, binary)
+	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -v 4000000; ulimit -t "$1"; exec "$0" -test.short -test.failfast`,
+		binary, fmt.Sprint(math.Ceil(one.limit.Seconds())))
 	cmd.Dir = one.dir // as go test does
 	switch err := cmd.Run(); {
-	case ctx.Err() != nil:
+	case err == nil:
+		return survived
+	case cmd.ProcessState != nil && cmd.ProcessState.ExitCode() < 0: // it was killed
 		return timedOut
-	case err != nil:
-		return killed
 	}
-	return survived
+	return killed
 }
 
 // overlay writes what puts the mutant in place of the original, for the go command.
