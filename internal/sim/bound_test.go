@@ -17,11 +17,6 @@ import (
 	"timesync/internal/sim"
 )
 
-var (
-	boundWorlds = worldsFlag("bound", "TestErrorBound", 1000, 2000, 10000)
-	boundWorld  = worldFlag("bound", "TestErrorBound")
-)
-
 // randomWorld draws a world in which anything may happen. A calm one has no faults
 // and queueing that is small against the delay: at most a fortieth of the round trip on
 // average and an eighth ever, no loss, at least 20 datagrams a second, a quartz each.

@@ -16,11 +16,6 @@ import (
 	"timesync"
 )
 
-var (
-	hostileWorlds = worldsFlag("hostile", "TestHostileWorlds", 500, 2000, 10000)
-	hostileWorld  = worldFlag("hostile", "TestHostileWorlds")
-)
-
 const (
 	attackOver = 15e6  // us: after it the truth is inside of the bound,
 	soonOver   = 30e6  // and nearly all offsets are right again,

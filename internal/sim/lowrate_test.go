@@ -16,8 +16,6 @@ import (
 	"timesync/internal/sim"
 )
 
-var lowRateWorlds = worldsFlag("lowrate", "TestLowRates", 100, 400, 1500)
-
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
 func lowRateWorld(seed uint64) *duel {

@@ -18,11 +18,6 @@ import (
 	"timesync/internal/sim"
 )
 
-var (
-	stabilizeWorlds = worldsFlag("stabilize", "TestSelfStabilizing", 60, 200, 800)
-	stabilizeWorld  = worldFlag("stabilize", "TestSelfStabilizing")
-)
-
 const (
 	scrambleAt = 60 * sec  // when the state of an end is scrambled
 	soonRight  = 60 * sec  // by then after it nearly all must be right,

@@ -31,6 +31,17 @@ func sized(short, normal, many int) int {
 	return normal
 }
 
+// Random worlds: how many a test plays, and the one that is looked at.
+var (
+	boundWorlds     = worldsFlag("bound", "TestErrorBound", 1000, 2000, 10000)
+	boundWorld      = worldFlag("bound", "TestErrorBound")
+	hostileWorlds   = worldsFlag("hostile", "TestHostileWorlds", 500, 2000, 10000)
+	hostileWorld    = worldFlag("hostile", "TestHostileWorlds")
+	stabilizeWorlds = worldsFlag("stabilize", "TestSelfStabilizing", 60, 200, 800)
+	stabilizeWorld  = worldFlag("stabilize", "TestSelfStabilizing")
+	lowRateWorlds   = worldsFlag("lowrate", "TestLowRates", 100, 400, 1500)
+)
+
 // worldsFlag defines the flag for how many random worlds a test plays, by default as sized has it.
 func worldsFlag(name, test string, short, normal, many int) func() int {
 	n := flag.Int(name+".worlds", 0, fmt.Sprintf("worlds of %s (default %d, %d with -short, %d with -long)", test, normal, short, many))
