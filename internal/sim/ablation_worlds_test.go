@@ -48,7 +48,8 @@ var columns = []struct {
 	{"bound", boundWidths}, // over half the round trip
 	{"beside", besideWorlds},
 	{"traces", traceWorlds},
-	{"begun", begunWorlds}, // on a busy link
+	{"shared", sharedWorlds}, // the same at 60 and 200 datagrams a second
+	{"begun", begunWorlds},   // on a busy link
 	{"ramps", rampWorlds},
 }
 
@@ -285,9 +286,8 @@ func besideWorlds(*testing.T) map[string]float64 {
 	return f
 }
 
-// traceWorlds are the recordings of the project, and those of -traces.
-func traceWorlds(t *testing.T) map[string]float64 {
-	var scenarios []sim.Scenario
+// recordings are those of the project, and those of -traces.
+func recordings(t *testing.T) (scenarios []sim.Scenario) {
 	for _, path := range append(tracePaths(t, *traces), tracePaths(t, "testdata")...) {
 		sc, err := sim.Replay(filepath.Base(path), path)
 		if err != nil {
@@ -298,7 +298,24 @@ func traceWorlds(t *testing.T) map[string]float64 {
 		}
 		scenarios = append(scenarios, sc)
 	}
-	return p99s(scenarios, 2) // the delays are always the same
+	return scenarios
+}
+
+func traceWorlds(t *testing.T) map[string]float64 {
+	return p99s(recordings(t), 2) // the delays are always the same
+}
+
+// sharedWorlds are the recordings at higher rates: neighbours share their delay.
+func sharedWorlds(t *testing.T) map[string]float64 {
+	var scenarios []sim.Scenario
+	for _, sc := range recordings(t) {
+		for _, rate := range []float64{60, 200} {
+			faster := atRate(sc, rate)
+			faster.Name = fmt.Sprintf("%s %.0f/s", sc.Name, rate)
+			scenarios = append(scenarios, faster)
+		}
+	}
+	return p99s(scenarios, 2)
 }
 
 func begunWorlds(t *testing.T) map[string]float64 {
