@@ -284,9 +284,9 @@ func printAblation(t *testing.T, root, source string) {
 		t.Fatal(err)
 	}
 	header, with := "", ""
-	for _, c := range columns {
-		header += fmt.Sprintf(" %8s", c.name)
-		with += fmt.Sprintf(" %8.4g", whole.mean(c.name))
+	for _, name := range whole.columns() {
+		header += fmt.Sprintf(" %8s", name)
+		with += fmt.Sprintf(" %8.4g", whole.mean(name))
 	}
 	t.Logf("-seed.first %d; with all rules, then without/with\n%-54s%s\n%-54s%s", *seedFirst, "without the rule", header, "(with all rules)", with)
 	show := func(name, source string) {
@@ -318,6 +318,16 @@ func printAblation(t *testing.T, root, source string) {
 	}
 }
 
+// columns returns the names of those that were measured, in order.
+func (f figures) columns() (names []string) {
+	for _, c := range columns {
+		if f[c.name] != nil {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
 // mean returns the geometric mean of a column.
 func (f figures) mean(column string) float64 {
 	sum := 0.0
@@ -330,13 +340,13 @@ func (f figures) mean(column string) float64 {
 // beside returns a line of the table: these figures over those of the whole.
 func (f figures) beside(whole figures) string {
 	line, most, where, needed := "", 0.0, "", false
-	for _, c := range columns {
-		ratio := f.mean(c.name) / whole.mean(c.name)
+	for _, column := range whole.columns() {
+		ratio := f.mean(column) / whole.mean(column)
 		needed = needed || ratio > 1.05
 		line += fmt.Sprintf(" %8.3f", ratio)
-		for _, name := range slices.Sorted(maps.Keys(f[c.name])) {
-			if x := f[c.name][name] / whole[c.name][name]; x > most {
-				most, where = x, c.name+"/"+name
+		for _, name := range slices.Sorted(maps.Keys(f[column])) {
+			if x := f[column][name] / whole[column][name]; x > most {
+				most, where = x, column+"/"+name
 			}
 		}
 	}
