@@ -212,24 +212,18 @@ func (e *liveEnd) runOurs(ctx context.Context, c *liveCase, lasting time.Duratio
 	defer udp.Close()
 	o := &oursEnd{liveEnd: e, udp: udp, est: methods[ours].make()}
 	go o.receive()
-	ask, frame, end := time.NewTicker(linkAsk), time.NewTicker(c.every), time.After(lasting)
-	defer ask.Stop()
-	defer frame.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-end:
-			return nil
-		case <-ask.C:
-			o.ask()
-		case <-frame.C:
-			for i := range c.frame {
-				time.Sleep(time.Duration(min(i, 1)) * c.gap)
-				o.send()
-			}
+	lasts, stop := context.WithTimeout(ctx, lasting)
+	defer stop()
+	var asking sync.WaitGroup
+	asking.Go(func() { every(lasts, linkAsk, o.ask) })
+	every(lasts, c.every, func() {
+		for i := range c.frame {
+			time.Sleep(time.Duration(min(i, 1)) * c.gap)
+			o.send()
 		}
-	}
+	})
+	asking.Wait()
+	return ctx.Err()
 }
 
 // receive takes datagrams until the socket is closed.
