@@ -203,7 +203,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	old, ok := s.view.view()
 	if !ok {
 		v := s.pair.view(x)
-		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, s.anchor), old.steps
+		v.from, v.whole, v.steps = now, nearest(v.whole, s.anchor), old.steps
 		s.show(&v)
 		return
 	}
@@ -214,22 +214,21 @@ func (s *TimeSynchronizer) publish(x float64) {
 		shift = -float64(since)
 	}
 	v := s.pair.view(x + shift)
-	v.from, v.was, v.steps = now+uint64(int64(shift)), old.skew, old.steps
-	if since <= -grace {
-		v.was = old.was
-	}
-	whole, part := old.offset(v.from)
-	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
+	v.from, v.steps = now+uint64(int64(shift)), old.steps
+	began := int64(v.from - old.from)
+	whole, part := old.offset(began, old.skewAt(began))
+	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.rest>>32))/(1<<fineBits), offsetBits)
 	switch {
 	case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
 		v = s.pair.view(x)
-		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, whole), old.steps+1
+		v.from, v.whole, v.steps = now, nearest(v.whole, whole), old.steps+1
 	case waits:
 		s.pair.changed = true
-		v.whole, v.part, v.skew, v.was, v.excess = old.whole, old.part, old.skew, old.was, old.excess
+		v.reading = old.reading
 		v.bound += float32(abs(excess))
 	default:
-		v.whole, v.part, v.excess = whole, part, int32(excess*(1<<fracBits))
+		v.whole, v.rest = whole, join(part, uint32(int32(excess*(1<<fracBits))))
+		v.rates = join(uint32(old.skewAt(since)), uint32(v.skewAt(0)))
 	}
 	s.show(&v)
 }
@@ -316,15 +315,16 @@ func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
 // way, never negative; half the round trip at first, since nobody can tell how
 // unequal the two ways are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	return s.view.minDelay()
+	snapshot, ok := s.Snapshot(0)
+	return snapshot.MinOneWayDelay, ok
 }
 
 // MinimumDelayToPeer returns the shortest time that a datagram of late was under way to the
 // peer, never negative; half the round trip at first. It and MinimumOneWayDelay, which is the
 // way from the peer, are the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
-	v, ok := s.view.view()
-	return micros(float64(v.toPeer)), ok
+	snapshot, ok := s.Snapshot(0)
+	return snapshot.MinDelayToPeer, ok
 }
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
@@ -960,7 +960,9 @@ func (p *pair) bound(x float64) (bound, ageing float32) {
 
 // view returns what readers are to see at x. The offset is the one nearest to 0.
 func (p *pair) view(x float64) (v view) {
-	v = view{skew: int32(-p.own.slope * (1 << fineBits)), seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	v = view{seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	skew := uint32(int32(-p.own.slope * (1 << fineBits)))
+	v.rates = join(skew, skew)
 	if v.disturbed = p.limits.disturbed; !v.disturbed {
 		v.undisturbed -= told // where it began, for the estimator
 	}
@@ -1533,31 +1535,35 @@ const (
 	fracBits = 8  // of the fractions of what is slewed, and of reports: they change between two views
 )
 
+// reading is how readers get from a local time to the remote one: four words, which the
+// compiler keeps in registers.
+type reading struct {
+	from  uint64 // local time, us: all that follows is as of then
+	whole uint64 // us: what readers add to it, rounded down
+	rates uint64 // 2^-32: rate of the offset before from, and its rate
+	rest  uint64 // 2^-32 us: what is missing from whole; 2^-8 us: excess, by which readers add too much, to be slewed away
+}
+
 // view is a consistent state for readers.
 type view struct {
-	from        uint64  // local time, us: all that follows is as of then
-	whole       uint64  // us: what readers add to it, rounded down
-	part        uint32  // 2^-32 us: and what is missing from that
-	skew        int32   // 2^-32: rate of the offset
-	was         int32   // 2^-32: its rate before from
-	excess      int32   // 2^-8 us: by which readers add too much, to be slewed away
+	reading
 	report      uint32  // 2^-8 units: what to report, and nearly half a unit
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: and to it
 	bound       float32 // us: of the offset's error a grace before from, without excess
 	ageing      float32 // by which that grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
-	disturbed   bool    // there was a clock event
 	jitter      float32 // us
 	steps       uint32  // so far
+	disturbed   bool    // there was a clock event
 	seen        bool    // the report is marked: a datagram was there
 	synced      bool    // the offset is known
 }
 
 // setOffset makes offset, in us, what readers add.
-func (v *view) setOffset(offset float64) {
+func (r *reading) setOffset(offset float64) {
 	whole := math.Floor(offset)
-	v.whole, v.part = uint64(int64(whole)), uint32((offset-whole)*(1<<fineBits))
+	r.whole, r.rest = uint64(int64(whole)), join(uint32((offset-whole)*(1<<fineBits)), 0)
 }
 
 // setReport makes level, in us, what to report.
@@ -1566,42 +1572,49 @@ func (v *view) setReport(level float64) {
 	v.report = uint32(int64((ring(level, deltaBits) + half) * (1 << (fracBits - ts24Shift))))
 }
 
-// gone returns by how much less readers add after x us.
-func gone(excess int32, x int64) int64 {
-	slewed := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
-	return max(min(int64(excess), slewed), -slewed)
+// excess returns by how much readers add too much at from, 2^-8 us.
+func (r reading) excess() int64 { return int64(int32(r.rest)) }
+
+// skewAt returns the rate of the offset x us after from, 2^-32.
+func (r reading) skewAt(x int64) int64 {
+	if x < 0 {
+		return int64(r.rates) >> 32
+	}
+	return int64(int32(r.rates))
 }
 
-// offset returns what readers add x us later. Products wrap as offsets do, at any x.
-func offset(whole uint64, part uint32, skew, excess int32, x int64) (uint64, uint32) {
-	fine := int64(part) + int64(skew)*(x&math.MaxUint32) - gone(excess, x)<<(fineBits-fracBits)
-	return whole + uint64(int64(skew)*(x>>32)+fine>>fineBits), uint32(fine)
+// slewed returns how much of the excess is gone x us after from.
+func (r reading) slewed(x int64) int64 {
+	most := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
+	return max(min(r.excess(), most), -most)
 }
 
 // slewing returns for how long after from readers slew, us.
-func (v *view) slewing() int64 { return 2 * max(int64(v.excess), -int64(v.excess)) >> fracBits }
+func (r reading) slewing() int64 { return 2 * max(r.excess(), -r.excess()) >> fracBits }
 
-// offset returns what readers add to localUsec, and the part of a microsecond.
-func (v *view) offset(localUsec uint64) (whole uint64, part uint32) {
-	x, skew := int64(localUsec-v.from), v.skew
-	if x < 0 {
-		skew = v.was
+// offset returns what readers add x us after from, where the rate is skew, and the part of a
+// microsecond. Products wrap as offsets do, at any x.
+func (r reading) offset(x, skew int64) (whole uint64, part uint32) {
+	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32)
+	if r.excess() != 0 {
+		fine -= r.slewed(x) << (fineBits - fracBits)
 	}
-	return offset(v.whole, v.part, skew, v.excess, x)
+	return r.whole + uint64(skew*(x>>32)+fine>>fineBits), uint32(fine)
 }
 
 // remote returns the remote clock.
-func (v *view) remote(localUsec uint64) uint64 {
-	whole, _ := v.offset(localUsec)
+func (r reading) remote(localUsec uint64) uint64 {
+	x := int64(localUsec - r.from)
+	whole, _ := r.offset(x, r.skewAt(x))
 	return localUsec + whole
 }
 
 // ppm returns the skew in parts per million.
-func (v *view) ppm() float64 { return float64(v.skew) / (1 << fineBits) * 1e6 }
+func (r reading) ppm() float64 { return float64(r.skewAt(0)) / (1 << fineBits) * 1e6 }
 
 // reportAt returns what to report x us later.
 func (v *view) reportAt(x int64) uint32 {
-	return v.report - uint32(int64(v.skew)*x>>(fineBits-fracBits+ts24Shift))
+	return v.report - uint32(v.skewAt(0)*x>>(fineBits-fracBits+ts24Shift))
 }
 
 // minDelta returns a report.
@@ -1621,7 +1634,7 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 // boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)+grace), abs(float64(int64(v.excess)-gone(v.excess, x)))
+	age, rest := abs(float64(x)+grace), abs(float64(v.excess()-v.slewed(x)))
 	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
@@ -1661,12 +1674,12 @@ func (s *shown) show(v *view) {
 	for i, w := range [...]uint64{
 		v.from,
 		v.whole,
-		uint64(v.part)<<32 | uint64(uint32(v.skew)),
-		uint64(v.excess)<<32 | uint64(v.report),
-		pack(v.delay, v.bound),
-		pack(v.ageing, v.undisturbed),
-		uint64(math.Float32bits(v.jitter))<<32 | uint64(v.steps),
-		uint64(math.Float32bits(v.toPeer))<<32 | uint64(uint32(v.was)),
+		v.rates,
+		v.rest,
+		join(v.report, v.steps),
+		joinFloats(v.delay, v.toPeer),
+		joinFloats(v.bound, v.ageing),
+		joinFloats(v.undisturbed, v.jitter),
 	} {
 		s.words[i].Store(w)
 	}
@@ -1680,16 +1693,11 @@ func (s *shown) clear() { s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1
 func (s *shown) load(v *view) (state uint32) {
 	for {
 		seq := s.seq.Load()
-		v.from, v.whole = s.words[0].Load(), s.words[1].Load()
-		v.part, v.skew = unpackFine(s.words[2].Load())
-		excess := s.words[3].Load()
-		v.excess, v.report = int32(excess>>32), uint32(excess)
-		v.delay, v.bound = unpack(s.words[4].Load())
-		v.ageing, v.undisturbed = unpack(s.words[5].Load())
-		jitter := s.words[6].Load()
-		v.jitter, v.steps = math.Float32frombits(uint32(jitter>>32)), uint32(jitter)
-		toPeer := s.words[7].Load()
-		v.toPeer, v.was = math.Float32frombits(uint32(toPeer>>32)), int32(toPeer)
+		v.reading = reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
+		v.report, v.steps = split(s.words[4].Load())
+		v.delay, v.toPeer = splitFloats(s.words[5].Load())
+		v.bound, v.ageing = splitFloats(s.words[6].Load())
+		v.undisturbed, v.jitter = splitFloats(s.words[7].Load())
 		if s.seq.Load() == seq&^writing {
 			v.seen, v.synced, v.disturbed = seq&marked != 0, seq&synced != 0, seq&disturbed != 0
 			return seq
@@ -1707,46 +1715,28 @@ func (s *shown) view() (v view, ok bool) {
 func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 	for {
 		seq := s.seq.Load()
-		from, whole, fine, excess := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
-		was := s.words[7].Load()
+		r := reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
 		if s.seq.Load() != seq&^writing {
 			continue
 		}
 		if seq&synced == 0 {
 			return 0, false
 		}
-		part, skew := unpackFine(fine)
-		x := int64(localUsec - from)
-		if x < 0 {
-			skew = int32(was)
-		}
-		whole, _ = offset(whole, part, skew, int32(excess>>32), x)
+		x := int64(localUsec - r.from)
+		whole, _ := r.offset(x, r.skewAt(x)) // as reading.remote, which is not inlined
 		return localUsec + whole, true
 	}
 }
 
-// minDelay returns the minimum one-way delay, which is in one word.
-func (s *shown) minDelay() (delay time.Duration, ok bool) {
-	for {
-		seq := s.seq.Load()
-		us, _ := unpack(s.words[4].Load())
-		if s.seq.Load() == seq&^writing {
-			if seq&synced == 0 {
-				us = 0
-			}
-			return micros(float64(us)), seq&synced != 0
-		}
-	}
-}
+func join(high, low uint32) uint64 { return uint64(high)<<32 | uint64(low) }
 
-func unpackFine(word uint64) (part uint32, skew int32) { return uint32(word >> 32), int32(word) }
+func split(word uint64) (high, low uint32) { return uint32(word >> 32), uint32(word) }
 
-func pack(a, b float32) uint64 {
-	return uint64(math.Float32bits(a))<<32 | uint64(math.Float32bits(b))
-}
+func joinFloats(a, b float32) uint64 { return join(math.Float32bits(a), math.Float32bits(b)) }
 
-func unpack(word uint64) (a, b float32) {
-	return math.Float32frombits(uint32(word >> 32)), math.Float32frombits(uint32(word))
+func splitFloats(word uint64) (a, b float32) {
+	high, low := split(word)
+	return math.Float32frombits(high), math.Float32frombits(low)
 }
 
 // ---- Arithmetic on rings ----

@@ -945,8 +945,9 @@ func TestLocalTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 'l'))
 	const unit = 1 << fracBits
 	for range 20000 {
-		v := view{from: rng.Uint64(), whole: rng.Uint64(), part: rng.Uint32(), synced: true,
-			skew: int32(rng.Int64N(2*4294968) - 4294968), was: int32(rng.Int64N(2*4294968) - 4294968), excess: int32(rng.Int64N(2*50e3*unit) - 50e3*unit)}
+		v := view{synced: true, reading: reading{from: rng.Uint64(), whole: rng.Uint64(),
+			rates: join(uint32(rng.Int64N(2*4294968)-4294968), uint32(rng.Int64N(2*4294968)-4294968)),
+			rest:  join(rng.Uint32(), uint32(rng.Int64N(2*50e3*unit)-50e3*unit))}}
 		var s TimeSynchronizer
 		s.view.show(&v)
 		x := int64(rng.ExpFloat64() * 50e3)
