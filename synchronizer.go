@@ -227,7 +227,9 @@ func (s *TimeSynchronizer) publish(x float64) {
 		v.reading = old.reading
 		v.bound += float32(abs(excess))
 	default:
-		v.whole, v.rest = whole, join(part, uint32(int32(excess*(1<<fracBits))))
+		left := int32(excess * (1 << fracBits))
+		fine := int64(part) - int64(left)<<(fineBits-fracBits)
+		v.whole, v.rest = whole+uint64(fine>>fineBits), join(uint32(fine), uint32(left))
 		v.rates = join(uint32(old.skewAt(since)), uint32(v.skewAt(0)))
 	}
 	s.show(&v)
@@ -520,6 +522,7 @@ type pair struct {
 	stood float32 // us: for how long it has
 	drop  float32 // us: by which the own floor fell in the first seconds and did not rise since; if negative, the peer's
 	left  float32 // us: until hold fades
+	idle  float32 // us: since both directions were last looked at together
 
 	last     Counter24 // report, never 0 once there is one
 	alien    uint8     // other reports until the peer no longer counts as an original
@@ -679,33 +682,38 @@ func (p *pair) drops(x float64, d, sign float32) {
 	}
 }
 
-// endBucket ends the bucket and reports whether all of it was late.
+// endBucket ends the bucket and reports whether all of it was late. While nothing is new, both
+// directions are looked at together once a second only.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
-	dt := min(float32(x-b.from), second) // long ones say little about what they span
-	var steady float32                   // share of the time
-	if p.peered {
+	f := &p.own
+	var steady float32                                                                  // share of the time
+	if trip := p.roundTrip() + f.lowest; p.peered && abs(trip-p.trip) < p.tolerance() { // rule: of datagrams: the floor follows later; without: trip := p.roundTrip()
+		steady = 1
+	}
+	fastest, rising := p.delay()+float64(b.first), f.rise() > second
+	news := p.changed || p.limits.fresh > 0 || fastest < float64(p.limits.below) || steady < 1
+	if news && p.peered {
 		if b.first < math.MaxInt32 {
-			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), b.from)
+			p.limits.datagram(x, p.ageing(), fastest, b.from)
 		}
-		trip := p.roundTrip() + p.own.lowest // rule: of datagrams: the floor follows later; without: trip := p.roundTrip()
-		if abs(trip-p.trip) < p.tolerance() {
-			steady = 1
-		}
-		if p.own.rise() > second { // what makes all datagrams so late is a clock
-			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
+		if rising { // what makes all datagrams so late is a clock
+			p.limits.loosen(float32(p.delay())+f.rise(), 0)
 		}
 	}
-	slope, level, rise, seen, was := p.own.slope, p.own.level, p.own.rise(), p.own.seen(), p.own.at(x)
-	late = p.own.endBucket(x, b, steady)
-	p.drops(x, float32(p.own.at(x)-was), 1)
-	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.seen() != seen || p.limits.fresh > 0
+	slope, level, rise, seen, was := f.slope, f.level, f.rise(), f.seen(), f.at(x)
+	late = f.endBucket(x, b, steady)
+	p.drops(x, float32(f.at(x)-was), 1)
+	p.changed = p.changed || f.level != level || f.rise() != rise || f.seen() != seen || p.limits.fresh > 0
 	p.turn(x, slope)
-	if !p.peered {
+	p.idle += min(float32(x-b.from), second) // long ones say little about what they span
+	if !p.peered || !p.changed && !late && !news && p.idle < second {
 		return late
 	}
 	if p.limits.undisturbed(x) > youth {
 		p.foretold = false // reports of before have all arrived
 	}
+	dt := p.idle
+	p.idle = 0
 	p.uphold(x)
 	p.lean(dt)
 	p.close(x, b)
@@ -1515,17 +1523,23 @@ func spread(points []point, turn float64) (low, third, mean float64) {
 func secant(points []point) (slope, span float64) {
 	first, last := float64(points[0].x), float64(points[len(points)-1].x)
 	span = last - first
-	below := func(x float64) float64 { // the lowest chord over x
-		low := math.Inf(1)
-		for _, p := range points {
-			for i := len(points) - 1; float64(p.x) <= x && float64(points[i].x) > x; i-- {
-				q := points[i]
-				low = min(low, float64(p.y)+float64(q.y-p.y)*(x-float64(p.x))/float64(q.x-p.x))
+	from, to := first+span/4, last-span/4
+	var low [2]float64 // the hull at from and to
+	for p := 0; p < len(points)-1; {
+		x, y, next, least := float64(points[p].x), float64(points[p].y), p+1, math.Inf(1)
+		for i := p + 1; i < len(points); i++ {
+			if turn := (float64(points[i].y) - y) / (float64(points[i].x) - x); turn <= least {
+				next, least = i, turn
 			}
 		}
-		return low
+		for i, at := range [2]float64{from, to} {
+			if x <= at {
+				low[i] = y + least*(at-x)
+			}
+		}
+		p = next
 	}
-	return (below(last-span/4) - below(first+span/4)) / (span / 2), span
+	return (low[1] - low[0]) / (span / 2), span
 }
 
 // ---- What readers see ----
@@ -1541,7 +1555,7 @@ type reading struct {
 	from  uint64 // local time, us: all that follows is as of then
 	whole uint64 // us: what readers add to it, rounded down
 	rates uint64 // 2^-32: rate of the offset before from, and its rate
-	rest  uint64 // 2^-32 us: what is missing from whole; 2^-8 us: excess, by which readers add too much, to be slewed away
+	rest  uint64 // 2^-32 us: what is missing from whole; 2^-8 us: excess, which they still add at from, to be slewed away
 }
 
 // view is a consistent state for readers.
@@ -1572,7 +1586,7 @@ func (v *view) setReport(level float64) {
 	v.report = uint32(int64((ring(level, deltaBits) + half) * (1 << (fracBits - ts24Shift))))
 }
 
-// excess returns by how much readers add too much at from, 2^-8 us.
+// excess returns what readers still add at from, 2^-8 us.
 func (r reading) excess() int64 { return int64(int32(r.rest)) }
 
 // skewAt returns the rate of the offset x us after from, 2^-32.
@@ -1583,10 +1597,10 @@ func (r reading) skewAt(x int64) int64 {
 	return int64(int32(r.rates))
 }
 
-// slewed returns how much of the excess is gone x us after from.
-func (r reading) slewed(x int64) int64 {
-	most := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
-	return max(min(r.excess(), most), -most)
+// left returns what is left of the excess x us after from.
+func (r reading) left(x int64) int64 {
+	slewed := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
+	return r.excess() - max(min(r.excess(), slewed), -slewed)
 }
 
 // slewing returns for how long after from readers slew, us.
@@ -1596,8 +1610,8 @@ func (r reading) slewing() int64 { return 2 * max(r.excess(), -r.excess()) >> fr
 // microsecond. Products wrap as offsets do, at any x.
 func (r reading) offset(x, skew int64) (whole uint64, part uint32) {
 	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32)
-	if r.excess() != 0 {
-		fine -= r.slewed(x) << (fineBits - fracBits)
+	if x < 2*maxSlew { // later nothing is left
+		fine += r.left(x) << (fineBits - fracBits)
 	}
 	return r.whole + uint64(skew*(x>>32)+fine>>fineBits), uint32(fine)
 }
@@ -1634,7 +1648,7 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 // boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)+grace), abs(float64(v.excess()-v.slewed(x)))
+	age, rest := abs(float64(x)+grace), abs(float64(v.left(x)))
 	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
