@@ -718,8 +718,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		if b.first < math.MaxInt32 {
 			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), b.from)
 		}
-		trip := p.roundTrip() + p.own.lowest // rule: of datagrams: the floor follows later; without: trip := p.roundTrip()
-		if abs(trip-p.trip) < p.tolerance() {
+		if abs(p.roundTrip()-p.trip) < p.tolerance() {
 			steady = 1
 		}
 		if p.own.rise() > second { // what makes all datagrams so late is a clock
@@ -855,13 +854,10 @@ func (p *pair) trust(x float64, dt float32) {
 	p.fade(dt)
 }
 
-// fade lets go of a correction that is old, or for which no one path can be to blame.
+// fade lets go of a correction that is old.
 func (p *pair) fade(dt float32) {
 	if p.hold != 0 {
-		rest := abs(p.hold) - abs(p.trip-p.free)/2
-		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
-			p.left = min(p.left, memory/4)
-		}
+		p.left -= dt
 		// Without a hold that the limits confirm, the offset would be outside of them.
 		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
 		if p.left < 0 && (inside || p.known > 2*memory) { // rule: holds fade
@@ -886,17 +882,9 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	sent := x - min(max(p.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(raw, p.peer-p.own.slope*sent))
-	// It makes the round trip impossible again. But if our own datagrams are late, those that
-	// told the step were in flight while both clocks were set, and the report is right.
-	if p.foretold && p.roundTrip()+d < -p.tolerance() && !p.own.alike { // rule: reports from before a step
-		return false
-	}
 	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
 	p.last = minDelta
 	p.drops(x, d, -1)
-	if p.closes(p.trip, d) { // rule: a rise closes the round trip
-		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
-	}
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
 	if repeats {
 		if d < -minGate {
@@ -1070,15 +1058,10 @@ func (l *limits) datagram(x, ageing, delay, from float64) {
 }
 
 // report takes a report by which the offset is at most above higher. After a clock event the
-// last one counts. But a guess may be from before it, and in a silence the peer's clock drifts:
-// after what was seen a guess counts in the first 2 s only, and only if it is higher.
+// last one counts.
 func (l *limits) report(x, ageing, above float64, mark Counter24) {
 	l.open(x, ageing)
-	counts := float32(above) < l.above || l.quiet < told
-	if mark == markGuess { // rule: guesses only widen what was seen
-		counts = l.guess || float32(above) > l.above && l.quiet < 2*second
-	}
-	if counts {
+	if float32(above) < l.above || l.quiet < told {
 		l.above, l.guess = min(float32(above), maxOffset), mark != markSeen
 	}
 	if l.contradict(x) {
@@ -1191,13 +1174,12 @@ func (f *floor) gateBelow(x float64) float32 {
 	return minGate + gateDips*few*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
 }
 
-// lateness returns how late all datagrams are: those of the last late bucket, or of the
-// last two where they came near.
+// lateness returns how late all datagrams of the last bucket were, 0 if they came near.
 func (f *floor) lateness() float32 {
 	if f.lateFor > 0 {
 		return f.low
 	}
-	return f.lowest // rule: what is near may be late; without: return 0
+	return 0
 }
 
 // rise returns by how much the floor may have risen: by as much as both of the last two buckets
@@ -1507,10 +1489,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	}
 	d := slope - prior
 	surprised := d*d > surprise*surprise*(skewVar+fitVar) // rule: surprises; without: surprised := false
-	// No queue grows while the round trip is what it was, or the line sinks: a clock is slewed.
-	if slope < float64(l.prior) && slope > -slewSkew { // rule: sinking for long
-		steady = 1
-	}
+	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
 	} else {
