@@ -107,6 +107,41 @@ func (d *document) picture(name, alt, caption string, draw func(path string, t t
 	d.pictures = append(d.pictures, picture{name, draw})
 }
 
+// pictureBlock is a picture in Markdown, as picture writes it: name, alternative text, caption.
+var pictureBlock = regexp.MustCompile(`(?s)^<picture>.*/(\S+)-light\.png".* alt="([^"]*)"></picture><br>\n(.*)$`)
+
+// include takes over the Markdown of another document of this kind. Its pictures are those that
+// are committed.
+func (d *document) include(markdown string) {
+	for _, block := range strings.Split(strings.TrimSpace(markdown), "\n\n") {
+		level := len(block) - len(strings.TrimLeft(block, "#"))
+		if p := pictureBlock.FindStringSubmatch(block); p != nil {
+			d.picture(p[1], html.UnescapeString(p[2]), p[3], func(path string, t theme) error {
+				from := filepath.Join(committed, pictureFolder, filepath.Base(path))
+				picture, err := os.ReadFile(from)
+				if err != nil || filepath.Clean(path) == from {
+					return err
+				}
+				return os.WriteFile(path, picture, 0o644)
+			})
+		} else if level > 0 {
+			d.heading(level, strings.TrimSpace(block[level:]))
+		} else if strings.HasPrefix(block, "    ") {
+			d.code(strings.ReplaceAll(block[4:], "\n    ", "\n"))
+		} else if strings.HasPrefix(block, "|") {
+			var rows [][]string
+			for i, line := range strings.Split(block, "\n") {
+				if i != 1 { // the line below the head
+					rows = append(rows, strings.Split(strings.Trim(line, "| "), " | "))
+				}
+			}
+			d.table(rows)
+		} else {
+			d.text("%s", block)
+		}
+	}
+}
+
 // drawPictures draws all pictures in all themes.
 func (d *document) drawPictures(folder string) error {
 	if err := os.MkdirAll(filepath.Join(folder, pictureFolder), 0o755); err != nil {
