@@ -34,14 +34,12 @@
 // # Three clocks
 //
 // A Server counts ticks of a fixed Rate. A Client follows it through a RemoteClock, such as a
-// link.Link, a timesync.TimeSynchronizer or a ping.Clock. Both keep three clocks:
+// link.Link, a timesync.TimeSynchronizer or a ping.Clock. Both keep three clocks. Server is what to
+// show of others: the state that has arrived by now. Shared is the time that all peers have at this
+// moment. Predicted is what to play and send: input for a predicted tick reaches the server before
+// the server gets there.
 //
-//		Server ----- delay and 1 tick ----- Shared ----- delay and 2 ticks ----- Predicted
-//
-//	  - Server is what to show of others: the state that has arrived by now.
-//	  - Shared is the time that all peers have at this moment.
-//	  - Predicted is what to play and send: input for a predicted tick reaches the server before
-//	    the server gets there.
+//	Server ----- delay and 1 tick ----- Shared ----- delay and 2 ticks ----- Predicted
 //
 // A tick number means the same to everybody, so nobody converts times. On a server or host the
 // three clocks are equal. Sample things that touch each other in the same clock: see
