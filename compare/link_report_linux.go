@@ -307,8 +307,8 @@ func (l *link) draw(path string, t theme) error {
 	top := &chart{title: "Beside TCP on a real queue: largest error of each second", x: x, y: errorAxis(errorLabel, 1, 1e6), curves: curves, events: phases}
 	x.label = "seconds since the start"
 	bottom := &chart{title: "How long datagrams were under way", x: x, y: axis{label: "delay, ms", min: 0, max: 400, ticks: multiples("%.0f", 100, 400)}, curves: []curve{
-		{name: "to B", color: methods[original].color, parts: []plotter.XYs{s.delays(sim.B)}},
-		{name: "to A", color: methods[ours].color, parts: []plotter.XYs{s.delays(sim.A)}},
+		{name: "to B", color: colorOf(ntp + 1), parts: []plotter.XYs{s.delays(sim.B)}},
+		{name: "to A", color: colorOf(ntp + 2), parts: []plotter.XYs{s.delays(sim.A)}},
 	}, events: phases}
 	return drawCharts(path, t, top, bottom)
 }

@@ -107,9 +107,9 @@ func (f *figures) headline(d *document) {
 	d.text("Two ends exchange datagrams in %d kinds of simulated worlds. Ten times a second each method is asked for the other end's clock. **In the geometric mean over the worlds, the 99th percentile of the error is %s with this package. That is %.0f times less than with the original (%s), which sends the same datagrams, and %.0f times less than with chronyd in the %d worlds that it can be played in (%s against %s). chronyd asks once a second, in packets of its own, with the best of 88 settings in each world. An oracle that knows each series in advance is %.1f times better (%s).**",
 		len(worlds), micros(mine), orig/mine, micros(orig), chrony/beside, len(both), micros(chrony), micros(beside), mine/limit, micros(limit))
 	d.picture("methods", "A row for each method, a dot for each world, a bar at the geometric mean, over a logarithmic axis of the error",
-		"Each dot is a world, each bar the geometric mean. What is below 1 us counts as 1 us.",
+		"Further left is better. Each dot is a world, each bar the geometric mean. What is below 1 us counts as 1 us. What the names mean: [below](#what-each-does-and-costs).",
 		func(path string, t theme) error {
-			return drawStrips(path, t, "99th percentile of the error in all simulated worlds", errorAxis("error (floor: 1 us)", 1, 1e6), f.strips(worlds))
+			return drawStrips(path, t, "99th percentile of the error in all simulated worlds", errorAxis("error, less is better (floor: 1 us)", 1, 1e6), f.strips(worlds))
 		})
 	d.text("Measured live beside chronyd and ptp4l: [a real queue](#a-real-queue). chronyd at equal numbers of packets: [CHRONYD.md](CHRONYD.md). Beside the C++ program itself, live: [ORIGINAL.md](ORIGINAL.md). Games, beside Netcode for Entities and lightyear: [INPUTS.md](INPUTS.md). All percentiles of all methods: [report.csv](report.csv).")
 }
@@ -329,11 +329,11 @@ func (f *figures) overTime(d *document) {
 }
 
 func (f *figures) turned(d *document) {
-	d.picture("skew", "The 99th percentile of the error over the skew of the clocks", "Exponential jitter of 3 ms. Once the skew is learnt it adds hardly any error. A minimum over 10 s goes stale as the clocks drift.",
+	d.picture("skew", "The 99th percentile of the error over the skew of the clocks", "Exponential jitter of 3 ms. Two crystals differ by up to 100 ppm: grey. Once the skew is learnt it adds hardly any error. A minimum over 10 s goes stale as the clocks drift.",
 		func(path string, t theme) error {
 			return drawCharts(path, t, &chart{
 				title: "Error against skew, 99th percentile", x: axis{label: "how far the rates of the clocks are apart, ppm", min: 0, max: 400, ticks: fixed("%g", 0, 50, 100, 200, 300, 400)},
-				y: errorAxis(errorLabel, 1, 1e5), curves: f.skews.curves(),
+				y: errorAxis(errorLabel, 1, 1e5), curves: f.skews.curves(), events: []event{{from: 0, to: 100, name: "two crystals"}},
 			})
 		})
 	d.picture("rate", "The 99th percentile of the error over the rate of datagrams", "More datagrams are more chances that one did not wait. A method that asks at a pace of its own does not improve.",
@@ -414,5 +414,5 @@ func (f *figures) measured(d *document) {
 	d.heading(2, strings.TrimPrefix(costEnd, "## "))
 	d.text("**Fairness.** All but chronyd get the same stamps and times of receipt, exact to the microsecond; each is a small file of `internal/rivals`, written from public sources with their constants. This package and the original see 60 datagrams a second where the world says nothing else, because a game sends those anyway. netfox asks 4 times a second, Slot once in 5 s: that is how they are used. chronyd is the program itself, in simulated time by clknetsim, on the same clocks and links, with exact times. It asks once a second, the most that it does on paths longer than 10 ms. Its figures are those of the best of 88 settings, judged on the seeds that are reported. It is made to set a computer's clock, over days, from servers that many share; it is not made for worlds of 5 min and a start of 30 s. clknetsim has no computers that sleep, so two worlds are missing. NTP's filter (the best of the last 8 exchanges), Sutphin (one exchange at the start) and the wall clock (right at the start) are in report.csv.")
 	d.text("One command, in the folder `compare`, writes this file, CHRONYD.md, INPUTS.md, report.csv and the pictures, and brings README.md and ACCURACY.md up to date. All but the costs is deterministic, and a test holds it to what comes out:")
-	d.code("go run . -out ../docs                  # 1 min\ngo run . -world clockstep -seed 3      # one world, with the state of the estimator: 5 s\nchronyd/run.sh CLKNETSIM               # only when chronyd is to be measured anew: 1 h")
+	d.code("go run . -out ../docs                  # 1 min\ngo run . -world clockstep              # one world, with the state of the estimator: 5 s\nchronyd/run.sh CLKNETSIM               # only when chronyd is to be measured anew: 1 h")
 }

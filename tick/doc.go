@@ -34,31 +34,32 @@
 // # Three clocks
 //
 // A Server counts ticks of a fixed Rate. A Client follows it through a RemoteClock, such as a
-// link.Link, a timesync.TimeSynchronizer or a ping.Clock. Both keep three clocks. Server is what to
-// show of others: the state that has arrived by now. Shared is the time that all peers have at this
-// moment. Predicted is what to play and send: input for a predicted tick reaches the server before
-// the server gets there.
+// link.Link, a timesync.TimeSynchronizer or a ping.Clock. Both keep three clocks. Server is what
+// to show of others: the state that has arrived by now. Shared is the time that all peers have at
+// this moment. Predicted is what to play and send: input for a predicted tick reaches the server
+// before the server gets there.
 //
 //	Server ----- delay and 1 tick ----- Shared ----- delay and 2 ticks ----- Predicted
 //
 // A tick number means the same to everybody, so nobody converts times. On a server or host the
 // three clocks are equal. Sample things that touch each other in the same clock: see
-// examples/elevator. The example LagCompensation shows how a server looks back to what a player saw.
+// examples/elevator. The example LagCompensation shows how a server looks back to what a player
+// saw.
 //
 // The delays are measured. Shared assumes that both ways take equally long; if not, it is off by
-// half of the difference. Server does not depend on that, and neither does Predicted if the remote
-// clock knows the delay to the server, too: see RemoteClock. The ticks between the clocks are
-// buffers for jitter, at first one and two ticks long.
+// half of the difference. Server does not depend on that, and neither does Predicted if the
+// remote clock knows the delay to the server, too: see RemoteClock. The ticks between the clocks
+// are buffers for jitter, at first one and two ticks long.
 //
 // # Buffers that set themselves
 //
 // Call Server.Received for each input that arrives, and Client.Received for each state. Call
-// Announce once a second, and for the next datagram after an input that came too late. The buffers
-// then follow the arrivals: they become so long that a share of the inputs and states comes too
-// late, less than ClientConfig.LateShare.
+// Announce once a second, and for the next datagram after an input that came too late. The
+// buffers then follow the arrivals: they become so long that a share of the inputs and states
+// comes too late, less than ClientConfig.LateShare.
 //
-// If the way to the server becomes longer, several inputs in a row are late. The server says so in
-// its next Welcome. The client then sets Predicted forward at once (EventStepped) and runs the
+// If the way to the server becomes longer, several inputs in a row are late. The server says so
+// in its next Welcome. The client then sets Predicted forward at once (EventStepped) and runs the
 // ticks between, if they are no more than Config.MaxTicks. Inputs are late for one or two round
 // trips. All other changes are slewed. If several states in a row are late, Server stands still
 // until they are in time. Client.Timing says how the clocks are set and how much comes late, for
@@ -71,81 +72,85 @@
 //
 // Advance, called in every frame, moves the clocks and runs the ticks that are due in predicted
 // time. Run calls it by itself. Each tick runs once and in order, with the clocks pinned to its
-// start. Ticks that are not run are reported: EventStalled after a pause in the calls, EventSkipped
-// by the CatchUp policy, EventStepped when the clocks were set. Within an epoch, only such a step
-// makes a tick run again or a clock go back; ClientConfig.NeverBack forbids both. A client that
-// takes its server's rate (MismatchAdjust) renumbers its ticks: EventRateMismatch says which numbers
-// come again or are left out.
+// start. Ticks that are not run are reported: EventStalled after a pause in the calls,
+// EventSkipped by the CatchUp policy, EventStepped when the clocks were set. Within an epoch,
+// only such a step makes a tick run again or a clock go back; ClientConfig.NeverBack forbids
+// both. A client that takes its server's rate (MismatchAdjust) renumbers its ticks:
+// EventRateMismatch says which numbers come again or are left out.
 //
 // Times are arguments: readings of a monotonic local clock in microseconds. The clock may stand
-// still while the machine sleeps. Only Run reads a clock, and only a server's Start reads the wall
-// clock, to number its epoch.
+// still while the machine sleeps. Only Run reads a clock, and only a server's Start reads the
+// wall clock, to number its epoch.
 //
 // Advance, Pause and Resume never go back in time: a call with an earlier time than the last one
-// counts as of the last one. Calls that only read may name any time. A reading between 20 ms before
-// the last change and 20 ms after it is final: later changes do not alter it, except a step. To make
-// that possible, a correction or a pause begins 20 ms after the call that caused it. A reading for
-// an earlier time is extrapolated back at the speed of that time.
+// counts as of the last one. Calls that only read may name any time. A reading between 20 ms
+// before the last change and 20 ms after it is final: later changes do not alter it, except a
+// step. To make that possible, a correction or a pause begins 20 ms after the call that caused
+// it. A reading for an earlier time is extrapolated back at the speed of that time.
 //
 // # Pauses
 //
 // Pause the server and the clients at the same times, by a message of the game. Each Welcome says
 // whether the server is paused. A client that is not, or that went on before its server, runs on
 // uncorrected until a Welcome says that the server goes on, and then steps once. So any Welcome
-// around a pause may be lost. A client that joins a paused server pauses, too. It goes on with the
-// first Welcome that says so, or by Resume.
+// around a pause may be lost. A client that joins a paused server pauses, too. It goes on with
+// the first Welcome that says so, or by Resume.
 //
 // # Handshake
 //
-// The server sends each peer a Welcome when it joins, and then once a second (Announce, OnWelcome).
-// The first one starts the client. A Welcome also carries the server's clock, with which the client
-// removes a multiple of 67.1 s from a TimeSynchronizer that was given no Anchor.
+// The server sends each peer a Welcome when it joins, and then once a second (Announce,
+// OnWelcome). The first one starts the client. A Welcome also carries the server's clock, with
+// which the client removes a multiple of 67.1 s from a TimeSynchronizer that was given no Anchor.
 //
 // The client says Hello once it is synchronized, again and again until a Welcome says that the
-// server heard it (Hello, OnHello). Both messages carry the tick rate of their side. Messages of the
-// game should carry epoch and tick: Accept refuses those of another epoch and those far off, and the
-// server's AcceptInput also says which inputs are too late. Authenticate all of them, like the
-// datagrams.
+// server heard it (Hello, OnHello). Both messages carry the tick rate of their side. Messages of
+// the game should carry epoch and tick: Accept refuses those of another epoch and those far off,
+// and the server's AcceptInput also says which inputs are too late. Authenticate all of them,
+// like the datagrams.
 //
 // # Restarts
 //
-// An epoch is one life of a server's game time, from Start to Stop or to the end of the process. Its
-// number comes from the wall clock, in microseconds, and is always higher than the one before in the
-// same process.
+// An epoch is one life of a server's game time, from Start to Stop or to the end of the process.
+// Its number comes from the wall clock, in microseconds, and is always higher than the one before
+// in the same process.
 //
 // When the server restarts, the first Welcome of a later epoch ends the old one on the client:
-// EventEpochChanged. The clocks are then unknown, and messages of the old epoch are refused. Once the
-// remote clock agrees with the Welcome, the client goes on: EventStepped, which says by how much game
-// time differs, and EventSynced. Its Hello is due again. You need not do anything: with a Welcome a
-// second both are in step within 2 s, mostly within one, also if the server restarts twice in a second.
+// EventEpochChanged. The clocks are then unknown, and messages of the old epoch are refused. Once
+// the remote clock agrees with the Welcome, the client goes on: EventStepped, which says by how
+// much game time differs, and EventSynced. Its Hello is due again. You need not do anything: with
+// a Welcome a second both are in step within 2 s, mostly within one, also if the server restarts
+// twice in a second.
 //
-// A Welcome of an earlier epoch is refused: it was delayed on the way. But the server's wall clock may
-// also have been set back before it restarted. So the client remembers that Welcome, and believes it
-// when none of the present epoch has come for 1.2 s and the remote clock agrees with it. That takes
-// less than 2 s. An epoch that the client has left is refused until nothing else has come for 3 s.
+// A Welcome of an earlier epoch is refused: it was delayed on the way. But the server's wall
+// clock may also have been set back before it restarted. So the client remembers that Welcome,
+// and believes it when none of the present epoch has come for 1.2 s and the remote clock agrees
+// with it. That takes less than 2 s. An epoch that the client has left is refused until nothing
+// else has come for 3 s.
 //
 // A client that restarts is like any other client that starts. Call Forget on the server when a
 // connection ends, so that the next Hello of that peer is reported.
 //
-// A new connection, to the same server or to another, has a fresh remote clock: give it to Follow. The
-// clocks run on until the next Welcome. If its epoch is the same, nothing changes; any other epoch,
-// earlier or later, is entered. No Welcome of the old connection may arrive after that. A host that
-// goes on with another's game starts with FirstTick, and with an Epoch one higher.
+// A new connection, to the same server or to another, has a fresh remote clock: give it to
+// Follow. The clocks run on until the next Welcome. If its epoch is the same, nothing changes;
+// any other epoch, earlier or later, is entered. No Welcome of the old connection may arrive
+// after that. A host that goes on with another's game starts with FirstTick, and with an Epoch
+// one higher.
 //
 // EventSilent says that the other side was not heard for 3 s: no Welcome, and nothing that was
 // Received. EventHeard says that it is back. The clocks are still known meanwhile.
 //
-// A client that hears nothing runs on at the last known rate. If the skew was known it stays within a
-// tick for 5 minutes. EventLost comes when the ErrorBound of the remote clock exceeds twice SyncBound.
-// If the machine slept and its clock stood still, the remote clock steps: EventLost until the next
-// Welcome confirms it, then EventStepped. If the clock ran on, the next Advance reports EventStalled.
+// A client that hears nothing runs on at the last known rate. If the skew was known it stays
+// within a tick for 5 minutes. EventLost comes when the ErrorBound of the remote clock exceeds
+// twice SyncBound. If the machine slept and its clock stood still, the remote clock steps:
+// EventLost until the next Welcome confirms it, then EventStepped. If the clock ran on, the next
+// Advance reports EventStalled.
 //
 // # Limits
 //
-// NewServer and NewClient return an error for settings that make no sense. Game time may be 73 years
-// from tick 0, a buffer one hour long, a rate 10^9 ticks a second. Between two Advances 1024 events of
-// messages are kept; Hellos and Welcomes beyond that are counted in Stats and wait for the next try. A
-// datagram may be under way for 16 s.
+// NewServer and NewClient return an error for settings that make no sense. Game time may be 73
+// years from tick 0, a buffer one hour long, a rate 10^9 ticks a second. Between two Advances
+// 1024 events of messages are kept; Hellos and Welcomes beyond that are counted in Stats and wait
+// for the next try. A datagram may be under way for 16 s.
 //
 // docs/MIGRATING.md maps the names of Unity's Network Time System and of netfox to those here.
 package tick
