@@ -32,8 +32,8 @@
 //	         bytes   unit     wraps   meaning
 //	TS24       3      8 us  134.2 s   stamp of a datagram: the sender's clock
 //	MinDelta   3      8 us  134.2 s   the report: the sender's delay floor
-//	TS23       3      8 us   67.1 s   payload time: the receiver's clock, -50.3 to +16.8 s from now
-//	TS16       2    512 us   33.6 s   payload time: the receiver's clock, -25.2 to +8.4 s from now
+//	TS23       3      8 us   67.1 s   payload time: the receiver's clock, from 50.3 s before now to 16.8 s after
+//	TS16       2    512 us   33.6 s   payload time: the receiver's clock, from 25.2 s before now to 8.4 s after
 //
 // The top bit of a TS23's 3 bytes is free. Outside its range a payload time is off by a period,
 // without a sign of it. The offset is known modulo 67.1 s: Anchor says which of the readings is
