@@ -53,7 +53,7 @@ func (d *document) heading(level int, text string) {
 
 // anchor is the name of a heading in links, as in Markdown's pages.
 func anchor(heading string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(heading), "'", ""), " ", "-")
+	return strings.NewReplacer("'", "", ",", "", " ", "-").Replace(strings.ToLower(heading))
 }
 
 func (d *document) text(format string, args ...any) {
