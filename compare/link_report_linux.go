@@ -24,6 +24,9 @@ const linkSettled = 30 * time.Second
 // measureLink runs the experiments between two namespaces and writes link.md, or if the folder is
 // that of the committed report, what that includes, and a picture.
 func measureLink(o options) error {
+	if o.only != "" && filepath.Clean(o.out) == filepath.Clean(committed) {
+		return errors.New("the committed report needs all loads, without -only")
+	}
 	o.lasting = cmp.Or(o.lasting, 90*time.Second)
 	a, b, _ := strings.Cut(o.link, ",")
 	var done []*link
