@@ -341,7 +341,7 @@ func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 // per million, at most 1000 either way. ok is false while it is not known to 25 ppm;
 // RemoteTime runs at the best guess until then. At 60 datagrams a second each way that takes
 // 3 s with 0.1 ms of jitter, 11 s with 3 ms and 21 s with 10 ms; at one a second 15, 103 and
-// 156 s (medians, docs/ACCURACY.md). Snapshot.SkewError says how well it is known.
+// 156 s (medians, docs/PRODUCTION.md). Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	v, ok := s.view.view()
 	if !ok || v.ageing > priorSkew/4 {
