@@ -31,7 +31,7 @@ type path struct {
 	delay  [2]time.Duration // each way; unequal, as ways are
 	jitter time.Duration
 	within time.Duration // tolerable: a fifth more than half the round trip, and 200 us
-	now    int64 // us, true time
+	now    int64         // us, true time
 	onWay  []onWay
 	silent bool
 	said   map[string]time.Duration // what Within said, and for how long
