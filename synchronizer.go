@@ -203,7 +203,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	old, ok := s.view.view()
 	if !ok {
 		v := s.pair.view(x)
-		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, s.anchor), old.steps
+		v.from, v.whole, v.steps = now, nearest(v.whole, s.anchor), old.steps
 		s.show(&v)
 		return
 	}
@@ -214,22 +214,23 @@ func (s *TimeSynchronizer) publish(x float64) {
 		shift = -float64(since)
 	}
 	v := s.pair.view(x + shift)
-	v.from, v.was, v.steps = now+uint64(int64(shift)), old.skew, old.steps
-	if since <= -grace {
-		v.was = old.was
-	}
-	whole, part := old.offset(v.from)
-	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
+	v.from, v.steps = now+uint64(int64(shift)), old.steps
+	began := int64(v.from - old.from)
+	whole, part := old.offset(began, old.skewAt(began))
+	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.rest>>32))/(1<<fineBits), offsetBits)
 	switch {
 	case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
 		v = s.pair.view(x)
-		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, whole), old.steps+1
+		v.from, v.whole, v.steps = now, nearest(v.whole, whole), old.steps+1
 	case waits:
 		s.pair.changed = true
-		v.whole, v.part, v.skew, v.was, v.excess = old.whole, old.part, old.skew, old.was, old.excess
+		v.reading = old.reading
 		v.bound += float32(abs(excess))
 	default:
-		v.whole, v.part, v.excess = whole, part, int32(excess*(1<<fracBits))
+		left := int32(excess * (1 << fracBits))
+		fine := int64(part) - int64(left)<<(fineBits-fracBits)
+		v.whole, v.rest = whole+uint64(fine>>fineBits), join(uint32(fine), uint32(left))
+		v.rates = join(uint32(old.skewAt(since)), uint32(v.skewAt(0)))
 	}
 	s.show(&v)
 }
@@ -316,15 +317,16 @@ func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
 // way, never negative; half the round trip at first, since nobody can tell how
 // unequal the two ways are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	return s.view.minDelay()
+	snapshot, ok := s.Snapshot(0)
+	return snapshot.MinOneWayDelay, ok
 }
 
 // MinimumDelayToPeer returns the shortest time that a datagram of late was under way to the
 // peer, never negative; half the round trip at first. It and MinimumOneWayDelay, which is the
 // way from the peer, are the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
-	v, ok := s.view.view()
-	return micros(float64(v.toPeer)), ok
+	snapshot, ok := s.Snapshot(0)
+	return snapshot.MinDelayToPeer, ok
 }
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
@@ -520,6 +522,7 @@ type pair struct {
 	stood float32 // us: for how long it has
 	drop  float32 // us: by which the own floor fell in the first seconds and did not rise since; if negative, the peer's
 	left  float32 // us: until hold fades
+	idle  float32 // us: since both directions were last looked at together
 
 	last     Counter24 // report, never 0 once there is one
 	alien    uint8     // other reports until the peer no longer counts as an original
@@ -679,33 +682,38 @@ func (p *pair) drops(x float64, d, sign float32) {
 	}
 }
 
-// endBucket ends the bucket and reports whether all of it was late.
+// endBucket ends the bucket and reports whether all of it was late. While nothing is new, both
+// directions are looked at together once a second only.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
-	dt := min(float32(x-b.from), second) // long ones say little about what they span
-	var steady float32                   // share of the time
-	if p.peered {
+	f := &p.own
+	var steady float32                                                                  // share of the time
+	if trip := p.roundTrip() + f.lowest; p.peered && abs(trip-p.trip) < p.tolerance() { // rule: of datagrams: the floor follows later; without: trip := p.roundTrip()
+		steady = 1
+	}
+	fastest, rising := p.delay()+float64(b.first), f.rise() > second
+	news := p.changed || p.limits.fresh > 0 || fastest < float64(p.limits.below) || steady < 1
+	if news && p.peered {
 		if b.first < math.MaxInt32 {
-			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), b.from)
+			p.limits.datagram(x, p.ageing(), fastest, b.from)
 		}
-		trip := p.roundTrip() + p.own.lowest // rule: of datagrams: the floor follows later; without: trip := p.roundTrip()
-		if abs(trip-p.trip) < p.tolerance() {
-			steady = 1
-		}
-		if p.own.rise() > second { // what makes all datagrams so late is a clock
-			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
+		if rising { // what makes all datagrams so late is a clock
+			p.limits.loosen(float32(p.delay())+f.rise(), 0)
 		}
 	}
-	slope, level, rise, seen, was := p.own.slope, p.own.level, p.own.rise(), p.own.seen(), p.own.at(x)
-	late = p.own.endBucket(x, b, steady)
-	p.drops(x, float32(p.own.at(x)-was), 1)
-	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.seen() != seen || p.limits.fresh > 0
+	slope, level, rise, seen, was := f.slope, f.level, f.rise(), f.seen(), f.at(x)
+	late = f.endBucket(x, b, steady)
+	p.drops(x, float32(f.at(x)-was), 1)
+	p.changed = p.changed || f.level != level || f.rise() != rise || f.seen() != seen || p.limits.fresh > 0
 	p.turn(x, slope)
-	if !p.peered {
+	p.idle += min(float32(x-b.from), second) // long ones say little about what they span
+	if !p.peered || !p.changed && !late && !news && p.idle < second {
 		return late
 	}
 	if p.limits.undisturbed(x) > youth {
 		p.foretold = false // reports of before have all arrived
 	}
+	dt := p.idle
+	p.idle = 0
 	p.uphold(x)
 	p.lean(dt)
 	p.close(x, b)
@@ -960,7 +968,9 @@ func (p *pair) bound(x float64) (bound, ageing float32) {
 
 // view returns what readers are to see at x. The offset is the one nearest to 0.
 func (p *pair) view(x float64) (v view) {
-	v = view{skew: int32(-p.own.slope * (1 << fineBits)), seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	v = view{seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	skew := uint32(int32(-p.own.slope * (1 << fineBits)))
+	v.rates = join(skew, skew)
 	if v.disturbed = p.limits.disturbed; !v.disturbed {
 		v.undisturbed -= told // where it began, for the estimator
 	}
@@ -1513,17 +1523,23 @@ func spread(points []point, turn float64) (low, third, mean float64) {
 func secant(points []point) (slope, span float64) {
 	first, last := float64(points[0].x), float64(points[len(points)-1].x)
 	span = last - first
-	below := func(x float64) float64 { // the lowest chord over x
-		low := math.Inf(1)
-		for _, p := range points {
-			for i := len(points) - 1; float64(p.x) <= x && float64(points[i].x) > x; i-- {
-				q := points[i]
-				low = min(low, float64(p.y)+float64(q.y-p.y)*(x-float64(p.x))/float64(q.x-p.x))
+	from, to := first+span/4, last-span/4
+	var low [2]float64 // the hull at from and to
+	for p := 0; p < len(points)-1; {
+		x, y, next, least := float64(points[p].x), float64(points[p].y), p+1, math.Inf(1)
+		for i := p + 1; i < len(points); i++ {
+			if turn := (float64(points[i].y) - y) / (float64(points[i].x) - x); turn <= least {
+				next, least = i, turn
 			}
 		}
-		return low
+		for i, at := range [2]float64{from, to} {
+			if x <= at {
+				low[i] = y + least*(at-x)
+			}
+		}
+		p = next
 	}
-	return (below(last-span/4) - below(first+span/4)) / (span / 2), span
+	return (low[1] - low[0]) / (span / 2), span
 }
 
 // ---- What readers see ----
@@ -1533,31 +1549,35 @@ const (
 	fracBits = 8  // of the fractions of what is slewed, and of reports: they change between two views
 )
 
+// reading is how readers get from a local time to the remote one: four words, which the
+// compiler keeps in registers.
+type reading struct {
+	from  uint64 // local time, us: all that follows is as of then
+	whole uint64 // us: what readers add to it, rounded down
+	rates uint64 // 2^-32: rate of the offset before from, and its rate
+	rest  uint64 // 2^-32 us: what is missing from whole; 2^-8 us: excess, which they still add at from, to be slewed away
+}
+
 // view is a consistent state for readers.
 type view struct {
-	from        uint64  // local time, us: all that follows is as of then
-	whole       uint64  // us: what readers add to it, rounded down
-	part        uint32  // 2^-32 us: and what is missing from that
-	skew        int32   // 2^-32: rate of the offset
-	was         int32   // 2^-32: its rate before from
-	excess      int32   // 2^-8 us: by which readers add too much, to be slewed away
+	reading
 	report      uint32  // 2^-8 units: what to report, and nearly half a unit
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: and to it
 	bound       float32 // us: of the offset's error a grace before from, without excess
 	ageing      float32 // by which that grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
-	disturbed   bool    // there was a clock event
 	jitter      float32 // us
 	steps       uint32  // so far
+	disturbed   bool    // there was a clock event
 	seen        bool    // the report is marked: a datagram was there
 	synced      bool    // the offset is known
 }
 
 // setOffset makes offset, in us, what readers add.
-func (v *view) setOffset(offset float64) {
+func (r *reading) setOffset(offset float64) {
 	whole := math.Floor(offset)
-	v.whole, v.part = uint64(int64(whole)), uint32((offset-whole)*(1<<fineBits))
+	r.whole, r.rest = uint64(int64(whole)), join(uint32((offset-whole)*(1<<fineBits)), 0)
 }
 
 // setReport makes level, in us, what to report.
@@ -1566,42 +1586,49 @@ func (v *view) setReport(level float64) {
 	v.report = uint32(int64((ring(level, deltaBits) + half) * (1 << (fracBits - ts24Shift))))
 }
 
-// gone returns by how much less readers add after x us.
-func gone(excess int32, x int64) int64 {
-	slewed := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
-	return max(min(int64(excess), slewed), -slewed)
+// excess returns what readers still add at from, 2^-8 us.
+func (r reading) excess() int64 { return int64(int32(r.rest)) }
+
+// skewAt returns the rate of the offset x us after from, 2^-32.
+func (r reading) skewAt(x int64) int64 {
+	if x < 0 {
+		return int64(r.rates) >> 32
+	}
+	return int64(int32(r.rates))
 }
 
-// offset returns what readers add x us later. Products wrap as offsets do, at any x.
-func offset(whole uint64, part uint32, skew, excess int32, x int64) (uint64, uint32) {
-	fine := int64(part) + int64(skew)*(x&math.MaxUint32) - gone(excess, x)<<(fineBits-fracBits)
-	return whole + uint64(int64(skew)*(x>>32)+fine>>fineBits), uint32(fine)
+// left returns what is left of the excess x us after from.
+func (r reading) left(x int64) int64 {
+	slewed := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
+	return r.excess() - max(min(r.excess(), slewed), -slewed)
 }
 
 // slewing returns for how long after from readers slew, us.
-func (v *view) slewing() int64 { return 2 * max(int64(v.excess), -int64(v.excess)) >> fracBits }
+func (r reading) slewing() int64 { return 2 * max(r.excess(), -r.excess()) >> fracBits }
 
-// offset returns what readers add to localUsec, and the part of a microsecond.
-func (v *view) offset(localUsec uint64) (whole uint64, part uint32) {
-	x, skew := int64(localUsec-v.from), v.skew
-	if x < 0 {
-		skew = v.was
+// offset returns what readers add x us after from, where the rate is skew, and the part of a
+// microsecond. Products wrap as offsets do, at any x.
+func (r reading) offset(x, skew int64) (whole uint64, part uint32) {
+	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32)
+	if x < 2*maxSlew { // later nothing is left
+		fine += r.left(x) << (fineBits - fracBits)
 	}
-	return offset(v.whole, v.part, skew, v.excess, x)
+	return r.whole + uint64(skew*(x>>32)+fine>>fineBits), uint32(fine)
 }
 
 // remote returns the remote clock.
-func (v *view) remote(localUsec uint64) uint64 {
-	whole, _ := v.offset(localUsec)
+func (r reading) remote(localUsec uint64) uint64 {
+	x := int64(localUsec - r.from)
+	whole, _ := r.offset(x, r.skewAt(x))
 	return localUsec + whole
 }
 
 // ppm returns the skew in parts per million.
-func (v *view) ppm() float64 { return float64(v.skew) / (1 << fineBits) * 1e6 }
+func (r reading) ppm() float64 { return float64(r.skewAt(0)) / (1 << fineBits) * 1e6 }
 
 // reportAt returns what to report x us later.
 func (v *view) reportAt(x int64) uint32 {
-	return v.report - uint32(int64(v.skew)*x>>(fineBits-fracBits+ts24Shift))
+	return v.report - uint32(v.skewAt(0)*x>>(fineBits-fracBits+ts24Shift))
 }
 
 // minDelta returns a report.
@@ -1621,7 +1648,7 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 // boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)+grace), abs(float64(int64(v.excess)-gone(v.excess, x)))
+	age, rest := abs(float64(x)+grace), abs(float64(v.left(x)))
 	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
@@ -1661,12 +1688,12 @@ func (s *shown) show(v *view) {
 	for i, w := range [...]uint64{
 		v.from,
 		v.whole,
-		uint64(v.part)<<32 | uint64(uint32(v.skew)),
-		uint64(v.excess)<<32 | uint64(v.report),
-		pack(v.delay, v.bound),
-		pack(v.ageing, v.undisturbed),
-		uint64(math.Float32bits(v.jitter))<<32 | uint64(v.steps),
-		uint64(math.Float32bits(v.toPeer))<<32 | uint64(uint32(v.was)),
+		v.rates,
+		v.rest,
+		join(v.report, v.steps),
+		joinFloats(v.delay, v.toPeer),
+		joinFloats(v.bound, v.ageing),
+		joinFloats(v.undisturbed, v.jitter),
 	} {
 		s.words[i].Store(w)
 	}
@@ -1680,16 +1707,11 @@ func (s *shown) clear() { s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1
 func (s *shown) load(v *view) (state uint32) {
 	for {
 		seq := s.seq.Load()
-		v.from, v.whole = s.words[0].Load(), s.words[1].Load()
-		v.part, v.skew = unpackFine(s.words[2].Load())
-		excess := s.words[3].Load()
-		v.excess, v.report = int32(excess>>32), uint32(excess)
-		v.delay, v.bound = unpack(s.words[4].Load())
-		v.ageing, v.undisturbed = unpack(s.words[5].Load())
-		jitter := s.words[6].Load()
-		v.jitter, v.steps = math.Float32frombits(uint32(jitter>>32)), uint32(jitter)
-		toPeer := s.words[7].Load()
-		v.toPeer, v.was = math.Float32frombits(uint32(toPeer>>32)), int32(toPeer)
+		v.reading = reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
+		v.report, v.steps = split(s.words[4].Load())
+		v.delay, v.toPeer = splitFloats(s.words[5].Load())
+		v.bound, v.ageing = splitFloats(s.words[6].Load())
+		v.undisturbed, v.jitter = splitFloats(s.words[7].Load())
 		if s.seq.Load() == seq&^writing {
 			v.seen, v.synced, v.disturbed = seq&marked != 0, seq&synced != 0, seq&disturbed != 0
 			return seq
@@ -1707,46 +1729,28 @@ func (s *shown) view() (v view, ok bool) {
 func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 	for {
 		seq := s.seq.Load()
-		from, whole, fine, excess := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
-		was := s.words[7].Load()
+		r := reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
 		if s.seq.Load() != seq&^writing {
 			continue
 		}
 		if seq&synced == 0 {
 			return 0, false
 		}
-		part, skew := unpackFine(fine)
-		x := int64(localUsec - from)
-		if x < 0 {
-			skew = int32(was)
-		}
-		whole, _ = offset(whole, part, skew, int32(excess>>32), x)
+		x := int64(localUsec - r.from)
+		whole, _ := r.offset(x, r.skewAt(x)) // as reading.remote, which is not inlined
 		return localUsec + whole, true
 	}
 }
 
-// minDelay returns the minimum one-way delay, which is in one word.
-func (s *shown) minDelay() (delay time.Duration, ok bool) {
-	for {
-		seq := s.seq.Load()
-		us, _ := unpack(s.words[4].Load())
-		if s.seq.Load() == seq&^writing {
-			if seq&synced == 0 {
-				us = 0
-			}
-			return micros(float64(us)), seq&synced != 0
-		}
-	}
-}
+func join(high, low uint32) uint64 { return uint64(high)<<32 | uint64(low) }
 
-func unpackFine(word uint64) (part uint32, skew int32) { return uint32(word >> 32), int32(word) }
+func split(word uint64) (high, low uint32) { return uint32(word >> 32), uint32(word) }
 
-func pack(a, b float32) uint64 {
-	return uint64(math.Float32bits(a))<<32 | uint64(math.Float32bits(b))
-}
+func joinFloats(a, b float32) uint64 { return join(math.Float32bits(a), math.Float32bits(b)) }
 
-func unpack(word uint64) (a, b float32) {
-	return math.Float32frombits(uint32(word >> 32)), math.Float32frombits(uint32(word))
+func splitFloats(word uint64) (a, b float32) {
+	high, low := split(word)
+	return math.Float32frombits(high), math.Float32frombits(low)
 }
 
 // ---- Arithmetic on rings ----
