@@ -42,6 +42,9 @@ const (
 	// late is how much later than due a frame is still played.
 	late = 10 * time.Millisecond
 
+	// sleepLeast is how long a machine sleeps at least, and more than the reading of two clocks takes.
+	sleepLeast = 200 * time.Millisecond
+
 	// lookAgain is how soon what arrives is noticed while nothing waits; instant.Wait is awake
 	// for the last millisecond of it.
 	lookAgain = 2 * time.Millisecond
@@ -203,7 +206,9 @@ func ownTime23(localUsec uint64) timesync.Counter23 {
 type listener struct {
 	*side
 	buffer *playout.Buffer
-	held   [][]byte // frames of this session, until its clock is known; of the goroutine that receives
+	ahead  func() int64 // us, of the wall clock before the one that stands still in sleep
+	was    int64        // ahead, when it was last asked; of the goroutine that plays
+	held   [][]byte     // frames of this session, until its clock is known; of the goroutine that receives
 
 	begun   int64 // true time, us
 	stopped span  // for the judge; empty: never
@@ -223,7 +228,11 @@ type play struct{ over, woke int64 }
 func newListener(c config, clock program.Clock) (*listener, error) {
 	buffer, err := playout.New(playout.Config{Latency: c.latency, Late: late})
 	l := &listener{side: newSide(1, c, clock), buffer: buffer, arrived: map[uint32]bool{}, played: map[uint32]play{}}
-	l.begun = l.now()
+	l.ahead = func() int64 {
+		t := time.Now() // both at once
+		return t.UnixMicro() - int64(timesync.UsecAt(t))
+	}
+	l.begun, l.was = l.now(), l.ahead()
 	return l, err
 }
 
@@ -297,8 +306,13 @@ func (l *listener) play() {
 	}
 }
 
-// pop plays the frame that is due.
+// pop plays the frame that is due, unless the machine has slept, or its wall clock was set.
 func (l *listener) pop() {
+	ahead := l.ahead()
+	if slept := ahead - l.was; max(slept, -slept) > sleepLeast.Microseconds() {
+		l.buffer.Drop()
+	}
+	l.was = ahead
 	now := l.now()
 	frame, captured, ok := l.buffer.Pop(nil, l.clock.At(now))
 	if !ok {

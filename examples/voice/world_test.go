@@ -27,6 +27,7 @@ type world struct {
 	lives   []*listener
 	ways    [2][]parcel
 	stopped bool    // the listener is, as a process is: what arrives waits
+	slept   int64   // us, the listener's machine has
 	loss    float64 // share of datagrams
 
 	frames  uint32
@@ -60,6 +61,7 @@ func (w *world) birth() {
 		panic(err)
 	}
 	l.now, l.begun = w.speaker.now, w.now
+	l.ahead, l.was = func() int64 { return w.slept }, w.slept
 	l.send = w.way(1)
 	w.lives = append(w.lives, l)
 	w.say = w.now
@@ -147,6 +149,16 @@ func (w *world) stop(lasting time.Duration) {
 	w.stopped, l.stopped.to = false, w.now
 }
 
+// sleep lets the listener's machine sleep for some time: its clock stands still, and what arrives
+// is lost.
+func (w *world) sleep(lasting time.Duration) {
+	l := w.lives[len(w.lives)-1]
+	w.stop(lasting)
+	w.ways[0] = nil
+	l.clock.Start -= uint64(lasting.Microseconds())
+	w.slept += lasting.Microseconds()
+}
+
 // end lets what is under way be played, and judges.
 func (w *world) end() *result {
 	w.capture = 1 << 62
@@ -188,6 +200,30 @@ func TestStopped(t *testing.T) {
 		most := int(lasting/frameTime) + 1 + 5 // 5: until the speaker heard of the listener
 		if r.Unplayed > 0 || r.Late > 0 || r.InFlight > most || r.Error.P99 > 1000 {
 			t.Errorf("seed %d: stopped for %v: %+v", seed, lasting, r)
+		}
+	}
+}
+
+// TestSlept: a machine that slept plays nothing of before. What the speaker stamps until it knows
+// is refused; sound is back in 5 s.
+func TestSlept(t *testing.T) {
+	for seed := range uint64(50) {
+		w := newWorld(seed)
+		w.run(20e6 + w.rng.Int64N(100_000))
+		lasting := 300*time.Millisecond + time.Duration(w.rng.Int64N(10e9))
+		from := w.now
+		w.sleep(lasting)
+		to := w.now
+		w.run(w.now + 10e6)
+		r := w.end()
+		if r.Late > 0 {
+			t.Errorf("seed %d: slept for %v: %+v", seed, lasting, r)
+		}
+		for n, at := range w.speaker.captured {
+			p, played := w.lives[0].played[uint32(n)]
+			if at > from-80_000 && at < to-80_000 && played || at > to+5e6 && !played || played && p.over > late.Microseconds() {
+				t.Fatalf("seed %d: slept from %d for %v: frame of %d: played %v, %+v", seed, from, lasting, at, played, p)
+			}
 		}
 	}
 }

@@ -220,6 +220,12 @@ func TestSet(t *testing.T) {
 			w.run(5 * time.Second)
 			w.asleep, w.frozen = false, false
 		}, 9 * time.Second, 5},
+		{"the same, noticed", func(w *world) {
+			w.asleep, w.frozen = true, true
+			w.run(5 * time.Second)
+			w.asleep, w.frozen = false, false
+			w.buffer.Drop()
+		}, 9 * time.Second, 0},
 		{"the player starts anew", func(w *world) { w.player, w.buffer = newEnd(w.rng, 40), w.newBuffer() }, 600 * time.Millisecond, 0},
 		{"the speaker starts anew", func(w *world) { w.speaker = newEnd(w.rng, 40) }, 600 * time.Millisecond, 0},
 	} {
