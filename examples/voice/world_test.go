@@ -166,10 +166,18 @@ func (w *world) end() *result {
 	return judge(w.speaker, w.lives, 0)
 }
 
+// worlds is how many to try; the race detector needs fewer.
+func worlds(n uint64) uint64 {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
 // TestExact: at 20 +- 5 ms, 1 % of loss and 50 ppm, frames are played when they should be.
 func TestExact(t *testing.T) {
 	var worst spread
-	for seed := range uint64(20) {
+	for seed := range worlds(20) {
 		w := newWorld(seed)
 		w.loss = 0.01
 		w.run(60e6)
@@ -182,13 +190,13 @@ func TestExact(t *testing.T) {
 		}
 		worst = spread{max(worst.Median, r.Error.Median), max(worst.P99, r.Error.P99), max(worst.Most, r.Error.Most)}
 	}
-	t.Logf("20 worlds of a minute: play - capture - latency, the worst each: %v", worst)
+	t.Logf("%d worlds of a minute: play - capture - latency, the worst each: %v", worlds(20), worst)
 }
 
 // TestStopped: of an end that was stopped, what came due meanwhile is lost, and nothing else.
 // When it runs again it plays nothing late.
 func TestStopped(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range worlds(50) {
 		w := newWorld(seed)
 		w.run(1e6)
 		w.loss = 0.01
@@ -207,7 +215,7 @@ func TestStopped(t *testing.T) {
 // TestSlept: a machine that slept plays nothing of before. What the speaker stamps until it knows
 // is refused; sound is back in 5 s.
 func TestSlept(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range worlds(50) {
 		w := newWorld(seed)
 		w.run(20e6 + w.rng.Int64N(100_000))
 		lasting := 300*time.Millisecond + time.Duration(w.rng.Int64N(10e9))
@@ -233,7 +241,7 @@ func TestSlept(t *testing.T) {
 // next datagram: frame, way, way back, so 70 ms at most. With the latency of 80 ms it is 8 frames.
 func TestRestarted(t *testing.T) {
 	most := 0
-	for seed := range uint64(200) {
+	for seed := range worlds(200) {
 		w := newWorld(seed)
 		w.run(5e6 + w.rng.Int64N(100_000))
 		before := w.lives[0]
