@@ -63,36 +63,43 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	b := &s.bucket
 	dx := localRecvUsec - b.at
 	raw := deltaOf(remoteSendTS24, localRecvUsec)
-	y := wrap(raw-b.origin-uint64(int64(dx)*b.rate>>32), deltaBits)
+	y := wrap(raw-b.origin-uint64(int64(dx)*int64(b.rate)>>32), deltaBits)
 	b.count++
-	if dx < uint64(b.span) && uint64(y) < uint64(b.room) {
+	if dx < uint64(b.span) && uint64(y) < maxDelta {
 		b.add(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
-	return s.news(raw, localRecvUsec)
+	return s.news(raw, y, localRecvUsec)
 }
 
-// news takes a datagram that may change something.
-func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bool) {
-	if !s.pair.sane(s.bucket.from) {
+// news takes a datagram, y above the floor, that ends the bucket or may change more.
+func (s *TimeSynchronizer) news(raw uint64, y int64, localUsec uint64) (owd time.Duration, ok bool) {
+	b := &s.bucket
+	if x := float64(int64(localUsec - s.base)); uint64(y) < maxDelta && b.span > 0 && s.pair.stayCalm(x, b) {
+		b.span = uint32(localUsec-b.at) + bucketTime
+		b.begin(x)
+		b.add(int32(y))
+		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
+	}
+	if !s.pair.sane(b.from) {
 		s.start(raw, localUsec)
 	}
 	x := s.now(localUsec)
-	if x-s.bucket.from >= bucketTime {
-		if s.pair.endBucket(x, &s.bucket) {
+	if x-b.from >= bucketTime {
+		if s.pair.endBucket(x, b) {
 			s.view.late.Store(s.view.late.Load() + 1)
 		}
-		s.view.datagrams.Store(s.view.datagrams.Load() + uint64(s.bucket.count) - 1)
-		s.bucket.count = 1
-		s.bucket.begin(x)
+		s.view.datagrams.Store(s.view.datagrams.Load() + uint64(b.count) - 1)
+		b.count = 1
+		b.begin(x)
 	}
-	y := s.pair.datagram(x, raw, &s.bucket)
+	above := s.pair.datagram(x, raw, b)
 	s.publish(x)
 	s.arm(localUsec, x)
 	if !s.pair.peered {
 		return 0, false
 	}
-	return time.Duration(s.bucket.delay+y) * time.Microsecond, true
+	return time.Duration(b.delay+above) * time.Microsecond, true
 }
 
 // start begins with the first datagram, or anew where the state is one that cannot be.
@@ -120,6 +127,7 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 		s.view.heard.Store(s.view.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
 		s.pair.limits.clockEvent(x)
+		s.pair.news()
 	}
 	return x
 }
@@ -127,10 +135,10 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 // arm says which datagrams are no news from now on.
 func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
 	b, own := &s.bucket, &s.pair.own
-	b.at, b.room = localUsec, 0
+	b.at, b.span = localUsec, 0
 	if s.pair.peered && own.strays == 0 && !s.pair.changed { // else readers are to hear as soon as may be
-		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int64(own.slope*(1<<32))
-		b.span, b.room = uint32(max(bucketTime-(x-b.from), 0)), 1<<deltaBits/3 // as around has it
+		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int32(own.slope*(1<<32))
+		b.span = uint32(max(bucketTime-(x-b.from), 0))
 	}
 }
 
@@ -474,7 +482,7 @@ func (s Snapshot) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Stats counts since the start or Reset. It is up to 0.2 s late.
+// Stats counts since the start or Reset. It is up to 5 s late.
 type Stats struct {
 	Datagrams   uint64 // taken
 	LateBuckets uint32 // spans of 0.2 s or more in which all datagrams queued
@@ -510,8 +518,10 @@ type pair struct {
 	own    floor
 	limits limits
 
-	peer   float64 // us: the peer's floor at x is peer - own.slope*x
-	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
+	peer    float64 // us: the peer's floor at x is peer - own.slope*x
+	offset  float64 // us: the remote minus the local clock at x is offset - own.slope*x
+	settled float64 // x when both directions were last looked at together
+	calm    float32 // us: for so long after that nothing needs to, unless there is news
 
 	noise float32 // us: mean difference of reports from what they were expected to say
 	trip  float32 // us: the reference round trip, of late
@@ -522,7 +532,6 @@ type pair struct {
 	stood float32 // us: for how long it has
 	drop  float32 // us: by which the own floor fell in the first seconds and did not rise since; if negative, the peer's
 	left  float32 // us: until hold fades
-	idle  float32 // us: since both directions were last looked at together
 
 	last     Counter24 // report, never 0 once there is one
 	alien    uint8     // other reports until the peer no longer counts as an original
@@ -627,7 +636,7 @@ func (p *pair) move(d float64) {
 	if d == 0 {
 		return
 	}
-	p.changed = true
+	p.news()
 	p.offset += d
 	p.limits.below, p.limits.above = p.limits.below+float32(d), p.limits.above-float32(d)
 }
@@ -638,13 +647,13 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	y, fell := p.own.datagram(x, raw, b)
 	if p.own.silent && p.peered { // it may be as late or early as a clock was set meanwhile
 		p.limits.loosen(float32(p.delay()+float64(y)), float32(max(-y, 0)))
-		p.changed = true
+		p.news()
 	}
 	p.own.silent = false
 	if p.own.level == level {
 		return max(y, 0)
 	}
-	p.changed = true
+	p.news()
 	if fell {
 		p.drops(x, p.own.fall, 1)
 		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
@@ -682,38 +691,51 @@ func (p *pair) drops(x float64, d, sign float32) {
 	}
 }
 
-// endBucket ends the bucket and reports whether all of it was late. While nothing is new, both
-// directions are looked at together once a second only.
+// news says that readers are to be told, and that the calm is over.
+func (p *pair) news() { p.changed, p.calm = true, 0 }
+
+// stayCalm ends a bucket that came near the floor and has no news. Nearly all do, and for them this is
+// all: both directions are looked at together once a second.
+func (p *pair) stayCalm(x float64, b *bucket) bool {
+	f, low := &p.own, float32(b.first)
+	slack := min(f.slack+certain*f.error*float32(x-b.from), low)
+	if p.changed || x-b.from < bucketTime || x >= p.settled+float64(p.calm) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
+		return false
+	}
+	if float32(b.delay)+low < p.limits.below {
+		p.limits.datagram(x, p.ageing(), p.delay()+float64(low), b.from)
+	}
+	f.near(b, low, slack)
+	return true
+}
+
+// endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
-	f := &p.own
-	var steady float32                                                                  // share of the time
-	if trip := p.roundTrip() + f.lowest; p.peered && abs(trip-p.trip) < p.tolerance() { // rule: of datagrams: the floor follows later; without: trip := p.roundTrip()
-		steady = 1
-	}
-	fastest, rising := p.delay()+float64(b.first), f.rise() > second
-	news := p.changed || p.limits.fresh > 0 || fastest < float64(p.limits.below) || steady < 1
-	if news && p.peered {
+	dt := min(float32(x-b.from), second) + float32(b.from-p.settled) // long ones say little about what they span
+	p.settled, p.calm = x, 0
+	var steady float32 // share of the time
+	if p.peered {
 		if b.first < math.MaxInt32 {
-			p.limits.datagram(x, p.ageing(), fastest, b.from)
+			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), b.from)
 		}
-		if rising { // what makes all datagrams so late is a clock
-			p.limits.loosen(float32(p.delay())+f.rise(), 0)
+		if abs(p.roundTrip()-p.trip) < p.tolerance() {
+			steady = 1
+		}
+		if p.own.rise() > second { // what makes all datagrams so late is a clock
+			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
 		}
 	}
-	slope, level, rise, seen, was := f.slope, f.level, f.rise(), f.seen(), f.at(x)
-	late = f.endBucket(x, b, steady)
-	p.drops(x, float32(f.at(x)-was), 1)
-	p.changed = p.changed || f.level != level || f.rise() != rise || f.seen() != seen || p.limits.fresh > 0
+	slope, level, rise, seen, was := p.own.slope, p.own.level, p.own.rise(), p.own.seen(), p.own.at(x)
+	late = p.own.endBucket(x, b, steady)
+	p.drops(x, float32(p.own.at(x)-was), 1)
+	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.seen() != seen || p.limits.fresh > 0
 	p.turn(x, slope)
-	p.idle += min(float32(x-b.from), second) // long ones say little about what they span
-	if !p.peered || !p.changed && !late && !news && p.idle < second {
+	if !p.peered {
 		return late
 	}
 	if p.limits.undisturbed(x) > youth {
 		p.foretold = false // reports of before have all arrived
 	}
-	dt := p.idle
-	p.idle = 0
 	p.uphold(x)
 	p.lean(dt)
 	p.close(x, b)
@@ -721,6 +743,9 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		p.trust(x, dt)
 	}
 	p.follow()
+	if !late && p.own.dips > fewDips && p.limits.fresh == 0 && abs(p.roundTrip()-p.trip) < 2*rounding {
+		p.calm = min(4*second, float32(p.own.end-x)+p.own.width)
+	}
 	return late
 }
 
@@ -743,7 +768,7 @@ func (p *pair) uphold(x float64) {
 	slope := f.slope
 	f.tilt(lack/t, lack)
 	p.turn(x, slope)
-	p.changed = true
+	p.news()
 }
 
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
@@ -829,13 +854,10 @@ func (p *pair) trust(x float64, dt float32) {
 	p.fade(dt)
 }
 
-// fade lets go of a correction that is old, or for which no one path can be to blame.
+// fade lets go of a correction that is old.
 func (p *pair) fade(dt float32) {
 	if p.hold != 0 {
-		rest := abs(p.hold) - abs(p.trip-p.free)/2
-		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
-			p.left = min(p.left, memory/4)
-		}
+		p.left -= dt
 		// Without a hold that the limits confirm, the offset would be outside of them.
 		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
 		if p.left < 0 && (inside || p.known > 2*memory) { // rule: holds fade
@@ -860,17 +882,9 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	sent := x - min(max(p.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(raw, p.peer-p.own.slope*sent))
-	// It makes the round trip impossible again. But if our own datagrams are late, those that
-	// told the step were in flight while both clocks were set, and the report is right.
-	if p.foretold && p.roundTrip()+d < -p.tolerance() && !p.own.alike { // rule: reports from before a step
-		return false
-	}
 	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
 	p.last = minDelta
 	p.drops(x, d, -1)
-	if p.closes(p.trip, d) { // rule: a rise closes the round trip
-		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
-	}
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
 	if repeats {
 		if d < -minGate {
@@ -880,12 +894,16 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	p.believe(d)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
+	was := p.limits.above
 	p.limit(x, above, float64(abs(d)), minDelta%marks)
 	if abs(d) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
 		p.noise += (min(abs(d), 5*minGate) - p.noise) / 8
 	}
-	p.foretold, p.changed = false, true
-	if news = abs(d) >= rounding; news {
+	p.foretold = false
+	if news = abs(d) >= rounding; news || p.limits.above < was-rounding { // else a second or two will do
+		p.news()
+	}
+	if news {
 		p.close(x, b)
 		p.follow()
 	}
@@ -1040,15 +1058,10 @@ func (l *limits) datagram(x, ageing, delay, from float64) {
 }
 
 // report takes a report by which the offset is at most above higher. After a clock event the
-// last one counts. But a guess may be from before it, and in a silence the peer's clock drifts:
-// after what was seen a guess counts in the first 2 s only, and only if it is higher.
+// last one counts.
 func (l *limits) report(x, ageing, above float64, mark Counter24) {
 	l.open(x, ageing)
-	counts := float32(above) < l.above || l.quiet < told
-	if mark == markGuess { // rule: guesses only widen what was seen
-		counts = l.guess || float32(above) > l.above && l.quiet < 2*second
-	}
-	if counts {
+	if float32(above) < l.above || l.quiet < told {
 		l.above, l.guess = min(float32(above), maxOffset), mark != markSeen
 	}
 	if l.contradict(x) {
@@ -1087,12 +1100,11 @@ const (
 type bucket struct {
 	at     uint64  // local time, us, at which
 	origin uint64  // the floor is so high, us, on the ring of deltas,
-	rate   int64   // and rises by so much in a microsecond, 2^-32 us
 	from   float64 // x when the bucket began
+	rate   int32   // 2^-32: and the floor rises so fast
 	first  int32   // us: the fastest datagram is so far above the floor
 	second int32   // us: the second fastest
-	span   uint32  // us: from at until the bucket ends
-	room   uint32  // us: so far above the floor a datagram is news; 0: all are
+	span   uint32  // us: from at until the bucket ends; 0: every datagram is news
 	delay  int32   // us: minimum one-way delay
 	count  uint32  // datagrams
 }
@@ -1162,13 +1174,12 @@ func (f *floor) gateBelow(x float64) float32 {
 	return minGate + gateDips*few*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
 }
 
-// lateness returns how late all datagrams are: those of the last late bucket, or of the
-// last two where they came near.
+// lateness returns how late all datagrams of the last bucket were, 0 if they came near.
 func (f *floor) lateness() float32 {
 	if f.lateFor > 0 {
 		return f.low
 	}
-	return f.lowest // rule: what is near may be late; without: return 0
+	return 0
 }
 
 // rise returns by how much the floor may have risen: by as much as both of the last two buckets
@@ -1261,6 +1272,13 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		f.slack = max(f.slack+float32(level-f.at(x)), 0)
 	}
 	return late
+}
+
+// near takes a bucket that came near the floor.
+func (f *floor) near(b *bucket, low, slack float32) {
+	f.learnDip(b, f.low-low)
+	f.lowest, f.low, f.slack, f.nearAt = min(low, f.low), low, slack, b.from
+	f.take(b.from+bucketTime/2, low)
 }
 
 // learnDip learns the dip from a bucket whose fastest datagram was faster than that of the
@@ -1471,10 +1489,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	}
 	d := slope - prior
 	surprised := d*d > surprise*surprise*(skewVar+fitVar) // rule: surprises; without: surprised := false
-	// No queue grows while the round trip is what it was, or the line sinks: a clock is slewed.
-	if slope < float64(l.prior) && slope > -slewSkew { // rule: sinking for long
-		steady = 1
-	}
+	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
 	} else {
@@ -1767,8 +1782,10 @@ func ring(v float64, bits uint) float64 {
 	return v - full*math.Floor(v/full+1./2)
 }
 
-// around returns raw-near on the ring of deltas: from two thirds of it below to a
-// third above. No queue is 45 s long, but a clock may be set by as much.
+const maxDelta = 1 << deltaBits / 3 // us: no queue is 45 s long, but a clock may be set by as much
+
+// around returns raw-near on the ring of deltas: from two thirds of it below to a third above,
+// maxDelta.
 func around(raw uint64, near float64) float64 {
 	const full = 1 << deltaBits
 	d := float64(wrap(raw, deltaBits)) - near

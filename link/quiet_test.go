@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// These tests measure how often an end has to send, and prove that docs/ACCURACY.md says so:
+// These tests measure how often an end has to send, and fill the tables of docs/PRODUCTION.md:
 //
 //	go test ./link -run 'TestQuietEnd|TestSkewKnown' -v -quiet.worlds 100
 package link_test
