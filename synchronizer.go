@@ -41,8 +41,7 @@ type TimeSynchronizer struct {
 	bucket bucket // under way
 	pair   pair
 	base   uint64 // local time, us, at which x is 0
-	anchor uint64 // us: the first offset shown is the one nearest to it
-	view   shown  // it ends a cache line: neighbours in a slice share none
+	shown  shown  // it ends a cache line: neighbours in a slice share none
 }
 
 const (
@@ -87,9 +86,9 @@ func (s *TimeSynchronizer) news(raw uint64, y int64, localUsec uint64) (owd time
 	x := s.now(localUsec)
 	if x-b.from >= bucketTime {
 		if s.pair.endBucket(x, b) {
-			s.view.late.Store(s.view.late.Load() + 1)
+			s.shown.late.Store(s.shown.late.Load() + 1)
 		}
-		s.view.datagrams.Store(s.view.datagrams.Load() + uint64(b.count) - 1)
+		s.shown.datagrams.Store(s.shown.datagrams.Load() + uint64(b.count) - 1)
 		b.count = 1
 		b.begin(x)
 	}
@@ -104,10 +103,12 @@ func (s *TimeSynchronizer) news(raw uint64, y int64, localUsec uint64) (owd time
 
 // start begins with the first datagram, or anew where the state is one that cannot be.
 func (s *TimeSynchronizer) start(raw, localUsec uint64) {
-	if v, ok := s.view.view(); ok {
-		s.anchor = v.remote(localUsec) - localUsec
+	v, ok := s.shown.view()
+	anchor := v.whole
+	if ok {
+		anchor = v.remote(localUsec) - localUsec
 	}
-	s.view.clear()
+	s.shown.clear(anchor)
 	waited, early := float64(int64(localUsec-s.base)), s.pair.early()
 	s.base = localUsec
 	s.pair.start(float64(wrap(raw, deltaBits)))
@@ -124,7 +125,7 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 		// The local clock was set. Times go on from where they were; by how much the
 		// offset changed, the deltas will show.
 		s.base += uint64(int64(ahead))
-		s.view.heard.Store(s.view.heard.Load() + uint64(int64(ahead)))
+		s.shown.heard.Store(s.shown.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
 		s.pair.limits.clockEvent(x)
 		s.pair.news()
@@ -152,11 +153,11 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	}
 	if !s.pair.begun() {
 		s.pair.last, s.base = minDelta, localRecvUsec
-		s.view.heard.Store(localRecvUsec)
+		s.shown.heard.Store(localRecvUsec)
 		return
 	}
 	x := s.now(localRecvUsec)
-	s.view.heard.Store(localRecvUsec)
+	s.shown.heard.Store(localRecvUsec)
 	if s.pair.report(x, minDelta, &s.bucket) {
 		s.publish(x)
 		s.arm(localRecvUsec, x)
@@ -169,28 +170,30 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 // datagram: RemoteTime then returns full readings. If it was off by a multiple of 67.1 s
 // until then, that is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
-	s.anchor = remoteUsec - localUsec
-	if v, ok := s.view.view(); ok {
-		was := v.remote(localUsec)
-		if turns := nearest(was, remoteUsec) - was; turns != 0 {
-			v.whole += turns
-			v.steps++
-			s.view.show(&v)
-		}
+	v, ok := s.shown.view()
+	if !ok {
+		s.shown.anchor(remoteUsec - localUsec)
+		return
+	}
+	was := v.remote(localUsec)
+	if turns := nearest(was, remoteUsec) - was; turns != 0 {
+		v.whole += turns
+		v.steps++
+		s.shown.show(&v)
 	}
 }
 
 // Reset forgets everything, as when the peer is replaced by another. Only the count
 // of steps goes on; if the offset was known, this is one.
 func (s *TimeSynchronizer) Reset() {
-	if v, ok := s.view.view(); ok {
+	if v, ok := s.shown.view(); ok {
 		v.steps++
-		s.view.show(&v)
+		s.shown.show(&v)
 	}
-	s.bucket, s.pair, s.base, s.anchor = bucket{}, pair{}, 0, 0
-	s.view.clear()
-	s.view.datagrams.Store(0)
-	s.view.late.Store(0)
+	s.bucket, s.pair, s.base = bucket{}, pair{}, 0
+	s.shown.clear(0)
+	s.shown.datagrams.Store(0)
+	s.shown.late.Store(0)
 }
 
 const (
@@ -208,10 +211,13 @@ func (s *TimeSynchronizer) publish(x float64) {
 	}
 	s.pair.changed = false
 	now := s.base + uint64(int64(x))
-	old, ok := s.view.view()
+	old, ok := s.shown.view()
 	if !ok {
 		v := s.pair.view(x)
-		v.from, v.whole, v.steps = now, nearest(v.whole, s.anchor), old.steps
+		v.from, v.steps = now, old.steps
+		if v.whole = nearest(v.whole, old.whole); !v.synced {
+			v.whole = old.whole
+		}
 		s.show(&v)
 		return
 	}
@@ -246,14 +252,14 @@ func (s *TimeSynchronizer) publish(x float64) {
 // show shows readers a view.
 func (s *TimeSynchronizer) show(v *view) {
 	s.bucket.delay = int32(v.delay) // as readers see it
-	s.view.show(v)
+	s.shown.show(v)
 }
 
 // ---- Answers ----
 
 // IsSynchronized reports whether the offset is known: since the first datagram and
 // the first report.
-func (s *TimeSynchronizer) IsSynchronized() bool { return s.view.seq.Load()&synced != 0 }
+func (s *TimeSynchronizer) IsSynchronized() bool { return s.shown.seq.Load()&synced != 0 }
 
 // MinDeltaTS24 returns what to report to the peer at localUsec: the receive time
 // minus the send stamp of a datagram that does not queue, in units of 8 us. ok is
@@ -265,7 +271,7 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.view.seq.Load()&sync
 // which reports old minima.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	var v view
-	if s.view.load(&v)&reported == 0 {
+	if s.shown.load(&v)&reported == 0 {
 		return 0, false
 	}
 	return v.minDelta(localUsec), true
@@ -285,7 +291,7 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // or report changes it, steps apart. An earlier time is answered by the pace of that time,
 // extrapolated back.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
-	return s.view.remote(localUsec)
+	return s.shown.remote(localUsec)
 }
 
 // LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec:
@@ -294,7 +300,7 @@ func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok b
 // with what arrives until then. Without an Anchor, remoteUsec must be a reading as
 // RemoteTime gives them, as far off as they are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
-	v, ok := s.view.view()
+	v, ok := s.shown.view()
 	if !ok {
 		return 0, false
 	}
@@ -343,7 +349,7 @@ func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 // 3 s with 0.1 ms of jitter, 11 s with 3 ms and 21 s with 10 ms; at one a second 15, 103 and
 // 156 s (medians, docs/PRODUCTION.md). Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
-	v, ok := s.view.view()
+	v, ok := s.shown.view()
 	if !ok || v.ageing > priorSkew/4 {
 		return 0, false
 	}
@@ -379,7 +385,7 @@ type Snapshot struct {
 
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
 func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok bool) {
-	v, ok := s.view.view()
+	v, ok := s.shown.view()
 	if !ok {
 		return Snapshot{}, false
 	}
@@ -390,7 +396,7 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		ErrorBound:     micros(v.boundAt(int64(localUsec - v.from))),
 		MinOneWayDelay: micros(float64(v.delay)),
 		Jitter:         micros(float64(v.jitter)),
-		Age:            micros(max(float64(int64(localUsec-s.view.heard.Load())), 0)),
+		Age:            micros(max(float64(int64(localUsec-s.shown.heard.Load())), 0)),
 		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.from)), 0)),
 		Skew:           v.ppm(),
 		Steps:          v.steps,
@@ -495,7 +501,7 @@ func (s Stats) LogValue() slog.Value {
 
 // Stats returns what was counted.
 func (s *TimeSynchronizer) Stats() Stats {
-	return Stats{Datagrams: s.view.datagrams.Load(), LateBuckets: s.view.late.Load()}
+	return Stats{Datagrams: s.shown.datagrams.Load(), LateBuckets: s.shown.late.Load()}
 }
 
 // ---- The pair of directions ----
@@ -542,7 +548,7 @@ type pair struct {
 
 // start begins with the level of the first datagram.
 func (p *pair) start(level float64) {
-	*p = pair{limits: limits{quiet: told}, changed: true, alien: doubted}
+	*p = pair{limits: limits{event: -told}, changed: true, alien: doubted}
 	p.own = floor{line: line{level: level, noise: second, width: bucketTime}, dip: second, low: second}
 	p.own.doubtSlope(priorSkew)
 }
@@ -567,7 +573,7 @@ func (p *pair) sane(from float64) bool {
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.skewVar > 0 && f.skewVar < 1 && f.error >= 0 && f.error < 1 &&
 		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far && f.end <= from+second &&
 		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left < far &&
-		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.quiet) < far
+		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.event) < far
 }
 
 // roundTrip returns the round trip of a datagram that does not queue.
@@ -972,7 +978,7 @@ func (p *pair) tell(x float64) float64 {
 // ageing returns by how much the limits open in a microsecond, us: what is not known of the
 // skew, and of its changes.
 func (p *pair) ageing() float64 {
-	t := max(p.limits.quiet, second)
+	t := max(p.limits.undisturbed(p.limits.at), second)
 	unknown := certain*p.own.error + (2*p.own.scatter()+minGate)/t
 	most := slewSkew + abs(float32(p.own.slope)) // steps may have taught a slope that no clock has
 	return 2*told*skewDrift + float64(min(unknown, most))
@@ -1012,30 +1018,30 @@ const (
 // is a lower limit of the offset, and each report an upper one. They only age.
 type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it
-	quiet        float32 // us: since the last clock event; at the start told
 	disturbed    bool    // there was one
 	guess        bool    // above is what the peer guessed, or unknown
 	fresh        uint8   // buckets since then that are still to be believed as they are
 	at           float64 // x when all that was so
+	event        float64 // x of the last clock event; at the start -told
 }
 
 // clockEvent says that a clock was set, or seems to have been.
 func (l *limits) clockEvent(x float64) {
 	if abs(l.undisturbed(x)) > second {
-		l.quiet = float32(l.at - x)
+		l.event = x
 	}
 	l.disturbed = true
 	l.fresh = 3 // the one under way, and two
 }
 
 // undisturbed returns the time at x since the last clock event, us.
-func (l *limits) undisturbed(x float64) float32 { return l.quiet + float32(x-l.at) }
+func (l *limits) undisturbed(x float64) float32 { return float32(x - l.event) }
 
 // open lets the limits age.
 func (l *limits) open(x, ageing float64) {
 	d := float32(ageing * max(x-l.at, 0))
 	l.below, l.above = min(l.below+d, maxOffset), min(l.above+d, maxOffset)
-	l.quiet, l.at = l.undisturbed(x), x
+	l.at = x
 }
 
 // loosen says that the truth may be by below under the offset, and by above higher than known.
@@ -1061,7 +1067,7 @@ func (l *limits) datagram(x, ageing, delay, from float64) {
 // last one counts.
 func (l *limits) report(x, ageing, above float64, mark Counter24) {
 	l.open(x, ageing)
-	if float32(above) < l.above || l.quiet < told {
+	if float32(above) < l.above || l.undisturbed(x) < told {
 		l.above, l.guess = min(float32(above), maxOffset), mark != markSeen
 	}
 	if l.contradict(x) {
@@ -1715,8 +1721,15 @@ func (s *shown) show(v *view) {
 	s.seq.Store((seq+nextView)&^(nextView-1) | state)
 }
 
-// clear takes the view away from readers.
-func (s *shown) clear() { s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1)) }
+// clear takes the view away from readers. The first offset that is shown next is the one nearest
+// to anchor.
+func (s *shown) clear(anchor uint64) {
+	s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1))
+	s.anchor(anchor)
+}
+
+// anchor is for a view that has no offset yet.
+func (s *shown) anchor(offset uint64) { s.words[1].Store(offset) }
 
 // load returns what is shown, and the state.
 func (s *shown) load(v *view) (state uint32) {
@@ -1795,7 +1808,12 @@ func around(raw uint64, near float64) float64 {
 // nearest returns the number that is raw on the ring of offsets and nearest to near.
 func nearest(raw, near uint64) uint64 { return near + uint64(wrap(raw-near, offsetBits)) }
 
-// micros returns us microseconds.
-func micros(us float64) time.Duration { return time.Duration(us) * time.Microsecond }
+// micros returns us microseconds, at most the longest duration.
+func micros(us float64) time.Duration {
+	if us >= math.MaxInt64/1000 {
+		return math.MaxInt64
+	}
+	return time.Duration(us) * time.Microsecond
+}
 
 func abs[T float32 | float64](v T) T { return max(v, -v) }
