@@ -114,7 +114,7 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 	s.pair.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
 	if early != 0 {
-		s.pair.report(max(-waited, -second), early, &s.bucket)
+		s.pair.report(min(max(-waited, -second), second), early, &s.bucket)
 	}
 }
 
@@ -644,7 +644,7 @@ func (p *pair) move(d float64) {
 	}
 	p.news()
 	p.offset += d
-	p.limits.below, p.limits.above = p.limits.below+float32(d), p.limits.above-float32(d)
+	p.limits.set(p.limits.below+float32(d), p.limits.above-float32(d))
 }
 
 // datagram takes a delta that arrived at x and returns how far it is above the floor, us.
@@ -717,7 +717,7 @@ func (p *pair) stayCalm(x float64, b *bucket) bool {
 
 // endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
-	dt := min(float32(x-b.from), second) + float32(b.from-p.settled) // long ones say little about what they span
+	dt := min(float32(x-b.from), second) + max(float32(b.from-p.settled), 0) // long ones say little about what they span
 	p.settled, p.calm = x, 0
 	var steady float32 // share of the time
 	if p.peered {
@@ -939,7 +939,7 @@ func (p *pair) meet(x, level float64) {
 	p.trip = p.roundTrip()
 	p.free, p.offset = p.trip, p.midpoint()
 	p.limits.open(x, 0)
-	p.limits.below, p.limits.above = float32(p.delay()), maxOffset
+	p.limits.set(float32(p.delay()), maxOffset)
 	p.limit(x, p.delay(), 0, markSeen)
 }
 
@@ -1040,13 +1040,18 @@ func (l *limits) undisturbed(x float64) float32 { return float32(x - l.event) }
 // open lets the limits age.
 func (l *limits) open(x, ageing float64) {
 	d := float32(ageing * max(x-l.at, 0))
-	l.below, l.above = min(l.below+d, maxOffset), min(l.above+d, maxOffset)
+	l.set(l.below+d, l.above+d)
 	l.at = x
 }
 
 // loosen says that the truth may be by below under the offset, and by above higher than known.
 func (l *limits) loosen(below, above float32) {
-	l.below, l.above = max(l.below, below), l.above+above
+	l.set(max(l.below, below), l.above+above)
+}
+
+// set sets the limits. No offset is farther from another than half the ring.
+func (l *limits) set(below, above float32) {
+	l.below, l.above = min(max(below, -maxOffset), maxOffset), min(max(above, -maxOffset), maxOffset)
 }
 
 // datagram takes the fastest datagram of a bucket, which arrived after from: it was under
@@ -1055,7 +1060,7 @@ func (l *limits) datagram(x, ageing, delay, from float64) {
 	l.open(x, ageing)
 	below := float32(delay + ageing*(x-from))
 	if below < l.below && l.fresh == 0 || l.fresh == 1 || l.fresh == 2 {
-		l.below = min(below, maxOffset)
+		l.set(below, l.above)
 	}
 	l.fresh -= min(l.fresh, 1)
 	if l.contradict(x) {
@@ -1068,7 +1073,8 @@ func (l *limits) datagram(x, ageing, delay, from float64) {
 func (l *limits) report(x, ageing, above float64, mark Counter24) {
 	l.open(x, ageing)
 	if float32(above) < l.above || l.undisturbed(x) < told {
-		l.above, l.guess = min(float32(above), maxOffset), mark != markSeen
+		l.set(l.below, float32(above))
+		l.guess = mark != markSeen
 	}
 	if l.contradict(x) {
 		l.below, l.fresh = maxOffset, 2
@@ -1202,7 +1208,7 @@ func (f *floor) rise() float32 {
 func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) {
 	d := around(raw, f.at(x))
 	if f.dips == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
-		f.dip = float32(b.second - b.first)
+		f.dip = min(float32(b.second-b.first), second/2)
 	}
 	if d < -float64(f.gateBelow(x)) {
 		if f.strays++; f.strays == 1 || float32(d) < f.fall {
@@ -1502,7 +1508,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 		l.bentFor = 0
 	}
 	if l.bentFor > lateTime { // rule: what bends for long is believed
-		skewVar = d * d
+		skewVar = min(d*d, 4*maxSkew*maxSkew)
 		l.n = uint8(copy(points, points[l.n/2:]))
 		points = points[:l.n]
 	}

@@ -494,6 +494,33 @@ func TestAnchor(t *testing.T) {
 	}
 }
 
+// TestNeverAnew: whatever is handed in, no state arises in which the estimator would have to
+// start anew.
+func TestNeverAnew(t *testing.T) {
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 'a'))
+		w := newWorld(rng.Uint64(), rng.Uint64(), rng.Uint64N(100_000))
+		w.rng, w.jitter = rng, rng.ExpFloat64()*3000
+		step, often := uint64(int64(math.Exp(rng.Float64()*18)))*(1-2*rng.Uint64N(2)), 1+rng.IntN(40)
+		w.run(time.Duration(rng.IntN(20)) * time.Second)
+		for range 200 {
+			w.run(time.Duration(often) * 50 * time.Millisecond)
+			w.offset += step
+			if rng.IntN(4) == 0 {
+				w.a.OnPeerMinDeltaTS24(Counter24(rng.Uint32N(1<<24)), w.now)
+			}
+			if rng.IntN(4) == 0 {
+				w.b.OnAuthenticatedDatagramTimestamp(Counter24(rng.Uint32N(1<<24)), w.remote(w.now))
+			}
+			for _, s := range []*TimeSynchronizer{&w.a, &w.b} {
+				if s.pair.begun() && !s.pair.sane(s.bucket.from) {
+					t.Fatalf("seed %d: %+v", seed, s.pair)
+				}
+			}
+		}
+	}
+}
+
 // TestLongTime: after more than a year what counts from an event is still right, and at any time
 // that a reader asks about.
 func TestLongTime(t *testing.T) {
