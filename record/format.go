@@ -30,7 +30,7 @@ const (
 	// blockLen bounds a block. At 60 datagrams a second, a second needs 0.4 kB of it, so
 	// an io.Writer may hang for 10 s before anything is dropped.
 	blockLen = 4096
-	// eventLen is the longest event: an answer. Its 9 numbers have up to 10 bytes each.
+	// eventLen is more than the longest event, which is an answer of 119 bytes.
 	eventLen = 128
 )
 
