@@ -17,7 +17,7 @@
 // in the recording and by Dropped.
 //
 // Replay is bit-identical for the same version of timesync on the same kind of processor:
-// some kinds round a product and a sum at once. A recording that lacks blocks can be
+// arm64 and others, and amd64 with GOAMD64=v3, round a product and a sum at once. A recording that lacks blocks can be
 // replayed, too: to the fresh synchronizer they are datagrams that were lost.
 package record
 
