@@ -250,20 +250,20 @@ func (e *events) rest(x *Event) (ok bool) {
 
 func (e *events) varint() (int64, bool) {
 	v, n := binary.Varint(e.b)
-	if n <= 0 {
-		return 0, false
-	}
-	e.b = e.b[n:]
-	return v, true
+	return v, e.skip(n)
 }
 
 func (e *events) uvarint() (uint64, bool) {
 	v, n := binary.Uvarint(e.b)
-	if n <= 0 {
-		return 0, false
+	return v, e.skip(n)
+}
+
+// skip skips a varint of n bytes, if there is one.
+func (e *events) skip(n int) (ok bool) {
+	if n > 0 {
+		e.b = e.b[n:]
 	}
-	e.b = e.b[n:]
-	return v, true
+	return n > 0
 }
 
 func (e *events) when() (uint64, bool) {

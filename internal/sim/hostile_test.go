@@ -5,7 +5,6 @@ package sim_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,8 +17,8 @@ import (
 )
 
 var (
-	hostileWorlds = flag.Int("hostile.worlds", 0, "worlds of TestHostileWorlds (default 2000, 500 with -short, 10000 with -long)")
-	hostileWorld  = flag.Uint64("hostile.world", 0, "play only the world of TestHostileWorlds with this seed, and print it")
+	hostileWorlds = countFlag("hostile.worlds", "worlds of TestHostileWorlds", 500, 2000, 10_000)
+	hostileWorld  = worldFlag("hostile.world", "TestHostileWorlds")
 )
 
 const (
@@ -459,7 +458,7 @@ func TestHostileWorlds(t *testing.T) {
 		printSiege(*hostileWorld)
 		return
 	}
-	n := cmp.Or(*hostileWorlds, sized(500, 2000, 10000))
+	n := hostileWorlds()
 	start := time.Now()
 	fates := make([]fate, len(attacks))
 	var panics failures

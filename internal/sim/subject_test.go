@@ -3,6 +3,7 @@
 package sim_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"testing"
@@ -28,6 +29,17 @@ func sized(short, normal, many int) int {
 		return many
 	}
 	return normal
+}
+
+// countFlag returns how many worlds to play: what the flag says, or else what sized does.
+func countFlag(name, worlds string, short, normal, many int) func() int {
+	n := flag.Int(name, 0, fmt.Sprintf("%s (default %d, %d with -short, %d with -long)", worlds, normal, short, many))
+	return func() int { return cmp.Or(*n, sized(short, normal, many)) }
+}
+
+// worldFlag is for a look at one world.
+func worldFlag(name, test string) *uint64 {
+	return flag.Uint64(name, 0, "play only the world of "+test+" with this seed, and print it")
 }
 
 // subject is the TimeSynchronizer in the terms of this package.
