@@ -17,10 +17,7 @@ import (
 	"timesync/internal/sim"
 )
 
-var (
-	boundWorlds = countFlag("bound.worlds", "random worlds of TestErrorBound", 1000, 2000, 10_000)
-	boundWorld  = worldFlag("bound.world", "TestErrorBound")
-)
+var boundWorlds, boundWorld = worldFlags("bound", "TestErrorBound", 1000, 2000, 10_000)
 
 // randomWorld draws a world in which anything may happen. A calm one has no faults
 // and queueing that is small against the delay: at most a fortieth of the round trip on

@@ -16,10 +16,7 @@ import (
 	"timesync"
 )
 
-var (
-	hostileWorlds = countFlag("hostile.worlds", "worlds of TestHostileWorlds", 500, 2000, 10_000)
-	hostileWorld  = worldFlag("hostile.world", "TestHostileWorlds")
-)
+var hostileWorlds, hostileWorld = worldFlags("hostile", "TestHostileWorlds", 500, 2000, 10_000)
 
 const (
 	attackOver = 15e6  // us: after it the truth is inside of the bound,

@@ -18,10 +18,7 @@ import (
 	"timesync/internal/sim"
 )
 
-var (
-	stabilizeWorlds = countFlag("stabilize.worlds", "worlds of TestSelfStabilizing", 60, 200, 800)
-	stabilizeWorld  = worldFlag("stabilize.world", "TestSelfStabilizing")
-)
+var stabilizeWorlds, stabilizeWorld = worldFlags("stabilize", "TestSelfStabilizing", 60, 200, 800)
 
 const (
 	scrambleAt = 60 * sec  // when the state of an end is scrambled

@@ -37,9 +37,10 @@ func countFlag(name, worlds string, short, normal, many int) func() int {
 	return func() int { return cmp.Or(*n, sized(short, normal, many)) }
 }
 
-// worldFlag is for a look at one world.
-func worldFlag(name, test string) *uint64 {
-	return flag.Uint64(name, 0, "play only the world of "+test+" with this seed, and print it")
+// worldFlags are those of a test of random worlds: how many, and a seed to look at that one only.
+func worldFlags(prefix, test string, short, normal, many int) (worlds func() int, one *uint64) {
+	one = flag.Uint64(prefix+".world", 0, "play only the world of "+test+" with this seed, and print it")
+	return countFlag(prefix+".worlds", "random worlds of "+test, short, normal, many), one
 }
 
 // subject is the TimeSynchronizer in the terms of this package.
