@@ -248,6 +248,25 @@ func checkDrawn(t *testing.T, name string) {
 	}
 }
 
+// TestNeverKnown: where no report arrives, little is known, and there is a picture of that.
+func TestNeverKnown(t *testing.T) {
+	files, dir := way{seconds: 20, lost: func(int, float64) (any, reports bool) { return false, true }}.film(t), t.TempDir()
+	name := filepath.Join(dir, "a.tsr")
+	if err := os.WriteFile(name, files[0].Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var words strings.Builder
+	if err := drawRecording(name, "", dir, &words); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(words.String(), "(0.0 s) the offset is never known: 1200 datagrams and 0 reports arrived") {
+		t.Error(words.String())
+	}
+	if png, err := os.ReadFile(filepath.Join(dir, "recording-a.png")); err != nil || !bytes.HasPrefix(png, []byte("\x89PNG")) {
+		t.Error(err)
+	}
+}
+
 // TestOtherAnswers: it is said by how much other answers were recorded.
 func TestOtherAnswers(t *testing.T) {
 	r := &reel{}

@@ -64,6 +64,9 @@ const (
 // words says what the estimator took for what.
 func (h *happened) words(r *reel) {
 	h.known(r.notes)
+	if !slices.ContainsFunc(r.notes, func(n note) bool { return n.known }) {
+		h.say(0, other, "the offset is never known: %d datagrams and %d reports arrived", r.count, len(r.reports))
+	}
 	h.paths()
 	h.queues(r.notes)
 	silences := r.unusual()
