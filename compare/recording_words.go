@@ -64,7 +64,7 @@ const (
 // words says what the estimator took for what.
 func (h *happened) words(r *reel) {
 	h.known(r.notes)
-	if !slices.ContainsFunc(r.notes, func(n note) bool { return n.known }) {
+	if len(r.notes) > 0 && !slices.ContainsFunc(r.notes, func(n note) bool { return n.known }) {
 		h.say(0, other, "the offset is never known: %d datagrams and %d reports arrived", r.count, len(r.reports))
 	}
 	h.paths()
@@ -213,14 +213,16 @@ func (h *happened) lifted(at float64) bool {
 
 // unusual returns the silences that are long for the pace of the datagrams.
 func (r *reel) unusual() (all []span) {
-	usual := r.block.at / float64(max(r.count-1, 1)) // s
 	for _, s := range r.silences {
-		if s.to-s.from > 5*usual {
+		if s.to-s.from > 5*r.pace() {
 			all = append(all, s)
 		}
 	}
 	return all
 }
+
+// pace returns the seconds from one datagram to the next.
+func (r *reel) pace() float64 { return r.block.at / float64(max(r.count-1, 1)) }
 
 // missed tells of reports that did not come while something arrived: nobody tells how often they
 // should.
@@ -284,7 +286,7 @@ func (r *reel) tell(out io.Writer, name string) {
 	}
 	if r.differ > 0 {
 		fmt.Fprintf(out, "this version answers otherwise than the one that recorded, offsets by up to %s; shown is what this one makes of it\n", micros(r.differ))
-	} else {
+	} else if r.asked > 0 {
 		fmt.Fprintf(out, "all %d recorded answers are those of this version\n", r.asked)
 	}
 	if r.cut != nil {
