@@ -63,36 +63,43 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	b := &s.bucket
 	dx := localRecvUsec - b.at
 	raw := deltaOf(remoteSendTS24, localRecvUsec)
-	y := wrap(raw-b.origin-uint64(int64(dx)*b.rate>>32), deltaBits)
+	y := wrap(raw-b.origin-uint64(int64(dx)*int64(b.rate)>>32), deltaBits)
 	b.count++
-	if dx < uint64(b.span) && uint64(y) < uint64(b.room) {
+	if dx < uint64(b.span) && uint64(y) < maxDelta {
 		b.add(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
-	return s.news(raw, localRecvUsec)
+	return s.news(raw, y, localRecvUsec)
 }
 
-// news takes a datagram that may change something.
-func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bool) {
-	if !s.pair.sane(s.bucket.from) {
+// news takes a datagram, y above the floor, that ends the bucket or may change more.
+func (s *TimeSynchronizer) news(raw uint64, y int64, localUsec uint64) (owd time.Duration, ok bool) {
+	b := &s.bucket
+	if x := float64(int64(localUsec - s.base)); uint64(y) < maxDelta && b.span > 0 && s.pair.stayCalm(x, b) {
+		b.span = uint32(localUsec-b.at) + bucketTime
+		b.begin(x)
+		b.add(int32(y))
+		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
+	}
+	if !s.pair.sane(b.from) {
 		s.start(raw, localUsec)
 	}
 	x := s.now(localUsec)
-	if x-s.bucket.from >= bucketTime {
-		if s.pair.endBucket(x, &s.bucket) {
+	if x-b.from >= bucketTime {
+		if s.pair.endBucket(x, b) {
 			s.view.late.Store(s.view.late.Load() + 1)
 		}
-		s.view.datagrams.Store(s.view.datagrams.Load() + uint64(s.bucket.count) - 1)
-		s.bucket.count = 1
-		s.bucket.begin(x)
+		s.view.datagrams.Store(s.view.datagrams.Load() + uint64(b.count) - 1)
+		b.count = 1
+		b.begin(x)
 	}
-	y := s.pair.datagram(x, raw, &s.bucket)
+	above := s.pair.datagram(x, raw, b)
 	s.publish(x)
 	s.arm(localUsec, x)
 	if !s.pair.peered {
 		return 0, false
 	}
-	return time.Duration(s.bucket.delay+y) * time.Microsecond, true
+	return time.Duration(b.delay+above) * time.Microsecond, true
 }
 
 // start begins with the first datagram, or anew where the state is one that cannot be.
@@ -120,6 +127,7 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 		s.view.heard.Store(s.view.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
 		s.pair.limits.clockEvent(x)
+		s.pair.news()
 	}
 	return x
 }
@@ -127,10 +135,10 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 // arm says which datagrams are no news from now on.
 func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
 	b, own := &s.bucket, &s.pair.own
-	b.at, b.room = localUsec, 0
+	b.at, b.span = localUsec, 0
 	if s.pair.peered && own.strays == 0 && !s.pair.changed { // else readers are to hear as soon as may be
-		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int64(own.slope*(1<<32))
-		b.span, b.room = uint32(max(bucketTime-(x-b.from), 0)), 1<<deltaBits/3 // as around has it
+		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int32(own.slope*(1<<32))
+		b.span = uint32(max(bucketTime-(x-b.from), 0))
 	}
 }
 
@@ -203,7 +211,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	old, ok := s.view.view()
 	if !ok {
 		v := s.pair.view(x)
-		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, s.anchor), old.steps
+		v.from, v.whole, v.steps = now, nearest(v.whole, s.anchor), old.steps
 		s.show(&v)
 		return
 	}
@@ -214,22 +222,23 @@ func (s *TimeSynchronizer) publish(x float64) {
 		shift = -float64(since)
 	}
 	v := s.pair.view(x + shift)
-	v.from, v.was, v.steps = now+uint64(int64(shift)), old.skew, old.steps
-	if since <= -grace {
-		v.was = old.was
-	}
-	whole, part := old.offset(v.from)
-	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
+	v.from, v.steps = now+uint64(int64(shift)), old.steps
+	began := int64(v.from - old.from)
+	whole, part := old.offset(began, old.skewAt(began))
+	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.rest>>32))/(1<<fineBits), offsetBits)
 	switch {
 	case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
 		v = s.pair.view(x)
-		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, whole), old.steps+1
+		v.from, v.whole, v.steps = now, nearest(v.whole, whole), old.steps+1
 	case waits:
 		s.pair.changed = true
-		v.whole, v.part, v.skew, v.was, v.excess = old.whole, old.part, old.skew, old.was, old.excess
+		v.reading = old.reading
 		v.bound += float32(abs(excess))
 	default:
-		v.whole, v.part, v.excess = whole, part, int32(excess*(1<<fracBits))
+		left := int32(excess * (1 << fracBits))
+		fine := int64(part) - int64(left)<<(fineBits-fracBits)
+		v.whole, v.rest = whole+uint64(fine>>fineBits), join(uint32(fine), uint32(left))
+		v.rates = join(uint32(old.skewAt(since)), uint32(v.skewAt(0)))
 	}
 	s.show(&v)
 }
@@ -316,22 +325,23 @@ func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
 // way, never negative; half the round trip at first, since nobody can tell how
 // unequal the two ways are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	return s.view.minDelay()
+	snapshot, ok := s.Snapshot(0)
+	return snapshot.MinOneWayDelay, ok
 }
 
 // MinimumDelayToPeer returns the shortest time that a datagram of late was under way to the
 // peer, never negative; half the round trip at first. It and MinimumOneWayDelay, which is the
 // way from the peer, are the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
-	v, ok := s.view.view()
-	return micros(float64(v.toPeer)), ok
+	snapshot, ok := s.Snapshot(0)
+	return snapshot.MinDelayToPeer, ok
 }
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
 // per million, at most 1000 either way. ok is false while it is not known to 25 ppm;
 // RemoteTime runs at the best guess until then. At 60 datagrams a second each way that takes
 // 3 s with 0.1 ms of jitter, 11 s with 3 ms and 21 s with 10 ms; at one a second 15, 103 and
-// 156 s (medians, docs/ACCURACY.md). Snapshot.SkewError says how well it is known.
+// 156 s (medians, docs/PRODUCTION.md). Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	v, ok := s.view.view()
 	if !ok || v.ageing > priorSkew/4 {
@@ -472,7 +482,7 @@ func (s Snapshot) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Stats counts since the start or Reset. It is up to 0.2 s late.
+// Stats counts since the start or Reset. It is up to 5 s late.
 type Stats struct {
 	Datagrams   uint64 // taken
 	LateBuckets uint32 // spans of 0.2 s or more in which all datagrams queued
@@ -508,8 +518,10 @@ type pair struct {
 	own    floor
 	limits limits
 
-	peer   float64 // us: the peer's floor at x is peer - own.slope*x
-	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
+	peer    float64 // us: the peer's floor at x is peer - own.slope*x
+	offset  float64 // us: the remote minus the local clock at x is offset - own.slope*x
+	settled float64 // x when both directions were last looked at together
+	calm    float32 // us: for so long after that nothing needs to, unless there is news
 
 	noise float32 // us: mean difference of reports from what they were expected to say
 	trip  float32 // us: the reference round trip, of late
@@ -624,7 +636,7 @@ func (p *pair) move(d float64) {
 	if d == 0 {
 		return
 	}
-	p.changed = true
+	p.news()
 	p.offset += d
 	p.limits.below, p.limits.above = p.limits.below+float32(d), p.limits.above-float32(d)
 }
@@ -635,13 +647,13 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	y, fell := p.own.datagram(x, raw, b)
 	if p.own.silent && p.peered { // it may be as late or early as a clock was set meanwhile
 		p.limits.loosen(float32(p.delay()+float64(y)), float32(max(-y, 0)))
-		p.changed = true
+		p.news()
 	}
 	p.own.silent = false
 	if p.own.level == level {
 		return max(y, 0)
 	}
-	p.changed = true
+	p.news()
 	if fell {
 		p.drops(x, p.own.fall, 1)
 		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
@@ -679,16 +691,34 @@ func (p *pair) drops(x float64, d, sign float32) {
 	}
 }
 
+// news says that readers are to be told, and that the calm is over.
+func (p *pair) news() { p.changed, p.calm = true, 0 }
+
+// stayCalm ends a bucket that came near the floor and has no news. Nearly all do, and for them this is
+// all: both directions are looked at together once a second.
+func (p *pair) stayCalm(x float64, b *bucket) bool {
+	f, low := &p.own, float32(b.first)
+	slack := min(f.slack+certain*f.error*float32(x-b.from), low)
+	if p.changed || x-b.from < bucketTime || x >= p.settled+float64(p.calm) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
+		return false
+	}
+	if float32(b.delay)+low < p.limits.below {
+		p.limits.datagram(x, p.ageing(), p.delay()+float64(low), b.from)
+	}
+	f.near(b, low, slack)
+	return true
+}
+
 // endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
-	dt := min(float32(x-b.from), second) // long ones say little about what they span
-	var steady float32                   // share of the time
+	dt := min(float32(x-b.from), second) + float32(b.from-p.settled) // long ones say little about what they span
+	p.settled, p.calm = x, 0
+	var steady float32 // share of the time
 	if p.peered {
 		if b.first < math.MaxInt32 {
 			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), b.from)
 		}
-		trip := p.roundTrip() + p.own.lowest // rule: of datagrams: the floor follows later; without: trip := p.roundTrip()
-		if abs(trip-p.trip) < p.tolerance() {
+		if abs(p.roundTrip()-p.trip) < p.tolerance() {
 			steady = 1
 		}
 		if p.own.rise() > second { // what makes all datagrams so late is a clock
@@ -713,6 +743,9 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		p.trust(x, dt)
 	}
 	p.follow()
+	if !late && p.own.dips > fewDips && p.limits.fresh == 0 && abs(p.roundTrip()-p.trip) < 2*rounding {
+		p.calm = min(4*second, float32(p.own.end-x)+p.own.width)
+	}
 	return late
 }
 
@@ -735,7 +768,7 @@ func (p *pair) uphold(x float64) {
 	slope := f.slope
 	f.tilt(lack/t, lack)
 	p.turn(x, slope)
-	p.changed = true
+	p.news()
 }
 
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
@@ -821,13 +854,10 @@ func (p *pair) trust(x float64, dt float32) {
 	p.fade(dt)
 }
 
-// fade lets go of a correction that is old, or for which no one path can be to blame.
+// fade lets go of a correction that is old.
 func (p *pair) fade(dt float32) {
 	if p.hold != 0 {
-		rest := abs(p.hold) - abs(p.trip-p.free)/2
-		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
-			p.left = min(p.left, memory/4)
-		}
+		p.left -= dt
 		// Without a hold that the limits confirm, the offset would be outside of them.
 		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
 		if p.left < 0 && (inside || p.known > 2*memory) { // rule: holds fade
@@ -852,17 +882,9 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	sent := x - min(max(p.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(raw, p.peer-p.own.slope*sent))
-	// It makes the round trip impossible again. But if our own datagrams are late, those that
-	// told the step were in flight while both clocks were set, and the report is right.
-	if p.foretold && p.roundTrip()+d < -p.tolerance() && !p.own.alike { // rule: reports from before a step
-		return false
-	}
 	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
 	p.last = minDelta
 	p.drops(x, d, -1)
-	if p.closes(p.trip, d) { // rule: a rise closes the round trip
-		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
-	}
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
 	if repeats {
 		if d < -minGate {
@@ -872,12 +894,16 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	p.believe(d)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
+	was := p.limits.above
 	p.limit(x, above, float64(abs(d)), minDelta%marks)
 	if abs(d) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
 		p.noise += (min(abs(d), 5*minGate) - p.noise) / 8
 	}
-	p.foretold, p.changed = false, true
-	if news = abs(d) >= rounding; news {
+	p.foretold = false
+	if news = abs(d) >= rounding; news || p.limits.above < was-rounding { // else a second or two will do
+		p.news()
+	}
+	if news {
 		p.close(x, b)
 		p.follow()
 	}
@@ -960,7 +986,9 @@ func (p *pair) bound(x float64) (bound, ageing float32) {
 
 // view returns what readers are to see at x. The offset is the one nearest to 0.
 func (p *pair) view(x float64) (v view) {
-	v = view{skew: int32(-p.own.slope * (1 << fineBits)), seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	v = view{seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	skew := uint32(int32(-p.own.slope * (1 << fineBits)))
+	v.rates = join(skew, skew)
 	if v.disturbed = p.limits.disturbed; !v.disturbed {
 		v.undisturbed -= told // where it began, for the estimator
 	}
@@ -1030,15 +1058,10 @@ func (l *limits) datagram(x, ageing, delay, from float64) {
 }
 
 // report takes a report by which the offset is at most above higher. After a clock event the
-// last one counts. But a guess may be from before it, and in a silence the peer's clock drifts:
-// after what was seen a guess counts in the first 2 s only, and only if it is higher.
+// last one counts.
 func (l *limits) report(x, ageing, above float64, mark Counter24) {
 	l.open(x, ageing)
-	counts := float32(above) < l.above || l.quiet < told
-	if mark == markGuess { // rule: guesses only widen what was seen
-		counts = l.guess || float32(above) > l.above && l.quiet < 2*second
-	}
-	if counts {
+	if float32(above) < l.above || l.quiet < told {
 		l.above, l.guess = min(float32(above), maxOffset), mark != markSeen
 	}
 	if l.contradict(x) {
@@ -1077,12 +1100,11 @@ const (
 type bucket struct {
 	at     uint64  // local time, us, at which
 	origin uint64  // the floor is so high, us, on the ring of deltas,
-	rate   int64   // and rises by so much in a microsecond, 2^-32 us
 	from   float64 // x when the bucket began
+	rate   int32   // 2^-32: and the floor rises so fast
 	first  int32   // us: the fastest datagram is so far above the floor
 	second int32   // us: the second fastest
-	span   uint32  // us: from at until the bucket ends
-	room   uint32  // us: so far above the floor a datagram is news; 0: all are
+	span   uint32  // us: from at until the bucket ends; 0: every datagram is news
 	delay  int32   // us: minimum one-way delay
 	count  uint32  // datagrams
 }
@@ -1152,13 +1174,12 @@ func (f *floor) gateBelow(x float64) float32 {
 	return minGate + gateDips*few*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
 }
 
-// lateness returns how late all datagrams are: those of the last late bucket, or of the
-// last two where they came near.
+// lateness returns how late all datagrams of the last bucket were, 0 if they came near.
 func (f *floor) lateness() float32 {
 	if f.lateFor > 0 {
 		return f.low
 	}
-	return f.lowest // rule: what is near may be late; without: return 0
+	return 0
 }
 
 // rise returns by how much the floor may have risen: by as much as both of the last two buckets
@@ -1251,6 +1272,13 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		f.slack = max(f.slack+float32(level-f.at(x)), 0)
 	}
 	return late
+}
+
+// near takes a bucket that came near the floor.
+func (f *floor) near(b *bucket, low, slack float32) {
+	f.learnDip(b, f.low-low)
+	f.lowest, f.low, f.slack, f.nearAt = min(low, f.low), low, slack, b.from
+	f.take(b.from+bucketTime/2, low)
 }
 
 // learnDip learns the dip from a bucket whose fastest datagram was faster than that of the
@@ -1461,10 +1489,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	}
 	d := slope - prior
 	surprised := d*d > surprise*surprise*(skewVar+fitVar) // rule: surprises; without: surprised := false
-	// No queue grows while the round trip is what it was, or the line sinks: a clock is slewed.
-	if slope < float64(l.prior) && slope > -slewSkew { // rule: sinking for long
-		steady = 1
-	}
+	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
 	} else {
@@ -1513,17 +1538,23 @@ func spread(points []point, turn float64) (low, third, mean float64) {
 func secant(points []point) (slope, span float64) {
 	first, last := float64(points[0].x), float64(points[len(points)-1].x)
 	span = last - first
-	below := func(x float64) float64 { // the lowest chord over x
-		low := math.Inf(1)
-		for _, p := range points {
-			for i := len(points) - 1; float64(p.x) <= x && float64(points[i].x) > x; i-- {
-				q := points[i]
-				low = min(low, float64(p.y)+float64(q.y-p.y)*(x-float64(p.x))/float64(q.x-p.x))
+	from, to := first+span/4, last-span/4
+	var low [2]float64 // the hull at from and to
+	for p := 0; p < len(points)-1; {
+		x, y, next, least := float64(points[p].x), float64(points[p].y), p+1, math.Inf(1)
+		for i := p + 1; i < len(points); i++ {
+			if turn := (float64(points[i].y) - y) / (float64(points[i].x) - x); turn <= least {
+				next, least = i, turn
 			}
 		}
-		return low
+		for i, at := range [2]float64{from, to} {
+			if x <= at {
+				low[i] = y + least*(at-x)
+			}
+		}
+		p = next
 	}
-	return (below(last-span/4) - below(first+span/4)) / (span / 2), span
+	return (low[1] - low[0]) / (span / 2), span
 }
 
 // ---- What readers see ----
@@ -1533,31 +1564,35 @@ const (
 	fracBits = 8  // of the fractions of what is slewed, and of reports: they change between two views
 )
 
+// reading is how readers get from a local time to the remote one: four words, which the
+// compiler keeps in registers.
+type reading struct {
+	from  uint64 // local time, us: all that follows is as of then
+	whole uint64 // us: what readers add to it, rounded down
+	rates uint64 // 2^-32: rate of the offset before from, and its rate
+	rest  uint64 // 2^-32 us: what is missing from whole; 2^-8 us: excess, which they still add at from, to be slewed away
+}
+
 // view is a consistent state for readers.
 type view struct {
-	from        uint64  // local time, us: all that follows is as of then
-	whole       uint64  // us: what readers add to it, rounded down
-	part        uint32  // 2^-32 us: and what is missing from that
-	skew        int32   // 2^-32: rate of the offset
-	was         int32   // 2^-32: its rate before from
-	excess      int32   // 2^-8 us: by which readers add too much, to be slewed away
+	reading
 	report      uint32  // 2^-8 units: what to report, and nearly half a unit
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: and to it
 	bound       float32 // us: of the offset's error a grace before from, without excess
 	ageing      float32 // by which that grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
-	disturbed   bool    // there was a clock event
 	jitter      float32 // us
 	steps       uint32  // so far
+	disturbed   bool    // there was a clock event
 	seen        bool    // the report is marked: a datagram was there
 	synced      bool    // the offset is known
 }
 
 // setOffset makes offset, in us, what readers add.
-func (v *view) setOffset(offset float64) {
+func (r *reading) setOffset(offset float64) {
 	whole := math.Floor(offset)
-	v.whole, v.part = uint64(int64(whole)), uint32((offset-whole)*(1<<fineBits))
+	r.whole, r.rest = uint64(int64(whole)), join(uint32((offset-whole)*(1<<fineBits)), 0)
 }
 
 // setReport makes level, in us, what to report.
@@ -1566,42 +1601,49 @@ func (v *view) setReport(level float64) {
 	v.report = uint32(int64((ring(level, deltaBits) + half) * (1 << (fracBits - ts24Shift))))
 }
 
-// gone returns by how much less readers add after x us.
-func gone(excess int32, x int64) int64 {
-	slewed := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
-	return max(min(int64(excess), slewed), -slewed)
+// excess returns what readers still add at from, 2^-8 us.
+func (r reading) excess() int64 { return int64(int32(r.rest)) }
+
+// skewAt returns the rate of the offset x us after from, 2^-32.
+func (r reading) skewAt(x int64) int64 {
+	if x < 0 {
+		return int64(r.rates) >> 32
+	}
+	return int64(int32(r.rates))
 }
 
-// offset returns what readers add x us later. Products wrap as offsets do, at any x.
-func offset(whole uint64, part uint32, skew, excess int32, x int64) (uint64, uint32) {
-	fine := int64(part) + int64(skew)*(x&math.MaxUint32) - gone(excess, x)<<(fineBits-fracBits)
-	return whole + uint64(int64(skew)*(x>>32)+fine>>fineBits), uint32(fine)
+// left returns what is left of the excess x us after from.
+func (r reading) left(x int64) int64 {
+	slewed := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
+	return r.excess() - max(min(r.excess(), slewed), -slewed)
 }
 
 // slewing returns for how long after from readers slew, us.
-func (v *view) slewing() int64 { return 2 * max(int64(v.excess), -int64(v.excess)) >> fracBits }
+func (r reading) slewing() int64 { return 2 * max(r.excess(), -r.excess()) >> fracBits }
 
-// offset returns what readers add to localUsec, and the part of a microsecond.
-func (v *view) offset(localUsec uint64) (whole uint64, part uint32) {
-	x, skew := int64(localUsec-v.from), v.skew
-	if x < 0 {
-		skew = v.was
+// offset returns what readers add x us after from, where the rate is skew, and the part of a
+// microsecond. Products wrap as offsets do, at any x.
+func (r reading) offset(x, skew int64) (whole uint64, part uint32) {
+	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32)
+	if x < 2*maxSlew { // later nothing is left
+		fine += r.left(x) << (fineBits - fracBits)
 	}
-	return offset(v.whole, v.part, skew, v.excess, x)
+	return r.whole + uint64(skew*(x>>32)+fine>>fineBits), uint32(fine)
 }
 
 // remote returns the remote clock.
-func (v *view) remote(localUsec uint64) uint64 {
-	whole, _ := v.offset(localUsec)
+func (r reading) remote(localUsec uint64) uint64 {
+	x := int64(localUsec - r.from)
+	whole, _ := r.offset(x, r.skewAt(x))
 	return localUsec + whole
 }
 
 // ppm returns the skew in parts per million.
-func (v *view) ppm() float64 { return float64(v.skew) / (1 << fineBits) * 1e6 }
+func (r reading) ppm() float64 { return float64(r.skewAt(0)) / (1 << fineBits) * 1e6 }
 
 // reportAt returns what to report x us later.
 func (v *view) reportAt(x int64) uint32 {
-	return v.report - uint32(int64(v.skew)*x>>(fineBits-fracBits+ts24Shift))
+	return v.report - uint32(v.skewAt(0)*x>>(fineBits-fracBits+ts24Shift))
 }
 
 // minDelta returns a report.
@@ -1621,7 +1663,7 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 // boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)+grace), abs(float64(int64(v.excess)-gone(v.excess, x)))
+	age, rest := abs(float64(x)+grace), abs(float64(v.left(x)))
 	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
@@ -1661,12 +1703,12 @@ func (s *shown) show(v *view) {
 	for i, w := range [...]uint64{
 		v.from,
 		v.whole,
-		uint64(v.part)<<32 | uint64(uint32(v.skew)),
-		uint64(v.excess)<<32 | uint64(v.report),
-		pack(v.delay, v.bound),
-		pack(v.ageing, v.undisturbed),
-		uint64(math.Float32bits(v.jitter))<<32 | uint64(v.steps),
-		uint64(math.Float32bits(v.toPeer))<<32 | uint64(uint32(v.was)),
+		v.rates,
+		v.rest,
+		join(v.report, v.steps),
+		joinFloats(v.delay, v.toPeer),
+		joinFloats(v.bound, v.ageing),
+		joinFloats(v.undisturbed, v.jitter),
 	} {
 		s.words[i].Store(w)
 	}
@@ -1680,16 +1722,11 @@ func (s *shown) clear() { s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1
 func (s *shown) load(v *view) (state uint32) {
 	for {
 		seq := s.seq.Load()
-		v.from, v.whole = s.words[0].Load(), s.words[1].Load()
-		v.part, v.skew = unpackFine(s.words[2].Load())
-		excess := s.words[3].Load()
-		v.excess, v.report = int32(excess>>32), uint32(excess)
-		v.delay, v.bound = unpack(s.words[4].Load())
-		v.ageing, v.undisturbed = unpack(s.words[5].Load())
-		jitter := s.words[6].Load()
-		v.jitter, v.steps = math.Float32frombits(uint32(jitter>>32)), uint32(jitter)
-		toPeer := s.words[7].Load()
-		v.toPeer, v.was = math.Float32frombits(uint32(toPeer>>32)), int32(toPeer)
+		v.reading = reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
+		v.report, v.steps = split(s.words[4].Load())
+		v.delay, v.toPeer = splitFloats(s.words[5].Load())
+		v.bound, v.ageing = splitFloats(s.words[6].Load())
+		v.undisturbed, v.jitter = splitFloats(s.words[7].Load())
 		if s.seq.Load() == seq&^writing {
 			v.seen, v.synced, v.disturbed = seq&marked != 0, seq&synced != 0, seq&disturbed != 0
 			return seq
@@ -1707,46 +1744,28 @@ func (s *shown) view() (v view, ok bool) {
 func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 	for {
 		seq := s.seq.Load()
-		from, whole, fine, excess := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
-		was := s.words[7].Load()
+		r := reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
 		if s.seq.Load() != seq&^writing {
 			continue
 		}
 		if seq&synced == 0 {
 			return 0, false
 		}
-		part, skew := unpackFine(fine)
-		x := int64(localUsec - from)
-		if x < 0 {
-			skew = int32(was)
-		}
-		whole, _ = offset(whole, part, skew, int32(excess>>32), x)
+		x := int64(localUsec - r.from)
+		whole, _ := r.offset(x, r.skewAt(x)) // as reading.remote, which is not inlined
 		return localUsec + whole, true
 	}
 }
 
-// minDelay returns the minimum one-way delay, which is in one word.
-func (s *shown) minDelay() (delay time.Duration, ok bool) {
-	for {
-		seq := s.seq.Load()
-		us, _ := unpack(s.words[4].Load())
-		if s.seq.Load() == seq&^writing {
-			if seq&synced == 0 {
-				us = 0
-			}
-			return micros(float64(us)), seq&synced != 0
-		}
-	}
-}
+func join(high, low uint32) uint64 { return uint64(high)<<32 | uint64(low) }
 
-func unpackFine(word uint64) (part uint32, skew int32) { return uint32(word >> 32), int32(word) }
+func split(word uint64) (high, low uint32) { return uint32(word >> 32), uint32(word) }
 
-func pack(a, b float32) uint64 {
-	return uint64(math.Float32bits(a))<<32 | uint64(math.Float32bits(b))
-}
+func joinFloats(a, b float32) uint64 { return join(math.Float32bits(a), math.Float32bits(b)) }
 
-func unpack(word uint64) (a, b float32) {
-	return math.Float32frombits(uint32(word >> 32)), math.Float32frombits(uint32(word))
+func splitFloats(word uint64) (a, b float32) {
+	high, low := split(word)
+	return math.Float32frombits(high), math.Float32frombits(low)
 }
 
 // ---- Arithmetic on rings ----
@@ -1763,8 +1782,10 @@ func ring(v float64, bits uint) float64 {
 	return v - full*math.Floor(v/full+1./2)
 }
 
-// around returns raw-near on the ring of deltas: from two thirds of it below to a
-// third above. No queue is 45 s long, but a clock may be set by as much.
+const maxDelta = 1 << deltaBits / 3 // us: no queue is 45 s long, but a clock may be set by as much
+
+// around returns raw-near on the ring of deltas: from two thirds of it below to a third above,
+// maxDelta.
 func around(raw uint64, near float64) float64 {
 	const full = 1 << deltaBits
 	d := float64(wrap(raw, deltaBits)) - near

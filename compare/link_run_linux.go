@@ -218,7 +218,7 @@ func (e *linkEnd) reports(now uint64, b []byte) bool {
 	if !e.heard || at < e.due {
 		return false
 	}
-	if e.due = at + 2*time.Second; at < 20*time.Second { // as README advises
+	if e.due = at + 2*time.Second; at < 20*time.Second { // as package link does
 		e.due = at + time.Second/2
 	}
 	for i, est := range e.ests {

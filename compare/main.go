@@ -93,7 +93,10 @@ func writeReport(out, traces string) error {
 	if err != nil {
 		return err
 	}
-	d := f.report(measureCosts())
+	d, err := f.report(measureCosts())
+	if err != nil {
+		return err
+	}
 	if err := d.write(out, "REPORT.md"); err != nil {
 		return err
 	}
