@@ -287,6 +287,21 @@ func TestReplayOfNone(t *testing.T) {
 	}
 }
 
+// TestReplayOfOneAndHalf: of two recordings it is said which one is not whole, after all of both.
+func TestReplayOfOneAndHalf(t *testing.T) {
+	whole := recording(t, 8, 100)
+	half, _ := all(whole[:len(whole)/2])
+	n, last := [2]int{}, error(nil)
+	for m, err := range Replay(bytes.NewReader(whole), bytes.NewReader(whole[:len(whole)/2])) {
+		if last = err; err == nil {
+			n[m.End]++
+		}
+	}
+	if events, _ := all(whole); n != [2]int{len(events), len(half)} || !errors.Is(last, ErrTruncated) || !strings.Contains(last.Error(), "second") {
+		t.Errorf("%v events, %v", n, last)
+	}
+}
+
 // gate is a writer that takes what it may.
 type gate struct {
 	bytes.Buffer
