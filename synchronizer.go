@@ -564,8 +564,8 @@ func (p *pair) early() Counter24 {
 	return p.last
 }
 
-// sane reports whether the state is one that can be in a bucket from there on. All others
-// heal by themselves.
+// sane reports whether the state is one that can be in a bucket from there on. No call leads to
+// another one, but memory may break. All other states heal by themselves.
 func (p *pair) sane(from float64) bool {
 	const full, far = 1 << deltaBits, 1 << 62
 	f := &p.own
