@@ -523,27 +523,32 @@ const (
 type pair struct {
 	own    floor
 	limits limits
+	reference
 
-	peer    float64 // us: the peer's floor at x is peer - own.slope*x
-	offset  float64 // us: the remote minus the local clock at x is offset - own.slope*x
-	settled float64 // x when both directions were last looked at together
-	calm    float32 // us: for so long after that nothing needs to, unless there is news
-
-	noise float32 // us: mean difference of reports from what they were expected to say
-	trip  float32 // us: the reference round trip, of late
-	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
-	free  float32 // us: the reference round trip when hold was last 0
-	known float32 // us: for how long the round trip has been trip, all in all
-	other float32 // us: another round trip that stands
-	stood float32 // us: for how long it has
-	drop  float32 // us: by which the own floor fell in the first seconds and did not rise since; if negative, the peer's
-	left  float32 // us: until hold fades
+	peer    float64 // us: the peer's floor at x is peer - own.slope*x; meet, report and turn set it
+	offset  float64 // us: the remote minus the local clock at x is offset - own.slope*x; meet, move and turn
+	settled float64 // x of the last endBucket
+	calm    float32 // us: for so long after that buckets without news need none; endBucket sets it, news ends it
+	noise   float32 // us: mean difference of reports from what they were expected to say; report learns it
 
 	last     Counter24 // report, never 0 once there is one
-	alien    uint8     // other reports until the peer no longer counts as an original
-	peered   bool      // a report has come
-	changed  bool      // since readers were told
-	foretold bool      // the peer will report a step, too; until then the round trip is what it was
+	alien    uint8     // other reports until the peer no longer counts as an original; tellApart counts down
+	peered   bool      // a report has come; only Reset forgets it
+	changed  bool      // there is news for readers; publish tells them
+	foretold bool      // the peer will report a step, too; until then the round trip is what it was. datagram sets it, a report or 6 s end it
+}
+
+// reference is the round trip at which the offset was known, and what is held while it lasts. anew
+// sets all of it but drop anew.
+type reference struct {
+	trip  float32 // us: the reference round trip, of late; trust learns it
+	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip; trust sets it, fade lets go
+	free  float32 // us: the reference round trip when hold was last 0; fade moves it
+	left  float32 // us: until hold fades; trust sets it, fade counts down
+	known float32 // us: for how long the round trip has been trip, all in all
+	other float32 // us: another round trip that stands; trust sets it
+	stood float32 // us: for how long it has; 0 when the round trip is another one
+	drop  float32 // us: the greatest fall of the own floor in the first seconds, negative of the peer's; drops sets it, a rise ends it
 }
 
 // start begins with the level of the first datagram.
@@ -570,7 +575,7 @@ func (p *pair) sane(from float64) bool {
 	const full, far = 1 << deltaBits, 1 << 62
 	f := &p.own
 	return f.noise >= 0 && f.noise <= second && f.width >= bucketTime && f.width <= memory && f.n <= maxPoints &&
-		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.skewVar > 0 && f.skewVar < 1 && f.error >= 0 && f.error < 1 &&
+		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
 		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far && f.end <= from+second &&
 		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left < far &&
 		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.event) < far
@@ -704,7 +709,7 @@ func (p *pair) news() { p.changed, p.calm = true, 0 }
 // all: both directions are looked at together once a second.
 func (p *pair) stayCalm(x float64, b *bucket) bool {
 	f, low := &p.own, float32(b.first)
-	slack := min(f.slack+certain*f.error*float32(x-b.from), low)
+	slack := min(f.slack+certain*f.sigma*float32(x-b.from), low)
 	if p.changed || x-b.from < bucketTime || x >= p.settled+float64(p.calm) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
 		return false
 	}
@@ -767,7 +772,7 @@ func (p *pair) turn(x, slope float64) {
 func (p *pair) uphold(x float64) {
 	f := &p.own
 	lack, t := -p.roundTrip(), float32(x-f.nearAt)
-	most := min(certain*f.error, maxSkew-float32(f.slope))                // that the slope can be wrong by
+	most := min(certain*f.sigma, maxSkew-float32(f.slope))                // that the slope can be wrong by
 	if lack <= 0 || f.seen() || t < second || lack > min(most*t, f.low) { // rule: no round trip is below zero
 		return
 	}
@@ -780,7 +785,7 @@ func (p *pair) uphold(x float64) {
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
 // away.
 func (p *pair) lean(dt float32) {
-	d := p.own.error * dt
+	d := p.own.sigma * dt
 	c := p.correction() - p.hold
 	p.move(-float64(min(max(c, -d), d))) // rule: the offset leans; without: p.move(-float64(min(max(c, -d), d) * 0))
 }
@@ -888,7 +893,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	sent := x - min(max(p.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(raw, p.peer-p.own.slope*sent))
-	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
+	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.sigma) // the floor rises
 	p.last = minDelta
 	p.drops(x, d, -1)
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
@@ -953,7 +958,7 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 	}
 	switch {
 	case mark == markOriginal:
-		above += p.stale(float64(certain / 2 * p.own.error)) // more would be the bound of each young pair
+		above += p.stale(float64(certain / 2 * p.own.sigma)) // more would be the bound of each young pair
 	case mark == markSeen:
 		above += minGate + 2*float64(p.noise)
 	case p.limits.undisturbed(x) < told:
@@ -979,7 +984,7 @@ func (p *pair) tell(x float64) float64 {
 // skew, and of its changes.
 func (p *pair) ageing() float64 {
 	t := max(p.limits.undisturbed(p.limits.at), second)
-	unknown := certain*p.own.error + (2*p.own.scatter()+minGate)/t
+	unknown := certain*p.own.sigma + (2*p.own.scatter()+minGate)/t
 	most := slewSkew + abs(float32(p.own.slope)) // steps may have taught a slope that no clock has
 	return 2*told*skewDrift + float64(min(unknown, most))
 }
@@ -1017,11 +1022,11 @@ const (
 // limits enclose the offset while no clock is set: no delay is negative, so each datagram
 // is a lower limit of the offset, and each report an upper one. They only age.
 type limits struct {
-	below, above float32 // us: the truth is from below under the offset to above over it
-	disturbed    bool    // there was one
-	guess        bool    // above is what the peer guessed, or unknown
-	fresh        uint8   // buckets since then that are still to be believed as they are
-	at           float64 // x when all that was so
+	below, above float32 // us: the truth is from below under the offset to above over it; set by set only
+	disturbed    bool    // there was a clock event
+	guess        bool    // above is what the peer guessed, or unknown; report sets it
+	fresh        uint8   // buckets that are still to be believed as they are: 3 after a clock event, the first of which began before it
+	at           float64 // x when all that was so; open moves it
 	event        float64 // x of the last clock event; at the start -told
 }
 
@@ -1063,7 +1068,7 @@ func (l *limits) datagram(x, ageing, delay, from float64) {
 		l.set(below, l.above)
 	}
 	l.fresh -= min(l.fresh, 1)
-	if l.contradict(x) {
+	if l.reconcile(x) {
 		l.above, l.guess = maxOffset, true
 	}
 }
@@ -1076,14 +1081,14 @@ func (l *limits) report(x, ageing, above float64, mark Counter24) {
 		l.set(l.below, float32(above))
 		l.guess = mark != markSeen
 	}
-	if l.contradict(x) {
+	if l.reconcile(x) {
 		l.below, l.fresh = maxOffset, 2
 	}
 }
 
-// contradict reports whether the limits exclude each other, so that a clock was set. If the
-// peer guessed the upper one, then it guessed wrongly.
-func (l *limits) contradict(x float64) bool {
+// reconcile notes that a clock was set if the limits exclude each other, and reports whether that
+// is so. If the peer guessed the upper one, then it guessed wrongly.
+func (l *limits) reconcile(x float64) (set bool) {
 	if -l.below <= l.above {
 		return false
 	}
@@ -1156,17 +1161,17 @@ func (b *bucket) lower(d int32) {
 // chance, all that follow would be late.
 type floor struct {
 	line
-	nearAt  float64 // x of the last bucket that came near the floor
-	dip     float32 // us
+	nearAt  float64 // x of the last bucket that came near the floor, or of a level shift
+	dip     float32 // us; learnDip learns it, at the start 1 s
 	low     float32 // us: the last bucket was so far above the floor
-	lowest  float32 // us: the last two buckets were at least so far above
-	lateFor float32 // us: for how long buckets have been late
+	lowest  float32 // us: the last two buckets were at least so far above; a level shift makes it 0
+	lateFor float32 // us: for how long buckets have been late; 0 when one comes near
 	halfLow float32 // us: the least late of the later half of that time was so late
 	fall    float32 // us: least residual of the strays
-	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor
-	alike   bool    // the last bucket was late by the same as one of the two before
+	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor; it ages with sigma
+	alike   bool    // the last bucket was late by the same as one of the two before; near ones and level shifts end it
 	strays  uint8   // datagrams in a row that are faster than the path allows
-	dips    uint8   // buckets that the dip is a mean over, at most longRun
+	dips    uint8   // buckets that the dip is a mean over, at most longRun; it lasts until Reset
 	silent  bool    // nothing came for long: what comes next may tell of a clock that was set
 }
 
@@ -1177,13 +1182,13 @@ func (f *floor) scatter() float32 { return min(f.noise, f.dip) }
 // be.
 func (f *floor) gate(x float64) float32 {
 	doubted := max(float32(x-f.nearAt)-f.lateFor, 0) // rule: what is late opens no gate; without: doubted := float32(x - f.nearAt)
-	return minGate + gateDips*f.dip + certain/2*f.error*doubted
+	return minGate + gateDips*f.dip + certain/2*f.sigma*doubted
 }
 
 // gateBelow returns how far below the floor a datagram may be at x.
 func (f *floor) gateBelow(x float64) float32 {
 	few := 1 + 2/float32(max(f.dips, 1)) // rule: few dips make a wide gate below; without: few := float32(1)
-	return minGate + gateDips*few*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
+	return minGate + gateDips*few*f.scatter() + certain/2*f.sigma*max(f.width, float32(x-f.nearAt))
 }
 
 // lateness returns how late all datagrams of the last bucket were, 0 if they came near.
@@ -1256,7 +1261,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	apart := min(abs(low-was), abs(low-f.lowest)) // from one of the last two
 	f.lowest, f.low = min(low, was), low
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
-	f.slack = min(f.slack+certain*f.error*float32(x-b.from), low+certain*f.error*since)
+	f.slack = min(f.slack+certain*f.sigma*float32(x-b.from), low+certain*f.sigma*since)
 	gate := f.gate(x)
 	if f.lateFor > 0 { // rule: what is late comes near only well inside of the gate
 		gate = min(gate, max(gate, was)/2)
@@ -1278,7 +1283,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	if silence := x - b.from; silence > span {
 		// What the points tell is old.
 		f.line.restart(x)
-		f.doubtSlope(max(f.error, min(skewDrift*float32(silence), priorSkew)))
+		f.doubtSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
 	} else if x-f.end >= float64(f.width) {
 		f.endSpan(x, f.dip, steady)
 		f.slack = max(f.slack+float32(level-f.at(x)), 0)
@@ -1342,8 +1347,8 @@ func (f *floor) tilt(slope, a float32) {
 // then the slope was wrong: hardly anything came near it, or its points were bent.
 func (f *floor) climb(x float64, a float32, b *bucket) {
 	if f.rose && (f.n < fitPoints || f.bentFor > 0) { // rule: no line holds
-		if 2*f.error < priorSkew {
-			f.doubtSlope(2 * f.error)
+		if 2*f.sigma < priorSkew {
+			f.doubtSlope(2 * f.sigma)
 		} else {
 			f.forgetSlope(x)
 		}
@@ -1371,21 +1376,21 @@ const (
 // line is the floor as a straight line, and the points that tell it: the fastest datagrams
 // of spans of time, as they are seen from the end of the last one.
 type line struct {
-	level   float64 // us: the floor at x is level + slope*x
-	slope   float64 // minus the skew
-	end     float64 // x of the end of the last span
-	noise   float32 // us: mean distance of the points from the line
-	width   float32 // us: time between points
-	sunk    float32 // us: by which the line was lowered since end
-	prior   float32 // slope known before the points
-	skewVar float32 // variance of that
-	error   float32 // standard deviation of the slope
-	bentFor float32 // us: for how long points have told a surprising slope
-	best    point   // fastest datagram since end
-	some    bool    // there is one
-	rose    bool    // the last level shift was up
-	n       uint8   // points
-	points  [maxPoints]point
+	level    float64 // us: the floor at x is level + slope*x; fit, lower and level shifts set it
+	slope    float64 // minus the skew; fit sets it
+	end      float64 // x of the end of the last span
+	noise    float32 // us: mean distance of the points from the line; fit learns it, at the start 1 s
+	width    float32 // us: time between points; it doubles when there are too many, restart makes it a bucket
+	sunk     float32 // us: by which the line was lowered since end
+	prior    float32 // slope known before the points; fit and restart set it
+	priorVar float32 // variance of that
+	sigma    float32 // standard deviation of the slope; fit learns it, doubtSlope raises it
+	bentFor  float32 // us: for how long points have told a surprising slope; 0 when they do not, and at a level shift
+	best     point   // fastest datagram since end
+	some     bool    // there is one
+	rose     bool    // the last level shift was up
+	n        uint8   // points; restart makes it 0
+	points   [maxPoints]point
 }
 
 // point is a datagram that queued least.
@@ -1400,12 +1405,12 @@ func (l *line) at(x float64) float64 { return l.level + l.slope*x }
 // restart drops the points: they speak of another level. What they knew of the slope
 // stays.
 func (l *line) restart(x float64) {
-	l.skewVar, l.prior = l.error*l.error, float32(l.slope)
+	l.priorVar, l.prior = l.sigma*l.sigma, float32(l.slope)
 	l.n, l.some, l.width, l.end = 0, false, bucketTime, x
 }
 
-// doubtSlope says that what was known of the slope may be wrong by error.
-func (l *line) doubtSlope(error float32) { l.error, l.skewVar = error, error*error }
+// doubtSlope says that what was known of the slope may be wrong by sigma.
+func (l *line) doubtSlope(sigma float32) { l.sigma, l.priorVar = sigma, sigma*sigma }
 
 // forgetSlope turns the line about x so that the clocks have the same rate.
 func (l *line) forgetSlope(x float64) {
@@ -1491,16 +1496,16 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	if l.width == bucketTime { // rule: the dip is noise at first
 		noise = max(noise, 1.25*maxPoints*float64(dip)/float64(l.n))
 	}
-	slope, fitVar, skewVar, prior := l.slope+turn, noise*noise/(span*span), float64(l.skewVar), float64(l.prior)
+	slope, fitVar, priorVar, prior := l.slope+turn, noise*noise/(span*span), float64(l.priorVar), float64(l.prior)
 	if gone > 0 {
 		// The share of what left moves into what was known before.
-		g := skewVar / (skewVar + float64(l.n)*fitVar)
+		g := priorVar / (priorVar + float64(l.n)*fitVar)
 		drift := fitDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift; without: drift := 0.0
 		prior = min(max(prior+g*(slope-prior), -maxSkew), maxSkew)
-		skewVar = (1-g)*skewVar + drift*drift
+		priorVar = (1-g)*priorVar + drift*drift
 	}
 	d := slope - prior
-	surprised := d*d > surprise*surprise*(skewVar+fitVar) // rule: surprises; without: surprised := false
+	surprised := d*d > surprise*surprise*(priorVar+fitVar) // rule: surprises; without: surprised := false
 	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
@@ -1508,17 +1513,17 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 		l.bentFor = 0
 	}
 	if l.bentFor > lateTime { // rule: what bends for long is believed
-		skewVar = min(d*d, 4*maxSkew*maxSkew)
+		priorVar = min(d*d, 4*maxSkew*maxSkew)
 		l.n = uint8(copy(points, points[l.n/2:]))
 		points = points[:l.n]
 	}
-	distance := l.lay(points, min(max(prior+skewVar/(skewVar+fitVar)*d, -maxSkew), maxSkew)-l.slope)
+	distance := l.lay(points, min(max(prior+priorVar/(priorVar+fitVar)*d, -maxSkew), maxSkew)-l.slope)
 	if l.noise == second {
 		l.noise = min(distance, second/2)
 	} else if !surprised {
 		l.noise = min(distance, 1.5*l.noise+1, second/2) // rule: noise grows by halves
 	}
-	l.prior, l.skewVar, l.error = float32(prior), float32(skewVar), float32(math.Sqrt(1/(1/skewVar+1/fitVar)))
+	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
 
 // lay turns the line by so much and lays it as high as it can be below the points. It
