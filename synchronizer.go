@@ -202,9 +202,7 @@ const (
 	grace   = 20e3  // us: so far may a reader be ahead of the last datagram, or behind it
 )
 
-// publish shows readers what is known, if it is news to them. A correction begins a grace
-// after now, and waits until the one before has been over for as long, unless both come at the
-// same time: then what readers read within the grace, before or after now, is final.
+// publish shows readers what is known, if it is news to them.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.pair.changed {
 		return
@@ -212,15 +210,22 @@ func (s *TimeSynchronizer) publish(x float64) {
 	s.pair.changed = false
 	now := s.base + uint64(int64(x))
 	old, ok := s.shown.view()
-	if !ok {
-		v := s.pair.view(x)
-		v.from, v.steps = now, old.steps
-		if v.whole = nearest(v.whole, old.whole); !v.synced {
-			v.whole = old.whole
-		}
-		s.show(&v)
+	if ok {
+		s.correct(x, now, &old)
 		return
 	}
+	v := s.pair.view(x)
+	v.from, v.steps = now, old.steps
+	if v.whole = nearest(v.whole, old.whole); !v.synced {
+		v.whole = old.whole
+	}
+	s.show(&v)
+}
+
+// correct shows what is known after old. A correction begins a grace after now, and waits until
+// the one before has been over for as long, unless both come at the same time: then what readers
+// read within the grace, before or after now, is final. A large one is a step, at once.
+func (s *TimeSynchronizer) correct(x float64, now uint64, old *view) {
 	since := int64(now - old.from)
 	waits := since > -grace && since < old.slewing()+grace
 	shift := float64(grace)
