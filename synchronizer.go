@@ -336,16 +336,22 @@ func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
 // way, never negative; half the round trip at first, since nobody can tell how
 // unequal the two ways are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	snapshot, ok := s.Snapshot(0)
-	return snapshot.MinOneWayDelay, ok
+	var v view
+	if s.shown.load(&v)&synced == 0 {
+		return 0, false
+	}
+	return micros(float64(v.delay)), true
 }
 
 // MinimumDelayToPeer returns the shortest time that a datagram of late was under way to the
 // peer, never negative; half the round trip at first. It and MinimumOneWayDelay, which is the
 // way from the peer, are the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
-	snapshot, ok := s.Snapshot(0)
-	return snapshot.MinDelayToPeer, ok
+	var v view
+	if s.shown.load(&v)&synced == 0 {
+		return 0, false
+	}
+	return micros(float64(v.toPeer)), true
 }
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
