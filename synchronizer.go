@@ -41,8 +41,7 @@ type TimeSynchronizer struct {
 	bucket bucket // under way
 	pair   pair
 	base   uint64 // local time, us, at which x is 0
-	anchor uint64 // us: the first offset shown is the one nearest to it
-	view   shown  // it ends a cache line: neighbours in a slice share none
+	shown  shown  // it ends a cache line: neighbours in a slice share none
 }
 
 const (
@@ -63,50 +62,59 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	b := &s.bucket
 	dx := localRecvUsec - b.at
 	raw := deltaOf(remoteSendTS24, localRecvUsec)
-	y := wrap(raw-b.origin-uint64(int64(dx)*b.rate>>32), deltaBits)
+	y := wrap(raw-b.origin-uint64(int64(dx)*int64(b.rate)>>32), deltaBits)
 	b.count++
-	if dx < uint64(b.span) && uint64(y) < uint64(b.room) {
+	if dx < uint64(b.span) && uint64(y) < maxDelta {
 		b.add(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
-	return s.news(raw, localRecvUsec)
+	return s.news(raw, y, localRecvUsec)
 }
 
-// news takes a datagram that may change something.
-func (s *TimeSynchronizer) news(raw, localUsec uint64) (owd time.Duration, ok bool) {
-	if !s.pair.sane(s.bucket.from) {
+// news takes a datagram, y above the floor, that ends the bucket or may change more.
+func (s *TimeSynchronizer) news(raw uint64, y int64, localUsec uint64) (owd time.Duration, ok bool) {
+	b := &s.bucket
+	if x := float64(int64(localUsec - s.base)); uint64(y) < maxDelta && b.span > 0 && s.pair.stayCalm(x, b) {
+		b.span = uint32(localUsec-b.at) + bucketTime
+		b.begin(x)
+		b.add(int32(y))
+		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
+	}
+	if !s.pair.sane(b.from) {
 		s.start(raw, localUsec)
 	}
 	x := s.now(localUsec)
-	if x-s.bucket.from >= bucketTime {
-		if s.pair.endBucket(x, &s.bucket) {
-			s.view.late.Store(s.view.late.Load() + 1)
+	if x-b.from >= bucketTime {
+		if s.pair.endBucket(x, b) {
+			s.shown.late.Store(s.shown.late.Load() + 1)
 		}
-		s.view.datagrams.Store(s.view.datagrams.Load() + uint64(s.bucket.count) - 1)
-		s.bucket.count = 1
-		s.bucket.begin(x)
+		s.shown.datagrams.Store(s.shown.datagrams.Load() + uint64(b.count) - 1)
+		b.count = 1
+		b.begin(x)
 	}
-	y := s.pair.datagram(x, raw, &s.bucket)
+	above := s.pair.datagram(x, raw, b)
 	s.publish(x)
 	s.arm(localUsec, x)
 	if !s.pair.peered {
 		return 0, false
 	}
-	return time.Duration(s.bucket.delay+y) * time.Microsecond, true
+	return time.Duration(b.delay+above) * time.Microsecond, true
 }
 
 // start begins with the first datagram, or anew where the state is one that cannot be.
 func (s *TimeSynchronizer) start(raw, localUsec uint64) {
-	if v, ok := s.view.view(); ok {
-		s.anchor = v.remote(localUsec) - localUsec
+	v, ok := s.shown.view()
+	anchor := v.whole
+	if ok {
+		anchor = v.remote(localUsec) - localUsec
 	}
-	s.view.clear()
+	s.shown.clear(anchor)
 	waited, early := float64(int64(localUsec-s.base)), s.pair.early()
 	s.base = localUsec
 	s.pair.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
 	if early != 0 {
-		s.pair.report(max(-waited, -second), early, &s.bucket)
+		s.pair.report(min(max(-waited, -second), second), early, &s.bucket)
 	}
 }
 
@@ -117,9 +125,10 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 		// The local clock was set. Times go on from where they were; by how much the
 		// offset changed, the deltas will show.
 		s.base += uint64(int64(ahead))
-		s.view.heard.Store(s.view.heard.Load() + uint64(int64(ahead)))
+		s.shown.heard.Store(s.shown.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
 		s.pair.limits.clockEvent(x)
+		s.pair.news()
 	}
 	return x
 }
@@ -127,10 +136,10 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 // arm says which datagrams are no news from now on.
 func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
 	b, own := &s.bucket, &s.pair.own
-	b.at, b.room = localUsec, 0
+	b.at, b.span = localUsec, 0
 	if s.pair.peered && own.strays == 0 && !s.pair.changed { // else readers are to hear as soon as may be
-		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int64(own.slope*(1<<32))
-		b.span, b.room = uint32(max(bucketTime-(x-b.from), 0)), 1<<deltaBits/3 // as around has it
+		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int32(own.slope*(1<<32))
+		b.span = uint32(max(bucketTime-(x-b.from), 0))
 	}
 }
 
@@ -144,11 +153,11 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	}
 	if !s.pair.begun() {
 		s.pair.last, s.base = minDelta, localRecvUsec
-		s.view.heard.Store(localRecvUsec)
+		s.shown.heard.Store(localRecvUsec)
 		return
 	}
 	x := s.now(localRecvUsec)
-	s.view.heard.Store(localRecvUsec)
+	s.shown.heard.Store(localRecvUsec)
 	if s.pair.report(x, minDelta, &s.bucket) {
 		s.publish(x)
 		s.arm(localRecvUsec, x)
@@ -161,28 +170,30 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 // datagram: RemoteTime then returns full readings. If it was off by a multiple of 67.1 s
 // until then, that is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
-	s.anchor = remoteUsec - localUsec
-	if v, ok := s.view.view(); ok {
-		was := v.remote(localUsec)
-		if turns := nearest(was, remoteUsec) - was; turns != 0 {
-			v.whole += turns
-			v.steps++
-			s.view.show(&v)
-		}
+	v, ok := s.shown.view()
+	if !ok {
+		s.shown.anchor(remoteUsec - localUsec)
+		return
+	}
+	was := v.remote(localUsec)
+	if turns := nearest(was, remoteUsec) - was; turns != 0 {
+		v.whole += turns
+		v.steps++
+		s.shown.show(&v)
 	}
 }
 
 // Reset forgets everything, as when the peer is replaced by another. Only the count
 // of steps goes on; if the offset was known, this is one.
 func (s *TimeSynchronizer) Reset() {
-	if v, ok := s.view.view(); ok {
+	if v, ok := s.shown.view(); ok {
 		v.steps++
-		s.view.show(&v)
+		s.shown.show(&v)
 	}
-	s.bucket, s.pair, s.base, s.anchor = bucket{}, pair{}, 0, 0
-	s.view.clear()
-	s.view.datagrams.Store(0)
-	s.view.late.Store(0)
+	s.bucket, s.pair, s.base = bucket{}, pair{}, 0
+	s.shown.clear(0)
+	s.shown.datagrams.Store(0)
+	s.shown.late.Store(0)
 }
 
 const (
@@ -191,22 +202,30 @@ const (
 	grace   = 20e3  // us: so far may a reader be ahead of the last datagram, or behind it
 )
 
-// publish shows readers what is known, if it is news to them. A correction begins a grace
-// after now, and waits until the one before has been over for as long, unless both come at the
-// same time: then what readers read within the grace, before or after now, is final.
+// publish shows readers what is known, if it is news to them.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.pair.changed {
 		return
 	}
 	s.pair.changed = false
 	now := s.base + uint64(int64(x))
-	old, ok := s.view.view()
-	if !ok {
-		v := s.pair.view(x)
-		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, s.anchor), old.steps
-		s.show(&v)
+	old, ok := s.shown.view()
+	if ok {
+		s.correct(x, now, &old)
 		return
 	}
+	v := s.pair.view(x)
+	v.from, v.steps = now, old.steps
+	if v.whole = nearest(v.whole, old.whole); !v.synced {
+		v.whole = old.whole
+	}
+	s.show(&v)
+}
+
+// correct shows what is known after old. A correction begins a grace after now, and waits until
+// the one before has been over for as long, unless both come at the same time: then what readers
+// read within the grace, before or after now, is final. A large one is a step, at once.
+func (s *TimeSynchronizer) correct(x float64, now uint64, old *view) {
 	since := int64(now - old.from)
 	waits := since > -grace && since < old.slewing()+grace
 	shift := float64(grace)
@@ -214,22 +233,23 @@ func (s *TimeSynchronizer) publish(x float64) {
 		shift = -float64(since)
 	}
 	v := s.pair.view(x + shift)
-	v.from, v.was, v.steps = now+uint64(int64(shift)), old.skew, old.steps
-	if since <= -grace {
-		v.was = old.was
-	}
-	whole, part := old.offset(v.from)
-	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.part))/(1<<fineBits), offsetBits)
+	v.from, v.steps = now+uint64(int64(shift)), old.steps
+	began := int64(v.from - old.from)
+	whole, part := old.offset(began, old.skewAt(began))
+	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.rest>>32))/(1<<fineBits), offsetBits)
 	switch {
 	case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
 		v = s.pair.view(x)
-		v.from, v.was, v.whole, v.steps = now, v.skew, nearest(v.whole, whole), old.steps+1
+		v.from, v.whole, v.steps = now, nearest(v.whole, whole), old.steps+1
 	case waits:
 		s.pair.changed = true
-		v.whole, v.part, v.skew, v.was, v.excess = old.whole, old.part, old.skew, old.was, old.excess
+		v.reading = old.reading
 		v.bound += float32(abs(excess))
 	default:
-		v.whole, v.part, v.excess = whole, part, int32(excess*(1<<fracBits))
+		left := int32(excess * (1 << fracBits))
+		fine := int64(part) - int64(left)<<(fineBits-fracBits)
+		v.whole, v.rest = whole+uint64(fine>>fineBits), join(uint32(fine), uint32(left))
+		v.rates = join(uint32(old.skewAt(since)), uint32(v.skewAt(0)))
 	}
 	s.show(&v)
 }
@@ -237,14 +257,14 @@ func (s *TimeSynchronizer) publish(x float64) {
 // show shows readers a view.
 func (s *TimeSynchronizer) show(v *view) {
 	s.bucket.delay = int32(v.delay) // as readers see it
-	s.view.show(v)
+	s.shown.show(v)
 }
 
 // ---- Answers ----
 
 // IsSynchronized reports whether the offset is known: since the first datagram and
 // the first report.
-func (s *TimeSynchronizer) IsSynchronized() bool { return s.view.seq.Load()&synced != 0 }
+func (s *TimeSynchronizer) IsSynchronized() bool { return s.shown.seq.Load()&synced != 0 }
 
 // MinDeltaTS24 returns what to report to the peer at localUsec: the receive time
 // minus the send stamp of a datagram that does not queue, in units of 8 us. ok is
@@ -256,7 +276,7 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.view.seq.Load()&sync
 // which reports old minima.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	var v view
-	if s.view.load(&v)&reported == 0 {
+	if s.shown.load(&v)&reported == 0 {
 		return 0, false
 	}
 	return v.minDelta(localUsec), true
@@ -276,7 +296,7 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // or report changes it, steps apart. An earlier time is answered by the pace of that time,
 // extrapolated back.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
-	return s.view.remote(localUsec)
+	return s.shown.remote(localUsec)
 }
 
 // LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec:
@@ -285,7 +305,7 @@ func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok b
 // with what arrives until then. Without an Anchor, remoteUsec must be a reading as
 // RemoteTime gives them, as far off as they are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
-	v, ok := s.view.view()
+	v, ok := s.shown.view()
 	if !ok {
 		return 0, false
 	}
@@ -316,24 +336,31 @@ func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
 // way, never negative; half the round trip at first, since nobody can tell how
 // unequal the two ways are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	return s.view.minDelay()
+	var v view
+	if s.shown.load(&v)&synced == 0 {
+		return 0, false
+	}
+	return micros(float64(v.delay)), true
 }
 
 // MinimumDelayToPeer returns the shortest time that a datagram of late was under way to the
 // peer, never negative; half the round trip at first. It and MinimumOneWayDelay, which is the
 // way from the peer, are the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
-	v, ok := s.view.view()
-	return micros(float64(v.toPeer)), ok
+	var v view
+	if s.shown.load(&v)&synced == 0 {
+		return 0, false
+	}
+	return micros(float64(v.toPeer)), true
 }
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
 // per million, at most 1000 either way. ok is false while it is not known to 25 ppm;
 // RemoteTime runs at the best guess until then. At 60 datagrams a second each way that takes
 // 3 s with 0.1 ms of jitter, 11 s with 3 ms and 21 s with 10 ms; at one a second 15, 103 and
-// 156 s (medians, docs/ACCURACY.md). Snapshot.SkewError says how well it is known.
+// 156 s (medians, docs/PRODUCTION.md). Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
-	v, ok := s.view.view()
+	v, ok := s.shown.view()
 	if !ok || v.ageing > priorSkew/4 {
 		return 0, false
 	}
@@ -369,7 +396,7 @@ type Snapshot struct {
 
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
 func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok bool) {
-	v, ok := s.view.view()
+	v, ok := s.shown.view()
 	if !ok {
 		return Snapshot{}, false
 	}
@@ -380,7 +407,7 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		ErrorBound:     micros(v.boundAt(int64(localUsec - v.from))),
 		MinOneWayDelay: micros(float64(v.delay)),
 		Jitter:         micros(float64(v.jitter)),
-		Age:            micros(max(float64(int64(localUsec-s.view.heard.Load())), 0)),
+		Age:            micros(max(float64(int64(localUsec-s.shown.heard.Load())), 0)),
 		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.from)), 0)),
 		Skew:           v.ppm(),
 		Steps:          v.steps,
@@ -472,7 +499,7 @@ func (s Snapshot) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Stats counts since the start or Reset. It is up to 0.2 s late.
+// Stats counts since the start or Reset. It is up to 5 s late.
 type Stats struct {
 	Datagrams   uint64 // taken
 	LateBuckets uint32 // spans of 0.2 s or more in which all datagrams queued
@@ -485,7 +512,7 @@ func (s Stats) LogValue() slog.Value {
 
 // Stats returns what was counted.
 func (s *TimeSynchronizer) Stats() Stats {
-	return Stats{Datagrams: s.view.datagrams.Load(), LateBuckets: s.view.late.Load()}
+	return Stats{Datagrams: s.shown.datagrams.Load(), LateBuckets: s.shown.late.Load()}
 }
 
 // ---- The pair of directions ----
@@ -507,30 +534,37 @@ const (
 type pair struct {
 	own    floor
 	limits limits
+	reference
 
-	peer   float64 // us: the peer's floor at x is peer - own.slope*x
-	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x
-
-	noise float32 // us: mean difference of reports from what they were expected to say
-	trip  float32 // us: the reference round trip, of late
-	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
-	free  float32 // us: the reference round trip when hold was last 0
-	known float32 // us: for how long the round trip has been trip, all in all
-	other float32 // us: another round trip that stands
-	stood float32 // us: for how long it has
-	drop  float32 // us: by which the own floor fell in the first seconds and did not rise since; if negative, the peer's
-	left  float32 // us: until hold fades
+	peer    float64 // us: the peer's floor at x is peer - own.slope*x; meet, report and turn set it
+	offset  float64 // us: the remote minus the local clock at x is offset - own.slope*x; meet, move and turn
+	settled float64 // x of the last endBucket
+	calm    float32 // us: for so long after that buckets without news need none; endBucket sets it, news ends it
+	noise   float32 // us: mean difference of reports from what they were expected to say; report learns it
 
 	last     Counter24 // report, never 0 once there is one
-	alien    uint8     // other reports until the peer no longer counts as an original
-	peered   bool      // a report has come
-	changed  bool      // since readers were told
-	foretold bool      // the peer will report a step, too; until then the round trip is what it was
+	alien    uint8     // other reports until the peer no longer counts as an original; tellApart counts down
+	peered   bool      // a report has come; only Reset forgets it
+	changed  bool      // there is news for readers; publish tells them
+	foretold bool      // the peer will report a step, too; until then the round trip is what it was. datagram sets it, a report or 6 s end it
+}
+
+// reference is the round trip at which the offset was known, and what is held while it lasts. anew
+// sets all of it but drop anew.
+type reference struct {
+	trip  float32 // us: the reference round trip, of late; trust learns it
+	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip; trust sets it, fade lets go
+	free  float32 // us: the reference round trip when hold was last 0; fade moves it
+	left  float32 // us: until hold fades; trust sets it, fade counts down
+	known float32 // us: for how long the round trip has been trip, all in all
+	other float32 // us: another round trip that stands; trust sets it
+	stood float32 // us: for how long it has; 0 when the round trip is another one
+	drop  float32 // us: the greatest fall of the own floor in the first seconds, negative of the peer's; drops sets it, a rise ends it
 }
 
 // start begins with the level of the first datagram.
 func (p *pair) start(level float64) {
-	*p = pair{limits: limits{quiet: told}, changed: true, alien: doubted}
+	*p = pair{limits: limits{event: -told}, changed: true, alien: doubted}
 	p.own = floor{line: line{level: level, noise: second, width: bucketTime}, dip: second, low: second}
 	p.own.doubtSlope(priorSkew)
 }
@@ -546,16 +580,16 @@ func (p *pair) early() Counter24 {
 	return p.last
 }
 
-// sane reports whether the state is one that can be in a bucket from there on. All others
-// heal by themselves.
+// sane reports whether the state is one that can be in a bucket from there on. No call leads to
+// another one, but memory may break. All other states heal by themselves.
 func (p *pair) sane(from float64) bool {
 	const full, far = 1 << deltaBits, 1 << 62
 	f := &p.own
 	return f.noise >= 0 && f.noise <= second && f.width >= bucketTime && f.width <= memory && f.n <= maxPoints &&
-		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.skewVar > 0 && f.skewVar < 1 && f.error >= 0 && f.error < 1 &&
+		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
 		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far && f.end <= from+second &&
 		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left < far &&
-		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.quiet) < far
+		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.event) < far
 }
 
 // roundTrip returns the round trip of a datagram that does not queue.
@@ -624,9 +658,9 @@ func (p *pair) move(d float64) {
 	if d == 0 {
 		return
 	}
-	p.changed = true
+	p.news()
 	p.offset += d
-	p.limits.below, p.limits.above = p.limits.below+float32(d), p.limits.above-float32(d)
+	p.limits.set(p.limits.below+float32(d), p.limits.above-float32(d))
 }
 
 // datagram takes a delta that arrived at x and returns how far it is above the floor, us.
@@ -635,13 +669,13 @@ func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
 	y, fell := p.own.datagram(x, raw, b)
 	if p.own.silent && p.peered { // it may be as late or early as a clock was set meanwhile
 		p.limits.loosen(float32(p.delay()+float64(y)), float32(max(-y, 0)))
-		p.changed = true
+		p.news()
 	}
 	p.own.silent = false
 	if p.own.level == level {
 		return max(y, 0)
 	}
-	p.changed = true
+	p.news()
 	if fell {
 		p.drops(x, p.own.fall, 1)
 		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
@@ -679,16 +713,34 @@ func (p *pair) drops(x float64, d, sign float32) {
 	}
 }
 
+// news says that readers are to be told, and that the calm is over.
+func (p *pair) news() { p.changed, p.calm = true, 0 }
+
+// stayCalm ends a bucket that came near the floor and has no news. Nearly all do, and for them this is
+// all: both directions are looked at together once a second.
+func (p *pair) stayCalm(x float64, b *bucket) bool {
+	f, low := &p.own, float32(b.first)
+	slack := min(f.slack+certain*f.sigma*float32(x-b.from), low)
+	if p.changed || x-b.from < bucketTime || x >= p.settled+float64(p.calm) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
+		return false
+	}
+	if float32(b.delay)+low < p.limits.below {
+		p.limits.datagram(x, p.ageing(), p.delay()+float64(low), b.from)
+	}
+	f.near(b, low, slack)
+	return true
+}
+
 // endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
-	dt := min(float32(x-b.from), second) // long ones say little about what they span
-	var steady float32                   // share of the time
+	dt := min(float32(x-b.from), second) + max(float32(b.from-p.settled), 0) // long ones say little about what they span
+	p.settled, p.calm = x, 0
+	var steady float32 // share of the time
 	if p.peered {
 		if b.first < math.MaxInt32 {
 			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), b.from)
 		}
-		trip := p.roundTrip() + p.own.lowest // rule: of datagrams: the floor follows later; without: trip := p.roundTrip()
-		if abs(trip-p.trip) < p.tolerance() {
+		if abs(p.roundTrip()-p.trip) < p.tolerance() {
 			steady = 1
 		}
 		if p.own.rise() > second { // what makes all datagrams so late is a clock
@@ -713,6 +765,9 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		p.trust(x, dt)
 	}
 	p.follow()
+	if !late && p.own.dips > fewDips && p.limits.fresh == 0 && abs(p.roundTrip()-p.trip) < 2*rounding {
+		p.calm = min(4*second, float32(p.own.end-x)+p.own.width)
+	}
 	return late
 }
 
@@ -728,20 +783,20 @@ func (p *pair) turn(x, slope float64) {
 func (p *pair) uphold(x float64) {
 	f := &p.own
 	lack, t := -p.roundTrip(), float32(x-f.nearAt)
-	most := min(certain*f.error, maxSkew-float32(f.slope))                // that the slope can be wrong by
+	most := min(certain*f.sigma, maxSkew-float32(f.slope))                // that the slope can be wrong by
 	if lack <= 0 || f.seen() || t < second || lack > min(most*t, f.low) { // rule: no round trip is below zero
 		return
 	}
 	slope := f.slope
 	f.tilt(lack/t, lack)
 	p.turn(x, slope)
-	p.changed = true
+	p.news()
 }
 
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
 // away.
 func (p *pair) lean(dt float32) {
-	d := p.own.error * dt
+	d := p.own.sigma * dt
 	c := p.correction() - p.hold
 	p.move(-float64(min(max(c, -d), d))) // rule: the offset leans; without: p.move(-float64(min(max(c, -d), d) * 0))
 }
@@ -852,17 +907,9 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	sent := x - min(max(p.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(raw, p.peer-p.own.slope*sent))
-	// It makes the round trip impossible again. But if our own datagrams are late, those that
-	// told the step were in flight while both clocks were set, and the report is right.
-	if p.foretold && p.roundTrip()+d < -p.tolerance() && !p.own.alike { // rule: reports from before a step
-		return false
-	}
-	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
+	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.sigma) // the floor rises
 	p.last = minDelta
 	p.drops(x, d, -1)
-	if p.closes(p.trip, d) { // rule: a rise closes the round trip
-		p.own.doubtSlope(slewSkew) // the clocks came apart, perhaps by more and more
-	}
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
 	if repeats {
 		if d < -minGate {
@@ -872,12 +919,16 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	p.believe(d)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
+	was := p.limits.above
 	p.limit(x, above, float64(abs(d)), minDelta%marks)
 	if abs(d) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
 		p.noise += (min(abs(d), 5*minGate) - p.noise) / 8
 	}
-	p.foretold, p.changed = false, true
-	if news = abs(d) >= rounding; news {
+	p.foretold = false
+	if news = abs(d) >= rounding; news || p.limits.above < was-rounding { // else a second or two will do
+		p.news()
+	}
+	if news {
 		p.close(x, b)
 		p.follow()
 	}
@@ -907,7 +958,7 @@ func (p *pair) meet(x, level float64) {
 	p.trip = p.roundTrip()
 	p.free, p.offset = p.trip, p.midpoint()
 	p.limits.open(x, 0)
-	p.limits.below, p.limits.above = float32(p.delay()), maxOffset
+	p.limits.set(float32(p.delay()), maxOffset)
 	p.limit(x, p.delay(), 0, markSeen)
 }
 
@@ -921,7 +972,7 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 	}
 	switch {
 	case mark == markOriginal:
-		above += p.stale(float64(certain / 2 * p.own.error)) // more would be the bound of each young pair
+		above += p.stale(float64(certain / 2 * p.own.sigma)) // more would be the bound of each young pair
 	case mark == markSeen:
 		above += minGate + 2*float64(p.noise)
 	case p.limits.undisturbed(x) < told:
@@ -946,8 +997,8 @@ func (p *pair) tell(x float64) float64 {
 // ageing returns by how much the limits open in a microsecond, us: what is not known of the
 // skew, and of its changes.
 func (p *pair) ageing() float64 {
-	t := max(p.limits.quiet, second)
-	unknown := certain*p.own.error + (2*p.own.scatter()+minGate)/t
+	t := max(p.limits.undisturbed(p.limits.at), second)
+	unknown := certain*p.own.sigma + (2*p.own.scatter()+minGate)/t
 	most := slewSkew + abs(float32(p.own.slope)) // steps may have taught a slope that no clock has
 	return 2*told*skewDrift + float64(min(unknown, most))
 }
@@ -960,7 +1011,9 @@ func (p *pair) bound(x float64) (bound, ageing float32) {
 
 // view returns what readers are to see at x. The offset is the one nearest to 0.
 func (p *pair) view(x float64) (v view) {
-	v = view{skew: int32(-p.own.slope * (1 << fineBits)), seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	v = view{seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
+	skew := uint32(int32(-p.own.slope * (1 << fineBits)))
+	v.rates = join(skew, skew)
 	if v.disturbed = p.limits.disturbed; !v.disturbed {
 		v.undisturbed -= told // where it began, for the estimator
 	}
@@ -983,36 +1036,41 @@ const (
 // limits enclose the offset while no clock is set: no delay is negative, so each datagram
 // is a lower limit of the offset, and each report an upper one. They only age.
 type limits struct {
-	below, above float32 // us: the truth is from below under the offset to above over it
-	quiet        float32 // us: since the last clock event; at the start told
-	disturbed    bool    // there was one
-	guess        bool    // above is what the peer guessed, or unknown
-	fresh        uint8   // buckets since then that are still to be believed as they are
-	at           float64 // x when all that was so
+	below, above float32 // us: the truth is from below under the offset to above over it; set by set only
+	disturbed    bool    // there was a clock event
+	guess        bool    // above is what the peer guessed, or unknown; report sets it
+	fresh        uint8   // buckets that are still to be believed as they are: 3 after a clock event, the first of which began before it
+	at           float64 // x when all that was so; open moves it
+	event        float64 // x of the last clock event; at the start -told
 }
 
 // clockEvent says that a clock was set, or seems to have been.
 func (l *limits) clockEvent(x float64) {
 	if abs(l.undisturbed(x)) > second {
-		l.quiet = float32(l.at - x)
+		l.event = x
 	}
 	l.disturbed = true
 	l.fresh = 3 // the one under way, and two
 }
 
 // undisturbed returns the time at x since the last clock event, us.
-func (l *limits) undisturbed(x float64) float32 { return l.quiet + float32(x-l.at) }
+func (l *limits) undisturbed(x float64) float32 { return float32(x - l.event) }
 
 // open lets the limits age.
 func (l *limits) open(x, ageing float64) {
 	d := float32(ageing * max(x-l.at, 0))
-	l.below, l.above = min(l.below+d, maxOffset), min(l.above+d, maxOffset)
-	l.quiet, l.at = l.undisturbed(x), x
+	l.set(l.below+d, l.above+d)
+	l.at = x
 }
 
 // loosen says that the truth may be by below under the offset, and by above higher than known.
 func (l *limits) loosen(below, above float32) {
-	l.below, l.above = max(l.below, below), l.above+above
+	l.set(max(l.below, below), l.above+above)
+}
+
+// set sets the limits. No offset is farther from another than half the ring.
+func (l *limits) set(below, above float32) {
+	l.below, l.above = min(max(below, -maxOffset), maxOffset), min(max(above, -maxOffset), maxOffset)
 }
 
 // datagram takes the fastest datagram of a bucket, which arrived after from: it was under
@@ -1021,34 +1079,30 @@ func (l *limits) datagram(x, ageing, delay, from float64) {
 	l.open(x, ageing)
 	below := float32(delay + ageing*(x-from))
 	if below < l.below && l.fresh == 0 || l.fresh == 1 || l.fresh == 2 {
-		l.below = min(below, maxOffset)
+		l.set(below, l.above)
 	}
 	l.fresh -= min(l.fresh, 1)
-	if l.contradict(x) {
+	if l.reconcile(x) {
 		l.above, l.guess = maxOffset, true
 	}
 }
 
 // report takes a report by which the offset is at most above higher. After a clock event the
-// last one counts. But a guess may be from before it, and in a silence the peer's clock drifts:
-// after what was seen a guess counts in the first 2 s only, and only if it is higher.
+// last one counts.
 func (l *limits) report(x, ageing, above float64, mark Counter24) {
 	l.open(x, ageing)
-	counts := float32(above) < l.above || l.quiet < told
-	if mark == markGuess { // rule: guesses only widen what was seen
-		counts = l.guess || float32(above) > l.above && l.quiet < 2*second
+	if float32(above) < l.above || l.undisturbed(x) < told {
+		l.set(l.below, float32(above))
+		l.guess = mark != markSeen
 	}
-	if counts {
-		l.above, l.guess = min(float32(above), maxOffset), mark != markSeen
-	}
-	if l.contradict(x) {
+	if l.reconcile(x) {
 		l.below, l.fresh = maxOffset, 2
 	}
 }
 
-// contradict reports whether the limits exclude each other, so that a clock was set. If the
-// peer guessed the upper one, then it guessed wrongly.
-func (l *limits) contradict(x float64) bool {
+// reconcile notes that a clock was set if the limits exclude each other, and reports whether that
+// is so. If the peer guessed the upper one, then it guessed wrongly.
+func (l *limits) reconcile(x float64) (set bool) {
 	if -l.below <= l.above {
 		return false
 	}
@@ -1077,12 +1131,11 @@ const (
 type bucket struct {
 	at     uint64  // local time, us, at which
 	origin uint64  // the floor is so high, us, on the ring of deltas,
-	rate   int64   // and rises by so much in a microsecond, 2^-32 us
 	from   float64 // x when the bucket began
+	rate   int32   // 2^-32: and the floor rises so fast
 	first  int32   // us: the fastest datagram is so far above the floor
 	second int32   // us: the second fastest
-	span   uint32  // us: from at until the bucket ends
-	room   uint32  // us: so far above the floor a datagram is news; 0: all are
+	span   uint32  // us: from at until the bucket ends; 0: every datagram is news
 	delay  int32   // us: minimum one-way delay
 	count  uint32  // datagrams
 }
@@ -1122,17 +1175,17 @@ func (b *bucket) lower(d int32) {
 // chance, all that follow would be late.
 type floor struct {
 	line
-	nearAt  float64 // x of the last bucket that came near the floor
-	dip     float32 // us
+	nearAt  float64 // x of the last bucket that came near the floor, or of a level shift
+	dip     float32 // us; learnDip learns it, at the start 1 s
 	low     float32 // us: the last bucket was so far above the floor
-	lowest  float32 // us: the last two buckets were at least so far above
-	lateFor float32 // us: for how long buckets have been late
+	lowest  float32 // us: the last two buckets were at least so far above; a level shift makes it 0
+	lateFor float32 // us: for how long buckets have been late; 0 when one comes near
 	halfLow float32 // us: the least late of the later half of that time was so late
 	fall    float32 // us: least residual of the strays
-	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor
-	alike   bool    // the last bucket was late by the same as one of the two before
+	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor; it ages with sigma
+	alike   bool    // the last bucket was late by the same as one of the two before; near ones and level shifts end it
 	strays  uint8   // datagrams in a row that are faster than the path allows
-	dips    uint8   // buckets that the dip is a mean over, at most longRun
+	dips    uint8   // buckets that the dip is a mean over, at most longRun; it lasts until Reset
 	silent  bool    // nothing came for long: what comes next may tell of a clock that was set
 }
 
@@ -1143,22 +1196,21 @@ func (f *floor) scatter() float32 { return min(f.noise, f.dip) }
 // be.
 func (f *floor) gate(x float64) float32 {
 	doubted := max(float32(x-f.nearAt)-f.lateFor, 0) // rule: what is late opens no gate; without: doubted := float32(x - f.nearAt)
-	return minGate + gateDips*f.dip + certain/2*f.error*doubted
+	return minGate + gateDips*f.dip + certain/2*f.sigma*doubted
 }
 
 // gateBelow returns how far below the floor a datagram may be at x.
 func (f *floor) gateBelow(x float64) float32 {
 	few := 1 + 2/float32(max(f.dips, 1)) // rule: few dips make a wide gate below; without: few := float32(1)
-	return minGate + gateDips*few*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
+	return minGate + gateDips*few*f.scatter() + certain/2*f.sigma*max(f.width, float32(x-f.nearAt))
 }
 
-// lateness returns how late all datagrams are: those of the last late bucket, or of the
-// last two where they came near.
+// lateness returns how late all datagrams of the last bucket were, 0 if they came near.
 func (f *floor) lateness() float32 {
 	if f.lateFor > 0 {
 		return f.low
 	}
-	return f.lowest // rule: what is near may be late; without: return 0
+	return 0
 }
 
 // rise returns by how much the floor may have risen: by as much as both of the last two buckets
@@ -1175,7 +1227,7 @@ func (f *floor) rise() float32 {
 func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) {
 	d := around(raw, f.at(x))
 	if f.dips == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
-		f.dip = float32(b.second - b.first)
+		f.dip = min(float32(b.second-b.first), second/2)
 	}
 	if d < -float64(f.gateBelow(x)) {
 		if f.strays++; f.strays == 1 || float32(d) < f.fall {
@@ -1223,7 +1275,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	apart := min(abs(low-was), abs(low-f.lowest)) // from one of the last two
 	f.lowest, f.low = min(low, was), low
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
-	f.slack = min(f.slack+certain*f.error*float32(x-b.from), low+certain*f.error*since)
+	f.slack = min(f.slack+certain*f.sigma*float32(x-b.from), low+certain*f.sigma*since)
 	gate := f.gate(x)
 	if f.lateFor > 0 { // rule: what is late comes near only well inside of the gate
 		gate = min(gate, max(gate, was)/2)
@@ -1245,12 +1297,19 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	if silence := x - b.from; silence > span {
 		// What the points tell is old.
 		f.line.restart(x)
-		f.doubtSlope(max(f.error, min(skewDrift*float32(silence), priorSkew)))
+		f.doubtSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
 	} else if x-f.end >= float64(f.width) {
 		f.endSpan(x, f.dip, steady)
 		f.slack = max(f.slack+float32(level-f.at(x)), 0)
 	}
 	return late
+}
+
+// near takes a bucket that came near the floor.
+func (f *floor) near(b *bucket, low, slack float32) {
+	f.learnDip(b, f.low-low)
+	f.lowest, f.low, f.slack, f.nearAt = min(low, f.low), low, slack, b.from
+	f.take(b.from+bucketTime/2, low)
 }
 
 // learnDip learns the dip from a bucket whose fastest datagram was faster than that of the
@@ -1302,8 +1361,8 @@ func (f *floor) tilt(slope, a float32) {
 // then the slope was wrong: hardly anything came near it, or its points were bent.
 func (f *floor) climb(x float64, a float32, b *bucket) {
 	if f.rose && (f.n < fitPoints || f.bentFor > 0) { // rule: no line holds
-		if 2*f.error < priorSkew {
-			f.doubtSlope(2 * f.error)
+		if 2*f.sigma < priorSkew {
+			f.doubtSlope(2 * f.sigma)
 		} else {
 			f.forgetSlope(x)
 		}
@@ -1331,21 +1390,21 @@ const (
 // line is the floor as a straight line, and the points that tell it: the fastest datagrams
 // of spans of time, as they are seen from the end of the last one.
 type line struct {
-	level   float64 // us: the floor at x is level + slope*x
-	slope   float64 // minus the skew
-	end     float64 // x of the end of the last span
-	noise   float32 // us: mean distance of the points from the line
-	width   float32 // us: time between points
-	sunk    float32 // us: by which the line was lowered since end
-	prior   float32 // slope known before the points
-	skewVar float32 // variance of that
-	error   float32 // standard deviation of the slope
-	bentFor float32 // us: for how long points have told a surprising slope
-	best    point   // fastest datagram since end
-	some    bool    // there is one
-	rose    bool    // the last level shift was up
-	n       uint8   // points
-	points  [maxPoints]point
+	level    float64 // us: the floor at x is level + slope*x; fit, lower and level shifts set it
+	slope    float64 // minus the skew; fit sets it
+	end      float64 // x of the end of the last span
+	noise    float32 // us: mean distance of the points from the line; fit learns it, at the start 1 s
+	width    float32 // us: time between points; it doubles when there are too many, restart makes it a bucket
+	sunk     float32 // us: by which the line was lowered since end
+	prior    float32 // slope known before the points; fit and restart set it
+	priorVar float32 // variance of that
+	sigma    float32 // standard deviation of the slope; fit learns it, doubtSlope raises it
+	bentFor  float32 // us: for how long points have told a surprising slope; 0 when they do not, and at a level shift
+	best     point   // fastest datagram since end
+	some     bool    // there is one
+	rose     bool    // the last level shift was up
+	n        uint8   // points; restart makes it 0
+	points   [maxPoints]point
 }
 
 // point is a datagram that queued least.
@@ -1360,12 +1419,12 @@ func (l *line) at(x float64) float64 { return l.level + l.slope*x }
 // restart drops the points: they speak of another level. What they knew of the slope
 // stays.
 func (l *line) restart(x float64) {
-	l.skewVar, l.prior = l.error*l.error, float32(l.slope)
+	l.priorVar, l.prior = l.sigma*l.sigma, float32(l.slope)
 	l.n, l.some, l.width, l.end = 0, false, bucketTime, x
 }
 
-// doubtSlope says that what was known of the slope may be wrong by error.
-func (l *line) doubtSlope(error float32) { l.error, l.skewVar = error, error*error }
+// doubtSlope says that what was known of the slope may be wrong by sigma.
+func (l *line) doubtSlope(sigma float32) { l.sigma, l.priorVar = sigma, sigma*sigma }
 
 // forgetSlope turns the line about x so that the clocks have the same rate.
 func (l *line) forgetSlope(x float64) {
@@ -1451,37 +1510,34 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	if l.width == bucketTime { // rule: the dip is noise at first
 		noise = max(noise, 1.25*maxPoints*float64(dip)/float64(l.n))
 	}
-	slope, fitVar, skewVar, prior := l.slope+turn, noise*noise/(span*span), float64(l.skewVar), float64(l.prior)
+	slope, fitVar, priorVar, prior := l.slope+turn, noise*noise/(span*span), float64(l.priorVar), float64(l.prior)
 	if gone > 0 {
 		// The share of what left moves into what was known before.
-		g := skewVar / (skewVar + float64(l.n)*fitVar)
+		g := priorVar / (priorVar + float64(l.n)*fitVar)
 		drift := fitDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift; without: drift := 0.0
 		prior = min(max(prior+g*(slope-prior), -maxSkew), maxSkew)
-		skewVar = (1-g)*skewVar + drift*drift
+		priorVar = (1-g)*priorVar + drift*drift
 	}
 	d := slope - prior
-	surprised := d*d > surprise*surprise*(skewVar+fitVar) // rule: surprises; without: surprised := false
-	// No queue grows while the round trip is what it was, or the line sinks: a clock is slewed.
-	if slope < float64(l.prior) && slope > -slewSkew { // rule: sinking for long
-		steady = 1
-	}
+	surprised := d*d > surprise*surprise*(priorVar+fitVar) // rule: surprises; without: surprised := false
+	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
 	} else {
 		l.bentFor = 0
 	}
 	if l.bentFor > lateTime { // rule: what bends for long is believed
-		skewVar = d * d
+		priorVar = min(d*d, 4*maxSkew*maxSkew)
 		l.n = uint8(copy(points, points[l.n/2:]))
 		points = points[:l.n]
 	}
-	distance := l.lay(points, min(max(prior+skewVar/(skewVar+fitVar)*d, -maxSkew), maxSkew)-l.slope)
+	distance := l.lay(points, min(max(prior+priorVar/(priorVar+fitVar)*d, -maxSkew), maxSkew)-l.slope)
 	if l.noise == second {
 		l.noise = min(distance, second/2)
 	} else if !surprised {
 		l.noise = min(distance, 1.5*l.noise+1, second/2) // rule: noise grows by halves
 	}
-	l.prior, l.skewVar, l.error = float32(prior), float32(skewVar), float32(math.Sqrt(1/(1/skewVar+1/fitVar)))
+	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
 
 // lay turns the line by so much and lays it as high as it can be below the points. It
@@ -1513,17 +1569,23 @@ func spread(points []point, turn float64) (low, third, mean float64) {
 func secant(points []point) (slope, span float64) {
 	first, last := float64(points[0].x), float64(points[len(points)-1].x)
 	span = last - first
-	below := func(x float64) float64 { // the lowest chord over x
-		low := math.Inf(1)
-		for _, p := range points {
-			for i := len(points) - 1; float64(p.x) <= x && float64(points[i].x) > x; i-- {
-				q := points[i]
-				low = min(low, float64(p.y)+float64(q.y-p.y)*(x-float64(p.x))/float64(q.x-p.x))
+	from, to := first+span/4, last-span/4
+	var low [2]float64 // the hull at from and to
+	for p := 0; p < len(points)-1; {
+		x, y, next, least := float64(points[p].x), float64(points[p].y), p+1, math.Inf(1)
+		for i := p + 1; i < len(points); i++ {
+			if turn := (float64(points[i].y) - y) / (float64(points[i].x) - x); turn <= least {
+				next, least = i, turn
 			}
 		}
-		return low
+		for i, at := range [2]float64{from, to} {
+			if x <= at {
+				low[i] = y + least*(at-x)
+			}
+		}
+		p = next
 	}
-	return (below(last-span/4) - below(first+span/4)) / (span / 2), span
+	return (low[1] - low[0]) / (span / 2), span
 }
 
 // ---- What readers see ----
@@ -1533,31 +1595,35 @@ const (
 	fracBits = 8  // of the fractions of what is slewed, and of reports: they change between two views
 )
 
+// reading is how readers get from a local time to the remote one: four words, which the
+// compiler keeps in registers.
+type reading struct {
+	from  uint64 // local time, us: all that follows is as of then
+	whole uint64 // us: what readers add to it, rounded down
+	rates uint64 // 2^-32: rate of the offset before from, and its rate
+	rest  uint64 // 2^-32 us: what is missing from whole; 2^-8 us: excess, which they still add at from, to be slewed away
+}
+
 // view is a consistent state for readers.
 type view struct {
-	from        uint64  // local time, us: all that follows is as of then
-	whole       uint64  // us: what readers add to it, rounded down
-	part        uint32  // 2^-32 us: and what is missing from that
-	skew        int32   // 2^-32: rate of the offset
-	was         int32   // 2^-32: its rate before from
-	excess      int32   // 2^-8 us: by which readers add too much, to be slewed away
+	reading
 	report      uint32  // 2^-8 units: what to report, and nearly half a unit
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: and to it
 	bound       float32 // us: of the offset's error a grace before from, without excess
 	ageing      float32 // by which that grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
-	disturbed   bool    // there was a clock event
 	jitter      float32 // us
 	steps       uint32  // so far
+	disturbed   bool    // there was a clock event
 	seen        bool    // the report is marked: a datagram was there
 	synced      bool    // the offset is known
 }
 
 // setOffset makes offset, in us, what readers add.
-func (v *view) setOffset(offset float64) {
+func (r *reading) setOffset(offset float64) {
 	whole := math.Floor(offset)
-	v.whole, v.part = uint64(int64(whole)), uint32((offset-whole)*(1<<fineBits))
+	r.whole, r.rest = uint64(int64(whole)), join(uint32((offset-whole)*(1<<fineBits)), 0)
 }
 
 // setReport makes level, in us, what to report.
@@ -1566,42 +1632,49 @@ func (v *view) setReport(level float64) {
 	v.report = uint32(int64((ring(level, deltaBits) + half) * (1 << (fracBits - ts24Shift))))
 }
 
-// gone returns by how much less readers add after x us.
-func gone(excess int32, x int64) int64 {
-	slewed := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
-	return max(min(int64(excess), slewed), -slewed)
+// excess returns what readers still add at from, 2^-8 us.
+func (r reading) excess() int64 { return int64(int32(r.rest)) }
+
+// skewAt returns the rate of the offset x us after from, 2^-32.
+func (r reading) skewAt(x int64) int64 {
+	if x < 0 {
+		return int64(r.rates) >> 32
+	}
+	return int64(int32(r.rates))
 }
 
-// offset returns what readers add x us later. Products wrap as offsets do, at any x.
-func offset(whole uint64, part uint32, skew, excess int32, x int64) (uint64, uint32) {
-	fine := int64(part) + int64(skew)*(x&math.MaxUint32) - gone(excess, x)<<(fineBits-fracBits)
-	return whole + uint64(int64(skew)*(x>>32)+fine>>fineBits), uint32(fine)
+// left returns what is left of the excess x us after from.
+func (r reading) left(x int64) int64 {
+	slewed := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
+	return r.excess() - max(min(r.excess(), slewed), -slewed)
 }
 
 // slewing returns for how long after from readers slew, us.
-func (v *view) slewing() int64 { return 2 * max(int64(v.excess), -int64(v.excess)) >> fracBits }
+func (r reading) slewing() int64 { return 2 * max(r.excess(), -r.excess()) >> fracBits }
 
-// offset returns what readers add to localUsec, and the part of a microsecond.
-func (v *view) offset(localUsec uint64) (whole uint64, part uint32) {
-	x, skew := int64(localUsec-v.from), v.skew
-	if x < 0 {
-		skew = v.was
+// offset returns what readers add x us after from, where the rate is skew, and the part of a
+// microsecond. Products wrap as offsets do, at any x.
+func (r reading) offset(x, skew int64) (whole uint64, part uint32) {
+	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32)
+	if x < 2*maxSlew { // later nothing is left
+		fine += r.left(x) << (fineBits - fracBits)
 	}
-	return offset(v.whole, v.part, skew, v.excess, x)
+	return r.whole + uint64(skew*(x>>32)+fine>>fineBits), uint32(fine)
 }
 
 // remote returns the remote clock.
-func (v *view) remote(localUsec uint64) uint64 {
-	whole, _ := v.offset(localUsec)
+func (r reading) remote(localUsec uint64) uint64 {
+	x := int64(localUsec - r.from)
+	whole, _ := r.offset(x, r.skewAt(x))
 	return localUsec + whole
 }
 
 // ppm returns the skew in parts per million.
-func (v *view) ppm() float64 { return float64(v.skew) / (1 << fineBits) * 1e6 }
+func (r reading) ppm() float64 { return float64(r.skewAt(0)) / (1 << fineBits) * 1e6 }
 
 // reportAt returns what to report x us later.
 func (v *view) reportAt(x int64) uint32 {
-	return v.report - uint32(int64(v.skew)*x>>(fineBits-fracBits+ts24Shift))
+	return v.report - uint32(v.skewAt(0)*x>>(fineBits-fracBits+ts24Shift))
 }
 
 // minDelta returns a report.
@@ -1621,7 +1694,7 @@ func (v *view) minDelta(localUsec uint64) Counter24 {
 // boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)+grace), abs(float64(int64(v.excess)-gone(v.excess, x)))
+	age, rest := abs(float64(x)+grace), abs(float64(v.left(x)))
 	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
 }
 
@@ -1661,35 +1734,37 @@ func (s *shown) show(v *view) {
 	for i, w := range [...]uint64{
 		v.from,
 		v.whole,
-		uint64(v.part)<<32 | uint64(uint32(v.skew)),
-		uint64(v.excess)<<32 | uint64(v.report),
-		pack(v.delay, v.bound),
-		pack(v.ageing, v.undisturbed),
-		uint64(math.Float32bits(v.jitter))<<32 | uint64(v.steps),
-		uint64(math.Float32bits(v.toPeer))<<32 | uint64(uint32(v.was)),
+		v.rates,
+		v.rest,
+		join(v.report, v.steps),
+		joinFloats(v.delay, v.toPeer),
+		joinFloats(v.bound, v.ageing),
+		joinFloats(v.undisturbed, v.jitter),
 	} {
 		s.words[i].Store(w)
 	}
 	s.seq.Store((seq+nextView)&^(nextView-1) | state)
 }
 
-// clear takes the view away from readers.
-func (s *shown) clear() { s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1)) }
+// clear takes the view away from readers. The first offset that is shown next is the one nearest
+// to anchor.
+func (s *shown) clear(anchor uint64) {
+	s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1))
+	s.anchor(anchor)
+}
+
+// anchor is for a view that has no offset yet.
+func (s *shown) anchor(offset uint64) { s.words[1].Store(offset) }
 
 // load returns what is shown, and the state.
 func (s *shown) load(v *view) (state uint32) {
 	for {
 		seq := s.seq.Load()
-		v.from, v.whole = s.words[0].Load(), s.words[1].Load()
-		v.part, v.skew = unpackFine(s.words[2].Load())
-		excess := s.words[3].Load()
-		v.excess, v.report = int32(excess>>32), uint32(excess)
-		v.delay, v.bound = unpack(s.words[4].Load())
-		v.ageing, v.undisturbed = unpack(s.words[5].Load())
-		jitter := s.words[6].Load()
-		v.jitter, v.steps = math.Float32frombits(uint32(jitter>>32)), uint32(jitter)
-		toPeer := s.words[7].Load()
-		v.toPeer, v.was = math.Float32frombits(uint32(toPeer>>32)), int32(toPeer)
+		v.reading = reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
+		v.report, v.steps = split(s.words[4].Load())
+		v.delay, v.toPeer = splitFloats(s.words[5].Load())
+		v.bound, v.ageing = splitFloats(s.words[6].Load())
+		v.undisturbed, v.jitter = splitFloats(s.words[7].Load())
 		if s.seq.Load() == seq&^writing {
 			v.seen, v.synced, v.disturbed = seq&marked != 0, seq&synced != 0, seq&disturbed != 0
 			return seq
@@ -1707,46 +1782,28 @@ func (s *shown) view() (v view, ok bool) {
 func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
 	for {
 		seq := s.seq.Load()
-		from, whole, fine, excess := s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()
-		was := s.words[7].Load()
+		r := reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
 		if s.seq.Load() != seq&^writing {
 			continue
 		}
 		if seq&synced == 0 {
 			return 0, false
 		}
-		part, skew := unpackFine(fine)
-		x := int64(localUsec - from)
-		if x < 0 {
-			skew = int32(was)
-		}
-		whole, _ = offset(whole, part, skew, int32(excess>>32), x)
+		x := int64(localUsec - r.from)
+		whole, _ := r.offset(x, r.skewAt(x)) // as reading.remote, which is not inlined
 		return localUsec + whole, true
 	}
 }
 
-// minDelay returns the minimum one-way delay, which is in one word.
-func (s *shown) minDelay() (delay time.Duration, ok bool) {
-	for {
-		seq := s.seq.Load()
-		us, _ := unpack(s.words[4].Load())
-		if s.seq.Load() == seq&^writing {
-			if seq&synced == 0 {
-				us = 0
-			}
-			return micros(float64(us)), seq&synced != 0
-		}
-	}
-}
+func join(high, low uint32) uint64 { return uint64(high)<<32 | uint64(low) }
 
-func unpackFine(word uint64) (part uint32, skew int32) { return uint32(word >> 32), int32(word) }
+func split(word uint64) (high, low uint32) { return uint32(word >> 32), uint32(word) }
 
-func pack(a, b float32) uint64 {
-	return uint64(math.Float32bits(a))<<32 | uint64(math.Float32bits(b))
-}
+func joinFloats(a, b float32) uint64 { return join(math.Float32bits(a), math.Float32bits(b)) }
 
-func unpack(word uint64) (a, b float32) {
-	return math.Float32frombits(uint32(word >> 32)), math.Float32frombits(uint32(word))
+func splitFloats(word uint64) (a, b float32) {
+	high, low := split(word)
+	return math.Float32frombits(high), math.Float32frombits(low)
 }
 
 // ---- Arithmetic on rings ----
@@ -1763,8 +1820,10 @@ func ring(v float64, bits uint) float64 {
 	return v - full*math.Floor(v/full+1./2)
 }
 
-// around returns raw-near on the ring of deltas: from two thirds of it below to a
-// third above. No queue is 45 s long, but a clock may be set by as much.
+const maxDelta = 1 << deltaBits / 3 // us: no queue is 45 s long, but a clock may be set by as much
+
+// around returns raw-near on the ring of deltas: from two thirds of it below to a third above,
+// maxDelta.
 func around(raw uint64, near float64) float64 {
 	const full = 1 << deltaBits
 	d := float64(wrap(raw, deltaBits)) - near
@@ -1774,7 +1833,12 @@ func around(raw uint64, near float64) float64 {
 // nearest returns the number that is raw on the ring of offsets and nearest to near.
 func nearest(raw, near uint64) uint64 { return near + uint64(wrap(raw-near, offsetBits)) }
 
-// micros returns us microseconds.
-func micros(us float64) time.Duration { return time.Duration(us) * time.Microsecond }
+// micros returns us microseconds, at most the longest duration.
+func micros(us float64) time.Duration {
+	if us >= math.MaxInt64/1000 {
+		return math.MaxInt64
+	}
+	return time.Duration(us) * time.Microsecond
+}
 
 func abs[T float32 | float64](v T) T { return max(v, -v) }

@@ -53,7 +53,7 @@ func (d *document) heading(level int, text string) {
 
 // anchor is the name of a heading in links, as in Markdown's pages.
 func anchor(heading string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(heading), "'", ""), " ", "-")
+	return strings.NewReplacer("'", "", ",", "", " ", "-").Replace(strings.ToLower(heading))
 }
 
 func (d *document) text(format string, args ...any) {
@@ -105,6 +105,41 @@ func (d *document) picture(name, alt, caption string, draw func(path string, t t
 	fmt.Fprintf(&d.md, "%s<br>\n%s\n\n", element, wrap(caption, 95))
 	fmt.Fprintf(&d.html, "<figure>%s<figcaption>%s</figcaption></figure>\n", element, markup(caption))
 	d.pictures = append(d.pictures, picture{name, draw})
+}
+
+// pictureBlock is a picture in Markdown, as picture writes it: name, alternative text, caption.
+var pictureBlock = regexp.MustCompile(`(?s)^<picture>.*/(\S+)-light\.png".* alt="([^"]*)"></picture><br>\n(.*)$`)
+
+// include takes over the Markdown of another document of this kind. Its pictures are those that
+// are committed.
+func (d *document) include(markdown string) {
+	for _, block := range strings.Split(strings.TrimSpace(markdown), "\n\n") {
+		level := len(block) - len(strings.TrimLeft(block, "#"))
+		if p := pictureBlock.FindStringSubmatch(block); p != nil {
+			d.picture(p[1], html.UnescapeString(p[2]), p[3], func(path string, t theme) error {
+				from := filepath.Join(committed, pictureFolder, filepath.Base(path))
+				picture, err := os.ReadFile(from)
+				if err != nil || filepath.Clean(path) == from {
+					return err
+				}
+				return os.WriteFile(path, picture, 0o644)
+			})
+		} else if level > 0 {
+			d.heading(level, strings.TrimSpace(block[level:]))
+		} else if strings.HasPrefix(block, "    ") {
+			d.code(strings.ReplaceAll(block[4:], "\n    ", "\n"))
+		} else if strings.HasPrefix(block, "|") {
+			var rows [][]string
+			for i, line := range strings.Split(block, "\n") {
+				if i != 1 { // the line below the head
+					rows = append(rows, strings.Split(strings.Trim(line, "| "), " | "))
+				}
+			}
+			d.table(rows)
+		} else {
+			d.text("%s", block)
+		}
+	}
 }
 
 // drawPictures draws all pictures in all themes.

@@ -61,8 +61,8 @@ func csvNumber(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// follow brings the figures of other documents up to date: the sentence of README.md, and the
-// first table of ACCURACY.md.
+// follow brings the figures of other documents up to date: the first rows of the table of
+// README.md, and the table of ACCURACY.md.
 func (f *figures) follow() error {
 	return errors.Join(
 		rewrite("../README.md", f.followReadme),
@@ -86,46 +86,42 @@ func rewrite(path string, change func(text string) (string, error)) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// readmeFigures is the paragraph of README.md that has them; linkFigures are those of LINK.md
-// that it repeats: this package, the original, and chronyd at 1/s and at 16/s.
-var (
-	readmeFigures = regexp.MustCompile(`(?s)In \d+ kinds of simulated worlds the 99th percentile.*?\n\n`)
-	linkFigures   = regexp.MustCompile(`\| all of it \| \S+ / (\d+) / \S+ \| \S+ / (\d+)\d{3} / [^|]*\|[^|]*\|[^|]*\| \S+ / (\d+) / \S+ \| \S+ / (\d+) /`)
-)
+// linkFigures are those of the real queue that README.md repeats: this package, the original,
+// and chronyd at 1/s and at 16/s.
+var linkFigures = regexp.MustCompile(`\| all of it \| \S+ / (\d+) / \S+ \| \S+ / (\d+)\d{3} / [^|]*\|[^|]*\|[^|]*\| \S+ / (\d+) / \S+ \| \S+ / (\d+) /`)
 
+// followReadme brings the figures of README.md up to date.
 func (f *figures) followReadme(text string) (string, error) {
-	where := readmeFigures.FindStringIndex(text)
-	if where == nil {
-		return "", fmt.Errorf("no paragraph is like %v", readmeFigures)
-	}
-	link, err := os.ReadFile(filepath.Join(committed, "LINK.md"))
+	link, err := measuredLink()
 	if err != nil {
 		return "", err
 	}
-	queue := linkFigures.FindStringSubmatch(string(link))
+	queue := linkFigures.FindStringSubmatch(link)
 	if queue == nil {
-		return "", errors.New("LINK.md has another table")
+		return "", fmt.Errorf("%s has another table", linkMeasured)
 	}
 	chronyd := queue[3] // at the rate that suits it better
 	if len(queue[4]) < len(chronyd) || len(queue[4]) == len(chronyd) && queue[4] < chronyd {
 		chronyd = queue[4]
 	}
 	mine, orig, limit := f.mean(simulated, ours, 0.99), f.mean(simulated, original, 0.99), f.mean(simulated, len(methods), 0.99)
-	paragraph := strings.Join(strings.Fields(text[where[0]:where[1]]), " ")
 	for _, r := range []struct{ from, to string }{
-		{`In \d+ kinds`, fmt.Sprintf("In %d kinds", len(f.of(simulated)))},
-		{`is [\d.]+ [um]s in the geometric mean: \d+ times`, fmt.Sprintf("is %s in the geometric mean: %.0f times", micros(mine), orig/mine)},
-		{`factor of [\d.]+`, fmt.Sprintf("factor of %.1f", mine/limit)},
-		{`once a second, comes to [\d.]+ [um]s`, "once a second, comes to " + micros(f.over(column{-1, chronyName}, f.of(simulated), 0.99))},
-		{`it is \d+ us, where chronyd's is \d+ us and the original is \d+ ms off`, fmt.Sprintf("it is %s us, where chronyd's is %s us and the original is %s ms off", queue[1], chronyd, queue[2])},
+		{`over \d+ simulated scenarios \| \*\*[\d.]+ [um]s\*\*; the C\+\+ original's is \d+ times`, fmt.Sprintf("over %d simulated scenarios | **%s**; the C++ original's is %.0f times", len(f.of(simulated)), micros(mine), orig/mine)},
+		{`once a second, [\d.]+ [um]s; an oracle that knows each series in advance is [\d.]+ times`, fmt.Sprintf("once a second, %s; an oracle that knows each series in advance is %.1f times", micros(f.over(column{-1, chronyName}, f.of(simulated), 0.99)), mine/limit)},
+		{`\*\*\d+ us\*\*; chronyd \d+ us, the original \d+ ms`, fmt.Sprintf("**%s us**; chronyd %s us, the original %s ms", queue[1], chronyd, queue[2])},
+		{`The [\d.]+ [um]s are simulated; the \d+ us are`, fmt.Sprintf("The %s are simulated; the %s us are", micros(mine), queue[1])},
 	} {
-		re := regexp.MustCompile(r.from)
-		if !re.MatchString(paragraph) {
-			return "", fmt.Errorf("the paragraph with the figures has nothing like %q", r.from)
+		// A sentence may be broken into lines anywhere.
+		re := regexp.MustCompile(strings.ReplaceAll(r.from, " ", `\s+`))
+		where := re.FindStringIndex(text)
+		if where == nil {
+			return "", fmt.Errorf("nothing is like %q", r.from)
 		}
-		paragraph = re.ReplaceAllString(paragraph, r.to)
+		if old := text[where[0]:where[1]]; strings.Join(strings.Fields(old), " ") != r.to {
+			text = text[:where[0]] + r.to + text[where[1]:]
+		}
 	}
-	return text[:where[0]] + wrap(paragraph, 95) + "\n\n" + text[where[1]:], nil
+	return text, nil
 }
 
 // accuracyColumns are those of the first table of ACCURACY.md, after the median of ours.

@@ -57,11 +57,11 @@ type lesson struct{ world, title, see string }
 // taught are the worlds that teach most.
 var taught = []lesson{
 	{"bufferbloat-both", "Bufferbloat: others fill the queues of both ways",
-		"Grey: a queue of more than 20 ms. Who believes the last 10 s is wrong by half of it. A floor is not lifted by what queues for less than 10 s, nor by what queues unsteadily."},
+		"Grey: a queue of more than 20 ms. The original believes the minimum of the last 10 s, so its error grows towards half of the queue. This package ignores queues that are shorter than 10 s, or unsteady."},
 	{"route-longer-oneway", "A path becomes longer by 20 ms, one way",
-		"The offset stays where it was. The error that nobody can avoid, up to half of the change, is taken off for all."},
+		"This package's offset stays where it was. The error that no method can avoid, up to half of the change, is subtracted for all."},
 	{"clockstep", "A clock is set by 5 ms",
-		"The step is followed as soon as both ends have told each other. A minimum has to grow old first."},
+		"This package follows as soon as both ends have told each other. The original has to wait until its old minimum is 10 s old."},
 }
 
 // group says what happens in a simulated world.

@@ -20,8 +20,12 @@ import (
 // linkSettled is from when on the start no longer counts.
 const linkSettled = 30 * time.Second
 
-// measureLink runs the experiments between two namespaces and writes LINK.md and a picture.
+// measureLink runs the experiments between two namespaces and writes link.md, or if the folder is
+// that of the committed report, what that includes, and a picture.
 func measureLink(o options) error {
+	if o.only != "" && filepath.Clean(o.out) == filepath.Clean(committed) {
+		return errors.New("the committed report needs all loads, without -only")
+	}
 	o.lasting = cmp.Or(o.lasting, 90*time.Second)
 	a, b, _ := strings.Cut(o.link, ",")
 	var done []*link
@@ -77,7 +81,7 @@ func linkWins(done []*link) string {
 	if len(wins) == 0 {
 		return fmt.Sprintf("**In none of %d comparisons of the 99th percentile was chronyd or ptp4l better than this package.**", compared)
 	}
-	return fmt.Sprintf("**In %d of %d comparisons of the 99th percentile another was better than this package at 60 singles a second, clocks 60 ppm apart:** %s. They run between clocks without skew.", len(wins), compared, strings.Join(wins, ", "))
+	return fmt.Sprintf("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was better than this package:** %s. The others run between clocks without a difference in rate.", len(wins), compared, strings.Join(wins, ", "))
 }
 
 // record saves what each kind of traffic saw.
@@ -97,51 +101,57 @@ func (l *link) record(folder string) error {
 	return nil
 }
 
-// linkDocument is LINK.md.
+func writeLink(d *document, out string) error {
+	fmt.Print(d.markdown())
+	if filepath.Clean(out) != filepath.Clean(committed) {
+		return d.write(out, "link.md")
+	}
+	if err := os.WriteFile(linkMeasured, []byte(d.markdown()), 0o644); err != nil {
+		return err
+	}
+	return d.drawPictures(out)
+}
+
+// linkDocument is what was measured: the report takes it over up to linkMore.
 func linkDocument(done []*link) *document {
 	d := new(document)
-	d.heading(1, "A real queue")
-	d.text("Two hosts and a router are network namespaces of one Linux machine. The router sends 10 Mbit/s each way and holds 300 ms (`tc ... tbf`). The hosts exchange 60 single datagrams a second each way, and 30 frames of 8 datagrams back to back, while something else fills the link for %.0f s. This was measured, not simulated: another run gives other figures.", done[0].lasting.Seconds())
-	d.text("Our own ends and those of the original's algorithm read the machine's clock, which is the truth; one end reads it 1234.57 s ahead and, where a table says 60 ppm, that much fast. Both get the same datagrams, with the kernel's times of receipt (`rxtime`) or with the time after the read. chronyd and ptp4l run beside them, at the same time on the same queue. They read the machine's clock at both ends, leave it alone (`chronyd -x`; `free_running` in ptp4l), and have no skew to learn: what they say of the other end is their error. Without a queue both ways take equally long, to within some 10 us.")
-	d.text("Errors are in microseconds at both ends, median / 99th percentile / maximum.")
-	d.text("%s", linkWins(done))
+	d.heading(2, "A real queue")
+	d.text("This is measured, not simulated, and another run gives other figures. Two hosts and a router are network namespaces of one Linux machine. The router sends 10 Mbit/s each way and holds 300 ms (`tc ... tbf`). The hosts exchange 60 single datagrams a second each way, and 30 frames of 8 datagrams back to back, while other traffic fills the link for %.0f s.", done[0].lasting.Seconds())
+	d.text("Both ends read the machine's clock, so the true offset is known: one end reads it 1234.57 s ahead and 60 ppm fast. This package and the original's algorithm get the same datagrams, with the kernel's times of receipt (`rxtime`) or with the time after the read. chronyd and ptp4l run beside them on the same queue. They read the machine's clock at both ends without a difference in rate, and leave it alone (`chronyd -x`; `free_running` in ptp4l), so what they say of the other end is their error.")
+	d.text("Errors are in microseconds at both ends, median / 99th percentile / maximum. %s", linkWins(done))
 	for _, l := range done {
 		if l.load.phases == nil {
 			continue
 		}
-		d.heading(2, "Beside TCP")
-		d.text("Four TCP connections (CUBIC) fill the link one way, the other way and both ways. Clocks 60 ppm apart, single datagrams, the kernel's times, from %.0f s on. Last, how long datagrams were under way, median to B / to A:", linkWarmup.Seconds())
+		d.heading(3, "Beside TCP")
+		d.text("Four TCP connections (CUBIC) fill the link one way, the other way and both ways. Single datagrams, the kernel's times, from %.0f s on. The last column is how long datagrams were under way, median to B / to A:", linkWarmup.Seconds())
 		d.table(l.phaseTable())
 		lost, sent := l.lost()
 		d.text("Of %d single datagrams %d did not arrive.", sent, lost)
-		d.picture("link", "The error of the oracle, the original, chronyd and this package over time, and below how long datagrams were under way", "This package and chronyd stay right while TCP keeps the queue at up to 300 ms for 20 s. The original after 10 s takes the queue for the path, and is wrong by half of it.", l.draw)
+		d.picture("link", "The error of the oracle, the original, chronyd and this package over time, and below how long datagrams were under way", "This package and chronyd stay right while TCP keeps the queue at up to 300 ms for 20 s. After 10 s the original takes the queue for the path; its error is then more than a third of the queue.", l.draw)
 	}
-	if crossed := slices.DeleteFunc(slices.Clone(done), func(l *link) bool { return l.load.phases != nil }); len(crossed) > 0 {
+	crossed := slices.DeleteFunc(slices.Clone(done), func(l *link) bool { return l.load.phases != nil })
+	if len(crossed) > 0 {
+		d.heading(3, "Beside random cross traffic")
+		d.text("UDP in bursts of 1 to 20 packets of 1,200 bytes, at random (a Poisson process), fills 60, 80 or 90 %% of the link each way; our own datagrams take 5 %% more. At 90 %% the queue may not be empty for 10 to 25 s. In the last rows the queue stands already when the first datagram is sent; else both begin at once. Clocks 60 ppm apart, from %.0f s on:", linkSettled.Seconds())
+		d.table(crossTable(crossed, linkSetups[0].skew, linkSettled, crossed[0].lasting))
+	}
+	d.heading(3, "How the real queue was measured")
+	d.text("This package sends 3 bytes in datagrams that the program sends anyway, 60 or 240 a second each way, and 3 more for a report every 2 s (0.5 s in the first 20 s). chronyd makes 1 or 16 exchanges a second of its own (`minpoll` and `maxpoll` 0 or -4, `xleave`, its defaults otherwise), with the kernel's times of sending and receipt; its estimate is read ten times a second with `chronyc -c tracking`. ptp4l sends 16 Sync and 16 Delay_Req a second with the kernel's times (`time_stamping software`); its figure is the offset that it prints for each exchange, before its servo averages for minutes. chronyd is made to set a computer's clock, ptp4l for networks whose switches take part, and neither for a program's own datagrams. Versions: %s.", rivalVersions())
+	d.code("compare/reallink/run.sh FOLDER    # 8 min; Linux, root, iproute2; docs is for this report\ncompare/reallink/run.sh FOLDER -only cross90 -record TRACES\ncd compare && go run . -replay TRACES/cross90-60singles.csv.gz")
+	if len(crossed) > 0 {
 		crossText(d, crossed)
 	}
-	d.heading(2, "How it was measured")
-	d.text("What each sends: ours 3 bytes in datagrams that the program sends anyway, 60 or 240 a second each way, and 3 more for a report every 2 s (0.5 s in the first 20 s). chronyd: exchanges of its own, 1 or 16 a second (`minpoll` and `maxpoll` 0 or -4, `xleave`, its defaults otherwise), with the kernel's times of sending and receipt; its estimate is read ten times a second with `chronyc -c tracking`. ptp4l: 16 Sync and 16 Delay_Req a second with the kernel's times (`time_stamping software`); the figure is the offset of each exchange that it prints, not of a clock that its servo would steer over minutes: it would have to steer the machine's. chronyd is made to set a computer's clock, ptp4l for networks whose switches take part, and neither for a program's own datagrams. Versions: %s.", rivalVersions())
-	d.code("compare/reallink/run.sh docs    # 8 min, as root\ncompare/reallink/run.sh FOLDER -only cross90 -seed 2 -record TRACES\ngo run . -replay TRACES/cross90-60singles.csv.gz")
-	d.text("Where it cannot run, it says why in a line: it needs Linux, root, and `ip` and `tc` of iproute2. chronyd and ptp4l are Debian's `chrony` and `linuxptp`; where they are not installed, the tables say so. `-record` saves each datagram's time of sending, its delays, and the reports, so that `-replay` and `internal/sim` can play a run again.")
 	return d
 }
 
-// crossText is the part about random cross traffic.
+// crossText is what else was measured beside random cross traffic.
 func crossText(d *document, crossed []*link) {
-	d.heading(2, "Beside random cross traffic")
-	d.text("UDP in bursts of 1 to 20 packets of 1,200 bytes, at random (a Poisson process), fills 60, 80 or 90 %% of the link each way; our own datagrams take 5 %% more. At 90 %% a queue may not once be empty for 10 to 25 s. In the last rows it stands already when the first datagram is sent; else both begin at once. Seed of the bursts: %d.", crossed[0].seed)
-	for _, t := range []struct {
-		skew     float64
-		from, to time.Duration
-		text     string
-	}{
-		{linkSetups[0].skew, linkSettled, crossed[0].lasting, "Clocks 60 ppm apart, from 30 s on:"},
-		{linkSetups[0].skew, linkWarmup, linkSettled, "The start: clocks 60 ppm apart, from 5 to 30 s. The skew is not known yet, and a queue may stand from the first datagram on:"},
-		{0, linkWarmup, crossed[0].lasting, "One clock for both ends, as chronyd and ptp4l have it, from 5 s on:"},
-	} {
-		d.text("%s", t.text)
-		d.table(crossTable(crossed, t.skew, t.from, t.to))
-	}
+	d.heading(3, strings.TrimPrefix(linkMore, "### "))
+	d.text("Seed of the bursts: %d. The first seconds, clocks 60 ppm apart, from 5 to 30 s: the difference in rate is not known yet, and a queue may stand from the first datagram on.", crossed[0].seed)
+	d.table(crossTable(crossed, linkSetups[0].skew, linkWarmup, linkSettled))
+	d.text("One clock for both ends, as chronyd and ptp4l have it, from 5 s on:")
+	d.table(crossTable(crossed, 0, linkWarmup, crossed[0].lasting))
 }
 
 // cell is three quantiles of errors, us.
@@ -291,8 +301,8 @@ func (l *link) draw(path string, t theme) error {
 	top := &chart{title: "Beside TCP on a real queue: largest error of each second", x: x, y: errorAxis(errorLabel, 1, 1e6), curves: curves, events: phases}
 	x.label = "seconds since the start"
 	bottom := &chart{title: "How long datagrams were under way", x: x, y: axis{label: "delay, ms", min: 0, max: 400, ticks: multiples("%.0f", 100, 400)}, curves: []curve{
-		{name: "to B", color: methods[original].color, parts: []plotter.XYs{s.delays(sim.B)}},
-		{name: "to A", color: methods[ours].color, parts: []plotter.XYs{s.delays(sim.A)}},
+		{name: "to B", color: colorOf(ntp + 1), parts: []plotter.XYs{s.delays(sim.B)}},
+		{name: "to A", color: colorOf(ntp + 2), parts: []plotter.XYs{s.delays(sim.A)}},
 	}, events: phases}
 	return drawCharts(path, t, top, bottom)
 }

@@ -81,15 +81,15 @@ func (f frame) add(curves []curve) (plot.Legend, error) {
 	return legend, nil
 }
 
-// overTime returns the lines of a value over time, s, with gaps of more than 2 s where it is NaN.
-func overTime[T any](all []T, at, value func(*T) float64) (parts []plotter.XYs) {
+// overTime returns the lines of a value over time, s, with gaps where it is NaN for longer than gap.
+func overTime[T any](all []T, gap float64, at, value func(*T) float64) (parts []plotter.XYs) {
 	last := math.Inf(-1)
 	for i := range all {
 		x, y := at(&all[i]), value(&all[i])
 		if math.IsNaN(y) {
 			continue
 		}
-		if x > last+2 {
+		if x > last+gap {
 			parts = append(parts, nil)
 		}
 		last = x
@@ -109,9 +109,12 @@ func fitted(label string, curves []curve) axis {
 			}
 		}
 	}
+	if len(ys) == 0 {
+		return axis{label: label, min: 0, max: 1} // with nothing to see: ticks of NaN take for ever
+	}
 	slices.Sort(ys)
 	lo, hi := quantile(ys, 0.01), quantile(ys, 0.99)
-	room := max((hi-lo)/10, 0.1)
+	room := max((hi-lo)/10, 0.1, math.Abs(lo)/1e6)
 	return axis{label: label, min: lo - room, max: hi + room}
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"image/color"
 	"math"
 	"slices"
@@ -14,7 +15,30 @@ import (
 
 // line returns the curve of something over time.
 func (r *reel) line(name string, c color.Color, width vg.Length, value func(n *note) float64) curve {
-	return curve{name: name, color: c, width: width, parts: overTime(r.notes, func(n *note) float64 { return n.at }, value)}
+	parts := overTime(r.notes, max(leastSilence, 5*r.pace()), func(n *note) float64 { return n.at }, value)
+	for i := range parts {
+		parts[i] = thinned(parts[i], len(r.notes)/mostDrawn)
+	}
+	return curve{name: name, color: c, width: width, parts: parts}
+}
+
+// mostDrawn is so many points of a curve that more would not be seen, in a picture 1100 wide.
+const mostDrawn = 1500
+
+// thinned leaves the lowest and the highest of each k points.
+func thinned(p plotter.XYs, k int) (left plotter.XYs) {
+	if k <= 2 {
+		return p
+	}
+	for some := range slices.Chunk(p, k) {
+		a := slices.MinFunc(some, func(a, b plotter.XY) int { return cmp.Compare(a.Y, b.Y) })
+		b := slices.MaxFunc(some, func(a, b plotter.XY) int { return cmp.Compare(a.Y, b.Y) })
+		if a.X > b.X {
+			a, b = b, a
+		}
+		left = append(left, a, b)
+	}
+	return left
 }
 
 // whenKnown makes a value of what is there only while the offset is known.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,7 +15,11 @@ import (
 
 // report writes everything into a document. costs may be nil: then that section has no times.
 // A section is a method of figures; a new one goes where readers want it.
-func (f *figures) report(costs []float64) *document {
+func (f *figures) report(costs []float64) (*document, error) {
+	link, err := measuredLink()
+	if err != nil {
+		return nil, err
+	}
 	d := new(document)
 	d.heading(1, "Every method on identical packets")
 	f.headline(d)
@@ -22,11 +27,29 @@ func (f *figures) report(costs []float64) *document {
 	f.offsets(d)
 	f.overTime(d)
 	f.turned(d)
+	d.include(link)
+	d.text("The first seconds, and one clock for both ends: [measured.md](../compare/reallink/measured.md).")
 	f.starts(d)
 	f.authors(d)
 	f.costs(d, costs)
 	f.measured(d)
-	return d
+	return d, nil
+}
+
+// linkMeasured is what was measured on a real queue. The report takes it over up to linkMore.
+const linkMeasured, linkMore = "reallink/measured.md", "### The start, and one clock for both ends"
+
+// measuredLink returns what the report says of the real queue.
+func measuredLink() (string, error) {
+	text, err := os.ReadFile(linkMeasured)
+	if err != nil {
+		return "", err
+	}
+	part, _, found := strings.Cut(string(text), linkMore)
+	if !found {
+		return "", fmt.Errorf("%s has no %q", linkMeasured, linkMore)
+	}
+	return part, nil
 }
 
 // column is a column of the tables: a method that is played, or chronyd.
@@ -82,14 +105,14 @@ func (f *figures) headline(d *document) {
 	orig := f.mean(simulated, original, 0.99)
 	both := slices.DeleteFunc(slices.Clone(worlds), func(i int) bool { return math.IsNaN(f.chronyd.value(f.worlds[i].name, 0.99)) })
 	chrony, beside := f.over(column{-1, chronyName}, both, 0.99), f.over(column{ours, ""}, both, 0.99)
-	d.text("Two ends exchange datagrams in %d kinds of simulated worlds. Ten times a second each method is asked for the other end's clock. **In the geometric mean over the worlds, the 99th percentile of the error is %s with this package. That is %.0f times less than with the original (%s), which sends the same datagrams, and %.0f times less than with chronyd in the %d worlds that it can be played in (%s against %s). chronyd asks once a second, in packets of its own, with the best of 88 settings in each world. This package is within a factor of %.1f of an oracle that knows each series in advance (%s).**",
+	d.text("Two ends exchange datagrams in %d kinds of simulated worlds. Ten times a second each method is asked for the other end's clock. **In the geometric mean over the worlds, the 99th percentile of the error is %s with this package. That is %.0f times less than with the original (%s), which sends the same datagrams, and %.0f times less than with chronyd in the %d worlds that it can be played in (%s against %s). chronyd asks once a second, in packets of its own, with the best of 88 settings in each world. An oracle that knows each series in advance is %.1f times better (%s).**",
 		len(worlds), micros(mine), orig/mine, micros(orig), chrony/beside, len(both), micros(chrony), micros(beside), mine/limit, micros(limit))
 	d.picture("methods", "A row for each method, a dot for each world, a bar at the geometric mean, over a logarithmic axis of the error",
-		"Each dot is a world, each bar the geometric mean. What is below 1 us counts as 1 us.",
+		"Further left is better. Each dot is a world, each bar the geometric mean. What is below 1 us counts as 1 us. What the names mean: [below](#what-each-does-and-costs).",
 		func(path string, t theme) error {
-			return drawStrips(path, t, "99th percentile of the error in all simulated worlds", errorAxis("error (floor: 1 us)", 1, 1e6), f.strips(worlds))
+			return drawStrips(path, t, "99th percentile of the error in all simulated worlds", errorAxis("error, less is better (floor: 1 us)", 1, 1e6), f.strips(worlds))
 		})
-	d.text("chronyd at equal numbers of packets: [CHRONYD.md](CHRONYD.md). Beside real queues, live, with chronyd and ptp4l: [LINK.md](LINK.md). Beside the C++ program itself, live: [ORIGINAL.md](ORIGINAL.md). Games, beside Netcode for Entities and lightyear: [INPUTS.md](INPUTS.md). All percentiles of all methods: [report.csv](report.csv).")
+	d.text("Measured live beside chronyd and ptp4l: [a real queue](#a-real-queue). chronyd at equal numbers of packets: [CHRONYD.md](CHRONYD.md). Beside the C++ program itself, live: [ORIGINAL.md](ORIGINAL.md). Games, beside Netcode for Entities and lightyear: [INPUTS.md](INPUTS.md). All percentiles of all methods: [report.csv](report.csv).")
 }
 
 // strips are the p99 of the worlds by method, the best method first.
@@ -115,9 +138,9 @@ func (f *figures) strips(worlds []int) (all []strip) {
 // reasons say why another method wins a world, by the beginning of its name. TestReasons wants
 // one for each of the simulated worlds and of CORE that another wins by a quarter or more.
 var reasons = []struct{ worlds, why string }{
-	{"ideal wander", "Without any jitter, chronyd averages the rounding of its clock away; a stamp here has a unit of 8 us."},
+	{"ideal wander", "There is no jitter. chronyd averages the rounding of its clock away; a stamp here has a unit of 8 us."},
 	{"delayramp delayramp-100ppm", "One way grows by 30 or 100 us a second for 100 s, like a clock that runs away. chronyd drops exchanges that take longer than others."},
-	{"E35 E50 E51 E72 E88 E106 E120 E125", "The queues of both ways swing, wander or grow there by tens of milliseconds within seconds. Whoever forgets sooner is wrong for a shorter time."},
+	{"E35 E50 E51 E72 E88 E106 E120 E125", "The queues of both ways swing, wander or grow there by tens of milliseconds within seconds. A method that forgets sooner is wrong for a shorter time."},
 }
 
 // unexplained is the reason of worlds that another method wins by little.
@@ -178,7 +201,7 @@ const winsBegin, winsEnd = "## Where another method wins", "## The offset in eac
 
 func (f *figures) wins(d *document) {
 	d.heading(2, strings.TrimPrefix(winsBegin, "## "))
-	d.text("By the 99th percentile and by more than a twentieth, and by a stamp's 8 us where both have stamps:")
+	d.text("These are the worlds in which another method's 99th percentile is smaller by more than a twentieth, and where both have stamps also by more than a stamp's 8 us:")
 	items := f.won(simulated, 0.99)
 	if len(items) == 0 {
 		items = []string{fmt.Sprintf("In none of the %d simulated worlds.", len(f.of(simulated)))}
@@ -206,7 +229,7 @@ func (f *figures) steep() string {
 
 func (f *figures) offsets(d *document) {
 	d.heading(2, strings.TrimPrefix(winsEnd, "## "))
-	d.text("The 99th percentile of the error in microseconds, from 30 s on, over %d seeds and both ends. What unequal ways make unavoidable for anybody is taken off. Bold is the best that answers at once: the oracle does not. A row in bold is the geometric mean of a group. Variants at another rate or period count, and are in report.csv.", simSeeds)
+	d.text("The 99th percentile of the error in microseconds, from 30 s on, over %d seeds and both ends. The part that no method can avoid, because the two ways are unequal, is subtracted. Bold is the best method that answers at once; the oracle answers only afterwards. A row in bold is the geometric mean of a group. Variants at another rate or period count, and are in report.csv.", simSeeds)
 	d.table(f.table())
 }
 
@@ -289,7 +312,7 @@ func fine(us float64) string {
 
 func (f *figures) overTime(d *document) {
 	d.heading(2, "Over time, and with skew and rate turned up")
-	d.text("First the largest error of each second at one end, from the start on; what is grey is what happens.")
+	d.text("The first pictures show the largest error of each second at one end, from the start on. Grey areas and lines show what happens.")
 	for _, t := range taught {
 		s := f.series[t.world]
 		d.picture(t.world, t.title+": the error over time of this package, the original, chronyd and the oracle", t.see, func(path string, th theme) error {
@@ -302,14 +325,14 @@ func (f *figures) overTime(d *document) {
 }
 
 func (f *figures) turned(d *document) {
-	d.picture("skew", "The 99th percentile of the error over the skew of the clocks", "Exponential jitter of 3 ms. A skew that is learnt costs next to nothing. A minimum of 10 s is as wrong as the clocks drifted meanwhile.",
+	d.picture("skew", "The 99th percentile of the error over the skew of the clocks", "Exponential jitter of 3 ms. Two crystals differ by up to 100 ppm: grey. Once the skew is learnt it adds hardly any error. A minimum over 10 s goes stale as the clocks drift.",
 		func(path string, t theme) error {
 			return drawCharts(path, t, &chart{
 				title: "Error against skew, 99th percentile", x: axis{label: "how far the rates of the clocks are apart, ppm", min: 0, max: 400, ticks: fixed("%g", 0, 50, 100, 200, 300, 400)},
-				y: errorAxis(errorLabel, 1, 1e5), curves: f.skews.curves(),
+				y: errorAxis(errorLabel, 1, 1e5), curves: f.skews.curves(), events: []event{{from: 0, to: 100, name: "two crystals"}},
 			})
 		})
-	d.picture("rate", "The 99th percentile of the error over the rate of datagrams", "More datagrams are more chances that one did not wait. A method that asks at a pace of its own gains nothing.",
+	d.picture("rate", "The 99th percentile of the error over the rate of datagrams", "More datagrams are more chances that one did not wait. A method that asks at a pace of its own does not improve.",
 		func(path string, t theme) error {
 			return drawCharts(path, t, &chart{
 				title: "Error against the rate of datagrams, 99th percentile", x: axis{label: "datagrams a second each way", log: true, min: 1, max: 120, ticks: fixed("%g", f.rates.values...)},
@@ -336,7 +359,7 @@ func (f *figures) starts(d *document) {
 	for _, i := range f.of(simulated) {
 		held, widths = held+f.results[i][ours].held, append(widths, f.results[i][ours].bounds...)
 	}
-	d.text("From 30 s on, %.2f %% of this package's answers are within its `ErrorBound`, whose median width is %s: half the round trip. No narrower bound is true for unequal ways. Where a clock is set, none is until that is known.",
+	d.text("From 30 s on, %.2f %% of this package's answers are within its `ErrorBound`, whose median width is %s: half the round trip. No narrower bound can be true, since the two ways may be unequal. Just after a clock is set no bound can hold.",
 		100*float64(held)/float64(len(widths)), micros(medianOf(widths)))
 }
 
@@ -357,7 +380,7 @@ func (f *figures) authors(d *document) {
 		}
 	}
 	us, orig, limit := f.mean(skewed, ours, .95), f.mean(skewed, original, .95), f.mean(skewed, len(methods), .95)
-	d.text("The author of the original has a benchmark of %d scenarios (catid/TimeSync, `tests/peer_bench.cpp`), re-created here. It looks at the 95th percentile at the worse end, from 2 s on, and takes off nothing for unequal ways; here of %d seeds the median. In the scenarios called CORE, with a skew of 25 to 400 ppm, this package comes to %s in the geometric mean (the original %s, the oracle %s), and is no worse than the original in %d of %d. report.csv has them without that skew, too, and a recorded queue.",
+	d.text("The author of the original has a benchmark of %d scenarios (catid/TimeSync, `tests/peer_bench.cpp`), re-created here. It looks at the 95th percentile at the worse end, from 2 s on, and subtracts no unavoidable part; the figure here is the median of %d seeds. In the scenarios called CORE, with a skew of 25 to 400 ppm, this package comes to %s in the geometric mean (the original %s, the oracle %s), and is no worse than the original in %d of %d. report.csv has them without that skew, too, and a recorded queue.",
 		len(f.of(published)), coreSeeds, micros(us), micros(orig), micros(limit), better, n)
 }
 
@@ -385,7 +408,7 @@ func (f *figures) costs(d *document, costs []float64) {
 
 func (f *figures) measured(d *document) {
 	d.heading(2, strings.TrimPrefix(costEnd, "## "))
-	d.text("**Fairness.** All but chronyd get the same stamps and times of receipt, exact to the microsecond; each is a small file of `internal/rivals`, written from public sources with their constants. This package and the original see 60 datagrams a second where the world says nothing else, because a game sends those anyway. netfox asks 4 times a second, Slot once in 5 s: that is how they are used. chronyd is the program itself, in simulated time by clknetsim, on the same clocks and links, with exact times. It asks once a second, the most that it does on paths longer than 10 ms. Its figures are those of the best of 88 settings, judged on the seeds that are reported. It is made to set a computer's clock, over days, from servers that many share; worlds of 5 min and a start of 30 s are not its trade. clknetsim has no computers that sleep, so two worlds are missing. NTP's filter (the best of the last 8 exchanges), Sutphin (one exchange at the start) and the wall clock (right at the start) are in report.csv.")
+	d.text("**Fairness.** All but chronyd get the same stamps and times of receipt, exact to the microsecond; each is a small file of `internal/rivals`, written from public sources with their constants. This package and the original see 60 datagrams a second where the world says nothing else, because a game sends those anyway. netfox asks 4 times a second, Slot once in 5 s: that is how they are used. chronyd is the program itself, in simulated time by clknetsim, on the same clocks and links, with exact times. It asks once a second, the most that it does on paths longer than 10 ms. Its figures are those of the best of 88 settings, judged on the seeds that are reported. It is made to set a computer's clock, over days, from servers that many share; it is not made for worlds of 5 min and a start of 30 s. clknetsim has no computers that sleep, so two worlds are missing. NTP's filter (the best of the last 8 exchanges), Sutphin (one exchange at the start) and the wall clock (right at the start) are in report.csv.")
 	d.text("One command, in the folder `compare`, writes this file, CHRONYD.md, INPUTS.md, report.csv and the pictures, and brings README.md and ACCURACY.md up to date. All but the costs is deterministic, and a test holds it to what comes out:")
-	d.code("go run . -out ../docs                  # 1 min\ngo run . -world clockstep -seed 3      # one world, with the state of the estimator: 5 s\nchronyd/run.sh CLKNETSIM               # only when chronyd is to be measured anew: 1 h")
+	d.code("go run . -out ../docs                  # 1 min\ngo run . -world clockstep              # one world, with the state of the estimator: 5 s\nchronyd/run.sh CLKNETSIM               # only when chronyd is to be measured anew: 1 h")
 }

@@ -46,7 +46,6 @@ type inside struct {
 	trip      float64 // the reference round trip
 	hold      float64 // the correction for a path that changed
 	steps     float64 // discontinuities so far
-	event     float64 // since a clock was noticed to have been set
 }
 
 func (s *subject) inside(localUsec uint64) (in inside, ok bool) { return look(&s.Sync, localUsec) }
@@ -64,7 +63,7 @@ func look(s *timesync.TimeSynchronizer, localUsec uint64) (in inside, ok bool) {
 	number := func(v reflect.Value, name string) float64 { return field(v, name).Float() }
 	v := reflect.ValueOf(s).Elem()
 	pair := field(v, "pair")
-	own, limits := field(pair, "own"), field(pair, "limits")
+	own := field(pair, "own")
 	if number(own, "width") == 0 { // as in pair.begun: no datagram has arrived
 		return in, false
 	}
@@ -75,13 +74,13 @@ func look(s *timesync.TimeSynchronizer, localUsec uint64) (in inside, ok bool) {
 	in = inside{
 		// As in floor.gate: 100 us for two hosts, 8 dips, and what the slope may be wrong since
 		// a datagram was near; time in which all are late does not count.
-		gate: 100 + 8*dip + 3*number(own, "error")*max(x-number(own, "nearAt")-late, 0),
+		gate: 100 + 8*dip + 3*number(own, "sigma")*max(x-number(own, "nearAt")-late, 0),
 		low:  number(own, "low"),
-		skew: -slope * 1e6, skewError: number(own, "error") * 1e6,
+		skew: -slope * 1e6, skewError: number(own, "sigma") * 1e6,
 		noise: number(own, "noise"), dip: dip, late: late,
 		own: number(own, "level") + slope*x, peer: number(pair, "peer") - slope*x,
 		trip: number(pair, "trip"), hold: number(pair, "hold"),
-		steps: float64(snapshot.Steps), event: number(limits, "quiet") + x - number(limits, "at"),
+		steps: float64(snapshot.Steps),
 	}
 	return in, true
 }

@@ -142,7 +142,7 @@ func (d *diary) cut(from, to float64) {
 
 // line returns the curve of something over time.
 func (d *diary) line(name string, c color.Color, width vg.Length, value func(m *moment) float64) curve {
-	return curve{name: name, color: c, width: width, parts: overTime(d.moments, func(m *moment) float64 { return m.at }, value)}
+	return curve{name: name, color: c, width: width, parts: overTime(d.moments, 2, func(m *moment) float64 { return m.at }, value)}
 }
 
 // circle returns v the shorter way round a ring of 2^bits us: offsets have 26, round trips 27.

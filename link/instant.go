@@ -73,7 +73,9 @@ const (
 
 // AppendTime23 appends the 3 bytes of ts, with flag in the top bit, which is the application's.
 // The usual flag is whether there is a time, so both results of ToRemoteTime23 may be passed
-// on as they are: three zeros say that the peer's clock is not known yet.
+// on as they are: three zeros say that the peer's clock is not known yet. Instead of zeros, a
+// reading of the own clock lets the peer find the time out by LocalTime later, as examples/voice
+// does.
 //
 //	ts, ok := l.ToRemoteTime23(happenedUsec)
 //	payload = link.AppendTime23(payload, ts, ok)

@@ -127,4 +127,15 @@ func TestEvent(t *testing.T) {
 	now = talk(&a, &b, now-offset-300e3, offset+300e3, delay, 15*time.Second) + offset + 300e3
 	check("20 s after it", time.Second, nil)
 	check("20 s after it", -time.Second, link.ErrFuture)
+
+	// b starts anew with another clock. What a stamped for the one before means something else now.
+	for ahead, want := range map[int64]error{40e6: link.ErrBefore, 2e6: link.ErrBefore, -10e6: link.ErrFuture, -1e6: link.ErrFuture} {
+		var anew link.Link
+		before := offset + 300e3
+		after := before + uint64(ahead)
+		here := talk(&a, &anew, now-before, after, delay, time.Second)
+		if got, err := anew.AcceptEvent(here+after, timesync.NewCounter23((here+before-100e3)>>3), time.Minute); !errors.Is(err, want) {
+			t.Errorf("stamped for a clock %d us behind: read as %d us ago, %v, want %v", ahead, here+after-got, err, want)
+		}
+	}
 }

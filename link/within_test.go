@@ -30,7 +30,8 @@ type path struct {
 	rng    *rand.Rand
 	delay  [2]time.Duration // each way; unequal, as ways are
 	jitter time.Duration
-	now    int64 // us, true time
+	within time.Duration // tolerable: a fifth more than half the round trip, and 200 us
+	now    int64         // us, true time
 	onWay  []onWay
 	silent bool
 	said   map[string]time.Duration // what Within said, and for how long
@@ -45,13 +46,10 @@ type onWay struct {
 	datagram []byte
 }
 
-const (
-	within  = 60 * time.Millisecond
-	noticed = 2100 * time.Millisecond // a report comes every 2 s
-)
+const noticed = 2100 * time.Millisecond // a report comes every 2 s
 
 func newPath(seed uint64, delay time.Duration) *path {
-	p := &path{rng: rand.New(rand.NewPCG(seed, 'w')), delay: [2]time.Duration{delay * 11 / 10, delay * 9 / 10}, jitter: delay/20 + 20*time.Microsecond}
+	p := &path{rng: rand.New(rand.NewPCG(seed, 'w')), delay: [2]time.Duration{delay * 11 / 10, delay * 9 / 10}, jitter: delay/20 + 20*time.Microsecond, within: delay*6/5 + 200*time.Microsecond}
 	for i := range p.hosts {
 		p.hosts[i] = &host{link: new(link.Link), offset: p.rng.Uint64(), ppm: 80*p.rng.Float64() - 40}
 	}
@@ -85,7 +83,7 @@ func (p *path) run(lasting time.Duration) {
 func (p *path) ask(lasting time.Duration) {
 	for i, h := range p.hosts {
 		s, ok := h.link.Snapshot(h.clock(p.now))
-		err := s.Within(within)
+		err := s.Within(p.within)
 		if i == 0 {
 			what := "nil"
 			if err != nil {
@@ -94,17 +92,21 @@ func (p *path) ask(lasting time.Duration) {
 			p.said[what] += lasting
 		}
 		off := time.Duration(int64(s.RemoteUsec-p.hosts[1-i].clock(p.now))) * time.Microsecond
-		if err == nil && (!ok || off.Abs() > within) {
+		if err == nil && (!ok || off.Abs() > p.within) {
 			p.wrong += lasting
 			p.late = time.Duration(p.now-p.event) * time.Microsecond
 		}
 	}
 }
 
-// happens begins to count anew.
-func (p *path) happens(event func()) {
+// happens begins to count anew. It returns for how long Within was nil during the event, and for
+// how long it was so and wrong.
+func (p *path) happens(event func()) (answered, wrong time.Duration) {
+	p.wrong, p.said = 0, map[string]time.Duration{}
 	event()
-	p.event, p.late, p.wrong, p.said = p.now, 0, 0, map[string]time.Duration{}
+	answered, wrong = p.said["nil"], p.wrong
+	p.event, p.late, p.wrong, p.said["nil"] = p.now, 0, 0, 0
+	return answered, wrong
 }
 
 func TestWithin(t *testing.T) {
@@ -132,9 +134,11 @@ func TestWithin(t *testing.T) {
 					t.Errorf("seed %d, %v each way: the start: wrong for %v: %v", seed, delay, p.wrong, p.said)
 				}
 				p.run(20 * time.Second)
-				p.happens(func() { e.what(p) })
+				if answered, wrong := p.happens(func() { e.what(p) }); answered > 16*time.Second || wrong > 0 {
+					t.Errorf("seed %d, %v each way, during %s: answered for %v, wrong for %v", seed, delay, e.name, answered, wrong)
+				}
 				p.run(30 * time.Second)
-				if latest = max(latest, p.late); p.late > e.wrong || p.said[e.reason] == 0 && e.wrong > 0 || p.said["nil"] == 0 {
+				if latest = max(latest, p.late); p.late > e.wrong || p.said[e.reason] == 0 || p.said["nil"] == 0 {
 					t.Errorf("seed %d, %v each way, %s: wrong for %v, last %v after it: %v", seed, delay, e.name, p.wrong, p.late, p.said)
 				}
 			}

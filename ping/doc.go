@@ -1,68 +1,68 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package ping agrees on time with a server by request and response, where datagrams
-// cannot be stamped: over TCP, a WebSocket, an RPC, or once and for all. Where they
-// can, package timesync is more accurate for 3 bytes per datagram and without extra
-// packets.
+// Package ping agrees on time with a server by request and response, where datagrams cannot be
+// stamped: over TCP, a WebSocket, or an RPC, even if only once. Where datagrams can be stamped,
+// package timesync is more accurate, for 3 bytes in each and without extra packets.
 //
 // # Use
 //
-// The server calls AppendReply for each request and keeps nothing. The client has a
-// Clock: whenever Next says so it sends what AppendRequest returns, and passes what
-// comes back to HandleReply. RemoteTime is then the server's clock, for any goroutine.
-// The package opens no socket, starts no goroutine and reads no clock: the caller
-// passes in the time, from a monotonic clock such as timesync.NowUsec, so a change of
-// the wall clock is nothing to it. Read the clock as late as possible before sending
-// and as soon as possible after receiving, not once per frame. On a stream, a segment
-// that is lost delays a reply by a retransmission: such exchanges have long round
-// trips, and the rules set them aside.
+// The server calls AppendReply for each request and keeps no state. The client has a Clock.
+// Whenever Next says so, it sends what AppendRequest returns, and passes the answer to
+// HandleReply. RemoteTime is then the server's clock, for any goroutine. A request is 13 bytes
+// long, a reply 29.
 //
-// A Clock serves as the remote clock of package tick as it is.
+// The package opens no socket, starts no goroutine and reads no clock. The caller passes in the
+// time, from a monotonic clock such as timesync.NowUsec, so changes of the wall clock do not
+// affect it. Read the clock as late as possible before sending and as soon as possible after
+// receiving, not once per frame. On a stream, a lost segment delays a reply by a retransmission.
+// Such exchanges have long round trips, and the rules ignore them.
+//
+// A Clock can be the remote clock of package tick.
 //
 // # What an exchange tells
 //
-// The client sends at its time t1, the server receives at its t2 and answers at its
-// t3, and the client receives at its t4. The round trip is (t4-t1) - (t3-t2). Offsets,
-// and all signs here, are the server's clock minus the client's. No packet arrives
-// before it is sent, so the offset lies between t3-t4 and t2-t1; these are a round trip
-// apart. The middle is at most half a round trip wrong, and exactly half of the
-// difference of the two ways. Nothing that two parties can measure tells these apart:
-// the "truly perfect solution" that Sutphin hopes for does not exist.
+// An exchange is a request and its reply. The client sends at its time t1, the server receives at
+// its t2 and answers at its t3, and the client receives at its t4. The round trip is (t4-t1) -
+// (t3-t2). The offset, and every sign here, is the server's clock minus the client's. No packet
+// arrives before it is sent, so the offset lies between t3-t4 and t2-t1; these are a round trip
+// apart. The middle is wrong by half of the difference of the two ways, at most half a round
+// trip. Two parties cannot measure that difference: the "truly perfect solution" that Sutphin
+// hopes for does not exist.
 //
-// What a Clock adds to that: ErrorBound, within which the truth lies while no clock is
-// set, however unequal the two ways are; the skew, so that the clock is right through
-// minutes of silence; and the certainty that one of the clocks was set, or a machine
-// suspended, when the bounds of two exchanges do not meet. Then what was known is
-// forgotten, and the new exchange counts.
+// A Clock adds three things. ErrorBound is how far off the time can be while no clock is set,
+// however unequal the two ways are. The skew, the difference of the rates, keeps the clock right
+// through minutes of silence. And if the bounds of two exchanges do not meet, one of the clocks
+// was certainly set, or a machine slept: the Clock forgets what it knew, and the new exchange
+// counts.
 //
-// A step that is smaller than the bounds cannot be told from an error of measurement: it
-// takes up to 5 s to be corrected, or 8 exchanges. ErrorBound says when it holds again.
-// If the step is under 10 ms, a little of it is taken for skew for two minutes.
+// A step that is smaller than the bounds looks like an error of measurement: correcting it takes
+// up to 5 s, or 8 exchanges. ErrorBound says when it holds again. If the step is under 10 ms, a
+// little of it is taken for skew for two minutes.
 //
 // # Rules
 //
 // A Rule decides which exchange sets the clock: MinDelay (the default), Percentile,
-// SlotPercentile or Latest, each documented with its source. The error is then taken
-// away little by little (AdjustSteps), by running 1/16 faster or slower, so that
-// readings never go back; or, above RecalibrateThreshold, at once. Such a jump has the
-// verdict Stepped, and for readers Snapshot.Steps is one more.
+// SlotPercentile or Latest, each documented with its source. The error is then removed step by
+// step (AdjustSteps): the clock runs 1/16 faster or slower for a while, so readings never go
+// back. Above RecalibrateThreshold the clock is set at once. Such a jump has the verdict Stepped,
+// and Snapshot.Steps is one more.
 //
 // # Sources
 //
 // docs/MIGRATING.md links them.
 //
-// Josh Sutphin, "Accurately syncing Unreal's network clock": Config{Rule: Latest,
-// AdjustSteps: 1}, asked once. His listing stores the server's time and does not
-// advance it; here what is stored is the offset. His request's timestamp comes back
-// from the server; here it stays at home, and a nonce travels instead.
+// Josh Sutphin, "Accurately syncing Unreal's network clock": Config{Rule: Latest, AdjustSteps:
+// 1}, asked once. His code stores the server's time and does not advance it; here the offset is
+// stored. There the request's timestamp comes back from the server; here it stays at home, and a
+// nonce, a random number, travels instead.
 //
-// Matt Slot, "Synchronizing Network Clocks": Config{Rule: SlotPercentile, AdjustSteps:
-// 1, SyncInterval: 5 * time.Second}, with 32 or 64 Samples. Replies after more than
-// 10 s are refused. His clock is set hard and may go back; this one slews. Percentile
-// does not go blind when the line becomes slower.
+// Matt Slot, "Synchronizing Network Clocks": Config{Rule: SlotPercentile, AdjustSteps: 1,
+// SyncInterval: 5 * time.Second}, with 32 or 64 Samples. Replies after more than 10 s are
+// refused. His clock is set at once and may go back; this one slews. SlotPercentile may accept no
+// exchange any more once the line becomes slower; Percentile does not have that problem.
 //
-// netfox, NetworkTimeSynchronizer: SyncInterval, Samples, AdjustSteps and
-// RecalibrateThreshold have the meaning of its settings. Its weights, which favor
-// the slowest exchanges, are in the tests, as a control. It adjusts old samples by
-// nothing; here they are carried forward.
+// netfox, NetworkTimeSynchronizer: SyncInterval, Samples, AdjustSteps and RecalibrateThreshold
+// have the meaning of its settings. Its weights, which favor the slowest exchanges, are in the
+// tests, for comparison. It does not correct old samples for drift; here they are carried
+// forward.
 package ping

@@ -9,15 +9,15 @@
 // recording. Replay gives it to a fresh synchronizer, which then is in the same state as
 // the recorded one was, and answers the same to every question.
 //
-// A recording holds no payload, no address and no key. It takes at most 6 bytes for each
-// datagram of a stream of 60 a second. docs/RECORDING.md describes the format.
+// A recording holds no payload, no address and no key. Of a stream of 60 datagrams a second
+// with up to 10 ms of jitter, each takes at most 6 bytes. docs/RECORDING.md describes the format.
 //
-// A Recorder has one goroutine, which alone calls the io.Writer. No call of the other
-// methods but Flush and Close waits for it. If the io.Writer is slow or fails, whole blocks of about
-// a second are dropped, and counted in the recording and by Dropped.
+// A Recorder has one goroutine, which alone calls the io.Writer. No method but Flush and Close
+// waits for it. If the io.Writer is slow, fails or panics, whole blocks are dropped, and counted
+// in the recording and by Dropped.
 //
 // Replay is bit-identical for the same version of timesync on the same kind of processor:
-// some kinds round a product and a sum at once. A recording that lacks blocks can be
+// arm64 and others, and amd64 with GOAMD64=v3, round a product and a sum at once. A recording that lacks blocks can be
 // replayed, too: to the fresh synchronizer they are datagrams that were lost.
 package record
 

@@ -1,131 +1,156 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package tick is game time: ticks over any synchronized clock.
+// Package tick is game time: it counts ticks over a synchronized clock, so that a server and its
+// clients agree on which tick it is.
 //
-// A Server counts ticks of a fixed Rate. A Client follows it through a RemoteClock,
-// such as a timesync.TimeSynchronizer. Both keep three clocks:
+// # Quick start
+//
+//	var atClient, atServer link.Link // the two ends of a connection; see package link
+//	server, _ := tick.NewServer(tick.ServerConfig{})
+//	client, _ := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
+//		Tick: func(s tick.Step) { /* read the input, play it, send it with s.Tick */ },
+//	}}, &atClient)
+//
+//	const delay, ahead, player = 30_000, 5_000_000, 1 // us, us; the server's name for the client
+//	server.Start(ahead)
+//	client.Start(0)
+//	for now := uint64(0); now < 2_000_000; now += 10_000 { // frames of 10 ms, client's clock
+//		// A datagram each way, with Hello or Welcome as its payload.
+//		atServer.Open(atClient.AppendHeader(nil, now), now+ahead+delay)
+//		if hello, ok := client.Hello(); ok {
+//			server.OnHello(player, hello)
+//		}
+//		atClient.Open(atServer.AppendHeader(nil, now+ahead), now+delay)
+//		if welcome, ok := server.Announce(player, now+ahead); ok && now%1_000_000 == 0 {
+//			client.OnWelcome(welcome, now+delay)
+//		}
+//		server.Advance(now + ahead) // runs the ticks that are due
+//		client.Advance(now)
+//	}
+//
+//	clocks, _ := client.Snapshot(2_008_000)
+//	fmt.Println("others at tick", clocks.Server.Tick(), "now", clocks.Shared.Tick(), "play", clocks.Predicted.Tick())
+//
+// # Three clocks
+//
+// A Server counts ticks of a fixed Rate. A Client follows it through a RemoteClock, such as a
+// link.Link, a timesync.TimeSynchronizer or a ping.Clock. Both keep three clocks. Server is what
+// to show of others: the state that has arrived by now. Shared is the time that all peers have at
+// this moment. Predicted is what to play and send: input for a predicted tick reaches the server
+// before the server gets there.
 //
 //	Server ----- delay and 1 tick ----- Shared ----- delay and 2 ticks ----- Predicted
 //
-// Server is what to show of others: the state that has arrived by now. Shared is the
-// time that all peers have at this moment. Predicted is what to play and send: input
-// for a predicted tick reaches the server before the server gets there. So the server
-// converts no times, and a message means the same tick to everybody. On a server or
-// host the three are equal. What interacts must be sampled in one clock: see
-// examples/elevator. How a server looks back to what a player saw: see the example
-// LagCompensation.
+// A tick number means the same to everybody, so nobody converts times. On a server or host the
+// three clocks are equal. Sample things that touch each other in the same clock: see
+// examples/elevator. The example LagCompensation shows how a server looks back to what a player
+// saw.
 //
-// The delays are measured. Shared assumes that both ways take equally long, and can
-// be off by half of their difference. Server assumes nothing, and neither does Predicted where
-// the remote clock knows the delay to the server, too: see RemoteClock. The ticks between
-// the clocks are buffers for jitter, to begin with.
+// The delays are measured. Shared assumes that both ways take equally long; if not, it is off by
+// half of the difference. Server does not depend on that, and neither does Predicted if the
+// remote clock knows the delay to the server, too: see RemoteClock. The ticks between the clocks
+// are buffers for jitter, at first one and two ticks long.
 //
 // # Buffers that set themselves
 //
-// Call Server.Received for each input that arrives, and Announce once a second and in the next
-// datagram after an input that came too late. Call Client.Received for each state that arrives.
-// The buffers then follow the arrivals: Predicted is so far ahead, and Server so far behind, that
-// a share of the inputs and states comes too late, less than ClientConfig.LateShare. It does not
-// matter what the remote clock knows of the delays.
+// Call Server.Received for each input that arrives, and Client.Received for each state. Call
+// Announce once a second, and for the next datagram after an input that came too late. The
+// buffers then follow the arrivals: they become so long that a share of the inputs and states
+// comes too late, less than ClientConfig.LateShare.
 //
-// When the way to the server becomes longer, inputs are late in a row. The server says so, and the
-// client sets Predicted forward at once: EventStepped, and the ticks between run, if they are no
-// more than Config.MaxTicks. What is late meanwhile are the inputs of one or two round trips. All
-// other changes are slewed. When states are late in a row, Server stands still until it is
-// right. Client.Timing says how the clocks are set and how much comes late, for logs.
+// If the way to the server becomes longer, several inputs in a row are late. The server says so
+// in its next Welcome. The client then sets Predicted forward at once (EventStepped) and runs the
+// ticks between, if they are no more than Config.MaxTicks. Inputs are late for one or two round
+// trips. All other changes are slewed. If several states in a row are late, Server stands still
+// until they are in time. Client.Timing says how the clocks are set and how much comes late, for
+// logs.
 //
-// A stop of the path of 300 ms every 10 s is jitter, too: for 1 % the lead becomes 230 ms. Who
-// wants less of a lead there gives a larger LateShare, or buffers that are not zero.
+// A path that stops for 300 ms every 10 s counts as jitter, too: with a LateShare of 1 % the lead
+// becomes 230 ms. For a shorter lead, choose a larger LateShare or fixed buffers.
 //
 // # Ticks
 //
-// Advance, called in every frame, moves the clocks and runs the ticks that are due in
-// predicted time. Run does so by itself. Each tick runs once and in order, with the
-// clocks pinned to its start. Ticks that are not run are reported: EventStalled after
-// a pause in the calls, EventSkipped by the CatchUp policy, EventStepped when the
-// clocks were set. A step is also the only way for ticks to run again within an epoch,
-// and for a clock to go back; ClientConfig.NeverBack rules out both. Only a client that
-// takes its server's rate (MismatchAdjust) counts its ticks anew: EventRateMismatch says
-// which numbers come again or are left out.
+// Advance, called in every frame, moves the clocks and runs the ticks that are due in predicted
+// time. Run calls it by itself. Each tick runs once and in order, with the clocks pinned to its
+// start. Ticks that are not run are reported: EventStalled after a pause in the calls,
+// EventSkipped by the CatchUp policy, EventStepped when the clocks were set. Within an epoch,
+// only such a step makes a tick run again or a clock go back; ClientConfig.NeverBack forbids
+// both. A client that takes its server's rate (MismatchAdjust) renumbers its ticks:
+// EventRateMismatch says which numbers come again or are left out.
 //
-// Times are arguments: readings of a monotonic local clock in microseconds. The clock
-// need not run while the machine sleeps. Only Run reads a clock, and only a server's
-// Start reads the wall clock, to number its epoch.
+// Times are arguments: readings of a monotonic local clock in microseconds. The clock may stand
+// still while the machine sleeps. Only Run reads a clock, and only a server's Start reads the
+// wall clock, to number its epoch.
 //
-// Calls that change something, Advance, Pause and Resume, never go back: one with an earlier
-// time than the last counts as of the time of the last. Calls that read may name any time.
-// A reading from 20 ms before the last change to 20 ms after it is final: no later change
-// alters it, steps apart. An earlier time is answered by the pace of that time,
-// extrapolated back. For that, a correction and a pause begin 20 ms after the call that
-// caused them.
+// Advance, Pause and Resume never go back in time: a call with an earlier time than the last one
+// counts as of the last one. Calls that only read may name any time. A reading between 20 ms
+// before the last change and 20 ms after it is final: later changes do not alter it, except a
+// step. To make that possible, a correction or a pause begins 20 ms after the call that caused
+// it. A reading for an earlier time is extrapolated back at the speed of that time.
 //
 // # Pauses
 //
-// Server and clients should pause at the same times, by a message of the game. Each Welcome
-// says whether the server is paused. A client that is not, or that has gone on before its
-// server, runs on uncorrected until a Welcome says that the server has gone on, and then
-// steps once. So it does not matter which Welcomes around a pause are lost. A client that
-// joins a paused server pauses with it, and goes on with the first Welcome that says so, or by
-// Resume.
+// Pause the server and the clients at the same times, by a message of the game. Each Welcome says
+// whether the server is paused. A client that is not, or that went on before its server, runs on
+// uncorrected until a Welcome says that the server goes on, and then steps once. So any Welcome
+// around a pause may be lost. A client that joins a paused server pauses, too. It goes on with
+// the first Welcome that says so, or by Resume.
 //
 // # Handshake
 //
-// The server sends each peer a Welcome when it joins, and then once a second
-// (Announce, OnWelcome). The first one starts a client. Each also says what the
-// server's clock reads. A TimeSynchronizer that was not given an Anchor can be off by a
-// multiple of 67.1 s, and the client corrects that by the Welcome.
+// The server sends each peer a Welcome when it joins, and then once a second (Announce,
+// OnWelcome). The first one starts the client. A Welcome also carries the server's clock, with
+// which the client removes a multiple of 67.1 s from a TimeSynchronizer that was given no Anchor.
 //
-// The client says Hello when it is synchronized, again and again until a Welcome says
-// that the server heard it (Hello, OnHello). Both messages name the tick rate of their
-// side. Messages of the game should carry epoch and tick. Accept refuses those of
-// another epoch and those far off. For inputs, the server's AcceptInput also says what is
-// too late. All of it must be authenticated, as the datagrams are.
+// The client says Hello once it is synchronized, again and again until a Welcome says that the
+// server heard it (Hello, OnHello). Both messages carry the tick rate of their side. Messages of
+// the game should carry epoch and tick: Accept refuses those of another epoch and those far off,
+// and the server's AcceptInput also says which inputs are too late. Authenticate all of them,
+// like the datagrams.
 //
 // # Restarts
 //
-// An epoch is one life of a server's game time, from Start to Stop or to the end of
-// the process. Its number is drawn from the wall clock, in microseconds, and is always
-// higher than that of the life before in the same process.
+// An epoch is one life of a server's game time, from Start to Stop or to the end of the process.
+// Its number comes from the wall clock, in microseconds, and is always higher than the one before
+// in the same process.
 //
-// When the server restarts, the first Welcome of a later epoch ends the old one on
-// the client: EventEpochChanged. The clocks are not known, and messages of the old
-// life are refused. When the remote clock agrees with the Welcome the client goes on:
-// EventStepped, which says by how much game time differs, and EventSynced. Its Hello
-// is due again. The caller has nothing to do: with a Welcome a second, both are in
-// step within 2 s, mostly within one, whether the synchronizer is a fresh one or must
-// find out by itself, also if the server restarts twice in a second.
+// When the server restarts, the first Welcome of a later epoch ends the old one on the client:
+// EventEpochChanged. The clocks are then unknown, and messages of the old epoch are refused. Once
+// the remote clock agrees with the Welcome, the client goes on: EventStepped, which says by how
+// much game time differs, and EventSynced. Its Hello is due again. You need not do anything: with
+// a Welcome a second both are in step within 2 s, mostly within one, also if the server restarts
+// twice in a second.
 //
-// A Welcome of an earlier epoch is refused: it was delayed on the way. But it may also
-// be that the server's wall clock was set back before it started again. So the client
-// remembers it, and believes it when none of the present epoch has come for 1.2 s and
-// the remote clock agrees with it. That takes less than 2 s. One of an epoch that the
-// client has left is refused until nothing else has come for 3 s.
+// A Welcome of an earlier epoch is refused: it was delayed on the way. But the server's wall
+// clock may also have been set back before it restarted. So the client remembers that Welcome,
+// and believes it when none of the present epoch has come for 1.2 s and the remote clock agrees
+// with it. That takes less than 2 s. An epoch that the client has left is refused until nothing
+// else has come for 3 s.
 //
-// When the client restarts, it starts like any other. Call Forget on the server when
-// its connection ends, so that its Hello is reported again.
+// A client that restarts is like any other client that starts. Call Forget on the server when a
+// connection ends, so that the next Hello of that peer is reported.
 //
-// A new connection, to the same server or to another, has a fresh synchronizer: give
-// it to Follow. The clocks run on until the next Welcome. Of the same epoch, it
-// changes nothing. Any other epoch is entered, be it earlier or later. Welcomes of the
-// old connection must not arrive any more. A host that goes on with another's game
-// starts with FirstTick, and with an Epoch one higher.
+// A new connection, to the same server or to another, has a fresh remote clock: give it to
+// Follow. The clocks run on until the next Welcome. If its epoch is the same, nothing changes;
+// any other epoch, earlier or later, is entered. No Welcome of the old connection may arrive
+// after that. A host that goes on with another's game starts with FirstTick, and with an Epoch
+// one higher.
 //
-// EventSilent says that the other side was not heard for 3 s, and EventHeard that it is back: no
-// Welcome and nothing that was Received. That is no EventLost: the clocks are still known.
+// EventSilent says that the other side was not heard for 3 s: no Welcome, and nothing that was
+// Received. EventHeard says that it is back. The clocks are still known meanwhile.
 //
-// A client that hears nothing runs on at the last known rate: for 5 minutes within a
-// tick, if the skew was known. EventLost comes when the ErrorBound of the remote clock
-// passes twice SyncBound. If the machine slept and its clock with it, the remote clock
-// shows a step: EventLost until the next Welcome confirms it, then one EventStepped. If
-// the clock ran on, the next Advance reports EventStalled.
+// A client that hears nothing runs on at the last known rate. If the skew was known it stays
+// within a tick for 5 minutes. EventLost comes when the ErrorBound of the remote clock exceeds
+// twice SyncBound. If the machine slept and its clock stood still, the remote clock steps:
+// EventLost until the next Welcome confirms it, then EventStepped. If the clock ran on, the next
+// Advance reports EventStalled.
 //
 // # Limits
 //
-// NewServer and NewClient return an error for what makes no sense. Game time may be 73
-// years from tick 0, a buffer an hour long, a rate 10^9 ticks a second. Between two
-// Advances 1024 events of messages are kept. Hellos and Welcomes beyond that are counted in
-// Stats and wait for the next try. A datagram may be under way for 16 s.
+// NewServer and NewClient return an error for settings that make no sense. Game time may be 73
+// years from tick 0, a buffer one hour long, a rate 10^9 ticks a second. Between two Advances
+// 1024 events of messages are kept; Hellos and Welcomes beyond that are counted in Stats and wait
+// for the next try. A datagram may be under way for 16 s.
 //
-// The names of Unity's Network Time System and of netfox are mapped to those here in
-// docs/MIGRATING.md.
+// docs/MIGRATING.md maps the names of Unity's Network Time System and of netfox to those here.
 package tick

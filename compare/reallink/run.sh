@@ -5,8 +5,10 @@
 #
 #	compare/reallink/run.sh [FOLDER] [-lasting 90s] [-only tcp|cross60|cross80|cross90|cross90-busy] [-seed N] [-record TRACES]
 #
-# FOLDER gets LINK.md and pictures/link.png; it is compare/report if none is given. All
-# loads take 8 min. TRACES gets the delays of each datagram.
+# FOLDER gets link.md and pictures/link-light.png and -dark.png; it is compare/report if none is
+# given. If it is docs, measured.md beside this script is written instead of link.md, and the next
+# "go run . -out ../docs" takes it over into REPORT.md. All loads take 8 min. TRACES gets the delays
+# of each datagram.
 set -euo pipefail
 
 why() {
@@ -52,4 +54,4 @@ host "$a" 1
 host "$b" 2
 ip netns exec "$r" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
 
-"$program" -link "$a,$b" -out "$out" "$@"
+"$program" -link "$a,$b" -out "$(realpath --relative-to . "$out")" "$@"

@@ -16,6 +16,7 @@ import (
 
 	"timesync"
 	"timesync/examples/internal/program"
+	"timesync/examples/internal/seal"
 	"timesync/rxtime"
 	"timesync/tick"
 )
@@ -27,9 +28,9 @@ type node struct {
 	clock program.Clock // from a start and at a rate of its own: no two processes agree by chance
 	rng   *rand.Rand
 	udp   *net.UDPConn
-	rx    *rxtime.Conn // reads udp
-	begun uint64       // NowUsec
-	wall  int64        // the wall clock minus NowUsec when it started, microseconds
+	rx    program.Reader // reads udp, with the kernel's receive times, where it has them
+	begun uint64         // NowUsec
+	wall  int64          // the wall clock minus NowUsec when it started, microseconds
 
 	recordings recordings // of the goroutine that receives, once it runs
 
@@ -49,9 +50,10 @@ func newNode(who string, c config, local *net.UDPAddr) (*node, error) {
 		return nil, err
 	}
 	n := &node{
-		who: who, clock: program.Clock{Start: rng.Uint64(), PPM: c.Skew}, rng: rng, udp: udp, rx: rxtime.NewConn(udp),
+		who: who, clock: program.Clock{Start: rng.Uint64(), PPM: c.Skew}, rng: rng, udp: udp,
 		begun: timesync.NowUsec(), wall: wallMinusNow(), recordings: recordings{folder: c.record},
 	}
+	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Clock: n.clock}
 	receiveTimes := "read after the datagram: the kernel gives none here"
 	if n.rx.Kernel() {
 		receiveTimes = "the kernel's"
@@ -76,14 +78,6 @@ func wallMinusNow() (usec int64) {
 	return usec
 }
 
-// receive calls take for every datagram, until the socket is closed. recvUsec is the
-// kernel's receive time, where it has one, on the clock of this process.
-func (n *node) receive(take func(b []byte, from netip.AddrPort, recvUsec uint64)) {
-	program.Receive(n.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
-		take(b, from, n.clock.At(int64(recvUsec)))
-	})
-}
-
 // write sends a datagram. An error is a loss like any other.
 func (n *node) write(b []byte, to netip.AddrPort) { _, _ = n.udp.WriteToUDPAddrPort(b, to) }
 
@@ -99,7 +93,7 @@ func (n *node) play(ctx context.Context, s side, out io.Writer, asJSON bool) err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var tasks sync.WaitGroup
-	tasks.Go(func() { n.receive(s.take) })
+	tasks.Go(func() { seal.Receive(n.rx, s.take) })
 	tasks.Go(func() { n.watchStalls(ctx) })
 	s.run(ctx, &tasks)
 	err := report(ctx, out, asJSON, s.status)

@@ -103,26 +103,22 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 			s.say("not recorded: " + err.Error())
 		}
 	}
-	b, _, _, err := p.end.Open(b[1:], from, recvUsec)
-	if err == seal.ErrUnproven {
-		// One that has just started, here or there. It proves itself by what it answers.
-		if answer := p.end.Answer(nil, from, s.clock.Now(), false); answer != nil {
-			s.write(answer, from)
-		}
-		return
+	d, answer, err := p.end.Take(b[1:], from, recvUsec, 0)
+	if answer != nil {
+		s.write(answer, from)
 	}
 	if err != nil {
 		return
 	}
-	m, hello, err := decode[input](b)
+	m, hello, err := decode[input](d.Payload)
 	if err != nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if session := p.end.Peer().Session; session != p.session {
+	if d.Session != p.session {
 		s.ticks.Forget(peer(id)) // it has started anew
-		p.reset(session)
+		p.reset(d.Session)
 	}
 	p.heard = time.Now()
 	var h tick.Hello

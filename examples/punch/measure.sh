@@ -5,10 +5,4 @@
 #	examples/punch/measure.sh                  5 kinds of NAT, 50 tries each, about 20 min
 #	examples/punch/measure.sh -only reset      the kinds whose name has this
 #	examples/punch/measure.sh -quick           a few seconds: is it alive?
-set -euo pipefail
-cd "$(dirname "$0")/measure"
-[[ $(uname -s) == Linux ]] || { echo "NOT TESTED: punching through NATs: network namespaces are Linux's"; exit 0; }
-program=$(mktemp)
-trap 'rm -f "$program"' EXIT
-go build -o "$program" .
-"$program" "$@"
+exec "$(dirname "$0")/../internal/lab/measure.sh" punch "punching through NATs" "$@"

@@ -19,7 +19,6 @@ import (
 
 	"timesync"
 	"timesync/examples/internal/instant"
-	"timesync/examples/internal/program"
 	"timesync/examples/internal/seal"
 	"timesync/link"
 	"timesync/rxtime"
@@ -269,11 +268,11 @@ func (p *peer) frames(conn net.Conn) {
 }
 
 func (p *peer) receive() {
-	program.Receive(p.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
+	seal.Receive(p.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
 		p.mu.Lock()
 		if from = unmapped(from); from == p.server {
 			p.takeServer(b, from, recvUsec)
-		} else if p.there != nil {
+		} else if p.fired { // what comes before would be answered before the instant
 			p.takePeer(b, from, recvUsec)
 		}
 		p.mu.Unlock()
@@ -315,11 +314,9 @@ func pairKey(key [32]byte, room string) (k [32]byte) {
 
 // takePeer takes a datagram of the other peer.
 func (p *peer) takePeer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
-	_, _, _, err := p.there.Open(datagram, from, recvUsec)
-	if err == seal.ErrUnproven && p.known.role == 1 && p.fired {
-		if answer := p.there.Answer(nil, from, recvUsec, false); answer != nil {
-			p.write(answer)
-		}
+	_, answer, err := p.there.Take(datagram, from, recvUsec, 0)
+	if answer != nil {
+		p.write(answer)
 	}
 	if err != nil {
 		return

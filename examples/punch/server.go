@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/program"
 	"timesync/examples/internal/seal"
 	"timesync/rxtime"
 )
@@ -116,7 +115,7 @@ func (s *server) accept() {
 }
 
 func (s *server) receive() {
-	program.Receive(s.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
+	seal.Receive(s.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
 		s.mu.Lock()
 		s.take(b, unmapped(from), recvUsec)
 		s.mu.Unlock()
@@ -133,26 +132,24 @@ func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 		}
 		c = &client{end: seal.New(s.key, 1), from: from, since: recvUsec, heard: recvUsec}
 	}
-	payload, _, _, err := c.end.Open(datagram, from, recvUsec)
+	d, answer, err := c.end.Take(datagram, from, recvUsec, 0)
 	if err == seal.ErrForged {
 		return // and not remembered
 	}
 	s.clients[from] = c
-	if err == seal.ErrUnproven {
-		if answer := c.end.Answer(nil, from, recvUsec, false); answer != nil {
-			_, _ = s.conn.WriteToUDPAddrPort(answer, from)
-		}
+	if answer != nil {
+		_, _ = s.conn.WriteToUDPAddrPort(answer, from)
 	}
 	if err != nil {
 		return
 	}
-	t, room, err := readJoin(payload)
+	t, room, err := readJoin(d.Payload)
 	if err != nil {
 		return
 	}
 	c.token, c.room, c.heard = t, room, recvUsec
 	now := timesync.NowUsec()
-	answer := c.end.Seal(nil, s.meeting(c, now), timesync.NowUsec())
+	answer = c.end.Seal(nil, s.meeting(c, now), timesync.NowUsec())
 	_, _ = s.conn.WriteToUDPAddrPort(answer, from)
 }
 

@@ -5,10 +5,4 @@
 #	examples/transfer/measure.sh                    both networks, about 20 min
 #	examples/transfer/measure.sh -only CUBIC        the rows whose name has this
 #	examples/transfer/measure.sh -quick             a few seconds: is it alive?
-set -euo pipefail
-cd "$(dirname "$0")/measure"
-[[ $(uname -s) == Linux ]] || { echo "NOT TESTED: a transfer on a real queue: network namespaces are Linux's"; exit 0; }
-program=$(mktemp)
-trap 'rm -f "$program"' EXIT
-go build -o "$program" .
-"$program" "$@"
+exec "$(dirname "$0")/../internal/lab/measure.sh" transfer "a transfer on a real queue" "$@"

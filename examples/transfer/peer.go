@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/program"
 	"timesync/examples/internal/seal"
 	"timesync/examples/transfer/ledbat"
 	"timesync/rxtime"
@@ -151,7 +150,7 @@ func (p *peer) send(message []byte) {
 
 // receive reads the socket until it is closed.
 func (p *peer) receive() {
-	program.Receive(p.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
+	seal.Receive(p.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
 		p.mu.Lock()
 		p.take(b, from, recvUsec)
 		p.mu.Unlock()
@@ -164,12 +163,13 @@ func (p *peer) receive() {
 
 // take takes a datagram.
 func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
-	payload, owd, known, err := p.end.Open(datagram, from, recvUsec)
-	if err == seal.ErrUnproven && p.receiver != nil {
-		busy := p.receiver.begun && p.end.Peer().Addr != from && int64(recvUsec-p.receiver.heard) < patience
-		if answer := p.end.Answer(nil, from, recvUsec, busy); answer != nil {
-			_, _ = p.conn.WriteToUDPAddrPort(answer, from)
-		}
+	hold := time.Duration(0)
+	if p.receiver != nil && p.receiver.begun {
+		hold = patience * time.Microsecond
+	}
+	d, answer, err := p.end.Take(datagram, from, recvUsec, hold)
+	if answer != nil {
+		_, _ = p.conn.WriteToUDPAddrPort(answer, from)
 	}
 	if err == seal.ErrRefused && p.sender != nil {
 		p.err = errors.New("the receiver serves another sender")
@@ -178,17 +178,17 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 		return
 	}
 	snapshot, _ := p.end.Link.Snapshot(recvUsec)
-	if len(payload) > 0 && payload[0] == kindGame && known {
-		p.game = append(p.game, owd)
+	if len(d.Payload) > 0 && d.Payload[0] == kindGame && d.Known {
+		p.game = append(p.game, d.OWD)
 	}
 	now := timesync.NowUsec()
 	if p.sender != nil {
-		if err := p.sender.take(payload, now); p.err == nil {
+		if err := p.sender.take(d.Payload, now); p.err == nil {
 			p.err, p.done = err, p.sender.over && err == nil
 		}
 		return
 	}
-	if answer := p.receiver.take(nil, payload, ledbat.NewDelay(owd, snapshot.Steps, known), now); answer != nil {
+	if answer := p.receiver.take(nil, d.Payload, ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known), now); answer != nil {
 		p.send(answer)
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/transfer/ledbat"
 )
 
@@ -360,24 +360,6 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// output collects what a program prints.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // TestLoopback: the program sends a file to itself over real sockets.
 func TestLoopback(t *testing.T) {
 	t.Parallel()
@@ -389,7 +371,7 @@ func TestLoopback(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	var received, sent, errs output
+	var received, sent, errs exampletest.Output
 	code := make(chan int)
 	go func() {
 		code <- run(ctx, []string{"-listen", "127.0.0.1:0", "-key", hexKey, "-in", to}, &received, &errs)
@@ -422,7 +404,7 @@ func TestFlags(t *testing.T) {
 		{"-listen :0 -key abc", "64 hex digits"},
 		{"-listen :0 -key @/no/such/file", "no such file"},
 	} {
-		var stdout, stderr output
+		var stdout, stderr exampletest.Output
 		code := run(context.Background(), strings.Fields(c.args), &stdout, &stderr)
 		if code != 2 || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%s: exit status %d, %s", c.args, code, stderr.String())
@@ -433,13 +415,13 @@ func TestFlags(t *testing.T) {
 		{"-dial 127.0.0.1:1 -key " + hexKey + " /", "no regular file"},
 		{"-dial :0 -mb 1 -key " + hexKey, "needs a host and a port"},
 	} {
-		var stdout, stderr output
+		var stdout, stderr exampletest.Output
 		code := run(context.Background(), strings.Fields(c.args), &stdout, &stderr)
 		if code != 1 || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%s: exit status %d, %s", c.args, code, stderr.String())
 		}
 	}
-	var out output
+	var out exampletest.Output
 	if code := run(context.Background(), []string{"-h"}, io.Discard, &out); code != 0 || !strings.Contains(out.String(), "usage: transfer") {
 		t.Errorf("-h: exit status %d\n%s", code, out.String())
 	}

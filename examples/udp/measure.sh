@@ -4,10 +4,4 @@
 #
 #	examples/udp/measure.sh            30 s
 #	examples/udp/measure.sh -for 10s   less
-set -euo pipefail
-cd "$(dirname "$0")/measure"
-[[ $(uname -s) == Linux ]] || { echo "NOT TESTED: udp between two hosts: network namespaces are Linux's"; exit 0; }
-program=$(mktemp)
-trap 'rm -f "$program"' EXIT
-go build -o "$program" .
-"$program" "$@"
+exec "$(dirname "$0")/../internal/lab/measure.sh" udp "udp between two hosts" "$@"

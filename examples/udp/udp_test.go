@@ -15,11 +15,11 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/internal/seal"
@@ -53,30 +53,12 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// output is what a program that still runs has printed.
-type output struct {
-	mu  sync.Mutex
-	buf strings.Builder
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
 // runMain runs the program until it ends or interrupt, which may be nil, says so.
-func runMain(t *testing.T, interrupt func(stdout, stderr *output) bool, args ...string) (code int, stdout, stderr string) {
+func runMain(t *testing.T, interrupt func(stdout, stderr *exampletest.Output) bool, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var out, errs output
+	var out, errs exampletest.Output
 	done := make(chan int)
 	go func() { done <- run(ctx, args, &out, &errs) }()
 	for end := time.Now().Add(patience); ; {
@@ -156,7 +138,7 @@ func testDemo(t *testing.T, sync string) {
 
 // shown is true once both peers of the demo have shown a delay, which they know only
 // when synchronized.
-func shown(o *output) bool {
+func shown(o *exampletest.Output) bool {
 	s := o.String()
 	for _, name := range names {
 		i := strings.LastIndex(s, name+" ")
@@ -172,7 +154,7 @@ func shown(o *output) bool {
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := runMain(t, func(stdout, _ *output) bool { return shown(stdout) })
+	code, stdout, stderr := runMain(t, func(stdout, _ *exampletest.Output) bool { return shown(stdout) })
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit status %d\n%s", code, stderr)
 	}
@@ -197,7 +179,7 @@ func TestTable(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := runMain(t, func(_, stderr *output) bool { return shown(stderr) }, "-json", "-seed", "7", "-for", "1m")
+	code, stdout, stderr := runMain(t, func(_, stderr *exampletest.Output) bool { return shown(stderr) }, "-json", "-seed", "7", "-for", "1m")
 	if code != 0 {
 		t.Fatalf("exit status %d\n%s", code, stderr)
 	}
@@ -347,7 +329,7 @@ func TestLive(t *testing.T) {
 	at := relay.Addr(listener.conn).String()
 	var first netip.AddrPort
 	for life := range 2 {
-		last := func(o *output) (s liveState) {
+		last := func(o *exampletest.Output) (s liveState) {
 			lines := strings.Split(o.String(), "\n")
 			for _, number := range noise.FindAllString(o.String(), -1) {
 				t.Errorf("%s... has digits of noise", number)
@@ -360,7 +342,7 @@ func TestLive(t *testing.T) {
 			return s
 		}
 		var state liveState
-		code, stdout, stderr := runMain(t, func(stdout, _ *output) bool {
+		code, stdout, stderr := runMain(t, func(stdout, _ *exampletest.Output) bool {
 			state = last(stdout)
 			return state.Synchronized && listener.end.Link.IsSynchronized()
 		}, "-dial", at, "-key", hexKey, "-rate", "100", "-json")
@@ -431,7 +413,9 @@ func TestSecondDialer(t *testing.T) {
 	t.Parallel()
 	listener, dialer := serving(t)
 	at := relay.Addr(listener.conn).String()
-	code, stdout, _ := runMain(t, func(stdout, _ *output) bool { return strings.Contains(stdout.String(), "serves another dialer") },
+	code, stdout, _ := runMain(t, func(stdout, _ *exampletest.Output) bool {
+		return strings.Contains(stdout.String(), "serves another dialer")
+	},
 		"-dial", at, "-key", hexKey)
 	if code != 1 || strings.Contains(stdout, "offset +") {
 		t.Errorf("exit status %d\n%s", code, stdout)
@@ -440,7 +424,7 @@ func TestSecondDialer(t *testing.T) {
 		t.Errorf("the listener now sends to port %d, not %d", to, want)
 	}
 	dialer.close()
-	code, stdout, _ = runMain(t, func(stdout, _ *output) bool {
+	code, stdout, _ = runMain(t, func(stdout, _ *exampletest.Output) bool {
 		return strings.Contains(stdout.String(), "offset +") || strings.Contains(stdout.String(), "offset -")
 	},
 		"-dial", at, "-key", hexKey)
@@ -617,7 +601,7 @@ func TestSignal(t *testing.T) {
 		"accepted, but never sent": {"-for", "1m"},
 		"datagrams sent":           {"-listen", "127.0.0.1:0", "-key", hexKey},
 	} {
-		var out, errs output
+		var out, errs exampletest.Output
 		command := exec.Command(os.Args[0], args...)
 		command.Env = append(os.Environ(), "UDP_TEST_MAIN=1")
 		command.Stdout, command.Stderr = &out, &errs

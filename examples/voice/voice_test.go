@@ -1,6 +1,6 @@
 // This test runs both ends over real sockets: sound is played, never late, before and after the
-// end that plays was stopped and has started anew. How exactly, on a machine that nobody else
-// uses, folder playout tests in simulated time.
+// end that plays was stopped and has started anew. How exactly, world_test.go says in simulated
+// time.
 package main
 
 import (

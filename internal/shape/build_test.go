@@ -14,23 +14,48 @@ import (
 	"timesync"
 )
 
-// TestREADME: the first snippet is the body of link's Example.
+// TestREADME: the first snippet is the body of link's Example, and what it prints stands below.
 func TestREADME(t *testing.T) {
-	text := string(read(t, root+"/README.md"))
-	before, rest, found := strings.Cut(text, "```go\n")
-	snippet, _, closed := strings.Cut(rest, "```\n")
-	if line := strings.Count(before, "\n") + 1; !found || !closed || line >= 20 {
-		t.Fatalf("no Go snippet before line 20 (line %d)", line)
+	_, rest, found := strings.Cut(string(read(t, root+"/README.md")), "```go\n")
+	snippet, rest, closed := strings.Cut(rest, "```\n")
+	_, rest, _ = strings.Cut(rest, "```\n")
+	prints, _, printed := strings.Cut(rest, "\n```\n")
+	if !found || !closed || !printed {
+		t.Fatal("no Go snippet with its output")
 	}
-	_, body, _ := strings.Cut(string(read(t, root+"/link/example_test.go")), "\nfunc Example() {\n")
-	body, _, _ = strings.Cut(body, "\n\t// Output:")
-	var want strings.Builder
-	for line := range strings.Lines(body + "\n") {
-		want.WriteString(strings.TrimPrefix(line, "\t"))
+	body, output := example(t, root+"/link/example_test.go", "Example")
+	if strings.TrimSpace(snippet) != body || prints != output {
+		t.Errorf("the snippet and what it prints are not those of Example:\n%s\n%s\nwant\n%s\n%s", snippet, prints, body, output)
 	}
-	if strings.TrimSpace(snippet) != strings.TrimSpace(want.String()) {
-		t.Errorf("the snippet is not the body of Example:\n%s\nwant\n%s", snippet, want.String())
+}
+
+// TestQuickStart: the code of tick's quick start is the body of its Example.
+func TestQuickStart(t *testing.T) {
+	body, _ := example(t, root+"/tick/example_quick_test.go", "Example")
+	doc := strings.ReplaceAll(string(read(t, root+"/tick/doc.go")), "//\t", "\t")
+	doc = strings.ReplaceAll(doc, "\n//\n", "\n\n")
+	for _, part := range strings.Split(body, "\n\n") {
+		want := "\t" + strings.ReplaceAll(part, "\n", "\n\t")
+		if !strings.Contains(doc, want) {
+			t.Errorf("tick/doc.go lacks\n%s", want)
+		}
 	}
+}
+
+// example returns the body of an Example, and what it prints.
+func example(t *testing.T, file, name string) (body, output string) {
+	t.Helper()
+	_, text, found := strings.Cut(string(read(t, file)), "\nfunc "+name+"() {\n")
+	text, output, printed := strings.Cut(text, "\n\t// Output:")
+	output, _, _ = strings.Cut(output, "\n}\n")
+	if !found || !printed {
+		t.Fatalf("%s has no %s with an output", file, name)
+	}
+	var lines []string
+	for line := range strings.Lines(text + "\n") {
+		lines = append(lines, strings.TrimPrefix(line, "\t"))
+	}
+	return strings.TrimSpace(strings.Join(lines, "")), strings.TrimSpace(strings.ReplaceAll(output, "\n\t// ", "\n"))
 }
 
 // TestInlined: what costs less than a call is inlined.

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"timesync/link"
 )
 
 // document returns a document without the line breaks of its paragraphs.
@@ -45,16 +47,48 @@ func figures(t *testing.T, name, pattern string) (v []float64) {
 func near(a, b float64) bool { return math.Abs(a-b) <= max(1, 0.05*math.Abs(b)) }
 
 func TestReadmeFigures(t *testing.T) {
-	report := figures(t, "docs/REPORT.md", `Two ends exchange datagrams in (\d+) kinds .* the error is (\d+) us with this package\. That is (\d+) times less than with the original .* within a factor of ([\d.]+) of an oracle`)
-	readme := figures(t, "README.md", `In (\d+) kinds of simulated worlds the 99th percentile of the offset's error is (\d+) us in the geometric mean: (\d+) times less .* within a factor of ([\d.]+) of an oracle`)
-	// The queue of LINK.md is another one each time it is measured.
-	link := figures(t, "docs/LINK.md", `\| all of it \| \S+ / (\d+) / \S+ \| \S+ / (\d+)\d{3} / [^|]*\|[^|]*\|[^|]*\| \S+ / (\d+) / \S+ \| \S+ / (\d+) /`)
-	readme = append(readme, figures(t, "README.md", `it is (\d+) us, where chronyd's is (\d+) us and the original is (\d+) ms off`)...)
-	link = []float64{link[0], min(link[2], link[3]), link[1]} // chronyd at its better rate
-	for i, want := range append(report, link...) {
-		if !near(readme[i], want) {
-			t.Errorf("README.md says %g; docs/REPORT.md and docs/LINK.md %g", readme[i], want)
+	want := figures(t, "docs/REPORT.md", `Two ends exchange datagrams in (\d+) kinds .* the error is (\d+) us with this package\. That is (\d+) times less than with the original .* is ([\d.]+) times better`)
+	got := figures(t, "README.md", `over (\d+) simulated scenarios \| \*\*(\d+) us\*\*; the C\+\+ original's is (\d+) times .* in advance is ([\d.]+) times better`)
+	// The real queue is another one each time it is measured; chronyd at its better rate.
+	queue := figures(t, "docs/REPORT.md", `\| all of it \| \S+ / (\d+) / \S+ \| \S+ / (\d+)\d{3} / [^|]*\|[^|]*\|[^|]*\| \S+ / (\d+) / \S+ \| \S+ / (\d+) /`)
+	want = append(want, queue[0], min(queue[2], queue[3]), queue[1], want[1], queue[0])
+	got = append(got, figures(t, "README.md", `\*\*(\d+) us\*\*; chronyd (\d+) us, the original (\d+) ms`)...)
+	got = append(got, figures(t, "README.md", `The (\d+) us are simulated; the (\d+) us are`)...)
+	for i := range want {
+		if !near(got[i], want[i]) {
+			t.Errorf("README.md says %g; docs/REPORT.md %g", got[i], want[i])
 		}
+	}
+}
+
+// TestBytes: the bytes of a datagram that README.md names are those of package link, over ten
+// minutes.
+func TestBytes(t *testing.T) {
+	const rate, seconds = 60, 600
+	var ends [2]link.Link
+	bytes, delay := 0, uint64(20_000)
+	for i := range uint64(rate * seconds) {
+		now := i*1e6/rate + 1e6
+		there := ends[0].AppendHeader(nil, now)
+		bytes += len(there)
+		ends[1].Open(there, now+delay)
+		ends[0].Open(ends[1].AppendHeader(nil, now), now+delay)
+	}
+	got, want := figures(t, "README.md", `at 60 a second \| \*\*([\d.]+) bytes\*\*`)[0], float64(bytes)/(rate*seconds)
+	if math.Abs(got-want) > 0.05 {
+		t.Errorf("README.md says %g bytes a datagram, link needs %.3f", got, want)
+	}
+}
+
+// TestOneFigure: what a datagram costs and how many answers lie outside of their bound is said
+// in docs/ACCURACY.md; README.md says the same.
+func TestOneFigure(t *testing.T) {
+	cost := figures(t, "docs/ACCURACY.md", `60/s, 3 ms of jitter \| \*\*[^|]* \| ([\d.]+) to ([\d.]+) \|`)
+	said := figures(t, "README.md", `bytes\*\*; (\d+) to (\d+) ns`)
+	covered := figures(t, "docs/ACCURACY.md", `\| 15 s \| [\d.]+ % \| ([\d.]+) % \|`)[0]
+	outside := figures(t, "README.md", `\*\*1 in (\d+),000\*\*`)[0]
+	if !near(cost[0], said[0]) || !near(cost[1], said[1]) || math.Abs(outside*1000*(100-covered)/100-1) > 0.05 {
+		t.Errorf("README.md says %g ns, 1 in %g,000; docs/ACCURACY.md %g ns, %g %% covered", said, outside, cost, covered)
 	}
 }
 

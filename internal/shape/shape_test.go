@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // These tests prove what the repository promises about its own shape: that the top folder is
-// the package and nothing else, that it can be vendored in each of the ways that README
-// names, and that its exported names change only on purpose.
+// the package and nothing else, that it can be vendored in each of the ways that the
+// documents name, and that its exported names change only on purpose.
 package shape
 
 import (
@@ -162,7 +162,7 @@ func newConsumer(t *testing.T, mod, main string) *consumer {
 	if _, err := exec.LookPath("go"); err != nil || runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
 		t.Skip("no go command to build a consumer with")
 	}
-	c := &consumer{t, t.TempDir()}
+	c := &consumer{t, filepath.Join(t.TempDir(), "game")}
 	c.write("go.mod", []byte("module example.com/game\n\n"+mod))
 	c.write("main.go", fmt.Appendf(nil, `package main
 
@@ -227,15 +227,21 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestReplace: a folder of a module's own tree, such as a submodule or a subtree, can be
-// required by a replace; and go mod vendor takes the core alone.
-func TestReplace(t *testing.T) {
-	c := newConsumer(t, "go 1.25\n\nrequire timesync v0.0.0\n\nreplace timesync => ./third_party/timesync\n", "timesync")
-	c.copy(".", "third_party/timesync")
-	c.write("third_party/timesync/go.mod", read(t, root+"/go.mod"))
-	for _, dir := range packages[1:] {
-		c.copy(dir, filepath.Join("third_party/timesync", dir))
+// TestInstall: the command of README.md, run as it stands there, makes the packages available
+// from a folder beside the module; and go mod vendor takes the core alone.
+func TestInstall(t *testing.T) {
+	_, command, found := strings.Cut(string(read(t, root+"/README.md")), "\ngo mod edit ")
+	command, _, _ = strings.Cut(command, "\n")
+	if !found {
+		t.Fatal("README.md has no command that installs")
 	}
+	c := newConsumer(t, "go 1.25\n", "timesync")
+	c.copy(".", "../timesync")
+	c.write("../timesync/go.mod", read(t, root+"/go.mod"))
+	for _, dir := range packages[1:] {
+		c.copy(dir, filepath.Join("../timesync", dir))
+	}
+	c.run(append([]string{"mod", "edit"}, strings.Fields(command)...)...)
 	c.run("mod", "tidy")
 	c.run("vet", ".")
 	c.run("mod", "vendor")

@@ -4,7 +4,6 @@
 package sim_test
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"math"
@@ -18,14 +17,9 @@ import (
 )
 
 var (
-	worlds = flag.Int("worlds", 0, "worlds per scenario of the accuracy table (default 3, 1 with -short, 6 with -long)")
+	worlds = countFlag("worlds", "worlds per scenario of the accuracy table", 1, 3, 6)
 	only   = flag.String("scenario", "", "only scenarios whose name contains this")
 )
-
-// chosen returns the scenarios that -scenario names.
-func chosen(all []sim.Scenario) []sim.Scenario {
-	return slices.DeleteFunc(all, func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
-}
 
 // methods are the columns of the table. The first is the original, the last is ours.
 func methods() []sim.Pair {
@@ -93,6 +87,11 @@ var accuracyLimits = map[string]float64{"cellular": 30, "bufferbloat-up": 25, "b
 var addedWorlds = []string{"mediumjitter-3hz", "mediumjitter-5hz", "smalljitter-1hz", "smalljitter-3hz", "smalljitter-5hz",
 	"delayramp-100ppm", "routeflaps-7s", "routeflaps-20s", "routeflaps-60s"}
 
+// chosen returns those of the scenarios that -scenario leaves.
+func chosen(all []sim.Scenario) []sim.Scenario {
+	return slices.DeleteFunc(all, func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
+}
+
 // measureAll measures scenarios on all processors. The worlds of the mixture differ
 // most: of them there are four times as many.
 func measureAll(scenarios []sim.Scenario, worldsEach int) [][]result {
@@ -140,7 +139,7 @@ func accuracyTable(scenarios []sim.Scenario, results [][]result) string {
 // 25 us. Only the mixture may, on one of six values of -seed.first; with any but 0 that
 // is a line that begins with MIXTURE WORSE, to be counted by whoever plays them.
 func TestAccuracy(t *testing.T) {
-	worldsEach := cmp.Or(*worlds, sized(1, 3, 6))
+	worldsEach := worlds()
 	scenarios := chosen(sim.Scenarios())
 	results := measureAll(scenarios, worldsEach)
 	t.Logf("-seed.first %d, %d worlds a scenario, of the mixture four times as many\n%s", *seedFirst, worldsEach, accuracyTable(scenarios, results))

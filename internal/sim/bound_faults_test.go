@@ -296,8 +296,8 @@ func TestBoundReturns(t *testing.T) {
 	m.log()
 }
 
-// TestBoundAdvice follows the README: wait until the bound is tolerable and the last
-// clock event is some seconds ago, then use the remote time. The wait must be short
+// TestBoundAdvice waits until the bound is tolerable and the last clock event is 5 s ago, a third
+// of what Snapshot.Within asks for, then uses the remote time. The wait must be short
 // and over for good, and the time then right.
 func TestBoundAdvice(t *testing.T) {
 	n := sized(4, 6, 16)

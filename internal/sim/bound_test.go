@@ -17,6 +17,8 @@ import (
 	"timesync/internal/sim"
 )
 
+var boundWorlds, boundWorld = worldFlags("bound", "TestErrorBound", 1000, 2000, 10_000)
+
 // randomWorld draws a world in which anything may happen. A calm one has no faults
 // and queueing that is small against the delay: at most a fortieth of the round trip on
 // average and an eighth ever, no loss, at least 20 datagrams a second, a quartz each.
@@ -370,12 +372,9 @@ func (b *boundScore) play(seed uint64, each func(q *query)) {
 func playBounds(first uint64, n int) *boundScore {
 	var sum boundScore
 	var mu sync.Mutex
-	workers := runtime.GOMAXPROCS(0) // a score is large: one for each
-	eachOf(workers, func(worker int) {
+	eachOf(n, func(i int) {
 		var b boundScore
-		for i := worker; i < n; i += workers {
-			b.play(first+uint64(i), nil)
-		}
+		b.play(first+uint64(i), nil)
 		mu.Lock()
 		sum.add(&b)
 		mu.Unlock()
@@ -386,18 +385,18 @@ func playBounds(first uint64, n int) *boundScore {
 	return &sum
 }
 
-// eachOf calls do with the numbers below n, on all processors.
-func eachOf(n int, do func(i int)) {
+// eachOf calls f for each number below n, on all processors.
+func eachOf(n int, f func(i int)) {
 	var count atomic.Int64
-	var wg sync.WaitGroup
+	var all sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) {
-		wg.Go(func() {
+		all.Go(func() {
 			for i := int(count.Add(1)) - 1; i < n; i = int(count.Add(1)) - 1 {
-				do(i)
+				f(i)
 			}
 		})
 	}
-	wg.Wait()
+	all.Wait()
 }
 
 // TestErrorBound holds the error bound to its contract in random worlds, in which

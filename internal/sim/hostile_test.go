@@ -16,6 +16,8 @@ import (
 	"timesync"
 )
 
+var hostileWorlds, hostileWorld = worldFlags("hostile", "TestHostileWorlds", 500, 2000, 10_000)
+
 const (
 	attackOver = 15e6  // us: after it the truth is inside of the bound,
 	soonOver   = 30e6  // and nearly all offsets are right again,

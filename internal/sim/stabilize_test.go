@@ -18,6 +18,8 @@ import (
 	"timesync/internal/sim"
 )
 
+var stabilizeWorlds, stabilizeWorld = worldFlags("stabilize", "TestSelfStabilizing", 60, 200, 800)
+
 const (
 	scrambleAt = 60 * sec  // when the state of an end is scrambled
 	soonRight  = 60 * sec  // by then after it nearly all must be right,

@@ -31,26 +31,16 @@ func sized(short, normal, many int) int {
 	return normal
 }
 
-// Random worlds: how many a test plays, and the one that is looked at.
-var (
-	boundWorlds     = worldsFlag("bound", "TestErrorBound", 1000, 2000, 10000)
-	boundWorld      = worldFlag("bound", "TestErrorBound")
-	hostileWorlds   = worldsFlag("hostile", "TestHostileWorlds", 500, 2000, 10000)
-	hostileWorld    = worldFlag("hostile", "TestHostileWorlds")
-	stabilizeWorlds = worldsFlag("stabilize", "TestSelfStabilizing", 60, 200, 800)
-	stabilizeWorld  = worldFlag("stabilize", "TestSelfStabilizing")
-	lowRateWorlds   = worldsFlag("lowrate", "TestLowRates", 100, 400, 1500)
-)
-
-// worldsFlag defines the flag for how many random worlds a test plays, by default as sized has it.
-func worldsFlag(name, test string, short, normal, many int) func() int {
-	n := flag.Int(name+".worlds", 0, fmt.Sprintf("worlds of %s (default %d, %d with -short, %d with -long)", test, normal, short, many))
+// countFlag returns how many worlds to play: what the flag says, or else what sized does.
+func countFlag(name, worlds string, short, normal, many int) func() int {
+	n := flag.Int(name, 0, fmt.Sprintf("%s (default %d, %d with -short, %d with -long)", worlds, normal, short, many))
 	return func() int { return cmp.Or(*n, sized(short, normal, many)) }
 }
 
-// worldFlag defines the flag for the one that is played alone and printed.
-func worldFlag(name, test string) *uint64 {
-	return flag.Uint64(name+".world", 0, fmt.Sprintf("play only the world of %s with this seed, and print it", test))
+// worldFlags are those of a test of random worlds: how many, and a seed to look at that one only.
+func worldFlags(prefix, test string, short, normal, many int) (worlds func() int, one *uint64) {
+	one = flag.Uint64(prefix+".world", 0, "play only the world of "+test+" with this seed, and print it")
+	return countFlag(prefix+".worlds", "random worlds of "+test, short, normal, many), one
 }
 
 // subject is the TimeSynchronizer in the terms of this package.

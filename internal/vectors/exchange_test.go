@@ -64,26 +64,25 @@ func TestGoldenToRemote(t *testing.T) {
 	}
 }
 
-// TestStampRanges holds the ranges that the documentation states to the unit, and README's
+// TestStampRanges holds the ranges that the documentation states to the unit, and doc.go's
 // table to them.
 func TestStampRanges(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := documentation(t)
 	says := func(row string, figures ...string) {
-		_, rest, found := strings.Cut(string(readme), "\n| "+row)
+		_, rest, found := strings.Cut(doc, "\n//\t"+row+" ")
 		rest, _, _ = strings.Cut(rest, "\n")
 		for _, figure := range figures {
 			if !found || !strings.Contains(rest, figure) {
-				t.Errorf("README's row of %s says %q, without %s", row, rest, figure)
+				t.Errorf("doc.go's row of %s says %q, without %s", row, rest, figure)
 			}
 		}
 	}
 	seconds := func(us uint64) string { return fmt.Sprintf("%.1f s", float64(us)/1e6) }
 	says("TS24", "8 us", seconds(1<<27))
 	says("MinDelta", "8 us", seconds(1<<27))
-	says("offset", seconds(1<<26))
+	if said := "offset is known modulo " + seconds(1<<26); !strings.Contains(doc, said) {
+		t.Errorf("doc.go does not say: %s", said)
+	}
 	for _, now := range []uint64{0, 1, 1 << 40, 1 << 63, math.MaxUint64} {
 		for _, stamp := range []struct {
 			name       string
@@ -175,18 +174,24 @@ func TestRoundTripError(t *testing.T) {
 	check("TS23, 32 datagrams each way", many23, 9, 0.5)
 	check("TS16, 32 datagrams each way", many16, 260, 16)
 
-	readme, err := os.ReadFile("../../README.md")
+	text := strings.Join(strings.Fields(strings.ReplaceAll(documentation(t), "\n//", "\n")), " ")
+	for _, said := range []string{
+		fmt.Sprintf("a TS23 comes back within %d us", many23.worst),
+		fmt.Sprintf("a TS16 within %d us", many16.worst),
+		fmt.Sprintf("one datagram each way, a TS23 within %d us", one23.worst),
+	} {
+		if !strings.Contains(text, said) {
+			t.Errorf("doc.go does not say: %s", said)
+		}
+	}
+}
+
+// documentation returns the text of doc.go.
+func documentation(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Join(strings.Fields(string(readme)), " ")
-	for _, said := range []string{
-		fmt.Sprintf("at most %d us wrong as TS23", many23.worst),
-		fmt.Sprintf("at most %d us as TS16", many16.worst),
-		fmt.Sprintf("one datagram each way, TS23 at most %d us", one23.worst),
-	} {
-		if !strings.Contains(text, said) {
-			t.Errorf("README does not say: %s", said)
-		}
-	}
+	return string(text)
 }

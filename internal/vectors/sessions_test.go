@@ -145,12 +145,6 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 		ours[bits] = append(ours[bits], abs(int64(got-e.Truth)))
 		theirs[bits] = append(theirs[bits], abs(int64(e.Out-e.Truth)))
 	}
-	known := func(ok bool, e event) bool {
-		if !ok && e.Out != 0 && !r.quirks {
-			t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
-		}
-		return ok
-	}
 	for _, e := range session[1:] {
 		s := r.peers[e.Peer]
 		switch e.Event {
@@ -173,11 +167,13 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 				s.OnPeerMinDeltaTS24(*report, now)
 			}
 		case "toremote23":
-			if ts, ok := s.ToRemoteTime23(e.Now); known(ok, e) {
+			ts, ok := s.ToRemoteTime23(e.Now)
+			if r.answered(t, ok, &session[0], &e) {
 				r.ts23[*e.Pkt] = ts
 			}
 		case "toremote16":
-			if ts, ok := s.ToRemoteTime16(e.Now); known(ok, e) {
+			ts, ok := s.ToRemoteTime16(e.Now)
+			if r.answered(t, ok, &session[0], &e) {
 				r.ts16[*e.Pkt] = ts
 			}
 		case "fromlocal23":
@@ -193,6 +189,15 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 		}
 	}
 	return ours, theirs
+}
+
+// answered returns ok, which has to be true where the original answers.
+func (r *replay) answered(t *testing.T, ok bool, session, e *event) bool {
+	t.Helper()
+	if !ok && e.Out != 0 && !r.quirks {
+		t.Errorf("%s %d: not synchronized, but the original is", session.Name, e.Seq)
+	}
+	return ok
 }
 
 type summary struct {

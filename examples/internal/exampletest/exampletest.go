@@ -9,12 +9,33 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"timesync/examples/internal/bench"
 	"timesync/record"
 )
+
+// Output is what a program that still runs has printed.
+type Output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write adds to it.
+func (o *Output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+// String returns what there is so far.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
 
 // Help runs the program in dir with -h and a key in the environment: it must explain itself
 // and keep the key to itself.

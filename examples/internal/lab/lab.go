@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,6 +48,43 @@ func New(tools ...string) (*Lab, error) {
 		return nil, fmt.Errorf("no network namespaces here, as in many containers: %w", err)
 	}
 	return l, nil
+}
+
+// notHere is why networks cannot be built.
+type notHere struct{ error }
+
+// NotHere says that err, nil excluded, is for want of what this machine lacks: see Measure.
+func NotHere(err error) error { return notHere{err} }
+
+// Measure builds the example of that name, and gives the program and a Lab to measure. Where
+// networks cannot be built, or the error is NotHere, it says that what was not tested, and why,
+// which is no failure.
+func Measure(what, example string, tools []string, measure func(l *Lab, program string) error) error {
+	err := measureIn(example, tools, measure)
+	var reason notHere
+	if errors.As(err, &reason) {
+		fmt.Printf("NOT TESTED: %s: %v\n", what, reason)
+		return nil
+	}
+	return err
+}
+
+func measureIn(example string, tools []string, measure func(l *Lab, program string) error) error {
+	l, err := New(tools...)
+	if err != nil {
+		return NotHere(err)
+	}
+	defer l.Close()
+	folder, err := os.MkdirTemp("", example)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	program := filepath.Join(folder, example)
+	if err := Run("go", "build", "-o", program, "timesync/examples/"+example); err != nil {
+		return err
+	}
+	return measure(l, program)
 }
 
 // Close removes everything. An interrupt does so, too, and ends the program.
@@ -87,9 +125,11 @@ func In(ns string, args ...string) error {
 	return Run("ip", append([]string{"netns", "exec", ns}, args...)...)
 }
 
-// Command returns a command to be started in a namespace.
+// Command returns a command to be started in a namespace, which ends when this process does.
 func Command(ns, program string, args ...string) *exec.Cmd {
-	return exec.Command("ip", append([]string{"netns", "exec", ns, program}, args...)...)
+	c := exec.Command("ip", append([]string{"netns", "exec", ns, program}, args...)...)
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return c
 }
 
 // Forward makes a namespace a router.

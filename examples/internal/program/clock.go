@@ -2,7 +2,12 @@
 
 package program
 
-import "timesync"
+import (
+	"net/netip"
+
+	"timesync"
+	"timesync/rxtime"
+)
 
 // Clock is the clock of one end. What it reads is a function of true time, in microseconds
 // from any moment on, so in one process the truth about two of them is known.
@@ -23,4 +28,16 @@ func (c Clock) At(trueUsec int64) uint64 {
 func (c Clock) True(localUsec uint64) (trueUsec int64) {
 	passed := int64(localUsec - c.Start)
 	return passed - int64(float64(passed)*c.PPM/(1e6+c.PPM))
+}
+
+// Reader reads datagrams with the times at which they were received on a Clock.
+type Reader struct {
+	*rxtime.Conn
+	Clock Clock
+}
+
+// ReadFrom is that of rxtime.Conn.
+func (r Reader) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
+	n, from, recvUsec, err = r.Conn.ReadFrom(b)
+	return n, from, r.Clock.At(int64(recvUsec)), err
 }

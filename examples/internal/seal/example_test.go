@@ -57,18 +57,15 @@ func ExampleEnd_severalClients() {
 			return nil
 		}
 		id := datagram[0]
-		payload, _, _, err := ends[id].Open(datagram[1:], from, now)
-		if err == seal.ErrUnproven {
-			return ends[id].Answer(nil, from, now, false)
-		}
+		d, answer, err := ends[id].Take(datagram[1:], from, now, 0)
 		if err != nil {
-			return nil
+			return answer
 		}
-		if session := ends[id].Peer().Session; session != sessions[id] {
-			sessions[id] = session // forget here what the client said before it started anew
-			fmt.Printf("client %d begins session %d\n", id, session)
+		if d.Session != sessions[id] {
+			sessions[id] = d.Session // forget here what the client said before it started anew
+			fmt.Printf("client %d begins session %d\n", id, d.Session)
 		}
-		fmt.Printf("client %d says %s\n", id, payload)
+		fmt.Printf("client %d says %s\n", id, d.Payload)
 		return ends[id].Seal(nil, nil, now)
 	}
 

@@ -53,9 +53,9 @@ const (
 	// Overhead is how many bytes Seal adds to the header of link and the payload.
 	Overhead = headerLen + tagLen
 
-	answerGap = 100_000   // us: the least time between two answers to one address
-	quiet     = 3_000_000 // us: a peer that is silent for so long may be replaced by another
-	longest   = 2048      // more bytes than a datagram on its way through networks has
+	answerGap = 100_000         // us: the least time between two answers to one address
+	quiet     = 3 * time.Second // a peer that is silent for so long may be replaced by another
+	longest   = 2048            // more bytes than a datagram on its way through networks has
 )
 
 // End is one end of a connection. Any goroutine may use it at any time.
@@ -232,14 +232,9 @@ func (e *End) Peer() Peer {
 	return e.peer
 }
 
-// Reader reads datagrams with the times at which they were received: a *rxtime.Conn.
-type Reader interface {
-	ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error)
-}
-
-// Datagram is one that Open took.
+// Datagram is one that came.
 type Datagram struct {
-	Payload  []byte // until take returns
+	Payload  []byte // in the bytes that were opened
 	From     netip.AddrPort
 	RecvUsec uint64        // when it was received, on our clock
 	OWD      time.Duration // how long it was under way, if Known
@@ -247,31 +242,53 @@ type Datagram struct {
 	Session  uint32 // of the peer; another one than before: it has started anew
 }
 
-// Serve reads from a socket that is this end's alone, opens what comes, answers the unproven
-// where we are called, and gives the rest to take, with the error of Open. It refuses whoever
-// calls while another peer is served, until that was silent for 3 s. It returns when the socket
-// is closed.
-//
-//	go end.Serve(rxtime.NewConn(udp), udp, take)
-func (e *End) Serve(rx Reader, udp *net.UDPConn, take func(d Datagram, err error)) {
+// Take is Open, and Answer where we are called: write answer to from if it is not nil. While the
+// peer was heard in the last hold, whoever calls from elsewhere is refused; where each peer has a
+// key of its own, hold is 0, and one that starts anew elsewhere need not wait. The error is that
+// of Open.
+func (e *End) Take(b []byte, from netip.AddrPort, recvUsec uint64, hold time.Duration) (d Datagram, answer []byte, err error) {
+	payload, owd, known, err := e.Open(b, from, recvUsec)
+	peer := e.Peer()
+	if err == ErrUnproven && e.called {
+		held := peer.Addr.IsValid() && peer.Addr != from && recvUsec-peer.HeardUsec < uint64(hold.Microseconds())
+		answer = e.Answer(nil, from, recvUsec, held)
+	}
+	return Datagram{payload, from, recvUsec, owd, known, peer.Session}, answer, err
+}
+
+// Reader reads datagrams with the times at which they were received: a *rxtime.Conn.
+type Reader interface {
+	ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error)
+}
+
+// Receive gives take every datagram that comes, until the socket is closed. Where several ends
+// share a socket, take knows whose a datagram is; else see Serve.
+func Receive(rx Reader, take func(b []byte, from netip.AddrPort, recvUsec uint64)) {
 	var buf [longest]byte
 	for {
 		n, from, recvUsec, err := rx.ReadFrom(buf[:])
-		if errors.Is(err, net.ErrClosed) {
+		switch {
+		case err == nil:
+			take(buf[:n], from, recvUsec)
+		case errors.Is(err, net.ErrClosed):
 			return
-		}
-		if err != nil { // Windows says here that the peer's port is closed
+		default: // Windows says here that the peer's port is closed
 			time.Sleep(time.Millisecond)
-			continue
 		}
-		payload, owd, ok, err := e.Open(buf[:n], from, recvUsec)
-		peer := e.Peer()
-		if err == ErrUnproven && e.called {
-			busy := peer.Addr.IsValid() && peer.Addr != from && recvUsec-peer.HeardUsec < quiet
-			if answer := e.Answer(nil, from, recvUsec, busy); answer != nil {
-				_, _ = udp.WriteToUDPAddrPort(answer, from) // lost like any other if not
-			}
-		}
-		take(Datagram{payload, from, recvUsec, owd, ok, peer.Session}, err)
 	}
+}
+
+// Serve gives Take every datagram that comes on a socket of this end's own, writes the answers,
+// and passes on what Take says; the Payload lasts until take returns. A peer that is silent for
+// 3 s may be replaced by another. It returns when the socket is closed.
+//
+//	go end.Serve(rxtime.NewConn(udp), udp, take)
+func (e *End) Serve(rx Reader, udp *net.UDPConn, take func(d Datagram, err error)) {
+	Receive(rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
+		d, answer, err := e.Take(b, from, recvUsec, quiet)
+		if answer != nil {
+			_, _ = udp.WriteToUDPAddrPort(answer, from) // an error is a loss
+		}
+		take(d, err)
+	})
 }

@@ -14,11 +14,9 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"timesync/examples/internal/lab"
@@ -92,34 +90,21 @@ func main() {
 	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
 	only := flag.String("only", "", "kinds of NAT whose name contains this")
 	flag.Parse()
-	if err := measure(*tries, *quick, *only); err != nil {
+	err := lab.Measure("punching through NATs", "punch", []string{"nft"}, func(l *lab.Lab, program string) error {
+		return measure(l, program, *tries, *quick, *only)
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(tries int, quick bool, only string) error {
-	l, err := lab.New("nft")
-	if err != nil {
-		fmt.Println("NOT TESTED: punching through NATs:", err)
-		return nil
-	}
-	defer l.Close()
-	folder, err := os.MkdirTemp("", "punch")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder)
-	b := &bench{program: filepath.Join(folder, "punch")}
-	if err := lab.Run("go", "build", "-o", b.program, "timesync/examples/punch"); err != nil {
-		return err
-	}
+func measure(l *lab.Lab, program string, tries int, quick bool, only string) error {
+	b := &bench{program: program}
 	if err := b.build(l); err != nil {
-		fmt.Println("NOT TESTED: punching through NATs:", err)
-		return nil
+		return lab.NotHere(err)
 	}
 	serve := lab.Command("lab"+fmt.Sprint(os.Getpid())+"-s", b.program, "-serve", ":9000", "-key", key)
-	serve.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := serve.Start(); err != nil {
 		return err
 	}
@@ -190,8 +175,7 @@ func (b *bench) table(tries int, only string) error {
 			continue
 		}
 		if err := b.setNATs(k.post, k.rules); err != nil {
-			fmt.Println("NOT TESTED: punching through NATs:", err)
-			return nil
+			return lab.NotHere(err)
 		}
 		fmt.Printf("| %s |", k.name)
 		for _, p := range protocols {

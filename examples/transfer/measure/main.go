@@ -16,12 +16,10 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"timesync/examples/internal/lab"
@@ -45,7 +43,9 @@ func main() {
 	var err error
 	switch *role {
 	case "":
-		err = measure(*quick, *only, *oneWay)
+		err = lab.Measure("a transfer on a real queue", "transfer", []string{"tc"}, func(l *lab.Lab, program string) error {
+			return measure(l, program, *quick, *only, *oneWay)
+		})
 	case "ping":
 		err = ping(flag.Arg(0))
 	case "pong":
@@ -96,22 +96,7 @@ type point struct {
 	value float64
 }
 
-func measure(quick bool, only string, oneWay time.Duration) error {
-	l, err := lab.New("tc")
-	if err != nil {
-		fmt.Println("NOT TESTED: a transfer on a real queue:", err)
-		return nil
-	}
-	defer l.Close()
-	folder, err := os.MkdirTemp("", "transfer")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder)
-	program := filepath.Join(folder, "transfer")
-	if err := lab.Run("go", "build", "-o", program, "timesync/examples/transfer"); err != nil {
-		return err
-	}
+func measure(l *lab.Lab, program string, quick bool, only string, oneWay time.Duration) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -123,8 +108,7 @@ func measure(quick bool, only string, oneWay time.Duration) error {
 	for i, n := range networks {
 		b := &bench{network: n, lab: l, self: self, program: program}
 		if err := b.build(i); err != nil {
-			fmt.Println("NOT TESTED: a transfer on a real queue:", err)
-			return nil
+			return lab.NotHere(err)
 		}
 		if err := b.rows(quick, only); err != nil {
 			return err
@@ -166,7 +150,6 @@ func (b *bench) build(i int) error {
 // spawn starts a process in a namespace and gives its lines to a function.
 func (b *bench) spawn(ns string, line func(string), program string, args ...string) error {
 	c := lab.Command(ns, program, args...)
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := c.StdoutPipe()
 	if err != nil {
 		return err

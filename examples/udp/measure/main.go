@@ -14,10 +14,8 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"timesync/examples/internal/lab"
@@ -47,38 +45,21 @@ type line struct {
 func main() {
 	lasting := flag.Duration("for", 30*time.Second, "how long to run")
 	flag.Parse()
-	if err := measure(*lasting); err != nil {
+	err := lab.Measure("udp between two hosts", "udp", nil, func(l *lab.Lab, program string) error {
+		spaces, err := build(l)
+		if err != nil {
+			return lab.NotHere(err)
+		}
+		outs, err := run(program, spaces, *lasting)
+		if err != nil {
+			return err
+		}
+		return judge(outs)
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
 	}
-}
-
-func measure(lasting time.Duration) error {
-	l, err := lab.New()
-	if err != nil {
-		fmt.Println("NOT TESTED: udp between two hosts:", err)
-		return nil
-	}
-	defer l.Close()
-	spaces, err := build(l)
-	if err != nil {
-		fmt.Println("NOT TESTED: udp between two hosts:", err)
-		return nil
-	}
-	folder, err := os.MkdirTemp("", "udp")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder)
-	program := filepath.Join(folder, "udp")
-	if err := lab.Run("go", "build", "-o", program, "timesync/examples/udp"); err != nil {
-		return err
-	}
-	outs, err := run(program, spaces, lasting)
-	if err != nil {
-		return err
-	}
-	return judge(outs)
 }
 
 // run runs both ends and returns what they said.
@@ -89,7 +70,6 @@ func run(program string, spaces [2]string, lasting time.Duration) (said [2]strin
 		end := []string{"-listen", "-dial"}[i]
 		c := lab.Command(ns, program, end, address+":9000", "-key", key, "-json", "-for", lasting.String(), "-skew", fmt.Sprint(ppm[i]))
 		c.Stdout, c.Stderr = &outs[i], &complaints[i]
-		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := c.Start(); err != nil {
 			return said, err
 		}

@@ -80,6 +80,14 @@ func TestBuffer(t *testing.T) {
 		pop(3_245_000, -1) // the clock is 2 s back: due 40 ms after the last look, less 5 ms
 		pop(3_274_999, -1)
 		pop(3_285_000, 3205)
+		push(3_300_000, 3_320_000, nil)
+		push(3_320_000, 3_340_000, nil)
+		b.Drop()
+		if s, want := b.Stats(), (Stats{Played: 4, Late: 5, Early: 1, Twice: 2, Full: 1}); s != want || b.Waiting() != 0 {
+			t.Errorf("dropped: %+v, want %+v; %d wait", s, want, b.Waiting())
+		}
+		push(3_320_000, 3_360_000, nil) // a third one
+		pop(3_400_000, 3320)
 	}
 }
 
@@ -158,7 +166,7 @@ func FuzzBuffer(f *testing.F) {
 		now, last, played := uint64(0), uint64(0), false
 		for ; len(b) >= 9; b = b[9:] {
 			v := binary.LittleEndian.Uint64(b[1:])
-			switch b[0] % 4 {
+			switch b[0] % 5 {
 			case 0:
 				now += v % 100_000
 				buffer.Push(now-v>>32%200_000, now, b[:9])
@@ -174,6 +182,8 @@ func FuzzBuffer(f *testing.F) {
 				if ok {
 					last, played = captured, true
 				}
+			case 4:
+				buffer.Drop()
 			case 3:
 				now += uint64(int64(v) % 1e9)
 				buffer.Shift(int64(v) % 1e9)

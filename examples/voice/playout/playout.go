@@ -70,7 +70,7 @@ func (c *Config) check() error {
 // Stats count frames since New.
 type Stats struct {
 	Played uint64
-	Late   uint64 // refused by Push, or not asked for in time
+	Late   uint64 // refused by Push, not asked for in time, or dropped
 	Early  uint64 // captured in the future
 	Twice  uint64
 	Full   uint64
@@ -197,6 +197,18 @@ func (b *Buffer) shift(by int64) {
 	b.last += uint64(by)
 	b.latency.at += uint64(by)
 	b.latency.last += uint64(by)
+}
+
+// Drop drops what waits, and counts it as late: after the machine has slept, through which its
+// clock may have stood still, nobody knows how old that is.
+func (b *Buffer) Drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stats.Late += uint64(len(b.frames))
+	for _, f := range b.frames {
+		b.spare = append(b.spare, f.payload)
+	}
+	b.frames = b.frames[:0]
 }
 
 // Latency returns the time from capture to play.
