@@ -41,8 +41,7 @@ type TimeSynchronizer struct {
 	bucket bucket // under way
 	pair   pair
 	base   uint64 // local time, us, at which x is 0
-	anchor uint64 // us: the first offset shown is the one nearest to it
-	view   shown  // it ends a cache line: neighbours in a slice share none
+	shown  shown  // it ends a cache line: neighbours in a slice share none
 }
 
 const (
@@ -87,9 +86,9 @@ func (s *TimeSynchronizer) news(raw uint64, y int64, localUsec uint64) (owd time
 	x := s.now(localUsec)
 	if x-b.from >= bucketTime {
 		if s.pair.endBucket(x, b) {
-			s.view.late.Store(s.view.late.Load() + 1)
+			s.shown.late.Store(s.shown.late.Load() + 1)
 		}
-		s.view.datagrams.Store(s.view.datagrams.Load() + uint64(b.count) - 1)
+		s.shown.datagrams.Store(s.shown.datagrams.Load() + uint64(b.count) - 1)
 		b.count = 1
 		b.begin(x)
 	}
@@ -104,16 +103,18 @@ func (s *TimeSynchronizer) news(raw uint64, y int64, localUsec uint64) (owd time
 
 // start begins with the first datagram, or anew where the state is one that cannot be.
 func (s *TimeSynchronizer) start(raw, localUsec uint64) {
-	if v, ok := s.view.view(); ok {
-		s.anchor = v.remote(localUsec) - localUsec
+	v, ok := s.shown.view()
+	anchor := v.whole
+	if ok {
+		anchor = v.remote(localUsec) - localUsec
 	}
-	s.view.clear()
+	s.shown.clear(anchor)
 	waited, early := float64(int64(localUsec-s.base)), s.pair.early()
 	s.base = localUsec
 	s.pair.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
 	if early != 0 {
-		s.pair.report(max(-waited, -second), early, &s.bucket)
+		s.pair.report(min(max(-waited, -second), second), early, &s.bucket)
 	}
 }
 
@@ -124,7 +125,7 @@ func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 		// The local clock was set. Times go on from where they were; by how much the
 		// offset changed, the deltas will show.
 		s.base += uint64(int64(ahead))
-		s.view.heard.Store(s.view.heard.Load() + uint64(int64(ahead)))
+		s.shown.heard.Store(s.shown.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
 		s.pair.limits.clockEvent(x)
 		s.pair.news()
@@ -152,11 +153,11 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	}
 	if !s.pair.begun() {
 		s.pair.last, s.base = minDelta, localRecvUsec
-		s.view.heard.Store(localRecvUsec)
+		s.shown.heard.Store(localRecvUsec)
 		return
 	}
 	x := s.now(localRecvUsec)
-	s.view.heard.Store(localRecvUsec)
+	s.shown.heard.Store(localRecvUsec)
 	if s.pair.report(x, minDelta, &s.bucket) {
 		s.publish(x)
 		s.arm(localRecvUsec, x)
@@ -169,28 +170,30 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 // datagram: RemoteTime then returns full readings. If it was off by a multiple of 67.1 s
 // until then, that is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
-	s.anchor = remoteUsec - localUsec
-	if v, ok := s.view.view(); ok {
-		was := v.remote(localUsec)
-		if turns := nearest(was, remoteUsec) - was; turns != 0 {
-			v.whole += turns
-			v.steps++
-			s.view.show(&v)
-		}
+	v, ok := s.shown.view()
+	if !ok {
+		s.shown.anchor(remoteUsec - localUsec)
+		return
+	}
+	was := v.remote(localUsec)
+	if turns := nearest(was, remoteUsec) - was; turns != 0 {
+		v.whole += turns
+		v.steps++
+		s.shown.show(&v)
 	}
 }
 
 // Reset forgets everything, as when the peer is replaced by another. Only the count
 // of steps goes on; if the offset was known, this is one.
 func (s *TimeSynchronizer) Reset() {
-	if v, ok := s.view.view(); ok {
+	if v, ok := s.shown.view(); ok {
 		v.steps++
-		s.view.show(&v)
+		s.shown.show(&v)
 	}
-	s.bucket, s.pair, s.base, s.anchor = bucket{}, pair{}, 0, 0
-	s.view.clear()
-	s.view.datagrams.Store(0)
-	s.view.late.Store(0)
+	s.bucket, s.pair, s.base = bucket{}, pair{}, 0
+	s.shown.clear(0)
+	s.shown.datagrams.Store(0)
+	s.shown.late.Store(0)
 }
 
 const (
@@ -199,22 +202,30 @@ const (
 	grace   = 20e3  // us: so far may a reader be ahead of the last datagram, or behind it
 )
 
-// publish shows readers what is known, if it is news to them. A correction begins a grace
-// after now, and waits until the one before has been over for as long, unless both come at the
-// same time: then what readers read within the grace, before or after now, is final.
+// publish shows readers what is known, if it is news to them.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.pair.changed {
 		return
 	}
 	s.pair.changed = false
 	now := s.base + uint64(int64(x))
-	old, ok := s.view.view()
-	if !ok {
-		v := s.pair.view(x)
-		v.from, v.whole, v.steps = now, nearest(v.whole, s.anchor), old.steps
-		s.show(&v)
+	old, ok := s.shown.view()
+	if ok {
+		s.correct(x, now, &old)
 		return
 	}
+	v := s.pair.view(x)
+	v.from, v.steps = now, old.steps
+	if v.whole = nearest(v.whole, old.whole); !v.synced {
+		v.whole = old.whole
+	}
+	s.show(&v)
+}
+
+// correct shows what is known after old. A correction begins a grace after now, and waits until
+// the one before has been over for as long, unless both come at the same time: then what readers
+// read within the grace, before or after now, is final. A large one is a step, at once.
+func (s *TimeSynchronizer) correct(x float64, now uint64, old *view) {
 	since := int64(now - old.from)
 	waits := since > -grace && since < old.slewing()+grace
 	shift := float64(grace)
@@ -246,14 +257,14 @@ func (s *TimeSynchronizer) publish(x float64) {
 // show shows readers a view.
 func (s *TimeSynchronizer) show(v *view) {
 	s.bucket.delay = int32(v.delay) // as readers see it
-	s.view.show(v)
+	s.shown.show(v)
 }
 
 // ---- Answers ----
 
 // IsSynchronized reports whether the offset is known: since the first datagram and
 // the first report.
-func (s *TimeSynchronizer) IsSynchronized() bool { return s.view.seq.Load()&synced != 0 }
+func (s *TimeSynchronizer) IsSynchronized() bool { return s.shown.seq.Load()&synced != 0 }
 
 // MinDeltaTS24 returns what to report to the peer at localUsec: the receive time
 // minus the send stamp of a datagram that does not queue, in units of 8 us. ok is
@@ -265,7 +276,7 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.view.seq.Load()&sync
 // which reports old minima.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	var v view
-	if s.view.load(&v)&reported == 0 {
+	if s.shown.load(&v)&reported == 0 {
 		return 0, false
 	}
 	return v.minDelta(localUsec), true
@@ -285,7 +296,7 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // or report changes it, steps apart. An earlier time is answered by the pace of that time,
 // extrapolated back.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
-	return s.view.remote(localUsec)
+	return s.shown.remote(localUsec)
 }
 
 // LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec:
@@ -294,7 +305,7 @@ func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok b
 // with what arrives until then. Without an Anchor, remoteUsec must be a reading as
 // RemoteTime gives them, as far off as they are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
-	v, ok := s.view.view()
+	v, ok := s.shown.view()
 	if !ok {
 		return 0, false
 	}
@@ -325,16 +336,22 @@ func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
 // way, never negative; half the round trip at first, since nobody can tell how
 // unequal the two ways are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
-	snapshot, ok := s.Snapshot(0)
-	return snapshot.MinOneWayDelay, ok
+	var v view
+	if s.shown.load(&v)&synced == 0 {
+		return 0, false
+	}
+	return micros(float64(v.delay)), true
 }
 
 // MinimumDelayToPeer returns the shortest time that a datagram of late was under way to the
 // peer, never negative; half the round trip at first. It and MinimumOneWayDelay, which is the
 // way from the peer, are the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
-	snapshot, ok := s.Snapshot(0)
-	return snapshot.MinDelayToPeer, ok
+	var v view
+	if s.shown.load(&v)&synced == 0 {
+		return 0, false
+	}
+	return micros(float64(v.toPeer)), true
 }
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
@@ -343,7 +360,7 @@ func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 // 3 s with 0.1 ms of jitter, 11 s with 3 ms and 21 s with 10 ms; at one a second 15, 103 and
 // 156 s (medians, docs/PRODUCTION.md). Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
-	v, ok := s.view.view()
+	v, ok := s.shown.view()
 	if !ok || v.ageing > priorSkew/4 {
 		return 0, false
 	}
@@ -379,7 +396,7 @@ type Snapshot struct {
 
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
 func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok bool) {
-	v, ok := s.view.view()
+	v, ok := s.shown.view()
 	if !ok {
 		return Snapshot{}, false
 	}
@@ -390,7 +407,7 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		ErrorBound:     micros(v.boundAt(int64(localUsec - v.from))),
 		MinOneWayDelay: micros(float64(v.delay)),
 		Jitter:         micros(float64(v.jitter)),
-		Age:            micros(max(float64(int64(localUsec-s.view.heard.Load())), 0)),
+		Age:            micros(max(float64(int64(localUsec-s.shown.heard.Load())), 0)),
 		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.from)), 0)),
 		Skew:           v.ppm(),
 		Steps:          v.steps,
@@ -495,7 +512,7 @@ func (s Stats) LogValue() slog.Value {
 
 // Stats returns what was counted.
 func (s *TimeSynchronizer) Stats() Stats {
-	return Stats{Datagrams: s.view.datagrams.Load(), LateBuckets: s.view.late.Load()}
+	return Stats{Datagrams: s.shown.datagrams.Load(), LateBuckets: s.shown.late.Load()}
 }
 
 // ---- The pair of directions ----
@@ -517,32 +534,37 @@ const (
 type pair struct {
 	own    floor
 	limits limits
+	reference
 
-	peer    float64 // us: the peer's floor at x is peer - own.slope*x
-	offset  float64 // us: the remote minus the local clock at x is offset - own.slope*x
-	settled float64 // x when both directions were last looked at together
-	calm    float32 // us: for so long after that nothing needs to, unless there is news
-
-	noise float32 // us: mean difference of reports from what they were expected to say
-	trip  float32 // us: the reference round trip, of late
-	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip
-	free  float32 // us: the reference round trip when hold was last 0
-	known float32 // us: for how long the round trip has been trip, all in all
-	other float32 // us: another round trip that stands
-	stood float32 // us: for how long it has
-	drop  float32 // us: by which the own floor fell in the first seconds and did not rise since; if negative, the peer's
-	left  float32 // us: until hold fades
+	peer    float64 // us: the peer's floor at x is peer - own.slope*x; meet, report and turn set it
+	offset  float64 // us: the remote minus the local clock at x is offset - own.slope*x; meet, move and turn
+	settled float64 // x of the last endBucket
+	calm    float32 // us: for so long after that buckets without news need none; endBucket sets it, news ends it
+	noise   float32 // us: mean difference of reports from what they were expected to say; report learns it
 
 	last     Counter24 // report, never 0 once there is one
-	alien    uint8     // other reports until the peer no longer counts as an original
-	peered   bool      // a report has come
-	changed  bool      // since readers were told
-	foretold bool      // the peer will report a step, too; until then the round trip is what it was
+	alien    uint8     // other reports until the peer no longer counts as an original; tellApart counts down
+	peered   bool      // a report has come; only Reset forgets it
+	changed  bool      // there is news for readers; publish tells them
+	foretold bool      // the peer will report a step, too; until then the round trip is what it was. datagram sets it, a report or 6 s end it
+}
+
+// reference is the round trip at which the offset was known, and what is held while it lasts. anew
+// sets all of it but drop anew.
+type reference struct {
+	trip  float32 // us: the reference round trip, of late; trust learns it
+	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip; trust sets it, fade lets go
+	free  float32 // us: the reference round trip when hold was last 0; fade moves it
+	left  float32 // us: until hold fades; trust sets it, fade counts down
+	known float32 // us: for how long the round trip has been trip, all in all
+	other float32 // us: another round trip that stands; trust sets it
+	stood float32 // us: for how long it has; 0 when the round trip is another one
+	drop  float32 // us: the greatest fall of the own floor in the first seconds, negative of the peer's; drops sets it, a rise ends it
 }
 
 // start begins with the level of the first datagram.
 func (p *pair) start(level float64) {
-	*p = pair{limits: limits{quiet: told}, changed: true, alien: doubted}
+	*p = pair{limits: limits{event: -told}, changed: true, alien: doubted}
 	p.own = floor{line: line{level: level, noise: second, width: bucketTime}, dip: second, low: second}
 	p.own.doubtSlope(priorSkew)
 }
@@ -558,16 +580,16 @@ func (p *pair) early() Counter24 {
 	return p.last
 }
 
-// sane reports whether the state is one that can be in a bucket from there on. All others
-// heal by themselves.
+// sane reports whether the state is one that can be in a bucket from there on. No call leads to
+// another one, but memory may break. All other states heal by themselves.
 func (p *pair) sane(from float64) bool {
 	const full, far = 1 << deltaBits, 1 << 62
 	f := &p.own
 	return f.noise >= 0 && f.noise <= second && f.width >= bucketTime && f.width <= memory && f.n <= maxPoints &&
-		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.skewVar > 0 && f.skewVar < 1 && f.error >= 0 && f.error < 1 &&
+		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
 		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far && f.end <= from+second &&
 		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left < far &&
-		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.quiet) < far
+		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.event) < far
 }
 
 // roundTrip returns the round trip of a datagram that does not queue.
@@ -638,7 +660,7 @@ func (p *pair) move(d float64) {
 	}
 	p.news()
 	p.offset += d
-	p.limits.below, p.limits.above = p.limits.below+float32(d), p.limits.above-float32(d)
+	p.limits.set(p.limits.below+float32(d), p.limits.above-float32(d))
 }
 
 // datagram takes a delta that arrived at x and returns how far it is above the floor, us.
@@ -698,7 +720,7 @@ func (p *pair) news() { p.changed, p.calm = true, 0 }
 // all: both directions are looked at together once a second.
 func (p *pair) stayCalm(x float64, b *bucket) bool {
 	f, low := &p.own, float32(b.first)
-	slack := min(f.slack+certain*f.error*float32(x-b.from), low)
+	slack := min(f.slack+certain*f.sigma*float32(x-b.from), low)
 	if p.changed || x-b.from < bucketTime || x >= p.settled+float64(p.calm) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
 		return false
 	}
@@ -711,7 +733,7 @@ func (p *pair) stayCalm(x float64, b *bucket) bool {
 
 // endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
-	dt := min(float32(x-b.from), second) + float32(b.from-p.settled) // long ones say little about what they span
+	dt := min(float32(x-b.from), second) + max(float32(b.from-p.settled), 0) // long ones say little about what they span
 	p.settled, p.calm = x, 0
 	var steady float32 // share of the time
 	if p.peered {
@@ -761,7 +783,7 @@ func (p *pair) turn(x, slope float64) {
 func (p *pair) uphold(x float64) {
 	f := &p.own
 	lack, t := -p.roundTrip(), float32(x-f.nearAt)
-	most := min(certain*f.error, maxSkew-float32(f.slope))                // that the slope can be wrong by
+	most := min(certain*f.sigma, maxSkew-float32(f.slope))                // that the slope can be wrong by
 	if lack <= 0 || f.seen() || t < second || lack > min(most*t, f.low) { // rule: no round trip is below zero
 		return
 	}
@@ -774,7 +796,7 @@ func (p *pair) uphold(x float64) {
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
 // away.
 func (p *pair) lean(dt float32) {
-	d := p.own.error * dt
+	d := p.own.sigma * dt
 	c := p.correction() - p.hold
 	p.move(-float64(min(max(c, -d), d))) // rule: the offset leans; without: p.move(-float64(min(max(c, -d), d) * 0))
 }
@@ -882,7 +904,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	}
 	sent := x - min(max(p.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(raw, p.peer-p.own.slope*sent))
-	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.error) // the floor rises
+	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.sigma) // the floor rises
 	p.last = minDelta
 	p.drops(x, d, -1)
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
@@ -933,7 +955,7 @@ func (p *pair) meet(x, level float64) {
 	p.trip = p.roundTrip()
 	p.free, p.offset = p.trip, p.midpoint()
 	p.limits.open(x, 0)
-	p.limits.below, p.limits.above = float32(p.delay()), maxOffset
+	p.limits.set(float32(p.delay()), maxOffset)
 	p.limit(x, p.delay(), 0, markSeen)
 }
 
@@ -947,7 +969,7 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 	}
 	switch {
 	case mark == markOriginal:
-		above += p.stale(float64(certain / 2 * p.own.error)) // more would be the bound of each young pair
+		above += p.stale(float64(certain / 2 * p.own.sigma)) // more would be the bound of each young pair
 	case mark == markSeen:
 		above += minGate + 2*float64(p.noise)
 	case p.limits.undisturbed(x) < told:
@@ -972,8 +994,8 @@ func (p *pair) tell(x float64) float64 {
 // ageing returns by how much the limits open in a microsecond, us: what is not known of the
 // skew, and of its changes.
 func (p *pair) ageing() float64 {
-	t := max(p.limits.quiet, second)
-	unknown := certain*p.own.error + (2*p.own.scatter()+minGate)/t
+	t := max(p.limits.undisturbed(p.limits.at), second)
+	unknown := certain*p.own.sigma + (2*p.own.scatter()+minGate)/t
 	most := slewSkew + abs(float32(p.own.slope)) // steps may have taught a slope that no clock has
 	return 2*told*skewDrift + float64(min(unknown, most))
 }
@@ -1011,36 +1033,41 @@ const (
 // limits enclose the offset while no clock is set: no delay is negative, so each datagram
 // is a lower limit of the offset, and each report an upper one. They only age.
 type limits struct {
-	below, above float32 // us: the truth is from below under the offset to above over it
-	quiet        float32 // us: since the last clock event; at the start told
-	disturbed    bool    // there was one
-	guess        bool    // above is what the peer guessed, or unknown
-	fresh        uint8   // buckets since then that are still to be believed as they are
-	at           float64 // x when all that was so
+	below, above float32 // us: the truth is from below under the offset to above over it; set by set only
+	disturbed    bool    // there was a clock event
+	guess        bool    // above is what the peer guessed, or unknown; report sets it
+	fresh        uint8   // buckets that are still to be believed as they are: 3 after a clock event, the first of which began before it
+	at           float64 // x when all that was so; open moves it
+	event        float64 // x of the last clock event; at the start -told
 }
 
 // clockEvent says that a clock was set, or seems to have been.
 func (l *limits) clockEvent(x float64) {
 	if abs(l.undisturbed(x)) > second {
-		l.quiet = float32(l.at - x)
+		l.event = x
 	}
 	l.disturbed = true
 	l.fresh = 3 // the one under way, and two
 }
 
 // undisturbed returns the time at x since the last clock event, us.
-func (l *limits) undisturbed(x float64) float32 { return l.quiet + float32(x-l.at) }
+func (l *limits) undisturbed(x float64) float32 { return float32(x - l.event) }
 
 // open lets the limits age.
 func (l *limits) open(x, ageing float64) {
 	d := float32(ageing * max(x-l.at, 0))
-	l.below, l.above = min(l.below+d, maxOffset), min(l.above+d, maxOffset)
-	l.quiet, l.at = l.undisturbed(x), x
+	l.set(l.below+d, l.above+d)
+	l.at = x
 }
 
 // loosen says that the truth may be by below under the offset, and by above higher than known.
 func (l *limits) loosen(below, above float32) {
-	l.below, l.above = max(l.below, below), l.above+above
+	l.set(max(l.below, below), l.above+above)
+}
+
+// set sets the limits. No offset is farther from another than half the ring.
+func (l *limits) set(below, above float32) {
+	l.below, l.above = min(max(below, -maxOffset), maxOffset), min(max(above, -maxOffset), maxOffset)
 }
 
 // datagram takes the fastest datagram of a bucket, which arrived after from: it was under
@@ -1049,10 +1076,10 @@ func (l *limits) datagram(x, ageing, delay, from float64) {
 	l.open(x, ageing)
 	below := float32(delay + ageing*(x-from))
 	if below < l.below && l.fresh == 0 || l.fresh == 1 || l.fresh == 2 {
-		l.below = min(below, maxOffset)
+		l.set(below, l.above)
 	}
 	l.fresh -= min(l.fresh, 1)
-	if l.contradict(x) {
+	if l.reconcile(x) {
 		l.above, l.guess = maxOffset, true
 	}
 }
@@ -1061,17 +1088,18 @@ func (l *limits) datagram(x, ageing, delay, from float64) {
 // last one counts.
 func (l *limits) report(x, ageing, above float64, mark Counter24) {
 	l.open(x, ageing)
-	if float32(above) < l.above || l.quiet < told {
-		l.above, l.guess = min(float32(above), maxOffset), mark != markSeen
+	if float32(above) < l.above || l.undisturbed(x) < told {
+		l.set(l.below, float32(above))
+		l.guess = mark != markSeen
 	}
-	if l.contradict(x) {
+	if l.reconcile(x) {
 		l.below, l.fresh = maxOffset, 2
 	}
 }
 
-// contradict reports whether the limits exclude each other, so that a clock was set. If the
-// peer guessed the upper one, then it guessed wrongly.
-func (l *limits) contradict(x float64) bool {
+// reconcile notes that a clock was set if the limits exclude each other, and reports whether that
+// is so. If the peer guessed the upper one, then it guessed wrongly.
+func (l *limits) reconcile(x float64) (set bool) {
 	if -l.below <= l.above {
 		return false
 	}
@@ -1144,17 +1172,17 @@ func (b *bucket) lower(d int32) {
 // chance, all that follow would be late.
 type floor struct {
 	line
-	nearAt  float64 // x of the last bucket that came near the floor
-	dip     float32 // us
+	nearAt  float64 // x of the last bucket that came near the floor, or of a level shift
+	dip     float32 // us; learnDip learns it, at the start 1 s
 	low     float32 // us: the last bucket was so far above the floor
-	lowest  float32 // us: the last two buckets were at least so far above
-	lateFor float32 // us: for how long buckets have been late
+	lowest  float32 // us: the last two buckets were at least so far above; a level shift makes it 0
+	lateFor float32 // us: for how long buckets have been late; 0 when one comes near
 	halfLow float32 // us: the least late of the later half of that time was so late
 	fall    float32 // us: least residual of the strays
-	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor
-	alike   bool    // the last bucket was late by the same as one of the two before
+	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor; it ages with sigma
+	alike   bool    // the last bucket was late by the same as one of the two before; near ones and level shifts end it
 	strays  uint8   // datagrams in a row that are faster than the path allows
-	dips    uint8   // buckets that the dip is a mean over, at most longRun
+	dips    uint8   // buckets that the dip is a mean over, at most longRun; it lasts until Reset
 	silent  bool    // nothing came for long: what comes next may tell of a clock that was set
 }
 
@@ -1165,13 +1193,13 @@ func (f *floor) scatter() float32 { return min(f.noise, f.dip) }
 // be.
 func (f *floor) gate(x float64) float32 {
 	doubted := max(float32(x-f.nearAt)-f.lateFor, 0) // rule: what is late opens no gate; without: doubted := float32(x - f.nearAt)
-	return minGate + gateDips*f.dip + certain/2*f.error*doubted
+	return minGate + gateDips*f.dip + certain/2*f.sigma*doubted
 }
 
 // gateBelow returns how far below the floor a datagram may be at x.
 func (f *floor) gateBelow(x float64) float32 {
 	few := 1 + 2/float32(max(f.dips, 1)) // rule: few dips make a wide gate below; without: few := float32(1)
-	return minGate + gateDips*few*f.scatter() + certain/2*f.error*max(f.width, float32(x-f.nearAt))
+	return minGate + gateDips*few*f.scatter() + certain/2*f.sigma*max(f.width, float32(x-f.nearAt))
 }
 
 // lateness returns how late all datagrams of the last bucket were, 0 if they came near.
@@ -1196,7 +1224,7 @@ func (f *floor) rise() float32 {
 func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) {
 	d := around(raw, f.at(x))
 	if f.dips == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
-		f.dip = float32(b.second - b.first)
+		f.dip = min(float32(b.second-b.first), second/2)
 	}
 	if d < -float64(f.gateBelow(x)) {
 		if f.strays++; f.strays == 1 || float32(d) < f.fall {
@@ -1244,7 +1272,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	apart := min(abs(low-was), abs(low-f.lowest)) // from one of the last two
 	f.lowest, f.low = min(low, was), low
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
-	f.slack = min(f.slack+certain*f.error*float32(x-b.from), low+certain*f.error*since)
+	f.slack = min(f.slack+certain*f.sigma*float32(x-b.from), low+certain*f.sigma*since)
 	gate := f.gate(x)
 	if f.lateFor > 0 { // rule: what is late comes near only well inside of the gate
 		gate = min(gate, max(gate, was)/2)
@@ -1266,7 +1294,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	if silence := x - b.from; silence > span {
 		// What the points tell is old.
 		f.line.restart(x)
-		f.doubtSlope(max(f.error, min(skewDrift*float32(silence), priorSkew)))
+		f.doubtSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
 	} else if x-f.end >= float64(f.width) {
 		f.endSpan(x, f.dip, steady)
 		f.slack = max(f.slack+float32(level-f.at(x)), 0)
@@ -1330,8 +1358,8 @@ func (f *floor) tilt(slope, a float32) {
 // then the slope was wrong: hardly anything came near it, or its points were bent.
 func (f *floor) climb(x float64, a float32, b *bucket) {
 	if f.rose && (f.n < fitPoints || f.bentFor > 0) { // rule: no line holds
-		if 2*f.error < priorSkew {
-			f.doubtSlope(2 * f.error)
+		if 2*f.sigma < priorSkew {
+			f.doubtSlope(2 * f.sigma)
 		} else {
 			f.forgetSlope(x)
 		}
@@ -1359,21 +1387,21 @@ const (
 // line is the floor as a straight line, and the points that tell it: the fastest datagrams
 // of spans of time, as they are seen from the end of the last one.
 type line struct {
-	level   float64 // us: the floor at x is level + slope*x
-	slope   float64 // minus the skew
-	end     float64 // x of the end of the last span
-	noise   float32 // us: mean distance of the points from the line
-	width   float32 // us: time between points
-	sunk    float32 // us: by which the line was lowered since end
-	prior   float32 // slope known before the points
-	skewVar float32 // variance of that
-	error   float32 // standard deviation of the slope
-	bentFor float32 // us: for how long points have told a surprising slope
-	best    point   // fastest datagram since end
-	some    bool    // there is one
-	rose    bool    // the last level shift was up
-	n       uint8   // points
-	points  [maxPoints]point
+	level    float64 // us: the floor at x is level + slope*x; fit, lower and level shifts set it
+	slope    float64 // minus the skew; fit sets it
+	end      float64 // x of the end of the last span
+	noise    float32 // us: mean distance of the points from the line; fit learns it, at the start 1 s
+	width    float32 // us: time between points; it doubles when there are too many, restart makes it a bucket
+	sunk     float32 // us: by which the line was lowered since end
+	prior    float32 // slope known before the points; fit and restart set it
+	priorVar float32 // variance of that
+	sigma    float32 // standard deviation of the slope; fit learns it, doubtSlope raises it
+	bentFor  float32 // us: for how long points have told a surprising slope; 0 when they do not, and at a level shift
+	best     point   // fastest datagram since end
+	some     bool    // there is one
+	rose     bool    // the last level shift was up
+	n        uint8   // points; restart makes it 0
+	points   [maxPoints]point
 }
 
 // point is a datagram that queued least.
@@ -1388,12 +1416,12 @@ func (l *line) at(x float64) float64 { return l.level + l.slope*x }
 // restart drops the points: they speak of another level. What they knew of the slope
 // stays.
 func (l *line) restart(x float64) {
-	l.skewVar, l.prior = l.error*l.error, float32(l.slope)
+	l.priorVar, l.prior = l.sigma*l.sigma, float32(l.slope)
 	l.n, l.some, l.width, l.end = 0, false, bucketTime, x
 }
 
-// doubtSlope says that what was known of the slope may be wrong by error.
-func (l *line) doubtSlope(error float32) { l.error, l.skewVar = error, error*error }
+// doubtSlope says that what was known of the slope may be wrong by sigma.
+func (l *line) doubtSlope(sigma float32) { l.sigma, l.priorVar = sigma, sigma*sigma }
 
 // forgetSlope turns the line about x so that the clocks have the same rate.
 func (l *line) forgetSlope(x float64) {
@@ -1479,16 +1507,16 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	if l.width == bucketTime { // rule: the dip is noise at first
 		noise = max(noise, 1.25*maxPoints*float64(dip)/float64(l.n))
 	}
-	slope, fitVar, skewVar, prior := l.slope+turn, noise*noise/(span*span), float64(l.skewVar), float64(l.prior)
+	slope, fitVar, priorVar, prior := l.slope+turn, noise*noise/(span*span), float64(l.priorVar), float64(l.prior)
 	if gone > 0 {
 		// The share of what left moves into what was known before.
-		g := skewVar / (skewVar + float64(l.n)*fitVar)
+		g := priorVar / (priorVar + float64(l.n)*fitVar)
 		drift := fitDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift; without: drift := 0.0
 		prior = min(max(prior+g*(slope-prior), -maxSkew), maxSkew)
-		skewVar = (1-g)*skewVar + drift*drift
+		priorVar = (1-g)*priorVar + drift*drift
 	}
 	d := slope - prior
-	surprised := d*d > surprise*surprise*(skewVar+fitVar) // rule: surprises; without: surprised := false
+	surprised := d*d > surprise*surprise*(priorVar+fitVar) // rule: surprises; without: surprised := false
 	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
@@ -1496,17 +1524,17 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 		l.bentFor = 0
 	}
 	if l.bentFor > lateTime { // rule: what bends for long is believed
-		skewVar = d * d
+		priorVar = min(d*d, 4*maxSkew*maxSkew)
 		l.n = uint8(copy(points, points[l.n/2:]))
 		points = points[:l.n]
 	}
-	distance := l.lay(points, min(max(prior+skewVar/(skewVar+fitVar)*d, -maxSkew), maxSkew)-l.slope)
+	distance := l.lay(points, min(max(prior+priorVar/(priorVar+fitVar)*d, -maxSkew), maxSkew)-l.slope)
 	if l.noise == second {
 		l.noise = min(distance, second/2)
 	} else if !surprised {
 		l.noise = min(distance, 1.5*l.noise+1, second/2) // rule: noise grows by halves
 	}
-	l.prior, l.skewVar, l.error = float32(prior), float32(skewVar), float32(math.Sqrt(1/(1/skewVar+1/fitVar)))
+	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
 
 // lay turns the line by so much and lays it as high as it can be below the points. It
@@ -1715,8 +1743,15 @@ func (s *shown) show(v *view) {
 	s.seq.Store((seq+nextView)&^(nextView-1) | state)
 }
 
-// clear takes the view away from readers.
-func (s *shown) clear() { s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1)) }
+// clear takes the view away from readers. The first offset that is shown next is the one nearest
+// to anchor.
+func (s *shown) clear(anchor uint64) {
+	s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1))
+	s.anchor(anchor)
+}
+
+// anchor is for a view that has no offset yet.
+func (s *shown) anchor(offset uint64) { s.words[1].Store(offset) }
 
 // load returns what is shown, and the state.
 func (s *shown) load(v *view) (state uint32) {
@@ -1795,7 +1830,12 @@ func around(raw uint64, near float64) float64 {
 // nearest returns the number that is raw on the ring of offsets and nearest to near.
 func nearest(raw, near uint64) uint64 { return near + uint64(wrap(raw-near, offsetBits)) }
 
-// micros returns us microseconds.
-func micros(us float64) time.Duration { return time.Duration(us) * time.Microsecond }
+// micros returns us microseconds, at most the longest duration.
+func micros(us float64) time.Duration {
+	if us >= math.MaxInt64/1000 {
+		return math.MaxInt64
+	}
+	return time.Duration(us) * time.Microsecond
+}
 
 func abs[T float32 | float64](v T) T { return max(v, -v) }

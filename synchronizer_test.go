@@ -486,12 +486,82 @@ func TestAnchor(t *testing.T) {
 				if snapshot, _ := w.a.Snapshot(w.now); snapshot.Steps != steps {
 					t.Errorf("offset %#x, age %d us, late %v: %d steps, want %d", offset, age, late, snapshot.Steps, steps)
 				}
-				if w.a.Reset(); w.a.anchor != 0 {
+				if w.a.Reset(); w.a.shown.words[1].Load() != 0 {
 					t.Error("Reset keeps the anchor")
 				}
 			}
 		}
 	}
+}
+
+// TestNeverAnew: whatever is handed in, no state arises in which the estimator would have to
+// start anew.
+func TestNeverAnew(t *testing.T) {
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 'a'))
+		w := newWorld(rng.Uint64(), rng.Uint64(), rng.Uint64N(100_000))
+		w.rng, w.jitter = rng, rng.ExpFloat64()*3000
+		step, often := uint64(int64(math.Exp(rng.Float64()*18)))*(1-2*rng.Uint64N(2)), 1+rng.IntN(40)
+		w.run(time.Duration(rng.IntN(20)) * time.Second)
+		for range 200 {
+			w.run(time.Duration(often) * 50 * time.Millisecond)
+			w.offset += step
+			if rng.IntN(4) == 0 {
+				w.a.OnPeerMinDeltaTS24(Counter24(rng.Uint32N(1<<24)), w.now)
+			}
+			if rng.IntN(4) == 0 {
+				w.b.OnAuthenticatedDatagramTimestamp(Counter24(rng.Uint32N(1<<24)), w.remote(w.now))
+			}
+			for _, s := range []*TimeSynchronizer{&w.a, &w.b} {
+				if s.pair.begun() && !s.pair.sane(s.bucket.from) {
+					t.Fatalf("seed %d: %+v", seed, s.pair)
+				}
+			}
+		}
+	}
+}
+
+// TestLongTime: after more than a year what counts from an event is still right, and at any time
+// that a reader asks about.
+func TestLongTime(t *testing.T) {
+	const every, days = 30e6, 400
+	var s TimeSynchronizer
+	now := uint64(1 << 40)
+	s.OnPeerMinDeltaTS24(NewCounter24(5000), now)
+	for range int(days * 86400e6 / every) {
+		s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(now-20_000), now)
+		s.OnPeerMinDeltaTS24(NewCounter24(5000), now)
+		now += every
+	}
+	v, ok := s.Snapshot(now)
+	if off := v.Undisturbed - days*24*time.Hour; !ok || v.Disturbed || off.Abs() > 4*time.Second {
+		t.Errorf("after %d days: undisturbed for %v too much; %v, %v", days, off, v, ok)
+	}
+	if v.Age != every*time.Microsecond || v.ErrorBound < 20*time.Millisecond || v.ErrorBound > 60*time.Millisecond {
+		t.Errorf("after %d days: %v", days, v)
+	}
+	for _, c := range []struct {
+		name             string
+		at               uint64
+		age, undisturbed bool // as long as can be; else 0
+	}{
+		{"292,000 years later", now + 1<<63 - 1<<42, true, true},
+		{"300 years later", now + 300*365*86400e6, true, true},
+		{"300 years before", now - 300*365*86400e6, false, false},
+		{"292,000 years before", now - 1<<63 + 1, false, false},
+	} {
+		v, ok := s.Snapshot(c.at)
+		if !ok || v.ErrorBound != maxOffset*time.Microsecond || v.Age != longest(c.age) || v.Undisturbed != longest(c.undisturbed) {
+			t.Errorf("%s: %v, %v", c.name, v, ok)
+		}
+	}
+}
+
+func longest(yes bool) time.Duration {
+	if yes {
+		return math.MaxInt64
+	}
+	return 0
 }
 
 // TestTenHours: the remote time goes on for hours, with an anchor and without, through
@@ -949,7 +1019,7 @@ func TestLocalTime(t *testing.T) {
 			rates: join(uint32(rng.Int64N(2*4294968)-4294968), uint32(rng.Int64N(2*4294968)-4294968)),
 			rest:  join(rng.Uint32(), uint32(rng.Int64N(2*50e3*unit)-50e3*unit))}}
 		var s TimeSynchronizer
-		s.view.show(&v)
+		s.shown.show(&v)
 		x := int64(rng.ExpFloat64() * 50e3)
 		if rng.IntN(4) == 0 {
 			x = rng.Int64N(1<<42) - 1<<41 // 25 days about
@@ -1449,9 +1519,9 @@ func (f *stream) report() Counter24 { return LocalTimeToDatagramTS24(streamAhead
 // readersSee returns what readers read.
 func readersSee(s *TimeSynchronizer) (seq uint32, words [7]uint64) {
 	for i := range words {
-		words[i] = s.view.words[i].Load()
+		words[i] = s.shown.words[i].Load()
 	}
-	return s.view.seq.Load(), words
+	return s.shown.seq.Load(), words
 }
 
 // TestPublishesChangesOnly: datagrams that tell nothing new leave the memory alone

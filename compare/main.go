@@ -16,6 +16,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -66,6 +67,8 @@ func main() {
 		err = measureOriginal(o)
 	case *replay != "":
 		err = replayLink(*replay)
+	case *first == "" && *second != "":
+		err = errors.New("-other is the other end of -recording")
 	case *first != "":
 		err = drawRecording(*first, *second, o.out, os.Stdout)
 	case *name != "":

@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,18 +49,37 @@ func (r recordedSubject) close() error { return errors.Join(r.record.Close(), r.
 
 // reel is a recording that is being replayed: a note for each 0.2 s at end 0.
 type reel struct {
-	notes   []note
-	both    bool // there is a recording of the other end
-	start   uint64
-	started bool
-	wall    int64 // us: the time of day minus the local clock
-	told    happened
-	differ  float64   // us: by which answers differ from those recorded, at most
-	asked   int       // answers
-	heard   float64   // s: the last datagram
-	reports []float64 // s
-	cut     error     // why the recording ends
+	notes    []note
+	both     bool // there is a recording of the other end
+	start    uint64
+	started  bool
+	days     []day
+	told     happened
+	differ   float64   // us: by which answers differ from those recorded, at most
+	asked    int       // answers
+	count    int       // datagrams
+	block    block     // of the last one
+	ended    float64   // s: the last datagram of the block before
+	silences []span    // in which no datagram arrived
+	reports  []float64 // s
+	cut      error     // why the recording ends
 }
+
+// day says which time of day it is, from one time on.
+type day struct {
+	from float64 // s
+	less int64   // us: the time of day minus the local clock
+}
+
+// block is a block of the recording.
+type block struct {
+	wall  time.Time // when it was ended
+	local uint64    // us: its last datagram
+	at    float64   // s: that
+}
+
+// span is a span of time.
+type span struct{ from, to float64 } // s
 
 // note is what was known at one time.
 type note struct {
@@ -87,7 +105,7 @@ func (n *note) floors() [2]float64 {
 
 // unwind replays recordings; the second is nil if there is none.
 func unwind(first, second io.Reader) *reel {
-	r := &reel{both: second != nil, wall: math.MaxInt64}
+	r := &reel{both: second != nil}
 	recordings := []io.Reader{first}
 	if r.both {
 		recordings = append(recordings, second)
@@ -98,6 +116,9 @@ func unwind(first, second io.Reader) *reel {
 			break
 		}
 		r.see(&m)
+	}
+	if r.count > 0 {
+		r.endBlock()
 	}
 	r.told.words(r)
 	return r
@@ -126,11 +147,7 @@ func (r *reel) see(m *record.Moment) {
 	}
 	switch m.Kind {
 	case record.Datagram:
-		r.wall = min(r.wall, m.Wall.UnixMicro()-int64(m.LocalUsec))
-		if gap := at - r.heard; gap > silence {
-			r.told.say(r.heard, silent, "nothing arrived for %.1f s", gap)
-		}
-		r.heard = at
+		r.datagram(m, at)
 	case record.Report:
 		r.reports = append(r.reports, at)
 	case record.Answered:
@@ -140,6 +157,39 @@ func (r *reel) see(m *record.Moment) {
 	case record.Missing:
 		r.told.say(at, other, "%d blocks are missing in the recording", m.Count)
 	}
+}
+
+// datagram takes one at end 0.
+func (r *reel) datagram(m *record.Moment, at float64) {
+	if r.count > 0 && m.Wall != r.block.wall {
+		r.endBlock()
+	}
+	if gap := at - r.block.at; r.count > 0 && gap > leastSilence {
+		r.silences = append(r.silences, span{r.block.at, at})
+	}
+	r.count++
+	r.block = block{m.Wall, m.LocalUsec, at}
+}
+
+// asleep is by how much more than the local clock the time of day has to go on at once, us.
+// Blocks are ended a second after their last datagram at most.
+const asleep = 3_000_000
+
+// endBlock compares the time of day at which a block was ended with its last datagram.
+func (r *reel) endBlock() {
+	b := &r.block
+	less, n := b.wall.UnixMicro()-int64(b.local), len(r.days)
+	switch {
+	case n == 0:
+		r.days = append(r.days, day{math.Inf(-1), less})
+	case less > r.days[n-1].less+asleep:
+		by := (time.Duration(less-r.days[n-1].less) * time.Microsecond).Round(time.Second)
+		r.told.say(r.ended, clockSet, "the time of day went on by %s more than the local clock: this machine slept, or one of its clocks was set", by)
+		r.days = append(r.days, day{r.ended, less})
+	default: // in a simulation much less
+		r.days[n-1].less = min(r.days[n-1].less, less)
+	}
+	r.ended = b.at
 }
 
 // since returns the seconds from the start to a local time.
@@ -176,189 +226,6 @@ func (r *reel) compare(m *record.Moment) {
 	}
 	by := circle(float64(now.Snapshot.OffsetUsec-m.Answer.Snapshot.OffsetUsec), 26)
 	r.differ = max(r.differ, math.Abs(by), 1)
-}
-
-// ---- What happened, in words ----
-
-// The rows of the panel of events, from top to bottom.
-const (
-	clockSet = iota
-	pathToUs
-	pathToPeer
-	queued
-	silent
-	other
-	rows
-)
-
-var rowNames = [rows]string{"clock set", "path to us", "path to peer", "queue", "silence", "other"}
-
-// happening is something that happened.
-type happening struct {
-	at  float64 // s
-	row int
-	say string
-}
-
-type happened struct {
-	all   []happening
-	lifts [][2]float64 // s: from when all datagrams to us were late, until that was believed to be the path
-}
-
-func (h *happened) say(at float64, row int, format string, args ...any) {
-	h.all = append(h.all, happening{at, row, fmt.Sprintf(format, args...)})
-}
-
-const (
-	settles     = 6.0 // s after the offset is first known: the first datagrams may all have queued
-	leastChange = 0.5 // ms: smaller changes of a path are not told
-	silence     = 2.0 // s: nor are shorter ones
-)
-
-// words says what the estimator took for what.
-func (h *happened) words(r *reel) {
-	h.known(r.notes)
-	h.queues(r.notes)
-	h.missed(r.reports)
-	slices.SortStableFunc(h.all, func(a, b happening) int {
-		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
-		}
-		return 0
-	})
-}
-
-// known tells of changes from one note to the next: steps, and floors that moved.
-func (h *happened) known(notes []note) {
-	begun := math.Inf(1)
-	for i := 1; i < len(notes); i++ {
-		was, is := &notes[i-1], &notes[i]
-		switch {
-		case !is.known:
-			begun = math.Inf(1)
-			continue
-		case !was.known:
-			begun = is.at
-			h.say(is.at, other, "the offset is known, to %s", micros(is.bound))
-			continue
-		}
-		if steps := is.in.steps - was.in.steps; steps > 0 {
-			h.say(is.at, clockSet, "the remote time stepped by %s: a clock was set, or the peer changed", signed(float64(is.offset-was.offset)))
-			continue
-		}
-		if is.at < begun+settles {
-			continue
-		}
-		h.paths(was, is)
-	}
-}
-
-// paths tells of floors that moved while no clock was set.
-func (h *happened) paths(was, is *note) {
-	before, after := was.floors(), is.floors()
-	room := max(leastChange, is.in.gate/1e3)
-	if d := after[0] - before[0]; d > room {
-		late := was.in.late/1e6 + is.at - was.at
-		h.lifts = append(h.lifts, [2]float64{is.at - late, is.at})
-		h.say(is.at-late, pathToUs, "path to us longer by %s; believed after %.1f s", micros(d*1e3), late)
-	} else if d < -room {
-		h.say(is.at, pathToUs, "path to us shorter by %s; believed at once", micros(-d*1e3))
-	}
-	if d := after[1] - before[1]; d > room {
-		h.say(is.at, pathToPeer, "path to the peer longer by %s, as the peer reported", micros(d*1e3))
-	} else if d < -room {
-		h.say(is.at, pathToPeer, "path to the peer shorter by %s, as the peer reported", micros(-d*1e3))
-	}
-}
-
-// queues tells of times in which all datagrams to us queued for a second or more, and that
-// was not taken for the path.
-func (h *happened) queues(notes []note) {
-	const least = 1.0 // s
-	from, most := -1, 0.0
-	for i := 1; i < len(notes); i++ {
-		if notes[i].known && notes[i].late > notes[i-1].late {
-			if from < 0 {
-				from, most = i-1, 0
-			}
-			most = max(most, notes[i].in.low)
-			continue
-		}
-		if from >= 0 && notes[i-1].at-notes[from].at >= least && !h.lifted(notes[from].at) {
-			h.say(notes[from].at, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", notes[i-1].at-notes[from].at, micros(most))
-		}
-		from = -1
-	}
-}
-
-// lifted reports whether what was late then was the path.
-func (h *happened) lifted(at float64) bool {
-	const bucket = noteEvery / 1e6 // s
-	return slices.ContainsFunc(h.lifts, func(l [2]float64) bool { return at > l[0]-2*bucket && at < l[1] })
-}
-
-// missed tells of reports that did not come: nobody tells how often they should.
-func (h *happened) missed(at []float64) {
-	var gaps []float64
-	for i := 1; i < len(at); i++ {
-		gaps = append(gaps, at[i]-at[i-1])
-	}
-	usual := max(medianOf(gaps), 2)
-	for i, gap := range gaps {
-		if gap > 2.5*usual {
-			h.say(at[i], silent, "no report for %.1f s; usual are %.1f s", gap, usual)
-		}
-	}
-}
-
-// signed returns a difference with its sign.
-func signed(us float64) string {
-	if us < 0 {
-		return "-" + micros(-us)
-	}
-	return "+" + micros(us)
-}
-
-// clock returns the time of day after so many seconds.
-func (r *reel) clock(at float64) string {
-	if !r.started || r.wall == math.MaxInt64 {
-		return fmt.Sprintf("%.1f s", at)
-	}
-	return time.UnixMicro(r.wall + int64(r.start) + int64(at*1e6)).UTC().Format("15:04:05")
-}
-
-// tell prints what happened.
-func (r *reel) tell(out io.Writer, name string) {
-	if len(r.notes) == 0 {
-		fmt.Fprintf(out, "%s: nothing is in it\n", name)
-	} else {
-		last := r.notes[len(r.notes)-1]
-		fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d late buckets, %.0f steps\n", name, r.clock(0), last.at, last.late, last.in.steps)
-	}
-	for _, h := range r.told.all {
-		fmt.Fprintf(out, "%s (%.1f s) %s\n", r.clock(h.at), h.at, h.say)
-	}
-	var sums []float64
-	for _, n := range r.notes {
-		if !math.IsNaN(n.disagree) {
-			sums = append(sums, math.Abs(n.disagree))
-		}
-	}
-	if slices.Sort(sums); len(sums) > 0 {
-		fmt.Fprintf(out, "the two ends disagree by %s (median), %s (99th percentile), %s at most\n",
-			micros(quantile(sums, 0.5)), micros(quantile(sums, 0.99)), micros(quantile(sums, 1)))
-	}
-	if r.differ > 0 {
-		fmt.Fprintf(out, "this version answers otherwise than the one that recorded, offsets by up to %s; shown is what this one makes of it\n", micros(r.differ))
-	} else {
-		fmt.Fprintf(out, "all %d recorded answers are those of this version\n", r.asked)
-	}
-	if r.cut != nil {
-		fmt.Fprintf(out, "the recording ends there: %v\n", r.cut)
-	}
 }
 
 // drawRecording replays a recording, and that of the other end if it has a name.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"image/color"
 	"math"
 	"slices"
@@ -16,21 +17,43 @@ import (
 // line returns the curve of something over time, with gaps where it is not known.
 func (r *reel) line(name string, c color.Color, width vg.Length, value func(n *note) float64) curve {
 	var all []plotter.XYs
-	last := math.Inf(-1)
+	last, gap := math.Inf(-1), max(leastSilence, 5*r.pace())
 	for i := range r.notes {
 		n := &r.notes[i]
 		v := value(n)
 		if math.IsNaN(v) {
 			continue
 		}
-		if n.at > last+2 {
+		if n.at > last+gap {
 			all = append(all, nil)
 		}
 		last = n.at
 		p := &all[len(all)-1]
 		*p = append(*p, plotter.XY{X: n.at, Y: v})
 	}
+	for i := range all {
+		all[i] = thinned(all[i], len(r.notes)/mostDrawn)
+	}
 	return curve{name: name, color: c, width: width, parts: all}
+}
+
+// mostDrawn is so many points of a curve that more would not be seen, in a picture 1100 wide.
+const mostDrawn = 1500
+
+// thinned leaves the lowest and the highest of each k points.
+func thinned(p plotter.XYs, k int) (left plotter.XYs) {
+	if k <= 2 {
+		return p
+	}
+	for some := range slices.Chunk(p, k) {
+		a := slices.MinFunc(some, func(a, b plotter.XY) int { return cmp.Compare(a.Y, b.Y) })
+		b := slices.MaxFunc(some, func(a, b plotter.XY) int { return cmp.Compare(a.Y, b.Y) })
+		if a.X > b.X {
+			a, b = b, a
+		}
+		left = append(left, a, b)
+	}
+	return left
 }
 
 // whenKnown makes a value of what is there only while the offset is known.

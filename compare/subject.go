@@ -105,9 +105,9 @@ func look(s *timesync.TimeSynchronizer, localUsec uint64) (in inside, ok bool) {
 	in = inside{
 		// As in floor.gate: 100 us for two hosts, 8 dips, and what the slope may be wrong since
 		// a datagram was near; time in which all are late does not count.
-		gate: 100 + 8*dip + 3*number(own, "error")*max(x-number(own, "nearAt")-late, 0),
+		gate: 100 + 8*dip + 3*number(own, "sigma")*max(x-number(own, "nearAt")-late, 0),
 		low:  number(own, "low"),
-		skew: -slope * 1e6, skewError: number(own, "error") * 1e6,
+		skew: -slope * 1e6, skewError: number(own, "sigma") * 1e6,
 		noise: number(own, "noise"), dip: dip, late: late,
 		own: number(own, "level") + slope*x, peer: number(pair, "peer") - slope*x,
 		trip: number(pair, "trip"), hold: number(pair, "hold"),

@@ -300,9 +300,12 @@ func fitted(label string, curves []curve) axis {
 			}
 		}
 	}
+	if len(ys) == 0 {
+		return axis{label: label, min: 0, max: 1} // with nothing to see: ticks of NaN take for ever
+	}
 	slices.Sort(ys)
 	lo, hi := quantile(ys, 0.01), quantile(ys, 0.99)
-	room := max((hi-lo)/10, 0.1)
+	room := max((hi-lo)/10, 0.1, math.Abs(lo)/1e6)
 	return axis{label: label, min: lo - room, max: hi + room}
 }
 

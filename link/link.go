@@ -195,7 +195,7 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 		dst[at] |= flagAnchor
 		dst = binary.LittleEndian.AppendUint64(dst, sendUsec)
 	}
-	if l.hasAnchor {
+	if l.hasAnchor && l.sync.IsSynchronized() {
 		dst[at] |= flagHasAnchor
 	}
 	if !known {
@@ -248,10 +248,13 @@ func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.
 		l.reset()
 	}
 	owd, ok = l.input().OnAuthenticatedDatagramTimestamp(h.stamp, recvUsec)
+	if h.anchored && !ok { // before the report, so that the first offset is the right one of those 67.1 s apart
+		l.takeAnchor(h.anchor, recvUsec, ok)
+	}
 	if h.reports && (ok || !h.hasAnchor) {
 		l.input().OnPeerMinDeltaTS24(h.minDelta, recvUsec)
 	}
-	if h.anchored && (!ok || owd >= -early && owd <= anchorAge) {
+	if h.anchored && ok && owd >= -early && owd <= anchorAge {
 		l.takeAnchor(h.anchor, recvUsec, ok)
 	}
 	l.heardOfUs = h.hasAnchor
@@ -273,13 +276,13 @@ func (l *Link) startedAnew(asks bool, recvUsec uint64) bool {
 // recvUsec; known says whether its offset was known before. A datagram cannot come from the
 // future, so a clock that was set ahead is believed at once.
 func (l *Link) takeAnchor(anchor, recvUsec uint64, known bool) {
-	remote, ok := l.sync.RemoteTime(recvUsec)
+	remote, _ := l.sync.RemoteTime(recvUsec)
 	back := known && int64(remote-anchor) > anchorAge.Microseconds()
 	if l.behind.add(back, recvUsec, heldUp) || !back {
 		l.input().Anchor(recvUsec, anchor)
 		l.behind.n = 0
 	}
-	l.hasAnchor = ok && l.behind.n == 0
+	l.hasAnchor = l.behind.n == 0
 }
 
 // header is what precedes the payload.

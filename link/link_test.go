@@ -101,7 +101,10 @@ func (p *pair) check(when string, within int64) {
 	}
 }
 
+// TestWholeClocks: wherever the clocks start. The first offset shown is the right one of those
+// that are 67.1 s apart.
 func TestWholeClocks(t *testing.T) {
+	steps := 0
 	for seed := range uint64(50) {
 		p := newPair(t, seed)
 		t.Logf("seed %d: clocks %#x and %#x", seed, p.ends[0].ahead, p.ends[1].ahead)
@@ -109,6 +112,13 @@ func TestWholeClocks(t *testing.T) {
 		p.check("after 2 s", 8000)
 		p.run(20 * time.Second)
 		p.check("after 22 s", 3000)
+		for i, e := range p.ends {
+			snapshot, _ := e.Snapshot(p.clock(i))
+			steps += int(min(snapshot.Steps, 1))
+		}
+	}
+	if t.Logf("%d of 100 ends began with a step", steps); steps > 0 {
+		t.Error("too many")
 	}
 }
 

@@ -6,7 +6,7 @@
 package link_test
 
 import (
-	"container/heap"
+	"cmp"
 	"flag"
 	"fmt"
 	"math"
@@ -31,7 +31,7 @@ type wire struct {
 	out    [2]*sim.Link
 	rng    *rand.Rand
 	now    time.Duration
-	events wireEvents
+	events []wireEvent
 	asked  func(side int)
 }
 
@@ -42,18 +42,10 @@ type wireEvent struct {
 	ask      bool
 }
 
-// wireEvents is a heap.
-type wireEvents []wireEvent
-
-func (e wireEvents) Len() int           { return len(e) }
-func (e wireEvents) Less(i, j int) bool { return e[i].at < e[j].at }
-func (e wireEvents) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *wireEvents) Push(x any)        { *e = append(*e, x.(wireEvent)) }
-func (e *wireEvents) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	*e = (*e)[:last]
-	return x
+// add keeps the events in the order of time.
+func (w *wire) add(e wireEvent) {
+	i, _ := slices.BinarySearchFunc(w.events, e.at, func(e wireEvent, at time.Duration) int { return cmp.Compare(e.at, at) })
+	w.events = slices.Insert(w.events, i, e)
 }
 
 const askEvery = 50 * time.Millisecond
@@ -70,31 +62,32 @@ func newWire(seed uint64, rates [2]float64, jitter time.Duration, stepped int, a
 		w.clocks[side] = sim.NewClock(spec, w.rng.Uint64())
 		w.out[side] = &sim.Link{Base: sim.Fixed(20 * time.Millisecond), Delay: sim.Exp(jitter)}
 		first := time.Duration(w.rng.Float64() / rates[side] * float64(time.Second))
-		heap.Push(&w.events, wireEvent{at: first, side: side})
-		heap.Push(&w.events, wireEvent{at: askEvery, side: side, ask: true})
+		w.add(wireEvent{at: first, side: side})
+		w.add(wireEvent{at: askEvery, side: side, ask: true})
 	}
 	return w
 }
 
 func (w *wire) run(until time.Duration) {
 	for w.events[0].at < until {
-		e := heap.Pop(&w.events).(wireEvent)
+		e := w.events[0]
+		w.events = w.events[1:]
 		w.now = e.at
 		local := w.clocks[e.side].Usec(e.at)
 		switch {
 		case e.ask:
 			w.asked(e.side)
 			e.at += askEvery
-			heap.Push(&w.events, e)
+			w.add(e)
 		case e.datagram != nil:
 			w.links[e.side].Open(e.datagram, local)
 		default:
 			header := w.links[e.side].AppendHeader(nil, local)
 			for _, at := range w.out[e.side].Arrivals(w.rng, e.at) {
-				heap.Push(&w.events, wireEvent{at: at, side: 1 - e.side, datagram: header})
+				w.add(wireEvent{at: at, side: 1 - e.side, datagram: header})
 			}
 			e.at += time.Duration(float64(time.Second) / w.rates[e.side])
-			heap.Push(&w.events, e)
+			w.add(e)
 		}
 	}
 }

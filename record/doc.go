@@ -9,16 +9,16 @@
 // recording. Replay gives it to a fresh synchronizer. That one is then in the same state as the
 // recorded one was, and gives the same answers.
 //
-// A recording contains neither payload nor address nor key. It takes at most 6 bytes for each
-// datagram of a stream of 60 a second. docs/RECORDING.md describes the format.
+// A recording contains neither payload nor address nor key. Of a stream of 60 datagrams a second
+// with up to 10 ms of jitter, each takes at most 6 bytes. docs/RECORDING.md describes the format.
 //
 // A Recorder has one goroutine, which alone calls the io.Writer. Only Flush and Close wait for
-// it. If the io.Writer is slow or fails, whole blocks of about a second are dropped. The
-// recording counts them, and so does Dropped.
+// it. If the io.Writer is slow, fails or panics, whole blocks are dropped. The recording counts
+// them, and so does Dropped.
 //
-// Replay is bit-identical for the same version of timesync on the same kind of processor: some
-// kinds round a product and a sum at once. A recording that lacks blocks can be replayed, too:
-// the fresh synchronizer sees lost datagrams.
+// Replay is bit-identical for the same version of timesync on the same kind of processor. Some
+// kinds (arm64 and others, and amd64 with GOAMD64=v3) round a product and a sum at once. A
+// recording that lacks blocks can be replayed, too: the fresh synchronizer sees lost datagrams.
 package record
 
 import (

@@ -30,7 +30,7 @@ const (
 	// blockLen bounds a block. At 60 datagrams a second, a second needs 0.4 kB of it, so
 	// an io.Writer may hang for 10 s before anything is dropped.
 	blockLen = 4096
-	// eventLen is the longest event: an answer. Its 9 numbers have up to 10 bytes each.
+	// eventLen is more than the longest event, which is an answer of 119 bytes.
 	eventLen = 128
 )
 
@@ -250,20 +250,20 @@ func (e *events) rest(x *Event) (ok bool) {
 
 func (e *events) varint() (int64, bool) {
 	v, n := binary.Varint(e.b)
-	if n <= 0 {
-		return 0, false
-	}
-	e.b = e.b[n:]
-	return v, true
+	return v, e.skip(n)
 }
 
 func (e *events) uvarint() (uint64, bool) {
 	v, n := binary.Uvarint(e.b)
-	if n <= 0 {
-		return 0, false
+	return v, e.skip(n)
+}
+
+// skip skips a varint of n bytes, if there is one.
+func (e *events) skip(n int) (ok bool) {
+	if n > 0 {
+		e.b = e.b[n:]
 	}
-	e.b = e.b[n:]
-	return v, true
+	return n > 0
 }
 
 func (e *events) when() (uint64, bool) {

@@ -67,7 +67,7 @@ func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
 	go func() {
 		defer close(r.done)
 		defer stop()
-		r.write(w, tick)
+		r.write(&careful{to: w}, tick)
 	}()
 	return r
 }
@@ -185,7 +185,8 @@ func (r *Recorder) Flush() {
 
 // Close writes what is not yet written, and waits for that. It returns an error if blocks
 // were dropped, with what the io.Writer last complained of. It does not close the
-// io.Writer. The Recorder goes on as a synchronizer that records no more.
+// io.Writer, and does not return before that does. The Recorder goes on as a synchronizer that
+// records no more.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -240,6 +241,26 @@ func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 		}
 		r.mu.Unlock()
 	}
+}
+
+// careful is an io.Writer that survives a panic of another one, since a recording is no reason
+// to end the program. It writes no more then: how much the other took, nobody knows.
+type careful struct {
+	to  io.Writer
+	err error // why it writes no more
+}
+
+func (c *careful) Write(b []byte) (n int, err error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			c.err = fmt.Errorf("the io.Writer panicked: %v", v)
+			n, err = 0, c.err
+		}
+	}()
+	return c.to.Write(b)
 }
 
 // offer writes, and returns what was not taken.

@@ -5,6 +5,7 @@ package record
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -136,7 +137,10 @@ func replayBoth(recordings []io.Reader, yield func(Moment, error) bool) (more bo
 			return false, nil
 		}
 	}
-	return true, errors.Join(ends[0].err, ends[1].err)
+	if err = ends[1].err; err != nil {
+		err = fmt.Errorf("the second recording: %w", err)
+	}
+	return true, errors.Join(ends[0].err, err)
 }
 
 // surveyed is what a recording says of the two clocks, the other minus the local one.

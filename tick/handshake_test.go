@@ -377,9 +377,7 @@ func TestHostMigrates(t *testing.T) {
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
 	now := uint64(0)
 	run := func(d time.Duration) {
-		for end := now + usec(d); now < end; now += 10_000 {
-			l.Advance(now)
-		}
+		now = advance(l, now, now+usec(d))
 	}
 	run(time.Second)
 	shared, _ := l.Shared(now)

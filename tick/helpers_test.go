@@ -128,6 +128,14 @@ func newClient(cfg ClientConfig, remote *fakeRemote, game time.Duration) *Client
 	return l
 }
 
+// advance advances l each 10 ms until the local time end, and returns that.
+func advance(l *Client, now, end uint64) uint64 {
+	for ; now < end; now += 10_000 {
+		l.Advance(now)
+	}
+	return now
+}
+
 func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }

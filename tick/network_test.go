@@ -321,6 +321,22 @@ func TestLateDatagrams(t *testing.T) {
 	t.Logf("error up to %v around the late datagrams", worst)
 }
 
+// onward reads a client's clocks, of which none may go back, and returns what they read before.
+func onward(t *testing.T, c *Client, now uint64, last *[3]time.Duration) (was [3]time.Duration, ok bool) {
+	t.Helper()
+	was = *last
+	for i, get := range []func(uint64) (Time, bool){c.Shared, c.Server, c.Predicted} {
+		x, ok := get(now)
+		if !ok {
+			return was, false
+		}
+		if last[i] = x.Time(); last[i] < was[i] {
+			t.Fatalf("clock %d went back by %v", i, was[i]-last[i])
+		}
+	}
+	return was, true
+}
+
 // The round trip grows from 40 to 140 ms for good. No clock goes back, and
 // predicted time covers the way again 20 s later: 15 s until the core believes the
 // new minimum, and 50 ms less the buffer of 33 ms slewed at 1 %.
@@ -332,16 +348,8 @@ func TestRouteGetsLonger(t *testing.T) {
 	var last [3]time.Duration
 	var wrongUntil time.Duration
 	w.every(c.node, func() time.Duration { return ms(5) }, func() {
-		now := c.node.NowUsec()
-		for i, get := range []func(uint64) (Time, bool){c.loop.Shared, c.loop.Server, c.loop.Predicted} {
-			x, ok := get(now)
-			if !ok {
-				return
-			}
-			if x.Time() < last[i] {
-				t.Fatalf("clock %d went back by %v", i, last[i]-x.Time())
-			}
-			last[i] = x.Time()
+		if _, ok := onward(t, c.loop, c.node.NowUsec(), &last); !ok {
+			return
 		}
 		delay := ms(20)
 		if w.world.Now() > change {
@@ -372,19 +380,15 @@ func TestNetworkJitter(t *testing.T) {
 	var sign, inSecond, worst, flips [3]int
 	w.every(c.node, func() time.Duration { return ms(7) }, func() {
 		now := c.node.NowUsec()
-		for i, get := range []func(uint64) (Time, bool){c.loop.Shared, c.loop.Server, c.loop.Predicted} {
-			x, ok := get(now)
-			if !ok {
-				return
-			}
-			if x.Time() < last[i] {
-				t.Fatalf("clock %d went back by %v", i, last[i]-x.Time())
-			}
-			if last[i] != 0 {
-				speed := float64(x.Time()-last[i]) / float64(now-lastAt) / 1000
+		was, ok := onward(t, c.loop, now, &last)
+		if !ok {
+			return
+		}
+		for i := range was {
+			if was[i] != 0 {
+				speed := float64(last[i]-was[i]) / float64(now-lastAt) / 1000
 				slowest, fastest = min(slowest, speed), max(fastest, speed)
 			}
-			last[i] = x.Time()
 			if s := c.loop.now.courses[i].last().slew; s.ppm != 0 && s.left != 0 {
 				dir := 1
 				if s.left < 0 {

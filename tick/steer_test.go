@@ -71,14 +71,9 @@ func TestStepForward(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	now := uint64(0)
-	for ; now < 1_000_000; now += 10_000 {
-		l.Advance(now)
-	}
+	now := advance(l, 0, 1_000_000)
 	remote.shift(3 * time.Second)
-	for ; now < 2_000_000; now += 10_000 {
-		l.Advance(now)
-	}
+	now = advance(l, now, 2_000_000)
 	steps := r.of(EventStepped)
 	if len(steps) != 1 || steps[0].By != 3*time.Second || steps[0].Last-steps[0].First+1 != 180 {
 		t.Fatalf("steps: %v", steps)
@@ -98,14 +93,9 @@ func TestStepBack(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(50)}
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	now := uint64(0)
-	for ; now < 4_000_000; now += 10_000 {
-		l.Advance(now)
-	}
+	now := advance(l, 0, 4_000_000)
 	remote.shift(-3 * time.Second)
-	for ; now < 8_000_000; now += 10_000 {
-		l.Advance(now)
-	}
+	now = advance(l, now, 8_000_000)
 	steps := r.of(EventStepped)
 	// 180 ticks lie in 3 s; the tick that would have become due just now never ran.
 	if n := len(steps); n != 1 || steps[0].By != -3*time.Second || steps[0].Last-steps[0].First+1 < 179 || steps[0].Last-steps[0].First+1 > 180 {
@@ -205,14 +195,9 @@ func TestSuspend(t *testing.T) {
 	var r recorder
 	remote := &fakeRemote{delay: ms(20)}
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	now := uint64(0)
-	for ; now < 1_000_000; now += 10_000 {
-		l.Advance(now)
-	}
+	now := advance(l, 0, 1_000_000)
 	remote.shift(30 * time.Second) // the first reply shows it
-	for ; now < 2_000_000; now += 10_000 {
-		l.Advance(now)
-	}
+	now = advance(l, now, 2_000_000)
 	steps := r.of(EventStepped)
 	if len(steps) != 1 || steps[0].By != 30*time.Second || steps[0].Last-steps[0].First+1 != 1800 || len(r.events) != 2 {
 		t.Errorf("events %v", r.events)
@@ -355,10 +340,7 @@ func TestSetBuffers(t *testing.T) {
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
 	l.Advance(0)
 	l.SetBuffers(ms(50), ms(100))
-	now := uint64(0)
-	for ; now < 20_000_000; now += 10_000 {
-		l.Advance(now)
-	}
+	now := advance(l, 0, 20_000_000)
 	p, _ := l.Predicted(now)
 	s, _ := l.Server(now)
 	if p.Sub(s) != ms(250) || len(r.of(EventStepped)) != 0 {

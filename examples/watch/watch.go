@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package watch shows Prometheus and expvar what is known of the clocks of all peers: a file
-// to copy. docs/RECORDING.md says what to alert on.
+// Package watch shows the clocks of all peers to Prometheus and expvar: copy it. See docs/RECORDING.md.
 package watch
 
 import (
@@ -22,16 +21,17 @@ type peer struct {
 }
 
 var metrics = []struct { // in the units of Prometheus: seconds, and ratios
-	name, kind string
-	of         func(p *peer) float64
+	name, kind, help string
+	of               func(p *peer) float64
 }{
-	{"timesync_offset_seconds", "gauge", func(p *peer) float64 { return float64(p.OffsetUsec) / 1e6 }},
-	{"timesync_error_bound_seconds", "gauge", func(p *peer) float64 { return p.ErrorBound.Seconds() }},
-	{"timesync_skew_ratio", "gauge", func(p *peer) float64 { return p.Skew / 1e6 }},
-	{"timesync_min_delay_seconds", "gauge", func(p *peer) float64 { return p.MinOneWayDelay.Seconds() }},
-	{"timesync_report_age_seconds", "gauge", func(p *peer) float64 { return p.Age.Seconds() }},
-	{"timesync_steps_total", "counter", func(p *peer) float64 { return float64(p.Steps) }},
-	{"timesync_late_buckets_total", "counter", func(p *peer) float64 { return float64(p.LateBuckets) }},
+	{"timesync_offset_seconds", "gauge", "Remote minus local clock.", func(p *peer) float64 { return float64(p.OffsetUsec) / 1e6 }},
+	{"timesync_error_bound_seconds", "gauge", "The offset may be so far off.", func(p *peer) float64 { return p.ErrorBound.Seconds() }},
+	{"timesync_skew_ratio", "gauge", "Remote minus local rate.", func(p *peer) float64 { return p.Skew / 1e6 }},
+	{"timesync_min_delay_seconds", "gauge", "Shortest one-way delay of late, from the peer.", func(p *peer) float64 { return p.MinOneWayDelay.Seconds() }},
+	{"timesync_min_delay_to_peer_seconds", "gauge", "Shortest one-way delay of late, to the peer.", func(p *peer) float64 { return p.MinDelayToPeer.Seconds() }},
+	{"timesync_report_age_seconds", "gauge", "Since the peer last reported.", func(p *peer) float64 { return p.Age.Seconds() }},
+	{"timesync_steps_total", "counter", "Discontinuities of the remote time.", func(p *peer) float64 { return float64(p.Steps) }},
+	{"timesync_late_buckets_total", "counter", "Spans of 0.2 s in which all datagrams queued.", func(p *peer) float64 { return float64(p.LateBuckets) }},
 }
 
 // Serve publishes what is known of peers; nowUsec is the clock of their links. Each has the
@@ -50,7 +50,7 @@ func Serve(mux *http.ServeMux, peers iter.Seq2[int, *link.Link], most int, nowUs
 		out, all := bufio.NewWriter(w), known()
 		defer out.Flush()
 		for _, m := range metrics {
-			out.WriteString("# TYPE " + m.name + " " + m.kind + "\n")
+			out.WriteString("# HELP " + m.name + " " + m.help + "\n# TYPE " + m.name + " " + m.kind + "\n")
 			for i := range all {
 				b := strconv.AppendInt(append(append(out.AvailableBuffer(), m.name...), `{peer="`...), int64(all[i].Peer), 10)
 				out.Write(append(strconv.AppendFloat(append(b, `"} `...), m.of(&all[i]), 'g', -1, 64), '\n'))

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -72,12 +73,20 @@ var served = func() *http.ServeMux {
 	return mux
 }()
 
+// sample is a line of the text format. promlint of Prometheus has no complaint about them.
+var sample = regexp.MustCompile(`^(# HELP [a-z_]+ [^\\\n]+|# TYPE [a-z_]+ (gauge|counter)|[a-z_]+\{peer="\d+"\} [-+.0-9e]+)\n$`)
+
 func TestScrape(t *testing.T) {
 	g := newGame(10_003)
 	published.Store(g)
 	text := scrape(served)
-	if n := strings.Count(text, "\n"); n != 7*10_001 {
+	if n := strings.Count(text, "\n"); n != 8*(2+10_000) {
 		t.Errorf("%d lines", n)
+	}
+	for line := range strings.Lines(text) {
+		if !sample.MatchString(line) {
+			t.Fatalf("not of the text format: %q", line)
+		}
 	}
 	for i := range g.links[:100] {
 		s, ok := g.links[i].Snapshot(g.now.Load())

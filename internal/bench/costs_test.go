@@ -133,8 +133,8 @@ func costs(t testing.TB) []cost {
 		sink += sum
 	}
 	return []cost{
-		{"OnAuthenticatedDatagramTimestamp", 17, duel{calls: calls, prepare: prepare, base: sums, ours: received}},
-		{"OnAuthenticatedDatagramTimestamp/windowed minimum", 1.5, duel{calls: calls, prepare: prepare, base: datagrams, ours: received}},
+		{"OnAuthenticatedDatagramTimestamp", 8, duel{calls: calls, prepare: prepare, base: sums, ours: received}},
+		{"OnAuthenticatedDatagramTimestamp/windowed minimum", 0.8, duel{calls: calls, prepare: prepare, base: datagrams, ours: received}},
 		{"OnPeerMinDeltaTS24", 2.5, duel{calls: peers, prepare: func() {
 			prepare()
 			for i := range many {
@@ -173,7 +173,7 @@ func costs(t testing.TB) []cost {
 			}
 			sink += uint64(sum)
 		}}},
-		{"MinimumOneWayDelay", 2.5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
+		{"MinimumOneWayDelay", 10, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
 			sum := time.Duration(0)
 			for i := range uint64(n) {
 				delay, _ := ours.MinimumOneWayDelay()

@@ -182,14 +182,12 @@ func newScore(t *testing.T) score {
 func scoreWorlds() (mean, worst, mixture float64) {
 	scenarios := sim.Scenarios()
 	results := make([][]result, len(scenarios))
-	eachOf(len(scenarios), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			worlds := 3
-			if scenarios[i].Name == "mixture" {
-				worlds = 24
-			}
-			results[i] = measure(scenarios[i], scorePairs, worlds)
+	eachOf(len(scenarios), func(i int) {
+		worlds := 3
+		if scenarios[i].Name == "mixture" {
+			worlds = 24
 		}
+		results[i] = measure(scenarios[i], scorePairs, worlds)
 	})
 	var ratios geometricMean
 	for i, sc := range scenarios {

@@ -4,7 +4,6 @@
 package sim_test
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"math"
@@ -18,7 +17,7 @@ import (
 )
 
 var (
-	worlds = flag.Int("worlds", 0, "worlds per scenario of the accuracy table (default 3, 1 with -short, 6 with -long)")
+	worlds = countFlag("worlds", "worlds per scenario of the accuracy table", 1, 3, 6)
 	only   = flag.String("scenario", "", "only scenarios whose name contains this")
 )
 
@@ -88,18 +87,21 @@ var accuracyLimits = map[string]float64{"cellular": 30, "bufferbloat-up": 25, "b
 var addedWorlds = []string{"mediumjitter-3hz", "mediumjitter-5hz", "smalljitter-1hz", "smalljitter-3hz", "smalljitter-5hz",
 	"delayramp-100ppm", "routeflaps-7s", "routeflaps-20s", "routeflaps-60s"}
 
+// chosen returns those of the scenarios that -scenario leaves.
+func chosen(all []sim.Scenario) []sim.Scenario {
+	return slices.DeleteFunc(all, func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
+}
+
 // measureAll measures scenarios on all processors. The worlds of the mixture differ
 // most: of them there are four times as many.
 func measureAll(scenarios []sim.Scenario, worldsEach int) [][]result {
 	results := make([][]result, len(scenarios))
-	eachOf(len(scenarios), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			n := worldsEach
-			if scenarios[i].Name == "mixture" {
-				n *= 4
-			}
-			results[i] = measure(scenarios[i], methods, n)
+	eachOf(len(scenarios), func(i int) {
+		n := worldsEach
+		if scenarios[i].Name == "mixture" {
+			n *= 4
 		}
+		results[i] = measure(scenarios[i], methods, n)
 	})
 	return results
 }
@@ -137,8 +139,8 @@ func accuracyTable(scenarios []sim.Scenario, results [][]result) string {
 // 25 us. Only the mixture may, on one of six values of -seed.first; with any but 0 that
 // is a line that begins with MIXTURE WORSE, to be counted by whoever plays them.
 func TestAccuracy(t *testing.T) {
-	worldsEach := cmp.Or(*worlds, sized(1, 3, 6))
-	scenarios := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return !strings.Contains(sc.Name, *only) })
+	worldsEach := worlds()
+	scenarios := chosen(sim.Scenarios())
 	results := measureAll(scenarios, worldsEach)
 	t.Logf("-seed.first %d, %d worlds a scenario, of the mixture four times as many\n%s", *seedFirst, worldsEach, accuracyTable(scenarios, results))
 	var first, all geometricMean
@@ -182,32 +184,30 @@ func mixtureEnds(n int) (off [2]int, beyond int) {
 	scenarios := sim.Scenarios()
 	sc := scenarios[slices.IndexFunc(scenarios, func(sc sim.Scenario) bool { return sc.Name == "mixture" })]
 	var mu sync.Mutex
-	eachOf(n, func(next func() (int, bool)) {
-		for seed, ok := next(); ok; seed, ok = next() {
-			var last [2][2]float64
-			over, pairs := 0, scorePairs()
-			ours := [2]*subject{pairs[1].A.(*subject), pairs[1].B.(*subject)}
-			sim.Run(sc, *seedFirst+uint64(seed)+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
-				last[o.Pair][o.Side] = math.Abs(o.Excess())
-				if o.Pair == 0 || o.At < sc.Warmup {
-					return
-				}
-				bound, _ := ours[o.Side].Sync.ErrorBound(o.LocalUsec)
-				if math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1 {
-					over++
-				}
-			}})
-			mu.Lock()
-			for pair, ends := range last {
-				for _, err := range ends {
-					if err > 1000 {
-						off[pair]++
-					}
+	eachOf(n, func(seed int) {
+		var last [2][2]float64
+		over, pairs := 0, scorePairs()
+		ours := [2]*subject{pairs[1].A.(*subject), pairs[1].B.(*subject)}
+		sim.Run(sc, *seedFirst+uint64(seed)+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
+			last[o.Pair][o.Side] = math.Abs(o.Excess())
+			if o.Pair == 0 || o.At < sc.Warmup {
+				return
+			}
+			bound, _ := ours[o.Side].Sync.ErrorBound(o.LocalUsec)
+			if math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1 {
+				over++
+			}
+		}})
+		mu.Lock()
+		for pair, ends := range last {
+			for _, err := range ends {
+				if err > 1000 {
+					off[pair]++
 				}
 			}
-			beyond += over
-			mu.Unlock()
 		}
+		beyond += over
+		mu.Unlock()
 	})
 	return off, beyond
 }

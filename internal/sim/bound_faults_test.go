@@ -31,10 +31,8 @@ func boundWorldWith(seed uint64, jitter time.Duration) *duel {
 // eachSeed returns what f says of each seed below n, from all processors.
 func eachSeed[T any](n int, f func(seed uint64) T) []T {
 	results := make([]T, n)
-	eachOf(n, func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			results[i] = f(uint64(i))
-		}
+	eachOf(n, func(i int) {
+		results[i] = f(uint64(i))
 	})
 	return results
 }

@@ -4,7 +4,6 @@ package sim_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,10 +17,7 @@ import (
 	"timesync/internal/sim"
 )
 
-var (
-	boundWorlds = flag.Int("bound.worlds", 0, "random worlds of TestErrorBound (default 2000, 1000 with -short, 10000 with -long)")
-	boundWorld  = flag.Uint64("bound.world", 0, "play only the world of TestErrorBound with this seed, and print it")
-)
+var boundWorlds, boundWorld = worldFlags("bound", "TestErrorBound", 1000, 2000, 10_000)
 
 // randomWorld draws a world in which anything may happen. A calm one has no faults
 // and queueing that is small against the delay: at most a fortieth of the round trip on
@@ -376,11 +372,9 @@ func (b *boundScore) play(seed uint64, each func(q *query)) {
 func playBounds(first uint64, n int) *boundScore {
 	var sum boundScore
 	var mu sync.Mutex
-	eachOf(n, func(next func() (int, bool)) {
+	eachOf(n, func(i int) {
 		var b boundScore
-		for i, ok := next(); ok; i, ok = next() {
-			b.play(first+uint64(i), nil)
-		}
+		b.play(first+uint64(i), nil)
 		mu.Lock()
 		sum.add(&b)
 		mu.Unlock()
@@ -391,19 +385,18 @@ func playBounds(first uint64, n int) *boundScore {
 	return &sum
 }
 
-// eachOf lets as many workers as there are processors share the numbers below n.
-func eachOf(n int, worker func(next func() (int, bool))) {
+// eachOf calls f for each number below n, on all processors.
+func eachOf(n int, f func(i int)) {
 	var count atomic.Int64
-	var wg sync.WaitGroup
+	var all sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) {
-		wg.Go(func() {
-			worker(func() (int, bool) {
-				i := int(count.Add(1)) - 1
-				return i, i < n
-			})
+		all.Go(func() {
+			for i := int(count.Add(1)) - 1; i < n; i = int(count.Add(1)) - 1 {
+				f(i)
+			}
 		})
 	}
-	wg.Wait()
+	all.Wait()
 }
 
 // TestErrorBound holds the error bound to its contract in random worlds, in which
@@ -418,7 +411,7 @@ func TestErrorBound(t *testing.T) {
 		printWorld(t, *boundWorld)
 		return
 	}
-	n := cmp.Or(*boundWorlds, sized(1000, 2000, 10000))
+	n := boundWorlds()
 	start := time.Now()
 	b := playBounds(*seedFirst+1, n)
 	percent := func(a, b int) float64 { return 100 * float64(a) / float64(b) }

@@ -24,43 +24,35 @@ import (
 // TestInterop lets our end talk to an end that runs the original's algorithm, and
 // compares both with what two originals reach at the same ends.
 func TestInterop(t *testing.T) {
-	worlds := 4
-	if testing.Short() {
-		worlds = 1
-	}
-	scenarios := sim.Scenarios()
+	worlds := sized(1, 4, 4)
+	scenarios := chosen(sim.Scenarios())
 	lines := make([]string, len(scenarios))
 	var f failures
-	eachOf(len(scenarios), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			sc := scenarios[i]
-			if !strings.Contains(sc.Name, *only) {
-				continue
-			}
-			if testing.Short() && sc.Tag&sim.Jumped == 0 {
-				sc.Duration = min(sc.Duration, 120*sec)
-			}
-			both, ours, theirs, missed := beside(sc, worlds)
-			line := fmt.Sprintf("%-22s", sc.Name)
-			for _, q := range []float64{0.5, 0.99} {
-				was, our, their := both.quantile(q), ours.quantile(q), theirs.quantile(q)
-				line += fmt.Sprintf(" %8.0f %8.0f %8.0f  ", was, our, their)
-				limit := 1.25*was + 50
-				if sc.Name == "slew" { // An original tells of it 8 s late, and then it is doubted.
-					limit = 1.5*was + 50
-				}
-				if our > limit {
-					f.add("our end beside an original", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, our, was)
-				}
-				if q > 0.5 && their > limit {
-					f.add("an original beside our end", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, their, was)
-				}
-			}
-			if missed[1] > missed[0] || missed[2] > missed[0] {
-				f.add("no answer", "%s: originals %d, ours %d, the original beside ours %d", sc.Name, missed[0], missed[1], missed[2])
-			}
-			lines[i] = line
+	eachOf(len(scenarios), func(i int) {
+		sc := scenarios[i]
+		if testing.Short() && sc.Tag&sim.Jumped == 0 {
+			sc.Duration = min(sc.Duration, 120*sec)
 		}
+		both, ours, theirs, missed := beside(sc, worlds)
+		line := fmt.Sprintf("%-22s", sc.Name)
+		for _, q := range []float64{0.5, 0.99} {
+			was, our, their := both.quantile(q), ours.quantile(q), theirs.quantile(q)
+			line += fmt.Sprintf(" %8.0f %8.0f %8.0f  ", was, our, their)
+			limit := 1.25*was + 50
+			if sc.Name == "slew" { // An original tells of it 8 s late, and then it is doubted.
+				limit = 1.5*was + 50
+			}
+			if our > limit {
+				f.add("our end beside an original", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, our, was)
+			}
+			if q > 0.5 && their > limit {
+				f.add("an original beside our end", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, their, was)
+			}
+		}
+		if missed[1] > missed[0] || missed[2] > missed[0] {
+			f.add("no answer", "%s: originals %d, ours %d, the original beside ours %d", sc.Name, missed[0], missed[1], missed[2])
+		}
+		lines[i] = line
 	})
 	t.Logf("-seed.first %d, %d worlds a scenario, error in us: two originals, our end, the original at the other\n%-22s %8s %8s %8s   %8s %8s %8s\n%s",
 		*seedFirst, worlds, "", "median", "ours", "theirs", "p99", "ours", "theirs", strings.Join(lines, "\n"))
@@ -237,22 +229,17 @@ func (e *startErrors) check(f *failures, name string) string {
 // TestStart compares the errors in the first 10 s.
 func TestStart(t *testing.T) {
 	const worlds = 40 // even with -short: fewer say little about quantiles
-	scenarios := startupWorlds()
+	scenarios := chosen(startupWorlds())
 	lines := make([]string, len(scenarios))
 	var f failures
-	eachOf(len(scenarios), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			sc := scenarios[i]
-			if !strings.Contains(sc.Name, *only) {
-				continue
-			}
-			sc.Duration, sc.PollRate = startAges[len(startAges)-1]+100*ms, 50
-			var e startErrors
-			for seed := range uint64(worlds) {
-				e.play(sc, *seedFirst+seed+1)
-			}
-			lines[i] = e.check(&f, sc.Name)
+	eachOf(len(scenarios), func(i int) {
+		sc := scenarios[i]
+		sc.Duration, sc.PollRate = startAges[len(startAges)-1]+100*ms, 50
+		var e startErrors
+		for seed := range uint64(worlds) {
+			e.play(sc, *seedFirst+seed+1)
 		}
+		lines[i] = e.check(&f, sc.Name)
 	})
 	header := fmt.Sprintf("%-22s", "")
 	for _, age := range startAges {
@@ -305,26 +292,24 @@ func TestTraces(t *testing.T) {
 	lines := make([]string, len(paths))
 	ratios := make([][4]float64, len(paths))
 	var f failures
-	eachOf(len(paths), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			name := strings.TrimSuffix(filepath.Base(paths[i]), ".csv.gz")
-			sc, err := sim.Replay(name, paths[i])
-			if err != nil {
-				f.add("traces", "%v", err)
-				continue
-			}
-			r := measure(sc, scorePairs, seeds)
-			orig, ours := &r[0], &r[1]
-			p, q := ours.poll.quantile(0.99), orig.poll.quantile(0.99)
-			o, u := ours.owd.quantile(0.99), orig.owd.quantile(0.99)
-			ratios[i] = [4]float64{p, q, o, u}
-			lines[i] = fmt.Sprintf("%-44s %6.0f/%-6.0f %8.0f/%-8.0f %6.3f  %8.0f/%-8.0f", name, ours.poll.quantile(0.5), orig.poll.quantile(0.5), p, q, p/q, o, u)
-			if o > 1.1*u+25 {
-				f.add("traces: p99 error of one-way delays", "%s: %.0f us, the original's %.0f us", name, o, u)
-			}
-			if ours.missed > orig.missed {
-				f.add("traces: no answer", "%s: %d, the original %d", name, ours.missed, orig.missed)
-			}
+	eachOf(len(paths), func(i int) {
+		name := strings.TrimSuffix(filepath.Base(paths[i]), ".csv.gz")
+		sc, err := sim.Replay(name, paths[i])
+		if err != nil {
+			f.add("traces", "%v", err)
+			return
+		}
+		r := measure(sc, scorePairs, seeds)
+		orig, ours := &r[0], &r[1]
+		p, q := ours.poll.quantile(0.99), orig.poll.quantile(0.99)
+		o, u := ours.owd.quantile(0.99), orig.owd.quantile(0.99)
+		ratios[i] = [4]float64{p, q, o, u}
+		lines[i] = fmt.Sprintf("%-44s %6.0f/%-6.0f %8.0f/%-8.0f %6.3f  %8.0f/%-8.0f", name, ours.poll.quantile(0.5), orig.poll.quantile(0.5), p, q, p/q, o, u)
+		if o > 1.1*u+25 {
+			f.add("traces: p99 error of one-way delays", "%s: %.0f us, the original's %.0f us", name, o, u)
+		}
+		if ours.missed > orig.missed {
+			f.add("traces: no answer", "%s: %d, the original %d", name, ours.missed, orig.missed)
 		}
 	})
 	var mean geometricMean

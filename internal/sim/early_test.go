@@ -58,10 +58,8 @@ func TestEarlySets(t *testing.T) {
 		text  string
 	}
 	worlds := make([]world, 300)
-	eachOf(len(worlds), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			worlds[i].wrong, worlds[i].text = earlySet(*seedFirst + uint64(i))
-		}
+	eachOf(len(worlds), func(i int) {
+		worlds[i].wrong, worlds[i].text = earlySet(*seedFirst + uint64(i))
 	})
 	slices.SortFunc(worlds, func(a, b world) int { return cmp.Compare(b.wrong, a.wrong) })
 	for limit, most := range map[time.Duration]int{15 * sec: len(worlds) / 20, 26 * sec: len(worlds) / 25} {

@@ -151,12 +151,10 @@ func judgeAll(cases []faultCase) {
 		}
 		return
 	}
-	eachOf(len(cases), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			c := &cases[i]
-			small := float64(max(foldTime(c.size), -foldTime(c.size))) / 2e3
-			c.v = judge(c.build(), settled, c.to, min(small, 1000))
-		}
+	eachOf(len(cases), func(i int) {
+		c := &cases[i]
+		small := float64(max(foldTime(c.size), -foldTime(c.size))) / 2e3
+		c.v = judge(c.build(), settled, c.to, min(small, 1000))
 	})
 }
 
@@ -363,33 +361,31 @@ func TestRoutes(t *testing.T) {
 		steps  int
 	}
 	results := make([]outcome, len(changes)*int(seeds))
-	eachOf(len(results), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			c, seed := changes[i/int(seeds)], uint64(i)%seeds
-			d := faultWorld(seed)
-			d.until = settled + 30*sec
-			d.ends[0].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled, Change: c.there})
-			d.ends[1].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled + c.later, Change: c.back})
-			o := &results[i]
-			o.beyond = math.Inf(-1)
-			var before [2]int
-			d.onQuery = func(q *query) {
-				if q.at < settled {
-					before[q.side] = q.s.Steps()
-					return
-				}
-				o.steps = max(o.steps, q.s.Steps()-before[q.side])
-				o.moved[q.side] = max(o.moved[q.side], math.Abs(q.err))
-				if x := math.Abs(q.err) - q.bound - 1; x > o.beyond {
-					o.beyond, o.at = x, q.at-settled
-				}
-				least, _ := q.s.MinOWD()
-				if off := least - d.ends[1-q.side].out.BaseAt(q.at); max(off, -off) > owdAllowance*us {
-					o.owd[q.side] = q.at - settled - c.later
-				}
+	eachOf(len(results), func(i int) {
+		c, seed := changes[i/int(seeds)], uint64(i)%seeds
+		d := faultWorld(seed)
+		d.until = settled + 30*sec
+		d.ends[0].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled, Change: c.there})
+		d.ends[1].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled + c.later, Change: c.back})
+		o := &results[i]
+		o.beyond = math.Inf(-1)
+		var before [2]int
+		d.onQuery = func(q *query) {
+			if q.at < settled {
+				before[q.side] = q.s.Steps()
+				return
 			}
-			d.run()
+			o.steps = max(o.steps, q.s.Steps()-before[q.side])
+			o.moved[q.side] = max(o.moved[q.side], math.Abs(q.err))
+			if x := math.Abs(q.err) - q.bound - 1; x > o.beyond {
+				o.beyond, o.at = x, q.at-settled
+			}
+			least, _ := q.s.MinOWD()
+			if off := least - d.ends[1-q.side].out.BaseAt(q.at); max(off, -off) > owdAllowance*us {
+				o.owd[q.side] = q.at - settled - c.later
+			}
 		}
+		d.run()
 	})
 	var f failures
 	var s strings.Builder
@@ -465,31 +461,29 @@ func TestNuisances(t *testing.T) {
 	for _, n := range nuisances {
 		var mu sync.Mutex
 		var errs, bounds errors
-		eachOf(int(seeds), func(next func() (int, bool)) {
-			for i, ok := next(); ok; i, ok = next() {
-				d := faultWorld(uint64(i))
-				d.until = 40 * sec
-				n.add(d)
-				var e, b errors
-				d.onQuery = func(q *query) {
-					if !q.ok {
-						if q.at > 2*sec {
-							f.add(n.name+": no answer", "seed %d at %.3f s", i, q.at.Seconds())
-						}
-						return
+		eachOf(int(seeds), func(i int) {
+			d := faultWorld(uint64(i))
+			d.until = 40 * sec
+			n.add(d)
+			var e, b errors
+			d.onQuery = func(q *query) {
+				if !q.ok {
+					if q.at > 2*sec {
+						f.add(n.name+": no answer", "seed %d at %.3f s", i, q.at.Seconds())
 					}
-					if q.at > 10*sec {
-						e, b = append(e, math.Abs(q.err)), append(b, q.bound)
-					}
-					if math.Abs(q.err) > q.bound+1 {
-						f.add(n.name+": error beyond the bound", "seed %d at %.3f s: %.0f us, bound %.0f us", i, q.at.Seconds(), q.err, q.bound)
-					}
+					return
 				}
-				d.run()
-				mu.Lock()
-				errs, bounds = append(errs, e...), append(bounds, b...)
-				mu.Unlock()
+				if q.at > 10*sec {
+					e, b = append(e, math.Abs(q.err)), append(b, q.bound)
+				}
+				if math.Abs(q.err) > q.bound+1 {
+					f.add(n.name+": error beyond the bound", "seed %d at %.3f s: %.0f us, bound %.0f us", i, q.at.Seconds(), q.err, q.bound)
+				}
 			}
+			d.run()
+			mu.Lock()
+			errs, bounds = append(errs, e...), append(bounds, b...)
+			mu.Unlock()
 		})
 		slices.Sort(errs)
 		slices.Sort(bounds)

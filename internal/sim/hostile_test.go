@@ -5,7 +5,6 @@ package sim_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,10 +16,7 @@ import (
 	"timesync"
 )
 
-var (
-	hostileWorlds = flag.Int("hostile.worlds", 0, "worlds of TestHostileWorlds (default 2000, 500 with -short, 10000 with -long)")
-	hostileWorld  = flag.Uint64("hostile.world", 0, "play only the world of TestHostileWorlds with this seed, and print it")
-)
+var hostileWorlds, hostileWorld = worldFlags("hostile", "TestHostileWorlds", 500, 2000, 10_000)
 
 const (
 	attackOver = 15e6  // us: after it the truth is inside of the bound,
@@ -459,7 +455,7 @@ func TestHostileWorlds(t *testing.T) {
 		printSiege(*hostileWorld)
 		return
 	}
-	n := cmp.Or(*hostileWorlds, sized(500, 2000, 10000))
+	n := hostileWorlds()
 	start := time.Now()
 	fates := make([]fate, len(attacks))
 	var panics failures

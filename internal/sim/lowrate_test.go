@@ -4,21 +4,18 @@
 package sim_test
 
 import (
-	"cmp"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"timesync/internal/sim"
 )
 
-var lowRateWorlds = flag.Int("lowrate.worlds", 0, "clean worlds of TestLowRates (default 400, 100 with -short, 1500 with -long)")
+var lowRateWorlds = countFlag("lowrate.worlds", "clean worlds of TestLowRates", 100, 400, 1500)
 
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
@@ -44,32 +41,27 @@ func lowRateWorld(seed uint64) *duel {
 // TestLowRates plays clean worlds with few datagrams. What waits for a number of them,
 // not for time, fails here.
 func TestLowRates(t *testing.T) {
-	n := cmp.Or(*lowRateWorlds, sized(100, 400, 1500))
+	n := lowRateWorlds()
 	var f failures
-	var mu sync.Mutex
-	var ends errors
-	eachOf(n, func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			d := lowRateWorld(*seedFirst + uint64(i) + 1)
-			last, beyond := [2]float64{math.Inf(1), math.Inf(1)}, 0.0
-			d.onQuery = func(q *query) {
-				last[q.side] = math.Inf(1)
-				if q.ok {
-					last[q.side] = math.Abs(q.err)
-					beyond = max(beyond, math.Abs(q.err)-q.bound-1)
-				}
+	ends := make(errors, 2*n)
+	eachOf(n, func(i int) {
+		d := lowRateWorld(*seedFirst + uint64(i) + 1)
+		last, beyond := [2]float64{math.Inf(1), math.Inf(1)}, 0.0
+		d.onQuery = func(q *query) {
+			last[q.side] = math.Inf(1)
+			if q.ok {
+				last[q.side] = math.Abs(q.err)
+				beyond = max(beyond, math.Abs(q.err)-q.bound-1)
 			}
-			d.run()
-			if worst := max(last[0], last[1]); worst > 1000 {
-				f.add("low rates: off by more than 1 ms after 120 s", "seed %d: A %.0f, B %.0f us%v", d.seed, last[0], last[1], d)
-			}
-			if beyond > 0 {
-				f.add("low rates: error beyond the bound", "seed %d: by %.0f us%v", d.seed, beyond, d)
-			}
-			mu.Lock()
-			ends = append(ends, last[0], last[1])
-			mu.Unlock()
 		}
+		d.run()
+		if worst := max(last[0], last[1]); worst > 1000 {
+			f.add("low rates: off by more than 1 ms after 120 s", "seed %d: A %.0f, B %.0f us%v", d.seed, last[0], last[1], d)
+		}
+		if beyond > 0 {
+			f.add("low rates: error beyond the bound", "seed %d: by %.0f us%v", d.seed, beyond, d)
+		}
+		copy(ends[2*i:], last[:])
 	})
 	slices.Sort(ends)
 	t.Logf("-seed.first %d, %d worlds: error after 120 s, median %.0f, p99 %.0f, max %.0f us; off by more than 1 ms: %d worlds, beyond the bound: %d",
@@ -120,17 +112,15 @@ func TestLowRateRoutes(t *testing.T) {
 	var s strings.Builder
 	for _, changes := range [][2]time.Duration{{longer, 0}, {0, longer}, {longer, longer}} {
 		wrong, over := make(errors, seeds), make(errors, seeds) // seconds, us
-		eachOf(seeds, func(next func() (int, bool)) {
-			for i, ok := next(); ok; i, ok = next() {
-				w, o := lowRateRoute(uint64(i), changes)
-				if w > 30*sec {
-					f.add("low rates: the minimum one-way delay is wrong by 5 ms after 30 s", "%v there and back, seed %d: for %.1f s", changes, i, w.Seconds())
-				}
-				if o > 1000 {
-					f.add("low rates: the time is off by 1 ms more than the paths make of it", "%v there and back, seed %d: %.0f us", changes, i, o)
-				}
-				wrong[i], over[i] = w.Seconds(), o
+		eachOf(seeds, func(i int) {
+			w, o := lowRateRoute(uint64(i), changes)
+			if w > 30*sec {
+				f.add("low rates: the minimum one-way delay is wrong by 5 ms after 30 s", "%v there and back, seed %d: for %.1f s", changes, i, w.Seconds())
 			}
+			if o > 1000 {
+				f.add("low rates: the time is off by 1 ms more than the paths make of it", "%v there and back, seed %d: %.0f us", changes, i, o)
+			}
+			wrong[i], over[i] = w.Seconds(), o
 		})
 		slices.Sort(wrong)
 		slices.Sort(over)

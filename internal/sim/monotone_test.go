@@ -160,30 +160,28 @@ func TestMonotone(t *testing.T) {
 	var mu sync.Mutex
 	var f failures
 	asks, steps := 0, map[string]int{}
-	eachOf(len(scenarios)*worlds, func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			sc, seed := scenarios[i/worlds], uint64(i%worlds)+1
-			if testing.Short() {
-				sc.Duration = min(sc.Duration, 140*sec)
-			}
-			var ends [2]watched
-			for side := range ends {
-				name := fmt.Sprintf("%s, seed %d, %c: ", sc.Name, seed, 'A'+rune(side))
-				ends[side].fail = func(format string, args ...any) {
-					f.add(sc.Name, "%s", name+fmt.Sprintf(format, args...))
-				}
-			}
-			sim.Run(sc, seed, []sim.Pair{{A: &ends[0], B: &ends[1]}}, sim.Observer{Poll: func(*sim.Observation) {}})
-			mu.Lock()
-			for side := range ends {
-				asks += ends[side].asks
-				steps[sc.Name] += ends[side].steps
-				if sc.Tag&sim.Jumped == 0 && ends[side].steps > 1 {
-					f.add("a step was counted where no clock jumps", "%s, seed %d, %c: %d", sc.Name, seed, 'A'+rune(side), ends[side].steps)
-				}
-			}
-			mu.Unlock()
+	eachOf(len(scenarios)*worlds, func(i int) {
+		sc, seed := scenarios[i/worlds], uint64(i%worlds)+1
+		if testing.Short() {
+			sc.Duration = min(sc.Duration, 140*sec)
 		}
+		var ends [2]watched
+		for side := range ends {
+			name := fmt.Sprintf("%s, seed %d, %c: ", sc.Name, seed, 'A'+rune(side))
+			ends[side].fail = func(format string, args ...any) {
+				f.add(sc.Name, "%s", name+fmt.Sprintf(format, args...))
+			}
+		}
+		sim.Run(sc, seed, []sim.Pair{{A: &ends[0], B: &ends[1]}}, sim.Observer{Poll: func(*sim.Observation) {}})
+		mu.Lock()
+		for side := range ends {
+			asks += ends[side].asks
+			steps[sc.Name] += ends[side].steps
+			if sc.Tag&sim.Jumped == 0 && ends[side].steps > 1 {
+				f.add("a step was counted where no clock jumps", "%s, seed %d, %c: %d", sc.Name, seed, 'A'+rune(side), ends[side].steps)
+			}
+		}
+		mu.Unlock()
 	})
 	t.Logf("%d questions; steps counted by %d ends: %v", asks, 2*worlds, steps)
 	f.report(t)

@@ -4,7 +4,6 @@ package sim_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -19,10 +18,7 @@ import (
 	"timesync/internal/sim"
 )
 
-var (
-	stabilizeWorlds = flag.Int("stabilize.worlds", 0, "worlds of TestSelfStabilizing (default 200, 60 with -short, 800 with -long)")
-	stabilizeWorld  = flag.Uint64("stabilize.world", 0, "play only the world of TestSelfStabilizing with this seed, and print it")
-)
+var stabilizeWorlds, stabilizeWorld = worldFlags("stabilize", "TestSelfStabilizing", 60, 200, 800)
 
 const (
 	scrambleAt = 60 * sec  // when the state of an end is scrambled
@@ -281,14 +277,12 @@ func (s *scrambled) play(lasting time.Duration, each func(o *sim.Observation, fr
 // end, but for every eighth: what was scrambled may come to light late.
 func playScrambled(n int) []*scrambled {
 	runs := make([]*scrambled, n)
-	eachOf(n, func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			s := &scrambled{seed: *seedFirst + uint64(i) + 1}
-			if s.play(soonRight+20*sec, nil); s.wrong > soonRight || i/2%8 == 0 {
-				s.play(lastRight+5*sec, nil)
-			}
-			runs[i] = s
+	eachOf(n, func(i int) {
+		s := &scrambled{seed: *seedFirst + uint64(i) + 1}
+		if s.play(soonRight+20*sec, nil); s.wrong > soonRight || i/2%8 == 0 {
+			s.play(lastRight+5*sec, nil)
 		}
+		runs[i] = s
 	})
 	return runs
 }
@@ -337,7 +331,7 @@ func TestSelfStabilizing(t *testing.T) {
 		printScrambled(*stabilizeWorld)
 		return
 	}
-	n := cmp.Or(*stabilizeWorlds, sized(60, 200, 800))
+	n := stabilizeWorlds()
 	runs := playScrambled(n)
 	m := musts{t: t}
 	for _, mode := range []struct {

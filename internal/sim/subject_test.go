@@ -3,6 +3,7 @@
 package sim_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"testing"
@@ -28,6 +29,18 @@ func sized(short, normal, many int) int {
 		return many
 	}
 	return normal
+}
+
+// countFlag returns how many worlds to play: what the flag says, or else what sized does.
+func countFlag(name, worlds string, short, normal, many int) func() int {
+	n := flag.Int(name, 0, fmt.Sprintf("%s (default %d, %d with -short, %d with -long)", worlds, normal, short, many))
+	return func() int { return cmp.Or(*n, sized(short, normal, many)) }
+}
+
+// worldFlags are those of a test of random worlds: how many, and a seed to look at that one only.
+func worldFlags(prefix, test string, short, normal, many int) (worlds func() int, one *uint64) {
+	one = flag.Uint64(prefix+".world", 0, "play only the world of "+test+" with this seed, and print it")
+	return countFlag(prefix+".worlds", "random worlds of "+test, short, normal, many), one
 }
 
 // subject is the TimeSynchronizer in the terms of this package.

@@ -213,10 +213,8 @@ func TestUpstream(t *testing.T) {
 	}
 	jobs := upJobs(scenarios)
 	results := make([]*upResult, len(jobs))
-	eachOf(len(jobs), func(next func() (int, bool)) {
-		for i, ok := next(); ok; i, ok = next() {
-			results[i] = upMeasure(jobs[i].sc, jobs[i].mode, jobs[i].seeds)
-		}
+	eachOf(len(jobs), func(i int) {
+		results[i] = upMeasure(jobs[i].sc, jobs[i].mode, jobs[i].seeds)
 	})
 	for _, r := range results {
 		b, ok := baselines[r.sc.Name]

@@ -168,19 +168,13 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 			}
 		case "toremote23":
 			ts, ok := s.ToRemoteTime23(e.Now)
-			if ok {
+			if r.answered(t, ok, &session[0], &e) {
 				r.ts23[*e.Pkt] = ts
-			}
-			if !ok && e.Out != 0 && !r.quirks {
-				t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
 			}
 		case "toremote16":
 			ts, ok := s.ToRemoteTime16(e.Now)
-			if ok {
+			if r.answered(t, ok, &session[0], &e) {
 				r.ts16[*e.Pkt] = ts
-			}
-			if !ok && e.Out != 0 && !r.quirks {
-				t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
 			}
 		case "fromlocal23":
 			if ts, ok := r.ts23[*e.Pkt]; ok {
@@ -195,6 +189,15 @@ func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int6
 		}
 	}
 	return ours, theirs
+}
+
+// answered returns ok, which has to be true where the original answers.
+func (r *replay) answered(t *testing.T, ok bool, session, e *event) bool {
+	t.Helper()
+	if !ok && e.Out != 0 && !r.quirks {
+		t.Errorf("%s %d: not synchronized, but the original is", session.Name, e.Seq)
+	}
+	return ok
 }
 
 type summary struct {

@@ -89,16 +89,21 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestStalls: a machine or a radio that stands still now and then is no queue.
+// TestStalls: a machine or a radio that stands still now and then is no queue. One world says
+// little: the mean of three.
 func TestStalls(t *testing.T) {
+	const worlds = 3
 	for _, n := range tested() {
 		for _, stalls := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond} {
-			w := n.world(1)
-			w.stalls = stalls
-			f := w.transfer(&flow{from: ready})
-			w.run(63 * time.Second)
-			rate := f.rate(10*time.Second, 63*time.Second)
-			t.Logf("%v, stalls of up to %v: %.1f %% of the link, game's p99 %.1f ms", n, stalls, 100*rate, w.p99())
+			rate := 0.0
+			for seed := range uint64(worlds) {
+				w := n.world(seed)
+				w.stalls = stalls
+				f := w.transfer(&flow{from: ready})
+				w.run(63 * time.Second)
+				rate += f.rate(10*time.Second, 63*time.Second) / worlds
+			}
+			t.Logf("%v, stalls of up to %v: %.1f %% of the link", n, stalls, 100*rate)
 			if rate < 0.7 {
 				t.Errorf("%v, stalls of up to %v: %.3f of the link, want 0.7", n, stalls, rate)
 			}
