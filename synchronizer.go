@@ -876,10 +876,13 @@ func (p *pair) trust(x float64, dt float32) {
 	p.fade(dt)
 }
 
-// fade lets go of a correction that is old.
+// fade lets go of a correction that is old, or for which no one path can be to blame.
 func (p *pair) fade(dt float32) {
 	if p.hold != 0 {
-		p.left -= dt
+		rest := abs(p.hold) - abs(p.trip-p.free)/2
+		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
+			p.left = min(p.left, memory/4)
+		}
 		// Without a hold that the limits confirm, the offset would be outside of them.
 		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
 		if p.left < 0 && (inside || p.known > 2*memory) { // rule: holds fade
