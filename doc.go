@@ -24,7 +24,7 @@
 //  6. Read the peer's clock: RemoteTime and Snapshot for yourself, ToRemoteTime23 for a time in a
 //     payload, which the peer reads with FromLocalTime23.
 //
-// Example_sixSteps is a program that does this. If the two clocks may be more than 33 s apart and
+// Example_sixSteps in example_test.go is such a program. If the clocks may be over 33 s apart and
 // you need RemoteTime, also send the full clock once, and pass it to Anchor. Package link does
 // that by itself.
 //
