@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// ErrLength is returned by the UnmarshalBinary methods when the data is not
+// ErrLength is what the UnmarshalBinary methods return if the data is not
 // exactly as long as the counter's wire form.
 var ErrLength = errors.New("timesync: counter has the wrong length")
 
@@ -87,11 +87,13 @@ func (c Counter16) Inc() Counter16 { return c + 1 }
 // Dec returns c-1 modulo 2^16.
 func (c Counter16) Dec() Counter16 { return c - 1 }
 
-// Distance returns c-from the shorter way round, in [-32768, 32768).
+// Distance returns c minus from the shorter way round the ring: from -32768 to
+// 32767.
 func (c Counter16) Distance(from Counter16) int32 { return ringDistance(uint32(c), uint32(from), 16) }
 
-// Compare returns -1, 0 or +1 as c comes before o, is o, or comes after o the
-// shorter way round. Exactly half a ring apart the smaller number comes first.
+// Compare returns -1 if c comes before o the shorter way round the ring, 0 if they
+// are equal, and +1 if c comes after o. Exactly half a ring apart the smaller number
+// comes first.
 func (c Counter16) Compare(o Counter16) int { return ringCompare(uint32(c), uint32(o), 16) }
 
 // Less reports whether c.Compare(o) < 0.
@@ -101,9 +103,9 @@ func (c Counter16) Less(o Counter16) bool { return ringLess(uint32(c), uint32(o)
 // 2^64: from 32768 behind recent to 32767 ahead; a tie goes to the past.
 func (c Counter16) Expand(recent uint64) uint64 { return ringExpand(recent, uint32(c), 16) }
 
-// ExpandBiased is Expand with the accepted interval moved into the past by
-// bias: from 32768+bias behind recent to 32767-bias ahead. A bias outside
-// [-32768, 32767] is limited to it, so that recent is always inside.
+// ExpandBiased is Expand with the interval of results moved into the past by bias:
+// from 32768+bias behind recent to 32767-bias ahead. bias is limited to -32768 to
+// 32767, so that recent is always inside.
 func (c Counter16) ExpandBiased(recent uint64, bias int64) uint64 {
 	return ringExpandBiased(recent, uint32(c), 16, bias)
 }
@@ -117,7 +119,7 @@ func (c Counter16) AppendBinary(b []byte) ([]byte, error) {
 func (c Counter16) MarshalBinary() ([]byte, error) { return c.AppendBinary(make([]byte, 0, 2)) }
 
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
-// ErrLength, and leaves c alone, unless data is 2 bytes long.
+// ErrLength, and does not change c, unless data is 2 bytes long.
 func (c *Counter16) UnmarshalBinary(data []byte) error {
 	if len(data) != 2 {
 		return ErrLength
@@ -132,9 +134,9 @@ func (c Counter16) String() string { return strconv.FormatUint(uint64(c), 10) }
 // Counter23 is a position on a ring of 2^23: it counts from 0 to 8388607 and
 // wraps. Its wire form is three bytes, little-endian.
 //
-// The 24th bit of its three bytes belongs to the application: it is ignored
-// when reading and zero when written.
-// Bits above the low 23, which only a conversion can set, are ignored everywhere.
+// The 24th bit of its three bytes belongs to the application: reading ignores it,
+// and writing sets it to zero. Bits above the low 23, which only a conversion can
+// set, are ignored everywhere.
 type Counter23 uint32
 
 // NewCounter23 returns the low 23 bits of v.
@@ -164,11 +166,13 @@ func (c Counter23) Inc() Counter23 { return (c + 1) & 0x7fffff }
 // Dec returns c-1 modulo 2^23.
 func (c Counter23) Dec() Counter23 { return (c - 1) & 0x7fffff }
 
-// Distance returns c-from the shorter way round, in [-4194304, 4194304).
+// Distance returns c minus from the shorter way round the ring: from -4194304 to
+// 4194303.
 func (c Counter23) Distance(from Counter23) int32 { return ringDistance(uint32(c), uint32(from), 23) }
 
-// Compare returns -1, 0 or +1 as c comes before o, is o, or comes after o the
-// shorter way round. Exactly half a ring apart the smaller number comes first.
+// Compare returns -1 if c comes before o the shorter way round the ring, 0 if they
+// are equal, and +1 if c comes after o. Exactly half a ring apart the smaller number
+// comes first.
 func (c Counter23) Compare(o Counter23) int { return ringCompare(uint32(c), uint32(o), 23) }
 
 // Less reports whether c.Compare(o) < 0.
@@ -178,9 +182,9 @@ func (c Counter23) Less(o Counter23) bool { return ringLess(uint32(c), uint32(o)
 // 2^64: from 4194304 behind recent to 4194303 ahead; a tie goes to the past.
 func (c Counter23) Expand(recent uint64) uint64 { return ringExpand(recent, uint32(c), 23) }
 
-// ExpandBiased is Expand with the accepted interval moved into the past by
-// bias: from 4194304+bias behind recent to 4194303-bias ahead. A bias outside
-// [-4194304, 4194303] is limited to it, so that recent is always inside.
+// ExpandBiased is Expand with the interval of results moved into the past by bias:
+// from 4194304+bias behind recent to 4194303-bias ahead. bias is limited to -4194304 to
+// 4194303, so that recent is always inside.
 func (c Counter23) ExpandBiased(recent uint64, bias int64) uint64 {
 	return ringExpandBiased(recent, uint32(c), 23, bias)
 }
@@ -194,7 +198,7 @@ func (c Counter23) AppendBinary(b []byte) ([]byte, error) {
 func (c Counter23) MarshalBinary() ([]byte, error) { return c.AppendBinary(make([]byte, 0, 3)) }
 
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
-// ErrLength, and leaves c alone, unless data is 3 bytes long.
+// ErrLength, and does not change c, unless data is 3 bytes long.
 func (c *Counter23) UnmarshalBinary(data []byte) error {
 	if len(data) != 3 {
 		return ErrLength
@@ -238,11 +242,13 @@ func (c Counter24) Inc() Counter24 { return (c + 1) & 0xffffff }
 // Dec returns c-1 modulo 2^24.
 func (c Counter24) Dec() Counter24 { return (c - 1) & 0xffffff }
 
-// Distance returns c-from the shorter way round, in [-8388608, 8388608).
+// Distance returns c minus from the shorter way round the ring: from -8388608 to
+// 8388607.
 func (c Counter24) Distance(from Counter24) int32 { return ringDistance(uint32(c), uint32(from), 24) }
 
-// Compare returns -1, 0 or +1 as c comes before o, is o, or comes after o the
-// shorter way round. Exactly half a ring apart the smaller number comes first.
+// Compare returns -1 if c comes before o the shorter way round the ring, 0 if they
+// are equal, and +1 if c comes after o. Exactly half a ring apart the smaller number
+// comes first.
 func (c Counter24) Compare(o Counter24) int { return ringCompare(uint32(c), uint32(o), 24) }
 
 // Less reports whether c.Compare(o) < 0.
@@ -252,9 +258,9 @@ func (c Counter24) Less(o Counter24) bool { return ringLess(uint32(c), uint32(o)
 // 2^64: from 8388608 behind recent to 8388607 ahead; a tie goes to the past.
 func (c Counter24) Expand(recent uint64) uint64 { return ringExpand(recent, uint32(c), 24) }
 
-// ExpandBiased is Expand with the accepted interval moved into the past by
-// bias: from 8388608+bias behind recent to 8388607-bias ahead. A bias outside
-// [-8388608, 8388607] is limited to it, so that recent is always inside.
+// ExpandBiased is Expand with the interval of results moved into the past by bias:
+// from 8388608+bias behind recent to 8388607-bias ahead. bias is limited to -8388608 to
+// 8388607, so that recent is always inside.
 func (c Counter24) ExpandBiased(recent uint64, bias int64) uint64 {
 	return ringExpandBiased(recent, uint32(c), 24, bias)
 }
@@ -268,7 +274,7 @@ func (c Counter24) AppendBinary(b []byte) ([]byte, error) {
 func (c Counter24) MarshalBinary() ([]byte, error) { return c.AppendBinary(make([]byte, 0, 3)) }
 
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
-// ErrLength, and leaves c alone, unless data is 3 bytes long.
+// ErrLength, and does not change c, unless data is 3 bytes long.
 func (c *Counter24) UnmarshalBinary(data []byte) error {
 	if len(data) != 3 {
 		return ErrLength

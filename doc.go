@@ -3,26 +3,40 @@
 // Package timesync lets two peers that exchange datagrams agree on time.
 //
 // Every authenticated datagram carries a stamp of 3 bytes: what the sender's clock showed. Now
-// and then each side adds a report of 3 more bytes: how its datagrams arrive. Both then know the
-// offset between their clocks and the one-way delay of every datagram. They can put times of 2 or
-// 3 bytes into payloads that mean the same moment on both machines. The wire format is that of
-// Christopher Taylor's TimeSync (github.com/catid/TimeSync), so a peer may run that C++ program;
-// it is called the original here.
+// and then each side adds a report of 3 more bytes: how long the peer's fastest datagrams seem to
+// take, read off two clocks. Both then know the offset between their clocks and the one-way delay
+// of every datagram. Payloads can contain times of 2 or 3 bytes that mean the same moment on both
+// machines. The wire format is that of Christopher Taylor's TimeSync (github.com/catid/TimeSync),
+// so a peer may run that C++ program. It is called the original here.
 //
 // # Use
 //
 // Most programs need only package link: it puts stamps and reports in front of the payload and
-// takes them off again. With a header of your own, keep one TimeSynchronizer for each peer;
-// Example_sixSteps is the recipe. The package opens no socket, starts no goroutine and reads no
-// clock except in NowUsec.
+// takes them off again. With a header of your own, do this:
+//
+//  1. Keep one TimeSynchronizer for each peer.
+//  2. Put the stamp LocalTimeToDatagramTS24(now) into each datagram, just before you send it.
+//  3. Put the report MinDeltaTS24(now), if it is ok, into one datagram every 0.5 s, after 20 s
+//     every 2 s. Mark the datagrams that contain one, by a flag or by their length.
+//  4. When an authenticated datagram arrives, pass its stamp and the time of receipt to
+//     OnAuthenticatedDatagramTimestamp. It returns the one-way delay.
+//  5. Pass its report, if there is one, to OnPeerMinDeltaTS24.
+//  6. Read the peer's clock: RemoteTime and Snapshot for yourself, ToRemoteTime23 for a time in a
+//     payload, which the peer reads with FromLocalTime23.
+//
+// Example_sixSteps in example_test.go is such a program. If the clocks may be over 33 s apart and
+// you need RemoteTime, also send the full clock once, and pass it to Anchor. Package link does
+// that by itself.
+//
+// The package opens no socket and starts no goroutine. It reads a clock only in NowUsec.
 //
 // # Terms
 //
-// The offset is the remote clock minus the local clock. The skew is the difference of their
-// rates. The delta of a datagram is its time of receipt minus its stamp, read off two clocks. The
-// delay floor of a direction is the delta of a datagram that waits in no queue. The round trip is
-// the sum of both floors. A step is a jump of the remote time. docs/GLOSSARY.md has a picture and
-// the other terms.
+// The offset is the remote clock minus the local clock. The skew is the rate of the remote clock
+// minus that of the local clock. The delta of a datagram is its time of receipt minus its stamp,
+// read off two clocks. The delay floor of a direction is the delta of a datagram that does not
+// wait in a queue. The round trip is the sum of both floors. A step is a jump of the remote time.
+// docs/GLOSSARY.md has a picture and the other terms.
 //
 // # Units and signs
 //
@@ -35,48 +49,48 @@
 //	TS23       3      8 us   67.1 s   payload time: the receiver's clock, from 50.3 s before now to 16.8 s after
 //	TS16       2    512 us   33.6 s   payload time: the receiver's clock, from 25.2 s before now to 8.4 s after
 //
-// The top bit of a TS23's 3 bytes is free. Outside its range a payload time is off by a period,
-// without a sign of it. The offset is known modulo 67.1 s: Anchor says which of the readings is
-// meant.
+// The top bit of a TS23's 3 bytes is free. A payload time outside its range is read wrong by a
+// whole period, 67.1 or 33.6 s, and the receiver cannot see that. Datagrams show the offset
+// modulo 67.1 s. Anchor supplies the rest.
 //
 // # The model
 //
 // The delta of a datagram is its one-way delay minus the offset, and at the peer its one-way
-// delay plus the offset. The delay floor is a straight line over time, whose slope is the
-// difference in rate of the two clocks. Each side reports its floor to the other. The sum of both
-// floors is the shortest round trip, which contains no clock. Half their difference is the
+// delay plus the offset. The delay floor is a straight line over time; its slope is the
+// difference of the two clocks' rates. Each side reports its floor to the other. The sum of both
+// floors is the shortest round trip: the clocks cancel in it. Half their difference is the
 // offset, if both ways take equally long. A clock that is set moves the floors by the same amount
-// in opposite directions, and the offset follows. A path that becomes longer moves one floor and
-// the round trip, and the offset stays. docs/DESIGN.md derives the rules.
+// in opposite directions, and the offset follows. A path that becomes longer one way moves one
+// floor, and so the round trip, and the offset stays. docs/DESIGN.md derives the rules.
 //
 // # Concurrency
 //
 // One goroutine at a time may call OnAuthenticatedDatagramTimestamp, OnPeerMinDeltaTS24, Anchor
-// and Reset: the one that receives. All other methods may be called from any goroutine at any
-// time, MinDeltaTS24 by the one that sends. They take no lock and see one consistent state.
+// and Reset: the one that receives. Any goroutine may call all other methods at any time, such as
+// the sender MinDeltaTS24. They take no lock and see one consistent state.
 //
 // # The error bound
 //
 // While no clock is set, the truth lies within ErrorBound of RemoteTime, however unequal the two
-// ways are. After a clock was set the truth may lie outside until both ends have noticed: for at
-// most 15 s once datagrams flow, in nearly all cases. Snapshot.Within says whether to wait, and
+// ways are. After a clock was set the truth may lie outside until both ends have noticed. In
+// nearly all cases that takes at most 15 s of datagrams. Snapshot.Within says whether to wait, and
 // why. Stalls, short queues, and paths that become longer do not widen the bound. A path that is
-// longer from the start does, since the bound is half the round trip at least. docs/ACCURACY.md
-// says how often the bound holds, by measurement.
+// long from the start does, since the bound is at least half the round trip. docs/ACCURACY.md
+// shows how often the bound holds.
 //
 // # Limits
 //
-// How the round trip divides into the two ways cannot be measured by two ends: if the shortest
-// delays differ, the offset is wrong by half the difference. If one way becomes longer and the
-// other shorter by the same at the same time, that looks like a clock step. A way that becomes
-// longer slowly and steadily looks like a difference in rate. Datagrams show the offset modulo
-// 67.1 s: a peer whose clock may be further away sends its full reading once, for Anchor. Whoever
-// can forge a stamp can move the clock.
+// Two ends cannot measure how the round trip divides into the two ways. If the shortest delays
+// differ, the offset is wrong by half the difference. If one way becomes longer and at the same
+// time the other becomes shorter by as much, that looks like a clock step. A way that becomes
+// longer slowly and steadily looks like a difference of the rates. Whoever can forge a stamp can
+// move the clock.
 //
 // # Rounding
 //
 // Stamps are rounded down to their unit, reports and payload times to the nearest one. A report
-// may be one more unit off, because its value modulo 3 carries a quality mark; see MinDeltaTS24.
-// Without network jitter a TS23 comes back within 9 us and a TS16 within 260 us; while there was
-// only one datagram each way, a TS23 within 13 us (TestRoundTripError).
+// may be off by one more unit, because its value modulo 3 carries a quality mark; see
+// MinDeltaTS24. Without network jitter a time that is sent as a TS23 is read within 9 us of the
+// truth, as a TS16 within 260 us. After only one datagram each way it is 13 us for a TS23
+// (TestRoundTripError).
 package timesync

@@ -11,10 +11,9 @@ const (
 	ts16Bias  = 1 << 14 // a quarter of the ring, the original's choice
 )
 
-// ToRemoteTime16 returns the peer's clock at the local time localUsec, for the
-// peer to read with FromLocalTime16. The result is the nearest 512 us unit: it
-// adds at most 256 us to the error of the offset. ok is false while the offset is
-// not known.
+// ToRemoteTime16 returns the peer's clock at the local time localUsec, for a payload. The peer
+// reads it with FromLocalTime16. The result is rounded to the nearest unit of 512 us, which adds
+// at most 256 us to the error of the offset. ok is false while the offset is not known.
 //
 // It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {
@@ -25,9 +24,9 @@ func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bo
 	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), true
 }
 
-// FromLocalTime16 returns the local time, in microseconds, that the peer meant
-// with ts; localUsec is the local clock now. It finds times from 25.2 s in the
-// past to 8.4 s in the future; ts cannot tell whether it was outside. The result
+// FromLocalTime16 returns the local time, in microseconds, that the peer meant with ts; localUsec
+// is the local clock now. The result lies from 25.2 s in the past to 8.4 s in the future. A time
+// outside that range is read wrong by a multiple of 33.6 s, and ts does not show that. The result
 // is a multiple of 512 us, modulo 2^64.
 func FromLocalTime16(localUsec uint64, ts Counter16) uint64 {
 	return ts.Expand(localUsec>>ts16Shift-ts16Bias) << ts16Shift

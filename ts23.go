@@ -11,10 +11,9 @@ const (
 	ts23Bias  = 1 << 21 // a quarter of the ring, the original's choice
 )
 
-// ToRemoteTime23 returns the peer's clock at the local time localUsec, for the
-// peer to read with FromLocalTime23. The result is the nearest 8 us unit: it adds
-// at most 4 us to the error of the offset. ok is false while the offset is not
-// known.
+// ToRemoteTime23 returns the peer's clock at the local time localUsec, for a payload. The peer
+// reads it with FromLocalTime23. The result is rounded to the nearest unit of 8 us, which adds at
+// most 4 us to the error of the offset. ok is false while the offset is not known.
 //
 // For increasing local times the result never goes back except at a step, which
 // increments Snapshot.Steps. It may be called from any goroutine.
@@ -26,11 +25,13 @@ func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bo
 	return NewCounter23((remote + 1<<(ts23Shift-1)) >> ts23Shift), true
 }
 
-// FromLocalTime23 returns the local time, in microseconds, that the peer meant
-// with ts; localUsec is the local clock now. It finds times from 50.3 s in the
-// past to 16.8 s in the future; ts cannot tell whether it was outside. The result
-// is a multiple of 8 us, modulo 2^64. Link.AcceptEvent of package link also says whether it
-// can be true, and AppendTime23 and ReadTime23 carry ok in the bit that ts leaves free.
+// FromLocalTime23 returns the local time, in microseconds, that the peer meant with ts; localUsec
+// is the local clock now. The result lies from 50.3 s in the past to 16.8 s in the future. A time
+// outside that range is read wrong by a multiple of 67.1 s, and ts does not show that. The result
+// is a multiple of 8 us, modulo 2^64.
+//
+// In package link, AcceptEvent also refuses times that cannot be true, and AppendTime23 and
+// ReadTime23 put ok into the bit that ts leaves free.
 func FromLocalTime23(localUsec uint64, ts Counter23) uint64 {
 	return ts.Expand(localUsec>>ts23Shift-ts23Bias) << ts23Shift
 }

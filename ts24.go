@@ -23,19 +23,20 @@ const (
 // processStart is where NowUsec counts from.
 var processStart = time.Now()
 
-// NowUsec returns the microseconds since the process started, for callers that
-// have no clock of their own. It never goes back, wall-clock changes do not move
-// it, and on most systems it stands still while the machine sleeps.
+// NowUsec returns the microseconds since the process started, for callers that have
+// no clock of their own. It never goes back, and changes of the wall clock do not
+// affect it. On most systems it stands still while the machine sleeps.
 func NowUsec() uint64 { return uint64(time.Since(processStart) / time.Microsecond) }
 
-// UsecAt returns what NowUsec read, or will read, at t, for callers that hold a time.Time of this
-// process, as time.Now returns it. The way back is t.Add of the difference. A t without a
-// monotonic reading, as from a file, is off by what the wall clock was set by since the start.
+// UsecAt returns what NowUsec returned, or will return, at t, a result of time.Now in this
+// process. To go back, add the difference of two readings to t with t.Add. If t has no monotonic
+// reading, because it was parsed or rounded, the result contains all steps of the wall clock
+// since the start.
 func UsecAt(t time.Time) uint64 { return uint64(t.Sub(processStart).Microseconds()) }
 
-// LocalTimeToDatagramTS24 returns the stamp for a datagram that is sent at
-// localUsec, a reading of the local clock in microseconds: localUsec in units of
-// 8 us, rounded down, modulo 134.2 s.
+// LocalTimeToDatagramTS24 returns the stamp for a datagram that is sent at localUsec, a
+// reading of the local clock in microseconds. The stamp is localUsec in units of 8 us,
+// rounded down, modulo 134.2 s.
 func LocalTimeToDatagramTS24(localUsec uint64) Counter24 {
 	return NewCounter24(localUsec >> ts24Shift)
 }

@@ -48,21 +48,21 @@ func seedsOf(world int) int {
 func inputDocument() *document {
 	d := new(document)
 	d.heading(1, "Inputs in time")
-	d.text("A client of package `tick` plays ahead of its server, so that its inputs arrive before their ticks run. Here it plays beside the rules of Netcode for Entities (ServerCommandAge is steered to TargetCommandSlack) and lightyear (the round trip and four times its jitter), each with its defaults, at 60 ticks and datagrams a second each way, an input in three of them. Late is the share of the inputs that come after their tick, of those sent from 10 s on; lead is how far the client is ahead of the server beyond the shortest delay of the way, in the mean. %d seeds, 30 ms each way and jitter of 1 ms where nothing else is said. The server at 90 %% falls behind with its ticks for 20 s and then makes up for it: lead counts from where its ticks are.", inputSeeds)
+	d.text("A client of package `tick` plays ahead of its server, so that its inputs arrive before their ticks run. This page compares it with the rules of Netcode for Entities (ServerCommandAge is steered to TargetCommandSlack) and lightyear (the round trip and four times its jitter), each with its defaults. There are 60 ticks a second, and a datagram each way for each tick. Each input is sent in three datagrams. *Late* is the share of the inputs that come after their tick; inputs count from 10 s on. *Lead* is the mean time that the client is ahead of the server, beyond the shortest delay of the way. Each figure is from %d seeds, with 30 ms each way and jitter of 1 ms unless the row says otherwise. *Server at 90 %%*: the server falls behind with its ticks for 20 s and then catches up; lead counts from where its ticks are.", inputSeeds)
 	d.table(inputTable(true))
-	d.text("What a change costs: for how long three inputs in a row and more are late, how many are late within 2 s, and for how long the lead is more than 10 ms above that before. The longest and the most of the seeds.")
+	d.text("The second table shows what a change costs: for how long three or more inputs in a row are late, how many inputs are late within 2 s, and for how long the lead is more than 10 ms longer than before. Each figure is that of the worst seed.")
 	d.table(changeTable())
 	d.picture("inputs", "The share of late inputs over the mean lead, of package tick, Netcode for Entities and lightyear",
-		"Jitter of 10 ms each way: package tick by LateShare from 5 % down to 0.05 %, Netcode for Entities by TargetCommandSlack from 0 to 4 ticks, lightyear by jitter_margin from 0 to 2 ticks. Further down and to the left is better. What the others need a hand for, package tick finds by itself.",
+		"Jitter of 10 ms each way: package tick by LateShare from 5 % down to 0.05 %, Netcode for Entities by TargetCommandSlack from 0 to 4 ticks, lightyear by jitter_margin from 0 to 2 ticks. Further down and to the left is better. The others must be set by hand; package tick finds its lead by itself.",
 		func(path string, t theme) error {
 			return drawCharts(path, t, &chart{
 				title: "Late inputs against lead", x: axis{label: "mean lead beyond the delay, ms", min: 0, max: 110, ticks: multiples("%g", 20, 110)},
 				y: axis{label: "late inputs, % (floor: 0.01)", log: true, min: 0.01, max: 20, ticks: fixed("%g", 0.01, 0.1, 1, 10)}, curves: leadCurves(),
 			})
 		})
-	d.text("The same in the worlds of [the report](REPORT.md), with a datagram each tick, one seed:")
+	d.text("This is the first table for the worlds of [the report](REPORT.md), with a datagram each tick and one seed:")
 	d.table(inputTable(false))
-	d.text("`go test ./internal/ontime -all` asserts it in all worlds whose jitter is stationary: at most 1 %% is late, and neither of the others, with any of the settings that it has, needs a shorter lead for the same share. `cd compare && go run . -out ../docs` writes this page.")
+	d.text("`go test ./internal/ontime -all` asserts two things in all worlds whose jitter is stationary: at most 1 %% of the inputs are late, and neither of the other methods, with any of its settings, has a shorter lead for the same share. `cd compare && go run . -out ../docs` writes this page.")
 	return d
 }
 

@@ -9,7 +9,7 @@ import (
 	"timesync"
 )
 
-// What ProposeInstant, AcceptInstant and AcceptEvent refuse.
+// ProposeInstant, AcceptInstant and AcceptEvent return these errors.
 var (
 	ErrAhead  = errors.New("link: an instant must be 0 to 16 s ahead")
 	ErrUnsure = errors.New("link: the peer's clock is not known well enough now")
@@ -29,16 +29,16 @@ const (
 	settled = 15 * time.Second
 )
 
-// ProposeInstant returns the local time atUsec as the peer's clock has it, for a payload, so
-// that both ends act at the same instant; the peer passes it to AcceptInstant. nowUsec is
-// the local time now, in microseconds as atUsec.
+// ProposeInstant returns the local time atUsec by the peer's clock, for a payload, so that both
+// ends can act at the same instant. The peer passes it to AcceptInstant. nowUsec is the local
+// time now, in microseconds like atUsec.
 //
-// The error is ErrAhead if atUsec is before nowUsec or more than MaxAhead after it; ErrUnsure
-// if the peer's clock is not known, or only with an error bound above within, or if a clock
+// The error is ErrAhead if atUsec is before nowUsec or more than MaxAhead after it. It is
+// ErrUnsure if the peer's clock is not known, if its error bound is above within, or if a clock
 // was set in the last 15 s.
 //
-// An instant that is seconds ahead may be proposed anew in each datagram: losses do no harm
-// then, and later ones are more exact.
+// Propose an instant that is seconds ahead again in each datagram: then a lost datagram does no
+// harm, and later proposals are more exact.
 func (l *Link) ProposeInstant(nowUsec, atUsec uint64, within time.Duration) (timesync.Counter23, error) {
 	if atUsec-nowUsec > uint64(MaxAhead/time.Microsecond) {
 		return 0, ErrAhead
@@ -54,9 +54,9 @@ func (l *Link) ProposeInstant(nowUsec, atUsec uint64, within time.Duration) (tim
 	return instant, nil
 }
 
-// AcceptInstant returns the local time at which to act, in microseconds, for what the peer's
-// ProposeInstant returned and what arrived at nowUsec. The error is ErrPassed if that time
-// is over; atUsec says since when.
+// AcceptInstant takes what the peer's ProposeInstant returned, when it arrives at nowUsec. It
+// returns the local time at which to act, in microseconds. The error is ErrPassed if that time
+// has passed; atUsec is that time all the same.
 func AcceptInstant(nowUsec uint64, instant timesync.Counter23) (atUsec uint64, err error) {
 	atUsec = timesync.FromLocalTime23(nowUsec, instant)
 	if int64(atUsec-nowUsec) < 0 {
@@ -94,17 +94,17 @@ func ReadTime23(b []byte) (ts timesync.Counter23, flag bool) {
 	return ts, b[time23Len-1]&time23Flag != 0
 }
 
-// AcceptEvent returns the local time, in microseconds, at which something happened: what the
-// peer's ToRemoteTime23 returned, and what arrived at nowUsec. A stamp shows a time modulo
-// 67.1 s only, and a clock that was set since then makes it another one. So the error is
+// AcceptEvent takes what the peer's ToRemoteTime23 returned, when it arrives at nowUsec. It returns
+// the local time, in microseconds, at which that event happened. A stamp shows a time modulo 67.1 s,
+// and a clock that was set since then changes its meaning. So AcceptEvent returns
 //
-//	ErrUnsure  the peer's clock is not known: nor is ours to the peer, it seems
-//	ErrFuture  it lies after nowUsec by more than the error bound
-//	ErrBefore  it lies before the peer started or a clock was set, or that was in the last 15 s
-//	ErrOld     it lies more than oldest before nowUsec; from 50 s on nothing is told apart
+//	ErrUnsure  if the peer's clock is not known: then the peer hardly knows ours
+//	ErrFuture  if the event lies after nowUsec by more than the error bound
+//	ErrBefore  if it lies before the peer started or a clock was set, or one was set in the last 15 s
+//	ErrOld     if it lies more than oldest before nowUsec; beyond 50 s an event looks like another
 //
-// atUsec is what the stamp says, also with an error. A peer that knows in time that its own
-// events are older than its clock, or than this connection, does better: it drops them.
+// atUsec is what the stamp says, also with an error. Better, a peer drops its own events that are
+// older than its clock or than this connection, if it knows that in time.
 func (l *Link) AcceptEvent(nowUsec uint64, event timesync.Counter23, oldest time.Duration) (atUsec uint64, err error) {
 	atUsec = timesync.FromLocalTime23(nowUsec, event)
 	age := time.Duration(nowUsec-atUsec) * time.Microsecond

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package link is one end of a path of authenticated datagrams that keeps time: it puts
-// stamps and reports in front of the payload, and takes them off at the other end.
+// Package link keeps time with a peer by authenticated datagrams. It puts stamps and reports in
+// front of the payload, and takes them off at the other end.
 //
-// Use it inside whatever seals the datagrams: append a header, then the payload, then
-// encrypt and authenticate both; at the other end authenticate, refuse replays, and give
-// what was inside to Open. The package knows no sockets, starts no goroutine and reads no
-// clock. It allocates nothing.
+// Use it inside the encryption. To send, call AppendHeader, append the payload, then encrypt
+// and authenticate both. To receive, authenticate, refuse replays, and pass what was inside to
+// Open: it returns the payload and the one-way delay of the datagram. RemoteTime is then the
+// peer's clock, and Snapshot has all that is known, such as OffsetUsec and ErrorBound.
+//
+// The package opens no socket, starts no goroutine and reads no clock. It does not allocate.
 //
 // # Wire format
 //
@@ -17,18 +19,17 @@
 //	MinDelta  3 bytes, if flag 0 is set: the sender's report, see MinDeltaTS24
 //	anchor    8 bytes, if flag 1 is set: the sender's clock, all of it, in microseconds
 //
-//	flag 0    a MinDelta follows: every 0.5 s for 20 s, then every 2 s, and when asked for
-//	flag 1    an anchor follows: with each MinDelta, with flag 3, and until the receiver has it
+//	flag 0    there is a MinDelta: every 0.5 s for 20 s, then every 2 s, and when asked for
+//	flag 1    there is an anchor: with each MinDelta, with flag 3, and until the receiver has it
 //	flag 2    the sender has the receiver's anchor
 //	flag 3    the sender does not know the receiver's clock, and asks for a MinDelta
 //	flag 4-7  reserved: zero, and refused if not
 //
-// While flag 3 is set, a MinDelta with flag 2 is not for the sender of flag 3, but for
-// whoever spoke from there before.
+// An end that sets flag 3 ignores a MinDelta with flag 2: that one is for its predecessor,
+// whose clock the peer still had.
 //
-// This is version 2 of the format. In version 1 flag 3 was reserved, so an end of version 1
-// refuses what a new end of version 2 sends first, and they never synchronize: both ends need
-// the same version.
+// This is version 2 of the format. Both ends need the same version: in version 1 flag 3 was
+// reserved, so an end of version 1 refuses the first datagrams of version 2.
 package link
 
 import (
@@ -40,7 +41,7 @@ import (
 	"timesync"
 )
 
-// What Open refuses. Nothing is taken from such a datagram.
+// Open refuses a datagram with one of these errors, and ignores all of it.
 var (
 	ErrTruncated = errors.New("link: datagram is shorter than its header")
 	ErrReserved  = errors.New("link: datagram has a flag that is reserved")
@@ -91,12 +92,12 @@ const (
 	inARow = 3
 )
 
-// Link is one end of a path. The zero value is ready to use; it must not be copied after
+// Link is one end of a connection. The zero value is ready to use; it must not be copied after
 // first use. All methods may be called from any goroutine at any time.
 //
-// Keep one Link for each connection, and a new one, or Reset, for the next connection. A
-// peer that starts anew without a new connection is noticed by itself, which is a Reset.
-// All times are readings of one monotonic clock in microseconds, such as timesync.NowUsec.
+// Keep one Link for each connection. For the next connection take a new one, or call Reset. If
+// the peer restarts without a new connection, the Link notices that and resets itself. All times
+// are readings of one monotonic clock in microseconds, such as timesync.NowUsec.
 type Link struct {
 	sync timesync.TimeSynchronizer // written under mu
 
@@ -175,8 +176,8 @@ func (s *streak) over(nowUsec, usec uint64) bool {
 // longer slice. Read the clock as late as possible before the datagram leaves.
 //
 // Leave MaxHeader bytes for it in every datagram, although MinHeader are usual: if the
-// headers with a report do not fit, the peer never synchronizes. Tell SendFailed what was
-// not sent.
+// headers with a report do not fit, the peer never synchronizes. If the datagram could not be
+// sent, call SendFailed.
 func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,22 +222,21 @@ func (l *Link) due(nowUsec uint64) bool {
 	return true
 }
 
-// SendFailed says that a datagram with a header of AppendHeader was not sent. If there was a
-// report in it, that goes with the next one.
+// SendFailed says that a datagram with a header of AppendHeader was not sent. If it contained a
+// report, the next datagram contains one.
 func (l *Link) SendFailed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owed = true
 }
 
-// Open takes a datagram that arrived at recvUsec, as the peer appended to its header, and
-// returns what follows the header, without a copy. Call it only for datagrams that are
-// proven to come from the peer and that were not seen before: whoever can forge or replay
-// them can move the clock. Read the clock as early as possible, or ask the kernel
-// (timesync/rxtime).
+// Open takes a datagram, header and payload, that arrived at recvUsec. It returns the payload,
+// without a copy. Call it only for datagrams that are proven to come from the peer and that were
+// not seen before: whoever can forge or replay them can move the clock. Read the clock as early
+// as possible, or ask the kernel (timesync/rxtime).
 //
-// owd is the one-way delay of the datagram; ok is false while that is not known, since the
-// offset is not.
+// owd is the one-way delay of the datagram. ok is false while that is not known, because the
+// offset is not known yet.
 func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
 	if err != nil {
@@ -345,8 +345,8 @@ func (l *Link) reset() {
 // IsSynchronized is that of timesync.TimeSynchronizer.
 func (l *Link) IsSynchronized() bool { return l.sync.IsSynchronized() }
 
-// RemoteTime returns the peer's clock at localUsec, both in microseconds. The peer's
-// anchor came with its first datagrams, so the reading is the whole one. See
+// RemoteTime returns the peer's clock at localUsec, both in microseconds. It is the full
+// reading, because the peer's anchor came with its first datagrams. See
 // timesync.TimeSynchronizer.
 func (l *Link) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	return l.sync.RemoteTime(localUsec)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package ping agrees on time with a server by request and response, where datagrams cannot be
-// stamped: over TCP, a WebSocket, or an RPC, even if only once. Where datagrams can be stamped,
-// package timesync is more accurate, for 3 bytes in each and without extra packets.
+// Package ping learns a server's time by request and reply. Use it where datagrams cannot be
+// stamped: over TCP, a WebSocket, or an RPC. A single exchange is enough to start. Where datagrams
+// can be stamped, package timesync is more accurate, and needs no packets of its own.
 //
 // # Use
 //
@@ -14,8 +14,8 @@
 // The package opens no socket, starts no goroutine and reads no clock. The caller passes in the
 // time, from a monotonic clock such as timesync.NowUsec, so changes of the wall clock do not
 // affect it. Read the clock as late as possible before sending and as soon as possible after
-// receiving, not once per frame. On a stream, a lost segment delays a reply by a retransmission.
-// Such exchanges have long round trips, and the rules ignore them.
+// receiving, not once per frame. On a stream, a lost segment delays a reply until it is sent
+// again. Such exchanges have long round trips, and the default rule ignores them.
 //
 // A Clock can be the remote clock of package tick.
 //
@@ -23,46 +23,48 @@
 //
 // An exchange is a request and its reply. The client sends at its time t1, the server receives at
 // its t2 and answers at its t3, and the client receives at its t4. The round trip is (t4-t1) -
-// (t3-t2). The offset, and every sign here, is the server's clock minus the client's. No packet
-// arrives before it is sent, so the offset lies between t3-t4 and t2-t1; these are a round trip
-// apart. The middle is wrong by half of the difference of the two ways, at most half a round
-// trip. Two parties cannot measure that difference: the "truly perfect solution" that Sutphin
-// hopes for does not exist.
+// (t3-t2). The offset is the server's clock minus the client's. No packet arrives before it is
+// sent, so the offset lies between t3-t4 and t2-t1, which are a round trip apart. The middle is
+// wrong by half of the difference of the two ways, at most by half a round trip. Two parties
+// cannot measure that difference.
 //
-// A Clock adds three things. ErrorBound is how far off the time can be while no clock is set,
-// however unequal the two ways are. The skew, the difference of the rates, keeps the clock right
-// through minutes of silence. And if the bounds of two exchanges do not meet, one of the clocks
-// was certainly set, or a machine slept: the Clock forgets what it knew, and the new exchange
-// counts.
+// A Clock adds three things:
+//
+//   - ErrorBound is how far off the time can be while no clock is set, however unequal the two
+//     ways are.
+//   - The skew, the server's rate minus the client's, keeps the clock right through minutes of
+//     silence.
+//   - If the bounds of two exchanges exclude each other, a clock was set or a machine slept. The
+//     Clock then forgets the older exchanges and takes the new one.
 //
 // A step that is smaller than the bounds looks like an error of measurement: correcting it takes
-// up to 5 s, or 8 exchanges. ErrorBound says when it holds again. If the step is under 10 ms, a
-// little of it is taken for skew for two minutes.
+// up to 5 s, or 8 exchanges. The comment of ErrorBound says when the bound holds again. If the
+// step is under 10 ms, a little of it counts as skew for two minutes.
 //
 // # Rules
 //
 // A Rule decides which exchange sets the clock: MinDelay (the default), Percentile,
-// SlotPercentile or Latest, each documented with its source. The error is then removed step by
-// step (AdjustSteps): the clock runs 1/16 faster or slower for a while, so readings never go
-// back. Above RecalibrateThreshold the clock is set at once. Such a jump has the verdict Stepped,
-// and Snapshot.Steps is one more.
+// SlotPercentile or Latest, each documented with its source. The error is then removed in parts
+// (AdjustSteps): the clock runs up to 1/16 faster or slower for a while, so readings never go
+// back. Above RecalibrateThreshold the clock is set at once. For such a jump HandleReply returns
+// Stepped, and Snapshot.Steps rises by one.
 //
 // # Sources
 //
 // docs/MIGRATING.md links them.
 //
 // Josh Sutphin, "Accurately syncing Unreal's network clock": Config{Rule: Latest, AdjustSteps:
-// 1}, asked once. His code stores the server's time and does not advance it; here the offset is
-// stored. There the request's timestamp comes back from the server; here it stays at home, and a
-// nonce, a random number, travels instead.
+// 1}, asked once. His code stores the server's time and does not advance it; this package stores
+// the offset. His request contains a timestamp, which the server sends back. Here the client
+// keeps its timestamp, and sends a nonce, a random number, instead. The "truly perfect solution"
+// that he hopes for does not exist, since two parties cannot measure how unequal the ways are.
 //
 // Matt Slot, "Synchronizing Network Clocks": Config{Rule: SlotPercentile, AdjustSteps: 1,
 // SyncInterval: 5 * time.Second}, with 32 or 64 Samples. Replies after more than 10 s are
-// refused. His clock is set at once and may go back; this one slews. SlotPercentile may accept no
-// exchange any more once the line becomes slower; Percentile does not have that problem.
+// refused. His clock is set at once and may go back; this one slews. When the path becomes
+// slower, SlotPercentile may refuse all exchanges for minutes; Percentile does not.
 //
 // netfox, NetworkTimeSynchronizer: SyncInterval, Samples, AdjustSteps and RecalibrateThreshold
 // have the meaning of its settings. Its weights, which favor the slowest exchanges, are in the
-// tests, for comparison. It does not correct old samples for drift; here they are carried
-// forward.
+// tests, for comparison. It does not correct old samples for drift; this package does.
 package ping

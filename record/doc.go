@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package record keeps what a synchronizer was given, so that it can be seen later what
-// happened to the clock.
+// Package record writes down everything that a synchronizer is given, so that you can see later
+// what happened to the clock.
 //
-// A Recorder takes the place of a timesync.TimeSynchronizer, or joins a link.Link. It
-// writes every stamp with its time of receipt, every report, every anchor and every Reset
-// to an io.Writer, and once a second what the synchronizer answered. Read iterates over a
-// recording. Replay gives it to a fresh synchronizer, which then is in the same state as
-// the recorded one was, and answers the same to every question.
+// A Recorder takes the place of a timesync.TimeSynchronizer, or is passed to Record of a
+// link.Link. It writes every stamp with its time of receipt, every report, every anchor and every
+// Reset to an io.Writer, and once a second what the synchronizer answered. Read iterates over a
+// recording. Replay gives it to a fresh synchronizer. That one is then in the same state as the
+// recorded one was, and gives the same answers.
 //
-// A recording holds no payload, no address and no key. Of a stream of 60 datagrams a second
+// A recording contains neither payload nor address nor key. Of a stream of 60 datagrams a second
 // with up to 10 ms of jitter, each takes at most 6 bytes. docs/RECORDING.md describes the format.
 //
-// A Recorder has one goroutine, which alone calls the io.Writer. No method but Flush and Close
-// waits for it. If the io.Writer is slow, fails or panics, whole blocks are dropped, and counted
-// in the recording and by Dropped.
+// A Recorder has one goroutine, which alone calls the io.Writer. Only Flush and Close wait for
+// it. If the io.Writer is slow, fails or panics, whole blocks are dropped. The recording counts
+// them, and so does Dropped.
 //
-// Replay is bit-identical for the same version of timesync on the same kind of processor:
-// arm64 and others, and amd64 with GOAMD64=v3, round a product and a sum at once. A recording that lacks blocks can be
-// replayed, too: to the fresh synchronizer they are datagrams that were lost.
+// Replay is bit-identical for the same version of timesync on the same kind of processor. Some
+// kinds (arm64 and others, and amd64 with GOAMD64=v3) round a product and a sum at once. A
+// recording that lacks blocks can be replayed, too: the fresh synchronizer sees lost datagrams.
 package record
 
 import (

@@ -2,24 +2,24 @@
 
 // Package rxtime reads datagrams with the times at which the kernel received them.
 //
-// A program that reads the clock after it has read a datagram counts the time until it
-// was scheduled as delay: tens of microseconds on an idle machine, milliseconds while
-// all processors are busy. On Linux the kernel notes when each datagram arrives
-// (SO_TIMESTAMPNS). Elsewhere a Conn works too, with the time after the read.
+// A program that reads the clock after it has read a datagram counts the time until it was
+// scheduled as delay. That is tens of microseconds on an idle machine, and milliseconds while all
+// processors are busy. On Linux the kernel notes when each datagram arrives (SO_TIMESTAMPNS).
+// Elsewhere a Conn works too, with the time after the read.
 //
-// A receive time goes where timesync asks for one:
+// Pass the receive time to Open of a link.Link, or to a timesync.TimeSynchronizer:
 //
 //	conn := rxtime.NewConn(udp)
 //	n, from, receivedUsec, err := conn.ReadFrom(buf)
-//	// ... and once the datagram has proven to be the peer's:
+//	// ... once the datagram is proven to come from the peer:
 //	sync.OnAuthenticatedDatagramTimestamp(stamp, receivedUsec)
 //
 // Its clock is that of timesync.NowUsec, so stamp what you send with NowUsec.
 //
-// A program that has to read the socket itself, with ReadMsgUDP or in batches, asks
-// Received for the time of each datagram.
+// If a program must read the socket itself, with ReadMsgUDP or in batches, Received returns the
+// time of each datagram.
 //
-// There are no times of sending: reading the clock just before the write is as good.
+// The package has no times of sending: reading the clock just before the write is as good.
 package rxtime
 
 import (
@@ -35,27 +35,27 @@ import (
 // off if they do not fit.
 const ControlSize = 64 // the largest message with a stamp has 32
 
-// Conn reads from a UDP socket, or says when what others read was received. Writing,
-// deadlines and closing stay with the socket.
+// Conn reads from a UDP socket, or says when a datagram that you read yourself was received. Use
+// the socket itself to write, to set deadlines and to close.
 //
-// It is no net.PacketConn, and does not embed the socket, on purpose: libraries that
-// are given one look for more methods, such as SyscallConn, and read past it.
+// A Conn is not a net.PacketConn and does not embed the socket: libraries would look for more
+// methods, such as SyscallConn, and read past it.
 //
-// One goroutine at a time may call ReadFrom or Received. Where several read the same
-// socket, each makes a Conn of its own. The zero Conn reads nothing; use NewConn.
+// One goroutine at a time may call ReadFrom or Received. If several read the same socket, each
+// makes a Conn of its own. The zero Conn returns net.ErrClosed; use NewConn.
 type Conn struct {
 	udp    *net.UDPConn
 	kernel bool
 	age    ager
 }
 
-// NewConn asks the kernel to note when udp receives datagrams. If it does not, or udp
-// is nil or closed, Kernel says so. From then on, read with ReadFrom, or give Received the
-// control messages of what you read yourself: other reads get the same datagrams, but no
-// times.
+// NewConn asks the kernel to note when udp receives datagrams. If the kernel does not, or udp is
+// nil or closed, Kernel returns false. From then on, read with ReadFrom, or pass the control
+// messages of what you read yourself to Received. Other reads get the same datagrams without
+// their times.
 //
-// Linux begins a few milliseconds later if this is the first such socket of the
-// machine, and takes the time of the read for what came before.
+// If this is the first such socket of the machine, Linux begins a few milliseconds later. A
+// datagram that came before has the time of its read.
 func NewConn(udp *net.UDPConn) *Conn {
 	c := &Conn{udp: udp, kernel: udp != nil && enable(udp)}
 	c.age.start(time.Now().UnixNano(), timesync.NowUsec())
@@ -88,15 +88,16 @@ func (c *Conn) ReadFrom(b []byte) (n int, from netip.AddrPort, receivedUsec uint
 }
 
 // Received returns when a datagram was received, in microseconds on the clock of
-// timesync.NowUsec, given the control messages that were read with it: from
+// timesync.NowUsec. control are the control messages that were read with it: by
 // net.UDPConn.ReadMsgUDP, recvmsg, or ReadBatch of golang.org/x/net. Call it once for each
-// datagram, right after the read, for a batch before anything else is done with it. The
-// buffer for control messages needs ControlSize bytes. It does not allocate.
+// datagram, right after the read; for a batch, before you do anything else with the batch. The
+// buffer for control messages needs ControlSize bytes. Received does not allocate.
 //
-// The kernel's times are right to 2 us. A single one is replaced by the time of the call
-// if there is none among the messages, if it seems to lie in the future or more than 1 s
-// back, or if the wall clock, in which the kernel notes times, was set in the last second.
-// A step of less than 1 ms is not noticed, and is in the times of what waits meanwhile.
+// The kernel's times are right to 2 us. Received returns the time of the call instead if there is
+// no time among the messages, if that time seems to lie in the future or more than 1 s back, or
+// if the wall clock, in which the kernel notes times, was set in the last second. A step of the
+// wall clock of less than 1 ms is not noticed: the times of datagrams that wait meanwhile contain
+// it.
 func (c *Conn) Received(control []byte) (receivedUsec uint64) {
 	// In this order: to be interrupted in between makes the receive time late, which
 	// looks like any delay. An early one would pass for a better path.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package tick is game time: it counts ticks over a synchronized clock, so that a server and its
+// Package tick is game time: it counts ticks by a synchronized clock, so that a server and its
 // clients agree on which tick it is.
 //
 // # Quick start
@@ -34,48 +34,53 @@
 // # Three clocks
 //
 // A Server counts ticks of a fixed Rate. A Client follows it through a RemoteClock, such as a
-// link.Link, a timesync.TimeSynchronizer or a ping.Clock. Both keep three clocks. Server is what
-// to show of others: the state that has arrived by now. Shared is the time that all peers have at
-// this moment. Predicted is what to play and send: input for a predicted tick reaches the server
-// before the server gets there.
+// link.Link, a timesync.TimeSynchronizer or a ping.Clock. Both keep three clocks:
+//
+//   - Server is what to show of others: the tick whose state has arrived by now.
+//   - Shared is the game time now, the same for all peers.
+//   - Predicted is what to play and send: input for a predicted tick reaches the server before
+//     the server runs that tick.
+//
+// Between them are the delays and buffers for jitter:
 //
 //	Server ----- delay and 1 tick ----- Shared ----- delay and 2 ticks ----- Predicted
 //
-// A tick number means the same to everybody, so nobody converts times. On a server or host the
-// three clocks are equal. Sample things that touch each other in the same clock: see
+// A tick number means the same on all machines, so times need no conversion. On a server or host
+// the three clocks are equal. Sample things that touch each other in the same clock: see
 // examples/elevator. The example LagCompensation shows how a server looks back to what a player
 // saw.
 //
 // The delays are measured. Shared assumes that both ways take equally long; if not, it is off by
-// half of the difference. Server does not depend on that, and neither does Predicted if the
-// remote clock knows the delay to the server, too: see RemoteClock. The ticks between the clocks
-// are buffers for jitter, at first one and two ticks long.
+// half of the difference. Server does not depend on that. Neither does Predicted if the remote
+// clock also knows the delay to the server: see RemoteClock. One and two ticks are the lengths of
+// the buffers at first.
 //
 // # Buffers that set themselves
 //
 // Call Server.Received for each input that arrives, and Client.Received for each state. Call
 // Announce once a second, and for the next datagram after an input that came too late. The
-// buffers then follow the arrivals: they become so long that a share of the inputs and states
-// comes too late, less than ClientConfig.LateShare.
+// buffers then follow the arrivals. They become so long that fewer inputs and states come too
+// late than ClientConfig.LateShare allows.
 //
 // If the way to the server becomes longer, several inputs in a row are late. The server says so
 // in its next Welcome. The client then sets Predicted forward at once (EventStepped) and runs the
-// ticks between, if they are no more than Config.MaxTicks. Inputs are late for one or two round
+// ticks between, if there are at most Config.MaxTicks. Inputs are late for one or two round
 // trips. All other changes are slewed. If several states in a row are late, Server stands still
 // until they are in time. Client.Timing says how the clocks are set and how much comes late, for
 // logs.
 //
 // A path that stops for 300 ms every 10 s counts as jitter, too: with a LateShare of 1 % the lead
-// becomes 230 ms. For a shorter lead, choose a larger LateShare or fixed buffers.
+// of Predicted over the server becomes 230 ms. For a shorter lead, choose a larger LateShare or
+// fixed buffers.
 //
 // # Ticks
 //
-// Advance, called in every frame, moves the clocks and runs the ticks that are due in predicted
-// time. Run calls it by itself. Each tick runs once and in order, with the clocks pinned to its
+// Call Advance in every frame. It moves the clocks and runs the ticks that are due in predicted
+// time. Run calls it for you. Each tick runs once and in order, and sees the clocks of its own
 // start. Ticks that are not run are reported: EventStalled after a pause in the calls,
-// EventSkipped by the CatchUp policy, EventStepped when the clocks were set. Within an epoch,
-// only such a step makes a tick run again or a clock go back; ClientConfig.NeverBack forbids
-// both. A client that takes its server's rate (MismatchAdjust) renumbers its ticks:
+// EventSkipped by the CatchUp policy, EventStepped when the clocks were set. Within an epoch (see
+// Restarts), only such a step makes a tick run again or a clock go back; ClientConfig.NeverBack
+// forbids both. A client that takes its server's rate (MismatchAdjust) renumbers its ticks:
 // EventRateMismatch says which numbers come again or are left out.
 //
 // Times are arguments: readings of a monotonic local clock in microseconds. The clock may stand
@@ -83,18 +88,18 @@
 // wall clock, to number its epoch.
 //
 // Advance, Pause and Resume never go back in time: a call with an earlier time than the last one
-// counts as of the last one. Calls that only read may name any time. A reading between 20 ms
-// before the last change and 20 ms after it is final: later changes do not alter it, except a
-// step. To make that possible, a correction or a pause begins 20 ms after the call that caused
-// it. A reading for an earlier time is extrapolated back at the speed of that time.
+// is taken at the time of the last one. Calls that only read may name any time. A reading between
+// 20 ms before the last change and 20 ms after it is final: only a step alters it. To make that
+// possible, a correction or a pause begins 20 ms after the call that caused it. A reading for an
+// earlier time is extrapolated back at the speed of that time.
 //
 // # Pauses
 //
-// Pause the server and the clients at the same times, by a message of the game. Each Welcome says
-// whether the server is paused. A client that is not, or that went on before its server, runs on
-// uncorrected until a Welcome says that the server goes on, and then steps once. So any Welcome
-// around a pause may be lost. A client that joins a paused server pauses, too. It goes on with
-// the first Welcome that says so, or by Resume.
+// Pause the server and the clients at the same times, by a message of the game. Each Welcome (see
+// Handshake) says whether the server is paused. A client that is not paused then, or that resumed
+// before its server, runs on uncorrected. When a Welcome says that the server goes on, the client
+// steps once. So any Welcome around a pause may be lost. A client that joins a paused server
+// pauses, too. It goes on with the first Welcome that says so, or by Resume.
 //
 // # Handshake
 //
@@ -102,10 +107,10 @@
 // OnWelcome). The first one starts the client. A Welcome also carries the server's clock, with
 // which the client removes a multiple of 67.1 s from a TimeSynchronizer that was given no Anchor.
 //
-// The client says Hello once it is synchronized, again and again until a Welcome says that the
+// Once the client is synchronized, it says Hello, again and again until a Welcome says that the
 // server heard it (Hello, OnHello). Both messages carry the tick rate of their side. Messages of
-// the game should carry epoch and tick: Accept refuses those of another epoch and those far off,
-// and the server's AcceptInput also says which inputs are too late. Authenticate all of them,
+// the game should carry epoch and tick. Accept refuses those of another epoch and those far off.
+// The server's AcceptInput also says which inputs are too late. Authenticate all these messages,
 // like the datagrams.
 //
 // # Restarts
@@ -117,29 +122,29 @@
 // When the server restarts, the first Welcome of a later epoch ends the old one on the client:
 // EventEpochChanged. The clocks are then unknown, and messages of the old epoch are refused. Once
 // the remote clock agrees with the Welcome, the client goes on: EventStepped, which says by how
-// much game time differs, and EventSynced. Its Hello is due again. You need not do anything: with
-// a Welcome a second both are in step within 2 s, mostly within one, also if the server restarts
-// twice in a second.
+// much game time differs, and EventSynced. It says Hello again. All this needs no call of yours:
+// with a Welcome a second both are in step within 2 s, mostly within one, even if the server
+// restarts twice in a second.
 //
 // A Welcome of an earlier epoch is refused: it was delayed on the way. But the server's wall
-// clock may also have been set back before it restarted. So the client remembers that Welcome,
-// and believes it when none of the present epoch has come for 1.2 s and the remote clock agrees
-// with it. That takes less than 2 s. An epoch that the client has left is refused until nothing
-// else has come for 3 s.
+// clock may also have been set back before it restarted. So the client remembers that Welcome. It
+// believes it when no Welcome of the present epoch has come for 1.2 s and the remote clock agrees
+// with it. That takes less than 2 s. An epoch that the client has left is refused until no other
+// one has come for 3 s.
 //
 // A client that restarts is like any other client that starts. Call Forget on the server when a
 // connection ends, so that the next Hello of that peer is reported.
 //
 // A new connection, to the same server or to another, has a fresh remote clock: give it to
-// Follow. The clocks run on until the next Welcome. If its epoch is the same, nothing changes;
-// any other epoch, earlier or later, is entered. No Welcome of the old connection may arrive
-// after that. A host that goes on with another's game starts with FirstTick, and with an Epoch
-// one higher.
+// Follow. The clocks run on until the next Welcome. If its epoch is the same, the client goes on
+// as before; any other epoch, earlier or later, replaces the old one. Do not pass in a Welcome of
+// the old connection after that. A host that continues another's game starts with FirstTick, and
+// with an Epoch one higher.
 //
-// EventSilent says that the other side was not heard for 3 s: no Welcome, and nothing that was
+// EventSilent says that the other side was not heard for 3 s: neither a Welcome nor a call of
 // Received. EventHeard says that it is back. The clocks are still known meanwhile.
 //
-// A client that hears nothing runs on at the last known rate. If the skew was known it stays
+// A client that hears nothing runs on at the last known rate. If it knew the skew, it stays
 // within a tick for 5 minutes. EventLost comes when the ErrorBound of the remote clock exceeds
 // twice SyncBound. If the machine slept and its clock stood still, the remote clock steps:
 // EventLost until the next Welcome confirms it, then EventStepped. If the clock ran on, the next
@@ -147,10 +152,10 @@
 //
 // # Limits
 //
-// NewServer and NewClient return an error for settings that make no sense. Game time may be 73
-// years from tick 0, a buffer one hour long, a rate 10^9 ticks a second. Between two Advances
-// 1024 events of messages are kept; Hellos and Welcomes beyond that are counted in Stats and wait
-// for the next try. A datagram may be under way for 16 s.
+// NewServer and NewClient return an error for invalid settings. Game time may be up to 73 years
+// from tick 0, a buffer up to one hour long, a rate up to 10^9 ticks a second. Between two calls
+// of Advance up to 1024 events of messages are kept; Hellos and Welcomes beyond that are counted
+// in Stats and take effect when they are sent again. A datagram may be on its way for up to 16 s.
 //
 // docs/MIGRATING.md maps the names of Unity's Network Time System and of netfox to those here.
 package tick
