@@ -35,7 +35,7 @@ import (
 // OnPeerMinDeltaTS24, Anchor and Reset. All other methods may be called from any
 // goroutine at any time; they never block for long and see one consistent state.
 //
-// Times are readings of the local clock in microseconds. Its value is free and it
+// Times are readings of the local clock in microseconds. It may start anywhere and it
 // may wrap; it should be monotonic and must not be slewed or set on purpose.
 type TimeSynchronizer struct {
 	bucket bucket // under way
@@ -46,7 +46,7 @@ type TimeSynchronizer struct {
 
 const (
 	second   = 1e6  // us: also the largest reordering of receive times, and more than any jitter
-	setAhead = 1e12 // us: nobody waits 11 days for a datagram: the local clock was set
+	setAhead = 1e12 // us: a datagram is never 11 days late: the local clock was set
 )
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
@@ -144,9 +144,9 @@ func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
 }
 
 // OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
-// localRecvUsec. A report that comes before the first datagram counts from the
-// first datagram on. A report of 0 says nothing: an original sends it that has heard
-// nothing, and MinDeltaTS24 never returns it.
+// localRecvUsec. A report that comes before the first datagram counts from the first datagram on.
+// A report of 0 is ignored: an original that has heard nothing sends it, and MinDeltaTS24 never
+// returns it.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
 	if minDelta = NewCounter24(uint64(minDelta)); minDelta == 0 { // rule: an original that has heard nothing says 0
 		return
@@ -164,8 +164,8 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 	}
 }
 
-// Anchor says that the remote clock read remoteUsec, its full 64 bits, when the message
-// that says so was sent; it arrived at localUsec, at most 16 s later. Datagrams show the
+// Anchor says that the remote clock read remoteUsec, its full 64 bits, when the peer sent the
+// message that arrived at localUsec, at most 16 s later. Datagrams show the
 // offset modulo 67.1 s only. Call it once for each peer, before or after the first
 // datagram: RemoteTime then returns full readings. If it was off by a multiple of 67.1 s
 // until then, that is a step.
@@ -183,8 +183,8 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	}
 }
 
-// Reset forgets everything, as when the peer is replaced by another. Only the count
-// of steps goes on; if the offset was known, this is one.
+// Reset forgets everything, as when the peer is replaced by another. Steps goes on; if the offset
+// was known, Reset counts as a step.
 func (s *TimeSynchronizer) Reset() {
 	if v, ok := s.shown.view(); ok {
 		v.steps++
@@ -270,10 +270,9 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.shown.seq.Load()&syn
 // minus the send stamp of a datagram that does not queue, in units of 8 us. ok is
 // false before the first datagram.
 //
-// The report's remainder modulo 3 is a mark, at the price of up to a unit: 1 if a
-// datagram was seen so near to it that nothing was faster, 0 if it is the best guess. The
-// peer bounds its error by the former only. The remainder 2 tells the peer of an original,
-// which reports old minima.
+// The report modulo 3 is a quality mark, which costs at most 8 us: 1 if a datagram confirms the
+// floor, 0 if it is a guess. The peer's error bound uses only confirmed ones. 2 shows an
+// original, which reports old minima.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	var v view
 	if s.shown.load(&v)&reported == 0 {
@@ -283,27 +282,26 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 }
 
 // RemoteTime returns the remote clock, in microseconds, at the local time localUsec.
-// It counts from what Anchor was told. Without an Anchor it counts from the local clock:
-// then the offset is taken to be within 33.5 s when it is first known, and the result is
-// off by a multiple of 67.1 s, always the same. ok is false while the offset is not known.
+// It counts from what Anchor was told. Without an Anchor the first offset is taken to be within
+// 33.5 s of 0, so the result may be off by a fixed multiple of 67.1 s; a negative result wraps to
+// near 2^64. ok is false while the offset is not known.
 //
 // For increasing local times the result never goes back except at a step, which
 // increments Snapshot.Steps: corrections of up to 50 ms are slewed at half the speed of
 // time, or of up to 0.5 ms after a clock was set. A clock that is set by more than 33.5 s
 // is followed modulo 67.1 s.
 //
-// A reading from 20 ms before the last datagram to 20 ms after it is final: no later datagram
-// or report changes it, steps apart. An earlier time is answered by the pace of that time,
-// extrapolated back.
+// A reading from 20 ms before the last datagram to 20 ms after it is final: only a step changes
+// it. An earlier time is extrapolated back at the rate of that time.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	return s.shown.remote(localUsec)
 }
 
 // LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec:
-// the inverse, with the same promises. RemoteTime of the result is remoteUsec or 1 us more.
-// Of times that have not come yet the answer changes
-// with what arrives until then. Without an Anchor, remoteUsec must be a reading as
-// RemoteTime gives them, as far off as they are. ok is false while the offset is not known.
+// the inverse, with the same promises. RemoteTime of the result is remoteUsec or 1 us more. For a
+// future time the answer may change with later datagrams. Without an Anchor, remoteUsec must be a
+// reading as RemoteTime gives them, as far off as they are. ok is false while the offset is not
+// known.
 func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
 	v, ok := s.shown.view()
 	if !ok {
@@ -332,9 +330,9 @@ func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
 	return localUsec
 }
 
-// MinimumOneWayDelay returns the shortest time that a datagram of late was under
-// way, never negative; half the round trip at first, since nobody can tell how
-// unequal the two ways are. ok is false while the offset is not known.
+// MinimumOneWayDelay returns the shortest time that a datagram was recently under way, never
+// negative; at first half the round trip, because two ends cannot measure how unequal the ways
+// are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	var v view
 	if s.shown.load(&v)&synced == 0 {
@@ -343,9 +341,9 @@ func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	return micros(float64(v.delay)), true
 }
 
-// MinimumDelayToPeer returns the shortest time that a datagram of late was under way to the
-// peer, never negative; half the round trip at first. It and MinimumOneWayDelay, which is the
-// way from the peer, are the round trip. ok is false while the offset is not known.
+// MinimumDelayToPeer returns the shortest time that a datagram to the peer was recently under
+// way, never negative; at first half the round trip. MinimumOneWayDelay is the way from the peer.
+// Both delays together are the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 	var v view
 	if s.shown.load(&v)&synced == 0 {
@@ -367,12 +365,12 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	return v.ppm(), true
 }
 
-// ErrorBound returns how far RemoteTime may be off at localUsec, whatever the
-// asymmetry of the path, while no clock is set: half the round trip, and by what the
-// clocks may have drifted apart since datagrams and reports last told. Stalls, short
-// queues and longer paths do not widen it. For up to 15 s after a clock was set it may be
-// wrong; Snapshot.Undisturbed says when that was last noticed. It is at most 33.6 s, half
-// of what the offset is known modulo. ok is false while the offset is not known.
+// ErrorBound returns how far RemoteTime may be off at localUsec, whatever the asymmetry of the
+// path, while no clock is set: half the round trip, plus what the clocks may have drifted apart
+// since the last useful datagram and report. Stalls, short queues and paths that become longer do
+// not widen it. For up to 15 s after a clock was set it may be wrong; Snapshot.Undisturbed says
+// when that was last noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s.
+// ok is false while the offset is not known.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 	snapshot, ok := s.Snapshot(localUsec)
 	return snapshot.ErrorBound, ok
@@ -383,14 +381,14 @@ type Snapshot struct {
 	RemoteUsec     uint64        // the remote clock, see RemoteTime
 	OffsetUsec     int64         // remote minus local clock
 	ErrorBound     time.Duration // of the two, see TimeSynchronizer.ErrorBound
-	MinOneWayDelay time.Duration // shortest one-way delay of late, from the peer
-	Jitter         time.Duration // mean distance of fast datagrams from the shortest delay; 1 s: not known yet
+	MinOneWayDelay time.Duration // shortest one-way delay recently, from the peer
+	Jitter         time.Duration // mean distance of fast datagrams from the shortest delay; 1 s while unknown
 	Age            time.Duration // since the last report
-	Undisturbed    time.Duration // since a clock was last noticed to have been set, or else since the first datagram
+	Undisturbed    time.Duration // since a clock step was last noticed, or since the first datagram
 	Skew           float64       // remote minus local rate, parts per million, however well it is known
-	Steps          uint32        // discontinuities of the remote time, ever; the first setting is none
-	MinDelayToPeer time.Duration // shortest one-way delay of late, to the peer
-	Disturbed      bool          // a clock was noticed to have been set since the first datagram
+	Steps          uint32        // jumps of the remote time so far; the first synchronization does not count
+	MinDelayToPeer time.Duration // shortest one-way delay recently, to the peer
+	Disturbed      bool          // a clock step was noticed since the first datagram
 	SkewError      float64       // by how much Skew may be off at most, parts per million
 }
 
@@ -431,7 +429,8 @@ var (
 )
 
 // Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth.
-// Else the error says why not, which is the first of these that is so:
+// Else the error says why not. It is the first that applies, in the order in which a program can
+// ask the fields:
 //
 //	the offset is not known; the snapshot is the zero value
 //	Age is 15 s or more: the peer was silent for too long
@@ -439,8 +438,8 @@ var (
 //	was set a short time ago
 //	ErrorBound is above tolerable; it is half the round trip at least
 //
-// A clock that was set is noticed after a datagram, or a datagram and a report, of after
-// that: in package link up to 2.1 s later. Until then the answer is that of before.
+// A clock step is noticed after the next datagram, or the next datagram and report: with package
+// link within 2.1 s. Until then Within answers as before.
 func (s Snapshot) Within(tolerable time.Duration) error {
 	switch {
 	case s.ErrorBound == 0: // else it is more than that
@@ -798,7 +797,7 @@ func (p *pair) uphold(x float64) {
 func (p *pair) lean(dt float32) {
 	d := p.own.sigma * dt
 	c := p.correction() - p.hold
-	p.move(-float64(min(max(c, -d), d))) // rule: the offset leans; without: p.move(-float64(min(max(c, -d), d) * 0))
+	p.move(-float64(min(max(c, -d), d))) // rule: the offset leans
 }
 
 // close raises the own floor if all datagrams are late by what the round trip became
@@ -984,12 +983,15 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 }
 
 // tell returns what to report: the own floor at x, or higher if it may have risen with a
-// clock that was set. The peer waits to hear of that; to an original it would do harm if it
-// were a queue, which no rise of a second is.
+// clock that was set. The peer waits to hear of that. A small rise may be two datagrams that
+// happened to queue alike; to an original any would do harm if it were a queue, which no rise of a
+// second is.
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
-	if p.peered && (!p.original() || p.own.rise() > second) && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
-		level += float64(p.own.rise())
+	rise := p.own.rise()
+	clear := rise > 2*p.tolerance() && !p.original() || rise > second
+	if p.peered && clear && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
+		level += float64(rise)
 	}
 	return level
 }
@@ -1195,13 +1197,13 @@ func (f *floor) scatter() float32 { return min(f.noise, f.dip) }
 // gate returns how far above the floor the fastest datagram of a bucket that ends at x may
 // be.
 func (f *floor) gate(x float64) float32 {
-	doubted := max(float32(x-f.nearAt)-f.lateFor, 0) // rule: what is late opens no gate; without: doubted := float32(x - f.nearAt)
+	doubted := max(float32(x-f.nearAt)-f.lateFor, 0) // rule: what is late opens no gate
 	return minGate + gateDips*f.dip + certain/2*f.sigma*doubted
 }
 
 // gateBelow returns how far below the floor a datagram may be at x.
 func (f *floor) gateBelow(x float64) float32 {
-	few := 1 + 2/float32(max(f.dips, 1)) // rule: few dips make a wide gate below; without: few := float32(1)
+	few := 1 + 2/float32(max(f.dips, 1)) // rule: few dips make a wide gate below
 	return minGate + gateDips*few*f.scatter() + certain/2*f.sigma*max(f.width, float32(x-f.nearAt))
 }
 
@@ -1281,7 +1283,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		gate = min(gate, max(gate, was)/2)
 	}
 	late = low > gate
-	if !late || f.dips < b.few() { // rule: the first dips count anyway; without: if !late {
+	if !late || f.dips < b.few() { // rule: the first dips count anyway
 		f.learnDip(b, was-low)
 	}
 	if late {
@@ -1514,12 +1516,12 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	if gone > 0 {
 		// The share of what left moves into what was known before.
 		g := priorVar / (priorVar + float64(l.n)*fitVar)
-		drift := fitDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift; without: drift := 0.0
+		drift := fitDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift
 		prior = min(max(prior+g*(slope-prior), -maxSkew), maxSkew)
 		priorVar = (1-g)*priorVar + drift*drift
 	}
 	d := slope - prior
-	surprised := d*d > surprise*surprise*(priorVar+fitVar) // rule: surprises; without: surprised := false
+	surprised := d*d > surprise*surprise*(priorVar+fitVar) // rule: surprises
 	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
