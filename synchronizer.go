@@ -1207,12 +1207,13 @@ func (f *floor) gateBelow(x float64) float32 {
 	return minGate + gateDips*few*f.scatter() + certain/2*f.sigma*max(f.width, float32(x-f.nearAt))
 }
 
-// lateness returns how late all datagrams of the last bucket were, 0 if they came near.
+// lateness returns how late all datagrams are: those of the last late bucket, or of the
+// last two where they came near.
 func (f *floor) lateness() float32 {
 	if f.lateFor > 0 {
 		return f.low
 	}
-	return 0
+	return f.lowest // rule: what is near may be late
 }
 
 // rise returns by how much the floor may have risen: by as much as both of the last two buckets

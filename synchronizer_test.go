@@ -1044,6 +1044,42 @@ func TestLocalTime(t *testing.T) {
 
 // ---- What clocks, paths and noise do to it ----
 
+// TestSmallSteps: a clock that is set by less than the gates let pass is right again as soon as
+// both ends have told it, though no datagram is late.
+func TestSmallSteps(t *testing.T) {
+	for _, c := range []struct {
+		step          uint64  // us
+		jitter        float64 // us
+		median, worst float64 // s, until less than half of the step is left
+	}{
+		{1000, 300, 1.5, 2}, {1000, 1000, 1.5, 2}, {1000, 3000, 4, 8}, {1500, 3000, 2.5, 4}, {2000, 3000, 1.5, 2.5}, {3000, 3000, 1.5, 2},
+	} {
+		const seeds = 20
+		var after []float64
+		for seed := range uint64(seeds) {
+			w := newWorld(seed*977, seed*7919, 20_000)
+			w.rng, w.jitter, w.every, w.reports, w.ppm = rand.New(rand.NewPCG(seed, 1)), c.jitter, 16_667, 60, 20
+			w.run(60*time.Second + time.Duration(seed)*37*time.Millisecond)
+			w.offset += c.step
+			last := 0.0
+			for k := range 150 {
+				w.run(100 * time.Millisecond)
+				truth := w.remote(w.now)
+				got, _ := remoteNear(&w.a, w.now, truth)
+				if e := int64(got - truth); 2*max(e, -e) > int64(c.step) {
+					last = float64(k+1) / 10
+				}
+			}
+			after = append(after, last)
+		}
+		slices.Sort(after)
+		t.Logf("%d us, jitter %.0f us: median %.1f s, worst %.1f s", c.step, c.jitter, after[seeds/2], after[seeds-1])
+		if after[seeds/2] > c.median || after[seeds-1] > c.worst {
+			t.Errorf("%+v: after %.1f s", c, after)
+		}
+	}
+}
+
 // event is what happens in a world after some seconds.
 type event struct {
 	at     int
@@ -1244,7 +1280,7 @@ var courses = []course{
 	{name: "shorter way to A", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, longer(0)}}, length: 160, want: score{5669288, 10008, 60000, 5639065, 10004104, 27058, 0, 16, 301, 77, 594, 0, 1, 9421}},
 	{name: "longer ways", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, both(40_000)}}, want: score{5143, 16, 0, 7193, 18463, 20298, 0, 15, 467, 75, 714, 0, 266, 7003}},
 	{name: "shorter ways", path: path{delay: 40_000, jitter: 1000, ppm: 40}, events: []event{{60, both(20_000)}}, want: score{5474, 17, 0, 32447, 19734, 30308, 0, 16, 513, 65, 354, 0, 2, 7018}},
-	{name: "B's clock set by 0.3 ms", path: path{delay: 20_000, jitter: 300, ppm: 40}, events: []event{{60, setB(300)}}, want: score{52941, 145, 0, 53787, 6265, 20149, 0, 117, 3106, 345, 714, 0, 7, 6128}},
+	{name: "B's clock set by 0.3 ms", path: path{delay: 20_000, jitter: 300, ppm: 40}, events: []event{{60, setB(300)}}, want: score{43423, 145, 0, 44653, 6265, 20155, 0, 117, 3106, 346, 654, 0, 4, 6226}},
 	{name: "B's clock set by 5 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, setB(5000)}}, want: score{3456, 10, 1000, 6777, 18463, 20196, 0, 15, 417, 68, 354, 6, 6, 7017}},
 	{name: "B's clock set back by 5 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, setB(-5000)}}, want: score{3735, 11, 1000, 12155, 18463, 20195, 0, 17, 511, 62, 354, 7, 7, 7017}},
 	{name: "A's clock set by 300 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, setA(300_000)}}, want: score{3636, 11, 500, 406585, 18463, 89978, 0, 17, 511, 62, 354, 7, 8, 6996}},
@@ -1257,9 +1293,9 @@ var courses = []course{
 	{name: "B's clock set in a queue", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, longer(60_000)}, {62, setB(8000)}, {66, longer(0)}}, want: score{4178, 10, 4000, 5240, 18463, 20232, 0, 16, 514, 76, 318, 6, 134, 6888}},
 	{name: "B's clock set back, one report in 5 s", path: path{delay: 20_000, jitter: 1000, reports: 100, ppm: 40}, events: []event{{60, setB(-8000)}}, want: score{4390, 20, 5000, 16221, 63450, 20352, 0, 10, 471, 68, 339, 6, 66, 6896}},
 	{name: "B's clock set without reports", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, func(w *world) { w.mute = true }}, {61, setB(8000)}, {90, func(w *world) { w.mute = false }}}, want: score{1902531, 8006, 29000, 1906910, 18463, 20305, 0, 15, 503, 82, 261, 3, 134, 7010}},
-	{name: "B's clock slewed", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, rate(500)}, {80, rate(40)}}, length: 160, want: score{11850, 174, 5000, 12693, 18463, 20214, 0, 14, 338, 71, 514, 6, 7, 8959}},
-	{name: "B's clock slewed the other way", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, rate(-500)}, {80, rate(40)}}, length: 160, want: score{11563, 151, 5000, 12215, 18463, 20298, 0, 17, 504, 73, 513, 11, 6, 8946}},
-	{name: "another rate", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, rate(-40)}}, length: 200, want: score{28417, 806, 19000, 28024, 18463, 20135, 0, 12, 251, 101, 958, 3, 24, 11554}},
+	{name: "B's clock slewed", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, rate(500)}, {80, rate(40)}}, length: 160, want: score{12568, 173, 4500, 12441, 18463, 20216, 0, 14, 531, 65, 519, 4, 2, 8955}},
+	{name: "B's clock slewed the other way", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, rate(-500)}, {80, rate(40)}}, length: 160, want: score{11136, 138, 4500, 11439, 18463, 20284, 0, 17, 504, 74, 518, 11, 1, 8968}},
+	{name: "another rate", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, rate(-40)}}, length: 200, want: score{20751, 707, 0, 20778, 18463, 20138, 0, 12, 251, 97, 967, 2, 23, 11577}},
 	{name: "more jitter", path: path{delay: 20_000, jitter: 100, ppm: 40}, events: []event{{60, func(w *world) { w.jitter = 5000 }}}, length: 160, want: score{5883, 35, 0, 7877, 2728, 20169, 0, 49, 1450, 147, 954, 0, 559, 9587}},
 	{name: "less jitter", path: path{delay: 20_000, jitter: 5000, ppm: 40}, events: []event{{60, func(w *world) { w.jitter = 100 }}}, length: 160, want: score{5277, 29, 600, 6961, 77427, 20263, 0, 1, 140, 3, 954, 0, 1, 8273}},
 	{name: "silence for 5 min", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, silence(300)}}, want: score{3709, 11, 0, 5507, 18463, 20209, 0, 16, 476, 63, 2517, 0, 1, 6909}},
@@ -1268,23 +1304,23 @@ var courses = []course{
 	{name: "three strays", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, stray(3, 30_000)}}, want: score{3319, 10, 0, 18621, 18463, 20193, 0, 16, 449, 70, 354, 0, 4, 7017}},
 	{name: "a new B", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, func(w *world) { w.b.Reset(); setB(7_654_321)(w) }}}, want: score{3857, 11, 500, 6920, 18463, 44127, 0, 21, 455, 62, 354, 10, 1, 6941}},
 	{name: "a clock set without jitter", path: path{delay: 20_000, ppm: -40}, events: []event{{60, setB(-1300)}}, want: score{727, 3, 500, 4672, 1619, 20159, 0, 2, 29, 1, 354, 6, 6, 7187}},
-	{name: "B's clock set back at one a second", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, events: []event{{120, setB(-5000)}}, length: 300, want: score{26637, 124, 6000, 46209, 117431, 21048, 0, 21, 1157, 626, 1057, 7, 7, 839}},
-	{name: "B's clock set at one a second", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 2, ppm: 20}, events: []event{{120, setB(5000)}}, length: 300, want: score{38155, 252, 17000, 45342, 122252, 21045, 0, 38, 1272, 569, 1038, 9, 7, 814}},
+	{name: "B's clock set back at one a second", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, events: []event{{120, setB(-5000)}}, length: 300, want: score{26901, 128, 4000, 46523, 117431, 21004, 0, 21, 1279, 651, 1059, 6, 6, 830}},
+	{name: "B's clock set at one a second", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 2, ppm: 20}, events: []event{{120, setB(5000)}}, length: 300, want: score{36380, 228, 5000, 39973, 122252, 21114, 0, 43, 1271, 458, 1059, 8, 2, 830}},
 	{name: "B's clock set back on a short path", path: path{delay: 100, jitter: 20, ppm: 20}, events: []event{{60, setB(-40_000)}}, want: score{1174, 3, 500, 56449, 1743, 140052, 0, 2, 68, 4, 354, 6, 5, 7187}},
 	{name: "A's clock set back on a short path, reports each 5 s", path: path{delay: 100, jitter: 20, reports: 100, ppm: 20}, events: []event{{60, setA(-40_000)}}, want: score{1417, 8, 5000, 3370, 4210, 713322, 0, 4, 133, 8, 339, 6, 71, 7180}},
 	{name: "a peer whose rate wanders", path: path{delay: 200, jitter: 100, ppm: 20}, events: []event{{40, rate(22)}, {60, rate(18)}, {80, rate(23)}, {100, rate(20)}}, length: 140, want: score{6032, 31, 0, 7714, 2856, 358, 0, 3, 294, 12, 840, 0, 0, 8384}},
 	{name: "a queue for 90 s at 100 ppm", path: path{delay: 20_000, jitter: 1000, ppm: -100}, events: []event{{30, longer(80_000)}, {120, longer(0)}}, length: 180, want: score{6554, 23, 0, 78076, 23067, 20350, 0, 13, 896, 75, 1074, 0, 135, 10589}},
-	{name: "B's clock much slower for a while", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, rate(-900)}, {120, rate(40)}}, length: 220, want: score{26343, 329, 5400, 24466, 18463, 20352, 0, 14, 423, 87, 657, 24, 23, 12379}},
-	{name: "B's clock much faster for a while", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, rate(900)}, {120, rate(40)}}, length: 220, want: score{21517, 278, 4600, 21252, 18463, 20349, 0, 17, 542, 78, 580, 16, 8, 12295}},
+	{name: "B's clock much slower for a while", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, rate(-900)}, {120, rate(40)}}, length: 220, want: score{49695, 409, 5400, 55645, 18463, 20407, 0, 18, 1300, 113, 587, 26, 5, 12052}},
+	{name: "B's clock much faster for a while", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, rate(900)}, {120, rate(40)}}, length: 220, want: score{14644, 213, 4600, 15508, 18463, 20310, 0, 14, 411, 96, 586, 16, 1, 12359}},
 	{name: "B's clock slewed in a queue on a short path", path: path{delay: 100, jitter: 20, ppm: 20}, events: []event{{60, longer(50_000)}, {60, rate(-400)}, {69, rate(20)}, {69, longer(0)}}, want: score{1080, 5, 0, 2730, 1743, 41276, 0, 2, 185, 4, 322, 3, 122, 6961}},
 	{name: "B's clock slewed the other way in a queue there", path: path{delay: 100, jitter: 20, ppm: 20}, events: []event{{60, longer(50_000)}, {60, rate(400)}, {69, rate(20)}, {69, longer(0)}}, want: score{909, 3, 8900, 2698, 1743, 56198, 0, 1, 104, 6, 300, 6, 258, 7181}},
 	{name: "a wrong skew, and a queue on a short path", path: path{delay: 100, jitter: 20, ppm: 400}, events: []event{{5, longer(30_000)}, {5, rate(0)}, {14, longer(0)}}, length: 60, want: score{2327173, 17867, 46000, 4345462, 690630, 8223744, 0, 14533, 392759, 375, 273, 7, 381, 2950}},
 	{name: "little arrives", path: path{delay: 20_000, jitter: 5000, lost: 0.9, reports: 2, ppm: 40}, length: 300, want: score{30659, 185, 9200, 29792, 272482, 21906, 0, 45, 1852, 1136, 1794, 0, 4, 4994}},
-	{name: "a mixture", path: path{delay: 20_000, jitter: 1000, ppm: 30}, mixture: 20, length: 560, want: score{75548, 530, 1500, 390674, 12831, 72528, 0, 4, 392, 17, 686, 22, 1548, 28837}},
+	{name: "a mixture", path: path{delay: 20_000, jitter: 1000, ppm: 30}, mixture: 20, length: 560, want: score{69802, 530, 1500, 380175, 12831, 72530, 0, 4, 392, 17, 686, 22, 1547, 28723}},
 	{name: "a mixture on a short path", path: path{delay: 300, jitter: 100, ppm: -30}, mixture: 20, length: 560, want: score{1778916, 19977, 25000, 2498743, 3107, 72958, 0, 3, 387, 17, 615, 43, 1300, 32460}},
-	{name: "a mixture at 5 a second", path: path{delay: 20_000, jitter: 2000, every: 200_000, reports: 5, ppm: 30}, mixture: 20, length: 560, want: score{2647975, 21685, 25000, 3315859, 61497, 84692, 0, 545, 288, 33, 817, 26, 1666, 12075}},
-	{name: "a mixture with an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 30}, mixture: 20, length: 560, want: score{142416, 1121, 32000, 443076, 57145, 271042, 0, 345, 1076, 24, 659, 38, 1719, 28400}},
-	{name: "a mixture from the start", path: path{delay: 20_000, jitter: 1000, lost: 0.1, ppm: 30}, mixture: 3, length: 60, want: score{2198, 7, 500, 638510, 16421, 114349, 0, 279, 238, 524, 188, 2, 10, 3395}},
+	{name: "a mixture at 5 a second", path: path{delay: 20_000, jitter: 2000, every: 200_000, reports: 5, ppm: 30}, mixture: 20, length: 560, want: score{2638004, 21685, 25000, 3306105, 61497, 84723, 0, 545, 288, 33, 817, 28, 1666, 11936}},
+	{name: "a mixture with an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 30}, mixture: 20, length: 560, want: score{142424, 1121, 32000, 443097, 57145, 268060, 0, 345, 1076, 24, 659, 39, 1718, 28365}},
+	{name: "a mixture from the start", path: path{delay: 20_000, jitter: 1000, lost: 0.1, ppm: 30}, mixture: 3, length: 60, want: score{2198, 7, 500, 638510, 16421, 114347, 0, 58, 7369, 578, 188, 3, 10, 3371}},
 	{name: "a new A", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, func(w *world) { w.a.Reset() }}}, want: score{3252, 10, 0, 5344, 18463, 20196, 0, 14, 450, 73, 534, 3, 1, 6960}},
 }
 
