@@ -23,7 +23,44 @@ import (
 //	arithmetic on rings
 //
 // docs/DESIGN.md derives the rules. Times called x are microseconds of the local clock
-// since the first datagram; levels and offsets are microseconds, too.
+// since the first datagram; levels and offsets are microseconds, too. The words, as there:
+//
+//	delta: time of receipt minus stamp of a datagram
+//	floor: the delta of a datagram that does not queue
+//	pair: both directions together: the own floor, and the peer's as it reports it
+//	line, slope: the floor as a straight line over time; the slope is minus the skew
+//	bucket: at least 0.2 s of datagrams, of which the fastest counts
+//	gate: how far from the floor a bucket or datagram may be and still count
+//	dip: how closely datagrams approach the floor: the unit of all gates
+//	late: a bucket is late if its fastest datagram is above the gate
+//	stray: a datagram below the gate: faster than the path allows
+//	level shift: a jump of the floor
+//	span, point: a stretch of time, one bucket at first; its fastest datagram
+//	noise, scatter: mean distance of the points from the line; the smaller of noise and dip
+//	sigma: standard deviation of the slope
+//	prior: what earlier points said of the slope, and its variance
+//	surprise: a slope 4 standard deviations away from the prior
+//	bent: a line is bent if its points show a surprising slope; after 10 s that slope is believed
+//	midpoint, mid: half the difference of the floors: the offset if both ways are equal
+//	round trip, S: the sum of both floors now
+//	trip, T: the reference round trip: the one that is trusted
+//	young: a pair is young until its T has been trusted for 6 s in all
+//	hold, h: offset minus midpoint while S is T. It fades: it goes to 0 slowly
+//	free, F: T when the hold was last 0
+//	eps: how much two measurements of the same round trip may differ
+//	doubt: how far the midpoint may be off if the round trip is longer or shorter by d
+//	witness: each floor, as evidence for the offset
+//	lean: to move the offset slowly to where it would be without doubt
+//	closure: one floor fell, and datagrams the other way are late by as much: one clock step
+//	foretold, predicted: the peer's floor is predicted after a step that the peer will soon report
+//	limits: the two hard constraints between which the true offset lies
+//	ageing: how fast the limits loosen: how far the clocks may drift apart in a microsecond
+//	clock event: a moment at which a clock was set, or seems to have been
+//	seen, slack: a report is seen if a datagram came within 100 us of it; slack is how far above the line one may be
+//	mark: the value of a report modulo 3: 1 seen, 0 a guess, 2 an original's
+//	alien: a peer that is, or may be, a C++ original
+//	view: what readers see: one consistent state
+//	grace: 20 ms between the cause of a correction and its start, for readers who are ahead
 
 // ---- The synchronizer and its inputs ----
 

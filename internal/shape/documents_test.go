@@ -99,3 +99,21 @@ func TestWorkflow(t *testing.T) {
 		}
 	}
 }
+
+// TestWords: the words at the head of synchronizer.go are those of DESIGN's table, and mean the same.
+func TestWords(t *testing.T) {
+	row := regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| [^|]*\|$`)
+	design, code := string(read(t, root+"/docs/DESIGN.md")), string(read(t, root+"/synchronizer.go"))
+	words := 0
+	for _, r := range row.FindAllStringSubmatch(design, -1) {
+		if word, means := r[1], strings.ReplaceAll(r[2], "*", ""); word != "word" {
+			words++
+			if want := "//\t" + word + ": " + means + "\n"; !strings.Contains(code, want) {
+				t.Errorf("synchronizer.go lacks %q", want)
+			}
+		}
+	}
+	if words < 30 || strings.Count(code[:strings.Index(code, "\n// ----")], ": ") < words {
+		t.Errorf("%d words in DESIGN.md", words)
+	}
+}
