@@ -752,8 +752,8 @@ func (p *pair) drops(x float64, d, sign float32) {
 // news says that readers are to be told, and that the calm is over.
 func (p *pair) news() { p.changed, p.calm = true, 0 }
 
-// stayCalm ends a bucket that came near the floor and has no news. Nearly all do, and for them this is
-// all: both directions are looked at together once a second.
+// stayCalm ends a bucket that came near the floor and has no news, and reports whether it did.
+// For nearly all this is enough: both directions are looked at together in endBucket.
 func (p *pair) stayCalm(x float64, b *bucket) bool {
 	f, low := &p.own, float32(b.first)
 	slack := min(f.slack+certain*f.sigma*float32(x-b.from), low)
@@ -761,7 +761,9 @@ func (p *pair) stayCalm(x float64, b *bucket) bool {
 		return false
 	}
 	if float32(b.delay)+low < p.limits.below {
-		p.limits.datagram(x, p.ageing(), p.delay()+float64(low), b.from)
+		if p.limits.datagram(x, p.ageing(), p.delay()+float64(low), b.from); p.limits.fresh > 0 {
+			p.news() // they contradict each other
+		}
 	}
 	f.near(b, low, slack)
 	return true
@@ -961,7 +963,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 		p.noise += (min(abs(d), 5*minGate) - p.noise) / 8
 	}
 	p.foretold = false
-	if news = abs(d) >= rounding; news || p.limits.above < was-rounding { // else a second or two will do
+	if news = abs(d) >= rounding; news || p.limits.above < was-rounding || p.limits.fresh > 0 { // else the next endBucket will do
 		p.news()
 	}
 	if news {

@@ -50,7 +50,7 @@ func measureLink(o options) error {
 	if len(done) == 0 {
 		return fmt.Errorf("no load is named %q", o.only)
 	}
-	return linkDocument(done).publish(o.out, "LINK.md")
+	return writeLink(linkDocument(done), o.out)
 }
 
 // linkWins says where a program beside this package had a smaller 99th percentile than it, with
