@@ -116,7 +116,7 @@ func writeLink(d *document, out string) error {
 func linkDocument(done []*link) *document {
 	d := new(document)
 	d.heading(2, "A real queue")
-	d.text("This is measured, not simulated, and another run gives other figures. Two hosts and a router are network namespaces of one Linux machine. The router sends 10 Mbit/s each way and holds 300 ms (`tc ... tbf`). The hosts exchange 60 single datagrams a second each way, and 30 frames of 8 datagrams back to back, while other traffic fills the link for %.0f s.", done[0].lasting.Seconds())
+	d.text("This is measured, not simulated, and another run gives other figures: beside TCP this package had a 99th percentile of 8 to 26 us in six runs, chronyd 9 to 109. Two hosts and a router are network namespaces of one Linux machine. The router sends 10 Mbit/s each way and holds 300 ms (`tc ... tbf`). The hosts exchange 60 single datagrams a second each way, and 30 frames of 8 datagrams back to back, while other traffic fills the link for %.0f s.", done[0].lasting.Seconds())
 	d.text("Both ends read the machine's clock, so the true offset is known: one end reads it 1234.57 s ahead and 60 ppm fast. This package and the original's algorithm get the same datagrams, with the kernel's times of receipt (`rxtime`) or with the time after the read. chronyd and ptp4l run beside them on the same queue. They read the machine's clock at both ends without a difference in rate, and leave it alone (`chronyd -x`; `free_running` in ptp4l), so what they say of the other end is their error.")
 	d.text("Errors are in microseconds at both ends, median / 99th percentile / maximum. %s", linkWins(done))
 	for _, l := range done {
