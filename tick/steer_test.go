@@ -73,7 +73,7 @@ func TestStepForward(t *testing.T) {
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
 	now := advance(l, 0, 1_000_000)
 	remote.shift(3 * time.Second)
-	now = advance(l, now, 2_000_000)
+	advance(l, now, 2_000_000)
 	steps := r.of(EventStepped)
 	if len(steps) != 1 || steps[0].By != 3*time.Second || steps[0].Last-steps[0].First+1 != 180 {
 		t.Fatalf("steps: %v", steps)
@@ -95,7 +95,7 @@ func TestStepBack(t *testing.T) {
 	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
 	now := advance(l, 0, 4_000_000)
 	remote.shift(-3 * time.Second)
-	now = advance(l, now, 8_000_000)
+	advance(l, now, 8_000_000)
 	steps := r.of(EventStepped)
 	// 180 ticks lie in 3 s; the tick that would have become due just now never ran.
 	if n := len(steps); n != 1 || steps[0].By != -3*time.Second || steps[0].Last-steps[0].First+1 < 179 || steps[0].Last-steps[0].First+1 > 180 {

@@ -80,7 +80,7 @@ func TestStampRanges(t *testing.T) {
 	seconds := func(us uint64) string { return fmt.Sprintf("%.1f s", float64(us)/1e6) }
 	says("TS24", "8 us", seconds(1<<27))
 	says("MinDelta", "8 us", seconds(1<<27))
-	if said := "offset is known modulo " + seconds(1<<26); !strings.Contains(doc, said) {
+	if said := "Datagrams show the offset modulo " + seconds(1<<26); !strings.Contains(prose(doc), said) {
 		t.Errorf("doc.go does not say: %s", said)
 	}
 	for _, now := range []uint64{0, 1, 1 << 40, 1 << 63, math.MaxUint64} {
@@ -174,16 +174,21 @@ func TestRoundTripError(t *testing.T) {
 	check("TS23, 32 datagrams each way", many23, 9, 0.5)
 	check("TS16, 32 datagrams each way", many16, 260, 16)
 
-	text := strings.Join(strings.Fields(strings.ReplaceAll(documentation(t), "\n//", "\n")), " ")
+	text := prose(documentation(t))
 	for _, said := range []string{
-		fmt.Sprintf("a TS23 comes back within %d us", many23.worst),
-		fmt.Sprintf("a TS16 within %d us", many16.worst),
-		fmt.Sprintf("one datagram each way, a TS23 within %d us", one23.worst),
+		fmt.Sprintf("as a TS23 is read within %d us", many23.worst),
+		fmt.Sprintf("as a TS16 within %d us", many16.worst),
+		fmt.Sprintf("one datagram each way it is %d us for a TS23", one23.worst),
 	} {
 		if !strings.Contains(text, said) {
 			t.Errorf("doc.go does not say: %s", said)
 		}
 	}
+}
+
+// prose returns a comment as one line.
+func prose(comment string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(comment, "\n//", "\n")), " ")
 }
 
 // documentation returns the text of doc.go.
