@@ -1028,8 +1028,8 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
 	rise := p.own.rise()
-	clear := rise > 2*p.tolerance() && !p.original() || rise > second
-	if p.peered && clear && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
+	large := rise > 2*p.tolerance() && !p.original() || rise > second
+	if p.peered && large && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
 		level += float64(rise)
 	}
 	return level
