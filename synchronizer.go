@@ -755,9 +755,10 @@ func (p *pair) news() { p.changed, p.calm = true, 0 }
 // stayCalm ends a bucket that came near the floor and has no news, and reports whether it did.
 // For nearly all this is enough: both directions are looked at together in endBucket.
 func (p *pair) stayCalm(x float64, b *bucket) bool {
-	f, low := &p.own, float32(b.first)
-	slack := min(f.slack+certain*f.sigma*float32(x-b.from), low)
-	if p.changed || x-b.from < bucketTime || x >= p.settled+float64(p.calm) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
+	f, low, lasted := &p.own, float32(b.first), x-b.from
+	slack := min(f.slack+certain*f.sigma*float32(lasted), low)
+	if p.changed || lasted < bucketTime || lasted > 2*second || // in a silence a clock may have been set
+		x >= p.settled+float64(p.calm) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
 		return false
 	}
 	if float32(b.delay)+low < p.limits.below {
