@@ -202,10 +202,9 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 }
 
 // Anchor says that the remote clock read remoteUsec, its full 64 bits, when the peer sent the
-// message that arrived at localUsec, at most 16 s later. Datagrams show the
-// offset modulo 67.1 s only. Call it once for each peer, before or after the first
-// datagram: RemoteTime then returns full readings. If it was off by a multiple of 67.1 s
-// until then, that is a step.
+// message that arrived at localUsec, at most 16 s later. Datagrams show the offset modulo 67.1 s
+// only. Call it once for each peer, before or after the first datagram: RemoteTime then returns
+// full readings. If it was off by a multiple of 67.1 s until then, that is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	v, ok := s.shown.view()
 	if !ok {
@@ -766,7 +765,9 @@ func (p *pair) stayCalm(x float64, b *bucket) bool {
 			p.news() // they contradict each other
 		}
 	}
-	f.near(b, low, slack)
+	f.learnDip(b, f.low-low)
+	f.lowest, f.low, f.slack = min(low, f.low), low, slack
+	f.near(b)
 	return true
 }
 
@@ -1078,7 +1079,7 @@ const (
 // limits enclose the offset while no clock is set: no delay is negative, so each datagram
 // is a lower limit of the offset, and each report an upper one. They only age.
 type limits struct {
-	below, above float32 // us: the truth is from below under the offset to above over it; set by set only
+	below, above float32 // us: the truth is from below under the offset to above over it; set keeps both within half the ring
 	disturbed    bool    // there was a clock event
 	guess        bool    // above is what the peer guessed, or unknown; report sets it
 	fresh        uint8   // buckets that are still to be believed as they are: 3 after a clock event, the first of which began before it
@@ -1330,8 +1331,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	if late {
 		f.late(x, apart, b)
 	} else {
-		f.lateFor, f.alike, f.nearAt = 0, false, b.from
-		f.take(b.from+bucketTime/2, low)
+		f.near(b)
 	}
 	span := memory
 	if f.n >= fitPoints {
@@ -1348,11 +1348,10 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	return late
 }
 
-// near takes a bucket that came near the floor.
-func (f *floor) near(b *bucket, low, slack float32) {
-	f.learnDip(b, f.low-low)
-	f.lowest, f.low, f.slack, f.nearAt = min(low, f.low), low, slack, b.from
-	f.take(b.from+bucketTime/2, low)
+// near takes a bucket that came near the floor: its fastest datagram may become a point.
+func (f *floor) near(b *bucket) {
+	f.lateFor, f.alike, f.nearAt = 0, false, b.from
+	f.take(b.from+bucketTime/2, f.low)
 }
 
 // learnDip learns the dip from a bucket whose fastest datagram was faster than that of the
