@@ -1037,13 +1037,13 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 }
 
 // tell returns what to report: the own floor at x, or higher if it may have risen with a
-// clock that was set. The peer waits to hear of that. A small rise may be two datagrams that
-// happened to queue alike; to an original any would do harm if it were a queue, which no rise of a
-// second is.
+// clock that was set. The peer waits to hear of that. A rise that is small, or hardly above the
+// gate, may be two datagrams that happened to queue alike; to an original any would do harm if it
+// were a queue, which no rise of a second is.
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
 	rise := p.own.rise()
-	large := rise > 2*p.tolerance() && !p.original() || rise > second
+	large := rise > max(2*p.tolerance(), 1.4*gateDips*p.own.dip) && !p.original() || rise > second
 	if p.peered && large && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
 		level += float64(rise)
 	}
