@@ -1013,9 +1013,9 @@ func TestPrinting(t *testing.T) {
 func TestLocalTime(t *testing.T) {
 	const seed = 20261123
 	rng := rand.New(rand.NewPCG(seed, 'l'))
-	const unit = 1 << fracBits
+	const unit = 1 << 8 // of the excess
 	for range 20000 {
-		v := view{synced: true, reading: reading{from: rng.Uint64(), whole: rng.Uint64(),
+		v := view{state: synced, reading: reading{from: rng.Uint64(), whole: rng.Uint64(),
 			rates: join(uint32(rng.Int64N(2*4294968)-4294968), uint32(rng.Int64N(2*4294968)-4294968)),
 			rest:  join(rng.Uint32(), uint32(rng.Int64N(2*50e3*unit)-50e3*unit))}}
 		var s TimeSynchronizer

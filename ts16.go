@@ -18,10 +18,7 @@ const (
 // It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {
 	remote, ok := s.RemoteTime(localUsec)
-	if !ok {
-		return 0, false
-	}
-	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), true
+	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), ok // 0 is 0 in units, too
 }
 
 // FromLocalTime16 returns the local time, in microseconds, that the peer meant with ts; localUsec

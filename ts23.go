@@ -19,10 +19,7 @@ const (
 // increments Snapshot.Steps. It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bool) {
 	remote, ok := s.RemoteTime(localUsec)
-	if !ok {
-		return 0, false
-	}
-	return NewCounter23((remote + 1<<(ts23Shift-1)) >> ts23Shift), true
+	return NewCounter23((remote + 1<<(ts23Shift-1)) >> ts23Shift), ok // 0 is 0 in units, too
 }
 
 // FromLocalTime23 returns the local time, in microseconds, that the peer meant with ts; localUsec
