@@ -1792,7 +1792,7 @@ func around(raw uint64, near float64) float64 {
 }
 
 // nearest returns the number that is raw on the ring of offsets and nearest to near.
-func nearest(raw, near uint64) uint64 { return near + uint64(wrap(raw-near, offsetBits)) }
+func nearest(raw, near uint64) uint64 { return ringExpand(near, raw, offsetBits) }
 
 // micros returns us microseconds, at most the longest duration.
 func micros(us float64) time.Duration {
