@@ -249,7 +249,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	var old view
 	known := s.shown.load(&old)
 	since := int64(now - old.from)
-	waits := known && since > -grace && since < abs(old.excess())>>31+grace
+	waits := known && since > -grace && since < abs(old.excess())>>31+grace // slewing takes twice what is slewed
 	from := now
 	if waits {
 		from = old.from
@@ -264,7 +264,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	s.pair.changed = false
 	switch {
 	case !known: // nothing to correct
-	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.pair.limits.undisturbed(x) < told: // the truth has jumped, too
+	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.pair.limits.undisturbed(x) < told: // 0.5 ms: a clock was set by so much
 		v = s.pair.view(x, whole)
 		v.from, v.steps = now, old.steps+1
 	case waits:
@@ -301,11 +301,11 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 	}
 	x := int64(localUsec - v.from)
 	mark := Counter24(markGuess)
-	if v.state&marked != 0 && float32(x)*v.ageing <= minGate {
+	if v.state&confirmed != 0 && float32(x)*v.ageing <= minGate {
 		mark = markSeen
 	}
 	level := v.report - uint32(v.skewAt(0)*x>>deltaBits)
-	if minDelta = NewCounter24(uint64(level >> 8)).marked(mark); minDelta == 0 {
+	if minDelta = NewCounter24(uint64(level >> 8)).marked(mark); minDelta == 0 { // 24 of 32 bits
 		minDelta = minDelta.Dec() // an original that has heard nothing says 0
 	}
 	return minDelta, true
@@ -447,10 +447,6 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 	}, true
 }
 
-// settleTime is how long it takes until both ends have seen that a clock was set. A peer that
-// was silent for as long may have set its own meanwhile.
-const settleTime = told * time.Microsecond
-
 // What Within returns.
 var (
 	errUnsynchronized = errors.New("timesync: not synchronized")
@@ -473,14 +469,17 @@ var (
 // A clock step is noticed after the next datagram, or the next datagram and report: with package
 // link within 2.1 s. Until then Within answers as before.
 func (s Snapshot) Within(tolerable time.Duration) error {
+	// By then both ends have seen that a clock was set. A peer that was silent for as long may
+	// have set its own meanwhile.
+	const settled = told * time.Microsecond
 	switch {
 	case s.ErrorBound == 0: // else it is more than that
 		return errUnsynchronized
-	case s.Age >= settleTime:
+	case s.Age >= settled:
 		return errSilent
-	case s.Undisturbed < settleTime && s.Disturbed:
+	case s.Undisturbed < settled && s.Disturbed:
 		return errDisturbed
-	case s.Undisturbed < settleTime:
+	case s.Undisturbed < settled:
 		return errStarting
 	case s.ErrorBound > tolerable:
 		return errWide
@@ -1055,7 +1054,7 @@ func (p *pair) view(x float64, near uint64) (v view) {
 	skew := uint32(int32(-p.own.slope * (1 << 32)))
 	v.rates = join(skew, skew)
 	if p.own.seen() {
-		v.state |= marked
+		v.state |= confirmed
 	}
 	if p.limits.disturbed {
 		v.state |= disturbed
@@ -1642,23 +1641,23 @@ func secant(points []point) (slope, span float64) {
 // compiler keeps in registers.
 type reading struct {
 	from  uint64 // local time, us: all that follows is as of then
-	whole uint64 // us: what readers add to it, rounded down; before there is an offset, what Anchor said
-	rates uint64 // 2^-32: rate of the offset before from, and its rate
-	rest  uint64 // 2^-32 us: what is missing from whole; 2^-8 us: excess, which they still add at from, to be slewed away
+	whole uint64 // us: what readers add to it, rounded down; while no offset is known, what Anchor said
+	rates uint64 // 2^-32: rate of the offset, in the high half before from, in the low half later
+	rest  uint64 // high half: what is missing from whole, 2^-32 us; low half: excess, 2^-8 us, which they add at from, too, to be slewed away
 }
 
-// view is a consistent state for readers.
+// view is a consistent state for readers: pair.view makes it, and publish says from when on it holds.
 type view struct {
 	reading
-	report      uint32  // 2^-5 us, so that the ring of deltas is 32 bits: what to report, and nearly half a unit
-	steps       uint32  // so far
+	report      uint32  // 2^-5 us, so that the ring of deltas is 32 bits: the level to report, and nearly half a unit
+	steps       uint32  // jumps of the remote time so far
 	delay       float32 // us: minimum one-way delay from the peer
-	toPeer      float32 // us: and to it
+	toPeer      float32 // us: minimum one-way delay to the peer
 	bound       float32 // us: of the offset's error a grace before from, without excess
-	ageing      float32 // by which that grows in a microsecond, us
+	ageing      float32 // by which bound grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
-	jitter      float32 // us
-	state       uint32  // what is known: reported and the others
+	jitter      float32 // us: mean distance of fast datagrams from the floor
+	state       uint32  // what is known: the bits reported, confirmed, synced and disturbed
 }
 
 // excess returns what readers still add at from, 2^-32 us.
@@ -1707,16 +1706,16 @@ func (v *view) boundAt(x int64) float64 {
 
 // shown is what readers see: a view, written by show and read by load, and counts.
 type shown struct {
-	seq       atomic.Uint32 // odd while a view is being written; the top bits say what is known
-	late      atomic.Uint32 // buckets in which all datagrams queued
-	datagrams atomic.Uint64 // before the bucket under way; here, where a bucket's end writes anyway
-	words     [8]atomic.Uint64
-	heard     atomic.Uint64 // local time, us, of the last report
+	seq       atomic.Uint32    // counts views, by 2; odd while one is being written; the top bits are its state
+	late      atomic.Uint32    // buckets in which all datagrams queued
+	datagrams atomic.Uint64    // before the bucket under way; here, where a bucket's end writes anyway
+	words     [8]atomic.Uint64 // the view without its state
+	heard     atomic.Uint64    // local time, us, of the last report
 }
 
-// What is known, the top bits of shown.seq: what to report, that it is marked as seen, the offset,
-// and that there was a clock event.
-const reported, marked, synced, disturbed = 1 << 28, 1 << 29, 1 << 30, 1 << 31
+// The state of a view, the top bits of shown.seq: there is a level to report, a datagram confirms
+// it, the offset is known, there was a clock event.
+const reported, confirmed, synced, disturbed = 1 << 28, 1 << 29, 1 << 30, 1 << 31
 
 // show shows readers a view.
 func (s *shown) show(v *view) {
