@@ -343,15 +343,10 @@ func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bo
 	if !s.shown.load(&v) {
 		return 0, false
 	}
-	return v.inverse(remoteUsec), true
-}
-
-// inverse returns the first local time at which remote reaches remoteUsec. Remote clocks run at
-// half to one and a half times the local speed, so each round halves what is missing at least.
-func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
-	const rounds = 64 // halve anything to nothing
 	localUsec = remoteUsec - v.whole
-	for range rounds {
+	// Remote clocks run at half to one and a half times the local speed, so each round at least
+	// halves what is missing, and 64 rounds make nothing of anything.
+	for range 64 {
 		missing := int64(remoteUsec - v.remote(localUsec))
 		if localUsec += uint64(missing); missing >= -1 && missing <= 1 {
 			break
@@ -363,7 +358,7 @@ func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
 	for i := 0; i < 4 && int64(v.remote(localUsec)-remoteUsec) < 0; i++ {
 		localUsec++
 	}
-	return localUsec
+	return localUsec, true
 }
 
 // MinimumOneWayDelay returns the shortest time that a datagram was recently under way, never
