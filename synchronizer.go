@@ -304,7 +304,7 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 	if v.state&confirmed != 0 && float32(x)*v.ageing <= minGate {
 		mark = markSeen
 	}
-	level := v.report - uint32(v.skewAt(0)*x>>deltaBits)
+	level := v.report - uint32(int64(int32(v.rates))*x>>deltaBits)
 	if minDelta = NewCounter24(uint64(level >> 8)).marked(mark); minDelta == 0 { // 24 of 32 bits
 		minDelta = minDelta.Dec() // an original that has heard nothing says 0
 	}
@@ -1690,7 +1690,7 @@ func (r reading) remote(localUsec uint64) uint64 {
 }
 
 // ppm returns the skew in parts per million.
-func (r reading) ppm() float64 { return float64(r.skewAt(0)) / (1 << 32) * 1e6 }
+func (r reading) ppm() float64 { return float64(int32(r.rates)) / (1 << 32) * 1e6 }
 
 // boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
