@@ -1668,17 +1668,17 @@ func (r reading) skewAt(x int64) int64 {
 
 // left returns what is left of the excess x us after from, 2^-32 us.
 func (r reading) left(x int64) int64 {
-	if x >= 2*maxSlew {
-		return 0
-	}
-	slewed := max(x, 0) << 31 // at half the speed of time
+	slewed := min(max(x, 0), 2*maxSlew) << 31 // at half the speed of time
 	return r.excess() - max(min(r.excess(), slewed), -slewed)
 }
 
 // offset returns what readers add x us after from, where the rate is skew, and the part of a
 // microsecond. Products wrap as offsets do, at any x.
 func (r reading) offset(x, skew int64) (whole uint64, part uint32) {
-	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32) + r.left(x)
+	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32)
+	if x < 2*maxSlew { // later nothing is left
+		fine += r.left(x)
+	}
 	return r.whole + uint64(skew*(x>>32)+fine>>32), uint32(fine)
 }
 
