@@ -53,5 +53,5 @@ const (
 // marked returns that of c and its neighbours that has the mark. Next to the ring's end, where marks
 // do not alternate, it may have another one.
 func (c Counter24) marked(mark Counter24) Counter24 {
-	return NewCounter24(uint64(c + (mark+marks+1-c%marks)%marks - 1))
+	return NewCounter24(uint64(c + 1 - (c+1+marks-mark)%marks))
 }
