@@ -1033,7 +1033,7 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
 	rise := p.own.rise()
-	large := rise > max(2*p.tolerance(), 1.4*gateDips*p.own.dip) && !p.original() || rise > second
+	large := rise > max(2*p.tolerance(), 1.4*gateDips*(p.own.dip-minGate)) && !p.original() || rise > second
 	if p.peered && large && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
 		level += float64(rise)
 	}
