@@ -75,9 +75,7 @@ func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	}
 	r := judge(d.lives, d.stalls, d.config)
 	if c.JSON {
-		out := json.NewEncoder(stdout)
-		out.SetIndent("", "  ")
-		err = out.Encode(r)
+		err = program.JSON(stdout, r)
 	} else {
 		r.print(stdout)
 	}

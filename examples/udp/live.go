@@ -137,11 +137,8 @@ func live(ctx context.Context, c config, stdout io.Writer) (err error) {
 		fmt.Fprintln(stdout, "offset is the peer's clock minus this one")
 		fmt.Fprintln(stdout, p.receiveTimes())
 	}
-	if c.For > 0 {
-		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, c.For)
-		defer cancel()
-	}
+	ctx, stop := c.Limit(ctx)
+	defer stop()
 	if c.JSON {
 		(&screen{out: stdout}).watch(ctx, func() []string {
 			line, _ := json.Marshal(p.state()) // numbers and strings only

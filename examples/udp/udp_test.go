@@ -439,7 +439,7 @@ func TestRecordingsAtListener(t *testing.T) {
 	t.Parallel()
 	listener, dialer := serving(t)
 	recording := seal.New(testKey, 0).Seal(nil, nil, 12345)
-	thief, err := relay.Loopback(anywhere)
+	thief, err := relay.Loopback(relay.Anywhere)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,14 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"time"
+
+	"timesync/examples/internal/program"
 )
 
 // Spread is the median and the 99th percentile of something, in microseconds.
@@ -127,9 +128,7 @@ func Table(ctx context.Context, out io.Writer, asJSON bool, loads []Load, length
 		failed = append(failed, r.Check())
 	}
 	if asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		failed = append(failed, encoder.Encode(results))
+		failed = append(failed, program.JSON(out, results))
 	}
 	return errors.Join(failed...)
 }

@@ -32,7 +32,7 @@ func available(cc string) bool {
 }
 
 func (b *bench) rows(quick bool, only string) error {
-	fmt.Fprintf(out, "\n%v:\n\n| what runs | transfers | TCP | game p50, ms | p99, ms | machine late, ms |\n|---|---|---|---|---|---|\n", b.network)
+	fmt.Printf("\n%v:\n\n| what runs | transfers | TCP | game p50, ms | p99, ms | machine late, ms |\n|---|---|---|---|---|---|\n", b.network)
 	if quick {
 		if err := b.row("", "one transfer", []string{"ledbat"}, "", 4*time.Second); err != nil {
 			return err
@@ -88,14 +88,14 @@ func (b *bench) measured(only, name string, run func() (cells string, err error)
 			best, least = cells, l
 		}
 	}
-	fmt.Fprintf(out, "| %s | %s | %.1f |\n", name, best, least)
+	fmt.Printf("| %s | %s | %.1f |\n", name, best, least)
 	return nil
 }
 
 // row measures one combination.
 func (b *bench) row(only, name string, transfers []string, tcp string, length time.Duration) error {
 	if tcp != "" && !available(tcp) {
-		fmt.Fprintf(out, "NOT TESTED: %s: this kernel has no %s\n", name, tcp)
+		fmt.Printf("NOT TESTED: %s: this kernel has no %s\n", name, tcp)
 		return nil
 	}
 	return b.measured(only, name, func() (string, error) {
