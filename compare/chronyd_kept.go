@@ -6,8 +6,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 // What was measured of chronyd is kept in files, because it takes an hour and other programs.
@@ -122,4 +126,48 @@ func (c *chronyd) write(folder string) error {
 	}
 	slices.SortFunc(rows, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
 	return writeCSV(filepath.Join(folder, chronySeries), rows)
+}
+
+// measureChronyd plays all worlds, and writes what chronyd did into its files as soon as it is
+// known.
+func measureChronyd(o options) error {
+	folder, err := filepath.Abs(o.clknetsim)
+	if err != nil {
+		return err
+	}
+	known, err := readChronyd(o.out)
+	if err != nil {
+		return err
+	}
+	worlds, err := allChronyWorlds()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	for i := range worlds {
+		for _, rate := range worlds[i].rates {
+			run := chronyRun{w: &worlds[i], rate: rate}
+			if f := (chronyFigures{set: run.w.set, world: run.w.Name, rate: rate}); !strings.Contains(f.key(), o.only) {
+				continue
+			}
+			if err := known.measure(run, folder); err != nil {
+				return err
+			}
+			if err := known.write(o.out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// version returns the version of a program that is installed.
+func version(program string) string {
+	out, err := exec.Command(program, "-v").Output()
+	if err != nil {
+		return ""
+	}
+	return regexp.MustCompile(`\d+\.[\d.]+`).FindString(string(out))
 }

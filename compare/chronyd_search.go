@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -40,41 +37,6 @@ func combinations(lines [][]string) []string {
 		all = longer
 	}
 	return all
-}
-
-// measureChronyd plays all worlds, and writes what chronyd did into its files as soon as it is
-// known.
-func measureChronyd(o options) error {
-	folder, err := filepath.Abs(o.clknetsim)
-	if err != nil {
-		return err
-	}
-	known, err := readChronyd(o.out)
-	if err != nil {
-		return err
-	}
-	worlds, err := allChronyWorlds()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return err
-	}
-	for i := range worlds {
-		for _, rate := range worlds[i].rates {
-			run := chronyRun{w: &worlds[i], rate: rate}
-			if f := (chronyFigures{set: run.w.set, world: run.w.Name, rate: rate}); !strings.Contains(f.key(), o.only) {
-				continue
-			}
-			if err := known.measure(run, folder); err != nil {
-				return err
-			}
-			if err := known.write(o.out); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // measure looks for the best setting in one world, and keeps its figures.
@@ -151,13 +113,4 @@ func byTail(errs [][]float64) (order []int) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(quantile(errs[a], 0.99), quantile(errs[b], 0.99)) })
 	return order
-}
-
-// version returns the version of a program that is installed.
-func version(program string) string {
-	out, err := exec.Command(program, "-v").Output()
-	if err != nil {
-		return ""
-	}
-	return regexp.MustCompile(`\d+\.[\d.]+`).FindString(string(out))
 }

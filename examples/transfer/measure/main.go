@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -281,8 +280,4 @@ func (b *bench) gameDelay(from time.Duration) (median, p99 float64) {
 		}
 	}
 	return lab.Quantile(ms, 0.5), lab.Quantile(ms, 0.99)
-}
-
-func percent(share float64) string {
-	return strings.ReplaceAll(fmt.Sprintf("%.1f %%", 100*share), "NaN %", "-")
 }

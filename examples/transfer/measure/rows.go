@@ -92,6 +92,10 @@ func (b *bench) measured(only, name string, run func() (cells string, err error)
 	return nil
 }
 
+func percent(share float64) string {
+	return strings.ReplaceAll(fmt.Sprintf("%.1f %%", 100*share), "NaN %", "-")
+}
+
 // row measures one combination.
 func (b *bench) row(only, name string, transfers []string, tcp string, length time.Duration) error {
 	if tcp != "" && !available(tcp) {
