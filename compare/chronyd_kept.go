@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -161,13 +159,4 @@ func measureChronyd(o options) error {
 		}
 	}
 	return nil
-}
-
-// version returns the version of a program that is installed.
-func version(program string) string {
-	out, err := exec.Command(program, "-v").Output()
-	if err != nil {
-		return ""
-	}
-	return regexp.MustCompile(`\d+\.[\d.]+`).FindString(string(out))
 }

@@ -1,3 +1,5 @@
+// What the tests of the report share: the figures, played once.
+
 package main
 
 import (

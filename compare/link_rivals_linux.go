@@ -195,16 +195,3 @@ func tracking(ctx context.Context, folder string, found func(float64)) error {
 	}
 	return nil
 }
-
-// rivalVersions names what is installed.
-func rivalVersions() string {
-	var versions []string
-	for _, program := range []string{"chronyd", "ptp4l"} {
-		if v := version(program); v != "" {
-			versions = append(versions, program+" "+v)
-		} else {
-			versions = append(versions, program+" is not installed")
-		}
-	}
-	return strings.Join(versions, ", ")
-}

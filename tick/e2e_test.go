@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
@@ -26,13 +27,7 @@ import (
 // logged. A machine that stalls so badly that ticks are skipped gets a second chance, and
 // the log says so. Of one that stalls then, too, nothing can be said.
 func TestEndToEnd(t *testing.T) {
-	length := 3 * time.Second
-	switch {
-	case testing.Short():
-		length = 1500 * time.Millisecond
-	case *long:
-		length = 10 * time.Second
-	}
+	length := long.Sized(1500*time.Millisecond, 3*time.Second, 10*time.Second)
 	for try := range 2 {
 		stalled := watchStalls(t.Context(), length)
 		faults := endToEnd(t, length)

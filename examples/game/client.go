@@ -65,7 +65,7 @@ func newPlayer(c config) (*playerSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := newNode(fmt.Sprintf("player %d", c.player), c, nil)
+	n, err := newNode(fmt.Sprintf("player %d", c.player), c)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 )
 
 const (
+	usualDemo = 15 * time.Second
 	// minDemo leaves three parts, each longer than what the clocks may take.
 	minDemo = 9 * time.Second
 	// startTime is how long a process may take to say its first word.

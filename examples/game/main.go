@@ -28,12 +28,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"time"
 
 	"timesync/examples/internal/program"
 )
@@ -49,40 +46,12 @@ func main() { program.Main(run) }
 
 var run = program.New("game", usage, (*config).flags, (*config).check, play)
 
-func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
-	if !c.Alone() {
-		return runDemo(ctx, c, stdout, stderr)
-	}
-	ctx, stop := c.Limit(ctx)
-	defer stop()
-	if c.Listen != "" {
-		return serve(ctx, c, stdout)
-	}
-	return join(ctx, c, stdout)
-}
-
-func serve(ctx context.Context, c config, stdout io.Writer) error {
-	s, err := newServer(c)
-	if err != nil {
-		return err
-	}
-	return s.play(ctx, s, stdout, c.JSON)
-}
-
-func join(ctx context.Context, c config, stdout io.Writer) error {
-	p, err := newPlayer(c)
-	if err != nil {
-		return err
-	}
-	return p.play(ctx, p, stdout, c.JSON)
-}
-
 const usage = `usage: game [flags]                        a server and players here, and a bad network between them
        game -listen ADDR -key KEY          the server here ...
        game -dial ADDR -player N -key KEY  ... and a player elsewhere`
 
 func (c *config) flags(f *flag.FlagSet) {
-	c.Add(f, 15*time.Second)
+	c.Add(f, usualDemo)
 	f.IntVar(&c.player, "player", 1, "`number` of the player, 1 to 8, each its own, with -dial")
 	f.IntVar(&c.players, "players", 2, "how `many` players there are, 1 to 8")
 	f.StringVar(&c.record, "record", "", "record what the clocks are told into files in this `folder`, one for each end of each connection")

@@ -21,6 +21,35 @@ import (
 	"timesync/tick"
 )
 
+// play plays the whole game, or one side of it.
+func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
+	if !c.Alone() {
+		return runDemo(ctx, c, stdout, stderr)
+	}
+	ctx, stop := c.Limit(ctx)
+	defer stop()
+	if c.Listen != "" {
+		return serve(ctx, c, stdout)
+	}
+	return join(ctx, c, stdout)
+}
+
+func serve(ctx context.Context, c config, stdout io.Writer) error {
+	s, err := newServer(c)
+	if err != nil {
+		return err
+	}
+	return s.play(ctx, s, stdout, c.JSON)
+}
+
+func join(ctx context.Context, c config, stdout io.Writer) error {
+	p, err := newPlayer(c)
+	if err != nil {
+		return err
+	}
+	return p.play(ctx, p, stdout, c.JSON)
+}
+
 // node is what a server and a player have in common: a socket, a clock, and the notes
 // that they take of themselves.
 type node struct {
@@ -43,7 +72,14 @@ type node struct {
 // stretch is a time from and to, on the wall clock, in microseconds since 1970.
 type stretch [2]int64
 
-func newNode(who string, c config, local *net.UDPAddr) (*node, error) {
+func newNode(who string, c config) (*node, error) {
+	var local *net.UDPAddr // anywhere
+	if c.Listen != "" {
+		var err error
+		if local, err = net.ResolveUDPAddr("udp", c.Listen); err != nil {
+			return nil, err
+		}
+	}
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 0))
 	udp, err := net.ListenUDP("udp", local)
 	if err != nil {

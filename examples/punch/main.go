@@ -14,7 +14,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -106,7 +105,7 @@ func meet(ctx context.Context, c config, stdout io.Writer) error {
 	defer p.close()
 	r, err := p.run(ctx)
 	if c.once {
-		json.NewEncoder(stdout).Encode(r)
+		program.JSON(stdout, r)
 		if err == nil {
 			time.Sleep(linger)
 		}

@@ -21,7 +21,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"timesync"
@@ -173,12 +172,3 @@ func (zeros) ReadAt(b []byte, _ int64) (int, error) {
 func (zeros) Close() error { return nil }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// p99 returns the 99th percentile; it sorts.
-func p99(d []time.Duration) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
-	slices.Sort(d)
-	return d[(len(d)-1)*99/100]
-}

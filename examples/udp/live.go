@@ -117,6 +117,14 @@ func newLive(c config) (*peer, error) {
 	return p, err
 }
 
+// play runs one peer, or the demo of both.
+func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
+	if c.Alone() {
+		return live(ctx, c, stdout)
+	}
+	return demo(ctx, c, stdout, stderr)
+}
+
 func live(ctx context.Context, c config, stdout io.Writer) (err error) {
 	p, err := newLive(c)
 	if err != nil {

@@ -11,10 +11,8 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"timesync/examples/internal/program"
@@ -33,12 +31,7 @@ const peerSuffix = ".b"
 
 func main() { program.Main(run) }
 
-var run = program.New("udp", usage, (*config).flags, (*config).check, func(ctx context.Context, c config, stdout, stderr io.Writer) error {
-	if c.Alone() {
-		return live(ctx, c, stdout)
-	}
-	return demo(ctx, c, stdout, stderr)
-})
+var run = program.New("udp", usage, (*config).flags, (*config).check, play)
 
 const usage = `usage: udp [flags]                two peers here, and a bad network between them
        udp -listen ADDR -key KEY  one peer here ...

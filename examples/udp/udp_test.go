@@ -219,7 +219,6 @@ func TestAsymmetry(t *testing.T) {
 // launch starts a world.
 func launch(t *testing.T, c config) *world {
 	t.Helper()
-	c.Key = testKey
 	w, err := newWorld(c)
 	if err != nil {
 		t.Fatal(err)

@@ -4,13 +4,13 @@
 package bench
 
 import (
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"timesync"
 	"timesync/internal/rivals"
+	"timesync/internal/stat"
 )
 
 // duel measures two costs in turns.
@@ -43,7 +43,7 @@ func (d *duel) fight(turns int) (ratio float64) {
 	for range turns {
 		d.turn()
 	}
-	return median(d.ratios)
+	return stat.Quantile(d.ratios, 0.5)
 }
 
 // bench reports the median costs and the median ratio.
@@ -53,14 +53,9 @@ func (d *duel) bench(b *testing.B) {
 	for b.Loop() {
 		d.turn()
 	}
-	b.ReportMetric(median(d.costs[0]), "ns/op")
-	b.ReportMetric(median(d.costs[1]), "base-ns/op")
-	b.ReportMetric(median(d.ratios), "ratio")
-}
-
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return v[len(v)/2]
+	b.ReportMetric(stat.Quantile(d.costs[0], 0.5), "ns/op")
+	b.ReportMetric(stat.Quantile(d.costs[1], 0.5), "base-ns/op")
+	b.ReportMetric(stat.Quantile(d.ratios, 0.5), "ratio")
 }
 
 // sink keeps results alive.

@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"slices"
 	"time"
 
 	"timesync/examples/internal/program"
+	"timesync/internal/stat"
 )
 
 // Spread is the median and the 99th percentile of something, in microseconds.
@@ -77,9 +76,7 @@ func (s *samples) spreads() Found {
 }
 
 func spread(v []int64) Spread {
-	slices.Sort(v)
-	at := func(q float64) int64 { return v[int(math.Round(q*float64(len(v)-1)))] }
-	return Spread{P50: at(0.5), P99: at(0.99)}
+	return Spread{P50: stat.Quantile(v, 0.5), P99: stat.Quantile(v, 0.99)}
 }
 
 func (s Spread) String() string { return fmt.Sprintf("%d / %d", s.P50, s.P99) }

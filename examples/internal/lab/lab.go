@@ -14,10 +14,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
+
+	"timesync/internal/stat"
 )
 
 // Lab is a set of namespaces. One goroutine at a time may use it.
@@ -70,12 +71,12 @@ func Exit(err error) {
 	os.Exit(0)
 }
 
-// Quantile returns a quantile of numbers, NaN of none. It sorts them.
+// Quantile is stat.Quantile, and NaN of none.
 func Quantile(x []float64, q float64) float64 {
-	if slices.Sort(x); len(x) == 0 {
+	if len(x) == 0 {
 		return math.NaN()
 	}
-	return x[int(q*float64(len(x)-1)+0.5)]
+	return stat.Quantile(x, q)
 }
 
 // Measure builds the example of that name, and gives the program and a Lab to measure. Where

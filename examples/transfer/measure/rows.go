@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"timesync/examples/internal/lab"
 )
 
 // The rows of the table.
@@ -181,4 +183,35 @@ func (b *bench) back(change time.Duration) (back time.Duration) {
 		}
 	}
 	return back
+}
+
+// share returns the part of the link that a flow had from a time on.
+func (b *bench) share(flow string, from, to time.Duration) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sum, first, last := 0.0, time.Duration(0), time.Duration(0)
+	for _, p := range b.bytes[flow] {
+		if p.at < from {
+			first = p.at
+		} else if p.at <= to {
+			sum, last = sum+p.value, p.at
+		}
+	}
+	if last <= first {
+		return math.NaN()
+	}
+	return sum * 8 / 1e6 / (last - first).Seconds() / float64(b.mbit)
+}
+
+// gameDelay returns the median and the 99th percentile of the game's delays, in ms.
+func (b *bench) gameDelay(from time.Duration) (median, p99 float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ms []float64
+	for _, p := range b.game {
+		if p.at >= from {
+			ms = append(ms, p.value)
+		}
+	}
+	return lab.Quantile(ms, 0.5), lab.Quantile(ms, 0.99)
 }
