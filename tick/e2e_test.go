@@ -216,17 +216,15 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 		wg.Go(func() { // stamps, so that there is something to synchronize by before the first tick
 			every := time.NewTicker(time.Second / 60)
 			defer every.Stop()
-			for {
-				select {
-				case <-ctx.Done():
+			for range every.C {
+				if ctx.Err() != nil {
 					return
-				case <-every.C:
-					b := end.stamp(byte(i), clock.now())
-					if h, ok := l.Hello(); ok {
-						b, _ = h.AppendBinary(b)
-					}
-					send(conn, hubAddr, b)
 				}
+				b := end.stamp(byte(i), clock.now())
+				if h, ok := l.Hello(); ok {
+					b, _ = h.AppendBinary(b)
+				}
+				send(conn, hubAddr, b)
 			}
 		})
 	}
