@@ -53,13 +53,14 @@ func join(ctx context.Context, c config, stdout io.Writer) error {
 // node is what a server and a player have in common: a socket, a clock, and the notes
 // that they take of themselves.
 type node struct {
-	who   string
-	clock program.Clock // from a start and at a rate of its own: no two processes agree by chance
-	rng   *rand.Rand
-	udp   *net.UDPConn
-	rx    program.Reader // reads udp, with the kernel's receive times, where it has them
-	begun uint64         // NowUsec
-	wall  int64          // the wall clock minus NowUsec when it started, microseconds
+	who    string
+	clock  program.Clock // from a start and at a rate of its own: no two processes agree by chance
+	rng    *rand.Rand
+	udp    *net.UDPConn
+	server netip.AddrPort // where a player sends to
+	rx     program.Reader // reads udp, with the kernel's receive times, where it has them
+	begun  uint64         // NowUsec
+	wall   int64          // the wall clock minus NowUsec when it started, microseconds
 
 	recordings recordings // of the goroutine that receives, once it runs
 
@@ -73,28 +74,17 @@ type node struct {
 type stretch [2]int64
 
 func newNode(who string, c config) (*node, error) {
-	var local *net.UDPAddr // anywhere
-	if c.Listen != "" {
-		var err error
-		if local, err = net.ResolveUDPAddr("udp", c.Listen); err != nil {
-			return nil, err
-		}
-	}
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 0))
-	udp, err := net.ListenUDP("udp", local)
+	udp, server, err := program.Open(c.Listen, c.Dial)
 	if err != nil {
 		return nil, err
 	}
 	n := &node{
-		who: who, clock: program.Clock{Start: rng.Uint64(), PPM: c.Skew}, rng: rng, udp: udp,
+		who: who, clock: program.Clock{Start: rng.Uint64(), PPM: c.Skew}, rng: rng, udp: udp, server: server,
 		begun: timesync.NowUsec(), wall: wallMinusNow(), recordings: recordings{folder: c.record},
 	}
 	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Clock: n.clock}
-	receiveTimes := "read after the datagram: the kernel gives none here"
-	if n.rx.Kernel() {
-		receiveTimes = "the kernel's"
-	}
-	n.events = []string{fmt.Sprintf("at %v; receive times are %s", udp.LocalAddr(), receiveTimes)}
+	n.events = []string{fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.rx.Conn))}
 	return n, nil
 }
 

@@ -18,7 +18,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -80,38 +79,28 @@ func (c *config) check(f *flag.FlagSet) error {
 
 // transfer sends or receives.
 func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
-	p := &peer{report: func(now progress) { fmt.Fprintln(stdout, now) }}
+	conn, to, err := program.Open(c.listen, c.dial)
+	if err != nil {
+		return err
+	}
+	p := &peer{conn: conn, dial: to, report: func(now progress) { fmt.Fprintln(stdout, now) }}
 	if c.json {
 		out := json.NewEncoder(stdout)
 		p.report = func(now progress) { out.Encode(now) }
 	}
-	at, err := net.ResolveUDPAddr("udp", c.listen+c.dial) // one of them is empty
-	if err != nil {
-		return err
-	}
 	if c.listen != "" {
 		p.end, p.receiver = seal.New(c.key, 1), &receiver{folder: c.folder}
-		p.conn, err = net.ListenUDP("udp", at)
 	} else {
-		if at.IP == nil || at.Port == 0 {
-			return fmt.Errorf("-dial %s: needs a host and a port", c.dial)
-		}
 		offer, source, err := open(c)
 		if err != nil {
+			conn.Close()
 			return err
 		}
 		defer source.Close()
-		p.end, p.dial = seal.New(c.key, 0), at.AddrPort()
-		p.sender = newSender(offer, source, newController(c.cc), timesync.NowUsec())
-		if p.conn, err = net.ListenUDP("udp", nil); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return err
+		p.end, p.sender = seal.New(c.key, 0), newSender(offer, source, newController(c.cc), timesync.NowUsec())
 	}
 	if c.listen != "" && !c.json {
-		fmt.Fprintf(stdout, "listening at %v\n", p.conn.LocalAddr())
+		fmt.Fprintf(stdout, "listening at %v\n", conn.LocalAddr())
 	}
 	return p.run(ctx)
 }

@@ -135,7 +135,7 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	fmt.Fprintf(progress, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(relay.JitterFloor*float64(n.Jitter)), n.Jitter)
 	fmt.Fprintf(progress, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
 	w.start()
-	fmt.Fprintln(progress, w.peers[0].receiveTimes())
+	fmt.Fprintln(progress, program.ReceiveTimes(w.peers[0].rx))
 	ctx, stop := c.Limit(ctx)
 	defer stop()
 	newScreen(progress).watch(ctx, w.progress)
