@@ -5,9 +5,11 @@ package program
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -94,4 +96,11 @@ func (c *Flags) Limit(ctx context.Context) (context.Context, context.CancelFunc)
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, c.For)
+}
+
+// JSON prints what a program found, as -json asks for.
+func JSON(out io.Writer, result any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(result)
 }

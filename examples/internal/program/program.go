@@ -6,7 +6,6 @@ package program
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -72,11 +71,4 @@ func Arguments(f *flag.FlagSet, most int) error {
 		return fmt.Errorf("unexpected argument %q", f.Arg(most))
 	}
 	return nil
-}
-
-// JSON prints a result for people and programs.
-func JSON(out io.Writer, result any) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(result)
 }
