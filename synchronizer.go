@@ -738,8 +738,16 @@ func (p *pair) drops(x float64, d, sign float32) {
 	}
 }
 
-// news says that readers are to be told, and that the calm is over.
-func (p *pair) news() { p.changed, p.calm = true, 0 }
+// news says that readers are to be told. The calm is over where the next end of a bucket may have
+// more to say: what waits for time to pass, as the limits after a clock event.
+func (p *pair) news() {
+	if p.changed = true; p.limits.fresh > 0 || !p.steady() {
+		p.calm = 0
+	}
+}
+
+// steady reports whether the round trip is as good as the one that is known.
+func (p *pair) steady() bool { return abs(p.roundTrip()-p.trip) < 2*rounding }
 
 // stayCalm ends a bucket that came near the floor and has no news, and reports whether it did.
 // For nearly all this is enough: both directions are looked at together in endBucket.
@@ -797,7 +805,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		p.trip, p.free, p.own.lateFor = s, s, bucketTime
 	}
 	p.follow()
-	if !late && p.own.dips > fewDips && p.limits.fresh == 0 && abs(p.roundTrip()-p.trip) < 2*rounding {
+	if !late && p.own.dips > fewDips && p.limits.fresh == 0 && p.steady() {
 		p.calm = min(4*second, float32(p.own.end-x)+p.own.width)
 	}
 	return late
@@ -855,12 +863,12 @@ func (p *pair) close(x float64, b *bucket) {
 }
 
 // closes reports whether the round trip is the reference one if a floor is a higher. To a young
-// pair it may seem so where one queue ends as another comes. It must see by and by, for a second,
-// how a clock runs away.
+// pair it may seem so where one queue ends as another comes. It must last: for a second if datagrams
+// became late by and by, as when a clock runs away, and for 3 s if suddenly.
 func (p *pair) closes(a float32) bool {
 	lack, most := p.trip-p.roundTrip(), a/2
 	if p.known < youth {
-		if most = a / 4; p.own.sudden || p.own.lateFor < second {
+		if most = a / 4; p.own.lateFor < second || p.own.sudden && p.own.lateFor < 3*second {
 			return false
 		}
 	}
@@ -1203,8 +1211,8 @@ func (b *bucket) begin(x float64) {
 
 // add adds a datagram that is y above the floor.
 func (b *bucket) add(y int32) {
-	b.second = min(b.second, max(b.first, y))
-	b.first = min(b.first, y)
+	first := b.first
+	b.first, b.second = min(first, y), min(b.second, max(first, y))
 }
 
 // few returns how many dips say little about their mean: more where datagrams may share their
@@ -1607,7 +1615,12 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 // lay turns the line by so much and lays it as high as it can be below the points. It
 // returns their mean distance from it.
 func (l *line) lay(points []point, turn float64) (distance float32) {
-	low, _, mean := spread(points, turn)
+	low, sum := math.Inf(1), float64(0)
+	for _, p := range points {
+		y := float64(p.y) - turn*float64(p.x)
+		low, sum = min(low, y), sum+y
+	}
+	mean := sum/float64(len(points)) - low
 	l.level += low - turn*l.end
 	l.slope += turn
 	for i := range l.points[:l.n] {
