@@ -148,11 +148,12 @@ func (w *world) ends() [2]end {
 
 // err returns the larger error of the two offsets. ok is false if one is not known.
 func (w *world) err() (err time.Duration, ok bool) {
-	remote := w.remote(w.now)
-	a, okA := remoteNear(&w.a, w.now, remote)
-	b, okB := remoteNear(&w.b, remote, w.now)
-	ea, eb := int64(a-remote), int64(b-w.now)
-	return time.Duration(max(ea, -ea, eb, -eb)) * time.Microsecond, okA && okB
+	ok = true
+	for _, end := range w.ends() {
+		got, known := remoteNear(end.s, end.local, end.truth)
+		err, ok = max(err, (time.Duration(got-end.truth)*time.Microsecond).Abs()), ok && known
+	}
+	return err, ok
 }
 
 // check demands that both offsets are known and right.
@@ -163,18 +164,23 @@ func (w *world) check(t *testing.T, what string, within time.Duration) {
 	}
 }
 
-// known returns what the seven answers say about whether the offset is known. They
+// known returns what all answers say about whether the offset is known. They
 // must agree, with zeros if it is not.
 func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	t.Helper()
 	delay, ok := s.MinimumOneWayDelay()
+	toPeer, okToPeer := s.MinimumDelayToPeer()
+	snapshot, okSnapshot := s.Snapshot(local)
 	remote, okRemote := remoteNear(s, local, near)
 	ts23, ok23 := s.ToRemoteTime23(local)
 	ts16, ok16 := s.ToRemoteTime16(local)
 	ppm, okSkew := s.Skew()
 	bound, okBound := s.ErrorBound(local)
-	if ok != s.IsSynchronized() || ok != okRemote || ok != ok23 || ok != ok16 || !ok && okSkew || ok != okBound {
-		t.Fatalf("at %#x: MinimumOneWayDelay %v, IsSynchronized %v, RemoteTime %v, TS23 %v, TS16 %v, Skew %v, ErrorBound %v", local, ok, s.IsSynchronized(), okRemote, ok23, ok16, okSkew, okBound)
+	if ok != s.IsSynchronized() || ok != okRemote || ok != ok23 || ok != ok16 || ok != okBound || ok != okToPeer || ok != okSnapshot {
+		t.Fatalf("at %#x: MinimumOneWayDelay %v, IsSynchronized %v, RemoteTime %v, TS23 %v, TS16 %v, ErrorBound %v, MinimumDelayToPeer %v, Snapshot %v", local, ok, s.IsSynchronized(), okRemote, ok23, ok16, okBound, okToPeer, okSnapshot)
+	}
+	if known := ok && snapshot.SkewError <= 25.0001; okSkew != known || snapshot.MinDelayToPeer != toPeer {
+		t.Fatalf("at %#x: Skew %v, MinimumDelayToPeer %v; %v", local, okSkew, toPeer, snapshot)
 	}
 	if !(math.Abs(ppm) <= 1000.5) { // nor NaN
 		t.Fatalf("skew %v ppm", ppm)
@@ -183,8 +189,8 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 		t.Fatalf("at %#x: bound %v", local, bound)
 	}
 	if !ok {
-		if delay != 0 || remote != 0 || ts23 != 0 || ts16 != 0 || bound != 0 || ppm != 0 {
-			t.Fatalf("not known, but %v, %#x, %v, %v, bound %v, %v ppm", delay, remote, ts23, ts16, bound, ppm)
+		if delay != 0 || toPeer != 0 || remote != 0 || ts23 != 0 || ts16 != 0 || bound != 0 || ppm != 0 {
+			t.Fatalf("not known, but %v, %v, %#x, %v, %v, bound %v, %v ppm", delay, toPeer, remote, ts23, ts16, bound, ppm)
 		}
 		return false
 	}
@@ -198,8 +204,8 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	if want := NewCounter16((remote + 256) / 512); ts16 != want {
 		t.Fatalf("at %#x: TS16 %v, but RemoteTime %#x says %v", local, ts16, remote, want)
 	}
-	if delay < 0 {
-		t.Fatalf("minimum one-way delay %v", delay)
+	if delay < 0 || toPeer < 0 {
+		t.Fatalf("minimum one-way delay %v, to the peer %v", delay, toPeer)
 	}
 	return true
 }
@@ -278,6 +284,8 @@ func TestNotYet(t *testing.T) {
 			t.Errorf("%s, first datagram: one-way delay %v, %v", round, owd, ok)
 		}
 		unknown(round + ", datagram only")
+		s.OnPeerMinDeltaTS24(1<<24, 1000)
+		unknown(round + ", datagram, and the peer has heard nothing")
 		if _, ok := s.MinDeltaTS24(1000); !ok {
 			t.Errorf("%s: no report after a datagram", round)
 		}
@@ -310,6 +318,24 @@ func TestReportFirst(t *testing.T) {
 		}
 		w.run(2 * time.Second)
 		w.check(t, "2 s", tolerance)
+	}
+}
+
+// TestLateReport: however long the first report takes, it makes all known at once.
+func TestLateReport(t *testing.T) {
+	for _, ppm := range []float64{0, 300, -300} {
+		w := newWorld(1<<40, 1<<33, 30_000)
+		w.ppm, w.mute, w.reports = ppm, true, 1
+		w.run(60 * time.Second)
+		w.mute = false
+		w.run(50 * time.Millisecond)
+		w.check(t, fmt.Sprintf("%v ppm", ppm), tolerance)
+		for _, end := range w.ends() {
+			bound, _ := end.s.ErrorBound(end.local)
+			if stale := time.Duration(11 * math.Abs(ppm) * 1000); bound > 30_100*time.Microsecond+stale { // of an original, if it is one
+				t.Errorf("%v ppm: bound %v", ppm, bound)
+			}
+		}
 	}
 }
 
@@ -711,7 +737,10 @@ func TestSkew(t *testing.T) {
 			t.Errorf("no report: skew %v ppm, ok %v", ppm, ok)
 		}
 		var worst float64
-		w.run(30 * time.Second)
+		for range 600 {
+			w.run(50 * time.Millisecond)
+			known(t, &w.a, w.now, w.remote(w.now))
+		}
 		for range 300 {
 			w.run(200 * time.Millisecond)
 			a, okA := w.a.Skew()
@@ -750,16 +779,13 @@ func TestErrorBound(t *testing.T) {
 		// covered returns the larger bound of the two ends.
 		covered := func(when string) (largest time.Duration) {
 			t.Helper()
-			for _, end := range []struct {
-				s           *TimeSynchronizer
-				local, want uint64
-			}{{&w.a, w.now, w.remote(w.now)}, {&w.b, w.remote(w.now), w.now}} {
-				got, ok := remoteNear(end.s, end.local, end.want)
+			for _, end := range w.ends() {
+				got, ok := remoteNear(end.s, end.local, end.truth)
 				bound, okBound := end.s.ErrorBound(end.local)
 				if ok != okBound {
 					t.Fatalf("%s, %s: RemoteTime %v, ErrorBound %v", what, when, ok, okBound)
 				}
-				err := (time.Duration(got-end.want) * time.Microsecond).Abs()
+				err := (time.Duration(got-end.truth) * time.Microsecond).Abs()
 				if ok && err > bound {
 					t.Errorf("%s, %s: error %v, bound %v", what, when, err, bound)
 				}
@@ -852,6 +878,8 @@ func TestAge(t *testing.T) {
 	age(9_000_000, 0)
 	age(9_000_001, time.Microsecond)
 	age(8_000_000, 0)
+	s.OnAuthenticatedDatagramTimestamp(0, 2e12) // the local clock was set
+	age(2e12, 0)
 }
 
 // TestSnapshot: a snapshot says what the other calls say, and counts what happened.
@@ -1297,6 +1325,8 @@ var courses = []course{
 	{name: "longer way to A, and back", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, longer(20_000)}, {120, longer(0)}}, length: 180, want: score{5835, 22, 0, 22540, 18463, 20236, 0, 15, 504, 70, 1074, 0, 133, 10615}},
 	{name: "longer way to A fades", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, longer(20_000)}}, length: 500, want: score{6597744, 10011, 440000, 6533112, 18463, 26263, 0, 7, 828, 72, 3000, 0, 136, 29815}},
 	{name: "shorter way to A", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, longer(0)}}, length: 160, want: score{5669288, 10008, 60000, 5639065, 10004104, 27058, 0, 16, 301, 77, 594, 0, 1, 9421}},
+	{name: "a longer way makes both equal", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []event{{20, func(w *world) { w.delay, w.longer = 40_000, 0 }}}, length: 180, want: score{3268082, 10000, 68200, 2949870, 10002865, 35685, 0, 15, 473, 90, 1074, 0, 134, 10565}},
+	{name: "a new A behind a queue, and the first report", path: path{delay: 20_000, jitter: 1000, ppm: 40, reports: 2, mute: true}, events: []event{{60, func(w *world) { w.a.Reset(); w.mute, w.longer = false, 50_000 }}, {63, longer(0)}}, want: score{4474, 15, 3000, 6207, 0, 21565, 0, 16, 517, 78, 534, 0, 1, 6963}},
 	{name: "longer ways", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, both(40_000)}}, want: score{5143, 16, 0, 7193, 18463, 20298, 0, 15, 467, 75, 714, 0, 266, 7003}},
 	{name: "shorter ways", path: path{delay: 40_000, jitter: 1000, ppm: 40}, events: []event{{60, both(20_000)}}, want: score{5474, 17, 0, 32447, 19734, 30308, 0, 16, 513, 65, 354, 0, 2, 7018}},
 	{name: "B's clock set by 0.3 ms", path: path{delay: 20_000, jitter: 300, ppm: 40}, events: []event{{60, setB(300)}}, want: score{43423, 145, 0, 44653, 6265, 20155, 0, 117, 3106, 346, 654, 0, 4, 6226}},
