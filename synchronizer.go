@@ -803,6 +803,8 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	p.close(x, b)
 	if !late {
 		p.trust(x, dt)
+	} else if s := p.roundTrip() + p.own.low; p.known < youth && s < p.trip-p.tolerance() { // rule: the young take a late shorter round trip, too
+		p.trip, p.free, p.own.lateFor = s, s, bucketTime
 	}
 	p.follow()
 	if !late && p.own.dips > fewDips && p.limits.fresh == 0 && abs(p.roundTrip()-p.trip) < 2*rounding {
@@ -845,14 +847,13 @@ func (p *pair) lean(dt float32) {
 // shorter, or by enough to make an impossible one possible: then a clock was set and the peer
 // has told it. What the peer guessed proves nothing.
 func (p *pair) close(x float64, b *bucket) {
-	late, old := p.own.lateness(), p.known > youth
+	late := p.own.lateness()
 	opens := p.impossible() && p.last%marks != markGuess && p.roundTrip()+late > -p.tolerance()
-	if opens && old { // the rest is a queue, or will be told
+	if opens && p.known > youth { // the rest is a queue, or will be told
 		late = min(late, max(p.trip, 0)-p.roundTrip())
 	}
-	if opens || old && p.closes(p.trip, late) { // rule: closure
-		// No slew makes a floor later than that.
-		slewed := old && late < p.own.gate(x)+4*maxSkew*float32(x-p.own.nearAt)
+	if opens || p.closes(late) { // rule: closure
+		slewed := p.own.lateFor == 0 || !p.own.sudden
 		slope := p.own.slope
 		p.own.climb(x, late, b)
 		p.turn(x, slope)
@@ -863,11 +864,18 @@ func (p *pair) close(x float64, b *bucket) {
 	}
 }
 
-// closes reports whether the round trip is trip if a floor is a higher.
-func (p *pair) closes(trip, a float32) bool {
-	lack := trip - p.roundTrip()
+// closes reports whether the round trip is the reference one if a floor is a higher. To a young
+// pair it may seem so where one queue ends as another comes. It must see by and by, for a second,
+// how a clock runs away.
+func (p *pair) closes(a float32) bool {
+	lack, most := p.trip-p.roundTrip(), a/2
+	if p.known < youth {
+		if most = a / 4; p.own.sudden || p.own.lateFor < second {
+			return false
+		}
+	}
 	miss := abs(lack - a)
-	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < a/2
+	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < most
 }
 
 // wasSet reports whether a clock was set in the first seconds, when what a floor falls by passes
@@ -888,10 +896,12 @@ func (p *pair) anew() {
 func (p *pair) trust(x float64, dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
+	// Such clocks made it seem too short until both ends knew.
+	fast := abs(p.own.slope) > 2*priorSkew+certain*float64(p.own.sigma)
 	switch {
 	case s < -tolerance: // a clock was set, and not everybody has told
-	case d < 0 && p.known < youth: // rule: the young take a shorter round trip at once
-		if d > -tolerance { // within it, it is the one that is known
+	case p.known < youth && (d < 0 || fast): // rule: the young take a shorter round trip at once
+		if abs(d) < tolerance { // within it, it is the one that is known
 			p.known, p.stood = p.known+dt, 0
 		}
 		p.trip = s
@@ -956,6 +966,9 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 			p.alien = longRun
 		}
 		d = 0
+	}
+	if d < 4*maxSkew*second && p.closes(d) { // rule: a clock may be slewed, says the peer
+		p.own.doubtSlope(slewSkew)
 	}
 	p.believe(d)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
@@ -1254,6 +1267,9 @@ func (f *floor) lateness() float32 {
 	if f.lateFor > 0 {
 		return f.low
 	}
+	if f.sigma > priorSkew && f.n < fitPoints { // rule: a new line is about to learn
+		return 0
+	}
 	return f.lowest // rule: what is near may be late
 }
 
@@ -1329,7 +1345,7 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 		f.learnDip(b, was-low)
 	}
 	if late {
-		f.late(x, apart, b)
+		f.late(x, apart, low-was, b)
 	} else {
 		f.near(b)
 	}
@@ -1379,8 +1395,11 @@ func (f *floor) learnDip(b *bucket, fall float32) {
 }
 
 // late takes a bucket in which all datagrams were late: by apart more or less than in one of
-// the two before.
-func (f *floor) late(x float64, apart float32, b *bucket) {
+// the two before, and by jump more than in the last one.
+func (f *floor) late(x float64, apart, jump float32, b *bucket) {
+	if f.lateFor == 0 {
+		f.sudden = jump-maxSkew*float32(x-b.from) > f.low/2
+	}
 	f.alike = f.lateFor > 0 && apart < minGate+gateDips*f.dip
 	if f.lateFor += min(float32(x-b.from), second); f.lateFor < lateTime/2 {
 		f.halfLow = f.low
@@ -1399,10 +1418,10 @@ func (f *floor) tilt(slope, a float32) {
 	f.low, f.lowest = f.low-a, f.lowest-a
 }
 
-// climb moves the floor up by a. If it was moved up before, and its line did not hold since,
-// then the slope was wrong: hardly anything came near it, or its points were bent.
+// climb moves the floor up by a. If it was moved up before, and hardly anything came near its
+// line since, then the slope was wrong.
 func (f *floor) climb(x float64, a float32, b *bucket) {
-	if f.rose && (f.n < fitPoints || f.bentFor > 0) { // rule: no line holds
+	if f.rose && f.n < fitPoints { // rule: no line holds
 		if 2*f.sigma < priorSkew {
 			f.doubtSlope(2 * f.sigma)
 		} else {
@@ -1445,6 +1464,7 @@ type line struct {
 	best     point   // fastest datagram since end
 	some     bool    // there is one
 	rose     bool    // the last level shift was up
+	sudden   bool    // buckets became late from one to the next, as after a step, not by and by; floor.late sets it
 	n        uint8   // points; restart makes it 0
 	points   [maxPoints]point
 }
@@ -1561,7 +1581,9 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 		priorVar = (1-g)*priorVar + drift*drift
 	}
 	d := slope - prior
-	surprised := d*d > surprise*surprise*(priorVar+fitVar) // rule: surprises
+	// What crystals usually do surprises no clock that is further off; but no clock is so far off.
+	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 2*maxSkew // rule: surprises need knowledge
+	surprised := known && d*d > surprise*surprise*(priorVar+fitVar)     // rule: surprises
 	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width

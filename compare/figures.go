@@ -265,7 +265,7 @@ func parts(values []float64) (all []plotter.XYs) {
 func (f *figures) sweeps() {
 	base := sim.ScenarioNamed("mediumjitter")
 	base.Duration = 200 * time.Second
-	f.skews = newSweep([]float64{0, 25, 50, 100, 150, 200, 300, 400}, base.Apart)
+	f.skews = newSweep([]float64{0, 25, 50, 100, 200, 300, 500, 700, 1000}, base.Apart)
 	f.rates = newSweep([]float64{1, 2, 3, 5, 10, 20, 30, 60, 120}, func(rate float64) sim.Scenario {
 		sc := base
 		sc.RateAB, sc.RateBA = rate, rate

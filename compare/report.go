@@ -328,7 +328,7 @@ func (f *figures) turned(d *document) {
 	d.picture("skew", "The 99th percentile of the error over the skew of the clocks", "Exponential jitter of 3 ms. Two crystals differ by up to 100 ppm: grey. Once the skew is learnt it adds hardly any error. A minimum over 10 s goes stale as the clocks drift.",
 		func(path string, t theme) error {
 			return drawCharts(path, t, &chart{
-				title: "Error against skew, 99th percentile", x: axis{label: "how far the rates of the clocks are apart, ppm", min: 0, max: 400, ticks: fixed("%g", 0, 50, 100, 200, 300, 400)},
+				title: "Error against skew, 99th percentile", x: axis{label: "how far the rates of the clocks are apart, ppm", min: 0, max: 1000, ticks: fixed("%g", 0, 100, 200, 300, 500, 700, 1000)},
 				y: errorAxis(errorLabel, 1, 1e5), curves: f.skews.curves(), events: []event{{from: 0, to: 100, name: "two crystals"}},
 			})
 		})

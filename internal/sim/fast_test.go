@@ -1,0 +1,105 @@
+// This test proves that clocks are followed whose rates differ by more than those of two crystals,
+// and clocks that are slewed.
+
+package sim_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"timesync/internal/sim"
+)
+
+var fastWorlds = countFlag("fast.worlds", "worlds of each kind of TestFastClocks", 40, 200, 1000)
+
+// fastWorld draws a LAN or a path of 20 to 60 ms there and back, 10 to 60 datagrams a second, and
+// clocks that are 300 to 1,000 ppm apart either way. Or, if slewed, that are 40 ppm apart; then
+// one of them is 500 ppm faster or slower for 5 to 40 s, between from and to.
+func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duration, text string) {
+	r := rand.New(rand.NewPCG(seed, 's'))
+	path := []struct{ base, jitter time.Duration }{{100 * us, 50 * us}, {10 * ms, 500 * us}, {20 * ms, 3 * ms}, {30 * ms, ms}}[r.IntN(4)]
+	rate := []float64{60, 60, 20, 10}[r.IntN(4)]
+	ppm := (300 + 700*r.Float64()) * float64(1-2*r.IntN(2))
+	if slewed {
+		ppm = math.Copysign(40, ppm)
+	}
+	var events []sim.ClockEvent
+	clock := func(ppm float64) func(uint64) sim.ClockSpec {
+		spec := sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm, SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
+		if slewed && events == nil {
+			from = uniform(r, 40*sec, 60*sec)
+			to = from + uniform(r, 5*sec, 40*sec)
+			events = []sim.ClockEvent{{At: from, For: to - from, PPM: math.Copysign(500, ppm)}}
+			spec.Events = events
+		}
+		return func(uint64) sim.ClockSpec { return spec }
+	}
+	link := func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(path.base), Delay: sim.Exp(path.jitter)} }
+	sc = sim.Scenario{Duration: 120 * sec, A: clock(ppm / 2), B: clock(-ppm / 2), AB: link, BA: link, RateAB: rate, RateBA: rate}
+	return sc, from, to, fmt.Sprintf("seed %d: %.0f ppm, one way %v, jitter %v, %v datagrams a second, slewed from %v to %v", seed, ppm, path.base, path.jitter, rate, from, to)
+}
+
+// fastRun plays such a world and returns p99 of the errors of the original and of ours, us, from
+// a second after the start or the slew on, and when ours was last wrong by a millisecond, but for
+// 15 s after either changed.
+func fastRun(slewed bool, seed uint64) (original, ours float64, late bool, text string) {
+	sc, from, to, text := fastWorld(slewed, seed)
+	var all [2]errors
+	sim.Run(sc, seed, scorePairs(), sim.Observer{Poll: func(o *sim.Observation) {
+		if o.At < from+sec || !o.OK {
+			return
+		}
+		e := math.Abs(o.Excess())
+		all[o.Pair] = append(all[o.Pair], e)
+		settled := o.At > from+15*sec && (o.At < to || o.At > to+15*sec)
+		late = late || o.Pair == 1 && settled && e > 1000
+	}})
+	for _, e := range all {
+		slices.Sort(e)
+	}
+	return all[0].quantile(0.99), all[1].quantile(0.99), late, text
+}
+
+// TestFastClocks: no queue grows and no path changes while the round trip stays as it is, and both
+// floors say so within seconds. So the time is right within 15 s, and never worse than the
+// original's.
+func TestFastClocks(t *testing.T) {
+	n := fastWorlds()
+	m := musts{t: t}
+	for _, kind := range []struct {
+		name        string
+		slewed      bool
+		worse, late float64 // share of the worlds, at most
+	}{
+		{"300 to 1,000 ppm apart", false, 0.005, 0.03},
+		{"slewed by 500 ppm", true, 0.05, 0.07},
+	} {
+		worse, late := make([]string, n), make([]string, n)
+		eachOf(n, func(i int) {
+			original, ours, isLate, text := fastRun(kind.slewed, *seedFirst+uint64(i)+1)
+			text += fmt.Sprintf(": p99 %.0f us, the original's %.0f us", ours, original)
+			if ours > original {
+				worse[i] = text
+			}
+			if isLate {
+				late[i] = text
+			}
+		})
+		for _, share := range []struct {
+			what  string
+			limit float64
+			texts []string
+		}{{"worse than the original", kind.worse, worse}, {"wrong by 1 ms after 15 s", kind.late, late}} {
+			texts := slices.DeleteFunc(share.texts, func(s string) bool { return s == "" })
+			m.misses(fmt.Sprintf("%s: of %d worlds, share %s", kind.name, n, share.what), float64(len(texts))/float64(n), 0, share.limit)
+			for _, text := range texts[:min(len(texts), 3)] {
+				t.Logf("%s: %s", share.what, text)
+			}
+		}
+	}
+	m.log()
+}
