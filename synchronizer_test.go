@@ -527,7 +527,7 @@ func TestNeverAnew(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 'a'))
 		w := newWorld(rng.Uint64(), rng.Uint64(), rng.Uint64N(100_000))
-		w.rng, w.jitter = rng, rng.ExpFloat64()*3000
+		w.rng, w.jitter = rng, rng.ExpFloat64()*[]float64{3000, 1e6}[seed%2]
 		step, often := uint64(int64(math.Exp(rng.Float64()*18)))*(1-2*rng.Uint64N(2)), 1+rng.IntN(40)
 		w.run(time.Duration(rng.IntN(20)) * time.Second)
 		for range 200 {
@@ -1310,6 +1310,7 @@ var courses = []course{
 	{name: "frames of 8 that share jitter", path: path{delay: 20_000, jitter: 3000, every: 4000, burst: 8, reports: 120, ppm: 40}, want: score{4213, 15, 500, 5520, 38255, 20208, 0, 25, 1072, 154, 720, 0, 470, 6869}},
 	{name: "one a second", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, length: 600, want: score{22142, 82, 0, 22568, 117431, 20459, 0, 111, 1535, 494, 3594, 0, 2, 2051}},
 	{name: "one a minute", path: path{delay: 20_000, jitter: 1000, every: 60e6, reports: 1, ppm: 20}, length: 18_000, want: score{602338, 2327, 18000000, 496525, 0, 1105028, 0, 549, 16023, 3259, 76557, 1, 0, 6}},
+	{name: "one in 10 s on a short path", path: path{delay: 100, jitter: 20, every: 10e6, reports: 1, ppm: 20}, length: 600, want: score{18407, 212, 0, 13981, 373166, 20102, 0, 27, 1120, 68, 3600, 0, 0, 6}},
 	{name: "a third is lost", path: path{delay: 20_000, jitter: 3000, lost: 0.3, ppm: 40}, want: score{6399, 22, 1000, 6390, 52958, 20306, 0, 30, 410, 185, 714, 0, 5, 6243}},
 	{name: "a peer that is an original", path: path{delay: 20_000, jitter: 1000, every: 16_667, original: true, ppm: 40}, want: score{90003, 194, 0, 173264, 68242, 20237, 0, 179, 386, 25, 720, 0, 0, 7143}},
 	{name: "step of an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []event{{60, setB(5000)}}, want: score{83570, 191, 10000, 160780, 71514, 20175, 0, 152, 442, 68, 354, 10, 6, 7017}},
