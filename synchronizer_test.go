@@ -340,8 +340,8 @@ func TestLateReport(t *testing.T) {
 	}
 }
 
-// TestZeroDelta: the delta is 0 if the offset and the delay cancel out. The
-// original takes that for no delta at all.
+// TestZeroDelta: the delta is 0 if the offset and the delay cancel out. The original takes that for
+// no delta at all, so a report is never 0, not even a guess.
 func TestZeroDelta(t *testing.T) {
 	const delay = 30_000
 	for _, ahead := range []uint64{delay, 1<<64 - delay} { // one side's deltas are 0
@@ -354,6 +354,11 @@ func TestZeroDelta(t *testing.T) {
 		w.check(t, "and a slow one", tolerance)
 		w.run(30 * time.Second)
 		w.check(t, "30 s", tolerance)
+		for _, end := range w.ends() {
+			if report, ok := end.s.MinDeltaTS24(end.local + 3600e6); report == 0 || !ok {
+				t.Error("a report says that nothing was heard")
+			}
+		}
 	}
 }
 
@@ -1592,12 +1597,9 @@ func readersSee(s *TimeSynchronizer) (seq uint32, words [7]uint64) {
 func TestPublishesChangesOnly(t *testing.T) {
 	var s TimeSynchronizer
 	feed := &stream{rng: rand.New(rand.NewPCG(1, 1)), now: 1 << 40}
-	next := func() (Counter24, uint64) {
-		return feed.next()
-	}
 	report := func(recv uint64) { s.OnPeerMinDeltaTS24(feed.report(), recv) }
 	for range 60 * 200 {
-		ts24, recv := next()
+		ts24, recv := feed.next()
 		s.OnAuthenticatedDatagramTimestamp(ts24, recv)
 		if feed.n%120 == 5 {
 			report(recv)
@@ -1619,7 +1621,7 @@ func TestPublishesChangesOnly(t *testing.T) {
 		return before != after
 	}
 	for range datagrams {
-		ts24, recv := next()
+		ts24, recv := feed.next()
 		at := s.bucket.at
 		if changed(fmt.Sprintf("datagram %d", feed.n), func() { s.OnAuthenticatedDatagramTimestamp(ts24, recv) }) {
 			published++
