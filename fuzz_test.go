@@ -97,8 +97,8 @@ func FuzzExpand(f *testing.F) {
 			{"Counter16", 16, NewCounter16(uint64(small)).Expand(recent), NewCounter16(uint64(small)).ExpandBiased(recent, bias)},
 			{"Counter23", 23, NewCounter23(uint64(small)).Expand(recent), NewCounter23(uint64(small)).ExpandBiased(recent, bias)},
 			{"Counter24", 24, NewCounter24(uint64(small)).Expand(recent), NewCounter24(uint64(small)).ExpandBiased(recent, bias)},
-			{"8 bits", 8, ringExpand(recent, small, 8), ringExpandBiased(recent, small, 8, bias)},
-			{"32 bits", 32, ringExpand(recent, small, 32), ringExpandBiased(recent, small, 32, bias)},
+			{"8 bits", 8, ringExpand(recent, uint64(small), 8), ringExpandBiased(recent, uint64(small), 8, bias)},
+			{"32 bits", 32, ringExpand(recent, uint64(small), 32), ringExpandBiased(recent, uint64(small), 32, bias)},
 		} {
 			half, mask := int64(1)<<(c.bits-1), uint64(1)<<c.bits-1
 			limited := min(max(bias, -half), half-1)

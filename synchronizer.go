@@ -140,12 +140,11 @@ func (s *TimeSynchronizer) news(raw uint64, y int64, localUsec uint64) (owd time
 
 // start begins with the first datagram, or anew where the state is one that cannot be.
 func (s *TimeSynchronizer) start(raw, localUsec uint64) {
-	v, ok := s.shown.view()
-	anchor := v.whole
-	if ok {
-		anchor = v.remote(localUsec) - localUsec
+	var v view
+	if s.shown.load(&v) {
+		v.whole = v.remote(localUsec) - localUsec
 	}
-	s.shown.clear(anchor)
+	s.shown.show(&view{reading: reading{whole: v.whole}, steps: v.steps})
 	waited, early := float64(int64(localUsec-s.base)), s.pair.early()
 	s.base = localUsec
 	s.pair.start(float64(wrap(raw, deltaBits)))
@@ -206,9 +205,10 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 // only. Call it once for each peer, before or after the first datagram: RemoteTime then returns
 // full readings. If it was off by a multiple of 67.1 s until then, that is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
-	v, ok := s.shown.view()
-	if !ok {
-		s.shown.anchor(remoteUsec - localUsec)
+	var v view
+	if !s.shown.load(&v) {
+		v.whole = remoteUsec - localUsec
+		s.shown.show(&v)
 		return
 	}
 	was := v.remote(localUsec)
@@ -222,78 +222,63 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 // Reset forgets everything, as when the peer is replaced by another. Steps goes on; if the offset
 // was known, Reset counts as a step.
 func (s *TimeSynchronizer) Reset() {
-	if v, ok := s.shown.view(); ok {
+	var v view
+	if s.shown.load(&v) {
 		v.steps++
-		s.shown.show(&v)
 	}
 	s.bucket, s.pair, s.base = bucket{}, pair{}, 0
-	s.shown.clear(0)
+	s.shown.show(&view{steps: v.steps})
 	s.shown.datagrams.Store(0)
 	s.shown.late.Store(0)
 }
 
 const (
-	minStep = 500.0 // us: smaller corrections after a clock event are slewed
-	maxSlew = 50e3  // us: larger ones are steps, always
-	grace   = 20e3  // us: so far may a reader be ahead of the last datagram, or behind it
+	maxSlew = 50e3 // us: larger corrections are steps
+	grace   = 20e3 // us: so far may a reader be ahead of the last datagram, or behind it
 )
 
-// publish shows readers what is known, if it is news to them.
+// publish shows readers what is known, if it is news to them. A correction begins a grace after
+// now, and waits until the one before has been over for as long, unless both come at the same
+// time: then what readers read within the grace, before or after now, is final. A large one is a
+// step, at once.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.pair.changed {
 		return
 	}
-	s.pair.changed = false
 	now := s.base + uint64(int64(x))
-	old, ok := s.shown.view()
-	if ok {
-		s.correct(x, now, &old)
-		return
-	}
-	v := s.pair.view(x)
-	v.from, v.steps = now, old.steps
-	if v.whole = nearest(v.whole, old.whole); !v.synced {
-		v.whole = old.whole
-	}
-	s.show(&v)
-}
-
-// correct shows what is known after old. A correction begins a grace after now, and waits until
-// the one before has been over for as long, unless both come at the same time: then what readers
-// read within the grace, before or after now, is final. A large one is a step, at once.
-func (s *TimeSynchronizer) correct(x float64, now uint64, old *view) {
+	var old view
+	known := s.shown.load(&old)
 	since := int64(now - old.from)
-	waits := since > -grace && since < old.slewing()+grace
-	shift := float64(grace)
+	waits := known && since > -grace && since < abs(old.excess())>>31+grace // slewing takes twice what is slewed
+	from := now
 	if waits {
-		shift = -float64(since)
+		from = old.from
+	} else if known {
+		from += grace
 	}
-	v := s.pair.view(x + shift)
-	v.from, v.steps = now+uint64(int64(shift)), old.steps
-	began := int64(v.from - old.from)
+	v := s.pair.view(x+float64(int64(from-now)), old.whole)
+	v.from, v.steps = from, old.steps
+	began := int64(from - old.from)
 	whole, part := old.offset(began, old.skewAt(began))
-	excess := ring(float64(wrap(whole-v.whole, offsetBits))+(float64(part)-float64(v.rest>>32))/(1<<fineBits), offsetBits)
+	excess := wrap((whole-v.whole)<<32+uint64(part)-v.rest>>32, offsetBits+32) // 2^-32 us
+	s.pair.changed = false
 	switch {
-	case abs(excess) > maxSlew || abs(excess) > minStep && s.pair.limits.undisturbed(x) < told:
-		v = s.pair.view(x)
-		v.from, v.whole, v.steps = now, nearest(v.whole, whole), old.steps+1
+	case !known: // nothing to correct
+	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.pair.limits.undisturbed(x) < told: // 0.5 ms: a clock was set by so much
+		v = s.pair.view(x, whole)
+		v.from, v.steps = now, old.steps+1
 	case waits:
 		s.pair.changed = true
 		v.reading = old.reading
-		v.bound += float32(abs(excess))
+		v.bound += float32(abs(excess)) / (1 << 32)
 	default:
-		left := int32(excess * (1 << fracBits))
-		fine := int64(part) - int64(left)<<(fineBits-fracBits)
-		v.whole, v.rest = whole+uint64(fine>>fineBits), join(uint32(fine), uint32(left))
-		v.rates = join(uint32(old.skewAt(since)), uint32(v.skewAt(0)))
+		left := excess / (1 << 24)
+		fine := int64(part) - left<<24
+		v.whole, v.rest = whole+uint64(fine>>32), join(uint32(fine), uint32(left))
+		v.rates = join(uint32(old.skewAt(since)), uint32(v.rates))
 	}
-	s.show(&v)
-}
-
-// show shows readers a view.
-func (s *TimeSynchronizer) show(v *view) {
 	s.bucket.delay = int32(v.delay) // as readers see it
-	s.shown.show(v)
+	s.shown.show(&v)
 }
 
 // ---- Answers ----
@@ -311,10 +296,19 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.shown.seq.Load()&syn
 // original, which reports old minima.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	var v view
-	if s.shown.load(&v)&reported == 0 {
+	if s.shown.load(&v); v.state&reported == 0 {
 		return 0, false
 	}
-	return v.minDelta(localUsec), true
+	x := int64(localUsec - v.from)
+	mark := Counter24(markGuess)
+	if v.state&confirmed != 0 && float32(x)*v.ageing <= minGate {
+		mark = markSeen
+	}
+	level := v.report - uint32(int64(int32(v.rates))*x>>deltaBits)
+	if minDelta = NewCounter24(uint64(level >> 8)).marked(mark); minDelta == 0 { // 24 of 32 bits
+		minDelta = minDelta.Dec() // an original that has heard nothing says 0
+	}
+	return minDelta, true
 }
 
 // RemoteTime returns the remote clock, in microseconds, at the local time localUsec.
@@ -330,7 +324,13 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // A reading from 20 ms before the last datagram to 20 ms after it is final: only a step changes
 // it. An earlier time is extrapolated back at the rate of that time.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
-	return s.shown.remote(localUsec)
+	seq, r := s.shown.reading()
+	if seq&synced == 0 {
+		return 0, false
+	}
+	x := int64(localUsec - r.from)
+	whole, _ := r.offset(x, r.skewAt(x)) // as in remote, which is too long to be inlined
+	return localUsec + whole, true
 }
 
 // LocalTime returns the local time, in microseconds, at which RemoteTime reaches remoteUsec:
@@ -339,19 +339,14 @@ func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok b
 // reading as RemoteTime gives them, as far off as they are. ok is false while the offset is not
 // known.
 func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
-	v, ok := s.shown.view()
-	if !ok {
+	var v view
+	if !s.shown.load(&v) {
 		return 0, false
 	}
-	return v.inverse(remoteUsec), true
-}
-
-// inverse returns the first local time at which remote reaches remoteUsec. Remote clocks run at
-// half to one and a half times the local speed, so each round halves what is missing at least.
-func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
-	const rounds = 64 // halve anything to nothing
 	localUsec = remoteUsec - v.whole
-	for range rounds {
+	// Remote clocks run at half to one and a half times the local speed, so each round at least
+	// halves what is missing, and 64 rounds make nothing of anything.
+	for range 64 {
 		missing := int64(remoteUsec - v.remote(localUsec))
 		if localUsec += uint64(missing); missing >= -1 && missing <= 1 {
 			break
@@ -363,7 +358,7 @@ func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
 	for i := 0; i < 4 && int64(v.remote(localUsec)-remoteUsec) < 0; i++ {
 		localUsec++
 	}
-	return localUsec
+	return localUsec, true
 }
 
 // MinimumOneWayDelay returns the shortest time that a datagram was recently under way, never
@@ -371,10 +366,8 @@ func (v *view) inverse(remoteUsec uint64) (localUsec uint64) {
 // are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	var v view
-	if s.shown.load(&v)&synced == 0 {
-		return 0, false
-	}
-	return micros(float64(v.delay)), true
+	ok = s.shown.load(&v)
+	return micros(float64(v.delay)), ok
 }
 
 // MinimumDelayToPeer returns the shortest time that a datagram to the peer was recently under
@@ -382,10 +375,8 @@ func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 // Both delays together are the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 	var v view
-	if s.shown.load(&v)&synced == 0 {
-		return 0, false
-	}
-	return micros(float64(v.toPeer)), true
+	ok = s.shown.load(&v)
+	return micros(float64(v.toPeer)), ok
 }
 
 // Skew returns the rate of the remote clock minus that of the local clock, in parts
@@ -394,8 +385,8 @@ func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 // 3 s with 0.1 ms of jitter, 11 s with 3 ms and 21 s with 10 ms; at one a second 15, 103 and
 // 156 s (medians, docs/PRODUCTION.md). Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
-	v, ok := s.shown.view()
-	if !ok || v.ageing > priorSkew/4 {
+	var v view
+	if !s.shown.load(&v) || v.ageing > priorSkew/4 {
 		return 0, false
 	}
 	return v.ppm(), true
@@ -430,8 +421,8 @@ type Snapshot struct {
 
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
 func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok bool) {
-	v, ok := s.shown.view()
-	if !ok {
+	var v view
+	if !s.shown.load(&v) {
 		return Snapshot{}, false
 	}
 	remote := v.remote(localUsec)
@@ -446,14 +437,10 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		Skew:           v.ppm(),
 		Steps:          v.steps,
 		MinDelayToPeer: micros(float64(v.toPeer)),
-		Disturbed:      v.disturbed,
+		Disturbed:      v.state&disturbed != 0,
 		SkewError:      float64(v.ageing) * 1e6,
 	}, true
 }
-
-// settleTime is how long it takes until both ends have seen that a clock was set. A peer that
-// was silent for as long may have set its own meanwhile.
-const settleTime = told * time.Microsecond
 
 // What Within returns.
 var (
@@ -477,14 +464,17 @@ var (
 // A clock step is noticed after the next datagram, or the next datagram and report: with package
 // link within 2.1 s. Until then Within answers as before.
 func (s Snapshot) Within(tolerable time.Duration) error {
+	// By then both ends have seen that a clock was set. A peer that was silent for as long may
+	// have set its own meanwhile.
+	const settled = told * time.Microsecond
 	switch {
 	case s.ErrorBound == 0: // else it is more than that
 		return errUnsynchronized
-	case s.Age >= settleTime:
+	case s.Age >= settled:
 		return errSilent
-	case s.Undisturbed < settleTime && s.Disturbed:
+	case s.Undisturbed < settled && s.Disturbed:
 		return errDisturbed
-	case s.Undisturbed < settleTime:
+	case s.Undisturbed < settled:
 		return errStarting
 	case s.ErrorBound > tolerable:
 		return errWide
@@ -1037,13 +1027,13 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 }
 
 // tell returns what to report: the own floor at x, or higher if it may have risen with a
-// clock that was set. The peer waits to hear of that. A small rise may be two datagrams that
-// happened to queue alike; to an original any would do harm if it were a queue, which no rise of a
-// second is.
+// clock that was set. The peer waits to hear of that. A rise that is small, or hardly above the
+// gate, may be two datagrams that happened to queue alike; to an original any would do harm if it
+// were a queue, which no rise of a second is.
 func (p *pair) tell(x float64) float64 {
 	level := p.own.at(x)
 	rise := p.own.rise()
-	large := rise > 2*p.tolerance() && !p.original() || rise > second
+	large := rise > max(2*p.tolerance(), 1.4*gateDips*(p.own.dip-minGate)) && !p.original() || rise > second
 	if p.peered && large && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
 		level += float64(rise)
 	}
@@ -1065,17 +1055,27 @@ func (p *pair) bound(x float64) (bound, ageing float32) {
 	return max(p.limits.below, p.limits.above, 0) + 3*rounding + ageing*float32(max(x-p.limits.at, 0)), ageing
 }
 
-// view returns what readers are to see at x. The offset is the one nearest to 0.
-func (p *pair) view(x float64) (v view) {
-	v = view{seen: p.own.seen(), undisturbed: p.limits.undisturbed(x), jitter: p.own.noise}
-	skew := uint32(int32(-p.own.slope * (1 << fineBits)))
+// view returns what readers are to see at x. The offset is the one nearest to near.
+func (p *pair) view(x float64, near uint64) (v view) {
+	v.state, v.whole = reported, near
+	v.undisturbed, v.jitter = p.limits.undisturbed(x), p.own.noise
+	skew := uint32(int32(-p.own.slope * (1 << 32)))
 	v.rates = join(skew, skew)
-	if v.disturbed = p.limits.disturbed; !v.disturbed {
+	if p.own.seen() {
+		v.state |= confirmed
+	}
+	if p.limits.disturbed {
+		v.state |= disturbed
+	} else {
 		v.undisturbed -= told // where it began, for the estimator
 	}
-	v.setReport(p.tell(x))
-	if v.synced = p.peered; v.synced {
-		v.setOffset(ring(p.offset-p.own.slope*x, offsetBits) + 1./4) // or rounding down could take a whole one
+	const half = (1<<ts24Shift - 1) / 2. // us: of a unit, for levels are whole microseconds
+	v.report = uint32(int64((ring(p.tell(x), deltaBits) + half) * (1 << (32 - deltaBits))))
+	if p.peered {
+		v.state |= synced
+		offset := ring(p.offset-p.own.slope*x, offsetBits) + 1./4 // or rounding down could take a whole one
+		fine := int64(math.Floor(offset * (1 << 32)))
+		v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
 		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, offsetBits), 0))
 		v.bound, v.ageing = p.bound(x - grace)
 	}
@@ -1654,50 +1654,31 @@ func secant(points []point) (slope, span float64) {
 
 // ---- What readers see ----
 
-const (
-	fineBits = 32 // of a fraction of a microsecond, so that the skew of a view has 10 digits
-	fracBits = 8  // of the fractions of what is slewed, and of reports: they change between two views
-)
-
 // reading is how readers get from a local time to the remote one: four words, which the
 // compiler keeps in registers.
 type reading struct {
 	from  uint64 // local time, us: all that follows is as of then
-	whole uint64 // us: what readers add to it, rounded down
-	rates uint64 // 2^-32: rate of the offset before from, and its rate
-	rest  uint64 // 2^-32 us: what is missing from whole; 2^-8 us: excess, which they still add at from, to be slewed away
+	whole uint64 // us: what readers add to it, rounded down; while no offset is known, what Anchor said
+	rates uint64 // 2^-32: rate of the offset, in the high half before from, in the low half later
+	rest  uint64 // high half: what is missing from whole, 2^-32 us; low half: excess, 2^-8 us, which they add at from, too, to be slewed away
 }
 
-// view is a consistent state for readers.
+// view is a consistent state for readers: pair.view makes it, and publish says from when on it holds.
 type view struct {
 	reading
-	report      uint32  // 2^-8 units: what to report, and nearly half a unit
+	report      uint32  // 2^-5 us, so that the ring of deltas is 32 bits: the level to report, and nearly half a unit
+	steps       uint32  // jumps of the remote time so far
 	delay       float32 // us: minimum one-way delay from the peer
-	toPeer      float32 // us: and to it
+	toPeer      float32 // us: minimum one-way delay to the peer
 	bound       float32 // us: of the offset's error a grace before from, without excess
-	ageing      float32 // by which that grows in a microsecond, us
+	ageing      float32 // by which bound grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
-	jitter      float32 // us
-	steps       uint32  // so far
-	disturbed   bool    // there was a clock event
-	seen        bool    // the report is marked: a datagram was there
-	synced      bool    // the offset is known
+	jitter      float32 // us: mean distance of fast datagrams from the floor
+	state       uint32  // what is known: the bits reported, confirmed, synced and disturbed
 }
 
-// setOffset makes offset, in us, what readers add.
-func (r *reading) setOffset(offset float64) {
-	whole := math.Floor(offset)
-	r.whole, r.rest = uint64(int64(whole)), join(uint32((offset-whole)*(1<<fineBits)), 0)
-}
-
-// setReport makes level, in us, what to report.
-func (v *view) setReport(level float64) {
-	const half = (1<<ts24Shift - 1) / 2. // us: of a unit, for levels are whole microseconds
-	v.report = uint32(int64((ring(level, deltaBits) + half) * (1 << (fracBits - ts24Shift))))
-}
-
-// excess returns what readers still add at from, 2^-8 us.
-func (r reading) excess() int64 { return int64(int32(r.rest)) }
+// excess returns what readers still add at from, 2^-32 us.
+func (r reading) excess() int64 { return int64(r.rest<<32) >> 8 }
 
 // skewAt returns the rate of the offset x us after from, 2^-32.
 func (r reading) skewAt(x int64) int64 {
@@ -1707,23 +1688,20 @@ func (r reading) skewAt(x int64) int64 {
 	return int64(int32(r.rates))
 }
 
-// left returns what is left of the excess x us after from.
+// left returns what is left of the excess x us after from, 2^-32 us.
 func (r reading) left(x int64) int64 {
-	slewed := min(max(x, 0), 2*maxSlew) << fracBits / 2 // at half the speed of time
+	slewed := min(max(x, 0), 2*maxSlew) << 31 // at half the speed of time
 	return r.excess() - max(min(r.excess(), slewed), -slewed)
 }
-
-// slewing returns for how long after from readers slew, us.
-func (r reading) slewing() int64 { return 2 * max(r.excess(), -r.excess()) >> fracBits }
 
 // offset returns what readers add x us after from, where the rate is skew, and the part of a
 // microsecond. Products wrap as offsets do, at any x.
 func (r reading) offset(x, skew int64) (whole uint64, part uint32) {
 	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32)
 	if x < 2*maxSlew { // later nothing is left
-		fine += r.left(x) << (fineBits - fracBits)
+		fine += r.left(x)
 	}
-	return r.whole + uint64(skew*(x>>32)+fine>>fineBits), uint32(fine)
+	return r.whole + uint64(skew*(x>>32)+fine>>32), uint32(fine)
 }
 
 // remote returns the remote clock.
@@ -1734,128 +1712,64 @@ func (r reading) remote(localUsec uint64) uint64 {
 }
 
 // ppm returns the skew in parts per million.
-func (r reading) ppm() float64 { return float64(r.skewAt(0)) / (1 << fineBits) * 1e6 }
-
-// reportAt returns what to report x us later.
-func (v *view) reportAt(x int64) uint32 {
-	return v.report - uint32(v.skewAt(0)*x>>(fineBits-fracBits+ts24Shift))
-}
-
-// minDelta returns a report.
-func (v *view) minDelta(localUsec uint64) Counter24 {
-	x := int64(localUsec - v.from)
-	mark := Counter24(markGuess)
-	if v.seen && float32(x)*v.ageing <= minGate {
-		mark = markSeen
-	}
-	report := NewCounter24(uint64(v.reportAt(x) >> fracBits)).marked(mark)
-	if report == 0 { // an original that has heard nothing says so
-		report = report.Dec()
-	}
-	return report
-}
+func (r reading) ppm() float64 { return float64(int32(r.rates)) / (1 << 32) * 1e6 }
 
 // boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)+grace), abs(float64(v.left(x)))
-	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<fracBits)+1, maxOffset)
+	age, rest := abs(float64(x)+grace), float64(abs(v.left(x)))
+	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<32)+1, maxOffset)
 }
 
 // shown is what readers see: a view, written by show and read by load, and counts.
 type shown struct {
-	seq       atomic.Uint32 // see writing
-	late      atomic.Uint32 // buckets in which all datagrams queued
-	datagrams atomic.Uint64 // before the bucket under way; here, where a bucket's end writes anyway
-	words     [8]atomic.Uint64
-	heard     atomic.Uint64 // local time, us, of the last report
+	seq       atomic.Uint32    // counts views, by 2; odd while one is being written; the top bits are its state
+	late      atomic.Uint32    // buckets in which all datagrams queued
+	datagrams atomic.Uint64    // before the bucket under way; here, where a bucket's end writes anyway
+	words     [8]atomic.Uint64 // the view without its state
+	heard     atomic.Uint64    // local time, us, of the last report
 }
 
-// The states of shown: bits of seq.
-const (
-	writing   = 1 << iota // a view is being written
-	reported              // there is one: a datagram has arrived
-	marked                // whose report is
-	synced                // with an offset
-	disturbed             // and a clock event since the start
-	nextView              // views shown, upwards
-)
+// The state of a view, the top bits of shown.seq: there is a level to report, a datagram confirms
+// it, the offset is known, there was a clock event.
+const reported, confirmed, synced, disturbed = 1 << 28, 1 << 29, 1 << 30, 1 << 31
 
 // show shows readers a view.
 func (s *shown) show(v *view) {
-	state := uint32(reported)
-	if v.synced {
-		state |= synced
-	}
-	if v.seen {
-		state |= marked
-	}
-	if v.disturbed {
-		state |= disturbed
-	}
 	seq := s.seq.Load()
-	s.seq.Store(seq | writing)
+	s.seq.Store(seq + 1)
 	for i, w := range [...]uint64{
-		v.from,
-		v.whole,
-		v.rates,
-		v.rest,
-		join(v.report, v.steps),
-		joinFloats(v.delay, v.toPeer),
-		joinFloats(v.bound, v.ageing),
-		joinFloats(v.undisturbed, v.jitter),
+		v.from, v.whole, v.rates, v.rest, join(v.report, v.steps),
+		joinFloats(v.delay, v.toPeer), joinFloats(v.bound, v.ageing), joinFloats(v.undisturbed, v.jitter),
 	} {
 		s.words[i].Store(w)
 	}
-	s.seq.Store((seq+nextView)&^(nextView-1) | state)
+	s.seq.Store((seq+2)<<4>>4 | v.state)
 }
 
-// clear takes the view away from readers. The first offset that is shown next is the one nearest
-// to anchor.
-func (s *shown) clear(anchor uint64) {
-	s.seq.Store((s.seq.Load() + nextView) &^ (nextView - 1))
-	s.anchor(anchor)
-}
-
-// anchor is for a view that has no offset yet.
-func (s *shown) anchor(offset uint64) { s.words[1].Store(offset) }
-
-// load returns what is shown, and the state.
-func (s *shown) load(v *view) (state uint32) {
+// load takes what is shown; ok is false while the offset is not known.
+func (s *shown) load(v *view) (ok bool) {
 	for {
-		seq := s.seq.Load()
-		v.reading = reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
+		seq, r := s.reading()
+		v.reading, v.state = r, seq>>28<<28
 		v.report, v.steps = split(s.words[4].Load())
 		v.delay, v.toPeer = splitFloats(s.words[5].Load())
 		v.bound, v.ageing = splitFloats(s.words[6].Load())
 		v.undisturbed, v.jitter = splitFloats(s.words[7].Load())
-		if s.seq.Load() == seq&^writing {
-			v.seen, v.synced, v.disturbed = seq&marked != 0, seq&synced != 0, seq&disturbed != 0
-			return seq
+		if s.seq.Load() == seq {
+			return seq&synced != 0
 		}
 	}
 }
 
-// view returns what is shown; ok is false while the offset is not known.
-func (s *shown) view() (v view, ok bool) {
-	s.load(&v)
-	return v, v.synced
-}
-
-// remote returns the remote clock, which takes half of a view.
-func (s *shown) remote(localUsec uint64) (remoteUsec uint64, ok bool) {
+// reading returns the half of a view that readings need, and seq.
+func (s *shown) reading() (seq uint32, r reading) {
 	for {
-		seq := s.seq.Load()
-		r := reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
-		if s.seq.Load() != seq&^writing {
-			continue
+		seq = s.seq.Load()
+		r = reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
+		if s.seq.Load() == seq&^1 {
+			return seq, r
 		}
-		if seq&synced == 0 {
-			return 0, false
-		}
-		x := int64(localUsec - r.from)
-		whole, _ := r.offset(x, r.skewAt(x)) // as reading.remote, which is not inlined
-		return localUsec + whole, true
 	}
 }
 
@@ -1866,8 +1780,7 @@ func split(word uint64) (high, low uint32) { return uint32(word >> 32), uint32(w
 func joinFloats(a, b float32) uint64 { return join(math.Float32bits(a), math.Float32bits(b)) }
 
 func splitFloats(word uint64) (a, b float32) {
-	high, low := split(word)
-	return math.Float32frombits(high), math.Float32frombits(low)
+	return math.Float32frombits(uint32(word >> 32)), math.Float32frombits(uint32(word))
 }
 
 // ---- Arithmetic on rings ----
@@ -1895,7 +1808,7 @@ func around(raw uint64, near float64) float64 {
 }
 
 // nearest returns the number that is raw on the ring of offsets and nearest to near.
-func nearest(raw, near uint64) uint64 { return near + uint64(wrap(raw-near, offsetBits)) }
+func nearest(raw, near uint64) uint64 { return ringExpand(near, raw, offsetBits) }
 
 // micros returns us microseconds, at most the longest duration.
 func micros(us float64) time.Duration {
@@ -1905,4 +1818,4 @@ func micros(us float64) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-func abs[T float32 | float64](v T) T { return max(v, -v) }
+func abs[T float32 | float64 | int64](v T) T { return max(v, -v) }

@@ -6,10 +6,7 @@ package timesync
 // 512 us. It wraps every 33.6 s (2^25 us). Stamps mostly speak of the past, so the
 // accepted interval is moved there by a quarter of the ring. (TimeSync:
 // ToRemoteTime16, FromLocalTime16.)
-const (
-	ts16Shift = 9       // 2^9 us a unit
-	ts16Bias  = 1 << 14 // a quarter of the ring, the original's choice
-)
+const ts16Shift = 9 // 2^9 us a unit
 
 // ToRemoteTime16 returns the peer's clock at the local time localUsec, for a payload. The peer
 // reads it with FromLocalTime16. The result is rounded to the nearest unit of 512 us, which adds
@@ -18,10 +15,7 @@ const (
 // It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {
 	remote, ok := s.RemoteTime(localUsec)
-	if !ok {
-		return 0, false
-	}
-	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), true
+	return NewCounter16((remote + 1<<(ts16Shift-1)) >> ts16Shift), ok // 0 is 0 in units, too
 }
 
 // FromLocalTime16 returns the local time, in microseconds, that the peer meant with ts; localUsec
@@ -29,5 +23,5 @@ func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bo
 // outside that range is read wrong by a multiple of 33.6 s, and ts does not show that. The result
 // is a multiple of 512 us, modulo 2^64.
 func FromLocalTime16(localUsec uint64, ts Counter16) uint64 {
-	return ts.Expand(localUsec>>ts16Shift-ts16Bias) << ts16Shift
+	return ts.Expand(localUsec>>ts16Shift-1<<14) << ts16Shift // a quarter of the ring, the original's choice
 }

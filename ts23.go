@@ -6,10 +6,7 @@ package timesync
 // 8 us. It wraps every 67.1 s (2^26 us). Stamps mostly speak of the past, so the
 // accepted interval is moved there by a quarter of the ring.
 // (TimeSync: ToRemoteTime23, FromLocalTime23.)
-const (
-	ts23Shift = 3       // 2^3 us a unit
-	ts23Bias  = 1 << 21 // a quarter of the ring, the original's choice
-)
+const ts23Shift = 3 // 2^3 us a unit
 
 // ToRemoteTime23 returns the peer's clock at the local time localUsec, for a payload. The peer
 // reads it with FromLocalTime23. The result is rounded to the nearest unit of 8 us, which adds at
@@ -19,10 +16,7 @@ const (
 // increments Snapshot.Steps. It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bool) {
 	remote, ok := s.RemoteTime(localUsec)
-	if !ok {
-		return 0, false
-	}
-	return NewCounter23((remote + 1<<(ts23Shift-1)) >> ts23Shift), true
+	return NewCounter23((remote + 1<<(ts23Shift-1)) >> ts23Shift), ok // 0 is 0 in units, too
 }
 
 // FromLocalTime23 returns the local time, in microseconds, that the peer meant with ts; localUsec
@@ -33,5 +27,5 @@ func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bo
 // In package link, AcceptEvent also refuses times that cannot be true, and AppendTime23 and
 // ReadTime23 put ok into the bit that ts leaves free.
 func FromLocalTime23(localUsec uint64, ts Counter23) uint64 {
-	return ts.Expand(localUsec>>ts23Shift-ts23Bias) << ts23Shift
+	return ts.Expand(localUsec>>ts23Shift-1<<21) << ts23Shift // a quarter of the ring, the original's choice
 }

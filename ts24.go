@@ -2,9 +2,7 @@
 
 package timesync
 
-import (
-	"time"
-)
+import "time"
 
 // TS24 is the stamp of a datagram: the sender's clock in units of 8 us. It wraps
 // every 134.2 s (2^27 us), which leaves the 67.1 s on either side of now that the
@@ -49,15 +47,11 @@ const (
 	markGuess    = iota // the floor is where the line says
 	markSeen            // a datagram was there
 	markOriginal        // an original's, as every third of its reports
-	marks               // how many there are; for a report: none
+	marks               // how many there are
 )
 
-// marked returns the counter with that mark of those next to c.
+// marked returns that of c and its neighbours that has the mark. Next to the ring's end, where marks
+// do not alternate, it may have another one.
 func (c Counter24) marked(mark Counter24) Counter24 {
-	for _, m := range [...]Counter24{c, c.Inc(), c.Dec()} {
-		if m%marks == mark {
-			return m
-		}
-	}
-	return c
+	return NewCounter24(uint64(c + 1 - (c+1+marks-mark)%marks))
 }

@@ -69,19 +69,15 @@ func (f *figures) equalCells(pick func(chrony, mine float64, long bool) bool) st
 // row is a row of the table of CHRONYD.md: median and 99th percentile of each.
 func (c *equalCell) row() []string {
 	pair := func(p50, p99 float64) string { return short(p50) + " / " + short(p99) }
-	row := []string{c.w.Name, fmt.Sprintf("%g/s", c.rate), pair(quantile(c.errs[0], 0.5), c.mine())}
-	if c.chrony == nil {
-		row = append(row, "-", "-")
-	} else {
-		row = append(row, pair(at(c.chrony.best, 0.5), at(c.chrony.best, 0.99)), pair(at(c.chrony.stock, 0.5), at(c.chrony.stock, 0.99)))
-	}
-	setting := "-"
-	if c.chrony != nil {
-		if setting = "`" + c.chrony.setting + "`"; c.chrony.setting == "" {
+	best, stock, setting := "-", "-", "-"
+	if x := c.chrony; x != nil {
+		best, stock = pair(at(x.best, 0.5), at(x.best, 0.99)), pair(at(x.stock, 0.5), at(x.stock, 0.99))
+		if setting = "`" + x.setting + "`"; x.setting == "" {
 			setting = "its defaults"
 		}
 	}
-	return append(row, pair(quantile(c.errs[1], 0.5), quantile(c.errs[1], 0.99)), setting)
+	return []string{c.w.Name, fmt.Sprintf("%g/s", c.rate), pair(quantile(c.errs[0], 0.5), c.mine()), best, stock,
+		pair(quantile(c.errs[1], 0.5), quantile(c.errs[1], 0.99)), setting}
 }
 
 // short prints microseconds without their unit.

@@ -208,12 +208,6 @@ func (d *document) write(folder, name string) error {
 	return d.drawPictures(folder)
 }
 
-// publish prints a document and writes it.
-func (d *document) publish(folder, name string) error {
-	fmt.Print(d.markdown())
-	return d.write(folder, name)
-}
-
 // writePage writes it as a page.
 func (d *document) writePage(path string) error {
 	return os.WriteFile(path, fmt.Appendf(nil, page, d.html.String()), 0o644)

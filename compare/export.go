@@ -5,12 +5,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -46,19 +44,11 @@ func (f *figures) csvRow(i, column int) []string {
 	for _, q := range kept {
 		row = append(row, csvNumber(quantile(r.errs, q)))
 	}
-	row = append(row, strconv.Itoa(r.missed), csvNumber(medianOf(r.first)), csvNumber(medianOf(r.within[0])), csvNumber(medianOf(r.within[1])))
+	row = append(row, fmt.Sprint(r.missed), csvNumber(medianOf(r.first)), csvNumber(medianOf(r.within[0])), csvNumber(medianOf(r.within[1])))
 	for _, v := range r.start {
 		row = append(row, csvNumber(quantileOf(v, 0.95)))
 	}
 	return append(row, csvNumber(float64(r.held)/float64(len(r.bounds))), csvNumber(quantile(r.bounds, 0.5)), csvNumber(f.value(i, column, 0.99)))
-}
-
-// csvNumber prints four digits.
-func csvNumber(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return ""
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
 // follow brings the figures of other documents up to date: the first rows of the table of
@@ -104,10 +94,10 @@ func (f *figures) followReadme(text string) (string, error) {
 	if len(queue[4]) < len(chronyd) || len(queue[4]) == len(chronyd) && queue[4] < chronyd {
 		chronyd = queue[4]
 	}
-	mine, orig, limit := f.mean(simulated, ours, 0.99), f.mean(simulated, original, 0.99), f.mean(simulated, len(methods), 0.99)
+	mine, orig, limit := f.means(simulated, 0.99)
 	for _, r := range []struct{ from, to string }{
 		{`over \d+ simulated scenarios \| \*\*[\d.]+ [um]s\*\*; the C\+\+ original's is \d+ times`, fmt.Sprintf("over %d simulated scenarios | **%s**; the C++ original's is %.0f times", len(f.of(simulated)), micros(mine), orig/mine)},
-		{`once a second, [\d.]+ [um]s; an oracle that knows each series in advance is [\d.]+ times`, fmt.Sprintf("once a second, %s; an oracle that knows each series in advance is %.1f times", micros(f.over(column{-1, chronyName}, f.of(simulated), 0.99)), mine/limit)},
+		{`once a second, [\d.]+ [um]s; an oracle that knows each series in advance is [\d.]+ times`, fmt.Sprintf("once a second, %s; an oracle that knows each series in advance is %.1f times", micros(f.over(chronyColumn, f.of(simulated), 0.99)), mine/limit)},
 		{`\*\*\d+ us\*\*; chronyd \d+ us, the original \d+ ms`, fmt.Sprintf("**%s us**; chronyd %s us, the original %s ms", queue[1], chronyd, queue[2])},
 		{`The [\d.]+ [um]s are simulated; the \d+ us are`, fmt.Sprintf("The %s are simulated; the %s us are", micros(mine), queue[1])},
 	} {

@@ -4,17 +4,13 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"gonum.org/v1/plot/plotter"
 
 	"timesync/internal/sim"
-	"timesync/internal/upstream"
 )
 
 const (
@@ -64,23 +60,6 @@ var taught = []lesson{
 		"This package follows as soon as both ends have told each other. The original has to wait until its old minimum is 10 s old."},
 }
 
-// group says what happens in a simulated world.
-func group(sc sim.Scenario) string {
-	switch sc.Tag {
-	case sim.Calm:
-		return "jitter at most"
-	case sim.Lossy:
-		return "loss, silences"
-	case sim.Queued:
-		return "queues that stand"
-	case sim.Routed:
-		return "paths that change"
-	case sim.Jumped:
-		return "clocks that are set"
-	}
-	return "faults of all kinds"
-}
-
 // collect plays everything. Recorded series are those of the folder traces, and the
 // project's own.
 func collect(traces string) (*figures, error) {
@@ -104,56 +83,6 @@ func collect(traces string) (*figures, error) {
 	f.sweeps()
 	f.equal, err = playEqual(c)
 	return f, err
-}
-
-// allWorlds returns the simulated ones, the author's and the recorded ones.
-func allWorlds(traces string) (ws []world, err error) {
-	for _, sc := range sim.Scenarios() {
-		ws = append(ws, simWorld(sc, simulated, simSeeds))
-	}
-	authors, err := upstream.Scenarios()
-	if err != nil {
-		return nil, err
-	}
-	for _, sc := range authors {
-		if sc.Classification == "CORE" {
-			ws = append(ws, authorWorld(sc, skewed, upstream.Mode{Integrated: true, Skewed: true}, coreSeeds))
-		}
-	}
-	for _, sc := range authors {
-		ws = append(ws, authorWorld(sc, published, upstream.Mode{}, authorSeeds))
-	}
-	replayed, err := replays(traces)
-	return append(ws, replayed...), err
-}
-
-// ownTrace is the project's own recording of a real TCP queue.
-const ownTrace = "../internal/sim/testdata/kernel-tcp-10m-60pps.csv.gz"
-
-// replays returns the recorded worlds. In a series with symmetric delays no method errs, and
-// a modelled direction is not recorded.
-func replays(folder string) (ws []world, err error) {
-	paths := []string{ownTrace}
-	if folder != "" {
-		more, err := filepath.Glob(filepath.Join(folder, "*.csv.gz"))
-		if err != nil {
-			return nil, err
-		}
-		if len(more) == 0 {
-			return nil, fmt.Errorf("-traces %s: no *.csv.gz there", folder)
-		}
-		paths = append(paths, slices.DeleteFunc(more, func(p string) bool {
-			return strings.Contains(p, "symsplit") || strings.Contains(p, "modelled") || filepath.Base(p) == filepath.Base(ownTrace)
-		})...)
-	}
-	for _, p := range paths {
-		sc, err := sim.Replay(strings.TrimSuffix(filepath.Base(p), ".csv.gz"), p)
-		if err != nil {
-			return nil, err
-		}
-		ws = append(ws, simWorld(sc, recorded, simSeeds))
-	}
-	return ws, nil
 }
 
 // seconds are the largest sizes of the errors in each second, NaN where there is none.
@@ -239,26 +168,14 @@ func (s series) curves() (curves []curve) {
 		curves = append(curves, curveOf(column, parts(s.errs[column])...))
 	}
 	if s.chronyd != nil {
-		curves = append(curves, curve{name: chronyName, color: rgb(chronyColor), parts: parts(s.chronyd)})
+		curves = append(curves, curve{name: chronyName, color: chronyColor, parts: parts(s.chronyd)})
 	}
 	return append(curves, curveOf(ours, parts(s.errs[ours])...))
 }
 
 // parts returns the lines through values at 0, 1, 2 and so on, with gaps where there is none.
-func parts(values []float64) (all []plotter.XYs) {
-	open := false
-	for i, v := range values {
-		if math.IsNaN(v) {
-			open = false
-			continue
-		}
-		if !open {
-			all, open = append(all, nil), true
-		}
-		last := &all[len(all)-1]
-		*last = append(*last, plotter.XY{X: float64(i), Y: v})
-	}
-	return all
+func parts(values []float64) []plotter.XYs {
+	return overTime(len(values), 1, func(i int) (x, y float64) { return float64(i), values[i] })
 }
 
 // sweeps turns up the skew and the rate of datagrams in the world of 3 ms of jitter.
@@ -322,6 +239,11 @@ func (f *figures) value(i, column int, q float64) float64 {
 // mean returns the geometric mean of a figure over the worlds of a set.
 func (f *figures) mean(set string, method int, q float64) float64 {
 	return f.over(column{method: method}, f.of(set), q)
+}
+
+// means returns those of this package, the original and the oracle.
+func (f *figures) means(set string, q float64) (mine, orig, limit float64) {
+	return f.mean(set, ours, q), f.mean(set, original, q), f.mean(set, len(methods), q)
 }
 
 // highest returns the power of ten above all errors of a series, us.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -20,8 +19,7 @@ import (
 
 const (
 	linkRate  = 10e6 // bits a second of the router, as in reallink/run.sh
-	crossPort = 7100
-	linkFlows = 4 // TCP connections that fill a direction: one alone leaves it empty at times
+	linkFlows = 4    // TCP connections that fill a direction: one alone leaves it empty at times
 )
 
 // linkLoad is what else crosses the link: TCP by phases, or random UDP traffic.
@@ -32,21 +30,21 @@ type linkLoad struct {
 	phases []linkPhase
 }
 
-// linkPhase is a share of the run.
+// linkPhase is a part of the run.
 type linkPhase struct {
-	name  string
-	share float64
-	fill  [2]bool // TCP from A to B, from B to A
+	name     string
+	from, to float64 // shares of it
+	fill     [2]bool // TCP from A to B, from B to A
 }
 
 // linkLoads are the experiments.
 var linkLoads = []linkLoad{
 	{name: "tcp", phases: []linkPhase{
-		{"nothing else", 0.15, [2]bool{}},
-		{"TCP from A to B", 0.25, [2]bool{true, false}},
-		{"TCP from B to A", 0.25, [2]bool{false, true}},
-		{"TCP both ways", 0.25, [2]bool{true, true}},
-		{"nothing else again", 0.10, [2]bool{}},
+		{"nothing else", 0, 0.15, [2]bool{}},
+		{"TCP from A to B", 0.15, 0.40, [2]bool{true, false}},
+		{"TCP from B to A", 0.40, 0.65, [2]bool{false, true}},
+		{"TCP both ways", 0.65, 0.90, [2]bool{true, true}},
+		{"nothing else again", 0.90, 1, [2]bool{}},
 	}},
 	{name: "cross60", share: 0.6},
 	{name: "cross80", share: 0.8},
@@ -88,51 +86,23 @@ func (w linkLoad) fill(ctx context.Context, spaces [2]string, side int, l *link)
 	}
 }
 
-// cross sends bursts of packets at random moments: those of a Poisson process. A burst has
-// 1 to 20 packets of 1,200 bytes.
-func cross(ctx context.Context, spaces [2]string, side int, share float64, seed uint64) error {
-	const payload, header, longest = 1200, 14 + 20 + 8, 20 // Ethernet, IPv4, UDP
-	var conn *net.UDPConn
-	err := within(spaces[side], func() (err error) {
-		// Nobody reads what arrives: the kernel drops it when the socket is full.
-		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[side], crossPort)))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	random := rand.New(rand.NewPCG(seed, uint64(side)))
-	bits := float64(longest+1) / 2 * (payload + header) * 8
-	gap := bits / (share * linkRate) * float64(time.Second)
-	b := make([]byte, payload)
-	peer := netip.AddrPortFrom(linkHosts[1-side], crossPort)
-	for next := time.Now(); ctx.Err() == nil; {
-		next = next.Add(time.Duration(random.ExpFloat64() * gap))
-		time.Sleep(time.Until(next))
-		for range 1 + random.IntN(longest) {
-			conn.WriteToUDPAddrPort(b, peer)
-		}
-	}
-	return nil
-}
+// after is the time after a share of the run.
+func (l *link) after(share float64) time.Duration { return time.Duration(share * float64(l.lasting)) }
 
 // fillPhases fills the link from one side with TCP whenever its phases say so.
 func (l *link) fillPhases(ctx context.Context, spaces [2]string, side int) error {
-	begin := time.Duration(0)
 	for _, p := range l.load.phases {
-		end := begin + time.Duration(p.share*float64(l.lasting))
-		if p.fill[side] {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(begin - time.Since(l.begun)):
-			}
-			if err := fill(spaces, side, end-begin); err != nil {
-				return err
-			}
+		if !p.fill[side] {
+			continue
 		}
-		begin = end
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(l.after(p.from) - time.Since(l.begun)):
+		}
+		if err := fill(spaces, side, l.after(p.to)-l.after(p.from)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

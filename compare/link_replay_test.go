@@ -6,10 +6,14 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"timesync/internal/sim"
 )
 
 // quietTrace is a run of 20 s over a path of 5 ms each way, with a report every second. The
@@ -100,5 +104,28 @@ func TestReadTraceRefuses(t *testing.T) {
 	}
 	if _, err := readTrace("../internal/sim/testdata/kernel-tcp-10m-60pps.csv.gz"); err == nil {
 		t.Error("a series without times of reading, no error")
+	}
+}
+
+// TestRealLink measures a real queue for some seconds, where the machine lets it.
+func TestRealLink(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 6 s")
+	}
+	out := t.TempDir()
+	log, err := exec.Command("reallink/run.sh", out, "-lasting", "6s", "-only", "tcp", "-record", out).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	if strings.Contains(string(log), "does not run here") {
+		t.Skip(strings.TrimSpace(string(log)))
+	}
+	text, err := os.ReadFile(filepath.Join(out, "link.md"))
+	if err != nil || !strings.Contains(string(text), "| all of it |") {
+		t.Errorf("%v\n%s", err, log)
+	}
+	trace, err := readTrace(filepath.Join(out, "tcp-60singles.csv.gz"))
+	if err != nil || len(trace[sim.A]) < 100 || len(trace[sim.B]) < 100 {
+		t.Errorf("the trace has %d and %d datagrams, %v", len(trace[sim.A]), len(trace[sim.B]), err)
 	}
 }

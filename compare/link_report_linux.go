@@ -244,11 +244,8 @@ func (l *link) phaseTable() [][]string {
 		cells = append(cells, l.rivalCells(from, to)...)
 		rows = append(rows, append(cells, fmt.Sprintf("%.3g / %.3g ms", middle[1], middle[0])))
 	}
-	begin := time.Duration(0)
 	for _, p := range l.load.phases {
-		end := begin + time.Duration(p.share*float64(l.lasting))
-		row(p.name, begin, end)
-		begin = end
+		row(p.name, l.after(p.from), l.after(p.to))
 	}
 	row("all of it", 0, l.lasting+time.Second)
 	return rows
@@ -286,16 +283,12 @@ func (l *link) draw(path string, t theme) error {
 	}
 	const shown = 1 // chronyd 16/s
 	if r := l.rivals[shown]; len(r.errs) > 0 {
-		curves = append(curves, curve{name: r.name, color: rgb(chronyColor), parts: parts(l.worst(r.errs, 0))})
+		curves = append(curves, curve{name: r.name, color: chronyColor, parts: parts(l.worst(r.errs, 0))})
 	}
 	curves = append(curves, curveOf(ours, parts(l.worst(s.errs, 0))...))
 	var phases []event
-	begin := 0.0
-	for i, p := range l.load.phases {
-		if i > 0 && i < len(l.load.phases)-1 { // there is TCP
-			phases = append(phases, event{from: begin, to: begin + p.share*seconds - 0.3, name: strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")})
-		}
-		begin += p.share * seconds
+	for _, p := range l.load.phases[1 : len(l.load.phases)-1] { // there is TCP
+		phases = append(phases, event{from: p.from * seconds, to: p.to*seconds - 0.3, name: strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")})
 	}
 	x := axis{min: 0, max: seconds, ticks: even(0, seconds)}
 	top := &chart{title: "Beside TCP on a real queue: largest error of each second", x: x, y: errorAxis(errorLabel, 1, 1e6), curves: curves, events: phases}

@@ -97,16 +97,9 @@ func writeReport(out, traces string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.write(out, "REPORT.md"); err != nil {
-		return err
-	}
-	if err := f.chronyDocument().write(out, "CHRONYD.md"); err != nil {
-		return err
-	}
-	if err := inputDocument().write(out, "INPUTS.md"); err != nil {
-		return err
-	}
-	if err := f.writeCSV(filepath.Join(out, "report.csv")); err != nil {
+	err = errors.Join(d.write(out, "REPORT.md"), f.chronyDocument().write(out, "CHRONYD.md"),
+		inputDocument().write(out, "INPUTS.md"), f.writeCSV(filepath.Join(out, "report.csv")))
+	if err != nil {
 		return err
 	}
 	if filepath.Clean(out) == filepath.Clean(committed) {

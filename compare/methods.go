@@ -74,7 +74,7 @@ var methods = []method{
 }
 
 // chronyColor is that of chronyd.
-const chronyColor = 0x2b8a3e
+var chronyColor = rgb(0x2b8a3e)
 
 // oracleName and its colour: the oracle is the last pair of each run.
 const oracleName = "oracle"
@@ -91,7 +91,10 @@ func columns() (names []string) {
 
 // colorOf returns the colour of a column.
 func colorOf(column int) color.Color {
-	if column == len(methods) {
+	switch column {
+	case chronyColumn.method:
+		return chronyColor
+	case len(methods):
 		return oracleColor
 	}
 	return methods[column].color

@@ -11,10 +11,15 @@ import (
 	"timesync/internal/sim"
 )
 
+// loopback is a port of the loopback interface.
+func loopback(port int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
+}
+
 // relay passes on what arrives at one port of the loopback interface to another, as late as a
 // link in which nothing overtakes says, until stop is called.
 func relay(link *sim.Link, from, to int, seed uint64) (stop func() error, err error) {
-	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: from})
+	udp, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback(from)))
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +32,7 @@ func relay(link *sim.Link, from, to int, seed uint64) (stop func() error, err er
 	go func() {
 		for w := range queue {
 			time.Sleep(time.Until(w.at))
-			udp.WriteToUDPAddrPort(w.b, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(to)))
+			udp.WriteToUDPAddrPort(w.b, loopback(to))
 		}
 	}()
 	go func() {

@@ -48,11 +48,11 @@ func measureOriginal(o options) error {
 		rows = append(rows, row)
 	}
 	d := originalDocument(o, rows, worse, compared, mismatches)
+	fmt.Print(d.markdown())
 	if mismatches > 0 {
-		fmt.Print(d.markdown())
 		return errors.New("the port in internal/rivals is not equal to the original")
 	}
-	return d.publish(o.out, "ORIGINAL.md")
+	return d.write(o.out, "ORIGINAL.md")
 }
 
 // play plays all pairs of a case at the same time.

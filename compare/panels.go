@@ -81,11 +81,12 @@ func (f frame) add(curves []curve) (plot.Legend, error) {
 	return legend, nil
 }
 
-// overTime returns the lines of a value over time, s, with gaps where it is NaN for longer than gap.
-func overTime[T any](all []T, gap float64, at, value func(*T) float64) (parts []plotter.XYs) {
+// overTime returns the lines through n points in order of x, with gaps where y is NaN for longer
+// than gap.
+func overTime(n int, gap float64, at func(i int) (x, y float64)) (parts []plotter.XYs) {
 	last := math.Inf(-1)
-	for i := range all {
-		x, y := at(&all[i]), value(&all[i])
+	for i := range n {
+		x, y := at(i)
 		if math.IsNaN(y) {
 			continue
 		}

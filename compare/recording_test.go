@@ -7,18 +7,14 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/csv"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"gonum.org/v1/plot/plotter"
 
 	"timesync"
 	"timesync/record"
@@ -240,12 +236,7 @@ func checkDrawn(t *testing.T, name string) {
 	if png, err := os.ReadFile(name + ".png"); err != nil || !bytes.HasPrefix(png, []byte("\x89PNG")) || len(png) < 20_000 {
 		t.Errorf("the picture: %d bytes, %v", len(png), err)
 	}
-	file, err := os.Open(name + ".csv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
+	rows, err := readCSV(name + ".csv")
 	if err != nil || len(rows) < 1000 || len(rows[0]) != 14 {
 		t.Errorf("the CSV: %d rows, %v", len(rows), err)
 	}
@@ -267,22 +258,6 @@ func TestNeverKnown(t *testing.T) {
 	}
 	if png, err := os.ReadFile(filepath.Join(dir, "recording-a.png")); err != nil || !bytes.HasPrefix(png, []byte("\x89PNG")) {
 		t.Error(err)
-	}
-}
-
-// TestThinned: of the points of a long recording those are drawn that stand out.
-func TestThinned(t *testing.T) {
-	var p plotter.XYs
-	for x := range 1000 {
-		p = append(p, plotter.XY{X: float64(x)})
-	}
-	p[333].Y, p[337].Y = 2, -2
-	got := thinned(p, 100)
-	if len(got) != 20 || !slices.Contains(got, p[333]) || !slices.Contains(got, p[337]) || !slices.IsSortedFunc(got, func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) }) {
-		t.Error(got)
-	}
-	if got := thinned(p, 2); len(got) != 1000 {
-		t.Errorf("%d points", len(got))
 	}
 }
 

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"time"
@@ -261,35 +260,4 @@ func (r *reel) clock(at float64) string {
 	later, _ := slices.BinarySearchFunc(r.days, at, func(d day, at float64) int { return cmp.Compare(d.from, at) })
 	less := r.days[max(later-1, 0)].less
 	return time.UnixMicro(less + int64(r.start) + int64(at*1e6)).UTC().Format("15:04:05")
-}
-
-// tell prints what happened.
-func (r *reel) tell(out io.Writer, name string) {
-	if len(r.notes) == 0 {
-		fmt.Fprintf(out, "%s: nothing is in it\n", name)
-	} else {
-		last := r.notes[len(r.notes)-1]
-		fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d late buckets, %.0f steps\n", name, r.clock(0), last.at, last.late, last.in.steps)
-	}
-	for _, h := range r.told.all {
-		fmt.Fprintf(out, "%s (%.1f s) %s\n", r.clock(h.at), h.at, h.say)
-	}
-	var sums []float64
-	for _, n := range r.notes {
-		if !math.IsNaN(n.disagree) {
-			sums = append(sums, math.Abs(n.disagree))
-		}
-	}
-	if slices.Sort(sums); len(sums) > 0 {
-		fmt.Fprintf(out, "the two ends disagree by %s (median), %s (99th percentile), %s at most\n",
-			micros(quantile(sums, 0.5)), micros(quantile(sums, 0.99)), micros(quantile(sums, 1)))
-	}
-	if r.differ > 0 {
-		fmt.Fprintf(out, "this version answers otherwise than the one that recorded, offsets by up to %s; shown is what this one makes of it\n", micros(r.differ))
-	} else if r.asked > 0 {
-		fmt.Fprintf(out, "all %d recorded answers are those of this version\n", r.asked)
-	}
-	if r.cut != nil {
-		fmt.Fprintf(out, "the recording ends there: %v\n", r.cut)
-	}
 }

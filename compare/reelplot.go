@@ -15,7 +15,9 @@ import (
 
 // line returns the curve of something over time.
 func (r *reel) line(name string, c color.Color, width vg.Length, value func(n *note) float64) curve {
-	parts := overTime(r.notes, max(leastSilence, 5*r.pace()), func(n *note) float64 { return n.at }, value)
+	parts := overTime(len(r.notes), max(leastSilence, 5*r.pace()), func(i int) (x, y float64) {
+		return r.notes[i].at, value(&r.notes[i])
+	})
 	for i := range parts {
 		parts[i] = thinned(parts[i], len(r.notes)/mostDrawn)
 	}

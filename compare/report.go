@@ -64,6 +64,9 @@ const chronyName = "chronyd 1/s"
 // hidden are the methods whose figures are in the CSV only.
 var hidden = []string{"NTP filter", "Sutphin", "wall clock"}
 
+// chronyColumn is that of chronyd.
+var chronyColumn = column{-1, chronyName}
+
 // shown returns the columns that the report shows.
 func shown() (all []column) {
 	for i, name := range columns() {
@@ -71,7 +74,7 @@ func shown() (all []column) {
 			all = append(all, column{i, name})
 		}
 		if i == original {
-			all = append(all, column{-1, chronyName})
+			all = append(all, chronyColumn)
 		}
 	}
 	return all
@@ -101,10 +104,9 @@ func (f *figures) over(c column, worlds []int, q float64) float64 {
 
 func (f *figures) headline(d *document) {
 	worlds := f.of(simulated)
-	mine, limit := f.mean(simulated, ours, 0.99), f.mean(simulated, len(methods), 0.99)
-	orig := f.mean(simulated, original, 0.99)
+	mine, orig, limit := f.means(simulated, 0.99)
 	both := slices.DeleteFunc(slices.Clone(worlds), func(i int) bool { return math.IsNaN(f.chronyd.value(f.worlds[i].name, 0.99)) })
-	chrony, beside := f.over(column{-1, chronyName}, both, 0.99), f.over(column{ours, ""}, both, 0.99)
+	chrony, beside := f.over(chronyColumn, both, 0.99), f.over(column{ours, ""}, both, 0.99)
 	d.text("Two ends exchange datagrams in %d kinds of simulated worlds. Ten times a second each method is asked for the other end's clock. **In the geometric mean over the worlds, the 99th percentile of the error is %s with this package. That is %.0f times less than with the original (%s), which sends the same datagrams, and %.0f times less than with chronyd in the %d worlds that it can be played in (%s against %s). chronyd asks once a second, in packets of its own, with the best of 88 settings in each world. An oracle that knows each series in advance is %.1f times better (%s).**",
 		len(worlds), micros(mine), orig/mine, micros(orig), chrony/beside, len(both), micros(chrony), micros(beside), mine/limit, micros(limit))
 	d.picture("methods", "A row for each method, a dot for each world, a bar at the geometric mean, over a logarithmic axis of the error",
@@ -118,10 +120,7 @@ func (f *figures) headline(d *document) {
 // strips are the p99 of the worlds by method, the best method first.
 func (f *figures) strips(worlds []int) (all []strip) {
 	for _, c := range shown() {
-		s := strip{name: c.name, mean: f.over(c, worlds, 0.99), color: rgb(chronyColor)}
-		if c.method >= 0 {
-			s.color = colorOf(c.method)
-		}
+		s := strip{name: c.name, mean: f.over(c, worlds, 0.99), color: colorOf(c.method)}
 		for _, i := range worlds {
 			if v := f.worldValue(c, i, 0.99); !math.IsNaN(v) {
 				s.dots = append(s.dots, v)
@@ -169,7 +168,7 @@ func (f *figures) winner(i int, q float64) (name string, us float64) {
 			name, best = m.name, v
 		}
 	}
-	if v := f.worldValue(column{-1, chronyName}, i, q); v < mine*0.95 && v < best {
+	if v := f.worldValue(chronyColumn, i, q); v < mine*0.95 && v < best {
 		name, best = chronyName, v
 	}
 	return name, best
@@ -372,16 +371,15 @@ func after(s float64) string {
 }
 
 func (f *figures) authors(d *document) {
-	n, better := 0, 0
+	better := 0
 	for _, i := range f.of(skewed) {
-		n++
 		if f.value(i, ours, .95) <= f.value(i, original, .95) {
 			better++
 		}
 	}
-	us, orig, limit := f.mean(skewed, ours, .95), f.mean(skewed, original, .95), f.mean(skewed, len(methods), .95)
+	us, orig, limit := f.means(skewed, 0.95)
 	d.text("The author of the original has a benchmark of %d scenarios (catid/TimeSync, `tests/peer_bench.cpp`), re-created here. It looks at the 95th percentile at the worse end, from 2 s on, and subtracts no unavoidable part; the figure here is the median of %d seeds. In the scenarios called CORE, with a skew of 25 to 400 ppm, this package comes to %s in the geometric mean (the original %s, the oracle %s), and is no worse than the original in %d of %d. report.csv has them without that skew, too, and a recorded queue.",
-		len(f.of(published)), coreSeeds, micros(us), micros(orig), micros(limit), better, n)
+		len(f.of(published)), coreSeeds, micros(us), micros(orig), micros(limit), better, len(f.of(skewed)))
 }
 
 // costBegin and costEnd enclose what no test can hold: it depends on the machine.

@@ -11,72 +11,7 @@ import (
 	"time"
 
 	"timesync/internal/sim"
-	"timesync/internal/upstream"
 )
-
-// world is a kind of world that can be played with any seed.
-type world struct {
-	name   string
-	set    string // which table it belongs to
-	group  string // what happens in it
-	seeds  int
-	warmup time.Duration
-	play   func(seed uint64, pairs []sim.Pair, obs sim.Observer)
-	events func(seed uint64) events
-}
-
-// The sets of worlds.
-const (
-	simulated = "simulated"
-	published = "author's benchmark, as published"
-	skewed    = "author's benchmark, CORE with skew"
-	recorded  = "recorded"
-)
-
-// simWorld is a scenario of package sim.
-func simWorld(sc sim.Scenario, set string, seeds int) world {
-	return world{
-		name: sc.Name, set: set, group: group(sc), seeds: seeds, warmup: sc.Warmup,
-		play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) { sim.Run(sc, seed, pairs, obs) },
-		events: func(seed uint64) (e events) {
-			for _, spec := range []sim.ClockSpec{sc.A(seed), sc.B(seed)} {
-				for _, x := range spec.Events {
-					if x.Step != 0 || x.PPM != 0 {
-						e.clocks = append(e.clocks, x.At, x.At+x.For)
-					}
-				}
-			}
-			for _, l := range []*sim.Link{sc.AB(seed), sc.BA(seed)} {
-				e.paths = append(e.paths, changes(l, sc.Duration)...)
-			}
-			return e
-		},
-	}
-}
-
-// changes returns when the delay of a path without any queue changes.
-func changes(l *sim.Link, until time.Duration) (all []time.Duration) {
-	const step = 10 * time.Millisecond
-	for t := time.Duration(0); t < until; t += step {
-		if l.BaseAt(t) != l.BaseAt(t+step) {
-			all = append(all, t+step)
-		}
-	}
-	return all
-}
-
-// authorWorld is a scenario of the original author's benchmark.
-func authorWorld(sc *upstream.Scenario, set string, mode upstream.Mode, seeds int) world {
-	return world{
-		name: sc.Name, set: set, seeds: seeds, warmup: sc.Warmup(),
-		play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) {
-			upstream.New(sc, seed, mode).Run(pairs, obs)
-		},
-		events: func(seed uint64) events {
-			return events{clocks: upstream.New(sc, seed, mode).ClockEvents()}
-		},
-	}
-}
 
 // result is what a method did in all seeds of a world, both ends. Errors are absolute, in
 // microseconds, without what unequal paths make unavoidable.

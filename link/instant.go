@@ -3,20 +3,9 @@
 package link
 
 import (
-	"errors"
 	"time"
 
 	"timesync"
-)
-
-// ProposeInstant, AcceptInstant and AcceptEvent return these errors.
-var (
-	ErrAhead  = errors.New("link: an instant must be 0 to 16 s ahead")
-	ErrUnsure = errors.New("link: the peer's clock is not known well enough now")
-	ErrPassed = errors.New("link: the instant has passed")
-	ErrFuture = errors.New("link: the event lies in the future")
-	ErrOld    = errors.New("link: the event is too old")
-	ErrBefore = errors.New("link: the event is from before a clock was set, or the peer started anew")
 )
 
 const (

@@ -34,18 +34,10 @@ package link
 
 import (
 	"encoding/binary"
-	"errors"
 	"sync"
 	"time"
 
 	"timesync"
-)
-
-// Open refuses a datagram with one of these errors, and ignores all of it.
-var (
-	ErrTruncated = errors.New("link: datagram is shorter than its header")
-	ErrReserved  = errors.New("link: datagram has a flag that is reserved")
-	ErrAnchor    = errors.New("link: anchor and stamp of a datagram differ")
 )
 
 const (

@@ -12,11 +12,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"timesync/internal/long"
 )
 
 var (
-	long      = flag.Bool("long", false, "play many sequences: 10000")
-	modelRuns = flag.Int("model.runs", 0, "sequences of TestModel (default 2000, 200 with -short, 10000 with -long)")
+	modelRuns = long.Count("model.runs", "sequences of TestModel", 200, 2000, 10_000)
 	modelSeed = flag.Uint64("model.seed", 1, "the first one's seed")
 )
 
@@ -266,17 +267,7 @@ func (m *model) set(i int, step uint64) {
 //
 //	go test ./link -run TestModel -model.runs 100000 -model.seed 12345
 func TestModel(t *testing.T) {
-	runs := *modelRuns
-	switch {
-	case runs > 0:
-	case testing.Short():
-		runs = 200
-	case *long:
-		runs = 10_000
-	default:
-		runs = 2000
-	}
-	for seed := *modelSeed; seed < *modelSeed+uint64(runs); seed++ {
+	for seed := *modelSeed; seed < *modelSeed+uint64(modelRuns()); seed++ {
 		m := newModel(t, seed)
 		m.run(second + m.rng.Uint64N(10*second)) // a start is over after some round trips
 		for range 1 + m.rng.IntN(3) {

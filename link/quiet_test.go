@@ -6,102 +6,17 @@
 package link_test
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"timesync/internal/sim"
-	"timesync/link"
+	"timesync/internal/stat"
 )
 
 var quietWorlds = flag.Int("quiet.worlds", 4, "worlds for each row of TestQuietEnd and TestSkewKnown")
-
-// wire is two ends with clocks of quartz, 40 ppm apart, and 20 ms of path with exponential
-// jitter. Each end sends at a rate of its own. Times are true.
-type wire struct {
-	links  [2]link.Link
-	clocks [2]*sim.Clock
-	rates  [2]float64 // datagrams a second
-	out    [2]*sim.Link
-	rng    *rand.Rand
-	now    time.Duration
-	events []wireEvent
-	asked  func(side int)
-}
-
-type wireEvent struct {
-	at       time.Duration
-	side     int // whose event it is
-	datagram []byte
-	ask      bool
-}
-
-// add keeps the events in the order of time.
-func (w *wire) add(e wireEvent) {
-	i, _ := slices.BinarySearchFunc(w.events, e.at, func(e wireEvent, at time.Duration) int { return cmp.Compare(e.at, at) })
-	w.events = slices.Insert(w.events, i, e)
-}
-
-const askEvery = 50 * time.Millisecond
-
-// newWire steps the clock of one end by step, at time at.
-func newWire(seed uint64, rates [2]float64, jitter time.Duration, stepped int, at, step time.Duration) *wire {
-	w := &wire{rates: rates, rng: rand.New(rand.NewPCG(seed, 'q')), asked: func(int) {}}
-	for side := range w.clocks {
-		spec := sim.ClockSpec{OffsetUsec: w.rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
-			SinePhase: 2 * math.Pi * w.rng.Float64(), WanderPPM: 0.01}
-		if step != 0 && side == stepped {
-			spec.Events = []sim.ClockEvent{{At: at, Step: step}}
-		}
-		w.clocks[side] = sim.NewClock(spec, w.rng.Uint64())
-		w.out[side] = &sim.Link{Base: sim.Fixed(20 * time.Millisecond), Delay: sim.Exp(jitter)}
-		first := time.Duration(w.rng.Float64() / rates[side] * float64(time.Second))
-		w.add(wireEvent{at: first, side: side})
-		w.add(wireEvent{at: askEvery, side: side, ask: true})
-	}
-	return w
-}
-
-func (w *wire) run(until time.Duration) {
-	for w.events[0].at < until {
-		e := w.events[0]
-		w.events = w.events[1:]
-		w.now = e.at
-		local := w.clocks[e.side].Usec(e.at)
-		switch {
-		case e.ask:
-			w.asked(e.side)
-			e.at += askEvery
-			w.add(e)
-		case e.datagram != nil:
-			w.links[e.side].Open(e.datagram, local)
-		default:
-			header := w.links[e.side].AppendHeader(nil, local)
-			for _, at := range w.out[e.side].Arrivals(w.rng, e.at) {
-				w.add(wireEvent{at: at, side: 1 - e.side, datagram: header})
-			}
-			e.at += time.Duration(float64(time.Second) / w.rates[e.side])
-			w.add(e)
-		}
-	}
-}
-
-// err is how far an end's idea of the other's clock is off, in microseconds.
-func (w *wire) err(side int) (usec float64, ok bool) {
-	remote, ok := w.links[side].RemoteTime(w.clocks[side].Usec(w.now))
-	return math.Abs(float64(int64(remote - w.clocks[1-side].Usec(w.now)))), ok
-}
-
-func quantile(v []float64, q float64) float64 {
-	slices.Sort(v)
-	return v[int(q*float64(len(v)-1)+0.5)]
-}
 
 // medianMost is how a table says so; what is never over is so from limit on.
 func medianMost(v []float64, limit float64, never string) string {
@@ -111,11 +26,11 @@ func medianMost(v []float64, limit float64, never string) string {
 		}
 		return fmt.Sprintf("%.1f", x)
 	}
-	median := text(quantile(v, 0.5))
+	median := text(stat.Quantile(v, 0.5))
 	if median == never {
 		return never
 	}
-	return median + " / " + text(quantile(v, 1))
+	return median + " / " + text(stat.Quantile(v, 1))
 }
 
 // TestQuietEnd: one end sends 60 datagrams a second, the other fewer. The table says what
@@ -147,9 +62,9 @@ func TestQuietEnd(t *testing.T) {
 				}
 			}
 		}
-		fmt.Fprintf(&table, "| %g | %.0f / %.0f | %.0f / %.0f | %.1f | %.1f | %s |\n", rate, quantile(errs[0], 0.5), quantile(errs[0], 0.99),
-			quantile(errs[1], 0.5), quantile(errs[1], 0.99), quantile(bounds[0], 0.5), quantile(bounds[1], 0.5), medianMost(late, (end-stepAt-askEvery).Seconds(), "over 180"))
-		if p99 := max(quantile(errs[0], 0.99), quantile(errs[1], 0.99)); p99 > 10000 || rate >= 1 && p99 > 1000 {
+		fmt.Fprintf(&table, "| %g | %.0f / %.0f | %.0f / %.0f | %.1f | %.1f | %s |\n", rate, stat.Quantile(errs[0], 0.5), stat.Quantile(errs[0], 0.99),
+			stat.Quantile(errs[1], 0.5), stat.Quantile(errs[1], 0.99), stat.Quantile(bounds[0], 0.5), stat.Quantile(bounds[1], 0.5), medianMost(late, (end-stepAt-askEvery).Seconds(), "over 180"))
+		if p99 := max(stat.Quantile(errs[0], 0.99), stat.Quantile(errs[1], 0.99)); p99 > 10000 || rate >= 1 && p99 > 1000 {
 			t.Errorf("%g a second: the error is %.0f us at p99", rate, p99)
 		}
 	}
@@ -179,13 +94,13 @@ func TestSkewKnown(t *testing.T) {
 					known, off = append(known, math.Inf(1)), append(off, 0)
 				}
 			}
-			worst := quantile(off, 1)
-			if cell := medianMost(known, math.Inf(1), "not in 20 min"); math.IsInf(quantile(known, 0.5), 1) {
+			worst := stat.Quantile(off, 1)
+			if cell := medianMost(known, math.Inf(1), "not in 20 min"); math.IsInf(stat.Quantile(known, 0.5), 1) {
 				fmt.Fprintf(&table, " %s |", cell)
 			} else {
 				fmt.Fprintf(&table, " %s s, %.0f |", cell, worst)
 			}
-			if rate >= 1 && math.IsInf(quantile(known, 1), 1) {
+			if rate >= 1 && math.IsInf(stat.Quantile(known, 1), 1) {
 				t.Errorf("%g a second, %v of jitter: not known after 20 min", rate, jitter)
 			}
 			if worst > 25+5 { // temperature moves the rates by 4

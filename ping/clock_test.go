@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/internal/rivals"
 )
 
 // How a Clock asks, adjusts, reads and is read: schedule, corrections, skew, readers, extremes.
@@ -69,12 +68,6 @@ func TestWorkedExample(t *testing.T) {
 		if s.MinOneWayDelay != 5*time.Second || s.OffsetUsec != 50_000_000 || s.ErrorBound < 5*time.Second || s.ErrorBound > 5010*time.Millisecond {
 			t.Errorf("%s: %+v", rule.name, s)
 		}
-	}
-	// The push that the article replaces: 5 s behind.
-	var p rivals.Unreal
-	p.Push(60_000_000, 15_000_000)
-	if got, _ := p.RemoteTime(15_000_000, 60_000_000); got != 60_000_000 {
-		t.Errorf("push: %d", got)
 	}
 }
 

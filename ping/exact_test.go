@@ -379,19 +379,14 @@ func TestLevelShift(t *testing.T) {
 
 // TestThreshold: a clock that is off by the threshold is slewed, by more it jumps.
 func TestThreshold(t *testing.T) {
-	for _, x := range []struct {
-		threshold time.Duration
-		e         int64
-		want      Verdict
-	}{
-		{0, 200_000, Accepted}, {0, 200_001, Stepped}, {0, -200_000, Accepted}, {0, -200_001, Stepped},
-		{time.Millisecond, 1000, Accepted}, {time.Millisecond, 1001, Stepped},
-	} {
-		c := &Clock{conf: Config{RecalibrateThreshold: x.threshold}, window: []sample{{offset: uint64(x.e)}}}
-		old, next := new(published), new(published)
-		v := c.move(next, old, 50_000)
-		if got := int64(next.read(50_000)) - 50_000; v != x.want || got != x.e*int64(c.steps) || (v == Stepped) != (c.steps == 1) {
-			t.Errorf("threshold %v, error %d us: %v, moved by %d us at once, %d steps", x.threshold, x.e, v, got, c.steps)
+	for threshold, limit := range map[time.Duration]int64{0: 200_000, time.Millisecond: 1000} {
+		for e, want := range map[int64]Verdict{limit: Accepted, limit + 1: Stepped, -limit: Accepted, -limit - 1: Stepped} {
+			c := &Clock{conf: Config{RecalibrateThreshold: threshold}, window: []sample{{offset: uint64(e)}}}
+			old, next := new(published), new(published)
+			v := c.move(next, old, 50_000)
+			if got := int64(next.read(50_000)) - 50_000; v != want || got != e*int64(c.steps) || (v == Stepped) != (c.steps == 1) {
+				t.Errorf("threshold %v, error %d us: %v, moved by %d us at once, %d steps", threshold, e, v, got, c.steps)
+			}
 		}
 	}
 }

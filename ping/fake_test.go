@@ -10,26 +10,17 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
+	"timesync/internal/stat"
 )
 
 // A client and a server in simulated time, on which the other tests play.
 
 var (
-	seedFlag   = flag.Uint64("seed", 1, "seed of the random worlds")
-	long       = flag.Bool("long", false, "play many worlds: 10000")
-	worldsFlag = flag.Int("worlds", 0, "number of random worlds for the error bound, a quarter of it for steps (default 1000, 10000 with -long)")
+	seedFlag = flag.Uint64("seed", 1, "seed of the random worlds")
+	worlds   = long.Count("worlds", "random worlds for the error bound, a quarter of it for steps", 1000, 1000, 10_000)
+	compared = flag.Int("compareworlds", 1, "number of worlds per scenario of the comparison; 12 for the figures in print")
 )
-
-// worlds returns how many random worlds to play.
-func worlds() int {
-	switch {
-	case *worldsFlag > 0:
-		return *worldsFlag
-	case *long:
-		return 10_000
-	}
-	return 1000
-}
 
 // random returns a generator and prints its seed.
 func random(t testing.TB) *rand.Rand {
@@ -197,6 +188,5 @@ func percentile(errors []int64, p float64) int64 {
 	for i, e := range errors {
 		sizes[i] = int64(magnitude(e))
 	}
-	slices.Sort(sizes)
-	return sizes[int(p*float64(len(sizes)-1))]
+	return stat.Quantile(sizes, p)
 }

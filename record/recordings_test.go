@@ -13,10 +13,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"timesync"
+	"timesync/internal/stat"
 )
 
 const recordings = "../testdata/recordings"
@@ -50,12 +50,6 @@ func openRecording(t *testing.T, name string) io.Reader {
 	}
 	t.Cleanup(func() { file.Close() })
 	return file
-}
-
-// p99 returns the 99th percentile.
-func p99(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)*99/100]
 }
 
 // ring returns a difference of offsets, which datagrams show modulo 67.1 s.
@@ -101,7 +95,7 @@ func TestRecordings(t *testing.T) {
 				outside++
 			}
 		}
-		gotErr, gotSum := p99(errs), p99(sums)
+		gotErr, gotSum := stat.Quantile(errs, 0.99), stat.Quantile(sums, 0.99)
 		t.Logf("%s: %v datagrams; 99th percentile of the error %.0f us, of the disagreement %.0f us", s.name, datagrams, gotErr, gotSum)
 		if gotErr > s.p99 || gotSum > s.disagree || min(datagrams[0], datagrams[1]) < s.least || outside > 0 {
 			t.Errorf("%s: want at most %.0f and %.0f us, and %d datagrams; %d answers outside their bound", s.name, s.p99, s.disagree, s.least, outside)
@@ -143,9 +137,7 @@ func TestBrowserRecording(t *testing.T) {
 			t.Fatalf("after %v us: %v", m.LocalUsec-begin, s)
 		}
 	}
-	slices.Sort(offsets)
-	n := len(offsets)
-	spread := offsets[n*99/100] - offsets[n/100]
+	n, spread := len(offsets), stat.Quantile(offsets, 0.99)-stat.Quantile(offsets, 0.01)
 	t.Logf("%d datagrams; 98 %% of the offsets within %.0f us", n, spread)
 	if spread > 2000 || n < 1000 {
 		t.Errorf("%d datagrams, spread %.0f us", n, spread)

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/stat"
 )
 
 var table = flag.Bool("table", false, "measure what kernel times are worth, in 27 s, and print it")
@@ -222,11 +222,6 @@ func connect(t *testing.T, busy int, found *measured) {
 	*found = e.found
 }
 
-func quantile(v []int64, q float64) int64 {
-	slices.Sort(v)
-	return v[int(q*float64(len(v)-1)+0.5)]
-}
+func p99(v []int64) int64 { return stat.Quantile(v, 0.99) }
 
-func p99(v []int64) int64 { return quantile(v, 0.99) }
-
-func cell(v []int64) string { return fmt.Sprintf("%d / %d", quantile(v, 0.5), p99(v)) }
+func cell(v []int64) string { return fmt.Sprintf("%d / %d", stat.Quantile(v, 0.5), p99(v)) }

@@ -38,7 +38,6 @@ func BenchmarkRead(b *testing.B) {
 			l.Advance(1)
 		}
 		b.Run(bb.name, func(b *testing.B) {
-			b.ReportAllocs()
 			now := uint64(1)
 			for b.Loop() {
 				now += 7
@@ -51,7 +50,6 @@ func BenchmarkRead(b *testing.B) {
 func BenchmarkSnapshot(b *testing.B) {
 	l := newClient(ClientConfig{}, &fakeRemote{delay: ms(50), ppm: 50}, 1000*time.Hour)
 	l.Advance(0)
-	b.ReportAllocs()
 	now := uint64(1)
 	for b.Loop() {
 		now += 7
@@ -74,7 +72,6 @@ func BenchmarkReadParallel(b *testing.B) {
 
 func BenchmarkAdvance(b *testing.B) {
 	l := newClient(ClientConfig{Handlers: Handlers{Tick: func(Step) {}}}, &fakeRemote{delay: ms(50)}, time.Hour)
-	b.ReportAllocs()
 	now := uint64(0)
 	for b.Loop() {
 		now += 16_667

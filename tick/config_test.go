@@ -192,17 +192,13 @@ func TestLimits(t *testing.T) {
 
 // The first tick may start 2^60 ns from tick 0, to the nanosecond: at these rates one does.
 func TestFirstTickLimit(t *testing.T) {
-	for _, tc := range []struct {
-		rate Rate
-		n    Tick
-		ok   bool
-	}{
-		{Rate{39229, 1}, 45227957704222, true}, {Rate{39229, 1}, 45227957704223, false},
-		{Rate{55645, 1}, -64154317123848, true}, {Rate{55645, 1}, -64154317123849, false},
-	} {
-		c := ServerConfig{Config: Config{Rate: tc.rate}, FirstTick: tc.n}
-		if err := c.complete(); (err == nil) != tc.ok {
-			t.Errorf("%v, first tick %d, at %v: %v", tc.rate, tc.n, tc.rate.Duration(tc.n), err)
+	for rate, limit := range map[Rate]Tick{{39229, 1}: 45227957704222, {55645, 1}: -64154317123848} {
+		beyond := limit + limit/max(limit, -limit)
+		for _, n := range []Tick{limit, beyond} {
+			c := ServerConfig{Config: Config{Rate: rate}, FirstTick: n}
+			if err := c.complete(); (err == nil) != (n == limit) {
+				t.Errorf("%v, first tick %d, at %v: %v", rate, n, rate.Duration(n), err)
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
@@ -26,13 +27,7 @@ import (
 // logged. A machine that stalls so badly that ticks are skipped gets a second chance, and
 // the log says so. Of one that stalls then, too, nothing can be said.
 func TestEndToEnd(t *testing.T) {
-	length := 3 * time.Second
-	switch {
-	case testing.Short():
-		length = 1500 * time.Millisecond
-	case *long:
-		length = 10 * time.Second
-	}
+	length := long.Sized(1500*time.Millisecond, 3*time.Second, 10*time.Second)
 	for try := range 2 {
 		stalled := watchStalls(t.Context(), length)
 		faults := endToEnd(t, length)
@@ -221,17 +216,15 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 		wg.Go(func() { // stamps, so that there is something to synchronize by before the first tick
 			every := time.NewTicker(time.Second / 60)
 			defer every.Stop()
-			for {
-				select {
-				case <-ctx.Done():
+			for range every.C {
+				if ctx.Err() != nil {
 					return
-				case <-every.C:
-					b := end.stamp(byte(i), clock.now())
-					if h, ok := l.Hello(); ok {
-						b, _ = h.AppendBinary(b)
-					}
-					send(conn, hubAddr, b)
 				}
+				b := end.stamp(byte(i), clock.now())
+				if h, ok := l.Hello(); ok {
+					b, _ = h.AppendBinary(b)
+				}
+				send(conn, hubAddr, b)
 			}
 		})
 	}

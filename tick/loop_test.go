@@ -3,24 +3,17 @@
 package tick
 
 import (
-	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"math"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-var long = flag.Bool("long", false, "play many worlds, and 90 days tick by tick")
+	"timesync/internal/long"
+)
 
 // 90 days at 60 Hz in random frames of 1 to 100 ms: every tick once and in
 // order, and no drift. Without -long only the first and the last hour have such
@@ -61,7 +54,7 @@ func TestNinetyDays(t *testing.T) {
 	frames := 0
 	for now != end {
 		frame := 1000 + rng.Uint64N(99_000)
-		if !*long && now-start > usec(hour) && end-now > usec(hour) {
+		if !*long.Flag && now-start > usec(hour) && end-now > usec(hour) {
 			frame += rng.Uint64N(usec(hour))
 		}
 		now += min(frame, end-now)
@@ -221,40 +214,6 @@ func TestOverload(t *testing.T) {
 			t.Errorf("policy %d: %d run + %d skipped do not make tick %d", policy, ran, skipped, r.ticks[len(r.ticks)-1])
 		}
 		t.Logf("policy %d in 60 s: %d ticks run, %d skipped and reported, at most %d in a frame and %d due", policy, ran, skipped, most, debt)
-	}
-}
-
-// Nothing in the package reads the wall clock, but for the number of a server's
-// epoch. So a step of it has nothing to act on; see also TestRestart.
-func TestNoWallClock(t *testing.T) {
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed := 0
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
-			continue
-		}
-		parsed++
-		tree, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(tree, func(n ast.Node) bool {
-			if fn, ok := n.(*ast.FuncDecl); ok && fn.Name.Name == "nextEpoch" {
-				return false
-			}
-			if s, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "NewTicker", "Tick"}, s.Sel.Name) {
-					t.Errorf("%s uses time.%s", f.Name(), s.Sel.Name)
-				}
-			}
-			return true
-		})
-	}
-	if parsed < 4 {
-		t.Errorf("only %d files looked at", parsed)
 	}
 }
 

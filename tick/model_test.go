@@ -4,15 +4,16 @@
 package tick
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
+
+	"timesync/internal/long"
 )
 
-var sequences = flag.Int("sequences", 0, "random sequences of TestModel (default 2000, 200 with -short, 5000 with -long)")
+var sequences = long.Count("sequences", "random sequences of TestModel", 200, 2000, 5000)
 
 // healing is how long a client may take until it is right when all is well again: 3 s in which
 // a Welcome of before may still count, 3 s until it is doubted, and 20 s to slew 200 ms.
@@ -408,16 +409,7 @@ func (m *model) gameNow() time.Duration {
 // read stays, the server is where the reference is, and the client is right 26 s after the last
 // disturbance.
 func TestModel(t *testing.T) {
-	n := *sequences
-	switch {
-	case n > 0:
-	case testing.Short():
-		n = 200
-	case *long:
-		n = 5000
-	default:
-		n = 2000
-	}
+	n := sequences()
 	base := newRand(t).Uint64()
 	ticks, backs := uint64(0), 0
 	for i := range n {

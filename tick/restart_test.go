@@ -5,7 +5,6 @@ package tick
 
 import (
 	"encoding/binary"
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
@@ -52,17 +52,7 @@ type match struct {
 	old       int           // messages of an old life that were refused
 }
 
-var seeds = flag.Int("seeds", 0, "worlds of each restart (default 4, 10 with -long)")
-
-func worlds() uint64 {
-	switch {
-	case *seeds > 0:
-		return uint64(*seeds)
-	case *long:
-		return 10
-	}
-	return 4
-}
+var worlds = long.Count("seeds", "worlds of each restart", 4, 4, 10)
 
 const matchTolerance = time.Second / 60
 
@@ -338,7 +328,7 @@ func TestRestart(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var slowest time.Duration
 			old := 0
-			for seed := range worlds() {
+			for seed := range uint64(worlds()) {
 				m := newMatch(t, seed, sim.ClockSpec{})
 				m.startServer(ServerConfig{})
 				m.startClient()
@@ -390,7 +380,7 @@ func TestAway(t *testing.T) {
 				spec.Events = []sim.ClockEvent{{At: from, For: tt.away, PPM: -1e6}}
 			}
 			var slowest time.Duration
-			for seed := range worlds() {
+			for seed := range uint64(worlds()) {
 				m := newMatch(t, seed, spec)
 				m.startServer(ServerConfig{})
 				m.startClient()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -36,10 +35,9 @@ const (
 // others in server time. It is played by chance.
 type playerSide struct {
 	*node
-	id     byte
-	end    *seal.End
-	server netip.AddrPort
-	ticks  *tick.Client
+	id    byte
+	end   *seal.End
+	ticks *tick.Client
 
 	// Guarded by node.mu.
 	counts  playerCounts
@@ -61,16 +59,12 @@ type moment struct {
 }
 
 func newPlayer(c config) (*playerSide, error) {
-	server, err := net.ResolveUDPAddr("udp", c.Dial)
-	if err != nil {
-		return nil, err
-	}
-	n, err := newNode(fmt.Sprintf("player %d", c.player), c, nil)
+	n, err := newNode(fmt.Sprintf("player %d", c.player), c)
 	if err != nil {
 		return nil, err
 	}
 	p := &playerSide{
-		node: n, id: byte(c.player - 1), server: server.AddrPort(),
+		node: n, id: byte(c.player - 1),
 		end: connection(c.Key, byte(c.player-1), fromPlayer),
 	}
 	if err := n.recordings.add(&p.end.Link, n.who); err != nil {

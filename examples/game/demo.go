@@ -22,6 +22,7 @@ import (
 )
 
 const (
+	usualDemo = 15 * time.Second
 	// minDemo leaves three parts, each longer than what the clocks may take.
 	minDemo = 9 * time.Second
 	// startTime is how long a process may take to say its first word.
@@ -75,9 +76,7 @@ func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	}
 	r := judge(d.lives, d.stalls, d.config)
 	if c.JSON {
-		out := json.NewEncoder(stdout)
-		out.SetIndent("", "  ")
-		err = out.Encode(r)
+		err = program.JSON(stdout, r)
 	} else {
 		r.print(stdout)
 	}

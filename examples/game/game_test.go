@@ -152,8 +152,4 @@ func TestFlags(t *testing.T) {
 	if code := run(t.Context(), []string{"-h"}, &stdout, &stderr); code != 0 || !strings.Contains(stderr.String(), "-jitter") {
 		t.Errorf("-h: exit status %d\n%s", code, stderr.String())
 	}
-	t.Setenv(program.KeyVariable, key)
-	if c, err := parse([]string{"-listen", ":1"}, &stderr); err != nil || c.Key[0] != 0x55 || c.For != 0 || c.Skew != 0 {
-		t.Errorf("a key from the environment: %v, %+v", err, c)
-	}
 }

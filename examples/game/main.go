@@ -28,15 +28,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"time"
 
 	"timesync/examples/internal/program"
-	"timesync/examples/internal/relay"
 )
 
 type config struct {
@@ -48,82 +44,30 @@ type config struct {
 
 func main() { program.Main(run) }
 
-// run is main with its surroundings as arguments. It returns the exit status: 0, 1 if
-// something failed or was not as it should be, 2 for wrong flags.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c, err := parse(args, stderr)
-	if err != nil {
-		return program.Status("game", err, stderr)
-	}
-	if c.For > 0 && c.Alone() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.For)
-		defer cancel()
-	}
-	switch {
-	case c.Listen != "":
-		err = serve(ctx, c, stdout)
-	case c.Dial != "":
-		err = join(ctx, c, stdout)
-	default:
-		err = runDemo(ctx, c, stdout, stderr)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "game:", err)
-		return 1
-	}
-	return 0
-}
-
-func serve(ctx context.Context, c config, stdout io.Writer) error {
-	s, err := newServer(c)
-	if err != nil {
-		return err
-	}
-	return s.play(ctx, s, stdout, c.JSON)
-}
-
-func join(ctx context.Context, c config, stdout io.Writer) error {
-	p, err := newPlayer(c)
-	if err != nil {
-		return err
-	}
-	return p.play(ctx, p, stdout, c.JSON)
-}
+var run = program.New("game", usage, (*config).flags, (*config).check, play)
 
 const usage = `usage: game [flags]                        a server and players here, and a bad network between them
        game -listen ADDR -key KEY          the server here ...
        game -dial ADDR -player N -key KEY  ... and a player elsewhere`
 
-func parse(args []string, stderr io.Writer) (c config, err error) {
-	c.Network = relay.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
-	c.For, c.Skew = 15*time.Second, 50
-	f := flag.NewFlagSet("game", flag.ContinueOnError)
-	c.Add(f)
+func (c *config) flags(f *flag.FlagSet) {
+	c.Add(f, usualDemo)
 	f.IntVar(&c.player, "player", 1, "`number` of the player, 1 to 8, each its own, with -dial")
 	f.IntVar(&c.players, "players", 2, "how `many` players there are, 1 to 8")
 	f.StringVar(&c.record, "record", "", "record what the clocks are told into files in this `folder`, one for each end of each connection")
-	given, err := program.Parse(f, usage, args, stderr)
-	if err == nil {
-		err = c.check(given)
-	}
-	return c, err
 }
 
 // check refuses what cannot be meant.
-func (c *config) check(given map[string]bool) error {
-	if err := c.Check(given, []string{"players"}, []string{"player"}); err != nil {
+func (c *config) check(f *flag.FlagSet) error {
+	if err := c.Check(f, []string{"players"}, []string{"player"}); err != nil {
 		return err
-	}
-	if c.Alone() && !given["skew"] {
-		c.Skew = 0
 	}
 	switch {
 	case c.player < 1 || c.player > maxPlayers:
 		return fmt.Errorf("-player %d: must be from 1 to %d", c.player, maxPlayers)
 	case c.players < 1 || c.players > maxPlayers:
 		return fmt.Errorf("-players %d: must be from 1 to %d", c.players, maxPlayers)
-	case given["player"] && c.Dial == "":
+	case program.Given(f, "player") && c.Dial == "":
 		return errors.New("-player: needs -dial")
 	case !c.Alone() && c.For < minDemo:
 		return fmt.Errorf("-for %v: must be %v or more, for two restarts", c.For, minDemo)

@@ -21,16 +21,46 @@ import (
 	"timesync/tick"
 )
 
+// play plays the whole game, or one side of it.
+func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
+	if !c.Alone() {
+		return runDemo(ctx, c, stdout, stderr)
+	}
+	ctx, stop := c.Limit(ctx)
+	defer stop()
+	if c.Listen != "" {
+		return serve(ctx, c, stdout)
+	}
+	return join(ctx, c, stdout)
+}
+
+func serve(ctx context.Context, c config, stdout io.Writer) error {
+	s, err := newServer(c)
+	if err != nil {
+		return err
+	}
+	return s.play(ctx, s, stdout, c.JSON)
+}
+
+func join(ctx context.Context, c config, stdout io.Writer) error {
+	p, err := newPlayer(c)
+	if err != nil {
+		return err
+	}
+	return p.play(ctx, p, stdout, c.JSON)
+}
+
 // node is what a server and a player have in common: a socket, a clock, and the notes
 // that they take of themselves.
 type node struct {
-	who   string
-	clock program.Clock // from a start and at a rate of its own: no two processes agree by chance
-	rng   *rand.Rand
-	udp   *net.UDPConn
-	rx    program.Reader // reads udp, with the kernel's receive times, where it has them
-	begun uint64         // NowUsec
-	wall  int64          // the wall clock minus NowUsec when it started, microseconds
+	who    string
+	clock  program.Clock // from a start and at a rate of its own: no two processes agree by chance
+	rng    *rand.Rand
+	udp    *net.UDPConn
+	server netip.AddrPort // where a player sends to
+	rx     program.Reader // reads udp, with the kernel's receive times, where it has them
+	begun  uint64         // NowUsec
+	wall   int64          // the wall clock minus NowUsec when it started, microseconds
 
 	recordings recordings // of the goroutine that receives, once it runs
 
@@ -43,22 +73,18 @@ type node struct {
 // stretch is a time from and to, on the wall clock, in microseconds since 1970.
 type stretch [2]int64
 
-func newNode(who string, c config, local *net.UDPAddr) (*node, error) {
+func newNode(who string, c config) (*node, error) {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 0))
-	udp, err := net.ListenUDP("udp", local)
+	udp, server, err := program.Open(c.Listen, c.Dial)
 	if err != nil {
 		return nil, err
 	}
 	n := &node{
-		who: who, clock: program.Clock{Start: rng.Uint64(), PPM: c.Skew}, rng: rng, udp: udp,
+		who: who, clock: program.Clock{Start: rng.Uint64(), PPM: c.Skew}, rng: rng, udp: udp, server: server,
 		begun: timesync.NowUsec(), wall: wallMinusNow(), recordings: recordings{folder: c.record},
 	}
 	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Clock: n.clock}
-	receiveTimes := "read after the datagram: the kernel gives none here"
-	if n.rx.Kernel() {
-		receiveTimes = "the kernel's"
-	}
-	n.events = []string{fmt.Sprintf("at %v; receive times are %s", udp.LocalAddr(), receiveTimes)}
+	n.events = []string{fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.rx.Conn))}
 	return n, nil
 }
 

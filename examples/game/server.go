@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -66,11 +65,7 @@ const silence = 3 * time.Second
 const overdue = ticksPerSecond
 
 func newServer(c config) (*serverSide, error) {
-	local, err := net.ResolveUDPAddr("udp", c.Listen)
-	if err != nil {
-		return nil, err
-	}
-	n, err := newNode("server", c, local)
+	n, err := newNode("server", c)
 	if err != nil {
 		return nil, err
 	}

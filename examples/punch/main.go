@@ -12,8 +12,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -30,6 +30,7 @@ const usage = `usage: punch -serve ADDR -key KEY                be the rendezvou
 
 type config struct {
 	serve, server, room string
+	digits              string // of the key
 	key                 [32]byte
 	tcp, random, once   bool
 	ready, giveUp       time.Duration
@@ -37,45 +38,27 @@ type config struct {
 
 func main() { program.Main(run) }
 
-// run is main with its surroundings as arguments. It returns the exit status: 0, 1 if the
-// peers were not connected, 2 for wrong flags.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c, err := parse(args, stderr)
-	if err != nil {
-		return program.Status("punch", err, stderr)
-	}
+var run = program.New("punch", usage, (*config).flags, (*config).check, func(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if c.serve != "" {
-		err = serveAt(ctx, c, stdout)
-	} else {
-		err = meet(ctx, c, stdout)
+		return serveAt(ctx, c, stdout)
 	}
-	if err != nil {
-		fmt.Fprintln(stderr, "punch:", err)
-		return 1
-	}
-	return 0
-}
+	return meet(ctx, c, stdout)
+})
 
-func parse(args []string, stderr io.Writer) (c config, err error) {
-	key := ""
-	f := flag.NewFlagSet("punch", flag.ContinueOnError)
+func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.serve, "serve", "", "be the server at this `address`, UDP and TCP, such as :9000")
 	f.StringVar(&c.server, "server", "", "be a peer of the server at this `address`")
-	f.StringVar(&key, "key", "", "64 hex digits that the server and both peers share; @FILE: read them there;\nnot given: $"+program.KeyVariable)
+	program.KeyFlag(f, &c.digits, "the server and both peers share")
 	f.StringVar(&c.room, "room", "room", "`name` that both peers know")
 	f.BoolVar(&c.tcp, "tcp", false, "connect by TCP: both open the connection at the instant")
 	f.BoolVar(&c.random, "random", false, "send when ready, without the instant, to see what it is good for")
 	f.DurationVar(&c.ready, "ready", 0, "with -random: being ready takes up to so long, as finding out\naddresses or a busy program do")
 	f.BoolVar(&c.once, "once", false, "end when connected, and print the result as JSON")
 	f.DurationVar(&c.giveUp, "give-up", 10*time.Second, "how long to try once the other is known")
-	if _, err = program.Parse(f, usage, args, stderr); err == nil {
-		err = c.check(key)
-	}
-	return c, err
 }
 
 // check refuses what cannot be meant, and reads the key.
-func (c *config) check(key string) error {
+func (c *config) check(f *flag.FlagSet) error {
 	switch {
 	case (c.serve == "") == (c.server == ""):
 		return errors.New("-serve or -server: one of the two")
@@ -85,8 +68,8 @@ func (c *config) check(key string) error {
 		return errors.New("-ready, -give-up: must not be negative")
 	}
 	var err error
-	c.key, err = program.Key(key)
-	return err
+	c.key, err = program.Key(c.digits)
+	return cmp.Or(err, program.Arguments(f, 0))
 }
 
 // serveAt runs the server.
@@ -122,7 +105,7 @@ func meet(ctx context.Context, c config, stdout io.Writer) error {
 	defer p.close()
 	r, err := p.run(ctx)
 	if c.once {
-		json.NewEncoder(stdout).Encode(r)
+		program.JSON(stdout, r)
 		if err == nil {
 			time.Sleep(linger)
 		}

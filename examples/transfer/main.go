@@ -18,10 +18,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"timesync"
@@ -37,90 +35,72 @@ const usage = `usage: transfer -listen ADDR -key KEY [-in FOLDER]   receive a fi
 A transfer that was interrupted goes on where it was when both ends are started again.`
 
 type config struct {
-	listen, dial, folder, cc, file string
-	mb                             int
-	key                            [32]byte
-	json                           bool
+	listen, dial, folder, cc, file, digits string
+	mb                                     int
+	key                                    [32]byte
+	json                                   bool
 }
 
 func main() { program.Main(run) }
 
-// run is main with its surroundings as arguments. It returns the exit status: 0 if the file
-// arrived, 1 if not, 2 for wrong flags.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c, err := parse(args, stderr)
-	if err != nil {
-		return program.Status("transfer", err, stderr)
-	}
-	if err := transfer(ctx, c, stdout); err != nil {
-		fmt.Fprintln(stderr, "transfer:", err)
-		return 1
-	}
-	return 0
-}
+var run = program.New("transfer", usage, (*config).flags, (*config).check, transfer)
 
-func parse(args []string, stderr io.Writer) (c config, err error) {
-	var key string
-	f := flag.NewFlagSet("transfer", flag.ContinueOnError)
+func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.listen, "listen", "", "receive at this `address`, such as :9000")
 	f.StringVar(&c.dial, "dial", "", "send to the receiver at this `address`")
-	f.StringVar(&key, "key", "", "64 hex digits that both ends share; @FILE: read them there;\nnot given: $"+program.KeyVariable)
+	program.KeyFlag(f, &c.digits, "both ends share")
 	f.StringVar(&c.folder, "in", ".", "`folder` for what arrives")
 	f.StringVar(&c.cc, "cc", "ledbat", "congestion `control`: ledbat, or none, which shows what it is good for")
 	f.IntVar(&c.mb, "mb", 0, "send so many `MB` of test data instead of a file")
 	f.BoolVar(&c.json, "json", false, "print the progress as JSON, a line each second")
-	if err := program.ParseFlags(f, usage, args, stderr); err != nil {
-		return c, err
+}
+
+// check refuses what cannot be meant, and reads the key.
+func (c *config) check(f *flag.FlagSet) error {
+	files := 1
+	if c.listen != "" {
+		files = 0
 	}
 	c.file = f.Arg(0)
-	switch {
+	switch err := program.Arguments(f, files); {
 	case (c.listen == "") == (c.dial == ""):
-		return c, errors.New("-listen or -dial: one of the two")
+		return errors.New("-listen or -dial: one of the two")
 	case c.cc != "ledbat" && c.cc != "none":
-		return c, fmt.Errorf("-cc %q: must be ledbat or none", c.cc)
-	case c.listen != "" && f.NArg() > 0, f.NArg() > 1:
-		return c, fmt.Errorf("unexpected argument %q", f.Arg(f.NArg()-1))
+		return fmt.Errorf("-cc %q: must be ledbat or none", c.cc)
+	case err != nil:
+		return err
 	case c.dial != "" && (c.mb > 0) == (c.file != ""), c.mb < 0, c.mb > maxSize/1e6:
-		return c, errors.New("-dial: needs one file, or -mb from 1 to 100000")
+		return errors.New("-dial: needs one file, or -mb from 1 to 100000")
 	}
-	c.key, err = program.Key(key)
-	return c, err
+	var err error
+	c.key, err = program.Key(c.digits)
+	return err
 }
 
 // transfer sends or receives.
-func transfer(ctx context.Context, c config, stdout io.Writer) error {
-	p := &peer{report: func(now progress) { fmt.Fprintln(stdout, now) }}
+func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
+	conn, to, err := program.Open(c.listen, c.dial)
+	if err != nil {
+		return err
+	}
+	p := &peer{conn: conn, dial: to, report: func(now progress) { fmt.Fprintln(stdout, now) }}
 	if c.json {
 		out := json.NewEncoder(stdout)
 		p.report = func(now progress) { out.Encode(now) }
 	}
-	at, err := net.ResolveUDPAddr("udp", c.listen+c.dial) // one of them is empty
-	if err != nil {
-		return err
-	}
 	if c.listen != "" {
 		p.end, p.receiver = seal.New(c.key, 1), &receiver{folder: c.folder}
-		p.conn, err = net.ListenUDP("udp", at)
 	} else {
-		if at.IP == nil || at.Port == 0 {
-			return fmt.Errorf("-dial %s: needs a host and a port", c.dial)
-		}
 		offer, source, err := open(c)
 		if err != nil {
+			conn.Close()
 			return err
 		}
 		defer source.Close()
-		p.end, p.dial = seal.New(c.key, 0), at.AddrPort()
-		p.sender = newSender(offer, source, newController(c.cc), timesync.NowUsec())
-		if p.conn, err = net.ListenUDP("udp", nil); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return err
+		p.end, p.sender = seal.New(c.key, 0), newSender(offer, source, newController(c.cc), timesync.NowUsec())
 	}
 	if c.listen != "" && !c.json {
-		fmt.Fprintf(stdout, "listening at %v\n", p.conn.LocalAddr())
+		fmt.Fprintf(stdout, "listening at %v\n", conn.LocalAddr())
 	}
 	return p.run(ctx)
 }
@@ -181,12 +161,3 @@ func (zeros) ReadAt(b []byte, _ int64) (int, error) {
 func (zeros) Close() error { return nil }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// p99 returns the 99th percentile; it sorts.
-func p99(d []time.Duration) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
-	slices.Sort(d)
-	return d[(len(d)-1)*99/100]
-}

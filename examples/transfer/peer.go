@@ -14,6 +14,7 @@ import (
 	"timesync"
 	"timesync/examples/internal/seal"
 	"timesync/examples/transfer/ledbat"
+	"timesync/internal/stat"
 	"timesync/rxtime"
 )
 
@@ -228,7 +229,10 @@ func (p *peer) tell(since time.Duration) {
 		}
 	}
 	bound, _ := p.end.Link.ErrorBound(timesync.NowUsec())
-	now.Bound, now.GameP99 = ms(bound), ms(p99(p.game))
+	now.Bound = ms(bound)
+	if len(p.game) > 0 {
+		now.GameP99 = ms(stat.Quantile(p.game, 0.99))
+	}
 	now.Rate = float64(now.Bytes-min(p.last, now.Bytes)) * 8 / 1e6
 	p.last, p.game = now.Bytes, p.game[:0]
 	p.report(now)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,11 +39,11 @@ func newWorld(c config) (*world, error) {
 	if c.at > 0 {
 		w.appointment = &appointment{ahead: c.at}
 	}
-	b, err := relay.Loopback(anywhere)
+	b, err := relay.Loopback(relay.Anywhere)
 	if err != nil {
 		return nil, err
 	}
-	a, err := relay.Loopback(anywhere)
+	a, err := relay.Loopback(relay.Anywhere)
 	if err != nil {
 		return nil, err
 	}
@@ -136,9 +135,9 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	fmt.Fprintf(progress, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(relay.JitterFloor*float64(n.Jitter)), n.Jitter)
 	fmt.Fprintf(progress, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
 	w.start()
-	fmt.Fprintln(progress, w.peers[0].receiveTimes())
-	ctx, cancel := context.WithTimeout(ctx, c.For)
-	defer cancel()
+	fmt.Fprintln(progress, program.ReceiveTimes(w.peers[0].rx))
+	ctx, stop := c.Limit(ctx)
+	defer stop()
 	newScreen(progress).watch(ctx, w.progress)
 	w.close()
 	if err := errors.Join(w.recordings[0].close(), w.recordings[1].close()); err != nil {
@@ -147,9 +146,7 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 
 	r := w.report()
 	if c.JSON {
-		out := json.NewEncoder(stdout)
-		out.SetIndent("", "  ")
-		if err := out.Encode(r); err != nil {
+		if err := program.JSON(stdout, r); err != nil {
 			return err
 		}
 	} else {

@@ -6,12 +6,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"timesync"
+	"timesync/internal/stat"
 	"timesync/link"
 )
 
@@ -159,7 +159,5 @@ func spreadOf(errs []int64) spread {
 	for i, e := range errs {
 		sizes[i] = max(e, -e)
 	}
-	slices.Sort(sizes)
-	at := func(q float64) int64 { return sizes[int(q*float64(len(sizes)-1)+0.5)] }
-	return spread{len(sizes), at(0.5), at(0.99), at(1)}
+	return spread{len(sizes), stat.Quantile(sizes, 0.5), stat.Quantile(sizes, 0.99), stat.Quantile(sizes, 1)}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"time"
 
 	"timesync/examples/internal/program"
@@ -98,23 +97,25 @@ func (s liveState) summary(w io.Writer) {
 func newLive(c config) (*peer, error) {
 	now := time.Now()
 	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(now.UnixMicro()), PPM: c.Skew}}, epoch: now}
-	at, err := net.ResolveUDPAddr("udp", c.Listen+c.Dial) // one of them is empty
-	if err != nil {
-		return nil, err
-	}
 	if c.Dial != "" {
-		p.end, p.dial, at = seal.New(c.Key, 0), at.AddrPort(), nil
-		if !p.dial.Addr().IsValid() || p.dial.Port() == 0 {
-			return nil, fmt.Errorf("-dial %s: needs a host and a port", c.Dial)
-		}
+		p.end = seal.New(c.Key, 0)
 	}
 	pinger := &pinger{rider: nothing{}, local: p.clock, asks: c.sync == "ping"} // and answers one that asks
 	p.rider, p.keeper = pinger, &p.end.Link
 	if pinger.asks {
 		p.keeper = pinger
 	}
-	p.conn, err = net.ListenUDP("udp", at)
+	var err error
+	p.conn, p.dial, err = program.Open(c.Listen, c.Dial)
 	return p, err
+}
+
+// play runs one peer, or the demo of both.
+func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
+	if c.Alone() {
+		return live(ctx, c, stdout)
+	}
+	return demo(ctx, c, stdout, stderr)
 }
 
 func live(ctx context.Context, c config, stdout io.Writer) (err error) {
@@ -135,13 +136,10 @@ func live(ctx context.Context, c config, stdout io.Writer) (err error) {
 			fmt.Fprintf(stdout, "listening at %v\n", p.conn.LocalAddr())
 		}
 		fmt.Fprintln(stdout, "offset is the peer's clock minus this one")
-		fmt.Fprintln(stdout, p.receiveTimes())
+		fmt.Fprintln(stdout, program.ReceiveTimes(p.rx))
 	}
-	if c.For > 0 {
-		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, c.For)
-		defer cancel()
-	}
+	ctx, stop := c.Limit(ctx)
+	defer stop()
 	if c.JSON {
 		(&screen{out: stdout}).watch(ctx, func() []string {
 			line, _ := json.Marshal(p.state()) // numbers and strings only

@@ -204,11 +204,3 @@ func (p *peer) trouble(now time.Duration) string {
 		return "nothing comes: wrong address, wrong key, or no listener?"
 	}
 }
-
-// receiveTimes says where the receive times come from.
-func (p *peer) receiveTimes() string {
-	if p.rx.Kernel() {
-		return "receive times are the kernel's"
-	}
-	return "receive times are read after the datagram: the kernel gives none here"
-}

@@ -219,7 +219,6 @@ func TestAsymmetry(t *testing.T) {
 // launch starts a world.
 func launch(t *testing.T, c config) *world {
 	t.Helper()
-	c.Key = testKey
 	w, err := newWorld(c)
 	if err != nil {
 		t.Fatal(err)
@@ -439,7 +438,7 @@ func TestRecordingsAtListener(t *testing.T) {
 	t.Parallel()
 	listener, dialer := serving(t)
 	recording := seal.New(testKey, 0).Seal(nil, nil, 12345)
-	thief, err := relay.Loopback(anywhere)
+	thief, err := relay.Loopback(relay.Anywhere)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,6 @@ import (
 	"timesync/examples/internal/relay"
 )
 
-// anywhere is a free port.
-var anywhere netip.AddrPort
-
 // stoppedBy is how long the end that plays is stopped.
 const stoppedBy = 2 * time.Second
 
@@ -33,7 +30,7 @@ type stage struct {
 // newStage opens the sockets; nobody speaks yet.
 func newStage(c config) (*stage, error) {
 	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'v'))}
-	there, err := relay.Loopback(anywhere)
+	there, err := relay.Loopback(relay.Anywhere)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +87,7 @@ func demo(ctx context.Context, c config) (*result, error) {
 		return nil, err
 	}
 	defer s.network.Close()
-	here, err := relay.Loopback(anywhere)
+	here, err := relay.Loopback(relay.Anywhere)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"timesync/internal/stat"
 )
 
 const (
@@ -49,8 +51,8 @@ func newSpread(v []int64) (s spread) {
 	for i := range v {
 		v[i] = max(v[i], -v[i])
 	}
-	if slices.Sort(v); len(v) > 0 {
-		s = spread{v[len(v)/2], v[len(v)*99/100], v[len(v)-1]}
+	if len(v) > 0 {
+		s = spread{stat.Quantile(v, 0.5), stat.Quantile(v, 0.99), stat.Quantile(v, 1)}
 	}
 	return s
 }

@@ -9,8 +9,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -28,34 +28,18 @@ type config struct {
 
 func main() { program.Main(run) }
 
-// run is main with its surroundings as arguments. It returns the exit status: 0, 1 if nothing
-// was played or something was played late, 2 for wrong flags.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c, err := parse(args, stderr)
-	if err != nil {
-		return program.Status("voice", err, stderr)
-	}
+var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config).check, func(ctx context.Context, c config, stdout, _ io.Writer) error {
 	r, err := demo(ctx, c)
 	if err != nil {
-		fmt.Fprintln(stderr, "voice:", err)
-		return 1
+		return err
 	}
 	if c.JSON {
-		out := json.NewEncoder(stdout)
-		out.SetIndent("", "  ")
-		err = out.Encode(r)
+		err = program.JSON(stdout, r)
 	} else {
 		err = r.print(stdout, c)
 	}
-	if err == nil {
-		err = r.check()
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "voice:", err)
-		return 1
-	}
-	return 0
-}
+	return cmp.Or(err, r.check())
+})
 
 // The network of the demo: each datagram takes 15 to 25 ms.
 const (
@@ -63,23 +47,20 @@ const (
 	pathJitter = 16667 * time.Microsecond
 )
 
-// parse prints the help if that is wanted.
-func parse(args []string, stderr io.Writer) (c config, err error) {
+func (c *config) flags(f *flag.FlagSet) {
 	c.Network = relay.Config{Delay: pathDelay, Jitter: pathJitter, Loss: 1}
-	c.For, c.Skew = 20*time.Second, 50
-	f := flag.NewFlagSet("voice", flag.ContinueOnError)
-	f.DurationVar(&c.For, "for", c.For, "how long to run")
-	f.Float64Var(&c.Skew, "skew", c.Skew, "how much faster the clock that captures runs than the one that plays, in `ppm`")
-	f.BoolVar(&c.JSON, "json", c.JSON, "print JSON")
+	f.DurationVar(&c.For, "for", 20*time.Second, "how long to run")
+	f.Float64Var(&c.Skew, "skew", 50, "how much faster the clock that captures runs than the one that plays, in `ppm`")
+	f.BoolVar(&c.JSON, "json", false, "print JSON")
 	f.DurationVar(&c.latency, "latency", 80*time.Millisecond, "from capture to play; 0: by itself, from the arrivals")
 	f.BoolVar(&c.faults, "faults", true, "stop the end that plays for 2 s, and start it anew later")
 	c.Network.Flags(f)
-	given, err := program.Parse(f, "usage: voice [flags]", args, stderr)
-	if err != nil {
-		return c, err
-	}
+}
+
+// check refuses what cannot be meant.
+func (c *config) check(f *flag.FlagSet) error {
 	if least := 4 * settling; c.For < least {
-		return c, fmt.Errorf("-for %v: must be at least %v", c.For, least)
+		return fmt.Errorf("-for %v: must be at least %v", c.For, least)
 	}
-	return c, c.Check(given, nil, nil)
+	return c.Check(f, nil, nil)
 }

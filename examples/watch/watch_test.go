@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/stat"
 	"timesync/link"
 )
 
@@ -145,10 +146,8 @@ func BenchmarkDatagramsBesideScrape(b *testing.B) {
 		scrapes += 3
 	}
 	for i, name := range [2]string{"alone", "scraped"} {
-		slices.Sort(took[i])
-		n := len(took[i])
-		b.ReportMetric(took[i][n/2], name+"-p50-ns")
-		b.ReportMetric(took[i][n*999/1000], name+"-p99.9-ns")
+		b.ReportMetric(stat.Quantile(took[i], 0.5), name+"-p50-ns")
+		b.ReportMetric(stat.Quantile(took[i], 0.999), name+"-p99.9-ns")
 	}
 	b.ReportMetric(float64(len(took[1])/scrapes), "datagrams/scrape")
 }

@@ -72,29 +72,21 @@ func TestNoAllocationsInTrouble(t *testing.T) {
 	var s timesync.TimeSynchronizer
 	feed := &newStreams(1)[0]
 	now := feed.Now
+	type change struct{ delay, remote, now int64 } // us: by which the way, the peer's clock and ours change
+	changes := map[int]change{                     // by second
+		30: {delay: 40_000}, 60: {delay: -40_000},
+		80: {remote: 1_000_000}, 100: {remote: -3_000},
+		120: {now: 20_000_000}, 140: {now: 200_000_000}, 150: {now: -60_000_000}, 160: {now: 5_000_000},
+	}
 	var delay, remote uint64
 	trouble := func() {
 		s.Reset()
 		s.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(remote), now)
 		for k := range 60 * 180 {
 			now += 16_667
-			switch k {
-			case 60 * 30:
-				delay = 40_000
-			case 60 * 60:
-				delay = 0
-			case 60 * 80:
-				remote += 1_000_000
-			case 60 * 100:
-				remote -= 3_000
-			case 60 * 120:
-				now += 20_000_000
-			case 60 * 140:
-				now += 200_000_000
-			case 60 * 150:
-				now -= 60_000_000
-			case 60 * 160:
-				now += 5_000_000
+			if k%60 == 0 {
+				by := changes[k/60]
+				delay, remote, now = delay+uint64(by.delay), remote+uint64(by.remote), now+uint64(by.now)
 			}
 			recv := now + Delay + delay + uint64(feed.Jitter[k])
 			if k%7 == 0 {

@@ -4,13 +4,13 @@
 package bench
 
 import (
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"timesync"
 	"timesync/internal/rivals"
+	"timesync/internal/stat"
 )
 
 // duel measures two costs in turns.
@@ -43,7 +43,7 @@ func (d *duel) fight(turns int) (ratio float64) {
 	for range turns {
 		d.turn()
 	}
-	return median(d.ratios)
+	return stat.Quantile(d.ratios, 0.5)
 }
 
 // bench reports the median costs and the median ratio.
@@ -53,18 +53,30 @@ func (d *duel) bench(b *testing.B) {
 	for b.Loop() {
 		d.turn()
 	}
-	b.ReportMetric(median(d.costs[0]), "ns/op")
-	b.ReportMetric(median(d.costs[1]), "base-ns/op")
-	b.ReportMetric(median(d.ratios), "ratio")
-}
-
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return v[len(v)/2]
+	b.ReportMetric(stat.Quantile(d.costs[0], 0.5), "ns/op")
+	b.ReportMetric(stat.Quantile(d.costs[1], 0.5), "base-ns/op")
+	b.ReportMetric(stat.Quantile(d.ratios, 0.5), "ratio")
 }
 
 // sink keeps results alive.
 var sink uint64
+
+// each makes n calls. The compiler inlines it, and with it the call.
+func each(n int, call func(i uint64) uint64) {
+	sum := uint64(0)
+	for i := range uint64(n) {
+		sum += call(i)
+	}
+	sink += sum
+}
+
+// only returns v if ok.
+func only(ok bool, v uint64) uint64 {
+	if ok {
+		return v
+	}
+	return 0
+}
 
 // words are what other goroutines may write.
 type words [3]atomic.Uint64
@@ -132,8 +144,11 @@ func costs(t testing.TB) []cost {
 		}
 		sink += sum
 	}
+	call := func(name string, limit float64, ours func(n int)) cost {
+		return cost{name, limit, duel{calls: calls, prepare: prepare, base: sums, ours: ours}}
+	}
 	return []cost{
-		{"OnAuthenticatedDatagramTimestamp", 8, duel{calls: calls, prepare: prepare, base: sums, ours: received}},
+		call("OnAuthenticatedDatagramTimestamp", 8, received),
 		{"OnAuthenticatedDatagramTimestamp/windowed minimum", 0.8, duel{calls: calls, prepare: prepare, base: datagrams, ours: received}},
 		{"OnPeerMinDeltaTS24", 2.5, duel{calls: peers, prepare: func() {
 			prepare()
@@ -149,106 +164,45 @@ func costs(t testing.TB) []cost {
 				many[i].OnPeerMinDeltaTS24(r.ts24, r.recv)
 			}
 		}}},
-		{"ToRemoteTime23", 5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := timesync.Counter23(0)
-			for i := range uint64(n) {
-				ts, _ := ours.ToRemoteTime23(now + i<<8)
-				sum += ts
-			}
-			sink += uint64(sum)
-		}}},
-		{"ToRemoteTime16", 5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := timesync.Counter16(0)
-			for i := range uint64(n) {
-				ts, _ := ours.ToRemoteTime16(now + i<<8)
-				sum += ts
-			}
-			sink += uint64(sum)
-		}}},
-		{"RemoteTime", 5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := uint64(0)
-			for i := range uint64(n) {
-				remote, _ := ours.RemoteTime(now + i<<8)
-				sum += remote
-			}
-			sink += uint64(sum)
-		}}},
-		{"MinimumOneWayDelay", 10, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := time.Duration(0)
-			for i := range uint64(n) {
-				delay, _ := ours.MinimumOneWayDelay()
-				sum += delay + time.Duration(i)
-			}
-			sink += uint64(sum)
-		}}},
-		{"IsSynchronized", 2.5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := uint64(0)
-			for i := range uint64(n) {
-				if ours.IsSynchronized() {
-					sum += i
-				}
-			}
-			sink += uint64(sum)
-		}}},
-		{"MinDeltaTS24", 10, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := timesync.Counter24(0)
-			for i := range uint64(n) {
-				delta, _ := ours.MinDeltaTS24(now + i<<8)
-				sum += delta
-			}
-			sink += uint64(sum)
-		}}},
-		{"LocalTimeToDatagramTS24", 2.5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := timesync.Counter24(0)
-			for i := range uint64(n) {
-				sum += timesync.LocalTimeToDatagramTS24(now + i<<8)
-			}
-			sink += uint64(sum)
-		}}},
-		{"FromLocalTime23", 2.5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := uint64(0)
-			for i := range uint64(n) {
-				sum += timesync.FromLocalTime23(now, timesync.Counter23(i<<8))
-			}
-			sink += uint64(sum)
-		}}},
-		{"FromLocalTime16", 2.5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := uint64(0)
-			for i := range uint64(n) {
-				sum += timesync.FromLocalTime16(now, timesync.Counter16(i<<8))
-			}
-			sink += uint64(sum)
-		}}},
-		{"Counter16.Expand", 2.5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := uint64(0)
-			for i := range uint64(n) {
-				sum += timesync.Counter16(i << 8).Expand(now)
-			}
-			sink += uint64(sum)
-		}}},
-		{"Counter23.Expand", 2.5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := uint64(0)
-			for i := range uint64(n) {
-				sum += timesync.Counter23(i << 8).Expand(now)
-			}
-			sink += uint64(sum)
-		}}},
-		{"Counter24.Less", 2.5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := uint64(0)
-			for i := range uint64(n) {
-				if timesync.Counter24(now).Less(timesync.Counter24(i << 14)) {
-					sum += i
-				}
-			}
-			sink += sum
-		}}},
-		{"Counter24.Expand", 2.5, duel{calls: calls, prepare: prepare, base: sums, ours: func(n int) {
-			sum := uint64(0)
-			for i := range uint64(n) {
-				sum += timesync.Counter24(i << 8).Expand(now)
-			}
-			sink += uint64(sum)
-		}}},
+		call("ToRemoteTime23", 5, func(n int) {
+			each(n, func(i uint64) uint64 { ts, _ := ours.ToRemoteTime23(now + i<<8); return uint64(ts) })
+		}),
+		call("ToRemoteTime16", 5, func(n int) {
+			each(n, func(i uint64) uint64 { ts, _ := ours.ToRemoteTime16(now + i<<8); return uint64(ts) })
+		}),
+		call("RemoteTime", 5, func(n int) {
+			each(n, func(i uint64) uint64 { remote, _ := ours.RemoteTime(now + i<<8); return remote })
+		}),
+		call("MinimumOneWayDelay", 10, func(n int) {
+			each(n, func(i uint64) uint64 { delay, _ := ours.MinimumOneWayDelay(); return uint64(delay) + i })
+		}),
+		call("IsSynchronized", 2.5, func(n int) {
+			each(n, func(i uint64) uint64 { return only(ours.IsSynchronized(), i) })
+		}),
+		call("MinDeltaTS24", 10, func(n int) {
+			each(n, func(i uint64) uint64 { delta, _ := ours.MinDeltaTS24(now + i<<8); return uint64(delta) })
+		}),
+		call("LocalTimeToDatagramTS24", 2.5, func(n int) {
+			each(n, func(i uint64) uint64 { return uint64(timesync.LocalTimeToDatagramTS24(now + i<<8)) })
+		}),
+		call("FromLocalTime23", 2.5, func(n int) {
+			each(n, func(i uint64) uint64 { return timesync.FromLocalTime23(now, timesync.Counter23(i<<8)) })
+		}),
+		call("FromLocalTime16", 2.5, func(n int) {
+			each(n, func(i uint64) uint64 { return timesync.FromLocalTime16(now, timesync.Counter16(i<<8)) })
+		}),
+		call("Counter16.Expand", 2.5, func(n int) {
+			each(n, func(i uint64) uint64 { return timesync.Counter16(i << 8).Expand(now) })
+		}),
+		call("Counter23.Expand", 2.5, func(n int) {
+			each(n, func(i uint64) uint64 { return timesync.Counter23(i << 8).Expand(now) })
+		}),
+		call("Counter24.Less", 2.5, func(n int) {
+			each(n, func(i uint64) uint64 { return only(timesync.Counter24(now).Less(timesync.Counter24(i<<14)), i) })
+		}),
+		call("Counter24.Expand", 2.5, func(n int) {
+			each(n, func(i uint64) uint64 { return timesync.Counter24(i << 8).Expand(now) })
+		}),
 	}
 }
 

@@ -207,6 +207,28 @@ func (c *consumer) run(args ...string) string {
 	return string(out)
 }
 
+// TestNoWallClock: nothing in tick reads the wall clock, but for the number of a server's epoch.
+// So a step of it has nothing to act on; see also TestRestart there.
+func TestNoWallClock(t *testing.T) {
+	for _, name := range sources(t, "tick") {
+		tree, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			if fn, ok := n.(*ast.FuncDecl); ok && fn.Name.Name == "nextEpoch" {
+				return false
+			}
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "NewTicker", "Tick"}, s.Sel.Name) {
+					t.Errorf("%s uses time.%s", name, s.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
+
 // TestCopies: the files can be copied into any module of the oldest Go, and the other
 // packages' and seal.go after the line that imports the core, or link, is changed.
 func TestCopies(t *testing.T) {

@@ -12,12 +12,13 @@ import (
 	"sync"
 	"testing"
 
+	"timesync/internal/long"
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
 
 var (
-	worlds = countFlag("worlds", "worlds per scenario of the accuracy table", 1, 3, 6)
+	worlds = long.Count("worlds", "worlds per scenario of the accuracy table", 1, 3, 6)
 	only   = flag.String("scenario", "", "only scenarios whose name contains this")
 )
 
@@ -213,7 +214,7 @@ func mixtureEnds(n int) (off [2]int, beyond int) {
 
 // TestMixture: after a mixture of faults no end stays wrong, and its bound says so.
 func TestMixture(t *testing.T) {
-	n := sized(40, 100, 400)
+	n := long.Sized(40, 100, 400)
 	off, beyond := mixtureEnds(n)
 	t.Logf("-seed.first %d, %d worlds: %d of %d ends are off by more than 1 ms in the end, %d of the original's; %d answers beyond the bound",
 		*seedFirst, n, off[1], 2*n, off[0], beyond)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
@@ -73,7 +74,7 @@ func stall(from, lasting time.Duration) sim.Delay {
 // TestBoundWidening compares the bound with that of the same world without what only
 // delays or loses datagrams: that sets no clock, so it must hardly widen the bound.
 func TestBoundWidening(t *testing.T) {
-	n := sized(2, 4, 16)
+	n := long.Sized(2, 4, 16)
 	const jitter = 100 * us
 	disturbances := []struct {
 		name    string
@@ -197,7 +198,7 @@ func boundBacks(cases []boundCase) (backs []time.Duration, slow int) {
 // TestBoundReturns: once both ends have seen that a clock was set, the bound is what
 // it was.
 func TestBoundReturns(t *testing.T) {
-	n := sized(30, 30, 240)
+	n := long.Sized(30, 30, 240)
 	const until = settled + 25*sec
 	world := func(i int) *duel {
 		d := faultWorld(uint64(i))
@@ -257,7 +258,7 @@ func TestBoundReturns(t *testing.T) {
 
 	// Never stuck.
 	sizes, stuck := []time.Duration{5 * ms, 20 * ms, 70 * ms, 300 * ms, sec, 5 * sec, 30 * sec, 100 * sec, time.Hour}, 5.0
-	if !*long {
+	if !*long.Flag {
 		sizes, stuck = sizes[:2], 10 // the hard ones
 	}
 	var cases []boundCase
@@ -300,7 +301,7 @@ func TestBoundReturns(t *testing.T) {
 // of what Snapshot.Within asks for, then uses the remote time. The wait must be short
 // and over for good, and the time then right.
 func TestBoundAdvice(t *testing.T) {
-	n := sized(4, 6, 16)
+	n := long.Sized(4, 6, 16)
 	worlds := []struct {
 		name      string
 		there     time.Duration

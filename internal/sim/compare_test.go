@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/long"
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
@@ -32,7 +33,7 @@ func alone() []sim.Pair { return []sim.Pair{{A: &subject{}, B: &subject{}}} }
 // TestInterop lets our end talk to an end that runs the original's algorithm, and
 // compares both with what two originals reach at the same ends.
 func TestInterop(t *testing.T) {
-	worlds := sized(1, 4, 4)
+	worlds := long.Sized(1, 4, 4)
 	scenarios := chosen(sim.Scenarios())
 	lines := make([]string, len(scenarios))
 	var f failures

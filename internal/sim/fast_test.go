@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
-var fastWorlds = countFlag("fast.worlds", "worlds of each kind of TestFastClocks", 40, 200, 1000)
+var fastWorlds = long.Count("fast.worlds", "worlds of each kind of TestFastClocks", 40, 200, 1000)
 
 // fastWorld draws a LAN or a path of 20 to 60 ms there and back, 10 to 60 datagrams a second, and
 // clocks that are 300 to 1,000 ppm apart either way. Or, if slewed, that are 40 ppm apart; then

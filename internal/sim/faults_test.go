@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
@@ -242,8 +243,8 @@ func TestSteps(t *testing.T) {
 		every  time.Duration
 		median float64 // seconds
 	}{{sec / 2, 0.6}, {sec, 0.5}, {2 * sec, 1.2}}
-	if !*long {
-		intervals = intervals[:sized(1, 2, 0)]
+	if !*long.Flag {
+		intervals = intervals[:long.Sized(1, 2, 0)]
 	}
 	for _, x := range intervals {
 		var cases []faultCase

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 )
 
 var hostileWorlds, hostileWorld = worldFlags("hostile", "TestHostileWorlds", 500, 2000, 10_000)
@@ -506,7 +507,7 @@ func printSiege(seed uint64) {
 // from the first one on: receive times go back again and again, but none of them is wrong,
 // so that the truth never leaves the bound.
 func TestHandedOverLate(t *testing.T) {
-	n := sized(500, 2000, 5000)
+	n := long.Sized(500, 2000, 5000)
 	var f failures
 	eachSeed(n, func(i uint64) (_ struct{}) {
 		seed := *seedFirst + i
@@ -561,7 +562,7 @@ func afterSilence(seed uint64) (h harm) {
 // first, however these queue. The offset is never further off than it was in the silence, by
 // more than what 0.2 s of datagrams can tell.
 func TestAfterSilence(t *testing.T) {
-	n := sized(200, 500, 2000)
+	n := long.Sized(200, 500, 2000)
 	harms := eachSeed(n, func(i uint64) harm { return afterSilence(*seedFirst + i) })
 	slices.SortFunc(harms, func(a, b harm) int { return cmp.Compare(a.by, b.by) })
 	longest := slices.MaxFunc(harms, func(a, b harm) int { return cmp.Compare(a.lasting, b.lasting) })

@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
-var lowRateWorlds = countFlag("lowrate.worlds", "clean worlds of TestLowRates", 100, 400, 1500)
+var lowRateWorlds = long.Count("lowrate.worlds", "clean worlds of TestLowRates", 100, 400, 1500)
 
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.

@@ -3,44 +3,23 @@
 package sim_test
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
-	"testing"
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
 // seedFirst lets every test of accuracy play other worlds than those for which the
 // estimator was made. Each such test logs it.
-var (
-	seedFirst = flag.Uint64("seed.first", 0, "added to the seeds of the worlds by which accuracy is judged")
-	long      = flag.Bool("long", false, "play as many worlds as the limits of all tests ask for")
-)
-
-// sized returns how many worlds to play: with -short, normally, and with -long.
-func sized(short, normal, many int) int {
-	switch {
-	case testing.Short():
-		return short
-	case *long:
-		return many
-	}
-	return normal
-}
-
-// countFlag returns how many worlds to play: what the flag says, or else what sized does.
-func countFlag(name, worlds string, short, normal, many int) func() int {
-	n := flag.Int(name, 0, fmt.Sprintf("%s (default %d, %d with -short, %d with -long)", worlds, normal, short, many))
-	return func() int { return cmp.Or(*n, sized(short, normal, many)) }
-}
+var seedFirst = flag.Uint64("seed.first", 0, "added to the seeds of the worlds by which accuracy is judged")
 
 // worldFlags are those of a test of random worlds: how many, and a seed to look at that one only.
 func worldFlags(prefix, test string, short, normal, many int) (worlds func() int, one *uint64) {
 	one = flag.Uint64(prefix+".world", 0, "play only the world of "+test+" with this seed, and print it")
-	return countFlag(prefix+".worlds", "random worlds of "+test, short, normal, many), one
+	return long.Count(prefix+".worlds", "random worlds of "+test, short, normal, many), one
 }
 
 // subject is the TimeSynchronizer in the terms of this package.

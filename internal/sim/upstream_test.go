@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"timesync/internal/long"
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
 	"timesync/internal/upstream"
@@ -200,7 +201,7 @@ var (
 )
 
 func TestUpstream(t *testing.T) {
-	if !*long {
+	if !*long.Flag {
 		t.Skip("its limits are for all seeds: with -long")
 	}
 	scenarios, err := upstream.Scenarios()

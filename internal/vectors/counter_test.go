@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"encoding"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 )
 
 // counter is what the three counters have in common.
@@ -164,14 +164,12 @@ func TestCounter23SpareBit(t *testing.T) {
 	}
 }
 
-var long = flag.Bool("long", false, "try all pairs of 16-bit counters")
-
 // TestCounter16AllPairs walks from a position once round the ring and counts: with -long
 // from each, which are all 2^32 pairs.
 func TestCounter16AllPairs(t *testing.T) {
 	const size, half = 1 << 16, 1 << 15
 	stride := 4099
-	if *long {
+	if *long.Flag {
 		stride = 1
 	}
 	start := time.Now()

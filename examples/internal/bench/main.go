@@ -13,26 +13,31 @@ import (
 	"timesync/examples/internal/program"
 )
 
+// flags are those of an example.
+type flags struct {
+	length time.Duration
+	json   bool
+}
+
+func (c *flags) add(f *flag.FlagSet) {
+	f.DurationVar(&c.length, "for", 10*time.Second, "how long to measure under each load, above 0")
+	f.BoolVar(&c.json, "json", false, "print JSON")
+}
+
+func (c *flags) check(f *flag.FlagSet) error {
+	if c.length <= 0 {
+		return fmt.Errorf("-for %v: must be above 0", c.length)
+	}
+	return program.Arguments(f, 0)
+}
+
 // Main is the main of an example: it prints the table, and exits with 1 if a limit was
 // exceeded. name is that of the program; bulk is what the transport calls the place of a bulk
 // transfer.
 func Main(name, bulk string, connect Connect) {
-	program.Main(func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-		f := flag.NewFlagSet(name, flag.ContinueOnError)
-		length := f.Duration("for", 10*time.Second, "how long to measure under each load, above 0")
-		asJSON := f.Bool("json", false, "print JSON")
-		_, err := program.Parse(f, "usage: "+name+" [flags]", args, stderr)
-		if err == nil && *length <= 0 {
-			err = fmt.Errorf("-for %v: must be above 0", *length)
-		}
-		if err != nil {
-			return program.Status(name, err, stderr)
-		}
+	measure := func(ctx context.Context, c flags, stdout, _ io.Writer) error {
 		runtime.GOMAXPROCS(cores)
-		if err := Table(ctx, stdout, *asJSON, Loads(bulk), *length, connect); err != nil {
-			fmt.Fprintf(stderr, "%s: %v\n", name, err)
-			return 1
-		}
-		return 0
-	})
+		return Table(ctx, stdout, c.json, Loads(bulk), c.length, connect)
+	}
+	program.Main(program.New(name, "usage: "+name+" [flags]", (*flags).add, (*flags).check, measure))
 }

@@ -4,13 +4,13 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"slices"
 	"time"
+
+	"timesync/examples/internal/program"
+	"timesync/internal/stat"
 )
 
 // Spread is the median and the 99th percentile of something, in microseconds.
@@ -76,9 +76,7 @@ func (s *samples) spreads() Found {
 }
 
 func spread(v []int64) Spread {
-	slices.Sort(v)
-	at := func(q float64) int64 { return v[int(math.Round(q*float64(len(v)-1)))] }
-	return Spread{P50: at(0.5), P99: at(0.99)}
+	return Spread{P50: stat.Quantile(v, 0.5), P99: stat.Quantile(v, 0.99)}
 }
 
 func (s Spread) String() string { return fmt.Sprintf("%d / %d", s.P50, s.P99) }
@@ -127,9 +125,7 @@ func Table(ctx context.Context, out io.Writer, asJSON bool, loads []Load, length
 		failed = append(failed, r.Check())
 	}
 	if asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		failed = append(failed, encoder.Encode(results))
+		failed = append(failed, program.JSON(out, results))
 	}
 	return errors.Join(failed...)
 }

@@ -9,6 +9,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"timesync/internal/stat"
 )
 
 // Lab is a set of namespaces. One goroutine at a time may use it.
@@ -55,6 +58,26 @@ type notHere struct{ error }
 
 // NotHere says that err, nil excluded, is for want of what this machine lacks: see Measure.
 func NotHere(err error) error { return notHere{err} }
+
+// Key is what -key of an example wants.
+const Key = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+// Exit ends a program that measures. It says what err is and fails, unless err is nil.
+func Exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "measure:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Quantile is stat.Quantile, and NaN of none.
+func Quantile(x []float64, q float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	return stat.Quantile(x, q)
+}
 
 // Measure builds the example of that name, and gives the program and a Lab to measure. Where
 // networks cannot be built, or the error is NotHere, it says that what was not tested, and why,

@@ -5,7 +5,9 @@
 package program_test
 
 import (
+	"context"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -52,16 +54,25 @@ func TestKey(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Setenv(program.KeyVariable, strings.Repeat("5", 64))
 	parse := func(args string) (c program.Flags, err error) {
-		c.For = 1
-		f := flag.NewFlagSet("test", flag.ContinueOnError)
-		c.Add(f)
-		f.Bool("demo", false, "")
-		f.Bool("alone", false, "")
-		given, err := program.Parse(f, "usage", strings.Fields(args), io.Discard)
-		if err == nil {
-			err = c.Check(given, []string{"demo"}, []string{"alone"})
+		add := func(c *program.Flags, f *flag.FlagSet) {
+			c.Add(f, 1)
+			f.Bool("demo", false, "")
+			f.Bool("alone", false, "")
 		}
-		return c, err
+		check := func(c *program.Flags, f *flag.FlagSet) error { return c.Check(f, []string{"demo"}, []string{"alone"}) }
+		done := errors.New("done")
+		do := func(_ context.Context, flags program.Flags, _, _ io.Writer) error { c = flags; return done }
+		var stderr strings.Builder
+		switch program.New("test", "usage", add, check, do)(t.Context(), strings.Fields(args), io.Discard, &stderr) {
+		case 0:
+			return c, flag.ErrHelp
+		case 2:
+			return c, errors.New(stderr.String())
+		}
+		if stderr.String() != "test: done\n" {
+			t.Errorf("%s: a failure is said as %q", args, stderr.String())
+		}
+		return c, nil
 	}
 	for args, want := range map[string]string{
 		"-listen :1 -dial :2":  "one or the other",
@@ -87,10 +98,10 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}
-	if c, err := parse("-listen :1"); err != nil || c.Key[0] != 0x55 || c.For != 0 || !c.Alone() {
+	if c, err := parse("-listen :1"); err != nil || c.Key[0] != 0x55 || c.For != 0 || c.Skew != 0 || !c.Alone() {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if c, err := parse("-demo"); err != nil || c.Key == [32]byte{} || c.Key[0] == 0x55 && c.Key[1] == 0x55 || c.For != 1 || c.Alone() || c.Network.Seed == 0 {
+	if c, err := parse("-demo"); err != nil || c.Key == [32]byte{} || c.Key[0] == 0x55 && c.Key[1] == 0x55 || c.For != 1 || c.Skew != 50 || c.Alone() || c.Network.Seed == 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

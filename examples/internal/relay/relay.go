@@ -145,9 +145,12 @@ type Relay struct {
 	turn     int
 }
 
-// Loopback opens a socket at a loopback address; at the zero one, anywhere.
+// Anywhere is a free port.
+var Anywhere netip.AddrPort
+
+// Loopback opens a socket at a loopback address, or Anywhere there.
 func Loopback(at netip.AddrPort) (*net.UDPConn, error) {
-	if !at.IsValid() {
+	if at == Anywhere {
 		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
 	}
 	return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
@@ -158,7 +161,7 @@ func Addr(conn *net.UDPConn) netip.AddrPort { return conn.LocalAddr().(*net.UDPA
 
 // New starts a relay in front of a server on loopback.
 func New(c Config, server netip.AddrPort) (*Relay, error) {
-	front, err := Loopback(netip.AddrPort{})
+	front, err := Loopback(Anywhere)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +217,7 @@ func (r *Relay) flow(client netip.AddrPort) *net.UDPConn {
 		return nil
 	default:
 	}
-	back, err := Loopback(netip.AddrPort{})
+	back, err := Loopback(Anywhere)
 	if err != nil {
 		return nil
 	}

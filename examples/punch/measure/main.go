@@ -23,7 +23,6 @@ import (
 )
 
 const (
-	key    = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 	server = "10.79.3.2:9000"
 	jitter = 5 * time.Millisecond
 	giveUp = 5 * time.Second
@@ -76,7 +75,8 @@ var delays = [][2]time.Duration{{5e6, 5e6}, {5e6, 20e6}, {20e6, 20e6}, {10e6, 45
 // bench is the network.
 type bench struct {
 	program string
-	hosts   [2]string // namespaces of the peers
+	meeting string    // namespace of the server
+	hosts   [2]string // and of the peers
 	nats    [2]string
 	wires   [2]*lab.Wire
 	room    int
@@ -90,13 +90,9 @@ func main() {
 	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
 	only := flag.String("only", "", "kinds of NAT whose name contains this")
 	flag.Parse()
-	err := lab.Measure("punching through NATs", "punch", []string{"nft"}, func(l *lab.Lab, program string) error {
+	lab.Exit(lab.Measure("punching through NATs", "punch", []string{"nft"}, func(l *lab.Lab, program string) error {
 		return measure(l, program, *tries, *quick, *only)
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "measure:", err)
-		os.Exit(1)
-	}
+	}))
 }
 
 func measure(l *lab.Lab, program string, tries int, quick bool, only string) error {
@@ -104,7 +100,7 @@ func measure(l *lab.Lab, program string, tries int, quick bool, only string) err
 	if err := b.build(l); err != nil {
 		return lab.NotHere(err)
 	}
-	serve := lab.Command("lab"+fmt.Sprint(os.Getpid())+"-s", b.program, "-serve", ":9000", "-key", key)
+	serve := lab.Command(b.meeting, b.program, "-serve", ":9000", "-key", lab.Key)
 	if err := serve.Start(); err != nil {
 		return err
 	}
@@ -129,8 +125,9 @@ func (b *bench) build(l *lab.Lab) error {
 		}
 		spaces[name] = ns
 	}
+	b.meeting = spaces["s"]
 	errs := []error{lab.Forward(spaces["core"])}
-	errs = append(errs, l.Cable(lab.At(spaces["s"], "eth0", "10.79.3.2/24"), lab.At(spaces["core"], "s", "10.79.3.1/24")), lab.Route(spaces["s"], "10.79.3.1"))
+	errs = append(errs, l.Cable(lab.At(b.meeting, "eth0", "10.79.3.2/24"), lab.At(spaces["core"], "s", "10.79.3.1/24")), lab.Route(b.meeting, "10.79.3.1"))
 	for i := range b.hosts {
 		host, nat := spaces[fmt.Sprint("host", i)], spaces[fmt.Sprint("nat", i)]
 		b.hosts[i], b.nats[i] = host, nat
@@ -190,8 +187,7 @@ func (b *bench) table(tries int, only string) error {
 		fmt.Println()
 	}
 	if n := len(b.together); n > 0 {
-		slices.Sort(b.together)
-		fmt.Printf("\nAt the instant, in all kinds: %.2f ms apart in the median of %d, %.2f ms at the 99th percentile.\n", b.together[n/2], n, b.together[(n-1)*99/100])
+		fmt.Printf("\nAt the instant, in all kinds: %.2f ms apart in the median of %d, %.2f ms at the 99th percentile.\n", lab.Quantile(b.together, 0.5), n, lab.Quantile(b.together, 0.99))
 	}
 	return nil
 }
@@ -217,14 +213,7 @@ func (o *outcomes) String() string {
 	if len(o.apart) == 0 {
 		return fmt.Sprintf("0 of %d", o.n)
 	}
-	at := func(x []float64, q float64) float64 {
-		if len(x) == 0 {
-			return math.NaN()
-		}
-		slices.Sort(x)
-		return x[int(q*float64(len(x)-1)+0.5)]
-	}
-	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", o.ok, o.n, at(o.ms, 0.5), at(o.apart, 0.99), at(o.plans, 0.99))
+	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", o.ok, o.n, lab.Quantile(o.ms, 0.5), lab.Quantile(o.apart, 0.99), lab.Quantile(o.plans, 0.99))
 	return strings.ReplaceAll(text, "NaN ms", "-")
 }
 
@@ -270,7 +259,7 @@ func (b *bench) pair(room string, args []string) (x, y outcome) {
 	var both sync.WaitGroup
 	for i, o := range []*outcome{&x, &y} {
 		both.Go(func() {
-			arguments := append([]string{"-server", server, "-key", key, "-once", "-room", room, "-give-up", giveUp.String()}, args...)
+			arguments := append([]string{"-server", server, "-key", lab.Key, "-once", "-room", room, "-give-up", giveUp.String()}, args...)
 			out, _ := lab.Command(b.hosts[i], b.program, arguments...).Output() // it says in its output that it failed
 			if err := json.Unmarshal(out, o); err != nil {
 				fmt.Fprintf(os.Stderr, "measure: a peer said %q\n", out)

@@ -8,9 +8,10 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
+
+	"timesync/internal/stat"
 )
 
 var table = flag.Bool("table", false, "print the whole table: 10 minutes of skew, 3 seeds, about a minute")
@@ -53,9 +54,9 @@ var kinds = []struct {
 // p99 returns the 99th percentile of the game's delays beyond the path's, in ms, since the
 // last call.
 func (w *world) p99() float64 {
-	p := quantile(w.game, 0.99)
+	game := w.game
 	w.game = nil
-	return p
+	return stat.Quantile(game, 0.99)
 }
 
 // losses returns for how many seconds in a row a transfer had less than 85 % of the link, at
@@ -238,8 +239,8 @@ func TestTable(t *testing.T) {
 		t.Log("only with -table")
 		return
 	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "| one transfer | delays by | %s | %s |\n|---|---|---|---|\n", nets[0], nets[1])
+	var out []byte
+	out = fmt.Appendf(out, "| one transfer | delays by | %s | %s |\n|---|---|---|---|\n", nets[0], nets[1])
 	for _, row := range []struct {
 		name    string
 		measure func(n net, seed uint64, raw, slowdowns bool) (seconds float64, p99 float64)
@@ -254,19 +255,19 @@ func TestTable(t *testing.T) {
 		{"-100 ppm for 10 minutes", skewRow(-100)},
 	} {
 		for _, kind := range kinds {
-			fmt.Fprintf(&out, "| %s | %s |", row.name, kind.name)
+			out = fmt.Appendf(out, "| %s | %s |", row.name, kind.name)
 			for _, n := range nets {
 				seconds, p99 := 0.0, 0.0
 				for seed := range uint64(3) {
 					s, p := row.measure(n, seed+1, kind.raw, kind.slowdowns)
 					seconds, p99 = max(seconds, s), max(p99, p)
 				}
-				fmt.Fprintf(&out, " %.0f s, %.0f ms |", seconds, p99)
+				out = fmt.Appendf(out, " %.0f s, %.0f ms |", seconds, p99)
 			}
-			out.WriteByte('\n')
+			out = append(out, '\n')
 		}
 	}
-	t.Log("\nSeconds in a row with less than 85 % of the link, and the game's p99 beyond the path's delay:\n\n" + out.String())
+	t.Log("\nSeconds in a row with less than 85 % of the link, and the game's p99 beyond the path's delay:\n\n" + string(out))
 }
 
 func (n net) String() string {

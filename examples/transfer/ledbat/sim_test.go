@@ -8,7 +8,6 @@ import (
 	"container/heap"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"timesync/link"
@@ -307,13 +306,4 @@ func (c *cubic) acknowledged() {
 		c.window += max(min(goal-c.window, c.window/2), 0.01) / c.window
 	}
 	c.send()
-}
-
-// quantile sorts x.
-func quantile(x []float64, q float64) float64 {
-	if len(x) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(x)
-	return x[int(q*float64(len(x)-1)+0.5)]
 }

@@ -12,13 +12,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +22,6 @@ import (
 )
 
 const (
-	key     = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 	hostB   = "10.78.2.2"
 	delay   = 10 * time.Millisecond // each way
 	longer  = 20 * time.Millisecond // what one way becomes longer by
@@ -55,10 +50,7 @@ func main() {
 	case "source":
 		err = source(flag.Arg(0), flag.Arg(1))
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "measure:", err)
-		os.Exit(1)
-	}
+	lab.Exit(err)
 }
 
 // network is a bottleneck.
@@ -207,8 +199,7 @@ func (b *bench) watch(stop chan struct{}) {
 func (b *bench) lateness() float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	slices.Sort(b.late)
-	return b.late[(len(b.late)-1)*999/1000]
+	return lab.Quantile(b.late, 0.999)
 }
 
 // end kills what runs. The processes are ours, by their ids.
@@ -251,51 +242,10 @@ func (b *bench) transfer(flow, cc, port string) error {
 			b.count(flow, (p.Bytes-last)*udpWire)
 			last = p.Bytes
 		}
-	}, b.program, "-listen", ":"+port, "-key", key, "-json")
+	}, b.program, "-listen", ":"+port, "-key", lab.Key, "-json")
 	if err != nil {
 		return err
 	}
 	time.Sleep(200 * time.Millisecond)
-	return b.spawn(b.a, func(string) {}, b.program, "-dial", hostB+":"+port, "-key", key, "-cc", cc, "-mb", "100000", "-json")
-}
-
-// share returns the part of the link that a flow had from a time on.
-func (b *bench) share(flow string, from, to time.Duration) float64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	sum, first, last := 0.0, time.Duration(0), time.Duration(0)
-	for _, p := range b.bytes[flow] {
-		if p.at < from {
-			first = p.at
-		} else if p.at <= to {
-			sum, last = sum+p.value, p.at
-		}
-	}
-	if last <= first {
-		return math.NaN()
-	}
-	return sum * 8 / 1e6 / (last - first).Seconds() / float64(b.mbit)
-}
-
-// gameDelay returns the median and the 99th percentile of the game's delays, in ms.
-func (b *bench) gameDelay(from time.Duration) (median, p99 float64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var ms []float64
-	for _, p := range b.game {
-		if p.at >= from {
-			ms = append(ms, p.value)
-		}
-	}
-	if len(ms) == 0 {
-		return math.NaN(), math.NaN()
-	}
-	slices.Sort(ms)
-	return ms[len(ms)/2], ms[(len(ms)-1)*99/100]
-}
-
-var out io.Writer = os.Stdout
-
-func percent(share float64) string {
-	return strings.ReplaceAll(fmt.Sprintf("%.1f %%", 100*share), "NaN %", "-")
+	return b.spawn(b.a, func(string) {}, b.program, "-dial", hostB+":"+port, "-key", lab.Key, "-cc", cc, "-mb", "100000", "-json")
 }

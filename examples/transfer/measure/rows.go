@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"timesync/examples/internal/lab"
 )
 
 // The rows of the table.
@@ -32,7 +34,7 @@ func available(cc string) bool {
 }
 
 func (b *bench) rows(quick bool, only string) error {
-	fmt.Fprintf(out, "\n%v:\n\n| what runs | transfers | TCP | game p50, ms | p99, ms | machine late, ms |\n|---|---|---|---|---|---|\n", b.network)
+	fmt.Printf("\n%v:\n\n| what runs | transfers | TCP | game p50, ms | p99, ms | machine late, ms |\n|---|---|---|---|---|---|\n", b.network)
 	if quick {
 		if err := b.row("", "one transfer", []string{"ledbat"}, "", 4*time.Second); err != nil {
 			return err
@@ -88,14 +90,18 @@ func (b *bench) measured(only, name string, run func() (cells string, err error)
 			best, least = cells, l
 		}
 	}
-	fmt.Fprintf(out, "| %s | %s | %.1f |\n", name, best, least)
+	fmt.Printf("| %s | %s | %.1f |\n", name, best, least)
 	return nil
+}
+
+func percent(share float64) string {
+	return strings.ReplaceAll(fmt.Sprintf("%.1f %%", 100*share), "NaN %", "-")
 }
 
 // row measures one combination.
 func (b *bench) row(only, name string, transfers []string, tcp string, length time.Duration) error {
 	if tcp != "" && !available(tcp) {
-		fmt.Fprintf(out, "NOT TESTED: %s: this kernel has no %s\n", name, tcp)
+		fmt.Printf("NOT TESTED: %s: this kernel has no %s\n", name, tcp)
 		return nil
 	}
 	return b.measured(only, name, func() (string, error) {
@@ -177,4 +183,35 @@ func (b *bench) back(change time.Duration) (back time.Duration) {
 		}
 	}
 	return back
+}
+
+// share returns the part of the link that a flow had from a time on.
+func (b *bench) share(flow string, from, to time.Duration) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sum, first, last := 0.0, time.Duration(0), time.Duration(0)
+	for _, p := range b.bytes[flow] {
+		if p.at < from {
+			first = p.at
+		} else if p.at <= to {
+			sum, last = sum+p.value, p.at
+		}
+	}
+	if last <= first {
+		return math.NaN()
+	}
+	return sum * 8 / 1e6 / (last - first).Seconds() / float64(b.mbit)
+}
+
+// gameDelay returns the median and the 99th percentile of the game's delays, in ms.
+func (b *bench) gameDelay(from time.Duration) (median, p99 float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ms []float64
+	for _, p := range b.game {
+		if p.at >= from {
+			ms = append(ms, p.value)
+		}
+	}
+	return lab.Quantile(ms, 0.5), lab.Quantile(ms, 0.99)
 }

@@ -13,8 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +20,6 @@ import (
 )
 
 const (
-	key     = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 	address = "10.78.0.1"
 	delay   = 10 * time.Millisecond // each way
 	jitter  = 2 * time.Millisecond
@@ -45,7 +42,7 @@ type line struct {
 func main() {
 	lasting := flag.Duration("for", 30*time.Second, "how long to run")
 	flag.Parse()
-	err := lab.Measure("udp between two hosts", "udp", nil, func(l *lab.Lab, program string) error {
+	lab.Exit(lab.Measure("udp between two hosts", "udp", nil, func(l *lab.Lab, program string) error {
 		spaces, err := build(l)
 		if err != nil {
 			return lab.NotHere(err)
@@ -55,11 +52,7 @@ func main() {
 			return err
 		}
 		return judge(outs)
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "measure:", err)
-		os.Exit(1)
-	}
+	}))
 }
 
 // run runs both ends and returns what they said.
@@ -68,7 +61,7 @@ func run(program string, spaces [2]string, lasting time.Duration) (said [2]strin
 	ended := make(chan error, 2)
 	for i, ns := range spaces {
 		end := []string{"-listen", "-dial"}[i]
-		c := lab.Command(ns, program, end, address+":9000", "-key", key, "-json", "-for", lasting.String(), "-skew", fmt.Sprint(ppm[i]))
+		c := lab.Command(ns, program, end, address+":9000", "-key", lab.Key, "-json", "-for", lasting.String(), "-skew", fmt.Sprint(ppm[i]))
 		c.Stdout, c.Stderr = &outs[i], &complaints[i]
 		if err := c.Start(); err != nil {
 			return said, err
@@ -133,11 +126,11 @@ func judgeEnd(i int, lines []line, start [2]float64) error {
 			beyond++
 		}
 	}
-	if slices.Sort(errs); len(errs) == 0 {
+	if len(errs) == 0 {
 		return fmt.Errorf("%s was never synchronized after %v s", name, settled)
 	}
 	fmt.Printf("%s, clock %+g ppm: error p50 %.0f us, most %.0f us of %d answers; bound %.2f ms, %d beyond it; skew %+.1f ppm, truly %+g\n",
-		name, ppm[i], errs[len(errs)/2], errs[len(errs)-1], len(errs), last.ErrorBound, beyond, last.Skew, ppm[1-i]-ppm[i])
+		name, ppm[i], lab.Quantile(errs, 0.5), lab.Quantile(errs, 1), len(errs), last.ErrorBound, beyond, last.Skew, ppm[1-i]-ppm[i])
 	if beyond > 0 {
 		return fmt.Errorf("%s: %d answers are beyond the error bound", name, beyond)
 	}

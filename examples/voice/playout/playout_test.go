@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync/examples/voice/playout"
+	"timesync/internal/stat"
 	"timesync/link"
 )
 
@@ -168,8 +169,7 @@ func spread(errs []int64) (p50, p99, most int64) {
 	for i, e := range errs {
 		sizes[i] = max(e, -e)
 	}
-	slices.Sort(sizes)
-	return sizes[len(sizes)/2], sizes[len(sizes)*99/100], sizes[len(sizes)-1]
+	return stat.Quantile(sizes, 0.5), stat.Quantile(sizes, 0.99), stat.Quantile(sizes, 1)
 }
 
 // worlds is how many to try; the race detector needs one.

@@ -4,18 +4,12 @@ package main
 
 import (
 	"cmp"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 )
 
 // What was measured of chronyd is kept in files, because it takes an hour and other programs.
@@ -107,31 +101,6 @@ func readChronyd(folder string) (*chronyd, error) {
 	return c, nil
 }
 
-func readCSV(path string) ([][]string, error) {
-	f, err := os.Open(path)
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.FieldsPerRecord = -1
-	return r.ReadAll()
-}
-
-func parseFloats(fields []string) (v []float64, err error) {
-	for _, s := range fields {
-		x, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return nil, err
-		}
-		v = append(v, x)
-	}
-	return v, nil
-}
-
 // write writes both files.
 func (c *chronyd) write(folder string) error {
 	rows := [][]string{chronyHead}
@@ -155,14 +124,6 @@ func (c *chronyd) write(folder string) error {
 	}
 	slices.SortFunc(rows, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
 	return writeCSV(filepath.Join(folder, chronySeries), rows)
-}
-
-func writeCSV(path string, rows [][]string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
 }
 
 // measureChronyd plays all worlds, and writes what chronyd did into its files as soon as it is
@@ -198,111 +159,4 @@ func measureChronyd(o options) error {
 		}
 	}
 	return nil
-}
-
-// measure looks for the best setting in one world, and keeps its figures.
-func (c *chronyd) measure(run chronyRun, clknetsim string) error {
-	f, best, err := run.search(clknetsim)
-	if err != nil {
-		return err
-	}
-	if old := c.find(f.set, f.world, f.rate); old != nil {
-		*old = *f
-	} else {
-		c.figures = append(c.figures, *f)
-	}
-	fmt.Fprintf(os.Stderr, "compare: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.key(), at(f.best, 0.99), f.setting, at(f.stock, 0.99))
-	if f.set != simulated || !slices.ContainsFunc(taught, func(t lesson) bool { return t.world == f.world }) {
-		return nil
-	}
-	errs, err := best.once(clknetsim, firstSeed)
-	if err != nil {
-		return err
-	}
-	c.series[f.world] = nil
-	for second := range slices.Chunk(errs, chronyRate) {
-		c.series[f.world] = append(c.series[f.world], slices.Max(second))
-	}
-	return nil
-}
-
-// search looks for chronyd's best setting: all on the first seed, then the best three on all
-// seeds, each with every tail. What is best is judged on the very seeds that are reported,
-// which favours chronyd.
-func (r chronyRun) search(clknetsim string) (*chronyFigures, chronyRun, error) {
-	seeds := r.w.firstSeeds()
-	var tried []chronyRun
-	for _, server := range combinations(chronySettings) {
-		r.server = server
-		tried = append(tried, r)
-	}
-	first, err := playAll(clknetsim, tried, seeds[:1])
-	if err != nil {
-		return nil, r, err
-	}
-	short := []chronyRun{{w: r.w, rate: r.rate}} // as it is
-	for _, i := range byTail(first)[:3] {
-		for _, tail := range chronyTails {
-			run := tried[i]
-			run.tail = tail
-			short = append(short, run)
-		}
-	}
-	last, err := playAll(clknetsim, short, seeds)
-	if err != nil {
-		return nil, r, err
-	}
-	best := byTail(last)[0]
-	f := &chronyFigures{set: r.w.set, world: r.w.Name, rate: r.rate, version: version("chronyd"), tried: len(tried) + len(short), setting: short[best].name()}
-	for i, q := range kept {
-		f.best[i], f.stock[i] = quantile(last[best], q), quantile(last[0], q)
-	}
-	return f, short[best], nil
-}
-
-// playAll plays runs on all processors.
-func playAll(clknetsim string, runs []chronyRun, seeds []uint64) ([][]float64, error) {
-	errs := make([][]float64, len(runs))
-	var mu sync.Mutex
-	var failed error
-	each(len(runs), func(i int) {
-		e, err := runs[i].play(clknetsim, seeds)
-		mu.Lock()
-		defer mu.Unlock()
-		if errs[i] = e; err != nil {
-			failed = err
-		}
-	})
-	return errs, failed
-}
-
-// byTail returns the indexes of errors in order of their 99th percentile.
-func byTail(errs [][]float64) (order []int) {
-	for i := range errs {
-		order = append(order, i)
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(quantile(errs[a], 0.99), quantile(errs[b], 0.99)) })
-	return order
-}
-
-// version returns the version of a program that is installed.
-func version(program string) string {
-	out, err := exec.Command(program, "-v").Output()
-	if err != nil {
-		return ""
-	}
-	return regexp.MustCompile(`\d+\.[\d.]+`).FindString(string(out))
-}
-
-// rivalVersions names what is installed.
-func rivalVersions() string {
-	var versions []string
-	for _, program := range []string{"chronyd", "ptp4l"} {
-		if v := version(program); v != "" {
-			versions = append(versions, program+" "+v)
-		} else {
-			versions = append(versions, program+" is not installed")
-		}
-	}
-	return strings.Join(versions, ", ")
 }

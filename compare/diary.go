@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"gonum.org/v1/plot/plotter"
@@ -19,26 +18,6 @@ import (
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
-
-// find returns the world of that name, among the simulated ones, the recorded ones and the
-// author's, whose names may end in "+skew".
-func find(name, traces string) (world, error) {
-	ws, err := allWorlds(traces)
-	if err != nil {
-		return world{}, err
-	}
-	var names []string
-	for _, w := range ws {
-		if w.set == skewed {
-			w.name += "+skew"
-		}
-		if w.name == name {
-			return w, nil
-		}
-		names = append(names, w.name)
-	}
-	return world{}, fmt.Errorf("no world is called %q; there are %s", name, strings.Join(names, ", "))
-}
 
 // moment is what end A of one world thought, and what was true.
 type moment struct {
@@ -64,7 +43,7 @@ func keep(w world, seed uint64) *diary {
 	d := &diary{told: w.events(seed)}
 	us := [2]*subject{new(subject), new(subject)}
 	o := new(oracle)
-	var original moment
+	var original float64 // error of its last answer
 	w.play(seed, []sim.Pair{
 		{A: new(rivals.Original), B: new(rivals.Original)},
 		{A: us[sim.A], B: us[sim.B]},
@@ -74,9 +53,9 @@ func keep(w world, seed uint64) *diary {
 			switch {
 			case o.Side != sim.A:
 			case o.Pair == 0:
-				original.original = answer(o)
+				original = answer(o)
 			case o.Pair == 1:
-				d.note(us[sim.A], o, original.original)
+				d.note(us[sim.A], o, original)
 			}
 		},
 		OWD: func(obs *sim.Observation) {
@@ -142,7 +121,9 @@ func (d *diary) cut(from, to float64) {
 
 // line returns the curve of something over time.
 func (d *diary) line(name string, c color.Color, width vg.Length, value func(m *moment) float64) curve {
-	return curve{name: name, color: c, width: width, parts: overTime(d.moments, 2, func(m *moment) float64 { return m.at }, value)}
+	return curve{name: name, color: c, width: width, parts: overTime(len(d.moments), 2, func(i int) (x, y float64) {
+		return d.moments[i].at, value(&d.moments[i])
+	})}
 }
 
 // circle returns v the shorter way round a ring of 2^bits us: offsets have 26, round trips 27.

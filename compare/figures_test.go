@@ -1,0 +1,23 @@
+// What the tests of the report share: the figures, played once.
+
+package main
+
+import (
+	"sync"
+	"testing"
+)
+
+// all are the figures, played once for all tests.
+var all = sync.OnceValues(func() (*figures, error) { return collect("") })
+
+func figuresOf(t *testing.T) *figures {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("plays all worlds")
+	}
+	f, err := all()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package program
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"timesync/examples/internal/relay"
+)
+
+// Flags are those of a program that runs all ends here, with a bad network between them, or
+// one end, and the others elsewhere.
+type Flags struct {
+	Listen, Dial string
+	Key          [32]byte
+	For          time.Duration // 0: until interrupted
+	Skew         float64       // ppm
+	JSON         bool
+	Network      relay.Config
+
+	key string // as given
+}
+
+// Add adds the flags to f. Without them it runs for so long, on a network as bad as they get, with
+// clocks as bad as a bad pair of quartzes.
+func (c *Flags) Add(f *flag.FlagSet, lasting time.Duration) {
+	c.Network = relay.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
+	f.StringVar(&c.Listen, "listen", "", "be the end that waits, at this `address`, such as :9000")
+	f.StringVar(&c.Dial, "dial", "", "be an end that calls the one at this `address`")
+	KeyFlag(f, &c.key, "all ends share, with -listen and -dial")
+	f.DurationVar(&c.For, "for", lasting, "how long to run; with -listen and -dial without end unless given")
+	f.Float64Var(&c.Skew, "skew", 50, "how much faster the clocks of those that call run than that of the one that waits, in `ppm`;\nwith -listen and -dial: than this machine's, to try it; 0 unless given")
+	f.BoolVar(&c.JSON, "json", false, "print JSON")
+	c.Network.Flags(f)
+}
+
+// Alone says that this process is one end, and the others are elsewhere.
+func (c *Flags) Alone() bool { return c.Listen != "" || c.Dial != "" }
+
+// Check refuses what cannot be meant, NaN too, and draws what was not given. Flags in demoOnly
+// are refused together with -listen and -dial, those in aloneOnly without.
+func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
+	if err := Arguments(f, 0); err != nil {
+		return err
+	}
+	switch listen, dial := Given(f, "listen"), Given(f, "dial"); {
+	case listen && dial:
+		return errors.New("-listen and -dial: a process is one or the other")
+	case listen && c.Listen == "", dial && c.Dial == "":
+		return errors.New("-listen, -dial: empty address")
+	case c.For <= 0:
+		return fmt.Errorf("-for %v: must be positive", c.For)
+	case !(math.Abs(c.Skew) <= 1000):
+		return fmt.Errorf("-skew %v: must be from -1000 to 1000 ppm; real clocks stay within 200", c.Skew)
+	}
+	if err := c.Network.Check(); err != nil {
+		return err
+	}
+	c.Network.Draw()
+	if !c.Alone() {
+		for _, name := range append(aloneOnly, "key") {
+			if Given(f, name) {
+				return fmt.Errorf("-%s: needs -listen or -dial", name)
+			}
+		}
+		rand.Read(c.Key[:])
+		return nil
+	}
+	for _, name := range append(demoOnly, "jitter", "loss", "asymmetry", "up", "down") {
+		if Given(f, name) {
+			return fmt.Errorf("-%s: only without -listen and -dial, where network and true time are known", name)
+		}
+	}
+	if !Given(f, "for") {
+		c.For = 0
+	}
+	if !Given(f, "skew") {
+		c.Skew = 0
+	}
+	var err error
+	c.Key, err = Key(c.key)
+	return err
+}
+
+// Limit returns a context that ends after For, if that is not 0.
+func (c *Flags) Limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.For == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, c.For)
+}
+
+// JSON prints what a program found, as -json asks for.
+func JSON(out io.Writer, result any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(result)
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Package stat sums up what tests, benchmarks and examples have measured.
+package stat
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Quantile sorts v and returns its quantile q, from 0, the least value, to 1, the largest. It
+// panics if there are no values.
+func Quantile[T cmp.Ordered](v []T, q float64) T {
+	slices.Sort(v)
+	return v[int(q*float64(len(v)-1)+0.5)]
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package link
+
+import "errors"
+
+// Open refuses a datagram with one of these errors, and ignores all of it.
+var (
+	ErrTruncated = errors.New("link: datagram is shorter than its header")
+	ErrReserved  = errors.New("link: datagram has a flag that is reserved")
+	ErrAnchor    = errors.New("link: anchor and stamp of a datagram differ")
+)
+
+// ProposeInstant, AcceptInstant and AcceptEvent return these errors.
+var (
+	ErrAhead  = errors.New("link: an instant must be 0 to 16 s ahead")
+	ErrUnsure = errors.New("link: the peer's clock is not known well enough now")
+	ErrPassed = errors.New("link: the instant has passed")
+	ErrFuture = errors.New("link: the event lies in the future")
+	ErrOld    = errors.New("link: the event is too old")
+	ErrBefore = errors.New("link: the event is from before a clock was set, or the peer started anew")
+)
