@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"timesync"
 )
@@ -224,5 +225,21 @@ func TestBoundWhileCorrected(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestBoundOfEarlyReport: since a report that came before the first datagram, the clocks may have
+// drifted apart, two crystals by 100 ppm.
+func TestBoundOfEarlyReport(t *testing.T) {
+	var bounds [2]time.Duration
+	for i, waited := range []uint64{0, 1_000_000} {
+		var s timesync.TimeSynchronizer
+		now := 1<<40 + waited
+		s.OnPeerMinDeltaTS24(1000, 1<<40)
+		s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-8000), now)
+		bounds[i], _ = s.ErrorBound(now)
+	}
+	if grown := bounds[1] - bounds[0]; bounds[0] < 8*time.Millisecond || grown < 100*time.Microsecond {
+		t.Errorf("bound %v, after 1 s %v", bounds[0], bounds[1])
 	}
 }
