@@ -252,13 +252,9 @@ func FuzzRecovery(f *testing.F) {
 		w := played(t, in)
 		w.run(recovery)
 		w.check(t, "after a clean exchange", max(time.Millisecond, time.Duration(w.delay)*time.Microsecond))
-		remote := w.remote(w.now)
-		for _, end := range []struct {
-			sync         *TimeSynchronizer
-			local, truth uint64
-		}{{&w.a, w.now, remote}, {&w.b, remote, w.now}} {
-			got, _ := remoteNear(end.sync, end.local, end.truth)
-			bound, _ := end.sync.ErrorBound(end.local)
+		for _, end := range w.ends() {
+			got, _ := remoteNear(end.s, end.local, end.truth)
+			bound, _ := end.s.ErrorBound(end.local)
 			if off := time.Duration(got-end.truth) * time.Microsecond; off.Abs() > bound+time.Microsecond {
 				t.Errorf("off by %v, bound %v", off, bound)
 			}

@@ -783,6 +783,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		}
 		if p.own.rise() > second { // what makes all datagrams so late is a clock
 			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
+			p.news()
 		}
 	}
 	slope, level, rise, seen, was := p.own.slope, p.own.level, p.own.rise(), p.own.seen(), p.own.at(x)

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unsafe"
 
+	"timesync"
 	"timesync/internal/sim"
 )
 
@@ -368,6 +369,45 @@ func TestSelfStabilizing(t *testing.T) {
 		}
 	}
 	f.report(t)
+}
+
+// TestBrokenNumbers breaks one number after the other of a synchronizer that has long been right,
+// in the ways that memory breaks, and lets clean traffic flow.
+func TestBrokenNumbers(t *testing.T) {
+	const delay, offset, every = 20_000, 1 << 33, 50_003 // us
+	ends, now := [2]subject{}, uint64(1<<40)
+	exchange := func(d time.Duration) {
+		a, b := &ends[0].Sync, &ends[1].Sync
+		for n := range d.Microseconds() / every {
+			reportA, _ := a.MinDeltaTS24(now)
+			reportB, _ := b.MinDeltaTS24(now + offset)
+			a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+offset), now+delay)
+			b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now), now+offset+delay)
+			if n%10 == 0 {
+				a.OnPeerMinDeltaTS24(reportB, now+delay)
+				b.OnPeerMinDeltaTS24(reportA, now+offset+delay)
+			}
+			now += every
+		}
+	}
+	exchange(60 * sec)
+	for _, x := range scalars(&ends[0]) {
+		for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e30, -1e30, 1e15, -1e15, 1e10, -1e10, 1e3, -1e3, 0} {
+			switch {
+			case x.v.Kind() == reflect.Bool:
+				x.v.SetBool(!x.v.Bool())
+			case x.v.CanFloat():
+				x.v.SetFloat(value)
+			default:
+				setBits(x.v, uint64(int64(value)))
+			}
+			exchange(lastRight)
+			remote, ok := ends[0].Sync.RemoteTime(now)
+			if off := int64(remote-now-offset) << 38 >> 38; !ok || off < -1000 || off > 1000 {
+				t.Errorf("%s was %v: %d us off, ok %v", x.name, value, off, ok)
+			}
+		}
+	}
 }
 
 // printScrambled prints what becomes of a world, every 5 s.
