@@ -81,10 +81,7 @@ type TimeSynchronizer struct {
 	shown  shown  // it ends a cache line: neighbours in a slice share none
 }
 
-const (
-	second   = 1e6  // us: also the largest reordering of receive times, and more than any jitter
-	setAhead = 1e12 // us: a datagram is never 11 days late: the local clock was set
-)
+const second = 1e6 // us: also the largest reordering of receive times, and more than any jitter
 
 // OnAuthenticatedDatagramTimestamp takes the stamp of a datagram that arrived at
 // localRecvUsec and returns the datagram's one-way delay; ok is false while the
@@ -157,7 +154,7 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 // now returns localUsec as microseconds since base.
 func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
 	x = float64(int64(localUsec - s.base))
-	if ahead := x - s.bucket.from; ahead < -second || ahead > setAhead {
+	if ahead := x - s.bucket.from; ahead < -second || ahead > 1e12 { // a datagram is never 11 days late
 		// The local clock was set. Times go on from where they were; by how much the
 		// offset changed, the deltas will show.
 		s.base += uint64(int64(ahead))
@@ -800,10 +797,10 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	p.uphold(x)
 	p.lean(dt)
 	p.close(x, b)
-	if !late {
+	if late {
+		p.shorten()
+	} else {
 		p.trust(x, dt)
-	} else if s := p.roundTrip() + p.own.low; p.known < youth && s < p.trip-p.tolerance() { // rule: the young take a late shorter round trip, too
-		p.trip, p.free, p.own.lateFor = s, s, bucketTime
 	}
 	p.follow()
 	if !late && p.own.dips > fewDips && p.limits.fresh == 0 && p.steady() {
@@ -923,6 +920,15 @@ func (p *pair) trust(x float64, dt float32) {
 		p.other, p.stood = s, 0
 	}
 	p.fade(dt)
+}
+
+// shorten takes the round trip of late datagrams for the reference one of a young pair if it is
+// shorter. Whether they are late for as long as closes asks for counts anew.
+func (p *pair) shorten() {
+	s := p.roundTrip() + p.own.low
+	if p.known < youth && s < p.trip-p.tolerance() { // rule: the young take a late shorter round trip, too
+		p.trip, p.free, p.own.lateFor = s, s, bucketTime
+	}
 }
 
 // fade lets go of a correction that is old, or for which no one path can be to blame.
@@ -1183,7 +1189,6 @@ func (l *limits) reconcile(x float64) (set bool) {
 
 const (
 	bucketTime = 0.2e6 // us: datagrams are judged by the fastest of so long
-	strayRun   = 3     // stray stamps do not come three times in a row
 	lateTime   = 10e6  // us: what lasts so long is no queue
 	minGate    = 100.0 // us: hosts add so much, whatever the path
 	gateDips   = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
@@ -1302,7 +1307,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 		if f.strays++; f.strays == 1 || float32(d) < f.fall {
 			f.fall = float32(d)
 		}
-		if f.strays < strayRun { // rule: strays do not come three times
+		if f.strays < 3 { // rule: strays do not come three times
 			return int32(d), false
 		}
 		f.shift(x, f.fall, b)
@@ -1447,14 +1452,11 @@ const (
 	maxPoints = 12    // fastest datagrams of doubling spans that the line is fitted to
 	fitPoints = 4     // the fewest that show both a slope and noise
 	memory    = 130e6 // us: oscillators keep no rate for longer; a correction is held through a queue of two minutes
-	balance   = 800.0 // 1/s: makes noise/window^1.5 weigh as much as wander*window
 
-	priorSkew = 100e-6        // two crystals of 50 ppm
-	slewSkew  = 500e-6        // NTP's fastest slew
-	maxSkew   = 1000e-6       // no computer's clock is as wrong
-	skewDrift = 0.1e-6 / 1e6  // a skew changes so fast, per microsecond: temperature
-	fitDrift  = 4 * skewDrift // of which a fit takes note from point to point: drifts last
-	surprise  = 4.0           // standard deviations by which a slope is not to be believed
+	priorSkew = 100e-6       // two crystals of 50 ppm
+	slewSkew  = 500e-6       // NTP's fastest slew
+	maxSkew   = 1000e-6      // no computer's clock is as wrong
+	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
 )
 
 // line is the floor as a straight line, and the points that tell it: the fastest datagrams
@@ -1554,7 +1556,8 @@ func (l *line) endSpan(x float64, dip, steady float32) {
 // makeRoom drops points that are too old, or every second one, and returns how many were
 // too old.
 func (l *line) makeRoom() (gone int) {
-	best := balance * float64(l.noise*l.width) * second * second // the best window, cubed
+	// At the best window, which is cubed here, noise/window^1.5 weighs as much as wander*window.
+	best := 800 * float64(l.noise*l.width) * second * second
 	longer := func(t float64) bool { return t > lateTime && (t > memory || t*t*t > best) }
 	if l.n == maxPoints && !longer((maxPoints+fitPoints)*float64(l.width)) { // rule: spans double
 		l.width, l.n = 2*l.width, maxPoints/2
@@ -1585,14 +1588,14 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	if gone > 0 {
 		// The share of what left moves into what was known before.
 		g := priorVar / (priorVar + float64(l.n)*fitVar)
-		drift := fitDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift
+		drift := 4 * skewDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift
 		prior = min(max(prior+g*(slope-prior), -maxSkew), maxSkew)
 		priorVar = (1-g)*priorVar + drift*drift
 	}
 	d := slope - prior
 	// What crystals usually do surprises no clock that is further off; but no clock is so far off.
 	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 2*maxSkew // rule: surprises need knowledge
-	surprised := known && d*d > surprise*surprise*(priorVar+fitVar)     // rule: surprises
+	surprised := known && d*d > 4*4*(priorVar+fitVar)                   // rule: surprises
 	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
