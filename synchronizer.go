@@ -791,9 +791,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 	if !p.peered {
 		return late
 	}
-	if p.limits.undisturbed(x) > youth {
-		p.foretold = false // reports of before have all arrived
-	}
+	p.foretold = p.foretold && p.limits.undisturbed(x) <= youth // later, reports of before have all arrived
 	p.uphold(x)
 	p.lean(dt)
 	p.close(x, b)
