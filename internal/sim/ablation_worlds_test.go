@@ -40,6 +40,7 @@ var columns = []struct {
 	{"2 s", twoSecondWorlds}, // reports so often
 	{"steps", stepWorlds},    // time until within 1 ms
 	{"early", earlyWorlds},   // a clock is set in the first seconds: time until right
+	{"fast", fastClocks},     // 300 to 1,000 ppm apart, or slewed by 500
 	{"start", startWorlds},
 	{"silence", silenceWorlds},
 	{"strays", strayWorlds},
@@ -119,6 +120,23 @@ func lanWorlds(*testing.T) map[string]float64 {
 		scenarios = append(scenarios, sc)
 	}
 	return p99s(scenarios, ablationSeeds)
+}
+
+func fastClocks(*testing.T) map[string]float64 {
+	const worlds = 60
+	named := map[string]float64{}
+	for _, slewed := range []bool{false, true} {
+		e := eachSeed(worlds, func(seed uint64) errors {
+			_, ours, _, _ := fastRun(slewed, *seedFirst+seed+1)
+			return errors{math.Log(ours + 50)}
+		})
+		sum := 0.0
+		for _, x := range e {
+			sum += x[0]
+		}
+		named[fmt.Sprint("slewed ", slewed)] = math.Exp(sum / worlds)
+	}
+	return named
 }
 
 func mixtureWorlds(*testing.T) map[string]float64 {
