@@ -851,9 +851,11 @@ func (p *pair) close(x float64, b *bucket) {
 		slope := p.own.slope
 		p.own.climb(x, late, b)
 		p.turn(x, slope)
-		if slewed { // rule: then a clock may be slewed
-			p.own.doubtSlope(slewSkew)
+		doubt := float32(priorSkew / 2) // who sets a clock may correct its rate, too
+		if slewed {                     // rule: then a clock may be slewed
+			doubt = slewSkew
 		}
+		p.own.doubtSlope(max(p.own.sigma, doubt))
 		p.limits.clockEvent(x)
 	}
 }
