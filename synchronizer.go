@@ -862,11 +862,11 @@ func (p *pair) close(x float64, b *bucket) {
 
 // closes reports whether the round trip is the reference one if a floor is a higher. To a young
 // pair it may seem so where one queue ends as another comes. It must last: for a second if datagrams
-// became late by and by, as when a clock runs away, and for 3 s if suddenly.
+// became late by and by, as when a clock runs away, and for 5 s if suddenly.
 func (p *pair) closes(a float32) bool {
 	lack, most := p.trip-p.roundTrip(), a/2
 	if p.known < youth {
-		if most = a / 4; p.own.lateFor < second || p.own.sudden && p.own.lateFor < 3*second {
+		if most = a / 4; p.own.lateFor < second || p.own.sudden && p.own.lateFor < 5*second {
 			return false
 		}
 	}
@@ -1594,8 +1594,8 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	}
 	d := slope - prior
 	// What crystals usually do surprises no clock that is further off; but no clock is so far off.
-	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 2*maxSkew // rule: surprises need knowledge
-	surprised := known && d*d > 4*4*(priorVar+fitVar)                   // rule: surprises
+	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew // rule: surprises need knowledge
+	surprised := known && d*d > 4*4*(priorVar+fitVar)                     // rule: surprises
 	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprised {
 		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
