@@ -738,13 +738,13 @@ func (p *pair) drops(x float64, d, sign float32) {
 // news says that readers are to be told. The calm is over where the next end of a bucket may have
 // more to say: what waits for time to pass, as the limits after a clock event.
 func (p *pair) news() {
-	if p.changed = true; p.limits.fresh > 0 || !p.steady() {
+	if p.changed = true; p.limits.fresh > 0 || !p.unchanged() {
 		p.calm = 0
 	}
 }
 
-// steady reports whether the round trip is as good as the one that is known.
-func (p *pair) steady() bool { return abs(p.roundTrip()-p.trip) < 2*rounding }
+// unchanged reports whether the round trip is the reference one but for the rounding of both floors.
+func (p *pair) unchanged() bool { return abs(p.roundTrip()-p.trip) < 2*rounding }
 
 // stayCalm ends a bucket that came near the floor and has no news, and reports whether it did.
 // For nearly all this is enough: both directions are looked at together in endBucket.
@@ -801,7 +801,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		p.trust(x, dt)
 	}
 	p.follow()
-	if !late && p.own.dips > fewDips && p.limits.fresh == 0 && p.steady() {
+	if !late && p.own.dips > fewDips && p.limits.fresh == 0 && p.unchanged() {
 		p.calm = min(4*second, float32(p.own.end-x)+p.own.width)
 	}
 	return late
@@ -892,7 +892,7 @@ func (p *pair) anew() {
 func (p *pair) trust(x float64, dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
-	// Such clocks made it seem too short until both ends knew.
+	// While one end does not know how far apart the clocks are, the round trip seems too short.
 	fast := abs(p.own.slope) > 2*priorSkew+certain*float64(p.own.sigma)
 	switch {
 	case s < -tolerance: // a clock was set, and not everybody has told
@@ -972,7 +972,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 		}
 		d = 0
 	}
-	if d < 4*maxSkew*second && p.closes(d) { // rule: a clock may be slewed, says the peer
+	if d > minGate && d < 4*maxSkew*second && p.closes(d) { // rule: a clock may be slewed, says the peer
 		p.own.doubtSlope(slewSkew)
 	}
 	p.believe(d)
@@ -1593,7 +1593,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 		priorVar = (1-g)*priorVar + drift*drift
 	}
 	d := slope - prior
-	// What crystals usually do surprises no clock that is further off; but no clock is so far off.
+	// At first only what most crystals do is known, and a clock may be further off, but none so far.
 	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew // rule: surprises need knowledge
 	surprised := known && d*d > 4*4*(priorVar+fitVar)                     // rule: surprises
 	// No queue grows while the round trip is what it was: a clock is slewed.
