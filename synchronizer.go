@@ -1619,7 +1619,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 // lay turns the line by so much and lays it as high as it can be below the points. It
 // returns their mean distance from it.
 func (l *line) lay(points []point, turn float64) (distance float32) {
-	low, sum := math.Inf(1), float64(0)
+	low, sum := math.Inf(1), float64(0) // as spread, but for the third lowest, which is most of its work
 	for _, p := range points {
 		y := float64(p.y) - turn*float64(p.x)
 		low, sum = min(low, y), sum+y
