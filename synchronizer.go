@@ -95,19 +95,19 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 	// Nearly all datagrams queue a little, within the bucket under way: they are done here.
 	b := &s.bucket
 	dx := localRecvUsec - b.at
-	raw := deltaOf(remoteSendTS24, localRecvUsec)
-	y := wrap(raw-b.origin-uint64(int64(dx)*int64(b.rate)>>32), deltaBits)
+	y := wrap(dx*uint64(b.rate)>>31-uint64(remoteSendTS24)<<ts24Shift-b.origin, deltaBits)
 	b.count++
 	if dx < uint64(b.span) && uint64(y) < maxDelta {
 		b.add(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
-	return s.news(raw, y, localRecvUsec)
+	return s.news(remoteSendTS24, y, localRecvUsec)
 }
 
 // news takes a datagram, y above the floor, that ends the bucket or may change more.
-func (s *TimeSynchronizer) news(raw uint64, y int64, localUsec uint64) (owd time.Duration, ok bool) {
+func (s *TimeSynchronizer) news(stamp Counter24, y int64, localUsec uint64) (owd time.Duration, ok bool) {
 	b := &s.bucket
+	raw := deltaOf(stamp, localUsec)
 	if x := float64(int64(localUsec - s.base)); uint64(y) < maxDelta && b.span > 0 && s.pair.stayCalm(x, b) {
 		b.span = uint32(localUsec-b.at) + bucketTime
 		b.begin(x)
@@ -171,7 +171,7 @@ func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
 	b, own := &s.bucket, &s.pair.own
 	b.at, b.span = localUsec, 0
 	if s.pair.peered && own.strays == 0 && !s.pair.changed { // else readers are to hear as soon as may be
-		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x)))), int32(own.slope*(1<<32))
+		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x))))-localUsec, uint32((1-own.slope)*(1<<31))
 		b.span = uint32(max(bucketTime-(x-b.from), 0))
 	}
 }
@@ -1199,10 +1199,10 @@ const (
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
 // cache line only.
 type bucket struct {
-	at     uint64  // local time, us, at which
-	origin uint64  // the floor is so high, us, on the ring of deltas,
+	at     uint64  // local time, us: a datagram that arrives dx later is rate*dx - stamp - origin above the floor
+	origin uint64  // us: the floor at at, on the ring of deltas, minus at
 	from   float64 // x when the bucket began
-	rate   int32   // 2^-32: and the floor rises so fast
+	rate   uint32  // 2^-31: 1 minus the slope of the floor
 	first  int32   // us: the fastest datagram is so far above the floor
 	second int32   // us: the second fastest
 	span   uint32  // us: from at until the bucket ends; 0: every datagram is news
@@ -1653,12 +1653,14 @@ func secant(points []point) (slope, span float64) {
 	from, to := first+span/4, last-span/4
 	var low [2]float64 // the hull at from and to
 	for p := 0; p < len(points)-1; {
-		x, y, next, least := float64(points[p].x), float64(points[p].y), p+1, math.Inf(1)
-		for i := p + 1; i < len(points); i++ {
-			if turn := (float64(points[i].y) - y) / (float64(points[i].x) - x); turn <= least {
-				next, least = i, turn
+		x, y, next := float64(points[p].x), float64(points[p].y), p+1
+		run, fall := float64(points[next].x)-x, float64(points[next].y)-y
+		for i := p + 2; i < len(points); i++ {
+			if dx, dy := float64(points[i].x)-x, float64(points[i].y)-y; dy*run <= fall*dx {
+				next, run, fall = i, dx, dy
 			}
 		}
+		least := fall / run
 		for i, at := range [2]float64{from, to} {
 			if x <= at {
 				low[i] = y + least*(at-x)
