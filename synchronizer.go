@@ -118,7 +118,8 @@ func (s *TimeSynchronizer) news(stamp Counter24, y int64, localUsec uint64) (owd
 		s.start(raw, localUsec)
 	}
 	x := s.now(localUsec)
-	if x-b.from >= bucketTime {
+	silence := x - b.from
+	if silence >= bucketTime {
 		if s.pair.endBucket(x, b) {
 			s.shown.late.Store(s.shown.late.Load() + 1)
 		}
@@ -126,7 +127,7 @@ func (s *TimeSynchronizer) news(stamp Counter24, y int64, localUsec uint64) (owd
 		b.count = 1
 		b.begin(x)
 	}
-	above := s.pair.datagram(x, raw, b)
+	above := s.pair.datagram(x, raw, silence > 2*second, b)
 	s.publish(x)
 	s.arm(localUsec, x)
 	if !s.pair.peered {
@@ -558,13 +559,14 @@ type pair struct {
 	limits limits
 	reference
 
-	peer    float64 // us: the peer's floor at x is peer - own.slope*x; meet, report and turn set it
-	offset  float64 // us: the remote minus the local clock at x is offset - own.slope*x; meet, move and turn
-	settled float64 // x of the last endBucket
-	calm    float32 // us: for so long after that buckets without news need none; endBucket sets it, news ends it
-	noise   float32 // us: mean difference of reports from what they were expected to say; report learns it
+	peer   float64 // us: the peer's floor at x is peer - own.slope*x; meet, report and turn set it
+	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x; meet, move and turn
+	calm   float32 // us: for so long buckets without news need no endBucket, which sets it; stayCalm counts down, news ends it
+	spent  float32 // us: for how long buckets have needed none; stayCalm counts up, endBucket sets it to 0
 
 	last     Counter24 // report, never 0 once there is one
+	seen     Counter24 // an earlier one that was seen, 0 at first: learnSkew compares later ones with it, and sets it
+	seenAt   uint32    // ms: x when the peer sent that, modulo 49 days
 	alien    uint8     // other reports until the peer no longer counts as an original; tellApart counts down
 	peered   bool      // a report has come; only Reset forgets it
 	changed  bool      // there is news for readers; publish tells them
@@ -610,7 +612,7 @@ func (p *pair) sane(from float64) bool {
 	return f.noise >= 0 && f.noise <= second && f.width >= bucketTime && f.width <= memory && f.n <= maxPoints &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
 		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far && f.end <= from+second &&
-		abs(p.peer) < far && abs(p.offset) < far && p.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left < far &&
+		abs(p.peer) < far && abs(p.offset) < far && p.limits.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left < far &&
 		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.event) < far
 }
 
@@ -629,7 +631,7 @@ func (p *pair) delay() float64 { return ring(p.own.level+p.offset, offsetBits) }
 // tolerance is by how much two looks at the same round trip differ at most. It is hard: a
 // soft one costs half of it after every change of a path.
 func (p *pair) tolerance() float32 {
-	return 2*minGate + gateDips/2*(p.own.scatter()+p.noise) + float32(p.stale(0))
+	return 2*minGate + gateDips/2*(p.own.scatter()+p.limits.noise) + float32(p.stale(0))
 }
 
 // original reports whether the peer is an original, or may be one.
@@ -685,15 +687,15 @@ func (p *pair) move(d float64) {
 	p.limits.set(p.limits.below+float32(d), p.limits.above-float32(d))
 }
 
-// datagram takes a delta that arrived at x and returns how far it is above the floor, us.
-func (p *pair) datagram(x float64, raw uint64, b *bucket) (y int32) {
+// datagram takes a delta that arrived at x and returns how far it is above the floor, us. In a
+// silence a clock may have been set.
+func (p *pair) datagram(x float64, raw uint64, silent bool, b *bucket) (y int32) {
 	level := p.own.level
 	y, fell := p.own.datagram(x, raw, b)
-	if p.own.silent && p.peered { // it may be as late or early as a clock was set meanwhile
+	if silent && p.peered { // the datagram may be as late or early as that
 		p.limits.loosen(float32(p.delay()+float64(y)), float32(max(-y, 0)))
 		p.news()
 	}
-	p.own.silent = false
 	if p.own.level == level {
 		return max(y, 0)
 	}
@@ -752,7 +754,7 @@ func (p *pair) stayCalm(x float64, b *bucket) bool {
 	f, low, lasted := &p.own, float32(b.first), x-b.from
 	slack := min(f.slack+certain*f.sigma*float32(lasted), low)
 	if p.changed || lasted < bucketTime || lasted > 2*second || // in a silence a clock may have been set
-		x >= p.settled+float64(p.calm) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
+		float32(lasted) >= p.calm || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
 		return false
 	}
 	if float32(b.delay)+low < p.limits.below {
@@ -760,6 +762,7 @@ func (p *pair) stayCalm(x float64, b *bucket) bool {
 			p.news() // they contradict each other
 		}
 	}
+	p.calm, p.spent = p.calm-float32(lasted), p.spent+float32(lasted)
 	f.learnDip(b, f.low-low)
 	f.lowest, f.low, f.slack = min(low, f.low), low, slack
 	f.near(b)
@@ -768,8 +771,8 @@ func (p *pair) stayCalm(x float64, b *bucket) bool {
 
 // endBucket ends the bucket and reports whether all of it was late.
 func (p *pair) endBucket(x float64, b *bucket) (late bool) {
-	dt := min(float32(x-b.from), second) + max(float32(b.from-p.settled), 0) // long ones say little about what they span
-	p.settled, p.calm = x, 0
+	dt := min(float32(x-b.from), second) + p.spent // long ones say little about what they span
+	p.calm, p.spent = 0, 0
 	var steady float32 // share of the time
 	if p.peered {
 		if b.first < math.MaxInt32 {
@@ -792,7 +795,6 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		return late
 	}
 	p.foretold = p.foretold && p.limits.undisturbed(x) <= youth // later, reports of before have all arrived
-	p.uphold(x)
 	p.lean(dt)
 	p.close(x, b)
 	if late {
@@ -811,22 +813,6 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 func (p *pair) turn(x, slope float64) {
 	d := (p.own.slope - slope) * x
 	p.peer, p.offset = p.peer+d, p.offset+d
-}
-
-// uphold turns the own floor where the round trip is below zero, but nothing came near the own
-// floor of late: datagrams say what the peer's floor is, and only a wrong slope says what the
-// own one is. The datagrams here are late by at least as much.
-func (p *pair) uphold(x float64) {
-	f := &p.own
-	lack, t := -p.roundTrip(), float32(x-f.nearAt)
-	most := min(certain*f.sigma, maxSkew-float32(f.slope))                // that the slope can be wrong by
-	if lack <= 0 || f.seen() || t < second || lack > min(most*t, f.low) { // rule: no round trip is below zero
-		return
-	}
-	slope := f.slope
-	f.tilt(lack/t, lack)
-	p.turn(x, slope)
-	p.news()
 }
 
 // lean moves the offset towards the midpoint by as much as the slope may have carried it
@@ -976,12 +962,10 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 		p.own.doubtSlope(slewSkew)
 	}
 	p.believe(d)
+	p.learnSkew(x, sent, minDelta)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
 	was := p.limits.above
 	p.limit(x, above, float64(abs(d)), minDelta%marks)
-	if abs(d) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
-		p.noise += (min(abs(d), 5*minGate) - p.noise) / 8
-	}
 	p.foretold = false
 	if news = abs(d) >= rounding; news || p.limits.above < was-rounding || p.limits.fresh > 0 { // else the next endBucket will do
 		p.news()
@@ -993,6 +977,29 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	return news
 }
 
+// learnSkew takes a report that the peer sent at sent. While all datagrams from there queue, they say
+// nothing about the slope, but reports do: the peer's floor falls as the own one rises. Two reports
+// of floors that were seen tell the slope to within 0.1 ms and their noise, over the time between them.
+func (p *pair) learnSkew(x, sent float64, minDelta Counter24) {
+	if minDelta%marks != markSeen || p.original() {
+		return
+	}
+	now := uint32(int64(sent / 1e3))
+	lasted := float64(max(now-p.seenAt, 1)) * 1e3
+	moved := float64(minDelta.Distance(p.seen)) * (1 << ts24Shift)
+	turn := -moved/lasted - p.own.slope
+	sigma := (minGate + p.limits.noise) / float32(lasted)
+	switch {
+	case p.seen == 0 || lasted > memory || abs(turn)*lasted > 4*float64(p.own.sigma)*lasted+float64(p.tolerance()):
+		p.seen, p.seenAt = minDelta, now // no slope explains it
+	case p.own.lateFor > second && 2*sigma < p.own.sigma: // rule: reports tell the skew
+		slope := p.own.slope
+		p.own.tilt(turn, sigma)
+		p.turn(x, slope)
+		p.news()
+	}
+}
+
 // tellApart counts down the doubt about who the peer is, or begins it.
 func (p *pair) tellApart(minDelta Counter24) {
 	if minDelta%marks == markOriginal { // rule: originals are told apart
@@ -1002,11 +1009,14 @@ func (p *pair) tellApart(minDelta Counter24) {
 	}
 }
 
-// believe moves the peer's floor by d, as a report says.
+// believe moves the peer's floor by d, as a report says, and learns how far reports are off.
 func (p *pair) believe(d float32) {
 	p.peer += float64(d)
 	if !p.original() { // rule: what rounding may be is believed slowly
 		p.peer -= float64(min(max(d, -rounding), rounding)) * 7 / 8
+	}
+	if abs(d) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
+		p.limits.noise += (min(abs(d), 5*minGate) - p.limits.noise) / 8
 	}
 }
 
@@ -1032,9 +1042,9 @@ func (p *pair) limit(x, above, news float64, mark Counter24) {
 	case mark == markOriginal:
 		above += p.stale(float64(certain / 2 * p.own.sigma)) // more would be the bound of each young pair
 	case mark == markSeen:
-		above += minGate + 2*float64(p.noise)
+		above += minGate + 2*float64(p.limits.noise)
 	case p.limits.undisturbed(x) < told:
-		above += 2*gateDips*float64(p.noise) + 2*second*ageing + 2*news
+		above += 2*gateDips*float64(p.limits.noise) + 2*second*ageing + 2*news
 	default: // rule: a guess limits nothing
 		return
 	}
@@ -1108,6 +1118,7 @@ const (
 // is a lower limit of the offset, and each report an upper one. They only age.
 type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it; set keeps both within half the ring
+	noise        float32 // us: mean difference of reports from what they were expected to say; pair.report learns it
 	disturbed    bool    // there was a clock event
 	guess        bool    // above is what the peer guessed, or unknown; report sets it
 	fresh        uint8   // buckets that are still to be believed as they are: 3 after a clock event, the first of which began before it
@@ -1221,10 +1232,13 @@ func (b *bucket) add(y int32) {
 	b.first, b.second = min(first, y), min(b.second, max(first, y))
 }
 
+// single reports whether less than two datagrams came.
+func (b *bucket) single() bool { return b.second == math.MaxInt32 }
+
 // few returns how many dips say little about their mean: more where datagrams may share their
 // delay.
 func (b *bucket) few() uint8 {
-	if b.second == math.MaxInt32 {
+	if b.single() {
 		return fitPoints
 	}
 	return fewDips
@@ -1256,7 +1270,7 @@ type floor struct {
 	alike   bool    // the last bucket was late by the same as one of the two before; near ones and level shifts end it
 	strays  uint8   // datagrams in a row that are faster than the path allows
 	dips    uint8   // buckets that the dip is a mean over, at most longRun; it lasts until Reset
-	silent  bool    // nothing came for long: what comes next may tell of a clock that was set
+	again   uint8   // late buckets near halfLow, at most longRun: a path comes back there, a queue hardly
 }
 
 // scatter returns how far the fastest datagrams lie apart.
@@ -1269,10 +1283,10 @@ func (f *floor) gate(x float64) float32 {
 	return minGate + gateDips*f.dip + certain/2*f.sigma*doubted
 }
 
-// gateBelow returns how far below the floor a datagram may be at x.
+// gateBelow returns how far below the floor a datagram may be at x: half as far again as above it, as
+// the first dips may be small by chance.
 func (f *floor) gateBelow(x float64) float32 {
-	few := 1 + 2/float32(max(f.dips, 1)) // rule: few dips make a wide gate below
-	return minGate + gateDips*few*f.scatter() + certain/2*f.sigma*max(f.width, float32(x-f.nearAt))
+	return minGate + 1.5*gateDips*f.scatter() + certain/2*f.sigma*max(f.width, float32(x-f.nearAt))
 }
 
 // lateness returns how late all datagrams are: those of the last late bucket, or of the
@@ -1341,7 +1355,6 @@ func (f *floor) shift(x float64, a float32, b *bucket) {
 // endBucket looks at the fastest datagrams of a bucket and reports whether even they were
 // late. steady is the share of its time in which the round trip was the reference one.
 func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
-	f.silent = x-b.from > 2*second
 	if b.first == math.MaxInt32 {
 		return false // nothing but strays
 	}
@@ -1389,13 +1402,14 @@ func (f *floor) near(b *bucket) {
 // what is slower may meet a queue that begins. The two fastest may share their delay, as those
 // of a frame do. Of a single datagram the difference is all there is. If the bucket before was
 // late, it may have queued: then the jitter is no more than what the height above the floor says.
+// A bucket counts for little more than the mean so far, or a few that queued would make it large.
 func (f *floor) learnDip(b *bucket, fall float32) {
 	if f.lateFor > 0 { // rule: what was late tells little
 		fall = min(fall, 2*f.low)
 	}
-	dip := float32(b.second-b.first)/2 + max(fall, 0)
-	if b.second == math.MaxInt32 {
-		dip = abs(fall)
+	dip, most := float32(b.second-b.first)/2+max(fall, 0), 1.5*f.dip
+	if b.single() {
+		dip, most = abs(fall), 2.5*f.dip
 	}
 	if dip > second/2 {
 		return // there was none before, or a clock was set between the two
@@ -1405,31 +1419,43 @@ func (f *floor) learnDip(b *bucket, fall float32) {
 	if f.dips <= b.few() { // rule: the first dips may differ
 		excess = 5 * minGate
 	}
-	f.dip += (min(dip, 2.5*f.dip+excess) - f.dip) / float32(f.dips)
+	f.dip += (min(dip, most+excess) - f.dip) / float32(f.dips)
 }
 
 // late takes a bucket in which all datagrams were late: by apart more or less than in one of
-// the two before, and by jump more than in the last one.
+// the two before, and by jump more than in the last one. If they have been late for 10 s, and came
+// back to the least of the later half of it, the path is longer; a queue may last for 30 s.
 func (f *floor) late(x float64, apart, jump float32, b *bucket) {
 	if f.lateFor == 0 {
 		f.sudden = jump-maxSkew*float32(x-b.from) > f.low/2
 	}
 	f.alike = f.lateFor > 0 && apart < minGate+gateDips*f.dip
 	if f.lateFor += min(float32(x-b.from), second); f.lateFor < lateTime/2 {
-		f.halfLow = f.low
+		f.halfLow, f.again = f.low, 0
+	}
+	if abs(f.low-f.halfLow) < minGate+gateDips*f.dip {
+		f.again = min(f.again+1, longRun)
+	} else if f.low < f.halfLow {
+		f.again = 1
 	}
 	f.halfLow = min(f.halfLow, f.low)
-	if f.lateFor > lateTime { // rule: what lasts is no queue
+	if f.lateFor > lateTime && f.again >= 3 || f.lateFor > 3*lateTime { // rule: what lasts is no queue
 		f.climb(x, f.halfLow, b)
 	}
 }
 
-// tilt turns the floor about where a datagram last came near, so that it is a higher now.
-func (f *floor) tilt(slope, a float32) {
-	f.slope += float64(slope)
-	f.prior = min(f.prior+slope, maxSkew)
-	f.level -= float64(slope) * f.nearAt
-	f.low, f.lowest = f.low-a, f.lowest-a
+// tilt turns the floor about where a datagram last came near: then its slope is known to sigma.
+func (f *floor) tilt(turn float64, sigma float32) {
+	slope := f.slope
+	f.slope = min(max(slope+turn, -maxSkew), maxSkew)
+	turn = f.slope - slope
+	f.level -= turn * f.nearAt
+	f.prior = float32(f.slope)
+	f.doubtSlope(sigma)
+	f.best.y -= float32(turn * (float64(f.best.x) + f.end - f.nearAt))
+	for i := range f.points[:f.n] {
+		f.points[i].y -= float32(turn * (float64(f.points[i].x) + f.end - f.nearAt))
+	}
 }
 
 // climb moves the floor up by a. If it was moved up before, and hardly anything came near its

@@ -162,7 +162,7 @@ func sampleDesign(w *world) (s designSample) {
 	// doubt is the estimator's: half of what the round trip differs from one that is known,
 	// if that is more than two looks at the same one do.
 	doubt := func(d float64) float64 {
-		tolerance := 0.2 + 4*(min(number(own, "noise"), number(own, "dip"))+number(pair, "noise"))
+		tolerance := 0.2 + 4*(min(number(own, "noise"), number(own, "dip"))+number(pair.FieldByName("limits"), "noise"))
 		if math.Abs(d) < tolerance || d < 0 && (number(pair, "known") < 6e3 || pair.FieldByName("alien").Uint() > 4) {
 			return 0
 		}
