@@ -667,7 +667,7 @@ func (p *pair) follow() {
 		p.peer += float64(p.trip - p.roundTrip())
 	}
 	s, was := p.roundTrip(), p.correction()
-	if p.trip < -p.tolerance() { // the first reports were from before
+	if p.trip < -p.tolerance()-float32(priorSkew*min(p.limits.at, memory)) { // more than the skew: the first reports were from before
 		p.anew()
 	}
 	d := p.doubt(s - p.trip)
