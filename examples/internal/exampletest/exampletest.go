@@ -5,6 +5,7 @@
 package exampletest
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/bench"
+	"timesync/examples/internal/program"
 	"timesync/record"
 )
 
@@ -50,6 +52,27 @@ func Help(t *testing.T, dir string) {
 	out, err := help.CombinedOutput()
 	if err != nil || len(out) == 0 || strings.Contains(string(out), secret[:8]) {
 		t.Errorf("%s -h prints the key, or no help: %v\n%s", dir, err, out)
+	}
+}
+
+// Flags runs a program with wrong flags, each of which it must refuse: with exit status 2, and
+// with a line of what is wrong, which contains the words given, behind the line that names its
+// help. Then with -h, which must print that. Flags that it takes end at once, as ctx has.
+func Flags(t *testing.T, run program.Run, wrong map[string]string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for args, want := range wrong {
+		var stdout, stderr Output
+		code := run(ctx, strings.Fields(args), &stdout, &stderr)
+		help, reason, _ := strings.Cut(strings.TrimSuffix(stderr.String(), "\n"), "\n")
+		if code != 2 || stdout.String() != "" || !strings.Contains(help, " -h ") || !strings.Contains(reason, want) || strings.Contains(reason, "\n") {
+			t.Errorf("%s: exit status %d, stdout %q, stderr\n%s\nwant 2, a line of help, and %q last", args, code, stdout.String(), stderr.String(), want)
+		}
+	}
+	var stdout, stderr Output
+	if code := run(ctx, []string{"-h"}, &stdout, &stderr); code != 0 || stdout.String() != "" || !strings.Contains(stderr.String(), "usage: ") {
+		t.Errorf("-h: exit status %d\n%s%s", code, stdout.String(), stderr.String())
 	}
 }
 
