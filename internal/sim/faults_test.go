@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -112,7 +111,7 @@ func stepSizes() (sizes []time.Duration) {
 	for i := 0.0; i <= math.Log10(3.6e7)*per; i++ { // to 10 h
 		sizes = append(sizes, time.Duration(math.Pow(10, i/per)*float64(ms)))
 	}
-	r := rand.New(rand.NewPCG(*seedFirst+1, 's'))
+	r := newRand(*seedFirst+1, 's')
 	for i := 0.0; i < 25*per; i++ { // most of them small ones, which are the hard ones
 		sizes = append(sizes, time.Duration(math.Pow(10, []float64{2, 7}[int(i)%2]*r.Float64())*float64(ms)))
 	}
@@ -499,7 +498,7 @@ func TestNuisances(t *testing.T) {
 // earlySet is a world in which a clock is set by 10 to 100 ms within 6 s of the start. It
 // returns how long both ends were wrong after that.
 func earlySet(seed uint64) (wrong time.Duration, text string) {
-	r := rand.New(rand.NewPCG(seed, 7))
+	r := newRand(seed, 7)
 	base := [2]time.Duration{uniform(r, ms/2, 40*ms), uniform(r, ms/2, 40*ms)}
 	jitter, at, step := uniform(r, ms/10, 8*ms), uniform(r, 0, 6*sec), uniform(r, 10*ms, 100*ms)
 	if r.IntN(2) == 0 {

@@ -6,7 +6,6 @@ package sim_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -21,7 +20,7 @@ var fastWorlds = long.Count("fast.worlds", "worlds of each kind of TestFastClock
 // clocks that are 300 to 1,000 ppm apart either way. Or, if slewed, that are 40 ppm apart; then
 // one of them is 500 ppm faster or slower for 5 to 40 s, between from and to.
 func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duration, text string) {
-	r := rand.New(rand.NewPCG(seed, 's'))
+	r := newRand(seed, 's')
 	path := []struct{ base, jitter time.Duration }{{100 * us, 50 * us}, {10 * ms, 500 * us}, {20 * ms, 3 * ms}, {30 * ms, ms}}[r.IntN(4)]
 	rate := []float64{60, 60, 20, 10}[r.IntN(4)]
 	ppm := (300 + 700*r.Float64()) * float64(1-2*r.IntN(2))
@@ -149,7 +148,7 @@ func oscillating(base, jitter time.Duration, rate, ppm float64) sim.Scenario {
 	}
 	clock := func(side uint64, skew float64) func(uint64) sim.ClockSpec {
 		return func(seed uint64) sim.ClockSpec {
-			r := rand.New(rand.NewPCG(seed, side))
+			r := newRand(seed, side)
 			return sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: ppm, SinePeriod: period,
 				SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
 		}
