@@ -57,7 +57,7 @@ func Help(t *testing.T, dir string) {
 
 // Flags runs a program with wrong flags, each of which it must refuse: with exit status 2, and
 // with a line of what is wrong, which contains the words given, behind the line that names its
-// help. Then with -h, which must print that. Flags that it takes end at once, as ctx has.
+// help. Then with -h, which must print that. A program that takes wrong flags ends at once: its ctx has ended.
 func Flags(t *testing.T, run program.Run, wrong map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,9 +76,10 @@ func Flags(t *testing.T, run program.Run, wrong map[string]string) {
 	}
 }
 
-// Bounds is the table of an example, briefly: idle, and with bulk both ways. Its limit holds
-// on any machine however busy: what each end says of its own error.
-func Bounds(t *testing.T, connect bench.Connect) {
+// Bench tests the program in the folder of the test, which bench.Main makes: its table, briefly,
+// idle and with bulk both ways, and its help. The table's limit holds on any machine however
+// busy: what each end says of its own error.
+func Bench(t *testing.T, connect bench.Connect) {
 	t.Helper()
 	loads := bench.Loads("bulk")
 	for _, load := range []bench.Load{loads[0], loads[2]} {
@@ -91,6 +92,7 @@ func Bounds(t *testing.T, connect bench.Connect) {
 			t.Error(err)
 		}
 	}
+	Help(t, ".")
 }
 
 // Recording replays a recording, whose last block may be cut off, and returns how many
