@@ -57,7 +57,8 @@ func Help(t *testing.T, dir string) {
 
 // Flags runs a program with wrong flags, each of which it must refuse: with exit status 2, and
 // with a line of what is wrong, which contains the words given, behind the line that names its
-// help. Then with -h, which must print that. A program that takes wrong flags ends at once: its ctx has ended.
+// help. Then with -h, which must print the help. The context has ended, so that a program that
+// takes wrong flags ends at once.
 func Flags(t *testing.T, run program.Run, wrong map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
