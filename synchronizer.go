@@ -754,7 +754,7 @@ func (p *pair) stayCalm(x float64, b *bucket) bool {
 	f, low, lasted := &p.own, float32(b.first), x-b.from
 	slack := min(f.slack+certain*f.sigma*float32(lasted), low)
 	if p.changed || lasted < bucketTime || lasted > 2*second || // in a silence a clock may have been set
-		float32(lasted) >= p.calm || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
+		!(float32(lasted) < p.calm && p.calm <= 4*second) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
 		return false
 	}
 	if float32(b.delay)+low < p.limits.below {
@@ -1441,6 +1441,7 @@ func (f *floor) late(x float64, apart, jump float32, b *bucket) {
 	f.halfLow = min(f.halfLow, f.low)
 	if f.lateFor > lateTime && f.again >= 3 || f.lateFor > 3*lateTime { // rule: what lasts is no queue
 		f.climb(x, f.halfLow, b)
+		f.dips = min(f.dips, fitPoints) // a longer path may have more jitter
 	}
 }
 
