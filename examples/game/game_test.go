@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 )
 
@@ -130,26 +131,16 @@ func TestNoNetwork(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Setenv(program.KeyVariable, "")
 	key := strings.Repeat("5", 64)
-	for _, tt := range []struct{ args, want string }{
-		{"-listen :1", "64 hex digits"},
-		{"-listen :1 -player 1 -key " + key, "-player: needs -dial"},
-		{"-dial :1 -player 9 -key " + key, "from 1 to 8"},
-		{"-dial :1 -loss 3 -key " + key, "-loss: only without"},
-		{"-players 0", "from 1 to 8"},
-		{"-up 50ms", "as in 50ms@5s"},
-		{"-down 11s@5s", "up to 10s"},
-		{"-listen :1 -up 5ms@5s -key " + key, "-up: only without"},
-		{"-player 2", "-player: needs -listen or -dial"},
-		{"-for 5s", "9s or more"},
-	} {
-		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), strings.Fields(tt.args), &stdout, &stderr)
-		if code != 2 || !strings.Contains(stderr.String(), tt.want) || strings.Count(stderr.String(), "\n") != 2 || stdout.Len() > 0 {
-			t.Errorf("%s: exit status %d\n%s%s", tt.args, code, stdout.String(), stderr.String())
-		}
-	}
-	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"-h"}, &stdout, &stderr); code != 0 || !strings.Contains(stderr.String(), "-jitter") {
-		t.Errorf("-h: exit status %d\n%s", code, stderr.String())
-	}
+	exampletest.Flags(t, run, map[string]string{
+		"-listen :1":                        "64 hex digits",
+		"-listen :1 -player 1 -key " + key:  "-player: needs -dial",
+		"-dial :1 -player 9 -key " + key:    "from 1 to 8",
+		"-dial :1 -loss 3 -key " + key:      "-loss: only without",
+		"-players 0":                        "from 1 to 8",
+		"-up 50ms":                          "as in 50ms@5s",
+		"-down 11s@5s":                      "up to 10s",
+		"-listen :1 -up 5ms@5s -key " + key: "-up: only without",
+		"-player 2":                         "-player: needs -listen or -dial",
+		"-for 5s":                           "9s or more",
+	})
 }

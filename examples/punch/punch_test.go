@@ -8,7 +8,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/seal"
 	"timesync/link"
 )
@@ -178,22 +178,13 @@ func FuzzWire(f *testing.F) {
 
 func TestFlags(t *testing.T) {
 	key := "-key " + strings.Repeat("00", 32)
-	for _, c := range []struct{ args, want string }{
-		{"", "-serve or -server"},
-		{"-serve :0 -server x:1", "-serve or -server"},
-		{"-serve :0", "64 hex digits"},
-		{"-serve :0 -key 12", "64 hex digits"},
-		{"-server x:1 -room= " + key, "-room"},
-		{"-server x:1 -ready -1s " + key, "-ready"},
-		{"-server x:1 " + key + " x", "unexpected"},
-	} {
-		var stderr bytes.Buffer
-		if code := run(context.Background(), strings.Fields(c.args), io.Discard, &stderr); code != 2 || !strings.Contains(stderr.String(), c.want) {
-			t.Errorf("%s: exit status %d, %s", c.args, code, stderr.String())
-		}
-	}
-	var out bytes.Buffer
-	if code := run(context.Background(), []string{"-h"}, io.Discard, &out); code != 0 || !strings.Contains(out.String(), "usage: punch") {
-		t.Errorf("-h: %d %s", code, out.String())
-	}
+	exampletest.Flags(t, run, map[string]string{
+		"":                              "-serve or -server",
+		"-serve :0 -server x:1":         "-serve or -server",
+		"-serve :0":                     "64 hex digits",
+		"-serve :0 -key 12":             "64 hex digits",
+		"-server x:1 -room= " + key:     "-room",
+		"-server x:1 -ready -1s " + key: "-ready",
+		"-server x:1 " + key + " x":     "unexpected",
+	})
 }

@@ -17,9 +17,7 @@ import (
 	"timesync/examples/internal/exampletest"
 )
 
-func TestBounds(t *testing.T) { exampletest.Bounds(t, connect) }
-
-func TestHelp(t *testing.T) { exampletest.Help(t, ".") }
+func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
 
 // timeout ends a test that hangs.
 func timeout(t *testing.T) context.Context {

@@ -10,7 +10,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -393,23 +392,17 @@ func TestLoopback(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"", "-listen or -dial"},
-		{"-listen :0 -dial :1", "-listen or -dial"},
-		{"-listen :0 -key " + hexKey + " file", `unexpected argument "file"`},
-		{"-dial 127.0.0.1:1 -key " + hexKey, "needs one file"},
-		{"-dial 127.0.0.1:1 -mb 1 -key " + hexKey + " file", "needs one file"},
-		{"-dial 127.0.0.1:1 -mb -1 -key " + hexKey, "needs one file"},
-		{"-dial 127.0.0.1:1 -cc reno -mb 1 -key " + hexKey, "ledbat or none"},
-		{"-listen :0 -key abc", "64 hex digits"},
-		{"-listen :0 -key @/no/such/file", "no such file"},
-	} {
-		var stdout, stderr exampletest.Output
-		code := run(context.Background(), strings.Fields(c.args), &stdout, &stderr)
-		if code != 2 || !strings.Contains(stderr.String(), c.want) {
-			t.Errorf("%s: exit status %d, %s", c.args, code, stderr.String())
-		}
-	}
+	exampletest.Flags(t, run, map[string]string{
+		"":                                    "-listen or -dial",
+		"-listen :0 -dial :1":                 "-listen or -dial",
+		"-listen :0 -key " + hexKey + " file": `unexpected argument "file"`,
+		"-dial 127.0.0.1:1 -key " + hexKey:    "needs one file",
+		"-dial 127.0.0.1:1 -mb 1 -key " + hexKey + " file": "needs one file",
+		"-dial 127.0.0.1:1 -mb -1 -key " + hexKey:          "needs one file",
+		"-dial 127.0.0.1:1 -cc reno -mb 1 -key " + hexKey:  "ledbat or none",
+		"-listen :0 -key abc":                              "64 hex digits",
+		"-listen :0 -key @/no/such/file":                   "no such file",
+	})
 	for _, c := range []struct{ args, want string }{
 		{"-dial 127.0.0.1:1 -key " + hexKey + " /no/such/file", "no such file"},
 		{"-dial 127.0.0.1:1 -key " + hexKey + " /", "no regular file"},
@@ -420,9 +413,5 @@ func TestFlags(t *testing.T) {
 		if code != 1 || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%s: exit status %d, %s", c.args, code, stderr.String())
 		}
-	}
-	var out exampletest.Output
-	if code := run(context.Background(), []string{"-h"}, io.Discard, &out); code != 0 || !strings.Contains(out.String(), "usage: transfer") {
-		t.Errorf("-h: exit status %d\n%s", code, out.String())
 	}
 }

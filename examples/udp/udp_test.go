@@ -661,34 +661,22 @@ func TestIntruder(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	key := hexKey
-	for _, c := range []struct {
-		args string
-		want string
-	}{
-		{"-rate 0", "-rate 0: must be above 0"},
-		{"-rate -5", "-rate -5"},
-		{"-rate NaN", "-rate NaN"},
-		{"-rate 1e9", "at most 1000"},
-		{"-rate x", "invalid value"},
-		{"-for 10", "invalid value"},
-		{"-listen :0", "-key: must be 64 hex digits"},
-		{"-dial :1", "-key: must be 64 hex digits"},
-		{"-dial :1 -loss 2 -key " + key, "-loss: only without"},
-		{"-dial :1 -at 1s -key " + key, "-at: only without"},
-		{"-sync ntp", "datagram or ping"},
-		{"-at -1s", "-at -1s: must be from 0 to 16s"},
-		{"-at 16.1s -for 1m", "-at 16.1s: must be from 0 to 16s"},
-		{"-at 16s", "-at 16s: needs -for 20s or more"},
-	} {
-		code, stdout, stderr := runMain(t, nil, strings.Fields(c.args)...)
-		help, last, _ := strings.Cut(strings.TrimSuffix(stderr, "\n"), "\n")
-		if code != 2 || stdout != "" || !strings.Contains(help, "udp -h") || !strings.Contains(last, c.want) || strings.Contains(last, "\n") {
-			t.Errorf("%s: exit status %d, stdout %q, stderr\n%s\nwant 2, a line of help, and %q last", c.args, code, stdout, stderr, c.want)
-		}
-	}
-	if code, _, stderr := runMain(t, nil, "-h"); code != 0 || !strings.Contains(stderr, "usage: udp") {
-		t.Errorf("-h: exit status %d\n%s", code, stderr)
-	}
+	exampletest.Flags(t, run, map[string]string{
+		"-rate 0":                      "-rate 0: must be above 0",
+		"-rate -5":                     "-rate -5",
+		"-rate NaN":                    "-rate NaN",
+		"-rate 1e9":                    "at most 1000",
+		"-rate x":                      "invalid value",
+		"-for 10":                      "invalid value",
+		"-listen :0":                   "-key: must be 64 hex digits",
+		"-dial :1":                     "-key: must be 64 hex digits",
+		"-dial :1 -loss 2 -key " + key: "-loss: only without",
+		"-dial :1 -at 1s -key " + key:  "-at: only without",
+		"-sync ntp":                    "datagram or ping",
+		"-at -1s":                      "-at -1s: must be from 0 to 16s",
+		"-at 16.1s -for 1m":            "-at 16.1s: must be from 0 to 16s",
+		"-at 16s":                      "-at 16s: needs -for 20s or more",
+	})
 	if code, _, stderr := runMain(t, nil, "-dial", "127.0.0.1:x", "-key", key); code != 1 || stderr == "" {
 		t.Errorf("a bad port: exit status %d, %s", code, stderr)
 	}

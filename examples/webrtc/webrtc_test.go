@@ -16,9 +16,7 @@ import (
 	"timesync/link"
 )
 
-func TestBounds(t *testing.T) { exampletest.Bounds(t, connect) }
-
-func TestHelp(t *testing.T) { exampletest.Help(t, ".") }
+func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
 
 // TestUnreliable: reliable or ordered messages would be late, and look like a longer path.
 func TestUnreliable(t *testing.T) {

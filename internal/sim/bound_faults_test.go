@@ -241,7 +241,7 @@ func TestBoundReturns(t *testing.T) {
 	}
 	m := musts{t: t}
 	for _, kind := range kinds {
-		r := rand.New(rand.NewPCG(*seedFirst+1, 'b'))
+		r := newRand(*seedFirst+1, 'b')
 		var cases []boundCase
 		for i := range n {
 			c := kind.make(i, r)

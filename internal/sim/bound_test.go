@@ -23,7 +23,7 @@ var boundWorlds, boundWorld = worldFlags("bound", "TestErrorBound", 1000, 2000, 
 // and queueing that is small against the delay: at most a fortieth of the round trip on
 // average and an eighth ever, no loss, at least 20 datagrams a second, a quartz each.
 func randomWorld(seed uint64) (d *duel, calm bool) {
-	r := rand.New(rand.NewPCG(seed, 'w'))
+	r := newRand(seed, 'w')
 	between := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(r.Float64()*float64(hi-lo)) }
 	logBetween := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, r.Float64()) }
 	logTime := func(lo, hi time.Duration) time.Duration {

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -80,7 +79,7 @@ type outcome struct {
 // newSiege draws a world and its attack. A quarter of the attacks come before the ends know
 // their skew.
 func newSiege(seed uint64) *siege {
-	r := rand.New(rand.NewPCG(seed, 'h'))
+	r := newRand(seed, 'h')
 	s := &siege{peers: newPeers(r), seed: seed, attack: &attacks[seed%uint64(len(attacks))]}
 	s.from = int64(s.between(20e6, 60e6))
 	if r.IntN(4) == 0 {
@@ -511,7 +510,7 @@ func TestHandedOverLate(t *testing.T) {
 	var f failures
 	eachSeed(n, func(i uint64) (_ struct{}) {
 		seed := *seedFirst + i
-		s := &siege{peers: newPeers(rand.New(rand.NewPCG(seed, 'l'))), to: math.MaxInt64}
+		s := &siege{peers: newPeers(newRand(seed, 'l')), to: math.MaxInt64}
 		s.deliver = s.late(s.logBetween(1e3, 1e6), math.MaxInt64)
 		s.onAsk = func(side int, a answer) {
 			if a.beyond() {
@@ -531,7 +530,7 @@ type harm struct{ by, lasting float64 }
 
 // afterSilence lets nothing arrive for 5 s to 10 min after both ends know each other well.
 func afterSilence(seed uint64) (h harm) {
-	p := newPeers(rand.New(rand.NewPCG(seed, 'q')))
+	p := newPeers(newRand(seed, 'q'))
 	for side := range p.ends {
 		p.ends[side].jitter = 4e3
 	}
@@ -582,7 +581,7 @@ func TestSkewAfterSilence(t *testing.T) {
 	m := musts{t: t}
 	for _, silence := range []time.Duration{time.Minute, 30 * time.Minute, 40 * time.Minute, 60 * time.Minute, 75 * time.Minute, 110 * time.Minute, 5 * time.Hour} {
 		off := eachSeed(20, func(i uint64) (worst float64) {
-			p := newPeers(rand.New(rand.NewPCG(*seedFirst+i, 'k')))
+			p := newPeers(newRand(*seedFirst+i, 'k'))
 			to := int64(warmup) + silence.Microseconds()
 			p.askAt = to + soon
 			p.onAsk = func(side int, _ answer) {

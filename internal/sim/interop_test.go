@@ -45,7 +45,7 @@ func uniform(r *rand.Rand, lo, hi time.Duration) time.Duration {
 // newInteropWorld draws a world: a loopback, a LAN or a path of 20 ms, and clocks that are 40,
 // 100 or 200 ppm apart either way. What the kind says happens at an end that is drawn, too.
 func newInteropWorld(kind string, cadence time.Duration, seed uint64) *interopWorld {
-	r := rand.New(rand.NewPCG(seed, uint64(cadence)))
+	r := newRand(seed, uint64(cadence))
 	path := []struct{ base, jitter time.Duration }{{20 * us, 10 * us}, {100 * us, 50 * us}, {10 * ms, ms}}[r.IntN(3)]
 	ppm := []float64{40, 100, 200, -40, -100, -200}[r.IntN(6)]
 	side, at, step := r.IntN(2), uniform(r, 25*sec, 35*sec), time.Duration(1-2*r.IntN(2))*5*ms

@@ -21,7 +21,7 @@ var lowRateWorlds = long.Count("lowrate.worlds", "clean worlds of TestLowRates",
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
 func lowRateWorld(seed uint64) *duel {
-	r := rand.New(rand.NewPCG(seed, 'l'))
+	r := newRand(seed, 'l')
 	d := &duel{seed: seed, until: 120 * sec}
 	ppm := (50 + 100*r.Float64()) * float64(1-2*r.IntN(2))
 	base := []time.Duration{2 * ms, 20 * ms}[r.IntN(2)]
@@ -190,7 +190,7 @@ func TestOneASecond(t *testing.T) {
 	for _, jitter := range []time.Duration{100 * us, ms} {
 		var took errors // s
 		for seed := range uint64(100) {
-			r := rand.New(rand.NewPCG(*seedFirst+seed, 1))
+			r := newRand(*seedFirst+seed, 1)
 			at := uniform(r, 100*sec, 130*sec)
 			sc := world(r, jitter, sim.ClockEvent{At: at, Step: time.Duration(1-2*r.IntN(2)) * 5 * ms})
 			var wrong [2]time.Duration
@@ -211,7 +211,7 @@ func TestOneASecond(t *testing.T) {
 	}
 	var errs errors
 	for seed := range uint64(12) {
-		sc := world(rand.New(rand.NewPCG(*seedFirst+seed, 1)), ms)
+		sc := world(newRand(*seedFirst+seed, 1), ms)
 		sc.Duration, sc.ReportEvery = 5*time.Minute, nil
 		sc.AB = func(uint64) *sim.Link {
 			var queues []sim.Delay

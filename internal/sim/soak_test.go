@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -145,7 +144,7 @@ var soakFaults = []soakFault{
 
 // newSoak draws a world of two peers.
 func newSoak(seed uint64) *soak {
-	s := &soak{peers: newPeers(rand.New(rand.NewPCG(seed, 's'))), tolls: map[string]*toll{}}
+	s := &soak{peers: newPeers(newRand(seed, 's')), tolls: map[string]*toll{}}
 	for side := range s.ends {
 		e := &s.ends[side]
 		e.base, e.jitter, e.period = int64(s.between(10e3, 40e3)), 1e3, second/soakRate

@@ -240,7 +240,7 @@ func (s *scrambled) play(lasting time.Duration, each func(o *sim.Observation, fr
 			s.panics, s.wrong = p, math.MaxInt64
 		}
 	}()
-	r := rand.New(rand.NewPCG(s.seed, 'z'))
+	r := newRand(s.seed, 'z')
 	sc := cleanWorld(r)
 	sc.Duration = scrambleAt + lasting
 	s.side = sim.Side(r.IntN(2))

@@ -5,6 +5,7 @@ package sim_test
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"timesync"
@@ -15,6 +16,9 @@ import (
 // seedFirst lets every test of accuracy play other worlds than those for which the
 // estimator was made. Each such test logs it.
 var seedFirst = flag.Uint64("seed.first", 0, "added to the seeds of the worlds by which accuracy is judged")
+
+// newRand returns the random numbers of a seed; each use of the same seed has others.
+func newRand(seed, use uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, use)) }
 
 // worldFlags are those of a test of random worlds: how many, and a seed to look at that one only.
 func worldFlags(prefix, test string, short, normal, many int) (worlds func() int, one *uint64) {

@@ -5,6 +5,7 @@
 package exampletest
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/bench"
+	"timesync/examples/internal/program"
 	"timesync/record"
 )
 
@@ -53,9 +55,32 @@ func Help(t *testing.T, dir string) {
 	}
 }
 
-// Bounds is the table of an example, briefly: idle, and with bulk both ways. Its limit holds
-// on any machine however busy: what each end says of its own error.
-func Bounds(t *testing.T, connect bench.Connect) {
+// Flags runs a program with wrong flags, each of which it must refuse: with exit status 2, and
+// with a line of what is wrong, which contains the words given, behind the line that names its
+// help. Then with -h, which must print the help. The context has ended, so that a program that
+// takes wrong flags ends at once.
+func Flags(t *testing.T, run program.Run, wrong map[string]string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for args, want := range wrong {
+		var stdout, stderr Output
+		code := run(ctx, strings.Fields(args), &stdout, &stderr)
+		help, reason, _ := strings.Cut(strings.TrimSuffix(stderr.String(), "\n"), "\n")
+		if code != 2 || stdout.String() != "" || !strings.Contains(help, " -h ") || !strings.Contains(reason, want) || strings.Contains(reason, "\n") {
+			t.Errorf("%s: exit status %d, stdout %q, stderr\n%s\nwant 2, a line of help, and %q last", args, code, stdout.String(), stderr.String(), want)
+		}
+	}
+	var stdout, stderr Output
+	if code := run(ctx, []string{"-h"}, &stdout, &stderr); code != 0 || stdout.String() != "" || !strings.Contains(stderr.String(), "usage: ") {
+		t.Errorf("-h: exit status %d\n%s%s", code, stdout.String(), stderr.String())
+	}
+}
+
+// Bench tests the program in the folder of the test, which bench.Main makes: its table, briefly,
+// idle and with bulk both ways, and its help. The table's limit holds on any machine however
+// busy: what each end says of its own error.
+func Bench(t *testing.T, connect bench.Connect) {
 	t.Helper()
 	loads := bench.Loads("bulk")
 	for _, load := range []bench.Load{loads[0], loads[2]} {
@@ -68,6 +93,7 @@ func Bounds(t *testing.T, connect bench.Connect) {
 			t.Error(err)
 		}
 	}
+	Help(t, ".")
 }
 
 // Recording replays a recording, whose last block may be cut off, and returns how many

@@ -1,12 +1,11 @@
-// This test proves that clocks are followed whose rates differ by more than those of two crystals,
-// and clocks that are slewed.
+// These tests prove that skews are followed that crystals do not have, that a slew gives, and
+// that change with the temperature, on a LAN and on longer paths.
 
 package sim_test
 
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -21,7 +20,7 @@ var fastWorlds = long.Count("fast.worlds", "worlds of each kind of TestFastClock
 // clocks that are 300 to 1,000 ppm apart either way. Or, if slewed, that are 40 ppm apart; then
 // one of them is 500 ppm faster or slower for 5 to 40 s, between from and to.
 func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duration, text string) {
-	r := rand.New(rand.NewPCG(seed, 's'))
+	r := newRand(seed, 's')
 	path := []struct{ base, jitter time.Duration }{{100 * us, 50 * us}, {10 * ms, 500 * us}, {20 * ms, 3 * ms}, {30 * ms, ms}}[r.IntN(4)]
 	rate := []float64{60, 60, 20, 10}[r.IntN(4)]
 	ppm := (300 + 700*r.Float64()) * float64(1-2*r.IntN(2))
@@ -103,4 +102,57 @@ func TestFastClocks(t *testing.T) {
 		}
 	}
 	m.log()
+}
+
+const strong, quiet = 8, 2 // ppm
+
+// oscillators are paths and clocks, and what p99 must be and should be there, us.
+var oscillators = []struct {
+	name         string
+	base, jitter time.Duration
+	rate, ppm    float64
+	must, aim    float64
+}{
+	{"LAN, 0.1 ms of jitter, strong wander, 60/s", 200 * us, 100 * us, 60, strong, 16, 7},
+	{"LAN, 0.1 ms of jitter, strong wander, 16/s", 200 * us, 100 * us, 16, strong, 30, 14},
+	{"LAN, 0.1 ms of jitter, strong wander, 1/s", 200 * us, 100 * us, 1, strong, 76, 58},
+	{"LAN, 0.1 ms of jitter, quiet, 60/s", 200 * us, 100 * us, 60, quiet, 7, 5},
+	{"LAN, 0.1 ms of jitter, quiet, 16/s", 200 * us, 100 * us, 16, quiet, 9, 8},
+	{"LAN, 5 us of jitter, quiet, 60/s", 200 * us, 5 * us, 60, quiet, 6, 1},
+	{"20 ms, 3 ms of jitter, strong wander, 60/s", 20 * ms, 3 * ms, 60, strong, 40, 30},
+	{"20 ms, 3 ms of jitter, strong wander, 10/s", 20 * ms, 3 * ms, 10, strong, 150, 80},
+}
+
+// TestOscillators plays clocks whose temperature moves their rates by 8 ppm in 10 min, as
+// that of a warming laptop does, or by 2 ppm in 15 min.
+func TestOscillators(t *testing.T) {
+	worlds := 8
+	if testing.Short() {
+		worlds = 2
+	}
+	m := musts{t: t}
+	for _, c := range oscillators {
+		r := measure(oscillating(c.base, c.jitter, c.rate, c.ppm), alone, worlds)
+		m.judge(c.name+": p99, us", r[0].poll.quantile(0.99), c.must, c.aim)
+		m.note("  median", r[0].poll.quantile(0.5))
+	}
+	m.log()
+}
+
+// oscillating is a world whose clocks are 40 ppm apart and move by ppm, as their temperature
+// does.
+func oscillating(base, jitter time.Duration, rate, ppm float64) sim.Scenario {
+	period := 600 * sec
+	if ppm < 5 {
+		period = 900 * sec
+	}
+	clock := func(side uint64, skew float64) func(uint64) sim.ClockSpec {
+		return func(seed uint64) sim.ClockSpec {
+			r := newRand(seed, side)
+			return sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: ppm, SinePeriod: period,
+				SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
+		}
+	}
+	link := func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(jitter)} }
+	return sim.Scenario{Duration: 300 * sec, Warmup: 30 * sec, A: clock(0, 20), B: clock(1, -20), AB: link, BA: link, RateAB: rate, RateBA: rate}
 }
