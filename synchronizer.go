@@ -749,7 +749,8 @@ func (p *pair) news() {
 func (p *pair) unchanged() bool { return abs(p.roundTrip()-p.trip) < 2*rounding }
 
 // stayCalm ends a bucket that came near the floor and has no news, and reports whether it did.
-// For nearly all this is enough: both directions are looked at together in endBucket.
+// For nearly all this is enough: both directions are looked at together in endBucket. A calm of more
+// than 4 s cannot be, but memory may break.
 func (p *pair) stayCalm(x float64, b *bucket) bool {
 	f, low, lasted := &p.own, float32(b.first), x-b.from
 	slack := min(f.slack+certain*f.sigma*float32(lasted), low)
@@ -991,7 +992,7 @@ func (p *pair) learnSkew(x, sent float64, minDelta Counter24) {
 	sigma := (minGate + p.limits.noise) / float32(lasted)
 	switch {
 	case p.seen == 0 || lasted > memory || abs(turn)*lasted > 4*float64(p.own.sigma)*lasted+float64(p.tolerance()):
-		p.seen, p.seenAt = minDelta, now // no slope explains it
+		p.seen, p.seenAt = minDelta, now // the earlier one is old, or no slope explains the later one
 	case p.own.lateFor > second && 2*sigma < p.own.sigma: // rule: reports tell the skew
 		slope := p.own.slope
 		p.own.tilt(turn, sigma)
@@ -1118,7 +1119,7 @@ const (
 // is a lower limit of the offset, and each report an upper one. They only age.
 type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it; set keeps both within half the ring
-	noise        float32 // us: mean difference of reports from what they were expected to say; pair.report learns it
+	noise        float32 // us: mean difference of reports from what they were expected to say; pair.believe learns it
 	disturbed    bool    // there was a clock event
 	guess        bool    // above is what the peer guessed, or unknown; report sets it
 	fresh        uint8   // buckets that are still to be believed as they are: 3 after a clock event, the first of which began before it
@@ -1211,7 +1212,7 @@ const (
 // cache line only.
 type bucket struct {
 	at     uint64  // local time, us: a datagram that arrives dx later is rate*dx - stamp - origin above the floor
-	origin uint64  // us: the floor at at, on the ring of deltas, minus at
+	origin uint64  // us: the floor then, on the ring of deltas, minus that time
 	from   float64 // x when the bucket began
 	rate   uint32  // 2^-31: 1 minus the slope of the floor
 	first  int32   // us: the fastest datagram is so far above the floor
@@ -1269,7 +1270,7 @@ type floor struct {
 	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor; it ages with sigma
 	alike   bool    // the last bucket was late by the same as one of the two before; near ones and level shifts end it
 	strays  uint8   // datagrams in a row that are faster than the path allows
-	dips    uint8   // buckets that the dip is a mean over, at most longRun; it lasts until Reset
+	dips    uint8   // buckets that the dip is a mean over, at most longRun; a longer path makes it fitPoints
 	again   uint8   // late buckets near halfLow, at most longRun: a path comes back there, a queue hardly
 }
 
@@ -1680,7 +1681,7 @@ func secant(points []point) (slope, span float64) {
 	from, to := first+span/4, last-span/4
 	var low [2]float64 // the hull at from and to
 	for p := 0; p < len(points)-1; {
-		x, y, next := float64(points[p].x), float64(points[p].y), p+1
+		x, y, next := float64(points[p].x), float64(points[p].y), p+1 // the least slope from p; products are faster than quotients
 		run, fall := float64(points[next].x)-x, float64(points[next].y)-y
 		for i := p + 2; i < len(points); i++ {
 			if dx, dy := float64(points[i].x)-x, float64(points[i].y)-y; dy*run <= fall*dx {
