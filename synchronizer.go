@@ -1448,16 +1448,12 @@ func (f *floor) late(x float64, apart, jump float32, b *bucket) {
 
 // tilt turns the floor about where a datagram last came near: then its slope is known to sigma.
 func (f *floor) tilt(turn float64, sigma float32) {
-	slope := f.slope
-	f.slope = min(max(slope+turn, -maxSkew), maxSkew)
-	turn = f.slope - slope
-	f.level -= turn * f.nearAt
+	turn = min(max(turn, -maxSkew-f.slope), maxSkew-f.slope)
+	up := turn * (f.end - f.nearAt)
+	f.raise(up, turn)
+	f.best.y -= float32(up + turn*float64(f.best.x))
 	f.prior = float32(f.slope)
 	f.doubtSlope(sigma)
-	f.best.y -= float32(turn * (float64(f.best.x) + f.end - f.nearAt))
-	for i := range f.points[:f.n] {
-		f.points[i].y -= float32(turn * (float64(f.points[i].x) + f.end - f.nearAt))
-	}
 }
 
 // climb moves the floor up by a. If it was moved up before, and hardly anything came near its
@@ -1653,13 +1649,18 @@ func (l *line) lay(points []point, turn float64) (distance float32) {
 		low, sum = min(low, y), sum+y
 	}
 	mean := sum/float64(len(points)) - low
-	l.level += low - turn*l.end
-	l.slope += turn
+	l.raise(low, turn)
+	return float32(mean)
+}
+
+// raise moves the line up at end and turns it about that, under its points.
+func (l *line) raise(up, turn float64) {
+	l.level += up - turn*l.end
+	l.slope = min(max(l.slope+turn, -maxSkew), maxSkew) // the sum may be rounded beyond
 	for i := range l.points[:l.n] {
 		p := &l.points[i]
-		p.y -= float32(low + turn*float64(p.x))
+		p.y -= float32(up + turn*float64(p.x))
 	}
-	return float32(mean)
 }
 
 // spread returns how far the lowest and the third lowest point are above the line if it is

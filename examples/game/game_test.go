@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -131,7 +132,7 @@ func TestNoNetwork(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Setenv(program.KeyVariable, "")
 	key := strings.Repeat("5", 64)
-	exampletest.Flags(t, run, map[string]string{
+	exampletest.Flags(t, "game", run, map[string]string{
 		"-listen :1":                        "64 hex digits",
 		"-listen :1 -player 1 -key " + key:  "-player: needs -dial",
 		"-dial :1 -player 9 -key " + key:    "from 1 to 8",
@@ -143,4 +144,8 @@ func TestFlags(t *testing.T) {
 		"-player 2":                         "-player: needs -listen or -dial",
 		"-for 5s":                           "9s or more",
 	})
+	var help bytes.Buffer
+	if run(t.Context(), []string{"-h"}, io.Discard, &help); !strings.Contains(help.String(), "-jitter") {
+		t.Errorf("-h:\n%s", help.String())
+	}
 }

@@ -178,7 +178,7 @@ func FuzzWire(f *testing.F) {
 
 func TestFlags(t *testing.T) {
 	key := "-key " + strings.Repeat("00", 32)
-	exampletest.Flags(t, run, map[string]string{
+	exampletest.Flags(t, "punch", run, map[string]string{
 		"":                              "-serve or -server",
 		"-serve :0 -server x:1":         "-serve or -server",
 		"-serve :0":                     "64 hex digits",

@@ -392,7 +392,7 @@ func TestLoopback(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	exampletest.Flags(t, run, map[string]string{
+	exampletest.Flags(t, "transfer", run, map[string]string{
 		"":                                    "-listen or -dial",
 		"-listen :0 -dial :1":                 "-listen or -dial",
 		"-listen :0 -key " + hexKey + " file": `unexpected argument "file"`,

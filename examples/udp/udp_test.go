@@ -661,7 +661,7 @@ func TestIntruder(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	key := hexKey
-	exampletest.Flags(t, run, map[string]string{
+	exampletest.Flags(t, "udp", run, map[string]string{
 		"-rate 0":                      "-rate 0: must be above 0",
 		"-rate -5":                     "-rate -5",
 		"-rate NaN":                    "-rate NaN",

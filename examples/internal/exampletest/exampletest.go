@@ -55,11 +55,11 @@ func Help(t *testing.T, dir string) {
 	}
 }
 
-// Flags runs a program with wrong flags, each of which it must refuse: with exit status 2, and
+// Flags runs the program of that name with wrong flags, each of which it must refuse: with exit status 2, and
 // with a line of what is wrong, which contains the words given, behind the line that names its
 // help. Then with -h, which must print the help. The context has ended, so that a program that
 // takes wrong flags ends at once.
-func Flags(t *testing.T, run program.Run, wrong map[string]string) {
+func Flags(t *testing.T, name string, run program.Run, wrong map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -67,12 +67,12 @@ func Flags(t *testing.T, run program.Run, wrong map[string]string) {
 		var stdout, stderr Output
 		code := run(ctx, strings.Fields(args), &stdout, &stderr)
 		help, reason, _ := strings.Cut(strings.TrimSuffix(stderr.String(), "\n"), "\n")
-		if code != 2 || stdout.String() != "" || !strings.Contains(help, " -h ") || !strings.Contains(reason, want) || strings.Contains(reason, "\n") {
+		if code != 2 || stdout.String() != "" || !strings.Contains(help, name+" -h") || !strings.Contains(reason, want) || strings.Contains(reason, "\n") {
 			t.Errorf("%s: exit status %d, stdout %q, stderr\n%s\nwant 2, a line of help, and %q last", args, code, stdout.String(), stderr.String(), want)
 		}
 	}
 	var stdout, stderr Output
-	if code := run(ctx, []string{"-h"}, &stdout, &stderr); code != 0 || stdout.String() != "" || !strings.Contains(stderr.String(), "usage: ") {
+	if code := run(ctx, []string{"-h"}, &stdout, &stderr); code != 0 || stdout.String() != "" || !strings.Contains(stderr.String(), "usage: "+name) {
 		t.Errorf("-h: exit status %d\n%s%s", code, stdout.String(), stderr.String())
 	}
 }
