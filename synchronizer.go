@@ -875,7 +875,8 @@ func (p *pair) anew() {
 	p.trip, p.free, p.hold, p.known, p.stood = s, s, 0, 0, 0
 }
 
-// trust learns the reference round trip.
+// trust learns the reference round trip. What the peer guessed teaches none: if the peer is cut off
+// it cannot take that back.
 func (p *pair) trust(x float64, dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
@@ -897,7 +898,7 @@ func (p *pair) trust(x float64, dt float32) {
 			p.drop = 0
 			p.anew()
 			p.limits.clockEvent(x)
-		} else if p.stood > told {
+		} else if p.stood > told && p.last%marks != markGuess { // rule: a guess teaches no round trip
 			if p.hold == 0 {
 				p.left = max(p.known, min(2*p.known, memory))
 			}

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -418,6 +419,36 @@ func TestRoutes(t *testing.T) {
 		fmt.Fprintf(&s, "%-34s %6.0f %6.0f us  %5.2f %5.2f s  %d\n", name, sum.moved[0], sum.moved[1], sum.owd[0].Seconds(), sum.owd[1].Seconds(), sum.steps)
 	}
 	t.Logf("-seed.first %d, %d worlds each; largest error of A and B; the minimum one-way delay is right after; steps counted\n%s", *seedFirst, seeds, s.String())
+	f.report(t)
+}
+
+// TestCutOff lets an end tell a rise of 25 ms as soon as two buckets have queued, as after a step,
+// and then hear nothing for a minute, so that it cannot take it back. The other must not learn the
+// round trip of a queue: when that has gone, and the other way queues as long, no clock was set.
+func TestCutOff(t *testing.T) {
+	const (
+		queue = 25 * ms
+		cut   = settled + 700*ms
+		back  = settled + 60*sec
+	)
+	var f failures
+	for seed := range uint64(6) {
+		d := faultWorld(seed)
+		d.until = back + 15*sec
+		d.ends[0].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled, Change: queue}, sim.RouteStep{At: back, Change: -queue})
+		d.ends[0].out.Loss = func(_ *rand.Rand, at time.Duration) bool { return at > cut && at < back }
+		d.ends[1].out.Base = sim.Route(30*ms, sim.RouteStep{At: back - sec, Change: queue}, sim.RouteStep{At: back + 7*sec, Change: -queue})
+		worst, at := 0.0, time.Duration(0)
+		d.onQuery = func(q *query) {
+			if off := math.Abs(q.err); q.at > settled && off > worst {
+				worst, at = off, q.at-settled
+			}
+		}
+		d.run()
+		if worst > 1000 {
+			f.add("cut off: the offset moved by more than 1 ms", "-seed.first %d, seed %d: %.0f us at %.1f s", *seedFirst, seed, worst, at.Seconds())
+		}
+	}
 	f.report(t)
 }
 
