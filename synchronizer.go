@@ -956,7 +956,7 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	above := ring(p.peer+float64(d)-p.offset, offsetBits)
 	if repeats {
 		if d < -minGate {
-			p.alien = longRun
+			p.alien = min(p.alien+doubted, longRun)
 		}
 		d = 0
 	}
@@ -1636,7 +1636,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	if l.noise == second {
 		l.noise = min(distance, second/2)
 	} else if !surprised {
-		l.noise = min(distance, 1.5*l.noise+1, second/2) // rule: noise grows by halves
+		l.noise = min(distance, 1.25*l.noise+1, second/2) // rule: noise grows by quarters
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }

@@ -78,7 +78,7 @@ var rules = []rule{
 	{"surprises need knowledge", `:= .*`, `:= true`},
 	{"surprises", `:= .*`, `:= known && false`},
 	{name: "what bends for long is believed"},
-	{name: "noise grows by halves"},
+	{name: "noise grows by quarters"},
 }
 
 var (
