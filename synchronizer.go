@@ -580,7 +580,7 @@ type reference struct {
 	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip; trust sets it, fade lets go
 	free  float32 // us: the reference round trip when hold was last 0; fade moves it
 	left  float32 // us: until hold fades; trust sets it, fade counts down
-	known float32 // us: for how long the round trip has been trip, all in all
+	known float32 // us: for how long the round trip has been trip, all in all, as the peer confirmed; trust counts
 	other float32 // us: another round trip that stands; trust sets it
 	stood float32 // us: for how long it has; 0 when the round trip is another one
 	drop  float32 // us: the greatest fall of the own floor in the first seconds, negative of the peer's; drops sets it, a rise ends it
@@ -875,30 +875,34 @@ func (p *pair) anew() {
 	p.trip, p.free, p.hold, p.known, p.stood = s, s, 0, 0, 0
 }
 
-// trust learns the reference round trip. What the peer guessed teaches none: if the peer is cut off
-// it cannot take that back.
+// trust learns the reference round trip. What the peer guessed does not: a peer that is cut off
+// cannot take it back, and one that does not know its skew yet guesses wrongly for long.
 func (p *pair) trust(x float64, dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
+	sure := dt
+	if p.last%marks == markGuess { // rule: a guess teaches no round trip
+		sure = 0
+	}
 	// While one end does not know how far apart the clocks are, the round trip seems too short.
 	fast := abs(p.own.slope) > 2*priorSkew+certain*float64(p.own.sigma)
 	switch {
 	case s < -tolerance: // a clock was set, and not everybody has told
 	case p.known < youth && (d < 0 || fast): // rule: the young take a shorter round trip at once
 		if abs(d) < tolerance { // within it, it is the one that is known
-			p.known, p.stood = p.known+dt, 0
+			p.known, p.stood = p.known+sure, 0
 		}
 		p.trip = s
 	case abs(d) < tolerance:
 		p.trip += d * min(dt/lateTime, 1)
-		p.known, p.stood = p.known+dt, 0
+		p.known, p.stood = p.known+sure, 0
 	case abs(s-p.other) < tolerance: // rule: another round trip is learnt
 		p.stood += dt
 		if p.stood > 2*second && p.wasSet(d) { // rule: sets of the first seconds
 			p.drop = 0
 			p.anew()
 			p.limits.clockEvent(x)
-		} else if p.stood > told && p.last%marks != markGuess { // rule: a guess teaches no round trip
+		} else if p.stood > told && sure > 0 {
 			if p.hold == 0 {
 				p.left = max(p.known, min(2*p.known, memory))
 			}
