@@ -580,7 +580,7 @@ type reference struct {
 	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip; trust sets it, fade lets go
 	free  float32 // us: the reference round trip when hold was last 0; fade moves it
 	left  float32 // us: until hold fades; trust sets it, fade counts down
-	known float32 // us: for how long the round trip has been trip, all in all, as the peer confirmed; trust counts
+	known float32 // us: for how long the round trip has been trip, all in all; what the peer guessed counts a quarter; trust counts
 	other float32 // us: another round trip that stands; trust sets it
 	stood float32 // us: for how long it has; 0 when the round trip is another one
 	drop  float32 // us: the greatest fall of the own floor in the first seconds, negative of the peer's; drops sets it, a rise ends it
@@ -875,14 +875,15 @@ func (p *pair) anew() {
 	p.trip, p.free, p.hold, p.known, p.stood = s, s, 0, 0, 0
 }
 
-// trust learns the reference round trip. What the peer guessed does not: a peer that is cut off
-// cannot take it back, and one that does not know its skew yet guesses wrongly for long.
+// trust learns the reference round trip. What the peer guessed teaches none: a peer that is cut off
+// cannot take it back, and one that does not know its skew yet guesses wrongly for long. It counts
+// for a quarter in how long the round trip is known.
 func (p *pair) trust(x float64, dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
-	sure := dt
+	sure, learns := dt, true
 	if p.last%marks == markGuess { // rule: a guess teaches no round trip
-		sure = 0
+		sure, learns = dt/4, false // at a datagram a second most reports are guesses
 	}
 	// While one end does not know how far apart the clocks are, the round trip seems too short.
 	fast := abs(p.own.slope) > 2*priorSkew+certain*float64(p.own.sigma)
@@ -902,7 +903,7 @@ func (p *pair) trust(x float64, dt float32) {
 			p.drop = 0
 			p.anew()
 			p.limits.clockEvent(x)
-		} else if p.stood > told && sure > 0 {
+		} else if p.stood > told && learns {
 			if p.hold == 0 {
 				p.left = max(p.known, min(2*p.known, memory))
 			}
@@ -1640,7 +1641,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	if l.noise == second {
 		l.noise = min(distance, second/2)
 	} else if !surprised {
-		l.noise = min(distance, 1.25*l.noise+1, second/2) // rule: noise grows by quarters
+		l.noise = min(distance, 4./3*l.noise+1, second/2) // rule: noise grows by thirds
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }

@@ -78,7 +78,7 @@ var rules = []rule{
 	{"surprises need knowledge", `:= .*`, `:= true`},
 	{"surprises", `:= .*`, `:= known && false`},
 	{name: "what bends for long is believed"},
-	{name: "noise grows by quarters"},
+	{name: "noise grows by thirds"},
 }
 
 var (

@@ -373,11 +373,11 @@ func TestKernelCross(t *testing.T) {
 		from        time.Duration
 		must, today float64 // us
 	}{
-		{"kernel-cross90-10m-60pps", 30 * sec, 40, 70},
-		{"kernel-cross90-10m-30x8", 30 * sec, 40, 60},
+		{"kernel-cross90-10m-60pps", 30 * sec, 40, 60},
+		{"kernel-cross90-10m-30x8", 30 * sec, 40, 45},
 		{"kernel-cross90-10m-60pps-start1", 5 * sec, 150, 200},
 		{"kernel-cross90-10m-60pps-start2", 5 * sec, 150, 300},
-		{"kernel-cross90-10m-60pps-busy", 30 * sec, 150, 3000},
+		{"kernel-cross90-10m-60pps-busy", 30 * sec, 150, 300},
 	} {
 		sc, err := sim.Replay(c.name, filepath.Join("testdata", c.name+".csv.gz"))
 		if err != nil {
