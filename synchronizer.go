@@ -580,7 +580,7 @@ type reference struct {
 	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip; trust sets it, fade lets go
 	free  float32 // us: the reference round trip when hold was last 0; fade moves it
 	left  float32 // us: until hold fades; trust sets it, fade counts down
-	known float32 // us: for how long the round trip has been trip, all in all; what the peer guessed counts a quarter; trust counts
+	known float32 // us: for how long the round trip has been trip, all in all; trust counts
 	other float32 // us: another round trip that stands; trust sets it
 	stood float32 // us: for how long it has; 0 when the round trip is another one
 	drop  float32 // us: the greatest fall of the own floor in the first seconds, negative of the peer's; drops sets it, a rise ends it
@@ -876,14 +876,17 @@ func (p *pair) anew() {
 }
 
 // trust learns the reference round trip. What the peer guessed teaches none: a peer that is cut off
-// cannot take it back, and one that does not know its skew yet guesses wrongly for long. It counts
-// for a quarter in how long the round trip is known.
+// cannot take it back, and one that does not know its skew yet guesses wrongly for long. So a young
+// pair grows old four times more slowly by it.
 func (p *pair) trust(x float64, dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
 	sure, learns := dt, true
 	if p.last%marks == markGuess { // rule: a guess teaches no round trip
-		sure, learns = dt/4, false // at a datagram a second most reports are guesses
+		learns = false
+		if p.known < youth {
+			sure /= 4 // not 0: at a datagram a second most reports are guesses
+		}
 	}
 	// While one end does not know how far apart the clocks are, the round trip seems too short.
 	fast := abs(p.own.slope) > 2*priorSkew+certain*float64(p.own.sigma)
