@@ -1449,7 +1449,11 @@ func (f *floor) late(x float64, apart, jump float32, b *bucket) {
 		f.again = 1
 	}
 	f.halfLow = min(f.halfLow, f.low)
-	if f.lateFor > lateTime && f.again >= 3 || f.lateFor > 3*lateTime { // rule: what lasts is no queue
+	back := uint8(3)
+	if b.single() { // rule: few datagrams must come back more often
+		back = 10 // at one a second that takes 15 s
+	}
+	if f.lateFor > lateTime && f.again >= back || f.lateFor > 3*lateTime { // rule: what lasts is no queue
 		f.climb(x, f.halfLow, b)
 		f.dips = min(f.dips, fitPoints) // a longer path may have more jitter
 	}

@@ -69,6 +69,7 @@ var rules = []rule{
 	{name: "what was late tells little"},
 	{name: "the first dips may differ"},
 	{name: "what lasts is no queue"},
+	{name: "few datagrams must come back more often"},
 	{name: "no line holds"},
 	{name: "a line that sinks starts anew"},
 	{name: "few points are recent ones"},

@@ -169,7 +169,7 @@ func TestOneAMinute(t *testing.T) {
 
 // TestOneASecond: at one datagram a second, with a report a second, a clock that is set by 5 ms is right
 // again within 4.5 s: three datagrams show it to one end, a report to the other. A queue of
-// 100 ms one way for 15 s of each minute costs about 0.3 ms, as much as it costs the real chronyd
+// 100 ms one way for 15 s of each minute costs less than the 0.3 ms that it costs the real chronyd
 // (docs/CHRONYD.md).
 func TestOneASecond(t *testing.T) {
 	m := musts{t: t}
@@ -212,6 +212,6 @@ func TestOneASecond(t *testing.T) {
 		return &sim.Link{Base: sim.Fixed(20 * ms), Delay: sim.Sum(delays...)}
 	}
 	errs := measure(sc, alone, 12)[0].poll
-	m.misses("queues of 15 s each minute: p99 error, us", errs.quantile(0.99), 294, 350)
+	m.judge("queues of 15 s each minute: p99 error, us", errs.quantile(0.99), 294, 200)
 	m.log()
 }
