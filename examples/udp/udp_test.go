@@ -80,8 +80,53 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// testAccuracy looks at what peer p made of a relay of that delay, in ms, and jitter.
+func testAccuracy(t *testing.T, p peerResults, delay float64, jitter time.Duration) {
+	t.Helper()
+	for when, e := range map[string]errorResults{"first": p.First, "later": p.Later} {
+		for what, s := range map[string]spread{"offset": e.Offset, "one-way delay": e.OneWayDelay, "payload timestamp": e.Event} {
+			if s.Samples == 0 || s.Median > jitter.Microseconds() || s.Median > s.P99 || s.P99 > s.Max {
+				t.Errorf("%s: %s: %s error %+v, want a median below the jitter of %v", p.Name, when, what, s, jitter)
+			}
+		}
+	}
+	if p.MinDelay < delay {
+		t.Errorf("%s: minimum one-way delay %v ms is below what the relay adds, %v", p.Name, p.MinDelay, delay)
+	}
+	if p.ClockBytes < 4 || p.ClockBytes > 7 { // in 3 s: the first round trips take 15
+		t.Errorf("%s: %v bytes per datagram, want flags, the stamp and now and then more", p.Name, p.ClockBytes)
+	}
+	if p.ErrorBound < 30 || p.ErrorBound > 60 || p.Age > 1 {
+		t.Errorf("%s: error bound %v ms, want about half the round trip; last datagram %v s ago", p.Name, p.ErrorBound, p.Age)
+	}
+}
+
+// watchStalls begins to watch the machine. The function it returns ends that, and returns in which
+// share of the time a sleep was more than 10 ms longer than it should.
+func watchStalls() (stalled func() (share float64)) {
+	end, done := make(chan struct{}), make(chan float64)
+	go func() {
+		begin, lost := time.Now(), time.Duration(0)
+		for {
+			select {
+			case <-end:
+				done <- lost.Seconds() / time.Since(begin).Seconds()
+				return
+			default:
+			}
+			slept := time.Now()
+			time.Sleep(time.Millisecond)
+			if took := time.Since(slept); took > 10*time.Millisecond {
+				lost += took
+			}
+		}
+	}()
+	return func() float64 { close(end); return <-done }
+}
+
 func testDemo(t *testing.T, sync string) {
 	t.Parallel()
+	stalled := watchStalls()
 	w := launch(t, config{sync: sync, Flags: program.Flags{Network: network(10*time.Millisecond, 7), Skew: 50}, rate: 200})
 	w.synced(t)
 	eventually(t, "each kind rejected at each end", func() bool {
@@ -99,6 +144,10 @@ func testDemo(t *testing.T, sync string) {
 		return min(r.Peers[0].Later.Event.Samples, r.Peers[1].Later.Event.Samples) >= 100
 	})
 	w.close()
+	share := stalled()
+	if share >= 0.1 {
+		t.Logf("NOT TESTED: the accuracy, as the machine stalled for %.0f %% of the time", 100*share)
+	}
 	r := w.report()
 	if r.Failed != "" {
 		t.Error(r.Failed)
@@ -107,21 +156,8 @@ func testDemo(t *testing.T, sync string) {
 		if !p.Synchronized || p.IntrudersPassed != 0 {
 			t.Errorf("%s: synchronized %v, intruders %d", p.Name, p.Synchronized, p.IntrudersPassed)
 		}
-		for when, e := range map[string]errorResults{"first": p.First, "later": p.Later} {
-			for what, s := range map[string]spread{"offset": e.Offset, "one-way delay": e.OneWayDelay, "payload timestamp": e.Event} {
-				if s.Samples == 0 || s.Median > w.config.Network.Jitter.Microseconds() || s.Median > s.P99 || s.P99 > s.Max {
-					t.Errorf("%s: %s: %s error %+v, want a median below the jitter of %v", p.Name, when, what, s, w.config.Network.Jitter)
-				}
-			}
-		}
-		if p.MinDelay < r.Delay {
-			t.Errorf("%s: minimum one-way delay %v ms is below what the relay adds, %v", p.Name, p.MinDelay, r.Delay)
-		}
-		if p.ClockBytes < 4 || p.ClockBytes > 7 { // in 3 s: the first round trips take 15
-			t.Errorf("%s: %v bytes per datagram, want flags, the stamp and now and then more", p.Name, p.ClockBytes)
-		}
-		if p.ErrorBound < 30 || p.ErrorBound > 60 || p.Age > 1 {
-			t.Errorf("%s: error bound %v ms, want about half the round trip; last datagram %v s ago", p.Name, p.ErrorBound, p.Age)
+		if share < 0.1 { // else what is read late tells how busy the machine is
+			testAccuracy(t, p, r.Delay, w.config.Network.Jitter)
 		}
 		forged, replayed, unproven := seal.ErrForged.Error(), seal.ErrReplayed.Error(), seal.ErrUnproven.Error()
 		// The copy of a datagram that came before its sender had proven itself can be the first
