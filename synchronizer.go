@@ -1648,7 +1648,7 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 	if l.noise == second {
 		l.noise = min(distance, second/2)
 	} else if !surprised {
-		l.noise = min(distance, 4./3*l.noise+1, second/2) // rule: noise grows by thirds
+		l.noise = min(distance, 1.5*l.noise+1, second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }

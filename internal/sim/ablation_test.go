@@ -79,7 +79,7 @@ var rules = []rule{
 	{"surprises need knowledge", `:= .*`, `:= true`},
 	{"surprises", `:= .*`, `:= known && false`},
 	{name: "what bends for long is believed"},
-	{name: "noise grows by thirds"},
+	{name: "noise grows by halves"},
 }
 
 var (
