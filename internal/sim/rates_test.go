@@ -23,11 +23,13 @@ func atRate(sc sim.Scenario, rate float64) sim.Scenario {
 // slower are the recordings whose p99 at a higher rate is more than 1.2 times that at their own,
 // and by how much it may be.
 var slower = map[string]float64{
-	"5g-n78-arterial-cicv-18pps-randsplit 60/s": 1.6,
-	"kernel-cross90-10m-60pps-busy 60/s":        4,
-	"kernel-cross90-10m-60pps-busy 200/s":       3,
-	"sim-3g-verizon-evdo-driving-load80 200/s":  2,
-	"wifi2-bad-roc-4ts-5pps 200/s":              2,
+	"5g-n78-arterial-cicv-18pps-randsplit 60/s":  1.6,
+	"kernel-cross90-10m-60pps-busy 60/s":         4,
+	"kernel-cross90-10m-60pps-busy 200/s":        3,
+	"sim-3g-verizon-evdo-driving-load80 200/s":   2,
+	"starlink-leoviz-lossy-10pps-upexcess 60/s":  3,
+	"starlink-leoviz-lossy-10pps-upexcess 200/s": 3,
+	"wifi2-bad-roc-4ts-5pps 200/s":               2,
 }
 
 // TestTracesAtOtherRates replays recorded series at 60 and at 200 datagrams a second. More
