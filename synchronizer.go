@@ -876,8 +876,8 @@ func (p *pair) anew() {
 }
 
 // trust learns the reference round trip. What the peer guessed teaches none: a peer that is cut off
-// cannot take it back, and one that does not know its skew yet guesses wrongly for long. So a young
-// pair grows old four times more slowly by it.
+// cannot take it back, and one that does not know its skew yet guesses wrongly for long. A young pair
+// grows old four times more slowly meanwhile.
 func (p *pair) trust(x float64, dt float32) {
 	s, tolerance := p.roundTrip(), p.tolerance()
 	d := s - p.trip
