@@ -33,7 +33,7 @@ import (
 //	gate: how far from the floor a bucket or datagram may be and still count
 //	dip: how closely datagrams approach the floor: the unit of all gates
 //	late: a bucket is late if its fastest datagram is above the gate
-//	stray: a datagram below the gate: faster than the path allows
+//	stray: a datagram below the gate: faster than the path seems to allow
 //	level shift: a jump of the floor
 //	span, point: a stretch of time, one bucket at first; its fastest datagram
 //	noise, scatter: mean distance of the points from the line; the smaller of noise and dip
@@ -89,8 +89,8 @@ const second = 1e6 // us: also the largest reordering of receive times, and more
 // peer: whoever can forge a stamp can move the clock.
 //
 // Datagrams may be lost, repeated and reordered, and receive times may go back, as
-// when two threads swap datagrams. Up to two datagrams in a row that are faster than
-// the path allows change nothing.
+// when two threads swap datagrams. Up to two datagrams in a row that are faster than the
+// path seems to allow change nothing, unless more come in each fifth of a second.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
 	// Nearly all datagrams queue a little, within the bucket under way: they are done here.
 	b := &s.bucket
@@ -589,7 +589,7 @@ type reference struct {
 // start begins with the level of the first datagram.
 func (p *pair) start(level float64) {
 	*p = pair{limits: limits{event: -told}, changed: true, alien: doubted}
-	p.own = floor{line: line{level: level, noise: second, width: bucketTime}, dip: second, low: second}
+	p.own = floor{line: line{level: level, noise: second, width: bucketTime, best: noPoint}, dip: second, low: second}
 	p.own.doubtSlope(priorSkew)
 }
 
@@ -754,7 +754,7 @@ func (p *pair) unchanged() bool { return abs(p.roundTrip()-p.trip) < 2*rounding 
 func (p *pair) stayCalm(x float64, b *bucket) bool {
 	f, low, lasted := &p.own, float32(b.first), x-b.from
 	slack := min(f.slack+certain*f.sigma*float32(lasted), low)
-	if p.changed || lasted < bucketTime || lasted > 2*second || // in a silence a clock may have been set
+	if p.changed || f.early > 0 || lasted < bucketTime || lasted > 2*second || // in a silence a clock may have been set
 		!(float32(lasted) < p.calm && p.calm <= 4*second) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
 		return false
 	}
@@ -1275,10 +1275,10 @@ type floor struct {
 	lowest  float32 // us: the last two buckets were at least so far above; a level shift makes it 0
 	lateFor float32 // us: for how long buckets have been late; 0 when one comes near
 	halfLow float32 // us: the least late of the later half of that time was so late
-	fall    float32 // us: least residual of the strays
+	fall    float32 // us: least residual of the strays in a row
 	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor; it ages with sigma
-	alike   bool    // the last bucket was late by the same as one of the two before; near ones and level shifts end it
-	strays  uint8   // datagrams in a row that are faster than the path allows
+	early   uint8   // twice the buckets in a row in which strays came; odd if one came in the bucket under way; a level shift makes it 0
+	strays  uint8   // so many datagrams in a row
 	dips    uint8   // buckets that the dip is a mean over, at most longRun; a longer path makes it fitPoints
 	again   uint8   // late buckets near halfLow, at most longRun: a path comes back there, a queue hardly
 }
@@ -1321,7 +1321,8 @@ func (f *floor) rise() float32 {
 }
 
 // datagram takes a delta that arrived at x and returns how far it is above the floor, us,
-// and whether the floor fell to another level. A stray is below the floor.
+// and whether the floor fell to another level. Strays must come three in a row, or in each bucket of
+// a second: a clock that was set makes all datagrams early, a path that was not seen before some.
 func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) {
 	d := around(raw, f.at(x))
 	if f.dips == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
@@ -1331,7 +1332,9 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) 
 		if f.strays++; f.strays == 1 || float32(d) < f.fall {
 			f.fall = float32(d)
 		}
-		if f.strays < 3 { // rule: strays do not come three times
+		f.early |= 1
+		faster := f.early/2 >= 4     // rule: a faster path comes back in each bucket
+		if f.strays < 3 && !faster { // rule: strays do not come three times
 			return int32(d), false
 		}
 		f.shift(x, f.fall, b)
@@ -1359,12 +1362,16 @@ func (f *floor) shift(x float64, a float32, b *bucket) {
 	f.low -= a
 	b.begin(x)
 	f.line.restart(x)
-	f.lateFor, f.lowest, f.alike, f.slack, f.strays, f.nearAt, f.bentFor, f.rose = 0, 0, false, 0, 0, x, 0, a > 0
+	f.lateFor, f.lowest, f.alike, f.slack, f.nearAt, f.bentFor, f.rose = 0, 0, false, 0, x, 0, a > 0
+	f.strays, f.early = 0, 0
 }
 
 // endBucket looks at the fastest datagrams of a bucket and reports whether even they were
 // late. steady is the share of its time in which the round trip was the reference one.
 func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
+	if f.early++; f.early%2 == 1 {
+		f.early = 0
+	}
 	if b.first == math.MaxInt32 {
 		return false // nothing but strays
 	}
@@ -1509,8 +1516,8 @@ type line struct {
 	priorVar float32 // variance of that
 	sigma    float32 // standard deviation of the slope; fit learns it, doubtSlope raises it
 	bentFor  float32 // us: for how long points have told a surprising slope; 0 when they do not, and at a level shift
-	best     point   // fastest datagram since end
-	some     bool    // there is one
+	best     point   // fastest datagram since end, or noPoint
+	alike    bool    // the last bucket was late by the same as one of the two before; floor.late sets it, near buckets and level shifts end it
 	rose     bool    // the last level shift was up
 	sudden   bool    // buckets became late from one to the next, as after a step, not by and by; floor.late sets it
 	n        uint8   // points; restart makes it 0
@@ -1523,6 +1530,9 @@ type point struct {
 	y float32 // us above the line
 }
 
+// noPoint is slower than any datagram.
+var noPoint = point{y: float32(math.Inf(1))}
+
 // at returns the level at x.
 func (l *line) at(x float64) float64 { return l.level + l.slope*x }
 
@@ -1530,7 +1540,7 @@ func (l *line) at(x float64) float64 { return l.level + l.slope*x }
 // stays.
 func (l *line) restart(x float64) {
 	l.priorVar, l.prior = l.sigma*l.sigma, float32(l.slope)
-	l.n, l.some, l.width, l.end = 0, false, bucketTime, x
+	l.n, l.best, l.width, l.end = 0, noPoint, bucketTime, x
 }
 
 // doubtSlope says that what was known of the slope may be wrong by sigma.
@@ -1551,8 +1561,8 @@ func (l *line) lower(d float32) {
 
 // take makes a datagram that is y above the line at x a candidate for the next point.
 func (l *line) take(x float64, y float32) {
-	if !l.some || y < l.best.y {
-		l.best, l.some = point{float32(x - l.end), y}, true
+	if y < l.best.y {
+		l.best = point{float32(x - l.end), y}
 	}
 }
 
@@ -1568,16 +1578,16 @@ func (l *line) endSpan(x float64, dip, steady float32) {
 		l.points[i].y += l.sunk
 	}
 	l.end, l.sunk = x, 0
-	if !l.some {
+	if l.best.y == noPoint.y {
 		return
 	}
-	gone := l.makeRoom()
-	l.some = false
-	l.best.x -= dt
-	if l.n > 0 && l.best.x <= l.points[l.n-1].x {
+	gone, best := l.makeRoom(), l.best
+	l.best = noPoint
+	best.x -= dt
+	if l.n > 0 && best.x <= l.points[l.n-1].x {
 		return // receive times went back
 	}
-	l.points[l.n] = l.best
+	l.points[l.n] = best
 	l.n++
 	points := l.points[:l.n]
 	if l.n >= fitPoints {

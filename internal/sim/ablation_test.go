@@ -63,6 +63,7 @@ var rules = []rule{
 	{name: "a new line is about to learn"},
 	{"what is near may be late", `return .*`, `return 0`},
 	{name: "the first bucket need not be over"},
+	{"a faster path comes back in each bucket", `:= .*`, `:= false`},
 	{name: "strays do not come three times"},
 	{name: "what is late comes near only well inside of the gate"},
 	{"the first dips count anyway", ` \|\| .* \{`, ` {`},
