@@ -816,10 +816,10 @@ func (p *pair) turn(x, slope float64) {
 	p.peer, p.offset = p.peer+d, p.offset+d
 }
 
-// lean moves the offset towards the midpoint by as much as the slope may have carried it
-// away.
+// lean moves the offset towards the midpoint by half of what the slope may have carried it
+// away: where only one way queues, to lean is wrong.
 func (p *pair) lean(dt float32) {
-	d := p.own.sigma * dt
+	d := p.own.sigma * dt / 2
 	c := p.correction() - p.hold
 	p.move(-float64(min(max(c, -d), d))) // rule: the offset leans
 }
