@@ -143,12 +143,12 @@ func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 		v.whole = v.remote(localUsec) - localUsec
 	}
 	s.shown.show(&view{reading: reading{whole: v.whole}, steps: v.steps})
-	waited, early := float64(int64(localUsec-s.base)), s.pair.early()
+	waited, last := float64(int64(localUsec-s.base)), s.pair.last
 	s.base = localUsec
 	s.pair.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
-	if early != 0 {
-		s.pair.report(min(max(-waited, -second), second), early, &s.bucket)
+	if last != 0 {
+		s.pair.report(min(max(-waited, -second), second), last, &s.bucket)
 	}
 }
 
@@ -595,14 +595,6 @@ func (p *pair) start(level float64) {
 
 // begun reports whether a datagram has arrived.
 func (p *pair) begun() bool { return p.own.width > 0 }
-
-// early returns the last report that came before the first datagram, or 0.
-func (p *pair) early() Counter24 {
-	if p.begun() {
-		return 0
-	}
-	return p.last
-}
 
 // sane reports whether the state is one that can be in a bucket from there on. No call leads to
 // another one, but memory may break. All other states heal by themselves.
@@ -1099,7 +1091,7 @@ func (p *pair) view(x float64, near uint64) (v view) {
 	if p.own.seen() {
 		v.state |= confirmed
 	}
-	if p.limits.disturbed {
+	if p.limits.event > -told {
 		v.state |= disturbed
 	} else {
 		v.undisturbed -= told // where it began, for the estimator
@@ -1129,7 +1121,6 @@ const (
 type limits struct {
 	below, above float32 // us: the truth is from below under the offset to above over it; set keeps both within half the ring
 	noise        float32 // us: mean difference of reports from what they were expected to say; pair.believe learns it
-	disturbed    bool    // there was a clock event
 	guess        bool    // above is what the peer guessed, or unknown; report sets it
 	fresh        uint8   // buckets that are still to be believed as they are: 3 after a clock event, the first of which began before it
 	at           float64 // x when all that was so; open moves it
@@ -1141,7 +1132,6 @@ func (l *limits) clockEvent(x float64) {
 	if abs(l.undisturbed(x)) > second {
 		l.event = x
 	}
-	l.disturbed = true
 	l.fresh = 3 // the one under way, and two
 }
 
