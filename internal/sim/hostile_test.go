@@ -16,7 +16,8 @@ import (
 	"timesync/internal/long"
 )
 
-var hostileWorlds, hostileWorld = worldFlags("hostile", "TestHostileWorlds", 500, 2000, 10_000)
+// hostileWorlds are at least 1,000: of 500, three wrong ends of an attack are more than 5 %.
+var hostileWorlds, hostileWorld = worldFlags("hostile", "TestHostileWorlds", 1000, 2000, 10_000)
 
 const (
 	attackOver = 15e6  // us: after it the truth is inside of the bound,
