@@ -1268,7 +1268,7 @@ type floor struct {
 	fall    float32 // us: least residual of the strays in a row
 	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor; it ages with sigma
 	early   uint8   // twice the buckets in a row in which strays came; odd if one came in the bucket under way; a level shift makes it 0
-	strays  uint8   // so many datagrams in a row
+	strays  uint8   // datagrams in a row that are faster than the path seems to allow; one that is not, and a level shift, make it 0
 	dips    uint8   // buckets that the dip is a mean over, at most longRun; a longer path makes it fitPoints
 	again   uint8   // late buckets near halfLow, at most longRun: a path comes back there, a queue hardly
 }
@@ -1360,7 +1360,7 @@ func (f *floor) shift(x float64, a float32, b *bucket) {
 // late. steady is the share of its time in which the round trip was the reference one.
 func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	if f.early++; f.early%2 == 1 {
-		f.early = 0
+		f.early = 0 // no stray came in this bucket
 	}
 	if b.first == math.MaxInt32 {
 		return false // nothing but strays
