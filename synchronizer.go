@@ -20,7 +20,6 @@ import (
 //	the delay floor of one direction: gates, level shifts
 //	the line through the fastest datagrams: level and slope
 //	what readers see
-//	arithmetic on rings
 //
 // docs/DESIGN.md derives the rules. Times called x are microseconds of the local clock
 // since the first datagram; levels and offsets are microseconds, too. The words, as there:
@@ -1843,33 +1842,6 @@ func joinFloats(a, b float32) uint64 { return join(math.Float32bits(a), math.Flo
 func splitFloats(word uint64) (a, b float32) {
 	return math.Float32frombits(uint32(word >> 32)), math.Float32frombits(uint32(word))
 }
-
-// ---- Arithmetic on rings ----
-
-// wrap returns the low bits of v as a signed number in [-half, half).
-func wrap(v uint64, bits uint) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
-
-// ring returns v the shorter way round a ring of 2^bits.
-func ring(v float64, bits uint) float64 {
-	full := float64(uint64(1) << bits)
-	if v >= -full/2 && v < full/2 {
-		return v
-	}
-	return v - full*math.Floor(v/full+1./2)
-}
-
-const maxDelta = 1 << deltaBits / 3 // us: no queue is 45 s long, but a clock may be set by as much
-
-// around returns raw-near on the ring of deltas: from two thirds of it below to a third above,
-// maxDelta.
-func around(raw uint64, near float64) float64 {
-	const full = 1 << deltaBits
-	d := float64(wrap(raw, deltaBits)) - near
-	return d - full*math.Floor(d/full+2./3)
-}
-
-// nearest returns the number that is raw on the ring of offsets and nearest to near.
-func nearest(raw, near uint64) uint64 { return ringExpand(near, raw, offsetBits) }
 
 // micros returns us microseconds, at most the longest duration.
 func micros(us float64) time.Duration {
