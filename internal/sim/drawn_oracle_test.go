@@ -3,7 +3,6 @@
 package sim_test
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -13,35 +12,43 @@ import (
 // seconds, with the delta d in microseconds.
 type drawnPoint struct{ x, sent, d float64 }
 
-// drawnOracle is the offset of B's clock over A's as a line through knots. It sees all datagrams of
-// both ways, and is told when something happened, not what. Between two such times it fits a line below
-// the deltas of each way. Where the slopes of both ways agree, that is the clocks' rate. Where both
-// ways say that the clock was set, and say the same, it was set. All else is the paths.
+// drawnOracle is the offset of B's clock over A's: a line for each period between two clock events. It
+// sees all datagrams of both ways, and is told when something happened, and whether to a clock or a
+// way, not what. Between two such times it fits a line below the deltas of a way. Where the slopes of
+// both ways agree, that is the clocks' rate. What the clocks were set by is what the ways say that are
+// told of nothing else then.
 type drawnOracle struct {
-	spans []oracleSpan
-	i     int
+	periods []oraclePeriod
+	i       int
 }
 
-// oracleSpan is a time between two marks.
-type oracleSpan struct {
+// oraclePeriod is a time between two clock events.
+type oraclePeriod struct {
+	from, to    float64
+	start, rate float64 // offset at from, and its rate, ppm
+	pieces      [2][]oraclePiece
+}
+
+// oraclePiece is a time in which nothing happens to a way or a clock.
+type oraclePiece struct {
 	from, to float64
-	ways     [2]envelope
-	rate     float64    // of the offset, ppm
-	start    float64    // offset at from
-	level    [2]float64 // of each way without the clock: at the start
-	end      [2]float64
+	envelope
+	// the delta without the clock, at both ends
+	level, end float64
+	marked     bool // something happened to the way at from
 }
-
-func (s *oracleSpan) known() bool { return s.ways[0].n >= 4 && s.ways[1].n >= 4 }
 
 // offset must be asked forward in time.
 func (o *drawnOracle) offset(x float64) float64 {
-	for o.i+1 < len(o.spans) && o.spans[o.i+1].from <= x {
+	for o.i+1 < len(o.periods) && o.periods[o.i+1].from <= x {
 		o.i++
 	}
-	s := &o.spans[o.i]
-	return s.start + s.rate*(x-s.from)
+	p := &o.periods[o.i]
+	return p.start + p.rate*(x-p.from)
 }
+
+// minPoints is how many datagrams a line needs.
+const minPoints = 4
 
 // envelope is the line below points that is closest to them.
 type envelope struct {
@@ -57,7 +64,7 @@ func (e *envelope) at(x float64) float64 { return e.a + e.b*(x-e.x0) }
 
 func newEnvelope(p []drawnPoint) (e envelope) {
 	e.n = len(p)
-	if e.n < 4 {
+	if e.n < minPoints {
 		return e
 	}
 	mean := 0.0
@@ -112,78 +119,93 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 	return e
 }
 
-func newDrawnOracle(marks []time.Duration, until time.Duration, points [2][]drawnPoint) *drawnOracle {
+func newDrawnOracle(marks []drawnMark, until time.Duration, points [2][]drawnPoint) *drawnOracle {
 	o := &drawnOracle{}
-	cuts := []float64{0}
-	for _, m := range marks {
-		if x := m.Seconds(); x > cuts[len(cuts)-1] && m < until {
-			cuts = append(cuts, x)
+	for _, m := range append([]drawnMark{{0, ofClocks}}, marks...) {
+		x := m.at.Seconds()
+		if n := len(o.periods); m.who == ofClocks && m.at < until && (n == 0 || x > o.periods[n-1].from) {
+			if n > 0 {
+				o.periods[n-1].to = x
+			}
+			o.periods = append(o.periods, oraclePeriod{from: x, to: until.Seconds()})
 		}
 	}
-	var next [2]int
-	for i, from := range cuts {
-		s := oracleSpan{from: from, to: until.Seconds()}
-		if i+1 < len(cuts) {
-			s.to = cuts[i+1]
-		}
-		for way := range 2 {
-			p := points[way]
-			begin := next[way]
-			for next[way] < len(p) && p[next[way]].x < s.to {
-				next[way]++
+	for way, p := range points {
+		next := 0
+		piece := func(period *oraclePeriod, from, to float64, marked bool) {
+			begin := next
+			for next < len(p) && p[next].x < to {
+				next++
 			}
-			// what was sent before the mark belongs to neither side of it
-			inside := p[begin:next[way]]
-			if i > 0 {
-				inside = slices.Clone(inside)
-				inside = slices.DeleteFunc(inside, func(q drawnPoint) bool { return q.sent < from })
+			inside := p[begin:next]
+			if from > 0 { // what was sent before belongs to neither side
+				inside = slices.DeleteFunc(slices.Clone(inside), func(q drawnPoint) bool { return q.sent < from })
 			}
-			s.ways[way] = newEnvelope(inside)
+			period.pieces[way] = append(period.pieces[way], oraclePiece{from: from, to: to, envelope: newEnvelope(inside), marked: marked})
 		}
-		o.spans = append(o.spans, s)
+		for i := range o.periods {
+			period := &o.periods[i]
+			from, marked := period.from, false
+			for _, m := range marks {
+				x := m.at.Seconds()
+				if m.who == way && x == from {
+					marked = true
+				}
+				if m.who == way && x > from && x < period.to {
+					piece(period, from, x, marked)
+					from, marked = x, true
+				}
+			}
+			piece(period, from, period.to, marked)
+		}
 	}
 	o.fitRates()
 	o.fitLevels()
 	return o
 }
 
-// slope is what a span says of the rate.
+// slope is what a piece says of the rate.
 type slope struct{ rate, sd, weight float64 }
 
-// agree reports whether both slopes of a span can be the clocks', and what they say together.
-func (s *oracleSpan) agree() (m slope, ok bool) {
-	in, out := s.ways[0], s.ways[1]
-	u, v := 1/(in.sd*in.sd), 1/(out.sd*out.sd)
-	m = slope{(u*in.b - v*out.b) / (u + v), math.Sqrt(1 / (u + v)), s.to - s.from}
-	return m, math.Abs(in.b+out.b) < 3*math.Hypot(in.sd, out.sd)+0.2
+// agreeing returns what both ways say of the rate where they agree.
+func (p *oraclePeriod) agreeing() (all []slope) {
+	for _, in := range p.pieces[0] {
+		for _, out := range p.pieces[1] {
+			both := min(in.to, out.to) - max(in.from, out.from)
+			if both <= 0 || min(in.n, out.n) < minPoints || math.Abs(in.b+out.b) >= 3*math.Hypot(in.sd, out.sd)+0.2 {
+				continue
+			}
+			u, v := 1/(in.sd*in.sd), 1/(out.sd*out.sd)
+			all = append(all, slope{(u*in.b - v*out.b) / (u + v), math.Sqrt(1 / (u + v)), both})
+		}
+	}
+	return all
 }
 
-// fitRates finds the clocks' usual rate: that of most of the time in which both ways agree. A span
+// fitRates finds the clocks' usual rate: that of most of the time in which both ways agree. A period
 // in which both agree that it is another one has that.
 func (o *drawnOracle) fitRates() {
 	var all, single []slope
-	for i := range o.spans {
-		s := &o.spans[i]
-		if !s.known() {
-			continue
+	for i := range o.periods {
+		p := &o.periods[i]
+		all = append(all, p.agreeing()...)
+		for way := range 2 {
+			for _, s := range p.pieces[way] {
+				if s.n >= minPoints {
+					single = append(single, slope{s.b * float64(1-2*way), s.sd, s.to - s.from})
+				}
+			}
 		}
-		if m, ok := s.agree(); ok {
-			all = append(all, m)
-		}
-		single = append(single, slope{s.ways[0].b, s.ways[0].sd, s.to - s.from}, slope{-s.ways[1].b, s.ways[1].sd, s.to - s.from})
 	}
 	usual, ok := mostUsual(all)
 	if !ok {
 		usual, _ = mostUsual(single)
 	}
-	for i := range o.spans {
-		s := &o.spans[i]
-		s.rate = usual.rate
-		if !s.known() {
-			continue
-		}
-		if m, ok := s.agree(); ok && math.Abs(m.rate-usual.rate) > 4*math.Hypot(m.sd, usual.sd)+1 && m.sd < 30 {
-			s.rate = m.rate
+	for i := range o.periods {
+		p := &o.periods[i]
+		p.rate = usual.rate
+		if m, ok := mostUsual(p.agreeing()); ok && math.Abs(m.rate-usual.rate) > 4*math.Hypot(m.sd, usual.sd)+1 {
+			p.rate = m.rate
 		}
 	}
 }
@@ -192,6 +214,9 @@ func (o *drawnOracle) fitRates() {
 func mostUsual(all []slope) (best slope, ok bool) {
 	most := 0.0
 	for _, a := range all {
+		if a.sd > 30 {
+			continue
+		}
 		var sum, weights, time float64
 		for _, b := range all {
 			if math.Abs(a.rate-b.rate) < 3*math.Hypot(a.sd, b.sd)+0.5 {
@@ -199,70 +224,93 @@ func mostUsual(all []slope) (best slope, ok bool) {
 				sum, weights, time = sum+w*b.rate, weights+w, time+b.weight/(1+b.sd)
 			}
 		}
-		if time > most && a.sd < 30 {
+		if time > most {
 			most, best, ok = time, slope{sum / weights, math.Sqrt(1 / weights), time}, true
 		}
 	}
 	return best, ok
 }
 
-// fitLevels follows the clock from span to span.
+// fitLevels follows the clock from period to period.
 func (o *drawnOracle) fitLevels() {
-	last := -1
-	clock := 0.0 // offset at the start of the span, without its level at the very start
-	jumps := 0.0
-	for i := range o.spans {
-		s := &o.spans[i]
-		s.start = clock
-		clock += s.rate * (s.to - s.from)
-		if !s.known() {
-			continue
-		}
+	var last [2]*oraclePiece // known ones
+	clock := 0.0             // offset, without its level at the very start
+	for i := range o.periods {
+		p := &o.periods[i]
+		p.start = clock
+		var says, noise [2]float64 // by how much the clock was set, says a way
+		var alone [2]bool          // nothing happened to that way
+		var known [2]bool
 		for way := range 2 {
-			e, sign := &s.ways[way], float64(1-2*way)
-			residual := func(x, d float64) float64 { return d - sign*(s.start+s.rate*(x-s.from)) }
-			if math.Abs(e.b-sign*s.rate) > 4*e.sd+0.5 {
-				s.level[way], s.end[way] = residual(s.from, e.at(s.from)), residual(s.to, e.at(s.to))
-				continue
-			}
-			least := math.Inf(1)
-			for _, q := range e.hull {
-				least = min(least, residual(q.x, q.d))
-			}
-			s.level[way], s.end[way] = least, least
-		}
-		if last >= 0 {
-			before := &o.spans[last]
-			in, out := s.level[0]-before.end[0], s.level[1]-before.end[1]
-			noise := 0.0
-			for way := range 2 {
-				noise += s.ways[way].noise + before.ways[way].noise
-			}
-			if jump := (in - out) / 2; math.Abs(in+out) < 3*noise+0.02*math.Abs(jump) && math.Abs(jump) > noise {
-				jumps += jump
-				for j := last + 1; j < len(o.spans); j++ {
-					if j <= i {
-						o.spans[j].start += jump
+			sign := float64(1 - 2*way)
+			marked, first := false, true
+			for j := range p.pieces[way] {
+				s := &p.pieces[way][j]
+				marked = marked || s.marked
+				if s.n < minPoints {
+					continue
+				}
+				residual := func(x, d float64) float64 { return d - sign*(p.start+p.rate*(x-p.from)) }
+				if math.Abs(s.b-sign*p.rate) > 4*s.sd+0.5 {
+					s.level, s.end = residual(s.from, s.at(s.from)), residual(s.to, s.at(s.to))
+				} else {
+					s.level = math.Inf(1)
+					for _, q := range s.hull {
+						s.level = min(s.level, residual(q.x, q.d))
 					}
+					s.end = s.level
 				}
-				clock += jump
-				for way := range 2 {
-					s.level[way] -= jump * float64(1-2*way)
-					s.end[way] -= jump * float64(1-2*way)
+				if before := last[way]; first && before != nil {
+					known[way], alone[way] = true, !marked
+					says[way], noise[way] = sign*(s.level-before.end), s.noise+before.noise
+				}
+				first = false
+			}
+		}
+		jump := 0.0
+		switch a, b := says[0], says[1]; {
+		case i == 0 || !known[0] && !known[1]:
+		case known[0] && known[1] && alone[0] == alone[1] && math.Abs(a-b) < 3*(noise[0]+noise[1]):
+			u, v := 1/(noise[0]*noise[0]), 1/(noise[1]*noise[1])
+			jump = (u*a + v*b) / (u + v)
+		case known[0] && known[1] && alone[0] == alone[1]:
+			jump = max(min(a, b), min(max(a, b), 0)) // the median of both and 0
+		case alone[0] || !known[1]:
+			jump = a
+		default:
+			jump = b
+		}
+		p.start += jump
+		clock = p.start + p.rate*(p.to-p.from)
+		for way := range 2 {
+			for j := range p.pieces[way] {
+				s := &p.pieces[way][j]
+				s.level -= jump * float64(1-2*way)
+				s.end -= jump * float64(1-2*way)
+				if s.n >= minPoints {
+					last[way] = s
 				}
 			}
 		}
-		last = i
 	}
-	// All levels that are what they were at first tell together what they were.
-	first := slices.IndexFunc(o.spans, func(s oracleSpan) bool { return s.known() })
-	if first < 0 {
-		return
+	// All levels that may be those of the start tell together what they were.
+	var start [2]float64
+	for way := range 2 {
+		var first *oraclePiece
+		for i := range o.periods {
+			for j := range o.periods[i].pieces[way] {
+				s := &o.periods[i].pieces[way][j]
+				switch {
+				case s.n < minPoints:
+				case first == nil:
+					first, start[way] = s, s.level
+				case s.level == s.end && math.Abs(s.level-first.level) < 2*first.noise+s.noise:
+					start[way] = min(start[way], s.level)
+				}
+			}
+		}
 	}
-	f := &o.spans[first]
-	start := (f.level[0] - f.level[1]) / 2
-	for i := range o.spans {
-		o.spans[i].start += start
+	for i := range o.periods {
+		o.periods[i].start += (start[0] - start[1]) / 2
 	}
-	slices.SortFunc(o.spans, func(a, b oracleSpan) int { return cmp.Compare(a.from, b.from) })
 }

@@ -5,6 +5,7 @@ package sim_test
 import (
 	"cmp"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -24,9 +25,25 @@ type drawn struct {
 	clocks  [2]sim.ClockSpec
 	asleep  [2][]sim.Window // nothing is sent, received or asked
 	stalls  [2][]sim.Window // what arrives is read at the end
-	marks   []time.Duration // something began, changed or ended: the oracle is told
+	marks   []drawnMark     // what the oracle is told
+	over    time.Duration   // the end of all that happens
 	sets    []sim.Window    // clocks are wrong by intent, and 15 s more
 	events  []event
+}
+
+// drawnMark says that something began, changed or ended.
+type drawnMark struct {
+	at  time.Duration
+	who int // a way, or ofClocks
+}
+
+const ofClocks = 2
+
+func (d *drawn) mark(who int, at ...time.Duration) {
+	for _, t := range at {
+		d.marks = append(d.marks, drawnMark{t, who})
+		d.over = max(d.over, t)
+	}
 }
 
 type drawnWay struct {
@@ -233,11 +250,11 @@ func (d *drawn) stands(side int, kind string, at time.Duration, height float64, 
 	for _, k := range shape {
 		p.knots = append(p.knots, knot{at + k.at, k.v * height})
 		if len(shape) < 8 {
-			d.marks = append(d.marks, at+k.at)
+			d.mark(side, at+k.at)
 		}
 	}
 	end := p.knots[len(p.knots)-1].at
-	d.marks = append(d.marks, at, end)
+	d.mark(side, at, end)
 	d.ways[side].queue = append(d.ways[side].queue, p)
 	d.happens(at, kind, "from %c, %.2f ms, until %.1f s", 'A'+rune(side), height/1e6, end.Seconds())
 }
@@ -254,7 +271,7 @@ func (d *drawn) changes(side int, size float64, at []time.Duration) {
 		on := float64((i + 1) % 2)
 		p.knots = append(p.knots, knot{t, (1 - on) * size}, knot{t, on * size})
 	}
-	d.marks = append(d.marks, at...)
+	d.mark(side, at...)
 	w.path = append(w.path, p)
 	d.happens(at[0], "path", "from %c, %+.2f ms, changes %d times until %.1f s", 'A'+rune(side), size/1e6, len(at), at[len(at)-1].Seconds())
 }
@@ -277,8 +294,13 @@ func (d *drawn) pathOf(p plan, at []time.Duration) {
 
 func (d *drawn) clockEvent(side int, e sim.ClockEvent) {
 	d.clocks[side].Events = append(d.clocks[side].Events, e)
-	d.marks = append(d.marks, e.At, e.At+e.For)
-	d.sets = append(d.sets, sim.Window{From: e.At, To: e.At + 15*sec}, sim.Window{From: e.At + e.For, To: e.At + e.For + 15*sec})
+	d.mark(ofClocks, e.At, e.At+e.For)
+	end := e.At + e.For
+	if e.PPM < -1e5 { // it stands still
+		d.sets = append(d.sets, sim.Window{From: e.At, To: end + 15*sec})
+	} else {
+		d.sets = append(d.sets, sim.Window{From: e.At, To: e.At + 15*sec}, sim.Window{From: end, To: end + 15*sec})
+	}
 	d.happens(e.At, "clock", "of %c by %v, %+.0f ppm for %v", 'A'+rune(side), e.Step, e.PPM, e.For)
 }
 
@@ -361,7 +383,7 @@ var drawnKinds = []struct {
 	{"silence", func(d *drawn, p plan) {
 		w := sim.Window{From: p.at, To: p.at + d.lasts(p, 2*sec, 60*sec)}
 		p.each(func(side int) { d.ways[side].loss = append(d.ways[side].loss, sim.Silence(w)) })
-		d.marks = append(d.marks, w.From, w.To)
+		d.over = max(d.over, w.To)
 		d.happens(p.at, "silence", "of ways %02b until %.1f s", p.ways, w.To.Seconds())
 	}},
 	{"stalls", func(d *drawn, p plan) {
@@ -378,7 +400,7 @@ var drawnKinds = []struct {
 		p.each(func(side int) {
 			d.ways[side].wide = append(d.ways[side].wide, profile{knots: []knot{{p.at, 1}, {p.at, x}, {p.at + lasting, x}, {p.at + lasting, 1}}})
 		})
-		d.marks = append(d.marks, p.at, p.at+lasting)
+		d.over = max(d.over, p.at+lasting)
 		d.happens(p.at, "jitter", "of ways %02b times %.2f until %.1f s", p.ways, x, (p.at + lasting).Seconds())
 	}},
 	{"rate", func(d *drawn, p plan) {
@@ -511,7 +533,7 @@ var drawnFamilies = func() (all []family) {
 
 // world draws a world of the family.
 func (f *family) world(seed uint64) *drawn {
-	d := &drawn{seed: seed, r: newRand(seed, 'F')}
+	d := &drawn{seed: seed, r: newRand(seed, uint64(crc32.ChecksumIEEE([]byte(f.name))))}
 	d.reports = d.span(sec/2, 2*sec)
 	d.drawClocks(50, 0.003)
 	for side := range d.ways {
@@ -541,11 +563,7 @@ func (f *family) world(seed uint64) *drawn {
 			k.draw(d, p)
 		}
 	}
-	d.until = p.at
-	for _, m := range d.marks {
-		d.until = max(d.until, m)
-	}
-	d.until = min(d.until+d.span(60*sec, 120*sec), 600*sec)
+	d.until = min(max(d.over, p.at)+d.span(60*sec, 120*sec), 600*sec)
 	return d
 }
 
@@ -634,7 +652,7 @@ const pollEvery = 200 * ms
 // play lets the original and ours talk over the same datagrams. The oracle's answers are those of the
 // offset of B's clock over A's.
 func (d *drawn) play() (answers []drawnAnswer, oracle []float64) {
-	slices.Sort(d.marks)
+	slices.SortFunc(d.marks, func(a, b drawnMark) int { return cmp.Compare(a.at, b.at) })
 	var clocks, steady [2]*sim.Clock
 	var sent [2][]time.Duration
 	var got [2][]arrival
