@@ -29,6 +29,7 @@ type drawn struct {
 	over    time.Duration   // the end of all that happens
 	sets    []sim.Window    // clocks are wrong by intent, and 15 s more
 	events  []event
+	drawn   int // events of a mixed world
 }
 
 // drawnMark says that something began, changed or ended.
@@ -207,11 +208,12 @@ func mixedWorld(seed uint64) *drawn {
 		}
 		d.happens(0, "way", "from %c: %v, %s of %v, %.1f/s in frames of %d, loss %.3f", 'A'+rune(side), w.base.Round(10*us), text, size.Round(us), w.rate, w.frame, loss)
 	}
-	for range d.r.IntN(5) {
+	d.drawn = d.r.IntN(5)
+	for range d.drawn {
 		k := &drawnKinds[d.r.IntN(len(drawnKinds))]
-		at := d.span(0, d.until)
+		at := d.span(500*ms, d.until)
 		if d.chance(0.15) {
-			at = d.span(0, 10*sec)
+			at = d.span(500*ms, 10*sec)
 		}
 		k.draw(d, plan{at: at, ways: 1 + d.r.IntN(3)})
 	}
@@ -491,7 +493,7 @@ var drawnFamilies = func() (all []family) {
 			}
 		}
 		for _, slope := range [][2]float64{{3, 10}, {10, 30}, {30, 100}, {100, 300}, {300, 1000}} {
-			add(family{kind: "ramp", ways: ways, lo: slope[0], hi: slope[1]})
+			add(family{kind: "ramp", ways: ways, lo: slope[0], hi: slope[1], lasts: [2]time.Duration{40 * sec, 200 * sec}})
 		}
 		for _, slope := range [][2]float64{{3, 30}, {30, 300}} {
 			add(family{kind: "ramp", ways: ways, lo: slope[0], hi: slope[1], early: true})
