@@ -37,7 +37,9 @@ type drawnVerdict struct {
 	// ours is worse than the oracle by 1 ms for this share of the time, and by 0.5 ms for so long
 	behind float64
 	wrong  time.Duration
-	beyond [2]bool // an answer of ours is beyond its bound: before any clock was set; and later than 15 s after that
+	// unknowable: an oracle that knows the past only is over 1 ms off, too
+	unknowable bool
+	beyond     [2]bool // an answer of ours is beyond its bound: before any clock was set; and later than 15 s after that
 }
 
 // noAnswer is what no answer counts as, in microseconds.
@@ -54,7 +56,8 @@ func (a *drawnAnswer) excess(err float64) float64 {
 // judgeDrawn plays a world. An error counts from 5 s after the original knows the clock at both ends,
 // and not in the 15 s after a clock was set.
 func judgeDrawn(d *drawn) (v drawnVerdict) {
-	answers, oracle := d.play()
+	run := d.play()
+	answers, oracle := run.answers, run.oracle
 	v.seed, v.events = d.seed, d.drawn
 	firstSet := d.until
 	for _, s := range d.sets {
@@ -110,7 +113,30 @@ func judgeDrawn(d *drawn) (v drawnVerdict) {
 	for m := range errs {
 		v.p99[m] = stat.Quantile(errs[m], 0.99)
 	}
+	if v.off(v.over1) {
+		v.unknowable = d.causal(run, from) > 0.01
+	}
 	return v
+}
+
+// causal returns for which share of the time from on an oracle is over 1 ms off that knows the past
+// only. It is asked every few seconds.
+func (d *drawn) causal(run *drawnRun, from time.Duration) float64 {
+	const every = 3 * sec
+	off, n := 0.0, 0.0
+	for i, next := 0, from; i < len(run.answers); i++ {
+		a := &run.answers[i]
+		if a.at < next || within(d.sets, a.at) {
+			continue
+		}
+		next = a.at + every
+		n++
+		past := newDrawnOracle(d.marks, a.at, run.points)
+		if a.excess(run.oracleError(past, a.at, a.side)) > 1000 {
+			off++
+		}
+	}
+	return off / max(n, 1)
 }
 
 // isWrong says that ours is 0.5 ms worse than the oracle for over 5 s.
@@ -125,11 +151,12 @@ func (v *drawnVerdict) worse() bool { return v.p99[1] > 1.2*v.p99[0] && v.p99[1]
 
 // drawnFigures are those of the mixed worlds.
 type drawnFigures struct {
-	n                                       int
-	off1, off5, worse, behind, origin, past float64 // shares
-	early, late                             float64 // beyond the bound: shares
-	overOriginal, overOracle                float64
-	oracle                                  float64 // share of worlds in which the oracle is below 0.2 ms
+	n                         int
+	off1, off5, worse, behind float64 // shares
+	unknowable                float64 // of off1: so is who knows the past only
+	early, late               float64 // beyond the bound: shares
+	overOriginal, overOracle  float64
+	oracle                    float64 // share of worlds in which the oracle is below 0.2 ms
 }
 
 func share(all []drawnVerdict, is func(v *drawnVerdict) bool) float64 {
@@ -145,6 +172,7 @@ func share(all []drawnVerdict, is func(v *drawnVerdict) bool) float64 {
 func newDrawnFigures(all []drawnVerdict) (f drawnFigures) {
 	f.n = len(all)
 	f.off1 = share(all, func(v *drawnVerdict) bool { return v.off(v.over1) })
+	f.unknowable = share(all, func(v *drawnVerdict) bool { return v.unknowable })
 	f.off5 = share(all, func(v *drawnVerdict) bool { return v.off(v.over5) })
 	f.worse = share(all, (*drawnVerdict).worse)
 	f.early = share(all, func(v *drawnVerdict) bool { return v.beyond[0] })
@@ -161,11 +189,11 @@ func newDrawnFigures(all []drawnVerdict) (f drawnFigures) {
 }
 
 func (f *drawnFigures) String() string {
-	return fmt.Sprintf("%5d %8.1f %8.1f %8.1f %9.3f %8.2f %8.1f %8.1f %8.1f %8.1f", f.n, 100*f.off1, 100*f.off5, 100*f.worse,
+	return fmt.Sprintf("%5d %8.1f %8.1f %8.1f %8.1f %9.3f %8.2f %8.1f %8.1f %8.1f %8.1f", f.n, 100*f.off1, 100*f.unknowable, 100*f.off5, 100*f.worse,
 		f.overOriginal, f.overOracle, 100*f.behind, 100*f.early, 100*f.late, 100*f.oracle)
 }
 
-const drawnHeader = "worlds   >1 ms %  >5 ms %  orig. %  p99/orig /oracle  behind %  bound %  later %  oracle %"
+const drawnHeader = "worlds   >1 ms % unknow.%  >5 ms %  orig. %  p99/orig /oracle  behind %  bound %  later %  oracle %"
 
 // playDrawn plays n worlds on all processors.
 func playDrawn(n int, world func(seed uint64) *drawn) []drawnVerdict {
@@ -230,7 +258,7 @@ func judgeMixed(t *testing.T) {
 			return by(v)
 		}))
 	}
-	list("seeds over 1 ms (share of the time)", func(v *drawnVerdict) bool { return v.off(v.over1) }, func(v *drawnVerdict) float64 { return v.over1 })
+	list("seeds over 1 ms that could know better (share of the time)", func(v *drawnVerdict) bool { return v.off(v.over1) && !v.unknowable }, func(v *drawnVerdict) float64 { return v.over1 })
 	list("the original is better (so many times)", (*drawnVerdict).worse, func(v *drawnVerdict) float64 { return v.p99[1] / max(v.p99[0], 5) })
 	list("beyond the bound (p99, us)", func(v *drawnVerdict) bool { return v.beyond[0] }, func(v *drawnVerdict) float64 { return v.p99[1] })
 	list("the oracle is off (p99, us)", func(v *drawnVerdict) bool { return v.p99[2] >= 200 }, func(v *drawnVerdict) float64 { return v.p99[2] })
@@ -318,7 +346,8 @@ func (f *family) sound() bool {
 // printDrawn prints a world: what happens, and who is how far off.
 func printDrawn(t *testing.T, d *drawn) {
 	var b strings.Builder
-	answers, oracle := d.play()
+	run := d.play()
+	answers, oracle := run.answers, run.oracle
 	events := slices.Clone(d.events)
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	fmt.Fprintf(&b, "world %d, %.1f s, reports every %v\n", d.seed, d.until.Seconds(), d.reports)
@@ -400,9 +429,8 @@ func TestDrawnWorlds(t *testing.T) {
 		}
 	}
 	first, again := mixedWorld(*seedFirst+1), mixedWorld(*seedFirst+1)
-	a, oracle := first.play()
-	b, _ := again.play()
-	if len(a) != len(b) || len(a) != len(oracle) || a[len(a)-1] != b[len(b)-1] {
+	a, b := first.play().answers, again.play().answers
+	if len(a) != len(b) || a[len(a)-1] != b[len(b)-1] {
 		t.Errorf("seed %d: a world differs when it is played again", first.seed)
 	}
 	if n := int(2 * first.until / pollEvery); len(a) > n+2 || len(a) < n/2 {
@@ -423,9 +451,13 @@ func TestDrawnExcess(t *testing.T) {
 		d.ways[side] = drawnWay{base: 10 * ms, rate: 50, frame: 1, delay: sim.Const(0)}
 	}
 	d.changes(0, float64(4*ms), []time.Duration{20 * sec})
-	answers, oracle := d.play()
-	last := answers[len(answers)-1] // B's
-	if last.lo != -2000 || last.hi != 0 || last.excess(oracle[len(oracle)-1]) > 1 {
-		t.Errorf("after a path became longer by 4 ms: %v to %v us, the oracle %v", last.lo, last.hi, oracle[len(oracle)-1])
+	run := d.play()
+	last := run.answers[len(run.answers)-1] // B's
+	oracle := run.oracle[len(run.oracle)-1]
+	if last.lo != -2000 || last.hi != 0 || last.excess(oracle) > 1 {
+		t.Errorf("after a path became longer by 4 ms: %v to %v us, the oracle %v", last.lo, last.hi, oracle)
+	}
+	if off := d.causal(run, 5*sec); off > 0 {
+		t.Errorf("who knows the past is off for %.0f %% of the time", 100*off)
 	}
 }

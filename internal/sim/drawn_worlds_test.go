@@ -651,31 +651,45 @@ func within(windows []sim.Window, t time.Duration) bool {
 // pollEvery is how often both ends are asked.
 const pollEvery = 200 * ms
 
-// play lets the original and ours talk over the same datagrams. The oracle's answers are those of the
-// offset of B's clock over A's.
-func (d *drawn) play() (answers []drawnAnswer, oracle []float64) {
+// drawnRun is what came out of a world.
+type drawnRun struct {
+	answers []drawnAnswer
+	oracle  []float64       // its errors, one for each of the answers
+	points  [2][]drawnPoint // what it sees of each way
+	steady  [2]*sim.Clock   // the clocks without their wander, which it knows
+}
+
+// oracleError is by how much an oracle is off at an end.
+func (run *drawnRun) oracleError(o *drawnOracle, at time.Duration, side int) float64 {
+	truth := run.steady[1].Reading(at) - run.steady[0].Reading(at)
+	return float64(1-2*side) * (o.offset(at.Seconds()) - truth)
+}
+
+// play lets the original and ours talk over the same datagrams.
+func (d *drawn) play() *drawnRun {
+	run := &drawnRun{}
 	slices.SortFunc(d.marks, func(a, b drawnMark) int { return cmp.Compare(a.at, b.at) })
-	var clocks, steady [2]*sim.Clock
+	var clocks [2]*sim.Clock
 	var sent [2][]time.Duration
 	var got [2][]arrival
 	var carried [2]map[int][2]uint32 // reports of a datagram
-	var points [2][]drawnPoint
 	for side := range 2 {
 		clocks[side] = sim.NewClock(d.clocks[side], d.seed^uint64(side))
 		spec := d.clocks[side]
 		spec.WanderPPM = 0 // the oracle knows the wander
-		steady[side] = sim.NewClock(spec, 0)
+		run.steady[side] = sim.NewClock(spec, 0)
 		sent[side], got[side] = d.sendAll(side)
 		carried[side] = map[int][2]uint32{}
 	}
 	for way := range 2 {
-		points[way] = make([]drawnPoint, len(got[way]))
+		run.points[way] = make([]drawnPoint, len(got[way]))
 		for i, g := range got[way] {
 			from := sent[way][g.n]
-			points[way][i] = drawnPoint{x: g.at.Seconds(), sent: from.Seconds(), d: steady[1-way].Reading(g.at) - steady[way].Reading(from)}
+			delta := run.steady[1-way].Reading(g.at) - run.steady[way].Reading(from)
+			run.points[way][i] = drawnPoint{x: g.at.Seconds(), sent: from.Seconds(), d: delta}
 		}
 	}
-	truth := newDrawnOracle(d.marks, d.until, points)
+	oracle := newDrawnOracle(d.marks, d.until, run.points)
 
 	ends := [2][2]sim.Estimator{{&rivals.Original{}, &subject{}}, {&rivals.Original{}, &subject{}}}
 	var heard [2]bool
@@ -699,7 +713,7 @@ func (d *drawn) play() (answers []drawnAnswer, oracle []float64) {
 			}
 		}
 		if at >= d.until {
-			return answers, oracle
+			return run
 		}
 		switch what {
 		case 0: // both are asked
@@ -720,8 +734,8 @@ func (d *drawn) play() (answers []drawnAnswer, oracle []float64) {
 				}
 				bound, _ := ends[side][1].(*subject).Sync.ErrorBound(local)
 				a.bound = bound.Seconds() * 1e6
-				answers = append(answers, a)
-				oracle = append(oracle, sign*(truth.offset(at.Seconds())-(steady[1].Reading(at)-steady[0].Reading(at))))
+				run.answers = append(run.answers, a)
+				run.oracle = append(run.oracle, run.oracleError(oracle, at, side))
 			}
 		case 1, 2:
 			way := what - 1
