@@ -28,7 +28,7 @@ var (
 // drawnVerdict is what came out of one world.
 type drawnVerdict struct {
 	seed   uint64
-	events int
+	kinds  []int // of its events
 	judged bool
 	// p99 of the error and shares of the judged time, of the original, of ours and of the oracle
 	p99   [3]float64
@@ -58,7 +58,7 @@ func (a *drawnAnswer) excess(err float64) float64 {
 func judgeDrawn(d *drawn) (v drawnVerdict) {
 	run := d.play()
 	answers, oracle := run.answers, run.oracle
-	v.seed, v.events = d.seed, d.drawn
+	v.seed, v.kinds = d.seed, d.kinds
 	firstSet := d.until
 	for _, s := range d.sets {
 		firstSet = min(firstSet, s.From)
@@ -245,11 +245,17 @@ func judgeMixed(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "mixed worlds, -seed.first %d\n%s\n", *seedFirst, drawnHeader)
 	for n := range 5 {
-		f := newDrawnFigures(slices.DeleteFunc(slices.Clone(all), func(v drawnVerdict) bool { return v.events != n }))
+		f := newDrawnFigures(slices.DeleteFunc(slices.Clone(all), func(v drawnVerdict) bool { return len(v.kinds) != n }))
 		fmt.Fprintf(&b, "%v  %d events\n", &f, n)
 	}
 	f := newDrawnFigures(all)
 	fmt.Fprintf(&b, "%v  all\n", &f)
+	b.WriteString("of the worlds with such an event, % over 1 ms:")
+	for i, k := range drawnKinds {
+		with := slices.DeleteFunc(slices.Clone(all), func(v drawnVerdict) bool { return !slices.Contains(v.kinds, i) })
+		fmt.Fprintf(&b, " %s %.0f,", k.name, 100*share(with, func(v *drawnVerdict) bool { return v.off(v.over1) }))
+	}
+	b.WriteByte('\n')
 	list := func(what string, is func(v *drawnVerdict) bool, by func(v *drawnVerdict) float64) {
 		fmt.Fprintf(&b, "%s:%s\n", what, worst(all, 12, func(v *drawnVerdict) float64 {
 			if !is(v) {
@@ -392,7 +398,7 @@ func TestDrawnWorlds(t *testing.T) {
 	counts := [5]int{}
 	for seed := range uint64(300) {
 		d := mixedWorld(*seedFirst + seed)
-		counts[d.drawn]++
+		counts[len(d.kinds)]++
 		for _, w := range d.ways {
 			if w.rate < 2 || w.rate > 200 || w.base < 100*us || w.base > 150*ms {
 				t.Errorf("seed %d: %.1f datagrams a second over %v", d.seed, w.rate, w.base)

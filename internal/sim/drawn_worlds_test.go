@@ -29,7 +29,7 @@ type drawn struct {
 	over    time.Duration   // the end of all that happens
 	sets    []sim.Window    // clocks are wrong by intent, and 15 s more
 	events  []event
-	drawn   int // events of a mixed world
+	kinds   []int // of a mixed world's events
 }
 
 // drawnMark says that something began, changed or ended.
@@ -164,7 +164,7 @@ var drawnJitters = []struct {
 	}},
 }
 
-// clocksOf draws two clocks with so much between their rates at most.
+// drawClocks draws two clocks with so much between their rates at most.
 func (d *drawn) drawClocks(ppm, wander float64) {
 	skew := d.between(-ppm, ppm)
 	for side := range d.clocks {
@@ -208,14 +208,14 @@ func mixedWorld(seed uint64) *drawn {
 		}
 		d.happens(0, "way", "from %c: %v, %s of %v, %.1f/s in frames of %d, loss %.3f", 'A'+rune(side), w.base.Round(10*us), text, size.Round(us), w.rate, w.frame, loss)
 	}
-	d.drawn = d.r.IntN(5)
-	for range d.drawn {
-		k := &drawnKinds[d.r.IntN(len(drawnKinds))]
+	for range d.r.IntN(5) {
+		kind := d.r.IntN(len(drawnKinds))
+		d.kinds = append(d.kinds, kind)
 		at := d.span(500*ms, d.until)
 		if d.chance(0.15) {
 			at = d.span(500*ms, 10*sec)
 		}
-		k.draw(d, plan{at: at, ways: 1 + d.r.IntN(3)})
+		drawnKinds[kind].draw(d, plan{at: at, ways: 1 + d.r.IntN(3)})
 	}
 	return d
 }
