@@ -55,7 +55,7 @@ type envelope struct {
 	n     int
 	a, b  float64 // level at x0 and slope
 	x0    float64
-	noise float64 // mean distance of the least in each twelfth
+	noise float64 // mean distance of the least in each twelfth of the time
 	sd    float64 // of the slope
 	hull  []drawnPoint
 }
@@ -68,7 +68,7 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 		return e
 	}
 	mean := 0.0
-	for _, q := range p {
+	for _, q := range p { // in the order of x: the lower hull
 		mean += q.x
 		h := e.hull
 		for n := len(h); n >= 2 && (h[n-1].d-h[n-2].d)*(q.x-h[n-2].x) >= (q.d-h[n-2].d)*(h[n-1].x-h[n-2].x); n = len(h) {
@@ -82,7 +82,7 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 		}
 		e.hull = append(h, q)
 	}
-	mean /= float64(e.n)
+	mean /= float64(e.n) // the edge below the mean is closest to all points
 	e.x0, e.a = e.hull[0].x, e.hull[0].d
 	for i := 1; i < len(e.hull); i++ {
 		from, to := e.hull[i-1], e.hull[i]
@@ -95,16 +95,13 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 		}
 	}
 	const parts = 12
-	first, span := p[0].x, p[len(p)-1].x-p[0].x
+	first, span := p[0].x, max(p[len(p)-1].x-p[0].x, 1e-3)
 	var least [parts]float64
 	for i := range least {
 		least[i] = math.Inf(1)
 	}
 	for _, q := range p {
 		i := min(int((q.x-first)/span*parts), parts-1)
-		if span <= 0 {
-			i = 0
-		}
 		least[i] = min(least[i], q.d-e.at(q.x))
 	}
 	k := 0.0
@@ -115,7 +112,7 @@ func newEnvelope(p []drawnPoint) (e envelope) {
 		}
 	}
 	e.noise = max(e.noise/k, 0.2)
-	e.sd = 2 * e.noise * math.Sqrt(12/k) / max(span, 1e-3)
+	e.sd = 2 * e.noise * math.Sqrt(12/k) / span
 	return e
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	drawnWorlds, drawnWorld = worldFlags("drawn", "TestDrawn", 60, 200, 2000)
+	drawnWorlds, drawnWorld = worldFlags("drawn", "TestDrawn", 60, 200, 1000)
 	drawnEach               = long.Count("drawn.each", "worlds of each family of TestDrawn", 1, 2, 25)
 	drawnFamily             = flag.String("drawn.family", "", "only families of TestDrawn whose name matches this regexp; with -drawn.world the world is of that family")
 )
@@ -215,10 +215,25 @@ func worst(all []drawnVerdict, n int, by func(v *drawnVerdict) float64) string {
 	return s.String()
 }
 
-// TestDrawn plays worlds in which every parameter is drawn: mixed ones, in which anything happens or
-// nothing, and families of single events in calm worlds.
+// TestDrawn plays worlds in which every parameter is drawn: mixed ones with none to four events, and
+// families of single events in calm worlds. Beside ours are the original, on the same datagrams, and an
+// oracle that sees the whole session afterwards. An error counts as its distance from what nobody can
+// avoid: half the asymmetry of the paths without queues, that of the session's start or that of now,
+// and all between. The columns of mixed worlds are
 //
-//	go test ./internal/sim -run TestDrawn -v -drawn.worlds 1000 -drawn.each 25 -seed.first 500000
+//	>1 ms     ours is off by 1 ms for over 1 % of the time, the oracle is below 0.2 ms in 99 %
+//	unknow.   of these, those in which an oracle that knows the past only is off, too
+//	>5 ms     the same as the first with 5 ms
+//	orig.     p99 of the original is better, by 1.2 times and 50 us
+//	p99       geometric mean of p99 over the original's and over the oracle's, each at least 5 us
+//	behind    share of the time in which ours is 1 ms worse than the oracle
+//	bound     some answer is beyond ErrorBound before a clock was set
+//	later     the same, or later than 15 s after a clock was set
+//	oracle    the oracle is below 0.2 ms in 99 %
+//
+// A world of a family is wrong if ours is 0.5 ms worse than the oracle for over 5 s at one end.
+//
+//	go test ./internal/sim -run TestDrawn -v -drawn.worlds 1000 -drawn.each 25 -seed.first 500000  # 10 s
 //	go test ./internal/sim -run TestDrawn -v -drawn.world 500042
 //	go test ./internal/sim -run TestDrawn -v -drawn.family 'ramp' -drawn.each 50
 //	go test ./internal/sim -run TestDrawn -v -drawn.family '^ramp one way 10-30 ppm$' -drawn.world 500007
@@ -270,13 +285,13 @@ func judgeMixed(t *testing.T) {
 	list("the oracle is off (p99, us)", func(v *drawnVerdict) bool { return v.p99[2] >= 200 }, func(v *drawnVerdict) float64 { return v.p99[2] })
 	t.Log(b.String())
 
-	// Few worlds say little: the limits are for so many, with so much more for fewer.
+	// The limits are where the estimator stands, with room for chance: the fewer worlds, the more.
 	more := 2.5 * math.Sqrt(1/float64(max(f.n, 1)))
 	m := musts{t: t}
 	m.misses("mixed worlds over 1 ms off while the oracle is below 0.2 ms", f.off1, 0.115, 0.14+more*0.35)
-	m.misses("  over 5 ms", f.off5, 0.03, 0.05+more*0.2)
+	m.misses("  over 5 ms", f.off5, 0.03, 0.05+more*0.25)
 	m.misses("the original better by 1.2 times and 50 us", f.worse, 0.07, 0.1+more*0.3)
-	m.misses("p99 over the original's", f.overOriginal, 0.12, 0.15+more)
+	m.misses("p99 over the original's", f.overOriginal, 0.12, 0.15+more*0.4)
 	m.misses("share of the time 1 ms beyond the oracle", f.behind, 0.03, 0.045+more*0.15)
 	m.misses("beyond ErrorBound before a clock was set", f.early, 0.015, 0.015+more*0.1)
 	m.log()
