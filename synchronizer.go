@@ -392,7 +392,7 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 // ErrorBound returns how far RemoteTime may be off at localUsec, whatever the asymmetry of the
 // path, while no clock is set: half the round trip, plus what the clocks may have drifted apart
 // since the last useful datagram and report. Stalls, short queues and paths that become longer do
-// not widen it. For up to 15 s after a clock was set it may be wrong; Snapshot.Undisturbed says
+// not widen it. For up to Settled after a clock was set it may be wrong; Snapshot.Undisturbed says
 // when that was last noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s.
 // ok is false while the offset is not known.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
@@ -400,20 +400,26 @@ func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok
 	return snapshot.ErrorBound, ok
 }
 
-// Snapshot is everything that is known at one local time, all from the same state.
+// Snapshot is everything that is known at one local time, RemoteUsec-OffsetUsec, all from the
+// same state. It is also a mapping from the local to the remote clock that can be kept, asked for
+// other times, put together with the next one by Then, and sent to another machine by
+// AppendBinary. The zero value knows nothing. A Snapshot is a value: it never changes.
 type Snapshot struct {
-	RemoteUsec     uint64        // the remote clock, see RemoteTime
-	OffsetUsec     int64         // remote minus local clock
-	ErrorBound     time.Duration // of the two, see TimeSynchronizer.ErrorBound
-	MinOneWayDelay time.Duration // shortest one-way delay recently, from the peer
-	Jitter         time.Duration // mean distance of fast datagrams from the shortest delay; 1 s while unknown
-	Age            time.Duration // since the last report
-	Undisturbed    time.Duration // since a clock step was last noticed, or since the first datagram
-	Skew           float64       // remote minus local rate, parts per million, however well it is known
-	Steps          uint32        // jumps of the remote time so far; the first synchronization does not count
-	MinDelayToPeer time.Duration // shortest one-way delay recently, to the peer
-	Disturbed      bool          // a clock step was noticed since the first datagram
-	SkewError      float64       // by how much Skew may be off at most, parts per million
+	RemoteUsec         uint64        // the remote clock, see RemoteTime
+	OffsetUsec         int64         // remote minus local clock
+	ErrorBound         time.Duration // of the two, see TimeSynchronizer.ErrorBound; 0 in the zero value only
+	MinimumOneWayDelay time.Duration // shortest one-way delay recently, from the peer
+	MinimumDelayToPeer time.Duration // shortest one-way delay recently, to the peer
+	Jitter             time.Duration // mean distance of fast datagrams from the shortest delay, if JitterKnown
+	Age                time.Duration // since the last report
+	Undisturbed        time.Duration // since a clock step was last noticed, or since the first datagram
+	Skew               float64       // remote minus local rate, parts per million, however well it is known
+	SkewError          float64       // by how much Skew may be off at most, parts per million
+	Steps              uint32        // jumps of the remote time so far; the first synchronization does not count
+	Disturbed          bool          // a clock step was noticed since the first datagram
+	JitterKnown        bool          // there were enough datagrams to tell the jitter
+
+	more uint8 // mappings that Then put behind the first one
 }
 
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
@@ -423,64 +429,64 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		return Snapshot{}, false
 	}
 	remote := v.remote(localUsec)
-	return Snapshot{
-		RemoteUsec:     remote,
-		OffsetUsec:     int64(remote - localUsec),
-		ErrorBound:     micros(v.boundAt(int64(localUsec - v.from))),
-		MinOneWayDelay: micros(float64(v.delay)),
-		Jitter:         micros(float64(v.jitter)),
-		Age:            micros(max(float64(int64(localUsec-s.shown.heard.Load())), 0)),
-		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.from)), 0)),
-		Skew:           v.ppm(),
-		Steps:          v.steps,
-		MinDelayToPeer: micros(float64(v.toPeer)),
-		Disturbed:      v.state&disturbed != 0,
-		SkewError:      float64(v.ageing) * 1e6,
-	}, true
+	x := int64(localUsec - v.from)
+	snapshot = Snapshot{
+		RemoteUsec:         remote,
+		OffsetUsec:         int64(remote - localUsec),
+		ErrorBound:         micros(v.boundAt(x)),
+		MinimumOneWayDelay: micros(float64(v.delay)),
+		MinimumDelayToPeer: micros(float64(v.toPeer)),
+		JitterKnown:        v.jitter < second,
+		Age:                micros(max(float64(int64(localUsec-s.shown.heard.Load())), 0)),
+		Undisturbed:        micros(max(float64(v.undisturbed)+float64(x), 0)),
+		Skew:               v.ppm(),
+		SkewError:          (float64(v.ageing) + skewDrift*abs(float64(x)+grace)) * 1e6, // it makes At's bound that of boundAt
+		Steps:              v.steps,
+		Disturbed:          v.state&disturbed != 0,
+	}
+	if snapshot.JitterKnown {
+		snapshot.Jitter = micros(float64(v.jitter))
+	}
+	return snapshot, true
 }
 
-// What Within returns.
+// Settled is how long a time is not to be relied on after a clock was noticed to have been set: by
+// then both ends have seen that and told each other. A peer that was silent for as long may have
+// set its own clock meanwhile.
+const Settled = 15 * time.Second
+
+// What Within returns. Compare with errors.Is.
 var (
-	errUnsynchronized = errors.New("timesync: not synchronized")
-	errSilent         = errors.New("timesync: no report from the peer for 15 s")
-	errStarting       = errors.New("timesync: the first datagram came less than 15 s ago")
-	errDisturbed      = errors.New("timesync: a clock was set less than 15 s ago")
-	errWide           = errors.New("timesync: the error bound is wider than tolerable")
+	ErrUnsynchronized = errors.New("timesync: the remote clock is not known yet")
+	ErrSilent         = errors.New("timesync: no report from the peer for 15 s")
+	ErrDisturbed      = errors.New("timesync: a clock was set less than 15 s ago")
+	ErrWide           = errors.New("timesync: the error bound is wider than tolerable")
 )
 
 // Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth.
 // Else the error says why not. It is the first that applies, in the order in which a program can
 // ask the fields:
 //
-//	the offset is not known; the snapshot is the zero value
-//	Age is 15 s or more: the peer was silent for too long
-//	Undisturbed is less than 15 s: the pair is still starting, or, if Disturbed, a clock
-//	was set a short time ago
-//	ErrorBound is above tolerable; it is half the round trip at least
+//	ErrUnsynchronized  the offset is not known; the snapshot is the zero value
+//	ErrSilent          Age is Settled or more: the peer was silent for too long
+//	ErrDisturbed       Disturbed, and Undisturbed is less than Settled: a clock was set
+//	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
 // A clock step is noticed after the next datagram, or the next datagram and report: with package
 // link within 2.1 s. Until then Within answers as before.
 func (s Snapshot) Within(tolerable time.Duration) error {
-	// By then both ends have seen that a clock was set. A peer that was silent for as long may
-	// have set its own meanwhile.
-	const settled = told * time.Microsecond
 	switch {
 	case s.ErrorBound == 0: // else it is more than that
-		return errUnsynchronized
-	case s.Age >= settled:
-		return errSilent
-	case s.Undisturbed < settled && s.Disturbed:
-		return errDisturbed
-	case s.Undisturbed < settled:
-		return errStarting
+		return ErrUnsynchronized
+	case s.Age >= Settled:
+		return ErrSilent
+	case s.Disturbed && s.Undisturbed < Settled:
+		return ErrDisturbed
 	case s.ErrorBound > tolerable:
-		return errWide
+		return ErrWide
 	}
 	return nil
 }
-
-// jitterKnown reports whether there were enough datagrams to tell the jitter.
-func (s Snapshot) jitterKnown() bool { return s.Jitter < second*time.Microsecond }
 
 // String returns the snapshot in a line for logs.
 func (s Snapshot) String() string {
@@ -488,14 +494,14 @@ func (s Snapshot) String() string {
 		return "not synchronized"
 	}
 	jitter, since := "unknown", "the start"
-	if s.jitterKnown() {
+	if s.JitterKnown {
 		jitter = s.Jitter.String()
 	}
 	if s.Disturbed {
 		since = "a clock was set"
 	}
 	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v in, %v out, jitter %s, report %v ago, %v since %s, %d steps",
-		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinOneWayDelay, s.MinDelayToPeer, jitter, s.Age, s.Undisturbed, since, s.Steps)
+		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinimumOneWayDelay, s.MinimumDelayToPeer, jitter, s.Age, s.Undisturbed, since, s.Steps)
 }
 
 // LogValue returns the snapshot for package log/slog, with durations in seconds.
@@ -508,14 +514,14 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.Float64("error_bound_s", s.ErrorBound.Seconds()),
 		slog.Float64("skew_ppm", s.Skew),
 		slog.Float64("skew_error_ppm", s.SkewError),
-		slog.Float64("min_one_way_delay_s", s.MinOneWayDelay.Seconds()),
-		slog.Float64("min_delay_to_peer_s", s.MinDelayToPeer.Seconds()),
+		slog.Float64("min_one_way_delay_s", s.MinimumOneWayDelay.Seconds()),
+		slog.Float64("min_delay_to_peer_s", s.MinimumDelayToPeer.Seconds()),
 		slog.Float64("age_s", s.Age.Seconds()),
 		slog.Float64("undisturbed_s", s.Undisturbed.Seconds()),
 		slog.Bool("disturbed", s.Disturbed),
 		slog.Uint64("steps", uint64(s.Steps)),
 	}
-	if s.jitterKnown() {
+	if s.JitterKnown {
 		attrs = append(attrs, slog.Float64("jitter_s", s.Jitter.Seconds()))
 	}
 	return slog.GroupValue(attrs...)

@@ -179,7 +179,7 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	if ok != s.IsSynchronized() || ok != okRemote || ok != ok23 || ok != ok16 || ok != okBound || ok != okToPeer || ok != okSnapshot {
 		t.Fatalf("at %#x: MinimumOneWayDelay %v, IsSynchronized %v, RemoteTime %v, TS23 %v, TS16 %v, ErrorBound %v, MinimumDelayToPeer %v, Snapshot %v", local, ok, s.IsSynchronized(), okRemote, ok23, ok16, okBound, okToPeer, okSnapshot)
 	}
-	if known := ok && snapshot.SkewError <= 25.0001; okSkew != known || snapshot.MinDelayToPeer != toPeer {
+	if known := ok && snapshot.SkewError <= 25.0001; okSkew != known || snapshot.MinimumDelayToPeer != toPeer {
 		t.Fatalf("at %#x: Skew %v, MinimumDelayToPeer %v; %v", local, okSkew, toPeer, snapshot)
 	}
 	if !(math.Abs(ppm) <= 1000.5) { // nor NaN
@@ -884,7 +884,7 @@ func TestSnapshot(t *testing.T) {
 		delay, okDelay := w.a.MinimumOneWayDelay()
 		bound, okBound := w.a.ErrorBound(w.now)
 		remote, okRemote := w.a.RemoteTime(w.now)
-		if !ok || !okDelay || !okBound || !okRemote || okSkew && s.Skew != ppm || s.MinOneWayDelay != delay || s.ErrorBound != bound ||
+		if !ok || !okDelay || !okBound || !okRemote || okSkew && s.Skew != ppm || s.MinimumOneWayDelay != delay || s.ErrorBound != bound ||
 			s.RemoteUsec != remote || s.OffsetUsec != int64(remote-w.now) {
 			t.Errorf("%s: %#v, but skew %v, minimum one-way delay %v, bound %v, remote time %d", when, s, ppm, delay, bound, remote)
 		}
@@ -904,7 +904,7 @@ func TestSnapshot(t *testing.T) {
 	if d := s.OffsetUsec - int64(w.remote(w.now)-w.now); d < -100 || d > 100 {
 		t.Errorf("offset %v is %d us wrong", s.OffsetUsec, d)
 	}
-	if math.Abs(s.Skew-50) > 1 || s.Jitter > time.Millisecond || s.Undisturbed < 29*time.Second || s.Undisturbed > 30*time.Second || s.Disturbed {
+	if math.Abs(s.Skew-50) > 1 || !s.JitterKnown || s.Jitter > time.Millisecond || s.Undisturbed < 29*time.Second || s.Undisturbed > 30*time.Second || s.Disturbed {
 		t.Errorf("after 30 s: %#v", s)
 	}
 
@@ -971,11 +971,11 @@ func TestWithin(t *testing.T) {
 		want error
 	}{
 		{good, nil},
-		{Snapshot{}, errUnsynchronized},
-		{with(func(s *Snapshot) { s.Age, s.Undisturbed, s.ErrorBound = 15*time.Second, 0, time.Hour }), errSilent},
-		{with(func(s *Snapshot) { s.Undisturbed, s.ErrorBound = 15*time.Second-1, time.Hour }), errDisturbed},
-		{with(func(s *Snapshot) { s.Undisturbed, s.Disturbed, s.ErrorBound = 0, false, time.Hour }), errStarting},
-		{with(func(s *Snapshot) { s.ErrorBound++ }), errWide},
+		{Snapshot{}, ErrUnsynchronized},
+		{with(func(s *Snapshot) { s.Age, s.Undisturbed, s.ErrorBound = 15*time.Second, 0, time.Hour }), ErrSilent},
+		{with(func(s *Snapshot) { s.Undisturbed, s.ErrorBound = 15*time.Second-1, time.Hour }), ErrDisturbed},
+		{with(func(s *Snapshot) { s.Undisturbed, s.Disturbed = 0, false }), nil}, // no clock was set: there is nothing to wait for
+		{with(func(s *Snapshot) { s.ErrorBound++ }), ErrWide},
 	} {
 		if got := c.s.Within(20 * time.Millisecond); got != c.want {
 			t.Errorf("%v: %v, want %v", c.s, got, c.want)
@@ -988,9 +988,9 @@ func TestWithin(t *testing.T) {
 
 // TestPrinting: what is not known is said to be unknown, in lines and in attributes.
 func TestPrinting(t *testing.T) {
-	known := Snapshot{OffsetUsec: -5, ErrorBound: 20 * time.Millisecond, Jitter: time.Second / 2, Skew: 20, SkewError: 3}
+	known := Snapshot{OffsetUsec: -5, ErrorBound: 20 * time.Millisecond, Jitter: time.Second / 2, JitterKnown: true, Skew: 20, SkewError: 3}
 	unknown := known
-	unknown.Jitter, unknown.Disturbed = time.Second, true
+	unknown.Jitter, unknown.JitterKnown, unknown.Disturbed = 0, false, true
 	for _, c := range []struct {
 		s    any
 		want string
@@ -1480,7 +1480,7 @@ func TestSenderAndReceiver(t *testing.T) {
 				snapshot, ok2 := s.Snapshot(at)
 				counts := s.Stats()
 				turns, off := (int64(remote-at-ahead)+ring/2)>>offsetBits, wrap(remote-at-ahead, offsetBits)
-				if !ok || !ok2 || turns != 0 && turns != 1 || max(off, -off) > 100 || max(snapshot.MinOneWayDelay-delay*time.Microsecond, delay*time.Microsecond-snapshot.MinOneWayDelay) > 100*time.Microsecond ||
+				if !ok || !ok2 || turns != 0 && turns != 1 || max(off, -off) > 100 || max(snapshot.MinimumOneWayDelay-delay*time.Microsecond, delay*time.Microsecond-snapshot.MinimumOneWayDelay) > 100*time.Microsecond ||
 					(int64(snapshot.RemoteUsec-at)-snapshot.OffsetUsec) != 0 || counts.Datagrams < datagrams {
 					t.Errorf("remote time %d us off on the ring, %d turns, %+v, %+v after %d", off, turns, snapshot, counts, datagrams)
 					return
