@@ -3,6 +3,7 @@
 package timesync
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -527,15 +528,230 @@ func (s Snapshot) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
+// localUsec returns when the snapshot was taken, on the local clock.
+func (s Snapshot) localUsec() uint64 { return s.RemoteUsec - uint64(s.OffsetUsec) }
+
+// remote returns the remote clock x us later.
+func (s Snapshot) remote(x int64) uint64 {
+	return s.RemoteUsec + uint64(x) + uint64(int64(math.Floor(s.Skew*1e-6*float64(x))))
+}
+
+// widening returns by how much the error bound grows in the time away, both in us. The clocks of
+// each pair change their rate by themselves.
+func (s Snapshot) widening(away float64) float64 {
+	return (s.SkewError*1e-6 + s.skewDrift()/2*away) * away
+}
+
+func (s Snapshot) skewDrift() float64 { return skewDrift * (1 + float64(s.more)) }
+
+// At returns what the snapshot says of another local time, later or earlier: RemoteUsec,
+// OffsetUsec, ErrorBound, Age, Undisturbed and SkewError as of then. The remote time goes on at
+// the rate that Skew says. ErrorBound becomes wider in both directions, by SkewError and by the
+// most that rates change. Unlike a TimeSynchronizer it does not see what happens to the clocks
+// after it was taken.
+func (s Snapshot) At(localUsec uint64) Snapshot {
+	x := int64(localUsec - s.localUsec())
+	if s.ErrorBound == 0 || x == 0 {
+		return s
+	}
+	away := abs(float64(x))
+	s.RemoteUsec = s.remote(x)
+	s.OffsetUsec = int64(s.RemoteUsec - localUsec)
+	s.ErrorBound = wider(s.ErrorBound, s.widening(away)+1) // 1 us: the remote time is rounded
+	s.SkewError += s.skewDrift() * away * 1e6
+	s.Age, s.Undisturbed = later(s.Age, x), later(s.Undisturbed, x)
+	return s
+}
+
+// wider returns bound and us more, rounded up, at most the longest duration.
+func wider(bound time.Duration, us float64) time.Duration {
+	if us = math.Ceil(us); us < float64(math.MaxInt64-bound)/1000 {
+		return bound + time.Duration(us)*time.Microsecond
+	}
+	return math.MaxInt64
+}
+
+// later returns what age is x us later, from 0 to the longest duration.
+func later(age time.Duration, x int64) time.Duration {
+	return micros(max(float64(age)/1000+float64(x), 0))
+}
+
+// LocalTime returns the local time, in microseconds, at which the remote clock reads remoteUsec:
+// the first one at which At says so, or 1 us more. The result may be off by what
+// At(result).ErrorBound says. Of the zero value it is remoteUsec.
+func (s Snapshot) LocalTime(remoteUsec uint64) (localUsec uint64) {
+	rate := s.Skew * 1e-6
+	d := int64(remoteUsec - s.RemoteUsec)
+	x := d - int64(rate/(1+rate)*float64(d))
+	for i := 0; i < 4 && int64(s.remote(x-1)-remoteUsec) >= 0; i++ { // rounding
+		x--
+	}
+	for i := 0; i < 4 && int64(s.remote(x)-remoteUsec) < 0; i++ {
+		x++
+	}
+	return s.localUsec() + uint64(x)
+}
+
+// Interval returns the first and the last remote time, in microseconds, that the error bound
+// allows; At(localUsec).Interval() does for another local time. Of the zero value they are 0 and
+// the largest number, for all times.
+func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
+	if s.ErrorBound == 0 {
+		return 0, math.MaxUint64
+	}
+	bound := uint64((s.ErrorBound-1)/time.Microsecond) + 1
+	return s.RemoteUsec - bound, s.RemoteUsec + bound
+}
+
+// Then puts two mappings together: s leads from the local clock to a second one, next from that
+// one to a third. The result leads from the local clock to the third, at the local time of s, as
+// when a relay tells its receivers what it knows of a sender. next may have been taken earlier or
+// later; Then asks it At the time of s. It must be about the second clock that s is about: if the
+// second computer started anew, an earlier next is about another one.
+//
+// Offsets, rates, delays and jitters add up, and so do their errors. Age is the longer one.
+// Undisturbed is the shorter one since a clock was set, if one was. Steps is no count any more; it
+// changes when one of both does. If one mapping is the zero value, so is the result.
+func (s Snapshot) Then(next Snapshot) Snapshot {
+	if s.ErrorBound == 0 || next.ErrorBound == 0 {
+		return Snapshot{}
+	}
+	next = next.At(s.RemoteUsec)
+	// The second clock may read something else by s.ErrorBound, and next is as wide as it is there.
+	off := float64(s.ErrorBound) / 1000
+	both := Snapshot{
+		RemoteUsec:         next.RemoteUsec,
+		OffsetUsec:         s.OffsetUsec + next.OffsetUsec,
+		ErrorBound:         wider(next.ErrorBound, off+next.widening(off)+abs(next.Skew)*1e-6*off),
+		MinimumOneWayDelay: s.MinimumOneWayDelay + next.MinimumOneWayDelay,
+		MinimumDelayToPeer: s.MinimumDelayToPeer + next.MinimumDelayToPeer,
+		Age:                max(s.Age, next.Age),
+		Undisturbed:        min(s.Undisturbed, next.Undisturbed),
+		Skew:               s.Skew + next.Skew + s.Skew*next.Skew*1e-6,
+		SkewError:          s.SkewError + next.SkewError + (s.SkewError*(abs(next.Skew)+next.SkewError)+next.SkewError*abs(s.Skew))*1e-6,
+		Steps:              31*s.Steps + next.Steps, // a sum would hide that one started anew, which is a step for the other
+		Disturbed:          s.Disturbed || next.Disturbed,
+		JitterKnown:        s.JitterKnown && next.JitterKnown,
+		more:               uint8(min(int(s.more)+int(next.more)+1, math.MaxUint8)),
+	}
+	switch { // the start of one is no clock step of the other
+	case s.Disturbed && !next.Disturbed:
+		both.Undisturbed = s.Undisturbed
+	case next.Disturbed && !s.Disturbed:
+		both.Undisturbed = next.Undisturbed
+	}
+	if both.JitterKnown {
+		both.Jitter = s.Jitter + next.Jitter
+	}
+	return both
+}
+
+const (
+	snapshotVersion = 1
+	snapshotSize    = 55 // bytes
+
+	flagSnapshotDisturbed, flagSnapshotJitter = 1, 2 // the other bits are 0
+)
+
+var errSnapshot = errors.New("timesync: not a snapshot, or one of a version that is not known")
+
+// AppendBinary appends the 55 bytes of a Snapshot that travels. The error is always nil. Integers
+// are little-endian:
+//
+//	version             1 byte: 1
+//	flags               1 byte: 1 Disturbed, 2 JitterKnown
+//	mappings            1 byte: how many Then put behind the first one
+//	local clock         8 bytes, us: when it was taken
+//	RemoteUsec          8 bytes
+//	ErrorBound          4 bytes, us, rounded up
+//	MinimumOneWayDelay  4 bytes, us, as the two that follow
+//	MinimumDelayToPeer  4 bytes
+//	Jitter              4 bytes
+//	Age                 4 bytes, ms, rounded up
+//	Undisturbed         4 bytes, ms, rounded down
+//	Skew                4 bytes, 2^-32, signed
+//	SkewError           4 bytes, 2^-32, rounded up
+//	Steps               4 bytes
+//
+// Durations that do not fit become the longest ones that do. If the ErrorBound or the rates do not
+// fit, which is more than 71 minutes or a rate of half the time's, nothing is known: it travels as
+// the zero value, and that as a version and zeros.
+func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
+	down := func(d, unit time.Duration) uint32 { return uint32(min(max(d, 0)/unit, math.MaxUint32)) }
+	up := func(d, unit time.Duration) uint32 {
+		n := down(d, unit)
+		if d > time.Duration(n)*unit && n < math.MaxUint32 {
+			n++
+		}
+		return n
+	}
+	skew := s.Skew * (1 << 32) / 1e6
+	rate := math.Round(skew)
+	off := math.Ceil(s.SkewError*(1<<32)/1e6 + abs(skew-rate))
+	if !(abs(rate) <= math.MaxInt32 && off >= 0 && off <= math.MaxUint32 && s.ErrorBound <= math.MaxUint32*time.Microsecond) {
+		s, rate, off = Snapshot{}, 0, 0
+	}
+	flags := byte(0)
+	if s.Disturbed {
+		flags |= flagSnapshotDisturbed
+	}
+	if s.JitterKnown {
+		flags |= flagSnapshotJitter
+	}
+	b = append(b, snapshotVersion, flags, s.more)
+	b = binary.LittleEndian.AppendUint64(b, s.localUsec())
+	b = binary.LittleEndian.AppendUint64(b, s.RemoteUsec)
+	for _, n := range [...]uint32{
+		up(s.ErrorBound, time.Microsecond), down(s.MinimumOneWayDelay, time.Microsecond), down(s.MinimumDelayToPeer, time.Microsecond),
+		down(s.Jitter, time.Microsecond), up(s.Age, time.Millisecond), down(s.Undisturbed, time.Millisecond),
+		uint32(int32(rate)), uint32(off), s.Steps,
+	} {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	return b, nil
+}
+
+// UnmarshalBinary sets s to what AppendBinary appended, which must be all of data. The error is
+// ErrLength, or another one if data is no Snapshot; s is what it was then. Whoever could forge data
+// can move the clock, as with a stamp.
+func (s *Snapshot) UnmarshalBinary(data []byte) error {
+	if len(data) != snapshotSize {
+		return ErrLength
+	}
+	flags, local, remote := data[1], binary.LittleEndian.Uint64(data[3:]), binary.LittleEndian.Uint64(data[11:])
+	var n [9]uint32
+	for i := range n {
+		n[i] = binary.LittleEndian.Uint32(data[19+4*i:])
+	}
+	got := Snapshot{
+		RemoteUsec:         remote,
+		OffsetUsec:         int64(remote - local),
+		ErrorBound:         time.Duration(n[0]) * time.Microsecond,
+		MinimumOneWayDelay: time.Duration(n[1]) * time.Microsecond,
+		MinimumDelayToPeer: time.Duration(n[2]) * time.Microsecond,
+		Jitter:             time.Duration(n[3]) * time.Microsecond,
+		Age:                time.Duration(n[4]) * time.Millisecond,
+		Undisturbed:        time.Duration(n[5]) * time.Millisecond,
+		Skew:               float64(int32(n[6])) * 1e6 / (1 << 32),
+		SkewError:          float64(n[7]) * 1e6 / (1 << 32),
+		Steps:              n[8],
+		Disturbed:          flags&flagSnapshotDisturbed != 0,
+		JitterKnown:        flags&flagSnapshotJitter != 0,
+		more:               data[2],
+	}
+	switch {
+	case data[0] != snapshotVersion, flags&^(flagSnapshotDisturbed|flagSnapshotJitter) != 0,
+		got.ErrorBound == 0 && got != Snapshot{}, got.Jitter != 0 && !got.JitterKnown, int32(n[6]) == math.MinInt32:
+		return errSnapshot
+	}
+	*s = got
+	return nil
+}
+
 // Stats counts since the start or Reset. It is up to 5 s late.
 type Stats struct {
 	Datagrams   uint64 // taken
 	LateBuckets uint32 // spans of 0.2 s or more in which all datagrams queued
-}
-
-// LogValue returns the counts for package log/slog.
-func (s Stats) LogValue() slog.Value {
-	return slog.GroupValue(slog.Uint64("datagrams", s.Datagrams), slog.Uint64("late_buckets", uint64(s.LateBuckets)))
 }
 
 // Stats returns what was counted.
