@@ -533,7 +533,7 @@ func (s Snapshot) localUsec() uint64 { return s.RemoteUsec - uint64(s.OffsetUsec
 
 // remote returns the remote clock x us later.
 func (s Snapshot) remote(x int64) uint64 {
-	return s.RemoteUsec + uint64(x) + uint64(int64(math.Floor(s.Skew*1e-6*float64(x))))
+	return s.RemoteUsec + uint64(x) + uint64(int64(math.Floor(s.Skew*float64(x)/1e6)))
 }
 
 // widening returns by how much the error bound grows in the time away, both in us. The clocks of
