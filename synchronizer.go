@@ -609,9 +609,10 @@ func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
 // later; Then asks it At the time of s. It must be about the second clock that s is about: if the
 // second computer started anew, an earlier next is about another one.
 //
-// Offsets, rates, delays and jitters add up, and so do their errors. Age is the longer one.
-// Undisturbed is the shorter one since a clock was set, if one was. Steps is no count any more; it
-// changes when one of both does. If one mapping is the zero value, so is the result.
+// Offsets, rates, delays and jitters add up, and so do their errors. Age is the longer one,
+// Undisturbed the shorter one, and Disturbed says whether Within is to wait for that. Steps is no
+// count any more; it changes when one of both does. If one mapping is the zero value, so is the
+// result.
 func (s Snapshot) Then(next Snapshot) Snapshot {
 	if s.ErrorBound == 0 || next.ErrorBound == 0 {
 		return Snapshot{}
@@ -630,15 +631,15 @@ func (s Snapshot) Then(next Snapshot) Snapshot {
 		Skew:               s.Skew + next.Skew + s.Skew*next.Skew*1e-6,
 		SkewError:          s.SkewError + next.SkewError + (s.SkewError*(abs(next.Skew)+next.SkewError)+next.SkewError*abs(s.Skew))*1e-6,
 		Steps:              31*s.Steps + next.Steps, // a sum would hide that one started anew, which is a step for the other
-		Disturbed:          s.Disturbed || next.Disturbed,
+		Disturbed:          s.Disturbed,
 		JitterKnown:        s.JitterKnown && next.JitterKnown,
 		more:               uint8(min(int(s.more)+int(next.more)+1, math.MaxUint8)),
 	}
-	switch { // the start of one is no clock step of the other
-	case s.Disturbed && !next.Disturbed:
-		both.Undisturbed = s.Undisturbed
-	case next.Disturbed && !s.Disturbed:
-		both.Undisturbed = next.Undisturbed
+	if next.Undisturbed < s.Undisturbed {
+		both.Disturbed = next.Disturbed // that one began later, or its clock was set later
+	}
+	for _, one := range [...]Snapshot{s, next} {
+		both.Disturbed = both.Disturbed || one.Disturbed && one.Undisturbed < Settled
 	}
 	if both.JitterKnown {
 		both.Jitter = s.Jitter + next.Jitter
