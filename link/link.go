@@ -6,7 +6,8 @@
 // Use it inside the encryption. To send, call AppendHeader, append the payload, then encrypt
 // and authenticate both. To receive, authenticate, refuse replays, and pass what was inside to
 // Open: it returns the payload and the one-way delay of the datagram. RemoteTime is then the
-// peer's clock, and Snapshot has all that is known, such as OffsetUsec and ErrorBound.
+// peer's clock, and Snapshot has all that is known, such as OffsetUsec and ErrorBound. Wait waits
+// until that is good enough.
 //
 // The package opens no socket, starts no goroutine and reads no clock. Only Wait and errors allocate.
 //
