@@ -441,7 +441,7 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		Age:                micros(max(float64(int64(localUsec-s.shown.heard.Load())), 0)),
 		Undisturbed:        micros(max(float64(v.undisturbed)+float64(x), 0)),
 		Skew:               v.ppm(),
-		SkewError:          (float64(v.ageing) + skewDrift*abs(float64(x)+grace)) * 1e6, // it makes At's bound that of boundAt
+		SkewError:          (float64(v.ageing) + skewDrift*abs(float64(x)+grace)) * 1e6, // as fast as boundAt grows there
 		Steps:              v.steps,
 		Disturbed:          v.state&disturbed != 0,
 	}
@@ -689,8 +689,11 @@ func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
 	skew := s.Skew * (1 << 32) / 1e6
 	rate := math.Round(skew)
 	off := math.Ceil(s.SkewError*(1<<32)/1e6 + abs(skew-rate))
-	if !(abs(rate) <= math.MaxInt32 && off >= 0 && off <= math.MaxUint32 && s.ErrorBound <= math.MaxUint32*time.Microsecond) {
+	if !(abs(rate) <= math.MaxInt32 && off >= 0 && off <= math.MaxUint32 && s.ErrorBound > 0 && s.ErrorBound <= math.MaxUint32*time.Microsecond) {
 		s, rate, off = Snapshot{}, 0, 0
+	}
+	if !s.JitterKnown {
+		s.Jitter = 0
 	}
 	flags := byte(0)
 	if s.Disturbed {

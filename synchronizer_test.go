@@ -1248,7 +1248,7 @@ func TestSnapshotTravels(t *testing.T) {
 		}
 	}
 	good := newMapped(rng, 1, 0).Snapshot
-	for _, nothing := range []Snapshot{{}, {ErrorBound: 2 * time.Hour}, {ErrorBound: 1, Skew: math.NaN()}, {ErrorBound: 1, Skew: math.Inf(-1)},
+	for _, nothing := range []Snapshot{{}, {ErrorBound: 2 * time.Hour}, {ErrorBound: -1}, {RemoteUsec: 7}, {ErrorBound: 1, Skew: math.NaN()}, {ErrorBound: 1, Skew: math.Inf(-1)},
 		{ErrorBound: 1, Skew: 6e5}, {ErrorBound: 1, SkewError: 2e6}, {ErrorBound: 1, SkewError: math.NaN()}, {ErrorBound: math.MaxInt64, RemoteUsec: 5}} {
 		wire, _ := nothing.AppendBinary(nil)
 		got := good
@@ -1256,8 +1256,14 @@ func TestSnapshotTravels(t *testing.T) {
 			t.Errorf("%+v arrives as %+v, %v", nothing, got, err)
 		}
 	}
-	wire, _ := good.AppendBinary(nil)
+	vague := Snapshot{ErrorBound: 1, Jitter: time.Hour, Age: -1, Undisturbed: math.MinInt64, MinimumOneWayDelay: -5, MinimumDelayToPeer: math.MaxInt64}
+	wire, _ := vague.AppendBinary(nil)
 	got := good
+	if err := got.UnmarshalBinary(wire); err != nil || got != (Snapshot{ErrorBound: time.Microsecond, MinimumDelayToPeer: math.MaxUint32 * time.Microsecond}) {
+		t.Errorf("%+v arrives as %+v, %v", vague, got, err)
+	}
+	wire, _ = good.AppendBinary(nil)
+	got = good
 	for i := range wire {
 		if err := got.UnmarshalBinary(wire[:i]); !errors.Is(err, ErrLength) || got != good {
 			t.Errorf("%d of %d bytes: %v", i, len(wire), err)

@@ -63,20 +63,34 @@ type trustScore struct {
 	quiet, quietBeyond [len(trustAges)]int // by age of the session, in worlds without a clock event by then
 	set, setBeyond     int                 // in the others, in the first 15 s
 	late, lateBeyond   int                 // later, in all worlds
+	kept, keptBeyond   int                 // of a Snapshot that was kept for up to 10 s, without a clock event by then
 }
 
 func (s *trustScore) play(seed uint64) {
 	d, _ := randomWorld(seed)
-	quiet := true
+	quiet, event := true, d.until
 	for _, j := range d.jumps {
-		quiet = quiet && j.from > timesync.Settled
+		quiet, event = quiet && j.from > timesync.Settled, min(event, j.from)
 	}
 	for _, w := range d.slews {
-		quiet = quiet && w.From > timesync.Settled
+		quiet, event = quiet && w.From > timesync.Settled, min(event, w.From)
 	}
+	var kept [2]timesync.Snapshot
+	var since [2]time.Duration // when they were taken
 	d.onQuery = func(q *query) {
 		if !q.ok {
 			return
+		}
+		if k := &kept[q.side]; q.at < event {
+			if q.at-since[q.side] > 10*sec || k.ErrorBound == 0 {
+				*k, since[q.side] = q.s.snapshot().At(q.local), q.at
+			}
+			live, _ := q.s.Sync.RemoteTime(q.local)
+			then := k.At(q.local)
+			s.kept++
+			if err := q.err + float64(int64(then.RemoteUsec-live)); math.Abs(err)-1 > float64(then.ErrorBound)/float64(us) {
+				s.keptBeyond++
+			}
 		}
 		known, _ := q.s.Sync.Snapshot(q.local)
 		if known.Within(math.MaxInt64) != nil || q.stale { // nobody can know yet that a clock was set
@@ -126,6 +140,8 @@ func TestTrustedAtOnce(t *testing.T) {
 		sum.setBeyond += s.setBeyond
 		sum.late += s.late
 		sum.lateBeyond += s.lateBeyond
+		sum.kept += s.kept
+		sum.keptBeyond += s.keptBeyond
 	})
 	perMillion := func(beyond, of int) float64 { return 1e6 * float64(beyond) / float64(of) }
 	m := musts{t: t}
@@ -144,6 +160,11 @@ func TestTrustedAtOnce(t *testing.T) {
 	}
 	m.note("  in the first 15 s, with a clock event in them", perMillion(sum.setBeyond, sum.set))
 	m.note("  later, in all worlds", perMillion(sum.lateBeyond, sum.late))
+	if kept := perMillion(sum.keptBeyond, sum.kept); n >= 10_000 {
+		m.judge("  of a snapshot kept for up to 10 s, without a clock event by then", kept, 150, 100)
+	} else {
+		m.judge("  of a snapshot kept for up to 10 s, without a clock event by then", kept, 1000, 150)
+	}
 	t.Logf("%d worlds from seed %d on; answers that Within lets pass: %d, %d with a clock event, %d later", n, *seedFirst+48_000_001, all, sum.set, sum.late)
 	m.log()
 }
