@@ -1217,6 +1217,11 @@ func TestSnapshotInverse(t *testing.T) {
 	if got := (Snapshot{}).LocalTime(5); got != 5 {
 		t.Errorf("of nothing %d", got)
 	}
+	for bound, us := range map[time.Duration]uint64{1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, 7 * time.Second: 7e6} {
+		if first, last := (Snapshot{RemoteUsec: 5, ErrorBound: bound}).Interval(); 5-first != us || last-5 != us {
+			t.Errorf("5 us to %v is from %d to %d", bound, int64(first), last)
+		}
+	}
 	if first, last := (Snapshot{}).Interval(); first != 0 || last != math.MaxUint64 || (Snapshot{}).At(7) != (Snapshot{}) {
 		t.Errorf("what is not known is from %d to %d", first, last)
 	}
