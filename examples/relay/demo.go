@@ -14,7 +14,6 @@ import (
 
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
-	"timesync/examples/internal/seal"
 	"timesync/internal/stat"
 )
 
@@ -49,7 +48,7 @@ func (t *truth) capture(number uint32, trueUsec uint64) {
 }
 
 // judge takes what the viewer says; own is its clock, which is not set.
-func (t *truth) judge(own *clock, v *viewer, d seal.Datagram, certain []figure) {
+func (t *truth) judge(own *clock, v *viewer, certain []figure) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
@@ -93,8 +92,8 @@ func demo(ctx context.Context, c config) (*result, error) {
 	cameraClock, viewerClock := draw(40), draw(-30)
 	forwarder := [2]*leg{}
 	forwarder[0], forwarder[1] = startForwarder(c, sockets[1], sockets[2], draw(0))
-	view := startViewer(c, sockets[3], secondLeg.Addr(), viewerClock, func(v *viewer, d seal.Datagram, certain []figure) {
-		t.judge(viewerClock, v, d, certain)
+	view := startViewer(c, sockets[3], secondLeg.Addr(), viewerClock, func(v *viewer, certain []figure) {
+		t.judge(viewerClock, v, certain)
 	})
 	camera := startCamera(c, sockets[0], firstLeg.Addr(), cameraClock, t.capture)
 	legs := map[*leg]bool{camera: true, view: true, forwarder[0]: true, forwarder[1]: true}

@@ -132,14 +132,13 @@ func startForwarder(c config, cameras, viewers *net.UDPConn, own *clock) (toCame
 	return toCamera, toViewer
 }
 
-// startViewer gives show the figures that are certain, and the number and the true time of each
-// frame that arrives, in us.
-func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, show func(v *viewer, d seal.Datagram, certain []figure)) *leg {
+// startViewer gives show, at each datagram, the figures that have become certain.
+func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, show func(v *viewer, certain []figure)) *leg {
 	v := &viewer{tolerable: c.tolerable}
 	ready := make(chan struct{})
 	l := open(c.legKey("viewer"), udp, to, own, func(d seal.Datagram) {
 		<-ready
-		show(v, d, v.take(d))
+		show(v, v.take(d))
 	})
 	v.relay = l.end
 	close(ready)
@@ -170,7 +169,7 @@ func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	default:
 		var figures []figure
 		printed := time.Now()
-		legs = []*leg{startViewer(c, udp, to, own, func(v *viewer, _ seal.Datagram, certain []figure) {
+		legs = []*leg{startViewer(c, udp, to, own, func(v *viewer, certain []figure) {
 			figures = append(figures, certain...)
 			if time.Since(printed) < time.Second {
 				return
