@@ -9,8 +9,8 @@ import (
 )
 
 // ErrLength is what the UnmarshalBinary methods return if the data is not
-// exactly as long as the counter's wire form.
-var ErrLength = errors.New("timesync: counter has the wrong length")
+// exactly as long as the wire form.
+var ErrLength = errors.New("timesync: data has the wrong length")
 
 // The helpers below are the package's whole ring arithmetic: first on whole numbers, then on
 // deltas and offsets in microseconds. bits is the width of the ring; bits of a and b above it
@@ -134,9 +134,6 @@ func (c Counter16) ExpandBiased(recent uint64, bias int64) uint64 {
 // AppendBinary appends the 2 bytes of c to b. The error is always nil.
 func (c Counter16) AppendBinary(b []byte) ([]byte, error) { return append(b, byte(c), byte(c>>8)), nil }
 
-// MarshalBinary returns the 2 bytes of c. The error is always nil.
-func (c Counter16) MarshalBinary() ([]byte, error) { return c.AppendBinary(make([]byte, 0, 2)) }
-
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
 // ErrLength, and does not change c, unless data is 2 bytes long.
 func (c *Counter16) UnmarshalBinary(data []byte) error { return unmarshal(c, data, 2, ReadCounter16) }
@@ -201,9 +198,6 @@ func (c Counter23) AppendBinary(b []byte) ([]byte, error) {
 	return Counter24(c & 0x7fffff).AppendBinary(b)
 }
 
-// MarshalBinary returns the 3 bytes of c. The error is always nil.
-func (c Counter23) MarshalBinary() ([]byte, error) { return c.AppendBinary(make([]byte, 0, 3)) }
-
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
 // ErrLength, and does not change c, unless data is 3 bytes long.
 func (c *Counter23) UnmarshalBinary(data []byte) error { return unmarshal(c, data, 3, ReadCounter23) }
@@ -266,9 +260,6 @@ func (c Counter24) ExpandBiased(recent uint64, bias int64) uint64 {
 func (c Counter24) AppendBinary(b []byte) ([]byte, error) {
 	return append(b, byte(c), byte(c>>8), byte(c>>16)), nil
 }
-
-// MarshalBinary returns the 3 bytes of c. The error is always nil.
-func (c Counter24) MarshalBinary() ([]byte, error) { return c.AppendBinary(make([]byte, 0, 3)) }
 
 // UnmarshalBinary sets c to the counter whose wire form is data. It returns
 // ErrLength, and does not change c, unless data is 3 bytes long.

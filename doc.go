@@ -73,10 +73,16 @@
 //
 // While no clock is set, the truth lies within ErrorBound of RemoteTime, however unequal the two
 // ways are. After a clock was set the truth may lie outside until both ends have noticed. In
-// nearly all cases that takes at most 15 s of datagrams. Snapshot.Within says whether to wait, and
-// why. Stalls, short queues, and paths that become longer do not widen the bound. A path that is
+// nearly all cases that takes at most 15 s of datagrams, Settled. Snapshot.Within says whether to
+// wait, and why; a session that has just begun need not. Stalls, short queues, and paths that become longer do not widen the bound. A path that is
 // long from the start does, since the bound is at least half the round trip. docs/ACCURACY.md
 // shows how often the bound holds.
+//
+// # A view that travels
+//
+// A Snapshot is a mapping from the local to the remote clock, with its bound. It can be kept and
+// asked for another time (At), sent (AppendBinary), and put behind another one (Then). So a relay
+// can tell a viewer what it knows of a camera's clock, and the viewer can date the camera's frames.
 //
 // # Limits
 //

@@ -3,6 +3,7 @@
 package timesync_test
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -97,6 +98,72 @@ func ExampleTimeSynchronizer_ErrorBound() {
 	// Output:
 	// after 0s trusted: true
 	// after 24h0m0s trusted: false
+}
+
+// A server drops what it cannot date, and says why.
+func ExampleSnapshot_Within() {
+	var s timesync.TimeSynchronizer // the peer's clock is 90 s ahead, 16 ms away
+	ask := func(tolerable time.Duration) {
+		now, _ := s.Snapshot(10_016_000)
+		switch err := now.Within(tolerable); {
+		case err == nil:
+			fmt.Println("good to", tolerable)
+		case errors.Is(err, timesync.ErrWide):
+			fmt.Println("not good to", tolerable, "but to", now.ErrorBound.Round(time.Millisecond))
+		default:
+			fmt.Println(err)
+		}
+	}
+	ask(time.Hour)
+	s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(100_000_000), 10_016_000)
+	s.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(90_016_000).Dec(), 10_016_000)
+	ask(50 * time.Millisecond)
+	ask(5 * time.Millisecond)
+	// Output:
+	// timesync: the remote clock is not known yet
+	// good to 50ms
+	// not good to 5ms but to 16ms
+}
+
+// A relay tells a viewer what it knows of a camera's clock. The viewer puts that behind what it
+// knows of the relay's, and dates a frame.
+func ExampleSnapshot_Then() {
+	// The relay's snapshot of the camera, and the viewer's of the relay; a link has them.
+	camera := timesync.Snapshot{RemoteUsec: 700_000_000, OffsetUsec: 200_000_000, ErrorBound: 11 * time.Millisecond}
+	relay := timesync.Snapshot{RemoteUsec: 500_400_000, OffsetUsec: -300_000_000, ErrorBound: 6 * time.Millisecond}
+
+	wire, _ := camera.AppendBinary(nil) // the relay sends this, once a second perhaps
+
+	var view timesync.Snapshot
+	if err := view.UnmarshalBinary(wire); err != nil {
+		return
+	}
+	toCamera := relay.Then(view)
+	captured := toCamera.LocalTime(700_370_000) // the frame's time, by the camera's clock
+	const arrived = 800_400_000                 // on the viewer's clock
+	fmt.Println("from capture to arrival", time.Duration(arrived-captured)*time.Microsecond,
+		"within", toCamera.At(captured).ErrorBound.Round(time.Millisecond))
+	// Output: from capture to arrival 30ms within 17ms
+}
+
+// A remote time, such as that of an event in a log, is a time.Time here.
+func ExampleSnapshot_LocalTime() {
+	now := time.Now()
+	here := timesync.UsecAt(now)
+	s := timesync.Snapshot{RemoteUsec: here + 90_000_000, OffsetUsec: 90_000_000, ErrorBound: 20 * time.Millisecond} // from a link
+
+	event := timesync.TimeAt(s.LocalTime(s.RemoteUsec - 1_500_000)) // the remote clock 1.5 s ago
+	fmt.Println(now.Sub(event).Round(time.Millisecond), "ago")
+	// Output: 1.5s ago
+}
+
+// What a snapshot says of the future is less and less exact.
+func ExampleSnapshot_At() {
+	s := timesync.Snapshot{RemoteUsec: 100_000_000, OffsetUsec: 90_000_000, ErrorBound: 20 * time.Millisecond, Skew: 30, SkewError: 10}
+	later := s.At(70_000_000) // a minute later
+	earliest, latest := later.Interval()
+	fmt.Println(later.RemoteUsec, "within", later.ErrorBound.Round(time.Microsecond), "so from", earliest, "to", latest)
+	// Output: 160001800 within 20.781ms so from 159981019 to 160022581
 }
 
 // Two bytes name a datagram without doubt as long as its number is less than

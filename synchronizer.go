@@ -3,6 +3,7 @@
 package timesync
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -392,7 +393,7 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 // ErrorBound returns how far RemoteTime may be off at localUsec, whatever the asymmetry of the
 // path, while no clock is set: half the round trip, plus what the clocks may have drifted apart
 // since the last useful datagram and report. Stalls, short queues and paths that become longer do
-// not widen it. For up to 15 s after a clock was set it may be wrong; Snapshot.Undisturbed says
+// not widen it. For up to Settled after a clock was set it may be wrong; Snapshot.Undisturbed says
 // when that was last noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s.
 // ok is false while the offset is not known.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
@@ -400,20 +401,26 @@ func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok
 	return snapshot.ErrorBound, ok
 }
 
-// Snapshot is everything that is known at one local time, all from the same state.
+// Snapshot is everything that is known at one local time, RemoteUsec-OffsetUsec, all from the
+// same state. It is also a mapping from the local to the remote clock that can be kept, asked for
+// other times, put together with the next one by Then, and sent to another machine by
+// AppendBinary. The zero value knows nothing. A Snapshot is a value: it never changes.
 type Snapshot struct {
-	RemoteUsec     uint64        // the remote clock, see RemoteTime
-	OffsetUsec     int64         // remote minus local clock
-	ErrorBound     time.Duration // of the two, see TimeSynchronizer.ErrorBound
-	MinOneWayDelay time.Duration // shortest one-way delay recently, from the peer
-	Jitter         time.Duration // mean distance of fast datagrams from the shortest delay; 1 s while unknown
-	Age            time.Duration // since the last report
-	Undisturbed    time.Duration // since a clock step was last noticed, or since the first datagram
-	Skew           float64       // remote minus local rate, parts per million, however well it is known
-	Steps          uint32        // jumps of the remote time so far; the first synchronization does not count
-	MinDelayToPeer time.Duration // shortest one-way delay recently, to the peer
-	Disturbed      bool          // a clock step was noticed since the first datagram
-	SkewError      float64       // by how much Skew may be off at most, parts per million
+	RemoteUsec         uint64        // the remote clock, see RemoteTime
+	OffsetUsec         int64         // remote minus local clock
+	ErrorBound         time.Duration // of the two, see TimeSynchronizer.ErrorBound; 0 in the zero value only
+	MinimumOneWayDelay time.Duration // shortest one-way delay recently, from the peer
+	MinimumDelayToPeer time.Duration // shortest one-way delay recently, to the peer
+	Jitter             time.Duration // mean distance of fast datagrams from the shortest delay, if JitterKnown
+	Age                time.Duration // since the last report
+	Undisturbed        time.Duration // since a clock step was last noticed, or since the first datagram
+	Skew               float64       // remote minus local rate, parts per million, however well it is known
+	SkewError          float64       // by how much Skew may be off at most, parts per million
+	Steps              uint32        // jumps of the remote time so far; the first synchronization does not count
+	Disturbed          bool          // a clock step was noticed since the first datagram
+	JitterKnown        bool          // there were enough datagrams to tell the jitter
+
+	more uint8 // mappings that Then put behind the first one
 }
 
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
@@ -423,64 +430,64 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		return Snapshot{}, false
 	}
 	remote := v.remote(localUsec)
-	return Snapshot{
-		RemoteUsec:     remote,
-		OffsetUsec:     int64(remote - localUsec),
-		ErrorBound:     micros(v.boundAt(int64(localUsec - v.from))),
-		MinOneWayDelay: micros(float64(v.delay)),
-		Jitter:         micros(float64(v.jitter)),
-		Age:            micros(max(float64(int64(localUsec-s.shown.heard.Load())), 0)),
-		Undisturbed:    micros(max(float64(v.undisturbed)+float64(int64(localUsec-v.from)), 0)),
-		Skew:           v.ppm(),
-		Steps:          v.steps,
-		MinDelayToPeer: micros(float64(v.toPeer)),
-		Disturbed:      v.state&disturbed != 0,
-		SkewError:      float64(v.ageing) * 1e6,
-	}, true
+	x := int64(localUsec - v.from)
+	snapshot = Snapshot{
+		RemoteUsec:         remote,
+		OffsetUsec:         int64(remote - localUsec),
+		ErrorBound:         micros(v.boundAt(x)),
+		MinimumOneWayDelay: micros(float64(v.delay)),
+		MinimumDelayToPeer: micros(float64(v.toPeer)),
+		JitterKnown:        v.jitter < second,
+		Age:                micros(max(float64(int64(localUsec-s.shown.heard.Load())), 0)),
+		Undisturbed:        micros(max(float64(v.undisturbed)+float64(x), 0)),
+		Skew:               v.ppm(),
+		SkewError:          (float64(v.ageing) + skewDrift*abs(float64(x)+grace)) * 1e6, // as fast as boundAt grows there
+		Steps:              v.steps,
+		Disturbed:          v.state&disturbed != 0,
+	}
+	if snapshot.JitterKnown {
+		snapshot.Jitter = micros(float64(v.jitter))
+	}
+	return snapshot, true
 }
 
-// What Within returns.
+// Settled is how long a time is not to be relied on after a clock was noticed to have been set: by
+// then both ends have seen that and told each other. A peer that was silent for as long may have
+// set its own clock meanwhile.
+const Settled = 15 * time.Second
+
+// What Within returns. Compare with errors.Is.
 var (
-	errUnsynchronized = errors.New("timesync: not synchronized")
-	errSilent         = errors.New("timesync: no report from the peer for 15 s")
-	errStarting       = errors.New("timesync: the first datagram came less than 15 s ago")
-	errDisturbed      = errors.New("timesync: a clock was set less than 15 s ago")
-	errWide           = errors.New("timesync: the error bound is wider than tolerable")
+	ErrUnsynchronized = errors.New("timesync: the remote clock is not known yet")
+	ErrSilent         = errors.New("timesync: no report from the peer for 15 s")
+	ErrDisturbed      = errors.New("timesync: a clock was set less than 15 s ago")
+	ErrWide           = errors.New("timesync: the error bound is wider than tolerable")
 )
 
 // Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth.
 // Else the error says why not. It is the first that applies, in the order in which a program can
 // ask the fields:
 //
-//	the offset is not known; the snapshot is the zero value
-//	Age is 15 s or more: the peer was silent for too long
-//	Undisturbed is less than 15 s: the pair is still starting, or, if Disturbed, a clock
-//	was set a short time ago
-//	ErrorBound is above tolerable; it is half the round trip at least
+//	ErrUnsynchronized  the offset is not known; the snapshot is the zero value
+//	ErrSilent          Age is Settled or more: the peer was silent for too long
+//	ErrDisturbed       Disturbed, and Undisturbed is less than Settled: a clock was set
+//	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
 // A clock step is noticed after the next datagram, or the next datagram and report: with package
 // link within 2.1 s. Until then Within answers as before.
 func (s Snapshot) Within(tolerable time.Duration) error {
-	// By then both ends have seen that a clock was set. A peer that was silent for as long may
-	// have set its own meanwhile.
-	const settled = told * time.Microsecond
 	switch {
 	case s.ErrorBound == 0: // else it is more than that
-		return errUnsynchronized
-	case s.Age >= settled:
-		return errSilent
-	case s.Undisturbed < settled && s.Disturbed:
-		return errDisturbed
-	case s.Undisturbed < settled:
-		return errStarting
+		return ErrUnsynchronized
+	case s.Age >= Settled:
+		return ErrSilent
+	case s.Disturbed && s.Undisturbed < Settled:
+		return ErrDisturbed
 	case s.ErrorBound > tolerable:
-		return errWide
+		return ErrWide
 	}
 	return nil
 }
-
-// jitterKnown reports whether there were enough datagrams to tell the jitter.
-func (s Snapshot) jitterKnown() bool { return s.Jitter < second*time.Microsecond }
 
 // String returns the snapshot in a line for logs.
 func (s Snapshot) String() string {
@@ -488,14 +495,14 @@ func (s Snapshot) String() string {
 		return "not synchronized"
 	}
 	jitter, since := "unknown", "the start"
-	if s.jitterKnown() {
+	if s.JitterKnown {
 		jitter = s.Jitter.String()
 	}
 	if s.Disturbed {
 		since = "a clock was set"
 	}
 	return fmt.Sprintf("offset %d us +-%v, skew %.3f+-%.3f ppm, delay %v in, %v out, jitter %s, report %v ago, %v since %s, %d steps",
-		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinOneWayDelay, s.MinDelayToPeer, jitter, s.Age, s.Undisturbed, since, s.Steps)
+		s.OffsetUsec, s.ErrorBound, s.Skew, s.SkewError, s.MinimumOneWayDelay, s.MinimumDelayToPeer, jitter, s.Age, s.Undisturbed, since, s.Steps)
 }
 
 // LogValue returns the snapshot for package log/slog, with durations in seconds.
@@ -508,28 +515,247 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.Float64("error_bound_s", s.ErrorBound.Seconds()),
 		slog.Float64("skew_ppm", s.Skew),
 		slog.Float64("skew_error_ppm", s.SkewError),
-		slog.Float64("min_one_way_delay_s", s.MinOneWayDelay.Seconds()),
-		slog.Float64("min_delay_to_peer_s", s.MinDelayToPeer.Seconds()),
+		slog.Float64("min_one_way_delay_s", s.MinimumOneWayDelay.Seconds()),
+		slog.Float64("min_delay_to_peer_s", s.MinimumDelayToPeer.Seconds()),
 		slog.Float64("age_s", s.Age.Seconds()),
 		slog.Float64("undisturbed_s", s.Undisturbed.Seconds()),
 		slog.Bool("disturbed", s.Disturbed),
 		slog.Uint64("steps", uint64(s.Steps)),
 	}
-	if s.jitterKnown() {
+	if s.JitterKnown {
 		attrs = append(attrs, slog.Float64("jitter_s", s.Jitter.Seconds()))
 	}
 	return slog.GroupValue(attrs...)
+}
+
+// localUsec returns when the snapshot was taken, on the local clock.
+func (s Snapshot) localUsec() uint64 { return s.RemoteUsec - uint64(s.OffsetUsec) }
+
+// remote returns the remote clock x us later.
+func (s Snapshot) remote(x int64) uint64 {
+	return s.RemoteUsec + uint64(x) + uint64(int64(math.Floor(s.Skew*float64(x)/1e6)))
+}
+
+// widening returns by how much the error bound grows in the time away, both in us. The clocks of
+// each pair change their rate by themselves.
+func (s Snapshot) widening(away float64) float64 {
+	return (s.SkewError*1e-6 + s.skewDrift()/2*away) * away
+}
+
+func (s Snapshot) skewDrift() float64 { return skewDrift * (1 + float64(s.more)) }
+
+// At returns what the snapshot says of another local time, later or earlier: RemoteUsec,
+// OffsetUsec, ErrorBound, Age, Undisturbed and SkewError as of then. The remote time goes on at
+// the rate that Skew says. ErrorBound becomes wider in both directions, by SkewError and by the
+// most that rates change. Unlike a TimeSynchronizer it does not see what happens to the clocks
+// after it was taken.
+func (s Snapshot) At(localUsec uint64) Snapshot {
+	x := int64(localUsec - s.localUsec())
+	if s.ErrorBound == 0 || x == 0 {
+		return s
+	}
+	away := abs(float64(x))
+	s.RemoteUsec = s.remote(x)
+	s.OffsetUsec = int64(s.RemoteUsec - localUsec)
+	s.ErrorBound = wider(s.ErrorBound, s.widening(away)+1) // 1 us: the remote time is rounded
+	s.SkewError += s.skewDrift() * away * 1e6
+	s.Age, s.Undisturbed = later(s.Age, x), later(s.Undisturbed, x)
+	return s
+}
+
+// wider returns bound and us more, rounded up, at most the longest duration.
+func wider(bound time.Duration, us float64) time.Duration {
+	if us = math.Ceil(us); us < float64(math.MaxInt64-bound)/1000 {
+		return bound + time.Duration(us)*time.Microsecond
+	}
+	return math.MaxInt64
+}
+
+// later returns what age is x us later, from 0 to the longest duration.
+func later(age time.Duration, x int64) time.Duration {
+	return micros(max(float64(age)/1000+float64(x), 0))
+}
+
+// LocalTime returns the local time, in microseconds, at which the remote clock reads remoteUsec:
+// the first one at which At says so, or 1 us more. The result may be off by what
+// At(result).ErrorBound says. Of the zero value it is remoteUsec.
+func (s Snapshot) LocalTime(remoteUsec uint64) (localUsec uint64) {
+	rate := s.Skew * 1e-6
+	d := int64(remoteUsec - s.RemoteUsec)
+	x := d - int64(rate/(1+rate)*float64(d))
+	for i := 0; i < 4 && int64(s.remote(x-1)-remoteUsec) >= 0; i++ { // rounding
+		x--
+	}
+	for i := 0; i < 4 && int64(s.remote(x)-remoteUsec) < 0; i++ {
+		x++
+	}
+	return s.localUsec() + uint64(x)
+}
+
+// Interval returns the first and the last remote time, in microseconds, that the error bound
+// allows; At(localUsec).Interval() does for another local time. Of the zero value they are 0 and
+// the largest number, for all times.
+func (s Snapshot) Interval() (earliestUsec, latestUsec uint64) {
+	if s.ErrorBound == 0 {
+		return 0, math.MaxUint64
+	}
+	bound := uint64((s.ErrorBound-1)/time.Microsecond) + 1
+	return s.RemoteUsec - bound, s.RemoteUsec + bound
+}
+
+// Then puts two mappings together: s leads from the local clock to a second one, next from that
+// one to a third. The result leads from the local clock to the third, at the local time of s, as
+// when a relay tells its receivers what it knows of a sender. next may have been taken earlier or
+// later; Then asks it At the time of s. It must be about the second clock that s is about: if the
+// second computer started anew, an earlier next is about another one.
+//
+// Offsets, rates, delays and jitters add up, and so do their errors. Age is the longer one,
+// Undisturbed the shorter one, and Disturbed says whether Within is to wait for that. Steps is no
+// count any more; it changes when one of both does. If one mapping is the zero value, so is the
+// result.
+func (s Snapshot) Then(next Snapshot) Snapshot {
+	if s.ErrorBound == 0 || next.ErrorBound == 0 {
+		return Snapshot{}
+	}
+	next = next.At(s.RemoteUsec)
+	// The second clock may read something else by s.ErrorBound, and next is as wide as it is there.
+	off := float64(s.ErrorBound) / 1000
+	both := Snapshot{
+		RemoteUsec:         next.RemoteUsec,
+		OffsetUsec:         s.OffsetUsec + next.OffsetUsec,
+		ErrorBound:         wider(next.ErrorBound, off+next.widening(off)+abs(next.Skew)*1e-6*off),
+		MinimumOneWayDelay: s.MinimumOneWayDelay + next.MinimumOneWayDelay,
+		MinimumDelayToPeer: s.MinimumDelayToPeer + next.MinimumDelayToPeer,
+		Age:                max(s.Age, next.Age),
+		Undisturbed:        min(s.Undisturbed, next.Undisturbed),
+		Skew:               s.Skew + next.Skew + s.Skew*next.Skew*1e-6,
+		SkewError:          s.SkewError + next.SkewError + (s.SkewError*(abs(next.Skew)+next.SkewError)+next.SkewError*abs(s.Skew))*1e-6,
+		Steps:              31*s.Steps + next.Steps, // a sum would hide that one started anew, which is a step for the other
+		Disturbed:          s.Disturbed,
+		JitterKnown:        s.JitterKnown && next.JitterKnown,
+		more:               uint8(min(int(s.more)+int(next.more)+1, math.MaxUint8)),
+	}
+	if next.Undisturbed < s.Undisturbed {
+		both.Disturbed = next.Disturbed // that one began later, or its clock was set later
+	}
+	for _, one := range [...]Snapshot{s, next} {
+		both.Disturbed = both.Disturbed || one.Disturbed && one.Undisturbed < Settled
+	}
+	if both.JitterKnown {
+		both.Jitter = s.Jitter + next.Jitter
+	}
+	return both
+}
+
+const (
+	snapshotVersion = 1
+	snapshotSize    = 55 // bytes
+
+	flagSnapshotDisturbed, flagSnapshotJitter = 1, 2 // the other bits are 0
+)
+
+var errSnapshot = errors.New("timesync: not a snapshot, or one of a version that is not known")
+
+// AppendBinary appends the 55 bytes of a Snapshot that travels. The error is always nil. Integers
+// are little-endian:
+//
+//	version             1 byte: 1
+//	flags               1 byte: 1 Disturbed, 2 JitterKnown
+//	mappings            1 byte: how many Then put behind the first one
+//	local clock         8 bytes, us: when it was taken
+//	RemoteUsec          8 bytes
+//	ErrorBound          4 bytes, us, rounded up
+//	MinimumOneWayDelay  4 bytes, us, as the two that follow
+//	MinimumDelayToPeer  4 bytes
+//	Jitter              4 bytes
+//	Age                 4 bytes, ms, rounded up
+//	Undisturbed         4 bytes, ms, rounded down
+//	Skew                4 bytes, 2^-32, signed
+//	SkewError           4 bytes, 2^-32, rounded up
+//	Steps               4 bytes
+//
+// Durations that do not fit become the longest ones that do. If the ErrorBound or the rates do not
+// fit, which is more than 71 minutes or a rate of half the time's, nothing is known: it travels as
+// the zero value, and that as a version and zeros.
+func (s Snapshot) AppendBinary(b []byte) ([]byte, error) {
+	down := func(d, unit time.Duration) uint32 { return uint32(min(max(d, 0)/unit, math.MaxUint32)) }
+	up := func(d, unit time.Duration) uint32 {
+		n := down(d, unit)
+		if d > time.Duration(n)*unit && n < math.MaxUint32 {
+			n++
+		}
+		return n
+	}
+	skew := s.Skew * (1 << 32) / 1e6
+	rate := math.Round(skew)
+	off := math.Ceil(s.SkewError*(1<<32)/1e6 + abs(skew-rate))
+	if !(abs(rate) <= math.MaxInt32 && off >= 0 && off <= math.MaxUint32 && s.ErrorBound > 0 && s.ErrorBound <= math.MaxUint32*time.Microsecond) {
+		s, rate, off = Snapshot{}, 0, 0
+	}
+	if !s.JitterKnown {
+		s.Jitter = 0
+	}
+	flags := byte(0)
+	if s.Disturbed {
+		flags |= flagSnapshotDisturbed
+	}
+	if s.JitterKnown {
+		flags |= flagSnapshotJitter
+	}
+	b = append(b, snapshotVersion, flags, s.more)
+	b = binary.LittleEndian.AppendUint64(b, s.localUsec())
+	b = binary.LittleEndian.AppendUint64(b, s.RemoteUsec)
+	for _, n := range [...]uint32{
+		up(s.ErrorBound, time.Microsecond), down(s.MinimumOneWayDelay, time.Microsecond), down(s.MinimumDelayToPeer, time.Microsecond),
+		down(s.Jitter, time.Microsecond), up(s.Age, time.Millisecond), down(s.Undisturbed, time.Millisecond),
+		uint32(int32(rate)), uint32(off), s.Steps,
+	} {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	return b, nil
+}
+
+// UnmarshalBinary sets s to what AppendBinary appended, which must be all of data. The error is
+// ErrLength, or another one if data is no Snapshot; s is what it was then. Whoever could forge data
+// can move the clock, as with a stamp.
+func (s *Snapshot) UnmarshalBinary(data []byte) error {
+	if len(data) != snapshotSize {
+		return ErrLength
+	}
+	flags, local, remote := data[1], binary.LittleEndian.Uint64(data[3:]), binary.LittleEndian.Uint64(data[11:])
+	var n [9]uint32
+	for i := range n {
+		n[i] = binary.LittleEndian.Uint32(data[19+4*i:])
+	}
+	got := Snapshot{
+		RemoteUsec:         remote,
+		OffsetUsec:         int64(remote - local),
+		ErrorBound:         time.Duration(n[0]) * time.Microsecond,
+		MinimumOneWayDelay: time.Duration(n[1]) * time.Microsecond,
+		MinimumDelayToPeer: time.Duration(n[2]) * time.Microsecond,
+		Jitter:             time.Duration(n[3]) * time.Microsecond,
+		Age:                time.Duration(n[4]) * time.Millisecond,
+		Undisturbed:        time.Duration(n[5]) * time.Millisecond,
+		Skew:               float64(int32(n[6])) * 1e6 / (1 << 32),
+		SkewError:          float64(n[7]) * 1e6 / (1 << 32),
+		Steps:              n[8],
+		Disturbed:          flags&flagSnapshotDisturbed != 0,
+		JitterKnown:        flags&flagSnapshotJitter != 0,
+		more:               data[2],
+	}
+	switch {
+	case data[0] != snapshotVersion, flags&^(flagSnapshotDisturbed|flagSnapshotJitter) != 0,
+		got.ErrorBound == 0 && got != Snapshot{}, got.Jitter != 0 && !got.JitterKnown, int32(n[6]) == math.MinInt32:
+		return errSnapshot
+	}
+	*s = got
+	return nil
 }
 
 // Stats counts since the start or Reset. It is up to 5 s late.
 type Stats struct {
 	Datagrams   uint64 // taken
 	LateBuckets uint32 // spans of 0.2 s or more in which all datagrams queued
-}
-
-// LogValue returns the counts for package log/slog.
-func (s Stats) LogValue() slog.Value {
-	return slog.GroupValue(slog.Uint64("datagrams", s.Datagrams), slog.Uint64("late_buckets", uint64(s.LateBuckets)))
 }
 
 // Stats returns what was counted.

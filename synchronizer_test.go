@@ -8,6 +8,7 @@ package timesync
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -179,7 +180,7 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	if ok != s.IsSynchronized() || ok != okRemote || ok != ok23 || ok != ok16 || ok != okBound || ok != okToPeer || ok != okSnapshot {
 		t.Fatalf("at %#x: MinimumOneWayDelay %v, IsSynchronized %v, RemoteTime %v, TS23 %v, TS16 %v, ErrorBound %v, MinimumDelayToPeer %v, Snapshot %v", local, ok, s.IsSynchronized(), okRemote, ok23, ok16, okBound, okToPeer, okSnapshot)
 	}
-	if known := ok && snapshot.SkewError <= 25.0001; okSkew != known || snapshot.MinDelayToPeer != toPeer {
+	if known := ok && snapshot.SkewError <= 25.0001; okSkew != known || snapshot.MinimumDelayToPeer != toPeer {
 		t.Fatalf("at %#x: Skew %v, MinimumDelayToPeer %v; %v", local, okSkew, toPeer, snapshot)
 	}
 	if !(math.Abs(ppm) <= 1000.5) { // nor NaN
@@ -884,7 +885,7 @@ func TestSnapshot(t *testing.T) {
 		delay, okDelay := w.a.MinimumOneWayDelay()
 		bound, okBound := w.a.ErrorBound(w.now)
 		remote, okRemote := w.a.RemoteTime(w.now)
-		if !ok || !okDelay || !okBound || !okRemote || okSkew && s.Skew != ppm || s.MinOneWayDelay != delay || s.ErrorBound != bound ||
+		if !ok || !okDelay || !okBound || !okRemote || okSkew && s.Skew != ppm || s.MinimumOneWayDelay != delay || s.ErrorBound != bound ||
 			s.RemoteUsec != remote || s.OffsetUsec != int64(remote-w.now) {
 			t.Errorf("%s: %#v, but skew %v, minimum one-way delay %v, bound %v, remote time %d", when, s, ppm, delay, bound, remote)
 		}
@@ -904,7 +905,7 @@ func TestSnapshot(t *testing.T) {
 	if d := s.OffsetUsec - int64(w.remote(w.now)-w.now); d < -100 || d > 100 {
 		t.Errorf("offset %v is %d us wrong", s.OffsetUsec, d)
 	}
-	if math.Abs(s.Skew-50) > 1 || s.Jitter > time.Millisecond || s.Undisturbed < 29*time.Second || s.Undisturbed > 30*time.Second || s.Disturbed {
+	if math.Abs(s.Skew-50) > 1 || !s.JitterKnown || s.Jitter > time.Millisecond || s.Undisturbed < 29*time.Second || s.Undisturbed > 30*time.Second || s.Disturbed {
 		t.Errorf("after 30 s: %#v", s)
 	}
 
@@ -956,6 +957,14 @@ func TestNowUsec(t *testing.T) {
 	if got, want := UsecAt(then.Add(-time.Hour)), UsecAt(then)-3_600_000_000; got-want > 1 && want-got > 1 { // rounded towards the start
 		t.Errorf("an hour before: %d, want %d", got, want)
 	}
+	for _, usec := range []uint64{0, UsecAt(then), UsecAt(then) + 3_600_000_000} {
+		if at := TimeAt(usec); UsecAt(at) != usec {
+			t.Errorf("%d is at %v, and that is %d", usec, at, UsecAt(at))
+		}
+	}
+	if d := then.Sub(TimeAt(UsecAt(then))); d < 0 || d >= time.Microsecond {
+		t.Errorf("there and back: %v earlier", d)
+	}
 }
 
 // TestWithin: the reasons, in the order in which they count.
@@ -971,11 +980,11 @@ func TestWithin(t *testing.T) {
 		want error
 	}{
 		{good, nil},
-		{Snapshot{}, errUnsynchronized},
-		{with(func(s *Snapshot) { s.Age, s.Undisturbed, s.ErrorBound = 15*time.Second, 0, time.Hour }), errSilent},
-		{with(func(s *Snapshot) { s.Undisturbed, s.ErrorBound = 15*time.Second-1, time.Hour }), errDisturbed},
-		{with(func(s *Snapshot) { s.Undisturbed, s.Disturbed, s.ErrorBound = 0, false, time.Hour }), errStarting},
-		{with(func(s *Snapshot) { s.ErrorBound++ }), errWide},
+		{Snapshot{}, ErrUnsynchronized},
+		{with(func(s *Snapshot) { s.Age, s.Undisturbed, s.ErrorBound = 15*time.Second, 0, time.Hour }), ErrSilent},
+		{with(func(s *Snapshot) { s.Undisturbed, s.ErrorBound = 15*time.Second-1, time.Hour }), ErrDisturbed},
+		{with(func(s *Snapshot) { s.Undisturbed, s.Disturbed = 0, false }), nil}, // no clock was set: there is nothing to wait for
+		{with(func(s *Snapshot) { s.ErrorBound++ }), ErrWide},
 	} {
 		if got := c.s.Within(20 * time.Millisecond); got != c.want {
 			t.Errorf("%v: %v, want %v", c.s, got, c.want)
@@ -988,9 +997,9 @@ func TestWithin(t *testing.T) {
 
 // TestPrinting: what is not known is said to be unknown, in lines and in attributes.
 func TestPrinting(t *testing.T) {
-	known := Snapshot{OffsetUsec: -5, ErrorBound: 20 * time.Millisecond, Jitter: time.Second / 2, Skew: 20, SkewError: 3}
+	known := Snapshot{OffsetUsec: -5, ErrorBound: 20 * time.Millisecond, Jitter: time.Second / 2, JitterKnown: true, Skew: 20, SkewError: 3}
 	unknown := known
-	unknown.Jitter, unknown.Disturbed = time.Second, true
+	unknown.Jitter, unknown.JitterKnown, unknown.Disturbed = 0, false, true
 	for _, c := range []struct {
 		s    any
 		want string
@@ -1010,7 +1019,6 @@ func TestPrinting(t *testing.T) {
 		{Snapshot{}, "not synchronized"},
 		{known, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=false steps=0 jitter_s=0.5]"},
 		{unknown, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=true steps=0]"},
-		{Stats{Datagrams: 7, LateBuckets: 2}, "[datagrams=7 late_buckets=2]"},
 	} {
 		if got := c.v.LogValue().String(); got != c.want {
 			t.Errorf("%#v:\n%s, want\n%s", c.v, got, c.want)
@@ -1049,6 +1057,229 @@ func TestLocalTime(t *testing.T) {
 	var s TimeSynchronizer
 	if got, ok := s.LocalTime(5); got != 0 || ok {
 		t.Errorf("before anything is known: %d, %v", got, ok)
+	}
+}
+
+// ---- A snapshot as a mapping ----
+
+// TestSnapshotAt: while nothing is heard, a snapshot says of other times what the synchronizer
+// says, and its bound is never narrower.
+func TestSnapshotAt(t *testing.T) {
+	const seed = 20261125
+	rng := rand.New(rand.NewPCG(seed, 'a'))
+	for range 200 {
+		w := newWorld(rng.Uint64(), rng.Uint64(), 20_000)
+		w.rng, w.ppm, w.jitter = rng, 200*rng.Float64()-100, 2000*rng.Float64()
+		w.run(time.Duration(1+rng.IntN(30)) * time.Second)
+		w.now += 200_000 // nothing is being slewed
+		was, ok := w.a.Snapshot(w.now)
+		if !ok || was.At(w.now) != was {
+			t.Fatalf("seed %d: %+v, %v; as of then %+v", seed, was, ok, was.At(w.now))
+		}
+		for range 20 {
+			at := w.now + uint64(rng.Int64N(600e6))
+			got := was.At(at)
+			want, _ := w.a.Snapshot(at)
+			remote, bound := int64(got.RemoteUsec-want.RemoteUsec), got.ErrorBound-want.ErrorBound
+			if max(remote, -remote) > 1 || got.OffsetUsec != int64(got.RemoteUsec-at) || bound < 0 && want.ErrorBound < maxOffset*time.Microsecond || bound > 4*time.Microsecond ||
+				(got.Age-want.Age).Abs() > 2*time.Microsecond || (got.Undisturbed-want.Undisturbed).Abs() > 2*time.Second ||
+				math.Abs(got.SkewError-want.SkewError) > 1e-6 || got.Steps != want.Steps || got.Skew != want.Skew {
+				t.Fatalf("seed %d: %d us later\n%v, the synchronizer\n%v", seed, at-w.now, got, want)
+			}
+			if again := was.At(w.now + (at-w.now)/3).At(at); again.ErrorBound < got.ErrorBound || again.ErrorBound > got.ErrorBound+3*time.Microsecond {
+				t.Fatalf("seed %d: in two steps %v, in one %v", seed, again, got)
+			}
+			before := was.At(w.now - (at - w.now))
+			if math.Abs(float64(before.ErrorBound-got.ErrorBound)) > 2000 || before.Age < 0 || before.Undisturbed < 0 {
+				t.Fatalf("seed %d: as much earlier %v, later %v", seed, before, got)
+			}
+		}
+	}
+}
+
+// mapped is a mapping that is as wrong as it says, and the truth: the remote clock x us after at is
+// remote + x + rate*x + turns*x*x.
+type mapped struct {
+	Snapshot
+	at, remote  uint64
+	rate, turns float64
+}
+
+// truth returns the remote clock.
+func (m *mapped) truth(localUsec uint64) uint64 {
+	x := float64(int64(localUsec - m.at))
+	return m.remote + (localUsec - m.at) + uint64(int64(math.Floor(m.rate*x+m.turns*x*x)))
+}
+
+// newMapped draws one that was taken at a local time. If sharp is not 0 it is as wrong as it may be,
+// in all that it says to the same side, 1 or -1, and of clocks that nobody has.
+func newMapped(rng *rand.Rand, at uint64, sharp float64) (m mapped) {
+	extreme := func(most float64) float64 {
+		if sharp != 0 {
+			return most * sharp
+		}
+		return most * float64(1-2*rng.IntN(2)) * max(min(2*rng.Float64(), 1), 0.5)
+	}
+	bound := int64(1 + rng.ExpFloat64()*30e3)
+	m = mapped{at: at, remote: rng.Uint64(), rate: 100e-6 * (2*rng.Float64() - 1), turns: -extreme(skewDrift / 2)}
+	if sharp != 0 {
+		bound, m.rate, m.turns = 1e6, 0.1*(2*rng.Float64()-1), 0
+	}
+	m.RemoteUsec = m.remote + uint64(int64(extreme(float64(bound))))
+	m.OffsetUsec = int64(m.RemoteUsec - at)
+	m.ErrorBound = time.Duration(bound+1)*time.Microsecond + time.Duration(rng.IntN(1000)) // 1 us: clocks show whole ones
+	m.SkewError = rng.ExpFloat64() * 20
+	if sharp != 0 {
+		m.SkewError = 5000
+	}
+	m.Skew = m.rate*1e6 + extreme(m.SkewError)
+	m.MinimumOneWayDelay, m.MinimumDelayToPeer = time.Duration(rng.IntN(1e5))*time.Microsecond, time.Duration(rng.IntN(1e5))*time.Microsecond
+	m.Age, m.Undisturbed = time.Duration(rng.IntN(20e3))*time.Millisecond, time.Duration(rng.IntN(30e3))*time.Millisecond
+	m.Steps, m.Disturbed, m.JitterKnown = uint32(rng.IntN(3)), rng.IntN(3) == 0, rng.IntN(2) == 0
+	if m.JitterKnown {
+		m.Jitter = time.Duration(rng.IntN(1e4)) * time.Microsecond
+	}
+	return m
+}
+
+// TestThen: of mappings that are as wrong as they say, one behind the other, the truth lies in the
+// interval of the whole; what may not be relied on in one may not be in the whole.
+func TestThen(t *testing.T) {
+	const seed = 20261125
+	rng := rand.New(rand.NewPCG(seed, 't'))
+	close := 0 // how often the truth uses up nine tenths of the bound
+	for i := range 50_000 {
+		sharp := float64(i%3 - 1)
+		chain := [3]mapped{newMapped(rng, rng.Uint64(), sharp)}
+		taken := chain[0].remote
+		for j := range chain[1:] { // up to a minute away from the last one
+			taken += uint64(rng.Int64N(120e6) - 60e6)
+			chain[j+1] = newMapped(rng, taken, sharp)
+			taken = chain[j+1].remote
+		}
+		a, b, c := chain[0], chain[1], chain[2]
+		ab := a.Then(b.Snapshot)
+		whole := ab.Then(c.Snapshot)
+		at := a.at + uint64(rng.Int64N(120e6)-60e6)
+		got, want := whole.At(at), c.truth(b.truth(a.truth(at)))
+		first, last := got.Interval()
+		off := math.Abs(float64(int64(got.RemoteUsec - want)))
+		if last-first < 1<<63 && want-first > last-first || off > float64(got.ErrorBound.Microseconds()) {
+			t.Fatalf("seed %d, run %d: off by %v us, which is not within %v", seed, i, off, got.ErrorBound)
+		}
+		if off > 0.9*float64(got.ErrorBound.Microseconds()) {
+			close++
+		}
+		other := a.Then(b.Then(c.Snapshot))
+		d, narrower := int64(other.RemoteUsec-whole.RemoteUsec), whole.ErrorBound-other.ErrorBound // wider may be: c is asked there and back
+		if sharp == 0 && (max(d, -d) > 3 || narrower > whole.ErrorBound/1000+5*time.Microsecond || (other.Age-whole.Age).Abs() > 50*time.Millisecond) {
+			t.Fatalf("seed %d, run %d: the first two first %v, the last two first %v", seed, i, whole, other)
+		}
+		bThen := b.At(a.RemoteUsec)
+		const wide = math.MaxInt64
+		if good := a.Within(wide) == nil && bThen.Within(wide) == nil; good != (ab.Within(wide) == nil) {
+			t.Fatalf("seed %d, run %d: %v and %v together %v", seed, i, a.Within(wide), bThen.Within(wide), ab.Within(wide))
+		}
+		if ab.MinimumOneWayDelay != a.MinimumOneWayDelay+b.MinimumOneWayDelay || ab.JitterKnown != (a.JitterKnown && b.JitterKnown) || ab.Jitter != 0 && !ab.JitterKnown {
+			t.Fatalf("seed %d, run %d: %v and %v together %v", seed, i, a, b, ab)
+		}
+		jumped, anew := a.Snapshot, b.Snapshot
+		jumped.Steps++
+		anew.Steps--
+		if jumped.Then(b.Snapshot).Steps == ab.Steps || a.Then(anew).Steps == ab.Steps || jumped.Then(anew).Steps == ab.Steps {
+			t.Fatalf("seed %d, run %d: a jump leaves Steps alone", seed, i)
+		}
+		if a.Then(Snapshot{}) != (Snapshot{}) || (Snapshot{}).Then(a.Snapshot) != (Snapshot{}) {
+			t.Fatal("what is unknown is known behind another one")
+		}
+	}
+	if t.Logf("%d of 50,000 truths are far out in their bound", close); close < 20 {
+		t.Error("the mappings are not as wrong as they say")
+	}
+}
+
+// TestSnapshotInverse: LocalTime is the inverse of At.
+func TestSnapshotInverse(t *testing.T) {
+	const seed = 20261125
+	rng := rand.New(rand.NewPCG(seed, 'i'))
+	for range 20_000 {
+		m := newMapped(rng, rng.Uint64(), 0)
+		if rng.IntN(4) == 0 {
+			m.Skew = 2e5 * (rng.Float64() - 0.5)
+		}
+		want := m.RemoteUsec + uint64(rng.Int64N(1<<42)-1<<41)
+		local := m.LocalTime(want)
+		d, before := int64(m.At(local).RemoteUsec-want), int64(m.At(local-1).RemoteUsec-want)
+		if d < 0 || d > 1 || before >= 0 {
+			t.Fatalf("seed %d: %+v: %d reads %d us more, 1 us before %d", seed, m.Snapshot, local, d, before)
+		}
+	}
+	if got := (Snapshot{}).LocalTime(5); got != 5 {
+		t.Errorf("of nothing %d", got)
+	}
+	for bound, us := range map[time.Duration]uint64{1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, 7 * time.Second: 7e6} {
+		if first, last := (Snapshot{RemoteUsec: 5, ErrorBound: bound}).Interval(); 5-first != us || last-5 != us {
+			t.Errorf("5 us to %v is from %d to %d", bound, int64(first), last)
+		}
+	}
+	if first, last := (Snapshot{}).Interval(); first != 0 || last != math.MaxUint64 || (Snapshot{}).At(7) != (Snapshot{}) {
+		t.Errorf("what is not known is from %d to %d", first, last)
+	}
+}
+
+// TestSnapshotTravels: what arrives is never better than what was sent, and hardly worse.
+func TestSnapshotTravels(t *testing.T) {
+	const seed = 20261125
+	rng := rand.New(rand.NewPCG(seed, 'm'))
+	for i := range 20_000 {
+		sent := newMapped(rng, rng.Uint64(), 0).Snapshot
+		for range i % 3 {
+			sent = sent.Then(newMapped(rng, sent.RemoteUsec, 0).Snapshot)
+		}
+		wire, err := sent.AppendBinary([]byte("before"))
+		var got Snapshot
+		if err2 := got.UnmarshalBinary(wire[len("before"):]); err != nil || err2 != nil || len(wire) > len("before")+64 {
+			t.Fatalf("seed %d: %+v: %d bytes, %v, %v", seed, sent, len(wire), err, err2)
+		}
+		if got.RemoteUsec != sent.RemoteUsec || got.OffsetUsec != sent.OffsetUsec || got.Steps != sent.Steps || got.Disturbed != sent.Disturbed || got.JitterKnown != sent.JitterKnown ||
+			got.ErrorBound < sent.ErrorBound || got.ErrorBound >= sent.ErrorBound+time.Microsecond || got.Age < sent.Age || got.Age > sent.Age+time.Millisecond ||
+			got.Undisturbed > sent.Undisturbed || math.Abs(got.Skew-sent.Skew) > 3e-4 || got.SkewError < sent.SkewError+math.Abs(got.Skew-sent.Skew)-1e-12 || got.SkewError > sent.SkewError+1e-3 {
+			t.Fatalf("seed %d: %+v arrives as\n%+v", seed, sent, got)
+		}
+		for _, at := range []int64{-1e7, 0, 1e6, 1e9} {
+			if a, b := got.At(sent.localUsec()+uint64(at)), sent.At(sent.localUsec()+uint64(at)); a.ErrorBound < b.ErrorBound {
+				t.Fatalf("seed %d: %+v arrives as %+v", seed, b, a)
+			}
+		}
+	}
+	good := newMapped(rng, 1, 0).Snapshot
+	for _, nothing := range []Snapshot{{}, {ErrorBound: 2 * time.Hour}, {ErrorBound: -1}, {RemoteUsec: 7}, {ErrorBound: 1, Skew: math.NaN()}, {ErrorBound: 1, Skew: math.Inf(-1)},
+		{ErrorBound: 1, Skew: 6e5}, {ErrorBound: 1, SkewError: 2e6}, {ErrorBound: 1, SkewError: math.NaN()}, {ErrorBound: math.MaxInt64, RemoteUsec: 5}} {
+		wire, _ := nothing.AppendBinary(nil)
+		got := good
+		if err := got.UnmarshalBinary(wire); err != nil || got != (Snapshot{}) {
+			t.Errorf("%+v arrives as %+v, %v", nothing, got, err)
+		}
+	}
+	vague := Snapshot{ErrorBound: 1, Jitter: time.Hour, Age: -1, Undisturbed: math.MinInt64, MinimumOneWayDelay: -5, MinimumDelayToPeer: math.MaxInt64}
+	wire, _ := vague.AppendBinary(nil)
+	got := good
+	if err := got.UnmarshalBinary(wire); err != nil || got != (Snapshot{ErrorBound: time.Microsecond, MinimumDelayToPeer: math.MaxUint32 * time.Microsecond}) {
+		t.Errorf("%+v arrives as %+v, %v", vague, got, err)
+	}
+	wire, _ = good.AppendBinary(nil)
+	got = good
+	for i := range wire {
+		if err := got.UnmarshalBinary(wire[:i]); !errors.Is(err, ErrLength) || got != good {
+			t.Errorf("%d of %d bytes: %v", i, len(wire), err)
+		}
+	}
+	for i, b := range map[int]byte{0: 2, 1: 4} {
+		bad := bytes.Clone(wire)
+		bad[i] = b
+		if err := got.UnmarshalBinary(bad); err == nil || got != good {
+			t.Errorf("with %d in byte %d: %v", b, i, err)
+		}
 	}
 }
 
@@ -1480,7 +1711,7 @@ func TestSenderAndReceiver(t *testing.T) {
 				snapshot, ok2 := s.Snapshot(at)
 				counts := s.Stats()
 				turns, off := (int64(remote-at-ahead)+ring/2)>>offsetBits, wrap(remote-at-ahead, offsetBits)
-				if !ok || !ok2 || turns != 0 && turns != 1 || max(off, -off) > 100 || max(snapshot.MinOneWayDelay-delay*time.Microsecond, delay*time.Microsecond-snapshot.MinOneWayDelay) > 100*time.Microsecond ||
+				if !ok || !ok2 || turns != 0 && turns != 1 || max(off, -off) > 100 || max(snapshot.MinimumOneWayDelay-delay*time.Microsecond, delay*time.Microsecond-snapshot.MinimumOneWayDelay) > 100*time.Microsecond ||
 					(int64(snapshot.RemoteUsec-at)-snapshot.OffsetUsec) != 0 || counts.Datagrams < datagrams {
 					t.Errorf("remote time %d us off on the ring, %d turns, %+v, %+v after %d", off, turns, snapshot, counts, datagrams)
 					return

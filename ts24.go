@@ -27,10 +27,16 @@ var processStart = time.Now()
 func NowUsec() uint64 { return uint64(time.Since(processStart) / time.Microsecond) }
 
 // UsecAt returns what NowUsec returned, or will return, at t, a result of time.Now in this
-// process. To go back, add the difference of two readings to t with t.Add. If t has no monotonic
-// reading, because it was parsed or rounded, the result contains all steps of the wall clock
-// since the start.
+// process. If t has no monotonic reading, because it was parsed or rounded, the result contains all
+// steps of the wall clock since the start.
 func UsecAt(t time.Time) uint64 { return uint64(t.Sub(processStart).Microseconds()) }
+
+// TimeAt is the inverse of UsecAt: the time at which NowUsec returned, or will return, usec. Its
+// monotonic reading is exact; its time of day is what the wall clock said when the process started,
+// and the time since then.
+func TimeAt(usec uint64) time.Time {
+	return processStart.Add(time.Duration(usec) * time.Microsecond)
+}
 
 // LocalTimeToDatagramTS24 returns the stamp for a datagram that is sent at localUsec, a
 // reading of the local clock in microseconds. The stamp is localUsec in units of 8 us,

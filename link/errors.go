@@ -2,7 +2,10 @@
 
 package link
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Open refuses a datagram with one of these errors, and ignores all of it.
 var (
@@ -20,3 +23,6 @@ var (
 	ErrOld    = errors.New("link: the event is too old")
 	ErrBefore = errors.New("link: the event is from before a clock was set, or the peer started anew")
 )
+
+// unsure returns an error that is both ErrUnsure and why.
+func unsure(why error) error { return fmt.Errorf("%w: %w", ErrUnsure, why) }

@@ -5,6 +5,7 @@
 package link_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -94,4 +95,28 @@ func Example_agreedInstant() {
 	// we act in 500ms
 	// they hear it and act in 480ms
 	// an instant must be 0 to 16 s ahead, not 17s
+}
+
+// A client joins when it knows the server's clock, and says why when it cannot.
+func ExampleLink_Wait() {
+	var client, server link.Link
+	go func() { // a real program's receiving goroutine
+		const delay, ahead = 20_000, 5_000_000_000 // microseconds
+		for now := uint64(1_000_000); now < 2_000_000; now += 100_000 {
+			server.Open(client.AppendHeader(nil, now), now+ahead+delay)
+			client.Open(server.AppendHeader(nil, now+ahead), now+delay)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	fmt.Println("known:", client.Wait(ctx, 30*time.Millisecond) == nil)
+
+	cancel() // or a timeout
+	err := client.Wait(ctx, 10*time.Millisecond)
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, context.Canceled), errors.Is(err, timesync.ErrWide))
+	// Output:
+	// known: true
+	// link: context canceled: timesync: the error bound is wider than tolerable
+	// true true
 }

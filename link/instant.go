@@ -8,23 +8,16 @@ import (
 	"timesync"
 )
 
-const (
-	// MaxAhead is how far ahead an instant may be. A timestamp of 3 bytes reaches 16.8 s
-	// ahead; one that is further would be read as past.
-	MaxAhead = 16 * time.Second
-
-	// settled is how long ago a clock was last noticed to have been set, at least. By then
-	// both ends have seen it.
-	settled = 15 * time.Second
-)
+// MaxAhead is how far ahead an instant may be. A timestamp of 3 bytes reaches 16.8 s
+// ahead; one that is further would be read as past.
+const MaxAhead = 16 * time.Second
 
 // ProposeInstant returns the local time atUsec by the peer's clock, for a payload, so that both
 // ends can act at the same instant. The peer passes it to AcceptInstant. nowUsec is the local
 // time now, in microseconds like atUsec.
 //
 // The error is ErrAhead if atUsec is before nowUsec or more than MaxAhead after it. It is
-// ErrUnsure if the peer's clock is not known, if its error bound is above within, or if a clock
-// was set in the last 15 s.
+// ErrUnsure if timesync.Snapshot.Within(within) is an error now; errors.Is finds both in it.
 //
 // Propose an instant that is seconds ahead again in each datagram: then a lost datagram does no
 // harm, and later proposals are more exact.
@@ -32,13 +25,13 @@ func (l *Link) ProposeInstant(nowUsec, atUsec uint64, within time.Duration) (tim
 	if atUsec-nowUsec > uint64(MaxAhead/time.Microsecond) {
 		return 0, ErrAhead
 	}
-	s, ok := l.Snapshot(nowUsec)
-	if !ok || s.ErrorBound > within || s.Disturbed && s.Undisturbed < settled {
-		return 0, ErrUnsure
+	s, _ := l.Snapshot(nowUsec)
+	if err := s.Within(within); err != nil {
+		return 0, unsure(err)
 	}
 	instant, ok := l.ToRemoteTime23(atUsec)
-	if !ok {
-		return 0, ErrUnsure
+	if !ok { // the link was reset meanwhile
+		return 0, unsure(timesync.ErrUnsynchronized)
 	}
 	return instant, nil
 }
@@ -87,9 +80,11 @@ func ReadTime23(b []byte) (ts timesync.Counter23, flag bool) {
 // the local time, in microseconds, at which that event happened. A stamp shows a time modulo 67.1 s,
 // and a clock that was set since then changes its meaning. So AcceptEvent returns
 //
-//	ErrUnsure  if the peer's clock is not known: then the peer hardly knows ours
+//	ErrUnsure  if the peer's clock is not known: then the peer hardly knows ours. errors.Is finds
+//	           timesync.ErrUnsynchronized in it, too
 //	ErrFuture  if the event lies after nowUsec by more than the error bound
-//	ErrBefore  if it lies before the peer started or a clock was set, or one was set in the last 15 s
+//	ErrBefore  if it lies before the peer started or a clock was set, or one was set less than
+//	           timesync.Settled ago
 //	ErrOld     if it lies more than oldest before nowUsec; beyond 50 s an event looks like another
 //
 // atUsec is what the stamp says, also with an error. Better, a peer drops its own events that are
@@ -100,10 +95,10 @@ func (l *Link) AcceptEvent(nowUsec uint64, event timesync.Counter23, oldest time
 	s, ok := l.Snapshot(nowUsec)
 	switch {
 	case !ok:
-		return atUsec, ErrUnsure
+		return atUsec, unsure(timesync.ErrUnsynchronized)
 	case -age > s.ErrorBound:
 		return atUsec, ErrFuture
-	case s.Disturbed && s.Undisturbed < settled, age > s.Undisturbed+s.ErrorBound:
+	case s.Disturbed && s.Undisturbed < timesync.Settled, age > s.Undisturbed+s.ErrorBound:
 		return atUsec, ErrBefore
 	case age > oldest:
 		return atUsec, ErrOld

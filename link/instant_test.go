@@ -48,7 +48,7 @@ func TestInstant(t *testing.T) {
 func TestInstantRefused(t *testing.T) {
 	var a, b link.Link
 	const within = 50 * time.Millisecond
-	if _, err := a.ProposeInstant(0, 1, within); !errors.Is(err, link.ErrUnsure) {
+	if _, err := a.ProposeInstant(0, 1, within); !errors.Is(err, link.ErrUnsure) || !errors.Is(err, timesync.ErrUnsynchronized) {
 		t.Errorf("before anything is known: %v", err)
 	}
 	now := talk(&a, &b, 1<<40, 1e9, 20*time.Millisecond, 8*time.Second)
@@ -57,16 +57,19 @@ func TestInstantRefused(t *testing.T) {
 			t.Errorf("%d us ahead: %v", int64(at-now), err)
 		}
 	}
-	if _, err := a.ProposeInstant(now, now+1e6, 19*time.Millisecond); !errors.Is(err, link.ErrUnsure) {
+	if _, err := a.ProposeInstant(now, now+1e6, 19*time.Millisecond); !errors.Is(err, link.ErrUnsure) || !errors.Is(err, timesync.ErrWide) {
 		t.Errorf("a path of 20 ms each way, wanted within 19 ms: %v", err)
 	}
 	now = talk(&a, &b, now, 1e9+50e3, 20*time.Millisecond, 5*time.Second) // the peer's clock is set
-	if _, err := a.ProposeInstant(now, now+1e6, within); !errors.Is(err, link.ErrUnsure) {
+	if _, err := a.ProposeInstant(now, now+1e6, within); !errors.Is(err, link.ErrUnsure) || !errors.Is(err, timesync.ErrDisturbed) {
 		t.Errorf("5 s after a clock was set: %v", err)
 	}
 	now = talk(&a, &b, now, 1e9+50e3, 20*time.Millisecond, 15*time.Second)
 	if _, err := a.ProposeInstant(now, now+1e6, within); err != nil {
 		t.Errorf("20 s after a clock was set: %v", err)
+	}
+	if _, err := a.ProposeInstant(now+20e6, now+21e6, time.Hour); !errors.Is(err, link.ErrUnsure) || !errors.Is(err, timesync.ErrSilent) {
+		t.Errorf("after a silence of 20 s: %v", err)
 	}
 	if at, err := link.AcceptInstant(1e9, timesync.NewCounter23((1e9-8000)>>3)); !errors.Is(err, link.ErrPassed) || at != 1e9-8000 {
 		t.Errorf("an instant of 8 ms ago: %d, %v", at, err)
@@ -102,7 +105,7 @@ func TestEvent(t *testing.T) {
 		return time.Duration(now-got) * time.Microsecond, err
 	}
 	var a, b link.Link
-	if _, err := accept(&a, 1e9, 1e9-5e3); !errors.Is(err, link.ErrUnsure) {
+	if _, err := accept(&a, 1e9, 1e9-5e3); !errors.Is(err, link.ErrUnsure) || !errors.Is(err, timesync.ErrUnsynchronized) {
 		t.Errorf("before anything is known: %v", err)
 	}
 	// a speaks, b has come 8 s ago; its clock reads what a's does, and offset.

@@ -6,9 +6,10 @@
 // Use it inside the encryption. To send, call AppendHeader, append the payload, then encrypt
 // and authenticate both. To receive, authenticate, refuse replays, and pass what was inside to
 // Open: it returns the payload and the one-way delay of the datagram. RemoteTime is then the
-// peer's clock, and Snapshot has all that is known, such as OffsetUsec and ErrorBound.
+// peer's clock, and Snapshot has all that is known, such as OffsetUsec and ErrorBound. Wait waits
+// until that is good enough.
 //
-// The package opens no socket, starts no goroutine and reads no clock. It does not allocate.
+// The package opens no socket, starts no goroutine and reads no clock. Only Wait and errors allocate.
 //
 // # Wire format
 //
@@ -33,7 +34,9 @@
 package link
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
 	"sync"
 	"time"
 
@@ -104,6 +107,9 @@ type Link struct {
 	reporting  bool     // a report was due
 	reportedAt uint64   // local time, us, of the first one
 	reportDue  uint64   // and of the next
+
+	heard uint64        // local time, us, of the last datagram
+	news  chan struct{} // closed at the next datagram, or nil while nobody waits
 }
 
 // Inputs are the methods of a timesync.TimeSynchronizer that change it.
@@ -253,7 +259,40 @@ func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.
 	if h.asks {
 		l.owed, l.hasAnchor = true, false // it may be another one, whose anchor we need
 	}
+	l.heard = recvUsec
+	if l.news != nil {
+		close(l.news)
+		l.news = nil
+	}
 	return payload, owd, ok, nil
+}
+
+// Wait returns nil as soon as the peer's clock is known well enough: when, at the receipt of the
+// last datagram, timesync.Snapshot.Within(tolerable) is nil. That may be at once. Else it waits for
+// more datagrams until ctx is done. errors.Is then finds both ctx.Err() in the error and what
+// Within returned last.
+//
+// Wait reads no clock, so it does not see that the peer has been silent since that datagram.
+func (l *Link) Wait(ctx context.Context, tolerable time.Duration) error {
+	for {
+		l.mu.Lock()
+		s, _ := l.Snapshot(l.heard)
+		err := s.Within(tolerable)
+		if err == nil {
+			l.mu.Unlock()
+			return nil
+		}
+		if l.news == nil {
+			l.news = make(chan struct{})
+		}
+		news := l.news
+		l.mu.Unlock()
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return fmt.Errorf("link: %w: %w", ctx.Err(), err)
+		}
+	}
 }
 
 // startedAnew reports whether the peer is not who it was: it knew our clock, and asks for it

@@ -115,8 +115,8 @@ func TestServerHold(t *testing.T) {
 	snapshot := w.snapshot(t)
 	owd, _ := w.c.MinimumOneWayDelay()
 	t.Logf("one way %v", owd)
-	if d := owd - 30*time.Millisecond; d.Abs() > 50*time.Microsecond || owd != snapshot.MinOneWayDelay {
-		t.Errorf("one way %v and %v, want 30 ms", owd, snapshot.MinOneWayDelay)
+	if d := owd - 30*time.Millisecond; d.Abs() > 50*time.Microsecond || owd != snapshot.MinimumOneWayDelay {
+		t.Errorf("one way %v and %v, want 30 ms", owd, snapshot.MinimumOneWayDelay)
 	}
 	if e := w.errorUsec(t); magnitude(e) > 10 {
 		t.Errorf("error %d us", e)
@@ -301,7 +301,7 @@ func TestRouteChange(t *testing.T) {
 	}
 
 	w, m := grown(nil, 0, 0, 70*usMs, 70*usMs)
-	took := until(w, func() bool { return w.snapshot(t).MinOneWayDelay == 70*time.Millisecond })
+	took := until(w, func() bool { return w.snapshot(t).MinimumOneWayDelay == 70*time.Millisecond })
 	w.run(time.Minute)
 	t.Logf("both ways: round trip right after %.1f s, error at most %d us, bound %v", took.Seconds(), percentile(m.errors, 1), w.snapshot(t).ErrorBound)
 	if took > 10*time.Second || percentile(m.errors, 1) > 5 {

@@ -90,7 +90,7 @@ func boundWorld(t *testing.T, seed uint64) (queries int, ratio, share float64) {
 			}
 			share = max(share, float64(e)/float64(bound.Microseconds()))
 		}
-		ratios = append(ratios, float64(s.ErrorBound)/float64(max(s.MinOneWayDelay, time.Millisecond)))
+		ratios = append(ratios, float64(s.ErrorBound)/float64(max(s.MinimumOneWayDelay, time.Millisecond)))
 	}
 	if len(ratios) == 0 {
 		return queries, 1, share

@@ -65,7 +65,7 @@ func TestWorkedExample(t *testing.T) {
 			t.Errorf("%s: %d us a minute later, want 130 s", rule.name, got)
 		}
 		s, _ := c.Snapshot(20_000_000)
-		if s.MinOneWayDelay != 5*time.Second || s.OffsetUsec != 50_000_000 || s.ErrorBound < 5*time.Second || s.ErrorBound > 5010*time.Millisecond {
+		if s.MinimumOneWayDelay != 5*time.Second || s.OffsetUsec != 50_000_000 || s.ErrorBound < 5*time.Second || s.ErrorBound > 5010*time.Millisecond {
 			t.Errorf("%s: %+v", rule.name, s)
 		}
 	}
@@ -260,8 +260,8 @@ func TestJitter(t *testing.T) {
 	w.up = func() int64 { n++; return 30*usMs + n%2*20*usMs }
 	w.keepPinging(nil)
 	w.run(10 * time.Second)
-	if s := w.snapshot(t); s.Jitter != 5*time.Millisecond || s.MinOneWayDelay != 30*time.Millisecond {
-		t.Errorf("jitter %v, delay %v", s.Jitter, s.MinOneWayDelay)
+	if s := w.snapshot(t); s.Jitter != 5*time.Millisecond || s.MinimumOneWayDelay != 30*time.Millisecond {
+		t.Errorf("jitter %v, delay %v", s.Jitter, s.MinimumOneWayDelay)
 	}
 }
 
@@ -328,8 +328,8 @@ func TestZeroRoundTrip(t *testing.T) {
 	w.keepPinging(nil)
 	w.watch(t)
 	w.run(30 * time.Second)
-	if s := w.snapshot(t); s.MinOneWayDelay != 0 || w.c.Count(Impossible) != 0 {
-		t.Errorf("delay %v, %d refused", s.MinOneWayDelay, w.c.Count(Impossible))
+	if s := w.snapshot(t); s.MinimumOneWayDelay != 0 || w.c.Count(Impossible) != 0 {
+		t.Errorf("delay %v, %d refused", s.MinimumOneWayDelay, w.c.Count(Impossible))
 	}
 }
 
@@ -441,7 +441,7 @@ func TestReaders(t *testing.T) {
 					t.Errorf("went back from %d to %d", last.RemoteUsec, s.RemoteUsec)
 					return
 				}
-				if s.ErrorBound <= 0 || s.MinOneWayDelay < 20*time.Millisecond || s.OffsetUsec != int64(s.RemoteUsec-local) {
+				if s.ErrorBound <= 0 || s.MinimumOneWayDelay < 20*time.Millisecond || s.OffsetUsec != int64(s.RemoteUsec-local) {
 					t.Errorf("torn: %+v", s)
 					return
 				}

@@ -99,6 +99,7 @@ func (c *Clock) estimate(now uint64) *published {
 	p := &published{skew: c.drift.skew, skewKnown: c.drift.known}
 	p.best = c.best(p.skew, now)
 	p.trip, p.jitter = c.roundTrip()
+	p.jitterKnown = len(c.window) > 1
 	return p
 }
 

@@ -63,7 +63,7 @@ func TestSnapshot(t *testing.T) {
 	if v := answer(c, 1000, 51_030, 51_040, 1070); v != Synced {
 		t.Fatal(v)
 	}
-	want := timesync.Snapshot{RemoteUsec: 51_070, OffsetUsec: 50_000, ErrorBound: 32 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond, SkewError: 600, MinDelayToPeer: 30 * time.Microsecond}
+	want := timesync.Snapshot{RemoteUsec: 51_070, OffsetUsec: 50_000, ErrorBound: 32 * time.Microsecond, MinimumOneWayDelay: 30 * time.Microsecond, SkewError: 600, MinimumDelayToPeer: 30 * time.Microsecond}
 	if got, _ := c.Snapshot(1070); got != want {
 		t.Errorf("after one exchange %+v, want %+v", got, want)
 	}
@@ -80,8 +80,8 @@ func TestSnapshot(t *testing.T) {
 	// The second says least doubt, as it is younger, and reads 1 us more; its round trip is
 	// odd, so its bound is 32 us and 2 for rounding.
 	answer(c, 101_000, 151_032, 151_042, 101_073)
-	want = timesync.Snapshot{RemoteUsec: 151_583, OffsetUsec: 50_000, ErrorBound: 35 * time.Microsecond, MinOneWayDelay: 30 * time.Microsecond,
-		Jitter: 500 * time.Nanosecond, Age: 510 * time.Microsecond, Undisturbed: 100_513 * time.Microsecond, SkewError: 600, MinDelayToPeer: 30 * time.Microsecond}
+	want = timesync.Snapshot{RemoteUsec: 151_583, OffsetUsec: 50_000, ErrorBound: 35 * time.Microsecond, MinimumOneWayDelay: 30 * time.Microsecond,
+		Jitter: 500 * time.Nanosecond, JitterKnown: true, Age: 510 * time.Microsecond, Undisturbed: 100_513 * time.Microsecond, SkewError: 600, MinimumDelayToPeer: 30 * time.Microsecond}
 	if got, _ := c.Snapshot(101_583); got != want {
 		t.Errorf("after two exchanges %+v, want %+v", got, want)
 	}
@@ -89,7 +89,7 @@ func TestSnapshot(t *testing.T) {
 	if got, _ := c.Snapshot(1<<64 - 16_000_000); got.Age != 0 || got.Undisturbed != 0 {
 		t.Errorf("before the first exchange: heard %v ago, undisturbed %v", got.Age, got.Undisturbed)
 	}
-	if delay, ok := c.MinimumOneWayDelay(); delay != want.MinOneWayDelay || !ok {
+	if delay, ok := c.MinimumOneWayDelay(); delay != want.MinimumOneWayDelay || !ok {
 		t.Errorf("delay %v, %v", delay, ok)
 	}
 }

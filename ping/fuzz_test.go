@@ -154,7 +154,7 @@ func (p *player) check() {
 	if !ok {
 		return
 	}
-	if s.ErrorBound < 0 || s.MinOneWayDelay < 0 || s.Jitter < 0 || s.MinOneWayDelay > 5*time.Second || s.Skew > maxSkewPPM || s.Skew < -maxSkewPPM {
+	if s.ErrorBound < 0 || s.MinimumOneWayDelay < 0 || s.Jitter < 0 || s.MinimumOneWayDelay > 5*time.Second || s.Skew > maxSkewPPM || s.Skew < -maxSkewPPM {
 		p.t.Fatalf("%+v", s)
 	}
 	if remote, ok := c.RemoteTime(p.now); !ok || remote != s.RemoteUsec || int64(remote-p.now) != s.OffsetUsec {

@@ -16,6 +16,7 @@ type published struct {
 
 	best         sample // bounds the error
 	trip, jitter int64  // see roundTrip
+	jitterKnown  bool   // there is more than one to compare
 	skew         int64  // remote minus local rate, 2^-32; 0 while not known
 	skewKnown    bool
 	heard        uint64 // local time of the last exchange
@@ -173,7 +174,7 @@ func (c *Clock) Skew() (ppm float64, ok bool) {
 }
 
 // Snapshot returns what is known at the local time localUsec, all from the same state. The
-// fields are those of the core, with these differences: MinOneWayDelay and MinDelayToPeer
+// fields are those of the core, with these differences: MinimumOneWayDelay and MinimumDelayToPeer
 // are half of the shortest round trip each, and Jitter by how much half of the mean one
 // exceeds that, both of the last 8 exchanges; Undisturbed counts from the first exchange
 // unless a clock was set; Age is the time since the last exchange that was believed; and Skew
@@ -186,18 +187,19 @@ func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 	}
 	remote := p.read(localUsec)
 	return timesync.Snapshot{
-		RemoteUsec:     remote,
-		OffsetUsec:     int64(remote - localUsec),
-		ErrorBound:     p.errorBound(localUsec),
-		MinOneWayDelay: duration(p.trip) / 2,
-		Jitter:         duration(p.jitter) / 2,
-		Age:            max(duration(int64(localUsec-p.heard)), 0),
-		Undisturbed:    max(duration(int64(localUsec-p.disturbed)), 0),
-		Skew:           inPPM(p.skew),
-		Steps:          p.steps,
-		MinDelayToPeer: duration(p.trip) / 2,
-		Disturbed:      p.wasSet,
-		SkewError:      p.skewError(),
+		RemoteUsec:         remote,
+		OffsetUsec:         int64(remote - localUsec),
+		ErrorBound:         p.errorBound(localUsec),
+		MinimumOneWayDelay: duration(p.trip) / 2,
+		Jitter:             duration(p.jitter) / 2,
+		JitterKnown:        p.jitterKnown,
+		Age:                max(duration(int64(localUsec-p.heard)), 0),
+		Undisturbed:        max(duration(int64(localUsec-p.disturbed)), 0),
+		Skew:               inPPM(p.skew),
+		Steps:              p.steps,
+		MinimumDelayToPeer: duration(p.trip) / 2,
+		Disturbed:          p.wasSet,
+		SkewError:          p.skewError(),
 	}, true
 }
 

@@ -118,6 +118,9 @@ func (b *block) anchor(localUsec, remoteUsec uint64) {
 // flagDisturbed is in the flags of an answer.
 const flagDisturbed = 1 << 0
 
+// unknownJitter is what an answer says for a jitter that is not known. A known one is less.
+const unknownJitter = time.Second
+
 // answer appends an answer, after its length: a later version may say more.
 func (b *block) answer(localUsec uint64, a *Answer) {
 	b.kind(Answered)
@@ -128,13 +131,17 @@ func (b *block) answer(localUsec uint64, a *Answer) {
 	b.b = binary.AppendUvarint(b.b, uint64(a.Stats.LateBuckets))
 	if a.OK {
 		s := &a.Snapshot
+		jitter := s.Jitter
+		if !s.JitterKnown {
+			jitter = unknownJitter
+		}
 		b.b = binary.AppendVarint(b.b, s.OffsetUsec)
-		for _, d := range [...]time.Duration{s.ErrorBound, s.MinOneWayDelay, s.Jitter, s.Age, s.Undisturbed} {
+		for _, d := range [...]time.Duration{s.ErrorBound, s.MinimumOneWayDelay, jitter, s.Age, s.Undisturbed} {
 			b.b = binary.AppendVarint(b.b, int64(d))
 		}
 		b.b = binary.LittleEndian.AppendUint64(b.b, math.Float64bits(s.Skew))
 		b.b = binary.AppendUvarint(b.b, uint64(s.Steps))
-		b.b = binary.AppendVarint(b.b, int64(s.MinDelayToPeer))
+		b.b = binary.AppendVarint(b.b, int64(s.MinimumDelayToPeer))
 		flags := byte(0)
 		if s.Disturbed {
 			flags = flagDisturbed
@@ -290,9 +297,12 @@ func (e *events) answer(x *Event) bool {
 	s := &x.Answer.Snapshot
 	s.OffsetUsec, ok = in.varint()
 	s.RemoteUsec = x.LocalUsec + uint64(s.OffsetUsec)
-	for _, d := range [...]*time.Duration{&s.ErrorBound, &s.MinOneWayDelay, &s.Jitter, &s.Age, &s.Undisturbed} {
+	for _, d := range [...]*time.Duration{&s.ErrorBound, &s.MinimumOneWayDelay, &s.Jitter, &s.Age, &s.Undisturbed} {
 		v, whole := in.varint()
 		*d, ok = time.Duration(v), ok && whole
+	}
+	if s.JitterKnown = s.Jitter < unknownJitter; !s.JitterKnown {
+		s.Jitter = 0
 	}
 	skew, ok1 := in.number(8)
 	steps, ok2 := in.uvarint()
@@ -302,7 +312,7 @@ func (e *events) answer(x *Event) bool {
 		return ok && ok1 && ok2
 	}
 	toPeer, ok := in.varint()
-	s.MinDelayToPeer = time.Duration(toPeer)
+	s.MinimumDelayToPeer = time.Duration(toPeer)
 	if len(in.b) == 0 { // some of that day here
 		return ok
 	}

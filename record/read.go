@@ -21,8 +21,10 @@ var (
 	ErrCorrupt = errors.New("record: a block is damaged")
 )
 
-// Read returns an iterator over the events of a recording. After the last event there may
-// be an error: ErrFormat, ErrTruncated or ErrCorrupt, with the place, or one of src.
+// Read returns an iterator over the events of a recording, an iter.Seq2[Event, error]; that type is
+// written out because Go 1.22, for which these files can be copied, has no package iter. After the
+// last event there may be an error: ErrFormat, ErrTruncated or ErrCorrupt, with the place, or one
+// of src.
 //
 //	for event, err := range record.Read(file) {
 func Read(src io.Reader) func(yield func(Event, error) bool) {

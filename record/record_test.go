@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -24,6 +25,12 @@ import (
 func still(w io.Writer) *Recorder { return start(w, nil, nothing) }
 
 func nothing() {}
+
+// What Read and Replay return are iterators as package iter has them.
+var (
+	_ iter.Seq2[Event, error]  = Read(nil)
+	_ iter.Seq2[Moment, error] = Replay()
+)
 
 // TestMethods: a Recorder has all the methods of a synchronizer. Those that it does not record
 // are questions, which everything asks; a new method has to be one or the other.

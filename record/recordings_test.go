@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"timesync"
 	"timesync/internal/stat"
@@ -203,7 +204,11 @@ func TestFormat(t *testing.T) {
 					if s.Disturbed || !math.IsInf(s.SkewError, 1) { // these files are older than both
 						t.Errorf("%s: not in the file: %+v", name, s)
 					}
-					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ", int64(s.MinOneWayDelay), " ", int64(s.Jitter), " ",
+					jitter := s.Jitter
+					if !s.JitterKnown {
+						jitter = time.Second // as the file says it
+					}
+					fmt.Fprint(sum, " ", s.OffsetUsec, " ", int64(s.ErrorBound), " ", int64(s.MinimumOneWayDelay), " ", int64(jitter), " ",
 						int64(s.Age), " ", int64(s.Undisturbed), " ", math.Float64bits(s.Skew), " ", s.Steps)
 				}
 				fmt.Fprintln(sum)

@@ -30,8 +30,8 @@ type Moment struct {
 // errRecordings is what Replay says to any other number.
 var errRecordings = errors.New("record: a replay takes one recording or two")
 
-// Replay gives a recording to a fresh synchronizer, and returns an iterator over its events,
-// with the synchronizer as it is after each. Of two recordings, one from each end of a path,
+// Replay gives a recording to a fresh synchronizer, and returns an iterator over its events, an
+// iter.Seq2[Moment, error] as in Read, with the synchronizer as it is after each. Of two recordings, one from each end of a path,
 // the events come in the order of time, as far as the first one's synchronizer knows the
 // other clock. After the last event there may be an error, as from Read; if there are two
 // recordings, both are replayed to their ends before. Two recordings are held in memory.

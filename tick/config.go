@@ -5,7 +5,7 @@ package tick
 import (
 	"errors"
 	"fmt"
-	"log"
+	"log/slog"
 	"math"
 	"time"
 
@@ -62,7 +62,7 @@ const (
 type Mismatch uint8
 
 const (
-	MismatchWarn       Mismatch = iota // write a line by Logf and go on
+	MismatchWarn       Mismatch = iota // warn by Logger and go on
 	MismatchDisconnect                 // the server refuses the client: OnHello returns ErrRate; a client goes on
 	MismatchAdjust                     // the client takes the rate of the server; a server goes on
 	MismatchSignal                     // go on
@@ -87,8 +87,8 @@ type Config struct {
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
 
-	Clock func() uint64                    // for Run: a monotonic clock, microseconds; nil is timesync.NowUsec
-	Logf  func(format string, args ...any) // for MismatchWarn; nil is log.Printf
+	Clock  func() uint64 // for Run: a monotonic clock, microseconds; nil is timesync.NowUsec
+	Logger *slog.Logger  // for MismatchWarn; nil is slog.Default()
 }
 
 // Handlers are called by the goroutine that advances a Server or Client, one at a
@@ -185,8 +185,8 @@ func (c *Config) complete() error {
 	if c.Clock == nil {
 		c.Clock = timesync.NowUsec
 	}
-	if c.Logf == nil {
-		c.Logf = log.Printf
+	if c.Logger == nil {
+		c.Logger = slog.Default()
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package tick
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -442,11 +443,11 @@ func TestHostMigrates(t *testing.T) {
 func TestRateMismatch(t *testing.T) {
 	for _, action := range []Mismatch{MismatchWarn, MismatchDisconnect, MismatchAdjust, MismatchSignal} {
 		var cr, sr recorder
-		var logged []string
-		logf := func(f string, a ...any) { logged = append(logged, fmt.Sprintf(f, a...)) }
+		var logged strings.Builder
+		logger := slog.New(slog.NewTextHandler(&logged, nil))
 		remote := &fakeRemote{delay: ms(20)}
-		c := mustClient(cr.client(ClientConfig{Config: Config{Rate: Hz(24), OnMismatch: action, Logf: logf}}), remote)
-		s := mustServer(sr.server(ServerConfig{Config: Config{Rate: Hz(36), OnMismatch: action, Logf: logf}}))
+		c := mustClient(cr.client(ClientConfig{Config: Config{Rate: Hz(24), OnMismatch: action, Logger: logger}}), remote)
+		s := mustServer(sr.server(ServerConfig{Config: Config{Rate: Hz(36), OnMismatch: action, Logger: logger}}))
 		s.Start(0)
 		c.Start(0)
 		now := uint64(0)
@@ -510,11 +511,12 @@ func TestRateMismatch(t *testing.T) {
 		if (action == MismatchDisconnect) != (len(sr.of(EventClientSynced)) == 0) {
 			t.Errorf("action %d: %v", action, sr.events)
 		}
-		if (action == MismatchWarn) != (len(logged) == 2) {
-			t.Errorf("action %d logged %q", action, logged)
+		lines := strings.SplitAfter(logged.String(), "\n")
+		if (action == MismatchWarn) != (len(lines) == 3) {
+			t.Errorf("action %d logged %q", action, lines)
 		}
-		if action == MismatchWarn && logged[1] != "tick: tick rate 24/s of peer 1386785595 differs" {
-			t.Errorf("logged %q", logged)
+		if action == MismatchWarn && !strings.HasSuffix(lines[1], "level=WARN msg=\"tick: another tick rate\" peer=1386785595 rate=24/s\n") {
+			t.Errorf("logged %q", lines)
 		}
 	}
 }

@@ -302,7 +302,7 @@ func (l *loop) advance(nowUsec uint64, single bool) (ticks int, ok bool) {
 	}()
 	for _, e := range events {
 		if e.Kind == EventRateMismatch && l.cfg.OnMismatch == MismatchWarn && l.life.Load() == life {
-			l.cfg.Logf("tick: %v", e)
+			l.cfg.Logger.Warn("tick: another tick rate", "peer", e.Peer, "rate", e.Rate.String())
 		}
 		call(l, life, l.on.Event, e)
 	}

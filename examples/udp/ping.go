@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -65,8 +66,9 @@ func (p *pinger) ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool) {
 
 // ProposeInstant is that of link.Link.
 func (p *pinger) ProposeInstant(nowUsec, atUsec uint64, within time.Duration) (timesync.Counter23, error) {
-	if bound, ok := p.ErrorBound(nowUsec); !ok || bound > within {
-		return 0, link.ErrUnsure
+	s, _ := p.Snapshot(nowUsec)
+	if err := s.Within(within); err != nil {
+		return 0, fmt.Errorf("%w: %w", link.ErrUnsure, err)
 	}
 	instant, _ := p.ToRemoteTime23(atUsec)
 	return instant, nil

@@ -41,13 +41,13 @@ func connect(ctx context.Context, r *bench.Run) error {
 }
 
 // loopback is WebRTC without any network but that of this machine.
-func loopback() *webrtc.API {
+func loopback(options ...func(*webrtc.API)) *webrtc.API {
 	var s webrtc.SettingEngine
 	s.SetIncludeLoopbackCandidate(true)
 	s.SetInterfaceFilter(func(name string) bool { return name == "lo" || name == "lo0" })
 	s.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
 	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
-	return webrtc.NewAPI(webrtc.WithSettingEngine(s))
+	return webrtc.NewAPI(append(options, webrtc.WithSettingEngine(s))...)
 }
 
 // end is one end of a connection with two data channels.

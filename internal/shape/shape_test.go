@@ -107,7 +107,7 @@ func TestGofmt(t *testing.T) {
 
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
-	examples := []string{"examples/internal/seal", "examples/udp", "examples/game", "examples/watch", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout"}
+	examples := []string{"examples/internal/seal", "examples/udp", "examples/game", "examples/watch", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout", "examples/relay"}
 	for _, dir := range append(examples, packages...) {
 		for _, name := range sources(t, dir) {
 			if !bytes.HasPrefix(read(t, name), []byte("// SPDX-License-Identifier: BSD-3-Clause\n\n")) {
@@ -119,10 +119,10 @@ func TestLicenses(t *testing.T) {
 
 // TestImports: the core imports next to nothing: errors and strconv for the counters, math
 // and math/bits for the line under the datagrams, sync/atomic for the readers, time for
-// durations, fmt and log/slog for logs. None of these reads a clock but time, and none a file, a socket
+// durations, fmt and log/slog for logs, encoding/binary for snapshots that travel. None of these reads a clock but time, and none a file, a socket
 // or a random number.
 func TestImports(t *testing.T) {
-	allowed := []string{"errors", "fmt", "log/slog", "math", "math/bits", "strconv", "sync/atomic", "time"}
+	allowed := []string{"encoding/binary", "errors", "fmt", "log/slog", "math", "math/bits", "strconv", "sync/atomic", "time"}
 	for _, name := range sources(t, ".") {
 		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
 		if err != nil {

@@ -64,7 +64,7 @@ func (c *Client) Sample(raw uint64, unixUsec float64) (s Sample) {
 		s.Stamps = Reading{true, float64(snap.RemoteUsec) - truth, us(snap.ErrorBound), us(c.delay), float64(snap.Steps)}
 	}
 	if snap, ok := c.ping.Snapshot(now); ok {
-		s.Ping = Reading{true, float64(snap.RemoteUsec) - truth, us(snap.ErrorBound), us(snap.MinOneWayDelay + snap.Jitter), float64(snap.Steps)}
+		s.Ping = Reading{true, float64(snap.RemoteUsec) - truth, us(snap.ErrorBound), us(snap.MinimumOneWayDelay + snap.Jitter), float64(snap.Steps)}
 	}
 	return s
 }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/program"
+	"timesync/examples/internal/seal"
+	"timesync/rxtime"
+)
+
+const (
+	frameEvery = time.Second / 60
+	// tellEvery is how often those who have nothing to send say what time it is, as in the reports
+	// that a sender of media needs anyway.
+	tellEvery = 50 * time.Millisecond
+)
+
+// clock is one that may be set.
+type clock struct {
+	program.Clock
+	set atomic.Int64 // us
+}
+
+func (c *clock) at(trueUsec uint64) uint64 { return c.At(int64(trueUsec)) + uint64(c.set.Load()) }
+func (c *clock) now() uint64               { return c.at(timesync.NowUsec()) }
+
+// leg is one end of a connection.
+type leg struct {
+	end   *seal.End
+	clock *clock
+	udp   *net.UDPConn
+	rx    *rxtime.Conn
+	to    netip.AddrPort // not valid at the end that is called
+	tasks sync.WaitGroup
+	stop  chan struct{}
+}
+
+// open makes an end that serves a socket, and gives take what comes.
+func open(key [32]byte, udp *net.UDPConn, to netip.AddrPort, c *clock, take func(seal.Datagram)) *leg {
+	direction := uint64(0)
+	if !to.IsValid() {
+		direction = 1
+	}
+	l := &leg{end: seal.New(key, direction), clock: c, udp: udp, rx: rxtime.NewConn(udp), to: to, stop: make(chan struct{})}
+	l.tasks.Go(func() {
+		l.end.Serve(l, udp, func(d seal.Datagram, err error) {
+			if err == nil {
+				take(d)
+			}
+		})
+	})
+	return l
+}
+
+// ReadFrom reads a datagram with the time at which it was received on the end's clock.
+func (l *leg) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
+	n, from, recvUsec, err = l.rx.ReadFrom(b)
+	return n, from, l.clock.at(recvUsec), err
+}
+
+// send sends a payload. An error is a loss.
+func (l *leg) send(payload []byte) {
+	to := l.to
+	if !to.IsValid() {
+		to = l.end.Peer().Addr
+	}
+	if to.IsValid() {
+		_, _ = l.udp.WriteToUDPAddrPort(l.end.Seal(nil, payload, l.clock.now()), to)
+	}
+}
+
+// each does something again and again until the leg is closed.
+func (l *leg) each(period time.Duration, do func()) {
+	l.tasks.Go(func() {
+		ticker := time.NewTicker(period)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-l.stop:
+				return
+			case <-ticker.C:
+				do()
+			}
+		}
+	})
+}
+
+func (l *leg) tell() { l.send(nil) }
+
+func (l *leg) close() {
+	close(l.stop)
+	l.udp.Close()
+	l.tasks.Wait()
+}
+
+// startCamera captures frames until it is closed. captured is told of each, at true time in us.
+func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, captured func(number uint32, trueUsec uint64)) *leg {
+	l := open(c.legKey("camera"), udp, to, own, func(seal.Datagram) {})
+	number := uint32(0)
+	l.each(frameEvery, func() {
+		now := timesync.NowUsec()
+		captured(number, now)
+		l.send(appendFrame(nil, number, own.at(now)))
+		number++
+	})
+	return l
+}
+
+// startForwarder forwards frames from the leg that it returns first to the second.
+func startForwarder(c config, cameras, viewers *net.UDPConn, own *clock) (toCamera, toViewer *leg) {
+	toViewer = open(c.legKey("viewer"), viewers, netip.AddrPort{}, own, func(seal.Datagram) {})
+	ready := make(chan struct{})
+	toCamera = open(c.legKey("camera"), cameras, netip.AddrPort{}, own, func(d seal.Datagram) {
+		<-ready
+		if len(d.Payload) == frameLen {
+			toViewer.send(forward(toCamera.end, d.Payload, own.now()))
+		}
+	})
+	close(ready)
+	toCamera.each(tellEvery, toCamera.tell)
+	return toCamera, toViewer
+}
+
+// startViewer gives show, at each datagram, the figures that have become certain.
+func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, show func(v *viewer, certain []figure)) *leg {
+	v := &viewer{tolerable: c.tolerable}
+	ready := make(chan struct{})
+	l := open(c.legKey("viewer"), udp, to, own, func(d seal.Datagram) {
+		<-ready
+		show(v, v.take(d))
+	})
+	v.relay = l.end
+	close(ready)
+	l.each(tellEvery, l.tell)
+	return l
+}
+
+// alone is one of the three; the others are elsewhere.
+func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
+	ctx, cancel := c.Limit(ctx)
+	defer cancel()
+	udp, to, err := program.Open(c.Listen, c.Dial)
+	if err != nil {
+		return err
+	}
+	own := &clock{Clock: program.Clock{PPM: c.Skew}}
+	var legs []*leg
+	switch {
+	case c.Listen != "":
+		viewers, _, err := program.Open(c.viewers, "")
+		if err != nil {
+			return errors.Join(err, udp.Close())
+		}
+		toCamera, toViewer := startForwarder(c, udp, viewers, own)
+		legs = []*leg{toCamera, toViewer}
+	case c.as == "camera":
+		legs = []*leg{startCamera(c, udp, to, own, func(uint32, uint64) {})}
+	default:
+		var figures []figure
+		printed := time.Now()
+		legs = []*leg{startViewer(c, udp, to, own, func(v *viewer, certain []figure) {
+			figures = append(figures, certain...)
+			if time.Since(printed) < time.Second {
+				return
+			}
+			printed = time.Now()
+			if len(figures) > 0 {
+				f := figures[len(figures)-1]
+				fmt.Fprintf(stdout, "%d frames, capture to arrival %v within %v, %d void\n", len(figures), f.delay, f.bound.Round(time.Microsecond), v.void)
+			} else if v.why != nil {
+				fmt.Fprintf(stdout, "no frame whose time is certain: %v\n", v.why)
+			} else {
+				fmt.Fprintln(stdout, "no frame whose time is certain yet")
+			}
+			figures = figures[:0]
+		})}
+	}
+	fmt.Fprintln(stderr, program.ReceiveTimes(legs[0].rx))
+	<-ctx.Done()
+	for _, l := range legs {
+		l.close()
+	}
+	return nil
+}

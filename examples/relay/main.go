@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Relay shows how old the frames of a camera are when they reach a viewer behind a forwarder, and
+// how far off that may be. No two of the three have the same clock. The forwarder knows the
+// camera's and the viewer the forwarder's; with each frame the forwarder sends its view of the
+// camera's clock, 55 bytes, and the viewer puts both together (timesync.Snapshot.Then).
+//
+// Without flags all three run here, with a bad network on both legs. Meanwhile the forwarder starts
+// anew, and the camera's clock is set. On three machines:
+//
+//	relay -listen :9000 -viewers :9001
+//	relay -dial FORWARDER:9000 -as camera
+//	relay -dial FORWARDER:9001
+//
+// What is worth a copy is in ends.go.
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"timesync/examples/internal/program"
+)
+
+type config struct {
+	program.Flags
+	viewers   string
+	as        string
+	tolerable time.Duration
+	faults    bool
+}
+
+func main() { program.Main(run) }
+
+var run = program.New("relay", "usage: relay [flags]", (*config).flags, (*config).check, func(ctx context.Context, c config, stdout, stderr io.Writer) error {
+	if c.Alone() {
+		return alone(ctx, c, stdout, stderr)
+	}
+	r, err := demo(ctx, c)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = program.JSON(stdout, r)
+	} else {
+		err = r.print(stdout, c)
+	}
+	return cmp.Or(err, r.check())
+})
+
+func (c *config) flags(f *flag.FlagSet) {
+	c.Add(f, 45*time.Second)
+	f.StringVar(&c.viewers, "viewers", ":9001", "with -listen: the `address` at which the viewer is awaited")
+	f.StringVar(&c.as, "as", "viewer", "with -dial: what to be, `camera or viewer`")
+	f.DurationVar(&c.tolerable, "within", 200*time.Millisecond, "print no time that may be further off")
+	f.BoolVar(&c.faults, "faults", true, "start the forwarder anew and set the camera's clock by -200 ms")
+}
+
+// check refuses what cannot be meant.
+func (c *config) check(f *flag.FlagSet) error {
+	switch {
+	case c.as != "camera" && c.as != "viewer":
+		return fmt.Errorf("-as %s: must be camera or viewer", c.as)
+	case c.tolerable <= 0:
+		return fmt.Errorf("-within %v: must be positive", c.tolerable)
+	case !c.Alone() && c.For < 5*proof:
+		return fmt.Errorf("-for %v: must be at least %v", c.For, 5*proof)
+	}
+	return c.Check(f, []string{"faults"}, []string{"as", "viewers", "skew"})
+}
+
+// legKey is the key of one leg, so that no datagram of the other one passes there.
+func (c *config) legKey(leg string) [32]byte {
+	h := hmac.New(sha256.New, c.Key[:])
+	h.Write([]byte(leg))
+	return [32]byte(h.Sum(nil))
+}

@@ -1,0 +1,170 @@
+// These tests run the three ends as they are, but over networks and by a time that are simulated:
+// they say exactly how far off the figures are, however busy the machine is.
+package main
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/seal"
+	"timesync/internal/long"
+	"timesync/internal/sim"
+	"timesync/internal/stat"
+)
+
+const (
+	ms = time.Millisecond
+	us = time.Microsecond
+)
+
+// world is a camera, the lives of a forwarder, and a viewer, whose truth is known.
+type world struct {
+	t                         *testing.T
+	world                     *sim.World
+	cameraAt, relayAt, viewAt *sim.Node
+	camera                    *seal.End
+	toCamera, toViewer        *seal.End // the forwarder's
+	view                      *viewer
+	captured, arrived         []time.Duration // true times, by number; 0: not yet
+
+	errs, bounds []time.Duration
+	beyond       int
+}
+
+var nowhere netip.AddrPort
+
+// badLink is a way of 20 ms with jitter of 3 ms, spikes, bursts of losses, and a queue now and then.
+func badLink() *sim.Link {
+	return &sim.Link{
+		Base:  sim.Fixed(20 * ms),
+		Delay: sim.Sum(sim.Exp(3*ms), sim.Spike(0.003, 40*ms), sim.Bufferbloat(10*ms, 60*ms, time.Second, 8*time.Second, 30*time.Second)),
+		Loss:  sim.GilbertElliott(0.02, 5), Duplicate: 0.01,
+	}
+}
+
+// newWorld makes a world in which the camera's clock is set at those times, and its key.
+func newWorld(t *testing.T, seed uint64, frames int, sets []sim.ClockEvent) *world {
+	w := &world{t: t, world: sim.NewWorld(seed), captured: make([]time.Duration, frames), arrived: make([]time.Duration, frames)}
+	rng := w.world.Rand("clocks")
+	node := func(name string, ppm float64, events []sim.ClockEvent) *sim.Node {
+		spec := sim.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: ppm, WanderPPM: 0.01, Events: events}
+		return w.world.Node(name, sim.NewClock(spec, rng.Uint64()))
+	}
+	w.cameraAt, w.relayAt, w.viewAt = node("camera", 40, sets), node("relay", 0, nil), node("viewer", -30, nil)
+	w.world.Connect(w.cameraAt, w.relayAt, badLink(), badLink())
+	w.world.Connect(w.relayAt, w.viewAt, badLink(), badLink())
+
+	w.camera = seal.New([32]byte{1}, 0)
+	w.view = &viewer{relay: seal.New([32]byte{2}, 0), tolerable: 100 * ms}
+	w.birth()
+	w.cameraAt.OnReceive = func(_ *sim.Node, b []byte) { w.camera.Open(b, nowhere, w.cameraAt.NowUsec()) }
+	w.viewAt.OnReceive = func(_ *sim.Node, b []byte) {
+		d, _, err := w.view.relay.Take(b, nowhere, w.viewAt.NowUsec(), 0)
+		if err == nil {
+			w.watch(d)
+		}
+	}
+	return w
+}
+
+// birth starts the forwarder anew, with another clock.
+func (w *world) birth() {
+	rng := w.world.Rand("births")
+	w.relayAt.Clock = sim.NewClock(sim.ClockSpec{OffsetUsec: rng.Uint64()}, rng.Uint64())
+	w.toCamera, w.toViewer = seal.New([32]byte{1}, 1), seal.New([32]byte{2}, 1)
+	w.relayAt.OnReceive = func(from *sim.Node, b []byte) {
+		now := w.relayAt.NowUsec()
+		end := w.toViewer
+		if from == w.cameraAt {
+			end = w.toCamera
+		}
+		d, answer, err := end.Take(b, nowhere, now, 0)
+		if answer != nil {
+			w.relayAt.Send(from, answer)
+		}
+		if err == nil && from == w.cameraAt {
+			w.relayAt.Send(w.viewAt, w.toViewer.Seal(nil, forward(w.toCamera, d.Payload, now), now))
+		}
+	}
+}
+
+// each does something again and again, from now on.
+func (w *world) each(period time.Duration, do func()) {
+	w.world.At(w.world.Now()+period, func() {
+		w.each(period, do)
+		do()
+	})
+}
+
+// watch judges what the viewer says.
+func (w *world) watch(d seal.Datagram) {
+	if n := len(d.Payload); n >= frameLen {
+		number := int(d.Payload[n-frameLen]) | int(d.Payload[n-frameLen+1])<<8 | int(d.Payload[n-frameLen+2])<<16
+		w.arrived[number] = w.world.Now()
+	}
+	for _, f := range w.view.take(d) {
+		err := f.delay - (w.arrived[f.number] - w.captured[f.number])
+		if err.Abs() > f.bound+2*us { // clocks show whole microseconds
+			if w.beyond++; w.beyond < 5 {
+				w.t.Errorf("frame %d of %v: off by %v, bound %v", f.number, w.captured[f.number], err, f.bound)
+			}
+		}
+		w.errs, w.bounds = append(w.errs, err.Abs()), append(w.bounds, f.bound)
+	}
+}
+
+// TestFrames: 60 frames a second through bad networks, by clocks of 40, 0 and -30 ppm. The camera's
+// clock is set four times, and the forwarder starts anew twice.
+func TestFrames(t *testing.T) {
+	const seed, rate = 47_100_001, 60
+	frames := long.Sized(20_000, 100_000, 400_000)
+	lasting := time.Duration(frames) * time.Second / rate
+	part := lasting / 7
+	sets := []sim.ClockEvent{{At: part, Step: 200 * ms}, {At: 2 * part, Step: -3 * time.Second}, {At: 4 * part, Step: -80 * ms}, {At: 5 * part, Step: time.Hour}}
+	w := newWorld(t, seed, frames, sets)
+	for _, at := range []time.Duration{3 * part, 6 * part} {
+		w.world.At(at, w.birth)
+	}
+	number := 0
+	w.each(time.Second/rate, func() {
+		if number < frames {
+			w.captured[number] = w.world.Now()
+			now := w.cameraAt.NowUsec()
+			w.cameraAt.Send(w.relayAt, w.camera.Seal(nil, appendFrame(nil, uint32(number), now), now))
+			number++
+		}
+	})
+	w.each(50*ms, func() { // as those reports that a sender needs anyway
+		w.relayAt.Send(w.cameraAt, w.toCamera.Seal(nil, nil, w.relayAt.NowUsec()))
+		w.viewAt.Send(w.relayAt, w.view.relay.Seal(nil, nil, w.viewAt.NowUsec()))
+	})
+	w.world.Run(lasting + 5*time.Second)
+
+	n := len(w.errs)
+	if n < frames/2 {
+		t.Fatalf("seed %d: figures of %d of %d frames, %d void; the last: %v", seed, n, frames, w.view.void, w.view.why)
+	}
+	p99 := stat.Quantile(w.errs, 0.99)
+	t.Logf("seed %d: %d frames, figures of %d, %d void; errors: median %v, p99 %v, most %v; bound: median %v; %d beyond it",
+		seed, frames, n, w.view.void, stat.Quantile(w.errs, 0.5), p99, stat.Quantile(w.errs, 1), stat.Quantile(w.bounds, 0.5), w.beyond)
+	if p99 > 500*us || w.beyond > 0 {
+		t.Errorf("seed %d: p99 of the error %v, must 500us, aim 200us; %d figures beyond their bound", seed, p99, w.beyond)
+	}
+}
+
+// TestViewIsChecked: what is no view or no frame does nothing.
+func TestViewIsChecked(t *testing.T) {
+	v := &viewer{relay: seal.New([32]byte{}, 0), tolerable: time.Second}
+	view, _ := timesync.Snapshot{}.AppendBinary(nil)
+	whole := appendFrame(view, 1, 2)
+	for n := range whole {
+		if v.take(seal.Datagram{Payload: whole[:n]}); v.why != nil || len(v.pending) > 0 {
+			t.Errorf("%d bytes of %d: %v", n, len(whole), v.why)
+		}
+	}
+	if v.take(seal.Datagram{Payload: whole}); v.why != timesync.ErrUnsynchronized {
+		t.Errorf("a view of nothing: %v", v.why)
+	}
+}

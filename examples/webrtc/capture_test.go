@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// This test proves that whoever receives a frame with its time of capture, over a real connection,
+// can tell by the sender's clock when that was.
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pion/rtp"
+	"github.com/pion/webrtc/v4"
+
+	"timesync"
+	"timesync/link"
+)
+
+func TestCaptureTime(t *testing.T) {
+	// A camera 30 ms away, whose clock was set to another year.
+	const delay, ahead = 30_000, 1_600_000_000_000_000
+	now := timesync.NowUsec()
+	captured := timesync.TimeAt(now)
+	var camera, forwarder link.Link
+	for at := now - 2_000_000; int64(now-at) > 0; at += 20_000 {
+		forwarder.Open(camera.AppendHeader(nil, at+ahead), at+delay)
+		camera.Open(forwarder.AppendHeader(nil, at), at+ahead+delay)
+	}
+	known, _ := forwarder.Snapshot(now)
+	if err := known.Within(50 * time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []timesync.Snapshot{known, {}} {
+		got := send(t, *CaptureTime(s, now+ahead))
+		if there := got.CaptureTime(); there.Sub(time.UnixMicro(int64(now+ahead))).Abs() > time.Microsecond {
+			t.Errorf("the camera's clock said %v, not %v", time.UnixMicro(int64(now+ahead)), there)
+		}
+		offset := got.EstimatedCaptureClockOffsetDuration()
+		if s.ErrorBound == 0 {
+			if offset != nil {
+				t.Errorf("an unknown clock has an offset of %v", *offset)
+			}
+			continue
+		}
+		here := got.CaptureTime().Add(-*offset)
+		if off := here.Sub(captured.Round(0)); off.Abs() > time.Millisecond {
+			t.Errorf("captured at %v, read as %v: %v off", captured, here, off)
+		}
+	}
+}
+
+// send sends a packet with the extension over a connection on loopback, and returns the extension
+// as it arrives.
+func send(t *testing.T, extension rtp.AbsCaptureTimeExtension) (got rtp.AbsCaptureTimeExtension) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var ends [2]*webrtc.PeerConnection
+	for i := range ends {
+		var m webrtc.MediaEngine
+		if err := m.RegisterDefaultCodecs(); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.RegisterHeaderExtension(webrtc.RTPHeaderExtensionCapability{URI: CaptureTimeURI}, webrtc.RTPCodecTypeVideo); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if ends[i], err = loopback(webrtc.WithMediaEngine(&m)).NewPeerConnection(webrtc.Configuration{}); err != nil {
+			t.Fatal(err)
+		}
+		defer ends[i].Close()
+	}
+	track, err := webrtc.NewTrackLocalStaticRTP(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeVP8}, "camera", "camera")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := ends[0].AddTrack(track)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packets := make(chan *rtp.Packet, 1)
+	ends[1].OnTrack(func(remote *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
+		if p, _, err := remote.ReadRTP(); err == nil {
+			packets <- p
+		}
+	})
+	if err := introduce(ctx, ends[0], ends[1]); err != nil {
+		t.Fatal(err)
+	}
+	id := uint8(0)
+	for _, e := range sender.GetParameters().HeaderExtensions {
+		if e.URI == CaptureTimeURI {
+			id = uint8(e.ID)
+		}
+	}
+	payload, err := extension.Marshal()
+	if err != nil || id == 0 {
+		t.Fatalf("extension number %d, %v", id, err)
+	}
+	for n := uint16(0); ; n++ { // until the connection stands
+		p := &rtp.Packet{Header: rtp.Header{Version: 2, SequenceNumber: n}, Payload: []byte{1, 2, 3}}
+		if err := p.SetExtension(id, payload); err != nil {
+			t.Fatal(err)
+		}
+		if err := track.WriteRTP(p); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case p := <-packets:
+			if err := got.Unmarshal(p.GetExtension(id)); err != nil {
+				t.Fatal(err)
+			}
+			return got
+		case <-ctx.Done():
+			t.Fatal("no packet")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
