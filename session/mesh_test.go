@@ -26,9 +26,10 @@ type mesh struct {
 	per     time.Duration // from one datagram to the next, of each pair
 	apart   func(i, j int) bool
 	founder *sim.Clock
-	zero    uint64 // session time is zero more than the founder's clock, us
+	zero    uint64        // session time is zero more than the founder's clock, us
+	alone   *peer         // not judged: it is in a session of its own
+	set     time.Duration // when a clock was set last; Bound may be wrong for 15 s then
 	judge   judge
-	pending []func() // after the bounds, at each judgement
 }
 
 // judge is what it found, errors in microseconds.
@@ -36,9 +37,10 @@ type judge struct {
 	settled  time.Duration // members that are younger are not judged for accuracy
 	apart    []float64     // largest distance of two members, each time
 	jumps    []float64     // at handovers
+	heals    []float64     // jumps when halves meet
 	founder  []float64     // distance from the founder's clock
 	wrong    int           // readings beyond Bound
-	wrongTo  int           // readings beyond HostBound
+	wrongTo  int           // pairs of readings beyond the sum of their HostBounds
 	readings int
 	back     int // readings that went back, without a step
 	steps    uint32
@@ -53,7 +55,6 @@ type peer struct {
 	node     *sim.Node
 	born     time.Duration
 	alive    bool
-	lives    int
 	links    []*link.Link // to the others, by index
 	m        *Member
 	announce time.Duration // when, next
@@ -133,13 +134,16 @@ func (x *mesh) found(p *peer) {
 	x.founder = p.node.Clock
 	session := x.rng.Uint64()
 	if err := p.m.Found(p.node.NowUsec(), session); err != nil {
-		x.t.Fatal(err)
+		x.t.Error(err)
 	}
 	x.zero = session - p.node.NowUsec()
 }
 
 // truth returns a session time minus what the founder's clock says, us.
 func (x *mesh) truth(usec uint64) float64 {
+	if x.founder == nil {
+		return 0 // nobody, or more than one
+	}
 	now := x.w.Now()
 	reading := x.founder.Reading(now)
 	return float64(int64(usec-x.founder.Usec(now)-x.zero)) - (reading - math.Floor(reading))
@@ -195,7 +199,7 @@ func (x *mesh) receive(p *peer, from *sim.Node, b []byte) {
 		now := p.node.NowUsec()
 		payload, _, _, err := p.links[j].Open(b, now)
 		if err != nil {
-			x.t.Fatal(err)
+			x.t.Error(err)
 		}
 		if len(payload) > 0 {
 			x.accept(p, q.id, p.links[j], payload, now)
@@ -208,7 +212,7 @@ func (x *mesh) accept(p *peer, from uint64, clock *link.Link, a []byte, now uint
 	before, known := p.m.peek(now + 1e6)
 	err := p.m.Accept(from, clock, a, now)
 	after, _ := p.m.peek(now + 1e6)
-	if err == nil && known && x.settled(p) && (before.Host != after.Host || before.Generation != after.Generation) {
+	if err == nil && known && x.settled(p) && p != x.alone && (before.Host != after.Host || before.Generation != after.Generation) {
 		x.judge.jumps = append(x.judge.jumps, math.Abs(float64(int64(after.Usec-before.Usec))))
 	}
 	if err == nil && !known {
@@ -222,13 +226,13 @@ func (m *Member) peek(localUsec uint64) (Reading, bool) {
 }
 
 func (x *mesh) settled(p *peer) bool {
-	return p.alive && x.w.Now()-max(p.born, p.joined) >= x.judge.settled
+	return p.alive && p.m.generation > 0 && x.w.Now()-max(p.born, p.joined) >= x.judge.settled
 }
 
 // host lets a peer become host, and say so.
 func (x *mesh) host(p *peer) {
 	if err := p.m.Host(p.node.NowUsec()); err != nil {
-		x.t.Fatalf("seed %d: %v", x.seed, err)
+		x.t.Errorf("seed %d: peer %d: %v", x.seed, p.id, err)
 	}
 	p.announce = x.w.Now() + time.Second
 	x.announce(p)
@@ -236,27 +240,26 @@ func (x *mesh) host(p *peer) {
 
 // look judges all readings of this moment.
 func (x *mesh) look() {
-	low, high, n := math.Inf(1), math.Inf(-1), 0
+	low, high, n, one := math.Inf(1), math.Inf(-1), 0, uint64(0)
 	for _, p := range x.peers {
 		r, ok := p.m.Read(p.node.NowUsec())
-		if !p.alive || !ok {
+		if !p.alive || !ok || p == x.alone {
 			continue
 		}
 		off := x.truth(r.Usec)
 		x.judge.readings++
 		// The clocks have readings of whole microseconds.
-		if over := math.Abs(off) - 1 - us(r.Bound); over > 0 {
+		if over := math.Abs(off) - 1 - us(r.Bound); over > 0 && !x.disturbed() {
 			x.judge.wrong++
 			x.judge.over = max(x.judge.over, over)
-		} else {
+		} else if r.Bound > 0 && !x.disturbed() {
 			x.judge.slack = min(x.judge.slack, -over)
 		}
 		for _, q := range x.peers {
-			if q.id == r.Host && q.alive && q != p {
-				if of, ok := q.m.peek(q.node.NowUsec()); ok && of.Host == r.Host && of.Generation == r.Generation &&
-					math.Abs(float64(int64(of.Usec-r.Usec)))-1 > us(r.HostBound) {
-					x.judge.wrongTo++
-				}
+			of, ok := q.m.peek(q.node.NowUsec())
+			if ok && q.alive && q != x.alone && !x.disturbed() && of.Host == r.Host && of.Generation == r.Generation && // 0 at the host itself
+				math.Abs(float64(int64(of.Usec-r.Usec)))-1 > us(r.HostBound+of.HostBound) {
+				x.judge.wrongTo++
 			}
 		}
 		if p.was && r.Steps == p.last.Steps && int64(r.Usec-p.last.Usec) < 0 {
@@ -267,7 +270,11 @@ func (x *mesh) look() {
 		}
 		p.last, p.was = r, true
 		if x.settled(p) {
-			low, high, n = min(low, off), max(high, off), n+1
+			if n++; n == 1 {
+				one = r.Usec
+			}
+			from := float64(int64(r.Usec - one))
+			low, high = min(low, from), max(high, from)
 			x.judge.founder = append(x.judge.founder, math.Abs(off))
 			x.judge.bounds = append(x.judge.bounds, us(r.Bound))
 		}
@@ -277,11 +284,15 @@ func (x *mesh) look() {
 	}
 }
 
+// disturbed reports whether a clock was set less than 15 s ago.
+func (x *mesh) disturbed() bool { return x.set > 0 && x.w.Now()-x.set < 15*time.Second }
+
 func us(d time.Duration) float64 { return float64(d) / 1e3 }
 
 // add adds what another world found.
 func (j *judge) add(o *judge) {
-	j.apart, j.jumps, j.founder, j.bounds = append(j.apart, o.apart...), append(j.jumps, o.jumps...), append(j.founder, o.founder...), append(j.bounds, o.bounds...)
+	j.apart, j.jumps, j.heals = append(j.apart, o.apart...), append(j.jumps, o.jumps...), append(j.heals, o.heals...)
+	j.founder, j.bounds = append(j.founder, o.founder...), append(j.bounds, o.bounds...)
 	j.wrong, j.wrongTo, j.readings, j.back, j.steps = j.wrong+o.wrong, j.wrongTo+o.wrongTo, j.readings+o.readings, j.back+o.back, j.steps+o.steps
 	j.slack, j.over = min(j.slack, o.slack), max(j.over, o.over)
 }
@@ -293,6 +304,6 @@ func (j *judge) String() string {
 		}
 		return fmt.Sprintf("%.0f/%.0f/%.0f us", stat.Quantile(v, 0.5), stat.Quantile(v, 0.99), stat.Quantile(v, 1))
 	}
-	return fmt.Sprintf("median/p99/most: apart %s, jumps %s (%d), off the founder's clock %s, bound %s; %d readings, %d beyond Bound (by %.0f us; least slack %.0f us), %d beyond HostBound, %d back, %d steps",
-		q(j.apart), q(j.jumps), len(j.jumps), q(j.founder), q(j.bounds), j.readings, j.wrong, j.over, j.slack, j.wrongTo, j.back, j.steps)
+	return fmt.Sprintf("median/p99/most: apart %s, jumps %s (%d), where halves meet %s, off the founder's clock %s, bound %s; %d readings, %d beyond Bound (by %.0f us; least slack %.0f us), %d beyond HostBound, %d back, %d steps",
+		q(j.apart), q(j.jumps), len(j.jumps), q(j.heals), q(j.founder), q(j.bounds), j.readings, j.wrong, j.over, j.slack, j.wrongTo, j.back, j.steps)
 }
