@@ -16,6 +16,7 @@ import (
 var (
 	long  = flag.Bool("long", false, "five times as many worlds: 1,000 handovers")
 	first = flag.Uint64("seed.first", 490_000_000, "seed of the first world")
+	young = flag.Duration("young", 5*time.Second, "for how long a member that has joined is not judged, and does not become host")
 )
 
 // handovers runs a world in which the host is killed, or gives up, every 6 s: ten times a minute.

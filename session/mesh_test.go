@@ -88,7 +88,7 @@ func unequal(rng *rand.Rand, _, _ int) *sim.Link {
 func newMesh(t *testing.T, seed uint64, n int, way path, ppm float64) *mesh {
 	x := &mesh{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 49)), w: sim.NewWorld(seed), per: 50 * ms}
 	x.apart = func(int, int) bool { return false }
-	x.judge = judge{settled: 5 * time.Second, slack: math.Inf(1)}
+	x.judge = judge{settled: *young, slack: math.Inf(1)}
 	for i := range n {
 		p := &peer{id: uint64(i + 1)}
 		p.node = x.w.Node(fmt.Sprint("peer", i), x.clock(ppm))
