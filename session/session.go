@@ -9,16 +9,17 @@
 //
 // # Use
 //
-//		m := session.New(id) // a Member; id is this peer's identity, another one for each peer
+// A peer makes a Member with New. Its identity is a number that no other peer has.
 //
-//	  - The first peer calls Found.
-//	  - The host calls Announce at once, then once a second, and sends the 37 bytes to all others.
-//	  - Everybody passes each announcement that arrives to Accept, with the identity of the peer that
-//	    sent it and that peer's clock: a *link.Link, *timesync.TimeSynchronizer or *ping.Clock.
-//	  - When the host has left or is silent, some member calls Host. Who that is, and after how long,
-//	    is the application's choice. examples/party shows one: of the members that were heard in the
-//	    last 2 s, the one with the lowest identity.
-//	  - Everybody calls Read at any time.
+//   - The first peer calls Found, if it hears of nobody who is in a session.
+//   - The host calls Announce, and sends the 37 bytes to all others: at once when it has become
+//     host, then once a second.
+//   - Everybody passes each announcement that arrives to Accept, with the identity of the peer that
+//     sent it and that peer's clock: a *link.Link, *timesync.TimeSynchronizer or *ping.Clock.
+//   - When the host has left or is silent, some member calls Host. Who that is, and after how long,
+//     is the application's choice. In examples/party it is the one with the lowest identity of the
+//     members that were heard in the last 2.5 s. A peer that has just started is no member yet.
+//   - Everybody calls Read at any time.
 //
 // Each member needs a connection to each peer that may become host, since it follows the host's
 // clock by it. Keep those in use: a clock that is known already is followed at once.
@@ -42,8 +43,8 @@
 // or as a member, and for what the founder's clock would show if it has gone.
 //
 // Reading.HostBound is how far session time can be from that of the present host. It does not grow
-// from handover to handover. Two members with the same Host and Generation are apart by at most
-// the sum of theirs.
+// from handover to handover. Two members of a session with the same Host and Generation are
+// apart by at most the sum of theirs.
 //
 // Both hold as far as the ErrorBound of the peer's clock holds: while no clock is set, and in
 // nearly all cases from 15 s after that. If the clock of a host is set, or stands still because
