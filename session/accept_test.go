@@ -210,6 +210,65 @@ func TestSlew(t *testing.T) {
 	}
 }
 
+// TestFlood: announcements may come as often as one likes. They neither delay nor hasten a slew.
+func TestFlood(t *testing.T) {
+	m, clock := member(t)
+	for now := uint64(2e6); now < 2.2e6; now += 1000 {
+		if err := m.Accept(9, clock, says(6, now+1000e6, now+1050.04e6), now); err != nil {
+			t.Fatal(err)
+		}
+		slewed := min(max(int64(now-2.02e6), 0)/4, 40_000)
+		if r, ok := m.Read(now); !ok || magnitude(int64(r.Usec-now-1050e6)-slewed) > 2 || r.Host != 9 || r.Steps != 0 {
+			t.Fatalf("at %d: %+v, not slewed by %d us", now, r, slewed)
+		}
+	}
+}
+
+// TestLocalTime: it is the inverse of Read, also while session time is slewed.
+func TestLocalTime(t *testing.T) {
+	for _, differs := range []uint64{40_000, 1<<64 - 40_000} {
+		m, clock := member(t)
+		if err := m.Accept(9, clock, says(6, 1001.99e6, 1051.99e6+differs), 2e6); err != nil {
+			t.Fatal(err)
+		}
+		for usec := uint64(1051.9e6); usec < 1052.5e6; usec += 777 {
+			local, ok := m.LocalTime(usec)
+			if r, _ := m.peek(local); !ok || magnitude(int64(r.Usec-usec)) > 1 {
+				t.Fatalf("%d is reached at %d, where it is %d", usec, local, r.Usec)
+			}
+		}
+		if local, _ := m.LocalTime(1e15); local != 1e15-1050e6-differs {
+			t.Errorf("10^15 is reached at %d", local)
+		}
+	}
+}
+
+// TestNeverBack: session time does not go back, whatever the clock of the host does, and Bound says
+// by how much it is ahead. Only for an earlier local time it is earlier.
+func TestNeverBack(t *testing.T) {
+	m, clock := member(t)
+	reads(t, m, 2e6, 1052e6, 10*ms, 3, 5, 0)
+	clock.offset -= 8000
+	reads(t, m, 2e6, 1052e6, 18*ms, 3, 5, 0)
+	reads(t, m, 2.004e6, 1052e6, 14*ms, 3, 5, 0)
+	reads(t, m, 2.009e6, 1052.001e6, 10*ms, 3, 5, 0)
+	reads(t, m, 1.99e6, 1051.982e6, 10*ms, 3, 5, 0)
+}
+
+// TestJoin: who is in no session believes any generation, also from a clock whose bound the
+// announcement just fits.
+func TestJoin(t *testing.T) {
+	m, clock := New(2), newFake(1000e6)
+	if err := m.Accept(3, clock, says(1<<40, 1001.01e6+3, 7e6), 1e6); err != ErrClock {
+		t.Error(err)
+	}
+	if err := m.Accept(3, clock, says(1<<40, 1001.01e6, 7e6), 1e6); err != nil {
+		t.Error(err)
+	}
+	reads(t, m, 1.01e6, 7e6, 10*ms, 3, 1<<40, 0)
+	reads(t, m, 0.91e6, 6.9e6, 10*ms, 3, 1<<40, 0) // from before it has joined
+}
+
 // TestHandover: the bound is carried along and grows by what is not known of the rates.
 func TestHandover(t *testing.T) {
 	m, clock := member(t)

@@ -239,11 +239,10 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	same := a.generation == m.generation && from == m.host
 	switch {
 	case from == m.id:
 		return ErrIdentity
-	case m.generation == 0 || same: // who knows no session believes any
+	case m.generation == 0: // who is in no session believes any generation
 	case a.generation < m.generation || a.generation == m.generation && from < m.host:
 		return ErrOld
 	case a.generation-m.generation > maxAhead:
@@ -257,7 +256,7 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	if !ok || s.ErrorBound > widest || age < -micros(s.ErrorBound)-rounding || age > longest {
 		return ErrClock
 	}
-	if same {
+	if a.generation == m.generation && from == m.host {
 		if a.rate != m.said.rate || magnitude(int64(m.said.session(a.at)-a.usec)) > rounding {
 			return ErrChanged
 		}
