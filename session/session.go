@@ -82,8 +82,8 @@ import (
 )
 
 const (
-	// As in package timesync: a larger correction is a step, and others begin so long after their
-	// cause that a reader a little ahead of it sees no change.
+	// As in package timesync: a larger correction is a step. Others begin so long after their cause,
+	// for readers that are a little ahead.
 	maxSlew = 50_000 // us
 	grace   = 20_000 // us
 	// A clock of a peer may be slewed at half the speed of time meanwhile. Together they leave a
@@ -302,8 +302,8 @@ func (m *Member) follow(host uint64, clock RemoteClock, a announcement, s timesy
 // go back it does not go back either, from call to call, while Steps is the same. ok is false if
 // the member is in no session.
 //
-// A reading up to 20 ms after the last announcement is final, but for steps, if those of the host's
-// clock are. An earlier time than the last handover is answered by the rate before it.
+// Readings of the future change with later corrections. An earlier time than the last change of the
+// host is answered by session time as it was then.
 func (m *Member) Read(localUsec uint64) (r Reading, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -37,6 +37,7 @@ type peer struct {
 	conn   *net.UDPConn
 	others []*other
 	cut    func(a, b uint64) bool // whether two are cut off from each other
+	founds bool                   // it may found a session
 
 	stop  chan struct{}
 	tasks sync.WaitGroup
@@ -69,7 +70,7 @@ func pairKey(party [32]byte, a, b uint64) (key [32]byte) {
 // higher identity calls.
 func newPeer(id uint64, key [32]byte, clock program.Clock, conn *net.UDPConn, at map[uint64]netip.AddrPort) *peer {
 	p := &peer{id: id, clock: clock, member: session.New(id), conn: conn, stop: make(chan struct{}), started: clock.Now()}
-	p.cut = func(uint64, uint64) bool { return false }
+	p.cut, p.founds = func(uint64, uint64) bool { return false }, true
 	for whose, addr := range at {
 		switch key := pairKey(key, id, whose); {
 		case whose < id:
@@ -123,7 +124,7 @@ func (p *peer) elect(now uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case !known && passed(now, p.started) > alone:
+	case !known && p.founds && passed(now, p.started) > alone:
 		_ = p.member.Found(now, 0) // which has no error: p is in no session
 	case known && r.Host != p.id && passed(now, p.heard) > silent:
 		_ = p.member.Host(now) // which has no error: p is in a session
