@@ -119,12 +119,12 @@ func TestUnequalWays(t *testing.T) {
 	worlds(t, 20, func(seed uint64) *mesh { return handovers(t, seed, unequal) }).honest(t)
 }
 
-// TestMixture: kills, handovers, splits, two hosts at once and silences at random, with ways of 1 to
-// 80 ms and clocks that are up to 200 ppm apart. All bounds hold, also to the founder that may live
+// TestMixture: kills, handovers, splits, two hosts at once and silences at random, with unequal ways,
+// queues, stalls, and clocks that are up to 200 ppm apart. All bounds hold, also to the founder that may live
 // on, and after the last event all follow one host.
 func TestMixture(t *testing.T) {
 	j := worlds(t, 20, func(seed uint64) *mesh {
-		x := newMesh(t, seed, 5, unequal, 100)
+		x := newMesh(t, seed, 5, harsh, 100)
 		member := func() *peer { return x.peers[x.rng.IntN(len(x.peers))] }
 		takeOver := func() {
 			if p := member(); x.settled(p) {

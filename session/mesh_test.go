@@ -84,6 +84,17 @@ func unequal(rng *rand.Rand, _, _ int) *sim.Link {
 	}
 }
 
+// harsh is unequal, with jitter of any kind: Wi-Fi with stalls, mobile networks, queues of 50 to
+// 300 ms, long tails.
+func harsh(rng *rand.Rand, i, j int) *sim.Link {
+	l := unequal(rng, i, j)
+	l.Delay = []sim.Delay{
+		l.Delay, sim.WiFi(), sim.Cellular(), sim.LogNormal(3*ms, 1),
+		sim.Bufferbloat(50*ms, 300*ms, 2*time.Second, 30*time.Second, 20*time.Second),
+	}[rng.IntN(5)]
+	return l
+}
+
 // newMesh returns n peers, of whom the first founds a session at once.
 func newMesh(t *testing.T, seed uint64, n int, way path, ppm float64) *mesh {
 	x := &mesh{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 49)), w: sim.NewWorld(seed), per: 50 * ms}
