@@ -231,7 +231,8 @@ func (m *Member) Announce(dst []byte, localUsec uint64) (announcement []byte, ok
 //	ErrChanged     the host announces another time than before in the same generation: it has
 //	               started anew and founded a session of its own, or is faulty; choose another host
 //
-// Announcements may be lost, repeated and reordered.
+// Announcements may be lost, repeated and reordered. A member that is in no session believes any
+// generation: if a faulty peer told it one that no other host reaches, make a new Member.
 func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, localUsec uint64) error {
 	a, ok := parse(announcement)
 	if !ok {
