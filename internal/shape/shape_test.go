@@ -28,7 +28,7 @@ import (
 const root = "../.."
 
 // packages are what users import.
-var packages = []string{".", "link", "ping", "record", "rxtime", "tick"}
+var packages = []string{".", "link", "ping", "record", "rxtime", "session", "tick"}
 
 // oldestGo is what the files need that are copied: ranges over integers.
 const oldestGo = "1.22"
@@ -107,7 +107,7 @@ func TestGofmt(t *testing.T) {
 
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
-	examples := []string{"examples/internal/seal", "examples/udp", "examples/game", "examples/watch", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout", "examples/relay"}
+	examples := []string{"examples/internal/seal", "examples/udp", "examples/game", "examples/watch", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout", "examples/relay", "examples/party"}
 	for _, dir := range append(examples, packages...) {
 		for _, name := range sources(t, dir) {
 			if !bytes.HasPrefix(read(t, name), []byte("// SPDX-License-Identifier: BSD-3-Clause\n\n")) {

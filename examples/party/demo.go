@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	random "math/rand/v2"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"timesync"
+	"timesync/examples/internal/program"
+	"timesync/examples/internal/relay"
+	"timesync/internal/stat"
+	"timesync/session"
+)
+
+const size = 5 // peers
+
+// The script, in true time.
+const (
+	kill   = 11 * time.Second // peer 1, the founder and host, dies
+	back   = 13 * time.Second // it starts anew
+	split  = 18 * time.Second // 1, 2 and 3 are cut off from 4 and 5
+	meet   = 23 * time.Second
+	ending = 28 * time.Second
+
+	settled = 5 * time.Second // how long after it has joined a peer is judged
+	look    = 10 * time.Millisecond
+)
+
+// What is judged. Bounds and order hold on any machine. A machine that is so busy that datagrams
+// are sent and received late is less accurate.
+const (
+	apartMost = 1000 // us: p99 of how far peers are apart
+	jumpMost  = 2000 // us: by how much session time jumps when another host is followed
+)
+
+// party is the peers and the networks between them.
+type party struct {
+	config
+	rng    *random.Rand
+	peers  [size + 1]*guest // by identity, from 1 on
+	apart  atomic.Bool      // 1, 2 and 3 from 4 and 5
+	begun  uint64           // true time, us
+	clock  program.Clock    // of the founder
+	zero   uint64           // session time minus that clock
+	known  bool
+	relays []*relay.Relay
+	result result
+}
+
+// guest is a peer as the judge sees it.
+type guest struct {
+	*peer
+	at     netip.AddrPort
+	dials  map[uint64]netip.AddrPort // the networks to those that it calls
+	alive  bool
+	joined time.Duration
+	last   session.Reading // 0 before there is one
+	off    int64           // of last, from the founder's clock, us
+	jumped time.Duration   // when the jump to another host will be over; 0: there is none
+	before int64           // off before it
+}
+
+// result is what the judge found, in microseconds.
+type result struct {
+	Seed      uint64 `json:"seed"`
+	Apart     spread `json:"apart"`                // the two peers that are furthest apart
+	Jumps     spread `json:"jumps"`                // when another host is followed
+	Heals     spread `json:"jumps_when_they_meet"` // the two halves
+	Founder   spread `json:"off_founder"`          // from the founder's clock
+	Bound     spread `json:"bound"`                // to that
+	Readings  int    `json:"readings"`
+	Wrong     int    `json:"beyond_bound"`      // readings
+	WrongHost int    `json:"beyond_host_bound"` // pairs of readings
+	Back      int    `json:"went_back"`         // readings
+	Steps     int    `json:"steps"`
+	Host      uint64 `json:"host"` // at the end; 0: not the same for all
+
+	apart, jumps, heals, founder, bound []int64
+}
+
+// spread sums up many of them.
+type spread struct {
+	Samples int   `json:"samples"`
+	Median  int64 `json:"median_us"`
+	P99     int64 `json:"p99_us"`
+	Max     int64 `json:"max_us"`
+}
+
+func spreadOf(v []int64) spread {
+	if len(v) == 0 {
+		return spread{}
+	}
+	return spread{len(v), stat.Quantile(v, 0.5), stat.Quantile(v, 0.99), stat.Quantile(v, 1)}
+}
+
+func (s spread) String() string {
+	if s.Samples == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d / %d / %d us (%d)", s.Median, s.P99, s.Max, s.Samples)
+}
+
+func demo(ctx context.Context, c config, stdout io.Writer) error {
+	x := &party{config: c, rng: random.New(random.NewPCG(c.network.Seed, 49)), begun: timesync.NowUsec()}
+	defer x.close()
+	if err := x.open(); err != nil {
+		return err
+	}
+	if !c.json {
+		n := c.network
+		fmt.Fprintf(stdout, "%d peers, each connected to each; delay %v and jitter up to %v, %g %% lost, %g %% overtaken; clocks up to %g ppm off; -seed %d\n",
+			size, n.Delay, n.Jitter, n.Loss, n.Reorder, c.skew, n.Seed)
+		fmt.Fprintln(stdout, "Each peer's session time, minus the founder's clock, with its bound; its host and generation:")
+	}
+	if err := x.play(ctx, stdout); err != nil {
+		return err
+	}
+	r := x.judge()
+	if c.json {
+		if err := program.JSON(stdout, r); err != nil {
+			return err
+		}
+	} else {
+		r.print(stdout)
+	}
+	if n := c.network; n.Asymmetry != 0 || n.Up.By != 0 || n.Down.By != 0 {
+		return r.honest() // with unequal ways nobody can agree better
+	}
+	return r.check()
+}
+
+// open opens the sockets and the networks between them, and starts the peers.
+func (x *party) open() error {
+	rand.Read(x.shared[:])
+	for id := uint64(1); id <= size; id++ {
+		conn, err := relay.Loopback(relay.Anywhere)
+		if err != nil {
+			return err
+		}
+		g := &guest{at: relay.Addr(conn), dials: map[uint64]netip.AddrPort{}}
+		x.peers[id] = g
+		conn.Close()
+		for other := uint64(1); other < id; other++ {
+			network := x.network
+			network.Seed += id*size + other
+			r, err := relay.New(network, x.peers[other].at)
+			if err != nil {
+				return err
+			}
+			x.relays = append(x.relays, r)
+			g.dials[other] = r.Addr()
+		}
+		for other := id + 1; other <= size; other++ {
+			g.dials[other] = netip.AddrPort{} // it calls
+		}
+	}
+	for id := uint64(1); id <= size; id++ {
+		if err := x.birth(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// birth starts a peer that knows nothing, with a clock of its own.
+func (x *party) birth(id uint64) error {
+	g := x.peers[id]
+	conn, err := relay.Loopback(g.at)
+	if err != nil {
+		return err
+	}
+	clock := program.Clock{Start: x.rng.Uint64(), PPM: x.skew * (2*x.rng.Float64() - 1)}
+	g.peer, g.alive, g.last, g.off, g.jumped = newPeer(id, x.shared, clock, conn, g.dials), true, session.Reading{}, 0, 0
+	g.cut = func(a, b uint64) bool { return x.apart.Load() && (a <= 3) != (b <= 3) }
+	g.founds = id == 1 && !x.known // so that it is known whose clock counts
+	g.start()
+	return nil
+}
+
+func (x *party) death(id uint64) {
+	x.peers[id].close()
+	x.peers[id].alive = false
+}
+
+func (x *party) close() {
+	for _, g := range x.peers {
+		if g != nil && g.alive {
+			g.close()
+		}
+	}
+	for _, r := range x.relays {
+		r.Close()
+	}
+}
+
+// play lets things happen, and looks.
+func (x *party) play(ctx context.Context, stdout io.Writer) (err error) {
+	say := func(text string) {
+		if !x.json {
+			fmt.Fprintln(stdout, text)
+		}
+	}
+	script := []struct {
+		at   time.Duration
+		what string
+		do   func()
+	}{
+		{kill, "the host, peer 1, is killed", func() { x.death(1) }},
+		{back, "peer 1 starts anew, with another clock", func() { err = x.birth(1) }},
+		{split, "1, 2 and 3 are cut off from 4 and 5", func() { x.apart.Store(true) }},
+		{meet, "they meet again", func() { x.apart.Store(false) }},
+	}
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	shown := time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		now := timesync.NowUsec()
+		since := time.Duration(now-x.begun) * time.Microsecond
+		if len(script) > 0 && since >= script[0].at {
+			say(fmt.Sprintf("%6.1f s  %s", since.Seconds(), script[0].what))
+			script[0].do()
+			script = script[1:]
+			if err != nil {
+				return err
+			}
+		}
+		line := x.look(int64(now), since)
+		if since-shown >= 2*time.Second {
+			shown = since
+			say(fmt.Sprintf("%6.1f s%s", since.Seconds(), line))
+		}
+		if since >= ending {
+			return nil
+		}
+	}
+}
+
+// look reads all clocks at one moment of true time.
+func (x *party) look(now int64, since time.Duration) (line string) {
+	r := &x.result
+	var readings [size + 1]session.Reading
+	low, high, n := int64(math.MaxInt64), int64(math.MinInt64), 0
+	for id := uint64(1); id <= size; id++ {
+		g := x.peers[id]
+		local := g.clock.At(now)
+		reading, ok := session.Reading{}, false
+		if g.alive {
+			reading, ok = g.member.Read(local)
+		}
+		if !ok {
+			line += fmt.Sprintf("%28s", "-")
+			continue
+		}
+		if !x.known && reading.Host == id { // it has founded the session
+			x.clock, x.zero, x.known = g.clock, reading.Usec-local, true
+		}
+		off := int64(reading.Usec - x.zero - x.clock.At(now))
+		line += fmt.Sprintf("  %+5d us +-%3.0f ms, %d gen %d", off, ms(reading.Bound), reading.Host, reading.Generation)
+		readings[id] = reading
+		x.judgeOne(g, reading, off, since)
+		if since-g.joined >= settled {
+			low, high, n = min(low, off), max(high, off), n+1
+		}
+	}
+	for a := uint64(1); a <= size; a++ {
+		for b := a + 1; b <= size; b++ {
+			// Clocks are read in whole microseconds.
+			p, q := readings[a], readings[b]
+			if p.Generation > 0 && p.Generation == q.Generation && p.Host == q.Host && abs(int64(p.Usec-q.Usec))-2 > (p.HostBound+q.HostBound).Microseconds() {
+				r.WrongHost++
+			}
+		}
+	}
+	if n > 1 {
+		r.apart = append(r.apart, high-low)
+	}
+	r.Host = readings[1].Host
+	for _, reading := range readings[2:] {
+		if reading.Host != readings[1].Host || reading.Generation != readings[1].Generation {
+			r.Host = 0
+		}
+	}
+	return line
+}
+
+// judgeOne judges one reading, which is off by so much.
+func (x *party) judgeOne(g *guest, reading session.Reading, off int64, since time.Duration) {
+	r := &x.result
+	r.Readings++
+	if abs(off)-2 > reading.Bound.Microseconds() {
+		r.Wrong++
+	}
+	if g.last.Generation == 0 {
+		g.joined = since
+	} else {
+		if reading.Steps == g.last.Steps && int64(reading.Usec-g.last.Usec) < 0 {
+			r.Back++
+		}
+		r.Steps += int(reading.Steps - g.last.Steps)
+		if (reading.Host != g.last.Host || reading.Generation != g.last.Generation) && since-g.joined >= settled {
+			g.before, g.jumped = g.off, since+500*time.Millisecond
+		}
+	}
+	if g.jumped > 0 && since >= g.jumped {
+		jump := abs(off - g.before)
+		if g.jumped = 0; since > meet {
+			r.heals = append(r.heals, jump)
+		} else {
+			r.jumps = append(r.jumps, jump)
+		}
+	}
+	if since-g.joined >= settled {
+		r.founder, r.bound = append(r.founder, abs(off)), append(r.bound, reading.Bound.Microseconds())
+	}
+	g.last, g.off = reading, off
+}
+
+func (x *party) judge() *result {
+	r := &x.result
+	r.Seed = x.network.Seed
+	r.Apart, r.Jumps, r.Heals = spreadOf(r.apart), spreadOf(r.jumps), spreadOf(r.heals)
+	r.Founder, r.Bound = spreadOf(r.founder), spreadOf(r.bound)
+	return r
+}
+
+func (r *result) print(out io.Writer) {
+	fmt.Fprintf(out, "\nfrom %v after a peer has joined: median / 99th percentile / most (how many)\n", settled)
+	fmt.Fprintf(out, "  two peers are apart        %v\n", r.Apart)
+	fmt.Fprintf(out, "  a jump at a handover       %v\n", r.Jumps)
+	fmt.Fprintf(out, "  a jump when halves meet    %v\n", r.Heals)
+	fmt.Fprintf(out, "  off the founder's clock    %v\n", r.Founder)
+	fmt.Fprintf(out, "  the bound to that          %v\n", r.Bound)
+	fmt.Fprintf(out, "of %d readings, %d beyond the bound, %d went back; %d pairs beyond their bounds; %d steps; host %d at the end\n",
+		r.Readings, r.Wrong, r.Back, r.WrongHost, r.Steps, r.Host)
+}
+
+// honest says what must never happen, on any machine.
+func (r *result) honest() error {
+	if r.Wrong > 0 || r.WrongHost > 0 || r.Back > 0 {
+		return fmt.Errorf("%d readings beyond the bound, %d pairs beyond theirs, %d readings that went back", r.Wrong, r.WrongHost, r.Back)
+	}
+	return nil
+}
+
+func (r *result) check() error {
+	err := r.honest()
+	if r.Apart.P99 > apartMost || r.Jumps.Max > jumpMost || r.Heals.Max > jumpMost || r.Steps > 0 {
+		err = errors.Join(err, fmt.Errorf("peers are to agree within %d us (p99), and session time to jump by less than %d us", apartMost, jumpMost))
+	}
+	if r.Host == 0 || r.Jumps.Samples == 0 || r.Heals.Samples == 0 {
+		err = errors.Join(err, errors.New("there is not one host for all at the end, or there was no handover"))
+	}
+	return err
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func abs(v int64) int64 { return max(v, -v) }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Party is five peers with one session clock that outlives its host. Each is connected to each,
+// over a bad network. The host is killed, and the next one takes over. It comes back with another
+// clock and joins. Then two halves are cut off from each other, each with a host, and meet again.
+//
+// The program prints what each peer thinks the time is, and judges by the true time. With -id,
+// the process is one peer, and the others run elsewhere.
+//
+// The clock is package session. How the next host is chosen is in peer.go, in the method elect.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"timesync/examples/internal/program"
+	"timesync/examples/internal/relay"
+)
+
+type config struct {
+	id      uint64
+	peers   string
+	key     string
+	lasting time.Duration
+	skew    float64
+	network relay.Config
+	json    bool
+
+	at     map[uint64]netip.AddrPort // of all peers
+	shared [32]byte
+}
+
+func main() { program.Main(run) }
+
+var run = program.New("party", "usage: party [flags]", (*config).flags, (*config).check, func(ctx context.Context, c config, stdout, _ io.Writer) error {
+	if c.id > 0 {
+		return live(ctx, c, stdout)
+	}
+	return demo(ctx, c, stdout)
+})
+
+func (c *config) flags(f *flag.FlagSet) {
+	c.network = relay.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
+	f.Uint64Var(&c.id, "id", 0, "be one peer, the `number` so many of -peers; the others run elsewhere")
+	f.StringVar(&c.peers, "peers", "", "the `addresses` of all peers, such as a:9000,b:9000,c:9000; the same for all")
+	program.KeyFlag(f, &c.key, "all peers share, with -id")
+	f.DurationVar(&c.lasting, "for", 0, "how long to run, with -id; 0: until interrupted")
+	f.Float64Var(&c.skew, "skew", 50, "how much faster or slower than true time the clocks run at most, in `ppm`")
+	f.BoolVar(&c.json, "json", false, "print JSON")
+	c.network.Flags(f)
+}
+
+func (c *config) check(f *flag.FlagSet) (err error) {
+	if err := program.Arguments(f, 0); err != nil {
+		return err
+	}
+	if !(math.Abs(c.skew) <= 1000) {
+		return fmt.Errorf("-skew %v: must be from -1000 to 1000 ppm", c.skew)
+	}
+	if err := c.network.Check(); err != nil {
+		return err
+	}
+	c.network.Draw()
+	if !program.Given(f, "id") {
+		for _, name := range []string{"peers", "key", "for"} {
+			if program.Given(f, name) {
+				return fmt.Errorf("-%s: needs -id", name)
+			}
+		}
+		return nil
+	}
+	c.at = map[uint64]netip.AddrPort{}
+	for i, address := range strings.Split(c.peers, ",") {
+		at, err := net.ResolveUDPAddr("udp", address)
+		if err != nil || at.Port == 0 {
+			return fmt.Errorf("-peers: %q is no address with a port", address)
+		}
+		c.at[uint64(i)+1] = at.AddrPort()
+	}
+	if c.id == 0 || c.id > uint64(len(c.at)) {
+		return fmt.Errorf("-id %d: must be from 1 to %d, as many as -peers", c.id, len(c.at))
+	}
+	if c.lasting < 0 {
+		return errors.New("-for: must not be negative")
+	}
+	if !program.Given(f, "skew") {
+		c.skew = 0
+	}
+	c.shared, err = program.Key(c.key)
+	return err
+}
+
+// live is one peer, whose true time nobody knows.
+func live(ctx context.Context, c config, stdout io.Writer) error {
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{Port: int(c.at[c.id].Port())})
+	if err != nil {
+		return err
+	}
+	p := newPeer(c.id, c.shared, program.Clock{PPM: c.skew}, conn, c.at)
+	p.start()
+	defer p.close()
+	if c.lasting > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, c.lasting)
+		defer stop()
+	}
+	for {
+		// Peers that agree print the same second at the same moment.
+		wait := time.Second
+		now := p.clock.Now()
+		r, known := p.member.Read(now)
+		if known {
+			at, _ := p.member.LocalTime((r.Usec/1e6 + 1) * 1e6)
+			wait = passed(at, now)
+		}
+		select {
+		case <-ctx.Done():
+			if !known {
+				return errors.New("no session")
+			}
+			return nil
+		case <-time.After(wait):
+		}
+		if r, known = p.member.Read(p.clock.Now()); !known {
+			fmt.Fprintln(stdout, "no session yet")
+			continue
+		}
+		fmt.Fprintf(stdout, "%.6f s +-%v, from the host's +-%v; host %d, generation %d, %d steps\n",
+			float64(r.Usec)/1e6, r.Bound, r.HostBound, r.Host, r.Generation, r.Steps)
+	}
+}

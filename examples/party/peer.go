@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"timesync/examples/internal/program"
+	"timesync/examples/internal/seal"
+	"timesync/rxtime"
+	"timesync/session"
+)
+
+const (
+	every    = 50 * time.Millisecond // from one datagram to the next, to each peer
+	announce = time.Second           // from one announcement to the next
+
+	// A host or peer that says nothing for so long is gone. One announcement may be lost.
+	silent = 2500 * time.Millisecond
+	// A peer that hears of no session for so long after it has started founds one.
+	alone = 3 * time.Second
+)
+
+// peer is one end of the mesh: a socket, a clock, and what is known of the others.
+type peer struct {
+	id     uint64
+	clock  program.Clock
+	member *session.Member
+	conn   *net.UDPConn
+	others []*other
+	cut    func(a, b uint64) bool // whether two are cut off from each other
+	founds bool                   // it may found a session
+
+	stop  chan struct{}
+	tasks sync.WaitGroup
+
+	mu        sync.Mutex
+	started   uint64 // local time, us
+	heard     uint64 // when the last announcement was accepted
+	announced uint64 // when the last one was sent
+}
+
+// other is another peer, as one knows it.
+type other struct {
+	id    uint64
+	end   *seal.End
+	to    netip.AddrPort // where to call it; not valid: it calls
+	knows atomic.Bool    // it is in a session, as it said last
+}
+
+// pairKey is the key of two peers, so that nobody can pass for a third: who has come tells the
+// key, not what the datagram says. All peers know the key of the party, and so trust each other
+// not to calculate those of other pairs; where they do not, give each pair a key of its own.
+func pairKey(party [32]byte, a, b uint64) (key [32]byte) {
+	h := hmac.New(sha256.New, party[:])
+	_ = binary.Write(h, binary.LittleEndian, []uint64{min(a, b), max(a, b)}) // which never fails
+	h.Sum(key[:0])
+	return key
+}
+
+// newPeer makes one that calls the others at these addresses, by identity. Of two, the one with the
+// higher identity calls.
+func newPeer(id uint64, key [32]byte, clock program.Clock, conn *net.UDPConn, at map[uint64]netip.AddrPort) *peer {
+	p := &peer{id: id, clock: clock, member: session.New(id), conn: conn, stop: make(chan struct{}), started: clock.Now()}
+	p.cut, p.founds = func(uint64, uint64) bool { return false }, true
+	for whose, addr := range at {
+		switch key := pairKey(key, id, whose); {
+		case whose < id:
+			p.others = append(p.others, &other{id: whose, end: seal.New(key, 0), to: addr})
+		case whose > id:
+			p.others = append(p.others, &other{id: whose, end: seal.New(key, 1)})
+		}
+	}
+	slices.SortFunc(p.others, func(a, b *other) int { return int(a.id) - int(b.id) })
+	return p
+}
+
+// start sends and receives until close.
+func (p *peer) start() {
+	rx := program.Reader{Conn: rxtime.NewConn(p.conn), Clock: p.clock}
+	p.tasks.Go(func() { seal.Receive(rx, p.receive) })
+	p.tasks.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-p.stop:
+				return
+			case <-tick.C:
+				p.elect(p.clock.Now())
+				p.send()
+			}
+		}
+	})
+}
+
+func (p *peer) close() {
+	close(p.stop)
+	p.conn.Close()
+	p.tasks.Wait()
+}
+
+// elect lets this peer become host when the host is gone, if it has the lowest identity of all in
+// the session that are there. And it lets the peer with the lowest identity found a session if
+// nobody is in one. This is one way to choose. Others will do, also those that let two become host.
+func (p *peer) elect(now uint64) {
+	r, known := p.member.Read(now)
+	for _, o := range p.others {
+		from := o.end.Peer()
+		there := from.Addr.IsValid() && passed(now, from.HeardUsec) < silent
+		// A peer that has started anew knows nothing that it could go on from.
+		if there && (o.knows.Load() && !known || o.id < p.id && o.knows.Load() == known) {
+			return
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !known && p.founds && passed(now, p.started) > alone:
+		_ = p.member.Found(now, 0) // which has no error: p is in no session
+	case known && r.Host != p.id && passed(now, p.heard) > silent:
+		_ = p.member.Host(now) // which has no error: p is in a session
+	default:
+		return
+	}
+	p.announced = now - uint64(announce.Microseconds()) // at once
+}
+
+// send sends each other peer a datagram, and what the host announces if it is time.
+func (p *peer) send() {
+	p.mu.Lock()
+	now := p.clock.Now()
+	announces := passed(now, p.announced) >= announce
+	if announces {
+		p.announced = now
+	}
+	p.mu.Unlock()
+	for _, o := range p.others {
+		to := o.to
+		if !to.IsValid() {
+			to = o.end.Peer().Addr
+		}
+		if !to.IsValid() || p.cut(p.id, o.id) {
+			continue
+		}
+		now := p.clock.Now()
+		// The first byte says whether this peer is in a session.
+		payload := []byte{0}
+		if _, known := p.member.Read(now); known {
+			payload[0] = 1
+		}
+		if announces {
+			payload, _ = p.member.Announce(payload, now) // nothing if this is not the host
+		}
+		_, _ = p.conn.WriteToUDPAddrPort(o.end.Seal(nil, payload, now), to) // an error is a loss
+	}
+}
+
+// receive takes a datagram. Whose it is, the key tells that opens it.
+func (p *peer) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
+	for _, o := range p.others {
+		d, answer, err := o.end.Take(slices.Clone(b), from, recvUsec, 0)
+		if err == seal.ErrForged || p.cut(p.id, o.id) {
+			continue
+		}
+		if answer != nil {
+			_, _ = p.conn.WriteToUDPAddrPort(answer, from)
+		}
+		if err != nil || len(d.Payload) == 0 {
+			return
+		}
+		o.knows.Store(d.Payload[0] == 1)
+		// An error says why the announcement is not followed: usually another host counts more.
+		if a := d.Payload[1:]; len(a) > 0 && p.member.Accept(o.id, &o.end.Link, a, recvUsec) == nil {
+			p.mu.Lock()
+			p.heard = recvUsec
+			p.mu.Unlock()
+		}
+		return
+	}
+}
+
+// passed returns the time from then to now on one clock.
+func passed(now, then uint64) time.Duration { return time.Duration(int64(now-then)) * time.Microsecond }

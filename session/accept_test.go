@@ -1,0 +1,484 @@
+// What Accept makes of announcements that are right, late, repeated, forged or of other bytes.
+
+package session
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/link"
+	"timesync/ping"
+)
+
+var _ = [...]RemoteClock{(*link.Link)(nil), (*timesync.TimeSynchronizer)(nil), (*ping.Clock)(nil)}
+
+// fake is a clock that is offset ahead of the local one.
+type fake struct {
+	offset uint64
+	s      timesync.Snapshot
+	lost   bool
+}
+
+func newFake(offset uint64) *fake {
+	return &fake{offset: offset, s: timesync.Snapshot{ErrorBound: 10 * ms, SkewError: 5}}
+}
+
+func (f *fake) Snapshot(localUsec uint64) (timesync.Snapshot, bool) {
+	s := f.s
+	s.RemoteUsec, s.OffsetUsec = localUsec+f.offset, int64(f.offset)
+	return s, !f.lost
+}
+
+// says returns what a host announces that is in this generation when its clock shows at.
+func says(generation, at, usec uint64) []byte {
+	return announcement{generation: generation, at: at, usec: usec}.append(nil)
+}
+
+// member returns a member with identity 2 that follows host 3, in generation 5, whose clock is
+// 1000 s ahead of the local one and 50 s behind session time. Its local clock shows 1 s.
+func member(t *testing.T) (*Member, *fake) {
+	t.Helper()
+	m, clock := New(2), newFake(1000e6)
+	if err := m.Accept(3, clock, says(5, 1000.99e6, 1050.99e6), 1e6); err != nil {
+		t.Fatal(err)
+	}
+	return m, clock
+}
+
+// reads fails if a member does not have that session time and host.
+func reads(t *testing.T, m *Member, localUsec, usec uint64, bound time.Duration, host, generation uint64, steps uint32) {
+	t.Helper()
+	r, ok := m.Read(localUsec)
+	if off := int64(r.Usec - usec); !ok || off < -2 || off > 2 || r.Bound < bound || r.Bound > bound+ms || r.Host != host || r.Generation != generation || r.Steps != steps {
+		t.Errorf("at %d: %+v, %v; want %d, bound %v, host %d of generation %d, %d steps", localUsec, r, ok, usec, bound, host, generation, steps)
+	}
+}
+
+func TestWire(t *testing.T) {
+	a := announcement{0x0102030405060708, 0x1112131415161718, 0x2122232425262728, -2, 0x31323334, 0x41424344}
+	want := []byte("\x01" + "\x08\x07\x06\x05\x04\x03\x02\x01" + "\x18\x17\x16\x15\x14\x13\x12\x11" +
+		"\x28\x27\x26\x25\x24\x23\x22\x21" + "\xfe\xff\xff\xff" + "\x34\x33\x32\x31" + "\x44\x43\x42\x41")
+	if got := a.append(nil); !bytes.Equal(got, want) || len(got) > 40 {
+		t.Errorf("%x, want %x", got, want)
+	}
+	if got, ok := parse(want); !ok || got != a {
+		t.Errorf("%+v, %v, want %+v", got, ok, a)
+	}
+}
+
+func TestFoundAndHost(t *testing.T) {
+	m := New(7)
+	if _, ok := m.Read(0); ok {
+		t.Error("a reading before there is a session")
+	}
+	if _, ok := m.LocalTime(0); ok {
+		t.Error("a local time before there is a session")
+	}
+	if _, ok := m.Announce(nil, 0); ok {
+		t.Error("an announcement before there is a session")
+	}
+	if err := m.Host(0); err != ErrNone {
+		t.Errorf("Host: %v", err)
+	}
+	for _, err := range []error{m.Found(math.MaxUint64-9, 5), m.Host(10)} { // the local clock wraps
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if err := m.Found(0, 0); err != ErrKnown {
+		t.Errorf("Found again: %v", err)
+	}
+	reads(t, m, 90, 105, 0, 7, 1, 0)
+	reads(t, m, math.MaxUint64-99, math.MaxUint64-84, 0, 7, 1, 0)
+	if got, ok := m.LocalTime(105); !ok || got != 90 {
+		t.Errorf("105 is reached at %d, %v", got, ok)
+	}
+	if got, ok := m.Announce([]byte("x"), 90); !ok || string(got) != "x"+string(says(1, 90, 105)) {
+		t.Errorf("%x, %v", got, ok)
+	}
+}
+
+// TestErrors: each of these leaves the member as it was.
+func TestErrors(t *testing.T) {
+	fit := says(5, 1001.99e6, 1051.99e6)
+	change := func(at int, to ...byte) []byte {
+		return append(append(append([]byte{}, fit[:at]...), to...), fit[at+len(to):]...)
+	}
+	wide := newFake(1000e6)
+	wide.s.ErrorBound = 2 * time.Second
+	lost := newFake(1000e6)
+	lost.lost = true
+	for _, c := range []struct {
+		name  string
+		from  uint64
+		clock RemoteClock
+		bytes []byte
+		want  error
+	}{
+		{"no bytes", 3, nil, nil, ErrMalformed},
+		{"too short", 3, nil, fit[:36], ErrMalformed},
+		{"too long", 3, nil, append(change(0, 1), 0), ErrMalformed},
+		{"another version", 3, nil, change(0, 2), ErrMalformed},
+		{"generation 0", 3, nil, says(0, 1001.99e6, 1051.99e6), ErrMalformed},
+		{"generation 2^63", 3, nil, says(1<<63, 1001.99e6, 1051.99e6), ErrMalformed},
+		{"a rate that no clock has", 3, nil, change(25, 0x41, 0x0d, 0x03, 0), ErrMalformed},
+		{"the own identity", 2, nil, says(6, 1001.99e6, 1051.99e6), ErrIdentity},
+		{"an earlier generation", 9, nil, says(4, 1001.99e6, 1051.99e6), ErrOld},
+		{"an earlier generation of the host", 3, nil, says(4, 1001.99e6, 1051.99e6), ErrOld},
+		{"a lower identity", 1, nil, fit, ErrOld},
+		{"a generation made up", 9, nil, says(5+1<<32+1, 1001.99e6, 1051.99e6), ErrGeneration},
+		{"the latest generation", 9, nil, says(math.MaxInt64, 1001.99e6, 1051.99e6), ErrGeneration},
+		{"no clock", 9, nil, says(6, 1001.99e6, 1051.99e6), ErrClock},
+		{"a clock that is not known", 9, lost, says(6, 1001.99e6, 1051.99e6), ErrClock},
+		{"a clock that is hardly known", 9, wide, says(6, 1001.99e6, 1051.99e6), ErrClock},
+		{"the clock of another peer", 9, newFake(2000e6), says(6, 1001.99e6, 1051.99e6), ErrClock},
+		{"from the future", 3, newFake(1000e6), says(5, 1002.02e6, 1052.02e6), ErrClock},
+		{"17 s old", 3, newFake(1000e6), says(5, 985e6, 1035e6), ErrClock},
+		{"another time", 3, newFake(1000e6), says(5, 1001.99e6, 1051.99e6+3), ErrChanged},
+		{"another rate", 3, newFake(1000e6), change(25, 1), ErrChanged},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, _ := member(t)
+			if err := m.Accept(c.from, c.clock, c.bytes, 2e6); !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			reads(t, m, 2e6, 1052e6, 10*ms, 3, 5, 0)
+		})
+	}
+}
+
+// TestOrder: announcements that are lost, repeated and reordered are harmless, and all members
+// decide the same.
+func TestOrder(t *testing.T) {
+	m, clock := member(t)
+	for _, at := range []uint64{1005e6, 1003e6, 1005e6, 1004e6} {
+		if err := m.Accept(3, clock, says(5, at, at+50e6), 6e6); err != nil {
+			t.Error(err)
+		}
+		reads(t, m, 6e6, 1056e6, 10*ms, 3, 5, 0)
+	}
+	higher := newFake(3000e6)
+	if err := m.Accept(4, higher, says(5, 3006e6, 1056e6), 6e6); err != nil { // the same generation
+		t.Error(err)
+	}
+	if err := m.Accept(3, clock, says(5, 1006e6, 1056e6), 7e6); err != ErrOld {
+		t.Error(err)
+	}
+	if err := m.Accept(1, clock, says(6, 1007e6, 1057e6), 7e6); err != nil { // a later one
+		t.Error(err)
+	}
+	reads(t, m, 8e6, 1058e6, 10*ms, 1, 6, 0)
+}
+
+// TestSlew: a host whose time differs by up to 50 ms is followed at five or three quarters of the
+// speed, 20 ms later; by more, at once. Bound contains what is still to be slewed.
+func TestSlew(t *testing.T) {
+	for _, c := range []struct {
+		differs int64 // us
+		after   time.Duration
+		left    int64
+	}{
+		{40_000, 19 * ms, 40_000}, {40_000, 120 * ms, 15_000}, {40_000, 180 * ms, 0},
+		{-40_000, 19 * ms, -40_000}, {-40_000, 120 * ms, -15_000}, {-40_000, 180 * ms, 0},
+		{50_000, 19 * ms, 50_000}, {-50_000, 221 * ms, 0},
+		{50_010, 0, 0}, {-50_010, 0, 0}, {1e15, 0, 0}, {-1e9, 0, 0},
+	} {
+		m, clock := member(t)
+		now := uint64(2e6)
+		reads(t, m, now, 1052e6, 10*ms, 3, 5, 0)
+		if err := m.Accept(9, clock, says(6, 1001.99e6, 1051.99e6+uint64(c.differs)), now); err != nil {
+			t.Fatal(err)
+		}
+		steps := uint32(0)
+		if c.differs > 50_000 || c.differs < -50_000 {
+			steps = 1
+		}
+		at := now + uint64(c.after.Microseconds())
+		bound := 10*ms + time.Duration(max(c.left, -c.left))*time.Microsecond
+		if c.after < 20*ms && steps == 0 {
+			bound = 10 * ms // the line before the change has the old bound
+		}
+		reads(t, m, at, at+1050e6+uint64(c.differs-c.left), bound, 9, 6, steps)
+		if r, _ := m.Read(at); c.after < 20*ms && r.HostBound < time.Duration(max(c.left, -c.left))*time.Microsecond+10*ms {
+			t.Errorf("%+v: HostBound %v", c, r.HostBound)
+		}
+	}
+}
+
+// TestFlood: announcements may come as often as one likes. They neither delay nor hasten a slew.
+func TestFlood(t *testing.T) {
+	m, clock := member(t)
+	for now := uint64(2e6); now < 2.2e6; now += 1000 {
+		if err := m.Accept(9, clock, says(6, now+1000e6, now+1050.04e6), now); err != nil {
+			t.Fatal(err)
+		}
+		slewed := min(max(int64(now-2.02e6), 0)/4, 40_000)
+		if r, ok := m.Read(now); !ok || magnitude(int64(r.Usec-now-1050e6)-slewed) > 2 || r.Host != 9 || r.Steps != 0 {
+			t.Fatalf("at %d: %+v, not slewed by %d us", now, r, slewed)
+		}
+	}
+}
+
+// TestLocalTime: it is the inverse of Read, also while session time is slewed.
+func TestLocalTime(t *testing.T) {
+	for _, differs := range []uint64{40_000, 1<<64 - 40_000} {
+		m, clock := member(t)
+		if err := m.Accept(9, clock, says(6, 1001.99e6, 1051.99e6+differs), 2e6); err != nil {
+			t.Fatal(err)
+		}
+		for usec := uint64(1051.9e6); usec < 1052.5e6; usec += 777 {
+			local, ok := m.LocalTime(usec)
+			if r, _ := m.peek(local); !ok || magnitude(int64(r.Usec-usec)) > 1 {
+				t.Fatalf("%d is reached at %d, where it is %d", usec, local, r.Usec)
+			}
+		}
+		if local, _ := m.LocalTime(1e15); local != 1e15-1050e6-differs {
+			t.Errorf("10^15 is reached at %d", local)
+		}
+	}
+}
+
+// TestNeverBack: session time does not go back, whatever the clock of the host does, and Bound says
+// by how much it is ahead. Only for an earlier local time it is earlier.
+func TestNeverBack(t *testing.T) {
+	m, clock := member(t)
+	reads(t, m, 2e6, 1052e6, 10*ms, 3, 5, 0)
+	clock.offset -= 8000
+	reads(t, m, 2e6, 1052e6, 18*ms, 3, 5, 0)
+	reads(t, m, 2.004e6, 1052e6, 14*ms, 3, 5, 0)
+	reads(t, m, 2.009e6, 1052.001e6, 10*ms, 3, 5, 0)
+	reads(t, m, 1.99e6, 1051.982e6, 10*ms, 3, 5, 0)
+}
+
+// TestJoin: who is in no session believes any generation, also from a clock whose bound the
+// announcement just fits.
+func TestJoin(t *testing.T) {
+	m, clock := New(2), newFake(1000e6)
+	if err := m.Accept(3, clock, says(1<<40, 1001.01e6+3, 7e6), 1e6); err != ErrClock {
+		t.Error(err)
+	}
+	if err := m.Accept(3, clock, says(1<<40, 1001.01e6, 7e6), 1e6); err != nil {
+		t.Error(err)
+	}
+	reads(t, m, 1.01e6, 7e6, 10*ms, 3, 1<<40, 0)
+	reads(t, m, 0.91e6, 6.9e6, 10*ms, 3, 1<<40, 0) // from before it has joined
+}
+
+// TestHandover: the bound is carried along and grows by what is not known of the rates.
+func TestHandover(t *testing.T) {
+	m, clock := member(t)
+	clock.s.Skew, clock.s.SkewError = 30, 5
+	if err := m.Host(2e6); err != nil {
+		t.Fatal(err)
+	}
+	reads(t, m, 2e6, 1052e6, 10*ms, 2, 6, 0)
+	reads(t, m, 102e6, 1152e6+3000, 10*ms+2500*time.Microsecond, 2, 6, 0) // 30 ppm, and 5 and 20
+	if r, _ := m.Read(102e6); r.HostBound != 0 {
+		t.Errorf("the host is %v from itself", r.HostBound)
+	}
+	b, _ := m.Announce(nil, 102e6)
+	a, ok := parse(b)
+	if want := (announcement{6, 102e6, 1152e6 + 3000, 30_000, a.bound, 25_000}); !ok || a != want {
+		t.Errorf("%+v, want %+v", a, want)
+	}
+	// The next one adds its own.
+	next, to := New(8), newFake(0)
+	if err := next.Accept(2, to, b, 102e6); err != nil {
+		t.Fatal(err)
+	}
+	reads(t, next, 202e6, 1252e6+6000, 20*ms+5*ms, 2, 6, 0)
+	if err := next.Host(202e6); err != nil {
+		t.Fatal(err)
+	}
+	reads(t, next, 302e6, 1352e6+9000, 20*ms+5*ms+5*ms, 8, 7, 0) // from here on 50 ppm
+}
+
+// TestRateLimit: a host does not run at a rate that no clock has.
+func TestRateLimit(t *testing.T) {
+	for _, skew := range []float64{1e9, -1e9, 700, math.Inf(1), math.NaN()} {
+		m, clock := member(t)
+		clock.s.Skew = skew
+		if err := m.Host(2e6); err != nil {
+			t.Fatal(err)
+		}
+		if b, _ := m.Announce(nil, 3e6); !math.IsNaN(skew) {
+			a, ok := parse(b)
+			if beyond := min(math.Abs(skew), 1000)*1000 - 200_000; !ok || magnitude(a.rate) != 200_000 || a.growth != int64(beyond)+25_000 {
+				t.Errorf("%g ppm: %+v, %v", skew, a, ok)
+			}
+		} else if a, ok := parse(b); !ok || a.rate != 0 {
+			t.Errorf("%g ppm: %+v, %v", skew, a, ok)
+		}
+	}
+}
+
+// TestClockJumps: while the host's clock is another one, session time goes on as it was.
+func TestClockJumps(t *testing.T) {
+	m, clock := member(t)
+	clock.offset, clock.s.Steps = 77e6, 1
+	reads(t, m, 5e6, 1055e6, 10*ms, 3, 5, 0)
+	if err := m.Accept(3, clock, says(5, 1005e6, 1055e6), 5e6); err != ErrClock { // of the old clock
+		t.Error(err)
+	}
+	if err := m.Accept(3, clock, says(5, 82e6, 132e6), 5e6); err != nil { // the host's clock was set
+		t.Error(err)
+	}
+	reads(t, m, 5e6, 132e6, 10*ms, 3, 5, 1)
+	clock.lost = true
+	reads(t, m, 6e6, 133e6, 10*ms, 3, 5, 1)
+	if err := m.Host(6e6); err != nil {
+		t.Error(err)
+	}
+	reads(t, m, 7e6, 134e6, 10*ms, 2, 6, 1)
+}
+
+// TestNewConnection: the same host by another clock is slewed to.
+func TestNewConnection(t *testing.T) {
+	m, _ := member(t)
+	other := newFake(1000e6 + 4000)
+	if err := m.Accept(3, other, says(5, 1001.99e6, 1051.99e6), 2e6); err != nil {
+		t.Fatal(err)
+	}
+	reads(t, m, 2.02e6, 1052.02e6, 14*ms, 3, 5, 0) // 4 ms are still to be slewed
+	reads(t, m, 3e6, 1053e6+4000, 10*ms, 3, 5, 0)
+}
+
+// TestFaultyPeer: one that is authenticated makes up generations. It is followed while it says the
+// truth about its clock, and any other member can take over from it.
+func TestFaultyPeer(t *testing.T) {
+	m, clock := member(t)
+	generation := uint64(5)
+	for i := range uint64(1000) {
+		now := 2e6 + i*100_000
+		if err := m.Accept(9, clock, says(generation+1<<32, now+1000e6, i*i*i*1e9), now); err != nil {
+			t.Fatal(err)
+		}
+		generation += 1 << 32
+	}
+	if err := m.Host(200e6); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := m.Read(200e6); r.Generation != generation+1 || r.Host != 2 || r.Steps != 999 && r.Steps != 1000 {
+		t.Errorf("%+v", r)
+	}
+	if err := m.Accept(9, clock, says(generation, 1200e6, 0), 200e6); err != ErrOld {
+		t.Error(err)
+	}
+}
+
+// TestAnchor: a TimeSynchronizer knows the clock of its peer modulo 67 s, until it is told more.
+func TestAnchor(t *testing.T) {
+	var a, b timesync.TimeSynchronizer
+	const delay, ahead = 20_000, 5_000_000_000
+	for now := uint64(1e6); now < 3e6; now += 100_000 {
+		b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now), now+ahead+delay)
+		a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+ahead), now+delay)
+		if d, ok := b.MinDeltaTS24(now + ahead); ok {
+			a.OnPeerMinDeltaTS24(d, now+delay)
+		}
+	}
+	m := New(1)
+	if err := m.Accept(2, &a, says(1, ahead+3e6-delay, 10e6), 3e6); err != ErrClock {
+		t.Error(err)
+	}
+	a.Anchor(3e6, ahead+3e6-delay)
+	if err := m.Accept(2, &a, says(1, ahead+3e6-delay, 10e6), 3e6); err != nil {
+		t.Error(err)
+	}
+	if r, ok := m.Read(3e6); !ok || magnitude(int64(r.Usec-10e6-delay)) > r.Bound.Microseconds() || r.Bound > 22*ms {
+		t.Errorf("%+v, %v", r, ok)
+	}
+}
+
+// TestConcurrent: any goroutine may call any method; the race detector looks.
+func TestConcurrent(t *testing.T) {
+	m, clock := member(t)
+	var wg sync.WaitGroup
+	for _, f := range []func(i uint64){
+		func(i uint64) { _ = m.Accept(3, clock, says(5+i/100, 1001e6+i*1000, 1051e6+i*1000), 1e6+i*1000) },
+		func(i uint64) { m.Read(1e6 + i*1000) },
+		func(i uint64) { m.LocalTime(1051e6 + i*1000) },
+		func(i uint64) { m.Announce(nil, 1e6+i*1000) },
+		func(i uint64) {
+			if i%50 == 0 {
+				_ = m.Host(1e6 + i*1000)
+			}
+		},
+	} {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range uint64(1000) {
+				f(i)
+			}
+		}()
+	}
+	wg.Wait()
+}
+
+func TestNoAllocations(t *testing.T) {
+	m, clock := member(t)
+	buf, a := make([]byte, 0, 64), says(5, 1001.99e6, 1051.99e6)
+	if n := testing.AllocsPerRun(100, func() {
+		_ = m.Accept(3, clock, a, 2e6)
+		m.Read(2e6)
+		m.LocalTime(1052e6)
+	}); n > 0 {
+		t.Errorf("%g allocations", n)
+	}
+	_ = m.Host(3e6)
+	if n := testing.AllocsPerRun(100, func() { m.Announce(buf, 3e6) }); n > 0 {
+		t.Errorf("%g allocations of an announcement", n)
+	}
+}
+
+// FuzzMember does calls with any values: nothing panics, a refused announcement changes nothing,
+// session time goes back only at a step, and bounds are never negative.
+func FuzzMember(f *testing.F) {
+	f.Add([]byte("\x01\x02\x03"), says(5, 1001.99e6, 1051.99e6), uint64(1e6), uint64(math.MaxUint64), 1e9)
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, says(6, 0, math.MaxUint64), uint64(1<<63), uint64(1), math.NaN())
+	f.Fuzz(func(t *testing.T, calls, bytes []byte, localUsec, offset uint64, ppm float64) {
+		m, clock := New(2), newFake(offset)
+		clock.s.Skew, clock.s.SkewError = ppm, -ppm
+		if ppm > 1e3 {
+			clock.s.ErrorBound = math.MaxInt64
+		}
+		for i, c := range calls {
+			localUsec += uint64(c) << (i % 40)
+			before, known := m.peek(localUsec)
+			switch c % 8 {
+			case 0:
+				_ = m.Found(localUsec, offset)
+			case 1:
+				_ = m.Host(localUsec)
+			case 2, 3:
+				b := bytes
+				if c%16 > 8 {
+					b = says(uint64(c), localUsec+clock.offset, localUsec<<(c%7))
+				}
+				err := m.Accept(uint64(c%5), clock, b, localUsec)
+				if after, _ := m.peek(localUsec); err != nil && known && after != before {
+					t.Fatalf("%v, but %+v became %+v", err, before, after)
+				}
+			case 4:
+				m.Announce(nil, localUsec)
+			case 5:
+				m.LocalTime(offset)
+			case 6:
+				clock.offset, clock.s.Steps = clock.offset+uint64(c), clock.s.Steps+uint32(i%2)
+			case 7:
+				clock.lost = !clock.lost
+			}
+			was, _ := m.Read(localUsec)
+			now, ok := m.Read(localUsec + 1)
+			if ok && (int64(now.Usec-was.Usec) < 0 || was.Bound < 0 || was.HostBound < 0) {
+				t.Fatalf("call %d: %+v, then %+v", i, was, now)
+			}
+		}
+	})
+}

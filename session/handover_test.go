@@ -1,0 +1,372 @@
+// Handovers, splits, late joiners, silent hosts and clocks that are set.
+
+package session
+
+import (
+	"flag"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"timesync/internal/sim"
+	"timesync/internal/stat"
+)
+
+var (
+	long  = flag.Bool("long", false, "five times as many worlds: 1,000 handovers")
+	first = flag.Uint64("seed.first", 490_000_000, "seed of the first world")
+	young = flag.Duration("young", 5*time.Second, "for how long a member that has joined is not judged, and does not become host")
+)
+
+// handovers runs a world in which the host is killed, or gives up, every 6 s: ten times a minute.
+// Who is killed starts anew 1 s later, with another clock, and joins.
+func handovers(t *testing.T, seed uint64, way path) *mesh {
+	const n = 10
+	x := newMesh(t, seed, 5, way, 50)
+	host := x.peers[0]
+	for i := range n {
+		at := 15*time.Second + time.Duration(i)*6*time.Second
+		x.w.At(at, func() {
+			// One of those that have been there for a while takes over.
+			var next *peer
+			for next == nil || next == host || !x.settled(next) {
+				next = x.peers[x.rng.IntN(len(x.peers))]
+			}
+			if old := host; x.rng.IntN(2) == 0 {
+				old.alive = false
+				x.w.At(at+time.Second, func() { x.restart(old) })
+			}
+			host = next
+			// It is told, or notices after up to 2 s.
+			x.w.At(at+time.Duration(x.rng.Int64N(int64(2*time.Second))), func() { x.host(next) })
+		})
+	}
+	x.w.Run(15*time.Second + n*6*time.Second)
+	if r := x.peers[0].last; r.Generation < n/2 {
+		t.Errorf("seed %d: generation %d after %d handovers", seed, r.Generation, n)
+	}
+	return x
+}
+
+// worlds runs n worlds on two processors and adds up what their judges say.
+func worlds(t *testing.T, n uint64, run func(seed uint64) *mesh) *judge {
+	if *long {
+		n *= 5
+	}
+	if testing.Short() {
+		n = 2
+	}
+	t.Logf("%d worlds from -seed.first %d on", n, *first)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	sum := &judge{slack: math.Inf(1)}
+	seeds := make(chan uint64)
+	for range 2 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for seed := range seeds {
+				x := run(seed)
+				mu.Lock()
+				sum.add(&x.judge)
+				mu.Unlock()
+			}
+		}()
+	}
+	for i := range n {
+		seeds <- *first + i
+	}
+	close(seeds)
+	wg.Wait()
+	t.Log(sum)
+	return sum
+}
+
+// honest fails if a bound was wrong, or session time went back.
+func (j *judge) honest(t *testing.T) {
+	t.Helper()
+	if j.wrong > 0 || j.wrongTo > 0 || j.back > 0 || j.readings == 0 {
+		t.Errorf("of %d readings, %d were beyond Bound, by up to %.0f us, %d went back; %d pairs beyond HostBound", j.readings, j.wrong, j.over, j.back, j.wrongTo)
+	}
+}
+
+// within fails if the p99 of how far members were apart, or a jump, was more than so many us.
+func (j *judge) within(t *testing.T, apart, jump float64) {
+	t.Helper()
+	if got := stat.Quantile(j.apart, 0.99); got > apart {
+		t.Errorf("members are %.0f us apart (p99), more than %.0f", got, apart)
+	}
+	if len(j.jumps) > 0 && stat.Quantile(j.jumps, 1) > jump {
+		t.Errorf("session time jumps by %.0f us, more than %.0f", stat.Quantile(j.jumps, 1), jump)
+	}
+	if j.steps > 0 {
+		t.Errorf("%d steps", j.steps)
+	}
+}
+
+// TestHandovers: ten handovers a minute, with ways that take equally long. Members that have joined
+// 5 s ago or earlier agree.
+func TestHandovers(t *testing.T) {
+	j := worlds(t, 20, func(seed uint64) *mesh { return handovers(t, seed, bad) })
+	j.honest(t)
+	j.within(t, 1000, 2000)
+}
+
+// TestUnequalWays: the same with ways of 1 to 80 ms, each of its own. Nobody can know that they are
+// unequal, but all bounds hold.
+func TestUnequalWays(t *testing.T) {
+	worlds(t, 20, func(seed uint64) *mesh { return handovers(t, seed, unequal) }).honest(t)
+}
+
+// TestMixture: kills, handovers, splits, two hosts at once and silences at random, with unequal ways,
+// queues, stalls, and clocks that are up to 200 ppm apart. All bounds hold, also to the founder that may live
+// on, and after the last event all follow one host.
+func TestMixture(t *testing.T) {
+	j := worlds(t, 20, func(seed uint64) *mesh {
+		x := newMesh(t, seed, 5, harsh, 100)
+		member := func() *peer { return x.peers[x.rng.IntN(len(x.peers))] }
+		takeOver := func() {
+			if p := member(); x.settled(p) {
+				x.host(p)
+			}
+		}
+		for at := 5 * time.Second; at < 120*time.Second; at += time.Duration(x.rng.Int64N(int64(8 * time.Second))) {
+			lasting := time.Duration(x.rng.Int64N(int64(20 * time.Second)))
+			switch x.rng.IntN(4) {
+			case 0:
+				x.w.At(at, takeOver)
+			case 1: // two, of which one may not know of the other
+				x.w.At(at, takeOver)
+				x.w.At(at+time.Duration(x.rng.Int64N(int64(200*ms))), takeOver)
+			case 2: // a peer dies, if others know the time
+				x.w.At(at, func() {
+					known := 0
+					for _, p := range x.peers {
+						if _, ok := p.m.peek(0); ok && p.alive {
+							known++
+						}
+					}
+					if p := member(); known > 2 && p.alive {
+						p.alive = false
+						x.w.At(x.w.Now()+min(lasting, 5*time.Second), func() { x.restart(p) })
+						x.w.At(x.w.Now()+2*time.Second, takeOver)
+					}
+				})
+			case 3: // some are cut off from the others
+				x.w.At(at, func() {
+					some := x.rng.IntN(32)
+					x.apart = func(i, j int) bool { return some>>i&1 != some>>j&1 }
+					x.w.At(x.w.Now()+lasting, func() { x.apart = func(int, int) bool { return false } })
+				})
+			}
+		}
+		x.w.At(150*time.Second, func() {
+			for _, p := range x.peers {
+				if _, ok := p.m.peek(0); ok {
+					x.host(p)
+				}
+			}
+		})
+		x.w.Run(170 * time.Second)
+		for _, p := range x.peers {
+			if of := x.peers[0].last; p.last.Host != of.Host || p.last.Generation != of.Generation || of.Generation == 0 {
+				t.Errorf("seed %d: peer %d has %+v, peer 1 %+v", seed, p.id, p.last, of)
+			}
+		}
+		return x
+	})
+	j.honest(t)
+}
+
+// TestSplit: two halves are cut off from each other for 20 s to 2 min, have up to three handovers
+// each, and meet again. The founder lives on. All have one host then.
+func TestSplit(t *testing.T) {
+	j := worlds(t, 20, func(seed uint64) *mesh {
+		x := newMesh(t, seed, 5, bad, 50)
+		half := func(i int) int { return (i + 1) / 3 } // 0, 1 and 2, 3, 4
+		lasting := 20*time.Second + time.Duration(x.rng.Int64N(int64(100*time.Second)))
+		x.w.At(15*time.Second, func() { x.apart = func(i, j int) bool { return half(i) != half(j) } })
+		for h, members := range [][]*peer{x.peers[:2], x.peers[2:]} {
+			for i := range h + x.rng.IntN(3) { // the half without a host has one at least
+				x.w.At(17*time.Second+time.Duration(i)*5*time.Second, func() { x.host(members[x.rng.IntN(len(members))]) })
+			}
+		}
+		x.w.At(15*time.Second+lasting, func() { x.apart = func(int, int) bool { return false } })
+		x.w.Run(15*time.Second + lasting - time.Millisecond)
+		if a, b := x.peers[0].last, x.peers[4].last; a.Host == b.Host && a.Generation == b.Generation {
+			t.Errorf("seed %d: one host before they meet", seed)
+		}
+		apart, jumps := x.judge.apart, x.judge.jumps // the halves may be further apart than one session is
+		x.judge.apart, x.judge.jumps = nil, nil
+		x.w.Run(15*time.Second + lasting + 3*time.Second)
+		for _, p := range x.peers {
+			if of := x.peers[0].last; p.last.Host != of.Host || p.last.Generation != of.Generation {
+				t.Errorf("seed %d: peer %d follows %d, generation %d; peer 1 follows %d, %d", seed, p.id, p.last.Host, p.last.Generation, of.Host, of.Generation)
+			}
+		}
+		for _, jump := range x.judge.jumps { // what the rates at which the halves ran make of the time
+			if most := 50 * (lasting.Seconds() + 3); jump > 300+most {
+				t.Errorf("seed %d: after %v apart, the halves differ by %.0f us, more than %.0f", seed, lasting, jump, most)
+			}
+		}
+		x.judge.heals = x.judge.jumps
+		x.judge.apart, x.judge.jumps = apart[:int(15*time.Second/(20*ms))], jumps
+		x.w.Run(15*time.Second + lasting + 30*time.Second)
+		return x
+	})
+	j.honest(t)
+	j.within(t, 1000, 2000)
+}
+
+// TestLateJoiners: a member that joins knows the time within 4 s, although an announcement may be
+// lost, and agrees 5 s later, also if it comes while there is a handover.
+func TestLateJoiners(t *testing.T) {
+	j := worlds(t, 20, func(seed uint64) *mesh {
+		x := newMesh(t, seed, 5, bad, 50)
+		for i := range 10 {
+			at := 20*time.Second + time.Duration(i)*8*time.Second
+			host, joiner := x.peers[i%2], x.peers[2+i%3]
+			x.w.At(at+time.Duration(x.rng.Int64N(int64(2*time.Second))), func() { x.host(host) })
+			x.w.At(at+time.Second, func() { x.restart(joiner) })
+			x.w.At(at+5*time.Second, func() {
+				if _, ok := joiner.m.peek(joiner.node.NowUsec()); !ok {
+					t.Errorf("seed %d: peer %d knows nothing 4 s after it began", seed, joiner.id)
+				}
+			})
+		}
+		x.w.Run(110 * time.Second)
+		return x
+	})
+	j.honest(t)
+	j.within(t, 1000, 2000)
+}
+
+// TestSilentHost: nobody hears the host for a minute, and nobody takes over.
+func TestSilentHost(t *testing.T) {
+	j := worlds(t, 20, func(seed uint64) *mesh {
+		x := newMesh(t, seed, 4, bad, 50)
+		x.w.At(20*time.Second, func() { x.apart = func(i, j int) bool { return i*j == 0 } })
+		x.w.At(80*time.Second, func() { x.apart = func(int, int) bool { return false } })
+		x.w.Run(120 * time.Second)
+		return x
+	})
+	j.honest(t)
+	j.within(t, 3000, 2000)
+}
+
+// TestTwoSessions: two members found a session each and meet. One of the sessions goes on.
+func TestTwoSessions(t *testing.T) {
+	worlds(t, 5, func(seed uint64) *mesh {
+		x := newMesh(t, seed, 4, bad, 50)
+		x.apart = func(i, j int) bool { return i/2 != j/2 }
+		x.found(x.peers[3])
+		founder := x.founder
+		x.founder = nil
+		x.w.Run(10 * time.Second)
+		x.apart = func(int, int) bool { return false }
+		x.w.Run(15 * time.Second)
+		x.founder, x.judge.apart, x.judge.jumps = founder, nil, nil
+		x.w.Run(30 * time.Second)
+		for _, p := range x.peers {
+			if r := p.last; r.Host != 4 || r.Generation != 1 || r.Steps != [4]uint32{1, 1, 0, 0}[p.id-1] {
+				t.Errorf("seed %d: peer %d has %+v", seed, p.id, r)
+			}
+		}
+		return x
+	}).honest(t)
+}
+
+// jump lets the clock of a peer be set, or stand still as that of a machine that sleeps.
+func (x *mesh) jump(p *peer, by time.Duration) {
+	old, at := p.node.Clock, x.w.Now()
+	p.node.Clock = sim.NewClock(sim.ClockSpec{
+		OffsetUsec: old.Usec(at) - uint64(at/time.Microsecond),
+		Events:     []sim.ClockEvent{{At: at, Step: by}},
+	}, 0)
+	x.set, p.was = at, false
+}
+
+// TestClockSet: a member whose clock is set, by 0.2 to 5 s, is right again. If the clock of a host is
+// set, all others follow it by a step.
+func TestClockSet(t *testing.T) {
+	for who, name := range []string{"founder, the host", "second host", "member"} {
+		t.Run(name, func(t *testing.T) {
+			j := worlds(t, 20, func(seed uint64) *mesh {
+				x := newMesh(t, seed, 4, bad, 50)
+				if who == 1 {
+					x.w.At(15*time.Second, func() { x.host(x.peers[1]) })
+				}
+				by := 200*ms + time.Duration(x.rng.Int64N(int64(5*time.Second)))
+				if x.rng.IntN(2) == 0 {
+					by = -by
+				}
+				x.w.At(20*time.Second, func() {
+					x.jump(x.peers[who], by)
+					if x.founder = x.peers[0].node.Clock; who == 1 {
+						x.founder = nil // session time is no longer by the founder's clock
+					}
+				})
+				x.w.Run(35 * time.Second)
+				x.judge.apart = nil
+				x.w.Run(60 * time.Second)
+				for i, p := range x.peers {
+					steps := who < 2 && i != who || who == 2 && i == who // a host cannot notice
+					if n := p.last.Steps; steps != (n > 0) || n > 3 {
+						t.Errorf("seed %d, %v: peer %d counts %d steps", seed, by, p.id, n)
+					}
+				}
+				x.judge.steps = 0
+				return x
+			})
+			j.honest(t)
+			j.jumps = []float64{0}
+			j.within(t, 1000, 0)
+		})
+	}
+}
+
+// TestHostStartsAnew: the process of the host starts anew, with another clock, and knows nothing.
+// Session time goes on, and the member that takes over 5 s later carries a bound that still holds.
+func TestHostStartsAnew(t *testing.T) {
+	j := worlds(t, 20, func(seed uint64) *mesh {
+		x := newMesh(t, seed, 4, bad, 50)
+		x.w.At(20*time.Second, func() { x.restart(x.peers[0]) })
+		x.w.At(25*time.Second, func() { x.host(x.peers[1]) })
+		x.w.Run(60 * time.Second)
+		return x
+	})
+	j.honest(t)
+	j.within(t, 1000, 2000)
+}
+
+// TestFounderStartsAnew: the process of the founder starts anew and founds another session with
+// the same identity and generation. Nobody follows that, and the session goes on.
+func TestFounderStartsAnew(t *testing.T) {
+	j := worlds(t, 20, func(seed uint64) *mesh {
+		x := newMesh(t, seed, 4, bad, 50)
+		x.w.At(20*time.Second, func() {
+			founder, zero := x.founder, x.zero
+			x.restart(x.peers[0])
+			x.found(x.peers[0])
+			x.founder, x.zero, x.alone = founder, zero, x.peers[0]
+		})
+		x.w.Run(25*time.Second - 1)
+		for _, p := range x.peers[1:] {
+			a, _ := x.peers[0].m.Announce(nil, x.peers[0].node.NowUsec())
+			if err := p.m.Accept(1, p.links[0], a, p.node.NowUsec()); err != ErrChanged && err != ErrClock {
+				t.Errorf("seed %d: peer %d: %v", seed, p.id, err)
+			}
+		}
+		x.host(x.peers[1])
+		x.w.Run(28 * time.Second)
+		x.alone = nil
+		x.w.Run(60 * time.Second)
+		if r := x.peers[0].last; r.Host != 2 || r.Steps != 1 {
+			t.Errorf("seed %d: the founder has %+v", seed, r)
+		}
+		return x
+	})
+	j.honest(t)
+	j.within(t, 1000, 2000)
+}
