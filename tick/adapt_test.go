@@ -44,7 +44,7 @@ func newWay(t *testing.T, cfg ClientConfig) *way {
 	w.remote = &twoWays{fakeRemote: &fakeRemote{delay: ms(30)}, to: ms(30)}
 	cfg = w.rec.client(cfg)
 	record := cfg.Tick
-	cfg.Tick = func(s Step) {
+	cfg.Tick = func(s Info) {
 		record(s)
 		w.inputs = append(w.inputs, parcel{at: w.now + usec(w.up), n: s.Tick})
 	}

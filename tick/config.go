@@ -96,9 +96,9 @@ type Config struct {
 // or Step inside of them does nothing, and WaitSynced returns an error.
 type Handlers struct {
 	BeforeLoop func()      // ticks will follow: the place to read the network
-	BeforeTick func(Step)  // before each tick
-	Tick       func(Step)  // the tick: simulate
-	AfterTick  func(Step)  // after each tick
+	BeforeTick func(Info)  // before each tick
+	Tick       func(Info)  // the tick: simulate
+	AfterTick  func(Info)  // after each tick
 	AfterLoop  func()      // the ticks of this Advance are done
 	Event      func(Event) // something happened; before the ticks of the same Advance
 }

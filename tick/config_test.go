@@ -65,7 +65,7 @@ func TestWindowAtAnyRate(t *testing.T) {
 			s.Start(0)
 			s.Advance(0)
 			arrival := uint64(delay.Microseconds())
-			p, _ := c.Predicted(0)
+			p, _ := c.PredictedTime(0)
 			if ok, late := s.AcceptInput(s.epoch, p.Tick()+1, arrival); !ok || late {
 				t.Errorf("%d Hz, %v: fresh input is accepted %v, late %v", hz, delay, ok, late)
 			}
@@ -178,7 +178,7 @@ func TestLimits(t *testing.T) {
 		SyncBound: most, SlewPPM: 1_000_000, DeadBand: most, HardThreshold: most,
 	}, &fakeRemote{delay: time.Hour, bound: most}, time.Hour)
 	c.Advance(0)
-	if got, ok := c.Snapshot(0); !ok || got.Server.Time() != -time.Hour || got.Predicted.Time() != 3*time.Hour {
+	if got, ok := c.Snapshot(0); !ok || got.ServerTime.Duration() != -time.Hour || got.PredictedTime.Duration() != 3*time.Hour {
 		t.Errorf("clocks %v", got)
 	}
 	c.Advance(1_000_000)

@@ -140,9 +140,9 @@ func (s *snapshot) read(i int, nowUsec uint64) time.Duration { return s.courses[
 // clocks returns all clocks at nowUsec.
 func (s *snapshot) clocks(nowUsec uint64) Clocks {
 	return Clocks{
-		Shared:    s.rate.time(s.read(shared, nowUsec)),
-		Server:    s.rate.time(s.read(server, nowUsec)),
-		Predicted: s.rate.time(s.read(predicted, nowUsec)),
+		SharedTime:    s.rate.time(s.read(shared, nowUsec)),
+		ServerTime:    s.rate.time(s.read(server, nowUsec)),
+		PredictedTime: s.rate.time(s.read(predicted, nowUsec)),
 	}
 }
 

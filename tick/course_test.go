@@ -121,9 +121,9 @@ func TestSnapshotReaders(t *testing.T) {
 	}
 	l.Advance(0)
 	for _, now := range []uint64{0, 12_345, 1_000_000} {
-		a, okA := l.Shared(now)
-		b, okB := l.Server(now)
-		c, okC := l.Predicted(now)
+		a, okA := l.SharedTime(now)
+		b, okB := l.ServerTime(now)
+		c, okC := l.PredictedTime(now)
 		if got, ok := l.Snapshot(now); got != (Clocks{a, b, c}) || !ok || !okA || !okB || !okC {
 			t.Errorf("at %d: %v, but %v %v %v", now, got, a, b, c)
 		}

@@ -10,16 +10,16 @@ import (
 // Clocks are the three clocks of a peer at one instant. On a server or host they
 // are equal.
 type Clocks struct {
-	Shared    Time // what everybody has at this moment: the server's game time now
-	Server    Time // what to show: the state of the server that has arrived by now
-	Predicted Time // what to play: when a message that is sent now arrives at the server
+	SharedTime    Time // what everybody has at this moment: the server's game time now
+	ServerTime    Time // what to show: the state of the server that has arrived by now
+	PredictedTime Time // what to play: when a message that is sent now arrives at the server
 }
 
-// Step is what a tick gets.
-type Step struct {
+// Info is what the handlers of a tick are told.
+type Info struct {
 	Tick   Tick          // its number
 	Delta  time.Duration // its length
-	Clocks               // pinned to its start, even if several ticks run at once; Predicted is exactly the start
+	Clocks               // pinned to its start, even if several ticks run at once; PredictedTime is exactly the start
 }
 
 // EventKind is the kind of an Event.

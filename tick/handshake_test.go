@@ -139,7 +139,7 @@ func TestLateJoin(t *testing.T) {
 		if got := len(r.of(EventSynced)) == 1; got != (remote.bound <= ms(60)) {
 			t.Fatalf("synced %v at a bound of %v", got, remote.bound)
 		}
-		if _, ok := l.Shared(now); ok != (remote.bound <= ms(60)) {
+		if _, ok := l.SharedTime(now); ok != (remote.bound <= ms(60)) {
 			t.Fatalf("reading ok %v at a bound of %v", ok, remote.bound)
 		}
 		remote.bound = max(remote.bound, ms(40))
@@ -190,8 +190,8 @@ func TestTurn(t *testing.T) {
 		check := func(nowUsec uint64, extra time.Duration) {
 			t.Helper()
 			l.Advance(nowUsec)
-			if g, ok := l.Shared(nowUsec); !ok || g.Time() != up+time.Duration(nowUsec)*time.Microsecond+extra {
-				t.Errorf("%v from the truth: at %d us shared time is %v, %v", turns, nowUsec, g.Time(), ok)
+			if g, ok := l.SharedTime(nowUsec); !ok || g.Duration() != up+time.Duration(nowUsec)*time.Microsecond+extra {
+				t.Errorf("%v from the truth: at %d us shared time is %v, %v", turns, nowUsec, g.Duration(), ok)
 			}
 		}
 		remote.shift(turns)
@@ -255,7 +255,7 @@ func TestAgrees(t *testing.T) {
 		l := newClient(ClientConfig{}, remote, time.Hour)
 		remote.shift(tt.late)
 		l.Advance(0)
-		if _, ok := l.Shared(0); ok != tt.first {
+		if _, ok := l.SharedTime(0); ok != tt.first {
 			t.Errorf("the first Welcome, late by %v: %v", tt.late, ok)
 		}
 
@@ -269,7 +269,7 @@ func TestAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Advance(30_000)
-		if _, ok := l.Shared(30_000); ok != tt.then {
+		if _, ok := l.SharedTime(30_000); ok != tt.then {
 			t.Errorf("the Welcome of another epoch, late by %v: %v", tt.late, ok)
 		}
 	}
@@ -360,12 +360,12 @@ func TestFirstTick(t *testing.T) {
 		s.Start(1_000_000)
 		s.Advance(1_500_000)
 		w, _ := s.Announce(5, 1_700_000)
-		g, _ := s.Shared(1_700_000)
-		if want := time.Duration(1_700_000-w.OriginUsec) * time.Microsecond; g.Time() != want || w.Tick != g.Tick() {
-			t.Errorf("first tick %d: %v, by the origin %v", first, g.Time(), want)
+		g, _ := s.SharedTime(1_700_000)
+		if want := time.Duration(1_700_000-w.OriginUsec) * time.Microsecond; g.Duration() != want || w.Tick != g.Tick() {
+			t.Errorf("first tick %d: %v, by the origin %v", first, g.Duration(), want)
 		}
-		if g.Time() < Hz(60).Duration(first)+ms(700) {
-			t.Errorf("first tick %d: %v", first, g.Time())
+		if g.Duration() < Hz(60).Duration(first)+ms(700) {
+			t.Errorf("first tick %d: %v", first, g.Duration())
 		}
 	}
 }
@@ -380,8 +380,8 @@ func TestHostMigrates(t *testing.T) {
 		now = advance(l, now, now+usec(d))
 	}
 	run(time.Second)
-	shared, _ := l.Shared(now)
-	old, _ := l.Shared(now)
+	shared, _ := l.SharedTime(now)
+	old, _ := l.SharedTime(now)
 	// The new host has another clock, and goes on a second earlier.
 	host := mustServer(ServerConfig{Epoch: 2, FirstTick: shared.Tick() - 60})
 	const hostOffset = 5_000_000_000
@@ -393,7 +393,7 @@ func TestHostMigrates(t *testing.T) {
 	}
 	ran := len(r.ticks)
 	run(ms(100)) // until the new clock is known nothing ticks
-	if _, ok := l.Shared(now); ok || len(r.ticks) != ran {
+	if _, ok := l.SharedTime(now); ok || len(r.ticks) != ran {
 		t.Error("ticks between the epochs")
 	}
 	remote.lost, remote.offset = false, hostOffset
@@ -404,8 +404,8 @@ func TestHostMigrates(t *testing.T) {
 		t.Errorf("events %v", r.events)
 	}
 	r.check(t)
-	got, _ := l.Shared(now)
-	want, _ := host.Shared(now + hostOffset)
+	got, _ := l.SharedTime(now)
+	want, _ := host.SharedTime(now + hostOffset)
 	if compare(got, want) != 0 {
 		t.Errorf("shared time %v, the host has %v", got, want)
 	}
@@ -462,13 +462,13 @@ func TestRateMismatch(t *testing.T) {
 			c.Advance(now)
 			s.Advance(now)
 		}
-		before, _ := c.Predicted(now)
+		before, _ := c.PredictedTime(now)
 		nextBefore := Hz(24).Duration(Tick(c.next.Load()))
 		w, _ = s.Announce(5, now)
 		if err := c.OnWelcome(w, now); err != nil {
 			t.Fatal(err)
 		}
-		after, _ := c.Predicted(now)
+		after, _ := c.PredictedTime(now)
 		if d := after.Sub(before); d != 0 {
 			t.Errorf("action %d moved time by %v", action, d)
 		}
@@ -485,7 +485,7 @@ func TestRateMismatch(t *testing.T) {
 			t.Errorf("action %d: reported %v and %v", action, mc, ms)
 		}
 		h, _ := c.Hello()
-		switch got, _ := c.Predicted(now); action {
+		switch got, _ := c.PredictedTime(now); action {
 		case MismatchAdjust:
 			if !got.rate.equal(Hz(36)) || !h.Rate.equal(Hz(36)) {
 				t.Errorf("the rate is %v", got.rate)
@@ -531,7 +531,7 @@ func TestRateMismatchOnce(t *testing.T) {
 		if err := l.OnWelcome(Welcome{Epoch: epoch, Rate: rate, Tick: rate.Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
 			t.Fatal(err)
 		}
-		p, ok := l.Predicted(now)
+		p, ok := l.PredictedTime(now)
 		if ok != l.inited || ok && !p.rate.equal(rate) {
 			t.Errorf("epoch %d at %v: predicted time at %v, %v", epoch, rate, p.rate, ok)
 		}
@@ -632,8 +632,8 @@ func TestEarlierEpoch(t *testing.T) {
 	refused(c, w, 0)
 	advance(c, gap-1, 9)
 	advance(c, gap, 5)
-	if g, ok := c.Shared(gap); !ok || g.Time() != 10*time.Second+gap*time.Microsecond {
-		t.Errorf("in the earlier epoch the time is %v, %v", g.Time(), ok)
+	if g, ok := c.SharedTime(gap); !ok || g.Duration() != 10*time.Second+gap*time.Microsecond {
+		t.Errorf("in the earlier epoch the time is %v, %v", g.Duration(), ok)
 	}
 	last.Tick += 100
 	refused(c, last, gap) // delayed, of the epoch that is over

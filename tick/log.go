@@ -8,10 +8,10 @@ import "log/slog"
 // are ahead of Shared, in seconds.
 func (c Clocks) LogValue() slog.Value {
 	return slog.GroupValue(
-		slog.String("shared", c.Shared.String()),
-		slog.String("server", c.Server.String()),
-		slog.String("predicted", c.Predicted.String()),
-		slog.Float64("server_ahead_s", c.Server.Sub(c.Shared).Seconds()),
-		slog.Float64("predicted_ahead_s", c.Predicted.Sub(c.Shared).Seconds()),
+		slog.String("shared", c.SharedTime.String()),
+		slog.String("server", c.ServerTime.String()),
+		slog.String("predicted", c.PredictedTime.String()),
+		slog.Float64("server_ahead_s", c.ServerTime.Sub(c.SharedTime).Seconds()),
+		slog.Float64("predicted_ahead_s", c.PredictedTime.Sub(c.SharedTime).Seconds()),
 	)
 }

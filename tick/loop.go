@@ -182,13 +182,15 @@ func (l *loop) Snapshot(localUsec uint64) (c Clocks, ok bool) {
 }
 
 // Shared returns the shared clock at localUsec, like Snapshot.
-func (l *loop) Shared(localUsec uint64) (t Time, ok bool) { return l.clock(shared, localUsec) }
+func (l *loop) SharedTime(localUsec uint64) (t Time, ok bool) { return l.clock(shared, localUsec) }
 
 // Server returns the server clock at localUsec, like Snapshot.
-func (l *loop) Server(localUsec uint64) (t Time, ok bool) { return l.clock(server, localUsec) }
+func (l *loop) ServerTime(localUsec uint64) (t Time, ok bool) { return l.clock(server, localUsec) }
 
 // Predicted returns the predicted clock at localUsec, like Snapshot.
-func (l *loop) Predicted(localUsec uint64) (t Time, ok bool) { return l.clock(predicted, localUsec) }
+func (l *loop) PredictedTime(localUsec uint64) (t Time, ok bool) {
+	return l.clock(predicted, localUsec)
+}
 
 func (l *loop) clock(i int, localUsec uint64) (Time, bool) {
 	s := l.snap.Load()
@@ -215,8 +217,8 @@ func (l *loop) Fraction(localUsec uint64) float64 {
 	if s == nil {
 		return 0
 	}
-	last := s.rate.Time(Tick(l.next.Load())-1, 0)
-	past := s.read(predicted, localUsec) - last.Time()
+	last := s.rate.At(Tick(l.next.Load())-1, 0)
+	past := s.read(predicted, localUsec) - last.Duration()
 	return min(max(float64(past)/float64(last.length()), 0), 1)
 }
 
@@ -276,7 +278,7 @@ func (l *loop) Advance(nowUsec uint64) (ticks int) {
 // own: call it in every physics step instead. It runs one tick, also if that is early
 // by less than a tick; none if it is earlier; and if the loop is a tick or more
 // behind, those ticks too.
-func (l *loop) Step(nowUsec uint64) (ticks int) {
+func (l *loop) AdvanceOne(nowUsec uint64) (ticks int) {
 	ticks, _ = l.advance(nowUsec, true)
 	return ticks
 }
@@ -342,21 +344,21 @@ func call[T any](l *loop, life int64, handler func(T), arg T) {
 }
 
 // take takes the next tick, unless a handler has stopped or paused the loop.
-func (l *loop) take(life int64) (Step, bool) {
+func (l *loop) take(life int64) (Info, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.life.Load() != life || !l.inited || l.now.paused {
-		return Step{}, false
+		return Info{}, false
 	}
 	r, n := l.now.rate, Tick(l.next.Add(1)-1)
 	l.stats.Ticks++
-	start := r.Time(n, 0)
+	start := r.At(n, 0)
 	back := l.at[predicted] - r.Duration(n)
 	l.role.ran(n)
-	return Step{Tick: n, Delta: start.length(), Clocks: Clocks{
-		Shared:    r.time(l.pinned(shared, back)),
-		Server:    r.time(l.pinned(server, back)),
-		Predicted: start,
+	return Info{Tick: n, Delta: start.length(), Clocks: Clocks{
+		SharedTime:    r.time(l.pinned(shared, back)),
+		ServerTime:    r.time(l.pinned(server, back)),
+		PredictedTime: start,
 	}}, true
 }
 

@@ -126,9 +126,9 @@ func TestLongDelay(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Advance(60_010_000)
-		g, ok := l.Shared(60_010_000)
-		if !ok || g.Time() != delay+ms(10) {
-			t.Errorf("%v each way: in the next epoch it is %v, %v; %v", delay, g.Time(), ok, r.events)
+		g, ok := l.SharedTime(60_010_000)
+		if !ok || g.Duration() != delay+ms(10) {
+			t.Errorf("%v each way: in the next epoch it is %v, %v; %v", delay, g.Duration(), ok, r.events)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestNothingAfterStop(t *testing.T) {
 				s.Stop()
 			}
 		}
-		step := func(Step) { fired() }
+		step := func(Info) { fired() }
 		s = mustServer(ServerConfig{Handlers: Handlers{fired, step, step, step, fired, func(Event) { fired() }}})
 		s.Start(0)
 		for peer := range uint64(3) {
@@ -182,7 +182,7 @@ func TestWaitSyncedInHandler(t *testing.T) {
 
 func TestTimeStringNegative(t *testing.T) {
 	for want, d := range map[string]time.Duration{"-0.50": -ms(5), "-1.50": -ms(15), "-1.00": -ms(10), "-0.10": -ms(1), "0.50": ms(5), "0.00": 0, "-0.01": -1} {
-		if got := Hz(100).Time(0, d).String(); got != want {
+		if got := Hz(100).At(0, d).String(); got != want {
 			t.Errorf("%v at 100/s is %s, want %s", d, got, want)
 		}
 	}
@@ -249,8 +249,8 @@ func (p *paired) welcome() {
 
 // apart returns how far the client's shared clock is ahead of the server's.
 func (p *paired) apart() time.Duration {
-	a, _ := p.c.Shared(p.now)
-	b, _ := p.s.Shared(p.now)
+	a, _ := p.c.SharedTime(p.now)
+	b, _ := p.s.SharedTime(p.now)
 	return a.Sub(b)
 }
 
@@ -390,7 +390,7 @@ func TestNeverBackAfterPause(t *testing.T) {
 	remote.delay += ms(250)
 	c.Advance(1_500_000)
 	for at := uint64(1_480_000); at <= 1_600_000; at += 5000 {
-		if got, _ := c.Snapshot(at); got.Shared.Sub(before.Shared) < 0 || got.Server.Sub(before.Server) < 0 {
+		if got, _ := c.Snapshot(at); got.SharedTime.Sub(before.SharedTime) < 0 || got.ServerTime.Sub(before.ServerTime) < 0 {
 			t.Fatalf("at %d: %v after %v", at, got, before)
 		}
 	}

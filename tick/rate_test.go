@@ -176,7 +176,7 @@ func TestRateValid(t *testing.T) {
 		if got := tt.rate.valid(); got != tt.valid {
 			t.Errorf("%v: valid %v", tt.rate, got)
 		}
-		if want := (Rate{60, 1}); !tt.valid && (tt.rate.Ticks(time.Second) != 60 || tt.rate.Duration(60) != time.Second || tt.rate.Time(7, 5).Time() != want.Time(7, 5).Time()) {
+		if want := (Rate{60, 1}); !tt.valid && (tt.rate.Ticks(time.Second) != 60 || tt.rate.Duration(60) != time.Second || tt.rate.At(7, 5).Duration() != want.At(7, 5).Duration()) {
 			t.Errorf("%v is not taken for 60 a second", tt.rate)
 		}
 		if got := tt.rate.String(); got != tt.text {
@@ -194,7 +194,7 @@ func TestTimeAgainstBig(t *testing.T) {
 		r := rates[rng.IntN(len(rates))]
 		n := Tick(int64(rng.Uint64()) >> (20 + rng.IntN(44)))
 		d := time.Duration(int64(rng.Uint64()) >> rng.IntN(64))
-		u := r.Time(n, d)
+		u := r.At(n, d)
 		want := new(big.Int).Add(refStart(r, n), big.NewInt(int64(d)))
 		exact := func(u Time) *big.Int {
 			return new(big.Int).Add(refStart(u.rate, u.Tick()), big.NewInt(u.offset))
@@ -202,7 +202,7 @@ func TestTimeAgainstBig(t *testing.T) {
 		if exact(u).Cmp(want) != 0 || u.offset < 0 || u.offset >= int64(u.length()) {
 			t.Fatalf("%v: tick %d and %d ns made %d and %d ns", r, n, d, u.Tick(), u.offset)
 		}
-		if got := int64(u.Time()); got != clampBig(want) {
+		if got := int64(u.Duration()); got != clampBig(want) {
 			t.Fatalf("%v: time %d ns, want %v", u, got, want)
 		}
 		if got := int64(r.Duration(u.Tick())); got != clampBig(refStart(r, u.Tick())) {
@@ -236,8 +236,8 @@ func TestTimeExtremes(t *testing.T) {
 	for _, r := range append(rates, Rate{}, Rate{1, math.MaxUint32}, Hz(billion)) {
 		for _, n := range []Tick{math.MinInt64, math.MinInt64 + 1, -1, 0, math.MaxInt64} {
 			for _, d := range []time.Duration{math.MinInt64, -1, 0, 1, math.MaxInt64} {
-				u := r.Time(n, d)
-				for _, v := range []Time{{}, r.Time(0, 0), r.Time(-n, d), u.Add(d), Hz(50).Time(n, d)} {
+				u := r.At(n, d)
+				for _, v := range []Time{{}, r.At(0, 0), r.At(-n, d), u.Add(d), Hz(50).At(n, d)} {
 					if compare(u, v) != -compare(v, u) {
 						t.Fatalf("%v and %v do not agree on which is earlier", u, v)
 					}
@@ -245,7 +245,7 @@ func TestTimeExtremes(t *testing.T) {
 						t.Fatalf("%v minus %v is %v", u, v, s)
 					}
 				}
-				_, _, _ = u.String(), u.Time(), u.length()
+				_, _, _ = u.String(), u.Duration(), u.length()
 			}
 		}
 	}
@@ -256,7 +256,7 @@ func TestLengthSum(t *testing.T) {
 	for _, r := range rates {
 		var sum time.Duration
 		for n := range Tick(r.Num) {
-			sum += r.Time(n, 0).length()
+			sum += r.At(n, 0).length()
 		}
 		if want := time.Duration(r.Den) * time.Second; sum != want {
 			t.Errorf("%v: %d ticks take %v, want %v", r, r.Num, sum, want)

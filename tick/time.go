@@ -18,8 +18,8 @@ type Time struct {
 
 // Time returns the instant that lies offset after the start of tick n, or before it
 // if offset is negative. An offset of a tick or more carries into the tick, so
-// r.Time(0, d) is the instant at game time d.
-func (r Rate) Time(n Tick, offset time.Duration) Time {
+// r.At(0, d) is the instant at game time d.
+func (r Rate) At(n Tick, offset time.Duration) Time {
 	if offset == 0 {
 		return Time{rate: r, tick: n}
 	}
@@ -39,7 +39,7 @@ func (r Rate) time(d time.Duration) Time {
 func (t Time) Tick() Tick { return t.tick }
 
 // Time returns the game time of the instant. It is cut off at 292 years.
-func (t Time) Time() time.Duration {
+func (t Time) Duration() time.Duration {
 	sec, nsec := t.rate.start(t.tick)
 	return duration(sec, nsec+t.offset)
 }
@@ -47,7 +47,7 @@ func (t Time) Time() time.Duration {
 // length returns the length of the tick. At rates that do not divide 10^9 neighbours
 // differ by a nanosecond, so that their sum is exact.
 func (t Time) length() time.Duration {
-	return t.rate.Time(satAdd(t.tick, 1), 0).Sub(t.rate.Time(t.tick, 0))
+	return t.rate.At(satAdd(t.tick, 1), 0).Sub(t.rate.At(t.tick, 0))
 }
 
 // Fraction returns how far the tick has passed, in [0, 1), for interpolation.

@@ -181,7 +181,7 @@ func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
 }
 
 // tick moves the figures and tells everybody.
-func (s *serverSide) tick(step tick.Step) {
+func (s *serverSide) tick(step tick.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ran(step.Tick)

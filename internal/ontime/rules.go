@@ -116,7 +116,7 @@ func New(s *tick.Server, cfg tick.ClientConfig) Rule {
 	return o
 }
 
-func (o *ours) ran(s tick.Step) {
+func (o *ours) ran(s tick.Info) {
 	o.ledger.ran(s.Tick)
 	o.played = append(o.played, s.Tick)
 }
@@ -125,8 +125,8 @@ func (o *ours) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
 	o.played = o.played[:0]
 	o.client.Start(nowUsec)
 	o.client.Advance(nowUsec)
-	at, ok := o.client.Predicted(nowUsec)
-	return at.Time().Seconds() * rate, o.played, ok
+	at, ok := o.client.PredictedTime(nowUsec)
+	return at.Duration().Seconds() * rate, o.played, ok
 }
 
 // player plays the ticks of a predicted time.
