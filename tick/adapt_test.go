@@ -64,7 +64,8 @@ func (w *way) run(d time.Duration) {
 			if w.mute {
 				return true
 			}
-			if w.server.Received(1, p.n, w.now) {
+			epoch, _ := w.server.Epoch()
+			if ok, _ := w.server.AcceptInput(1, epoch, p.n, w.now); ok {
 				w.inTime++
 			} else {
 				w.late, w.lateAt = w.late+1, w.now
@@ -87,7 +88,7 @@ func (w *way) run(d time.Duration) {
 			}
 			_ = w.client.OnWelcome(p.w, w.now+w.ahead)
 			if w.state {
-				w.client.Received(p.n, w.now+w.ahead)
+				w.client.AcceptState(p.w.Epoch, p.n, w.now+w.ahead)
 			}
 			return true
 		})
@@ -242,17 +243,17 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Received says whether the tick has not run, whatever it is told.
-func TestReceived(t *testing.T) {
+// A server tells by how much inputs came early or late, and nothing of those that it refused.
+func TestInputsAreTold(t *testing.T) {
 	s := mustServer(ServerConfig{})
-	if s.Received(1, 5, 0) {
-		t.Error("in time at a server that is stopped")
+	if ok, late := s.AcceptInput(1, 5, 5, 0); ok || late {
+		t.Error("accepted by a server that is stopped")
 	}
 	s.Start(0)
 	s.Advance(1_200_000) // skips all but tick 72, which runs
-	for n, want := range map[Tick]bool{0: false, 72: false, 73: true, math.MaxInt64: true, math.MinInt64: false} {
-		if got := s.Received(1, n, 1_200_000); got != want {
-			t.Errorf("tick %d: %v", n, got)
+	for n, want := range map[Tick][2]bool{0: {false, true}, 72: {false, true}, 73: {true, false}, math.MaxInt64: {}, math.MinInt64: {}} {
+		if ok, late := s.AcceptInput(1, s.epoch, n, 1_200_000); [2]bool{ok, late} != want {
+			t.Errorf("tick %d: %v, late %v", n, ok, late)
 		}
 	}
 	w, _ := s.Announce(1, 1_200_000)

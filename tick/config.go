@@ -3,7 +3,6 @@
 package tick
 
 import (
-	"errors"
 	"fmt"
 	"log"
 	"math"
@@ -87,13 +86,18 @@ type Config struct {
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
 
+	// Provider decides how the clocks advance; nil is what is built in. On a server that is the rate
+	// of the local clock, which its clients count on: they hear of another one by Welcomes alone,
+	// and step or slew after each.
+	Provider Provider
+
 	Clock func() uint64                    // for Run: a monotonic clock, microseconds; nil is timesync.NowUsec
 	Logf  func(format string, args ...any) // for MismatchWarn; nil is log.Printf
 }
 
 // Handlers are called by the goroutine that advances a Server or Client, one at a
-// time, and not after a Stop. Each may be nil. They may call all methods but Run; an Advance
-// or Step inside of them does nothing, and WaitSynced returns an error.
+// time, and not after a Stop. Each may be nil. They may call all methods but Run and WaitSynced; an
+// Advance or AdvanceOne inside of them does nothing.
 type Handlers struct {
 	BeforeLoop func()      // ticks will follow: the place to read the network
 	BeforeTick func(Info)  // before each tick
@@ -101,6 +105,11 @@ type Handlers struct {
 	AfterTick  func(Info)  // after each tick
 	AfterLoop  func()      // the ticks of this Advance are done
 	Event      func(Event) // something happened; before the ticks of the same Advance
+
+	// AfterSync is called on a client by each Advance that finds the remote clock updated: it reads
+	// by later than what it said before leads to, or earlier if by is negative. The first time of a
+	// remote clock by is 0.
+	AfterSync func(by time.Duration)
 }
 
 // ServerConfig is the configuration of a Server. The zero value has all defaults.
@@ -134,8 +143,8 @@ type ClientConfig struct {
 	// shows the server ClientBuffer behind the latest, to make up for jitter. Negative is none,
 	// more than an hour is refused. Zero, the default, is 2 ticks and 1 tick to begin with. Then
 	// the buffer sets itself, within a second of that either way: the ServerBuffer where the
-	// server is told of inputs by Server.Received, the ClientBuffer where the client is told of
-	// states by Received.
+	// server is told of inputs by Server.AcceptInput, the ClientBuffer where the client is told of
+	// states by AcceptState.
 	ClientBuffer, ServerBuffer time.Duration
 
 	// LateShare is the share of inputs that may come too late, and of states, where buffers
@@ -168,7 +177,7 @@ type ClientConfig struct {
 	NeverBack bool
 }
 
-// complete checks the configuration and fills in what is nil.
+// complete checks the configuration and fills in the defaults, but those that depend on the rate.
 func (c *Config) complete() error {
 	switch {
 	case !c.Rate.valid():
@@ -182,6 +191,8 @@ func (c *Config) complete() error {
 	case c.OnMismatch > MismatchSignal:
 		return fmt.Errorf("tick: OnMismatch is none of its constants: %d", c.OnMismatch)
 	}
+	c.MaxTicks = orDefault(c.MaxTicks, defaultMaxTicks)
+	c.StallThreshold = orDefault(c.StallThreshold, defaultStall)
 	if c.Clock == nil {
 		c.Clock = timesync.NowUsec
 	}
@@ -201,6 +212,9 @@ func (c *ServerConfig) complete() error {
 	if at := c.Rate.Duration(c.FirstTick); at < -maxFirst || at > maxFirst {
 		return fmt.Errorf("tick: FirstTick is more than 36 years from tick 0: %d", c.FirstTick)
 	}
+	if c.Provider == nil {
+		c.Provider = serverProvider{}
+	}
 	return nil
 }
 
@@ -218,19 +232,19 @@ func (c *ClientConfig) complete() error {
 	case c.DeadBand < 0 || c.HardThreshold < 0:
 		return fmt.Errorf("tick: DeadBand or HardThreshold is negative: %v, %v", c.DeadBand, c.HardThreshold)
 	}
+	c.LateShare = orDefault(c.LateShare, defaultLateShare)
+	c.SlewPPM = orDefault(c.SlewPPM, defaultSlewPPM)
+	c.DeadBand = orDefault(c.DeadBand, defaultDeadBand)
+	c.HardThreshold = orDefault(c.HardThreshold, defaultHardThreshold)
+	if c.Provider == nil {
+		c.Provider = newClientProvider(c)
+	}
 	return checkBuffers(c.ClientBuffer, c.ServerBuffer)
 }
 
 func checkBuffers(client, server time.Duration) error {
 	if max(client, server) > maxBuffer {
 		return fmt.Errorf("tick: a buffer is longer than %v: %v, %v", maxBuffer, client, server)
-	}
-	return nil
-}
-
-func checkRemote(remote RemoteClock) error {
-	if remote == nil {
-		return errors.New("tick: the remote clock is nil")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestWindowAtAnyRate(t *testing.T) {
 			s.Advance(0)
 			arrival := uint64(delay.Microseconds())
 			p, _ := c.PredictedTime(0)
-			if ok, late := s.AcceptInput(s.epoch, p.Tick()+1, arrival); !ok || late {
+			if ok, late := s.AcceptInput(1, s.epoch, p.Tick()+1, arrival); !ok || late {
 				t.Errorf("%d Hz, %v: fresh input is accepted %v, late %v", hz, delay, ok, late)
 			}
 			if now := Hz(hz).Ticks(time.Hour); !c.Accept(1, now, arrival) || !c.Accept(1, now, arrival+1_000_000) {
@@ -90,7 +90,7 @@ func TestWindowAtAnyRate(t *testing.T) {
 // AcceptInput tells what is kept from what is late and from what is refused.
 func TestAcceptInput(t *testing.T) {
 	s := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpJump}, Epoch: 3})
-	if ok, late := s.AcceptInput(3, 0, 0); ok || late || s.Stats().Early != 1 {
+	if ok, late := s.AcceptInput(1, 3, 0, 0); ok || late || s.Stats().Early != 1 {
 		t.Errorf("before Start: %v, %v", ok, late)
 	}
 	s.Start(0)
@@ -100,7 +100,7 @@ func TestAcceptInput(t *testing.T) {
 		n        Tick
 		ok, late bool
 	}{{3, 61, true, false}, {3, 60, false, true}, {3, 59, false, true}, {2, 61, false, false}, {3, 600, false, false}} {
-		if ok, late := s.AcceptInput(tt.epoch, tt.n, 1_000_000); ok != tt.ok || late != tt.late {
+		if ok, late := s.AcceptInput(1, tt.epoch, tt.n, 1_000_000); ok != tt.ok || late != tt.late {
 			t.Errorf("%+v: %v, %v", tt, ok, late)
 		}
 	}

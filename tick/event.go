@@ -36,6 +36,7 @@ const (
 	EventEpochChanged                      // client: the server's game time is another, Epoch; EventSynced follows
 	EventSilent                            // the server, or of those that were Received the Peer, was not heard for By, 3 s; the clocks run on
 	EventHeard                             // it is heard again, after By
+	eventUpdated                           // client: for AfterSync
 )
 
 // Event is something that happened.

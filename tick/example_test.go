@@ -49,10 +49,7 @@ func Example_server() {
 
 	// Ticks that peers claim, and an input that is too late.
 	for _, n := range []tick.Tick{30_060, 62, 59} {
-		ok, late := server.AcceptInput(epoch, n, now)
-		if ok || late {
-			server.Received(peer, n, now) // the next Welcome says so, and the client adapts
-		}
+		ok, late := server.AcceptInput(peer, epoch, n, now) // the next Welcome says when it came
 		fmt.Println(n, ok, late)
 	}
 	// Output:

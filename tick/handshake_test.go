@@ -99,7 +99,7 @@ func TestLate(t *testing.T) {
 	s.Start(0)
 	late := func(n Tick) bool {
 		t.Helper()
-		ok, late := s.AcceptInput(s.epoch, n, s.atUsec)
+		ok, late := s.AcceptInput(1, s.epoch, n, s.atUsec)
 		if ok == late {
 			t.Errorf("tick %d: %v, %v", n, ok, late)
 		}
@@ -117,7 +117,7 @@ func TestLate(t *testing.T) {
 		t.Error("not the ticks to 60 have passed")
 	}
 	s.Stop()
-	if ok, late := s.AcceptInput(s.epoch, 0, 1_000_000); ok || late {
+	if ok, late := s.AcceptInput(1, s.epoch, 0, 1_000_000); ok || late {
 		t.Error("a tick has passed after Stop")
 	}
 }
@@ -186,7 +186,7 @@ func TestTurn(t *testing.T) {
 		remote := &fakeRemote{delay: ms(50)}
 		var r recorder
 		l := newClient(r.client(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}}), remote, up)
-		welcome := l.welcome.Welcome
+		welcome := l.welcomes.last.Welcome
 		check := func(nowUsec uint64, extra time.Duration) {
 			t.Helper()
 			l.Advance(nowUsec)
@@ -260,7 +260,7 @@ func TestAgrees(t *testing.T) {
 		}
 
 		l = newClient(ClientConfig{}, remote, time.Hour)
-		w := l.welcome.Welcome
+		w := l.welcomes.last.Welcome
 		l.Advance(0)
 		l.Advance(20_000)
 		remote.shift(tt.late)
@@ -286,7 +286,7 @@ func TestFresh(t *testing.T) {
 		var r recorder
 		l := newClient(r.client(ClientConfig{}), remote, time.Hour)
 		if tt.repeated {
-			if err := l.OnWelcome(l.welcome.Welcome, 0); err != nil {
+			if err := l.OnWelcome(l.welcomes.last.Welcome, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -323,7 +323,7 @@ func TestBadRemote(t *testing.T) {
 		remote := &fakeRemote{delay: tt.delay}
 		l := newClient(ClientConfig{Config: Config{Rate: Hz(1_000_000)}}, remote, time.Hour)
 		if tt.game != time.Hour {
-			w := l.welcome.Welcome
+			w := l.welcomes.last.Welcome
 			w.Epoch, w.Tick = 2, Hz(1_000_000).Ticks(min(max(tt.game, -most), most))
 			if err := l.OnWelcome(w, 0); err != nil {
 				t.Fatal(err)
@@ -601,7 +601,7 @@ func TestEarlierEpoch(t *testing.T) {
 		remote = &fakeRemote{delay: ms(20)}
 		c = newClient(ClientConfig{}, remote, time.Hour)
 		c.Advance(0)
-		present := c.welcome.Welcome
+		present := c.welcomes.last.Welcome
 		present.Epoch = 9
 		if err := c.OnWelcome(present, 0); err != nil {
 			t.Fatal(err)
@@ -628,7 +628,7 @@ func TestEarlierEpoch(t *testing.T) {
 
 	// Believed when the present one has stopped, and then the present one is over.
 	c, _, w := setup()
-	last := c.welcome.Welcome
+	last := c.welcomes.last.Welcome
 	refused(c, w, 0)
 	advance(c, gap-1, 9)
 	advance(c, gap, 5)
@@ -646,7 +646,7 @@ func TestEarlierEpoch(t *testing.T) {
 	// Not while the present one goes on.
 	c, _, w = setup()
 	refused(c, w, 0)
-	last = c.welcome.Welcome
+	last = c.welcomes.last.Welcome
 	last.Tick += 60
 	if err := c.OnWelcome(last, gap-1); err != nil {
 		t.Fatal(err)
@@ -668,7 +668,7 @@ func TestEarlierEpoch(t *testing.T) {
 	// Not one of the last four that the client was in, nor an overtaken one of the present.
 	for epochs := range uint64(4) {
 		c, _, w = setup() // in epoch 9, after epoch 1
-		last = c.welcome.Welcome
+		last = c.welcomes.last.Welcome
 		for next := range epochs {
 			last.Epoch = 10 + next
 			if err := c.OnWelcome(last, 0); err != nil {
@@ -681,7 +681,7 @@ func TestEarlierEpoch(t *testing.T) {
 		advance(c, silence, last.Epoch)
 	}
 	c, remote, w = setup()
-	last = c.welcome.Welcome
+	last = c.welcomes.last.Welcome
 	w = last
 	w.Tick--
 	if err := c.OnWelcome(w, 0); err != ErrEpoch {
@@ -689,17 +689,17 @@ func TestEarlierEpoch(t *testing.T) {
 	}
 	remote.offset = int64(last.serverUsec()) // agrees with it
 	advance(c, silence, 9)
-	if c.welcome.Welcome != last {
-		t.Errorf("an overtaken Welcome was believed: %+v", c.welcome)
+	if c.welcomes.last.Welcome != last {
+		t.Errorf("an overtaken Welcome was believed: %+v", c.welcomes.last)
 	}
 
 	// Not after Stop or Follow.
-	for i, forget := range []func(){func() { c.Stop(); c.Start(0) }, func() { _ = c.Follow(c.remote) }} {
+	for i, forget := range []func(){func() { c.Stop(); c.Start(0) }, func() { _ = c.Follow(c.remote.clock) }} {
 		c, _, w = setup()
 		refused(c, w, 0)
 		forget()
 		c.Advance(gap)
-		if c.earlier.ok || c.now.epoch == 5 {
+		if c.welcomes.earlier.ok || c.now.epoch == 5 {
 			t.Errorf("%d: in epoch %d", i, c.now.epoch)
 		}
 	}

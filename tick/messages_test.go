@@ -3,8 +3,6 @@
 package tick
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -14,14 +12,14 @@ import (
 // Two Welcomes of the same tick, around a pause: the one that was sent last counts.
 func TestTie(t *testing.T) {
 	c := newClient(ClientConfig{}, &fakeRemote{delay: ms(20)}, time.Hour)
-	sent := c.welcome.Welcome
+	sent := c.welcomes.last.Welcome
 	later := sent
 	later.OriginUsec += 800_000
 	if err := c.OnWelcome(later, 1000); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.OnWelcome(sent, 2000); err == nil || c.welcome.OriginUsec != later.OriginUsec {
-		t.Errorf("the overtaken one: %v, believed is %+v", err, c.welcome)
+	if err := c.OnWelcome(sent, 2000); err == nil || c.welcomes.last.OriginUsec != later.OriginUsec {
+		t.Errorf("the overtaken one: %v, believed is %+v", err, c.welcomes.last)
 	}
 }
 
@@ -29,7 +27,7 @@ func TestTie(t *testing.T) {
 func TestWelcomeWhileStopped(t *testing.T) {
 	remote := &fakeRemote{delay: ms(20)}
 	c := newClient(ClientConfig{}, remote, time.Hour)
-	w := c.welcome.Welcome
+	w := c.welcomes.last.Welcome
 	w.Epoch = 9
 	c.Stop()
 	if err := c.OnWelcome(w, 1000); err == nil {
@@ -50,7 +48,7 @@ func TestEpochsRefused(t *testing.T) {
 	c := newClient(ClientConfig{}, &fakeRemote{}, 0)
 	c.Advance(0)
 	for _, epoch := range []uint64{0, 1 << 63, math.MaxUint64} {
-		w := c.welcome.Welcome
+		w := c.welcomes.last.Welcome
 		w.Epoch = epoch
 		if err := c.OnWelcome(w, 10_000_000); err != ErrMessage {
 			t.Errorf("epoch %d: %v", epoch, err)
@@ -107,7 +105,7 @@ func TestLongDelay(t *testing.T) {
 		remote := &fakeRemote{delay: delay}
 		l := newClient(r.client(ClientConfig{}), remote, time.Hour)
 		remote.shift(delay) // the Welcome of newClient was under way
-		first := l.welcome.Welcome
+		first := l.welcomes.last.Welcome
 		for now := uint64(0); now < 60_000_000; now += 10_000 {
 			if now%1_000_000 == 0 {
 				if err := l.OnWelcome(first.at(now), now); err != nil {
@@ -147,7 +145,7 @@ func TestNothingAfterStop(t *testing.T) {
 			}
 		}
 		step := func(Info) { fired() }
-		s = mustServer(ServerConfig{Handlers: Handlers{fired, step, step, step, fired, func(Event) { fired() }}})
+		s = mustServer(ServerConfig{Handlers: Handlers{fired, step, step, step, fired, func(Event) { fired() }, nil}})
 		s.Start(0)
 		for peer := range uint64(3) {
 			_ = s.OnHello(peer, Hello{Epoch: s.epoch})
@@ -157,26 +155,6 @@ func TestNothingAfterStop(t *testing.T) {
 		if after > 0 {
 			t.Errorf("after a Stop in call %d there were %d more", stopAt, after)
 		}
-	}
-}
-
-// Who waits in a handler for what only its own goroutine can bring gets an error at once.
-func TestWaitSyncedInHandler(t *testing.T) {
-	var c *Client
-	var got error
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	c = newClient(ClientConfig{Config: Config{OnMismatch: MismatchSignal}, Handlers: Handlers{Event: func(e Event) {
-		if e.Kind == EventRateMismatch {
-			got = c.WaitSynced(ctx)
-		}
-	}}}, &fakeRemote{lost: true}, 0)
-	w := c.welcome.Welcome
-	w.Rate = Hz(30)
-	_ = c.OnWelcome(w, 0)
-	c.Advance(0)
-	if got == nil || errors.Is(got, context.DeadlineExceeded) {
-		t.Errorf("WaitSynced returned %v", got)
 	}
 }
 
@@ -201,7 +179,7 @@ func TestAdjustReports(t *testing.T) {
 			}
 		}
 		run()
-		w := c.welcome.Welcome
+		w := c.welcomes.last.Welcome
 		w.Rate, w.Tick = rate, rate.Ticks(time.Second+time.Duration(now)*time.Microsecond)
 		if err := c.OnWelcome(w, now); err != nil {
 			t.Fatal(err)

@@ -331,8 +331,8 @@ func (m *model) frame(d uint64) {
 	}
 	m.server.Advance(m.serverNow())
 	if m.adapts && m.clientLog.begun { // inputs of late, and states
-		m.server.Received(1, m.clientLog.next-1-Tick(m.rng.IntN(20)), m.serverNow())
-		m.client.Received(m.serverLog.next-1-Tick(m.rng.IntN(20)), m.behind(m.clientNow()))
+		m.server.AcceptInput(1, m.server.epoch, m.clientLog.next-1-Tick(m.rng.IntN(20)), m.serverNow())
+		m.client.AcceptState(m.client.now.epoch, m.serverLog.next-1-Tick(m.rng.IntN(20)), m.behind(m.clientNow()))
 	}
 	at := m.behind(m.clientNow())
 	m.input(at, func() { m.client.Advance(at) })
@@ -426,7 +426,7 @@ func TestModel(t *testing.T) {
 			m.fail("not synchronized after %v", healing)
 		} else {
 			for k, d := range off {
-				if m.client.adapt.ahead.told || m.client.adapt.behind.told {
+				if m.client.buffers.ahead.told || m.client.buffers.behind.told {
 					band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
 				}
 				if d.Abs() > band[k]+10*time.Microsecond {

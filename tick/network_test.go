@@ -389,9 +389,9 @@ func TestNetworkJitter(t *testing.T) {
 				speed := float64(last[i]-was[i]) / float64(now-lastAt) / 1000
 				slowest, fastest = min(slowest, speed), max(fastest, speed)
 			}
-			if s := c.loop.now.courses[i].last().slew; s.ppm != 0 && s.left != 0 {
+			if s := c.loop.now.courses[i].last().pace; s.SlewPPM != 0 && s.Slew != 0 {
 				dir := 1
-				if s.left < 0 {
+				if s.Slew < 0 {
 					dir = -1
 				}
 				if sign[i] == -dir {

@@ -109,7 +109,7 @@ func (s *spread) follow() {
 
 // restart says that the path has become another one, of which only these delays are known.
 func (s *spread) restart(delays []time.Duration) {
-	s.recent = append(s.recent[:0], delays...)
+	s.recent = slices.Clone(delays)
 	slices.Sort(delays)
 	if len(delays) > 0 {
 		s.level = delays[len(delays)/2]

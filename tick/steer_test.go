@@ -289,7 +289,7 @@ func TestSkew(t *testing.T) {
 			remote.offset = start + int64(float64(now)*ppm*1e-6)
 			remote.lost = now > 500_000_000 && now < 560_000_000
 			l.Advance(now)
-			if l.now.courses[predicted].last().slew.ppm != 0 {
+			if l.now.courses[predicted].last().pace.SlewPPM != 0 {
 				slews++
 			}
 			g, _ := l.SharedTime(now)
@@ -389,13 +389,23 @@ func TestSteerLimits(t *testing.T) {
 			{ClientConfig{HardOnly: true}, server, ms(200), false, false},
 			{ClientConfig{HardOnly: true}, server, ms(200) + 1, false, true},
 		} {
-			s := newSteering(tt.cfg)
-			var at, target [3]time.Duration
+			if err := tt.cfg.complete(); err != nil {
+				t.Fatal(err)
+			}
+			var target, at [3]time.Duration
+			var slews [3]Pace
+			var s Steering
 			target[tt.clock] = sign * tt.off
-			slews, step := s.correct(&at, target)
-			want := [3]slew{}
+			for i, c := range s.clocks() {
+				c.Target = target[i]
+			}
+			step := !newClientProvider(&tt.cfg).AdvanceTime(&s)
+			for i, c := range s.clocks() {
+				at[i], slews[i] = c.At, c.Pace
+			}
+			want := [3]Pace{}
 			if tt.slews {
-				want[tt.clock] = slew{sign * tt.off, 10_000}
+				want[tt.clock] = Pace{0, sign * tt.off, 10_000}
 			}
 			set := [3]time.Duration{}
 			if tt.step {
@@ -430,12 +440,15 @@ func TestSteerSequence(t *testing.T) {
 		}},
 		"never back, but forward": {ClientConfig{NeverBack: true}, []state{{ms(21), fast, false}, {ms(201), 0, true}, {1, 0, false}}},
 	} {
-		s := newSteering(tt.cfg)
+		if err := tt.cfg.complete(); err != nil {
+			t.Fatal(err)
+		}
+		p := newClientProvider(&tt.cfg)
 		for i, want := range tt.states {
-			var now [3]time.Duration
-			slews, step := s.correct(&now, [3]time.Duration{predicted: want.off})
-			if got := slews[predicted].ppm; got != want.ppm || step != want.step || step != (now[predicted] == want.off) && want.off != 0 {
-				t.Errorf("%s, %d: off by %v: slew %v, step %v, set to %v", name, i, want.off, slews[predicted], step, now[predicted])
+			s := Steering{PredictedTime: Steered{Target: want.off}}
+			step, c := !p.AdvanceTime(&s), &s.PredictedTime
+			if got := c.Pace.SlewPPM; got != want.ppm || step != want.step || step != (c.At == want.off) && want.off != 0 {
+				t.Errorf("%s, %d: off by %v: slew %v, step %v, set to %v", name, i, want.off, c.Pace, step, c.At)
 			}
 		}
 	}
@@ -446,13 +459,13 @@ func TestSteerSequence(t *testing.T) {
 func TestStepBackWithinATick(t *testing.T) {
 	for running, want := range map[Tick]Event{
 		8:  {First: 9, Last: 9, Again: true},
-		9:  {First: 10, Last: 8},
+		9:  {First: 10, Last: 9},
 		10: {First: 10, Last: 9},
 	} {
 		s := mustServer(ServerConfig{})
 		s.at[predicted] = s.now.rate.Duration(running)
-		s.setNext(10)
-		s.step(s.at[predicted] + 1)
+		s.setNextTick(10)
+		s.step(s.at[predicted]+1, false)
 		want.Kind, want.By = EventStepped, -1
 		if len(s.events) != 1 || s.events[0] != want {
 			t.Errorf("back into tick %d before tick 10: %+v, want %+v", running, s.events, want)

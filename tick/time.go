@@ -35,6 +35,9 @@ func (r Rate) time(d time.Duration) Time {
 	return Time{r, n, rest}
 }
 
+// Rate returns the rate of the ticks: the rate that the Time was made with, or 60 a second.
+func (t Time) Rate() Rate { return t.rate.orDefault() }
+
 // Tick returns the number of the tick.
 func (t Time) Tick() Tick { return t.tick }
 
@@ -61,19 +64,33 @@ func (t Time) Add(d time.Duration) Time {
 	return Time{t.rate, n, rest}
 }
 
+// Plus returns the sum of two Times: their ticks are added, and the offsets in them. The error is
+// ErrRate if their rates differ; {60, 1} and {120, 2} do not.
+func (t Time) Plus(u Time) (Time, error) {
+	if !t.rate.equal(u.rate) {
+		return Time{}, ErrRate
+	}
+	return t.rate.At(satAdd(t.tick, u.tick), time.Duration(t.offset+u.offset)), nil
+}
+
 // Sub returns how much later t is than u, whatever the rates (t-u), cut off at 292
 // years. Its sign says which is earlier.
 func (t Time) Sub(u Time) time.Duration {
 	ts, tn := t.rate.start(t.tick)
 	us, un := u.rate.start(u.tick)
 	sec := ts - us
-	if (ts < 0) != (us < 0) && (sec < 0) != (ts < 0) { // overflow
-		if ts < 0 {
-			return math.MinInt64
-		}
-		return math.MaxInt64
+	if (ts^us)&(ts^sec) < 0 { // overflow
+		return time.Duration(ts>>63 ^ math.MaxInt64)
 	}
 	return duration(sec, tn-un+t.offset-u.offset)
+}
+
+// next returns the first tick that starts at t or later.
+func (t Time) next() Tick {
+	if t.offset > 0 {
+		return t.tick + 1
+	}
+	return t.tick
 }
 
 // String returns the ticks since tick 0, rounded down to a hundredth, as in "1024.50". Half a

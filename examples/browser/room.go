@@ -181,7 +181,7 @@ func (r *room) receive(s *seat, b []byte) {
 		if err != nil {
 			return
 		}
-		ok, late := r.game.AcceptInput(m.Epoch, m.Tick, r.clock())
+		ok, late := r.game.AcceptInput(uint64(s.player), m.Epoch, m.Tick, r.clock())
 		if late {
 			s.late++
 		}

@@ -141,10 +141,9 @@ func (p *playerSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	if w.UnmarshalBinary(welcome) == nil {
 		_ = p.ticks.OnWelcome(w, recvUsec) // one that was overtaken changes nothing
 	}
-	if !p.ticks.Accept(m.Epoch, m.Tick, recvUsec) {
+	if !p.ticks.AcceptState(m.Epoch, m.Tick, recvUsec) {
 		return
 	}
-	p.ticks.Received(m.Tick, recvUsec)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.states[m.Tick] = m

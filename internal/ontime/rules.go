@@ -165,8 +165,10 @@ func (o *ours) Send(nowUsec uint64) []byte { return o.atClient.AppendHeader(nil,
 
 func (o *ours) AtServer(b []byte, first, newest tick.Tick, nowUsec uint64) {
 	_, _, _, _ = o.atHub.Open(b, nowUsec)
+	epoch, _ := o.server.Epoch()
 	for n := first; n <= newest; n++ {
-		o.late = !o.server.Received(peer, n, nowUsec) || o.late
+		ok, _ := o.server.AcceptInput(peer, epoch, n, nowUsec)
+		o.late = o.late || !ok
 	}
 }
 
@@ -190,7 +192,8 @@ func (o *ours) AtClient(b []byte, n tick.Tick, nowUsec uint64) {
 	if w.UnmarshalBinary(b) == nil {
 		_ = o.client.OnWelcome(w, nowUsec) // one that was overtaken changes nothing
 	}
-	o.client.Received(n, nowUsec)
+	epoch, _ := o.client.Epoch()
+	o.client.AcceptState(epoch, n, nowUsec)
 }
 
 // echo is a client's stamp that the server sends back, less the time that it had it.

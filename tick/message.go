@@ -15,10 +15,9 @@ var (
 	// its epoch is not the present one, or there is none, before Start and after Stop. It was
 	// ignored.
 	ErrEpoch = errors.New("tick: message is out of date")
-	// ErrRate says that the peer is to be disconnected, since its rate differs and
-	// the server's OnMismatch is MismatchDisconnect.
-	ErrRate    = errors.New("tick: tick rate differs")
-	errHandler = errors.New("tick: WaitSynced in a handler")
+	// ErrRate says that tick rates differ: those of two Times that were to be added, or a peer's
+	// from the server's, whose OnMismatch is MismatchDisconnect: the peer is to be disconnected.
+	ErrRate = errors.New("tick: tick rate differs")
 )
 
 // Welcome is what a server tells a client: on approval, at every change (Resume) and
@@ -32,7 +31,7 @@ type Welcome struct {
 	Heard      bool   // the server has had this client's Hello
 	Paused     bool   // the server's game time stands still: OriginUsec is that of now, and moves
 
-	// inputs says when those of this client came, where the server was told by Received.
+	// inputs says when those of this client came, where the server was told by AcceptInput.
 	inputs arrivals
 }
 
@@ -51,7 +50,7 @@ type Hello struct {
 //
 // Inputs follow a Welcome where the server was told of some. Before they were added, and before
 // Paused was, a Welcome with such a flag was refused: a client of then cannot play on a server
-// that calls Received, and a server of then tells a client of today no inputs.
+// that calls AcceptInput, and a server of then tells a client of today no inputs.
 const (
 	helloSize   = 1 + 8 + 4 + 4
 	welcomeSize = helloSize + 8 + 8 + 1
