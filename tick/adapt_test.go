@@ -17,6 +17,7 @@ type way struct {
 	now      uint64
 	ahead    uint64 // the client's clock minus now
 	up, down time.Duration
+	jitter   func() time.Duration // of an input, above up
 	server   *Server
 	client   *Client
 	remote   *twoWays
@@ -39,14 +40,14 @@ type parcel struct {
 }
 
 func newWay(t *testing.T, cfg ClientConfig) *way {
-	w := &way{t: t, up: ms(30), down: ms(30), every: 100_000}
+	w := &way{t: t, up: ms(30), down: ms(30), every: 100_000, jitter: func() time.Duration { return 0 }}
 	w.server = mustServer(ServerConfig{})
 	w.remote = &twoWays{fakeRemote: &fakeRemote{delay: ms(30)}, to: ms(30)}
 	cfg = w.rec.client(cfg)
 	record := cfg.Tick
 	cfg.Tick = func(s Info) {
 		record(s)
-		w.inputs = append(w.inputs, parcel{at: w.now + usec(w.up), n: s.Tick})
+		w.inputs = append(w.inputs, parcel{at: w.now + usec(w.up+w.jitter()), n: s.Tick})
 	}
 	w.client = mustClient(cfg, w.remote)
 	w.server.Start(0)

@@ -313,7 +313,7 @@ func (c *Client) enter() {
 	s := c.aimed()
 	c.cfg.Provider.InitializeClient(s)
 	for i, s := range s.clocks() {
-		c.set(i, s.At, s.Pace.limited())
+		c.set(i, within(s.At), s.Pace.limited())
 	}
 	c.inited = true
 	if c.stats.Ticks > 0 {

@@ -114,8 +114,9 @@ func (p *piece) read(nowUsec uint64) time.Duration {
 	return cut(satAdd(p.base, forward))
 }
 
-// cut cuts a game time off where the package ends.
-func cut(t time.Duration) time.Duration { return min(max(t, -2*maxStart), 2*maxStart) }
+// within cuts a game time off where it may be set, and cut where the package ends.
+func within(t time.Duration) time.Duration { return min(max(t, -maxStart), maxStart) }
+func cut(t time.Duration) time.Duration    { return min(max(t, -2*maxStart), 2*maxStart) }
 
 // parts returns the given parts in 10^9 of ns, rounded toward zero.
 func parts(ns, ppb int64) int64 {

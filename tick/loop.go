@@ -170,7 +170,7 @@ func (l *loop) reach(nowUsec uint64) {
 
 // set sets clock i, which makes the last frame useless for pinned.
 func (l *loop) set(i int, t time.Duration, p Pace) {
-	l.at[i], l.pins[i] = min(max(t, -maxStart), maxStart), math.MinInt64
+	l.at[i], l.pins[i] = t, math.MinInt64
 	if !l.inited {
 		l.now.courses[i] = nil // the past was another time
 	}
@@ -190,9 +190,11 @@ func (l *loop) drive() {
 	ok, old, set := l.cfg.Provider.AdvanceTime(s), l.at[predicted], false
 	for i, c := range s.clocks() {
 		p := c.Pace.limited()
-		if at := satAdd(c.At, -l.graceAt(p)); ok || c.At == before[i] {
+		at := within(satAdd(c.At, -l.graceAt(p)))
+		// With NeverBack no reader that is ahead may see it go back either.
+		if ok || c.At == before[i] || l.neverBack && at < before[i] {
 			l.now.courses[i].follow(l.atUsec, p)
-		} else if at >= l.at[i] || !l.neverBack {
+		} else {
 			l.set(i, at, p)
 			set = true
 		}
