@@ -264,6 +264,40 @@ func TestLengthSum(t *testing.T) {
 	}
 }
 
+// The sum of two Times is that of their ticks and of the offsets in them; of different rates there is
+// none. A Time knows its rate.
+func TestTimePlus(t *testing.T) {
+	rng := newRand(t)
+	for range 20_000 {
+		r := rates[rng.IntN(len(rates))]
+		a := r.time(time.Duration(rng.Int64N(1<<50) - 1<<49))
+		b := r.time(time.Duration(rng.Int64N(1<<50) - 1<<49))
+		sum, err := a.Plus(b)
+		want := r.At(a.tick+b.tick, 0).Add(time.Duration(a.offset + b.offset))
+		if err != nil || sum != want || sum.Rate() != r.orDefault() {
+			t.Fatalf("%v and %v are %v at %v, %v, want %v", a, b, sum, sum.Rate(), err, want)
+		}
+		// By game time, each start of a tick is rounded up by less than a nanosecond.
+		if d := sum.Duration() - a.Duration() - b.Duration(); d < -2 || d > 2 {
+			t.Fatalf("%v and %v: off by %v", a, b, d)
+		}
+	}
+	if sum, err := Hz(60).At(1, ms(10)).Plus(Rate{120, 2}.At(2, ms(10))); err != nil || sum != Hz(60).At(3, ms(20)) {
+		t.Errorf("%v, %v", sum, err)
+	}
+	if sum, err := Hz(60).At(1, 0).Plus(Hz(50).At(1, 0)); err != ErrRate || sum != (Time{}) {
+		t.Errorf("%v, %v", sum, err)
+	}
+	for n, m := range map[Tick]Tick{math.MaxInt64: 1, math.MinInt64: -1} {
+		if sum, err := Hz(60).At(n, 0).Plus(Hz(60).At(m, 0)); err != nil || sum.Tick() != n {
+			t.Errorf("%d and %d are %v, %v", n, m, sum, err)
+		}
+	}
+	if got := (Time{}).Rate(); got != Hz(60) {
+		t.Errorf("the zero Time has the rate %v", got)
+	}
+}
+
 func newRand(t testing.TB) *rand.Rand {
 	const seed = 20260915
 	t.Logf("seed %d", seed)
