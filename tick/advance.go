@@ -30,25 +30,22 @@ func (l *loop) Run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil { // of two that are ready, select takes any
 			return err
 		}
-		_, ok := l.advance(l.cfg.Clock(), false)
+		ticks := l.advance(l.cfg.Clock(), false)
 		if l.life.Load() != life {
 			return nil
 		}
-		wait := maxWait / 10 // for the handlers of another advance
-		if ok {
-			wait = l.wait(l.cfg.Clock())
-		}
-		timer.Reset(wait)
+		timer.Reset(l.wait(ticks < 0, l.cfg.Clock()))
 	}
 }
 
-// wait returns how long it is until the next tick starts.
-func (l *loop) wait(nowUsec uint64) time.Duration {
+// wait returns how long it is until the next tick starts. busy is to wait for the handlers of
+// another advance.
+func (l *loop) wait(busy bool, nowUsec uint64) time.Duration {
 	s := l.snap.Load()
-	if s == nil {
+	switch {
+	case busy || s == nil:
 		return maxWait / 10
-	}
-	if s.paused {
+	case s.paused:
 		return maxWait
 	}
 	until := s.rate.Duration(l.nextTick()) - s.read(predicted, nowUsec)
@@ -60,8 +57,7 @@ func (l *loop) wait(nowUsec uint64) time.Duration {
 // Config.MaxTicks. It returns how many. Call it in every frame. It does nothing while
 // another Advance runs, as when a handler calls it.
 func (l *loop) Advance(nowUsec uint64) (ticks int) {
-	ticks, _ = l.advance(nowUsec, false)
-	return ticks
+	return max(l.advance(nowUsec, false), 0)
 }
 
 // AdvanceOne is Advance for a physics engine that steps at the tick rate by a clock of its
@@ -69,29 +65,20 @@ func (l *loop) Advance(nowUsec uint64) (ticks int) {
 // by less than a tick; none if it is earlier; and if the loop is a tick or more
 // behind, those ticks too.
 func (l *loop) AdvanceOne(nowUsec uint64) (ticks int) {
-	ticks, _ = l.advance(nowUsec, true)
-	return ticks
+	return max(l.advance(nowUsec, true), 0)
 }
 
-// advance is Advance or, with a single tick if possible, AdvanceOne. ok is false if another
+// advance is Advance or, with a single tick if possible, AdvanceOne. It returns -1 if another
 // advance is running.
-func (l *loop) advance(nowUsec uint64, single bool) (ticks int, ok bool) {
-	l.mu.Lock()
-	if l.busy {
-		l.mu.Unlock()
-		return 0, false
+func (l *loop) advance(nowUsec uint64, single bool) (ticks int) {
+	if !l.busy.CompareAndSwap(false, true) {
+		return -1
 	}
-	l.busy = true
-	events := l.events
+	defer l.busy.Store(false)
+	l.mu.Lock()
+	due, life, events := l.due(nowUsec, single), l.life.Load(), l.events
 	l.events = nil
-	due, life := l.due(nowUsec, single), l.life.Load()
-	events, l.events = append(events, l.events...), nil
 	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		l.busy = false
-		l.mu.Unlock()
-	}()
 	for _, e := range events {
 		if e.Kind == eventUpdated {
 			call(l, life, l.on.AfterSync, e.By)
@@ -102,7 +89,7 @@ func (l *loop) advance(nowUsec uint64, single bool) (ticks int, ok bool) {
 		}
 		call(l, life, l.on.Event, e)
 	}
-	return l.runTicks(due, life), true
+	return l.runTicks(due, life)
 }
 
 // due advances the clocks and returns how many ticks to run.
@@ -114,7 +101,7 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 		l.stats.Backwards++
 		nowUsec = l.atUsec
 	}
-	gap := time.Duration(min(nowUsec-l.atUsec, maxAhead)) * time.Microsecond
+	gap := elapsed(l.atUsec, nowUsec)
 	if !l.inited {
 		gap = 0 // waiting for the first synchronization is not a stall
 	}
@@ -135,26 +122,24 @@ func (l *loop) plan(gap time.Duration, single bool) int {
 	if single && next == last+1 {
 		last = next
 	}
-	due := int64(max(last-next+1, 0))
-	stall, most := l.cfg.StallThreshold, int64(l.cfg.MaxTicks)
-	if stall > 0 && gap > stall {
-		l.stats.Stalls++
-		l.renumber(next+Tick(max(due-1, 0)), Event{Kind: EventStalled, By: gap})
-		return int(min(due, 1))
-	}
-	keep := most
+	due, most, stall := max(last-next+1, 0), Tick(l.cfg.MaxTicks), l.cfg.StallThreshold
+	keep, e := due, Event{Kind: EventSkipped}
 	switch {
-	case due <= most || l.cfg.CatchUp == CatchUpRunAll:
-		return int(min(due, math.MaxInt32))
+	case stall > 0 && gap > stall:
+		l.stats.Stalls++
+		keep, e = min(due, 1), Event{Kind: EventStalled, By: gap}
+	case l.cfg.CatchUp == CatchUpRunAll:
+		most = math.MaxInt32
+	case due <= most:
 	case l.cfg.CatchUp == CatchUpJump:
 		keep = 1
-	case l.cfg.CatchUp == CatchUpKeep:
-		if keep = due; stall > 0 {
-			keep = max(min(due, int64(l.now.rate.Ticks(stall))), most)
-		}
+	case l.cfg.CatchUp == CatchUpDrop:
+		keep = most
+	case stall > 0:
+		keep = max(min(due, l.now.rate.Ticks(stall)), most)
 	}
-	if keep < due {
-		l.renumber(next+Tick(due-keep), Event{Kind: EventSkipped})
+	if keep < due || e.Kind == EventStalled {
+		l.renumber(next+due-keep, e)
 	}
 	return int(min(keep, most))
 }

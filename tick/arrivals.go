@@ -59,8 +59,12 @@ func (a *arrivals) early(i int) (d time.Duration, ok bool) {
 	return time.Duration(a.units[i]) * earlyUnit, a.units[i] != notArrived
 }
 
-// append appends it in bytes: newest 8, the number of ticks 1, and 2 for each of them.
+// append appends it in bytes, if it says anything: newest 8, the number of ticks 1, and 2 for each
+// of them.
 func (a *arrivals) append(b []byte) []byte {
+	if a.ticks == 0 {
+		return b
+	}
 	b = append(binary.LittleEndian.AppendUint64(b, uint64(a.newest)), byte(a.ticks))
 	for _, u := range a.units[:a.ticks] {
 		b = binary.LittleEndian.AppendUint16(b, uint16(u))

@@ -40,8 +40,8 @@ type sent struct {
 
 // reference returns the reference at a time near the last Advance.
 func (b *buffers) reference(nowUsec uint64) time.Duration {
-	ns := max(min(int64(nowUsec-b.refAt), maxAhead), -maxAhead) * 1000
-	return b.ref + time.Duration(ns+parts(ns, b.skew))
+	d := elapsed(b.refAt, nowUsec)
+	return b.ref + d + time.Duration(parts(int64(d), b.skew))
 }
 
 // inputSent takes that the input for a tick is sent when the predicted clock shows at.
@@ -171,7 +171,7 @@ type follower struct {
 
 // add takes how far the clock should have been for an arrival to be just in time.
 func (f *follower) add(distance time.Duration, late bool, nowUsec uint64) {
-	if f.told && since(f.atUsec, nowUsec) > adaptFresh {
+	if f.told && elapsed(f.atUsec, nowUsec) > adaptFresh {
 		f.spread.recent = f.spread.recent[:0] // the reference may have drifted
 	}
 	f.told, f.news, f.atUsec = true, true, nowUsec
@@ -186,7 +186,7 @@ func (f *follower) add(distance time.Duration, late bool, nowUsec uint64) {
 
 // end notes that a row of late ones has ended by itself.
 func (f *follower) end(row int, nowUsec uint64) {
-	if row > f.worst || since(f.at, nowUsec) > rowRemember {
+	if row > f.worst || elapsed(f.at, nowUsec) > rowRemember {
 		f.worst, f.at = row, nowUsec
 	}
 }
@@ -194,7 +194,7 @@ func (f *follower) end(row int, nowUsec uint64) {
 // tooMany reports whether a row of late ones is longer than chance makes it.
 func (f *follower) tooMany(row int, tick time.Duration, nowUsec uint64) bool {
 	least, worst := max(rowLeast, int(rowShort/tick)), f.worst
-	if since(f.at, nowUsec) > rowRemember {
+	if elapsed(f.at, nowUsec) > rowRemember {
 		worst = 0
 	}
 	return row >= least && row > min(worst, max(least, int(rowLong/tick)))
@@ -204,7 +204,7 @@ func (f *follower) tooMany(row int, tick time.Duration, nowUsec uint64) bool {
 func (f *follower) restart(row []time.Duration, nowUsec uint64) {
 	f.spread.restart(row)
 	f.jump, f.news = true, true
-	ago := since(f.jumpAt, nowUsec)
+	ago := elapsed(f.jumpAt, nowUsec)
 	if ago > jumpsRemember {
 		f.jumps = 0
 	}
@@ -221,7 +221,7 @@ func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUse
 	switch {
 	case !f.told:
 		f.buffer = buffer
-	case since(f.atUsec, nowUsec) <= adaptFresh:
+	case elapsed(f.atUsec, nowUsec) <= adaptFresh:
 		if f.news {
 			f.news = false
 			f.spread.follow()
@@ -229,7 +229,7 @@ func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUse
 			want := f.spread.level + beyond + adaptLeast
 			// What is less is left until it is worth it, and where it has been too little again
 			// and again, until too many have not been late for a minute or so.
-			unquiet := f.jumps > 1 && since(f.jumpAt, nowUsec) <= jumpsRemember
+			unquiet := f.jumps > 1 && elapsed(f.jumpAt, nowUsec) <= jumpsRemember
 			less := want < f.held-max(adaptLeast, beyond/8)
 			if want > f.held || less && !(unquiet && f.lateShare() > 2*share) {
 				f.held = want
@@ -248,8 +248,3 @@ func (f *follower) shift(d time.Duration) {
 
 // lateShare returns the share of late arrivals.
 func (f *follower) lateShare() float64 { return float64(f.late) / float64(max(f.all, 1)) }
-
-// since returns the time from one reading of the local clock to another.
-func since(usec, nowUsec uint64) time.Duration {
-	return time.Duration(min(nowUsec-usec, maxAhead)) * time.Microsecond
-}

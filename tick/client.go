@@ -22,15 +22,10 @@ type Client struct {
 	remote   remote   // what its clock shows
 	buffers  buffers  // how far the clocks are to be apart
 	heard    vitals   // when the server was heard last
-	target   target   // where the clocks should have been at the last Advance
 	frozen   bool     // the client has entered a paused epoch, and pauses with its server
-}
 
-// target is where the clocks of a client should be.
-type target struct {
-	at      [3]time.Duration
-	skewPPB int64            // rate of the remote clock minus that of the local clock, parts in 10^9; 0 if not known
-	fastest [3]time.Duration // where they would be without buffers, by the remote clock
+	goal    time.Duration    // where the predicted clock should have been at the last Advance
+	fastest [3]time.Duration // where the clocks should have been without buffers, by the remote clock
 }
 
 // NewClient returns a client that follows a remote clock, stopped. The error says what
@@ -241,7 +236,7 @@ func (c *Client) steer() bool {
 // wall clock had been set back.
 func (c *Client) reconsider() {
 	now, w := c.atUsec, c.welcomes.earlier
-	if !c.welcomes.gap(now) {
+	if !w.ok || elapsed(c.welcomes.last.atUsec, now) < welcomeGap {
 		return
 	}
 	delay, _ := c.remote.clock.MinimumOneWayDelay()
@@ -250,8 +245,8 @@ func (c *Client) reconsider() {
 	}
 }
 
-// aim finds where the clocks should be. It reports whether that is known.
-func (c *Client) aim() bool {
+// aim finds where the clocks should be, the targets in steering. known says whether it has.
+func (c *Client) aim() (known bool) {
 	w, now := &c.welcomes, c.atUsec
 	if !w.last.ok {
 		return false
@@ -269,51 +264,46 @@ func (c *Client) aim() bool {
 	if by, updated := c.remote.note(reading{usec, now}); updated && c.on.AfterSync != nil {
 		c.report(Event{Kind: eventUpdated, By: by})
 	}
-	at, t := time.Duration(game)*time.Microsecond, &c.target
+	at := time.Duration(game) * time.Microsecond
 	if w.last.Paused {
 		at = w.last.Rate.Duration(w.last.Tick)
 	}
-	if t.skewPPB = c.remote.ppb; c.conf.HardOnly {
-		t.skewPPB = 0
-	}
-	t.fastest = [3]time.Duration{shared: at, server: at - from, predicted: at + to}
-	c.buffers.track(at, t.skewPPB, c.frozen || !w.tells(now), c.conf.HardThreshold, now)
-	t.at = c.goals(t.fastest)
+	c.target(at, at-from, at+to)
 	return true
 }
 
-// goals returns where the clocks should be: by the buffers that are set, and by when inputs and
-// states arrive where none is.
-func (c *Client) goals(fastest [3]time.Duration) (at [3]time.Duration) {
-	b, tick, late := &c.buffers, c.now.rate.Duration(1), c.conf.LateShare/2 // with room for what is not known yet
-	at = [3]time.Duration{shared: fastest[shared], server: fastest[server] - max(c.conf.ClientBuffer, 0), predicted: fastest[predicted] + max(c.conf.ServerBuffer, 0)}
+// target sets the targets, given the shared clock, and the times of which the fastest datagrams
+// arrive from the server, and at it.
+func (c *Client) target(at, early, late time.Duration) {
+	b, s, now, skew := &c.buffers, &c.steering, c.atUsec, c.remote.ppb
+	if c.conf.HardOnly {
+		skew = 0
+	}
+	b.track(at, skew, c.frozen || !c.welcomes.tells(now), c.conf.HardThreshold, now)
+	*s = Steering{Steered{Target: at}, Steered{Target: early - max(c.conf.ClientBuffer, 0)}, Steered{Target: late + max(c.conf.ServerBuffer, 0)}}
+	share, rate := c.conf.LateShare/2, c.now.rate // with room for what is not known yet
 	if c.conf.ClientBuffer == 0 {
-		at[server] = b.ref - b.behind.distance(b.ref-fastest[server], tick, late, c.atUsec)
+		behind := b.behind.distance(b.ref-early, rate.Duration(1), share, now)
+		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.told, Late: b.behind.jump}
 	}
 	if c.conf.ServerBuffer == 0 {
-		at[predicted] = b.ref + b.ahead.distance(fastest[predicted]-b.ref, c.now.rate.Duration(2), late, c.atUsec)
+		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), share, now)
+		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.told, Late: b.ahead.jump}
 	}
-	return at
-}
-
-// aimed puts the targets into the steering.
-func (c *Client) aimed() *Steering {
-	c.steering = Steering{}
-	for i, s := range c.steering.clocks() {
-		s.At, s.Target, s.Pace.SkewPPB = c.target.at[i], c.target.at[i], c.target.skewPPB
+	for _, k := range s.clocks() {
+		k.At, k.Pace.SkewPPB = k.Target, skew
 	}
-	return &c.steering
+	c.goal, c.fastest = s.PredictedTime.Target, [3]time.Duration{shared: at, server: early, predicted: late}
 }
 
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
 func (c *Client) enter() {
-	old := c.at[predicted]
+	old, s := c.at[predicted], c.steering // a copy: correct needs it as it is
 	c.frozen, c.now.paused = c.welcomes.last.Paused, c.welcomes.last.Paused
-	s := c.aimed()
-	c.cfg.Provider.InitializeClient(s)
-	for i, s := range s.clocks() {
-		c.set(i, within(s.At), s.Pace.limited())
+	c.cfg.Provider.InitializeClient(&s)
+	for i, k := range s.clocks() {
+		c.set(i, within(k.At), k.Pace.limited())
 	}
 	c.inited = true
 	if c.stats.Ticks > 0 {
@@ -325,13 +315,7 @@ func (c *Client) enter() {
 
 // correct lets the provider steer the clocks.
 func (c *Client) correct() {
-	s, before, b := c.aimed(), c.at[predicted], &c.buffers
-	if c.conf.ClientBuffer == 0 {
-		s.ServerTime.Measured, s.ServerTime.Late = b.behind.told, b.behind.jump
-	}
-	if c.conf.ServerBuffer == 0 {
-		s.PredictedTime.Measured, s.PredictedTime.Late = b.ahead.told, b.ahead.jump
-	}
+	b, before := &c.buffers, c.at[predicted]
 	c.drive()
 	if b.ahead.jump && c.at[predicted] > before {
 		b.jumped = c.nextTick()
@@ -365,11 +349,11 @@ func (c *Client) Timing() (t Timing, ok bool) {
 	if !c.inited {
 		return Timing{}, false
 	}
-	at, fastest := c.at, c.target.fastest
+	at, fastest := c.at, c.fastest
 	return Timing{
 		Lead: at[predicted] - at[shared], Delay: at[shared] - at[server],
 		ServerBuffer: at[predicted] - fastest[predicted], ClientBuffer: fastest[server] - at[server],
-		Error:      c.target.at[predicted] - at[predicted],
+		Error:      c.goal - at[predicted],
 		LateInputs: c.buffers.ahead.lateShare(), LateStates: c.buffers.behind.lateShare(),
 		HeardUsec: c.heard.atUsec, Silent: c.heard.silent,
 	}, true

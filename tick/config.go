@@ -3,6 +3,7 @@
 package tick
 
 import (
+	"cmp"
 	"fmt"
 	"log"
 	"math"
@@ -179,18 +180,6 @@ type ClientConfig struct {
 
 // complete checks the configuration and fills in the defaults, but those that depend on the rate.
 func (c *Config) complete() error {
-	switch {
-	case !c.Rate.valid():
-		return fmt.Errorf("tick: Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num, c.Rate.Den)
-	case c.MaxTicks < 0:
-		return fmt.Errorf("tick: MaxTicks is negative: %d", c.MaxTicks)
-	case c.CatchUp > CatchUpRunAll:
-		return fmt.Errorf("tick: CatchUp is none of its constants: %d", c.CatchUp)
-	case c.Past < 0 || c.Future < 0:
-		return fmt.Errorf("tick: Past or Future is negative: %v, %v", c.Past, c.Future)
-	case c.OnMismatch > MismatchSignal:
-		return fmt.Errorf("tick: OnMismatch is none of its constants: %d", c.OnMismatch)
-	}
 	c.MaxTicks = orDefault(c.MaxTicks, defaultMaxTicks)
 	c.StallThreshold = orDefault(c.StallThreshold, defaultStall)
 	if c.Clock == nil {
@@ -199,39 +188,28 @@ func (c *Config) complete() error {
 	if c.Logf == nil {
 		c.Logf = log.Printf
 	}
-	return nil
+	return cmp.Or(
+		refuse(!c.Rate.valid(), "Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num, c.Rate.Den),
+		refuse(c.MaxTicks < 0, "MaxTicks is negative: %d", c.MaxTicks),
+		refuse(c.CatchUp > CatchUpRunAll, "CatchUp is none of its constants: %d", c.CatchUp),
+		refuse(c.Past < 0 || c.Future < 0, "Past or Future is negative: %v, %v", c.Past, c.Future),
+		refuse(c.OnMismatch > MismatchSignal, "OnMismatch is none of its constants: %d", c.OnMismatch),
+	)
 }
 
 func (c *ServerConfig) complete() error {
-	if err := c.Config.complete(); err != nil {
-		return err
-	}
-	if c.Epoch > maxFirstEpoch {
-		return fmt.Errorf("tick: Epoch is more than 2^62: %d", c.Epoch)
-	}
-	if at := c.Rate.Duration(c.FirstTick); at < -maxFirst || at > maxFirst {
-		return fmt.Errorf("tick: FirstTick is more than 36 years from tick 0: %d", c.FirstTick)
-	}
 	if c.Provider == nil {
 		c.Provider = serverProvider{}
 	}
-	return nil
+	first := c.Rate.Duration(c.FirstTick)
+	return cmp.Or(
+		c.Config.complete(),
+		refuse(c.Epoch > maxFirstEpoch, "Epoch is more than 2^62: %d", c.Epoch),
+		refuse(first < -maxFirst || first > maxFirst, "FirstTick is more than 36 years from tick 0: %d", c.FirstTick),
+	)
 }
 
 func (c *ClientConfig) complete() error {
-	if err := c.Config.complete(); err != nil {
-		return err
-	}
-	switch {
-	case c.SyncBound < 0:
-		return fmt.Errorf("tick: SyncBound is negative: %v", c.SyncBound)
-	case c.SlewPPM < 0 || c.SlewPPM > 1_000_000:
-		return fmt.Errorf("tick: SlewPPM is not in 0 to 10^6: %d", c.SlewPPM)
-	case !(c.LateShare >= 0 && c.LateShare <= 0.5):
-		return fmt.Errorf("tick: LateShare is not in 0 to 0.5: %v", c.LateShare)
-	case c.DeadBand < 0 || c.HardThreshold < 0:
-		return fmt.Errorf("tick: DeadBand or HardThreshold is negative: %v, %v", c.DeadBand, c.HardThreshold)
-	}
 	c.LateShare = orDefault(c.LateShare, defaultLateShare)
 	c.SlewPPM = orDefault(c.SlewPPM, defaultSlewPPM)
 	c.DeadBand = orDefault(c.DeadBand, defaultDeadBand)
@@ -239,14 +217,26 @@ func (c *ClientConfig) complete() error {
 	if c.Provider == nil {
 		c.Provider = newClientProvider(c)
 	}
-	return checkBuffers(c.ClientBuffer, c.ServerBuffer)
+	return cmp.Or(
+		c.Config.complete(),
+		refuse(c.SyncBound < 0, "SyncBound is negative: %v", c.SyncBound),
+		refuse(c.SlewPPM < 0 || c.SlewPPM > 1_000_000, "SlewPPM is not in 0 to 10^6: %d", c.SlewPPM),
+		refuse(!(c.LateShare >= 0 && c.LateShare <= 0.5), "LateShare is not in 0 to 0.5: %v", c.LateShare),
+		refuse(c.DeadBand < 0 || c.HardThreshold < 0, "DeadBand or HardThreshold is negative: %v, %v", c.DeadBand, c.HardThreshold),
+		checkBuffers(c.ClientBuffer, c.ServerBuffer),
+	)
 }
 
 func checkBuffers(client, server time.Duration) error {
-	if max(client, server) > maxBuffer {
-		return fmt.Errorf("tick: a buffer is longer than %v: %v, %v", maxBuffer, client, server)
+	return refuse(max(client, server) > maxBuffer, "a buffer is longer than %v: %v, %v", maxBuffer, client, server)
+}
+
+// refuse returns an error if something is wrong.
+func refuse(wrong bool, format string, args ...any) error {
+	if !wrong {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("tick: "+format, args...)
 }
 
 func orDefault[T ~int | ~int64 | ~float64](v, whenZero T) T {

@@ -102,7 +102,7 @@ func (p *piece) read(nowUsec uint64) time.Duration {
 	if p.still {
 		return p.base
 	}
-	ns := max(min(int64(nowUsec-p.from), maxAhead), -maxAhead) * 1000
+	ns := int64(elapsed(p.from, nowUsec))
 	forward := time.Duration(ns + parts(ns, p.pace.SkewPPB))
 	if left := p.pace.Slew; left != 0 && ns > 0 {
 		slewed := min(time.Duration(parts(ns, p.pace.SlewPPM*1000)), max(left, -left))
@@ -112,6 +112,12 @@ func (p *piece) read(nowUsec uint64) time.Duration {
 		forward = max(forward+slewed, 0)
 	}
 	return cut(satAdd(p.base, forward))
+}
+
+// elapsed returns the time from one reading of the local clock to another, which may be the earlier
+// one.
+func elapsed(fromUsec, toUsec uint64) time.Duration {
+	return time.Duration(max(min(int64(toUsec-fromUsec), maxAhead), -maxAhead)) * time.Microsecond
 }
 
 // within cuts a game time off where it may be set, and cut where the package ends.

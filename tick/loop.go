@@ -24,6 +24,7 @@ type loop struct {
 	neverBack bool
 
 	life atomic.Int64 // how many Stops there were: a Run and its handlers end with their life
+	busy atomic.Bool  // Advance is running
 
 	mu       sync.Mutex       // guards what follows; not held while handlers run
 	now      snapshot         // what readers see next
@@ -34,7 +35,6 @@ type loop struct {
 	steering Steering         // what the provider is told, kept so that it is not allocated anew
 	started  bool
 	inited   bool // the clocks are known
-	busy     bool // Advance is running
 	synced   bool
 	isSynced chan struct{} // closed when synced
 	events   []Event       // not yet reported

@@ -72,7 +72,7 @@ func readHead(b []byte, kind byte, size int) (epoch uint64, r Rate, err error) {
 		return 0, Rate{}, ErrMessage
 	}
 	r = Rate{binary.LittleEndian.Uint32(b[9:]), binary.LittleEndian.Uint32(b[13:])}
-	if r == (Rate{}) || !r.valid() {
+	if r != r.orDefault() {
 		return 0, Rate{}, ErrMessage
 	}
 	return binary.LittleEndian.Uint64(b[1:]), r, nil
@@ -99,17 +99,15 @@ func (w Welcome) AppendBinary(b []byte) ([]byte, error) {
 	b = appendHead(b, kindWelcome, w.Epoch, w.Rate)
 	b = binary.LittleEndian.AppendUint64(b, w.OriginUsec)
 	b = binary.LittleEndian.AppendUint64(b, uint64(w.Tick))
-	flags := byte(0)
-	if w.Heard {
-		flags |= flagHeard
+	b = append(b, flag(w.Heard, flagHeard)|flag(w.Paused, flagPaused)|flag(w.inputs.ticks > 0, flagInputs))
+	return w.inputs.append(b), nil
+}
+
+func flag(set bool, f byte) byte {
+	if set {
+		return f
 	}
-	if w.Paused {
-		flags |= flagPaused
-	}
-	if w.inputs.ticks == 0 {
-		return append(b, flags), nil
-	}
-	return w.inputs.append(append(b, flags|flagInputs)), nil
+	return 0
 }
 
 // UnmarshalBinary reads a message, which must be all of b. It returns ErrMessage, and
@@ -126,9 +124,8 @@ func (w *Welcome) UnmarshalBinary(b []byte) error {
 		OriginUsec: binary.LittleEndian.Uint64(b[17:]), Tick: Tick(binary.LittleEndian.Uint64(b[25:])),
 		Heard: flags&flagHeard != 0, Paused: flags&flagPaused != 0,
 	}
-	known := flags <= flagHeard|flagPaused|flagInputs
 	whole := flags&flagInputs == 0 && len(rest) == 0 || flags&flagInputs != 0 && v.inputs.read(rest)
-	if !v.plausible() || !known || !whole {
+	if !v.plausible() || flags > flagHeard|flagPaused|flagInputs || !whole {
 		return ErrMessage
 	}
 	*w = v
@@ -136,11 +133,8 @@ func (w *Welcome) UnmarshalBinary(b []byte) error {
 }
 
 func (w Welcome) plausible() bool {
-	if !w.Rate.valid() || w.Epoch == 0 || w.Epoch > maxEpoch {
-		return false
-	}
-	d := w.Rate.Duration(w.Tick)
-	return -maxStart <= d && d <= maxStart
+	at := w.Rate.Duration(w.Tick)
+	return w.Rate.valid() && 0 < w.Epoch && w.Epoch <= maxEpoch && -maxStart <= at && at <= maxStart
 }
 
 // before reports whether w is of an earlier epoch than o or was sent before it. In a pause the

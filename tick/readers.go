@@ -18,12 +18,10 @@ type snapshot struct {
 // read returns clock i at nowUsec.
 func (s *snapshot) read(i int, nowUsec uint64) time.Duration { return s.courses[i].read(nowUsec) }
 
-// time returns clock i at nowUsec. ok is false if there is no snapshot.
-func (s *snapshot) time(i int, nowUsec uint64) (t Time, ok bool) {
-	if s == nil {
-		return Time{}, false
-	}
-	return s.rate.time(s.read(i, nowUsec)), true
+// clocks returns all clocks at nowUsec.
+func (s *snapshot) clocks(nowUsec uint64) Clocks {
+	read := func(i int) Time { return s.rate.time(s.read(i, nowUsec)) }
+	return Clocks{SharedTime: read(shared), ServerTime: read(server), PredictedTime: read(predicted)}
 }
 
 // origin returns what the local clock reads at game time zero, and the game time at nowUsec.
@@ -50,27 +48,27 @@ type readers struct {
 // extrapolated back. So for increasing localUsec, at most 20 ms ahead of the next of these
 // calls, a clock goes back only where EventStepped, EventEpochChanged or a Start is between.
 func (r *readers) Snapshot(localUsec uint64) (c Clocks, ok bool) {
-	s := r.snap.Load()
-	c.SharedTime, _ = s.time(shared, localUsec)
-	c.ServerTime, _ = s.time(server, localUsec)
-	c.PredictedTime, ok = s.time(predicted, localUsec)
-	return c, ok
+	if s := r.snap.Load(); s != nil {
+		return s.clocks(localUsec), true
+	}
+	return Clocks{}, false
+}
+
+func (r *readers) time(i int, localUsec uint64) (t Time, ok bool) {
+	if s := r.snap.Load(); s != nil {
+		return s.rate.time(s.read(i, localUsec)), true
+	}
+	return Time{}, false
 }
 
 // SharedTime returns the shared clock at localUsec, like Snapshot.
-func (r *readers) SharedTime(localUsec uint64) (t Time, ok bool) {
-	return r.snap.Load().time(shared, localUsec)
-}
+func (r *readers) SharedTime(localUsec uint64) (Time, bool) { return r.time(shared, localUsec) }
 
 // ServerTime returns the server clock at localUsec, like Snapshot.
-func (r *readers) ServerTime(localUsec uint64) (t Time, ok bool) {
-	return r.snap.Load().time(server, localUsec)
-}
+func (r *readers) ServerTime(localUsec uint64) (Time, bool) { return r.time(server, localUsec) }
 
 // PredictedTime returns the predicted clock at localUsec, like Snapshot.
-func (r *readers) PredictedTime(localUsec uint64) (t Time, ok bool) {
-	return r.snap.Load().time(predicted, localUsec)
-}
+func (r *readers) PredictedTime(localUsec uint64) (Time, bool) { return r.time(predicted, localUsec) }
 
 // Epoch returns the epoch of the game time, with which messages are to be marked. ok
 // is false while the clocks are not known.

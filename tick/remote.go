@@ -90,8 +90,8 @@ func (r *remote) read(nowUsec, expected uint64) (remoteUsec uint64, ok bool) {
 // note notes what the clock has said. updated is true if that does not follow from what it said
 // before, and by is how much later it is than that.
 func (r *remote) note(now reading) (by time.Duration, updated bool) {
-	elapsed := min(int64(now.atUsec-r.said.atUsec), maxAhead)
-	usec := int64(now.usec-r.said.at(now.atUsec)) - parts(elapsed*1000, r.ppb)/1000
+	led := parts(int64(elapsed(r.said.atUsec, now.atUsec)), r.ppb) / 1000 // by the skew
+	usec := int64(now.usec-r.said.at(now.atUsec)) - led
 	updated = !r.known || max(usec, -usec) > roundUsec
 	if updated && r.known {
 		by = time.Duration(min(max(usec, -maxAhead), maxAhead)) * time.Microsecond

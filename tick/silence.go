@@ -15,15 +15,10 @@ type vitals struct {
 	atUsec uint64
 }
 
-// age returns how long ago that was, at the last input.
-func (v *vitals) age(nowUsec uint64) time.Duration {
-	return time.Duration(max(min(int64(nowUsec-v.atUsec), maxAhead), 0)) * time.Microsecond
-}
-
 // hear notes that the other side is heard, and reports it if it was silent.
 func (l *loop) hear(v *vitals, peer, nowUsec uint64) {
 	if v.silent && len(l.events) < maxEvents-2 {
-		l.report(Event{Kind: EventHeard, By: v.age(nowUsec), Peer: peer, Last: -1})
+		l.report(Event{Kind: EventHeard, By: max(elapsed(v.atUsec, nowUsec), 0), Peer: peer, Last: -1})
 		v.silent = false
 	}
 	if !v.known || int64(nowUsec-v.atUsec) > 0 {
@@ -33,7 +28,7 @@ func (l *loop) hear(v *vitals, peer, nowUsec uint64) {
 
 // watch reports the other side if it has fallen silent.
 func (l *loop) watch(v *vitals, peer uint64) {
-	if age := v.age(l.atUsec); v.known && !v.silent && age > silence {
+	if age := elapsed(v.atUsec, l.atUsec); v.known && !v.silent && age > silence {
 		v.silent = true
 		l.report(Event{Kind: EventSilent, By: age, Peer: peer, Last: -1})
 	}

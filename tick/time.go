@@ -20,13 +20,7 @@ type Time struct {
 // if offset is negative. An offset of a tick or more carries into the tick, so
 // r.At(0, d) is the instant at game time d.
 func (r Rate) At(n Tick, offset time.Duration) Time {
-	if offset == 0 {
-		return Time{rate: r, tick: n}
-	}
-	sec, nsec := r.start(n)
-	whole, part := floorDiv(int64(offset), billion)
-	n, rest := r.split(satAdd(sec, whole), nsec+part)
-	return Time{r, n, rest}
+	return Time{rate: r, tick: n}.Add(offset)
 }
 
 // time returns the instant at game time d.
@@ -58,6 +52,9 @@ func (t Time) Fraction() float64 { return float64(t.offset) / float64(max(t.leng
 
 // Add returns the instant d later, at the same rate.
 func (t Time) Add(d time.Duration) Time {
+	if d == 0 {
+		return t // even if game time does not reach so far
+	}
 	sec, nsec := t.rate.start(t.tick)
 	whole, part := floorDiv(int64(d), billion)
 	n, rest := t.rate.split(satAdd(sec, whole), nsec+t.offset+part)

@@ -34,11 +34,6 @@ type arrived struct {
 	atUsec uint64 // when it came
 }
 
-// age returns for how long it has been there, negative if nowUsec is before it.
-func (a arrived) age(nowUsec uint64) time.Duration {
-	return time.Duration(max(min(int64(nowUsec-a.atUsec), maxAhead), -maxAhead)) * time.Microsecond
-}
-
 // reading returns what it says of the server's clock, if it came without delay.
 func (a arrived) reading() reading { return reading{a.serverUsec(), a.atUsec} }
 
@@ -55,7 +50,7 @@ type welcomes struct {
 
 // refuses reports whether a Welcome is out of date. One of an earlier epoch is remembered.
 func (w *welcomes) refuses(came arrived) bool {
-	if !w.last.ok || w.last.age(came.atUsec) >= welcomeSilence {
+	if !w.last.ok || elapsed(w.last.atUsec, came.atUsec) >= welcomeSilence {
 		return false
 	}
 	over := slices.Contains(w.over[:], came.Epoch) && came.Epoch != w.last.Epoch
@@ -83,9 +78,6 @@ func (w *welcomes) leave(epoch uint64) {
 // connection.
 func (w *welcomes) follow() { w.last.ok, w.earlier.ok = false, false }
 
-// gap reports whether the Welcomes have stopped and there is one of an earlier epoch.
-func (w *welcomes) gap(nowUsec uint64) bool { return w.earlier.ok && w.last.age(nowUsec) >= welcomeGap }
-
 // fits reports whether a remote clock that reads so much is the one that a Welcome tells of. It may
 // have been under way for a while since the start of the tick that it names, or for least.
 func (a arrived) fits(r reading, delay, least time.Duration) bool {
@@ -105,13 +97,13 @@ func (w *welcomes) agrees(r reading, delay time.Duration, inited, first bool) bo
 	if !inited && first {
 		least = firstWelcomeLate
 	}
-	return inited && w.last.age(r.atUsec) >= fresh || w.last.fits(r, delay, least)
+	return inited && elapsed(w.last.atUsec, r.atUsec) >= fresh || w.last.fits(r, delay, least)
 }
 
 // tells reports whether the last Welcome says where game time is now. In a pause of the server it
 // does not: nobody knows when that will end. And one that was sent before our own Resume may
 // be from before the pause; if no other comes for welcomeSilence, it counts.
 func (w *welcomes) tells(nowUsec uint64) bool {
-	doubted := w.resumed && nowUsec-w.resumeAt.atUsec < uint64(welcomeSilence.Microseconds())
+	doubted := w.resumed && elapsed(w.resumeAt.atUsec, nowUsec) < welcomeSilence
 	return !w.last.Paused && !(doubted && int64(w.last.serverUsec()-w.resumeAt.usec) < 0)
 }
