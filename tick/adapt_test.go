@@ -322,7 +322,7 @@ func TestSpread(t *testing.T) {
 				over++
 			}
 			s.add(d)
-			s.follow()
+			s.settle()
 		}
 		return over
 	}

@@ -216,8 +216,8 @@ func (l *loop) take(life int64) (Info, bool) {
 	back := l.at[predicted] - r.Duration(n)
 	l.role.ran(n)
 	return Info{Tick: n, Delta: start.length(), Clocks: Clocks{
-		SharedTime:    r.time(l.pinned(shared, back)),
-		ServerTime:    r.time(l.pinned(server, back)),
+		SharedTime:    r.instant(l.pinned(shared, back)),
+		ServerTime:    r.instant(l.pinned(server, back)),
 		PredictedTime: start,
 	}}, true
 }

@@ -86,7 +86,7 @@ func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64)
 // less, was to show at, and that this was early, or late if negative. Of a tick the first one counts.
 func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, nowUsec uint64) {
 	a, f := &b.states, &b.behind
-	if i := a.newest - n; a.ticks > 0 && (i >= Tick(a.ticks) || i >= 0 && a.units[i] != notArrived) {
+	if i := a.newest - n; a.ticks > 0 && (i >= Tick(a.ticks) || i >= 0 && a.units[i] != 0) {
 		return
 	}
 	a.add(n, 0)
@@ -224,7 +224,7 @@ func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUse
 	case elapsed(f.atUsec, nowUsec) <= adaptFresh:
 		if f.news {
 			f.news = false
-			f.spread.follow()
+			f.spread.settle()
 			beyond := f.spread.beyond(share)
 			want := f.spread.level + beyond + adaptLeast
 			// What is less is left until it is worth it, and where it has been too little again

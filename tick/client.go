@@ -71,7 +71,7 @@ func (c *Client) Follow(remote RemoteClock) error {
 		return err
 	}
 	r.near, c.remote, c.buffers = c.remote.near, r, buffers{}
-	c.welcomes.follow()
+	c.welcomes.reconnect()
 	return nil
 }
 
@@ -165,7 +165,7 @@ func (c *Client) meetRate(r Rate) {
 	if c.inited {
 		c.publish()
 	}
-	next := r.time(c.at[predicted]).next()
+	next := r.instant(c.at[predicted]).next()
 	if c.stats.Ticks == 0 { // enter will say where to begin
 		c.setNextTick(next)
 		c.report(e)
@@ -309,7 +309,7 @@ func (c *Client) enter() {
 	if c.stats.Ticks > 0 {
 		c.step(old, false)
 	} else {
-		c.setNextTick(c.now.rate.time(c.at[predicted]).next())
+		c.setNextTick(c.now.rate.instant(c.at[predicted]).next())
 	}
 }
 

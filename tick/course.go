@@ -26,9 +26,9 @@ const maxAhead = maxStart / 1000
 // a clock's pace begins so long after the input that caused it.
 const grace = 20_000
 
-// rebase, in microseconds, is how long a piece lasts at most: 12 days. It keeps what is read far
+// longest, in microseconds, is how long a piece lasts at most: 12 days. It keeps what is read far
 // from the end of the range of local times.
-const rebase = 1 << 40
+const longest = 1 << 40
 
 // course is one clock over the local clock: the pieces that count from 20 ms before the last
 // input on, oldest first. Each goes on until the next begins. Readers share it: it is replaced,
@@ -86,9 +86,9 @@ func (c *course) turn(p piece) {
 	*c = append(kept[:len(kept):len(kept)], p)
 }
 
-// follow lets the clock go on with another pace soon after nowUsec, if it is another, unless
+// change lets the clock go on with another pace soon after nowUsec, if it is another, unless
 // the last change has not begun yet.
-func (c *course) follow(nowUsec uint64, p Pace) {
+func (c *course) change(nowUsec uint64, p Pace) {
 	last := c.last()
 	same := p == last.pace && p.Slew == 0 // the same slew begins anew
 	if !same && int64(nowUsec-last.from) >= 0 {

@@ -87,7 +87,7 @@ func TestCourse(t *testing.T) {
 				c.turn(piece{from: now + grace, pace: Pace{SkewPPB: ppb}, still: paused})
 			case !paused:
 				s.SkewPPB = ppb
-				c.follow(now, s)
+				c.change(now, s)
 			}
 			if c.last() != before.last() {
 				all = append(all, c.last())

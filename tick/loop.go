@@ -161,7 +161,7 @@ func (l *loop) reach(nowUsec uint64) {
 		c, was := &l.now.courses[i], l.at[i]
 		l.at[i] = c.read(nowUsec)
 		l.moved[i] = l.at[i] - was
-		if len(*c) > 0 && int64(nowUsec-c.last().from) > rebase {
+		if len(*c) > 0 && int64(nowUsec-c.last().from) > longest {
 			last := c.last()
 			c.turn(piece{from: nowUsec, pace: Pace{SkewPPB: last.pace.SkewPPB}, still: last.still})
 		}
@@ -193,7 +193,7 @@ func (l *loop) drive() {
 		at := within(satAdd(c.At, -l.graceAt(p)))
 		// With NeverBack no reader that is ahead may see it go back either.
 		if ok || c.At == before[i] || l.neverBack && at < before[i] {
-			l.now.courses[i].follow(l.atUsec, p)
+			l.now.courses[i].change(l.atUsec, p)
 		} else {
 			l.set(i, at, p)
 			set = true

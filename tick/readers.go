@@ -20,7 +20,7 @@ func (s *snapshot) read(i int, nowUsec uint64) time.Duration { return s.courses[
 
 // clocks returns all clocks at nowUsec.
 func (s *snapshot) clocks(nowUsec uint64) Clocks {
-	read := func(i int) Time { return s.rate.time(s.read(i, nowUsec)) }
+	read := func(i int) Time { return s.rate.instant(s.read(i, nowUsec)) }
 	return Clocks{SharedTime: read(shared), ServerTime: read(server), PredictedTime: read(predicted)}
 }
 
@@ -54,21 +54,21 @@ func (r *readers) Snapshot(localUsec uint64) (c Clocks, ok bool) {
 	return Clocks{}, false
 }
 
-func (r *readers) time(i int, localUsec uint64) (t Time, ok bool) {
+func (r *readers) clock(i int, localUsec uint64) (t Time, ok bool) {
 	if s := r.snap.Load(); s != nil {
-		return s.rate.time(s.read(i, localUsec)), true
+		return s.rate.instant(s.read(i, localUsec)), true
 	}
 	return Time{}, false
 }
 
 // SharedTime returns the shared clock at localUsec, like Snapshot.
-func (r *readers) SharedTime(localUsec uint64) (Time, bool) { return r.time(shared, localUsec) }
+func (r *readers) SharedTime(localUsec uint64) (Time, bool) { return r.clock(shared, localUsec) }
 
 // ServerTime returns the server clock at localUsec, like Snapshot.
-func (r *readers) ServerTime(localUsec uint64) (Time, bool) { return r.time(server, localUsec) }
+func (r *readers) ServerTime(localUsec uint64) (Time, bool) { return r.clock(server, localUsec) }
 
 // PredictedTime returns the predicted clock at localUsec, like Snapshot.
-func (r *readers) PredictedTime(localUsec uint64) (Time, bool) { return r.time(predicted, localUsec) }
+func (r *readers) PredictedTime(localUsec uint64) (Time, bool) { return r.clock(predicted, localUsec) }
 
 // Epoch returns the epoch of the game time, with which messages are to be marked. ok
 // is false while the clocks are not known.

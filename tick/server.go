@@ -19,15 +19,15 @@ type Server struct {
 	loop
 	conf   ServerConfig
 	epoch  uint64             // of the last Start
-	heard  map[uint64]bool    // peers that have said Hello; false: refused for their rate
-	inputs map[uint64]*sender // those of which there was an input
+	peers  map[uint64]*player // those of which there was a Hello or an input
 	looked uint64             // when the silent ones among them were looked for
 }
 
-// sender is what a server knows of the inputs of a client.
-type sender struct {
-	arrivals arrivals
-	heard    vitals
+// player is what a server knows of a peer.
+type player struct {
+	synced, refused bool     // it has said Hello, or was refused for its rate
+	arrivals        arrivals // of its inputs
+	heard           vitals   // since there was an input
 }
 
 // NewServer returns a server, stopped. The error says what is wrong with cfg.
@@ -42,7 +42,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 
 func (s *Server) begin() {
 	s.epoch = s.nextEpoch()
-	s.heard, s.inputs, s.looked = map[uint64]bool{}, map[uint64]*sender{}, s.atUsec
+	s.peers, s.looked = map[uint64]*player{}, s.atUsec
 	first := s.now.rate.Duration(s.conf.FirstTick)
 	if _, part := floorDiv(int64(first), 1000); part != 0 {
 		first += time.Duration(1000 - part) // a whole microsecond, for OriginUsec
@@ -57,7 +57,7 @@ func (s *Server) begin() {
 	s.publish()
 }
 
-func (s *Server) end() { s.heard, s.inputs = nil, nil }
+func (s *Server) end() { s.peers = nil }
 
 func (s *Server) ran(Tick) {}
 
@@ -75,7 +75,7 @@ func (s *Server) steer() bool {
 		return true
 	}
 	s.looked = s.atUsec
-	for peer, p := range s.inputs {
+	for peer, p := range s.peers {
 		if len(s.events) < maxEvents {
 			s.watch(&p.heard, peer)
 		}
@@ -104,8 +104,11 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	defer s.mu.Unlock()
 	differs := !h.Rate.equal(s.now.rate)
 	refused := differs && s.conf.OnMismatch == MismatchDisconnect
-	heard, known := s.heard[peer]
-	if p := s.inputs[peer]; p != nil && s.started && h.Epoch == s.epoch {
+	p := s.peers[peer]
+	if p == nil {
+		p = &player{}
+	}
+	if p.heard.known && h.Epoch == s.epoch {
 		s.hear(&p.heard, peer, s.atUsec)
 	}
 	switch {
@@ -117,9 +120,9 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	case h.Epoch != s.epoch:
 		s.oldEpoch.Add(1)
 		return ErrEpoch
-	case heard:
+	case p.synced:
 		return nil
-	case known && refused: // and reported
+	case p.refused && refused: // and reported
 		return ErrRate
 	case len(s.events) >= maxEvents-1: // an EventRateMismatch may come on top
 		s.stats.EventsLost++
@@ -128,7 +131,7 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	if differs {
 		s.report(Event{Kind: EventRateMismatch, Peer: peer, Rate: h.Rate, Last: -1})
 	}
-	s.heard[peer] = !refused
+	s.peers[peer], p.synced, p.refused = p, !refused, refused
 	if refused {
 		return ErrRate
 	}
@@ -148,10 +151,10 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	if !s.accept(s.snap.Load(), epoch, n, nowUsec) {
 		return false, false
 	}
-	p := s.inputs[peer]
+	p := s.peers[peer]
 	if p == nil {
-		p = &sender{}
-		s.inputs[peer] = p
+		p = &player{}
+		s.peers[peer] = p
 	}
 	s.hear(&p.heard, peer, nowUsec)
 	next := s.nextTick()
@@ -199,11 +202,10 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		Rate:       s.now.rate,
 		OriginUsec: zero,
 		Tick:       s.now.rate.Ticks(at),
-		Heard:      s.heard[peer],
 		Paused:     s.now.courses[predicted].at(nowUsec).still,
 	}
-	if p := s.inputs[peer]; p != nil {
-		w.inputs = p.arrivals
+	if p := s.peers[peer]; p != nil {
+		w.Heard, w.inputs = p.synced, p.arrivals
 	}
 	return w, true
 }
@@ -212,6 +214,5 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 func (s *Server) Forget(peer uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.heard, peer)
-	delete(s.inputs, peer)
+	delete(s.peers, peer)
 }

@@ -77,9 +77,9 @@ func edge(bin int) time.Duration {
 	return time.Duration(float64(finest) * math.Exp2(float64(bin)/perOctave))
 }
 
-// follow lets the level follow the last delays if they show that it has shifted: by more than
+// settle lets the level follow the last delays if they show that it has shifted: by more than
 // chance moves a median of so many.
-func (s *spread) follow() {
+func (s *spread) settle() {
 	var room [levelKept]time.Duration
 	last := append(room[:0], s.recent[max(len(s.recent)-levelKept, 0):]...)
 	slices.Sort(last)

@@ -69,10 +69,7 @@ func (serverProvider) AdvanceTime(*Steering) bool { return true }
 
 // clientProvider is the Provider of a client, see ClientConfig.
 type clientProvider struct {
-	slewPPM             int64
-	deadBand, hard      time.Duration
-	hardOnly, neverBack bool
-
+	ClientConfig
 	dir  [3]int  // sign of the slew under way, 0 for none
 	hold [3]bool // standing still instead of going back
 }
@@ -82,7 +79,7 @@ type clientProvider struct {
 const sharedBand = 500 * time.Microsecond
 
 func newClientProvider(c *ClientConfig) *clientProvider {
-	return &clientProvider{slewPPM: c.SlewPPM, deadBand: c.DeadBand, hard: c.HardThreshold, hardOnly: c.HardOnly, neverBack: c.NeverBack}
+	return &clientProvider{ClientConfig: *c}
 }
 
 // InitializeClient ends all corrections: the clocks are at their targets.
@@ -90,19 +87,19 @@ func (p *clientProvider) InitializeClient(*Steering) { p.dir, p.hold = [3]int{},
 
 // AdvanceTime slews what is off, and sets all clocks if one is off by more than HardThreshold.
 func (p *clientProvider) AdvanceTime(s *Steering) bool {
-	apart := (s.SharedTime.Target - s.SharedTime.At).Abs() > p.hard
+	apart := (s.SharedTime.Target - s.SharedTime.At).Abs() > p.HardThreshold
 	hard, ok := false, true
 	for i, c := range s.clocks() {
 		left := c.Target - c.At
 		if c.Measured && !apart { // it never needs a step of its own
-			left = min(max(left, -p.hard), p.hard)
+			left = min(max(left, -p.HardThreshold), p.HardThreshold)
 		}
-		hard = hard || left > p.hard || left < -p.hard && !p.neverBack
+		hard = hard || left > p.HardThreshold || left < -p.HardThreshold && !p.NeverBack
 		c.Pace.Slew, c.Pace.SlewPPM = p.slew(i, c, left)
 	}
 	for i, c := range s.clocks() {
-		hurries := i == predicted && c.Late && c.Target > c.At && !p.hardOnly
-		if ok = ok && !hard && !hurries; hurries || hard && (!p.neverBack || c.Target > c.At) {
+		hurries := i == predicted && c.Late && c.Target > c.At && !p.HardOnly
+		if ok = ok && !hard && !hurries; hurries || hard && (!p.NeverBack || c.Target > c.At) {
 			c.At, c.Pace.Slew, c.Pace.SlewPPM, p.dir[i] = c.Target, 0, 0, 0
 		}
 	}
@@ -111,11 +108,11 @@ func (p *clientProvider) AdvanceTime(s *Steering) bool {
 
 // slew returns the slew of clock i, which is off by left.
 func (p *clientProvider) slew(i int, c *Steered, left time.Duration) (time.Duration, int64) {
-	band := p.deadBand
+	band := p.DeadBand
 	if i == shared || c.Measured {
 		band = min(band, sharedBand)
 	}
-	begins := p.neverBack && left < -p.hard || i == server && c.Late && !p.hardOnly
+	begins := p.NeverBack && left < -p.HardThreshold || i == server && c.Late && !p.HardOnly
 	if p.hold[i] = left < 0 && (begins || p.hold[i]); p.hold[i] {
 		return left, 1_000_000
 	}
@@ -125,8 +122,8 @@ func (p *clientProvider) slew(i int, c *Steered, left time.Duration) (time.Durat
 	case p.dir[i] != sign: // arrived
 		p.dir[i] = 0
 	}
-	if p.hardOnly || p.dir[i] == 0 {
+	if p.HardOnly || p.dir[i] == 0 {
 		return 0, 0
 	}
-	return left, p.slewPPM
+	return left, p.SlewPPM
 }

@@ -23,8 +23,8 @@ func (r Rate) At(n Tick, offset time.Duration) Time {
 	return Time{rate: r, tick: n}.Add(offset)
 }
 
-// time returns the instant at game time d.
-func (r Rate) time(d time.Duration) Time {
+// instant returns the instant at game time d.
+func (r Rate) instant(d time.Duration) Time {
 	n, rest := r.split(0, int64(d))
 	return Time{r, n, rest}
 }

@@ -74,9 +74,9 @@ func (w *welcomes) leave(epoch uint64) {
 	w.over[0], w.resumed = epoch, false
 }
 
-// follow forgets the server, but not which epochs are over: the next Welcome is of another
+// reconnect forgets the server, but not which epochs are over: the next Welcome is of another
 // connection.
-func (w *welcomes) follow() { w.last.ok, w.earlier.ok = false, false }
+func (w *welcomes) reconnect() { w.last.ok, w.earlier.ok = false, false }
 
 // fits reports whether a remote clock that reads so much is the one that a Welcome tells of. It may
 // have been under way for a while since the start of the tick that it names, or for least.
