@@ -17,6 +17,7 @@ import "time"
 // sleeps.
 type Client struct {
 	loop
+	readers
 	conf     ClientConfig
 	welcomes welcomes // what the server says of its game time
 	remote   remote   // what its clock shows
@@ -40,7 +41,7 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 	}
 	c := &Client{conf: cfg, remote: r}
 	c.neverBack = cfg.NeverBack
-	c.loop.init(c, cfg.Config, cfg.Handlers)
+	c.loop.init(c, &c.readers, cfg.Config, cfg.Handlers)
 	return c, nil
 }
 

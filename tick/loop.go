@@ -17,7 +17,7 @@ const maxEvents = 1024
 // loop is what a Server and a Client have in common: a life from Start to Stop, and the clocks.
 // advance.go has its ticks.
 type loop struct {
-	readers
+	*readers
 	role      role
 	cfg       Config
 	on        Handlers
@@ -50,8 +50,9 @@ type role interface {
 	ran(n Tick)          // tick n runs
 }
 
-func (l *loop) init(r role, cfg Config, on Handlers) {
-	l.role, l.cfg, l.on, l.past, l.future = r, cfg, on, cfg.Past, cfg.Future
+func (l *loop) init(r role, readers *readers, cfg Config, on Handlers) {
+	l.role, l.readers, l.cfg, l.on = r, readers, cfg, on
+	l.past, l.future = cfg.Past, cfg.Future
 	l.isSynced = make(chan struct{})
 	l.now.rate = cfg.Rate.orDefault()
 }

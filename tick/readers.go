@@ -62,13 +62,13 @@ func (r *readers) clock(i int, localUsec uint64) (t Time, ok bool) {
 }
 
 // SharedTime returns the shared clock at localUsec, like Snapshot.
-func (r *readers) SharedTime(localUsec uint64) (Time, bool) { return r.clock(shared, localUsec) }
+func (r *readers) SharedTime(localUsec uint64) (t Time, ok bool) { return r.clock(shared, localUsec) }
 
 // ServerTime returns the server clock at localUsec, like Snapshot.
-func (r *readers) ServerTime(localUsec uint64) (Time, bool) { return r.clock(server, localUsec) }
+func (r *readers) ServerTime(localUsec uint64) (t Time, ok bool) { return r.clock(server, localUsec) }
 
 // PredictedTime returns the predicted clock at localUsec, like Snapshot.
-func (r *readers) PredictedTime(localUsec uint64) (Time, bool) { return r.clock(predicted, localUsec) }
+func (r *readers) PredictedTime(localUsec uint64) (t Time, ok bool) { return r.clock(predicted, localUsec) }
 
 // Epoch returns the epoch of the game time, with which messages are to be marked. ok
 // is false while the clocks are not known.

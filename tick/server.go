@@ -17,6 +17,7 @@ import "time"
 // timesync.NowUsec.
 type Server struct {
 	loop
+	readers
 	conf   ServerConfig
 	epoch  uint64             // of the last Start
 	peers  map[uint64]*player // those of which there was a Hello or an input
@@ -36,7 +37,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{conf: cfg}
-	s.loop.init(s, cfg.Config, cfg.Handlers)
+	s.loop.init(s, &s.readers, cfg.Config, cfg.Handlers)
 	return s, nil
 }
 

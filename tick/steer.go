@@ -29,7 +29,9 @@ type Provider interface {
 
 // Steering is what a Provider is told of the three clocks, and what it decides. On a server ticks
 // and Welcomes follow PredictedTime.
-type Steering struct{ SharedTime, ServerTime, PredictedTime Steered }
+type Steering struct {
+	SharedTime, ServerTime, PredictedTime Steered // see Clocks
+}
 
 // Steered is one clock as a Provider sees it.
 type Steered struct {
