@@ -20,7 +20,7 @@ const (
 type buffers struct {
 	ref    time.Duration // the reference
 	refAt  uint64        // when the local clock reads this
-	skew   int64         // and its rate from there on, like target.skewPPB
+	skew   int64         // and its rate from there on, parts in 10^9
 	gap    time.Duration // where the remote clock put the shared clock, minus the reference
 	rebase bool          // there was a pause: gap is another now
 	ahead  follower      // the predicted clock, by the server's word of inputs

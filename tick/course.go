@@ -111,7 +111,7 @@ func (p *piece) read(nowUsec uint64) time.Duration {
 		}
 		forward = max(forward+slewed, 0)
 	}
-	return cut(satAdd(p.base, forward))
+	return cut(p.base + min(forward, 2*maxStart-1)) // no overflow: p.base is cut, too
 }
 
 // elapsed returns the time from one reading of the local clock to another, which may be the earlier

@@ -68,7 +68,9 @@ func (r *readers) SharedTime(localUsec uint64) (t Time, ok bool) { return r.cloc
 func (r *readers) ServerTime(localUsec uint64) (t Time, ok bool) { return r.clock(server, localUsec) }
 
 // PredictedTime returns the predicted clock at localUsec, like Snapshot.
-func (r *readers) PredictedTime(localUsec uint64) (t Time, ok bool) { return r.clock(predicted, localUsec) }
+func (r *readers) PredictedTime(localUsec uint64) (t Time, ok bool) {
+	return r.clock(predicted, localUsec)
+}
 
 // Epoch returns the epoch of the game time, with which messages are to be marked. ok
 // is false while the clocks are not known.
