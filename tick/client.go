@@ -192,7 +192,7 @@ func (c *Client) Hello() (h Hello, ok bool) {
 func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.accept(c.snap.Load(), epoch, n, nowUsec) {
+	if !c.Accept(epoch, n, nowUsec) {
 		return false
 	}
 	c.hear(&c.heard, 0, nowUsec)

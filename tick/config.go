@@ -107,9 +107,9 @@ type Handlers struct {
 	AfterLoop  func()      // the ticks of this Advance are done
 	Event      func(Event) // something happened; before the ticks of the same Advance
 
-	// AfterSync is called on a client by each Advance that finds the remote clock updated: it reads
-	// by later than what it said before leads to, or earlier if by is negative. The first time of a
-	// remote clock by is 0.
+	// AfterSync is called on a client by each Advance that finds that the remote clock was updated.
+	// by is what it reads, minus what its reading before led to at the skew of then: positive if it
+	// was set forward, and 0 the first time. It comes before the ticks, like Event.
 	AfterSync func(by time.Duration)
 }
 
@@ -239,7 +239,7 @@ func refuse(wrong bool, format string, args ...any) error {
 	return fmt.Errorf("tick: "+format, args...)
 }
 
-func orDefault[T ~int | ~int64 | ~float64](v, whenZero T) T {
+func orDefault[T ~int | ~int64 | ~uint64 | ~float64](v, whenZero T) T {
 	if v == 0 {
 		return whenZero
 	}

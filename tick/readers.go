@@ -97,10 +97,7 @@ func (r *readers) Fraction(localUsec uint64) float64 {
 // epoch is the present one, and n starts at most Config.Past before the server clock and
 // Config.Future after the predicted clock. What it refuses is counted.
 func (r *readers) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
-	return r.accept(r.snap.Load(), epoch, n, nowUsec)
-}
-
-func (r *readers) accept(s *snapshot, epoch uint64, n Tick, nowUsec uint64) bool {
+	s := r.snap.Load()
 	switch {
 	case s == nil:
 		r.early.Add(1)

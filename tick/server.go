@@ -42,12 +42,13 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 }
 
 func (s *Server) begin() {
-	s.epoch = s.nextEpoch()
+	// The wall clock is read for nothing else: it only has to have gone on since the server was
+	// started last, perhaps as another process.
+	s.epoch = max(orDefault(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
 	s.peers, s.looked = map[uint64]*player{}, s.atUsec
 	first := s.now.rate.Duration(s.conf.FirstTick)
-	if _, part := floorDiv(int64(first), 1000); part != 0 {
-		first += time.Duration(1000 - part) // a whole microsecond, for OriginUsec
-	}
+	_, part := floorDiv(int64(-first), 1000)
+	first += time.Duration(part) // a whole microsecond, for OriginUsec
 	s.now.epoch = s.epoch
 	for i := range s.at {
 		s.set(i, first, Pace{})
@@ -82,17 +83,6 @@ func (s *Server) steer() bool {
 		}
 	}
 	return true
-}
-
-// nextEpoch returns the epoch of this Start. The wall clock is read for nothing else:
-// it only has to have gone on since the server was started last, perhaps as another
-// process.
-func (s *Server) nextEpoch() uint64 {
-	epoch := s.conf.Epoch
-	if epoch == 0 {
-		epoch = uint64(max(time.Now().UnixMicro(), 1))
-	}
-	return max(epoch, s.epoch+1)
 }
 
 // OnHello takes the Hello of a client. The first one of a peer is reported as
@@ -149,7 +139,7 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.accept(s.snap.Load(), epoch, n, nowUsec) {
+	if !s.Accept(epoch, n, nowUsec) {
 		return false, false
 	}
 	p := s.peers[peer]

@@ -55,13 +55,12 @@ func (s *spread) count(d time.Duration) {
 	if s.row++; b > s.usual {
 		s.row = 0
 	}
-	if s.total < mostCounts && (s.row < usualRow || s.total < usualRow) {
-		return
-	}
-	s.total, s.row = 0, 0
-	for i := range s.counts {
-		s.counts[i] /= 2
-		s.total += s.counts[i]
+	if s.total >= mostCounts || min(float32(s.row), s.total) >= usualRow {
+		s.total, s.row = 0, 0
+		for i := range s.counts {
+			s.counts[i] /= 2
+			s.total += s.counts[i]
+		}
 	}
 }
 
@@ -133,10 +132,8 @@ func (s *spread) beyond(share float64) time.Duration {
 	}
 	end := func(share float64) int {
 		may, i := float32(share)*total, bins-1
-		for ; i > 0; i-- {
-			if may -= counts[i]; may < 0 {
-				break
-			}
+		for ; i > 0 && counts[i] <= may; i-- {
+			may -= counts[i]
 		}
 		return i
 	}

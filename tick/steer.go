@@ -89,23 +89,28 @@ func (p *clientProvider) InitializeClient(*Steering) { p.dir, p.hold = [3]int{},
 
 // AdvanceTime slews what is off, and sets all clocks if one is off by more than HardThreshold.
 func (p *clientProvider) AdvanceTime(s *Steering) bool {
-	apart := (s.SharedTime.Target - s.SharedTime.At).Abs() > p.HardThreshold
-	hard, ok := false, true
+	apart, hard, lead := (s.SharedTime.Target-s.SharedTime.At).Abs() > p.HardThreshold, false, &s.PredictedTime
 	for i, c := range s.clocks() {
-		left := c.Target - c.At
-		if c.Measured && !apart { // it never needs a step of its own
-			left = min(max(left, -p.HardThreshold), p.HardThreshold)
-		}
+		left := p.off(c, apart)
 		hard = hard || left > p.HardThreshold || left < -p.HardThreshold && !p.NeverBack
 		c.Pace.Slew, c.Pace.SlewPPM = p.slew(i, c, left)
 	}
+	hurries := lead.Late && lead.Target > lead.At && !p.HardOnly
 	for i, c := range s.clocks() {
-		hurries := i == predicted && c.Late && c.Target > c.At && !p.HardOnly
-		if ok = ok && !hard && !hurries; hurries || hard && (!p.NeverBack || c.Target > c.At) {
+		if hurries && c == lead || hard && (!p.NeverBack || c.Target > c.At) {
 			c.At, c.Pace.Slew, c.Pace.SlewPPM, p.dir[i] = c.Target, 0, 0, 0
 		}
 	}
-	return ok
+	return !hard && !hurries
+}
+
+// off returns by how much a clock is off. One that follows arrivals needs no step of its own.
+func (p *clientProvider) off(c *Steered, apart bool) time.Duration {
+	left := c.Target - c.At
+	if c.Measured && !apart {
+		left = min(max(left, -p.HardThreshold), p.HardThreshold)
+	}
+	return left
 }
 
 // slew returns the slew of clock i, which is off by left.
