@@ -244,6 +244,24 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// A Hello of the present epoch, too, says that a peer is back.
+func TestHelloIsHeard(t *testing.T) {
+	var r recorder
+	s := mustServer(r.server(ServerConfig{Epoch: 5}))
+	s.Start(0)
+	s.AcceptInput(7, 5, 1, 0)
+	s.Advance(4_000_000)
+	_ = s.OnHello(7, Hello{Epoch: 4})
+	_ = s.OnHello(8, Hello{Epoch: 5})
+	if s.Advance(4_000_001); len(r.silences) != 1 || r.silences[0].Kind != EventSilent || r.silences[0].Peer != 7 {
+		t.Fatalf("%v", r.silences)
+	}
+	_ = s.OnHello(7, Hello{Epoch: 5})
+	if s.Advance(4_000_002); len(r.silences) != 2 || r.silences[1].Kind != EventHeard || r.silences[1].Peer != 7 || r.silences[1].By != 4*time.Second+time.Microsecond {
+		t.Errorf("%v", r.silences)
+	}
+}
+
 // A server tells by how much inputs came early or late, and nothing of those that it refused.
 func TestInputsAreTold(t *testing.T) {
 	s := mustServer(ServerConfig{})

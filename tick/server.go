@@ -166,18 +166,6 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	return !late, late
 }
 
-// StartUsec returns what the local clock reads when tick n starts, or read when it started, if game
-// time goes on, and went before, as at nowUsec. ok is false while the server is stopped.
-func (s *Server) StartUsec(n Tick, nowUsec uint64) (localUsec uint64, ok bool) {
-	now := s.snap.Load()
-	if now == nil {
-		return 0, false
-	}
-	zero, _ := now.origin(nowUsec)
-	usec, _ := floorDiv(int64(now.rate.Duration(n)), 1000)
-	return zero + uint64(usec), true
-}
-
 // Announce returns the Welcome to send to a peer now: to each in the datagram after its Hello,
 // once a second, and in the datagram after an input that came too late. ok is false while the
 // server is stopped.
@@ -199,6 +187,18 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		w.Heard, w.inputs = p.synced, p.arrivals
 	}
 	return w, true
+}
+
+// StartUsec returns what the local clock reads when tick n starts, or read when it started, if game
+// time goes on, and went before, as at nowUsec. ok is false while the server is stopped.
+func (s *Server) StartUsec(n Tick, nowUsec uint64) (localUsec uint64, ok bool) {
+	now := s.snap.Load()
+	if now == nil {
+		return 0, false
+	}
+	zero, _ := now.origin(nowUsec)
+	usec, _ := floorDiv(int64(now.rate.Duration(n)), 1000)
+	return zero + uint64(usec), true
 }
 
 // Forget forgets a peer that has left, so that it is reported when it comes again.
