@@ -26,10 +26,6 @@ const maxAhead = maxStart / 1000
 // a clock's pace begins so long after the input that caused it.
 const grace = 20_000
 
-// longest, in microseconds, is how long a piece lasts at most: 12 days. It keeps what is read far
-// from the end of the range of local times.
-const longest = 1 << 40
-
 // course is one clock over the local clock: the pieces that count from 20 ms before the last
 // input on, oldest first. Each goes on until the next begins. Readers share it: it is replaced,
 // never changed.

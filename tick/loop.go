@@ -159,13 +159,9 @@ func (l *loop) reach(nowUsec uint64) {
 	}
 	l.atUsec = nowUsec
 	for i := range l.at {
-		c, was := &l.now.courses[i], l.at[i]
-		l.at[i] = c.read(nowUsec)
+		was := l.at[i]
+		l.at[i] = l.now.read(i, nowUsec)
 		l.moved[i] = l.at[i] - was
-		if len(*c) > 0 && int64(nowUsec-c.last().from) > longest {
-			last := c.last()
-			c.turn(piece{from: nowUsec, pace: Pace{SkewPPB: last.pace.SkewPPB}, still: last.still})
-		}
 	}
 }
 
