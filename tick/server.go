@@ -42,9 +42,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 }
 
 func (s *Server) begin() {
-	// The wall clock is read for nothing else: it only has to have gone on since the server was
-	// started last, perhaps as another process.
-	s.epoch = max(orDefault(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
+	s.epoch = s.nextEpoch()
 	s.peers, s.looked = map[uint64]*player{}, s.atUsec
 	first := s.now.rate.Duration(s.conf.FirstTick)
 	_, part := floorDiv(int64(-first), 1000)
@@ -83,6 +81,12 @@ func (s *Server) steer() bool {
 		}
 	}
 	return true
+}
+
+// nextEpoch returns the epoch of this Start. The wall clock is read for nothing else: it only has
+// to have gone on since the server was started last, perhaps as another process.
+func (s *Server) nextEpoch() uint64 {
+	return max(orDefault(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
 }
 
 // OnHello takes the Hello of a client. The first one of a peer is reported as
