@@ -2,7 +2,10 @@
 
 package tick
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Client is the game time and the ticks of a client, which follows a server. NewClient
 // makes one.
@@ -32,15 +35,11 @@ type Client struct {
 // NewClient returns a client that follows a remote clock, stopped. The error says what
 // is wrong with cfg, or that remote is nil.
 func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
-	if err := cfg.complete(); err != nil {
+	c := &Client{}
+	if err := cmp.Or(cfg.complete(), c.remote.follow(remote)); err != nil {
 		return nil, err
 	}
-	r, err := newRemote(remote)
-	if err != nil {
-		return nil, err
-	}
-	c := &Client{conf: cfg, remote: r}
-	c.neverBack = cfg.NeverBack
+	c.conf, c.neverBack = cfg, cfg.NeverBack
 	c.loop.init(c, &c.readers, cfg.Config, cfg.Handlers)
 	return c, nil
 }
@@ -67,11 +66,10 @@ func (c *Client) paused() {
 func (c *Client) Follow(remote RemoteClock) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, err := newRemote(remote)
-	if err != nil {
+	if err := c.remote.follow(remote); err != nil {
 		return err
 	}
-	r.near, c.remote, c.buffers = c.remote.near, r, buffers{}
+	c.buffers = buffers{}
 	c.welcomes.reconnect()
 	return nil
 }

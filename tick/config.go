@@ -215,7 +215,7 @@ func (c *ClientConfig) complete() error {
 	c.DeadBand = orDefault(c.DeadBand, defaultDeadBand)
 	c.HardThreshold = orDefault(c.HardThreshold, defaultHardThreshold)
 	if c.Provider == nil {
-		c.Provider = newClientProvider(c)
+		c.Provider = &clientProvider{ClientConfig: *c}
 	}
 	return cmp.Or(
 		c.Config.complete(),

@@ -72,11 +72,13 @@ type reading struct{ usec, atUsec uint64 }
 // at returns it at another local time.
 func (r reading) at(nowUsec uint64) uint64 { return r.usec + (nowUsec - r.atUsec) }
 
-func newRemote(clock RemoteClock) (remote, error) {
+// follow reads another clock from now on. The error says that it is nil, and nothing has changed.
+func (r *remote) follow(clock RemoteClock) error {
 	if clock == nil {
-		return remote{}, errors.New("tick: the remote clock is nil")
+		return errors.New("tick: the remote clock is nil")
 	}
-	return remote{clock: clock}, nil
+	*r = remote{clock: clock, near: r.near}
+	return nil
 }
 
 // read returns what the clock shows at nowUsec: of the readings that are a multiple of

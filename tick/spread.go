@@ -77,14 +77,11 @@ func edge(bin int) time.Duration {
 }
 
 // settle lets the level follow the last delays if they show that it has shifted: by more than
-// chance moves a median of so many.
+// chance moves a median of so many. There must be one.
 func (s *spread) settle() {
 	var room [levelKept]time.Duration
 	last := append(room[:0], s.recent[max(len(s.recent)-levelKept, 0):]...)
 	slices.Sort(last)
-	if len(last) == 0 {
-		return
-	}
 	median := last[len(last)/2]
 	if s.total == 0 && len(s.recent) < recentKept {
 		s.level = median
@@ -106,13 +103,12 @@ func (s *spread) settle() {
 	s.level, s.recent = median, kept
 }
 
-// restart says that the path has become another one, of which only these delays are known.
+// restart says that the path has become another one, of which only these delays are known, at
+// least one.
 func (s *spread) restart(delays []time.Duration) {
 	s.recent = slices.Clone(delays)
 	slices.Sort(delays)
-	if len(delays) > 0 {
-		s.level = delays[len(delays)/2]
-	}
+	s.level = delays[len(delays)/2]
 }
 
 // shift says that all delays are longer by d, since they count from another time.

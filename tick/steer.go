@@ -80,10 +80,6 @@ type clientProvider struct {
 // agree on, to a thirtieth of a tick, and more than a good estimate dithers by.
 const sharedBand = 500 * time.Microsecond
 
-func newClientProvider(c *ClientConfig) *clientProvider {
-	return &clientProvider{ClientConfig: *c}
-}
-
 // InitializeClient ends all corrections: the clocks are at their targets.
 func (p *clientProvider) InitializeClient(*Steering) { p.dir, p.hold = [3]int{}, [3]bool{} }
 

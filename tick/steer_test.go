@@ -399,7 +399,7 @@ func TestSteerLimits(t *testing.T) {
 			for i, c := range s.clocks() {
 				c.Target = target[i]
 			}
-			step := !newClientProvider(&tt.cfg).AdvanceTime(&s)
+			step := !(&clientProvider{ClientConfig: tt.cfg}).AdvanceTime(&s)
 			for i, c := range s.clocks() {
 				at[i], slews[i] = c.At, c.Pace
 			}
@@ -443,7 +443,7 @@ func TestSteerSequence(t *testing.T) {
 		if err := tt.cfg.complete(); err != nil {
 			t.Fatal(err)
 		}
-		p := newClientProvider(&tt.cfg)
+		p := &clientProvider{ClientConfig: tt.cfg}
 		for i, want := range tt.states {
 			s := Steering{PredictedTime: Steered{Target: want.off}}
 			step, c := !p.AdvanceTime(&s), &s.PredictedTime
