@@ -363,4 +363,8 @@ func TestSpread(t *testing.T) {
 	if d := s.beyond(0.01); d > ms(15) {
 		t.Errorf("%v beyond, with a jitter of 1 ms", d)
 	}
+	row := []time.Duration{ms(30), ms(10), ms(20)}
+	if s.restart(slices.Clone(row)); s.level != ms(20) || !slices.Equal(s.recent, row) {
+		t.Errorf("after a restart the level is %v, the last delays are %v", s.level, s.recent)
+	}
 }

@@ -268,9 +268,19 @@ func TestLateShare(t *testing.T) {
 		if got > share || timing.Lead >= lead {
 			t.Errorf("LateShare %v: %.4f are late with a lead of %v, before %v", share, got, timing.Lead, lead)
 		}
-		if math.Abs(timing.LateInputs-got) > share/2 {
+		if math.Abs(timing.LateInputs-got) > got/2+0.0005 {
 			t.Errorf("LateShare %v: %.4f are late, told is %.4f", share, got, timing.LateInputs)
 		}
 		lead = timing.Lead
+	}
+	var timings [2]Timing
+	for i, share := range []float64{0, 0.01} { // which is the default
+		rng, w := newRand(t), newWay(t, ClientConfig{LateShare: share})
+		w.jitter = func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(ms(10))) }
+		w.run(20 * time.Second)
+		timings[i] = w.timing()
+	}
+	if timings[0] != timings[1] {
+		t.Errorf("by default %+v, with 0.01 %+v", timings[0], timings[1])
 	}
 }
