@@ -244,6 +244,21 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// What several Welcomes tell of one input counts once.
+func TestInputsCountOnce(t *testing.T) {
+	var b buffers
+	var told arrivals
+	b.inputsArrived(&told, ms(16), 0)
+	for n := range Tick(10) {
+		b.inputSent(n, ms(100), 0)
+		told.add(n, ms(int(n)-3))
+		b.inputsArrived(&told, ms(16), 0)
+	}
+	if f := &b.ahead; f.all != 10 || f.late != 3 || len(f.spread.recent) != 10 {
+		t.Errorf("%v of %v late, %d delays", f.late, f.all, len(f.spread.recent))
+	}
+}
+
 // A Hello of the present epoch, too, says that a peer is back.
 func TestHelloIsHeard(t *testing.T) {
 	var r recorder
