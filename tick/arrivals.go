@@ -21,11 +21,11 @@ const (
 type arrivals struct {
 	newest Tick
 	ticks  int                  // how many ticks it tells of: newest and those before
-	units  [arrivalsKept]uint16 // of tick newest-i: in earlyUnit, plus none, or 0 if none has come
+	units  [arrivalsKept]uint16 // of tick newest-i: in earlyUnit, plus bias, or 0 if none has come
 }
 
-// none is what units add to what they tell.
-const none = -math.MinInt16
+// bias is what units add to what they tell: 2^15. Then 0 stands for none, as the least int16 does on the wire.
+const bias = -math.MinInt16
 
 // add enters the input for tick n, unless there is one or the tick is too old.
 func (a *arrivals) add(n Tick, early time.Duration) {
@@ -39,7 +39,7 @@ func (a *arrivals) add(n Tick, early time.Duration) {
 	}
 	if at := a.newest - n; 0 <= at && at < arrivalsKept && a.units[at] == 0 {
 		units, _ := floorDiv(int64(early), int64(earlyUnit))
-		a.units[at] = uint16(min(max(units+none, 1), math.MaxUint16))
+		a.units[at] = uint16(min(max(units+bias, 1), math.MaxUint16))
 		a.ticks = max(a.ticks, int(at)+1)
 	}
 }
@@ -47,7 +47,7 @@ func (a *arrivals) add(n Tick, early time.Duration) {
 // early returns by how much the input for tick newest-i came early, negative for late. ok is
 // false if none has come.
 func (a *arrivals) early(i int) (d time.Duration, ok bool) {
-	return time.Duration(int(a.units[i])-none) * earlyUnit, a.units[i] != 0
+	return time.Duration(int(a.units[i])-bias) * earlyUnit, a.units[i] != 0
 }
 
 // append appends it in bytes, if it says anything: newest 8, the number of ticks 1, and 2 for each
@@ -58,7 +58,7 @@ func (a *arrivals) append(b []byte) []byte {
 	}
 	b = append(binary.LittleEndian.AppendUint64(b, uint64(a.newest)), byte(a.ticks))
 	for _, u := range a.units[:a.ticks] {
-		b = binary.LittleEndian.AppendUint16(b, u-none)
+		b = binary.LittleEndian.AppendUint16(b, u-bias)
 	}
 	return b
 }
@@ -70,7 +70,7 @@ func (a *arrivals) read(b []byte) bool {
 	}
 	*a = arrivals{newest: Tick(binary.LittleEndian.Uint64(b)), ticks: int(b[8])}
 	for i := range a.ticks {
-		a.units[i] = binary.LittleEndian.Uint16(b[9+2*i:]) + none
+		a.units[i] = binary.LittleEndian.Uint16(b[9+2*i:]) + bias
 	}
 	return true
 }
