@@ -24,7 +24,8 @@ type arrivals struct {
 	units  [arrivalsKept]uint16 // of tick newest-i: in earlyUnit, plus bias, or 0 if none has come
 }
 
-// bias is what units add to what they tell: 2^15. Then 0 stands for none, as the least int16 does on the wire.
+// bias is what units add to what they tell: 2^15. So 0 stands for none, as the least int16 does on
+// the wire.
 const bias = -math.MinInt16
 
 // add enters the input for tick n, unless there is one or the tick is too old.
