@@ -97,6 +97,14 @@ func (w *way) run(d time.Duration) {
 	}
 }
 
+// Before the clocks are known there is nothing to tell of them.
+func TestTimingUnknown(t *testing.T) {
+	c := mustClient(ClientConfig{}, &fakeRemote{})
+	if got, ok := c.Timing(); ok || got != (Timing{}) {
+		t.Errorf("%+v, %v", got, ok)
+	}
+}
+
 func (w *way) timing() Timing {
 	timing, ok := w.client.Timing()
 	if !ok {
@@ -125,6 +133,9 @@ func TestLeadFollowsInputs(t *testing.T) {
 	}
 	if got := w.timing(); got.Lead < ms(80) || got.Lead > ms(83) || got.ServerBuffer < ms(50) {
 		t.Errorf("after the change %+v", got)
+	}
+	if first := w.client.buffers.jumped; first < Hz(60).Ticks(10*time.Second) || first > Hz(60).Ticks(11*time.Second) {
+		t.Errorf("inputs count as sent before the step up to tick %d", first)
 	}
 	if steps := w.rec.of(EventStepped); len(steps) != 1 || steps[0].By < ms(45) || steps[0].By > ms(55) || steps[0].First <= steps[0].Last {
 		t.Errorf("%v", w.rec.events)
@@ -377,6 +388,16 @@ func TestSpread(t *testing.T) {
 	feed(1800, ms(1))
 	if d := s.beyond(0.01); d > ms(15) {
 		t.Errorf("%v beyond, with a jitter of 1 ms", d)
+	}
+	var two spread // delays of 0 and 10 ms: the quantile is that, to the width of a bin
+	for i := range 300 {
+		two.add(ms(i % 5 / 4 * 10))
+	}
+	if d := two.beyond(0.05); d < ms(10) || d > ms(10)*1023/1000 {
+		t.Errorf("%v beyond, where a fifth is 10 ms", d)
+	}
+	if d := two.beyond(0.25); d != 0 {
+		t.Errorf("%v beyond, where four fifths are none", d)
 	}
 	row := []time.Duration{ms(30), ms(10), ms(20)}
 	if s.restart(slices.Clone(row)); s.level != ms(20) || !slices.Equal(s.recent, row) {

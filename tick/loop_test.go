@@ -551,7 +551,9 @@ func TestBackwards(t *testing.T) {
 			t.Errorf("%d us before, time is %v, want %v", back, got.Duration(), want)
 		}
 	}
-	l.Advance(2_000_000)
+	if l.Advance(2_000_000); l.Stats().Backwards != 1 {
+		t.Errorf("the same time counts as an earlier one: %d", l.Stats().Backwards)
+	}
 	if len(r.ticks) != n || len(r.events) != 1 {
 		t.Errorf("%d ticks after time went back, %v", len(r.ticks)-n, r.events)
 	}
