@@ -182,3 +182,20 @@ func ExampleCounter16_Expand() {
 	// 16958 is 999998
 	// 48960 is 1032000
 }
+
+// A stamp of 2 bytes in milliseconds, as Matt Slot proposes: it says a time of the common clock up to
+// 32.7 s before or after now, and is to be read when it arrives, since a datagram may wait for
+// seconds. What is older, such as 33 s, is read as the future: the last one.
+func ExampleCounter16_milliseconds() {
+	const now = 5_000_000_123 // the common clock, ms: after 57 days, beyond 32 bits
+	for _, ago := range []int64{0, 40, 32_000, -32_000, 33_000} {
+		stamp := timesync.NewCounter16(uint64(now - ago)) // at the sender
+		fmt.Println(now-int64(stamp.Expand(now)), "ms ago")
+	}
+	// Output:
+	// 0 ms ago
+	// 40 ms ago
+	// 32000 ms ago
+	// -32000 ms ago
+	// -32536 ms ago
+}

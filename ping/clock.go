@@ -28,7 +28,7 @@ const (
 	// lateUsec: "very slow responses (over 10 seconds) are discarded" (Slot, step 4).
 	lateUsec = 10_000_000
 	// pendingMax requests are remembered: 10 s at the default interval and the fast
-	// start take 46.
+	// start take 46: 8 in 0.7 s, and 38 more in the rest.
 	pendingMax = 64
 
 	// maxSkewPPM is the largest difference in rate of the two clocks for which the
@@ -55,7 +55,7 @@ type Config struct {
 	// Rule chooses the exchange that sets the clock; nil means MinDelay. It must not call
 	// methods of the clock.
 	Rule Rule
-	// SyncInterval is the time between two requests, after eight fast ones at the
+	// SyncInterval is the time between two requests, after 8 requests 100 ms apart at the
 	// beginning and when one of the clocks was set; 0 means DefaultSyncInterval.
 	// Replies that take longer than 64 intervals are refused as UnknownRequest.
 	SyncInterval time.Duration

@@ -32,7 +32,7 @@ type Rule func(window []Sample) int
 func Latest(window []Sample) int { return len(window) - 1 }
 
 const (
-	// filterDepth is how many exchanges are enough to judge a line by: the eight
+	// filterDepth is how many exchanges are enough to judge a line by: the 8
 	// stages of NTP's clock filter (RFC 5905, section 10; NSTAGE).
 	filterDepth = 8
 	// filterAge lets MinDelay look farther back when exchanges are frequent. Longer is
@@ -115,5 +115,10 @@ func percentile20(window []Sample) time.Duration {
 		trips[i] = s.RoundTrip
 	}
 	slices.Sort(trips)
-	return trips[(len(trips)+4)/5-1]
+	return atPercent(trips, 20)
+}
+
+// atPercent returns the smallest of some sorted values that so many percent of them do not exceed.
+func atPercent(sorted []time.Duration, percent int) time.Duration {
+	return sorted[(len(sorted)*percent+99)/100-1]
 }

@@ -31,7 +31,7 @@ func TestServesTick(t *testing.T) {
 	client, err := tick.NewClient(tick.ClientConfig{
 		Config: tick.Config{Rate: tick.Hz(60)},
 		Handlers: tick.Handlers{
-			Tick: func(s tick.Step) {
+			Tick: func(s tick.Info) {
 				if last >= 0 && s.Tick != last+1 {
 					t.Errorf("tick %d after %d", s.Tick, last)
 				}
@@ -39,7 +39,7 @@ func TestServesTick(t *testing.T) {
 				w.after(20*usMs, func() { // the fastest datagram
 					if now, ok := server.Snapshot(w.remote()); ok && w.t > 5*usSec {
 						sent++
-						if now.Shared.Tick() > s.Tick {
+						if now.SharedTime.Tick() > s.Tick {
 							late++
 						}
 					}
@@ -67,7 +67,7 @@ func TestServesTick(t *testing.T) {
 		here, ok := client.Snapshot(w.local())
 		there, _ := server.Snapshot(w.remote())
 		if ok && w.t > 5*usSec {
-			worst = max(worst, here.Shared.Sub(there.Shared), there.Shared.Sub(here.Shared))
+			worst = max(worst, here.SharedTime.Sub(there.SharedTime), there.SharedTime.Sub(here.SharedTime))
 		}
 	})
 	w.run(30 * time.Second)
@@ -106,8 +106,8 @@ func TestServerRestart(t *testing.T) {
 	w.every(10*time.Millisecond, func() {
 		server.Advance(w.remote())
 		client.Advance(w.local())
-		here, ok := client.Shared(w.local())
-		there, _ := server.Shared(w.remote())
+		here, ok := client.SharedTime(w.local())
+		there, _ := server.SharedTime(w.remote())
 		ours, _ := client.Epoch()
 		theirs, _ := server.Epoch()
 		if !ok || ours != theirs || here.Sub(there).Abs() > time.Second/60 {

@@ -14,56 +14,52 @@ const (
 	arrivalsKept = 64
 	// earlyUnit is what an arrival is rounded down to. Two bytes of it reach to 3.2 s.
 	earlyUnit = 100 * time.Microsecond
-	// notArrived says that no input for a tick has come.
-	notArrived = math.MinInt16
 )
 
 // arrivals says by how much the inputs of a peer for its last ticks came before those ticks
 // ran, or after. The zero value says nothing.
 type arrivals struct {
 	newest Tick
-	ticks  int                 // how many ticks it tells of: newest and those before
-	units  [arrivalsKept]int16 // of tick newest-i, in earlyUnit, negative for late, or notArrived
+	ticks  int                  // how many ticks it tells of: newest and those before
+	units  [arrivalsKept]uint16 // of tick newest-i: in earlyUnit, plus bias, or 0 if none has come
 }
+
+// bias is what units add to what they tell: 2^15. So 0 stands for none, as the least int16 does on
+// the wire.
+const bias = -math.MinInt16
 
 // add enters the input for tick n, unless there is one or the tick is too old.
 func (a *arrivals) add(n Tick, early time.Duration) {
-	if a.ticks == 0 {
-		a.newest = n
-	}
-	switch ahead := n - a.newest; {
-	case ahead >= arrivalsKept:
+	if a.ticks == 0 || n-a.newest >= arrivalsKept {
 		*a = arrivals{newest: n}
-	case ahead > 0:
+	}
+	if ahead := n - a.newest; ahead > 0 {
 		copy(a.units[ahead:], a.units[:])
-		for i := range ahead {
-			a.units[i] = notArrived
-		}
+		clear(a.units[:ahead])
 		a.newest, a.ticks = n, min(a.ticks+int(ahead), arrivalsKept)
-	case ahead <= -arrivalsKept:
-		return
 	}
-	at := int(a.newest - n)
-	for ; a.ticks <= at; a.ticks++ {
-		a.units[a.ticks] = notArrived
-	}
-	if a.units[at] == notArrived {
+	if at := a.newest - n; 0 <= at && at < arrivalsKept && a.units[at] == 0 {
 		units, _ := floorDiv(int64(early), int64(earlyUnit))
-		a.units[at] = int16(min(max(units, notArrived+1), math.MaxInt16))
+		a.units[at] = uint16(min(max(units+bias, 1), math.MaxUint16))
+		a.ticks = max(a.ticks, int(at)+1)
 	}
 }
 
 // early returns by how much the input for tick newest-i came early, negative for late. ok is
 // false if none has come.
 func (a *arrivals) early(i int) (d time.Duration, ok bool) {
-	return time.Duration(a.units[i]) * earlyUnit, a.units[i] != notArrived
+	return time.Duration(int(a.units[i])-bias) * earlyUnit, a.units[i] != 0
 }
 
-// append appends it in bytes: newest 8, the number of ticks 1, and 2 for each of them.
+// append appends it in bytes, if it says anything: newest 8, the number of ticks 1, and 2 for each
+// of them.
 func (a *arrivals) append(b []byte) []byte {
+	if a.ticks == 0 {
+		return b
+	}
 	b = append(binary.LittleEndian.AppendUint64(b, uint64(a.newest)), byte(a.ticks))
 	for _, u := range a.units[:a.ticks] {
-		b = binary.LittleEndian.AppendUint16(b, uint16(u))
+		b = binary.LittleEndian.AppendUint16(b, u-bias)
 	}
 	return b
 }
@@ -75,7 +71,7 @@ func (a *arrivals) read(b []byte) bool {
 	}
 	*a = arrivals{newest: Tick(binary.LittleEndian.Uint64(b)), ticks: int(b[8])}
 	for i := range a.ticks {
-		a.units[i] = int16(binary.LittleEndian.Uint16(b[9+2*i:]))
+		a.units[i] = binary.LittleEndian.Uint16(b[9+2*i:]) + bias
 	}
 	return true
 }

@@ -13,9 +13,9 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	now := uint64(0)
 	if n := testing.AllocsPerRun(1000, func() {
 		now += 17
-		_, _ = l.Shared(now)
-		_, _ = l.Server(now)
-		_, _ = l.Predicted(now)
+		_, _ = l.SharedTime(now)
+		_, _ = l.ServerTime(now)
+		_, _ = l.PredictedTime(now)
 		_, _ = l.Snapshot(now)
 		_, _ = l.Epoch()
 		l.Fraction(now)
@@ -41,7 +41,7 @@ func BenchmarkRead(b *testing.B) {
 			now := uint64(1)
 			for b.Loop() {
 				now += 7
-				_, _ = l.Predicted(now)
+				_, _ = l.PredictedTime(now)
 			}
 		})
 	}
@@ -65,13 +65,13 @@ func BenchmarkReadParallel(b *testing.B) {
 		now := uint64(0)
 		for pb.Next() {
 			now += 7
-			_, _ = l.Predicted(now)
+			_, _ = l.PredictedTime(now)
 		}
 	})
 }
 
 func BenchmarkAdvance(b *testing.B) {
-	l := newClient(ClientConfig{Handlers: Handlers{Tick: func(Step) {}}}, &fakeRemote{delay: ms(50)}, time.Hour)
+	l := newClient(ClientConfig{Handlers: Handlers{Tick: func(Info) {}}}, &fakeRemote{delay: ms(50)}, time.Hour)
 	now := uint64(0)
 	for b.Loop() {
 		now += 16_667

@@ -3,80 +3,16 @@
 package tick
 
 import (
-	"math"
-	"slices"
+	"cmp"
 	"time"
-)
-
-// RemoteClock is the server's clock as a client knows it. A *timesync.TimeSynchronizer
-// is one as it is, and so are a *link.Link and a *ping.Clock. Its methods are called from the goroutine
-// that advances the client, possibly while another one feeds it; they must not call
-// the client. ok is false while an answer is not known.
-//
-// A RemoteClock that also has a method
-//
-//	MinimumDelayToPeer() (delay time.Duration, ok bool)
-//
-// says how long the fastest datagrams to the server take of late; see MinimumOneWayDelay for
-// those from it. Added to RemoteTime it gives when the fastest one that is sent now arrives at
-// the server. A TimeSynchronizer and a Link have it. Without it a client takes both ways to be
-// equally long, until the server tells it when its inputs arrive: see Server.Received. A way that
-// becomes longer is believed late by both, after seconds to minutes, and at once by what the server
-// tells.
-type RemoteClock interface {
-	// RemoteTime returns what the server's clock shows when the local clock shows
-	// localUsec, both in microseconds. It may be off by a multiple of 67,108,864 us, as that
-	// of a TimeSynchronizer without an Anchor is.
-	RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool)
-	// MinimumOneWayDelay returns the shortest time of late that a datagram from the server
-	// takes, by RemoteTime. Subtracted from RemoteTime it gives the stamp of the fastest one
-	// that arrives now, and that was measured: it does not rest on the assumption that the two
-	// ways take equally long. RemoteTime alone does.
-	MinimumOneWayDelay() (delay time.Duration, ok bool)
-	// Skew returns the rate of the server's clock minus that of the local clock, in
-	// parts per million, if it is known to within about 25.
-	Skew() (ppm float64, ok bool)
-	// ErrorBound returns how far RemoteTime can be off at localUsec while no clock is
-	// set, however unequal the two ways are. It is asked if there is a SyncBound.
-	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)
-}
-
-// toPeer is what a RemoteClock may know besides.
-type toPeer interface {
-	MinimumDelayToPeer() (delay time.Duration, ok bool)
-}
-
-const (
-	// ringUsec is what a TimeSynchronizer without an Anchor cannot tell from nothing:
-	// 2^23 units of 8 us, 67.1 s.
-	ringUsec = 1 << 26
-	// welcomeSilence is how long the Welcomes of a server are believed to go on: three
-	// of one a second. Then any other is believed.
-	welcomeSilence = 3 * time.Second
-	// welcomeGap is a second from one Welcome to the next, and what one may be late.
-	// After it, one of an earlier epoch is believed if the remote clock agrees.
-	welcomeGap = 1200 * time.Millisecond
-	// welcomeFresh is how long the last Welcome says what the server's clock shows; it
-	// is welcomeSilence of a server that has repeated it. Meanwhile, and when an epoch
-	// begins, the remote clock must agree with it: it may show welcomeAhead less. And it may
-	// show more, by how long the Welcome travelled: the minimum one-way delay, which is 16 s
-	// at most, and up to welcomeLate in queues. It does not agree
-	// while it is still that of the server before, or already that of the next, or
-	// has noticed one half of a step. A client that has run no ticks yet has no server
-	// before: the first Welcome may be very late.
-	welcomeFresh     = time.Second
-	welcomeAhead     = time.Second
-	welcomeLate      = 2 * time.Second
-	maxDelay         = 16 * time.Second
-	firstWelcomeLate = 30 * time.Second
 )
 
 // Client is the game time and the ticks of a client, which follows a server. NewClient
 // makes one.
 //
 // Any goroutine may call any method at any time. Handlers are called by the goroutine
-// that is in Advance, Step or Run, and one such call at a time does something.
-// Shared, Server, Predicted, Snapshot, Epoch, Fraction and Accept take no lock.
+// that is in Advance, AdvanceOne or Run, and one such call at a time does something.
+// SharedTime, ServerTime, PredictedTime, Snapshot, Epoch, Fraction and Accept take no lock.
 //
 // Times are readings of the local clock in microseconds, the same that the remote
 // clock is given. Its value is free and may wrap; it should be monotonic and must not
@@ -84,76 +20,41 @@ const (
 // sleeps.
 type Client struct {
 	loop
+	readers
 	conf     ClientConfig
-	remote   RemoteClock
-	steering steering
-	adapt    adaptation
-	fastest  [3]time.Duration // where the remote clock puts the fastest arrivals, at the last Advance
-	goal     time.Duration    // of the predicted clock, then
+	welcomes welcomes // what the server says of its game time
+	remote   remote   // what its clock shows
+	buffers  buffers  // how far the clocks are to be apart
+	heard    vitals   // when the server was heard last
+	frozen   bool     // the client has entered a paused epoch, and pauses with its server
 
-	welcome    arrived   // the last one that is believed, from the server of the remote clock
-	repeated   bool      // it was not the first of its epoch and connection
-	earlier    arrived   // one of an earlier epoch since then, which may be believed yet
-	entered    bool      // now.epoch is an epoch, perhaps that of the server before
-	over       [4]uint64 // epochs that were left last: a delayed Welcome may be of one
-	serverUsec uint64    // what the server's clock read last, by the Welcome or the remote clock
-	serverAt   uint64    // when the local clock read this
-
-	frozen     bool   // the client has entered a paused epoch, and pauses with its server
-	resumed    bool   // there was a Resume
-	resumeAt   uint64 // when the local clock read so much
-	resumeUsec uint64 // and the server's clock this, at the last Resume
-}
-
-// arrived is a Welcome that has come, or none.
-type arrived struct {
-	Welcome
-	ok     bool   // there is one
-	atUsec uint64 // when it came
-}
-
-// age returns for how long it has been there, negative if nowUsec is before it.
-func (a arrived) age(nowUsec uint64) time.Duration {
-	return time.Duration(max(min(int64(nowUsec-a.atUsec), maxAhead), -maxAhead)) * time.Microsecond
-}
-
-// serverNow returns what the server's clock reads at nowUsec if it came without delay.
-func (a arrived) serverNow(nowUsec uint64) uint64 { return a.serverUsec() + (nowUsec - a.atUsec) }
-
-// fits reports whether a remote clock that shows remoteUsec at nowUsec is the one that
-// it tells of, if it came late by so much at most.
-func (a arrived) fits(remoteUsec, nowUsec uint64, late time.Duration) bool {
-	ahead := int64(remoteUsec - a.serverNow(nowUsec))
-	return -welcomeAhead.Microseconds() <= ahead && ahead <= late.Microseconds()
+	goal    time.Duration    // where the predicted clock should have been at the last Advance
+	fastest [3]time.Duration // where the clocks should have been without buffers, by the remote clock
 }
 
 // NewClient returns a client that follows a remote clock, stopped. The error says what
 // is wrong with cfg, or that remote is nil.
 func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
-	if err := cfg.complete(); err != nil {
+	c := &Client{}
+	if err := cmp.Or(cfg.complete(), c.remote.follow(remote)); err != nil {
 		return nil, err
 	}
-	if err := checkRemote(remote); err != nil {
-		return nil, err
-	}
-	c := &Client{conf: cfg, remote: remote, steering: newSteering(cfg)}
-	c.loop.init(c, cfg.Config, cfg.Handlers)
+	c.conf, c.neverBack = cfg, cfg.NeverBack
+	c.loop.init(c, &c.readers, cfg.Config, cfg.Handlers)
 	return c, nil
 }
 
 func (c *Client) begin() {}
 
 func (c *Client) end() {
-	c.welcome, c.earlier, c.entered, c.over = arrived{}, arrived{}, false, [4]uint64{}
-	c.frozen, c.resumed = false, false
-	c.adapt = adaptation{}
+	c.welcomes, c.buffers, c.heard, c.frozen = welcomes{}, buffers{}, vitals{}, false
 }
 
 // paused notes a Pause or a Resume.
 func (c *Client) paused() {
-	c.frozen, c.adapt.rebase = false, true
+	c.frozen, c.buffers.rebase = false, true
 	if !c.now.paused {
-		c.resumed, c.resumeAt, c.resumeUsec = true, c.atUsec, c.serverUsec+(c.atUsec-c.serverAt)
+		c.welcomes.resumed, c.welcomes.resumeAt = true, reading{c.remote.near.at(c.atUsec), c.atUsec}
 	}
 }
 
@@ -165,11 +66,11 @@ func (c *Client) paused() {
 func (c *Client) Follow(remote RemoteClock) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := checkRemote(remote); err != nil {
+	if err := c.remote.follow(remote); err != nil {
 		return err
 	}
-	c.remote, c.welcome.ok, c.earlier.ok = remote, false, false
-	c.adapt.restart()
+	c.buffers = buffers{}
+	c.welcomes.reconnect()
 	return nil
 }
 
@@ -207,17 +108,11 @@ func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 		c.early.Add(1)
 		return ErrEpoch
 	}
-	c.hear(&c.adapt.last, 0, nowUsec)
+	c.hear(&c.heard, 0, nowUsec)
 	came := arrived{w, true, nowUsec}
-	if c.welcome.ok && c.welcome.age(nowUsec) < welcomeSilence {
-		over := slices.Contains(c.over[:], w.Epoch) && w.Epoch != c.welcome.Epoch
-		if !over && w.Epoch < c.welcome.Epoch {
-			c.earlier = came
-		}
-		if over || w.before(c.welcome.Welcome) {
-			c.oldEpoch.Add(1)
-			return ErrEpoch
-		}
+	if c.welcomes.refuses(came) {
+		c.oldEpoch.Add(1)
+		return ErrEpoch
 	}
 	if len(c.events) >= maxEvents-1 && (w.Epoch != c.now.epoch || !w.Rate.equal(c.now.rate)) { // which are two events
 		c.stats.EventsLost++
@@ -229,56 +124,53 @@ func (c *Client) OnWelcome(w Welcome, nowUsec uint64) error {
 
 // believe takes a Welcome.
 func (c *Client) believe(w arrived) {
-	if c.entered && w.Epoch != c.now.epoch {
+	if c.now.epoch != 0 && w.Epoch != c.now.epoch {
 		c.leave(w.Epoch)
 	}
-	c.repeated = c.welcome.ok && w.Epoch == c.welcome.Epoch
-	known := c.entered && w.Epoch == c.welcome.Epoch && w.Rate.equal(c.welcome.Rate)
-	c.welcome, c.earlier, c.entered, c.now.epoch = w, arrived{}, true, w.Epoch
-	c.serverUsec, c.serverAt = w.serverUsec(), w.atUsec
-	c.learn(&w.inputs)
-	if !known && !w.Rate.equal(c.now.rate) {
-		e := Event{Kind: EventRateMismatch, Rate: w.Rate, Last: -1}
-		if c.conf.OnMismatch == MismatchAdjust {
-			c.setRate(&e)
-		}
-		c.report(e)
+	news := c.welcomes.believe(w)
+	c.now.epoch, c.remote.near = w.Epoch, w.reading()
+	if w.inputs.ticks > 0 && c.inited {
+		c.buffers.inputsArrived(&w.inputs, c.now.rate.Duration(1), c.atUsec)
+	}
+	if news && !w.Rate.equal(c.now.rate) {
+		c.meetRate(w.Rate)
 	}
 	if c.frozen && !w.Paused {
 		c.frozen = false
-		c.reach(w.atUsec)
-		c.setPaused(false)
-		c.publish()
+		c.setPaused(w.atUsec, false)
 	}
 }
 
 // leave ends the present epoch.
 func (c *Client) leave(next uint64) {
 	c.report(Event{Kind: EventEpochChanged, Epoch: next})
-	copy(c.over[1:], c.over[:])
-	c.over[0] = c.now.epoch
-	c.inited, c.now.paused, c.frozen, c.resumed = false, false, false, false
-	c.adapt.restart()
+	c.welcomes.leave(c.now.epoch)
+	c.buffers = buffers{}
+	c.inited, c.now.paused, c.frozen = false, false, false
 	c.unsync()
 	c.snap.Store(nil)
 }
 
-// setRate takes the rate of e: the time stays, the ticks are counted anew. It puts into e which
-// numbers come again, or are left out.
-func (c *Client) setRate(e *Event) {
-	c.now.rate = e.Rate
-	c.adapt.sent, c.adapt.states = nil, arrivals{} // they are of other ticks
-	old, next := Tick(c.next.Load()), firstFrom(e.Rate.time(c.at[predicted]))
-	c.setNext(next)
+// meetRate reports that the server has another rate, and takes it if it is to: the time stays, the
+// ticks are counted anew.
+func (c *Client) meetRate(r Rate) {
+	e := Event{Kind: EventRateMismatch, Rate: r, Last: -1}
+	if c.conf.OnMismatch != MismatchAdjust {
+		c.report(e)
+		return
+	}
+	c.now.rate = r
+	c.buffers.sent, c.buffers.states = nil, arrivals{} // they are of other ticks
 	if c.inited {
 		c.publish()
 	}
-	if c.stats.Ticks == 0 {
-		return // enter will say where to begin
+	next := r.instant(c.at[predicted]).next()
+	if c.stats.Ticks == 0 { // enter will say where to begin
+		c.setNextTick(next)
+		c.report(e)
+		return
 	}
-	if e.First, e.Last, e.Again = min(old, next), max(old, next)-1, next < old; !e.Again {
-		c.stats.Skipped += uint64(next - old)
-	}
+	c.renumber(next, e)
 }
 
 // Hello returns the message to send to the server. ok is false before the client is
@@ -287,21 +179,44 @@ func (c *Client) setRate(e *Event) {
 func (c *Client) Hello() (h Hello, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Hello{c.now.epoch, c.now.rate}, c.synced && !(c.welcome.ok && c.welcome.Heard)
+	heard := c.welcomes.last.ok && c.welcomes.last.Heard
+	return Hello{c.now.epoch, c.now.rate}, c.synced && !heard
 }
+
+// AcceptState is Accept for the state of tick n, and lets the server clock follow when such states
+// come, if ClientBuffer is zero: so that the state after the one that it shows has come, too. Of a
+// tick only the first state counts. It also tells that the server is alive, see EventSilent. It
+// takes a lock.
+func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.Accept(epoch, n, nowUsec) {
+		return false
+	}
+	c.hear(&c.heard, 0, nowUsec)
+	if !c.now.paused {
+		tick := c.now.rate.Duration(1)
+		at := c.now.rate.Duration(n) - tick // one state ahead
+		c.buffers.stateArrived(n, at, at-c.now.read(server, nowUsec), tick, nowUsec)
+	}
+	return true
+}
+
+// ran notes when the input for a tick is sent.
+func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.at[predicted], c.atUsec) }
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (c *Client) steer() bool {
-	c.watch(&c.adapt.last, 0)
+	c.watch(&c.heard, 0)
 	c.reconsider()
-	t, known := c.target()
+	known := c.aim()
 	if !known && c.synced {
 		c.unsync()
 		c.stats.Losses++
 		c.report(Event{Kind: EventLost})
 	}
 	if known && !c.inited {
-		c.enter(t)
+		c.enter()
 	}
 	if !c.inited {
 		return false
@@ -309,184 +224,136 @@ func (c *Client) steer() bool {
 	if known && !c.synced {
 		c.sync()
 	}
-	if known && !c.frozen && c.tells() {
-		c.correct(t)
+	if known && !c.frozen && c.welcomes.tells(c.atUsec) {
+		c.correct()
 	}
 	return true
-}
-
-// tells reports whether the last Welcome says where game time is now. In a pause of the server it
-// does not: nobody knows when that will end. And one that was sent before our own Resume may
-// be from before the pause; if no other comes for welcomeSilence, it counts.
-func (c *Client) tells() bool {
-	doubted := c.resumed && c.atUsec-c.resumeAt < uint64(welcomeSilence.Microseconds())
-	return !c.welcome.Paused && !(doubted && int64(c.welcome.serverUsec()-c.resumeUsec) < 0)
 }
 
 // reconsider believes a Welcome of an earlier epoch when those of the present one have
 // stopped and the remote clock agrees with it: the server was started again after its
 // wall clock had been set back.
 func (c *Client) reconsider() {
-	now := c.atUsec
-	if !c.earlier.ok || c.welcome.age(now) < welcomeGap {
+	now, w := c.atUsec, c.welcomes.earlier
+	if !w.ok || elapsed(c.welcomes.last.atUsec, now) < welcomeGap {
 		return
 	}
-	if remote, ok := c.remoteTime(c.earlier.serverNow(now)); ok && c.earlier.fits(remote, now, c.travel(c.earlier.Welcome)) {
-		c.believe(c.earlier)
+	delay, _ := c.remote.clock.MinimumOneWayDelay()
+	if usec, ok := c.remote.read(now, w.reading().at(now)); ok && w.fits(reading{usec, now}, delay, 0) {
+		c.believe(w)
 	}
 }
 
-// target returns where the clocks should be.
-func (c *Client) target() (t target, ok bool) {
-	if !c.welcome.ok {
-		return target{}, false
+// aim finds where the clocks should be, the targets in steering. known says whether it has.
+func (c *Client) aim() (known bool) {
+	w, now := &c.welcomes, c.atUsec
+	if !w.last.ok {
+		return false
 	}
-	now := c.atUsec
-	remote, ok := c.remoteTime(c.serverUsec + (now - c.serverAt))
-	from, to, okDelays := c.delays()
-	game := int64(remote - c.welcome.OriginUsec)
-	if !ok || !okDelays || game < -maxAhead || game > maxAhead || !c.agrees(remote) || !c.trusts(now) {
-		return target{}, false
+	usec, ok := c.remote.read(now, c.remote.near.at(now))
+	from, to, okDelays := c.remote.delays()
+	game, bound := int64(usec-w.last.OriginUsec), c.conf.SyncBound
+	if c.synced {
+		bound = satAdd(bound, bound)
 	}
-	c.serverUsec, c.serverAt = remote, now
-	if ppm, known := c.remote.Skew(); known && !math.IsNaN(ppm) && !c.conf.HardOnly {
-		t.skewPPB = int64(math.Round(min(max(ppm*1000, -maxSkewPPB), maxSkewPPB)))
+	if !ok || !okDelays || game < -maxAhead || game > maxAhead ||
+		!w.agrees(reading{usec, now}, from, c.inited, c.stats.Ticks == 0) || !c.remote.trusted(now, bound) {
+		return false
+	}
+	if by, updated := c.remote.note(reading{usec, now}); updated && c.on.AfterSync != nil {
+		c.report(Event{Kind: eventUpdated, By: by})
 	}
 	at := time.Duration(game) * time.Microsecond
-	if c.welcome.Paused {
-		at = c.welcome.Rate.Duration(c.welcome.Tick)
+	if w.last.Paused {
+		at = w.last.Rate.Duration(w.last.Tick)
 	}
-	t.at[shared] = at
-	t.at[server], t.at[predicted] = c.goals(at, from, to, t.skewPPB)
-	c.fastest, c.goal = [3]time.Duration{at, at - from, at + to}, t.at[predicted]
-	return t, true
+	c.target(at, at-from, at+to)
+	return true
 }
 
-// delays returns how long the fastest datagrams take from the server and to it.
-func (c *Client) delays() (from, to time.Duration, ok bool) {
-	from, ok = c.remote.MinimumOneWayDelay()
-	to = from
-	if r, knows := c.remote.(toPeer); ok && knows {
-		to, ok = r.MinimumDelayToPeer()
+// target sets the targets, given the shared clock, and the times of which the fastest datagrams
+// arrive from the server, and at it.
+func (c *Client) target(at, early, late time.Duration) {
+	b, s, now, skew := &c.buffers, &c.steering, c.atUsec, c.remote.ppb
+	if c.conf.HardOnly {
+		skew = 0
 	}
-	return from, to, ok && min(from, to) >= 0 && max(from, to) <= time.Hour
-}
-
-// remoteTime returns what the server's clock shows now, by the remote clock: of the
-// readings that are a multiple of ringUsec apart, the one nearest to expected.
-func (c *Client) remoteTime(expected uint64) (remoteUsec uint64, ok bool) {
-	remote, ok := c.remote.RemoteTime(c.atUsec)
-	_, ahead := floorDiv(int64(remote-expected)+ringUsec/2, ringUsec)
-	return expected + uint64(ahead-ringUsec/2), ok
-}
-
-// agrees reports whether a remote clock that shows remoteUsec now can be that of the
-// server that sent the last Welcome.
-func (c *Client) agrees(remoteUsec uint64) bool {
-	fresh := welcomeFresh
-	if c.repeated {
-		fresh = welcomeSilence
+	b.track(at, skew, c.frozen || !c.welcomes.tells(now), c.conf.HardThreshold, now)
+	*s = Steering{Steered{Target: at}, Steered{Target: early - max(c.conf.ClientBuffer, 0)}, Steered{Target: late + max(c.conf.ServerBuffer, 0)}}
+	share, rate := c.conf.LateShare/2, c.now.rate // with room for what is not known yet
+	if c.conf.ClientBuffer == 0 {
+		behind := b.behind.distance(b.ref-early, rate.Duration(1), share, now)
+		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.told, Late: b.behind.jump}
 	}
-	now := c.atUsec
-	if c.inited && c.welcome.age(now) >= fresh {
-		return true
+	if c.conf.ServerBuffer == 0 {
+		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), share, now)
+		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.told, Late: b.ahead.jump}
 	}
-	late := c.travel(c.welcome.Welcome)
-	if !c.inited && c.stats.Ticks == 0 {
-		late = max(late, firstWelcomeLate)
+	for _, k := range s.clocks() {
+		k.At, k.Pace.SkewPPB = k.Target, skew
 	}
-	return c.welcome.fits(remoteUsec, now, late)
-}
-
-// travel returns for how long a Welcome may have been under way since the start of the tick
-// that it names.
-func (c *Client) travel(w Welcome) time.Duration {
-	delay, _ := c.remote.MinimumOneWayDelay()
-	return satAdd(welcomeLate+max(min(delay, maxDelay), 0), w.Rate.Duration(1))
-}
-
-// trusts reports whether the remote clock is known well enough.
-func (c *Client) trusts(nowUsec uint64) bool {
-	if c.conf.SyncBound == 0 {
-		return true
-	}
-	bound, ok := c.remote.ErrorBound(nowUsec)
-	if c.synced {
-		bound /= 2
-	}
-	return ok && bound <= c.conf.SyncBound
+	c.goal, c.fastest = s.PredictedTime.Target, [3]time.Duration{shared: at, server: early, predicted: late}
 }
 
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
-func (c *Client) enter(t target) {
-	old := c.at[predicted]
-	c.frozen, c.now.paused = c.welcome.Paused, c.welcome.Paused
-	for i, at := range t.at {
-		c.set(i, at, t.skewPPB)
-		c.now.courses[i][0].still = c.frozen // nobody has read it yet
+func (c *Client) enter() {
+	old, s := c.at[predicted], c.steering // a copy: correct needs it as it is
+	c.frozen, c.now.paused = c.welcomes.last.Paused, c.welcomes.last.Paused
+	c.cfg.Provider.InitializeClient(&s)
+	for i, k := range s.clocks() {
+		c.set(i, within(k.At), k.Pace.limited())
 	}
-	c.steering.forget()
 	c.inited = true
 	if c.stats.Ticks > 0 {
-		c.step(old)
+		c.step(old, false)
 	} else {
-		c.setNext(firstFrom(c.now.rate.time(t.at[predicted])))
+		c.setNextTick(c.now.rate.instant(c.at[predicted]).next())
 	}
 }
 
-// correct slews or steps the clocks. A slew begins after the grace, and is to be right then.
-func (c *Client) correct(t target) {
-	if c.adapt.ahead.jump {
-		c.adapt.ahead.jump = false
-		c.hurry(t)
+// correct lets the provider steer the clocks.
+func (c *Client) correct() {
+	b, before := &c.buffers, c.at[predicted]
+	c.drive()
+	if b.ahead.jump && c.at[predicted] > before {
+		b.jumped = c.nextTick()
 	}
-	old := c.at[predicted]
-	var now, goal [3]time.Duration
-	for i := range goal {
-		now[i] = c.now.read(i, c.atUsec+grace)
-		goal[i] = t.at[i] + time.Duration(grace*1000+share(grace*1000, t.skewPPB))
-	}
-	c.steering.adapts = [3]bool{server: c.adapt.behind.told && c.conf.ClientBuffer == 0, predicted: c.adapt.ahead.told && c.conf.ServerBuffer == 0}
-	c.steering.stands = c.adapt.behind.jump && !c.conf.HardOnly
-	c.adapt.behind.jump = false
-	slews, step := c.steering.correct(&now, goal)
-	if !step {
-		for i, s := range slews {
-			c.now.courses[i].correct(c.atUsec, t.skewPPB, s)
-		}
-		return
-	}
-	for i, at := range t.at {
-		if now[i] == goal[i] && (at >= c.at[i] || !c.conf.NeverBack) { // others keep their course
-			c.set(i, at, t.skewPPB)
-		}
-	}
-	c.step(old)
+	b.ahead.jump, b.behind.jump = false, false
 }
 
-// hurry sets the predicted clock forward, since inputs are late in a row. The ticks between run at
-// once if an Advance may run so many, and are skipped otherwise.
-func (c *Client) hurry(t target) {
-	old := c.at[predicted]
-	if t.at[predicted] <= old || c.conf.HardOnly || c.conf.ServerBuffer != 0 {
-		return
-	}
-	c.set(predicted, t.at[predicted], t.skewPPB)
-	next := Tick(c.next.Load())
-	if c.now.rate.Ticks(c.at[predicted])-next >= Tick(orDefault(c.conf.MaxTicks, defaultMaxTicks)) {
-		c.step(old)
-	} else {
-		c.stats.Steps++
-		c.report(Event{Kind: EventStepped, By: c.at[predicted] - old, First: next, Last: next - 1})
-	}
-	c.adapt.jumped = Tick(c.next.Load())
+// Timing is how a client sets its clocks, and how well that works. See ClientConfig.
+type Timing struct {
+	Lead  time.Duration // predicted clock minus shared clock
+	Delay time.Duration // shared clock minus server clock
+
+	// ServerBuffer and ClientBuffer are what Lead and Delay have beyond the shortest delays that the
+	// remote clock knows. Negative where it overestimates them.
+	ServerBuffer, ClientBuffer time.Duration
+	// Error is where the predicted clock should be, minus where it is: what is still to be slewed.
+	Error time.Duration
+
+	LateInputs float64 // share of the inputs that came too late, of the last minute; 0 if the server tells none
+	LateStates float64 // share of the states that came too late to be shown between
+
+	HeardUsec uint64 // when a Welcome or a state came last, reading of the local clock
+	Silent    bool   // that is longer ago than 3 s
 }
 
-// firstFrom returns the first tick that starts at or after t.
-func firstFrom(t Time) Tick {
-	if t.offset > 0 {
-		return t.Tick() + 1
+// Timing returns how the clocks are set, as of the last Advance. ok is false while they are not
+// known.
+func (c *Client) Timing() (t Timing, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.inited {
+		return Timing{}, false
 	}
-	return t.Tick()
+	at, fastest := c.at, c.fastest
+	return Timing{
+		Lead: at[predicted] - at[shared], Delay: at[shared] - at[server],
+		ServerBuffer: at[predicted] - fastest[predicted], ClientBuffer: fastest[server] - at[server],
+		Error:      c.goal - at[predicted],
+		LateInputs: c.buffers.ahead.lateShare(), LateStates: c.buffers.behind.lateShare(),
+		HeardUsec: c.heard.atUsec, Silent: c.heard.silent,
+	}, true
 }

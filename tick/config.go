@@ -3,7 +3,7 @@
 package tick
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -87,20 +87,30 @@ type Config struct {
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
 
+	// Provider decides how the clocks advance; nil is what is built in. On a server that is the rate
+	// of the local clock, which its clients count on: they hear of another one by Welcomes alone,
+	// and step or slew after each.
+	Provider Provider
+
 	Clock  func() uint64 // for Run: a monotonic clock, microseconds; nil is timesync.NowUsec
 	Logger *slog.Logger  // for MismatchWarn; nil is slog.Default()
 }
 
 // Handlers are called by the goroutine that advances a Server or Client, one at a
-// time, and not after a Stop. Each may be nil. They may call all methods but Run; an Advance
-// or Step inside of them does nothing, and WaitSynced returns an error.
+// time, and not after a Stop. Each may be nil. They may call all methods but Run and WaitSynced; an
+// Advance or AdvanceOne inside of them does nothing.
 type Handlers struct {
 	BeforeLoop func()      // ticks will follow: the place to read the network
-	BeforeTick func(Step)  // before each tick
-	Tick       func(Step)  // the tick: simulate
-	AfterTick  func(Step)  // after each tick
+	BeforeTick func(Info)  // before each tick
+	Tick       func(Info)  // the tick: simulate
+	AfterTick  func(Info)  // after each tick
 	AfterLoop  func()      // the ticks of this Advance are done
 	Event      func(Event) // something happened; before the ticks of the same Advance
+
+	// AfterSync is called on a client by each Advance that finds that the remote clock was updated.
+	// by is what it reads, minus what its reading before led to at the skew of then: positive if it
+	// was set forward, and 0 the first time. It comes before the ticks, like Event.
+	AfterSync func(by time.Duration)
 }
 
 // ServerConfig is the configuration of a Server. The zero value has all defaults.
@@ -134,8 +144,8 @@ type ClientConfig struct {
 	// shows the server ClientBuffer behind the latest, to make up for jitter. Negative is none,
 	// more than an hour is refused. Zero, the default, is 2 ticks and 1 tick to begin with. Then
 	// the buffer sets itself, within a second of that either way: the ServerBuffer where the
-	// server is told of inputs by Server.Received, the ClientBuffer where the client is told of
-	// states by Received.
+	// server is told of inputs by Server.AcceptInput, the ClientBuffer where the client is told of
+	// states by AcceptState.
 	ClientBuffer, ServerBuffer time.Duration
 
 	// LateShare is the share of inputs that may come too late, and of states, where buffers
@@ -168,74 +178,68 @@ type ClientConfig struct {
 	NeverBack bool
 }
 
-// complete checks the configuration and fills in what is nil.
+// complete checks the configuration and fills in the defaults, but those that depend on the rate.
 func (c *Config) complete() error {
-	switch {
-	case !c.Rate.valid():
-		return fmt.Errorf("tick: Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num, c.Rate.Den)
-	case c.MaxTicks < 0:
-		return fmt.Errorf("tick: MaxTicks is negative: %d", c.MaxTicks)
-	case c.CatchUp > CatchUpRunAll:
-		return fmt.Errorf("tick: CatchUp is none of its constants: %d", c.CatchUp)
-	case c.Past < 0 || c.Future < 0:
-		return fmt.Errorf("tick: Past or Future is negative: %v, %v", c.Past, c.Future)
-	case c.OnMismatch > MismatchSignal:
-		return fmt.Errorf("tick: OnMismatch is none of its constants: %d", c.OnMismatch)
-	}
+	c.MaxTicks = orDefault(c.MaxTicks, defaultMaxTicks)
+	c.StallThreshold = orDefault(c.StallThreshold, defaultStall)
 	if c.Clock == nil {
 		c.Clock = timesync.NowUsec
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return nil
+	return cmp.Or(
+		refuse(!c.Rate.valid(), "Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num, c.Rate.Den),
+		refuse(c.MaxTicks < 0, "MaxTicks is negative: %d", c.MaxTicks),
+		refuse(c.CatchUp > CatchUpRunAll, "CatchUp is none of its constants: %d", c.CatchUp),
+		refuse(c.Past < 0 || c.Future < 0, "Past or Future is negative: %v, %v", c.Past, c.Future),
+		refuse(c.OnMismatch > MismatchSignal, "OnMismatch is none of its constants: %d", c.OnMismatch),
+	)
 }
 
 func (c *ServerConfig) complete() error {
-	if err := c.Config.complete(); err != nil {
-		return err
+	if c.Provider == nil {
+		c.Provider = serverProvider{}
 	}
-	if c.Epoch > maxFirstEpoch {
-		return fmt.Errorf("tick: Epoch is more than 2^62: %d", c.Epoch)
-	}
-	if at := c.Rate.Duration(c.FirstTick); at < -maxFirst || at > maxFirst {
-		return fmt.Errorf("tick: FirstTick is more than 36 years from tick 0: %d", c.FirstTick)
-	}
-	return nil
+	first := c.Rate.Duration(c.FirstTick)
+	return cmp.Or(
+		c.Config.complete(),
+		refuse(c.Epoch > maxFirstEpoch, "Epoch is more than 2^62: %d", c.Epoch),
+		refuse(first < -maxFirst || first > maxFirst, "FirstTick is more than 36 years from tick 0: %d", c.FirstTick),
+	)
 }
 
 func (c *ClientConfig) complete() error {
-	if err := c.Config.complete(); err != nil {
-		return err
+	c.LateShare = orDefault(c.LateShare, defaultLateShare)
+	c.SlewPPM = orDefault(c.SlewPPM, defaultSlewPPM)
+	c.DeadBand = orDefault(c.DeadBand, defaultDeadBand)
+	c.HardThreshold = orDefault(c.HardThreshold, defaultHardThreshold)
+	if c.Provider == nil {
+		c.Provider = &clientProvider{ClientConfig: *c}
 	}
-	switch {
-	case c.SyncBound < 0:
-		return fmt.Errorf("tick: SyncBound is negative: %v", c.SyncBound)
-	case c.SlewPPM < 0 || c.SlewPPM > 1_000_000:
-		return fmt.Errorf("tick: SlewPPM is not in 0 to 10^6: %d", c.SlewPPM)
-	case !(c.LateShare >= 0 && c.LateShare <= 0.5):
-		return fmt.Errorf("tick: LateShare is not in 0 to 0.5: %v", c.LateShare)
-	case c.DeadBand < 0 || c.HardThreshold < 0:
-		return fmt.Errorf("tick: DeadBand or HardThreshold is negative: %v, %v", c.DeadBand, c.HardThreshold)
-	}
-	return checkBuffers(c.ClientBuffer, c.ServerBuffer)
+	return cmp.Or(
+		c.Config.complete(),
+		refuse(c.SyncBound < 0, "SyncBound is negative: %v", c.SyncBound),
+		refuse(c.SlewPPM < 0 || c.SlewPPM > 1_000_000, "SlewPPM is not in 0 to 10^6: %d", c.SlewPPM),
+		refuse(!(c.LateShare >= 0 && c.LateShare <= 0.5), "LateShare is not in 0 to 0.5: %v", c.LateShare),
+		refuse(c.DeadBand < 0 || c.HardThreshold < 0, "DeadBand or HardThreshold is negative: %v, %v", c.DeadBand, c.HardThreshold),
+		checkBuffers(c.ClientBuffer, c.ServerBuffer),
+	)
 }
 
 func checkBuffers(client, server time.Duration) error {
-	if max(client, server) > maxBuffer {
-		return fmt.Errorf("tick: a buffer is longer than %v: %v, %v", maxBuffer, client, server)
-	}
-	return nil
+	return refuse(max(client, server) > maxBuffer, "a buffer is longer than %v: %v, %v", maxBuffer, client, server)
 }
 
-func checkRemote(remote RemoteClock) error {
-	if remote == nil {
-		return errors.New("tick: the remote clock is nil")
+// refuse returns an error if something is wrong.
+func refuse(wrong bool, format string, args ...any) error {
+	if !wrong {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("tick: "+format, args...)
 }
 
-func orDefault[T ~int | ~int64 | ~float64](v, whenZero T) T {
+func orDefault[T ~int | ~int64 | ~uint64 | ~float64](v, whenZero T) T {
 	if v == 0 {
 		return whenZero
 	}

@@ -65,8 +65,8 @@ func TestWindowAtAnyRate(t *testing.T) {
 			s.Start(0)
 			s.Advance(0)
 			arrival := uint64(delay.Microseconds())
-			p, _ := c.Predicted(0)
-			if ok, late := s.AcceptInput(s.epoch, p.Tick()+1, arrival); !ok || late {
+			p, _ := c.PredictedTime(0)
+			if ok, late := s.AcceptInput(1, s.epoch, p.Tick()+1, arrival); !ok || late {
 				t.Errorf("%d Hz, %v: fresh input is accepted %v, late %v", hz, delay, ok, late)
 			}
 			if now := Hz(hz).Ticks(time.Hour); !c.Accept(1, now, arrival) || !c.Accept(1, now, arrival+1_000_000) {
@@ -90,7 +90,7 @@ func TestWindowAtAnyRate(t *testing.T) {
 // AcceptInput tells what is kept from what is late and from what is refused.
 func TestAcceptInput(t *testing.T) {
 	s := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpJump}, Epoch: 3})
-	if ok, late := s.AcceptInput(3, 0, 0); ok || late || s.Stats().Early != 1 {
+	if ok, late := s.AcceptInput(1, 3, 0, 0); ok || late || s.Stats().Early != 1 {
 		t.Errorf("before Start: %v, %v", ok, late)
 	}
 	s.Start(0)
@@ -100,7 +100,7 @@ func TestAcceptInput(t *testing.T) {
 		n        Tick
 		ok, late bool
 	}{{3, 61, true, false}, {3, 60, false, true}, {3, 59, false, true}, {2, 61, false, false}, {3, 600, false, false}} {
-		if ok, late := s.AcceptInput(tt.epoch, tt.n, 1_000_000); ok != tt.ok || late != tt.late {
+		if ok, late := s.AcceptInput(1, tt.epoch, tt.n, 1_000_000); ok != tt.ok || late != tt.late {
 			t.Errorf("%+v: %v, %v", tt, ok, late)
 		}
 	}
@@ -178,7 +178,7 @@ func TestLimits(t *testing.T) {
 		SyncBound: most, SlewPPM: 1_000_000, DeadBand: most, HardThreshold: most,
 	}, &fakeRemote{delay: time.Hour, bound: most}, time.Hour)
 	c.Advance(0)
-	if got, ok := c.Snapshot(0); !ok || got.Server.Time() != -time.Hour || got.Predicted.Time() != 3*time.Hour {
+	if got, ok := c.Snapshot(0); !ok || got.ServerTime.Duration() != -time.Hour || got.PredictedTime.Duration() != 3*time.Hour {
 		t.Errorf("clocks %v", got)
 	}
 	c.Advance(1_000_000)

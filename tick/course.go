@@ -26,18 +26,6 @@ const maxAhead = maxStart / 1000
 // a clock's pace begins so long after the input that caused it.
 const grace = 20_000
 
-// rebase, in microseconds, is how long a piece lasts at most: 12 days. It keeps what is read far
-// from the end of the range of local times.
-const rebase = 1 << 40
-
-// snapshot is what readers see. It does not change once they can see it.
-type snapshot struct {
-	courses [3]course
-	paused  bool
-	rate    Rate
-	epoch   uint64
-}
-
 // course is one clock over the local clock: the pieces that count from 20 ms before the last
 // input on, oldest first. Each goes on until the next begins. Readers share it: it is replaced,
 // never changed.
@@ -45,19 +33,10 @@ type course []piece
 
 // piece is a straight stretch of a clock.
 type piece struct {
-	from    uint64        // where it begins, reading of the local clock
-	base    time.Duration // game time there
-	skewPPB int64         // rate of the clock minus that of the local clock, parts in 10^9
-	slew    slew          // correction that begins there
-	still   bool          // the clock stands still: a pause
-}
-
-// slew is a correction by left, positive forward, of which ppm microseconds are made
-// in each second until nothing is left. With 10^6 ppm and left negative a clock
-// stands still.
-type slew struct {
-	left time.Duration
-	ppm  int64
+	from  uint64        // where it begins, reading of the local clock
+	base  time.Duration // game time there
+	pace  Pace
+	still bool // the clock stands still: a pause
 }
 
 // at returns the piece that counts at nowUsec. Before the first one begins it is the first.
@@ -103,13 +82,13 @@ func (c *course) turn(p piece) {
 	*c = append(kept[:len(kept):len(kept)], p)
 }
 
-// correct lets the clock go on with another pace soon after nowUsec, if it is another, unless
+// change lets the clock go on with another pace soon after nowUsec, if it is another, unless
 // the last change has not begun yet.
-func (c *course) correct(nowUsec uint64, skewPPB int64, s slew) {
+func (c *course) change(nowUsec uint64, p Pace) {
 	last := c.last()
-	same := skewPPB == last.skewPPB && s == slew{} && last.slew == slew{}
+	same := p == last.pace && p.Slew == 0 // the same slew begins anew
 	if !same && int64(nowUsec-last.from) >= 0 {
-		c.turn(piece{from: nowUsec + grace, skewPPB: skewPPB, slew: s})
+		c.turn(piece{from: nowUsec + grace, pace: p})
 	}
 }
 
@@ -119,35 +98,30 @@ func (p *piece) read(nowUsec uint64) time.Duration {
 	if p.still {
 		return p.base
 	}
-	ns := max(min(int64(nowUsec-p.from), maxAhead), -maxAhead) * 1000
-	forward := time.Duration(ns + share(ns, p.skewPPB))
-	if left := p.slew.left; left != 0 && ns > 0 {
-		slewed := min(time.Duration(share(ns, p.slew.ppm*1000)), max(left, -left))
+	ns := int64(elapsed(p.from, nowUsec))
+	forward := time.Duration(ns + parts(ns, p.pace.SkewPPB))
+	if left := p.pace.Slew; left != 0 && ns > 0 {
+		slewed := min(time.Duration(parts(ns, p.pace.SlewPPM*1000)), max(left, -left))
 		if left < 0 {
 			slewed = -slewed
 		}
 		forward = max(forward+slewed, 0)
 	}
-	return cut(p.base + forward)
+	return cut(p.base + min(forward, 2*maxStart-1)) // no overflow: p.base is cut, too
 }
 
-// cut cuts a game time off where the package ends.
-func cut(t time.Duration) time.Duration { return min(max(t, -2*maxStart), 2*maxStart) }
-
-// read returns clock i at nowUsec.
-func (s *snapshot) read(i int, nowUsec uint64) time.Duration { return s.courses[i].read(nowUsec) }
-
-// clocks returns all clocks at nowUsec.
-func (s *snapshot) clocks(nowUsec uint64) Clocks {
-	return Clocks{
-		Shared:    s.rate.time(s.read(shared, nowUsec)),
-		Server:    s.rate.time(s.read(server, nowUsec)),
-		Predicted: s.rate.time(s.read(predicted, nowUsec)),
-	}
+// elapsed returns the time from one reading of the local clock to another, which may be the earlier
+// one.
+func elapsed(fromUsec, toUsec uint64) time.Duration {
+	return time.Duration(max(min(int64(toUsec-fromUsec), maxAhead), -maxAhead)) * time.Microsecond
 }
 
-// share returns the given parts in 10^9 of ns, rounded toward zero.
-func share(ns, ppb int64) int64 {
+// within cuts a game time off where it may be set, and cut where the package ends.
+func within(t time.Duration) time.Duration { return min(max(t, -maxStart), maxStart) }
+func cut(t time.Duration) time.Duration    { return min(max(t, -2*maxStart), 2*maxStart) }
+
+// parts returns the given parts in 10^9 of ns, rounded toward zero.
+func parts(ns, ppb int64) int64 {
 	if -math.MaxInt64/billion < ns && ns < math.MaxInt64/billion {
 		return ns * ppb / billion
 	}

@@ -14,25 +14,26 @@ func TestPieceRead(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		skew  int64
-		slew  slew
+		slew  Pace
 		after uint64 // microseconds
 		want  time.Duration
 	}{
-		{"at its start", 0, slew{ms(5), 10_000}, 0, 0},
-		{"before its start", 0, slew{ms(5), 10_000}, before(1_000_000), -time.Second},
-		{"before its start, with skew", 100_000, slew{}, before(1_000_000), -time.Second - 100*time.Microsecond},
-		{"at rest", 0, slew{}, 1_000_000, time.Second},
-		{"with skew", 100_000, slew{}, 1_000_000, time.Second + 100*time.Microsecond},
-		{"slewed forward", 0, slew{ms(50), 10_000}, 1_000_000, time.Second + ms(10)},
-		{"slewed backward", 0, slew{-ms(50), 10_000}, 1_000_000, time.Second - ms(10)},
-		{"slew at its end", 0, slew{ms(5), 10_000}, 1_000_000, time.Second + ms(5)},
-		{"standing still", 0, slew{-time.Hour, 1_000_000}, 1_000_000, 0},
-		{"standing still, slower", -100_000, slew{-time.Hour, 1_000_000}, 1_000_000, 0},
-		{"standing still, then on", 0, slew{-ms(400), 1_000_000}, 1_000_000, ms(600)},
-		{"73 years on", 0, slew{}, math.MaxInt64, maxAhead * 1000},
-		{"73 years before", 0, slew{}, 1 << 63, -maxAhead * 1000},
+		{"at its start", 0, Pace{Slew: ms(5), SlewPPM: 10_000}, 0, 0},
+		{"before its start", 0, Pace{Slew: ms(5), SlewPPM: 10_000}, before(1_000_000), -time.Second},
+		{"before its start, with skew", 100_000, Pace{}, before(1_000_000), -time.Second - 100*time.Microsecond},
+		{"at rest", 0, Pace{}, 1_000_000, time.Second},
+		{"with skew", 100_000, Pace{}, 1_000_000, time.Second + 100*time.Microsecond},
+		{"slewed forward", 0, Pace{Slew: ms(50), SlewPPM: 10_000}, 1_000_000, time.Second + ms(10)},
+		{"slewed backward", 0, Pace{Slew: -ms(50), SlewPPM: 10_000}, 1_000_000, time.Second - ms(10)},
+		{"slew at its end", 0, Pace{Slew: ms(5), SlewPPM: 10_000}, 1_000_000, time.Second + ms(5)},
+		{"standing still", 0, Pace{Slew: -time.Hour, SlewPPM: 1_000_000}, 1_000_000, 0},
+		{"standing still, slower", -100_000, Pace{Slew: -time.Hour, SlewPPM: 1_000_000}, 1_000_000, 0},
+		{"standing still, then on", 0, Pace{Slew: -ms(400), SlewPPM: 1_000_000}, 1_000_000, ms(600)},
+		{"73 years on", 0, Pace{}, math.MaxInt64, maxAhead * 1000},
+		{"73 years before", 0, Pace{}, 1 << 63, -maxAhead * 1000},
 	} {
-		p := piece{from: at, base: time.Hour, skewPPB: tt.skew, slew: tt.slew}
+		p := piece{from: at, base: time.Hour, pace: tt.slew}
+		p.pace.SkewPPB = tt.skew
 		if got := p.read(at+tt.after) - time.Hour; got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
@@ -42,7 +43,7 @@ func TestPieceRead(t *testing.T) {
 		}
 	}
 	for _, end := range []time.Duration{2 * maxStart, -2 * maxStart} {
-		p := piece{base: end, skewPPB: maxSkewPPB}
+		p := piece{base: end, pace: Pace{SkewPPB: maxSkewPPB}}
 		for _, d := range []uint64{1_000_000, maxAhead, before(1_000_000), before(maxAhead)} {
 			if got := p.read(d); got.Abs() > 2*maxStart {
 				t.Errorf("%v from the end: %v", d, got)
@@ -72,10 +73,10 @@ func TestCourse(t *testing.T) {
 		for range 20 {
 			before, earlier := c, now
 			now += rng.Uint64N(1 << (1 + rng.IntN(20)))
-			ppb, s := rng.Int64N(2*maxSkewPPB)-maxSkewPPB, slew{time.Duration(rng.Int64N(1<<31) - 1<<30), rng.Int64N(1_000_001)}
+			ppb, s := rng.Int64N(2*maxSkewPPB)-maxSkewPPB, Pace{Slew: time.Duration(rng.Int64N(1<<31) - 1<<30), SlewPPM: rng.Int64N(1_000_001)}
 			switch {
 			case rng.IntN(20) == 0:
-				c.set(piece{from: now, base: c.read(now) + ms(rng.IntN(1000)), skewPPB: ppb})
+				c.set(piece{from: now, base: c.read(now) + ms(rng.IntN(1000)), pace: Pace{SkewPPB: ppb}})
 				for len(all) > 0 && int64(all[len(all)-1].from-now) >= 0 {
 					all = all[:len(all)-1]
 				}
@@ -83,9 +84,10 @@ func TestCourse(t *testing.T) {
 				continue
 			case rng.IntN(4) == 0:
 				paused = !paused
-				c.turn(piece{from: now + grace, skewPPB: ppb, still: paused})
+				c.turn(piece{from: now + grace, pace: Pace{SkewPPB: ppb}, still: paused})
 			case !paused:
-				c.correct(now, ppb, s)
+				s.SkewPPB = ppb
+				c.change(now, s)
 			}
 			if c.last() != before.last() {
 				all = append(all, c.last())
@@ -121,9 +123,9 @@ func TestSnapshotReaders(t *testing.T) {
 	}
 	l.Advance(0)
 	for _, now := range []uint64{0, 12_345, 1_000_000} {
-		a, okA := l.Shared(now)
-		b, okB := l.Server(now)
-		c, okC := l.Predicted(now)
+		a, okA := l.SharedTime(now)
+		b, okB := l.ServerTime(now)
+		c, okC := l.PredictedTime(now)
 		if got, ok := l.Snapshot(now); got != (Clocks{a, b, c}) || !ok || !okA || !okB || !okC {
 			t.Errorf("at %d: %v, but %v %v %v", now, got, a, b, c)
 		}

@@ -8,7 +8,7 @@
 //	var atClient, atServer link.Link // the two ends of a connection; see package link
 //	server, _ := tick.NewServer(tick.ServerConfig{})
 //	client, _ := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
-//		Tick: func(s tick.Step) { /* read the input, play it, send it with s.Tick */ },
+//		Tick: func(s tick.Info) { /* read the input, play it, send it with s.Tick */ },
 //	}}, &atClient)
 //
 //	const delay, ahead, player = 30_000, 5_000_000, 1 // us, us; the server's name for the client
@@ -29,48 +29,51 @@
 //	}
 //
 //	clocks, _ := client.Snapshot(2_008_000)
-//	fmt.Println("others at tick", clocks.Server.Tick(), "now", clocks.Shared.Tick(), "play", clocks.Predicted.Tick())
+//	fmt.Println("others at tick", clocks.ServerTime.Tick(), "now", clocks.SharedTime.Tick(), "play", clocks.PredictedTime.Tick())
 //
 // # Three clocks
 //
 // A Server counts ticks of a fixed Rate. A Client follows it through a RemoteClock, such as a
 // link.Link, a timesync.TimeSynchronizer or a ping.Clock. Both keep three clocks:
 //
-//   - Server is what to show of others: the tick whose state has arrived by now.
-//   - Shared is the game time now, the same for all peers.
-//   - Predicted is what to play and send: input for a predicted tick reaches the server before
+//   - ServerTime is what to show of others: the tick whose state has arrived by now.
+//   - SharedTime is the game time now, the same for all peers.
+//   - PredictedTime is what to play and send: input for a predicted tick reaches the server before
 //     the server runs that tick.
 //
 // Between them are the delays and buffers for jitter:
 //
-//	Server ----- delay and 1 tick ----- Shared ----- delay and 2 ticks ----- Predicted
+//	ServerTime ----- delay and 1 tick ----- SharedTime ----- delay and 2 ticks ----- PredictedTime
 //
 // A tick number means the same on all machines, so times need no conversion. On a server or host
 // the three clocks are equal. Sample things that touch each other in the same clock: see
 // examples/elevator. The example LagCompensation shows how a server looks back to what a player
 // saw.
 //
-// The delays are measured. Shared assumes that both ways take equally long; if not, it is off by
-// half of the difference. Server does not depend on that. Neither does Predicted if the remote
-// clock also knows the delay to the server: see RemoteClock. One and two ticks are the lengths of
-// the buffers at first.
+// The delays are measured. SharedTime assumes that both ways take equally long; if not, it is off
+// by half of the difference. ServerTime does not depend on that. Neither does PredictedTime if the
+// remote clock also knows the delay to the server: see RemoteClock. One and two ticks are the
+// lengths of the buffers at first.
+//
+// Where the clocks begin and how they advance is decided by a Provider. One for servers and one
+// for clients is built in; the example Provider replaces it.
 //
 // # Buffers that set themselves
 //
-// Call Server.Received for each input that arrives, and Client.Received for each state. Call
+// Pass each input that arrives to Server.AcceptInput, and each state to Client.AcceptState. Call
 // Announce once a second, and for the next datagram after an input that came too late. The
 // buffers then follow the arrivals. They become so long that fewer inputs and states come too
 // late than ClientConfig.LateShare allows.
 //
 // If the way to the server becomes longer, several inputs in a row are late. The server says so
-// in its next Welcome. The client then sets Predicted forward at once (EventStepped) and runs the
-// ticks between, if there are at most Config.MaxTicks. Inputs are late for one or two round
-// trips. All other changes are slewed. If several states in a row are late, Server stands still
-// until they are in time. Client.Timing says how the clocks are set and how much comes late, for
+// in its next Welcome. The client then sets PredictedTime forward at once (EventStepped) and runs
+// the ticks between, if there are at most Config.MaxTicks. Inputs are late for one or two round
+// trips. All other changes are slewed. If several states in a row are late, ServerTime stands
+// still until they are in time. Client.Timing says how the clocks are set and how much comes late, for
 // logs.
 //
 // A path that stops for 300 ms every 10 s counts as jitter, too: with a LateShare of 1 % the lead
-// of Predicted over the server becomes 230 ms. For a shorter lead, choose a larger LateShare or
+// of PredictedTime over the server becomes 230 ms. For a shorter lead, choose a larger LateShare or
 // fixed buffers.
 //
 // # Ticks
@@ -101,6 +104,15 @@
 // steps once. So any Welcome around a pause may be lost. A client that joins a paused server
 // pauses, too. It goes on with the first Welcome that says so, or by Resume.
 //
+// # Slow motion
+//
+// Do not slow game time itself: datagrams do not travel slower in slow motion, and a client that
+// hears of the change late steps. Slow the world instead. A message of the game says from which
+// tick on, and each peer then lets a tick move the world by a part of Info.Delta: see the example
+// SlowMotion. All peers change at the same tick, inputs are sampled as often as before, and the
+// clocks and their buffers stay what they are. A replay or a cut scene that nobody plays may have a
+// clock of its own.
+//
 // # Handshake
 //
 // The server sends each peer a Welcome when it joins, and then once a second (Announce,
@@ -110,8 +122,8 @@
 // Once the client is synchronized, it says Hello, again and again until a Welcome says that the
 // server heard it (Hello, OnHello). Both messages carry the tick rate of their side. Messages of
 // the game should carry epoch and tick. Accept refuses those of another epoch and those far off.
-// The server's AcceptInput also says which inputs are too late. Authenticate all these messages,
-// like the datagrams.
+// The server's AcceptInput also says which inputs are too late, and StartUsec when a tick starts.
+// Authenticate all these messages, like the datagrams.
 //
 // # Restarts
 //
@@ -141,8 +153,7 @@
 // the old connection after that. A host that continues another's game starts with FirstTick, and
 // with an Epoch one higher.
 //
-// EventSilent says that the other side was not heard for 3 s: neither a Welcome nor a call of
-// Received. EventHeard says that it is back. The clocks are still known meanwhile.
+// EventSilent says that the other side was not heard for 3 s: no Welcome or state, or no input. EventHeard says that it is back. The clocks are still known meanwhile.
 //
 // A client that hears nothing runs on at the last known rate. If it knew the skew, it stays
 // within a tick for 5 minutes. EventLost comes when the ErrorBound of the remote clock exceeds

@@ -135,7 +135,7 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 	cfg := hubRec.server(ServerConfig{Config: Config{Clock: hubClock.now}})
 	record := cfg.Tick
 	var server *Server
-	cfg.Tick = func(s Step) {
+	cfg.Tick = func(s Info) {
 		record(s)
 		mu.Lock()
 		defer mu.Unlock()
@@ -157,11 +157,11 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 		defer mu.Unlock()
 		peers[id] = from
 		if len(b) == 16 { // an input for a tick, and when the machine's clock said to send it
-			at, ok := server.Shared(now)
+			at, ok := server.SharedTime(now)
 			inputs[id]++
 			due, n := binary.LittleEndian.Uint64(b[8:]), Tick(binary.LittleEndian.Uint64(b))
 			lay := time.Duration(int64(now-hubClock.at(due)))*time.Microsecond - maxJitter
-			if start := Hz(60).Time(n, 0); ok && compare(at, start) > 0 {
+			if start := Hz(60).At(n, 0); ok && compare(at, start) > 0 {
 				reallyLate++
 				if compare(at.Add(-max(lay, 0)), start) > 0 {
 					late[id]++
@@ -189,17 +189,17 @@ func endToEnd(t *testing.T, length time.Duration) (faults []string) {
 		cfg := recs[i].client(ClientConfig{Config: Config{Clock: clock.now}})
 		record := cfg.Tick
 		var l *Client
-		cfg.Tick = func(s Step) {
+		cfg.Tick = func(s Info) {
 			record(s)
 			machine := timesync.NowUsec()
-			mine, _ := l.Shared(clock.at(machine))
-			servers, ok := server.Shared(hubClock.at(machine))
+			mine, _ := l.SharedTime(clock.at(machine))
+			servers, ok := server.SharedTime(hubClock.at(machine))
 			if d := mine.Tick() - servers.Tick(); ok {
 				worst[i] = max(worst[i], d, -d)
 				compared[i]++
 			}
-			predicted, _ := l.Predicted(clock.at(machine))
-			due := machine - uint64(predicted.Sub(s.Predicted).Microseconds())
+			predicted, _ := l.PredictedTime(clock.at(machine))
+			due := machine - uint64(predicted.Sub(s.PredictedTime).Microseconds())
 			b := binary.LittleEndian.AppendUint64(end.stamp(byte(i), clock.now()), uint64(s.Tick))
 			send(conn, hubAddr, binary.LittleEndian.AppendUint64(b, due))
 		}

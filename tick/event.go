@@ -4,22 +4,35 @@ package tick
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 )
 
 // Clocks are the three clocks of a peer at one instant. On a server or host they
 // are equal.
 type Clocks struct {
-	Shared    Time // what everybody has at this moment: the server's game time now
-	Server    Time // what to show: the state of the server that has arrived by now
-	Predicted Time // what to play: when a message that is sent now arrives at the server
+	SharedTime    Time // what everybody has at this moment: the server's game time now
+	ServerTime    Time // what to show: the state of the server that has arrived by now
+	PredictedTime Time // what to play: when a message that is sent now arrives at the server
 }
 
-// Step is what a tick gets.
-type Step struct {
+// LogValue returns the three clocks for package log/slog, in ticks, and by how much the others
+// are ahead of Shared, in seconds.
+func (c Clocks) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("shared", c.SharedTime.String()),
+		slog.String("server", c.ServerTime.String()),
+		slog.String("predicted", c.PredictedTime.String()),
+		slog.Float64("server_ahead_s", c.ServerTime.Sub(c.SharedTime).Seconds()),
+		slog.Float64("predicted_ahead_s", c.PredictedTime.Sub(c.SharedTime).Seconds()),
+	)
+}
+
+// Info is what the handlers of a tick are told.
+type Info struct {
 	Tick   Tick          // its number
 	Delta  time.Duration // its length
-	Clocks               // pinned to its start, even if several ticks run at once; Predicted is exactly the start
+	Clocks               // pinned to its start, even if several ticks run at once; PredictedTime is exactly the start
 }
 
 // EventKind is the kind of an Event.
@@ -34,8 +47,9 @@ const (
 	EventLost                              // client: the remote clock is not known any more; the clocks run on
 	EventRateMismatch                      // the server's, or Peer's, Rate differs; where a client takes it, First to Last are never run or, if Again, run again
 	EventEpochChanged                      // client: the server's game time is another, Epoch; EventSynced follows
-	EventSilent                            // the server, or of those that were Received the Peer, was not heard for By, 3 s; the clocks run on
+	EventSilent                            // the server, or the Peer, of which there was an input, was not heard for By, 3 s; the clocks run on
 	EventHeard                             // it is heard again, after By
+	eventUpdated                           // client: for AfterSync
 )
 
 // Event is something that happened.
@@ -52,43 +66,32 @@ type Event struct {
 
 // String returns the event in words.
 func (e Event) String() string {
-	switch e.Kind {
-	case EventSynced:
-		return "synced"
-	case EventClientSynced:
-		return fmt.Sprintf("peer %d synced", e.Peer)
-	case EventStepped:
-		if e.First > e.Last {
-			return fmt.Sprintf("stepped by %v", e.By)
-		}
-		return fmt.Sprintf("stepped by %v, ticks %d to %d %s", e.By, e.First, e.Last, e.fate())
-	case EventStalled:
-		return fmt.Sprintf("stalled for %v, ticks %d to %d skipped", e.By, e.First, e.Last)
-	case EventSkipped:
-		return fmt.Sprintf("ticks %d to %d skipped", e.First, e.Last)
-	case EventLost:
-		return "lost"
-	case EventRateMismatch:
-		if e.First > e.Last {
-			return fmt.Sprintf("tick rate %v of peer %d differs", e.Rate, e.Peer)
-		}
-		return fmt.Sprintf("tick rate %v taken, ticks %d to %d %s", e.Rate, e.First, e.Last, e.fate())
-	case EventEpochChanged:
-		return fmt.Sprintf("epoch %d", e.Epoch)
-	case EventSilent:
-		return fmt.Sprintf("silent for %v", e.By)
-	case EventHeard:
-		return fmt.Sprintf("heard again after %v", e.By)
-	}
-	return fmt.Sprintf("event %d", e.Kind)
-}
-
-// fate says what becomes of First to Last.
-func (e Event) fate() string {
+	fate, by := "skipped", e.By.String()
 	if e.Again {
-		return "run again"
+		fate = "run again"
 	}
-	return "skipped"
+	ticks := fmt.Sprintf("ticks %d to %d %s", e.First, e.Last, fate)
+	texts := [...]string{
+		EventSynced:       "synced",
+		EventClientSynced: fmt.Sprintf("peer %d synced", e.Peer),
+		EventStepped:      "stepped by " + by + ", " + ticks,
+		EventStalled:      "stalled for " + by + ", " + ticks,
+		EventSkipped:      ticks,
+		EventLost:         "lost",
+		EventRateMismatch: fmt.Sprintf("tick rate %v taken, %s", e.Rate, ticks),
+		EventEpochChanged: fmt.Sprintf("epoch %d", e.Epoch),
+		EventSilent:       "silent for " + by,
+		EventHeard:        "heard again after " + by,
+	}
+	switch none := e.First > e.Last; {
+	case e.Kind == 0 || int(e.Kind) >= len(texts):
+		return fmt.Sprintf("event %d", e.Kind)
+	case e.Kind == EventStepped && none:
+		return "stepped by " + by
+	case e.Kind == EventRateMismatch && none:
+		return fmt.Sprintf("tick rate %v of peer %d differs", e.Rate, e.Peer)
+	}
+	return texts[e.Kind]
 }
 
 // Stats counts what happened since Start.

@@ -28,9 +28,9 @@ func Example_lagCompensation() {
 	// The shot, on the client: at the target where it is drawn.
 	now := g.clientUsec()
 	clocks, _ := g.client.Snapshot(now)
-	ago := clocks.Shared.Sub(clocks.Server) // how old the picture is
+	ago := clocks.SharedTime.Sub(clocks.ServerTime) // how old the picture is
 	seen, _ := g.ours.ToRemoteTime23(now - uint64(ago.Microseconds()))
-	aim := position(clocks.Server.Time())
+	aim := position(clocks.ServerTime.Duration())
 	g.play(delay) // on its way
 
 	// On the server.
@@ -102,8 +102,8 @@ type gallery struct {
 
 func newGallery() *gallery {
 	g := &gallery{serverUsec: ahead + 1_000_000, track: map[tick.Tick]float64{}}
-	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: func(s tick.Step) {
-		g.track[s.Tick] = position(s.Predicted.Time())
+	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: func(s tick.Info) {
+		g.track[s.Tick] = position(s.PredictedTime.Duration())
 		delete(g.track, s.Tick-60) // a second is longer than anyone may look back
 	}}})
 	g.client, _ = tick.NewClient(tick.ClientConfig{}, &g.ours)
@@ -138,7 +138,7 @@ func (g *gallery) play(d time.Duration) {
 
 // target returns where the target was some time ago, between two ticks if need be.
 func (g *gallery) target(ago time.Duration) (metres float64) {
-	now, _ := g.server.Shared(g.serverUsec)
+	now, _ := g.server.SharedTime(g.serverUsec)
 	then := now.Add(-ago)
 	at, next := g.track[then.Tick()], g.track[then.Tick()+1]
 	if then.Tick() == now.Tick() { // the next tick has not run

@@ -13,7 +13,7 @@ func Example() {
 	var atClient, atServer link.Link // the two ends of a connection; see package link
 	server, _ := tick.NewServer(tick.ServerConfig{})
 	client, _ := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
-		Tick: func(s tick.Step) { /* read the input, play it, send it with s.Tick */ },
+		Tick: func(s tick.Info) { /* read the input, play it, send it with s.Tick */ },
 	}}, &atClient)
 
 	const delay, ahead, player = 30_000, 5_000_000, 1 // us, us; the server's name for the client
@@ -34,6 +34,6 @@ func Example() {
 	}
 
 	clocks, _ := client.Snapshot(2_008_000)
-	fmt.Println("others at tick", clocks.Server.Tick(), "now", clocks.Shared.Tick(), "play", clocks.Predicted.Tick())
+	fmt.Println("others at tick", clocks.ServerTime.Tick(), "now", clocks.SharedTime.Tick(), "play", clocks.PredictedTime.Tick())
 	// Output: others at tick 117 now 120 play 124
 }

@@ -16,9 +16,9 @@ func Example_server() {
 		Config: tick.Config{Rate: tick.Hz(60)},
 		Handlers: tick.Handlers{
 			BeforeLoop: func() { /* read the network: inputs for the ticks to come */ },
-			Tick: func(s tick.Step) {
+			Tick: func(s tick.Info) {
 				if s.Tick%30 == 0 {
-					fmt.Printf("tick %d of %v at %v\n", s.Tick, s.Delta, s.Shared.Time())
+					fmt.Printf("tick %d of %v at %v\n", s.Tick, s.Delta, s.SharedTime.Duration())
 				}
 			},
 			Event: func(e tick.Event) { fmt.Println(e) },
@@ -49,10 +49,7 @@ func Example_server() {
 
 	// Ticks that peers claim, and an input that is too late.
 	for _, n := range []tick.Tick{30_060, 62, 59} {
-		ok, late := server.AcceptInput(epoch, n, now)
-		if ok || late {
-			server.Received(peer, n, now) // the next Welcome says so, and the client adapts
-		}
+		ok, late := server.AcceptInput(peer, epoch, n, now) // the next Welcome says when it came
 		fmt.Println(n, ok, late)
 	}
 	// Output:
@@ -75,10 +72,10 @@ func Example_client() {
 	const ahead = 7_000_000                    // the server's clock, unknown to the client
 
 	client, err := tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{
-		Tick: func(s tick.Step) {
+		Tick: func(s tick.Info) {
 			// Read the input, play it at once, and send it for s.Tick.
 			if s.Tick == 90 {
-				fmt.Printf("tick %d: server at %v, shared %v\n", s.Tick, s.Server, s.Shared)
+				fmt.Printf("tick %d: server at %v, shared %v\n", s.Tick, s.ServerTime, s.SharedTime)
 			}
 		},
 		Event: func(e tick.Event) { fmt.Println(e) },
@@ -108,7 +105,7 @@ func Example_client() {
 	}
 	// For drawing: others in server time, own things between the last two ticks.
 	clocks, _ := client.Snapshot(1_500_000)
-	fmt.Printf("draw others at %v\n", clocks.Server.Time().Round(time.Millisecond))
+	fmt.Printf("draw others at %v\n", clocks.ServerTime.Duration().Round(time.Millisecond))
 	fmt.Printf("draw own %.1f of a tick after the last\n", client.Fraction(1_500_000))
 	// Output:
 	// synced
@@ -153,7 +150,7 @@ func Example_rhythm() {
 	r.ahead = 49_000 // within the threshold
 	client.Advance(10_000_000 / 60)
 	b, _ := client.Snapshot(10_000_000 / 60)
-	fmt.Println(b.Shared.Sub(a.Shared))
+	fmt.Println(b.SharedTime.Sub(a.SharedTime))
 	r.ahead = 51_000
 	client.Advance(200_000)
 	// Output:
@@ -168,7 +165,7 @@ func Example_rhythm() {
 func Example_physics() {
 	server, err := tick.NewServer(tick.ServerConfig{
 		Config:   tick.Config{Rate: tick.Hz(50)},
-		Handlers: tick.Handlers{Tick: func(s tick.Step) { fmt.Print(s.Tick, " ") }},
+		Handlers: tick.Handlers{Tick: func(s tick.Info) { fmt.Print(s.Tick, " ") }},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -176,7 +173,7 @@ func Example_physics() {
 	}
 	server.Start(0)
 	for _, now := range []uint64{1_000, 19_000, 43_000, 58_000, 81_000, 160_000} {
-		fmt.Print(server.Step(now), "\n") // the last call came late, and made up for it
+		fmt.Print(server.AdvanceOne(now), "\n") // the last call came late, and made up for it
 	}
 	// Output:
 	// 0 1
@@ -193,8 +190,8 @@ func ExampleRate() {
 	start := ntsc.Duration(60000)
 	fmt.Println(start, ntsc.Ticks(start), ntsc.Ticks(start-1))
 
-	t := tick.Hz(60).Time(100, 5*time.Millisecond)
-	fmt.Println(t, t.Time(), t.Add(12*time.Millisecond), tick.Hz(30).Time(0, t.Time()))
+	t := tick.Hz(60).At(100, 5*time.Millisecond)
+	fmt.Println(t, t.Duration(), t.Add(12*time.Millisecond), tick.Hz(30).At(0, t.Duration()))
 	// Output:
 	// 16m41s 60000 59999
 	// 100.29 1.671666667s 101.01 50.15

@@ -102,10 +102,10 @@ func FuzzAdvances(f *testing.F) {
 		entered := false // another epoch, in which a clock may be back
 		cfg := Config{CatchUp: policy, OnMismatch: MismatchAdjust}
 		on := Handlers{
-			Tick: func(s Step) {
+			Tick: func(s Info) {
 				log.tick(s)
-				if s.Predicted.Tick() != s.Tick || s.Predicted.offset != 0 || s.Delta <= 0 {
-					t.Fatalf("tick %d with predicted time %v and length %v", s.Tick, s.Predicted, s.Delta)
+				if s.PredictedTime.Tick() != s.Tick || s.PredictedTime.offset != 0 || s.Delta <= 0 {
+					t.Fatalf("tick %d with predicted time %v and length %v", s.Tick, s.PredictedTime, s.Delta)
 				}
 				if log.ran > 1_000_000 {
 					t.Fatal("a million ticks in 500 calls")
@@ -150,7 +150,7 @@ func FuzzAdvances(f *testing.F) {
 				l.Advance(now)
 			case 3:
 				now += uint64(arg)
-				l.Step(now)
+				l.AdvanceOne(now)
 			case 4:
 				remote.offset += int64(int16(arg)) * 100
 			case 5:
@@ -175,12 +175,12 @@ func FuzzAdvances(f *testing.F) {
 					l.Advance(now - uint64(arg)) // back
 				}
 			}
-			for i, get := range []func(uint64) (Time, bool){l.Shared, l.Server, l.Predicted} {
+			for i, get := range []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime} {
 				if x, ok := get(now); ok {
-					if x.Time() < last[i] {
-						t.Fatalf("clock %d went back from %v to %v", i, last[i], x.Time())
+					if x.Duration() < last[i] {
+						t.Fatalf("clock %d went back from %v to %v", i, last[i], x.Duration())
 					}
-					last[i] = x.Time()
+					last[i] = x.Duration()
 				}
 			}
 			if log.wrong != "" {

@@ -100,7 +100,7 @@ func TestLate(t *testing.T) {
 	s.Start(0)
 	late := func(n Tick) bool {
 		t.Helper()
-		ok, late := s.AcceptInput(s.epoch, n, s.atUsec)
+		ok, late := s.AcceptInput(1, s.epoch, n, s.atUsec)
 		if ok == late {
 			t.Errorf("tick %d: %v, %v", n, ok, late)
 		}
@@ -118,7 +118,7 @@ func TestLate(t *testing.T) {
 		t.Error("not the ticks to 60 have passed")
 	}
 	s.Stop()
-	if ok, late := s.AcceptInput(s.epoch, 0, 1_000_000); ok || late {
+	if ok, late := s.AcceptInput(1, s.epoch, 0, 1_000_000); ok || late {
 		t.Error("a tick has passed after Stop")
 	}
 }
@@ -140,7 +140,7 @@ func TestLateJoin(t *testing.T) {
 		if got := len(r.of(EventSynced)) == 1; got != (remote.bound <= ms(60)) {
 			t.Fatalf("synced %v at a bound of %v", got, remote.bound)
 		}
-		if _, ok := l.Shared(now); ok != (remote.bound <= ms(60)) {
+		if _, ok := l.SharedTime(now); ok != (remote.bound <= ms(60)) {
 			t.Fatalf("reading ok %v at a bound of %v", ok, remote.bound)
 		}
 		remote.bound = max(remote.bound, ms(40))
@@ -187,12 +187,12 @@ func TestTurn(t *testing.T) {
 		remote := &fakeRemote{delay: ms(50)}
 		var r recorder
 		l := newClient(r.client(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}}), remote, up)
-		welcome := l.welcome.Welcome
+		welcome := l.welcomes.last.Welcome
 		check := func(nowUsec uint64, extra time.Duration) {
 			t.Helper()
 			l.Advance(nowUsec)
-			if g, ok := l.Shared(nowUsec); !ok || g.Time() != up+time.Duration(nowUsec)*time.Microsecond+extra {
-				t.Errorf("%v from the truth: at %d us shared time is %v, %v", turns, nowUsec, g.Time(), ok)
+			if g, ok := l.SharedTime(nowUsec); !ok || g.Duration() != up+time.Duration(nowUsec)*time.Microsecond+extra {
+				t.Errorf("%v from the truth: at %d us shared time is %v, %v", turns, nowUsec, g.Duration(), ok)
 			}
 		}
 		remote.shift(turns)
@@ -256,12 +256,12 @@ func TestAgrees(t *testing.T) {
 		l := newClient(ClientConfig{}, remote, time.Hour)
 		remote.shift(tt.late)
 		l.Advance(0)
-		if _, ok := l.Shared(0); ok != tt.first {
+		if _, ok := l.SharedTime(0); ok != tt.first {
 			t.Errorf("the first Welcome, late by %v: %v", tt.late, ok)
 		}
 
 		l = newClient(ClientConfig{}, remote, time.Hour)
-		w := l.welcome.Welcome
+		w := l.welcomes.last.Welcome
 		l.Advance(0)
 		l.Advance(20_000)
 		remote.shift(tt.late)
@@ -270,7 +270,7 @@ func TestAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Advance(30_000)
-		if _, ok := l.Shared(30_000); ok != tt.then {
+		if _, ok := l.SharedTime(30_000); ok != tt.then {
 			t.Errorf("the Welcome of another epoch, late by %v: %v", tt.late, ok)
 		}
 	}
@@ -287,7 +287,7 @@ func TestFresh(t *testing.T) {
 		var r recorder
 		l := newClient(r.client(ClientConfig{}), remote, time.Hour)
 		if tt.repeated {
-			if err := l.OnWelcome(l.welcome.Welcome, 0); err != nil {
+			if err := l.OnWelcome(l.welcomes.last.Welcome, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -324,7 +324,7 @@ func TestBadRemote(t *testing.T) {
 		remote := &fakeRemote{delay: tt.delay}
 		l := newClient(ClientConfig{Config: Config{Rate: Hz(1_000_000)}}, remote, time.Hour)
 		if tt.game != time.Hour {
-			w := l.welcome.Welcome
+			w := l.welcomes.last.Welcome
 			w.Epoch, w.Tick = 2, Hz(1_000_000).Ticks(min(max(tt.game, -most), most))
 			if err := l.OnWelcome(w, 0); err != nil {
 				t.Fatal(err)
@@ -361,12 +361,12 @@ func TestFirstTick(t *testing.T) {
 		s.Start(1_000_000)
 		s.Advance(1_500_000)
 		w, _ := s.Announce(5, 1_700_000)
-		g, _ := s.Shared(1_700_000)
-		if want := time.Duration(1_700_000-w.OriginUsec) * time.Microsecond; g.Time() != want || w.Tick != g.Tick() {
-			t.Errorf("first tick %d: %v, by the origin %v", first, g.Time(), want)
+		g, _ := s.SharedTime(1_700_000)
+		if want := time.Duration(1_700_000-w.OriginUsec) * time.Microsecond; g.Duration() != want || w.Tick != g.Tick() {
+			t.Errorf("first tick %d: %v, by the origin %v", first, g.Duration(), want)
 		}
-		if g.Time() < Hz(60).Duration(first)+ms(700) {
-			t.Errorf("first tick %d: %v", first, g.Time())
+		if g.Duration() < Hz(60).Duration(first)+ms(700) {
+			t.Errorf("first tick %d: %v", first, g.Duration())
 		}
 	}
 }
@@ -381,8 +381,8 @@ func TestHostMigrates(t *testing.T) {
 		now = advance(l, now, now+usec(d))
 	}
 	run(time.Second)
-	shared, _ := l.Shared(now)
-	old, _ := l.Shared(now)
+	shared, _ := l.SharedTime(now)
+	old, _ := l.SharedTime(now)
 	// The new host has another clock, and goes on a second earlier.
 	host := mustServer(ServerConfig{Epoch: 2, FirstTick: shared.Tick() - 60})
 	const hostOffset = 5_000_000_000
@@ -394,7 +394,7 @@ func TestHostMigrates(t *testing.T) {
 	}
 	ran := len(r.ticks)
 	run(ms(100)) // until the new clock is known nothing ticks
-	if _, ok := l.Shared(now); ok || len(r.ticks) != ran {
+	if _, ok := l.SharedTime(now); ok || len(r.ticks) != ran {
 		t.Error("ticks between the epochs")
 	}
 	remote.lost, remote.offset = false, hostOffset
@@ -405,8 +405,8 @@ func TestHostMigrates(t *testing.T) {
 		t.Errorf("events %v", r.events)
 	}
 	r.check(t)
-	got, _ := l.Shared(now)
-	want, _ := host.Shared(now + hostOffset)
+	got, _ := l.SharedTime(now)
+	want, _ := host.SharedTime(now + hostOffset)
 	if compare(got, want) != 0 {
 		t.Errorf("shared time %v, the host has %v", got, want)
 	}
@@ -463,13 +463,13 @@ func TestRateMismatch(t *testing.T) {
 			c.Advance(now)
 			s.Advance(now)
 		}
-		before, _ := c.Predicted(now)
+		before, _ := c.PredictedTime(now)
 		nextBefore := Hz(24).Duration(Tick(c.next.Load()))
 		w, _ = s.Announce(5, now)
 		if err := c.OnWelcome(w, now); err != nil {
 			t.Fatal(err)
 		}
-		after, _ := c.Predicted(now)
+		after, _ := c.PredictedTime(now)
 		if d := after.Sub(before); d != 0 {
 			t.Errorf("action %d moved time by %v", action, d)
 		}
@@ -486,7 +486,7 @@ func TestRateMismatch(t *testing.T) {
 			t.Errorf("action %d: reported %v and %v", action, mc, ms)
 		}
 		h, _ := c.Hello()
-		switch got, _ := c.Predicted(now); action {
+		switch got, _ := c.PredictedTime(now); action {
 		case MismatchAdjust:
 			if !got.rate.equal(Hz(36)) || !h.Rate.equal(Hz(36)) {
 				t.Errorf("the rate is %v", got.rate)
@@ -533,7 +533,7 @@ func TestRateMismatchOnce(t *testing.T) {
 		if err := l.OnWelcome(Welcome{Epoch: epoch, Rate: rate, Tick: rate.Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
 			t.Fatal(err)
 		}
-		p, ok := l.Predicted(now)
+		p, ok := l.PredictedTime(now)
 		if ok != l.inited || ok && !p.rate.equal(rate) {
 			t.Errorf("epoch %d at %v: predicted time at %v, %v", epoch, rate, p.rate, ok)
 		}
@@ -603,7 +603,7 @@ func TestEarlierEpoch(t *testing.T) {
 		remote = &fakeRemote{delay: ms(20)}
 		c = newClient(ClientConfig{}, remote, time.Hour)
 		c.Advance(0)
-		present := c.welcome.Welcome
+		present := c.welcomes.last.Welcome
 		present.Epoch = 9
 		if err := c.OnWelcome(present, 0); err != nil {
 			t.Fatal(err)
@@ -630,12 +630,12 @@ func TestEarlierEpoch(t *testing.T) {
 
 	// Believed when the present one has stopped, and then the present one is over.
 	c, _, w := setup()
-	last := c.welcome.Welcome
+	last := c.welcomes.last.Welcome
 	refused(c, w, 0)
 	advance(c, gap-1, 9)
 	advance(c, gap, 5)
-	if g, ok := c.Shared(gap); !ok || g.Time() != 10*time.Second+gap*time.Microsecond {
-		t.Errorf("in the earlier epoch the time is %v, %v", g.Time(), ok)
+	if g, ok := c.SharedTime(gap); !ok || g.Duration() != 10*time.Second+gap*time.Microsecond {
+		t.Errorf("in the earlier epoch the time is %v, %v", g.Duration(), ok)
 	}
 	last.Tick += 100
 	refused(c, last, gap) // delayed, of the epoch that is over
@@ -648,7 +648,7 @@ func TestEarlierEpoch(t *testing.T) {
 	// Not while the present one goes on.
 	c, _, w = setup()
 	refused(c, w, 0)
-	last = c.welcome.Welcome
+	last = c.welcomes.last.Welcome
 	last.Tick += 60
 	if err := c.OnWelcome(last, gap-1); err != nil {
 		t.Fatal(err)
@@ -670,7 +670,7 @@ func TestEarlierEpoch(t *testing.T) {
 	// Not one of the last four that the client was in, nor an overtaken one of the present.
 	for epochs := range uint64(4) {
 		c, _, w = setup() // in epoch 9, after epoch 1
-		last = c.welcome.Welcome
+		last = c.welcomes.last.Welcome
 		for next := range epochs {
 			last.Epoch = 10 + next
 			if err := c.OnWelcome(last, 0); err != nil {
@@ -683,7 +683,7 @@ func TestEarlierEpoch(t *testing.T) {
 		advance(c, silence, last.Epoch)
 	}
 	c, remote, w = setup()
-	last = c.welcome.Welcome
+	last = c.welcomes.last.Welcome
 	w = last
 	w.Tick--
 	if err := c.OnWelcome(w, 0); err != ErrEpoch {
@@ -691,17 +691,17 @@ func TestEarlierEpoch(t *testing.T) {
 	}
 	remote.offset = int64(last.serverUsec()) // agrees with it
 	advance(c, silence, 9)
-	if c.welcome.Welcome != last {
-		t.Errorf("an overtaken Welcome was believed: %+v", c.welcome)
+	if c.welcomes.last.Welcome != last {
+		t.Errorf("an overtaken Welcome was believed: %+v", c.welcomes.last)
 	}
 
 	// Not after Stop or Follow.
-	for i, forget := range []func(){func() { c.Stop(); c.Start(0) }, func() { _ = c.Follow(c.remote) }} {
+	for i, forget := range []func(){func() { c.Stop(); c.Start(0) }, func() { _ = c.Follow(c.remote.clock) }} {
 		c, _, w = setup()
 		refused(c, w, 0)
 		forget()
 		c.Advance(gap)
-		if c.earlier.ok || c.now.epoch == 5 {
+		if c.welcomes.earlier.ok || c.now.epoch == 5 {
 			t.Errorf("%d: in epoch %d", i, c.now.epoch)
 		}
 	}

@@ -42,7 +42,7 @@ type recorder struct {
 
 func (r *recorder) handlers() Handlers {
 	return Handlers{
-		Tick: func(s Step) { r.ticks = append(r.ticks, s.Tick) },
+		Tick: func(s Info) { r.ticks = append(r.ticks, s.Tick) },
 		Event: func(e Event) {
 			if e.Kind == EventSilent || e.Kind == EventHeard {
 				r.silences = append(r.silences, e)

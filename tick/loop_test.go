@@ -29,7 +29,7 @@ func TestNinetyDays(t *testing.T) {
 	l := mustServer(ServerConfig{
 		Config: Config{CatchUp: CatchUpRunAll},
 		Handlers: Handlers{
-			Tick: func(s Step) {
+			Tick: func(s Info) {
 				if s.Tick != expected {
 					t.Fatalf("tick %d, want %d", s.Tick, expected)
 				}
@@ -65,8 +65,8 @@ func TestNinetyDays(t *testing.T) {
 	if expected != want+1 { // tick 0 is one of them
 		t.Fatalf("the last tick is %d, want %d", expected-1, want)
 	}
-	got, _ := l.Shared(now)
-	if compare(got, Hz(60).Time(want, 0)) != 0 || got.Time() != length {
+	got, _ := l.SharedTime(now)
+	if compare(got, Hz(60).At(want, 0)) != 0 || got.Duration() != length {
 		t.Fatalf("after %v the clock shows %v", length, got)
 	}
 	t.Logf("90 days, %d frames, last tick %d, %d run, %d reported as skipped, drift 0", frames, want, expected-skipped, skipped)
@@ -196,7 +196,7 @@ func TestOverload(t *testing.T) {
 		now := uint64(0)
 		cfg := r.server(ServerConfig{Config: Config{CatchUp: policy}})
 		count := cfg.Tick
-		cfg.Tick = func(s Step) { count(s); now += 25_000 }
+		cfg.Tick = func(s Info) { count(s); now += 25_000 }
 		l := mustServer(cfg)
 		l.Start(0)
 		most, debt := 0, Tick(0)
@@ -270,10 +270,10 @@ func TestPause(t *testing.T) {
 		if joint {
 			s.Pause(now)
 		}
-		frozen, _ := c.Predicted(now + grace)
+		frozen, _ := c.PredictedTime(now + grace)
 		cn, sn := len(cr.ticks), len(sr.ticks)
 		run(5 * time.Second)
-		if p, _ := c.Predicted(now); compare(p, frozen) != 0 || len(cr.ticks) != cn {
+		if p, _ := c.PredictedTime(now); compare(p, frozen) != 0 || len(cr.ticks) != cn {
 			t.Errorf("joint %v: the pause moved time from %v to %v and ran %d ticks", joint, frozen, p, len(cr.ticks)-cn)
 		}
 		if joint {
@@ -293,9 +293,9 @@ func TestPause(t *testing.T) {
 			if len(cr.events) != 1 || len(sr.events) != 1 {
 				t.Errorf("events %v, %v", cr.events, sr.events)
 			}
-			a, _ := c.Shared(now)
-			b, _ := s.Shared(now)
-			if compare(a, b) != 0 || a.Time() != 4*time.Second {
+			a, _ := c.SharedTime(now)
+			b, _ := s.SharedTime(now)
+			if compare(a, b) != 0 || a.Duration() != 4*time.Second {
 				t.Errorf("shared %v, server %v", a, b)
 			}
 		} else if e := cr.of(EventStepped); len(e) != 1 || e[0].By != 5*time.Second || len(cr.events) != 2 {
@@ -320,16 +320,16 @@ func TestReaders(t *testing.T) {
 			var last [3]time.Duration
 			for !stop.Load() {
 				now := clock.Load()
-				for k, get := range []func(uint64) (Time, bool){l.Shared, l.Server, l.Predicted} {
+				for k, get := range []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime} {
 					x, ok := get(now)
 					if clock.Load()-now > grace {
 						continue // this goroutine was interrupted: that was no longer the present
 					}
-					if !ok || x.Time() < last[k] {
-						t.Errorf("clock %d read %v after %v", k, x.Time(), last[k])
+					if !ok || x.Duration() < last[k] {
+						t.Errorf("clock %d read %v after %v", k, x.Duration(), last[k])
 						return
 					}
-					last[k] = x.Time()
+					last[k] = x.Duration()
 				}
 				l.Fraction(now)
 				l.Accept(1, 216_000, now)
@@ -366,9 +366,9 @@ func TestReaders(t *testing.T) {
 func TestPinned(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50)}
 	var l *Client
-	var steps []Step
+	var steps []Info
 	cfg := ClientConfig{SlewPPM: 500_000, DeadBand: 1}
-	cfg.Tick = func(s Step) {
+	cfg.Tick = func(s Info) {
 		steps = append(steps, s)
 	}
 	l = newClient(cfg, remote, time.Hour)
@@ -376,11 +376,11 @@ func TestPinned(t *testing.T) {
 	l.SetBuffers(ms(60), ms(100)) // predicted hurries, the server clock slows down
 	l.Advance(1000)
 	l.Advance(1000 + grace) // when the slews begin
-	p0, _ := l.Predicted(1000 + grace)
-	s0, _ := l.Server(1000 + grace)
+	p0, _ := l.PredictedTime(1000 + grace)
+	s0, _ := l.ServerTime(1000 + grace)
 	n := l.Advance(101_000 + grace)
-	p1, _ := l.Predicted(101_000 + grace)
-	s1, _ := l.Server(101_000 + grace)
+	p1, _ := l.PredictedTime(101_000 + grace)
+	s1, _ := l.ServerTime(101_000 + grace)
 	if n < 5 {
 		t.Fatalf("%d ticks", n)
 	}
@@ -388,12 +388,12 @@ func TestPinned(t *testing.T) {
 		t.Fatalf("predicted moved %v, server %v: no test", p1.Sub(p0), s1.Sub(s0))
 	}
 	for _, s := range steps[len(steps)-n:] {
-		if s.Predicted != Hz(60).Time(s.Tick, 0) || s.Delta != s.Predicted.length() {
-			t.Errorf("tick %d has predicted time %v, length %v", s.Tick, s.Predicted, s.Delta)
+		if s.PredictedTime != Hz(60).At(s.Tick, 0) || s.Delta != s.PredictedTime.length() {
+			t.Errorf("tick %d has predicted time %v, length %v", s.Tick, s.PredictedTime, s.Delta)
 		}
-		share := float64(s.Predicted.Sub(p0)) / float64(p1.Sub(p0))
-		want := float64(s0.Time()) + share*float64(s1.Sub(s0))
-		if d := math.Abs(float64(s.Server.Time()) - want); d > 2 {
+		share := float64(s.PredictedTime.Sub(p0)) / float64(p1.Sub(p0))
+		want := float64(s0.Duration()) + share*float64(s1.Sub(s0))
+		if d := math.Abs(float64(s.ServerTime.Duration()) - want); d > 2 {
 			t.Errorf("tick %d: the server clock is %v ns off the line", s.Tick, d)
 		}
 	}
@@ -403,10 +403,10 @@ func TestPinned(t *testing.T) {
 // its own pace, says nothing of the new times.
 func TestPinnedStep(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50)}
-	var steps []Step
+	var steps []Info
 	l := newClient(ClientConfig{
 		Config:   Config{CatchUp: CatchUpRunAll},
-		Handlers: Handlers{Tick: func(s Step) { steps = append(steps, s) }},
+		Handlers: Handlers{Tick: func(s Info) { steps = append(steps, s) }},
 		SlewPPM:  500_000,
 		DeadBand: 1,
 	}, remote, time.Hour)
@@ -422,7 +422,7 @@ func TestPinnedStep(t *testing.T) {
 		t.Fatal("no ticks")
 	}
 	for _, s := range steps {
-		if d := s.Predicted.Sub(s.Server); d != ms(400) {
+		if d := s.PredictedTime.Sub(s.ServerTime); d != ms(400) {
 			t.Errorf("tick %d: predicted is %v ahead of server", s.Tick, d)
 		}
 	}
@@ -437,8 +437,8 @@ func TestPinnedDebt(t *testing.T) {
 	l := newClient(ClientConfig{
 		Config: Config{MaxTicks: 4},
 		Handlers: Handlers{
-			Tick: func(s Step) {
-				if ticks++; compare(s.Server, last.Server) < 0 || compare(s.Shared, last.Shared) < 0 || compare(s.Predicted, last.Predicted) <= 0 {
+			Tick: func(s Info) {
+				if ticks++; compare(s.ServerTime, last.ServerTime) < 0 || compare(s.SharedTime, last.SharedTime) < 0 || compare(s.PredictedTime, last.PredictedTime) <= 0 {
 					t.Errorf("tick %d: %v after %v", s.Tick, s.Clocks, last)
 				}
 				last = s.Clocks
@@ -468,22 +468,22 @@ func TestStep(t *testing.T) {
 	rng := newRand(t)
 	for i := range 6000 { // physics steps of 1/60 s, called with 4 ms of jitter
 		now := uint64(i)*1_000_000/60 + 8000 + rng.Uint64N(4000)
-		if n := l.Step(now); n != 1 {
+		if n := l.AdvanceOne(now); n != 1 {
 			t.Fatalf("step %d ran %d ticks", i, n)
 		}
 	}
 	r.check(t)
 	base := uint64(100_000_000)
-	if n := l.Step(base); n != 1 { // early by less than a tick
+	if n := l.AdvanceOne(base); n != 1 { // early by less than a tick
 		t.Errorf("%d ticks when on time", n)
 	}
-	if n := l.Step(base + 1); n != 1 {
+	if n := l.AdvanceOne(base + 1); n != 1 {
 		t.Errorf("%d ticks when early by less than one", n)
 	}
-	if n := l.Step(base + 2); n != 0 {
+	if n := l.AdvanceOne(base + 2); n != 0 {
 		t.Errorf("%d ticks when early by more than one", n)
 	}
-	if n := l.Step(base + 100_000); n != 5 {
+	if n := l.AdvanceOne(base + 100_000); n != 5 {
 		t.Errorf("%d ticks when late by 5", n)
 	}
 	r.check(t)
@@ -527,7 +527,7 @@ func TestEventString(t *testing.T) {
 func TestReentrant(t *testing.T) {
 	var l *Server
 	inside := 0
-	l = mustServer(ServerConfig{Handlers: Handlers{Tick: func(Step) { inside += l.Advance(1_000_000) + l.Step(1_000_000) }}})
+	l = mustServer(ServerConfig{Handlers: Handlers{Tick: func(Info) { inside += l.Advance(1_000_000) + l.AdvanceOne(1_000_000) }}})
 	l.Start(0)
 	if n := l.Advance(100_000); n != 7 || inside != 0 {
 		t.Errorf("%d ticks, %d inside of handlers", n, inside)
@@ -540,18 +540,20 @@ func TestBackwards(t *testing.T) {
 	l := mustServer(r.server(ServerConfig{Config: Config{MaxTicks: 100}}))
 	l.Start(1_000_000)
 	l.Advance(2_000_000)
-	before, _ := l.Shared(2_000_000)
+	before, _ := l.SharedTime(2_000_000)
 	n := len(r.ticks)
 	l.Advance(1_500_000)
-	if got, _ := l.Shared(2_000_000); got != before || l.Stats().Backwards != 1 {
+	if got, _ := l.SharedTime(2_000_000); got != before || l.Stats().Backwards != 1 {
 		t.Errorf("time %v after %v, %d counted", got, before, l.Stats().Backwards)
 	}
 	for back, want := range map[uint64]time.Duration{1: 999_999_000, 500_000: ms(500), 3_000_000: -2 * time.Second, 1 << 62: -maxAhead * time.Microsecond} {
-		if got, _ := l.Shared(2_000_000 - back); got.Time() != want {
-			t.Errorf("%d us before, time is %v, want %v", back, got.Time(), want)
+		if got, _ := l.SharedTime(2_000_000 - back); got.Duration() != want {
+			t.Errorf("%d us before, time is %v, want %v", back, got.Duration(), want)
 		}
 	}
-	l.Advance(2_000_000)
+	if l.Advance(2_000_000); l.Stats().Backwards != 1 {
+		t.Errorf("the same time counts as an earlier one: %d", l.Stats().Backwards)
+	}
 	if len(r.ticks) != n || len(r.events) != 1 {
 		t.Errorf("%d ticks after time went back, %v", len(r.ticks)-n, r.events)
 	}

@@ -3,8 +3,6 @@
 package tick
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -14,14 +12,14 @@ import (
 // Two Welcomes of the same tick, around a pause: the one that was sent last counts.
 func TestTie(t *testing.T) {
 	c := newClient(ClientConfig{}, &fakeRemote{delay: ms(20)}, time.Hour)
-	sent := c.welcome.Welcome
+	sent := c.welcomes.last.Welcome
 	later := sent
 	later.OriginUsec += 800_000
 	if err := c.OnWelcome(later, 1000); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.OnWelcome(sent, 2000); err == nil || c.welcome.OriginUsec != later.OriginUsec {
-		t.Errorf("the overtaken one: %v, believed is %+v", err, c.welcome)
+	if err := c.OnWelcome(sent, 2000); err == nil || c.welcomes.last.OriginUsec != later.OriginUsec {
+		t.Errorf("the overtaken one: %v, believed is %+v", err, c.welcomes.last)
 	}
 }
 
@@ -29,7 +27,7 @@ func TestTie(t *testing.T) {
 func TestWelcomeWhileStopped(t *testing.T) {
 	remote := &fakeRemote{delay: ms(20)}
 	c := newClient(ClientConfig{}, remote, time.Hour)
-	w := c.welcome.Welcome
+	w := c.welcomes.last.Welcome
 	w.Epoch = 9
 	c.Stop()
 	if err := c.OnWelcome(w, 1000); err == nil {
@@ -50,7 +48,7 @@ func TestEpochsRefused(t *testing.T) {
 	c := newClient(ClientConfig{}, &fakeRemote{}, 0)
 	c.Advance(0)
 	for _, epoch := range []uint64{0, 1 << 63, math.MaxUint64} {
-		w := c.welcome.Welcome
+		w := c.welcomes.last.Welcome
 		w.Epoch = epoch
 		if err := c.OnWelcome(w, 10_000_000); err != ErrMessage {
 			t.Errorf("epoch %d: %v", epoch, err)
@@ -107,7 +105,7 @@ func TestLongDelay(t *testing.T) {
 		remote := &fakeRemote{delay: delay}
 		l := newClient(r.client(ClientConfig{}), remote, time.Hour)
 		remote.shift(delay) // the Welcome of newClient was under way
-		first := l.welcome.Welcome
+		first := l.welcomes.last.Welcome
 		for now := uint64(0); now < 60_000_000; now += 10_000 {
 			if now%1_000_000 == 0 {
 				if err := l.OnWelcome(first.at(now), now); err != nil {
@@ -126,9 +124,9 @@ func TestLongDelay(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Advance(60_010_000)
-		g, ok := l.Shared(60_010_000)
-		if !ok || g.Time() != delay+ms(10) {
-			t.Errorf("%v each way: in the next epoch it is %v, %v; %v", delay, g.Time(), ok, r.events)
+		g, ok := l.SharedTime(60_010_000)
+		if !ok || g.Duration() != delay+ms(10) {
+			t.Errorf("%v each way: in the next epoch it is %v, %v; %v", delay, g.Duration(), ok, r.events)
 		}
 	}
 }
@@ -146,8 +144,8 @@ func TestNothingAfterStop(t *testing.T) {
 				s.Stop()
 			}
 		}
-		step := func(Step) { fired() }
-		s = mustServer(ServerConfig{Handlers: Handlers{fired, step, step, step, fired, func(Event) { fired() }}})
+		step := func(Info) { fired() }
+		s = mustServer(ServerConfig{Handlers: Handlers{fired, step, step, step, fired, func(Event) { fired() }, nil}})
 		s.Start(0)
 		for peer := range uint64(3) {
 			_ = s.OnHello(peer, Hello{Epoch: s.epoch})
@@ -160,29 +158,9 @@ func TestNothingAfterStop(t *testing.T) {
 	}
 }
 
-// Who waits in a handler for what only its own goroutine can bring gets an error at once.
-func TestWaitSyncedInHandler(t *testing.T) {
-	var c *Client
-	var got error
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	c = newClient(ClientConfig{Config: Config{OnMismatch: MismatchSignal}, Handlers: Handlers{Event: func(e Event) {
-		if e.Kind == EventRateMismatch {
-			got = c.WaitSynced(ctx)
-		}
-	}}}, &fakeRemote{lost: true}, 0)
-	w := c.welcome.Welcome
-	w.Rate = Hz(30)
-	_ = c.OnWelcome(w, 0)
-	c.Advance(0)
-	if got == nil || errors.Is(got, context.DeadlineExceeded) {
-		t.Errorf("WaitSynced returned %v", got)
-	}
-}
-
 func TestTimeStringNegative(t *testing.T) {
 	for want, d := range map[string]time.Duration{"-0.50": -ms(5), "-1.50": -ms(15), "-1.00": -ms(10), "-0.10": -ms(1), "0.50": ms(5), "0.00": 0, "-0.01": -1} {
-		if got := Hz(100).Time(0, d).String(); got != want {
+		if got := Hz(100).At(0, d).String(); got != want {
 			t.Errorf("%v at 100/s is %s, want %s", d, got, want)
 		}
 	}
@@ -201,7 +179,7 @@ func TestAdjustReports(t *testing.T) {
 			}
 		}
 		run()
-		w := c.welcome.Welcome
+		w := c.welcomes.last.Welcome
 		w.Rate, w.Tick = rate, rate.Ticks(time.Second+time.Duration(now)*time.Microsecond)
 		if err := c.OnWelcome(w, now); err != nil {
 			t.Fatal(err)
@@ -249,8 +227,8 @@ func (p *paired) welcome() {
 
 // apart returns how far the client's shared clock is ahead of the server's.
 func (p *paired) apart() time.Duration {
-	a, _ := p.c.Shared(p.now)
-	b, _ := p.s.Shared(p.now)
+	a, _ := p.c.SharedTime(p.now)
+	b, _ := p.s.SharedTime(p.now)
 	return a.Sub(b)
 }
 
@@ -390,7 +368,7 @@ func TestNeverBackAfterPause(t *testing.T) {
 	remote.delay += ms(250)
 	c.Advance(1_500_000)
 	for at := uint64(1_480_000); at <= 1_600_000; at += 5000 {
-		if got, _ := c.Snapshot(at); got.Shared.Sub(before.Shared) < 0 || got.Server.Sub(before.Server) < 0 {
+		if got, _ := c.Snapshot(at); got.SharedTime.Sub(before.SharedTime) < 0 || got.ServerTime.Sub(before.ServerTime) < 0 {
 			t.Fatalf("at %d: %v after %v", at, got, before)
 		}
 	}

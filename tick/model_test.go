@@ -37,7 +37,7 @@ func (l *ledger) start() {
 	*l = ledger{wrong: l.wrong, backs: l.backs + 1, epochs: l.epochs + 1}
 }
 
-func (l *ledger) tick(s Step) {
+func (l *ledger) tick(s Info) {
 	if l.begun && s.Tick != l.next && l.wrong == "" {
 		l.wrong = fmt.Sprintf("tick %d runs, %d is due", s.Tick, l.next)
 	}
@@ -201,7 +201,7 @@ func (m *model) input(now uint64, do func()) {
 	}
 	for i, b := range before {
 		after, _ := m.client.Snapshot(at(i))
-		if after.Shared.Sub(b.Shared) != 0 || after.Server.Sub(b.Server) != 0 || after.Predicted.Sub(b.Predicted) != 0 {
+		if after.SharedTime.Sub(b.SharedTime) != 0 || after.ServerTime.Sub(b.ServerTime) != 0 || after.PredictedTime.Sub(b.PredictedTime) != 0 {
 			m.fail("the reading %d us from the input was %v and is %v", int64(at(i)-now), b, after)
 		}
 	}
@@ -331,8 +331,8 @@ func (m *model) frame(d uint64) {
 	}
 	m.server.Advance(m.serverNow())
 	if m.adapts && m.clientLog.begun { // inputs of late, and states
-		m.server.Received(1, m.clientLog.next-1-Tick(m.rng.IntN(20)), m.serverNow())
-		m.client.Received(m.serverLog.next-1-Tick(m.rng.IntN(20)), m.behind(m.clientNow()))
+		m.server.AcceptInput(1, m.server.epoch, m.clientLog.next-1-Tick(m.rng.IntN(20)), m.serverNow())
+		m.client.AcceptState(m.client.now.epoch, m.serverLog.next-1-Tick(m.rng.IntN(20)), m.behind(m.clientNow()))
 	}
 	at := m.behind(m.clientNow())
 	m.input(at, func() { m.client.Advance(at) })
@@ -352,8 +352,8 @@ func (m *model) check() {
 		for i := range m.readers[0] {
 			at := m.serverNow() + uint64(m.readers[0][i].off)
 			want, _ := m.history.read(at)
-			if got, ok := m.server.Shared(at); !ok || got.Time() != want {
-				m.fail("the server reads %v, %v, by the reference %v", got.Time(), ok, want)
+			if got, ok := m.server.SharedTime(at); !ok || got.Duration() != want {
+				m.fail("the server reads %v, %v, by the reference %v", got.Duration(), ok, want)
 			}
 		}
 	}
@@ -365,7 +365,7 @@ func (m *model) check() {
 		r := &m.readers[1][i]
 		at := m.clientNow() + uint64(r.off)
 		c, ok := m.client.Snapshot(at)
-		read := [3]time.Duration{c.Shared.Time(), c.Server.Time(), c.Predicted.Time()}
+		read := [3]time.Duration{c.SharedTime.Duration(), c.ServerTime.Duration(), c.PredictedTime.Duration()}
 		for k := range read {
 			if ok && r.known && r.backs == backs && read[k] < r.read[k] {
 				m.fail("clock %d goes back by %v without an event, for a reader %d us ahead", k, r.read[k]-read[k], r.off)
@@ -394,14 +394,14 @@ func (m *model) heal() (off [3]time.Duration, ok bool) {
 	}
 	c, ok := m.client.Snapshot(m.clientNow())
 	truth, r := m.gameNow(), m.client.now.rate
-	off = [3]time.Duration{c.Shared.Time() - truth, c.Server.Time() - (truth - ms(50) - r.Duration(1)), c.Predicted.Time() - (truth + ms(50) + r.Duration(2))}
+	off = [3]time.Duration{c.SharedTime.Duration() - truth, c.ServerTime.Duration() - (truth - ms(50) - r.Duration(1)), c.PredictedTime.Duration() - (truth + ms(50) + r.Duration(2))}
 	_, says := m.client.Hello()
 	return off, ok && m.client.synced && !says && m.client.now.epoch == m.server.epoch
 }
 
 func (m *model) gameNow() time.Duration {
-	t, _ := m.server.Shared(m.serverNow())
-	return t.Time()
+	t, _ := m.server.SharedTime(m.serverNow())
+	return t.Duration()
 }
 
 // Random sequences of calls and messages, with readers behind and ahead: each tick runs once and
@@ -426,7 +426,7 @@ func TestModel(t *testing.T) {
 			m.fail("not synchronized after %v", healing)
 		} else {
 			for k, d := range off {
-				if m.client.adapt.ahead.told || m.client.adapt.behind.told {
+				if m.client.buffers.ahead.told || m.client.buffers.behind.told {
 					band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
 				}
 				if d.Abs() > band[k]+10*time.Microsecond {

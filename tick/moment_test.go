@@ -53,7 +53,7 @@ func TestReaderAhead(t *testing.T) {
 					input(l, now)
 					after, _ := l.Snapshot(now + ahead)
 					last := before[29]
-					if compare(after.Shared, last.Shared) < 0 || compare(after.Server, last.Server) < 0 || compare(after.Predicted, last.Predicted) < 0 {
+					if compare(after.SharedTime, last.SharedTime) < 0 || compare(after.ServerTime, last.ServerTime) < 0 || compare(after.PredictedTime, last.PredictedTime) < 0 {
 						t.Fatalf("off by %v, %s, a reader %d us ahead: %v after %v", off, name, ahead, after, last)
 					}
 				}

@@ -45,7 +45,7 @@ type client struct {
 	rec    recorder
 	sync   timesync.TimeSynchronizer // the client's
 	atHub  timesync.TimeSynchronizer // the server's of this client
-	ticked func(Step)
+	ticked func(Info)
 }
 
 // newNetwork joins n clients of a configuration. Both sides send every 1/60 s, and
@@ -71,7 +71,7 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i 
 		w.clients = append(w.clients, c)
 		own := c.rec.client(cfg)
 		record := own.Tick
-		own.Tick = func(s Step) {
+		own.Tick = func(s Info) {
 			record(s)
 			if c.ticked != nil {
 				c.ticked(s)
@@ -168,8 +168,8 @@ func TestSymmetric(t *testing.T) {
 	w := newNetwork(t, 3, 1, ClientConfig{}, noSkew, func(int) (*sim.Link, *sim.Link) { return path(ms(50), 0), path(ms(50), 0) })
 	c, worst, n := w.clients[0], time.Duration(0), 0
 	w.every(c.node, func() time.Duration { return ms(3) }, func() {
-		if g, ok := c.loop.Shared(c.node.NowUsec()); ok {
-			worst, n = max(worst, (g.Time()-w.truth()).Abs()), n+1
+		if g, ok := c.loop.SharedTime(c.node.NowUsec()); ok {
+			worst, n = max(worst, (g.Duration()-w.truth()).Abs()), n+1
 		}
 	})
 	w.world.Run(10 * time.Second)
@@ -187,8 +187,8 @@ func TestJitterError(t *testing.T) {
 	c := w.clients[0]
 	var errs []time.Duration
 	w.every(c.node, func() time.Duration { return ms(3) }, func() {
-		if g, ok := c.loop.Shared(c.node.NowUsec()); ok && w.world.Now() > 10*time.Second {
-			errs = append(errs, (g.Time() - w.truth()).Abs())
+		if g, ok := c.loop.SharedTime(c.node.NowUsec()); ok && w.world.Now() > 10*time.Second {
+			errs = append(errs, (g.Duration() - w.truth()).Abs())
 		}
 	})
 	w.world.Run(time.Duration(seconds(120))*time.Second + 10*time.Second)
@@ -222,11 +222,11 @@ func TestAsymmetric(t *testing.T) {
 			margin := tt.rate.Duration(2)
 			late, early, inputs, worst := 0, 0, 0, time.Duration(0)
 			w.input = func(c *client) []byte {
-				p, ok := c.loop.Predicted(c.node.NowUsec())
+				p, ok := c.loop.PredictedTime(c.node.NowUsec())
 				if !ok {
 					return nil
 				}
-				return binary.LittleEndian.AppendUint64(nil, uint64(p.Time()))
+				return binary.LittleEndian.AppendUint64(nil, uint64(p.Duration()))
 			}
 			w.onInput = func(c *client, b []byte) {
 				if len(b) == 0 {
@@ -252,17 +252,17 @@ func TestAsymmetric(t *testing.T) {
 			for _, c := range w.clients {
 				w.every(c.node, func() time.Duration { return ms(5) }, func() {
 					now := c.node.NowUsec()
-					s, ok := c.loop.Server(now)
+					s, ok := c.loop.ServerTime(now)
 					if !ok {
 						return
 					}
 					renders++
-					if s.Time() > newest[c.id] {
+					if s.Duration() > newest[c.id] {
 						underruns++
 					}
-					behind = max(behind, newest[c.id]-s.Time())
-					g, _ := c.loop.Shared(now)
-					sharedError = g.Time() - w.truth()
+					behind = max(behind, newest[c.id]-s.Duration())
+					g, _ := c.loop.SharedTime(now)
+					sharedError = g.Duration() - w.truth()
 				})
 			}
 			w.world.Run(time.Duration(seconds(60)) * time.Second)
@@ -309,8 +309,8 @@ func TestLateDatagrams(t *testing.T) {
 	})
 	c, worst := w.clients[0], time.Duration(0)
 	w.every(c.node, func() time.Duration { return ms(1) }, func() {
-		if g, ok := c.loop.Shared(c.node.NowUsec()); ok && w.world.Now() > 4*time.Second {
-			worst = max(worst, (g.Time() - w.truth()).Abs())
+		if g, ok := c.loop.SharedTime(c.node.NowUsec()); ok && w.world.Now() > 4*time.Second {
+			worst = max(worst, (g.Duration() - w.truth()).Abs())
 		}
 	})
 	w.world.Run(10 * time.Second)
@@ -325,12 +325,12 @@ func TestLateDatagrams(t *testing.T) {
 func onward(t *testing.T, c *Client, now uint64, last *[3]time.Duration) (was [3]time.Duration, ok bool) {
 	t.Helper()
 	was = *last
-	for i, get := range []func(uint64) (Time, bool){c.Shared, c.Server, c.Predicted} {
+	for i, get := range []func(uint64) (Time, bool){c.SharedTime, c.ServerTime, c.PredictedTime} {
 		x, ok := get(now)
 		if !ok {
 			return was, false
 		}
-		if last[i] = x.Time(); last[i] < was[i] {
+		if last[i] = x.Duration(); last[i] < was[i] {
 			t.Fatalf("clock %d went back by %v", i, was[i]-last[i])
 		}
 	}
@@ -389,9 +389,9 @@ func TestNetworkJitter(t *testing.T) {
 				speed := float64(last[i]-was[i]) / float64(now-lastAt) / 1000
 				slowest, fastest = min(slowest, speed), max(fastest, speed)
 			}
-			if s := c.loop.now.courses[i].last().slew; s.ppm != 0 && s.left != 0 {
+			if s := c.loop.now.courses[i].last().pace; s.SlewPPM != 0 && s.Slew != 0 {
 				dir := 1
-				if s.left < 0 {
+				if s.Slew < 0 {
 					dir = -1
 				}
 				if sign[i] == -dir {
@@ -428,7 +428,7 @@ func TestDeterministic(t *testing.T) {
 			return path(ms(30), ms(9)), path(ms(35), ms(5))
 		})
 		for _, c := range w.clients {
-			c.ticked = func(s Step) { fmt.Fprintln(h, c.id, c.node.NowUsec(), s) }
+			c.ticked = func(s Info) { fmt.Fprintln(h, c.id, c.node.NowUsec(), s) }
 		}
 		w.world.Run(5 * time.Second)
 		for _, c := range w.clients {
@@ -469,11 +469,11 @@ func TestWayToServerGetsLonger(t *testing.T) {
 			}
 		}
 		w.input = func(c *client) []byte {
-			p, ok := c.loop.Predicted(c.node.NowUsec())
+			p, ok := c.loop.PredictedTime(c.node.NowUsec())
 			if !ok || w.world.Now() < 5*time.Second {
 				return nil
 			}
-			return binary.LittleEndian.AppendUint64(nil, uint64(p.Time()))
+			return binary.LittleEndian.AppendUint64(nil, uint64(p.Duration()))
 		}
 		w.onInput = func(c *client, b []byte) {
 			if len(b) == 0 {

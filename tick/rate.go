@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 	"time"
 )
 
@@ -47,14 +48,10 @@ func (r Rate) equal(o Rate) bool {
 
 // String returns the rate as in "60/s" or "60000/1001/s".
 func (r Rate) String() string {
-	switch {
-	case r == (Rate{}):
-		return "60/s"
-	case r.Den == 1:
-		return fmt.Sprintf("%d/s", r.Num)
-	default:
-		return fmt.Sprintf("%d/%d/s", r.Num, r.Den)
+	if r == (Rate{}) {
+		r = r.orDefault()
 	}
+	return strings.TrimSuffix(fmt.Sprintf("%d/%d", r.Num, r.Den), "/1") + "/s"
 }
 
 // orDefault returns r if it can be used, and otherwise 60 a second.
@@ -64,11 +61,6 @@ func (r Rate) orDefault() Rate {
 	}
 	return Rate{60, 1}
 }
-
-// at returns the tick at sec seconds and nsec nanoseconds of game time, as in
-// time.Unix; nsec may lie outside [0, 1e9). Only a result outside the range of Tick
-// is cut off there.
-func (r Rate) at(sec, nsec int64) Tick { n, _ := r.split(sec, nsec); return n }
 
 // start returns when tick n starts: sec seconds and nsec in [0, 1e9) nanoseconds of
 // game time. Only a result outside the range of sec is cut off there.
@@ -80,7 +72,7 @@ func (r Rate) start(n Tick) (sec, nsec int64) {
 }
 
 // Ticks returns the tick at game time d, rounded down (netfox: seconds_to_ticks).
-func (r Rate) Ticks(d time.Duration) Tick { return r.at(0, int64(d)) }
+func (r Rate) Ticks(d time.Duration) Tick { return r.instant(d).tick }
 
 // Duration returns the game time at which tick n starts (netfox: ticks_to_seconds).
 // A result outside the range of time.Duration, 292 years, is cut off there.

@@ -62,10 +62,10 @@ func TestRoundTrip(t *testing.T) {
 		if nsec < 0 || nsec >= billion {
 			t.Fatalf("%v: start of %d has nsec %d", r, n, nsec)
 		}
-		if got := r.at(sec, nsec); got != n {
+		if got, _ := r.split(sec, nsec); got != n {
 			t.Fatalf("%v: tick %d starts at %d s %d ns, which is in tick %d", r, n, sec, nsec, got)
 		}
-		if got := r.at(sec, nsec-1); got != n-1 {
+		if got, _ := r.split(sec, nsec-1); got != n-1 {
 			t.Fatalf("%v: a nanosecond before tick %d is tick %d", r, n, got)
 		}
 	}
@@ -121,7 +121,8 @@ func TestRateAgainstBig(t *testing.T) {
 			if sum := sec + carry; (sec > 0) == (carry > 0) && (sum > 0) != (sec > 0) {
 				continue // the time itself is out of range
 			}
-			if got, want := r.at(sec, nsec), clampBig(refAt(r, bigNS(sec, nsec))); int64(got) != want {
+			got, _ := r.split(sec, nsec)
+			if want := clampBig(refAt(r, bigNS(sec, nsec))); int64(got) != want {
 				t.Fatalf("%v: %d s %d ns is tick %d, want %d", r, sec, nsec, got, want)
 			}
 		default:
@@ -176,7 +177,7 @@ func TestRateValid(t *testing.T) {
 		if got := tt.rate.valid(); got != tt.valid {
 			t.Errorf("%v: valid %v", tt.rate, got)
 		}
-		if want := (Rate{60, 1}); !tt.valid && (tt.rate.Ticks(time.Second) != 60 || tt.rate.Duration(60) != time.Second || tt.rate.Time(7, 5).Time() != want.Time(7, 5).Time()) {
+		if want := (Rate{60, 1}); !tt.valid && (tt.rate.Ticks(time.Second) != 60 || tt.rate.Duration(60) != time.Second || tt.rate.At(7, 5).Duration() != want.At(7, 5).Duration()) {
 			t.Errorf("%v is not taken for 60 a second", tt.rate)
 		}
 		if got := tt.rate.String(); got != tt.text {
@@ -194,7 +195,7 @@ func TestTimeAgainstBig(t *testing.T) {
 		r := rates[rng.IntN(len(rates))]
 		n := Tick(int64(rng.Uint64()) >> (20 + rng.IntN(44)))
 		d := time.Duration(int64(rng.Uint64()) >> rng.IntN(64))
-		u := r.Time(n, d)
+		u := r.At(n, d)
 		want := new(big.Int).Add(refStart(r, n), big.NewInt(int64(d)))
 		exact := func(u Time) *big.Int {
 			return new(big.Int).Add(refStart(u.rate, u.Tick()), big.NewInt(u.offset))
@@ -202,7 +203,7 @@ func TestTimeAgainstBig(t *testing.T) {
 		if exact(u).Cmp(want) != 0 || u.offset < 0 || u.offset >= int64(u.length()) {
 			t.Fatalf("%v: tick %d and %d ns made %d and %d ns", r, n, d, u.Tick(), u.offset)
 		}
-		if got := int64(u.Time()); got != clampBig(want) {
+		if got := int64(u.Duration()); got != clampBig(want) {
 			t.Fatalf("%v: time %d ns, want %v", u, got, want)
 		}
 		if got := int64(r.Duration(u.Tick())); got != clampBig(refStart(r, u.Tick())) {
@@ -236,8 +237,8 @@ func TestTimeExtremes(t *testing.T) {
 	for _, r := range append(rates, Rate{}, Rate{1, math.MaxUint32}, Hz(billion)) {
 		for _, n := range []Tick{math.MinInt64, math.MinInt64 + 1, -1, 0, math.MaxInt64} {
 			for _, d := range []time.Duration{math.MinInt64, -1, 0, 1, math.MaxInt64} {
-				u := r.Time(n, d)
-				for _, v := range []Time{{}, r.Time(0, 0), r.Time(-n, d), u.Add(d), Hz(50).Time(n, d)} {
+				u := r.At(n, d)
+				for _, v := range []Time{{}, r.At(0, 0), r.At(-n, d), u.Add(d), Hz(50).At(n, d)} {
 					if compare(u, v) != -compare(v, u) {
 						t.Fatalf("%v and %v do not agree on which is earlier", u, v)
 					}
@@ -245,7 +246,7 @@ func TestTimeExtremes(t *testing.T) {
 						t.Fatalf("%v minus %v is %v", u, v, s)
 					}
 				}
-				_, _, _ = u.String(), u.Time(), u.length()
+				_, _, _ = u.String(), u.Duration(), u.length()
 			}
 		}
 	}
@@ -256,11 +257,45 @@ func TestLengthSum(t *testing.T) {
 	for _, r := range rates {
 		var sum time.Duration
 		for n := range Tick(r.Num) {
-			sum += r.Time(n, 0).length()
+			sum += r.At(n, 0).length()
 		}
 		if want := time.Duration(r.Den) * time.Second; sum != want {
 			t.Errorf("%v: %d ticks take %v, want %v", r, r.Num, sum, want)
 		}
+	}
+}
+
+// The sum of two Times is that of their ticks and of the offsets in them; of different rates there is
+// none. A Time knows its rate.
+func TestTimePlus(t *testing.T) {
+	rng := newRand(t)
+	for range 20_000 {
+		r := rates[rng.IntN(len(rates))]
+		a := r.instant(time.Duration(rng.Int64N(1<<50) - 1<<49))
+		b := r.instant(time.Duration(rng.Int64N(1<<50) - 1<<49))
+		sum, err := a.Plus(b)
+		want := r.At(a.tick+b.tick, 0).Add(time.Duration(a.offset + b.offset))
+		if err != nil || sum != want || sum.Rate() != r.orDefault() {
+			t.Fatalf("%v and %v are %v at %v, %v, want %v", a, b, sum, sum.Rate(), err, want)
+		}
+		// By game time, each start of a tick is rounded up by less than a nanosecond.
+		if d := sum.Duration() - a.Duration() - b.Duration(); d < -2 || d > 2 {
+			t.Fatalf("%v and %v: off by %v", a, b, d)
+		}
+	}
+	if sum, err := Hz(60).At(1, ms(10)).Plus(Rate{120, 2}.At(2, ms(10))); err != nil || sum != Hz(60).At(3, ms(20)) {
+		t.Errorf("%v, %v", sum, err)
+	}
+	if sum, err := Hz(60).At(1, 0).Plus(Hz(50).At(1, 0)); err != ErrRate || sum != (Time{}) {
+		t.Errorf("%v, %v", sum, err)
+	}
+	for n, m := range map[Tick]Tick{math.MaxInt64: 1, math.MinInt64: -1} {
+		if sum, err := Hz(60).At(n, 0).Plus(Hz(60).At(m, 0)); err != nil || sum.Tick() != n {
+			t.Errorf("%d and %d are %v, %v", n, m, sum, err)
+		}
+	}
+	if got := (Time{}).Rate(); got != Hz(60) {
+		t.Errorf("the zero Time has the rate %v", got)
 	}
 }
 

@@ -155,7 +155,7 @@ func (m *match) clientSends() {
 	epoch, _ := m.client.Epoch()
 	c, _ := m.client.Snapshot(m.clientNow())
 	b = binary.LittleEndian.AppendUint64(b, epoch)
-	b = binary.LittleEndian.AppendUint64(b, uint64(c.Predicted.Tick()))
+	b = binary.LittleEndian.AppendUint64(b, uint64(c.PredictedTime.Tick()))
 	if h, ok := m.client.Hello(); ok {
 		b, _ = h.AppendBinary(b)
 	}
@@ -229,7 +229,7 @@ func (m *match) compare() {
 	if m.server != nil {
 		b, okB = m.server.Snapshot(m.serverNow())
 	}
-	apart := a.Shared.Sub(b.Shared).Abs()
+	apart := a.SharedTime.Sub(b.SharedTime).Abs()
 	if !okA || !okB || m.client.now.epoch != m.server.epoch || apart > matchTolerance {
 		m.lastApart = m.world.Now()
 	}
@@ -513,7 +513,7 @@ func TestStopAndStart(t *testing.T) {
 		if n := c.Advance(now + 1_000_000); n != 0 || s.Advance(now+1_000_000) != 0 {
 			t.Fatal("ticks after Stop")
 		}
-		if _, ok := c.Shared(now); ok {
+		if _, ok := c.SharedTime(now); ok {
 			t.Fatal("a reading after Stop")
 		}
 		if _, ok := s.Announce(5, now); ok {
@@ -529,13 +529,13 @@ func TestStopAndStart(t *testing.T) {
 func TestStopInHandler(t *testing.T) {
 	var l *Server
 	var log []string
-	after := func(name string) func(Step) {
-		return func(s Step) { log = append(log, fmt.Sprint(name, s.Tick)) }
+	after := func(name string) func(Info) {
+		return func(s Info) { log = append(log, fmt.Sprint(name, s.Tick)) }
 	}
 	on := Handlers{
 		BeforeLoop: func() { log = append(log, "<") }, AfterLoop: func() { log = append(log, ">") },
 		BeforeTick: after("b"), AfterTick: after("a"),
-		Tick: func(s Step) {
+		Tick: func(s Info) {
 			log = append(log, fmt.Sprint("t", s.Tick))
 			if s.Tick == 2 {
 				l.Pause(50_000)
@@ -565,7 +565,7 @@ func TestRestartInHandler(t *testing.T) {
 	var ran []Tick
 	l = mustServer(ServerConfig{
 		Handlers: Handlers{
-			Tick: func(s Step) {
+			Tick: func(s Info) {
 				ran = append(ran, s.Tick)
 				if s.Tick == 2 {
 					l.Stop()

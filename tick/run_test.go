@@ -18,7 +18,7 @@ func TestRunEnded(t *testing.T) {
 		var now uint64
 		s := mustServer(ServerConfig{
 			Config:   Config{Clock: func() uint64 { now += 1e6; return now }},
-			Handlers: Handlers{Tick: func(s Step) { t.Errorf("tick %d", s.Tick) }},
+			Handlers: Handlers{Tick: func(s Info) { t.Errorf("tick %d", s.Tick) }},
 		})
 		if err := s.Run(ctx); err != context.Canceled {
 			t.Errorf("returned %v", err)
@@ -35,7 +35,7 @@ func TestStopThenRun(t *testing.T) {
 			var inside, together, ran atomic.Int32
 			s := mustServer(ServerConfig{
 				Config: Config{Clock: func() uint64 { return uint64(time.Since(begin).Microseconds()) }},
-				Handlers: Handlers{Tick: func(Step) {
+				Handlers: Handlers{Tick: func(Info) {
 					if inside.Add(1) > 1 {
 						together.Add(1)
 					}
@@ -90,9 +90,9 @@ func TestRun(t *testing.T) {
 		var late time.Duration
 		cfg := r.server(ServerConfig{Config: Config{Clock: clock}})
 		record := cfg.Tick
-		cfg.Tick = func(s Step) {
+		cfg.Tick = func(s Info) {
 			record(s)
-			late = max(late, time.Since(begin)-s.Predicted.Time())
+			late = max(late, time.Since(begin)-s.PredictedTime.Duration())
 			if s.Tick%100 == 50 {
 				time.Sleep(ms(40)) // a slow tick
 			} else {
@@ -112,7 +112,7 @@ func TestRun(t *testing.T) {
 		if late > ms(41) {
 			t.Errorf("a tick was late by %v", late)
 		}
-		if _, ok := s.Shared(0); ok {
+		if _, ok := s.SharedTime(0); ok {
 			t.Error("still running")
 		}
 
@@ -154,7 +154,7 @@ func TestRunNotices(t *testing.T) {
 		var last atomic.Int64 // when the first tick ran since it was 0
 		since := func() time.Duration { return time.Since(begin) }
 		common := Config{Rate: Hz(1000), Clock: func() uint64 { return usec(since()) }}
-		handlers := Handlers{Tick: func(Step) {
+		handlers := Handlers{Tick: func(Info) {
 			last.CompareAndSwap(0, int64(since()))
 			time.Sleep(time.Duration(slow.Swap(0)))
 		}}

@@ -55,13 +55,12 @@ func (s *spread) count(d time.Duration) {
 	if s.row++; b > s.usual {
 		s.row = 0
 	}
-	if s.total < mostCounts && (s.row < usualRow || s.total < usualRow) {
-		return
-	}
-	s.total, s.row = 0, 0
-	for i := range s.counts {
-		s.counts[i] /= 2
-		s.total += s.counts[i]
+	if s.total >= mostCounts || min(float32(s.row), s.total) >= usualRow {
+		s.total, s.row = 0, 0
+		for i := range s.counts {
+			s.counts[i] /= 2
+			s.total += s.counts[i]
+		}
 	}
 }
 
@@ -77,15 +76,12 @@ func edge(bin int) time.Duration {
 	return time.Duration(float64(finest) * math.Exp2(float64(bin)/perOctave))
 }
 
-// follow lets the level follow the last delays if they show that it has shifted: by more than
-// chance moves a median of so many.
-func (s *spread) follow() {
+// settle lets the level follow the last delays if they show that it has shifted: by more than
+// chance moves a median of so many. There must be one.
+func (s *spread) settle() {
 	var room [levelKept]time.Duration
 	last := append(room[:0], s.recent[max(len(s.recent)-levelKept, 0):]...)
 	slices.Sort(last)
-	if len(last) == 0 {
-		return
-	}
 	median := last[len(last)/2]
 	if s.total == 0 && len(s.recent) < recentKept {
 		s.level = median
@@ -107,13 +103,12 @@ func (s *spread) follow() {
 	s.level, s.recent = median, kept
 }
 
-// restart says that the path has become another one, of which only these delays are known.
+// restart says that the path has become another one, of which only these delays are known, at
+// least one.
 func (s *spread) restart(delays []time.Duration) {
-	s.recent = append(s.recent[:0], delays...)
+	s.recent = slices.Clone(delays)
 	slices.Sort(delays)
-	if len(delays) > 0 {
-		s.level = delays[len(delays)/2]
-	}
+	s.level = delays[len(delays)/2]
 }
 
 // shift says that all delays are longer by d, since they count from another time.
@@ -133,10 +128,8 @@ func (s *spread) beyond(share float64) time.Duration {
 	}
 	end := func(share float64) int {
 		may, i := float32(share)*total, bins-1
-		for ; i > 0; i-- {
-			if may -= counts[i]; may < 0 {
-				break
-			}
+		for ; i > 0 && counts[i] <= may; i-- {
+			may -= counts[i]
 		}
 		return i
 	}

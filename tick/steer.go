@@ -7,87 +7,126 @@ import (
 	"time"
 )
 
-const (
-	// sharedBand is the dead band of the shared clock at most: what all peers are to
-	// agree on, to a thirtieth of a tick, and more than a good estimate dithers by.
-	sharedBand = 500 * time.Microsecond
-	// maxSkewPPB bounds what a client believes of a skew. No quartz is a thousandth off.
-	maxSkewPPB = 1_000_000
-)
-
-// target is where the clocks of a client should be by the remote clock.
-type target struct {
-	at      [3]time.Duration
-	skewPPB int64 // rate of the remote clock minus that of the local clock, parts in 10^9; 0 if not known
+// Provider decides where the clocks of a client begin, and how those of a client or a server
+// advance. Config.Provider replaces the one that is built in. Its methods are called by the
+// goroutine that is in Advance, AdvanceOne or Run. They must not call the Server or Client.
+//
+// Whatever a Provider does, each tick runs once and in order, or an event says why not; without
+// an event no clock goes back; and NeverBack holds.
+type Provider interface {
+	// InitializeClient is called when a client has learned its server's time, in each epoch. Its
+	// clocks begin where s has them At: at their Target, if that is not changed. Each goes on
+	// at its Pace.
+	InitializeClient(s *Steering)
+	// AdvanceTime is called in each Advance in which the Target is known, except in a pause. A
+	// decision counts from 20 ms after the Advance on, since readers may be so far ahead. At and
+	// Target are of that moment.
+	//
+	// If it returns true, the clocks go on at their Pace. False is a hard correction: clocks whose
+	// At was changed are set at once, which is reported as EventStepped.
+	AdvanceTime(s *Steering) (ok bool)
 }
 
-// steering decides how clocks follow their target: see ClientConfig.
-type steering struct {
-	slewPPM             int64
-	deadBand, hard      time.Duration
-	hardOnly, neverBack bool
+// Steering is what a Provider is told of the three clocks, and what it decides. On a server ticks
+// and Welcomes follow PredictedTime.
+type Steering struct {
+	SharedTime, ServerTime, PredictedTime Steered // see Clocks
+}
 
+// Steered is one clock as a Provider sees it.
+type Steered struct {
+	At     time.Duration // the game time that it shows; change it to set the clock
+	Target time.Duration // the game time that it should show; on a server it is At
+	Pace   Pace          // how it goes on: at first with the measured rate of the server's clock, and no slew
+
+	// Measured says that Target follows when inputs or states arrive, since the buffer of the
+	// clock sets itself. Late says that several of them in a row have just come too late. If
+	// PredictedTime is set forward then, the ticks between are run.
+	Measured, Late bool
+}
+
+// Pace is how a clock goes on. The zero Pace is the rate of the local clock.
+type Pace struct {
+	SkewPPB int64         // its rate minus that of the local clock, in parts in 10^9, from -10^9 to 10^9
+	Slew    time.Duration // a correction, positive forward
+	SlewPPM int64         // of Slew so many microseconds are made in each second, up to 10^6, until nothing is left
+}
+
+// limited returns what p may be: no clock goes back.
+func (p Pace) limited() Pace {
+	return Pace{min(max(p.SkewPPB, -billion), billion), cut(p.Slew), min(max(p.SlewPPM, 0), 1_000_000)}
+}
+
+// clocks returns the three by their index.
+func (s *Steering) clocks() [3]*Steered {
+	return [3]*Steered{shared: &s.SharedTime, server: &s.ServerTime, predicted: &s.PredictedTime}
+}
+
+// serverProvider is the Provider of a server: its clocks run at the rate of the local clock.
+type serverProvider struct{}
+
+func (serverProvider) InitializeClient(*Steering) {}
+
+func (serverProvider) AdvanceTime(*Steering) bool { return true }
+
+// clientProvider is the Provider of a client, see ClientConfig.
+type clientProvider struct {
+	ClientConfig
 	dir  [3]int  // sign of the slew under way, 0 for none
 	hold [3]bool // standing still instead of going back
-
-	adapts [3]bool // the clock follows arrivals: exactly, and never by a step of its own
-	stands bool    // the server clock is to stand still until it is right
 }
 
-func newSteering(c ClientConfig) steering {
-	return steering{
-		slewPPM:   orDefault(c.SlewPPM, defaultSlewPPM),
-		deadBand:  orDefault(c.DeadBand, defaultDeadBand),
-		hard:      orDefault(c.HardThreshold, defaultHardThreshold),
-		hardOnly:  c.HardOnly,
-		neverBack: c.NeverBack,
+// sharedBand is the dead band of the shared clock at most: what all peers are to
+// agree on, to a thirtieth of a tick, and more than a good estimate dithers by.
+const sharedBand = 500 * time.Microsecond
+
+// InitializeClient ends all corrections: the clocks are at their targets.
+func (p *clientProvider) InitializeClient(*Steering) { p.dir, p.hold = [3]int{}, [3]bool{} }
+
+// AdvanceTime slews what is off, and sets all clocks if one is off by more than HardThreshold.
+func (p *clientProvider) AdvanceTime(s *Steering) bool {
+	apart, hard, lead := (s.SharedTime.Target-s.SharedTime.At).Abs() > p.HardThreshold, false, &s.PredictedTime
+	for i, c := range s.clocks() {
+		left := p.off(c, apart)
+		hard = hard || left > p.HardThreshold || left < -p.HardThreshold && !p.NeverBack
+		c.Pace.Slew, c.Pace.SlewPPM = p.slew(i, c, left)
 	}
+	hurries := lead.Late && lead.Target > lead.At && !p.HardOnly
+	for i, c := range s.clocks() {
+		if hurries && c == lead || hard && (!p.NeverBack || c.Target > c.At) {
+			c.At, c.Pace.Slew, c.Pace.SlewPPM, p.dir[i] = c.Target, 0, 0, 0
+		}
+	}
+	return !hard && !hurries
 }
 
-// forget ends all corrections: the clocks are at their targets.
-func (s *steering) forget() { s.dir, s.hold = [3]int{}, [3]bool{} }
-
-// correct returns the slews of clocks that show now. If step is true, clocks were
-// set instead, those in now.
-func (s *steering) correct(now *[3]time.Duration, target [3]time.Duration) (slews [3]slew, step bool) {
-	apart := (target[shared] - now[shared]).Abs() > s.hard
-	for i, t := range target {
-		left := t - now[i]
-		if s.adapts[i] && !apart {
-			left = min(max(left, -s.hard), s.hard)
-		}
-		step = step || left > s.hard || left < -s.hard && !s.neverBack
-		slews[i] = s.slew(i, left)
+// off returns by how much a clock is off. One that follows arrivals needs no step of its own.
+func (p *clientProvider) off(c *Steered, apart bool) time.Duration {
+	left := c.Target - c.At
+	if c.Measured && !apart {
+		left = min(max(left, -p.HardThreshold), p.HardThreshold)
 	}
-	if step {
-		for i, t := range target {
-			if !s.neverBack || t > now[i] {
-				now[i], slews[i], s.dir[i] = t, slew{}, 0
-			}
-		}
-	}
-	return slews, step
+	return left
 }
 
 // slew returns the slew of clock i, which is off by left.
-func (s *steering) slew(i int, left time.Duration) slew {
-	band := s.deadBand
-	if i == shared || s.adapts[i] {
+func (p *clientProvider) slew(i int, c *Steered, left time.Duration) (time.Duration, int64) {
+	band := p.DeadBand
+	if i == shared || c.Measured {
 		band = min(band, sharedBand)
 	}
-	begins := s.neverBack && left < -s.hard || s.stands && i == server
-	if s.hold[i] = left < 0 && (begins || s.hold[i]); s.hold[i] {
-		return slew{left, 1_000_000}
+	begins := p.NeverBack && left < -p.HardThreshold || i == server && c.Late && !p.HardOnly
+	if p.hold[i] = left < 0 && (begins || p.hold[i]); p.hold[i] {
+		return left, 1_000_000
 	}
-	sign := cmp.Compare(left, 0)
-	switch {
-	case max(left, -left) > band:
-		s.dir[i] = sign
-	case s.dir[i] != sign: // arrived
-		s.dir[i] = 0
+	switch sign := cmp.Compare(left, 0); {
+	case left.Abs() > band:
+		p.dir[i] = sign
+	case p.dir[i] != sign: // arrived
+		p.dir[i] = 0
 	}
-	if s.hardOnly || s.dir[i] == 0 {
-		return slew{}
+	if p.HardOnly || p.dir[i] == 0 {
+		return 0, 0
 	}
-	return slew{left, s.slewPPM}
+	return left, p.SlewPPM
 }

@@ -27,19 +27,19 @@ func TestRawJitter(t *testing.T) {
 				remote.offset = truth + rng.Int64N(60_001) - 30_000
 			}
 			l.Advance(now)
-			for i, get := range []func(uint64) (Time, bool){l.Shared, l.Server, l.Predicted} {
+			for i, get := range []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime} {
 				at := now + rng.Uint64N(16_000)
 				a, _ := get(now)
 				b, _ := get(at)
-				if a.Time() < last[i] || b.Time() < a.Time() {
+				if a.Duration() < last[i] || b.Duration() < a.Duration() {
 					t.Fatalf("clock %d went back at %d s", i, sec)
 				}
-				last[i] = a.Time()
+				last[i] = a.Duration()
 				if at > now+1000 {
 					speed := float64(b.Sub(a)) / float64(at-now) / 1000
 					speedMin, speedMax = min(speedMin, speed), max(speedMax, speed)
 				}
-				last[i] = b.Time()
+				last[i] = b.Duration()
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func TestRawJitter(t *testing.T) {
 		now += 16_667
 		l.Advance(now)
 	}
-	for _, get := range []func(uint64) (Time, bool){l.Shared, l.Server, l.Predicted} {
+	for _, get := range []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime} {
 		a, _ := get(now)
 		b, _ := get(now + 10_000_000)
 		if b.Sub(a) != 10*time.Second {
@@ -127,20 +127,20 @@ func TestNeverBack(t *testing.T) {
 			remote.shift(-3 * time.Second)
 		}
 		l.Advance(now)
-		p, _ := l.Predicted(now + 5000)
-		if p.Time() < last {
+		p, _ := l.PredictedTime(now + 5000)
+		if p.Duration() < last {
 			t.Fatalf("time went back at %d", now)
 		}
-		last = p.Time()
-		p, _ = l.Predicted(now)
+		last = p.Duration()
+		p, _ = l.PredictedTime(now)
 		want := time.Hour + time.Duration(now)*time.Microsecond + ms(50) + Hz(60).Duration(2)
 		if now >= step {
 			want -= 3 * time.Second
 		}
-		if converged == 0 && now > step && p.Time() == want {
+		if converged == 0 && now > step && p.Duration() == want {
 			converged = now - step
 		}
-		if converged != 0 && p.Time() != want {
+		if converged != 0 && p.Duration() != want {
 			t.Fatalf("left the target again at %d", now)
 		}
 	}
@@ -168,18 +168,18 @@ func TestNeverBackDelay(t *testing.T) {
 	remote.delay += ms(300)
 	l.Advance(0)      // sets the predicted clock
 	l.Advance(10_000) // lets the server clock stand still soon
-	before, _ := l.Server(10_000 + grace)
+	before, _ := l.ServerTime(10_000 + grace)
 	for now := uint64(10_000 + grace); now < 320_000; now += 10_000 {
 		l.Advance(now)
-		if s, _ := l.Server(now); s != before {
+		if s, _ := l.ServerTime(now); s != before {
 			t.Fatalf("server time %v after %v", s, before)
 		}
 	}
 	l.Advance(340_000)
 	l.Advance(380_000)
-	a, _ := l.Shared(380_000)
-	b, _ := l.Server(380_000)
-	c, _ := l.Predicted(380_000)
+	a, _ := l.SharedTime(380_000)
+	b, _ := l.ServerTime(380_000)
+	c, _ := l.PredictedTime(380_000)
 	if a.Sub(b) != ms(350)+Hz(60).Duration(1) || c.Sub(a) != ms(350)+Hz(60).Duration(2) {
 		t.Errorf("clocks %v %v %v", a, b, c)
 	}
@@ -203,9 +203,9 @@ func TestSuspend(t *testing.T) {
 		t.Errorf("events %v", r.events)
 	}
 	r.check(t)
-	got, _ := l.Shared(now)
-	if want := time.Hour + 30*time.Second + 2*time.Second; got.Time() != want {
-		t.Errorf("the shared clock shows %v, want %v", got.Time(), want)
+	got, _ := l.SharedTime(now)
+	if want := time.Hour + 30*time.Second + 2*time.Second; got.Duration() != want {
+		t.Errorf("the shared clock shows %v, want %v", got.Duration(), want)
 	}
 }
 
@@ -215,9 +215,9 @@ func TestZeroRTT(t *testing.T) {
 	l := newClient(ClientConfig{}, remote, 0)
 	for now := uint64(0); now < 1_000_000; now += 10_000 {
 		l.Advance(now)
-		p, _ := l.Predicted(now)
-		s, _ := l.Server(now)
-		g, _ := l.Shared(now)
+		p, _ := l.PredictedTime(now)
+		s, _ := l.ServerTime(now)
+		g, _ := l.SharedTime(now)
 		if p.Sub(s) < Hz(60).Duration(1) || p.Tick() <= s.Tick() || p.Sub(g) != Hz(60).Duration(2) || g.Sub(s) != Hz(60).Duration(1) {
 			t.Fatalf("server %v, shared %v, predicted %v", s, g, p)
 		}
@@ -234,7 +234,7 @@ func TestHardOnly(t *testing.T) {
 	l := newClient(r.client(ClientConfig{HardOnly: true}), remote, time.Hour)
 	l.Advance(0)
 	start := [3]Time{}
-	gets := []func(uint64) (Time, bool){l.Shared, l.Server, l.Predicted}
+	gets := []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime}
 	for i, get := range gets {
 		start[i], _ = get(0)
 	}
@@ -269,8 +269,8 @@ func TestHoldWithSkew(t *testing.T) {
 	l.Advance(0)
 	remote.shift(-time.Second)
 	l.Advance(1000)
-	a, _ := l.Shared(1000 + grace)
-	b, _ := l.Shared(501_000 + grace)
+	a, _ := l.SharedTime(1000 + grace)
+	b, _ := l.SharedTime(501_000 + grace)
 	if a != b {
 		t.Errorf("%v after %v", b, a)
 	}
@@ -289,12 +289,12 @@ func TestSkew(t *testing.T) {
 			remote.offset = start + int64(float64(now)*ppm*1e-6)
 			remote.lost = now > 500_000_000 && now < 560_000_000
 			l.Advance(now)
-			if l.now.courses[predicted].last().slew.ppm != 0 {
+			if l.now.courses[predicted].last().pace.SlewPPM != 0 {
 				slews++
 			}
-			g, _ := l.Shared(now)
+			g, _ := l.SharedTime(now)
 			truth := time.Hour + time.Duration(float64(now)*1000*(1+ppm*1e-6))
-			worst = max(worst, (g.Time() - truth).Abs())
+			worst = max(worst, (g.Duration() - truth).Abs())
 		}
 		if slews != 0 || l.Stats().Steps != 0 {
 			t.Errorf("%v ppm: %d slews of the predicted clock, %d steps", ppm, slews, l.Stats().Steps)
@@ -310,8 +310,8 @@ func TestSkew(t *testing.T) {
 	for _, ppm := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
 		l := newClient(ClientConfig{}, &fakeRemote{ppm: ppm}, 0)
 		l.Advance(0)
-		a, _ := l.Shared(0)
-		b, _ := l.Shared(1_000_000)
+		a, _ := l.SharedTime(0)
+		b, _ := l.SharedTime(1_000_000)
 		if d := b.Sub(a); d < 999*time.Millisecond || d > 1001*time.Millisecond {
 			t.Errorf("with a skew of %v a second takes %v", ppm, d)
 		}
@@ -325,10 +325,10 @@ func TestCustomClock(t *testing.T) {
 	l := newClient(ClientConfig{ClientBuffer: -1, ServerBuffer: -1}, remote, time.Hour+ms(50))
 	for now := uint64(0); now < 1_000_000; now += 10_000 {
 		l.Advance(now)
-		p, _ := l.Predicted(now)
-		s, _ := l.Server(now)
-		if p.Sub(s) != ms(100) || s.Time() != time.Hour+time.Duration(now)*time.Microsecond {
-			t.Fatalf("server %v, predicted %v", s.Time(), p.Time())
+		p, _ := l.PredictedTime(now)
+		s, _ := l.ServerTime(now)
+		if p.Sub(s) != ms(100) || s.Duration() != time.Hour+time.Duration(now)*time.Microsecond {
+			t.Fatalf("server %v, predicted %v", s.Duration(), p.Duration())
 		}
 	}
 }
@@ -341,8 +341,8 @@ func TestSetBuffers(t *testing.T) {
 	l.Advance(0)
 	l.SetBuffers(ms(50), ms(100))
 	now := advance(l, 0, 20_000_000)
-	p, _ := l.Predicted(now)
-	s, _ := l.Server(now)
+	p, _ := l.PredictedTime(now)
+	s, _ := l.ServerTime(now)
 	if p.Sub(s) != ms(250) || len(r.of(EventStepped)) != 0 {
 		t.Errorf("predicted is %v ahead of server; %v", p.Sub(s), r.events)
 	}
@@ -353,9 +353,9 @@ func TestSetBuffers(t *testing.T) {
 	}
 	h := mustServer(ServerConfig{}) // which has no buffers
 	h.Start(0)
-	a, _ := h.Shared(1000)
-	b, _ := h.Server(1000)
-	c, _ := h.Predicted(1000)
+	a, _ := h.SharedTime(1000)
+	b, _ := h.ServerTime(1000)
+	c, _ := h.PredictedTime(1000)
 	if a != b || b != c {
 		t.Errorf("clocks of a host: %v %v %v", a, b, c)
 	}
@@ -389,13 +389,23 @@ func TestSteerLimits(t *testing.T) {
 			{ClientConfig{HardOnly: true}, server, ms(200), false, false},
 			{ClientConfig{HardOnly: true}, server, ms(200) + 1, false, true},
 		} {
-			s := newSteering(tt.cfg)
-			var at, target [3]time.Duration
+			if err := tt.cfg.complete(); err != nil {
+				t.Fatal(err)
+			}
+			var target, at [3]time.Duration
+			var slews [3]Pace
+			var s Steering
 			target[tt.clock] = sign * tt.off
-			slews, step := s.correct(&at, target)
-			want := [3]slew{}
+			for i, c := range s.clocks() {
+				c.Target = target[i]
+			}
+			step := !(&clientProvider{ClientConfig: tt.cfg}).AdvanceTime(&s)
+			for i, c := range s.clocks() {
+				at[i], slews[i] = c.At, c.Pace
+			}
+			want := [3]Pace{}
 			if tt.slews {
-				want[tt.clock] = slew{sign * tt.off, 10_000}
+				want[tt.clock] = Pace{0, sign * tt.off, 10_000}
 			}
 			set := [3]time.Duration{}
 			if tt.step {
@@ -430,12 +440,15 @@ func TestSteerSequence(t *testing.T) {
 		}},
 		"never back, but forward": {ClientConfig{NeverBack: true}, []state{{ms(21), fast, false}, {ms(201), 0, true}, {1, 0, false}}},
 	} {
-		s := newSteering(tt.cfg)
+		if err := tt.cfg.complete(); err != nil {
+			t.Fatal(err)
+		}
+		p := &clientProvider{ClientConfig: tt.cfg}
 		for i, want := range tt.states {
-			var now [3]time.Duration
-			slews, step := s.correct(&now, [3]time.Duration{predicted: want.off})
-			if got := slews[predicted].ppm; got != want.ppm || step != want.step || step != (now[predicted] == want.off) && want.off != 0 {
-				t.Errorf("%s, %d: off by %v: slew %v, step %v, set to %v", name, i, want.off, slews[predicted], step, now[predicted])
+			s := Steering{PredictedTime: Steered{Target: want.off}}
+			step, c := !p.AdvanceTime(&s), &s.PredictedTime
+			if got := c.Pace.SlewPPM; got != want.ppm || step != want.step || step != (c.At == want.off) && want.off != 0 {
+				t.Errorf("%s, %d: off by %v: slew %v, step %v, set to %v", name, i, want.off, c.Pace, step, c.At)
 			}
 		}
 	}
@@ -446,13 +459,13 @@ func TestSteerSequence(t *testing.T) {
 func TestStepBackWithinATick(t *testing.T) {
 	for running, want := range map[Tick]Event{
 		8:  {First: 9, Last: 9, Again: true},
-		9:  {First: 10, Last: 8},
+		9:  {First: 10, Last: 9},
 		10: {First: 10, Last: 9},
 	} {
 		s := mustServer(ServerConfig{})
 		s.at[predicted] = s.now.rate.Duration(running)
-		s.setNext(10)
-		s.step(s.at[predicted] + 1)
+		s.setNextTick(10)
+		s.step(s.at[predicted]+1, false)
 		want.Kind, want.By = EventStepped, -1
 		if len(s.events) != 1 || s.events[0] != want {
 			t.Errorf("back into tick %d before tick 10: %+v, want %+v", running, s.events, want)
@@ -481,7 +494,7 @@ func TestBothDelays(t *testing.T) {
 	}
 	l.Advance(0)
 	c, ok := l.Snapshot(0)
-	if !ok || c.Shared.Sub(c.Server) != ms(30)+Hz(60).Duration(1) || c.Predicted.Sub(c.Shared) != ms(80)+Hz(60).Duration(2) {
+	if !ok || c.SharedTime.Sub(c.ServerTime) != ms(30)+Hz(60).Duration(1) || c.PredictedTime.Sub(c.SharedTime) != ms(80)+Hz(60).Duration(2) {
 		t.Errorf("clocks %v, %v", c, ok)
 	}
 	for i, bad := range []twoWays{{lost: true}, {to: -1}, {to: time.Hour + 1}} {

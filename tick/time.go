@@ -18,28 +18,25 @@ type Time struct {
 
 // Time returns the instant that lies offset after the start of tick n, or before it
 // if offset is negative. An offset of a tick or more carries into the tick, so
-// r.Time(0, d) is the instant at game time d.
-func (r Rate) Time(n Tick, offset time.Duration) Time {
-	if offset == 0 {
-		return Time{rate: r, tick: n}
-	}
-	sec, nsec := r.start(n)
-	whole, part := floorDiv(int64(offset), billion)
-	n, rest := r.split(satAdd(sec, whole), nsec+part)
-	return Time{r, n, rest}
+// r.At(0, d) is the instant at game time d.
+func (r Rate) At(n Tick, offset time.Duration) Time {
+	return Time{rate: r, tick: n}.Add(offset)
 }
 
-// time returns the instant at game time d.
-func (r Rate) time(d time.Duration) Time {
+// instant returns the instant at game time d.
+func (r Rate) instant(d time.Duration) Time {
 	n, rest := r.split(0, int64(d))
 	return Time{r, n, rest}
 }
+
+// Rate returns the rate of the ticks: the rate that the Time was made with, or 60 a second.
+func (t Time) Rate() Rate { return t.rate.orDefault() }
 
 // Tick returns the number of the tick.
 func (t Time) Tick() Tick { return t.tick }
 
 // Time returns the game time of the instant. It is cut off at 292 years.
-func (t Time) Time() time.Duration {
+func (t Time) Duration() time.Duration {
 	sec, nsec := t.rate.start(t.tick)
 	return duration(sec, nsec+t.offset)
 }
@@ -47,7 +44,7 @@ func (t Time) Time() time.Duration {
 // length returns the length of the tick. At rates that do not divide 10^9 neighbours
 // differ by a nanosecond, so that their sum is exact.
 func (t Time) length() time.Duration {
-	return t.rate.Time(satAdd(t.tick, 1), 0).Sub(t.rate.Time(t.tick, 0))
+	return t.rate.At(satAdd(t.tick, 1), 0).Sub(t.rate.At(t.tick, 0))
 }
 
 // Fraction returns how far the tick has passed, in [0, 1), for interpolation.
@@ -55,10 +52,22 @@ func (t Time) Fraction() float64 { return float64(t.offset) / float64(max(t.leng
 
 // Add returns the instant d later, at the same rate.
 func (t Time) Add(d time.Duration) Time {
+	if d == 0 {
+		return t // even if game time does not reach so far
+	}
 	sec, nsec := t.rate.start(t.tick)
 	whole, part := floorDiv(int64(d), billion)
 	n, rest := t.rate.split(satAdd(sec, whole), nsec+t.offset+part)
 	return Time{t.rate, n, rest}
+}
+
+// Plus returns the sum of two Times: their ticks are added, and the offsets in them. The error is
+// ErrRate if their rates differ; {60, 1} and {120, 2} do not.
+func (t Time) Plus(u Time) (Time, error) {
+	if !t.rate.equal(u.rate) {
+		return Time{}, ErrRate
+	}
+	return t.rate.At(satAdd(t.tick, u.tick), time.Duration(t.offset+u.offset)), nil
 }
 
 // Sub returns how much later t is than u, whatever the rates (t-u), cut off at 292
@@ -67,13 +76,18 @@ func (t Time) Sub(u Time) time.Duration {
 	ts, tn := t.rate.start(t.tick)
 	us, un := u.rate.start(u.tick)
 	sec := ts - us
-	if (ts < 0) != (us < 0) && (sec < 0) != (ts < 0) { // overflow
-		if ts < 0 {
-			return math.MinInt64
-		}
-		return math.MaxInt64
+	if (ts^us)&(ts^sec) < 0 { // overflow
+		return time.Duration(ts>>63 ^ math.MaxInt64)
 	}
 	return duration(sec, tn-un+t.offset-u.offset)
+}
+
+// next returns the first tick that starts at t or later.
+func (t Time) next() Tick {
+	if t.offset > 0 {
+		return t.tick + 1
+	}
+	return t.tick
 }
 
 // String returns the ticks since tick 0, rounded down to a hundredth, as in "1024.50". Half a

@@ -59,7 +59,7 @@ func (r *room) start(hz uint32, at time.Duration) {
 	server, err := tick.NewServer(tick.ServerConfig{
 		Config:    config,
 		FirstTick: config.Rate.Ticks(at),
-		Handlers:  tick.Handlers{Tick: func(s tick.Step) { r.tick(server, s) }},
+		Handlers:  tick.Handlers{Tick: func(s tick.Info) { r.tick(server, s) }},
 	})
 	if err != nil {
 		panic(err) // nothing in it comes from outside but the rate, which setRate checks
@@ -84,9 +84,9 @@ func (r *room) setRate(hz uint32) {
 	if hz == r.hz || hz < minRate || hz > maxRate {
 		return
 	}
-	now, _ := r.game.Shared(r.clock())
+	now, _ := r.game.SharedTime(r.clock())
 	r.end()
-	r.start(hz, now.Time())
+	r.start(hz, now.Duration())
 	for _, s := range r.seats {
 		clear(s.inputs)
 		r.welcome(s)
@@ -132,14 +132,14 @@ func (r *room) welcome(s *seat) {
 }
 
 // tick moves everybody and tells everybody.
-func (r *room) tick(server *tick.Server, s tick.Step) {
+func (r *room) tick(server *tick.Server, s tick.Info) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if server != r.game {
 		return // the rate was just changed
 	}
 	epoch, _ := server.Epoch()
-	at := s.Shared.Time()
+	at := s.SharedTime.Duration()
 	state := game.State{Epoch: epoch, Tick: s.Tick, Figures: map[uint32]game.Figure{game.NPC: npc(at)}}
 	for _, seat := range r.seats {
 		if f, ok := seat.inputs[s.Tick]; ok {
@@ -181,7 +181,7 @@ func (r *room) receive(s *seat, b []byte) {
 		if err != nil {
 			return
 		}
-		ok, late := r.game.AcceptInput(m.Epoch, m.Tick, r.clock())
+		ok, late := r.game.AcceptInput(uint64(s.player), m.Epoch, m.Tick, r.clock())
 		if late {
 			s.late++
 		}

@@ -68,13 +68,13 @@ var figures = [3]string{"own player", "other player", "NPC"}
 var rules = []rule{
 	{
 		"in server time", "client",
-		func(_ bool, c tick.Clocks) tick.Time { return c.Server },
+		func(_ bool, c tick.Clocks) tick.Time { return c.ServerTime },
 		[3]time.Duration{0, gap, 0},
 		[3]time.Duration{0, gap, 0},
 	},
 	{
 		"in predicted time", "client",
-		func(_ bool, c tick.Clocks) tick.Time { return c.Predicted },
+		func(_ bool, c tick.Clocks) tick.Time { return c.PredictedTime },
 		[3]time.Duration{0, gap, gap},
 		[3]time.Duration{0, 0, 0},
 	},
@@ -82,16 +82,16 @@ var rules = []rule{
 		"predicted under your own player, in server time under all others", "client",
 		func(own bool, c tick.Clocks) tick.Time {
 			if own {
-				return c.Predicted
+				return c.PredictedTime
 			}
-			return c.Server
+			return c.ServerTime
 		},
 		[3]time.Duration{0, 0, 0},
 		[3]time.Duration{0, 0, 0},
 	},
 	{
 		"in server time, and nobody predicts", "host",
-		func(_ bool, c tick.Clocks) tick.Time { return c.Server },
+		func(_ bool, c tick.Clocks) tick.Time { return c.ServerTime },
 		[3]time.Duration{0, 0, 0},
 		[3]time.Duration{0, 0, 0},
 	},
@@ -192,15 +192,15 @@ func play(r rule) (client, host [3]lag) {
 
 	// The host. All its clocks are equal: it does not matter which it samples.
 	var server *tick.Server
-	simulate := func(s tick.Step) {
-		ground := platform(s.Shared.Time())
+	simulate := func(s tick.Info) {
+		ground := platform(s.SharedTime.Duration())
 		at := inputs[s.Tick] // nothing yet at first
 		delete(inputs, s.Tick)
 		at[0], at[1] = ground, ground // the NPC and the host's own player
 		if r.authority == "host" {
 			at[2], at[3] = ground, ground
 		}
-		if steady(s.Shared.Time()) {
+		if steady(s.SharedTime.Duration()) {
 			host[npc].add(behind(at[0], ground))
 			host[own].add(behind(at[1], ground))
 			host[other].add(behind(at[2], ground))
@@ -240,22 +240,22 @@ func play(r rule) (client, host [3]lag) {
 	for i, node := range spokes {
 		p := &peer{node: node, states: map[tick.Tick]figuresAt{}}
 		peers = append(peers, p)
-		play := func(s tick.Step) {
-			mine := platform(r.under(true, s.Clocks).Time()) // the player stands on what it sees
+		play := func(s tick.Info) {
+			mine := platform(r.under(true, s.Clocks).Duration()) // the player stands on what it sees
 			b := sim.StartDatagram(&p.sync, node.NowUsec())
 			b = binary.LittleEndian.AppendUint64(b, uint64(s.Tick))
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(mine))
 			node.Send(hub, b)
 
-			seen, ok := p.seen(s.Server) // the others, in server time
-			if i != 0 || !ok || !steady(s.Server.Time()) || !steady(s.Predicted.Time()) {
+			seen, ok := p.seen(s.ServerTime) // the others, in server time
+			if i != 0 || !ok || !steady(s.ServerTime.Duration()) || !steady(s.PredictedTime.Duration()) {
 				return
 			}
 			if r.authority == "host" {
 				mine = seen[2]
 			}
-			under := platform(r.under(true, s.Clocks).Time())
-			beside := platform(r.under(false, s.Clocks).Time())
+			under := platform(r.under(true, s.Clocks).Duration())
+			beside := platform(r.under(false, s.Clocks).Duration())
 			client[own].add(behind(mine, under))
 			client[other].add(behind(seen[3], beside))
 			client[npc].add(behind(seen[0], beside))

@@ -141,10 +141,9 @@ func (p *playerSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	if w.UnmarshalBinary(welcome) == nil {
 		_ = p.ticks.OnWelcome(w, recvUsec) // one that was overtaken changes nothing
 	}
-	if !p.ticks.Accept(m.Epoch, m.Tick, recvUsec) {
+	if !p.ticks.AcceptState(m.Epoch, m.Tick, recvUsec) {
 		return
 	}
-	p.ticks.Received(m.Tick, recvUsec)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.states[m.Tick] = m
@@ -176,7 +175,7 @@ func (p *playerSide) correct(n tick.Tick, at figure) {
 
 // tick plays a predicted tick at once, sends the input for it, and shows the others in
 // server time.
-func (p *playerSide) tick(s tick.Step) {
+func (p *playerSide) tick(s tick.Info) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ran(s.Tick)
@@ -187,7 +186,7 @@ func (p *playerSide) tick(s tick.Step) {
 	p.past[s.Tick] = moment{p.held, p.me}
 
 	p.sendInput(s)
-	if _, ok := p.seen(s.Server); ok {
+	if _, ok := p.seen(s.ServerTime); ok {
 		p.counts.Shown++
 		p.showing = true
 	} else if p.showing {
@@ -198,14 +197,14 @@ func (p *playerSide) tick(s tick.Step) {
 }
 
 // sendInput sends what is held in a tick and in those before.
-func (p *playerSide) sendInput(s tick.Step) {
+func (p *playerSide) sendInput(s tick.Info) {
 	m := input{Newest: s.Tick}
 	m.Epoch, _ = p.ticks.Epoch()
 	for i := range m.Held {
 		m.Held[i] = p.past[s.Tick-tick.Tick(i)].held
 	}
-	if now, ok := p.ticks.Predicted(p.clock.Now()); ok {
-		m.Waited = uint32(min(max(now.Sub(s.Predicted).Microseconds(), 0), math.MaxUint32))
+	if now, ok := p.ticks.PredictedTime(p.clock.Now()); ok {
+		m.Waited = uint32(min(max(now.Sub(s.PredictedTime).Microseconds(), 0), math.MaxUint32))
 	}
 	message := encode(m)
 	if hello, ok := p.ticks.Hello(); ok {

@@ -181,7 +181,7 @@ func watchStalls(ctx context.Context, wall int64, found func(stretch)) {
 
 // clocks is what a tick.Server and a tick.Client have in common here.
 type clocks interface {
-	Shared(nowUsec uint64) (tick.Time, bool)
+	SharedTime(nowUsec uint64) (tick.Time, bool)
 	Epoch() (uint64, bool)
 }
 
@@ -194,9 +194,9 @@ func (n *node) newStatus(c clocks) status {
 	}
 	n.events, n.stalls = nil, nil
 	epoch, known := c.Epoch()
-	game, ok := c.Shared(n.clock.At(int64(now)))
+	game, ok := c.SharedTime(n.clock.At(int64(now)))
 	if known && ok {
-		s.Epoch, s.Game = epoch, game.Time().Microseconds()
+		s.Epoch, s.Game = epoch, game.Duration().Microseconds()
 	}
 	return s
 }

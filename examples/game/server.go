@@ -137,16 +137,15 @@ func (s *serverSide) enter(p *player, m input, recvUsec uint64) {
 	p.newest = max(p.newest, m.Newest)
 	for i, held := range m.Held {
 		n := m.Newest - tick.Tick(i)
-		ok, late := s.ticks.AcceptInput(m.Epoch, n, recvUsec)
-		if n >= p.first && (ok || late) && !s.ticks.Received(peer(p.id), n, recvUsec) {
-			p.behind = p.behind || p.missed[n]
+		if n < p.first {
+			break
 		}
-		switch {
-		case n < p.first:
+		switch ok, late := s.ticks.AcceptInput(peer(p.id), m.Epoch, n, recvUsec); {
 		case ok:
 			p.inputs[n] = held
 		case late && p.missed[n]:
 			delete(p.missed, n)
+			p.behind = true
 			s.late(n, m.Waited, recvUsec)
 		}
 	}
@@ -169,8 +168,7 @@ func (s *serverSide) giveUp(p *player, before tick.Tick) {
 // late counts an input that came after its tick.
 func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
 	now := s.clock.Now()
-	w, _ := s.ticks.Announce(0, now)
-	start := w.OriginUsec + uint64(w.Rate.Duration(n).Microseconds())
+	start, _ := s.ticks.StartUsec(n, now)
 	if by := int64(recvUsec - start); by <= int64(waitedUsec) {
 		s.inputs.Waited++
 	} else {
@@ -181,24 +179,24 @@ func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
 }
 
 // tick moves the figures and tells everybody.
-func (s *serverSide) tick(step tick.Step) {
+func (s *serverSide) tick(t tick.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ran(step.Tick)
+	s.ran(t.Tick)
 	for i, p := range s.players {
-		held, ok := p.inputs[step.Tick]
+		held, ok := p.inputs[t.Tick]
 		switch {
 		case ok:
 			p.held = held
 			s.inputs.InTime++
-		case p.playing && step.Tick >= p.first && p.present():
-			p.missed[step.Tick] = true
+		case p.playing && t.Tick >= p.first && p.present():
+			p.missed[t.Tick] = true
 		}
-		s.giveUp(p, step.Tick-overdue)
-		maps.DeleteFunc(p.inputs, func(n tick.Tick, _ buttons) bool { return n <= step.Tick })
+		s.giveUp(p, t.Tick-overdue)
+		maps.DeleteFunc(p.inputs, func(n tick.Tick, _ buttons) bool { return n <= t.Tick })
 		s.figures[i] = s.figures[i].move(p.held)
 	}
-	s.send(step.Tick)
+	s.send(t.Tick)
 }
 
 func (p *player) present() bool { return p.session != 0 && time.Since(p.heard) < silence }

@@ -229,7 +229,7 @@ func TestSeen(t *testing.T) {
 		{10, 1000, true}, {10.5, 1050, true}, {11, 1100, true}, {12.5, 1250, true}, {13.75, 1375, true},
 		{14.2, 1400, false}, {20, 1400, false}, {9, 0, false}, {1000, 0, false}, {-1000, 0, false},
 	} {
-		at := tick.Hz(ticksPerSecond).Time(0, time.Duration(tt.at*float64(time.Second)/ticksPerSecond+1))
+		at := tick.Hz(ticksPerSecond).At(0, time.Duration(tt.at*float64(time.Second)/ticksPerSecond+1))
 		got, ok := p.seen(at)
 		if off := got[3].X - tt.want; ok != tt.ok || off < -1 || off > 1 || got[3].Y != -got[3].X {
 			t.Errorf("at %v: %v, %v; want %v, %v", tt.at, got[3], ok, tt.want, tt.ok)

@@ -120,7 +120,7 @@ func (p *play) serve() {
 	p.world.At(p.world.Now()+wait, p.serve)
 }
 
-func (p *play) ran(s tick.Step) {
+func (p *play) ran(s tick.Info) {
 	p.last = s.Tick
 	now := p.hub.NowUsec()
 	b := binary.LittleEndian.AppendUint64(nil, uint64(s.Tick))
@@ -178,8 +178,8 @@ func (p *play) send(newest tick.Tick) {
 // measure notes how far ahead of the server the client is, beyond the delay.
 func (p *play) measure(at float64) {
 	now := p.hub.NowUsec()
-	is, _ := p.server.Shared(now)
-	game := is.Time().Seconds()
+	is, _ := p.server.SharedTime(now)
+	game := is.Duration().Seconds()
 	if debt := p.server.Stats().Debt; debt > 0 {
 		game = min(game, (tick.Hz(rate).Duration(is.Tick() - debt + 1)).Seconds())
 	}

@@ -116,7 +116,7 @@ func New(s *tick.Server, cfg tick.ClientConfig) Rule {
 	return o
 }
 
-func (o *ours) ran(s tick.Step) {
+func (o *ours) ran(s tick.Info) {
 	o.ledger.ran(s.Tick)
 	o.played = append(o.played, s.Tick)
 }
@@ -125,8 +125,8 @@ func (o *ours) Frame(nowUsec uint64) (float64, []tick.Tick, bool) {
 	o.played = o.played[:0]
 	o.client.Start(nowUsec)
 	o.client.Advance(nowUsec)
-	at, ok := o.client.Predicted(nowUsec)
-	return at.Time().Seconds() * rate, o.played, ok
+	at, ok := o.client.PredictedTime(nowUsec)
+	return at.Duration().Seconds() * rate, o.played, ok
 }
 
 // player plays the ticks of a predicted time.
@@ -165,8 +165,10 @@ func (o *ours) Send(nowUsec uint64) []byte { return o.atClient.AppendHeader(nil,
 
 func (o *ours) AtServer(b []byte, first, newest tick.Tick, nowUsec uint64) {
 	_, _, _, _ = o.atHub.Open(b, nowUsec)
+	epoch, _ := o.server.Epoch()
 	for n := first; n <= newest; n++ {
-		o.late = !o.server.Received(peer, n, nowUsec) || o.late
+		ok, _ := o.server.AcceptInput(peer, epoch, n, nowUsec)
+		o.late = o.late || !ok
 	}
 }
 
@@ -190,7 +192,8 @@ func (o *ours) AtClient(b []byte, n tick.Tick, nowUsec uint64) {
 	if w.UnmarshalBinary(b) == nil {
 		_ = o.client.OnWelcome(w, nowUsec) // one that was overtaken changes nothing
 	}
-	o.client.Received(n, nowUsec)
+	epoch, _ := o.client.Epoch()
+	o.client.AcceptState(epoch, n, nowUsec)
 }
 
 // echo is a client's stamp that the server sends back, less the time that it had it.

@@ -43,14 +43,14 @@ func (c *Client) receive(b []byte, raw uint64) {
 
 // tick plays one tick: the player walks, and stands on the platform as it is in predicted
 // time. The server is told.
-func (c *Client) tick(s tick.Step) {
+func (c *Client) tick(s tick.Info) {
 	c.was = c.x
 	c.x = min(max(c.x+c.walk*game.Speed*s.Delta.Seconds(), 0), game.Width)
 	epoch, ok := c.game.Epoch()
 	if !ok {
 		return
 	}
-	me := game.Figure{X: float32(c.x), Height: float32(game.Platform(s.Predicted.Time()))}
+	me := game.Figure{X: float32(c.x), Height: float32(game.Platform(s.PredictedTime.Duration()))}
 	c.send(game.Input{Epoch: epoch, Tick: s.Tick, Figure: me}.Append(nil))
 	if hello, ok := c.game.Hello(); ok {
 		b, _ := hello.AppendBinary([]byte{game.KindHello}) // which never fails
@@ -103,12 +103,12 @@ func (c *Client) Frame(raw uint64) Frame {
 	if !ok || c.sleeping(raw) {
 		return Frame{}
 	}
-	f := Frame{Ready: true, Tick: clocks.Predicted.Tick(), Rate: float64(c.rate.Num) / float64(max(c.rate.Den, 1)), Late: c.late}
-	for i, t := range []tick.Time{clocks.Server, clocks.Shared, clocks.Predicted} {
-		f.Times[i] = t.Time().Seconds()
-		f.Levels[i] = game.Platform(t.Time())
+	f := Frame{Ready: true, Tick: clocks.PredictedTime.Tick(), Rate: float64(c.rate.Num) / float64(max(c.rate.Den, 1)), Late: c.late}
+	for i, t := range []tick.Time{clocks.ServerTime, clocks.SharedTime, clocks.PredictedTime} {
+		f.Times[i] = t.Duration().Seconds()
+		f.Levels[i] = game.Platform(t.Duration())
 	}
-	for player, figure := range c.seen(clocks.Server) {
+	for player, figure := range c.seen(clocks.ServerTime) {
 		if player != c.player {
 			f.Drawn = append(f.Drawn, Drawn{player, false, float64(figure.X), float64(figure.Height)})
 		}

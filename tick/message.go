@@ -15,10 +15,9 @@ var (
 	// its epoch is not the present one, or there is none, before Start and after Stop. It was
 	// ignored.
 	ErrEpoch = errors.New("tick: message is out of date")
-	// ErrRate says that the peer is to be disconnected, since its rate differs and
-	// the server's OnMismatch is MismatchDisconnect.
-	ErrRate    = errors.New("tick: tick rate differs")
-	errHandler = errors.New("tick: WaitSynced in a handler")
+	// ErrRate says that tick rates differ: those of two Times that were to be added, or a peer's
+	// from the server's, whose OnMismatch is MismatchDisconnect: the peer is to be disconnected.
+	ErrRate = errors.New("tick: tick rate differs")
 )
 
 // Welcome is what a server tells a client: on approval, at every change (Resume) and
@@ -32,7 +31,7 @@ type Welcome struct {
 	Heard      bool   // the server has had this client's Hello
 	Paused     bool   // the server's game time stands still: OriginUsec is that of now, and moves
 
-	// inputs says when those of this client came, where the server was told by Received.
+	// inputs says when those of this client came, where the server was told by AcceptInput.
 	inputs arrivals
 }
 
@@ -51,7 +50,7 @@ type Hello struct {
 //
 // Inputs follow a Welcome where the server was told of some. Before they were added, and before
 // Paused was, a Welcome with such a flag was refused: a client of then cannot play on a server
-// that calls Received, and a server of then tells a client of today no inputs.
+// that calls AcceptInput, and a server of then tells a client of today no inputs.
 const (
 	helloSize   = 1 + 8 + 4 + 4
 	welcomeSize = helloSize + 8 + 8 + 1
@@ -73,7 +72,7 @@ func readHead(b []byte, kind byte, size int) (epoch uint64, r Rate, err error) {
 		return 0, Rate{}, ErrMessage
 	}
 	r = Rate{binary.LittleEndian.Uint32(b[9:]), binary.LittleEndian.Uint32(b[13:])}
-	if r == (Rate{}) || !r.valid() {
+	if r != r.orDefault() {
 		return 0, Rate{}, ErrMessage
 	}
 	return binary.LittleEndian.Uint64(b[1:]), r, nil
@@ -100,17 +99,15 @@ func (w Welcome) AppendBinary(b []byte) ([]byte, error) {
 	b = appendHead(b, kindWelcome, w.Epoch, w.Rate)
 	b = binary.LittleEndian.AppendUint64(b, w.OriginUsec)
 	b = binary.LittleEndian.AppendUint64(b, uint64(w.Tick))
-	flags := byte(0)
-	if w.Heard {
-		flags |= flagHeard
+	b = append(b, flag(w.Heard, flagHeard)|flag(w.Paused, flagPaused)|flag(w.inputs.ticks > 0, flagInputs))
+	return w.inputs.append(b), nil
+}
+
+func flag(set bool, f byte) byte {
+	if set {
+		return f
 	}
-	if w.Paused {
-		flags |= flagPaused
-	}
-	if w.inputs.ticks == 0 {
-		return append(b, flags), nil
-	}
-	return w.inputs.append(append(b, flags|flagInputs)), nil
+	return 0
 }
 
 // UnmarshalBinary reads a message, which must be all of b. It returns ErrMessage, and
@@ -127,9 +124,8 @@ func (w *Welcome) UnmarshalBinary(b []byte) error {
 		OriginUsec: binary.LittleEndian.Uint64(b[17:]), Tick: Tick(binary.LittleEndian.Uint64(b[25:])),
 		Heard: flags&flagHeard != 0, Paused: flags&flagPaused != 0,
 	}
-	known := flags <= flagHeard|flagPaused|flagInputs
 	whole := flags&flagInputs == 0 && len(rest) == 0 || flags&flagInputs != 0 && v.inputs.read(rest)
-	if !v.plausible() || !known || !whole {
+	if !v.plausible() || flags > flagHeard|flagPaused|flagInputs || !whole {
 		return ErrMessage
 	}
 	*w = v
@@ -137,11 +133,8 @@ func (w *Welcome) UnmarshalBinary(b []byte) error {
 }
 
 func (w Welcome) plausible() bool {
-	if !w.Rate.valid() || w.Epoch == 0 || w.Epoch > maxEpoch {
-		return false
-	}
-	d := w.Rate.Duration(w.Tick)
-	return -maxStart <= d && d <= maxStart
+	at := w.Rate.Duration(w.Tick)
+	return w.Rate.valid() && 0 < w.Epoch && w.Epoch <= maxEpoch && -maxStart <= at && at <= maxStart
 }
 
 // before reports whether w is of an earlier epoch than o or was sent before it. In a pause the

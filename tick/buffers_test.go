@@ -17,6 +17,7 @@ type way struct {
 	now      uint64
 	ahead    uint64 // the client's clock minus now
 	up, down time.Duration
+	jitter   func() time.Duration // of an input, above up
 	server   *Server
 	client   *Client
 	remote   *twoWays
@@ -39,14 +40,14 @@ type parcel struct {
 }
 
 func newWay(t *testing.T, cfg ClientConfig) *way {
-	w := &way{t: t, up: ms(30), down: ms(30), every: 100_000}
+	w := &way{t: t, up: ms(30), down: ms(30), every: 100_000, jitter: func() time.Duration { return 0 }}
 	w.server = mustServer(ServerConfig{})
 	w.remote = &twoWays{fakeRemote: &fakeRemote{delay: ms(30)}, to: ms(30)}
 	cfg = w.rec.client(cfg)
 	record := cfg.Tick
-	cfg.Tick = func(s Step) {
+	cfg.Tick = func(s Info) {
 		record(s)
-		w.inputs = append(w.inputs, parcel{at: w.now + usec(w.up), n: s.Tick})
+		w.inputs = append(w.inputs, parcel{at: w.now + usec(w.up+w.jitter()), n: s.Tick})
 	}
 	w.client = mustClient(cfg, w.remote)
 	w.server.Start(0)
@@ -64,7 +65,8 @@ func (w *way) run(d time.Duration) {
 			if w.mute {
 				return true
 			}
-			if w.server.Received(1, p.n, w.now) {
+			epoch, _ := w.server.Epoch()
+			if ok, _ := w.server.AcceptInput(1, epoch, p.n, w.now); ok {
 				w.inTime++
 			} else {
 				w.late, w.lateAt = w.late+1, w.now
@@ -87,11 +89,19 @@ func (w *way) run(d time.Duration) {
 			}
 			_ = w.client.OnWelcome(p.w, w.now+w.ahead)
 			if w.state {
-				w.client.Received(p.n, w.now+w.ahead)
+				w.client.AcceptState(p.w.Epoch, p.n, w.now+w.ahead)
 			}
 			return true
 		})
 		w.client.Advance(w.now + w.ahead)
+	}
+}
+
+// Before the clocks are known there is nothing to tell of them.
+func TestTimingUnknown(t *testing.T) {
+	c := mustClient(ClientConfig{}, &fakeRemote{})
+	if got, ok := c.Timing(); ok || got != (Timing{}) {
+		t.Errorf("%+v, %v", got, ok)
 	}
 }
 
@@ -123,6 +133,9 @@ func TestLeadFollowsInputs(t *testing.T) {
 	}
 	if got := w.timing(); got.Lead < ms(80) || got.Lead > ms(83) || got.ServerBuffer < ms(50) {
 		t.Errorf("after the change %+v", got)
+	}
+	if first := w.client.buffers.jumped; first < Hz(60).Ticks(10*time.Second) || first > Hz(60).Ticks(11*time.Second) {
+		t.Errorf("inputs count as sent before the step up to tick %d", first)
 	}
 	if steps := w.rec.of(EventStepped); len(steps) != 1 || steps[0].By < ms(45) || steps[0].By > ms(55) || steps[0].First <= steps[0].Last {
 		t.Errorf("%v", w.rec.events)
@@ -242,17 +255,50 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Received says whether the tick has not run, whatever it is told.
-func TestReceived(t *testing.T) {
+// What several Welcomes tell of one input counts once.
+func TestInputsCountOnce(t *testing.T) {
+	var b buffers
+	var told arrivals
+	b.inputsArrived(&told, ms(16), 0)
+	for n := range Tick(10) {
+		b.inputSent(n, ms(100), 0)
+		told.add(n, ms(int(n)-3))
+		b.inputsArrived(&told, ms(16), 0)
+	}
+	if f := &b.ahead; f.all != 10 || f.late != 3 || len(f.spread.recent) != 10 {
+		t.Errorf("%v of %v late, %d delays", f.late, f.all, len(f.spread.recent))
+	}
+}
+
+// A Hello of the present epoch, too, says that a peer is back.
+func TestHelloIsHeard(t *testing.T) {
+	var r recorder
+	s := mustServer(r.server(ServerConfig{Epoch: 5}))
+	s.Start(0)
+	s.AcceptInput(7, 5, 1, 0)
+	s.Advance(4_000_000)
+	_ = s.OnHello(7, Hello{Epoch: 4})
+	_ = s.OnHello(8, Hello{Epoch: 5})
+	if s.Advance(4_000_001); len(r.silences) != 1 || r.silences[0].Kind != EventSilent || r.silences[0].Peer != 7 {
+		t.Fatalf("%v", r.silences)
+	}
+	_ = s.OnHello(7, Hello{Epoch: 5})
+	if s.Advance(4_000_002); len(r.silences) != 2 || r.silences[1].Kind != EventHeard || r.silences[1].Peer != 7 || r.silences[1].By != 4*time.Second+time.Microsecond {
+		t.Errorf("%v", r.silences)
+	}
+}
+
+// A server tells by how much inputs came early or late, and nothing of those that it refused.
+func TestInputsAreTold(t *testing.T) {
 	s := mustServer(ServerConfig{})
-	if s.Received(1, 5, 0) {
-		t.Error("in time at a server that is stopped")
+	if ok, late := s.AcceptInput(1, 5, 5, 0); ok || late {
+		t.Error("accepted by a server that is stopped")
 	}
 	s.Start(0)
 	s.Advance(1_200_000) // skips all but tick 72, which runs
-	for n, want := range map[Tick]bool{0: false, 72: false, 73: true, math.MaxInt64: true, math.MinInt64: false} {
-		if got := s.Received(1, n, 1_200_000); got != want {
-			t.Errorf("tick %d: %v", n, got)
+	for n, want := range map[Tick][2]bool{0: {false, true}, 72: {false, true}, 73: {true, false}, math.MaxInt64: {}, math.MinInt64: {}} {
+		if ok, late := s.AcceptInput(1, s.epoch, n, 1_200_000); [2]bool{ok, late} != want {
+			t.Errorf("tick %d: %v, late %v", n, ok, late)
 		}
 	}
 	w, _ := s.Announce(1, 1_200_000)
@@ -320,7 +366,7 @@ func TestSpread(t *testing.T) {
 				over++
 			}
 			s.add(d)
-			s.follow()
+			s.settle()
 		}
 		return over
 	}
@@ -342,5 +388,19 @@ func TestSpread(t *testing.T) {
 	feed(1800, ms(1))
 	if d := s.beyond(0.01); d > ms(15) {
 		t.Errorf("%v beyond, with a jitter of 1 ms", d)
+	}
+	var two spread // delays of 0 and 10 ms: the quantile is that, to the width of a bin
+	for i := range 300 {
+		two.add(ms(i % 5 / 4 * 10))
+	}
+	if d := two.beyond(0.05); d < ms(10) || d > ms(10)*1023/1000 {
+		t.Errorf("%v beyond, where a fifth is 10 ms", d)
+	}
+	if d := two.beyond(0.25); d != 0 {
+		t.Errorf("%v beyond, where four fifths are none", d)
+	}
+	row := []time.Duration{ms(30), ms(10), ms(20)}
+	if s.restart(slices.Clone(row)); s.level != ms(20) || !slices.Equal(s.recent, row) {
+		t.Errorf("after a restart the level is %v, the last delays are %v", s.level, s.recent)
 	}
 }

@@ -1,0 +1,78 @@
+// A Provider of one's own, and slow motion.
+
+package tick_test
+
+import (
+	"fmt"
+	"time"
+
+	"timesync/tick"
+)
+
+// fixedLead is the sample of Unity's Network Time System: all clocks run at the rate of the local
+// clock, predicted time 100 ms ahead of server time, whatever the remote clock says later.
+type fixedLead struct{}
+
+const lead = 100 * time.Millisecond
+
+func (fixedLead) InitializeClient(s *tick.Steering) {
+	s.ServerTime.At = s.SharedTime.At // what the first Welcome and the remote clock say
+	s.PredictedTime.At = s.ServerTime.At + lead
+	s.ServerTime.Pace, s.SharedTime.Pace, s.PredictedTime.Pace = tick.Pace{}, tick.Pace{}, tick.Pace{}
+}
+
+func (fixedLead) AdvanceTime(s *tick.Steering) bool {
+	s.ServerTime.Pace, s.SharedTime.Pace, s.PredictedTime.Pace = tick.Pace{}, tick.Pace{}, tick.Pace{}
+	return true // no hard correction
+}
+
+// A game with a time of its own replaces how the clocks of a client begin and advance.
+func ExampleProvider() {
+	server := &remote{ahead: 5_000_000} // the server's clock
+	client, err := tick.NewClient(tick.ClientConfig{
+		Config:   tick.Config{Provider: fixedLead{}},
+		Handlers: tick.Handlers{Event: func(e tick.Event) { fmt.Println(e) }},
+	}, server)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client.Start(0)
+	for now := uint64(0); now <= 10_000_000; now += 10_000 {
+		if now == 5_000_000 {
+			server.ahead += 300_000 // the built-in one would step
+		}
+		if usec, _ := server.RemoteTime(now); now%1_000_000 == 0 {
+			t := tick.Hz(60).Ticks(time.Duration(usec) * time.Microsecond)
+			_ = client.OnWelcome(tick.Welcome{Epoch: 1, Rate: tick.Hz(60), Tick: t}, now)
+		}
+		client.Advance(now)
+	}
+	clocks, _ := client.Snapshot(10_000_000)
+	fmt.Println("server", clocks.ServerTime.Duration(), "predicted", clocks.PredictedTime.Duration())
+	// Output:
+	// synced
+	// server 15s predicted 15.1s
+}
+
+// Slow motion is part of the game's state, not of game time: from a tick on, which a message names,
+// each peer lets a tick move the world by half as much. Datagrams do not travel slower then, so
+// the clocks and their buffers stay what they are.
+func Example_slowMotion() {
+	const from, to = 120, 240 // the server has told everybody well before
+	var world time.Duration   // how far the world has moved
+	server, _ := tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: func(t tick.Info) {
+		step := t.Delta
+		if t.Tick >= from && t.Tick < to {
+			step /= 2
+		}
+		world += step
+	}}})
+	server.Start(0)
+	for now := uint64(0); now < 6_000_000; now += 10_000 {
+		server.Advance(now)
+	}
+	shared, _ := server.SharedTime(6_000_000)
+	fmt.Println("game time", shared.Duration(), "world", world.Round(time.Millisecond))
+	// Output: game time 6s world 5s
+}

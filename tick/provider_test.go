@@ -1,0 +1,302 @@
+// A Provider steers all clocks; a faulty one breaks nothing that the package promises.
+
+package tick
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// chaos is a Provider that does anything.
+type chaos struct {
+	rng   *rand.Rand
+	calls int
+}
+
+func (c *chaos) number() int64 {
+	edges := []int64{0, 1, -1, math.MaxInt64, math.MinInt64, maxStart, -maxStart, billion, -billion}
+	if i := c.rng.IntN(2 * len(edges)); i < len(edges) {
+		return edges[i]
+	}
+	return c.rng.Int64() >> c.rng.IntN(63) * (1 - 2*c.rng.Int64N(2))
+}
+
+func (c *chaos) InitializeClient(s *Steering) { c.AdvanceTime(s) }
+
+func (c *chaos) AdvanceTime(s *Steering) bool {
+	c.calls++
+	for _, k := range s.clocks() {
+		switch c.rng.IntN(8) {
+		case 0:
+			k.At = time.Duration(c.number())
+		case 1:
+			k.At += time.Duration(c.number() % int64(time.Second))
+		}
+		if c.rng.IntN(4) == 0 {
+			k.Pace = Pace{c.number(), time.Duration(c.number()), c.number()}
+		}
+		k.Target, k.Late, k.Measured = time.Duration(c.number()), c.rng.IntN(2) == 0, c.rng.IntN(2) == 0
+	}
+	return c.rng.IntN(4) != 0
+}
+
+// Whatever a Provider decides, on a server or a client: each tick runs once and in order or an event
+// says why not, no clock goes back without an event for readers behind and ahead, and with
+// NeverBack none does at all.
+func TestFaultyProvider(t *testing.T) {
+	base := newRand(t).Uint64()
+	const sequences = 300
+	ticks, steps := uint64(0), uint32(0)
+	for i := range uint64(sequences) {
+		rng := rand.New(rand.NewPCG(base, i))
+		var log ledger
+		provider := &chaos{rng: rng}
+		cfg := Config{Provider: provider, CatchUp: CatchUp(rng.IntN(4)), Rate: Hz([]uint32{1, 60, 1000}[rng.IntN(3)])}
+		neverBack := rng.IntN(3) == 0
+		now := rng.Uint64()
+		var l *loop
+		if rng.IntN(3) == 0 {
+			neverBack = false
+			s := mustServer(ServerConfig{Config: cfg, Handlers: log.handlers()})
+			s.Start(now)
+			l = &s.loop
+		} else {
+			c := mustClient(ClientConfig{Config: cfg, Handlers: log.handlers(), NeverBack: neverBack}, &fakeRemote{delay: ms(50)})
+			c.Start(now)
+			if err := c.OnWelcome(Welcome{Epoch: 1, Rate: cfg.Rate, OriginUsec: now}, now); err != nil {
+				t.Fatal(err)
+			}
+			l = &c.loop
+		}
+		if cfg.CatchUp == CatchUpRunAll {
+			l.cfg.CatchUp = CatchUpKeep // it would run a year of ticks
+		}
+		offs := []int64{-grace, 0, grace}
+		var last [3]Clocks
+		known, backs := false, 0
+		for range 150 {
+			now += rng.Uint64N(1 << (1 + rng.IntN(20)))
+			l.Advance(now)
+			if log.wrong != "" {
+				t.Fatalf("base %d, sequence %d: %s", base, i, log.wrong)
+			}
+			for k, off := range offs {
+				c, ok := l.Snapshot(now + uint64(off))
+				was := last[k]
+				back := compare(c.SharedTime, was.SharedTime) < 0 || compare(c.ServerTime, was.ServerTime) < 0 || compare(c.PredictedTime, was.PredictedTime) < 0
+				if ok && known && back && (neverBack || backs == log.backs) {
+					t.Fatalf("base %d, sequence %d: %v after %v, %d us from now", base, i, c, was, off)
+				}
+				last[k] = c
+			}
+			_, known = l.Snapshot(now)
+			backs = log.backs
+		}
+		if provider.calls < 100 {
+			t.Fatalf("the provider was asked %d times", provider.calls)
+		}
+		if s := l.Stats(); s.Ticks != log.ran || s.Skipped != log.skipped {
+			t.Fatalf("base %d, sequence %d: %+v, but %d ran and %d were skipped", base, i, s, log.ran, log.skipped)
+		}
+		ticks, steps = ticks+log.ran, steps+l.Stats().Steps
+	}
+	t.Logf("%d sequences: %d ticks, %d steps", sequences, ticks, steps)
+	if ticks == 0 || steps == 0 {
+		t.Error("the providers are too kind")
+	}
+}
+
+// scripted is a Provider that does what it is told.
+type scripted struct {
+	begin   func(s *Steering)
+	advance func(s *Steering) bool
+}
+
+func (p *scripted) InitializeClient(s *Steering) { p.begin(s) }
+
+func (p *scripted) AdvanceTime(s *Steering) bool { return p.advance(s) }
+
+// A client begins where its Provider says, goes at the Pace that it says 20 ms after the Advance,
+// and is set where it says: that is one EventStepped, and the clocks that it leaves alone go on.
+func TestProviderDecides(t *testing.T) {
+	var r recorder
+	p := &scripted{
+		begin:   func(s *Steering) { s.PredictedTime.At = s.SharedTime.Target + time.Second },
+		advance: func(*Steering) bool { return true },
+	}
+	c := newClient(r.client(ClientConfig{Config: Config{Provider: p}}), &fakeRemote{delay: ms(50)}, time.Hour)
+	c.Advance(0)
+	if at, _ := c.PredictedTime(0); at.Duration() != time.Hour+time.Second {
+		t.Errorf("it begins at %v", at.Duration())
+	}
+	p.advance = func(s *Steering) bool {
+		s.PredictedTime.Pace = Pace{SkewPPB: -500_000_000}
+		s.ServerTime.Pace = Pace{Slew: ms(10), SlewPPM: 100_000}
+		return true
+	}
+	c.Advance(100_000)
+	a, _ := c.Snapshot(120_000)
+	b, _ := c.Snapshot(320_000)
+	if a.PredictedTime.Duration() != time.Hour+time.Second+ms(120) || b.PredictedTime.Sub(a.PredictedTime) != ms(100) || b.ServerTime.Sub(a.ServerTime) != ms(210) || b.SharedTime.Sub(a.SharedTime) != ms(200) {
+		t.Errorf("%v, then %v", a, b)
+	}
+	told := Steering{}
+	p.advance = func(s *Steering) bool {
+		told = *s
+		s.PredictedTime.At += 3 * time.Second
+		return false
+	}
+	before, _ := c.Snapshot(320_000)
+	c.Advance(320_000)
+	after, _ := c.Snapshot(320_000)
+	if d := after.PredictedTime.Sub(before.PredictedTime); (d - 3*time.Second).Abs() > ms(11) { // at the new pace from now on
+		t.Errorf("predicted time was set by %v", d)
+	}
+	if after.SharedTime != before.SharedTime || after.ServerTime != before.ServerTime {
+		t.Errorf("%v, then %v", before, after)
+	}
+	if e := r.of(EventStepped); len(e) != 1 || e[0].By != after.PredictedTime.Sub(before.PredictedTime) || c.Stats().Steps != 1 {
+		t.Errorf("events %v", r.events)
+	}
+	if told.SharedTime.Target != time.Hour+ms(340) || told.ServerTime.Target != time.Hour+ms(290)-Hz(60).Duration(1) {
+		t.Errorf("told %+v", told)
+	}
+	r.check(t)
+}
+
+// A server's Provider moves its ticks, and what it announces.
+func TestProviderOfServer(t *testing.T) {
+	var r recorder
+	jump := false
+	p := &scripted{advance: func(s *Steering) bool {
+		if s.PredictedTime.Target != s.PredictedTime.At {
+			t.Errorf("target %v at %v", s.PredictedTime.Target, s.PredictedTime.At)
+		}
+		for _, c := range s.clocks() {
+			if jump {
+				c.At += time.Second
+			}
+		}
+		return !jump
+	}}
+	s := mustServer(r.server(ServerConfig{Config: Config{Provider: p}}))
+	s.Start(1_000_000)
+	s.Advance(2_000_000)
+	jump = true
+	s.Advance(2_000_000)
+	if w, _ := s.Announce(1, 2_000_000); w.OriginUsec != 0 || w.Tick != 120 {
+		t.Errorf("%+v", w)
+	}
+	if e := r.of(EventStepped); len(e) != 1 || e[0].By != time.Second {
+		t.Errorf("%v", r.events)
+	}
+	r.check(t)
+}
+
+// AfterSync is called for each update of the remote clock, by what it was, and for nothing else.
+func TestAfterSync(t *testing.T) {
+	var by []time.Duration
+	remote := &fakeRemote{delay: ms(50), ppm: 100}
+	c := newClient(ClientConfig{Handlers: Handlers{AfterSync: func(d time.Duration) { by = append(by, d) }}}, remote, time.Hour)
+	start := remote.offset
+	for now := uint64(0); now < 60_000_000; now += 16_667 {
+		remote.offset = start + int64(float64(now)*100e-6) // as its skew says
+		if now > 20_000_000 {
+			remote.offset += 1000
+		}
+		if now > 40_000_000 {
+			remote.offset -= 300_000
+		}
+		remote.lost = now > 50_000_000 && now < 51_000_000
+		c.Advance(now)
+		if now/16_667%60 == 0 { // a Welcome is no update
+			_ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour + time.Duration(now)*time.Microsecond)}, now)
+		}
+	}
+	want := []time.Duration{0, ms(1), -ms(300)}
+	if !slices.EqualFunc(by, want, func(a, b time.Duration) bool { return (a - b).Abs() <= roundUsec*time.Microsecond }) {
+		t.Errorf("updates %v, want %v", by, want)
+	}
+	by = nil
+	if err := c.Follow(&fakeRemote{offset: remote.offset, delay: ms(50), ppm: 100}); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour + time.Minute)}, 60_000_000)
+	c.Advance(60_000_000)
+	if fmt.Sprint(by) != "[0s]" {
+		t.Errorf("another clock: %v", by)
+	}
+}
+
+// When a tick starts is where Announce says that game time is.
+func TestStartUsec(t *testing.T) {
+	s := mustServer(ServerConfig{Config: Config{Rate: Hz(50)}})
+	if _, ok := s.StartUsec(3, 0); ok {
+		t.Error("known before Start")
+	}
+	s.Start(1_000_000)
+	for n, want := range map[Tick]uint64{0: 1_000_000, 50: 2_000_000, -5: 900_000} {
+		if got, ok := s.StartUsec(n, 1_500_000); !ok || got != want {
+			t.Errorf("tick %d: %d, %v, want %d", n, got, ok, want)
+		}
+	}
+	s.Pause(2_000_000)
+	s.Resume(5_000_000)
+	if got, _ := s.StartUsec(200, 6_000_000); got != 8_000_000 {
+		t.Errorf("after a pause of 3 s tick 200 starts at %d", got)
+	}
+}
+
+// The share of inputs that come too late stays under LateShare, and the lead is the shorter the more
+// may be late.
+func TestLateShare(t *testing.T) {
+	rng := newRand(t)
+	lead := time.Hour
+	for _, share := range []float64{0.002, 0.01, 0.05, 0.3} {
+		w := newWay(t, ClientConfig{LateShare: share})
+		w.jitter = func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(ms(10))) }
+		w.run(30 * time.Second)
+		inTime, late := w.inTime, w.late
+		w.run(2 * time.Minute)
+		inTime, late = w.inTime-inTime, w.late-late
+		got, timing := float64(late)/float64(late+inTime), w.timing()
+		t.Logf("LateShare %v: %d of %d late, %.4f, lead %v", share, late, late+inTime, got, timing.Lead)
+		if got > share || timing.Lead >= lead {
+			t.Errorf("LateShare %v: %.4f are late with a lead of %v, before %v", share, got, timing.Lead, lead)
+		}
+		if math.Abs(timing.LateInputs-got) > got/2+0.0005 {
+			t.Errorf("LateShare %v: %.4f are late, told is %.4f", share, got, timing.LateInputs)
+		}
+		lead = timing.Lead
+	}
+	var timings [2]Timing
+	for i, share := range []float64{0, 0.01} { // which is the default
+		rng, w := newRand(t), newWay(t, ClientConfig{LateShare: share})
+		w.jitter = func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(ms(10))) }
+		w.run(20 * time.Second)
+		timings[i] = w.timing()
+	}
+	if timings[0] != timings[1] {
+		t.Errorf("by default %+v, with 0.01 %+v", timings[0], timings[1])
+	}
+}
+
+// An Advance that finds the server paused runs no loop of ticks.
+func TestNoLoopInPause(t *testing.T) {
+	loops := 0
+	c := mustClient(ClientConfig{Handlers: Handlers{BeforeLoop: func() { loops++ }, AfterLoop: func() { loops++ }}}, &fakeRemote{delay: ms(50)})
+	c.Start(0)
+	_ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), Paused: true}, 0)
+	for now := uint64(0); now < 100_000; now += 10_000 {
+		if n := c.Advance(now); n != 0 || !c.now.paused {
+			t.Errorf("%d ticks, paused %v", n, c.now.paused)
+		}
+	}
+	if loops != 0 {
+		t.Errorf("%d calls of BeforeLoop and AfterLoop", loops)
+	}
+}
