@@ -264,7 +264,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write testdata/api.txt and docs/witnesses.svg anew")
+var update = flag.Bool("update", false, "write testdata/api.txt anew")
 
 // TestAPI: the exported names are those of testdata/api.txt. Where a change is meant, run
 // go test ./internal/shape -update.
