@@ -16,10 +16,9 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/compare/graph"
 	"timesync/internal/stat"
 	"timesync/record"
-
-	"timesync/compare/graph"
 )
 
 // reel is a recording that is being replayed: a note for each 0.2 s at end 0.

@@ -8,9 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
-	"timesync/internal/stat"
-
 	"timesync/compare/graph"
+	"timesync/internal/stat"
 )
 
 // This file says in words what a recording shows.

@@ -17,9 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"timesync/internal/sim"
-
 	"timesync/compare/play"
+	"timesync/internal/sim"
 )
 
 // chronyRun is one setting in one world.

@@ -10,10 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"timesync/internal/stat"
-
 	"timesync/compare/kept"
 	"timesync/compare/play"
+	"timesync/internal/stat"
 )
 
 // combinations returns one choice from each line, joined.

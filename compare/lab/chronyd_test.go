@@ -17,11 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"timesync/internal/sim"
-	"timesync/internal/stat"
-
 	"timesync/compare/kept"
 	"timesync/compare/play"
+	"timesync/internal/sim"
+	"timesync/internal/stat"
 )
 
 var clknetsim = flag.String("clknetsim", "", "a built checkout of clknetsim; without it, chronyd itself is not tested")

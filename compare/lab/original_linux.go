@@ -17,10 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"timesync/compare/play"
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
-
-	"timesync/compare/play"
 )
 
 // The C++ original, live: processes of original/peer.cpp and ends of this package exchange

@@ -9,9 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"timesync/internal/sim"
-
 	"timesync/compare/play"
+	"timesync/internal/sim"
 )
 
 // oursEnd is an end of this package in a session.

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"timesync/internal/stat"
-
 	"timesync/compare/page"
+	"timesync/internal/stat"
 )
 
 // measureOriginal plays all cases live and writes ORIGINAL.md. It fails if the port of the

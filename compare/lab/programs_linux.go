@@ -17,9 +17,8 @@ import (
 	"sync"
 	"time"
 
-	"timesync/internal/sim"
-
 	"timesync/compare/play"
+	"timesync/internal/sim"
 )
 
 // The programs that people run: chronyd and ptp4l, as processes between the same hosts. Both

@@ -15,13 +15,12 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"timesync/internal/sim"
-	"timesync/internal/stat"
-
 	"timesync/compare/graph"
 	"timesync/compare/kept"
 	"timesync/compare/page"
 	"timesync/compare/play"
+	"timesync/internal/sim"
+	"timesync/internal/stat"
 )
 
 // linkSettled is from when on the start no longer counts.

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/record"
-
 	"timesync/compare/play"
+	"timesync/record"
 )
 
 // recordedSubject is a subject that is recorded.

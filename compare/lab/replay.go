@@ -9,10 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"timesync/compare/play"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
-
-	"timesync/compare/play"
 )
 
 // linkAsk is how often every method is asked.

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"timesync/compare/play"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
-
-	"timesync/compare/play"
 )
 
 // The program runs in the folder of the module.

@@ -14,9 +14,8 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"timesync/internal/sim"
-
 	"timesync/compare/play"
+	"timesync/internal/sim"
 )
 
 // The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends are in this process, so the machine's own clock tells the truth; end B reads

@@ -5,11 +5,10 @@ package main
 import (
 	"fmt"
 	"strings"
-	"timesync/internal/stat"
-
 	"timesync/compare/kept"
 	"timesync/compare/page"
 	"timesync/compare/play"
+	"timesync/internal/stat"
 )
 
 // equalCell is one world at one rate: ours and the original's errors, and chronyd's figures.

@@ -5,9 +5,8 @@ package main
 import (
 	"time"
 
-	"timesync/internal/sim"
-
 	"timesync/compare/play"
+	"timesync/internal/sim"
 )
 
 // costTurns is how often a method's work is timed; the least counts, since the machine does

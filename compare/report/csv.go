@@ -4,10 +4,9 @@ package main
 
 import (
 	"fmt"
-	"timesync/internal/stat"
-
 	"timesync/compare/kept"
 	"timesync/compare/play"
+	"timesync/internal/stat"
 )
 
 // csvHead is the first line of report.csv. Times are in microseconds or seconds, as their

@@ -10,12 +10,11 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"timesync/internal/sim"
-	"timesync/internal/stat"
-
 	"timesync/compare/graph"
 	"timesync/compare/kept"
 	"timesync/compare/play"
+	"timesync/internal/sim"
+	"timesync/internal/stat"
 )
 
 // figures is all that is measured, before anybody draws or writes.

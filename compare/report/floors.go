@@ -6,7 +6,6 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"timesync"
-
 	"timesync/compare/graph"
 	"timesync/compare/play"
 )

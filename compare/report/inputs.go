@@ -11,10 +11,9 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"timesync/internal/ontime"
-
 	"timesync/compare/graph"
 	"timesync/compare/page"
+	"timesync/internal/ontime"
 )
 
 const (

@@ -10,11 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"timesync/internal/stat"
-
 	"timesync/compare/graph"
 	"timesync/compare/page"
 	"timesync/compare/play"
+	"timesync/internal/stat"
 )
 
 // report writes everything into a document. costs may be nil: then that section has no times.
@@ -190,10 +189,7 @@ var variant = regexp.MustCompile(`-(3|5|200)hz$|^routeflaps-(7|60)s$|^wrap$`)
 
 // table returns the 99th percentiles of all simulated worlds, in their groups.
 func (f *figures) table() [][]string {
-	head := []string{"world"}
-	for _, c := range shown() {
-		head = append(head, c)
-	}
+	head := append([]string{"world"}, shown()...)
 	rows := [][]string{head}
 	for _, group := range f.groups() {
 		rows = append(rows, f.meanRow("**"+group+"**", f.inGroup(group)))

@@ -16,12 +16,11 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"timesync"
+	"timesync/compare/graph"
+	"timesync/compare/play"
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
-
-	"timesync/compare/graph"
-	"timesync/compare/play"
 )
 
 // moment is what end A of one world thought, and what was true.

@@ -14,7 +14,7 @@ import (
 
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 )
 
 // world is the demo: peer A calls peer B through a relay, and each has a judge.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/program"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 )
 
 // nothing rides between two machines: the datagrams carry stamps only.

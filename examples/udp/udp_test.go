@@ -22,7 +22,7 @@ import (
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 )
 
 // These tests run over real sockets on machines that may be busy. They judge by the

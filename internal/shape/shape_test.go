@@ -107,7 +107,7 @@ func TestGofmt(t *testing.T) {
 
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
-	examples := []string{"examples/internal/seal", "examples/udp", "examples/game", "examples/watch", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout"}
+	examples := []string{"examples/seal", "examples/udp", "examples/game", "examples/watch", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout"}
 	for _, dir := range append(examples, packages...) {
 		for _, name := range sources(t, dir) {
 			if !bytes.HasPrefix(read(t, name), []byte("// SPDX-License-Identifier: BSD-3-Clause\n\n")) {
@@ -225,7 +225,7 @@ func TestCopies(t *testing.T) {
 			c.write(filepath.Join("net", dir, filepath.Base(name)), source)
 		}
 	}
-	seal := bytes.ReplaceAll(read(t, root+"/examples/internal/seal/seal.go"), []byte(`"timesync/link"`), []byte(`"example.com/game/net/link"`))
+	seal := bytes.ReplaceAll(read(t, root+"/examples/seal/seal.go"), []byte(`"timesync/link"`), []byte(`"example.com/game/net/link"`))
 	c.write("net/seal/seal.go", seal)
 	c.run("vet", "./...")
 	if got := c.run("run", "."); got != "false\n" {

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 )
 
 // Two ends in memory. A real program reads datagrams from a socket, and writes to the
