@@ -15,6 +15,7 @@ import (
 	"timesync/internal/long"
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
+	"timesync/internal/stat"
 )
 
 var (
@@ -37,12 +38,7 @@ func methods() []sim.Pair {
 // errors are absolute errors in microseconds.
 type errors []float64
 
-func (e errors) quantile(q float64) float64 {
-	if len(e) == 0 {
-		return math.NaN()
-	}
-	return e[int(q*float64(len(e)-1))]
-}
+func (e errors) quantile(q float64) float64 { return stat.OrNaN(e, q) }
 
 // result is a cell of the table.
 type result struct {

@@ -14,6 +14,7 @@ import (
 
 	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/stat"
 )
 
 // Tests of the error bound in worlds in which one thing happens: what means nothing
@@ -249,7 +250,7 @@ func TestBoundReturns(t *testing.T) {
 			cases = append(cases, c)
 		}
 		backs, slow := boundBacks(cases)
-		at := func(q float64) float64 { return backs[int(q*float64(len(backs)-1))].Seconds() }
+		at := func(q float64) float64 { return stat.Quantile(backs, q).Seconds() }
 		m.judge("bound back after a "+kind.name+", s, median", at(0.5), 2, 1)
 		m.judge("  the same, p90", at(0.9), 8, 2)
 		m.note("  the same, the slowest", at(1))

@@ -18,6 +18,7 @@ import (
 
 	"timesync/internal/long"
 	"timesync/internal/sim"
+	"timesync/internal/stat"
 )
 
 var traceFault = flag.String("fault", "", "print the worlds of TestSteps, TestSuspends and TestRestarts whose name contains this, and no others")
@@ -221,19 +222,16 @@ func checkFaults(t *testing.T, title string, cases []faultCase, median, longest 
 			}
 		}
 	}
-	slices.Sort(worst)
-	slices.Sort(half)
-	at := func(v []float64, q float64) float64 { return v[int(q*float64(len(v)-1))] }
 	t.Logf("%s, -seed.first %d, %d worlds: within half the step after (median, p90, max) %.2f, %.2f, %.2f s",
-		title, *seedFirst, len(cases), at(half, 0.5), at(half, 0.9), at(half, 1))
+		title, *seedFirst, len(cases), stat.Quantile(half, 0.5), stat.Quantile(half, 0.9), stat.Quantile(half, 1))
 	m := musts{t: t}
 	if median.must > 0 {
-		m.judge(title+": within 1 ms, median, s", at(worst, 0.5), median.must, median.aim)
+		m.judge(title+": within 1 ms, median, s", stat.Quantile(worst, 0.5), median.must, median.aim)
 	} else {
-		m.note(title+": within 1 ms, median, s", at(worst, 0.5))
+		m.note(title+": within 1 ms, median, s", stat.Quantile(worst, 0.5))
 	}
-	m.note("  p90", at(worst, 0.9))
-	m.judge(title+": within 1 ms, longest, s", at(worst, 1), longest.must, longest.aim)
+	m.note("  p90", stat.Quantile(worst, 0.9))
+	m.judge(title+": within 1 ms, longest, s", stat.Quantile(worst, 1), longest.must, longest.aim)
 	m.log()
 	f.report(t)
 }

@@ -19,6 +19,7 @@ import (
 	"timesync/internal/long"
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
+	"timesync/internal/stat"
 	"timesync/internal/upstream"
 )
 
@@ -117,7 +118,7 @@ func (s *upScore) take(ends *[2]upTrack, stepped bool) {
 			if len(k.errs) == 0 {
 				return 0
 			}
-			return k.errs[int(math.Ceil(q*float64(len(k.errs)-1)))]
+			return stat.Quantile(k.errs, q)
 		}
 		s.p50, s.p95, s.p99, s.max = max(s.p50, q(.5)), max(s.p95, q(.95)), max(s.p99, q(.99)), max(s.max, q(1))
 		if math.IsInf(k.third, 1) {
