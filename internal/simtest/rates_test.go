@@ -1,7 +1,7 @@
 // This test proves that datagrams which share a delay, since they are sent while it lasts, are
 // not taken for a path without jitter.
 
-package sim_test
+package simtest
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ var slower = map[string]float64{
 // that at the series' own rate. A lower rate than that is printed only. The project's own
 // recordings are played always; -traces names a folder with more.
 func TestTracesAtOtherRates(t *testing.T) {
-	paths := append(tracePaths(t, "testdata"), tracePaths(t, *traces)...)
+	paths := append(tracePaths(t, "../sim/testdata"), tracePaths(t, *traces)...)
 	slices.SortStableFunc(paths, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
 	paths = slices.CompactFunc(paths, func(a, b string) bool { return filepath.Base(a) == filepath.Base(b) })
 	const seeds = 2 // for the clocks; the delays are always the same

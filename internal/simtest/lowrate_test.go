@@ -1,7 +1,7 @@
 // These tests prove what remains of the accuracy at a few datagrams a second, and at one a
 // minute.
 
-package sim_test
+package simtest
 
 import (
 	"fmt"

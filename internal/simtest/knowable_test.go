@@ -1,7 +1,7 @@
 // This file tells which wrong answers nobody could have avoided, and its test proves that there
 // are such: a clock that was set may look like a path that was shorter for a while.
 
-package sim_test
+package simtest
 
 import (
 	"math"

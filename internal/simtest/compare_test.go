@@ -1,7 +1,7 @@
 // These tests prove how ours and the original do beside each other: as peers of one another,
 // in the first seconds, and on recorded series.
 
-package sim_test
+package simtest
 
 import (
 	"flag"
@@ -340,7 +340,7 @@ func TestTraces(t *testing.T) {
 // take that for the path's own jitter and then the queue for the path, more so with one
 // skew of the clocks than with another.
 func TestKernelQueue(t *testing.T) {
-	sc, err := sim.Replay("kernel-tcp-10m-60pps", filepath.Join("testdata", "kernel-tcp-10m-60pps.csv.gz"))
+	sc, err := sim.Replay("kernel-tcp-10m-60pps", filepath.Join("../sim/testdata", "kernel-tcp-10m-60pps.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +379,7 @@ func TestKernelCross(t *testing.T) {
 		{"kernel-cross90-10m-60pps-start2", 5 * sec, 150, 300},
 		{"kernel-cross90-10m-60pps-busy", 30 * sec, 150, 300},
 	} {
-		sc, err := sim.Replay(c.name, filepath.Join("testdata", c.name+".csv.gz"))
+		sc, err := sim.Replay(c.name, filepath.Join("../sim/testdata", c.name+".csv.gz"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +412,7 @@ func TestKernelCrossBegun(t *testing.T) {
 	for _, name := range busyLinks {
 		for begin := 5 * sec; begin <= 30*sec; begin += 5 * sec {
 			for _, ppm := range []float64{-60, 60} {
-				sc, err := sim.Replay(name, filepath.Join("testdata", name+".csv.gz"))
+				sc, err := sim.Replay(name, filepath.Join("../sim/testdata", name+".csv.gz"))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,7 +1,7 @@
 // These tests prove that skews are followed that crystals do not have, that a slew gives, and
 // that change with the temperature, on a LAN and on longer paths.
 
-package sim_test
+package simtest
 
 import (
 	"fmt"

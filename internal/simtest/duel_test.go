@@ -1,6 +1,6 @@
 // What the tests share that run ours and other methods on identical packets.
 
-package sim_test
+package simtest
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 // This test proves that a path is found which few datagrams take.
 
-package sim_test
+package simtest
 
 import (
 	"math/rand/v2"

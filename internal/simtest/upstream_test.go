@@ -1,10 +1,10 @@
 // This test proves how we do in the benchmark of the original's author.
 
-package sim_test
+package simtest
 
 // The benchmark of the original's author, see package upstream.
 //
-//	go test ./internal/sim -run TestUpstream -v -upstream
+//	go test ./internal/simtest -run TestUpstream -v -upstream
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 // The method under test, as the simulation wants it.
 
-package sim_test
+package simtest
 
 import (
 	"flag"
@@ -26,7 +26,7 @@ func worldFlags(prefix, test string, short, normal, many int) (worlds func() int
 	return long.Count(prefix+".worlds", "random worlds of "+test, short, normal, many), one
 }
 
-// subject is the TimeSynchronizer in the terms of this package.
+// subject is the TimeSynchronizer in the terms of package sim.
 type subject struct {
 	sim.Core
 	at uint64 // local time of the last datagram
@@ -47,10 +47,5 @@ func (s *subject) snapshot() timesync.Snapshot {
 	return snapshot
 }
 
-// inside describes the state, for a look at one world.
-func (s *subject) inside() string {
-	if d, ok := any(&s.Sync).(interface{ DebugString() string }); ok {
-		return d.DebugString()
-	}
-	return fmt.Sprint(s.snapshot(), s.Sync.Stats())
-}
+// inside describes what is known, for a look at one world.
+func (s *subject) inside() string { return fmt.Sprint(s.snapshot(), s.Sync.Stats()) }

@@ -1,7 +1,7 @@
 // This test proves that an original and one of ours serve each other as well as two
 // originals would, at any cadence of reports, and that our error bound holds there.
 
-package sim_test
+package simtest
 
 import (
 	"flag"
@@ -188,7 +188,7 @@ func (run *interopRun) judge(f *failures, w *interopWorld, slack time.Duration) 
 // do, on short paths with clocks far apart: calm, with a queue, with a clock that is set, and
 // with an original that reports before it has heard anything. 200 worlds each:
 //
-//	go test ./internal/sim -run TestInteropCadence -v -interop.seeds 200 -seed.first 1000000
+//	go test ./internal/simtest -run TestInteropCadence -v -interop.seeds 200 -seed.first 1000000
 func TestInteropCadence(t *testing.T) {
 	var worlds []*interopWorld
 	for _, kind := range []string{"calm", "queue", "step", "deaf"} {

@@ -2,7 +2,7 @@
 // stray stamps do to the offset, and for how long. A clock that is set in the first seconds looks
 // like a queue that ends: it is found out, too.
 
-package sim_test
+package simtest
 
 import (
 	"cmp"

@@ -1,7 +1,7 @@
 // These tests prove how accurate each method is in all worlds, and that ours meets its
 // limits.
 
-package sim_test
+package simtest
 
 import (
 	"flag"

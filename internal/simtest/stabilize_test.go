@@ -1,6 +1,6 @@
 // This test proves that the estimator comes back to the truth from any state.
 
-package sim_test
+package simtest
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 // The test in this file proves that two peers live on for long, whatever happens to them: in
 // one world without a restart of the test, faults of every kind follow each other for days.
-package sim_test
+package simtest
 
 import (
 	"cmp"
@@ -236,7 +236,7 @@ func (s *soak) miss(format string, args ...any) {
 
 // TestSoak plays 6 hours of two peers, and a month with
 //
-//	go test ./internal/sim -run TestSoak -v -soak.days 30
+//	go test ./internal/simtest -run TestSoak -v -soak.days 30
 //
 // The bound holds outside of the 15 s after a clock was set; no end is without an answer but
 // for the time after a restart in which no report could come; and 15 s after each fault the

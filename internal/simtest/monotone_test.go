@@ -1,7 +1,7 @@
 // This test proves that the remote time does not go back, but for the steps that are
 // counted.
 
-package sim_test
+package simtest
 
 import (
 	"fmt"

@@ -1,5 +1,5 @@
 // The worlds of the hostile tests, of the soak and of their limits share these two ends.
-package sim_test
+package simtest
 
 import (
 	"math"

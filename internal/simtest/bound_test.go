@@ -1,6 +1,6 @@
 // This test proves that the truth lies within the error bound, in worlds drawn at random.
 
-package sim_test
+package simtest
 
 import (
 	"cmp"
@@ -404,8 +404,8 @@ func eachOf(n int, f func(i int)) {
 // of use, which is close to half the round trip. 10^5 worlds that nobody has looked at,
 // and one of them:
 //
-//	go test ./internal/sim -run TestErrorBound -v -bound.worlds 100000 -seed.first 1000000
-//	go test ./internal/sim -run TestErrorBound -v -bound.world 1000042
+//	go test ./internal/simtest -run TestErrorBound -v -bound.worlds 100000 -seed.first 1000000
+//	go test ./internal/simtest -run TestErrorBound -v -bound.world 1000042
 func TestErrorBound(t *testing.T) {
 	if *boundWorld != 0 {
 		printWorld(t, *boundWorld)

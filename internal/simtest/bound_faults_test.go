@@ -1,7 +1,7 @@
 // These tests prove that the error bound returns to what it was after a fault, and that what
 // the documentation advises about it holds.
 
-package sim_test
+package simtest
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
 // What the table of rules measures.
 
-package sim_test
+package simtest
 
 import (
 	"fmt"
@@ -306,7 +306,7 @@ func besideWorlds(*testing.T) map[string]float64 {
 
 // recordings are those of the project, and those of -traces.
 func recordings(t *testing.T) (scenarios []sim.Scenario) {
-	for _, path := range append(tracePaths(t, *traces), tracePaths(t, "testdata")...) {
+	for _, path := range append(tracePaths(t, *traces), tracePaths(t, "../sim/testdata")...) {
 		sc, err := sim.Replay(filepath.Base(path), path)
 		if err != nil {
 			t.Fatal(err)
@@ -339,7 +339,7 @@ func sharedWorlds(t *testing.T) map[string]float64 {
 func begunWorlds(t *testing.T) map[string]float64 {
 	var scenarios []sim.Scenario
 	for _, name := range busyLinks {
-		sc, err := sim.Replay(name, filepath.Join("testdata", name+".csv.gz"))
+		sc, err := sim.Replay(name, filepath.Join("../sim/testdata", name+".csv.gz"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 // This test proves that each rule of the estimator is worth its lines: it measures the
 // worlds without each of them.
 
-package sim_test
+package simtest
 
 import (
 	"encoding/json"
@@ -208,7 +208,7 @@ func (c *compiler) check(name, source string) error {
 // what becomes of its figure, most often the p99 of the error: without the rule over with it.
 // Above 1 the rule helps. Behind the columns stands the single kind of world that needs it most.
 //
-//	go test ./internal/sim -run TestAblation -v -timeout 90m -ablation -traces FOLDER
+//	go test ./internal/simtest -run TestAblation -v -timeout 90m -ablation -traces FOLDER
 //
 // A rule that no column needs by more than 5 % is marked: "needed by no column".
 //

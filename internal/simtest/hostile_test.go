@@ -1,7 +1,7 @@
 // The tests in this file prove that whatever a peer, a replayed recording or a broken clock
 // does to a synchronizer is over soon after it ends: no panic, the truth inside of the bound
 // after 15 s, and the offset right again.
-package sim_test
+package simtest
 
 import (
 	"cmp"
@@ -449,8 +449,8 @@ func playSieges(n int) []*siege {
 // TestHostileWorlds besieges synchronizers in every way. 10^6 worlds that nobody has looked
 // at, and one of them:
 //
-//	go test ./internal/sim -run TestHostileWorlds -v -hostile.worlds 1000000 -seed.first 1000000 -timeout 3h
-//	go test ./internal/sim -run TestHostileWorlds -v -hostile.world 1000042
+//	go test ./internal/simtest -run TestHostileWorlds -v -hostile.worlds 1000000 -seed.first 1000000 -timeout 3h
+//	go test ./internal/simtest -run TestHostileWorlds -v -hostile.world 1000042
 func TestHostileWorlds(t *testing.T) {
 	if *hostileWorld != 0 {
 		printSiege(*hostileWorld)

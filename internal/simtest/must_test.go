@@ -1,6 +1,6 @@
 // What each method must reach in the worlds of the accuracy tests.
 
-package sim_test
+package simtest
 
 import (
 	"fmt"
