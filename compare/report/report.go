@@ -180,7 +180,7 @@ func (f *figures) steep() string {
 
 func (f *figures) offsets(d *page.Document) {
 	d.Heading(2, strings.TrimPrefix(winsEnd, "## "))
-	d.Text("The 99th percentile of the error in microseconds, from 30 s on, over %d seeds and both ends. The part that no method can avoid, because the two ways are unequal, is subtracted. Bold is the best method that answers at once; the oracle answers only afterwards. A row in bold is the geometric mean of a group. Variants at another rate or period count, and are in report.csv.", play.SimSeeds)
+	d.Text("The 99th percentile of the error in microseconds, from 30 s on, over %d seeds and both ends. The part that no method can avoid, because the two ways are unequal, is subtracted. Bold is the best method that answers at once; the oracle answers only afterwards. A row in bold is the geometric mean of a group. Variants at another rate or period count, and are in report.csv. A dash in the column of chronyd: it was not played there.", play.SimSeeds)
 	d.Table(f.table())
 }
 
