@@ -23,7 +23,7 @@ const (
 	textSize      = 10
 )
 
-// The colours of the backgrounds are GitHub's.
+// Themes are those of light and of dark pages. The colours of the backgrounds are GitHub's.
 var Themes = [...]Theme{
 	{Name: "light", Paper: RGB(0xffffff), ink: RGB(0x1f2328), faint: RGB(0xe6e8eb), Soft: RGB(0x8c959f), label: textSize, tick: textSize, padding: 2},
 	{Name: "dark", Paper: RGB(0x0d1117), ink: RGB(0xe6edf3), faint: RGB(0x262c36), Soft: RGB(0x7d8590), dark: true, label: textSize, tick: textSize, padding: 2},
@@ -156,7 +156,7 @@ func (t Theme) canvas(height vg.Length) (*vgimg.Canvas, draw.Canvas) {
 	return img, draw.New(img)
 }
 
-// Strip is a row of drawStrips: a dot for each world, and their mean.
+// Strip is a row of Strips: a dot for each world, and their mean.
 type Strip struct {
 	Name  string
 	Color color.Color

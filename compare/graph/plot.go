@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// Package graph draws what the programs here, and the viewer of recordings, show over time, over
+// something that is turned up, or by method.
 package graph
 
 import (

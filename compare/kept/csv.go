@@ -37,6 +37,7 @@ func parseFloats(fields []string) (v []float64, err error) {
 	return v, nil
 }
 
+// WriteCSV writes a table.
 func WriteCSV(path string, rows [][]string) error {
 	f, err := os.Create(path)
 	if err != nil {

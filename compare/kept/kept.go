@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// Package kept has what the lab has measured beside other programs, so that the report needs none of
+// them.
 package kept
 
 import (
@@ -38,6 +40,7 @@ type ChronydFigures struct {
 	Best, Stock         [len(Kept)]float64
 }
 
+// Key names the world and the rate.
 func (c *ChronydFigures) Key() string { return fmt.Sprintf("%s, %s, %g/s", c.Set, c.World, c.Rate) }
 
 // At returns a quantile that is kept, NaN for others.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// Package page writes documents: Markdown, the pictures in it, and a page for browsers.
 package page
 
 import (
@@ -35,14 +36,17 @@ type picture struct {
 // pictureFolder is where pictures are, seen from the document.
 const pictureFolder = "pictures"
 
+// Heading writes a heading, of level 1 for the page.
 func (d *Document) Heading(level int, text string) {
 	fmt.Fprintf(&d.md, "%s %s\n\n", strings.Repeat("#", level), text)
 }
 
+// Text writes a paragraph, formatted as fmt.Sprintf does.
 func (d *Document) Text(format string, args ...any) {
 	fmt.Fprintf(&d.md, "%s\n\n", wrap(fmt.Sprintf(format, args...), 95))
 }
 
+// List writes items, a paragraph each.
 func (d *Document) List(items []string) {
 	for _, item := range items {
 		fmt.Fprintf(&d.md, "- %s\n", strings.ReplaceAll(wrap(item, 93), "\n", "\n  "))
@@ -50,6 +54,7 @@ func (d *Document) List(items []string) {
 	d.md.WriteByte('\n')
 }
 
+// Code writes lines as they are.
 func (d *Document) Code(text string) {
 	fmt.Fprintf(&d.md, "    %s\n\n", strings.ReplaceAll(text, "\n", "\n    "))
 }
@@ -164,6 +169,7 @@ func (d *Document) WritePage(path, title string) error {
 	return os.WriteFile(path, fmt.Appendf(nil, page, title, b.String()), 0o644)
 }
 
+// Markdown returns the document.
 func (d *Document) Markdown() string { return strings.TrimRight(d.md.String(), "\n") + "\n" }
 
 // Block puts a document between the two lines that mark a part of another document, which stands

@@ -16,8 +16,8 @@ import (
 // delays that it is given, faster than real time. The clocks are those that internal/sim
 // gives to the other methods; the delays are drawn from the same links.
 
-// ChronydWorld is a world in which chronyd polls at one rate or more. Its set is equalRates,
-// where the others send as often, or simulated, where they send as the scenario says.
+// ChronydWorld is a world in which chronyd polls at one rate or more. Its Set is EqualRates,
+// where the others send as often, or Simulated, where they send as the scenario says.
 type ChronydWorld struct {
 	sim.Scenario
 	Set   string

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// Package play plays every method, chronyd aside, in every world on identical packets, beside an
+// oracle that knows each world in advance.
 package play
 
 import (
@@ -8,12 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"timesync/internal/rivals"
-	"timesync/internal/sim"
-
 	"gonum.org/v1/plot/plotter"
 
 	"timesync/compare/graph"
+	"timesync/internal/rivals"
+	"timesync/internal/sim"
 )
 
 // bounded is a method that says how wrong it may be.
@@ -50,7 +51,7 @@ func Asked(perSecond, request, response float64) func(float64) float64 {
 const (
 	Ours         = "timesync"
 	Original     = "original"
-	Ntp          = "NTP filter"
+	NTP          = "NTP filter"
 	Netfox       = "netfox"
 	Slot         = "Slot"
 	Sutphin      = "Sutphin"
@@ -60,14 +61,14 @@ const (
 	OracleName   = "oracle"
 )
 
-// Methods are all that are played at once. A new one is a line here, and a file of internal/rivals. Where nobody says how large a
-// message is, a time has 8 bytes: a request carries one, and a response three.
+// Methods are all that are played. A new one is an entry here, and a file of internal/rivals. Where
+// nobody says how large a message is, a time has 8 bytes: a request carries one, and a response three.
 var Methods = []Method{
 	{Ours, "this package: the floors of both directions as straight lines, and rules for what a floor, a path and a clock can do",
 		graph.RGB(0x0060df), func() sim.Estimator { return new(Subject) }, stamped(0.5), "datagram"},
 	{Original, "the C++ original: the smallest delta of 10 s in each direction, half their difference",
 		graph.RGB(0xd9480f), func() sim.Estimator { return new(rivals.Original) }, stamped(0.5), "datagram"},
-	{Ntp, "of the last 8 exchanges, one every 2 s, the one with the shortest round trip",
+	{NTP, "of the last 8 exchanges, one every 2 s, the one with the shortest round trip",
 		graph.RGB(0x74a57f), func() sim.Estimator { return new(rivals.NTPFilter) }, Asked(0.5, 48, 48), "exchange"},
 	{Netfox, "the mean of 8 exchanges, four a second, weighted by the logarithm of the round trip; an eighth is taken at once",
 		graph.RGB(0x9c36b5), func() sim.Estimator { return new(rivals.Netfox) }, Asked(4, 8, 24), "exchange"},

@@ -55,6 +55,7 @@ func newTracker() (t tracker) {
 // Results has one for each column that is played.
 type Results map[string]*Result
 
+// NewResults has an empty one for each.
 func NewResults() Results {
 	r := Results{}
 	for _, column := range Columns() {
@@ -197,6 +198,7 @@ func Each(n int, do func(i int)) {
 // Seconds are the largest sizes of the errors in each second, NaN where there is none.
 type Seconds []float64
 
+// NoSeconds has none yet.
 func NoSeconds(lasting time.Duration) Seconds {
 	return slices.Repeat([]float64{math.NaN()}, int(lasting/time.Second))
 }

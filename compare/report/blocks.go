@@ -63,7 +63,7 @@ func (f *figures) accuracyBlock() *page.Document {
 	for _, a := range accuracyWorlds {
 		i := slices.IndexFunc(f.worlds, func(w play.World) bool { return w.Set == play.Simulated && w.Name == a.world })
 		row := []string{strings.TrimSuffix(a.world+", "+a.what, ", "), number(f.value(i, play.Ours, 0.5), false)}
-		for _, column := range []string{play.Ours, play.Original, play.Ntp, play.Netfox, play.Slot, play.Sutphin} {
+		for _, column := range []string{play.Ours, play.Original, play.NTP, play.Netfox, play.Slot, play.Sutphin} {
 			row = append(row, number(f.value(i, column, 0.99), column == play.Ours))
 		}
 		rows = append(rows, row)

@@ -80,7 +80,7 @@ func floorsCharts() []*graph.Chart {
 	ms := func(label string, from, to float64) graph.Axis {
 		return graph.Axis{Label: label, Min: from, Max: to, Ticks: graph.Even(from, to)}
 	}
-	mine, other, green := play.ColorOf(play.Ours), play.ColorOf(play.Original), play.ColorOf(play.Ntp)
+	mine, other, green := play.ColorOf(play.Ours), play.ColorOf(play.Original), play.ColorOf(play.NTP)
 	panel := func(title string, y graph.Axis, curves ...graph.Curve) *graph.Chart {
 		return &graph.Chart{Title: title, X: ms("", 0, pictureLasts), Y: y, Events: events, Curves: curves}
 	}

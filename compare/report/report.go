@@ -34,7 +34,7 @@ func (f *figures) report(costs []float64) *page.Document {
 }
 
 // hidden are the columns whose figures are in the CSV only.
-var hidden = []string{play.Ntp, play.Sutphin, play.WallClock}
+var hidden = []string{play.NTP, play.Sutphin, play.WallClock}
 
 // shown returns the columns that the report shows, chronyd beside the original.
 func shown() []string {
@@ -292,7 +292,7 @@ func (f *figures) turned(d *page.Document) {
 func (f *figures) starts(d *page.Document) {
 	d.Heading(2, "Starts and other worlds")
 	var parts []string
-	for _, column := range []string{play.Ours, play.Original, play.Ntp, play.Netfox} {
+	for _, column := range []string{play.Ours, play.Original, play.NTP, play.Netfox} {
 		var first, milli []float64
 		for _, i := range f.of(play.Simulated) {
 			r := f.results[i][column]

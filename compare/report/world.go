@@ -156,7 +156,7 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 
 // panels returns what is drawn, from top to bottom.
 func (d *diary) panels(title string) []graph.Panel {
-	mine, other, green := play.ColorOf(play.Ours), play.ColorOf(play.Original), play.ColorOf(play.Ntp)
+	mine, other, green := play.ColorOf(play.Ours), play.ColorOf(play.Original), play.ColorOf(play.NTP)
 	logs := func(f func(m *moment) float64) func(m *moment) float64 {
 		return func(m *moment) float64 { return max(math.Abs(f(m)), play.Least) }
 	}
