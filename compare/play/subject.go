@@ -25,7 +25,7 @@ func (s *Subject) ErrorBound(localUsec uint64) (time.Duration, bool) {
 func MachineUsec() uint64 { return timesync.NowUsec() }
 
 // KernelReader returns a function that reads datagrams with the kernel's times of receipt, on
-// the clock of machineUsec.
+// the clock of MachineUsec.
 func KernelReader(udp *net.UDPConn) func([]byte) (int, netip.AddrPort, uint64, error) {
 	return rxtime.NewConn(udp).ReadFrom
 }

@@ -49,7 +49,7 @@ type sweep struct {
 // lesson is a world that is drawn over time, and what to see in it.
 type lesson struct{ world, title, see string }
 
-// taught are the worlds that teach most, those of taughtWorlds.
+// taught are the worlds that teach most, those of play.TaughtWorlds.
 var taught = []lesson{
 	{"bufferbloat-both", "Bufferbloat: others fill the queues of both ways",
 		"Grey: a queue of more than 20 ms. The original believes the minimum of the last 10 s, so its error grows towards half of the queue. This package ignores queues that are shorter than 10 s, or unsteady."},
