@@ -18,6 +18,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"timesync/internal/stat"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -205,14 +206,6 @@ func errorSizes(samples []sample, series func(sample) *reading) []float64 {
 	return sizes
 }
 
-// quantile returns a quantile of numbers in order.
-func quantile(sorted []float64, q float64) float64 {
-	if len(sorted) == 0 {
-		return math.NaN()
-	}
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
-}
-
 // honest fails the test if an error is above its bound by more than the tolerance in us,
 // which is for the truth: the two clocks of one machine are compared by the time of day.
 func honest(t *testing.T, samples []sample, series func(sample) *reading, tolerance float64) {
@@ -250,8 +243,8 @@ func TestSynchronizes(t *testing.T) {
 	honest(t, got, pings, 100)
 	e, p := errorSizes(got, stamps), errorSizes(got, pings)
 	t.Logf("error of stamps: median %.0f us, 99 %% %.0f us of %d; of ping: median %.0f us, 99 %% %.0f us of %d",
-		quantile(e, .5), quantile(e, .99), len(e), quantile(p, .5), quantile(p, .99), len(p))
-	if first > 5000 || !(quantile(e, .99) < 1000) {
+		stat.OrNaN(e, .5), stat.OrNaN(e, .99), len(e), stat.OrNaN(p, .5), stat.OrNaN(p, .99), len(p))
+	if first > 5000 || !(stat.OrNaN(e, .99) < 1000) {
 		t.Error("not synchronized within 5 s to 1 ms")
 	}
 }
@@ -291,8 +284,8 @@ func TestFallbacks(t *testing.T) {
 			got := w.measure(3 * time.Second)
 			honest(t, got, series, 300)
 			e := errorSizes(got, series)
-			t.Logf("error: median %.0f us, 99 %% %.0f us of %d", quantile(e, .5), quantile(e, .99), len(e))
-			if !(quantile(e, .5) < fallbackError) {
+			t.Logf("error: median %.0f us, 99 %% %.0f us of %d", stat.OrNaN(e, .5), stat.OrNaN(e, .99), len(e))
+			if !(stat.OrNaN(e, .5) < fallbackError) {
 				t.Errorf("not synchronized to %.0f us", fallbackError)
 			}
 		})
@@ -328,7 +321,7 @@ func TestTwoTabs(t *testing.T) {
 			npc = append(npc, eval[float64](w, "(f => Math.abs(f.drawn.find(d => d.player === 0).height - f.levels[0]))(demo.frame)"))
 			lead = append(lead, eval[float64](w, "demo.frame.times[2] - demo.frame.times[0]"))
 		}
-		middle := func(v []float64) float64 { slices.Sort(v); return quantile(v, .5) }
+		middle := func(v []float64) float64 { return stat.OrNaN(v, .5) }
 		t.Logf("predicted time is %.0f ms ahead of server time; the feet are off by %.3f and %.3f m (medians)", middle(lead)*1000, middle(own), middle(npc))
 		if middle(own) > 0.01 || middle(npc) > 0.1 || middle(lead) < 0.1 {
 			t.Error("not on the platform of their time")
@@ -358,7 +351,7 @@ func TestSliders(t *testing.T) {
 	got := w.measure(2 * time.Second)
 	honest(t, got, stamps, 300)
 	honest(t, got, pings, 300)
-	m := quantile(errorSizes(got, stamps), .5)
+	m := stat.OrNaN(errorSizes(got, stamps), .5)
 	t.Logf("the way up is 30 ms longer; error of stamps: median %.0f us", m)
 	if !(m > 10_000 && m < 20_000) { // less or more of it is the machine's
 		t.Error("want 15 ms")
@@ -393,8 +386,8 @@ func TestServerRestart(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	got := w.measure(2 * time.Second)
 	e := errorSizes(got, stamps)
-	t.Logf("synchronized %.1f s after the restart; error 99 %% %.0f us", took.Seconds(), quantile(e, .99))
-	if !(quantile(e, .5) < 2000) {
+	t.Logf("synchronized %.1f s after the restart; error 99 %% %.0f us", took.Seconds(), stat.OrNaN(e, .99))
+	if !(stat.OrNaN(e, .5) < 2000) {
 		t.Error("not synchronized again")
 	}
 	w.wait("the game goes on", "demo.events.some(e => e.includes('epoch'))", 5*time.Second)
@@ -508,9 +501,9 @@ func TestBackground(t *testing.T) {
 	e := errorSizes(after, stamps)
 	beats := eval[int](w, fmt.Sprintf("beats.filter(at => at > %f).length", back))
 	t.Logf("hidden: %v; timers ran %d times in 7 s; the first sample came %.0f ms after; error later than 2 s after: 99 %% %.0f us of %d",
-		eval[bool](w, "document.hidden"), beats, got[0].At-back, quantile(e, .99), len(e))
+		eval[bool](w, "document.hidden"), beats, got[0].At-back, stat.OrNaN(e, .99), len(e))
 	t.Log(strings.Join(eval[[]string](w, "demo.events"), "\n"))
-	if !(quantile(e, .99) < 1000) || len(e) < 20 {
+	if !(stat.OrNaN(e, .99) < 1000) || len(e) < 20 {
 		t.Error("not right again")
 	}
 	if beats > 20 {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/tick"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"timesync"
 	"timesync/examples/internal/program"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/rxtime"
 	"timesync/tick"
 )

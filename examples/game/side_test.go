@@ -17,7 +17,7 @@ import (
 	"timesync"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/tick"
 )
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/program"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/rxtime"
 	"timesync/session"
 )

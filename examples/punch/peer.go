@@ -19,7 +19,7 @@ import (
 
 	"timesync"
 	"timesync/examples/internal/instant"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/link"
 	"timesync/rxtime"
 )

@@ -16,7 +16,7 @@ import (
 
 	"timesync"
 	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/link"
 )
 

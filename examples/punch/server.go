@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/rxtime"
 )
 

@@ -24,7 +24,7 @@ var (
 func TestRecord(t *testing.T) {
 	ctx := timeout(t)
 	a, b := pair(t, ctx)
-	a.nowUsec, b.nowUsec = bench.ClientClocks[0].Now, bench.ServerClock.Now
+	a.NowUsec, b.NowUsec = bench.ClientClocks[0].Now, bench.ServerClock.Now
 	peers, names := [2]*Peer{a, b}, [2]string{"quic-a.tsr", "quic-b.tsr"}
 	var files [2]bytes.Buffer
 	var recorders [2]*record.Recorder
@@ -45,7 +45,7 @@ func TestRecord(t *testing.T) {
 	defer every.Stop()
 	for end := time.Now().Add(*recordFor); time.Now().Before(end); <-every.C {
 		for _, p := range peers {
-			if err := p.Send(nil, p.nowUsec()); err != nil {
+			if err := p.Send(nil, p.NowUsec()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -5,25 +5,23 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/quic-go/quic-go"
 
-	"timesync/link"
+	"timesync/examples/channel"
 )
 
-// Peer is one end of a QUIC connection with datagrams, and what it knows of the other
-// end's clock. Each connection has a new one.
+// Peer is one end of a QUIC connection with datagrams. Each connection has a new one.
 type Peer struct {
-	link.Link
-	conn    *quic.Conn
-	nowUsec func() uint64 // any monotonic clock in microseconds, such as timesync.NowUsec
+	channel.Peer
+	conn *quic.Conn
 }
 
 var errReplayable = errors.New("the connection began with 0-RTT data, which can be replayed: it keeps no time")
 
 // NewPeer waits for the handshake, and refuses a connection with 0-RTT data: an attacker
-// can replay that, and the receiver cannot tell which datagrams it was.
+// can replay that, and the receiver cannot tell which datagrams it was. nowUsec is any monotonic
+// clock in microseconds, such as timesync.NowUsec.
 func NewPeer(conn *quic.Conn, nowUsec func() uint64) (*Peer, error) {
 	select {
 	case <-conn.HandshakeComplete():
@@ -33,37 +31,18 @@ func NewPeer(conn *quic.Conn, nowUsec func() uint64) (*Peer, error) {
 	if conn.ConnectionState().Used0RTT {
 		return nil, errReplayable
 	}
-	return &Peer{conn: conn, nowUsec: nowUsec}, nil
+	return &Peer{channel.Peer{Write: conn.SendDatagram, NowUsec: nowUsec}, conn}, nil
 }
 
-// Send stamps a payload with sentUsec, the clock now, and sends both in a DATAGRAM frame. It
-// must leave link.MaxHeader bytes of the frame.
-func (p *Peer) Send(payload []byte, sentUsec uint64) error {
-	err := p.conn.SendDatagram(append(p.AppendHeader(nil, sentUsec), payload...))
-	if err != nil {
-		p.SendFailed()
-	}
-	return err
-}
-
-// Received is a datagram that has come.
-type Received struct {
-	Payload []byte
-	At      uint64        // when it came, on our clock, us
-	Delay   time.Duration // its one-way delay, if Known
-	Known   bool          // the other clock is
-}
-
-// Receive waits for a datagram. One that has no right header is passed over: the connection
-// is none the worse for it. An error is the end of the connection, or of ctx.
-func (p *Peer) Receive(ctx context.Context) (r Received, err error) {
+// Receive waits for a datagram. One that has no right header is passed over. An error is the end
+// of the connection, or of ctx.
+func (p *Peer) Receive(ctx context.Context) (channel.Received, error) {
 	for {
 		datagram, err := p.conn.ReceiveDatagram(ctx) // authenticated, and each at most once
 		if err != nil {
-			return Received{}, err
+			return channel.Received{}, err
 		}
-		r.At = p.nowUsec()
-		if r.Payload, r.Delay, r.Known, err = p.Open(datagram, r.At); err == nil {
+		if r, err := p.Take(datagram); err == nil {
 			return r, nil
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 )
 
 // What a camera sends with a frame, before the picture: its number, and when it was captured, all

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/internal/long"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
@@ -119,7 +119,7 @@ func (w *world) watch(d seal.Datagram) {
 // clock is set four times, and the forwarder starts anew twice.
 func TestFrames(t *testing.T) {
 	const seed, rate = 47_100_001, 60
-	frames := long.Sized(20_000, 100_000, 400_000)
+	frames := long.Sized(100_000, 100_000, 400_000)
 	lasting := time.Duration(frames) * time.Second / rate
 	part := lasting / 7
 	sets := []sim.ClockEvent{{At: part, Step: 200 * ms}, {At: 2 * part, Step: -3 * time.Second}, {At: 4 * part, Step: -80 * ms}, {At: 5 * part, Step: time.Hour}}

@@ -5,7 +5,7 @@
 // link to others.
 //
 // Both ends also send 60 small datagrams a second, the game. All are sealed
-// (examples/internal/seal). The congestion control is examples/transfer/ledbat; the one-way
+// (examples/seal). The congestion control is examples/transfer/ledbat; the one-way
 // delays that it needs come with the datagrams, because both ends know each other's clock
 // (timesync/link).
 package main
@@ -24,7 +24,7 @@ import (
 
 	"timesync"
 	"timesync/examples/internal/program"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/examples/transfer/ledbat"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/examples/transfer/ledbat"
 	"timesync/internal/stat"
 	"timesync/rxtime"

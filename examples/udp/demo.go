@@ -9,12 +9,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 )
 
 // world is the demo: peer A calls peer B through a relay, and each has a judge.
@@ -138,7 +139,7 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	fmt.Fprintln(progress, program.ReceiveTimes(w.peers[0].rx))
 	ctx, stop := c.Limit(ctx)
 	defer stop()
-	newScreen(progress).watch(ctx, w.progress)
+	eachSecond(ctx, progress, w.progress)
 	w.close()
 	if err := errors.Join(w.recordings[0].close(), w.recordings[1].close()); err != nil {
 		return err
@@ -160,7 +161,8 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 }
 
 // progress is a line for each peer: how far its idea of the other's clock is off, and more.
-func (w *world) progress() (lines []string) {
+func (w *world) progress() string {
+	var lines []string
 	for i, p := range w.peers {
 		now := time.Since(w.epoch)
 		offset := "not synchronized"
@@ -170,11 +172,10 @@ func (w *world) progress() (lines []string) {
 		bound, _ := p.keeper.ErrorBound(p.clock.at(now))
 		delay, _ := p.keeper.MinimumOneWayDelay()
 		rejected, _ := p.rejected()
-		// The first 60 columns say most.
 		lines = append(lines, fmt.Sprintf("%s %4.1f s  %s bound %.1f ms  %s  %d in, %d rejected  min OWD %.3f ms",
 			names[i], now.Seconds(), offset, ms(bound), p.silence(now), p.tally(nil).n, rejected, ms(delay)))
 	}
-	return lines
+	return strings.Join(lines, "\n")
 }
 
 func (w *world) report() *report {

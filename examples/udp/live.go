@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/program"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 )
 
 // nothing rides between two machines: the datagrams carry stamps only.
@@ -66,17 +66,34 @@ func (p *peer) state() liveState {
 	return s
 }
 
-// lines are for the eye: what is known, and why if it is not.
-func (s liveState) lines() []string {
+// eachSecond prints what there is to say each second, and once more at the end.
+func eachSecond(ctx context.Context, out io.Writer, say func() string) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			if time.Since(last) > time.Second/10 {
+				fmt.Fprintln(out, say())
+			}
+			return
+		case last = <-tick.C:
+			fmt.Fprintln(out, say())
+		}
+	}
+}
+
+// line is for the eye: what is known, and why if it is not.
+func (s liveState) line() string {
 	line := fmt.Sprintf("%4.0f s  not synchronized  %s  %d in, %d rejected", s.Seconds, s.silence, s.Accepted, s.rejected)
 	if s.Synchronized {
 		line = fmt.Sprintf("%4.0f s  offset %+.6f s within %.3f ms  %s  %d in, %d rejected  min OWD %.3f ms  jitter %.3f ms  skew %+.1f+-%.1f ppm",
 			s.Seconds, float64(s.Offset)/1e6, s.ErrorBound, s.silence, s.Accepted, s.rejected, s.MinDelay, s.Jitter, s.Skew, s.SkewError)
 	}
 	if s.Trouble != "" {
-		return []string{line, "    " + s.Trouble}
+		return line + "\n    " + s.Trouble
 	}
-	return []string{line}
+	return line
 }
 
 // summary is what remains when the program ends.
@@ -141,12 +158,12 @@ func live(ctx context.Context, c config, stdout io.Writer) (err error) {
 	ctx, stop := c.Limit(ctx)
 	defer stop()
 	if c.JSON {
-		(&screen{out: stdout}).watch(ctx, func() []string {
+		eachSecond(ctx, stdout, func() string {
 			line, _ := json.Marshal(p.state()) // numbers and strings only
-			return []string{string(line)}
+			return string(line)
 		})
 	} else {
-		newScreen(stdout).watch(ctx, func() []string { return p.state().lines() })
+		eachSecond(ctx, stdout, func() string { return p.state().line() })
 		p.state().summary(stdout)
 	}
 	if !p.state().Synchronized {

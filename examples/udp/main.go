@@ -7,7 +7,7 @@
 // how far off they were. With -listen on one machine and -dial on another it is one
 // of two real peers.
 //
-// Datagrams are sealed by examples/internal/seal, which is one file to copy.
+// Datagrams are sealed by examples/seal, which is one file to copy.
 package main
 
 import (

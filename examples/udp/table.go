@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/relay"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 )
 
 // report is what the demo found, for the table and for -json.

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -22,7 +21,7 @@ import (
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 )
 
 // These tests run over real sockets on machines that may be busy. They judge by the
@@ -388,7 +387,7 @@ func TestLive(t *testing.T) {
 		if max(state.Offset, -state.Offset) > 1_000_000 || state.MinDelay > 1000 || state.Rejected["forged"] != 0 {
 			t.Errorf("life %d: %+v", life, state)
 		}
-		if s := listener.state(); !s.Synchronized || !strings.Contains(s.lines()[0], "offset") {
+		if s := listener.state(); !s.Synchronized || !strings.Contains(s.line(), "offset") {
 			t.Errorf("life %d: listener %v", life, s)
 		}
 		switch now := listener.to(); life {
@@ -556,7 +555,7 @@ func TestTrouble(t *testing.T) {
 		}
 	}
 	s := liveState{Trouble: "why", silence: "silent for 6 s"}
-	if lines := s.lines(); len(lines) != 2 || !strings.Contains(lines[0], s.silence) || !strings.Contains(lines[1], "why") {
+	if lines := strings.Split(s.line(), "\n"); len(lines) != 2 || !strings.Contains(lines[0], s.silence) || !strings.Contains(lines[1], "why") {
 		t.Errorf("%q", lines)
 	}
 }
@@ -579,39 +578,6 @@ func TestInstant(t *testing.T) {
 	var out strings.Builder
 	if r.print(&out); !strings.Contains(out.String(), "agreed 0.3 s ahead") {
 		t.Errorf("the table does not tell:\n%s", out.String())
-	}
-}
-
-// TestScreen: on a terminal no line is wider than it, and none remains of a taller
-// picture.
-func TestScreen(t *testing.T) {
-	for _, width := range []int{1, 60, 70, 80, 120, 1000} {
-		var out strings.Builder
-		s := &screen{out: &out, columns: func() int { return width }}
-		long := strings.Repeat("0123456789", 15)
-		s.show([]string{long, "short"})
-		s.show([]string{long})
-		want := "\x1b[K" + long[:min(width, len(long))] + "\n"
-		short := "\x1b[K" + "short"[:min(width, 5)] + "\n"
-		if want = want + short + "\x1b[J" + "\r\x1b[2A" + want + "\x1b[J"; out.String() != want {
-			t.Errorf("width %d: %q, want %q", width, out.String(), want)
-		}
-	}
-	t.Setenv("COLUMNS", "33")
-	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if got := columns(file); got != 33 {
-		t.Errorf("%d columns, want $COLUMNS", got)
-	}
-	t.Setenv("COLUMNS", "")
-	if got := columns(file); got != 80 {
-		t.Errorf("%d columns, want 80", got)
-	}
-	if newScreen(file).columns != nil {
-		t.Error("a file passes for a terminal")
 	}
 }
 

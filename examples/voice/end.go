@@ -14,7 +14,7 @@ import (
 	"timesync"
 	"timesync/examples/internal/instant"
 	"timesync/examples/internal/program"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 	"timesync/examples/voice/playout"
 	"timesync/link"
 	"timesync/rxtime"

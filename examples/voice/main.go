@@ -5,7 +5,7 @@
 //
 // Both ends run here, with clocks that disagree by a known amount and a bad network between
 // them. Meanwhile the end that plays is stopped for 2 s, as a process is, and later starts anew.
-// What plays is examples/voice/playout, what seals examples/internal/seal: copy both.
+// What plays is examples/voice/playout, what seals examples/seal: copy both.
 package main
 
 import (

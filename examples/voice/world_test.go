@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/program"
-	"timesync/examples/internal/seal"
+	"timesync/examples/seal"
 )
 
 var (

@@ -3,53 +3,20 @@
 package main
 
 import (
-	"time"
-
 	"github.com/pion/webrtc/v4"
 
-	"timesync/link"
+	"timesync/examples/channel"
 )
 
-// Peer is one end of a data channel, and what it knows of the other end's clock. Each
-// channel has a new one.
-type Peer struct {
-	link.Link
-	channel *webrtc.DataChannel
-	nowUsec func() uint64 // any monotonic clock in microseconds, such as timesync.NowUsec
-}
-
-// Unreliable returns the options of such a channel: a message waits for no other, and is
-// not sent again.
+// Unreliable returns the options of a channel that keeps time: a message waits for no other, and
+// is not sent again.
 func Unreliable() webrtc.DataChannelInit {
 	return webrtc.DataChannelInit{Ordered: new(bool), MaxRetransmits: new(uint16)} // false and 0
 }
 
-// NewPeer keeps time on a channel.
-func NewPeer(channel *webrtc.DataChannel, nowUsec func() uint64) *Peer {
-	return &Peer{channel: channel, nowUsec: nowUsec}
-}
-
-// Send stamps a payload with sentUsec, the clock now, and sends both as a message.
-func (p *Peer) Send(payload []byte, sentUsec uint64) error {
-	err := p.channel.Send(append(p.AppendHeader(nil, sentUsec), payload...))
-	if err != nil {
-		p.SendFailed()
-	}
-	return err
-}
-
-// Received is a message that has come.
-type Received struct {
-	Payload []byte
-	At      uint64        // when it came, on our clock, us
-	Delay   time.Duration // its one-way delay, if Known
-	Known   bool          // the other clock is
-}
-
-// Receive is for the channel's OnMessage. Messages are authenticated, and each comes at most
-// once. One without a right header is an error; the channel is none the worse for it.
-func (p *Peer) Receive(m webrtc.DataChannelMessage) (r Received, err error) {
-	r.At = p.nowUsec()
-	r.Payload, r.Delay, r.Known, err = p.Open(m.Data, r.At)
-	return r, err
+// NewPeer keeps time on a channel. Messages are authenticated, and each comes at most once: give
+// Take the Data of those that OnMessage gets. Each channel has a new Peer. nowUsec is any monotonic
+// clock in microseconds, such as timesync.NowUsec.
+func NewPeer(c *webrtc.DataChannel, nowUsec func() uint64) *channel.Peer {
+	return &channel.Peer{Write: c.Send, NowUsec: nowUsec}
 }

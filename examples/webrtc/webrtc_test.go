@@ -12,6 +12,7 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"timesync"
+	"timesync/examples/channel"
 	"timesync/examples/internal/exampletest"
 	"timesync/link"
 )
@@ -38,13 +39,13 @@ func TestUnreliable(t *testing.T) {
 // TestBadHeader: what is refused is an error to its reader, and the next message is read.
 func TestBadHeader(t *testing.T) {
 	var from link.Link
-	p := NewPeer(nil, timesync.NowUsec)
+	p := &channel.Peer{NowUsec: timesync.NowUsec}
 	now := timesync.NowUsec()
 	message := append(from.AppendHeader(nil, now), "payload"...)
-	if _, err := p.Receive(webrtc.DataChannelMessage{Data: message[:link.MinHeader-1]}); !errors.Is(err, link.ErrTruncated) {
+	if _, err := p.Take(message[:link.MinHeader-1]); !errors.Is(err, link.ErrTruncated) {
 		t.Errorf("a part of a header: %v, want %v", err, link.ErrTruncated)
 	}
-	got, err := p.Receive(webrtc.DataChannelMessage{Data: message})
+	got, err := p.Take(message)
 	if err != nil || string(got.Payload) != "payload" || got.At < now || got.Known {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/pion/ice/v4"
 	"github.com/pion/webrtc/v4"
 
+	"timesync/examples/channel"
 	"timesync/examples/internal/bench"
 )
 
@@ -135,7 +136,7 @@ func (e *end) wait(ctx context.Context) error {
 }
 
 // run sends and receives at one end until ctx is done.
-func (e *end) run(ctx context.Context, r *bench.Run, p *Peer, judged *bench.End, fill bool) {
+func (e *end) run(ctx context.Context, r *bench.Run, p *channel.Peer, judged *bench.End, fill bool) {
 	over := func(err error) error { // the end of the connection is no failure then
 		if ctx.Err() != nil {
 			return nil
@@ -143,7 +144,7 @@ func (e *end) run(ctx context.Context, r *bench.Run, p *Peer, judged *bench.End,
 		return err
 	}
 	e.timed.OnMessage(func(m webrtc.DataChannelMessage) {
-		d, err := p.Receive(m)
+		d, err := p.Take(m.Data)
 		if err != nil {
 			return // a message that is none of ours
 		}

@@ -3,6 +3,7 @@
 package shape
 
 import (
+	"fmt"
 	"math/bits"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"timesync"
+	"timesync/link"
 )
 
 // TestREADME: the first snippet is the body of link's Example, and what it prints stands below.
@@ -58,6 +60,25 @@ func example(t *testing.T, file, name string) (body, output string) {
 	return strings.TrimSpace(strings.Join(lines, "")), strings.TrimSpace(strings.ReplaceAll(output, "\n\t// ", "\n"))
 }
 
+// TestBytes: the bytes of a datagram that README.md names are those of package link, over ten
+// minutes.
+func TestBytes(t *testing.T) {
+	const rate, seconds = 60, 600
+	var ends [2]link.Link
+	bytes, delay := 0, uint64(20_000)
+	for i := range uint64(rate * seconds) {
+		now := i*1e6/rate + 1e6
+		there := ends[0].AppendHeader(nil, now)
+		bytes += len(there)
+		ends[1].Open(there, now+delay)
+		ends[0].Open(ends[1].AppendHeader(nil, now), now+delay)
+	}
+	want := fmt.Sprintf("at 60 a second | **%.1f bytes**", float64(bytes)/(rate*seconds))
+	if !strings.Contains(string(read(t, root+"/README.md")), want) {
+		t.Errorf("README.md does not say %q", want)
+	}
+}
+
 // TestInlined: what costs less than a call is inlined.
 func TestInlined(t *testing.T) {
 	tool, err := exec.LookPath("go")
@@ -101,10 +122,10 @@ func TestSize(t *testing.T) {
 	if bits.UintSize < 64 {
 		return
 	}
-	// What a datagram without news needs is the first cache line, and neighbours in a slice
-	// share none.
-	hot, _ := reflect.TypeFor[timesync.TimeSynchronizer]().FieldByName("bucket")
-	if hot.Offset != 0 || hot.Type.Size() > 64 || size%64 != 0 {
-		t.Errorf("bucket at %d, %d bytes, of %d bytes", hot.Offset, hot.Type.Size(), size)
+	// What a datagram without news needs is the first field, and that is within the first cache
+	// line. Neighbours in a slice share none.
+	hot := reflect.TypeFor[timesync.TimeSynchronizer]().Field(0)
+	if hot.Type.Size() > 64 || size%64 != 0 {
+		t.Errorf("the first field, %s, has %d of %d bytes", hot.Name, hot.Type.Size(), size)
 	}
 }

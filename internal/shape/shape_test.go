@@ -57,6 +57,13 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
+// module returns the path of the module.
+func module(t *testing.T) string {
+	t.Helper()
+	path, _, _ := strings.Cut(strings.TrimPrefix(string(read(t, root+"/go.mod")), "module "), "\n")
+	return path
+}
+
 func TestTopFolder(t *testing.T) {
 	want := []string{
 		"counter.go", "doc.go", "example_test.go", "fuzz_test.go", "synchronizer.go", "synchronizer_test.go",
@@ -69,7 +76,7 @@ func TestTopFolder(t *testing.T) {
 	if err != nil || !slices.Equal(names, want) {
 		t.Errorf("Go files at the top:\n%q, want\n%q", names, want)
 	}
-	if mod, want := string(read(t, root+"/go.mod")), "module timesync\n\ngo 1.25\n"; mod != want {
+	if mod, want := string(read(t, root+"/go.mod")), "module "+module(t)+"\n\ngo 1.25\n"; mod != want {
 		t.Errorf("go.mod is %q, want %q: nothing is required", mod, want)
 	}
 	if _, err := os.Stat(root + "/go.sum"); err == nil {
@@ -107,7 +114,7 @@ func TestGofmt(t *testing.T) {
 
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
-	examples := []string{"examples/internal/seal", "examples/udp", "examples/game", "examples/watch", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout", "examples/relay", "examples/party"}
+	examples := []string{"examples/seal", "examples/udp", "examples/game", "examples/watch", "examples/channel", "examples/dtls", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout", "examples/relay", "examples/party"}
 	for _, dir := range append(examples, packages...) {
 		for _, name := range sources(t, dir) {
 			if !bytes.HasPrefix(read(t, name), []byte("// SPDX-License-Identifier: BSD-3-Clause\n\n")) {
@@ -221,11 +228,11 @@ func TestCopies(t *testing.T) {
 	c.copy(".", "net/clock")
 	for _, dir := range packages[1:] {
 		for _, name := range sources(t, dir) {
-			source := bytes.ReplaceAll(read(t, name), []byte(`"timesync"`), []byte(`"`+core+`"`))
+			source := bytes.ReplaceAll(read(t, name), []byte(`"`+module(t)+`"`), []byte(`"`+core+`"`))
 			c.write(filepath.Join("net", dir, filepath.Base(name)), source)
 		}
 	}
-	seal := bytes.ReplaceAll(read(t, root+"/examples/internal/seal/seal.go"), []byte(`"timesync/link"`), []byte(`"example.com/game/net/link"`))
+	seal := bytes.ReplaceAll(read(t, root+"/examples/seal/seal.go"), []byte(`"timesync/link"`), []byte(`"example.com/game/net/link"`))
 	c.write("net/seal/seal.go", seal)
 	c.run("vet", "./...")
 	if got := c.run("run", "."); got != "false\n" {
@@ -241,7 +248,7 @@ func TestInstall(t *testing.T) {
 	if !found {
 		t.Fatal("README.md has no command that installs")
 	}
-	c := newConsumer(t, "go 1.25\n", "timesync")
+	c := newConsumer(t, "go 1.25\n", module(t))
 	c.copy(".", "../timesync")
 	c.write("../timesync/go.mod", read(t, root+"/go.mod"))
 	for _, dir := range packages[1:] {
@@ -256,15 +263,15 @@ func TestInstall(t *testing.T) {
 	}
 	modules := string(read(t, c.dir+"/vendor/modules.txt"))
 	_, vendored, _ := strings.Cut(modules, "## explicit; go 1.25\n")
-	if vendored, _, _ = strings.Cut(vendored, "#"); vendored != "timesync\n" {
+	if vendored, _, _ = strings.Cut(vendored, "#"); vendored != module(t)+"\n" {
 		t.Errorf("what is vendored:\n%s", modules)
 	}
-	if _, err := os.Stat(c.dir + "/vendor/timesync/LICENSE"); err != nil {
+	if _, err := os.Stat(c.dir + "/vendor/" + module(t) + "/LICENSE"); err != nil {
 		t.Error("without the license:", err)
 	}
 }
 
-var update = flag.Bool("update", false, "write testdata/api.txt and docs/witnesses.svg anew")
+var update = flag.Bool("update", false, "write testdata/api.txt anew")
 
 // TestAPI: the exported names are those of testdata/api.txt. Where a change is meant, run
 // go test ./internal/shape -update.

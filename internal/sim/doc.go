@@ -9,6 +9,7 @@
 // packets, for the other end's clock; it knows the answer. World joins many nodes
 // with clocks to a network for programs that bring their own protocol.
 //
-// The package does not import timesync, so that the tests of timesync can use it:
-// what travels is plain integers.
+// What travels is plain integers. Of package timesync only Core knows, which is its synchronizer as
+// an Estimator. What the synchronizer makes of these worlds is proven in internal/simtest; the tests
+// here are those of the simulator.
 package sim

@@ -9,7 +9,6 @@ package lab
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -17,8 +16,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-
-	"timesync/internal/stat"
 )
 
 // Lab is a set of namespaces. One goroutine at a time may use it.
@@ -69,14 +66,6 @@ func Exit(err error) {
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-// Quantile is stat.Quantile, and NaN of none.
-func Quantile(x []float64, q float64) float64 {
-	if len(x) == 0 {
-		return math.NaN()
-	}
-	return stat.Quantile(x, q)
 }
 
 // Measure builds the example of that name, and gives the program and a Lab to measure. Where

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/lab"
+	"timesync/internal/stat"
 )
 
 const (
@@ -187,7 +188,7 @@ func (b *bench) table(tries int, only string) error {
 		fmt.Println()
 	}
 	if n := len(b.together); n > 0 {
-		fmt.Printf("\nAt the instant, in all kinds: %.2f ms apart in the median of %d, %.2f ms at the 99th percentile.\n", lab.Quantile(b.together, 0.5), n, lab.Quantile(b.together, 0.99))
+		fmt.Printf("\nAt the instant, in all kinds: %.2f ms apart in the median of %d, %.2f ms at the 99th percentile.\n", stat.OrNaN(b.together, 0.5), n, stat.OrNaN(b.together, 0.99))
 	}
 	return nil
 }
@@ -213,7 +214,7 @@ func (o *outcomes) String() string {
 	if len(o.apart) == 0 {
 		return fmt.Sprintf("0 of %d", o.n)
 	}
-	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", o.ok, o.n, lab.Quantile(o.ms, 0.5), lab.Quantile(o.apart, 0.99), lab.Quantile(o.plans, 0.99))
+	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", o.ok, o.n, stat.OrNaN(o.ms, 0.5), stat.OrNaN(o.apart, 0.99), stat.OrNaN(o.plans, 0.99))
 	return strings.ReplaceAll(text, "NaN ms", "-")
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/lab"
+	"timesync/internal/stat"
 )
 
 const (
@@ -199,7 +200,7 @@ func (b *bench) watch(stop chan struct{}) {
 func (b *bench) lateness() float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return lab.Quantile(b.late, 0.999)
+	return stat.OrNaN(b.late, 0.999)
 }
 
 // end kills what runs. The processes are ours, by their ids.

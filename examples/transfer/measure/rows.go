@@ -12,8 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"timesync/examples/internal/lab"
+	"timesync/internal/stat"
 )
 
 // The rows of the table.
@@ -213,5 +212,5 @@ func (b *bench) gameDelay(from time.Duration) (median, p99 float64) {
 			ms = append(ms, p.value)
 		}
 	}
-	return lab.Quantile(ms, 0.5), lab.Quantile(ms, 0.99)
+	return stat.OrNaN(ms, 0.5), stat.OrNaN(ms, 0.99)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/lab"
+	"timesync/internal/stat"
 )
 
 const (
@@ -130,7 +131,7 @@ func judgeEnd(i int, lines []line, start [2]float64) error {
 		return fmt.Errorf("%s was never synchronized after %v s", name, settled)
 	}
 	fmt.Printf("%s, clock %+g ppm: error p50 %.0f us, most %.0f us of %d answers; bound %.2f ms, %d beyond it; skew %+.1f ppm, truly %+g\n",
-		name, ppm[i], lab.Quantile(errs, 0.5), lab.Quantile(errs, 1), len(errs), last.ErrorBound, beyond, last.Skew, ppm[1-i]-ppm[i])
+		name, ppm[i], stat.OrNaN(errs, 0.5), stat.OrNaN(errs, 1), len(errs), last.ErrorBound, beyond, last.Skew, ppm[1-i]-ppm[i])
 	if beyond > 0 {
 		return fmt.Errorf("%s: %d answers are beyond the error bound", name, beyond)
 	}

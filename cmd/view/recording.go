@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"timesync"
+	"timesync/compare/graph"
+	"timesync/internal/stat"
+	"timesync/record"
+)
+
+// reel is a recording that is being replayed: a note for each 0.2 s at end 0.
+type reel struct {
+	notes    []note
+	both     bool // there is a recording of the other end
+	start    uint64
+	started  bool
+	days     []day
+	told     happened
+	differ   float64   // us: by which answers differ from those recorded, at most
+	asked    int       // answers
+	count    int       // datagrams
+	block    block     // of the last one
+	ended    float64   // s: the last datagram of the block before
+	silences []span    // in which no datagram arrived
+	reports  []float64 // s
+	cut      error     // why the recording ends
+}
+
+// day says which time of day it is, from one time on.
+type day struct {
+	from float64 // s
+	less int64   // us: the time of day minus the local clock
+}
+
+// block is a block of the recording.
+type block struct {
+	wall  time.Time // when it was ended
+	local uint64    // us: its last datagram
+	at    float64   // s: that
+}
+
+// span is a span of time.
+type span struct{ from, to float64 } // s
+
+// note is what was known at one time.
+type note struct {
+	at       float64    // s since the start
+	fastest  [2]float64 // ms: of the datagrams to us and to the peer; NaN if there was none
+	known    bool       // the offset; without it snapshot is zero
+	snapshot timesync.Snapshot
+	late     uint32  // buckets so far
+	disagree float64 // us: the sum of the offsets that the ends know; NaN if that is not known
+}
+
+// noteEvery is as long as a bucket of the estimator.
+const noteEvery = 200_000 // us
+
+// floors returns how long a datagram that does not queue is under way, to us and to the
+// peer, ms.
+func (n *note) floors() [2]float64 {
+	return [2]float64{graph.Millis(n.snapshot.MinOneWayDelay), graph.Millis(n.snapshot.MinDelayToPeer)}
+}
+
+// unwind replays recordings; the second is nil if there is none.
+func unwind(first, second io.Reader) *reel {
+	r := &reel{both: second != nil}
+	recordings := []io.Reader{first}
+	if r.both {
+		recordings = append(recordings, second)
+	}
+	for m, err := range record.Replay(recordings...) {
+		if err != nil {
+			r.cut = err
+			break
+		}
+		r.see(&m)
+	}
+	if r.count > 0 {
+		r.endBlock()
+	}
+	r.told.words(r)
+	return r
+}
+
+// see takes an event.
+func (r *reel) see(m *record.Moment) {
+	if timed := m.Kind != record.Missing && m.Kind != record.Reset; !r.started && m.End == 0 && timed {
+		r.start, r.started = m.AtUsec[0], true
+	}
+	if !r.started {
+		return
+	}
+	if r.due(m.AtUsec[0]) {
+		r.note(m)
+	}
+	at := r.since(m.AtUsec[0])
+	if m.Kind == record.Datagram && m.Known && len(r.notes) > 0 {
+		f := &r.notes[len(r.notes)-1].fastest[m.End]
+		if ms := float64(m.OWD) / float64(time.Millisecond); !(*f <= ms) {
+			*f = ms
+		}
+	}
+	if m.End != 0 {
+		return
+	}
+	switch m.Kind {
+	case record.Datagram:
+		r.datagram(m, at)
+	case record.Report:
+		r.reports = append(r.reports, at)
+	case record.Answered:
+		r.compare(m)
+	case record.Reset:
+		r.told.say(at, other, "everything was forgotten: a new connection")
+	case record.Missing:
+		r.told.say(at, other, "%d blocks are missing in the recording", m.Count)
+	}
+}
+
+// datagram takes one at end 0.
+func (r *reel) datagram(m *record.Moment, at float64) {
+	if r.count > 0 && m.Wall != r.block.wall {
+		r.endBlock()
+	}
+	if gap := at - r.block.at; r.count > 0 && gap > leastSilence {
+		r.silences = append(r.silences, span{r.block.at, at})
+	}
+	r.count++
+	r.block = block{m.Wall, m.LocalUsec, at}
+}
+
+// asleep is by how much more than the local clock the time of day has to go on at once, us.
+// Blocks are ended a second after their last datagram at most.
+const asleep = 3_000_000
+
+// endBlock compares the time of day at which a block was ended with its last datagram.
+func (r *reel) endBlock() {
+	b := &r.block
+	less, n := b.wall.UnixMicro()-int64(b.local), len(r.days)
+	switch {
+	case n == 0:
+		r.days = append(r.days, day{math.Inf(-1), less})
+	case less > r.days[n-1].less+asleep:
+		by := (time.Duration(less-r.days[n-1].less) * time.Microsecond).Round(time.Second)
+		r.told.say(r.ended, clockSet, "the time of day went on by %s more than the local clock: this machine slept, or one of its clocks was set", by)
+		r.days = append(r.days, day{r.ended, less})
+	default: // in a simulation much less
+		r.days[n-1].less = min(r.days[n-1].less, less)
+	}
+	r.ended = b.at
+}
+
+// since returns the seconds from the start to a local time.
+func (r *reel) since(usec uint64) float64 { return float64(int64(usec-r.start)) / 1e6 }
+
+// due reports whether it is time for a note.
+func (r *reel) due(at uint64) bool {
+	return len(r.notes) == 0 || r.since(at) >= r.notes[len(r.notes)-1].at+noteEvery/1e6
+}
+
+// note notes what end 0 knows.
+func (r *reel) note(m *record.Moment) {
+	n := note{at: r.since(m.AtUsec[0]), fastest: [2]float64{math.NaN(), math.NaN()}, disagree: math.NaN()}
+	n.snapshot, n.known = m.Ends[0].Snapshot(m.AtUsec[0])
+	n.late = m.Ends[0].Stats().LateBuckets
+	if n.known && r.both {
+		if o, ok := m.Ends[1].Snapshot(m.AtUsec[1]); ok {
+			n.disagree = circle26(float64(n.snapshot.OffsetUsec + o.OffsetUsec)) // 0 if the ends agree
+		}
+	}
+	r.notes = append(r.notes, n)
+}
+
+// compare compares an answer with the recorded one.
+func (r *reel) compare(m *record.Moment) {
+	r.asked++
+	now := record.Ask(m.Ends[0], m.LocalUsec)
+	if now == m.Answer {
+		return
+	}
+	by := circle26(float64(now.Snapshot.OffsetUsec - m.Answer.Snapshot.OffsetUsec))
+	r.differ = max(r.differ, math.Abs(by), 1)
+}
+
+// drawRecording replays a recording, and that of the other end if it has a name.
+func drawRecording(first, second, out string, words io.Writer) error {
+	a, err := os.Open(first)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	var b io.Reader
+	if second != "" {
+		f, err := os.Open(second)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		b = f
+	}
+	r := unwind(a, b)
+	if len(r.notes) == 0 && r.cut != nil {
+		return r.cut
+	}
+	name := strings.TrimSuffix(filepath.Base(first), filepath.Ext(first))
+	r.tell(words, name)
+	if len(r.notes) < 2 {
+		return nil // there is nothing to draw
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(out, "recording-"+name)
+	if err := r.writeCSV(path + ".csv"); err != nil {
+		return err
+	}
+	if err := r.draw(path+".png", name); err != nil {
+		return err
+	}
+	fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
+	return nil
+}
+
+// tell prints what happened.
+func (r *reel) tell(out io.Writer, name string) {
+	if len(r.notes) == 0 {
+		fmt.Fprintf(out, "%s: nothing is in it\n", name)
+	} else {
+		last := r.notes[len(r.notes)-1]
+		fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d late buckets, %d steps\n", name, r.clock(0), last.at, last.late, last.snapshot.Steps)
+	}
+	for _, h := range r.told.all {
+		fmt.Fprintf(out, "%s (%.1f s) %s\n", r.clock(h.at), h.at, h.say)
+	}
+	var sums []float64
+	for _, n := range r.notes {
+		if !math.IsNaN(n.disagree) {
+			sums = append(sums, math.Abs(n.disagree))
+		}
+	}
+	if slices.Sort(sums); len(sums) > 0 {
+		fmt.Fprintf(out, "the two ends disagree by %s (median), %s (99th percentile), %s at most\n",
+			graph.Micros(stat.OrNaN(sums, 0.5)), graph.Micros(stat.OrNaN(sums, 0.99)), graph.Micros(stat.OrNaN(sums, 1)))
+	}
+	if r.differ > 0 {
+		fmt.Fprintf(out, "this version answers otherwise than the one that recorded, offsets by up to %s; shown is what this one makes of it\n", graph.Micros(r.differ))
+	} else if r.asked > 0 {
+		fmt.Fprintf(out, "all %d recorded answers are those of this version\n", r.asked)
+	}
+	if r.cut != nil {
+		fmt.Fprintf(out, "the recording ends there: %v\n", r.cut)
+	}
+}
+
+// writeCSV writes the notes.
+func (r *reel) writeCSV(path string) error {
+	rows := [][]string{{"s", "utc", "fastest_to_us_ms", "fastest_to_peer_ms", "floor_to_us_ms", "floor_to_peer_ms",
+		"offset_us", "bound_us", "round_trip_us", "skew_ppm", "skew_error_ppm", "steps", "late_buckets", "disagree_us"}}
+	number := func(v float64) string {
+		if math.IsNaN(v) {
+			return ""
+		}
+		return strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64)
+	}
+	for i := range r.notes {
+		n := &r.notes[i]
+		row := []string{number(n.at), r.clock(n.at), number(n.fastest[0]), number(n.fastest[1])}
+		if n.known {
+			f, s := n.floors(), &n.snapshot
+			row = append(row, number(f[0]), number(f[1]), strconv.FormatInt(s.OffsetUsec, 10), number(1e3*graph.Millis(s.ErrorBound)),
+				number(1e3*(f[0]+f[1])), number(s.Skew), number(s.SkewError), strconv.FormatUint(uint64(s.Steps), 10))
+		} else {
+			row = append(row, make([]string, 8)...)
+		}
+		rows = append(rows, append(row, strconv.FormatUint(uint64(n.late), 10), number(n.disagree)))
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
+}
+
+// circle26 returns v the shorter way round the ring of 2^26 us on which datagrams show offsets.
+func circle26(v float64) float64 { return math.Remainder(v, 1<<26) }

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"timesync/compare/play"
+	"timesync/internal/sim"
+)
+
+// chronyRun is one setting in one world.
+type chronyRun struct {
+	w      *play.ChronydWorld
+	rate   float64
+	server string // settings of the line "server"
+	tail   string // settings of a line of their own
+}
+
+// name says what was set.
+func (r chronyRun) name() string {
+	return strings.TrimSpace(strings.Join([]string{r.server, r.tail}, " "))
+}
+
+// play runs clknetsim and both chronyds for each seed, and returns the sizes of the errors in
+// order, from the warm-up on.
+func (r chronyRun) play(clknetsim string, seeds []uint64) (errs []float64, err error) {
+	for _, seed := range seeds {
+		e, err := r.once(clknetsim, seed)
+		if err != nil {
+			return nil, fmt.Errorf("%s, %g/s, %q, seed %d: %w", r.w.Name, r.rate, r.name(), seed, err)
+		}
+		errs = append(errs, e[int(r.w.Warmup.Seconds()*play.ChronydRate):]...)
+	}
+	slices.Sort(errs)
+	return errs, nil
+}
+
+// files are what the simulation reads. Node 1 is the server and end B, node 2 the client
+// and end A.
+func (r chronyRun) files(seed uint64) map[string]string {
+	const common = "cmdport 0\nbindcmdaddress /\n"
+	poll, delays := -int(math.Round(math.Log2(r.rate))), r.delays(seed)
+	client, server := r.rates(sim.A, seed), r.rates(sim.B, seed)
+	return map[string]string{
+		"1.conf": "local stratum 1\nallow\npidfile 1.pid\n" + common,
+		"2.conf": fmt.Sprintf("server 192.168.123.1 iburst minpoll %d maxpoll %d %s\n%s\npidfile 2.pid\n", poll, poll, r.server, r.lines()) + common,
+		"rate1":  server[0], "rate2": client[0], "step1": server[1], "step2": client[1],
+		"delay1": delays[sim.B], "delay2": delays[sim.A],
+		"world": "node1_freq = (file \"rate1\")\nnode2_freq = (file \"rate2\")\nnode2_offset = 0.01\n" +
+			"node1_step = (file \"step1\")\nnode2_step = (file \"step2\")\n" +
+			"node1_delay2 = (file \"delay1\")\nnode2_delay1 = (file \"delay2\")\n",
+	}
+}
+
+// lines returns the settings of lines of their own. At the start chronyd always sets the
+// clock.
+func (r chronyRun) lines() string {
+	if strings.HasPrefix(r.tail, "makestep") {
+		return r.tail
+	}
+	return "makestep 0.0001 3\n" + r.tail
+}
+
+// once runs one seed, and returns the sizes of all errors in the order of time.
+func (r chronyRun) once(clknetsim string, seed uint64) (errs []float64, err error) {
+	folder, err := os.MkdirTemp("", "chronyd")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	for name, text := range r.files(seed) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	const longest = 5 * time.Minute // of a run that takes seconds
+	ctx, stop := context.WithTimeout(context.Background(), longest)
+	defer stop()
+	for _, node := range []string{"1", "2"} {
+		c := exec.CommandContext(ctx, "chronyd", "-d", "-u", "root", "-F", "0", "-f", node+".conf")
+		c.Dir, c.Env = folder, append(os.Environ(), "LD_PRELOAD="+filepath.Join(clknetsim, "clknetsim.so"), "CLKNETSIM_SOCKET=sock", "CLKNETSIM_NODE="+node)
+		if err := c.Start(); err != nil {
+			return nil, err
+		}
+		defer c.Wait()
+		defer c.Process.Kill()
+	}
+	c := exec.CommandContext(ctx, filepath.Join(clknetsim, "clknetsim"), "-s", "sock", "-v", "0", "-R", strconv.Itoa(play.ChronydRate),
+		"-l", fmt.Sprint(r.w.Duration.Seconds()), "-o", "offsets", "world", "2")
+	c.Dir = folder
+	if out, err := c.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return r.readOffsets(filepath.Join(folder, "offsets"), seed)
+}
+
+// rates returns the rate errors of a clock, one a line for each update, and by how many
+// seconds it is set then.
+func (r chronyRun) rates(side sim.Side, seed uint64) (lines [2]string) {
+	// Its random walk has the seed that sim.Run gives it.
+	spec, name := [...]func(uint64) sim.ClockSpec{r.w.A, r.w.B}[side](seed), [...]string{"clock A", "clock B"}[side]
+	c := sim.NewClock(spec, sim.NewWorld(seed).Rand(name).Uint64())
+	const (
+		step   = time.Second / play.ChronydRate
+		faster = 0.01 // than any clock: it is set
+	)
+	var rates, steps strings.Builder
+	last := 0.0
+	for at := time.Duration(0); at <= r.w.Duration; at += step {
+		gained := c.Reading(at+step) - c.Reading(at)
+		rate, set := gained/float64(step/time.Microsecond)-1, 0.0
+		if math.Abs(rate) > faster {
+			rate, set = last, (rate-last)*step.Seconds()
+		}
+		last = rate
+		fmt.Fprintf(&rates, "%.12e\n", rate)
+		fmt.Fprintf(&steps, "%.9f\n", set)
+	}
+	return [2]string{rates.String(), steps.String()}
+}
+
+// delays returns the delays in seconds of the packets that each end sends, one a line, -1
+// for a lost one. clknetsim takes them in turn, so a packet's time is where it would be if
+// chronyd polled evenly; it does, to some percent. A request that is lost has no response.
+func (r chronyRun) delays(seed uint64) (lines [2]string) {
+	var out [2]strings.Builder
+	links := [2]*sim.Link{r.w.AB(seed), r.w.BA(seed)}
+	world := sim.NewWorld(seed)
+	random := [2]*rand.Rand{world.Rand("delays A"), world.Rand("delays B")}
+	var last time.Duration
+	send := func(side sim.Side, at time.Duration) (arrives time.Duration, ok bool) {
+		seconds := -1.0
+		arrivals := links[side].Arrivals(random[side], at)
+		if ok = len(arrivals) > 0; ok {
+			arrives, seconds = arrivals[0], (arrivals[0] - at).Seconds()
+		}
+		fmt.Fprintf(&out[side], "%.9f\n", seconds)
+		return arrives, ok
+	}
+	for n := 0.0; n < 1.2*r.rate*r.w.Duration.Seconds(); n++ { // some more, for polls that come early
+		at := time.Duration(n / r.rate * float64(time.Second))
+		if arrives, ok := send(sim.A, at); ok {
+			last = max(last, arrives) // a response does not go back in time
+			send(sim.B, last)
+		}
+	}
+	return [2]string{out[sim.A].String(), out[sim.B].String()}
+}
+
+// readOffsets reads both clocks' offsets from the truth, and returns the sizes of their
+// difference in microseconds, without what unequal paths make unavoidable.
+func (r chronyRun) readOffsets(path string, seed uint64) (errs []float64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	up, down := r.w.AB(seed), r.w.BA(seed)
+	unequal := func(at time.Duration) float64 {
+		return float64(up.BaseAt(at)-down.BaseAt(at)) / 2 / float64(time.Microsecond)
+	}
+	for in := bufio.NewScanner(f); in.Scan(); {
+		var server, client float64
+		if _, err := fmt.Sscan(in.Text(), &server, &client); err != nil {
+			return nil, err
+		}
+		now := unequal(time.Duration(len(errs)) * time.Second / play.ChronydRate)
+		o := sim.Observation{ErrUsec: (client - server) * 1e6, LoUsec: min(0, unequal(0), now), HiUsec: max(0, unequal(0), now)}
+		errs = append(errs, math.Abs(o.Excess()))
+	}
+	if want := int(r.w.Duration.Seconds() * play.ChronydRate); len(errs) < want-1 {
+		return nil, errors.New("the simulation ended early")
+	}
+	return errs, nil
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"timesync/compare/kept"
+	"timesync/compare/play"
+	"timesync/internal/stat"
+)
+
+// combinations returns one choice from each line, joined.
+func combinations(lines [][]string) []string {
+	all := []string{""}
+	for _, line := range lines {
+		var longer []string
+		for _, head := range all {
+			for _, word := range line {
+				longer = append(longer, strings.TrimSpace(head+" "+word))
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// measureWorld looks for the best setting in one world, and keeps its figures.
+func measureWorld(c *kept.Chronyd, run chronyRun, clknetsim string) error {
+	f, best, err := run.search(clknetsim)
+	if err != nil {
+		return err
+	}
+	if old := c.Find(f.Set, f.World, f.Rate); old != nil {
+		*old = *f
+	} else {
+		c.Figures = append(c.Figures, *f)
+	}
+	fmt.Fprintf(os.Stderr, "compare: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.Key(), kept.At(f.Best, 0.99), f.Setting, kept.At(f.Stock, 0.99))
+	if f.Set != play.Simulated || !slices.Contains(play.TaughtWorlds, f.World) {
+		return nil
+	}
+	errs, err := best.once(clknetsim, play.FirstSeed)
+	if err != nil {
+		return err
+	}
+	c.Series[f.World] = nil
+	for second := range slices.Chunk(errs, play.ChronydRate) {
+		c.Series[f.World] = append(c.Series[f.World], slices.Max(second))
+	}
+	return nil
+}
+
+// search looks for chronyd's best setting: all on the first seed, then the best three on all
+// seeds, each with every tail. What is best is judged on the very seeds that are reported,
+// which favours chronyd.
+func (r chronyRun) search(clknetsim string) (*kept.ChronydFigures, chronyRun, error) {
+	seeds := r.w.FirstSeeds()
+	var tried []chronyRun
+	for _, server := range combinations(kept.ChronydSettings) {
+		r.server = server
+		tried = append(tried, r)
+	}
+	first, err := playAll(clknetsim, tried, seeds[:1])
+	if err != nil {
+		return nil, r, err
+	}
+	short := []chronyRun{{w: r.w, rate: r.rate}} // as it is
+	for _, i := range byTail(first)[:3] {
+		for _, tail := range kept.ChronydTails {
+			run := tried[i]
+			run.tail = tail
+			short = append(short, run)
+		}
+	}
+	last, err := playAll(clknetsim, short, seeds)
+	if err != nil {
+		return nil, r, err
+	}
+	best := byTail(last)[0]
+	f := &kept.ChronydFigures{Set: r.w.Set, World: r.w.Name, Rate: r.rate, Version: version("chronyd"), Tried: len(tried) + len(short), Setting: short[best].name()}
+	for i, q := range kept.Kept {
+		f.Best[i], f.Stock[i] = stat.OrNaN(last[best], q), stat.OrNaN(last[0], q)
+	}
+	return f, short[best], nil
+}
+
+// playAll plays runs on all processors.
+func playAll(clknetsim string, runs []chronyRun, seeds []uint64) ([][]float64, error) {
+	errs, failed := make([][]float64, len(runs)), make([]error, len(runs))
+	play.Each(len(runs), func(i int) { errs[i], failed[i] = runs[i].play(clknetsim, seeds) })
+	return errs, errors.Join(failed...)
+}
+
+// byTail returns the indexes of errors in order of their 99th percentile.
+func byTail(errs [][]float64) (order []int) {
+	for i := range errs {
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(stat.OrNaN(errs[a], 0.99), stat.OrNaN(errs[b], 0.99)) })
+	return order
+}
+
+// measureChronyd plays all worlds, and writes what chronyd did into its files as soon as it is
+// known.
+func measureChronyd(o options) error {
+	folder, err := filepath.Abs(o.clknetsim)
+	if err != nil {
+		return err
+	}
+	known, err := kept.ChronydIn(os.DirFS(o.out))
+	if err != nil {
+		return err
+	}
+	worlds, err := play.AllChronydWorlds()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	for i := range worlds {
+		for _, rate := range worlds[i].Rates {
+			run := chronyRun{w: &worlds[i], rate: rate}
+			if f := (kept.ChronydFigures{Set: run.w.Set, World: run.w.Name, Rate: rate}); !strings.Contains(f.Key(), o.only) {
+				continue
+			}
+			if err := measureWorld(known, run, folder); err != nil {
+				return err
+			}
+			if err := known.Write(o.out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

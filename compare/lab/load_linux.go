@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	linkRate  = 10e6 // bits a second of the router, as in queue.sh
+	linkFlows = 4    // TCP connections that fill a direction: one alone leaves it empty at times
+)
+
+// linkLoad is what else crosses the link: TCP by phases, or random UDP traffic.
+type linkLoad struct {
+	name   string        // of files and rows
+	share  float64       // of the rate, each way: of random traffic
+	before time.Duration // for how long it has filled the link when the hosts begin to exchange datagrams
+	phases []linkPhase
+}
+
+// linkPhase is a part of the run.
+type linkPhase struct {
+	name     string
+	from, to float64 // shares of it
+	fill     [2]bool // TCP from A to B, from B to A
+}
+
+// linkLoads are the experiments.
+var linkLoads = []linkLoad{
+	{name: "tcp", phases: []linkPhase{
+		{"nothing else", 0, 0.15, [2]bool{}},
+		{"TCP from A to B", 0.15, 0.40, [2]bool{true, false}},
+		{"TCP from B to A", 0.40, 0.65, [2]bool{false, true}},
+		{"TCP both ways", 0.65, 0.90, [2]bool{true, true}},
+		{"nothing else again", 0.90, 1, [2]bool{}},
+	}},
+	{name: "cross60", share: 0.6},
+	{name: "cross80", share: 0.8},
+	{name: "cross90", share: 0.9},
+	{name: "cross90-busy", share: 0.9, before: 10 * time.Second},
+}
+
+// within runs do in a network namespace. Sockets stay where they were made, and so do
+// processes.
+func within(namespace string, do func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	home, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	there, err := os.Open("/run/netns/" + namespace)
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("namespace %s: %w", namespace, err)
+	}
+	return errors.Join(do(), unix.Setns(int(home.Fd()), unix.CLONE_NEWNET))
+}
+
+// fill fills the link from one side until ctx is over.
+func (w linkLoad) fill(ctx context.Context, spaces [2]string, side int, l *link) {
+	var err error
+	if w.share > 0 {
+		err = cross(ctx, spaces, side, w.share, l.seed)
+	} else {
+		err = l.fillPhases(ctx, spaces, side)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compare: load:", err)
+	}
+}
+
+// after is the time after a share of the run.
+func (l *link) after(share float64) time.Duration { return time.Duration(share * float64(l.lasting)) }
+
+// fillPhases fills the link from one side with TCP whenever its phases say so.
+func (l *link) fillPhases(ctx context.Context, spaces [2]string, side int) error {
+	for _, p := range l.load.phases {
+		if !p.fill[side] {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(l.after(p.from) - time.Since(l.begun)):
+		}
+		if err := fill(spaces, side, l.after(p.to)-l.after(p.from)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill sends as much as TCP can from one host to the other.
+func fill(spaces [2]string, side int, lasting time.Duration) error {
+	var listener net.Listener
+	err := within(spaces[1-side], func() (err error) {
+		listener, err = net.Listen("tcp4", netip.AddrPortFrom(linkHosts[1-side], linkPort).String())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				io.Copy(io.Discard, conn)
+				conn.Close()
+			}()
+		}
+	}()
+	errs := make([]error, linkFlows)
+	var flows sync.WaitGroup
+	for i := range errs {
+		flows.Go(func() { errs[i] = flow(spaces[side], listener.Addr().String(), lasting) })
+	}
+	flows.Wait()
+	return errors.Join(errs...)
+}
+
+// flow is one TCP connection that sends as much as it can.
+func flow(space, address string, lasting time.Duration) error {
+	var conn net.Conn
+	deadline := time.Now().Add(lasting)
+	err := within(space, func() (err error) {
+		conn, err = net.DialTimeout("tcp4", address, lasting)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := fillBuffers(conn.(*net.TCPConn)); err != nil {
+		return err
+	}
+	conn.(*net.TCPConn).SetLinger(0) // what waits in the queue is not wanted any more
+	conn.SetDeadline(deadline)
+	for chunk := make([]byte, 1<<16); err == nil; {
+		_, err = conn.Write(chunk)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// fillBuffers chooses CUBIC, which fills buffers, as most TCP does; BBR tries not to.
+func fillBuffers(conn *net.TCPConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var chosen error
+	err = raw.Control(func(fd uintptr) {
+		chosen = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic")
+	})
+	return errors.Join(err, chosen)
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"timesync/compare/play"
+	"timesync/internal/rivals"
+	"timesync/internal/sim"
+)
+
+// The C++ original, live: processes of original/peer.cpp and ends of this package exchange
+// UDP datagrams on the loopback interface, through a relay that delays them.
+
+// liveCase is how datagrams are sent, and what delays them.
+type liveCase struct {
+	name  string
+	every time.Duration // between frames
+	frame int           // datagrams
+	gap   time.Duration // between those of a frame
+	delay func() sim.Delay
+}
+
+const us, ms = time.Microsecond, time.Millisecond
+
+// liveBase is the delay of a path without jitter.
+const liveBase = 20 * ms
+
+// shared3 is an exponential jitter of 3 ms that neighbours share.
+func shared3(lasting time.Duration) func() sim.Delay {
+	return func() sim.Delay { return sim.Shared(lasting, sim.Exp(3*ms)) }
+}
+
+var liveCases = []liveCase{
+	{"loopback, 60 singles", time.Second / 60, 1, 0, nil},
+	{"jitter of each datagram, 60 singles", time.Second / 60, 1, 0, func() sim.Delay { return sim.Exp(3 * ms) }},
+	{"30 pairs", time.Second / 30, 2, 30 * us, shared3(5 * ms)},
+	{"30 frames of 8", time.Second / 30, 8, 150 * us, shared3(5 * ms)},
+	{"jitter lasts 30 ms, 60 singles", time.Second / 60, 1, 0, shared3(30 * ms)},
+	{"jitter lasts 100 ms, 60 singles", time.Second / 60, 1, 0, shared3(100 * ms)},
+	{"Wi-Fi bundles of 20 ms, 60 singles", time.Second / 60, 1, 0, func() sim.Delay { return sim.Bundles(20*ms, 0, sim.Exp(ms)) }},
+}
+
+// link is one direction of the path. No datagram overtakes another.
+func (c *liveCase) link() *sim.Link {
+	if c.delay == nil {
+		return &sim.Link{FIFO: true}
+	}
+	return &sim.Link{Base: sim.Fixed(liveBase), Delay: c.delay(), FIFO: true}
+}
+
+const (
+	liveSkew     = 40.0 // ppm
+	liveAhead    = 123_456_789 * time.Microsecond
+	liveDatagram = 7 // bytes: a stamp, 1 if there is a report, and the report
+	livePort     = 17300
+)
+
+// livePairs are who talks to whom: true is the original.
+var livePairs = []struct {
+	name string
+	cpp  [2]bool
+}{{"two of ours", [2]bool{}}, {"ours beside C++", [2]bool{false, true}}, {"two C++", [2]bool{true, true}}}
+
+// monotonic is the clock that both programs read, us.
+func monotonic() uint64 {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
+	return uint64(t.Nano() / 1000)
+}
+
+// liveEnd is an end of a session: its clock, and its errors.
+type liveEnd struct {
+	peer       *liveEnd
+	port       int
+	to         int     // the relay's port
+	skew       float64 // of its clock
+	ahead      uint64  // us
+	begin      uint64  // machine time, us
+	errs       []float64
+	compared   int // answers of the C++ end that the port was asked for
+	mismatches int // of those
+}
+
+func (e *liveEnd) clock(machine uint64) uint64 {
+	return machine + e.ahead + uint64(int64(float64(machine)*e.skew))
+}
+
+// answered takes an answer for the machine's time.
+func (e *liveEnd) answered(machine, remote uint64) {
+	if truth := e.peer.clock(machine); machine-e.begin > uint64(liveWarmup/us) {
+		e.errs = append(e.errs, math.Abs(play.Circle(float64(int64(remote-truth)), 26)))
+	}
+}
+
+// liveWarmup is from when on answers count.
+const liveWarmup = 10 * time.Second
+
+// session plays one pair in one case, and returns both ends.
+func (c *liveCase) session(ctx context.Context, peer string, cpp [2]bool, port int, lasting time.Duration, seed uint64) ([2]*liveEnd, error) {
+	a, b := &liveEnd{port: port, to: port + 2}, &liveEnd{port: port + 1, to: port + 3, skew: liveSkew * 1e-6, ahead: uint64(liveAhead / us)}
+	a.peer, b.peer = b, a
+	ends := [2]*liveEnd{a, b}
+	for side, e := range ends {
+		stop, err := relay(c.link(), e.to, e.peer.port, seed+uint64(side))
+		if err != nil {
+			return ends, err
+		}
+		defer stop()
+	}
+	var wg sync.WaitGroup
+	var errs [2]error
+	for side, e := range ends {
+		e.begin = monotonic()
+		wg.Go(func() {
+			if cpp[side] {
+				errs[side] = e.runCPP(ctx, peer, c, lasting)
+			} else {
+				errs[side] = e.runOurs(ctx, c, lasting)
+			}
+		})
+	}
+	wg.Wait()
+	return ends, errors.Join(errs[:]...)
+}
+
+// runCPP runs the C++ peer, and gives the port what that gives to the original.
+func (e *liveEnd) runCPP(ctx context.Context, peer string, c *liveCase, lasting time.Duration) error {
+	cmd := exec.CommandContext(ctx, peer, strconv.Itoa(e.port), strconv.Itoa(e.to), fmt.Sprint(int64(c.every/us)), strconv.Itoa(c.frame),
+		fmt.Sprint(int64(c.gap/us)), fmt.Sprint(e.skew*1e6), fmt.Sprint(e.ahead), fmt.Sprint(int64(lasting.Seconds())))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	var port rivals.Original
+	for in := bufio.NewScanner(out); in.Scan(); {
+		if err := e.line(&port, in.Text()); err != nil {
+			return errors.Join(err, cmd.Wait())
+		}
+	}
+	return cmd.Wait()
+}
+
+// line takes a line of the C++ peer.
+func (e *liveEnd) line(port *rivals.Original, text string) error {
+	kind, rest, _ := strings.Cut(text, " ")
+	var v [4]uint64
+	want := map[string]int{"d": 4, "r": 1, "q": 3}[kind]
+	fields := strings.Fields(rest)
+	if want == 0 || len(fields) != want {
+		return fmt.Errorf("the C++ peer prints %q", text)
+	}
+	for i, f := range fields {
+		var err error
+		if v[i], err = strconv.ParseUint(f, 10, 64); err != nil {
+			return err
+		}
+	}
+	same := true
+	switch kind {
+	case "d":
+		delay := port.Datagram(uint32(v[0]), v[1])
+		report, _ := port.MinDelta(v[1])
+		same = uint64(delay) == v[2] && uint64(report) == v[3]
+	case "r":
+		port.OnPeerMinDelta(uint32(v[0]), 0)
+	case "q":
+		same = uint64(port.Remote23(v[1])) == v[2]
+		e.answered(v[0], v[2]<<3)
+	}
+	e.compared++
+	if !same {
+		e.mismatches++
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"gonum.org/v1/plot/plotter"
+
+	"timesync/compare/play"
+	"timesync/internal/sim"
+)
+
+// The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends are in this process, so the machine's own clock tells the truth; end B reads
+// it with a known offset and skew. What the ends exchange are real UDP datagrams, beside
+// traffic that fills the real queues of the router.
+
+// The addresses that queue.sh gives the hosts.
+var linkHosts = [2]netip.Addr{netip.AddrFrom4([4]byte{10, 77, 1, 2}), netip.AddrFrom4([4]byte{10, 77, 2, 2})}
+
+const (
+	linkPort   = 7000
+	linkWarmup = 5 * time.Second // the first answers are not counted: chronyd has none earlier
+)
+
+// linkTraffics are how a program may send: both kinds cross the same queue at the same time.
+var linkTraffics = [...]struct {
+	name  string
+	every time.Duration
+	frame int // datagrams back to back
+	size  int // bytes of UDP payload
+}{
+	{"60 singles", time.Second / 60, 1, 64},
+	{"30 frames of 8", time.Second / 30, 8, 200},
+}
+
+// The layout of a datagram, in bytes; its size is that of its traffic.
+const (
+	linkSeq     = 0                 // index of its row in the trace
+	linkSent    = 4                 // us after the start: for the oracle and the trace
+	linkStamps  = 12                // one for each skew
+	linkReports = linkStamps + 2*4  // one for each setup, or 0
+	linkRun     = linkReports + 8*4 // low bits of the start: the router may still hold a run's last datagrams
+	linkEnough  = linkRun + 4
+
+	linkPresent = 1 << 31 // marks a report that is there
+	linkDelta   = 1<<24 - 1
+)
+
+// stamp returns where the stamp is that the setup reads.
+func (s linkSetup) stamp() int {
+	if s.skew == 0 {
+		return linkStamps + 4
+	}
+	return linkStamps
+}
+
+// linkEnd is one end of one kind of traffic.
+type linkEnd struct {
+	side  sim.Side
+	udp   *net.UDPConn
+	peer  netip.AddrPort
+	ests  []sim.Estimator // one for each setup
+	due   time.Duration   // the next report
+	heard bool
+}
+
+// linkStream is one kind of traffic between both hosts.
+type linkStream struct {
+	ends   [2]*linkEnd
+	oracle play.Oracle  // sees what oursKernel sees
+	trace  [2][]linkRow // of what was sent to each end
+	errs   []linkError
+}
+
+// link is one experiment: everything that happens on the link while one kind of load fills it.
+type link struct {
+	load    linkLoad
+	lasting time.Duration
+	seed    uint64 // of random traffic
+	start   uint64 // machine time, us
+	begun   time.Time
+
+	mu      sync.Mutex
+	streams [len(linkTraffics)]linkStream
+	rivals  []rivalRun
+}
+
+// since returns the time since the start, us.
+func (l *link) since(machine uint64) uint64 { return machine - l.start }
+
+// runLink runs one experiment.
+// With a name in keep, this package's estimators of the single datagrams are recorded.
+func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64, keep string) (l *link, err error) {
+	l = &link{load: load, lasting: lasting, seed: seed}
+	for i := range l.streams {
+		for side := range l.streams[i].ends {
+			e, err := newLinkEnd(spaces[side], sim.Side(side), uint16(linkPort+i))
+			if err != nil {
+				return nil, err
+			}
+			defer e.udp.Close()
+			l.streams[i].ends[side] = e
+			if keep != "" && i == 0 {
+				r, failed := recordSubject(keep + [2]string{"-a", "-b"}[side] + ".tsr")
+				if failed != nil {
+					return nil, failed
+				}
+				defer func() { err = errors.Join(err, r.close()) }()
+				e.ests[0] = r
+			}
+		}
+	}
+	filled, stop := context.WithTimeout(context.Background(), load.before+lasting)
+	defer stop()
+	var others sync.WaitGroup
+	l.start, l.begun = play.MachineUsec()+uint64(load.before/time.Microsecond), time.Now().Add(load.before)
+	for side := range spaces {
+		others.Go(func() { load.fill(filled, spaces, side, l) })
+	}
+	time.Sleep(load.before)
+	ctx, stop := context.WithTimeout(filled, lasting)
+	defer stop()
+	others.Go(func() { l.runRivals(ctx, spaces) })
+	for i := range l.streams {
+		for _, e := range l.streams[i].ends {
+			go l.receive(&l.streams[i], e)
+		}
+		others.Go(func() { every(ctx, linkTraffics[i].every, func() { l.sendAll(i) }) })
+	}
+	every(ctx, linkAsk, l.askAll)
+	others.Wait()
+	l.mu.Lock() // readers that still wait for a datagram change nothing any more
+	for i := range l.streams {
+		l.streams[i].askOracle()
+	}
+	return l, nil
+}
+
+func newLinkEnd(space string, side sim.Side, port uint16) (*linkEnd, error) {
+	e := &linkEnd{side: side, peer: netip.AddrPortFrom(linkHosts[1-side], port)}
+	for _, s := range linkSetups {
+		e.ests = append(e.ests, play.MethodNamed(s.Method).Make())
+	}
+	err := within(space, func() (err error) {
+		e.udp, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[side], port)))
+		return err
+	})
+	return e, err
+}
+
+// every calls do again and again until ctx is over.
+func every(ctx context.Context, period time.Duration, do func()) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			do()
+		}
+	}
+}
+
+// sendAll sends a frame of one kind of traffic from both ends.
+func (l *link) sendAll(traffic int) {
+	for _, e := range l.streams[traffic].ends {
+		for range linkTraffics[traffic].frame {
+			l.send(traffic, e)
+		}
+	}
+}
+
+// askAll asks every method.
+func (l *link) askAll() {
+	for i := range l.streams {
+		for _, e := range l.streams[i].ends {
+			l.ask(&l.streams[i], e)
+		}
+	}
+}
+
+// send sends a datagram with both stamps, and every half second at first, later every 2 s,
+// with the reports.
+func (l *link) send(traffic int, e *linkEnd) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, to := &l.streams[traffic], 1-e.side
+	b := make([]byte, linkTraffics[traffic].size)
+	now := l.since(play.MachineUsec())
+	reported := e.reports(now, b)
+	binary.BigEndian.PutUint32(b[linkSeq:], uint32(len(s.trace[to])))
+	binary.BigEndian.PutUint32(b[linkRun:], uint32(l.start))
+	sent := l.since(play.MachineUsec()) // as late as possible
+	binary.BigEndian.PutUint64(b[linkSent:], sent)
+	for i, skew := range [...]float64{linkSkew, 0} {
+		binary.BigEndian.PutUint32(b[linkStamps+4*i:], sim.Stamp(linkClock(e.side, sent, skew)))
+	}
+	s.trace[to] = append(s.trace[to], linkRow{sent: sent, owd: -1, read: -1, asked: now, reported: reported})
+	e.udp.WriteToUDPAddrPort(b, e.peer)
+}
+
+// reports puts the reports into a datagram if they are due.
+func (e *linkEnd) reports(now uint64, b []byte) bool {
+	at := time.Duration(now) * time.Microsecond
+	if !e.heard || at < e.due {
+		return false
+	}
+	e.due = at + sim.ReportEvery(at)
+	for i, est := range e.ests {
+		if delta, ok := est.MinDelta(linkClock(e.side, now, linkSetups[i].skew)); ok {
+			binary.BigEndian.PutUint32(b[linkReports+4*i:], delta|linkPresent)
+		}
+	}
+	return true
+}
+
+// receive takes what arrives at an end until its socket is closed.
+func (l *link) receive(s *linkStream, e *linkEnd) {
+	read := play.KernelReader(e.udp)
+	var b [2048]byte
+	for {
+		n, _, kernel, err := read(b[:])
+		if err != nil {
+			return
+		}
+		after := play.MachineUsec()
+		if n < linkEnough || binary.BigEndian.Uint32(b[linkRun:]) != uint32(l.start) {
+			continue
+		}
+		l.mu.Lock()
+		s.take(e, b[:n], l.since(kernel), l.since(after))
+		l.mu.Unlock()
+	}
+}
+
+// take takes a datagram.
+func (s *linkStream) take(e *linkEnd, b []byte, kernel, after uint64) {
+	e.heard = true
+	for i, est := range e.ests {
+		setup, at := linkSetups[i], after
+		if setup.kernel {
+			at = kernel
+		}
+		local := linkClock(e.side, at, setup.skew)
+		est.OnDatagram(binary.BigEndian.Uint32(b[setup.stamp():]), local)
+		if r := binary.BigEndian.Uint32(b[linkReports+4*i:]); r&linkPresent != 0 {
+			est.OnPeerMinDelta(r&linkDelta, local)
+		}
+	}
+	sent := binary.BigEndian.Uint64(b[linkSent:])
+	row := &s.trace[e.side][binary.BigEndian.Uint32(b[linkSeq:])]
+	row.owd, row.read = max(int64(kernel-sent), 0), max(int64(after-sent), 0)
+	o := sim.Observation{Side: e.side, At: time.Duration(kernel) * time.Microsecond, ErrUsec: -float64(row.owd)}
+	s.oracle.Ends[e.side].OnDatagram(binary.BigEndian.Uint32(b[linkStamps:]), linkClock(e.side, kernel, linkSkew))
+	s.oracle.Heard(&o)
+}
+
+// ask asks every method at an end.
+func (l *link) ask(s *linkStream, e *linkEnd) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.since(play.MachineUsec())
+	at := time.Duration(now) * time.Microsecond
+	for i, est := range e.ests {
+		setup := linkSetups[i]
+		if err, ok := setup.answer(est, e.side, now); ok {
+			s.errs = append(s.errs, linkError{at, e.side, setup, err})
+		}
+	}
+	oracleSees.answer(&s.oracle.Ends[e.side], e.side, now)
+	s.oracle.Asked(&sim.Observation{Side: e.side, At: at, LocalUsec: linkClock(e.side, now, linkSkew)})
+}
+
+// askOracle adds what the oracle says when all is over.
+func (s *linkStream) askOracle() {
+	s.oracle.Answer(0, play.Events{}, linkWarmup, func(o *sim.Observation) {
+		if o.OK {
+			s.errs = append(s.errs, linkError{o.At, o.Side, oracleSees, o.ErrUsec})
+		}
+	})
+}
+
+// delays returns how long what was sent to an end was under way: seconds, ms.
+func (s *linkStream) delays(side sim.Side) (xy plotter.XYs) {
+	for _, r := range s.trace[side] {
+		if r.owd >= 0 {
+			xy = append(xy, plotter.XY{X: float64(r.sent) / 1e6, Y: float64(r.owd) / 1e3})
+		}
+	}
+	return xy
+}
+
+// absolute returns the sizes of a setup's errors in a span after the warm-up.
+func absolute(all []linkError, setup linkSetup, from, to time.Duration) (errs []float64) {
+	for _, e := range all {
+		if e.setup == setup && e.at >= max(from, linkWarmup) && e.at < to {
+			errs = append(errs, math.Abs(e.err))
+		}
+	}
+	return errs
+}

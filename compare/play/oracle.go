@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package play
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"timesync/internal/sim"
+	"timesync/internal/stat"
+)
+
+// Oracle is the limit that methods are measured against. It works offline: it sees every
+// stamp of a world, those to come as well, and is told when a clock is set or changes its
+// rate, and when a path changes. In a window around each moment it lays, in both directions,
+// the highest line below all datagrams (Moon, Skelly, Towsley 1999: an edge of the lower
+// convex hull), with one skew for both. How wide the window is, up to the whole series, and
+// whether it ends where a path changes, is chosen for each world in hindsight: so that the
+// 99th percentile is least. Nothing that has to answer at once knows any of that.
+type Oracle struct {
+	Ends [2]OracleEnd
+}
+
+// Events are what the oracle is told: when clocks are set or change their rate, and when
+// paths change.
+type Events struct{ Clocks, Paths []time.Duration }
+
+// OracleEnd is what one end hears.
+type OracleEnd struct {
+	points    []point
+	questions []question
+	raw       uint64  // delta of the datagram that just arrived, modulo 2^27 us
+	last      float64 // the last delta, unwrapped
+	Near      uint64  // what the last question said to be near: the truth
+}
+
+// point is a datagram: true times of sending and receipt, and the delta in microseconds.
+type point struct {
+	sent, at time.Duration
+	delta    float64
+}
+
+// question is a poll: what the answer should be, and which errors nobody can avoid.
+type question struct {
+	o     sim.Observation
+	truth float64 // the offset modulo 2^26 us
+	err   float64 // of the answer
+}
+
+// OnDatagram implements sim.Estimator. It says that the datagram was under way for no time:
+// by the error of that, heard knows when it was sent.
+func (e *OracleEnd) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
+	e.raw = recvUsec - uint64(ts24)<<3
+	return 0, true
+}
+
+// MinDelta implements sim.Estimator.
+func (e *OracleEnd) MinDelta(uint64) (uint32, bool) { return 0, false }
+
+// OnPeerMinDelta implements sim.Estimator.
+func (e *OracleEnd) OnPeerMinDelta(uint32, uint64) {}
+
+// RemoteTime implements sim.Estimator: the answer comes when all is over.
+func (e *OracleEnd) RemoteTime(_, nearUsec uint64) (uint64, bool) {
+	e.Near = nearUsec
+	return 0, false
+}
+
+// MinOWD implements sim.Estimator.
+func (e *OracleEnd) MinOWD() (time.Duration, bool) { return 0, false }
+
+// Heard takes a datagram that arrived as o says.
+func (o *Oracle) Heard(obs *sim.Observation) {
+	e := &o.Ends[obs.Side]
+	// Deltas are known modulo 2^27 us; neighbours are near.
+	e.last += float64(int64((e.raw-uint64(int64(e.last)))<<37) >> 37)
+	flight := time.Duration(-obs.ErrUsec * float64(time.Microsecond))
+	e.points = append(e.points, point{obs.At - flight, obs.At, e.last})
+}
+
+// Asked takes a question.
+func (o *Oracle) Asked(obs *sim.Observation) {
+	e := &o.Ends[obs.Side]
+	e.questions = append(e.questions, question{o: *obs, truth: float64(int64((e.Near-obs.LocalUsec)<<38) >> 38)})
+}
+
+// Answer answers all questions and shows the answers to poll.
+func (o *Oracle) Answer(pair int, told Events, warmup time.Duration, poll func(*sim.Observation)) {
+	const narrowest, widest = 4 * time.Second, 1024 * time.Second
+	best, least := [2][]question{}, math.Inf(1)
+	try := func(pieces []piece, half time.Duration) {
+		var answered [2][]question
+		var errs []float64
+		for side := range o.Ends {
+			answered[side] = slices.Clone(o.Ends[side].questions)
+		}
+		for _, p := range pieces {
+			p.answer(half, &answered)
+		}
+		for _, qs := range answered {
+			for i := range qs {
+				qs[i].o.ErrUsec, qs[i].o.OK, qs[i].o.Pair = qs[i].err, !math.IsNaN(qs[i].err), pair
+				if qs[i].o.At >= warmup && qs[i].o.OK {
+					errs = append(errs, math.Abs(qs[i].o.Excess()))
+				}
+			}
+		}
+		slices.Sort(errs)
+		if q := stat.OrNaN(errs, 0.99); q < least || best[0] == nil {
+			best, least = answered, q
+		}
+	}
+	cuts := [][]piece{o.pieces(told.Clocks)}
+	if len(told.Paths) > 0 {
+		cuts = append(cuts, o.pieces(slices.Concat(told.Clocks, told.Paths)))
+	}
+	for _, pieces := range cuts {
+		for half := narrowest; half < widest; half *= 2 {
+			try(pieces, half)
+		}
+	}
+	for _, qs := range best {
+		for i := range qs {
+			poll(&qs[i].o)
+		}
+	}
+}
+
+// piece is the time between two events, and the fastest datagrams to each end in it.
+type piece struct {
+	from, to time.Duration
+	points   [2][]point
+	usual    float64 // the skew of all of it
+}
+
+// thin is how long a span is of which only the fastest datagram counts, to save time.
+const thin = 100 * time.Millisecond
+
+// pieces cuts the series. What was under way when a clock was set tells nothing.
+func (o *Oracle) pieces(events []time.Duration) []piece {
+	cuts := slices.Concat([]time.Duration{math.MinInt64}, events, []time.Duration{math.MaxInt64})
+	slices.Sort(cuts)
+	pieces := make([]piece, len(cuts)-1)
+	for i := range pieces {
+		pieces[i].from, pieces[i].to = cuts[i], cuts[i+1]
+	}
+	for side := range o.Ends {
+		i := 0
+		for _, x := range o.Ends[side].points {
+			for x.at >= pieces[i].to {
+				i++
+			}
+			if x.sent < pieces[i].from {
+				continue
+			}
+			ps := &pieces[i].points[side]
+			switch n := len(*ps); {
+			case n == 0 || (*ps)[n-1].at/thin != x.at/thin:
+				*ps = append(*ps, x)
+			case x.delta < (*ps)[n-1].delta:
+				(*ps)[n-1] = x
+			}
+		}
+	}
+	for i := range pieces {
+		p := &pieces[i]
+		if l, ok := p.line(p.middle(), forever, 0, 0); ok {
+			p.usual = l.skew
+		}
+	}
+	return pieces
+}
+
+// forever is longer than any world.
+const forever = time.Hour
+
+// middle returns the time halfway between the first and the last datagram.
+func (p *piece) middle() time.Duration {
+	if len(p.points[0]) == 0 {
+		return 0
+	}
+	return (p.points[0][0].at + p.points[0][len(p.points[0])-1].at) / 2
+}
+
+// answer answers the questions within the piece by windows that reach half to both sides.
+func (p *piece) answer(half time.Duration, questions *[2][]question) {
+	var asked []*question
+	for side := range questions {
+		for i := range questions[side] {
+			if q := &questions[side][i]; q.o.At >= p.from && q.o.At < p.to {
+				asked = append(asked, q)
+			}
+		}
+	}
+	slices.SortStableFunc(asked, func(a, b *question) int { return cmp.Compare(a.o.At, b.o.At) })
+	for len(asked) > 0 {
+		from := asked[0].o.At
+		n := 1
+		for n < len(asked) && asked[n].o.At < from+half/2 {
+			n++
+		}
+		middle := from + half/4
+		l, ok := p.line(middle, half, p.usual, tie)
+		for _, q := range asked[:n] {
+			theta := l.at(q.o.At) // B's clock minus A's
+			if q.o.Side == sim.B {
+				theta = -theta
+			}
+			if q.err = math.NaN(); !ok {
+				continue
+			}
+			q.err = float64(int64(math.Round(theta-q.truth)) << 38 >> 38)
+		}
+		asked = asked[n:]
+	}
+}
+
+// line is the offset of B's clock to A's as a straight line.
+type line struct {
+	x0    time.Duration
+	theta float64 // microseconds at x0
+	skew  float64
+}
+
+func (l line) at(x time.Duration) float64 {
+	return l.theta + l.skew*float64(x-l.x0)/float64(time.Microsecond)
+}
+
+// hull returns the lower convex hull of points in order of time.
+func hull(ps []point) (h []point) {
+	for _, c := range ps {
+		for len(h) >= 2 {
+			a, b := h[len(h)-2], h[len(h)-1]
+			if (b.delta-a.delta)*float64(c.at-a.at) < (c.delta-a.delta)*float64(b.at-a.at) {
+				break
+			}
+			h = h[:len(h)-1]
+		}
+		h = append(h, c)
+	}
+	return h
+}
+
+// tie is how much a second of the window weighs against skews that are not the usual one,
+// relative to what a second of it says about the skew: where a path changes within the
+// window, many skews are as good.
+const tie = 0.02
+
+// window returns the hulls of the datagrams to both ends around a moment. A window with few
+// datagrams grows.
+func (p *piece) window(middle, half time.Duration) (w [2][]point) {
+	const few = 4
+	before := func(x point, t time.Duration) int { return cmp.Compare(x.at, t) }
+	for ; ; half *= 2 {
+		for side, ps := range p.points {
+			i, _ := slices.BinarySearchFunc(ps, middle-half, before)
+			j, _ := slices.BinarySearchFunc(ps, middle+half, before)
+			w[side] = ps[i:j]
+		}
+		if len(w[0]) >= few && len(w[1]) >= few || half > forever {
+			return [2][]point{hull(w[0]), hull(w[1])}
+		}
+	}
+}
+
+// line lays the line around a moment; ok is false if a direction has no datagrams.
+func (p *piece) line(middle, half time.Duration, usual, tie float64) (l line, ok bool) {
+	w := p.window(middle, half)
+	if len(w[0]) == 0 || len(w[1]) == 0 {
+		return l, false
+	}
+	// Below all datagrams to A there is a line that falls with the skew, below those to B
+	// one that rises with it. The skew is right at which both are highest in sum, which is
+	// the round trip: it can only come out too short.
+	floor := func(ps []point, skew float64) float64 {
+		low := math.Inf(1)
+		for i := range ps {
+			low = min(low, ps[i].delta-skew*float64(ps[i].at-middle)/float64(time.Microsecond))
+		}
+		return low
+	}
+	const maxSkew = 2e-3 // no computer's clock is as wrong
+	trip := func(skew float64) float64 {
+		return floor(w[sim.A], -skew) + floor(w[sim.B], skew) - tie*math.Abs(skew-usual)*float64(half)/float64(time.Microsecond)
+	}
+	lo, hi := -maxSkew, maxSkew
+	for range 40 { // concave: by thirds
+		if a, b := lo+(hi-lo)/3, hi-(hi-lo)/3; trip(a) < trip(b) {
+			lo = a
+		} else {
+			hi = b
+		}
+	}
+	skew := (lo + hi) / 2
+	return line{middle, (floor(w[sim.B], skew) - floor(w[sim.A], -skew)) / 2, skew}, true
+}

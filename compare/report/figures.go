@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/plot/plotter"
+
+	"timesync/compare/graph"
+	"timesync/compare/kept"
+	"timesync/compare/play"
+	"timesync/internal/sim"
+	"timesync/internal/stat"
+)
+
+// figures is all that is measured, before anybody draws or writes.
+type figures struct {
+	worlds  []play.World
+	results []play.Results
+	series  map[string]series
+	skews   sweep
+	rates   sweep
+	chronyd *kept.Chronyd
+	equal   []equalCell
+}
+
+// series is how errors went in one world: for each column the largest of each second at one
+// end, us.
+type series struct {
+	seconds float64
+	errs    map[string]play.Seconds // by column
+	chronyd []float64               // by second; nil if it was not measured
+	events  []graph.Event
+}
+
+// sweepSeeds is how many seeds are played of each point of a sweep.
+const sweepSeeds = 12
+
+// sweep is a world with something turned up step by step.
+type sweep struct {
+	values []float64
+	p99    map[string][]float64 // by column, and value, us
+}
+
+// lesson is a world that is drawn over time, and what to see in it.
+type lesson struct{ world, title, see string }
+
+// taught are the worlds that teach most, those of play.TaughtWorlds.
+var taught = []lesson{
+	{"bufferbloat-both", "Bufferbloat: others fill the queues of both ways",
+		"Grey: a queue of more than 20 ms. The original believes the minimum of the last 10 s, so its error grows towards half of the queue. This package ignores queues that are shorter than 10 s, or unsteady."},
+	{"route-longer-oneway", "A path becomes longer by 20 ms, one way",
+		"This package's offset stays where it was. The error that no method can avoid, up to half of the change, is subtracted for all."},
+	{"clockstep", "A clock is set by 5 ms",
+		"This package follows as soon as both ends have told each other. The original has to wait until its old minimum is 10 s old."},
+}
+
+// collect plays everything. Recorded series are those of the folder traces, and the
+// project's own.
+func collect(traces string) (*figures, error) {
+	c, err := kept.ReadChronyd()
+	if err != nil {
+		return nil, err
+	}
+	f := &figures{series: map[string]series{}, chronyd: c}
+	if f.worlds, err = play.AllWorlds(traces); err != nil {
+		return nil, err
+	}
+	f.results = make([]play.Results, len(f.worlds))
+	play.Each(len(f.worlds), func(i int) { f.results[i] = play.Measure(f.worlds[i], play.FirstSeed) })
+
+	all := make([]series, len(taught))
+	play.Each(len(taught), func(i int) { all[i] = newSeries(sim.ScenarioNamed(taught[i].world)) })
+	for i, s := range all {
+		s.chronyd = c.Series[taught[i].world]
+		f.series[taught[i].world] = s
+	}
+	f.sweeps()
+	f.equal, err = playEqual(c)
+	return f, err
+}
+
+// newSeries plays the first seed of a world.
+func newSeries(sc sim.Scenario) series {
+	s := series{seconds: math.Floor(sc.Duration.Seconds()), errs: map[string]play.Seconds{}}
+	for _, column := range play.Columns() {
+		s.errs[column] = play.NoSeconds(sc.Duration)
+	}
+	w := play.SimWorld(sc, play.Simulated, 1)
+	play.PlaySeed(w, play.FirstSeed, play.NewResults(), func(column string, o *sim.Observation) {
+		if o.OK && o.Side == sim.A {
+			s.errs[column].Take(o.At, o.Excess())
+		}
+	})
+	s.events = eventsOf(w)
+	return s
+}
+
+// eventsOf returns what happens in the first seed of a world, for its plot.
+func eventsOf(w play.World) (all []graph.Event) {
+	d := keep(w, play.FirstSeed)
+	mark := func(times []time.Duration, name string) {
+		for i, at := range slices.Compact(slices.Sorted(slices.Values(times))) {
+			if i > 0 {
+				name = ""
+			}
+			all = append(all, graph.Event{From: at.Seconds(), To: at.Seconds(), Name: name})
+		}
+	}
+	mark(d.told.Clocks, "the clock is set")
+	mark(d.told.Paths, "the path changes")
+	return append(all, d.queues()...)
+}
+
+// queues returns when the fastest datagrams of a second were 20 ms longer under way than the
+// fastest of all, to either end. What lies less than 3 s apart is one.
+func (d *diary) queues() (all []graph.Event) {
+	const high, gap = 20, 3 // ms, s
+	for _, fastest := range d.fastest {
+		if len(d.told.Paths) > 0 {
+			return nil // then it may be the path
+		}
+		least := math.Inf(1)
+		for _, p := range fastest {
+			least = min(least, p.Y)
+		}
+		for _, p := range fastest {
+			if p.Y > least+high {
+				all = append(all, graph.Event{From: p.X, To: p.X + 0.2})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b graph.Event) int { return cmp.Compare(a.From, b.From) })
+	var joined []graph.Event
+	for _, e := range all {
+		if n := len(joined); n > 0 && e.From < joined[n-1].To+gap {
+			joined[n-1].To = max(joined[n-1].To, e.To)
+		} else {
+			joined = append(joined, e)
+		}
+	}
+	return slices.DeleteFunc(joined, func(e graph.Event) bool { return e.To-e.From < 1 })
+}
+
+// curves returns the lines of a series, ours on top: the oracle, the original, and chronyd
+// where it was measured.
+func (s series) curves() (curves []graph.Curve) {
+	for _, column := range []string{play.OracleName, play.Original} {
+		curves = append(curves, play.CurveOf(column, graph.Parts(s.errs[column])...))
+	}
+	if s.chronyd != nil {
+		curves = append(curves, play.CurveOf(play.Chronyd, graph.Parts(s.chronyd)...))
+	}
+	return append(curves, play.CurveOf(play.Ours, graph.Parts(s.errs[play.Ours])...))
+}
+
+// sweeps turns up the skew and the rate of datagrams in the world of 3 ms of jitter.
+func (f *figures) sweeps() {
+	base := sim.ScenarioNamed("mediumjitter")
+	base.Duration = 200 * time.Second
+	f.skews = newSweep([]float64{0, 25, 50, 100, 200, 300, 500, 700, 1000}, base.Apart)
+	f.rates = newSweep([]float64{1, 2, 3, 5, 10, 20, 30, 60, 120}, func(rate float64) sim.Scenario {
+		sc := base
+		sc.RateAB, sc.RateBA = rate, rate
+		return sc
+	})
+}
+
+func newSweep(values []float64, with func(v float64) sim.Scenario) sweep {
+	s := sweep{values: values, p99: map[string][]float64{}}
+	all := make([]play.Results, len(values))
+	play.Each(len(values), func(i int) {
+		all[i] = play.Measure(play.SimWorld(with(values[i]), play.Simulated, sweepSeeds), play.FirstSeed)
+	})
+	for _, rs := range all {
+		for k := range rs {
+			s.p99[k] = append(s.p99[k], stat.OrNaN(rs[k].Errs, 0.99))
+		}
+	}
+	return s
+}
+
+// curves returns the lines of a sweep: of the two that send with each datagram, of one that
+// asks, and of the oracle.
+func (s sweep) curves() (curves []graph.Curve) {
+	for _, column := range []string{play.OracleName, play.Netfox, play.Original, play.Ours} {
+		var xys plotter.XYs
+		for i, v := range s.p99[column] {
+			xys = append(xys, plotter.XY{X: s.values[i], Y: v})
+		}
+		curves = append(curves, play.CurveOf(column, xys))
+	}
+	return curves
+}
+
+// of returns the indices of the worlds of a set.
+func (f *figures) of(set string) (is []int) {
+	for i, w := range f.worlds {
+		if w.Set == set {
+			is = append(is, i)
+		}
+	}
+	return is
+}
+
+// value is the figure by which a column is judged in a world: a quantile of all errors, or
+// in the author's benchmark what he looks at: the 95th percentile at the worse end, of which
+// the median of the seeds. It is NaN where there is none: chronyd is played in some worlds only.
+func (f *figures) value(i int, column string, q float64) float64 {
+	if column == play.Chronyd {
+		if f.worlds[i].Set != play.Simulated {
+			return math.NaN()
+		}
+		return f.chronyd.Value(f.worlds[i].Name, q)
+	}
+	r := f.results[i][column]
+	if set := f.worlds[i].Set; set == play.Published || set == play.Skewed {
+		return stat.OrNaN(r.Worse, 0.5)
+	}
+	return stat.OrNaN(r.Errs, q)
+}
+
+// mean returns the geometric mean of a figure of a column over the worlds of a set.
+func (f *figures) mean(set, column string, q float64) float64 { return f.over(column, f.of(set), q) }
+
+// means returns those of this package, the original and the oracle.
+func (f *figures) means(set string, q float64) (mine, orig, limit float64) {
+	return f.mean(set, play.Ours, q), f.mean(set, play.Original, q), f.mean(set, play.OracleName, q)
+}
+
+// highest returns the power of ten above all errors of a series, us.
+func (s series) highest() float64 {
+	top := 1.0
+	for _, c := range s.curves() {
+		for _, part := range c.Parts {
+			for _, p := range part {
+				top = max(top, p.Y)
+			}
+		}
+	}
+	return math.Pow(10, math.Ceil(math.Log10(top)))
+}

@@ -1,0 +1,210 @@
+// These tests prove that the committed report is what comes out, and that each of its claims has
+// a reason.
+
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync/compare/kept"
+	"timesync/compare/page"
+	"timesync/compare/play"
+)
+
+// settled returns the paragraphs, items and rows of a report that small changes of the
+// estimator move a little only. What costs depend on is the machine, and who wins where is a
+// matter of a few microseconds; the figures behind that are in the other parts.
+func settled(t *testing.T, markdown string) (parts []string) {
+	t.Helper()
+	for _, section := range [][2]string{{costBegin, costEnd}, {winsBegin, winsEnd}} {
+		i, j := strings.Index(markdown, section[0]), strings.Index(markdown, section[1])
+		if i < 0 || j < i {
+			t.Fatalf("no %q before %q", section[0], section[1])
+		}
+		markdown = markdown[:i] + markdown[j:]
+	}
+	return paragraphs(markdown)
+}
+
+// paragraphs returns a document's paragraphs and rows, without their line breaks and bold.
+func paragraphs(markdown string) (parts []string) {
+	for _, part := range strings.Split(strings.ReplaceAll(markdown, "**", ""), "\n\n") {
+		if strings.HasPrefix(part, "|") {
+			parts = append(parts, strings.Split(part, "\n")...)
+		} else {
+			parts = append(parts, strings.Join(strings.Fields(part), " "))
+		}
+	}
+	return parts
+}
+
+var numbers = regexp.MustCompile(`\d+(\.\d+)?`)
+
+// alike reports whether two texts say the same: their numbers within a tenth or 3, for
+// processors round sums differently, and small changes of the estimator are not worth a new
+// report each.
+func alike(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if numbers.ReplaceAllString(a, "#") != numbers.ReplaceAllString(b, "#") {
+		return false
+	}
+	x, y := numbers.FindAllString(a, -1), numbers.FindAllString(b, -1)
+	for i := range x {
+		v, _ := strconv.ParseFloat(x[i], 64)
+		w, _ := strconv.ParseFloat(y[i], 64)
+		if math.Abs(v-w) > max(3, 0.1*v) {
+			return false
+		}
+	}
+	return true
+}
+
+// differ reports how a committed document differs from what comes out.
+func differ(t *testing.T, name string, want, got []string) {
+	t.Helper()
+	bad := 0
+	for i := range min(len(got), len(want)) {
+		if !alike(got[i], want[i]) {
+			if bad++; bad < 10 {
+				t.Errorf("%s says\n\t%s\nbut this comes out:\n\t%s", name, want[i], got[i])
+			}
+		}
+	}
+	if bad > 0 || len(got) != len(want) {
+		t.Errorf("%s: %d parts differ, %d instead of %d: if that is right, run go run ./report", name, bad, len(got), len(want))
+	}
+}
+
+// TestCommitted holds the documents that are part of the project to what comes out.
+func TestCommitted(t *testing.T) {
+	f := figuresOf(t)
+	d := f.report(nil)
+	differ(t, "docs/REPORT.md", settled(t, read(t, committed+"/REPORT.md")), settled(t, d.Markdown()))
+	differ(t, "docs/CHRONYD.md", paragraphs(read(t, committed+"/CHRONYD.md")), paragraphs(f.chronyDocument().Markdown()))
+	differ(t, "docs/INPUTS.md", paragraphs(read(t, committed+"/INPUTS.md")), paragraphs(inputDocument().Markdown()))
+	if n := strings.Count(read(t, committed+"/REPORT.md"), "\n"); n > 280 {
+		t.Errorf("docs/REPORT.md has %d lines; nobody reads more than 280", n)
+	}
+	blocks, err := f.blocks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, block := range blocks {
+		text := read(t, path)
+		right, err := page.ReplaceBlock(text, "report", block.Markdown())
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		differ(t, path, paragraphs(text), paragraphs(right))
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestCSV: report.csv has a row for each world and each column that has figures there, and the
+// geometric mean of each over the simulated worlds is what comes out.
+func TestCSV(t *testing.T) {
+	f := figuresOf(t)
+	rows, err := kept.ReadCSV(os.DirFS(committed), "report.csv")
+	if err != nil || len(rows) == 0 || !slices.Equal(rows[0], csvHead) {
+		t.Fatalf("docs/report.csv: %d rows, %v", len(rows), err)
+	}
+	values := map[string][]float64{}
+	for _, row := range rows[1:] {
+		if v, err := strconv.ParseFloat(row[5], 64); row[0] == play.Simulated && err == nil {
+			values[row[2]] = append(values[row[2]], v)
+		}
+	}
+	want := len(f.worlds) * len(play.Columns())
+	for i := range f.worlds {
+		if !math.IsNaN(f.value(i, play.Chronyd, 0.99)) {
+			want++
+		}
+	}
+	if len(rows)-1 != want {
+		t.Errorf("docs/report.csv has %d rows, want %d", len(rows)-1, want)
+	}
+	for _, column := range append(play.Columns(), play.Chronyd) {
+		if got, want := play.Geometric(values[column]), f.mean(play.Simulated, column, 0.99); !(math.Abs(got-want) < 0.05*want) {
+			t.Errorf("docs/report.csv: %s %.1f us in the mean; now %.1f", column, got, want)
+		}
+	}
+}
+
+// TestReasons: where another method wins by a quarter or more, the text says why.
+func TestReasons(t *testing.T) {
+	f := figuresOf(t)
+	for i, w := range f.worlds {
+		q := 0.99
+		if w.Set == play.Skewed {
+			q = 0.95
+		} else if w.Set != play.Simulated {
+			continue
+		}
+		if winner, us := f.winner(i, q); winner != "" && us < 0.8*f.value(i, play.Ours, q) && reason(w.Name) == unexplained {
+			t.Errorf("%s, %s: %s wins (%.1f us against %.1f), and nothing says why", w.Set, w.Name, winner, us, f.value(i, play.Ours, q))
+		}
+	}
+}
+
+// TestLimit: the oracle is a limit where nothing is forged. In no simulated world is a
+// method better than it by more than the rounding of a stamp; where one way slows down for 100 s or
+// queues for 150 s, and the rates of the clocks change meanwhile, a straight line is the limit to a
+// fifth only.
+func TestLimit(t *testing.T) {
+	f := figuresOf(t)
+	for _, i := range f.of(play.Simulated) {
+		limit := f.value(i, play.OracleName, 0.99)
+		least := limit - 8
+		if name := f.worlds[i].Name; name == "delayramp" || name == "standingqueue" {
+			least -= limit / 5
+		}
+		for _, m := range play.Methods {
+			if v := f.value(i, m.Name, 0.99); v < least {
+				t.Errorf("%s: %s %.0f us, the oracle %.0f us", f.worlds[i].Name, m.Name, v, limit)
+			}
+		}
+		if r := f.results[i][play.OracleName]; r.Missed > 0 {
+			t.Errorf("%s: the oracle has no answer to %d questions", f.worlds[i].Name, r.Missed)
+		}
+	}
+}
+
+// TestDiary: what the plot of one world shows is what happens there.
+func TestDiary(t *testing.T) {
+	w, err := play.Find("clockstep", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := keep(w, 1)
+	last := d.moments[len(d.moments)-1].known
+	if math.Abs(math.Abs(last.Skew)-40) > 5 {
+		t.Errorf("skew %.1f ppm in a world of 40", last.Skew)
+	}
+	if trip := last.MinOneWayDelay + last.MinDelayToPeer; trip < 50*time.Millisecond || trip > 70*time.Millisecond {
+		t.Errorf("round trip %v", trip)
+	}
+	if len(d.seen) != 1 {
+		t.Errorf("steps at %v", d.seen)
+	}
+	if err := d.draw(filepath.Join(t.TempDir(), "world.png"), "clockstep"); err != nil {
+		t.Error(err)
+	}
+}

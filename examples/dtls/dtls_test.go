@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// These tests prove that both ends know each other's clock over DTLS, with a key and with a
+// certificate, while a network loses, reorders, replays and forges datagrams; that who has
+// another key is refused; and that a restart of either end is followed.
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"math/big"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/pion/dtls/v3"
+
+	"timesync"
+	"timesync/examples/channel"
+	"timesync/examples/internal/exampletest"
+	"timesync/examples/internal/relay"
+)
+
+func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
+
+const patience = time.Minute // a test that takes longer hangs
+
+func shared(key string) []dtls.Option {
+	return SharedKey("test", func([]byte) ([]byte, error) { return []byte(key), nil })
+}
+
+// ahead is how much more the server's clock shows than the client's, us.
+const ahead = 1 << 40
+
+func serverUsec() uint64 { return timesync.NowUsec() + ahead }
+
+// server accepts until the test ends, or stop is called, and echoes what comes. accepted gets each
+// new peer.
+func server(t *testing.T, address string, options []dtls.Option) (at netip.AddrPort, accepted chan *Peer, stop func()) {
+	t.Helper()
+	listener, err := Listen(address, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	accepted = make(chan *Peer, 10)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				p, err := NewPeer(ctx, conn.(*dtls.Conn), serverUsec)
+				if err != nil {
+					conn.Close()
+					return
+				}
+				defer p.Close()
+				accepted <- p
+				for {
+					r, err := p.Receive()
+					if err != nil {
+						return
+					}
+					if p.Send(r.Payload, serverUsec()) != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	stop = func() { cancel(); listener.Close() }
+	t.Cleanup(stop)
+	return listener.Addr().(*net.UDPAddr).AddrPort(), accepted, stop
+}
+
+func client(t *testing.T, at netip.AddrPort, options []dtls.Option) *Peer {
+	t.Helper()
+	conn, err := Dial(at.String(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	p, err := NewPeer(ctx, conn, timesync.NowUsec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// play sends numbered datagrams, about one a millisecond, until enough have come back; see gets each that does.
+func play(t *testing.T, p *Peer, enough int, see func(number uint64, r channel.Received)) {
+	t.Helper()
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for n := uint64(0); ; n++ {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+				_ = p.Send(binary.LittleEndian.AppendUint64(nil, n), timesync.NowUsec())
+			}
+		}
+	}()
+	for range enough {
+		r, err := p.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		see(binary.LittleEndian.Uint64(r.Payload), r)
+	}
+}
+
+// right fails unless the peer knows the clock of the other end as well as it says.
+func right(t *testing.T, p *Peer, truth int64) {
+	t.Helper()
+	s, ok := p.Snapshot(p.NowUsec())
+	if !ok {
+		t.Fatal("not synchronized")
+	}
+	if off := time.Duration(s.OffsetUsec-truth) * time.Microsecond; off.Abs() > s.ErrorBound+time.Microsecond {
+		t.Errorf("the offset is off by %v, more than %v", off, s.ErrorBound)
+	}
+}
+
+// TestNetwork: a network that loses 10 %, reorders 10 %, and injects replays, forgeries and
+// stumps, does no harm, and no datagram comes twice.
+func TestNetwork(t *testing.T) {
+	const seed = 5151
+	at, accepted, _ := server(t, "127.0.0.1:0", shared("the key"))
+	r, err := relay.New(relay.Config{Delay: 2 * time.Millisecond, Jitter: time.Millisecond, Loss: 10, Reorder: 10, Seed: seed}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p := client(t, r.Addr(), shared("the key"))
+	r.Attack.Store(true)
+	came := map[uint64]bool{}
+	play(t, p, 1000, func(n uint64, r channel.Received) {
+		if came[n] {
+			t.Errorf("datagram %d came twice", n)
+		}
+		came[n] = true
+	})
+	for _, way := range []relay.Way{relay.ToServer, relay.ToClient} {
+		for _, kind := range []relay.Kind{relay.Forged, relay.Replayed, relay.Cut} {
+			if r.Injected(way, kind) == 0 {
+				t.Errorf("way %v: nothing of kind %v was injected", way, kind)
+			}
+		}
+	}
+	right(t, p, ahead)
+	right(t, <-accepted, -ahead)
+}
+
+// TestCertificate: a server with a certificate, and a client that trusts its issuer.
+func TestCertificate(t *testing.T) {
+	certificate, roots := certificate(t)
+	at, accepted, _ := server(t, "127.0.0.1:0", Certified(certificate))
+	p := client(t, at, Trusting("localhost", roots))
+	play(t, p, 50, func(uint64, channel.Received) {})
+	right(t, p, ahead)
+	right(t, <-accepted, -ahead)
+
+	for name, wrong := range map[string][]dtls.Option{
+		"another name": Trusting("example.org", roots), "another issuer": Trusting("localhost", x509.NewCertPool()),
+	} {
+		refused(t, name, at, wrong)
+	}
+}
+
+// refused fails if the handshake succeeds.
+func refused(t *testing.T, name string, at netip.AddrPort, options []dtls.Option) {
+	t.Helper()
+	conn, err := Dial(at.String(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := NewPeer(ctx, conn, timesync.NowUsec); err == nil {
+		t.Errorf("%s: there is a connection", name)
+	}
+}
+
+func TestAnotherKey(t *testing.T) {
+	at, _, _ := server(t, "127.0.0.1:0", shared("the key"))
+	refused(t, "another key", at, shared("another key"))
+}
+
+func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
+}
+
+// TestRestarts: a client that crashed dials anew and gets a new peer; a server that crashed says
+// nothing, so the client gives it up after 3 s, and finds the next one at the same address. Nothing
+// of the old clock is left.
+func TestRestarts(t *testing.T) {
+	at, accepted, stop := server(t, "127.0.0.1:0", shared("the key"))
+	client(t, at, shared("the key")) // crashes: it never says anything again
+	first := <-accepted
+	p := client(t, at, shared("the key"))
+	play(t, p, 50, func(uint64, channel.Received) {})
+	second := <-accepted
+	right(t, p, ahead)
+	right(t, second, -ahead)
+	if first.IsSynchronized() {
+		t.Error("the peer of the dead client knows a clock")
+	}
+
+	// The server's socket closes without a word, since all that its peers would say is lost.
+	wire, err := relay.New(relay.Config{Seed: 1}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = client(t, wire.Addr(), shared("the key"))
+	<-accepted
+	play(t, p, 10, func(uint64, channel.Received) {})
+	wire.Close()
+	for err = nil; err == nil; _, err = p.Receive() { // what was still under way
+	}
+	if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("a server that says nothing any more: %v, want a timeout", err)
+	}
+	p.Close()
+	stop()
+	_, accepted, _ = server(t, at.String(), shared("the key"))
+	p = client(t, at, shared("the key"))
+	if p.IsSynchronized() {
+		t.Error("a new peer knows a clock at once")
+	}
+	play(t, p, 50, func(uint64, channel.Received) {})
+	right(t, p, ahead)
+	right(t, <-accepted, -ahead)
+}
+
+// TestTooLong: the report in the header of a datagram that cannot be sent is not lost, and the next
+// one arrives.
+func TestTooLong(t *testing.T) {
+	at, _, _ := server(t, "127.0.0.1:0", shared("the key"))
+	p := client(t, at, shared("the key"))
+	if err := p.Send(make([]byte, 1<<17), timesync.NowUsec()); err == nil {
+		t.Fatal("a datagram of 128 KB was sent")
+	}
+	play(t, p, 20, func(uint64, channel.Received) {})
+	right(t, p, ahead)
+}
+
+// TestGuard: alerts and data that are not encrypted pass until the peer encrypts, and handshakes
+// always do.
+func TestGuard(t *testing.T) {
+	record := func(kind byte, epoch uint16) []byte {
+		b := make([]byte, recordHead+2)
+		b[0] = kind
+		binary.BigEndian.PutUint16(b[epochAt:], epoch)
+		binary.BigEndian.PutUint16(b[lengthAt:], 2)
+		return b
+	}
+	var g guard
+	for i, c := range []struct {
+		b    []byte
+		want bool
+	}{
+		{record(typeAlert, 0), true}, {record(typeHandshake, 0), true}, {record(typeData, 1), true},
+		{record(typeAlert, 0), false}, {record(typeData, 0), false}, {record(typeHandshake, 0), true}, {record(typeAlert, 1), true},
+		{append(record(typeHandshake, 0), record(typeAlert, 0)...), false}, {record(typeAlert, 0)[:5], true}, {nil, true},
+	} {
+		if got := g.admits(c.b); got != c.want {
+			t.Errorf("datagram %d, % x: %v", i, c.b, got)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"encoding/binary"
+	"net"
+
+	"github.com/pion/dtls/v3"
+	dtlsnet "github.com/pion/dtls/v3/pkg/net"
+	"github.com/pion/transport/v5/udp"
+)
+
+// What a DTLS record begins with: a byte of its type, 2 of the version, 2 of the epoch, 6 of a
+// counter, and 2 of the length of the rest. What has epoch 0 is not encrypted.
+const (
+	typeAlert, typeHandshake, typeData = 21, 22, 23
+	epochAt, lengthAt, recordHead      = 3, 11, 13
+)
+
+// guard drops what nobody has authenticated once the peer encrypts: alerts and data of epoch 0. Up
+// to v3.1.15 the library ends the connection when such a record comes, so that one datagram with a
+// forged address would do. Handshakes of epoch 0 may be sent again, and stay.
+type guard struct {
+	net.PacketConn
+	encrypted bool // the peer does; only the library's one reader uses it
+}
+
+// ReadFrom implements net.PacketConn.
+func (g *guard) ReadFrom(b []byte) (n int, from net.Addr, err error) {
+	for {
+		if n, from, err = g.PacketConn.ReadFrom(b); err != nil || g.admits(b[:n]) {
+			return n, from, err
+		}
+	}
+}
+
+// admits looks at all records of a datagram.
+func (g *guard) admits(b []byte) bool {
+	for len(b) >= recordHead {
+		epoch := binary.BigEndian.Uint16(b[epochAt:])
+		g.encrypted = g.encrypted || epoch > 0
+		if g.encrypted && epoch == 0 && (b[0] == typeAlert || b[0] == typeData) {
+			return false
+		}
+		b = b[min(recordHead+int(binary.BigEndian.Uint16(b[lengthAt:])), len(b)):]
+	}
+	return true
+}
+
+// guards is a listener whose connections are guarded.
+type guards struct{ dtlsnet.PacketListener }
+
+// Accept implements dtlsnet.PacketListener.
+func (g guards) Accept() (net.PacketConn, net.Addr, error) {
+	conn, from, err := g.PacketListener.Accept()
+	return &guard{PacketConn: conn}, from, err
+}
+
+// Listen waits for clients. What it accepts are *dtls.Conn, for NewPeer.
+func Listen(address string, options []dtls.Option) (net.Listener, error) {
+	at, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
+		return nil, err
+	}
+	config := udp.ListenConfig{AcceptFilter: func(b []byte) bool { return len(b) > recordHead && b[0] == typeHandshake }}
+	inner, err := config.Listen("udp", at)
+	if err != nil {
+		return nil, err
+	}
+	var all []dtls.ServerOption
+	for _, o := range options {
+		all = append(all, o)
+	}
+	return dtls.NewListenerWithOptions(guards{dtlsnet.PacketListenerFromListener(inner)}, all...)
+}
+
+// Dial begins a connection; NewPeer does the handshake.
+func Dial(address string, options []dtls.Option) (*dtls.Conn, error) {
+	at, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return nil, err
+	}
+	var all []dtls.ClientOption
+	for _, o := range options {
+		all = append(all, o)
+	}
+	return dtls.ClientWithOptions(&guard{PacketConn: conn}, at, all...)
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"time"
+
+	"github.com/pion/dtls/v3"
+
+	"timesync/examples/channel"
+)
+
+const (
+	// window is how far datagrams that others overtook may be behind: 10 s of frames of 200 a second.
+	// The library's 64 are too few for those.
+	window = 2048
+	// quiet is when a peer that says nothing is given up: one that crashed cannot say goodbye.
+	quiet = 3 * time.Second
+	// longest is more bytes than a datagram on its way through networks has.
+	longest = 2048
+)
+
+// common is what both ends want, however they know each other.
+func common() []dtls.Option {
+	return []dtls.Option{dtls.WithReplayProtectionWindow(window), dtls.WithExtendedMasterSecret(dtls.RequireExtendedMasterSecret)}
+}
+
+// SharedKey are the options of two ends that share a key. It only says who they are: what they send
+// is encrypted with keys that they agree on anew each time, so whoever gets the key later cannot
+// read recordings. Each client has a key and a name of its own; keys knows them by name.
+func SharedKey(name string, keys func(name []byte) (key []byte, err error)) []dtls.Option {
+	return append(common(), dtls.WithPSK(keys), dtls.WithPSKIdentityHint([]byte(name)),
+		dtls.WithCipherSuites(dtls.TLS_ECDHE_PSK_WITH_AES_128_CBC_SHA256))
+}
+
+// Certified are the options of a server with a certificate.
+func Certified(certificate tls.Certificate) []dtls.Option {
+	return append(common(), dtls.WithCertificates(certificate))
+}
+
+// Trusting are the options of a client that knows a server by its name, and who vouches for it. A
+// server that has to know its clients must ask them for certificates, too.
+func Trusting(name string, roots *x509.CertPool) []dtls.Option {
+	return append(common(), dtls.WithServerName(name), dtls.WithRootCAs(roots))
+}
+
+// Peer is one end of a DTLS connection. Each connection has a new one.
+type Peer struct {
+	channel.Peer
+	conn *dtls.Conn
+	buf  [longest]byte
+}
+
+// NewPeer does the handshake, for as long as ctx lets it. nowUsec is any monotonic clock in
+// microseconds, such as timesync.NowUsec.
+func NewPeer(ctx context.Context, conn *dtls.Conn, nowUsec func() uint64) (*Peer, error) {
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	write := func(datagram []byte) error {
+		_, err := conn.Write(datagram)
+		return err
+	}
+	return &Peer{Peer: channel.Peer{Write: write, NowUsec: nowUsec}, conn: conn}, nil
+}
+
+// Receive waits for a datagram; its Payload lasts until the next call. One that has no right header
+// is passed over. An error is the end of the connection: the peer has closed it, or said nothing
+// for 3 s. Then close it, and let the client dial anew: what was learnt of the clock is over.
+func (p *Peer) Receive() (channel.Received, error) {
+	for {
+		if err := p.conn.SetReadDeadline(time.Now().Add(quiet)); err != nil {
+			return channel.Received{}, err
+		}
+		n, err := p.conn.Read(p.buf[:]) // authenticated, and each at most once
+		if err != nil {
+			return channel.Received{}, err
+		}
+		if r, err := p.Take(p.buf[:n]); err == nil {
+			return r, nil
+		}
+	}
+}
+
+// Close says goodbye.
+func (p *Peer) Close() error { return p.conn.Close() }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/pion/dtls/v3"
+
+	"timesync/examples/internal/bench"
+)
+
+// Of bulk, a batch of datagrams each millisecond: 10 MB/s, which no sender slows down.
+const bulk, batch = 1000, 10
+
+// connect is a bench.Connect: a server on loopback, and its clients.
+func connect(ctx context.Context, r *bench.Run) error {
+	key := []byte(rand.Text())
+	options := SharedKey("example", func([]byte) ([]byte, error) { return key, nil })
+	listener, err := Listen("127.0.0.1:0", options)
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { listener.Close() })
+	for _, clock := range bench.ClientClocks {
+		accepted := make(chan error, 1)
+		var server *Peer
+		go func() {
+			conn, err := listener.Accept()
+			if err == nil {
+				server, err = NewPeer(ctx, conn.(*dtls.Conn), bench.ServerClock.Now)
+			}
+			accepted <- err
+		}()
+		conn, err := Dial(listener.Addr().String(), options)
+		if err != nil {
+			return err
+		}
+		client, err := NewPeer(ctx, conn, clock.Now)
+		if err != nil {
+			return err
+		}
+		if err := <-accepted; err != nil {
+			return err
+		}
+		run(ctx, r, client, r.Client(&client.Link, clock), r.Up)
+		run(ctx, r, server, r.Server(&server.Link, clock), r.Down)
+	}
+	return nil
+}
+
+// run sends and receives at one end until ctx is done.
+func run(ctx context.Context, r *bench.Run, p *Peer, e *bench.End, fill bool) {
+	over := func(err error) error { // the end of the connection is no failure then
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	r.Go(func() error { return over(e.Send(ctx, p.Send)) })
+	r.Go(func() error {
+		for {
+			d, err := p.Receive()
+			if err != nil {
+				return over(err)
+			}
+			if len(d.Payload) == bulk {
+				r.Write(d.Payload)
+			} else {
+				e.Judge(d.Payload, d.At, d.Delay, d.Known)
+			}
+		}
+	})
+	if fill {
+		r.Go(func() error { return over(pour(ctx, p)) })
+	}
+	r.Go(func() error {
+		<-ctx.Done()
+		return p.Close()
+	})
+}
+
+// pour sends bulk.
+func pour(ctx context.Context, p *Peer) error {
+	payload := make([]byte, bulk)
+	for tick := time.NewTicker(time.Millisecond); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for range batch {
+			if err := p.Send(payload, p.NowUsec()); err != nil {
+				return err
+			}
+		}
+	}
+}

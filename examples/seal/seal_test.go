@@ -1,0 +1,879 @@
+// The tests prove that what an attacker sends changes nothing, that restarts of either end
+// are followed, that answers take nothing from the peer, and that one file can be copied.
+package seal
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/link"
+	"timesync/rxtime"
+)
+
+var (
+	testKey = [32]byte{1, 2, 3}
+	home    = netip.MustParseAddrPort("192.0.2.1:1")
+	away    = netip.MustParseAddrPort("192.0.2.2:2")
+)
+
+const testDelay = 20_000 // microseconds, each way
+
+// exchange lets a, which calls, send to b, which answers, and b back.
+func exchange(a, b *End, now uint64) {
+	_, _, _, err := b.Open(a.Seal(nil, nil, now), home, now+testDelay)
+	if err == ErrUnproven {
+		if answer := b.Answer(nil, home, now+testDelay, false); answer != nil {
+			a.Open(answer, home, now+2*testDelay)
+		}
+	}
+	a.Open(b.Seal(nil, nil, now), home, now+testDelay)
+}
+
+// pair is two ends that have adopted each other, and their time.
+func pair(t testing.TB) (a, b *End, now uint64) {
+	t.Helper()
+	a, b = New(testKey, 0), New(testKey, 1)
+	now = 1_000_000_000
+	introduce(t, a, b, &now)
+	return a, b, now
+}
+
+// introduce passes datagrams to and fro until both are synchronized.
+func introduce(t testing.TB, a, b *End, now *uint64) {
+	t.Helper()
+	for range 4 + 20 { // the next report to one that lost its samples may be 2 s away
+		exchange(a, b, *now)
+		*now += 100_000
+	}
+	if !a.Link.IsSynchronized() || !b.Link.IsSynchronized() {
+		t.Fatal("24 datagrams each way did not synchronize them")
+	}
+}
+
+// state is all that an attacker might want to change in an end that he cannot
+// talk to: its clock, its window, where it sends and whom it has adopted.
+type state struct {
+	snapshot        timesync.Snapshot
+	stats           timesync.Stats
+	session         uint64
+	seen            [words]uint64
+	newest          uint32
+	challenge, echo uint32
+	peer            Peer
+}
+
+func stateOf(e *End, now uint64) (s state) {
+	s.snapshot, _ = e.Link.Snapshot(now)
+	s.stats = e.Link.Stats()
+	s.session, s.seen, s.newest, s.peer = e.session, e.seen, e.newest, e.peer
+	s.challenge, s.echo = e.next.challenge, e.next.echo
+	return s
+}
+
+// refused fails unless e refuses the datagram as want and is none the wiser.
+func refused(t *testing.T, e *End, datagram []byte, now uint64, what string, want ...error) {
+	t.Helper()
+	before := stateOf(e, now)
+	_, _, _, err := e.Open(bytes.Clone(datagram), away, now)
+	for _, w := range want {
+		if err == w {
+			after := stateOf(e, now)
+			if err == ErrUnproven {
+				after.echo = before.echo // which proves nothing to the living
+			}
+			if after != before {
+				t.Fatalf("%s: refused, but it changed %+v to %+v", what, before, after)
+			}
+			return
+		}
+	}
+	t.Fatalf("%s: got %v, want %v", what, err, want)
+}
+
+// TestOneFile: seal.go can be copied: it needs nothing but the standard library and timesync, and
+// no other file.
+func TestOneFile(t *testing.T) {
+	src, err := os.ReadFile("seal.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "seal.go", src, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := " append bool byte error false int int64 len max min nil true uint16 uint32 uint64 "
+	for _, spec := range file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		if strings.Contains(path, ".") && !strings.HasSuffix(path, "timesync/link") || strings.Contains(path, "/examples/") {
+			t.Errorf("seal.go imports %s", path)
+		}
+		known += path[strings.LastIndex(path, "/")+1:] + " "
+	}
+	for _, id := range file.Unresolved {
+		if !strings.Contains(known, " "+id.Name+" ") {
+			t.Errorf("seal.go uses %s of another file", id.Name)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	a, b, now := pair(t)
+	payload, owd, ok, err := b.Open(a.Seal(nil, []byte("hello"), now), home, now+testDelay+1000)
+	if err != nil || !ok || string(payload) != "hello" || (owd-21*time.Millisecond).Abs() > 16*time.Microsecond {
+		t.Fatalf("got %q, %v, %v; want hello after 21ms", payload, owd, err)
+	}
+	dst := []byte("before")
+	if got := a.Seal(dst, []byte("again"), now); !bytes.HasPrefix(got, dst) {
+		t.Errorf("Seal does not append: % x", got)
+	} else if payload, _, _, err := b.Open(got[len(dst):], home, now+testDelay); err != nil || string(payload) != "again" {
+		t.Errorf("got %q, %v", payload, err)
+	}
+	if n := len(a.Seal(nil, nil, now)); n != Overhead+link.MinHeader {
+		t.Errorf("an empty datagram has %d bytes, want %d", n, Overhead+link.MinHeader)
+	}
+}
+
+func TestForgedBitFlips(t *testing.T) {
+	a, b, now := pair(t)
+	datagram := a.Seal(nil, []byte("payload"), now)
+	for i := range datagram {
+		for bit := range 8 {
+			forged := bytes.Clone(datagram)
+			forged[i] ^= 1 << bit
+			refused(t, b, forged, now, "byte "+strconv.Itoa(i)+" bit "+strconv.Itoa(bit), ErrForged)
+		}
+	}
+	for n := range datagram {
+		refused(t, b, datagram[:n], now, "length "+strconv.Itoa(n), ErrForged)
+	}
+	refused(t, b, append(bytes.Clone(datagram), 0), now, "one byte more", ErrForged)
+	if _, _, _, err := b.Open(datagram, home, now+testDelay); err != nil {
+		t.Errorf("the true one after the forged ones: %v", err)
+	}
+}
+
+func TestForeign(t *testing.T) {
+	a, b, now := pair(t)
+	refused(t, a, a.Seal(nil, nil, now), now, "our own datagram, reflected", ErrForged)
+	// Even in the session of a peer that has drawn the very number of ours.
+	twin := New(testKey, 0)
+	twin.next = b.next
+	twin.next.session = b.next.session&^1 | a.next.session&1
+	a.session = twin.next.session
+	refused(t, a, twin.Seal(nil, nil, now), now, "our own direction", ErrForged)
+	refused(t, b, New([32]byte{9}, 0).Seal(nil, nil, now), now, "another key", ErrForged)
+}
+
+// TestReplayWindow tries every position after every first step, and all sequences
+// of four of the steps at the edges, against a reference that remembers every
+// counter it has seen. The peer's address is always that of the newest datagram.
+func TestReplayWindow(t *testing.T) {
+	const adopted = 100_000
+	a, b, now := pair(t)
+	sealed := map[uint32][]byte{}
+	open := func(counter uint32) bool {
+		datagram, ok := sealed[counter]
+		if !ok {
+			a.next.counter = counter
+			datagram = a.Seal(nil, nil, now)
+			sealed[counter] = datagram
+		}
+		_, _, _, err := b.Open(bytes.Clone(datagram), netip.AddrPortFrom(home.Addr(), uint16(counter)), now+testDelay)
+		if err != nil && err != ErrReplayed {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	try := func(steps ...int) {
+		b.begin(adopted)
+		b.first(adopted)
+		b.peer.Addr = netip.AddrPortFrom(home.Addr(), adopted&0xffff)
+		newest, seen := adopted, map[int]bool{adopted: true}
+		for i, step := range steps {
+			c := newest + step
+			want := c > adopted && newest-c < window && !seen[c]
+			if got := open(uint32(c)); got != want {
+				t.Fatalf("steps %v, number %d: counter %d accepted: %v, want %v", steps, i, c, got, want)
+			}
+			seen[c] = true
+			if newest = max(newest, c); b.Peer().Addr.Port() != uint16(newest) {
+				t.Fatalf("steps %v, number %d: counter %d moved the peer to that of %d", steps, i, c, b.Peer().Addr.Port())
+			}
+		}
+	}
+	for first := -70; first <= 200; first++ {
+		for second := -140; second <= 70; second++ {
+			try(first, second, second)
+		}
+	}
+	for late := window - 70; late < window+140; late++ {
+		for from := range 70 { // wherever in a word
+			try(from+window+200, -late, 64-from, -late)
+		}
+	}
+	const all = 64 * words
+	edges := []int{-all, 1 - window, -window, -65, -64, -63, -1, 0, 1, 2, 63, 64, 65, window - 1, window, all, all + 1, 3 * all}
+	for _, i := range edges {
+		for _, j := range edges {
+			for _, k := range edges {
+				for _, l := range []int{-window, 1 - window, -64, -1, 0, 1, 64} {
+					try(i, j, k, l)
+				}
+			}
+		}
+	}
+	// More than half of all counters behind is still the past.
+	b.begin(1<<31 + 2000)
+	if open(1500) {
+		t.Error("a counter of 2^31 before is accepted")
+	}
+}
+
+// TestLateFrames: of frames of 200 datagrams a second, those that come 5 s late are taken, each once.
+func TestLateFrames(t *testing.T) {
+	const rate, late = 200, 5 * time.Second
+	a, b, now := pair(t)
+	var held [][]byte
+	for range int(late.Seconds() * rate) {
+		held = append(held, a.Seal(nil, nil, now))
+		now += 1_000_000 / rate
+	}
+	if _, _, _, err := b.Open(a.Seal(nil, nil, now), home, now+testDelay); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []error{nil, ErrReplayed} {
+		for k, d := range held {
+			if _, _, _, err := b.Open(bytes.Clone(d), home, now+testDelay); err != want {
+				t.Fatalf("time %d, datagram %d: %v, want %v", i+1, k, err, want)
+			}
+		}
+	}
+}
+
+// TestNoAllocations: sealing into a buffer with room, and opening, allocate nothing.
+func TestNoAllocations(t *testing.T) {
+	a, b, now := pair(t)
+	buf, payload := make([]byte, 0, 1500), make([]byte, 1000)
+	take := func(d Datagram, answer []byte, err error) {
+		if err != nil || answer != nil || len(d.Payload) != len(payload) {
+			t.Fatalf("%d bytes, an answer of %d, %v", len(d.Payload), len(answer), err)
+		}
+	}
+	for name, once := range map[string]func(){
+		"to the called": func() { take(b.Take(a.Seal(buf, payload, now), home, now+testDelay, 0)) },
+		"to the caller": func() { take(a.Take(b.Seal(buf, payload, now), home, now+testDelay, 0)) },
+		"by SealFor": func() {
+			d, err := a.SealFor(a.Peer().Session, buf, payload, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			take(b.Take(d, home, now+testDelay, 0))
+		},
+	} {
+		if n := testing.AllocsPerRun(1000, func() { now += 5000; once() }); n != 0 {
+			t.Errorf("%s: %g allocations for a datagram", name, n)
+		}
+	}
+}
+
+// TestVectors: testdata/vectors.json says what a datagram is made of, for who writes another
+// implementation. The tags are those of another AES-GCM, OpenSSL's.
+func TestVectors(t *testing.T) {
+	text, err := os.ReadFile("testdata/vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vectors []struct {
+		Key, Body, Datagram      string
+		Session                  string // a JSON number holds 53 bits
+		Counter, Challenge, Echo uint32
+	}
+	if err := json.Unmarshal(text, &vectors); err != nil || len(vectors) < 4 {
+		t.Fatalf("%d vectors, %v", len(vectors), err)
+	}
+	unhex := func(s string) []byte {
+		b, err := hex.DecodeString(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for i, v := range vectors {
+		session, err := strconv.ParseUint(v.Session, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, key := header{session, v.Counter, v.Challenge, v.Echo}, [32]byte(unhex(v.Key))
+		a, b := New(key, session&1), New(key, session&1^1)
+		if got := hex.EncodeToString(a.seal(append(a.head(nil, head), unhex(v.Body)...), 0)); got != v.Datagram {
+			t.Errorf("vector %d: sealed\n%s, want\n%s", i, got, v.Datagram)
+		}
+		if got, body, err := b.unseal(unhex(v.Datagram)); err != nil || got != head || hex.EncodeToString(body) != v.Body {
+			t.Errorf("vector %d: opened %+v, %x, %v", i, got, body, err)
+		}
+	}
+}
+
+// TestRecordings replays whole sessions to the living, who may have restarted since.
+func TestRecordings(t *testing.T) {
+	now := uint64(1_000_000_000)
+	var toA, toB [][]byte // everything that was ever sent
+	a, b := New(testKey, 0), New(testKey, 1)
+	for life := range 6 {
+		for range 10 {
+			toB = append(toB, a.Seal(nil, nil, now))
+			if _, _, _, err := b.Open(bytes.Clone(toB[len(toB)-1]), home, now+testDelay); err == ErrUnproven {
+				toA = append(toA, b.Answer(nil, home, now+testDelay, false))
+				a.Open(bytes.Clone(toA[len(toA)-1]), home, now+testDelay)
+			}
+			toA = append(toA, b.Seal(nil, nil, now))
+			a.Open(bytes.Clone(toA[len(toA)-1]), home, now+testDelay)
+			now += 100_000
+		}
+		if !a.Link.IsSynchronized() || !b.Link.IsSynchronized() {
+			t.Fatalf("life %d: not synchronized", life)
+		}
+		for _, d := range toA {
+			refused(t, a, d, now-50_000, "recording to a", ErrReplayed, ErrUnproven)
+		}
+		for _, d := range toB {
+			refused(t, b, d, now-50_000, "recording to b", ErrReplayed, ErrUnproven)
+		}
+		switch life % 3 { // each alone, then both
+		case 0:
+			b = New(testKey, 1)
+		case 1:
+			a = New(testKey, 0)
+		case 2:
+			a, b = New(testKey, 0), New(testKey, 1)
+		}
+		// The newborn knows nobody; the recordings must not become its peer.
+		for _, d := range toA {
+			a.Open(bytes.Clone(d), away, now)
+		}
+		for _, d := range toB {
+			b.Open(bytes.Clone(d), away, now)
+		}
+		if life%3 != 0 && a.Link.IsSynchronized() || life%3 != 1 && b.Link.IsSynchronized() {
+			t.Fatalf("life %d: synchronized to a recording", life)
+		}
+		if a.Peer().Addr == away || b.Peer().Addr == away {
+			t.Fatalf("life %d: a recording has moved the peer", life)
+		}
+	}
+}
+
+// TestWithheld is the worst that an attacker on the path can do to an adoption:
+// keep the proof of a session until that is dead, and deliver it to a peer that
+// talks to its successor. The next datagrams must repair it.
+func TestWithheld(t *testing.T) {
+	now := uint64(1_000_000_000)
+	dead, b := New(testKey, 0), New(testKey, 1)
+	exchange(dead, b, now)
+	withheld := dead.Seal(nil, nil, now) // echoes b's challenge, which b has shown to all
+
+	a := New(testKey, 0)
+	now += answerGap
+	exchange(a, b, now)
+	if a.session != b.next.session {
+		t.Fatal("a does not adopt b")
+	}
+	if _, _, _, err := b.Open(withheld, home, now); err != nil {
+		t.Fatal("b does not adopt the dead session; what is to be repaired?", err)
+	}
+	introduce(t, a, b, &now)
+	if b.session != a.next.session || a.session != b.next.session {
+		t.Error("a and b have not found each other again")
+	}
+	refused(t, b, dead.Seal(nil, nil, now), now, "the dead session", ErrUnproven)
+}
+
+// TestAdoptionResets: the clock of a restarted peer begins somewhere else; nothing
+// that was learnt from the one before is true of it.
+func TestAdoptionResets(t *testing.T) {
+	for _, shift := range []uint64{5_000_000, 1<<64 - 5_000_000} { // one of them would be a new minimum anyway
+		_, b, now := pair(t)
+		a := New(testKey, 0)
+		b.Open(a.Seal(nil, nil, now+shift), home, now)
+		a.Open(b.Answer(nil, home, now, false), home, now+shift)
+		if _, _, ok, err := b.Open(a.Seal(nil, nil, now+shift), home, now); err != nil || ok || b.Link.IsSynchronized() {
+			t.Errorf("clock moved by %d: the first datagram of the new session: synchronized %v, %v", int64(shift), b.Link.IsSynchronized(), err)
+		}
+		got, ok := report(b, now)
+		want := timesync.LocalTimeToDatagramTS24(now).Sub(timesync.LocalTimeToDatagramTS24(now + shift))
+		if d := got.Distance(want); !ok || d < -2 || d > 2 {
+			t.Errorf("clock moved by %d: minimum delta %v, %v; want about %v", int64(shift), got, ok, want)
+		}
+	}
+}
+
+// report returns the report of e if there is one.
+func report(e *End, now uint64) (minDelta timesync.Counter24, ok bool) {
+	header := e.Link.AppendHeader(nil, now)
+	if header[0]&1 == 0 {
+		return 0, false
+	}
+	return timesync.ReadCounter24(header[link.MinHeader:]), true
+}
+
+// TestNoPastOnAdoption: what a session sent before it was adopted, and the attacker
+// may have delivered before, in an adoption that did not last, is not welcome.
+func TestNoPastOnAdoption(t *testing.T) {
+	now := uint64(1_000_000_000)
+	a, b := New(testKey, 0), New(testKey, 1)
+	exchange(a, b, now)
+	early := a.Seal(nil, nil, now)
+	if _, _, _, err := b.Open(a.Seal(nil, nil, now), home, now); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, b, early, now, "from before the adoption", ErrReplayed)
+}
+
+func TestNonceNeverTwice(t *testing.T) {
+	used := map[[nonceLen]byte]bool{}
+	note := func(datagram []byte) []byte {
+		nonce := [nonceLen]byte(datagram)
+		if used[nonce] {
+			t.Fatalf("nonce % x used twice", nonce)
+		}
+		used[nonce] = true
+		return datagram
+	}
+	now := uint64(1_000_000_000)
+	b := New(testKey, 1)
+	for range 20 {
+		a := New(testKey, 0) // restarts with the same key
+		talk := func() {
+			if _, _, _, err := b.Open(note(a.Seal(nil, nil, now)), home, now); err == ErrUnproven {
+				if answer := b.Answer(nil, home, now, false); answer != nil {
+					a.Open(note(answer), home, now)
+				}
+			}
+			a.Open(note(b.Seal(nil, nil, now)), home, now)
+			now += 20_000
+		}
+		for range 500 {
+			talk()
+		}
+		// At the end of the counters another session follows, and is adopted.
+		a.next.counter = 1<<32 - 5
+		for range 5 + 110 { // 2.2 s: the session is new to b only, a reports as before
+			talk()
+		}
+		if a.next.counter != 110 || b.session != a.next.session || !b.Link.IsSynchronized() {
+			t.Fatalf("after 2^32 datagrams: counter %d, adopted %v, synchronized %v",
+				a.next.counter, b.session == a.next.session, b.Link.IsSynchronized())
+		}
+	}
+}
+
+// reports counts the reports of b to a in 5 s, while meanwhile happens at each datagram.
+func reports(a, b *End, now uint64, meanwhile func(now uint64)) (n int) {
+	for end := now + 5_000_000; now < end; now += 10_000 {
+		b.Open(a.Seal(nil, nil, now), home, now+testDelay)
+		meanwhile(now)
+		datagram := b.Seal(nil, nil, now+testDelay)
+		if len(datagram) == Overhead+link.MaxHeader {
+			n++
+		}
+		a.Open(datagram, home, now+2*testDelay)
+	}
+	return n
+}
+
+// TestReportTheft: recordings that come from the address of the peer and from elsewhere
+// make the served end answer, but take no report from the peer, and do not move it.
+func TestReportTheft(t *testing.T) {
+	recording := New(testKey, 0).Seal(nil, nil, 12345)
+	for _, from := range []netip.AddrPort{home, away} {
+		a, b, now := pair(t)
+		want := reports(a, b, now, func(uint64) {})
+		a, b, now = pair(t)
+		answers := 0
+		got := reports(a, b, now, func(now uint64) {
+			if _, _, _, err := b.Open(bytes.Clone(recording), from, now+testDelay); err != ErrUnproven {
+				t.Fatal(err)
+			}
+			answer := b.Answer(nil, from, now+testDelay, false)
+			if answer == nil {
+				return
+			}
+			answers++
+			if len(answer) > len(recording) {
+				t.Fatalf("%d bytes answer %d", len(answer), len(recording))
+			}
+			if _, _, _, err := a.Open(answer, home, now+2*testDelay); err != ErrAnswer {
+				t.Fatalf("the peer takes an answer as %v", err)
+			}
+		})
+		if want != 10 || got != want {
+			t.Errorf("recordings from %v: %d reports in 5 s, without them %d, want 10", from, got, want)
+		}
+		if answers != 50 {
+			t.Errorf("recordings from %v: %d answers in 5 s, want 50", from, answers)
+		}
+		if b.Peer().Addr != home || a.session != b.next.session || b.session != a.next.session {
+			t.Errorf("recordings from %v: they have lost each other; b sends to %v", from, b.Peer().Addr)
+		}
+	}
+}
+
+// TestAnswerRate: one answer for each address in 100 ms, also if others come between.
+func TestAnswerRate(t *testing.T) {
+	b := New(testKey, 1)
+	last := map[uint16]uint64{}
+	total := 0
+	for now := uint64(1_000_000_000); now < 1_002_000_000; now += 1000 {
+		port := uint16(now / 1000 % 7)
+		if b.Answer(nil, netip.AddrPortFrom(home.Addr(), port), now, false) == nil {
+			continue
+		}
+		if before, ok := last[port]; ok && now-before < answerGap {
+			t.Fatalf("two answers to one address within %d us", now-before)
+		}
+		last[port] = now
+		total++
+	}
+	if total < 20 || total > 7*20 { // all in one slot; each in one of its own
+		t.Errorf("%d answers to 7 addresses in 2 s", total)
+	}
+}
+
+// TestRefuse: whoever is refused is told by the true peer, and cannot prove itself by it.
+func TestRefuse(t *testing.T) {
+	a, b, now := pair(t)
+	second := New(testKey, 0)
+	for range 20 {
+		datagram := second.Seal(nil, nil, now)
+		size := len(datagram)
+		if _, _, _, err := b.Open(datagram, away, now); err != ErrUnproven {
+			t.Fatalf("a second one is %v", err)
+		}
+		refusal := b.Answer(nil, away, now, true)
+		if len(refusal) > size {
+			t.Errorf("%d bytes refuse %d", len(refusal), size)
+		}
+		if _, _, _, err := second.Open(refusal, home, now); err != ErrRefused {
+			t.Fatalf("a refusal is %v", err)
+		}
+		exchange(a, b, now)
+		now += answerGap
+	}
+	if b.session != a.next.session || b.Peer().Addr != home {
+		t.Error("the first is served no more")
+	}
+	// It is served once there is room, without a restart.
+	introduce(t, second, b, &now)
+}
+
+// TestNothingBeforeAdoption: what is unproven is no sample.
+func TestNothingBeforeAdoption(t *testing.T) {
+	a, b := New(testKey, 0), New(testKey, 1)
+	for i := range uint64(100) {
+		if _, _, _, err := b.Open(a.Seal(nil, nil, i*1000), home, i*1000); err != ErrUnproven {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := report(b, 0); ok || b.Peer().Addr.IsValid() {
+		t.Errorf("unproven datagrams are samples: %v, and the peer is at %v", ok, b.Peer().Addr)
+	}
+}
+
+// TestSessions: an end says which session of the peer it is, and when that was last heard,
+// and seals no stamp for one that is over.
+func TestSessions(t *testing.T) {
+	a, b, now := pair(t)
+	if (New(testKey, 0).Peer() != Peer{}) {
+		t.Error("a new end knows a peer")
+	}
+	for life := uint32(1); life < 5; life++ {
+		heard := b.Peer()
+		if heard.Session != life || heard.Addr != home || now-heard.HeardUsec > 100_000 {
+			t.Errorf("life %d at %d: %+v", life, now, heard)
+		}
+		stamp, ok := b.Link.ToRemoteTime23(now)
+		if !ok {
+			t.Fatal("not synchronized")
+		}
+		payload, _ := stamp.AppendBinary(nil)
+		datagram, err := b.SealFor(life, []byte("x"), payload, now)
+		if got, _, _, err2 := a.Open(datagram[1:], away, now+testDelay); err != nil || err2 != nil || !bytes.Equal(got, payload) {
+			t.Errorf("life %d: %v, %v: % x", life, err, err2, got)
+		}
+		if b.Open(b.Seal(nil, nil, now), home, now+50_000); b.Peer() != heard {
+			t.Error("what is refused is heard")
+		}
+		a = New(testKey, 0)
+		introduce(t, a, b, &now)
+		if got, err := b.SealFor(life, []byte("x"), payload, now); err != ErrSession || string(got) != "x" {
+			t.Errorf("life %d: a stamp of it is sealed for the next: %v", life, err)
+		}
+	}
+}
+
+// TestConcurrent is for the race detector: send, receive and read at once.
+func TestConcurrent(t *testing.T) {
+	a, b, now := pair(t)
+	var tasks sync.WaitGroup
+	datagrams := make(chan []byte, 100)
+	tasks.Go(func() {
+		for i := range uint64(1000) {
+			datagrams <- a.Seal(nil, nil, now+i*1000)
+		}
+		close(datagrams)
+	})
+	tasks.Go(func() {
+		for i := range uint64(1000) {
+			b.Seal(nil, nil, now+i*1000)
+			b.Link.ToRemoteTime23(now)
+			b.Link.MinimumOneWayDelay()
+			b.Answer(nil, b.Peer().Addr, now, true)
+		}
+	})
+	for range 2 {
+		tasks.Go(func() {
+			for d := range datagrams {
+				if _, _, _, err := b.Open(d, home, now); err != nil && !errors.Is(err, ErrReplayed) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	tasks.Wait()
+}
+
+// FuzzOpen: whoever has no key is refused, whatever he sends, and so is what he
+// makes of a true datagram.
+func FuzzOpen(f *testing.F) {
+	a, b, now := pair(f)
+	datagram := a.Seal(nil, []byte("payload"), now)
+	f.Add(append(bytes.Clone(datagram[1:]), 0), uint16(0), byte(1))
+	f.Add([]byte{}, uint16(3), byte(0x80))
+	f.Add(make([]byte, Overhead), uint16(30), byte(7))
+	f.Fuzz(func(t *testing.T, raw []byte, at uint16, flip byte) {
+		if _, _, _, err := b.Open(raw, away, now); err != ErrForged {
+			t.Errorf("% x: got %v", raw, err)
+		}
+		if flip == 0 {
+			return
+		}
+		changed := bytes.Clone(datagram)
+		changed[int(at)%len(changed)] ^= flip
+		if _, _, _, err := b.Open(changed, away, now); err != ErrForged {
+			t.Errorf("byte %d changed by %02x: got %v", int(at)%len(changed), flip, err)
+		}
+	})
+}
+
+// flood is what attackers replay while a dialer wants to be served: recordings of dialers, at
+// the listener, from the dialer's own address or from any; and recordings of listeners, at
+// the dialer.
+type flood struct {
+	name               string
+	own, others, stale int // a second each
+}
+
+// TestReplayFlood: no rate of replays keeps a dialer out: neither a new one, nor one whose
+// listener was started anew.
+func TestReplayFlood(t *testing.T) {
+	for _, rate := range []int{10, 100, 1000, 5000} {
+		for _, f := range []flood{
+			{"from its own address", rate, 0, 0},
+			{"from everywhere", 0, rate, 0},
+			{"at the dialer", 0, 0, rate},
+			{"all of these", rate, rate, rate},
+		} {
+			for _, what := range []string{"new dialer", "new listener"} {
+				var took []uint64
+				for seed := range uint64(3) {
+					took = append(took, underFlood(t, f, what, seed))
+				}
+				slices.Sort(took)
+				t.Logf("%5d a second, %-20s, %s: served after %d to %d ms", rate, f.name, what, took[0]/1000, took[len(took)-1]/1000)
+				if took[len(took)-1] == never {
+					t.Errorf("%d a second, %s, %s: not served after %d s", rate, f.name, what, never/1_000_000)
+				}
+			}
+		}
+	}
+}
+
+// never is how long underFlood waits, in microseconds. The slowest is a dialer that has an
+// answer among 500 recordings, 10 times a second, and echoes 1 of 80: that takes 8 s in the
+// mean, and 1 in 10^10 takes longer than this.
+const never = 200_000_000
+
+// underFlood returns how long it takes until both ends have adopted each other.
+func underFlood(t *testing.T, f flood, what string, seed uint64) (usec uint64) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var toListener, toDialer [][]byte // of former lives
+	for range 5 {
+		a, b, now := pair(t)
+		toListener = append(toListener, a.Seal(nil, nil, now))
+		toDialer = append(toDialer, b.Seal(nil, nil, now))
+	}
+	a, b, now := pair(t)
+	if what == "new dialer" {
+		a = New(testKey, 0)
+	} else {
+		b = New(testKey, 1)
+	}
+	now -= now % 100_000
+	begin := now + 1_000_000 // the attack is there before
+	atListener := func(datagram []byte, from netip.AddrPort) {
+		if _, _, _, err := b.Open(bytes.Clone(datagram), from, now); err == ErrUnproven {
+			if answer := b.Answer(nil, from, now, false); answer != nil && from == home {
+				a.Open(answer, away, now)
+			}
+		}
+	}
+	for ; now < begin+never; now += 100 {
+		due := func(perSecond int) bool { return perSecond > 0 && now%uint64(1_000_000/perSecond) == 0 }
+		if due(f.own) {
+			atListener(toListener[rng.IntN(5)], home)
+		}
+		if due(f.others) {
+			atListener(toListener[rng.IntN(5)], netip.AddrPortFrom(home.Addr(), uint16(rng.Uint32())))
+		}
+		if now >= begin && due(f.stale) {
+			a.Open(bytes.Clone(toDialer[rng.IntN(5)]), away, now)
+		}
+		if now >= begin && now%16_000 == 0 {
+			atListener(a.Seal(nil, nil, now), home)
+			if b.Peer().Addr == home {
+				a.Open(b.Seal(nil, nil, now), away, now)
+			}
+		}
+		if a.session == b.next.session && b.session == a.next.session {
+			return now - begin
+		}
+	}
+	return never
+}
+
+// TestFirstMicroseconds: a listener answers from the first microsecond of its clock on.
+func TestFirstMicroseconds(t *testing.T) {
+	for _, now := range []uint64{0, 1, 99_999, 1<<64 - 1} {
+		if New(testKey, 1).Answer(nil, home, now, false) == nil {
+			t.Errorf("no answer at %d us", now)
+		}
+	}
+}
+
+// TestTake: who calls from elsewhere is refused for as long as the peer is held, and not
+// answered by the end that calls.
+func TestTake(t *testing.T) {
+	caller, called, now := pair(t)
+	heard := called.Peer().HeardUsec
+	for _, c := range []struct {
+		from    netip.AddrPort
+		after   uint64 // us, since the peer was heard
+		hold    time.Duration
+		refused bool
+	}{
+		{away, 200_000, time.Second, true}, {away, 999_999, time.Second, true}, {away, 1_100_000, time.Second, false},
+		{home, 1_200_000, time.Minute, false}, {away, 1_300_000, 0, false},
+	} {
+		stranger := New(testKey, 0)
+		_, answer, err := called.Take(stranger.Seal(nil, nil, now), c.from, heard+c.after, c.hold)
+		if err != ErrUnproven || answer == nil {
+			t.Fatalf("%+v: %v, answer %x", c, err, answer)
+		}
+		if _, _, err := stranger.Take(answer, home, now, 0); (err == ErrRefused) != c.refused || (err == ErrAnswer) == c.refused {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	d, answer, err := called.Take(caller.Seal(nil, []byte("hello"), now), home, now+testDelay, 0)
+	if want := (Datagram{d.Payload, home, now + testDelay, d.OWD, true, 1}); err != nil || answer != nil || string(d.Payload) != "hello" || !reflect.DeepEqual(d, want) {
+		t.Errorf("%+v, %x, %v, want %+v", d, answer, err, want)
+	}
+	if _, answer, err := caller.Take(New(testKey, 1).Seal(nil, nil, now), home, now, 0); err != ErrUnproven || answer != nil {
+		t.Errorf("the end that calls: %v, answer %x", err, answer)
+	}
+}
+
+// TestServe: over sockets, a loop on each side is all that is needed; a peer that starts anew is
+// a new session, and another dialer is refused meanwhile.
+func TestServe(t *testing.T) {
+	open := func(e *End) (udp *net.UDPConn, got chan Datagram, errs chan error) {
+		udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Skip("NOT TESTED: no sockets: ", err) // js/wasm
+		}
+		got, errs = make(chan Datagram, 1), make(chan error, 1)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			e.Serve(rxtime.NewConn(udp), udp, func(d Datagram, err error) {
+				d.Payload = bytes.Clone(d.Payload)
+				if err != nil {
+					select {
+					case errs <- err:
+					default:
+					}
+					return
+				}
+				select {
+				case got <- d:
+				default:
+				}
+			})
+		}()
+		t.Cleanup(func() { udp.Close(); <-ended })
+		return udp, got, errs
+	}
+	server := New(testKey, 1)
+	udp, got, _ := open(server)
+	at := udp.LocalAddr().(*net.UDPAddr).AddrPort()
+	dial := func(want func(d Datagram, refused bool) bool) {
+		t.Helper()
+		client := New(testKey, 0)
+		conn, _, errs := open(client)
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+			_, _ = conn.WriteToUDPAddrPort(client.Seal(nil, []byte("hello"), timesync.NowUsec()), at)
+			refused := false
+			select {
+			case err := <-errs:
+				refused = err == ErrRefused
+			default:
+			}
+			select {
+			case d := <-got:
+				if want(d, refused) {
+					conn.Close()
+					return
+				}
+			case <-time.After(5 * time.Millisecond):
+				if want(Datagram{}, refused) {
+					conn.Close()
+					return
+				}
+			}
+		}
+		t.Fatal("not in a minute")
+	}
+	taken := func(session uint32) func(Datagram, bool) bool {
+		return func(d Datagram, _ bool) bool {
+			return d.Session == session && string(d.Payload) == "hello" && d.From == server.Peer().Addr && d.RecvUsec <= timesync.NowUsec()
+		}
+	}
+	dial(taken(1))
+	dial(func(_ Datagram, refused bool) bool { return refused }) // for 3 s the first is awaited
+	dial(taken(2))
+}

@@ -1,0 +1,353 @@
+// This test proves that each rule of the estimator is worth its lines: it measures the
+// worlds without each of them.
+
+package simtest
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	ablation         = flag.Bool("ablation", false, "print what each rule of the estimator buys: about half a minute of processor time for each")
+	ablationRule     = flag.String("ablation.rule", "", "only rules of that table whose name matches this regexp")
+	ablationTogether = flag.Bool("ablation.together", false, "take those rules out all at once")
+	ablationColumn   = flag.String("ablation.column", "", "only columns of that table whose name matches this regexp")
+	ablationFile     = flag.String("ablation.file", "", "write the figures of that table for this copy of the estimator to this file")
+)
+
+// rule is a rule of the estimator. Its line ends in a comment of its own, or stands below that:
+//
+//	// rule: NAME
+//
+// Without the rule the text in the line that the regexp from finds is to, with $1 for the first
+// group. Without from, the condition of an if or a case is false, and any other statement is
+// not there.
+type rule struct{ name, from, to string }
+
+var rules = []rule{
+	{name: "an original that has heard nothing says 0"},
+	{name: "the peer's floor is predicted"},
+	{name: "closure"},
+	{name: "then a clock may be slewed"},
+	{name: "the young take a shorter round trip at once"},
+	{name: "the young take a late shorter round trip, too"},
+	{name: "another round trip is learnt"},
+	{name: "sets of the first seconds"},
+	{name: "a guess teaches no round trip"},
+	{name: "holds fade"},
+	{name: "originals are told apart"},
+	{name: "reports tell the skew"},
+	{name: "what rounding may be is believed slowly"},
+	{"a guess limits nothing", `default:`, `case false:`},
+	{name: "rises are told early"},
+	{"what is late opens no gate", `-\w+\.lateFor`, ``},
+	{name: "a new line is about to learn"},
+	{"what is near may be late", `return .*`, `return 0`},
+	{name: "the first bucket need not be over"},
+	{"a faster path comes back in each bucket", `:= .*`, `:= false`},
+	{name: "strays do not come three times"},
+	{"the first dips count anyway", ` \|\| .* \{`, ` {`},
+	{name: "what was late tells little"},
+	{name: "the first dips may differ"},
+	{name: "what lasts is no queue"},
+	{name: "no line holds"},
+	{name: "a line that sinks starts anew"},
+	{name: "few points are recent ones"},
+	{name: "spans double"},
+	{name: "the dip is noise at first"},
+	{"skews drift", `:= `, `:= 0 * `},
+	{"surprises need knowledge", `:= .*`, `:= true`},
+	{"surprises", `:= .*`, `:= known && false`},
+	{name: "what bends for long is believed"},
+	{name: "noise grows by halves"},
+}
+
+var (
+	ruleMark  = regexp.MustCompile(`^(.*?)\s*// rule: (.+?)(?:; without: .*)?$`)
+	condition = regexp.MustCompile(`^(\s*(?:(?:\} else )?if (?:.*; )?|case ))(.+?)( \{|:)\s*$`)
+)
+
+// findMarks returns the numbers of the lines that rules are about, from 0 on.
+func findMarks(lines []string) (at map[string][]int) {
+	at = map[string][]int{}
+	for i, line := range lines {
+		if m := ruleMark.FindStringSubmatch(line); m != nil {
+			if m[1] == "" {
+				i++
+			}
+			at[m[2]] = append(at[m[2]], i)
+		}
+	}
+	return at
+}
+
+// without returns the source without the rule.
+func (r rule) without(source string) (string, error) {
+	lines := strings.Split(source, "\n")
+	at := findMarks(lines)[r.name]
+	if len(at) != 1 || at[0] >= len(lines) {
+		return "", fmt.Errorf("rule %q: %d lines are marked with it, want 1", r.name, len(at))
+	}
+	line, _, _ := strings.Cut(lines[at[0]], " // rule: ")
+	switch m := condition.FindStringSubmatch(line); {
+	case r.from != "":
+		from := regexp.MustCompile(r.from)
+		if n := len(from.FindAllString(line, -1)); n != 1 {
+			return "", fmt.Errorf("rule %q: %q is found %d times, want once, in line %d: %s", r.name, r.from, n, at[0]+1, line)
+		}
+		line = from.ReplaceAllString(line, r.to)
+	case m != nil:
+		line = m[1] + "false && (" + m[2] + ")" + m[3]
+	default:
+		line = ""
+	}
+	lines[at[0]] = line
+	return strings.Join(lines, "\n"), nil
+}
+
+// TestRules takes rules out of a text.
+func TestRules(t *testing.T) {
+	const source = `package p
+
+func f(a, b int) int {
+	if a > b || a < 0 { // rule: one
+		a = b
+	} else if c := a + b; c > 1 { // rule: two
+		a = c
+	}
+	switch {
+	case a > 1, b > 1:
+		a++ // rule: three
+	case a > 2: // rule: four
+		a--
+	}
+	// rule: five; without: b = 0
+	b = min(a, b)
+	return a + b // rule: six; without: return a
+}
+`
+	for _, c := range []struct {
+		rule
+		old, new string
+	}{
+		{rule{name: "one"}, "if a > b || a < 0 { // rule: one", "if false && (a > b || a < 0) {"},
+		{rule{name: "two"}, "} else if c := a + b; c > 1 { // rule: two", "} else if c := a + b; false && (c > 1) {"},
+		{rule{name: "three"}, "\t\ta++ // rule: three", ""},
+		{rule{name: "four"}, "case a > 2: // rule: four", "case false && (a > 2):"},
+		{rule{"five", `min\((\w), b\)`, `$1`}, "min(a, b)", "a"},
+		{rule{"six", ` \+ b`, ``}, "return a + b // rule: six; without: return a", "return a"},
+	} {
+		if got, err := c.without(source); err != nil || got != strings.Replace(source, c.old, c.new, 1) {
+			t.Errorf("without %q: %v\n%s", c.name, err, got)
+		}
+	}
+	for _, r := range []rule{{name: "seven"}, {"six", `c`, ``}, {"five", `b`, ``}} {
+		if _, err := r.without(source); err == nil {
+			t.Errorf("%q without %q: no error", r.name, r.from)
+		}
+	}
+	if _, err := (rule{name: "one"}).without(source + source); err == nil {
+		t.Error("two lines with one mark: no error")
+	}
+}
+
+// compiler checks that a package still compiles when one of its files is another.
+type compiler struct {
+	fset     *token.FileSet
+	files    map[string]*ast.File
+	importer types.Importer
+}
+
+func newCompiler(t *testing.T, folder string) *compiler {
+	c := &compiler{token.NewFileSet(), map[string]*ast.File{}, importer.ForCompiler(token.NewFileSet(), "source", nil)}
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	for _, path := range paths {
+		if name := filepath.Base(path); err == nil && !strings.HasSuffix(name, "_test.go") {
+			c.files[name], err = parser.ParseFile(c.fset, path, nil, 0)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *compiler) check(name, source string) error {
+	file, err := parser.ParseFile(c.fset, name, source, 0)
+	if err != nil {
+		return err
+	}
+	files := maps.Clone(c.files)
+	files[name] = file
+	_, err = (&types.Config{Importer: c.importer}).Check("timesync", c.fset, slices.Collect(maps.Values(files)), nil)
+	return err
+}
+
+// TestAblation removes one rule of the estimator after the other and prints for each column
+// what becomes of its figure, most often the p99 of the error: without the rule over with it.
+// Above 1 the rule helps. Behind the columns stands the single kind of world that needs it most.
+//
+//	go test ./internal/simtest -run TestAblation -v -timeout 90m -ablation -traces FOLDER
+//
+// A rule that no column needs by more than 5 % is marked: "needed by no column".
+//
+// Without the flag it only checks that every rule in the source is in the table, that
+// every one in the table is marked once in the source, and that what is left without it compiles.
+func TestAblation(t *testing.T) {
+	if *ablationFile != "" {
+		b, err := json.Marshal(newFigures(t))
+		if err == nil {
+			err = os.WriteFile(*ablationFile, b, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(root, subjectFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := string(b)
+	for name := range findMarks(strings.Split(source, "\n")) {
+		if !slices.ContainsFunc(rules, func(r rule) bool { return r.name == name }) {
+			t.Errorf("%s: rule %q is not in the table", subjectFile, name)
+		}
+	}
+	compiler := newCompiler(t, root)
+	for _, r := range rules {
+		without, err := r.without(source)
+		if err == nil {
+			err = compiler.check(subjectFile, without)
+		}
+		if err != nil {
+			t.Errorf("%s without rule %q: %v", subjectFile, r.name, err)
+		}
+	}
+	if *ablation && !t.Failed() {
+		printAblation(t, root, source)
+	}
+}
+
+// ablated measures the estimator with this source, in a process of its own.
+func ablated(dir, root, source string) (f figures, err error) {
+	replaced, overlay := filepath.Join(dir, "replaced.go"), filepath.Join(dir, "overlay.json")
+	test, out := filepath.Join(dir, "score.test"), filepath.Join(dir, "figures")
+	b, _ := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, subjectFile): replaced}})
+	if err := os.WriteFile(replaced, []byte(source), 0o666); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(overlay, b, 0o666); err != nil {
+		return nil, err
+	}
+	if log, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", test, ".").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, log)
+	}
+	os.Remove(out)
+	log, failed := exec.Command(test, "-test.run", "^TestAblation$", "-test.timeout", "30m", "-ablation.file", out,
+		"-ablation.column", *ablationColumn, "-traces", *traces, "-seed.first", fmt.Sprint(*seedFirst)).CombinedOutput()
+	if b, err = os.ReadFile(out); err != nil {
+		return nil, fmt.Errorf("%v, %w\n%s", failed, err, log[max(0, len(log)-1000):])
+	}
+	return f, json.Unmarshal(b, &f)
+}
+
+// printAblation prints the table of rules.
+func printAblation(t *testing.T, root, source string) {
+	dir := t.TempDir()
+	whole, err := ablated(dir, root, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, with := "", ""
+	for _, name := range whole.columns() {
+		header += fmt.Sprintf(" %8s", name)
+		with += fmt.Sprintf(" %8.4g", whole.mean(name))
+	}
+	t.Logf("-seed.first %d; with all rules, then without/with\n%-54s%s\n%-54s%s", *seedFirst, "without the rule", header, "(with all rules)", with)
+	show := func(name, source string) {
+		f, err := ablated(dir, root, source)
+		if err != nil {
+			t.Errorf("rule %q: %v", name, err)
+			return
+		}
+		t.Logf("%-54s%s", name, f.beside(whole))
+	}
+	match, rest := regexp.MustCompile(*ablationRule), source
+	for _, r := range rules {
+		if !match.MatchString(r.name) {
+			continue
+		}
+		without, err := r.without(source)
+		if *ablationTogether {
+			rest, err = r.without(rest)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !*ablationTogether {
+			show(r.name, without)
+		}
+	}
+	if *ablationTogether {
+		show("all that match", rest)
+	}
+}
+
+// columns returns the names of those that were measured, in order.
+func (f figures) columns() (names []string) {
+	for _, c := range columns {
+		if f[c.name] != nil {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// mean returns the geometric mean of a column.
+func (f figures) mean(column string) float64 {
+	sum := 0.0
+	for _, v := range f[column] {
+		sum += math.Log(v)
+	}
+	return math.Exp(sum / float64(len(f[column])))
+}
+
+// beside returns a line of the table: these figures over those of the whole.
+func (f figures) beside(whole figures) string {
+	line, most, where, needed := "", 0.0, "", false
+	for _, column := range whole.columns() {
+		ratio := f.mean(column) / whole.mean(column)
+		needed = needed || ratio > 1.05
+		line += fmt.Sprintf(" %8.3f", ratio)
+		for _, name := range slices.Sorted(maps.Keys(f[column])) {
+			if x := f[column][name] / whole[column][name]; x > most {
+				most, where = x, column+"/"+name
+			}
+		}
+	}
+	if line += fmt.Sprintf("  most %.2f, %s", most, where); !needed {
+		line += "; NEEDED BY NO COLUMN"
+	}
+	return line
+}

@@ -1,0 +1,368 @@
+// What the table of rules measures.
+
+package simtest
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync/internal/sim"
+	"timesync/internal/upstream"
+)
+
+// figures are what came out in each kind of world of each column. Less is better.
+type figures map[string]map[string]float64
+
+const ablationSeeds = 6 // of each kind of world, at least
+
+// columns are those of the table. Most have p99 of the error, in us. To each figure something is
+// added that nobody would miss, or the ratio of two small ones would say too much.
+var columns = []struct {
+	name    string
+	measure func(t *testing.T) map[string]float64
+}{
+	{"calm", ofScenarios(isCalm)},
+	{"slow", ofScenarios(isSlow)}, // at most 10 datagrams a second
+	{"minute", minuteWorlds},
+	{"LAN", lanWorlds},
+	{"bursts", ofScenarios(isBurst)}, // pairs, frames, jitter that lasts, bundles
+	{"lossy", ofScenarios(tagged(sim.Lossy))},
+	{"queues", ofScenarios(tagged(sim.Queued))},
+	{"routes", ofScenarios(tagged(sim.Routed))},
+	{"clocks", ofScenarios(tagged(sim.Jumped))},
+	{"mixture", mixtureWorlds},
+	{"2 s", twoSecondWorlds}, // reports so often
+	{"steps", stepWorlds},    // time until within 1 ms
+	{"early", earlyWorlds},   // a clock is set in the first seconds: time until right
+	{"fast", fastClocks},     // 300 to 1,000 ppm apart, or slewed by 500
+	{"start", startWorlds},
+	{"silence", silenceWorlds},
+	{"strays", strayWorlds},
+	{"hostile", siegeWorlds("wrong", func(o outcome) int64 { return o.wrong })},
+	{"beyond", siegeWorlds("beyond", func(o outcome) int64 { return o.beyond })}, // the bound, there and in random worlds
+	{"bound", boundWidths}, // over half the round trip
+	{"beside", besideWorlds},
+	{"traces", traceWorlds},
+	{"shared", sharedWorlds}, // the same at 60 and 200 datagrams a second
+	{"begun", begunWorlds},   // on a busy link
+	{"ramps", rampWorlds},
+}
+
+func newFigures(t *testing.T) figures {
+	f := figures{}
+	match := regexp.MustCompile(*ablationColumn)
+	for _, c := range columns {
+		if start := time.Now(); match.MatchString(c.name) {
+			f[c.name] = c.measure(t)
+			t.Logf("%s: %.1f s", c.name, time.Since(start).Seconds())
+		}
+	}
+	return f
+}
+
+// ---- Kinds of scenarios ----
+
+func isBurst(sc sim.Scenario) bool {
+	return sc.SendAB != nil || strings.HasPrefix(sc.Name, "lasting")
+}
+
+func isSlow(sc sim.Scenario) bool { return sc.RateAB > 0 && sc.RateAB <= 10 }
+
+func isCalm(sc sim.Scenario) bool { return sc.Tag == sim.Calm && !isBurst(sc) && !isSlow(sc) }
+
+func tagged(tag sim.Tag) func(sim.Scenario) bool {
+	return func(sc sim.Scenario) bool { return sc.Tag == tag && !isBurst(sc) }
+}
+
+// p99s returns p99 of the errors in each scenario.
+func p99s(scenarios []sim.Scenario, seeds int) map[string]float64 {
+	all := make([]float64, len(scenarios))
+	eachOf(len(scenarios), func(i int) {
+		all[i] = measure(scenarios[i], alone, seeds)[0].poll.quantile(0.99) + 2
+	})
+	named := map[string]float64{}
+	for i, sc := range scenarios {
+		named[sc.Name] = all[i]
+	}
+	return named
+}
+
+func ofScenarios(is func(sim.Scenario) bool) func(*testing.T) map[string]float64 {
+	return func(*testing.T) map[string]float64 {
+		var those []sim.Scenario
+		for _, sc := range sim.Scenarios() {
+			if is(sc) {
+				if sc.Name == "frames-40" { // 4,800 datagrams a second
+					sc.Duration = 60 * sec
+				}
+				those = append(those, sc)
+			}
+		}
+		return p99s(those, ablationSeeds)
+	}
+}
+
+// ---- Columns ----
+
+func minuteWorlds(*testing.T) map[string]float64 { return p99s(oneAMinute(), ablationSeeds) }
+
+func lanWorlds(*testing.T) map[string]float64 {
+	var scenarios []sim.Scenario
+	for _, c := range oscillators {
+		sc := oscillating(c.base, c.jitter, c.rate, c.ppm)
+		sc.Name = c.name
+		scenarios = append(scenarios, sc)
+	}
+	return p99s(scenarios, ablationSeeds)
+}
+
+func fastClocks(*testing.T) map[string]float64 {
+	const worlds = 60
+	named := map[string]float64{}
+	for _, slewed := range []bool{false, true} {
+		e := eachSeed(worlds, func(seed uint64) errors {
+			_, ours, _, _ := fastRun(slewed, *seedFirst+seed+1)
+			return errors{math.Log(ours + 50)}
+		})
+		sum := 0.0
+		for _, x := range e {
+			sum += x[0]
+		}
+		named[fmt.Sprint("slewed ", slewed)] = math.Exp(sum / worlds)
+	}
+	return named
+}
+
+func mixtureWorlds(*testing.T) map[string]float64 {
+	const worlds = 24
+	var e errors
+	sc := sim.ScenarioNamed("mixture")
+	for _, x := range eachSeed(worlds, func(seed uint64) (e errors) {
+		sim.Run(sc, *seedFirst+seed+1, alone(), sim.Observer{Poll: func(o *sim.Observation) {
+			if o.At >= sc.Warmup {
+				e = append(e, math.Abs(o.Excess()))
+			}
+		}})
+		return e
+	}) {
+		e = append(e, x...)
+	}
+	slices.Sort(e)
+	return map[string]float64{"p99": e.quantile(0.99) + 25, "max": e.quantile(1) + 100}
+}
+
+func twoSecondWorlds(*testing.T) map[string]float64 {
+	var scenarios []sim.Scenario
+	for _, sc := range sim.Scenarios() {
+		if sc.Tag == sim.Jumped || sc.Tag == sim.Routed {
+			sc.ReportEvery = func(time.Duration) time.Duration { return 2 * sec }
+			scenarios = append(scenarios, sc)
+		}
+	}
+	f := p99s(scenarios, ablationSeeds)
+	f["steps"] = stepsWithin(2 * sec)
+	return f
+}
+
+// stepsWithin returns p99 of the time, in s, until an end is within 1 ms after a step.
+func stepsWithin(reports time.Duration) float64 {
+	var cases []faultCase
+	for i := range 200 {
+		size := time.Duration(math.Pow(10, float64(i)/26) * float64(ms)) // 1 ms to 13 h
+		if i&2 != 0 {
+			size = -size
+		}
+		cases = append(cases, faultCase{size: size, to: settled, build: func() *duel {
+			d := faultWorld(uint64(i))
+			d.reports = reports
+			d.step(i&1, settled, size)
+			return d
+		}})
+	}
+	judgeAll(cases)
+	var within errors
+	for _, c := range cases {
+		within = append(within, c.v.within[0].Seconds(), c.v.within[1].Seconds())
+	}
+	slices.Sort(within)
+	return within.quantile(0.99) + 0.1
+}
+
+func stepWorlds(*testing.T) map[string]float64 {
+	return map[string]float64{"500ms": stepsWithin(sec / 2), "1s": stepsWithin(sec)}
+}
+
+func earlyWorlds(*testing.T) map[string]float64 {
+	wrong := eachSeed(300, func(seed uint64) float64 {
+		wrong, _ := earlySet(*seedFirst + seed)
+		return wrong.Seconds()
+	})
+	slices.Sort(wrong)
+	e := errors(wrong)
+	return map[string]float64{"p90": e.quantile(0.9) + 1, "p95": e.quantile(0.95) + 1}
+}
+
+func startWorlds(*testing.T) map[string]float64 {
+	scenarios := startupWorlds()
+	for i := range scenarios {
+		scenarios[i].Duration, scenarios[i].Warmup = 10*sec, sec
+	}
+	f := p99s(scenarios, 10)
+	for name := range f {
+		f[name] += 25
+	}
+	return f
+}
+
+func silenceWorlds(*testing.T) map[string]float64 {
+	var by, lasting errors
+	for _, h := range eachSeed(100, func(seed uint64) harm { return afterSilence(*seedFirst + seed) }) {
+		by, lasting = append(by, h.by), append(lasting, h.lasting)
+	}
+	slices.Sort(by)
+	slices.Sort(lasting)
+	return map[string]float64{"further off, us": by.quantile(0.99) + 25, "so long, s": lasting.quantile(0.99) + 1}
+}
+
+func strayWorlds(*testing.T) map[string]float64 {
+	var e errors
+	for i := range ablationSeeds {
+		d := faultWorld(uint64(i))
+		d.until = 40 * sec
+		earlyStamps(d)
+		d.onQuery = func(q *query) {
+			if q.ok && q.at > 10*sec {
+				e = append(e, math.Abs(q.err))
+			}
+		}
+		d.run()
+	}
+	slices.Sort(e)
+	return map[string]float64{"p99": e.quantile(0.99) + 2, "max": e.quantile(1) + 10}
+}
+
+// siegeWorlds measures for how long harm lasts after each attack, s.
+func siegeWorlds(what string, of func(outcome) int64) func(*testing.T) map[string]float64 {
+	return func(*testing.T) map[string]float64 {
+		all := map[string]errors{}
+		for _, s := range playSieges(24 * len(attacks)) {
+			for _, o := range s.outcomes {
+				all[s.attack.name] = append(all[s.attack.name], max(float64(of(o))/1e6, 0))
+			}
+		}
+		f := map[string]float64{}
+		for name, e := range all {
+			slices.Sort(e)
+			f[name] = e.quantile(0.99) + 1
+		}
+		if what == "beyond" {
+			const worlds = 3000
+			f["random worlds"] = float64(playBounds(*seedFirst+1, worlds).beyondWorlds) + 3
+		}
+		return f
+	}
+}
+
+func boundWidths(*testing.T) map[string]float64 {
+	b := playBounds(*seedFirst+1, 1000)
+	return map[string]float64{"median": b.quietUse.quantile(0.5), "p95": b.quietUse.quantile(0.95)}
+}
+
+// besideWorlds are worlds in which an original is the peer: p99 of our end, and of the original.
+func besideWorlds(*testing.T) map[string]float64 {
+	f := map[string]float64{}
+	add := func(name string, ours, theirs errors) {
+		slices.Sort(ours)
+		slices.Sort(theirs)
+		f[name+", ours"], f[name+", the original"] = ours.quantile(0.99)+50, theirs.quantile(0.99)+50
+	}
+	scenarios := slices.DeleteFunc(sim.Scenarios(), isBurst)
+	for i, e := range eachSeed(len(scenarios), func(i uint64) [2]errors {
+		_, ours, theirs, _ := beside(scenarios[i], 1)
+		return [2]errors{ours, theirs}
+	}) {
+		add(scenarios[i].Name, e[0], e[1])
+	}
+	for _, kind := range []string{"calm", "queue", "step", "deaf"} {
+		for _, cadence := range []time.Duration{100 * ms, 160 * ms, 500 * ms, sec, 2 * sec} {
+			var ours, theirs errors
+			for _, run := range eachSeed(ablationSeeds, func(seed uint64) *interopRun {
+				return newInteropWorld(kind, cadence, *seedFirst+seed+1).play()
+			}) {
+				ours = append(append(ours, run.errors[1][0]...), run.errors[2][1]...)
+				theirs = append(append(theirs, run.errors[1][1]...), run.errors[2][0]...)
+			}
+			add(fmt.Sprint(kind, " ", cadence), ours, theirs)
+		}
+	}
+	return f
+}
+
+// recordings are those of the project, and those of -traces.
+func recordings(t *testing.T) (scenarios []sim.Scenario) {
+	for _, path := range append(tracePaths(t, *traces), tracePaths(t, "../sim/testdata")...) {
+		sc, err := sim.Replay(filepath.Base(path), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(path, "-start") {
+			sc.Warmup = 5 * sec
+		}
+		scenarios = append(scenarios, sc)
+	}
+	return scenarios
+}
+
+func traceWorlds(t *testing.T) map[string]float64 {
+	return p99s(recordings(t), 2) // the delays are always the same
+}
+
+// sharedWorlds are the recordings at higher rates: neighbours share their delay.
+func sharedWorlds(t *testing.T) map[string]float64 {
+	var scenarios []sim.Scenario
+	for _, sc := range recordings(t) {
+		for _, rate := range []float64{60, 200} {
+			faster := atRate(sc, rate)
+			faster.Name = fmt.Sprintf("%s %.0f/s", sc.Name, rate)
+			scenarios = append(scenarios, faster)
+		}
+	}
+	return p99s(scenarios, 2)
+}
+
+func begunWorlds(t *testing.T) map[string]float64 {
+	var scenarios []sim.Scenario
+	for _, name := range busyLinks {
+		sc, err := sim.Replay(name, filepath.Join("../sim/testdata", name+".csv.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for begin := 5 * sec; begin <= 30*sec; begin += 5 * sec {
+			later := begun(sc, begin).Apart(60)
+			later.Name, later.Warmup = fmt.Sprint(name, " ", begin), begin+25*sec
+			scenarios = append(scenarios, later)
+		}
+	}
+	return p99s(scenarios, 1)
+}
+
+// rampWorlds are queues that grow for long.
+func rampWorlds(t *testing.T) map[string]float64 {
+	scenarios, err := upstream.Scenarios()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := map[string]float64{}
+	for _, sc := range scenarios {
+		if sc.ID == "E72" || sc.ID == "E125" {
+			f[sc.ID] = upMeasure(sc, upstream.Mode{Integrated: true, Skewed: true}, 8).ratio() + 0.01
+		}
+	}
+	return f
+}

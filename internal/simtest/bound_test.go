@@ -1,0 +1,518 @@
+// This test proves that the truth lies within the error bound, in worlds drawn at random.
+
+package simtest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"timesync/internal/sim"
+)
+
+var boundWorlds, boundWorld = worldFlags("bound", "TestErrorBound", 1000, 2000, 10_000)
+
+// randomWorld draws a world in which anything may happen. A calm one has no faults
+// and queueing that is small against the delay: at most a fortieth of the round trip on
+// average and an eighth ever, no loss, at least 20 datagrams a second, a quartz each.
+func randomWorld(seed uint64) (d *duel, calm bool) {
+	r := newRand(seed, 'w')
+	between := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(r.Float64()*float64(hi-lo)) }
+	logBetween := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, r.Float64()) }
+	logTime := func(lo, hi time.Duration) time.Duration {
+		return time.Duration(logBetween(float64(lo), float64(hi)))
+	}
+	d = &duel{seed: seed, until: between(8*sec, 24*sec)}
+	if r.IntN(4) == 0 {
+		d.until = between(24*sec, 40*sec)
+	}
+	calm = r.IntN(6) == 0
+	if r.IntN(3) == 0 {
+		d.reports = time.Duration(1+r.IntN(4)) * sec / 2
+	}
+
+	rtt := logTime(200*us, 300*ms)
+	share := 0.05 + 0.9*r.Float64()
+	base := [2]time.Duration{time.Duration(float64(rtt) * share), 0}
+	base[1] = rtt - base[0]
+	rate := logBetween(5, 120)
+	if calm {
+		rate = logBetween(20, 120)
+	}
+	d.happens(0, "start", "%.2f ms there, %.2f ms back, calm %v", base[0].Seconds()*1e3, base[1].Seconds()*1e3, calm)
+
+	var route [2][]sim.RouteStep
+	var delays [2][]sim.Delay
+	var losses [2][]sim.Loss
+	for side := range d.ends {
+		e := &d.ends[side]
+		name := 'A' + rune(side)
+		e.rate = rate
+		if r.IntN(4) == 0 && !calm {
+			e.rate = logBetween(5, 120)
+		}
+		e.clock = sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: 100*r.Float64() - 50}
+		if !calm {
+			e.clock.SkewPPM *= 3
+			if r.IntN(2) == 0 {
+				e.clock.SinePPM, e.clock.SinePeriod = logBetween(0.1, 10), between(60*sec, 900*sec)
+				e.clock.SinePhase = 2 * math.Pi * r.Float64()
+			}
+			if r.IntN(2) == 0 {
+				e.clock.WanderPPM = logBetween(0.003, 0.3)
+			}
+		}
+		size := logTime(10*us, 20*ms)
+		if calm {
+			size = logTime(min(us, rtt/100), rtt/40)
+		}
+		jitter := r.IntN(12)
+		if calm {
+			jitter %= 5
+		}
+		delays[side] = []sim.Delay{[]func() sim.Delay{
+			func() sim.Delay { return sim.Const(0) },
+			func() sim.Delay { return sim.Exp(size) },
+			func() sim.Delay { return sim.Uniform(0, 2*size) },
+			func() sim.Delay { return sim.Normal(size, size/2) },
+			func() sim.Delay { return sim.Gamma(logBetween(0.3, 4), size) },
+			func() sim.Delay { return sim.LogNormal(size/2, 1) },
+			func() sim.Delay { return sim.Pareto(size/2, 1.5) },
+			func() sim.Delay { return sim.Cellular() },
+			func() sim.Delay { return sim.WiFi() },
+			func() sim.Delay { return sim.Queue(logBetween(1e6, 1e8), 0.3+0.65*r.Float64(), 300*ms) },
+			func() sim.Delay { return sim.Sum(sim.Exp(size), sim.Spike(0.003, 10*size)) },
+			func() sim.Delay { return sim.Sum(sim.Exp(size/10), sim.Tail(0.1, size)) },
+		}[jitter]()}
+		if calm {
+			queue := delays[side][0]
+			delays[side][0] = func(r *rand.Rand, t time.Duration) time.Duration { return min(queue(r, t), rtt/8) }
+		}
+		e.out = &sim.Link{FIFO: r.IntN(2) == 0}
+		d.happens(0, "start", "%c sends %.0f/s, jitter %d of %v, %.0f ppm", name, e.rate, jitter, size, e.clock.SkewPPM)
+		if calm {
+			continue
+		}
+		switch r.IntN(5) {
+		case 0:
+			losses[side] = append(losses[side], sim.Bernoulli(0.4*r.Float64()))
+		case 1:
+			losses[side] = append(losses[side], sim.GilbertElliott(0.4*r.Float64(), 1+20*r.Float64()))
+		}
+		if r.IntN(5) == 0 {
+			e.out.Duplicate = 0.3 * r.Float64()
+		}
+		if r.IntN(5) == 0 {
+			delays[side] = append(delays[side], sim.Reorder(0.2*r.Float64(), logTime(ms, 100*ms)))
+		}
+		if r.IntN(8) == 0 {
+			hi := logTime(10*ms, 500*ms)
+			delays[side] = append(delays[side], sim.Bufferbloat(hi/4, hi, sec, 10*sec, 8*sec))
+			d.happens(0, "bufferbloat", "from %c to %v", name, hi)
+		}
+		if r.IntN(12) == 0 {
+			hi := logTime(10*ms, 500*ms)
+			delays[side] = append(delays[side], sim.Plateau(hi/4, hi, sec, 10*sec, 8*sec))
+			d.happens(0, "plateaus", "from %c to %v", name, hi)
+		}
+	}
+	if !calm {
+		if r.IntN(6) == 0 {
+			d.swaps = 0.3 * r.Float64()
+			d.happens(0, "start", "%.0f %% of the datagrams are handed over late", 100*d.swaps)
+		}
+		for range r.IntN(5) {
+			at, side := between(sec/2, d.until-sec), r.IntN(2)
+			name := 'A' + rune(side)
+			sign := time.Duration(1 - 2*r.IntN(2))
+			switch r.IntN(10) {
+			case 0:
+				change := sign * logTime(ms/10, 100*ms)
+				route[side] = append(route[side], sim.RouteStep{At: at, Change: change})
+				d.happens(at, "route", "from %c by %v", name, change)
+			case 1:
+				change := sign * logTime(ms/10, 100*ms)
+				for i := range route {
+					route[i] = append(route[i], sim.RouteStep{At: at, Change: change})
+					d.happens(at, "routes", "from %c by %v", 'A'+rune(i), change)
+					change = time.Duration(float64(change) * (0.5 + r.Float64()))
+				}
+			case 2, 3:
+				d.step(side, at, sign*logTime(ms, 10*time.Hour))
+			case 4:
+				lasting := between(sec, 4*sec)
+				both := r.IntN(2) == 0
+				if both {
+					lasting = logTime(sec, 24*time.Hour)
+					d.until += lasting
+				}
+				d.suspend(side, at, lasting, both)
+				if both {
+					goto build // times no longer fit
+				}
+			case 5:
+				d.restart(side, at, sign*logTime(sec, 10*time.Hour), r.IntN(2) == 0)
+			case 6:
+				lasting, ppm := between(sec, 10*sec), 1000*r.Float64()-500
+				d.slew(side, at, lasting, ppm)
+			case 7:
+				lasting, hi := between(sec, 15*sec), logTime(ms, 300*ms)
+				delays[side] = append(delays[side], sim.StandingQueue(at, lasting, hi))
+				d.happens(at, "queue", "from %c of %v for %v", name, hi, lasting)
+			case 8:
+				lasting := logTime(sec/5, 10*sec)
+				silence := sim.Silence(sim.Window{From: at, To: at + lasting})
+				losses[side] = append(losses[side], silence)
+				d.happens(at, "silence", "from %c for %v", name, lasting)
+				if r.IntN(2) == 0 {
+					losses[1-side] = append(losses[1-side], silence)
+					d.happens(at, "silence", "from the other, too")
+				}
+			case 9:
+				d.strays = append(d.strays, stray{at, side, r.Uint32() & 0xffffff})
+				d.happens(at, "stray", "stamp to %c", name)
+			}
+		}
+	}
+build:
+	for side := range d.ends {
+		least := base[side] / 20
+		path := sim.Route(base[side], route[side]...)
+		d.ends[side].out.Base = func(t time.Duration) time.Duration { return max(path(t), least) }
+		d.ends[side].out.Delay = sim.Sum(delays[side]...)
+		if losses[side] != nil {
+			d.ends[side].out.Loss = sim.AnyLoss(losses[side]...)
+		}
+	}
+	return d, calm
+}
+
+// settledAfter is when the bound of a calm world must be of use: both ends know the
+// skew, and what queued before they did no longer counts.
+const settledAfter = 10 * sec
+
+// excess is by how much an answer is further off than its bound, microseconds. The
+// truth and the local time of a question are cut to whole microseconds, so an answer
+// may exceed its bound by one.
+func (q *query) excess() float64 { return math.Abs(q.err) - q.bound - 1 }
+
+// violation is what a world has of answers further off than their bound, longer than
+// surelyKnown after a clock event.
+type violation struct {
+	seed       uint64
+	side       int // of the worst of them
+	at, since  time.Duration
+	err, bound float64
+	excess     float64
+	queries    int    // how many there are
+	after      string // what happened last before the first of them
+	events     int    // of that world
+}
+
+func (v violation) String() string {
+	d, _ := randomWorld(v.seed)
+	since := "no clock event"
+	if v.since != forever {
+		since = fmt.Sprintf("%.3f s after a clock event", v.since.Seconds())
+	}
+	return fmt.Sprintf("-bound.world %d: %c at %.3f s, %s, off by %.0f us, bound %.0f us; %d answers%v",
+		v.seed, 'A'+rune(v.side), v.at.Seconds(), since, v.err, v.bound, v.queries, d)
+}
+
+// widths is a histogram of positive numbers, 256 bins an octave: 0.3 % each.
+type widths [64 * 256]int
+
+func (w *widths) add(x float64) { w[min(max(int(math.Log2(x)*256), 0), len(w)-1)]++ }
+
+func (w *widths) quantile(q float64) float64 {
+	n := 0
+	for _, c := range w {
+		n += c
+	}
+	sum := 0
+	for i, c := range w {
+		if sum += c; sum > 0 && float64(sum) >= q*float64(n) {
+			return math.Exp2(float64(i+1) / 256)
+		}
+	}
+	return math.NaN()
+}
+
+// boundAges are the ages of the last clock event from which answers are counted, and
+// how many of a million of them may be further off than their bound. Worlds without
+// clock events are in all of them.
+var boundAges = [...]struct {
+	age       time.Duration
+	must, aim float64 // 0 and 0: no limit
+}{{15 * sec, 100, 0}, {5 * sec, 1000, 100}, {2 * sec, 0, 0}, {0, 0, 0}}
+
+// surelyKnown is the age of a clock event after which nothing may be far beyond its
+// bound.
+const surelyKnown = 5 * sec
+
+// boundScore sums up worlds.
+type boundScore struct {
+	queries, answered, stale  int
+	calmQueries, calmAnswered int // after settledAfter
+	answers, beyond           [len(boundAges)]int
+	like                      [len(boundAges)]int // of those beyond, see likeShorterPaths
+	beyondWorlds              int                 // worlds with an answer beyond its bound of the first of boundAges
+	widths                    widths              // all bounds, us
+	// 1000 times what boundUse says, in worlds without clock events and in calm worlds
+	// after settledAfter.
+	quietUse, calmUse widths
+	worst             []violation
+}
+
+func (b *boundScore) add(o *boundScore) {
+	b.queries += o.queries
+	b.answered += o.answered
+	b.stale += o.stale
+	b.calmQueries += o.calmQueries
+	b.calmAnswered += o.calmAnswered
+	b.beyondWorlds += o.beyondWorlds
+	for i := range b.answers {
+		b.answers[i] += o.answers[i]
+		b.beyond[i] += o.beyond[i]
+		b.like[i] += o.like[i]
+	}
+	for i := range b.widths {
+		b.widths[i] += o.widths[i]
+		b.quietUse[i] += o.quietUse[i]
+		b.calmUse[i] += o.calmUse[i]
+	}
+	b.worst = append(b.worst, o.worst...)
+}
+
+// boundUse compares the bound with half the round trip of the paths without queues.
+// That much no method can do without, as nobody knows how the round trip divides. So
+// 1 is the best, but for the 200 us that are free: on short paths clocks and stamps
+// count for more than paths.
+func (d *duel) boundUse(q *query) float64 {
+	half := (d.ends[0].out.BaseAt(q.at) + d.ends[1].out.BaseAt(q.at)) / 2
+	return max(q.bound-200, 0) / half.Seconds() * 1e-6
+}
+
+// play plays one world.
+//
+// The only questions that do not count are those between the beginning of a clock's
+// jump and the arrival, at the end that is asked, of the first datagram sent after
+// it: nobody can know of the jump before.
+func (b *boundScore) play(seed uint64, each func(q *query)) {
+	d, calm := randomWorld(seed)
+	quiet := len(d.jumps)+len(d.slews) == 0
+	var worst violation
+	before := b.beyond[0]
+	d.onQuery = func(q *query) {
+		if each != nil {
+			each(q)
+		}
+		late := calm && q.at > settledAfter
+		b.queries++
+		if late {
+			b.calmQueries++
+		}
+		if !q.ok {
+			return
+		}
+		b.answered++
+		b.widths.add(q.bound)
+		if late {
+			b.calmAnswered++
+			b.calmUse.add(1000 * d.boundUse(q))
+		}
+		if quiet {
+			b.quietUse.add(1000 * d.boundUse(q))
+		}
+		if q.stale {
+			b.stale++
+			return
+		}
+		beyond := q.excess() > 0
+		like := beyond && d.ends[q.side].shortest.likeShorterPaths(q.err, q.bound)
+		for i, a := range boundAges {
+			if q.since >= a.age {
+				b.answers[i]++
+				if beyond {
+					b.beyond[i]++
+				}
+				if like {
+					b.like[i]++
+				}
+			}
+		}
+		if !beyond || q.since < surelyKnown {
+			return
+		}
+		if worst.queries == 0 {
+			worst.after, worst.events = d.latest(q.at), len(d.events)
+		}
+		worst.queries++
+		if x := q.excess(); x > worst.excess {
+			worst.seed, worst.side, worst.at, worst.since, worst.err, worst.bound, worst.excess = seed, q.side, q.at, q.since, q.err, q.bound, x
+		}
+	}
+	d.run()
+	if worst.queries > 0 {
+		b.worst = append(b.worst, worst)
+	}
+	if b.beyond[0] > before {
+		b.beyondWorlds++
+	}
+}
+
+// playBounds plays n worlds on all processors.
+func playBounds(first uint64, n int) *boundScore {
+	var sum boundScore
+	var mu sync.Mutex
+	eachOf(n, func(i int) {
+		var b boundScore
+		b.play(first+uint64(i), nil)
+		mu.Lock()
+		sum.add(&b)
+		mu.Unlock()
+	})
+	slices.SortFunc(sum.worst, func(x, y violation) int {
+		return cmp.Or(-cmp.Compare(x.excess, y.excess), cmp.Compare(x.seed, y.seed))
+	})
+	return &sum
+}
+
+// eachOf calls f for each number below n, on all processors.
+func eachOf(n int, f func(i int)) {
+	var count atomic.Int64
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		all.Go(func() {
+			for i := int(count.Add(1)) - 1; i < n; i = int(count.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestErrorBound holds the error bound to its contract in random worlds, in which
+// anything may happen: while no clock is set, the truth lies inside. And it must be
+// of use, which is close to half the round trip. 10^5 worlds that nobody has looked at,
+// and one of them:
+//
+//	go test ./internal/simtest -run TestErrorBound -v -bound.worlds 100000 -seed.first 1000000
+//	go test ./internal/simtest -run TestErrorBound -v -bound.world 1000042
+func TestErrorBound(t *testing.T) {
+	if *boundWorld != 0 {
+		printWorld(t, *boundWorld)
+		return
+	}
+	n := boundWorlds()
+	start := time.Now()
+	b := playBounds(*seedFirst+1, n)
+	percent := func(a, b int) float64 { return 100 * float64(a) / float64(b) }
+	m := musts{t: t}
+	ages := ""
+	for i, a := range boundAges {
+		what := fmt.Sprintf("beyond the bound later than %v after a clock event, of 10^6", a.age)
+		rate := 1e6 * float64(b.beyond[i]) / float64(b.answers[i])
+		if a.must > 0 && n >= 10000 { // few worlds say little
+			m.judge(what, rate, a.must, a.aim)
+		} else {
+			m.note(what, rate)
+		}
+		ages += fmt.Sprintf("later than %v after a clock event: %d answers, %.4f %% covered; %.0f %% of the others as if paths had been shorter\n",
+			a.age, b.answers[i], 100-percent(b.beyond[i], b.answers[i]), percent(b.like[i], max(b.beyond[i], 1)))
+	}
+	worst := 0.0
+	if len(b.worst) > 0 {
+		worst = b.worst[0].excess / 1e3
+	}
+	// A clock that is set while a queue of the other direction hides that is known to nobody.
+	m.misses(fmt.Sprintf("  the furthest beyond, later than %v, ms", surelyKnown), worst, 8, 34e3)
+	m.judge("bound - 200 us over half the round trip, no clock events, median", b.quietUse.quantile(0.5)/1000, 1.15, 1.05)
+	if p95 := b.quietUse.quantile(0.95) / 1000; n < 10000 { // few worlds say little
+		m.misses("  p95", p95, 3, 4)
+	} else {
+		m.judge("  p95", p95, 3, 2)
+	}
+	m.note("  p99.9", b.quietUse.quantile(0.999)/1000)
+	m.note(fmt.Sprintf("  calm worlds after %v, median", settledAfter), b.calmUse.quantile(0.5)/1000)
+	// A calm queue may hold a datagram for an eighth of the round trip. That does not
+	// excuse a wide bound: the fastest of ten seconds of datagrams count, and whatever
+	// the kind of its jitter these queue for less than a hundredth.
+	m.judge("  the greatest", b.calmUse.quantile(1)/1000, 1.2, 1.05)
+	m.judge("  questions there without an answer", float64(b.calmQueries-b.calmAnswered), 0, 0)
+	t.Logf("%d worlds in %.1f s, %d questions, %.2f %% answered, %.2f %% of the answers when nobody could know\n%sbound median %.0f us, p95 %.0f us",
+		n, time.Since(start).Seconds(), b.queries, percent(b.answered, b.queries), percent(b.stale, b.answered), ages,
+		b.widths.quantile(0.5), b.widths.quantile(0.95))
+	m.log()
+	logViolations(t, b.worst)
+}
+
+// logViolations prints the worst ones, and the simplest worlds in which it happens after
+// each kind of event.
+func logViolations(t *testing.T, worst []violation) {
+	for _, v := range worst[:min(len(worst), 3)] {
+		t.Logf("among the worst: %v", v)
+	}
+	slices.SortStableFunc(worst, func(x, y violation) int {
+		return cmp.Or(cmp.Compare(x.after, y.after), cmp.Compare(x.events, y.events), cmp.Compare(x.seed, y.seed))
+	})
+	for len(worst) > 0 {
+		n := 1
+		for n < len(worst) && worst[n].after == worst[0].after {
+			n++
+		}
+		t.Logf("beyond the bound later than %v, after %q: %d worlds", surelyKnown, worst[0].after, n)
+		for _, v := range worst[:min(n, 3)] {
+			t.Logf("%v", v)
+		}
+		worst = worst[n:]
+	}
+}
+
+// printWorld plays one world and prints what the ends say whenever it changes much.
+func printWorld(t *testing.T, seed uint64) {
+	d, _ := randomWorld(seed)
+	t.Log(d)
+	var b boundScore
+	b.play(seed, printChanges())
+}
+
+// printChanges returns an observer that prints what the ends say whenever it changes
+// much.
+func printChanges() func(q *query) {
+	type seen struct {
+		err, bound float64
+		at         time.Duration
+		flags      string
+	}
+	var last [2]seen
+	return func(q *query) {
+		l := &last[q.side]
+		flags := ""
+		if !q.ok {
+			flags += " unknown"
+		}
+		if q.stale {
+			flags += " stale"
+		}
+		if q.ok && !q.stale && q.excess() > 0 {
+			flags += " VIOLATED"
+		}
+		other := func(a, b float64) bool { return math.Abs(a-b) > 0.1*max(math.Abs(a), math.Abs(b))+200 }
+		if flags == l.flags && q.at < l.at+5*sec && !other(q.err, l.err) && !other(q.bound, l.bound) {
+			return
+		}
+		*l = seen{q.err, q.bound, q.at, flags}
+		if q.since != forever {
+			flags += fmt.Sprintf(" %.1f s after", q.since.Seconds())
+		}
+		fmt.Printf("%8.3f %c err %9.0f bound %9.0f steps %d%s  %s\n", q.at.Seconds(), 'A'+rune(q.side), q.err, q.bound, q.s.Steps(), flags, q.s.inside())
+	}
+}

@@ -1,0 +1,313 @@
+// What somebody could know of the clocks who sees the whole session, afterwards.
+
+package simtest
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// drawnPoint is a datagram as the oracle sees it: received at x and sent at the true time sent, in
+// seconds, with the delta d in microseconds.
+type drawnPoint struct{ x, sent, d float64 }
+
+// drawnOracle is the offset of B's clock over A's: a line for each period between two clock events. It
+// sees all datagrams of both ways, and is told when something happened, and whether to a clock or a
+// way, not what. Between two such times it fits a line below the deltas of a way. Where the slopes of
+// both ways agree, that is the clocks' rate. What the clocks were set by is what the ways say that are
+// told of nothing else then.
+type drawnOracle struct {
+	periods []oraclePeriod
+	i       int
+}
+
+// oraclePeriod is a time between two clock events.
+type oraclePeriod struct {
+	from, to    float64
+	start, rate float64 // offset at from, and its rate, ppm
+	pieces      [2][]oraclePiece
+}
+
+// oraclePiece is a time in which nothing happens to a way or a clock.
+type oraclePiece struct {
+	from, to float64
+	envelope
+	// the delta without the clock, at both ends
+	level, end float64
+	marked     bool // something happened to the way at from
+}
+
+// offset must be asked forward in time.
+func (o *drawnOracle) offset(x float64) float64 {
+	for o.i+1 < len(o.periods) && o.periods[o.i+1].from <= x {
+		o.i++
+	}
+	p := &o.periods[o.i]
+	return p.start + p.rate*(x-p.from)
+}
+
+// minPoints is how many datagrams a line needs.
+const minPoints = 4
+
+// envelope is the line below points that is closest to them.
+type envelope struct {
+	n     int
+	a, b  float64 // level at x0 and slope
+	x0    float64
+	noise float64 // mean distance of the least in each twelfth of the time
+	sd    float64 // of the slope
+	hull  []drawnPoint
+}
+
+func (e *envelope) at(x float64) float64 { return e.a + e.b*(x-e.x0) }
+
+func newEnvelope(p []drawnPoint) (e envelope) {
+	e.n = len(p)
+	if e.n < minPoints {
+		return e
+	}
+	mean := 0.0
+	for _, q := range p { // in the order of x: the lower hull
+		mean += q.x
+		h := e.hull
+		for n := len(h); n >= 2 && (h[n-1].d-h[n-2].d)*(q.x-h[n-2].x) >= (q.d-h[n-2].d)*(h[n-1].x-h[n-2].x); n = len(h) {
+			h = h[:n-1]
+		}
+		if n := len(h); n == 1 && h[0].x == q.x {
+			if q.d >= h[0].d {
+				continue
+			}
+			h = h[:0]
+		}
+		e.hull = append(h, q)
+	}
+	mean /= float64(e.n) // the edge below the mean is closest to all points
+	e.x0, e.a = e.hull[0].x, e.hull[0].d
+	for i := 1; i < len(e.hull); i++ {
+		from, to := e.hull[i-1], e.hull[i]
+		if to.x >= mean || i+1 == len(e.hull) {
+			e.x0, e.a = from.x, from.d
+			if to.x > from.x {
+				e.b = (to.d - from.d) / (to.x - from.x)
+			}
+			break
+		}
+	}
+	const parts = 12
+	first, span := p[0].x, max(p[len(p)-1].x-p[0].x, 1e-3)
+	var least [parts]float64
+	for i := range least {
+		least[i] = math.Inf(1)
+	}
+	for _, q := range p {
+		i := min(int((q.x-first)/span*parts), parts-1)
+		least[i] = min(least[i], q.d-e.at(q.x))
+	}
+	k := 0.0
+	for _, l := range least {
+		if !math.IsInf(l, 1) {
+			e.noise += l
+			k++
+		}
+	}
+	e.noise = max(e.noise/k, 0.2)
+	e.sd = 2 * e.noise * math.Sqrt(12/k) / span
+	return e
+}
+
+func newDrawnOracle(marks []drawnMark, until time.Duration, points [2][]drawnPoint) *drawnOracle {
+	o := &drawnOracle{}
+	for _, m := range append([]drawnMark{{0, ofClocks}}, marks...) {
+		x := m.at.Seconds()
+		if n := len(o.periods); m.who == ofClocks && m.at < until && (n == 0 || x > o.periods[n-1].from) {
+			if n > 0 {
+				o.periods[n-1].to = x
+			}
+			o.periods = append(o.periods, oraclePeriod{from: x, to: until.Seconds()})
+		}
+	}
+	for way, p := range points {
+		next := 0
+		piece := func(period *oraclePeriod, from, to float64, marked bool) {
+			begin := next
+			for next < len(p) && p[next].x < to {
+				next++
+			}
+			inside := p[begin:next]
+			if from > 0 { // what was sent before belongs to neither side
+				inside = slices.DeleteFunc(slices.Clone(inside), func(q drawnPoint) bool { return q.sent < from })
+			}
+			period.pieces[way] = append(period.pieces[way], oraclePiece{from: from, to: to, envelope: newEnvelope(inside), marked: marked})
+		}
+		for i := range o.periods {
+			period := &o.periods[i]
+			from, marked := period.from, false
+			for _, m := range marks {
+				x := m.at.Seconds()
+				if m.who == way && x == from {
+					marked = true
+				}
+				if m.who == way && x > from && x < period.to {
+					piece(period, from, x, marked)
+					from, marked = x, true
+				}
+			}
+			piece(period, from, period.to, marked)
+		}
+	}
+	o.fitRates()
+	o.fitLevels()
+	return o
+}
+
+// slope is what a piece says of the rate.
+type slope struct{ rate, sd, weight float64 }
+
+// agreeing returns what both ways say of the rate where they agree.
+func (p *oraclePeriod) agreeing() (all []slope) {
+	for _, in := range p.pieces[0] {
+		for _, out := range p.pieces[1] {
+			both := min(in.to, out.to) - max(in.from, out.from)
+			if both <= 0 || min(in.n, out.n) < minPoints || math.Abs(in.b+out.b) >= 3*math.Hypot(in.sd, out.sd)+0.2 {
+				continue
+			}
+			u, v := 1/(in.sd*in.sd), 1/(out.sd*out.sd)
+			all = append(all, slope{(u*in.b - v*out.b) / (u + v), math.Sqrt(1 / (u + v)), both})
+		}
+	}
+	return all
+}
+
+// fitRates finds the clocks' usual rate: that of most of the time in which both ways agree. A period
+// in which both agree that it is another one has that.
+func (o *drawnOracle) fitRates() {
+	var all, single []slope
+	for i := range o.periods {
+		p := &o.periods[i]
+		all = append(all, p.agreeing()...)
+		for way := range 2 {
+			for _, s := range p.pieces[way] {
+				if s.n >= minPoints {
+					single = append(single, slope{s.b * float64(1-2*way), s.sd, s.to - s.from})
+				}
+			}
+		}
+	}
+	usual, ok := mostUsual(all)
+	if !ok {
+		usual, _ = mostUsual(single)
+	}
+	for i := range o.periods {
+		p := &o.periods[i]
+		p.rate = usual.rate
+		if m, ok := mostUsual(p.agreeing()); ok && math.Abs(m.rate-usual.rate) > 4*math.Hypot(m.sd, usual.sd)+1 {
+			p.rate = m.rate
+		}
+	}
+}
+
+// mostUsual returns the slope with which most of the time goes along.
+func mostUsual(all []slope) (best slope, ok bool) {
+	most := 0.0
+	for _, a := range all {
+		if a.sd > 30 {
+			continue
+		}
+		var sum, weights, time float64
+		for _, b := range all {
+			if math.Abs(a.rate-b.rate) < 3*math.Hypot(a.sd, b.sd)+0.5 {
+				w := 1 / (b.sd * b.sd)
+				sum, weights, time = sum+w*b.rate, weights+w, time+b.weight/(1+b.sd)
+			}
+		}
+		if time > most {
+			most, best, ok = time, slope{sum / weights, math.Sqrt(1 / weights), time}, true
+		}
+	}
+	return best, ok
+}
+
+// fitLevels follows the clock from period to period.
+func (o *drawnOracle) fitLevels() {
+	var last [2]*oraclePiece // known ones
+	clock := 0.0             // offset, without its level at the very start
+	for i := range o.periods {
+		p := &o.periods[i]
+		p.start = clock
+		var says, noise [2]float64 // by how much the clock was set, says a way
+		var alone [2]bool          // nothing happened to that way
+		var known [2]bool
+		for way := range 2 {
+			sign := float64(1 - 2*way)
+			marked, first := false, true
+			for j := range p.pieces[way] {
+				s := &p.pieces[way][j]
+				marked = marked || s.marked
+				if s.n < minPoints {
+					continue
+				}
+				residual := func(x, d float64) float64 { return d - sign*(p.start+p.rate*(x-p.from)) }
+				if math.Abs(s.b-sign*p.rate) > 4*s.sd+0.5 {
+					s.level, s.end = residual(s.from, s.at(s.from)), residual(s.to, s.at(s.to))
+				} else {
+					s.level = math.Inf(1)
+					for _, q := range s.hull {
+						s.level = min(s.level, residual(q.x, q.d))
+					}
+					s.end = s.level
+				}
+				if before := last[way]; first && before != nil {
+					known[way], alone[way] = true, !marked
+					says[way], noise[way] = sign*(s.level-before.end), s.noise+before.noise
+				}
+				first = false
+			}
+		}
+		jump := 0.0
+		switch a, b := says[0], says[1]; {
+		case i == 0 || !known[0] && !known[1]:
+		case known[0] && known[1] && alone[0] == alone[1] && math.Abs(a-b) < 3*(noise[0]+noise[1]):
+			u, v := 1/(noise[0]*noise[0]), 1/(noise[1]*noise[1])
+			jump = (u*a + v*b) / (u + v)
+		case known[0] && known[1] && alone[0] == alone[1]:
+			jump = max(min(a, b), min(max(a, b), 0)) // the median of both and 0
+		case alone[0] || !known[1]:
+			jump = a
+		default:
+			jump = b
+		}
+		p.start += jump
+		clock = p.start + p.rate*(p.to-p.from)
+		for way := range 2 {
+			for j := range p.pieces[way] {
+				s := &p.pieces[way][j]
+				s.level -= jump * float64(1-2*way)
+				s.end -= jump * float64(1-2*way)
+				if s.n >= minPoints {
+					last[way] = s
+				}
+			}
+		}
+	}
+	// All levels that may be those of the start tell together what they were.
+	var start [2]float64
+	for way := range 2 {
+		var first *oraclePiece
+		for i := range o.periods {
+			for j := range o.periods[i].pieces[way] {
+				s := &o.periods[i].pieces[way][j]
+				switch {
+				case s.n < minPoints:
+				case first == nil:
+					first, start[way] = s, s.level
+				case s.level == s.end && math.Abs(s.level-first.level) < 2*first.noise+s.noise:
+					start[way] = min(start[way], s.level)
+				}
+			}
+		}
+	}
+	for i := range o.periods {
+		o.periods[i].start += (start[0] - start[1]) / 2
+	}
+}

@@ -1,0 +1,484 @@
+// This test judges the estimator in worlds in which every parameter is drawn: nobody can have tuned
+// for them.
+
+package simtest
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync/internal/long"
+	"timesync/internal/sim"
+	"timesync/internal/stat"
+)
+
+var (
+	drawnWorlds, drawnWorld = worldFlags("drawn", "TestDrawn", 60, 200, 1000)
+	drawnEach               = long.Count("drawn.each", "worlds of each family of TestDrawn", 1, 2, 25)
+	drawnFamily             = flag.String("drawn.family", "", "only families of TestDrawn whose name matches this regexp; with -drawn.world the world is of that family")
+)
+
+// drawnVerdict is what came out of one world.
+type drawnVerdict struct {
+	seed   uint64
+	kinds  []int // of its events
+	judged bool
+	// p99 of the error and shares of the judged time, of the original, of ours and of the oracle
+	p99   [3]float64
+	over1 float64 // share of the time that ours is over 1 ms off
+	over5 float64
+	// ours is worse than the oracle by 1 ms for this share of the time, and by 0.5 ms for so long
+	behind float64
+	wrong  time.Duration
+	// unknowable: an oracle that knows the past only is over 1 ms off, too
+	unknowable bool
+	beyond     [2]bool // an answer of ours is beyond its bound: before any clock was set; and later than 15 s after that
+}
+
+// noAnswer is what no answer counts as, in microseconds.
+const noAnswer = 1e6
+
+// excess is how far an error is from those that nobody can avoid.
+func (a *drawnAnswer) excess(err float64) float64 {
+	if math.IsNaN(err) {
+		return noAnswer
+	}
+	return max(err-a.hi, a.lo-err, 0)
+}
+
+// judgeDrawn plays a world. An error counts from 5 s after the original knows the clock at both ends,
+// and not in the 15 s after a clock was set.
+func judgeDrawn(d *drawn) (v drawnVerdict) {
+	run := d.play()
+	answers, oracle := run.answers, run.oracle
+	v.seed, v.kinds = d.seed, d.kinds
+	firstSet := d.until
+	for _, s := range d.sets {
+		firstSet = min(firstSet, s.From)
+	}
+	from := d.until
+	var known [2]bool
+	var errs [3][]float64
+	var wrong [2]int
+	n := 0.0
+	for i := range answers {
+		a := &answers[i]
+		if !math.IsNaN(a.err[0]) && !known[a.side] {
+			if known[a.side] = true; known[1-a.side] {
+				from = a.at + 5*sec
+			}
+		}
+		if !math.IsNaN(a.err[1]) && math.Abs(a.err[1]) > a.bound+1 {
+			if a.at < firstSet {
+				v.beyond[0] = true
+			}
+			if !within(d.sets, a.at) {
+				v.beyond[1] = true
+			}
+		}
+		if a.at < from || within(d.sets, a.at) {
+			continue
+		}
+		n++
+		e := [3]float64{a.excess(a.err[0]), a.excess(a.err[1]), a.excess(oracle[i])}
+		for m := range e {
+			errs[m] = append(errs[m], e[m])
+		}
+		if e[1] > 1000 {
+			v.over1++
+		}
+		if e[1] > 5000 {
+			v.over5++
+		}
+		if e[1] > e[2]+1000 {
+			v.behind++
+		}
+		if e[1] > e[2]+500 {
+			wrong[a.side]++
+		}
+	}
+	if n < 25 {
+		return v
+	}
+	v.judged = true
+	v.over1, v.over5, v.behind = v.over1/n, v.over5/n, v.behind/n
+	v.wrong = time.Duration(max(wrong[0], wrong[1])) * pollEvery
+	for m := range errs {
+		v.p99[m] = stat.Quantile(errs[m], 0.99)
+	}
+	if v.off(v.over1) {
+		v.unknowable = d.causal(run, from) > 0.01
+	}
+	return v
+}
+
+// causal returns for which share of the time from on an oracle is over 1 ms off that knows the past
+// only. It is asked every few seconds.
+func (d *drawn) causal(run *drawnRun, from time.Duration) float64 {
+	const every = 3 * sec
+	off, n := 0.0, 0.0
+	for i, next := 0, from; i < len(run.answers); i++ {
+		a := &run.answers[i]
+		if a.at < next || within(d.sets, a.at) {
+			continue
+		}
+		next = a.at + every
+		n++
+		past := newDrawnOracle(d.marks, a.at, run.points)
+		if a.excess(run.oracleError(past, a.at, a.side)) > 1000 {
+			off++
+		}
+	}
+	return off / max(n, 1)
+}
+
+// isWrong says that ours is 0.5 ms worse than the oracle for over 5 s.
+func (v *drawnVerdict) isWrong() bool { return v.wrong > 5*sec }
+
+// off says that ours is off by more than 1 ms, or 5 ms, for over 1 % of the time, although the oracle
+// is not off by 0.2 ms.
+func (v *drawnVerdict) off(share float64) bool { return v.p99[2] < 200 && share > 0.01 }
+
+// worse says that the original is better by 1.2 times and 50 us.
+func (v *drawnVerdict) worse() bool { return v.p99[1] > 1.2*v.p99[0] && v.p99[1] > v.p99[0]+50 }
+
+// drawnFigures are those of the mixed worlds.
+type drawnFigures struct {
+	n                         int
+	off1, off5, worse, behind float64 // shares
+	unknowable                float64 // of off1: so is who knows the past only
+	early, late               float64 // beyond the bound: shares
+	overOriginal, overOracle  float64
+	oracle                    float64 // share of worlds in which the oracle is below 0.2 ms
+}
+
+func share(all []drawnVerdict, is func(v *drawnVerdict) bool) float64 {
+	n := 0
+	for i := range all {
+		if is(&all[i]) {
+			n++
+		}
+	}
+	return float64(n) / float64(max(len(all), 1))
+}
+
+func newDrawnFigures(all []drawnVerdict) (f drawnFigures) {
+	f.n = len(all)
+	f.off1 = share(all, func(v *drawnVerdict) bool { return v.off(v.over1) })
+	f.unknowable = share(all, func(v *drawnVerdict) bool { return v.unknowable })
+	f.off5 = share(all, func(v *drawnVerdict) bool { return v.off(v.over5) })
+	f.worse = share(all, (*drawnVerdict).worse)
+	f.early = share(all, func(v *drawnVerdict) bool { return v.beyond[0] })
+	f.late = share(all, func(v *drawnVerdict) bool { return v.beyond[1] })
+	f.oracle = share(all, func(v *drawnVerdict) bool { return v.p99[2] < 200 })
+	var original, oracle geometricMean
+	for _, v := range all {
+		f.behind += v.behind / float64(len(all))
+		original.add(max(v.p99[1], 5), max(v.p99[0], 5))
+		oracle.add(max(v.p99[1], 5), max(v.p99[2], 5))
+	}
+	f.overOriginal, f.overOracle = original.value(), oracle.value()
+	return f
+}
+
+func (f *drawnFigures) String() string {
+	return fmt.Sprintf("%5d %8.1f %8.1f %8.1f %8.1f %9.3f %8.2f %8.1f %8.1f %8.1f %8.1f", f.n, 100*f.off1, 100*f.unknowable, 100*f.off5, 100*f.worse,
+		f.overOriginal, f.overOracle, 100*f.behind, 100*f.early, 100*f.late, 100*f.oracle)
+}
+
+const drawnHeader = "worlds   >1 ms % unknow.%  >5 ms %  orig. %  p99/orig /oracle  behind %  bound %  later %  oracle %"
+
+// playDrawn plays n worlds on all processors.
+func playDrawn(n int, world func(seed uint64) *drawn) []drawnVerdict {
+	all := make([]drawnVerdict, n)
+	eachOf(n, func(i int) { all[i] = judgeDrawn(world(*seedFirst + uint64(i) + 1)) })
+	return slices.DeleteFunc(all, func(v drawnVerdict) bool { return !v.judged })
+}
+
+// worst returns the seeds of those that are worst.
+func worst(all []drawnVerdict, n int, by func(v *drawnVerdict) float64) string {
+	sorted := slices.Clone(all)
+	slices.SortFunc(sorted, func(a, b drawnVerdict) int { return cmp.Compare(by(&b), by(&a)) })
+	var s strings.Builder
+	for _, v := range sorted[:min(n, len(sorted))] {
+		if x := by(&v); x > 0 {
+			fmt.Fprintf(&s, " %d (%.3g)", v.seed, x)
+		}
+	}
+	return s.String()
+}
+
+// TestDrawn plays worlds in which every parameter is drawn: mixed ones with none to four events, and
+// families of single events in calm worlds. Beside ours are the original, on the same datagrams, and an
+// oracle that sees the whole session afterwards. An error counts as its distance from what nobody can
+// avoid: half the asymmetry of the paths without queues, that of the session's start or that of now,
+// and all between. The columns of mixed worlds are
+//
+//	>1 ms     ours is off by 1 ms for over 1 % of the time, the oracle is below 0.2 ms in 99 %
+//	unknow.   of these, those in which an oracle that knows the past only is off, too
+//	>5 ms     the same as the first with 5 ms
+//	orig.     p99 of the original is better, by 1.2 times and 50 us
+//	p99       geometric mean of p99 over the original's and over the oracle's, each at least 5 us
+//	behind    share of the time in which ours is 1 ms worse than the oracle
+//	bound     some answer is beyond ErrorBound before a clock was set
+//	later     the same, or later than 15 s after a clock was set
+//	oracle    the oracle is below 0.2 ms in 99 %
+//
+// A world of a family is wrong if ours is 0.5 ms worse than the oracle for over 5 s at one end.
+//
+//	go test ./internal/simtest -run TestDrawn -v -drawn.worlds 1000 -drawn.each 25 -seed.first 500000  # 10 s
+//	go test ./internal/simtest -run TestDrawn -v -drawn.world 500042
+//	go test ./internal/simtest -run TestDrawn -v -drawn.family 'ramp' -drawn.each 50
+//	go test ./internal/simtest -run TestDrawn -v -drawn.family '^ramp one way 10-30 ppm$' -drawn.world 500007
+func TestDrawn(t *testing.T) {
+	match := regexp.MustCompile(*drawnFamily)
+	if *drawnWorld != 0 {
+		world := mixedWorld
+		if i := slices.IndexFunc(drawnFamilies, func(f family) bool { return match.MatchString(f.name) }); *drawnFamily != "" && i >= 0 {
+			world = drawnFamilies[i].world
+			t.Log(drawnFamilies[i].name)
+		}
+		printDrawn(t, world(*drawnWorld))
+		return
+	}
+	if *drawnFamily == "" {
+		judgeMixed(t)
+	}
+	judgeFamilies(t, match)
+}
+
+// judgeMixed plays the mixed worlds.
+func judgeMixed(t *testing.T) {
+	all := playDrawn(drawnWorlds(), mixedWorld)
+	var b strings.Builder
+	fmt.Fprintf(&b, "mixed worlds, -seed.first %d\n%s\n", *seedFirst, drawnHeader)
+	for n := range 5 {
+		f := newDrawnFigures(slices.DeleteFunc(slices.Clone(all), func(v drawnVerdict) bool { return len(v.kinds) != n }))
+		fmt.Fprintf(&b, "%v  %d events\n", &f, n)
+	}
+	f := newDrawnFigures(all)
+	fmt.Fprintf(&b, "%v  all\n", &f)
+	b.WriteString("of the worlds with such an event, % over 1 ms:")
+	for i, k := range drawnKinds {
+		with := slices.DeleteFunc(slices.Clone(all), func(v drawnVerdict) bool { return !slices.Contains(v.kinds, i) })
+		fmt.Fprintf(&b, " %s %.0f,", k.name, 100*share(with, func(v *drawnVerdict) bool { return v.off(v.over1) }))
+	}
+	b.WriteByte('\n')
+	list := func(what string, is func(v *drawnVerdict) bool, by func(v *drawnVerdict) float64) {
+		fmt.Fprintf(&b, "%s:%s\n", what, worst(all, 12, func(v *drawnVerdict) float64 {
+			if !is(v) {
+				return 0
+			}
+			return by(v)
+		}))
+	}
+	list("seeds over 1 ms that could know better (share of the time)", func(v *drawnVerdict) bool { return v.off(v.over1) && !v.unknowable }, func(v *drawnVerdict) float64 { return v.over1 })
+	list("the original is better (so many times)", (*drawnVerdict).worse, func(v *drawnVerdict) float64 { return v.p99[1] / max(v.p99[0], 5) })
+	list("beyond the bound (p99, us)", func(v *drawnVerdict) bool { return v.beyond[0] }, func(v *drawnVerdict) float64 { return v.p99[1] })
+	list("the oracle is off (p99, us)", func(v *drawnVerdict) bool { return v.p99[2] >= 200 }, func(v *drawnVerdict) float64 { return v.p99[2] })
+	t.Log(b.String())
+
+	// The limits are where the estimator stands, with room for chance: the fewer worlds, the more.
+	more := 2.5 * math.Sqrt(1/float64(max(f.n, 1)))
+	m := musts{t: t}
+	m.misses("mixed worlds over 1 ms off while the oracle is below 0.2 ms", f.off1, 0.115, 0.14+more*0.35)
+	m.misses("  over 5 ms", f.off5, 0.03, 0.05+more*0.25)
+	m.misses("the original better by 1.2 times and 50 us", f.worse, 0.07, 0.1+more*0.3)
+	m.misses("p99 over the original's", f.overOriginal, 0.12, 0.15+more*0.4)
+	m.misses("share of the time 1 ms beyond the oracle", f.behind, 0.03, 0.045+more*0.15)
+	m.misses("beyond ErrorBound before a clock was set", f.early, 0.015, 0.015+more*0.1)
+	m.log()
+	if f.oracle < 0.9-more*0.3 {
+		t.Errorf("the oracle is below 0.2 ms in %.0f %% of the worlds only: the judge is wrong", 100*f.oracle)
+	}
+}
+
+// judgeFamilies plays the families whose name matches.
+func judgeFamilies(t *testing.T, match *regexp.Regexp) {
+	each := drawnEach()
+	families := slices.DeleteFunc(slices.Clone(drawnFamilies), func(f family) bool { return !match.MatchString(f.name) })
+	results := make([]drawnVerdict, len(families)*each)
+	eachOf(len(results), func(i int) { results[i] = judgeDrawn(families[i/each].world(*seedFirst + uint64(i%each) + 1)) })
+	above, beyond, wrongs, calm := 0, 0, 0, 0
+	var b strings.Builder
+	fmt.Fprintf(&b, "families, -seed.first %d; p99 of nine worlds of ten, us; seeds (seconds wrong)\n%-44s %7s %7s %8s %8s %8s %7s\n", *seedFirst,
+		"", "wrong %", "share %", "original", "ours", "oracle", "bound %")
+	for i, f := range families {
+		all := results[i*each : (i+1)*each]
+		wrong := share(all, (*drawnVerdict).isWrong)
+		wrongs += int(math.Round(wrong * float64(each)))
+		note := ""
+		if wrong > f.share {
+			above++
+			note = "ABOVE" + worst(all, 3, func(v *drawnVerdict) float64 { return max(v.wrong-5*sec, 0).Seconds() })
+		}
+		if f.sound() {
+			calm += int(math.Round(wrong * float64(each)))
+		}
+		var p [3][]float64
+		for _, v := range all {
+			if !v.judged {
+				t.Errorf("%s, seed %d: too short to judge", f.name, v.seed)
+			}
+			if v.beyond[0] {
+				beyond++
+			}
+			for m := range p {
+				p[m] = append(p[m], v.p99[m])
+			}
+		}
+		q := [3]float64{stat.Quantile(p[0], 0.9), stat.Quantile(p[1], 0.9), stat.Quantile(p[2], 0.9)}
+		fmt.Fprintf(&b, "%-44s %7.0f %7.0f %8.0f %8.0f %8.0f %7.1f %s\n", f.name, 100*wrong, 100*f.share, q[0], q[1], q[2],
+			100*share(all, func(v *drawnVerdict) bool { return v.beyond[0] }), note)
+		if f.jitter == "" && q[2] > 200 {
+			t.Errorf("%s: the oracle is off by %.0f us: the judge is wrong", f.name, q[2])
+		}
+	}
+	n := float64(max(len(results), 1))
+	fmt.Fprintf(&b, "%d of %d families above their share; %.1f %% of their worlds wrong, %.2f %% beyond the bound; %d worlds of each\n",
+		above, len(families), 100*float64(wrongs)/n, 100*float64(beyond)/n, each)
+	t.Log(b.String())
+	if limit := 0.2*n + 2*math.Sqrt(n); *drawnFamily == "" && float64(wrongs) > limit {
+		t.Errorf("%d of %d worlds with one event are wrong, must %.0f", wrongs, len(results), limit)
+	}
+	if calm > 1+len(results)/100 {
+		t.Errorf("%d worlds of families that every estimator should master are wrong", calm)
+	}
+}
+
+// sound says that no model of the clock should be wrong in worlds of the family.
+func (f *family) sound() bool {
+	switch f.kind {
+	case "", "set", "silence", "stalls", "jitter", "rate", "suspend":
+		return f.jitter == "" && !f.early
+	case "path for good":
+		return f.jitter == "" && !f.early && f.ways == 1
+	}
+	return false
+}
+
+// printDrawn prints a world: what happens, and who is how far off.
+func printDrawn(t *testing.T, d *drawn) {
+	var b strings.Builder
+	run := d.play()
+	answers, oracle := run.answers, run.oracle
+	events := slices.Clone(d.events)
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	fmt.Fprintf(&b, "world %d, %.1f s, reports every %v\n", d.seed, d.until.Seconds(), d.reports)
+	step := max(d.until/60, sec).Round(sec)
+	var worst [2][3]float64
+	var last [2]*drawnAnswer
+	next := step
+	fmt.Fprintf(&b, "worst error in %v beyond what nobody can avoid, ms: at A by the original, ours, the oracle; the same at B;\n"+
+		"errors that nobody can avoid at A; our bound at A and B. With * a clock was set less than 15 s ago\n", step)
+	for i := range answers {
+		a := &answers[i]
+		for len(events) > 0 && events[0].at <= a.at {
+			fmt.Fprintf(&b, "%8.1f s  %s %s\n", events[0].at.Seconds(), events[0].kind, events[0].text)
+			events = events[1:]
+		}
+		for m, err := range []float64{a.err[0], a.err[1], oracle[i]} {
+			if e := a.excess(err); e >= math.Abs(worst[a.side][m]) {
+				worst[a.side][m] = e
+			}
+		}
+		last[a.side] = a
+		if a.at >= next && last[0] != nil && last[1] != nil {
+			next += step
+			fmt.Fprintf(&b, "%8.1f s %s", a.at.Seconds(), map[bool]string{true: "*", false: " "}[within(d.sets, a.at)])
+			for _, w := range worst {
+				for _, e := range w {
+					fmt.Fprintf(&b, " %9.3f", e/1e3)
+				}
+				b.WriteString("  ")
+			}
+			fmt.Fprintf(&b, " %.3f to %.3f  +-%.3f %.3f\n", last[0].lo/1e3, last[0].hi/1e3, last[0].bound/1e3, last[1].bound/1e3)
+			worst = [2][3]float64{}
+		}
+	}
+	t.Log(b.String())
+}
+
+// TestDrawnWorlds: each kind of event and of jitter is drawn, within its ranges; a world depends on its
+// seed only; and each family has its event.
+func TestDrawnWorlds(t *testing.T) {
+	kinds := map[string]int{}
+	counts := [5]int{}
+	for seed := range uint64(300) {
+		d := mixedWorld(*seedFirst + seed)
+		counts[len(d.kinds)]++
+		for _, w := range d.ways {
+			if w.rate < 2 || w.rate > 200 || w.base < 100*us || w.base > 150*ms {
+				t.Errorf("seed %d: %.1f datagrams a second over %v", d.seed, w.rate, w.base)
+			}
+		}
+		if d.until < 60*sec || d.until > 600*sec || d.reports < sec/2 || d.reports > 2*sec {
+			t.Errorf("seed %d: %v with reports each %v", d.seed, d.until, d.reports)
+		}
+		for _, e := range d.events {
+			kinds[strings.TrimRight(e.kind, " 0123456789pm")]++
+		}
+	}
+	for _, kind := range []string{"plateau", "saw", "sine", "fill", "ramp of", "path", "clock", "silence", "stalls", "jitter", "rate", "suspend"} {
+		if kinds[kind] < 10 {
+			t.Errorf("%q happens %d times in 300 worlds: %v", kind, kinds[kind], kinds)
+		}
+	}
+	for n, c := range counts {
+		if c < 30 {
+			t.Errorf("%d of 300 worlds have %d events", c, n)
+		}
+	}
+	for i := range drawnFamilies {
+		f := &drawnFamilies[i]
+		d := f.world(*seedFirst + 1)
+		happened := 0
+		for _, e := range d.events {
+			if e.at > 0 && e.at < d.until-10*sec {
+				happened++
+			}
+		}
+		if (happened > 0) != (f.kind != "") {
+			t.Errorf("%s: %d events", f.name, happened)
+		}
+	}
+	first, again := mixedWorld(*seedFirst+1), mixedWorld(*seedFirst+1)
+	a, b := first.play().answers, again.play().answers
+	if len(a) != len(b) || a[len(a)-1] != b[len(b)-1] {
+		t.Errorf("seed %d: a world differs when it is played again", first.seed)
+	}
+	if n := int(2 * first.until / pollEvery); len(a) > n+2 || len(a) < n/2 {
+		t.Errorf("seed %d: %d answers in %v", first.seed, len(a), first.until)
+	}
+}
+
+// TestDrawnExcess: neither who holds for ever nor who follows the middle of the path is wrong.
+func TestDrawnExcess(t *testing.T) {
+	a := drawnAnswer{lo: -3, hi: 5}
+	for err, want := range map[float64]float64{-3: 0, 0: 0, 5: 0, 7: 2, -10: 7, math.NaN(): noAnswer} {
+		if got := a.excess(err); got != want {
+			t.Errorf("an error of %v counts as %v, want %v", err, got, want)
+		}
+	}
+	d := &drawn{seed: 1, until: 30 * sec, reports: sec}
+	for side := range d.ways {
+		d.ways[side] = drawnWay{base: 10 * ms, rate: 50, frame: 1, delay: sim.Const(0)}
+	}
+	d.changes(0, float64(4*ms), []time.Duration{20 * sec})
+	run := d.play()
+	last := run.answers[len(run.answers)-1] // B's
+	oracle := run.oracle[len(run.oracle)-1]
+	if last.lo != -2000 || last.hi != 0 || last.excess(oracle) > 1 {
+		t.Errorf("after a path became longer by 4 ms: %v to %v us, the oracle %v", last.lo, last.hi, oracle)
+	}
+	if off := d.causal(run, 5*sec); off > 0 {
+		t.Errorf("who knows the past is off for %.0f %% of the time", 100*off)
+	}
+}

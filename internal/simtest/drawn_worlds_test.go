@@ -1,0 +1,777 @@
+// Worlds in which every parameter is drawn.
+
+package simtest
+
+import (
+	"cmp"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"timesync/internal/rivals"
+	"timesync/internal/sim"
+)
+
+// drawn is a world of two ends in which every parameter is drawn. Way 0 leads from A to B.
+type drawn struct {
+	seed    uint64
+	r       *rand.Rand
+	until   time.Duration
+	reports time.Duration // time between two reports
+	ways    [2]drawnWay
+	clocks  [2]sim.ClockSpec
+	asleep  [2][]sim.Window // nothing is sent, received or asked
+	stalls  [2][]sim.Window // what arrives is read at the end
+	marks   []drawnMark     // what the oracle is told
+	over    time.Duration   // the end of all that happens
+	sets    []sim.Window    // clocks are wrong by intent, and 15 s more
+	events  []event
+	kinds   []int // of a mixed world's events
+}
+
+// drawnMark says that something began, changed or ended.
+type drawnMark struct {
+	at  time.Duration
+	who int // a way, or ofClocks
+}
+
+const ofClocks = 2
+
+func (d *drawn) mark(who int, at ...time.Duration) {
+	for _, t := range at {
+		d.marks = append(d.marks, drawnMark{t, who})
+		d.over = max(d.over, t)
+	}
+}
+
+type drawnWay struct {
+	base  time.Duration
+	path  []profile // changes of the delay without any queue
+	queue []profile // queues that stand
+	wide  []profile // factors of the jitter
+	busy  []profile // factors of the rate
+	delay sim.Delay // jitter
+	loss  []sim.Loss
+	rate  float64 // datagrams a second
+	frame int     // so many are sent at once
+	fifo  bool
+}
+
+// profile is a line through knots in the order of time; two at one time are a jump. Before the first
+// one it is neutral, which is what the first one says. It is read forward in time.
+type profile struct {
+	knots []knot
+	i     int
+}
+
+type knot struct {
+	at time.Duration
+	v  float64
+}
+
+func (p *profile) value(t time.Duration) float64 {
+	k := p.knots
+	for p.i+1 < len(k) && k[p.i+1].at <= t {
+		p.i++
+	}
+	from := k[p.i]
+	if t < from.at || p.i+1 == len(k) {
+		return from.v
+	}
+	to := k[p.i+1]
+	return from.v + (to.v-from.v)*float64(t-from.at)/float64(to.at-from.at)
+}
+
+func sum(profiles []profile, t time.Duration) (v float64) {
+	for i := range profiles {
+		v += profiles[i].value(t)
+	}
+	return v
+}
+
+func product(profiles []profile, t time.Duration) float64 {
+	v := 1.0
+	for i := range profiles {
+		v *= profiles[i].value(t)
+	}
+	return v
+}
+
+// baseAt is the delay without any queue.
+func (w *drawnWay) baseAt(t time.Duration) time.Duration {
+	return max(w.base+time.Duration(sum(w.path, t)), w.base/20)
+}
+
+func (w *drawnWay) rewind() {
+	for _, p := range [][]profile{w.path, w.queue, w.wide, w.busy} {
+		for i := range p {
+			p[i].i = 0
+		}
+	}
+}
+
+// ---- Drawing ----
+
+func (d *drawn) between(lo, hi float64) float64 { return lo + (hi-lo)*d.r.Float64() }
+
+func (d *drawn) logBetween(lo, hi float64) float64 { return lo * math.Pow(hi/lo, d.r.Float64()) }
+
+func (d *drawn) span(lo, hi time.Duration) time.Duration {
+	return time.Duration(d.between(float64(lo), float64(hi)))
+}
+
+func (d *drawn) logSpan(lo, hi time.Duration) time.Duration {
+	return time.Duration(d.logBetween(float64(lo), float64(hi)))
+}
+
+func (d *drawn) chance(p float64) bool { return d.r.Float64() < p }
+
+func (d *drawn) sign() float64 { return float64(2*d.r.IntN(2) - 1) }
+
+func (d *drawn) happens(at time.Duration, kind, format string, args ...any) {
+	d.events = append(d.events, event{at, kind, fmt.Sprintf(format, args...)})
+}
+
+// drawnJitters are the kinds of jitter of a mean of about size.
+var drawnJitters = []struct {
+	name string
+	make func(d *drawn, size time.Duration) sim.Delay
+}{
+	{"none", func(*drawn, time.Duration) sim.Delay { return sim.Const(0) }},
+	{"exponential", func(_ *drawn, size time.Duration) sim.Delay { return sim.Exp(size) }},
+	{"gamma", func(d *drawn, size time.Duration) sim.Delay { return sim.Gamma(d.logBetween(0.4, 4), size) }},
+	{"uniform", func(_ *drawn, size time.Duration) sim.Delay { return sim.Uniform(0, 2*size) }},
+	{"half normal", func(_ *drawn, size time.Duration) sim.Delay {
+		return func(r *rand.Rand, _ time.Duration) time.Duration {
+			return time.Duration(math.Abs(r.NormFloat64()) * float64(size))
+		}
+	}},
+	{"slots", func(d *drawn, size time.Duration) sim.Delay {
+		every := max(2*size, 10*us)
+		return sim.Bundles(every, d.span(0, every), sim.Exp(size/4))
+	}},
+	{"heavy tail", func(d *drawn, size time.Duration) sim.Delay {
+		if d.chance(0.5) {
+			return sim.Pareto(size/2, d.between(1.3, 2.5))
+		}
+		return sim.LogNormal(size/2, d.between(0.5, 1.5))
+	}},
+	{"core and late", func(d *drawn, size time.Duration) sim.Delay {
+		return sim.Sum(sim.Exp(size/8), sim.Sometimes(d.between(0.05, 0.5), sim.Uniform(0, 4*size)))
+	}},
+}
+
+// drawClocks draws two clocks with so much between their rates at most.
+func (d *drawn) drawClocks(ppm, wander float64) {
+	skew := d.between(-ppm, ppm)
+	for side := range d.clocks {
+		d.clocks[side] = sim.ClockSpec{OffsetUsec: d.r.Uint64(), SkewPPM: skew * float64(side), WanderPPM: wander * d.r.Float64()}
+	}
+	d.happens(0, "clocks", "%.1f ppm apart", skew)
+}
+
+// mixedWorld draws everything.
+func mixedWorld(seed uint64) *drawn {
+	d := &drawn{seed: seed, r: newRand(seed, 'D')}
+	d.until = d.logSpan(60*sec, 600*sec)
+	d.reports = d.span(sec/2, 2*sec)
+	d.drawClocks(100, 0.02*float64(d.r.IntN(2)))
+	rate, jitter := d.logBetween(2, 200), d.r.IntN(len(drawnJitters))
+	size, base := d.logSpan(5*us, 20*ms), d.logSpan(100*us, 150*ms)
+	alike := d.chance(0.3) // both ways have the same kind of jitter, of one size, and the same rate
+	for side := range d.ways {
+		w := &d.ways[side]
+		*w = drawnWay{base: base, rate: rate, frame: 1, fifo: d.chance(0.5)}
+		if d.chance(0.8) {
+			w.base = d.logSpan(100*us, 150*ms)
+		}
+		if !alike {
+			w.rate, jitter, size = d.logBetween(2, 200), d.r.IntN(len(drawnJitters)), d.logSpan(5*us, 20*ms)
+		}
+		w.delay = drawnJitters[jitter].make(d, size)
+		text := drawnJitters[jitter].name
+		if d.chance(0.25) {
+			lasting := d.logSpan(10*ms, sec)
+			w.delay = sim.Shared(lasting, w.delay)
+			text += fmt.Sprintf(" shared for %v", lasting.Round(ms))
+		}
+		if d.chance(0.25) {
+			w.frame = 2 + d.r.IntN(7)
+		}
+		loss := 0.0
+		if d.chance(0.4) {
+			loss = d.logBetween(0.001, 0.3)
+			w.loss = append(w.loss, sim.GilbertElliott(loss, d.between(1, 10)))
+		}
+		d.happens(0, "way", "from %c: %v, %s of %v, %.1f/s in frames of %d, loss %.3f", 'A'+rune(side), w.base.Round(10*us), text, size.Round(us), w.rate, w.frame, loss)
+	}
+	for range d.r.IntN(5) {
+		kind := d.r.IntN(len(drawnKinds))
+		d.kinds = append(d.kinds, kind)
+		at := d.span(500*ms, d.until)
+		if d.chance(0.15) {
+			at = d.span(500*ms, 10*sec)
+		}
+		drawnKinds[kind].draw(d, plan{at: at, ways: 1 + d.r.IntN(3)})
+	}
+	return d
+}
+
+// plan is what is already known of an event that is being drawn. Zero is: draw it.
+type plan struct {
+	at      time.Duration
+	ways    int // bit 0 is way 0
+	lo, hi  float64
+	lasting [2]time.Duration
+	longer  int // of a path: +1 longer, -1 shorter
+}
+
+func (p plan) each(f func(side int)) {
+	for side := range 2 {
+		if p.ways>>side&1 == 1 {
+			f(side)
+		}
+	}
+}
+
+func (d *drawn) size(p plan, lo, hi float64) float64 {
+	return d.logBetween(cmp.Or(p.lo, lo), cmp.Or(p.hi, hi))
+}
+
+func (d *drawn) lasts(p plan, lo, hi time.Duration) time.Duration {
+	return d.logSpan(cmp.Or(p.lasting[0], lo), cmp.Or(p.lasting[1], hi))
+}
+
+// stands adds a queue of that shape, knots relative to its beginning in units of its height. Its
+// corners are marks if they are few.
+func (d *drawn) stands(side int, kind string, at time.Duration, height float64, shape []knot) {
+	p := profile{knots: []knot{{at, 0}}}
+	for _, k := range shape {
+		p.knots = append(p.knots, knot{at + k.at, k.v * height})
+		if len(shape) < 8 {
+			d.mark(side, at+k.at)
+		}
+	}
+	end := p.knots[len(p.knots)-1].at
+	d.mark(side, at, end)
+	d.ways[side].queue = append(d.ways[side].queue, p)
+	d.happens(at, kind, "from %c, %.2f ms, until %.1f s", 'A'+rune(side), height/1e6, end.Seconds())
+}
+
+// drains is how long a queue takes to become empty: a delay cannot fall faster than time passes.
+func drains(height float64) time.Duration { return max(100*ms, time.Duration(1.2*height)) }
+
+// changes adds a change of a path, in nanoseconds, at each of the times: on, off, on, ...
+func (d *drawn) changes(side int, size float64, at []time.Duration) {
+	w := &d.ways[side]
+	size = max(size, -0.9*float64(w.base))
+	p := profile{}
+	for i, t := range at {
+		on := float64((i + 1) % 2)
+		p.knots = append(p.knots, knot{t, (1 - on) * size}, knot{t, on * size})
+	}
+	d.mark(side, at...)
+	w.path = append(w.path, p)
+	d.happens(at[0], "path", "from %c, %+.2f ms, changes %d times until %.1f s", 'A'+rune(side), size/1e6, len(at), at[len(at)-1].Seconds())
+}
+
+// pathOf draws a path that changes at these times.
+func (d *drawn) pathOf(p plan, at []time.Duration) {
+	longer := float64(p.longer)
+	if longer == 0 {
+		longer = d.sign()
+	}
+	size := d.size(p, 100e3, 100e6)
+	p.each(func(side int) {
+		x := size
+		if longer < 0 {
+			x = d.between(0.2, 0.9) * float64(d.ways[side].base)
+		}
+		d.changes(side, longer*x*d.between(0.7, 1), at)
+	})
+}
+
+func (d *drawn) clockEvent(side int, e sim.ClockEvent) {
+	d.clocks[side].Events = append(d.clocks[side].Events, e)
+	d.mark(ofClocks, e.At, e.At+e.For)
+	end := e.At + e.For
+	if e.PPM < -1e5 { // it stands still
+		d.sets = append(d.sets, sim.Window{From: e.At, To: end + 15*sec})
+	} else {
+		d.sets = append(d.sets, sim.Window{From: e.At, To: e.At + 15*sec}, sim.Window{From: end, To: end + 15*sec})
+	}
+	d.happens(e.At, "clock", "of %c by %v, %+.0f ppm for %v", 'A'+rune(side), e.Step, e.PPM, e.For)
+}
+
+// drawnKinds are the kinds of events.
+var drawnKinds = []struct {
+	name string
+	draw func(d *drawn, p plan)
+}{
+	{"plateau", func(d *drawn, p plan) {
+		fill, lasting := d.logSpan(50*ms, 2*sec), d.lasts(p, 5*sec, 300*sec)
+		height := d.size(p, 200e3, 200e6)
+		fill = max(fill, time.Duration(height))
+		p.each(func(side int) {
+			x := height * d.between(0.6, 1)
+			d.stands(side, "plateau", p.at, x, []knot{{fill, 1}, {fill + lasting, 1}, {fill + lasting + drains(x), 0}})
+		})
+	}},
+	{"saw", func(d *drawn, p plan) {
+		lasting, height := d.lasts(p, 10*sec, 200*sec), d.size(p, 200e3, 100e6)
+		p.each(func(side int) {
+			x := height * d.between(0.6, 1)
+			period := d.logSpan(sec, 30*sec) + drains(x)
+			shape := []knot{}
+			for t := time.Duration(0); t == 0 || t+period < lasting; t += period {
+				shape = append(shape, knot{t + period - drains(x), 1}, knot{t + period, d.between(0, 0.3)})
+			}
+			d.stands(side, "saw", p.at, x, append(shape, knot{shape[len(shape)-1].at + drains(x), 0}))
+		})
+	}},
+	{"sine", func(d *drawn, p plan) {
+		lasting, height := d.lasts(p, 10*sec, 200*sec), d.size(p, 200e3, 100e6)
+		p.each(func(side int) {
+			x, shape := height*d.between(0.6, 1), []knot{}
+			period := max(d.logSpan(2*sec, 60*sec), 4*drains(x))
+			for n := 1; time.Duration(n)*period/32 < lasting || n%32 != 0; n++ {
+				shape = append(shape, knot{time.Duration(n) * period / 32, 0.5 - 0.5*math.Cos(2*math.Pi*float64(n)/32)})
+			}
+			d.stands(side, "sine", p.at, x, append(shape, knot{shape[len(shape)-1].at + period/32, 0}))
+		})
+	}},
+	{"fill and drop", func(d *drawn, p plan) {
+		lasting, height := d.lasts(p, 5*sec, 100*sec), d.size(p, 200e3, 200e6)
+		p.each(func(side int) {
+			x := height * d.between(0.6, 1)
+			fill := max(lasting, time.Duration(x))
+			d.stands(side, "fill", p.at, x, []knot{{fill, 1}, {fill + drains(x), 0}})
+		})
+	}},
+	{"ramp", func(d *drawn, p plan) {
+		lasting, ppm := d.lasts(p, 10*sec, 200*sec), d.size(p, 3, 1000)
+		stays, back := d.logSpan(ms, 200*sec), d.chance(0.5)
+		p.each(func(side int) {
+			x := ppm * d.between(0.6, 1) * lasting.Seconds() * 1e3
+			shape := []knot{{lasting, 1}}
+			if back {
+				shape = append(shape, knot{lasting + stays, 1}, knot{lasting + stays + drains(x), 0})
+			}
+			d.stands(side, fmt.Sprintf("ramp of %.0f ppm", ppm), p.at, x, shape)
+		})
+	}},
+	{"path for good", func(d *drawn, p plan) { d.pathOf(p, []time.Duration{p.at}) }},
+	{"path and back", func(d *drawn, p plan) {
+		d.pathOf(p, []time.Duration{p.at, p.at + d.lasts(p, 5*sec, 200*sec)})
+	}},
+	{"flaps", func(d *drawn, p plan) {
+		period, lasting := d.logSpan(4*sec, 60*sec), d.lasts(p, 30*sec, 200*sec)
+		on := time.Duration(d.between(0.2, 0.8) * float64(period))
+		at := []time.Duration{}
+		for t := p.at; len(at) == 0 || t < p.at+lasting; t += period {
+			at = append(at, t, t+on)
+		}
+		d.pathOf(p, at)
+	}},
+	{"set", func(d *drawn, p plan) {
+		d.clockEvent(d.r.IntN(2), sim.ClockEvent{At: p.at, Step: time.Duration(d.sign() * d.size(p, 1e6, 5e9))})
+	}},
+	{"slew", func(d *drawn, p plan) {
+		d.clockEvent(d.r.IntN(2), sim.ClockEvent{At: p.at, PPM: d.sign() * d.size(p, 50, 500), For: d.lasts(p, 5*sec, 100*sec)})
+	}},
+	{"silence", func(d *drawn, p plan) {
+		w := sim.Window{From: p.at, To: p.at + d.lasts(p, 2*sec, 60*sec)}
+		p.each(func(side int) { d.ways[side].loss = append(d.ways[side].loss, sim.Silence(w)) })
+		d.over = max(d.over, w.To)
+		d.happens(p.at, "silence", "of ways %02b until %.1f s", p.ways, w.To.Seconds())
+	}},
+	{"stalls", func(d *drawn, p plan) {
+		lasting, every := d.logSpan(100*ms, 3*sec), d.logSpan(2*sec, 20*sec)
+		n, side := 1+d.r.IntN(6), d.r.IntN(2)
+		for i := range n {
+			from := p.at + time.Duration(i)*(every+lasting)
+			d.stalls[side] = append(d.stalls[side], sim.Window{From: from, To: from + lasting})
+		}
+		d.happens(p.at, "stalls", "of %c, %d of %v, every %v", 'A'+rune(side), n, lasting, every+lasting)
+	}},
+	{"jitter", func(d *drawn, p plan) {
+		x, lasting := d.size(p, 0.1, 10), d.lasts(p, 10*sec, 300*sec)
+		p.each(func(side int) {
+			d.ways[side].wide = append(d.ways[side].wide, profile{knots: []knot{{p.at, 1}, {p.at, x}, {p.at + lasting, x}, {p.at + lasting, 1}}})
+		})
+		d.over = max(d.over, p.at+lasting)
+		d.happens(p.at, "jitter", "of ways %02b times %.2f until %.1f s", p.ways, x, (p.at + lasting).Seconds())
+	}},
+	{"rate", func(d *drawn, p plan) {
+		x, lasting := d.size(p, 0.1, 10), d.lasts(p, 10*sec, 300*sec)
+		p.each(func(side int) {
+			y := min(max(x, 2/d.ways[side].rate), 200/d.ways[side].rate)
+			d.ways[side].busy = append(d.ways[side].busy, profile{knots: []knot{{p.at, 1}, {p.at, y}, {p.at + lasting, y}, {p.at + lasting, 1}}})
+		})
+		d.happens(p.at, "rate", "of ways %02b times %.2f until %.1f s", p.ways, x, (p.at + lasting).Seconds())
+	}},
+	{"suspend", func(d *drawn, p plan) {
+		side, lasting := d.r.IntN(2), d.lasts(p, sec, 60*sec)
+		d.asleep[side] = append(d.asleep[side], sim.Window{From: p.at, To: p.at + lasting})
+		d.happens(p.at, "suspend", "of %c for %v", 'A'+rune(side), lasting)
+		if p.longer > 0 || p.longer == 0 && d.chance(0.5) {
+			return // its clock runs on
+		}
+		d.clockEvent(side, sim.ClockEvent{At: p.at, PPM: -1e6, For: lasting})
+	}},
+}
+
+// ---- Single events ----
+
+// family is a kind of event in an otherwise calm world.
+type family struct {
+	name   string
+	kind   string // "" is none
+	ways   int    // 1 is one of the two
+	lo, hi float64
+	lasts  [2]time.Duration
+	longer int
+	early  bool
+	jitter string // "" is narrow, "wide" or "gamma"
+	share  float64
+}
+
+// drawnFamilies are all of them.
+var drawnFamilies = func() (all []family) {
+	add := func(f family) {
+		f.share = 0.08
+		name := cmp.Or(f.kind, "no event")
+		if f.ways > 0 {
+			name += [...]string{"", " one way", "", " both ways"}[f.ways]
+		}
+		if f.longer != 0 && f.kind != "suspend" {
+			name += map[int]string{1: " longer", -1: " shorter"}[f.longer]
+		}
+		if f.kind == "suspend" {
+			name += map[int]string{1: ", clock runs", -1: ", clock stands"}[f.longer]
+		}
+		switch f.kind {
+		case "ramp", "slew":
+			name += fmt.Sprintf(" %g-%g ppm", f.lo, f.hi)
+		case "set":
+			name += fmt.Sprintf(" %g-%g ms", f.lo/1e6, f.hi/1e6)
+		}
+		if f.lasts[1] > 0 {
+			name += fmt.Sprintf(" %g-%g s", f.lasts[0].Seconds(), f.lasts[1].Seconds())
+		}
+		if f.early {
+			name, f.share = "early "+name, 0.2
+			if f.kind == "ramp" {
+				f.share = 0.3
+			}
+		}
+		switch f.jitter {
+		case "wide":
+			name, f.share = name+", wide", 0.2
+		case "gamma":
+			name, f.share = name+", gamma", 0.45
+		}
+		f.name = name
+		all = append(all, f)
+	}
+	long, short := [2]time.Duration{133 * sec, 300 * sec}, [2]time.Duration{5 * sec, 133 * sec}
+	for _, ways := range []int{1, 3} {
+		for _, kind := range []string{"plateau", "saw", "sine", "fill and drop"} {
+			f := family{kind: kind, ways: ways}
+			if kind != "plateau" {
+				add(f)
+			} else {
+				for _, lasts := range [][2]time.Duration{short, long} {
+					f.lasts = lasts
+					add(f)
+				}
+				f.lasts, f.early = [2]time.Duration{28 * sec, 200 * sec}, true
+				add(f)
+			}
+		}
+		for _, slope := range [][2]float64{{3, 10}, {10, 30}, {30, 100}, {100, 300}, {300, 1000}} {
+			add(family{kind: "ramp", ways: ways, lo: slope[0], hi: slope[1], lasts: [2]time.Duration{40 * sec, 200 * sec}})
+		}
+		for _, slope := range [][2]float64{{3, 30}, {30, 300}} {
+			add(family{kind: "ramp", ways: ways, lo: slope[0], hi: slope[1], early: true})
+		}
+		for _, longer := range []int{1, -1} {
+			add(family{kind: "path for good", ways: ways, longer: longer})
+			add(family{kind: "path for good", ways: ways, longer: longer, early: true})
+			add(family{kind: "path and back", ways: ways, longer: longer, lasts: [2]time.Duration{5 * sec, 77 * sec}})
+			add(family{kind: "path and back", ways: ways, longer: longer, lasts: [2]time.Duration{77 * sec, 200 * sec}})
+			add(family{kind: "path and back", ways: ways, longer: longer, early: true})
+			add(family{kind: "flaps", ways: ways, longer: longer})
+		}
+		add(family{kind: "silence", ways: ways})
+	}
+	for _, size := range [][2]float64{{1e6, 1e7}, {1e7, 1e9}, {1e9, 5e9}} {
+		add(family{kind: "set", lo: size[0], hi: size[1]})
+	}
+	add(family{kind: "set", lo: 1e6, hi: 5e9, early: true})
+	add(family{kind: "slew", lo: 50, hi: 150})
+	add(family{kind: "slew", lo: 150, hi: 500})
+	add(family{kind: "slew", lo: 50, hi: 500, early: true})
+	add(family{kind: "stalls"})
+	add(family{kind: "jitter", ways: 3})
+	add(family{kind: "rate", ways: 3})
+	for _, longer := range []int{1, -1} {
+		add(family{kind: "suspend", longer: longer})
+	}
+	for _, jitter := range []string{"", "wide", "gamma"} {
+		add(family{jitter: jitter})
+	}
+	for _, jitter := range []string{"wide", "gamma"} {
+		add(family{kind: "plateau", ways: 1, jitter: jitter})
+		add(family{kind: "path for good", ways: 1, jitter: jitter})
+		add(family{kind: "path and back", ways: 3, longer: 1, jitter: jitter})
+		add(family{kind: "ramp", ways: 1, lo: 30, hi: 100, jitter: jitter})
+	}
+	return all
+}()
+
+// world draws a world of the family.
+func (f *family) world(seed uint64) *drawn {
+	d := &drawn{seed: seed, r: newRand(seed, uint64(crc32.ChecksumIEEE([]byte(f.name))))}
+	d.reports = d.span(sec/2, 2*sec)
+	d.drawClocks(50, 0.003)
+	for side := range d.ways {
+		w := &d.ways[side]
+		*w = drawnWay{base: d.logSpan(ms, 50*ms), rate: d.logBetween(15, 60), frame: 1, fifo: true}
+		size := d.logSpan(10*us, 300*us)
+		w.delay = sim.Exp(size)
+		switch f.jitter {
+		case "wide":
+			size = d.logSpan(ms, 10*ms)
+			w.delay = sim.Exp(size)
+		case "gamma":
+			size = d.logSpan(300*us, 3*ms)
+			w.delay = sim.Gamma(d.between(1.5, 4), size)
+		}
+		d.happens(0, "way", "from %c: %v, jitter %v, %.1f/s", 'A'+rune(side), w.base.Round(10*us), size.Round(us), w.rate)
+	}
+	p := plan{at: d.span(40*sec, 150*sec), ways: f.ways, lo: f.lo, hi: f.hi, lasting: f.lasts, longer: f.longer}
+	if f.early {
+		p.at = d.span(500*ms, 8*sec)
+	}
+	if p.ways == 1 {
+		p.ways += d.r.IntN(2)
+	}
+	for _, k := range drawnKinds {
+		if k.name == f.kind {
+			k.draw(d, p)
+		}
+	}
+	d.until = min(max(d.over, p.at)+d.span(60*sec, 120*sec), 600*sec)
+	return d
+}
+
+// ---- Playing ----
+
+// arrival is a datagram that was received: the n-th one of its way.
+type arrival struct {
+	at time.Duration
+	n  int
+}
+
+// drawnAnswer is what both ends said at one time.
+type drawnAnswer struct {
+	at   time.Duration
+	side int
+	// errors of the original and of ours, microseconds; NaN is no answer
+	err    [2]float64
+	bound  float64 // of ours
+	lo, hi float64 // errors that nobody can avoid
+}
+
+// sendAll draws all datagrams of a way: when each is sent, and those that are received.
+func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
+	w, net := &d.ways[side], newRand(d.seed, 'n'+uint64(side))
+	var last time.Duration
+	sorted := true
+	for t := time.Duration(net.Float64() * float64(sec) / w.rate); t < d.until; {
+		period := float64(sec) / w.rate / product(w.busy, t) * float64(w.frame)
+		for i := range w.frame {
+			at := t + time.Duration(i)*50*us + time.Duration(net.Float64()*min(period/5, float64(2*ms)))/time.Duration(w.frame)
+			if n := len(sent); n > 0 {
+				at = max(at, sent[n-1])
+			}
+			if within(d.asleep[side], at) {
+				continue
+			}
+			sent = append(sent, at)
+			lost := false
+			for _, l := range w.loss {
+				lost = l(net, at) || lost
+			}
+			jitter := w.delay(net, at)
+			if lost {
+				continue
+			}
+			if len(w.wide) > 0 {
+				jitter = time.Duration(float64(jitter) * product(w.wide, at))
+			}
+			there := at + w.baseAt(at) + time.Duration(max(sum(w.queue, at), 0)) + jitter
+			if w.fifo {
+				there = max(there, last)
+			}
+			if within(d.asleep[1-side], there) {
+				continue
+			}
+			for _, s := range d.stalls[1-side] {
+				if there >= s.From && there < s.To {
+					there = s.To
+				}
+			}
+			sorted = sorted && there >= last
+			last = there
+			got = append(got, arrival{there, len(sent) - 1})
+		}
+		t += time.Duration(period)
+	}
+	if !sorted {
+		slices.SortStableFunc(got, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+	}
+	w.rewind()
+	return sent, got
+}
+
+func within(windows []sim.Window, t time.Duration) bool {
+	for _, w := range windows {
+		if t >= w.From && t < w.To {
+			return true
+		}
+	}
+	return false
+}
+
+// pollEvery is how often both ends are asked.
+const pollEvery = 200 * ms
+
+// drawnRun is what came out of a world.
+type drawnRun struct {
+	answers []drawnAnswer
+	oracle  []float64       // its errors, one for each of the answers
+	points  [2][]drawnPoint // what it sees of each way
+	steady  [2]*sim.Clock   // the clocks without their wander, which it knows
+}
+
+// oracleError is by how much an oracle is off at an end.
+func (run *drawnRun) oracleError(o *drawnOracle, at time.Duration, side int) float64 {
+	truth := run.steady[1].Reading(at) - run.steady[0].Reading(at)
+	return float64(1-2*side) * (o.offset(at.Seconds()) - truth)
+}
+
+// play lets the original and ours talk over the same datagrams.
+func (d *drawn) play() *drawnRun {
+	run := &drawnRun{}
+	slices.SortFunc(d.marks, func(a, b drawnMark) int { return cmp.Compare(a.at, b.at) })
+	var clocks [2]*sim.Clock
+	var sent [2][]time.Duration
+	var got [2][]arrival
+	var carried [2]map[int][2]uint32 // reports of a datagram
+	for side := range 2 {
+		clocks[side] = sim.NewClock(d.clocks[side], d.seed^uint64(side))
+		spec := d.clocks[side]
+		spec.WanderPPM = 0 // the oracle knows the wander
+		run.steady[side] = sim.NewClock(spec, 0)
+		sent[side], got[side] = d.sendAll(side)
+		carried[side] = map[int][2]uint32{}
+	}
+	for way := range 2 {
+		run.points[way] = make([]drawnPoint, len(got[way]))
+		for i, g := range got[way] {
+			from := sent[way][g.n]
+			delta := run.steady[1-way].Reading(g.at) - run.steady[way].Reading(from)
+			run.points[way][i] = drawnPoint{x: g.at.Seconds(), sent: from.Seconds(), d: delta}
+		}
+	}
+	oracle := newDrawnOracle(d.marks, d.until, run.points)
+
+	ends := [2][2]sim.Estimator{{&rivals.Original{}, &subject{}}, {&rivals.Original{}, &subject{}}}
+	var heard [2]bool
+	var reportAt [2]time.Duration
+	var next, in [2]int // datagrams sent, received by way
+	half := func(t time.Duration) float64 {
+		return float64(d.ways[0].baseAt(t)-d.ways[1].baseAt(t)) / 2e3
+	}
+	first := half(0)
+	poll := time.Duration(newRand(d.seed, 'p').Float64() * float64(pollEvery))
+	for {
+		at, what := poll, 0
+		for way := range 2 {
+			if i := in[way]; i < len(got[way]) && got[way][i].at <= at {
+				at, what = got[way][i].at, 1+way
+			}
+		}
+		for way := range 2 {
+			if i := next[way]; i < len(sent[way]) && sent[way][i] < at {
+				at, what = sent[way][i], 3+way
+			}
+		}
+		if at >= d.until {
+			return run
+		}
+		switch what {
+		case 0: // both are asked
+			poll += pollEvery
+			now := half(at)
+			for side := range 2 {
+				if within(d.asleep[side], at) {
+					continue
+				}
+				local, remote := clocks[side].Usec(at), clocks[1-side].Usec(at)
+				sign := float64(1 - 2*side)
+				a := drawnAnswer{at: at, side: side, lo: min(sign*first, sign*now), hi: max(sign*first, sign*now)}
+				for i, e := range ends[side] {
+					a.err[i] = math.NaN()
+					if got, ok := e.RemoteTime(local, remote); ok {
+						a.err[i] = float64(int64((got-remote)<<38) >> 38)
+					}
+				}
+				bound, _ := ends[side][1].(*subject).Sync.ErrorBound(local)
+				a.bound = bound.Seconds() * 1e6
+				run.answers = append(run.answers, a)
+				run.oracle = append(run.oracle, run.oracleError(oracle, at, side))
+			}
+		case 1, 2:
+			way := what - 1
+			g, side := got[way][in[way]], 1-way
+			in[way]++
+			local := clocks[side].Usec(at)
+			stamp := sim.Stamp(clocks[way].Usec(sent[way][g.n]))
+			reports, ok := carried[way][g.n]
+			for i, e := range ends[side] {
+				e.OnDatagram(stamp, local)
+				if ok && reports[i] < noReport {
+					e.OnPeerMinDelta(reports[i], local)
+				}
+			}
+			if ok {
+				delete(carried[way], g.n)
+			}
+			heard[side] = true
+		default:
+			side := what - 3
+			if heard[side] && at >= reportAt[side] {
+				reportAt[side] = at + d.reports
+				local := clocks[side].Usec(at)
+				var reports [2]uint32
+				for i, e := range ends[side] {
+					reports[i] = noReport
+					if r, ok := e.MinDelta(local); ok {
+						reports[i] = r
+					}
+				}
+				carried[side][next[side]] = reports
+			}
+			next[side]++
+		}
+	}
+}
+
+// noReport is above every report.
+const noReport = 1 << 24

@@ -1,0 +1,369 @@
+// What the tests share that run ours and other methods on identical packets.
+
+package simtest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"timesync/internal/sim"
+)
+
+const (
+	us  = time.Microsecond
+	ms  = time.Millisecond
+	sec = time.Second
+)
+
+// duel is two synchronizers that exchange datagrams in a world in which a test
+// controls what sim.Run does not: computers that restart, datagrams that come out of
+// the order of their receive times, forged stamps. Everything depends on the seed.
+type duel struct {
+	seed    uint64
+	until   time.Duration
+	ends    [2]duelEnd
+	reports time.Duration // time between reports; 0 is TimeSync's advice
+	poll    time.Duration // time between questions to each end; 0 is 0.1 s
+	jumps   []jump
+	slews   []sim.Window // when a clock runs at another rate
+	strays  []stray
+	swaps   float64 // share of the datagrams that are handed over after the next one
+	events  []event
+
+	// onQuery gets what an end says about the other's clock: at regular times and
+	// after each datagram.
+	onQuery func(q *query)
+
+	world *sim.World
+}
+
+// duelEnd is one of the two computers.
+type duelEnd struct {
+	clock sim.ClockSpec
+	out   *sim.Link    // to the other
+	rate  float64      // datagrams a second
+	off   []sim.Window // when the computer sleeps
+
+	s        subject
+	c        *sim.Clock
+	link     *rand.Rand
+	phase    *rand.Rand
+	held     func()        // a datagram that waits for the next one
+	born     time.Duration // when s began
+	reportAt time.Duration
+	heard    bool
+	stale    bool          // the clocks are not what any datagram could tell
+	faster   int64         // by which datagrams seem to be since then, us
+	era      time.Duration // a datagram sent at that time tells
+	shortest shortest
+}
+
+// jump is a discontinuity of a clock: it begins at from and is over at to. restart
+// says that the end side forgets everything at to, reset that the other does as well.
+type jump struct {
+	from, to       time.Duration
+	side           int
+	restart, reset bool
+}
+
+// stray is a datagram with an absurd stamp that arrives at the end side.
+type stray struct {
+	at   time.Duration
+	side int
+	ts24 uint32
+}
+
+// event is something that happens in a world, for reports.
+type event struct {
+	at         time.Duration
+	kind, text string
+}
+
+// query is one question to an end.
+type query struct {
+	side  int
+	at    time.Duration
+	local uint64
+	ok    bool
+	err   float64 // microseconds, modulo 67.1 s
+	bound float64 // microseconds
+	// since is how long ago the last clock event was over: a step, a suspend, a restart
+	// or a slew of either clock. 0 while there is one, forever before the first.
+	since time.Duration
+	// stale: a clock jumped and no datagram sent after that has arrived here, or only
+	// such as queued for longer than they seem faster. Nobody can know of the jump.
+	stale bool
+	s     *subject
+}
+
+func (d *duel) run() {
+	w := sim.NewWorld(d.seed)
+	d.world = w
+	if d.poll == 0 {
+		d.poll = 100 * ms
+	}
+	for side := range d.ends {
+		e := &d.ends[side]
+		name := string(rune('A' + side))
+		e.shortest.forget()
+		e.c = sim.NewClock(e.clock, w.Rand("clock "+name).Uint64())
+		e.link, e.phase = w.Rand("link "+name), w.Rand("phase "+name)
+		period := time.Duration(float64(sec) / e.rate)
+		start := time.Duration(e.phase.Float64() * float64(period))
+		d.send(side, start, period)
+		d.ask(side, time.Duration(e.phase.Float64()*float64(d.poll)))
+	}
+	var before [2]int64 // remote minus local clock when a jump began, us
+	underWay := 0       // jumps: one may come within another
+	for _, j := range d.jumps {
+		w.At(j.from-us, func() {
+			for side := range d.ends {
+				e := &d.ends[side]
+				if !e.stale {
+					e.faster = 0
+				}
+				offset := d.offset(side)
+				e.faster -= offset
+				if underWay == 0 {
+					before[side] = offset
+				}
+			}
+			underWay++
+		})
+		w.At(j.from, func() {
+			for side := range d.ends {
+				d.ends[side].stale = true
+				d.ends[side].era = max(d.ends[side].era, j.to)
+			}
+		})
+		w.At(j.to, func() {
+			for side := range d.ends {
+				e := &d.ends[side]
+				after := d.offset(side)
+				e.faster += after
+				e.shortest.offsetJumps(after - before[side])
+				before[side] = after
+			}
+			underWay--
+		})
+		if j.restart {
+			w.At(j.to, func() {
+				e := &d.ends[j.side]
+				e.s, e.held, e.heard, e.born, e.reportAt = subject{}, nil, false, j.to, j.to
+				e.shortest.forget()
+				if j.reset {
+					o := &d.ends[1-j.side]
+					o.s.Sync.Reset()
+					o.shortest.forget()
+					o.heard, o.born, o.reportAt = false, j.to, j.to
+				}
+			})
+		}
+	}
+	for _, x := range d.strays {
+		w.At(x.at, func() {
+			if e := &d.ends[x.side]; !d.asleep(x.side) {
+				e.s.OnDatagram(x.ts24, e.c.Usec(w.Now()))
+				d.query(x.side)
+			}
+		})
+	}
+	w.Run(d.until)
+}
+
+// offset returns the remote minus the local clock, microseconds.
+func (d *duel) offset(side int) int64 {
+	now := d.world.Now()
+	return int64(d.ends[1-side].c.Usec(now) - d.ends[side].c.Usec(now))
+}
+
+func (d *duel) asleep(side int) bool {
+	for _, w := range d.ends[side].off {
+		if now := d.world.Now(); now >= w.From && now < w.To {
+			return true
+		}
+	}
+	return false
+}
+
+// wakes returns t, or when the end wakes up if it sleeps then.
+func (d *duel) wakes(side int, t time.Duration) time.Duration {
+	for _, w := range d.ends[side].off {
+		if t >= w.From && t < w.To {
+			t = w.To
+		}
+	}
+	return t
+}
+
+func (d *duel) send(side int, at, period time.Duration) {
+	e := &d.ends[side]
+	late := time.Duration(e.phase.Float64() * float64(min(period/5, 2*ms)))
+	d.world.At(d.wakes(side, at)+late, func() {
+		now := d.world.Now()
+		d.send(side, max(at, now-late)+period, period)
+		if d.asleep(side) {
+			return
+		}
+		local := e.c.Usec(now)
+		stamp := sim.Stamp(local)
+		var report uint32
+		reports := false
+		if e.heard && now >= e.reportAt {
+			e.reportAt = now + cmp.Or(d.reports, sim.ReportEvery(now-e.born))
+			report, reports = e.s.MinDelta(local)
+		}
+		for _, t := range e.out.Arrivals(e.link, now) {
+			d.world.At(t, func() { d.arrive(1-side, stamp, report, reports, now) })
+		}
+	})
+}
+
+func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Duration) {
+	e := &d.ends[side]
+	if d.asleep(side) {
+		return
+	}
+	now := d.world.Now()
+	local := e.c.Usec(now)
+	queued := int64((now - sent - d.ends[1-side].out.BaseAt(sent)) / us)
+	take := func() {
+		if d.asleep(side) {
+			return
+		}
+		e.s.OnDatagram(stamp, local)
+		offset := uint64(d.offset(side))
+		e.shortest.datagram(stamp, local, offset)
+		if reports {
+			e.s.OnPeerMinDelta(report, local)
+			e.shortest.report(report, offset)
+		}
+		e.heard = true
+		if sent >= e.era && (e.faster <= 0 || queued < e.faster) {
+			e.stale = false
+		}
+		d.query(side)
+	}
+	if d.swaps > 0 && e.held == nil && e.phase.Float64() < d.swaps {
+		e.held = take
+		return
+	}
+	take()
+	if held := e.held; held != nil {
+		e.held = nil
+		held()
+	}
+}
+
+func (d *duel) ask(side int, at time.Duration) {
+	d.world.At(d.wakes(side, at), func() {
+		d.ask(side, d.world.Now()+d.poll)
+		if !d.asleep(side) {
+			d.query(side)
+		}
+	})
+}
+
+func (d *duel) query(side int) {
+	if d.onQuery == nil {
+		return
+	}
+	e, now := &d.ends[side], d.world.Now()
+	q := query{side: side, at: now, local: e.c.Usec(now), stale: e.stale, since: d.since(now), s: &e.s}
+	truth := d.ends[1-side].c.Usec(now)
+	remote, ok := e.s.RemoteTime(q.local, truth)
+	bound, bounded := e.s.Sync.ErrorBound(q.local)
+	if q.ok = ok && bounded; q.ok {
+		q.err = float64(int64((remote-truth)<<38) >> 38)
+		q.bound = float64(bound) / float64(us)
+	}
+	d.onQuery(&q)
+}
+
+// forever is longer than any world lasts.
+const forever time.Duration = math.MaxInt64
+
+// since returns for how long nothing has happened to a clock at the true time t.
+func (d *duel) since(t time.Duration) time.Duration {
+	since := forever
+	event := func(from, to time.Duration) {
+		if t >= from {
+			since = min(since, max(t-to, 0))
+		}
+	}
+	for _, j := range d.jumps {
+		event(j.from, j.to)
+	}
+	for _, w := range d.slews {
+		event(w.From, w.To)
+	}
+	return since
+}
+
+// happens adds a line to the description of the world.
+func (d *duel) happens(at time.Duration, kind, format string, args ...any) {
+	d.events = append(d.events, event{at, kind, fmt.Sprintf(format, args...)})
+}
+
+func (d *duel) String() string {
+	slices.SortStableFunc(d.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	var s strings.Builder
+	for _, e := range d.events {
+		fmt.Fprintf(&s, "\n\t%9.3f s: %s %s", e.at.Seconds(), e.kind, e.text)
+	}
+	return s.String()
+}
+
+// latest returns the kind of what happened last at the true time t.
+func (d *duel) latest(t time.Duration) string {
+	var last event
+	for _, e := range d.events {
+		if e.at <= t && e.at >= last.at {
+			last = e
+		}
+	}
+	return last.kind
+}
+
+// step lets the clock of an end jump by size.
+func (d *duel) step(side int, at, size time.Duration) {
+	c := &d.ends[side].clock
+	c.Events = append(c.Events, sim.ClockEvent{At: at, Step: size})
+	d.jumps = append(d.jumps, jump{from: at, to: at, side: side})
+	d.happens(at, "step", "of %c by %v", 'A'+rune(side), size)
+}
+
+// suspend lets an end sleep, with a clock that stands still. The other end sleeps
+// with a clock that runs if both is set: the cheap way to sleep for days.
+func (d *duel) suspend(side int, at, lasting time.Duration, both bool) {
+	c := &d.ends[side].clock
+	c.Events = append(c.Events, sim.ClockEvent{At: at, For: lasting, PPM: -1e6})
+	w := sim.Window{From: at, To: at + lasting}
+	d.ends[side].off = append(d.ends[side].off, w)
+	if both {
+		d.ends[1-side].off = append(d.ends[1-side].off, w)
+	}
+	d.jumps = append(d.jumps, jump{from: at, to: w.To, side: side})
+	d.happens(at, "suspend", "of %c for %v, both asleep %v", 'A'+rune(side), lasting, both)
+}
+
+// restart replaces an end by another with its own clock.
+func (d *duel) restart(side int, at, size time.Duration, reset bool) {
+	c := &d.ends[side].clock
+	c.Events = append(c.Events, sim.ClockEvent{At: at, Step: size})
+	d.jumps = append(d.jumps, jump{from: at, to: at, side: side, restart: true, reset: reset})
+	d.happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
+}
+
+// slew lets the clock of an end run at another rate for some time.
+func (d *duel) slew(side int, at, lasting time.Duration, ppm float64) {
+	c := &d.ends[side].clock
+	c.Events = append(c.Events, sim.ClockEvent{At: at, For: lasting, PPM: ppm})
+	d.slews = append(d.slews, sim.Window{From: at, To: at + lasting})
+	d.happens(at, "slew", "of %c by %.0f ppm for %v", 'A'+rune(side), ppm, lasting)
+}

@@ -1,0 +1,606 @@
+// The tests in this file prove that whatever a peer, a replayed recording or a broken clock
+// does to a synchronizer is over soon after it ends: no panic, the truth inside of the bound
+// after 15 s, and the offset right again.
+package simtest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/internal/long"
+)
+
+// hostileWorlds are at least 1,000: of 500, three wrong ends of an attack are more than 5 %.
+var hostileWorlds, hostileWorld = worldFlags("hostile", "TestHostileWorlds", 1000, 2000, 10_000)
+
+const (
+	attackOver = 15e6  // us: after it the truth is inside of the bound,
+	soonOver   = 30e6  // and nearly all offsets are right again,
+	wishedOver = 60e6  // and all had better be,
+	surelyOver = 300e6 // and all are
+)
+
+// attack begins at the true time from of a siege. begin draws until when it lasts and
+// returns what becomes of datagrams that arrive at a victim meanwhile.
+type attack struct {
+	name string
+	// harmless attacks tell nothing that is wrong: the bound holds throughout.
+	harmless bool
+	begin    func(s *siege) func(side int, d datagram, localUsec uint64)
+}
+
+// today are the figures of attacks that miss a must, from a million worlds: percent of the ends
+// with the truth outside of the bound later than 15 s though one could know, and with a wrong
+// offset later than 300 s; and how far outside of the bound, us, while nothing that was told is
+// wrong.
+//
+// What nobody could know is counted apart. Early stamps or receive times that an end takes, by
+// a few ms and for some seconds, are what shorter paths are. Nobody can tell them apart, and a
+// bound must not forget a shorter path at once: TestLikeAShorterPath.
+var today = map[string]struct{ beyond, surely, meanwhile float64 }{
+	"1 or 2 early stamps":                  {beyond: 0.01},
+	"a stream of early stamps":             {beyond: 0.04},
+	"a stream of late stamps":              {beyond: 0.01},
+	"lying reports":                        {beyond: 0.01},
+	"receive times up to 1 s early":        {beyond: 0.1, surely: 0.01},
+	"a clock set back up to 1 s, often":    {beyond: 0.11, surely: 0.01},
+	"only reports":                         {beyond: 0.01, meanwhile: 5e3},
+	"1 datagram in 10 s to 100,000 in 1 s": {beyond: 0.01, meanwhile: 300},
+	"silence of 10 s to 1 day":             {meanwhile: 40e3},
+}
+
+// siege is a world with an attack on one end, or on both.
+type siege struct {
+	*peers
+	seed     uint64
+	attack   *attack
+	from, to int64 // us
+	victims  [2]bool
+	after    []func() // what ends the attack
+
+	outcomes [2]outcome
+	panics   any
+}
+
+// outcome is what became of an end. Times are microseconds since the attack was over.
+type outcome struct {
+	beyond    int64   // the last answer beyond the bound, though one could know later than attackOver
+	like      bool    // later than attackOver one was beyond the bound, and nobody could know
+	over      float64 // us: by how much it was at most, later than attackOver
+	meanwhile float64 // us: and from the beginning of the attack on
+	wrong     int64   // the last answer that was over 1 ms off
+}
+
+// newSiege draws a world and its attack. A quarter of the attacks come before the ends know
+// their skew.
+func newSiege(seed uint64) *siege {
+	r := newRand(seed, 'h')
+	s := &siege{peers: newPeers(r), seed: seed, attack: &attacks[seed%uint64(len(attacks))]}
+	s.from = int64(s.between(20e6, 60e6))
+	if r.IntN(4) == 0 {
+		s.from = int64(s.between(0.5e6, 10e6))
+	}
+	s.victims = [][2]bool{{true, false}, {false, true}, {true, true}}[r.IntN(3)]
+	return s
+}
+
+// play begins the world and lets time pass for lasting after the attack.
+func (s *siege) play(lasting int64, each func(side int, a answer)) {
+	s.onAsk = func(side int, a answer) {
+		s.judge(side, a)
+		if each != nil {
+			each(side, a)
+		}
+	}
+	s.event = func() {
+		tampered := s.attack.begin(s)
+		s.deliver = func(side int, d datagram, local uint64) {
+			if s.victims[side] {
+				tampered(side, d, local)
+			} else {
+				s.take(side, d, local)
+			}
+		}
+		often := s.askEvery
+		s.askEvery = max(often, (s.to-s.from)/100) // it may last for years
+		s.event = func() {
+			s.deliver, s.reports, s.askEvery, s.askAt = nil, false, often, s.now
+			for _, f := range s.after {
+				f()
+			}
+		}
+		s.eventAt = s.to
+	}
+	s.eventAt, s.to = s.from, math.MaxInt64
+	s.goOn(lasting)
+}
+
+// goOn lets time pass until lasting after the attack.
+func (s *siege) goOn(lasting int64) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panics = p
+		}
+	}()
+	s.run(s.from)
+	s.run(s.to + lasting)
+}
+
+// isOver reports whether the attack did no harm for longer than it should, so far.
+func (s *siege) isOver() bool {
+	a, b := s.outcomes[0], s.outcomes[1]
+	return max(a.beyond, b.beyond) <= attackOver && max(a.wrong, b.wrong) <= soonOver
+}
+
+// longest returns how long the harm lasted.
+func (s *siege) longest() (usec int64) {
+	a, b := s.outcomes[0], s.outcomes[1]
+	return max(a.beyond, b.beyond, a.wrong, b.wrong)
+}
+
+func (s *siege) judge(side int, a answer) {
+	o, since := &s.outcomes[side], s.now-s.to
+	if a.beyond() && s.now >= s.from {
+		over := math.Abs(a.err) - a.bound
+		o.meanwhile = max(o.meanwhile, over)
+		switch {
+		case since <= attackOver:
+			o.beyond = max(o.beyond, since)
+		case s.ends[side].shortest.likeShorterPaths(a.err, a.bound):
+			o.like = true
+		default:
+			o.beyond, o.over = since, max(o.over, over)
+		}
+	}
+	if s.wrong(side, a) {
+		o.wrong = max(o.wrong, since)
+	}
+}
+
+func (s *siege) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "-hostile.world %d: %s from %.1f s to %.1f s, on A %v, on B %v", s.seed, s.attack.name, float64(s.from)/1e6, float64(s.to)/1e6, s.victims[0], s.victims[1])
+	if s.panics != nil {
+		fmt.Fprintf(&b, ", panics: %v", s.panics)
+	}
+	for side, o := range s.outcomes {
+		fmt.Fprintf(&b, "; %c wrong for %.1f s, beyond the bound for %.1f s by up to %.0f us, later by %.0f us",
+			'A'+rune(side), float64(o.wrong)/1e6, float64(o.beyond)/1e6, o.meanwhile, o.over)
+	}
+	return b.String()
+}
+
+// ---- The attacks ----
+
+// units turns microseconds into those of a stamp.
+func units(us float64) timesync.Counter24 { return timesync.NewCounter24(uint64(int64(us / 8))) }
+
+// lasts draws for how long the attack lasts, us.
+func (s *siege) lasts(lo, hi float64) { s.to = s.from + int64(s.logBetween(lo, hi)) }
+
+// size draws by how much a time is wrong: 1 ms to 30 s.
+func (s *siege) size() float64 { return s.logBetween(1e3, 30e6) }
+
+// few shifts one or two stamps by us microseconds, each by another.
+func few(sign float64) func(s *siege) func(int, datagram, uint64) {
+	return func(s *siege) func(int, datagram, uint64) {
+		s.to = s.from + 1e6
+		left, same, size := 1+s.r.IntN(2), s.r.IntN(2) == 0, s.size()
+		return func(side int, d datagram, local uint64) {
+			if left--; left >= 0 {
+				if !same {
+					size = s.size()
+				}
+				d.stamp = d.stamp.Add(units(sign * size))
+			}
+			s.take(side, d, local)
+		}
+	}
+}
+
+// stream shifts the stamps of some of the datagrams, or of all.
+func stream(shift func(s *siege) float64) func(s *siege) func(int, datagram, uint64) {
+	return func(s *siege) func(int, datagram, uint64) {
+		s.lasts(0.1e6, 30e6)
+		share, by, wander := []float64{1, 0.5, 0.1}[s.r.IntN(3)], shift(s), float64(s.r.IntN(2))*s.logBetween(100, 100e3)
+		return func(side int, d datagram, local uint64) {
+			if s.r.Float64() < share {
+				d.stamp = d.stamp.Add(units(by + wander*s.r.Float64()))
+			}
+			s.take(side, d, local)
+		}
+	}
+}
+
+// halfRing is half of the ring of stamps: 67.1 s.
+const halfRing = 1 << 26
+
+const day = 86400e6 // us
+
+var attacks = []attack{
+	{"nothing", true, func(s *siege) func(int, datagram, uint64) { s.to = s.from; return s.take }},
+	{"1 or 2 early stamps", false, few(1)},
+	{"1 or 2 late stamps", false, few(-1)},
+	{"a stream of early stamps", false, stream((*siege).size)},
+	{"a stream of late stamps", false, stream(func(s *siege) float64 { return -s.size() })},
+	{"stamps half a ring away", false, stream(func(s *siege) float64 { return halfRing + s.sign()*s.logBetween(1, 1e6) })},
+	{"stamps 67.2 s old", false, stream(func(s *siege) float64 { return -67.2e6 })},
+	{"random stamps", false, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(0.1e6, 30e6)
+		share := []float64{1, 0.5, 0.1}[s.r.IntN(3)]
+		return func(side int, d datagram, local uint64) {
+			if s.r.Float64() < share {
+				d.stamp = timesync.NewCounter24(s.r.Uint64())
+			}
+			s.take(side, d, local)
+		}
+	}},
+	{"lying reports", false, lyingReports},
+	{"replays", false, replays},
+	{"extreme receive times", false, extremeTimes},
+	{"receive times up to 1 s early", false, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(0.1e6, 30e6)
+		share, size := []float64{1, 0.5, 0.1}[s.r.IntN(3)], s.logBetween(1e3, 1e6)
+		return func(side int, d datagram, local uint64) {
+			if s.r.Float64() < share {
+				local -= uint64(s.r.Float64() * size)
+			}
+			s.take(side, d, local)
+		}
+	}},
+	{"a clock set back up to 1 s, often", false, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(1e6, 30e6)
+		size, every := s.logBetween(1e3, 1e6), s.logBetween(0.05e6, 3e6)
+		next := s.from
+		return func(side int, d datagram, local uint64) {
+			if s.now >= next {
+				next = s.now + int64(every*2*s.r.Float64())
+				s.set(side, -int64(size*s.r.Float64()))
+				local = s.ends[side].clock.usec(s.now)
+			}
+			s.take(side, d, local)
+		}
+	}},
+	{"datagrams handed over up to 1 s late", true, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(1e6, 30e6)
+		return s.late(s.logBetween(1e3, 0.9e6), s.to)
+	}},
+	{"only reports", true, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(1e6, 100e6)
+		s.reports = s.r.IntN(2) == 0
+		return func(side int, d datagram, local uint64) {
+			if d.reports {
+				s.ends[side].s.OnPeerMinDeltaTS24(d.report, local)
+			}
+		}
+	}},
+	{"only datagrams", true, func(s *siege) func(int, datagram, uint64) {
+		s.lasts(1e6, 300e6)
+		return func(side int, d datagram, local uint64) {
+			d.reports = false
+			s.take(side, d, local)
+		}
+	}},
+	{"1 datagram in 10 s to 100,000 in 1 s", true, func(s *siege) func(int, datagram, uint64) {
+		rate := s.logBetween(0.1, 100e3)
+		s.to = s.from + int64(min(s.logBetween(1e6, 300e6), 10e3/rate*1e6))
+		s.atRate(rate)
+		return s.take
+	}},
+	{"silence of 10 s to 1 day", true, func(s *siege) func(int, datagram, uint64) { return s.silent(10e6, day) }},
+	// For longer, and two clocks may have drifted apart by half the ring of offsets.
+	{"silence of 1 day to 50 years", false, func(s *siege) func(int, datagram, uint64) { return s.silent(day, 50*365.25*day) }},
+}
+
+// lyingReports lets all reports be wrong by the same, or by more and more, or at random.
+func lyingReports(s *siege) func(int, datagram, uint64) {
+	s.lasts(1e6, 30e6)
+	s.reports = s.r.IntN(2) == 0
+	kind, by := s.r.IntN(4), s.sign()*s.size()
+	return func(side int, d datagram, local uint64) {
+		switch kind {
+		case 0:
+			d.report = d.report.Add(units(by))
+		case 1:
+			d.report = timesync.NewCounter24(s.r.Uint64())
+		case 2:
+			d.report = d.report.Add(units(by * float64(s.now-s.from) / 30e6))
+		case 3:
+			d.report = d.report.Add(units(halfRing + by))
+		}
+		s.take(side, d, local)
+	}
+}
+
+// replays takes datagrams again that were recorded up to a minute ago, with their reports.
+func replays(s *siege) func(int, datagram, uint64) {
+	s.lasts(0.1e6, 30e6)
+	var tape [2][]datagram
+	for side := range tape {
+		for t := max(s.from-60e6, 0); t < s.from; t += 0.5e6 {
+			// What the peer sent then is what its clock would have said: the tape is made here.
+			c := &s.ends[1-side].clock
+			d := datagram{stamp: timesync.LocalTimeToDatagramTS24(c.usec(t))}
+			tape[side] = append(tape[side], d)
+		}
+	}
+	times := 1 + s.r.IntN(3)
+	return func(side int, d datagram, local uint64) {
+		s.take(side, d, local)
+		tape[side] = append(tape[side], d)
+		for range times {
+			s.take(side, tape[side][s.r.IntN(len(tape[side]))], local)
+		}
+	}
+}
+
+// extremeTimes calls everything with local times at the ends of the range and at random.
+func extremeTimes(s *siege) func(int, datagram, uint64) {
+	s.lasts(0.1e6, 10e6)
+	left := 1 + s.r.IntN(20)
+	return func(side int, d datagram, local uint64) {
+		if left--; left >= 0 {
+			x := []uint64{0, 1, math.MaxUint64, math.MaxInt64, 1 << 63, 1 << 52, local + 1<<63, local + 1<<40, local - 1<<40, s.r.Uint64()}[s.r.IntN(10)]
+			e := &s.ends[side]
+			switch s.r.IntN(4) {
+			case 0:
+				e.s.OnPeerMinDeltaTS24(d.report, x)
+			case 1:
+				e.s.OnAuthenticatedDatagramTimestamp(timesync.NewCounter24(s.r.Uint64()), x)
+			default:
+				e.s.OnAuthenticatedDatagramTimestamp(d.stamp, x)
+			}
+			e.s.MinDeltaTS24(x)
+			e.s.RemoteTime(x)
+			e.s.Snapshot(x)
+		}
+		s.take(side, d, local)
+	}
+}
+
+// silent lets neither end send.
+func (s *siege) silent(lo, hi float64) func(int, datagram, uint64) {
+	s.lasts(lo, hi)
+	for side := range s.ends {
+		s.ends[side].sendAt += s.to - s.from
+	}
+	return s.take
+}
+
+// atRate lets both ends send at that rate until the attack is over.
+func (s *siege) atRate(rate float64) {
+	for side := range s.ends {
+		e, was := &s.ends[side], s.ends[side].period
+		e.sendAt, e.period = s.from, max(int64(1e6/rate), 1)
+		s.after = append(s.after, func() { e.period, e.sendAt = was, min(e.sendAt, s.to+was) })
+	}
+}
+
+// ---- The test ----
+
+// fate is what became of the ends in all worlds of an attack.
+type fate struct {
+	ends, beyond, soon, wished, surely int     // how many, and how many of them for longer than that
+	like                               int     // how many of them were beyond the bound, and nobody could know
+	over, meanwhile                    float64 // us: the furthest beyond the bound after 15 s, and from the beginning on
+}
+
+func (x *fate) add(s *siege) {
+	count := func(is bool) int { return map[bool]int{true: 1}[is] }
+	for _, o := range s.outcomes {
+		x.ends++
+		x.beyond += count(o.beyond > attackOver)
+		x.like += count(o.like)
+		x.soon += count(o.wrong > soonOver)
+		x.wished += count(o.wrong > wishedOver)
+		x.surely += count(o.wrong > surelyOver)
+		x.over, x.meanwhile = max(x.over, o.over), max(x.meanwhile, o.meanwhile)
+	}
+}
+
+// judge holds the figures to what the attacked must be able to take.
+func (x *fate) judge(m *musts, a *attack) {
+	figure := func(what string, n int, must, now float64) {
+		percent := 100 / float64(x.ends)
+		if now == 0 {
+			m.judge(what, percent*float64(n), must, 0)
+			return
+		}
+		scatter := 2 + 3*math.Sqrt(now/percent) // of the ends of few worlds
+		m.misses(what, percent*float64(n), must, now+percent*scatter)
+	}
+	now := today[a.name]
+	figure(fmt.Sprintf("%s: %% of %d ends beyond the bound > 15 s", a.name, x.ends), x.beyond, 0, now.beyond)
+	if x.beyond > 0 {
+		m.note("  the furthest beyond the bound > 15 s, us", x.over)
+	}
+	if x.like > 0 {
+		m.note("  % beyond the bound, and nobody could know", 100*float64(x.like)/float64(x.ends))
+	}
+	figure("  offset wrong > 30 s", x.soon, 5, 0)
+	m.note("  offset wrong > 60 s, which had better be none", 100*float64(x.wished)/float64(x.ends))
+	figure("  offset wrong > 300 s", x.surely, 0, now.surely)
+	if what := "  the furthest beyond the bound ever, us"; a.harmless && now.meanwhile > 0 {
+		m.misses(what, x.meanwhile, 0, now.meanwhile)
+	} else if a.harmless {
+		m.judge(what, x.meanwhile, 0, 0)
+	}
+}
+
+// playSieges plays n worlds. One in which all is well soon is not played to its end, but for
+// every eighth: harm may come to light late.
+func playSieges(n int) []*siege {
+	return eachSeed(n, func(i uint64) *siege {
+		s := newSiege(*seedFirst + i)
+		if s.play(wishedOver+20e6, nil); !s.isOver() || i/uint64(len(attacks))%8 == 0 {
+			s.goOn(surelyOver + 10e6)
+		}
+		s.peers = nil // 10^6 of them are much
+		return s
+	})
+}
+
+// TestHostileWorlds besieges synchronizers in every way. 10^6 worlds that nobody has looked
+// at, and one of them:
+//
+//	go test ./internal/simtest -run TestHostileWorlds -v -hostile.worlds 1000000 -seed.first 1000000 -timeout 3h
+//	go test ./internal/simtest -run TestHostileWorlds -v -hostile.world 1000042
+func TestHostileWorlds(t *testing.T) {
+	if *hostileWorld != 0 {
+		printSiege(*hostileWorld)
+		return
+	}
+	n := hostileWorlds()
+	start := time.Now()
+	fates := make([]fate, len(attacks))
+	var panics failures
+	examples := map[string]*siege{}
+	for _, s := range playSieges(n) {
+		fates[s.seed%uint64(len(attacks))].add(s)
+		if s.panics != nil {
+			panics.add("panics", "%v", s)
+		}
+		if worst := examples[s.attack.name]; !s.isOver() && (worst == nil || s.longest() > worst.longest()) {
+			examples[s.attack.name] = s
+		}
+	}
+	m := musts{t: t}
+	for i := range attacks {
+		fates[i].judge(&m, &attacks[i])
+	}
+	t.Logf("%d worlds in %.1f s", n, time.Since(start).Seconds())
+	m.log()
+	for _, a := range attacks {
+		if s := examples[a.name]; s != nil {
+			t.Logf("the longest: %v", s)
+		}
+	}
+	panics.report(t)
+}
+
+// printSiege prints what becomes of a world.
+func printSiege(seed uint64) {
+	s := newSiege(seed)
+	for side, e := range s.ends {
+		fmt.Printf("%c sends every %d us, base %d us, jitter %d us, %.1f ppm\n", 'A'+rune(side), e.period, e.base, e.jitter, e.clock.rate*1e6)
+	}
+	var last [2]answer
+	s.play(surelyOver+10e6, func(side int, a answer) {
+		l := &last[side]
+		if math.Abs(a.err-l.err) > 200 || math.Abs(a.bound-l.bound) > 200+l.bound/10 || s.now%10e6 < 300e3 {
+			*l = a
+			local := s.ends[side].clock.usec(s.now)
+			snapshot, _ := s.ends[side].s.Snapshot(local)
+			fmt.Printf("%9.2f s (%8.2f) %c err %9.0f, asymmetry %7.0f, bound %9.0f beyond %v wrong %v, %v\n", float64(s.now)/1e6, float64(s.now-s.to)/1e6, 'A'+rune(side), a.err, s.asymmetry(side), a.bound, a.beyond(), s.wrong(side, a), snapshot)
+		}
+	})
+	fmt.Println(s)
+}
+
+// TestHandedOverLate hands datagrams over up to a second after others that came later,
+// from the first one on: receive times go back again and again, but none of them is wrong,
+// so that the truth never leaves the bound.
+func TestHandedOverLate(t *testing.T) {
+	n := long.Sized(500, 2000, 5000)
+	var f failures
+	eachSeed(n, func(i uint64) (_ struct{}) {
+		seed := *seedFirst + i
+		s := &siege{peers: newPeers(newRand(seed, 'l')), to: math.MaxInt64}
+		s.deliver = s.late(s.logBetween(1e3, 1e6), math.MaxInt64)
+		s.onAsk = func(side int, a answer) {
+			if a.beyond() {
+				f.add("beyond the bound", "seed %d, %c at %.2f s: %.0f us, bound %.0f us", seed, 'A'+rune(side), float64(s.now)/1e6, a.err, a.bound)
+			}
+		}
+		s.run(20e6)
+		return
+	})
+	t.Logf("%d worlds of 20 s, -seed.first %d", n, *seedFirst)
+	f.report(t)
+}
+
+// harm is by how much an end is further off after a silence than in it, us, and for how long by
+// more than 1 ms, s.
+type harm struct{ by, lasting float64 }
+
+// afterSilence lets nothing arrive for 5 s to 10 min after both ends know each other well.
+func afterSilence(seed uint64) (h harm) {
+	p := newPeers(newRand(seed, 'q'))
+	for side := range p.ends {
+		p.ends[side].jitter = 4e3
+	}
+	from := int64(p.between(20e6, 120e6))
+	to := from + int64(p.logBetween(5e6, 600e6))
+	var silent [2]float64 // us: how far off in the silence, at most
+	p.onAsk = func(side int, a answer) {
+		off := math.Abs(a.err - p.asymmetry(side))
+		switch {
+		case p.now > from && p.now < to:
+			silent[side] = max(silent[side], off)
+		case p.now > to:
+			if off -= silent[side]; off > 1000 {
+				h.lasting = float64(p.now-to) / 1e6
+			}
+			h.by = max(h.by, off)
+		}
+	}
+	p.run(from)
+	for side := range p.ends {
+		p.ends[side].sendAt += to - from
+	}
+	p.run(to + 60e6)
+	return h
+}
+
+// TestAfterSilence: what ends knew before a silence counts more than the few datagrams that come
+// first, however these queue. The offset is never further off than it was in the silence, by
+// more than what 0.2 s of datagrams can tell.
+func TestAfterSilence(t *testing.T) {
+	n := long.Sized(200, 500, 2000)
+	harms := eachSeed(n, func(i uint64) harm { return afterSilence(*seedFirst + i) })
+	slices.SortFunc(harms, func(a, b harm) int { return cmp.Compare(a.by, b.by) })
+	longest := slices.MaxFunc(harms, func(a, b harm) int { return cmp.Compare(a.lasting, b.lasting) })
+	m := musts{t: t}
+	m.note(fmt.Sprintf("further off after a silence than in it, of %d worlds, median, us", n), harms[n/2].by)
+	m.note("  p99", harms[n*99/100].by)
+	m.judge("  the most", harms[n-1].by, 5e3, 1e3)
+	m.judge("  further by over 1 ms for so long at most, s", longest.lasting, 23, 5)
+	m.log()
+}
+
+// TestSkewAfterSilence: when datagrams arrive again after any silence, and the skew of the
+// clocks is another one from then on, that is noticed. Points of the line keep 32 bits of their times, half of which are 36
+// minutes.
+func TestSkewAfterSilence(t *testing.T) {
+	const warmup, change, soon = 60e6, 10e-6, 60e6 // us, rate, us
+	m := musts{t: t}
+	for _, silence := range []time.Duration{time.Minute, 30 * time.Minute, 40 * time.Minute, 60 * time.Minute, 75 * time.Minute, 110 * time.Minute, 5 * time.Hour} {
+		off := eachSeed(20, func(i uint64) (worst float64) {
+			p := newPeers(newRand(*seedFirst+i, 'k'))
+			to := int64(warmup) + silence.Microseconds()
+			p.askAt = to + soon
+			p.onAsk = func(side int, _ answer) {
+				e, o := &p.ends[side], &p.ends[1-side]
+				s, _ := e.s.Snapshot(e.clock.usec(p.now))
+				worst = max(worst, math.Abs(s.Skew-(o.clock.rate-e.clock.rate)*1e6))
+			}
+			p.run(warmup)
+			for side := range p.ends {
+				p.ends[side].sendAt += silence.Microseconds()
+			}
+			p.run(to)
+			e := &p.ends[i%2]
+			e.clock.set(to, 0, e.clock.rate+change)
+			p.run(to + soon)
+			return worst
+		})
+		m.judge(fmt.Sprintf("skew wrong 60 s after a silence of %v, ppm", silence), slices.Max(off), 3, 1)
+	}
+	m.log()
+}

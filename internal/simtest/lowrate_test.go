@@ -1,0 +1,217 @@
+// These tests prove what remains of the accuracy at a few datagrams a second, and at one a
+// minute.
+
+package simtest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync/internal/long"
+	"timesync/internal/sim"
+)
+
+var lowRateWorlds = long.Count("lowrate.worlds", "clean worlds of TestLowRates", 100, 400, 1500)
+
+// lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
+// 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
+func lowRateWorld(seed uint64) *duel {
+	r := newRand(seed, 'l')
+	d := &duel{seed: seed, until: 120 * sec}
+	ppm := (50 + 100*r.Float64()) * float64(1-2*r.IntN(2))
+	base := []time.Duration{2 * ms, 20 * ms}[r.IntN(2)]
+	jitter := time.Duration(r.Float64() * float64(400*us))
+	rate := math.Pow(20, r.Float64())
+	for side := range d.ends {
+		if side == 1 && r.IntN(3) == 0 {
+			rate = math.Pow(20, r.Float64())
+		}
+		d.ends[side].rate = rate
+		d.ends[side].clock = sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm * (0.5 - float64(side))}
+		d.ends[side].out = &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(jitter)}
+		d.happens(0, "start", "%c sends %.1f/s, %+.0f ppm, %v and %v", 'A'+rune(side), rate, d.ends[side].clock.SkewPPM, base, jitter)
+	}
+	return d
+}
+
+// TestLowRates plays clean worlds with few datagrams. What waits for a number of them,
+// not for time, fails here.
+func TestLowRates(t *testing.T) {
+	n := lowRateWorlds()
+	var f failures
+	ends := make(errors, 2*n)
+	eachOf(n, func(i int) {
+		d := lowRateWorld(*seedFirst + uint64(i) + 1)
+		last, beyond := [2]float64{math.Inf(1), math.Inf(1)}, 0.0
+		d.onQuery = func(q *query) {
+			last[q.side] = math.Inf(1)
+			if q.ok {
+				last[q.side] = math.Abs(q.err)
+				beyond = max(beyond, math.Abs(q.err)-q.bound-1)
+			}
+		}
+		d.run()
+		if worst := max(last[0], last[1]); worst > 1000 {
+			f.add("low rates: off by more than 1 ms after 120 s", "seed %d: A %.0f, B %.0f us%v", d.seed, last[0], last[1], d)
+		}
+		if beyond > 0 {
+			f.add("low rates: error beyond the bound", "seed %d: by %.0f us%v", d.seed, beyond, d)
+		}
+		copy(ends[2*i:], last[:])
+	})
+	slices.Sort(ends)
+	t.Logf("-seed.first %d, %d worlds: error after 120 s, median %.0f, p99 %.0f, max %.0f us; off by more than 1 ms: %d worlds, beyond the bound: %d",
+		*seedFirst, n, ends.quantile(0.5), ends.quantile(0.99), ends.quantile(1),
+		len(f.lines["low rates: off by more than 1 ms after 120 s"]), len(f.lines["low rates: error beyond the bound"]))
+	f.report(t)
+}
+
+// lowRateRoute plays a world with a datagram a second in which the paths from A to B and
+// back become longer. It returns for how long after that the shortest one-way delay of a
+// path that changed was wrong by 5 ms, and by how much, in microseconds, the time was
+// ever off beyond what the paths' asymmetry makes of it.
+func lowRateRoute(seed uint64, changes [2]time.Duration) (wrong time.Duration, over float64) {
+	const at = 60 * sec
+	d := faultWorld(seed)
+	d.until = at + 60*sec
+	for side := range d.ends {
+		d.ends[side].rate = 1
+		d.ends[side].out.Base = sim.Route(30*ms, sim.RouteStep{At: at, Change: changes[side]})
+	}
+	d.onQuery = func(q *query) {
+		if q.at < at {
+			return
+		}
+		least, _ := q.s.MinOWD()
+		off := least - d.ends[1-q.side].out.BaseAt(q.at)
+		if changes[1-q.side] != 0 && max(off, -off) > 5*ms {
+			wrong = q.at - at
+		}
+		// A longer path from here lets the other clock seem ahead.
+		half := float64(changes[q.side]-changes[1-q.side]) / 2e3
+		over = max(over, q.err-max(half, 0), min(half, 0)-q.err)
+	}
+	d.run()
+	return wrong, over
+}
+
+// TestLowRateRoutes lets paths become longer by 50 ms at a datagram a second: within
+// 30 s that shows in the shortest one-way delay, and not in the time but for half of
+// what the paths differ by.
+func TestLowRateRoutes(t *testing.T) {
+	const longer = 50 * ms
+	seeds := 20
+	if testing.Short() {
+		seeds = 4
+	}
+	var f failures
+	var s strings.Builder
+	for _, changes := range [][2]time.Duration{{longer, 0}, {0, longer}, {longer, longer}} {
+		wrong, over := make(errors, seeds), make(errors, seeds) // seconds, us
+		eachOf(seeds, func(i int) {
+			w, o := lowRateRoute(uint64(i), changes)
+			if w > 30*sec {
+				f.add("low rates: the minimum one-way delay is wrong by 5 ms after 30 s", "%v there and back, seed %d: for %.1f s", changes, i, w.Seconds())
+			}
+			if o > 1000 {
+				f.add("low rates: the time is off by 1 ms more than the paths make of it", "%v there and back, seed %d: %.0f us", changes, i, o)
+			}
+			wrong[i], over[i] = w.Seconds(), o
+		})
+		slices.Sort(wrong)
+		slices.Sort(over)
+		fmt.Fprintf(&s, "%-12s %5.1f %5.1f s  %6.0f %6.0f us\n", fmt.Sprint(changes), wrong.quantile(0.5), wrong.quantile(1), over.quantile(0.5), over.quantile(1))
+	}
+	t.Logf("-seed.first %d, %d worlds each, path there and back longer by: the minimum one-way delay is wrong by 5 ms for (median, max), error of the time beyond what the paths make of it (median, max)\n%s",
+		*seedFirst, seeds, s.String())
+	f.report(t)
+}
+
+// oneAMinute returns worlds in which a datagram a minute flows each way.
+func oneAMinute() (all []sim.Scenario) {
+	for _, sc := range sim.Scenarios() {
+		if slices.Contains([]string{"ideal", "wander", "smalljitter", "mediumjitter", "asympath"}, sc.Name) {
+			// Before 3 minutes there may be no datagram with a report.
+			sc.Duration, sc.Warmup, sc.RateAB, sc.RateBA, sc.PollRate = 1800*sec, 180*sec, 1/60., 1/60., 1
+			all = append(all, sc)
+		}
+	}
+	return all
+}
+
+// TestOneAMinute compares with the original where a datagram a minute flows each way. A
+// datagram that queued less than the gate counts when the next one comes, so ours lags by
+// up to a minute in the first three: by no more than a fifth.
+func TestOneAMinute(t *testing.T) {
+	seeds := 24
+	if testing.Short() {
+		seeds = 6
+	}
+	var lines []string
+	for _, sc := range oneAMinute() {
+		r := measure(sc, scorePairs, seeds)
+		original, ours := &r[0], &r[1]
+		p, q := ours.poll.quantile(0.99), original.poll.quantile(0.99)
+		lines = append(lines, fmt.Sprintf("%-14s %6.0f %6.0f   %6.0f %6.0f", sc.Name, original.poll.quantile(0.5), ours.poll.quantile(0.5), q, p))
+		if p > 1.2*q {
+			t.Errorf("%s: p99 error %.0f us, the original's %.0f us", sc.Name, p, q)
+		}
+		if ours.missed > original.missed {
+			t.Errorf("%s: %d polls without an answer, the original %d", sc.Name, ours.missed, original.missed)
+		}
+	}
+	t.Logf("-seed.first %d, %d worlds each, error in us: median of the original and ours, p99\n%s", *seedFirst, seeds, strings.Join(lines, "\n"))
+}
+
+// TestOneASecond: at one datagram a second, with a report a second, a clock that is set by 5 ms is right
+// again within 4.5 s: three datagrams show it to one end, a report to the other. A queue of
+// 100 ms one way for 15 s of each minute costs less than the 0.3 ms that it costs the real chronyd
+// (docs/CHRONYD.md).
+func TestOneASecond(t *testing.T) {
+	m := musts{t: t}
+	for _, jitter := range []time.Duration{100 * us, ms} {
+		var took errors // s
+		for seed := range uint64(100) {
+			r := newRand(*seedFirst+seed, 1)
+			at := uniform(r, 100*sec, 130*sec)
+			step := []sim.ClockEvent{{At: at, Step: time.Duration(1-2*r.IntN(2)) * 5 * ms}}
+			sc := oscillating(20*ms, jitter, 1, quiet)
+			sc.Duration, sc.ReportEvery = 160*sec, func(time.Duration) time.Duration { return 900 * ms } // with each datagram
+			steady := sc.A
+			sc.A = func(seed uint64) sim.ClockSpec {
+				spec := steady(seed)
+				spec.Events = step
+				return spec
+			}
+			var wrong [2]time.Duration
+			sim.Run(sc, *seedFirst+seed, alone(), sim.Observer{Poll: func(o *sim.Observation) {
+				if o.At > at && math.Abs(o.Excess()) > 2500 {
+					wrong[o.Side] = o.At - at
+				}
+			}})
+			took = append(took, wrong[0].Seconds(), wrong[1].Seconds())
+		}
+		slices.Sort(took)
+		m.note(fmt.Sprintf("jitter %v: to half the step, median, s", jitter), took.quantile(0.5))
+		if longest := took.quantile(1); jitter == 100*us {
+			m.judge("  longest, s", longest, 4.5, 3.2)
+		} else {
+			m.misses("  longest, s", longest, 4.5, 10)
+		}
+	}
+	sc := oscillating(20*ms, ms, 1, quiet)
+	sc.AB = func(uint64) *sim.Link {
+		delays := []sim.Delay{sim.Exp(ms)}
+		for at := 40 * sec; at < sc.Duration; at += time.Minute {
+			delays = append(delays, sim.StandingQueue(at, 15*sec, 100*ms))
+		}
+		return &sim.Link{Base: sim.Fixed(20 * ms), Delay: sim.Sum(delays...)}
+	}
+	errs := measure(sc, alone, 12)[0].poll
+	m.judge("queues of 15 s each minute: p99 error, us", errs.quantile(0.99), 294, 200)
+	m.log()
+}

@@ -1,0 +1,188 @@
+// This test proves that the remote time does not go back, but for the steps that are
+// counted.
+
+package simtest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"timesync"
+	"timesync/internal/sim"
+)
+
+// watched is a subject that is asked for the remote time around everything that it is
+// told: 100 us before, at it, just after and 100 us after. The local times never go
+// back, not even between a question and what it is told next: a datagram that
+// was received before a question but is handled after it may move the answer by half
+// of the time between the two. Where the local clock itself goes back, nothing is
+// asked until it is past the latest question.
+type watched struct {
+	subject
+	fail func(format string, args ...any)
+
+	later   bool // a question at laterAt is due
+	laterAt uint64
+	asked   bool
+	local   uint64 // of the latest question
+	remote  uint64
+	ts23    timesync.Counter23
+	ts16    timesync.Counter16
+	steps   int
+	asks    int
+	slowest float64 // rate of the remote time, least and most
+	fastest float64
+}
+
+func (w *watched) ask(local uint64) {
+	if w.asked && int64(local-w.local) < 0 {
+		return
+	}
+	remote, ok := w.subject.RemoteTime(local, w.remote)
+	ts23, ok23 := w.Sync.ToRemoteTime23(local)
+	ts16, ok16 := w.Sync.ToRemoteTime16(local)
+	if ok != ok23 || ok != ok16 {
+		w.fail("at %d: RemoteTime knows %v, ToRemoteTime23 %v, ToRemoteTime16 %v", local, ok, ok23, ok16)
+	}
+	if !ok {
+		if w.asked {
+			w.fail("at %d: no answer any more", local)
+			w.asked = false
+		}
+		return
+	}
+	steps := w.Steps()
+	if w.asked && steps == w.steps {
+		// The remote time is rounded to a microsecond and is known modulo 67.1 s; a
+		// silence may be longer. The limits are half and one and a half of the local
+		// speed, plus the largest skew.
+		passed := float64(local - w.local)
+		ran := float64(int64(remote - w.remote)) // nearest to the last answer
+		if passed < 30e6 {
+			if ran < 0 {
+				w.fail("at %d: RemoteTime goes back by %.0f us, %.0f us after the last question", local, -ran, passed)
+			}
+			if ran < passed*(0.5-0.002)-2 || ran > passed*(1.5+0.002)+2 {
+				w.fail("at %d: RemoteTime runs %.0f us in %.0f us", local, ran, passed)
+			}
+			if d := ts23.Distance(w.ts23); d < 0 {
+				w.fail("at %d: ToRemoteTime23 goes back by %d", local, -d)
+			}
+			if passed < 15e6 {
+				if d := ts16.Distance(w.ts16); d < 0 {
+					w.fail("at %d: ToRemoteTime16 goes back by %d", local, -d)
+				}
+			}
+			if passed > 1000 {
+				w.slowest, w.fastest = min(w.slowest, ran/passed-1), max(w.fastest, ran/passed-1)
+			}
+		}
+	}
+	w.asked, w.local, w.remote, w.ts23, w.ts16, w.steps = true, local, remote, ts23, ts16, steps
+	w.asks++
+}
+
+// until asks what is due before local, 100 us before it and at it.
+func (w *watched) until(local uint64) {
+	if w.later && int64(local-w.laterAt) >= 0 {
+		w.ask(w.laterAt)
+	}
+	w.later = false
+	w.ask(local - 100)
+	w.ask(local)
+}
+
+// after asks at local and, if nothing happens before, 100 us after it.
+func (w *watched) after(local uint64) {
+	w.ask(local)
+	w.later, w.laterAt = true, local+100
+}
+
+// grace is by how much a reader may be ahead of what comes next, or behind, in microseconds.
+const grace = 20_000
+
+// final calls take, and asks within the grace of when, before and after: unless a step is
+// counted, the answers stay as they are.
+func (w *watched) final(when uint64, take func()) {
+	var remote [5]uint64
+	at := func(i int) uint64 { return when + uint64(i)*grace/2 - grace }
+	_, ok := w.Sync.RemoteTime(when)
+	for i := range remote {
+		remote[i], _ = w.Sync.RemoteTime(at(i))
+	}
+	steps := w.Steps()
+	take()
+	if !ok || w.Steps() != steps {
+		return
+	}
+	for i, was := range remote {
+		if is, _ := w.Sync.RemoteTime(at(i)); is != was {
+			w.fail("what came at %d moved the reading of %d by %d us", when, at(i), int64(is-was))
+		}
+	}
+}
+
+func (w *watched) OnDatagram(ts24 uint32, recvUsec uint64) (owd time.Duration, ok bool) {
+	w.until(recvUsec)
+	w.final(recvUsec, func() { owd, ok = w.subject.OnDatagram(ts24, recvUsec) })
+	w.after(recvUsec)
+	return owd, ok
+}
+
+func (w *watched) MinDelta(localUsec uint64) (uint32, bool) {
+	w.until(localUsec)
+	defer w.after(localUsec)
+	return w.subject.MinDelta(localUsec)
+}
+
+func (w *watched) OnPeerMinDelta(delta uint32, recvUsec uint64) {
+	w.final(recvUsec, func() { w.subject.OnPeerMinDelta(delta, recvUsec) })
+	w.after(recvUsec)
+}
+
+func (w *watched) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
+	w.until(localUsec)
+	return w.subject.RemoteTime(localUsec, nearUsec)
+}
+
+// TestMonotone asks for the remote time all through every scenario: it never goes
+// back and never runs at less than half or more than one and a half times the local
+// speed, except where a step was counted. What was read within 20 ms of what comes
+// next, before it or after, would be read again.
+func TestMonotone(t *testing.T) {
+	worlds := 2
+	if testing.Short() {
+		worlds = 1
+	}
+	scenarios := sim.Scenarios()
+	var mu sync.Mutex
+	var f failures
+	asks, steps := 0, map[string]int{}
+	eachOf(len(scenarios)*worlds, func(i int) {
+		sc, seed := scenarios[i/worlds], uint64(i%worlds)+1
+		if testing.Short() {
+			sc.Duration = min(sc.Duration, 140*sec)
+		}
+		var ends [2]watched
+		for side := range ends {
+			name := fmt.Sprintf("%s, seed %d, %c: ", sc.Name, seed, 'A'+rune(side))
+			ends[side].fail = func(format string, args ...any) {
+				f.add(sc.Name, "%s", name+fmt.Sprintf(format, args...))
+			}
+		}
+		sim.Run(sc, seed, []sim.Pair{{A: &ends[0], B: &ends[1]}}, sim.Observer{Poll: func(*sim.Observation) {}})
+		mu.Lock()
+		for side := range ends {
+			asks += ends[side].asks
+			steps[sc.Name] += ends[side].steps
+			if sc.Tag&sim.Jumped == 0 && ends[side].steps > 1 {
+				f.add("a step was counted where no clock jumps", "%s, seed %d, %c: %d", sc.Name, seed, 'A'+rune(side), ends[side].steps)
+			}
+		}
+		mu.Unlock()
+	})
+	t.Logf("%d questions; steps counted by %d ends: %v", asks, 2*worlds, steps)
+	f.report(t)
+}

@@ -1,0 +1,158 @@
+// These tests prove that skews are followed that crystals do not have, that a slew gives, and
+// that change with the temperature, on a LAN and on longer paths.
+
+package simtest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"timesync/internal/long"
+	"timesync/internal/sim"
+)
+
+var fastWorlds = long.Count("fast.worlds", "worlds of each kind of TestFastClocks", 200, 200, 1000)
+
+// fastWorld draws a LAN or a path of 20 to 60 ms there and back, 10 to 60 datagrams a second, and
+// clocks that are 300 to 1,000 ppm apart either way. Or, if slewed, that are 40 ppm apart; then
+// one of them is 500 ppm faster or slower for 5 to 40 s, between from and to.
+func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duration, text string) {
+	r := newRand(seed, 's')
+	path := []struct{ base, jitter time.Duration }{{100 * us, 50 * us}, {10 * ms, 500 * us}, {20 * ms, 3 * ms}, {30 * ms, ms}}[r.IntN(4)]
+	rate := []float64{60, 60, 20, 10}[r.IntN(4)]
+	ppm := (300 + 700*r.Float64()) * float64(1-2*r.IntN(2))
+	if slewed {
+		ppm = math.Copysign(40, ppm)
+	}
+	var events []sim.ClockEvent
+	clock := func(ppm float64) func(uint64) sim.ClockSpec {
+		spec := sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: ppm, SinePPM: 2, SinePeriod: 900 * sec, SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
+		if slewed && events == nil {
+			from = uniform(r, 40*sec, 60*sec)
+			to = from + uniform(r, 5*sec, 40*sec)
+			events = []sim.ClockEvent{{At: from, For: to - from, PPM: math.Copysign(500, ppm)}}
+			spec.Events = events
+		}
+		return func(uint64) sim.ClockSpec { return spec }
+	}
+	link := func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(path.base), Delay: sim.Exp(path.jitter)} }
+	sc = sim.Scenario{Duration: 120 * sec, A: clock(ppm / 2), B: clock(-ppm / 2), AB: link, BA: link, RateAB: rate, RateBA: rate}
+	return sc, from, to, fmt.Sprintf("seed %d: %.0f ppm, one way %v, jitter %v, %v datagrams a second, slewed from %v to %v", seed, ppm, path.base, path.jitter, rate, from, to)
+}
+
+// fastRun plays such a world and returns p99 of the errors of the original and of ours, us, from
+// a second after the start or the slew on, and whether ours is late: wrong by a millisecond when
+// the start, or the last change of a rate, is more than 15 s ago.
+func fastRun(slewed bool, seed uint64) (original, ours float64, late bool, text string) {
+	sc, from, to, text := fastWorld(slewed, seed)
+	var all [2]errors
+	sim.Run(sc, seed, scorePairs(), sim.Observer{Poll: func(o *sim.Observation) {
+		if o.At < from+sec || !o.OK {
+			return
+		}
+		e := math.Abs(o.Excess())
+		all[o.Pair] = append(all[o.Pair], e)
+		settled := o.At > from+15*sec && (o.At < to || o.At > to+15*sec)
+		late = late || o.Pair == 1 && settled && e > 1000
+	}})
+	for _, e := range all {
+		slices.Sort(e)
+	}
+	return all[0].quantile(0.99), all[1].quantile(0.99), late, text
+}
+
+// TestFastClocks: no queue grows and no path changes while the round trip stays as it is, and both
+// floors say so within seconds. So the time should be right within 15 s, and never worse than the
+// original's. In a few worlds it is not yet.
+func TestFastClocks(t *testing.T) {
+	n := fastWorlds()
+	m := musts{t: t}
+	for _, kind := range []struct {
+		name        string
+		slewed      bool
+		worse, late float64 // share of the worlds, at most
+	}{
+		{"300 to 1,000 ppm apart", false, 0.005, 0.03},
+		{"slewed by 500 ppm", true, 0.05, 0.07},
+	} {
+		worse, late := make([]string, n), make([]string, n)
+		eachOf(n, func(i int) {
+			original, ours, isLate, text := fastRun(kind.slewed, *seedFirst+uint64(i)+1)
+			text += fmt.Sprintf(": p99 %.0f us, the original's %.0f us", ours, original)
+			if ours > original {
+				worse[i] = text
+			}
+			if isLate {
+				late[i] = text
+			}
+		})
+		for _, share := range []struct {
+			what  string
+			limit float64
+			texts []string
+		}{{"worse than the original", kind.worse, worse}, {"wrong by 1 ms after 15 s", kind.late, late}} {
+			texts := slices.DeleteFunc(share.texts, func(s string) bool { return s == "" })
+			m.misses(fmt.Sprintf("%s: of %d worlds, share %s", kind.name, n, share.what), float64(len(texts))/float64(n), 0, share.limit)
+			for _, text := range texts[:min(len(texts), 3)] {
+				t.Logf("%s: %s", share.what, text)
+			}
+		}
+	}
+	m.log()
+}
+
+const strong, quiet = 8, 2 // ppm
+
+// oscillators are paths and clocks, and what p99 must be and should be there, us.
+var oscillators = []struct {
+	name         string
+	base, jitter time.Duration
+	rate, ppm    float64
+	must, aim    float64
+}{
+	{"LAN, 0.1 ms of jitter, strong wander, 60/s", 200 * us, 100 * us, 60, strong, 16, 7},
+	{"LAN, 0.1 ms of jitter, strong wander, 16/s", 200 * us, 100 * us, 16, strong, 30, 14},
+	{"LAN, 0.1 ms of jitter, strong wander, 1/s", 200 * us, 100 * us, 1, strong, 76, 58},
+	{"LAN, 0.1 ms of jitter, quiet, 60/s", 200 * us, 100 * us, 60, quiet, 7, 5},
+	{"LAN, 0.1 ms of jitter, quiet, 16/s", 200 * us, 100 * us, 16, quiet, 9, 8},
+	{"LAN, 5 us of jitter, quiet, 60/s", 200 * us, 5 * us, 60, quiet, 6, 1},
+	{"20 ms, 3 ms of jitter, strong wander, 60/s", 20 * ms, 3 * ms, 60, strong, 40, 30},
+	{"20 ms, 3 ms of jitter, strong wander, 10/s", 20 * ms, 3 * ms, 10, strong, 150, 80},
+}
+
+// TestOscillators plays clocks whose temperature moves their rates by 8 ppm in 10 min, as
+// that of a warming laptop does, or by 2 ppm in 15 min.
+func TestOscillators(t *testing.T) {
+	worlds := 8
+	if testing.Short() {
+		worlds = 2
+	}
+	m := musts{t: t}
+	for _, c := range oscillators {
+		r := measure(oscillating(c.base, c.jitter, c.rate, c.ppm), alone, worlds)
+		m.judge(c.name+": p99, us", r[0].poll.quantile(0.99), c.must, c.aim)
+		m.note("  median", r[0].poll.quantile(0.5))
+	}
+	m.log()
+}
+
+// oscillating is a world whose clocks are 40 ppm apart and move by ppm, as their temperature
+// does.
+func oscillating(base, jitter time.Duration, rate, ppm float64) sim.Scenario {
+	period := 600 * sec
+	if ppm < 5 {
+		period = 900 * sec
+	}
+	clock := func(side uint64, skew float64) func(uint64) sim.ClockSpec {
+		return func(seed uint64) sim.ClockSpec {
+			r := newRand(seed, side)
+			return sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: skew, SinePPM: ppm, SinePeriod: period,
+				SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
+		}
+	}
+	link := func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(jitter)} }
+	return sim.Scenario{Duration: 300 * sec, Warmup: 30 * sec, A: clock(0, 20), B: clock(1, -20), AB: link, BA: link, RateAB: rate, RateBA: rate}
+}

@@ -1,0 +1,51 @@
+// The method under test, as the simulation wants it.
+
+package simtest
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"timesync"
+	"timesync/internal/long"
+	"timesync/internal/sim"
+)
+
+// seedFirst lets every test of accuracy play other worlds than those for which the
+// estimator was made. Each such test logs it.
+var seedFirst = flag.Uint64("seed.first", 0, "added to the seeds of the worlds by which accuracy is judged")
+
+// newRand returns the random numbers of a seed; each use of the same seed has others.
+func newRand(seed, use uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, use)) }
+
+// worldFlags are those of a test of random worlds: how many, and a seed to look at that one only.
+func worldFlags(prefix, test string, short, normal, many int) (worlds func() int, one *uint64) {
+	one = flag.Uint64(prefix+".world", 0, "play only the world of "+test+" with this seed, and print it")
+	return long.Count(prefix+".worlds", "random worlds of "+test, short, normal, many), one
+}
+
+// subject is the TimeSynchronizer in the terms of package sim.
+type subject struct {
+	sim.Core
+	at uint64 // local time of the last datagram
+}
+
+// subjectFile holds the estimator, seen from the module's root.
+const subjectFile = "synchronizer.go"
+
+func (s *subject) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
+	s.at = recvUsec
+	return s.Core.OnDatagram(ts24, recvUsec)
+}
+
+func (s *subject) Steps() int { return int(s.snapshot().Steps) }
+
+func (s *subject) snapshot() timesync.Snapshot {
+	snapshot, _ := s.Sync.Snapshot(s.at)
+	return snapshot
+}
+
+// inside describes what is known, for a look at one world.
+func (s *subject) inside() string { return fmt.Sprint(s.snapshot(), s.Sync.Stats()) }
