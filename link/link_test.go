@@ -187,6 +187,46 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
+// TestGuesses: where few datagrams come, an end seldom knows its floor for certain when a report is
+// due. After one that was a guess, the first datagram that can do better carries a report, and
+// the schedule stays.
+func TestGuesses(t *testing.T) {
+	const every = 250_000
+	more := 0
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(48_200_000+seed, 0))
+		t.Logf("seed %d", 48_200_000+seed)
+		var ends [2]Link
+		guessed, due := [2]bool{}, [2]uint64{}
+		for now := uint64(1e9); now < 1e9+120e6; now += every {
+			for i := range ends {
+				from, to, at := &ends[i], &ends[1-i], now+uint64(i)*every/2
+				minDelta, ok := from.sync.MinDeltaTS24(at)
+				owed, scheduled := from.owed, !from.reporting || at >= from.reportDue
+				datagram := from.AppendHeader(nil, at)
+				reports := datagram[0]&flagReport != 0
+				if wants := ok && (owed || scheduled || guessed[i] && minDelta%3 == 1); reports != wants {
+					t.Fatalf("end %d at %d: a report: %v, owed %v, scheduled %v, guessed before %v, mark %d", i, at, reports, owed, scheduled, guessed[i], minDelta%3)
+				}
+				if reports && !owed && !scheduled {
+					more++
+					if from.reportDue != due[i] {
+						t.Fatalf("end %d at %d: the schedule has moved", i, at)
+					}
+				}
+				if reports {
+					guessed[i] = minDelta%3 != 1
+				}
+				due[i] = from.reportDue
+				to.Open(datagram, at+10_000+uint64(5000*rng.ExpFloat64()))
+			}
+		}
+	}
+	if t.Logf("%d more reports in 20 times 120 s", more); more == 0 {
+		t.Error("no report followed a guess")
+	}
+}
+
 // TestSendFailed: a report that was not sent comes with the next datagram.
 func TestSendFailed(t *testing.T) {
 	p := newPair(t, 6)
