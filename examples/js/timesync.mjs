@@ -1,87 +1,66 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-/**
- * A peer of timesync in one file, for browsers and Node, as docs/WIRE.md describes one.
- *
- * - Link keeps time with a peer by datagrams, such as those of WebTransport or WebRTC.
- * - Ping asks a server for its time over a WebSocket, or whatever else there is.
- * - TickClient follows the game time of a server of package tick by one of the two.
- *
- * Clock readings are BigInts: microseconds modulo 2^64, such as nowUsec() returns. Spans are
- * Numbers of microseconds. Nothing here reads a clock but nowUsec.
- */
+// A peer of timesync in one file, for browsers and Node, as docs/WIRE.md describes one. Link keeps
+// time with a peer by datagrams, such as those of WebTransport or WebRTC. Ping asks a server for its
+// time over a WebSocket. TickClient follows the game time of package tick by one of the two.
+//
+// Clock readings are BigInts: microseconds modulo 2^64, as nowUsec() returns. Spans are Numbers
+// of microseconds. Nothing here reads a clock but nowUsec.
 
 /** @typedef {bigint} Usec a clock reading, microseconds, modulo 2^64 */
+/** @typedef {{x: number, y: number}} Point */
+/** @typedef {{num: number, den: number}} Rate ticks a second */
 
 /** @returns {Usec} a monotonic clock. Read it just before sending, and first of all on receipt. */
 export const nowUsec = () => BigInt(Math.floor(performance.now() * 1000));
-
 /** @param {bigint} v @returns {bigint} v modulo 2^64 */
 export const u64 = v => BigInt.asUintN(64, v);
-
 /** @returns {number} a-b as a span: the shorter way round. @param {Usec} a @param {Usec} b */
 export const since = (a, b) => Number(BigInt.asIntN(64, a - b));
 
 // ---- Counters: numbers on a ring of 2^bits, at most 2^27 here ----
-
 /** @param {number} v @param {number} bits */
-export const wrap = (v, bits) => { const full = 2 ** bits; return v - full * Math.floor(v / full); };
-
+export const wrap = (v, bits) => v - 2 ** bits * Math.floor(v / 2 ** bits);
 /** v the shorter way round, in [-half, half). @param {number} v @param {number} bits */
 export const ring = (v, bits) => wrap(v + 2 ** (bits - 1), bits) - 2 ** (bits - 1);
-
-/** Whether a comes before b; half a ring apart the smaller one does.
- *  @param {number} a @param {number} b @param {number} bits */
+/** Whether a comes before b; half a ring apart the smaller one does. @param {number} a @param {number} b @param {number} bits */
 export const less = (a, b, bits) => {
-	const d = wrap(a - b, bits), half = 2 ** (bits - 1);
-	return d === half ? wrap(a, bits) < wrap(b, bits) : d > half;
+	const d = ring(a - b, bits);
+	return d === -(2 ** (bits - 1)) ? wrap(a, bits) < wrap(b, bits) : d < 0;
 };
-
-/** The number nearest to near whose low bits are small. @param {bigint} near @param {bigint} small
- *  @param {number} bits @returns {bigint} */
+/** The number nearest to near whose low bits are small. @param {bigint} near @param {bigint} small @param {number} bits */
 export const expand = (near, small, bits) => u64(near + BigInt.asIntN(bits, small - near));
 
-// ---- Times on the wire ----
-
-/** @param {Usec} now */
-export const toTS24 = now => Number(BigInt.asUintN(24, now >> 3n));
-/** @param {Usec} remote the receiver's clock */
-export const toTS23 = remote => Number(BigInt.asUintN(23, (remote + 4n) >> 3n));
-/** @param {Usec} remote the receiver's clock */
-export const toTS16 = remote => Number(BigInt.asUintN(16, (remote + 256n) >> 9n));
+// ---- Times on the wire. toTS23 and toTS16 take the receiver's clock, the others the own one ----
+export const toTS24 = (/** @type {Usec} */ now) => Number(BigInt.asUintN(24, now >> 3n));
+export const toTS23 = (/** @type {Usec} */ remote) => Number(BigInt.asUintN(23, (remote + 4n) >> 3n));
+export const toTS16 = (/** @type {Usec} */ remote) => Number(BigInt.asUintN(16, (remote + 256n) >> 9n));
 /** @param {Usec} now @param {number} ts @returns {Usec} from 50.3 s before now to 16.8 s after */
 export const fromTS23 = (now, ts) => u64(expand((now >> 3n) - (1n << 21n), BigInt(ts), 23) << 3n);
 /** @param {Usec} now @param {number} ts @returns {Usec} from 25.2 s before now to 8.4 s after */
 export const fromTS16 = (now, ts) => u64(expand((now >> 9n) - (1n << 14n), BigInt(ts), 16) << 9n);
 
-/** @param {DataView} v @param {number} at */
-const get24 = (v, at) => v.getUint16(at, true) | v.getUint8(at + 2) << 16;
-/** @param {DataView} v @param {number} at @param {number} x */
-const put24 = (v, at, x) => { v.setUint16(at, x & 0xffff, true); v.setUint8(at + 2, x >>> 16); };
-/** @param {Uint8Array} b */
-const view = b => new DataView(b.buffer, b.byteOffset, b.byteLength);
+const view = (/** @type {Uint8Array} */ b) => new DataView(b.buffer, b.byteOffset, b.byteLength);
+const get24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at) => b[at] | b[at + 1] << 8 | b[at + 2] << 16;
+const put24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at, /** @type {number} */ x) => b.set([x & 255, x >> 8 & 255, x >> 16], at);
 
-/** The report for a floor of so many microseconds. @param {number} floor @param {0|1|2} mark */
+/** The report for a floor of so many microseconds. @param {number} floor @param {number} mark 1: seen, 0: a guess */
 export const toReport = (floor, mark) => {
 	const c = wrap(Math.floor((floor + 3.5) / 8), 24) + 1;
 	return wrap(c - (c + 3 - mark) % 3, 24) || 2 ** 24 - 1; // 0 would be "has heard nothing"
 };
 
 // ---- The estimator: WIRE.md, "A simple estimator" ----
-
 const SECOND = 1e6, DELTA = 27, OFFSET = 26; // us; bits of the rings of deltas and offsets, in us
 const BUCKET = 2 * SECOND, MEMORY = 100 * SECOND, LATE = 10 * SECOND, RECENT = 5 * SECOND, SETTLED = 15 * SECOND;
 const PRIOR = 100e-6, SKEW = 200e-6, DRIFT = 1e-6; // rates: usual of two crystals, largest, and how far it may turn
 const SEEN = 100, ROUNDING = 13; // us
 
-/** @typedef {{x: number, y: number}} Point */
-
 /** The line below all points, as high as it can be over their mean: an edge of their lower hull.
  *  @param {Point[]} points in order of x, two or more @returns {number} its slope */
 function hullSlope(points) {
 	const mean = points.reduce((sum, p) => sum + p.x, 0) / points.length;
-	/** @type {Point[]} */
-	const hull = [];
+	/** @type {Point[]} */ const hull = [];
 	for (const p of points) {
 		for (let n = hull.length; n > 1; n--) {
 			const a = hull[n - 2], b = hull[n - 1];
@@ -102,79 +81,57 @@ export class Synchronizer {
 		this.fell = false; // the floor fell to another level, and the peer is to hear of it
 		this.reset();
 	}
-
 	reset() {
 		if (this.synchronized) this.steps++;
 		this.synchronized = this.heard = this.reported = false;
-		this.base = 0n; // where x is 0
-		this.x = 0; // of the last datagram
-		/** @type {Point[]} */ this.points = [];
-		this.slope = 0; this.level = 0; this.at = 0; // the floor is level + slope (x - at)
-		this.prior = {slope: 0, sigma: PRIOR}; this.sigma = PRIOR; // of the slope
+		this.base = 0n; this.x = 0; // where x is 0, and x of the last datagram
+		this.points = /** @type {Point[]} */ ([]);
+		this.slope = this.level = this.at = 0; // the floor is level + slope (x - at)
+		this.sigma = PRIOR; this.prior = {slope: 0, sigma: PRIOR}; // of the slope
 		this.under = this.over = Infinity; // what is further from the line is too early, or late
 		this.bucket = {from: 0, x: 0, y: Infinity}; // its lowest datagram
-		this.count = 0; this.height = 0; // datagrams, and their mean height above the line
+		this.count = this.height = 0; // datagrams, and their mean height above the line
 		this.lateFrom = NaN; // x of the first late bucket of a row
-		this.last = {x: 0, y: 0}; // datagram
-		this.peer = {x: 0, y: 0}; // its floor
+		this.last = this.peer = {x: 0, y: 0}; // datagram; the peer's floor
 		this.jitter = 0; // mean of what reports differ from what they were expected to be
 		this.high = {x: -Infinity, y: 0}; // the peer's floor before it fell
-		/** @type {Point[]} */ this.row = []; // datagrams that are late by half of what it fell since
-		this.trip = 0; // the last one that was possible
-		/** @type {Point[]} */ this.below = []; // limits of the offset
-		/** @type {Point[]} */ this.above = [];
+		this.row = /** @type {Point[]} */ ([]); // datagrams that are late by half of what it fell since
+		this.below = /** @type {Point[]} */ ([]); this.above = /** @type {Point[]} */ ([]); // limits of the offset
 		this.told = {x: -Infinity, y: 0}; // the last report, as a limit
 		this.event = -Infinity; // x when a clock was set
-		this.offset = 0; this.offsetAt = 0;
+		this.trip = this.offset = this.offsetAt = 0; // trip: the last one that was possible
 	}
-
-	/** @param {number} x */
-	floor(x) { return this.level + this.slope * (x - this.at); }
-	/** @param {number} x */
-	peerFloor(x) { return this.peer.y - this.slope * (x - this.peer.x); }
+	/** @param {number} x */ floor(x) { return this.level + this.slope * (x - this.at); }
+	/** @param {number} x */ peerFloor(x) { return this.peer.y - this.slope * (x - this.peer.x); }
 	/** What is not known of the clocks' rates: us in a us. */
 	get unknown() { return Math.min(SKEW + Math.abs(this.slope), 6 * this.sigma + DRIFT); }
-
 	/** Takes the stamp of a datagram that arrived at now; proven to come from the peer, and new.
 	 *  @param {number} stamp @param {Usec} now @returns {number|null} its one-way delay, if known */
 	datagram(stamp, now) {
 		const raw = Number(BigInt.asUintN(DELTA, now - (BigInt(stamp) << 3n)));
-		if (!this.heard) {
-			this.heard = true;
-			this.base = now;
-			this.level = ring(raw, DELTA);
-		}
-		let x = since(now, this.base);
-		if (x < this.x - SECOND || x > this.x + 1e12) { // the own clock was set: x goes on
-			x = this.x;
-			this.base = u64(now - BigInt(x));
-		}
+		if (!this.heard) [this.heard, this.base, this.level] = [true, now, ring(raw, DELTA)];
+		const ahead = since(now, this.base) - this.x;
+		if (ahead < -SECOND || ahead > 1e12) this.base = u64(now - BigInt(this.x)); // the own clock was set: x goes on
+		const x = since(now, this.base);
 		this.x = Math.max(this.x, x);
 		const d = ring(raw - this.floor(x), DELTA), y = this.floor(x) + d;
 		this.last = {x, y};
 		if (x - this.bucket.from >= BUCKET) this.endBucket(x);
-		if (d < -this.under) {
-			this.restart(this.last);
-			this.fell = true;
-		} else if (this.last.y < this.bucket.y) {
-			Object.assign(this.bucket, this.last);
-		}
+		if (d < -this.under) this.restart(this.last), this.fell = true;
+		if (y < this.bucket.y) Object.assign(this.bucket, this.last);
 		this.level += Math.min(y - this.floor(x), 0);
 		this.close(d);
 		this.height += (Math.max(d, 0) - this.height) / Math.min(++this.count, 64);
-		this.limit(this.below, {x, y: -y});
+		this.limit(this.below, {x, y: -y}); // it is on its way for 0 us or more
 		this.update(x);
-		return this.synchronized ? Math.max(ring(y + this.offset, OFFSET), 0) : null;
+		return this.synchronized ? ring(y + this.offset, OFFSET) : null;
 	}
-
 	/** By how much the peer's floor fell within 20 s, if that is much. @param {number} x */
 	fallen(x) {
 		const d = this.high.y - this.slope * (x - this.high.x) - this.peerFloor(x);
 		return x - this.high.x < 2 * LATE && d > SEEN + 8 * this.jitter ? d : 0;
 	}
-
-	/** If the peer's floor fell, and all datagrams are late since, for longer than by chance, a clock was set.
-	 *  @param {number} d how late the last one is */
+	/** If the peer's floor fell and all datagrams are late since, a clock was set. @param {number} d how late the last is */
 	close(d) {
 		const {x} = this.last, half = this.fallen(x) / 2;
 		if (half === 0 || d < half) this.row = [];
@@ -183,54 +140,36 @@ export class Synchronizer {
 		this.restart(this.row.reduce((a, b) => a.y < b.y ? a : b));
 		this.high = this.peer;
 	}
-
 	/** Forgets all points but one. The slope stays. @param {Point} p */
 	restart(p) {
 		this.prior = {slope: this.slope, sigma: Math.min(this.sigma + DRIFT, PRIOR)};
-		this.points = [];
+		this.points = []; this.row = [];
 		this.level = p.y; this.at = p.x;
 		this.bucket = {from: this.last.x, ...p};
-		this.under = this.over = Infinity;
-		this.lateFrom = NaN; this.row = [];
+		this.under = this.over = Infinity; this.lateFrom = NaN;
 	}
-
-	/** @param {number} x */
-	endBucket(x) {
+	/** Makes a point of the bucket, and lays the line below the points. */
+	endBucket(/** @type {number} */ x) {
 		const {x: at, y} = this.bucket, late = y - this.floor(at) > this.over;
 		this.bucket = {from: x, x, y: Infinity};
 		if (y === Infinity) return;
 		if (!late) this.lateFrom = NaN;
 		else if (Number.isNaN(this.lateFrom)) this.lateFrom = at;
-		let from = x - MEMORY;
-		if (late && at - this.lateFrom > LATE) { // the path is longer
-			from = this.lateFrom;
-			this.lateFrom = NaN;
-		}
+		const longer = late && at - this.lateFrom > LATE, from = longer ? this.lateFrom : x - MEMORY; // the path is longer
+		if (longer) this.lateFrom = NaN;
 		if (at > (this.points.at(-1)?.x ?? -Infinity)) this.points.push({x: at, y});
-		this.points = this.points.filter(p => p.x >= from);
-		this.lay();
-	}
-
-	/** Lays the line below the points. */
-	lay() {
-		const p = this.points, n = p.length, P = this.prior.sigma ** 2;
-		if (n === 0) return;
-		let third = 0;
+		const p = this.points = this.points.filter(p => p.x >= from), n = p.length, P = this.prior.sigma ** 2;
 		if (n >= 4) {
 			const slope = hullSlope(p), heights = p.map(q => q.y - slope * q.x).sort((a, b) => a - b);
-			third = heights[2] - heights[0] + 4; // half a unit of stamps
-			const own = 2 * third / (p[n - 1].x - p[0].x);
+			const third = heights[2] - heights[0] + 4, own = 2 * third / (p[n - 1].x - p[0].x); // 4 us: half a unit of stamps
 			this.slope = this.prior.slope + (slope - this.prior.slope) * P / (P + own ** 2);
 			this.sigma = Math.sqrt(1 / (1 / P + 1 / own ** 2));
+			this.under = SEEN + 16 * third;
+			this.over = SEEN + 2 * (heights.reduce((a, b) => a + b) / n - heights[0]);
 		}
 		this.at = p[n - 1].x;
-		const levels = p.map(q => q.y - this.slope * (q.x - this.at));
-		this.level = Math.min(...levels);
-		if (n < 4) return;
-		this.under = SEEN + 16 * third;
-		this.over = SEEN + 2 * (levels.reduce((a, b) => a + b) / n - this.level);
+		this.level = Math.min(...p.map(q => q.y - this.slope * (q.x - this.at)));
 	}
-
 	/** Takes the peer's report, which arrived at now, after the stamp of its datagram.
 	 *  @param {number} report @param {Usec} now */
 	report(report, now) {
@@ -247,15 +186,11 @@ export class Synchronizer {
 		if (report % 3 === 1) this.limit(this.above, this.told);
 		this.update(x);
 	}
-
-	/** Adds a limit. Those count that are recent, and the last one. A datagram tells the lower ones, as it
-	 *  is on its way for 0 us or more; a report that was seen the upper ones.
-	 *  @param {Point[]} limits @param {Point} p */
+	/** Adds a limit. The recent ones count, and the last one. @param {Point[]} limits @param {Point} p */
 	limit(limits, p) {
 		limits.push(p);
 		while (limits.length > 1 && limits[0].x < p.x - RECENT) limits.shift();
 	}
-
 	/** How far the offset is above its lower limit, and below its upper one. @param {number} x */
 	distances(x) {
 		const offset = this.offset - this.slope * (x - this.offsetAt);
@@ -264,39 +199,31 @@ export class Synchronizer {
 			ring(sign * (offset - q.y + this.slope * (x - q.x)), OFFSET) + this.unknown * Math.abs(x - q.x)), 2 ** (OFFSET - 1));
 		return [least(1, this.below), least(-1, x - this.event < SETTLED ? [...this.above, this.told] : this.above)];
 	}
-
 	/** Calculates the offset anew. @param {number} x */
 	update(x) {
 		if (!this.heard || !this.reported) return;
-		const own = this.floor(x), trip = ring(this.peerFloor(x) + own, DELTA);
-		if (trip >= -2 * SEEN || !this.synchronized) this.trip = Math.max(trip, 0);
-		const peer = trip >= -2 * SEEN ? this.peerFloor(x) : this.trip - own; // a clock was set, and the peer will report that
+		const own = this.floor(x), trip = ring(this.peerFloor(x) + own, DELTA), possible = trip >= -2 * SEEN;
+		if (possible || !this.synchronized) this.trip = Math.max(trip, 0);
+		const peer = possible ? this.peerFloor(x) : this.trip - own; // a clock was set, and the peer will report that
 		const was = this.offset - this.slope * (x - this.offsetAt);
 		const moved = ring(peer - own - 2 * was, DELTA) / 2;
 		if (this.synchronized && Math.abs(moved) > 50e3) this.steps++;
 		this.synchronized = true;
-		this.offset = was + moved;
-		this.offsetAt = x;
+		this.offset = was + moved; this.offsetAt = x;
 		this.near = expand(this.near, BigInt(Math.round(this.offset)), OFFSET);
 		const [below, above] = this.distances(x);
 		if (below + above >= 0) return;
 		this.event = x; // both limits cannot be true: a clock was set
-		this.below = [{x: this.last.x, y: -this.last.y}];
-		this.above = [];
-		if (this.told.x < this.last.x) this.told.x = -Infinity;
+		this.below = [{x: this.last.x, y: -this.last.y}]; this.above = [];
+		if (this.told.x < this.last.x) this.told = {x: -Infinity, y: 0};
 	}
-
 	/** Says what the remote clock read, all of it, when it sent what arrived at now.
 	 *  @param {Usec} now @param {Usec} remote */
 	anchor(now, remote) {
-		if (!this.synchronized) { this.near = u64(remote - now); return; }
-		const was = /** @type {bigint} */ (this.remoteTime(now));
-		const turns = expand(remote, was, OFFSET) - was;
-		if (turns === 0n) return;
-		this.near = u64(this.near + turns);
-		this.steps++;
+		const was = this.remoteTime(now), turns = was === null ? 0n : expand(remote, was, OFFSET) - was;
+		this.near = was === null ? u64(remote - now) : u64(this.near + turns);
+		if (turns !== 0n) this.steps++;
 	}
-
 	/** The report to send at now, or null before the first datagram. @param {Usec} now */
 	minDelta(now) {
 		if (!this.heard) return null;
@@ -304,21 +231,16 @@ export class Synchronizer {
 		const seen = [...this.points, this.bucket].some(p => p.x > x - RECENT && p.y - this.floor(p.x) + this.unknown * Math.abs(x - p.x) < SEEN);
 		return toReport(this.floor(x), seen ? 1 : 0);
 	}
-
 	/** The remote clock. Corrections of up to 50 ms are made at once, so it may go back by so much.
 	 *  @param {Usec} now @returns {Usec|null} */
 	remoteTime(now) {
-		if (!this.synchronized) return null;
 		const turned = -this.slope * (since(now, this.base) - this.offsetAt);
-		return u64(now + this.near + BigInt(Math.round(turned)));
+		return this.synchronized ? u64(now + this.near + BigInt(Math.round(turned))) : null;
 	}
-
 	/** How far remoteTime may be off, while no clock is set. @param {Usec} now @returns {number|null} us */
 	errorBound(now) {
-		if (!this.synchronized) return null;
-		return Math.min(Math.max(...this.distances(since(now, this.base)), 0) + 40, 2 ** (OFFSET - 1));
+		return this.synchronized ? Math.min(Math.max(...this.distances(since(now, this.base)), 0) + 40, 2 ** (OFFSET - 1)) : null;
 	}
-
 	/** @returns {number|null} us */
 	minimumOneWayDelay() { return this.synchronized ? Math.max(ring(this.floor(this.x) + this.offset, OFFSET), 0) : null; }
 	/** @returns {number|null} us */
@@ -326,24 +248,19 @@ export class Synchronizer {
 }
 
 // ---- The header of datagrams: WIRE.md, "The header of a datagram" ----
-
-const REPORT = 1, ANCHOR = 2, HAS_ANCHOR = 4, ASKS = 8, RESERVED = 0xf0;
+const REPORT = 1, ANCHOR = 2, HAS_ANCHOR = 4, ASKS = 8, RESERVED = 0xf0; // flags
 const SOON = 500_000, LATER = 2_000_000, SOON_OVER = 20_000_000, SURE = 50_000, HELD_UP = 2_000_000, ANCHOR_AGE = 16e6;
 
 /** One end of a connection. For the next connection take a new one. */
 export class Link {
 	constructor() { this.sync = new Synchronizer(); this.clear(); }
-
 	clear() {
 		this.hasAnchor = this.heardOfUs = this.owed = this.guessed = this.knewUs = false;
 		this.first = this.due = /** @type {Usec|null} */ (null); // reports
 		this.asking = {n: 0, from: 0n, last: /** @type {Usec|null} */ (null)};
 		this.behind = {n: 0, from: 0n};
 	}
-
-	/** Forgets the peer. */
-	reset() { this.sync.reset(); this.sync.near = 0n; this.clear(); }
-
+	/** Forgets the peer. */ reset() { this.sync.reset(); this.sync.near = 0n; this.clear(); }
 	/** @param {Usec} now when the datagram is sent @returns {Uint8Array} what goes in front of the payload */
 	header(now) {
 		const known = this.sync.synchronized, report = this.sync.minDelta(now);
@@ -352,102 +269,83 @@ export class Link {
 		const anchors = reports || !known || !this.heardOfUs;
 		const b = new Uint8Array(4 + (reports ? 3 : 0) + (anchors ? 8 : 0)), v = view(b);
 		b[0] = (reports ? REPORT : 0) | (anchors ? ANCHOR : 0) | (known && this.hasAnchor ? HAS_ANCHOR : 0) | (known ? 0 : ASKS);
-		put24(v, 1, toTS24(now));
-		if (reports) put24(v, 4, /** @type {number} */ (report));
+		put24(b, 1, toTS24(now));
+		if (reports) put24(b, 4, /** @type {number} */ (report));
 		if (anchors) v.setBigUint64(b.length - 8, now, true);
 		return b;
 	}
-
 	/** Whether a report goes with a datagram. @param {Usec} now @param {boolean} seen */
 	reports(now, seen) {
 		this.first ??= this.due = now;
 		const ahead = since(/** @type {Usec} */ (this.due), now);
-		const scheduled = this.owed || ahead <= 0 || ahead > LATER;
-		if (!scheduled && !(this.guessed && seen) && !this.sync.fell) return false;
+		const scheduled = this.owed || ahead <= 0 || ahead > LATER, reports = scheduled || this.guessed && seen || this.sync.fell;
 		if (scheduled) this.due = u64(now + BigInt(u64(now - this.first) >= SOON_OVER ? LATER : SOON));
-		if (scheduled) this.owed = false;
-		this.guessed = !seen;
-		this.sync.fell = false;
-		return true;
+		if (reports) { this.guessed = !seen; this.owed = this.sync.fell = false; }
+		return reports;
 	}
-
-	/** Says that a datagram was not sent after all. */
-	sendFailed() { this.owed = true; }
-
+	/** Says that a datagram was not sent after all. */ sendFailed() { this.owed = true; }
 	/** Takes a datagram, proven to come from the peer, and new. delay is null while it is not known.
 	 *  @param {Uint8Array} datagram @param {Usec} now when it arrived
 	 *  @returns {{payload: Uint8Array, delay: number|null, error?: undefined} | {error: 'truncated'|'reserved'|'anchor'}} */
 	open(datagram, now) {
-		const v = view(datagram), flags = datagram[0];
+		const flags = datagram[0], size = 4 + (flags & REPORT ? 3 : 0) + (flags & ANCHOR ? 8 : 0);
 		if (datagram.length < 4) return {error: 'truncated'};
 		if (flags & RESERVED) return {error: 'reserved'};
-		const size = 4 + (flags & REPORT ? 3 : 0) + (flags & ANCHOR ? 8 : 0);
 		if (datagram.length < size) return {error: 'truncated'};
-		const stamp = get24(v, 1), asks = (flags & ASKS) !== 0;
+		const v = view(datagram), stamp = get24(datagram, 1), asks = (flags & ASKS) !== 0;
 		const anchor = flags & ANCHOR ? v.getBigUint64(size - 8, true) : null;
 		if (anchor !== null && toTS24(anchor) !== stamp) return {error: 'anchor'};
-
 		if (this.startedAnew(asks, now)) this.reset();
-		const delay = this.sync.datagram(stamp, now), knew = this.sync.synchronized;
-		if (anchor !== null && !knew) this.takeAnchor(anchor, now, false);
-		if (flags & REPORT && (knew || !(flags & HAS_ANCHOR))) this.sync.report(get24(v, 4), now);
-		if (anchor !== null && knew && delay !== null && delay <= ANCHOR_AGE) this.takeAnchor(anchor, now, true);
+		const knew = this.sync.synchronized, delay = this.sync.datagram(stamp, now);
+		if (anchor !== null && !knew) this.takeAnchor(anchor, now);
+		if (flags & REPORT && (knew || !(flags & HAS_ANCHOR))) this.sync.report(get24(datagram, 4), now);
+		if (anchor !== null && delay !== null && delay >= -SECOND && delay <= ANCHOR_AGE) this.takeAnchor(anchor, now);
 		this.heardOfUs = (flags & HAS_ANCHOR) !== 0;
 		if (asks) { this.owed = true; this.hasAnchor = false; }
-		return {payload: datagram.subarray(size), delay};
+		return {payload: datagram.subarray(size), delay: delay === null ? null : Math.max(delay, 0)};
 	}
-
 	/** Whether the peer is not who it was. @param {boolean} asks @param {Usec} now */
 	startedAnew(asks, now) {
 		this.knewUs ||= !asks && this.sync.synchronized;
 		const a = this.asking;
 		if (!asks || !this.knewUs) { a.n = 0; return false; }
-		if (++a.n === 1) a.from = now;
-		a.last = now;
-		return a.n >= 3 && u64(now - a.from) >= SURE;
+		this.asking = {n: a.n + 1, from: a.n === 0 ? now : a.from, last: now};
+		return a.n >= 2 && u64(now - this.asking.from) >= SURE;
 	}
-
-	/** @param {Usec} anchor @param {Usec} now @param {boolean} knew */
-	takeAnchor(anchor, now, knew) {
+	/** @param {Usec} anchor @param {Usec} now */
+	takeAnchor(anchor, now) {
 		const b = this.behind, remote = this.sync.remoteTime(now);
-		if (knew && remote !== null && since(remote, anchor) > ANCHOR_AGE) { // it may have been held up
-			if (++b.n === 1) b.from = now;
-			if (b.n < 3 || u64(now - b.from) < HELD_UP) { this.hasAnchor = false; return; }
-		}
-		b.n = 0;
+		const back = remote !== null && since(remote, anchor) > ANCHOR_AGE; // it may have been held up
+		this.behind = {n: back ? b.n + 1 : 0, from: b.n === 0 ? now : b.from};
+		this.hasAnchor = !back || b.n >= 2 && u64(now - b.from) >= HELD_UP;
+		if (!this.hasAnchor) return;
+		this.behind.n = 0;
 		this.sync.anchor(now, anchor);
-		this.hasAnchor = true;
 	}
-
-	/** The peer's clock at now, or null. @param {Usec} now */
-	remoteTime(now) { return this.sync.remoteTime(now); }
-	/** How far that may be off, us. @param {Usec} now */
-	errorBound(now) { return this.sync.errorBound(now); }
+	/** The peer's clock at now, or null. @param {Usec} now */ remoteTime(now) { return this.sync.remoteTime(now); }
+	/** How far that may be off, us. @param {Usec} now */ errorBound(now) { return this.sync.errorBound(now); }
 	minimumOneWayDelay() { return this.sync.minimumOneWayDelay(); }
 	minimumDelayToPeer() { return this.sync.minimumDelayToPeer(); }
 }
 
 // ---- ping: WIRE.md, "ping: request and reply" ----
-
 const PING_LATE = 10e6, PING_SKEW = 600e-6, PING_FAST = 8; // us, rate, requests
+/** @typedef {{at: Usec, offset: bigint, trip: number, half: number}} Exchange */
 
 /** Asks a server for its time. Send request() whenever next() is 0, and pass what comes to reply(). */
 export class Ping {
 	/** @param {number} [session] a number that the server knows, too @param {number} [interval] us */
 	constructor(session = 0, interval = 250_000) { this.session = session; this.interval = interval; this.clear(); }
-
 	clear() {
 		this.asked = 0; this.fast = 0; this.last = 0n;
 		/** @type {Map<bigint, {sent: Usec, n: number, done: boolean}>} */ this.pending = new Map();
-		/** @type {{at: Usec, offset: bigint, trip: number, half: number}[]} */ this.window = [];
+		this.window = /** @type {Exchange[]} */ ([]);
 	}
-
 	/** How long to wait until the next request, us. @param {Usec} now */
 	next(now) {
 		const every = this.fast < PING_FAST ? Math.min(this.interval, 100_000) : this.interval, ago = since(now, this.last);
 		return this.asked === 0 || ago < -every ? 0 : Math.max(every - Math.max(ago, 0), 0);
 	}
-
 	/** @param {Usec} now @param {bigint} [nonce] */
 	request(now, nonce = crypto.getRandomValues(new BigUint64Array(1))[0]) {
 		const b = new Uint8Array(13), v = view(b);
@@ -457,7 +355,6 @@ export class Ping {
 		this.last = now; this.fast++;
 		return b;
 	}
-
 	/** @param {Uint8Array} b @param {Usec} now when it arrived @returns {string} "accepted", or why not */
 	reply(b, now) {
 		const v = view(b);
@@ -475,20 +372,17 @@ export class Ping {
 		const trip = Math.max(away - hold, 0), at = u64(r.sent + BigInt(away >> 1));
 		const s = {at, offset: u64(t2 - r.sent - BigInt(Math.trunc((away - hold) / 2))), trip, half: Math.ceil(trip / 2) + (skewed >> 1) + 2};
 		const best = this.best(now);
-		if (best && Math.abs(since(s.offset, best.offset)) > s.half + best.half + PING_SKEW * Math.abs(since(at, best.at))) {
-			this.window = []; this.fast = 0; // both cannot be true: a clock was set
-		}
-		this.window = [...this.window.slice(-63), s];
+		const set = best && Math.abs(since(s.offset, best.offset)) > s.half + best.half + PING_SKEW * Math.abs(since(at, best.at));
+		if (set) this.fast = 0; // both cannot be true: a clock was set
+		this.window = set ? [s] : [...this.window.slice(-63), s];
 		return 'accepted';
 	}
-
 	/** The exchange with the shortest round trip of the last 8, and of the last 5 s. @param {Usec} now */
 	best(now) {
-		const cost = (/** @type {{at: Usec, trip: number}} */ s) => s.trip + 2 * since(now, s.at) * 15e-6;
+		const cost = (/** @type {Exchange} */ s) => s.trip + 2 * since(now, s.at) * 15e-6;
 		return this.window.filter((s, i, all) => i >= all.length - 8 || since(now, s.at) <= 5e6)
 			.reduce((a, b) => a && cost(a) <= cost(b) ? a : b, /** @type {*} */ (undefined));
 	}
-
 	/** The server's clock, or null. It may go back by what an exchange corrects. @param {Usec} now */
 	remoteTime(now) { const s = this.best(now); return s ? u64(now + s.offset) : null; }
 	/** How far that may be off, us. @param {Usec} now */
@@ -498,22 +392,16 @@ export class Ping {
 }
 
 // ---- tick: WIRE.md, "tick: Welcome and Hello" ----
-
 /** Reads a Welcome; null if it is none. @param {Uint8Array} b */
 export function readWelcome(b) {
 	const v = view(b), n = b.length > 42 ? b[42] : 0, flags = b[33];
 	if (b.length < 34 || b[0] !== 2 || flags > 7 || b.length !== (flags & 4 ? 43 + 2 * n : 34) || flags & 4 && (n < 1 || n > 64)) return null;
-	const w = {
-		epoch: v.getBigUint64(1, true), num: v.getUint32(9, true), den: v.getUint32(13, true),
-		origin: v.getBigUint64(17, true), tick: v.getBigInt64(25, true),
-		heard: (flags & 1) !== 0, paused: (flags & 2) !== 0,
-	};
+	const w = {epoch: v.getBigUint64(1, true), num: v.getUint32(9, true), den: v.getUint32(13, true), origin: v.getBigUint64(17, true),
+		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0};
 	if (w.epoch < 1n || w.epoch >= 1n << 63n || w.num === 0 || w.num > 1e9 * w.den) return null;
 	const start = tickStart(w.tick, w);
 	return start > 1n << 61n || start < -(1n << 61n) ? null : w;
 }
-
-/** @typedef {{num: number, den: number}} Rate ticks a second */
 
 const floorDiv = (/** @type {bigint} */ a, /** @type {bigint} */ b) => a / b - (a % b < 0n ? 1n : 0n);
 /** When a tick starts, ns of game time. @param {bigint} tick @param {Rate} r */
@@ -525,12 +413,10 @@ export const tickAt = (ns, r) => floorDiv(ns * BigInt(r.num), 1000000000n * BigI
 export class TickClient {
 	/** @param {Link|Ping} remote @param {{clientBuffer?: number, serverBuffer?: number}} [buffers] us; 1 and 2 ticks by default */
 	constructor(remote, buffers = {}) {
-		this.remote = remote; this.buffers = buffers; this.steps = 0;
-		/** @type {ReturnType<typeof readWelcome>} */ this.last = null;
-		this.heardAt = 0n;
-		/** @type {{now: Usec, at: number[]}|null} */ this.shown = null;
+		this.remote = remote; this.buffers = buffers; this.steps = 0; this.heardAt = 0n;
+		this.last = /** @type {ReturnType<typeof readWelcome>} */ (null);
+		this.shown = /** @type {{now: Usec, at: number[]}|null} */ (null);
 	}
-
 	/** Takes a Welcome that arrived at now, and says whether it counts. @param {Uint8Array} b @param {Usec} now */
 	welcome(b, now) {
 		const w = readWelcome(b), fresh = this.last && since(now, this.heardAt) < 3e6;
@@ -539,7 +425,6 @@ export class TickClient {
 		this.last = w; this.heardAt = now;
 		return true;
 	}
-
 	/** The message to send some times a second, or null once the server has heard it. @param {Usec} now */
 	hello(now) {
 		if (!this.last || this.last.heard || this.remote.remoteTime(now) === null) return null;
@@ -547,7 +432,6 @@ export class TickClient {
 		b[0] = 1; v.setBigUint64(1, this.last.epoch, true); v.setUint32(9, this.last.num, true); v.setUint32(13, this.last.den, true);
 		return b;
 	}
-
 	/** What to show of others, the time now, and what to play, in us of game time; null while unknown. They are
 	 *  slewed by 1 %, and jump, which steps counts, if one is off by over 0.2 s. @param {Usec} now */
 	clocks(now) {
