@@ -75,32 +75,28 @@ function hullSlope(points) {
 
 /** What a peer's clock shows, from stamps and reports. */
 export class Synchronizer {
-	constructor() {
-		this.steps = 0; // jumps of the remote time
-		this.near = 0n; // remote minus local clock, all 64 bits
-		this.fell = false; // the floor fell to another level, and the peer is to hear of it
-		this.reset();
-	}
-	reset() {
-		if (this.synchronized) this.steps++;
-		this.synchronized = this.heard = this.reported = false;
-		this.base = 0n; this.x = 0; // where x is 0, and x of the last datagram
-		this.points = /** @type {Point[]} */ ([]);
-		this.slope = this.level = this.at = 0; // the floor is level + slope (x - at)
-		this.sigma = PRIOR; this.prior = {slope: 0, sigma: PRIOR}; // of the slope
-		this.under = this.over = Infinity; // what is further from the line is too early, or late
-		this.bucket = {from: 0, x: 0, y: Infinity}; // its lowest datagram
-		this.count = this.height = 0; // datagrams, and their mean height above the line
-		this.lateFrom = NaN; // x of the first late bucket of a row
-		this.last = this.peer = {x: 0, y: 0}; // datagram; the peer's floor
-		this.jitter = 0; // mean of what reports differ from what they were expected to be
-		this.high = {x: -Infinity, y: 0}; // the peer's floor before it fell
-		this.row = /** @type {Point[]} */ ([]); // datagrams that are late by half of what it fell since
-		this.below = /** @type {Point[]} */ ([]); this.above = /** @type {Point[]} */ ([]); // limits of the offset
-		this.told = {x: -Infinity, y: 0}; // the last report, as a limit
-		this.event = -Infinity; // x when a clock was set
-		this.trip = this.offset = this.offsetAt = 0; // trip: the last one that was possible
-	}
+	steps = 0; // jumps of the remote time
+	synchronized = false; // a datagram and a report have come
+	fell = false; // the floor fell to another level, and the peer is to hear of it
+	near = 0n; // remote minus local clock, all 64 bits
+	heard = false; reported = false; // a datagram, a report
+	base = 0n; x = 0; // where x is 0, and x of the last datagram
+	points = /** @type {Point[]} */ ([]);
+	level = 0; slope = 0; at = 0; // the floor is level + slope (x - at)
+	sigma = PRIOR; prior = {slope: 0, sigma: PRIOR}; // of the slope
+	under = Infinity; over = Infinity; // what is further from the line is too early, or late
+	bucket = {from: 0, x: 0, y: Infinity}; // its lowest datagram
+	count = 0; height = 0; // datagrams, and their mean height above the line
+	lateFrom = NaN; // x of the first late bucket of a row
+	last = {x: 0, y: 0}; peer = {x: 0, y: 0}; // datagram; the peer's floor
+	jitter = 0; // mean of what reports differ from what they were expected to be
+	high = {x: -Infinity, y: 0}; // the peer's floor before it fell
+	row = /** @type {Point[]} */ ([]); // datagrams that are late by half of what it fell since
+	below = /** @type {Point[]} */ ([]); above = /** @type {Point[]} */ ([]); // limits of the offset
+	told = {x: -Infinity, y: 0}; // the last report, as a limit
+	event = -Infinity; // x when a clock was set
+	trip = 0; offset = 0; offsetAt = 0; // trip: the last one that was possible
+
 	/** @param {number} x */ floor(x) { return this.level + this.slope * (x - this.at); }
 	/** @param {number} x */ peerFloor(x) { return this.peer.y - this.slope * (x - this.peer.x); }
 	/** What is not known of the clocks' rates: us in a us. */
@@ -253,14 +249,20 @@ const SOON = 500_000, LATER = 2_000_000, SOON_OVER = 20_000_000, SURE = 50_000, 
 
 /** One end of a connection. For the next connection take a new one. */
 export class Link {
-	constructor() { this.sync = new Synchronizer(); this.clear(); }
-	clear() {
-		this.hasAnchor = this.heardOfUs = this.owed = this.guessed = this.knewUs = false;
-		this.first = this.due = /** @type {Usec|null} */ (null); // reports
-		this.asking = {n: 0, from: 0n, last: /** @type {Usec|null} */ (null)};
-		this.behind = {n: 0, from: 0n};
+	sync = new Synchronizer();
+	hasAnchor = false; heardOfUs = false; // each end's anchor is at the other
+	owed = false; guessed = false; // a report is owed; the last one was a guess
+	first = /** @type {Usec|null} */ (null); due = 0n; // reports
+	knewUs = false; // so has the peer known our clock
+	asking = {n: 0, from: 0n, last: /** @type {Usec|null} */ (null)}; // datagrams in a row
+	behind = {n: 0, from: 0n}; // anchors in a row
+
+	/** Forgets the peer. */
+	reset() {
+		const {steps, synchronized} = this.sync;
+		Object.assign(this, new Link());
+		this.sync.steps = steps + (synchronized ? 1 : 0);
 	}
-	/** Forgets the peer. */ reset() { this.sync.reset(); this.sync.near = 0n; this.clear(); }
 	/** @param {Usec} now when the datagram is sent @returns {Uint8Array} what goes in front of the payload */
 	header(now) {
 		const known = this.sync.synchronized, report = this.sync.minDelta(now);
@@ -276,8 +278,8 @@ export class Link {
 	}
 	/** Whether a report goes with a datagram. @param {Usec} now @param {boolean} seen */
 	reports(now, seen) {
-		this.first ??= this.due = now;
-		const ahead = since(/** @type {Usec} */ (this.due), now);
+		if (this.first === null) this.first = this.due = now;
+		const ahead = since(this.due, now);
 		const scheduled = this.owed || ahead <= 0 || ahead > LATER, reports = scheduled || this.guessed && seen || this.sync.fell;
 		if (scheduled) this.due = u64(now + BigInt(u64(now - this.first) >= SOON_OVER ? LATER : SOON));
 		if (reports) { this.guessed = !seen; this.owed = this.sync.fell = false; }
@@ -335,12 +337,11 @@ const PING_LATE = 10e6, PING_SKEW = 600e-6, PING_FAST = 8; // us, rate, requests
 /** Asks a server for its time. Send request() whenever next() is 0, and pass what comes to reply(). */
 export class Ping {
 	/** @param {number} [session] a number that the server knows, too @param {number} [interval] us */
-	constructor(session = 0, interval = 250_000) { this.session = session; this.interval = interval; this.clear(); }
-	clear() {
-		this.asked = 0; this.fast = 0; this.last = 0n;
-		/** @type {Map<bigint, {sent: Usec, n: number, done: boolean}>} */ this.pending = new Map();
-		this.window = /** @type {Exchange[]} */ ([]);
-	}
+	constructor(session = 0, interval = 250_000) { this.session = session; this.interval = interval; }
+	asked = 0; fast = 0; last = 0n; // requests, those at first, and when the last was sent
+	pending = /** @type {Map<bigint, {sent: Usec, n: number, done: boolean}>} */ (new Map());
+	window = /** @type {Exchange[]} */ ([]);
+
 	/** How long to wait until the next request, us. @param {Usec} now */
 	next(now) {
 		const every = this.fast < PING_FAST ? Math.min(this.interval, 100_000) : this.interval, ago = since(now, this.last);
