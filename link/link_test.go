@@ -141,13 +141,13 @@ func TestTenHours(t *testing.T) {
 }
 
 // TestHeaders: a report goes with each datagram while the peer asks, then every 0.5 s for
-// 20 s, then every 2 s; an anchor with each report, and until the peer has it. All else is
+// 20 s, then every 2 s, and at first some more after guesses; an anchor with each report, and until the peer has it. All else is
 // four bytes.
 func TestHeaders(t *testing.T) {
 	p := newPair(t, 1)
 	p.run(20 * time.Second)
 	for i, e := range p.ends {
-		if e.reports < 38 || e.reports > 45 || e.anchors < e.reports || e.anchors > 60 || e.size != e.sent*MinHeader+e.reports*stampLen+e.anchors*anchorLen {
+		if e.reports < 38 || e.reports > 60 || e.anchors < e.reports || e.anchors > 70 || e.size != e.sent*MinHeader+e.reports*stampLen+e.anchors*anchorLen {
 			t.Errorf("end %d in 20 s: %d reports, %d anchors, %d bytes in %d datagrams", i, e.reports, e.anchors, e.size, e.sent)
 		}
 		e.reports, e.anchors = 0, 0
