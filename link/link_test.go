@@ -141,8 +141,8 @@ func TestTenHours(t *testing.T) {
 }
 
 // TestHeaders: a report goes with each datagram while the peer asks, then every 0.5 s for
-// 20 s, then every 2 s, and at first some more after guesses; an anchor with each report, and until the peer has it. All else is
-// four bytes.
+// 20 s, then every 2 s, and at first some more after guesses; an anchor with each report, and until
+// the peer has it. All else is four bytes.
 func TestHeaders(t *testing.T) {
 	p := newPair(t, 1)
 	p.run(20 * time.Second)

@@ -55,8 +55,8 @@ type Config struct {
 	// Rule chooses the exchange that sets the clock; nil means MinDelay. It must not call
 	// methods of the clock.
 	Rule Rule
-	// SyncInterval is the time between two requests, after eight fast ones at the
-	// beginning and when one of the clocks was set; 0 means DefaultSyncInterval.
+	// SyncInterval is the time between two requests, after eight fast ones, 100 ms apart at
+	// most, at the beginning and when one of the clocks was set; 0 means DefaultSyncInterval.
 	// Replies that take longer than 64 intervals are refused as UnknownRequest.
 	SyncInterval time.Duration
 	// Samples is how many exchanges the rule gets to see; 0 means DefaultSamples.
