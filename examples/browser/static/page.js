@@ -6,7 +6,7 @@
 
 import {drawElevator} from './elevator.js';
 import {drawGraph, minute} from './graph.js';
-import {datagramWriter, openWebTransport, readDatagrams} from './transport.js';
+import {datagramWriter, openSocket, openWebTransport, readDatagrams} from './transport.js';
 
 const sampleEvery = 50; // ms
 const workEvery = 8; // ms: half a tick
@@ -65,15 +65,11 @@ async function connectForEver() {
 // connection opens a WebSocket and, if it can, WebTransport beside it, and returns when
 // one of them ends.
 async function connection() {
-	socket = new WebSocket(`ws://${location.host}/game`);
-	socket.binaryType = 'arraybuffer';
+	const opened = openSocket(), {over} = opened;
+	socket = opened.socket;
 	let session = null;
 	try {
-		const over = new Promise((_, fail) => socket.onclose = () => fail(new Error('the WebSocket was closed')));
-		over.catch(() => {}); // it may come before anybody waits for it
-		const greeting = JSON.parse(await Promise.race([over, new Promise(done => {
-			socket.onmessage = e => { if (typeof e.data === 'string') done(e.data); };
-		})]));
+		const greeting = await opened.greeting;
 		sendWishes();
 		say('Opening WebTransport ...');
 		session = await openWebTransport(greeting);

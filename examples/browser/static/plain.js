@@ -4,7 +4,7 @@
 // and by ping over the WebSocket, and follows the server's game time.
 
 import {Link, Ping, TickClient, u64} from './timesync.mjs';
-import {datagramWriter, openWebTransport, readDatagrams} from './transport.js';
+import {datagramWriter, openSocket, openWebTransport, readDatagrams} from './transport.js';
 
 const sampleEvery = 50, sendEvery = 32, retryAfter = 300; // ms
 const welcome = 'w'.charCodeAt(0), hello = 'h'.charCodeAt(0); // the game's kinds of messages
@@ -23,16 +23,10 @@ byId('step').addEventListener('click', () => {
 
 // connection keeps time until the connection ends.
 async function connection() {
-	const socket = new WebSocket(`ws://${location.host}/game`);
-	socket.binaryType = 'arraybuffer';
-	const timers = [];
+	const {socket, over, greeting: first} = openSocket(), timers = [];
 	let session = null;
 	try {
-		const over = new Promise((_, fail) => socket.onclose = () => fail(new Error('the WebSocket was closed')));
-		over.catch(() => {}); // it may come before anybody waits for it
-		const greeting = JSON.parse(await Promise.race([over, new Promise(done => {
-			socket.onmessage = e => { if (typeof e.data === 'string') done(e.data); };
-		})]));
+		const greeting = await first;
 		session = await openWebTransport(greeting);
 		const link = new Link(), ping = new Ping(greeting.pingSession), game = new TickClient(session ? link : ping);
 		const writer = session && datagramWriter(session);

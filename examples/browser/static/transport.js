@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Opens WebTransport where there is some.
+// Opens the WebSocket of the game, and WebTransport where there is some.
 
 const timeout = 3000; // ms: where UDP is blocked nothing answers
+
+// openSocket returns a WebSocket, a promise that fails when it is closed, and one of what the server says first.
+export function openSocket() {
+	const socket = new WebSocket(`ws://${location.host}/game`);
+	socket.binaryType = 'arraybuffer';
+	const over = new Promise((_, fail) => socket.onclose = () => fail(new Error('the WebSocket was closed')));
+	over.catch(() => {}); // it may come before anybody waits for it
+	const greeting = new Promise(done => {
+		socket.onmessage = e => { if (typeof e.data === 'string') done(JSON.parse(e.data)); };
+	});
+	return {socket, over, greeting: Promise.race([over, greeting])};
+}
 
 // openWebTransport returns a session, or null where there is none.
 export async function openWebTransport({url, hash}) {
