@@ -7,6 +7,7 @@ package js
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/hex"
 	"flag"
 	"fmt"
@@ -178,7 +179,7 @@ func session(seed uint64, rate float64, lasts time.Duration, ends [2]end, happen
 	}
 	var queue []event
 	add := func(e event) {
-		i, _ := slices.BinarySearchFunc(queue, e.at, func(e event, at time.Duration) int { return int(e.at - at) })
+		i, _ := slices.BinarySearchFunc(queue, e.at, func(e event, at time.Duration) int { return cmp.Compare(e.at, at) })
 		queue = slices.Insert(queue, i, e)
 	}
 	every := time.Duration(float64(time.Second) / rate)
@@ -246,6 +247,9 @@ func (o outcome) String() string {
 // JavaScript end hardly less well, also where either starts anew or its clock is set.
 func TestBesideGo(t *testing.T) {
 	javascript := newJSEnd(t)
+	if testing.Short() {
+		*seeds = 1
+	}
 	const s, ms = time.Second, time.Millisecond
 	worlds := []struct {
 		name    string
@@ -344,6 +348,9 @@ func (l *live) right(when string) {
 // TestThroughRelay: the same on real sockets, through the relay of the examples. What the machine
 // does to them is not judged; TestBesideGo has the figures.
 func TestThroughRelay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes 10 s")
+	}
 	for _, rate := range []int{60, 4} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			t.Parallel()

@@ -10,4 +10,4 @@ if ! command -v node >/dev/null; then
 	echo "NOT TESTED in JavaScript: there is no Node"
 	exit 0
 fi
-go test -count=1 -v ./examples/js
+go test ./examples/js

@@ -3,6 +3,7 @@
 package vectors
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -338,7 +339,7 @@ func sessionVectors() (lines []wireEvent) {
 		}
 		queue := []event{{at: 0, side: 0, kind: "send"}, {at: 7 * time.Millisecond, side: 1, kind: "send"}, {at: 20 * time.Second, side: 0, kind: "read"}, {at: 20 * time.Second, side: 1, kind: "read"}}
 		for len(queue) > 0 {
-			slices.SortStableFunc(queue, func(a, b event) int { return int(a.at - b.at) })
+			slices.SortStableFunc(queue, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 			e := queue[0]
 			queue = queue[1:]
 			if e.at > c.lasts {
