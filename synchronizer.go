@@ -289,8 +289,9 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.shown.seq.Load()&syn
 // false before the first datagram.
 //
 // The report modulo 3 is a quality mark, which costs at most 8 us: 1 if a datagram confirms the
-// floor, 0 if it is a guess. The peer's error bound uses only confirmed ones. 2 shows an
-// original, which reports old minima.
+// floor to 100 us, 0 if it is a guess. The peer's error bound uses only confirmed ones. 2 shows an
+// original, which reports old minima. A report of 0 would say that nothing was heard; 2^24-1 stands
+// for it.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	var v view
 	if s.shown.load(&v); v.state&reported == 0 {

@@ -19,9 +19,9 @@ func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bo
 }
 
 // FromLocalTime16 returns the local time, in microseconds, that the peer meant with ts; localUsec
-// is the local clock now. The result lies from 25.2 s in the past to 8.4 s in the future. A time
-// outside that range is read wrong by a multiple of 33.6 s, and ts does not show that. The result
-// is a multiple of 512 us, modulo 2^64.
+// is the local clock now. The result lies from 25.2 s in the past to 8.4 s in the future: from 49152
+// units of 512 us before that of localUsec to 16383 after it. A time outside that range is read wrong
+// by a multiple of 33.6 s, and ts does not show that. The result is a multiple of 512 us, modulo 2^64.
 func FromLocalTime16(localUsec uint64, ts Counter16) uint64 {
 	return ts.Expand(localUsec>>ts16Shift-1<<14) << ts16Shift // a quarter of the ring, the original's choice
 }

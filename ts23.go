@@ -20,9 +20,10 @@ func (s *TimeSynchronizer) ToRemoteTime23(localUsec uint64) (ts Counter23, ok bo
 }
 
 // FromLocalTime23 returns the local time, in microseconds, that the peer meant with ts; localUsec
-// is the local clock now. The result lies from 50.3 s in the past to 16.8 s in the future. A time
-// outside that range is read wrong by a multiple of 67.1 s, and ts does not show that. The result
-// is a multiple of 8 us, modulo 2^64.
+// is the local clock now. The result lies from 50.3 s in the past to 16.8 s in the future: from
+// 6291456 units of 8 us before that of localUsec to 2097151 after it. A time outside that range is
+// read wrong by a multiple of 67.1 s, and ts does not show that. The result is a multiple of 8 us,
+// modulo 2^64.
 //
 // In package link, AcceptEvent also refuses times that cannot be true, and AppendTime23 and
 // ReadTime23 put ok into the bit that ts leaves free.

@@ -55,7 +55,7 @@ func Example_payload() {
 	// Output:
 	// bang
 	// 0 ms off, true
-	// known to 21 ms
+	// known to 20 ms
 }
 
 // Two peers act at an instant that they agree on, as when they start a song together or

@@ -20,14 +20,20 @@
 //	MinDelta  3 bytes, if flag 0 is set: the sender's report, see MinDeltaTS24
 //	anchor    8 bytes, if flag 1 is set: the sender's clock, all of it, in microseconds
 //
-//	flag 0    there is a MinDelta: every 0.5 s for 20 s, then every 2 s, and when asked for
-//	flag 1    there is an anchor: with each MinDelta, with flag 3, and until the receiver has it
-//	flag 2    the sender has the receiver's anchor
+//	flag 0    there is a MinDelta: every 0.5 s for 20 s, then every 2 s; when asked for; and as
+//	          soon as one is known for certain, where the last one was a guess
+//	flag 1    there is an anchor: with each MinDelta, with flag 3, and while the receiver's last
+//	          datagram lacked flag 2
+//	flag 2    the sender knows the receiver's clock and has its anchor, and the receiver's last
+//	          datagram did not ask
 //	flag 3    the sender does not know the receiver's clock, and asks for a MinDelta
 //	flag 4-7  reserved: zero, and refused if not
 //
-// An end that sets flag 3 ignores a MinDelta with flag 2: that one is for its predecessor,
-// whose clock the peer still had.
+// An end that does not know its peer's clock yet ignores a MinDelta with flag 2: that one is for
+// its predecessor, whose clock the peer still had. An end that did set flag 2 while its peer asks
+// would never be believed.
+//
+// docs/WIRE.md says the rest, for peers that are not written in Go.
 //
 // This is version 2 of the format. Both ends need the same version: in version 1 flag 3 was
 // reserved, so an end of version 1 refuses the first datagrams of version 2.
@@ -104,6 +110,7 @@ type Link struct {
 	knewUs     bool     // the peer knew our clock, since we know its own
 	anew       streak   // of datagrams of a peer that asks again
 	owed       bool     // a report goes with the next datagram, whenever that is
+	guessed    bool     // the last report was a guess: one that is not follows as soon as there is one
 	reporting  bool     // a report was due
 	reportedAt uint64   // local time, us, of the first one
 	reportDue  uint64   // and of the next
@@ -184,8 +191,10 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	dst = appendCounter(dst, timesync.LocalTimeToDatagramTS24(sendUsec))
 	known := l.sync.IsSynchronized()
 	minDelta, ok := l.sync.MinDeltaTS24(sendUsec)
-	reports := ok && l.anew.over(sendUsec, sure) && l.due(sendUsec)
+	seen := minDelta%3 == 1 // its quality mark, see MinDeltaTS24
+	reports := ok && l.anew.over(sendUsec, sure) && (l.due(sendUsec) || l.guessed && seen)
 	if reports {
+		l.guessed = !seen
 		dst[at] |= flagReport
 		dst = appendCounter(dst, minDelta)
 	}
@@ -370,7 +379,7 @@ func (l *Link) Reset() {
 func (l *Link) reset() {
 	l.input().Reset()
 	l.hasAnchor, l.heardOfUs, l.owed, l.reporting = false, false, false, false
-	l.knewUs, l.behind, l.anew = false, streak{}, streak{}
+	l.guessed, l.knewUs, l.behind, l.anew = false, false, streak{}, streak{}
 }
 
 // IsSynchronized is that of timesync.TimeSynchronizer.

@@ -25,6 +25,9 @@ type wire struct {
 	now    time.Duration
 	events []wireEvent
 	asked  func(side int)
+	sent   func(side int, local uint64, header []byte) []byte // what leaves instead of a header, or nil
+	came   func(side int, local uint64, header []byte)        // hears what arrives, or nil
+	read   func(side int, local uint64) uint64                // what an end takes its clock for, or nil
 }
 
 type wireEvent struct {
@@ -66,15 +69,24 @@ func (w *wire) run(until time.Duration) {
 		w.events = w.events[1:]
 		w.now = e.at
 		local := w.clocks[e.side].Usec(e.at)
+		if w.read != nil {
+			local = w.read(e.side, local)
+		}
 		switch {
 		case e.ask:
 			w.asked(e.side)
 			e.at += askEvery
 			w.add(e)
 		case e.datagram != nil:
+			if w.came != nil {
+				w.came(e.side, local, e.datagram)
+			}
 			w.links[e.side].Open(e.datagram, local)
 		default:
 			header := w.links[e.side].AppendHeader(nil, local)
+			if w.sent != nil {
+				header = w.sent(e.side, local, header)
+			}
 			for _, at := range w.out[e.side].Arrivals(w.rng, e.at) {
 				w.add(wireEvent{at: at, side: 1 - e.side, datagram: header})
 			}

@@ -55,7 +55,7 @@ type Config struct {
 	// Rule chooses the exchange that sets the clock; nil means MinDelay. It must not call
 	// methods of the clock.
 	Rule Rule
-	// SyncInterval is the time between two requests, after 8 requests 100 ms apart at the
+	// SyncInterval is the time between two requests, after 8 requests at most 100 ms apart at the
 	// beginning and when one of the clocks was set; 0 means DefaultSyncInterval.
 	// Replies that take longer than 64 intervals are refused as UnknownRequest.
 	SyncInterval time.Duration

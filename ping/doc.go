@@ -8,8 +8,8 @@
 //
 // The server calls AppendReply for each request and keeps no state. The client has a Clock.
 // Whenever Next says so, it sends what AppendRequest returns, and passes the answer to
-// HandleReply. RemoteTime is then the server's clock, for any goroutine. A request is 13 bytes
-// long, a reply 29.
+// HandleReply. RemoteTime is then the server's clock, for any goroutine. A request is exactly
+// 13 bytes long, a reply 29; docs/WIRE.md says what they contain.
 //
 // The package opens no socket, starts no goroutine and reads no clock. The caller passes in the
 // time, from a monotonic clock such as timesync.NowUsec, so changes of the wall clock do not

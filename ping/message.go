@@ -5,7 +5,7 @@ package ping
 import "encoding/binary"
 
 // The two messages, little-endian. Both have a fixed length, so that they can
-// travel alone or inside another message.
+// travel alone or inside another message. The nonce is opaque to the server.
 //
 //	request  kind 0x70 | session 4 | nonce 8
 //	reply    kind 0x71 | session 4 | nonce 8 | received 8 | sent 8

@@ -22,7 +22,8 @@ var (
 
 // Welcome is what a server tells a client: on approval, at every change (Resume) and
 // now and then, as every second, since it says what the server's clock shows, of which
-// a TimeSynchronizer without an Anchor knows only the remainder by 67.1 s.
+// a TimeSynchronizer without an Anchor knows only the remainder by 67.1 s. docs/WIRE.md has its
+// bytes, for clients that are not written in Go.
 type Welcome struct {
 	Epoch      uint64 // of the server's game time, from 1 to 2^63-1; a later Start has a larger one
 	Rate       Rate   // of the server
@@ -35,7 +36,7 @@ type Welcome struct {
 	inputs arrivals
 }
 
-// Hello is what a client tells the server once it is synchronized.
+// Hello is what a client tells the server once it is synchronized. docs/WIRE.md has its bytes.
 type Hello struct {
 	Epoch uint64 // of the Welcome that it answers
 	Rate  Rate   // of the client

@@ -108,11 +108,17 @@ type tab struct {
 // open opens the page in a new tab.
 func open(t *testing.T, browser context.Context, s *server, query string) *tab {
 	t.Helper()
+	return openAt(t, browser, s.address()+"?"+query)
+}
+
+// openAt opens an address in a new tab.
+func openAt(t *testing.T, browser context.Context, address string) *tab {
+	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
 	w := &tab{t, ctx}
 	w.watch()
-	w.do(chromedp.Navigate(s.address() + "?" + query))
+	w.do(chromedp.Navigate(address))
 	return w
 }
 
@@ -287,6 +293,54 @@ func TestFallbacks(t *testing.T) {
 			t.Logf("error: median %.0f us, 99 %% %.0f us of %d", stat.OrNaN(e, .5), stat.OrNaN(e, .99), len(e))
 			if !(stat.OrNaN(e, .5) < fallbackError) {
 				t.Errorf("not synchronized to %.0f us", fallbackError)
+			}
+		})
+	}
+}
+
+// The page without WebAssembly knows the time by timesync.mjs alone, over WebTransport and over a
+// WebSocket, and follows the game: judged as the first page is.
+func TestPlainPage(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "127.0.0.1:0", all)
+	browser := startBrowser(t)
+	for _, c := range []struct {
+		query, transport string
+		series           func(sample) *reading
+	}{
+		{"", "WebTransport", stamps},
+		{"?transport=websocket", "WebSocket", pings},
+	} {
+		t.Run(c.transport, func(t *testing.T) {
+			w := openAt(t, browser, s.address()+"plain.html"+c.query)
+			const known = "demo.samples.at(-1)?.%s && demo.game && demo.heard"
+			name := map[string]string{"WebTransport": "stamps", "WebSocket": "ping"}[c.transport]
+			w.wait("the clock and the game are known, and the server has heard Hello", fmt.Sprintf(known, name), patience)
+			if got := eval[string](w, "demo.transport"); got != c.transport || !eval[bool](w, "crossOriginIsolated") {
+				t.Errorf("over %s, want %s; isolated %v", got, c.transport, eval[bool](w, "crossOriginIsolated"))
+			}
+			time.Sleep(2 * time.Second)
+			got := w.measure(4 * time.Second)
+			honest(t, got, c.series, 100)
+			e := errorSizes(got, c.series)
+			t.Logf("error: median %.0f us, 99 %% %.0f us of %d", quantile(e, .5), quantile(e, .99), len(e))
+			if !(quantile(e, .5) < fallbackError) {
+				t.Errorf("not synchronized to %.0f us", fallbackError)
+			}
+			if !eval[bool](w, "demo.game.predicted > demo.game.shared && demo.game.shared > demo.game.server") {
+				t.Error("the three clocks are not in order")
+			}
+			from := w.now()
+			eval[bool](w, "document.getElementById('step').click() ?? true")
+			time.Sleep(5 * time.Second)
+			after := w.samples(from)
+			if set := eval[float64](w, "demo.ahead"); set != 2e6 { // a request is sent at once, so perhaps no sample shows it
+				t.Errorf("the clock was set by %.0f us", set)
+			}
+			unaware := lasting(after, c.series, func(r *reading) bool { return math.Abs(r.Error) > max(1000, r.Bound) })
+			t.Logf("after the clock was set by 2 s: wrong by more than the bound for %.2f s", unaware.Seconds())
+			if unaware > 4*time.Second {
+				t.Error("not right again")
 			}
 		})
 	}

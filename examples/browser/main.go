@@ -21,8 +21,9 @@ import (
 
 // page is what the browser loads besides the embedded files.
 type page struct {
-	wasm []byte
-	glue []byte // wasm_exec.js of the Go that built it
+	wasm   []byte
+	glue   []byte // wasm_exec.js of the Go that built it
+	module []byte // timesync.mjs, for the page without WebAssembly
 }
 
 func main() {
@@ -87,6 +88,9 @@ func buildPage() (p page, err error) {
 		return page{}, fmt.Errorf("go env GOROOT: %w", err)
 	}
 	if p.wasm, err = os.ReadFile(wasm); err != nil {
+		return page{}, err
+	}
+	if p.module, err = os.ReadFile(filepath.Join("..", "js", "timesync.mjs")); err != nil {
 		return page{}, err
 	}
 	p.glue, err = os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"))

@@ -147,6 +147,7 @@ func (s *server) routes() http.Handler {
 	mux.Handle("/", http.FileServerFS(files))
 	mux.HandleFunc("/page.wasm", serveBytes("application/wasm", s.page.wasm))
 	mux.HandleFunc("/wasm_exec.js", serveBytes("text/javascript", s.page.glue))
+	mux.HandleFunc("/timesync.mjs", serveBytes("text/javascript", s.page.module))
 	mux.HandleFunc("/game", s.onWebSocket)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

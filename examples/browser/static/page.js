@@ -6,11 +6,11 @@
 
 import {drawElevator} from './elevator.js';
 import {drawGraph, minute} from './graph.js';
+import {datagramWriter, openSocket, openWebTransport, readDatagrams} from './transport.js';
 
 const sampleEvery = 50; // ms
 const workEvery = 8; // ms: half a tick
 const retryAfter = 300; // ms
-const webTransportTimeout = 3000; // ms: where UDP is blocked nothing answers
 
 const byId = id => document.getElementById(id);
 const sleep = ms => new Promise(done => setTimeout(done, ms));
@@ -65,54 +65,24 @@ async function connectForEver() {
 // connection opens a WebSocket and, if it can, WebTransport beside it, and returns when
 // one of them ends.
 async function connection() {
-	socket = new WebSocket(`ws://${location.host}/game`);
-	socket.binaryType = 'arraybuffer';
+	const opened = openSocket(), {over} = opened;
+	socket = opened.socket;
 	let session = null;
 	try {
-		const over = new Promise((_, fail) => socket.onclose = () => fail(new Error('the WebSocket was closed')));
-		over.catch(() => {}); // it may come before anybody waits for it
-		const greeting = JSON.parse(await Promise.race([over, new Promise(done => {
-			socket.onmessage = e => { if (typeof e.data === 'string') done(e.data); };
-		})]));
+		const greeting = await opened.greeting;
 		sendWishes();
+		say('Opening WebTransport ...');
 		session = await openWebTransport(greeting);
+		writer = session && datagramWriter(session);
 		client.connect(greeting, session !== null);
 		demo.transport = session ? 'WebTransport' : 'WebSocket';
 		demo.connections++;
 		socket.onmessage = e => arrived(client.onMessage, e.data);
-		await Promise.race([over, ...session ? [readDatagrams(session)] : []]);
+		await Promise.race([over, ...session ? [readDatagrams(session, b => arrived(client.onDatagram, b))] : []]);
 	} finally {
 		writer = null;
 		session?.close();
 		socket.close();
-	}
-}
-
-// openWebTransport returns a session, or null where there is none.
-async function openWebTransport({url, hash}) {
-	if (!('WebTransport' in window) || query.get('transport') === 'websocket') return null;
-	say('Opening WebTransport ...');
-	let session;
-	try {
-		const value = Uint8Array.from(atob(hash), c => c.charCodeAt(0));
-		session = new WebTransport(url, {serverCertificateHashes: [{algorithm: 'sha-256', value}]});
-		session.closed.catch(() => {}); // the reader tells
-		await Promise.race([session.ready, sleep(webTransportTimeout).then(() => { throw new Error('no answer'); })]);
-	} catch (error) {
-		console.info('no WebTransport:', error.message ?? error);
-		session?.close();
-		return null;
-	}
-	writer = (session.datagrams.createWritable?.() ?? session.datagrams.writable).getWriter();
-	return session;
-}
-
-async function readDatagrams(session) {
-	const reader = session.datagrams.readable.getReader();
-	for (;;) {
-		const {done, value} = await reader.read();
-		if (done) throw new Error('WebTransport was closed');
-		arrived(client.onDatagram, value);
 	}
 }
 

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// A peer of timesync in one file, for browsers and Node, as docs/WIRE.md describes one. Link keeps
+// time with a peer by datagrams, such as those of WebTransport or WebRTC. Ping asks a server for its
+// time over a WebSocket. TickClient follows the game time of package tick by one of the two.
+//
+// Clock readings are BigInts: microseconds modulo 2^64, as nowUsec() returns. Spans are Numbers
+// of microseconds. Nothing here reads a clock but nowUsec.
+
+/** @typedef {bigint} Usec a clock reading, microseconds, modulo 2^64 */
+/** @typedef {{x: number, y: number}} Point */
+/** @typedef {{num: number, den: number}} Rate ticks a second */
+
+/** @returns {Usec} a monotonic clock. Read it just before sending, and first of all on receipt. */
+export const nowUsec = () => BigInt(Math.floor(performance.now() * 1000));
+/** @param {bigint} v @returns {bigint} v modulo 2^64 */
+export const u64 = v => BigInt.asUintN(64, v);
+/** @returns {number} a-b as a span: the shorter way round. @param {Usec} a @param {Usec} b */
+export const since = (a, b) => Number(BigInt.asIntN(64, a - b));
+
+// ---- Counters: numbers on a ring of 2^bits, at most 2^27 here ----
+/** @param {number} v @param {number} bits */
+export const wrap = (v, bits) => v - 2 ** bits * Math.floor(v / 2 ** bits);
+/** v the shorter way round, in [-half, half). @param {number} v @param {number} bits */
+export const ring = (v, bits) => wrap(v + 2 ** (bits - 1), bits) - 2 ** (bits - 1);
+/** Whether a comes before b; half a ring apart the smaller one does. @param {number} a @param {number} b @param {number} bits */
+export const less = (a, b, bits) => {
+	const d = ring(a - b, bits);
+	return d === -(2 ** (bits - 1)) ? wrap(a, bits) < wrap(b, bits) : d < 0;
+};
+/** The number nearest to near whose low bits are small. @param {bigint} near @param {bigint} small @param {number} bits */
+export const expand = (near, small, bits) => u64(near + BigInt.asIntN(bits, small - near));
+
+// ---- Times on the wire. toTS23 and toTS16 take the receiver's clock, the others the own one ----
+export const toTS24 = (/** @type {Usec} */ now) => Number(BigInt.asUintN(24, now >> 3n));
+export const toTS23 = (/** @type {Usec} */ remote) => Number(BigInt.asUintN(23, (remote + 4n) >> 3n));
+export const toTS16 = (/** @type {Usec} */ remote) => Number(BigInt.asUintN(16, (remote + 256n) >> 9n));
+/** @param {Usec} now @param {number} ts @returns {Usec} from 50.3 s before now to 16.8 s after */
+export const fromTS23 = (now, ts) => u64(expand((now >> 3n) - (1n << 21n), BigInt(ts), 23) << 3n);
+/** @param {Usec} now @param {number} ts @returns {Usec} from 25.2 s before now to 8.4 s after */
+export const fromTS16 = (now, ts) => u64(expand((now >> 9n) - (1n << 14n), BigInt(ts), 16) << 9n);
+
+const view = (/** @type {Uint8Array} */ b) => new DataView(b.buffer, b.byteOffset, b.byteLength);
+const get24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at) => b[at] | b[at + 1] << 8 | b[at + 2] << 16;
+const put24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at, /** @type {number} */ x) => b.set([x & 255, x >> 8 & 255, x >> 16], at);
+
+/** The report for a floor of so many microseconds. @param {number} floor @param {number} mark 1: seen, 0: a guess */
+export const toReport = (floor, mark) => {
+	const c = wrap(Math.floor((floor + 3.5) / 8), 24) + 1;
+	return wrap(c - (c + 3 - mark) % 3, 24) || 2 ** 24 - 1; // 0 would be "has heard nothing"
+};
+
+// ---- The estimator: WIRE.md, "A simple estimator" ----
+const SECOND = 1e6, DELTA = 27, OFFSET = 26; // us; bits of the rings of deltas and offsets, in us
+const BUCKET = 2 * SECOND, MEMORY = 100 * SECOND, LATE = 10 * SECOND, RECENT = 5 * SECOND, SETTLED = 15 * SECOND;
+const PRIOR = 100e-6, SKEW = 200e-6, DRIFT = 1e-6; // rates: usual of two crystals, largest, and how far it may turn
+const SEEN = 100, ROUNDING = 13; // us
+
+/** The line below all points, as high as it can be over their mean: an edge of their lower hull.
+ *  @param {Point[]} points in order of x, two or more @returns {number} its slope */
+function hullSlope(points) {
+	const mean = points.reduce((sum, p) => sum + p.x, 0) / points.length;
+	/** @type {Point[]} */ const hull = [];
+	for (const p of points) {
+		for (let n = hull.length; n > 1; n--) {
+			const a = hull[n - 2], b = hull[n - 1];
+			if ((b.y - a.y) * (p.x - a.x) < (p.y - a.y) * (b.x - a.x)) break;
+			hull.pop();
+		}
+		hull.push(p);
+	}
+	const i = Math.max(hull.findIndex(p => p.x >= mean), 1);
+	return (hull[i].y - hull[i - 1].y) / (hull[i].x - hull[i - 1].x);
+}
+
+/** What a peer's clock shows, from stamps and reports. */
+export class Synchronizer {
+	steps = 0; // jumps of the remote time
+	synchronized = false; // a datagram and a report have come
+	fell = false; // the floor fell to another level, and the peer is to hear of it
+	near = 0n; // remote minus local clock, all 64 bits
+	heard = false; reported = false; // a datagram, a report
+	base = 0n; x = 0; // where x is 0, and x of the last datagram
+	points = /** @type {Point[]} */ ([]);
+	level = 0; slope = 0; at = 0; // the floor is level + slope (x - at)
+	sigma = PRIOR; prior = {slope: 0, sigma: PRIOR}; // of the slope
+	under = Infinity; over = Infinity; // what is further from the line is too early, or late
+	bucket = {from: 0, x: 0, y: Infinity}; // its lowest datagram
+	count = 0; height = 0; // datagrams, and their mean height above the line
+	lateFrom = NaN; // x of the first late bucket of a row
+	last = {x: 0, y: 0}; peer = {x: 0, y: 0}; // datagram; the peer's floor
+	jitter = 0; // mean of what reports differ from what they were expected to be
+	high = {x: -Infinity, y: 0}; // the peer's floor before it fell
+	row = /** @type {Point[]} */ ([]); // datagrams that are late by half of what it fell since
+	below = /** @type {Point[]} */ ([]); above = /** @type {Point[]} */ ([]); // limits of the offset
+	told = {x: -Infinity, y: 0}; // the last report, as a limit
+	event = -Infinity; // x when a clock was set
+	trip = 0; offset = 0; offsetAt = 0; // trip: the last one that was possible
+
+	/** @param {number} x */ floor(x) { return this.level + this.slope * (x - this.at); }
+	/** @param {number} x */ peerFloor(x) { return this.peer.y - this.slope * (x - this.peer.x); }
+	/** What is not known of the clocks' rates: us in a us. */
+	get unknown() { return Math.min(SKEW + Math.abs(this.slope), 6 * this.sigma + DRIFT); }
+	/** Takes the stamp of a datagram that arrived at now; proven to come from the peer, and new.
+	 *  @param {number} stamp @param {Usec} now @returns {number|null} its one-way delay, if known */
+	datagram(stamp, now) {
+		const raw = Number(BigInt.asUintN(DELTA, now - (BigInt(stamp) << 3n)));
+		if (!this.heard) [this.heard, this.base, this.level] = [true, now, ring(raw, DELTA)];
+		const ahead = since(now, this.base) - this.x;
+		if (ahead < -SECOND || ahead > 1e12) this.base = u64(now - BigInt(this.x)); // the own clock was set: x goes on
+		const x = since(now, this.base);
+		this.x = Math.max(this.x, x);
+		const d = ring(raw - this.floor(x), DELTA), y = this.floor(x) + d;
+		this.last = {x, y};
+		if (x - this.bucket.from >= BUCKET) this.endBucket(x);
+		if (d < -this.under) this.restart(this.last), this.fell = true;
+		if (y < this.bucket.y) Object.assign(this.bucket, this.last);
+		this.level += Math.min(y - this.floor(x), 0);
+		this.close(d);
+		this.height += (Math.max(d, 0) - this.height) / Math.min(++this.count, 64);
+		this.limit(this.below, {x, y: -y}); // it is on its way for 0 us or more
+		this.update(x);
+		return this.synchronized ? ring(y + this.offset, OFFSET) : null;
+	}
+	/** By how much the peer's floor fell within 20 s, if that is much. @param {number} x */
+	fallen(x) {
+		const d = this.high.y - this.slope * (x - this.high.x) - this.peerFloor(x);
+		return x - this.high.x < 2 * LATE && d > SEEN + 8 * this.jitter ? d : 0;
+	}
+	/** If the peer's floor fell and all datagrams are late since, a clock was set. @param {number} d how late the last is */
+	close(d) {
+		const {x} = this.last, half = this.fallen(x) / 2;
+		if (half === 0 || d < half) this.row = [];
+		else this.row.push(this.last);
+		if (this.row.length * half < 6 * this.height || x - (this.row[0]?.x ?? x) < SECOND) return;
+		this.restart(this.row.reduce((a, b) => a.y < b.y ? a : b));
+		this.high = this.peer;
+	}
+	/** Forgets all points but one. The slope stays. @param {Point} p */
+	restart(p) {
+		this.prior = {slope: this.slope, sigma: Math.min(this.sigma + DRIFT, PRIOR)};
+		this.points = []; this.row = [];
+		this.level = p.y; this.at = p.x;
+		this.bucket = {from: this.last.x, ...p};
+		this.under = this.over = Infinity; this.lateFrom = NaN;
+	}
+	/** Makes a point of the bucket, and lays the line below the points. */
+	endBucket(/** @type {number} */ x) {
+		const {x: at, y} = this.bucket, late = y - this.floor(at) > this.over;
+		this.bucket = {from: x, x, y: Infinity};
+		if (y === Infinity) return;
+		if (!late) this.lateFrom = NaN;
+		else if (Number.isNaN(this.lateFrom)) this.lateFrom = at;
+		const longer = late && at - this.lateFrom > LATE, from = longer ? this.lateFrom : x - MEMORY; // the path is longer
+		if (longer) this.lateFrom = NaN;
+		if (at > (this.points.at(-1)?.x ?? -Infinity)) this.points.push({x: at, y});
+		const p = this.points = this.points.filter(p => p.x >= from), n = p.length, P = this.prior.sigma ** 2;
+		if (n >= 4) {
+			const slope = hullSlope(p), heights = p.map(q => q.y - slope * q.x).sort((a, b) => a - b);
+			const third = heights[2] - heights[0] + 4, own = 2 * third / (p[n - 1].x - p[0].x); // 4 us: half a unit of stamps
+			this.slope = this.prior.slope + (slope - this.prior.slope) * P / (P + own ** 2);
+			this.sigma = Math.sqrt(1 / (1 / P + 1 / own ** 2));
+			this.under = SEEN + 16 * third;
+			this.over = SEEN + 2 * (heights.reduce((a, b) => a + b) / n - heights[0]);
+		}
+		this.at = p[n - 1].x;
+		this.level = Math.min(...p.map(q => q.y - this.slope * (q.x - this.at)));
+	}
+	/** Takes the peer's report, which arrived at now, after the stamp of its datagram.
+	 *  @param {number} report @param {Usec} now */
+	report(report, now) {
+		if (report === 0) return;
+		const x = this.heard ? since(now, this.base) : 0;
+		const d = this.reported ? ring(report * 8 - this.peerFloor(x), DELTA) : 0;
+		const y = this.reported ? this.peerFloor(x) + d : ring(report * 8, DELTA);
+		this.peer = {x, y: this.reported && Math.abs(d) < ROUNDING ? y - d * 7 / 8 : y};
+		if (d < 0 && ring(y + this.floor(x), DELTA) < -2 * SEEN) this.restart(this.last); // else the round trip is impossible
+		if (this.fallen(x) === 0) this.high = this.peer;
+		this.jitter += (Math.min(Math.abs(d), 500) - this.jitter) / 8;
+		this.reported = true;
+		this.told = {x, y: y + SEEN + ROUNDING};
+		if (report % 3 === 1) this.limit(this.above, this.told);
+		this.update(x);
+	}
+	/** Adds a limit. The recent ones count, and the last one. @param {Point[]} limits @param {Point} p */
+	limit(limits, p) {
+		limits.push(p);
+		while (limits.length > 1 && limits[0].x < p.x - RECENT) limits.shift();
+	}
+	/** How far the offset is above its lower limit, and below its upper one. @param {number} x */
+	distances(x) {
+		const offset = this.offset - this.slope * (x - this.offsetAt);
+		/** @param {number} sign @param {Point[]} limits */
+		const least = (sign, limits) => limits.reduce((least, q) => Math.min(least,
+			ring(sign * (offset - q.y + this.slope * (x - q.x)), OFFSET) + this.unknown * Math.abs(x - q.x)), 2 ** (OFFSET - 1));
+		return [least(1, this.below), least(-1, x - this.event < SETTLED ? [...this.above, this.told] : this.above)];
+	}
+	/** Calculates the offset anew. @param {number} x */
+	update(x) {
+		if (!this.heard || !this.reported) return;
+		const own = this.floor(x), trip = ring(this.peerFloor(x) + own, DELTA), possible = trip >= -2 * SEEN;
+		if (possible || !this.synchronized) this.trip = Math.max(trip, 0);
+		const peer = possible ? this.peerFloor(x) : this.trip - own; // a clock was set, and the peer will report that
+		const was = this.offset - this.slope * (x - this.offsetAt);
+		const moved = ring(peer - own - 2 * was, DELTA) / 2;
+		if (this.synchronized && Math.abs(moved) > 50e3) this.steps++;
+		this.synchronized = true;
+		this.offset = was + moved; this.offsetAt = x;
+		this.near = expand(this.near, BigInt(Math.round(this.offset)), OFFSET);
+		const [below, above] = this.distances(x);
+		if (below + above >= 0) return;
+		this.event = x; // both limits cannot be true: a clock was set
+		this.below = [{x: this.last.x, y: -this.last.y}]; this.above = [];
+		if (this.told.x < this.last.x) this.told = {x: -Infinity, y: 0};
+	}
+	/** Says what the remote clock read, all of it, when it sent what arrived at now.
+	 *  @param {Usec} now @param {Usec} remote */
+	anchor(now, remote) {
+		const was = this.remoteTime(now), turns = was === null ? 0n : expand(remote, was, OFFSET) - was;
+		this.near = was === null ? u64(remote - now) : u64(this.near + turns);
+		if (turns !== 0n) this.steps++;
+	}
+	/** The report to send at now, or null before the first datagram. @param {Usec} now */
+	minDelta(now) {
+		if (!this.heard) return null;
+		const x = Math.max(since(now, this.base), this.x - SECOND);
+		const seen = [...this.points, this.bucket].some(p => p.x > x - RECENT && p.y - this.floor(p.x) + this.unknown * Math.abs(x - p.x) < SEEN);
+		return toReport(this.floor(x), seen ? 1 : 0);
+	}
+	/** The remote clock. Corrections of up to 50 ms are made at once, so it may go back by so much.
+	 *  @param {Usec} now @returns {Usec|null} */
+	remoteTime(now) {
+		const turned = -this.slope * (since(now, this.base) - this.offsetAt);
+		return this.synchronized ? u64(now + this.near + BigInt(Math.round(turned))) : null;
+	}
+	/** How far remoteTime may be off, while no clock is set. @param {Usec} now @returns {number|null} us */
+	errorBound(now) {
+		return this.synchronized ? Math.min(Math.max(...this.distances(since(now, this.base)), 0) + 40, 2 ** (OFFSET - 1)) : null;
+	}
+	/** @returns {number|null} us */
+	minimumOneWayDelay() { return this.synchronized ? Math.max(ring(this.floor(this.x) + this.offset, OFFSET), 0) : null; }
+	/** @returns {number|null} us */
+	minimumDelayToPeer() { return this.synchronized ? Math.max(this.trip - /** @type {number} */ (this.minimumOneWayDelay()), 0) : null; }
+}
+
+// ---- The header of datagrams: WIRE.md, "The header of a datagram" ----
+const REPORT = 1, ANCHOR = 2, HAS_ANCHOR = 4, ASKS = 8, RESERVED = 0xf0; // flags
+const SOON = 500_000, LATER = 2_000_000, SOON_OVER = 20_000_000, SURE = 50_000, HELD_UP = 2_000_000, ANCHOR_AGE = 16e6;
+
+/** One end of a connection. For the next connection take a new one. */
+export class Link {
+	sync = new Synchronizer();
+	hasAnchor = false; heardOfUs = false; // each end's anchor is at the other
+	owed = false; guessed = false; // a report is owed; the last one was a guess
+	first = /** @type {Usec|null} */ (null); due = 0n; // reports
+	knewUs = false; // so has the peer known our clock
+	asking = {n: 0, from: 0n, last: /** @type {Usec|null} */ (null)}; // datagrams in a row
+	behind = {n: 0, from: 0n}; // anchors in a row
+
+	/** Forgets the peer. */
+	reset() {
+		const {steps, synchronized} = this.sync;
+		Object.assign(this, new Link());
+		this.sync.steps = steps + (synchronized ? 1 : 0);
+	}
+	/** @param {Usec} now when the datagram is sent @returns {Uint8Array} what goes in front of the payload */
+	header(now) {
+		const known = this.sync.synchronized, report = this.sync.minDelta(now);
+		const paused = this.asking.n > 0 || this.asking.last !== null && u64(now - this.asking.last) < SURE;
+		const reports = report !== null && !paused && this.reports(now, report % 3 === 1);
+		const anchors = reports || !known || !this.heardOfUs;
+		const b = new Uint8Array(4 + (reports ? 3 : 0) + (anchors ? 8 : 0)), v = view(b);
+		b[0] = (reports ? REPORT : 0) | (anchors ? ANCHOR : 0) | (known && this.hasAnchor ? HAS_ANCHOR : 0) | (known ? 0 : ASKS);
+		put24(b, 1, toTS24(now));
+		if (reports) put24(b, 4, /** @type {number} */ (report));
+		if (anchors) v.setBigUint64(b.length - 8, now, true);
+		return b;
+	}
+	/** Whether a report goes with a datagram. @param {Usec} now @param {boolean} seen */
+	reports(now, seen) {
+		if (this.first === null) this.first = this.due = now;
+		const ahead = since(this.due, now);
+		const scheduled = this.owed || ahead <= 0 || ahead > LATER, reports = scheduled || this.guessed && seen || this.sync.fell;
+		if (scheduled) this.due = u64(now + BigInt(u64(now - this.first) >= SOON_OVER ? LATER : SOON));
+		if (reports) { this.guessed = !seen; this.owed = this.sync.fell = false; }
+		return reports;
+	}
+	/** Says that a datagram was not sent after all. */ sendFailed() { this.owed = true; }
+	/** Takes a datagram, proven to come from the peer, and new. delay is null while it is not known.
+	 *  @param {Uint8Array} datagram @param {Usec} now when it arrived
+	 *  @returns {{payload: Uint8Array, delay: number|null, error?: undefined} | {error: 'truncated'|'reserved'|'anchor'}} */
+	open(datagram, now) {
+		const flags = datagram[0], size = 4 + (flags & REPORT ? 3 : 0) + (flags & ANCHOR ? 8 : 0);
+		if (datagram.length < 4) return {error: 'truncated'};
+		if (flags & RESERVED) return {error: 'reserved'};
+		if (datagram.length < size) return {error: 'truncated'};
+		const v = view(datagram), stamp = get24(datagram, 1), asks = (flags & ASKS) !== 0;
+		const anchor = flags & ANCHOR ? v.getBigUint64(size - 8, true) : null;
+		if (anchor !== null && toTS24(anchor) !== stamp) return {error: 'anchor'};
+		if (this.startedAnew(asks, now)) this.reset();
+		const knew = this.sync.synchronized, delay = this.sync.datagram(stamp, now);
+		if (anchor !== null && !knew) this.takeAnchor(anchor, now);
+		if (flags & REPORT && (knew || !(flags & HAS_ANCHOR))) this.sync.report(get24(datagram, 4), now);
+		if (anchor !== null && delay !== null && delay >= -SECOND && delay <= ANCHOR_AGE) this.takeAnchor(anchor, now);
+		this.heardOfUs = (flags & HAS_ANCHOR) !== 0;
+		if (asks) { this.owed = true; this.hasAnchor = false; }
+		return {payload: datagram.subarray(size), delay: delay === null ? null : Math.max(delay, 0)};
+	}
+	/** Whether the peer is not who it was. @param {boolean} asks @param {Usec} now */
+	startedAnew(asks, now) {
+		this.knewUs ||= !asks && this.sync.synchronized;
+		const a = this.asking;
+		if (!asks || !this.knewUs) { a.n = 0; return false; }
+		this.asking = {n: a.n + 1, from: a.n === 0 ? now : a.from, last: now};
+		return a.n >= 2 && u64(now - this.asking.from) >= SURE;
+	}
+	/** @param {Usec} anchor @param {Usec} now */
+	takeAnchor(anchor, now) {
+		const b = this.behind, remote = this.sync.remoteTime(now);
+		const back = remote !== null && since(remote, anchor) > ANCHOR_AGE; // it may have been held up
+		this.behind = {n: back ? b.n + 1 : 0, from: b.n === 0 ? now : b.from};
+		this.hasAnchor = !back || b.n >= 2 && u64(now - b.from) >= HELD_UP;
+		if (!this.hasAnchor) return;
+		this.behind.n = 0;
+		this.sync.anchor(now, anchor);
+	}
+	/** The peer's clock at now, or null. @param {Usec} now */ remoteTime(now) { return this.sync.remoteTime(now); }
+	/** How far that may be off, us. @param {Usec} now */ errorBound(now) { return this.sync.errorBound(now); }
+	minimumOneWayDelay() { return this.sync.minimumOneWayDelay(); }
+	minimumDelayToPeer() { return this.sync.minimumDelayToPeer(); }
+}
+
+// ---- ping: WIRE.md, "ping: request and reply" ----
+const PING_LATE = 10e6, PING_SKEW = 600e-6, PING_FAST = 8; // us, rate, requests
+/** @typedef {{at: Usec, offset: bigint, trip: number, half: number}} Exchange */
+
+/** Asks a server for its time. Send request() whenever next() is 0, and pass what comes to reply(). */
+export class Ping {
+	/** @param {number} [session] a number that the server knows, too @param {number} [interval] us */
+	constructor(session = 0, interval = 250_000) { this.session = session; this.interval = interval; }
+	asked = 0; fast = 0; last = 0n; // requests, those at first, and when the last was sent
+	pending = /** @type {Map<bigint, {sent: Usec, n: number, done: boolean}>} */ (new Map());
+	window = /** @type {Exchange[]} */ ([]);
+
+	/** How long to wait until the next request, us. @param {Usec} now */
+	next(now) {
+		const every = this.fast < PING_FAST ? Math.min(this.interval, 100_000) : this.interval, ago = since(now, this.last);
+		return this.asked === 0 || ago < -every ? 0 : Math.max(every - Math.max(ago, 0), 0);
+	}
+	/** @param {Usec} now @param {bigint} [nonce] */
+	request(now, nonce = crypto.getRandomValues(new BigUint64Array(1))[0]) {
+		const b = new Uint8Array(13), v = view(b);
+		b[0] = 0x70; v.setUint32(1, this.session, true); v.setBigUint64(5, nonce, true);
+		this.pending.set(nonce, {sent: now, n: this.asked++, done: false});
+		if (this.pending.size > 64) this.pending.delete(/** @type {bigint} */ (this.pending.keys().next().value));
+		this.last = now; this.fast++;
+		return b;
+	}
+	/** @param {Uint8Array} b @param {Usec} now when it arrived @returns {string} "accepted", or why not */
+	reply(b, now) {
+		const v = view(b);
+		if (b.length !== 29 || b[0] !== 0x71) return 'malformed';
+		if (v.getUint32(1, true) !== this.session) return 'old session';
+		const r = this.pending.get(v.getBigUint64(5, true)), t2 = v.getBigUint64(13, true);
+		if (!r) return 'unknown request';
+		if (r.done) return 'duplicate';
+		const away = since(now, r.sent), hold = Number(u64(v.getBigUint64(21, true) - t2)), skewed = Math.floor(away * PING_SKEW);
+		if (away < 0) return 'impossible';
+		if (away > PING_LATE) return 'too late';
+		if (hold > away + skewed + 2) return 'impossible';
+		if ([...this.pending.values()].some(p => p.done && p.n > r.n)) return 'overtaken';
+		r.done = true;
+		const trip = Math.max(away - hold, 0), at = u64(r.sent + BigInt(away >> 1));
+		const s = {at, offset: u64(t2 - r.sent - BigInt(Math.trunc((away - hold) / 2))), trip, half: Math.ceil(trip / 2) + (skewed >> 1) + 2};
+		const best = this.best(now);
+		const set = best && Math.abs(since(s.offset, best.offset)) > s.half + best.half + PING_SKEW * Math.abs(since(at, best.at));
+		if (set) this.fast = 0; // both cannot be true: a clock was set
+		this.window = set ? [s] : [...this.window.slice(-63), s];
+		return 'accepted';
+	}
+	/** The exchange with the shortest round trip of the last 8, and of the last 5 s. @param {Usec} now */
+	best(now) {
+		const cost = (/** @type {Exchange} */ s) => s.trip + 2 * since(now, s.at) * 15e-6;
+		return this.window.filter((s, i, all) => i >= all.length - 8 || since(now, s.at) <= 5e6)
+			.reduce((a, b) => a && cost(a) <= cost(b) ? a : b, /** @type {*} */ (undefined));
+	}
+	/** The server's clock, or null. It may go back by what an exchange corrects. @param {Usec} now */
+	remoteTime(now) { const s = this.best(now); return s ? u64(now + s.offset) : null; }
+	/** How far that may be off, us. @param {Usec} now */
+	errorBound(now) { const s = this.best(now); return s ? s.half + PING_SKEW * Math.abs(since(now, s.at)) : null; }
+	minimumOneWayDelay() { return this.window.length ? Math.min(...this.window.slice(-8).map(s => s.trip)) / 2 : null; }
+	minimumDelayToPeer() { return this.minimumOneWayDelay(); }
+}
+
+// ---- tick: WIRE.md, "tick: Welcome and Hello" ----
+/** Reads a Welcome; null if it is none. @param {Uint8Array} b */
+export function readWelcome(b) {
+	const v = view(b), n = b.length > 42 ? b[42] : 0, flags = b[33];
+	if (b.length < 34 || b[0] !== 2 || flags > 7 || b.length !== (flags & 4 ? 43 + 2 * n : 34) || flags & 4 && (n < 1 || n > 64)) return null;
+	const w = {epoch: v.getBigUint64(1, true), num: v.getUint32(9, true), den: v.getUint32(13, true), origin: v.getBigUint64(17, true),
+		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0};
+	if (w.epoch < 1n || w.epoch >= 1n << 63n || w.num === 0 || w.num > 1e9 * w.den) return null;
+	const start = tickStart(w.tick, w);
+	return start > 1n << 61n || start < -(1n << 61n) ? null : w;
+}
+
+const floorDiv = (/** @type {bigint} */ a, /** @type {bigint} */ b) => a / b - (a % b < 0n ? 1n : 0n);
+/** When a tick starts, ns of game time. @param {bigint} tick @param {Rate} r */
+export const tickStart = (tick, r) => -floorDiv(-tick * 1000000000n * BigInt(r.den), BigInt(r.num));
+/** The tick at a game time in ns. @param {bigint} ns @param {Rate} r */
+export const tickAt = (ns, r) => floorDiv(ns * BigInt(r.num), 1000000000n * BigInt(r.den));
+
+/** Follows the game time of a server. Game times are in us. */
+export class TickClient {
+	/** @param {Link|Ping} remote @param {{clientBuffer?: number, serverBuffer?: number}} [buffers] us; 1 and 2 ticks by default */
+	constructor(remote, buffers = {}) {
+		this.remote = remote; this.buffers = buffers; this.steps = 0; this.heardAt = 0n;
+		this.last = /** @type {ReturnType<typeof readWelcome>} */ (null);
+		this.shown = /** @type {{now: Usec, at: number[]}|null} */ (null);
+	}
+	/** Takes a Welcome that arrived at now, and says whether it counts. @param {Uint8Array} b @param {Usec} now */
+	welcome(b, now) {
+		const w = readWelcome(b), fresh = this.last && since(now, this.heardAt) < 3e6;
+		if (!w || fresh && this.last && w.epoch < this.last.epoch) return false;
+		if (this.last && w.epoch !== this.last.epoch) this.shown = null;
+		this.last = w; this.heardAt = now;
+		return true;
+	}
+	/** The message to send some times a second, or null once the server has heard it. @param {Usec} now */
+	hello(now) {
+		if (!this.last || this.last.heard || this.remote.remoteTime(now) === null) return null;
+		const b = new Uint8Array(17), v = view(b);
+		b[0] = 1; v.setBigUint64(1, this.last.epoch, true); v.setUint32(9, this.last.num, true); v.setUint32(13, this.last.den, true);
+		return b;
+	}
+	/** What to show of others, the time now, and what to play, in us of game time; null while unknown. They are
+	 *  slewed by 1 %, and jump, which steps counts, if one is off by over 0.2 s. @param {Usec} now */
+	clocks(now) {
+		const w = this.last, remote = this.remote.remoteTime(now), from = this.remote.minimumOneWayDelay(), to = this.remote.minimumDelayToPeer();
+		if (!w || remote === null || from === null || to === null) return null;
+		const tick = 1e6 * w.den / w.num, game = w.paused ? Number(tickStart(w.tick, w)) / 1e3 : since(remote, w.origin);
+		const goal = [game - from - (this.buffers.clientBuffer ?? tick), game, game + to + (this.buffers.serverBuffer ?? 2 * tick)];
+		const passed = this.shown ? Math.max(since(now, this.shown.now), 0) : 0;
+		let at = this.shown && !w.paused ? this.shown.at.map(t => t + passed) : goal;
+		if (at.some((t, i) => Math.abs(goal[i] - t) > 2e5)) { at = goal; this.steps++; }
+		at = at.map((t, i) => t + Math.max(Math.min(goal[i] - t, passed / 100), -passed / 100));
+		this.shown = {now, at};
+		return {server: at[0], shared: at[1], predicted: at[2], epoch: w.epoch, rate: {num: w.num, den: w.den}};
+	}
+}

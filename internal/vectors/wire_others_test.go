@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package vectors
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"timesync/internal/sim"
+	"timesync/internal/stat"
+	"timesync/link"
+	"timesync/ping"
+	"timesync/tick"
+)
+
+// pingLine is a line of ping.jsonl.
+type pingLine struct {
+	Event   string `json:"event"` // new, request, reply: at the client; serve: at the server
+	Session uint32 `json:"session,omitempty"`
+	Now     uint64 `json:"now,omitempty,string"`    // at the client
+	Request string `json:"request,omitempty"`       // hex
+	Reply   string `json:"reply,omitempty"`         // hex; of serve: "" if there is no answer
+	Recv    uint64 `json:"recv,omitempty,string"`   // at the server
+	Sent    uint64 `json:"sent,omitempty,string"`   // at the server
+	Verdict string `json:"verdict,omitempty"`       // of reply
+	Remote  uint64 `json:"remote,omitempty,string"` // the server's clock now, of the first reply
+	Bound   uint64 `json:"bound,omitempty,string"`  // and how far off that may be, us
+}
+
+// pingVectors returns ping.jsonl.
+func pingVectors() (lines []pingLine) {
+	serve := func(request []byte, session uint32, recv, sent uint64) []byte {
+		b, _ := ping.AppendReply(nil, request, session, recv, sent)
+		lines = append(lines, pingLine{Event: "serve", Session: session, Request: hex.EncodeToString(request), Recv: recv, Sent: sent, Reply: hex.EncodeToString(b)})
+		return b
+	}
+	var c *ping.Clock
+	var session uint32
+	anew := func(s uint32) {
+		session, c = s, new(ping.Clock)
+		c.Reset(session)
+		lines = append(lines, pingLine{Event: "new", Session: s})
+	}
+	request := func(now uint64) []byte {
+		b := c.AppendRequest(nil, now)
+		lines = append(lines, pingLine{Event: "request", Now: now, Request: hex.EncodeToString(b)})
+		return b
+	}
+	reply := func(b []byte, now uint64, first bool) {
+		l := pingLine{Event: "reply", Now: now, Reply: hex.EncodeToString(b), Verdict: c.HandleReply(b, now).String()}
+		if first {
+			l.Remote, _ = c.RemoteTime(now)
+			bound, _ := c.ErrorBound(now)
+			l.Bound = uint64(bound.Microseconds())
+		}
+		lines = append(lines, l)
+	}
+	rng := rand.New(rand.NewPCG(48_400_000, 0))
+	for i := range 40 { // one exchange each, wherever the clocks are
+		anew(rng.Uint32())
+		now, ahead := rng.Uint64(), rng.Uint64()
+		if i == 0 {
+			now, ahead = math.MaxUint64-5, 10
+		}
+		up, hold, down := rng.Uint64N(1<<uint(4+i/2)), rng.Uint64N(1<<uint(2+i/2)), rng.Uint64N(1<<uint(4+i/2))
+		r := request(now)
+		reply(serve(r, session, now+ahead+up, now+ahead+up+hold), now+up+hold+down, up+hold+down <= 10*second)
+	}
+	// Each reason to refuse.
+	anew(7)
+	const ahead = 1 << 40
+	a, b := request(1000), request(101_000)
+	serve(a, 8, ahead, ahead)            // another session
+	serve(a[:12], 7, ahead, ahead)       // too short
+	serve(append(a, 0), 7, ahead, ahead) // too long
+	serve(append([]byte{0x71}, a[1:]...), 7, ahead, ahead)
+	ra, rb := serve(a, 7, ahead+11_000, ahead+11_000), serve(b, 7, ahead+111_000, ahead+111_000)
+	reply(rb, 121_000, true)
+	reply(rb, 122_000, false) // duplicate
+	reply(ra, 130_000, false) // overtaken
+	reply(rb[:28], 1, false)  // malformed
+	reply(append(rb, 0), 1, false)
+	reply(a, 130_000, false)
+	other := slices.Clone(rb)
+	other[1]++
+	reply(other, 130_000, false) // old session
+	other = slices.Clone(rb)
+	other[5] ^= 1
+	reply(other, 130_000, false) // unknown request
+	d := request(201_000)
+	reply(serve(d, 7, ahead, ahead), 200_999, false)                        // before it was sent
+	reply(serve(d, 7, ahead+20, ahead+10), 211_000, false)                  // sent before it was received
+	reply(serve(d, 7, ahead+211_000, ahead+211_000+10_009), 211_000, false) // held for longer than it was away
+	reply(serve(d, 7, ahead, ahead), 201_000+10*second+1, false)            // too late
+	return lines
+}
+
+// TestWirePing: requests, replies, what they tell, and why others are refused.
+func TestWirePing(t *testing.T) {
+	if *update {
+		writeWire(t, "ping.jsonl", pingVectors())
+	}
+	unhex := func(s string) []byte {
+		b, err := hex.DecodeString(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	var c *ping.Clock
+	nonces := map[uint64]uint64{} // of the file, and of our own request
+	verdicts := map[string]int{}
+	for i, l := range readWire[pingLine](t, "ping.jsonl") {
+		switch l.Event {
+		case "serve":
+			got, ok := ping.AppendReply(nil, unhex(l.Request), l.Session, l.Recv, l.Sent)
+			if hex.EncodeToString(got) != l.Reply || ok != (l.Reply != "") {
+				t.Errorf("line %d: % x, want %s", i+1, got, l.Reply)
+			}
+		case "new":
+			c = new(ping.Clock)
+			c.Reset(l.Session)
+		case "request":
+			want, got := unhex(l.Request), c.AppendRequest(nil, l.Now)
+			nonces[binary.LittleEndian.Uint64(want[5:])] = binary.LittleEndian.Uint64(got[5:])
+			if len(got) != len(want) || string(got[:5]) != string(want[:5]) {
+				t.Errorf("line %d: % x, want % x and a nonce", i+1, got, want[:5])
+			}
+		case "reply":
+			b := unhex(l.Reply)
+			if len(b) >= ping.RequestSize {
+				if nonce, ok := nonces[binary.LittleEndian.Uint64(b[5:])]; ok {
+					binary.LittleEndian.PutUint64(b[5:], nonce)
+				}
+			}
+			if v := c.HandleReply(b, l.Now).String(); v != l.Verdict {
+				t.Errorf("line %d: %s, want %s", i+1, v, l.Verdict)
+			}
+			verdicts[l.Verdict]++
+			if l.Remote != 0 {
+				remote, _ := c.RemoteTime(l.Now)
+				bound, _ := c.ErrorBound(l.Now)
+				if !within(remote, l.Remote, 2, 64) || !within(uint64(bound.Microseconds()), l.Bound, 5, 64) {
+					t.Errorf("line %d: remote %d, bound %v, want %d, %d us", i+1, remote, bound, l.Remote, l.Bound)
+				}
+			}
+		}
+	}
+	if t.Logf("%v", verdicts); len(verdicts) < 8 {
+		t.Error("not all verdicts")
+	}
+}
+
+// tickLine is a line of tick.jsonl.
+type tickLine struct {
+	Event  string `json:"event"` // welcome, hello: a message; tick: arithmetic; server, client: the handshake
+	Hex    string `json:"hex,omitempty"`
+	Error  bool   `json:"error,omitempty"` // it is to be refused
+	Epoch  uint64 `json:"epoch,omitempty,string"`
+	Num    uint32 `json:"num,omitempty"`
+	Den    uint32 `json:"den,omitempty"`
+	Origin uint64 `json:"origin,omitempty,string"`
+	Tick   int64  `json:"tick,omitempty,string"`
+	Heard  bool   `json:"heard,omitempty"`
+	Paused bool   `json:"paused,omitempty"`
+	Start  int64  `json:"start,omitempty,string"` // of tick: when the tick starts, ns of game time
+	Hello  string `json:"hello,omitempty"`        // of client: what it says after the Welcome in hex; "": nothing
+}
+
+// read returns a welcome, hello or tick line with what its bytes or numbers say.
+func (l tickLine) read() tickLine {
+	b, _ := hex.DecodeString(l.Hex)
+	switch l.Event {
+	case "welcome":
+		var w tick.Welcome
+		if w.UnmarshalBinary(b) != nil {
+			return tickLine{Event: l.Event, Hex: l.Hex, Error: true}
+		}
+		return tickLine{Event: l.Event, Hex: l.Hex, Epoch: w.Epoch, Num: w.Rate.Num, Den: w.Rate.Den,
+			Origin: w.OriginUsec, Tick: int64(w.Tick), Heard: w.Heard, Paused: w.Paused}
+	case "hello":
+		var h tick.Hello
+		if h.UnmarshalBinary(b) != nil {
+			return tickLine{Event: l.Event, Hex: l.Hex, Error: true}
+		}
+		return tickLine{Event: l.Event, Hex: l.Hex, Epoch: h.Epoch, Num: h.Rate.Num, Den: h.Rate.Den}
+	case "tick":
+		l.Start = int64(tick.Rate{Num: l.Num, Den: l.Den}.Duration(tick.Tick(l.Tick)))
+	}
+	return l
+}
+
+// wireClock is a remote clock that is known.
+type wireClock struct{ ahead uint64 }
+
+func (c wireClock) RemoteTime(usec uint64) (uint64, bool)     { return usec + c.ahead, true }
+func (c wireClock) MinimumOneWayDelay() (time.Duration, bool) { return 20 * time.Millisecond, true }
+func (c wireClock) Skew() (float64, bool)                     { return 0, true }
+func (c wireClock) ErrorBound(uint64) (bound time.Duration, ok bool) {
+	return 20 * time.Millisecond, true
+}
+
+// handshake lets a client and a server meet: Welcome, Hello, Welcome that has heard it.
+func handshake() (lines []tickLine, err error) {
+	const ahead, player = 5000 * second, 1
+	server, err1 := tick.NewServer(tick.ServerConfig{Epoch: 77})
+	client, err2 := tick.NewClient(tick.ClientConfig{}, wireClock{ahead})
+	if err1 != nil || err2 != nil {
+		return nil, fmt.Errorf("%v, %v", err1, err2)
+	}
+	server.Start(ahead)
+	client.Start(0)
+	for now := uint64(100_000); now < 500_000; now += 100_000 {
+		w, _ := server.Announce(player, now+ahead)
+		b, _ := w.AppendBinary(nil)
+		if err := client.OnWelcome(w, now+20_000); err != nil {
+			return nil, err
+		}
+		client.Advance(now + 20_000)
+		l := tickLine{Event: "client", Hex: hex.EncodeToString(b)}
+		if h, ok := client.Hello(); ok {
+			hello, _ := h.AppendBinary(nil)
+			l.Hello = hex.EncodeToString(hello)
+			if now > 200_000 { // the first ones are lost
+				if err := server.OnHello(player, h); err != nil {
+					return nil, err
+				}
+			}
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// TestWireTick: the messages, the arithmetic of ticks, and the handshake.
+func TestWireTick(t *testing.T) {
+	meet, err := handshake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		var lines []tickLine
+		add := func(event string, b []byte) {
+			lines = append(lines, tickLine{Event: event, Hex: hex.EncodeToString(b)}.read())
+		}
+		rates := []tick.Rate{{Num: 60, Den: 1}, {Num: 30, Den: 1}, {Num: 60000, Den: 1001}, {Num: 1, Den: 7}, {Num: 1_000_000_000, Den: 1}, {Num: 20, Den: 3}}
+		for i, r := range rates {
+			w := tick.Welcome{Epoch: 1<<uint(10*i) + 5, Rate: r, OriginUsec: 1<<63 - uint64(i), Tick: tick.Tick(1000*i - 2000), Heard: i%2 == 1, Paused: i%3 == 2}
+			b, _ := w.AppendBinary(nil)
+			add("welcome", b)
+			h, _ := tick.Hello{Epoch: w.Epoch, Rate: r}.AppendBinary(nil)
+			add("hello", h)
+			for n := range b {
+				add("welcome", b[:n])
+			}
+			add("welcome", append(b, 0))
+			add("hello", h[:16])
+			add("hello", append(h, 0))
+			inputs := append(slices.Clone(b), 9, 0, 0, 0, 0, 0, 0, 0, 2, 5, 0, 0, 0x80)
+			inputs[33] |= 4
+			add("welcome", inputs)
+			add("welcome", inputs[:len(inputs)-1])
+			inputs[42] = 0
+			add("welcome", inputs[:43])
+			for _, change := range []struct{ at, to int }{{0, 1}, {0, 3}, {33, 8}, {33, 4}, {8, 0x80}, {32, 0x7f}} {
+				c := slices.Clone(b)
+				c[change.at] = byte(change.to)
+				add("welcome", c)
+			}
+			for _, zero := range []struct{ from, to int }{{1, 9}, {9, 13}, {13, 17}} { // no epoch, no rate
+				c := slices.Clone(b)
+				clear(c[zero.from:zero.to])
+				add("welcome", c)
+			}
+			for _, n := range []int64{0, 1, 2, 3, 59, 60, 61, -1, -60, 1_000_003, -7_654_321} {
+				lines = append(lines, tickLine{Event: "tick", Num: r.Num, Den: r.Den, Tick: n}.read())
+			}
+		}
+		writeWire(t, "tick.jsonl", append(lines, meet...))
+	}
+	refused := 0
+	for i, l := range readWire[tickLine](t, "tick.jsonl") {
+		if l.Event == "client" {
+			if meet[0] != l {
+				t.Errorf("line %d: %+v, want %+v", i+1, meet[0], l)
+			}
+			meet = meet[1:]
+			continue
+		}
+		if got := l.read(); got != l {
+			t.Errorf("line %d: %+v, want %+v", i+1, got, l)
+		}
+		if l.Event == "tick" {
+			r := tick.Rate{Num: l.Num, Den: l.Den}
+			if at := time.Duration(l.Start); r.Ticks(at) != tick.Tick(l.Tick) || r.Ticks(at-1) != tick.Tick(l.Tick-1) {
+				t.Errorf("line %d: at %v it is tick %d", i+1, at, r.Ticks(at))
+			}
+		}
+		if l.Error {
+			refused++
+		}
+	}
+	if refused < 100 || len(meet) > 0 {
+		t.Errorf("%d refused, %d of the handshake are missing", refused, len(meet))
+	}
+}
+
+// sessionVectors returns sessions.jsonl.gz: what two Go ends hear over a bad path, and the truth.
+func sessionVectors() (lines []wireEvent) {
+	for _, c := range []struct {
+		name, about string
+		rate        float64
+		lasts       time.Duration
+		p99, bound  uint64
+	}{
+		{"60 a second", "10 ms and exponential 5 ms each way, 2 % loss, clocks of quartz 40 ppm apart", 60, 40 * time.Second, 250, 12_000},
+		{"4 a second", "the same", 4, 150 * time.Second, 700, 20_000},
+	} {
+		begin := wireEvent{Scenario: c.name, Event: "begin", About: c.about, P99: c.p99, Bound: c.bound}
+		lines = append(lines, begin)
+		rng := rand.New(rand.NewPCG(48_500_000, uint64(c.rate)))
+		var clocks [2]*sim.Clock
+		var links [2]link.Link
+		for side := range clocks {
+			clocks[side] = sim.NewClock(sim.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: 20 - 40*float64(side), WanderPPM: 0.01}, rng.Uint64())
+		}
+		type event struct {
+			at       time.Duration
+			side     int
+			kind     string
+			datagram []byte
+		}
+		queue := []event{{at: 0, side: 0, kind: "send"}, {at: 7 * time.Millisecond, side: 1, kind: "send"}, {at: 20 * time.Second, side: 0, kind: "read"}, {at: 20 * time.Second, side: 1, kind: "read"}}
+		for len(queue) > 0 {
+			slices.SortStableFunc(queue, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+			e := queue[0]
+			queue = queue[1:]
+			if e.at > c.lasts {
+				continue
+			}
+			now := clocks[e.side].Usec(e.at)
+			line := wireEvent{Scenario: c.name, End: "AB"[e.side : e.side+1], Event: e.kind, Now: now}
+			switch e.kind {
+			case "send":
+				b := links[e.side].AppendHeader(nil, now)
+				if rng.Float64() >= 0.02 {
+					delay := 10*time.Millisecond + time.Duration(5e6*rng.ExpFloat64())
+					queue = append(queue, event{e.at + delay, 1 - e.side, "open", b})
+				}
+				queue = append(queue, event{at: e.at + time.Duration(1e9/c.rate), side: e.side, kind: "send"})
+			case "open":
+				links[e.side].Open(e.datagram, now)
+				line.Hex = hex.EncodeToString(e.datagram)
+			case "read":
+				truth := clocks[1-e.side].Usec(e.at)
+				line.Truth = &truth
+				queue = append(queue, event{at: e.at + 100*time.Millisecond, side: e.side, kind: "read"})
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// TestWireSessions: each end of the jittered sessions knows the time as well as their limits say, and its
+// bound holds. What the estimator says to the microsecond does not matter.
+func TestWireSessions(t *testing.T) {
+	if *update {
+		writeWire(t, "sessions.jsonl.gz", sessionVectors())
+	}
+	var begin wireEvent
+	var ends map[string]*link.Link
+	errs, bounds := map[string][]float64{}, map[string][]float64{}
+	finish := func() {
+		for end, v := range errs {
+			p99, bound := stat.Quantile(v, .99), stat.Quantile(bounds[end], .99)
+			t.Logf("%s, %s: p99 %.0f us, of the bounds %.1f ms", begin.Scenario, end, p99, bound/1e3)
+			if !(p99 <= float64(begin.P99)) || !(bound <= float64(begin.Bound)) {
+				t.Errorf("the limits are %d us and %d us", begin.P99, begin.Bound)
+			}
+		}
+		errs, bounds = map[string][]float64{}, map[string][]float64{}
+	}
+	for _, e := range readWire[wireEvent](t, "sessions.jsonl.gz") {
+		switch e.Event {
+		case "begin":
+			finish()
+			begin, ends = e, map[string]*link.Link{"A": {}, "B": {}}
+		case "send":
+			ends[e.End].AppendHeader(nil, e.Now)
+		case "open":
+			b, _ := hex.DecodeString(e.Hex)
+			if _, _, _, err := ends[e.End].Open(b, e.Now); err != nil {
+				t.Fatal(err)
+			}
+		case "read":
+			s, ok := ends[e.End].Snapshot(e.Now)
+			err, bound := math.Abs(float64(int64(s.RemoteUsec-*e.Truth))), float64(s.ErrorBound.Microseconds())
+			if !ok || err > bound {
+				t.Errorf("%s, %s at %d: off by %.0f us, the bound is %.0f", e.Scenario, e.End, e.Now, err, bound)
+			}
+			errs[e.End], bounds[e.End] = append(errs[e.End], err), append(bounds[e.End], bound)
+		}
+	}
+	if finish(); begin.Scenario == "" {
+		t.Error("no session")
+	}
+}
