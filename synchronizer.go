@@ -1191,8 +1191,8 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 
 // learnSkew takes a report that the peer sent at sent. Both ways have the same two clocks: the peer's
 // floor falls as the own one rises. Two reports of floors that were seen tell the slope to within 0.1 ms
-// and their noise, over the time between them. While datagrams come near the floor, only a pair that has
-// settled listens: after a clock event the earlier report may be from before.
+// and their noise, over the time between them. While datagrams come near the floor, the own line knows
+// as much: then reports must be surer, and both from after the last clock event.
 func (p *pair) learnSkew(x, sent float64, minDelta Counter24) {
 	if minDelta%marks != markSeen || p.original() {
 		return
@@ -1202,10 +1202,11 @@ func (p *pair) learnSkew(x, sent float64, minDelta Counter24) {
 	moved := float64(minDelta.Distance(p.seen)) * (1 << ts24Shift)
 	turn := -moved/lasted - p.own.slope
 	sigma := (minGate + p.limits.noise) / float32(lasted)
+	surer := p.own.sigma / sigma
 	switch {
 	case p.seen == 0 || lasted > memory || abs(turn)*lasted > 4*float64(p.own.sigma)*lasted+float64(p.tolerance()):
 		p.seen, p.seenAt = minDelta, now // the earlier one is old, or no slope explains the later one
-	case (p.own.lateFor > second || p.known > youth && p.limits.undisturbed(x) > told) && 2*sigma < p.own.sigma: // rule: reports tell the skew
+	case surer > 2 && p.own.lateFor > second || surer > 4 && p.known > youth && p.limits.undisturbed(x) > told: // rule: reports tell the skew
 		slope := p.own.slope
 		p.own.tilt(turn, sigma)
 		p.turn(x, slope)
