@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/clock"
 	"timesync/internal/sim"
 	"timesync/rxtime"
 )
@@ -23,7 +24,7 @@ func (s *subject) ErrorBound(localUsec uint64) (time.Duration, bool) {
 }
 
 // machineUsec is the machine's clock on the real link.
-func machineUsec() uint64 { return timesync.NowUsec() }
+func machineUsec() uint64 { return clock.Now() }
 
 // kernelReader returns a function that reads datagrams with the kernel's times of receipt, on
 // the clock of machineUsec.

@@ -60,7 +60,7 @@ type follower struct {
 
 // add takes how far the clock should have been for an arrival to be just in time.
 func (f *follower) add(distance time.Duration, late bool, nowUsec uint64) {
-	if f.told && nowUsec-f.atUsec > uint64(adaptFresh.Microseconds()) {
+	if f.told && int64(nowUsec-f.atUsec) > adaptFresh.Microseconds() {
 		f.spread.recent = f.spread.recent[:0] // the reference may have drifted
 	}
 	f.told, f.news, f.atUsec = true, true, nowUsec
@@ -81,7 +81,7 @@ func (f *follower) end(row int, nowUsec uint64) {
 }
 
 func (f *follower) forgets(nowUsec uint64) bool {
-	return nowUsec-f.at > uint64(rowRemember.Microseconds())
+	return int64(nowUsec-f.at) > rowRemember.Microseconds()
 }
 
 // tooMany reports whether a row of late ones is longer than chance makes it.
@@ -98,11 +98,11 @@ func (f *follower) tooMany(row int, tick time.Duration, nowUsec uint64) bool {
 func (f *follower) restart(row []time.Duration, nowUsec uint64) {
 	f.spread.restart(row)
 	f.jump, f.news = true, true
-	since := nowUsec - f.jumpAt
-	if since > uint64(jumpsRemember.Microseconds()) {
+	since := int64(nowUsec - f.jumpAt)
+	if since > jumpsRemember.Microseconds() {
 		f.jumps = 0
 	}
-	if f.jumps == 0 || since > uint64(adaptFresh.Microseconds()) {
+	if f.jumps == 0 || since > adaptFresh.Microseconds() {
 		f.jumps++
 	}
 	f.jumpAt = nowUsec
@@ -110,7 +110,7 @@ func (f *follower) restart(row []time.Duration, nowUsec uint64) {
 
 // unquiet reports whether the path becomes longer again and again.
 func (f *follower) unquiet(nowUsec uint64) bool {
-	return f.jumps > 1 && nowUsec-f.jumpAt <= uint64(jumpsRemember.Microseconds())
+	return f.jumps > 1 && int64(nowUsec-f.jumpAt) <= jumpsRemember.Microseconds()
 }
 
 // distance returns how far from the reference the clock should be, given where the remote clock
@@ -119,7 +119,7 @@ func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUse
 	switch {
 	case !f.told:
 		f.buffer = buffer
-	case nowUsec-f.atUsec <= uint64(adaptFresh.Microseconds()):
+	case int64(nowUsec-f.atUsec) <= adaptFresh.Microseconds():
 		if f.news {
 			f.news = false
 			f.spread.follow()

@@ -9,7 +9,7 @@ import (
 	"math"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 )
 
 // The defaults of Config and ClientConfig.
@@ -87,7 +87,7 @@ type Config struct {
 
 	OnMismatch Mismatch // what to do about another tick rate; MismatchWarn by default
 
-	Clock func() uint64                    // for Run: a monotonic clock, microseconds; nil is timesync.NowUsec
+	Clock func() uint64                    // for Run: a monotonic clock, microseconds; nil is clock.Now, of package clock
 	Logf  func(format string, args ...any) // for MismatchWarn; nil is log.Printf
 }
 
@@ -183,7 +183,7 @@ func (c *Config) complete() error {
 		return fmt.Errorf("tick: OnMismatch is none of its constants: %d", c.OnMismatch)
 	}
 	if c.Clock == nil {
-		c.Clock = timesync.NowUsec
+		c.Clock = clock.Now
 	}
 	if c.Logf == nil {
 		c.Logf = log.Printf

@@ -16,15 +16,16 @@ import (
 // end's clock. Each connection has a new one.
 type Peer struct {
 	link.Link
-	conn    *quic.Conn
-	nowUsec func() uint64 // any monotonic clock in microseconds, such as timesync.NowUsec
+	conn     *quic.Conn
+	received func() uint64 // the clock for times of receipt
 }
 
 var errReplayable = errors.New("the connection began with 0-RTT data, which can be replayed: it keeps no time")
 
 // NewPeer waits for the handshake, and refuses a connection with 0-RTT data: an attacker
-// can replay that, and the receiver cannot tell which datagrams it was.
-func NewPeer(conn *quic.Conn, nowUsec func() uint64) (*Peer, error) {
+// can replay that, and the receiver cannot tell which datagrams it was. received is the clock for
+// times of receipt: clock.Received, or any in microseconds.
+func NewPeer(conn *quic.Conn, received func() uint64) (*Peer, error) {
 	select {
 	case <-conn.HandshakeComplete():
 	case <-conn.Context().Done():
@@ -33,7 +34,7 @@ func NewPeer(conn *quic.Conn, nowUsec func() uint64) (*Peer, error) {
 	if conn.ConnectionState().Used0RTT {
 		return nil, errReplayable
 	}
-	return &Peer{conn: conn, nowUsec: nowUsec}, nil
+	return &Peer{conn: conn, received: received}, nil
 }
 
 // Send stamps a payload with sentUsec, the clock now, and sends both in a DATAGRAM frame. It
@@ -62,7 +63,7 @@ func (p *Peer) Receive(ctx context.Context) (r Received, err error) {
 		if err != nil {
 			return Received{}, err
 		}
-		r.At = p.nowUsec()
+		r.At = p.received()
 		if r.Payload, r.Delay, r.Known, err = p.Open(datagram, r.At); err == nil {
 			return r, nil
 		}

@@ -14,8 +14,8 @@ import (
 // channel has a new one.
 type Peer struct {
 	link.Link
-	channel *webrtc.DataChannel
-	nowUsec func() uint64 // any monotonic clock in microseconds, such as timesync.NowUsec
+	channel  *webrtc.DataChannel
+	received func() uint64 // the clock for times of receipt
 }
 
 // Unreliable returns the options of such a channel: a message waits for no other, and is
@@ -24,9 +24,10 @@ func Unreliable() webrtc.DataChannelInit {
 	return webrtc.DataChannelInit{Ordered: new(bool), MaxRetransmits: new(uint16)} // false and 0
 }
 
-// NewPeer keeps time on a channel.
-func NewPeer(channel *webrtc.DataChannel, nowUsec func() uint64) *Peer {
-	return &Peer{channel: channel, nowUsec: nowUsec}
+// NewPeer keeps time on a channel. received is the clock for times of receipt: clock.Received, or
+// any in microseconds.
+func NewPeer(channel *webrtc.DataChannel, received func() uint64) *Peer {
+	return &Peer{channel: channel, received: received}
 }
 
 // Send stamps a payload with sentUsec, the clock now, and sends both as a message.
@@ -49,7 +50,7 @@ type Received struct {
 // Receive is for the channel's OnMessage. Messages are authenticated, and each comes at most
 // once. One without a right header is an error; the channel is none the worse for it.
 func (p *Peer) Receive(m webrtc.DataChannelMessage) (r Received, err error) {
-	r.At = p.nowUsec()
+	r.At = p.received()
 	r.Payload, r.Delay, r.Known, err = p.Open(m.Data, r.At)
 	return r, err
 }
