@@ -25,6 +25,7 @@ func (f *figures) report(costs []float64) (*document, error) {
 	f.headline(d)
 	f.wins(d)
 	f.offsets(d)
+	f.coarse(d)
 	f.overTime(d)
 	f.turned(d)
 	d.include(link)
@@ -231,6 +232,16 @@ func (f *figures) offsets(d *document) {
 	d.heading(2, strings.TrimPrefix(winsEnd, "## "))
 	d.text("The 99th percentile of the error in microseconds, from 30 s on, over %d seeds and both ends. The part that no method can avoid, because the two ways are unequal, is subtracted. Bold is the best method that answers at once; the oracle answers only afterwards. A row in bold is the geometric mean of a group. Variants at another rate or period count, and are in report.csv.", simSeeds)
 	d.table(f.table())
+}
+
+func (f *figures) coarse(d *document) {
+	d.heading(2, "Clocks that advance in steps")
+	d.text("Clocks of browsers advance by 5 us to 1 ms at a time, and that of Windows by 15.6 ms where a program does not ask for a better one. Stamps are what such a clock shows, and times of receipt are rounded up by a step, as by package `clock`, for all methods alike. What counts is the error of the offset, not how old a reading is. The first worlds have one such clock; *jittered* ones advance at random times within each step, as in browsers. Where both are coarse they run 40 ppm apart, but *instep*.")
+	rows := [][]string{f.table()[0]}
+	for _, i := range f.of(coarse) {
+		rows = append(rows, f.worldRow(i))
+	}
+	d.table(rows)
 }
 
 // variant are the names of worlds that are another one at another rate or with another period.

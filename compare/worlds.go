@@ -27,6 +27,7 @@ type world struct {
 // The sets of worlds.
 const (
 	simulated = "simulated"
+	coarse    = "coarse clocks"
 	published = "author's benchmark, as published"
 	skewed    = "author's benchmark, CORE with skew"
 	recorded  = "recorded"
@@ -98,6 +99,9 @@ func group(sc sim.Scenario) string {
 func allWorlds(traces string) (ws []world, err error) {
 	for _, sc := range sim.Scenarios() {
 		ws = append(ws, simWorld(sc, simulated, simSeeds))
+	}
+	for _, sc := range sim.CoarseScenarios() {
+		ws = append(ws, simWorld(sc, coarse, simSeeds))
 	}
 	authors, err := upstream.Scenarios()
 	if err != nil {
