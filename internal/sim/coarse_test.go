@@ -21,6 +21,15 @@ import (
 // coarse and there are 60 datagrams a second.
 var coarseLimits = map[string][2]float64{"coarse-100us": {40, 25}, "coarse-1ms": {120, 60}, "coarse-15.6ms": {700, 450}}
 
+// coarseMisses are known misses, us: what the 99th percentile must be, and where it stands. Where
+// both clocks are coarse it must be 1.5 times what the oracle of folder compare reaches: deltas are
+// then multiples of the step, and what the estimator takes for the noise and for changes of a path is
+// the step. At 4 datagrams a second the original is better.
+var coarseMisses = map[string][2]float64{
+	"coarse-15.6ms-4hz": {1900, 8300}, "coarse-100us-both": {29, 80}, "coarse-1ms-both": {63, 2000},
+	"coarse-15.6ms-both": {7500, 17_000}, "coarse-1ms-both-still": {32, 1000}, "coarse-1ms-instep": {6, 1000},
+}
+
 // TestCoarse prints the table of all methods where clocks are coarse. The original has the same
 // clock, and the same times of receipt.
 func TestCoarse(t *testing.T) {
@@ -31,13 +40,13 @@ func TestCoarse(t *testing.T) {
 	m := musts{t: t}
 	for i, sc := range scenarios {
 		original, ours := results[i][0].poll.quantile(0.99), results[i][len(results[i])-1].poll.quantile(0.99)
+		what := sc.Name + ", p99 of the error, us"
 		if limit, ok := coarseLimits[sc.Name]; ok && !testing.Short() { // one world says little
-			m.judge(sc.Name+", p99 of the error, us", ours, limit[0], limit[1])
+			m.judge(what, ours, limit[0], limit[1])
 		}
-		if strings.HasSuffix(sc.Name, "both") {
-			continue
-		}
-		if ours > 1.1*original+25 {
+		if limit, ok := coarseMisses[sc.Name]; ok {
+			m.misses(what, ours, limit[0], limit[1])
+		} else if ours > 1.1*original+25 {
 			t.Errorf("%s: p99 error %.0f us, the original's %.0f us", sc.Name, ours, original)
 		}
 	}
@@ -93,6 +102,7 @@ func phase(r *rand.Rand, step time.Duration) time.Duration {
 type coarseBound struct {
 	answers, beyond int     // 15 s after a clock event
 	bound           float64 // the last, us
+	both            bool    // clocks are coarse, by 100 us or more
 	worst           string
 	by              float64
 }
@@ -102,6 +112,7 @@ func playCoarse(seed uint64, coarse bool) (b coarseBound, quiet bool, largest ti
 	if coarse {
 		largest = coarsen(d)
 	}
+	b.both = min(d.ends[0].clock.Coarse.Step, d.ends[1].clock.Coarse.Step) >= 100*us
 	d.onQuery = func(q *query) {
 		if !q.ok {
 			return
@@ -124,7 +135,8 @@ func playCoarse(seed uint64, coarse bool) (b coarseBound, quiet bool, largest ti
 }
 
 // TestCoarseBound: the error bound holds in the worlds of TestErrorBound as often where each clock
-// has steps of 0, 5 us, 100 us, 1 ms or 15.6 ms, and is wider by the larger step at most.
+// has steps of 0, 5 us, 100 us, 1 ms or 15.6 ms, and is wider by the larger step at most. Both are
+// known misses.
 func TestCoarseBound(t *testing.T) {
 	n := coarseWorlds()
 	var mu sync.Mutex
@@ -160,7 +172,19 @@ func TestCoarseBound(t *testing.T) {
 	for k, what := range []string{"fine", "coarse"} {
 		t.Logf("-seed.first %d, %d worlds, %s clocks: %d of %d answers beyond the bound, in %d worlds", *seedFirst, n, what, sum[k].beyond, sum[k].answers, worlds[k])
 	}
-	t.Logf("%d of them only with coarse clocks; the bound is wider, in steps: median %.2f, 95 %% %.2f, 99 %% %.2f, most %.2f; by more than a step in %d of %d",
-		len(worst), wider.quantile(0.5), wider.quantile(0.95), wider.quantile(0.99), wider.quantile(1),
-		len(wider)-func() int { i, _ := slices.BinarySearch(wider, 1.0); return i }(), len(wider))
+	atMost, _ := slices.BinarySearch(wider, 1)
+	t.Logf("without clock events the bound less 200 us is wider, in steps of the coarser clock: median %.2f, 95 %% %.2f, 99 %% %.2f, most %.2f",
+		wider.quantile(0.5), wider.quantile(0.95), wider.quantile(0.99), wider.quantile(1))
+	one := 0
+	for _, b := range worst {
+		if !b.both {
+			one++
+		}
+	}
+	m := musts{t: t}
+	share := func(k, n int) float64 { return 1000 * float64(k) / float64(n) }
+	m.misses("of 1,000 worlds, beyond the bound with coarse clocks only", share(len(worst), n), 0, max(4, share(3, n)))
+	m.misses("  of which one clock is coarse", share(one, n), 0, max(2, share(2, n)))
+	m.misses("of 1,000 worlds, the bound is wider by more than a step", share(len(wider)-atMost, len(wider)), 0, 150)
+	m.log()
 }
