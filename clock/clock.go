@@ -52,8 +52,8 @@ func Received() uint64 { return received(elapsed(), step) }
 
 // Step returns by how much a reading may lag behind, as measured when the process started: the time
 // by which the clock advances at once, or how long it takes to read, if that is longer. Some
-// browsers add a random delay to each advance, so that nobody can see when the clock advances;
-// there it is two such times.
+// browsers let it advance at a random time within each such time, so that nobody can see when it
+// does; there it is two of them. On average a reading lags behind by half of Step.
 func Step() time.Duration { return step }
 
 // At returns what Now returned, or will return, at t, a result of time.Now in this process. If t
@@ -112,10 +112,15 @@ func measure(read func() time.Duration) (step time.Duration) {
 			last, count = now, 0
 		}
 	}
-	pairs, unlike := 0, 0
+	least, pairs, unlike := step, 0, 0
+	for _, a := range advances {
+		if a.by < least*3/2 { // what is shown may be rounded: in browsers to 256 ns
+			step = max(step, a.by)
+		}
+	}
 	for i := 2; i < len(advances); i++ { // reading began anywhere within the first one
 		a, b := advances[i-1], advances[i]
-		if a.by > step*3/2 || b.by > step*3/2 {
+		if a.by >= least*3/2 || b.by >= least*3/2 {
 			continue // the machine did something else meanwhile
 		}
 		pairs++

@@ -249,6 +249,7 @@ func TestSynchronizes(t *testing.T) {
 	honest(t, got, stamps, 100)
 	honest(t, got, pings, 100)
 	e, p := errorSizes(got, stamps), errorSizes(got, pings)
+	t.Logf("readings lag behind by up to %v ms", eval[float64](w, "timesyncPage.step"))
 	t.Logf("error of stamps: median %.0f us, 99 %% %.0f us of %d; of ping: median %.0f us, 99 %% %.0f us of %d",
 		quantile(e, .5), quantile(e, .99), len(e), quantile(p, .5), quantile(p, .99), len(p))
 	if first > 5000 || !(quantile(e, .99) < 1000) {
@@ -291,7 +292,7 @@ func TestFallbacks(t *testing.T) {
 			got := w.measure(3 * time.Second)
 			honest(t, got, series, 300)
 			e := errorSizes(got, series)
-			t.Logf("error: median %.0f us, 99 %% %.0f us of %d", quantile(e, .5), quantile(e, .99), len(e))
+			t.Logf("error: median %.0f us, 99 %% %.0f us of %d; readings lag behind by up to %v ms", quantile(e, .5), quantile(e, .99), len(e), eval[float64](w, "timesyncPage.step"))
 			if !(quantile(e, .5) < fallbackError) {
 				t.Errorf("not synchronized to %.0f us", fallbackError)
 			}
