@@ -28,6 +28,11 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
+var (
+	isolationRuns = flag.Int("isolation.runs", 1, "runs of TestIsolation, each isolated and not")
+	isolationFor  = flag.Duration("isolation.for", 3*time.Second, "how long each settles, and how long it is measured then")
+)
+
 var screenshots = flag.String("screenshots", "", "folder for browser-light.png and browser-dark.png")
 
 const (
@@ -254,6 +259,41 @@ func TestSynchronizes(t *testing.T) {
 		quantile(e, .5), quantile(e, .99), len(e), quantile(p, .5), quantile(p, .99), len(p))
 	if first > 5000 || !(quantile(e, .99) < 1000) {
 		t.Error("not synchronized within 5 s to 1 ms")
+	}
+}
+
+// TestIsolation: a page that is not isolated, whose clock advances by 100 us, keeps time nearly as
+// well as one that is. The time of day, which says what is true, is as coarse there.
+func TestIsolation(t *testing.T) {
+	browser := startBrowser(t)
+	for run := range *isolationRuns {
+		for _, isolated := range []bool{true, false} {
+			s := startServer(t, "127.0.0.1:0", options{isolated: isolated, webTransport: true})
+			w := open(t, browser, s, perfect)
+			w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps", patience)
+			time.Sleep(*isolationFor)
+			got := w.measure(*isolationFor)
+			e := errorSizes(got, stamps)
+			var signed []float64
+			for _, x := range got {
+				if x.Stamps != nil {
+					signed = append(signed, x.Stamps.Error)
+				}
+			}
+			slices.Sort(signed)
+			middle := quantile(signed, .5)
+			for i := range signed {
+				signed[i] = math.Abs(signed[i] - middle)
+			}
+			slices.Sort(signed)
+			t.Logf("run %d, isolated %v: error of stamps: median %.0f us, 99 %% %.0f us of %d; beside their median of %+.0f us, 99 %% %.0f us; readings lag behind by up to %v ms", run+1, isolated,
+				quantile(e, .5), quantile(e, .99), len(e), middle, quantile(signed, .99), eval[float64](w, "timesyncPage.step"))
+			honest(t, got, stamps, 300)
+			if !(quantile(e, .99) < 1000) {
+				t.Error("not synchronized to 1 ms")
+			}
+			w.do(chromedp.Navigate("about:blank"))
+		}
 	}
 }
 
