@@ -77,12 +77,8 @@ func received(elapsed, step time.Duration) (usec uint64) {
 	return reading(elapsed + step + time.Microsecond - 1)
 }
 
-// edges is how many advances of the clock measure looks at: enough to tell whether it is jittered.
-// With steps of 1 ms they take 32 ms.
-const edges = 32
-
 // measure returns by how much readings of that clock may lag behind. It reads the clock until it has
-// seen 32 advances, or fewer if they take longer than 0.1 s.
+// seen enough advances, or until 0.1 s have passed.
 //
 // Chromium, and Firefox where its step is 1 ms, jitter their clock: within each step it advances
 // at a random time, so readings are up to a step too late as well as too early. A constant in all
@@ -90,7 +86,9 @@ const edges = 32
 // are multiples of the step all the same, only the number of readings between two advances tells.
 func measure(read func() time.Duration) (step time.Duration) {
 	const (
-		enough = 100 * time.Millisecond
+		enough = 24 // pairs of advances tell whether a clock is jittered: with steps of 1 ms they take 26 ms
+		fewest = 8
+		most   = 100 * time.Millisecond
 		stands = 1e7 // readings, a second or less: this clock does not advance
 		few    = 8   // readings between two advances, where chance makes a third more or less
 	)
@@ -98,38 +96,46 @@ func measure(read func() time.Duration) (step time.Duration) {
 		by    time.Duration
 		count int // of readings since the one before
 	}
+	// If it advances by more than a step, the machine did something else meanwhile.
+	usual := func(a advance) bool { return a.by < step*3/2 }
 	var advances []advance
 	first := read()
-	last, count := first, 0
-	for all := 0; all < stands && len(advances) < edges && (len(advances) < 2 || last-first < enough); all++ {
+	last, count, pairs := first, 0, 0
+	for all := 0; all < stands && pairs < enough && (len(advances) < 2 || last-first < most); all++ {
 		now := read()
 		count++
-		if now > last {
-			if step == 0 || now-last < step {
-				step = now - last
-			}
-			advances = append(advances, advance{now - last, count})
-			last, count = now, 0
+		if now <= last {
+			continue
 		}
-	}
-	least, pairs, unlike := step, 0, 0
-	for _, a := range advances {
-		if a.by < least*3/2 { // what is shown may be rounded: in browsers to 256 ns
-			step = max(step, a.by)
+		a := advance{now - last, count}
+		if step == 0 || a.by < step {
+			step = a.by
 		}
+		if n := len(advances); n > 1 && usual(a) && usual(advances[n-1]) { // reading began anywhere within the first one
+			pairs++
+		}
+		advances = append(advances, a)
+		last, count = now, 0
 	}
-	for i := 2; i < len(advances); i++ { // reading began anywhere within the first one
-		a, b := advances[i-1], advances[i]
-		if a.by >= least*3/2 || b.by >= least*3/2 {
-			continue // the machine did something else meanwhile
+
+	pairs = 0
+	unlike, largest := 0, step
+	for i, b := range advances {
+		if !usual(b) {
+			continue
+		}
+		largest = max(largest, b.by) // what is shown may be rounded: in browsers to 256 ns
+		if i < 2 || !usual(advances[i-1]) {
+			continue
 		}
 		pairs++
+		a := advances[i-1]
 		if less, more := min(a.count, b.count), max(a.count, b.count); more > few && 4*less < 3*more {
 			unlike++
 		}
 	}
-	if pairs >= edges/4 && 5*unlike > 2*pairs { // of a jittered clock three of five are unlike
-		return 2 * step
+	if pairs >= fewest && 5*unlike > 2*pairs { // of a jittered clock three of five are unlike
+		return 2 * largest
 	}
-	return step
+	return largest
 }
