@@ -51,7 +51,7 @@ func TestNow(t *testing.T) {
 		t.Errorf("%d us passed, %v on Go's clock", passed, gone)
 	}
 	t.Logf("step %v", Step())
-	if runtime.GOOS != "js" && runtime.GOOS != "wasip1" && (Step() <= 0 || Step() > 20*time.Microsecond) {
+	if runtime.GOOS != "js" && runtime.GOOS != "wasip1" && (Step() <= 0 || Step() > 100*time.Microsecond) {
 		t.Errorf("step %v: all systems have a finer clock", Step())
 	}
 	for range 1000 {
@@ -227,10 +227,10 @@ func TestBubble(t *testing.T) {
 		if got := At(time.Now()); got != Now() {
 			t.Errorf("At says %d, Now %d", got, Now())
 		}
-		if got := Time(Now()).Sub(time.Now()); got.Abs() >= time.Microsecond {
+		if got := time.Until(Time(Now())); got.Abs() >= time.Microsecond {
 			t.Errorf("Time of Now is %v later than now", got)
 		}
-		if got := Received() - Now(); got > uint64(Step().Microseconds())+1 {
+		if got := Received() - Now(); got > uint64(Step().Microseconds())+2 {
 			t.Errorf("received %d us late", got)
 		}
 	})
