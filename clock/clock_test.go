@@ -98,7 +98,11 @@ func (s *stepping) shows() time.Duration {
 // TestMeasure: the step of a clock is found, and whether it is jittered. On a machine so busy that it
 // stops the program 100 times a second, for up to 4 ms each, that fails a few times.
 func TestMeasure(t *testing.T) {
-	const seed, runs = 46_100_000, 40
+	const seed = 46_100_000
+	runs := 40
+	if testing.Short() {
+		runs = 10
+	}
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for _, step := range []time.Duration{100, 5 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 15_600 * time.Microsecond} {
