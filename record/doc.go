@@ -43,8 +43,8 @@ const (
 type Event struct {
 	Kind Kind // says which of the fields mean something
 	// LocalUsec is the local clock in microseconds, such as that of package clock, as the
-	// synchronizer was given it; of what arrived, the time of receipt. Reset
-	// and Missing have no time of their own: there it is that of the event before, or 0.
+	// synchronizer was given it; of what arrived, the time of receipt. Reset and Missing
+	// have no time of their own: there it is that of the event before, or 0.
 	LocalUsec  uint64
 	Counter    timesync.Counter24 // of Datagram and Report
 	RemoteUsec uint64             // of Anchor: the remote clock in microseconds
