@@ -102,8 +102,8 @@ func TestCommitted(t *testing.T) {
 	differ(t, "REPORT.md", settled(t, read("REPORT.md")), settled(t, d.markdown()))
 	differ(t, "CHRONYD.md", paragraphs(read("CHRONYD.md")), paragraphs(f.chronyDocument().markdown()))
 	differ(t, "INPUTS.md", paragraphs(read("INPUTS.md")), paragraphs(inputDocument().markdown()))
-	if n := strings.Count(read("REPORT.md"), "\n"); n > 280 {
-		t.Errorf("docs/REPORT.md has %d lines; nobody reads more than 280", n)
+	if n := strings.Count(read("REPORT.md"), "\n"); n > 310 {
+		t.Errorf("docs/REPORT.md has %d lines; nobody reads more than 310", n)
 	}
 	for _, p := range d.pictures {
 		for _, th := range themes {
