@@ -85,7 +85,7 @@ func TestRoundedUp(t *testing.T) {
 	t.Logf("-seed.first %d, %d worlds: p99 of the error, us, times of receipt rounded down and up\n%s", *seedFirst, seeds, s.String())
 }
 
-var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound", 500, 1500, 10_000)
+var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound", 300, 600, 10_000)
 
 // coarsen gives the clocks of a random world steps.
 func coarsen(d *duel) (largest time.Duration) {
