@@ -14,7 +14,8 @@
 // Most programs need only package link: it puts stamps and reports in front of the payload and
 // takes them off again. With a header of your own, do this:
 //
-//  1. Keep one TimeSynchronizer for each peer.
+//  1. Keep one TimeSynchronizer for each peer. Times are readings of package clock: Received for the
+//     time at which a datagram arrived, Now for all others. Other monotonic clocks will do, too.
 //  2. Put the stamp LocalTimeToDatagramTS24(now) into each datagram, just before you send it.
 //  3. Put the report MinDeltaTS24(now), if it is ok, into one datagram every 0.5 s, after 20 s
 //     every 2 s. Mark the datagrams that contain one, by a flag or by their length.

@@ -21,9 +21,13 @@ const (
 // processStart is where NowUsec counts from.
 var processStart = time.Now()
 
-// NowUsec returns the microseconds since the process started, for callers that have
-// no clock of their own. It never goes back, and changes of the wall clock do not
-// affect it. On most systems it stands still while the machine sleeps.
+// NowUsec returns the microseconds since the process started, for callers that copy this folder
+// alone. It never goes back, and changes of the wall clock do not affect it. On most systems it
+// stands still while the machine sleeps.
+//
+// On Windows, where it advances by up to 15.6 ms at a time, and in browsers, where it advances by up to
+// 1 ms, it makes the offset wrong by half of that: use package clock there. In a bubble of
+// testing/synctest it is near 2^64, so no time.Duration can hold it: use package clock there, too.
 func NowUsec() uint64 { return uint64(time.Since(processStart) / time.Microsecond) }
 
 // UsecAt returns what NowUsec returned, or will return, at t, a result of time.Now in this

@@ -98,7 +98,8 @@ const (
 //
 // Keep one Link for each connection. For the next connection take a new one, or call Reset. If
 // the peer restarts without a new connection, the Link notices that and resets itself. All times
-// are readings of one monotonic clock in microseconds, such as timesync.NowUsec.
+// are readings of one monotonic clock in microseconds, such as that of package clock:
+// clock.Received for the time at which a datagram arrived, clock.Now for all others.
 type Link struct {
 	sync timesync.TimeSynchronizer // written under mu
 
@@ -172,9 +173,9 @@ func (s *streak) add(goesOn bool, nowUsec, atLeast uint64) (long bool) {
 }
 
 // over reports whether the streak has ended, and the last of it came usec microseconds ago
-// or more.
+// or more. A time of receipt may be later than now: package clock rounds it up.
 func (s *streak) over(nowUsec, usec uint64) bool {
-	return s.n == 0 && (!s.ever || nowUsec-s.last >= usec)
+	return s.n == 0 && (!s.ever || int64(nowUsec-s.last) >= int64(usec))
 }
 
 // AppendHeader appends the header of a datagram that is sent at sendUsec, and returns the

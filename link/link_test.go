@@ -458,3 +458,16 @@ func TestCounterBytes(t *testing.T) {
 		t.Errorf("%d bytes", len(b))
 	}
 }
+
+// TestReceivedLater: a time of receipt that was rounded up, and so is later than the next time of
+// sending, does not end what holds back reports about a peer that has started anew.
+func TestReceivedLater(t *testing.T) {
+	for _, step := range []uint64{0, 1, 1000, 31_200} {
+		var s streak
+		s.add(true, 1_000_000+step, 0)
+		s.add(false, 1_000_000+step, 0)
+		if s.over(1_000_000, sure) || !s.over(1_000_000+step+sure, sure) {
+			t.Errorf("received %d us later than now: it is over at once, or never", step)
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 )
 
 var (
@@ -36,7 +36,7 @@ type loadEnd struct {
 	ahead    uint64 // its clock minus that of the process, us
 }
 
-func (e *loadEnd) clock() uint64 { return timesync.NowUsec() + e.ahead }
+func (e *loadEnd) clock() uint64 { return clock.Now() + e.ahead }
 
 // load is a server with one socket, and its peers, which share another.
 type load struct {
@@ -112,7 +112,7 @@ func (l *load) receive(side int, conn net.PacketConn) {
 	var buf []byte
 	for {
 		n, from, err := conn.ReadFrom(in[:])
-		now := timesync.NowUsec()
+		now := clock.Received()
 		if err != nil {
 			return
 		}

@@ -251,7 +251,7 @@ func TestRefusals(t *testing.T) {
 		{"old session", oldReply, now, OldSession},
 		{"forged", forged, now, UnknownRequest},
 		{"received before it was sent", reply(future, wrong, wrong), sent - 1, Impossible},
-		{"sent before it was received", reply(future, wrong, wrong-1), now, Impossible},
+		{"sent before it was received", reply(future, wrong, wrong-coarseUsec-1), now, Impossible},
 		{"held for longer than it was away", reply(future, wrong, wrong+31_000), now, Impossible},
 		{"late", reply(late, wrong, wrong), now - 20_000 + tenSeconds + 1, TooLate},
 		{"truncated", truncated, now, Malformed},

@@ -46,6 +46,10 @@ const (
 	// it, without seeing what it has read change. Longer than a frame at 60 Hz; package tick
 	// has the same.
 	settleUsec = 20_000
+	// coarseUsec is by how much a server may seem to answer before it was asked: its time of
+	// receipt may be rounded up by a step of its clock, and its time of sending down by another.
+	// The coarsest browsers have steps of 100 ms.
+	coarseUsec = 200_000
 	// roundUsec covers the whole microseconds in which clocks are read.
 	roundUsec = 2
 )

@@ -12,9 +12,9 @@
 // 13 bytes long, a reply 29; docs/WIRE.md says what they contain.
 //
 // The package opens no socket, starts no goroutine and reads no clock. The caller passes in the
-// time, from a monotonic clock such as timesync.NowUsec, so changes of the wall clock do not
-// affect it. Read the clock as late as possible before sending and as soon as possible after
-// receiving, not once per frame. On a stream, a lost segment delays a reply until it is sent
+// time, from a monotonic clock such as that of package clock, so changes of the wall clock do not
+// affect it: clock.Now as late as possible before sending, clock.Received as soon as possible after
+// receiving, and neither once per frame. On a stream, a lost segment delays a reply until it is sent
 // again. Such exchanges have long round trips, and the default rule ignores them.
 //
 // A Clock can be the remote clock of package tick.

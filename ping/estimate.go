@@ -16,22 +16,21 @@ type sample struct {
 // the client (t1 and t4) and by the server (t3 and t2). v is Accepted, or says why
 // they cannot be used.
 func measure(t1, t2, t3, t4 uint64) (s sample, v Verdict) {
-	// The differences are unsigned: a time before its beginning is a huge one.
-	away, hold := t4-t1, t3-t2
-	if int64(away) < 0 {
+	away, hold := t4-t1, int64(t3-t2)
+	if int64(away) < 0 || hold < -coarseUsec {
 		return s, Impossible
 	}
 	if away > lateUsec {
 		return s, TooLate
 	}
 	skewed := int64(away) * maxSkewPPM / 1e6 // by what the clocks can disagree on away
-	if hold > away+uint64(skewed)+roundUsec {
+	if hold > int64(away)+skewed+roundUsec {
 		return s, Impossible
 	}
 	// The truth at the middle lies between two bounds, a half round trip either way:
 	// a request arrives after it was sent, so the remote clock is at most t2-t1
 	// ahead, and a reply likewise, so it is at least t3-t4 ahead.
-	trip := int64(away - hold)
+	trip := int64(away) - hold
 	return sample{
 		at:     t1 + away/2,
 		offset: t2 - t1 - uint64(trip/2),

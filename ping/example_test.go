@@ -13,7 +13,7 @@ import (
 
 // A client and a server over one stream, as a TCP connection or a WebSocket would
 // be. The messages have a fixed length; among other messages, put them into frames.
-// In a real program both sides read a monotonic clock, such as timesync.NowUsec; here
+// In a real program both sides read a monotonic clock, such as that of package clock; here
 // it is a fixed one, so that the output is always the same.
 func Example() {
 	client, server := net.Pipe()

@@ -42,8 +42,9 @@ const (
 // Event is what a synchronizer was given, or what it answered.
 type Event struct {
 	Kind Kind // says which of the fields mean something
-	// LocalUsec is the local clock in microseconds, as the synchronizer was given it. Reset
-	// and Missing have no time of their own: there it is that of the event before, or 0.
+	// LocalUsec is the local clock in microseconds, such as that of package clock, as the
+	// synchronizer was given it; of what arrived, the time of receipt. Reset and Missing
+	// have no time of their own: there it is that of the event before, or 0.
 	LocalUsec  uint64
 	Counter    timesync.Counter24 // of Datagram and Report
 	RemoteUsec uint64             // of Anchor: the remote clock in microseconds

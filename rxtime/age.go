@@ -8,17 +8,17 @@ const (
 	// maxAge is how long a datagram may wait for its reader. Beyond it a wall clock that
 	// was set is the likelier cause.
 	maxAge = time.Second
-	// maxShift is by how much the wall clock and NowUsec may come apart between two
+	// maxShift is by how much the wall clock and package clock may come apart between two
 	// reads. Both follow NTP at the same rate, so what shows is interruptions.
 	maxShift = time.Millisecond
 )
 
-// ager carries stamps over from the wall clock to the clock of NowUsec, by their age.
+// ager carries stamps over from the wall clock to that of package clock, by their age.
 // Wall-clock times are nanoseconds since 1970. The clocks are arguments, so that a test
 // can set them.
 type ager struct {
-	lead  time.Duration // of the wall clock over NowUsec, at the last read
-	doubt uint64        // until then, on the clock of NowUsec, ages are not believed
+	lead  time.Duration // of the wall clock over package clock, at the last read
+	doubt uint64        // until then, on package clock, ages are not believed
 }
 
 func (a *ager) start(wall int64, nowUsec uint64) {

@@ -11,7 +11,7 @@ import (
 
 const (
 	wall0 = 1_790_000_000_000_000_000 // nanoseconds since 1970
-	now0  = 5_000_000                 // microseconds on the clock of NowUsec
+	now0  = 5_000_000                 // microseconds on package clock
 )
 
 // TestAge: both clocks go on alike, and a datagram is read some time after the kernel
@@ -95,7 +95,7 @@ func TestSlew(t *testing.T) {
 	a.start(wall0, now0)
 	for i := range uint64(10_000) {
 		now := now0 + i*16_667
-		wall := wall0 + int64(now-now0)*1000 + int64(i%1000) // what NowUsec rounds off
+		wall := wall0 + int64(now-now0)*1000 + int64(i%1000) // what package clock rounds off
 		if got := a.received(wall-50_000, wall, now); got != now-50 {
 			t.Fatalf("read %d: received %d us before, want 50", i, now-got)
 		}

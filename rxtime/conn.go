@@ -14,7 +14,8 @@
 //	// ... once the datagram is proven to come from the peer:
 //	sync.OnAuthenticatedDatagramTimestamp(stamp, receivedUsec)
 //
-// Its clock is that of timesync.NowUsec, so stamp what you send with NowUsec.
+// Its clock is that of package clock, so stamp what you send with clock.Now. Without the kernel's
+// time, the time of receipt is clock.Received.
 //
 // If a program must read the socket itself, with ReadMsgUDP or in batches, Received returns the
 // time of each datagram.
@@ -27,7 +28,7 @@ import (
 	"net/netip"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 )
 
 // ControlSize is how many bytes of control messages a read needs room for, so that the
@@ -58,7 +59,7 @@ type Conn struct {
 // datagram that came before has the time of its read.
 func NewConn(udp *net.UDPConn) *Conn {
 	c := &Conn{udp: udp, kernel: udp != nil && enable(udp)}
-	c.age.start(time.Now().UnixNano(), timesync.NowUsec())
+	c.age.start(time.Now().UnixNano(), clock.Received())
 	return c
 }
 
@@ -77,7 +78,7 @@ func (c *Conn) ReadFrom(b []byte) (n int, from netip.AddrPort, receivedUsec uint
 	}
 	if !c.kernel {
 		n, from, err = c.udp.ReadFromUDPAddrPort(b)
-		return n, from, timesync.NowUsec(), err
+		return n, from, clock.Received(), err
 	}
 	var control [ControlSize]byte
 	n, length, _, from, err := c.udp.ReadMsgUDPAddrPort(b, control[:])
@@ -88,7 +89,7 @@ func (c *Conn) ReadFrom(b []byte) (n int, from netip.AddrPort, receivedUsec uint
 }
 
 // Received returns when a datagram was received, in microseconds on the clock of
-// timesync.NowUsec. control are the control messages that were read with it: by
+// package clock. control are the control messages that were read with it: by
 // net.UDPConn.ReadMsgUDP, recvmsg, or ReadBatch of golang.org/x/net. Call it once for each
 // datagram, right after the read; for a batch, before you do anything else with the batch. The
 // buffer for control messages needs ControlSize bytes. Received does not allocate.
@@ -102,7 +103,7 @@ func (c *Conn) Received(control []byte) (receivedUsec uint64) {
 	// In this order: to be interrupted in between makes the receive time late, which
 	// looks like any delay. An early one would pass for a better path.
 	wall := time.Now().UnixNano()
-	now := timesync.NowUsec()
+	now := clock.Received()
 	stamp, ok := kernelStamp(control)
 	if !ok {
 		return now

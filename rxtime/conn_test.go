@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 )
 
 // patience is how long a datagram on loopback may take; it is never used up.
@@ -56,10 +56,10 @@ func TestReadFrom(t *testing.T) {
 	for name, c := range both {
 		for _, payload := range []string{"", "a", "a datagram that is longer than the buffer"} {
 			buf := make([]byte, 20)
-			sent := timesync.NowUsec()
+			sent := clock.Now()
 			write(t, udp, []byte(payload), at)
 			n, from, received, err := c.ReadFrom(buf)
-			read := timesync.NowUsec()
+			read := clock.Received()
 			if runtime.GOOS == "windows" && len(payload) > len(buf) {
 				if err == nil {
 					t.Errorf("%s: Windows says when it cuts a datagram; the error is lost", name)
@@ -108,9 +108,9 @@ const burstSize = 100
 func burst(t *testing.T, c *Conn, at netip.AddrPort) (within int) {
 	var sent, written [burstSize]uint64
 	for i := range sent {
-		sent[i] = timesync.NowUsec()
+		sent[i] = clock.Now()
 		write(t, c.udp, []byte{byte(i)}, at)
-		written[i] = timesync.NowUsec()
+		written[i] = clock.Now()
 	}
 	for range sent {
 		var b [1]byte
@@ -229,7 +229,7 @@ func TestReceived(t *testing.T) {
 	c := NewConn(udp)
 	for end := time.Now().Add(patience); ; {
 		const waited = 2 * time.Millisecond
-		sent := timesync.NowUsec()
+		sent := clock.Now()
 		write(t, udp, []byte("a"), at)
 		time.Sleep(waited)
 		var control [ControlSize]byte
@@ -237,9 +237,9 @@ func TestReceived(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read := timesync.NowUsec()
+		read := clock.Received()
 		received := c.Received(control[:n])
-		if received < sent || received > timesync.NowUsec() {
+		if received < sent || received > clock.Received() {
 			t.Fatalf("received at %d, but sent at %d and read at %d", received, sent, read)
 		}
 		if received < read || !c.Kernel() {
@@ -256,8 +256,8 @@ func TestReceivedNothing(t *testing.T) {
 	udp, _ := open(t)
 	for _, c := range []*Conn{NewConn(udp), {}, NewConn(nil)} {
 		for _, control := range [][]byte{nil, {1}, make([]byte, ControlSize), bytes.Repeat([]byte{255}, ControlSize)} {
-			before := timesync.NowUsec()
-			if received := c.Received(control); received < before || received > timesync.NowUsec() {
+			before := clock.Now()
+			if received := c.Received(control); received < before || received > clock.Received() {
 				t.Errorf("% x: %d, called at %d", control, received, before)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"timesync"
+	"timesync/clock"
 	"timesync/rxtime"
 )
 
@@ -27,7 +28,7 @@ func Example() {
 	conn := rxtime.NewConn(b) // before the first datagram comes
 	var sync timesync.TimeSynchronizer
 
-	datagram, _ := timesync.LocalTimeToDatagramTS24(timesync.NowUsec()).AppendBinary(nil)
+	datagram, _ := timesync.LocalTimeToDatagramTS24(clock.Now()).AppendBinary(nil)
 	a.WriteToUDPAddrPort(datagram, b.LocalAddr().(*net.UDPAddr).AddrPort())
 
 	var buf [1500]byte
@@ -38,7 +39,7 @@ func Example() {
 	// Here it would be authenticated.
 	sync.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(buf[:n]), receivedUsec)
 	fmt.Println(n, "bytes from a:", from == a.LocalAddr().(*net.UDPAddr).AddrPort())
-	fmt.Println("received in the past:", receivedUsec <= timesync.NowUsec())
+	fmt.Println("received in the past:", receivedUsec <= clock.Received())
 	// Output:
 	// 3 bytes from a: true
 	// received in the past: true
@@ -55,7 +56,7 @@ func ExampleConn_Received() {
 	defer udp.Close()
 	conn := rxtime.NewConn(udp) // before the first datagram comes
 
-	sentUsec := timesync.NowUsec()
+	sentUsec := clock.Now()
 	udp.WriteToUDPAddrPort([]byte("hello"), udp.LocalAddr().(*net.UDPAddr).AddrPort())
 
 	var buf [1500]byte

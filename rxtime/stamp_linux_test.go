@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 )
 
 func option(t *testing.T, udp *net.UDPConn, name, value int) {
@@ -39,7 +39,7 @@ func TestOptions(t *testing.T) {
 		udp, at := open(t)
 		NewConn(udp)
 		option(t, udp, c.option, c.value)
-		sent := timesync.NowUsec()
+		sent := clock.Now()
 		write(t, udp, []byte("a"), at)
 		var control [ControlSize]byte
 		_, n, _, _, err := udp.ReadMsgUDPAddrPort(make([]byte, 9), control[:])
@@ -56,7 +56,7 @@ func TestOptions(t *testing.T) {
 		conn := &Conn{udp: udp, kernel: true}
 		write(t, udp, []byte("a"), at)
 		_, _, received, err := conn.ReadFrom(make([]byte, 9))
-		if err != nil || received < sent || received > timesync.NowUsec() {
+		if err != nil || received < sent || received > clock.Received() {
 			t.Errorf("option %d = %d: received at %d, sent after %d, %v", c.option, c.value, received, sent, err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/clock"
 	"timesync/internal/stat"
 )
 
@@ -42,12 +43,12 @@ const (
 
 // end is one of two peers, each in a process of its own: in a single one, the goroutine
 // that sends and the one that receives get their turns together. True time is the wall
-// clock of the start, in microseconds, carried on by NowUsec; both have that.
+// clock of the start, in microseconds, carried on by package clock; both have that.
 type end struct {
 	udp   *net.UDPConn
 	ppm   uint64
 	begin time.Time
-	lead  uint64 // of true time over NowUsec
+	lead  uint64 // of true time over package clock
 	start uint64 // true time at which its clock was right
 
 	mu        sync.Mutex
@@ -70,13 +71,13 @@ func newEnd(t *testing.T, to netip.AddrPort, ppm uint64) (e *end, at netip.AddrP
 	e.udp.SetReadDeadline(e.begin.Add(tableConn))
 	least := uint64(math.MaxUint64)
 	for range 100 { // the one that was not interrupted
-		before := timesync.NowUsec()
+		before := clock.Now()
 		wall := uint64(time.Now().UnixMicro())
-		if gap := timesync.NowUsec() - before; gap < least {
+		if gap := clock.Now() - before; gap < least {
 			least, e.lead = gap, wall-before
 		}
 	}
-	e.start = timesync.NowUsec() + e.lead
+	e.start = clock.Now() + e.lead
 	return e, at
 }
 
@@ -95,7 +96,7 @@ func (e *end) send(b []byte) {
 	if !e.to.IsValid() {
 		return
 	}
-	now := e.clock(timesync.NowUsec() + e.lead)
+	now := e.clock(clock.Now() + e.lead)
 	first, ok := e.sync[kernelTime].MinDeltaTS24(now)
 	second, ok2 := e.sync[timeAfterRead].MinDeltaTS24(now)
 	if b[3] = 0; ok && ok2 && int64(now-e.reportDue) >= 0 {
@@ -103,7 +104,7 @@ func (e *end) send(b []byte) {
 		first.Put(b[4:])
 		second.Put(b[7:])
 	}
-	sent := timesync.NowUsec() + e.lead
+	sent := clock.Now() + e.lead
 	timesync.LocalTimeToDatagramTS24(e.clock(sent)).Put(b)
 	binary.LittleEndian.PutUint64(b[10:], sent)
 	e.udp.WriteToUDPAddrPort(b, e.to)
@@ -157,7 +158,7 @@ func (e *end) run(t *testing.T, busy int) {
 	b := make([]byte, datagramSize)
 	for {
 		n, from, received, err := c.ReadFrom(b)
-		now := timesync.NowUsec()
+		now := clock.Received()
 		if err != nil {
 			return
 		}

@@ -404,3 +404,18 @@ func TestSpread(t *testing.T) {
 		t.Errorf("after a restart the level is %v, the last delays are %v", s.level, s.recent)
 	}
 }
+
+// TestToldLater: what an arrival told counts although its time of receipt was rounded up, and so is
+// later than the time of the next Advance.
+func TestToldLater(t *testing.T) {
+	for _, step := range []uint64{0, 1, 1000, 31_200} {
+		var f follower
+		for i := range uint64(20) {
+			f.add(ms(5), false, 1_000_000+i*16_000+step)
+		}
+		now := uint64(1_000_000 + 19*16_000)
+		if got, want := f.distance(ms(20), ms(1), 0.01, now), f.distance(ms(20), ms(1), 0.01, now+step); got != want {
+			t.Errorf("received %d us later than now: %v, want %v", step, got, want)
+		}
+	}
+}

@@ -16,8 +16,8 @@ import (
 //
 // Times are readings of the local clock in microseconds, the same that the remote
 // clock is given. Its value is free and may wrap; it should be monotonic and must not
-// be slewed or set on purpose, as timesync.NowUsec. It need not run while the machine
-// sleeps.
+// be slewed or set on purpose, as that of package clock. Pass clock.Received for the time
+// of receipt, clock.Now for all others. It need not run while the machine sleeps.
 type Client struct {
 	loop
 	readers

@@ -9,7 +9,7 @@ import (
 	"math"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 )
 
 // The defaults of Config and ClientConfig.
@@ -92,7 +92,7 @@ type Config struct {
 	// and step or slew after each.
 	Provider Provider
 
-	Clock  func() uint64 // for Run: a monotonic clock, microseconds; nil is timesync.NowUsec
+	Clock  func() uint64 // for Run: a monotonic clock, microseconds; nil is clock.Now, of package clock
 	Logger *slog.Logger  // for MismatchWarn; nil is slog.Default()
 }
 
@@ -183,7 +183,7 @@ func (c *Config) complete() error {
 	c.MaxTicks = orDefault(c.MaxTicks, defaultMaxTicks)
 	c.StallThreshold = orDefault(c.StallThreshold, defaultStall)
 	if c.Clock == nil {
-		c.Clock = timesync.NowUsec
+		c.Clock = clock.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -86,9 +86,9 @@
 // forbids both. A client that takes its server's rate (MismatchAdjust) renumbers its ticks:
 // EventRateMismatch says which numbers come again or are left out.
 //
-// Times are arguments: readings of a monotonic local clock in microseconds. The clock may stand
-// still while the machine sleeps. Only Run reads a clock, and only a server's Start reads the
-// wall clock, to number its epoch.
+// Times are arguments: readings of a monotonic local clock in microseconds, such as that of package
+// clock. The clock may stand still while the machine sleeps. Only Run reads a clock, and only a
+// server's Start reads the wall clock, to number its epoch.
 //
 // Advance, Pause and Resume never go back in time: a call with an earlier time than the last one
 // is taken at the time of the last one. Calls that only read may name any time. A reading between

@@ -13,8 +13,8 @@ import "time"
 // lock.
 //
 // Times are readings of the local clock in microseconds. Its value is free and may
-// wrap; it should be monotonic and must not be slewed or set on purpose, as
-// timesync.NowUsec.
+// wrap; it should be monotonic and must not be slewed or set on purpose, as that
+// of package clock. Pass clock.Received for the time of receipt, clock.Now for all others.
 type Server struct {
 	loop
 	readers

@@ -71,7 +71,7 @@ const noteEvery = 200_000 // us
 // floors returns how long a datagram that does not queue is under way, to us and to the
 // peer, ms.
 func (n *note) floors() [2]float64 {
-	return [2]float64{graph.Millis(n.snapshot.MinOneWayDelay), graph.Millis(n.snapshot.MinDelayToPeer)}
+	return [2]float64{graph.Millis(n.snapshot.MinimumOneWayDelay), graph.Millis(n.snapshot.MinimumDelayToPeer)}
 }
 
 // unwind replays recordings; the second is nil if there is none.

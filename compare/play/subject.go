@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/internal/sim"
 	"timesync/rxtime"
 )
@@ -22,7 +22,7 @@ func (s *Subject) ErrorBound(localUsec uint64) (time.Duration, bool) {
 }
 
 // MachineUsec is the machine's clock on the real link.
-func MachineUsec() uint64 { return timesync.NowUsec() }
+func MachineUsec() uint64 { return clock.Now() }
 
 // KernelReader returns a function that reads datagrams with the kernel's times of receipt, on
 // the clock of MachineUsec.

@@ -27,6 +27,7 @@ type World struct {
 // The sets of worlds.
 const (
 	Simulated = "simulated"
+	Coarse    = "coarse clocks"
 	Published = "author's benchmark, as published"
 	Skewed    = "author's benchmark, CORE with skew"
 	recorded  = "recorded"
@@ -98,6 +99,9 @@ func group(sc sim.Scenario) string {
 func AllWorlds(traces string) (ws []World, err error) {
 	for _, sc := range sim.Scenarios() {
 		ws = append(ws, SimWorld(sc, Simulated, SimSeeds))
+	}
+	for _, sc := range sim.CoarseScenarios() {
+		ws = append(ws, SimWorld(sc, Coarse, SimSeeds))
 	}
 	authors, err := upstream.Scenarios()
 	if err != nil {

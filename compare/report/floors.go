@@ -64,7 +64,7 @@ func floorsCharts() []*graph.Chart {
 		}
 		add := func(line *plotter.XYs, ms float64) { *line = append(*line, plotter.XY{X: at, Y: ms}) }
 		r := float64(s.OffsetUsec) / 1e3
-		m, p := graph.Millis(s.MinOneWayDelay)-r, graph.Millis(s.MinDelayToPeer)+r
+		m, p := graph.Millis(s.MinimumOneWayDelay)-r, graph.Millis(s.MinimumDelayToPeer)+r
 		add(&fastest, float64(pictureDelay+w.longer)/1e3-float64(w.ahead)/1e3)
 		add(&own, m)
 		add(&peer, p)

@@ -24,6 +24,7 @@ func (f *figures) report(costs []float64) *page.Document {
 	f.headline(d)
 	f.wins(d)
 	f.offsets(d)
+	f.coarse(d)
 	f.overTime(d)
 	f.turned(d)
 	f.starts(d)
@@ -182,6 +183,16 @@ func (f *figures) offsets(d *page.Document) {
 	d.Heading(2, strings.TrimPrefix(winsEnd, "## "))
 	d.Text("The 99th percentile of the error in microseconds, from 30 s on, over %d seeds and both ends. The part that no method can avoid, because the two ways are unequal, is subtracted. Bold is the best method that answers at once; the oracle answers only afterwards. A row in bold is the geometric mean of a group. Variants at another rate or period count, and are in report.csv. A dash in the column of chronyd: it was not played there.", play.SimSeeds)
 	d.Table(f.table())
+}
+
+func (f *figures) coarse(d *page.Document) {
+	d.Heading(2, "Clocks that advance in steps")
+	d.Text("Clocks of browsers advance by 5 us to 1 ms at a time, and that of Windows by 15.6 ms where a program does not ask for a better one. Stamps are what such a clock shows, and times of receipt are rounded up by a step, as by package `clock`, for all methods alike. What counts is the error of the offset, not how old a reading is. The first worlds have one such clock; *jittered* ones advance at random times within each step, as in browsers. Where both are coarse they run 40 ppm apart, but *instep*.")
+	rows := [][]string{f.table()[0]}
+	for _, i := range f.of(play.Coarse) {
+		rows = append(rows, f.worldRow(i))
+	}
+	d.Table(rows)
 }
 
 // variant are the names of worlds that are another one at another rate or with another period.

@@ -198,7 +198,7 @@ func TestDiary(t *testing.T) {
 	if math.Abs(math.Abs(last.Skew)-40) > 5 {
 		t.Errorf("skew %.1f ppm in a world of 40", last.Skew)
 	}
-	if trip := last.MinOneWayDelay + last.MinDelayToPeer; trip < 50*time.Millisecond || trip > 70*time.Millisecond {
+	if trip := last.MinimumOneWayDelay + last.MinimumDelayToPeer; trip < 50*time.Millisecond || trip > 70*time.Millisecond {
 		t.Errorf("round trip %v", trip)
 	}
 	if len(d.seen) != 1 {

@@ -163,10 +163,10 @@ func (d *diary) panels(title string) []graph.Panel {
 	delays := []graph.Curve{
 		{Name: "fastest to A", Color: graph.Fade(mine), Parts: []plotter.XYs{d.fastest[sim.A]}},
 		{Name: "fastest to B", Color: graph.Fade(other), Parts: []plotter.XYs{d.fastest[sim.B]}},
-		d.line("own floor", mine, 2, func(m *moment) float64 { return graph.Millis(m.known.MinOneWayDelay) - m.err/1e3 }),
-		d.line("peer's floor", other, 2, func(m *moment) float64 { return graph.Millis(m.known.MinDelayToPeer) + m.err/1e3 }),
+		d.line("own floor", mine, 2, func(m *moment) float64 { return graph.Millis(m.known.MinimumOneWayDelay) - m.err/1e3 }),
+		d.line("peer's floor", other, 2, func(m *moment) float64 { return graph.Millis(m.known.MinimumDelayToPeer) + m.err/1e3 }),
 	}
-	trips := []graph.Curve{d.line("both floors", mine, 2, func(m *moment) float64 { return graph.Millis(m.known.MinOneWayDelay + m.known.MinDelayToPeer) })}
+	trips := []graph.Curve{d.line("both floors", mine, 2, func(m *moment) float64 { return graph.Millis(m.known.MinimumOneWayDelay + m.known.MinimumDelayToPeer) })}
 	skew := func(errors float64) func(m *moment) float64 {
 		return func(m *moment) float64 { return m.known.Skew + errors*m.known.SkewError }
 	}

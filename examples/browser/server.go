@@ -22,7 +22,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/webtransport-go"
 
-	"timesync"
+	"timesync/clock"
 )
 
 //go:embed static
@@ -39,6 +39,7 @@ type options struct {
 type server struct {
 	options
 	clock       func() uint64 // us, from an arbitrary time on
+	received    func() uint64 // the same for times of receipt
 	unixAtZero  int64         // the time of day when clock was 0, us since 1970
 	pingSession uint32        // of package ping: a later server is another
 	room        *room
@@ -62,7 +63,8 @@ func serve(addr string, p page, o options) (*server, error) {
 	start := rand.Uint64N(1 << 50)
 	s := &server{
 		options:     o,
-		clock:       func() uint64 { return timesync.NowUsec() + start },
+		clock:       func() uint64 { return clock.Now() + start },
+		received:    func() uint64 { return clock.Received() + start },
 		pingSession: rand.Uint32(),
 		page:        p,
 		visitors:    map[uint32]*visitor{},

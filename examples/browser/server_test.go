@@ -22,7 +22,7 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/webtransport-go"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/browser/client"
 	"timesync/examples/internal/exampletest"
 )
@@ -44,7 +44,7 @@ type arrival struct {
 }
 
 // rawUsec is a clock as of another machine.
-func rawUsec() uint64 { return timesync.NowUsec() + 1<<45 }
+func rawUsec() uint64 { return clock.Now() + 1<<45 }
 
 // startBare starts a server without a page.
 func startBare(t *testing.T) *server {
@@ -75,7 +75,7 @@ func connect(t *testing.T, s *server, stamped bool) *nativePage {
 	if err := json.Unmarshal(b, &p.greeting); err != nil {
 		t.Fatal(err)
 	}
-	p.client = client.New(rawUsec, client.Network{
+	p.client = client.New(rawUsec, clock.Step(), client.Network{
 		Datagram: func(b []byte) { _ = p.session.SendDatagram(b) }, // a loss is a loss
 		Message:  func(b []byte) { _ = p.ws.Write(ctx, websocket.MessageBinary, b) },
 	})

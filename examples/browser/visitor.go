@@ -132,8 +132,8 @@ func (v *visitor) readMessages() {
 
 // onMessage takes a binary message of the WebSocket that has arrived.
 func (v *visitor) onMessage(b []byte) {
-	now := v.server.clock()
-	if reply, ok := ping.AppendReply(nil, b, v.server.pingSession, now, now); ok {
+	received := v.server.received()
+	if reply, ok := ping.AppendReply(nil, b, v.server.pingSession, received, v.server.clock()); ok {
 		v.message(reply)
 		return
 	}
@@ -152,7 +152,7 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 			return
 		}
 		v.up.datagram(func() {
-			payload, _, _, err := st.link.Open(b, v.server.clock())
+			payload, _, _, err := st.link.Open(b, v.server.received())
 			if err == nil {
 				v.server.room.receive(v.seat, payload)
 			}

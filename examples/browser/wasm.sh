@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Vets everything that runs in a browser, and runs the tests of the core, tick, ping and
-# link as WebAssembly, by Node. It installs Node if it can; without Node it says so.
+# Vets everything that runs in a browser, and runs the tests of clock, the core, tick, ping
+# and link as WebAssembly, by Node. It installs Node if it can; without Node it says so.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export GOOS=js GOARCH=wasm
-packages=(. ./tick ./ping ./link)
+packages=(./clock . ./tick ./ping ./link)
 go vet "${packages[@]}"
 (cd examples/browser && go vet ./page ./client ./game ./size/...)
 if ! command -v node >/dev/null && [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then

@@ -16,8 +16,9 @@ type Peer struct {
 	link.Link
 	// Write sends a datagram, whole or not at all.
 	Write func(datagram []byte) error
-	// NowUsec is any monotonic clock in microseconds, such as timesync.NowUsec.
-	NowUsec func() uint64
+	// ReceivedUsec is the clock for times of receipt, in microseconds: clock.Received of package
+	// clock, or another monotonic one.
+	ReceivedUsec func() uint64
 }
 
 // Send stamps a payload with sentUsec, the clock now, and sends both as a datagram. It must leave
@@ -41,7 +42,7 @@ type Received struct {
 // Take takes a datagram that has just come. One without a right header is an error; the channel is
 // none the worse for it.
 func (p *Peer) Take(datagram []byte) (r Received, err error) {
-	r.At = p.NowUsec()
+	r.At = p.ReceivedUsec()
 	r.Payload, r.Delay, r.Known, err = p.Open(datagram, r.At)
 	return r, err
 }

@@ -125,7 +125,7 @@ func play(t *testing.T, p *Peer, enough int, see func(number uint64, r channel.R
 // right fails unless the peer knows the clock of the other end as well as it says.
 func right(t *testing.T, p *Peer, truth int64) {
 	t.Helper()
-	s, ok := p.Snapshot(p.NowUsec())
+	s, ok := p.Snapshot(p.ReceivedUsec())
 	if !ok {
 		t.Fatal("not synchronized")
 	}

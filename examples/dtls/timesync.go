@@ -54,9 +54,9 @@ type Peer struct {
 	buf  [longest]byte
 }
 
-// NewPeer does the handshake, for as long as ctx lets it. nowUsec is any monotonic clock in
-// microseconds, such as timesync.NowUsec.
-func NewPeer(ctx context.Context, conn *dtls.Conn, nowUsec func() uint64) (*Peer, error) {
+// NewPeer does the handshake, for as long as ctx lets it. received is the clock for times
+// of receipt: clock.Received, or another monotonic one in microseconds.
+func NewPeer(ctx context.Context, conn *dtls.Conn, received func() uint64) (*Peer, error) {
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func NewPeer(ctx context.Context, conn *dtls.Conn, nowUsec func() uint64) (*Peer
 		_, err := conn.Write(datagram)
 		return err
 	}
-	return &Peer{Peer: channel.Peer{Write: write, NowUsec: nowUsec}, conn: conn}, nil
+	return &Peer{Peer: channel.Peer{Write: write, ReceivedUsec: received}, conn: conn}, nil
 }
 
 // Receive waits for a datagram; its Payload lasts until the next call. One that has no right header

@@ -92,7 +92,7 @@ func pour(ctx context.Context, p *Peer) error {
 		case <-tick.C:
 		}
 		for range batch {
-			if err := p.Send(payload, p.NowUsec()); err != nil {
+			if err := p.Send(payload, p.ReceivedUsec()); err != nil {
 				return err
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 )
@@ -33,7 +33,7 @@ const (
 type demo struct {
 	config config
 	ctx    context.Context // of the run
-	wall   int64           // the wall clock minus NowUsec, microseconds
+	wall   int64           // the wall clock minus package clock, microseconds
 	err    io.Writer
 	tasks  sync.WaitGroup
 
@@ -105,7 +105,7 @@ func (d *demo) stalled(s stretch) {
 }
 
 // now is the wall clock in microseconds, as if it had not been set since the start.
-func (d *demo) now() int64 { return d.wall + int64(timesync.NowUsec()) }
+func (d *demo) now() int64 { return d.wall + int64(clock.Now()) }
 
 // play starts everything, kills the server after a third and a player after two thirds
 // of the time, and starts them anew.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/tick"
 )
 
@@ -179,7 +179,7 @@ func TestLedger(t *testing.T) {
 
 func TestWallMinusNow(t *testing.T) {
 	// Within the second by which a test may be interrupted.
-	if off := wallMinusNow() + int64(timesync.NowUsec()) - time.Now().UnixMicro(); off < -second || off > second {
+	if off := wallMinusNow() + int64(clock.Now()) - time.Now().UnixMicro(); off < -second || off > second {
 		t.Errorf("the wall clock is off by %d us", off)
 	}
 }

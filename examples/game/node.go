@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/rxtime"
@@ -59,8 +59,8 @@ type node struct {
 	udp    *net.UDPConn
 	server netip.AddrPort // where a player sends to
 	rx     program.Reader // reads udp, with the kernel's receive times, where it has them
-	begun  uint64         // NowUsec
-	wall   int64          // the wall clock minus NowUsec when it started, microseconds
+	begun  uint64         // the reading of package clock when it started
+	wall   int64          // the wall clock minus package clock when it started, microseconds
 
 	recordings recordings // of the goroutine that receives, once it runs
 
@@ -81,7 +81,7 @@ func newNode(who string, c config) (*node, error) {
 	}
 	n := &node{
 		who: who, clock: program.Clock{Start: rng.Uint64(), PPM: c.Skew}, rng: rng, udp: udp, server: server,
-		begun: timesync.NowUsec(), wall: wallMinusNow(), recordings: recordings{folder: c.record},
+		begun: clock.Now(), wall: wallMinusNow(), recordings: recordings{folder: c.record},
 	}
 	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Clock: n.clock}
 	n.events = []string{fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.rx.Conn))}
@@ -94,9 +94,9 @@ func wallMinusNow() (usec int64) {
 	const tries = 10
 	quickest := uint64(1 << 63)
 	for range tries {
-		before := timesync.NowUsec()
+		before := clock.Now()
 		wall := time.Now().UnixMicro()
-		after := timesync.NowUsec()
+		after := clock.Now()
 		if took := after - before; took < quickest {
 			quickest, usec = took, wall-int64(before+took/2)
 		}
@@ -170,9 +170,9 @@ const (
 
 func watchStalls(ctx context.Context, wall int64, found func(stretch)) {
 	for ctx.Err() == nil {
-		before := timesync.NowUsec()
+		before := clock.Now()
 		time.Sleep(stallProbe)
-		after := timesync.NowUsec()
+		after := clock.Now()
 		if time.Duration(after-before)*time.Microsecond > stallProbe+stallLeast {
 			found(stretch{wall + int64(before), wall + int64(after)})
 		}
@@ -187,14 +187,14 @@ type clocks interface {
 
 // newStatus returns the notes since the last one. The caller holds the lock.
 func (n *node) newStatus(c clocks) status {
-	now := timesync.NowUsec()
+	now := clock.Now()
 	s := status{
 		Who: n.who, Wall: n.wall + int64(now), Seconds: float64(now-n.begun) / 1e6,
 		Kernel: n.rx.Kernel(), Ticks: n.ledger.counts, Events: n.events, Stalls: n.stalls,
 	}
 	n.events, n.stalls = nil, nil
 	epoch, known := c.Epoch()
-	game, ok := c.SharedTime(n.clock.At(int64(now)))
+	game, ok := c.SharedTime(n.clock.At(program.Elapsed(now).Microseconds()))
 	if known && ok {
 		s.Epoch, s.Game = epoch, game.Duration().Microseconds()
 	}

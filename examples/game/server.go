@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -173,7 +173,7 @@ func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
 		s.inputs.Waited++
 	} else {
 		s.inputs.Late++
-		wall := s.wall + int64(timesync.NowUsec())
+		wall := s.wall + int64(clock.Now())
 		s.lates = append(s.lates, stretch{wall - int64(now-start), wall})
 	}
 }

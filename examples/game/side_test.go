@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
@@ -278,7 +278,7 @@ func (broken) Write([]byte) (int, error) { return 0, errBroken }
 func TestWatchStalls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	before := int64(timesync.NowUsec())
+	before := int64(clock.Now())
 	var last stretch
 	watchStalls(ctx, 0, func(s stretch) {
 		if s[0] < before || s[0] < last[1] || time.Duration(s[1]-s[0])*time.Microsecond < stallProbe+stallLeast {

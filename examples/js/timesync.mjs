@@ -364,8 +364,8 @@ export class Ping {
 		const r = this.pending.get(v.getBigUint64(5, true)), t2 = v.getBigUint64(13, true);
 		if (!r) return 'unknown request';
 		if (r.done) return 'duplicate';
-		const away = since(now, r.sent), hold = Number(u64(v.getBigUint64(21, true) - t2)), skewed = Math.floor(away * PING_SKEW);
-		if (away < 0) return 'impossible';
+		const away = since(now, r.sent), hold = since(v.getBigUint64(21, true), t2), skewed = Math.floor(away * PING_SKEW);
+		if (away < 0 || hold < -200_000) return 'impossible'; // coarse clocks round receipt up, sending down
 		if (away > PING_LATE) return 'too late';
 		if (hold > away + skewed + 2) return 'impossible';
 		if ([...this.pending.values()].some(p => p.done && p.n > r.n)) return 'overtaken';

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/internal/instant"
 	"timesync/examples/seal"
 	"timesync/link"
@@ -159,7 +159,7 @@ func (p *peer) await(ctx context.Context, c chan struct{}, most time.Duration) e
 func (p *peer) left() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return time.Duration(int64(p.at-timesync.NowUsec())) * time.Microsecond
+	return time.Duration(int64(p.at-clock.Now())) * time.Microsecond
 }
 
 // join sends to the server until the other peer was sent to.
@@ -171,7 +171,7 @@ func (p *peer) join() {
 		if fired {
 			return
 		}
-		_, _ = p.conn.WriteToUDPAddrPort(p.here.Seal(nil, appendJoin(nil, p.token, p.room), timesync.NowUsec()), p.server)
+		_, _ = p.conn.WriteToUDPAddrPort(p.here.Seal(nil, appendJoin(nil, p.token, p.room), clock.Now()), p.server)
 		select {
 		case <-p.stop:
 			return
@@ -183,7 +183,7 @@ func (p *peer) join() {
 // fire sends the first packet to the other peer, and goes on with that.
 func (p *peer) fire() {
 	p.mu.Lock()
-	late := time.Duration(int64(timesync.NowUsec()-p.at)) * time.Microsecond
+	late := time.Duration(int64(clock.Now()-p.at)) * time.Microsecond
 	p.fired, p.result.FirstUnix = true, time.Now().UnixNano()
 	p.result.PlannedUnix = p.result.FirstUnix - late.Nanoseconds()
 	known := *p.known
@@ -212,7 +212,7 @@ func (p *peer) sending() {
 func (p *peer) send() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.write(p.there.Seal(nil, nil, timesync.NowUsec()))
+	p.write(p.there.Seal(nil, nil, clock.Now()))
 }
 
 // write writes a sealed datagram, over TCP after its length in two bytes.
@@ -262,7 +262,7 @@ func (p *peer) frames(conn net.Conn) {
 			return
 		}
 		p.mu.Lock()
-		p.takePeer(b, from, timesync.NowUsec())
+		p.takePeer(b, from, clock.Received())
 		p.mu.Unlock()
 	}
 }
@@ -337,7 +337,7 @@ func (p *peer) takePeer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 
 // state is a line of what is known of the other peer.
 func (p *peer) state() string {
-	s, ok := p.there.Link.Snapshot(timesync.NowUsec())
+	s, ok := p.there.Link.Snapshot(clock.Now())
 	if !ok {
 		return "connected, and not synchronized"
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/seal"
 	"timesync/rxtime"
 )
@@ -41,7 +41,7 @@ type server struct {
 	tcp  *net.TCPListener
 
 	mu       sync.Mutex
-	settling uint64 // us
+	settling int64 // us
 	clients  map[netip.AddrPort]*client
 	tcps     map[token]netip.AddrPort
 	tasks    sync.WaitGroup
@@ -148,8 +148,8 @@ func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 		return
 	}
 	c.token, c.room, c.heard = t, room, recvUsec
-	now := timesync.NowUsec()
-	answer = c.end.Seal(nil, s.meeting(c, now), timesync.NowUsec())
+	now := clock.Now()
+	answer = c.end.Seal(nil, s.meeting(c, now), clock.Now())
 	_, _ = s.conn.WriteToUDPAddrPort(answer, from)
 }
 
@@ -174,11 +174,11 @@ func (s *server) meeting(c *client, nowUsec uint64) []byte {
 // pair looks for another peer in the room.
 func (s *server) pair(c *client, nowUsec uint64) {
 	at := nowUsec + uint64(ahead.Microseconds())
-	if nowUsec-c.since < s.settling {
+	if int64(nowUsec-c.since) < s.settling {
 		return
 	}
 	for _, o := range s.clients {
-		if o == c || o.room != c.room || o.other != nil || nowUsec-o.heard > gone || nowUsec-o.since < s.settling {
+		if o == c || o.room != c.room || o.other != nil || int64(nowUsec-o.heard) > gone || int64(nowUsec-o.since) < s.settling {
 			continue
 		}
 		if _, err := c.end.Link.ProposeInstant(nowUsec, at, within); err != nil {
@@ -195,7 +195,7 @@ func (s *server) pair(c *client, nowUsec uint64) {
 // forget forgets who has gone.
 func (s *server) forget(nowUsec uint64) {
 	for from, c := range s.clients {
-		if nowUsec-c.heard > gone {
+		if int64(nowUsec-c.heard) > gone {
 			delete(s.clients, from)
 			delete(s.tcps, c.token)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/internal/exampletest"
 )
 
@@ -54,7 +54,7 @@ func TestZeroRTT(t *testing.T) {
 		}
 		datagram(t, nil, server)
 		for name, conn := range map[string]*quic.Conn{"client": client, "server": server} {
-			if _, err := NewPeer(conn, timesync.NowUsec); err != want {
+			if _, err := NewPeer(conn, clock.Received); err != want {
 				t.Errorf("connection %d, %s: %v, want %v", i+1, name, err, want)
 			}
 		}
@@ -82,7 +82,7 @@ func datagram(t *testing.T, from, to *quic.Conn) {
 func TestBadHeader(t *testing.T) {
 	ctx := timeout(t)
 	client, server := pair(t, ctx)
-	now := timesync.NowUsec()
+	now := clock.Now()
 	if err := client.conn.SendDatagram([]byte("none")); err != nil { // 'n' has reserved flags
 		t.Fatal(err)
 	}
@@ -99,16 +99,16 @@ func TestBadHeader(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	ctx := timeout(t)
 	client, server := pair(t, ctx)
-	if err := server.Send(nil, timesync.NowUsec()); err != nil {
+	if err := server.Send(nil, clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Receive(ctx); err != nil { // so it has something to report
 		t.Fatal(err)
 	}
-	if err := client.Send(make([]byte, 1<<16), timesync.NowUsec()); err == nil {
+	if err := client.Send(make([]byte, 1<<16), clock.Now()); err == nil {
 		t.Fatal("a datagram of 64 KB was sent")
 	}
-	if err := client.Send(nil, timesync.NowUsec()); err != nil {
+	if err := client.Send(nil, clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := server.Receive(ctx); err != nil || !server.IsSynchronized() {
@@ -137,10 +137,10 @@ func pair(t *testing.T, ctx context.Context) (client, server *Peer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if client, err = NewPeer(dialled, timesync.NowUsec); err != nil {
+	if client, err = NewPeer(dialled, clock.Received); err != nil {
 		t.Fatal(err)
 	}
-	if server, err = NewPeer(accepted, timesync.NowUsec); err != nil {
+	if server, err = NewPeer(accepted, clock.Received); err != nil {
 		t.Fatal(err)
 	}
 	return client, server

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/bench"
+	"timesync/examples/internal/program"
 	"timesync/record"
 )
 
@@ -24,7 +25,8 @@ var (
 func TestRecord(t *testing.T) {
 	ctx := timeout(t)
 	a, b := pair(t, ctx)
-	a.NowUsec, b.NowUsec = bench.ClientClocks[0].Now, bench.ServerClock.Now
+	clocks := [2]program.Clock{bench.ClientClocks[0], bench.ServerClock}
+	a.ReceivedUsec, b.ReceivedUsec = clocks[0].Received, clocks[1].Received
 	peers, names := [2]*Peer{a, b}, [2]string{"quic-a.tsr", "quic-b.tsr"}
 	var files [2]bytes.Buffer
 	var recorders [2]*record.Recorder
@@ -44,8 +46,8 @@ func TestRecord(t *testing.T) {
 	every := time.NewTicker(time.Second / 60)
 	defer every.Stop()
 	for end := time.Now().Add(*recordFor); time.Now().Before(end); <-every.C {
-		for _, p := range peers {
-			if err := p.Send(nil, p.NowUsec()); err != nil {
+		for i, p := range peers {
+			if err := p.Send(nil, clocks[i].Now()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -20,9 +20,9 @@ type Peer struct {
 var errReplayable = errors.New("the connection began with 0-RTT data, which can be replayed: it keeps no time")
 
 // NewPeer waits for the handshake, and refuses a connection with 0-RTT data: an attacker
-// can replay that, and the receiver cannot tell which datagrams it was. nowUsec is any monotonic
-// clock in microseconds, such as timesync.NowUsec.
-func NewPeer(conn *quic.Conn, nowUsec func() uint64) (*Peer, error) {
+// can replay that, and the receiver cannot tell which datagrams it was. received is the clock
+// for times of receipt: clock.Received, or another monotonic one in microseconds.
+func NewPeer(conn *quic.Conn, received func() uint64) (*Peer, error) {
 	select {
 	case <-conn.HandshakeComplete():
 	case <-conn.Context().Done():
@@ -31,7 +31,7 @@ func NewPeer(conn *quic.Conn, nowUsec func() uint64) (*Peer, error) {
 	if conn.ConnectionState().Used0RTT {
 		return nil, errReplayable
 	}
-	return &Peer{channel.Peer{Write: conn.SendDatagram, NowUsec: nowUsec}, conn}, nil
+	return &Peer{channel.Peer{Write: conn.SendDatagram, ReceivedUsec: received}, conn}, nil
 }
 
 // Receive waits for a datagram. One that has no right header is passed over. An error is the end

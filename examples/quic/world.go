@@ -42,7 +42,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 		if err != nil {
 			return err
 		}
-		client, err := NewPeer(conn, clock.Now)
+		client, err := NewPeer(conn, clock.Received)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 		if err != nil {
 			return err
 		}
-		server, err := NewPeer(accepted, bench.ServerClock.Now)
+		server, err := NewPeer(accepted, bench.ServerClock.Received)
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/clock"
 	"timesync/link"
 	"timesync/rxtime"
 )
@@ -846,7 +847,7 @@ func TestServe(t *testing.T) {
 		client := New(testKey, 0)
 		conn, _, errs := open(client)
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-			_, _ = conn.WriteToUDPAddrPort(client.Seal(nil, []byte("hello"), timesync.NowUsec()), at)
+			_, _ = conn.WriteToUDPAddrPort(client.Seal(nil, []byte("hello"), clock.Now()), at)
 			refused := false
 			select {
 			case err := <-errs:
@@ -870,7 +871,7 @@ func TestServe(t *testing.T) {
 	}
 	taken := func(session uint32) func(Datagram, bool) bool {
 		return func(d Datagram, _ bool) bool {
-			return d.Session == session && string(d.Payload) == "hello" && d.From == server.Peer().Addr && d.RecvUsec <= timesync.NowUsec()
+			return d.Session == session && string(d.Payload) == "hello" && d.From == server.Peer().Addr && d.RecvUsec <= clock.Received()
 		}
 	}
 	dial(taken(1))

@@ -22,7 +22,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/examples/transfer/ledbat"
@@ -97,7 +97,7 @@ func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
 			return err
 		}
 		defer source.Close()
-		p.end, p.sender = seal.New(c.key, 0), newSender(offer, source, newController(c.cc), timesync.NowUsec())
+		p.end, p.sender = seal.New(c.key, 0), newSender(offer, source, newController(c.cc), clock.Now())
 	}
 	if c.listen != "" && !c.json {
 		fmt.Fprintf(stdout, "listening at %v\n", conn.LocalAddr())

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/seal"
 	"timesync/examples/transfer/ledbat"
 	"timesync/internal/stat"
@@ -116,7 +116,7 @@ func (p *peer) loop(ctx context.Context) {
 // pump sends what may be sent and returns how long to wait.
 func (p *peer) pump() (wait time.Duration) {
 	const most = time.Second
-	now := timesync.NowUsec()
+	now := clock.Now()
 	if r := p.receiver; r != nil {
 		if r.begun && !p.done && int64(now-r.heard) > patience && r.failed == nil {
 			r.failed = errVanished
@@ -136,7 +136,7 @@ func (p *peer) pump() (wait time.Duration) {
 			return min(wait, most)
 		}
 		p.send(message)
-		now = timesync.NowUsec()
+		now = clock.Now()
 	}
 	return most
 }
@@ -144,7 +144,7 @@ func (p *peer) pump() (wait time.Duration) {
 // send seals and sends. An error is a loss like any other: the network may come back.
 func (p *peer) send(message []byte) {
 	if to := p.to(); to.IsValid() {
-		datagram := p.end.Seal(nil, message, timesync.NowUsec())
+		datagram := p.end.Seal(nil, message, clock.Now())
 		_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
 	}
 }
@@ -182,7 +182,7 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	if len(d.Payload) > 0 && d.Payload[0] == kindGame && d.Known {
 		p.game = append(p.game, d.OWD)
 	}
-	now := timesync.NowUsec()
+	now := clock.Now()
 	if p.sender != nil {
 		if err := p.sender.take(d.Payload, now); p.err == nil {
 			p.err, p.done = err, p.sender.over && err == nil
@@ -228,7 +228,7 @@ func (p *peer) tell(since time.Duration) {
 			now.Bytes = uint64(len(s.had)-s.left) * chunkLen
 		}
 	}
-	bound, _ := p.end.Link.ErrorBound(timesync.NowUsec())
+	bound, _ := p.end.Link.ErrorBound(clock.Now())
 	now.Bound = ms(bound)
 	if len(p.game) > 0 {
 		now.GameP99 = ms(stat.Quantile(p.game, 0.99))

@@ -21,8 +21,8 @@ import (
 // world is the demo: peer A calls peer B through a relay, and each has a judge.
 type world struct {
 	config      config
-	appointment *appointment // nil: none is wanted
-	epoch       time.Time
+	appointment *appointment  // nil: none is wanted
+	epoch       time.Duration // of the process, when the world begins
 	relay       *relay.Relay
 	peers       [2]*peer
 	judges      [2]*judge
@@ -32,11 +32,14 @@ type world struct {
 	end         time.Duration // true time of close
 }
 
+// now is true time.
+func (w *world) now() time.Duration { return program.True() - w.epoch }
+
 var names = [2]string{"peer A", "peer B"}
 
 // newWorld opens the sockets; no peer sends before start.
 func newWorld(c config) (*world, error) {
-	w := &world{config: c, epoch: time.Now(), sent: [2]*ledger{{}, {}}}
+	w := &world{config: c, epoch: program.True(), sent: [2]*ledger{{}, {}}}
 	if c.at > 0 {
 		w.appointment = &appointment{ahead: c.at}
 	}
@@ -88,7 +91,7 @@ func (w *world) birth(i int, conn *net.UDPConn, life uint64) {
 		p.dial = w.relay.Addr()
 	}
 	w.judges[i] = &judge{
-		peer: p, start: time.Since(w.epoch), rng: rng, mine: w.sent[i], other: w.sent[1-i],
+		peer: p, start: w.now(), rng: rng, mine: w.sent[i], other: w.sent[1-i],
 		appointment: w.appointment,
 	}
 	p.rider, p.keeper = w.judges[i], &p.end.Link
@@ -110,7 +113,7 @@ func (w *world) start() {
 // close lets what is on the last yards arrive, so that the counts agree.
 func (w *world) close() {
 	w.closed.Do(func() {
-		w.end = time.Since(w.epoch)
+		w.end = w.now()
 		for _, p := range w.peers {
 			p.hush()
 		}
@@ -164,7 +167,7 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 func (w *world) progress() string {
 	var lines []string
 	for i, p := range w.peers {
-		now := time.Since(w.epoch)
+		now := w.now()
 		offset := "not synchronized"
 		if err, ok := w.judges[i].offsetError(now); ok {
 			offset = fmt.Sprintf("error %+5d us", err)
@@ -181,7 +184,7 @@ func (w *world) progress() string {
 func (w *world) report() *report {
 	c, now := w.config, w.end
 	if now == 0 {
-		now = time.Since(w.epoch)
+		now = w.now()
 	}
 	r := &report{
 		For: seconds(c.For), CountsAfter: settling.Seconds(), Rate: c.rate, Delay: ms(c.Network.Delay),

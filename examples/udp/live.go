@@ -113,7 +113,7 @@ func (s liveState) summary(w io.Writer) {
 // apart since then.
 func newLive(c config) (*peer, error) {
 	now := time.Now()
-	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(now.UnixMicro()), PPM: c.Skew}}, epoch: now}
+	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(now.UnixMicro()), PPM: c.Skew}}, epoch: program.True()}
 	if c.Dial != "" {
 		p.end = seal.New(c.Key, 0)
 	}

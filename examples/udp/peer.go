@@ -54,7 +54,7 @@ type peer struct {
 	conn   *net.UDPConn
 	rx     *rxtime.Conn // reads conn; from start on
 	clock  clock
-	epoch  time.Time // true time 0
+	epoch  time.Duration // true time of the process at which that of the peer is 0
 	rider  rider
 	dial   netip.AddrPort // where to send; not valid: it listens, and sends to who calls
 
@@ -120,7 +120,7 @@ func (p *peer) close() {
 }
 
 // now is true time.
-func (p *peer) now() time.Duration { return time.Since(p.epoch) }
+func (p *peer) now() time.Duration { return program.True() - p.epoch }
 
 func (p *peer) send(to netip.AddrPort) {
 	sent := p.now()
@@ -139,9 +139,8 @@ func (p *peer) send(to netip.AddrPort) {
 func (p *peer) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
 	for {
 		n, from, recvUsec, err = p.rx.ReadFrom(b)
-		waited := time.Duration(timesync.NowUsec()-recvUsec) * time.Microsecond
-		if recv := p.now() - waited; err != nil || !p.silent.Load() {
-			return n, from, p.clock.at(recv), err
+		if err != nil || !p.silent.Load() {
+			return n, from, p.clock.at(program.Elapsed(recvUsec) - p.epoch), err
 		}
 	}
 }

@@ -240,7 +240,7 @@ func TestAsymmetry(t *testing.T) {
 	w.synced(t)
 	for i, want := range []int64{-100_000, 100_000} {
 		eventually(t, "half the asymmetry in the error", func() bool {
-			err, ok := w.judges[i].offsetError(time.Since(w.epoch))
+			err, ok := w.judges[i].offsetError(w.now())
 			return ok && max(err-want, want-err) < 20_000
 		})
 	}
@@ -272,7 +272,7 @@ func (w *world) synced(t *testing.T) {
 
 // right reports whether peer i has an offset that is off by less than the jitter.
 func (w *world) right(i int) bool {
-	err, ok := w.judges[i].offsetError(time.Since(w.epoch))
+	err, ok := w.judges[i].offsetError(w.now())
 	return ok && max(err, -err) < w.config.Network.Jitter.Microseconds()
 }
 
@@ -303,11 +303,11 @@ func TestDroppedPeer(t *testing.T) {
 	datagrams := a.end.Link.Stats().Datagrams
 	var before [2]int64
 	for i, j := range w.judges {
-		before[i], _ = j.offsetError(time.Since(w.epoch))
+		before[i], _ = j.offsetError(w.now())
 	}
 	time.Sleep(500 * time.Millisecond)
 	for i, j := range w.judges {
-		after, ok := j.offsetError(time.Since(w.epoch))
+		after, ok := j.offsetError(w.now())
 		if d := after - before[i]; !ok || max(d, -d) > 1000 {
 			t.Errorf("%s: offset error moves from %d to %d us in the silence", names[i], before[i], after)
 		}

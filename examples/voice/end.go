@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/clock"
 	"timesync/examples/internal/instant"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
@@ -74,7 +75,7 @@ type side struct {
 }
 
 func newSide(direction uint64, c config, clock program.Clock) *side {
-	return &side{end: seal.New(c.Key, direction), clock: clock, now: func() int64 { return int64(timesync.NowUsec()) }, stop: make(chan struct{})}
+	return &side{end: seal.New(c.Key, direction), clock: clock, now: func() int64 { return program.True().Microseconds() }, stop: make(chan struct{})}
 }
 
 // open makes the side use a socket, and gives take what comes.
@@ -225,12 +226,12 @@ type listener struct {
 // that truly was, and how much of it is because the program woke up late.
 type play struct{ over, woke int64 }
 
-func newListener(c config, clock program.Clock) (*listener, error) {
+func newListener(c config, own program.Clock) (*listener, error) {
 	buffer, err := playout.New(playout.Config{Latency: c.latency, Late: late})
-	l := &listener{side: newSide(1, c, clock), buffer: buffer, arrived: map[uint32]bool{}, played: map[uint32]play{}}
+	l := &listener{side: newSide(1, c, own), buffer: buffer, arrived: map[uint32]bool{}, played: map[uint32]play{}}
 	l.ahead = func() int64 {
 		t := time.Now() // both at once
-		return t.UnixMicro() - int64(timesync.UsecAt(t))
+		return t.UnixMicro() - int64(clock.At(t))
 	}
 	l.begun, l.was = l.now(), l.ahead()
 	return l, err

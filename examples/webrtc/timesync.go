@@ -15,8 +15,8 @@ func Unreliable() webrtc.DataChannelInit {
 }
 
 // NewPeer keeps time on a channel. Messages are authenticated, and each comes at most once: give
-// Take the Data of those that OnMessage gets. Each channel has a new Peer. nowUsec is any monotonic
-// clock in microseconds, such as timesync.NowUsec.
-func NewPeer(c *webrtc.DataChannel, nowUsec func() uint64) *channel.Peer {
-	return &channel.Peer{Write: c.Send, NowUsec: nowUsec}
+// Take the Data of those that OnMessage gets. Each channel has a new Peer. received is the clock
+// for times of receipt: clock.Received, or another monotonic one in microseconds.
+func NewPeer(c *webrtc.DataChannel, received func() uint64) *channel.Peer {
+	return &channel.Peer{Write: c.Send, ReceivedUsec: received}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pion/webrtc/v4"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/examples/channel"
 	"timesync/examples/internal/exampletest"
 	"timesync/link"
@@ -39,8 +39,8 @@ func TestUnreliable(t *testing.T) {
 // TestBadHeader: what is refused is an error to its reader, and the next message is read.
 func TestBadHeader(t *testing.T) {
 	var from link.Link
-	p := &channel.Peer{NowUsec: timesync.NowUsec}
-	now := timesync.NowUsec()
+	p := &channel.Peer{ReceivedUsec: clock.Received}
+	now := clock.Now()
 	message := append(from.AppendHeader(nil, now), "payload"...)
 	if _, err := p.Take(message[:link.MinHeader-1]); !errors.Is(err, link.ErrTruncated) {
 		t.Errorf("a part of a header: %v, want %v", err, link.ErrTruncated)

@@ -33,9 +33,9 @@ func connect(ctx context.Context, r *bench.Run) error {
 				return err
 			}
 		}
-		peer := NewPeer(client.timed, clock.Now)
+		peer := NewPeer(client.timed, clock.Received)
 		client.run(ctx, r, peer, r.Client(&peer.Link, clock), r.Up)
-		peer = NewPeer(server.timed, bench.ServerClock.Now)
+		peer = NewPeer(server.timed, bench.ServerClock.Received)
 		server.run(ctx, r, peer, r.Server(&peer.Link, clock), r.Down)
 	}
 	return nil

@@ -28,7 +28,7 @@ import (
 const root = "../.."
 
 // packages are what users import.
-var packages = []string{".", "link", "ping", "record", "rxtime", "session", "tick"}
+var packages = []string{".", "clock", "link", "ping", "record", "rxtime", "session", "tick"}
 
 // oldestGo is what the files need that are copied: ranges over integers.
 const oldestGo = "1.22"
@@ -221,18 +221,20 @@ func TestNoWallClock(t *testing.T) {
 }
 
 // TestCopies: the files can be copied into any module of the oldest Go, and the other
-// packages' and seal.go after the line that imports the core, or link, is changed.
+// packages' and seal.go after the lines that import the core and its packages are changed.
 func TestCopies(t *testing.T) {
-	const core = "example.com/game/net/clock"
+	const net = "example.com/game/net/"
+	core := net + "core"
 	c := newConsumer(t, "go "+oldestGo+"\n", core)
-	c.copy(".", "net/clock")
+	c.copy(".", "net/core")
 	for _, dir := range packages[1:] {
 		for _, name := range sources(t, dir) {
 			source := bytes.ReplaceAll(read(t, name), []byte(`"`+module(t)+`"`), []byte(`"`+core+`"`))
+			source = bytes.ReplaceAll(source, []byte(`"`+module(t)+`/`), []byte(`"`+net))
 			c.write(filepath.Join("net", dir, filepath.Base(name)), source)
 		}
 	}
-	seal := bytes.ReplaceAll(read(t, root+"/examples/seal/seal.go"), []byte(`"timesync/link"`), []byte(`"example.com/game/net/link"`))
+	seal := bytes.ReplaceAll(read(t, root+"/examples/seal/seal.go"), []byte(`"`+module(t)+`/`), []byte(`"`+net))
 	c.write("net/seal/seal.go", seal)
 	c.run("vet", "./...")
 	if got := c.run("run", "."); got != "false\n" {

@@ -24,6 +24,26 @@ type ClockSpec struct {
 	// the rate: the clock of the original author's benchmark, which jumps when its
 	// rate changes.
 	Published bool
+	Coarse    Coarse
+}
+
+// Coarse says that a clock advances in steps. The zero value is a clock that shows each microsecond.
+type Coarse struct {
+	Step  time.Duration // how far it advances at once; whole microseconds
+	Phase time.Duration // by how much earlier than at a multiple of Step
+	// Jittered: within each step it advances at a random time, as in browsers. So it lags behind
+	// by up to two steps.
+	Jittered bool
+	// RoundDown: times of receipt are what the clock shows, not rounded up as by package clock.
+	RoundDown bool
+}
+
+// lag returns by how much less the clock shows at most.
+func (c Coarse) lag() time.Duration {
+	if c.Jittered {
+		return 2 * c.Step
+	}
+	return c.Step
 }
 
 // ClockEvent is something that happens to a clock at the true time At.
@@ -45,6 +65,7 @@ type Clock struct {
 	slews  []slew
 	wander []segment // cached random walk; wander[i] starts at i*wanderStep
 	walk   *rand.Rand
+	jitter uint64 // chooses when a jittered clock advances
 }
 
 type segment struct {
@@ -61,7 +82,7 @@ type slew struct {
 
 // NewClock returns the clock of spec. The seed chooses its random walk.
 func NewClock(spec ClockSpec, seed uint64) *Clock {
-	c := &Clock{spec: spec, skew: 1 + spec.SkewPPM*1e-6}
+	c := &Clock{spec: spec, skew: 1 + spec.SkewPPM*1e-6, jitter: seed}
 	if spec.SinePeriod > 0 {
 		c.omega = 2 * math.Pi / spec.SinePeriod.Seconds()
 		c.sine = spec.SinePPM / c.omega
@@ -82,10 +103,47 @@ func NewClock(spec ClockSpec, seed uint64) *Clock {
 
 func usec(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// Usec returns the clock's reading at the true time t: whole microseconds,
-// rounded down, modulo 2^64.
-func (c *Clock) Usec(t time.Duration) uint64 {
+// Exact returns the clock's reading at the true time t, as if it were not coarse: whole
+// microseconds, rounded down, modulo 2^64.
+func (c *Clock) Exact(t time.Duration) uint64 {
 	return c.spec.OffsetUsec + uint64(int64(math.Floor(c.Reading(t))))
+}
+
+// Usec returns what the clock shows at the true time t: Exact, or less if it is coarse.
+func (c *Clock) Usec(t time.Duration) uint64 {
+	step := c.spec.Coarse.Step.Microseconds()
+	if step == 0 {
+		return c.Exact(t)
+	}
+	phase := c.spec.Coarse.Phase.Microseconds()
+	reading := int64(math.Floor(c.Reading(t))) + phase
+	steps := floorDiv(reading, step)
+	if c.spec.Coarse.Jittered {
+		within := rand.New(rand.NewPCG(c.jitter, uint64(steps))).Int64N(step)
+		if steps--; reading-(steps+1)*step >= within {
+			steps++
+		}
+	}
+	return c.spec.OffsetUsec + uint64(steps*step-phase)
+}
+
+// Received returns the time of a datagram that is received at the true time t: what the clock
+// shows, rounded up.
+func (c *Clock) Received(t time.Duration) uint64 {
+	usec := c.Usec(t)
+	if !c.spec.Coarse.RoundDown {
+		usec += uint64(c.spec.Coarse.lag().Microseconds())
+	}
+	return usec
+}
+
+// floorDiv returns a / b, rounded down.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
 }
 
 // Reading returns the clock's reading at the true time t relative to its

@@ -83,9 +83,11 @@ type Observation struct {
 	Pair      int           // index of the pair
 	Side      Side          // who answered
 	At        time.Duration // true time
-	LocalUsec uint64        // reading of the local clock
+	LocalUsec uint64        // what the local clock shows; of a datagram, rounded up
 	OK        bool          // there was an answer; else ErrUsec is 0
-	// ErrUsec is the answer minus the truth, in microseconds, folded modulo 67.1 s.
+	// ErrUsec is the answer minus the truth, in microseconds, folded modulo 67.1 s. The truth is
+	// what the remote clock reads, and a coarse local one, when the local one reads LocalUsec: how
+	// old what a clock shows is does not count.
 	ErrUsec float64
 	// LoUsec and HiUsec enclose the errors that nobody can avoid: 0, and half the
 	// asymmetry of the path at the start of the run and now.
@@ -136,6 +138,7 @@ type packet struct {
 	ts24    uint32
 	sent    time.Duration
 	t1, t2  uint64
+	t3      uint64
 	reports []report // of each pair, or nil
 }
 
@@ -290,7 +293,7 @@ func (x *exchange) send(at time.Duration, side Side) {
 func (x *exchange) arrive(at time.Duration, p *packet) {
 	e := &x.ends[p.side]
 	e.heard = true
-	o := x.observe(at, p.side)
+	o := x.observe(at, p.side, e.clock.Received(at))
 	for i, est := range e.estimators {
 		owd, ok := est.OnDatagram(p.ts24, o.LocalUsec)
 		if p.reports != nil && p.reports[i].ok {
@@ -310,8 +313,9 @@ func (x *exchange) ask(at time.Duration, side Side) {
 	if x.obs.Poll == nil {
 		return
 	}
-	o := x.observe(at, side)
-	truth := x.ends[1-side].clock.Usec(at)
+	own := x.ends[side].clock
+	o := x.observe(at, side, own.Usec(at))
+	truth := x.ends[1-side].clock.Exact(at) - (own.Exact(at) - o.LocalUsec)
 	for i, est := range x.ends[side].estimators {
 		remote, ok := est.RemoteTime(o.LocalUsec, truth)
 		o.Pair, o.OK, o.ErrUsec = i, ok, 0
@@ -326,15 +330,14 @@ func (x *exchange) ask(at time.Duration, side Side) {
 // answers at once.
 func (x *exchange) ping(at time.Duration, p packet) {
 	e := &x.ends[p.side]
-	now := e.clock.Usec(at)
 	switch p.kind {
 	case ping:
-		p.kind, p.t1 = request, now
+		p.kind, p.t1 = request, e.clock.Usec(at)
 	case request:
-		p.kind, p.t2 = response, now
+		p.kind, p.t2, p.t3 = response, e.clock.Received(at), e.clock.Usec(at)
 	case response:
 		for _, est := range e.exchangers {
-			est.OnExchange(p.t1, p.t2, p.t2, now)
+			est.OnExchange(p.t1, p.t2, p.t3, e.clock.Received(at))
 		}
 		return
 	}
@@ -351,12 +354,12 @@ func (x *exchange) halfAsymmetry(t time.Duration) float64 {
 }
 
 // observe prepares the observations of an event.
-func (x *exchange) observe(at time.Duration, side Side) *Observation {
+func (x *exchange) observe(at time.Duration, side Side, localUsec uint64) *Observation {
 	then, now := x.asymUsec, x.halfAsymmetry(at)
 	if side == B {
 		then, now = -then, -now
 	}
-	x.o = Observation{Side: side, At: at, LocalUsec: x.ends[side].clock.Usec(at),
+	x.o = Observation{Side: side, At: at, LocalUsec: localUsec,
 		LoUsec: min(0, then, now), HiUsec: max(0, then, now)}
 	return &x.o
 }

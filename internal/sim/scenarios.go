@@ -39,6 +39,10 @@ type recipe struct {
 	asym    time.Duration // the base delay up is longer by this all the time
 	wrap    bool          // both clocks wrap 2^64 on the way
 	frames  []frames      // what both ends send, instead of single datagrams at a rate
+
+	coarse Coarse // A's clock
+	both   bool   // B's, too
+	inStep bool   // both advance at the same moment and run at the same rate
 }
 
 // frames are datagrams as programs send them: rate times a second, size of them, gap apart.
@@ -151,16 +155,48 @@ func Scenarios() []Scenario {
 		{name: "suspend", tag: Jumped, up: exp1, clock: ClockEvent{For: 37 * sec, PPM: -1e6}, asleep: true},
 		{name: "slew", tag: Jumped, up: exp1, clock: ClockEvent{For: 30 * sec, PPM: 500}},
 	}
-	scenarios := make([]Scenario, len(recipes), len(recipes)+1)
-	for i, r := range recipes {
-		scenarios[i] = r.scenario()
-	}
-	return append(scenarios, mixture())
+	return append(scenarios(recipes), mixture())
 }
 
-// ScenarioNamed returns the one of Scenarios with that name, which there must be.
+// CoarseScenarios returns worlds in which clocks advance in steps, as those of browsers do, and that
+// of Windows where a program does not ask for a better one. Times of receipt are rounded up. In
+// the first ones only A has such a clock.
+func CoarseScenarios() []Scenario {
+	const windows = 15600 * us
+	exp1 := func(*rand.Rand) Delay { return Exp(ms) }
+	exp3 := func(*rand.Rand) Delay { return Exp(3 * ms) }
+	bloat := func(*rand.Rand) Delay { return Sum(Exp(ms), Bufferbloat(50*ms, 200*ms, 5*sec, 15*sec, 90*sec)) }
+	return scenarios([]recipe{
+		{name: "coarse-100us", up: exp3, coarse: Coarse{Step: 100 * us}},
+		{name: "coarse-1ms", up: exp3, coarse: Coarse{Step: ms}},
+		{name: "coarse-15.6ms", up: exp3, coarse: Coarse{Step: windows}},
+		{name: "coarse-1ms-still", coarse: Coarse{Step: ms}},
+		{name: "coarse-1ms-wifi", up: func(*rand.Rand) Delay { return WiFi() }, coarse: Coarse{Step: ms}},
+		{name: "coarse-1ms-jittered", up: exp3, coarse: Coarse{Step: ms, Jittered: true}},
+		{name: "coarse-1ms-4hz", up: exp3, coarse: Coarse{Step: ms}, rateUp: 4, rateDown: 4, seconds: 400},
+		{name: "coarse-15.6ms-4hz", up: exp3, coarse: Coarse{Step: windows}, rateUp: 4, rateDown: 4, seconds: 400},
+		{name: "coarse-1ms-queue", tag: Queued, up: bloat, coarse: Coarse{Step: ms}, seconds: 400},
+		{name: "coarse-15.6ms-queue", tag: Queued, up: bloat, coarse: Coarse{Step: windows}, seconds: 400},
+		{name: "coarse-1ms-clockstep", tag: Jumped, up: exp1, coarse: Coarse{Step: ms}, clock: ClockEvent{Step: 5 * ms}},
+		{name: "coarse-15.6ms-clockstep", tag: Jumped, up: exp1, coarse: Coarse{Step: windows}, clock: ClockEvent{Step: 5 * ms}},
+		{name: "coarse-100us-both", up: exp3, coarse: Coarse{Step: 100 * us}, both: true},
+		{name: "coarse-1ms-both", up: exp3, coarse: Coarse{Step: ms}, both: true},
+		{name: "coarse-15.6ms-both", up: exp3, coarse: Coarse{Step: windows}, both: true},
+		{name: "coarse-1ms-both-still", coarse: Coarse{Step: ms}, both: true},
+		{name: "coarse-1ms-instep", up: exp3, coarse: Coarse{Step: ms}, both: true, inStep: true},
+	})
+}
+
+func scenarios(recipes []recipe) (all []Scenario) {
+	for _, r := range recipes {
+		all = append(all, r.scenario())
+	}
+	return all
+}
+
+// ScenarioNamed returns the one of Scenarios and CoarseScenarios with that name, which there must be.
 func ScenarioNamed(name string) Scenario {
-	all := Scenarios()
+	all := append(Scenarios(), CoarseScenarios()...)
 	return all[slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })]
 }
 
@@ -228,6 +264,16 @@ func (c recipe) scenario() Scenario {
 	happens := func(seed uint64) time.Duration { return uniform(stream(seed, "event"), 100*sec, 130*sec) }
 	spec := func(seed uint64, side string, share float64, events ...ClockEvent) ClockSpec {
 		s := quartz(seed, side, share*or(c.ppm, 40))
+		if s.Coarse = c.coarse; c.coarse.Step > 0 {
+			s.Coarse.Phase = uniform(stream(seed, "coarse "+side), 0, c.coarse.Step).Truncate(us)
+		}
+		switch {
+		case c.inStep:
+			s.SkewPPM, s.SinePPM, s.WanderPPM, s.Coarse.Phase = 0, 0, 0, 0
+			return s
+		case side == "B" && !c.both:
+			s.Coarse = Coarse{}
+		}
 		s.SinePPM, s.Events = or(c.sinePPM, s.SinePPM), events
 		if c.sine != 0 {
 			s.SinePeriod = c.sine

@@ -168,7 +168,7 @@ func (d *duel) run() {
 	for _, x := range d.strays {
 		w.At(x.at, func() {
 			if e := &d.ends[x.side]; !d.asleep(x.side) {
-				e.s.OnDatagram(x.ts24, e.c.Usec(w.Now()))
+				e.s.OnDatagram(x.ts24, e.c.Received(w.Now()))
 				d.query(x.side)
 			}
 		})
@@ -179,7 +179,7 @@ func (d *duel) run() {
 // offset returns the remote minus the local clock, microseconds.
 func (d *duel) offset(side int) int64 {
 	now := d.world.Now()
-	return int64(d.ends[1-side].c.Usec(now) - d.ends[side].c.Usec(now))
+	return int64(d.ends[1-side].c.Exact(now) - d.ends[side].c.Exact(now))
 }
 
 func (d *duel) asleep(side int) bool {
@@ -230,8 +230,9 @@ func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Du
 		return
 	}
 	now := d.world.Now()
-	local := e.c.Usec(now)
+	local, from := e.c.Received(now), d.ends[1-side].c
 	queued := int64((now - sent - d.ends[1-side].out.BaseAt(sent)) / us)
+	queued += int64(local - e.c.Exact(now) + from.Exact(sent) - from.Usec(sent)) // what coarse clocks add looks the same
 	take := func() {
 		if d.asleep(side) {
 			return
@@ -275,7 +276,7 @@ func (d *duel) query(side int) {
 	}
 	e, now := &d.ends[side], d.world.Now()
 	q := query{side: side, at: now, local: e.c.Usec(now), stale: e.stale, since: d.since(now), s: &e.s}
-	truth := d.ends[1-side].c.Usec(now)
+	truth := d.ends[1-side].c.Exact(now) - (e.c.Exact(now) - q.local) // as in sim.Run
 	remote, ok := e.s.RemoteTime(q.local, truth)
 	bound, bounded := e.s.Sync.ErrorBound(q.local)
 	if q.ok = ok && bounded; q.ok {

@@ -96,7 +96,7 @@ func pingVectors() (lines []pingLine) {
 	reply(other, 130_000, false) // unknown request
 	d := request(201_000)
 	reply(serve(d, 7, ahead, ahead), 200_999, false)                        // before it was sent
-	reply(serve(d, 7, ahead+20, ahead+10), 211_000, false)                  // sent before it was received
+	reply(serve(d, 7, ahead+200_002, ahead+1), 211_000, false)              // sent over 200 ms before it was received
 	reply(serve(d, 7, ahead+211_000, ahead+211_000+10_009), 211_000, false) // held for longer than it was away
 	reply(serve(d, 7, ahead, ahead), 201_000+10*second+1, false)            // too late
 	return lines

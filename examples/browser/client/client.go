@@ -35,8 +35,9 @@ const (
 // Client is one page. Times named raw are readings of the browser's clock, in
 // microseconds. The local clock is that, unless the user sets it.
 type Client struct {
-	raw func() uint64
-	net Network
+	raw  func() uint64
+	step uint64 // us: by how much raw may lag behind
+	net  Network
 
 	ahead  uint64 // local clock minus raw
 	asleep uint64 // how long the machine sleeps, us; 0 when awake
@@ -64,9 +65,10 @@ type Client struct {
 	pingSteps uint32
 }
 
-// New returns a client that is not connected. raw reads the browser's clock.
-func New(raw func() uint64, network Network) *Client {
-	c := &Client{raw: raw, net: network, link: new(link.Link), states: map[tick.Tick]game.State{}}
+// New returns a client that is not connected. raw reads the browser's clock, which may lag behind by
+// step: clock.Step of package timesync/clock.
+func New(raw func() uint64, step time.Duration, network Network) *Client {
+	c := &Client{raw: raw, step: uint64((step + time.Microsecond - 1).Microseconds()), net: network, link: new(link.Link), states: map[tick.Tick]game.State{}}
 	var err error
 	c.game, err = tick.NewClient(tick.ClientConfig{
 		Config:   tick.Config{OnMismatch: tick.MismatchAdjust, StallThreshold: stall},
@@ -117,7 +119,7 @@ func (c *Client) OnDatagram(b []byte, raw uint64) {
 	if !c.connected || c.sleeping(raw) {
 		return
 	}
-	payload, delay, known, err := c.link.Open(b, c.local(raw))
+	payload, delay, known, err := c.link.Open(b, c.received(raw))
 	if err != nil {
 		return
 	}
@@ -132,7 +134,7 @@ func (c *Client) OnMessage(b []byte, raw uint64) {
 	if !c.connected || c.sleeping(raw) {
 		return
 	}
-	if c.ping.HandleReply(b, c.local(raw)) == ping.Malformed {
+	if c.ping.HandleReply(b, c.received(raw)) == ping.Malformed {
 		c.receive(b, raw)
 	}
 }

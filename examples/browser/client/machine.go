@@ -9,6 +9,9 @@ import (
 // local returns the local clock.
 func (c *Client) local(raw uint64) uint64 { return raw + c.ahead }
 
+// received returns the local clock for what has just arrived: rounded up, as by clock.Received.
+func (c *Client) received(raw uint64) uint64 { return c.local(raw) + c.step }
+
 // StepClock sets the local clock, as an operating system does that sets its monotonic
 // clock, or a browser that is moved to another machine.
 func (c *Client) StepClock(by time.Duration) {

@@ -24,11 +24,11 @@ func (c *Client) receive(b []byte, raw uint64) {
 		var w tick.Welcome
 		if w.UnmarshalBinary(b[1:]) == nil {
 			c.rate = w.Rate
-			_ = c.game.OnWelcome(w, c.local(raw)) // an overtaken one changes nothing
+			_ = c.game.OnWelcome(w, c.received(raw)) // an overtaken one changes nothing
 		}
 	case game.KindState:
 		state, err := game.ReadState(b)
-		if err != nil || !c.game.Accept(state.Epoch, state.Tick, c.local(raw)) {
+		if err != nil || !c.game.Accept(state.Epoch, state.Tick, c.received(raw)) {
 			return
 		}
 		if state.Epoch != c.epoch {

@@ -58,7 +58,7 @@ func (c *Client) Sample(raw uint64, unixUsec float64) (s Sample) {
 	if c.sleeping(raw) {
 		return Sample{}
 	}
-	now := c.local(raw)
+	now := c.local(raw) + c.step/2 // so old a reading is on average
 	truth := unixUsec - float64(c.unixAtZero)
 	if snap, ok := c.link.Snapshot(now); ok && c.stamped {
 		s.Stamps = Reading{true, float64(snap.RemoteUsec) - truth, us(snap.ErrorBound), us(c.delay), float64(snap.Steps)}

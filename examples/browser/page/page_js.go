@@ -8,6 +8,7 @@ import (
 	"syscall/js"
 	"time"
 
+	"timesync/clock"
 	"timesync/examples/browser/client"
 )
 
@@ -40,11 +41,13 @@ func main() {
 	page := js.Global().Get("timesyncPage") // {sendDatagram, sendMessage, ready}
 	c := client.New(
 		func() uint64 { return rawUsec(performance.Call("now")) },
+		clock.Step(),
 		client.Network{Datagram: sender(page.Get("sendDatagram")), Message: sender(page.Get("sendMessage"))},
 	)
 	for name, f := range functions(c) {
 		page.Set(name, js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) }))
 	}
+	page.Set("step", float64(clock.Step())/float64(time.Millisecond))
 	page.Get("ready").Invoke()
 	select {} // the functions stay
 }

@@ -5,7 +5,7 @@
 // the receiver makes of it, loads the machine or the transport, and prints a table.
 //
 // All peers are in one process, so that true time is known: it is that of
-// timesync.NowUsec.
+// program.True.
 package bench
 
 import (

@@ -76,7 +76,7 @@ func (e *End) Send(ctx context.Context, send func(payload []byte, sentUsec uint6
 // Judge compares with the truth what a received payload says, and what the link says now.
 // owd is the one-way delay of its datagram, if that is known.
 func (e *End) Judge(payload []byte, receivedUsec uint64, owd time.Duration, known bool) {
-	now := int64(timesync.NowUsec())
+	now := program.True().Microseconds()
 	remote, ok := e.link.RemoteTime(e.clock.At(now))
 	bound, _ := e.link.ErrorBound(e.clock.At(now))
 	if !ok || !known || len(payload) != stampedPayload {

@@ -4,10 +4,20 @@ package program
 
 import (
 	"net/netip"
+	"time"
 
-	"timesync"
+	"timesync/clock"
 	"timesync/rxtime"
 )
+
+// begun is where true time begins: when the process does.
+var begun = clock.Now()
+
+// Elapsed returns the true time of a reading of package clock.
+func Elapsed(usec uint64) time.Duration { return time.Duration(usec-begun) * time.Microsecond }
+
+// True returns true time: that since the process began.
+func True() time.Duration { return Elapsed(clock.Now()) }
 
 // Clock is the clock of one end. What it reads is a function of true time, in microseconds
 // from any moment on, so in one process the truth about two of them is known.
@@ -16,8 +26,14 @@ type Clock struct {
 	PPM   float64 // how much faster than true time it runs, parts per million
 }
 
-// Now reads the clock, if true time is that of timesync.NowUsec.
-func (c Clock) Now() uint64 { return c.At(int64(timesync.NowUsec())) }
+// Now reads the clock.
+func (c Clock) Now() uint64 { return c.at(clock.Now()) }
+
+// Received reads the clock for a datagram that has just been received: rounded up, as that of
+// package clock.
+func (c Clock) Received() uint64 { return c.at(clock.Received()) }
+
+func (c Clock) at(usec uint64) uint64 { return c.At(Elapsed(usec).Microseconds()) }
 
 // At returns the reading at true time.
 func (c Clock) At(trueUsec int64) uint64 {
@@ -39,5 +55,5 @@ type Reader struct {
 // ReadFrom is that of rxtime.Conn.
 func (r Reader) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
 	n, from, recvUsec, err = r.Conn.ReadFrom(b)
-	return n, from, r.Clock.At(int64(recvUsec)), err
+	return n, from, r.Clock.at(recvUsec), err
 }

@@ -1,0 +1,344 @@
+// These tests prove that the clock never goes back, that times of receipt are never too early, and
+// that its step is found whatever the clock.
+
+package clock
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestNeverBack: whatever goroutine reads later does not read less.
+func TestNeverBack(t *testing.T) {
+	for name, read := range map[string]func() uint64{"Now": Now, "Received": Received} {
+		var latest atomic.Uint64
+		var all sync.WaitGroup
+		for range 2 * runtime.GOMAXPROCS(0) {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				for range 20_000 {
+					before := latest.Load()
+					now := read()
+					if now < before {
+						t.Errorf("%s returned %d after %d", name, now, before)
+						return
+					}
+					for before < now && !latest.CompareAndSwap(before, now) {
+						before = latest.Load()
+					}
+				}
+			}()
+		}
+		all.Wait()
+	}
+}
+
+// TestNow: it is in microseconds, and Received is later by the step.
+func TestNow(t *testing.T) {
+	before, went := Now(), time.Now()
+	time.Sleep(20 * time.Millisecond)
+	passed, gone := Now()-before, time.Since(went)
+	if passed < 20_000-16_000 || time.Duration(passed)*time.Microsecond > gone+time.Second {
+		t.Errorf("%d us passed, %v on Go's clock", passed, gone)
+	}
+	t.Logf("step %v", Step())
+	if runtime.GOOS != "js" && runtime.GOOS != "wasip1" && (Step() <= 0 || Step() > 100*time.Microsecond) {
+		t.Errorf("step %v: all systems have a finer clock", Step())
+	}
+	for range 1000 {
+		before, received, after := Now(), Received(), Now()
+		late := Step().Microseconds() + 2
+		if received < before || received > after+uint64(late) {
+			t.Fatalf("received at %d, read from %d to %d, step %v", received, before, after, Step())
+		}
+	}
+}
+
+// stepping is a clock that advances in steps, and jitters them if jitter is not nil. Each reading
+// takes cost, and now and then, as other programs run, much longer.
+type stepping struct {
+	now, step, cost time.Duration
+	jitter          *rand.Rand
+	busy            *rand.Rand
+	at              time.Duration // the step that threshold is of
+	threshold       time.Duration
+}
+
+func (s *stepping) read() time.Duration {
+	s.now += s.cost
+	if s.busy != nil && s.busy.Int64N(int64(10*time.Millisecond)) < int64(s.cost) { // 100 times a second
+		s.now += time.Duration(s.busy.Int64N(int64(4 * time.Millisecond)))
+	}
+	return s.shows()
+}
+
+// shows returns what the clock shows at s.now.
+func (s *stepping) shows() time.Duration {
+	down := s.now - s.now%s.step
+	if s.jitter != nil {
+		if down != s.at {
+			s.at, s.threshold = down, time.Duration(s.jitter.Int64N(int64(s.step)))
+		}
+		if s.now-down >= s.threshold {
+			down += s.step
+		}
+	}
+	return down
+}
+
+// TestMeasure: the step of a clock is found, and whether it is jittered. On a machine so busy that it
+// stops the program 100 times a second, for up to 4 ms each, that fails a few times.
+func TestMeasure(t *testing.T) {
+	const seed = 46_100_000
+	runs := 40
+	if testing.Short() {
+		runs = 10
+	}
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for _, step := range []time.Duration{100, 5 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 15_600 * time.Microsecond} {
+		for _, cost := range []time.Duration{300, 1500} {
+			for _, jittered := range []bool{false, true} {
+				if jittered && (step < 16*cost || step > 2*time.Millisecond) { // too few readings in a step, or steps in 0.1 s
+					continue
+				}
+				want := step
+				if step < cost { // it differs at each reading, by whole steps
+					want = cost / step * step
+				}
+				for _, busy := range []bool{false, true} {
+					wrong := 0
+					for range runs {
+						s := stepping{now: time.Duration(r.Int64N(1e12)), step: step, cost: cost}
+						if busy {
+							s.busy = rand.New(rand.NewPCG(r.Uint64(), 1))
+						}
+						lag := want
+						if jittered {
+							s.jitter, lag = rand.New(rand.NewPCG(r.Uint64(), 2)), 2*want
+						}
+						if got := measure(s.read); got < lag || got >= lag*3/2 || step > cost && got != lag {
+							wrong++
+						}
+					}
+					if wrong > runs/10 || wrong > 0 && !busy {
+						t.Errorf("step %v, %v a reading, jittered %v, busy %v: %d of %d wrong", step, cost, jittered, busy, wrong, runs)
+					}
+				}
+			}
+		}
+	}
+	// A clock that is too coarse for many looks costs at most two of its steps.
+	s := stepping{step: 100 * time.Millisecond, cost: 100}
+	if got := measure(s.read); got != s.step || s.now > 250*time.Millisecond {
+		t.Errorf("step %v: measured %v in %v", s.step, got, s.now)
+	}
+	if got := measure(func() time.Duration { return 5 }); got != 0 {
+		t.Errorf("a clock that stands still: measured %v", got)
+	}
+}
+
+// TestRounding: a reading is never late, and a time of receipt never early, by more than the step.
+// A jittered clock is compared with one that is a step ahead.
+func TestRounding(t *testing.T) {
+	const seed = 46_200_000
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for _, step := range []time.Duration{1, 100, 999, 5 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 15_600 * time.Microsecond} {
+		for _, jittered := range []bool{false, true} {
+			s := stepping{step: step}
+			lag, ahead := step, time.Duration(0)
+			if jittered {
+				s.jitter, lag, ahead = rand.New(rand.NewPCG(seed, uint64(step))), 2*step, step
+			}
+			for range 2000 {
+				s.now += time.Duration(r.Int64N(int64(3*step) + 1000))
+				true := origin + s.now + ahead // ns
+				now := time.Duration(reading(s.shows())) * time.Microsecond
+				received := time.Duration(received(s.shows(), lag)) * time.Microsecond
+				if now > true || now <= true-lag-time.Microsecond || received < true || received >= true+lag+time.Microsecond {
+					t.Fatalf("step %v, jittered %v: at %v it is %v before, and received %v after", step, jittered, s.now, true-now, received-true)
+				}
+			}
+		}
+	}
+}
+
+// TestRange: a reading is a time.Duration, and never goes below 0.
+func TestRange(t *testing.T) {
+	const year = 365.25 * 24 * time.Hour
+	for _, elapsed := range []time.Duration{math.MinInt64 / 2, -101 * year, -100 * year, -27 * year, 0, 1, 192 * year} {
+		got := reading(elapsed)
+		if want := max(origin+elapsed, 0); time.Duration(got)*time.Microsecond != want.Truncate(time.Microsecond) {
+			t.Errorf("after %v: %d us", elapsed, got)
+		}
+	}
+	if now := time.Duration(Now()) * time.Microsecond; now < origin || now > origin+year {
+		t.Errorf("the clock shows %v", now)
+	}
+}
+
+// TestAt: a time.Time becomes a reading, and a reading a time.Time.
+func TestAt(t *testing.T) {
+	const near = 50 * time.Millisecond // Windows' time.Time has steps of 15.6 ms
+	for range 10 {
+		before, then, after := Now(), time.Now(), Now()
+		got := At(then)
+		if runtime.GOOS == "windows" {
+			before, after = before-uint64(near.Microseconds()), after+uint64(time.Second.Microseconds())
+		}
+		if got < before || got > after {
+			t.Errorf("At says %d, read between %d and %d", got, before, after)
+		}
+		if back := At(then.Add(-time.Hour)); got-back > 3_600_000_000+uint64(time.Second.Microseconds()) || got-back < 3_599_000_000 {
+			t.Errorf("an hour before, it says %d us less", got-back)
+		}
+		if d := Time(got).Sub(then); d > time.Second || d < -near {
+			t.Errorf("Time of At is %v later", d)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for usec := Now(); usec > 1; usec /= 2 { // exact elsewhere
+		if got := At(Time(usec)); got != usec {
+			t.Errorf("At of Time of %d is %d", usec, got)
+		}
+	}
+}
+
+// TestBubble: in a bubble of testing/synctest, which begins in the year 2000, the clock is that of
+// the bubble, on every system.
+func TestBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := Now()
+		if d := time.Duration(first) * time.Microsecond; d < time.Hour || uint64(d/time.Microsecond) != first {
+			t.Errorf("it begins at %d", first)
+		}
+		time.Sleep(time.Hour)
+		if got := Now() - first; got != 3_600_000_000 {
+			t.Errorf("an hour is %d us", got)
+		}
+		if got := At(time.Now()); got != Now() {
+			t.Errorf("At says %d, Now %d", got, Now())
+		}
+		if got := time.Until(Time(Now())); got.Abs() >= time.Microsecond {
+			t.Errorf("Time of Now is %v later than now", got)
+		}
+		if got := Received() - Now(); got > uint64(Step().Microseconds())+2 {
+			t.Errorf("received %d us late", got)
+		}
+	})
+}
+
+// TestNanoseconds: the product of ticks and a second does not overflow, whatever the frequency.
+func TestNanoseconds(t *testing.T) {
+	const seed = 46_300_000
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	check := func(ticks, frequency uint64) {
+		want := new(big.Int).SetUint64(ticks)
+		want.Mul(want, big.NewInt(1e9)).Div(want, new(big.Int).SetUint64(frequency))
+		if most := big.NewInt(math.MaxInt64); want.Cmp(most) > 0 {
+			want = most
+		}
+		if got := nanoseconds(ticks, frequency); got < 0 || uint64(got) != want.Uint64() {
+			t.Errorf("%d ticks at %d Hz: %d ns, want %v", ticks, frequency, got, want)
+		}
+	}
+	edge := []uint64{0, 1, 2, 999, 1000, 1193182, 3579545, 1e7, 1e9, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64}
+	for _, frequency := range edge[1:] {
+		for _, ticks := range edge {
+			check(ticks, frequency)
+		}
+	}
+	for range 200_000 {
+		check(r.Uint64()>>r.IntN(64), r.Uint64()>>r.IntN(64)|1)
+	}
+	if got := nanoseconds(5, 0); got != math.MaxInt64 { // no such counter; but no panic
+		t.Errorf("no frequency: %v", got)
+	}
+}
+
+// TestCounter: what two processors read a tick apart does not let the time go back, nor does a
+// counter that was set back, nor one that wraps.
+func TestCounter(t *testing.T) {
+	for _, first := range []uint64{0, 1000, math.MaxUint64 - 500} {
+		c := counter{frequency: 1e7, first: first}
+		for _, x := range []struct{ ticks, want uint64 }{{0, 0}, {10, 10}, {9, 10}, {11, 11}, {1000, 1000}, {999, 1000}, {0, 1000}, {1001, 1001}} {
+			if got := c.elapsed(first + x.ticks); got != time.Duration(x.want)*100 {
+				t.Errorf("first %d, after %d ticks: %v", first, x.ticks, got)
+			}
+		}
+	}
+	c := counter{frequency: 1e7, first: 1000}
+	if got := c.elapsed(999); got != 0 {
+		t.Errorf("before the first reading: %v", got)
+	}
+
+	var ticks, latest atomic.Uint64
+	var all sync.WaitGroup
+	for g := range uint64(4) {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for range 20_000 {
+				before := latest.Load()
+				now := uint64(c.elapsed(1000 + ticks.Add(1) - g%2))
+				if now < before {
+					t.Errorf("%d ns after %d", now, before)
+					return
+				}
+				for before < now && !latest.CompareAndSwap(before, now) {
+					before = latest.Load()
+				}
+			}
+		}()
+	}
+	all.Wait()
+}
+
+func TestAllocs(t *testing.T) {
+	for name, call := range map[string]func(){"Now": func() { Now() }, "Received": func() { Received() }} {
+		if n := testing.AllocsPerRun(100, call); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+func ExampleTime() {
+	meeting := time.Now().Add(time.Hour)
+	usec := At(meeting) // what this machine's clock will show then
+	fmt.Println(Time(usec).Sub(meeting).Round(time.Second))
+	// Output: 0s
+}
+
+func BenchmarkNow(b *testing.B) {
+	for range b.N {
+		Now()
+	}
+}
+
+func BenchmarkReceived(b *testing.B) {
+	for range b.N {
+		Received()
+	}
+}
+
+// BenchmarkNowParallel has all processors read the clock at once.
+func BenchmarkNowParallel(b *testing.B) {
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			Now()
+		}
+	})
+}
