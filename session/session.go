@@ -133,7 +133,7 @@ type RemoteClock interface {
 // time.
 //
 // Times named localUsec are readings of the local clock in microseconds, the same clock that the
-// clocks of the peers are given. It should be monotonic, as timesync.NowUsec. Its value is free, and
+// clocks of the peers are given. It should be monotonic, as that of package clock. Its value is free, and
 // it may wrap.
 type Member struct {
 	id uint64

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"timesync"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/internal/stat"
@@ -48,7 +47,7 @@ type party struct {
 	rng    *random.Rand
 	peers  [size + 1]*guest // by identity, from 1 on
 	apart  atomic.Bool      // 1, 2 and 3 from 4 and 5
-	begun  uint64           // true time, us
+	begun  time.Duration    // true time
 	clock  program.Clock    // of the founder
 	zero   uint64           // session time minus that clock
 	known  bool
@@ -110,7 +109,7 @@ func (s spread) String() string {
 }
 
 func demo(ctx context.Context, c config, stdout io.Writer) error {
-	x := &party{config: c, rng: random.New(random.NewPCG(c.network.Seed, 49)), begun: timesync.NowUsec()}
+	x := &party{config: c, rng: random.New(random.NewPCG(c.network.Seed, 49)), begun: program.True()}
 	defer x.close()
 	if err := x.open(); err != nil {
 		return err
@@ -228,8 +227,8 @@ func (x *party) play(ctx context.Context, stdout io.Writer) (err error) {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		now := timesync.NowUsec()
-		since := time.Duration(now-x.begun) * time.Microsecond
+		now := program.True()
+		since := now - x.begun
 		if len(script) > 0 && since >= script[0].at {
 			say(fmt.Sprintf("%6.1f s  %s", since.Seconds(), script[0].what))
 			script[0].do()
@@ -238,7 +237,7 @@ func (x *party) play(ctx context.Context, stdout io.Writer) (err error) {
 				return err
 			}
 		}
-		line := x.look(int64(now), since)
+		line := x.look(now.Microseconds(), since)
 		if since-shown >= 2*time.Second {
 			shown = since
 			say(fmt.Sprintf("%6.1f s%s", since.Seconds(), line))

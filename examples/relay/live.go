@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"timesync"
+	machine "timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/rxtime"
@@ -32,8 +32,12 @@ type clock struct {
 	set atomic.Int64 // us
 }
 
-func (c *clock) at(trueUsec uint64) uint64 { return c.At(int64(trueUsec)) + uint64(c.set.Load()) }
-func (c *clock) now() uint64               { return c.at(timesync.NowUsec()) }
+// at returns what it reads at a reading of package clock.
+func (c *clock) at(usec uint64) uint64 {
+	return c.At(program.Elapsed(usec).Microseconds()) + uint64(c.set.Load())
+}
+
+func (c *clock) now() uint64 { return c.at(machine.Now()) }
 
 // leg is one end of a connection.
 type leg struct {
@@ -109,8 +113,8 @@ func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, capt
 	l := open(c.legKey("camera"), udp, to, own, func(seal.Datagram) {})
 	number := uint32(0)
 	l.each(frameEvery, func() {
-		now := timesync.NowUsec()
-		captured(number, now)
+		now := machine.Now()
+		captured(number, uint64(program.Elapsed(now).Microseconds()))
 		l.send(appendFrame(nil, number, own.at(now)))
 		number++
 	})

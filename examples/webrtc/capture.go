@@ -8,6 +8,7 @@ import (
 	"github.com/pion/rtp"
 
 	"timesync"
+	"timesync/clock"
 )
 
 // CaptureTimeURI names RTP's header extension for the time of capture. Register it with the
@@ -16,7 +17,7 @@ const CaptureTimeURI = "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture
 
 // CaptureTime returns that extension for a frame that the other end of a link captured at
 // captureUsec, by its clock, and that this end now sends on. s is what the link knows of that
-// clock, of readings of timesync.NowUsec. The receiver gets both what the capturer's clock said, as
+// clock, of readings of package clock. The receiver gets both what the capturer's clock said, as
 // microseconds since 1970, and the estimated offset of that clock from the NTP clock of this end's
 // sender reports, time.Now. So it can tell when the frame was captured by a clock that it knows.
 //
@@ -28,7 +29,7 @@ func CaptureTime(s timesync.Snapshot, captureUsec uint64) *rtp.AbsCaptureTimeExt
 		return rtp.NewAbsCaptureTimeExtension(there)
 	}
 	now := time.Now()
-	ago := time.Duration(timesync.UsecAt(now)-s.LocalTime(captureUsec)) * time.Microsecond
+	ago := time.Duration(clock.At(now)-s.LocalTime(captureUsec)) * time.Microsecond
 	here := now.Add(-ago).Round(0) // by the wall clock, which may have been set since the process started
 	return rtp.NewAbsCaptureTimeExtensionWithCaptureClockOffset(there, there.Sub(here))
 }

@@ -13,14 +13,16 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"timesync"
+	"timesync/clock"
 	"timesync/link"
 )
 
 func TestCaptureTime(t *testing.T) {
 	// A camera 30 ms away, whose clock was set to another year.
-	const delay, ahead = 30_000, 1_600_000_000_000_000
-	now := timesync.NowUsec()
-	captured := timesync.TimeAt(now)
+	const delay = 30_000
+	now := clock.Now()
+	ahead := 1_600_000_000_000_000 - now // wraps
+	captured := clock.Time(now)
 	var camera, forwarder link.Link
 	for at := now - 2_000_000; int64(now-at) > 0; at += 20_000 {
 		forwarder.Open(camera.AppendHeader(nil, at+ahead), at+delay)
