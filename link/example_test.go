@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/clock"
 	"timesync/link"
 )
 
@@ -119,4 +120,26 @@ func ExampleLink_Wait() {
 	// known: true
 	// link: context canceled: timesync: the error bound is wider than tolerable
 	// true true
+}
+
+// What the server's clock shows, and when it will show something, as a time.Time: clock.Time leads
+// there from a reading of this machine's clock, time.UnixMicro from one that counts from 1970.
+func ExampleLink_clock() {
+	var client, server link.Link
+	const delay = 20_000                                                                // microseconds
+	now := clock.Now()                                                                  // this machine's clock
+	ahead := uint64(time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC).UnixMicro()) - now // the server's counts from 1970
+	for at := now - 2_000_000; int64(now-at) > 0; at += 100_000 {
+		server.Open(client.AppendHeader(nil, at), at+ahead+delay)
+		client.Open(server.AppendHeader(nil, at+ahead), at+delay)
+	}
+	remote, _ := client.RemoteTime(now)
+	fmt.Println("there it is", time.UnixMicro(int64(remote)).UTC().Round(time.Second).Format(time.DateTime))
+
+	fireworks := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	local, _ := client.LocalTime(uint64(fireworks.UnixMicro()))
+	fmt.Println("here that is in", clock.Time(local).Sub(clock.Time(now)).Round(time.Millisecond))
+	// Output:
+	// there it is 2026-12-31 23:59:59
+	// here that is in 1s
 }
