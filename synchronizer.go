@@ -50,6 +50,7 @@ import (
 //	eps: how much two measurements of the same round trip may differ
 //	doubt: how far the midpoint may be off if the round trip is longer or shorter by d
 //	witness: each floor, as evidence for the offset
+//	lean: to move the offset slowly to where it would be without doubt
 //	closure: one floor fell, and datagrams the other way are late by as much: one clock step
 //	foretold, predicted: the peer's floor is predicted after a step that the peer will soon report
 //	limits: the two hard constraints between which the true offset lies
@@ -1013,6 +1014,7 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 		return late
 	}
 	p.foretold = p.foretold && p.limits.undisturbed(x) <= youth // later, reports of before have all arrived
+	p.lean(dt)
 	p.close(x, b)
 	if late {
 		p.shorten()
@@ -1030,6 +1032,15 @@ func (p *pair) endBucket(x float64, b *bucket) (late bool) {
 func (p *pair) turn(x, slope float64) {
 	d := (p.own.slope - slope) * x
 	p.peer, p.offset = p.peer+d, p.offset+d
+}
+
+// lean moves the offset towards the midpoint by half of what the slope may have carried it
+// away: where only one way queues, to lean is wrong. Without it an offset that a strange history left
+// between both witnesses would stay there while the peer only guesses.
+func (p *pair) lean(dt float32) {
+	d := p.own.sigma * dt / 2
+	c := p.correction() - p.hold
+	p.move(-float64(min(max(c, -d), d))) // rule: the offset leans
 }
 
 // close raises the own floor if all datagrams are late by what the round trip became

@@ -43,6 +43,7 @@ type rule struct{ name, from, to string }
 var rules = []rule{
 	{name: "an original that has heard nothing says 0"},
 	{name: "the peer's floor is predicted"},
+	{"the offset leans", `\(-`, `(-0 * `},
 	{name: "closure"},
 	{name: "then a clock may be slewed"},
 	{name: "the young take a shorter round trip at once"},
