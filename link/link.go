@@ -173,9 +173,11 @@ func (s *streak) add(goesOn bool, nowUsec, atLeast uint64) (long bool) {
 }
 
 // over reports whether the streak has ended, and the last of it came usec microseconds ago
-// or more. A time of receipt may be later than now: package clock rounds it up.
+// or more. A time of receipt may be a little later than now, since package clock rounds it up; if it
+// is later by more, the clock was set back.
 func (s *streak) over(nowUsec, usec uint64) bool {
-	return s.n == 0 && (!s.ever || int64(nowUsec-s.last) >= int64(usec))
+	ago := int64(nowUsec - s.last)
+	return s.n == 0 && (!s.ever || max(ago, -ago) >= int64(usec))
 }
 
 // AppendHeader appends the header of a datagram that is sent at sendUsec, and returns the

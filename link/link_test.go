@@ -469,5 +469,8 @@ func TestReceivedLater(t *testing.T) {
 		if s.over(1_000_000, sure) || !s.over(1_000_000+step+sure, sure) {
 			t.Errorf("received %d us later than now: it is over at once, or never", step)
 		}
+		if !s.over(^uint64(3_600_000_000), sure) {
+			t.Errorf("received %d us later than now: where the clock is set back by an hour, no reports for an hour", step)
+		}
 	}
 }
