@@ -1035,8 +1035,7 @@ func (p *pair) turn(x, slope float64) {
 }
 
 // lean moves the offset towards the midpoint by half of what the slope may have carried it
-// away: where only one way queues, to lean is wrong. Without it an offset that a strange history left
-// between both witnesses would stay there while the peer only guesses.
+// away: where only one way queues, to lean is wrong.
 func (p *pair) lean(dt float32) {
 	d := p.own.sigma * dt / 2
 	c := p.correction() - p.hold
@@ -1149,7 +1148,10 @@ func (p *pair) shorten() {
 // fade lets go of a correction that is old, or for which no one path can be to blame.
 func (p *pair) fade(dt float32) {
 	if p.hold != 0 {
-		p.left -= dt
+		rest := abs(p.hold) - abs(p.trip-p.free)/2
+		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
+			p.left = min(p.left, memory/4)
+		}
 		// Without a hold that the limits confirm, the offset would be outside of them.
 		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
 		if p.left < 0 && (inside || p.known > 2*memory) { // rule: holds fade
@@ -1184,6 +1186,9 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 		}
 		d = 0
 	}
+	if d > minGate && d < 4*maxSkew*second && p.closes(d) { // rule: a clock may be slewed, says the peer
+		p.own.doubtSlope(slewSkew)
+	}
 	p.believe(d)
 	p.learnSkew(x, sent, minDelta)
 	p.fell(x, d, above, p.limits.above, &p.limits.below)
@@ -1200,10 +1205,9 @@ func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
 	return news
 }
 
-// learnSkew takes a report that the peer sent at sent. Both ways have the same two clocks: the peer's
-// floor falls as the own one rises. Two reports of floors that were seen tell the slope to within 0.1 ms
-// and their noise, over the time between them. While datagrams come near the floor, the own line knows
-// as much: then reports must be surer, and both from after the last clock event.
+// learnSkew takes a report that the peer sent at sent. While all datagrams from there queue, they say
+// nothing about the slope, but reports do: the peer's floor falls as the own one rises. Two reports
+// of floors that were seen tell the slope to within 0.1 ms and their noise, over the time between them.
 func (p *pair) learnSkew(x, sent float64, minDelta Counter24) {
 	if minDelta%marks != markSeen || p.original() {
 		return
@@ -1213,11 +1217,10 @@ func (p *pair) learnSkew(x, sent float64, minDelta Counter24) {
 	moved := float64(minDelta.Distance(p.seen)) * (1 << ts24Shift)
 	turn := -moved/lasted - p.own.slope
 	sigma := (minGate + p.limits.noise) / float32(lasted)
-	surer := p.own.sigma / sigma
 	switch {
 	case p.seen == 0 || lasted > memory || abs(turn)*lasted > 4*float64(p.own.sigma)*lasted+float64(p.tolerance()):
 		p.seen, p.seenAt = minDelta, now // the earlier one is old, or no slope explains the later one
-	case surer > 2 && p.own.lateFor > second || surer > 4 && p.known > youth && p.limits.undisturbed(x) > told: // rule: reports tell the skew
+	case p.own.lateFor > second && 2*sigma < p.own.sigma: // rule: reports tell the skew
 		slope := p.own.slope
 		p.own.tilt(turn, sigma)
 		p.turn(x, slope)
@@ -1458,6 +1461,15 @@ func (b *bucket) add(y int32) {
 // single reports whether less than two datagrams came.
 func (b *bucket) single() bool { return b.second == math.MaxInt32 }
 
+// few returns how many dips say little about their mean: more where datagrams may share their
+// delay.
+func (b *bucket) few() uint8 {
+	if b.single() {
+		return fitPoints
+	}
+	return fewDips
+}
+
 // lower says that the floor sank by d.
 func (b *bucket) lower(d int32) {
 	b.first += min(d, math.MaxInt32-b.first)
@@ -1585,8 +1597,11 @@ func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
 	f.slack = min(f.slack+certain*f.sigma*float32(x-b.from), low+certain*f.sigma*since)
 	gate := f.gate(x)
+	if f.lateFor > 0 { // rule: what is late comes near only well inside of the gate
+		gate = min(gate, max(gate, was)/2)
+	}
 	late = low > gate
-	if !late || f.few(b) { // rule: the first dips count anyway
+	if !late || f.dips < b.few() { // rule: the first dips count anyway
 		f.learnDip(b, was-low)
 	}
 	if late {
@@ -1615,10 +1630,6 @@ func (f *floor) near(b *bucket) {
 	f.take(b.from+bucketTime/2, f.low)
 }
 
-// few reports whether the dips so far say little about their mean: twelve do where datagrams may share
-// their delay.
-func (f *floor) few(b *bucket) bool { return f.dips < fitPoints || f.dips < fewDips && !b.single() }
-
 // learnDip learns the dip from a bucket whose fastest datagram was faster than that of the
 // bucket before by fall. It is half of what the two fastest lie apart, and that, if it is faster:
 // what is slower may meet a queue that begins. The two fastest may share their delay, as those
@@ -1636,11 +1647,11 @@ func (f *floor) learnDip(b *bucket, fall float32) {
 	if dip > second/2 {
 		return // there was none before, or a clock was set between the two
 	}
-	excess := float32(minGate / 2)
-	if f.few(b) { // rule: the first dips may differ
-		excess = 3 * minGate
-	}
 	f.dips = min(f.dips+1, longRun)
+	excess := float32(minGate / 2)
+	if f.dips <= b.few() { // rule: the first dips may differ
+		excess = 5 * minGate
+	}
 	f.dip += (min(dip, most+excess) - f.dip) / float32(f.dips)
 }
 
@@ -1661,7 +1672,11 @@ func (f *floor) late(x float64, apart, jump float32, b *bucket) {
 		f.again = 1
 	}
 	f.halfLow = min(f.halfLow, f.low)
-	if f.lateFor > lateTime && f.again >= 3 || f.lateFor > 3*lateTime { // rule: what lasts is no queue
+	back := uint8(3)
+	if b.single() { // rule: few datagrams must come back more often
+		back = 10 // at one a second that takes 15 s
+	}
+	if f.lateFor > lateTime && f.again >= back || f.lateFor > 3*lateTime { // rule: what lasts is no queue
 		f.climb(x, f.halfLow, b)
 		f.dips = min(f.dips, fitPoints) // a longer path may have more jitter
 	}
@@ -1826,9 +1841,9 @@ func (l *line) makeRoom() (gone int) {
 // fit finds the slope of the line, and lays it below the points.
 func (l *line) fit(points []point, dip, steady float32, gone int) {
 	turn, span := secant(points)
+	low, third, mean := spread(points, turn)
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
-	_, noise := residuals(points, turn)
-	noise += halfUnit
+	noise := max(2*(third-low), mean*4/5) + halfUnit
 	if l.width == bucketTime { // rule: the dip is noise at first
 		noise = max(noise, 1.25*maxPoints*float64(dip)/float64(l.n))
 	}
@@ -1867,7 +1882,12 @@ func (l *line) fit(points []point, dip, steady float32, gone int) {
 // lay turns the line by so much and lays it as high as it can be below the points. It
 // returns their mean distance from it.
 func (l *line) lay(points []point, turn float64) (distance float32) {
-	low, mean := residuals(points, turn)
+	low, sum := math.Inf(1), float64(0) // as spread, but for the third lowest, which is most of its work
+	for _, p := range points {
+		y := float64(p.y) - turn*float64(p.x)
+		low, sum = min(low, y), sum+y
+	}
+	mean := sum/float64(len(points)) - low
 	l.raise(low, turn)
 	return float32(mean)
 }
@@ -1882,15 +1902,15 @@ func (l *line) raise(up, turn float64) {
 	}
 }
 
-// residuals returns how far the lowest point is above the line if it is turned by so much about
-// end, and the mean distance of all points from the lowest.
-func residuals(points []point, turn float64) (low, mean float64) {
-	low, sum := math.Inf(1), float64(0)
+// spread returns how far the lowest and the third lowest point are above the line if it is
+// turned by so much about end, and the mean distance of all points from the lowest.
+func spread(points []point, turn float64) (low, third, mean float64) {
+	low, mid, third, sum := math.Inf(1), math.Inf(1), math.Inf(1), float64(0)
 	for _, p := range points {
 		y := float64(p.y) - turn*float64(p.x)
-		low, sum = min(low, y), sum+y
+		low, mid, third, sum = min(low, y), min(mid, max(low, y)), min(third, max(mid, y)), sum+y
 	}
-	return low, sum/float64(len(points)) - low
+	return low, third, sum/float64(len(points)) - low
 }
 
 // secant returns the slope of the lower convex hull of the points over the middle half of
