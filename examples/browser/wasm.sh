@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 export GOOS=js GOARCH=wasm
 packages=(./clock . ./tick ./ping ./link)
 go vet "${packages[@]}"
-(cd examples/browser && go vet ./page ./client ./game ./size/...)
+(cd examples/browser && go vet ./page ./client ./game)
 if ! command -v node >/dev/null && [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
 	(timeout 60 apt-get -qq update && timeout 150 apt-get -qq install -y --no-install-recommends nodejs) >/dev/null 2>&1 || true
 fi
