@@ -20,30 +20,25 @@ const maxWait = 50 * time.Millisecond
 func (l *loop) Run(ctx context.Context) error {
 	life := l.start(l.cfg.Clock())
 	defer l.stop(life)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		if err := ctx.Err(); err != nil { // of two that are ready, select takes any
-			return err
-		}
-		ticks := l.advance(l.cfg.Clock(), false)
+	for ctx.Err() == nil {
+		l.Advance(l.cfg.Clock())
 		if l.life.Load() != life {
 			return nil
 		}
-		timer.Reset(l.wait(ticks < 0, l.cfg.Clock()))
+		select {
+		case <-ctx.Done():
+		case <-time.After(l.wait(l.cfg.Clock())):
+		}
 	}
+	return ctx.Err()
 }
 
-// wait returns how long it is until the next tick starts. busy is to wait for the handlers of
-// another advance.
-func (l *loop) wait(busy bool, nowUsec uint64) time.Duration {
+// wait returns how long Run waits: until the next tick starts, but not long while the handlers of
+// another Advance run, or while the clocks are not known.
+func (l *loop) wait(nowUsec uint64) time.Duration {
 	s := l.snap.Load()
 	switch {
-	case busy || s == nil:
+	case s == nil || l.busy.Load():
 		return maxWait / 10
 	case s.paused:
 		return maxWait
@@ -56,23 +51,18 @@ func (l *loop) wait(busy bool, nowUsec uint64) time.Duration {
 // those that start at or before predicted time, each once and in order, see
 // Config.MaxTicks. It returns how many. Call it in every frame. It does nothing while
 // another Advance runs, as when a handler calls it.
-func (l *loop) Advance(nowUsec uint64) (ticks int) {
-	return max(l.advance(nowUsec, false), 0)
-}
+func (l *loop) Advance(nowUsec uint64) (ticks int) { return l.advance(nowUsec, false) }
 
 // AdvanceOne is Advance for a physics engine that steps at the tick rate by a clock of its
 // own: call it in every physics step instead. It runs one tick, also if that is early
 // by less than a tick; none if it is earlier; and if the loop is a tick or more
 // behind, those ticks too.
-func (l *loop) AdvanceOne(nowUsec uint64) (ticks int) {
-	return max(l.advance(nowUsec, true), 0)
-}
+func (l *loop) AdvanceOne(nowUsec uint64) (ticks int) { return l.advance(nowUsec, true) }
 
-// advance is Advance or, with a single tick if possible, AdvanceOne. It returns -1 if another
-// advance is running.
+// advance is Advance or, with a single tick if possible, AdvanceOne.
 func (l *loop) advance(nowUsec uint64, single bool) (ticks int) {
 	if !l.busy.CompareAndSwap(false, true) {
-		return -1
+		return 0
 	}
 	defer l.busy.Store(false)
 	l.mu.Lock()

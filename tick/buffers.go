@@ -56,52 +56,27 @@ func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64)
 	if b.sent == nil {
 		b.sent = make([]sent, sentKept)
 	}
-	f, row := &b.ahead, make([]time.Duration, 0, arrivalsKept) // those that were late in a row
-	for i := a.ticks - 1; i >= 0; i-- {                        // the oldest first
+	for i := a.ticks - 1; i >= 0; i-- { // the oldest first
 		n := a.newest - Tick(i)
 		s := &b.sent[uint64(n)%sentKept]
-		early, came := a.early(i)
-		if !came || s.tick != n {
-			continue
-		}
-		if s.fresh {
+		if early, came := a.early(i); came && s.fresh && s.tick == n {
 			s.fresh = false
-			f.add(s.distance-early, early < 0, nowUsec)
-		}
-		switch {
-		case n < b.jumped:
-		case early < 0:
-			row = append(row, s.distance-early)
-		default:
-			f.end(len(row), nowUsec)
-			row = row[:0]
+			b.ahead.add(s.distance-early, early < 0, nowUsec)
+			if n >= b.jumped {
+				b.ahead.count(early < 0, nowUsec)
+			}
 		}
 	}
-	if f.tooMany(len(row), tick, nowUsec) {
-		f.restart(row, nowUsec)
-	}
+	b.ahead.judge(tick, 0, nowUsec)
 }
 
 // stateArrived takes that the state for tick n came when the server clock, which shows one state
 // less, was to show at, and that this was early, or late if negative. Of a tick the first one counts.
 func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, nowUsec uint64) {
-	a, f := &b.states, &b.behind
-	if i := a.newest - n; a.ticks > 0 && (i >= Tick(a.ticks) || i >= 0 && a.units[i] != 0) {
-		return
-	}
-	a.add(n, 0)
-	f.add(b.reference(nowUsec)-at, early < 0, nowUsec)
-	if early >= 0 {
-		f.end(f.row, nowUsec)
-		f.row = 0
-		return
-	}
-	if f.row++; f.row == 1 {
-		f.rowAt = nowUsec
-	}
-	// What has waited on the way comes all at once.
-	if f.tooMany(f.row, tick, nowUsec) && int64(nowUsec-f.rowAt) > rowLong.Microseconds()/2 {
-		f.restart(f.spread.recent[max(len(f.spread.recent)-f.row, 0):], nowUsec)
+	if b.states.add(n, 0) {
+		b.behind.add(b.reference(nowUsec)-at, early < 0, nowUsec)
+		b.behind.count(early < 0, nowUsec)
+		b.behind.judge(tick, rowLong/2, nowUsec) // what has waited on the way comes all at once
 	}
 }
 
@@ -184,25 +159,31 @@ func (f *follower) add(distance time.Duration, late bool, nowUsec uint64) {
 	}
 }
 
-// end notes that a row of late ones has ended by itself.
-func (f *follower) end(row int, nowUsec uint64) {
-	if row > f.worst || elapsed(f.at, nowUsec) > rowRemember {
-		f.worst, f.at = row, nowUsec
+// count counts how many are late in a row.
+func (f *follower) count(late bool, nowUsec uint64) {
+	if late {
+		if f.row++; f.row == 1 {
+			f.rowAt = nowUsec
+		}
+		return
 	}
+	if f.row > f.worst || elapsed(f.at, nowUsec) > rowRemember {
+		f.worst, f.at = f.row, nowUsec
+	}
+	f.row = 0
 }
 
-// tooMany reports whether a row of late ones is longer than chance makes it.
-func (f *follower) tooMany(row int, tick time.Duration, nowUsec uint64) bool {
+// judge takes a row of late ones that is longer than chance makes it, and lasts so long, for
+// another path.
+func (f *follower) judge(tick, lasts time.Duration, nowUsec uint64) {
 	least, worst := max(rowLeast, int(rowShort/tick)), f.worst
 	if elapsed(f.at, nowUsec) > rowRemember {
 		worst = 0
 	}
-	return row >= least && row > min(worst, max(least, int(rowLong/tick)))
-}
-
-// restart says that a row of late ones, with these distances, shows another path.
-func (f *follower) restart(row []time.Duration, nowUsec uint64) {
-	f.spread.restart(row)
+	if f.row < least || f.row <= min(worst, max(least, int(rowLong/tick))) || elapsed(f.rowAt, nowUsec) < lasts {
+		return
+	}
+	f.spread.restart(f.row)
 	f.jump, f.news = true, true
 	ago := elapsed(f.jumpAt, nowUsec)
 	if ago > jumpsRemember {

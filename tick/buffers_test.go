@@ -400,7 +400,10 @@ func TestSpread(t *testing.T) {
 		t.Errorf("%v beyond, where four fifths are none", d)
 	}
 	row := []time.Duration{ms(30), ms(10), ms(20)}
-	if s.restart(slices.Clone(row)); s.level != ms(20) || !slices.Equal(s.recent, row) {
+	for _, d := range row {
+		s.add(d)
+	}
+	if s.restart(len(row)); s.level != ms(20) || !slices.Equal(s.recent, row) {
 		t.Errorf("after a restart the level is %v, the last delays are %v", s.level, s.recent)
 	}
 }

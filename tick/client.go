@@ -20,7 +20,6 @@ import (
 // of receipt, clock.Now for all others. It need not run while the machine sleeps.
 type Client struct {
 	loop
-	readers
 	conf     ClientConfig
 	welcomes welcomes // what the server says of its game time
 	remote   remote   // what its clock shows
@@ -40,7 +39,7 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 		return nil, err
 	}
 	c.conf, c.neverBack = cfg, cfg.NeverBack
-	c.loop.init(c, &c.readers, cfg.Config, cfg.Handlers)
+	c.loop.init(c, cfg.Config, cfg.Handlers)
 	return c, nil
 }
 
@@ -317,7 +316,7 @@ func (c *Client) correct() {
 	b, before := &c.buffers, c.at[predicted]
 	c.drive()
 	if b.ahead.jump && c.at[predicted] > before {
-		b.jumped = c.nextTick()
+		b.jumped, b.ahead.row = c.nextTick(), 0
 	}
 	b.ahead.jump, b.behind.jump = false, false
 }

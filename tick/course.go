@@ -69,17 +69,16 @@ func (c *course) set(p piece) {
 	for len(kept) > 0 && int64(p.from-kept[len(kept)-1].from) <= 0 {
 		kept = kept[:len(kept)-1]
 	}
+	for len(kept) > 1 && int64(p.from-2*grace-kept[1].from) >= 0 { // p may begin the grace after the last input
+		kept = kept[1:]
+	}
 	*c = append(kept[:len(kept):len(kept)], p)
 }
 
 // turn lets the clock go on from where it is at p.from as p says; p.base is ignored.
 func (c *course) turn(p piece) {
 	p.base = c.read(p.from)
-	kept := *c
-	for len(kept) > 1 && int64(p.from-2*grace-kept[1].from) >= 0 { // the input was the grace ago
-		kept = kept[1:]
-	}
-	*c = append(kept[:len(kept):len(kept)], p)
+	c.set(p)
 }
 
 // change lets the clock go on with another pace soon after nowUsec, if it is another, unless

@@ -17,11 +17,15 @@ const maxEvents = 1024
 // loop is what a Server and a Client have in common: a life from Start to Stop, and the clocks.
 // advance.go has its ticks.
 type loop struct {
-	*readers
 	role      role
 	cfg       Config
 	on        Handlers
 	neverBack bool
+
+	// What readers use, without a lock: see readers.go.
+	snap                     atomic.Pointer[snapshot] // nil while the clocks are not known
+	next                     atomic.Int64             // the tick to run next
+	refused, oldEpoch, early atomic.Uint64            // see Stats
 
 	life atomic.Int64 // how many Stops there were: a Run and its handlers end with their life
 	busy atomic.Bool  // Advance is running
@@ -50,9 +54,8 @@ type role interface {
 	ran(n Tick)          // tick n runs
 }
 
-func (l *loop) init(r role, readers *readers, cfg Config, on Handlers) {
-	l.role, l.readers, l.cfg, l.on = r, readers, cfg, on
-	l.past, l.future = cfg.Past, cfg.Future
+func (l *loop) init(r role, cfg Config, on Handlers) {
+	l.role, l.cfg, l.on = r, cfg, on
 	l.isSynced = make(chan struct{})
 	l.now.rate = cfg.Rate.orDefault()
 }

@@ -17,7 +17,6 @@ import "time"
 // of package clock. Pass clock.Received for the time of receipt, clock.Now for all others.
 type Server struct {
 	loop
-	readers
 	conf   ServerConfig
 	epoch  uint64             // of the last Start
 	peers  map[uint64]*player // those of which there was a Hello or an input
@@ -37,7 +36,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{conf: cfg}
-	s.loop.init(s, &s.readers, cfg.Config, cfg.Handlers)
+	s.loop.init(s, cfg.Config, cfg.Handlers)
 	return s, nil
 }
 
@@ -97,15 +96,6 @@ func (s *Server) nextEpoch() uint64 {
 func (s *Server) OnHello(peer uint64, h Hello) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	differs := !h.Rate.equal(s.now.rate)
-	refused := differs && s.conf.OnMismatch == MismatchDisconnect
-	p := s.peers[peer]
-	if p == nil {
-		p = &player{}
-	}
-	if p.heard.known && h.Epoch == s.epoch {
-		s.hear(&p.heard, peer, s.atUsec)
-	}
 	switch {
 	case !h.Rate.valid():
 		return ErrMessage
@@ -115,6 +105,14 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	case h.Epoch != s.epoch:
 		s.oldEpoch.Add(1)
 		return ErrEpoch
+	}
+	p := s.player(peer)
+	if p.heard.known {
+		s.hear(&p.heard, peer, s.atUsec)
+	}
+	differs := !h.Rate.equal(s.now.rate)
+	refused := differs && s.conf.OnMismatch == MismatchDisconnect
+	switch {
 	case p.synced:
 		return nil
 	case p.refused && refused: // and reported
@@ -126,12 +124,22 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	if differs {
 		s.report(Event{Kind: EventRateMismatch, Peer: peer, Rate: h.Rate, Last: -1})
 	}
-	s.peers[peer], p.synced, p.refused = p, !refused, refused
+	p.synced, p.refused = !refused, refused
 	if refused {
 		return ErrRate
 	}
 	s.report(Event{Kind: EventClientSynced, Peer: peer})
 	return nil
+}
+
+// player returns what is known of a peer.
+func (s *Server) player(peer uint64) *player {
+	p := s.peers[peer]
+	if p == nil {
+		p = &player{}
+		s.peers[peer] = p
+	}
+	return p
 }
 
 // AcceptInput is Accept for the input of a peer for tick n, which came at nowUsec. ok says that the
@@ -146,11 +154,7 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	if !s.Accept(epoch, n, nowUsec) {
 		return false, false
 	}
-	p := s.peers[peer]
-	if p == nil {
-		p = &player{}
-		s.peers[peer] = p
-	}
+	p := s.player(peer)
 	s.hear(&p.heard, peer, nowUsec)
 	next := s.nextTick()
 	late = n < next

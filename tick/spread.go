@@ -76,12 +76,17 @@ func edge(bin int) time.Duration {
 	return time.Duration(float64(finest) * math.Exp2(float64(bin)/perOctave))
 }
 
+// last returns the last n delays, the shortest first.
+func (s *spread) last(n int) []time.Duration {
+	last := slices.Clone(s.recent[max(len(s.recent)-n, 0):])
+	slices.Sort(last)
+	return last
+}
+
 // settle lets the level follow the last delays if they show that it has shifted: by more than
 // chance moves a median of so many. There must be one.
 func (s *spread) settle() {
-	var room [levelKept]time.Duration
-	last := append(room[:0], s.recent[max(len(s.recent)-levelKept, 0):]...)
-	slices.Sort(last)
+	last := s.last(levelKept)
 	median := last[len(last)/2]
 	if s.total == 0 && len(s.recent) < recentKept {
 		s.level = median
@@ -103,12 +108,10 @@ func (s *spread) settle() {
 	s.level, s.recent = median, kept
 }
 
-// restart says that the path has become another one, of which only these delays are known, at
-// least one.
-func (s *spread) restart(delays []time.Duration) {
-	s.recent = slices.Clone(delays)
-	slices.Sort(delays)
-	s.level = delays[len(delays)/2]
+// restart says that the path has become another one, of which only the last n delays are known.
+func (s *spread) restart(n int) {
+	s.recent = slices.Delete(s.recent, 0, max(len(s.recent)-n, 0))
+	s.level = s.last(n)[len(s.recent)/2]
 }
 
 // shift says that all delays are longer by d, since they count from another time.
