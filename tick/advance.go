@@ -108,7 +108,7 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 
 // plan applies the policies and returns how many ticks to run.
 func (l *loop) plan(gap time.Duration, single bool) int {
-	next, last := l.nextTick(), l.now.rate.Ticks(l.at[predicted])
+	next, last := l.nextTick(), l.now.rate.Ticks(l.at(predicted))
 	if single && next == last+1 {
 		last = next
 	}
@@ -139,8 +139,8 @@ func (l *loop) plan(gap time.Duration, single bool) int {
 // Advance may run so many.
 func (l *loop) step(old time.Duration, all bool) {
 	l.stats.Steps++
-	e := Event{Kind: EventStepped, By: satAdd(l.at[predicted], -old)}
-	next, running := l.nextTick(), l.now.rate.Ticks(l.at[predicted])
+	e := Event{Kind: EventStepped, By: satAdd(l.at(predicted), -old)}
+	next, running := l.nextTick(), l.now.rate.Ticks(l.at(predicted))
 	switch most := Tick(l.cfg.MaxTicks); {
 	case e.By < 0 && running < next-1:
 		next = running + 1
@@ -203,7 +203,7 @@ func (l *loop) take(life int64) (Info, bool) {
 	l.setNextTick(n + 1)
 	l.stats.Ticks++
 	start := r.At(n, 0)
-	back := l.at[predicted] - r.Duration(n)
+	back := l.at(predicted) - r.Duration(n)
 	l.role.ran(n)
 	return Info{Tick: n, Delta: start.length(), Clocks: Clocks{
 		SharedTime:    r.instant(l.pinned(shared, back)),
@@ -220,6 +220,6 @@ func (l *loop) pinned(i int, back time.Duration) time.Duration {
 	if frame := l.moved[predicted]; 0 < back && back < frame {
 		back = time.Duration(float64(l.moved[i]) * (float64(back) / float64(frame)))
 	}
-	l.pins[i] = max(l.at[i]-back, l.pins[i])
+	l.pins[i] = max(l.at(i)-back, l.pins[i])
 	return l.pins[i]
 }

@@ -27,8 +27,9 @@ type Client struct {
 	heard    vitals   // when the server was heard last
 	frozen   bool     // the client has entered a paused epoch, and pauses with its server
 
-	goal    time.Duration    // where the predicted clock should have been at the last Advance
-	fastest [3]time.Duration // where the clocks should have been without buffers, by the remote clock
+	// Where clocks should have been at the last Advance: the predicted clock, and both without buffers,
+	// by the remote clock.
+	goal, fastestFrom, fastestTo time.Duration
 }
 
 // NewClient returns a client that follows a remote clock, stopped. The error says what
@@ -163,11 +164,9 @@ func (c *Client) meetRate(r Rate) {
 	if c.inited {
 		c.publish()
 	}
-	next := r.instant(c.at[predicted]).next()
-	if c.stats.Ticks == 0 { // enter will say where to begin
+	next := r.instant(c.at(predicted)).next()
+	if c.stats.Ticks == 0 { // so none is left out
 		c.setNextTick(next)
-		c.report(e)
-		return
 	}
 	c.renumber(next, e)
 }
@@ -202,7 +201,7 @@ func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 }
 
 // ran notes when the input for a tick is sent.
-func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.at[predicted], c.atUsec) }
+func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.at(predicted), c.atUsec) }
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (c *Client) steer() bool {
@@ -291,13 +290,13 @@ func (c *Client) target(at, early, late time.Duration) {
 	for _, k := range s.clocks() {
 		k.At, k.Pace.SkewPPB = k.Target, skew
 	}
-	c.goal, c.fastest = s.PredictedTime.Target, [3]time.Duration{shared: at, server: early, predicted: late}
+	c.goal, c.fastestFrom, c.fastestTo = s.PredictedTime.Target, early, late
 }
 
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
 func (c *Client) enter() {
-	old, s := c.at[predicted], c.steering // a copy: correct needs it as it is
+	old, s := c.at(predicted), c.steering // a copy: correct needs it as it is
 	c.frozen, c.now.paused = c.welcomes.last.Paused, c.welcomes.last.Paused
 	c.cfg.Provider.InitializeClient(&s)
 	for i, k := range s.clocks() {
@@ -307,15 +306,15 @@ func (c *Client) enter() {
 	if c.stats.Ticks > 0 {
 		c.step(old, false)
 	} else {
-		c.setNextTick(c.now.rate.instant(c.at[predicted]).next())
+		c.setNextTick(c.now.rate.instant(c.at(predicted)).next())
 	}
 }
 
 // correct lets the provider steer the clocks.
 func (c *Client) correct() {
-	b, before := &c.buffers, c.at[predicted]
+	b, before := &c.buffers, c.at(predicted)
 	c.drive()
-	if b.ahead.jump && c.at[predicted] > before {
+	if b.ahead.jump && c.at(predicted) > before {
 		b.jumped, b.ahead.row = c.nextTick(), 0
 	}
 	b.ahead.jump, b.behind.jump = false, false
@@ -347,11 +346,11 @@ func (c *Client) Timing() (t Timing, ok bool) {
 	if !c.inited {
 		return Timing{}, false
 	}
-	at, fastest := c.at, c.fastest
+	shared, server, predicted := c.at(shared), c.at(server), c.at(predicted)
 	return Timing{
-		Lead: at[predicted] - at[shared], Delay: at[shared] - at[server],
-		ServerBuffer: at[predicted] - fastest[predicted], ClientBuffer: fastest[server] - at[server],
-		Error:      c.goal - at[predicted],
+		Lead: predicted - shared, Delay: shared - server,
+		ServerBuffer: predicted - c.fastestTo, ClientBuffer: c.fastestFrom - server,
+		Error:      c.goal - predicted,
 		LateInputs: c.buffers.ahead.lateShare(), LateStates: c.buffers.behind.lateShare(),
 		HeardUsec: c.heard.atUsec, Silent: c.heard.silent,
 	}, true

@@ -33,8 +33,7 @@ type loop struct {
 	mu       sync.Mutex       // guards what follows; not held while handlers run
 	now      snapshot         // what readers see next
 	atUsec   uint64           // the last input: Start, Advance, Pause or Resume
-	at       [3]time.Duration // the clocks then
-	moved    [3]time.Duration // by how much they moved since the input before, steps apart
+	moved    [3]time.Duration // by how much the clocks moved from the input before to it, steps apart
 	pins     [3]time.Duration // what the last tick saw of them
 	steering Steering         // what the provider is told, kept so that it is not allocated anew
 	started  bool
@@ -150,7 +149,7 @@ func (l *loop) Stats() Stats {
 	s := l.stats
 	s.Refused, s.OldEpoch, s.Early = l.refused.Load(), l.oldEpoch.Load(), l.early.Load()
 	if l.inited {
-		s.Debt = max(l.now.rate.Ticks(l.at[predicted])-l.nextTick()+1, 0)
+		s.Debt = max(l.now.rate.Ticks(l.at(predicted))-l.nextTick()+1, 0)
 	}
 	return s
 }
@@ -160,21 +159,22 @@ func (l *loop) reach(nowUsec uint64) {
 	if int64(nowUsec-l.atUsec) <= 0 {
 		return
 	}
-	l.atUsec = nowUsec
-	for i := range l.at {
-		was := l.at[i]
-		l.at[i] = l.now.read(i, nowUsec)
-		l.moved[i] = l.at[i] - was
+	for i := range l.moved {
+		l.moved[i] = l.now.read(i, nowUsec) - l.at(i)
 	}
+	l.atUsec = nowUsec
 }
+
+// at returns what clock i reads at the last input.
+func (l *loop) at(i int) time.Duration { return l.now.read(i, l.atUsec) }
 
 // set sets clock i, which makes the last frame useless for pinned.
 func (l *loop) set(i int, t time.Duration, p Pace) {
-	l.at[i], l.pins[i] = t, math.MinInt64
+	l.pins[i] = math.MinInt64
 	if !l.inited {
 		l.now.courses[i] = nil // the past was another time
 	}
-	l.now.courses[i].set(piece{from: l.atUsec, base: l.at[i], pace: p, still: l.now.paused})
+	l.now.courses[i].set(piece{from: l.atUsec, base: t, pace: p, still: l.now.paused})
 	l.moved = [3]time.Duration{}
 }
 
@@ -187,7 +187,7 @@ func (l *loop) drive() {
 		c.At, c.Target = l.now.read(i, l.atUsec+grace), c.Target+l.graceAt(c.Pace)
 		before[i] = c.At
 	}
-	ok, old, set := l.cfg.Provider.AdvanceTime(s), l.at[predicted], false
+	ok, old, set := l.cfg.Provider.AdvanceTime(s), l.at(predicted), false
 	for i, c := range s.clocks() {
 		p := c.Pace.limited()
 		at := within(satAdd(c.At, -l.graceAt(p)))

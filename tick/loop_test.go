@@ -134,11 +134,11 @@ func TestStallThreshold(t *testing.T) {
 		frame     uint64 // microseconds
 		want      string
 	}{
-		{Hz(100), 0, 1_000_000, "[synced ticks 1 to 92 skipped]"}, // CatchUpDrop
+		{Hz(100), 0, 1_000_000, "[synced catching up, ticks 1 to 92 skipped]"}, // CatchUpDrop
 		{Hz(100), 0, 1_000_001, "[synced stalled for 1.000001s, ticks 1 to 99 skipped]"},
 		{Hz(100), ms(50), 50_000, "[synced]"},
 		{Hz(100), ms(50), 50_001, "[synced stalled for 50.001ms, ticks 1 to 4 skipped]"},
-		{Hz(10), ms(50), 60_000, "[synced stalled for 60ms, ticks 1 to 0 skipped]"},
+		{Hz(10), ms(50), 60_000, "[synced stalled for 60ms]"},
 	} {
 		var r recorder
 		s := mustServer(r.server(ServerConfig{Config: Config{Rate: tt.rate, CatchUp: CatchUpDrop, StallThreshold: tt.threshold}}))
@@ -510,10 +510,10 @@ func TestEventString(t *testing.T) {
 		{Kind: EventStepped, By: ms(500), First: 3, Last: 9}:         "stepped by 500ms, ticks 3 to 9 skipped",
 		{Kind: EventStepped, By: -1, First: 3, Last: 9, Again: true}: "stepped by -1ns, ticks 3 to 9 run again",
 		{Kind: EventStalled, By: time.Second, First: 3, Last: 9}:     "stalled for 1s, ticks 3 to 9 skipped",
-		{Kind: EventSkipped, First: 3, Last: 9}:                      "ticks 3 to 9 skipped",
+		{Kind: EventSkipped, First: 3, Last: 9}:                      "catching up, ticks 3 to 9 skipped",
 		{Kind: EventLost}:                                            "lost",
 		{Kind: EventRateMismatch, Rate: Hz(36), Peer: 7, Last: -1}:   "tick rate 36/s of peer 7 differs",
-		{Kind: EventRateMismatch, Rate: Hz(36), First: 2, Last: 5}:   "tick rate 36/s taken, ticks 2 to 5 skipped",
+		{Kind: EventRateMismatch, Rate: Hz(36), First: 2, Last: 5}:   "tick rate 36/s of peer 0 differs, ticks 2 to 5 skipped",
 		{Kind: EventEpochChanged, Epoch: 4}:                          "epoch 4",
 		{}:                                                           "event 0",
 	} {

@@ -422,7 +422,7 @@ func TestModel(t *testing.T) {
 			t.Fatalf("sequence %d, seed %d: %s\n%s", i, seed, m.wrong, strings.Join(m.trace, "\n"))
 		}
 		off, ok := m.heal()
-		if band := []time.Duration{sharedBand, defaultDeadBand, defaultDeadBand}; !ok {
+		if band := []time.Duration{sharedBand, ms(20), ms(20)}; !ok {
 			m.fail("not synchronized after %v", healing)
 		} else {
 			for k, d := range off {

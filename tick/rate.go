@@ -83,10 +83,6 @@ func (r Rate) split(sec, nsec int64) (Tick, int64) {
 	r = r.orDefault()
 	carry, nsec := floorDiv(nsec, billion)
 	sec = satAdd(sec, carry)
-	if r.Den == 1 { // the same in 64 bits, for speed
-		n := uint64(nsec) * uint64(r.Num) / billion
-		return Tick(mulAdd(sec, int64(r.Num), int64(n))), nsec - int64((n*billion+uint64(r.Num)-1)/uint64(r.Num))
-	}
 	periods, inside := floorDiv(sec, int64(r.Den))
 	ns := uint64(inside)*billion + uint64(nsec) // since the period began, below Den*1e9
 	hi, lo := bits.Mul64(ns, uint64(r.Num))

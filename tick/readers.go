@@ -90,9 +90,12 @@ func (l *loop) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
 		l.oldEpoch.Add(1)
 		return false
 	}
-	window := s.rate.Duration(windowTicks)
-	past := orDefault(l.cfg.Past, satAdd(defaultPast, window))
-	future := orDefault(l.cfg.Future, satAdd(defaultFuture, window))
+	// A retransmission or a stall of seconds is over, and what waits for its tick is little: in
+	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides for
+	// the two ticks that a client plays ahead, the one under way, and one more.
+	window := s.rate.Duration(4)
+	past := orDefault(l.cfg.Past, satAdd(4*time.Second, window))
+	future := orDefault(l.cfg.Future, satAdd(time.Second, window))
 	at := s.rate.Duration(n)
 	if at < satAdd(s.read(server, nowUsec), -past) || at > satAdd(s.read(predicted, nowUsec), future) {
 		l.refused.Add(1)

@@ -47,7 +47,7 @@ func (s *Server) begin() {
 	_, part := floorDiv(int64(-first), 1000)
 	first += time.Duration(part) // a whole microsecond, for OriginUsec
 	s.now.epoch = s.epoch
-	for i := range s.at {
+	for i := range s.now.courses {
 		s.set(i, first, Pace{})
 	}
 	s.inited = true
