@@ -38,7 +38,7 @@ func (l *loop) Run(ctx context.Context) error {
 func (l *loop) wait(nowUsec uint64) time.Duration {
 	s := l.snap.Load()
 	switch {
-	case s == nil || l.busy.Load():
+	case !s.known || l.busy.Load():
 		return maxWait / 10
 	case s.paused:
 		return maxWait
@@ -92,15 +92,17 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 		nowUsec = l.atUsec
 	}
 	gap := elapsed(l.atUsec, nowUsec)
-	if !l.inited {
+	if !l.now.known {
 		gap = 0 // waiting for the first synchronization is not a stall
 	}
 	l.reach(nowUsec)
-	if l.now.paused || !l.role.steer() {
+	if l.now.paused {
 		return 0
 	}
-	l.publish()
-	if l.now.paused { // the role has just found a pause
+	if l.role.steer(); !l.now.known {
+		return 0
+	}
+	if l.publish(); l.now.paused { // the role has just found a pause
 		return 0
 	}
 	return l.plan(gap, single)
@@ -196,7 +198,7 @@ func call[T any](l *loop, life int64, handler func(T), arg T) {
 func (l *loop) take(life int64) (Info, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.life.Load() != life || !l.inited || l.now.paused {
+	if l.life.Load() != life || !l.now.known || l.now.paused {
 		return Info{}, false
 	}
 	r, n := l.now.rate, l.nextTick()

@@ -53,9 +53,7 @@ func (c *Client) end() {
 // paused notes a Pause or a Resume.
 func (c *Client) paused() {
 	c.frozen, c.buffers.rebase = false, true
-	if !c.now.paused {
-		c.welcomes.resumed, c.welcomes.resumeAt = true, reading{c.remote.near.at(c.atUsec), c.atUsec}
-	}
+	c.welcomes.resumed, c.welcomes.resumeAt = true, reading{c.remote.near.at(c.atUsec), c.atUsec}
 }
 
 // Follow lets the client follow another remote clock: a fresh synchronizer for a new
@@ -129,7 +127,7 @@ func (c *Client) believe(w arrived) {
 	}
 	news := c.welcomes.believe(w)
 	c.now.epoch, c.remote.near = w.Epoch, w.reading()
-	if w.inputs.ticks > 0 && c.inited {
+	if w.inputs.ticks > 0 && c.now.known {
 		c.buffers.inputsArrived(&w.inputs, c.now.rate.Duration(1), c.atUsec)
 	}
 	if news && !w.Rate.equal(c.now.rate) {
@@ -146,9 +144,9 @@ func (c *Client) leave(next uint64) {
 	c.report(Event{Kind: EventEpochChanged, Epoch: next})
 	c.welcomes.leave(c.now.epoch)
 	c.buffers = buffers{}
-	c.inited, c.now.paused, c.frozen = false, false, false
+	c.now.known, c.now.paused, c.frozen = false, false, false
 	c.unsync()
-	c.snap.Store(nil)
+	c.snap.Store(&snapshot{})
 }
 
 // meetRate reports that the server has another rate, and takes it if it is to: the time stays, the
@@ -161,7 +159,7 @@ func (c *Client) meetRate(r Rate) {
 	}
 	c.now.rate = r
 	c.buffers.sent, c.buffers.states = nil, arrivals{} // they are of other ticks
-	if c.inited {
+	if c.now.known {
 		c.publish()
 	}
 	next := r.instant(c.at(predicted)).next()
@@ -204,28 +202,24 @@ func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.at(predicted), c.atUsec) }
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
-func (c *Client) steer() bool {
+func (c *Client) steer() {
 	c.watch(&c.heard, 0)
 	c.reconsider()
 	known := c.aim()
-	if !known && c.synced {
+	switch {
+	case !known && c.synced:
 		c.unsync()
 		c.stats.Losses++
 		c.report(Event{Kind: EventLost})
-	}
-	if known && !c.inited {
-		c.enter()
-	}
-	if !c.inited {
-		return false
-	}
-	if known && !c.synced {
+	case known && !c.synced:
+		if !c.now.known {
+			c.enter()
+		}
 		c.sync()
 	}
 	if known && !c.frozen && c.welcomes.tells(c.atUsec) {
 		c.correct()
 	}
-	return true
 }
 
 // reconsider believes a Welcome of an earlier epoch when those of the present one have
@@ -255,7 +249,7 @@ func (c *Client) aim() (known bool) {
 		bound = satAdd(bound, bound)
 	}
 	if !ok || !okDelays || game < -maxAhead || game > maxAhead ||
-		!w.agrees(reading{usec, now}, from, c.inited, c.stats.Ticks == 0) || !c.remote.trusted(now, bound) {
+		!w.agrees(reading{usec, now}, from, c.now.known, c.stats.Ticks == 0) || !c.remote.trusted(now, bound) {
 		return false
 	}
 	if by, updated := c.remote.note(reading{usec, now}); updated && c.on.AfterSync != nil {
@@ -302,7 +296,7 @@ func (c *Client) enter() {
 	for i, k := range s.clocks() {
 		c.set(i, within(k.At), k.Pace.limited())
 	}
-	c.inited = true
+	c.now.known = true
 	if c.stats.Ticks > 0 {
 		c.step(old, false)
 	} else {
@@ -343,7 +337,7 @@ type Timing struct {
 func (c *Client) Timing() (t Timing, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.inited {
+	if !c.now.known {
 		return Timing{}, false
 	}
 	shared, server, predicted := c.at(shared), c.at(server), c.at(predicted)

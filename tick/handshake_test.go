@@ -534,7 +534,7 @@ func TestRateMismatchOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, ok := l.PredictedTime(now)
-		if ok != l.inited || ok && !p.rate.equal(rate) {
+		if ok != l.now.known || ok && !p.rate.equal(rate) {
 			t.Errorf("epoch %d at %v: predicted time at %v, %v", epoch, rate, p.rate, ok)
 		}
 		l.Advance(now)

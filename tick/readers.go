@@ -6,6 +6,7 @@ import "time"
 
 // snapshot is what readers see. It does not change once they can see it.
 type snapshot struct {
+	known   bool // the clocks are known
 	courses [3]course
 	paused  bool
 	rate    Rate
@@ -32,17 +33,12 @@ func (s *snapshot) origin(nowUsec uint64) (zeroUsec uint64, at time.Duration) {
 // calls, a clock goes back only where EventStepped, EventEpochChanged or a Start is between.
 func (l *loop) Snapshot(localUsec uint64) (c Clocks, ok bool) {
 	s := l.snap.Load()
-	if s == nil {
-		return Clocks{}, false
-	}
-	return Clocks{s.time(shared, localUsec), s.time(server, localUsec), s.time(predicted, localUsec)}, true
+	return Clocks{s.time(shared, localUsec), s.time(server, localUsec), s.time(predicted, localUsec)}, s.known
 }
 
 func (l *loop) clock(i int, localUsec uint64) (t Time, ok bool) {
-	if s := l.snap.Load(); s != nil {
-		return s.time(i, localUsec), true
-	}
-	return Time{}, false
+	s := l.snap.Load()
+	return s.time(i, localUsec), s.known
 }
 
 // SharedTime returns the shared clock at localUsec, like Snapshot.
@@ -59,17 +55,15 @@ func (l *loop) PredictedTime(localUsec uint64) (t Time, ok bool) {
 // Epoch returns the epoch of the game time, with which messages are to be marked. ok
 // is false while the clocks are not known.
 func (l *loop) Epoch() (epoch uint64, ok bool) {
-	if s := l.snap.Load(); s != nil {
-		return s.epoch, true
-	}
-	return 0, false
+	s := l.snap.Load()
+	return s.epoch, s.known
 }
 
 // Fraction returns how far predicted time is from the start of the last tick that ran
 // to the start of the next, in [0, 1], for interpolation between their results.
 func (l *loop) Fraction(localUsec uint64) float64 {
 	s := l.snap.Load()
-	if s == nil {
+	if !s.known {
 		return 0
 	}
 	last := s.rate.At(l.nextTick()-1, 0)
@@ -83,7 +77,7 @@ func (l *loop) Fraction(localUsec uint64) float64 {
 func (l *loop) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
 	s := l.snap.Load()
 	switch {
-	case s == nil:
+	case !s.known:
 		l.early.Add(1)
 		return false
 	case epoch != s.epoch:

@@ -50,7 +50,7 @@ func (s *Server) begin() {
 	for i := range s.now.courses {
 		s.set(i, first, Pace{})
 	}
-	s.inited = true
+	s.now.known = true
 	s.setNextTick(s.now.rate.Ticks(first))
 	s.sync()
 	s.publish()
@@ -64,14 +64,14 @@ func (s *Server) paused() {}
 
 // steer lets the provider steer, whose targets are the clocks themselves. Now and then it looks
 // for peers that have fallen silent: there may be very many.
-func (s *Server) steer() bool {
+func (s *Server) steer() {
 	s.steering = Steering{}
 	for i, c := range s.steering.clocks() {
 		c.Target = s.now.read(i, s.atUsec+grace) - s.graceAt(Pace{})
 	}
 	s.drive()
 	if s.atUsec-s.looked < uint64(silence.Microseconds())/8 {
-		return true
+		return
 	}
 	s.looked = s.atUsec
 	for peer, p := range s.peers {
@@ -79,7 +79,6 @@ func (s *Server) steer() bool {
 			s.watch(&p.heard, peer)
 		}
 	}
-	return true
 }
 
 // nextEpoch returns the epoch of this Start. The wall clock is read for nothing else: it only has
@@ -201,12 +200,9 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 // time goes on, and went before, as at nowUsec. ok is false while the server is stopped.
 func (s *Server) StartUsec(n Tick, nowUsec uint64) (localUsec uint64, ok bool) {
 	now := s.snap.Load()
-	if now == nil {
-		return 0, false
-	}
 	zero, _ := now.origin(nowUsec)
 	usec, _ := floorDiv(int64(now.rate.Duration(n)), 1000)
-	return zero + uint64(usec), true
+	return zero + uint64(usec), now.known
 }
 
 // Forget forgets a peer that has left, so that it is reported when it comes again.

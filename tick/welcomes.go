@@ -44,7 +44,7 @@ type welcomes struct {
 	earlier  arrived   // one of an earlier epoch since then, which may be believed yet
 	over     [4]uint64 // epochs that were left last: a delayed Welcome may be of one
 
-	resumed  bool    // the client has resumed
+	resumed  bool    // the client has paused, or resumed
 	resumeAt reading // when
 }
 
