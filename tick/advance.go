@@ -136,6 +136,9 @@ func (l *loop) plan(gap time.Duration, single bool) int {
 	return int(min(keep, most))
 }
 
+// firstTick returns the first tick that starts at predicted time or later.
+func (l *loop) firstTick() Tick { return l.now.rate.Ticks(l.at(predicted)-1) + 1 }
+
 // step reports that predicted time was set from old to what it is, and goes on with the tick that
 // is running now, or after it if that is run already. With all, the ticks between are run, if an
 // Advance may run so many.

@@ -100,6 +100,15 @@ func (b *buffers) track(at time.Duration, skewPPB int64, doubted bool, hard time
 	b.gap, b.rebase = gap, false
 }
 
+// driven takes that the provider has been asked. After a jump, inputs for the ticks before next say
+// nothing of where the clock is now.
+func (b *buffers) driven(next Tick) {
+	if b.ahead.jump {
+		b.jumped, b.ahead.row = next, 0
+	}
+	b.ahead.jump, b.behind.jump = false, false
+}
+
 const (
 	// adaptFresh is how long arrivals say where a clock should be. Then it keeps its distance
 	// from where the remote clock puts it.

@@ -125,12 +125,12 @@ func (c *Client) believe(w arrived) {
 	if c.now.epoch != 0 && w.Epoch != c.now.epoch {
 		c.leave(w.Epoch)
 	}
-	news := c.welcomes.believe(w)
+	last := c.welcomes.believe(w)
 	c.now.epoch, c.remote.near = w.Epoch, w.reading()
 	if w.inputs.ticks > 0 && c.now.known {
 		c.buffers.inputsArrived(&w.inputs, c.now.rate.Duration(1), c.atUsec)
 	}
-	if news && !w.Rate.equal(c.now.rate) {
+	if told := w.Epoch == last.Epoch && w.Rate.equal(last.Rate); !told && !w.Rate.equal(c.now.rate) {
 		c.meetRate(w.Rate)
 	}
 	if c.frozen && !w.Paused {
@@ -162,11 +162,10 @@ func (c *Client) meetRate(r Rate) {
 	if c.now.known {
 		c.publish()
 	}
-	next := r.instant(c.at(predicted)).next()
 	if c.stats.Ticks == 0 { // so none is left out
-		c.setNextTick(next)
+		c.setNextTick(c.firstTick())
 	}
-	c.renumber(next, e)
+	c.renumber(c.firstTick(), e)
 }
 
 // Hello returns the message to send to the server. ok is false before the client is
@@ -217,8 +216,9 @@ func (c *Client) steer() {
 		}
 		c.sync()
 	}
-	if known && !c.frozen && c.welcomes.tells(c.atUsec) {
-		c.correct()
+	if known && c.welcomes.tells(c.atUsec) {
+		c.drive()
+		c.buffers.driven(c.nextTick())
 	}
 }
 
@@ -270,7 +270,7 @@ func (c *Client) target(at, early, late time.Duration) {
 	if c.conf.HardOnly {
 		skew = 0
 	}
-	b.track(at, skew, c.frozen || !c.welcomes.tells(now), c.conf.HardThreshold, now)
+	b.track(at, skew, !c.welcomes.tells(now), c.conf.HardThreshold, now)
 	*s = Steering{Steered{Target: at}, Steered{Target: early - max(c.conf.ClientBuffer, 0)}, Steered{Target: late + max(c.conf.ServerBuffer, 0)}}
 	share, rate := c.conf.LateShare/2, c.now.rate // with room for what is not known yet
 	if c.conf.ClientBuffer == 0 {
@@ -290,7 +290,7 @@ func (c *Client) target(at, early, late time.Duration) {
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
 func (c *Client) enter() {
-	old, s := c.at(predicted), c.steering // a copy: correct needs it as it is
+	old, s := c.at(predicted), c.steering // a copy: drive needs it as it is
 	c.frozen, c.now.paused = c.welcomes.last.Paused, c.welcomes.last.Paused
 	c.cfg.Provider.InitializeClient(&s)
 	for i, k := range s.clocks() {
@@ -300,18 +300,8 @@ func (c *Client) enter() {
 	if c.stats.Ticks > 0 {
 		c.step(old, false)
 	} else {
-		c.setNextTick(c.now.rate.instant(c.at(predicted)).next())
+		c.setNextTick(c.firstTick())
 	}
-}
-
-// correct lets the provider steer the clocks.
-func (c *Client) correct() {
-	b, before := &c.buffers, c.at(predicted)
-	c.drive()
-	if b.ahead.jump && c.at(predicted) > before {
-		b.jumped, b.ahead.row = c.nextTick(), 0
-	}
-	b.ahead.jump, b.behind.jump = false, false
 }
 
 // Timing is how a client sets its clocks, and how well that works. See ClientConfig.

@@ -149,13 +149,11 @@ type ClientConfig struct {
 
 // complete checks the configuration and fills in the defaults, but those that depend on the rate.
 func (c *Config) complete() error {
-	c.MaxTicks = orDefault(c.MaxTicks, 8) // as in netfox: a frame of 1/8 s at 60 Hz still catches up
-	c.StallThreshold = orDefault(c.StallThreshold, time.Second)
+	c.MaxTicks = cmp.Or(c.MaxTicks, 8) // as in netfox: a frame of 1/8 s at 60 Hz still catches up
+	c.StallThreshold = cmp.Or(c.StallThreshold, time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Clock == nil {
 		c.Clock = clock.Now
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
 	}
 	return cmp.Or(
 		refuse(!c.Rate.valid(), "Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num, c.Rate.Den),
@@ -179,12 +177,12 @@ func (c *ServerConfig) complete() error {
 }
 
 func (c *ClientConfig) complete() error {
-	c.LateShare = orDefault(c.LateShare, 0.01)
+	c.LateShare = cmp.Or(c.LateShare, 0.01)
 	// As in the Network Time System's prototype: at 60 Hz 1 % is not seen, 20 ms is about a tick, and
 	// 200 ms would take 20 s to slew.
-	c.SlewPPM = orDefault(c.SlewPPM, 10_000)
-	c.DeadBand = orDefault(c.DeadBand, 20*time.Millisecond)
-	c.HardThreshold = orDefault(c.HardThreshold, 200*time.Millisecond)
+	c.SlewPPM = cmp.Or(c.SlewPPM, 10_000)
+	c.DeadBand = cmp.Or(c.DeadBand, 20*time.Millisecond)
+	c.HardThreshold = cmp.Or(c.HardThreshold, 200*time.Millisecond)
 	if c.Provider == nil {
 		c.Provider = &clientProvider{ClientConfig: *c}
 	}
@@ -208,11 +206,4 @@ func refuse(wrong bool, format string, args ...any) error {
 		return nil
 	}
 	return fmt.Errorf("tick: "+format, args...)
-}
-
-func orDefault[T ~int | ~int64 | ~uint64 | ~float64](v, whenZero T) T {
-	if v == 0 {
-		return whenZero
-	}
-	return v
 }

@@ -99,12 +99,9 @@ func (p *piece) read(nowUsec uint64) time.Duration {
 	}
 	ns := int64(elapsed(p.from, nowUsec))
 	forward := time.Duration(ns + parts(ns, p.pace.SkewPPB))
-	if left := p.pace.Slew; left != 0 && ns > 0 {
-		slewed := min(time.Duration(parts(ns, p.pace.SlewPPM*1000)), max(left, -left))
-		if left < 0 {
-			slewed = -slewed
-		}
-		forward = max(forward+slewed, 0)
+	if ns > 0 {
+		slewed := time.Duration(parts(ns, p.pace.SlewPPM*1000))
+		forward = max(forward+min(max(p.pace.Slew, -slewed), slewed), 0)
 	}
 	return cut(p.base + min(forward, 2*maxStart-1)) // no overflow: p.base is cut, too
 }

@@ -3,6 +3,7 @@
 package tick
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -48,9 +49,7 @@ func (r Rate) equal(o Rate) bool {
 
 // String returns the rate as in "60/s" or "60000/1001/s".
 func (r Rate) String() string {
-	if r == (Rate{}) {
-		r = r.orDefault()
-	}
+	r = cmp.Or(r, r.orDefault())
 	return strings.TrimSuffix(fmt.Sprintf("%d/%d", r.Num, r.Den), "/1") + "/s"
 }
 
@@ -109,14 +108,11 @@ func floorDiv(a, d int64) (quotient, remainder int64) {
 
 // satAdd returns a+b, cut off at the ends of int64.
 func satAdd[T ~int64](a, b T) T {
-	switch sum := a + b; {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
-		return sum
+	sum := a + b
+	if (a^sum)&(b^sum) < 0 { // the sum has another sign than both
+		return a>>63 ^ math.MaxInt64
 	}
+	return sum
 }
 
 // mulAdd returns a*b+c, 0 <= c <= b, cut off at the ends of int64.

@@ -2,7 +2,10 @@
 
 package tick
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // snapshot is what readers see. It does not change once they can see it.
 type snapshot struct {
@@ -88,8 +91,8 @@ func (l *loop) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
 	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides for
 	// the two ticks that a client plays ahead, the one under way, and one more.
 	window := s.rate.Duration(4)
-	past := orDefault(l.cfg.Past, satAdd(4*time.Second, window))
-	future := orDefault(l.cfg.Future, satAdd(time.Second, window))
+	past := cmp.Or(l.cfg.Past, satAdd(4*time.Second, window))
+	future := cmp.Or(l.cfg.Future, satAdd(time.Second, window))
 	at := s.rate.Duration(n)
 	if at < satAdd(s.read(server, nowUsec), -past) || at > satAdd(s.read(predicted, nowUsec), future) {
 		l.refused.Add(1)

@@ -2,7 +2,10 @@
 
 package tick
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Server is the game time and the ticks of a server or host. NewServer makes one. Its
 // three clocks are equal and run at the rate of the local clock.
@@ -17,10 +20,9 @@ import "time"
 // of package clock. Pass clock.Received for the time of receipt, clock.Now for all others.
 type Server struct {
 	loop
-	conf   ServerConfig
-	epoch  uint64             // of the last Start
-	peers  map[uint64]*player // those of which there was a Hello or an input
-	looked uint64             // when the silent ones among them were looked for
+	conf  ServerConfig
+	epoch uint64             // of the last Start
+	peers map[uint64]*player // those of which there was a Hello or an input
 }
 
 // player is what a server knows of a peer.
@@ -42,7 +44,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 
 func (s *Server) begin() {
 	s.epoch = s.nextEpoch()
-	s.peers, s.looked = map[uint64]*player{}, s.atUsec
+	s.peers = map[uint64]*player{}
 	first := s.now.rate.Duration(s.conf.FirstTick)
 	_, part := floorDiv(int64(-first), 1000)
 	first += time.Duration(part) // a whole microsecond, for OriginUsec
@@ -62,18 +64,14 @@ func (s *Server) ran(Tick) {}
 
 func (s *Server) paused() {}
 
-// steer lets the provider steer, whose targets are the clocks themselves. Now and then it looks
-// for peers that have fallen silent: there may be very many.
+// steer lets the provider steer, whose targets are the clocks themselves, and looks for peers that
+// have fallen silent.
 func (s *Server) steer() {
 	s.steering = Steering{}
 	for i, c := range s.steering.clocks() {
 		c.Target = s.now.read(i, s.atUsec+grace) - s.graceAt(Pace{})
 	}
 	s.drive()
-	if s.atUsec-s.looked < uint64(silence.Microseconds())/8 {
-		return
-	}
-	s.looked = s.atUsec
 	for peer, p := range s.peers {
 		if len(s.events) < maxEvents {
 			s.watch(&p.heard, peer)
@@ -84,7 +82,7 @@ func (s *Server) steer() {
 // nextEpoch returns the epoch of this Start. The wall clock is read for nothing else: it only has
 // to have gone on since the server was started last, perhaps as another process.
 func (s *Server) nextEpoch() uint64 {
-	return max(orDefault(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
+	return max(cmp.Or(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
 }
 
 // OnHello takes the Hello of a client. The first one of a peer is reported as

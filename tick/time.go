@@ -78,14 +78,6 @@ func (t Time) Sub(u Time) time.Duration {
 	return duration(sec, tn-un+t.offset-u.offset)
 }
 
-// next returns the first tick that starts at t or later.
-func (t Time) next() Tick {
-	if t.offset > 0 {
-		return t.tick + 1
-	}
-	return t.tick
-}
-
 // String returns the ticks since tick 0, rounded down to a hundredth, as in "1024.50". Half a
 // tick before tick 0 is "-0.50".
 func (t Time) String() string {

@@ -8,14 +8,11 @@ import (
 )
 
 const (
-	// welcomeSilence is how long the Welcomes of a server are believed to go on: three
-	// of one a second. Then any other is believed.
-	welcomeSilence = 3 * time.Second
 	// welcomeGap is a second from one Welcome to the next, and what one may be late.
 	// After it, one of an earlier epoch is believed if the remote clock agrees.
 	welcomeGap = 1200 * time.Millisecond
 	// welcomeFresh is how long the last Welcome says what the server's clock shows; it
-	// is welcomeSilence of a server that has repeated it. Meanwhile, and when an epoch
+	// is silence of a server that has repeated it. Meanwhile, and when an epoch
 	// begins, it must agree with the remote clock: less than a second ahead, and late by no more
 	// than welcomeLate and the delay, of which maxDelay is believed. Otherwise the remote clock is
 	// of a server before, or has noticed one half of a step. A client that has run no ticks yet
@@ -50,7 +47,7 @@ type welcomes struct {
 
 // refuses reports whether a Welcome is out of date. One of an earlier epoch is remembered.
 func (w *welcomes) refuses(came arrived) bool {
-	if !w.last.ok || elapsed(w.last.atUsec, came.atUsec) >= welcomeSilence {
+	if !w.last.ok || elapsed(w.last.atUsec, came.atUsec) >= silence {
 		return false
 	}
 	over := slices.Contains(w.over[:], came.Epoch) && came.Epoch != w.last.Epoch
@@ -60,12 +57,12 @@ func (w *welcomes) refuses(came arrived) bool {
 	return over || came.before(w.last.Welcome)
 }
 
-// believe takes a Welcome. news says that its rate is told for the first time.
-func (w *welcomes) believe(came arrived) (news bool) {
-	w.repeated = w.last.ok && came.Epoch == w.last.Epoch
-	news = came.Epoch != w.last.Epoch || !came.Rate.equal(w.last.Rate)
+// believe takes a Welcome, and returns the one before.
+func (w *welcomes) believe(came arrived) (last arrived) {
+	last = w.last
+	w.repeated = last.ok && came.Epoch == last.Epoch
 	w.last, w.earlier = came, arrived{}
-	return news
+	return last
 }
 
 // leave notes that an epoch is over.
@@ -92,7 +89,7 @@ func (a arrived) fits(r reading, delay, least time.Duration) bool {
 func (w *welcomes) agrees(r reading, delay time.Duration, inited, first bool) bool {
 	fresh, least := welcomeFresh, time.Duration(0)
 	if w.repeated {
-		fresh = welcomeSilence
+		fresh = silence
 	}
 	if !inited && first {
 		least = firstWelcomeLate
@@ -102,8 +99,8 @@ func (w *welcomes) agrees(r reading, delay time.Duration, inited, first bool) bo
 
 // tells reports whether the last Welcome says where game time is now. In a pause of the server it
 // does not: nobody knows when that will end. And one that was sent before our own Resume may
-// be from before the pause; if no other comes for welcomeSilence, it counts.
+// be from before the pause; if no other comes for silence, it counts.
 func (w *welcomes) tells(nowUsec uint64) bool {
-	doubted := w.resumed && elapsed(w.resumeAt.atUsec, nowUsec) < welcomeSilence
+	doubted := w.resumed && elapsed(w.resumeAt.atUsec, nowUsec) < silence
 	return !w.last.Paused && !(doubted && int64(w.last.serverUsec()-w.resumeAt.usec) < 0)
 }
