@@ -89,7 +89,6 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 	}
 	if int64(nowUsec-l.atUsec) < 0 {
 		l.stats.Backwards++
-		nowUsec = l.atUsec
 	}
 	gap := elapsed(l.atUsec, nowUsec)
 	if !l.now.known {
@@ -176,12 +175,11 @@ func (l *loop) runTicks(due int, life int64) (ticks int) {
 		}
 	}
 	bracket(l.on.BeforeLoop)
-	for ticks < due {
+	for ; ticks < due; ticks++ {
 		t, ok := l.take(life)
 		if !ok {
 			break
 		}
-		ticks++
 		call(l, life, l.on.BeforeTick, t)
 		call(l, life, l.on.Tick, t)
 		call(l, life, l.on.AfterTick, t)
@@ -210,11 +208,8 @@ func (l *loop) take(life int64) (Info, bool) {
 	start := r.At(n, 0)
 	back := l.at(predicted) - r.Duration(n)
 	l.role.ran(n)
-	return Info{Tick: n, Delta: start.length(), Clocks: Clocks{
-		SharedTime:    r.instant(l.pinned(shared, back)),
-		ServerTime:    r.instant(l.pinned(server, back)),
-		PredictedTime: start,
-	}}, true
+	clocks := Clocks{r.instant(l.pinned(shared, back)), r.instant(l.pinned(server, back)), start}
+	return Info{n, start.length(), clocks}, true
 }
 
 // pinned returns what a clock read when predicted time was back earlier: within the

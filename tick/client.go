@@ -68,7 +68,7 @@ func (c *Client) Follow(remote RemoteClock) error {
 		return err
 	}
 	c.buffers = buffers{}
-	c.welcomes.reconnect()
+	c.welcomes.last.ok, c.welcomes.earlier.ok = false, false // but which epochs are over is known
 	return nil
 }
 
@@ -174,8 +174,7 @@ func (c *Client) meetRate(r Rate) {
 func (c *Client) Hello() (h Hello, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	heard := c.welcomes.last.ok && c.welcomes.last.Heard
-	return Hello{c.now.epoch, c.now.rate}, c.synced && !heard
+	return Hello{c.now.epoch, c.now.rate}, c.synced && !(c.welcomes.last.ok && c.welcomes.last.Heard)
 }
 
 // AcceptState is Accept for the state of tick n, and lets the server clock follow when such states
@@ -271,15 +270,17 @@ func (c *Client) target(at, early, late time.Duration) {
 		skew = 0
 	}
 	b.track(at, skew, !c.welcomes.tells(now), c.conf.HardThreshold, now)
-	*s = Steering{Steered{Target: at}, Steered{Target: early - max(c.conf.ClientBuffer, 0)}, Steered{Target: late + max(c.conf.ServerBuffer, 0)}}
+	s.SharedTime = Steered{Target: at}
+	s.ServerTime = Steered{Target: early - max(c.conf.ClientBuffer, 0)}
+	s.PredictedTime = Steered{Target: late + max(c.conf.ServerBuffer, 0)}
 	share, rate := c.conf.LateShare/2, c.now.rate // with room for what is not known yet
 	if c.conf.ClientBuffer == 0 {
 		behind := b.behind.distance(b.ref-early, rate.Duration(1), share, now)
-		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.told, Late: b.behind.jump}
+		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.all > 0, Late: b.behind.jump}
 	}
 	if c.conf.ServerBuffer == 0 {
 		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), share, now)
-		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.told, Late: b.ahead.jump}
+		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.all > 0, Late: b.ahead.jump}
 	}
 	for _, k := range s.clocks() {
 		k.At, k.Pace.SkewPPB = k.Target, skew
@@ -330,11 +331,10 @@ func (c *Client) Timing() (t Timing, ok bool) {
 	if !c.now.known {
 		return Timing{}, false
 	}
-	shared, server, predicted := c.at(shared), c.at(server), c.at(predicted)
 	return Timing{
-		Lead: predicted - shared, Delay: shared - server,
-		ServerBuffer: predicted - c.fastestTo, ClientBuffer: c.fastestFrom - server,
-		Error:      c.goal - predicted,
+		Lead: c.at(predicted) - c.at(shared), Delay: c.at(shared) - c.at(server),
+		ServerBuffer: c.at(predicted) - c.fastestTo, ClientBuffer: c.fastestFrom - c.at(server),
+		Error:      c.goal - c.at(predicted),
 		LateInputs: c.buffers.ahead.lateShare(), LateStates: c.buffers.behind.lateShare(),
 		HeardUsec: c.heard.atUsec, Silent: c.heard.silent,
 	}, true

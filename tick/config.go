@@ -165,9 +165,7 @@ func (c *Config) complete() error {
 }
 
 func (c *ServerConfig) complete() error {
-	if c.Provider == nil {
-		c.Provider = serverProvider{}
-	}
+	c.Provider = cmp.Or[Provider](c.Provider, serverProvider{})
 	first := c.Rate.Duration(c.FirstTick)
 	return cmp.Or(
 		c.Config.complete(),
@@ -183,9 +181,7 @@ func (c *ClientConfig) complete() error {
 	c.SlewPPM = cmp.Or(c.SlewPPM, 10_000)
 	c.DeadBand = cmp.Or(c.DeadBand, 20*time.Millisecond)
 	c.HardThreshold = cmp.Or(c.HardThreshold, 200*time.Millisecond)
-	if c.Provider == nil {
-		c.Provider = &clientProvider{ClientConfig: *c}
-	}
+	c.Provider = cmp.Or[Provider](c.Provider, &clientProvider{ClientConfig: *c})
 	return cmp.Or(
 		c.Config.complete(),
 		refuse(c.SyncBound < 0, "SyncBound is negative: %v", c.SyncBound),

@@ -85,8 +85,7 @@ func (c *course) turn(p piece) {
 // the last change has not begun yet.
 func (c *course) change(nowUsec uint64, p Pace) {
 	last := c.last()
-	same := p == last.pace && p.Slew == 0 // the same slew begins anew
-	if !same && int64(nowUsec-last.from) >= 0 {
+	if other := p != last.pace || p.Slew != 0; other && int64(nowUsec-last.from) >= 0 { // a slew begins anew
 		c.turn(piece{from: nowUsec + grace, pace: p})
 	}
 }

@@ -66,11 +66,9 @@ type Event struct {
 
 // String returns the event in words.
 func (e Event) String() string {
-	ticks, fate := "", "skipped"
-	if e.Again {
-		fate = "run again"
-	}
+	ticks := ""
 	if e.First <= e.Last {
+		fate := map[bool]string{false: "skipped", true: "run again"}[e.Again]
 		ticks = fmt.Sprintf(", ticks %d to %d %s", e.First, e.Last, fate)
 	}
 	texts := [...]string{

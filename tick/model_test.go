@@ -426,7 +426,7 @@ func TestModel(t *testing.T) {
 			m.fail("not synchronized after %v", healing)
 		} else {
 			for k, d := range off {
-				if m.client.buffers.ahead.told || m.client.buffers.behind.told {
+				if m.client.buffers.ahead.all > 0 || m.client.buffers.behind.all > 0 {
 					band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
 				}
 				if d.Abs() > band[k]+10*time.Microsecond {

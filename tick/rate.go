@@ -15,12 +15,7 @@ import (
 // negative.
 type Tick int64
 
-const (
-	billion = 1_000_000_000 // nanoseconds in a second
-	// maxRate is the highest rate, one tick a nanosecond: above it two ticks would
-	// start at the same nanosecond and the way back from a time would be lost.
-	maxRate = billion
-)
+const billion = 1_000_000_000 // nanoseconds in a second
 
 // Rate is Num/Den ticks a second, as in {60, 1} or {60000, 1001}, above 0 and at most
 // 10^9. The zero value is 60 a second. Any other rate with a zero in it, or above
@@ -53,9 +48,10 @@ func (r Rate) String() string {
 	return strings.TrimSuffix(fmt.Sprintf("%d/%d", r.Num, r.Den), "/1") + "/s"
 }
 
-// orDefault returns r if it can be used, and otherwise 60 a second.
+// orDefault returns r if it can be used, and otherwise 60 a second. Above a tick a nanosecond two
+// ticks would start at the same nanosecond, and the way back from a time would be lost.
 func (r Rate) orDefault() Rate {
-	if r.Num > 0 && uint64(r.Num) <= maxRate*uint64(r.Den) { // so Den > 0, too
+	if r.Num > 0 && uint64(r.Num) <= billion*uint64(r.Den) { // so Den > 0, too
 		return r
 	}
 	return Rate{60, 1}
@@ -121,15 +117,11 @@ func mulAdd(a, b, c int64) int64 {
 		a, c = a+1, c-b // so that both terms have one sign and cut off alike
 	}
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	hi -= uint64(a >> 63 & b) // the high half of the signed product
-	switch {
-	case hi == uint64(int64(lo)>>63):
-		return satAdd(int64(lo), c)
-	case a < 0:
-		return math.MinInt64
-	default:
-		return math.MaxInt64
+	hi -= uint64(a >> 63 & b)        // the high half of the signed product
+	if hi != uint64(int64(lo)>>63) { // it does not fit
+		return a>>63 ^ math.MaxInt64
 	}
+	return satAdd(int64(lo), c)
 }
 
 // duration returns sec seconds and nsec nanoseconds, cut off at the ends.

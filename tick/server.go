@@ -45,9 +45,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 func (s *Server) begin() {
 	s.epoch = s.nextEpoch()
 	s.peers = map[uint64]*player{}
-	first := s.now.rate.Duration(s.conf.FirstTick)
-	_, part := floorDiv(int64(-first), 1000)
-	first += time.Duration(part) // a whole microsecond, for OriginUsec
+	usec, _ := floorDiv(int64(s.now.rate.Duration(s.conf.FirstTick))+999, 1000) // a whole one, for OriginUsec
+	first := time.Duration(usec) * time.Microsecond
 	s.now.epoch = s.epoch
 	for i := range s.now.courses {
 		s.set(i, first, Pace{})
@@ -73,9 +72,7 @@ func (s *Server) steer() {
 	}
 	s.drive()
 	for peer, p := range s.peers {
-		if len(s.events) < maxEvents {
-			s.watch(&p.heard, peer)
-		}
+		s.watch(&p.heard, peer)
 	}
 }
 
@@ -181,17 +178,16 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		return Welcome{}, false
 	}
 	zero, at := s.now.origin(nowUsec)
-	w = Welcome{
+	p := cmp.Or(s.peers[peer], &player{})
+	return Welcome{
 		Epoch:      s.epoch,
 		Rate:       s.now.rate,
 		OriginUsec: zero,
 		Tick:       s.now.rate.Ticks(at),
+		Heard:      p.synced,
 		Paused:     s.now.courses[predicted].at(nowUsec).still,
-	}
-	if p := s.peers[peer]; p != nil {
-		w.Heard, w.inputs = p.synced, p.arrivals
-	}
-	return w, true
+		inputs:     p.arrivals,
+	}, true
 }
 
 // StartUsec returns what the local clock reads when tick n starts, or read when it started, if game

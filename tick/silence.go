@@ -26,9 +26,9 @@ func (l *loop) hear(v *vitals, peer, nowUsec uint64) {
 	}
 }
 
-// watch reports the other side if it has fallen silent.
+// watch reports the other side if it has fallen silent, unless too many events wait.
 func (l *loop) watch(v *vitals, peer uint64) {
-	if age := elapsed(v.atUsec, l.atUsec); v.known && !v.silent && age > silence {
+	if age := elapsed(v.atUsec, l.atUsec); v.known && !v.silent && age > silence && len(l.events) < maxEvents {
 		v.silent = true
 		l.report(Event{Kind: EventSilent, By: age, Peer: peer, Last: -1})
 	}

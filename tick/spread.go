@@ -64,16 +64,12 @@ func (s *spread) count(d time.Duration) {
 	}
 }
 
-// bin returns the bin of what is so far above the level, and edge the end of a bin.
+// bin returns the bin of what is so far above the level.
 func bin(above time.Duration) int {
 	if above <= finest {
 		return 0
 	}
 	return min(1+int(perOctave*math.Log2(float64(above)/float64(finest))), bins-1)
-}
-
-func edge(bin int) time.Duration {
-	return time.Duration(float64(finest) * math.Exp2(float64(bin)/perOctave))
 }
 
 // last returns the last n delays, the shortest first.
@@ -97,15 +93,14 @@ func (s *spread) settle() {
 		return
 	}
 	// Those that are nearer to the level of before belong there.
-	kept := s.recent[:0]
-	for _, d := range s.recent {
-		if (d - s.level).Abs() < (d - median).Abs() {
+	s.recent = slices.DeleteFunc(s.recent, func(d time.Duration) bool {
+		nearer := (d - s.level).Abs() < (d - median).Abs()
+		if nearer {
 			s.count(d)
-		} else {
-			kept = append(kept, d)
 		}
-	}
-	s.level, s.recent = median, kept
+		return nearer
+	})
+	s.level = median
 }
 
 // restart says that the path has become another one, of which only the last n delays are known.
@@ -138,7 +133,7 @@ func (s *spread) beyond(share float64) time.Duration {
 	}
 	s.usual = end(unusual)
 	if i := end(share); i > 0 {
-		return edge(i)
+		return time.Duration(float64(finest) * math.Exp2(float64(i)/perOctave)) // the end of the bin
 	}
 	return 0
 }

@@ -71,10 +71,6 @@ func (w *welcomes) leave(epoch uint64) {
 	w.over[0], w.resumed = epoch, false
 }
 
-// reconnect forgets the server, but not which epochs are over: the next Welcome is of another
-// connection.
-func (w *welcomes) reconnect() { w.last.ok, w.earlier.ok = false, false }
-
 // fits reports whether a remote clock that reads so much is the one that a Welcome tells of. It may
 // have been under way for a while since the start of the tick that it names, or for least.
 func (a arrived) fits(r reading, delay, least time.Duration) bool {
