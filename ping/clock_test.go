@@ -92,7 +92,7 @@ func TestSigns(t *testing.T) {
 	}
 }
 
-// TestSchedule: eight fast requests, then one per interval, and fast again after a
+// TestSchedule: 8 fast requests, then one per interval, and fast again after a
 // step.
 func TestSchedule(t *testing.T) {
 	for _, x := range []struct {
@@ -190,7 +190,7 @@ func TestAdjust(t *testing.T) {
 	}
 }
 
-// TestLastMicroseconds: small errors do not stay for ever for want of an eighth.
+// TestLastMicroseconds: small errors do not stay for ever for want of 1/8.
 func TestLastMicroseconds(t *testing.T) {
 	for _, jump := range []int64{-7, 7} {
 		w := newWorld(new(Clock))
@@ -253,7 +253,7 @@ func TestAdmits(t *testing.T) {
 	}
 }
 
-// TestJitter: the mean round trip less the shortest, of eight.
+// TestJitter: the mean round trip less the shortest, of 8.
 func TestJitter(t *testing.T) {
 	w := newWorld(new(Clock))
 	n := int64(0)
@@ -416,7 +416,7 @@ func TestPastStays(t *testing.T) {
 	}
 }
 
-// TestReaders: one goroutine handles replies while eight read the present; none sees
+// TestReaders: one goroutine handles replies while 8 read the present; none sees
 // the clock go back within one number of steps, nor a torn snapshot.
 func TestReaders(t *testing.T) {
 	r := random(t)

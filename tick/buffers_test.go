@@ -30,6 +30,8 @@ type way struct {
 	inTime   int
 	late     int
 	lateAt   uint64 // when the last one came
+
+	states, lateStates int // by the client's clock when they came
 }
 
 // parcel is something under way.
@@ -88,7 +90,10 @@ func (w *way) run(d time.Duration) {
 				return false
 			}
 			_ = w.client.OnWelcome(p.w, w.now+w.ahead)
-			if w.state {
+			if at, known := w.client.ServerTime(w.now + w.ahead); w.state && known {
+				if w.states++; at.Duration() > Hz(60).Duration(p.n-1) {
+					w.lateStates++
+				}
 				w.client.AcceptState(p.w.Epoch, p.n, w.now+w.ahead)
 			}
 			return true

@@ -41,11 +41,11 @@ type follower struct {
 
 	late, all float32 // arrivals of late; all is 0 only before the first one
 
-	row   int    // how many were late in a row, up to the last one
-	rowAt uint64 // since when
-	worst int    // the longest row that ended by itself, of late
-	at    uint64 // when it did
-	jump  bool   // too many are late in a row: the clock is to be set
+	row     int    // how many were late in a row, up to the last one
+	rowAt   uint64 // since when
+	worst   int    // the longest row that ended by itself, of late
+	worstAt uint64 // when it did
+	jump    bool   // too many are late in a row: the clock is to be set
 
 	jumps  int    // how often that was, each within jumpsRemember of the one before
 	jumpAt uint64 // the last time
@@ -74,8 +74,8 @@ func (f *follower) count(late bool, nowUsec uint64) {
 		}
 		return
 	}
-	if f.row > f.worst || elapsed(f.at, nowUsec) > rowRemember {
-		f.worst, f.at = f.row, nowUsec
+	if f.row > f.worst || elapsed(f.worstAt, nowUsec) > rowRemember {
+		f.worst, f.worstAt = f.row, nowUsec
 	}
 	f.row = 0
 }
@@ -84,7 +84,7 @@ func (f *follower) count(late bool, nowUsec uint64) {
 // another path.
 func (f *follower) judge(tick, lasts time.Duration, nowUsec uint64) {
 	least, worst := max(rowLeast, int(rowShort/tick)), f.worst
-	if elapsed(f.at, nowUsec) > rowRemember {
+	if elapsed(f.worstAt, nowUsec) > rowRemember {
 		worst = 0
 	}
 	if f.row < least || f.row <= min(worst, max(least, int(rowLong/tick))) || elapsed(f.rowAt, nowUsec) < lasts {

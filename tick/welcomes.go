@@ -11,8 +11,8 @@ const (
 	// welcomeGap is a second from one Welcome to the next, and what one may be late.
 	// After it, one of an earlier epoch is believed if the remote clock agrees.
 	welcomeGap = 1200 * time.Millisecond
-	// welcomeFresh is how long the last Welcome says what the server's clock shows; it
-	// is silence of a server that has repeated it. Meanwhile, and when an epoch
+	// welcomeFresh is how long the last Welcome says what the server's clock shows; where the server
+	// has repeated it, silence is. Meanwhile, and when an epoch
 	// begins, it must agree with the remote clock: less than a second ahead, and late by no more
 	// than welcomeLate and the delay, of which maxDelay is believed. Otherwise the remote clock is
 	// of a server before, or has noticed one half of a step. A client that has run no ticks yet
