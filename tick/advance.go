@@ -109,7 +109,7 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 
 // plan applies the policies and returns how many ticks to run.
 func (l *loop) plan(gap time.Duration, single bool) int {
-	next, last := l.nextTick(), l.now.rate.Ticks(l.at(predicted))
+	next, last := l.nextTick(), l.now.rate.Ticks(l.latest(predicted))
 	if single && next == last+1 {
 		last = next
 	}
@@ -136,15 +136,15 @@ func (l *loop) plan(gap time.Duration, single bool) int {
 }
 
 // firstTick returns the first tick that starts at predicted time or later.
-func (l *loop) firstTick() Tick { return l.now.rate.Ticks(l.at(predicted)-1) + 1 }
+func (l *loop) firstTick() Tick { return l.now.rate.Ticks(l.latest(predicted)-1) + 1 }
 
 // step reports that predicted time was set from old to what it is, and goes on with the tick that
 // is running now, or after it if that is run already. With all, the ticks between are run, if an
 // Advance may run so many.
 func (l *loop) step(old time.Duration, all bool) {
 	l.stats.Steps++
-	e := Event{Kind: EventStepped, By: satAdd(l.at(predicted), -old)}
-	next, running := l.nextTick(), l.now.rate.Ticks(l.at(predicted))
+	e := Event{Kind: EventStepped, By: satAdd(l.latest(predicted), -old)}
+	next, running := l.nextTick(), l.now.rate.Ticks(l.latest(predicted))
 	switch most := Tick(l.cfg.MaxTicks); {
 	case e.By < 0 && running < next-1:
 		next = running + 1
@@ -206,7 +206,7 @@ func (l *loop) take(life int64) (Info, bool) {
 	l.setNextTick(n + 1)
 	l.stats.Ticks++
 	start := r.At(n, 0)
-	back := l.at(predicted) - r.Duration(n)
+	back := l.latest(predicted) - r.Duration(n)
 	l.role.ran(n)
 	clocks := Clocks{r.instant(l.pinned(shared, back)), r.instant(l.pinned(server, back)), start}
 	return Info{n, start.length(), clocks}, true
@@ -220,6 +220,6 @@ func (l *loop) pinned(i int, back time.Duration) time.Duration {
 	if frame := l.moved[predicted]; 0 < back && back < frame {
 		back = time.Duration(float64(l.moved[i]) * (float64(back) / float64(frame)))
 	}
-	l.pins[i] = max(l.at(i)-back, l.pins[i])
+	l.pins[i] = max(l.latest(i)-back, l.pins[i])
 	return l.pins[i]
 }

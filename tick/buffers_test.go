@@ -316,6 +316,11 @@ func TestInputsAreTold(t *testing.T) {
 	if _, ok := w.inputs.early(2); ok && w.inputs.ticks > 2 {
 		t.Error("tick 71 has come")
 	}
+	s.AcceptInput(2, s.epoch, 71, 1_180_000) // it came in time, and was read after the Advance that ran its tick
+	w, _ = s.Announce(2, 1_200_000)
+	if early, ok := w.inputs.early(0); !ok || early.Round(ms(1)) != -ms(17) {
+		t.Errorf("read late: %v, %v", early, ok)
+	}
 	s.Forget(1)
 	if w, _ := s.Announce(1, 1_200_000); w.inputs.ticks != 0 {
 		t.Errorf("%+v", w.inputs)

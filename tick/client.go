@@ -197,7 +197,7 @@ func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 }
 
 // ran notes when the input for a tick is sent.
-func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.at(predicted), c.atUsec) }
+func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.latest(predicted), c.atUsec) }
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (c *Client) steer() {
@@ -291,7 +291,7 @@ func (c *Client) target(at, early, late time.Duration) {
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
 func (c *Client) enter() {
-	old, s := c.at(predicted), c.steering // a copy: drive needs it as it is
+	old, s := c.latest(predicted), c.steering // a copy: drive needs it as it is
 	c.frozen, c.now.paused = c.welcomes.last.Paused, c.welcomes.last.Paused
 	c.cfg.Provider.InitializeClient(&s)
 	for i, k := range s.clocks() {
@@ -332,9 +332,9 @@ func (c *Client) Timing() (t Timing, ok bool) {
 		return Timing{}, false
 	}
 	return Timing{
-		Lead: c.at(predicted) - c.at(shared), Delay: c.at(shared) - c.at(server),
-		ServerBuffer: c.at(predicted) - c.fastestTo, ClientBuffer: c.fastestFrom - c.at(server),
-		Error:      c.goal - c.at(predicted),
+		Lead: c.latest(predicted) - c.latest(shared), Delay: c.latest(shared) - c.latest(server),
+		ServerBuffer: c.latest(predicted) - c.fastestTo, ClientBuffer: c.fastestFrom - c.latest(server),
+		Error:      c.goal - c.latest(predicted),
 		LateInputs: c.buffers.ahead.lateShare(), LateStates: c.buffers.behind.lateShare(),
 		HeardUsec: c.heard.atUsec, Silent: c.heard.silent,
 	}, true

@@ -39,8 +39,8 @@ type piece struct {
 	still bool // the clock stands still: a pause
 }
 
-// at returns the piece that counts at nowUsec. Before the first one begins it is the first.
-func (c course) at(nowUsec uint64) *piece {
+// piece returns the piece that counts at nowUsec. Before the first one begins it is the first.
+func (c course) piece(nowUsec uint64) *piece {
 	i := len(c) - 1
 	for i > 0 && int64(nowUsec-c[i].from) < 0 {
 		i--
@@ -53,7 +53,7 @@ func (c course) read(nowUsec uint64) time.Duration {
 	if len(c) == 0 {
 		return 0
 	}
-	return c.at(nowUsec).read(nowUsec)
+	return c.piece(nowUsec).read(nowUsec)
 }
 
 // last returns the piece that counts from its beginning on, as far as is known.

@@ -149,7 +149,7 @@ func (l *loop) Stats() Stats {
 	s := l.stats
 	s.Refused, s.OldEpoch, s.Early = l.refused.Load(), l.oldEpoch.Load(), l.early.Load()
 	if l.now.known {
-		s.Debt = max(l.now.rate.Ticks(l.at(predicted))-l.nextTick()+1, 0)
+		s.Debt = max(l.now.rate.Ticks(l.latest(predicted))-l.nextTick()+1, 0)
 	}
 	return s
 }
@@ -160,13 +160,13 @@ func (l *loop) reach(nowUsec uint64) {
 		return
 	}
 	for i := range l.moved {
-		l.moved[i] = l.now.read(i, nowUsec) - l.at(i)
+		l.moved[i] = l.now.read(i, nowUsec) - l.latest(i)
 	}
 	l.atUsec = nowUsec
 }
 
-// at returns what clock i reads at the last input.
-func (l *loop) at(i int) time.Duration { return l.now.read(i, l.atUsec) }
+// latest returns what clock i reads at the last input.
+func (l *loop) latest(i int) time.Duration { return l.now.read(i, l.atUsec) }
 
 // set sets clock i, which makes the last frame useless for pinned.
 func (l *loop) set(i int, t time.Duration, p Pace) {
@@ -185,7 +185,7 @@ func (l *loop) drive() {
 	for i, c := range s.clocks() {
 		c.At, c.Target = l.now.read(i, l.atUsec+grace), c.Target+l.graceAt(c.Pace)
 	}
-	ok, old, set := l.cfg.Provider.AdvanceTime(s), l.at(predicted), false
+	ok, old, set := l.cfg.Provider.AdvanceTime(s), l.latest(predicted), false
 	for i, c := range s.clocks() {
 		p, was := c.Pace.limited(), l.now.read(i, l.atUsec+grace)
 		at := within(satAdd(c.At, -l.graceAt(p)))

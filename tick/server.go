@@ -185,7 +185,7 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		OriginUsec: zero,
 		Tick:       s.now.rate.Ticks(at),
 		Heard:      p.synced,
-		Paused:     s.now.courses[predicted].at(nowUsec).still,
+		Paused:     s.now.courses[predicted].piece(nowUsec).still,
 		inputs:     p.arrivals,
 	}, true
 }

@@ -411,7 +411,7 @@ func TestStepBackWithinATick(t *testing.T) {
 		s := mustServer(ServerConfig{})
 		s.set(predicted, s.now.rate.Duration(running), Pace{})
 		s.setNextTick(10)
-		s.step(s.at(predicted)+1, false)
+		s.step(s.latest(predicted)+1, false)
 		want.Kind, want.By = EventStepped, -1
 		if len(s.events) != 1 || s.events[0] != want {
 			t.Errorf("back into tick %d before tick 10: %+v, want %+v", running, s.events, want)

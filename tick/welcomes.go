@@ -12,11 +12,11 @@ const (
 	// After it, one of an earlier epoch is believed if the remote clock agrees.
 	welcomeGap = 1200 * time.Millisecond
 	// welcomeFresh is how long the last Welcome says what the server's clock shows; where the server
-	// has repeated it, silence is. Meanwhile, and when an epoch
-	// begins, it must agree with the remote clock: less than a second ahead, and late by no more
-	// than welcomeLate and the delay, of which maxDelay is believed. Otherwise the remote clock is
-	// of a server before, or has noticed one half of a step. A client that has run no ticks yet
-	// has no server before: the first Welcome may be very late.
+	// has repeated it, silence is. Meanwhile, and when an epoch begins, it must agree with the remote
+	// clock: less than a second ahead, and late by no more than welcomeLate and the delay, of which
+	// maxDelay is believed. Otherwise the remote clock is of a server before, or has noticed one half
+	// of a step. A client that has run no ticks yet has no server before: the first Welcome may be
+	// very late.
 	welcomeFresh     = time.Second
 	welcomeAhead     = time.Second
 	welcomeLate      = 2 * time.Second
@@ -80,17 +80,17 @@ func (a arrived) fits(r reading, delay, least time.Duration) bool {
 }
 
 // agrees reports whether the remote clock can be that of the server that sent the last Welcome,
-// or that says nothing any more. inited and first say that the clocks are known, and that no
+// or that says nothing any more. known and first say that the clocks are known, and that no
 // tick has run.
-func (w *welcomes) agrees(r reading, delay time.Duration, inited, first bool) bool {
+func (w *welcomes) agrees(r reading, delay time.Duration, known, first bool) bool {
 	fresh, least := welcomeFresh, time.Duration(0)
 	if w.repeated {
 		fresh = silence
 	}
-	if !inited && first {
+	if !known && first {
 		least = firstWelcomeLate
 	}
-	return inited && elapsed(w.last.atUsec, r.atUsec) >= fresh || w.last.fits(r, delay, least)
+	return known && elapsed(w.last.atUsec, r.atUsec) >= fresh || w.last.fits(r, delay, least)
 }
 
 // tells reports whether the last Welcome says where game time is now. In a pause of the server it
