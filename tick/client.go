@@ -125,12 +125,13 @@ func (c *Client) believe(w arrived) {
 	if c.now.epoch != 0 && w.Epoch != c.now.epoch {
 		c.leave(w.Epoch)
 	}
-	last := c.welcomes.believe(w)
+	told := w.Epoch == c.welcomes.last.Epoch && w.Rate.equal(c.welcomes.last.Rate)
+	c.welcomes.believe(w)
 	c.now.epoch, c.remote.near = w.Epoch, w.reading()
 	if w.inputs.ticks > 0 && c.now.known {
 		c.buffers.inputsArrived(&w.inputs, c.now.rate.Duration(1), c.atUsec)
 	}
-	if told := w.Epoch == last.Epoch && w.Rate.equal(last.Rate); !told && !w.Rate.equal(c.now.rate) {
+	if !told && !w.Rate.equal(c.now.rate) {
 		c.meetRate(w.Rate)
 	}
 	if c.frozen && !w.Paused {

@@ -78,7 +78,8 @@ type Handlers struct {
 
 	// AfterSync is called on a client by each Advance that finds that the remote clock was updated.
 	// by is what it reads, minus what its reading before led to at the skew of then: positive if it
-	// was set forward, and 0 the first time. It comes before the ticks, like Event.
+	// was set forward, and 0 the first time. Less than 3 us is no update, since readings are whole
+	// microseconds. It comes before the ticks, like Event.
 	AfterSync func(by time.Duration)
 }
 

@@ -5,6 +5,7 @@ package tick
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -76,7 +77,7 @@ func (e Event) String() string {
 		EventClientSynced: fmt.Sprintf("peer %d synced", e.Peer),
 		EventStepped:      fmt.Sprintf("stepped by %v%s", e.By, ticks),
 		EventStalled:      fmt.Sprintf("stalled for %v%s", e.By, ticks),
-		EventSkipped:      "catching up" + ticks,
+		EventSkipped:      strings.TrimPrefix(ticks, ", "),
 		EventLost:         "lost",
 		EventRateMismatch: fmt.Sprintf("tick rate %v of peer %d differs%s", e.Rate, e.Peer, ticks),
 		EventEpochChanged: fmt.Sprintf("epoch %d", e.Epoch),

@@ -195,8 +195,7 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 func (s *Server) StartUsec(n Tick, nowUsec uint64) (localUsec uint64, ok bool) {
 	now := s.snap.Load()
 	zero, _ := now.origin(nowUsec)
-	usec, _ := floorDiv(int64(now.rate.Duration(n)), 1000)
-	return zero + uint64(usec), now.known
+	return Welcome{Rate: now.rate, OriginUsec: zero, Tick: n}.serverUsec(), now.known
 }
 
 // Forget forgets a peer that has left, so that it is reported when it comes again.

@@ -57,12 +57,10 @@ func (w *welcomes) refuses(came arrived) bool {
 	return over || came.before(w.last.Welcome)
 }
 
-// believe takes a Welcome, and returns the one before.
-func (w *welcomes) believe(came arrived) (last arrived) {
-	last = w.last
-	w.repeated = last.ok && came.Epoch == last.Epoch
+// believe takes a Welcome.
+func (w *welcomes) believe(came arrived) {
+	w.repeated = w.last.ok && came.Epoch == w.last.Epoch
 	w.last, w.earlier = came, arrived{}
-	return last
 }
 
 // leave notes that an epoch is over.
