@@ -16,28 +16,6 @@ import (
 
 // What a clock by request and response has to do in a game, one test for each property.
 
-// TestFirstExchange: symmetric 50 ms, no jitter: error at most 1 us after the first exchange.
-func TestFirstExchange(t *testing.T) {
-	w := newWorld(new(Clock))
-	w.up, w.down = constant(50*usMs), constant(50*usMs)
-	w.ping(func(v Verdict) {
-		if v != Synced {
-			t.Fatal(v)
-		}
-	})
-	w.run(100 * time.Millisecond)
-	e := w.errorUsec(t)
-	t.Logf("error %d us", e)
-	if magnitude(e) > 1 {
-		t.Errorf("error %d us after the first exchange", e)
-	}
-	// It goes on, without another exchange: the article's listing forgot to.
-	w.run(time.Hour)
-	if e := w.errorUsec(t); magnitude(e) > 1 {
-		t.Errorf("error %d us an hour later", e)
-	}
-}
-
 // TestJitterFilter: round trip 60 ms and exponential 20 ms jitter each way, 10 pings/s:
 // after 10 s the error's 99th percentile is at most 5 ms; netfox's weights and a
 // plain mean are worse.
@@ -49,7 +27,6 @@ func TestJitterFilter(t *testing.T) {
 		w := newWorld(c)
 		w.up, w.down = exponential(r, 30*usMs, 20*usMs), exponential(r, 30*usMs, 20*usMs)
 		controls := [2]rivals.Netfox{{}, {Even: true}}
-		var stamps [4]uint64
 		w.every(100*time.Millisecond, func() {
 			t1 := w.local()
 			request := c.AppendRequest(nil, t1)
@@ -58,7 +35,6 @@ func TestJitterFilter(t *testing.T) {
 				reply, _ := AppendReply(nil, request, 0, t2, t2)
 				w.after(w.down(), func() {
 					c.HandleReply(reply, w.local())
-					stamps = [4]uint64{t1, t2, t2, w.local()}
 					for i := range controls {
 						controls[i].OnExchange(t1, t2, t2, w.local())
 					}
@@ -75,7 +51,6 @@ func TestJitterFilter(t *testing.T) {
 		})
 		w.run(60 * time.Second)
 		ours = append(ours, m.errors...)
-		_ = stamps
 	}
 	p, q, s := percentile(ours, 0.99), percentile(fox, 0.99), percentile(mean, 0.99)
 	t.Logf("error p99: MinDelay %d us, netfox %d us, mean %d us", p, q, s)
@@ -348,15 +323,9 @@ func TestSuspend(t *testing.T) {
 	w.ppb = 20_000
 	verdicts := map[Verdict]int{}
 	var first Verdict
-	w.keepPinging(func(v Verdict) {
-		if len(verdicts) == 0 {
-			first = v
-		}
-		verdicts[v]++
-	})
+	w.keepPinging(nil)
 	w.run(20 * time.Second)
 	before := w.snapshot(t)
-	clear(verdicts)
 	w.events = w.events[:0] // nothing is under way over the suspend
 	w.keepPinging(func(v Verdict) {
 		if len(verdicts) == 0 {
@@ -493,24 +462,6 @@ func TestEventStamps(t *testing.T) {
 		for _, ago := range []int64{33_000, 40_000, 60_000} {
 			if got, ok := eventTime(now, timesync.NewCounter16(now-uint64(ago))); ok {
 				t.Errorf("now %d: an event %d ms ago was taken for %d", now, ago, got)
-			}
-		}
-	}
-	// The clock itself passes the wrap of 32-bit milliseconds and of 64-bit
-	// microseconds, on either side, without a trace.
-	for _, wrap := range []uint64{1 << 32 * 1000, 0} {
-		for _, remote := range []bool{false, true} {
-			w := newWorld(new(Clock))
-			w.base = wrap - 5_000_000
-			w.offset = 12345
-			if remote {
-				w.base, w.offset = 99, wrap-99-5_000_000
-			}
-			w.keepPinging(nil)
-			m := w.watch(t)
-			w.run(15 * time.Second)
-			if p := percentile(m.errors, 1); p > 1 || w.snapshot(t).Steps != 0 {
-				t.Errorf("wrap at %#x: error %d us, %d steps", wrap, p, w.snapshot(t).Steps)
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package ping
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
@@ -155,7 +156,7 @@ func (c *Clock) Next(nowUsec uint64) time.Duration {
 	if c.asked == 0 {
 		return 0
 	}
-	interval := orDefault(c.conf.SyncInterval, DefaultSyncInterval)
+	interval := cmp.Or(c.conf.SyncInterval, DefaultSyncInterval)
 	if c.fast < fastRequests {
 		interval = min(interval, fastInterval)
 	}
@@ -250,11 +251,3 @@ func (c *Clock) Reset(session uint32) {
 
 // Count returns how many replies got this verdict since the start or Reset.
 func (c *Clock) Count(v Verdict) uint64 { return c.counts[v].Load() }
-
-// orDefault returns v, or what stands for it when it is zero.
-func orDefault[T int | time.Duration](v, whenZero T) T {
-	if v == 0 {
-		return whenZero
-	}
-	return v
-}

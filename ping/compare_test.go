@@ -61,7 +61,7 @@ var methods = []struct {
 
 // TestCompare lets all methods work on the same packets and prints the 99th
 // percentile of the error beyond what nobody can know about the path, the median of
-// all worlds. Exchanges are four a second for all but Slot's rule, which has his five
+// all worlds. Exchanges are 4 a second for all but Slot's rule, which has his five
 // seconds.
 func TestCompare(t *testing.T) {
 	if testing.Short() {

@@ -2,7 +2,10 @@
 
 package ping
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // sample is one exchange in absolute terms.
 type sample struct {
@@ -86,7 +89,7 @@ func (p *published) notBefore(now uint64) uint64 {
 
 // remember adds s to the window and to what measures the skew.
 func (c *Clock) remember(s sample) {
-	if len(c.window) == orDefault(c.conf.Samples, DefaultSamples) {
+	if len(c.window) == cmp.Or(c.conf.Samples, DefaultSamples) {
 		c.window = c.window[:copy(c.window, c.window[1:])]
 	}
 	c.window = append(c.window, s)
@@ -139,7 +142,7 @@ func (c *Clock) move(next, old *published, now uint64) Verdict {
 		return Accepted
 	}
 	s := c.window[i]
-	threshold := orDefault(c.conf.RecalibrateThreshold, DefaultRecalibrateThreshold)
+	threshold := cmp.Or(c.conf.RecalibrateThreshold, DefaultRecalibrateThreshold)
 	if e := int64(s.remote(now, next.skew) - old.read(now)); magnitude(e) > uint64(threshold.Microseconds()) {
 		next.set(s, now)
 		c.steps++
@@ -178,7 +181,7 @@ func (c *Clock) slew(next *published, s sample, now uint64) {
 	reading := next.read(from)
 	e := int64(s.remote(from, next.skew) - reading)
 	// Rounded away from zero, or the last few microseconds would stay for ever.
-	n := min(int64(orDefault(c.conf.AdjustSteps, DefaultAdjustSteps)), int64(len(c.window)))
+	n := min(int64(cmp.Or(c.conf.AdjustSteps, DefaultAdjustSteps)), int64(len(c.window)))
 	share := e / n
 	if e%n > 0 {
 		share++

@@ -392,7 +392,7 @@ func TestThreshold(t *testing.T) {
 }
 
 // TestAfterSet: a clock that was set, for the first time or again, is not corrected for
-// the 20 ms after that; and eight quick requests follow what contradicts.
+// the 20 ms after that; and 8 quick requests follow what contradicts.
 func TestAfterSet(t *testing.T) {
 	const now = 1_000_000
 	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 1}}

@@ -32,7 +32,7 @@ func repeat(n, trip int) []int {
 func TestRules(t *testing.T) {
 	slowAgain := func(n int) []Sample { return trips(append(repeat(64-n, 40), repeat(n, 140)...)...) }
 	old := trips(30, 40, 50)
-	old[0].Age = 100 * time.Second // but one of the last eight
+	old[0].Age = 100 * time.Second // but one of the last 8
 	tie := trips(40, 40, 40)
 	aged := trips(40, 40)
 	aged[0].RoundTrip -= 29 * time.Microsecond // a second is worth 30 us
@@ -59,18 +59,18 @@ func TestRules(t *testing.T) {
 		{"oldest of equal costs", MinDelay, equal, 0},
 		{"at 5 s", MinDelay, limit, 0},
 		{"beyond 5 s", MinDelay, beyond, 9},
-		{"the last eight at any age", MinDelay, old, 0},
-		{"older than 5 s and beyond eight", MinDelay, trips(10, 20, 30, 40, 41, 42, 43, 44, 45, 46), 2},
+		{"the last 8 at any age", MinDelay, old, 0},
+		{"older than 5 s and beyond 8", MinDelay, trips(10, 20, 30, 40, 41, 42, 43, 44, 45, 46), 2},
 
 		{"first", SlotPercentile, trips(40), 0},
-		{"best fifth of five", SlotPercentile, trips(41, 42, 43, 44, 40), 4},
-		{"second of five", SlotPercentile, trips(41, 42, 43, 40, 41), -1},
-		{"second of six", SlotPercentile, trips(45, 42, 43, 44, 40, 41), 5},
+		{"best fifth of 5", SlotPercentile, trips(41, 42, 43, 44, 40), 4},
+		{"second of 5", SlotPercentile, trips(41, 42, 43, 40, 41), -1},
+		{"second of 6", SlotPercentile, trips(45, 42, 43, 44, 40, 41), 5},
 		{"slow", SlotPercentile, trips(40, 41, 42, 43, 44), -1},
 		{"blind", SlotPercentile, slowAgain(51), -1},
 		{"no longer blind", SlotPercentile, slowAgain(52), 63},
-		{"blind to seven", Percentile, slowAgain(7), -1},
-		{"not to eight", Percentile, slowAgain(8), 63},
+		{"blind to 7", Percentile, slowAgain(7), -1},
+		{"not to 8", Percentile, slowAgain(8), 63},
 		{"nor to more", Percentile, slowAgain(30), 63},
 		{"a spike is no route", Percentile, trips(append(repeat(63, 40), 140)...), -1},
 	} {

@@ -20,30 +20,25 @@ const maxWait = 50 * time.Millisecond
 func (l *loop) Run(ctx context.Context) error {
 	life := l.start(l.cfg.Clock())
 	defer l.stop(life)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		if err := ctx.Err(); err != nil { // of two that are ready, select takes any
-			return err
-		}
-		ticks := l.advance(l.cfg.Clock(), false)
+	for ctx.Err() == nil {
+		l.Advance(l.cfg.Clock())
 		if l.life.Load() != life {
 			return nil
 		}
-		timer.Reset(l.wait(ticks < 0, l.cfg.Clock()))
+		select {
+		case <-ctx.Done():
+		case <-time.After(l.wait(l.cfg.Clock())):
+		}
 	}
+	return ctx.Err()
 }
 
-// wait returns how long it is until the next tick starts. busy is to wait for the handlers of
-// another advance.
-func (l *loop) wait(busy bool, nowUsec uint64) time.Duration {
+// wait returns how long Run waits: until the next tick starts, but not long while the handlers of
+// another Advance run, or while the clocks are not known.
+func (l *loop) wait(nowUsec uint64) time.Duration {
 	s := l.snap.Load()
 	switch {
-	case busy || s == nil:
+	case !s.known || l.busy.Load():
 		return maxWait / 10
 	case s.paused:
 		return maxWait
@@ -56,23 +51,18 @@ func (l *loop) wait(busy bool, nowUsec uint64) time.Duration {
 // those that start at or before predicted time, each once and in order, see
 // Config.MaxTicks. It returns how many. Call it in every frame. It does nothing while
 // another Advance runs, as when a handler calls it.
-func (l *loop) Advance(nowUsec uint64) (ticks int) {
-	return max(l.advance(nowUsec, false), 0)
-}
+func (l *loop) Advance(nowUsec uint64) (ticks int) { return l.advance(nowUsec, false) }
 
 // AdvanceOne is Advance for a physics engine that steps at the tick rate by a clock of its
 // own: call it in every physics step instead. It runs one tick, also if that is early
 // by less than a tick; none if it is earlier; and if the loop is a tick or more
 // behind, those ticks too.
-func (l *loop) AdvanceOne(nowUsec uint64) (ticks int) {
-	return max(l.advance(nowUsec, true), 0)
-}
+func (l *loop) AdvanceOne(nowUsec uint64) (ticks int) { return l.advance(nowUsec, true) }
 
-// advance is Advance or, with a single tick if possible, AdvanceOne. It returns -1 if another
-// advance is running.
+// advance is Advance or, with a single tick if possible, AdvanceOne.
 func (l *loop) advance(nowUsec uint64, single bool) (ticks int) {
 	if !l.busy.CompareAndSwap(false, true) {
-		return -1
+		return 0
 	}
 	defer l.busy.Store(false)
 	l.mu.Lock()
@@ -99,18 +89,19 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 	}
 	if int64(nowUsec-l.atUsec) < 0 {
 		l.stats.Backwards++
-		nowUsec = l.atUsec
 	}
 	gap := elapsed(l.atUsec, nowUsec)
-	if !l.inited {
+	if !l.now.known {
 		gap = 0 // waiting for the first synchronization is not a stall
 	}
 	l.reach(nowUsec)
-	if l.now.paused || !l.role.steer() {
+	if l.now.paused {
 		return 0
 	}
-	l.publish()
-	if l.now.paused { // the role has just found a pause
+	if l.role.steer(); !l.now.known {
+		return 0
+	}
+	if l.publish(); l.now.paused { // the role has just found a pause
 		return 0
 	}
 	return l.plan(gap, single)
@@ -118,7 +109,7 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 
 // plan applies the policies and returns how many ticks to run.
 func (l *loop) plan(gap time.Duration, single bool) int {
-	next, last := l.nextTick(), l.now.rate.Ticks(l.at[predicted])
+	next, last := l.nextTick(), l.now.rate.Ticks(l.latest(predicted))
 	if single && next == last+1 {
 		last = next
 	}
@@ -144,13 +135,16 @@ func (l *loop) plan(gap time.Duration, single bool) int {
 	return int(min(keep, most))
 }
 
+// firstTick returns the first tick that starts at predicted time or later.
+func (l *loop) firstTick() Tick { return l.now.rate.Ticks(l.latest(predicted)-1) + 1 }
+
 // step reports that predicted time was set from old to what it is, and goes on with the tick that
 // is running now, or after it if that is run already. With all, the ticks between are run, if an
 // Advance may run so many.
 func (l *loop) step(old time.Duration, all bool) {
 	l.stats.Steps++
-	e := Event{Kind: EventStepped, By: satAdd(l.at[predicted], -old)}
-	next, running := l.nextTick(), l.now.rate.Ticks(l.at[predicted])
+	e := Event{Kind: EventStepped, By: satAdd(l.latest(predicted), -old)}
+	next, running := l.nextTick(), l.now.rate.Ticks(l.latest(predicted))
 	switch most := Tick(l.cfg.MaxTicks); {
 	case e.By < 0 && running < next-1:
 		next = running + 1
@@ -181,12 +175,11 @@ func (l *loop) runTicks(due int, life int64) (ticks int) {
 		}
 	}
 	bracket(l.on.BeforeLoop)
-	for ticks < due {
+	for ; ticks < due; ticks++ {
 		t, ok := l.take(life)
 		if !ok {
 			break
 		}
-		ticks++
 		call(l, life, l.on.BeforeTick, t)
 		call(l, life, l.on.Tick, t)
 		call(l, life, l.on.AfterTick, t)
@@ -206,20 +199,17 @@ func call[T any](l *loop, life int64, handler func(T), arg T) {
 func (l *loop) take(life int64) (Info, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.life.Load() != life || !l.inited || l.now.paused {
+	if l.life.Load() != life || !l.now.known || l.now.paused {
 		return Info{}, false
 	}
 	r, n := l.now.rate, l.nextTick()
 	l.setNextTick(n + 1)
 	l.stats.Ticks++
 	start := r.At(n, 0)
-	back := l.at[predicted] - r.Duration(n)
+	back := l.latest(predicted) - r.Duration(n)
 	l.role.ran(n)
-	return Info{Tick: n, Delta: start.length(), Clocks: Clocks{
-		SharedTime:    r.instant(l.pinned(shared, back)),
-		ServerTime:    r.instant(l.pinned(server, back)),
-		PredictedTime: start,
-	}}, true
+	clocks := Clocks{r.instant(l.pinned(shared, back)), r.instant(l.pinned(server, back)), start}
+	return Info{n, start.length(), clocks}, true
 }
 
 // pinned returns what a clock read when predicted time was back earlier: within the
@@ -230,6 +220,6 @@ func (l *loop) pinned(i int, back time.Duration) time.Duration {
 	if frame := l.moved[predicted]; 0 < back && back < frame {
 		back = time.Duration(float64(l.moved[i]) * (float64(back) / float64(frame)))
 	}
-	l.pins[i] = max(l.at[i]-back, l.pins[i])
+	l.pins[i] = max(l.latest(i)-back, l.pins[i])
 	return l.pins[i]
 }

@@ -28,8 +28,8 @@ type arrivals struct {
 // the wire.
 const bias = -math.MinInt16
 
-// add enters the input for tick n, unless there is one or the tick is too old.
-func (a *arrivals) add(n Tick, early time.Duration) {
+// add enters the input for tick n. It returns false if there is one, or the tick is too old.
+func (a *arrivals) add(n Tick, early time.Duration) bool {
 	if a.ticks == 0 || n-a.newest >= arrivalsKept {
 		*a = arrivals{newest: n}
 	}
@@ -38,11 +38,14 @@ func (a *arrivals) add(n Tick, early time.Duration) {
 		clear(a.units[:ahead])
 		a.newest, a.ticks = n, min(a.ticks+int(ahead), arrivalsKept)
 	}
-	if at := a.newest - n; 0 <= at && at < arrivalsKept && a.units[at] == 0 {
-		units, _ := floorDiv(int64(early), int64(earlyUnit))
-		a.units[at] = uint16(min(max(units+bias, 1), math.MaxUint16))
-		a.ticks = max(a.ticks, int(at)+1)
+	at := a.newest - n
+	if at < 0 || at >= arrivalsKept || a.units[at] != 0 {
+		return false
 	}
+	units, _ := floorDiv(int64(early), int64(earlyUnit))
+	a.units[at] = uint16(min(max(units+bias, 1), math.MaxUint16))
+	a.ticks = max(a.ticks, int(at)+1)
+	return true
 }
 
 // early returns by how much the input for tick newest-i came early, negative for late. ok is

@@ -4,14 +4,8 @@ package tick
 
 import "time"
 
-const (
-	// adaptReach is how far a clock that sets itself may be from where the remote clock puts it,
-	// and the buffer with which it began.
-	// The remote clock may take minutes to believe that a path has become longer.
-	adaptReach = time.Second
-	// sentKept is for how many of the last ticks a client knows when it sent their inputs.
-	sentKept = 1024
-)
+// sentKept is for how many of the last ticks a client knows when it sent their inputs.
+const sentKept = 1024
 
 // buffers finds how far a client's predicted clock is to be ahead of the shared clock, and its
 // server clock behind: by when inputs reach the server, and states the client. All is counted
@@ -56,52 +50,27 @@ func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64)
 	if b.sent == nil {
 		b.sent = make([]sent, sentKept)
 	}
-	f, row := &b.ahead, make([]time.Duration, 0, arrivalsKept) // those that were late in a row
-	for i := a.ticks - 1; i >= 0; i-- {                        // the oldest first
+	for i := a.ticks - 1; i >= 0; i-- { // the oldest first
 		n := a.newest - Tick(i)
 		s := &b.sent[uint64(n)%sentKept]
-		early, came := a.early(i)
-		if !came || s.tick != n {
-			continue
-		}
-		if s.fresh {
+		if early, came := a.early(i); came && s.fresh && s.tick == n {
 			s.fresh = false
-			f.add(s.distance-early, early < 0, nowUsec)
-		}
-		switch {
-		case n < b.jumped:
-		case early < 0:
-			row = append(row, s.distance-early)
-		default:
-			f.end(len(row), nowUsec)
-			row = row[:0]
+			b.ahead.add(s.distance-early, early < 0, nowUsec)
+			if n >= b.jumped {
+				b.ahead.count(early < 0, nowUsec)
+			}
 		}
 	}
-	if f.tooMany(len(row), tick, nowUsec) {
-		f.restart(row, nowUsec)
-	}
+	b.ahead.judge(tick, 0, nowUsec)
 }
 
 // stateArrived takes that the state for tick n came when the server clock, which shows one state
 // less, was to show at, and that this was early, or late if negative. Of a tick the first one counts.
 func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, nowUsec uint64) {
-	a, f := &b.states, &b.behind
-	if i := a.newest - n; a.ticks > 0 && (i >= Tick(a.ticks) || i >= 0 && a.units[i] != 0) {
-		return
-	}
-	a.add(n, 0)
-	f.add(b.reference(nowUsec)-at, early < 0, nowUsec)
-	if early >= 0 {
-		f.end(f.row, nowUsec)
-		f.row = 0
-		return
-	}
-	if f.row++; f.row == 1 {
-		f.rowAt = nowUsec
-	}
-	// What has waited on the way comes all at once.
-	if f.tooMany(f.row, tick, nowUsec) && int64(nowUsec-f.rowAt) > rowLong.Microseconds()/2 {
-		f.restart(f.spread.recent[max(len(f.spread.recent)-f.row, 0):], nowUsec)
+	if b.states.add(n, 0) {
+		b.behind.add(b.reference(nowUsec)-at, early < 0, nowUsec)
+		b.behind.count(early < 0, nowUsec)
+		b.behind.judge(tick, rowLong/2, nowUsec) // what has waited on the way comes all at once
 	}
 }
 
@@ -125,126 +94,11 @@ func (b *buffers) track(at time.Duration, skewPPB int64, doubted bool, hard time
 	b.gap, b.rebase = gap, false
 }
 
-const (
-	// adaptFresh is how long arrivals say where a clock should be. Then it keeps its distance
-	// from where the remote clock puts it.
-	adaptFresh = 3 * time.Second
-	// adaptLeast is the least margin, for what the clocks err while they are slewed.
-	adaptLeast = 500 * time.Microsecond
-
-	// So many in a row, and for so long, must be late until a clock is set at once: chance does
-	// that seldom. Where the jitter has made a row of late ones before, it must be longer than
-	// that. A row of 200 ms is enough in any case.
-	rowLeast    = 2
-	rowShort    = 20 * time.Millisecond
-	rowLong     = 200 * time.Millisecond
-	rowRemember = 5 * time.Minute
-
-	// A path that has become longer twice within a minute will do so again.
-	jumpsRemember = time.Minute
-
-	// lateMemory is over how many arrivals the share of late ones is told.
-	lateMemory = 4096
-)
-
-// follower lets a clock follow arrivals: it learns how far the clock must be ahead of the
-// reference, or behind it, so that no more than a share of what is sent or received comes late.
-type follower struct {
-	spread spread
-	told   bool          // there was an arrival since the clocks are known
-	atUsec uint64        // when the last one was told
-	news   bool          // since distance was found
-	held   time.Duration // the distance from the reference
-	buffer time.Duration // the distance from where the remote clock puts the fastest arrival
-
-	late, all float32 // arrivals of late
-
-	row   int    // how many were late in a row, up to the last one
-	rowAt uint64 // since when
-	worst int    // the longest row that ended by itself, of late
-	at    uint64 // when it did
-	jump  bool   // too many are late in a row: the clock is to be set
-
-	jumps  int    // how often that was, each within jumpsRemember of the one before
-	jumpAt uint64 // the last time
+// driven takes that the provider has been asked. After a jump, inputs for the ticks before next say
+// nothing of where the clock is now.
+func (b *buffers) driven(next Tick) {
+	if b.ahead.jump {
+		b.jumped, b.ahead.row = next, 0
+	}
+	b.ahead.jump, b.behind.jump = false, false
 }
-
-// add takes how far the clock should have been for an arrival to be just in time.
-func (f *follower) add(distance time.Duration, late bool, nowUsec uint64) {
-	if f.told && elapsed(f.atUsec, nowUsec) > adaptFresh {
-		f.spread.recent = f.spread.recent[:0] // the reference may have drifted
-	}
-	f.told, f.news, f.atUsec = true, true, nowUsec
-	f.spread.add(distance)
-	if f.all++; late {
-		f.late++
-	}
-	if f.all >= lateMemory {
-		f.late, f.all = f.late/2, f.all/2
-	}
-}
-
-// end notes that a row of late ones has ended by itself.
-func (f *follower) end(row int, nowUsec uint64) {
-	if row > f.worst || elapsed(f.at, nowUsec) > rowRemember {
-		f.worst, f.at = row, nowUsec
-	}
-}
-
-// tooMany reports whether a row of late ones is longer than chance makes it.
-func (f *follower) tooMany(row int, tick time.Duration, nowUsec uint64) bool {
-	least, worst := max(rowLeast, int(rowShort/tick)), f.worst
-	if elapsed(f.at, nowUsec) > rowRemember {
-		worst = 0
-	}
-	return row >= least && row > min(worst, max(least, int(rowLong/tick)))
-}
-
-// restart says that a row of late ones, with these distances, shows another path.
-func (f *follower) restart(row []time.Duration, nowUsec uint64) {
-	f.spread.restart(row)
-	f.jump, f.news = true, true
-	ago := elapsed(f.jumpAt, nowUsec)
-	if ago > jumpsRemember {
-		f.jumps = 0
-	}
-	if f.jumps == 0 || ago > adaptFresh {
-		f.jumps++
-	}
-	f.jumpAt = nowUsec
-}
-
-// distance returns how far from the reference the clock should be, given where the remote clock
-// puts the fastest arrival, and the buffer that is used until arrivals are told. share is how many
-// may be late.
-func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUsec uint64) time.Duration {
-	switch {
-	case !f.told:
-		f.buffer = buffer
-	case elapsed(f.atUsec, nowUsec) <= adaptFresh:
-		if f.news {
-			f.news = false
-			f.spread.settle()
-			beyond := f.spread.beyond(share)
-			want := f.spread.level + beyond + adaptLeast
-			// What is less is left until it is worth it, and where it has been too little again
-			// and again, until too many have not been late for a minute or so.
-			unquiet := f.jumps > 1 && elapsed(f.jumpAt, nowUsec) <= jumpsRemember
-			less := want < f.held-max(adaptLeast, beyond/8)
-			if want > f.held || less && !(unquiet && f.lateShare() > 2*share) {
-				f.held = want
-			}
-		}
-		f.buffer = min(max(f.held-fastest, buffer-adaptReach), buffer+adaptReach)
-	}
-	return fastest + f.buffer
-}
-
-// shift says that the reference counts from another time: all distances are longer by d.
-func (f *follower) shift(d time.Duration) {
-	f.spread.shift(d)
-	f.held += d
-}
-
-// lateShare returns the share of late arrivals.
-func (f *follower) lateShare() float64 { return float64(f.late) / float64(max(f.all, 1)) }

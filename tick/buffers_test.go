@@ -30,6 +30,8 @@ type way struct {
 	inTime   int
 	late     int
 	lateAt   uint64 // when the last one came
+
+	states, lateStates int // by the client's clock when they came
 }
 
 // parcel is something under way.
@@ -88,7 +90,10 @@ func (w *way) run(d time.Duration) {
 				return false
 			}
 			_ = w.client.OnWelcome(p.w, w.now+w.ahead)
-			if w.state {
+			if at, known := w.client.ServerTime(w.now + w.ahead); w.state && known {
+				if w.states++; at.Duration() > Hz(60).Duration(p.n-1) {
+					w.lateStates++
+				}
 				w.client.AcceptState(p.w.Epoch, p.n, w.now+w.ahead)
 			}
 			return true
@@ -311,6 +316,11 @@ func TestInputsAreTold(t *testing.T) {
 	if _, ok := w.inputs.early(2); ok && w.inputs.ticks > 2 {
 		t.Error("tick 71 has come")
 	}
+	s.AcceptInput(2, s.epoch, 71, 1_180_000) // it came in time, and was read after the Advance that ran its tick
+	w, _ = s.Announce(2, 1_200_000)
+	if early, ok := w.inputs.early(0); !ok || early.Round(ms(1)) != -ms(17) {
+		t.Errorf("read late: %v, %v", early, ok)
+	}
 	s.Forget(1)
 	if w, _ := s.Announce(1, 1_200_000); w.inputs.ticks != 0 {
 		t.Errorf("%+v", w.inputs)
@@ -400,7 +410,10 @@ func TestSpread(t *testing.T) {
 		t.Errorf("%v beyond, where four fifths are none", d)
 	}
 	row := []time.Duration{ms(30), ms(10), ms(20)}
-	if s.restart(slices.Clone(row)); s.level != ms(20) || !slices.Equal(s.recent, row) {
+	for _, d := range row {
+		s.add(d)
+	}
+	if s.restart(len(row)); s.level != ms(20) || !slices.Equal(s.recent, row) {
 		t.Errorf("after a restart the level is %v, the last delays are %v", s.level, s.recent)
 	}
 }

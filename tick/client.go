@@ -20,7 +20,6 @@ import (
 // of receipt, clock.Now for all others. It need not run while the machine sleeps.
 type Client struct {
 	loop
-	readers
 	conf     ClientConfig
 	welcomes welcomes // what the server says of its game time
 	remote   remote   // what its clock shows
@@ -28,8 +27,9 @@ type Client struct {
 	heard    vitals   // when the server was heard last
 	frozen   bool     // the client has entered a paused epoch, and pauses with its server
 
-	goal    time.Duration    // where the predicted clock should have been at the last Advance
-	fastest [3]time.Duration // where the clocks should have been without buffers, by the remote clock
+	// Where clocks should have been at the last Advance: the predicted clock, and both without buffers,
+	// by the remote clock.
+	goal, fastestFrom, fastestTo time.Duration
 }
 
 // NewClient returns a client that follows a remote clock, stopped. The error says what
@@ -40,7 +40,7 @@ func NewClient(cfg ClientConfig, remote RemoteClock) (*Client, error) {
 		return nil, err
 	}
 	c.conf, c.neverBack = cfg, cfg.NeverBack
-	c.loop.init(c, &c.readers, cfg.Config, cfg.Handlers)
+	c.loop.init(c, cfg.Config, cfg.Handlers)
 	return c, nil
 }
 
@@ -53,9 +53,7 @@ func (c *Client) end() {
 // paused notes a Pause or a Resume.
 func (c *Client) paused() {
 	c.frozen, c.buffers.rebase = false, true
-	if !c.now.paused {
-		c.welcomes.resumed, c.welcomes.resumeAt = true, reading{c.remote.near.at(c.atUsec), c.atUsec}
-	}
+	c.welcomes.resumed, c.welcomes.resumeAt = true, reading{c.remote.near.at(c.atUsec), c.atUsec}
 }
 
 // Follow lets the client follow another remote clock: a fresh synchronizer for a new
@@ -70,7 +68,7 @@ func (c *Client) Follow(remote RemoteClock) error {
 		return err
 	}
 	c.buffers = buffers{}
-	c.welcomes.reconnect()
+	c.welcomes.last.ok, c.welcomes.earlier.ok = false, false // but which epochs are over is known
 	return nil
 }
 
@@ -127,12 +125,13 @@ func (c *Client) believe(w arrived) {
 	if c.now.epoch != 0 && w.Epoch != c.now.epoch {
 		c.leave(w.Epoch)
 	}
-	news := c.welcomes.believe(w)
+	told := w.Epoch == c.welcomes.last.Epoch && w.Rate.equal(c.welcomes.last.Rate)
+	c.welcomes.believe(w)
 	c.now.epoch, c.remote.near = w.Epoch, w.reading()
-	if w.inputs.ticks > 0 && c.inited {
+	if w.inputs.ticks > 0 && c.now.known {
 		c.buffers.inputsArrived(&w.inputs, c.now.rate.Duration(1), c.atUsec)
 	}
-	if news && !w.Rate.equal(c.now.rate) {
+	if !told && !w.Rate.equal(c.now.rate) {
 		c.meetRate(w.Rate)
 	}
 	if c.frozen && !w.Paused {
@@ -146,9 +145,9 @@ func (c *Client) leave(next uint64) {
 	c.report(Event{Kind: EventEpochChanged, Epoch: next})
 	c.welcomes.leave(c.now.epoch)
 	c.buffers = buffers{}
-	c.inited, c.now.paused, c.frozen = false, false, false
+	c.now.known, c.now.paused, c.frozen = false, false, false
 	c.unsync()
-	c.snap.Store(nil)
+	c.snap.Store(&snapshot{})
 }
 
 // meetRate reports that the server has another rate, and takes it if it is to: the time stays, the
@@ -161,16 +160,13 @@ func (c *Client) meetRate(r Rate) {
 	}
 	c.now.rate = r
 	c.buffers.sent, c.buffers.states = nil, arrivals{} // they are of other ticks
-	if c.inited {
+	if c.now.known {
 		c.publish()
 	}
-	next := r.instant(c.at[predicted]).next()
-	if c.stats.Ticks == 0 { // enter will say where to begin
-		c.setNextTick(next)
-		c.report(e)
-		return
+	if c.stats.Ticks == 0 { // so none is left out
+		c.setNextTick(c.firstTick())
 	}
-	c.renumber(next, e)
+	c.renumber(c.firstTick(), e)
 }
 
 // Hello returns the message to send to the server. ok is false before the client is
@@ -179,8 +175,7 @@ func (c *Client) meetRate(r Rate) {
 func (c *Client) Hello() (h Hello, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	heard := c.welcomes.last.ok && c.welcomes.last.Heard
-	return Hello{c.now.epoch, c.now.rate}, c.synced && !heard
+	return Hello{c.now.epoch, c.now.rate}, c.synced && !(c.welcomes.last.ok && c.welcomes.last.Heard)
 }
 
 // AcceptState is Accept for the state of tick n, and lets the server clock follow when such states
@@ -203,31 +198,28 @@ func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 }
 
 // ran notes when the input for a tick is sent.
-func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.at[predicted], c.atUsec) }
+func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.latest(predicted), c.atUsec) }
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
-func (c *Client) steer() bool {
+func (c *Client) steer() {
 	c.watch(&c.heard, 0)
 	c.reconsider()
 	known := c.aim()
-	if !known && c.synced {
+	switch {
+	case !known && c.synced:
 		c.unsync()
 		c.stats.Losses++
 		c.report(Event{Kind: EventLost})
-	}
-	if known && !c.inited {
-		c.enter()
-	}
-	if !c.inited {
-		return false
-	}
-	if known && !c.synced {
+	case known && !c.synced:
+		if !c.now.known {
+			c.enter()
+		}
 		c.sync()
 	}
-	if known && !c.frozen && c.welcomes.tells(c.atUsec) {
-		c.correct()
+	if known && c.welcomes.tells(c.atUsec) {
+		c.drive()
+		c.buffers.driven(c.nextTick())
 	}
-	return true
 }
 
 // reconsider believes a Welcome of an earlier epoch when those of the present one have
@@ -257,7 +249,7 @@ func (c *Client) aim() (known bool) {
 		bound = satAdd(bound, bound)
 	}
 	if !ok || !okDelays || game < -maxAhead || game > maxAhead ||
-		!w.agrees(reading{usec, now}, from, c.inited, c.stats.Ticks == 0) || !c.remote.trusted(now, bound) {
+		!w.agrees(reading{usec, now}, from, c.now.known, c.stats.Ticks == 0) || !c.remote.trusted(now, bound) {
 		return false
 	}
 	if by, updated := c.remote.note(reading{usec, now}); updated && c.on.AfterSync != nil {
@@ -278,48 +270,40 @@ func (c *Client) target(at, early, late time.Duration) {
 	if c.conf.HardOnly {
 		skew = 0
 	}
-	b.track(at, skew, c.frozen || !c.welcomes.tells(now), c.conf.HardThreshold, now)
-	*s = Steering{Steered{Target: at}, Steered{Target: early - max(c.conf.ClientBuffer, 0)}, Steered{Target: late + max(c.conf.ServerBuffer, 0)}}
+	b.track(at, skew, !c.welcomes.tells(now), c.conf.HardThreshold, now)
+	s.SharedTime = Steered{Target: at}
+	s.ServerTime = Steered{Target: early - max(c.conf.ClientBuffer, 0)}
+	s.PredictedTime = Steered{Target: late + max(c.conf.ServerBuffer, 0)}
 	share, rate := c.conf.LateShare/2, c.now.rate // with room for what is not known yet
 	if c.conf.ClientBuffer == 0 {
 		behind := b.behind.distance(b.ref-early, rate.Duration(1), share, now)
-		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.told, Late: b.behind.jump}
+		s.ServerTime = Steered{Target: b.ref - behind, Measured: b.behind.all > 0, Late: b.behind.jump}
 	}
 	if c.conf.ServerBuffer == 0 {
 		ahead := b.ahead.distance(late-b.ref, rate.Duration(2), share, now)
-		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.told, Late: b.ahead.jump}
+		s.PredictedTime = Steered{Target: b.ref + ahead, Measured: b.ahead.all > 0, Late: b.ahead.jump}
 	}
 	for _, k := range s.clocks() {
 		k.At, k.Pace.SkewPPB = k.Target, skew
 	}
-	c.goal, c.fastest = s.PredictedTime.Target, [3]time.Duration{shared: at, server: early, predicted: late}
+	c.goal, c.fastestFrom, c.fastestTo = s.PredictedTime.Target, early, late
 }
 
 // enter starts the clocks of an epoch. Ticks that have run in the one before make it
 // a step.
 func (c *Client) enter() {
-	old, s := c.at[predicted], c.steering // a copy: correct needs it as it is
+	old, s := c.latest(predicted), c.steering // a copy: drive needs it as it is
 	c.frozen, c.now.paused = c.welcomes.last.Paused, c.welcomes.last.Paused
 	c.cfg.Provider.InitializeClient(&s)
 	for i, k := range s.clocks() {
 		c.set(i, within(k.At), k.Pace.limited())
 	}
-	c.inited = true
+	c.now.known = true
 	if c.stats.Ticks > 0 {
 		c.step(old, false)
 	} else {
-		c.setNextTick(c.now.rate.instant(c.at[predicted]).next())
+		c.setNextTick(c.firstTick())
 	}
-}
-
-// correct lets the provider steer the clocks.
-func (c *Client) correct() {
-	b, before := &c.buffers, c.at[predicted]
-	c.drive()
-	if b.ahead.jump && c.at[predicted] > before {
-		b.jumped = c.nextTick()
-	}
-	b.ahead.jump, b.behind.jump = false, false
 }
 
 // Timing is how a client sets its clocks, and how well that works. See ClientConfig.
@@ -345,14 +329,13 @@ type Timing struct {
 func (c *Client) Timing() (t Timing, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.inited {
+	if !c.now.known {
 		return Timing{}, false
 	}
-	at, fastest := c.at, c.fastest
 	return Timing{
-		Lead: at[predicted] - at[shared], Delay: at[shared] - at[server],
-		ServerBuffer: at[predicted] - fastest[predicted], ClientBuffer: fastest[server] - at[server],
-		Error:      c.goal - at[predicted],
+		Lead: c.latest(predicted) - c.latest(shared), Delay: c.latest(shared) - c.latest(server),
+		ServerBuffer: c.latest(predicted) - c.fastestTo, ClientBuffer: c.fastestFrom - c.latest(server),
+		Error:      c.goal - c.latest(predicted),
 		LateInputs: c.buffers.ahead.lateShare(), LateStates: c.buffers.behind.lateShare(),
 		HeardUsec: c.heard.atUsec, Silent: c.heard.silent,
 	}, true

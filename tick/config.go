@@ -6,40 +6,9 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"math"
 	"time"
 
 	"timesync/clock"
-)
-
-// The defaults of Config and ClientConfig.
-const (
-	defaultMaxTicks = 8           // netfox: a frame of 1/8 s at 60 Hz still catches up
-	defaultStall    = time.Second // netfox
-
-	// A retransmission or a stall of seconds is over, and what waits for its tick is little: in
-	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides
-	// for the two ticks that a client plays ahead, the one under way, and one more.
-	defaultPast   = 4 * time.Second
-	defaultFuture = time.Second
-	windowTicks   = 4
-
-	// The Network Time System's prototype: at 60 Hz 1 % is not seen, 20 ms is about a
-	// tick, and 200 ms would take 20 s to slew.
-	defaultSlewPPM       = 10_000
-	defaultDeadBand      = 20 * time.Millisecond
-	defaultHardThreshold = 200 * time.Millisecond
-
-	defaultLateShare = 0.01
-)
-
-// The limits of what may be configured.
-const (
-	maxBuffer = time.Hour
-	maxFirst  = 1 << 60 // nanoseconds, 36 years: as long again remains until maxStart
-	maxEpoch  = math.MaxInt64
-	// maxFirstEpoch is the highest that a Config may name. As many Starts as one likes add one.
-	maxFirstEpoch = 1 << 62
 )
 
 // CatchUp is what to do with ticks that are due beyond Config.MaxTicks.
@@ -109,7 +78,8 @@ type Handlers struct {
 
 	// AfterSync is called on a client by each Advance that finds that the remote clock was updated.
 	// by is what it reads, minus what its reading before led to at the skew of then: positive if it
-	// was set forward, and 0 the first time. It comes before the ticks, like Event.
+	// was set forward, and 0 the first time. Less than 3 us is no update, since readings are whole
+	// microseconds. It comes before the ticks, like Event.
 	AfterSync func(by time.Duration)
 }
 
@@ -180,13 +150,11 @@ type ClientConfig struct {
 
 // complete checks the configuration and fills in the defaults, but those that depend on the rate.
 func (c *Config) complete() error {
-	c.MaxTicks = orDefault(c.MaxTicks, defaultMaxTicks)
-	c.StallThreshold = orDefault(c.StallThreshold, defaultStall)
+	c.MaxTicks = cmp.Or(c.MaxTicks, 8) // as in netfox: a frame of 1/8 s at 60 Hz still catches up
+	c.StallThreshold = cmp.Or(c.StallThreshold, time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Clock == nil {
 		c.Clock = clock.Now
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
 	}
 	return cmp.Or(
 		refuse(!c.Rate.valid(), "Rate is %d/%d, not above 0 and at most 10^9 a second", c.Rate.Num, c.Rate.Den),
@@ -198,25 +166,23 @@ func (c *Config) complete() error {
 }
 
 func (c *ServerConfig) complete() error {
-	if c.Provider == nil {
-		c.Provider = serverProvider{}
-	}
+	c.Provider = cmp.Or[Provider](c.Provider, serverProvider{})
 	first := c.Rate.Duration(c.FirstTick)
 	return cmp.Or(
 		c.Config.complete(),
-		refuse(c.Epoch > maxFirstEpoch, "Epoch is more than 2^62: %d", c.Epoch),
-		refuse(first < -maxFirst || first > maxFirst, "FirstTick is more than 36 years from tick 0: %d", c.FirstTick),
+		refuse(c.Epoch > 1<<62, "Epoch is more than 2^62: %d", c.Epoch), // as many Starts as one likes add one
+		refuse(first.Abs() > maxStart/2, "FirstTick is more than 36 years from tick 0: %d", c.FirstTick),
 	)
 }
 
 func (c *ClientConfig) complete() error {
-	c.LateShare = orDefault(c.LateShare, defaultLateShare)
-	c.SlewPPM = orDefault(c.SlewPPM, defaultSlewPPM)
-	c.DeadBand = orDefault(c.DeadBand, defaultDeadBand)
-	c.HardThreshold = orDefault(c.HardThreshold, defaultHardThreshold)
-	if c.Provider == nil {
-		c.Provider = &clientProvider{ClientConfig: *c}
-	}
+	c.LateShare = cmp.Or(c.LateShare, 0.01)
+	// As in the Network Time System's prototype: at 60 Hz 1 % is not seen, 20 ms is about a tick, and
+	// 200 ms would take 20 s to slew.
+	c.SlewPPM = cmp.Or(c.SlewPPM, 10_000)
+	c.DeadBand = cmp.Or(c.DeadBand, 20*time.Millisecond)
+	c.HardThreshold = cmp.Or(c.HardThreshold, 200*time.Millisecond)
+	c.Provider = cmp.Or[Provider](c.Provider, &clientProvider{ClientConfig: *c})
 	return cmp.Or(
 		c.Config.complete(),
 		refuse(c.SyncBound < 0, "SyncBound is negative: %v", c.SyncBound),
@@ -228,7 +194,7 @@ func (c *ClientConfig) complete() error {
 }
 
 func checkBuffers(client, server time.Duration) error {
-	return refuse(max(client, server) > maxBuffer, "a buffer is longer than %v: %v, %v", maxBuffer, client, server)
+	return refuse(max(client, server) > time.Hour, "a buffer is longer than 1h: %v, %v", client, server)
 }
 
 // refuse returns an error if something is wrong.
@@ -237,11 +203,4 @@ func refuse(wrong bool, format string, args ...any) error {
 		return nil
 	}
 	return fmt.Errorf("tick: "+format, args...)
-}
-
-func orDefault[T ~int | ~int64 | ~uint64 | ~float64](v, whenZero T) T {
-	if v == 0 {
-		return whenZero
-	}
-	return v
 }

@@ -94,6 +94,9 @@ func TestAcceptInput(t *testing.T) {
 		t.Errorf("before Start: %v, %v", ok, late)
 	}
 	s.Start(0)
+	if ok, late := s.AcceptInput(1, 3, 0, 0); !ok || late {
+		t.Errorf("tick 0 before it ran: %v, %v", ok, late)
+	}
 	s.Advance(1_000_000) // runs tick 60 and skips those before
 	for _, tt := range []struct {
 		epoch    uint64

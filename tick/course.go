@@ -39,8 +39,8 @@ type piece struct {
 	still bool // the clock stands still: a pause
 }
 
-// at returns the piece that counts at nowUsec. Before the first one begins it is the first.
-func (c course) at(nowUsec uint64) *piece {
+// piece returns the piece that counts at nowUsec. Before the first one begins it is the first.
+func (c course) piece(nowUsec uint64) *piece {
 	i := len(c) - 1
 	for i > 0 && int64(nowUsec-c[i].from) < 0 {
 		i--
@@ -53,7 +53,7 @@ func (c course) read(nowUsec uint64) time.Duration {
 	if len(c) == 0 {
 		return 0
 	}
-	return c.at(nowUsec).read(nowUsec)
+	return c.piece(nowUsec).read(nowUsec)
 }
 
 // last returns the piece that counts from its beginning on, as far as is known.
@@ -69,25 +69,23 @@ func (c *course) set(p piece) {
 	for len(kept) > 0 && int64(p.from-kept[len(kept)-1].from) <= 0 {
 		kept = kept[:len(kept)-1]
 	}
+	for len(kept) > 1 && int64(p.from-2*grace-kept[1].from) >= 0 { // p may begin the grace after the last input
+		kept = kept[1:]
+	}
 	*c = append(kept[:len(kept):len(kept)], p)
 }
 
 // turn lets the clock go on from where it is at p.from as p says; p.base is ignored.
 func (c *course) turn(p piece) {
 	p.base = c.read(p.from)
-	kept := *c
-	for len(kept) > 1 && int64(p.from-2*grace-kept[1].from) >= 0 { // the input was the grace ago
-		kept = kept[1:]
-	}
-	*c = append(kept[:len(kept):len(kept)], p)
+	c.set(p)
 }
 
 // change lets the clock go on with another pace soon after nowUsec, if it is another, unless
 // the last change has not begun yet.
 func (c *course) change(nowUsec uint64, p Pace) {
 	last := c.last()
-	same := p == last.pace && p.Slew == 0 // the same slew begins anew
-	if !same && int64(nowUsec-last.from) >= 0 {
+	if other := p != last.pace || p.Slew != 0; other && int64(nowUsec-last.from) >= 0 { // a slew begins anew
 		c.turn(piece{from: nowUsec + grace, pace: p})
 	}
 }
@@ -100,12 +98,9 @@ func (p *piece) read(nowUsec uint64) time.Duration {
 	}
 	ns := int64(elapsed(p.from, nowUsec))
 	forward := time.Duration(ns + parts(ns, p.pace.SkewPPB))
-	if left := p.pace.Slew; left != 0 && ns > 0 {
-		slewed := min(time.Duration(parts(ns, p.pace.SlewPPM*1000)), max(left, -left))
-		if left < 0 {
-			slewed = -slewed
-		}
-		forward = max(forward+slewed, 0)
+	if ns > 0 {
+		slewed := time.Duration(parts(ns, p.pace.SlewPPM*1000))
+		forward = max(forward+min(max(p.pace.Slew, -slewed), slewed), 0)
 	}
 	return cut(p.base + min(forward, 2*maxStart-1)) // no overflow: p.base is cut, too
 }

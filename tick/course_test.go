@@ -115,7 +115,7 @@ func TestCourse(t *testing.T) {
 	}
 }
 
-// Snapshot is the three readers at one instant.
+// Snapshot is the three readers at one instant. On a server they are equal.
 func TestSnapshotReaders(t *testing.T) {
 	l := newClient(ClientConfig{}, &fakeRemote{delay: ms(50), ppm: 20}, time.Hour)
 	if _, ok := l.Snapshot(0); ok {
@@ -129,5 +129,10 @@ func TestSnapshotReaders(t *testing.T) {
 		if got, ok := l.Snapshot(now); got != (Clocks{a, b, c}) || !ok || !okA || !okB || !okC {
 			t.Errorf("at %d: %v, but %v %v %v", now, got, a, b, c)
 		}
+	}
+	s := mustServer(ServerConfig{})
+	s.Start(0)
+	if got, _ := s.Snapshot(1000); got.SharedTime != got.ServerTime || got.ServerTime != got.PredictedTime {
+		t.Errorf("on a server %v", got)
 	}
 }

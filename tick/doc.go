@@ -69,8 +69,8 @@
 // in its next Welcome. The client then sets PredictedTime forward at once (EventStepped) and runs
 // the ticks between, if there are at most Config.MaxTicks. Inputs are late for one or two round
 // trips. All other changes are slewed. If several states in a row are late, ServerTime stands
-// still until they are in time. Client.Timing says how the clocks are set and how much comes late, for
-// logs.
+// still until they are in time. Client.Timing says how the clocks are set and how much comes late,
+// for logs.
 //
 // A path that stops for 300 ms every 10 s counts as jitter, too: with a LateShare of 1 % the lead
 // of PredictedTime over the server becomes 230 ms. For a shorter lead, choose a larger LateShare or
@@ -153,7 +153,8 @@
 // the old connection after that. A host that continues another's game starts with FirstTick, and
 // with an Epoch one higher.
 //
-// EventSilent says that the other side was not heard for 3 s: no Welcome or state, or no input. EventHeard says that it is back. The clocks are still known meanwhile.
+// EventSilent says that the other side was not heard for 3 s: no Welcome or state, or no input.
+// EventHeard says that it is back. The clocks are still known meanwhile.
 //
 // A client that hears nothing runs on at the last known rate. If it knew the skew, it stays
 // within a tick for 5 minutes. EventLost comes when the ErrorBound of the remote clock exceeds

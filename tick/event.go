@@ -5,6 +5,7 @@ package tick
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -66,30 +67,25 @@ type Event struct {
 
 // String returns the event in words.
 func (e Event) String() string {
-	fate, by := "skipped", e.By.String()
-	if e.Again {
-		fate = "run again"
+	ticks := ""
+	if e.First <= e.Last {
+		fate := map[bool]string{false: "skipped", true: "run again"}[e.Again]
+		ticks = fmt.Sprintf(", ticks %d to %d %s", e.First, e.Last, fate)
 	}
-	ticks := fmt.Sprintf("ticks %d to %d %s", e.First, e.Last, fate)
 	texts := [...]string{
 		EventSynced:       "synced",
 		EventClientSynced: fmt.Sprintf("peer %d synced", e.Peer),
-		EventStepped:      "stepped by " + by + ", " + ticks,
-		EventStalled:      "stalled for " + by + ", " + ticks,
-		EventSkipped:      ticks,
+		EventStepped:      fmt.Sprintf("stepped by %v%s", e.By, ticks),
+		EventStalled:      fmt.Sprintf("stalled for %v%s", e.By, ticks),
+		EventSkipped:      strings.TrimPrefix(ticks, ", "),
 		EventLost:         "lost",
-		EventRateMismatch: fmt.Sprintf("tick rate %v taken, %s", e.Rate, ticks),
+		EventRateMismatch: fmt.Sprintf("tick rate %v of peer %d differs%s", e.Rate, e.Peer, ticks),
 		EventEpochChanged: fmt.Sprintf("epoch %d", e.Epoch),
-		EventSilent:       "silent for " + by,
-		EventHeard:        "heard again after " + by,
+		EventSilent:       fmt.Sprintf("silent for %v", e.By),
+		EventHeard:        fmt.Sprintf("heard again after %v", e.By),
 	}
-	switch none := e.First > e.Last; {
-	case e.Kind == 0 || int(e.Kind) >= len(texts):
+	if e.Kind == 0 || int(e.Kind) >= len(texts) {
 		return fmt.Sprintf("event %d", e.Kind)
-	case e.Kind == EventStepped && none:
-		return "stepped by " + by
-	case e.Kind == EventRateMismatch && none:
-		return fmt.Sprintf("tick rate %v of peer %d differs", e.Rate, e.Peer)
 	}
 	return texts[e.Kind]
 }

@@ -17,11 +17,15 @@ const maxEvents = 1024
 // loop is what a Server and a Client have in common: a life from Start to Stop, and the clocks.
 // advance.go has its ticks.
 type loop struct {
-	*readers
 	role      role
 	cfg       Config
 	on        Handlers
 	neverBack bool
+
+	// What readers use, without a lock: see readers.go.
+	snap                     atomic.Pointer[snapshot]
+	next                     atomic.Int64  // the tick to run next
+	refused, oldEpoch, early atomic.Uint64 // see Stats
 
 	life atomic.Int64 // how many Stops there were: a Run and its handlers end with their life
 	busy atomic.Bool  // Advance is running
@@ -29,12 +33,10 @@ type loop struct {
 	mu       sync.Mutex       // guards what follows; not held while handlers run
 	now      snapshot         // what readers see next
 	atUsec   uint64           // the last input: Start, Advance, Pause or Resume
-	at       [3]time.Duration // the clocks then
-	moved    [3]time.Duration // by how much they moved since the input before, steps apart
+	moved    [3]time.Duration // by how much the clocks moved from the input before to it, steps apart
 	pins     [3]time.Duration // what the last tick saw of them
 	steering Steering         // what the provider is told, kept so that it is not allocated anew
 	started  bool
-	inited   bool // the clocks are known
 	synced   bool
 	isSynced chan struct{} // closed when synced
 	events   []Event       // not yet reported
@@ -43,18 +45,18 @@ type loop struct {
 
 // role is what a Server and a Client do differently. The lock is held.
 type role interface {
-	begin()              // at Start
-	end()                // at Stop: forget the other side
-	steer() (ready bool) // at Advance: set the pace until the next; ready is false while the clocks are not known
-	paused()             // at Pause and Resume
-	ran(n Tick)          // tick n runs
+	begin()     // at Start
+	end()       // at Stop: forget the other side
+	steer()     // at Advance: set the pace until the next
+	paused()    // at Pause and Resume
+	ran(n Tick) // tick n runs
 }
 
-func (l *loop) init(r role, readers *readers, cfg Config, on Handlers) {
-	l.role, l.readers, l.cfg, l.on = r, readers, cfg, on
-	l.past, l.future = cfg.Past, cfg.Future
+func (l *loop) init(r role, cfg Config, on Handlers) {
+	l.role, l.cfg, l.on = r, cfg, on
 	l.isSynced = make(chan struct{})
 	l.now.rate = cfg.Rate.orDefault()
+	l.snap.Store(&snapshot{})
 }
 
 // Start starts the clocks and the ticks: on a server at once, at FirstTick, on a
@@ -88,10 +90,10 @@ func (l *loop) stop(life int64) {
 		return
 	}
 	l.life.Add(1)
-	l.started, l.inited, l.events = false, false, nil
+	l.started, l.events = false, nil
 	l.now = snapshot{rate: l.cfg.Rate.orDefault()}
 	l.unsync()
-	l.snap.Store(nil)
+	l.snap.Store(&snapshot{})
 	l.role.end()
 }
 
@@ -109,7 +111,7 @@ func (l *loop) Resume(nowUsec uint64) { l.pause(nowUsec, false) }
 func (l *loop) pause(nowUsec uint64, paused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.inited && l.now.paused != paused {
+	if l.now.known && l.now.paused != paused {
 		l.setPaused(nowUsec, paused)
 		l.role.paused()
 	}
@@ -146,8 +148,8 @@ func (l *loop) Stats() Stats {
 	defer l.mu.Unlock()
 	s := l.stats
 	s.Refused, s.OldEpoch, s.Early = l.refused.Load(), l.oldEpoch.Load(), l.early.Load()
-	if l.inited {
-		s.Debt = max(l.now.rate.Ticks(l.at[predicted])-l.nextTick()+1, 0)
+	if l.now.known {
+		s.Debt = max(l.now.rate.Ticks(l.latest(predicted))-l.nextTick()+1, 0)
 	}
 	return s
 }
@@ -157,21 +159,22 @@ func (l *loop) reach(nowUsec uint64) {
 	if int64(nowUsec-l.atUsec) <= 0 {
 		return
 	}
-	l.atUsec = nowUsec
-	for i := range l.at {
-		was := l.at[i]
-		l.at[i] = l.now.read(i, nowUsec)
-		l.moved[i] = l.at[i] - was
+	for i := range l.moved {
+		l.moved[i] = l.now.read(i, nowUsec) - l.latest(i)
 	}
+	l.atUsec = nowUsec
 }
+
+// latest returns what clock i reads at the last input.
+func (l *loop) latest(i int) time.Duration { return l.now.read(i, l.atUsec) }
 
 // set sets clock i, which makes the last frame useless for pinned.
 func (l *loop) set(i int, t time.Duration, p Pace) {
-	l.at[i], l.pins[i] = t, math.MinInt64
-	if !l.inited {
+	l.pins[i] = math.MinInt64
+	if !l.now.known {
 		l.now.courses[i] = nil // the past was another time
 	}
-	l.now.courses[i].set(piece{from: l.atUsec, base: l.at[i], pace: p, still: l.now.paused})
+	l.now.courses[i].set(piece{from: l.atUsec, base: t, pace: p, still: l.now.paused})
 	l.moved = [3]time.Duration{}
 }
 
@@ -179,17 +182,15 @@ func (l *loop) set(i int, t time.Duration, p Pace) {
 // input.
 func (l *loop) drive() {
 	s := &l.steering
-	var before [3]time.Duration
 	for i, c := range s.clocks() {
 		c.At, c.Target = l.now.read(i, l.atUsec+grace), c.Target+l.graceAt(c.Pace)
-		before[i] = c.At
 	}
-	ok, old, set := l.cfg.Provider.AdvanceTime(s), l.at[predicted], false
+	ok, old, set := l.cfg.Provider.AdvanceTime(s), l.latest(predicted), false
 	for i, c := range s.clocks() {
-		p := c.Pace.limited()
+		p, was := c.Pace.limited(), l.now.read(i, l.atUsec+grace)
 		at := within(satAdd(c.At, -l.graceAt(p)))
 		// With NeverBack no reader that is ahead may see it go back either.
-		if ok || c.At == before[i] || l.neverBack && at < before[i] {
+		if ok || c.At == was || l.neverBack && at < was {
 			l.now.courses[i].change(l.atUsec, p)
 		} else {
 			l.set(i, at, p)

@@ -5,6 +5,7 @@ package tick
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 )
 
 // Errors of messages.
@@ -134,8 +135,7 @@ func (w *Welcome) UnmarshalBinary(b []byte) error {
 }
 
 func (w Welcome) plausible() bool {
-	at := w.Rate.Duration(w.Tick)
-	return w.Rate.valid() && 0 < w.Epoch && w.Epoch <= maxEpoch && -maxStart <= at && at <= maxStart
+	return w.Rate.valid() && 0 < w.Epoch && w.Epoch <= math.MaxInt64 && w.Rate.Duration(w.Tick).Abs() <= maxStart
 }
 
 // before reports whether w is of an earlier epoch than o or was sent before it. In a pause the

@@ -4,7 +4,6 @@ package tick
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"time"
 )
@@ -44,18 +43,6 @@ func TestWelcomeWhileStopped(t *testing.T) {
 	}
 }
 
-func TestEpochsRefused(t *testing.T) {
-	c := newClient(ClientConfig{}, &fakeRemote{}, 0)
-	c.Advance(0)
-	for _, epoch := range []uint64{0, 1 << 63, math.MaxUint64} {
-		w := c.welcomes.last.Welcome
-		w.Epoch = epoch
-		if err := c.OnWelcome(w, 10_000_000); err != ErrMessage {
-			t.Errorf("epoch %d: %v", epoch, err)
-		}
-	}
-}
-
 // The highest epoch that can be configured is not that of two lives.
 func TestHighestEpoch(t *testing.T) {
 	highest := uint64(1) << 62
@@ -66,9 +53,6 @@ func TestHighestEpoch(t *testing.T) {
 			t.Errorf("start %d: epoch %d", i, got)
 		}
 		s.Stop()
-	}
-	if _, err := NewServer(ServerConfig{Epoch: highest + 1}); err == nil {
-		t.Error("a higher one was taken")
 	}
 }
 

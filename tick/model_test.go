@@ -422,11 +422,11 @@ func TestModel(t *testing.T) {
 			t.Fatalf("sequence %d, seed %d: %s\n%s", i, seed, m.wrong, strings.Join(m.trace, "\n"))
 		}
 		off, ok := m.heal()
-		if band := []time.Duration{sharedBand, defaultDeadBand, defaultDeadBand}; !ok {
+		if band := []time.Duration{sharedBand, ms(20), ms(20)}; !ok {
 			m.fail("not synchronized after %v", healing)
 		} else {
 			for k, d := range off {
-				if m.client.buffers.ahead.told || m.client.buffers.behind.told {
+				if m.client.buffers.ahead.all > 0 || m.client.buffers.behind.all > 0 {
 					band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
 				}
 				if d.Abs() > band[k]+10*time.Microsecond {

@@ -273,6 +273,25 @@ func TestLateShare(t *testing.T) {
 		}
 		lead = timing.Lead
 	}
+	delay := time.Hour
+	for _, share := range []float64{0.01, 0.05, 0.3} { // of states
+		w := newWay(t, ClientConfig{LateShare: share})
+		w.state, w.every = true, 17_000
+		run := func(d time.Duration) {
+			for end := w.now + usec(d); w.now < end; w.run(ms(17)) {
+				w.down = ms(30) + time.Duration(rng.ExpFloat64()*float64(ms(10)))
+			}
+		}
+		run(30 * time.Second)
+		w.states, w.lateStates = 0, 0
+		run(2 * time.Minute)
+		got, timing := float64(w.lateStates)/float64(w.states), w.timing()
+		t.Logf("LateShare %v: %d of %d states late, delay %v, told %.4f", share, w.lateStates, w.states, timing.Delay, timing.LateStates)
+		if got > share || timing.Delay >= delay || math.Abs(timing.LateStates-got) > got/2+0.0005 {
+			t.Errorf("LateShare %v: %.4f of states are late, told is %.4f, with a delay of %v, before %v", share, got, timing.LateStates, timing.Delay, delay)
+		}
+		delay = timing.Delay
+	}
 	var timings [2]Timing
 	for i, share := range []float64{0, 0.01} { // which is the default
 		rng, w := newRand(t), newWay(t, ClientConfig{LateShare: share})

@@ -3,6 +3,7 @@
 package tick
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -14,12 +15,7 @@ import (
 // negative.
 type Tick int64
 
-const (
-	billion = 1_000_000_000 // nanoseconds in a second
-	// maxRate is the highest rate, one tick a nanosecond: above it two ticks would
-	// start at the same nanosecond and the way back from a time would be lost.
-	maxRate = billion
-)
+const billion = 1_000_000_000 // nanoseconds in a second
 
 // Rate is Num/Den ticks a second, as in {60, 1} or {60000, 1001}, above 0 and at most
 // 10^9. The zero value is 60 a second. Any other rate with a zero in it, or above
@@ -48,15 +44,14 @@ func (r Rate) equal(o Rate) bool {
 
 // String returns the rate as in "60/s" or "60000/1001/s".
 func (r Rate) String() string {
-	if r == (Rate{}) {
-		r = r.orDefault()
-	}
+	r = cmp.Or(r, r.orDefault())
 	return strings.TrimSuffix(fmt.Sprintf("%d/%d", r.Num, r.Den), "/1") + "/s"
 }
 
-// orDefault returns r if it can be used, and otherwise 60 a second.
+// orDefault returns r if it can be used, and otherwise 60 a second. Above a tick a nanosecond two
+// ticks would start at the same nanosecond, and the way back from a time would be lost.
 func (r Rate) orDefault() Rate {
-	if r.Num > 0 && uint64(r.Num) <= maxRate*uint64(r.Den) { // so Den > 0, too
+	if r.Num > 0 && uint64(r.Num) <= billion*uint64(r.Den) { // so Den > 0, too
 		return r
 	}
 	return Rate{60, 1}
@@ -83,10 +78,6 @@ func (r Rate) split(sec, nsec int64) (Tick, int64) {
 	r = r.orDefault()
 	carry, nsec := floorDiv(nsec, billion)
 	sec = satAdd(sec, carry)
-	if r.Den == 1 { // the same in 64 bits, for speed
-		n := uint64(nsec) * uint64(r.Num) / billion
-		return Tick(mulAdd(sec, int64(r.Num), int64(n))), nsec - int64((n*billion+uint64(r.Num)-1)/uint64(r.Num))
-	}
 	periods, inside := floorDiv(sec, int64(r.Den))
 	ns := uint64(inside)*billion + uint64(nsec) // since the period began, below Den*1e9
 	hi, lo := bits.Mul64(ns, uint64(r.Num))
@@ -113,14 +104,11 @@ func floorDiv(a, d int64) (quotient, remainder int64) {
 
 // satAdd returns a+b, cut off at the ends of int64.
 func satAdd[T ~int64](a, b T) T {
-	switch sum := a + b; {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
-		return sum
+	sum := a + b
+	if (a^sum)&(b^sum) < 0 { // the sum has another sign than both
+		return a>>63 ^ math.MaxInt64
 	}
+	return sum
 }
 
 // mulAdd returns a*b+c, 0 <= c <= b, cut off at the ends of int64.
@@ -129,15 +117,11 @@ func mulAdd(a, b, c int64) int64 {
 		a, c = a+1, c-b // so that both terms have one sign and cut off alike
 	}
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	hi -= uint64(a >> 63 & b) // the high half of the signed product
-	switch {
-	case hi == uint64(int64(lo)>>63):
-		return satAdd(int64(lo), c)
-	case a < 0:
-		return math.MinInt64
-	default:
-		return math.MaxInt64
+	hi -= uint64(a >> 63 & b)        // the high half of the signed product
+	if hi != uint64(int64(lo)>>63) { // it does not fit
+		return a>>63 ^ math.MaxInt64
 	}
+	return satAdd(int64(lo), c)
 }
 
 // duration returns sec seconds and nsec nanoseconds, cut off at the ends.

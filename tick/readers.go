@@ -3,41 +3,28 @@
 package tick
 
 import (
-	"sync/atomic"
+	"cmp"
 	"time"
 )
 
 // snapshot is what readers see. It does not change once they can see it.
 type snapshot struct {
+	known   bool // the clocks are known
 	courses [3]course
 	paused  bool
 	rate    Rate
 	epoch   uint64
 }
 
-// read returns clock i at nowUsec.
+// read returns clock i at nowUsec, and time the same as a Time.
 func (s *snapshot) read(i int, nowUsec uint64) time.Duration { return s.courses[i].read(nowUsec) }
-
-// clocks returns all clocks at nowUsec.
-func (s *snapshot) clocks(nowUsec uint64) Clocks {
-	read := func(i int) Time { return s.rate.instant(s.read(i, nowUsec)) }
-	return Clocks{SharedTime: read(shared), ServerTime: read(server), PredictedTime: read(predicted)}
-}
+func (s *snapshot) time(i int, nowUsec uint64) Time          { return s.rate.instant(s.read(i, nowUsec)) }
 
 // origin returns what the local clock reads at game time zero, and the game time at nowUsec.
 func (s *snapshot) origin(nowUsec uint64) (zeroUsec uint64, at time.Duration) {
 	at = s.read(predicted, nowUsec)
 	usec, _ := floorDiv(int64(at), 1000)
 	return nowUsec - uint64(usec), at
-}
-
-// readers is what any goroutine may ask at any time. It takes no lock and does not allocate.
-type readers struct {
-	snap atomic.Pointer[snapshot] // nil while the clocks are not known
-	next atomic.Int64             // the tick to run next
-
-	past, future             time.Duration // see Config
-	refused, oldEpoch, early atomic.Uint64 // see Stats
 }
 
 // Snapshot returns the three clocks at one instant, localUsec of the local clock. ok is
@@ -47,48 +34,42 @@ type readers struct {
 // later one changes it, steps apart. An earlier time is answered by the pace of that time,
 // extrapolated back. So for increasing localUsec, at most 20 ms ahead of the next of these
 // calls, a clock goes back only where EventStepped, EventEpochChanged or a Start is between.
-func (r *readers) Snapshot(localUsec uint64) (c Clocks, ok bool) {
-	if s := r.snap.Load(); s != nil {
-		return s.clocks(localUsec), true
-	}
-	return Clocks{}, false
+func (l *loop) Snapshot(localUsec uint64) (c Clocks, ok bool) {
+	s := l.snap.Load()
+	return Clocks{s.time(shared, localUsec), s.time(server, localUsec), s.time(predicted, localUsec)}, s.known
 }
 
-func (r *readers) clock(i int, localUsec uint64) (t Time, ok bool) {
-	if s := r.snap.Load(); s != nil {
-		return s.rate.instant(s.read(i, localUsec)), true
-	}
-	return Time{}, false
+func (l *loop) clock(i int, localUsec uint64) (t Time, ok bool) {
+	s := l.snap.Load()
+	return s.time(i, localUsec), s.known
 }
 
 // SharedTime returns the shared clock at localUsec, like Snapshot.
-func (r *readers) SharedTime(localUsec uint64) (t Time, ok bool) { return r.clock(shared, localUsec) }
+func (l *loop) SharedTime(localUsec uint64) (t Time, ok bool) { return l.clock(shared, localUsec) }
 
 // ServerTime returns the server clock at localUsec, like Snapshot.
-func (r *readers) ServerTime(localUsec uint64) (t Time, ok bool) { return r.clock(server, localUsec) }
+func (l *loop) ServerTime(localUsec uint64) (t Time, ok bool) { return l.clock(server, localUsec) }
 
 // PredictedTime returns the predicted clock at localUsec, like Snapshot.
-func (r *readers) PredictedTime(localUsec uint64) (t Time, ok bool) {
-	return r.clock(predicted, localUsec)
+func (l *loop) PredictedTime(localUsec uint64) (t Time, ok bool) {
+	return l.clock(predicted, localUsec)
 }
 
 // Epoch returns the epoch of the game time, with which messages are to be marked. ok
 // is false while the clocks are not known.
-func (r *readers) Epoch() (epoch uint64, ok bool) {
-	if s := r.snap.Load(); s != nil {
-		return s.epoch, true
-	}
-	return 0, false
+func (l *loop) Epoch() (epoch uint64, ok bool) {
+	s := l.snap.Load()
+	return s.epoch, s.known
 }
 
 // Fraction returns how far predicted time is from the start of the last tick that ran
 // to the start of the next, in [0, 1], for interpolation between their results.
-func (r *readers) Fraction(localUsec uint64) float64 {
-	s := r.snap.Load()
-	if s == nil {
+func (l *loop) Fraction(localUsec uint64) float64 {
+	s := l.snap.Load()
+	if !s.known {
 		return 0
 	}
-	last := s.rate.At(r.nextTick()-1, 0)
+	last := s.rate.At(l.nextTick()-1, 0)
 	past := s.read(predicted, localUsec) - last.Duration()
 	return min(max(float64(past)/float64(last.length()), 0), 1)
 }
@@ -96,26 +77,29 @@ func (r *readers) Fraction(localUsec uint64) float64 {
 // Accept reports whether a message about tick n of an epoch deserves attention: the
 // epoch is the present one, and n starts at most Config.Past before the server clock and
 // Config.Future after the predicted clock. What it refuses is counted.
-func (r *readers) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
-	s := r.snap.Load()
+func (l *loop) Accept(epoch uint64, n Tick, nowUsec uint64) bool {
+	s := l.snap.Load()
 	switch {
-	case s == nil:
-		r.early.Add(1)
+	case !s.known:
+		l.early.Add(1)
 		return false
 	case epoch != s.epoch:
-		r.oldEpoch.Add(1)
+		l.oldEpoch.Add(1)
 		return false
 	}
-	window := s.rate.Duration(windowTicks)
-	past := orDefault(r.past, satAdd(defaultPast, window))
-	future := orDefault(r.future, satAdd(defaultFuture, window))
+	// A retransmission or a stall of seconds is over, and what waits for its tick is little: in
+	// lightyear a tick of the far future exhausted the memory. At any rate there is room besides for
+	// the two ticks that a client plays ahead, the one under way, and one more.
+	window := s.rate.Duration(4)
+	past := cmp.Or(l.cfg.Past, satAdd(4*time.Second, window))
+	future := cmp.Or(l.cfg.Future, satAdd(time.Second, window))
 	at := s.rate.Duration(n)
 	if at < satAdd(s.read(server, nowUsec), -past) || at > satAdd(s.read(predicted, nowUsec), future) {
-		r.refused.Add(1)
+		l.refused.Add(1)
 		return false
 	}
 	return true
 }
 
-func (r *readers) nextTick() Tick     { return Tick(r.next.Load()) }
-func (r *readers) setNextTick(n Tick) { r.next.Store(int64(n)) }
+func (l *loop) nextTick() Tick     { return Tick(l.next.Load()) }
+func (l *loop) setNextTick(n Tick) { l.next.Store(int64(n)) }

@@ -3,7 +3,6 @@
 package tick
 
 import (
-	"errors"
 	"math"
 	"time"
 )
@@ -74,11 +73,10 @@ func (r reading) at(nowUsec uint64) uint64 { return r.usec + (nowUsec - r.atUsec
 
 // follow reads another clock from now on. The error says that it is nil, and nothing has changed.
 func (r *remote) follow(clock RemoteClock) error {
-	if clock == nil {
-		return errors.New("tick: the remote clock is nil")
+	if clock != nil {
+		*r = remote{clock: clock, near: r.near}
 	}
-	*r = remote{clock: clock, near: r.near}
-	return nil
+	return refuse(clock == nil, "the remote clock is nil")
 }
 
 // read returns what the clock shows at nowUsec: of the readings that are a multiple of
@@ -123,9 +121,9 @@ func (r *remote) delays() (from, to time.Duration, ok bool) {
 
 // trusted reports whether the clock is known to within bound; 0 is any.
 func (r *remote) trusted(nowUsec uint64, bound time.Duration) bool {
-	if bound == 0 {
-		return true
+	is, ok := time.Duration(0), true
+	if bound > 0 {
+		is, ok = r.clock.ErrorBound(nowUsec)
 	}
-	is, ok := r.clock.ErrorBound(nowUsec)
 	return ok && is <= bound
 }

@@ -2,7 +2,10 @@
 
 package tick
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Server is the game time and the ticks of a server or host. NewServer makes one. Its
 // three clocks are equal and run at the rate of the local clock.
@@ -17,11 +20,9 @@ import "time"
 // of package clock. Pass clock.Received for the time of receipt, clock.Now for all others.
 type Server struct {
 	loop
-	readers
-	conf   ServerConfig
-	epoch  uint64             // of the last Start
-	peers  map[uint64]*player // those of which there was a Hello or an input
-	looked uint64             // when the silent ones among them were looked for
+	conf  ServerConfig
+	epoch uint64             // of the last Start
+	peers map[uint64]*player // those of which there was a Hello or an input
 }
 
 // player is what a server knows of a peer.
@@ -37,21 +38,20 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{conf: cfg}
-	s.loop.init(s, &s.readers, cfg.Config, cfg.Handlers)
+	s.loop.init(s, cfg.Config, cfg.Handlers)
 	return s, nil
 }
 
 func (s *Server) begin() {
 	s.epoch = s.nextEpoch()
-	s.peers, s.looked = map[uint64]*player{}, s.atUsec
-	first := s.now.rate.Duration(s.conf.FirstTick)
-	_, part := floorDiv(int64(-first), 1000)
-	first += time.Duration(part) // a whole microsecond, for OriginUsec
+	s.peers = map[uint64]*player{}
+	usec, _ := floorDiv(int64(s.now.rate.Duration(s.conf.FirstTick))+999, 1000) // a whole one, for OriginUsec
+	first := time.Duration(usec) * time.Microsecond
 	s.now.epoch = s.epoch
-	for i := range s.at {
+	for i := range s.now.courses {
 		s.set(i, first, Pace{})
 	}
-	s.inited = true
+	s.now.known = true
 	s.setNextTick(s.now.rate.Ticks(first))
 	s.sync()
 	s.publish()
@@ -63,30 +63,23 @@ func (s *Server) ran(Tick) {}
 
 func (s *Server) paused() {}
 
-// steer lets the provider steer, whose targets are the clocks themselves. Now and then it looks
-// for peers that have fallen silent: there may be very many.
-func (s *Server) steer() bool {
+// steer lets the provider steer, whose targets are the clocks themselves, and looks for peers that
+// have fallen silent.
+func (s *Server) steer() {
 	s.steering = Steering{}
 	for i, c := range s.steering.clocks() {
 		c.Target = s.now.read(i, s.atUsec+grace) - s.graceAt(Pace{})
 	}
 	s.drive()
-	if s.atUsec-s.looked < uint64(silence.Microseconds())/8 {
-		return true
-	}
-	s.looked = s.atUsec
 	for peer, p := range s.peers {
-		if len(s.events) < maxEvents {
-			s.watch(&p.heard, peer)
-		}
+		s.watch(&p.heard, peer)
 	}
-	return true
 }
 
 // nextEpoch returns the epoch of this Start. The wall clock is read for nothing else: it only has
 // to have gone on since the server was started last, perhaps as another process.
 func (s *Server) nextEpoch() uint64 {
-	return max(orDefault(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
+	return max(cmp.Or(s.conf.Epoch, uint64(max(time.Now().UnixMicro(), 1))), s.epoch+1)
 }
 
 // OnHello takes the Hello of a client. The first one of a peer is reported as
@@ -97,15 +90,6 @@ func (s *Server) nextEpoch() uint64 {
 func (s *Server) OnHello(peer uint64, h Hello) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	differs := !h.Rate.equal(s.now.rate)
-	refused := differs && s.conf.OnMismatch == MismatchDisconnect
-	p := s.peers[peer]
-	if p == nil {
-		p = &player{}
-	}
-	if p.heard.known && h.Epoch == s.epoch {
-		s.hear(&p.heard, peer, s.atUsec)
-	}
 	switch {
 	case !h.Rate.valid():
 		return ErrMessage
@@ -115,6 +99,14 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	case h.Epoch != s.epoch:
 		s.oldEpoch.Add(1)
 		return ErrEpoch
+	}
+	p := s.player(peer)
+	if p.heard.known {
+		s.hear(&p.heard, peer, s.atUsec)
+	}
+	differs := !h.Rate.equal(s.now.rate)
+	refused := differs && s.conf.OnMismatch == MismatchDisconnect
+	switch {
 	case p.synced:
 		return nil
 	case p.refused && refused: // and reported
@@ -126,12 +118,22 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	if differs {
 		s.report(Event{Kind: EventRateMismatch, Peer: peer, Rate: h.Rate, Last: -1})
 	}
-	s.peers[peer], p.synced, p.refused = p, !refused, refused
+	p.synced, p.refused = !refused, refused
 	if refused {
 		return ErrRate
 	}
 	s.report(Event{Kind: EventClientSynced, Peer: peer})
 	return nil
+}
+
+// player returns what is known of a peer.
+func (s *Server) player(peer uint64) *player {
+	p := s.peers[peer]
+	if p == nil {
+		p = &player{}
+		s.peers[peer] = p
+	}
+	return p
 }
 
 // AcceptInput is Accept for the input of a peer for tick n, which came at nowUsec. ok says that the
@@ -146,11 +148,7 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	if !s.Accept(epoch, n, nowUsec) {
 		return false, false
 	}
-	p := s.peers[peer]
-	if p == nil {
-		p = &player{}
-		s.peers[peer] = p
-	}
+	p := s.player(peer)
 	s.hear(&p.heard, peer, nowUsec)
 	next := s.nextTick()
 	late = n < next
@@ -180,29 +178,24 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 		return Welcome{}, false
 	}
 	zero, at := s.now.origin(nowUsec)
-	w = Welcome{
+	p := cmp.Or(s.peers[peer], &player{})
+	return Welcome{
 		Epoch:      s.epoch,
 		Rate:       s.now.rate,
 		OriginUsec: zero,
 		Tick:       s.now.rate.Ticks(at),
-		Paused:     s.now.courses[predicted].at(nowUsec).still,
-	}
-	if p := s.peers[peer]; p != nil {
-		w.Heard, w.inputs = p.synced, p.arrivals
-	}
-	return w, true
+		Heard:      p.synced,
+		Paused:     s.now.courses[predicted].piece(nowUsec).still,
+		inputs:     p.arrivals,
+	}, true
 }
 
 // StartUsec returns what the local clock reads when tick n starts, or read when it started, if game
 // time goes on, and went before, as at nowUsec. ok is false while the server is stopped.
 func (s *Server) StartUsec(n Tick, nowUsec uint64) (localUsec uint64, ok bool) {
 	now := s.snap.Load()
-	if now == nil {
-		return 0, false
-	}
 	zero, _ := now.origin(nowUsec)
-	usec, _ := floorDiv(int64(now.rate.Duration(n)), 1000)
-	return zero + uint64(usec), true
+	return Welcome{Rate: now.rate, OriginUsec: zero, Tick: n}.serverUsec(), now.known
 }
 
 // Forget forgets a peer that has left, so that it is reported when it comes again.

@@ -5,7 +5,7 @@ package tick
 import "time"
 
 // silence is after how long the other side is taken to be silent: it should have announced itself,
-// or sent inputs, three times.
+// or sent inputs, three times. What its Welcomes said is then believed no more, and any other is.
 const silence = 3 * time.Second
 
 // vitals is when the other side was heard last.
@@ -26,9 +26,9 @@ func (l *loop) hear(v *vitals, peer, nowUsec uint64) {
 	}
 }
 
-// watch reports the other side if it has fallen silent.
+// watch reports the other side if it has fallen silent, unless too many events wait.
 func (l *loop) watch(v *vitals, peer uint64) {
-	if age := elapsed(v.atUsec, l.atUsec); v.known && !v.silent && age > silence {
+	if age := elapsed(v.atUsec, l.atUsec); v.known && !v.silent && age > silence && len(l.events) < maxEvents {
 		v.silent = true
 		l.report(Event{Kind: EventSilent, By: age, Peer: peer, Last: -1})
 	}

@@ -64,7 +64,7 @@ func (s *spread) count(d time.Duration) {
 	}
 }
 
-// bin returns the bin of what is so far above the level, and edge the end of a bin.
+// bin returns the bin of what is so far above the level.
 func bin(above time.Duration) int {
 	if above <= finest {
 		return 0
@@ -72,16 +72,17 @@ func bin(above time.Duration) int {
 	return min(1+int(perOctave*math.Log2(float64(above)/float64(finest))), bins-1)
 }
 
-func edge(bin int) time.Duration {
-	return time.Duration(float64(finest) * math.Exp2(float64(bin)/perOctave))
+// last returns the last n delays, the shortest first.
+func (s *spread) last(n int) []time.Duration {
+	last := slices.Clone(s.recent[max(len(s.recent)-n, 0):])
+	slices.Sort(last)
+	return last
 }
 
 // settle lets the level follow the last delays if they show that it has shifted: by more than
 // chance moves a median of so many. There must be one.
 func (s *spread) settle() {
-	var room [levelKept]time.Duration
-	last := append(room[:0], s.recent[max(len(s.recent)-levelKept, 0):]...)
-	slices.Sort(last)
+	last := s.last(levelKept)
 	median := last[len(last)/2]
 	if s.total == 0 && len(s.recent) < recentKept {
 		s.level = median
@@ -92,23 +93,20 @@ func (s *spread) settle() {
 		return
 	}
 	// Those that are nearer to the level of before belong there.
-	kept := s.recent[:0]
-	for _, d := range s.recent {
-		if (d - s.level).Abs() < (d - median).Abs() {
+	s.recent = slices.DeleteFunc(s.recent, func(d time.Duration) bool {
+		nearer := (d - s.level).Abs() < (d - median).Abs()
+		if nearer {
 			s.count(d)
-		} else {
-			kept = append(kept, d)
 		}
-	}
-	s.level, s.recent = median, kept
+		return nearer
+	})
+	s.level = median
 }
 
-// restart says that the path has become another one, of which only these delays are known, at
-// least one.
-func (s *spread) restart(delays []time.Duration) {
-	s.recent = slices.Clone(delays)
-	slices.Sort(delays)
-	s.level = delays[len(delays)/2]
+// restart says that the path has become another one, of which only the last n delays are known.
+func (s *spread) restart(n int) {
+	s.recent = slices.Delete(s.recent, 0, max(len(s.recent)-n, 0))
+	s.level = s.last(n)[len(s.recent)/2]
 }
 
 // shift says that all delays are longer by d, since they count from another time.
@@ -135,7 +133,7 @@ func (s *spread) beyond(share float64) time.Duration {
 	}
 	s.usual = end(unusual)
 	if i := end(share); i > 0 {
-		return edge(i)
+		return time.Duration(float64(finest) * math.Exp2(float64(i)/perOctave)) // the end of the bin
 	}
 	return 0
 }

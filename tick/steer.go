@@ -72,16 +72,19 @@ func (serverProvider) AdvanceTime(*Steering) bool { return true }
 // clientProvider is the Provider of a client, see ClientConfig.
 type clientProvider struct {
 	ClientConfig
-	dir  [3]int  // sign of the slew under way, 0 for none
-	hold [3]bool // standing still instead of going back
+	slews [3]int64 // the slew under way of each clock, parts in 10^6, negative backward
 }
 
-// sharedBand is the dead band of the shared clock at most: what all peers are to
-// agree on, to a thirtieth of a tick, and more than a good estimate dithers by.
-const sharedBand = 500 * time.Microsecond
+const (
+	// sharedBand is the dead band of the shared clock at most: what all peers are to
+	// agree on, to a thirtieth of a tick, and more than a good estimate dithers by.
+	sharedBand = 500 * time.Microsecond
+	// still is the slew backward of a clock that stands still.
+	still = 1_000_000
+)
 
 // InitializeClient ends all corrections: the clocks are at their targets.
-func (p *clientProvider) InitializeClient(*Steering) { p.dir, p.hold = [3]int{}, [3]bool{} }
+func (p *clientProvider) InitializeClient(*Steering) { p.slews = [3]int64{} }
 
 // AdvanceTime slews what is off, and sets all clocks if one is off by more than HardThreshold.
 func (p *clientProvider) AdvanceTime(s *Steering) bool {
@@ -89,12 +92,12 @@ func (p *clientProvider) AdvanceTime(s *Steering) bool {
 	for i, c := range s.clocks() {
 		left := p.off(c, apart)
 		hard = hard || left > p.HardThreshold || left < -p.HardThreshold && !p.NeverBack
-		c.Pace.Slew, c.Pace.SlewPPM = p.slew(i, c, left)
+		p.slew(i, c, left)
 	}
 	hurries := lead.Late && lead.Target > lead.At && !p.HardOnly
 	for i, c := range s.clocks() {
 		if hurries && c == lead || hard && (!p.NeverBack || c.Target > c.At) {
-			c.At, c.Pace.Slew, c.Pace.SlewPPM, p.dir[i] = c.Target, 0, 0, 0
+			c.At, c.Pace.Slew, c.Pace.SlewPPM, p.slews[i] = c.Target, 0, 0, 0
 		}
 	}
 	return !hard && !hurries
@@ -109,24 +112,22 @@ func (p *clientProvider) off(c *Steered, apart bool) time.Duration {
 	return left
 }
 
-// slew returns the slew of clock i, which is off by left.
-func (p *clientProvider) slew(i int, c *Steered, left time.Duration) (time.Duration, int64) {
-	band := p.DeadBand
+// slew sets the slew of clock i, which is off by left.
+func (p *clientProvider) slew(i int, c *Steered, left time.Duration) {
+	band, slew := p.DeadBand, &p.slews[i]
 	if i == shared || c.Measured {
 		band = min(band, sharedBand)
 	}
-	begins := p.NeverBack && left < -p.HardThreshold || i == server && c.Late && !p.HardOnly
-	if p.hold[i] = left < 0 && (begins || p.hold[i]); p.hold[i] {
-		return left, 1_000_000
-	}
-	switch sign := cmp.Compare(left, 0); {
+	stops := p.NeverBack && left < -p.HardThreshold || i == server && c.Late && !p.HardOnly
+	switch sign := int64(cmp.Compare(left, 0)); {
+	case left < 0 && (stops || *slew == -still):
+		*slew = -still
+	case p.HardOnly || left.Abs() <= band && *slew*sign <= 0: // or it has arrived
+		*slew = 0
 	case left.Abs() > band:
-		p.dir[i] = sign
-	case p.dir[i] != sign: // arrived
-		p.dir[i] = 0
+		*slew = sign * p.SlewPPM
 	}
-	if p.HardOnly || p.dir[i] == 0 {
-		return 0, 0
+	if *slew != 0 {
+		c.Pace.Slew, c.Pace.SlewPPM = left, max(*slew, -*slew)
 	}
-	return left, p.SlewPPM
 }

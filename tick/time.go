@@ -4,19 +4,18 @@ package tick
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
 // Time is an instant of game time: a tick and the offset inside it. The zero value is game time zero at
-// the default rate. Times are made by Rate.Time.
+// the default rate. Times are made by Rate.At.
 type Time struct {
 	rate   Rate
 	tick   Tick
 	offset int64 // nanoseconds since the tick started, below its length
 }
 
-// Time returns the instant that lies offset after the start of tick n, or before it
+// At returns the instant that lies offset after the start of tick n, or before it
 // if offset is negative. An offset of a tick or more carries into the tick, so
 // r.At(0, d) is the instant at game time d.
 func (r Rate) At(n Tick, offset time.Duration) Time {
@@ -35,7 +34,7 @@ func (t Time) Rate() Rate { return t.rate.orDefault() }
 // Tick returns the number of the tick.
 func (t Time) Tick() Tick { return t.tick }
 
-// Time returns the game time of the instant. It is cut off at 292 years.
+// Duration returns the game time of the instant. It is cut off at 292 years.
 func (t Time) Duration() time.Duration {
 	sec, nsec := t.rate.start(t.tick)
 	return duration(sec, nsec+t.offset)
@@ -75,19 +74,8 @@ func (t Time) Plus(u Time) (Time, error) {
 func (t Time) Sub(u Time) time.Duration {
 	ts, tn := t.rate.start(t.tick)
 	us, un := u.rate.start(u.tick)
-	sec := ts - us
-	if (ts^us)&(ts^sec) < 0 { // overflow
-		return time.Duration(ts>>63 ^ math.MaxInt64)
-	}
+	sec := satAdd(satAdd(ts, ^us), 1) // ^us is -us-1, which cannot overflow
 	return duration(sec, tn-un+t.offset-u.offset)
-}
-
-// next returns the first tick that starts at t or later.
-func (t Time) next() Tick {
-	if t.offset > 0 {
-		return t.tick + 1
-	}
-	return t.tick
 }
 
 // String returns the ticks since tick 0, rounded down to a hundredth, as in "1024.50". Half a

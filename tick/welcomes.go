@@ -8,18 +8,15 @@ import (
 )
 
 const (
-	// welcomeSilence is how long the Welcomes of a server are believed to go on: three
-	// of one a second. Then any other is believed.
-	welcomeSilence = 3 * time.Second
 	// welcomeGap is a second from one Welcome to the next, and what one may be late.
 	// After it, one of an earlier epoch is believed if the remote clock agrees.
 	welcomeGap = 1200 * time.Millisecond
-	// welcomeFresh is how long the last Welcome says what the server's clock shows; it
-	// is welcomeSilence of a server that has repeated it. Meanwhile, and when an epoch
-	// begins, it must agree with the remote clock: less than a second ahead, and late by no more
-	// than welcomeLate and the delay, of which maxDelay is believed. Otherwise the remote clock is
-	// of a server before, or has noticed one half of a step. A client that has run no ticks yet
-	// has no server before: the first Welcome may be very late.
+	// welcomeFresh is how long the last Welcome says what the server's clock shows; where the server
+	// has repeated it, silence is. Meanwhile, and when an epoch begins, it must agree with the remote
+	// clock: less than a second ahead, and late by no more than welcomeLate and the delay, of which
+	// maxDelay is believed. Otherwise the remote clock is of a server before, or has noticed one half
+	// of a step. A client that has run no ticks yet has no server before: the first Welcome may be
+	// very late.
 	welcomeFresh     = time.Second
 	welcomeAhead     = time.Second
 	welcomeLate      = 2 * time.Second
@@ -44,13 +41,13 @@ type welcomes struct {
 	earlier  arrived   // one of an earlier epoch since then, which may be believed yet
 	over     [4]uint64 // epochs that were left last: a delayed Welcome may be of one
 
-	resumed  bool    // the client has resumed
+	resumed  bool    // the client has paused, or resumed
 	resumeAt reading // when
 }
 
 // refuses reports whether a Welcome is out of date. One of an earlier epoch is remembered.
 func (w *welcomes) refuses(came arrived) bool {
-	if !w.last.ok || elapsed(w.last.atUsec, came.atUsec) >= welcomeSilence {
+	if !w.last.ok || elapsed(w.last.atUsec, came.atUsec) >= silence {
 		return false
 	}
 	over := slices.Contains(w.over[:], came.Epoch) && came.Epoch != w.last.Epoch
@@ -60,12 +57,10 @@ func (w *welcomes) refuses(came arrived) bool {
 	return over || came.before(w.last.Welcome)
 }
 
-// believe takes a Welcome. news says that its rate is told for the first time.
-func (w *welcomes) believe(came arrived) (news bool) {
+// believe takes a Welcome.
+func (w *welcomes) believe(came arrived) {
 	w.repeated = w.last.ok && came.Epoch == w.last.Epoch
-	news = came.Epoch != w.last.Epoch || !came.Rate.equal(w.last.Rate)
 	w.last, w.earlier = came, arrived{}
-	return news
 }
 
 // leave notes that an epoch is over.
@@ -73,10 +68,6 @@ func (w *welcomes) leave(epoch uint64) {
 	copy(w.over[1:], w.over[:])
 	w.over[0], w.resumed = epoch, false
 }
-
-// reconnect forgets the server, but not which epochs are over: the next Welcome is of another
-// connection.
-func (w *welcomes) reconnect() { w.last.ok, w.earlier.ok = false, false }
 
 // fits reports whether a remote clock that reads so much is the one that a Welcome tells of. It may
 // have been under way for a while since the start of the tick that it names, or for least.
@@ -87,23 +78,23 @@ func (a arrived) fits(r reading, delay, least time.Duration) bool {
 }
 
 // agrees reports whether the remote clock can be that of the server that sent the last Welcome,
-// or that says nothing any more. inited and first say that the clocks are known, and that no
+// or that says nothing any more. known and first say that the clocks are known, and that no
 // tick has run.
-func (w *welcomes) agrees(r reading, delay time.Duration, inited, first bool) bool {
+func (w *welcomes) agrees(r reading, delay time.Duration, known, first bool) bool {
 	fresh, least := welcomeFresh, time.Duration(0)
 	if w.repeated {
-		fresh = welcomeSilence
+		fresh = silence
 	}
-	if !inited && first {
+	if !known && first {
 		least = firstWelcomeLate
 	}
-	return inited && elapsed(w.last.atUsec, r.atUsec) >= fresh || w.last.fits(r, delay, least)
+	return known && elapsed(w.last.atUsec, r.atUsec) >= fresh || w.last.fits(r, delay, least)
 }
 
 // tells reports whether the last Welcome says where game time is now. In a pause of the server it
 // does not: nobody knows when that will end. And one that was sent before our own Resume may
-// be from before the pause; if no other comes for welcomeSilence, it counts.
+// be from before the pause; if no other comes for silence, it counts.
 func (w *welcomes) tells(nowUsec uint64) bool {
-	doubted := w.resumed && elapsed(w.resumeAt.atUsec, nowUsec) < welcomeSilence
+	doubted := w.resumed && elapsed(w.resumeAt.atUsec, nowUsec) < silence
 	return !w.last.Paused && !(doubted && int64(w.last.serverUsec()-w.resumeAt.usec) < 0)
 }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package tick
+
+import "time"
+
+const (
+	// adaptReach is how far a clock that sets itself may be from where the remote clock puts it,
+	// and the buffer with which it began.
+	// The remote clock may take minutes to believe that a path has become longer.
+	adaptReach = time.Second
+	// adaptFresh is how long arrivals say where a clock should be. Then it keeps its distance
+	// from where the remote clock puts it.
+	adaptFresh = 3 * time.Second
+	// adaptLeast is the least margin, for what the clocks err while they are slewed.
+	adaptLeast = 500 * time.Microsecond
+
+	// So many in a row, and for so long, must be late until a clock is set at once: chance does
+	// that seldom. Where the jitter has made a row of late ones before, it must be longer than
+	// that. A row of 200 ms is enough in any case.
+	rowLeast    = 2
+	rowShort    = 20 * time.Millisecond
+	rowLong     = 200 * time.Millisecond
+	rowRemember = 5 * time.Minute
+
+	// A path that has become longer twice within a minute will do so again.
+	jumpsRemember = time.Minute
+
+	// lateMemory is over how many arrivals the share of late ones is told.
+	lateMemory = 4096
+)
+
+// follower lets a clock follow arrivals: it learns how far the clock must be ahead of the
+// reference, or behind it, so that no more than a share of what is sent or received comes late.
+type follower struct {
+	spread spread
+	atUsec uint64        // when the last one was told
+	news   bool          // since distance was found
+	held   time.Duration // the distance from the reference
+	buffer time.Duration // the distance from where the remote clock puts the fastest arrival
+
+	late, all float32 // arrivals of late; all is 0 only before the first one
+
+	row     int    // how many were late in a row, up to the last one
+	rowAt   uint64 // since when
+	worst   int    // the longest row that ended by itself, of late
+	worstAt uint64 // when it did
+	jump    bool   // too many are late in a row: the clock is to be set
+
+	jumps  int    // how often that was, each within jumpsRemember of the one before
+	jumpAt uint64 // the last time
+}
+
+// add takes how far the clock should have been for an arrival to be just in time.
+func (f *follower) add(distance time.Duration, late bool, nowUsec uint64) {
+	if f.all > 0 && elapsed(f.atUsec, nowUsec) > adaptFresh {
+		f.spread.recent = f.spread.recent[:0] // the reference may have drifted
+	}
+	f.news, f.atUsec = true, nowUsec
+	f.spread.add(distance)
+	if f.all++; late {
+		f.late++
+	}
+	if f.all >= lateMemory {
+		f.late, f.all = f.late/2, f.all/2
+	}
+}
+
+// count counts how many are late in a row.
+func (f *follower) count(late bool, nowUsec uint64) {
+	if late {
+		if f.row++; f.row == 1 {
+			f.rowAt = nowUsec
+		}
+		return
+	}
+	if f.row > f.worst || elapsed(f.worstAt, nowUsec) > rowRemember {
+		f.worst, f.worstAt = f.row, nowUsec
+	}
+	f.row = 0
+}
+
+// judge takes a row of late ones that is longer than chance makes it, and lasts so long, for
+// another path.
+func (f *follower) judge(tick, lasts time.Duration, nowUsec uint64) {
+	least, worst := max(rowLeast, int(rowShort/tick)), f.worst
+	if elapsed(f.worstAt, nowUsec) > rowRemember {
+		worst = 0
+	}
+	if f.row < least || f.row <= min(worst, max(least, int(rowLong/tick))) || elapsed(f.rowAt, nowUsec) < lasts {
+		return
+	}
+	f.spread.restart(f.row)
+	f.jump, f.news = true, true
+	ago := elapsed(f.jumpAt, nowUsec)
+	if ago > jumpsRemember {
+		f.jumps = 0
+	}
+	if f.jumps == 0 || ago > adaptFresh {
+		f.jumps++
+	}
+	f.jumpAt = nowUsec
+}
+
+// distance returns how far from the reference the clock should be, given where the remote clock
+// puts the fastest arrival, and the buffer that is used until arrivals are told. share is how many
+// may be late.
+func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUsec uint64) time.Duration {
+	switch {
+	case f.all == 0:
+		f.buffer = buffer
+	case elapsed(f.atUsec, nowUsec) <= adaptFresh:
+		if f.news {
+			f.news = false
+			f.spread.settle()
+			beyond := f.spread.beyond(share)
+			want := f.spread.level + beyond + adaptLeast
+			// What is less is left until it is worth it, and where it has been too little again
+			// and again, until too many have not been late for a minute or so.
+			unquiet := f.jumps > 1 && elapsed(f.jumpAt, nowUsec) <= jumpsRemember
+			less := want < f.held-max(adaptLeast, beyond/8)
+			if want > f.held || less && !(unquiet && f.lateShare() > 2*share) {
+				f.held = want
+			}
+		}
+		f.buffer = min(max(f.held-fastest, buffer-adaptReach), buffer+adaptReach)
+	}
+	return fastest + f.buffer
+}
+
+// shift says that the reference counts from another time: all distances are longer by d.
+func (f *follower) shift(d time.Duration) {
+	f.spread.shift(d)
+	f.held += d
+}
+
+// lateShare returns the share of late arrivals.
+func (f *follower) lateShare() float64 { return float64(f.late) / float64(max(f.all, 1)) }
