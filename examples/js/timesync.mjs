@@ -266,7 +266,7 @@ export class Link {
 	/** @param {Usec} now when the datagram is sent @returns {Uint8Array} what goes in front of the payload */
 	header(now) {
 		const known = this.sync.synchronized, report = this.sync.minDelta(now);
-		const paused = this.asking.n > 0 || this.asking.last !== null && u64(now - this.asking.last) < SURE;
+		const paused = this.asking.n > 0 || this.asking.last !== null && Math.abs(since(now, this.asking.last)) < SURE;
 		const reports = report !== null && !paused && this.reports(now, report % 3 === 1);
 		const anchors = reports || !known || !this.heardOfUs;
 		const b = new Uint8Array(4 + (reports ? 3 : 0) + (anchors ? 8 : 0)), v = view(b);

@@ -48,6 +48,15 @@ section('counters and payload times', () => {
 	}
 });
 
+section('payload times in bytes', () => {
+	for (const l of jsonLines('payload.jsonl')) {
+		const [to, from, bytes] = l.bits === 16 ? [ts.toTS16, ts.fromTS16, 2] : [ts.toTS23, ts.fromTS23, 3], x = l.ts ?? 0, time = BigInt(l.time ?? 0);
+		if (l.event === 'write') check(to(time) === x, l, to(time));
+		if (l.event === 'read') check(from(BigInt(l.now ?? 0), x) === time, l);
+		if (l.event === 'bytes') check(Buffer.from(l.hex, 'hex').readUIntLE(0, bytes) === x + (l.flag ? 2 ** 23 : 0), l);
+	}
+});
+
 section('formulas', () => {
 	for (const f of jsonLines('formulas.jsonl')) {
 		const floor = Number(f.floor);
@@ -69,6 +78,11 @@ section('link', () => {
 		const link = ends[e.end], now = BigInt(e.now ?? 0);
 		if (e.event === 'failed') link.sendFailed();
 		if (e.event === 'send') {
+			if (e.tell !== undefined) {
+				const remote = link.remoteTime(BigInt(e.tell)), known = remote !== null;
+				check(known === (e.ts23 !== undefined), where, 'payload time known', known);
+				if (known) check(near(ts.toTS23(remote), e.ts23, 5, 23) && near(ts.toTS16(remote), e.ts16, 1, 16), where, 'payload times of', remote);
+			}
 			const want = unhex(e.hex), got = link.header(now), v = new DataView(got.buffer), reports = (got[0] & 1) !== 0;
 			const judged = e.set ? 8 : 12; // flag 2 may be missing while a set clock is learnt
 			check((got[0] & judged) === (want[0] & judged), where, 'flags', got[0], want[0]);
@@ -78,11 +92,17 @@ section('link', () => {
 			check(got.length === 4 + (reports ? 3 : 0) + (got[0] & 2 ? 8 : 0), where, 'length', hex(got));
 			if (got[0] & 2) check(v.getBigUint64(got.length - 8, true) === now, where, 'anchor', hex(got));
 			const report = reports ? v.getUint16(4, true) | got[6] << 16 : 0;
+			if (reports) check(report % 3 !== 2 && (e.mark === undefined || report % 3 === (e.mark === 'seen' ? 1 : 0)), where, 'mark', report % 3, e.mark);
 			if (reports && e.floor !== undefined) check(near(8 * report, e.floor, 32, 27), where, 'report', report, e.floor / 8);
 		}
 		if (e.event === 'open') {
 			const r = link.open(unhex(e.hex), now);
 			check((r.error ?? '') === (e.error ?? ''), where, r.error, e.error);
+			check(hex(r.payload ?? []) === (e.payload ?? ''), where, 'payload', hex(r.payload ?? []));
+			if (e.time23 !== undefined) {
+				const v = new DataView(unhex(e.payload).buffer), ts23 = v.getUint16(0, true) | (v.getUint8(2) & 127) << 16;
+				check(ts.fromTS23(now, ts23) === BigInt(e.time23) && ts.fromTS16(now, v.getUint16(3, true)) === BigInt(e.time16), where, 'payload times');
+			}
 			check((r.delay !== null) === (e.known ?? false), where, 'delay known', r.delay, e.known);
 			if (e.known && e.delay !== undefined) check(near(Math.round(r.delay), e.delay, 32), where, 'delay', r.delay, e.delay);
 			const remote = link.remoteTime(now);
