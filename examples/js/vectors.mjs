@@ -121,12 +121,16 @@ section('ping', () => {
 		if (l.event === 'new') ping = new ts.Ping(l.session ?? 0);
 		if (l.event === 'request') {
 			const want = unhex(l.request), nonce = new DataView(want.buffer).getBigUint64(5, true);
-			check(hex(ping.request(BigInt(l.now), nonce)) === l.request, l);
+			check(hex(ping.request(BigInt(l.now ?? 0), nonce)) === l.request, l);
 		}
+		const now = BigInt(l.now ?? 0);
+		if (l.event === 'next') check(Math.round(ping.next(now)) === (l.wait ?? 0), l, ping.next(now));
 		if (l.event !== 'reply') continue;
-		const verdict = ping.reply(unhex(l.reply), BigInt(l.now));
-		check(verdict === (l.verdict === 'synced' ? 'accepted' : l.verdict), l, verdict);
-		if (l.remote) check(near(ping.remoteTime(BigInt(l.now)), l.remote, 2) && near(Math.round(ping.errorBound(BigInt(l.now))), l.bound, 5), l, ping.remoteTime(BigInt(l.now)), ping.errorBound(BigInt(l.now)));
+		const verdict = ping.reply(unhex(l.reply), now), remote = ping.remoteTime(now), bound = Math.ceil(ping.errorBound(now));
+		check(verdict === l.verdict, l, verdict);
+		if (l.truth === undefined) continue;
+		check(near(remote, l.remote ?? 0, 2) && near(remote, l.truth, bound), l, remote, bound);
+		if (l.bound !== undefined) check(Math.abs(bound - Number(l.bound)) <= 5, l, bound);
 	}
 });
 

@@ -22,47 +22,101 @@ import (
 
 // pingLine is a line of ping.jsonl.
 type pingLine struct {
-	Event   string `json:"event"` // new, request, reply: at the client; serve: at the server
+	Event   string `json:"event"` // new, next, request, reply: at the client; serve: at the server
 	Session uint32 `json:"session,omitempty"`
-	Now     uint64 `json:"now,omitempty,string"`    // at the client
-	Request string `json:"request,omitempty"`       // hex
-	Reply   string `json:"reply,omitempty"`         // hex; of serve: "" if there is no answer
-	Recv    uint64 `json:"recv,omitempty,string"`   // at the server
-	Sent    uint64 `json:"sent,omitempty,string"`   // at the server
-	Verdict string `json:"verdict,omitempty"`       // of reply
-	Remote  uint64 `json:"remote,omitempty,string"` // the server's clock now, of the first reply
-	Bound   uint64 `json:"bound,omitempty,string"`  // and how far off that may be, us
+	Now     uint64 `json:"now,omitempty,string"`  // at the client
+	Wait    int64  `json:"wait,omitempty"`        // of next: us until the next request
+	Request string `json:"request,omitempty"`     // hex
+	Reply   string `json:"reply,omitempty"`       // hex; of serve: "" if there is no answer
+	Recv    uint64 `json:"recv,omitempty,string"` // at the server
+	Sent    uint64 `json:"sent,omitempty,string"` // at the server
+	Verdict string `json:"verdict,omitempty"`     // of reply
+	// Of an accepted reply: the server's clock now by the exchange that counts, how far off that may be if
+	// there was no other exchange, us, and what it shows in truth.
+	Remote uint64  `json:"remote,omitempty,string"`
+	Bound  uint64  `json:"bound,omitempty,string"`
+	Truth  *uint64 `json:"truth,omitempty,string"`
+}
+
+// pingClient is a client of package ping whose requests have the nonces of the file.
+type pingClient struct {
+	clock   *ping.Clock
+	session uint32
+	nonces  map[uint64]uint64 // its own, by those of the file
+}
+
+func newPingClient(session uint32) *pingClient {
+	// It takes the exchange that counts at once, as WIRE says, where it would go there slowly by default.
+	clock, err := ping.NewClock(ping.Config{RecalibrateThreshold: time.Microsecond})
+	if err != nil {
+		panic(err)
+	}
+	clock.Reset(session)
+	return &pingClient{clock, session, map[uint64]uint64{}}
+}
+
+// request returns a request with the nonce of the file.
+func (c *pingClient) request(now, nonce uint64) []byte {
+	b := c.clock.AppendRequest(nil, now)
+	c.nonces[nonce] = binary.LittleEndian.Uint64(b[5:])
+	binary.LittleEndian.PutUint64(b[5:], nonce)
+	return b
+}
+
+// reply takes one with a nonce of the file, and returns what became of it.
+func (c *pingClient) reply(b []byte, now uint64) string {
+	b = slices.Clone(b)
+	if len(b) >= ping.RequestSize {
+		if nonce, ok := c.nonces[binary.LittleEndian.Uint64(b[5:])]; ok {
+			binary.LittleEndian.PutUint64(b[5:], nonce)
+		}
+	}
+	switch v := c.clock.HandleReply(b, now); v {
+	case ping.Synced, ping.Stepped:
+		return ping.Accepted.String()
+	default:
+		return v.String()
+	}
 }
 
 // pingVectors returns ping.jsonl.
 func pingVectors() (lines []pingLine) {
+	rng := rand.New(rand.NewPCG(48_400_000, 0))
+	add := func(l pingLine) { lines = append(lines, l) }
 	serve := func(request []byte, session uint32, recv, sent uint64) []byte {
 		b, _ := ping.AppendReply(nil, request, session, recv, sent)
-		lines = append(lines, pingLine{Event: "serve", Session: session, Request: hex.EncodeToString(request), Recv: recv, Sent: sent, Reply: hex.EncodeToString(b)})
+		add(pingLine{Event: "serve", Session: session, Request: hex.EncodeToString(request), Recv: recv, Sent: sent, Reply: hex.EncodeToString(b)})
 		return b
 	}
-	var c *ping.Clock
-	var session uint32
+	var c *pingClient
 	anew := func(s uint32) {
-		session, c = s, new(ping.Clock)
-		c.Reset(session)
-		lines = append(lines, pingLine{Event: "new", Session: s})
+		c = newPingClient(s)
+		add(pingLine{Event: "new", Session: s})
+	}
+	next := func(now uint64) {
+		add(pingLine{Event: "next", Now: now, Wait: c.clock.Next(now).Microseconds()})
 	}
 	request := func(now uint64) []byte {
-		b := c.AppendRequest(nil, now)
-		lines = append(lines, pingLine{Event: "request", Now: now, Request: hex.EncodeToString(b)})
+		b := c.request(now, rng.Uint64())
+		add(pingLine{Event: "request", Now: now, Request: hex.EncodeToString(b)})
 		return b
 	}
-	reply := func(b []byte, now uint64, first bool) {
-		l := pingLine{Event: "reply", Now: now, Reply: hex.EncodeToString(b), Verdict: c.HandleReply(b, now).String()}
-		if first {
-			l.Remote, _ = c.RemoteTime(now)
-			bound, _ := c.ErrorBound(now)
-			l.Bound = uint64(bound.Microseconds())
+	reply := func(b []byte, now, ahead uint64, first bool) {
+		l := pingLine{Event: "reply", Now: now, Reply: hex.EncodeToString(b), Verdict: c.reply(b, now)}
+		if l.Verdict == ping.Accepted.String() {
+			truth := now + ahead
+			l.Truth = &truth
+			l.Remote, _ = c.clock.RemoteTime(now)
+			if bound, _ := c.clock.ErrorBound(now); first {
+				l.Bound = uint64(bound.Microseconds())
+			}
 		}
-		lines = append(lines, l)
+		add(l)
 	}
-	rng := rand.New(rand.NewPCG(48_400_000, 0))
+	exchange := func(now, ahead, up, hold, down uint64, first bool) {
+		b := serve(request(now), c.session, now+ahead+up, now+ahead+up+hold)
+		reply(b, now+up+hold+down, ahead, first)
+	}
 	for i := range 40 { // one exchange each, wherever the clocks are
 		anew(rng.Uint32())
 		now, ahead := rng.Uint64(), rng.Uint64()
@@ -70,8 +124,7 @@ func pingVectors() (lines []pingLine) {
 			now, ahead = math.MaxUint64-5, 10
 		}
 		up, hold, down := rng.Uint64N(1<<uint(4+i/2)), rng.Uint64N(1<<uint(2+i/2)), rng.Uint64N(1<<uint(4+i/2))
-		r := request(now)
-		reply(serve(r, session, now+ahead+up, now+ahead+up+hold), now+up+hold+down, up+hold+down <= 10*second)
+		exchange(now, ahead, up, hold, down, true)
 	}
 	// Each reason to refuse.
 	anew(7)
@@ -82,23 +135,61 @@ func pingVectors() (lines []pingLine) {
 	serve(append(a, 0), 7, ahead, ahead) // too long
 	serve(append([]byte{0x71}, a[1:]...), 7, ahead, ahead)
 	ra, rb := serve(a, 7, ahead+11_000, ahead+11_000), serve(b, 7, ahead+111_000, ahead+111_000)
-	reply(rb, 121_000, true)
-	reply(rb, 122_000, false) // duplicate
-	reply(ra, 130_000, false) // overtaken
-	reply(rb[:28], 1, false)  // malformed
-	reply(append(rb, 0), 1, false)
-	reply(a, 130_000, false)
+	reply(append([]byte{0x70}, rb[1:]...), 121_000, ahead, false) // malformed
+	reply(rb, 121_000, ahead, true)
+	reply(rb, 122_000, ahead, false) // duplicate
+	reply(ra, 130_000, ahead, false) // overtaken
+	reply(rb[:28], 1, ahead, false)  // malformed
+	reply(append(rb, 0), 1, ahead, false)
+	reply(a, 130_000, ahead, false)
 	other := slices.Clone(rb)
 	other[1]++
-	reply(other, 130_000, false) // old session
+	reply(other, 130_000, ahead, false) // old session
 	other = slices.Clone(rb)
 	other[5] ^= 1
-	reply(other, 130_000, false) // unknown request
+	reply(other, 130_000, ahead, false) // unknown request
 	d := request(201_000)
-	reply(serve(d, 7, ahead, ahead), 200_999, false)                        // before it was sent
-	reply(serve(d, 7, ahead+200_002, ahead+1), 211_000, false)              // sent over 200 ms before it was received
-	reply(serve(d, 7, ahead+211_000, ahead+211_000+10_009), 211_000, false) // held for longer than it was away
-	reply(serve(d, 7, ahead, ahead), 201_000+10*second+1, false)            // too late
+	reply(serve(d, 7, ahead, ahead), 200_999, ahead, false)                        // before it was sent
+	reply(serve(d, 7, ahead+200_002, ahead+1), 211_000, ahead, false)              // sent over 200 ms before it was received
+	reply(serve(d, 7, ahead+211_000, ahead+211_000+10_009), 211_000, ahead, false) // held for longer than it was away
+	reply(serve(d, 7, ahead, ahead), 201_000+10*second+1, ahead, false)            // too late
+	// And what is just not refused.
+	for _, e := range []struct{ away, hold int64 }{{10_000, -200_000}, {10 * second, 0}, {1_000_000, 1_000_602}, {1_000_000, 1_000_603}, {0, 2}, {0, 3}, {9_999, 10_006}, {9_999, 10_007}} {
+		anew(0)
+		r := request(5000)
+		reply(serve(r, 0, ahead, ahead+uint64(e.hold)), 5000+uint64(e.away), ahead-5000, true)
+	}
+	// Of several exchanges the shortest counts.
+	const ms = 1000
+	anew(1)
+	exchange(0, ahead, 10*ms, 0, 20*ms, true)
+	exchange(250*ms, ahead, 40*ms, 5*ms, 10*ms, false)
+	exchange(500*ms, ahead, 4*ms, 90*ms, 7*ms, false) // the hold is not on its way
+	exchange(750*ms, ahead, 7*ms, 0, 5*ms, false)
+	anew(2)
+	for i := range uint64(12) { // of the last 8, however old
+		exchange(i*second, ahead, 10*ms+min(i, 1)*30*ms, 0, 5*ms, i == 0)
+	}
+	anew(3)
+	for i := range uint64(60) { // of the last 5 s, however many
+		exchange(i*100*ms, ahead, 10*ms+min(i, 1)*30*ms, 0, 5*ms, i == 0)
+	}
+	anew(4) // age makes it count less: 30 us a second
+	exchange(0, ahead, 6*ms, 0, 4*ms, true)
+	exchange(4*second, ahead, 4*ms, 0, 6*ms+130, false)
+	exchange(4*second+100*ms, ahead, 4*ms, 0, 6*ms+110, false)
+	// A clock that is set, and when to ask.
+	anew(5)
+	now, off := uint64(0), uint64(ahead)
+	for i := range 24 {
+		if i == 12 {
+			off += 500 * ms
+		}
+		next(now)
+		exchange(now, off, 10*ms+uint64(i%3)*ms, 0, 15*ms, i == 0)
+		next(now + 60*ms)
+		now += uint64(c.clock.Next(now).Microseconds())
+	}
 	return lines
 }
 
@@ -114,8 +205,7 @@ func TestWirePing(t *testing.T) {
 		}
 		return b
 	}
-	var c *ping.Clock
-	nonces := map[uint64]uint64{} // of the file, and of our own request
+	var c *pingClient
 	verdicts := map[string]int{}
 	for i, l := range readWire[pingLine](t, "ping.jsonl") {
 		switch l.Event {
@@ -125,31 +215,29 @@ func TestWirePing(t *testing.T) {
 				t.Errorf("line %d: % x, want %s", i+1, got, l.Reply)
 			}
 		case "new":
-			c = new(ping.Clock)
-			c.Reset(l.Session)
+			c = newPingClient(l.Session)
+		case "next":
+			if wait := c.clock.Next(l.Now).Microseconds(); wait != l.Wait {
+				t.Errorf("line %d: wait %d us, want %d", i+1, wait, l.Wait)
+			}
 		case "request":
-			want, got := unhex(l.Request), c.AppendRequest(nil, l.Now)
-			nonces[binary.LittleEndian.Uint64(want[5:])] = binary.LittleEndian.Uint64(got[5:])
-			if len(got) != len(want) || string(got[:5]) != string(want[:5]) {
-				t.Errorf("line %d: % x, want % x and a nonce", i+1, got, want[:5])
+			want := unhex(l.Request)
+			if got := c.request(l.Now, binary.LittleEndian.Uint64(want[5:])); string(got) != string(want) {
+				t.Errorf("line %d: % x, want % x", i+1, got, want)
 			}
 		case "reply":
-			b := unhex(l.Reply)
-			if len(b) >= ping.RequestSize {
-				if nonce, ok := nonces[binary.LittleEndian.Uint64(b[5:])]; ok {
-					binary.LittleEndian.PutUint64(b[5:], nonce)
-				}
-			}
-			if v := c.HandleReply(b, l.Now).String(); v != l.Verdict {
+			if v := c.reply(unhex(l.Reply), l.Now); v != l.Verdict {
 				t.Errorf("line %d: %s, want %s", i+1, v, l.Verdict)
 			}
 			verdicts[l.Verdict]++
-			if l.Remote != 0 {
-				remote, _ := c.RemoteTime(l.Now)
-				bound, _ := c.ErrorBound(l.Now)
-				if !within(remote, l.Remote, 2, 64) || !within(uint64(bound.Microseconds()), l.Bound, 5, 64) {
-					t.Errorf("line %d: remote %d, bound %v, want %d, %d us", i+1, remote, bound, l.Remote, l.Bound)
-				}
+			if l.Truth == nil {
+				continue
+			}
+			remote, _ := c.clock.RemoteTime(l.Now)
+			limit, _ := c.clock.ErrorBound(l.Now)
+			bound := uint64(limit.Microseconds())
+			if !within(remote, l.Remote, 2, 64) || l.Bound != 0 && !within(bound, l.Bound, 5, 64) || !within(remote, *l.Truth, bound, 64) {
+				t.Errorf("line %d: remote %d, bound %v, want %d, %d us, truth %d", i+1, remote, limit, l.Remote, l.Bound, *l.Truth)
 			}
 		}
 	}
