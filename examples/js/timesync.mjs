@@ -398,10 +398,11 @@ export function readWelcome(b) {
 	const v = view(b), n = b.length > 42 ? b[42] : 0, flags = b[33];
 	if (b.length < 34 || b[0] !== 2 || flags > 7 || b.length !== (flags & 4 ? 43 + 2 * n : 34) || flags & 4 && (n < 1 || n > 64)) return null;
 	const w = {epoch: v.getBigUint64(1, true), num: v.getUint32(9, true), den: v.getUint32(13, true), origin: v.getBigUint64(17, true),
-		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0};
+		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0, // and how early the inputs of the ticks
+		newest: n ? v.getBigInt64(34, true) : 0n, early: Array.from({length: n}, (_, i) => v.getInt16(43 + 2 * i, true))}; // newest, newest-1, ... came
 	if (w.epoch < 1n || w.epoch >= 1n << 63n || w.num === 0 || w.num > 1e9 * w.den) return null;
 	const start = tickStart(w.tick, w);
-	return start > 1n << 61n || start < -(1n << 61n) ? null : w;
+	return start > 1n << 61n || start < -(1n << 61n) ? null : {...w, sent: u64(w.origin + floorDiv(start, 1000n))}; // by the server's clock
 }
 
 const floorDiv = (/** @type {bigint} */ a, /** @type {bigint} */ b) => a / b - (a % b < 0n ? 1n : 0n);
@@ -413,16 +414,14 @@ export const tickAt = (ns, r) => floorDiv(ns * BigInt(r.num), 1000000000n * BigI
 /** Follows the game time of a server. Game times are in us. */
 export class TickClient {
 	/** @param {Link|Ping} remote @param {{clientBuffer?: number, serverBuffer?: number}} [buffers] us; 1 and 2 ticks by default */
-	constructor(remote, buffers = {}) {
-		this.remote = remote; this.buffers = buffers; this.steps = 0; this.heardAt = 0n;
-		this.last = /** @type {ReturnType<typeof readWelcome>} */ (null);
-		this.shown = /** @type {{now: Usec, at: number[]}|null} */ (null);
-	}
+	constructor(remote, buffers = {}) { this.remote = remote; this.buffers = buffers; }
+	last = /** @type {ReturnType<typeof readWelcome>} */ (null); heardAt = 0n;
+	shown = /** @type {{now: Usec, at: number[]}|null} */ (null); steps = 0;
 	/** Takes a Welcome that arrived at now, and says whether it counts. @param {Uint8Array} b @param {Usec} now */
 	welcome(b, now) {
-		const w = readWelcome(b), fresh = this.last && since(now, this.heardAt) < 3e6;
-		if (!w || fresh && this.last && w.epoch < this.last.epoch) return false;
-		if (this.last && w.epoch !== this.last.epoch) this.shown = null;
+		const w = readWelcome(b), last = this.last;
+		if (!w || last && since(now, this.heardAt) < 3e6 && (w.epoch < last.epoch || w.epoch === last.epoch && since(w.sent, last.sent) < 0)) return false;
+		if (last && w.epoch !== last.epoch) this.shown = null;
 		this.last = w; this.heardAt = now;
 		return true;
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"timesync/internal/stat"
 	"timesync/link"
 	"timesync/ping"
-	"timesync/tick"
 )
 
 // pingLine is a line of ping.jsonl.
@@ -243,160 +241,6 @@ func TestWirePing(t *testing.T) {
 	}
 	if t.Logf("%v", verdicts); len(verdicts) < 8 {
 		t.Error("not all verdicts")
-	}
-}
-
-// tickLine is a line of tick.jsonl.
-type tickLine struct {
-	Event  string `json:"event"` // welcome, hello: a message; tick: arithmetic; server, client: the handshake
-	Hex    string `json:"hex,omitempty"`
-	Error  bool   `json:"error,omitempty"` // it is to be refused
-	Epoch  uint64 `json:"epoch,omitempty,string"`
-	Num    uint32 `json:"num,omitempty"`
-	Den    uint32 `json:"den,omitempty"`
-	Origin uint64 `json:"origin,omitempty,string"`
-	Tick   int64  `json:"tick,omitempty,string"`
-	Heard  bool   `json:"heard,omitempty"`
-	Paused bool   `json:"paused,omitempty"`
-	Start  int64  `json:"start,omitempty,string"` // of tick: when the tick starts, ns of game time
-	Hello  string `json:"hello,omitempty"`        // of client: what it says after the Welcome in hex; "": nothing
-}
-
-// read returns a welcome, hello or tick line with what its bytes or numbers say.
-func (l tickLine) read() tickLine {
-	b, _ := hex.DecodeString(l.Hex)
-	switch l.Event {
-	case "welcome":
-		var w tick.Welcome
-		if w.UnmarshalBinary(b) != nil {
-			return tickLine{Event: l.Event, Hex: l.Hex, Error: true}
-		}
-		return tickLine{Event: l.Event, Hex: l.Hex, Epoch: w.Epoch, Num: w.Rate.Num, Den: w.Rate.Den,
-			Origin: w.OriginUsec, Tick: int64(w.Tick), Heard: w.Heard, Paused: w.Paused}
-	case "hello":
-		var h tick.Hello
-		if h.UnmarshalBinary(b) != nil {
-			return tickLine{Event: l.Event, Hex: l.Hex, Error: true}
-		}
-		return tickLine{Event: l.Event, Hex: l.Hex, Epoch: h.Epoch, Num: h.Rate.Num, Den: h.Rate.Den}
-	case "tick":
-		l.Start = int64(tick.Rate{Num: l.Num, Den: l.Den}.Duration(tick.Tick(l.Tick)))
-	}
-	return l
-}
-
-// wireClock is a remote clock that is known.
-type wireClock struct{ ahead uint64 }
-
-func (c wireClock) RemoteTime(usec uint64) (uint64, bool)     { return usec + c.ahead, true }
-func (c wireClock) MinimumOneWayDelay() (time.Duration, bool) { return 20 * time.Millisecond, true }
-func (c wireClock) Skew() (float64, bool)                     { return 0, true }
-func (c wireClock) ErrorBound(uint64) (bound time.Duration, ok bool) {
-	return 20 * time.Millisecond, true
-}
-
-// handshake lets a client and a server meet: Welcome, Hello, Welcome that has heard it.
-func handshake() (lines []tickLine, err error) {
-	const ahead, player = 5000 * second, 1
-	server, err1 := tick.NewServer(tick.ServerConfig{Epoch: 77})
-	client, err2 := tick.NewClient(tick.ClientConfig{}, wireClock{ahead})
-	if err1 != nil || err2 != nil {
-		return nil, fmt.Errorf("%v, %v", err1, err2)
-	}
-	server.Start(ahead)
-	client.Start(0)
-	for now := uint64(100_000); now < 500_000; now += 100_000 {
-		w, _ := server.Announce(player, now+ahead)
-		b, _ := w.AppendBinary(nil)
-		if err := client.OnWelcome(w, now+20_000); err != nil {
-			return nil, err
-		}
-		client.Advance(now + 20_000)
-		l := tickLine{Event: "client", Hex: hex.EncodeToString(b)}
-		if h, ok := client.Hello(); ok {
-			hello, _ := h.AppendBinary(nil)
-			l.Hello = hex.EncodeToString(hello)
-			if now > 200_000 { // the first ones are lost
-				if err := server.OnHello(player, h); err != nil {
-					return nil, err
-				}
-			}
-		}
-		lines = append(lines, l)
-	}
-	return lines, nil
-}
-
-// TestWireTick: the messages, the arithmetic of ticks, and the handshake.
-func TestWireTick(t *testing.T) {
-	meet, err := handshake()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		var lines []tickLine
-		add := func(event string, b []byte) {
-			lines = append(lines, tickLine{Event: event, Hex: hex.EncodeToString(b)}.read())
-		}
-		rates := []tick.Rate{{Num: 60, Den: 1}, {Num: 30, Den: 1}, {Num: 60000, Den: 1001}, {Num: 1, Den: 7}, {Num: 1_000_000_000, Den: 1}, {Num: 20, Den: 3}}
-		for i, r := range rates {
-			w := tick.Welcome{Epoch: 1<<uint(10*i) + 5, Rate: r, OriginUsec: 1<<63 - uint64(i), Tick: tick.Tick(1000*i - 2000), Heard: i%2 == 1, Paused: i%3 == 2}
-			b, _ := w.AppendBinary(nil)
-			add("welcome", b)
-			h, _ := tick.Hello{Epoch: w.Epoch, Rate: r}.AppendBinary(nil)
-			add("hello", h)
-			for n := range b {
-				add("welcome", b[:n])
-			}
-			add("welcome", append(b, 0))
-			add("hello", h[:16])
-			add("hello", append(h, 0))
-			inputs := append(slices.Clone(b), 9, 0, 0, 0, 0, 0, 0, 0, 2, 5, 0, 0, 0x80)
-			inputs[33] |= 4
-			add("welcome", inputs)
-			add("welcome", inputs[:len(inputs)-1])
-			inputs[42] = 0
-			add("welcome", inputs[:43])
-			for _, change := range []struct{ at, to int }{{0, 1}, {0, 3}, {33, 8}, {33, 4}, {8, 0x80}, {32, 0x7f}} {
-				c := slices.Clone(b)
-				c[change.at] = byte(change.to)
-				add("welcome", c)
-			}
-			for _, zero := range []struct{ from, to int }{{1, 9}, {9, 13}, {13, 17}} { // no epoch, no rate
-				c := slices.Clone(b)
-				clear(c[zero.from:zero.to])
-				add("welcome", c)
-			}
-			for _, n := range []int64{0, 1, 2, 3, 59, 60, 61, -1, -60, 1_000_003, -7_654_321} {
-				lines = append(lines, tickLine{Event: "tick", Num: r.Num, Den: r.Den, Tick: n}.read())
-			}
-		}
-		writeWire(t, "tick.jsonl", append(lines, meet...))
-	}
-	refused := 0
-	for i, l := range readWire[tickLine](t, "tick.jsonl") {
-		if l.Event == "client" {
-			if meet[0] != l {
-				t.Errorf("line %d: %+v, want %+v", i+1, meet[0], l)
-			}
-			meet = meet[1:]
-			continue
-		}
-		if got := l.read(); got != l {
-			t.Errorf("line %d: %+v, want %+v", i+1, got, l)
-		}
-		if l.Event == "tick" {
-			r := tick.Rate{Num: l.Num, Den: l.Den}
-			if at := time.Duration(l.Start); r.Ticks(at) != tick.Tick(l.Tick) || r.Ticks(at-1) != tick.Tick(l.Tick-1) {
-				t.Errorf("line %d: at %v it is tick %d", i+1, at, r.Ticks(at))
-			}
-		}
-		if l.Error {
-			refused++
-		}
-	}
-	if refused < 100 || len(meet) > 0 {
-		t.Errorf("%d refused, %d of the handshake are missing", refused, len(meet))
 	}
 }
 
