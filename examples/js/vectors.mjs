@@ -106,7 +106,7 @@ section('link', () => {
 			check((r.delay !== null) === (e.known ?? false), where, 'delay known', r.delay, e.known);
 			if (e.known && e.delay !== undefined) check(near(Math.round(r.delay), e.delay, 32), where, 'delay', r.delay, e.delay);
 			const remote = link.remoteTime(now);
-			if (remote !== null && e.truth !== undefined) check(near(remote, e.truth, 32), where, 'remote', remote, e.truth);
+			if (remote !== null && e.truth !== undefined) check(near(remote, e.truth, e.wide ? link.errorBound(now) : 32), where, 'remote', remote, e.truth);
 		}
 	});
 });

@@ -20,6 +20,7 @@ type forged struct {
 	late   uint64 // us: so much longer it was under way
 	anchor int64  // us: the anchor is wrong by so much, a multiple of the ring of stamps
 	zero   bool   // it reports 0
+	low    uint64 // us: the report is by so much too low
 }
 
 // come lets one arrive at A now.
@@ -30,7 +31,7 @@ func (w *wireWorld) come(f forged) {
 	if f.flags&flagReport != 0 {
 		var report uint64
 		if !f.zero { // B has seen its floor
-			report = (w.delay+w.ahead[1]-w.ahead[0])>>3&(1<<24-1) + 1
+			report = (w.back+w.ahead[1]-w.ahead[0]-f.low)>>3&(1<<24-1) + 1
 			report -= (report - 1) % 3
 		}
 		b, _ = timesync.NewCounter24(report).AppendBinary(b)
@@ -44,6 +45,7 @@ func (w *wireWorld) come(f forged) {
 // alone returns a world in which A alone is an end. B's datagrams are forged.
 func alone(name, about string) *wireWorld {
 	w := newWireWorld(name, about, 3000*second)
+	w.back = w.delay
 	w.drop = func(int) bool { return true }
 	return w
 }
@@ -219,6 +221,23 @@ func ruleVectors() (lines []wireEvent) {
 		if i >= 12 {
 			w.lines[len(w.lines)-1].Mark = "guess"
 		}
+	}
+	add(w)
+
+	w = alone("silence from the start", "after 0.1 s nobody knows the rates, so 4 s later the floor is a guess")
+	w.meet()
+	w.after(4 * second).send(0)
+	w.lines[len(w.lines)-1].Mark = "guess"
+	add(w)
+
+	w = alone("reports that are low", "with mark 1, but by 50 us, as they may be. 20 ms to A, 0 to B, so the truth is at A's bound")
+	w.back = 0
+	w.come(forged{flags: reports | flagAsks, low: 50})
+	for range 40 {
+		w.after(500_000).come(forged{flags: flagReport | flagHasAnchor, low: 50})
+	}
+	for i := range w.lines[1:] {
+		w.lines[i+1].Wide, w.lines[i+1].Delay = true, nil
 	}
 	add(w)
 	return lines
