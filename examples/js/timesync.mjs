@@ -132,7 +132,7 @@ export class Synchronizer {
 		const {x} = this.last, half = this.fallen(x) / 2;
 		if (half === 0 || d < half) this.row = [];
 		else this.row.push(this.last);
-		if (this.row.length * half < 6 * this.height || x - (this.row[0]?.x ?? x) < SECOND) return;
+		if (this.row.length * half < 12 * this.height || x - (this.row[0]?.x ?? x) < SECOND) return;
 		this.restart(this.row.reduce((a, b) => a.y < b.y ? a : b));
 		this.high = this.peer;
 	}
@@ -161,7 +161,7 @@ export class Synchronizer {
 			this.slope = this.prior.slope + (slope - this.prior.slope) * P / (P + own ** 2);
 			this.sigma = Math.sqrt(1 / (1 / P + 1 / own ** 2));
 			this.under = SEEN + 16 * third;
-			this.over = SEEN + 2 * (heights.reduce((a, b) => a + b) / n - heights[0]);
+			if (!late) this.over = SEEN + 2 * (heights.reduce((a, b) => a + b) / n - heights[0]);
 		}
 		this.at = p[n - 1].x;
 		this.level = Math.min(...p.map(q => q.y - this.slope * (q.x - this.at)));
