@@ -464,11 +464,11 @@ func linkVectors() (lines []wireEvent) {
 	w.run(4 * second)
 	add(w)
 
-	w = newWireWorld("longer path", "both ways take 30 ms longer; 15 s after that the reports must show it", 6*second)
+	w = newWireWorld("longer path", "both ways take 30 ms longer; 20 s after that the reports must show it", 6*second)
 	w.every = 250_000
 	w.run(5 * second)
-	w.delay, w.setAt, w.settle = 50_000, w.now, 15*second
-	w.run(20 * second)
+	w.delay, w.setAt, w.settle = 50_000, w.now, 20*second
+	w.run(24 * second)
 	add(w)
 
 	w = newWireWorld("payload times", "each datagram says when something happened, or will; those of B pass 2^64", 0)
