@@ -69,6 +69,7 @@ type wireEvent struct {
 	// Of begin, in sessions.jsonl: limits for what is read. No error may exceed its bound.
 	P99   uint64 `json:"p99,omitempty,string"`   // of the errors, us
 	Bound uint64 `json:"bound,omitempty,string"` // and of the bounds
+	Seen  int    `json:"seen,omitempty"`         // so many percent of an end's reports should have mark 1
 }
 
 // tolerance is what an error, in us, may come from rounding: two stamps, two marked reports.
