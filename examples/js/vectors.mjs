@@ -37,21 +37,6 @@ export function run(ts, say = console.log) {
 		say(`${name}: ${checks - before} checks, ${wrong - bad} wrong`);
 		if (checks === before) throw new Error('no vectors');
 	}
-	section('counters and payload times', () => {
-		for (const [recent, bits, small, want] of csv('expand')) check(ts.expand(recent, small, Number(bits)) === want, 'expand', recent, bits, small);
-		for (const [bits, a, b, lt, , gt, , , add, sub] of csv('compare')) {
-			const [n, x, y, half] = [Number(bits), Number(a), Number(b), 2 ** (Number(bits) - 1)];
-			check(ts.wrap(x + y, n) === Number(add) && ts.wrap(x - y, n) === Number(sub), 'add or sub', bits, a, b);
-			if (ts.wrap(x - y, n) !== half) check(ts.less(x, y, n) === (lt === 1n) && ts.less(y, x, n) === (gt === 1n), 'less', bits, a, b);
-			else check(ts.less(x, y, n) === x < y, 'less at half a ring', bits, a, b);
-		}
-		for (const [now, want] of csv('ts')) check(ts.toTS24(now) === Number(want), 'TS24', now);
-		for (const [bits, now, t, want] of csv('from_local')) {
-			check((bits === 16n ? ts.fromTS16 : ts.fromTS23)(now, Number(t)) === want, 'from local', bits, now, t);
-			check((bits === 16n ? ts.toTS16 : ts.toTS23)(want) === Number(t), 'to remote', bits, want);
-		}
-	});
-
 	section('payload times in bytes', () => {
 		for (const l of jsonLines('payload.jsonl')) {
 			const [to, from, bytes] = l.bits === 16 ? [ts.toTS16, ts.fromTS16, 2] : [ts.toTS23, ts.fromTS23, 3], x = l.ts ?? 0, time = BigInt(l.time ?? 0);
@@ -70,6 +55,60 @@ export function run(ts, say = console.log) {
 			s.report(f.peer, now);
 			// The first offset that is halved may lie half a ring away.
 			check(near(s.remoteTime(now) - now, f.offset ?? 0, 1, 26), f, s.offset);
+		}
+	});
+
+	section('malformed', () => {
+		for (const m of jsonLines('malformed.jsonl')) check((new ts.Link().open(unhex(m.hex), 1000000n).error ?? '') === m.error, m);
+	});
+
+	section('ping', () => {
+		let ping = new ts.Ping();
+		for (const l of jsonLines('ping.jsonl')) {
+			if (l.event === 'new') ping = new ts.Ping(l.session ?? 0);
+			if (l.event === 'request') {
+				const want = unhex(l.request), nonce = new DataView(want.buffer).getBigUint64(5, true);
+				check(hex(ping.request(BigInt(l.now ?? 0), nonce)) === l.request, l);
+			}
+			const now = BigInt(l.now ?? 0);
+			if (l.event === 'next') check(Math.round(ping.next(now)) === (l.wait ?? 0), l, ping.next(now));
+			if (l.event !== 'reply') continue;
+			const verdict = ping.reply(unhex(l.reply), now), remote = ping.remoteTime(now), bound = Math.ceil(ping.errorBound(now));
+			check(verdict === l.verdict, l, verdict);
+			if (l.truth === undefined) continue;
+			check(near(remote, l.remote ?? 0, 2) && near(remote, l.truth, bound), l, remote, bound);
+			if (l.bound !== undefined) check(Math.abs(bound - Number(l.bound)) <= 5, l, bound);
+		}
+	});
+
+	section('tick', () => {
+		let remote, client;
+		for (const l of jsonLines('tick.jsonl')) {
+			const now = BigInt(l.now ?? 0);
+			if (l.event === 'welcome' || l.event === 'announce') {
+				const w = ts.readWelcome(unhex(l.hex)), early = (l.early ?? []).map(v => v ?? -32768);
+				check((w === null) === (l.error ?? false), l, w);
+				if (w) check(w.newest === BigInt(l.newest ?? 0) && `${w.early}` === `${early}`, l, w.newest, w.early);
+				if (w && !l.error && l.event === 'welcome') {
+					check(w.epoch === BigInt(l.epoch) && w.num === l.num && w.den === l.den && w.origin === BigInt(l.origin ?? 0) &&
+						w.tick === BigInt(l.tick ?? 0) && w.heard === (l.heard ?? false) && w.paused === (l.paused ?? false), l, w);
+				}
+			}
+			if (l.event === 'tick') {
+				const start = BigInt(l.start ?? 0), n = BigInt(l.tick ?? 0);
+				check(ts.tickStart(n, l) === start && ts.tickAt(start, l) === n && ts.tickAt(start - 1n, l) === n - 1n, l);
+			}
+			if (l.event === 'follow') {
+				remote = {known: false, remoteTime: now => remote.known ? now + 5000000000n : null, minimumOneWayDelay: () => 20000, minimumDelayToPeer: () => 20000};
+				client = new ts.TickClient(remote);
+			}
+			if (l.event !== 'client') continue;
+			remote.known = !l.unknown;
+			check(client.welcome(unhex(l.hex), now) === !l.refused, l);
+			if (l.refused) continue;
+			const c = client.clocks(now), ticks = c && [c.server, c.shared, c.predicted].map(us => ts.tickAt(BigInt(Math.round(us * 1000)), c.rate));
+			check(hex(client.hello(now) ?? []) === (l.hello ?? ''), l);
+			check(`${ticks ?? ''}` === `${l.ticks ?? ''}`, l, ticks);
 		}
 	});
 
@@ -115,60 +154,6 @@ export function run(ts, say = console.log) {
 		});
 	});
 
-	section('malformed', () => {
-		for (const m of jsonLines('malformed.jsonl')) check((new ts.Link().open(unhex(m.hex), 1000000n).error ?? '') === m.error, m);
-	});
-
-	section('ping', () => {
-		let ping = new ts.Ping();
-		for (const l of jsonLines('ping.jsonl')) {
-			if (l.event === 'new') ping = new ts.Ping(l.session ?? 0);
-			if (l.event === 'request') {
-				const want = unhex(l.request), nonce = new DataView(want.buffer).getBigUint64(5, true);
-				check(hex(ping.request(BigInt(l.now ?? 0), nonce)) === l.request, l);
-			}
-			const now = BigInt(l.now ?? 0);
-			if (l.event === 'next') check(Math.round(ping.next(now)) === (l.wait ?? 0), l, ping.next(now));
-			if (l.event !== 'reply') continue;
-			const verdict = ping.reply(unhex(l.reply), now), remote = ping.remoteTime(now), bound = Math.ceil(ping.errorBound(now));
-			check(verdict === l.verdict, l, verdict);
-			if (l.truth === undefined) continue;
-			check(near(remote, l.remote ?? 0, 2) && near(remote, l.truth, bound), l, remote, bound);
-			if (l.bound !== undefined) check(Math.abs(bound - Number(l.bound)) <= 5, l, bound);
-		}
-	});
-
-	section('tick', () => {
-		let remote, client;
-		for (const l of jsonLines('tick.jsonl')) {
-			const now = BigInt(l.now ?? 0);
-			if (l.event === 'welcome' || l.event === 'announce') {
-				const w = ts.readWelcome(unhex(l.hex)), early = (l.early ?? []).map(v => v ?? -32768);
-				check((w === null) === (l.error ?? false), l, w);
-				if (w) check(w.newest === BigInt(l.newest ?? 0) && `${w.early}` === `${early}`, l, w.newest, w.early);
-				if (w && l.event === 'welcome') {
-					check(w.epoch === BigInt(l.epoch) && w.num === l.num && w.den === l.den && w.origin === BigInt(l.origin ?? 0) &&
-						w.tick === BigInt(l.tick ?? 0) && w.heard === (l.heard ?? false) && w.paused === (l.paused ?? false), l, w);
-				}
-			}
-			if (l.event === 'tick') {
-				const start = BigInt(l.start ?? 0), n = BigInt(l.tick ?? 0);
-				check(ts.tickStart(n, l) === start && ts.tickAt(start, l) === n && ts.tickAt(start - 1n, l) === n - 1n, l);
-			}
-			if (l.event === 'follow') {
-				remote = {known: false, remoteTime: now => remote.known ? now + 5000000000n : null, minimumOneWayDelay: () => 20000, minimumDelayToPeer: () => 20000};
-				client = new ts.TickClient(remote);
-			}
-			if (l.event !== 'client') continue;
-			remote.known = !l.unknown;
-			check(client.welcome(unhex(l.hex), now) === !l.refused, l);
-			if (l.refused) continue;
-			const c = client.clocks(now), ticks = c && [c.server, c.shared, c.predicted].map(us => ts.tickAt(BigInt(Math.round(us * 1000)), c.rate));
-			check(hex(client.hello(now) ?? []) === (l.hello ?? ''), l);
-			check(`${ticks ?? ''}` === `${l.ticks ?? ''}`, l, ticks);
-		}
-	});
-
 	section('sessions', () => {
 		let begin = null, ends = {}, errors = {A: [], B: []}, bounds = {A: [], B: []}, marks = [0, 0];
 		const finish = () => {
@@ -197,6 +182,22 @@ export function run(ts, say = console.log) {
 		}
 		finish();
 	});
+
+	section('counters and payload times', () => {
+		for (const [recent, bits, small, want] of csv('expand')) check(ts.expand(recent, small, Number(bits)) === want, 'expand', recent, bits, small);
+		for (const [bits, a, b, lt, , gt, , , add, sub] of csv('compare')) {
+			const [n, x, y, half] = [Number(bits), Number(a), Number(b), 2 ** (Number(bits) - 1)];
+			check(ts.wrap(x + y, n) === Number(add) && ts.wrap(x - y, n) === Number(sub), 'add or sub', bits, a, b);
+			if (ts.wrap(x - y, n) !== half) check(ts.less(x, y, n) === (lt === 1n) && ts.less(y, x, n) === (gt === 1n), 'less', bits, a, b);
+			else check(ts.less(x, y, n) === x < y, 'less at half a ring', bits, a, b);
+		}
+		for (const [now, want] of csv('ts')) check(ts.toTS24(now) === Number(want), 'TS24', now);
+		for (const [bits, now, t, want] of csv('from_local')) {
+			check((bits === 16n ? ts.fromTS16 : ts.fromTS23)(now, Number(t)) === want, 'from local', bits, now, t);
+			check((bits === 16n ? ts.toTS16 : ts.toTS23)(want) === Number(t), 'to remote', bits, want);
+		}
+	});
+
 	say(`${checks} checks, ${wrong} wrong`);
 	return wrong;
 }
