@@ -393,16 +393,17 @@ export class Ping {
 }
 
 // ---- tick: WIRE.md, "tick: Welcome and Hello" ----
-/** Reads a Welcome; null if it is none. @param {Uint8Array} b */
+/** Reads a Welcome; null if it is none. early: of the ticks newest, newest-1, ... by how many units of 0.1 ms
+ *  the input came early, -32768 if none came. sent: by the server's clock. @param {Uint8Array} b */
 export function readWelcome(b) {
 	const v = view(b), n = b.length > 42 ? b[42] : 0, flags = b[33];
 	if (b.length < 34 || b[0] !== 2 || flags > 7 || b.length !== (flags & 4 ? 43 + 2 * n : 34) || flags & 4 && (n < 1 || n > 64)) return null;
 	const w = {epoch: v.getBigUint64(1, true), num: v.getUint32(9, true), den: v.getUint32(13, true), origin: v.getBigUint64(17, true),
-		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0, // and how early the inputs of the ticks
-		newest: n ? v.getBigInt64(34, true) : 0n, early: Array.from({length: n}, (_, i) => v.getInt16(43 + 2 * i, true))}; // newest, newest-1, ... came
+		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0,
+		newest: n ? v.getBigInt64(34, true) : 0n, early: Array.from({length: n}, (_, i) => v.getInt16(43 + 2 * i, true))};
 	if (w.epoch < 1n || w.epoch >= 1n << 63n || w.num === 0 || w.num > 1e9 * w.den) return null;
 	const start = tickStart(w.tick, w);
-	return start > 1n << 61n || start < -(1n << 61n) ? null : {...w, sent: u64(w.origin + floorDiv(start, 1000n))}; // by the server's clock
+	return start > 1n << 61n || start < -(1n << 61n) ? null : {...w, sent: u64(w.origin + floorDiv(start, 1000n))};
 }
 
 const floorDiv = (/** @type {bigint} */ a, /** @type {bigint} */ b) => a / b - (a % b < 0n ? 1n : 0n);
