@@ -103,7 +103,6 @@ func (c *wireClock) ErrorBound(uint64) (bound time.Duration, ok bool) {
 
 // tickPeers are servers and clients, and what they said.
 type tickPeers struct {
-	server *tick.Server
 	client *tick.Client
 	clock  *wireClock
 	lines  []tickLine
