@@ -2,9 +2,7 @@
 
 package vectors
 
-import (
-	"timesync"
-)
+import "timesync"
 
 // Flags of a header.
 const (

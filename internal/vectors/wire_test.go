@@ -140,17 +140,16 @@ func readTimes(payload []byte, now uint64) [2]uint64 {
 
 // judgeHeader says what is wrong with a header where b is one that is right.
 func judgeHeader(got, b []byte, e wireEvent) string {
-	const report, anchor, hasAnchor = 1, 2, 4
-	flags, size, free := got[0], 4, byte(report|anchor)
+	flags, size, free := got[0], 4, byte(flagReport|flagAnchor)
 	if e.Set {
-		free |= hasAnchor
+		free |= flagHasAnchor
 	}
-	reports, mark := flags&report != 0, ""
+	reports, mark := flags&flagReport != 0, ""
 	if reports {
 		mark = markNames[timesync.ReadCounter24(got[4:])%3]
 		size += 3
 	}
-	if flags&anchor != 0 {
+	if flags&flagAnchor != 0 {
 		size += 8
 	}
 	switch {
@@ -160,11 +159,11 @@ func judgeHeader(got, b []byte, e wireEvent) string {
 		return fmt.Sprintf("a report: %v, want %s", reports, e.Report)
 	case mark == "stray" || reports && e.Mark != "" && mark != e.Mark:
 		return fmt.Sprintf("a %s report, want a %s one", mark, e.Mark)
-	case flags&anchor != 0 != (reports || e.Anchor):
+	case flags&flagAnchor != 0 != (reports || e.Anchor):
 		return fmt.Sprintf("flags %x: an anchor is to go with a report, and without: %v", flags, e.Anchor)
 	case len(got) != size || !bytes.Equal(got[1:4], b[1:4]):
 		return fmt.Sprintf("% x, want the stamp % x", got, b[1:4])
-	case flags&anchor != 0 && !bytes.Equal(got[size-8:], leUint64(e.Now)):
+	case flags&flagAnchor != 0 && !bytes.Equal(got[size-8:], leUint64(e.Now)):
 		return fmt.Sprintf("% x: the anchor is not %d", got, e.Now)
 	case reports && e.Floor != nil && !within(8*uint64(timesync.ReadCounter24(got[4:])), *e.Floor, tolerance, 27):
 		return fmt.Sprintf("report %v, the floor is %d us", timesync.ReadCounter24(got[4:]), *e.Floor)
