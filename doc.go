@@ -60,9 +60,10 @@
 // delay plus the offset. The delay floor is a straight line over time; its slope is the
 // difference of the two clocks' rates. Each side reports its floor to the other. The sum of both
 // floors is the shortest round trip: the clocks cancel in it. Half their difference is the
-// offset, if both ways take equally long. A clock that is set moves the floors by the same amount
-// in opposite directions, and the offset follows. A path that becomes longer one way moves one
-// floor, and so the round trip, and the offset stays. docs/DESIGN.md derives the rules.
+// offset, if both ways take equally long: half of the peer's floor minus the own one. A clock that
+// is set moves the floors by the same amount in opposite directions, and the offset follows. A path
+// that becomes longer one way moves one floor, and so the round trip, and the offset stays.
+// docs/DESIGN.md derives the rules.
 //
 // # Concurrency
 //
@@ -96,8 +97,8 @@
 // # Rounding
 //
 // Stamps are rounded down to their unit, reports and payload times to the nearest one. A report
-// may be off by one more unit, because its value modulo 3 carries a quality mark; see
-// MinDeltaTS24. Without network jitter a time that is sent as a TS23 is read within 9 us of the
-// truth, as a TS16 within 260 us. After only one datagram each way it is 13 us for a TS23
-// (TestRoundTripError).
+// may be off by one more unit, because its 24-bit value modulo 3 carries a quality mark; see
+// MinDeltaTS24. A report of 0 is none, so 2^24-1 stands for it, whatever the mark. Without network
+// jitter a time that is sent as a TS23 is read within 9 us of the truth, as a TS16 within 260 us.
+// After only one datagram each way it is 13 us for a TS23 (TestRoundTripError).
 package timesync

@@ -11,7 +11,7 @@ import (
 var (
 	ErrTruncated = errors.New("link: datagram is shorter than its header")
 	ErrReserved  = errors.New("link: datagram has a flag that is reserved")
-	ErrAnchor    = errors.New("link: anchor and stamp of a datagram differ") // the stamp is not that of the anchor's clock
+	ErrAnchor    = errors.New("link: anchor and stamp of a datagram differ") // the anchor's TS24 is not the stamp
 )
 
 // ProposeInstant, AcceptInstant and AcceptEvent return these errors.

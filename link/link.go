@@ -20,20 +20,25 @@
 //	MinDelta  3 bytes, if flag 0 is set: the sender's report, see MinDeltaTS24
 //	anchor    8 bytes, if flag 1 is set: the sender's clock, all of it, in microseconds
 //
-//	flag 0    there is a MinDelta: every 0.5 s for 20 s, then every 2 s; when asked for; and as
-//	          soon as one is known for certain, where the last one was a guess
+//	flag 0    there is a MinDelta: every 0.5 s for 20 s from the first one, then every 2 s; after a
+//	          datagram that asks or was not sent; and as soon as one is known for certain, where
+//	          the last one was a guess. The last kind does not put off the next one; the others do
 //	flag 1    there is an anchor: with each MinDelta, with flag 3, and while the receiver's last
 //	          datagram lacked flag 2
 //	flag 2    the sender knows the receiver's clock and has its anchor, and the receiver's last
-//	          datagram did not ask
-//	flag 3    the sender does not know the receiver's clock, and asks for a MinDelta
+//	          datagram did not ask; each datagram says it anew
+//	flag 3    the sender has had no datagram or no MinDelta since its start or reset, and asks
 //	flag 4-7  reserved: zero, and refused if not
 //
 // An end that does not know its peer's clock yet ignores a MinDelta with flag 2: that one is for
 // its predecessor, whose clock the peer still had. An end that did set flag 2 while its peer asks
 // would never be believed.
 //
-// docs/WIRE.md says the rest, for peers that are not written in Go.
+// A peer that had our clock has started anew if three datagrams in a row ask, the first of them at
+// least 50 ms ago. The end then forgets it. From the first of such a row to 50 ms after the last it
+// sends no MinDelta.
+//
+// docs/WIRE.md says the rest, for peers that are not written in Go, and testdata/wire has vectors.
 //
 // This is version 2 of the format. Both ends need the same version: in version 1 flag 3 was
 // reserved, so an end of version 1 refuses the first datagrams of version 2.
@@ -247,6 +252,10 @@ func (l *Link) SendFailed() {
 //
 // owd is the one-way delay of the datagram. ok is false while that is not known, because the
 // offset is not known yet.
+//
+// Open first sees whether the peer has started anew, then takes the stamp, an anchor if ok is false,
+// the MinDelta, and last an anchor if ok is true and owd is from -1 s to 16 s. An anchor that is more
+// than 16 s behind RemoteTime is taken if it is at least the third in a row, after 2 s.
 func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
 	if err != nil {

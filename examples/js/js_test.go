@@ -52,6 +52,17 @@ func TestVectors(t *testing.T) {
 	}
 }
 
+// TestMutations: for each rule of docs/WIRE.md that vectors can decide, one of them notices that it is broken.
+func TestMutations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes 7 s")
+	}
+	out, err := exec.CommandContext(t.Context(), node(t), "mutations.mjs").CombinedOutput()
+	if t.Logf("%s", out); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSize: one file of at most 450 lines that imports nothing.
 func TestSize(t *testing.T) {
 	source, err := os.ReadFile("timesync.mjs")

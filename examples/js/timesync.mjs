@@ -132,7 +132,7 @@ export class Synchronizer {
 		const {x} = this.last, half = this.fallen(x) / 2;
 		if (half === 0 || d < half) this.row = [];
 		else this.row.push(this.last);
-		if (this.row.length * half < 6 * this.height || x - (this.row[0]?.x ?? x) < SECOND) return;
+		if (this.row.length * half < 12 * this.height || x - (this.row[0]?.x ?? x) < SECOND) return;
 		this.restart(this.row.reduce((a, b) => a.y < b.y ? a : b));
 		this.high = this.peer;
 	}
@@ -161,7 +161,7 @@ export class Synchronizer {
 			this.slope = this.prior.slope + (slope - this.prior.slope) * P / (P + own ** 2);
 			this.sigma = Math.sqrt(1 / (1 / P + 1 / own ** 2));
 			this.under = SEEN + 16 * third;
-			this.over = SEEN + 2 * (heights.reduce((a, b) => a + b) / n - heights[0]);
+			if (!late) this.over = SEEN + 2 * (heights.reduce((a, b) => a + b) / n - heights[0]);
 		}
 		this.at = p[n - 1].x;
 		this.level = Math.min(...p.map(q => q.y - this.slope * (q.x - this.at)));
@@ -266,7 +266,7 @@ export class Link {
 	/** @param {Usec} now when the datagram is sent @returns {Uint8Array} what goes in front of the payload */
 	header(now) {
 		const known = this.sync.synchronized, report = this.sync.minDelta(now);
-		const paused = this.asking.n > 0 || this.asking.last !== null && u64(now - this.asking.last) < SURE;
+		const paused = this.asking.n > 0 || this.asking.last !== null && Math.abs(since(now, this.asking.last)) < SURE;
 		const reports = report !== null && !paused && this.reports(now, report % 3 === 1);
 		const anchors = reports || !known || !this.heardOfUs;
 		const b = new Uint8Array(4 + (reports ? 3 : 0) + (anchors ? 8 : 0)), v = view(b);
@@ -393,15 +393,17 @@ export class Ping {
 }
 
 // ---- tick: WIRE.md, "tick: Welcome and Hello" ----
-/** Reads a Welcome; null if it is none. @param {Uint8Array} b */
+/** Reads a Welcome; null if it is none. early: of the ticks newest, newest-1, ... by how many units of 0.1 ms
+ *  the input came early, -32768 if none came. sent: by the server's clock. @param {Uint8Array} b */
 export function readWelcome(b) {
 	const v = view(b), n = b.length > 42 ? b[42] : 0, flags = b[33];
 	if (b.length < 34 || b[0] !== 2 || flags > 7 || b.length !== (flags & 4 ? 43 + 2 * n : 34) || flags & 4 && (n < 1 || n > 64)) return null;
 	const w = {epoch: v.getBigUint64(1, true), num: v.getUint32(9, true), den: v.getUint32(13, true), origin: v.getBigUint64(17, true),
-		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0};
+		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0,
+		newest: n ? v.getBigInt64(34, true) : 0n, early: Array.from({length: n}, (_, i) => v.getInt16(43 + 2 * i, true))};
 	if (w.epoch < 1n || w.epoch >= 1n << 63n || w.num === 0 || w.num > 1e9 * w.den) return null;
 	const start = tickStart(w.tick, w);
-	return start > 1n << 61n || start < -(1n << 61n) ? null : w;
+	return start > 1n << 61n || start < -(1n << 61n) ? null : {...w, sent: u64(w.origin + floorDiv(start, 1000n))};
 }
 
 const floorDiv = (/** @type {bigint} */ a, /** @type {bigint} */ b) => a / b - (a % b < 0n ? 1n : 0n);
@@ -413,16 +415,14 @@ export const tickAt = (ns, r) => floorDiv(ns * BigInt(r.num), 1000000000n * BigI
 /** Follows the game time of a server. Game times are in us. */
 export class TickClient {
 	/** @param {Link|Ping} remote @param {{clientBuffer?: number, serverBuffer?: number}} [buffers] us; 1 and 2 ticks by default */
-	constructor(remote, buffers = {}) {
-		this.remote = remote; this.buffers = buffers; this.steps = 0; this.heardAt = 0n;
-		this.last = /** @type {ReturnType<typeof readWelcome>} */ (null);
-		this.shown = /** @type {{now: Usec, at: number[]}|null} */ (null);
-	}
+	constructor(remote, buffers = {}) { this.remote = remote; this.buffers = buffers; }
+	last = /** @type {ReturnType<typeof readWelcome>} */ (null); heardAt = 0n;
+	shown = /** @type {{now: Usec, at: number[]}|null} */ (null); steps = 0;
 	/** Takes a Welcome that arrived at now, and says whether it counts. @param {Uint8Array} b @param {Usec} now */
 	welcome(b, now) {
-		const w = readWelcome(b), fresh = this.last && since(now, this.heardAt) < 3e6;
-		if (!w || fresh && this.last && w.epoch < this.last.epoch) return false;
-		if (this.last && w.epoch !== this.last.epoch) this.shown = null;
+		const w = readWelcome(b), last = this.last;
+		if (!w || last && since(now, this.heardAt) < 3e6 && (w.epoch < last.epoch || w.epoch === last.epoch && since(w.sent, last.sent) < 0)) return false;
+		if (last && w.epoch !== last.epoch) this.shown = null;
 		this.last = w; this.heardAt = now;
 		return true;
 	}

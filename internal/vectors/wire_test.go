@@ -37,13 +37,26 @@ type wireEvent struct {
 	Now      uint64 `json:"now,omitempty,string"` // the end's clock
 	Hex      string `json:"hex,omitempty"`        // what was sent, or came
 
-	// Of send: whether there is a report ("must", "may", "no"), whether an anchor goes even without
-	// one, and the true delay floor, in us modulo 2^27, unless an end started anew or a clock was
-	// set within 6 s. Set says that one was: then flag 2 may be missing.
+	// Of send: whether there is a report ("must", "may", "no"), what its mark is, if that
+	// matters ("seen", "guess"), whether an anchor goes even without one, and the true delay floor, in
+	// us modulo 2^27, unless an end started anew or a clock was set within 6 s. Set says that one was:
+	// then flag 2 may be missing. Also of read: then the bound need not hold yet.
 	Report string  `json:"report,omitempty"`
+	Mark   string  `json:"mark,omitempty"`
 	Anchor bool    `json:"anchor,omitempty"`
 	Floor  *uint64 `json:"floor,omitempty,string"`
 	Set    bool    `json:"set,omitempty"`
+
+	// Of send, payload times: a time of the own clock, and what it is by the peer's, in units of 8 and
+	// 512 us. Without TS23 the peer's clock is not to be known.
+	Tell *uint64 `json:"tell,omitempty,string"`
+	TS23 *uint32 `json:"ts23,omitempty"`
+	TS16 *uint32 `json:"ts16,omitempty"`
+
+	// Of open: the payload, and where it is payload times what they are by the own clock.
+	Payload string  `json:"payload,omitempty"` // 3 bytes of link.AppendTime23 and a TS16
+	Time23  *uint64 `json:"time23,omitempty,string"`
+	Time16  *uint64 `json:"time16,omitempty,string"`
 
 	// Of open: the error, or whether the delay of the datagram is known, how long it was, and what
 	// the other clock shows now; both unless a clock was set within 6 s.
@@ -51,10 +64,12 @@ type wireEvent struct {
 	Known bool    `json:"known,omitempty"`
 	Delay *uint64 `json:"delay,omitempty,string"`
 	Truth *uint64 `json:"truth,omitempty,string"` // also of read
+	Wide  bool    `json:"wide,omitempty"`         // the truth need only lie within the end's bound
 
 	// Of begin, in sessions.jsonl: limits for what is read. No error may exceed its bound.
 	P99   uint64 `json:"p99,omitempty,string"`   // of the errors, us
 	Bound uint64 `json:"bound,omitempty,string"` // and of the bounds
+	Seen  int    `json:"seen,omitempty"`         // so many percent of an end's reports should have mark 1
 }
 
 // tolerance is what an error, in us, may come from rounding: two stamps, two marked reports.
@@ -73,38 +88,68 @@ func judge(l *link.Link, e wireEvent) string {
 	}
 	switch e.Event {
 	case "send":
+		if e.Tell != nil {
+			if bad := judgeTimes(l, e); bad != "" {
+				return bad
+			}
+		}
 		return judgeHeader(l.AppendHeader(nil, e.Now), b, e)
 	case "failed":
 		l.SendFailed()
 	case "open":
-		_, delay, known, err := l.Open(b, e.Now)
+		payload, delay, known, err := l.Open(b, e.Now)
 		switch {
 		case errorName(err) != e.Error:
 			return fmt.Sprintf("%v, want %q", err, e.Error)
+		case hex.EncodeToString(payload) != e.Payload:
+			return fmt.Sprintf("payload %x", payload)
+		case e.Time23 != nil && (readTimes(payload, e.Now) != [2]uint64{*e.Time23, *e.Time16}):
+			return fmt.Sprintf("payload times %d, want %d and %d", readTimes(payload, e.Now), *e.Time23, *e.Time16)
 		case known != e.Known:
 			return fmt.Sprintf("delay known: %v", known)
 		case known && e.Delay != nil && !within(uint64(delay.Microseconds()), *e.Delay, tolerance, 64):
 			return fmt.Sprintf("delay %v, want %d us", delay, *e.Delay)
 		}
-		if remote, ok := l.RemoteTime(e.Now); ok && e.Truth != nil && !within(remote, *e.Truth, tolerance, 64) {
-			return fmt.Sprintf("remote time %d, want %d", remote, *e.Truth)
+		limit := uint64(tolerance)
+		if bound, ok := l.ErrorBound(e.Now); ok && e.Wide {
+			limit = uint64(bound.Microseconds())
+		}
+		if remote, ok := l.RemoteTime(e.Now); ok && e.Truth != nil && !within(remote, *e.Truth, limit, 64) {
+			return fmt.Sprintf("remote time %d, want %d to %d us", remote, *e.Truth, limit)
 		}
 	}
 	return ""
 }
 
+// judgeTimes says what is wrong with the payload times that an end tells.
+func judgeTimes(l *link.Link, e wireEvent) string {
+	ts23, known := l.ToRemoteTime23(*e.Tell)
+	ts16, _ := l.ToRemoteTime16(*e.Tell)
+	const units23, units16 = tolerance/8 + 1, 1
+	if known != (e.TS23 != nil) || known && (!within(uint64(ts23), uint64(*e.TS23), units23, 23) || !within(uint64(ts16), uint64(*e.TS16), units16, 16)) {
+		return fmt.Sprintf("payload times %v and %v, known: %v", ts23, ts16, known)
+	}
+	return ""
+}
+
+// readTimes returns the two payload times, by the clock of the end that takes them.
+func readTimes(payload []byte, now uint64) [2]uint64 {
+	ts23, _ := link.ReadTime23(payload)
+	return [2]uint64{timesync.FromLocalTime23(now, ts23), timesync.FromLocalTime16(now, timesync.ReadCounter16(payload[3:]))}
+}
+
 // judgeHeader says what is wrong with a header where b is one that is right.
 func judgeHeader(got, b []byte, e wireEvent) string {
-	const report, anchor, hasAnchor = 1, 2, 4
-	flags, size, free := got[0], 4, byte(report|anchor)
+	flags, size, free := got[0], 4, byte(flagReport|flagAnchor)
 	if e.Set {
-		free |= hasAnchor
+		free |= flagHasAnchor
 	}
-	reports := flags&report != 0
+	reports, mark := flags&flagReport != 0, ""
 	if reports {
+		mark = markNames[timesync.ReadCounter24(got[4:])%3]
 		size += 3
 	}
-	if flags&anchor != 0 {
+	if flags&flagAnchor != 0 {
 		size += 8
 	}
 	switch {
@@ -112,17 +157,22 @@ func judgeHeader(got, b []byte, e wireEvent) string {
 		return fmt.Sprintf("flags %x, want %x", flags, b[0])
 	case reports && e.Report == "no" || !reports && e.Report == "must":
 		return fmt.Sprintf("a report: %v, want %s", reports, e.Report)
-	case flags&anchor != 0 != (reports || e.Anchor):
+	case mark == "stray" || reports && e.Mark != "" && mark != e.Mark:
+		return fmt.Sprintf("a %s report, want a %s one", mark, e.Mark)
+	case flags&flagAnchor != 0 != (reports || e.Anchor):
 		return fmt.Sprintf("flags %x: an anchor is to go with a report, and without: %v", flags, e.Anchor)
 	case len(got) != size || !bytes.Equal(got[1:4], b[1:4]):
 		return fmt.Sprintf("% x, want the stamp % x", got, b[1:4])
-	case flags&anchor != 0 && !bytes.Equal(got[size-8:], leUint64(e.Now)):
+	case flags&flagAnchor != 0 && !bytes.Equal(got[size-8:], leUint64(e.Now)):
 		return fmt.Sprintf("% x: the anchor is not %d", got, e.Now)
 	case reports && e.Floor != nil && !within(8*uint64(timesync.ReadCounter24(got[4:])), *e.Floor, tolerance, 27):
 		return fmt.Sprintf("report %v, the floor is %d us", timesync.ReadCounter24(got[4:]), *e.Floor)
 	}
 	return ""
 }
+
+// markNames are what the marks of reports mean; only the C++ original sends the third.
+var markNames = [3]string{"guess", "seen", "stray"}
 
 func leUint64(v uint64) []byte {
 	b := make([]byte, 8)
@@ -157,7 +207,7 @@ type referee struct {
 // send returns whether a report goes with a datagram, and whether an anchor goes without one.
 func (r *referee) send(now uint64) (report string, anchor bool) {
 	anchor = !r.synced || !r.heardOfUs
-	if !r.heard || r.asking > 0 || r.askedAt != 0 && now-r.askedAt < 50_000 {
+	if ago := int64(now - r.askedAt); !r.heard || r.asking > 0 || r.askedAt != 0 && max(ago, -ago) < 50_000 {
 		return "no", anchor
 	}
 	if !r.started {
@@ -190,7 +240,7 @@ func (r *referee) open(b []byte, now uint64) (known bool) {
 		}
 	}
 	known, r.heard = r.synced, true
-	r.synced = r.synced || reports && !hasAnchor
+	r.synced = r.synced || reports && !hasAnchor && (b[4] != 0 || b[5] != 0 || b[6] != 0) // a report of 0 is none
 	r.heardOfUs = hasAnchor
 	r.owed = r.owed || asks
 	return known
@@ -208,21 +258,24 @@ type wireWorld struct {
 	setAt  uint64 // an end started anew or a clock was set
 	set    bool   // the latter
 	delay  uint64
+	back   uint64 // the delay from A to B, where B is forged
 	every  uint64
+	settle uint64                // us: so long after setAt nothing is said of floors and times
 	drop   func(side int) bool   // what is sent now gets lost
 	hold   func(side int) uint64 // or takes longer
+	tells  bool                  // datagrams carry payload times
+	told   int                   // so many have
 }
 
 type wireDatagram struct {
 	at, sent uint64
 	to       int
+	header   int // length
 	b        []byte
 }
 
-const settling = 6_000_000 // us
-
 func newWireWorld(name, about string, ahead uint64) *wireWorld {
-	w := &wireWorld{name: name, now: 1_000_000, delay: 20_000, every: 100_000, ahead: [2]uint64{0, ahead}}
+	w := &wireWorld{name: name, now: 1_000_000, delay: 20_000, every: 100_000, settle: 6 * second, ahead: [2]uint64{0, ahead}}
 	w.lines = []wireEvent{{Scenario: name, Event: "begin", About: about}}
 	w.links, w.refs = [2]*link.Link{{}, {}}, [2]*referee{{}, {}}
 	return w
@@ -254,12 +307,35 @@ func (w *wireWorld) run(usec uint64) {
 	}
 }
 
-func (w *wireWorld) settled() bool { return w.setAt == 0 || w.now-w.setAt > settling }
+func (w *wireWorld) settled() bool { return w.setAt == 0 || w.now-w.setAt > w.settle }
+
+// tell adds payload times to a datagram, before the header is known: of what was 24 s ago to what
+// will be in 8 s, which both kinds can say.
+func (w *wireWorld) tell(side int, e *wireEvent) (payload []byte) {
+	ahead := [...]int64{-24_000_000, -1_000, 0, 3_000_003, 8_000_000}[w.told%5]
+	w.told++
+	own := e.Now + uint64(ahead)
+	e.Tell = &own
+	ts23, known := w.links[side].ToRemoteTime23(own)
+	ts16, _ := w.links[side].ToRemoteTime16(own)
+	if known {
+		theirs := own - w.ahead[side] + w.ahead[1-side]
+		units23, units16 := uint32((theirs+4)>>3&(1<<23-1)), uint32((theirs+256)>>9&(1<<16-1))
+		e.TS23, e.TS16 = &units23, &units16
+	}
+	payload, _ = ts16.AppendBinary(link.AppendTime23(nil, ts23, known))
+	return payload
+}
 
 func (w *wireWorld) send(side int) {
 	now := w.clock(side)
+	e := wireEvent{Event: "send", Now: now}
+	var payload []byte
+	if w.tells {
+		payload = w.tell(side, &e)
+	}
 	b := w.links[side].AppendHeader(nil, now)
-	e := wireEvent{Event: "send", Now: now, Hex: hex.EncodeToString(b)}
+	e.Hex = hex.EncodeToString(b)
 	e.Report, e.Anchor = w.refs[side].send(now)
 	e.Set = w.set && !w.settled()
 	if w.settled() {
@@ -270,7 +346,7 @@ func (w *wireWorld) send(side int) {
 	if w.drop != nil && w.drop(side) {
 		return
 	}
-	f := wireDatagram{w.now + w.delay, w.now, 1 - side, b}
+	f := wireDatagram{w.now + w.delay, w.now, 1 - side, len(b), append(b, payload...)}
 	if w.hold != nil {
 		f.at += w.hold(side)
 	}
@@ -280,7 +356,11 @@ func (w *wireWorld) send(side int) {
 func (w *wireWorld) open(f wireDatagram) {
 	now := w.clock(f.to)
 	_, _, known, err := w.links[f.to].Open(f.b, now)
-	e := wireEvent{Event: "open", Now: now, Hex: hex.EncodeToString(f.b), Known: known, Error: errorName(err)}
+	e := wireEvent{Event: "open", Now: now, Hex: hex.EncodeToString(f.b), Known: known, Error: errorName(err), Payload: hex.EncodeToString(f.b[f.header:])}
+	if payload := f.b[f.header:]; len(payload) > 0 && payload[2]&0x80 != 0 { // there is a time
+		times := readTimes(payload, now)
+		e.Time23, e.Time16 = &times[0], &times[1]
+	}
 	w.refs[f.to].open(f.b, now)
 	if delay, truth := w.now-f.sent, w.clock(1-f.to); w.settled() {
 		e.Delay, e.Truth = &delay, &truth
@@ -294,6 +374,13 @@ func (w *wireWorld) anew(side int, ahead uint64) {
 	w.ahead[side] = ahead
 	w.setAt = w.now
 	w.add(side, wireEvent{Event: "new"})
+}
+
+// fail lets an end hear that its last datagram was not sent.
+func (w *wireWorld) fail(side int) {
+	w.links[side].SendFailed()
+	w.refs[side].owed = true
+	w.add(side, wireEvent{Event: "failed"})
 }
 
 // step sets a clock.
@@ -314,7 +401,9 @@ func linkVectors() (lines []wireEvent) {
 
 	w = newWireWorld("schedule", "a report every 0.5 s for 20 s, then every 2 s; 4 datagrams a second", 12_345_678)
 	w.every = 250_000
-	w.run(27 * second)
+	w.run(23 * second)
+	w.fail(0) // long after the start
+	w.run(4 * second)
 	add(w)
 
 	w = newWireWorld("lost", "the first six datagrams of B are lost", 1<<40)
@@ -326,9 +415,7 @@ func linkVectors() (lines []wireEvent) {
 	w = newWireWorld("failed", "A could not send what it should", 1<<63)
 	w.run(3 * second)
 	for range 3 {
-		w.links[0].SendFailed()
-		w.refs[0].owed = true
-		w.add(0, wireEvent{Event: "failed"})
+		w.fail(0)
 		w.run(700_000)
 	}
 	add(w)
@@ -367,7 +454,7 @@ func linkVectors() (lines []wireEvent) {
 		w.every = 200_000
 		w.run(3 * second)
 		w.step(0, s.by)
-		w.run(settling + 2*second)
+		w.run(8 * second)
 		add(w)
 	}
 
@@ -376,7 +463,20 @@ func linkVectors() (lines []wireEvent) {
 	w.ahead[1] = w.ahead[0] + w.delay
 	w.run(4 * second)
 	add(w)
-	return lines
+
+	w = newWireWorld("longer path", "both ways take 30 ms longer; 20 s after that the reports must show it", 6*second)
+	w.every = 250_000
+	w.run(5 * second)
+	w.delay, w.setAt, w.settle = 50_000, w.now, 20*second
+	w.run(24 * second)
+	add(w)
+
+	w = newWireWorld("payload times", "each datagram says when something happened, or will; those of B pass 2^64", 0)
+	w.ahead[1] = 1<<64 - 4_000_000
+	w.every, w.tells = 200_000, true
+	w.run(8 * second)
+	add(w)
+	return append(lines, ruleVectors()...)
 }
 
 // readWire returns the lines of a file of testdata/wire.
@@ -488,6 +588,9 @@ func TestWireMalformed(t *testing.T) {
 			lines = append(lines, malformed{Hex: whole[:n]})
 		}
 		lines = append(lines, malformed{Hex: whole + "7061796c6f6164"})
+		for _, short := range []string{"f0", "10ffff", "ff4042"} { // too short to look at the flags
+			lines = append(lines, malformed{Hex: short})
+		}
 		for flags := range 256 { // 4 bytes, then all 15
 			lines = append(lines, malformed{Hex: fmt.Sprintf("%02x4042ff", flags)},
 				malformed{Hex: fmt.Sprintf("%02x4042ff0102030012fa0700000000", flags)},

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package vectors
+
+import "timesync"
+
+// Flags of a header.
+const (
+	flagReport    = 1
+	flagAnchor    = 2
+	flagHasAnchor = 4
+	flagAsks      = 8
+)
+
+// forged is a datagram of B's that no end would send just now, or that comes late.
+type forged struct {
+	flags  byte
+	late   uint64 // us: so much longer it was under way
+	anchor int64  // us: the anchor is wrong by so much, a multiple of the ring of stamps
+	zero   bool   // it reports 0
+	low    uint64 // us: the report is by so much too low
+}
+
+// come lets one arrive at A now.
+func (w *wireWorld) come(f forged) {
+	sent := w.now - w.delay - f.late
+	clock := sent + w.ahead[1]
+	b, _ := timesync.LocalTimeToDatagramTS24(clock).AppendBinary([]byte{f.flags})
+	if f.flags&flagReport != 0 {
+		var report uint64
+		if !f.zero { // B has seen its floor
+			report = (w.back+w.ahead[1]-w.ahead[0]-f.low)>>3&(1<<24-1) + 1
+			report -= (report - 1) % 3
+		}
+		b, _ = timesync.NewCounter24(report).AppendBinary(b)
+	}
+	if f.flags&flagAnchor != 0 {
+		b = append(b, leUint64(clock+uint64(f.anchor))...)
+	}
+	w.open(wireDatagram{sent: sent, header: len(b), b: b})
+}
+
+// alone returns a world in which A alone is an end. B's datagrams are forged.
+func alone(name, about string) *wireWorld {
+	w := newWireWorld(name, about, 3000*second)
+	w.back = w.delay
+	w.drop = func(int) bool { return true }
+	return w
+}
+
+// meet lets A become synchronized and B know that.
+func (w *wireWorld) meet() {
+	w.come(forged{flags: flagReport | flagAnchor | flagAsks})
+	w.after(10_000).send(0)
+	w.after(10_000).come(forged{flags: flagReport | flagAnchor})
+	w.after(10_000).send(0)
+	w.after(10_000).come(forged{flags: flagHasAnchor})
+	w.after(70_000).send(0)
+}
+
+// after lets some microseconds pass.
+func (w *wireWorld) after(usec int64) *wireWorld {
+	w.now += uint64(usec)
+	return w
+}
+
+// talk lets both send for so long, B what an end sends that knows all.
+func (w *wireWorld) talk(usec, every int64) {
+	for ; usec > 0; usec -= every {
+		w.after(every / 2).come(forged{flags: flagHasAnchor})
+		w.after(every / 2).send(0)
+	}
+}
+
+// ruleVectors returns scenarios of link.jsonl that decide rules which two ends on a good path need not: A alone
+// is an end, and hears what it seldom hears.
+func ruleVectors() (lines []wireEvent) {
+	const reports, asks = flagReport | flagAnchor, flagAnchor | flagAsks
+	const ring = 1 << 27 // us: of stamps
+	add := func(w *wireWorld) { lines = append(lines, w.lines...) }
+
+	w := alone("a report of 0", "it is none, before and after A knows B's clock")
+	for range 2 {
+		w.come(forged{flags: reports | flagAsks, zero: true})
+		w.after(100_000).send(0)
+	}
+	w.meet()
+	for range 4 {
+		w.after(50_000).come(forged{flags: reports | flagHasAnchor, zero: true})
+		w.after(50_000).send(0)
+	}
+	add(w)
+
+	w = alone("for a predecessor", "B takes A for one that it knew: its reports are not for A")
+	for range 3 {
+		w.come(forged{flags: reports | flagHasAnchor})
+		w.after(50_000).send(0)
+		w.after(50_000)
+	}
+	w.meet()
+	w.talk(second, 100_000)
+	add(w)
+
+	w = alone("first anchors", "the first two datagrams of B take 40 s longer, so the first anchor is by 40 s behind")
+	w.setAt = w.now
+	for _, late := range []uint64{40 * second, 40 * second, 0} {
+		w.come(forged{flags: asks, late: late})
+		w.after(100_000).send(0)
+		w.after(100_000)
+	}
+	w.meet()
+	w.talk(7*second, 200_000)
+	add(w)
+
+	w = alone("in a row", "B asks again: A pauses its reports, and starts anew with the third such datagram after 50 ms")
+	w.meet()
+	w.talk(600_000, 100_000)
+	// Once, and then nothing for longer than 50 ms.
+	w.after(40_000).come(forged{flags: asks})
+	w.after(30_000).send(0)
+	w.after(30_000).send(0)
+	w.after(5_000).come(forged{flags: flagAnchor | flagHasAnchor})
+	w.after(5_000).send(0) // what is owed
+	// The pause goes on after the row.
+	w.talk(600_000, 100_000)
+	w.after(40_000).come(forged{flags: asks})
+	w.after(1_000).come(forged{flags: flagAnchor | flagHasAnchor})
+	w.after(-2_000).send(0) // a time of receipt may be rounded up
+	w.after(50_999).send(0)
+	w.after(1).send(0)
+	// Twice in a row, for long.
+	w.talk(600_000, 100_000)
+	w.after(10_000).come(forged{flags: asks})
+	w.after(60_000).come(forged{flags: asks})
+	w.after(10_000).send(0)
+	w.after(10_000).come(forged{flags: flagAnchor | flagHasAnchor})
+	// Three times, but within 50 ms, and then once more.
+	w.talk(600_000, 100_000)
+	for _, usec := range []int64{0, 10_000, 39_999} {
+		w.after(usec).come(forged{flags: asks})
+	}
+	w.send(0)
+	w.after(1).come(forged{flags: asks})
+	w.send(0)
+	w.meet()
+	w.talk(600_000, 100_000)
+	for _, usec := range []int64{0, 20_000, 30_000} {
+		w.after(usec).come(forged{flags: asks})
+	}
+	w.send(0)
+	w.meet()
+	w.talk(second, 100_000)
+	add(w)
+
+	w = alone("knew us", "a row counts once B sent a datagram without flag 3 to an A that was synchronized before that")
+	w.come(forged{flags: reports})
+	for range 4 {
+		w.after(50_000).come(forged{flags: asks})
+		w.after(10_000).send(0)
+	}
+	w.after(10_000).come(forged{flags: flagHasAnchor | flagAnchor})
+	w.after(10_000).send(0)
+	w.after(10_000).come(forged{flags: asks})
+	w.after(10_000).send(0)
+	add(w)
+
+	w = alone("schedule of a new peer", "a report every 0.5 s again for 20 s")
+	w.meet()
+	w.talk(23*second, 500_000)
+	for range 3 {
+		w.after(30_000).come(forged{flags: asks})
+	}
+	w.meet()
+	w.talk(4*second, 250_000)
+	add(w)
+
+	w = alone("anchors", "2^27 us behind, as if held up for so long: A takes the third in a row after 2 s. Ahead, at once. And those that take 10 and 17 s")
+	w.meet()
+	behind := forged{flags: flagAnchor | flagHasAnchor, anchor: -ring}
+	good := forged{flags: flagAnchor | flagHasAnchor}
+	at := func(usec int64, f forged) {
+		w.after(usec).come(f)
+		w.after(10_000).send(0)
+		w.after(-10_000)
+	}
+	at(100_000, behind) // flag 2 off
+	at(100_000, good)   // on
+	at(100_000, forged{flags: flagAnchor | flagHasAnchor, late: 17 * second})
+	at(100_000, behind)
+	at(100_000, forged{flags: flagAnchor | flagHasAnchor, late: 17 * second}) // off still
+	at(100_000, forged{flags: flagAnchor | flagHasAnchor, late: 10 * second}) // on
+	at(100_000, behind)
+	at(1_000_000, good) // ends the row
+	at(500_000, behind)
+	at(900_000, behind)
+	at(1_000_000, behind) // the third, after 1.9 s
+	w.ahead[1] -= ring    // the fourth, after 2 s, is right
+	at(100_000, good)
+	w.ahead[1] += ring
+	at(100_000, good) // at once
+	at(100_000, behind)
+	at(2_500_000, behind) // the second
+	w.ahead[1] -= ring
+	at(100_000, good)
+	w.ahead[1] += ring
+	at(100_000, good)
+	at(100_000, behind)
+	at(1_000_000, forged{flags: flagAnchor | flagHasAnchor, late: 17 * second}) // as if it had none
+	at(500_000, behind)
+	w.ahead[1] -= ring
+	at(500_000, good)
+	add(w)
+
+	w = alone("silence", "B is silent for 15 s: A's reports become guesses")
+	w.meet()
+	w.talk(2*second, 200_000)
+	for i := range 15 {
+		w.after(second).send(0)
+		if i >= 12 {
+			w.lines[len(w.lines)-1].Mark = "guess"
+		}
+	}
+	add(w)
+
+	w = alone("silence from the start", "after 0.1 s nobody knows the rates, so 4 s later the floor is a guess")
+	w.meet()
+	w.after(4 * second).send(0)
+	w.lines[len(w.lines)-1].Mark = "guess"
+	add(w)
+
+	w = alone("reports that are low", "with mark 1, but by 50 us, as they may be. 20 ms to A, 0 to B, so the truth is at A's bound")
+	w.back = 0
+	w.come(forged{flags: reports | flagAsks, low: 50})
+	for range 40 {
+		w.after(500_000).come(forged{flags: flagReport | flagHasAnchor, low: 50})
+	}
+	for i := range w.lines[1:] {
+		w.lines[i+1].Wide, w.lines[i+1].Delay = true, nil
+	}
+	add(w)
+	return lines
+}
