@@ -227,7 +227,7 @@ func drawRecording(first, second, out string, words io.Writer) error {
 	if err := r.writeCSV(path + ".csv"); err != nil {
 		return err
 	}
-	if err := r.draw(path+".png", name); err != nil {
+	if err := graph.Charts(path+".png", graph.Screen(), r.charts(name)...); err != nil {
 		return err
 	}
 	fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)

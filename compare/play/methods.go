@@ -133,10 +133,5 @@ func Size(m Method) int {
 
 // CurveOf returns the curve of a column: ours is bold, the oracle's dashed.
 func CurveOf(column string, parts ...plotter.XYs) graph.Curve {
-	c := graph.Curve{Name: column, Color: ColorOf(column), Parts: parts}
-	c.Dash = column == OracleName
-	if column == Ours || c.Dash {
-		c.Width = 2.2
-	}
-	return c
+	return graph.Curve{Name: column, Color: ColorOf(column), Parts: parts, Bold: column == Ours, Dash: column == OracleName}
 }

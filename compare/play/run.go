@@ -198,15 +198,14 @@ func Each(n int, do func(i int)) {
 // Seconds are the largest sizes of the errors in each second, NaN where there is none.
 type Seconds []float64
 
-// NoSeconds has none yet.
-func NoSeconds(lasting time.Duration) Seconds {
-	return slices.Repeat([]float64{math.NaN()}, int(lasting/time.Second))
-}
-
 // Take takes an error at a time.
-func (s Seconds) Take(at time.Duration, err float64) {
-	if i := int(at / time.Second); i < len(s) && !(s[i] >= math.Abs(err)) {
-		s[i] = math.Abs(err)
+func (s *Seconds) Take(at time.Duration, err float64) {
+	i := int(at / time.Second)
+	for len(*s) <= i {
+		*s = append(*s, math.NaN())
+	}
+	if most := &(*s)[i]; !(*most >= math.Abs(err)) {
+		*most = math.Abs(err)
 	}
 }
 

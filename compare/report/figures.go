@@ -3,7 +3,7 @@
 package main
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -31,9 +31,8 @@ type figures struct {
 // series is how errors went in one world: for each column the largest of each second at one
 // end, us.
 type series struct {
-	seconds float64
-	errs    map[string]play.Seconds // by column
-	chronyd []float64               // by second; nil if it was not measured
+	errs    map[string]*play.Seconds // by column
+	chronyd []float64                // by second; nil if it was not measured
 	events  []graph.Event
 }
 
@@ -86,23 +85,21 @@ func collect(traces string) (*figures, error) {
 
 // newSeries plays the first seed of a world.
 func newSeries(sc sim.Scenario) series {
-	s := series{seconds: math.Floor(sc.Duration.Seconds()), errs: map[string]play.Seconds{}}
+	w, errs := play.SimWorld(sc, play.Simulated, 1), map[string]*play.Seconds{}
 	for _, column := range play.Columns() {
-		s.errs[column] = play.NoSeconds(sc.Duration)
+		errs[column] = new(play.Seconds)
 	}
-	w := play.SimWorld(sc, play.Simulated, 1)
 	play.PlaySeed(w, play.FirstSeed, play.NewResults(), func(column string, o *sim.Observation) {
 		if o.OK && o.Side == sim.A {
-			s.errs[column].Take(o.At, o.Excess())
+			errs[column].Take(o.At, o.Excess())
 		}
 	})
-	s.events = eventsOf(w)
-	return s
+	return series{errs: errs, events: eventsOf(w, play.FirstSeed)}
 }
 
-// eventsOf returns what happens in the first seed of a world, for its plot.
-func eventsOf(w play.World) (all []graph.Event) {
-	d := keep(w, play.FirstSeed)
+// eventsOf returns what happens in a world, for its plot.
+func eventsOf(w play.World, seed uint64) (all []graph.Event) {
+	told := w.Events(seed)
 	mark := func(times []time.Duration, name string) {
 		for i, at := range slices.Compact(slices.Sorted(slices.Values(times))) {
 			if i > 0 {
@@ -111,51 +108,60 @@ func eventsOf(w play.World) (all []graph.Event) {
 			all = append(all, graph.Event{From: at.Seconds(), To: at.Seconds(), Name: name})
 		}
 	}
-	mark(d.told.Clocks, "the clock is set")
-	mark(d.told.Paths, "the path changes")
-	return append(all, d.queues()...)
+	mark(told.Clocks, "the clock is set")
+	mark(told.Paths, "the path changes")
+	if len(told.Paths) > 0 {
+		return all // then what is late may be the path
+	}
+	return append(all, queues(w, seed)...)
 }
 
-// queues returns when the fastest datagrams of a second were 20 ms longer under way than the
-// fastest of all, to either end. What lies less than 3 s apart is one.
-func (d *diary) queues() (all []graph.Event) {
-	const high, gap = 20, 3 // ms, s
-	for _, fastest := range d.fastest {
-		if len(d.told.Paths) > 0 {
-			return nil // then it may be the path
+// queues returns when the fastest datagrams of 0.2 s were 20 ms longer under way than the fastest of
+// all, to either end. What lies less than 3 s apart is one; what lasts less than 1 s is none.
+func queues(w play.World, seed uint64) (all []graph.Event) {
+	const span, high, gap = 200 * time.Millisecond, 20_000, 3 // us, s
+	var fastest [2]map[time.Duration]float64                  // of each span, us
+	for side := range fastest {
+		fastest[side] = map[time.Duration]float64{}
+	}
+	o := new(play.Oracle) // it says that datagrams are under way for no time: its error is for how long they are
+	w.Play(seed, []sim.Pair{{A: &o.Ends[sim.A], B: &o.Ends[sim.B]}}, sim.Observer{OWD: func(o *sim.Observation) {
+		at := o.At.Truncate(span)
+		if was, ok := fastest[o.Side][at]; !ok || -o.ErrUsec < was {
+			fastest[o.Side][at] = -o.ErrUsec
 		}
-		least := math.Inf(1)
-		for _, p := range fastest {
-			least = min(least, p.Y)
-		}
-		for _, p := range fastest {
-			if p.Y > least+high {
-				all = append(all, graph.Event{From: p.X, To: p.X + 0.2})
+	}})
+	var late []time.Duration
+	for _, delays := range fastest {
+		least := slices.Min(slices.Collect(maps.Values(delays)))
+		for at, delay := range delays {
+			if delay > least+high {
+				late = append(late, at)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b graph.Event) int { return cmp.Compare(a.From, b.From) })
-	var joined []graph.Event
-	for _, e := range all {
-		if n := len(joined); n > 0 && e.From < joined[n-1].To+gap {
-			joined[n-1].To = max(joined[n-1].To, e.To)
+	slices.Sort(late)
+	for _, at := range late {
+		from, to := at.Seconds(), (at + span).Seconds()
+		if n := len(all); n > 0 && from < all[n-1].To+gap {
+			all[n-1].To = to
 		} else {
-			joined = append(joined, e)
+			all = append(all, graph.Event{From: from, To: to})
 		}
 	}
-	return slices.DeleteFunc(joined, func(e graph.Event) bool { return e.To-e.From < 1 })
+	return slices.DeleteFunc(all, func(e graph.Event) bool { return e.To-e.From < 1 })
 }
 
 // curves returns the lines of a series, ours on top: the oracle, the original, and chronyd
 // where it was measured.
 func (s series) curves() (curves []graph.Curve) {
 	for _, column := range []string{play.OracleName, play.Original} {
-		curves = append(curves, play.CurveOf(column, graph.Parts(s.errs[column])...))
+		curves = append(curves, play.CurveOf(column, graph.Parts(*s.errs[column])...))
 	}
 	if s.chronyd != nil {
 		curves = append(curves, play.CurveOf(play.Chronyd, graph.Parts(s.chronyd)...))
 	}
-	return append(curves, play.CurveOf(play.Ours, graph.Parts(s.errs[play.Ours])...))
+	return append(curves, play.CurveOf(play.Ours, graph.Parts(*s.errs[play.Ours])...))
 }
 
 // sweeps turns up the skew and the rate of datagrams in the world of 3 ms of jitter.

@@ -58,8 +58,8 @@ func inputDocument() *page.Document {
 		"Jitter of 10 ms each way: package tick by LateShare from 5 % down to 0.05 %, Netcode for Entities by TargetCommandSlack from 0 to 4 ticks, lightyear by jitter_margin from 0 to 2 ticks. Further down and to the left is better. The others must be set by hand; package tick finds its lead by itself.",
 		func(path string, t graph.Theme) error {
 			return graph.Charts(path, t, &graph.Chart{
-				Title: "Late inputs against lead", X: graph.Axis{Label: "mean lead beyond the delay, ms", Min: 0, Max: 110, Ticks: graph.Multiples("%g", 20, 110)},
-				Y: graph.Axis{Label: "late inputs, % (floor: 0.01)", Log: true, Min: 0.01, Max: 20, Ticks: graph.Fixed("%g", 0.01, 0.1, 1, 10)}, Curves: leadCurves(),
+				Title: "Late inputs against lead", X: graph.Axis{Label: "mean lead beyond the delay, ms", Min: 0, Max: 110, Ticks: graph.Even(0, 110)},
+				Y: graph.Axis{Label: "late inputs, % (floor: 0.01)", Log: true, Min: 0.01, Max: 20, Ticks: graph.Fixed(0.01, 0.1, 1, 10)}, Curves: leadCurves(),
 			})
 		})
 	d.Text("This is the first table for the worlds of [the report](REPORT.md), with a datagram each tick and one seed:")
@@ -119,7 +119,7 @@ var leadCurves = sync.OnceValue(func() (curves []graph.Curve) {
 			r := ontime.Methods[k].At(world, 2*inputSeeds, knob)
 			line = append(line, plotter.XY{X: 1e3 * r.Lead.Seconds(), Y: max(100*r.Share(), 0.01)})
 		}
-		curves = append(curves, graph.Curve{Name: []string{"timesync", "Unity's Netcode", "lightyear"}[k], Color: inputColors[k], Width: 2, Parts: []plotter.XYs{line}})
+		curves = append(curves, graph.Curve{Name: []string{"timesync", "Unity's Netcode", "lightyear"}[k], Color: inputColors[k], Bold: true, Parts: []plotter.XYs{line}})
 	}
 	return curves
 })

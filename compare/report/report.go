@@ -274,9 +274,10 @@ func (f *figures) overTime(d *page.Document) {
 	d.Text("The first pictures show the largest error of each second at one end, from the start on. Grey areas and lines show what happens.")
 	for _, t := range taught {
 		s := f.series[t.world]
+		seconds := float64(len(*s.errs[play.Ours]))
 		d.Picture(t.world, t.title+": the error over time of this package, the original, chronyd and the oracle", t.see, func(path string, th graph.Theme) error {
 			return graph.Charts(path, th, &graph.Chart{
-				Title: t.title, X: graph.Axis{Label: "seconds since the start", Min: 0, Max: s.seconds, Ticks: graph.Multiples("%g", 100, s.seconds)},
+				Title: t.title, X: graph.Axis{Label: "seconds since the start", Min: 0, Max: seconds, Ticks: graph.Even(0, seconds)},
 				Y: graph.ErrorAxis(graph.ErrorLabel, 1, s.highest()), Curves: s.curves(), Events: s.events,
 			})
 		})
@@ -287,14 +288,14 @@ func (f *figures) turned(d *page.Document) {
 	d.Picture("skew", "The 99th percentile of the error over the skew of the clocks", "Exponential jitter of 3 ms. Two crystals differ by up to 100 ppm: grey. Once the skew is learnt it adds hardly any error. A minimum over 10 s goes stale as the clocks drift.",
 		func(path string, t graph.Theme) error {
 			return graph.Charts(path, t, &graph.Chart{
-				Title: "Error against skew, 99th percentile", X: graph.Axis{Label: "how far the rates of the clocks are apart, ppm", Min: 0, Max: 1000, Ticks: graph.Fixed("%g", 0, 100, 200, 300, 500, 700, 1000)},
+				Title: "Error against skew, 99th percentile", X: graph.Axis{Label: "how far the rates of the clocks are apart, ppm", Min: 0, Max: 1000, Ticks: graph.Fixed(0, 100, 200, 300, 500, 700, 1000)},
 				Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e5), Curves: f.skews.curves(), Events: []graph.Event{{From: 0, To: 100, Name: "two crystals"}},
 			})
 		})
 	d.Picture("rate", "The 99th percentile of the error over the rate of datagrams", "More datagrams are more chances that one did not wait. A method that asks at a pace of its own does not improve.",
 		func(path string, t graph.Theme) error {
 			return graph.Charts(path, t, &graph.Chart{
-				Title: "Error against the rate of datagrams, 99th percentile", X: graph.Axis{Label: "datagrams a second each way", Log: true, Min: 1, Max: 120, Ticks: graph.Fixed("%g", f.rates.values...)},
+				Title: "Error against the rate of datagrams, 99th percentile", X: graph.Axis{Label: "datagrams a second each way", Log: true, Min: 1, Max: 120, Ticks: graph.Fixed(f.rates.values...)},
 				Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e5), Curves: f.rates.curves(),
 			})
 		})

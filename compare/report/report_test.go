@@ -4,6 +4,7 @@
 package main
 
 import (
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,9 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"timesync"
 	"timesync/compare/kept"
 	"timesync/compare/page"
 	"timesync/compare/play"
+	"timesync/internal/stat"
+	"timesync/record"
 )
 
 // settled returns the paragraphs, items and rows of a report that small changes of the
@@ -188,24 +192,33 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestDiary: what the plot of one world shows is what happens there.
-func TestDiary(t *testing.T) {
+// TestStory: the errors of one world are those that happen there, and the recordings of it hold what
+// its ends know.
+func TestStory(t *testing.T) {
 	w, err := play.Find("clockstep", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := keep(w, 1)
-	last := d.moments[len(d.moments)-1].known
-	if math.Abs(math.Abs(last.Skew)-40) > 5 {
-		t.Errorf("skew %.1f ppm in a world of 40", last.Skew)
+	s, err := playStory(w, 1, 0, 0, filepath.Join(t.TempDir(), "x"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if trip := last.MinimumOneWayDelay + last.MinimumDelayToPeer; trip < 50*time.Millisecond || trip > 70*time.Millisecond {
-		t.Errorf("round trip %v", trip)
+	if p99 := stat.OrNaN(s.sizes(play.Ours), 0.99); p99 > 100 || len(s.events) != 1 {
+		t.Errorf("p99 %.0f us, events %v", p99, s.events)
 	}
-	if len(d.seen) != 1 {
-		t.Errorf("steps at %v", d.seen)
+	var files []io.Reader
+	for _, path := range s.files {
+		files = append(files, strings.NewReader(read(t, path)))
 	}
-	if err := d.draw(filepath.Join(t.TempDir(), "world.png"), "clockstep"); err != nil {
-		t.Error(err)
+	var last timesync.Snapshot
+	for m, err := range record.Replay(files...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, _ = m.Ends[0].Snapshot(m.AtUsec[0])
+	}
+	trip := last.MinimumOneWayDelay + last.MinimumDelayToPeer
+	if math.Abs(math.Abs(last.Skew)-40) > 5 || trip < 50*time.Millisecond || trip > 70*time.Millisecond || last.Steps != 1 {
+		t.Errorf("skew %.1f ppm in a world of 40, round trip %v, %d steps", last.Skew, trip, last.Steps)
 	}
 }
