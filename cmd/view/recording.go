@@ -3,20 +3,18 @@
 package main
 
 import (
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"timesync"
 	"timesync/compare/graph"
+	"timesync/compare/table"
 	"timesync/internal/stat"
 	"timesync/record"
 )
@@ -224,7 +222,7 @@ func drawRecording(first, second, out string, words io.Writer) error {
 		return err
 	}
 	path := filepath.Join(out, "recording-"+name)
-	if err := r.writeCSV(path + ".csv"); err != nil {
+	if err := table.Write(path+".csv", r.rows()); err != nil {
 		return err
 	}
 	if err := graph.Charts(path+".png", graph.Screen(), r.charts(name)...); err != nil {
@@ -265,33 +263,39 @@ func (r *reel) tell(out io.Writer, name string) {
 	}
 }
 
-// writeCSV writes the notes.
-func (r *reel) writeCSV(path string) error {
-	rows := [][]string{{"s", "utc", "fastest_to_us_ms", "fastest_to_peer_ms", "floor_to_us_ms", "floor_to_peer_ms",
-		"offset_us", "bound_us", "round_trip_us", "skew_ppm", "skew_error_ppm", "steps", "late_buckets", "disagree_us"}}
-	number := func(v float64) string {
-		if math.IsNaN(v) {
-			return ""
-		}
-		return strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64)
-	}
+// row is a note in the CSV, in which the snapshot is empty while the offset is not known.
+type row struct {
+	At            float64 `csv:"s"`
+	UTC           string  `csv:"utc"`
+	FastestToUs   float64 `csv:"fastest_to_us_ms"`
+	FastestToPeer float64 `csv:"fastest_to_peer_ms"`
+	*knownRow     `csv:",inline"`
+	LateBuckets   uint32  `csv:"late_buckets"`
+	Disagree      float64 `csv:"disagree_us"`
+}
+
+type knownRow struct {
+	FloorToUs   float64 `csv:"floor_to_us_ms"`
+	FloorToPeer float64 `csv:"floor_to_peer_ms"`
+	Offset      int64   `csv:"offset_us"`
+	Bound       float64 `csv:"bound_us"`
+	RoundTrip   float64 `csv:"round_trip_us"`
+	Skew        float64 `csv:"skew_ppm"`
+	SkewError   float64 `csv:"skew_error_ppm"`
+	Steps       uint32  `csv:"steps"`
+}
+
+// rows are the notes for the CSV.
+func (r *reel) rows() (all []row) {
 	for i := range r.notes {
 		n := &r.notes[i]
-		row := []string{number(n.at), r.clock(n.at), number(n.fastest[0]), number(n.fastest[1])}
-		if n.known {
-			f, s := n.floors(), &n.snapshot
-			row = append(row, number(f[0]), number(f[1]), strconv.FormatInt(s.OffsetUsec, 10), number(1e3*graph.Millis(s.ErrorBound)),
-				number(1e3*(f[0]+f[1])), number(s.Skew), number(s.SkewError), strconv.FormatUint(uint64(s.Steps), 10))
-		} else {
-			row = append(row, make([]string, 8)...)
+		x := row{n.at, r.clock(n.at), n.fastest[0], n.fastest[1], nil, n.late, n.disagree}
+		if f, s := n.floors(), &n.snapshot; n.known {
+			x.knownRow = &knownRow{f[0], f[1], s.OffsetUsec, 1e3 * graph.Millis(s.ErrorBound), 1e3 * (f[0] + f[1]), s.Skew, s.SkewError, s.Steps}
 		}
-		rows = append(rows, append(row, strconv.FormatUint(uint64(n.late), 10), number(n.disagree)))
+		all = append(all, x)
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
+	return all
 }
 
 // circle26 returns v the shorter way round the ring of 2^26 us on which datagrams show offsets.

@@ -10,10 +10,24 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"timesync/compare/kept"
 	"timesync/compare/play"
 	"timesync/internal/stat"
 )
+
+// chronydSettings are those that a knowing user would try first, one from each line: how
+// many samples the line is laid through, which of them count, and whether a few are
+// merged to one before.
+var chronydSettings = [][]string{
+	{"", "maxsamples 8", "maxsamples 16", "minsamples 32", "minsamples 64"},
+	{"", "maxdelayquant 0.1", "maxdelayquant 0.5", "maxdelayratio 2", "maxdelaydevratio 1"},
+	{"", "filter 4", "filter 16"},
+}
+
+// chronydTails are tried with the best of those: for how long chronyd slews the clock, and
+// from what on it sets it instead.
+var chronydTails = []string{"", "corrtimeratio 1", "corrtimeratio 10", "makestep 0.001 -1"}
 
 // combinations returns one choice from each line, joined.
 func combinations(lines [][]string) []string {
@@ -41,7 +55,7 @@ func measureWorld(c *kept.Chronyd, run chronyRun, clknetsim string) error {
 	} else {
 		c.Figures = append(c.Figures, *f)
 	}
-	fmt.Fprintf(os.Stderr, "compare: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.Key(), kept.At(f.Best, 0.99), f.Setting, kept.At(f.Stock, 0.99))
+	fmt.Fprintf(os.Stderr, "compare: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.Key(), f.Best.P99, f.Setting, f.Stock.P99)
 	if f.Set != play.Simulated || !slices.Contains(play.TaughtWorlds, f.World) {
 		return nil
 	}
@@ -49,10 +63,11 @@ func measureWorld(c *kept.Chronyd, run chronyRun, clknetsim string) error {
 	if err != nil {
 		return err
 	}
-	c.Series[f.World] = nil
-	for second := range slices.Chunk(errs, play.ChronydRate) {
-		c.Series[f.World] = append(c.Series[f.World], slices.Max(second))
+	var series play.Seconds
+	for i, e := range errs {
+		series.Take(time.Duration(i)*time.Second/play.ChronydRate, e)
 	}
+	c.Series[f.World] = series
 	return nil
 }
 
@@ -62,7 +77,7 @@ func measureWorld(c *kept.Chronyd, run chronyRun, clknetsim string) error {
 func (r chronyRun) search(clknetsim string) (*kept.ChronydFigures, chronyRun, error) {
 	seeds := r.w.FirstSeeds()
 	var tried []chronyRun
-	for _, server := range combinations(kept.ChronydSettings) {
+	for _, server := range combinations(chronydSettings) {
 		r.server = server
 		tried = append(tried, r)
 	}
@@ -72,7 +87,7 @@ func (r chronyRun) search(clknetsim string) (*kept.ChronydFigures, chronyRun, er
 	}
 	short := []chronyRun{{w: r.w, rate: r.rate}} // as it is
 	for _, i := range byTail(first)[:3] {
-		for _, tail := range kept.ChronydTails {
+		for _, tail := range chronydTails {
 			run := tried[i]
 			run.tail = tail
 			short = append(short, run)
@@ -83,10 +98,8 @@ func (r chronyRun) search(clknetsim string) (*kept.ChronydFigures, chronyRun, er
 		return nil, r, err
 	}
 	best := byTail(last)[0]
-	f := &kept.ChronydFigures{Set: r.w.Set, World: r.w.Name, Rate: r.rate, Version: version("chronyd"), Tried: len(tried) + len(short), Setting: short[best].name()}
-	for i, q := range kept.Kept {
-		f.Best[i], f.Stock[i] = stat.OrNaN(last[best], q), stat.OrNaN(last[0], q)
-	}
+	f := &kept.ChronydFigures{Set: r.w.Set, World: r.w.Name, Rate: r.rate, Version: version("chronyd"), Tried: len(tried) + len(short), Setting: short[best].name(),
+		Best: kept.QuantilesOf(last[best]), Stock: kept.QuantilesOf(last[0])}
 	return f, short[best], nil
 }
 

@@ -151,9 +151,6 @@ func flow(space, address string, lasting time.Duration) error {
 		return err
 	}
 	defer conn.Close()
-	if err := fillBuffers(conn.(*net.TCPConn)); err != nil {
-		return err
-	}
 	conn.(*net.TCPConn).SetLinger(0) // what waits in the queue is not wanted any more
 	conn.SetDeadline(deadline)
 	for chunk := make([]byte, 1<<16); err == nil; {
@@ -163,17 +160,4 @@ func flow(space, address string, lasting time.Duration) error {
 		return nil
 	}
 	return err
-}
-
-// fillBuffers chooses CUBIC, which fills buffers, as most TCP does; BBR tries not to.
-func fillBuffers(conn *net.TCPConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var chosen error
-	err = raw.Control(func(fd uintptr) {
-		chosen = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic")
-	})
-	return errors.Join(err, chosen)
 }

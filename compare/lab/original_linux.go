@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"timesync/compare/play"
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
@@ -99,10 +98,10 @@ func (e *liveEnd) clock(machine uint64) uint64 {
 	return machine + e.ahead + uint64(int64(float64(machine)*e.skew))
 }
 
-// answered takes an answer for the machine's time.
+// answered takes an answer for the machine's time. It may be known modulo 2^26 us only.
 func (e *liveEnd) answered(machine, remote uint64) {
 	if truth := e.peer.clock(machine); machine-e.begin > uint64(liveWarmup/us) {
-		e.errs = append(e.errs, math.Abs(play.Circle(float64(int64(remote-truth)), 26)))
+		e.errs = append(e.errs, math.Abs(float64(int64((remote-truth)<<38)>>38)))
 	}
 }
 

@@ -49,12 +49,18 @@ func measureOriginal(o options) error {
 		fmt.Fprintln(os.Stderr, "compare:", strings.Join(row, " | "))
 		rows = append(rows, row)
 	}
-	d := originalDocument(o, rows, worse, compared, mismatches)
-	fmt.Print(d.Markdown())
+	part := page.Text("Seed %d, %.0f s each row, from %.0f s on:", o.seed, o.lasting.Seconds(), liveWarmup.Seconds()) + page.Table(rows)
+	if len(worse) > 0 {
+		part += page.Text("**The 99th percentile of two C++ ends is below that of two of ours in:** %s.", strings.Join(worse, ", "))
+	} else {
+		part += page.Text("In no row is the 99th percentile of two C++ ends below that of two of ours.")
+	}
+	part += page.Text("The port of the original in `internal/rivals`, with which other tables compare, was given what the C++ ends were given: of %d delays, reports and readings of the remote clock, %d differ.", compared, mismatches)
+	fmt.Print(part)
 	if mismatches > 0 {
 		return errors.New("the port in internal/rivals is not equal to the original")
 	}
-	return d.Write(o.out, "ORIGINAL.md")
+	return page.Write("../docs/ORIGINAL.md", o.out, map[string]string{"live": part})
 }
 
 // play plays all pairs of a case at the same time.
@@ -69,20 +75,4 @@ func (c *liveCase) play(o options) ([][2]*liveEnd, error) {
 	}
 	all.Wait()
 	return ends, errors.Join(errs...)
-}
-
-// originalDocument is ORIGINAL.md.
-func originalDocument(o options, rows [][]string, worse []string, compared, mismatches int) *page.Document {
-	d := new(page.Document)
-	d.Heading(1, "Beside the C++ original, live")
-	d.Text("catid/TimeSync itself, in a C++ program that does what its README says, and this package exchange datagrams over UDP on the loopback interface, through a relay: 20 ms each way and an exponential jitter of 3 ms that neighbours share, unless the row says otherwise. Both programs read the machine's monotonic clock, after each read; one end %.0f ppm fast. Three pairs run at the same time, %.0f s each row. Error of the remote clock in microseconds from %.0f s on, median / 99th percentile / maximum:", liveSkew, o.lasting.Seconds(), liveWarmup.Seconds())
-	d.Table(rows)
-	if len(worse) > 0 {
-		d.Text("**The 99th percentile of two C++ ends is below that of two of ours in:** %s.", strings.Join(worse, ", "))
-	} else {
-		d.Text("In no row is the 99th percentile of two C++ ends below that of two of ours.")
-	}
-	d.Text("The port of the original in `internal/rivals`, with which other tables compare, was given what the C++ ends were given: of %d delays, reports and readings of the remote clock, %d differ.", compared, mismatches)
-	d.Code("compare/lab/original.sh TIMESYNC docs    # TIMESYNC is a checkout of github.com/catid/TimeSync")
-	return d
 }

@@ -14,8 +14,10 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"timesync/clock"
 	"timesync/compare/play"
 	"timesync/internal/sim"
+	"timesync/rxtime"
 )
 
 // The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends are in this process, so the machine's own clock tells the truth; end B reads
@@ -62,6 +64,12 @@ func (s linkSetup) stamp() int {
 	return linkStamps
 }
 
+// linkRow is a datagram. Times are microseconds after the start.
+type linkRow struct {
+	sent uint64
+	owd  int64 // until the kernel received it, or -1 if it did not arrive
+}
+
 // linkEnd is one end of one kind of traffic.
 type linkEnd struct {
 	side  sim.Side
@@ -93,27 +101,25 @@ type link struct {
 	rivals  []rivalRun
 }
 
-// since returns the time since the start, us.
-func (l *link) since(machine uint64) uint64 { return machine - l.start }
-
 // runLink runs one experiment.
 // With a name in keep, this package's estimators of the single datagrams are recorded.
 func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64, keep string) (l *link, err error) {
 	l = &link{load: load, lasting: lasting, seed: seed}
 	for i := range l.streams {
 		for side := range l.streams[i].ends {
-			e, err := newLinkEnd(spaces[side], sim.Side(side), uint16(linkPort+i))
-			if err != nil {
+			e, port := newLinkEnd(sim.Side(side)), uint16(linkPort+i)
+			e.peer = netip.AddrPortFrom(linkHosts[1-side], port)
+			if e.udp, err = open(spaces[side], e.side, port); err != nil {
 				return nil, err
 			}
 			defer e.udp.Close()
 			l.streams[i].ends[side] = e
 			if keep != "" && i == 0 {
-				r, failed := recordSubject(keep + [2]string{"-a", "-b"}[side] + ".tsr")
+				r, failed := play.Record(keep + [2]string{"-a", "-b"}[side] + ".tsr")
 				if failed != nil {
 					return nil, failed
 				}
-				defer func() { err = errors.Join(err, r.close()) }()
+				defer func() { err = errors.Join(err, r.Close()) }()
 				e.ests[0] = r
 			}
 		}
@@ -121,7 +127,7 @@ func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64
 	filled, stop := context.WithTimeout(context.Background(), load.before+lasting)
 	defer stop()
 	var others sync.WaitGroup
-	l.start, l.begun = play.MachineUsec()+uint64(load.before/time.Microsecond), time.Now().Add(load.before)
+	l.start, l.begun = clock.Now()+uint64(load.before/time.Microsecond), time.Now().Add(load.before)
 	for side := range spaces {
 		others.Go(func() { load.fill(filled, spaces, side, l) })
 	}
@@ -144,16 +150,21 @@ func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64
 	return l, nil
 }
 
-func newLinkEnd(space string, side sim.Side, port uint16) (*linkEnd, error) {
-	e := &linkEnd{side: side, peer: netip.AddrPortFrom(linkHosts[1-side], port)}
+func newLinkEnd(side sim.Side) *linkEnd {
+	e := &linkEnd{side: side}
 	for _, s := range linkSetups {
 		e.ests = append(e.ests, play.MethodNamed(s.Method).Make())
 	}
-	err := within(space, func() (err error) {
-		e.udp, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[side], port)))
+	return e
+}
+
+// open opens a port of a host in its namespace.
+func open(space string, host sim.Side, port uint16) (udp *net.UDPConn, err error) {
+	err = within(space, func() (err error) {
+		udp, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[host], port)))
 		return err
 	})
-	return e, err
+	return udp, err
 }
 
 // every calls do again and again until ctx is over.
@@ -181,38 +192,46 @@ func (l *link) sendAll(traffic int) {
 
 // askAll asks every method.
 func (l *link) askAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for i := range l.streams {
 		for _, e := range l.streams[i].ends {
-			l.ask(&l.streams[i], e)
+			l.streams[i].ask(e, l.now())
 		}
 	}
 }
+
+// now is the time since the start, us.
+func (l *link) now() uint64 { return clock.Now() - l.start }
 
 // send sends a datagram with both stamps, and every half second at first, later every 2 s,
 // with the reports.
 func (l *link) send(traffic int, e *linkEnd) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, to := &l.streams[traffic], 1-e.side
 	b := make([]byte, linkTraffics[traffic].size)
-	now := l.since(play.MachineUsec())
-	reported := e.reports(now, b)
-	binary.BigEndian.PutUint32(b[linkSeq:], uint32(len(s.trace[to])))
 	binary.BigEndian.PutUint32(b[linkRun:], uint32(l.start))
-	sent := l.since(play.MachineUsec()) // as late as possible
+	e.reports(l.now(), b)
+	l.streams[traffic].stamp(e, l.now(), b) // as late as possible
+	e.udp.WriteToUDPAddrPort(b, e.peer)
+}
+
+// stamp says in a datagram when it is sent.
+func (s *linkStream) stamp(e *linkEnd, sent uint64, b []byte) {
+	trace := &s.trace[1-e.side]
+	binary.BigEndian.PutUint32(b[linkSeq:], uint32(len(*trace)))
 	binary.BigEndian.PutUint64(b[linkSent:], sent)
 	for i, skew := range [...]float64{linkSkew, 0} {
 		binary.BigEndian.PutUint32(b[linkStamps+4*i:], sim.Stamp(linkClock(e.side, sent, skew)))
 	}
-	s.trace[to] = append(s.trace[to], linkRow{sent: sent, owd: -1, read: -1, asked: now, reported: reported})
-	e.udp.WriteToUDPAddrPort(b, e.peer)
+	*trace = append(*trace, linkRow{sent, -1})
 }
 
 // reports puts the reports into a datagram if they are due.
-func (e *linkEnd) reports(now uint64, b []byte) bool {
+func (e *linkEnd) reports(now uint64, b []byte) {
 	at := time.Duration(now) * time.Microsecond
 	if !e.heard || at < e.due {
-		return false
+		return
 	}
 	e.due = at + sim.ReportEvery(at)
 	for i, est := range e.ests {
@@ -220,24 +239,23 @@ func (e *linkEnd) reports(now uint64, b []byte) bool {
 			binary.BigEndian.PutUint32(b[linkReports+4*i:], delta|linkPresent)
 		}
 	}
-	return true
 }
 
 // receive takes what arrives at an end until its socket is closed.
 func (l *link) receive(s *linkStream, e *linkEnd) {
-	read := play.KernelReader(e.udp)
+	conn := rxtime.NewConn(e.udp)
 	var b [2048]byte
 	for {
-		n, _, kernel, err := read(b[:])
+		n, _, kernel, err := conn.ReadFrom(b[:])
 		if err != nil {
 			return
 		}
-		after := play.MachineUsec()
+		after := l.now()
 		if n < linkEnough || binary.BigEndian.Uint32(b[linkRun:]) != uint32(l.start) {
 			continue
 		}
 		l.mu.Lock()
-		s.take(e, b[:n], l.since(kernel), l.since(after))
+		s.take(e, b[:n], kernel-l.start, after)
 		l.mu.Unlock()
 	}
 }
@@ -258,17 +276,14 @@ func (s *linkStream) take(e *linkEnd, b []byte, kernel, after uint64) {
 	}
 	sent := binary.BigEndian.Uint64(b[linkSent:])
 	row := &s.trace[e.side][binary.BigEndian.Uint32(b[linkSeq:])]
-	row.owd, row.read = max(int64(kernel-sent), 0), max(int64(after-sent), 0)
+	row.owd = max(int64(kernel-sent), 0)
 	o := sim.Observation{Side: e.side, At: time.Duration(kernel) * time.Microsecond, ErrUsec: -float64(row.owd)}
 	s.oracle.Ends[e.side].OnDatagram(binary.BigEndian.Uint32(b[linkStamps:]), linkClock(e.side, kernel, linkSkew))
 	s.oracle.Heard(&o)
 }
 
 // ask asks every method at an end.
-func (l *link) ask(s *linkStream, e *linkEnd) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.since(play.MachineUsec())
+func (s *linkStream) ask(e *linkEnd, now uint64) {
 	at := time.Duration(now) * time.Microsecond
 	for i, est := range e.ests {
 		setup := linkSetups[i]

@@ -208,6 +208,3 @@ func (s *Seconds) Take(at time.Duration, err float64) {
 		*most = math.Abs(err)
 	}
 }
-
-// Circle returns v the shorter way round a ring of 2^bits us: offsets have 26, round trips 27.
-func Circle(v float64, bits uint) float64 { return math.Remainder(v, float64(uint64(1)<<bits)) }

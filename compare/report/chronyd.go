@@ -57,10 +57,10 @@ func (f *figures) equalCells(pick func(chrony, mine float64, long bool) bool) st
 	var worlds []string
 	for i := range f.equal {
 		c := &f.equal[i]
-		if c.chrony == nil || !pick(kept.At(c.chrony.Best, 0.99), c.mine(), len(c.w.Rates) == 1) {
+		if c.chrony == nil || !pick(c.chrony.Best.P99, c.mine(), len(c.w.Rates) == 1) {
 			continue
 		}
-		cell := fmt.Sprintf("%g/s %s against %s", c.rate, fine(kept.At(c.chrony.Best, 0.99)), fine(c.mine()))
+		cell := fmt.Sprintf("%g/s %s against %s", c.rate, fine(c.chrony.Best.P99), fine(c.mine()))
 		if n := len(worlds); n > 0 && strings.HasPrefix(worlds[n-1], c.w.Name+": ") {
 			worlds[n-1] += ", " + cell
 		} else {
@@ -75,7 +75,7 @@ func (c *equalCell) row() []string {
 	pair := func(p50, p99 float64) string { return short(p50) + " / " + short(p99) }
 	best, stock, setting := "-", "-", "-"
 	if x := c.chrony; x != nil {
-		best, stock = pair(kept.At(x.Best, 0.5), kept.At(x.Best, 0.99)), pair(kept.At(x.Stock, 0.5), kept.At(x.Stock, 0.99))
+		best, stock = pair(x.Best.P50, x.Best.P99), pair(x.Stock.P50, x.Stock.P99)
 		if setting = "`" + x.Setting + "`"; x.Setting == "" {
 			setting = "its defaults"
 		}
@@ -92,46 +92,21 @@ func short(us float64) string {
 	return fmt.Sprintf("%.0f", us)
 }
 
-// chronyDocument is CHRONYD.md.
-func (f *figures) chronyDocument() *page.Document {
-	d := new(page.Document)
-	d.Heading(1, "Beside the real chronyd, at equal packets")
-	better, n := 0, 0
-	for i := range f.equal {
-		if c := &f.equal[i]; c.chrony != nil {
-			if n++; c.mine() <= kept.At(c.chrony.Best, 0.99) {
-				better++
-			}
-		}
-	}
-	d.Text("**In %d of %d rows this package's 99th percentile is at most that of chronyd with the best of its settings.** In a row all send equally often: n/s is n exchanges a second of chronyd's, and n datagrams a second each way of the others. Error of the remote clock in microseconds, median / 99th percentile:", better, n)
+// equalTable is the table of CHRONYD.md, and what it comes to.
+func (f *figures) equalTable() string {
+	better, n, version := 0, 0, ""
 	rows := [][]string{{"world", "packets", "timesync", "chronyd, best setting", "chronyd, its defaults", "original", "the best setting"}}
 	for i := range f.equal {
-		rows = append(rows, f.equal[i].row())
-	}
-	d.Table(rows)
-	d.Text("chronyd itself, the program, in simulated time: clknetsim runs two of them on the clocks that this package gets, with delays of the same links. Each world lasts %.0f s (the recorded queues 80 and 90 s) and counts from %.0f s on, with %d seeds. The clocks are %.0f ppm apart; the rate of each follows a sine (strong wander: 8 ppm in 600 s; quieter: 2 ppm in 900 s) and a random walk. Jitter is exponential, drawn anew for each packet; a recorded queue delays a packet by what was recorded at its time. All times of sending and receipt are exact, as a network card's would be.",
-		play.ChronydLasts.Seconds(), play.ChronydWarmup.Seconds(), play.ChronydSeeds, play.ChronydApart)
-	d.Text("chronyd steers the clock that it is asked about; the others leave it alone and calculate. `minpoll` and `maxpoll` are the rate; `iburst` and `makestep 0.0001 3` are always set. In each row these settings were tried: %s, each with each, and the best three with %s. The best is judged on the seeds that are reported, which favours chronyd. On paths longer than 10 ms chronyd polls once a second at most, also while a recorded queue makes them so.",
-		quoted(kept.ChronydSettings), quoted([][]string{kept.ChronydTails}))
-	version := "not measured"
-	if len(f.chronyd.Figures) > 0 {
-		version = f.chronyd.Figures[0].Version
-	}
-	d.Text("chronyd %s. Its figures are kept in `compare/kept/chronyd.csv`, those of the worlds of [REPORT.md](REPORT.md), too; the others are played anew by `go run ./report`.", version)
-	d.Code("compare/lab/chronyd.sh CLKNETSIM    # CLKNETSIM is a checkout of github.com/mlichvar/clknetsim: 1 h")
-	return d
-}
-
-// quoted lists settings.
-func quoted(lines [][]string) string {
-	var all []string
-	for _, line := range lines {
-		for _, s := range line {
-			if s != "" {
-				all = append(all, "`"+s+"`")
-			}
+		c := &f.equal[i]
+		rows = append(rows, c.row())
+		if c.chrony == nil {
+			continue
+		}
+		version = c.chrony.Version
+		if n++; c.mine() <= c.chrony.Best.P99 {
+			better++
 		}
 	}
-	return strings.Join(all, ", ")
+	return page.Text("**In %d of %d rows this package's 99th percentile is at most that of chronyd %s with the best of its settings.** In a row all send equally often: n/s is n exchanges a second of chronyd's, and n datagrams a second each way of the others. Error of the remote clock in microseconds, median / 99th percentile:", better, n, version) +
+		page.Table(rows)
 }

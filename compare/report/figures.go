@@ -32,7 +32,7 @@ type figures struct {
 // end, us.
 type series struct {
 	errs    map[string]*play.Seconds // by column
-	chronyd []float64                // by second; nil if it was not measured
+	chronyd play.Seconds             // nil if it was not measured
 	events  []graph.Event
 }
 
@@ -43,19 +43,6 @@ const sweepSeeds = 12
 type sweep struct {
 	values []float64
 	p99    map[string][]float64 // by column, and value, us
-}
-
-// lesson is a world that is drawn over time, and what to see in it.
-type lesson struct{ world, title, see string }
-
-// taught are the worlds that teach most, those of play.TaughtWorlds.
-var taught = []lesson{
-	{"bufferbloat-both", "Bufferbloat: others fill the queues of both ways",
-		"Grey: a queue of more than 20 ms. The original believes the minimum of the last 10 s, so its error grows towards half of the queue. This package ignores queues that are shorter than 10 s, or unsteady."},
-	{"route-longer-oneway", "A path becomes longer by 20 ms, one way",
-		"This package's offset stays where it was. The error that no method can avoid, up to half of the change, is subtracted for all."},
-	{"clockstep", "A clock is set by 5 ms",
-		"This package follows as soon as both ends have told each other. The original has to wait until its old minimum is 10 s old."},
 }
 
 // collect plays everything. Recorded series are those of the folder traces, and the
@@ -72,11 +59,11 @@ func collect(traces string) (*figures, error) {
 	f.results = make([]play.Results, len(f.worlds))
 	play.Each(len(f.worlds), func(i int) { f.results[i] = play.Measure(f.worlds[i], play.FirstSeed) })
 
-	all := make([]series, len(taught))
-	play.Each(len(taught), func(i int) { all[i] = newSeries(sim.ScenarioNamed(taught[i].world)) })
-	for i, s := range all {
-		s.chronyd = c.Series[taught[i].world]
-		f.series[taught[i].world] = s
+	all := make([]series, len(play.TaughtWorlds))
+	play.Each(len(all), func(i int) { all[i] = newSeries(sim.ScenarioNamed(play.TaughtWorlds[i])) })
+	for i, world := range play.TaughtWorlds {
+		all[i].chronyd = c.Series[world]
+		f.series[world] = all[i]
 	}
 	f.sweeps()
 	f.equal, err = playEqual(c)
@@ -218,10 +205,7 @@ func (f *figures) of(set string) (is []int) {
 // the median of the seeds. It is NaN where there is none: chronyd is played in some worlds only.
 func (f *figures) value(i int, column string, q float64) float64 {
 	if column == play.Chronyd {
-		if f.worlds[i].Set != play.Simulated {
-			return math.NaN()
-		}
-		return f.chronyd.Value(f.worlds[i].Name, q)
+		return f.chronyd.P99(f.worlds[i].Set, f.worlds[i].Name)
 	}
 	r := f.results[i][column]
 	if set := f.worlds[i].Set; set == play.Published || set == play.Skewed {
@@ -230,7 +214,18 @@ func (f *figures) value(i int, column string, q float64) float64 {
 	return stat.OrNaN(r.Errs, q)
 }
 
-// mean returns the geometric mean of a figure of a column over the worlds of a set.
+// over returns the geometric mean of a column over worlds, of those in which it has a value.
+func (f *figures) over(column string, worlds []int, q float64) float64 {
+	var v []float64
+	for _, i := range worlds {
+		if x := f.value(i, column, q); !math.IsNaN(x) {
+			v = append(v, x)
+		}
+	}
+	return play.Geometric(v)
+}
+
+// mean returns that over the worlds of a set.
 func (f *figures) mean(set, column string, q float64) float64 { return f.over(column, f.of(set), q) }
 
 // means returns those of this package, the original and the oracle.

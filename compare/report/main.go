@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"timesync/compare/page"
 	"timesync/compare/play"
 )
 
@@ -44,24 +45,20 @@ func main() {
 	}
 }
 
-// committed is the folder of the documents that are part of the project.
-const committed = "../docs"
-
-// writeReport writes the report and the figures behind it.
-func writeReport(out, traces string) error {
-	start, folder := time.Now(), cmp.Or(out, committed)
+// writeReport plays everything, and writes the documents where they stand, or into a folder.
+func writeReport(folder, traces string) error {
+	start := time.Now()
 	f, err := collect(traces)
 	if err != nil {
 		return err
 	}
-	d := f.report(measureCosts())
-	err = errors.Join(d.Write(folder, "REPORT.md"), f.chronyDocument().Write(folder, "CHRONYD.md"),
-		inputDocument().Write(folder, "INPUTS.md"), f.writeCSV(filepath.Join(folder, "report.csv")))
-	if out == "" {
-		err = errors.Join(err, f.writeBlocks())
-	} else {
-		err = errors.Join(err, d.WritePage(filepath.Join(out, "index.html"), "Every method on identical packets"))
+	if folder != "" {
+		err = os.MkdirAll(folder, 0o755)
 	}
-	fmt.Printf("%s: %d worlds, %d methods, %.1f s\n", folder, len(f.worlds), len(play.Methods)+2, time.Since(start).Seconds())
+	err = errors.Join(err, f.write(folder))
+	if err == nil && folder != "" {
+		err = page.HTML(filepath.Join(folder, "REPORT.md"), filepath.Join(folder, "index.html"), "Every method on identical packets")
+	}
+	fmt.Printf("%d worlds, %d methods, %.1f s\n", len(f.worlds), len(play.Methods)+2, time.Since(start).Seconds())
 	return err
 }
