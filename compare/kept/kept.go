@@ -7,7 +7,6 @@ package kept
 import (
 	"embed"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"math"
@@ -41,20 +40,16 @@ func QuantilesOf(errs []float64) Quantiles {
 	return Quantiles{stat.OrNaN(errs, 0.5), stat.OrNaN(errs, 0.95), stat.OrNaN(errs, 0.99), stat.OrNaN(errs, 1)}
 }
 
-// ChronydFigures are those of chronyd in one world at one rate.
+// ChronydFigures are those of chronyd in one world.
 type ChronydFigures struct {
 	Set     string    `csv:"set"`
 	World   string    `csv:"world"`
-	Rate    float64   `csv:"rate"`
 	Version string    `csv:"version"`
 	Tried   int       `csv:"tried"`   // settings
 	Setting string    `csv:"setting"` // the best one; "" is the defaults
 	Best    Quantiles `csv:"best_,inline"`
 	Stock   Quantiles `csv:"stock_,inline"`
 }
-
-// Key names the world and the rate.
-func (c *ChronydFigures) Key() string { return fmt.Sprintf("%s, %s, %g/s", c.Set, c.World, c.Rate) }
 
 // Chronyd is all that was measured of it.
 type Chronyd struct {
@@ -70,20 +65,17 @@ type second struct {
 }
 
 // Find returns the figures of a world, nil if it was not measured.
-func (c *Chronyd) Find(set, world string, rate float64) *ChronydFigures {
-	want := ChronydFigures{Set: set, World: world, Rate: rate}
-	for i := range c.Figures {
-		if c.Figures[i].Key() == want.Key() {
-			return &c.Figures[i]
-		}
+func (c *Chronyd) Find(set, world string) *ChronydFigures {
+	i := slices.IndexFunc(c.Figures, func(f ChronydFigures) bool { return f.Set == set && f.World == world })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &c.Figures[i]
 }
 
-// P99 is the 99th percentile in a world at an exchange a second with the best setting, NaN if it was
-// not measured.
+// P99 is the 99th percentile in a world with the best setting, NaN if it was not measured.
 func (c *Chronyd) P99(set, world string) float64 {
-	if f := c.Find(set, world, 1); f != nil {
+	if f := c.Find(set, world); f != nil {
 		return f.Best.P99
 	}
 	return math.NaN()

@@ -50,12 +50,12 @@ func measureWorld(c *kept.Chronyd, run chronyRun, clknetsim string) error {
 	if err != nil {
 		return err
 	}
-	if old := c.Find(f.Set, f.World, f.Rate); old != nil {
+	if old := c.Find(f.Set, f.World); old != nil {
 		*old = *f
 	} else {
 		c.Figures = append(c.Figures, *f)
 	}
-	fmt.Fprintf(os.Stderr, "compare: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.Key(), f.Best.P99, f.Setting, f.Stock.P99)
+	fmt.Fprintf(os.Stderr, "compare: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
 	if f.Set != play.Simulated || !slices.Contains(play.TaughtWorlds, f.World) {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (r chronyRun) search(clknetsim string) (*kept.ChronydFigures, chronyRun, er
 	if err != nil {
 		return nil, r, err
 	}
-	short := []chronyRun{{w: r.w, rate: r.rate}} // as it is
+	short := []chronyRun{{w: r.w}} // as it is
 	for _, i := range byTail(first)[:3] {
 		for _, tail := range chronydTails {
 			run := tried[i]
@@ -98,7 +98,7 @@ func (r chronyRun) search(clknetsim string) (*kept.ChronydFigures, chronyRun, er
 		return nil, r, err
 	}
 	best := byTail(last)[0]
-	f := &kept.ChronydFigures{Set: r.w.Set, World: r.w.Name, Rate: r.rate, Version: version("chronyd"), Tried: len(tried) + len(short), Setting: short[best].name(),
+	f := &kept.ChronydFigures{Set: r.w.Set, World: r.w.Name, Version: version("chronyd"), Tried: len(tried) + len(short), Setting: short[best].name(),
 		Best: kept.QuantilesOf(last[best]), Stock: kept.QuantilesOf(last[0])}
 	return f, short[best], nil
 }
@@ -138,15 +138,9 @@ func measureChronyd(o options) error {
 		return err
 	}
 	for i := range worlds {
-		for _, rate := range worlds[i].Rates {
-			run := chronyRun{w: &worlds[i], rate: rate}
-			if f := (kept.ChronydFigures{Set: run.w.Set, World: run.w.Name, Rate: rate}); !strings.Contains(f.Key(), o.only) {
-				continue
-			}
-			if err := measureWorld(known, run, folder); err != nil {
-				return err
-			}
-			if err := known.Write(o.out); err != nil {
+		if w := &worlds[i]; strings.Contains(w.Set+", "+w.Name, o.only) {
+			err := measureWorld(known, chronyRun{w: w}, folder)
+			if err = errors.Join(err, known.Write(o.out)); err != nil {
 				return err
 			}
 		}

@@ -32,8 +32,8 @@ func lanRun(t *testing.T) chronyRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worlds[0].Duration = time.Minute
-	return chronyRun{w: &worlds[0], rate: 16}
+	worlds[1].Duration = time.Minute // 16 polls a second
+	return chronyRun{w: &worlds[1]}
 }
 
 // values reads one number from each line.
@@ -59,7 +59,7 @@ func TestChronyClocks(t *testing.T) {
 	const seed = 7
 	for _, name := range []string{worlds[0].Name, "slew", "clockstep"} {
 		w := &worlds[slices.IndexFunc(worlds, func(w play.ChronydWorld) bool { return w.Name == name })]
-		r := chronyRun{w: w, rate: 1}
+		r := chronyRun{w: w}
 		var first, offset int64 // of B to A, as sim.Run has it
 		var last time.Duration
 		pair := sim.Pair{A: &play.OracleEnd{}, B: &play.OracleEnd{}}
@@ -141,7 +141,7 @@ func TestChronyOffsets(t *testing.T) {
 func TestChronyFiles(t *testing.T) {
 	dir := t.TempDir()
 	c := &kept.Chronyd{
-		Figures: []kept.ChronydFigures{{Set: play.Simulated, World: "ideal", Version: "4.3", Rate: 1, Tried: 58, Setting: "filter 4", Best: kept.QuantilesOf([]float64{3}), Stock: kept.QuantilesOf([]float64{5, 8.5})}},
+		Figures: []kept.ChronydFigures{{Set: play.Simulated, World: "ideal", Version: "4.3", Tried: 58, Setting: "filter 4", Best: kept.QuantilesOf([]float64{3}), Stock: kept.QuantilesOf([]float64{5, 8.5})}},
 		Series:  map[string]play.Seconds{"ideal": {1, 2.5}},
 	}
 	if err := c.Write(dir); err != nil {

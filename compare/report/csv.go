@@ -41,7 +41,7 @@ func (f *figures) writeCSV(path string) error {
 				stat.OrNaN(r.First, 0.5), stat.OrNaN(r.Within[0], 0.5), stat.OrNaN(r.Within[1], 0.5), start(0), start(1), start(2),
 				float64(r.Held) / float64(len(r.Bounds)), stat.OrNaN(r.Bounds, 0.5), f.value(i, column, 0.99)})
 		}
-		if c := f.chronyd.Find(world.Set, world.Name, 1); c != nil {
+		if c := f.chronyd.Find(world.Set, world.Name); c != nil {
 			rows = append(rows, csvRow{world.Set, world.Name, play.Chronyd, c.Best, none, none, none, none, none, none, none, none, none, c.Best.P99})
 		}
 	}

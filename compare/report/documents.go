@@ -20,14 +20,13 @@ import (
 // root is the folder of the project, seen from that of the module.
 const root = ".."
 
-// documents are the files that this program writes parts of, and the parts by their names. costs may
-// be nil: then they are missing.
-func (f *figures) documents(costs []float64) (map[string]map[string]string, error) {
+// documents are the files that this program writes parts of, and the parts by their names.
+func (f *figures) documents() (map[string]map[string]string, error) {
 	queue, err := kept.ReadQueue()
 	return map[string]map[string]string{
 		"README.md":        {"figures": f.readmeTable(queue)},
 		"docs/ACCURACY.md": {"offset": f.accuracyTable(), "coarse": f.coarseTable()},
-		"docs/REPORT.md":   {"headline": f.headline(), "wins": f.wins(), "worlds": f.worldTable(), "starts": f.starts(), "costs": f.costTable(costs)},
+		"docs/REPORT.md":   {"headline": f.headline(), "wins": f.wins(), "worlds": f.worldTable(), "starts": f.starts(), "costs": costTable()},
 		"docs/CHRONYD.md":  {"equal": f.equalTable(), "wins": page.List(f.equalWins())},
 		"docs/INPUTS.md":   {"inputs": inputTable(true), "changes": changeTable(), "worlds": inputTable(false)},
 	}, err
@@ -48,7 +47,7 @@ func (f *figures) pictures() map[string]func(path string, t graph.Theme) error {
 
 // write writes documents and pictures where they stand, or into a folder.
 func (f *figures) write(folder string) error {
-	documents, err := f.documents(measureCosts())
+	documents, err := f.documents()
 	for name, parts := range documents {
 		path := filepath.Join(root, name)
 		err = errors.Join(err, page.Write(path, cmp.Or(folder, filepath.Dir(path)), parts))

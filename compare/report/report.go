@@ -234,19 +234,14 @@ func after(s float64) string {
 }
 
 // costTable says what each method does, and what it costs.
-func (f *figures) costTable(costs []float64) string {
-	rows := [][]string{{"method", "what it does", "bytes/s", "time", "memory"}}
-	for i, m := range play.Methods {
-		if slices.Contains(hidden, m.Name) {
-			continue
+func costTable() string {
+	rows := [][]string{{"method", "what it does", "bytes/s", "memory"}}
+	for _, m := range play.Methods {
+		if !slices.Contains(hidden, m.Name) {
+			rows = append(rows, []string{m.Name, m.What, fmt.Sprintf("%.0f", m.Bytes), fmt.Sprintf("%d bytes", play.Size(m))})
 		}
-		time := ""
-		if costs != nil {
-			time = fmt.Sprintf("%.0f ns per %s", costs[i], m.Per)
-		}
-		rows = append(rows, []string{m.Name, m.What, fmt.Sprintf("%.0f", m.Bytes(60)), time, fmt.Sprintf("%d bytes", play.Size(m))})
 	}
 	return page.Table(append(rows,
-		[]string{"chronyd", "a line through the best of the last exchanges; it steers the computer's clock", fmt.Sprintf("%.0f", play.Asked(1, 48, 48)(60)), "", "a process"},
-		[]string{"oracle", "offline: knows all datagrams of a world and every event; lays the highest line below all datagrams both ways, with one skew, in a window that is chosen in hindsight", "", "", ""}))
+		[]string{"chronyd", "a line through the best of the last exchanges; it steers the computer's clock", fmt.Sprintf("%.0f", play.Asked(1, 48, 48)), "a process"},
+		[]string{"oracle", "offline: knows all datagrams of a world and every event; lays the highest line below all datagrams both ways, with one skew, in a window that is chosen in hindsight", "", ""}))
 }

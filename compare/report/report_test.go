@@ -73,16 +73,15 @@ func differ(t *testing.T, name string, want, got []string) {
 	}
 }
 
-// TestCommitted holds the documents that are part of the project to what comes out, but for two parts:
-// what costs depend on is the machine, and who wins where is a matter of a few microseconds; the
-// figures behind that are in the other parts.
+// TestCommitted holds the documents that are part of the project to what comes out, but for the list of
+// who wins where: that is a matter of a few microseconds, and the figures behind it are in the other
+// parts.
 func TestCommitted(t *testing.T) {
-	documents, err := figuresOf(t).documents(nil)
+	documents, err := figuresOf(t).documents()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, parts := range documents {
-		delete(parts, "costs")
 		delete(parts, "wins")
 		text := read(t, filepath.Join(root, name))
 		right, err := page.Fill(text, parts)
