@@ -3,6 +3,7 @@ module timesync/compare
 go 1.25.0
 
 require (
+	github.com/jszwec/csvutil v1.10.0
 	github.com/yuin/goldmark v1.8.7
 	golang.org/x/sys v0.36.0
 	gonum.org/v1/plot v0.17.0
@@ -16,7 +17,6 @@ require (
 	git.sr.ht/~sbinet/gg v0.7.0 // indirect
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
-	github.com/jszwec/csvutil v1.10.0 // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/text v0.28.0 // indirect
 )

@@ -110,7 +110,7 @@ func (r *reel) charts(title string) []*graph.Chart {
 	happened, kinds := r.events()
 	lasts := r.notes[len(r.notes)-1].at
 	chart := func(title string, y graph.Axis, curves []graph.Curve) *graph.Chart {
-		return &graph.Chart{Title: title, X: graph.Axis{Max: lasts, Ticks: graph.Even(0, lasts)}, Y: y, Curves: curves}
+		return &graph.Chart{Title: title, X: graph.Axis{Max: lasts}, Y: y, Curves: curves}
 	}
 	charts := []*graph.Chart{
 		chart(title+": the fastest datagrams of each 0.2 s, and the floors below them", graph.Fitted("delay, ms", delays), delays),

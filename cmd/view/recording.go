@@ -3,18 +3,20 @@
 package main
 
 import (
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"timesync"
 	"timesync/compare/graph"
-	"timesync/compare/table"
 	"timesync/internal/stat"
 	"timesync/record"
 )
@@ -222,7 +224,7 @@ func drawRecording(first, second, out string, words io.Writer) error {
 		return err
 	}
 	path := filepath.Join(out, "recording-"+name)
-	if err := table.Write(path+".csv", r.rows()); err != nil {
+	if err := r.writeCSV(path + ".csv"); err != nil {
 		return err
 	}
 	if err := graph.Charts(path+".png", graph.Screen(), r.charts(name)...); err != nil {
@@ -263,39 +265,48 @@ func (r *reel) tell(out io.Writer, name string) {
 	}
 }
 
-// row is a note in the CSV, in which the snapshot is empty while the offset is not known.
-type row struct {
-	At            float64 `csv:"s"`
-	UTC           string  `csv:"utc"`
-	FastestToUs   float64 `csv:"fastest_to_us_ms"`
-	FastestToPeer float64 `csv:"fastest_to_peer_ms"`
-	*knownRow     `csv:",inline"`
-	LateBuckets   uint32  `csv:"late_buckets"`
-	Disagree      float64 `csv:"disagree_us"`
+// columns are those of the CSV. What is NaN is empty.
+var columns = []struct {
+	name  string
+	value func(n *note) float64
+}{
+	{"s", func(n *note) float64 { return n.at }},
+	{"fastest_to_us_ms", func(n *note) float64 { return n.fastest[0] }},
+	{"fastest_to_peer_ms", func(n *note) float64 { return n.fastest[1] }},
+	{"floor_to_us_ms", whenKnown(func(n *note) float64 { return n.floors()[0] })},
+	{"floor_to_peer_ms", whenKnown(func(n *note) float64 { return n.floors()[1] })},
+	{"offset_us", whenKnown(func(n *note) float64 { return float64(n.snapshot.OffsetUsec) })},
+	{"bound_us", whenKnown(func(n *note) float64 { return 1e3 * graph.Millis(n.snapshot.ErrorBound) })},
+	{"round_trip_us", whenKnown(func(n *note) float64 { return 1e3 * (n.floors()[0] + n.floors()[1]) })},
+	{"skew_ppm", whenKnown(func(n *note) float64 { return n.snapshot.Skew })},
+	{"skew_error_ppm", whenKnown(func(n *note) float64 { return n.snapshot.SkewError })},
+	{"steps", whenKnown(func(n *note) float64 { return float64(n.snapshot.Steps) })},
+	{"late_buckets", func(n *note) float64 { return float64(n.late) }},
+	{"disagree_us", func(n *note) float64 { return n.disagree }},
 }
 
-type knownRow struct {
-	FloorToUs   float64 `csv:"floor_to_us_ms"`
-	FloorToPeer float64 `csv:"floor_to_peer_ms"`
-	Offset      int64   `csv:"offset_us"`
-	Bound       float64 `csv:"bound_us"`
-	RoundTrip   float64 `csv:"round_trip_us"`
-	Skew        float64 `csv:"skew_ppm"`
-	SkewError   float64 `csv:"skew_error_ppm"`
-	Steps       uint32  `csv:"steps"`
-}
-
-// rows are the notes for the CSV.
-func (r *reel) rows() (all []row) {
-	for i := range r.notes {
-		n := &r.notes[i]
-		x := row{n.at, r.clock(n.at), n.fastest[0], n.fastest[1], nil, n.late, n.disagree}
-		if f, s := n.floors(), &n.snapshot; n.known {
-			x.knownRow = &knownRow{f[0], f[1], s.OffsetUsec, 1e3 * graph.Millis(s.ErrorBound), 1e3 * (f[0] + f[1]), s.Skew, s.SkewError, s.Steps}
-		}
-		all = append(all, x)
+// writeCSV writes the notes, each with its time of day.
+func (r *reel) writeCSV(path string) error {
+	rows := [][]string{{"utc"}}
+	for _, c := range columns {
+		rows[0] = append(rows[0], c.name)
 	}
-	return all
+	for i := range r.notes {
+		row := []string{r.clock(r.notes[i].at)}
+		for _, c := range columns {
+			cell := ""
+			if v := c.value(&r.notes[i]); !math.IsNaN(v) {
+				cell = strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64)
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, row)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
 }
 
 // circle26 returns v the shorter way round the ring of 2^26 us on which datagrams show offsets.

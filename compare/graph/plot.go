@@ -148,22 +148,6 @@ func Fixed(values ...float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// Even returns ticks at round numbers, about eight of them.
-func Even(from, to float64) []plot.Tick {
-	step := math.Pow(10, math.Floor(math.Log10((to-from)/8)))
-	for _, k := range []float64{1, 2, 5, 10} {
-		if (to-from)/(k*step) <= 10 {
-			step *= k
-			break
-		}
-	}
-	var values []float64
-	for v := math.Ceil(from/step) * step; v <= to; v += step {
-		values = append(values, v)
-	}
-	return Fixed(values...)
-}
-
 // frame is a plot that knows what it shows.
 type frame struct{ *plot.Plot }
 

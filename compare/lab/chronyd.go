@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+//go:build linux
+
 package main
 
 import (
@@ -24,8 +26,9 @@ import (
 // chronyRun is one setting in one world.
 type chronyRun struct {
 	w      *play.ChronydWorld
-	server string // settings of the line "server"
-	tail   string // settings of a line of their own
+	server string    // settings of the line "server"
+	tail   string    // settings of a line of their own
+	errs   []float64 // their sizes in order, us, once it is played
 }
 
 // name says what was set.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+//go:build linux
+
 package main
 
 import (
@@ -45,78 +47,64 @@ func combinations(lines [][]string) []string {
 }
 
 // measureWorld looks for the best setting in one world, and keeps its figures.
-func measureWorld(c *kept.Chronyd, run chronyRun, clknetsim string) error {
-	f, best, err := run.search(clknetsim)
+func measureWorld(c *kept.Chronyd, w *play.ChronydWorld, clknetsim string) error {
+	all, err := search(w, clknetsim)
 	if err != nil {
 		return err
 	}
+	best := byTail(all)[0]
+	f := kept.ChronydFigures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: len(combinations(chronydSettings)) + len(all),
+		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(all[0].errs)}
 	if old := c.Find(f.Set, f.World); old != nil {
-		*old = *f
+		*old = f
 	} else {
-		c.Figures = append(c.Figures, *f)
+		c.Figures = append(c.Figures, f)
 	}
-	fmt.Fprintf(os.Stderr, "compare: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
+	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
 	if f.Set != play.Simulated || !slices.Contains(play.TaughtWorlds, f.World) {
 		return nil
 	}
 	errs, err := best.once(clknetsim, play.FirstSeed)
-	if err != nil {
-		return err
-	}
 	var series play.Seconds
 	for i, e := range errs {
 		series.Take(time.Duration(i)*time.Second/play.ChronydRate, e)
 	}
 	c.Series[f.World] = series
-	return nil
+	return err
 }
 
-// search looks for chronyd's best setting: all on the first seed, then the best three on all
-// seeds, each with every tail. What is best is judged on the very seeds that are reported,
-// which favours chronyd.
-func (r chronyRun) search(clknetsim string) (*kept.ChronydFigures, chronyRun, error) {
-	seeds := r.w.FirstSeeds()
+// search tries all settings on the first seed, then the defaults and the best three on all seeds, each
+// of those with every tail, and returns the latter. What is best is judged on the very seeds that are
+// reported, which favours chronyd.
+func search(w *play.ChronydWorld, clknetsim string) ([]chronyRun, error) {
 	var tried []chronyRun
 	for _, server := range combinations(chronydSettings) {
-		r.server = server
-		tried = append(tried, r)
+		tried = append(tried, chronyRun{w: w, server: server})
 	}
-	first, err := playAll(clknetsim, tried, seeds[:1])
-	if err != nil {
-		return nil, r, err
+	if err := playAll(clknetsim, tried, w.FirstSeeds()[:1]); err != nil {
+		return nil, err
 	}
-	short := []chronyRun{{w: r.w}} // as it is
-	for _, i := range byTail(first)[:3] {
-		for _, tail := range chronydTails {
-			run := tried[i]
-			run.tail = tail
+	short := []chronyRun{{w: w}}
+	for _, run := range byTail(tried)[:3] {
+		for _, run.tail = range chronydTails {
 			short = append(short, run)
 		}
 	}
-	last, err := playAll(clknetsim, short, seeds)
-	if err != nil {
-		return nil, r, err
-	}
-	best := byTail(last)[0]
-	f := &kept.ChronydFigures{Set: r.w.Set, World: r.w.Name, Version: version("chronyd"), Tried: len(tried) + len(short), Setting: short[best].name(),
-		Best: kept.QuantilesOf(last[best]), Stock: kept.QuantilesOf(last[0])}
-	return f, short[best], nil
+	return short, playAll(clknetsim, short, w.FirstSeeds())
 }
 
 // playAll plays runs on all processors.
-func playAll(clknetsim string, runs []chronyRun, seeds []uint64) ([][]float64, error) {
-	errs, failed := make([][]float64, len(runs)), make([]error, len(runs))
-	play.Each(len(runs), func(i int) { errs[i], failed[i] = runs[i].play(clknetsim, seeds) })
-	return errs, errors.Join(failed...)
+func playAll(clknetsim string, runs []chronyRun, seeds []uint64) error {
+	failed := make([]error, len(runs))
+	play.Each(len(runs), func(i int) { runs[i].errs, failed[i] = runs[i].play(clknetsim, seeds) })
+	return errors.Join(failed...)
 }
 
-// byTail returns the indexes of errors in order of their 99th percentile.
-func byTail(errs [][]float64) (order []int) {
-	for i := range errs {
-		order = append(order, i)
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(stat.OrNaN(errs[a], 0.99), stat.OrNaN(errs[b], 0.99)) })
-	return order
+// byTail returns runs in order of their 99th percentile.
+func byTail(runs []chronyRun) []chronyRun {
+	return slices.SortedStableFunc(slices.Values(runs), func(a, b chronyRun) int {
+		return cmp.Compare(stat.OrNaN(a.errs, 0.99), stat.OrNaN(b.errs, 0.99))
+	})
 }
 
 // measureChronyd plays all worlds, and writes what chronyd did into its files as soon as it is
@@ -139,7 +127,7 @@ func measureChronyd(o options) error {
 	}
 	for i := range worlds {
 		if w := &worlds[i]; strings.Contains(w.Set+", "+w.Name, o.only) {
-			err := measureWorld(known, chronyRun{w: w}, folder)
+			err := measureWorld(known, w, folder)
 			if err = errors.Join(err, known.Write(o.out)); err != nil {
 				return err
 			}

@@ -82,7 +82,7 @@ func (w linkLoad) fill(ctx context.Context, spaces [2]string, side int, l *link)
 		err = l.fillPhases(ctx, spaces, side)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "compare: load:", err)
+		fmt.Fprintln(os.Stderr, "lab: load:", err)
 	}
 }
 

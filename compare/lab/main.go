@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+//go:build linux
+
 // Command lab measures beside other programs, as they are. Scripts beside it set them up:
 //
 //	queue.sh       beside chronyd and ptp4l, on a real queue between network namespaces: QUEUE.md

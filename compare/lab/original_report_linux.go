@@ -46,7 +46,7 @@ func measureOriginal(o options) error {
 		if tails[0] > tails[3] {
 			worse = append(worse, fmt.Sprintf("%s (%.0f us; ours %.0f us)", c.name, tails[3], tails[0]))
 		}
-		fmt.Fprintln(os.Stderr, "compare:", strings.Join(row, " | "))
+		fmt.Fprintln(os.Stderr, "lab:", strings.Join(row, " | "))
 		rows = append(rows, row)
 	}
 	part := page.Text("Seed %d, %.0f s each row, from %.0f s on:", o.seed, o.lasting.Seconds(), liveWarmup.Seconds()) + page.Table(rows)

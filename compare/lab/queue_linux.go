@@ -41,7 +41,7 @@ func measureLink(o options) error {
 		if !strings.Contains(load.name, o.only) {
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "compare: %s, %v, seed %d\n", load.name, o.lasting, o.seed)
+		fmt.Fprintf(os.Stderr, "lab: %s, %v, seed %d\n", load.name, o.lasting, o.seed)
 		l, err := runLink([2]string{a, b}, load, o.lasting, o.seed, o.keep)
 		if err != nil {
 			return err
@@ -266,10 +266,10 @@ func (l *link) draw(path string, t graph.Theme) error {
 	for _, p := range l.load.phases[1 : len(l.load.phases)-1] { // there is TCP
 		phases = append(phases, graph.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")})
 	}
-	x := graph.Axis{Min: 0, Max: seconds, Ticks: graph.Even(0, seconds)}
+	x := graph.Axis{Min: 0, Max: seconds}
 	top := &graph.Chart{Title: "Beside TCP on a real queue: largest error of each second", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e6), Curves: curves, Events: phases}
 	x.Label = "seconds since the start"
-	bottom := &graph.Chart{Title: "How long datagrams were under way", X: x, Y: graph.Axis{Label: "delay, ms", Min: 0, Max: 400, Ticks: graph.Even(0, 400)}, Curves: []graph.Curve{
+	bottom := &graph.Chart{Title: "How long datagrams were under way", X: x, Y: graph.Axis{Label: "delay, ms", Min: 0, Max: 400}, Curves: []graph.Curve{
 		{Name: "to B", Color: play.ColorOf(play.Netfox), Parts: []plotter.XYs{s.delays(sim.B)}},
 		{Name: "to A", Color: play.ColorOf(play.Slot), Parts: []plotter.XYs{s.delays(sim.A)}},
 	}, Events: phases}

@@ -28,7 +28,7 @@ func (f *figures) documents() (map[string]map[string]string, error) {
 		"docs/ACCURACY.md": {"offset": f.accuracyTable(), "coarse": f.coarseTable()},
 		"docs/REPORT.md":   {"headline": f.headline(), "wins": f.wins(), "worlds": f.worldTable(), "starts": f.starts(), "costs": costTable()},
 		"docs/CHRONYD.md":  {"equal": f.equalTable(), "wins": page.List(f.equalWins())},
-		"docs/INPUTS.md":   {"inputs": inputTable(true), "changes": changeTable(), "worlds": inputTable(false)},
+		"docs/INPUTS.md":   {"inputs": f.inputTable(true), "changes": f.changeTable(), "worlds": f.inputTable(false)},
 	}, err
 }
 
@@ -109,8 +109,8 @@ var taught = map[string]string{
 
 // chart shows the errors over time.
 func (s series) chart(title string) *graph.Chart {
-	seconds := float64(len(*s.errs[play.Ours]))
-	x := graph.Axis{Label: "seconds since the start", Min: 0, Max: seconds, Ticks: graph.Even(0, seconds)}
+	seconds := float64(len(s.errs[play.Ours]))
+	x := graph.Axis{Label: "seconds since the start", Min: 0, Max: seconds}
 	return &graph.Chart{Title: title, X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, s.highest()), Curves: s.curves(), Events: s.events}
 }
 

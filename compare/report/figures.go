@@ -13,6 +13,7 @@ import (
 	"timesync/compare/graph"
 	"timesync/compare/kept"
 	"timesync/compare/play"
+	"timesync/internal/ontime"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
@@ -25,13 +26,14 @@ type figures struct {
 	skews   sweep
 	rates   sweep
 	chronyd *kept.Chronyd
+	inputs  [][]ontime.Result // by world and method
 }
 
 // series is how errors went in one world: for each column the largest of each second at one
 // end, us.
 type series struct {
-	errs    map[string]*play.Seconds // by column
-	chronyd play.Seconds             // nil if it was not measured
+	errs    map[string]play.Seconds // by column
+	chronyd play.Seconds            // nil if it was not measured
 	events  []graph.Event
 }
 
@@ -65,20 +67,22 @@ func collect(traces string) (*figures, error) {
 		f.series[world] = all[i]
 	}
 	f.sweeps()
+	f.inputs = playInputs()
 	return f, nil
 }
 
 // newSeries plays the first seed of a world.
 func newSeries(sc sim.Scenario) series {
-	w, errs := play.SimWorld(sc, play.Simulated, 1), map[string]*play.Seconds{}
-	for _, column := range play.Columns() {
-		errs[column] = new(play.Seconds)
-	}
-	play.PlaySeed(w, play.FirstSeed, play.NewResults(), func(column string, o *sim.Observation) {
-		if o.OK && o.Side == sim.A {
-			errs[column].Take(o.At, o.Excess())
+	w, errs := play.SimWorld(sc, play.Simulated, 1), map[string]play.Seconds{}
+	for column, ends := range play.Play(w, play.FirstSeed) {
+		var seconds play.Seconds
+		for _, a := range ends[sim.A] {
+			if !math.IsInf(a.Err, 1) {
+				seconds.Take(a.At, a.Err)
+			}
 		}
-	})
+		errs[column] = seconds
+	}
 	return series{errs: errs, events: eventsOf(w, play.FirstSeed)}
 }
 
@@ -141,12 +145,12 @@ func queues(w play.World, seed uint64) (all []graph.Event) {
 // where it was measured.
 func (s series) curves() (curves []graph.Curve) {
 	for _, column := range []string{play.OracleName, play.Original} {
-		curves = append(curves, play.CurveOf(column, graph.Parts(*s.errs[column])...))
+		curves = append(curves, play.CurveOf(column, graph.Parts(s.errs[column])...))
 	}
 	if s.chronyd != nil {
 		curves = append(curves, play.CurveOf(play.Chronyd, graph.Parts(s.chronyd)...))
 	}
-	return append(curves, play.CurveOf(play.Ours, graph.Parts(*s.errs[play.Ours])...))
+	return append(curves, play.CurveOf(play.Ours, graph.Parts(s.errs[play.Ours])...))
 }
 
 // sweeps turns up the skew and the rate of datagrams in the world of 3 ms of jitter.

@@ -44,7 +44,7 @@ func floorsCharts() []*graph.Chart {
 		add(&offset, r)
 	}})
 	ms := func(label string, from, to float64) graph.Axis {
-		return graph.Axis{Label: label, Min: from, Max: to, Ticks: graph.Even(from, to)}
+		return graph.Axis{Label: label, Min: from, Max: to}
 	}
 	at := func(t time.Duration, name string) graph.Event {
 		return graph.Event{From: t.Seconds(), To: t.Seconds(), Name: name}

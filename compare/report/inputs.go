@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"image/color"
 	"strings"
-	"sync"
 	"time"
 
 	"gonum.org/v1/plot/plotter"
 
 	"timesync/compare/graph"
 	"timesync/compare/page"
+	"timesync/compare/play"
 	"timesync/internal/ontime"
 )
 
@@ -23,20 +23,16 @@ const (
 
 var inputColors = []color.Color{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x2b8a3e)}
 
-// played are the results of all methods as they are, by world.
-var played = sync.OnceValue(func() [][]ontime.Result {
-	worlds := ontime.Worlds()
+// playInputs returns the results of all methods as they are, by world.
+func playInputs() [][]ontime.Result {
+	worlds, n := ontime.Worlds(), len(ontime.Methods)
 	results := make([][]ontime.Result, len(worlds))
-	var tasks sync.WaitGroup
-	for i, w := range worlds {
-		results[i] = make([]ontime.Result, len(ontime.Methods))
-		for k := range ontime.Methods {
-			tasks.Go(func() { results[i][k] = ontime.Methods[k].Play(w, seedsOf(i)) })
-		}
+	for i := range results {
+		results[i] = make([]ontime.Result, n)
 	}
-	tasks.Wait()
+	play.Each(n*len(worlds), func(i int) { results[i/n][i%n] = ontime.Methods[i%n].Play(worlds[i/n], seedsOf(i/n)) })
 	return results
-})
+}
 
 // seedsOf returns how many seeds of a world are played.
 func seedsOf(world int) int {
@@ -49,13 +45,13 @@ func seedsOf(world int) int {
 // inputChart shows the share of late inputs over the mean lead.
 func inputChart() *graph.Chart {
 	return &graph.Chart{
-		Title: "Late inputs against lead", X: graph.Axis{Label: "mean lead beyond the delay, ms", Min: 0, Max: 110, Ticks: graph.Even(0, 110)},
+		Title: "Late inputs against lead", X: graph.Axis{Label: "mean lead beyond the delay, ms", Min: 0, Max: 110},
 		Y: graph.Axis{Label: "late inputs, % (floor: 0.01)", Log: true, Min: 0.01, Max: 20, Ticks: graph.Fixed(0.01, 0.1, 1, 10)}, Curves: leadCurves(),
 	}
 }
 
-// tableOf has a row for each world that is shown, and cells for each method with these heads.
-func tableOf(heads []string, shown func(i int, w ontime.World) bool, cells func(r *ontime.Result) []string) string {
+// inputsOf has a row for each world that is shown, and cells for each method with these heads.
+func (f *figures) inputsOf(heads []string, shown func(i int, w ontime.World) bool, cells func(r *ontime.Result) []string) string {
 	rows := [][]string{{"world"}}
 	for _, m := range ontime.Methods {
 		rows[0] = append(append(rows[0], m.Name+", "+heads[0]), heads[1:]...)
@@ -63,8 +59,8 @@ func tableOf(heads []string, shown func(i int, w ontime.World) bool, cells func(
 	for i, w := range ontime.Worlds() {
 		if shown(i, w) {
 			row := []string{w.Name}
-			for k := range played()[i] {
-				row = append(row, cells(&played()[i][k])...)
+			for k := range f.inputs[i] {
+				row = append(row, cells(&f.inputs[i][k])...)
 			}
 			rows = append(rows, row)
 		}
@@ -73,8 +69,8 @@ func tableOf(heads []string, shown func(i int, w ontime.World) bool, cells func(
 }
 
 // inputTable returns late share and lead in the worlds that are about inputs, or in the others.
-func inputTable(own bool) string {
-	return tableOf([]string{"late", "lead"},
+func (f *figures) inputTable(own bool) string {
+	return f.inputsOf([]string{"late", "lead"},
 		func(i int, w ontime.World) bool { return (i < ownWorlds) == own && w.Asleep == nil }, // who sleeps has no lead
 		func(r *ontime.Result) []string {
 			return []string{fmt.Sprintf("%.2f %%", 100*r.Share()), fmt.Sprintf("%.1f ms", 1e3*r.Lead.Seconds())}
@@ -82,8 +78,8 @@ func inputTable(own bool) string {
 }
 
 // changeTable returns what the changes cost.
-func changeTable() string {
-	return tableOf([]string{"late for", "inputs", "lead too long for"},
+func (f *figures) changeTable() string {
+	return f.inputsOf([]string{"late for", "inputs", "lead too long for"},
 		func(_ int, w ontime.World) bool { return w.Change != 0 },
 		func(r *ontime.Result) []string {
 			return []string{fmt.Sprintf("%.2f s", r.Until.Seconds()), fmt.Sprint(r.Lost), fmt.Sprintf("%.1f s", r.Excess.Seconds())}

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Command report plays every method that the project knows of on identical packets, and writes
-// how far apart they are into the project's documents: REPORT.md, CHRONYD.md, INPUTS.md,
-// report.csv, pictures, and the marked parts of README.md, ACCURACY.md and DESIGN.md.
+// Command report plays every method that the project knows of on identical packets, and writes how
+// far apart they are into the project's documents: the marked parts of REPORT, CHRONYD, INPUTS,
+// ACCURACY and README, report.csv, and the pictures.
 //
-//	go run ./report                               1 min
-//	go run ./report -out FOLDER                   the same elsewhere, with index.html; the marked parts stay
+//	go run ./report                               45 s of processor time
+//	go run ./report -out FOLDER                   the same elsewhere, with index.html
 //	go run ./report -traces FOLDER                with recorded series of delays
-//	go run ./report -world clockstep -seed 3      a picture of one world: the error, and what the estimator knew
+//	go run ./report -world clockstep -seed 3      the error in one world, and recordings of both ends: 5 s
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 
 func main() {
 	var (
-		out    = flag.String("out", "", "`folder` for everything; if there is none, the project's documents are brought up to date, and a picture of -world goes into compare/pictures")
+		out    = flag.String("out", "", "`folder` for everything; if there is none, the project's documents are brought up to date, and what -world makes goes into compare/pictures")
 		traces = flag.String("traces", "", "folder with recorded series, *.csv.gz")
 		name   = flag.String("world", "", "plot this world only")
 		seed   = flag.Uint64("seed", play.FirstSeed, "seed of -world")

@@ -73,7 +73,6 @@ func (s *story) chart(title string) *graph.Chart {
 	}
 	ours := s.errs[play.Ours]
 	x := graph.Axis{Label: "seconds since the start", Min: ours[0].X, Max: ours[len(ours)-1].X}
-	x.Ticks = graph.Even(x.Min, x.Max)
 	return &graph.Chart{Title: title, X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e8), Curves: curves, Events: s.events}
 }
 
