@@ -49,7 +49,7 @@ func measureLink(o options) error {
 		if err := l.record(o.record); err != nil {
 			return err
 		}
-		if len(l.streams[0].delays(sim.A)) == 0 || len(l.streams[0].delays(sim.B)) == 0 {
+		if len(l.streams[singles].delays(sim.A)) == 0 || len(l.streams[singles].delays(sim.B)) == 0 {
 			return errors.New("no datagram arrived: are the namespaces joined?")
 		}
 		done = append(done, l)
@@ -58,9 +58,11 @@ func measureLink(o options) error {
 	if len(done) == 0 {
 		return fmt.Errorf("no load is named %q", o.only)
 	}
-	if committed {
-		if err := kept.WriteQueue("kept", done[0].tails()); err != nil {
-			return err
+	for _, l := range done {
+		if committed && l.load.phases != nil {
+			if err := kept.WriteQueue("kept", l.tails()); err != nil {
+				return err
+			}
 		}
 	}
 	return writeQueue(o.out, done)
@@ -72,8 +74,8 @@ func (l *link) tails() map[string]float64 {
 	of := func(column string, errs []linkError, setup linkSetup) {
 		tails[column] = math.Round(stat.OrNaN(absolute(errs, setup, 0, l.lasting), 0.99))
 	}
-	of(play.Ours, l.streams[0].errs, oursKernel)
-	of(play.Original, l.streams[0].errs, originalKernel)
+	of(play.Ours, l.streams[singles].errs, oursKernel)
+	of(play.Original, l.streams[singles].errs, originalKernel)
 	for _, r := range l.rivals {
 		of(r.name, r.errs, r.setup())
 	}
@@ -93,7 +95,7 @@ func linkWins(done []*link) string {
 		if l.load.phases != nil {
 			from, name = linkWarmup, "TCP"
 		}
-		mine := stat.OrNaN(absolute(l.streams[0].errs, oursKernel, from, l.lasting), 0.99)
+		mine := stat.OrNaN(absolute(l.streams[singles].errs, oursKernel, from, l.lasting), 0.99)
 		for _, r := range l.rivals {
 			errs := absolute(r.errs, r.setup(), from, l.lasting)
 			if len(errs) == 0 {
@@ -148,7 +150,7 @@ func writeQueue(folder string, done []*link) error {
 	for _, l := range done {
 		if l.load.phases != nil {
 			for _, p := range append(l.load.phases, linkPhase{name: "all of it", to: 1}) {
-				tcp = append(tcp, linkSpan{l, 0, p.name, l.after(p.from), l.after(p.to)})
+				tcp = append(tcp, linkSpan{l, singles, p.name, l.after(p.from), l.after(p.to)})
 			}
 			lost, sent = l.lost()
 			pictures["link"] = l.draw
@@ -228,7 +230,7 @@ func (s *linkStream) underWay(side sim.Side, span linkSpan) float64 {
 
 // lost returns how many of the single datagrams did not arrive.
 func (l *link) lost() (lost, sent int) {
-	for _, rows := range l.streams[0].trace {
+	for _, rows := range l.streams[singles].trace {
 		for _, r := range rows {
 			if sent++; r.owd < 0 {
 				lost++
@@ -251,7 +253,7 @@ func worst(errs []linkError, setup linkSetup) []plotter.XYs {
 
 // draw draws the errors at end A, and the delays.
 func (l *link) draw(path string, t graph.Theme) error {
-	s, seconds := &l.streams[0], l.lasting.Seconds()
+	s, seconds := &l.streams[singles], l.lasting.Seconds()
 	curves := []graph.Curve{
 		play.CurveOf(play.OracleName, worst(s.errs, oracleSees)...),
 		play.CurveOf(play.Original, worst(s.errs, originalKernel)...),

@@ -32,6 +32,9 @@ const (
 	linkWarmup = 5 * time.Second // the first answers are not counted: chronyd has none earlier
 )
 
+// singles is the kind of traffic that most figures are of.
+const singles = 0
+
 // linkTraffics are how a program may send: both kinds cross the same queue at the same time.
 var linkTraffics = [...]struct {
 	name  string
@@ -39,7 +42,7 @@ var linkTraffics = [...]struct {
 	frame int // datagrams back to back
 	size  int // bytes of UDP payload
 }{
-	{"60 singles", time.Second / 60, 1, 64},
+	singles: {"60 singles", time.Second / 60, 1, 64},
 	{"30 frames of 8", time.Second / 30, 8, 200},
 }
 
@@ -114,7 +117,7 @@ func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64
 			}
 			defer e.udp.Close()
 			l.streams[i].ends[side] = e
-			if keep != "" && i == 0 {
+			if keep != "" && i == singles {
 				r, failed := play.Record(keep + [2]string{"-a", "-b"}[side] + ".tsr")
 				if failed != nil {
 					return nil, failed

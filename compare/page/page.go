@@ -99,7 +99,7 @@ func Write(document, folder string, parts map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", document, err)
 	}
-	return os.WriteFile(filepath.Join(folder, filepath.Base(document)), []byte(text), 0o644)
+	return errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(filepath.Join(folder, filepath.Base(document)), []byte(text), 0o644))
 }
 
 // Draw draws pictures in all themes into the folder pictures of a folder, by their names. The

@@ -13,7 +13,6 @@ import (
 	"timesync/compare/graph"
 	"timesync/compare/kept"
 	"timesync/compare/play"
-	"timesync/internal/ontime"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
@@ -26,7 +25,7 @@ type figures struct {
 	skews   sweep
 	rates   sweep
 	chronyd *kept.Chronyd
-	inputs  [][]ontime.Result // by world and method
+	inputs  []inputWorld
 }
 
 // series is how errors went in one world: for each column the largest of each second at one

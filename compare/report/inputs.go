@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"image/color"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,32 +15,47 @@ import (
 	"timesync/compare/page"
 	"timesync/compare/play"
 	"timesync/internal/ontime"
+	"timesync/internal/sim"
 )
 
-const (
-	inputSeeds = 3
-	ownWorlds  = 10 // of those of package ontime: the first ones, which are about inputs
-)
+const inputSeeds = 3 // of each world that is about inputs
 
-var inputColors = []color.Color{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x2b8a3e)}
-
-// playInputs returns the results of all methods as they are, by world.
-func playInputs() [][]ontime.Result {
-	worlds, n := ontime.Worlds(), len(ontime.Methods)
-	results := make([][]ontime.Result, len(worlds))
-	for i := range results {
-		results[i] = make([]ontime.Result, n)
-	}
-	play.Each(n*len(worlds), func(i int) { results[i/n][i%n] = ontime.Methods[i%n].Play(worlds[i/n], seedsOf(i/n)) })
-	return results
+// inputMethods are how the methods are drawn, and how they are turned up.
+var inputMethods = map[string]struct {
+	label string
+	color color.Color
+	knobs []float64
+}{
+	"timesync":             {"timesync", graph.RGB(0x0060df), []float64{-2.3, -1, 0, 1, 2, 3, 4.3}},
+	"Netcode for Entities": {"Unity's Netcode", graph.RGB(0xd9480f), []float64{0, 1, 2, 3, 4}},
+	"lightyear":            {"lightyear", graph.RGB(0x2b8a3e), []float64{0, 0.5, 1, 1.5, 2}},
 }
 
-// seedsOf returns how many seeds of a world are played.
-func seedsOf(world int) int {
-	if world < ownWorlds {
-		return inputSeeds
+// inputWorld is a world, and the results of the methods as they are, by their names.
+type inputWorld struct {
+	ontime.World
+	own     bool // it is about inputs; else it is one of the report's
+	results map[string]*ontime.Result
+}
+
+// playInputs plays all methods in all worlds.
+func playInputs() (all []inputWorld) {
+	var tasks []func()
+	for _, w := range ontime.Worlds() {
+		x := inputWorld{w, !slices.ContainsFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return sc.Name == w.Name }), map[string]*ontime.Result{}}
+		seeds := 1
+		if x.own {
+			seeds = inputSeeds
+		}
+		for _, m := range ontime.Methods {
+			r := new(ontime.Result)
+			x.results[m.Name] = r
+			tasks = append(tasks, func() { *r = m.Play(w, seeds) })
+		}
+		all = append(all, x)
 	}
-	return 1
+	play.Each(len(tasks), func(i int) { tasks[i]() })
+	return all
 }
 
 // inputChart shows the share of late inputs over the mean lead.
@@ -51,19 +67,21 @@ func inputChart() *graph.Chart {
 }
 
 // inputsOf has a row for each world that is shown, and cells for each method with these heads.
-func (f *figures) inputsOf(heads []string, shown func(i int, w ontime.World) bool, cells func(r *ontime.Result) []string) string {
+func (f *figures) inputsOf(heads []string, shown func(w *inputWorld) bool, cells func(r *ontime.Result) []string) string {
 	rows := [][]string{{"world"}}
 	for _, m := range ontime.Methods {
 		rows[0] = append(append(rows[0], m.Name+", "+heads[0]), heads[1:]...)
 	}
-	for i, w := range ontime.Worlds() {
-		if shown(i, w) {
-			row := []string{w.Name}
-			for k := range f.inputs[i] {
-				row = append(row, cells(&f.inputs[i][k])...)
-			}
-			rows = append(rows, row)
+	for i := range f.inputs {
+		w := &f.inputs[i]
+		if !shown(w) {
+			continue
 		}
+		row := []string{w.Name}
+		for _, m := range ontime.Methods {
+			row = append(row, cells(w.results[m.Name])...)
+		}
+		rows = append(rows, row)
 	}
 	return page.Table(rows)
 }
@@ -71,7 +89,7 @@ func (f *figures) inputsOf(heads []string, shown func(i int, w ontime.World) boo
 // inputTable returns late share and lead in the worlds that are about inputs, or in the others.
 func (f *figures) inputTable(own bool) string {
 	return f.inputsOf([]string{"late", "lead"},
-		func(i int, w ontime.World) bool { return (i < ownWorlds) == own && w.Asleep == nil }, // who sleeps has no lead
+		func(w *inputWorld) bool { return w.own == own && w.Asleep == nil }, // who sleeps has no lead
 		func(r *ontime.Result) []string {
 			return []string{fmt.Sprintf("%.2f %%", 100*r.Share()), fmt.Sprintf("%.1f ms", 1e3*r.Lead.Seconds())}
 		})
@@ -80,7 +98,7 @@ func (f *figures) inputTable(own bool) string {
 // changeTable returns what the changes cost.
 func (f *figures) changeTable() string {
 	return f.inputsOf([]string{"late for", "inputs", "lead too long for"},
-		func(_ int, w ontime.World) bool { return w.Change != 0 },
+		func(w *inputWorld) bool { return w.Change != 0 },
 		func(r *ontime.Result) []string {
 			return []string{fmt.Sprintf("%.2f s", r.Until.Seconds()), fmt.Sprint(r.Lost), fmt.Sprintf("%.1f s", r.Excess.Seconds())}
 		})
@@ -95,13 +113,14 @@ func leadCurves() (curves []graph.Curve) {
 		}
 	}
 	world.Length = 60 * time.Second
-	for k, turned := range [][]float64{{-2.3, -1, 0, 1, 2, 3, 4.3}, {0, 1, 2, 3, 4}, {0, 0.5, 1, 1.5, 2}} {
+	for _, m := range ontime.Methods {
+		looks := inputMethods[m.Name]
 		var line plotter.XYs
-		for _, knob := range turned {
-			r := ontime.Methods[k].At(world, 2*inputSeeds, knob)
+		for _, knob := range looks.knobs {
+			r := m.At(world, 2*inputSeeds, knob)
 			line = append(line, plotter.XY{X: 1e3 * r.Lead.Seconds(), Y: max(100*r.Share(), 0.01)})
 		}
-		curves = append(curves, graph.Curve{Name: []string{"timesync", "Unity's Netcode", "lightyear"}[k], Color: inputColors[k], Bold: true, Parts: []plotter.XYs{line}})
+		curves = append(curves, graph.Curve{Name: looks.label, Color: looks.color, Bold: true, Parts: []plotter.XYs{line}})
 	}
 	return curves
 }

@@ -12,7 +12,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -52,10 +51,7 @@ func writeReport(folder, traces string) error {
 	if err != nil {
 		return err
 	}
-	if folder != "" {
-		err = os.MkdirAll(folder, 0o755)
-	}
-	err = errors.Join(err, f.write(folder))
+	err = f.write(folder)
 	if err == nil && folder != "" {
 		err = page.HTML(filepath.Join(folder, "REPORT.md"), filepath.Join(folder, "index.html"), "Every method on identical packets")
 	}
