@@ -28,14 +28,13 @@ func TestSetups(t *testing.T) {
 		s := &linkStream{ends: [2]*linkEnd{newLinkEnd(sim.A), newLinkEnd(sim.B)}}
 		for at := uint64(0); at < 20_000_000; at += 20_000 {
 			for _, e := range s.ends {
-				b := make([]byte, linkTraffics[0].size)
-				e.reports(at, b)
-				s.stamp(e, at, b)
+				d := linkDatagram{Reports: e.reports(at)}
+				s.stamp(e, at, &d)
 				read := at + 5000
 				if e.side == sim.B {
 					read += late
 				}
-				s.take(s.ends[1-e.side], b, at+5000, read)
+				s.take(s.ends[1-e.side], &d, at+5000, read)
 				s.ask(e, at+10_000)
 			}
 		}

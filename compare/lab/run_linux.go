@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,9 +21,10 @@ import (
 	"timesync/rxtime"
 )
 
-// The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends are in this process, so the machine's own clock tells the truth; end B reads
-// it with a known offset and skew. What the ends exchange are real UDP datagrams, beside
-// traffic that fills the real queues of the router.
+// The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends are in
+// this process, so the machine's own clock tells the truth; end B reads it with a known offset and
+// skew. What the ends exchange are real UDP datagrams, beside traffic that fills the real queues of
+// the router.
 
 // The addresses that queue.sh gives the hosts.
 var linkHosts = [2]netip.Addr{netip.AddrFrom4([4]byte{10, 77, 1, 2}), netip.AddrFrom4([4]byte{10, 77, 2, 2})}
@@ -46,26 +48,16 @@ var linkTraffics = [...]struct {
 	{"30 frames of 8", time.Second / 30, 8, 200},
 }
 
-// The layout of a datagram, in bytes; its size is that of its traffic.
-const (
-	linkSeq     = 0                 // index of its row in the trace
-	linkSent    = 4                 // us after the start: for the oracle and the trace
-	linkStamps  = 12                // one for each skew
-	linkReports = linkStamps + 2*4  // one for each setup, or 0
-	linkRun     = linkReports + 8*4 // low bits of the start: the router may still hold a run's last datagrams
-	linkEnough  = linkRun + 4
-
-	linkPresent = 1 << 31 // marks a report that is there
-	linkDelta   = 1<<24 - 1
-)
-
-// stamp returns where the stamp is that the setup reads.
-func (s linkSetup) stamp() int {
-	if s.skew == 0 {
-		return linkStamps + 4
-	}
-	return linkStamps
+// linkDatagram is how a datagram begins; its size is that of its traffic.
+type linkDatagram struct {
+	Run     uint32    // low bits of the start: the router may still hold a run's last datagrams
+	Seq     uint32    // index of its row in the trace
+	Sent    uint64    // us after the start: for the oracle and the trace
+	Stamps  [2]uint32 // one for each of linkSkews
+	Reports [8]uint32 // one for each setup, or 0
 }
+
+const linkPresent = 1 << 31 // marks a report that is there
 
 // linkRow is a datagram. Times are microseconds after the start.
 type linkRow struct {
@@ -213,35 +205,35 @@ func (l *link) send(traffic int, e *linkEnd) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := make([]byte, linkTraffics[traffic].size)
-	binary.BigEndian.PutUint32(b[linkRun:], uint32(l.start))
-	e.reports(l.now(), b)
-	l.streams[traffic].stamp(e, l.now(), b) // as late as possible
+	d := linkDatagram{Run: uint32(l.start), Reports: e.reports(l.now())}
+	l.streams[traffic].stamp(e, l.now(), &d) // as late as possible
+	binary.Encode(b, binary.BigEndian, &d)
 	e.udp.WriteToUDPAddrPort(b, e.peer)
 }
 
 // stamp says in a datagram when it is sent.
-func (s *linkStream) stamp(e *linkEnd, sent uint64, b []byte) {
+func (s *linkStream) stamp(e *linkEnd, sent uint64, d *linkDatagram) {
 	trace := &s.trace[1-e.side]
-	binary.BigEndian.PutUint32(b[linkSeq:], uint32(len(*trace)))
-	binary.BigEndian.PutUint64(b[linkSent:], sent)
-	for i, skew := range [...]float64{linkSkew, 0} {
-		binary.BigEndian.PutUint32(b[linkStamps+4*i:], sim.Stamp(linkClock(e.side, sent, skew)))
+	d.Seq, d.Sent = uint32(len(*trace)), sent
+	for i, skew := range linkSkews {
+		d.Stamps[i] = sim.Stamp(linkClock(e.side, sent, skew))
 	}
 	*trace = append(*trace, linkRow{sent, -1})
 }
 
-// reports puts the reports into a datagram if they are due.
-func (e *linkEnd) reports(now uint64, b []byte) {
+// reports returns the reports if they are due.
+func (e *linkEnd) reports(now uint64) (all [8]uint32) {
 	at := time.Duration(now) * time.Microsecond
 	if !e.heard || at < e.due {
-		return
+		return all
 	}
 	e.due = at + sim.ReportEvery(at)
 	for i, est := range e.ests {
 		if delta, ok := est.MinDelta(linkClock(e.side, now, linkSetups[i].skew)); ok {
-			binary.BigEndian.PutUint32(b[linkReports+4*i:], delta|linkPresent)
+			all[i] = delta | linkPresent
 		}
 	}
+	return all
 }
 
 // receive takes what arrives at an end until its socket is closed.
@@ -254,17 +246,18 @@ func (l *link) receive(s *linkStream, e *linkEnd) {
 			return
 		}
 		after := l.now()
-		if n < linkEnough || binary.BigEndian.Uint32(b[linkRun:]) != uint32(l.start) {
+		var d linkDatagram
+		if _, err := binary.Decode(b[:n], binary.BigEndian, &d); err != nil || d.Run != uint32(l.start) {
 			continue
 		}
 		l.mu.Lock()
-		s.take(e, b[:n], kernel-l.start, after)
+		s.take(e, &d, kernel-l.start, after)
 		l.mu.Unlock()
 	}
 }
 
 // take takes a datagram.
-func (s *linkStream) take(e *linkEnd, b []byte, kernel, after uint64) {
+func (s *linkStream) take(e *linkEnd, d *linkDatagram, kernel, after uint64) {
 	e.heard = true
 	for i, est := range e.ests {
 		setup, at := linkSetups[i], after
@@ -272,16 +265,15 @@ func (s *linkStream) take(e *linkEnd, b []byte, kernel, after uint64) {
 			at = kernel
 		}
 		local := linkClock(e.side, at, setup.skew)
-		est.OnDatagram(binary.BigEndian.Uint32(b[setup.stamp():]), local)
-		if r := binary.BigEndian.Uint32(b[linkReports+4*i:]); r&linkPresent != 0 {
-			est.OnPeerMinDelta(r&linkDelta, local)
+		est.OnDatagram(d.Stamps[slices.Index(linkSkews[:], setup.skew)], local)
+		if d.Reports[i] != 0 {
+			est.OnPeerMinDelta(d.Reports[i]&^linkPresent, local)
 		}
 	}
-	sent := binary.BigEndian.Uint64(b[linkSent:])
-	row := &s.trace[e.side][binary.BigEndian.Uint32(b[linkSeq:])]
-	row.owd = max(int64(kernel-sent), 0)
+	row := &s.trace[e.side][d.Seq]
+	row.owd = max(int64(kernel-d.Sent), 0)
 	o := sim.Observation{Side: e.side, At: time.Duration(kernel) * time.Microsecond, ErrUsec: -float64(row.owd)}
-	s.oracle.Ends[e.side].OnDatagram(binary.BigEndian.Uint32(b[linkStamps:]), linkClock(e.side, kernel, linkSkew))
+	s.oracle.Ends[e.side].OnDatagram(d.Stamps[0], linkClock(e.side, kernel, linkSkews[0]))
 	s.oracle.Heard(&o)
 }
 

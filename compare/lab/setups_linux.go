@@ -37,6 +37,9 @@ var (
 
 const linkSkew = 60e-6
 
+// linkSkews are by how much B's clock may be fast.
+var linkSkews = [...]float64{linkSkew, 0}
+
 // linkSetups are all compared on the same datagrams.
 var linkSetups = []linkSetup{
 	oursKernel, oursRead, originalKernel, {play.Original, false, linkSkew},
