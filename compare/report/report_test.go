@@ -18,7 +18,6 @@ import (
 	"timesync/compare/page"
 	"timesync/compare/play"
 	"timesync/compare/table"
-	"timesync/internal/stat"
 	"timesync/record"
 )
 
@@ -175,23 +174,21 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestStory: the errors of one world are those that happen there, and the recordings of it hold what
-// its ends know.
-func TestStory(t *testing.T) {
-	w, err := play.Find("clockstep", "")
-	if err != nil {
+// TestWorld: one world is drawn, and the recordings of it hold what its ends know.
+func TestWorld(t *testing.T) {
+	dir := t.TempDir()
+	if err := plotWorld("clockstep", "", 1, 95, 125, dir); err != nil {
 		t.Fatal(err)
 	}
-	s, err := playStory(w, 1, 0, 0, filepath.Join(t.TempDir(), "x"))
-	if err != nil {
-		t.Fatal(err)
+	if err := plotWorld("clockstep", "", 1, 1000, 1001, dir); err == nil {
+		t.Error("nothing is asked then, and no error")
 	}
-	if p99 := stat.OrNaN(s.sizes(play.Ours), 0.99); p99 > 100 || len(s.events) != 1 {
-		t.Errorf("p99 %.0f us, events %v", p99, s.events)
+	if picture := read(t, filepath.Join(dir, "world-clockstep-1.png")); len(picture) < 20_000 {
+		t.Errorf("a picture of %d bytes", len(picture))
 	}
 	var files []io.Reader
-	for _, path := range s.files {
-		files = append(files, strings.NewReader(read(t, path)))
+	for _, end := range []string{"a", "b"} {
+		files = append(files, strings.NewReader(read(t, filepath.Join(dir, "world-clockstep-1-"+end+".tsr"))))
 	}
 	var last timesync.Snapshot
 	for m, err := range record.Replay(files...) {
