@@ -74,13 +74,9 @@ func (n *note) floors() [2]float64 {
 	return [2]float64{graph.Millis(n.snapshot.MinimumOneWayDelay), graph.Millis(n.snapshot.MinimumDelayToPeer)}
 }
 
-// unwind replays recordings; the second is nil if there is none.
-func unwind(first, second io.Reader) *reel {
-	r := &reel{both: second != nil}
-	recordings := []io.Reader{first}
-	if r.both {
-		recordings = append(recordings, second)
-	}
+// unwind replays the recording of one end, or those of both.
+func unwind(recordings ...io.Reader) *reel {
+	r := &reel{both: len(recordings) > 1}
 	for m, err := range record.Replay(recordings...) {
 		if err != nil {
 			r.cut = err
@@ -195,27 +191,22 @@ func (r *reel) compare(m *record.Moment) {
 	r.differ = max(r.differ, math.Abs(by), 1)
 }
 
-// drawRecording replays a recording, and that of the other end if it has a name.
-func drawRecording(first, second, out string, words io.Writer) error {
-	a, err := os.Open(first)
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	var b io.Reader
-	if second != "" {
-		f, err := os.Open(second)
+// drawRecording replays the recording of one end, or those of both.
+func drawRecording(out string, words io.Writer, paths ...string) error {
+	var recordings []io.Reader
+	for _, path := range paths {
+		f, err := os.Open(path)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		b = f
+		recordings = append(recordings, f)
 	}
-	r := unwind(a, b)
+	r := unwind(recordings...)
 	if len(r.notes) == 0 && r.cut != nil {
 		return r.cut
 	}
-	name := strings.TrimSuffix(filepath.Base(first), filepath.Ext(first))
+	name := strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0]))
 	r.tell(words, name)
 	if len(r.notes) < 2 {
 		return nil // there is nothing to draw

@@ -171,7 +171,7 @@ func writeQueue(folder string, done []*link) error {
 	parts["cross"] = linkTable("cross traffic and datagrams", linkSkew, crossed)
 	parts["start"] = linkTable("cross traffic and datagrams", linkSkew, started)
 	parts["alike"] = linkTable("cross traffic and datagrams", 0, alike)
-	parts["versions"] = page.Text("%.0f s for each load, seed %d. Versions: %s.", lasts.Seconds(), done[0].seed, rivalVersions())
+	parts["versions"] = page.Text("%.0f s for each load, seed %d. Versions: chronyd %s, ptp4l %s.", lasts.Seconds(), done[0].seed, version("chronyd"), version("ptp4l"))
 	fmt.Print(parts["wins"], parts["tcp"], parts["cross"], parts["start"], parts["alike"], parts["versions"])
 	return errors.Join(page.Draw(folder, pictures), page.Write("../docs/QUEUE.md", folder, parts))
 }

@@ -19,22 +19,12 @@ import (
 type Result struct {
 	Errs   []float64 // after the warm-up, sorted
 	Missed int       // questions after the warm-up without an answer
-	Start  [len(ages)][]float64
-	First  []float64                   // of each end: when it answered first, s
-	Within [len(closeEnough)][]float64 // of each end: from when on it was so good for a second, s
-	Bounds []float64                   // widths of the error bound, us, sorted
-	Held   int                         // answers within it
-	Worse  []float64                   // of each seed: the 95th percentile at the worse end
+	First  []float64 // of each end: when it answered first, s
+	To1ms  []float64 // of each end: from when on it was right to 1 ms for a second, s
+	Bounds []float64 // widths of the error bound, us, sorted
+	Held   int       // answers within it
+	Worse  []float64 // of each seed: the 95th percentile at the worse end
 }
-
-// ages are the first seconds that have columns of their own, closeEnough the errors, us.
-var (
-	ages        = [...]time.Duration{time.Second, 3 * time.Second, 10 * time.Second}
-	closeEnough = [...]float64{1000, 100}
-)
-
-// keeps is for how long an error must stay small to count as found.
-const keeps = time.Second
 
 // Answer is what a method said when it was asked.
 type Answer struct {
@@ -114,18 +104,11 @@ func (r *Result) add(ends *[2][]Answer, warmup time.Duration) {
 	for _, answers := range ends {
 		var errs []float64
 		for _, a := range answers {
-			if math.IsInf(a.Err, 1) {
-				if a.At >= warmup {
-					r.Missed++
-				}
+			switch {
+			case a.At < warmup:
 				continue
-			}
-			for i, age := range ages {
-				if a.At < age {
-					r.Start[i] = append(r.Start[i], a.Err)
-				}
-			}
-			if a.At < warmup {
+			case math.IsInf(a.Err, 1):
+				r.Missed++
 				continue
 			}
 			errs = append(errs, a.Err)
@@ -141,9 +124,7 @@ func (r *Result) add(ends *[2][]Answer, warmup time.Duration) {
 			worse = q
 		}
 		r.First = append(r.First, since(answers, math.MaxFloat64, 0))
-		for i, limit := range closeEnough {
-			r.Within[i] = append(r.Within[i], since(answers, limit, keeps))
-		}
+		r.To1ms = append(r.To1ms, since(answers, 1000, time.Second))
 	}
 	r.Worse = append(r.Worse, worse)
 }

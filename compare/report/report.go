@@ -203,7 +203,7 @@ func (f *figures) starts() string {
 		var first, milli []float64
 		for _, i := range f.of(play.Simulated) {
 			r := f.results[i][column]
-			first, milli = append(first, r.First...), append(milli, r.Within[0]...)
+			first, milli = append(first, r.First...), append(milli, r.To1ms...)
 		}
 		parts = append(parts, fmt.Sprintf("%s after %s and %s", column, after(stat.OrNaN(first, 0.5)), after(stat.OrNaN(milli, 0.5))))
 	}
