@@ -29,6 +29,7 @@ type chronyRun struct {
 	server string    // settings of the line "server"
 	tail   string    // settings of a line of their own
 	errs   []float64 // their sizes in order, us, once it is played
+	failed error
 }
 
 // name says what was set.

@@ -81,7 +81,8 @@ func search(w *play.ChronydWorld, clknetsim string) ([]chronyRun, error) {
 	for _, server := range combinations(chronydSettings) {
 		tried = append(tried, chronyRun{w: w, server: server})
 	}
-	if err := playAll(clknetsim, tried, w.FirstSeeds()[:1]); err != nil {
+	tried, err := playAll(clknetsim, tried, w.FirstSeeds()[:1])
+	if err != nil {
 		return nil, err
 	}
 	short := []chronyRun{{w: w}}
@@ -90,14 +91,20 @@ func search(w *play.ChronydWorld, clknetsim string) ([]chronyRun, error) {
 			short = append(short, run)
 		}
 	}
-	return short, playAll(clknetsim, short, w.FirstSeeds())
+	return playAll(clknetsim, short, w.FirstSeeds())
 }
 
 // playAll plays runs on all processors.
-func playAll(clknetsim string, runs []chronyRun, seeds []uint64) error {
-	failed := make([]error, len(runs))
-	play.Each(len(runs), func(i int) { runs[i].errs, failed[i] = runs[i].play(clknetsim, seeds) })
-	return errors.Join(failed...)
+func playAll(clknetsim string, runs []chronyRun, seeds []uint64) ([]chronyRun, error) {
+	var failed []error
+	played := play.Map(runs, func(r chronyRun) chronyRun {
+		r.errs, r.failed = r.play(clknetsim, seeds)
+		return r
+	})
+	for _, r := range played {
+		failed = append(failed, r.failed)
+	}
+	return played, errors.Join(failed...)
 }
 
 // byTail returns runs in order of their 99th percentile.

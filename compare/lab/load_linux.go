@@ -11,9 +11,9 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -130,13 +130,11 @@ func fill(spaces [2]string, side int, lasting time.Duration) error {
 			}()
 		}
 	}()
-	errs := make([]error, linkFlows)
-	var flows sync.WaitGroup
-	for i := range errs {
-		flows.Go(func() { errs[i] = flow(spaces[side], listener.Addr().String(), lasting) })
+	var flows errgroup.Group
+	for range linkFlows {
+		flows.Go(func() error { return flow(spaces[side], listener.Addr().String(), lasting) })
 	}
-	flows.Wait()
-	return errors.Join(errs...)
+	return flows.Wait()
 }
 
 // flow is one TCP connection that sends as much as it can.

@@ -12,9 +12,9 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"timesync/internal/rivals"
@@ -117,20 +117,17 @@ func (c *liveCase) session(ctx context.Context, peer string, cpp [2]bool, port i
 		}
 		defer stop()
 	}
-	var wg sync.WaitGroup
-	var errs [2]error
+	var both errgroup.Group
 	for side, e := range ends {
 		e.begin = monotonic()
-		wg.Go(func() {
+		both.Go(func() error {
 			if cpp[side] {
-				errs[side] = e.runCPP(ctx, peer, c, lasting)
-			} else {
-				errs[side] = e.runOurs(ctx, c, lasting)
+				return e.runCPP(ctx, peer, c, lasting)
 			}
+			return e.runOurs(ctx, c, lasting)
 		})
 	}
-	wg.Wait()
-	return ends, errors.Join(errs[:]...)
+	return ends, both.Wait()
 }
 
 // runCPP runs the C++ peer, and gives the port what that gives to the original.

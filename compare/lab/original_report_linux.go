@@ -14,6 +14,8 @@ import (
 
 	"timesync/compare/page"
 	"timesync/internal/stat"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // liveColumn is an end of a pair, and its peer: true is the C++ original.
@@ -84,12 +86,10 @@ func measureOriginal(o options) error {
 func (l *live) play(c *liveCase, o options) error {
 	l.errs = map[liveColumn][]float64{}
 	const ports = 4 // of a session: two ends, and the relay's two
-	var all sync.WaitGroup
-	errs := make([]error, len(livePairs))
+	var all errgroup.Group
 	for i, cpp := range livePairs {
-		all.Go(func() {
-			var ends [2]*liveEnd
-			ends, errs[i] = c.session(context.Background(), o.original, cpp, livePort+ports*i, o.lasting, o.seed)
+		all.Go(func() error {
+			ends, err := c.session(context.Background(), o.original, cpp, livePort+ports*i, o.lasting, o.seed)
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			for side, e := range ends {
@@ -97,8 +97,8 @@ func (l *live) play(c *liveCase, o options) error {
 				l.errs[column] = append(l.errs[column], e.errs...)
 				l.compared, l.mismatches = l.compared+e.compared, l.mismatches+e.mismatches
 			}
+			return err
 		})
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	return all.Wait()
 }

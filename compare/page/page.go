@@ -16,12 +16,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	render "github.com/yuin/goldmark/renderer/html"
+	"golang.org/x/sync/errgroup"
 
 	"timesync/compare/graph"
 )
@@ -106,21 +106,16 @@ func Write(document, folder string, parts map[string]string) error {
 // documents there show them.
 func Draw(folder string, pictures map[string]func(path string, t graph.Theme) error) error {
 	folder = filepath.Join(folder, "pictures")
-	errs := []error{os.MkdirAll(folder, 0o755)}
-	var all sync.WaitGroup
-	var mu sync.Mutex
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	var all errgroup.Group
 	for name, draw := range pictures {
 		for _, t := range graph.Themes {
-			all.Go(func() {
-				err := draw(filepath.Join(folder, name+"-"+t.Name+".png"), t)
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			})
+			all.Go(func() error { return draw(filepath.Join(folder, name+"-"+t.Name+".png"), t) })
 		}
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	return all.Wait()
 }
 
 // page is the frame of the HTML; it follows the reader's choice of light or dark.

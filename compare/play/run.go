@@ -6,12 +6,12 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"timesync/internal/sim"
 	"timesync/internal/stat"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Result is what a method did in all seeds of a world, both ends. Errors are absolute, in
@@ -160,18 +160,19 @@ func Geometric(v []float64) float64 {
 	return math.Exp(sum / float64(len(v)))
 }
 
-// Each calls do with 0 to n-1, on all processors.
-func Each(n int, do func(i int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i)
-			}
+// Map returns what f makes of each, on all processors.
+func Map[A, B any](all []A, f func(a A) B) []B {
+	made := make([]B, len(all))
+	var tasks errgroup.Group
+	tasks.SetLimit(runtime.GOMAXPROCS(0))
+	for i, a := range all {
+		tasks.Go(func() error {
+			made[i] = f(a)
+			return nil
 		})
 	}
-	wg.Wait()
+	tasks.Wait()
+	return made
 }
 
 // Seconds are the largest sizes of the errors in each second, NaN where there is none.

@@ -13,6 +13,7 @@ import (
 	"timesync/compare/graph"
 	"timesync/compare/kept"
 	"timesync/compare/play"
+	"timesync/internal/ontime"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
@@ -56,23 +57,20 @@ func collect(traces string) (*figures, error) {
 	if f.worlds, err = play.AllWorlds(traces); err != nil {
 		return nil, err
 	}
-	f.results = make([]play.Results, len(f.worlds))
-	play.Each(len(f.worlds), func(i int) { f.results[i] = play.Measure(f.worlds[i], play.FirstSeed) })
-
-	all := make([]series, len(play.TaughtWorlds))
-	play.Each(len(all), func(i int) { all[i] = newSeries(sim.ScenarioNamed(play.TaughtWorlds[i])) })
-	for i, world := range play.TaughtWorlds {
-		all[i].chronyd = c.Series[world]
-		f.series[world] = all[i]
+	f.results = play.Map(f.worlds, func(w play.World) play.Results { return play.Measure(w, play.FirstSeed) })
+	for i, s := range play.Map(play.TaughtWorlds, newSeries) {
+		world := play.TaughtWorlds[i]
+		s.chronyd = c.Series[world]
+		f.series[world] = s
 	}
 	f.sweeps()
-	f.inputs = playInputs()
+	f.inputs = play.Map(ontime.Worlds(), playInput)
 	return f, nil
 }
 
 // newSeries plays the first seed of a world.
-func newSeries(sc sim.Scenario) series {
-	w, errs := play.SimWorld(sc, play.Simulated, 1), map[string]play.Seconds{}
+func newSeries(world string) series {
+	w, errs := play.SimWorld(sim.ScenarioNamed(world), play.Simulated, 1), map[string]play.Seconds{}
 	for column, ends := range play.Play(w, play.FirstSeed) {
 		var seconds play.Seconds
 		for _, a := range ends[sim.A] {
@@ -166,9 +164,8 @@ func (f *figures) sweeps() {
 
 func newSweep(values []float64, with func(v float64) sim.Scenario) sweep {
 	s := sweep{values: values, p99: map[string][]float64{}}
-	all := make([]play.Results, len(values))
-	play.Each(len(values), func(i int) {
-		all[i] = play.Measure(play.SimWorld(with(values[i]), play.Simulated, sweepSeeds), play.FirstSeed)
+	all := play.Map(values, func(v float64) play.Results {
+		return play.Measure(play.SimWorld(with(v), play.Simulated, sweepSeeds), play.FirstSeed)
 	})
 	for _, rs := range all {
 		for k := range rs {

@@ -13,7 +13,6 @@ import (
 
 	"timesync/compare/graph"
 	"timesync/compare/page"
-	"timesync/compare/play"
 	"timesync/internal/ontime"
 	"timesync/internal/sim"
 )
@@ -38,24 +37,19 @@ type inputWorld struct {
 	results map[string]*ontime.Result
 }
 
-// playInputs plays all methods in all worlds.
-func playInputs() (all []inputWorld) {
-	var tasks []func()
-	for _, w := range ontime.Worlds() {
-		x := inputWorld{w, !slices.ContainsFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return sc.Name == w.Name }), map[string]*ontime.Result{}}
-		seeds := 1
-		if x.own {
-			seeds = inputSeeds
-		}
-		for _, m := range ontime.Methods {
-			r := new(ontime.Result)
-			x.results[m.Name] = r
-			tasks = append(tasks, func() { *r = m.Play(w, seeds) })
-		}
-		all = append(all, x)
+// playInput plays all methods in a world.
+func playInput(w ontime.World) inputWorld {
+	own := !slices.ContainsFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return sc.Name == w.Name })
+	x := inputWorld{w, own, map[string]*ontime.Result{}}
+	seeds := 1
+	if own {
+		seeds = inputSeeds
 	}
-	play.Each(len(tasks), func(i int) { tasks[i]() })
-	return all
+	for _, m := range ontime.Methods {
+		r := m.Play(w, seeds)
+		x.results[m.Name] = &r
+	}
+	return x
 }
 
 // inputChart shows the share of late inputs over the mean lead.
