@@ -81,6 +81,25 @@ func (r *reel) drift() func(n *note) float64 {
 	return whenKnown(func(n *note) float64 { return (straight(n) - middle) / 1e3 })
 }
 
+// fitted returns an axis that holds 98 % of the points of all curves.
+func fitted(label string, curves []graph.Curve) graph.Axis {
+	var ys []float64
+	for _, c := range curves {
+		for _, part := range c.Parts {
+			for _, p := range part {
+				ys = append(ys, p.Y)
+			}
+		}
+	}
+	if len(ys) == 0 {
+		return graph.Axis{Label: label, Min: 0, Max: 1} // with nothing to see: ticks of NaN take for ever
+	}
+	slices.Sort(ys)
+	lo, hi := stat.OrNaN(ys, 0.01), stat.OrNaN(ys, 0.99)
+	room := max((hi-lo)/10, 0.1, math.Abs(lo)/1e6)
+	return graph.Axis{Label: label, Min: lo - room, Max: hi + room}
+}
+
 // charts returns what is drawn, from top to bottom.
 func (r *reel) charts(title string) []*graph.Chart {
 	mine, theirs, green := colors[0], colors[1], colors[2]
@@ -113,10 +132,10 @@ func (r *reel) charts(title string) []*graph.Chart {
 		return &graph.Chart{Title: title, X: graph.Axis{Max: lasts}, Y: y, Curves: curves}
 	}
 	charts := []*graph.Chart{
-		chart(title+": the fastest datagrams of each 0.2 s, and the floors below them", graph.Fitted("delay, ms", delays), delays),
-		chart("the offset, without its drift, and its error bound", graph.Fitted("offset, ms", offsets), offsets),
-		chart("the round trip: the sum of both floors", graph.Fitted("round trip, ms", []graph.Curve{trip}), []graph.Curve{trip}),
-		chart("the skew, and by how much it may be off", graph.Fitted("skew, ppm", skews), skews),
+		chart(title+": the fastest datagrams of each 0.2 s, and the floors below them", fitted("delay, ms", delays), delays),
+		chart("the offset, without its drift, and its error bound", fitted("offset, ms", offsets), offsets),
+		chart("the round trip: the sum of both floors", fitted("round trip, ms", []graph.Curve{trip}), []graph.Curve{trip}),
+		chart("the skew, and by how much it may be off", fitted("skew, ppm", skews), skews),
 		chart("what happened", kinds, happened),
 	}
 	charts[len(charts)-1].X.Label = "seconds since " + r.clock(0) + " UTC"

@@ -8,9 +8,7 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
-	"math"
 	"os"
-	"slices"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -19,8 +17,6 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
-
-	"timesync/internal/stat"
 )
 
 // Theme is how a picture looks.
@@ -119,25 +115,6 @@ func ErrorAxis(label string, from, to float64) Axis {
 		}
 	}
 	return Axis{Label: label, Log: true, Min: from, Max: to, Ticks: ticks}
-}
-
-// Fitted returns an axis that holds 98 % of the points of all curves.
-func Fitted(label string, curves []Curve) Axis {
-	var ys []float64
-	for _, c := range curves {
-		for _, part := range c.Parts {
-			for _, p := range part {
-				ys = append(ys, p.Y)
-			}
-		}
-	}
-	if len(ys) == 0 {
-		return Axis{Label: label, Min: 0, Max: 1} // with nothing to see: ticks of NaN take for ever
-	}
-	slices.Sort(ys)
-	lo, hi := stat.OrNaN(ys, 0.01), stat.OrNaN(ys, 0.99)
-	room := max((hi-lo)/10, 0.1, math.Abs(lo)/1e6)
-	return Axis{Label: label, Min: lo - room, Max: hi + room}
 }
 
 // Fixed returns ticks at the values, which are their labels.
