@@ -25,7 +25,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := drawRecording(flag.Arg(0), flag.Arg(1), *out, os.Stdout); err != nil {
+	if err := drawRecording(*out, os.Stdout, flag.Args()...); err != nil {
 		fmt.Fprintln(os.Stderr, "view:", err)
 		os.Exit(1)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 
 	"timesync/compare/graph"
 )
@@ -20,17 +19,19 @@ import (
 var colors = [rows]color.Color{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f), graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
 
 // line returns the curve of something over time.
-func (r *reel) line(name string, c color.Color, width vg.Length, value func(n *note) float64) graph.Curve {
-	parts := graph.OverTime(len(r.notes), max(leastSilence, 5*r.pace()), func(i int) (x, y float64) {
-		return r.notes[i].at, value(&r.notes[i])
-	})
+func (r *reel) line(name string, c color.Color, bold bool, value func(n *note) float64) graph.Curve {
+	var points plotter.XYs
+	for i := range r.notes {
+		points = append(points, plotter.XY{X: r.notes[i].at, Y: value(&r.notes[i])})
+	}
+	parts := graph.Split(points, max(leastSilence, 5*r.pace()))
 	for i := range parts {
 		parts[i] = thinned(parts[i], len(r.notes)/mostDrawn)
 	}
-	return graph.Curve{Name: name, Color: c, Width: width, Parts: parts}
+	return graph.Curve{Name: name, Color: c, Bold: bold, Parts: parts}
 }
 
-// mostDrawn is so many points of a curve that more would not be seen, in a picture 1100 wide.
+// mostDrawn is so many points of a curve that more would not be seen, in a picture 1900 wide.
 const mostDrawn = 1500
 
 // thinned leaves the lowest and the highest of each k points.
@@ -80,58 +81,76 @@ func (r *reel) drift() func(n *note) float64 {
 	return whenKnown(func(n *note) float64 { return (straight(n) - middle) / 1e3 })
 }
 
-// panels returns what is drawn, from top to bottom, without the events.
-func (r *reel) panels(title string) []graph.Panel {
+// fitted returns an axis that holds 98 % of the points of all curves.
+func fitted(label string, curves []graph.Curve) graph.Axis {
+	var ys []float64
+	for _, c := range curves {
+		for _, part := range c.Parts {
+			for _, p := range part {
+				ys = append(ys, p.Y)
+			}
+		}
+	}
+	if len(ys) == 0 {
+		return graph.Axis{Label: label, Min: 0, Max: 1} // with nothing to see: ticks of NaN take for ever
+	}
+	slices.Sort(ys)
+	lo, hi := stat.OrNaN(ys, 0.01), stat.OrNaN(ys, 0.99)
+	room := max((hi-lo)/10, 0.1, math.Abs(lo)/1e6)
+	return graph.Axis{Label: label, Min: lo - room, Max: hi + room}
+}
+
+// charts returns what is drawn, from top to bottom.
+func (r *reel) charts(title string) []*graph.Chart {
 	mine, theirs, green := colors[0], colors[1], colors[2]
 	offset := r.drift()
 	bound := func(sign float64) func(n *note) float64 {
 		return whenKnown(func(n *note) float64 { return offset(n) + sign*graph.Millis(n.snapshot.ErrorBound) })
 	}
+	floor := func(of int) func(n *note) float64 {
+		return whenKnown(func(n *note) float64 { return n.floors()[of] })
+	}
 	delays := []graph.Curve{
-		r.line("fastest to us", graph.Fade(mine), 1, func(n *note) float64 { return n.fastest[0] }),
-		r.line("floor to us", mine, 2, whenKnown(func(n *note) float64 { return n.floors()[0] })),
-		r.line("floor to peer", theirs, 2, whenKnown(func(n *note) float64 { return n.floors()[1] })),
+		r.line("fastest to us", graph.Fade(mine), false, func(n *note) float64 { return n.fastest[0] }),
+		r.line("floor to us", mine, true, floor(0)), r.line("floor to peer", theirs, true, floor(1)),
 	}
 	offsets := []graph.Curve{
-		r.line("+ bound", graph.Fade(green), 1, bound(1)), r.line("- bound", graph.Fade(green), 1, bound(-1)), r.line("offset", mine, 2, offset),
+		r.line("+ bound", graph.Fade(green), false, bound(1)), r.line("- bound", graph.Fade(green), false, bound(-1)), r.line("offset", mine, true, offset),
 	}
 	if r.both {
-		delays = slices.Insert(delays, 1, r.line("fastest to peer", graph.Fade(theirs), 1, func(n *note) float64 { return n.fastest[1] }))
-		offsets = append(offsets, r.line("disagreement", theirs, 1.2, func(n *note) float64 { return n.disagree / 1e3 }))
+		delays = slices.Insert(delays, 1, r.line("fastest to peer", graph.Fade(theirs), false, func(n *note) float64 { return n.fastest[1] }))
+		offsets = append(offsets, r.line("disagreement", theirs, false, func(n *note) float64 { return n.disagree / 1e3 }))
 	}
-	trips := []graph.Curve{r.line("both floors", mine, 2, whenKnown(func(n *note) float64 { return n.floors()[0] + n.floors()[1] }))}
+	trip := r.line("both floors", mine, true, whenKnown(func(n *note) float64 { return n.floors()[0] + n.floors()[1] }))
 	skew := func(errors float64) func(n *note) float64 {
 		return whenKnown(func(n *note) float64 { return n.snapshot.Skew + errors*n.snapshot.SkewError })
 	}
-	skews := []graph.Curve{r.line("skew", mine, 2, skew(0)), r.line("+ error", graph.Fade(mine), 1, skew(1)), r.line("- error", graph.Fade(mine), 1, skew(-1))}
-	return []graph.Panel{
-		{Title: title + ": the fastest datagrams of each 0.2 s, and the floors below them", Y: graph.Fitted("delay, ms", delays), Curves: delays},
-		{Title: "the offset, without its drift, and its error bound", Y: graph.Fitted("offset, ms", offsets), Curves: offsets},
-		{Title: "the round trip: the sum of both floors", Y: graph.Fitted("round trip, ms", trips), Curves: trips},
-		{Title: "the skew, and by how much it may be off", Y: graph.Fitted("skew, ppm", skews), Curves: skews},
+	skews := []graph.Curve{r.line("skew", mine, true, skew(0)), r.line("+ error", graph.Fade(mine), false, skew(1)), r.line("- error", graph.Fade(mine), false, skew(-1))}
+	happened, kinds := r.events()
+	lasts := r.notes[len(r.notes)-1].at
+	chart := func(title string, y graph.Axis, curves []graph.Curve) *graph.Chart {
+		return &graph.Chart{Title: title, X: graph.Axis{Max: lasts}, Y: y, Curves: curves}
 	}
+	charts := []*graph.Chart{
+		chart(title+": the fastest datagrams of each 0.2 s, and the floors below them", fitted("delay, ms", delays), delays),
+		chart("the offset, without its drift, and its error bound", fitted("offset, ms", offsets), offsets),
+		chart("the round trip: the sum of both floors", fitted("round trip, ms", []graph.Curve{trip}), []graph.Curve{trip}),
+		chart("the skew, and by how much it may be off", fitted("skew, ppm", skews), skews),
+		chart("what happened", kinds, happened),
+	}
+	charts[len(charts)-1].X.Label = "seconds since " + r.clock(0) + " UTC"
+	return charts
 }
 
-// events returns the panel of what happened.
-func (r *reel) events() graph.Panel {
-	p := graph.Panel{Title: "what happened", Y: graph.Axis{Min: -float64(rows) + 0.4, Max: 0.6}}
+// events returns the dots of what happened, and the axis that names them.
+func (r *reel) events() (dots []graph.Curve, y graph.Axis) {
+	y = graph.Axis{Min: -float64(rows) + 0.4, Max: 0.6}
 	for row, name := range rowNames {
-		var dots plotter.XYs
-		for _, h := range r.told.all {
-			if h.row == row {
-				dots = append(dots, plotter.XY{X: h.at, Y: -float64(row)})
-			}
-		}
-		p.Y.Ticks = append(p.Y.Ticks, plot.Tick{Value: -float64(row), Label: name})
-		if len(dots) > 0 {
-			p.Curves = append(p.Curves, graph.Curve{Color: colors[row], Dots: true, Parts: []plotter.XYs{dots}})
-		}
+		y.Ticks = append(y.Ticks, plot.Tick{Value: -float64(row), Label: name})
 	}
-	return p
-}
-
-// draw draws the five panels.
-func (r *reel) draw(path, title string) error {
-	return graph.Panels(path, graph.Axis{Max: r.notes[len(r.notes)-1].at, Label: "seconds since " + r.clock(0) + " UTC"},
-		append(r.panels(title), r.events()), func(graph.Frame) {})
+	for _, h := range r.told.all {
+		dot := plotter.XYs{{X: h.at, Y: -float64(h.row)}}
+		dots = append(dots, graph.Curve{Color: colors[h.row], Dots: true, Parts: []plotter.XYs{dot}})
+	}
+	return dots, y
 }

@@ -74,13 +74,9 @@ func (n *note) floors() [2]float64 {
 	return [2]float64{graph.Millis(n.snapshot.MinimumOneWayDelay), graph.Millis(n.snapshot.MinimumDelayToPeer)}
 }
 
-// unwind replays recordings; the second is nil if there is none.
-func unwind(first, second io.Reader) *reel {
-	r := &reel{both: second != nil}
-	recordings := []io.Reader{first}
-	if r.both {
-		recordings = append(recordings, second)
-	}
+// unwind replays the recording of one end, or those of both.
+func unwind(recordings ...io.Reader) *reel {
+	r := &reel{both: len(recordings) > 1}
 	for m, err := range record.Replay(recordings...) {
 		if err != nil {
 			r.cut = err
@@ -195,27 +191,22 @@ func (r *reel) compare(m *record.Moment) {
 	r.differ = max(r.differ, math.Abs(by), 1)
 }
 
-// drawRecording replays a recording, and that of the other end if it has a name.
-func drawRecording(first, second, out string, words io.Writer) error {
-	a, err := os.Open(first)
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	var b io.Reader
-	if second != "" {
-		f, err := os.Open(second)
+// drawRecording replays the recording of one end, or those of both.
+func drawRecording(out string, words io.Writer, paths ...string) error {
+	var recordings []io.Reader
+	for _, path := range paths {
+		f, err := os.Open(path)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		b = f
+		recordings = append(recordings, f)
 	}
-	r := unwind(a, b)
+	r := unwind(recordings...)
 	if len(r.notes) == 0 && r.cut != nil {
 		return r.cut
 	}
-	name := strings.TrimSuffix(filepath.Base(first), filepath.Ext(first))
+	name := strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0]))
 	r.tell(words, name)
 	if len(r.notes) < 2 {
 		return nil // there is nothing to draw
@@ -227,7 +218,7 @@ func drawRecording(first, second, out string, words io.Writer) error {
 	if err := r.writeCSV(path + ".csv"); err != nil {
 		return err
 	}
-	if err := r.draw(path+".png", name); err != nil {
+	if err := graph.Charts(path+".png", graph.Screen(), r.charts(name)...); err != nil {
 		return err
 	}
 	fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
@@ -265,27 +256,42 @@ func (r *reel) tell(out io.Writer, name string) {
 	}
 }
 
-// writeCSV writes the notes.
+// columns are those of the CSV. What is NaN is empty.
+var columns = []struct {
+	name  string
+	value func(n *note) float64
+}{
+	{"s", func(n *note) float64 { return n.at }},
+	{"fastest_to_us_ms", func(n *note) float64 { return n.fastest[0] }},
+	{"fastest_to_peer_ms", func(n *note) float64 { return n.fastest[1] }},
+	{"floor_to_us_ms", whenKnown(func(n *note) float64 { return n.floors()[0] })},
+	{"floor_to_peer_ms", whenKnown(func(n *note) float64 { return n.floors()[1] })},
+	{"offset_us", whenKnown(func(n *note) float64 { return float64(n.snapshot.OffsetUsec) })},
+	{"bound_us", whenKnown(func(n *note) float64 { return 1e3 * graph.Millis(n.snapshot.ErrorBound) })},
+	{"round_trip_us", whenKnown(func(n *note) float64 { return 1e3 * (n.floors()[0] + n.floors()[1]) })},
+	{"skew_ppm", whenKnown(func(n *note) float64 { return n.snapshot.Skew })},
+	{"skew_error_ppm", whenKnown(func(n *note) float64 { return n.snapshot.SkewError })},
+	{"steps", whenKnown(func(n *note) float64 { return float64(n.snapshot.Steps) })},
+	{"late_buckets", func(n *note) float64 { return float64(n.late) }},
+	{"disagree_us", func(n *note) float64 { return n.disagree }},
+}
+
+// writeCSV writes the notes, each with its time of day.
 func (r *reel) writeCSV(path string) error {
-	rows := [][]string{{"s", "utc", "fastest_to_us_ms", "fastest_to_peer_ms", "floor_to_us_ms", "floor_to_peer_ms",
-		"offset_us", "bound_us", "round_trip_us", "skew_ppm", "skew_error_ppm", "steps", "late_buckets", "disagree_us"}}
-	number := func(v float64) string {
-		if math.IsNaN(v) {
-			return ""
-		}
-		return strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64)
+	rows := [][]string{{"utc"}}
+	for _, c := range columns {
+		rows[0] = append(rows[0], c.name)
 	}
 	for i := range r.notes {
-		n := &r.notes[i]
-		row := []string{number(n.at), r.clock(n.at), number(n.fastest[0]), number(n.fastest[1])}
-		if n.known {
-			f, s := n.floors(), &n.snapshot
-			row = append(row, number(f[0]), number(f[1]), strconv.FormatInt(s.OffsetUsec, 10), number(1e3*graph.Millis(s.ErrorBound)),
-				number(1e3*(f[0]+f[1])), number(s.Skew), number(s.SkewError), strconv.FormatUint(uint64(s.Steps), 10))
-		} else {
-			row = append(row, make([]string, 8)...)
+		row := []string{r.clock(r.notes[i].at)}
+		for _, c := range columns {
+			cell := ""
+			if v := c.value(&r.notes[i]); !math.IsNaN(v) {
+				cell = strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64)
+			}
+			row = append(row, cell)
 		}
-		rows = append(rows, append(row, strconv.FormatUint(uint64(n.late), 10), number(n.disagree)))
+		rows = append(rows, row)
 	}
 	f, err := os.Create(path)
 	if err != nil {

@@ -97,9 +97,9 @@ func during(end int, from, to, by float64) func(int, float64) float64 {
 
 // wordsOf returns what is said about a recording, without the first and the last line: the
 // offset that becomes known, and the answers.
-func wordsOf(a, b io.Reader) string {
+func wordsOf(recordings ...io.Reader) string {
 	var words strings.Builder
-	unwind(a, b).tell(&words, "x")
+	unwind(recordings...).tell(&words, "x")
 	lines := strings.Split(strings.TrimSpace(words.String()), "\n")
 	return strings.Join(lines[2:len(lines)-1], "\n")
 }
@@ -142,7 +142,7 @@ func TestWords(t *testing.T) {
 		{"reports were lost", way{seconds: 90, lost: noReports}, []string{`\(58\.\d s\) no report for 12\.\d s; usual are 2\.0 s`}},
 	} {
 		files := c.film(t)
-		got := wordsOf(&files[0], nil)
+		got := wordsOf(&files[0])
 		want := "(?m)\\A"
 		for i, line := range c.want {
 			if i > 0 {
@@ -200,7 +200,7 @@ func TestStory(t *testing.T) {
 		}
 	}
 	var words strings.Builder
-	if err := drawRecording(a, b, dir, &words); err != nil {
+	if err := drawRecording(dir, &words, a, b); err != nil {
 		t.Fatal(err)
 	}
 	t.Log(words.String())
@@ -223,13 +223,13 @@ func TestStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	words.Reset()
-	if err := drawRecording(a, "", dir, &words); err != nil || !strings.Contains(words.String(), "ends within a block") {
+	if err := drawRecording(dir, &words, a); err != nil || !strings.Contains(words.String(), "ends within a block") {
 		t.Errorf("%v\n%s", err, words.String())
 	}
 	if err := os.WriteFile(a, []byte("something else"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := drawRecording(a, "", dir, &words); err != record.ErrFormat {
+	if err := drawRecording(dir, &words, a); err != record.ErrFormat {
 		t.Error(err)
 	}
 }
@@ -258,7 +258,7 @@ func TestNeverKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var words strings.Builder
-	if err := drawRecording(name, "", dir, &words); err != nil {
+	if err := drawRecording(dir, &words, name); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(words.String(), "(0.0 s) the offset is never known: 1200 datagrams and 0 reports arrived") {

@@ -22,7 +22,7 @@ func TestPictures(t *testing.T) {
 			return Charts(path, th, &Chart{Title: "title", X: Axis{Max: 4}, Y: ErrorAxis("error", 1, 1e4), Curves: curves, Events: []Event{{1, 1, "set"}, {2, 3, "full"}}})
 		},
 		"strips": func(path string, th Theme) error {
-			return Strips(path, th, "title", ErrorAxis("error", 1, 1e4), []Strip{{"x", Screen.ink, []float64{3, 1e9}, 5}})
+			return Strips(path, th, "title", ErrorAxis("error", 1, 1e4), []Strip{{"x", RGB(0x0060df), []float64{3, 1e9}, 5}})
 		},
 	}
 	for kind, draw := range kinds {
@@ -43,7 +43,7 @@ func TestPictures(t *testing.T) {
 				t.Errorf("%s: the corner is %v, want %v", path, got, want)
 			}
 			const phone = 375
-			if letters := textSize * phone / pictureWidth; letters < 10 || img.Bounds().Dx() < 2*phone {
+			if letters := textSize * phone / narrow; letters < 10 || img.Bounds().Dx() < 2*phone {
 				t.Errorf("%s: letters of %d pixels, %d pixels wide", path, letters, img.Bounds().Dx())
 			}
 		}

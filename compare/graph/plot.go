@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -22,20 +22,71 @@ import (
 // Theme is how a picture looks.
 type Theme struct {
 	Name                    string
-	Paper, ink, faint, Soft color.Color
+	Paper, ink, faint, soft color.Color
+	width                   vg.Length
 	dark                    bool
-	label, tick             font.Length // sizes of the letters
-	padding                 vg.Length
 }
 
-// Curve is a line of a plot.
-type Curve struct {
-	Name  string
-	Color color.Color
-	Width vg.Length // 0 is 1 point
-	Dash  bool
-	Parts []plotter.XYs // lines with gaps between them
-	Dots  bool          // instead of lines
+// A point is a pixel of a telephone that is 375 pixels wide, so that letters are legible there.
+const (
+	narrow        = 354 // points: as wide as that
+	wide          = 700 // as a screen
+	pictureHeight = 230
+	pictureDPI    = 200
+	textSize      = 10
+)
+
+// Themes are those of light and of dark pages. The colours of the backgrounds are GitHub's.
+var Themes = [...]Theme{
+	{Name: "light", Paper: RGB(0xffffff), ink: RGB(0x1f2328), faint: RGB(0xe6e8eb), soft: RGB(0x8c959f), width: narrow},
+	{Name: "dark", Paper: RGB(0x0d1117), ink: RGB(0xe6edf3), faint: RGB(0x262c36), soft: RGB(0x7d8590), width: narrow, dark: true},
+}
+
+// Screen is that of pictures that are looked at one at a time.
+func Screen() Theme {
+	t := Themes[0]
+	t.width = wide
+	return t
+}
+
+// Tone makes a colour that is chosen for white paper legible on this theme's.
+func (t Theme) Tone(c color.Color) color.Color {
+	if !t.dark {
+		return c
+	}
+	const lighter = 0.42
+	n := color.NRGBAModel.Convert(c).(color.NRGBA)
+	if max(n.R, n.G, n.B) < 0x40 {
+		return t.ink
+	}
+	for _, v := range []*uint8{&n.R, &n.G, &n.B} {
+		*v += uint8(lighter * float64(255-*v))
+	}
+	return n
+}
+
+// RGB is an opaque colour.
+func RGB(v uint32) color.Color {
+	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
+}
+
+// Fade makes a colour transparent, so that dots may lie over each other.
+func Fade(c color.Color) color.Color {
+	n := color.NRGBAModel.Convert(c).(color.NRGBA)
+	n.A = 90
+	return n
+}
+
+// style is that of a text.
+func (t Theme) style(size vg.Length, c color.Color, x text.XAlignment, y text.YAlignment) draw.TextStyle {
+	f := plot.DefaultFont
+	f.Size = size
+	return draw.TextStyle{Color: c, Font: f, XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler}
+}
+
+func (t Theme) canvas(height vg.Length) (*vgimg.Canvas, draw.Canvas) {
+	img := vgimg.NewWith(vgimg.UseWH(t.width, height), vgimg.UseDPI(pictureDPI), vgimg.UseBackgroundColor(t.Paper))
+	return img, draw.New(img)
 }
 
 // Axis describes an axis.
@@ -46,61 +97,46 @@ type Axis struct {
 	Ticks    []plot.Tick // nil chooses
 }
 
-// timeTicks are the ticks of a logarithmic axis of microseconds, in words, and between
-// them lines without.
-func timeTicks(from, to float64) (ticks []plot.Tick) {
-	names := map[float64]string{1: "1 us", 10: "10 us", 100: "100 us", 1e3: "1 ms", 1e4: "10 ms", 1e5: "100 ms", 1e6: "1 s", 1e7: "10 s", 1e8: "100 s"}
+// ErrorLabel says where the axis of errors begins.
+const ErrorLabel = "error (floor: 1 us)"
+
+// ErrorAxis is a logarithmic axis of microseconds, with words at the powers of ten and lines between.
+func ErrorAxis(label string, from, to float64) Axis {
+	var ticks []plot.Tick
 	for d := 1.0; d <= to*1.001; d *= 10 {
 		for k := 1.0; k < 10; k++ {
-			if v := d * k; v >= from*0.999 && v <= to*1.001 {
-				ticks = append(ticks, plot.Tick{Value: v, Label: names[v]})
+			tick := plot.Tick{Value: d * k}
+			if k == 1 {
+				tick.Label = Micros(d)
+			}
+			if tick.Value >= from*0.999 && tick.Value <= to*1.001 {
+				ticks = append(ticks, tick)
 			}
 		}
 	}
-	return ticks
-}
-
-// ErrorAxis is a logarithmic axis of microseconds.
-func ErrorAxis(label string, from, to float64) Axis {
-	return Axis{Label: label, Log: true, Min: from, Max: to, Ticks: timeTicks(from, to)}
+	return Axis{Label: label, Log: true, Min: from, Max: to, Ticks: ticks}
 }
 
 // Fixed returns ticks at the values, which are their labels.
-func Fixed(format string, values ...float64) (ticks []plot.Tick) {
+func Fixed(values ...float64) (ticks []plot.Tick) {
 	for _, v := range values {
-		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf(format, v)})
+		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%.4g", v)})
 	}
 	return ticks
 }
 
-// Multiples returns ticks at the multiples of step.
-func Multiples(format string, step, to float64) []plot.Tick {
-	var values []float64
-	for v := 0.0; v <= to; v += step {
-		values = append(values, v)
-	}
-	return Fixed(format, values...)
-}
-
-// Fade makes a colour transparent, so that dots may lie over each other.
-func Fade(c color.Color) color.Color {
-	n := color.NRGBAModel.Convert(c).(color.NRGBA)
-	n.A = 90
-	return n
-}
-
-// Frame is a plot that knows what it shows.
-type Frame struct{ *plot.Plot }
+// frame is a plot that knows what it shows.
+type frame struct{ *plot.Plot }
 
 // plot returns an empty plot.
-func (t Theme) plot(x, y Axis) Frame {
+func (t Theme) plot(x, y Axis) frame {
 	p := plot.New()
 	p.BackgroundColor = t.Paper
 	for a, spec := range map[*plot.Axis]Axis{&p.X: x, &p.Y: y} {
 		a.Label.Text, a.Min, a.Max = spec.Label, spec.Min, spec.Max
-		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size = t.label, t.tick
-		a.Label.TextStyle.Color, a.Tick.Label.Color, a.Color, a.Tick.Color = t.ink, t.ink, t.Soft, t.Soft
-		a.Padding = t.padding
+		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size = textSize, textSize
+		a.Label.TextStyle.Color, a.Tick.Label.Color, a.Color, a.Tick.Color = t.ink, t.ink, t.soft, t.soft
+		a.Padding = 2
 		if spec.Log {
 			a.Scale = plot.LogScale{}
 		}
@@ -111,11 +147,11 @@ func (t Theme) plot(x, y Axis) Frame {
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = t.faint, t.faint
 	p.Add(grid)
-	return Frame{p}
+	return frame{p}
 }
 
 // inside moves what the axes do not show to their edges.
-func (f Frame) inside(xys plotter.XYs) plotter.XYs {
+func (f frame) inside(xys plotter.XYs) plotter.XYs {
 	moved := make(plotter.XYs, len(xys))
 	for i, p := range xys {
 		moved[i] = plotter.XY{X: min(max(p.X, f.X.Min), f.X.Max), Y: min(max(p.Y, f.Y.Min), f.Y.Max)}
@@ -123,32 +159,21 @@ func (f Frame) inside(xys plotter.XYs) plotter.XYs {
 	return moved
 }
 
-// lines adds lines in a style, and returns the first.
-func (f Frame) lines(parts []plotter.XYs, style draw.LineStyle) (first *plotter.Line, err error) {
+// lines adds lines in a style.
+func (f frame) lines(style draw.LineStyle, parts ...plotter.XYs) error {
 	for _, xys := range parts {
-		if len(xys) == 0 {
-			continue
-		}
 		l, err := plotter.NewLine(f.inside(xys))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if l.LineStyle = style; first == nil {
-			first = l
-		}
+		l.LineStyle = style
 		f.Add(l)
 	}
-	return first, nil
-}
-
-// Vertical adds a line from the lower to the upper edge.
-func (f Frame) Vertical(x float64, style draw.LineStyle) error {
-	_, err := f.lines([]plotter.XYs{{{X: x, Y: f.Y.Min}, {X: x, Y: f.Y.Max}}}, style)
-	return err
+	return nil
 }
 
 // scatter adds dots.
-func (f Frame) scatter(dots plotter.XYs, c color.Color, radius vg.Length) error {
+func (f frame) scatter(c color.Color, radius vg.Length, dots plotter.XYs) error {
 	s, err := plotter.NewScatter(f.inside(dots))
 	if err == nil {
 		s.GlyphStyle = draw.GlyphStyle{Color: c, Radius: radius, Shape: draw.CircleGlyph{}}
@@ -157,17 +182,14 @@ func (f Frame) scatter(dots plotter.XYs, c color.Color, radius vg.Length) error 
 	return err
 }
 
-// aligned returns where plots are drawn below each other, so that their axes are aligned.
-func aligned(plots []Frame, tiles draw.Tiles, all draw.Canvas) (where []draw.Canvas) {
-	rows := make([][]*plot.Plot, len(plots))
-	for i, p := range plots {
-		rows[i] = []*plot.Plot{p.Plot}
+// write writes a word at a place: to which side of it, the style says.
+func (f frame) write(word string, x, y float64, style draw.TextStyle) error {
+	l, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: x, Y: y}}, Labels: []string{word}})
+	if err == nil {
+		l.TextStyle[0] = style
+		f.Add(l)
 	}
-	tiles.Rows, tiles.Cols = len(plots), 1
-	for _, row := range plot.Align(rows, tiles, all) {
-		where = append(where, row[0])
-	}
-	return where
+	return err
 }
 
 // saveImage writes a PNG.
@@ -194,13 +216,5 @@ func Micros(us float64) string {
 	return fmt.Sprintf("%.3g s", us/1e6)
 }
 
-// RGB is an opaque colour.
-func RGB(v uint32) color.Color {
-	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
-}
-
 // Millis returns milliseconds.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// ErrorLabel says where the axis of errors begins.
-const ErrorLabel = "error (floor: 1 us)"

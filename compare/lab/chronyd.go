@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+//go:build linux
+
 package main
 
 import (
@@ -24,9 +26,10 @@ import (
 // chronyRun is one setting in one world.
 type chronyRun struct {
 	w      *play.ChronydWorld
-	rate   float64
-	server string // settings of the line "server"
-	tail   string // settings of a line of their own
+	server string    // settings of the line "server"
+	tail   string    // settings of a line of their own
+	errs   []float64 // their sizes in order, us, once it is played
+	failed error
 }
 
 // name says what was set.
@@ -40,7 +43,7 @@ func (r chronyRun) play(clknetsim string, seeds []uint64) (errs []float64, err e
 	for _, seed := range seeds {
 		e, err := r.once(clknetsim, seed)
 		if err != nil {
-			return nil, fmt.Errorf("%s, %g/s, %q, seed %d: %w", r.w.Name, r.rate, r.name(), seed, err)
+			return nil, fmt.Errorf("%s, %q, seed %d: %w", r.w.Name, r.name(), seed, err)
 		}
 		errs = append(errs, e[int(r.w.Warmup.Seconds()*play.ChronydRate):]...)
 	}
@@ -52,7 +55,7 @@ func (r chronyRun) play(clknetsim string, seeds []uint64) (errs []float64, err e
 // and end A.
 func (r chronyRun) files(seed uint64) map[string]string {
 	const common = "cmdport 0\nbindcmdaddress /\n"
-	poll, delays := -int(math.Round(math.Log2(r.rate))), r.delays(seed)
+	poll, delays := -int(math.Round(math.Log2(r.w.Rate))), r.delays(seed)
 	client, server := r.rates(sim.A, seed), r.rates(sim.B, seed)
 	return map[string]string{
 		"1.conf": "local stratum 1\nallow\npidfile 1.pid\n" + common,
@@ -150,8 +153,8 @@ func (r chronyRun) delays(seed uint64) (lines [2]string) {
 		fmt.Fprintf(&out[side], "%.9f\n", seconds)
 		return arrives, ok
 	}
-	for n := 0.0; n < 1.2*r.rate*r.w.Duration.Seconds(); n++ { // some more, for polls that come early
-		at := time.Duration(n / r.rate * float64(time.Second))
+	for n := 0.0; n < 1.2*r.w.Rate*r.w.Duration.Seconds(); n++ { // some more, for polls that come early
+		at := time.Duration(n / r.w.Rate * float64(time.Second))
 		if arrives, ok := send(sim.A, at); ok {
 			last = max(last, arrives) // a response does not go back in time
 			send(sim.B, last)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+//go:build linux
+
 package main
 
 import (
@@ -10,10 +12,24 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"timesync/compare/kept"
 	"timesync/compare/play"
 	"timesync/internal/stat"
 )
+
+// chronydSettings are those that a knowing user would try first, one from each line: how
+// many samples the line is laid through, which of them count, and whether a few are
+// merged to one before.
+var chronydSettings = [][]string{
+	{"", "maxsamples 8", "maxsamples 16", "minsamples 32", "minsamples 64"},
+	{"", "maxdelayquant 0.1", "maxdelayquant 0.5", "maxdelayratio 2", "maxdelaydevratio 1"},
+	{"", "filter 4", "filter 16"},
+}
+
+// chronydTails are tried with the best of those: for how long chronyd slews the clock, and
+// from what on it sets it instead.
+var chronydTails = []string{"", "corrtimeratio 1", "corrtimeratio 10", "makestep 0.001 -1"}
 
 // combinations returns one choice from each line, joined.
 func combinations(lines [][]string) []string {
@@ -31,79 +47,71 @@ func combinations(lines [][]string) []string {
 }
 
 // measureWorld looks for the best setting in one world, and keeps its figures.
-func measureWorld(c *kept.Chronyd, run chronyRun, clknetsim string) error {
-	f, best, err := run.search(clknetsim)
+func measureWorld(c *kept.Chronyd, w *play.ChronydWorld, clknetsim string) error {
+	all, err := search(w, clknetsim)
 	if err != nil {
 		return err
 	}
-	if old := c.Find(f.Set, f.World, f.Rate); old != nil {
-		*old = *f
+	best := byTail(all)[0]
+	f := kept.ChronydFigures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: len(combinations(chronydSettings)) + len(all),
+		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(all[0].errs)}
+	if old := c.Find(f.Set, f.World); old != nil {
+		*old = f
 	} else {
-		c.Figures = append(c.Figures, *f)
+		c.Figures = append(c.Figures, f)
 	}
-	fmt.Fprintf(os.Stderr, "compare: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.Key(), kept.At(f.Best, 0.99), f.Setting, kept.At(f.Stock, 0.99))
+	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
 	if f.Set != play.Simulated || !slices.Contains(play.TaughtWorlds, f.World) {
 		return nil
 	}
 	errs, err := best.once(clknetsim, play.FirstSeed)
-	if err != nil {
-		return err
+	var series play.Seconds
+	for i, e := range errs {
+		series.Take(time.Duration(i)*time.Second/play.ChronydRate, e)
 	}
-	c.Series[f.World] = nil
-	for second := range slices.Chunk(errs, play.ChronydRate) {
-		c.Series[f.World] = append(c.Series[f.World], slices.Max(second))
-	}
-	return nil
+	c.Series[f.World] = series
+	return err
 }
 
-// search looks for chronyd's best setting: all on the first seed, then the best three on all
-// seeds, each with every tail. What is best is judged on the very seeds that are reported,
-// which favours chronyd.
-func (r chronyRun) search(clknetsim string) (*kept.ChronydFigures, chronyRun, error) {
-	seeds := r.w.FirstSeeds()
+// search tries all settings on the first seed, then the defaults and the best three on all seeds, each
+// of those with every tail, and returns the latter. What is best is judged on the very seeds that are
+// reported, which favours chronyd.
+func search(w *play.ChronydWorld, clknetsim string) ([]chronyRun, error) {
 	var tried []chronyRun
-	for _, server := range combinations(kept.ChronydSettings) {
-		r.server = server
-		tried = append(tried, r)
+	for _, server := range combinations(chronydSettings) {
+		tried = append(tried, chronyRun{w: w, server: server})
 	}
-	first, err := playAll(clknetsim, tried, seeds[:1])
+	tried, err := playAll(clknetsim, tried, w.FirstSeeds()[:1])
 	if err != nil {
-		return nil, r, err
+		return nil, err
 	}
-	short := []chronyRun{{w: r.w, rate: r.rate}} // as it is
-	for _, i := range byTail(first)[:3] {
-		for _, tail := range kept.ChronydTails {
-			run := tried[i]
-			run.tail = tail
+	short := []chronyRun{{w: w}}
+	for _, run := range byTail(tried)[:3] {
+		for _, run.tail = range chronydTails {
 			short = append(short, run)
 		}
 	}
-	last, err := playAll(clknetsim, short, seeds)
-	if err != nil {
-		return nil, r, err
-	}
-	best := byTail(last)[0]
-	f := &kept.ChronydFigures{Set: r.w.Set, World: r.w.Name, Rate: r.rate, Version: version("chronyd"), Tried: len(tried) + len(short), Setting: short[best].name()}
-	for i, q := range kept.Kept {
-		f.Best[i], f.Stock[i] = stat.OrNaN(last[best], q), stat.OrNaN(last[0], q)
-	}
-	return f, short[best], nil
+	return playAll(clknetsim, short, w.FirstSeeds())
 }
 
 // playAll plays runs on all processors.
-func playAll(clknetsim string, runs []chronyRun, seeds []uint64) ([][]float64, error) {
-	errs, failed := make([][]float64, len(runs)), make([]error, len(runs))
-	play.Each(len(runs), func(i int) { errs[i], failed[i] = runs[i].play(clknetsim, seeds) })
-	return errs, errors.Join(failed...)
+func playAll(clknetsim string, runs []chronyRun, seeds []uint64) ([]chronyRun, error) {
+	var failed []error
+	played := play.Map(runs, func(r chronyRun) chronyRun {
+		r.errs, r.failed = r.play(clknetsim, seeds)
+		return r
+	})
+	for _, r := range played {
+		failed = append(failed, r.failed)
+	}
+	return played, errors.Join(failed...)
 }
 
-// byTail returns the indexes of errors in order of their 99th percentile.
-func byTail(errs [][]float64) (order []int) {
-	for i := range errs {
-		order = append(order, i)
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(stat.OrNaN(errs[a], 0.99), stat.OrNaN(errs[b], 0.99)) })
-	return order
+// byTail returns runs in order of their 99th percentile.
+func byTail(runs []chronyRun) []chronyRun {
+	return slices.SortedStableFunc(slices.Values(runs), func(a, b chronyRun) int {
+		return cmp.Compare(stat.OrNaN(a.errs, 0.99), stat.OrNaN(b.errs, 0.99))
+	})
 }
 
 // measureChronyd plays all worlds, and writes what chronyd did into its files as soon as it is
@@ -125,15 +133,9 @@ func measureChronyd(o options) error {
 		return err
 	}
 	for i := range worlds {
-		for _, rate := range worlds[i].Rates {
-			run := chronyRun{w: &worlds[i], rate: rate}
-			if f := (kept.ChronydFigures{Set: run.w.Set, World: run.w.Name, Rate: rate}); !strings.Contains(f.Key(), o.only) {
-				continue
-			}
-			if err := measureWorld(known, run, folder); err != nil {
-				return err
-			}
-			if err := known.Write(o.out); err != nil {
+		if w := &worlds[i]; strings.Contains(w.Set+", "+w.Name, o.only) {
+			err := measureWorld(known, w, folder)
+			if err = errors.Join(err, known.Write(o.out)); err != nil {
 				return err
 			}
 		}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+//go:build linux
+
 // These tests prove that the real chronyd is given the worlds that the other methods get.
 
 package main
@@ -32,8 +34,8 @@ func lanRun(t *testing.T) chronyRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worlds[0].Duration = time.Minute
-	return chronyRun{w: &worlds[0], rate: 16}
+	worlds[1].Duration = time.Minute // 16 polls a second
+	return chronyRun{w: &worlds[1]}
 }
 
 // values reads one number from each line.
@@ -59,7 +61,7 @@ func TestChronyClocks(t *testing.T) {
 	const seed = 7
 	for _, name := range []string{worlds[0].Name, "slew", "clockstep"} {
 		w := &worlds[slices.IndexFunc(worlds, func(w play.ChronydWorld) bool { return w.Name == name })]
-		r := chronyRun{w: w, rate: 1}
+		r := chronyRun{w: w}
 		var first, offset int64 // of B to A, as sim.Run has it
 		var last time.Duration
 		pair := sim.Pair{A: &play.OracleEnd{}, B: &play.OracleEnd{}}
@@ -141,8 +143,8 @@ func TestChronyOffsets(t *testing.T) {
 func TestChronyFiles(t *testing.T) {
 	dir := t.TempDir()
 	c := &kept.Chronyd{
-		Figures: []kept.ChronydFigures{{Set: play.Simulated, World: "ideal", Version: "4.3", Rate: 1, Tried: 58, Setting: "filter 4", Best: [4]float64{1, 2, 3, 4}, Stock: [4]float64{5, 6, 7, 8.5}}},
-		Series:  map[string][]float64{"ideal": {1, 2.5}},
+		Figures: []kept.ChronydFigures{{Set: play.Simulated, World: "ideal", Version: "4.3", Tried: 58, Setting: "filter 4", Best: kept.QuantilesOf([]float64{3}), Stock: kept.QuantilesOf([]float64{5, 8.5})}},
+		Series:  map[string]play.Seconds{"ideal": {1, 2.5}},
 	}
 	if err := c.Write(dir); err != nil {
 		t.Fatal(err)
@@ -151,10 +153,10 @@ func TestChronyFiles(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if v := got.Value("ideal", 0.99); v != 3 {
+	if v := got.P99(play.Simulated, "ideal"); v != 3 {
 		t.Errorf("p99 %g", v)
 	}
-	if v := got.Value("wander", 0.99); !math.IsNaN(v) {
+	if v := got.P99(play.Simulated, "wander"); !math.IsNaN(v) {
 		t.Errorf("p99 %g of a world that was not measured", v)
 	}
 	if empty, err := kept.ChronydIn(os.DirFS(t.TempDir())); err != nil || len(empty.Figures) > 0 {

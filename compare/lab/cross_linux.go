@@ -5,9 +5,9 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"time"
+	"timesync/internal/sim"
 )
 
 const crossPort = 7100
@@ -15,13 +15,8 @@ const crossPort = 7100
 // cross sends bursts of packets at random moments: those of a Poisson process. A burst has
 // 1 to 20 packets of 1,200 bytes.
 func cross(ctx context.Context, spaces [2]string, side int, share float64, seed uint64) error {
-	const payload, header, longest = 1200, 14 + 20 + 8, 20 // Ethernet, IPv4, UDP
-	var conn *net.UDPConn
-	err := within(spaces[side], func() (err error) {
-		// Nobody reads what arrives: the kernel drops it when the socket is full.
-		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[side], crossPort)))
-		return err
-	})
+	const payload, header, longest = 1200, 14 + 20 + 8, 20     // Ethernet, IPv4, UDP
+	conn, err := open(spaces[side], sim.Side(side), crossPort) // nobody reads it: what it has no room for is dropped
 	if err != nil {
 		return err
 	}

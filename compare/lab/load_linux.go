@@ -11,9 +11,9 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -82,7 +82,7 @@ func (w linkLoad) fill(ctx context.Context, spaces [2]string, side int, l *link)
 		err = l.fillPhases(ctx, spaces, side)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "compare: load:", err)
+		fmt.Fprintln(os.Stderr, "lab: load:", err)
 	}
 }
 
@@ -130,13 +130,11 @@ func fill(spaces [2]string, side int, lasting time.Duration) error {
 			}()
 		}
 	}()
-	errs := make([]error, linkFlows)
-	var flows sync.WaitGroup
-	for i := range errs {
-		flows.Go(func() { errs[i] = flow(spaces[side], listener.Addr().String(), lasting) })
+	var flows errgroup.Group
+	for range linkFlows {
+		flows.Go(func() error { return flow(spaces[side], listener.Addr().String(), lasting) })
 	}
-	flows.Wait()
-	return errors.Join(errs...)
+	return flows.Wait()
 }
 
 // flow is one TCP connection that sends as much as it can.
@@ -151,9 +149,6 @@ func flow(space, address string, lasting time.Duration) error {
 		return err
 	}
 	defer conn.Close()
-	if err := fillBuffers(conn.(*net.TCPConn)); err != nil {
-		return err
-	}
 	conn.(*net.TCPConn).SetLinger(0) // what waits in the queue is not wanted any more
 	conn.SetDeadline(deadline)
 	for chunk := make([]byte, 1<<16); err == nil; {
@@ -163,17 +158,4 @@ func flow(space, address string, lasting time.Duration) error {
 		return nil
 	}
 	return err
-}
-
-// fillBuffers chooses CUBIC, which fills buffers, as most TCP does; BBR tries not to.
-func fillBuffers(conn *net.TCPConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var chosen error
-	err = raw.Control(func(fd uintptr) {
-		chosen = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic")
-	})
-	return errors.Join(err, chosen)
 }

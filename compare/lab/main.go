@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+//go:build linux
+
 // Command lab measures beside other programs, as they are. Scripts beside it set them up:
 //
 //	queue.sh       beside chronyd and ptp4l, on a real queue between network namespaces: QUEUE.md
 //	chronyd.sh     the real chronyd in simulated worlds: kept/chronyd.csv
 //	original.sh    the C++ original, live: ORIGINAL.md
-//
-// go run ./lab -replay FILE plays a trace of queue.sh again.
 package main
 
 import (
@@ -32,9 +32,8 @@ func main() {
 	flag.StringVar(&o.link, "link", "", "measure between the network namespaces `A,B`; see queue.sh")
 	flag.StringVar(&o.clknetsim, "chronyd", "", "play the real chronyd in simulated worlds by the clknetsim of this `folder`; see chronyd.sh")
 	flag.StringVar(&o.original, "original", "", "measure live beside the C++ original, of which this `program` is a peer; see original.sh")
-	replay := flag.String("replay", "", "replay a trace `file` that -record has written")
 	flag.StringVar(&o.only, "only", "", "only what has this in its name, such as cross90, LAN or frames")
-	flag.StringVar(&o.record, "record", "", "with -link: `folder` for a trace of each kind of datagrams, to be replayed")
+	flag.StringVar(&o.record, "record", "", "with -link: `folder` for the delays of each kind of datagrams; go run ./report -traces plays them again")
 	flag.StringVar(&o.keep, "keep", "", "with -link and -only: record what both ends of this package are told into files of this `name`, with -a.tsr and -b.tsr behind it")
 	flag.DurationVar(&o.lasting, "lasting", 0, "how long each load of -link (90s) or row of -original (60s) lasts")
 	flag.StringVar(&o.out, "out", "measured", "`folder` for what comes out; ../docs is that of the project's documents")
@@ -48,8 +47,6 @@ func main() {
 		err = measureChronyd(o)
 	case o.original != "":
 		err = measureOriginal(o)
-	case *replay != "":
-		err = replayLink(*replay)
 	default:
 		err = errors.New("nothing to measure: see -help")
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"net"
 	"sync"
 	"time"
@@ -18,7 +17,7 @@ type oursEnd struct {
 	*liveEnd
 	udp *net.UDPConn
 	mu  sync.Mutex
-	est sim.Estimator
+	est play.Subject
 	due time.Time // the next report
 }
 
@@ -29,7 +28,7 @@ func (e *liveEnd) runOurs(ctx context.Context, c *liveCase, lasting time.Duratio
 		return err
 	}
 	defer udp.Close()
-	o := &oursEnd{liveEnd: e, udp: udp, est: play.MethodNamed(play.Ours).Make()}
+	o := &oursEnd{liveEnd: e, udp: udp}
 	go o.receive()
 	lasts, stop := context.WithTimeout(ctx, lasting)
 	defer stop()
@@ -54,15 +53,11 @@ func (o *oursEnd) receive() {
 		if err != nil {
 			return
 		}
-		if n != liveDatagram {
-			continue
+		if n == liveDatagram {
+			o.mu.Lock()
+			sim.OpenDatagram(&o.est.Sync, b[:n], at)
+			o.mu.Unlock()
 		}
-		o.mu.Lock()
-		o.est.OnDatagram(get24(b[:]), at)
-		if b[3] != 0 {
-			o.est.OnPeerMinDelta(get24(b[4:]), at)
-		}
-		o.mu.Unlock()
 	}
 }
 
@@ -79,17 +74,12 @@ func (o *oursEnd) ask() {
 func (o *oursEnd) send() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var b [liveDatagram]byte
 	now := monotonic()
-	if delta, ok := o.est.MinDelta(o.clock(now)); ok && time.Now().After(o.due) {
+	b := sim.StartDatagram(&o.est.Sync, o.clock(now))
+	if due := time.Now().After(o.due); due && b[3] == 1 {
 		o.due = time.Now().Add(sim.ReportEvery(time.Duration(now-o.begin) * us))
-		b[3] = 1
-		put24(b[4:], delta)
+	} else {
+		b[3] = 0
 	}
-	put24(b[:], sim.Stamp(o.clock(monotonic())))
-	o.udp.WriteToUDPAddrPort(b[:], loopback(o.to))
+	o.udp.WriteToUDPAddrPort(b, loopback(o.to))
 }
-
-func get24(b []byte) uint32 { return uint32(binary.BigEndian.Uint16(b))<<8 | uint32(b[2]) }
-
-func put24(b []byte, v uint32) { b[0], b[1], b[2] = byte(v>>16), byte(v>>8), byte(v) }

@@ -11,9 +11,30 @@ import (
 	"strings"
 	"sync"
 	"time"
+
 	"timesync/compare/page"
 	"timesync/internal/stat"
+
+	"golang.org/x/sync/errgroup"
 )
+
+// liveColumn is an end of a pair, and its peer: true is the C++ original.
+type liveColumn struct{ self, peer bool }
+
+var liveColumns = []struct {
+	name string
+	liveColumn
+}{
+	{"two of ours", liveColumn{false, false}}, {"ours beside C++", liveColumn{false, true}},
+	{"C++ beside ours", liveColumn{true, false}}, {"two C++", liveColumn{true, true}},
+}
+
+// live is what came out: errors by column, of one case, and how the port did in all.
+type live struct {
+	mu                   sync.Mutex
+	errs                 map[liveColumn][]float64
+	compared, mismatches int
+}
 
 // measureOriginal plays all cases live and writes ORIGINAL.md. It fails if the port of the
 // original in internal/rivals is not equal to it in every bit.
@@ -22,67 +43,62 @@ func measureOriginal(o options) error {
 	if o.lasting <= liveWarmup {
 		return fmt.Errorf("-lasting has to be more than %v", liveWarmup)
 	}
-	rows := [][]string{{"datagrams", "two of ours", "ours beside C++", "C++ beside ours", "two C++"}}
+	rows := [][]string{{"datagrams"}}
+	for _, c := range liveColumns {
+		rows[0] = append(rows[0], c.name)
+	}
+	var l live
 	var worse []string // rows in which two of ours are
-	compared, mismatches := 0, 0
 	for i := range liveCases {
 		c := &liveCases[i]
 		if !strings.Contains(c.name, o.only) {
 			continue
 		}
-		ends, err := c.play(o)
-		if err != nil {
+		if err := l.play(c, o); err != nil {
 			return err
 		}
-		row, tails := []string{c.name}, []float64{}
-		for _, e := range [][]*liveEnd{ends[0][:], {ends[1][0]}, {ends[1][1]}, ends[2][:]} {
-			var errs []float64
-			for _, end := range e {
-				errs = append(errs, end.errs...)
-				compared, mismatches = compared+end.compared, mismatches+end.mismatches
-			}
-			row, tails = append(row, cell(errs)), append(tails, stat.OrNaN(errs, 0.99)) // cell sorts them
+		row := []string{c.name}
+		for _, column := range liveColumns {
+			row = append(row, cell(l.errs[column.liveColumn]))
 		}
-		if tails[0] > tails[3] {
-			worse = append(worse, fmt.Sprintf("%s (%.0f us; ours %.0f us)", c.name, tails[3], tails[0]))
+		ours, theirs := stat.OrNaN(l.errs[liveColumn{false, false}], 0.99), stat.OrNaN(l.errs[liveColumn{true, true}], 0.99)
+		if ours > theirs {
+			worse = append(worse, fmt.Sprintf("%s (%.0f us; ours %.0f us)", c.name, theirs, ours))
 		}
-		fmt.Fprintln(os.Stderr, "compare:", strings.Join(row, " | "))
+		fmt.Fprintln(os.Stderr, "lab:", strings.Join(row, " | "))
 		rows = append(rows, row)
 	}
-	d := originalDocument(o, rows, worse, compared, mismatches)
-	fmt.Print(d.Markdown())
-	if mismatches > 0 {
+	part := page.Text("Seed %d, %.0f s each row, from %.0f s on:", o.seed, o.lasting.Seconds(), liveWarmup.Seconds()) + page.Table(rows)
+	if len(worse) > 0 {
+		part += page.Text("**The 99th percentile of two C++ ends is below that of two of ours in:** %s.", strings.Join(worse, ", "))
+	} else {
+		part += page.Text("In no row is the 99th percentile of two C++ ends below that of two of ours.")
+	}
+	part += page.Text("The port of the original in `internal/rivals`, with which other tables compare, was given what the C++ ends were given: of %d delays, reports and readings of the remote clock, %d differ.", l.compared, l.mismatches)
+	fmt.Print(part)
+	if l.mismatches > 0 {
 		return errors.New("the port in internal/rivals is not equal to the original")
 	}
-	return d.Write(o.out, "ORIGINAL.md")
+	return page.Write("../docs/ORIGINAL.md", o.out, map[string]string{"live": part})
 }
 
 // play plays all pairs of a case at the same time.
-func (c *liveCase) play(o options) ([][2]*liveEnd, error) {
+func (l *live) play(c *liveCase, o options) error {
+	l.errs = map[liveColumn][]float64{}
 	const ports = 4 // of a session: two ends, and the relay's two
-	ends, errs := make([][2]*liveEnd, len(livePairs)), make([]error, len(livePairs))
-	var all sync.WaitGroup
-	for i, p := range livePairs {
-		all.Go(func() {
-			ends[i], errs[i] = c.session(context.Background(), o.original, p.cpp, livePort+ports*i, o.lasting, o.seed)
+	var all errgroup.Group
+	for i, cpp := range livePairs {
+		all.Go(func() error {
+			ends, err := c.session(context.Background(), o.original, cpp, livePort+ports*i, o.lasting, o.seed)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for side, e := range ends {
+				column := liveColumn{cpp[side], cpp[1-side]}
+				l.errs[column] = append(l.errs[column], e.errs...)
+				l.compared, l.mismatches = l.compared+e.compared, l.mismatches+e.mismatches
+			}
+			return err
 		})
 	}
-	all.Wait()
-	return ends, errors.Join(errs...)
-}
-
-// originalDocument is ORIGINAL.md.
-func originalDocument(o options, rows [][]string, worse []string, compared, mismatches int) *page.Document {
-	d := new(page.Document)
-	d.Heading(1, "Beside the C++ original, live")
-	d.Text("catid/TimeSync itself, in a C++ program that does what its README says, and this package exchange datagrams over UDP on the loopback interface, through a relay: 20 ms each way and an exponential jitter of 3 ms that neighbours share, unless the row says otherwise. Both programs read the machine's monotonic clock, after each read; one end %.0f ppm fast. Three pairs run at the same time, %.0f s each row. Error of the remote clock in microseconds from %.0f s on, median / 99th percentile / maximum:", liveSkew, o.lasting.Seconds(), liveWarmup.Seconds())
-	d.Table(rows)
-	if len(worse) > 0 {
-		d.Text("**The 99th percentile of two C++ ends is below that of two of ours in:** %s.", strings.Join(worse, ", "))
-	} else {
-		d.Text("In no row is the 99th percentile of two C++ ends below that of two of ours.")
-	}
-	d.Text("The port of the original in `internal/rivals`, with which other tables compare, was given what the C++ ends were given: of %d delays, reports and readings of the remote clock, %d differ.", compared, mismatches)
-	d.Code("compare/lab/original.sh TIMESYNC docs    # TIMESYNC is a checkout of github.com/catid/TimeSync")
-	return d
+	return all.Wait()
 }

@@ -43,9 +43,8 @@ type rival struct {
 	server, client string
 	// arguments come before the configuration file.
 	arguments []string
-	// watch reads estimates until the program ends or ctx is over; nil means that the
-	// client's output has them.
-	watch func(ctx context.Context, folder string, found func(usec float64)) error
+	// watch reads estimates until the client ends, whose output is out, or ctx is over.
+	watch func(ctx context.Context, folder string, out *bufio.Scanner, found func(usec float64)) error
 }
 
 // chronyServer serves the machine's clock.
@@ -57,7 +56,7 @@ const chronySockets = "cmdport 0\nbindcmdaddress SOCK/sock\npidfile SOCK/pid\n"
 // rivalPrograms are tried in every experiment. All take the kernel's times.
 var rivalPrograms = []rival{
 	chrony(play.Chronyd, chronyServer, 0), chrony(play.ChronydOften, "", -4),
-	{name: "ptp4l 16/s", program: "ptp4l", arguments: []string{"-m", "-f"},
+	{name: "ptp4l 16/s", program: "ptp4l", arguments: []string{"-m", "-f"}, watch: offsets,
 		server: ptpCommon + "unicast_listen 1\ninhibit_multicast_service 1\nmasterOnly 1\n[eth0]\n",
 		client: ptpCommon + "slaveOnly 1\nsummary_interval -6\n[unicast_master_table]\ntable_id 1\nlogQueryInterval 0\nUDPv4 " + linkHosts[1].String() + "\n[eth0]\nunicast_master_table 1\n"},
 }
@@ -120,10 +119,11 @@ func (p rival) run(ctx context.Context, spaces [2]string, folder string, found f
 	}
 	defer client.Wait()
 	defer client.Process.Kill()
-	if p.watch != nil {
-		go drain(out)
-		return p.watch(ctx, home, found)
-	}
+	return p.watch(ctx, home, out, found)
+}
+
+// offsets reads what ptp4l prints.
+func offsets(_ context.Context, _ string, out *bufio.Scanner, found func(float64)) error {
 	offset := regexp.MustCompile(`master offset +(-?\d+) `)
 	for out.Scan() {
 		if m := offset.FindStringSubmatch(out.Text()); m != nil {
@@ -131,10 +131,7 @@ func (p rival) run(ctx context.Context, spaces [2]string, folder string, found f
 			found(ns / 1e3)
 		}
 	}
-	if ctx.Err() == nil {
-		return errors.New("it ended")
-	}
-	return nil
+	return errors.New("it ended")
 }
 
 // start starts the program in a namespace, with its files in a folder of its own.
@@ -161,7 +158,8 @@ func drain(s *bufio.Scanner) {
 }
 
 // tracking asks chronyd ten times a second for its estimate, through chronyc.
-func tracking(ctx context.Context, folder string, found func(float64)) error {
+func tracking(ctx context.Context, folder string, out *bufio.Scanner, found func(float64)) error {
+	go drain(out)
 	socket := filepath.Join(folder, "sock")
 	for ; ; time.Sleep(linkAsk) { // chronyd makes it when it is ready
 		if _, err := os.Stat(socket); err == nil || ctx.Err() != nil {
@@ -182,14 +180,14 @@ func tracking(ctx context.Context, folder string, found func(float64)) error {
 	}
 	defer c.Wait()
 	defer c.Process.Kill()
-	out := bufio.NewScanner(pipe)
+	answers := bufio.NewScanner(pipe)
 	for tick := time.NewTicker(linkAsk); ctx.Err() == nil; <-tick.C {
 		fmt.Fprintln(in, "tracking")
-		if !out.Scan() {
+		if !answers.Scan() {
 			return errors.New("chronyc ended")
 		}
 		// Reference, address, stratum, time, correction in seconds. Stratum 0 is no estimate.
-		field := strings.Split(out.Text(), ",")
+		field := strings.Split(answers.Text(), ",")
 		if len(field) < 5 || field[2] == "0" {
 			continue
 		}

@@ -35,6 +35,8 @@ go build -o "$program" ./lab
 for ns in "$a" "$b" "$r"; do
 	ip netns add "$ns" 2>/dev/null || why "ip netns add failed: no privilege for it, as in many containers"
 	ip -n "$ns" link set lo up
+	# CUBIC fills buffers, as most TCP does, and so does Reno, which each kernel has; BBR tries not to.
+	ip netns exec "$ns" sh -c 'cd /proc/sys/net/ipv4 && (echo cubic >tcp_congestion_control || echo reno >tcp_congestion_control)' 2>/dev/null
 done
 # host NAMESPACE NUMBER joins a host to the router by a cable.
 host() {

@@ -9,18 +9,22 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"gonum.org/v1/plot/plotter"
 
+	"timesync/clock"
 	"timesync/compare/play"
 	"timesync/internal/sim"
+	"timesync/rxtime"
 )
 
-// The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends are in this process, so the machine's own clock tells the truth; end B reads
-// it with a known offset and skew. What the ends exchange are real UDP datagrams, beside
-// traffic that fills the real queues of the router.
+// The real link: two hosts and a router in network namespaces, which queue.sh sets up. Both ends are in
+// this process, so the machine's own clock tells the truth; end B reads it with a known offset and
+// skew. What the ends exchange are real UDP datagrams, beside traffic that fills the real queues of
+// the router.
 
 // The addresses that queue.sh gives the hosts.
 var linkHosts = [2]netip.Addr{netip.AddrFrom4([4]byte{10, 77, 1, 2}), netip.AddrFrom4([4]byte{10, 77, 2, 2})}
@@ -30,6 +34,9 @@ const (
 	linkWarmup = 5 * time.Second // the first answers are not counted: chronyd has none earlier
 )
 
+// singles is the kind of traffic that most figures are of.
+const singles = 0
+
 // linkTraffics are how a program may send: both kinds cross the same queue at the same time.
 var linkTraffics = [...]struct {
 	name  string
@@ -37,29 +44,25 @@ var linkTraffics = [...]struct {
 	frame int // datagrams back to back
 	size  int // bytes of UDP payload
 }{
-	{"60 singles", time.Second / 60, 1, 64},
+	singles: {"60 singles", time.Second / 60, 1, 64},
 	{"30 frames of 8", time.Second / 30, 8, 200},
 }
 
-// The layout of a datagram, in bytes; its size is that of its traffic.
-const (
-	linkSeq     = 0                 // index of its row in the trace
-	linkSent    = 4                 // us after the start: for the oracle and the trace
-	linkStamps  = 12                // one for each skew
-	linkReports = linkStamps + 2*4  // one for each setup, or 0
-	linkRun     = linkReports + 8*4 // low bits of the start: the router may still hold a run's last datagrams
-	linkEnough  = linkRun + 4
+// linkDatagram is how a datagram begins; its size is that of its traffic.
+type linkDatagram struct {
+	Run     uint32    // low bits of the start: the router may still hold a run's last datagrams
+	Seq     uint32    // index of its row in the trace
+	Sent    uint64    // us after the start: for the oracle and the trace
+	Stamps  [2]uint32 // one for each of linkSkews
+	Reports [8]uint32 // one for each setup, or 0
+}
 
-	linkPresent = 1 << 31 // marks a report that is there
-	linkDelta   = 1<<24 - 1
-)
+const linkPresent = 1 << 31 // marks a report that is there
 
-// stamp returns where the stamp is that the setup reads.
-func (s linkSetup) stamp() int {
-	if s.skew == 0 {
-		return linkStamps + 4
-	}
-	return linkStamps
+// linkRow is a datagram. Times are microseconds after the start.
+type linkRow struct {
+	sent uint64
+	owd  int64 // until the kernel received it, or -1 if it did not arrive
 }
 
 // linkEnd is one end of one kind of traffic.
@@ -93,27 +96,25 @@ type link struct {
 	rivals  []rivalRun
 }
 
-// since returns the time since the start, us.
-func (l *link) since(machine uint64) uint64 { return machine - l.start }
-
 // runLink runs one experiment.
 // With a name in keep, this package's estimators of the single datagrams are recorded.
 func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64, keep string) (l *link, err error) {
 	l = &link{load: load, lasting: lasting, seed: seed}
 	for i := range l.streams {
 		for side := range l.streams[i].ends {
-			e, err := newLinkEnd(spaces[side], sim.Side(side), uint16(linkPort+i))
-			if err != nil {
+			e, port := newLinkEnd(sim.Side(side)), uint16(linkPort+i)
+			e.peer = netip.AddrPortFrom(linkHosts[1-side], port)
+			if e.udp, err = open(spaces[side], e.side, port); err != nil {
 				return nil, err
 			}
 			defer e.udp.Close()
 			l.streams[i].ends[side] = e
-			if keep != "" && i == 0 {
-				r, failed := recordSubject(keep + [2]string{"-a", "-b"}[side] + ".tsr")
+			if keep != "" && i == singles {
+				r, failed := play.Record(keep + [2]string{"-a", "-b"}[side] + ".tsr")
 				if failed != nil {
 					return nil, failed
 				}
-				defer func() { err = errors.Join(err, r.close()) }()
+				defer func() { err = errors.Join(err, r.Close()) }()
 				e.ests[0] = r
 			}
 		}
@@ -121,7 +122,7 @@ func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64
 	filled, stop := context.WithTimeout(context.Background(), load.before+lasting)
 	defer stop()
 	var others sync.WaitGroup
-	l.start, l.begun = play.MachineUsec()+uint64(load.before/time.Microsecond), time.Now().Add(load.before)
+	l.start, l.begun = clock.Now()+uint64(load.before/time.Microsecond), time.Now().Add(load.before)
 	for side := range spaces {
 		others.Go(func() { load.fill(filled, spaces, side, l) })
 	}
@@ -144,16 +145,21 @@ func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64
 	return l, nil
 }
 
-func newLinkEnd(space string, side sim.Side, port uint16) (*linkEnd, error) {
-	e := &linkEnd{side: side, peer: netip.AddrPortFrom(linkHosts[1-side], port)}
+func newLinkEnd(side sim.Side) *linkEnd {
+	e := &linkEnd{side: side}
 	for _, s := range linkSetups {
 		e.ests = append(e.ests, play.MethodNamed(s.Method).Make())
 	}
-	err := within(space, func() (err error) {
-		e.udp, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[side], port)))
+	return e
+}
+
+// open opens a port of a host in its namespace.
+func open(space string, host sim.Side, port uint16) (udp *net.UDPConn, err error) {
+	err = within(space, func() (err error) {
+		udp, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[host], port)))
 		return err
 	})
-	return e, err
+	return udp, err
 }
 
 // every calls do again and again until ctx is over.
@@ -181,69 +187,77 @@ func (l *link) sendAll(traffic int) {
 
 // askAll asks every method.
 func (l *link) askAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for i := range l.streams {
 		for _, e := range l.streams[i].ends {
-			l.ask(&l.streams[i], e)
+			l.streams[i].ask(e, l.now())
 		}
 	}
 }
+
+// now is the time since the start, us.
+func (l *link) now() uint64 { return clock.Now() - l.start }
 
 // send sends a datagram with both stamps, and every half second at first, later every 2 s,
 // with the reports.
 func (l *link) send(traffic int, e *linkEnd) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, to := &l.streams[traffic], 1-e.side
 	b := make([]byte, linkTraffics[traffic].size)
-	now := l.since(play.MachineUsec())
-	reported := e.reports(now, b)
-	binary.BigEndian.PutUint32(b[linkSeq:], uint32(len(s.trace[to])))
-	binary.BigEndian.PutUint32(b[linkRun:], uint32(l.start))
-	sent := l.since(play.MachineUsec()) // as late as possible
-	binary.BigEndian.PutUint64(b[linkSent:], sent)
-	for i, skew := range [...]float64{linkSkew, 0} {
-		binary.BigEndian.PutUint32(b[linkStamps+4*i:], sim.Stamp(linkClock(e.side, sent, skew)))
-	}
-	s.trace[to] = append(s.trace[to], linkRow{sent: sent, owd: -1, read: -1, asked: now, reported: reported})
+	d := linkDatagram{Run: uint32(l.start), Reports: e.reports(l.now())}
+	l.streams[traffic].stamp(e, l.now(), &d) // as late as possible
+	binary.Encode(b, binary.BigEndian, &d)
 	e.udp.WriteToUDPAddrPort(b, e.peer)
 }
 
-// reports puts the reports into a datagram if they are due.
-func (e *linkEnd) reports(now uint64, b []byte) bool {
+// stamp says in a datagram when it is sent.
+func (s *linkStream) stamp(e *linkEnd, sent uint64, d *linkDatagram) {
+	trace := &s.trace[1-e.side]
+	d.Seq, d.Sent = uint32(len(*trace)), sent
+	for i, skew := range linkSkews {
+		d.Stamps[i] = sim.Stamp(linkClock(e.side, sent, skew))
+	}
+	*trace = append(*trace, linkRow{sent, -1})
+}
+
+// reports returns the reports if they are due.
+func (e *linkEnd) reports(now uint64) (all [8]uint32) {
 	at := time.Duration(now) * time.Microsecond
 	if !e.heard || at < e.due {
-		return false
+		return all
 	}
 	e.due = at + sim.ReportEvery(at)
 	for i, est := range e.ests {
 		if delta, ok := est.MinDelta(linkClock(e.side, now, linkSetups[i].skew)); ok {
-			binary.BigEndian.PutUint32(b[linkReports+4*i:], delta|linkPresent)
+			all[i] = delta | linkPresent
 		}
 	}
-	return true
+	return all
 }
 
 // receive takes what arrives at an end until its socket is closed.
 func (l *link) receive(s *linkStream, e *linkEnd) {
-	read := play.KernelReader(e.udp)
+	conn := rxtime.NewConn(e.udp)
 	var b [2048]byte
 	for {
-		n, _, kernel, err := read(b[:])
+		n, _, kernel, err := conn.ReadFrom(b[:])
 		if err != nil {
 			return
 		}
-		after := play.MachineUsec()
-		if n < linkEnough || binary.BigEndian.Uint32(b[linkRun:]) != uint32(l.start) {
+		after := l.now()
+		var d linkDatagram
+		if _, err := binary.Decode(b[:n], binary.BigEndian, &d); err != nil || d.Run != uint32(l.start) {
 			continue
 		}
 		l.mu.Lock()
-		s.take(e, b[:n], l.since(kernel), l.since(after))
+		s.take(e, &d, kernel-l.start, after)
 		l.mu.Unlock()
 	}
 }
 
 // take takes a datagram.
-func (s *linkStream) take(e *linkEnd, b []byte, kernel, after uint64) {
+func (s *linkStream) take(e *linkEnd, d *linkDatagram, kernel, after uint64) {
 	e.heard = true
 	for i, est := range e.ests {
 		setup, at := linkSetups[i], after
@@ -251,24 +265,20 @@ func (s *linkStream) take(e *linkEnd, b []byte, kernel, after uint64) {
 			at = kernel
 		}
 		local := linkClock(e.side, at, setup.skew)
-		est.OnDatagram(binary.BigEndian.Uint32(b[setup.stamp():]), local)
-		if r := binary.BigEndian.Uint32(b[linkReports+4*i:]); r&linkPresent != 0 {
-			est.OnPeerMinDelta(r&linkDelta, local)
+		est.OnDatagram(d.Stamps[slices.Index(linkSkews[:], setup.skew)], local)
+		if d.Reports[i] != 0 {
+			est.OnPeerMinDelta(d.Reports[i]&^linkPresent, local)
 		}
 	}
-	sent := binary.BigEndian.Uint64(b[linkSent:])
-	row := &s.trace[e.side][binary.BigEndian.Uint32(b[linkSeq:])]
-	row.owd, row.read = max(int64(kernel-sent), 0), max(int64(after-sent), 0)
+	row := &s.trace[e.side][d.Seq]
+	row.owd = max(int64(kernel-d.Sent), 0)
 	o := sim.Observation{Side: e.side, At: time.Duration(kernel) * time.Microsecond, ErrUsec: -float64(row.owd)}
-	s.oracle.Ends[e.side].OnDatagram(binary.BigEndian.Uint32(b[linkStamps:]), linkClock(e.side, kernel, linkSkew))
+	s.oracle.Ends[e.side].OnDatagram(d.Stamps[0], linkClock(e.side, kernel, linkSkews[0]))
 	s.oracle.Heard(&o)
 }
 
 // ask asks every method at an end.
-func (l *link) ask(s *linkStream, e *linkEnd) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.since(play.MachineUsec())
+func (s *linkStream) ask(e *linkEnd, now uint64) {
 	at := time.Duration(now) * time.Microsecond
 	for i, est := range e.ests {
 		setup := linkSetups[i]

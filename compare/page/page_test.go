@@ -11,38 +11,31 @@ import (
 	"testing"
 )
 
-func TestBlock(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.md")
+func TestFill(t *testing.T) {
 	text := "before\n\n<!-- begin x: by hand -->\nold\n<!-- end x -->\n\nafter\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d := new(Document)
-	d.Table([][]string{{"a", "b"}, {"1", "2"}})
+	want := "before\n\n<!-- begin x: by hand -->\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n<!-- end x -->\n\nafter\n"
+	parts := map[string]string{"x": Table([][]string{{"a", "b"}, {"1", "2"}})}
 	for range 2 { // the second time nothing changes
-		if err := d.Block(path, "x"); err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile(path)
-		if want := "before\n\n<!-- begin x: by hand -->\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n<!-- end x -->\n\nafter\n"; err != nil || string(got) != want {
-			t.Errorf("%q, want %q, %v", got, want, err)
+		var err error
+		if text, err = Fill(text, parts); err != nil || text != want {
+			t.Errorf("%q, want %q, %v", text, want, err)
 		}
 	}
 	for _, bad := range []string{"", "<!-- begin x: -->\n", "<!-- end x -->\n", "<!-- begin y: -->\n<!-- end y -->\n"} {
-		if _, err := ReplaceBlock(bad, "x", "new"); err == nil {
-			t.Errorf("%q has no block, and no error", bad)
+		if _, err := Fill(bad, parts); err == nil {
+			t.Errorf("%q has no part of that name, and no error", bad)
 		}
 	}
 }
 
-func TestPage(t *testing.T) {
-	d := new(Document)
-	d.Heading(1, "A title")
-	d.Text("see [below](#what-each-does-and-costs), and `a < b`")
-	d.Heading(2, "What each does, and costs")
-	d.Table([][]string{{"a", "b"}, {"1", "**2**"}})
-	path := filepath.Join(t.TempDir(), "index.html")
-	if err := d.WritePage(path, "A title"); err != nil {
+func TestHTML(t *testing.T) {
+	text := "# A title\n\nsee [below](#what-each-does-and-costs), and `a < b`\n\n## What each does, and costs\n\n" +
+		Table([][]string{{"a", "b"}, {"1", "**2**"}})
+	document, path := filepath.Join(t.TempDir(), "x.md"), filepath.Join(t.TempDir(), "index.html")
+	if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := HTML(document, path, "A title"); err != nil {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile(path)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"timesync/internal/sim"
@@ -16,12 +16,12 @@ import (
 // delays that it is given, faster than real time. The clocks are those that internal/sim
 // gives to the other methods; the delays are drawn from the same links.
 
-// ChronydWorld is a world in which chronyd polls at one rate or more. Its Set is EqualRates,
-// where the others send as often, or Simulated, where they send as the scenario says.
+// ChronydWorld is a world in which chronyd polls at one rate. Its Set is EqualRates, where the
+// others send as often, or Simulated, where they send as the scenario says.
 type ChronydWorld struct {
 	sim.Scenario
 	Set   string
-	Rates []float64 // exchanges a second
+	Rate  float64 // exchanges a second
 	seeds int
 }
 
@@ -43,7 +43,7 @@ func AllChronydWorlds() ([]ChronydWorld, error) {
 	worlds, err := EqualWorlds()
 	for _, sc := range sim.Scenarios() {
 		if sc.Off == nil {
-			worlds = append(worlds, ChronydWorld{sc, Simulated, []float64{1}, SimSeeds})
+			worlds = append(worlds, ChronydWorld{sc, Simulated, 1, SimSeeds})
 		}
 	}
 	return worlds, err
@@ -53,7 +53,7 @@ func AllChronydWorlds() ([]ChronydWorld, error) {
 var TaughtWorlds = []string{"bufferbloat-both", "route-longer-oneway", "clockstep"}
 
 // EqualWorlds are those of equal rates.
-func EqualWorlds() ([]ChronydWorld, error) {
+func EqualWorlds() (worlds []ChronydWorld, err error) {
 	const us, ms = time.Microsecond, time.Millisecond
 	path := func(base time.Duration, delay func() sim.Delay) func(uint64) *sim.Link {
 		return func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(base), Delay: delay()} }
@@ -68,25 +68,35 @@ func EqualWorlds() ([]ChronydWorld, error) {
 		}
 		return sim.Sum(d...)
 	}
-	world := func(name string, up, down func(uint64) *sim.Link, sine float64, rates ...float64) ChronydWorld {
-		return newChronyWorld(sim.Scenario{Name: name, Duration: ChronydLasts, Warmup: ChronydWarmup, AB: up, BA: down}, sine, rates)
+	world := func(name string, up, down func(uint64) *sim.Link, sine float64) sim.Scenario {
+		return drifting(sim.Scenario{Name: name, Duration: ChronydLasts, Warmup: ChronydWarmup, AB: up, BA: down}, sine)
 	}
-	lan := []float64{1, 16, 64}
-	worlds := []ChronydWorld{
-		world("LAN 0.2 ms, jitter 0.1 ms, strong wander", exp(200*us, 100*us), exp(200*us, 100*us), 8, lan...),
-		world("LAN 0.2 ms, jitter 0.1 ms, quieter oscillator", exp(200*us, 100*us), exp(200*us, 100*us), 2, lan...),
-		world("LAN 0.2 ms, jitter 5 us, quieter oscillator", exp(200*us, 5*us), exp(200*us, 5*us), 2, lan...),
-		world("20 ms, jitter 3 ms, strong wander", exp(20*ms, 3*ms), exp(20*ms, 3*ms), 8, 1),
-		world("20 ms, jitter 3 ms, quieter oscillator", exp(20*ms, 3*ms), exp(20*ms, 3*ms), 2, 1),
-		world("20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute", path(20*ms, queues), exp(20*ms, ms), 2, 1),
+	scenarios := []sim.Scenario{
+		world("LAN 0.2 ms, jitter 0.1 ms, strong wander", exp(200*us, 100*us), exp(200*us, 100*us), 8),
+		world("LAN 0.2 ms, jitter 0.1 ms, quieter oscillator", exp(200*us, 100*us), exp(200*us, 100*us), 2),
+		world("LAN 0.2 ms, jitter 5 us, quieter oscillator", exp(200*us, 5*us), exp(200*us, 5*us), 2),
+		world("20 ms, jitter 3 ms, strong wander", exp(20*ms, 3*ms), exp(20*ms, 3*ms), 8),
+		world("20 ms, jitter 3 ms, quieter oscillator", exp(20*ms, 3*ms), exp(20*ms, 3*ms), 2),
+		world("20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute", path(20*ms, queues), exp(20*ms, ms), 2),
 	}
-	recorded, err := recordedWorlds(lan)
-	return append(worlds, recorded...), err
+	recorded, err := recordedQueues()
+	for _, sc := range append(scenarios, recorded...) {
+		rates := []float64{1, 16, 64}
+		if strings.HasPrefix(sc.Name, "20 ms") {
+			rates = rates[:1] // chronyd does not poll more often there
+		}
+		name := sc.Name
+		for _, rate := range rates {
+			sc.Name, sc.RateAB, sc.RateBA = fmt.Sprintf("%s, %g/s", name, rate), rate, rate
+			worlds = append(worlds, ChronydWorld{sc, EqualRates, rate, ChronydSeeds})
+		}
+	}
+	return worlds, err
 }
 
-// newChronyWorld gives a scenario clocks that are 40 ppm apart, and whose rates follow a sine
-// of so many ppm.
-func newChronyWorld(sc sim.Scenario, sine float64, rates []float64) ChronydWorld {
+// drifting gives a scenario clocks that are 40 ppm apart, and whose rates follow a sine of so many
+// ppm.
+func drifting(sc sim.Scenario, sine float64) sim.Scenario {
 	period := 900 * time.Second
 	if sine > 2 {
 		period = 600 * time.Second
@@ -98,11 +108,11 @@ func newChronyWorld(sc sim.Scenario, sine float64, rates []float64) ChronydWorld
 		}
 	}
 	sc.A, sc.B, sc.PollRate = clock(sim.A, ChronydApart/2), clock(sim.B, -ChronydApart/2), ChronydRate
-	return ChronydWorld{sc, EqualRates, rates, ChronydSeeds}
+	return sc
 }
 
-// recordedWorlds are the project's own recordings of a real queue.
-func recordedWorlds(rates []float64) (worlds []ChronydWorld, err error) {
+// recordedQueues are the project's own recordings of a real queue.
+func recordedQueues() (all []sim.Scenario, err error) {
 	for _, r := range []struct{ file, name string }{
 		{"kernel-tcp-10m-60pps", "recorded queue that TCP fills"}, {"kernel-cross90-10m-60pps", "recorded queue, random traffic of 90 %"},
 	} {
@@ -110,9 +120,9 @@ func recordedWorlds(rates []float64) (worlds []ChronydWorld, err error) {
 		if err != nil {
 			return nil, err
 		}
-		worlds = append(worlds, newChronyWorld(sim.Scenario{Name: r.name, Duration: sc.Duration, Warmup: ChronydWarmup, AB: sc.AB, BA: sc.BA}, 2, rates))
+		all = append(all, drifting(sim.Scenario{Name: r.name, Duration: sc.Duration, Warmup: ChronydWarmup, AB: sc.AB, BA: sc.BA}, 2))
 	}
-	return worlds, nil
+	return all, nil
 }
 
 // FirstSeeds returns the seeds of a world.
@@ -121,31 +131,4 @@ func (w *ChronydWorld) FirstSeeds() (seeds []uint64) {
 		seeds = append(seeds, FirstSeed+uint64(i))
 	}
 	return seeds
-}
-
-// beside are the columns that are played beside chronyd.
-var beside = []string{Ours, Original}
-
-// Play returns the sizes of the errors of these columns, in order, where they send as often as
-// chronyd.
-func (w *ChronydWorld) Play(rate float64) map[string][]float64 {
-	errs := map[string][]float64{}
-	sc := w.Scenario
-	sc.RateAB, sc.RateBA, sc.SendAB, sc.SendBA = rate, rate, nil, nil
-	for _, seed := range w.FirstSeeds() {
-		var pairs []sim.Pair
-		for _, column := range beside {
-			pairs = append(pairs, pairOf(column))
-		}
-		sim.Run(sc, seed, pairs, sim.Observer{Poll: func(o *sim.Observation) {
-			if o.At >= sc.Warmup && o.OK {
-				column := pairs[o.Pair].Name
-				errs[column] = append(errs[column], math.Abs(o.Excess()))
-			}
-		}})
-	}
-	for _, e := range errs {
-		slices.Sort(e)
-	}
-	return errs
 }

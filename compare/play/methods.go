@@ -28,22 +28,22 @@ type Method struct {
 	What  string // what it does, for readers
 	color color.Color
 	Make  func() sim.Estimator
-	Bytes func(rate float64) float64 // that one end sends a second at a rate of datagrams
-	Per   string                     // what the cost of this method is the cost of
+	Bytes float64 // that one end sends a second
 }
 
-// Header is what a packet of its own costs besides: IPv4 and UDP.
-const Header = 28
+// What an end sends a second, bytes, beside 60 datagrams.
+const (
+	datagrams = 60
+	counter   = 3  // a stamp, or a report
+	header    = 28 // a packet of its own: IPv4 and UDP
+)
 
-// stamped is the bytes a second of what travels in datagrams: 3 for a stamp and for a
-// report every 2 s.
-func stamped(reports float64) func(rate float64) float64 {
-	return func(rate float64) float64 { return 3*rate + 3*reports }
-}
+// stamped is that of stamps in datagrams, and of so many reports a second.
+func stamped(reports float64) float64 { return counter * (datagrams + reports) }
 
-// Asked is the bytes a second of exchanges that an end begins and as many that it answers.
-func Asked(perSecond, request, response float64) func(float64) float64 {
-	return func(float64) float64 { return perSecond * (request + response + 2*Header) }
+// Asked is that of exchanges that an end begins and as many that it answers.
+func Asked(perSecond, request, response float64) float64 {
+	return perSecond * (request + response + 2*header)
 }
 
 // The names of the columns that texts and pictures speak of. Two are no methods of the list below:
@@ -65,21 +65,21 @@ const (
 // nobody says how large a message is, a time has 8 bytes: a request carries one, and a response three.
 var Methods = []Method{
 	{Ours, "this package: the floors of both directions as straight lines, and rules for what a floor, a path and a clock can do",
-		graph.RGB(0x0060df), func() sim.Estimator { return new(Subject) }, stamped(0.5), "datagram"},
+		graph.RGB(0x0060df), func() sim.Estimator { return new(Subject) }, stamped(0.5)},
 	{Original, "the C++ original: the smallest delta of 10 s in each direction, half their difference",
-		graph.RGB(0xd9480f), func() sim.Estimator { return new(rivals.Original) }, stamped(0.5), "datagram"},
+		graph.RGB(0xd9480f), func() sim.Estimator { return new(rivals.Original) }, stamped(0.5)},
 	{NTP, "of the last 8 exchanges, one every 2 s, the one with the shortest round trip",
-		graph.RGB(0x74a57f), func() sim.Estimator { return new(rivals.NTPFilter) }, Asked(0.5, 48, 48), "exchange"},
+		graph.RGB(0x74a57f), func() sim.Estimator { return new(rivals.NTPFilter) }, Asked(0.5, 48, 48)},
 	{Netfox, "the mean of 8 exchanges, four a second, weighted by the logarithm of the round trip; an eighth is taken at once",
-		graph.RGB(0x9c36b5), func() sim.Estimator { return new(rivals.Netfox) }, Asked(4, 8, 24), "exchange"},
+		graph.RGB(0x9c36b5), func() sim.Estimator { return new(rivals.Netfox) }, Asked(4, 8, 24)},
 	{Slot, "every 5 s an exchange; if its round trip is among the best fifth of 32 and the clock is 3 ms off, the clock is set",
-		graph.RGB(0x846000), func() sim.Estimator { return new(rivals.Slot) }, Asked(0.2, 8, 24), "exchange"},
+		graph.RGB(0x846000), func() sim.Estimator { return new(rivals.Slot) }, Asked(0.2, 8, 24)},
 	{Sutphin, "one exchange at the start: the answer and half the round trip, for ever",
-		graph.RGB(0xe64980), func() sim.Estimator { return new(rivals.Sutphin) }, func(float64) float64 { return 0 }, "exchange"},
+		graph.RGB(0xe64980), func() sim.Estimator { return new(rivals.Sutphin) }, 0},
 	{"Unity", "once a second the server pushes its time, half the transport's round trip is added, and the clock follows at 1 % of the speed of time",
-		graph.RGB(0x0b9b9b), func() sim.Estimator { return new(rivals.Unity) }, func(float64) float64 { return 8 + Header }, "datagram"},
+		graph.RGB(0x0b9b9b), func() sim.Estimator { return new(rivals.Unity) }, 8 + header},
 	{WallClock, "abs-send-time's assumption that both wall clocks are right, granted that somebody set them right when the world began",
-		graph.RGB(0x868e96), func() sim.Estimator { return new(rivals.WallClock) }, stamped(0), "datagram"},
+		graph.RGB(0x868e96), func() sim.Estimator { return new(rivals.WallClock) }, stamped(0)},
 }
 
 // Columns returns the names of all that are played: the methods, and the oracle last.
@@ -133,10 +133,5 @@ func Size(m Method) int {
 
 // CurveOf returns the curve of a column: ours is bold, the oracle's dashed.
 func CurveOf(column string, parts ...plotter.XYs) graph.Curve {
-	c := graph.Curve{Name: column, Color: ColorOf(column), Parts: parts}
-	c.Dash = column == OracleName
-	if column == Ours || c.Dash {
-		c.Width = 2.2
-	}
-	return c
+	return graph.Curve{Name: column, Color: ColorOf(column), Parts: parts, Bold: column == Ours, Dash: column == OracleName}
 }

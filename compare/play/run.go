@@ -6,12 +6,12 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"timesync/internal/sim"
 	"timesync/internal/stat"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Result is what a method did in all seeds of a world, both ends. Errors are absolute, in
@@ -19,56 +19,37 @@ import (
 type Result struct {
 	Errs   []float64 // after the warm-up, sorted
 	Missed int       // questions after the warm-up without an answer
-	Start  [len(ages)][]float64
-	First  []float64                   // of each end: when it answered first, s
-	Within [len(closeEnough)][]float64 // of each end: from when on it was so good for a second, s
-	Bounds []float64                   // widths of the error bound, us, sorted
-	Held   int                         // answers within it
-	Worse  []float64                   // of each seed: the 95th percentile at the worse end
+	First  []float64 // of each end: when it answered first, s
+	To1ms  []float64 // of each end: from when on it was right to 1 ms for a second, s
+	Bounds []float64 // widths of the error bound, us, sorted
+	Held   int       // answers within it
+	Worse  []float64 // of each seed: the 95th percentile at the worse end
 }
 
-// ages are the first seconds that have columns of their own, closeEnough the errors, us.
-var (
-	ages        = [...]time.Duration{time.Second, 3 * time.Second, 10 * time.Second}
-	closeEnough = [...]float64{1000, 100}
-)
-
-// keeps is for how long an error must stay small to count as found.
-const keeps = time.Second
-
-// tracker follows one end of one method through one run.
-type tracker struct {
-	first  float64
-	since  [len(closeEnough)]time.Duration // small from then on, negative if it is not
-	within [len(closeEnough)]float64
-	errs   []float64 // after the warm-up
+// Answer is what a method said when it was asked.
+type Answer struct {
+	At    time.Duration
+	Err   float64 // us, without what is unavoidable; Inf if there was no answer
+	Bound float64 // us: half the width of the error bound; NaN if there is none
+	Held  bool    // the whole error is within it
 }
 
-func newTracker() (t tracker) {
-	t.first = math.Inf(1)
-	for i := range t.since {
-		t.since[i], t.within[i] = -1, math.Inf(1)
-	}
-	return t
-}
+// Answers are those of both ends by column.
+type Answers map[string]*[2][]Answer
 
 // Results has one for each column that is played.
 type Results map[string]*Result
 
-// NewResults has an empty one for each.
-func NewResults() Results {
-	r := Results{}
-	for _, column := range Columns() {
-		r[column] = new(Result)
-	}
-	return r
-}
-
 // Measure plays all seeds of a world.
 func Measure(w World, firstSeed uint64) Results {
-	results := NewResults()
+	results := Results{}
+	for _, column := range Columns() {
+		results[column] = new(Result)
+	}
 	for seed := range uint64(w.seeds) {
-		PlaySeed(w, firstSeed+seed, results, nil)
+		for column, ends := range Play(w, firstSeed+seed) {
+			results[column].add(ends, w.warmup)
+		}
 	}
 	for _, r := range results {
 		slices.Sort(r.Errs)
@@ -77,28 +58,35 @@ func Measure(w World, firstSeed uint64) Results {
 	return results
 }
 
-// PlaySeed plays one seed and adds to results; see, if not nil, gets every answer of a column.
-func PlaySeed(w World, seed uint64, results Results, see func(column string, o *sim.Observation)) {
+// Play plays one seed of a world.
+func Play(w World, seed uint64) Answers {
 	pairs, oracle := newPairs()
 	last := len(pairs) - 1
-	trackers := make([][2]tracker, len(pairs))
-	for i := range trackers {
-		trackers[i] = [2]tracker{newTracker(), newTracker()}
+	answers := Answers{}
+	for _, p := range pairs {
+		answers[p.Name] = new([2][]Answer)
 	}
-	poll := func(o *sim.Observation) {
-		p := pairs[o.Pair]
-		results[p.Name].take(o, w.warmup, p, &trackers[o.Pair][o.Side])
-		if see != nil {
-			see(p.Name, o)
+	take := func(o *sim.Observation) {
+		a := Answer{At: o.At, Err: math.Inf(1), Bound: math.NaN()}
+		if o.OK {
+			a.Err = math.Abs(o.Excess())
 		}
+		p := pairs[o.Pair]
+		if b, ok := [2]sim.Estimator{p.A, p.B}[o.Side].(bounded); ok {
+			bound, _ := b.ErrorBound(o.LocalUsec)
+			a.Bound = float64(bound) / float64(time.Microsecond)
+			a.Held = math.Abs(o.ErrUsec) <= a.Bound
+		}
+		end := &answers[p.Name][o.Side]
+		*end = append(*end, a)
 	}
 	w.Play(seed, pairs, sim.Observer{
 		Poll: func(o *sim.Observation) {
 			if o.Pair == last {
 				oracle.Asked(o)
-				return
+			} else {
+				take(o)
 			}
-			poll(o)
 		},
 		OWD: func(o *sim.Observation) {
 			if o.Pair == last {
@@ -106,66 +94,57 @@ func PlaySeed(w World, seed uint64, results Results, see func(column string, o *
 			}
 		},
 	})
-	oracle.Answer(last, w.Events(seed), w.warmup, poll)
-	for i, p := range pairs {
-		results[p.Name].end(&trackers[i])
-	}
+	oracle.Answer(last, w.Events(seed), w.warmup, take)
+	return answers
 }
 
-// take adds an answer.
-func (r *Result) take(o *sim.Observation, warmup time.Duration, p sim.Pair, t *tracker) {
-	err := math.Inf(1)
-	if o.OK {
-		err = math.Abs(o.Excess())
-		t.first = min(t.first, o.At.Seconds())
-		for i, age := range ages {
-			if o.At < age {
-				r.Start[i] = append(r.Start[i], err)
+// add adds what both ends answered in a run.
+func (r *Result) add(ends *[2][]Answer, warmup time.Duration) {
+	worse := math.NaN()
+	for _, answers := range ends {
+		var errs []float64
+		for _, a := range answers {
+			switch {
+			case a.At < warmup:
+				continue
+			case math.IsInf(a.Err, 1):
+				r.Missed++
+				continue
+			}
+			errs = append(errs, a.Err)
+			if !math.IsNaN(a.Bound) {
+				r.Bounds = append(r.Bounds, a.Bound)
+			}
+			if a.Held {
+				r.Held++
 			}
 		}
-	}
-	for i, limit := range closeEnough {
-		switch {
-		case err > limit:
-			t.since[i] = -1
-		case t.since[i] < 0:
-			t.since[i] = o.At
-		case o.At >= t.since[i]+keeps:
-			t.within[i] = min(t.within[i], t.since[i].Seconds())
-		}
-	}
-	switch {
-	case o.At < warmup:
-		return
-	case !o.OK:
-		r.Missed++
-		return
-	}
-	r.Errs, t.errs = append(r.Errs, err), append(t.errs, err)
-	if b, ok := [2]sim.Estimator{p.A, p.B}[o.Side].(bounded); ok {
-		bound, _ := b.ErrorBound(o.LocalUsec)
-		width := float64(bound) / float64(time.Microsecond)
-		r.Bounds = append(r.Bounds, width)
-		if math.Abs(o.ErrUsec) <= width {
-			r.Held++
-		}
-	}
-}
-
-// end adds what the trackers of both ends say about a run.
-func (r *Result) end(ends *[2]tracker) {
-	worse := math.NaN()
-	for i := range ends {
-		t := &ends[i]
-		if q := stat.OrNaN(t.errs, 0.95); !(q <= worse) {
+		r.Errs = append(r.Errs, errs...)
+		if q := stat.OrNaN(errs, 0.95); !(q <= worse) {
 			worse = q
 		}
-		r.First = append(r.First, t.first)
-		for k := range t.within {
-			r.Within[k] = append(r.Within[k], t.within[k])
-		}
+		r.First = append(r.First, since(answers, math.MaxFloat64, 0))
+		r.To1ms = append(r.To1ms, since(answers, 1000, time.Second))
 	}
 	r.Worse = append(r.Worse, worse)
+}
+
+// since returns from when on errors were at most limit, for so long at least, s.
+func since(answers []Answer, limit float64, lasting time.Duration) float64 {
+	from := time.Duration(-1)
+	for _, a := range answers {
+		if a.Err > limit {
+			from = -1
+			continue
+		}
+		if from < 0 {
+			from = a.At
+		}
+		if a.At >= from+lasting {
+			return from.Seconds()
+		}
+	}
+	return math.Inf(1)
 }
 
 // Least is what errors count as at least in ratios and on logarithmic axes: below a
@@ -181,34 +160,31 @@ func Geometric(v []float64) float64 {
 	return math.Exp(sum / float64(len(v)))
 }
 
-// Each calls do with 0 to n-1, on all processors.
-func Each(n int, do func(i int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				do(i)
-			}
+// Map returns what f makes of each, on all processors.
+func Map[A, B any](all []A, f func(a A) B) []B {
+	made := make([]B, len(all))
+	var tasks errgroup.Group
+	tasks.SetLimit(runtime.GOMAXPROCS(0))
+	for i, a := range all {
+		tasks.Go(func() error {
+			made[i] = f(a)
+			return nil
 		})
 	}
-	wg.Wait()
+	tasks.Wait()
+	return made
 }
 
 // Seconds are the largest sizes of the errors in each second, NaN where there is none.
 type Seconds []float64
 
-// NoSeconds has none yet.
-func NoSeconds(lasting time.Duration) Seconds {
-	return slices.Repeat([]float64{math.NaN()}, int(lasting/time.Second))
-}
-
 // Take takes an error at a time.
-func (s Seconds) Take(at time.Duration, err float64) {
-	if i := int(at / time.Second); i < len(s) && !(s[i] >= math.Abs(err)) {
-		s[i] = math.Abs(err)
+func (s *Seconds) Take(at time.Duration, err float64) {
+	i := int(at / time.Second)
+	for len(*s) <= i {
+		*s = append(*s, math.NaN())
+	}
+	if most := &(*s)[i]; !(*most >= math.Abs(err)) {
+		*most = math.Abs(err)
 	}
 }
-
-// Circle returns v the shorter way round a ring of 2^bits us: offsets have 26, round trips 27.
-func Circle(v float64, bits uint) float64 { return math.Remainder(v, float64(uint64(1)<<bits)) }

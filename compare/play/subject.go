@@ -3,17 +3,16 @@
 package play
 
 import (
-	"net"
-	"net/netip"
+	"errors"
+	"os"
 	"time"
 
-	"timesync/clock"
+	"timesync"
 	"timesync/internal/sim"
-	"timesync/rxtime"
+	"timesync/record"
 )
 
-// Subject is this package's synchronizer as the worlds see it. All that the module uses of
-// package timesync and its folders stands in this file, but recordings are in recording.go.
+// Subject is this package's synchronizer as the worlds see it.
 type Subject struct{ sim.Core }
 
 // ErrorBound implements bounded.
@@ -21,11 +20,33 @@ func (s *Subject) ErrorBound(localUsec uint64) (time.Duration, bool) {
 	return s.Sync.ErrorBound(localUsec)
 }
 
-// MachineUsec is the machine's clock on the real link.
-func MachineUsec() uint64 { return clock.Now() }
-
-// KernelReader returns a function that reads datagrams with the kernel's times of receipt, on
-// the clock of MachineUsec.
-func KernelReader(udp *net.UDPConn) func([]byte) (int, netip.AddrPort, uint64, error) {
-	return rxtime.NewConn(udp).ReadFrom
+// Recorded is a Subject that is recorded into a file.
+type Recorded struct {
+	Subject
+	Tape *record.Recorder
+	file *os.File
 }
+
+// Record makes one.
+func Record(path string) (*Recorded, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorded{Tape: record.New(file), file: file}
+	r.Tape.Wrap(&r.Sync)
+	return r, nil
+}
+
+// OnDatagram implements sim.Estimator.
+func (r *Recorded) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
+	return r.Tape.OnAuthenticatedDatagramTimestamp(timesync.Counter24(ts24), recvUsec)
+}
+
+// OnPeerMinDelta implements sim.Estimator.
+func (r *Recorded) OnPeerMinDelta(delta uint32, recvUsec uint64) {
+	r.Tape.OnPeerMinDeltaTS24(timesync.Counter24(delta), recvUsec)
+}
+
+// Close ends the recording.
+func (r *Recorded) Close() error { return errors.Join(r.Tape.Close(), r.file.Close()) }

@@ -3,6 +3,7 @@
 package play
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -95,7 +96,7 @@ func group(sc sim.Scenario) string {
 	return "faults of all kinds"
 }
 
-// AllWorlds returns the simulated ones, the author's and the recorded ones.
+// AllWorlds returns the simulated ones, those of equal rates, the author's and the recorded ones.
 func AllWorlds(traces string) (ws []World, err error) {
 	for _, sc := range sim.Scenarios() {
 		ws = append(ws, SimWorld(sc, Simulated, SimSeeds))
@@ -103,9 +104,13 @@ func AllWorlds(traces string) (ws []World, err error) {
 	for _, sc := range sim.CoarseScenarios() {
 		ws = append(ws, SimWorld(sc, Coarse, SimSeeds))
 	}
-	authors, err := upstream.Scenarios()
-	if err != nil {
+	equal, err := EqualWorlds()
+	authors, bad := upstream.Scenarios()
+	if err = errors.Join(err, bad); err != nil {
 		return nil, err
+	}
+	for _, w := range equal {
+		ws = append(ws, SimWorld(w.Scenario, EqualRates, w.seeds))
 	}
 	for _, sc := range authors {
 		if sc.Classification == "CORE" {

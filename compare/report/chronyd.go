@@ -5,133 +5,68 @@ package main
 import (
 	"fmt"
 	"strings"
+
 	"timesync/compare/kept"
 	"timesync/compare/page"
 	"timesync/compare/play"
-	"timesync/internal/stat"
 )
-
-// equalCell is one world at one rate: ours and the original's errors, and chronyd's figures.
-type equalCell struct {
-	w      *play.ChronydWorld
-	rate   float64
-	errs   map[string][]float64 // by column, in order
-	chrony *kept.ChronydFigures // nil: not measured
-}
-
-// playEqual plays the worlds of equal rates.
-func playEqual(c *kept.Chronyd) ([]equalCell, error) {
-	worlds, err := play.EqualWorlds()
-	if err != nil {
-		return nil, err
-	}
-	var cells []equalCell
-	for i := range worlds {
-		for _, rate := range worlds[i].Rates {
-			cells = append(cells, equalCell{w: &worlds[i], rate: rate, chrony: c.Find(play.EqualRates, worlds[i].Name, rate)})
-		}
-	}
-	play.Each(len(cells), func(i int) { cells[i].errs = cells[i].w.Play(cells[i].rate) })
-	return cells, nil
-}
-
-// mine is our 99th percentile.
-func (c *equalCell) mine() float64 { return stat.OrNaN(c.errs[play.Ours], 0.99) }
 
 // equalWins says where chronyd is better at equal numbers of packets by more than a twentieth,
 // and where it is worse by less than half on long paths, one item each.
 func (f *figures) equalWins() (items []string) {
-	better := f.equalCells(func(chrony, mine float64, long bool) bool { return chrony < mine*0.95 })
+	better := f.equalWorlds(func(world string, chrony, mine float64) bool { return chrony < mine*0.95 })
 	if better != "" {
-		items = append(items, "At equal packets chronyd with its best setting is ahead, its figure first, in: "+better+". It averages what it hears; here the fastest datagram counts.")
+		items = append(items, "chronyd with its best setting is ahead, its figure first, in: "+better+". It averages what it hears; here the fastest datagram counts.")
 	}
-	near := f.equalCells(func(chrony, mine float64, long bool) bool { return long && chrony >= mine*0.95 && chrony/2 < mine })
+	near := f.equalWorlds(func(world string, chrony, mine float64) bool {
+		return strings.HasPrefix(world, "20 ms") && chrony >= mine*0.95 && chrony/2 < mine
+	})
 	if near != "" {
-		items = append(items, "At equal packets this package is ahead of chronyd, but not by half, in: "+near+".")
+		items = append(items, "This package is ahead of chronyd, but not by half, in: "+near+".")
 	}
 	return items
 }
 
-// equalCells lists the cells that a condition picks, those of a world together.
-func (f *figures) equalCells(pick func(chrony, mine float64, long bool) bool) string {
-	var worlds []string
-	for i := range f.equal {
-		c := &f.equal[i]
-		if c.chrony == nil || !pick(kept.At(c.chrony.Best, 0.99), c.mine(), len(c.w.Rates) == 1) {
-			continue
-		}
-		cell := fmt.Sprintf("%g/s %s against %s", c.rate, fine(kept.At(c.chrony.Best, 0.99)), fine(c.mine()))
-		if n := len(worlds); n > 0 && strings.HasPrefix(worlds[n-1], c.w.Name+": ") {
-			worlds[n-1] += ", " + cell
-		} else {
-			worlds = append(worlds, c.w.Name+": "+cell)
+// equalWorlds lists the worlds of equal rates that a condition picks.
+func (f *figures) equalWorlds(pick func(world string, chrony, mine float64) bool) string {
+	var all []string
+	for _, i := range f.of(play.EqualRates) {
+		world, chrony, mine := f.worlds[i].Name, f.value(i, play.Chronyd, 0.99), f.value(i, play.Ours, 0.99)
+		if pick(world, chrony, mine) {
+			all = append(all, fmt.Sprintf("%s (%s against %s)", world, fine(chrony), fine(mine)))
 		}
 	}
-	return strings.Join(worlds, "; ")
+	return strings.Join(all, "; ")
 }
 
-// row is a row of the table of CHRONYD.md: median and 99th percentile of each.
-func (c *equalCell) row() []string {
-	pair := func(p50, p99 float64) string { return short(p50) + " / " + short(p99) }
-	best, stock, setting := "-", "-", "-"
-	if x := c.chrony; x != nil {
-		best, stock = pair(kept.At(x.Best, 0.5), kept.At(x.Best, 0.99)), pair(kept.At(x.Stock, 0.5), kept.At(x.Stock, 0.99))
-		if setting = "`" + x.Setting + "`"; x.Setting == "" {
-			setting = "its defaults"
+// equalTable is the table of CHRONYD.md, and what it comes to.
+func (f *figures) equalTable() string {
+	better, n, version := 0, 0, ""
+	rows := [][]string{{"world", "timesync", "chronyd, best setting", "chronyd, its defaults", "original", "the best setting"}}
+	for _, i := range f.of(play.EqualRates) {
+		world, best, stock, setting := f.worlds[i].Name, "-", "-", "-"
+		if x := f.chronyd.Find(play.EqualRates, world); x != nil {
+			if n++; f.value(i, play.Ours, 0.99) <= x.Best.P99 {
+				better++
+			}
+			best, stock, setting, version = pair(x.Best), pair(x.Stock), "`"+x.Setting+"`", x.Version
+			if x.Setting == "" {
+				setting = "its defaults"
+			}
 		}
+		ours, original := kept.QuantilesOf(f.results[i][play.Ours].Errs), kept.QuantilesOf(f.results[i][play.Original].Errs)
+		rows = append(rows, []string{world, pair(ours), best, stock, pair(original), setting})
 	}
-	return []string{c.w.Name, fmt.Sprintf("%g/s", c.rate), pair(stat.OrNaN(c.errs[play.Ours], 0.5), c.mine()), best, stock,
-		pair(stat.OrNaN(c.errs[play.Original], 0.5), stat.OrNaN(c.errs[play.Original], 0.99)), setting}
+	return page.Text("**In %d of %d rows this package's 99th percentile is at most that of chronyd %s with the best of its settings.** In a row all send equally often: n/s is n exchanges a second of chronyd's, and n datagrams a second each way of the others. Error of the remote clock in microseconds, median / 99th percentile:", better, n, version) +
+		page.Table(rows)
 }
 
-// short prints microseconds without their unit.
+// pair prints a median and a 99th percentile in microseconds without their unit.
+func pair(q kept.Quantiles) string { return short(q.P50) + " / " + short(q.P99) }
+
 func short(us float64) string {
 	if us < 9.95 {
 		return fmt.Sprintf("%.1f", us)
 	}
 	return fmt.Sprintf("%.0f", us)
-}
-
-// chronyDocument is CHRONYD.md.
-func (f *figures) chronyDocument() *page.Document {
-	d := new(page.Document)
-	d.Heading(1, "Beside the real chronyd, at equal packets")
-	better, n := 0, 0
-	for i := range f.equal {
-		if c := &f.equal[i]; c.chrony != nil {
-			if n++; c.mine() <= kept.At(c.chrony.Best, 0.99) {
-				better++
-			}
-		}
-	}
-	d.Text("**In %d of %d rows this package's 99th percentile is at most that of chronyd with the best of its settings.** In a row all send equally often: n/s is n exchanges a second of chronyd's, and n datagrams a second each way of the others. Error of the remote clock in microseconds, median / 99th percentile:", better, n)
-	rows := [][]string{{"world", "packets", "timesync", "chronyd, best setting", "chronyd, its defaults", "original", "the best setting"}}
-	for i := range f.equal {
-		rows = append(rows, f.equal[i].row())
-	}
-	d.Table(rows)
-	d.Text("chronyd itself, the program, in simulated time: clknetsim runs two of them on the clocks that this package gets, with delays of the same links. Each world lasts %.0f s (the recorded queues 80 and 90 s) and counts from %.0f s on, with %d seeds. The clocks are %.0f ppm apart; the rate of each follows a sine (strong wander: 8 ppm in 600 s; quieter: 2 ppm in 900 s) and a random walk. Jitter is exponential, drawn anew for each packet; a recorded queue delays a packet by what was recorded at its time. All times of sending and receipt are exact, as a network card's would be.",
-		play.ChronydLasts.Seconds(), play.ChronydWarmup.Seconds(), play.ChronydSeeds, play.ChronydApart)
-	d.Text("chronyd steers the clock that it is asked about; the others leave it alone and calculate. `minpoll` and `maxpoll` are the rate; `iburst` and `makestep 0.0001 3` are always set. In each row these settings were tried: %s, each with each, and the best three with %s. The best is judged on the seeds that are reported, which favours chronyd. On paths longer than 10 ms chronyd polls once a second at most, also while a recorded queue makes them so.",
-		quoted(kept.ChronydSettings), quoted([][]string{kept.ChronydTails}))
-	version := "not measured"
-	if len(f.chronyd.Figures) > 0 {
-		version = f.chronyd.Figures[0].Version
-	}
-	d.Text("chronyd %s. Its figures are kept in `compare/kept/chronyd.csv`, those of the worlds of [REPORT.md](REPORT.md), too; the others are played anew by `go run ./report`.", version)
-	d.Code("compare/lab/chronyd.sh CLKNETSIM    # CLKNETSIM is a checkout of github.com/mlichvar/clknetsim: 1 h")
-	return d
-}
-
-// quoted lists settings.
-func quoted(lines [][]string) string {
-	var all []string
-	for _, line := range lines {
-		for _, s := range line {
-			if s != "" {
-				all = append(all, "`"+s+"`")
-			}
-		}
-	}
-	return strings.Join(all, ", ")
 }

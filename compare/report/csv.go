@@ -3,47 +3,42 @@
 package main
 
 import (
-	"fmt"
+	"math"
+
 	"timesync/compare/kept"
 	"timesync/compare/play"
+	"timesync/compare/table"
 	"timesync/internal/stat"
 )
 
-// csvHead is the first line of report.csv. Times are in microseconds or seconds, as their
-// names say; what is empty was not measured, or never came.
-var csvHead = []string{"set", "world", "method", "p50_us", "p95_us", "p99_us", "max_us", "unanswered",
-	"first_answer_s", "to_1ms_s", "to_100us_s", "p95_first_1s_us", "p95_first_3s_us", "p95_first_10s_us", "bound_held", "bound_median_us", "judged_us"}
-
-// writeCSV writes all figures of all worlds: judged is that of the tables, which in the
-// author's benchmark is his.
-func (f *figures) writeCSV(path string) error {
-	rows := [][]string{csvHead}
-	for i, world := range f.worlds {
-		for _, column := range play.Columns() {
-			rows = append(rows, f.csvRow(i, column))
-		}
-		if c := f.chronyd.Find(world.Set, world.Name, 1); c != nil {
-			row := make([]string, len(csvHead))
-			copy(row, []string{world.Set, world.Name, play.Chronyd})
-			for k, v := range c.Best {
-				row[3+k] = kept.Number(v)
-			}
-			row[len(row)-1] = kept.Number(kept.At(c.Best, 0.99))
-			rows = append(rows, row)
-		}
-	}
-	return kept.WriteCSV(path, rows)
+// csvRow is one of report.csv. What is NaN was not measured, or never came.
+type csvRow struct {
+	Set            string `csv:"set"`
+	World          string `csv:"world"`
+	Method         string `csv:"method"`
+	kept.Quantiles `csv:",inline"`
+	Unanswered     float64 `csv:"unanswered"`
+	FirstAnswer    float64 `csv:"first_answer_s"`
+	To1ms          float64 `csv:"to_1ms_s"`
+	BoundHeld      float64 `csv:"bound_held"`
+	BoundMedian    float64 `csv:"bound_median_us"`
+	Judged         float64 `csv:"judged_us"` // that of the tables, which in the author's benchmark is his
 }
 
-func (f *figures) csvRow(i int, column string) []string {
-	world, r := f.worlds[i], f.results[i][column]
-	row := []string{world.Set, world.Name, column}
-	for _, q := range kept.Kept {
-		row = append(row, kept.Number(stat.OrNaN(r.Errs, q)))
+// writeCSV writes all figures of all worlds.
+func (f *figures) writeCSV(path string) error {
+	var rows []csvRow
+	none := math.NaN()
+	for i, world := range f.worlds {
+		for _, column := range play.Columns() {
+			r := f.results[i][column]
+			rows = append(rows, csvRow{world.Set, world.Name, column, kept.QuantilesOf(r.Errs), float64(r.Missed),
+				stat.OrNaN(r.First, 0.5), stat.OrNaN(r.To1ms, 0.5),
+				float64(r.Held) / float64(len(r.Bounds)), stat.OrNaN(r.Bounds, 0.5), f.value(i, column, 0.99)})
+		}
+		if c := f.chronyd.Find(world.Set, world.Name); c != nil {
+			rows = append(rows, csvRow{world.Set, world.Name, play.Chronyd, c.Best, none, none, none, none, none, c.Best.P99})
+		}
 	}
-	row = append(row, fmt.Sprint(r.Missed), kept.Number(stat.OrNaN(r.First, 0.5)), kept.Number(stat.OrNaN(r.Within[0], 0.5)), kept.Number(stat.OrNaN(r.Within[1], 0.5)))
-	for _, v := range r.Start {
-		row = append(row, kept.Number(stat.OrNaN(v, 0.95)))
-	}
-	return append(row, kept.Number(float64(r.Held)/float64(len(r.Bounds))), kept.Number(stat.OrNaN(r.Bounds, 0.5)), kept.Number(f.value(i, column, 0.99)))
+	return table.Write(path, rows)
 }

@@ -3,7 +3,7 @@
 package main
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -13,6 +13,7 @@ import (
 	"timesync/compare/graph"
 	"timesync/compare/kept"
 	"timesync/compare/play"
+	"timesync/internal/ontime"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
@@ -25,15 +26,14 @@ type figures struct {
 	skews   sweep
 	rates   sweep
 	chronyd *kept.Chronyd
-	equal   []equalCell
+	inputs  []inputWorld
 }
 
 // series is how errors went in one world: for each column the largest of each second at one
 // end, us.
 type series struct {
-	seconds float64
 	errs    map[string]play.Seconds // by column
-	chronyd []float64               // by second; nil if it was not measured
+	chronyd play.Seconds            // nil if it was not measured
 	events  []graph.Event
 }
 
@@ -44,19 +44,6 @@ const sweepSeeds = 12
 type sweep struct {
 	values []float64
 	p99    map[string][]float64 // by column, and value, us
-}
-
-// lesson is a world that is drawn over time, and what to see in it.
-type lesson struct{ world, title, see string }
-
-// taught are the worlds that teach most, those of play.TaughtWorlds.
-var taught = []lesson{
-	{"bufferbloat-both", "Bufferbloat: others fill the queues of both ways",
-		"Grey: a queue of more than 20 ms. The original believes the minimum of the last 10 s, so its error grows towards half of the queue. This package ignores queues that are shorter than 10 s, or unsteady."},
-	{"route-longer-oneway", "A path becomes longer by 20 ms, one way",
-		"This package's offset stays where it was. The error that no method can avoid, up to half of the change, is subtracted for all."},
-	{"clockstep", "A clock is set by 5 ms",
-		"This package follows as soon as both ends have told each other. The original has to wait until its old minimum is 10 s old."},
 }
 
 // collect plays everything. Recorded series are those of the folder traces, and the
@@ -70,39 +57,35 @@ func collect(traces string) (*figures, error) {
 	if f.worlds, err = play.AllWorlds(traces); err != nil {
 		return nil, err
 	}
-	f.results = make([]play.Results, len(f.worlds))
-	play.Each(len(f.worlds), func(i int) { f.results[i] = play.Measure(f.worlds[i], play.FirstSeed) })
-
-	all := make([]series, len(taught))
-	play.Each(len(taught), func(i int) { all[i] = newSeries(sim.ScenarioNamed(taught[i].world)) })
-	for i, s := range all {
-		s.chronyd = c.Series[taught[i].world]
-		f.series[taught[i].world] = s
+	f.results = play.Map(f.worlds, func(w play.World) play.Results { return play.Measure(w, play.FirstSeed) })
+	for i, s := range play.Map(play.TaughtWorlds, newSeries) {
+		world := play.TaughtWorlds[i]
+		s.chronyd = c.Series[world]
+		f.series[world] = s
 	}
 	f.sweeps()
-	f.equal, err = playEqual(c)
-	return f, err
+	f.inputs = play.Map(ontime.Worlds(), playInput)
+	return f, nil
 }
 
 // newSeries plays the first seed of a world.
-func newSeries(sc sim.Scenario) series {
-	s := series{seconds: math.Floor(sc.Duration.Seconds()), errs: map[string]play.Seconds{}}
-	for _, column := range play.Columns() {
-		s.errs[column] = play.NoSeconds(sc.Duration)
-	}
-	w := play.SimWorld(sc, play.Simulated, 1)
-	play.PlaySeed(w, play.FirstSeed, play.NewResults(), func(column string, o *sim.Observation) {
-		if o.OK && o.Side == sim.A {
-			s.errs[column].Take(o.At, o.Excess())
+func newSeries(world string) series {
+	w, errs := play.SimWorld(sim.ScenarioNamed(world), play.Simulated, 1), map[string]play.Seconds{}
+	for column, ends := range play.Play(w, play.FirstSeed) {
+		var seconds play.Seconds
+		for _, a := range ends[sim.A] {
+			if !math.IsInf(a.Err, 1) {
+				seconds.Take(a.At, a.Err)
+			}
 		}
-	})
-	s.events = eventsOf(w)
-	return s
+		errs[column] = seconds
+	}
+	return series{errs: errs, events: eventsOf(w, play.FirstSeed)}
 }
 
-// eventsOf returns what happens in the first seed of a world, for its plot.
-func eventsOf(w play.World) (all []graph.Event) {
-	d := keep(w, play.FirstSeed)
+// eventsOf returns what happens in a world, for its plot.
+func eventsOf(w play.World, seed uint64) (all []graph.Event) {
+	told := w.Events(seed)
 	mark := func(times []time.Duration, name string) {
 		for i, at := range slices.Compact(slices.Sorted(slices.Values(times))) {
 			if i > 0 {
@@ -111,39 +94,48 @@ func eventsOf(w play.World) (all []graph.Event) {
 			all = append(all, graph.Event{From: at.Seconds(), To: at.Seconds(), Name: name})
 		}
 	}
-	mark(d.told.Clocks, "the clock is set")
-	mark(d.told.Paths, "the path changes")
-	return append(all, d.queues()...)
+	mark(told.Clocks, "the clock is set")
+	mark(told.Paths, "the path changes")
+	if len(told.Paths) > 0 {
+		return all // then what is late may be the path
+	}
+	return append(all, queues(w, seed)...)
 }
 
-// queues returns when the fastest datagrams of a second were 20 ms longer under way than the
-// fastest of all, to either end. What lies less than 3 s apart is one.
-func (d *diary) queues() (all []graph.Event) {
-	const high, gap = 20, 3 // ms, s
-	for _, fastest := range d.fastest {
-		if len(d.told.Paths) > 0 {
-			return nil // then it may be the path
+// queues returns when the fastest datagrams of 0.2 s were 20 ms longer under way than the fastest of
+// all, to either end. What lies less than 3 s apart is one; what lasts less than 1 s is none.
+func queues(w play.World, seed uint64) (all []graph.Event) {
+	const span, high, gap = 200 * time.Millisecond, 20_000, 3 // us, s
+	var fastest [2]map[time.Duration]float64                  // of each span, us
+	for side := range fastest {
+		fastest[side] = map[time.Duration]float64{}
+	}
+	o := new(play.Oracle) // it says that datagrams are under way for no time: its error is for how long they are
+	w.Play(seed, []sim.Pair{{A: &o.Ends[sim.A], B: &o.Ends[sim.B]}}, sim.Observer{OWD: func(o *sim.Observation) {
+		at := o.At.Truncate(span)
+		if was, ok := fastest[o.Side][at]; !ok || -o.ErrUsec < was {
+			fastest[o.Side][at] = -o.ErrUsec
 		}
-		least := math.Inf(1)
-		for _, p := range fastest {
-			least = min(least, p.Y)
-		}
-		for _, p := range fastest {
-			if p.Y > least+high {
-				all = append(all, graph.Event{From: p.X, To: p.X + 0.2})
+	}})
+	var late []time.Duration
+	for _, delays := range fastest {
+		least := slices.Min(slices.Collect(maps.Values(delays)))
+		for at, delay := range delays {
+			if delay > least+high {
+				late = append(late, at)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b graph.Event) int { return cmp.Compare(a.From, b.From) })
-	var joined []graph.Event
-	for _, e := range all {
-		if n := len(joined); n > 0 && e.From < joined[n-1].To+gap {
-			joined[n-1].To = max(joined[n-1].To, e.To)
+	slices.Sort(late)
+	for _, at := range late {
+		from, to := at.Seconds(), (at + span).Seconds()
+		if n := len(all); n > 0 && from < all[n-1].To+gap {
+			all[n-1].To = to
 		} else {
-			joined = append(joined, e)
+			all = append(all, graph.Event{From: from, To: to})
 		}
 	}
-	return slices.DeleteFunc(joined, func(e graph.Event) bool { return e.To-e.From < 1 })
+	return slices.DeleteFunc(all, func(e graph.Event) bool { return e.To-e.From < 1 })
 }
 
 // curves returns the lines of a series, ours on top: the oracle, the original, and chronyd
@@ -172,9 +164,8 @@ func (f *figures) sweeps() {
 
 func newSweep(values []float64, with func(v float64) sim.Scenario) sweep {
 	s := sweep{values: values, p99: map[string][]float64{}}
-	all := make([]play.Results, len(values))
-	play.Each(len(values), func(i int) {
-		all[i] = play.Measure(play.SimWorld(with(values[i]), play.Simulated, sweepSeeds), play.FirstSeed)
+	all := play.Map(values, func(v float64) play.Results {
+		return play.Measure(play.SimWorld(with(v), play.Simulated, sweepSeeds), play.FirstSeed)
 	})
 	for _, rs := range all {
 		for k := range rs {
@@ -212,10 +203,7 @@ func (f *figures) of(set string) (is []int) {
 // the median of the seeds. It is NaN where there is none: chronyd is played in some worlds only.
 func (f *figures) value(i int, column string, q float64) float64 {
 	if column == play.Chronyd {
-		if f.worlds[i].Set != play.Simulated {
-			return math.NaN()
-		}
-		return f.chronyd.Value(f.worlds[i].Name, q)
+		return f.chronyd.P99(f.worlds[i].Set, f.worlds[i].Name)
 	}
 	r := f.results[i][column]
 	if set := f.worlds[i].Set; set == play.Published || set == play.Skewed {
@@ -224,7 +212,18 @@ func (f *figures) value(i int, column string, q float64) float64 {
 	return stat.OrNaN(r.Errs, q)
 }
 
-// mean returns the geometric mean of a figure of a column over the worlds of a set.
+// over returns the geometric mean of a column over worlds, of those in which it has a value.
+func (f *figures) over(column string, worlds []int, q float64) float64 {
+	var v []float64
+	for _, i := range worlds {
+		if x := f.value(i, column, q); !math.IsNaN(x) {
+			v = append(v, x)
+		}
+	}
+	return play.Geometric(v)
+}
+
+// mean returns that over the worlds of a set.
 func (f *figures) mean(set, column string, q float64) float64 { return f.over(column, f.of(set), q) }
 
 // means returns those of this package, the original and the oracle.

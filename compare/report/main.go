@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Command report plays every method that the project knows of on identical packets, and writes
-// how far apart they are into the project's documents: REPORT.md, CHRONYD.md, INPUTS.md,
-// report.csv, pictures, and the marked parts of README.md, ACCURACY.md and DESIGN.md.
+// Command report plays every method that the project knows of on identical packets, and writes how
+// far apart they are into the project's documents: the marked parts of REPORT, CHRONYD, INPUTS,
+// ACCURACY and README, report.csv, and the pictures.
 //
-//	go run ./report                               1 min
-//	go run ./report -out FOLDER                   the same elsewhere, with index.html; the marked parts stay
+//	go run ./report                               45 s of processor time
+//	go run ./report -out FOLDER                   the same elsewhere, with index.html
 //	go run ./report -traces FOLDER                with recorded series of delays
-//	go run ./report -world clockstep -seed 3      a picture of one world: the error, and what the estimator knew
+//	go run ./report -world clockstep -seed 3      the error in one world, and recordings of both ends: 5 s
 package main
 
 import (
 	"cmp"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"timesync/compare/page"
 	"timesync/compare/play"
 )
 
 func main() {
 	var (
-		out    = flag.String("out", "", "`folder` for everything; if there is none, the project's documents are brought up to date, and a picture of -world goes into compare/pictures")
+		out    = flag.String("out", "", "`folder` for everything; if there is none, the project's documents are brought up to date, and what -world makes goes into compare/pictures")
 		traces = flag.String("traces", "", "folder with recorded series, *.csv.gz")
 		name   = flag.String("world", "", "plot this world only")
 		seed   = flag.Uint64("seed", play.FirstSeed, "seed of -world")
@@ -44,24 +44,17 @@ func main() {
 	}
 }
 
-// committed is the folder of the documents that are part of the project.
-const committed = "../docs"
-
-// writeReport writes the report and the figures behind it.
-func writeReport(out, traces string) error {
-	start, folder := time.Now(), cmp.Or(out, committed)
+// writeReport plays everything, and writes the documents where they stand, or into a folder.
+func writeReport(folder, traces string) error {
+	start := time.Now()
 	f, err := collect(traces)
 	if err != nil {
 		return err
 	}
-	d := f.report(measureCosts())
-	err = errors.Join(d.Write(folder, "REPORT.md"), f.chronyDocument().Write(folder, "CHRONYD.md"),
-		inputDocument().Write(folder, "INPUTS.md"), f.writeCSV(filepath.Join(folder, "report.csv")))
-	if out == "" {
-		err = errors.Join(err, f.writeBlocks())
-	} else {
-		err = errors.Join(err, d.WritePage(filepath.Join(out, "index.html"), "Every method on identical packets"))
+	err = f.write(folder)
+	if err == nil && folder != "" {
+		err = page.HTML(filepath.Join(folder, "REPORT.md"), filepath.Join(folder, "index.html"), "Every method on identical packets")
 	}
-	fmt.Printf("%s: %d worlds, %d methods, %.1f s\n", folder, len(f.worlds), len(play.Methods)+2, time.Since(start).Seconds())
+	fmt.Printf("%d worlds, %d methods, %.1f s\n", len(f.worlds), len(play.Methods)+2, time.Since(start).Seconds())
 	return err
 }

@@ -4,35 +4,22 @@
 package main
 
 import (
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"timesync/compare/kept"
+	"timesync"
 	"timesync/compare/page"
 	"timesync/compare/play"
+	"timesync/compare/table"
+	"timesync/record"
 )
-
-// settled returns the paragraphs, items and rows of a report that small changes of the
-// estimator move a little only. What costs depend on is the machine, and who wins where is a
-// matter of a few microseconds; the figures behind that are in the other parts.
-func settled(t *testing.T, markdown string) (parts []string) {
-	t.Helper()
-	for _, section := range [][2]string{{costBegin, costEnd}, {winsBegin, winsEnd}} {
-		i, j := strings.Index(markdown, section[0]), strings.Index(markdown, section[1])
-		if i < 0 || j < i {
-			t.Fatalf("no %q before %q", section[0], section[1])
-		}
-		markdown = markdown[:i] + markdown[j:]
-	}
-	return paragraphs(markdown)
-}
 
 // paragraphs returns a document's paragraphs and rows, without their line breaks and bold.
 func paragraphs(markdown string) (parts []string) {
@@ -85,27 +72,22 @@ func differ(t *testing.T, name string, want, got []string) {
 	}
 }
 
-// TestCommitted holds the documents that are part of the project to what comes out.
+// TestCommitted holds the documents that are part of the project to what comes out, but for the list of
+// who wins where: that is a matter of a few microseconds, and the figures behind it are in the other
+// parts.
 func TestCommitted(t *testing.T) {
-	f := figuresOf(t)
-	d := f.report(nil)
-	differ(t, "docs/REPORT.md", settled(t, read(t, committed+"/REPORT.md")), settled(t, d.Markdown()))
-	differ(t, "docs/CHRONYD.md", paragraphs(read(t, committed+"/CHRONYD.md")), paragraphs(f.chronyDocument().Markdown()))
-	differ(t, "docs/INPUTS.md", paragraphs(read(t, committed+"/INPUTS.md")), paragraphs(inputDocument().Markdown()))
-	if n := strings.Count(read(t, committed+"/REPORT.md"), "\n"); n > 280 {
-		t.Errorf("docs/REPORT.md has %d lines; nobody reads more than 280", n)
-	}
-	blocks, err := f.blocks()
+	documents, err := figuresOf(t).documents()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, block := range blocks {
-		text := read(t, path)
-		right, err := page.ReplaceBlock(text, "report", block.Markdown())
+	for name, parts := range documents {
+		delete(parts, "wins")
+		text := read(t, filepath.Join(root, name))
+		right, err := page.Fill(text, parts)
 		if err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("%s: %v", name, err)
 		}
-		differ(t, path, paragraphs(text), paragraphs(right))
+		differ(t, name, paragraphs(text), paragraphs(right))
 	}
 }
 
@@ -122,14 +104,18 @@ func read(t *testing.T, path string) string {
 // geometric mean of each over the simulated worlds is what comes out.
 func TestCSV(t *testing.T) {
 	f := figuresOf(t)
-	rows, err := kept.ReadCSV(os.DirFS(committed), "report.csv")
-	if err != nil || len(rows) == 0 || !slices.Equal(rows[0], csvHead) {
-		t.Fatalf("docs/report.csv: %d rows, %v", len(rows), err)
+	rows, err := table.Read[struct {
+		Set    string  `csv:"set"`
+		Method string  `csv:"method"`
+		P99    float64 `csv:"p99_us,omitempty"`
+	}](os.DirFS(filepath.Join(root, "docs")), "report.csv")
+	if err != nil {
+		t.Fatal(err)
 	}
 	values := map[string][]float64{}
-	for _, row := range rows[1:] {
-		if v, err := strconv.ParseFloat(row[5], 64); row[0] == play.Simulated && err == nil {
-			values[row[2]] = append(values[row[2]], v)
+	for _, row := range rows {
+		if row.Set == play.Simulated && row.P99 != 0 {
+			values[row.Method] = append(values[row.Method], row.P99)
 		}
 	}
 	want := len(f.worlds) * len(play.Columns())
@@ -138,8 +124,8 @@ func TestCSV(t *testing.T) {
 			want++
 		}
 	}
-	if len(rows)-1 != want {
-		t.Errorf("docs/report.csv has %d rows, want %d", len(rows)-1, want)
+	if len(rows) != want {
+		t.Errorf("docs/report.csv has %d rows, want %d", len(rows), want)
 	}
 	for _, column := range append(play.Columns(), play.Chronyd) {
 		if got, want := play.Geometric(values[column]), f.mean(play.Simulated, column, 0.99); !(math.Abs(got-want) < 0.05*want) {
@@ -188,24 +174,31 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestDiary: what the plot of one world shows is what happens there.
-func TestDiary(t *testing.T) {
-	w, err := play.Find("clockstep", "")
-	if err != nil {
+// TestWorld: one world is drawn, and the recordings of it hold what its ends know.
+func TestWorld(t *testing.T) {
+	dir := t.TempDir()
+	if err := plotWorld("clockstep", "", 1, 95, 125, dir); err != nil {
 		t.Fatal(err)
 	}
-	d := keep(w, 1)
-	last := d.moments[len(d.moments)-1].known
-	if math.Abs(math.Abs(last.Skew)-40) > 5 {
-		t.Errorf("skew %.1f ppm in a world of 40", last.Skew)
+	if err := plotWorld("clockstep", "", 1, 1000, 1001, dir); err == nil {
+		t.Error("nothing is asked then, and no error")
 	}
-	if trip := last.MinimumOneWayDelay + last.MinimumDelayToPeer; trip < 50*time.Millisecond || trip > 70*time.Millisecond {
-		t.Errorf("round trip %v", trip)
+	if picture := read(t, filepath.Join(dir, "world-clockstep-1.png")); len(picture) < 20_000 {
+		t.Errorf("a picture of %d bytes", len(picture))
 	}
-	if len(d.seen) != 1 {
-		t.Errorf("steps at %v", d.seen)
+	var files []io.Reader
+	for _, end := range []string{"a", "b"} {
+		files = append(files, strings.NewReader(read(t, filepath.Join(dir, "world-clockstep-1-"+end+".tsr"))))
 	}
-	if err := d.draw(filepath.Join(t.TempDir(), "world.png"), "clockstep"); err != nil {
-		t.Error(err)
+	var last timesync.Snapshot
+	for m, err := range record.Replay(files...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, _ = m.Ends[0].Snapshot(m.AtUsec[0])
+	}
+	trip := last.MinimumOneWayDelay + last.MinimumDelayToPeer
+	if math.Abs(math.Abs(last.Skew)-40) > 5 || trip < 50*time.Millisecond || trip > 70*time.Millisecond || last.Steps != 1 {
+		t.Errorf("skew %.1f ppm in a world of 40, round trip %v, %d steps", last.Skew, trip, last.Steps)
 	}
 }

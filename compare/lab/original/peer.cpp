@@ -36,9 +36,9 @@ static uint64_t ahead;
 
 static uint64_t local(uint64_t usec) { return usec + ahead + (int64_t)(usec * skew); }
 
-static void put24(uint8_t *b, uint32_t v) { b[0] = v >> 16, b[1] = v >> 8, b[2] = v; }
+static void put24(uint8_t *b, uint32_t v) { b[0] = v, b[1] = v >> 8, b[2] = v >> 16; }
 
-static uint32_t get24(const uint8_t *b) { return b[0] << 16 | b[1] << 8 | b[2]; }
+static uint32_t get24(const uint8_t *b) { return b[0] | b[1] << 8 | b[2] << 16; }
 
 static sockaddr_in address(int port) {
 	sockaddr_in a = {};
