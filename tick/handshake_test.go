@@ -73,6 +73,9 @@ func TestFlood(t *testing.T) {
 		if n := len(s.events); n != 1023 { // of 1024: a Hello may need room for two
 			t.Errorf("%d events wait", n)
 		}
+		if len(s.peers) > len(s.events) {
+			t.Errorf("%d peers are remembered, of which %d events wait", len(s.peers), len(s.events))
+		}
 		unheard, last := s.Stats().EventsLost, uint64(peers)-1
 		s.Advance(10_000_000) // its own events have room besides
 		if len(r.of(EventSkipped)) != 1 || len(r.of(EventRateMismatch))+int(unheard) != peers {

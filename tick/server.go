@@ -100,7 +100,7 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 		s.oldEpoch.Add(1)
 		return ErrEpoch
 	}
-	p := s.player(peer)
+	p := cmp.Or(s.peers[peer], &player{})
 	if p.heard.known {
 		s.hear(&p.heard, peer, s.atUsec)
 	}
@@ -118,22 +118,12 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	if differs {
 		s.report(Event{Kind: EventRateMismatch, Peer: peer, Rate: h.Rate, Last: -1})
 	}
-	p.synced, p.refused = !refused, refused
+	s.peers[peer], p.synced, p.refused = p, !refused, refused
 	if refused {
 		return ErrRate
 	}
 	s.report(Event{Kind: EventClientSynced, Peer: peer})
 	return nil
-}
-
-// player returns what is known of a peer.
-func (s *Server) player(peer uint64) *player {
-	p := s.peers[peer]
-	if p == nil {
-		p = &player{}
-		s.peers[peer] = p
-	}
-	return p
 }
 
 // AcceptInput is Accept for the input of a peer for tick n, which came at nowUsec. ok says that the
@@ -148,7 +138,11 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	if !s.Accept(epoch, n, nowUsec) {
 		return false, false
 	}
-	p := s.player(peer)
+	p := s.peers[peer]
+	if p == nil {
+		p = &player{}
+		s.peers[peer] = p
+	}
 	s.hear(&p.heard, peer, nowUsec)
 	next := s.nextTick()
 	late = n < next
