@@ -20,9 +20,10 @@ import (
 // of package clock. Pass clock.Received for the time of receipt, clock.Now for all others.
 type Server struct {
 	loop
-	conf  ServerConfig
-	epoch uint64             // of the last Start
-	peers map[uint64]*player // those of which there was a Hello or an input
+	conf   ServerConfig
+	epoch  uint64             // of the last Start
+	peers  map[uint64]*player // those of which there was a Hello or an input
+	looked uint64             // when the silent ones among them were looked for
 }
 
 // player is what a server knows of a peer.
@@ -44,7 +45,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 
 func (s *Server) begin() {
 	s.epoch = s.nextEpoch()
-	s.peers = map[uint64]*player{}
+	s.peers, s.looked = map[uint64]*player{}, s.atUsec
 	usec, _ := floorDiv(int64(s.now.rate.Duration(s.conf.FirstTick))+999, 1000) // a whole one, for OriginUsec
 	first := time.Duration(usec) * time.Microsecond
 	s.now.epoch = s.epoch
@@ -63,14 +64,18 @@ func (s *Server) ran(Tick) {}
 
 func (s *Server) paused() {}
 
-// steer lets the provider steer, whose targets are the clocks themselves, and looks for peers that
-// have fallen silent.
+// steer lets the provider steer, whose targets are the clocks themselves. Now and then it looks for
+// peers that have fallen silent: there may be very many.
 func (s *Server) steer() {
 	s.steering = Steering{}
 	for i, c := range s.steering.clocks() {
 		c.Target = s.now.read(i, s.atUsec+grace) - s.graceAt(Pace{})
 	}
 	s.drive()
+	if elapsed(s.looked, s.atUsec) < silence/8 {
+		return
+	}
+	s.looked = s.atUsec
 	for peer, p := range s.peers {
 		s.watch(&p.heard, peer)
 	}
