@@ -13,6 +13,7 @@ import (
 
 	"timesync/compare/graph"
 	"timesync/compare/page"
+	"timesync/compare/play"
 	"timesync/internal/ontime"
 	"timesync/internal/sim"
 )
@@ -25,7 +26,7 @@ var inputMethods = map[string]struct {
 	color color.Color
 	knobs []float64
 }{
-	"timesync":             {"timesync", graph.RGB(0x0060df), []float64{-2.3, -1, 0, 1, 2, 3, 4.3}},
+	play.Ours:              {play.Ours, play.ColorOf(play.Ours), []float64{-2.3, -1, 0, 1, 2, 3, 4.3}},
 	"Netcode for Entities": {"Unity's Netcode", graph.RGB(0xd9480f), []float64{0, 1, 2, 3, 4}},
 	"lightyear":            {"lightyear", graph.RGB(0x2b8a3e), []float64{0, 0.5, 1, 1.5, 2}},
 }
