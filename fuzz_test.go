@@ -207,8 +207,8 @@ func play(t *testing.T, w *world, in tape) {
 				told[side] = seen{}
 			}
 		}
-		if s.pair.begun() && !s.pair.sane(s.bucket.from) {
-			t.Fatalf("call %d: the estimator would have to start anew: %+v", calls, s.pair)
+		if s.both.begun() && !s.both.sane(s.bucket.from) {
+			t.Fatalf("call %d: the estimator would have to start anew: %+v", calls, s.both)
 		}
 		if report, ok := s.MinDeltaTS24(here); ok != told[side].datagram {
 			t.Fatalf("call %d: MinDeltaTS24 %v, %v, but %+v", calls, report, ok, told[side])

@@ -520,7 +520,7 @@ func TestAnchor(t *testing.T) {
 				if snapshot, _ := w.a.Snapshot(w.now); snapshot.Steps != steps {
 					t.Errorf("offset %#x, age %d us, late %v: %d steps, want %d", offset, age, late, snapshot.Steps, steps)
 				}
-				if w.a.Reset(); w.a.shown.words[1].Load() != 0 {
+				if w.a.Reset(); w.a.published.words[1].Load() != 0 {
 					t.Error("Reset keeps the anchor")
 				}
 			}
@@ -547,8 +547,8 @@ func TestNeverAnew(t *testing.T) {
 				w.b.OnAuthenticatedDatagramTimestamp(Counter24(rng.Uint32N(1<<24)), w.remote(w.now))
 			}
 			for _, s := range []*TimeSynchronizer{&w.a, &w.b} {
-				if s.pair.begun() && !s.pair.sane(s.bucket.from) {
-					t.Fatalf("seed %d: %+v", seed, s.pair)
+				if s.both.begun() && !s.both.sane(s.bucket.from) {
+					t.Fatalf("seed %d: %+v", seed, s.both)
 				}
 			}
 		}
@@ -1034,11 +1034,11 @@ func TestLocalTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 'l'))
 	const unit = 1 << 8 // of the excess
 	for range 20000 {
-		v := view{state: synced, reading: reading{from: rng.Uint64(), whole: rng.Uint64(),
+		v := view{state: synced, clockMap: clockMap{from: rng.Uint64(), whole: rng.Uint64(),
 			rates: join(uint32(rng.Int64N(2*4294968)-4294968), uint32(rng.Int64N(2*4294968)-4294968)),
 			rest:  join(rng.Uint32(), uint32(rng.Int64N(2*50e3*unit)-50e3*unit))}}
 		var s TimeSynchronizer
-		s.shown.show(&v)
+		s.published.show(&v)
 		x := int64(rng.ExpFloat64() * 50e3)
 		if rng.IntN(4) == 0 {
 			x = rng.Int64N(1<<42) - 1<<41 // 25 days about
@@ -1360,8 +1360,8 @@ func TestSmallSteps(t *testing.T) {
 	}
 }
 
-// event is what happens in a world after some seconds.
-type event struct {
+// incident is what happens in a world after some seconds.
+type incident struct {
 	at     int
 	happen func(w *world)
 }
@@ -1370,7 +1370,7 @@ type event struct {
 type course struct {
 	name string
 	path
-	events  []event
+	events  []incident
 	mixture int // so many random events instead
 	length  int // s; 0 is 120
 	want    score
@@ -1488,11 +1488,11 @@ func (c *course) play() (s score) {
 }
 
 // mixture draws n events, each 25 s after the one before.
-func mixture(rng *rand.Rand, n int) (events []event) {
+func mixture(rng *rand.Rand, n int) (events []incident) {
 	for i := range n {
 		at, size := 30+25*i, math.Exp(rng.Float64()*7) // 1 to 1100
 		ms := int64(1000*size) * (1 - 2*rng.Int64N(2))
-		for _, e := range [][]event{
+		for _, e := range [][]incident{
 			{{at, setB(ms)}}, {{at, setA(ms)}}, {{at, setB(ms / 100)}}, {{at, longer(uint64(rng.IntN(60_000)))}}, {{at, both(uint64(rng.IntN(60_000)))}},
 			{{at, longer(uint64(100 * size))}, {at + 7, longer(0)}}, {{at, rate(rng.Float64()*160 - 80)}}, {{at, silence(uint64(size / 10))}},
 			{{at, stray(1+rng.IntN(4), uint64(100*size))}}, {{at, func(w *world) { w.jitter = size * 5 }}},
@@ -1547,65 +1547,65 @@ var courses = []course{
 	{name: "one in 10 s on a short path", path: path{delay: 100, jitter: 20, every: 10e6, reports: 1, ppm: 20}, length: 600, want: score{38413, 219, 0, 40666, 373166, 20123, 0, 101, 1120, 68, 3600, 0, 0, 6}},
 	{name: "a third is lost", path: path{delay: 20_000, jitter: 3000, lost: 0.3, ppm: 40}, want: score{6373, 21, 1000, 6189, 52579, 20307, 0, 27, 392, 185, 714, 0, 12, 6248}},
 	{name: "a peer that is an original", path: path{delay: 20_000, jitter: 1000, every: 16_667, original: true, ppm: 40}, want: score{89796, 194, 0, 174042, 68084, 20237, 0, 178, 340, 23, 720, 0, 0, 7143}},
-	{name: "step of an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []event{{60, setB(5000)}}, want: score{83959, 191, 10000, 161526, 71495, 20177, 0, 153, 417, 67, 354, 10, 9, 6965}},
-	{name: "step back of an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []event{{60, setB(-5000)}}, want: score{83693, 191, 500, 166316, 71495, 20313, 0, 152, 438, 62, 354, 11, 8, 6949}},
-	{name: "queue beside an original", path: path{delay: 20_000, jitter: 1000, original: true}, events: []event{{40, longer(100_000)}, {44, longer(0)}}, want: score{3076, 11, 0, 4257, 20181, 20158, 0, 13, 538, 70, 714, 0, 57, 7016}},
-	{name: "short queue to A", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, longer(100_000)}, {48, longer(0)}}, want: score{3275, 10, 0, 4601, 18516, 20188, 0, 15, 484, 71, 714, 0, 107, 7022}},
-	{name: "long queue to A", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, longer(100_000)}, {100, longer(0)}}, length: 160, want: score{5983, 23, 0, 104235, 18516, 20249, 0, 16, 280, 69, 954, 0, 136, 9417}},
-	{name: "queue both ways", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, both(80_000)}, {55, both(20_000)}}, want: score{2589, 10, 0, 3953, 18516, 20195, 0, 16, 496, 61, 714, 0, 267, 7000}},
-	{name: "queue at the start", path: path{delay: 70_000, jitter: 1000, ppm: 40}, events: []event{{3, both(20_000)}}, length: 60, want: score{3002, 11, 600, 5494, 421594, 24136, 0, 9, 541, 76, 354, 0, 0, 3382}},
-	{name: "queue one way at the start", path: path{delay: 20_000, longer: 50_000, jitter: 1000, ppm: 40}, events: []event{{3, longer(0)}}, length: 60, want: score{3671, 10, 3000, 5681, 2798218, 22095, 0, 12, 575, 64, 354, 0, 1, 3425}},
-	{name: "queue one way at the start, and the way longer by as much", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []event{{3, longer(0)}, {12, longer(20_000)}}, length: 50, want: score{501195, 9996, 38000, 53181, 1132909, 21520, 0, 9991, 895, 101, 294, 0, 135, 2566}},
-	{name: "longer way to A", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, longer(20_000)}}, length: 200, want: score{278467, 10000, 140000, 45065, 18516, 20680, 0, 10003, 309, 90, 1194, 0, 138, 11818}},
-	{name: "longer way to A, and back", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, longer(20_000)}, {120, longer(0)}}, length: 180, want: score{4220, 17, 0, 21154, 18516, 20237, 0, 15, 592, 66, 1074, 0, 137, 10618}},
-	{name: "longer way to A fades", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, longer(20_000)}}, length: 500, want: score{6685254, 10010, 440000, 6599417, 18516, 26337, 0, 8, 711, 70, 3000, 0, 146, 29818}},
-	{name: "shorter way to A", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, longer(0)}}, length: 160, want: score{5679884, 10009, 60000, 5639860, 10004051, 27066, 0, 16, 270, 75, 594, 0, 5, 9426}},
-	{name: "a longer way makes both equal", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []event{{20, func(w *world) { w.delay, w.longer = 40_000, 0 }}}, length: 180, want: score{3007340, 10008, 65000, 2652525, 10003316, 35883, 0, 14, 437, 87, 1074, 0, 136, 10570}},
-	{name: "a new A behind a queue, and the first report", path: path{delay: 20_000, jitter: 1000, ppm: 40, reports: 2, mute: true}, events: []event{{60, func(w *world) { w.a.Reset(); w.mute, w.longer = false, 50_000 }}, {63, longer(0)}}, want: score{4242, 15, 3000, 5585, 0, 21566, 0, 16, 514, 74, 534, 0, 4, 6963}},
-	{name: "longer ways", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, both(40_000)}}, want: score{5408, 17, 0, 6885, 18516, 20296, 0, 12, 497, 73, 714, 0, 268, 7006}},
-	{name: "shorter ways", path: path{delay: 40_000, jitter: 1000, ppm: 40}, events: []event{{60, both(20_000)}}, want: score{4631, 15, 0, 31696, 19652, 30305, 0, 14, 419, 65, 354, 0, 4, 7027}},
-	{name: "B's clock set by 0.3 ms", path: path{delay: 20_000, jitter: 300, ppm: 40}, events: []event{{60, setB(300)}}, want: score{34811, 147, 0, 36322, 6348, 20145, 0, 113, 3098, 186, 714, 0, 60, 6527}},
-	{name: "B's clock set by 5 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, setB(5000)}}, want: score{4193, 13, 1000, 6567, 18516, 20200, 0, 14, 423, 67, 354, 6, 9, 6965}},
-	{name: "B's clock set back by 5 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, setB(-5000)}}, want: score{3920, 11, 1000, 11591, 18516, 20199, 0, 17, 509, 63, 354, 7, 10, 6948}},
-	{name: "A's clock set by 300 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, setA(300_000)}}, want: score{4286, 12, 500, 406155, 18516, 89993, 0, 16, 437, 64, 353, 8, 11, 6894}},
-	{name: "A's clock set back by 300 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, setA(-300_000)}}, want: score{4134, 13, 500, 6641, 18516, 109154, 0, 14, 419, 66, 354, 7, 9, 6942}},
-	{name: "B's clock set by 40 s", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, setB(40e6)}}, want: score{4140, 13, 500, 6657, 18516, 251689, 0, 15, 418, 66, 354, 7, 10, 6926}},
-	{name: "B's clock set back by 2 s, and again", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, setB(-2e6)}, {62, setB(-2e6)}}, want: score{3806, 10, 500, 2751717, 18516, 192751, 0, 16, 560, 75, 342, 14, 16, 6831}},
-	{name: "A's clock set by 11 days", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, setA(1.1e12)}}, want: score{2999, 10, 500, 5864, 18516, 93129, 0, 15, 420, 65, 354, 11, 4, 7022}},
-	{name: "B's clock set early", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{4, setB(20_000)}}, length: 60, want: score{3726, 11, 7900, 5860, 2269650, 20485, 0, 13, 667, 81, 294, 6, 66, 3229}},
-	{name: "B's clock set back early", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{4, setB(-20_000)}}, length: 60, want: score{3895, 10, 7800, 5585, 2268092, 20080, 0, 9, 607, 76, 294, 6, 67, 3251}},
-	{name: "B's clock set in a queue", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, longer(60_000)}, {62, setB(8000)}, {66, longer(0)}}, want: score{4052, 10, 4000, 4771, 18516, 20220, 0, 15, 513, 72, 318, 6, 137, 6945}},
-	{name: "B's clock set back, one report in 5 s", path: path{delay: 20_000, jitter: 1000, reports: 100, ppm: 40}, events: []event{{60, setB(-8000)}}, want: score{3838, 24, 5000, 15486, 63665, 20337, 0, 11, 448, 70, 339, 6, 69, 6937}},
-	{name: "B's clock set without reports", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, func(w *world) { w.mute = true }}, {61, setB(8000)}, {90, func(w *world) { w.mute = false }}}, want: score{1902981, 8005, 29000, 1906703, 18516, 20301, 0, 14, 449, 81, 261, 3, 136, 7015}},
-	{name: "B's clock slewed", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, rate(500)}, {80, rate(40)}}, length: 160, want: score{4110, 11, 3000, 5591, 18516, 20241, 0, 17, 449, 69, 526, 2, 4, 8957}},
-	{name: "B's clock slewed the other way", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, rate(-500)}, {80, rate(40)}}, length: 160, want: score{4073, 15, 3000, 5739, 18516, 20266, 0, 16, 439, 68, 525, 7, 6, 9007}},
-	{name: "another rate", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, rate(-40)}}, length: 200, want: score{22459, 664, 0, 16231, 18516, 20135, 0, 33, 287, 97, 969, 2, 31, 11650}},
-	{name: "more jitter", path: path{delay: 20_000, jitter: 100, ppm: 40}, events: []event{{60, func(w *world) { w.jitter = 5000 }}}, length: 160, want: score{6029, 33, 0, 7639, 2899, 20169, 0, 43, 1119, 181, 954, 0, 943, 9587}},
-	{name: "less jitter", path: path{delay: 20_000, jitter: 5000, ppm: 40}, events: []event{{60, func(w *world) { w.jitter = 100 }}}, length: 160, want: score{5162, 30, 600, 6326, 77352, 20258, 0, 1, 102, 3, 954, 0, 6, 8269}},
-	{name: "silence for 5 min", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, silence(300)}}, want: score{3496, 10, 0, 4889, 18516, 20222, 0, 14, 451, 63, 2156, 0, 4, 6896}},
-	{name: "silence, and B's clock set", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, func(w *world) { silence(30)(w); setB(50_000)(w) }}}, want: score{3731, 11, 500, 5953, 18516, 20436, 0, 15, 438, 65, 354, 7, 11, 6933}},
-	{name: "two strays", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, stray(2, 1_000_000)}}, want: score{2881, 10, 0, 4525, 18516, 20186, 0, 15, 479, 69, 714, 0, 4, 7022}},
-	{name: "three strays", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, stray(3, 30_000)}}, want: score{3493, 10, 0, 18244, 18516, 20196, 0, 15, 491, 70, 354, 0, 7, 6961}},
-	{name: "a new B", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, func(w *world) { w.b.Reset(); setB(7_654_321)(w) }}}, want: score{4006, 13, 500, 6565, 18516, 44126, 0, 19, 395, 63, 354, 10, 3, 6946}},
-	{name: "a clock set without jitter", path: path{delay: 20_000, ppm: -40}, events: []event{{60, setB(-1300)}}, want: score{716, 3, 500, 4088, 1713, 20158, 0, 4, 4, 0, 354, 6, 6, 7188}},
-	{name: "B's clock set back at one a second", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, events: []event{{120, setB(-5000)}}, length: 300, want: score{26880, 125, 4000, 46328, 117431, 21006, 0, 22, 1266, 648, 1059, 6, 6, 837}},
-	{name: "B's clock set at one a second", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 2, ppm: 20}, events: []event{{120, setB(5000)}}, length: 300, want: score{36366, 228, 5000, 39895, 122252, 21137, 0, 45, 1272, 459, 1059, 8, 2, 831}},
-	{name: "B's clock set back on a short path", path: path{delay: 100, jitter: 20, ppm: 20}, events: []event{{60, setB(-40_000)}}, want: score{1097, 3, 500, 55953, 1786, 140053, 0, 2, 114, 3, 354, 6, 5, 7186}},
-	{name: "A's clock set back on a short path, reports each 5 s", path: path{delay: 100, jitter: 20, reports: 100, ppm: 20}, events: []event{{60, setA(-40_000)}}, want: score{1336, 6, 5000, 3053, 4103, 713328, 0, 3, 51, 4, 339, 6, 71, 7175}},
-	{name: "a peer whose rate wanders", path: path{delay: 200, jitter: 100, ppm: 20}, events: []event{{40, rate(22)}, {60, rate(18)}, {80, rate(23)}, {100, rate(20)}}, length: 140, want: score{5373, 31, 0, 6245, 2850, 358, 0, 3, 436, 14, 840, 0, 0, 8384}},
-	{name: "a queue for 90 s at 100 ppm", path: path{delay: 20_000, jitter: 1000, ppm: -100}, events: []event{{30, longer(80_000)}, {120, longer(0)}}, length: 180, want: score{4533, 15, 0, 75186, 22877, 20349, 0, 12, 781, 73, 1074, 0, 138, 10599}},
-	{name: "B's clock much slower for a while", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, rate(-900)}, {120, rate(40)}}, length: 220, want: score{61701, 483, 2500, 55781, 18516, 20390, 0, 12, 380, 78, 747, 23, 12, 11792}},
-	{name: "B's clock much faster for a while", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{40, rate(900)}, {120, rate(40)}}, length: 220, want: score{47721, 404, 2500, 38352, 18516, 20372, 0, 130, 94793, 247, 670, 11, 4, 11933}},
-	{name: "B's clock slewed in a queue on a short path", path: path{delay: 100, jitter: 20, ppm: 20}, events: []event{{60, longer(50_000)}, {60, rate(-400)}, {69, rate(20)}, {69, longer(0)}}, want: score{12724, 116, 0, 18074, 1786, 83024, 0, 0, 1995, 14, 244, 6, 120, 6978}},
-	{name: "B's clock slewed the other way in a queue there", path: path{delay: 100, jitter: 20, ppm: 20}, events: []event{{60, longer(50_000)}, {60, rate(400)}, {69, rate(20)}, {69, longer(0)}}, want: score{900, 2, 8900, 2298, 1786, 56196, 0, 1, 89, 3, 300, 6, 258, 7181}},
-	{name: "a wrong skew, and a queue on a short path", path: path{delay: 100, jitter: 20, ppm: 400}, events: []event{{5, longer(30_000)}, {5, rate(0)}, {14, longer(0)}}, length: 60, want: score{521214, 6009, 29000, 720557, 519379, 3954916, 0, 92, 21435, 399, 236, 9, 273, 3051}},
+	{name: "step of an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(5000)}}, want: score{83959, 191, 10000, 161526, 71495, 20177, 0, 153, 417, 67, 354, 10, 9, 6965}},
+	{name: "step back of an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(-5000)}}, want: score{83693, 191, 500, 166316, 71495, 20313, 0, 152, 438, 62, 354, 11, 8, 6949}},
+	{name: "queue beside an original", path: path{delay: 20_000, jitter: 1000, original: true}, events: []incident{{40, longer(100_000)}, {44, longer(0)}}, want: score{3076, 11, 0, 4257, 20181, 20158, 0, 13, 538, 70, 714, 0, 57, 7016}},
+	{name: "short queue to A", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{40, longer(100_000)}, {48, longer(0)}}, want: score{3275, 10, 0, 4601, 18516, 20188, 0, 15, 484, 71, 714, 0, 107, 7022}},
+	{name: "long queue to A", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{40, longer(100_000)}, {100, longer(0)}}, length: 160, want: score{5983, 23, 0, 104235, 18516, 20249, 0, 16, 280, 69, 954, 0, 136, 9417}},
+	{name: "queue both ways", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{40, both(80_000)}, {55, both(20_000)}}, want: score{2589, 10, 0, 3953, 18516, 20195, 0, 16, 496, 61, 714, 0, 267, 7000}},
+	{name: "queue at the start", path: path{delay: 70_000, jitter: 1000, ppm: 40}, events: []incident{{3, both(20_000)}}, length: 60, want: score{3002, 11, 600, 5494, 421594, 24136, 0, 9, 541, 76, 354, 0, 0, 3382}},
+	{name: "queue one way at the start", path: path{delay: 20_000, longer: 50_000, jitter: 1000, ppm: 40}, events: []incident{{3, longer(0)}}, length: 60, want: score{3671, 10, 3000, 5681, 2798218, 22095, 0, 12, 575, 64, 354, 0, 1, 3425}},
+	{name: "queue one way at the start, and the way longer by as much", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []incident{{3, longer(0)}, {12, longer(20_000)}}, length: 50, want: score{501195, 9996, 38000, 53181, 1132909, 21520, 0, 9991, 895, 101, 294, 0, 135, 2566}},
+	{name: "longer way to A", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, longer(20_000)}}, length: 200, want: score{278467, 10000, 140000, 45065, 18516, 20680, 0, 10003, 309, 90, 1194, 0, 138, 11818}},
+	{name: "longer way to A, and back", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, longer(20_000)}, {120, longer(0)}}, length: 180, want: score{4220, 17, 0, 21154, 18516, 20237, 0, 15, 592, 66, 1074, 0, 137, 10618}},
+	{name: "longer way to A fades", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, longer(20_000)}}, length: 500, want: score{6685254, 10010, 440000, 6599417, 18516, 26337, 0, 8, 711, 70, 3000, 0, 146, 29818}},
+	{name: "shorter way to A", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, longer(0)}}, length: 160, want: score{5679884, 10009, 60000, 5639860, 10004051, 27066, 0, 16, 270, 75, 594, 0, 5, 9426}},
+	{name: "a longer way makes both equal", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []incident{{20, func(w *world) { w.delay, w.longer = 40_000, 0 }}}, length: 180, want: score{3007340, 10008, 65000, 2652525, 10003316, 35883, 0, 14, 437, 87, 1074, 0, 136, 10570}},
+	{name: "a new A behind a queue, and the first report", path: path{delay: 20_000, jitter: 1000, ppm: 40, reports: 2, mute: true}, events: []incident{{60, func(w *world) { w.a.Reset(); w.mute, w.longer = false, 50_000 }}, {63, longer(0)}}, want: score{4242, 15, 3000, 5585, 0, 21566, 0, 16, 514, 74, 534, 0, 4, 6963}},
+	{name: "longer ways", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, both(40_000)}}, want: score{5408, 17, 0, 6885, 18516, 20296, 0, 12, 497, 73, 714, 0, 268, 7006}},
+	{name: "shorter ways", path: path{delay: 40_000, jitter: 1000, ppm: 40}, events: []incident{{60, both(20_000)}}, want: score{4631, 15, 0, 31696, 19652, 30305, 0, 14, 419, 65, 354, 0, 4, 7027}},
+	{name: "B's clock set by 0.3 ms", path: path{delay: 20_000, jitter: 300, ppm: 40}, events: []incident{{60, setB(300)}}, want: score{34811, 147, 0, 36322, 6348, 20145, 0, 113, 3098, 186, 714, 0, 60, 6527}},
+	{name: "B's clock set by 5 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, setB(5000)}}, want: score{4193, 13, 1000, 6567, 18516, 20200, 0, 14, 423, 67, 354, 6, 9, 6965}},
+	{name: "B's clock set back by 5 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, setB(-5000)}}, want: score{3920, 11, 1000, 11591, 18516, 20199, 0, 17, 509, 63, 354, 7, 10, 6948}},
+	{name: "A's clock set by 300 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, setA(300_000)}}, want: score{4286, 12, 500, 406155, 18516, 89993, 0, 16, 437, 64, 353, 8, 11, 6894}},
+	{name: "A's clock set back by 300 ms", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, setA(-300_000)}}, want: score{4134, 13, 500, 6641, 18516, 109154, 0, 14, 419, 66, 354, 7, 9, 6942}},
+	{name: "B's clock set by 40 s", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, setB(40e6)}}, want: score{4140, 13, 500, 6657, 18516, 251689, 0, 15, 418, 66, 354, 7, 10, 6926}},
+	{name: "B's clock set back by 2 s, and again", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, setB(-2e6)}, {62, setB(-2e6)}}, want: score{3806, 10, 500, 2751717, 18516, 192751, 0, 16, 560, 75, 342, 14, 16, 6831}},
+	{name: "A's clock set by 11 days", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, setA(1.1e12)}}, want: score{2999, 10, 500, 5864, 18516, 93129, 0, 15, 420, 65, 354, 11, 4, 7022}},
+	{name: "B's clock set early", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{4, setB(20_000)}}, length: 60, want: score{3726, 11, 7900, 5860, 2269650, 20485, 0, 13, 667, 81, 294, 6, 66, 3229}},
+	{name: "B's clock set back early", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{4, setB(-20_000)}}, length: 60, want: score{3895, 10, 7800, 5585, 2268092, 20080, 0, 9, 607, 76, 294, 6, 67, 3251}},
+	{name: "B's clock set in a queue", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, longer(60_000)}, {62, setB(8000)}, {66, longer(0)}}, want: score{4052, 10, 4000, 4771, 18516, 20220, 0, 15, 513, 72, 318, 6, 137, 6945}},
+	{name: "B's clock set back, one report in 5 s", path: path{delay: 20_000, jitter: 1000, reports: 100, ppm: 40}, events: []incident{{60, setB(-8000)}}, want: score{3838, 24, 5000, 15486, 63665, 20337, 0, 11, 448, 70, 339, 6, 69, 6937}},
+	{name: "B's clock set without reports", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, func(w *world) { w.mute = true }}, {61, setB(8000)}, {90, func(w *world) { w.mute = false }}}, want: score{1902981, 8005, 29000, 1906703, 18516, 20301, 0, 14, 449, 81, 261, 3, 136, 7015}},
+	{name: "B's clock slewed", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, rate(500)}, {80, rate(40)}}, length: 160, want: score{4110, 11, 3000, 5591, 18516, 20241, 0, 17, 449, 69, 526, 2, 4, 8957}},
+	{name: "B's clock slewed the other way", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, rate(-500)}, {80, rate(40)}}, length: 160, want: score{4073, 15, 3000, 5739, 18516, 20266, 0, 16, 439, 68, 525, 7, 6, 9007}},
+	{name: "another rate", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, rate(-40)}}, length: 200, want: score{22459, 664, 0, 16231, 18516, 20135, 0, 33, 287, 97, 969, 2, 31, 11650}},
+	{name: "more jitter", path: path{delay: 20_000, jitter: 100, ppm: 40}, events: []incident{{60, func(w *world) { w.jitter = 5000 }}}, length: 160, want: score{6029, 33, 0, 7639, 2899, 20169, 0, 43, 1119, 181, 954, 0, 943, 9587}},
+	{name: "less jitter", path: path{delay: 20_000, jitter: 5000, ppm: 40}, events: []incident{{60, func(w *world) { w.jitter = 100 }}}, length: 160, want: score{5162, 30, 600, 6326, 77352, 20258, 0, 1, 102, 3, 954, 0, 6, 8269}},
+	{name: "silence for 5 min", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, silence(300)}}, want: score{3496, 10, 0, 4889, 18516, 20222, 0, 14, 451, 63, 2156, 0, 4, 6896}},
+	{name: "silence, and B's clock set", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, func(w *world) { silence(30)(w); setB(50_000)(w) }}}, want: score{3731, 11, 500, 5953, 18516, 20436, 0, 15, 438, 65, 354, 7, 11, 6933}},
+	{name: "two strays", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, stray(2, 1_000_000)}}, want: score{2881, 10, 0, 4525, 18516, 20186, 0, 15, 479, 69, 714, 0, 4, 7022}},
+	{name: "three strays", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, stray(3, 30_000)}}, want: score{3493, 10, 0, 18244, 18516, 20196, 0, 15, 491, 70, 354, 0, 7, 6961}},
+	{name: "a new B", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, func(w *world) { w.b.Reset(); setB(7_654_321)(w) }}}, want: score{4006, 13, 500, 6565, 18516, 44126, 0, 19, 395, 63, 354, 10, 3, 6946}},
+	{name: "a clock set without jitter", path: path{delay: 20_000, ppm: -40}, events: []incident{{60, setB(-1300)}}, want: score{716, 3, 500, 4088, 1713, 20158, 0, 4, 4, 0, 354, 6, 6, 7188}},
+	{name: "B's clock set back at one a second", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, events: []incident{{120, setB(-5000)}}, length: 300, want: score{26880, 125, 4000, 46328, 117431, 21006, 0, 22, 1266, 648, 1059, 6, 6, 837}},
+	{name: "B's clock set at one a second", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 2, ppm: 20}, events: []incident{{120, setB(5000)}}, length: 300, want: score{36366, 228, 5000, 39895, 122252, 21137, 0, 45, 1272, 459, 1059, 8, 2, 831}},
+	{name: "B's clock set back on a short path", path: path{delay: 100, jitter: 20, ppm: 20}, events: []incident{{60, setB(-40_000)}}, want: score{1097, 3, 500, 55953, 1786, 140053, 0, 2, 114, 3, 354, 6, 5, 7186}},
+	{name: "A's clock set back on a short path, reports each 5 s", path: path{delay: 100, jitter: 20, reports: 100, ppm: 20}, events: []incident{{60, setA(-40_000)}}, want: score{1336, 6, 5000, 3053, 4103, 713328, 0, 3, 51, 4, 339, 6, 71, 7175}},
+	{name: "a peer whose rate wanders", path: path{delay: 200, jitter: 100, ppm: 20}, events: []incident{{40, rate(22)}, {60, rate(18)}, {80, rate(23)}, {100, rate(20)}}, length: 140, want: score{5373, 31, 0, 6245, 2850, 358, 0, 3, 436, 14, 840, 0, 0, 8384}},
+	{name: "a queue for 90 s at 100 ppm", path: path{delay: 20_000, jitter: 1000, ppm: -100}, events: []incident{{30, longer(80_000)}, {120, longer(0)}}, length: 180, want: score{4533, 15, 0, 75186, 22877, 20349, 0, 12, 781, 73, 1074, 0, 138, 10599}},
+	{name: "B's clock much slower for a while", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{40, rate(-900)}, {120, rate(40)}}, length: 220, want: score{61701, 483, 2500, 55781, 18516, 20390, 0, 12, 380, 78, 747, 23, 12, 11792}},
+	{name: "B's clock much faster for a while", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{40, rate(900)}, {120, rate(40)}}, length: 220, want: score{47721, 404, 2500, 38352, 18516, 20372, 0, 130, 94793, 247, 670, 11, 4, 11933}},
+	{name: "B's clock slewed in a queue on a short path", path: path{delay: 100, jitter: 20, ppm: 20}, events: []incident{{60, longer(50_000)}, {60, rate(-400)}, {69, rate(20)}, {69, longer(0)}}, want: score{12724, 116, 0, 18074, 1786, 83024, 0, 0, 1995, 14, 244, 6, 120, 6978}},
+	{name: "B's clock slewed the other way in a queue there", path: path{delay: 100, jitter: 20, ppm: 20}, events: []incident{{60, longer(50_000)}, {60, rate(400)}, {69, rate(20)}, {69, longer(0)}}, want: score{900, 2, 8900, 2298, 1786, 56196, 0, 1, 89, 3, 300, 6, 258, 7181}},
+	{name: "a wrong skew, and a queue on a short path", path: path{delay: 100, jitter: 20, ppm: 400}, events: []incident{{5, longer(30_000)}, {5, rate(0)}, {14, longer(0)}}, length: 60, want: score{521214, 6009, 29000, 720557, 519379, 3954916, 0, 92, 21435, 399, 236, 9, 273, 3051}},
 	{name: "little arrives", path: path{delay: 20_000, jitter: 5000, lost: 0.9, reports: 2, ppm: 40}, length: 300, want: score{30989, 187, 9200, 29607, 267723, 21966, 0, 45, 1863, 1105, 1794, 0, 8, 4929}},
 	{name: "a mixture", path: path{delay: 20_000, jitter: 1000, ppm: 30}, mixture: 20, length: 560, want: score{1076953, 21871, 25000, 2366126, 12942, 72524, 0, 4, 370, 22, 706, 22, 1710, 30309}},
 	{name: "a mixture on a short path", path: path{delay: 300, jitter: 100, ppm: -30}, mixture: 20, length: 560, want: score{1376367, 19977, 25000, 1597524, 2908, 68609, 0, 4, 371, 22, 740, 25, 1235, 32924}},
 	{name: "a mixture at 5 a second", path: path{delay: 20_000, jitter: 2000, every: 200_000, reports: 5, ppm: 30}, mixture: 20, length: 560, want: score{2518030, 21765, 25000, 3012726, 61483, 85049, 0, 7, 304, 26, 817, 36, 1913, 12152}},
 	{name: "a mixture with an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 30}, mixture: 20, length: 560, want: score{156843, 1605, 31500, 471172, 56970, 269101, 0, 80, 174, 18, 703, 40, 2354, 28965}},
 	{name: "a mixture from the start", path: path{delay: 20_000, jitter: 1000, lost: 0.1, ppm: 30}, mixture: 3, length: 60, want: score{2616, 8, 500, 638135, 16696, 114363, 0, 171, 109179, 572, 188, 3, 17, 3333}},
-	{name: "a new A", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []event{{60, func(w *world) { w.a.Reset() }}}, want: score{3145, 10, 0, 4804, 18516, 20194, 0, 15, 505, 70, 534, 3, 4, 6965}},
+	{name: "a new A", path: path{delay: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, func(w *world) { w.a.Reset() }}}, want: score{3145, 10, 0, 4804, 18516, 20194, 0, 15, 505, 70, 534, 3, 4, 6965}},
 }
 
 var update = flag.Bool("update", false, "write the scores of TestCourses anew, into this file")
@@ -1756,9 +1756,9 @@ func TestReadersSeeOneState(t *testing.T) {
 	var want [3]answers
 	for i := range states {
 		n := uint64(i + 1)
-		states[i] = view{state: reported | synced | uint32(i)*(confirmed|disturbed), report: uint32(n << 20), steps: uint32(n), reading: reading{n << 38, n << 30, join(uint32(n<<18), uint32(n<<19)), join(0, uint32(n<<20))},
-			delay: float32(n), toPeer: float32(n), bound: float32(n), ageing: float32(n) * 1e-6, undisturbed: float32(n << 30), jitter: float32(n)}
-		s.shown.show(&states[i])
+		states[i] = view{state: reported | synced | uint32(i)*(confirmed|disturbed), report: uint32(n << 20), steps: uint32(n), clockMap: clockMap{n << 38, n << 30, join(uint32(n<<18), uint32(n<<19)), join(0, uint32(n<<20))},
+			delay: float32(n), toPeer: float32(n), bound: float32(n), dispersion: float32(n) * 1e-6, undisturbed: float32(n << 30), jitter: float32(n)}
+		s.published.show(&states[i])
 		if want[i] = read(&s); want[i].snapshot.Steps != uint32(n) || want[0].remote == want[1].remote || want[0].local == want[1].local || want[0].report == want[1].report {
 			t.Fatalf("%+v", want)
 		}
@@ -1781,11 +1781,11 @@ func TestReadersSeeOneState(t *testing.T) {
 		})
 	}
 	for k := range 500_000 {
-		switch s.shown.show(&states[k&1]); k % 4096 {
+		switch s.published.show(&states[k&1]); k % 4096 {
 		case 0:
 			runtime.Gosched()
 		case 1:
-			s.shown.show(&view{})
+			s.published.show(&view{})
 		}
 	}
 	done.Store(true)
@@ -1817,9 +1817,9 @@ func (f *stream) report() Counter24 { return LocalTimeToDatagramTS24(streamAhead
 // readersSee returns what readers read.
 func readersSee(s *TimeSynchronizer) (seq uint32, words [7]uint64) {
 	for i := range words {
-		words[i] = s.shown.words[i].Load()
+		words[i] = s.published.words[i].Load()
 	}
-	return s.shown.seq.Load(), words
+	return s.published.seq.Load(), words
 }
 
 // TestPublishesChangesOnly: datagrams that tell nothing new leave the memory alone
@@ -1842,7 +1842,7 @@ func TestPublishesChangesOnly(t *testing.T) {
 		before, words := readersSee(&s)
 		call()
 		after, words2 := readersSee(&s)
-		if waits := s.pair.changed; (before == after) != (words == words2) && !waits {
+		if waits := s.both.dirty; (before == after) != (words == words2) && !waits {
 			t.Fatalf("%s: seq %#x, then %#x; words %x, then %x", what, before, after, words, words2)
 		}
 		if after&1 != 0 {
