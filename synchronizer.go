@@ -1223,7 +1223,7 @@ func (p *peer) confirm(sent float64) {
 const (
 	warmUp       = 6e6   // us: the first datagrams may all have queued
 	bothTold     = 15e6  // us: by then both ends have seen and told, be the other a legacy peer; Settled
-	longestQueue = 250e6 // us: an asymmetry that was right is kept through a queue of four minutes
+	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of three minutes and a half
 )
 
 // arbiter decides whether the path or a clock has changed. It sees no datagram: only the round trip,
@@ -1621,6 +1621,9 @@ func (f *floor) apparentRise() float32 {
 	if f.congestedFor > 0 {
 		return f.residual
 	}
+	if f.sigma > priorSkew && f.n < fitPoints { // rule: a new line is about to learn
+		return 0
+	}
 	return f.least // rule: what is near may be late
 }
 
@@ -1969,16 +1972,16 @@ func (l *line) fit(points []point, spread float32, stable bool, evicted int) {
 	slope, fitVar := l.slope+turn, noise*noise/(span*span)
 	prior, priorVar := l.carryOver(slope, fitVar, evicted)
 	// No clock makes a round trip longer or shorter: then a path changes, and tells little of the slope.
-	ramp := (float64(points[len(points)-1].roundTrip) - float64(points[0].roundTrip)) / span
-	moving := abs(ramp)*span > 2*(mean+noise) && priorVar < rampSkew*rampSkew
-	if moving { // rule: the slope of a path is none of a clock
-		slope = median(l.slope, slope, slope-ramp)
-		fitVar = max(fitVar, 100*priorVar)
+	ramp := roundTripSlope(points)
+	between := median(l.slope, slope, slope-ramp)
+	ramps := between != slope && abs(ramp)*span > 2*(mean+noise) && priorVar < rampSkew*rampSkew
+	if ramps { // rule: the slope of a path is none of a clock
+		slope, fitVar = between, max(fitVar, 100*priorVar)
 	}
 	d := slope - prior
 	// At first only what most crystals do is known, and a clock may be further off, but none so far.
 	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew // rule: surprises need knowledge
-	surprising := known && d*d > 4*4*(priorVar+fitVar) && !moving         // rule: surprises
+	surprising := known && d*d > 4*4*(priorVar+fitVar) && !ramps          // rule: surprises
 	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprising {
 		fitVar = d * d
@@ -2045,6 +2048,18 @@ func residuals(points []point, turn float64) (low, third, mean float64) {
 		low, mid, third, sum = min(low, y), min(mid, max(low, y)), min(third, max(mid, y)), sum+y
 	}
 	return low, third, sum/float64(len(points)) - low
+}
+
+// roundTripSlope returns how fast the round trip changes: the mean of the later half of the points over that of
+// the earlier half. It is a NaN where a round trip is not known.
+func roundTripSlope(points []point) float64 {
+	var x, y [2]float32
+	half := len(points) / 2
+	for i := range half {
+		p, q := &points[i], &points[len(points)-1-i]
+		x[0], y[0], x[1], y[1] = x[0]+p.x, y[0]+p.roundTrip, x[1]+q.x, y[1]+q.roundTrip
+	}
+	return float64(y[1]-y[0]) / float64(x[1]-x[0])
 }
 
 // median returns the middle one of three.
