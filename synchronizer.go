@@ -763,20 +763,24 @@ func (a *association) begun() bool { return a.own.spacing > 0 }
 func (a *association) sane(from float64) bool {
 	const ring, far = 1 << deltaBits, 1 << 62
 	f, r, i := &a.own, &a.arbiter, &a.interval
-	finite := f.level + a.toPeer + a.offset + i.at + i.event + f.lastNear + f.end + a.at
+	finite := f.level + a.toPeer + a.offset + i.event + f.lastNear + f.end + a.at
 	delays := float64(r.reference + r.symmetric + r.asymmetry + r.candidate + i.slack[lower] + i.slack[upper])
 	return abs(finite) < far && abs(delays) < 8*ring && // and so no part of a sum is a NaN or infinite
-		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 && f.changedFor >= 0 &&
+		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
 		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry < far && abs(r.firstFall) < 8*ring &&
 		a.unreviewed >= 0 && a.unreviewed <= 8*second
 }
 
-// advance carries the offset and the peer's floor on to x: both change as the clocks run apart.
+// advance carries the offset and the peer's floor on to x: both change as the clocks run apart, and
+// what is not known of that widens the interval.
 func (a *association) advance(x float64) {
-	d := a.own.slope * (x - a.at)
+	dt := x - a.at
+	d := a.own.slope * dt
 	a.offset, a.toPeer, a.at = a.offset-d, a.toPeer-d, x
+	drift := float32(a.dispersion() * dt)
+	a.interval.widen(drift, drift)
 }
 
 // roundTrip returns the round trip of a datagram that does not queue. No clock is in it.
@@ -807,7 +811,7 @@ func (a *association) stale(unknown float64) float64 {
 	if !a.peer.isLegacy() {
 		return 0
 	}
-	return (min(a.interval.at, congestedTime) + second) * max(unknown-a.own.slope, 0)
+	return (min(a.at, congestedTime) + second) * max(unknown-a.own.slope, 0)
 }
 
 // look returns what both ways say now.
@@ -830,7 +834,7 @@ func (a *association) updateOffset() {
 		a.toPeer += float64(a.arbiter.reference - a.roundTrip())
 	}
 	l := a.look()
-	if a.arbiter.reference < -l.deadBand-float32(priorSkew*min(a.interval.at, longestWindow)) { // more than the skew: the first reports were from before
+	if a.arbiter.reference < -l.deadBand-float32(priorSkew*min(a.at, longestWindow)) { // more than the skew: the first reports were from before
 		a.arbiter.restart(l.roundTrip)
 	}
 	d := a.arbiter.correct(l) - l.correction
@@ -870,7 +874,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 	d, e := a.own.datagram(x, raw, b)
 	y = int32(d)
 	if silence > 2*second && a.known { // the datagram may be as late or early as that
-		a.interval.widen(float32(a.delay())+float32(y), float32(max(-y, 0)))
+		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+float32(y)), a.interval.slack[upper]+float32(max(-y, 0)))
 		a.arbiter.adjusted = a.arbiter.adjusted || silence > congestedTime
 		a.tell()
 	}
@@ -923,7 +927,7 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 		a.interval.datagram(x, a.dispersion(), a.delay()+float64(b.first), b.from)
 	}
 	if rise := a.own.rise(); a.known && rise > second { // what makes all datagrams so late is a clock
-		a.interval.widen(float32(a.delay())+rise, 0)
+		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
 		a.tell()
 	}
 	e := a.own.endBucket(x, a.tripState(), b)
@@ -945,7 +949,6 @@ func (a *association) tripState() tripState {
 		return t
 	}
 	s, deadBand := a.roundTrip(), a.deadBand()
-	t.stable = abs(s-a.arbiter.reference) < deadBand
 	if !a.peer.isLegacy() {
 		t.now = s
 	}
@@ -1019,7 +1022,6 @@ func (a *association) firstReport(x float64, r report) {
 	a.toPeer = float64(wrap(r.raw, deltaBits))
 	a.offset = a.midpoint()
 	a.arbiter.restart(a.roundTrip())
-	a.interval.age(x, 0)
 	a.interval.set(float32(a.delay()), maxOffset)
 	a.limit(x, r, a.delay(), 0)
 	a.tell()
@@ -1098,7 +1100,7 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 	default: // rule: what is extrapolated limits nothing
 		return
 	}
-	a.interval.report(x, dispersion, above, r.quality == markSeen)
+	a.interval.report(x, above, r.quality == markSeen)
 }
 
 // levelToReport returns what to report: the own floor at x, or higher if it may have risen with a
@@ -1117,7 +1119,7 @@ func (a *association) levelToReport(x float64) float64 {
 // dispersion returns by how much the interval widens in a microsecond, us: what is not known of the
 // skew, and of its changes.
 func (a *association) dispersion() float64 {
-	t := max(a.interval.undisturbed(a.interval.at), second)
+	t := max(a.interval.undisturbed(a.at), second)
 	unknown := sigmas*a.own.sigma + (2*a.own.scatter()+hostJitter)/t
 	most := slewSkew + abs(float32(a.own.slope)) // steps may have taught a slope that no clock has
 	return 2*bothTold*skewDrift + float64(min(unknown, most))
@@ -1146,7 +1148,7 @@ func (a *association) view(x float64, near uint64) (v view) {
 		v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
 		v.delay, v.toPeer = float32(max(a.delay(), 0)), float32(max(a.delayToPeer(), 0))
 		dispersion := a.dispersion()
-		v.bound, v.dispersion = a.interval.bound(x-settleTime, dispersion), float32(dispersion)
+		v.bound, v.dispersion = a.interval.bound()+float32(dispersion*max(x-settleTime-a.at, 0)), float32(dispersion)
 	}
 	return v
 }
@@ -1413,7 +1415,6 @@ type interval struct {
 	slack     [2]float32 // us: the truth is at most so far below the offset, and above it; set keeps both within half the ring
 	confirmed bool       // the upper slack is from a confirmed report
 	renew     uint8      // buckets that are still to be believed as they are: 3 after a clock step, the first of which began before it
-	at        float64    // x when all that was so
 	event     float64    // x of the last clock step; at the start -bothTold
 }
 
@@ -1431,21 +1432,12 @@ func (i *interval) stepped() bool { return i.event > -bothTold }
 // undisturbed returns the time at x since the last clock step, us.
 func (i *interval) undisturbed(x float64) float32 { return float32(x - i.event) }
 
-// bound returns how far the offset may be off at x, us.
-func (i *interval) bound(x, dispersion float64) float32 {
-	return max(i.slack[lower], i.slack[upper], 0) + 3*rounding + float32(dispersion*max(x-i.at, 0))
-}
+// bound returns how far the offset may be off, us.
+func (i *interval) bound() float32 { return max(i.slack[lower], i.slack[upper], 0) + 3*rounding }
 
-// age lets the interval widen until x.
-func (i *interval) age(x, dispersion float64) {
-	d := float32(dispersion * max(x-i.at, 0))
-	i.set(i.slack[lower]+d, i.slack[upper]+d)
-	i.at = x
-}
-
-// widen says that the truth may be by below under the offset, and by above higher than known.
+// widen says that the truth may be farther below the offset, and above it, than known.
 func (i *interval) widen(below, above float32) {
-	i.set(max(i.slack[lower], below), i.slack[upper]+above)
+	i.set(i.slack[lower]+below, i.slack[upper]+above)
 }
 
 // set sets the slacks. No offset is farther from another than half the ring.
@@ -1456,7 +1448,6 @@ func (i *interval) set(below, above float32) {
 // datagram takes the fastest datagram of a bucket, which arrived after from: it was under
 // way for delay if the offset is right.
 func (i *interval) datagram(x, dispersion, delay, from float64) {
-	i.age(x, dispersion)
 	below := float32(delay + dispersion*(x-from))
 	if below < i.slack[lower] && i.renew == 0 || i.renew == 1 || i.renew == 2 {
 		i.set(below, i.slack[upper])
@@ -1469,8 +1460,7 @@ func (i *interval) datagram(x, dispersion, delay, from float64) {
 
 // report takes a report by which the offset is at most above higher. After a clock step the
 // last one counts.
-func (i *interval) report(x, dispersion, above float64, confirmed bool) {
-	i.age(x, dispersion)
+func (i *interval) report(x, above float64, confirmed bool) {
 	if float32(above) < i.slack[upper] || i.undisturbed(x) < bothTold {
 		i.set(i.slack[lower], float32(above))
 		i.confirmed = confirmed
@@ -1586,8 +1576,6 @@ type floor struct {
 	spreads      uint8   // buckets that the spread is a mean over, at most longRun; a longer path makes it fitPoints
 	outliers     uint8   // datagrams in a row that are faster than the path seems to allow
 	plateauHits  uint8   // congested buckets near the plateau, at most longRun: a path comes back there, a queue hardly
-	earlyBuckets uint8   // buckets in a row in which early outliers came
-	earlyNow     bool    // one came in the bucket under way
 	persists     bool    // the last bucket was congested by the same as one of the two before
 	abrupt       bool    // buckets became congested from one to the next, as after a step, not by and by
 	shiftedUp    bool    // the last level shift was up
@@ -1640,8 +1628,8 @@ func (f *floor) rise() float32 {
 func (f *floor) confirmed() bool { return f.gap < hostJitter }
 
 // datagram takes a delta that arrived at x and returns how far it is above the floor, us, and what
-// it did. The bucket is the one under way. Early outliers must come three in a row, or in each bucket
-// of a second: a clock that was set makes all datagrams early, a path that was not taken before some.
+// it did. The bucket is the one under way. Early outliers must come three in a row: a clock that was
+// set makes all datagrams early, and a faster path many.
 func (f *floor) datagram(x float64, raw uint64, b *bucket) (y float64, e event) {
 	y = around(raw, f.levelAt(x))
 	if f.spreads == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
@@ -1651,9 +1639,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y float64, e event) 
 		if f.outliers++; f.outliers == 1 || float32(y) < f.earliest {
 			f.earliest = float32(y)
 		}
-		f.earlyNow = true
-		faster := f.earlyBuckets >= 4  // rule: a faster path comes back in each bucket
-		if f.outliers < 3 && !faster { // rule: outliers do not come three times
+		if f.outliers < 3 { // rule: outliers do not come three times
 			return y, event{kind: outlier}
 		}
 		e = event{kind: fell, by: f.earliest}
@@ -1677,25 +1663,19 @@ func (f *floor) shift(x float64, d float32) {
 	f.restart(x)
 	f.level += float64(d)
 	f.residual -= d
-	f.congestedFor, f.least, f.persists, f.gap, f.lastNear, f.changedFor, f.shiftedUp = 0, 0, false, 0, x, 0, d > 0
-	f.outliers, f.earlyBuckets, f.earlyNow = 0, 0, false
+	f.congestedFor, f.least, f.persists, f.gap, f.lastNear, f.shiftedUp = 0, 0, false, 0, x, d > 0
+	f.outliers = 0
 }
 
 // tripState is what the association says of the round trip at the end of a bucket.
 type tripState struct {
-	now    float32 // us: round trip of a datagram on the floor; NaN while it is not known well
-	stable bool    // it is the reference one: what looks like a queue is a clock that is slewed
-	room   float32 // us: by so much the floor may rise before the round trip is longer than that
+	now  float32 // us: round trip of a datagram on the floor; NaN while it is not known well
+	room float32 // us: by so much the floor may rise before the round trip is longer than that
 }
 
 // endBucket looks at the fastest datagrams of a bucket and says what happened: the floor was kept,
 // refitted, rose, or the bucket was congested.
 func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
-	f.earlyBuckets++
-	if !f.earlyNow {
-		f.earlyBuckets = 0
-	}
-	f.earlyNow = false
 	if b.first == math.MaxInt32 {
 		return event{} // nothing but early outliers
 	}
@@ -1718,7 +1698,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
 		return e
 	}
-	fit := f.refit(x, trip.stable, b)
+	fit := f.refit(x, b)
 	if e.kind == kept {
 		e.kind = fit.kind
 	}
@@ -1733,7 +1713,7 @@ func (f *floor) accept(b *bucket, roundTrip float32) {
 }
 
 // refit ends the line's span if it is due.
-func (f *floor) refit(x float64, stable bool, b *bucket) event {
+func (f *floor) refit(x float64, b *bucket) event {
 	span := longestWindow
 	if f.n >= fitPoints {
 		span = min(max(b.from-f.end-float64(f.points[0].x), congestedTime), longestWindow)
@@ -1749,7 +1729,7 @@ func (f *floor) refit(x float64, stable bool, b *bucket) event {
 		return event{}
 	}
 	slope := f.slope
-	f.endSpan(x, f.spread, stable)
+	f.endSpan(x, f.spread)
 	d := level - f.levelAt(x)
 	f.gap = max(f.gap+float32(d), 0)
 	return event{kind: refitted, told: d != 0 || f.slope != slope}
@@ -1798,11 +1778,7 @@ func (f *floor) congest(x float64, before, least, room float32, b *bucket) event
 		f.plateauHits = 1
 	}
 	f.plateau = min(f.plateau, f.residual)
-	back := uint8(3)
-	if b.single() { // rule: few datagrams must come back more often
-		back = 10 // at one a second that takes 15 s
-	}
-	if f.congestedFor > congestedTime && f.plateauHits >= back || f.congestedFor > 3*congestedTime { // rule: what lasts is no queue
+	if f.congestedFor > congestedTime && f.plateauHits >= 3 || f.congestedFor > 3*congestedTime { // rule: what lasts is no queue
 		by := f.plateau
 		f.climb(x, by, room)
 		f.spreads = min(f.spreads, fitPoints) // a longer path may have more jitter
@@ -1853,7 +1829,6 @@ type line struct {
 	prior        float32 // slope known before the points
 	priorVar     float32 // variance of that
 	sigma        float32 // standard deviation of the slope
-	changedFor   float32 // us: for how long points have told another slope; 0 when they do not
 	best         point   // fastest datagram since end, or noPoint
 	n            uint8   // points
 	points       [maxPoints]point
@@ -1905,7 +1880,7 @@ func (l *line) addCandidate(x float64, y, roundTrip float32) {
 
 // endSpan makes a point of the fastest datagram since the last one, and fits the line if
 // there are enough.
-func (l *line) endSpan(x float64, spread float32, stable bool) {
+func (l *line) endSpan(x float64, spread float32) {
 	dt := float32(x - l.end)
 	if l.loweredBy > hostJitter+gateSpreads*min(l.meanResidual, spread) { // rule: a line that sinks starts anew
 		l.restart(x)
@@ -1927,7 +1902,7 @@ func (l *line) endSpan(x float64, spread float32, stable bool) {
 	l.points[l.n] = best
 	l.n++
 	if points := l.points[:l.n]; l.n >= fitPoints {
-		l.fit(points, spread, stable, evicted)
+		l.fit(points, spread, evicted)
 	} else if points[0].x < -congestedTime { // rule: few points are recent ones
 		for len(points) > 1 && points[0].x < -congestedTime {
 			points = points[1:] // so few say nothing about the slope, and old ones nothing
@@ -1961,7 +1936,7 @@ func (l *line) makeRoom() (evicted int) {
 
 // fit finds the slope of the line, and lays it below the points. Slopes are known as Gaussians: what
 // is kept is the mean of prior and points, weighted by their variances.
-func (l *line) fit(points []point, spread float32, stable bool, evicted int) {
+func (l *line) fit(points []point, spread float32, evicted int) {
 	turn, span := secant(points)
 	low, third, mean := residuals(points, turn)
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
@@ -1982,27 +1957,14 @@ func (l *line) fit(points []point, spread float32, stable bool, evicted int) {
 	// At first only what most crystals do is known, and a clock may be further off, but none so far.
 	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew // rule: surprises need knowledge
 	surprising := known && d*d > 4*4*(priorVar+fitVar) && !ramps          // rule: surprises
-	// No queue grows while the round trip is what it was: a clock is slewed.
 	if surprising {
 		fitVar = d * d
-		if stable {
-			l.changedFor += l.spacing
-		}
-	} else {
-		l.changedFor = 0
-	}
-	if l.changedFor > congestedTime { // rule: another slope that lasts is believed
-		priorVar = min(d*d, 4*maxSkew*maxSkew)
-		l.n = uint8(copy(points, points[l.n/2:]))
-		points = points[:l.n]
 	}
 	turn = min(max(prior+priorVar/(priorVar+fitVar)*d, -maxSkew), maxSkew) - l.slope
 	low, _, mean = residuals(points, turn)
 	l.rotate(low, turn)
-	if l.meanResidual == second {
+	if l.meanResidual == second || !surprising {
 		l.meanResidual = min(float32(mean), second/2)
-	} else if !surprising {
-		l.meanResidual = min(float32(mean), 1.5*l.meanResidual+1, second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
