@@ -120,7 +120,7 @@ func (s *TimeSynchronizer) advance(localUsec uint64) (x float64) {
 		s.published.heard.Store(s.published.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
 		s.both.interval.clockStep(x)
-		s.both.tell()
+		s.both.markDirty()
 	}
 	return x
 }
@@ -189,13 +189,13 @@ func (s *TimeSynchronizer) Reset() {
 }
 
 const (
-	maxSlew    = 50e3 // us: larger corrections are steps
-	settleTime = 20e3 // us: so far may a reader be ahead of the last datagram, or behind it
+	maxSlew      = 50e3 // us: larger corrections are steps
+	readerMargin = 20e3 // us: so far may a reader be ahead of the last datagram, or behind it
 )
 
-// publish shows readers what is known, if it is news to them. A correction begins a settleTime after
+// publish shows readers what is known, if it is news to them. A correction begins a readerMargin after
 // now, and waits until the one before has been over for as long, unless both come at the same
-// time: then what readers read within the settleTime, before or after now, is final. A large one is a
+// time: then what readers read within the readerMargin, before or after now, is final. A large one is a
 // step, at once.
 func (s *TimeSynchronizer) publish(x float64) {
 	if !s.both.dirty {
@@ -205,12 +205,12 @@ func (s *TimeSynchronizer) publish(x float64) {
 	var old view
 	known := s.published.load(&old)
 	since := int64(now - old.from)
-	waits := known && since > -settleTime && since < abs(old.slew())>>31+settleTime // slewing takes twice what is slewed
+	waits := known && since > -readerMargin && since < abs(old.slew())>>31+readerMargin // slewing takes twice what is slewed
 	from := now
 	if waits {
 		from = old.from
 	} else if known {
-		from += settleTime
+		from += readerMargin
 	}
 	v := s.both.view(x+float64(int64(from-now)), old.whole)
 	v.from, v.steps = from, old.steps
@@ -220,7 +220,7 @@ func (s *TimeSynchronizer) publish(x float64) {
 	s.both.dirty = false
 	switch {
 	case !known: // nothing to correct
-	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.both.interval.undisturbed(x) < bothTold: // 0.5 ms: a clock was set by so much
+	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.both.interval.undisturbed(x) < settledTime: // 0.5 ms: a clock was set by so much
 		v = s.both.view(x, whole)
 		v.from, v.steps = now, old.steps+1
 	case waits:
@@ -257,9 +257,9 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 		return 0, false
 	}
 	x := int64(localUsec - v.from)
-	mark := Counter24(markGuess)
+	mark := Counter24(extrapolatedMark)
 	if v.state&confirmed != 0 && float32(x)*v.dispersion <= hostJitter {
-		mark = markSeen
+		mark = confirmedMark
 	}
 	level := v.report - uint32(int64(int32(v.rates))*x>>deltaBits)
 	if minDelta = NewCounter24(uint64(level >> 8)).marked(mark); minDelta == 0 { // 24 of 32 bits
@@ -400,7 +400,7 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		Age:                micros(max(float64(int64(localUsec-s.published.heard.Load())), 0)),
 		Undisturbed:        micros(max(float64(v.undisturbed)+float64(x), 0)),
 		Skew:               v.ppm(),
-		SkewError:          (float64(v.dispersion) + skewDrift*abs(float64(x)+settleTime)) * 1e6, // as fast as boundAt grows there
+		SkewError:          (float64(v.dispersion) + skewDrift*abs(float64(x)+readerMargin)) * 1e6, // as fast as boundAt grows there
 		Steps:              v.steps,
 		Disturbed:          v.state&disturbed != 0,
 	}
@@ -750,7 +750,7 @@ type association struct {
 // start begins with the level of the first datagram.
 func (a *association) start(level float64) {
 	*a = association{dirty: true}
-	a.interval.event = -bothTold
+	a.interval.event = -settledTime
 	a.peer.legacy = legacyReports
 	a.own.start(level)
 }
@@ -851,12 +851,12 @@ func (a *association) adjust(d float64) {
 	}
 	a.offset += d
 	a.interval.set(a.interval.slack[lower]+float32(d), a.interval.slack[upper]-float32(d))
-	a.tell()
+	a.markDirty()
 }
 
-// tell says that readers are to be told. The calm is over where the next review may have more to
+// markDirty says that readers are to be told. The calm is over where the next review may have more to
 // say: what waits for time to pass, as the interval after a clock step.
-func (a *association) tell() {
+func (a *association) markDirty() {
 	if a.dirty = true; a.interval.renew > 0 || !a.unchanged() {
 		a.calm = false
 	}
@@ -876,17 +876,17 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 	if silence > 2*second && a.known { // the datagram may be as late or early as that
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+float32(y)), a.interval.slack[upper]+float32(max(-y, 0)))
 		a.arbiter.adjusted = a.arbiter.adjusted || silence > congestedTime
-		a.tell()
+		a.markDirty()
 	}
 	switch e.kind {
 	case outlier:
 		return 0
 	case lowered:
 		b.lower(int32(-e.by))
-		a.tell()
+		a.markDirty()
 	case fell:
 		b.begin(x)
-		a.tell()
+		a.markDirty()
 		a.arbiter.fall(x, e.by, true, a.deadBand())
 		a.limitAfterFall(x, e.by, a.delay(), lower)
 		if a.known && a.impossible() && a.arbiter.reference > -a.deadBand() {
@@ -923,19 +923,19 @@ func (a *association) limitAfterFall(x float64, d float32, limit float64, side i
 func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 	a.advance(x)
 	a.unreviewed += min(float32(x-b.from), second) // long ones say little about what they span
-	if a.known && b.first < math.MaxInt32 {
-		a.interval.datagram(x, a.dispersion(), a.delay()+float64(b.first), b.from)
+	if a.known && b.fastest < math.MaxInt32 {
+		a.interval.datagram(x, a.dispersion(), a.delay()+float64(b.fastest), b.from)
 	}
 	if rise := a.own.rise(); a.known && rise > second { // what makes all datagrams so late is a clock
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
-		a.tell()
+		a.markDirty()
 	}
 	e := a.own.endBucket(x, a.tripState(), b)
 	if e.kind == rose {
 		b.begin(x)
 		a.arbiter.fall(x, e.by, true, a.deadBand())
 	}
-	a.dirty = a.dirty || e.told || a.interval.renew > 0
+	a.dirty = a.dirty || e.visible || a.interval.renew > 0
 	if a.known && (e.kind != kept || a.dirty || !a.calm || a.unreviewed > calmTime) {
 		a.review(x, e, b)
 	}
@@ -987,7 +987,7 @@ func (a *association) leak(dt float32) {
 func (a *association) learn(x float64, dt float32, l look) {
 	// While one end does not know how far apart the clocks are, the round trip seems too short.
 	fast := abs(a.own.slope) > 2*priorSkew+sigmas*float64(a.own.sigma)
-	if a.arbiter.learn(dt, l, a.peer.last%marks == markGuess, fast, a.interval.stepped()) {
+	if a.arbiter.learn(dt, l, a.peer.last%marks == extrapolatedMark, fast, a.interval.stepped()) {
 		a.interval.clockStep(x)
 	}
 	a.arbiter.decay(dt, l, a.interval.slack)
@@ -998,7 +998,7 @@ func (a *association) learn(x float64, dt float32, l look) {
 // has told it. What the peer extrapolated proves nothing.
 func (a *association) matchStep(x float64, b *bucket) {
 	by, l := a.own.apparentRise(), a.look()
-	opens := a.impossible() && a.peer.last%marks != markGuess && l.roundTrip+by > -l.deadBand
+	opens := a.impossible() && a.peer.last%marks != extrapolatedMark && l.roundTrip+by > -l.deadBand
 	if opens && !a.arbiter.warmingUp() { // the rest is a queue, or will be told
 		by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
 	}
@@ -1013,7 +1013,7 @@ func (a *association) matchStep(x float64, b *bucket) {
 	b.begin(x)
 	a.own.widenSlope(max(a.own.sigma, unknown))
 	a.interval.clockStep(x)
-	a.tell()
+	a.markDirty()
 }
 
 // firstReport takes the first report. The offset is the midpoint: nothing else is known.
@@ -1024,7 +1024,7 @@ func (a *association) firstReport(x float64, r report) {
 	a.arbiter.restart(a.roundTrip())
 	a.interval.set(float32(a.delay()), maxOffset)
 	a.limit(x, r, a.delay(), 0)
-	a.tell()
+	a.markDirty()
 }
 
 // report takes the peer's reading of its floor, which was right when it was sent. It reports
@@ -1057,7 +1057,7 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 	a.stepPending = false
 	urgent = abs(d) >= rounding
 	if urgent || a.interval.slack[upper] < was-rounding || a.interval.renew > 0 { // else the next review will do
-		a.tell()
+		a.markDirty()
 	}
 	if urgent {
 		a.matchStep(x, b)
@@ -1070,7 +1070,7 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 // nothing about the slope, but reports do: the peer's floor falls as the own one rises. Two reports
 // of confirmed floors tell the slope to within 0.1 ms and their noise, over the time between them.
 func (a *association) learnSkew(sent float64, r report) {
-	if r.quality != markSeen {
+	if r.quality != confirmedMark {
 		return
 	}
 	moved, lasted := a.peer.moved(sent)
@@ -1081,7 +1081,7 @@ func (a *association) learnSkew(sent float64, r report) {
 		a.peer.confirm(sent) // the earlier one is old, or no slope explains the later one
 	case a.own.congestedFor > second && 2*sigma < a.own.sigma: // rule: reports tell the skew
 		a.own.setSlope(turn, sigma)
-		a.tell()
+		a.markDirty()
 	}
 }
 
@@ -1091,16 +1091,16 @@ func (a *association) learnSkew(sent float64, r report) {
 func (a *association) limit(x float64, r report, above, surprise float64) {
 	dispersion := a.dispersion()
 	switch {
-	case r.quality == markOriginal:
+	case r.quality == legacyMark:
 		above += a.stale(float64(sigmas / 2 * a.own.sigma)) // more would be the bound of each that warms up
-	case r.quality == markSeen:
+	case r.quality == confirmedMark:
 		above += hostJitter + 2*float64(a.peer.noise)
-	case a.interval.undisturbed(x) < bothTold:
+	case a.interval.undisturbed(x) < settledTime:
 		above += 2*gateSpreads*float64(a.peer.noise) + 2*second*dispersion + 2*surprise
 	default: // rule: what is extrapolated limits nothing
 		return
 	}
-	a.interval.report(x, above, r.quality == markSeen)
+	a.interval.report(x, above, r.quality == confirmedMark)
 }
 
 // levelToReport returns what to report: the own floor at x, or higher if it may have risen with a
@@ -1110,7 +1110,7 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 func (a *association) levelToReport(x float64) float64 {
 	level, rise := a.own.levelAt(x), a.own.rise()
 	large := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && !a.peer.isLegacy() || rise > second
-	if a.known && large && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < bothTold) { // rule: rises are told early
+	if a.known && large && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < settledTime) { // rule: rises are told early
 		level += float64(rise)
 	}
 	return level
@@ -1122,7 +1122,7 @@ func (a *association) dispersion() float64 {
 	t := max(a.interval.undisturbed(a.at), second)
 	unknown := sigmas*a.own.sigma + (2*a.own.scatter()+hostJitter)/t
 	most := slewSkew + abs(float32(a.own.slope)) // steps may have taught a slope that no clock has
-	return 2*bothTold*skewDrift + float64(min(unknown, most))
+	return 2*settledTime*skewDrift + float64(min(unknown, most))
 }
 
 // view returns what readers are to see at x. The offset is the one nearest to near.
@@ -1137,7 +1137,7 @@ func (a *association) view(x float64, near uint64) (v view) {
 	if a.interval.stepped() {
 		v.state |= disturbed
 	} else {
-		v.undisturbed -= bothTold // where it began, for the estimator
+		v.undisturbed -= settledTime // where it began, for the estimator
 	}
 	const half = (1<<ts24Shift - 1) / 2. // us: of a unit, for levels are whole microseconds
 	v.report = uint32(int64((ring(a.levelToReport(x), deltaBits) + half) * (1 << (32 - deltaBits))))
@@ -1148,7 +1148,7 @@ func (a *association) view(x float64, near uint64) (v view) {
 		v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
 		v.delay, v.toPeer = float32(max(a.delay(), 0)), float32(max(a.delayToPeer(), 0))
 		dispersion := a.dispersion()
-		v.bound, v.dispersion = a.interval.bound()+float32(dispersion*max(x-settleTime-a.at, 0)), float32(dispersion)
+		v.bound, v.dispersion = a.interval.bound()+float32(dispersion*max(x-readerMargin-a.at, 0)), float32(dispersion)
 	}
 	return v
 }
@@ -1163,7 +1163,7 @@ const (
 // report is what the peer says of the way to it.
 type report struct {
 	raw      uint64    // us: the floor there when it was sent, on the ring of deltas
-	quality  Counter24 // markSeen, markGuess, or markOriginal: that of a legacy peer, whatever its last bits are
+	quality  Counter24 // confirmedMark, extrapolatedMark, or legacyMark: that of a legacy peer, whatever its last bits are
 	repeated bool      // a legacy peer said the same before: a minimum that may be old
 }
 
@@ -1182,13 +1182,13 @@ func (p *peer) isLegacy() bool { return p.legacy > 0 }
 // decode returns what a report says.
 func (p *peer) decode(minDelta Counter24) report {
 	r := report{raw: uint64(minDelta) << ts24Shift, quality: minDelta % marks}
-	if r.quality == markOriginal { // rule: originals are told apart
+	if r.quality == legacyMark { // rule: originals are told apart
 		p.legacy = longRun
 	} else if p.legacy > 0 && minDelta != p.last { // an original repeats a minimum for long
 		p.legacy--
 	}
 	if p.isLegacy() {
-		r.repeated, r.quality = minDelta == p.last, markOriginal
+		r.repeated, r.quality = minDelta == p.last, legacyMark
 	}
 	p.last = minDelta
 	return r
@@ -1224,7 +1224,7 @@ func (p *peer) confirm(sent float64) {
 
 const (
 	warmUp       = 6e6   // us: the first datagrams may all have queued
-	bothTold     = 15e6  // us: by then both ends have seen and told, be the other a legacy peer; Settled
+	settledTime  = 15e6  // us: by then both ends have seen and told, be the other a legacy peer; Settled
 	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of three minutes and a half
 )
 
@@ -1275,7 +1275,7 @@ func (r *arbiter) asymmetryBound(d float32, l look) float32 {
 	switch {
 	case d < 0 && (r.warmingUp() || l.legacy):
 		return 0
-	case d > 0 && r.age > 2*bothTold: // rule: a round trip that is well known is not a little longer
+	case d > 0 && r.age > 2*settledTime: // rule: a round trip that is well known is not a little longer
 	case abs(d) < l.deadBand:
 		return 0
 	}
@@ -1319,7 +1319,7 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 			r.restart(l.roundTrip)
 			return true
 		}
-		if r.candidateAge > bothTold && !extrapolated { // rule: another round trip is learnt
+		if r.candidateAge > settledTime && !extrapolated { // rule: another round trip is learnt
 			r.adopt(l, stepped)
 		}
 	}
@@ -1331,7 +1331,7 @@ func (r *arbiter) adopt(l look, stepped bool) {
 	if r.asymmetry == 0 {
 		r.expiry = longestQueue
 		if stepped { // rule: clocks that are set leave wrong asymmetries
-			r.expiry = min(8*r.age, r.expiry)
+			r.expiry = min(2*r.age, r.expiry)
 		}
 	}
 	r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0
@@ -1397,7 +1397,7 @@ func (r *arbiter) fall(x float64, d float32, here bool, deadBand float32) {
 // again by rise.
 func (r *arbiter) wasSet(rise float32, l look) bool {
 	miss := abs(rise - r.firstFall)
-	return r.age < 2*bothTold && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
+	return r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
 }
 
 // ---- The interval that contains the offset ----
@@ -1415,7 +1415,7 @@ type interval struct {
 	slack     [2]float32 // us: the truth is at most so far below the offset, and above it; set keeps both within half the ring
 	confirmed bool       // the upper slack is from a confirmed report
 	renew     uint8      // buckets that are still to be believed as they are: 3 after a clock step, the first of which began before it
-	event     float64    // x of the last clock step; at the start -bothTold
+	event     float64    // x of the last clock step; at the start -settledTime
 }
 
 // clockStep says that a clock was set, or seems to have been.
@@ -1427,7 +1427,7 @@ func (i *interval) clockStep(x float64) {
 }
 
 // stepped reports whether a clock was ever set.
-func (i *interval) stepped() bool { return i.event > -bothTold }
+func (i *interval) stepped() bool { return i.event > -settledTime }
 
 // undisturbed returns the time at x since the last clock step, us.
 func (i *interval) undisturbed(x float64) float32 { return float32(x - i.event) }
@@ -1461,7 +1461,7 @@ func (i *interval) datagram(x, dispersion, delay, from float64) {
 // report takes a report by which the offset is at most above higher. After a clock step the
 // last one counts.
 func (i *interval) report(x, above float64, confirmed bool) {
-	if float32(above) < i.slack[upper] || i.undisturbed(x) < bothTold {
+	if float32(above) < i.slack[upper] || i.undisturbed(x) < settledTime {
 		i.set(i.slack[lower], float32(above))
 		i.confirmed = confirmed
 	}
@@ -1497,30 +1497,30 @@ const (
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
 // cache line only.
 type bucket struct {
-	at     uint64  // local time, us: a datagram that arrives dx later is rate*dx - stamp - origin above the floor
-	origin uint64  // us: the floor then, on the ring of deltas, minus that time
-	from   float64 // x when the bucket began
-	rate   uint32  // 2^-31: 1 minus the slope of the floor
-	first  int32   // us: the fastest datagram is so far above the floor
-	second int32   // us: the second fastest
-	span   uint32  // us: from at until the bucket ends; 0: every datagram takes the slow path
-	delay  int32   // us: minimum one-way delay
-	count  uint32  // datagrams
+	at       uint64  // local time, us: a datagram that arrives dx later is rate*dx - stamp - origin above the floor
+	origin   uint64  // us: the floor then, on the ring of deltas, minus that time
+	from     float64 // x when the bucket began
+	rate     uint32  // 2^-31: 1 minus the slope of the floor
+	fastest  int32   // us: the fastest datagram is so far above the floor
+	runnerUp int32   // us: the second fastest
+	span     uint32  // us: from at until the bucket ends; 0: every datagram takes the slow path
+	delay    int32   // us: minimum one-way delay
+	count    uint32  // datagrams
 }
 
 // begin begins a bucket at x.
 func (b *bucket) begin(x float64) {
-	b.from, b.first, b.second = x, math.MaxInt32, math.MaxInt32
+	b.from, b.fastest, b.runnerUp = x, math.MaxInt32, math.MaxInt32
 }
 
 // add adds a datagram that is y above the floor.
 func (b *bucket) add(y int32) {
-	first := b.first
-	b.first, b.second = min(first, y), min(b.second, max(first, y))
+	first := b.fastest
+	b.fastest, b.runnerUp = min(first, y), min(b.runnerUp, max(first, y))
 }
 
 // single reports whether less than two datagrams came.
-func (b *bucket) single() bool { return b.second == math.MaxInt32 }
+func (b *bucket) single() bool { return b.runnerUp == math.MaxInt32 }
 
 // few returns how many spreads say little about their mean: more where datagrams may share their
 // delay.
@@ -1533,15 +1533,15 @@ func (b *bucket) few() uint8 {
 
 // lower says that the floor sank by d.
 func (b *bucket) lower(d int32) {
-	b.first += min(d, math.MaxInt32-b.first)
-	b.second += min(d, math.MaxInt32-b.second)
+	b.fastest += min(d, math.MaxInt32-b.fastest)
+	b.runnerUp += min(d, math.MaxInt32-b.runnerUp)
 }
 
 // event is what happened to a floor.
 type event struct {
-	kind eventKind
-	by   float32 // us: how far it moved
-	told bool    // what readers or the peer are told has changed
+	kind    eventKind
+	by      float32 // us: how far it moved
+	visible bool    // what readers or the peer are told has changed
 }
 
 type eventKind uint8
@@ -1576,6 +1576,8 @@ type floor struct {
 	spreads      uint8   // buckets that the spread is a mean over, at most longRun; a longer path makes it fitPoints
 	outliers     uint8   // datagrams in a row that are faster than the path seems to allow
 	plateauHits  uint8   // congested buckets near the plateau, at most longRun: a path comes back there, a queue hardly
+	earlyBuckets uint8   // buckets in a row in which early outliers came
+	earlyNow     bool    // one came in the bucket under way
 	persists     bool    // the last bucket was congested by the same as one of the two before
 	abrupt       bool    // buckets became congested from one to the next, as after a step, not by and by
 	shiftedUp    bool    // the last level shift was up
@@ -1628,18 +1630,20 @@ func (f *floor) rise() float32 {
 func (f *floor) confirmed() bool { return f.gap < hostJitter }
 
 // datagram takes a delta that arrived at x and returns how far it is above the floor, us, and what
-// it did. The bucket is the one under way. Early outliers must come three in a row: a clock that was
-// set makes all datagrams early, and a faster path many.
+// it did. The bucket is the one under way. Early outliers must come three in a row, or in each bucket
+// of a second: a clock that was set makes all datagrams early, a path that was not taken before some.
 func (f *floor) datagram(x float64, raw uint64, b *bucket) (y float64, e event) {
 	y = around(raw, f.levelAt(x))
 	if f.spreads == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
-		f.spread = min(float32(b.second-b.first), second/2)
+		f.spread = min(float32(b.runnerUp-b.fastest), second/2)
 	}
 	if y < -float64(f.lowerGate(x)) {
 		if f.outliers++; f.outliers == 1 || float32(y) < f.earliest {
 			f.earliest = float32(y)
 		}
-		if f.outliers < 3 { // rule: outliers do not come three times
+		f.earlyNow = true
+		faster := f.earlyBuckets >= 4  // rule: a faster path comes back in each bucket
+		if f.outliers < 3 && !faster { // rule: outliers do not come three times
 			return y, event{kind: outlier}
 		}
 		e = event{kind: fell, by: f.earliest}
@@ -1664,7 +1668,7 @@ func (f *floor) shift(x float64, d float32) {
 	f.level += float64(d)
 	f.residual -= d
 	f.congestedFor, f.least, f.persists, f.gap, f.lastNear, f.shiftedUp = 0, 0, false, 0, x, d > 0
-	f.outliers = 0
+	f.outliers, f.earlyBuckets, f.earlyNow = 0, 0, false
 }
 
 // tripState is what the association says of the round trip at the end of a bucket.
@@ -1676,12 +1680,17 @@ type tripState struct {
 // endBucket looks at the fastest datagrams of a bucket and says what happened: the floor was kept,
 // refitted, rose, or the bucket was congested.
 func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
-	if b.first == math.MaxInt32 {
+	f.earlyBuckets++
+	if !f.earlyNow {
+		f.earlyBuckets = 0
+	}
+	f.earlyNow = false
+	if b.fastest == math.MaxInt32 {
 		return event{} // nothing but early outliers
 	}
 	wasConfirmed, wasRise := f.confirmed(), f.rise()
 	before, leastBefore := f.residual, f.least
-	f.residual = float32(b.first)
+	f.residual = float32(b.fastest)
 	f.least = min(f.residual, before)
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
 	f.gap = min(f.gap+sigmas*f.sigma*float32(x-b.from), f.residual+sigmas*f.sigma*since)
@@ -1702,7 +1711,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	if e.kind == kept {
 		e.kind = fit.kind
 	}
-	e.told = fit.told || f.rise() != wasRise || f.confirmed() != wasConfirmed
+	e.visible = fit.visible || f.rise() != wasRise || f.confirmed() != wasConfirmed
 	return e
 }
 
@@ -1732,7 +1741,7 @@ func (f *floor) refit(x float64, b *bucket) event {
 	f.endSpan(x, f.spread)
 	d := level - f.levelAt(x)
 	f.gap = max(f.gap+float32(d), 0)
-	return event{kind: refitted, told: d != 0 || f.slope != slope}
+	return event{kind: refitted, visible: d != 0 || f.slope != slope}
 }
 
 // learnSpread learns the spread from a bucket whose fastest datagram was faster than that of the
@@ -1745,7 +1754,7 @@ func (f *floor) learnSpread(b *bucket, fall float32) {
 	if f.congestedFor > 0 { // rule: what was congested tells little
 		fall = min(fall, 2*f.residual)
 	}
-	spread, most := float32(b.second-b.first)/2+max(fall, 0), 1.5*f.spread
+	spread, most := float32(b.runnerUp-b.fastest)/2+max(fall, 0), 1.5*f.spread
 	if b.single() {
 		spread, most = abs(fall), 2.5*f.spread
 	}
@@ -1782,7 +1791,7 @@ func (f *floor) congest(x float64, before, least, room float32, b *bucket) event
 		by := f.plateau
 		f.climb(x, by, room)
 		f.spreads = min(f.spreads, fitPoints) // a longer path may have more jitter
-		return event{kind: rose, by: by, told: true}
+		return event{kind: rose, by: by, visible: true}
 	}
 	return event{kind: congested}
 }
@@ -2071,7 +2080,7 @@ type view struct {
 	steps       uint32  // jumps of the remote time so far
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: minimum one-way delay to the peer
-	bound       float32 // us: of the offset's error settleTime before from, without slew
+	bound       float32 // us: of the offset's error readerMargin before from, without slew
 	dispersion  float32 // by which bound grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
 	jitter      float32 // us: mean distance of fast datagrams from the floor
@@ -2118,7 +2127,7 @@ func (r clockMap) ppm() float64 { return float64(int32(r.rates)) / (1 << 32) * 1
 // boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)+settleTime), float64(abs(v.slewLeft(x)))
+	age, rest := abs(float64(x)+readerMargin), float64(abs(v.slewLeft(x)))
 	return min(float64(v.bound)+(float64(v.dispersion)+skewDrift/2*age)*age+rest/(1<<32)+1, maxOffset)
 }
 

@@ -645,10 +645,10 @@ func TestReportMarks(t *testing.T) {
 		for range 10 {
 			w.run(50 * time.Millisecond)
 			report, ok := w.a.MinDeltaTS24(w.now)
-			if !ok || report%marks == markOriginal || report >= 1<<24 {
+			if !ok || report%marks == legacyMark || report >= 1<<24 {
 				t.Fatalf("seed %d: report %d, ok %v", seed, uint32(report), ok)
 			}
-			if report%marks == markSeen {
+			if report%marks == confirmedMark {
 				sure++
 			}
 			delta := w.now + w.delay - w.remote(w.now) // the smallest a datagram could have
@@ -1440,7 +1440,7 @@ func (c *course) play() (s score) {
 			judged = since > 15e6 && at > 30e6
 			for _, end := range w.ends() {
 				got, ok := remoteNear(end.s, end.local, end.truth)
-				if report, _ := end.s.MinDeltaTS24(end.local); report%marks == markSeen {
+				if report, _ := end.s.MinDeltaTS24(end.local); report%marks == confirmedMark {
 					s.seen++
 				}
 				if !ok {
