@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Game is a game over UDP: a server and players in processes of their own, each with a
-// clock of its own, at 60 ticks a second.
+// Game prints for 15 s, each second, how many ticks a server and two players have run and how many
+// inputs came too late, while the server and a player are killed and started again; then a verdict.
+//
+// It is a game over UDP: a server and players in processes of their own, each with a clock of its
+// own, at 60 ticks a second.
 //
 // Players predict: at each tick they play their input at once and send it for that tick,
 // early enough to reach the server before the server gets there. Everybody else is shown in
@@ -13,7 +16,7 @@
 // to wait for a processor is counted as one that waited: that says something about the
 // machine.
 //
-// Without -listen or -dial the program starts them all, with a bad network in between. After
+// Without -listen or -dial the program starts them all here, with a bad network in between. After
 // a third of the time it kills the server, after two thirds a player, and starts them again.
 // It says how long they were out of step, and exits with status 1 if that was more than 2 s
 // or if a tick was skipped or repeated and no event told.
