@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
@@ -110,16 +109,12 @@ func (d *demo) now() int64 { return d.wall + int64(clock.Now()) }
 // play starts everything, kills the server after a third and a player after two thirds
 // of the time, and starts them anew.
 func (d *demo) play() error {
-	startServer := func(at string) (*life, error) { return d.start("server", 0, "-listen", at) }
-	server, err := startServer("127.0.0.1:0")
+	startServer := func() (*life, error) { return d.start("server", 0, "-listen", "127.0.0.1:0") }
+	server, err := startServer()
 	if err != nil {
 		return err
 	}
-	listen, err := netip.ParseAddrPort(server.first.Listen)
-	if err != nil {
-		return err
-	}
-	net, err := relay.New(d.config.Network, listen)
+	net, err := relay.New(d.config.Network, server.first.Listen)
 	if err != nil {
 		return err
 	}
@@ -139,27 +134,31 @@ func (d *demo) play() error {
 	if err != nil {
 		return err
 	}
-	if err := d.restart(server, func() (*life, error) { return startServer(listen.String()) }); err != nil {
+	again, err := d.restart(server, startServer)
+	if err != nil {
 		return err
 	}
-	if err := d.restart(player, func() (*life, error) { return startPlayer(1) }); err != nil {
+	if again != nil {
+		net.Move(server.first.Listen, again.first.Listen)
+	}
+	if _, err := d.restart(player, func() (*life, error) { return startPlayer(1) }); err != nil {
 		return err
 	}
 	return d.watch(d.config.For / 3)
 }
 
-// restart lets them play for a third of the time, and then kills one and starts it anew.
-func (d *demo) restart(l *life, start func() (*life, error)) error {
+// restart lets them play for a third of the time, and then kills one and starts it anew. It returns
+// nil if the run is over.
+func (d *demo) restart(l *life, start func() (*life, error)) (*life, error) {
 	if err := d.watch(d.config.For / 3); err != nil || d.ctx.Err() != nil {
-		return err
+		return nil, err
 	}
 	d.mu.Lock()
 	fmt.Fprintf(d.out, "%-8s is killed and started anew\n", l.who)
 	l.kill(d.now())
 	d.mu.Unlock()
-	<-l.ended // or its address is still in use
-	_, err := start()
-	return err
+	<-l.ended
+	return start()
 }
 
 // start starts this program again, and waits for its first word.

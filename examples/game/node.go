@@ -203,19 +203,19 @@ func (n *node) newStatus(c clocks) status {
 
 // status is a line of what a process says about itself. Counts are those since its start.
 type status struct {
-	Who     string        `json:"who"`
-	Wall    int64         `json:"wall_us"`          // when, microseconds since 1970
-	Seconds float64       `json:"s"`                // since the start of the process
-	Epoch   uint64        `json:"epoch"`            // of the game time; 0 while that is not known
-	Game    int64         `json:"game_us"`          // the shared game time, microseconds
-	Listen  string        `json:"listen,omitempty"` // of a server: its address
-	Kernel  bool          `json:"kernel_receive_times"`
-	Ticks   tickCounts    `json:"ticks"`            // of the ledger
-	Inputs  *inputCounts  `json:"inputs,omitempty"` // of a server
-	Player  *playerCounts `json:"player,omitempty"` // of a player
-	Events  []string      `json:"events,omitempty"` // since the last status
-	Stalls  []stretch     `json:"stalls,omitempty"` // since the last status
-	Lates   []stretch     `json:"lates,omitempty"`  // since the last status: from a tick to its late input
+	Who     string         `json:"who"`
+	Wall    int64          `json:"wall_us"`         // when, microseconds since 1970
+	Seconds float64        `json:"s"`               // since the start of the process
+	Epoch   uint64         `json:"epoch"`           // of the game time; 0 while that is not known
+	Game    int64          `json:"game_us"`         // the shared game time, microseconds
+	Listen  netip.AddrPort `json:"listen,omitzero"` // of a server: its address
+	Kernel  bool           `json:"kernel_receive_times"`
+	Ticks   tickCounts     `json:"ticks"`            // of the ledger
+	Inputs  *inputCounts   `json:"inputs,omitempty"` // of a server
+	Player  *playerCounts  `json:"player,omitempty"` // of a player
+	Events  []string       `json:"events,omitempty"` // since the last status
+	Stalls  []stretch      `json:"stalls,omitempty"` // since the last status
+	Lates   []stretch      `json:"lates,omitempty"`  // since the last status: from a tick to its late input
 }
 
 // inputCounts counts the inputs for ticks that the server has run. Each is counted once.

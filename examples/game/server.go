@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync/clock"
+	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -229,7 +230,7 @@ func (s *serverSide) status() status {
 			inputs.Players++
 		}
 	}
-	st.Inputs, st.Listen, st.Lates = &inputs, s.udp.LocalAddr().String(), s.lates
+	st.Inputs, st.Listen, st.Lates = &inputs, relay.Addr(s.udp), s.lates
 	s.lates = nil
 	return st
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	random "math/rand/v2"
+	"net"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -58,7 +59,6 @@ type party struct {
 // guest is a peer as the judge sees it.
 type guest struct {
 	*peer
-	at     netip.AddrPort
 	dials  map[uint64]netip.AddrPort // the networks to those that it calls
 	alive  bool
 	joined time.Duration
@@ -140,18 +140,19 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 // open opens the sockets and the networks between them, and starts the peers.
 func (x *party) open() error {
 	rand.Read(x.shared[:])
+	var conns [size + 1]*net.UDPConn
 	for id := uint64(1); id <= size; id++ {
-		conn, err := relay.Loopback(relay.Anywhere)
+		conn, err := relay.Loopback()
 		if err != nil {
 			return err
 		}
-		g := &guest{at: relay.Addr(conn), dials: map[uint64]netip.AddrPort{}}
+		conns[id] = conn
+		g := &guest{dials: map[uint64]netip.AddrPort{}}
 		x.peers[id] = g
-		conn.Close()
 		for other := uint64(1); other < id; other++ {
 			network := x.network
 			network.Seed += id*size + other
-			r, err := relay.New(network, x.peers[other].at)
+			r, err := relay.New(network, relay.Addr(conns[other]))
 			if err != nil {
 				return err
 			}
@@ -163,25 +164,31 @@ func (x *party) open() error {
 		}
 	}
 	for id := uint64(1); id <= size; id++ {
-		if err := x.birth(id); err != nil {
-			return err
-		}
+		x.birth(id, conns[id])
 	}
 	return nil
 }
 
 // birth starts a peer that knows nothing, with a clock of its own.
-func (x *party) birth(id uint64) error {
+func (x *party) birth(id uint64, conn *net.UDPConn) {
 	g := x.peers[id]
-	conn, err := relay.Loopback(g.at)
-	if err != nil {
-		return err
-	}
 	clock := program.Clock{Start: x.rng.Uint64(), PPM: x.skew * (2*x.rng.Float64() - 1)}
 	g.peer, g.alive, g.last, g.off, g.jumped = newPeer(id, x.shared, clock, conn, g.dials), true, session.Reading{}, 0, 0
 	g.cut = func(a, b uint64) bool { return x.apart.Load() && (a <= 3) != (b <= 3) }
 	g.founds = id == 1 && !x.known // so that it is known whose clock counts
 	g.start()
+}
+
+// rebirth starts one anew that has died.
+func (x *party) rebirth(id uint64) error {
+	conn, err := relay.Loopback()
+	if err != nil {
+		return err
+	}
+	for _, r := range x.relays {
+		r.Move(relay.Addr(x.peers[id].conn), relay.Addr(conn))
+	}
+	x.birth(id, conn)
 	return nil
 }
 
@@ -214,7 +221,7 @@ func (x *party) play(ctx context.Context, stdout io.Writer) (err error) {
 		do   func()
 	}{
 		{kill, "the host, peer 1, is killed", func() { x.death(1) }},
-		{back, "peer 1 starts anew, with another clock", func() { err = x.birth(1) }},
+		{back, "peer 1 starts anew, with another clock", func() { err = x.rebirth(1) }},
 		{split, "1, 2 and 3 are cut off from 4 and 5", func() { x.apart.Store(true) }},
 		{meet, "they meet again", func() { x.apart.Store(false) }},
 	}

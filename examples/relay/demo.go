@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -71,18 +70,17 @@ func demo(ctx context.Context, c config) (*result, error) {
 	var sockets [4]*net.UDPConn // of the camera, of the forwarder to both, of the viewer
 	for i := range sockets {
 		var err error
-		if sockets[i], err = relay.Loopback(relay.Anywhere); err != nil {
+		if sockets[i], err = relay.Loopback(); err != nil {
 			return nil, err
 		}
 		defer sockets[i].Close()
 	}
-	cameras, viewers := relay.Addr(sockets[1]), relay.Addr(sockets[2])
-	firstLeg, err := relay.New(c.Network, cameras)
+	firstLeg, err := relay.New(c.Network, relay.Addr(sockets[1]))
 	if err != nil {
 		return nil, err
 	}
 	defer firstLeg.Close()
-	secondLeg, err := relay.New(c.Network, viewers)
+	secondLeg, err := relay.New(c.Network, relay.Addr(sockets[2]))
 	if err != nil {
 		return nil, err
 	}
@@ -105,13 +103,14 @@ func demo(ctx context.Context, c config) (*result, error) {
 	sleep(ctx, c.For/2)
 	if c.faults && ctx.Err() == nil {
 		again := [2]*net.UDPConn{}
-		for i, at := range []netip.AddrPort{cameras, viewers} {
+		for i, network := range []*relay.Relay{firstLeg, secondLeg} {
 			forwarder[i].close()
 			delete(legs, forwarder[i])
-			if again[i], err = relay.Loopback(at); err != nil {
+			if again[i], err = relay.Loopback(); err != nil {
 				return nil, err
 			}
 			defer again[i].Close()
+			network.Move(relay.Addr(forwarder[i].udp), relay.Addr(again[i]))
 		}
 		forwarder[0], forwarder[1] = startForwarder(c, again[0], again[1], draw(0))
 		legs[forwarder[0]], legs[forwarder[1]] = true, true

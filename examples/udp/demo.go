@@ -43,11 +43,11 @@ func newWorld(c config) (*world, error) {
 	if c.at > 0 {
 		w.appointment = &appointment{ahead: c.at}
 	}
-	b, err := relay.Loopback(relay.Anywhere)
+	b, err := relay.Loopback()
 	if err != nil {
 		return nil, err
 	}
-	a, err := relay.Loopback(relay.Anywhere)
+	a, err := relay.Loopback()
 	if err != nil {
 		return nil, err
 	}
