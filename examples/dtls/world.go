@@ -9,14 +9,14 @@ import (
 
 	"github.com/pion/dtls/v3"
 
-	"timesync/examples/internal/bench"
+	"timesync/examples/internal/channelbench"
 )
 
 // Of bulk, a batch of datagrams each millisecond: 10 MB/s, which no sender slows down.
 const bulk, batch = 1000, 10
 
-// connect is a bench.Connect: a server on loopback, and its clients.
-func connect(ctx context.Context, r *bench.Run) error {
+// connect is a channelbench.Connect: a server on loopback, and its clients.
+func connect(ctx context.Context, r *channelbench.Run) error {
 	key := []byte(rand.Text())
 	options := SharedKey("example", func([]byte) ([]byte, error) { return key, nil })
 	listener, err := Listen("127.0.0.1:0", options)
@@ -24,13 +24,13 @@ func connect(ctx context.Context, r *bench.Run) error {
 		return err
 	}
 	context.AfterFunc(ctx, func() { listener.Close() })
-	for _, clock := range bench.ClientClocks {
+	for _, clock := range channelbench.ClientClocks {
 		accepted := make(chan error, 1)
 		var server *Peer
 		go func() {
 			conn, err := listener.Accept()
 			if err == nil {
-				server, err = NewPeer(ctx, conn.(*dtls.Conn), bench.ServerClock.Now)
+				server, err = NewPeer(ctx, conn.(*dtls.Conn), channelbench.ServerClock.Now)
 			}
 			accepted <- err
 		}()
@@ -52,7 +52,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 }
 
 // run sends and receives at one end until ctx is done.
-func run(ctx context.Context, r *bench.Run, p *Peer, e *bench.End, fill bool) {
+func run(ctx context.Context, r *channelbench.Run, p *Peer, e *channelbench.End, fill bool) {
 	over := func(err error) error { // the end of the connection is no failure then
 		if ctx.Err() != nil {
 			return nil

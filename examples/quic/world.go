@@ -17,7 +17,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"timesync/examples/internal/bench"
+	"timesync/examples/internal/channelbench"
 )
 
 const (
@@ -25,8 +25,8 @@ const (
 	chunk    = 64 << 10           // bytes of bulk in a write
 )
 
-// connect is a bench.Connect: a server on loopback, and its clients.
-func connect(ctx context.Context, r *bench.Run) error {
+// connect is a channelbench.Connect: a server on loopback, and its clients.
+func connect(ctx context.Context, r *channelbench.Run) error {
 	serverTLS, clientTLS, err := certificate()
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 		return err
 	}
 	context.AfterFunc(ctx, func() { listener.Close() })
-	for _, clock := range bench.ClientClocks {
+	for _, clock := range channelbench.ClientClocks {
 		conn, err := quic.DialAddr(ctx, listener.Addr().String(), clientTLS, config)
 		if err != nil {
 			return err
@@ -50,7 +50,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 		if err != nil {
 			return err
 		}
-		server, err := NewPeer(accepted, bench.ServerClock.Received)
+		server, err := NewPeer(accepted, channelbench.ServerClock.Received)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 }
 
 // run sends and receives at one end until ctx is done.
-func run(ctx context.Context, r *bench.Run, p *Peer, e *bench.End, fill, drain bool) {
+func run(ctx context.Context, r *channelbench.Run, p *Peer, e *channelbench.End, fill, drain bool) {
 	over := func(err error) error { // the end of the connection is no failure then
 		if ctx.Err() != nil {
 			return nil

@@ -26,7 +26,7 @@ type world struct {
 	relay       *relay.Relay
 	peers       [2]*peer
 	judges      [2]*judge
-	sent        [2]*ledger
+	sent        [2]*outbox
 	recordings  [2]*recording
 	closed      sync.Once
 	end         time.Duration // true time of close
@@ -39,7 +39,7 @@ var names = [2]string{"peer A", "peer B"}
 
 // newWorld opens the sockets; no peer sends before start.
 func newWorld(c config) (*world, error) {
-	w := &world{config: c, epoch: program.True(), sent: [2]*ledger{{}, {}}}
+	w := &world{config: c, epoch: program.True(), sent: [2]*outbox{{}, {}}}
 	if c.at > 0 {
 		w.appointment = &appointment{ahead: c.at}
 	}

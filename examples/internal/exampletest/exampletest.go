@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/bench"
+	"timesync/examples/internal/channelbench"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/record"
@@ -79,14 +79,14 @@ func Flags(t *testing.T, name string, run program.Run, wrong map[string]string) 
 	}
 }
 
-// Bench tests the program in the folder of the test, which bench.Main makes: its table, briefly,
+// Bench tests the program in the folder of the test, which channelbench.Main makes: its table, briefly,
 // idle and with bulk both ways, and its help. The table's limit holds on any machine however
 // busy: what each end says of its own error.
-func Bench(t *testing.T, connect bench.Connect) {
+func Bench(t *testing.T, connect channelbench.Connect) {
 	t.Helper()
-	loads := bench.Loads("bulk")
-	for _, load := range []bench.Load{loads[0], loads[2]} {
-		r, err := bench.Measure(t.Context(), load, time.Second, connect)
+	loads := channelbench.Loads("bulk")
+	for _, load := range []channelbench.Load{loads[0], loads[2]} {
+		r, err := channelbench.Measure(t.Context(), load, time.Second, connect)
 		if err != nil {
 			t.Fatal(err)
 		}
