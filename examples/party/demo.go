@@ -208,23 +208,26 @@ func (x *party) close() {
 	}
 }
 
+// script is what happens.
+var script = []struct {
+	at   time.Duration
+	what string
+	do   func(x *party) error
+}{
+	{kill, "the host, peer 1, is killed", func(x *party) error { x.death(1); return nil }},
+	{back, "peer 1 starts anew, with another clock", func(x *party) error { return x.rebirth(1) }},
+	{split, "1, 2 and 3 are cut off from 4 and 5", func(x *party) error { x.apart.Store(true); return nil }},
+	{meet, "they meet again", func(x *party) error { x.apart.Store(false); return nil }},
+}
+
 // play lets things happen, and looks.
-func (x *party) play(ctx context.Context, stdout io.Writer) (err error) {
+func (x *party) play(ctx context.Context, stdout io.Writer) error {
 	say := func(text string) {
 		if !x.json {
 			fmt.Fprintln(stdout, text)
 		}
 	}
-	script := []struct {
-		at   time.Duration
-		what string
-		do   func()
-	}{
-		{kill, "the host, peer 1, is killed", func() { x.death(1) }},
-		{back, "peer 1 starts anew, with another clock", func() { err = x.rebirth(1) }},
-		{split, "1, 2 and 3 are cut off from 4 and 5", func() { x.apart.Store(true) }},
-		{meet, "they meet again", func() { x.apart.Store(false) }},
-	}
+	script := script
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	shown := time.Duration(0)
@@ -238,11 +241,10 @@ func (x *party) play(ctx context.Context, stdout io.Writer) (err error) {
 		since := now - x.begun
 		if len(script) > 0 && since >= script[0].at {
 			say(fmt.Sprintf("%6.1f s  %s", since.Seconds(), script[0].what))
-			script[0].do()
-			script = script[1:]
-			if err != nil {
+			if err := script[0].do(x); err != nil {
 				return err
 			}
+			script = script[1:]
 		}
 		line := x.look(now.Microseconds(), since)
 		if since-shown >= 2*time.Second {
@@ -257,7 +259,6 @@ func (x *party) play(ctx context.Context, stdout io.Writer) (err error) {
 
 // look reads all clocks at one moment of true time.
 func (x *party) look(now int64, since time.Duration) (line string) {
-	r := &x.result
 	var readings [size + 1]session.Reading
 	low, high, n := int64(math.MaxInt64), int64(math.MinInt64), 0
 	for id := uint64(1); id <= size; id++ {
@@ -282,25 +283,28 @@ func (x *party) look(now int64, since time.Duration) (line string) {
 			low, high, n = min(low, off), max(high, off), n+1
 		}
 	}
-	for a := uint64(1); a <= size; a++ {
-		for b := a + 1; b <= size; b++ {
+	if n > 1 {
+		x.result.apart = append(x.result.apart, high-low)
+	}
+	x.judgeAll(readings[1:])
+	return line
+}
+
+// judgeAll judges the readings of one moment: those of one host agree. The host is that of all, or 0.
+func (x *party) judgeAll(readings []session.Reading) {
+	r := &x.result
+	r.Host = readings[0].Host
+	for i, p := range readings {
+		for _, q := range readings[:i] {
 			// Clocks are read in whole microseconds.
-			p, q := readings[a], readings[b]
 			if p.Generation > 0 && p.Generation == q.Generation && p.Host == q.Host && abs(int64(p.Usec-q.Usec))-2 > (p.HostBound+q.HostBound).Microseconds() {
 				r.WrongHost++
 			}
 		}
-	}
-	if n > 1 {
-		r.apart = append(r.apart, high-low)
-	}
-	r.Host = readings[1].Host
-	for _, reading := range readings[2:] {
-		if reading.Host != readings[1].Host || reading.Generation != readings[1].Generation {
+		if p.Host != readings[0].Host || p.Generation != readings[0].Generation {
 			r.Host = 0
 		}
 	}
-	return line
 }
 
 // judgeOne judges one reading, which is off by so much.
