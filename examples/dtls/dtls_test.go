@@ -7,14 +7,9 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
-	"math/big"
 	"net"
 	"net/netip"
 	"testing"
@@ -24,6 +19,7 @@ import (
 
 	"timesync"
 	"timesync/examples/channel"
+	"timesync/examples/internal/channelbench"
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/relay"
 )
@@ -166,7 +162,10 @@ func TestNetwork(t *testing.T) {
 
 // TestCertificate: a server with a certificate, and a client that trusts its issuer.
 func TestCertificate(t *testing.T) {
-	certificate, roots := certificate(t)
+	certificate, roots, err := channelbench.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
 	at, accepted, _ := server(t, Certified(certificate))
 	p := client(t, at, Trusting("localhost", roots))
 	play(t, p, 50, func(uint64, channel.Received) {})
@@ -198,29 +197,6 @@ func refused(t *testing.T, name string, at netip.AddrPort, options []dtls.Option
 func TestAnotherKey(t *testing.T) {
 	at, _, _ := server(t, shared("the key"))
 	refused(t, "another key", at, shared("another key"))
-}
-
-func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }
 
 // TestRestarts: a client that crashed dials anew and gets a new peer; a server that crashed says

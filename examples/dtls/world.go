@@ -51,20 +51,14 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 	return nil
 }
 
-// run sends and receives at one end until ctx is done.
+// run sends and receives at one end until ctx is done: the end of the connection is no failure then.
 func run(ctx context.Context, r *channelbench.Run, p *Peer, e *channelbench.End, fill bool) {
-	over := func(err error) error { // the end of the connection is no failure then
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	r.Go(func() error { return over(e.Send(ctx, p.Send)) })
+	r.Go(func() error { return e.Send(ctx, p.Send) })
 	r.Go(func() error {
 		for {
 			d, err := p.Receive()
 			if err != nil {
-				return over(err)
+				return err
 			}
 			if len(d.Payload) == bulk {
 				r.Write(d.Payload)
@@ -74,7 +68,7 @@ func run(ctx context.Context, r *channelbench.Run, p *Peer, e *channelbench.End,
 		}
 	})
 	if fill {
-		r.Go(func() error { return over(pour(ctx, p)) })
+		r.Go(func() error { return pour(ctx, p) })
 	}
 	r.Go(func() error {
 		<-ctx.Done()

@@ -131,17 +131,17 @@ func demo(ctx context.Context, c config) (*result, error) {
 		return nil, err
 	}
 	s.ends = append(s.ends, startCamera(c, there, s.networks[0].Addr(), cameraClock, s.capture))
-	sleep(ctx, c.For/2)
+	program.Sleep(ctx, c.For/2)
 	if c.faults && ctx.Err() == nil {
 		if err := s.forward(); err != nil {
 			return nil, err
 		}
 	}
-	sleep(ctx, c.For/3)
+	program.Sleep(ctx, c.For/3)
 	if c.faults {
 		cameraClock.set.Store(-200_000)
 	}
-	sleep(ctx, c.For/6)
+	program.Sleep(ctx, c.For/6)
 	return s.result(), nil
 }
 
@@ -178,12 +178,4 @@ capture to arrival %.2f ms, known to within %.2f ms (medians); p99 of the error 
 the last frame: %s
 `, r.Frames, c.For, r.Seed, r.DelayMs, r.BoundMs, r.ErrorMs, r.Certain, r.Void, r.Beyond, r.Last)
 	return err
-}
-
-// sleep sleeps, unless interrupted.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

@@ -27,7 +27,7 @@ type world struct {
 	peers       [2]*peer
 	judges      [2]*judge
 	sent        [2]*outbox
-	recordings  [2]*recording
+	recordings  [2]*program.Recording
 	closed      sync.Once
 	end         time.Duration // true time of close
 }
@@ -144,7 +144,7 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	defer stop()
 	eachSecond(ctx, progress, w.progress)
 	w.close()
-	if err := errors.Join(w.recordings[0].close(), w.recordings[1].close()); err != nil {
+	if err := errors.Join(w.recordings[0].Close(), w.recordings[1].Close()); err != nil {
 		return err
 	}
 

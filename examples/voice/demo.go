@@ -61,14 +61,14 @@ func (s *stage) last() *listener { return s.lives[len(s.lives)-1] }
 
 // suffer lets happen what happens to programs: in all it takes twice as long as between.
 func (s *stage) suffer(ctx context.Context, between time.Duration) error {
-	sleep(ctx, between)
+	program.Sleep(ctx, between)
 	l := s.last()
 	l.running.Lock()
 	l.stopped.from = l.now()
-	sleep(ctx, stoppedBy)
+	program.Sleep(ctx, stoppedBy)
 	l.stopped.to = l.now()
 	l.running.Unlock()
-	sleep(ctx, between-stoppedBy)
+	program.Sleep(ctx, between-stoppedBy)
 	l.close()
 	udp, err := relay.Loopback()
 	if err != nil {
@@ -97,7 +97,7 @@ func demo(ctx context.Context, c config) (*result, error) {
 		err = s.suffer(ctx, rest)
 	}
 	if err == nil {
-		sleep(ctx, rest)
+		program.Sleep(ctx, rest)
 	}
 	s.speak.close()
 	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played
@@ -106,12 +106,4 @@ func demo(ctx context.Context, c config) (*result, error) {
 	}
 	s.last().close()
 	return judge(s.speak, s.lives, begun), nil
-}
-
-// sleep sleeps, unless interrupted.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

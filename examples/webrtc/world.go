@@ -137,12 +137,6 @@ func (e *end) wait(ctx context.Context) error {
 
 // run sends and receives at one end until ctx is done.
 func (e *end) run(ctx context.Context, r *channelbench.Run, p *channel.Peer, judged *channelbench.End, fill bool) {
-	over := func(err error) error { // the end of the connection is no failure then
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
 	e.timed.OnMessage(func(m webrtc.DataChannelMessage) {
 		d, err := p.Take(m.Data)
 		if err != nil {
@@ -151,9 +145,9 @@ func (e *end) run(ctx context.Context, r *channelbench.Run, p *channel.Peer, jud
 		judged.Judge(d.Payload, d.At, d.Delay, d.Known)
 	})
 	e.bulk.OnMessage(func(m webrtc.DataChannelMessage) { r.Write(m.Data) })
-	r.Go(func() error { return over(judged.Send(ctx, p.Send)) })
+	r.Go(func() error { return judged.Send(ctx, p.Send) })
 	if fill {
-		r.Go(func() error { return over(pour(ctx, e.bulk)) })
+		r.Go(func() error { return pour(ctx, e.bulk) })
 	}
 }
 

@@ -119,7 +119,7 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 	return r.result(took)
 }
 
-// Go runs task in a goroutine, and fails with its error.
+// Go runs task in a goroutine, and fails with its error, unless the measurement is over.
 func (r *Run) Go(task func() error) {
 	r.tasks.Go(func() {
 		if err := task(); err != nil {

@@ -3,6 +3,7 @@
 package program
 
 import (
+	"context"
 	"runtime"
 	"time"
 )
@@ -32,5 +33,13 @@ func Wait(left func() time.Duration, stop <-chan struct{}) bool {
 			case <-time.After(min(wait-awake, look)):
 			}
 		}
+	}
+}
+
+// Sleep sleeps, unless interrupted.
+func Sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
