@@ -87,8 +87,9 @@ func ReadTime23(b []byte) (ts timesync.Counter23, flag bool) {
 //	           timesync.Settled ago
 //	ErrOld     if it lies more than oldest before nowUsec; beyond 50 s an event looks like another
 //
-// atUsec is what the stamp says, also with an error. Better, a peer drops its own events that are
-// older than its clock or than this connection, if it knows that in time.
+// atUsec is what the stamp says, also with an error. A program that plays sound takes it also with
+// ErrBefore, or it is silent for timesync.Settled after a clock was set. Better, a peer drops its
+// own events that are older than its clock or than this connection, if it knows that in time.
 func (l *Link) AcceptEvent(nowUsec uint64, event timesync.Counter23, oldest time.Duration) (atUsec uint64, err error) {
 	atUsec = timesync.FromLocalTime23(nowUsec, event)
 	age := time.Duration(nowUsec-atUsec) * time.Microsecond

@@ -294,30 +294,35 @@ func (e *events) answer(x *Event) bool {
 		return ok && ok1 && ok2
 	}
 	x.Answer.OK = true
-	s := &x.Answer.Snapshot
-	s.OffsetUsec, ok = in.varint()
-	s.RemoteUsec = x.LocalUsec + uint64(s.OffsetUsec)
+	return in.snapshot(&x.Answer.Snapshot, x.LocalUsec)
+}
+
+// snapshot takes what an answer says if the clock of the peer is known.
+func (e *events) snapshot(s *timesync.Snapshot, localUsec uint64) bool {
+	offset, ok := e.varint()
+	s.OffsetUsec = offset
+	s.RemoteUsec = localUsec + uint64(s.OffsetUsec)
 	for _, d := range [...]*time.Duration{&s.ErrorBound, &s.MinimumOneWayDelay, &s.Jitter, &s.Age, &s.Undisturbed} {
-		v, whole := in.varint()
+		v, whole := e.varint()
 		*d, ok = time.Duration(v), ok && whole
 	}
 	if s.JitterKnown = s.Jitter < unknownJitter; !s.JitterKnown {
 		s.Jitter = 0
 	}
-	skew, ok1 := in.number(8)
-	steps, ok2 := in.uvarint()
+	skew, ok1 := e.number(8)
+	steps, ok2 := e.uvarint()
 	s.Skew, s.Steps = math.Float64frombits(skew), uint32(steps)
 	s.SkewError = math.Inf(1)
-	if !ok || !ok1 || !ok2 || len(in.b) == 0 { // recordings of before 2026-11-23 end here
+	if !ok || !ok1 || !ok2 || len(e.b) == 0 { // recordings of before 2026-11-23 end here
 		return ok && ok1 && ok2
 	}
-	toPeer, ok := in.varint()
+	toPeer, ok := e.varint()
 	s.MinimumDelayToPeer = time.Duration(toPeer)
-	if len(in.b) == 0 { // some of that day here
+	if len(e.b) == 0 { // some of that day here
 		return ok
 	}
-	flags, ok1 := in.number(1)
-	skewError, ok2 := in.number(8)
+	flags, ok1 := e.number(1)
+	skewError, ok2 := e.number(8)
 	s.Disturbed, s.SkewError = flags&flagDisturbed != 0, math.Float64frombits(skewError)
 	return ok && ok1 && ok2
 }

@@ -120,10 +120,11 @@
 // which the client removes a multiple of 67.1 s from a TimeSynchronizer that was given no Anchor.
 //
 // Once the client is synchronized, it says Hello, again and again until a Welcome says that the
-// server heard it (Hello, OnHello). Both messages carry the tick rate of their side. Messages of
-// the game should carry epoch and tick. Accept refuses those of another epoch and those far off.
-// The server's AcceptInput also says which inputs are too late, and StartUsec when a tick starts.
-// Authenticate all these messages, like the datagrams.
+// server heard it (Hello, OnHello). Both messages carry the tick rate of their side; AppendBinary
+// and UnmarshalBinary of each write and read its bytes. Messages of the game should carry epoch and
+// tick. Accept refuses those of another epoch and those far off. The server's AcceptInput also says
+// which inputs are too late, and StartUsec when a tick starts. Authenticate all these messages, like
+// the datagrams.
 //
 // # Restarts
 //

@@ -19,6 +19,7 @@ type Curve struct {
 	Bold, Dash bool
 	Parts      []plotter.XYs // lines with gaps between them
 	Dots       bool          // instead of lines
+	At         *plotter.XY   // where its name begins; nil is above the plot
 }
 
 // Event is something that happens in a world, at a time or from one to another, s.
@@ -30,6 +31,7 @@ type Event struct {
 // Chart is a plot of curves.
 type Chart struct {
 	Title  string
+	About  string // a line below the title, where no names of lines stand
 	X, Y   Axis
 	Curves []Curve
 	Events []Event
@@ -48,6 +50,9 @@ func (c *Chart) plot(t Theme) (f frame, err error) {
 			err = f.scatter(t.Tone(line.Color), 3.5, line.Parts[0])
 		} else {
 			err = f.lines(line.style(t, 0), line.Parts...)
+		}
+		if err == nil && line.At != nil {
+			err = f.write(line.Name, line.At.X, line.At.Y, t.style(textSize, t.Tone(line.Color), draw.XLeft, draw.YCenter))
 		}
 		if err != nil {
 			return f, err
@@ -114,9 +119,10 @@ func (c *Chart) head(t Theme, all draw.Canvas, y vg.Length) {
 	all.FillText(t.style(textSize+1, t.ink, draw.XLeft, draw.YBottom), vg.Point{X: all.Min.X + left, Y: y + 17}, c.Title)
 	at := all.Min.X + left
 	style := t.style(textSize, t.ink, draw.XLeft, draw.YBottom)
+	all.FillText(style, vg.Point{X: at, Y: y + 3}, c.About)
 	for _, line := range c.Curves {
-		if line.Dots {
-			continue // the axis names them
+		if line.Dots || line.At != nil {
+			continue // the axis names them, or they stand beside their lines
 		}
 		all.StrokeLine2(line.style(t, 0.6), at, y+8, at+sample, y+8)
 		all.FillText(style, vg.Point{X: at + sample + 3, Y: y + 3}, line.Name)

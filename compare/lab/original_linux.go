@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -111,11 +112,12 @@ func (c *liveCase) session(ctx context.Context, peer string, cpp [2]bool, port i
 	a.peer, b.peer = b, a
 	ends := [2]*liveEnd{a, b}
 	for side, e := range ends {
-		stop, err := relay(c.link(), e.to, e.peer.port, seed+uint64(side))
+		udp, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback(e.to)))
 		if err != nil {
 			return ends, err
 		}
-		defer stop()
+		defer udp.Close()
+		relay(c.link(), udp, e.peer.port, seed+uint64(side))
 	}
 	var both errgroup.Group
 	for side, e := range ends {

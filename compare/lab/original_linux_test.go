@@ -59,23 +59,18 @@ func TestRelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	free, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	front, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := free.LocalAddr().(*net.UDPAddr)
-	free.Close()
+	defer front.Close()
 	const base = 5 * ms
 	link := &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(ms), FIFO: true}
-	stop, err := relay(link, from.Port, in.LocalAddr().(*net.UDPAddr).Port, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	relay(link, front, in.LocalAddr().(*net.UDPAddr).Port, 1)
 	var sent [100]time.Time
 	for i := range sent {
 		sent[i] = time.Now()
-		if _, err := in.WriteToUDP([]byte{byte(i)}, from); err != nil {
+		if _, err := in.WriteTo([]byte{byte(i)}, front.LocalAddr()); err != nil {
 			t.Fatal(err)
 		}
 	}

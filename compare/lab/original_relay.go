@@ -18,13 +18,9 @@ func loopback(port int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
 }
 
-// relay passes on what arrives at one port of the loopback interface to another, as late as a
-// link in which nothing overtakes says, until stop is called.
-func relay(link *sim.Link, from, to int, seed uint64) (stop func() error, err error) {
-	udp, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback(from)))
-	if err != nil {
-		return nil, err
-	}
+// relay passes on what arrives at a socket to a port of the loopback interface, as late as a
+// link in which nothing overtakes says, until the socket is closed.
+func relay(link *sim.Link, udp *net.UDPConn, to int, seed uint64) {
 	type waiting struct {
 		b  []byte
 		at time.Time
@@ -51,5 +47,4 @@ func relay(link *sim.Link, from, to int, seed uint64) (stop func() error, err er
 			}
 		}
 	}()
-	return udp.Close, nil
 }

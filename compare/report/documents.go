@@ -24,7 +24,7 @@ const root = ".."
 func (f *figures) documents() (map[string]map[string]string, error) {
 	queue, err := kept.ReadQueue()
 	return map[string]map[string]string{
-		"README.md":        {"figures": f.readmeTable(queue)},
+		"README.md":        {"busy": f.busyText(), "figures": f.readmeTable(queue)},
 		"docs/ACCURACY.md": {"offset": f.accuracyTable(), "coarse": f.coarseTable()},
 		"docs/REPORT.md":   {"headline": f.headline(), "wins": f.wins(), "worlds": f.worldTable(), "starts": f.starts(), "costs": costTable()},
 		"docs/CHRONYD.md":  {"equal": f.equalTable(), "wins": page.List(f.equalWins())},
@@ -34,7 +34,7 @@ func (f *figures) documents() (map[string]map[string]string, error) {
 
 // pictures are those of the documents.
 func (f *figures) pictures() map[string]func(path string, t graph.Theme) error {
-	charts := map[string][]*graph.Chart{"inputs": {inputChart()}, "skew": {f.skewChart()}, "rate": {f.rateChart()}, "floors": floorsCharts()}
+	charts := map[string][]*graph.Chart{"inputs": {inputChart()}, "skew": {f.skewChart()}, "rate": {f.rateChart()}, "floors": floorsCharts(), "busy": {f.busyChart()}}
 	for world, title := range taught {
 		charts[world] = []*graph.Chart{f.series[world].chart(title)}
 	}

@@ -23,6 +23,7 @@ type figures struct {
 	worlds  []play.World
 	results []play.Results
 	series  map[string]series
+	busy    series
 	skews   sweep
 	rates   sweep
 	chronyd *kept.Chronyd
@@ -63,6 +64,7 @@ func collect(traces string) (*figures, error) {
 		s.chronyd = c.Series[world]
 		f.series[world] = s
 	}
+	f.busy = newSeries(busyWorld)
 	f.sweeps()
 	f.inputs = play.Map(ontime.Worlds(), playInput)
 	return f, nil

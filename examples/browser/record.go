@@ -5,10 +5,9 @@ package main
 import (
 	"log"
 	"os"
-	"path/filepath"
 
+	"timesync/examples/internal/program"
 	"timesync/link"
-	"timesync/record"
 )
 
 // recorded records a session into a file of its own until stop is called, if that is wanted.
@@ -17,16 +16,13 @@ func (s *server) recorded(l *link.Link) (stop func()) {
 		return func() {}
 	}
 	file, err := os.CreateTemp(s.record, "browser-*.tsr")
+	r, err := program.Record(l, file, err)
 	if err != nil {
 		log.Print("not recorded: ", err)
-		return func() {}
 	}
-	r := record.New(file)
-	l.Record(r)
 	return func() {
 		if err := r.Close(); err != nil {
-			log.Printf("%s: %v", filepath.Base(file.Name()), err)
+			log.Print("recording: ", err)
 		}
-		file.Close()
 	}
 }

@@ -5,14 +5,12 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"timesync/record"
+	"timesync/examples/internal/exampletest"
 )
 
 var (
@@ -35,23 +33,7 @@ func TestRecord(t *testing.T) {
 	if err != nil || len(names) != 1 {
 		t.Fatalf("%q, %v", names, err)
 	}
-	file, err := os.Open(names[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	datagrams := 0
-	for m, err := range record.Replay(file) {
-		switch {
-		case errors.Is(err, record.ErrTruncated): // the last block is being written
-		case err != nil:
-			t.Fatal(err)
-		case m.Kind == record.Datagram:
-			datagrams++
-		case m.Kind == record.Answered && m.Answer != record.Ask(m.Ends[0], m.LocalUsec):
-			t.Error("the replay answers otherwise")
-		}
-	}
+	datagrams, _ := exampletest.Recording(t, names[0])
 	if datagrams < 30 {
 		t.Errorf("%d datagrams", datagrams)
 	}

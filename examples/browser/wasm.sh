@@ -14,5 +14,6 @@ if ! command -v node >/dev/null; then
 	echo "NOT TESTED as WebAssembly: there is no Node"
 	exit 0
 fi
-# TestEndToEnd and TestLoad are about the machine's UDP, which no browser has.
-go test -short -skip '^Test(EndToEnd|Load)$' -exec="$(go env GOROOT)/lib/wasm/go_js_wasm_exec" "${packages[@]}"
+# TestEndToEnd and TestLoad are about the machine's UDP, which no browser has. .ci/run says what else
+# is too slow.
+go test -short -skip "^Test(EndToEnd|Load)\$|${slow:-^\$}" -exec="$(go env GOROOT)/lib/wasm/go_js_wasm_exec" "${packages[@]}"

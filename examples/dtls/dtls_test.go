@@ -7,14 +7,9 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
-	"math/big"
 	"net"
 	"net/netip"
 	"testing"
@@ -24,6 +19,7 @@ import (
 
 	"timesync"
 	"timesync/examples/channel"
+	"timesync/examples/internal/channelbench"
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/relay"
 )
@@ -43,9 +39,9 @@ func serverUsec() uint64 { return timesync.NowUsec() + ahead }
 
 // server accepts until the test ends, or stop is called, and echoes what comes. accepted gets each
 // new peer.
-func server(t *testing.T, address string, options []dtls.Option) (at netip.AddrPort, accepted chan *Peer, stop func()) {
+func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted chan *Peer, stop func()) {
 	t.Helper()
-	listener, err := Listen(address, options)
+	listener, err := Listen("127.0.0.1:0", options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +134,7 @@ func right(t *testing.T, p *Peer, truth int64) {
 // stumps, does no harm, and no datagram comes twice.
 func TestNetwork(t *testing.T) {
 	const seed = 5151
-	at, accepted, _ := server(t, "127.0.0.1:0", shared("the key"))
+	at, accepted, _ := server(t, shared("the key"))
 	r, err := relay.New(relay.Config{Delay: 2 * time.Millisecond, Jitter: time.Millisecond, Loss: 10, Reorder: 10, Seed: seed}, at)
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +162,11 @@ func TestNetwork(t *testing.T) {
 
 // TestCertificate: a server with a certificate, and a client that trusts its issuer.
 func TestCertificate(t *testing.T) {
-	certificate, roots := certificate(t)
-	at, accepted, _ := server(t, "127.0.0.1:0", Certified(certificate))
+	certificate, roots, err := channelbench.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, accepted, _ := server(t, Certified(certificate))
 	p := client(t, at, Trusting("localhost", roots))
 	play(t, p, 50, func(uint64, channel.Received) {})
 	right(t, p, ahead)
@@ -196,38 +195,15 @@ func refused(t *testing.T, name string, at netip.AddrPort, options []dtls.Option
 }
 
 func TestAnotherKey(t *testing.T) {
-	at, _, _ := server(t, "127.0.0.1:0", shared("the key"))
+	at, _, _ := server(t, shared("the key"))
 	refused(t, "another key", at, shared("another key"))
 }
 
-func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
-}
-
 // TestRestarts: a client that crashed dials anew and gets a new peer; a server that crashed says
-// nothing, so the client gives it up after 3 s, and finds the next one at the same address. Nothing
-// of the old clock is left.
+// nothing, so the client gives it up after 3 s, and finds the next one at the address that it knows.
+// Nothing of the old clock is left.
 func TestRestarts(t *testing.T) {
-	at, accepted, stop := server(t, "127.0.0.1:0", shared("the key"))
+	at, accepted, stop := server(t, shared("the key"))
 	client(t, at, shared("the key")) // crashes: it never says anything again
 	first := <-accepted
 	p := client(t, at, shared("the key"))
@@ -239,15 +215,21 @@ func TestRestarts(t *testing.T) {
 		t.Error("the peer of the dead client knows a clock")
 	}
 
-	// The server's socket closes without a word, since all that its peers would say is lost.
 	wire, err := relay.New(relay.Config{Seed: 1}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer wire.Close()
 	p = client(t, wire.Addr(), shared("the key"))
 	<-accepted
 	play(t, p, 10, func(uint64, channel.Received) {})
-	wire.Close()
+	// What the server's peers say from now on is lost, as if they had not been able to say it.
+	nobody, err := relay.Loopback()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nobody.Close()
+	wire.Move(at, relay.Addr(nobody))
 	for err = nil; err == nil; _, err = p.Receive() { // what was still under way
 	}
 	if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
@@ -255,8 +237,9 @@ func TestRestarts(t *testing.T) {
 	}
 	p.Close()
 	stop()
-	_, accepted, _ = server(t, at.String(), shared("the key"))
-	p = client(t, at, shared("the key"))
+	at, accepted, _ = server(t, shared("the key"))
+	wire.Move(relay.Addr(nobody), at)
+	p = client(t, wire.Addr(), shared("the key"))
 	if p.IsSynchronized() {
 		t.Error("a new peer knows a clock at once")
 	}
@@ -268,7 +251,7 @@ func TestRestarts(t *testing.T) {
 // TestTooLong: the report in the header of a datagram that cannot be sent is not lost, and the next
 // one arrives.
 func TestTooLong(t *testing.T) {
-	at, _, _ := server(t, "127.0.0.1:0", shared("the key"))
+	at, _, _ := server(t, shared("the key"))
 	p := client(t, at, shared("the key"))
 	if err := p.Send(make([]byte, 1<<17), timesync.NowUsec()); err == nil {
 		t.Fatal("a datagram of 128 KB was sent")

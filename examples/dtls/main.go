@@ -5,6 +5,6 @@
 // timesync needs of a program with DTLS is in timesync.go.
 package main
 
-import "timesync/examples/internal/bench"
+import "timesync/examples/internal/channelbench"
 
-func main() { bench.Main("dtls", "datagrams", connect) }
+func main() { channelbench.Main("dtls", "datagrams", connect) }

@@ -9,14 +9,14 @@ import (
 
 	"github.com/pion/dtls/v3"
 
-	"timesync/examples/internal/bench"
+	"timesync/examples/internal/channelbench"
 )
 
 // Of bulk, a batch of datagrams each millisecond: 10 MB/s, which no sender slows down.
 const bulk, batch = 1000, 10
 
-// connect is a bench.Connect: a server on loopback, and its clients.
-func connect(ctx context.Context, r *bench.Run) error {
+// connect is a channelbench.Connect: a server on loopback, and its clients.
+func connect(ctx context.Context, r *channelbench.Run) error {
 	key := []byte(rand.Text())
 	options := SharedKey("example", func([]byte) ([]byte, error) { return key, nil })
 	listener, err := Listen("127.0.0.1:0", options)
@@ -24,13 +24,13 @@ func connect(ctx context.Context, r *bench.Run) error {
 		return err
 	}
 	context.AfterFunc(ctx, func() { listener.Close() })
-	for _, clock := range bench.ClientClocks {
+	for _, clock := range channelbench.ClientClocks {
 		accepted := make(chan error, 1)
 		var server *Peer
 		go func() {
 			conn, err := listener.Accept()
 			if err == nil {
-				server, err = NewPeer(ctx, conn.(*dtls.Conn), bench.ServerClock.Now)
+				server, err = NewPeer(ctx, conn.(*dtls.Conn), channelbench.ServerClock.Now)
 			}
 			accepted <- err
 		}()
@@ -51,20 +51,14 @@ func connect(ctx context.Context, r *bench.Run) error {
 	return nil
 }
 
-// run sends and receives at one end until ctx is done.
-func run(ctx context.Context, r *bench.Run, p *Peer, e *bench.End, fill bool) {
-	over := func(err error) error { // the end of the connection is no failure then
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	r.Go(func() error { return over(e.Send(ctx, p.Send)) })
+// run sends and receives at one end until ctx is done: the end of the connection is no failure then.
+func run(ctx context.Context, r *channelbench.Run, p *Peer, e *channelbench.End, fill bool) {
+	r.Go(func() error { return e.Send(ctx, p.Send) })
 	r.Go(func() error {
 		for {
 			d, err := p.Receive()
 			if err != nil {
-				return over(err)
+				return err
 			}
 			if len(d.Payload) == bulk {
 				r.Write(d.Payload)
@@ -74,7 +68,7 @@ func run(ctx context.Context, r *bench.Run, p *Peer, e *bench.End, fill bool) {
 		}
 	})
 	if fill {
-		r.Go(func() error { return over(pour(ctx, p)) })
+		r.Go(func() error { return pour(ctx, p) })
 	}
 	r.Go(func() error {
 		<-ctx.Done()

@@ -27,6 +27,7 @@ import (
 	"log"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"timesync"
@@ -176,113 +177,133 @@ type peer struct {
 	states map[tick.Tick]figuresAt   // what the host sent
 }
 
+// game is a host, which is the hub, and its clients, and what is seen on client 1 and on the host.
+type game struct {
+	rule         rule
+	world        *sim.World
+	hub          *sim.Node
+	server       *tick.Server
+	epoch        uint64
+	inputs       map[tick.Tick]figuresAt // by the tick for which clients sent them
+	peers        []*peer
+	client, host [3]lag
+}
+
 // play lets a host and two clients play for 16 s and returns what is seen on client 1
 // and on the host.
 func play(r rule) (client, host [3]lag) {
-	w := sim.NewWorld(1)
-	hub, spokes := w.Star(2,
+	g := &game{rule: r, world: sim.NewWorld(1), inputs: map[tick.Tick]figuresAt{}}
+	hub, spokes := g.world.Star(2,
 		func(i int) *sim.Clock {
 			return sim.NewClock(sim.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}, 1)
 		},
 		func(int) (up, down *sim.Link) {
 			return &sim.Link{Base: sim.Fixed(oneWay)}, &sim.Link{Base: sim.Fixed(oneWay)}
 		})
-	var peers []*peer
-	inputs := map[tick.Tick]figuresAt{} // by the tick for which clients sent them
-
-	// The host. All its clocks are equal: it does not matter which it samples.
-	var server *tick.Server
-	simulate := func(s tick.Info) {
-		ground := platform(s.SharedTime.Duration())
-		at := inputs[s.Tick] // nothing yet at first
-		delete(inputs, s.Tick)
-		at[0], at[1] = ground, ground // the NPC and the host's own player
-		if r.authority == "host" {
-			at[2], at[3] = ground, ground
-		}
-		if steady(s.SharedTime.Duration()) {
-			host[npc].add(behind(at[0], ground))
-			host[own].add(behind(at[1], ground))
-			host[other].add(behind(at[2], ground))
-			host[other].add(behind(at[3], ground))
-		}
-		for i, p := range peers {
-			b := sim.StartDatagram(&p.hosts, hub.NowUsec())
-			for _, x := range at {
-				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-			}
-			welcome, _ := server.Announce(uint64(i), hub.NowUsec())
-			b, _ = welcome.AppendBinary(b)
-			hub.Send(spokes[i], b)
-		}
+	g.hub = hub
+	g.server = must(tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}}))
+	g.server.Start(hub.NowUsec())
+	g.epoch, _ = g.server.Epoch()
+	hub.OnReceive = g.hostTakes
+	every(g.world, time.Millisecond, func() { g.server.Advance(hub.NowUsec()) })
+	for _, node := range spokes {
+		g.join(node)
 	}
-	server = must(tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: simulate}}))
-	server.Start(hub.NowUsec())
-	epoch, _ := server.Epoch()
-	hub.OnReceive = func(from *sim.Node, b []byte) {
-		for i, p := range peers {
-			if p.node == from {
-				b = sim.OpenDatagram(&p.hosts, b, hub.NowUsec())
-				if len(b) == 16 { // where the player is at a tick
-					n := tick.Tick(binary.LittleEndian.Uint64(b))
-					if server.Accept(epoch, n, hub.NowUsec()) {
-						at := inputs[n]
-						at[2+i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
-						inputs[n] = at
-					}
-				}
-			}
-		}
-	}
-	every(w, time.Millisecond, func() { server.Advance(hub.NowUsec()) })
+	g.world.Run(16 * time.Second)
+	return g.client, g.host
+}
 
-	// The clients.
-	for i, node := range spokes {
-		p := &peer{node: node, states: map[tick.Tick]figuresAt{}}
-		peers = append(peers, p)
-		play := func(s tick.Info) {
-			mine := platform(r.under(true, s.Clocks).Duration()) // the player stands on what it sees
-			b := sim.StartDatagram(&p.sync, node.NowUsec())
-			b = binary.LittleEndian.AppendUint64(b, uint64(s.Tick))
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(mine))
-			node.Send(hub, b)
-
-			seen, ok := p.seen(s.ServerTime) // the others, in server time
-			if i != 0 || !ok || !steady(s.ServerTime.Duration()) || !steady(s.PredictedTime.Duration()) {
-				return
-			}
-			if r.authority == "host" {
-				mine = seen[2]
-			}
-			under := platform(r.under(true, s.Clocks).Duration())
-			beside := platform(r.under(false, s.Clocks).Duration())
-			client[own].add(behind(mine, under))
-			client[other].add(behind(seen[3], beside))
-			client[npc].add(behind(seen[0], beside))
-		}
-		p.loop = must(tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: play}}, &p.sync))
-		p.loop.Start(node.NowUsec())
-		node.OnReceive = func(_ *sim.Node, b []byte) {
-			b = sim.OpenDatagram(&p.sync, b, node.NowUsec())
-			var welcome tick.Welcome
-			var at figuresAt
-			if err := welcome.UnmarshalBinary(b[8*len(at):]); err != nil {
-				return
-			}
-			_ = p.loop.OnWelcome(welcome, node.NowUsec()) // an overtaken one changes nothing
-			for k := range at {
-				at[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*k:]))
-			}
-			p.states[welcome.Tick] = at
-		}
-		every(w, 4*time.Millisecond, func() {
-			if p.loop.Advance(node.NowUsec()) == 0 && !p.sync.IsSynchronized() {
-				node.Send(hub, sim.StartDatagram(&p.sync, node.NowUsec())) // to have something to synchronize by
-			}
-		})
+// hostPlays plays a tick. All clocks of the host are equal: it does not matter which it samples.
+func (g *game) hostPlays(s tick.Info) {
+	ground := platform(s.SharedTime.Duration())
+	at := g.inputs[s.Tick] // nothing yet at first
+	delete(g.inputs, s.Tick)
+	at[0], at[1] = ground, ground // the NPC and the host's own player
+	if g.rule.authority == "host" {
+		at[2], at[3] = ground, ground
 	}
-	w.Run(16 * time.Second)
-	return client, host
+	if steady(s.SharedTime.Duration()) {
+		g.host[npc].add(behind(at[0], ground))
+		g.host[own].add(behind(at[1], ground))
+		g.host[other].add(behind(at[2], ground))
+		g.host[other].add(behind(at[3], ground))
+	}
+	for i, p := range g.peers {
+		b := sim.StartDatagram(&p.hosts, g.hub.NowUsec())
+		for _, x := range at {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+		}
+		welcome, _ := g.server.Announce(uint64(i), g.hub.NowUsec())
+		b, _ = welcome.AppendBinary(b)
+		g.hub.Send(p.node, b)
+	}
+}
+
+// hostTakes takes a datagram of a client.
+func (g *game) hostTakes(from *sim.Node, b []byte) {
+	i := slices.IndexFunc(g.peers, func(p *peer) bool { return p.node == from })
+	b = sim.OpenDatagram(&g.peers[i].hosts, b, g.hub.NowUsec())
+	if len(b) != 16 { // not where the player is at a tick
+		return
+	}
+	n := tick.Tick(binary.LittleEndian.Uint64(b))
+	if g.server.Accept(g.epoch, n, g.hub.NowUsec()) {
+		at := g.inputs[n]
+		at[2+i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
+		g.inputs[n] = at
+	}
+}
+
+// join adds a client.
+func (g *game) join(node *sim.Node) {
+	p := &peer{node: node, states: map[tick.Tick]figuresAt{}}
+	g.peers = append(g.peers, p)
+	plays := func(s tick.Info) { g.clientPlays(p, s) }
+	p.loop = must(tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: plays}}, &p.sync))
+	p.loop.Start(node.NowUsec())
+	node.OnReceive = func(_ *sim.Node, b []byte) { p.take(b) }
+	every(g.world, 4*time.Millisecond, func() {
+		if p.loop.Advance(node.NowUsec()) == 0 && !p.sync.IsSynchronized() {
+			node.Send(g.hub, sim.StartDatagram(&p.sync, node.NowUsec())) // to have something to synchronize by
+		}
+	})
+}
+
+// clientPlays plays a tick: the player stands on what it sees.
+func (g *game) clientPlays(p *peer, s tick.Info) {
+	under := platform(g.rule.under(true, s.Clocks).Duration())
+	beside := platform(g.rule.under(false, s.Clocks).Duration())
+	mine := under
+	b := sim.StartDatagram(&p.sync, p.node.NowUsec())
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.Tick))
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(mine))
+	p.node.Send(g.hub, b)
+
+	seen, ok := p.seen(s.ServerTime) // the others, in server time
+	if p != g.peers[0] || !ok || !steady(s.ServerTime.Duration()) || !steady(s.PredictedTime.Duration()) {
+		return
+	}
+	if g.rule.authority == "host" {
+		mine = seen[2]
+	}
+	g.client[own].add(behind(mine, under))
+	g.client[other].add(behind(seen[3], beside))
+	g.client[npc].add(behind(seen[0], beside))
+}
+
+// take takes a datagram of the host.
+func (p *peer) take(b []byte) {
+	b = sim.OpenDatagram(&p.sync, b, p.node.NowUsec())
+	var welcome tick.Welcome
+	var at figuresAt
+	if err := welcome.UnmarshalBinary(b[8*len(at):]); err != nil {
+		return
+	}
+	_ = p.loop.OnWelcome(welcome, p.node.NowUsec()) // an overtaken one changes nothing
+	for k := range at {
+		at[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*k:]))
+	}
+	p.states[welcome.Tick] = at
 }
 
 // must returns what a constructor made of a configuration that is right.

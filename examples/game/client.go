@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"timesync/examples/game/judge"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -40,7 +41,7 @@ type playerSide struct {
 	ticks *tick.Client
 
 	// Guarded by node.mu.
-	counts  playerCounts
+	counts  judge.PlayerCounts
 	sentAt  time.Time            // when the last datagram was sent
 	held    buttons              // now
 	release tick.Tick            // when other buttons will be held
@@ -59,7 +60,8 @@ type moment struct {
 }
 
 func newPlayer(c config) (*playerSide, error) {
-	n, err := newNode(fmt.Sprintf("player %d", c.player), c)
+	who := fmt.Sprintf("player %d", c.player)
+	n, err := newNode(who, c)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func newPlayer(c config) (*playerSide, error) {
 		node: n, id: byte(c.player - 1),
 		end: connection(c.Key, byte(c.player-1), fromPlayer),
 	}
-	if err := n.recordings.add(&p.end.Link, n.who); err != nil {
+	if err := n.recordings.add(&p.end.Link, who); err != nil {
 		n.udp.Close()
 		return nil, err
 	}
@@ -113,7 +115,7 @@ func (p *playerSide) send(message []byte) {
 }
 
 func (p *playerSide) event(e tick.Event) {
-	p.note(e)
+	p.Event(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch e.Kind {
@@ -178,7 +180,7 @@ func (p *playerSide) correct(n tick.Tick, at figure) {
 func (p *playerSide) tick(s tick.Info) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ran(s.Tick)
+	p.Ran(s.Tick)
 	if s.Tick >= p.release {
 		p.held, p.release = buttons(p.rng.IntN(16)), s.Tick+heldLeast+tick.Tick(p.rng.IntN(heldLeast))
 	}
@@ -236,13 +238,13 @@ func (p *playerSide) seen(at tick.Time) (f [maxPlayers]figure, ok bool) {
 	return f, true
 }
 
-func (p *playerSide) status() status {
+func (p *playerSide) status() judge.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.newStatus(p.ticks)
 	counts := p.counts
 	if t, ok := p.ticks.Timing(); ok {
-		counts.Lead, counts.Late = ms(t.Lead), math.Round(1e4*t.LateInputs)/100
+		counts.Lead, counts.Late = float64(t.Lead.Microseconds())/1e3, math.Round(1e4*t.LateInputs)/100
 	}
 	s.Player = &counts
 	return s

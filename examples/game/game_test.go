@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/examples/game/judge"
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 )
@@ -52,7 +53,7 @@ func TestGame(t *testing.T) {
 	needLoopback(t)
 	length := "10s"
 	if testing.Short() {
-		length = minDemo.String()
+		length = judge.Least.String()
 	}
 	for try := range 2 {
 		r := runGame(t, length, "5s")
@@ -76,7 +77,7 @@ func TestGame(t *testing.T) {
 }
 
 // runGame plays and checks what holds on any machine.
-func runGame(t *testing.T, length, longer string) *result {
+func runGame(t *testing.T, length, longer string) *judge.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -84,7 +85,7 @@ func runGame(t *testing.T, length, longer string) *result {
 	folder := t.TempDir()
 	code := run(ctx, []string{"-json", "-for", length, "-record", folder, "-up", "50ms@" + longer}, &stdout, &stderr)
 	checkRecordings(t, folder)
-	var r result
+	var r judge.Result
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || code != 0 || r.Failed != "" {
 		t.Fatalf("exit status %d, %v, %q\n%s\n%s", code, err, r.Failed, stdout.String(), stderr.String())
 	}
@@ -96,7 +97,7 @@ func runGame(t *testing.T, length, longer string) *result {
 		t.Fatalf("%d meetings of a server and a player", len(r.Meetings))
 	}
 	for _, m := range r.Meetings {
-		if m.Out-m.Stalled > mayTake.Seconds() || m.Length < r.Seconds/3-1 || m.Apart == 0 && m.Out < m.Length {
+		if m.Out-m.Stalled > judge.MayTake.Seconds() || m.Length < r.Seconds/3-1 || m.Apart == 0 && m.Out < m.Length {
 			t.Errorf("%+v", m)
 		}
 	}

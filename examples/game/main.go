@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Game is a game over UDP: a server and players in processes of their own, each with a
-// clock of its own, at 60 ticks a second.
+// Game prints for 15 s, each second, how many ticks a server and two players have run and how many
+// inputs came too late, while the server and a player are killed and started again; then a verdict.
+//
+// It is a game over UDP: a server and players in processes of their own, each with a clock of its
+// own, at 60 ticks a second.
 //
 // Players predict: at each tick they play their input at once and send it for that tick,
 // early enough to reach the server before the server gets there. Everybody else is shown in
@@ -13,13 +16,16 @@
 // to wait for a processor is counted as one that waited: that says something about the
 // machine.
 //
-// Without -listen or -dial the program starts them all, with a bad network in between. After
+// Without -listen or -dial the program starts them all here, with a bad network in between. After
 // a third of the time it kills the server, after two thirds a player, and starts them again.
 // It says how long they were out of step, and exits with status 1 if that was more than 2 s
 // or if a tick was skipped or repeated and no event told.
 //
 // With -up 50ms@5s the way to the server, and it alone, becomes longer: the players' lead
 // follows. -down does the same to the way back.
+//
+// The game is in server.go, client.go, node.go and world.go. Package judge starts the processes and
+// says how they did.
 //
 //	go run ./examples/game
 //	go run ./examples/game -up 50ms@5s
@@ -31,7 +37,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"time"
 
+	"timesync/examples/game/judge"
 	"timesync/examples/internal/program"
 )
 
@@ -39,7 +47,6 @@ type config struct {
 	program.Flags
 	player, players int
 	record          string // folder; empty: none
-	changed         int64  // when the network became another, on the wall clock, microseconds; 0: never
 }
 
 func main() { program.Main(run) }
@@ -51,7 +58,7 @@ const usage = `usage: game [flags]                        a server and players h
        game -dial ADDR -player N -key KEY  ... and a player elsewhere`
 
 func (c *config) flags(f *flag.FlagSet) {
-	c.Add(f, usualDemo)
+	c.Add(f, 15*time.Second)
 	f.IntVar(&c.player, "player", 1, "`number` of the player, 1 to 8, each its own, with -dial")
 	f.IntVar(&c.players, "players", 2, "how `many` players there are, 1 to 8")
 	f.StringVar(&c.record, "record", "", "record what the clocks are told into files in this `folder`, one for each end of each connection")
@@ -69,8 +76,8 @@ func (c *config) check(f *flag.FlagSet) error {
 		return fmt.Errorf("-players %d: must be from 1 to %d", c.players, maxPlayers)
 	case program.Given(f, "player") && c.Dial == "":
 		return errors.New("-player: needs -dial")
-	case !c.Alone() && c.For < minDemo:
-		return fmt.Errorf("-for %v: must be %v or more, for two restarts", c.For, minDemo)
+	case !c.Alone() && c.For < judge.Least:
+		return fmt.Errorf("-for %v: must be %v or more, for two restarts", c.For, judge.Least)
 	}
 	return nil
 }

@@ -8,20 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"timesync/examples/internal/program"
 	"timesync/link"
-	"timesync/record"
 )
-
-// recording is a file into which a link is recorded.
-type recording struct {
-	*record.Recorder
-	file *os.File
-}
 
 // recordings are those of a process. The zero value records nothing.
 type recordings struct {
 	folder string
-	all    []recording
+	all    []*program.Recording
 }
 
 // add records a link into a file of its own, whose name says what it is and when it began.
@@ -34,19 +28,15 @@ func (r *recordings) add(l *link.Link, name string) error {
 	}
 	began := time.Now().UTC().Format("20060102T150405Z")
 	file, err := os.CreateTemp(r.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
-	if err != nil {
-		return err
-	}
-	one := recording{record.New(file), file}
-	l.Record(one.Recorder)
+	one, err := program.Record(l, file, err)
 	r.all = append(r.all, one)
-	return nil
+	return err
 }
 
 // close writes what is left.
 func (r *recordings) close() (err error) {
 	for _, one := range r.all {
-		err = errors.Join(err, one.Recorder.Close(), one.file.Close())
+		err = errors.Join(err, one.Close())
 	}
 	return err
 }

@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"timesync/clock"
+	"timesync/examples/game/judge"
+	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -33,8 +34,8 @@ type serverSide struct {
 	*node
 	ticks   *tick.Server
 	players [maxPlayers]*player
-	inputs  inputCounts
-	lates   []stretch // not yet printed
+	inputs  judge.InputCounts
+	lates   []judge.Stretch // not yet printed
 	figures [maxPlayers]figure
 }
 
@@ -76,7 +77,7 @@ func newServer(c config) (*serverSide, error) {
 	}
 	s.ticks, err = tick.NewServer(tick.ServerConfig{
 		Config:   tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.Now},
-		Handlers: tick.Handlers{Tick: s.tick, Event: s.note},
+		Handlers: tick.Handlers{Tick: s.tick, Event: s.Event},
 	})
 	return s, err
 }
@@ -95,7 +96,7 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	if !p.known { // once: its link is not used yet
 		p.known = true
 		if err := s.recordings.add(&p.end.Link, fmt.Sprint("server of player ", peer(id))); err != nil {
-			s.say("not recorded: " + err.Error())
+			s.Say("not recorded: " + err.Error())
 		}
 	}
 	d, answer, err := p.end.Take(b[1:], from, recvUsec, 0)
@@ -173,8 +174,8 @@ func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
 		s.inputs.Waited++
 	} else {
 		s.inputs.Late++
-		wall := s.wall + int64(clock.Now())
-		s.lates = append(s.lates, stretch{wall - int64(now-start), wall})
+		wall := s.Wall()
+		s.lates = append(s.lates, judge.Stretch{wall - int64(now-start), wall})
 	}
 }
 
@@ -182,7 +183,7 @@ func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
 func (s *serverSide) tick(t tick.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ran(t.Tick)
+	s.Ran(t.Tick)
 	for i, p := range s.players {
 		held, ok := p.inputs[t.Tick]
 		switch {
@@ -219,7 +220,7 @@ func (s *serverSide) send(n tick.Tick) {
 	}
 }
 
-func (s *serverSide) status() status {
+func (s *serverSide) status() judge.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.newStatus(s.ticks)
@@ -229,7 +230,7 @@ func (s *serverSide) status() status {
 			inputs.Players++
 		}
 	}
-	st.Inputs, st.Listen, st.Lates = &inputs, s.udp.LocalAddr().String(), s.lates
+	st.Inputs, st.Listen, st.Lates = &inputs, relay.Addr(s.udp), s.lates
 	s.lates = nil
 	return st
 }

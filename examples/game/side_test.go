@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/clock"
+	"timesync/examples/game/judge"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
@@ -32,7 +32,7 @@ func newServerSide(t *testing.T) (s *serverSide, begin uint64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.udp.Close() })
-	begin = s.clock.Now() - 10*second
+	begin = s.clock.Now() - 10_000_000
 	s.ticks.Start(begin)
 	return s, begin
 }
@@ -85,7 +85,7 @@ func TestInputs(t *testing.T) {
 		}
 	}
 	enter(41+overdue, 0, start(begin, 41))
-	if want := (inputCounts{InTime: 28, Late: 2, Waited: 1, Missing: 1}); s.inputs != want {
+	if want := (judge.InputCounts{InTime: 28, Late: 2, Waited: 1, Missing: 1}); s.inputs != want {
 		t.Errorf("%+v, want %+v", s.inputs, want)
 	}
 	if len(s.lates) != 2 || s.lates[0][1] < s.lates[0][0] {
@@ -253,7 +253,7 @@ func TestReport(t *testing.T) {
 	var out bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.note(tick.Event{Kind: tick.EventSkipped, First: 5, Last: 6})
+	s.Event(tick.Event{Kind: tick.EventSkipped, First: 5, Last: 6})
 	if err := s.play(ctx, s, &out, false); err != nil {
 		t.Error(err)
 	}
@@ -273,17 +273,3 @@ var errBroken = errors.New("broken")
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
-
-// A process that does not run notices.
-func TestWatchStalls(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	before := int64(clock.Now())
-	var last stretch
-	watchStalls(ctx, 0, func(s stretch) {
-		if s[0] < before || s[0] < last[1] || time.Duration(s[1]-s[0])*time.Microsecond < stallProbe+stallLeast {
-			t.Errorf("stalled from and to %v after %v", s, last)
-		}
-		last = s
-	})
-}

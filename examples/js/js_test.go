@@ -366,7 +366,7 @@ func TestThroughRelay(t *testing.T) {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			t.Parallel()
 			l := &live{t: t, name: fmt.Sprintf("%d/s", rate), link: new(link.Link)}
-			conn, err := relay.Loopback(relay.Anywhere)
+			conn, err := relay.Loopback()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,7 @@
 /** @typedef {{x: number, y: number}} Point */
 /** @typedef {{num: number, den: number}} Rate ticks a second */
 
-/** @returns {Usec} a monotonic clock. Read it just before sending, and first of all on receipt. */
+/** @returns {Usec} a monotonic clock. Read it just before sending, and first of all on receipt; there add its step, if it has one. */
 export const nowUsec = () => BigInt(Math.floor(performance.now() * 1000));
 /** @param {bigint} v @returns {bigint} v modulo 2^64 */
 export const u64 = v => BigInt.asUintN(64, v);

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	random "math/rand/v2"
+	"net"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -58,7 +59,6 @@ type party struct {
 // guest is a peer as the judge sees it.
 type guest struct {
 	*peer
-	at     netip.AddrPort
 	dials  map[uint64]netip.AddrPort // the networks to those that it calls
 	alive  bool
 	joined time.Duration
@@ -140,18 +140,19 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 // open opens the sockets and the networks between them, and starts the peers.
 func (x *party) open() error {
 	rand.Read(x.shared[:])
+	var conns [size + 1]*net.UDPConn
 	for id := uint64(1); id <= size; id++ {
-		conn, err := relay.Loopback(relay.Anywhere)
+		conn, err := relay.Loopback()
 		if err != nil {
 			return err
 		}
-		g := &guest{at: relay.Addr(conn), dials: map[uint64]netip.AddrPort{}}
+		conns[id] = conn
+		g := &guest{dials: map[uint64]netip.AddrPort{}}
 		x.peers[id] = g
-		conn.Close()
 		for other := uint64(1); other < id; other++ {
 			network := x.network
 			network.Seed += id*size + other
-			r, err := relay.New(network, x.peers[other].at)
+			r, err := relay.New(network, relay.Addr(conns[other]))
 			if err != nil {
 				return err
 			}
@@ -163,25 +164,31 @@ func (x *party) open() error {
 		}
 	}
 	for id := uint64(1); id <= size; id++ {
-		if err := x.birth(id); err != nil {
-			return err
-		}
+		x.birth(id, conns[id])
 	}
 	return nil
 }
 
 // birth starts a peer that knows nothing, with a clock of its own.
-func (x *party) birth(id uint64) error {
+func (x *party) birth(id uint64, conn *net.UDPConn) {
 	g := x.peers[id]
-	conn, err := relay.Loopback(g.at)
-	if err != nil {
-		return err
-	}
 	clock := program.Clock{Start: x.rng.Uint64(), PPM: x.skew * (2*x.rng.Float64() - 1)}
 	g.peer, g.alive, g.last, g.off, g.jumped = newPeer(id, x.shared, clock, conn, g.dials), true, session.Reading{}, 0, 0
 	g.cut = func(a, b uint64) bool { return x.apart.Load() && (a <= 3) != (b <= 3) }
 	g.founds = id == 1 && !x.known // so that it is known whose clock counts
 	g.start()
+}
+
+// rebirth starts one anew that has died.
+func (x *party) rebirth(id uint64) error {
+	conn, err := relay.Loopback()
+	if err != nil {
+		return err
+	}
+	for _, r := range x.relays {
+		r.Move(relay.Addr(x.peers[id].conn), relay.Addr(conn))
+	}
+	x.birth(id, conn)
 	return nil
 }
 
@@ -201,23 +208,26 @@ func (x *party) close() {
 	}
 }
 
+// script is what happens.
+var script = []struct {
+	at   time.Duration
+	what string
+	do   func(x *party) error
+}{
+	{kill, "the host, peer 1, is killed", func(x *party) error { x.death(1); return nil }},
+	{back, "peer 1 starts anew, with another clock", func(x *party) error { return x.rebirth(1) }},
+	{split, "1, 2 and 3 are cut off from 4 and 5", func(x *party) error { x.apart.Store(true); return nil }},
+	{meet, "they meet again", func(x *party) error { x.apart.Store(false); return nil }},
+}
+
 // play lets things happen, and looks.
-func (x *party) play(ctx context.Context, stdout io.Writer) (err error) {
+func (x *party) play(ctx context.Context, stdout io.Writer) error {
 	say := func(text string) {
 		if !x.json {
 			fmt.Fprintln(stdout, text)
 		}
 	}
-	script := []struct {
-		at   time.Duration
-		what string
-		do   func()
-	}{
-		{kill, "the host, peer 1, is killed", func() { x.death(1) }},
-		{back, "peer 1 starts anew, with another clock", func() { err = x.birth(1) }},
-		{split, "1, 2 and 3 are cut off from 4 and 5", func() { x.apart.Store(true) }},
-		{meet, "they meet again", func() { x.apart.Store(false) }},
-	}
+	script := script
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	shown := time.Duration(0)
@@ -231,11 +241,10 @@ func (x *party) play(ctx context.Context, stdout io.Writer) (err error) {
 		since := now - x.begun
 		if len(script) > 0 && since >= script[0].at {
 			say(fmt.Sprintf("%6.1f s  %s", since.Seconds(), script[0].what))
-			script[0].do()
-			script = script[1:]
-			if err != nil {
+			if err := script[0].do(x); err != nil {
 				return err
 			}
+			script = script[1:]
 		}
 		line := x.look(now.Microseconds(), since)
 		if since-shown >= 2*time.Second {
@@ -250,7 +259,6 @@ func (x *party) play(ctx context.Context, stdout io.Writer) (err error) {
 
 // look reads all clocks at one moment of true time.
 func (x *party) look(now int64, since time.Duration) (line string) {
-	r := &x.result
 	var readings [size + 1]session.Reading
 	low, high, n := int64(math.MaxInt64), int64(math.MinInt64), 0
 	for id := uint64(1); id <= size; id++ {
@@ -275,25 +283,28 @@ func (x *party) look(now int64, since time.Duration) (line string) {
 			low, high, n = min(low, off), max(high, off), n+1
 		}
 	}
-	for a := uint64(1); a <= size; a++ {
-		for b := a + 1; b <= size; b++ {
+	if n > 1 {
+		x.result.apart = append(x.result.apart, high-low)
+	}
+	x.judgeAll(readings[1:])
+	return line
+}
+
+// judgeAll judges the readings of one moment: those of one host agree. The host is that of all, or 0.
+func (x *party) judgeAll(readings []session.Reading) {
+	r := &x.result
+	r.Host = readings[0].Host
+	for i, p := range readings {
+		for _, q := range readings[:i] {
 			// Clocks are read in whole microseconds.
-			p, q := readings[a], readings[b]
 			if p.Generation > 0 && p.Generation == q.Generation && p.Host == q.Host && abs(int64(p.Usec-q.Usec))-2 > (p.HostBound+q.HostBound).Microseconds() {
 				r.WrongHost++
 			}
 		}
-	}
-	if n > 1 {
-		r.apart = append(r.apart, high-low)
-	}
-	r.Host = readings[1].Host
-	for _, reading := range readings[2:] {
-		if reading.Host != readings[1].Host || reading.Generation != readings[1].Generation {
+		if p.Host != readings[0].Host || p.Generation != readings[0].Generation {
 			r.Host = 0
 		}
 	}
-	return line
 }
 
 // judgeOne judges one reading, which is off by so much.

@@ -5,13 +5,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 
 	"timesync/examples/internal/exampletest"
-	"timesync/examples/internal/relay"
 )
 
 func TestDemo(t *testing.T) {
@@ -34,28 +31,13 @@ func TestDemo(t *testing.T) {
 // TestProcesses: three peers as three processes would run them.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
-	var peers []string
-	for range 3 {
-		conn, err := relay.Loopback(netip.AddrPort{})
-		if err != nil {
-			t.Fatal(err)
+	exampletest.Together(t, run, func(at []string) (processes []string) {
+		for id := range 3 {
+			processes = append(processes, fmt.Sprintf("-id %d -peers %s -key %s -for 8s -skew %d",
+				id+1, strings.Join(at[:3], ","), strings.Repeat("49", 32), 20*id))
 		}
-		defer conn.Close()
-		peers = append(peers, relay.Addr(conn).String())
-		conn.Close()
-	}
-	var wg sync.WaitGroup
-	for id := range 3 {
-		wg.Go(func() {
-			var out, errs exampletest.Output
-			args := fmt.Sprintf("-id %d -peers %s -key %s -for 8s -skew %d", id+1, strings.Join(peers, ","), strings.Repeat("49", 32), 20*id)
-			if code := run(t.Context(), strings.Fields(args), &out, &errs); code != 0 {
-				t.Errorf("peer %d: exit status %d\n%s%s", id+1, code, errs.String(), out.String())
-			}
-			t.Logf("peer %d:\n%s", id+1, out.String())
-		})
-	}
-	wg.Wait()
+		return processes
+	})
 }
 
 func TestFlags(t *testing.T) {

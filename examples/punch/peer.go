@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"timesync/clock"
-	"timesync/examples/internal/instant"
+	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/link"
 	"timesync/rxtime"
@@ -130,7 +130,7 @@ func (p *peer) run(ctx context.Context) (result, error) {
 		case <-ctx.Done():
 		case <-time.After(time.Duration(mathrand.Float64() * float64(p.ready))):
 		}
-	} else if !instant.Wait(p.left, ctx.Done()) {
+	} else if !program.Wait(p.left, ctx.Done()) {
 		return p.result, ctx.Err()
 	}
 	p.fire()

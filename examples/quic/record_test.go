@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"timesync/examples/internal/bench"
+	"timesync/examples/internal/channelbench"
 	"timesync/examples/internal/program"
 	"timesync/record"
 )
@@ -25,7 +25,7 @@ var (
 func TestRecord(t *testing.T) {
 	ctx := timeout(t)
 	a, b := pair(t, ctx)
-	clocks := [2]program.Clock{bench.ClientClocks[0], bench.ServerClock}
+	clocks := [2]program.Clock{channelbench.ClientClocks[0], channelbench.ServerClock}
 	a.ReceivedUsec, b.ReceivedUsec = clocks[0].Received, clocks[1].Received
 	peers, names := [2]*Peer{a, b}, [2]string{"quic-a.tsr", "quic-b.tsr"}
 	var files [2]bytes.Buffer

@@ -4,20 +4,13 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
-	"math/big"
-	"net"
-	"time"
 
 	"github.com/quic-go/quic-go"
 
-	"timesync/examples/internal/bench"
+	"timesync/examples/internal/channelbench"
 )
 
 const (
@@ -25,8 +18,8 @@ const (
 	chunk    = 64 << 10           // bytes of bulk in a write
 )
 
-// connect is a bench.Connect: a server on loopback, and its clients.
-func connect(ctx context.Context, r *bench.Run) error {
+// connect is a channelbench.Connect: a server on loopback, and its clients.
+func connect(ctx context.Context, r *channelbench.Run) error {
 	serverTLS, clientTLS, err := certificate()
 	if err != nil {
 		return err
@@ -37,7 +30,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 		return err
 	}
 	context.AfterFunc(ctx, func() { listener.Close() })
-	for _, clock := range bench.ClientClocks {
+	for _, clock := range channelbench.ClientClocks {
 		conn, err := quic.DialAddr(ctx, listener.Addr().String(), clientTLS, config)
 		if err != nil {
 			return err
@@ -50,7 +43,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 		if err != nil {
 			return err
 		}
-		server, err := NewPeer(accepted, bench.ServerClock.Received)
+		server, err := NewPeer(accepted, channelbench.ServerClock.Received)
 		if err != nil {
 			return err
 		}
@@ -60,29 +53,23 @@ func connect(ctx context.Context, r *bench.Run) error {
 	return nil
 }
 
-// run sends and receives at one end until ctx is done.
-func run(ctx context.Context, r *bench.Run, p *Peer, e *bench.End, fill, drain bool) {
-	over := func(err error) error { // the end of the connection is no failure then
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	r.Go(func() error { return over(e.Send(ctx, p.Send)) })
+// run sends and receives at one end until ctx is done: the end of the connection is no failure then.
+func run(ctx context.Context, r *channelbench.Run, p *Peer, e *channelbench.End, fill, drain bool) {
+	r.Go(func() error { return e.Send(ctx, p.Send) })
 	r.Go(func() error {
 		for {
 			d, err := p.Receive(ctx)
 			if err != nil {
-				return over(err)
+				return err
 			}
 			e.Judge(d.Payload, d.At, d.Delay, d.Known)
 		}
 	})
 	if fill {
-		r.Go(func() error { return over(pour(ctx, p.conn)) })
+		r.Go(func() error { return pour(ctx, p.conn) })
 	}
 	if drain {
-		r.Go(func() error { return over(swallow(ctx, p.conn, r)) })
+		r.Go(func() error { return swallow(ctx, p.conn, r) })
 	}
 	r.Go(func() error {
 		<-ctx.Done()
@@ -115,29 +102,7 @@ func swallow(ctx context.Context, conn *quic.Conn, to io.Writer) error {
 
 // certificate makes one for the server, and a client that trusts no other.
 func certificate() (server, client *tls.Config, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		NotBefore:    time.Now().Add(-time.Hour), // nobody's clock need be right
-		NotAfter:     time.Now().Add(24 * time.Hour),
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, nil, err
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, nil, err
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	server = &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-		NextProtos:   []string{protocol},
-	}
-	return server, &tls.Config{RootCAs: roots, NextProtos: []string{protocol}}, nil
+	own, roots, err := channelbench.Certificate()
+	server = &tls.Config{Certificates: []tls.Certificate{own}, NextProtos: []string{protocol}}
+	return server, &tls.Config{RootCAs: roots, NextProtos: []string{protocol}}, err
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -64,74 +63,100 @@ func (t *truth) judge(own *clock, v *viewer, certain []figure) {
 	t.void, t.why = v.void, v.why
 }
 
-// demo runs all three.
-func demo(ctx context.Context, c config) (*result, error) {
-	rng := rand.New(rand.NewPCG(c.Network.Seed, 'r'))
-	draw := func(ppm float64) *clock { return &clock{Clock: program.Clock{Start: rng.Uint64(), PPM: ppm}} }
-	var sockets [4]*net.UDPConn // of the camera, of the forwarder to both, of the viewer
-	for i := range sockets {
-		var err error
-		if sockets[i], err = relay.Loopback(relay.Anywhere); err != nil {
-			return nil, err
-		}
-		defer sockets[i].Close()
-	}
-	cameras, viewers := relay.Addr(sockets[1]), relay.Addr(sockets[2])
-	firstLeg, err := relay.New(c.Network, cameras)
-	if err != nil {
-		return nil, err
-	}
-	defer firstLeg.Close()
-	secondLeg, err := relay.New(c.Network, viewers)
-	if err != nil {
-		return nil, err
-	}
-	defer secondLeg.Close()
+// stage is all three, and the networks between them.
+type stage struct {
+	config
+	truth
+	rng       *rand.Rand
+	networks  [2]*relay.Relay // from the camera, and to the viewer
+	forwarder [2]*leg
+	ends      []*leg // camera and viewer
+}
 
-	var t truth
-	cameraClock, viewerClock := draw(40), draw(-30)
-	forwarder := [2]*leg{}
-	forwarder[0], forwarder[1] = startForwarder(c, sockets[1], sockets[2], draw(0))
-	view := startViewer(c, sockets[3], secondLeg.Addr(), viewerClock, func(v *viewer, certain []figure) {
-		t.judge(viewerClock, v, certain)
-	})
-	camera := startCamera(c, sockets[0], firstLeg.Addr(), cameraClock, t.capture)
-	legs := map[*leg]bool{camera: true, view: true, forwarder[0]: true, forwarder[1]: true}
-	defer func() {
-		for l := range legs {
+func (s *stage) draw(ppm float64) *clock {
+	return &clock{Clock: program.Clock{Start: s.rng.Uint64(), PPM: ppm}}
+}
+
+// forward starts the forwarder, or another one in place of it.
+func (s *stage) forward() error {
+	var sockets [2]*net.UDPConn
+	for i := range sockets {
+		udp, err := relay.Loopback()
+		if err != nil {
+			return err
+		}
+		sockets[i] = udp
+		if old := s.forwarder[i]; old != nil {
+			old.close()
+			s.networks[i].Move(relay.Addr(old.udp), relay.Addr(udp))
+			s.forwarder[i] = nil
+		} else if s.networks[i], err = relay.New(s.Network, relay.Addr(udp)); err != nil {
+			return err
+		}
+	}
+	s.forwarder[0], s.forwarder[1] = startForwarder(s.config, sockets[0], sockets[1], s.draw(0))
+	return nil
+}
+
+func (s *stage) close() {
+	for _, l := range append(s.ends, s.forwarder[:]...) {
+		if l != nil {
 			l.close()
 		}
-	}()
-	sleep(ctx, c.For/2)
-	if c.faults && ctx.Err() == nil {
-		again := [2]*net.UDPConn{}
-		for i, at := range []netip.AddrPort{cameras, viewers} {
-			forwarder[i].close()
-			delete(legs, forwarder[i])
-			if again[i], err = relay.Loopback(at); err != nil {
-				return nil, err
-			}
-			defer again[i].Close()
-		}
-		forwarder[0], forwarder[1] = startForwarder(c, again[0], again[1], draw(0))
-		legs[forwarder[0]], legs[forwarder[1]] = true, true
 	}
-	sleep(ctx, c.For/3)
+	for _, n := range s.networks {
+		if n != nil {
+			n.Close()
+		}
+	}
+}
+
+// demo runs all three.
+func demo(ctx context.Context, c config) (*result, error) {
+	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'r'))}
+	defer s.close()
+	cameraClock, viewerClock := s.draw(40), s.draw(-30)
+	if err := s.forward(); err != nil {
+		return nil, err
+	}
+	here, err := relay.Loopback()
+	if err != nil {
+		return nil, err
+	}
+	s.ends = append(s.ends, startViewer(c, here, s.networks[1].Addr(), viewerClock, func(v *viewer, certain []figure) {
+		s.judge(viewerClock, v, certain)
+	}))
+	there, err := relay.Loopback()
+	if err != nil {
+		return nil, err
+	}
+	s.ends = append(s.ends, startCamera(c, there, s.networks[0].Addr(), cameraClock, s.capture))
+	program.Sleep(ctx, c.For/2)
+	if c.faults && ctx.Err() == nil {
+		if err := s.forward(); err != nil {
+			return nil, err
+		}
+	}
+	program.Sleep(ctx, c.For/3)
 	if c.faults {
 		cameraClock.set.Store(-200_000)
 	}
-	sleep(ctx, c.For/6)
+	program.Sleep(ctx, c.For/6)
+	return s.result(), nil
+}
 
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := &result{Seed: c.Network.Seed, Frames: len(t.captured), Certain: len(t.errs), Void: t.void, Beyond: t.beyond}
-	if t.why != nil {
-		r.Last = t.why.Error()
+// result is what has become of the figures so far.
+func (s *stage) result() *result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &result{Seed: s.Network.Seed, Frames: len(s.captured), Certain: len(s.errs), Void: s.void, Beyond: s.beyond}
+	if s.why != nil {
+		r.Last = s.why.Error()
 	}
 	if r.Certain > 0 {
-		r.DelayMs, r.BoundMs, r.ErrorMs = stat.Quantile(t.delays, 0.5), stat.Quantile(t.bounds, 0.5), stat.Quantile(t.errs, 0.99)
+		r.DelayMs, r.BoundMs, r.ErrorMs = stat.Quantile(s.delays, 0.5), stat.Quantile(s.bounds, 0.5), stat.Quantile(s.errs, 0.99)
 	}
-	return r, nil
+	return r
 }
 
 // check says what is not as it should be. How exact the figures are a busy machine decides, too;
@@ -153,12 +178,4 @@ capture to arrival %.2f ms, known to within %.2f ms (medians); p99 of the error 
 the last frame: %s
 `, r.Frames, c.For, r.Seed, r.DelayMs, r.BoundMs, r.ErrorMs, r.Certain, r.Void, r.Beyond, r.Last)
 	return err
-}
-
-// sleep sleeps, unless interrupted.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

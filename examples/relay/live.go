@@ -171,24 +171,7 @@ func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	case c.as == "camera":
 		legs = []*leg{startCamera(c, udp, to, own, func(uint32, uint64) {})}
 	default:
-		var figures []figure
-		printed := time.Now()
-		legs = []*leg{startViewer(c, udp, to, own, func(v *viewer, certain []figure) {
-			figures = append(figures, certain...)
-			if time.Since(printed) < time.Second {
-				return
-			}
-			printed = time.Now()
-			if len(figures) > 0 {
-				f := figures[len(figures)-1]
-				fmt.Fprintf(stdout, "%d frames, capture to arrival %v within %v, %d void\n", len(figures), f.delay, f.bound.Round(time.Microsecond), v.void)
-			} else if v.why != nil {
-				fmt.Fprintf(stdout, "no frame whose time is certain: %v\n", v.why)
-			} else {
-				fmt.Fprintln(stdout, "no frame whose time is certain yet")
-			}
-			figures = figures[:0]
-		})}
+		legs = []*leg{startViewer(c, udp, to, own, show(stdout))}
 	}
 	fmt.Fprintln(stderr, program.ReceiveTimes(legs[0].rx))
 	<-ctx.Done()
@@ -196,4 +179,26 @@ func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 		l.close()
 	}
 	return nil
+}
+
+// show prints once a second what has become certain.
+func show(stdout io.Writer) func(v *viewer, certain []figure) {
+	var figures []figure
+	printed := time.Now()
+	return func(v *viewer, certain []figure) {
+		figures = append(figures, certain...)
+		if time.Since(printed) < time.Second {
+			return
+		}
+		printed = time.Now()
+		if len(figures) > 0 {
+			f := figures[len(figures)-1]
+			fmt.Fprintf(stdout, "%d frames, capture to arrival %v within %v, %d void\n", len(figures), f.delay, f.bound.Round(time.Microsecond), v.void)
+		} else if v.why != nil {
+			fmt.Fprintf(stdout, "no frame whose time is certain: %v\n", v.why)
+		} else {
+			fmt.Fprintln(stdout, "no frame whose time is certain yet")
+		}
+		figures = figures[:0]
+	}
 }

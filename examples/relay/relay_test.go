@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
-	"sync"
 	"testing"
-
-	"timesync/examples/internal/relay"
+	"timesync/examples/internal/exampletest"
 )
 
 func TestDemo(t *testing.T) {
@@ -28,34 +26,15 @@ func TestDemo(t *testing.T) {
 // TestAlone: the three, as on three machines, of which one has a clock 50 ppm faster.
 func TestAlone(t *testing.T) {
 	t.Parallel()
-	var addresses [2]string // of the forwarder; nobody else takes them in so short a time
-	for i := range addresses {
-		udp, err := relay.Loopback(relay.Anywhere)
-		if err != nil {
-			t.Fatal(err)
+	printed := exampletest.Together(t, run, func(at []string) []string {
+		common := " -for 8s -key " + strings.Repeat("47", 32)
+		return []string{
+			"-listen " + at[0] + " -viewers " + at[1] + common,
+			"-dial " + at[0] + " -as camera -skew 50" + common,
+			"-dial " + at[1] + common,
 		}
-		addresses[i] = relay.Addr(udp).String()
-		udp.Close()
-	}
-	var out strings.Builder // of the viewer
-	var all sync.WaitGroup
-	for _, args := range [][]string{
-		{"-listen", addresses[0], "-viewers", addresses[1]},
-		{"-dial", addresses[0], "-as", "camera", "-skew", "50"},
-		{"-dial", addresses[1]},
-	} {
-		stdout := io.Discard
-		if len(args) == 2 {
-			stdout = &out
-		}
-		all.Go(func() {
-			if code := run(t.Context(), append(args, "-for", "8s", "-key", strings.Repeat("47", 32)), stdout, io.Discard); code != 0 {
-				t.Errorf("%v: exit status %d", args, code)
-			}
-		})
-	}
-	all.Wait()
-	if t.Log(out.String()); !strings.Contains(out.String(), "capture to arrival") {
+	})
+	if !strings.Contains(printed[2], "capture to arrival") {
 		t.Error("no figure")
 	}
 }

@@ -26,8 +26,8 @@ type world struct {
 	relay       *relay.Relay
 	peers       [2]*peer
 	judges      [2]*judge
-	sent        [2]*ledger
-	recordings  [2]*recording
+	sent        [2]*outbox
+	recordings  [2]*program.Recording
 	closed      sync.Once
 	end         time.Duration // true time of close
 }
@@ -39,15 +39,15 @@ var names = [2]string{"peer A", "peer B"}
 
 // newWorld opens the sockets; no peer sends before start.
 func newWorld(c config) (*world, error) {
-	w := &world{config: c, epoch: program.True(), sent: [2]*ledger{{}, {}}}
+	w := &world{config: c, epoch: program.True(), sent: [2]*outbox{{}, {}}}
 	if c.at > 0 {
 		w.appointment = &appointment{ahead: c.at}
 	}
-	b, err := relay.Loopback(relay.Anywhere)
+	b, err := relay.Loopback()
 	if err != nil {
 		return nil, err
 	}
-	a, err := relay.Loopback(relay.Anywhere)
+	a, err := relay.Loopback()
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	defer stop()
 	eachSecond(ctx, progress, w.progress)
 	w.close()
-	if err := errors.Join(w.recordings[0].close(), w.recordings[1].close()); err != nil {
+	if err := errors.Join(w.recordings[0].Close(), w.recordings[1].Close()); err != nil {
 		return err
 	}
 

@@ -18,14 +18,14 @@ import (
 // The judge knows what peers cannot: true time, and what was really sent. It looks
 // over their shoulders and tells them nothing.
 
-// ledger is what one peer has really sent, by number.
-type ledger struct {
+// outbox is what one peer has really sent, by number.
+type outbox struct {
 	mu    sync.Mutex
 	sent  []time.Duration // true send times
 	taken []bool          // the other peer has accepted it
 }
 
-func (l *ledger) enter(sent time.Duration) (number uint64) {
+func (l *outbox) enter(sent time.Duration) (number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent, l.taken = append(l.sent, sent), append(l.taken, false)
@@ -33,7 +33,7 @@ func (l *ledger) enter(sent time.Duration) (number uint64) {
 }
 
 // take reports whether the datagram was really sent, then, and not taken before.
-func (l *ledger) take(number uint64, sent time.Duration) bool {
+func (l *outbox) take(number uint64, sent time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if number >= uint64(len(l.sent)) || l.sent[number] != sent || l.taken[number] {
@@ -60,7 +60,7 @@ type judge struct {
 	peer        *peer
 	remote      atomic.Pointer[clock] // the other peer's; another one once that has restarted
 	start       time.Duration         // when the peer started
-	mine, other *ledger               // what this peer has sent, and the one it hears
+	mine, other *outbox               // what this peer has sent, and the one it hears
 	appointment *appointment          // nil: none is wanted
 
 	mu           sync.Mutex

@@ -145,7 +145,7 @@ func live(ctx context.Context, c config, stdout io.Writer) (err error) {
 		p.conn.Close()
 		return err
 	}
-	defer func() { err = errors.Join(err, recording.close()) }() // after p.close
+	defer func() { err = errors.Join(err, recording.Close()) }() // after p.close
 	p.start(c.rate)
 	defer p.close()
 	if !c.JSON {

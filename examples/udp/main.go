@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Udp keeps the clocks of two peers together over real UDP sockets.
+// Udp prints for 10 s, each second, how far off two peers have each other's clock, and what bound
+// they give; then a table of all errors, and of what an attacker got through.
+//
+// It keeps the clocks of two peers together over real UDP sockets.
 //
 // Without -listen or -dial it runs both peers in this process, with a bad network
 // and an attacker between them and clocks that disagree by a known amount, and says

@@ -326,7 +326,7 @@ func TestDroppedPeer(t *testing.T) {
 	}
 }
 
-// TestRestartedPeer: one peer dies and another is born at the same address with the
+// TestRestartedPeer: one peer dies and another is born at what for its peer is the same address, with the
 // same key, a clock that begins elsewhere, and no memory. The survivor must drop the
 // old clock for the new one and find the new offset.
 func TestRestartedPeer(t *testing.T) {
@@ -337,10 +337,11 @@ func TestRestartedPeer(t *testing.T) {
 		i := int(life) // first A, then B
 		dead := w.peers[i]
 		dead.close()
-		conn, err := relay.Loopback(relay.Addr(dead.conn))
+		conn, err := relay.Loopback()
 		if err != nil {
 			t.Fatal(err)
 		}
+		w.relay.Move(relay.Addr(dead.conn), relay.Addr(conn))
 		w.birth(i, conn, life+1)
 		w.judges[i].remote.Store(&w.peers[1-i].clock)
 		w.judges[1-i].remote.Store(&w.peers[i].clock)
@@ -473,7 +474,7 @@ func TestRecordingsAtListener(t *testing.T) {
 	t.Parallel()
 	listener, dialer := serving(t)
 	recording := seal.New(testKey, 0).Seal(nil, nil, 12345)
-	thief, err := relay.Loopback(relay.Anywhere)
+	thief, err := relay.Loopback()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
-	"net/netip"
 	"time"
 
 	"timesync/examples/internal/program"
@@ -22,7 +21,6 @@ type stage struct {
 	config
 	rng     *rand.Rand
 	network *relay.Relay
-	at      netip.AddrPort // of the end that plays
 	speak   *speaker
 	lives   []*listener // of the end that plays, one after the other
 }
@@ -30,12 +28,11 @@ type stage struct {
 // newStage opens the sockets; nobody speaks yet.
 func newStage(c config) (*stage, error) {
 	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'v'))}
-	there, err := relay.Loopback(relay.Anywhere)
+	there, err := relay.Loopback()
 	if err != nil {
 		return nil, err
 	}
-	s.at = relay.Addr(there)
-	if s.network, err = relay.New(c.Network, s.at); err != nil {
+	if s.network, err = relay.New(c.Network, relay.Addr(there)); err != nil {
 		return nil, errors.Join(err, there.Close())
 	}
 	s.speak = newSpeaker(c, s.clock(c.Skew/2), s.network.Addr())
@@ -64,19 +61,20 @@ func (s *stage) last() *listener { return s.lives[len(s.lives)-1] }
 
 // suffer lets happen what happens to programs: in all it takes twice as long as between.
 func (s *stage) suffer(ctx context.Context, between time.Duration) error {
-	sleep(ctx, between)
+	program.Sleep(ctx, between)
 	l := s.last()
 	l.running.Lock()
 	l.stopped.from = l.now()
-	sleep(ctx, stoppedBy)
+	program.Sleep(ctx, stoppedBy)
 	l.stopped.to = l.now()
 	l.running.Unlock()
-	sleep(ctx, between-stoppedBy)
+	program.Sleep(ctx, between-stoppedBy)
 	l.close()
-	udp, err := relay.Loopback(s.at)
+	udp, err := relay.Loopback()
 	if err != nil {
 		return err
 	}
+	s.network.Move(relay.Addr(l.udp), relay.Addr(udp))
 	return s.birth(udp)
 }
 
@@ -87,7 +85,7 @@ func demo(ctx context.Context, c config) (*result, error) {
 		return nil, err
 	}
 	defer s.network.Close()
-	here, err := relay.Loopback(relay.Anywhere)
+	here, err := relay.Loopback()
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +97,7 @@ func demo(ctx context.Context, c config) (*result, error) {
 		err = s.suffer(ctx, rest)
 	}
 	if err == nil {
-		sleep(ctx, rest)
+		program.Sleep(ctx, rest)
 	}
 	s.speak.close()
 	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played
@@ -108,12 +106,4 @@ func demo(ctx context.Context, c config) (*result, error) {
 	}
 	s.last().close()
 	return judge(s.speak, s.lives, begun), nil
-}
-
-// sleep sleeps, unless interrupted.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"timesync"
 	"timesync/clock"
-	"timesync/examples/internal/instant"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/examples/voice/playout"
@@ -46,7 +45,7 @@ const (
 	// sleepLeast is how long a machine sleeps at least, and more than the reading of two clocks takes.
 	sleepLeast = 200 * time.Millisecond
 
-	// lookAgain is how soon what arrives is noticed while nothing waits; instant.Wait is awake
+	// lookAgain is how soon what arrives is noticed while nothing waits; program.Wait is awake
 	// for the last millisecond of it.
 	lookAgain = 2 * time.Millisecond
 
@@ -110,7 +109,7 @@ func (s *side) each(period time.Duration, do func(n uint32, at int64)) {
 	start := s.clock.At(s.now())
 	for n := uint32(0); ; n++ {
 		at := s.clock.True(start + uint64(n)*uint64(period.Microseconds()))
-		if !instant.Wait(func() time.Duration { return time.Duration(at-s.now()) * time.Microsecond }, s.stop) {
+		if !program.Wait(func() time.Duration { return time.Duration(at-s.now()) * time.Microsecond }, s.stop) {
 			return
 		}
 		s.await()
@@ -301,7 +300,7 @@ func (l *listener) play() {
 		}
 		return time.Duration(due-l.clock.At(l.now())) * time.Microsecond
 	}
-	for instant.Wait(left, l.stop) {
+	for program.Wait(left, l.stop) {
 		l.await()
 		l.pop()
 	}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Voice sends sound from one end to another, which plays each frame a fixed time after it was
+// Voice is silent for 20 s, then prints how far from its time each frame of 20 ms was played, what
+// was lost, and when there was silence.
+//
+// It sends sound from one end to another, which plays each frame a fixed time after it was
 // captured. The frames are fake; when they are played is real, and judged by true time.
 //
 // Both ends run here, with clocks that disagree by a known amount and a bad network between

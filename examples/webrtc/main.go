@@ -6,6 +6,6 @@
 // timesync.go.
 package main
 
-import "timesync/examples/internal/bench"
+import "timesync/examples/internal/channelbench"
 
-func main() { bench.Main("webrtc", "bulk channel", connect) }
+func main() { channelbench.Main("webrtc", "bulk channel", connect) }

@@ -10,13 +10,13 @@ import (
 	"github.com/pion/webrtc/v4"
 
 	"timesync/examples/channel"
-	"timesync/examples/internal/bench"
+	"timesync/examples/internal/channelbench"
 )
 
-// connect is a bench.Connect: a server that answers each of its clients, on loopback.
-func connect(ctx context.Context, r *bench.Run) error {
+// connect is a channelbench.Connect: a server that answers each of its clients, on loopback.
+func connect(ctx context.Context, r *channelbench.Run) error {
 	api := loopback()
-	for _, clock := range bench.ClientClocks {
+	for _, clock := range channelbench.ClientClocks {
 		client, err := newEnd(ctx, api, r)
 		if err != nil {
 			return err
@@ -35,7 +35,7 @@ func connect(ctx context.Context, r *bench.Run) error {
 		}
 		peer := NewPeer(client.timed, clock.Received)
 		client.run(ctx, r, peer, r.Client(&peer.Link, clock), r.Up)
-		peer = NewPeer(server.timed, bench.ServerClock.Received)
+		peer = NewPeer(server.timed, channelbench.ServerClock.Received)
 		server.run(ctx, r, peer, r.Server(&peer.Link, clock), r.Down)
 	}
 	return nil
@@ -60,7 +60,7 @@ type end struct {
 
 // newEnd makes an end, to be closed when ctx is done. Both ends know the channels by their
 // numbers, so neither has to announce them.
-func newEnd(ctx context.Context, api *webrtc.API, r *bench.Run) (e *end, err error) {
+func newEnd(ctx context.Context, api *webrtc.API, r *channelbench.Run) (e *end, err error) {
 	e = &end{open: make(chan struct{}, 2)}
 	if e.conn, err = api.NewPeerConnection(webrtc.Configuration{}); err != nil {
 		return nil, err
@@ -136,13 +136,7 @@ func (e *end) wait(ctx context.Context) error {
 }
 
 // run sends and receives at one end until ctx is done.
-func (e *end) run(ctx context.Context, r *bench.Run, p *channel.Peer, judged *bench.End, fill bool) {
-	over := func(err error) error { // the end of the connection is no failure then
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
+func (e *end) run(ctx context.Context, r *channelbench.Run, p *channel.Peer, judged *channelbench.End, fill bool) {
 	e.timed.OnMessage(func(m webrtc.DataChannelMessage) {
 		d, err := p.Take(m.Data)
 		if err != nil {
@@ -151,9 +145,9 @@ func (e *end) run(ctx context.Context, r *bench.Run, p *channel.Peer, judged *be
 		judged.Judge(d.Payload, d.At, d.Delay, d.Known)
 	})
 	e.bulk.OnMessage(func(m webrtc.DataChannelMessage) { r.Write(m.Data) })
-	r.Go(func() error { return over(judged.Send(ctx, p.Send)) })
+	r.Go(func() error { return judged.Send(ctx, p.Send) })
 	if fill {
-		r.Go(func() error { return over(pour(ctx, e.bulk)) })
+		r.Go(func() error { return pour(ctx, e.bulk) })
 	}
 }
 

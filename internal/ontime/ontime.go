@@ -239,7 +239,7 @@ func (p *play) finish() Result {
 	r.Answered = p.begun
 	r.Lead = time.Duration(p.total / float64(max(p.count, 1)) * float64(second))
 	if o, ok := p.rule.(*ours); ok {
-		r.Events, r.Unreported = o.events, o.ledger.unreported
+		r.Events, r.Unreported = o.events, int(o.ledger.Counts.Unreported)
 	}
 	if p.w.Change > 0 {
 		at := int(p.w.Change / (second / 2))
@@ -254,33 +254,4 @@ func (p *play) finish() Result {
 		}
 	}
 	return *r
-}
-
-// ledger checks that each tick runs once and in order, but for what events say.
-type ledger struct {
-	next       tick.Tick
-	begun      bool
-	unreported int
-}
-
-func (l *ledger) event(e tick.Event) {
-	switch e.Kind {
-	case tick.EventStepped, tick.EventStalled, tick.EventSkipped:
-	default:
-		return
-	}
-	switch {
-	case e.First > e.Last:
-	case e.Again:
-		l.next = e.First
-	default:
-		l.next = e.Last + 1
-	}
-}
-
-func (l *ledger) ran(n tick.Tick) {
-	if l.begun && n != l.next {
-		l.unreported++
-	}
-	l.begun, l.next = true, n+1
 }

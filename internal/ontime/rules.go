@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"timesync/internal/ledger"
 	"timesync/internal/rivals"
 	"timesync/link"
 	"timesync/tick"
@@ -99,7 +100,7 @@ type ours struct {
 	announced       uint64
 	late            bool        // an input since then
 	played          []tick.Tick // in this frame
-	ledger          ledger
+	ledger          ledger.Ledger
 	events          []tick.Event
 }
 
@@ -110,14 +111,14 @@ func New(s *tick.Server, cfg tick.ClientConfig) Rule {
 	cfg.Rate = tick.Hz(rate)
 	cfg.Handlers = tick.Handlers{
 		Tick:  o.ran,
-		Event: func(e tick.Event) { o.events = append(o.events, e); o.ledger.event(e) },
+		Event: func(e tick.Event) { o.events = append(o.events, e); o.ledger.Event(e) },
 	}
 	o.client, _ = tick.NewClient(cfg, &o.atClient)
 	return o
 }
 
 func (o *ours) ran(s tick.Info) {
-	o.ledger.ran(s.Tick)
+	o.ledger.Ran(s.Tick)
 	o.played = append(o.played, s.Tick)
 }
 

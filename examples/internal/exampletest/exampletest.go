@@ -9,13 +9,15 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"timesync/examples/internal/bench"
+	"timesync/examples/internal/channelbench"
 	"timesync/examples/internal/program"
+	"timesync/examples/internal/relay"
 	"timesync/record"
 )
 
@@ -77,14 +79,14 @@ func Flags(t *testing.T, name string, run program.Run, wrong map[string]string) 
 	}
 }
 
-// Bench tests the program in the folder of the test, which bench.Main makes: its table, briefly,
+// Bench tests the program in the folder of the test, which channelbench.Main makes: its table, briefly,
 // idle and with bulk both ways, and its help. The table's limit holds on any machine however
 // busy: what each end says of its own error.
-func Bench(t *testing.T, connect bench.Connect) {
+func Bench(t *testing.T, connect channelbench.Connect) {
 	t.Helper()
-	loads := bench.Loads("bulk")
-	for _, load := range []bench.Load{loads[0], loads[2]} {
-		r, err := bench.Measure(t.Context(), load, time.Second, connect)
+	loads := channelbench.Loads("bulk")
+	for _, load := range []channelbench.Load{loads[0], loads[2]} {
+		r, err := channelbench.Measure(t.Context(), load, time.Second, connect)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,4 +120,59 @@ func Recording(t *testing.T, name string) (datagrams int, last time.Time) {
 		}
 	}
 	return datagrams, last
+}
+
+// Together runs processes of a program at once that have to know each other's addresses. processes is
+// given some, and returns the arguments of each. They are free then; where somebody else takes one
+// before the process does, all is done again with others. No process may fail for another reason.
+// It returns what each printed.
+func Together(t *testing.T, run program.Run, processes func(at []string) []string) (printed []string) {
+	t.Helper()
+	const tries = 5
+	for try := 1; ; try++ {
+		stdout, stderr, codes := together(t, run, processes(free(t)))
+		taken := func(o string) bool { return strings.Contains(o, ": bind: ") }
+		if try < tries && slices.ContainsFunc(stderr, taken) {
+			continue
+		}
+		for i, code := range codes {
+			if t.Logf("process %d: %s%s", i, stderr[i], stdout[i]); code != 0 {
+				t.Errorf("process %d: exit status %d", i, code)
+			}
+		}
+		return stdout
+	}
+}
+
+func together(t *testing.T, run program.Run, processes []string) (stdout, stderr []string, codes []int) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := len(processes)
+	out, errs := make([]Output, n), make([]Output, n)
+	stdout, stderr, codes = make([]string, n), make([]string, n), make([]int, n)
+	var all sync.WaitGroup
+	for i, args := range processes {
+		all.Go(func() {
+			if codes[i] = run(ctx, strings.Fields(args), &out[i], &errs[i]); codes[i] != 0 {
+				cancel()
+			}
+			stdout[i], stderr[i] = out[i].String(), errs[i].String()
+		})
+	}
+	all.Wait()
+	return stdout, stderr, codes
+}
+
+// free returns addresses that nobody uses.
+func free(t *testing.T) (at []string) {
+	t.Helper()
+	for range 4 {
+		conn, err := relay.Loopback()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		at = append(at, relay.Addr(conn).String())
+	}
+	return at
 }

@@ -65,15 +65,20 @@ func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 		return err
 	}
 	c.Network.Draw()
-	if !c.Alone() {
-		for _, name := range append(aloneOnly, "key") {
-			if Given(f, name) {
-				return fmt.Errorf("-%s: needs -listen or -dial", name)
-			}
-		}
-		rand.Read(c.Key[:])
-		return nil
+	if c.Alone() {
+		return c.checkAlone(f, demoOnly)
 	}
+	for _, name := range append(aloneOnly, "key") {
+		if Given(f, name) {
+			return fmt.Errorf("-%s: needs -listen or -dial", name)
+		}
+	}
+	rand.Read(c.Key[:])
+	return nil
+}
+
+// checkAlone checks what one end alone is told.
+func (c *Flags) checkAlone(f *flag.FlagSet, demoOnly []string) (err error) {
 	for _, name := range append(demoOnly, "jitter", "loss", "asymmetry", "up", "down") {
 		if Given(f, name) {
 			return fmt.Errorf("-%s: only without -listen and -dial, where network and true time are known", name)
@@ -85,7 +90,6 @@ func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 	if !Given(f, "skew") {
 		c.Skew = 0
 	}
-	var err error
 	c.Key, err = Key(c.key)
 	return err
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // Package program is what the example programs have in common: their flags, the key that the
-// ends share, and clocks that disagree by a known amount.
+// ends share, clocks that disagree by a known amount, and a wait that is exact.
 package program
 
 import (

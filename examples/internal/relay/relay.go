@@ -132,28 +132,22 @@ type Relay struct {
 	config Config
 	begun  time.Time
 	front  *net.UDPConn
-	server netip.AddrPort
 	wake   chan struct{} // the head of the queue has changed
 	stop   chan struct{}
 	tasks  sync.WaitGroup
 
 	mu       sync.Mutex
 	rng      *rand.Rand
-	flows    map[netip.AddrPort]*net.UDPConn // by client: where the server sees it
+	server   netip.AddrPort
+	flows    map[netip.AddrPort]*flow // by client
 	queue    parcels
 	injected [2][kinds]int // delivered
 	turn     int
 }
 
-// Anywhere is a free port.
-var Anywhere netip.AddrPort
-
-// Loopback opens a socket at a loopback address, or Anywhere there.
-func Loopback(at netip.AddrPort) (*net.UDPConn, error) {
-	if at == Anywhere {
-		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
-	}
-	return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+// Loopback opens a socket at a free port of the loopback interface.
+func Loopback() (*net.UDPConn, error) {
+	return net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 }
 
 // Addr is where a socket is.
@@ -161,14 +155,14 @@ func Addr(conn *net.UDPConn) netip.AddrPort { return conn.LocalAddr().(*net.UDPA
 
 // New starts a relay in front of a server on loopback.
 func New(c Config, server netip.AddrPort) (*Relay, error) {
-	front, err := Loopback(Anywhere)
+	front, err := Loopback()
 	if err != nil {
 		return nil, err
 	}
 	r := &Relay{
 		config: c, begun: time.Now(), front: front, server: server,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}),
-		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*net.UDPConn{},
+		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*flow{},
 	}
 	r.tasks.Go(r.deliver)
 	r.tasks.Go(r.fromClients)
@@ -178,13 +172,27 @@ func New(c Config, server netip.AddrPort) (*Relay, error) {
 // Addr is where clients send to.
 func (r *Relay) Addr() netip.AddrPort { return Addr(r.front) }
 
+// Move says that an end, the server or a client, is at another address from now on, which has sent
+// nothing yet. The other end sees it where it was. So an end can start anew without its old port,
+// which somebody else may have taken.
+func (r *Relay) Move(from, to netip.AddrPort) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if from == r.server {
+		r.server = to
+	} else if f := r.flows[from]; f != nil {
+		delete(r.flows, from)
+		f.client, r.flows[to] = to, f
+	}
+}
+
 // Close drops what is under way.
 func (r *Relay) Close() {
 	close(r.stop)
 	r.front.Close()
 	r.mu.Lock()
-	for _, back := range r.flows {
-		back.Close()
+	for _, f := range r.flows {
+		f.back.Close()
 	}
 	r.mu.Unlock()
 	r.tasks.Wait()
@@ -199,37 +207,50 @@ func (r *Relay) Injected(w Way, k Kind) int {
 
 func (r *Relay) fromClients() {
 	r.read(r.front, func(data []byte, from netip.AddrPort, now time.Time) {
-		if back := r.flow(from); back != nil {
-			r.forward(parcel{due: now, way: ToServer, from: back, to: r.server, data: data})
+		if f := r.flow(from); f != nil {
+			r.forward(f, ToServer, data, now)
 		}
 	})
 }
 
-// flow returns the socket of a client; nil for one too many.
-func (r *Relay) flow(client netip.AddrPort) *net.UDPConn {
+// flow is between a client and the server.
+type flow struct {
+	client netip.AddrPort
+	back   *net.UDPConn // where the server sees the client
+}
+
+// flow returns that of a client; nil for one too many.
+func (r *Relay) flow(client netip.AddrPort) *flow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if back, ok := r.flows[client]; ok || len(r.flows) == maxFlows {
-		return back
+	if f, ok := r.flows[client]; ok || len(r.flows) == maxFlows {
+		return f
 	}
 	select {
 	case <-r.stop:
 		return nil
 	default:
 	}
-	back, err := Loopback(Anywhere)
+	back, err := Loopback()
 	if err != nil {
 		return nil
 	}
-	r.flows[client] = back
+	f := &flow{client: client, back: back}
+	r.flows[client] = f
 	r.tasks.Go(func() {
 		r.read(back, func(data []byte, from netip.AddrPort, now time.Time) {
-			if from == r.server {
-				r.forward(parcel{due: now, way: ToClient, from: r.front, to: client, data: data})
+			if r.serverIs(from) {
+				r.forward(f, ToClient, data, now)
 			}
 		})
 	})
-	return back
+	return f
+}
+
+func (r *Relay) serverIs(at netip.AddrPort) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return at == r.server
 }
 
 // read hands over what arrives, until the relay or the socket is closed.
@@ -273,10 +294,13 @@ func (q *parcels) Pop() any {
 }
 
 // forward takes a datagram that has come now.
-func (r *Relay) forward(p parcel) {
+func (r *Relay) forward(f *flow, way Way, data []byte, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, now := &r.config, p.due
+	c, p := &r.config, parcel{way: way, from: r.front, to: f.client, data: data}
+	if way == ToServer {
+		p.from, p.to = f.back, r.server
+	}
 	jitter := float64(c.Jitter) * (JitterFloor + (1-JitterFloor)*r.rng.Float64())
 	p.due = now.Add(c.Delay + time.Duration(jitter))
 	if since := now.Sub(r.begun); p.way == ToServer {

@@ -36,7 +36,7 @@ func open(t *testing.T, c Config) *ends {
 
 func socket(t *testing.T) *net.UDPConn {
 	t.Helper()
-	conn, err := Loopback(netip.AddrPort{})
+	conn, err := Loopback()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,12 +135,13 @@ func TestLossAndOrder(t *testing.T) {
 }
 
 // TestClients: each has an address of its own, and gets its own answers; a server that
-// restarts is found again.
+// moves is found again, and a client that moves is the same for the server.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	e := open(t, Config{})
 	other := socket(t)
 	const lost = "to nobody"
+	var was netip.AddrPort
 	for range 3 {
 		for i, client := range []*net.UDPConn{e.client, other} {
 			write(t, client, e.relay.Addr(), []byte{byte(i)})
@@ -152,17 +153,21 @@ func TestClients(t *testing.T) {
 			if data, _, _ := read(t, client); !bytes.Equal(data, []byte{byte(i), 9}) {
 				t.Errorf("client %d got % x", i, data)
 			}
+			if i == 0 {
+				if was.IsValid() && from != was {
+					t.Errorf("the server sees client 0 at %v, before at %v", from, was)
+				}
+				was = from
+			}
 		}
-		at := Addr(e.server)
 		e.server.Close()
 		write(t, e.client, e.relay.Addr(), []byte(lost))
-		var err error
-		if e.server, err = Loopback(at); err != nil {
-			t.Fatal(err)
+		for _, end := range []**net.UDPConn{&e.server, &e.client} {
+			moved := socket(t)
+			e.relay.Move(Addr(*end), Addr(moved))
+			*end = moved
 		}
-		e.server.SetReadDeadline(time.Now().Add(patience))
 	}
-	e.server.Close()
 }
 
 // TestAttack: each kind is injected, is what it is called, and is counted.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/instant"
+	"timesync/examples/internal/program"
 	"timesync/link"
 )
 
@@ -74,7 +74,7 @@ func (x *appointment) plan(p *peer, who int, now time.Duration, at uint64) {
 
 // act waits and acts.
 func (x *appointment) act(p *peer, who int) {
-	acts := instant.Wait(func() time.Duration {
+	acts := program.Wait(func() time.Duration {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return p.clock.until(x.at[who], p.now())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package instant waits for an instant more exactly than a timer does.
-package instant
+package program
 
 import (
+	"context"
 	"runtime"
 	"time"
 )
@@ -17,8 +17,8 @@ const (
 	look = 10 * time.Millisecond
 )
 
-// Wait waits until left returns 0 or less, and reports whether it did; false if stop was
-// closed before. left says how long there is still to wait.
+// Wait waits for an instant more exactly than a timer does: until left returns 0 or less, and
+// reports whether it did; false if stop was closed before. left says how long there is still to wait.
 func Wait(left func() time.Duration, stop <-chan struct{}) bool {
 	for {
 		switch wait := left(); {
@@ -33,5 +33,13 @@ func Wait(left func() time.Duration, stop <-chan struct{}) bool {
 			case <-time.After(min(wait-awake, look)):
 			}
 		}
+	}
+}
+
+// Sleep sleeps, unless interrupted.
+func Sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package bench measures how well peers keep time over a transport, for the examples: it
+// Package channelbench measures how well peers keep time over a transport, for the examples: it
 // gives each peer a clock of its own, sends a datagram every 16 ms each way, judges what
 // the receiver makes of it, loads the machine or the transport, and prints a table.
 //
 // All peers are in one process, so that true time is known: it is that of
 // program.True.
-package bench
+package channelbench
 
 import (
 	"context"
@@ -119,7 +119,7 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 	return r.result(took)
 }
 
-// Go runs task in a goroutine, and fails with its error.
+// Go runs task in a goroutine, and fails with its error, unless the measurement is over.
 func (r *Run) Go(task func() error) {
 	r.tasks.Go(func() {
 		if err := task(); err != nil {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-package main
+// Package judge plays the game of examples/game on this machine, in processes of their own with a bad
+// network in between, and judges by what they say. None of it is needed to make a game.
+package judge
 
 import (
 	"cmp"
@@ -12,11 +14,8 @@ import (
 )
 
 const (
-	// inStep is how far the shared clocks may be apart: a tick. What the two ways differ
-	// by cannot be known, and half of it comes on top.
-	inStep = time.Second / ticksPerSecond
-	// mayTake is how long it may take until they are in step, after a start.
-	mayTake = 2 * time.Second
+	// MayTake is how long it may take until they are in step, after a start.
+	MayTake = 2 * time.Second
 	// near is how far two statuses may be apart to be compared: clocks that differ by
 	// 1000 ppm drift by 0.5 ms meanwhile.
 	near = 500 * time.Millisecond
@@ -31,8 +30,8 @@ const (
 	changes = 2 * time.Second
 )
 
-// result is what comes out.
-type result struct {
+// Result is what comes out.
+type Result struct {
 	Seconds   float64   `json:"s"`
 	Players   int       `json:"players"`
 	JitterMax float64   `json:"jitter_max_ms"`
@@ -43,7 +42,7 @@ type result struct {
 	Kernel    bool      `json:"kernel_receive_times"` // of all processes
 	Meetings  []meeting `json:"meetings"`
 
-	Inputs  inputCounts `json:"inputs"`          // waited: also because of the relay
+	Inputs  InputCounts `json:"inputs"`          // waited: also because of the relay
 	Late    float64     `json:"late_percent"`    // late or missing, of all but waited and those after the change
 	Changed uint64      `json:"late_in_change"`  // late in the 2 s after -up or -down
 	Stalled float64     `json:"stalled_percent"` // of the time: late inputs were not counted as such, if they came
@@ -73,9 +72,9 @@ func seconds(usec int64) float64 { return float64(usec) / 1e6 }
 
 // judge looks at what the processes have said, when the relay stalled, and when the network became
 // another.
-func judge(lives []*life, relay []stretch, c config) *result {
-	r := &result{
-		Seconds: c.For.Seconds(), Players: c.players, JitterMax: ms(c.Network.Jitter),
+func judge(lives []*life, relay []Stretch, c Config) *Result {
+	r := &Result{
+		Seconds: c.For.Seconds(), Players: c.Players, JitterMax: ms(c.Network.Jitter),
 		Loss: c.Network.Loss, Asymmetry: ms(c.Network.Asymmetry), Skew: c.Skew, Seed: c.Network.Seed, Kernel: true,
 	}
 	lives = slices.DeleteFunc(slices.Clone(lives), func(l *life) bool { return len(l.statuses) == 0 })
@@ -85,10 +84,11 @@ func judge(lives []*life, relay []stretch, c config) *result {
 			stalls = append(stalls, s.Stalls...)
 		}
 	}
-	stalls = slices.DeleteFunc(stalls, func(s stretch) bool { return s[1]-s[0] < longStall.Microseconds() })
-	slices.SortFunc(stalls, func(a, b stretch) int { return cmp.Compare(a[0], b[0]) })
+	stalls = slices.DeleteFunc(stalls, func(s Stretch) bool { return s[1]-s[0] < longStall.Microseconds() })
+	slices.SortFunc(stalls, func(a, b Stretch) int { return cmp.Compare(a[0], b[0]) })
 	apart := c.Network.Asymmetry + c.Network.Up.By - c.Network.Down.By
-	tolerance := (inStep + max(apart.Abs(), c.Network.Asymmetry.Abs())/2).Microseconds()
+	// What the two ways differ by cannot be known, and half of it comes on top.
+	tolerance := (c.Tick + max(apart.Abs(), c.Network.Asymmetry.Abs())/2).Microseconds()
 	for _, l := range lives {
 		r.count(l, relay, c.changed)
 		if l.statuses[0].Player == nil {
@@ -110,7 +110,7 @@ func judge(lives []*life, relay []stretch, c config) *result {
 }
 
 // count adds the counts of a life.
-func (r *result) count(l *life, relay []stretch, changed int64) {
+func (r *Result) count(l *life, relay []Stretch, changed int64) {
 	last := l.statuses[len(l.statuses)-1]
 	r.Kernel = r.Kernel && last.Kernel
 	r.Skipped += last.Ticks.Skipped
@@ -138,7 +138,7 @@ func (r *result) count(l *life, relay []stretch, changed int64) {
 }
 
 // meet compares the clocks of a server and a player while both live.
-func (r *result) meet(server, player *life, stalls []stretch, tolerance int64) {
+func (r *Result) meet(server, player *life, stalls []Stretch, tolerance int64) {
 	from, to := max(server.statuses[0].Wall, player.statuses[0].Wall), min(server.killed, player.killed)
 	if from >= to {
 		return
@@ -167,15 +167,15 @@ func (r *result) meet(server, player *life, stalls []stretch, tolerance int64) {
 	}
 	m.Out, m.Stalled, m.Apart = seconds(outUntil-from), seconds(stalled(stalls, from, outUntil)), float64(worst)/1e3
 	r.Meetings = append(r.Meetings, m)
-	if m.Out-m.Stalled > mayTake.Seconds() {
+	if m.Out-m.Stalled > MayTake.Seconds() {
 		r.Failed = fmt.Sprintf("%s was out of step for %.1f s after the start of %s, of which the machine stalled for %.1f s", m.Player, m.Out, m.After, m.Stalled)
 	}
 }
 
 // apart returns how far the clocks of the server and a player are apart, microseconds.
 // known is false if the server said nothing at that time.
-func (l *life) apart(s status) (usec int64, known bool) {
-	i, _ := slices.BinarySearchFunc(l.statuses, s.Wall, func(s status, wall int64) int { return cmp.Compare(s.Wall, wall) })
+func (l *life) apart(s Status) (usec int64, known bool) {
+	i, _ := slices.BinarySearchFunc(l.statuses, s.Wall, func(s Status, wall int64) int { return cmp.Compare(s.Wall, wall) })
 	for _, i := range []int{i - 1, i} {
 		if i < 0 || i >= len(l.statuses) {
 			continue
@@ -196,7 +196,7 @@ func (l *life) apart(s status) (usec int64, known bool) {
 
 // stalled returns how much of a time was stalled. The stalls are in the order in which
 // they began.
-func stalled(stalls []stretch, from, to int64) (usec int64) {
+func stalled(stalls []Stretch, from, to int64) (usec int64) {
 	for _, s := range stalls {
 		until := min(s[1], to)
 		usec += max(until-max(s[0], from), 0)
@@ -207,7 +207,7 @@ func stalled(stalls []stretch, from, to int64) (usec int64) {
 
 // percentStalled returns during how many percent of the time an input could be late
 // because of a stall.
-func percentStalled(stalls []stretch, lives []*life) float64 {
+func percentStalled(stalls []Stretch, lives []*life) float64 {
 	begin, end := int64(math.MaxInt64), int64(0)
 	for _, l := range lives {
 		begin, end = min(begin, l.statuses[0].Wall), max(end, l.killed)
@@ -227,7 +227,7 @@ func percent(part, whole int64) float64 {
 	return math.Round(1e4*float64(part)/float64(whole)) / 100
 }
 
-func (r *result) print(out io.Writer) {
+func (r *Result) print(out io.Writer) {
 	fmt.Fprintf(out, "\n%g s, %d players, jitter to %g ms, %g %% lost, clocks %g ppm apart; -seed %d\n", r.Seconds, r.Players, r.JitterMax, r.Loss, r.Skew, r.Seed)
 	for _, m := range r.Meetings {
 		fmt.Fprintf(out, "%s, since the start of %s: ", m.Player, m.After)

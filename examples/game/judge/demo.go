@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-package main
+package judge
 
 import (
 	"context"
@@ -9,64 +9,69 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
 	"sync"
 	"time"
 
-	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 )
 
 const (
-	usualDemo = 15 * time.Second
-	// minDemo leaves three parts, each longer than what the clocks may take.
-	minDemo = 9 * time.Second
+	// Least is the least length of a demo. It leaves three parts, each longer than what the clocks may take.
+	Least = 9 * time.Second
 	// startTime is how long a process may take to say its first word.
 	startTime = 10 * time.Second
 )
 
+// Config is what is played. The program of the flags starts itself again for each side.
+type Config struct {
+	program.Flags
+	Players int
+	Record  string        // folder; empty: none
+	Tick    time.Duration // the shared clocks are in step while they are less apart
+	changed int64         // when the network became another, on the wall clock, microseconds; 0: never
+}
+
 // demo is the whole game on this machine.
 type demo struct {
-	config config
+	config Config
 	ctx    context.Context // of the run
-	wall   int64           // the wall clock minus package clock, microseconds
+	notes  *Notes          // of this process, in which the relay is
 	err    io.Writer
 	tasks  sync.WaitGroup
 
-	mu     sync.Mutex
-	out    io.Writer
-	lives  []*life
-	stalls []stretch // of this process, in which the relay is
+	mu    sync.Mutex
+	out   io.Writer
+	lives []*life
 }
 
 // life is one process, from its start until it is killed, and what it says.
 type life struct {
 	cmd      *exec.Cmd
 	who      string
-	statuses []status
+	statuses []Status
 	killed   int64         // wall clock, microseconds since 1970; 0: it runs
 	spoke    chan struct{} // closed at the first word, or at the end
-	first    status        // the first word
+	first    Status        // the first word
 	ended    chan struct{} // closed at the end
 }
 
-// runDemo plays, and judges by what all processes have said. If ctx ends, it plays for
+// Play plays, and judges by what all processes have said. If ctx ends, it plays for
 // less long.
-func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
-	d := &demo{config: c, ctx: ctx, wall: wallMinusNow(), out: stdout, err: &shared{w: stderr}}
+func Play(ctx context.Context, c Config, stdout, stderr io.Writer) error {
+	d := &demo{config: c, ctx: ctx, notes: NewNotes("relay"), out: stdout, err: &shared{w: stderr}}
 	if c.JSON {
 		d.out = d.err // and stdout holds nothing but the JSON
 	}
 	watching, done := context.WithCancel(context.Background())
-	d.tasks.Go(func() { watchStalls(watching, d.wall, d.stalled) })
+	d.tasks.Go(func() { d.notes.WatchStalls(watching) })
 	err := d.play()
 	d.mu.Lock()
 	for _, l := range d.lives {
-		l.kill(d.now())
+		l.kill(d.notes.Wall())
 	}
 	d.mu.Unlock()
 	done()
@@ -74,7 +79,7 @@ func runDemo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := judge(d.lives, d.stalls, d.config)
+	r := judge(d.lives, d.notes.Status().Stalls, d.config)
 	if c.JSON {
 		err = program.JSON(stdout, r)
 	} else {
@@ -98,68 +103,59 @@ func (s *shared) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-func (d *demo) stalled(s stretch) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.stalls = append(d.stalls, s)
-}
-
-// now is the wall clock in microseconds, as if it had not been set since the start.
-func (d *demo) now() int64 { return d.wall + int64(clock.Now()) }
-
 // play starts everything, kills the server after a third and a player after two thirds
 // of the time, and starts them anew.
 func (d *demo) play() error {
-	startServer := func(at string) (*life, error) { return d.start("server", 0, "-listen", at) }
-	server, err := startServer("127.0.0.1:0")
+	startServer := func() (*life, error) { return d.start("server", 0, "-listen", "127.0.0.1:0") }
+	server, err := startServer()
 	if err != nil {
 		return err
 	}
-	listen, err := netip.ParseAddrPort(server.first.Listen)
-	if err != nil {
-		return err
-	}
-	net, err := relay.New(d.config.Network, listen)
+	net, err := relay.New(d.config.Network, server.first.Listen)
 	if err != nil {
 		return err
 	}
 	defer net.Close()
 	for _, e := range []relay.Extra{d.config.Network.Up, d.config.Network.Down} {
 		if e.By > 0 {
-			d.config.changed = max(d.config.changed, d.now()+e.From.Microseconds())
+			d.config.changed = max(d.config.changed, d.notes.Wall()+e.From.Microseconds())
 		}
 	}
 	startPlayer := func(i int) (*life, error) {
 		return d.start(fmt.Sprintf("player %d", i), d.config.Skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i))
 	}
 	player, err := startPlayer(1)
-	for i := 2; i <= d.config.players && err == nil; i++ {
+	for i := 2; i <= d.config.Players && err == nil; i++ {
 		_, err = startPlayer(i)
 	}
 	if err != nil {
 		return err
 	}
-	if err := d.restart(server, func() (*life, error) { return startServer(listen.String()) }); err != nil {
+	again, err := d.restart(server, startServer)
+	if err != nil {
 		return err
 	}
-	if err := d.restart(player, func() (*life, error) { return startPlayer(1) }); err != nil {
+	if again != nil {
+		net.Move(server.first.Listen, again.first.Listen)
+	}
+	if _, err := d.restart(player, func() (*life, error) { return startPlayer(1) }); err != nil {
 		return err
 	}
 	return d.watch(d.config.For / 3)
 }
 
-// restart lets them play for a third of the time, and then kills one and starts it anew.
-func (d *demo) restart(l *life, start func() (*life, error)) error {
+// restart lets them play for a third of the time, and then kills one and starts it anew. It returns
+// nil if the run is over.
+func (d *demo) restart(l *life, start func() (*life, error)) (*life, error) {
 	if err := d.watch(d.config.For / 3); err != nil || d.ctx.Err() != nil {
-		return err
+		return nil, err
 	}
 	d.mu.Lock()
 	fmt.Fprintf(d.out, "%-8s is killed and started anew\n", l.who)
-	l.kill(d.now())
+	l.kill(d.notes.Wall())
 	d.mu.Unlock()
-	<-l.ended // or its address is still in use
-	_, err := start()
-	return err
+	<-l.ended
+	return start()
 }
 
 // start starts this program again, and waits for its first word.
@@ -171,7 +167,7 @@ func (d *demo) start(who string, skew float64, args ...string) (*life, error) {
 	c := d.config
 	args = append(args, "-json", "-skew", fmt.Sprint(skew),
 		"-for", (c.For + startTime).String(), // if this process cannot end it
-		"-seed", fmt.Sprint(c.Network.Seed+uint64(len(d.lives))+1), "-record", c.record)
+		"-seed", fmt.Sprint(c.Network.Seed+uint64(len(d.lives))+1), "-record", c.Record)
 	l := &life{who: who, cmd: exec.Command(self, args...), spoke: make(chan struct{}), ended: make(chan struct{})}
 	l.cmd.Env = append(os.Environ(), program.KeyVariable+"="+hex.EncodeToString(c.Key[:]))
 	l.cmd.Stderr = d.err
@@ -201,7 +197,7 @@ func (d *demo) start(who string, skew float64, args ...string) (*life, error) {
 // listen keeps what a process says until it ends.
 func (d *demo) listen(l *life, out io.Reader) {
 	for in := json.NewDecoder(out); ; {
-		var s status
+		var s Status
 		if in.Decode(&s) != nil {
 			break
 		}

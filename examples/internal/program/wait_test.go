@@ -2,7 +2,7 @@
 
 // These tests prove that a wait never ends early, follows an instant that is moved, and can
 // be ended.
-package instant
+package program
 
 import (
 	"testing"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-package main
+// Package ledger checks what package tick promises: each tick runs once and in order, and what does not
+// is reported.
+package ledger
 
 import (
 	"fmt"
@@ -8,23 +10,24 @@ import (
 	"timesync/tick"
 )
 
-// ledger checks what tick promises: each tick runs once and in order, and what does not
-// is reported.
-type ledger struct {
-	counts tickCounts
+// Ledger checks one end. The zero value knows no tick yet.
+type Ledger struct {
+	Counts Counts
 	next   tick.Tick // what has to follow; known once a tick has run
 	known  bool
 	fresh  bool // the epoch has changed, and its first tick is not told yet
 }
 
-type tickCounts struct {
+// Counts counts ticks.
+type Counts struct {
 	Ran        uint64 `json:"ran"`
 	Skipped    uint64 `json:"skipped"`    // as reported
 	Repeated   uint64 `json:"repeated"`   // in the same epoch, as reported
 	Unreported uint64 `json:"unreported"` // breaks of the order that no event has told
 }
 
-func (c tickCounts) String() string {
+// String is for people.
+func (c Counts) String() string {
 	s := fmt.Sprintf("%d ticks, %d skipped, %d repeated", c.Ran, c.Skipped, c.Repeated)
 	if c.Unreported > 0 {
 		s += fmt.Sprintf(", %d UNREPORTED", c.Unreported)
@@ -32,8 +35,8 @@ func (c tickCounts) String() string {
 	return s
 }
 
-// event takes what tick reports.
-func (l *ledger) event(e tick.Event) {
+// Event takes what tick reports.
+func (l *Ledger) Event(e tick.Event) {
 	switch e.Kind {
 	case tick.EventEpochChanged:
 		l.fresh = true
@@ -48,24 +51,24 @@ func (l *ledger) event(e tick.Event) {
 	case e.Again:
 		l.next = e.First
 		if !l.fresh { // the ticks of another epoch are others
-			l.counts.Repeated += numbers
+			l.Counts.Repeated += numbers
 		}
 	case e.First == l.next:
 		l.next = e.Last + 1
 		if !l.fresh {
-			l.counts.Skipped += numbers
+			l.Counts.Skipped += numbers
 		}
 	}
 	l.fresh = false
 }
 
-// ran takes a tick that runs, and says what is wrong with it.
-func (l *ledger) ran(n tick.Tick) (wrong string) {
+// Ran takes a tick that runs, and says what is wrong with it.
+func (l *Ledger) Ran(n tick.Tick) (wrong string) {
 	if l.known && (n != l.next || l.fresh) {
 		wrong = fmt.Sprintf("UNREPORTED: tick %d runs, not %d", n, l.next)
-		l.counts.Unreported++
+		l.Counts.Unreported++
 	}
 	l.next, l.known = n+1, true
-	l.counts.Ran++
+	l.Counts.Ran++
 	return wrong
 }

@@ -2,7 +2,7 @@
 
 // These tests prove that the judge knows the truth: it finds the error that an unequal path
 // must cause, and fails the row for it.
-package bench
+package channelbench
 
 import (
 	"bytes"

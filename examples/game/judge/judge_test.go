@@ -1,0 +1,163 @@
+// These tests prove that the judge of a game finds what is wrong, as lives that do not meet, and that
+// a process notices when it does not run.
+
+package judge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	second   = 1_000_000 // microseconds
+	second60 = time.Second / 60
+)
+
+// told makes what a server or a player says from one second to another: ten statuses a
+// second, with a game that began at second 10.
+func told(who string, from, to int64) *life {
+	l := &life{who: who, killed: to * second}
+	for at := from * second; at < to*second; at += second / 10 {
+		s := Status{Who: who, Wall: at, Epoch: 7, Game: at - 10*second}
+		n := uint64(at-from*second) * 60 / second
+		s.Ticks.Ran = n
+		if who == "server" {
+			s.Inputs = &InputCounts{InTime: n}
+		} else {
+			s.Player = &PlayerCounts{InSync: true, Shown: n}
+		}
+		l.statuses = append(l.statuses, s)
+	}
+	return l
+}
+
+// The judge finds what is wrong.
+func TestJudge(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		spoil  func(server, player *life) (relay []Stretch)
+		failed string
+		right  func(r *Result) bool
+	}{
+		{"nothing", nil, "", func(r *Result) bool { return r.Meetings[0].Out == 0 && r.Late == 0 && r.Inputs.InTime == 594 }},
+		{"apart by less than a tick", func(_, p *life) []Stretch {
+			for i := range p.statuses {
+				p.statuses[i].Game += 16_000
+			}
+			return nil
+		}, "", func(r *Result) bool { return r.Meetings[0].Out == 0 && r.Meetings[0].Apart == 16 }},
+		{"apart by more", func(_, p *life) []Stretch {
+			for i := range p.statuses {
+				p.statuses[i].Game -= 17_000
+			}
+			return nil
+		}, "out of step for 10.0 s", nil},
+		{"apart once, after 5 s", func(_, p *life) []Stretch {
+			p.statuses[50].Game += 100_000
+			return nil
+		}, "out of step for 5.0 s", nil},
+		{"slow to start", func(_, p *life) []Stretch {
+			for i := range 21 {
+				p.statuses[i].Epoch = 0
+			}
+			return nil
+		}, "", func(r *Result) bool { return r.Meetings[0].Out == 2 }},
+		{"too slow to start", func(_, p *life) []Stretch {
+			for i := range 22 {
+				p.statuses[i].Epoch = 6
+			}
+			return nil
+		}, "out of step for 2.1 s", nil},
+		{"slow because it did not run", func(s, p *life) []Stretch {
+			for i := range 22 {
+				p.statuses[i].Epoch = 6
+			}
+			both := []Stretch{{10 * second, 10.2 * second}, {11 * second, 11.05 * second}} // one long
+			p.statuses[25].Stalls, s.statuses[25].Stalls = both, both
+			return nil
+		}, "", func(r *Result) bool { return r.Meetings[0].Out == 2.1 && r.Meetings[0].Stalled == 0.2 }},
+		{"silent in the end", func(_, p *life) []Stretch {
+			p.statuses = p.statuses[:80]
+			return nil
+		}, "out of step for 10.0 s", nil},
+		{"a server that says nothing", func(s, _ *life) []Stretch {
+			s.statuses = s.statuses[:80]
+			return nil
+		}, "out of step for 10.0 s", nil},
+		{"a tick that nobody told of", func(s, _ *life) []Stretch {
+			s.statuses[99].Ticks.Unreported = 1
+			return nil
+		}, "1 ticks were skipped or repeated", nil},
+		{"late inputs, half of them by the relay", func(s, _ *life) []Stretch {
+			s.statuses[99].Inputs = &InputCounts{InTime: 96, Late: 4}
+			s.statuses[50].Lates = []Stretch{{15 * second, 15.01 * second}, {15.9 * second, 15.91 * second}}
+			s.statuses[60].Lates = []Stretch{{16.1 * second, 16.2 * second}, {16.2 * second, 16.3 * second}}
+			return []Stretch{{14.92 * second, 14.93 * second}, {16.05 * second, 16.06 * second}}
+		}, "", func(r *Result) bool {
+			return r.Late == 2.04 && r.Inputs == InputCounts{InTime: 96, Late: 2, Waited: 2} && r.Stalled == 2.2
+		}},
+	} {
+		server, player := told("server", 10, 20), told("player 1", 10, 20)
+		var relay []Stretch
+		if tt.spoil != nil {
+			relay = tt.spoil(server, player)
+		}
+		r := judge([]*life{server, player, {who: "player 2"}}, relay, Config{Players: 1, Tick: second60})
+		if len(r.Meetings) != 1 || !strings.Contains(r.Failed, tt.failed) || (r.Failed == "") != (tt.failed == "") || tt.right != nil && !tt.right(r) {
+			t.Errorf("%s: %+v", tt.name, r)
+		}
+	}
+}
+
+// Each life of a server meets each life of a player that it lives with, and no other.
+func TestMeetings(t *testing.T) {
+	r := judge([]*life{told("server", 10, 15), told("player 1", 11, 20), told("server", 16, 25), told("player 1", 21, 25)}, nil, Config{Tick: second60})
+	var got []string
+	for _, m := range r.Meetings {
+		got = append(got, fmt.Sprintf("%s after %s for %v s", m.Player, m.After, m.Length))
+	}
+	want := []string{"player 1 after player 1 for 4 s", "player 1 after server for 4 s", "player 1 after player 1 for 4 s"}
+	if !slices.Equal(got, want) || r.Failed != "" {
+		t.Errorf("%q, want %q; %s", got, want, r.Failed)
+	}
+	if r := judge(nil, nil, Config{Tick: second60}); r.Failed != "" || len(r.Meetings) != 0 {
+		t.Errorf("nothing said: %+v", r)
+	}
+}
+
+func TestStalled(t *testing.T) {
+	stalls := []Stretch{{10, 20}, {12, 15}, {18, 30}, {50, 60}}
+	for _, tt := range []struct{ from, to, want int64 }{
+		{0, 100, 30}, {0, 10, 0}, {15, 25, 10}, {25, 55, 10}, {30, 50, 0}, {60, 50, 0},
+	} {
+		if got := stalled(stalls, tt.from, tt.to); got != tt.want {
+			t.Errorf("%d to %d: %d, want %d", tt.from, tt.to, got, tt.want)
+		}
+	}
+}
+
+func TestWall(t *testing.T) {
+	// Within the second by which a test may be interrupted.
+	if off := NewNotes("").Wall() - time.Now().UnixMicro(); off < -second || off > second {
+		t.Errorf("the wall clock is off by %d us", off)
+	}
+}
+
+// TestWatchStalls: a process that does not run notices.
+func TestWatchStalls(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	n := NewNotes("")
+	last := n.Wall()
+	n.WatchStalls(ctx)
+	for _, s := range n.Status().Stalls {
+		if s[0] < last || time.Duration(s[1]-s[0])*time.Microsecond < stallProbe+stallLeast {
+			t.Errorf("stalled from and to %v after %v", s, last)
+		}
+		last = s[1]
+	}
+}
