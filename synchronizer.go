@@ -65,14 +65,15 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 		b.add(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
-	return s.slowPath(remoteSendTS24, localRecvUsec)
+	return s.slowPath(remoteSendTS24, y, localRecvUsec)
 }
 
-// slowPath takes a datagram that ends the bucket or may change more.
-func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time.Duration, ok bool) {
+// slowPath takes a datagram that ends the bucket or may change more. It is y above the floor as the
+// fast path knows it.
+func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) (owd time.Duration, ok bool) {
 	b := &s.bucket
 	raw := deltaOf(stamp, localUsec)
-	if !s.both.sane(b.from) {
+	if !s.both.isCalm() && !s.both.sane(b.from) {
 		s.start(raw, localUsec)
 	}
 	x := s.advance(localUsec)
@@ -84,6 +85,11 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
 		b.count = 1
 		b.begin(x)
+		if s.both.isCalm() && !s.both.dirty && silence < 2*second && uint64(y) < maxDelta && b.span > 0 { // the fast path still knows the floor
+			b.span = uint32(localUsec-b.at) + bucketTime
+			b.add(int32(y))
+			return time.Duration(int64(b.delay)+y) * time.Microsecond, true
+		}
 	}
 	above := s.both.datagram(x, raw, silence, b)
 	s.publish(x)
@@ -776,6 +782,9 @@ func (a *association) sane(from float64) bool {
 // advance carries the offset and the peer's floor on to x: both change as the clocks run apart, and
 // what is not known of that widens the interval.
 func (a *association) advance(x float64) {
+	if x == a.at {
+		return
+	}
 	dt := x - a.at
 	d := a.own.slope * dt
 	a.offset, a.toPeer, a.at = a.offset-d, a.toPeer-d, x
@@ -862,6 +871,9 @@ func (a *association) markDirty() {
 	}
 }
 
+// isCalm reports whether buckets that keep the floor need no review yet.
+func (a *association) isCalm() bool { return a.calm && a.unreviewed < calmTime }
+
 // unchanged reports whether the round trip is the reference one but for the rounding of both floors.
 func (a *association) unchanged() bool {
 	return abs(a.roundTrip()-a.arbiter.reference) < 2*rounding
@@ -921,10 +933,13 @@ func (a *association) limitAfterFall(x float64, d float32, limit float64, side i
 // endBucket ends the bucket and reports whether all of it was congested. Most buckets keep the
 // floor, and both ways are then looked at together only now and then.
 func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
-	a.advance(x)
+	if !a.isCalm() || a.own.isDue(x) {
+		a.advance(x)
+	}
 	a.unreviewed += min(float32(x-b.from), second) // long ones say little about what they span
-	if a.known && b.fastest < math.MaxInt32 {
-		a.interval.datagram(x, a.dispersion(), a.delay()+float64(b.fastest), b.from)
+	if a.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renew > 0) {
+		a.advance(x)
+		a.interval.datagram(x, a.delay()+float64(b.fastest)+a.dispersion()*(x-b.from))
 	}
 	if rise := a.own.rise(); a.known && rise > second { // what makes all datagrams so late is a clock
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
@@ -936,7 +951,7 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 		a.arbiter.fall(x, e.by, true, a.deadBand())
 	}
 	a.dirty = a.dirty || e.visible || a.interval.renew > 0
-	if a.known && (e.kind != kept || a.dirty || !a.calm || a.unreviewed > calmTime) {
+	if a.known && (e.kind != kept || a.dirty || !a.isCalm()) {
 		a.review(x, e, b)
 	}
 	return e.kind == congested
@@ -960,6 +975,7 @@ func (a *association) tripState() tripState {
 
 // review looks at both ways together.
 func (a *association) review(x float64, e event, b *bucket) {
+	a.advance(x)
 	dt := a.unreviewed
 	a.unreviewed, a.calm = 0, false
 	a.stepPending = a.stepPending && a.interval.undisturbed(x) <= warmUp // later, reports of before have all arrived
@@ -1445,12 +1461,10 @@ func (i *interval) set(below, above float32) {
 	i.slack[lower], i.slack[upper] = min(max(below, -maxOffset), maxOffset), min(max(above, -maxOffset), maxOffset)
 }
 
-// datagram takes the fastest datagram of a bucket, which arrived after from: it was under
-// way for delay if the offset is right.
-func (i *interval) datagram(x, dispersion, delay, from float64) {
-	below := float32(delay + dispersion*(x-from))
-	if below < i.slack[lower] && i.renew == 0 || i.renew == 1 || i.renew == 2 {
-		i.set(below, i.slack[upper])
+// datagram takes the fastest datagram of a bucket: the truth is at most so far below the offset.
+func (i *interval) datagram(x, below float64) {
+	if float32(below) < i.slack[lower] && i.renew == 0 || i.renew == 1 || i.renew == 2 {
+		i.set(float32(below), i.slack[upper])
 	}
 	i.renew -= min(i.renew, 1)
 	if i.excludesItself(x) {
@@ -1734,7 +1748,7 @@ func (f *floor) refit(x float64, b *bucket) event {
 		f.widenSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
 		return event{kind: refitted}
 	}
-	if x-f.end < float64(f.spacing) {
+	if !f.isDue(x) {
 		return event{}
 	}
 	slope := f.slope
@@ -1886,6 +1900,9 @@ func (l *line) addCandidate(x float64, y, roundTrip float32) {
 		l.best = point{float32(x - l.end), y, roundTrip}
 	}
 }
+
+// isDue reports whether the span under way is over.
+func (l *line) isDue(x float64) bool { return x-l.end >= float64(l.spacing) }
 
 // endSpan makes a point of the fastest datagram since the last one, and fits the line if
 // there are enough.
