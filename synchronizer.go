@@ -1019,6 +1019,7 @@ func (a *association) tripState() tripState {
 		return t
 	}
 	s, deadBand := a.roundTrip(), a.deadBand()
+	t.stable = abs(s-a.arbiter.reference) < deadBand
 	if !a.peer.isLegacy() {
 		t.now = s
 	}
@@ -1736,14 +1737,15 @@ func (f *floor) shift(x float64, d float32) {
 	f.restart(x)
 	f.level += float64(d)
 	f.residual -= d
-	f.congestedFor, f.least, f.persists, f.gap, f.lastNear, f.shiftedUp = 0, 0, false, 0, x, d > 0
+	f.congestedFor, f.least, f.persists, f.gap, f.lastNear, f.surprisedFor, f.shiftedUp = 0, 0, false, 0, x, 0, d > 0
 	f.outliers, f.earlyBuckets, f.earlyNow = 0, 0, false
 }
 
 // tripState is what the association says of the round trip at the end of a bucket.
 type tripState struct {
-	now  float32 // us: round trip of a datagram on the floor; NaN while it is not known well
-	room float32 // us: by so much the floor may rise before the round trip is longer than that
+	now    float32 // us: round trip of a datagram on the floor; NaN while it is not known well
+	stable bool    // it is the reference one: no queue grows, so another slope is a clock that is slewed
+	room   float32 // us: by so much the floor may rise before the round trip is longer than that
 }
 
 // endBucket looks at the fastest datagrams of a bucket and says what happened: the floor was kept,
@@ -1776,7 +1778,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
 		return e
 	}
-	fit := f.refit(x, b)
+	fit := f.refit(x, trip.stable, b)
 	if e.kind == kept {
 		e.kind = fit.kind
 	}
@@ -1791,7 +1793,7 @@ func (f *floor) accept(b *bucket, roundTrip float32) {
 }
 
 // refit ends the line's span if it is due.
-func (f *floor) refit(x float64, b *bucket) event {
+func (f *floor) refit(x float64, stable bool, b *bucket) event {
 	span := longestWindow
 	if f.n >= fitPoints {
 		span = min(max(b.from-f.end-float64(f.points[0].x), congestedTime), longestWindow)
@@ -1807,7 +1809,7 @@ func (f *floor) refit(x float64, b *bucket) event {
 		return event{}
 	}
 	slope := f.slope
-	f.endSpan(x, f.spread)
+	f.endSpan(x, f.spread, stable)
 	d := level - f.levelAt(x)
 	f.gap = max(f.gap+float32(d), 0)
 	return event{kind: refitted, visible: d != 0 || f.slope != slope}
@@ -1909,6 +1911,7 @@ type line struct {
 	sigma        float32 // standard deviation of the slope
 	best         point   // fastest datagram since end, or noPoint
 	n            uint8   // points
+	surprisedFor uint16  // buckets for which points have told another slope; 0 when they do not
 	points       [maxPoints]point
 }
 
@@ -1961,7 +1964,7 @@ func (l *line) isDue(x float64) bool { return x-l.end >= float64(l.spacing) }
 
 // endSpan makes a point of the fastest datagram since the last one, and fits the line if
 // there are enough.
-func (l *line) endSpan(x float64, spread float32) {
+func (l *line) endSpan(x float64, spread float32, stable bool) {
 	dt := float32(x - l.end)
 	if l.loweredBy > hostJitter+gateSpreads*min(l.meanResidual, spread) { // rule: a line that sinks starts anew
 		l.restart(x)
@@ -1983,7 +1986,7 @@ func (l *line) endSpan(x float64, spread float32) {
 	l.points[l.n] = best
 	l.n++
 	if points := l.points[:l.n]; l.n >= fitPoints {
-		l.fit(points, spread, evicted)
+		l.fit(points, spread, stable, evicted)
 	} else if points[0].x < -congestedTime { // rule: few points are recent ones
 		for len(points) > 1 && points[0].x < -congestedTime {
 			points = points[1:] // so few say nothing about the slope, and old ones nothing
@@ -2017,7 +2020,7 @@ func (l *line) makeRoom() (evicted int) {
 
 // fit finds the slope of the line, and lays it below the points. Slopes are known as Gaussians: what
 // is kept is the mean of prior and points, weighted by their variances.
-func (l *line) fit(points []point, spread float32, evicted int) {
+func (l *line) fit(points []point, spread float32, stable bool, evicted int) {
 	turn, span := secant(points)
 	low, third, mean := residuals(points, turn)
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
@@ -2038,8 +2041,15 @@ func (l *line) fit(points []point, spread float32, evicted int) {
 	// At first only what most crystals do is known, and a clock may be further off, but none so far.
 	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew
 	surprising := known && d*d > 4*4*(priorVar+fitVar) && !ramps // rule: one surprising slope is not believed
-	if surprising {
-		fitVar = d * d
+	if !surprising {
+		l.surprisedFor = 0
+	} else if fitVar = d * d; stable {
+		l.surprisedFor += uint16(l.spacing / bucketTime)
+	}
+	if l.surprisedFor > congestedTime/bucketTime { // rule: another slope that lasts is believed
+		priorVar = min(d*d, 4*maxSkew*maxSkew)
+		l.n = uint8(copy(points, points[l.n/2:]))
+		points = points[:l.n]
 	}
 	turn = min(max(prior+priorVar/(priorVar+fitVar)*d, -maxSkew), maxSkew) - l.slope
 	low, _, mean = residuals(points, turn)

@@ -76,6 +76,7 @@ var rules = []rule{
 	{name: "the spread is noise at first"},
 	{name: "the slope of a path is none of a clock"},
 	{"one surprising slope is not believed", `:= .*`, `:= known && false`},
+	{name: "another slope that lasts is believed"},
 	{"skews drift", `:= `, `:= 0 * `},
 }
 
