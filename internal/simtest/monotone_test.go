@@ -100,14 +100,14 @@ func (w *watched) after(local uint64) {
 	w.later, w.laterAt = true, local+100
 }
 
-// grace is by how much a reader may be ahead of what comes next, or behind, in microseconds.
-const grace = 20_000
+// readerMargin is by how much a reader may be ahead of what comes next, or behind, in microseconds.
+const readerMargin = 20_000
 
-// final calls take, and asks within the grace of when, before and after: unless a step is
+// final calls take, and asks within the reader margin of when, before and after: unless a step is
 // counted, the answers stay as they are.
 func (w *watched) final(when uint64, take func()) {
 	var remote [5]uint64
-	at := func(i int) uint64 { return when + uint64(i)*grace/2 - grace }
+	at := func(i int) uint64 { return when + uint64(i)*readerMargin/2 - readerMargin }
 	_, ok := w.Sync.RemoteTime(when)
 	for i := range remote {
 		remote[i], _ = w.Sync.RemoteTime(at(i))
