@@ -1402,8 +1402,8 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 func (r *arbiter) adopt(l look, stepped bool) {
 	if r.asymmetry == 0 {
 		r.expiry = longestQueue
-		if stepped { // rule: clocks that are set leave wrong asymmetries
-			r.expiry = min(2*r.age, r.expiry)
+		if stepped && r.age < 2*settledTime { // rule: a clock that is set early leaves a wrong asymmetry
+			r.expiry = 2 * r.age
 		}
 	}
 	r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0

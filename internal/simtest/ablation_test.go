@@ -56,7 +56,7 @@ var rules = []rule{
 	{name: "a shorter round trip is taken at once in warm-up"},
 	{name: "a clock was set in the first seconds"},
 	{name: "another round trip that lasts is learnt"},
-	{name: "clocks that are set leave wrong asymmetries"},
+	{name: "a clock that is set early leaves a wrong asymmetry"},
 	{name: "asymmetries decay"},
 	{"what is congested opens no gate", `-f\.congestedFor`, ``},
 	{name: "a new line is about to learn"},
