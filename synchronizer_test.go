@@ -1,17 +1,15 @@
-// These tests prove how the synchronizer behaves in worlds whose truth is known: what it makes
-// of all that it can be told, what it answers and how far off that may be, what clocks, paths
-// and noise do to it, and what readers see meanwhile. They stand in the order of the source.
-// Counters and stamps are proven in internal/vectors, costs in internal/bench, accuracy on
-// noisy links in internal/sim.
+// These tests prove the parts of the synchronizer, each by itself, and then how the whole behaves
+// in worlds whose truth is known: what it makes of all that it can be told, what it answers and how
+// far off that may be, what clocks, paths and noise do to it, and what readers see meanwhile.
+// Counters and stamps are proven in internal/vectors, snapshots in internal/simtest, costs in
+// internal/bench, accuracy on noisy links in internal/sim.
 package timesync
 
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -211,52 +209,6 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 		t.Fatalf("minimum one-way delay %v, to the peer %v", delay, toPeer)
 	}
 	return true
-}
-
-// ---- Counters ----
-
-// arithmetic is what a counter of so many bits says of two.
-type arithmetic struct {
-	add, sub, inc, dec uint32
-	distance           int32
-	compare            int
-	less               bool
-}
-
-// TestArithmetic: counters are positions on a ring. More of them is proven in internal/vectors.
-func TestArithmetic(t *testing.T) {
-	rng := rand.New(rand.NewPCG(16, 24))
-	for _, c := range []struct {
-		bits uint
-		of   func(a, b uint32) arithmetic
-	}{
-		{16, func(a, b uint32) arithmetic {
-			x, y := NewCounter16(uint64(a)), NewCounter16(uint64(b))
-			return arithmetic{uint32(x.Add(y)), uint32(x.Sub(y)), uint32(x.Inc()), uint32(x.Dec()), x.Distance(y), x.Compare(y), x.Less(y)}
-		}},
-		{23, func(a, b uint32) arithmetic {
-			x, y := Counter23(a), Counter23(b) // what lies above the ring is ignored
-			return arithmetic{uint32(x.Add(y)), uint32(x.Sub(y)), uint32(x.Inc()), uint32(x.Dec()), x.Distance(y), x.Compare(y), x.Less(y)}
-		}},
-		{24, func(a, b uint32) arithmetic {
-			x, y := Counter24(a), Counter24(b)
-			return arithmetic{uint32(x.Add(y)), uint32(x.Sub(y)), uint32(x.Inc()), uint32(x.Dec()), x.Distance(y), x.Compare(y), x.Less(y)}
-		}},
-	} {
-		mask, half := uint32(1)<<c.bits-1, uint32(1)<<(c.bits-1)
-		for range 2000 {
-			a := rng.Uint32()
-			b := a + []uint32{0, 1, mask, half, half - 1, half + 1, rng.Uint32()}[rng.IntN(7)]
-			want := arithmetic{add: (a + b) & mask, sub: (a - b) & mask, inc: (a + 1) & mask, dec: (a - 1) & mask, distance: int32(wrapped(uint64(a), uint64(b), c.bits))}
-			if want.compare = cmp.Compare(want.distance, 0); (a-b)&mask == half { // as far either way
-				want.compare = cmp.Compare(a&mask, b&mask)
-			}
-			want.less = want.compare < 0
-			if got := c.of(a, b); got != want {
-				t.Fatalf("%d bits, %#x and %#x: %+v, want %+v", c.bits, a, b, got, want)
-			}
-		}
-	}
 }
 
 // ---- What a synchronizer is told ----
@@ -555,49 +507,6 @@ func TestNeverAnew(t *testing.T) {
 	}
 }
 
-// TestLongTime: after more than a year what counts from an event is still right, and at any time
-// that a reader asks about.
-func TestLongTime(t *testing.T) {
-	const every, days = 30e6, 400
-	var s TimeSynchronizer
-	now := uint64(1 << 40)
-	s.OnPeerMinDeltaTS24(NewCounter24(5000), now)
-	for range int(days * 86400e6 / every) {
-		s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(now-20_000), now)
-		s.OnPeerMinDeltaTS24(NewCounter24(5000), now)
-		now += every
-	}
-	v, ok := s.Snapshot(now)
-	if off := v.Undisturbed - days*24*time.Hour; !ok || v.Disturbed || off.Abs() > 4*time.Second {
-		t.Errorf("after %d days: undisturbed for %v too much; %v, %v", days, off, v, ok)
-	}
-	if v.Age != every*time.Microsecond || v.ErrorBound < 20*time.Millisecond || v.ErrorBound > 60*time.Millisecond {
-		t.Errorf("after %d days: %v", days, v)
-	}
-	for _, c := range []struct {
-		name             string
-		at               uint64
-		age, undisturbed bool // as long as can be; else 0
-	}{
-		{"292,000 years later", now + 1<<63 - 1<<42, true, true},
-		{"300 years later", now + 300*365*86400e6, true, true},
-		{"300 years before", now - 300*365*86400e6, false, false},
-		{"292,000 years before", now - 1<<63 + 1, false, false},
-	} {
-		v, ok := s.Snapshot(c.at)
-		if !ok || v.ErrorBound != maxOffset*time.Microsecond || v.Age != longest(c.age) || v.Undisturbed != longest(c.undisturbed) {
-			t.Errorf("%s: %v, %v", c.name, v, ok)
-		}
-	}
-}
-
-func longest(yes bool) time.Duration {
-	if yes {
-		return math.MaxInt64
-	}
-	return 0
-}
-
 // TestTenHours: the remote time goes on for hours, with an anchor and without, through
 // more than a ring's worth of silence, and over the wrap of a clock.
 func TestTenHours(t *testing.T) {
@@ -846,26 +755,6 @@ func TestErrorBound(t *testing.T) {
 	}
 }
 
-// TestAge: the age of the last report counts from its receipt, also of one that came first.
-func TestAge(t *testing.T) {
-	var s TimeSynchronizer
-	age := func(at uint64, want time.Duration) {
-		t.Helper()
-		if snapshot, ok := s.Snapshot(at); !ok || snapshot.Age != want {
-			t.Errorf("age %v, ok %v, want %v", snapshot.Age, ok, want)
-		}
-	}
-	s.OnPeerMinDeltaTS24(1000, 5_000_000)
-	s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(7_000_000), 7_008_000)
-	age(8_000_000, 3*time.Second)
-	s.OnPeerMinDeltaTS24(1000, 9_000_000)
-	age(9_000_000, 0)
-	age(9_000_001, time.Microsecond)
-	age(8_000_000, 0)
-	s.OnAuthenticatedDatagramTimestamp(0, 2e12) // the local clock was set
-	age(2e12, 0)
-}
-
 // TestSnapshot: a snapshot says what the other calls say, and counts what happened.
 func TestSnapshot(t *testing.T) {
 	var zero TimeSynchronizer
@@ -968,65 +857,6 @@ func TestNowUsec(t *testing.T) {
 	}
 }
 
-// TestWithin: the reasons, in the order in which they count.
-func TestWithin(t *testing.T) {
-	good := Snapshot{ErrorBound: 20 * time.Millisecond, Age: 15*time.Second - 1, Undisturbed: 15 * time.Second, Disturbed: true}
-	with := func(change func(s *Snapshot)) Snapshot {
-		s := good
-		change(&s)
-		return s
-	}
-	for _, c := range []struct {
-		s    Snapshot
-		want error
-	}{
-		{good, nil},
-		{Snapshot{}, ErrUnsynchronized},
-		{with(func(s *Snapshot) { s.Age, s.Undisturbed, s.ErrorBound = 15*time.Second, 0, time.Hour }), ErrSilent},
-		{with(func(s *Snapshot) { s.Undisturbed, s.ErrorBound = 15*time.Second-1, time.Hour }), ErrDisturbed},
-		{with(func(s *Snapshot) { s.Undisturbed, s.Disturbed = 0, false }), nil}, // no clock was set: there is nothing to wait for
-		{with(func(s *Snapshot) { s.ErrorBound++ }), ErrWide},
-	} {
-		if got := c.s.Within(20 * time.Millisecond); got != c.want {
-			t.Errorf("%v: %v, want %v", c.s, got, c.want)
-		}
-	}
-	if n := testing.AllocsPerRun(100, func() { good.Within(0) }); n != 0 {
-		t.Errorf("Within allocates %v times", n)
-	}
-}
-
-// TestPrinting: what is not known is said to be unknown, in lines and in attributes.
-func TestPrinting(t *testing.T) {
-	known := Snapshot{OffsetUsec: -5, ErrorBound: 20 * time.Millisecond, Jitter: time.Second / 2, JitterKnown: true, Skew: 20, SkewError: 3}
-	unknown := known
-	unknown.Jitter, unknown.JitterKnown, unknown.Disturbed = 0, false, true
-	for _, c := range []struct {
-		s    any
-		want string
-	}{
-		{Snapshot{}, "not synchronized"},
-		{known, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter 500ms, report 0s ago, 0s since the start, 0 steps"},
-		{unknown, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter unknown, report 0s ago, 0s since a clock was set, 0 steps"},
-	} {
-		if got := fmt.Sprint(c.s); got != c.want {
-			t.Errorf("%#v:\n%s, want\n%s", c.s, got, c.want)
-		}
-	}
-	for _, c := range []struct {
-		v    slog.LogValuer
-		want string
-	}{
-		{Snapshot{}, "not synchronized"},
-		{known, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=false steps=0 jitter_s=0.5]"},
-		{unknown, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=true steps=0]"},
-	} {
-		if got := c.v.LogValue().String(); got != c.want {
-			t.Errorf("%#v:\n%s, want\n%s", c.v, got, c.want)
-		}
-	}
-}
-
 // TestLocalTime: it is the first local time at which RemoteTime reaches a reading, whatever
 // the view: it never goes back, and RemoteTime takes it back to within 1 us, or 2 where it runs fast.
 func TestLocalTime(t *testing.T) {
@@ -1058,229 +888,6 @@ func TestLocalTime(t *testing.T) {
 	var s TimeSynchronizer
 	if got, ok := s.LocalTime(5); got != 0 || ok {
 		t.Errorf("before anything is known: %d, %v", got, ok)
-	}
-}
-
-// ---- A snapshot as a mapping ----
-
-// TestSnapshotAt: while nothing is heard, a snapshot says of other times what the synchronizer
-// says, and its bound is never narrower.
-func TestSnapshotAt(t *testing.T) {
-	const seed = 20261125
-	rng := rand.New(rand.NewPCG(seed, 'a'))
-	for range 200 {
-		w := newWorld(rng.Uint64(), rng.Uint64(), 20_000)
-		w.rng, w.ppm, w.jitter = rng, 200*rng.Float64()-100, 2000*rng.Float64()
-		w.run(time.Duration(1+rng.IntN(30)) * time.Second)
-		w.now += 200_000 // nothing is being slewed
-		was, ok := w.a.Snapshot(w.now)
-		if !ok || was.At(w.now) != was {
-			t.Fatalf("seed %d: %+v, %v; as of then %+v", seed, was, ok, was.At(w.now))
-		}
-		for range 20 {
-			at := w.now + uint64(rng.Int64N(600e6))
-			got := was.At(at)
-			want, _ := w.a.Snapshot(at)
-			remote, bound := int64(got.RemoteUsec-want.RemoteUsec), got.ErrorBound-want.ErrorBound
-			if max(remote, -remote) > 1 || got.OffsetUsec != int64(got.RemoteUsec-at) || bound < 0 && want.ErrorBound < maxOffset*time.Microsecond || bound > 4*time.Microsecond ||
-				(got.Age-want.Age).Abs() > 2*time.Microsecond || (got.Undisturbed-want.Undisturbed).Abs() > 2*time.Second ||
-				math.Abs(got.SkewError-want.SkewError) > 1e-6 || got.Steps != want.Steps || got.Skew != want.Skew {
-				t.Fatalf("seed %d: %d us later\n%v, the synchronizer\n%v", seed, at-w.now, got, want)
-			}
-			if again := was.At(w.now + (at-w.now)/3).At(at); again.ErrorBound < got.ErrorBound || again.ErrorBound > got.ErrorBound+3*time.Microsecond {
-				t.Fatalf("seed %d: in two steps %v, in one %v", seed, again, got)
-			}
-			before := was.At(w.now - (at - w.now))
-			if math.Abs(float64(before.ErrorBound-got.ErrorBound)) > 2000 || before.Age < 0 || before.Undisturbed < 0 {
-				t.Fatalf("seed %d: as much earlier %v, later %v", seed, before, got)
-			}
-		}
-	}
-}
-
-// mapped is a mapping that is as wrong as it says, and the truth: the remote clock x us after at is
-// remote + x + rate*x + turns*x*x.
-type mapped struct {
-	Snapshot
-	at, remote  uint64
-	rate, turns float64
-}
-
-// truth returns the remote clock.
-func (m *mapped) truth(localUsec uint64) uint64 {
-	x := float64(int64(localUsec - m.at))
-	return m.remote + (localUsec - m.at) + uint64(int64(math.Floor(m.rate*x+m.turns*x*x)))
-}
-
-// newMapped draws one that was taken at a local time. If sharp is not 0 it is as wrong as it may be,
-// in all that it says to the same side, 1 or -1, and of clocks that nobody has.
-func newMapped(rng *rand.Rand, at uint64, sharp float64) (m mapped) {
-	extreme := func(most float64) float64 {
-		if sharp != 0 {
-			return most * sharp
-		}
-		return most * float64(1-2*rng.IntN(2)) * max(min(2*rng.Float64(), 1), 0.5)
-	}
-	bound := int64(1 + rng.ExpFloat64()*30e3)
-	m = mapped{at: at, remote: rng.Uint64(), rate: 100e-6 * (2*rng.Float64() - 1), turns: -extreme(skewDrift / 2)}
-	if sharp != 0 {
-		bound, m.rate, m.turns = 1e6, 0.1*(2*rng.Float64()-1), 0
-	}
-	m.RemoteUsec = m.remote + uint64(int64(extreme(float64(bound))))
-	m.OffsetUsec = int64(m.RemoteUsec - at)
-	m.ErrorBound = time.Duration(bound+1)*time.Microsecond + time.Duration(rng.IntN(1000)) // 1 us: clocks show whole ones
-	m.SkewError = rng.ExpFloat64() * 20
-	if sharp != 0 {
-		m.SkewError = 5000
-	}
-	m.Skew = m.rate*1e6 + extreme(m.SkewError)
-	m.MinimumOneWayDelay, m.MinimumDelayToPeer = time.Duration(rng.IntN(1e5))*time.Microsecond, time.Duration(rng.IntN(1e5))*time.Microsecond
-	m.Age, m.Undisturbed = time.Duration(rng.IntN(20e3))*time.Millisecond, time.Duration(rng.IntN(30e3))*time.Millisecond
-	m.Steps, m.Disturbed, m.JitterKnown = uint32(rng.IntN(3)), rng.IntN(3) == 0, rng.IntN(2) == 0
-	if m.JitterKnown {
-		m.Jitter = time.Duration(rng.IntN(1e4)) * time.Microsecond
-	}
-	return m
-}
-
-// TestThen: of mappings that are as wrong as they say, one behind the other, the truth lies in the
-// interval of the whole; what may not be relied on in one may not be in the whole.
-func TestThen(t *testing.T) {
-	const seed = 20261125
-	rng := rand.New(rand.NewPCG(seed, 't'))
-	close := 0 // how often the truth uses up nine tenths of the bound
-	for i := range 50_000 {
-		sharp := float64(i%3 - 1)
-		chain := [3]mapped{newMapped(rng, rng.Uint64(), sharp)}
-		taken := chain[0].remote
-		for j := range chain[1:] { // up to a minute away from the last one
-			taken += uint64(rng.Int64N(120e6) - 60e6)
-			chain[j+1] = newMapped(rng, taken, sharp)
-			taken = chain[j+1].remote
-		}
-		a, b, c := chain[0], chain[1], chain[2]
-		ab := a.Then(b.Snapshot)
-		whole := ab.Then(c.Snapshot)
-		at := a.at + uint64(rng.Int64N(120e6)-60e6)
-		got, want := whole.At(at), c.truth(b.truth(a.truth(at)))
-		first, last := got.Interval()
-		off := math.Abs(float64(int64(got.RemoteUsec - want)))
-		if last-first < 1<<63 && want-first > last-first || off > float64(got.ErrorBound.Microseconds()) {
-			t.Fatalf("seed %d, run %d: off by %v us, which is not within %v", seed, i, off, got.ErrorBound)
-		}
-		if off > 0.9*float64(got.ErrorBound.Microseconds()) {
-			close++
-		}
-		other := a.Then(b.Then(c.Snapshot))
-		d, narrower := int64(other.RemoteUsec-whole.RemoteUsec), whole.ErrorBound-other.ErrorBound // wider may be: c is asked there and back
-		if sharp == 0 && (max(d, -d) > 3 || narrower > whole.ErrorBound/1000+5*time.Microsecond || (other.Age-whole.Age).Abs() > 50*time.Millisecond) {
-			t.Fatalf("seed %d, run %d: the first two first %v, the last two first %v", seed, i, whole, other)
-		}
-		bThen := b.At(a.RemoteUsec)
-		const wide = math.MaxInt64
-		if good := a.Within(wide) == nil && bThen.Within(wide) == nil; good != (ab.Within(wide) == nil) {
-			t.Fatalf("seed %d, run %d: %v and %v together %v", seed, i, a.Within(wide), bThen.Within(wide), ab.Within(wide))
-		}
-		if ab.MinimumOneWayDelay != a.MinimumOneWayDelay+b.MinimumOneWayDelay || ab.JitterKnown != (a.JitterKnown && b.JitterKnown) || ab.Jitter != 0 && !ab.JitterKnown {
-			t.Fatalf("seed %d, run %d: %v and %v together %v", seed, i, a, b, ab)
-		}
-		jumped, anew := a.Snapshot, b.Snapshot
-		jumped.Steps++
-		anew.Steps--
-		if jumped.Then(b.Snapshot).Steps == ab.Steps || a.Then(anew).Steps == ab.Steps || jumped.Then(anew).Steps == ab.Steps {
-			t.Fatalf("seed %d, run %d: a jump leaves Steps alone", seed, i)
-		}
-		if a.Then(Snapshot{}) != (Snapshot{}) || (Snapshot{}).Then(a.Snapshot) != (Snapshot{}) {
-			t.Fatal("what is unknown is known behind another one")
-		}
-	}
-	if t.Logf("%d of 50,000 truths are far out in their bound", close); close < 20 {
-		t.Error("the mappings are not as wrong as they say")
-	}
-}
-
-// TestSnapshotInverse: LocalTime is the inverse of At.
-func TestSnapshotInverse(t *testing.T) {
-	const seed = 20261125
-	rng := rand.New(rand.NewPCG(seed, 'i'))
-	for range 20_000 {
-		m := newMapped(rng, rng.Uint64(), 0)
-		if rng.IntN(4) == 0 {
-			m.Skew = 2e5 * (rng.Float64() - 0.5)
-		}
-		want := m.RemoteUsec + uint64(rng.Int64N(1<<42)-1<<41)
-		local := m.LocalTime(want)
-		d, before := int64(m.At(local).RemoteUsec-want), int64(m.At(local-1).RemoteUsec-want)
-		if d < 0 || d > 1 || before >= 0 {
-			t.Fatalf("seed %d: %+v: %d reads %d us more, 1 us before %d", seed, m.Snapshot, local, d, before)
-		}
-	}
-	if got := (Snapshot{}).LocalTime(5); got != 5 {
-		t.Errorf("of nothing %d", got)
-	}
-	for bound, us := range map[time.Duration]uint64{1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, 7 * time.Second: 7e6} {
-		if first, last := (Snapshot{RemoteUsec: 5, ErrorBound: bound}).Interval(); 5-first != us || last-5 != us {
-			t.Errorf("5 us to %v is from %d to %d", bound, int64(first), last)
-		}
-	}
-	if first, last := (Snapshot{}).Interval(); first != 0 || last != math.MaxUint64 || (Snapshot{}).At(7) != (Snapshot{}) {
-		t.Errorf("what is not known is from %d to %d", first, last)
-	}
-}
-
-// TestSnapshotTravels: what arrives is never better than what was sent, and hardly worse.
-func TestSnapshotTravels(t *testing.T) {
-	const seed = 20261125
-	rng := rand.New(rand.NewPCG(seed, 'm'))
-	for i := range 20_000 {
-		sent := newMapped(rng, rng.Uint64(), 0).Snapshot
-		for range i % 3 {
-			sent = sent.Then(newMapped(rng, sent.RemoteUsec, 0).Snapshot)
-		}
-		wire, err := sent.AppendBinary([]byte("before"))
-		var got Snapshot
-		if err2 := got.UnmarshalBinary(wire[len("before"):]); err != nil || err2 != nil || len(wire) > len("before")+64 {
-			t.Fatalf("seed %d: %+v: %d bytes, %v, %v", seed, sent, len(wire), err, err2)
-		}
-		if got.RemoteUsec != sent.RemoteUsec || got.OffsetUsec != sent.OffsetUsec || got.Steps != sent.Steps || got.Disturbed != sent.Disturbed || got.JitterKnown != sent.JitterKnown ||
-			got.ErrorBound < sent.ErrorBound || got.ErrorBound >= sent.ErrorBound+time.Microsecond || got.Age < sent.Age || got.Age > sent.Age+time.Millisecond ||
-			got.Undisturbed > sent.Undisturbed || math.Abs(got.Skew-sent.Skew) > 3e-4 || got.SkewError < sent.SkewError+math.Abs(got.Skew-sent.Skew)-1e-12 || got.SkewError > sent.SkewError+1e-3 {
-			t.Fatalf("seed %d: %+v arrives as\n%+v", seed, sent, got)
-		}
-		for _, at := range []int64{-1e7, 0, 1e6, 1e9} {
-			if a, b := got.At(sent.localUsec()+uint64(at)), sent.At(sent.localUsec()+uint64(at)); a.ErrorBound < b.ErrorBound {
-				t.Fatalf("seed %d: %+v arrives as %+v", seed, b, a)
-			}
-		}
-	}
-	good := newMapped(rng, 1, 0).Snapshot
-	for _, nothing := range []Snapshot{{}, {ErrorBound: 2 * time.Hour}, {ErrorBound: -1}, {RemoteUsec: 7}, {ErrorBound: 1, Skew: math.NaN()}, {ErrorBound: 1, Skew: math.Inf(-1)},
-		{ErrorBound: 1, Skew: 6e5}, {ErrorBound: 1, SkewError: 2e6}, {ErrorBound: 1, SkewError: math.NaN()}, {ErrorBound: math.MaxInt64, RemoteUsec: 5}} {
-		wire, _ := nothing.AppendBinary(nil)
-		got := good
-		if err := got.UnmarshalBinary(wire); err != nil || got != (Snapshot{}) {
-			t.Errorf("%+v arrives as %+v, %v", nothing, got, err)
-		}
-	}
-	vague := Snapshot{ErrorBound: 1, Jitter: time.Hour, Age: -1, Undisturbed: math.MinInt64, MinimumOneWayDelay: -5, MinimumDelayToPeer: math.MaxInt64}
-	wire, _ := vague.AppendBinary(nil)
-	got := good
-	if err := got.UnmarshalBinary(wire); err != nil || got != (Snapshot{ErrorBound: time.Microsecond, MinimumDelayToPeer: math.MaxUint32 * time.Microsecond}) {
-		t.Errorf("%+v arrives as %+v, %v", vague, got, err)
-	}
-	wire, _ = good.AppendBinary(nil)
-	got = good
-	for i := range wire {
-		if err := got.UnmarshalBinary(wire[:i]); !errors.Is(err, ErrLength) || got != good {
-			t.Errorf("%d of %d bytes: %v", i, len(wire), err)
-		}
-	}
-	for i, b := range map[int]byte{0: 2, 1: 4} {
-		bad := bytes.Clone(wire)
-		bad[i] = b
-		if err := got.UnmarshalBinary(bad); err == nil || got != good {
-			t.Errorf("with %d in byte %d: %v", b, i, err)
-		}
 	}
 }
 
