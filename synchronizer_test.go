@@ -211,6 +211,768 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 	return true
 }
 
+// ---- The parts, each by itself ----
+
+// scene is what a line is told: the fastest datagrams of buckets above a true level, us.
+type scene struct {
+	line
+	x      float64
+	rng    *rand.Rand
+	jitter float64
+	truth  func(x float64) float64
+	trip   func(x float64) float64
+	told   []point // all candidates; y is the delta
+}
+
+// newScene begins with a line of which nothing is known but a level.
+func newScene(seed uint64, jitter float64, truth func(x float64) float64) *scene {
+	s := &scene{rng: rand.New(rand.NewPCG(seed, 'l')), jitter: jitter, truth: truth, trip: func(float64) float64 { return 40e3 }}
+	s.line = line{level: truth(0) + jitter, meanResidual: second, spacing: bucketTime, best: noPoint}
+	s.widenSlope(priorSkew)
+	return s
+}
+
+// run tells the line one datagram in each 0.2 s, and calls each whenever it was laid anew.
+func (s *scene) run(until float64, each func()) {
+	for ; s.x < until; s.x += bucketTime {
+		queued := s.rng.ExpFloat64() * s.jitter
+		delta := s.truth(s.x) + queued
+		y := float32(delta - s.levelAt(s.x))
+		if y < 0 {
+			s.lower(-y)
+			y = 0
+		}
+		s.addCandidate(s.x, y, float32(s.trip(s.x)+queued))
+		s.told = append(s.told, point{float32(s.x), float32(delta), 0})
+		if s.x+1-s.end >= float64(s.spacing) {
+			s.endSpan(s.x+1, float32(s.jitter/2))
+			each()
+		}
+	}
+}
+
+func constant(ppm float64) func(x float64) float64 {
+	return func(x float64) float64 { return 5000 + ppm*1e-6*x }
+}
+
+// TestLine: the line lies below all its points and touches one, the points are datagrams that came,
+// and the slope is as wrong as its sigma says: a little more often far out than a Gaussian.
+func TestLine(t *testing.T) {
+	const worlds = 200
+	for _, jitter := range []float64{20, 300, 3000, 10_000} {
+		for _, wander := range []float64{0, 1} { // ppm
+			for _, until := range []float64{1e6, 3e6, 10e6, 60e6, 300e6} {
+				within, sum := [7]int{}, 0.0 // so many sigmas
+				for seed := range uint64(worlds) {
+					rng := rand.New(rand.NewPCG(seed, 'w'))
+					ppm, phase := 200*rng.Float64()-100, 7*rng.Float64()
+					truth := func(x float64) float64 { return 5000 + ppm*1e-6*x + wander*100*math.Sin(x/100e6+phase) }
+					s := newScene(seed, jitter, truth)
+					s.run(until, func() { s.check(t, seed) })
+					off := math.Abs(s.slope-(truth(s.x+1)-truth(s.x-1))/2) / float64(s.sigma)
+					sum += off / worlds
+					for k := range within {
+						if off <= float64(k) {
+							within[k]++
+						}
+					}
+					if window := s.x - s.end - float64(s.points[0].x); window > longestWindow+2*float64(s.spacing) || jitter > 1000 && window < min(s.x, 60e6)/2-1e6 {
+						t.Errorf("seed %d, jitter %v us: the points span %.1f s of %.1f", seed, jitter, window/1e6, s.x/1e6)
+					}
+				}
+				if within[1] < worlds*70/100 || within[2] < worlds*92/100 || within[3] < worlds*97/100 || within[6] < worlds || sum < 0.1 {
+					t.Errorf("jitter %v us, %v ppm of wander, %v s, seeds 0 to %d: within 0 to 6 sigmas %v, %.2f on the average", jitter, wander, until/1e6, worlds-1, within, sum)
+				}
+			}
+		}
+	}
+}
+
+// check demands that the line, just laid anew, lies as high as its points allow, and that these are
+// datagrams which came.
+func (s *scene) check(t *testing.T, seed uint64) {
+	t.Helper()
+	const rounding = 0.1 // us: of points in float32
+	low := float32(math.Inf(1))
+	for i, p := range s.points[:s.n] {
+		low = min(low, p.y)
+		x := s.end + float64(p.x)
+		told := s.told[int(math.Round(x/bucketTime))]
+		if d := s.levelAt(x) + float64(p.y) - float64(told.y); math.Abs(d) > 1 || i > 0 && p.x <= s.points[i-1].x {
+			t.Fatalf("seed %d, %.1f s: point %d is %v us from the datagram; %+v", seed, s.x/1e6, i, d, s.line)
+		}
+	}
+	if low < -rounding || s.n >= fitPoints && low > rounding {
+		t.Fatalf("seed %d, %.1f s: the lowest of %d points is %v us above the line", seed, s.x/1e6, s.n, low)
+	}
+}
+
+// TestHull: the secant of the lower hull is that which the definition gives: at each time the hull is
+// the lowest line between any two points around it.
+func TestHull(t *testing.T) {
+	for seed := range uint64(2000) {
+		rng := rand.New(rand.NewPCG(seed, 'h'))
+		points := make([]point, fitPoints+rng.IntN(maxPoints-fitPoints+1))
+		x, jitter := -1e8*rng.Float64(), math.Exp(10*rng.Float64())
+		for i := range points {
+			x += 1 + rng.ExpFloat64()*1e6
+			points[i] = point{float32(x), float32(rng.ExpFloat64() * jitter), 0}
+		}
+		first, last := float64(points[0].x), float64(points[len(points)-1].x)
+		hull := func(at float64) float64 {
+			low := math.Inf(1)
+			for _, p := range points {
+				for _, q := range points {
+					if a, b := float64(p.x), float64(q.x); a < b && a <= at && at <= b {
+						low = min(low, float64(p.y)+(at-a)/(b-a)*float64(q.y-p.y))
+					}
+				}
+			}
+			return low
+		}
+		want := (hull(last-(last-first)/4) - hull(first+(last-first)/4)) / ((last - first) / 2)
+		if slope, span := secant(points); math.Abs(slope-want) > 1e-5*jitter/span || span != last-first {
+			t.Fatalf("seed %d: slope %v over %v us, want %v; %v", seed, slope, span, want, points)
+		}
+	}
+}
+
+// TestSpansDouble: where there is no room for another point, of each two the faster one stays.
+func TestSpansDouble(t *testing.T) {
+	s := newScene(1, 10_000, constant(0))
+	s.run((maxPoints+1)*bucketTime, func() {})
+	before := s.line
+	s.run(s.x+bucketTime, func() {})
+	if before.n != maxPoints || s.n != maxPoints/2+1 || s.spacing != 2*before.spacing {
+		t.Fatalf("%d points, then %d, %v us apart", before.n, s.n, s.spacing)
+	}
+	for i, p := range s.points[:maxPoints/2] {
+		a, b := before.points[2*i], before.points[2*i+1]
+		if b.y < a.y {
+			a = b
+		}
+		if d := p.x - a.x + bucketTime; max(d, -d) > 1 {
+			t.Errorf("point %d came %v us too late", i, d)
+		}
+	}
+}
+
+// TestSlopeOfPath: the slope of a path is none of a clock. A well-known slope stays while points come
+// later by 50 ppm and the round trip grows by as much. Half of the lines follow in 90 s, and all in
+// 160 s, where the round trip does not grow or is not known.
+func TestSlopeOfPath(t *testing.T) {
+	const seeds, begins, old, ramp = 100, 120e6, 20e-6, 50e-6
+	later := func(x float64) float64 { return ramp * max(x-begins, 0) }
+	for name, trip := range map[string]func(float64) float64{
+		"grows":   func(x float64) float64 { return 40e3 + later(x) },
+		"stays":   func(float64) float64 { return 40e3 },
+		"unknown": func(float64) float64 { return math.NaN() },
+	} {
+		soon, followed := 0, 0
+		for seed := range uint64(seeds) {
+			s := newScene(seed, 100, func(x float64) float64 { return old*x + later(x) })
+			s.trip = trip
+			s.run(begins+90e6, func() {})
+			if math.Abs(s.slope-old) > 3e-6 {
+				soon++
+			}
+			s.run(begins+160e6, func() {})
+			if math.Abs(s.slope-old-ramp) < 3e-6 {
+				followed++
+			}
+		}
+		if name == "grows" && soon > 0 || name != "grows" && (soon < seeds*4/10 || followed < seeds) {
+			t.Errorf("seeds 0 to %d, the round trip %s: %d slopes follow in 90 s, %d in 160 s", seeds-1, name, soon, followed)
+		}
+	}
+}
+
+// way is a floor and the datagrams that it is told, as an association does: one in 10 ms, whose delta
+// is level, plus exponential jitter.
+type way struct {
+	floor
+	bucket bucket
+	x      float64
+	rng    *rand.Rand
+	jitter float64
+	level  float64
+	events [outlier + 1]int
+	moved  float32 // by the last event that moved the floor
+}
+
+// newWay returns one that has known its level for a minute.
+func newWay(seed uint64, jitter float64) *way {
+	w := &way{rng: rand.New(rand.NewPCG(seed, 'f')), jitter: jitter, level: 50e3}
+	w.start(w.level + w.jitter)
+	w.bucket.begin(0)
+	w.run(60)
+	w.events = [outlier + 1]int{}
+	return w
+}
+
+// run lets so many seconds of datagrams come.
+func (w *way) run(s float64) {
+	for end := w.x + s*1e6; w.x < end; w.x += 10e3 {
+		if w.x-w.bucket.from >= bucketTime {
+			e := w.endBucket(w.x, tripState{now: float32(math.NaN()), room: float32(math.Inf(1))}, &w.bucket)
+			w.note(e)
+			w.bucket.begin(w.x)
+			w.bucket.count = 0
+		}
+		w.tell(w.rng.ExpFloat64() * w.jitter)
+	}
+}
+
+// tell hands in a datagram that is so late.
+func (w *way) tell(late float64) event {
+	w.bucket.count++
+	y, e := w.datagram(w.x, uint64(int64(w.level+late)), &w.bucket)
+	w.note(e)
+	switch e.kind {
+	case outlier:
+		return e
+	case lowered:
+		w.bucket.lower(int32(-e.by))
+	case fell:
+		w.bucket.begin(w.x)
+	}
+	w.bucket.add(int32(y))
+	return e
+}
+
+func (w *way) note(e event) {
+	if w.events[e.kind]++; e.kind == fell || e.kind == rose {
+		w.moved = e.by
+	}
+}
+
+// TestFloor: what happens to a floor that has known its path for a minute, and what it says of it.
+func TestFloor(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		happen func(w *way, far float64)     // far is well beyond all gates, us
+		want   func(e [outlier + 1]int) bool // what it says
+		by     float64                       // far: by how much the floor moves
+	}{
+		{"calm", func(w *way, _ float64) { w.run(60) },
+			func(e [outlier + 1]int) bool { return e[refitted] > 0 && e[congested] < 4 && e[outlier] == 0 }, 0},
+		{"two early ones in each second", func(w *way, far float64) {
+			for range 30 {
+				w.tell(-far)
+				w.tell(-2 * far)
+				w.run(1)
+			}
+		}, func(e [outlier + 1]int) bool { return e[outlier] == 60 && e[fell] == 0 }, 0},
+		{"two early ones, and a third later in the bucket", func(w *way, far float64) {
+			w.tell(-far)
+			w.tell(-far)
+			w.tell(w.jitter)
+			w.tell(-far)
+		}, func(e [outlier + 1]int) bool { return e[outlier] == 3 && e[fell] == 0 }, 0},
+		{"three early ones in a row", func(w *way, far float64) {
+			w.tell(-far)
+			w.tell(-2 * far)
+			w.tell(-1.5 * far)
+			w.level -= 2 * far
+			w.run(30)
+		}, func(e [outlier + 1]int) bool { return e[outlier] == 2 && e[fell] == 1 && e[rose] == 0 }, -2},
+		{"an early one in each fifth of a second", func(w *way, far float64) {
+			for range 6 {
+				w.tell(-far)
+				w.run(0.2)
+			}
+		}, func(e [outlier + 1]int) bool { return e[outlier] >= 3 && e[fell] == 1 }, -1},
+		{"a datagram a little faster", func(w *way, _ float64) {
+			if e := w.tell(w.levelAt(w.x) - w.level - 7); e.kind != lowered || e.by > -6 || e.by < -8 {
+				w.events[fell] = 99
+			}
+		}, func(e [outlier + 1]int) bool { return e[lowered] == 1 && e[fell] == 0 }, 0},
+		{"a queue of 9 s", func(w *way, far float64) {
+			w.level += far
+			w.run(9)
+			w.level -= far
+			w.run(1)
+		}, func(e [outlier + 1]int) bool { return e[congested] > 40 && e[congested] < 50 && e[fell]+e[rose] == 0 }, 0},
+		{"a queue of 25 s that grows", func(w *way, far float64) {
+			for range 125 {
+				w.level += far
+				w.run(0.2)
+			}
+			w.level -= 125 * far
+		}, func(e [outlier + 1]int) bool { return e[congested] > 120 && e[fell]+e[rose] == 0 }, 0},
+		{"a path that is longer for 9.5 s", func(w *way, far float64) {
+			w.level += far
+			w.run(9.5)
+			w.level -= far
+		}, func(e [outlier + 1]int) bool { return e[congested] > 40 && e[rose] == 0 }, 0},
+		{"a path that is longer for 12 s", func(w *way, far float64) {
+			w.level += far
+			w.run(12)
+		}, func(e [outlier + 1]int) bool { return e[congested] >= 49 && e[rose] == 1 && e[fell] == 0 }, 1},
+	} {
+		for _, jitter := range []float64{0, 20, 300, 3000} {
+			for seed := range uint64(20) {
+				w := newWay(seed, jitter)
+				far, before, tolerable := 500+10*jitter, w.level, 20+jitter/10
+				c.happen(w, far)
+				off := w.levelAt(w.x) - before - c.by*far
+				if !c.want(w.events) || math.Abs(off) > tolerable || c.by != 0 && math.Abs(float64(w.moved)-c.by*far) > tolerable {
+					t.Errorf("%s: jitter %v us, seed %d: events %v, the last level shift by %v us; %.0f us off", c.name, jitter, seed, w.events, w.moved, off)
+					break
+				}
+			}
+		}
+	}
+}
+
+// TestGates: the spread is how late the fastest of the 20 datagrams of a bucket are on the average, as
+// long as most buckets come near the floor, and the gates follow it.
+func TestGates(t *testing.T) {
+	for _, jitter := range []float64{100, 1000, 10_000} {
+		for seed := range uint64(20) {
+			w := newWay(seed, jitter)
+			for _, factor := range []float64{1, 5, 1} {
+				w.jitter = factor * jitter
+				w.run(120)
+				fastest := w.jitter / 20
+				upper, lower := (w.upperGate(w.x)-hostJitter)/gateSpreads, (w.lowerGate(w.x)-hostJitter)/gateSpreads
+				if float64(upper) < fastest/2 || float64(upper) > 1.5*fastest+10 || lower > 2*upper {
+					t.Errorf("jitter %v us, seed %d: gates of %v and %v times 8 us; the fastest are %v us late; events %v", w.jitter, seed, upper, lower, fastest, w.events)
+				}
+			}
+		}
+	}
+}
+
+// TestPeerReports: a peer counts as an original until four reports are none of one, and for 64 new ones
+// after each that is; repeated ones do not count. Reports of one of ours have their quality.
+func TestPeerReports(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 'p'))
+		p, others, needed, last := peer{legacy: legacyReports}, 0, legacyReports, Counter24(0)
+		for i := range 400 {
+			c := 1 + Counter24(rng.Uint32N(1<<24-2))
+			if seed%3 != 0 || i > 200 { // one of ours
+				c = c.marked(Counter24(rng.IntN(legacyMark)))
+			}
+			if rng.IntN(3) == 0 && last != 0 {
+				c = last
+			}
+			if c%marks == legacyMark {
+				others, needed = 0, longRun
+			} else if c != last {
+				others++
+			}
+			want := report{raw: uint64(c) * 8, quality: c % marks}
+			if others < needed {
+				want.quality, want.repeated = legacyMark, c == last
+			}
+			if got := p.decode(c); got != want || p.isLegacy() != (others < needed) || p.last != c {
+				t.Fatalf("seed %d, report %d: %+v, want %+v; %+v", seed, i, got, want, p)
+			}
+			last = c
+		}
+	}
+}
+
+// TestOriginals: sixty reports of an original, whatever its minima are, have the mark of one among
+// them, and are all decoded as its from then on.
+func TestOriginals(t *testing.T) {
+	for seed := range uint64(1000) {
+		rng := rand.New(rand.NewPCG(seed, 'o'))
+		p, marked, taken := peer{legacy: legacyReports}, false, 0
+		for range 60 {
+			c := 1 + Counter24(rng.Uint32N(1<<24-2))
+			marked = marked || c%marks == legacyMark
+			if r := p.decode(c); r.quality == legacyMark {
+				taken++
+			} else if marked {
+				t.Fatalf("seed %d: %+v of an original after its mark", seed, r)
+			}
+		}
+		if !marked || !p.isLegacy() || taken < 30 {
+			t.Errorf("seed %d: %d of 60 reports are an original's", seed, taken)
+		}
+	}
+}
+
+// TestPeerNoise: the noise is the mean of what reports are off by, but learns from none outside of the
+// dead band. Where the peer is no original, what may be rounding moves the floor by an eighth.
+func TestPeerNoise(t *testing.T) {
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 'n'))
+		p, size := peer{legacy: uint8(seed%2) * legacyReports}, 200*rng.Float32()
+		for range 300 {
+			d, before := size*float32(rng.NormFloat64()), p.noise
+			moved := p.update(d, 2*size)
+			switch {
+			case abs(d) >= 2*size && p.noise != before,
+				p.isLegacy() && moved != d,
+				!p.isLegacy() && abs(d) <= rounding && abs(moved-d/8) > 1e-3,
+				!p.isLegacy() && abs(d) > rounding && abs(abs(d)-abs(moved)-rounding*7/8) > 1e-3,
+				moved*d < 0, p.noise < 0, p.noise > 5*hostJitter:
+				t.Fatalf("seed %d: a report %v us off moves the floor by %v, the noise from %v to %v of %v", seed, d, moved, before, p.noise, size)
+			}
+		}
+		if p.noise < size/4 || p.noise > 1.5*size { // the mean of a half Gaussian is 0.8 of it
+			t.Errorf("seed %d: noise %v of %v us", seed, p.noise, size)
+		}
+		sent, first, lasted, by := 1e15*rng.Float64(), NewCounter24(rng.Uint64()), 1e6+1e9*rng.Float64(), rng.Int32N(1<<22)-1<<21
+		if moved, lasted := p.moved(sent); moved != 0 || !math.IsInf(lasted, 1) {
+			t.Errorf("nothing was confirmed, but it moved by %v in %v us", moved, lasted)
+		}
+		p.last = first | 1
+		p.confirm(sent)
+		p.last = NewCounter24(uint64(first|1) + uint64(int64(by)))
+		if moved, took := p.moved(sent + lasted); moved != 8*float64(by) || math.Abs(took-lasted) > 1e3 {
+			t.Errorf("seed %d: moved by %v us in %v, not by %v in %v", seed, moved, took, 8*by, lasted)
+		}
+	}
+}
+
+// trial is an arbiter and what a path and clocks do: it sees none of them but in looks.
+type trial struct {
+	arbiter
+	rng      *rand.Rand
+	toHere   float64 // us: one-way delays
+	toPeer   float64
+	off      float64 // us: the offset that it makes, minus the truth
+	deadBand float64
+	stepped  bool // a clock was set once
+	set      bool // it said that one was set early
+	legacy   bool
+	slack    [2]float32
+}
+
+// newTrial has known a symmetric path of 40 ms for so many seconds, which may be none.
+func newTrial(seed uint64, s float64) *trial {
+	r := &trial{rng: rand.New(rand.NewPCG(seed, 'b')), toHere: 20e3, toPeer: 20e3, deadBand: 250, slack: [2]float32{20e3, 20e3}}
+	r.restart(40e3)
+	r.run(s)
+	return r
+}
+
+func (r *trial) look() look {
+	noise := (r.rng.Float64() - 0.5) * r.deadBand // of either floor
+	return look{
+		roundTrip:  float32(r.toHere + r.toPeer + noise),
+		correction: float32(r.off - (r.toPeer-r.toHere)/2),
+		deadBand:   float32(r.deadBand), spread: 10, legacy: r.legacy,
+	}
+}
+
+// run looks each fifth of a second, and returns the farthest that the offset was off.
+func (r *trial) run(s float64) (worst float64) {
+	for range int(5 * s) {
+		r.set = r.learn(bucketTime, r.look(), false, false, r.stepped) || r.set
+		r.decay(bucketTime, r.look(), r.slack)
+		l := r.look()
+		r.off += float64(r.correct(l) - l.correction)
+		worst = max(worst, math.Abs(r.off))
+	}
+	return worst
+}
+
+// lasts returns for how many seconds the offset stays less than by from the truth.
+func (r *trial) lasts(by float64) (s float64) {
+	for ; s < 1000 && math.Abs(r.off) < by; s++ {
+		r.run(1)
+	}
+	return s
+}
+
+// TestArbiter: what a path that changes one way, or a clock that is set, does to the offset.
+func TestArbiter(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 'A'))
+		longer := (1 - 2*float64(seed%2)) * 1000 * math.Exp(rng.Float64()*3.5) // us: of the way to here, else of that to the peer
+		few := 250.0                                                           // us: a dead band
+		change := func(r *trial) {
+			if longer > 0 {
+				r.toHere += longer
+			} else {
+				r.toPeer -= longer
+			}
+		}
+		fail := func(what string, got any) {
+			t.Helper()
+			t.Errorf("seed %d, a way longer by %.0f us, %s: %v", seed, longer, what, got)
+		}
+		wrong := math.Abs(longer) / 4 // half of what the offset is off where the path is taken for symmetric
+
+		r := newTrial(seed, 60)
+		change(r)
+		if off := r.run(200); off > few {
+			fail("off by", off)
+		}
+		if kept := r.lasts(wrong); kept < 30 || kept > 60 { // of 235 s: it was learnt after 15
+			fail("kept for s", kept)
+		}
+		if r.run(60); math.Abs(math.Abs(r.off)-2*wrong) > few || r.asymmetry != 0 || r.set {
+			fail("in the end", r.off)
+		}
+
+		r = newTrial(seed, 60)
+		change(r)
+		off := r.run(100)
+		r.toHere, r.toPeer = 20e3, 20e3
+		if off = max(off, r.run(300)); off > few || abs(r.asymmetry) > float32(few) {
+			fail("and back: off by", off)
+		}
+
+		r = newTrial(seed, 60)
+		change(r)
+		r.run(30)
+		r.adjusted = true
+		if kept := r.lasts(wrong); kept < 125 || kept > 145 {
+			fail("after the offset jumped, kept for s", kept)
+		}
+
+		r = newTrial(seed, 10)
+		change(r)
+		r.run(30)
+		r.adjusted, r.slack = true, [2]float32{} // what the interval confirms, it keeps for longer
+		if kept := r.lasts(wrong); kept < 225 || kept > 245 {
+			fail("where the interval confirms the offset, kept for s", kept)
+		}
+
+		known := 8 + 60*rng.Float64()
+		r = newTrial(seed, known)
+		r.stepped = true
+		change(r)
+		if kept := r.lasts(wrong); kept < min(2*known, 220)+10 || kept > min(2*known, 220)+25 {
+			fail("after a clock was set, kept for s", []float64{kept, known})
+		}
+
+		r = newTrial(seed, 60)
+		change(r)
+		r.run(100)
+		r.off += longer
+		if r.run(1); math.Abs(r.off) > few {
+			fail("and a clock set by as much: off by", r.off)
+		}
+
+		r = newTrial(seed, 60)
+		change(r)
+		r.run(100)
+		r.toHere, r.toPeer, r.off = 20e3, 20e3, r.off+float64(r.asymmetry)
+		if r.run(1); math.Abs(r.off) > few {
+			fail("and back as a clock was set: off by", r.off)
+		}
+
+		r = newTrial(seed, 3)
+		r.toHere, r.toPeer = r.toHere-2e3, r.toPeer-2e3
+		if r.run(0.2); abs(r.reference-36e3) > float32(few) || !r.warmingUp() {
+			fail("a shorter round trip in warm-up", r.reference)
+		}
+		r = newTrial(seed, 10)
+		r.toHere, r.toPeer = r.toHere-2e3, r.toPeer-2e3
+		if r.run(10); abs(r.reference-40e3) > float32(few) || r.warmingUp() {
+			fail("a shorter round trip later", r.reference)
+		}
+		if r.run(10); abs(r.reference-36e3) > float32(few) {
+			fail("a shorter round trip after 20 s", r.reference)
+		}
+	}
+}
+
+// TestMatches: a floor is late by what the round trip became shorter where a clock was set, and the
+// peer has told it.
+func TestMatches(t *testing.T) {
+	const s = second
+	for _, c := range []struct {
+		name      string
+		known     float64 // s
+		lack      float64 // us, by which the round trip is shorter
+		rise      float32 // us
+		congested float32 // us
+		abrupt    bool
+		want      bool
+	}{
+		{"a clock was set", 60, 5000, 5000, 0.2 * s, true, true},
+		{"no datagram is near, nor late for long", 60, 5000, 5000, 0, false, true},
+		{"nearly by as much", 60, 5000, 5280, 0, true, true},
+		{"too much for the dead band and the spread", 60, 5000, 5400, 0, true, false},
+		{"too little", 60, 5000, 4600, 0, true, false},
+		{"more than half as much again", 60, 300, 620, 0, true, false},
+		{"a queue", 60, 0, 5000, 9 * s, true, false},
+		{"within the dead band", 60, 240, 240, 0, true, false},
+		{"a longer round trip", 60, -5000, -5000, 0, true, false},
+		{"at the start, suddenly", 3, 5000, 5000, 4 * s, true, false},
+		{"at the start, for long", 3, 5000, 5000, 5 * s, true, true},
+		{"at the start, by and by", 3, 5000, 5000, 1 * s, false, true},
+		{"at the start, by and by and not for long", 3, 5000, 5000, 0.8 * s, false, false},
+		{"at the start, not quite by as much", 3, 900, 1210, 5 * s, true, false},
+	} {
+		r := newTrial(1, c.known)
+		l := look{roundTrip: r.reference - float32(c.lack), deadBand: 250, spread: 10}
+		if got := r.matches(c.rise, l, c.congested, c.abrupt); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// TestFirstFall: in the first seconds one floor falls, which passes for the end of a queue. If the other
+// one rises by as much, so that the round trip is as long as before, a clock was set.
+func TestFirstFall(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		known float64 // s, when the other floor rises
+		falls float64 // us
+		back  float64 // us, by which the other rises
+		rises bool    // the first floor itself rises again: it was a queue
+		want  bool
+	}{
+		{"by as much", 5, 20e3, 20e3, false, true},
+		{"by half as much", 5, 20e3, 10e3, false, false},
+		{"by a little more", 5, 300, 500, false, false},
+		{"the first one rises again", 5, 20e3, 20e3, true, false},
+		{"after half a minute", 40, 20e3, 20e3, false, false},
+	} {
+		r := newTrial(1, 2)
+		r.fall(2e6, float32(-c.falls), true, 250)
+		r.toHere -= c.falls
+		r.run(c.known - 2)
+		if c.rises {
+			r.fall(4e6, float32(c.falls), true, 250)
+		}
+		r.toPeer += c.back
+		if r.run(5); r.set != c.want {
+			t.Errorf("%s: a clock was set: %v", c.name, r.set)
+		}
+	}
+}
+
+// span is an interval, and the truth: two clocks that run apart by less than the interval widens, and
+// delays of half a millisecond and more.
+type span struct {
+	interval
+	rng           *rand.Rand
+	x             float64 // us
+	offset, truth float64 // us
+	limits        [2][]limit
+}
+
+// limit is what a datagram or a report says: the truth is not beyond at, us, as of x.
+type limit struct{ at, x float64 }
+
+const widens = 1e-5
+
+func newSpan(seed uint64) *span {
+	s := &span{rng: rand.New(rand.NewPCG(seed, 'i')), interval: interval{event: -settledTime}}
+	s.set(maxOffset, maxOffset)
+	s.offset = 1000 * s.rng.NormFloat64()
+	return s
+}
+
+// run lets so many buckets pass, after which come reports now and then.
+func (s *span) run(buckets int, confirmed bool, each func()) {
+	for range buckets {
+		from := s.x
+		s.x += bucketTime * math.Ceil(math.Exp(4*s.rng.Float64()-2))
+		s.widen(float32(widens*(s.x-from)), float32(widens*(s.x-from)))
+		limit0 := limit{s.truth - 500 - 5000*s.rng.ExpFloat64(), from}
+		s.truth += widens * (s.x - from) * (2*s.rng.Float64() - 1)
+		limit1 := limit{s.truth + 500 + 5000*s.rng.ExpFloat64(), s.x}
+		if s.rng.IntN(10) == 0 { // the offset is adjusted
+			d := 100 * s.rng.NormFloat64()
+			s.offset += d
+			s.set(s.slack[lower]+float32(d), s.slack[upper]-float32(d))
+		}
+		s.datagram(s.x, widens, s.offset-limit0.at, from)
+		s.limits[lower] = append(s.limits[lower], limit0)
+		if s.rng.IntN(3) == 0 {
+			s.report(s.x, limit1.at-s.offset, confirmed)
+			s.limits[upper] = append(s.limits[upper], limit1)
+		}
+		each()
+	}
+}
+
+// inside reports whether the truth is in the interval.
+func (s *span) inside() bool {
+	off := s.truth - s.offset
+	return -off <= float64(s.slack[lower])+0.1 && off <= float64(s.slack[upper])+0.1
+}
+
+// TestInterval: the truth is inside, the interval is what all limits leave, and while no clock is set
+// none is said to have been.
+func TestInterval(t *testing.T) {
+	for seed := range uint64(100) {
+		s := newSpan(seed)
+		s.run(300, seed%2 == 0, func() {
+			want := [2]float64{maxOffset, maxOffset}
+			for _, l := range s.limits[lower] {
+				want[lower] = min(want[lower], s.offset-l.at+widens*(s.x-l.x))
+			}
+			for _, l := range s.limits[upper] {
+				want[upper] = min(want[upper], l.at-s.offset+widens*(s.x-l.x))
+			}
+			for side, w := range want {
+				if got := float64(s.slack[side]); math.Abs(got-w) > 1 && w < maxOffset {
+					t.Fatalf("seed %d, %.1f s: slack %d is %v, want %v", seed, s.x/1e6, side, got, w)
+				}
+			}
+			if !s.inside() || s.stepped() || float64(s.bound()) < math.Abs(s.truth-s.offset) {
+				t.Fatalf("seed %d, %.1f s: %v us from the truth, bound %v: %+v", seed, s.x/1e6, s.truth-s.offset, s.bound(), s.interval)
+			}
+		})
+	}
+}
+
+// TestClockStep: what was known before a clock was set is not believed for long: after three buckets
+// and a report the truth is inside again, however small the step was.
+func TestClockStep(t *testing.T) {
+	for seed := range uint64(300) {
+		s := newSpan(seed)
+		confirmed, nothing := seed%3 != 0, func() {}
+		s.run(100, confirmed, nothing)
+		s.truth += 100 * math.Exp(7*s.rng.Float64()) * float64(1-2*int(seed%2))
+		s.clockStep(s.x)
+		set, limits := s.x, len(s.limits[upper])
+		s.run(30, confirmed, func() {
+			if s.renew == 0 && len(s.limits[upper]) > limits && !s.inside() {
+				t.Errorf("seed %d: %.1f s after a step %v us from the truth: %+v", seed, (s.x-set)/1e6, s.truth-s.offset, s.interval)
+			}
+		})
+		was := s.event
+		if s.clockStep(was + 0.9e6); !s.stepped() || was < set || s.event != was {
+			t.Errorf("seed %d: a step at %.1f s is noticed twice: %+v", seed, set/1e6, s.interval)
+		}
+		if s.clockStep(s.x + 60e6); s.event != s.x+60e6 {
+			t.Errorf("seed %d: another step is not noticed: %+v", seed, s.interval)
+		}
+	}
+}
+
+// TestContradiction: where no offset is left, a clock was set: it is said so after two reports, and the
+// truth is inside again. If the peer only extrapolated, that was wrong, and its limit gives way.
+func TestContradiction(t *testing.T) {
+	for seed := range uint64(300) {
+		s := newSpan(seed)
+		confirmed, nothing := seed%3 != 0, func() {}
+		s.run(100, confirmed, nothing)
+		set := s.x
+		s.truth += 100e3 * float64(1-2*int(seed%2))
+		gaveWay := false
+		s.run(30, confirmed, func() {
+			if gaveWay = gaveWay || s.slack[upper] > 1e6; s.stepped() && !s.inside() {
+				t.Errorf("seed %d: %.1f s after the step %v us from the truth: %+v", seed, (s.x-set)/1e6, s.truth-s.offset, s.interval)
+			}
+		})
+		switch {
+		case confirmed && (!s.stepped() || s.event < set || s.event > set+20e6 || !s.inside()):
+			t.Errorf("seed %d: a clock set at %.1f s, said so at %.1f; %v us from the truth: %+v", seed, set/1e6, s.event/1e6, s.truth-s.offset, s.interval)
+		case !confirmed && (s.stepped() || !gaveWay && !s.inside()):
+			t.Errorf("seed %d: extrapolated, but %+v", seed, s.interval)
+		}
+		s.run(200, confirmed, nothing)
+		if quiet := float64(s.undisturbed(s.x)); confirmed && (quiet != s.x-s.event || s.event > set+20e6 || !s.inside()) {
+			t.Errorf("seed %d: in the end undisturbed for %v s; %+v", seed, quiet/1e6, s.interval)
+		}
+	}
+}
+
 // ---- What a synchronizer is told ----
 
 func TestNotYet(t *testing.T) {
