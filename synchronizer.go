@@ -17,14 +17,59 @@ import (
 //	the synchronizer and its inputs
 //	its answers
 //	the association: both ways together
-//	the way to the peer, from its reports
+//	the reports of the other way
 //	the arbiter between path and clock
 //	the interval that contains the offset: the error bound
 //	the delay floor of one way: gates, level shifts
 //	the line below the fastest datagrams: level and slope
 //	what readers see
 //
-// MODEL
+// # The model
+//
+// Times called x are microseconds of the local clock since the first datagram; all else is in
+// microseconds, too. "In" is the way from the peer, "out" the way to it.
+//
+// The state:
+//
+//	r      offset: remote minus local clock
+//	s      skew: how fast r changes
+//	A, B   delay of the fastest datagrams in, and out
+//
+// What is measured:
+//
+//	delta_in(x)  = time of receipt - stamp       = A + queue - r(x)   each datagram
+//	delta_out(x) = the same at the peer           = B + queue + r(x)   its least, in the peer's reports
+//
+// What is assumed:
+//
+//	queue >= 0, and now and then hardly more than 0
+//	r(x) = r + s*x; s changes by 0.1 ppm a second at most, but where a clock is set or slewed
+//	A and B stay as they are, but where the path changes
+//
+// What follows. Deltas that do not queue lie on a straight line below all others, the delay floor:
+//
+//	floor_in(x) = A - r(x)        its slope is -s                          types line, floor
+//	floor_out(x) = B + r(x)       its slope is s                           association.toPeer
+//
+// The sum of both floors contains no clock, their difference contains both:
+//
+//	round trip = floor_in + floor_out          = A + B
+//	midpoint   = (floor_out - floor_in) / 2    = r + (B - A)/2
+//
+// So one end alone cannot tell a longer way from a clock that was set, both together can: a clock
+// changes the midpoint and never the round trip; where one way becomes longer by d, the round trip
+// does so, too, and the midpoint is off by d/2. The offset is what was right at the reference
+// round trip, and moves no farther than this allows:
+//
+//	|r - midpoint - asymmetry| <= |round trip - reference| / 2             type arbiter
+//	asymmetry = r - midpoint while the round trip is the reference one, 0 at the start
+//
+// No delay is negative: A >= 0 and B >= 0. So the truth is in
+//
+//	r - (floor_in + r) <= truth <= r + (floor_out - r)                     type interval
+//
+// while no clock is set, and a little farther away each second, since s is not known exactly. If
+// no truth is left, a clock was set. docs/DESIGN.md derives each mechanism.
 
 // ---- The synchronizer and its inputs ----
 
@@ -65,14 +110,17 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 		b.add(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
-	return s.slowPath(remoteSendTS24, localRecvUsec)
+	return s.slowPath(remoteSendTS24, y, localRecvUsec)
 }
 
-// slowPath takes a datagram that ends the bucket or may change more.
-func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time.Duration, ok bool) {
+// slowPath takes a datagram that ends the bucket or may change more. It is y above the floor as the
+// fast path knows it.
+func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) (owd time.Duration, ok bool) {
 	b := &s.bucket
 	raw := deltaOf(stamp, localUsec)
-	if !s.both.sane(b.from) {
+	lasted := float64(int64(localUsec-s.base)) - b.from
+	soon := s.both.isCalm() && lasted >= 0 && lasted < 2*second && s.both.own.n <= maxPoints
+	if !soon && !s.both.sane(b.from) {
 		s.start(raw, localUsec)
 	}
 	x := s.advance(localUsec)
@@ -84,6 +132,11 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, localUsec uint64) (owd time
 		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
 		b.count = 1
 		b.begin(x)
+		if soon && s.both.isCalm() && !s.both.dirty && uint64(y) < maxDelta && b.span > 0 { // the fast path still knows the floor
+			b.span = uint32(localUsec-b.at) + bucketTime
+			b.add(int32(y))
+			return time.Duration(int64(b.delay)+y) * time.Microsecond, true
+		}
 	}
 	above := s.both.datagram(x, raw, silence, b)
 	s.publish(x)
@@ -140,7 +193,7 @@ func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
 // A report of 0 is ignored: an original that has heard nothing sends it, and MinDeltaTS24 never
 // returns it.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
-	if minDelta = NewCounter24(uint64(minDelta)); minDelta == 0 { // rule: an original that has heard nothing says 0
+	if minDelta = NewCounter24(uint64(minDelta)); minDelta == 0 {
 		return
 	}
 	if !s.both.begun() {
@@ -243,14 +296,22 @@ func (s *TimeSynchronizer) publish(x float64) {
 // the first report.
 func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()&synced != 0 }
 
-// MinDeltaTS24 returns what to report to the peer at localUsec: the receive time
-// minus the send stamp of a datagram that does not queue, in units of 8 us. ok is
-// false before the first datagram.
+// MinDeltaTS24 returns what to report to the peer at localUsec: the receive time minus the send
+// stamp of a datagram that does not queue, now, in units of 8 us modulo 2^24. ok is false before
+// the first datagram.
 //
-// The report modulo 3 is a quality mark, which costs at most 8 us: 1 if a datagram confirms the
-// floor to 100 us, 0 if it is a guess. The peer's error bound uses only confirmed ones. 2 shows an
-// original, which reports old minima. A report of 0 would say that nothing was heard; 2^24-1 stands
-// for it.
+// The remainder of the report by 3 is its quality, for which it is moved by at most one unit:
+//
+//	1  confirmed: so recent a datagram was so near to the floor that the floor is at most 100 us
+//	   too low, with what is not known of the clocks' rates since: 6 standard errors of the slope.
+//	   The peer's error bound rests on these alone, but for Settled after the start or a set clock
+//	0  extrapolated: the floor is where the line says
+//	2  never returned: an original says it, which reports minima of 10 s. One such report and the
+//	   peer counts as an original until 60 reports, each unlike the one before, had another
+//	   quality. The error bound then allows for a minimum 11 s old: 0.4 ms at 40 ppm
+//
+// 0 would say that nothing was heard: 2^24-1 is returned for it, which reads as extrapolated. The
+// report is at most 13 us off the floor, 21 us where 0 was avoided.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	var v view
 	if s.published.load(&v); v.state&reported == 0 {
@@ -769,13 +830,16 @@ func (a *association) sane(from float64) bool {
 		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry < far && abs(r.firstFall) < 8*ring &&
+		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.firstFall) < 8*ring &&
 		a.unreviewed >= 0 && a.unreviewed <= 8*second
 }
 
 // advance carries the offset and the peer's floor on to x: both change as the clocks run apart, and
 // what is not known of that widens the interval.
 func (a *association) advance(x float64) {
+	if x == a.at {
+		return
+	}
 	dt := x - a.at
 	d := a.own.slope * dt
 	a.offset, a.toPeer, a.at = a.offset-d, a.toPeer-d, x
@@ -862,6 +926,9 @@ func (a *association) markDirty() {
 	}
 }
 
+// isCalm reports whether buckets that keep the floor need no review yet.
+func (a *association) isCalm() bool { return a.calm && a.unreviewed >= 0 && a.unreviewed < calmTime }
+
 // unchanged reports whether the round trip is the reference one but for the rounding of both floors.
 func (a *association) unchanged() bool {
 	return abs(a.roundTrip()-a.arbiter.reference) < 2*rounding
@@ -921,10 +988,13 @@ func (a *association) limitAfterFall(x float64, d float32, limit float64, side i
 // endBucket ends the bucket and reports whether all of it was congested. Most buckets keep the
 // floor, and both ways are then looked at together only now and then.
 func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
-	a.advance(x)
+	if !a.isCalm() || a.own.isDue(x) {
+		a.advance(x)
+	}
 	a.unreviewed += min(float32(x-b.from), second) // long ones say little about what they span
-	if a.known && b.fastest < math.MaxInt32 {
-		a.interval.datagram(x, a.dispersion(), a.delay()+float64(b.fastest), b.from)
+	if a.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renew > 0) {
+		a.advance(x)
+		a.interval.datagram(x, a.delay()+float64(b.fastest)+a.dispersion()*(x-b.from))
 	}
 	if rise := a.own.rise(); a.known && rise > second { // what makes all datagrams so late is a clock
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
@@ -936,7 +1006,7 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 		a.arbiter.fall(x, e.by, true, a.deadBand())
 	}
 	a.dirty = a.dirty || e.visible || a.interval.renew > 0
-	if a.known && (e.kind != kept || a.dirty || !a.calm || a.unreviewed > calmTime) {
+	if a.known && (e.kind != kept || a.dirty || !a.isCalm()) {
 		a.review(x, e, b)
 	}
 	return e.kind == congested
@@ -949,6 +1019,7 @@ func (a *association) tripState() tripState {
 		return t
 	}
 	s, deadBand := a.roundTrip(), a.deadBand()
+	t.stable = abs(s-a.arbiter.reference) < deadBand
 	if !a.peer.isLegacy() {
 		t.now = s
 	}
@@ -960,6 +1031,7 @@ func (a *association) tripState() tripState {
 
 // review looks at both ways together.
 func (a *association) review(x float64, e event, b *bucket) {
+	a.advance(x)
 	dt := a.unreviewed
 	a.unreviewed, a.calm = 0, false
 	a.stepPending = a.stepPending && a.interval.undisturbed(x) <= warmUp // later, reports of before have all arrived
@@ -968,7 +1040,7 @@ func (a *association) review(x float64, e event, b *bucket) {
 	l := a.look()
 	if e.kind != congested {
 		a.learn(x, dt, l)
-	} else if a.arbiter.shorten(l, a.own.residual) {
+	} else if a.arbiter.shorten(l, a.own.residual) { // rule: a shorter round trip of congested datagrams counts in warm-up
 		a.own.congestedFor = bucketTime // whether they are late for as long as a matched step asks for counts anew
 	}
 	a.updateOffset()
@@ -1319,7 +1391,7 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 			r.restart(l.roundTrip)
 			return true
 		}
-		if r.candidateAge > settledTime && !extrapolated { // rule: another round trip is learnt
+		if r.candidateAge > settledTime && !extrapolated { // rule: another round trip that lasts is learnt
 			r.adopt(l, stepped)
 		}
 	}
@@ -1330,8 +1402,8 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 func (r *arbiter) adopt(l look, stepped bool) {
 	if r.asymmetry == 0 {
 		r.expiry = longestQueue
-		if stepped { // rule: clocks that are set leave wrong asymmetries
-			r.expiry = min(2*r.age, r.expiry)
+		if stepped && r.age < 2*settledTime { // rule: a clock that is set early leaves a wrong asymmetry
+			r.expiry = 2 * r.age
 		}
 	}
 	r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0
@@ -1445,12 +1517,10 @@ func (i *interval) set(below, above float32) {
 	i.slack[lower], i.slack[upper] = min(max(below, -maxOffset), maxOffset), min(max(above, -maxOffset), maxOffset)
 }
 
-// datagram takes the fastest datagram of a bucket, which arrived after from: it was under
-// way for delay if the offset is right.
-func (i *interval) datagram(x, dispersion, delay, from float64) {
-	below := float32(delay + dispersion*(x-from))
-	if below < i.slack[lower] && i.renew == 0 || i.renew == 1 || i.renew == 2 {
-		i.set(below, i.slack[upper])
+// datagram takes the fastest datagram of a bucket: the truth is at most so far below the offset.
+func (i *interval) datagram(x, below float64) {
+	if float32(below) < i.slack[lower] && i.renew == 0 || i.renew == 1 || i.renew == 2 {
+		i.set(float32(below), i.slack[upper])
 	}
 	i.renew -= min(i.renew, 1)
 	if i.excludesItself(x) {
@@ -1667,14 +1737,15 @@ func (f *floor) shift(x float64, d float32) {
 	f.restart(x)
 	f.level += float64(d)
 	f.residual -= d
-	f.congestedFor, f.least, f.persists, f.gap, f.lastNear, f.shiftedUp = 0, 0, false, 0, x, d > 0
+	f.congestedFor, f.least, f.persists, f.gap, f.lastNear, f.surprisedFor, f.shiftedUp = 0, 0, false, 0, x, 0, d > 0
 	f.outliers, f.earlyBuckets, f.earlyNow = 0, 0, false
 }
 
 // tripState is what the association says of the round trip at the end of a bucket.
 type tripState struct {
-	now  float32 // us: round trip of a datagram on the floor; NaN while it is not known well
-	room float32 // us: by so much the floor may rise before the round trip is longer than that
+	now    float32 // us: round trip of a datagram on the floor; NaN while it is not known well
+	stable bool    // it is the reference one: no queue grows, so another slope is a clock that is slewed
+	room   float32 // us: by so much the floor may rise before the round trip is longer than that
 }
 
 // endBucket looks at the fastest datagrams of a bucket and says what happened: the floor was kept,
@@ -1707,7 +1778,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
 		return e
 	}
-	fit := f.refit(x, b)
+	fit := f.refit(x, trip.stable, b)
 	if e.kind == kept {
 		e.kind = fit.kind
 	}
@@ -1722,7 +1793,7 @@ func (f *floor) accept(b *bucket, roundTrip float32) {
 }
 
 // refit ends the line's span if it is due.
-func (f *floor) refit(x float64, b *bucket) event {
+func (f *floor) refit(x float64, stable bool, b *bucket) event {
 	span := longestWindow
 	if f.n >= fitPoints {
 		span = min(max(b.from-f.end-float64(f.points[0].x), congestedTime), longestWindow)
@@ -1734,11 +1805,11 @@ func (f *floor) refit(x float64, b *bucket) event {
 		f.widenSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
 		return event{kind: refitted}
 	}
-	if x-f.end < float64(f.spacing) {
+	if !f.isDue(x) {
 		return event{}
 	}
 	slope := f.slope
-	f.endSpan(x, f.spread)
+	f.endSpan(x, f.spread, stable)
 	d := level - f.levelAt(x)
 	f.gap = max(f.gap+float32(d), 0)
 	return event{kind: refitted, visible: d != 0 || f.slope != slope}
@@ -1840,6 +1911,7 @@ type line struct {
 	sigma        float32 // standard deviation of the slope
 	best         point   // fastest datagram since end, or noPoint
 	n            uint8   // points
+	surprisedFor uint16  // buckets for which points have told another slope; 0 when they do not
 	points       [maxPoints]point
 }
 
@@ -1887,9 +1959,12 @@ func (l *line) addCandidate(x float64, y, roundTrip float32) {
 	}
 }
 
+// isDue reports whether the span under way is over.
+func (l *line) isDue(x float64) bool { return x-l.end >= float64(l.spacing) }
+
 // endSpan makes a point of the fastest datagram since the last one, and fits the line if
 // there are enough.
-func (l *line) endSpan(x float64, spread float32) {
+func (l *line) endSpan(x float64, spread float32, stable bool) {
 	dt := float32(x - l.end)
 	if l.loweredBy > hostJitter+gateSpreads*min(l.meanResidual, spread) { // rule: a line that sinks starts anew
 		l.restart(x)
@@ -1911,7 +1986,7 @@ func (l *line) endSpan(x float64, spread float32) {
 	l.points[l.n] = best
 	l.n++
 	if points := l.points[:l.n]; l.n >= fitPoints {
-		l.fit(points, spread, evicted)
+		l.fit(points, spread, stable, evicted)
 	} else if points[0].x < -congestedTime { // rule: few points are recent ones
 		for len(points) > 1 && points[0].x < -congestedTime {
 			points = points[1:] // so few say nothing about the slope, and old ones nothing
@@ -1945,7 +2020,7 @@ func (l *line) makeRoom() (evicted int) {
 
 // fit finds the slope of the line, and lays it below the points. Slopes are known as Gaussians: what
 // is kept is the mean of prior and points, weighted by their variances.
-func (l *line) fit(points []point, spread float32, evicted int) {
+func (l *line) fit(points []point, spread float32, stable bool, evicted int) {
 	turn, span := secant(points)
 	low, third, mean := residuals(points, turn)
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
@@ -1964,10 +2039,17 @@ func (l *line) fit(points []point, spread float32, evicted int) {
 	}
 	d := slope - prior
 	// At first only what most crystals do is known, and a clock may be further off, but none so far.
-	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew // rule: surprises need knowledge
-	surprising := known && d*d > 4*4*(priorVar+fitVar) && !ramps          // rule: surprises
-	if surprising {
-		fitVar = d * d
+	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew
+	surprising := known && d*d > 4*4*(priorVar+fitVar) && !ramps // rule: one surprising slope is not believed
+	if !surprising {
+		l.surprisedFor = 0
+	} else if fitVar = d * d; stable {
+		l.surprisedFor += uint16(l.spacing / bucketTime)
+	}
+	if l.surprisedFor > congestedTime/bucketTime { // rule: another slope that lasts is believed
+		priorVar = min(d*d, 4*maxSkew*maxSkew)
+		l.n = uint8(copy(points, points[l.n/2:]))
+		points = points[:l.n]
 	}
 	turn = min(max(prior+priorVar/(priorVar+fitVar)*d, -maxSkew), maxSkew) - l.slope
 	low, _, mean = residuals(points, turn)

@@ -76,7 +76,7 @@ func TestGoldenSessions(t *testing.T) {
 				a, b := summarize(ours[bits]), summarize(theirs[bits])
 				t.Logf("%-24s original peer %-5v TS%d: %4d events, error mean/p95/max %s us, original's %s us", session[0].Name, original, bits, len(ours[bits]), a, b)
 				// In one session the first two datagrams to A queue alike to 2 us, so that the next,
-				// faster ones pass for strays: for a few seconds the error is up to twice the original's.
+				// faster ones pass for early outliers: for a few seconds the error is up to twice the original's.
 				if session[0].Name == "deltas_cross_24bit_wrap" {
 					b.mean, b.p95, b.max = 1.5*b.mean, 2*b.p95, 2*b.max
 				}
