@@ -1,16 +1,19 @@
 // These fuzz targets prove that no input breaks what must always hold: what a counter writes
 // reads back, an expanded counter lies in its interval, no order of calls and no stamp or
-// report panics or leaves a state that clean traffic does not mend.
+// report panics or leaves a state that clean traffic does not mend. The world that they play in is
+// that of synchronizer_test.go, too.
 
 package timesync
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -295,6 +298,196 @@ func FuzzRecovery(f *testing.F) {
 			}
 		}
 	})
+}
+
+// ---- The world of these tests and those of synchronizer_test.go ----
+
+// wrapped returns a-b the shorter way round on a ring of 2^bits microseconds.
+func wrapped(a, b uint64, bits uint) int64 { return int64((a-b)<<(64-bits)) >> (64 - bits) }
+
+// world is two synchronizers and a path between them whose truth is known.
+type world struct {
+	path
+	a, b   TimeSynchronizer
+	now    uint64 // A's clock, microseconds
+	offset uint64 // B's clock minus A's at start
+	start  uint64 // A's clock when B's showed start+offset
+	rng    *rand.Rand
+	queued [2]float64 // the jitter of to A, to B
+	heard  original   // what B heard, if it is one
+	sent   int
+	onOWD  func(owd time.Duration, truth uint64) // of each datagram to A; may be nil
+}
+
+// path is what a world has unless more is said: no noise, no skew, and a datagram each way every
+// 50 ms.
+type path struct {
+	ppm      float64 // by which B's clock is faster
+	delay    uint64  // of either way, microseconds
+	longer   uint64  // by which the way from B to A takes longer than that
+	every    uint64  // microseconds from datagram to datagram; 0 is 50 ms
+	reports  int     // every so many datagrams a report; 0 is 10
+	burst    int     // so many datagrams in a row share their jitter; 0 is 1
+	jitter   float64 // mean of the exponential jitter of either way, microseconds
+	lost     float64 // share of the datagrams
+	mute     bool    // reports are lost
+	original bool    // B reports as an original
+}
+
+// original reports as a C++ original does: the least delta of 10 s, whatever its last bits.
+type original []struct{ at, delta uint64 }
+
+func (o *original) datagram(stamp Counter24, at uint64) {
+	*o = append(*o, struct{ at, delta uint64 }{at, (at - uint64(stamp)<<3) >> 3})
+	for (*o)[0].at+10e6 < at {
+		*o = (*o)[1:]
+	}
+}
+
+func (o original) report() Counter24 {
+	least := NewCounter24(o[0].delta)
+	for _, d := range o {
+		if c := NewCounter24(d.delta); c.Less(least) {
+			least = c
+		}
+	}
+	return least
+}
+
+// tolerance is allowed to a world without noise and skew. What the roundings cost
+// exactly is in TestRoundTripError of internal/vectors.
+const tolerance = 50 * time.Microsecond
+
+// newWorld starts A's clock at now and B's at now+offset.
+func newWorld(now, offset, delay uint64) *world {
+	return &world{now: now, start: now, offset: offset, path: path{delay: delay}}
+}
+
+// remote returns B's clock at A's time now.
+func (w *world) remote(now uint64) uint64 {
+	return now + w.offset + uint64(int64(w.ppm*float64(now-w.start)/1e6))
+}
+
+// queue returns how long the next datagram to A (0) or B (1) queues.
+func (w *world) queue(to int) uint64 {
+	if w.jitter == 0 {
+		return 0
+	}
+	if w.sent%max(w.burst, 1) == 0 {
+		w.queued[to] = w.rng.ExpFloat64() * w.jitter
+	}
+	return uint64(w.queued[to])
+}
+
+// run exchanges datagrams and reports. Not all stamps fall on the same microsecond of a unit.
+func (w *world) run(d time.Duration) {
+	every, reports := cmp.Or(w.every, 50_000)+3, cmp.Or(w.reports, 10)
+	for end := w.now + uint64(d.Microseconds()); int64(end-w.now) > 0; w.now += every {
+		atA, atB := w.now+w.delay+w.longer+w.queue(0), w.remote(w.now+w.delay+w.queue(1))
+		toA, toB := LocalTimeToDatagramTS24(w.remote(w.now)), LocalTimeToDatagramTS24(w.now)
+		reportA, okA := w.a.MinDeltaTS24(w.now)
+		reportB, okB := w.b.MinDeltaTS24(w.remote(w.now))
+		here, there := w.lost == 0 || w.rng.Float64() >= w.lost, w.lost == 0 || w.rng.Float64() >= w.lost
+		if here {
+			if owd, ok := w.a.OnAuthenticatedDatagramTimestamp(toA, atA); ok && w.onOWD != nil {
+				w.onOWD(owd, atA-w.now)
+			}
+		}
+		if there {
+			w.b.OnAuthenticatedDatagramTimestamp(toB, atB)
+			if w.original {
+				w.heard.datagram(toB, atB)
+			}
+		}
+		if w.sent++; w.sent%reports == 2%reports && !w.mute {
+			if w.original && len(w.heard) > 0 {
+				reportB = w.heard.report()
+			}
+			if okB && here {
+				w.a.OnPeerMinDeltaTS24(reportB, atA)
+			}
+			if okA && there {
+				w.b.OnPeerMinDeltaTS24(reportA, atB)
+			}
+		}
+	}
+}
+
+// end is one of the two, the time that its clock shows, and what it should say of the other's.
+type end struct {
+	s            *TimeSynchronizer
+	local, truth uint64
+}
+
+func (w *world) ends() [2]end {
+	remote := w.remote(w.now)
+	return [2]end{{&w.a, w.now, remote}, {&w.b, remote, w.now}}
+}
+
+// err returns the larger error of the two offsets. ok is false if one is not known.
+func (w *world) err() (err time.Duration, ok bool) {
+	ok = true
+	for _, end := range w.ends() {
+		got, known := remoteNear(end.s, end.local, end.truth)
+		err, ok = max(err, (time.Duration(got-end.truth)*time.Microsecond).Abs()), ok && known
+	}
+	return err, ok
+}
+
+// check demands that both offsets are known and right.
+func (w *world) check(t *testing.T, what string, within time.Duration) {
+	t.Helper()
+	if err, ok := w.err(); !ok || err > within {
+		t.Fatalf("%s: error %v, ok %v; now %#x, offset %#x, delay %d us", what, err, ok, w.now, w.offset, w.delay)
+	}
+}
+
+// known returns what all answers say about whether the offset is known. They
+// must agree, with zeros if it is not.
+func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
+	t.Helper()
+	delay, ok := s.MinimumOneWayDelay()
+	toPeer, okToPeer := s.MinimumDelayToPeer()
+	snapshot, okSnapshot := s.Snapshot(local)
+	remote, okRemote := remoteNear(s, local, near)
+	ts23, ok23 := s.ToRemoteTime23(local)
+	ts16, ok16 := s.ToRemoteTime16(local)
+	ppm, okSkew := s.Skew()
+	bound, okBound := s.ErrorBound(local)
+	if ok != s.IsSynchronized() || ok != okRemote || ok != ok23 || ok != ok16 || ok != okBound || ok != okToPeer || ok != okSnapshot {
+		t.Fatalf("at %#x: MinimumOneWayDelay %v, IsSynchronized %v, RemoteTime %v, TS23 %v, TS16 %v, ErrorBound %v, MinimumDelayToPeer %v, Snapshot %v", local, ok, s.IsSynchronized(), okRemote, ok23, ok16, okBound, okToPeer, okSnapshot)
+	}
+	// SkewError grows with the time from what was heard last, where Skew judges.
+	if surely := ok && snapshot.SkewError <= 25; surely && !okSkew || okSkew && !ok || snapshot.MinimumDelayToPeer != toPeer {
+		t.Fatalf("at %#x: Skew %v, MinimumDelayToPeer %v; %v", local, okSkew, toPeer, snapshot)
+	}
+	if !(math.Abs(ppm) <= 1000.5) { // nor NaN
+		t.Fatalf("skew %v ppm", ppm)
+	}
+	far, _ := s.ErrorBound(local + 1<<63) // 292,000 years
+	if bound < 0 || ok && max(bound, far) != maxOffset*time.Microsecond {
+		t.Fatalf("at %#x: bound %v, at the other end of time %v", local, bound, far)
+	}
+	if !ok {
+		if delay != 0 || toPeer != 0 || remote != 0 || ts23 != 0 || ts16 != 0 || bound != 0 || ppm != 0 {
+			t.Fatalf("not known, but %v, %v, %#x, %v, %v, bound %v, %v ppm", delay, toPeer, remote, ts23, ts16, bound, ppm)
+		}
+		return false
+	}
+	// All three say the same instant, rounded to their units.
+	if d := int64(remote - near); d < -1<<25 || d >= 1<<25 {
+		t.Fatalf("RemoteTime(%#x, %#x) = %#x is not the nearest", local, near, remote)
+	}
+	if want := NewCounter23((remote + 4) / 8); ts23 != want {
+		t.Fatalf("at %#x: TS23 %v, but RemoteTime %#x says %v", local, ts23, remote, want)
+	}
+	if want := NewCounter16((remote + 256) / 512); ts16 != want {
+		t.Fatalf("at %#x: TS16 %v, but RemoteTime %#x says %v", local, ts16, remote, want)
+	}
+	if delay < 0 || toPeer < 0 {
+		t.Fatalf("minimum one-way delay %v, to the peer %v", delay, toPeer)
+	}
+	return true
 }
 
 // remoteNear returns the remote time nearest to near: the offset is known modulo 67.1 s.
