@@ -1,4 +1,4 @@
-// These fuzz targets prove that no input breaks what must always hold: what a counter writes
+// These fuzz targets prove that no input breaks what must always be true: what a counter writes
 // reads back, an expanded counter lies in its interval, no order of calls and no stamp or
 // report panics or leaves a state that clean traffic does not mend. The world that they play in is
 // that of synchronizer_test.go, too.
@@ -71,7 +71,7 @@ func fuzzCodec(t *testing.T, wire []byte, n int, set encoding.BinaryUnmarshaler,
 }
 
 // FuzzSnapshot: any bytes are an error, or a mapping that says no more than they do, whose bound
-// never narrows, and whose interval holds what it says.
+// never narrows, and whose interval contains what it says.
 func FuzzSnapshot(f *testing.F) {
 	for _, s := range []Snapshot{{}, {ErrorBound: 20 * time.Millisecond, RemoteUsec: 1 << 40, OffsetUsec: -5, Skew: 20, SkewError: 3, Age: time.Second}} {
 		wire, _ := s.AppendBinary(nil)
@@ -158,13 +158,13 @@ func (in *tape) take(n int) uint64 {
 	return binary.LittleEndian.Uint64(word[:])
 }
 
-// seen is what a synchronizer was told since it was new.
-type seen struct{ datagram, report bool }
+// inputs is what a synchronizer was told since it was new.
+type inputs struct{ datagram, report bool }
 
 // play feeds the calls on the tape to the synchronizers of w and checks after each
-// call what must always hold.
+// call what must always be true.
 func play(t *testing.T, w *world, in tape) {
-	var told [2]seen
+	var told [2]inputs
 	for calls := 0; len(in) > 0 && calls < 2000; calls++ {
 		op := in.take(1)
 		side := int(op & 1)
@@ -207,7 +207,7 @@ func play(t *testing.T, w *world, in tape) {
 		case 7:
 			if in.take(1)%8 == 0 {
 				s.Reset()
-				told[side] = seen{}
+				told[side] = inputs{}
 			}
 		}
 		if s.both.begun() && !s.both.sane(s.bucket.from) {
@@ -256,7 +256,7 @@ func callSeeds() (seeds [][]byte) {
 	return seeds
 }
 
-// FuzzCalls: no sequence of calls breaks what must always hold, and Reset forgets
+// FuzzCalls: no sequence of calls breaks what must always be true, and Reset forgets
 // all of it.
 func FuzzCalls(f *testing.F) {
 	for _, seed := range callSeeds() {
@@ -276,7 +276,7 @@ func FuzzCalls(f *testing.F) {
 
 // recovery is how much of a clean exchange, 20 datagrams a second, makes good whatever
 // went before without a Reset: to a millisecond, or half the round trip if that is more.
-// A correction that holds a wrong offset is let go of by then, and the bound is right.
+// A wrong asymmetry has decayed by then, and the bound is right.
 const recovery = 400 * time.Second
 
 // FuzzRecovery: a long clean exchange leads back to the right offset after any

@@ -30,24 +30,24 @@ import (
 // scene is what a line is told: the fastest datagrams of buckets above a true level, us.
 type scene struct {
 	line
-	x      float64
-	rng    *rand.Rand
-	jitter float64
-	truth  func(x float64) float64
-	trip   func(x float64) float64
-	stable bool    // the round trip is what it was
-	told   []point // all candidates; y is the delta
+	x         float64
+	rng       *rand.Rand
+	jitter    float64
+	truth     func(x float64) float64
+	roundTrip func(x float64) float64
+	stable    bool    // the round trip is what it was
+	told      []point // all candidates; y is the delta
 }
 
 // newScene begins with a line of which nothing is known but a level.
 func newScene(seed uint64, jitter float64, truth func(x float64) float64) *scene {
-	s := &scene{rng: rand.New(rand.NewPCG(seed, 'l')), jitter: jitter, truth: truth, trip: func(float64) float64 { return 40e3 }}
+	s := &scene{rng: rand.New(rand.NewPCG(seed, 'l')), jitter: jitter, truth: truth, roundTrip: func(float64) float64 { return 40e3 }}
 	s.line = line{level: truth(0) + jitter, meanResidual: second, spacing: bucketTime, best: noPoint}
 	s.widenSlope(priorSkew)
 	return s
 }
 
-// run tells the line one datagram in each 0.2 s, and calls each whenever it was laid anew.
+// run gives the line one datagram in each 0.2 s, and calls each whenever it was laid anew.
 func (s *scene) run(until float64, each func()) {
 	for ; s.x < until; s.x += bucketTime {
 		queued := s.rng.ExpFloat64() * s.jitter
@@ -57,7 +57,7 @@ func (s *scene) run(until float64, each func()) {
 			s.lower(-y)
 			y = 0
 		}
-		s.addCandidate(s.x, y, float32(s.trip(s.x)+queued))
+		s.addCandidate(s.x, y, float32(s.roundTrip(s.x)+queued))
 		s.told = append(s.told, point{float32(s.x), float32(delta), 0})
 		if s.x+1-s.end >= float64(s.spacing) {
 			s.endSpan(s.x+1, float32(s.jitter/2), s.stable)
@@ -180,7 +180,7 @@ func TestSlopeOfPath(t *testing.T) {
 	const begins, old, ramp = 120e6, 20e-6, 50e-6
 	later := func(x float64) float64 { return ramp * max(x-begins, 0) }
 	for _, c := range []struct {
-		trip   string
+		name   string
 		of     func(x float64) float64
 		stays  float64 // s, for which the slope stays
 		begun  float64 // s, until it is another one
@@ -192,7 +192,7 @@ func TestSlopeOfPath(t *testing.T) {
 	} {
 		for seed := range uint64(100) {
 			s := newScene(seed, 100, func(x float64) float64 { return old*x + later(x) })
-			s.trip, s.stable = c.of, c.stable
+			s.roundTrip, s.stable = c.of, c.stable
 			stays, follows := 0.0, math.Inf(1) // s
 			s.run(begins+200e6, func() {
 				since := (s.x - begins) / 1e6
@@ -204,7 +204,7 @@ func TestSlopeOfPath(t *testing.T) {
 				}
 			})
 			if stays < c.stays || follows > c.begun {
-				t.Errorf("seed %d, the round trip %s: the slope stays for %.0f s, and is the new one after %.0f s", seed, c.trip, stays, follows)
+				t.Errorf("seed %d, the round trip %s: the slope stays for %.0f s, and is the new one after %.0f s", seed, c.name, stays, follows)
 			}
 		}
 	}
@@ -242,12 +242,12 @@ func (w *way) run(s float64) {
 			w.bucket.begin(w.x)
 			w.bucket.count = 0
 		}
-		w.tell(w.rng.ExpFloat64() * w.jitter)
+		w.hear(w.rng.ExpFloat64() * w.jitter)
 	}
 }
 
-// tell hands in a datagram that is so late.
-func (w *way) tell(late float64) event {
+// hear hands in a datagram that is so late.
+func (w *way) hear(late float64) event {
 	w.bucket.count++
 	y, e := w.datagram(w.x, uint64(int64(w.level+late)), &w.bucket)
 	w.note(e)
@@ -281,32 +281,32 @@ func TestFloor(t *testing.T) {
 			func(e [outlier + 1]int) bool { return e[refitted] > 0 && e[congested] < 4 && e[outlier] == 0 }, 0},
 		{"two early ones in each second", func(w *way, far float64) {
 			for range 30 {
-				w.tell(-far)
-				w.tell(-2 * far)
+				w.hear(-far)
+				w.hear(-2 * far)
 				w.run(1)
 			}
 		}, func(e [outlier + 1]int) bool { return e[outlier] == 60 && e[fell] == 0 }, 0},
 		{"two early ones, and a third later in the bucket", func(w *way, far float64) {
-			w.tell(-far)
-			w.tell(-far)
-			w.tell(w.jitter)
-			w.tell(-far)
+			w.hear(-far)
+			w.hear(-far)
+			w.hear(w.jitter)
+			w.hear(-far)
 		}, func(e [outlier + 1]int) bool { return e[outlier] == 3 && e[fell] == 0 }, 0},
 		{"three early ones in a row", func(w *way, far float64) {
-			w.tell(-far)
-			w.tell(-2 * far)
-			w.tell(-1.5 * far)
+			w.hear(-far)
+			w.hear(-2 * far)
+			w.hear(-1.5 * far)
 			w.level -= 2 * far
 			w.run(30)
 		}, func(e [outlier + 1]int) bool { return e[outlier] == 2 && e[fell] == 1 && e[rose] == 0 }, -2},
 		{"an early one in each fifth of a second", func(w *way, far float64) {
 			for range 6 {
-				w.tell(-far)
+				w.hear(-far)
 				w.run(0.2)
 			}
 		}, func(e [outlier + 1]int) bool { return e[outlier] >= 3 && e[fell] == 1 }, -1},
 		{"a datagram a little faster", func(w *way, _ float64) {
-			if e := w.tell(w.levelAt(w.x) - w.level - 7); e.kind != lowered || e.by > -6 || e.by < -8 {
+			if e := w.hear(w.levelAt(w.x) - w.level - 7); e.kind != lowered || e.by > -6 || e.by < -8 {
 				w.events[fell] = 99
 			}
 		}, func(e [outlier + 1]int) bool { return e[lowered] == 1 && e[fell] == 0 }, 0},
@@ -884,7 +884,7 @@ func TestLateReport(t *testing.T) {
 }
 
 // TestZeroDelta: the delta is 0 if the offset and the delay cancel out. The original takes that for
-// no delta at all, so a report is never 0, not even a guess.
+// no delta at all, so a report is never 0, not even an extrapolated one.
 func TestZeroDelta(t *testing.T) {
 	const delay = 30_000
 	for _, ahead := range []uint64{delay, 1<<64 - delay} { // one side's deltas are 0
@@ -994,7 +994,7 @@ func TestReordered(t *testing.T) {
 
 // TestSilence: the stamps wrap in 134.2 s and the offset in 67.1 s, but a pause of
 // the traffic may last any time. Without skew the offset is right all along; with
-// skew it may be wrong by the drift until the traffic tells.
+// skew it may be wrong by the drift until the traffic shows it.
 func TestSilence(t *testing.T) {
 	for _, ppm := range []float64{0, 50, -50} {
 		for _, silence := range []time.Duration{
@@ -1130,7 +1130,7 @@ func TestTenHours(t *testing.T) {
 // ---- What it answers ----
 
 // TestReportMarks: a report never has the mark of an original's. Where no datagram queues it
-// has the mark of one that was seen, and is not further from the truth for it than a unit.
+// has the mark of a confirmed one, and is not further from the truth for it than a unit.
 func TestReportMarks(t *testing.T) {
 	const seed = 11
 	rng := rand.New(rand.NewPCG(seed, seed))
@@ -1157,7 +1157,7 @@ func TestReportMarks(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("seed %d: %d reports, at most %v from the truth; %d of datagrams that were seen; %d would have had another mark", seed, reports, far, sure, moved)
+	t.Logf("seed %d: %d reports, at most %v from the truth; %d confirmed; %d would have had another mark", seed, reports, far, sure, moved)
 	if far > tolerance || moved < reports/3 || sure < reports*9/10 {
 		t.Errorf("%v from the truth, %d of %d would have had another mark", far, moved, reports)
 	}
@@ -1431,7 +1431,7 @@ func TestLocalTime(t *testing.T) {
 
 // ---- What clocks, paths and noise do to it ----
 
-// TestShortSilence: after more than 2 s in which nothing came, the first datagram may tell of a clock
+// TestShortSilence: after more than 2 s in which nothing came, the first datagram may show a clock
 // that was set meanwhile, so the bound is at least as wide as that is late or early.
 func TestShortSilence(t *testing.T) {
 	for _, silence := range []uint64{2_300_000, 3_000_000, 3_900_000, 10_000_000} {
@@ -1450,7 +1450,7 @@ func TestShortSilence(t *testing.T) {
 	}
 }
 
-// TestUnheardSteps: what datagrams alone tell of a clock that is set is said soon. They come out the
+// TestUnheardSteps: a clock that is set, which datagrams alone show, is noted soon. They come out the
 // same if the local clock is set by their ring; if all are late by more than a second, no queue
 // explains it, and the bound covers it.
 func TestUnheardSteps(t *testing.T) {
@@ -1719,9 +1719,9 @@ var courses = []course{
 	{name: "one a minute", guards: "buckets of a minute, and a bound that is believed", path: path{delay: 20_000, jitter: 1000, every: 60e6, reports: 1, ppm: 20}, length: 18_000},
 	{name: "one in 10 s on a short path", guards: "drift that is more than the path", path: path{delay: 100, jitter: 20, every: 10e6, reports: 1, ppm: 20}, length: 600},
 	{name: "a third is lost", guards: "nothing rests on each datagram", path: path{delay: 20_000, jitter: 3000, lost: 0.3, ppm: 40}},
-	{name: "a peer that is an original", guards: "minima of 10 s, which rise late", path: path{delay: 20_000, jitter: 1000, every: 16_667, original: true, ppm: 40}},
-	{name: "step of an original", guards: "a step that an original tells after 10 s", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(5000)}}},
-	{name: "step back of an original", guards: "a step that an original tells at once", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(-5000)}}},
+	{name: "a peer that is an original", guards: "minima of 10 s", path: path{delay: 20_000, jitter: 1000, every: 16_667, original: true, ppm: 40}},
+	{name: "step of an original", guards: "a step that an original reports after 10 s", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(5000)}}},
+	{name: "step back of an original", guards: "a step that an original reports at once", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(-5000)}}},
 	{name: "queue beside an original", guards: "a queue is not taken for the clock of an original", path: path{delay: 20_000, jitter: 1000, original: true}, events: []incident{{40, longer(100_000)}, {44, longer(0)}}},
 	{name: "short queue to A", guards: "a queue moves neither floor nor offset", path: usual, events: []incident{{40, longer(100_000)}, {48, longer(0)}}},
 	{name: "long queue to A", guards: "a plateau raises the floor, and the offset stays", path: usual, events: []incident{{40, longer(100_000)}, {100, longer(0)}}, length: 160},
@@ -1748,8 +1748,8 @@ var courses = []course{
 	{name: "B's clock set early", guards: "a step in warm-up, where it looks like a queue", path: usual, events: []incident{{4, setB(20_000)}}, length: 60},
 	{name: "B's clock set back early", guards: "the same, late datagrams first", path: usual, events: []incident{{4, setB(-20_000)}}, length: 60},
 	{name: "B's clock set in a queue", guards: "a step that a queue hides", path: usual, events: []incident{{60, longer(60_000)}, {62, setB(8000)}, {66, longer(0)}}},
-	{name: "B's clock set back, one report in 5 s", guards: "a step that is told late", path: path{delay: 20_000, jitter: 1000, reports: 100, ppm: 40}, events: []incident{{60, setB(-8000)}}},
-	{name: "B's clock set without reports", guards: "a step that nobody tells", path: usual, events: []incident{{60, func(w *world) { w.mute = true }}, {61, setB(8000)}, {90, func(w *world) { w.mute = false }}}},
+	{name: "B's clock set back, one report in 5 s", guards: "a step that is reported seconds later", path: path{delay: 20_000, jitter: 1000, reports: 100, ppm: 40}, events: []incident{{60, setB(-8000)}}},
+	{name: "B's clock set without reports", guards: "a step that nobody reports", path: usual, events: []incident{{60, func(w *world) { w.mute = true }}, {61, setB(8000)}, {90, func(w *world) { w.mute = false }}}},
 	{name: "B's clock slewed", guards: "a slope that changes, datagrams become early", path: usual, events: []incident{{60, rate(500)}, {80, rate(40)}}, length: 160},
 	{name: "B's clock slewed the other way", guards: "a slope that changes, datagrams become late", path: usual, events: []incident{{60, rate(-500)}, {80, rate(40)}}, length: 160},
 	{name: "another rate", guards: "a clock that goes on at another rate", path: usual, events: []incident{{60, rate(-40)}}, length: 200},
@@ -1761,10 +1761,10 @@ var courses = []course{
 	{name: "three early datagrams", guards: "three do, and late ones undo it", path: usual, events: []incident{{60, early(3, 30_000)}}},
 	{name: "a new B", guards: "a peer that started anew", path: usual, events: []incident{{60, func(w *world) { w.b.Reset(); setB(7_654_321)(w) }}}},
 	{name: "a clock set without jitter", guards: "a step of ten times the rounding", path: path{delay: 20_000, ppm: -40}, events: []incident{{60, setB(-1300)}}},
-	{name: "B's clock set back at one a second", guards: "a step that few datagrams tell, late ones", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, events: []incident{{120, setB(-5000)}}, length: 300},
-	{name: "B's clock set at one a second", guards: "a step that few datagrams tell, early ones", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 2, ppm: 20}, events: []incident{{120, setB(5000)}}, length: 300},
+	{name: "B's clock set back at one a second", guards: "a step that few datagrams show, late ones", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, events: []incident{{120, setB(-5000)}}, length: 300},
+	{name: "B's clock set at one a second", guards: "a step that few datagrams show, early ones", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 2, ppm: 20}, events: []incident{{120, setB(5000)}}, length: 300},
 	{name: "B's clock set back on a short path", guards: "a step that would make the round trip negative", path: path{delay: 100, jitter: 20, ppm: 20}, events: []incident{{60, setB(-40_000)}}},
-	{name: "A's clock set back on a short path, reports each 5 s", guards: "the same, told late", path: path{delay: 100, jitter: 20, reports: 100, ppm: 20}, events: []incident{{60, setA(-40_000)}}},
+	{name: "A's clock set back on a short path, reports each 5 s", guards: "the same, reported seconds later", path: path{delay: 100, jitter: 20, reports: 100, ppm: 20}, events: []incident{{60, setA(-40_000)}}},
 	{name: "a peer whose rate wanders", guards: "a slope that is followed", path: path{delay: 200, jitter: 100, ppm: 20}, events: []incident{{40, rate(22)}, {60, rate(18)}, {80, rate(23)}, {100, rate(20)}}, length: 140},
 	{name: "a queue for 90 s at 100 ppm", guards: "the slope in a queue of which no datagram comes near", path: path{delay: 20_000, jitter: 1000, ppm: -100}, events: []incident{{30, longer(80_000)}, {120, longer(0)}}, length: 180},
 	{name: "B's clock much slower for a while", guards: "slews of the largest skew", path: usual, events: []incident{{40, rate(-900)}, {120, rate(40)}}, length: 220},
@@ -1845,7 +1845,7 @@ func writeScores(t *testing.T, scores map[string]score) {
 	}
 }
 
-// TestStepWithoutReports: datagrams alone tell that the remote clock was set forward. While
+// TestStepWithoutReports: datagrams alone show that the remote clock was set forward. While
 // reports are lost, a path that becomes longer is no reason to move the offset again.
 func TestStepWithoutReports(t *testing.T) {
 	w := newWorld(1e9, 1<<40, 30_000)
@@ -1951,7 +1951,7 @@ func readersSee(s *TimeSynchronizer) (seq uint32, words [7]uint64) {
 	return s.published.seq.Load(), words
 }
 
-// TestPublishesChangesOnly: datagrams that tell nothing new leave the memory alone
+// TestPublishesChangesOnly: datagrams that show nothing new leave the memory alone
 // that readers share.
 func TestPublishesChangesOnly(t *testing.T) {
 	var s TimeSynchronizer
@@ -2077,9 +2077,9 @@ func (w *twins) calm(t *testing.T, what string, feed *stream, limit [4]int64) {
 // drift to whole microseconds, by up to 2 us together: in calm, of 17 streams, one-way
 // delays differ by 6 us at most, by 0.2 us on the average, and remote times by 6 us. Reports
 // that are one apart become even ones that are three apart at most. In trouble datagrams queue
-// for 30 ms, and now and then a microsecond decides whether a bucket is late or a fit a
+// for 30 ms, and now and then a microsecond decides whether a bucket is congested or a fit a
 // surprise: then the twins differ for a while. Of 16 seeds they did so for 12 % of the time, the
-// worst for 31 %, and by more than 1 ms for 4 and 10 %; in calm they met again within 6 us. Bounds
+// worst for 31 %, and by more than 1 ms for 4 and 10 %; in calm they came together again within 6 us. Bounds
 // are not compared: a datagram that lowers the floor by half a microsecond refreshes what readers
 // see.
 func TestShortPath(t *testing.T) {
