@@ -442,6 +442,39 @@ func (w *world) check(t *testing.T, what string, within time.Duration) {
 	}
 }
 
+// congested returns the buckets in which all datagrams queued, of both ends.
+func (w *world) congested() int { return int(w.a.Stats().LateBuckets + w.b.Stats().LateBuckets) }
+
+// setB sets B's clock, setA A's. Both say by how many microseconds.
+func setB(us int64) func(*world) { return func(w *world) { w.offset += uint64(us) } }
+
+func setA(us int64) func(*world) {
+	return func(w *world) { w.now, w.start, w.offset = w.now+uint64(us), w.start+uint64(us), w.offset-uint64(us) }
+}
+
+// rate makes B's clock run faster by ppm from now on.
+func rate(ppm float64) func(*world) {
+	return func(w *world) { w.offset, w.start, w.ppm = w.remote(w.now)-w.now, w.now, ppm }
+}
+
+// longer makes the way from B to A take so much longer.
+func longer(us uint64) func(*world) { return func(w *world) { w.longer = us } }
+
+// both makes either way take so long.
+func both(us uint64) func(*world) { return func(w *world) { w.delay = us } }
+
+// silence lets nothing arrive for so many seconds.
+func silence(s uint64) func(*world) { return func(w *world) { w.now += s * 1e6 } }
+
+// early hands A stamps that are early by us, so many in a row.
+func early(n int, us uint64) func(*world) {
+	return func(w *world) {
+		for range n {
+			w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)+us), w.now+w.delay+w.longer)
+		}
+	}
+}
+
 // known returns what all answers say about whether the offset is known. They
 // must agree, with zeros if it is not.
 func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
