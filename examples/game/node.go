@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"timesync/clock"
 	"timesync/examples/game/judge"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
@@ -111,10 +112,11 @@ type clocks interface {
 
 // newStatus returns the notes since the last one, and what the clocks say.
 func (n *node) newStatus(c clocks) judge.Status {
-	s := n.Status()
+	now := clock.Now()
+	s := n.Status(now)
 	s.Kernel = n.rx.Kernel()
 	epoch, known := c.Epoch()
-	game, ok := c.SharedTime(n.clock.Now())
+	game, ok := c.SharedTime(n.clock.At(program.Elapsed(now).Microseconds()))
 	if known && ok {
 		s.Epoch, s.Game = epoch, game.Duration().Microseconds()
 	}

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 )
@@ -79,7 +80,7 @@ func Play(ctx context.Context, c Config, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := judge(d.lives, d.notes.Status().Stalls, d.config)
+	r := judge(d.lives, d.notes.Status(clock.Now()).Stalls, d.config)
 	if c.JSON {
 		err = program.JSON(stdout, r)
 	} else {

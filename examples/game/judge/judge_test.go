@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"timesync/clock"
 )
 
 const (
@@ -147,6 +149,19 @@ func TestWall(t *testing.T) {
 	}
 }
 
+// TestStatus: a status is of the time that it is asked for, and what was noted is said once.
+func TestStatus(t *testing.T) {
+	n := NewNotes("server")
+	n.Say("a sentence")
+	s := n.Status(n.begun + 3*second)
+	if s.Seconds != 3 || s.Wall != n.wall+int64(n.begun)+3*second || !slices.Equal(s.Events, []string{"a sentence"}) {
+		t.Errorf("after 3 s: %+v", s)
+	}
+	if s = n.Status(n.begun + 4*second); s.Seconds != 4 || s.Events != nil {
+		t.Errorf("after 4 s: %+v", s)
+	}
+}
+
 // TestWatchStalls: a process that does not run notices.
 func TestWatchStalls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -154,7 +169,7 @@ func TestWatchStalls(t *testing.T) {
 	n := NewNotes("")
 	last := n.Wall()
 	n.WatchStalls(ctx)
-	for _, s := range n.Status().Stalls {
+	for _, s := range n.Status(clock.Now()).Stalls {
 		if s[0] < last || time.Duration(s[1]-s[0])*time.Microsecond < stallProbe+stallLeast {
 			t.Errorf("stalled from and to %v after %v", s, last)
 		}

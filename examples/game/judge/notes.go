@@ -100,13 +100,13 @@ func (n *Notes) WatchStalls(ctx context.Context) {
 	}
 }
 
-// Status returns what was noted since the last one.
-func (n *Notes) Status() Status {
+// Status returns what was noted since the last one. It is of nowUsec, a reading of package clock: what
+// the caller adds must be of then, too, or a process that did not run meanwhile seems out of step.
+func (n *Notes) Status(nowUsec uint64) Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now := clock.Now()
 	s := Status{
-		Who: n.who, Wall: n.wall + int64(now), Seconds: float64(now-n.begun) / 1e6,
+		Who: n.who, Wall: n.wall + int64(nowUsec), Seconds: float64(nowUsec-n.begun) / 1e6,
 		Ticks: n.ledger.Counts, Events: n.events, Stalls: n.stalls,
 	}
 	n.events, n.stalls = nil, nil
