@@ -2055,7 +2055,7 @@ func (l *line) fit(points []point, spread float32, stable bool, evicted int) {
 	low, _, mean = residuals(points, turn)
 	l.rotate(low, turn)
 	if l.meanResidual == second || !surprising {
-		l.meanResidual = min(float32(mean), second/2)
+		l.meanResidual = min(float32(mean), 1.5*l.meanResidual+1, second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
