@@ -97,8 +97,8 @@
 // # Rounding
 //
 // Stamps are rounded down to their unit, reports and payload times to the nearest one. A report
-// may be off by one more unit, because its 24-bit value modulo 3 carries a quality mark; see
-// MinDeltaTS24. A report of 0 is none, so 2^24-1 stands for it, whatever the mark. Without network
+// may be off by one more unit, because its 24-bit value modulo 3 carries its quality; see
+// MinDeltaTS24. A report of 0 is none, so 2^24-1 stands for it, whatever its quality. Without network
 // jitter a time that is sent as a TS23 is read within 9 us of the truth, as a TS16 within 260 us.
 // After only one datagram each way it is 13 us for a TS23 (TestRoundTripError).
 package timesync

@@ -166,8 +166,8 @@ func ExampleSnapshot_At() {
 	// Output: 160001800 within 20.781ms so from 159981019 to 160022581
 }
 
-// Two bytes name a datagram without doubt as long as its number is less than
-// 32768 away from the newest one that was seen.
+// Two bytes name a datagram for certain as long as its number is less than
+// 32768 away from the newest one that arrived.
 func ExampleCounter16_Expand() {
 	newest := uint64(1_000_000)
 	for _, sent := range []uint64{1_000_001, 1_000_003, 999_998, 1_032_000} {

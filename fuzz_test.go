@@ -1,16 +1,22 @@
-// These fuzz targets prove that no input breaks what must always hold: what a counter writes
+// These fuzz targets prove that no input breaks what must always be true: what a counter writes
 // reads back, an expanded counter lies in its interval, no order of calls and no stamp or
-// report panics or leaves a state that clean traffic does not mend.
+// report panics or leaves a state that clean traffic does not mend. The world that they play in
+// is that of synchronizer_test.go, too; what happens in it in TestCourses stands behind it.
 
 package timesync
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
@@ -68,7 +74,7 @@ func fuzzCodec(t *testing.T, wire []byte, n int, set encoding.BinaryUnmarshaler,
 }
 
 // FuzzSnapshot: any bytes are an error, or a mapping that says no more than they do, whose bound
-// never narrows, and whose interval holds what it says.
+// never narrows, and whose interval contains what it says.
 func FuzzSnapshot(f *testing.F) {
 	for _, s := range []Snapshot{{}, {ErrorBound: 20 * time.Millisecond, RemoteUsec: 1 << 40, OffsetUsec: -5, Skew: 20, SkewError: 3, Age: time.Second}} {
 		wire, _ := s.AppendBinary(nil)
@@ -155,13 +161,13 @@ func (in *tape) take(n int) uint64 {
 	return binary.LittleEndian.Uint64(word[:])
 }
 
-// seen is what a synchronizer was told since it was new.
-type seen struct{ datagram, report bool }
+// inputs is what a synchronizer was told since it was new.
+type inputs struct{ datagram, report bool }
 
 // play feeds the calls on the tape to the synchronizers of w and checks after each
-// call what must always hold.
+// call what must always be true.
 func play(t *testing.T, w *world, in tape) {
-	var told [2]seen
+	var told [2]inputs
 	for calls := 0; len(in) > 0 && calls < 2000; calls++ {
 		op := in.take(1)
 		side := int(op & 1)
@@ -204,11 +210,11 @@ func play(t *testing.T, w *world, in tape) {
 		case 7:
 			if in.take(1)%8 == 0 {
 				s.Reset()
-				told[side] = seen{}
+				told[side] = inputs{}
 			}
 		}
-		if s.pair.begun() && !s.pair.sane(s.bucket.from) {
-			t.Fatalf("call %d: the estimator would have to start anew: %+v", calls, s.pair)
+		if s.both.begun() && !s.both.sane(s.bucket.from) {
+			t.Fatalf("call %d: the estimator would have to start anew: %+v", calls, s.both)
 		}
 		if report, ok := s.MinDeltaTS24(here); ok != told[side].datagram {
 			t.Fatalf("call %d: MinDeltaTS24 %v, %v, but %+v", calls, report, ok, told[side])
@@ -253,7 +259,7 @@ func callSeeds() (seeds [][]byte) {
 	return seeds
 }
 
-// FuzzCalls: no sequence of calls breaks what must always hold, and Reset forgets
+// FuzzCalls: no sequence of calls breaks what must always be true, and Reset forgets
 // all of it.
 func FuzzCalls(f *testing.F) {
 	for _, seed := range callSeeds() {
@@ -273,7 +279,7 @@ func FuzzCalls(f *testing.F) {
 
 // recovery is how much of a clean exchange, 20 datagrams a second, makes good whatever
 // went before without a Reset: to a millisecond, or half the round trip if that is more.
-// A correction that holds a wrong offset is let go of by then, and the bound is right.
+// A wrong asymmetry has decayed by then, and the bound is right.
 const recovery = 400 * time.Second
 
 // FuzzRecovery: a long clean exchange leads back to the right offset after any
@@ -297,10 +303,474 @@ func FuzzRecovery(f *testing.F) {
 	})
 }
 
+// ---- The world of these tests and those of synchronizer_test.go ----
+
+// wrapped returns a-b the shorter way round on a ring of 2^bits microseconds.
+func wrapped(a, b uint64, bits uint) int64 { return int64((a-b)<<(64-bits)) >> (64 - bits) }
+
+// world is two synchronizers and a path between them whose truth is known.
+type world struct {
+	path
+	a, b   TimeSynchronizer
+	now    uint64 // A's clock, microseconds
+	offset uint64 // B's clock minus A's at start
+	start  uint64 // A's clock when B's showed start+offset
+	rng    *rand.Rand
+	queued [2]float64 // the jitter of to A, to B
+	heard  original   // what B heard, if it is one
+	sent   int
+	onOWD  func(owd time.Duration, truth uint64) // of each datagram to A; may be nil
+}
+
+// path is what a world has unless more is said: no noise, no skew, and a datagram each way every
+// 50 ms.
+type path struct {
+	ppm      float64 // by which B's clock is faster
+	delay    uint64  // of either way, microseconds
+	longer   uint64  // by which the way from B to A takes longer than that
+	every    uint64  // microseconds from datagram to datagram; 0 is 50 ms
+	reports  int     // every so many datagrams a report; 0 is 10
+	burst    int     // so many datagrams in a row share their jitter; 0 is 1
+	jitter   float64 // mean of the exponential jitter of either way, microseconds
+	lost     float64 // share of the datagrams
+	mute     bool    // reports are lost
+	original bool    // B reports as an original
+}
+
+// original reports as a C++ original does: the least delta of 10 s, whatever its last bits.
+type original []struct{ at, delta uint64 }
+
+func (o *original) datagram(stamp Counter24, at uint64) {
+	*o = append(*o, struct{ at, delta uint64 }{at, (at - uint64(stamp)<<3) >> 3})
+	for (*o)[0].at+10e6 < at {
+		*o = (*o)[1:]
+	}
+}
+
+func (o original) report() Counter24 {
+	least := NewCounter24(o[0].delta)
+	for _, d := range o {
+		if c := NewCounter24(d.delta); c.Less(least) {
+			least = c
+		}
+	}
+	return least
+}
+
+// tolerance is allowed to a world without noise and skew. What the roundings cost
+// exactly is in TestRoundTripError of internal/vectors.
+const tolerance = 50 * time.Microsecond
+
+// newWorld starts A's clock at now and B's at now+offset.
+func newWorld(now, offset, delay uint64) *world {
+	return &world{now: now, start: now, offset: offset, path: path{delay: delay}}
+}
+
+// remote returns B's clock at A's time now.
+func (w *world) remote(now uint64) uint64 {
+	return now + w.offset + uint64(int64(w.ppm*float64(now-w.start)/1e6))
+}
+
+// queue returns how long the next datagram to A (0) or B (1) queues.
+func (w *world) queue(to int) uint64 {
+	if w.jitter == 0 {
+		return 0
+	}
+	if w.sent%max(w.burst, 1) == 0 {
+		w.queued[to] = w.rng.ExpFloat64() * w.jitter
+	}
+	return uint64(w.queued[to])
+}
+
+// run exchanges datagrams and reports. Not all stamps fall on the same microsecond of a unit.
+func (w *world) run(d time.Duration) {
+	every, reports := cmp.Or(w.every, 50_000)+3, cmp.Or(w.reports, 10)
+	for end := w.now + uint64(d.Microseconds()); int64(end-w.now) > 0; w.now += every {
+		atA, atB := w.now+w.delay+w.longer+w.queue(0), w.remote(w.now+w.delay+w.queue(1))
+		toA, toB := LocalTimeToDatagramTS24(w.remote(w.now)), LocalTimeToDatagramTS24(w.now)
+		reportA, okA := w.a.MinDeltaTS24(w.now)
+		reportB, okB := w.b.MinDeltaTS24(w.remote(w.now))
+		here, there := w.lost == 0 || w.rng.Float64() >= w.lost, w.lost == 0 || w.rng.Float64() >= w.lost
+		if here {
+			if owd, ok := w.a.OnAuthenticatedDatagramTimestamp(toA, atA); ok && w.onOWD != nil {
+				w.onOWD(owd, atA-w.now)
+			}
+		}
+		if there {
+			w.b.OnAuthenticatedDatagramTimestamp(toB, atB)
+			if w.original {
+				w.heard.datagram(toB, atB)
+			}
+		}
+		if w.sent++; w.sent%reports == 2%reports && !w.mute {
+			if w.original && len(w.heard) > 0 {
+				reportB = w.heard.report()
+			}
+			if okB && here {
+				w.a.OnPeerMinDeltaTS24(reportB, atA)
+			}
+			if okA && there {
+				w.b.OnPeerMinDeltaTS24(reportA, atB)
+			}
+		}
+	}
+}
+
+// end is one of the two, the time that its clock shows, and what it should say of the other's.
+type end struct {
+	s            *TimeSynchronizer
+	local, truth uint64
+}
+
+func (w *world) ends() [2]end {
+	remote := w.remote(w.now)
+	return [2]end{{&w.a, w.now, remote}, {&w.b, remote, w.now}}
+}
+
+// err returns the larger error of the two offsets. ok is false if one is not known.
+func (w *world) err() (err time.Duration, ok bool) {
+	ok = true
+	for _, end := range w.ends() {
+		got, known := remoteNear(end.s, end.local, end.truth)
+		err, ok = max(err, (time.Duration(got-end.truth)*time.Microsecond).Abs()), ok && known
+	}
+	return err, ok
+}
+
+// check demands that both offsets are known and right.
+func (w *world) check(t *testing.T, what string, within time.Duration) {
+	t.Helper()
+	if err, ok := w.err(); !ok || err > within {
+		t.Fatalf("%s: error %v, ok %v; now %#x, offset %#x, delay %d us", what, err, ok, w.now, w.offset, w.delay)
+	}
+}
+
+// congested returns the buckets in which all datagrams queued, of both ends.
+func (w *world) congested() int { return int(w.a.Stats().LateBuckets + w.b.Stats().LateBuckets) }
+
+// setB sets B's clock, setA A's. Both say by how many microseconds.
+func setB(us int64) func(*world) { return func(w *world) { w.offset += uint64(us) } }
+
+func setA(us int64) func(*world) {
+	return func(w *world) { w.now, w.start, w.offset = w.now+uint64(us), w.start+uint64(us), w.offset-uint64(us) }
+}
+
+// rate makes B's clock run faster by ppm from now on.
+func rate(ppm float64) func(*world) {
+	return func(w *world) { w.offset, w.start, w.ppm = w.remote(w.now)-w.now, w.now, ppm }
+}
+
+// longer makes the way from B to A take so much longer.
+func longer(us uint64) func(*world) { return func(w *world) { w.longer = us } }
+
+// both makes either way take so long.
+func both(us uint64) func(*world) { return func(w *world) { w.delay = us } }
+
+// silence lets nothing arrive for so many seconds.
+func silence(s uint64) func(*world) { return func(w *world) { w.now += s * 1e6 } }
+
+// early hands A stamps that are early by us, so many in a row.
+func early(n int, us uint64) func(*world) {
+	return func(w *world) {
+		for range n {
+			w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)+us), w.now+w.delay+w.longer)
+		}
+	}
+}
+
+// known returns what all answers say about whether the offset is known. They
+// must agree, with zeros if it is not.
+func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
+	t.Helper()
+	delay, ok := s.MinimumOneWayDelay()
+	toPeer, okToPeer := s.MinimumDelayToPeer()
+	snapshot, okSnapshot := s.Snapshot(local)
+	remote, okRemote := remoteNear(s, local, near)
+	ts23, ok23 := s.ToRemoteTime23(local)
+	ts16, ok16 := s.ToRemoteTime16(local)
+	ppm, okSkew := s.Skew()
+	bound, okBound := s.ErrorBound(local)
+	if ok != s.IsSynchronized() || ok != okRemote || ok != ok23 || ok != ok16 || ok != okBound || ok != okToPeer || ok != okSnapshot {
+		t.Fatalf("at %#x: MinimumOneWayDelay %v, IsSynchronized %v, RemoteTime %v, TS23 %v, TS16 %v, ErrorBound %v, MinimumDelayToPeer %v, Snapshot %v", local, ok, s.IsSynchronized(), okRemote, ok23, ok16, okBound, okToPeer, okSnapshot)
+	}
+	// SkewError grows with the time from what was heard last, where Skew judges.
+	if surely := ok && snapshot.SkewError <= 25; surely && !okSkew || okSkew && !ok || snapshot.MinimumDelayToPeer != toPeer {
+		t.Fatalf("at %#x: Skew %v, MinimumDelayToPeer %v; %v", local, okSkew, toPeer, snapshot)
+	}
+	if !(math.Abs(ppm) <= 1000.5) { // nor NaN
+		t.Fatalf("skew %v ppm", ppm)
+	}
+	far, _ := s.ErrorBound(local + 1<<63) // 292,000 years
+	if bound < 0 || ok && max(bound, far) != maxOffset*time.Microsecond {
+		t.Fatalf("at %#x: bound %v, at the other end of time %v", local, bound, far)
+	}
+	if !ok {
+		if delay != 0 || toPeer != 0 || remote != 0 || ts23 != 0 || ts16 != 0 || bound != 0 || ppm != 0 {
+			t.Fatalf("not known, but %v, %v, %#x, %v, %v, bound %v, %v ppm", delay, toPeer, remote, ts23, ts16, bound, ppm)
+		}
+		return false
+	}
+	// All three say the same instant, rounded to their units.
+	if d := int64(remote - near); d < -1<<25 || d >= 1<<25 {
+		t.Fatalf("RemoteTime(%#x, %#x) = %#x is not the nearest", local, near, remote)
+	}
+	if want := NewCounter23((remote + 4) / 8); ts23 != want {
+		t.Fatalf("at %#x: TS23 %v, but RemoteTime %#x says %v", local, ts23, remote, want)
+	}
+	if want := NewCounter16((remote + 256) / 512); ts16 != want {
+		t.Fatalf("at %#x: TS16 %v, but RemoteTime %#x says %v", local, ts16, remote, want)
+	}
+	if delay < 0 || toPeer < 0 {
+		t.Fatalf("minimum one-way delay %v, to the peer %v", delay, toPeer)
+	}
+	return true
+}
+
 // remoteNear returns the remote time nearest to near: the offset is known modulo 67.1 s.
 func remoteNear(s *TimeSynchronizer, localUsec, near uint64) (remoteUsec uint64, ok bool) {
 	if remoteUsec, ok = s.RemoteTime(localUsec); !ok {
 		return remoteUsec, false
 	}
 	return nearest(remoteUsec, near), true
+}
+
+// ---- Courses: what happens in such worlds, for TestCourses ----
+
+// incident is what happens in a world after some seconds.
+type incident struct {
+	at     int
+	happen func(w *world)
+}
+
+// course is a world and what happens in it.
+type course struct {
+	name, guards string
+	path
+	events  []incident
+	mixture int // so many random events instead
+	length  int // s; 0 is 120
+}
+
+// score is how well both ends do in three worlds of a course. Errors are those of the offset from
+// 30 s on, but for the 15 s after an event.
+type score struct {
+	Mean   int `unit:"ns"`  // error
+	P99    int `unit:"us"`  // error
+	Back   int `unit:"ms"`  // until the last error above 1 ms after the last event, in the worst of the worlds
+	OWD    int `unit:"ns"`  // mean error of one-way delays, then, too
+	Early  int `unit:"ns"`  // mean error of the offset in the first 30 s
+	Beyond int `unit:"1"`   // errors beyond the bound
+	Delay  int `unit:"us"`  // error of the sum of both minimum one-way delays in the end, the largest
+	Skew   int `unit:"ppb"` // its error in the end, the largest
+	// What is to be the same:
+	Bound       int `unit:"us"` // mean, always
+	Jitter      int `unit:"us"` // in the end, of all ends
+	Undisturbed int `unit:"s"`  // in the end, of all ends
+	Congested   int `unit:"1"`  // buckets
+	Confirmed   int `unit:"1"`  // reports that a datagram confirms
+	Steps       int `unit:"1"`  // of all ends
+}
+
+// columns returns the numbers of a score.
+func (s *score) columns() (all []*int) {
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		all = append(all, v.Field(i).Addr().Interface().(*int))
+	}
+	return all
+}
+
+// worse returns the columns in which a score is not as good as another: an error is greater, or
+// what is counted is not the same. Where the compiler fuses multiplications and additions, roundings
+// differ, and what they decide with them.
+func (s score) worse(want score) (names []string) {
+	share, few := 50, 2
+	switch runtime.GOARCH {
+	case "arm64", "loong64", "ppc64", "ppc64le", "riscv64", "s390x":
+		share, few = 1, 50
+	}
+	most := func(n int) int { return n + n/share + few }
+	got, wanted, same := s.columns(), want.columns(), false
+	for i := range got {
+		name, a, b := reflect.TypeOf(s).Field(i).Name, *got[i], *wanted[i]
+		same = same || name == "Bound"
+		bad := a > most(b) || same && b > most(a)
+		switch name {
+		case "Beyond":
+			bad = a > b
+		case "Steps":
+			bad = a != b && share > 1
+		}
+		if bad {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// play returns the score of a course.
+func (c *course) play() (s score) {
+	var errs []int
+	var mean, early, earlyN, bounds, boundN, owds, owdN int64
+	for seed := range uint64(3) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		w := newWorld(rng.Uint64(), rng.Uint64(), 0)
+		w.path, w.rng = c.path, rng
+		events, last, queued := c.events, int64(0), 0
+		if c.mixture > 0 {
+			events = mixture(rng, c.mixture)
+		}
+		poll, judged := max(w.every, 100_000), false
+		w.onOWD = func(owd time.Duration, truth uint64) {
+			if d := int64(owd) - int64(truth)*1000; judged {
+				owds, owdN = owds+max(d, -d), owdN+1
+			}
+		}
+		for at := int64(0); at < 1e6*int64(cmp.Or(c.length, 120)); at += int64(poll) {
+			if len(events) > 0 && at >= 1e6*int64(events[0].at) {
+				queued += w.congested()
+				events[0].happen(w)
+				last, events = at, events[1:]
+				queued -= w.congested()
+			}
+			w.run(time.Duration(poll) * time.Microsecond)
+			since := at + int64(poll) - last // us
+			judged = since > 15e6 && at > 30e6
+			for _, end := range w.ends() {
+				got, ok := remoteNear(end.s, end.local, end.truth)
+				if report, _ := end.s.MinDeltaTS24(end.local); report%marks == confirmedMark {
+					s.Confirmed++
+				}
+				if !ok {
+					continue
+				}
+				e := int(wrapped(got, end.truth, 26))
+				e = max(e, -e)
+				if e > 1000 {
+					s.Back = max(s.Back, int(since/1000))
+				}
+				bound, _ := end.s.ErrorBound(end.local)
+				bounds, boundN = bounds+bound.Microseconds(), boundN+1
+				if at < 30e6 {
+					early, earlyN = early+int64(e)*1000, earlyN+1
+				}
+				if judged {
+					errs = append(errs, e)
+					if int64(e) > bound.Microseconds() {
+						s.Beyond++
+					}
+				}
+			}
+		}
+		for i, end := range w.ends() {
+			snapshot, _ := end.s.Snapshot(end.local)
+			s.Steps += int(snapshot.Steps)
+			s.Jitter += int(snapshot.Jitter.Microseconds())
+			s.Undisturbed += int(snapshot.Undisturbed.Seconds())
+			off := int(1000 * (snapshot.Skew - w.ppm*float64(1-2*i)))
+			s.Skew = max(s.Skew, off, -off)
+		}
+		toA, _ := w.a.MinimumOneWayDelay()
+		toB, _ := w.b.MinimumOneWayDelay()
+		off := int((toA + toB).Microseconds()) - int(2*w.delay+w.longer)
+		s.Delay = max(s.Delay, off, -off)
+		s.Congested += queued + w.congested()
+	}
+	slices.Sort(errs)
+	for _, e := range errs {
+		mean += int64(e) * 1000
+	}
+	s.Mean, s.P99 = int(mean/int64(len(errs))), errs[len(errs)*99/100]
+	s.Early, s.Bound, s.OWD = int(early/max(earlyN, 1)), int(bounds/boundN), int(owds/max(owdN, 1))
+	return s
+}
+
+// mixture draws n events, each 25 s after the one before.
+func mixture(rng *rand.Rand, n int) (events []incident) {
+	for i := range n {
+		at, size := 30+25*i, math.Exp(rng.Float64()*7) // 1 to 1100
+		ms := int64(1000*size) * (1 - 2*rng.Int64N(2))
+		for _, e := range [][]incident{
+			{{at, setB(ms)}}, {{at, setA(ms)}}, {{at, setB(ms / 100)}}, {{at, longer(uint64(rng.IntN(60_000)))}}, {{at, both(uint64(rng.IntN(60_000)))}},
+			{{at, longer(uint64(100 * size))}, {at + 7, longer(0)}}, {{at, rate(rng.Float64()*160 - 80)}}, {{at, silence(uint64(size / 10))}},
+			{{at, early(1+rng.IntN(4), uint64(100*size))}}, {{at, func(w *world) { w.jitter = size * 5 }}},
+			{{at, func(w *world) { w.reports = 1 + rng.IntN(60) }}}, {{at, func(w *world) { w.burst = 1 + rng.IntN(6) }}},
+		}[rng.IntN(12):][:1] {
+			events = append(events, e...)
+		}
+	}
+	return events
+}
+
+var usual = path{delay: 20_000, jitter: 1000, ppm: 40}
+
+var courses = []course{
+	{name: "jitter of 3 ms", guards: "accuracy on a usual path", path: path{delay: 20_000, jitter: 3000, every: 16_667, ppm: 40}},
+	{name: "jitter of 0.1 ms", guards: "accuracy in a local network", path: path{delay: 200, jitter: 100, every: 16_667, ppm: -40}},
+	{name: "no jitter at 300 ppm", guards: "roundings, and a skew beyond that of crystals", path: path{delay: 20_000, ppm: 300}},
+	{name: "frames of 8 that share jitter", guards: "the spread where datagrams share their delay", path: path{delay: 20_000, jitter: 3000, every: 4000, burst: 8, reports: 120, ppm: 40}},
+	{name: "one a second", guards: "points, gates and the first spreads where buckets hold one datagram", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, length: 600},
+	{name: "one a minute", guards: "buckets of a minute, and a bound that is believed", path: path{delay: 20_000, jitter: 1000, every: 60e6, reports: 1, ppm: 20}, length: 18_000},
+	{name: "one in 10 s on a short path", guards: "drift that is more than the path", path: path{delay: 100, jitter: 20, every: 10e6, reports: 1, ppm: 20}, length: 600},
+	{name: "a third is lost", guards: "nothing rests on each datagram", path: path{delay: 20_000, jitter: 3000, lost: 0.3, ppm: 40}},
+	{name: "a peer that is an original", guards: "minima of 10 s", path: path{delay: 20_000, jitter: 1000, every: 16_667, original: true, ppm: 40}},
+	{name: "step of an original", guards: "a step that an original reports after 10 s", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(5000)}}},
+	{name: "step back of an original", guards: "a step that an original reports at once", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 40}, events: []incident{{60, setB(-5000)}}},
+	{name: "queue beside an original", guards: "a queue is not taken for the clock of an original", path: path{delay: 20_000, jitter: 1000, original: true}, events: []incident{{40, longer(100_000)}, {44, longer(0)}}},
+	{name: "short queue to A", guards: "a queue moves neither floor nor offset", path: usual, events: []incident{{40, longer(100_000)}, {48, longer(0)}}},
+	{name: "long queue to A", guards: "a plateau raises the floor, and the offset stays", path: usual, events: []incident{{40, longer(100_000)}, {100, longer(0)}}, length: 160},
+	{name: "queue both ways", guards: "a round trip that is longer both ways", path: usual, events: []incident{{40, both(80_000)}, {55, both(20_000)}}},
+	{name: "queue at the start", guards: "the first round trip is replaced by a shorter one", path: path{delay: 70_000, jitter: 1000, ppm: 40}, events: []incident{{3, both(20_000)}}, length: 60},
+	{name: "queue one way at the start", guards: "a wrong first offset is corrected as the queue ends", path: path{delay: 20_000, longer: 50_000, jitter: 1000, ppm: 40}, events: []incident{{3, longer(0)}}, length: 60},
+	{name: "queue one way at the start, and the way longer by as much", guards: "what passes for a clock that was set early", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []incident{{3, longer(0)}, {12, longer(20_000)}}, length: 50},
+	{name: "longer way to A", guards: "an asymmetry is kept", path: usual, events: []incident{{60, longer(20_000)}}, length: 200},
+	{name: "longer way to A, and back", guards: "an asymmetry ends where it began", path: usual, events: []incident{{60, longer(20_000)}, {120, longer(0)}}, length: 180},
+	{name: "longer way to A fades", guards: "an asymmetry decays, but slowly", path: usual, events: []incident{{60, longer(20_000)}}, length: 500},
+	{name: "shorter way to A", guards: "a shorter way moves the offset no more than it must", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []incident{{60, longer(0)}}, length: 160},
+	{name: "a longer way makes both equal", guards: "no asymmetry is made up where both ways change", path: path{delay: 20_000, longer: 20_000, jitter: 1000, ppm: 40}, events: []incident{{20, func(w *world) { w.delay, w.longer = 40_000, 0 }}}, length: 180},
+	{name: "a new A behind a queue, and the first report", guards: "what is known after a Reset", path: path{delay: 20_000, jitter: 1000, ppm: 40, reports: 2, mute: true}, events: []incident{{60, func(w *world) { w.a.Reset(); w.mute, w.longer = false, 50_000 }}, {63, longer(0)}}},
+	{name: "longer ways", guards: "both floors rise, and no clock was set", path: usual, events: []incident{{60, both(40_000)}}},
+	{name: "shorter ways", guards: "both floors fall, and no clock was set", path: path{delay: 40_000, jitter: 1000, ppm: 40}, events: []incident{{60, both(20_000)}}},
+	{name: "B's clock set by 0.3 ms", guards: "a step below all gates", path: path{delay: 20_000, jitter: 300, ppm: 40}, events: []incident{{60, setB(300)}}},
+	{name: "B's clock set by 5 ms", guards: "a step that makes the own datagrams early", path: usual, events: []incident{{60, setB(5000)}}},
+	{name: "B's clock set back by 5 ms", guards: "a step that makes the own datagrams late", path: usual, events: []incident{{60, setB(-5000)}}},
+	{name: "A's clock set by 300 ms", guards: "a large step, of the local clock", path: usual, events: []incident{{60, setA(300_000)}}},
+	{name: "A's clock set back by 300 ms", guards: "receive times that go back", path: usual, events: []incident{{60, setA(-300_000)}}},
+	{name: "B's clock set by 40 s", guards: "a step of more than half a ring", path: usual, events: []incident{{60, setB(40e6)}}},
+	{name: "B's clock set back by 2 s, and again", guards: "another step before the first is learnt", path: usual, events: []incident{{60, setB(-2e6)}, {62, setB(-2e6)}}},
+	{name: "A's clock set by 11 days", guards: "a local clock far from where it was", path: usual, events: []incident{{60, setA(1.1e12)}}},
+	{name: "B's clock set early", guards: "a step in warm-up, where it looks like a queue", path: usual, events: []incident{{4, setB(20_000)}}, length: 60},
+	{name: "B's clock set back early", guards: "the same, late datagrams first", path: usual, events: []incident{{4, setB(-20_000)}}, length: 60},
+	{name: "B's clock set in a queue", guards: "a step that a queue hides", path: usual, events: []incident{{60, longer(60_000)}, {62, setB(8000)}, {66, longer(0)}}},
+	{name: "B's clock set back, one report in 5 s", guards: "a step that is reported seconds later", path: path{delay: 20_000, jitter: 1000, reports: 100, ppm: 40}, events: []incident{{60, setB(-8000)}}},
+	{name: "B's clock set without reports", guards: "a step that nobody reports", path: usual, events: []incident{{60, func(w *world) { w.mute = true }}, {61, setB(8000)}, {90, func(w *world) { w.mute = false }}}},
+	{name: "B's clock slewed", guards: "a slope that changes, datagrams become early", path: usual, events: []incident{{60, rate(500)}, {80, rate(40)}}, length: 160},
+	{name: "B's clock slewed the other way", guards: "a slope that changes, datagrams become late", path: usual, events: []incident{{60, rate(-500)}, {80, rate(40)}}, length: 160},
+	{name: "another rate", guards: "a clock that goes on at another rate", path: usual, events: []incident{{60, rate(-40)}}, length: 200},
+	{name: "more jitter", guards: "gates that follow a larger spread", path: path{delay: 20_000, jitter: 100, ppm: 40}, events: []incident{{60, func(w *world) { w.jitter = 5000 }}}, length: 160},
+	{name: "less jitter", guards: "gates that follow a smaller spread", path: path{delay: 20_000, jitter: 5000, ppm: 40}, events: []incident{{60, func(w *world) { w.jitter = 100 }}}, length: 160},
+	{name: "silence for 5 min", guards: "old points after a silence", path: usual, events: []incident{{60, silence(300)}}},
+	{name: "silence, and B's clock set", guards: "a step during a silence", path: usual, events: []incident{{60, func(w *world) { silence(30)(w); setB(50_000)(w) }}}},
+	{name: "two early datagrams", guards: "two early datagrams change nothing", path: usual, events: []incident{{60, early(2, 1_000_000)}}},
+	{name: "three early datagrams", guards: "three do, and late ones undo it", path: usual, events: []incident{{60, early(3, 30_000)}}},
+	{name: "a new B", guards: "a peer that started anew", path: usual, events: []incident{{60, func(w *world) { w.b.Reset(); setB(7_654_321)(w) }}}},
+	{name: "a clock set without jitter", guards: "a step of ten times the rounding", path: path{delay: 20_000, ppm: -40}, events: []incident{{60, setB(-1300)}}},
+	{name: "B's clock set back at one a second", guards: "a step that few datagrams show, late ones", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, events: []incident{{120, setB(-5000)}}, length: 300},
+	{name: "B's clock set at one a second", guards: "a step that few datagrams show, early ones", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 2, ppm: 20}, events: []incident{{120, setB(5000)}}, length: 300},
+	{name: "B's clock set back on a short path", guards: "a step that would make the round trip negative", path: path{delay: 100, jitter: 20, ppm: 20}, events: []incident{{60, setB(-40_000)}}},
+	{name: "A's clock set back on a short path, reports each 5 s", guards: "the same, reported seconds later", path: path{delay: 100, jitter: 20, reports: 100, ppm: 20}, events: []incident{{60, setA(-40_000)}}},
+	{name: "a peer whose rate wanders", guards: "a slope that is followed", path: path{delay: 200, jitter: 100, ppm: 20}, events: []incident{{40, rate(22)}, {60, rate(18)}, {80, rate(23)}, {100, rate(20)}}, length: 140},
+	{name: "a queue for 90 s at 100 ppm", guards: "the slope in a queue of which no datagram comes near", path: path{delay: 20_000, jitter: 1000, ppm: -100}, events: []incident{{30, longer(80_000)}, {120, longer(0)}}, length: 180},
+	{name: "B's clock much slower for a while", guards: "slews of the largest skew", path: usual, events: []incident{{40, rate(-900)}, {120, rate(40)}}, length: 220},
+	{name: "B's clock much faster for a while", guards: "the same, the other way", path: usual, events: []incident{{40, rate(900)}, {120, rate(40)}}, length: 220},
+	{name: "B's clock slewed in a queue on a short path", guards: "a slew that a queue hides", path: path{delay: 100, jitter: 20, ppm: 20}, events: []incident{{60, longer(50_000)}, {60, rate(-400)}, {69, rate(20)}, {69, longer(0)}}},
+	{name: "B's clock slewed the other way in a queue there", guards: "the same, the other way", path: path{delay: 100, jitter: 20, ppm: 20}, events: []incident{{60, longer(50_000)}, {60, rate(400)}, {69, rate(20)}, {69, longer(0)}}},
+	{name: "a wrong skew, and a queue on a short path", guards: "a skew that was learnt too early", path: path{delay: 100, jitter: 20, ppm: 400}, events: []incident{{5, longer(30_000)}, {5, rate(0)}, {14, longer(0)}}, length: 60},
+	{name: "little arrives", guards: "a path that loses nine of ten", path: path{delay: 20_000, jitter: 5000, lost: 0.9, reports: 2, ppm: 40}, length: 300},
+	{name: "a mixture", guards: "what no other course thought of", path: path{delay: 20_000, jitter: 1000, ppm: 30}, mixture: 20, length: 560},
+	{name: "a mixture on a short path", guards: "the same where bounds are narrow", path: path{delay: 300, jitter: 100, ppm: -30}, mixture: 20, length: 560},
+	{name: "a mixture at 5 a second", guards: "the same with few datagrams", path: path{delay: 20_000, jitter: 2000, every: 200_000, reports: 5, ppm: 30}, mixture: 20, length: 560},
+	{name: "a mixture with an original", guards: "the same beside an original", path: path{delay: 20_000, jitter: 1000, original: true, ppm: 30}, mixture: 20, length: 560},
+	{name: "a mixture from the start", guards: "the same in warm-up", path: path{delay: 20_000, jitter: 1000, lost: 0.1, ppm: 30}, mixture: 3, length: 60},
+	{name: "a new A", guards: "what is known after a Reset, without a queue", path: usual, events: []incident{{60, func(w *world) { w.a.Reset() }}}},
 }

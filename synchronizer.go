@@ -16,51 +16,60 @@ import (
 //
 //	the synchronizer and its inputs
 //	its answers
-//	the pair of directions: the offset
-//	the limits that enclose it: the error bound
-//	the delay floor of one direction: gates, level shifts
-//	the line through the fastest datagrams: level and slope
+//	the association: both ways together
+//	the reports of the other way
+//	the arbiter between path and clock
+//	the interval that contains the offset: the error bound
+//	the delay floor of one way: gates, level shifts
+//	the line below the fastest datagrams: level and slope
 //	what readers see
 //
-// docs/DESIGN.md derives the rules. Times called x are microseconds of the local clock
-// since the first datagram; levels and offsets are microseconds, too. The words, as there:
+// # The model
 //
-//	delta: time of receipt minus stamp of a datagram
-//	floor: the delta of a datagram that does not queue
-//	pair: both directions together: the own floor, and the peer's as it reports it
-//	line, slope: the floor as a straight line over time; the slope is minus the skew
-//	bucket: at least 0.2 s of datagrams, of which the fastest counts
-//	gate: how far from the floor a bucket or datagram may be and still count
-//	dip: how closely datagrams approach the floor: the unit of all gates
-//	late: a bucket is late if its fastest datagram is above the gate
-//	stray: a datagram below the gate: faster than the path seems to allow
-//	level shift: a jump of the floor
-//	span, point: a stretch of time, one bucket at first; its fastest datagram
-//	noise, scatter: mean distance of the points from the line; the smaller of noise and dip
-//	sigma: standard deviation of the slope
-//	prior: what earlier points said of the slope, and its variance
-//	surprise: a slope 4 standard deviations away from the prior
-//	bent: a line is bent if its points show a surprising slope; after 10 s that slope is believed
-//	midpoint, mid: half the difference of the floors: the offset if both ways are equal
-//	round trip, S: the sum of both floors now
-//	trip, T: the reference round trip: the one that is trusted
-//	young: a pair is young until its T has been trusted for 6 s in all
-//	hold, h: offset minus midpoint while S is T. It fades: it goes to 0 slowly
-//	free, F: T when the hold was last 0
-//	eps: how much two measurements of the same round trip may differ
-//	doubt: how far the midpoint may be off if the round trip is longer or shorter by d
-//	witness: each floor, as evidence for the offset
-//	lean: to move the offset slowly to where it would be without doubt
-//	closure: one floor fell, and datagrams the other way are late by as much: one clock step
-//	foretold, predicted: the peer's floor is predicted after a step that the peer will soon report
-//	limits: the two hard constraints between which the true offset lies
-//	ageing: how fast the limits loosen: how far the clocks may drift apart in a microsecond
-//	clock event: a moment at which a clock was set, or seems to have been
-//	seen, slack: a report is seen if a datagram came within 100 us of it; slack is how far above the line one may be
-//	mark: the value of a report modulo 3: 1 seen, 0 a guess, 2 an original's
-//	alien: a peer that is, or may be, a C++ original
-//	view: what readers see: one consistent state
-//	grace: 20 ms between the cause of a correction and its start, for readers who are ahead
+// Times called x are microseconds of the local clock since the first datagram; all else is in
+// microseconds, too. "In" is the way from the peer, "out" the way to it.
+//
+// The state:
+//
+//	r      offset: remote minus local clock
+//	s      skew: how fast r changes
+//	A, B   delay of the fastest datagrams in, and out
+//
+// What is measured:
+//
+//	delta_in(x)  = time of receipt - stamp       = A + queue - r(x)   each datagram
+//	delta_out(x) = the same at the peer           = B + queue + r(x)   its least, in the peer's reports
+//
+// What is assumed:
+//
+//	queue >= 0, and now and then hardly more than 0
+//	r(x) = r + s*x; s changes by 0.1 ppm a second at most, but where a clock is set or slewed
+//	A and B stay as they are, but where the path changes
+//
+// What follows. Deltas that do not queue lie on a straight line below all others, the delay floor:
+//
+//	floor_in(x) = A - r(x)        its slope is -s                          types line, floor
+//	floor_out(x) = B + r(x)       its slope is s                           association.toPeer
+//
+// The sum of both floors contains no clock, their difference contains both:
+//
+//	round trip = floor_in + floor_out          = A + B
+//	midpoint   = (floor_out - floor_in) / 2    = r + (B - A)/2
+//
+// So one end alone cannot tell a longer way from a clock that was set, both together can: a clock
+// changes the midpoint and never the round trip; where one way becomes longer by d, the round trip
+// does so, too, and the midpoint is off by d/2. The offset is what was right at the reference
+// round trip, and moves no farther than this allows:
+//
+//	|r - midpoint - asymmetry| <= |round trip - reference| / 2             type arbiter
+//	asymmetry = r - midpoint while the round trip is the reference one, 0 at the start
+//
+// No delay is negative: A >= 0 and B >= 0. So the truth is in
+//
+//	r - (floor_in + r) <= truth <= r + (floor_out - r)                     type interval
+//
+// while no clock is set, and a little farther away each second, since s is not known exactly. If
+// no truth is left, a clock was set. docs/DESIGN.md derives each mechanism.
 
 // ---- The synchronizer and its inputs ----
 
@@ -75,10 +84,10 @@ import (
 // Times are readings of the local clock in microseconds. It may start anywhere and it
 // may wrap; it should be monotonic and must not be slewed or set on purpose.
 type TimeSynchronizer struct {
-	bucket bucket // under way
-	pair   pair
-	base   uint64 // local time, us, at which x is 0
-	shown  shown  // it ends a cache line: neighbours in a slice share none
+	bucket    bucket // under way
+	both      association
+	base      uint64    // local time, us, at which x is 0
+	published published // it ends a cache line: neighbours in a slice share none
 }
 
 const second = 1e6 // us: also the largest reordering of receive times, and more than any jitter
@@ -101,36 +110,38 @@ func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Count
 		b.add(int32(y))
 		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 	}
-	return s.news(remoteSendTS24, y, localRecvUsec)
+	return s.slowPath(remoteSendTS24, y, localRecvUsec)
 }
 
-// news takes a datagram, y above the floor, that ends the bucket or may change more.
-func (s *TimeSynchronizer) news(stamp Counter24, y int64, localUsec uint64) (owd time.Duration, ok bool) {
+// slowPath takes a datagram that ends the bucket or may change more. It is y above the floor as the
+// fast path knows it.
+func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) (owd time.Duration, ok bool) {
 	b := &s.bucket
 	raw := deltaOf(stamp, localUsec)
-	if x := float64(int64(localUsec - s.base)); uint64(y) < maxDelta && b.span > 0 && s.pair.stayCalm(x, b) {
-		b.span = uint32(localUsec-b.at) + bucketTime
-		b.begin(x)
-		b.add(int32(y))
-		return time.Duration(int64(b.delay)+y) * time.Microsecond, true
-	}
-	if !s.pair.sane(b.from) {
+	lasted := float64(int64(localUsec-s.base)) - b.from
+	soon := s.both.isCalm() && lasted >= 0 && lasted < 2*second && s.both.own.n <= maxPoints
+	if !soon && !s.both.sane(b.from) {
 		s.start(raw, localUsec)
 	}
-	x := s.now(localUsec)
+	x := s.advance(localUsec)
 	silence := x - b.from
 	if silence >= bucketTime {
-		if s.pair.endBucket(x, b) {
-			s.shown.late.Store(s.shown.late.Load() + 1)
+		if s.both.endBucket(x, b) {
+			s.published.late.Store(s.published.late.Load() + 1)
 		}
-		s.shown.datagrams.Store(s.shown.datagrams.Load() + uint64(b.count) - 1)
+		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
 		b.count = 1
 		b.begin(x)
+		if soon && s.both.isCalm() && !s.both.dirty && uint64(y) < maxDelta && b.span > 0 { // the fast path still knows the floor
+			b.span = uint32(localUsec-b.at) + bucketTime
+			b.add(int32(y))
+			return time.Duration(int64(b.delay)+y) * time.Microsecond, true
+		}
 	}
-	above := s.pair.datagram(x, raw, silence > 2*second, b)
+	above := s.both.datagram(x, raw, silence, b)
 	s.publish(x)
-	s.arm(localUsec, x)
-	if !s.pair.peered {
+	s.prepare(localUsec, x)
+	if !s.both.known {
 		return 0, false
 	}
 	return time.Duration(b.delay+above) * time.Microsecond, true
@@ -139,40 +150,40 @@ func (s *TimeSynchronizer) news(stamp Counter24, y int64, localUsec uint64) (owd
 // start begins with the first datagram, or anew where the state is one that cannot be.
 func (s *TimeSynchronizer) start(raw, localUsec uint64) {
 	var v view
-	if s.shown.load(&v) {
+	if s.published.load(&v) {
 		v.whole = v.remote(localUsec) - localUsec
 	}
-	s.shown.show(&view{reading: reading{whole: v.whole}, steps: v.steps})
-	waited, last := float64(int64(localUsec-s.base)), s.pair.last
+	s.published.show(&view{clockMap: clockMap{whole: v.whole}, steps: v.steps})
+	waited, early := float64(int64(localUsec-s.published.heard.Load())), s.both.peer.last
 	s.base = localUsec
-	s.pair.start(float64(wrap(raw, deltaBits)))
+	s.both.start(float64(wrap(raw, deltaBits)))
 	s.bucket.begin(0)
-	if last != 0 {
-		s.pair.report(min(max(-waited, -second), second), last, &s.bucket)
+	if early != 0 { // it is as if it came now
+		s.both.report(min(max(-waited, -second), second), early, &s.bucket)
 	}
 }
 
-// now returns localUsec as microseconds since base.
-func (s *TimeSynchronizer) now(localUsec uint64) (x float64) {
+// advance returns localUsec as microseconds since base, and moves base where the local clock was set.
+func (s *TimeSynchronizer) advance(localUsec uint64) (x float64) {
 	x = float64(int64(localUsec - s.base))
 	if ahead := x - s.bucket.from; ahead < -second || ahead > 1e12 { // a datagram is never 11 days late
 		// The local clock was set. Times go on from where they were; by how much the
 		// offset changed, the deltas will show.
 		s.base += uint64(int64(ahead))
-		s.shown.heard.Store(s.shown.heard.Load() + uint64(int64(ahead)))
+		s.published.heard.Store(s.published.heard.Load() + uint64(int64(ahead)))
 		x = s.bucket.from
-		s.pair.limits.clockEvent(x)
-		s.pair.news()
+		s.both.interval.clockStep(x)
+		s.both.markDirty()
 	}
 	return x
 }
 
-// arm says which datagrams are no news from now on.
-func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
-	b, own := &s.bucket, &s.pair.own
+// prepare readies the fast path: it says which datagrams need no more from now on.
+func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
+	b, own := &s.bucket, &s.both.own
 	b.at, b.span = localUsec, 0
-	if s.pair.peered && own.strays == 0 && !s.pair.changed { // else readers are to hear as soon as may be
-		b.origin, b.rate = uint64(int64(math.RoundToEven(own.at(x))))-localUsec, uint32((1-own.slope)*(1<<31))
+	if s.both.known && own.outliers == 0 && !s.both.dirty { // else readers are to hear as soon as may be
+		b.origin, b.rate = uint64(int64(math.RoundToEven(own.levelAt(x))))-localUsec, uint32((1-own.slope)*(1<<31))
 		b.span = uint32(max(bucketTime-(x-b.from), 0))
 	}
 }
@@ -182,19 +193,19 @@ func (s *TimeSynchronizer) arm(localUsec uint64, x float64) {
 // A report of 0 is ignored: an original that has heard nothing sends it, and MinDeltaTS24 never
 // returns it.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
-	if minDelta = NewCounter24(uint64(minDelta)); minDelta == 0 { // rule: an original that has heard nothing says 0
+	if minDelta = NewCounter24(uint64(minDelta)); minDelta == 0 {
 		return
 	}
-	if !s.pair.begun() {
-		s.pair.last, s.base = minDelta, localRecvUsec
-		s.shown.heard.Store(localRecvUsec)
+	if !s.both.begun() {
+		s.both.peer.last = minDelta
+		s.published.heard.Store(localRecvUsec)
 		return
 	}
-	x := s.now(localRecvUsec)
-	s.shown.heard.Store(localRecvUsec)
-	if s.pair.report(x, minDelta, &s.bucket) {
+	x := s.advance(localRecvUsec)
+	s.published.heard.Store(localRecvUsec)
+	if s.both.report(x, minDelta, &s.bucket) {
 		s.publish(x)
-		s.arm(localRecvUsec, x)
+		s.prepare(localRecvUsec, x)
 	}
 }
 
@@ -204,16 +215,16 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 // full readings. If it was off by a multiple of 67.1 s until then, that is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	var v view
-	if !s.shown.load(&v) {
+	if !s.published.load(&v) {
 		v.whole = remoteUsec - localUsec
-		s.shown.show(&v)
+		s.published.show(&v)
 		return
 	}
 	was := v.remote(localUsec)
 	if turns := nearest(was, remoteUsec) - was; turns != 0 {
 		v.whole += turns
 		v.steps++
-		s.shown.show(&v)
+		s.published.show(&v)
 	}
 }
 
@@ -221,53 +232,53 @@ func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 // was known, Reset counts as a step.
 func (s *TimeSynchronizer) Reset() {
 	var v view
-	if s.shown.load(&v) {
+	if s.published.load(&v) {
 		v.steps++
 	}
-	s.bucket, s.pair, s.base = bucket{}, pair{}, 0
-	s.shown.show(&view{steps: v.steps})
-	s.shown.datagrams.Store(0)
-	s.shown.late.Store(0)
+	s.bucket, s.both, s.base = bucket{}, association{}, 0
+	s.published.show(&view{steps: v.steps})
+	s.published.datagrams.Store(0)
+	s.published.late.Store(0)
 }
 
 const (
-	maxSlew = 50e3 // us: larger corrections are steps
-	grace   = 20e3 // us: so far may a reader be ahead of the last datagram, or behind it
+	maxSlew      = 50e3 // us: larger corrections are steps
+	readerMargin = 20e3 // us: so far may a reader be ahead of the last datagram, or behind it
 )
 
-// publish shows readers what is known, if it is news to them. A correction begins a grace after
+// publish shows readers what is known, if it is news to them. A correction begins a readerMargin after
 // now, and waits until the one before has been over for as long, unless both come at the same
-// time: then what readers read within the grace, before or after now, is final. A large one is a
+// time: then what readers read within the readerMargin, before or after now, is final. A large one is a
 // step, at once.
 func (s *TimeSynchronizer) publish(x float64) {
-	if !s.pair.changed {
+	if !s.both.dirty {
 		return
 	}
 	now := s.base + uint64(int64(x))
 	var old view
-	known := s.shown.load(&old)
+	known := s.published.load(&old)
 	since := int64(now - old.from)
-	waits := known && since > -grace && since < abs(old.excess())>>31+grace // slewing takes twice what is slewed
+	waits := known && since > -readerMargin && since < abs(old.slew())>>31+readerMargin // slewing takes twice what is slewed
 	from := now
 	if waits {
 		from = old.from
 	} else if known {
-		from += grace
+		from += readerMargin
 	}
-	v := s.pair.view(x+float64(int64(from-now)), old.whole)
+	v := s.both.view(x+float64(int64(from-now)), old.whole)
 	v.from, v.steps = from, old.steps
 	began := int64(from - old.from)
 	whole, part := old.offset(began, old.skewAt(began))
 	excess := wrap((whole-v.whole)<<32+uint64(part)-v.rest>>32, offsetBits+32) // 2^-32 us
-	s.pair.changed = false
+	s.both.dirty = false
 	switch {
 	case !known: // nothing to correct
-	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.pair.limits.undisturbed(x) < told: // 0.5 ms: a clock was set by so much
-		v = s.pair.view(x, whole)
+	case abs(excess) > maxSlew<<32 || abs(excess) > 500<<32 && s.both.interval.undisturbed(x) < settledTime: // 0.5 ms: a clock was set by so much
+		v = s.both.view(x, whole)
 		v.from, v.steps = now, old.steps+1
 	case waits:
-		s.pair.changed = true
-		v.reading = old.reading
+		s.both.dirty = true
+		v.clockMap = old.clockMap
 		v.bound += float32(abs(excess)) / (1 << 32)
 	default:
 		left := excess / (1 << 24)
@@ -276,32 +287,40 @@ func (s *TimeSynchronizer) publish(x float64) {
 		v.rates = join(uint32(old.skewAt(since)), uint32(v.rates))
 	}
 	s.bucket.delay = int32(v.delay) // as readers see it
-	s.shown.show(&v)
+	s.published.show(&v)
 }
 
 // ---- Answers ----
 
 // IsSynchronized reports whether the offset is known: since the first datagram and
 // the first report.
-func (s *TimeSynchronizer) IsSynchronized() bool { return s.shown.seq.Load()&synced != 0 }
+func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()&synced != 0 }
 
-// MinDeltaTS24 returns what to report to the peer at localUsec: the receive time
-// minus the send stamp of a datagram that does not queue, in units of 8 us. ok is
-// false before the first datagram.
+// MinDeltaTS24 returns what to report to the peer at localUsec: the receive time minus the send
+// stamp of a datagram that does not queue, now, in units of 8 us modulo 2^24. ok is false before
+// the first datagram.
 //
-// The report modulo 3 is a quality mark, which costs at most 8 us: 1 if a datagram confirms the
-// floor to 100 us, 0 if it is a guess. The peer's error bound uses only confirmed ones. 2 shows an
-// original, which reports old minima. A report of 0 would say that nothing was heard; 2^24-1 stands
-// for it.
+// The remainder of the report by 3 is its quality, for which it is moved by at most one unit:
+//
+//	1  confirmed: so recent a datagram was so near to the floor that the floor is at most 100 us
+//	   too low, with what is not known of the clocks' rates since: 6 standard errors of the slope.
+//	   The peer's error bound rests on these alone, but for Settled after the start or a set clock
+//	0  extrapolated: the floor is where the line says
+//	2  never returned: an original says it, which reports minima of 10 s. One such report and the
+//	   peer counts as an original until 60 reports, each unlike the one before, had another
+//	   quality. The error bound then allows for a minimum 11 s old: 0.4 ms at 40 ppm
+//
+// 0 would say that nothing was heard: 2^24-1 is returned for it, which reads as extrapolated. The
+// report is at most 13 us off the floor, 21 us where 0 was avoided.
 func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, ok bool) {
 	var v view
-	if s.shown.load(&v); v.state&reported == 0 {
+	if s.published.load(&v); v.state&reported == 0 {
 		return 0, false
 	}
 	x := int64(localUsec - v.from)
-	mark := Counter24(markGuess)
-	if v.state&confirmed != 0 && float32(x)*v.ageing <= minGate {
-		mark = markSeen
+	mark := Counter24(extrapolatedMark)
+	if v.state&confirmed != 0 && float32(x)*v.dispersion <= hostJitter {
+		mark = confirmedMark
 	}
 	level := v.report - uint32(int64(int32(v.rates))*x>>deltaBits)
 	if minDelta = NewCounter24(uint64(level >> 8)).marked(mark); minDelta == 0 { // 24 of 32 bits
@@ -323,7 +342,7 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // A reading from 20 ms before the last datagram to 20 ms after it is final: only a step changes
 // it. An earlier time is extrapolated back at the rate of that time.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
-	seq, r := s.shown.reading()
+	seq, r := s.published.clockMap()
 	if seq&synced == 0 {
 		return 0, false
 	}
@@ -339,7 +358,7 @@ func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok b
 // known.
 func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bool) {
 	var v view
-	if !s.shown.load(&v) {
+	if !s.published.load(&v) {
 		return 0, false
 	}
 	localUsec = remoteUsec - v.whole
@@ -365,7 +384,7 @@ func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bo
 // are. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	var v view
-	ok = s.shown.load(&v)
+	ok = s.published.load(&v)
 	return micros(float64(v.delay)), ok
 }
 
@@ -374,7 +393,7 @@ func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 // Both delays together are the round trip. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 	var v view
-	ok = s.shown.load(&v)
+	ok = s.published.load(&v)
 	return micros(float64(v.toPeer)), ok
 }
 
@@ -385,7 +404,7 @@ func (s *TimeSynchronizer) MinimumDelayToPeer() (delay time.Duration, ok bool) {
 // 156 s (medians, docs/PRODUCTION.md). Snapshot.SkewError says how well it is known.
 func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 	var v view
-	if !s.shown.load(&v) || v.ageing > priorSkew/4 {
+	if !s.published.load(&v) || v.dispersion > priorSkew/4 {
 		return 0, false
 	}
 	return v.ppm(), true
@@ -427,7 +446,7 @@ type Snapshot struct {
 // Snapshot returns what is known at localUsec. ok is false while the offset is not known.
 func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok bool) {
 	var v view
-	if !s.shown.load(&v) {
+	if !s.published.load(&v) {
 		return Snapshot{}, false
 	}
 	remote := v.remote(localUsec)
@@ -439,10 +458,10 @@ func (s *TimeSynchronizer) Snapshot(localUsec uint64) (snapshot Snapshot, ok boo
 		MinimumOneWayDelay: micros(float64(v.delay)),
 		MinimumDelayToPeer: micros(float64(v.toPeer)),
 		JitterKnown:        v.jitter < second,
-		Age:                micros(max(float64(int64(localUsec-s.shown.heard.Load())), 0)),
+		Age:                micros(max(float64(int64(localUsec-s.published.heard.Load())), 0)),
 		Undisturbed:        micros(max(float64(v.undisturbed)+float64(x), 0)),
 		Skew:               v.ppm(),
-		SkewError:          (float64(v.ageing) + skewDrift*abs(float64(x)+grace)) * 1e6, // as fast as boundAt grows there
+		SkewError:          (float64(v.dispersion) + skewDrift*abs(float64(x)+readerMargin)) * 1e6, // as fast as boundAt grows there
 		Steps:              v.steps,
 		Disturbed:          v.state&disturbed != 0,
 	}
@@ -761,1043 +780,1204 @@ type Stats struct {
 
 // Stats returns what was counted.
 func (s *TimeSynchronizer) Stats() Stats {
-	return Stats{Datagrams: s.shown.datagrams.Load(), LateBuckets: s.shown.late.Load()}
+	return Stats{Datagrams: s.published.datagrams.Load(), LateBuckets: s.published.late.Load()}
 }
 
-// ---- The pair of directions ----
+// ---- The association: both ways together ----
 
 const (
-	youth    = 6e6  // us: the first datagrams may all have queued
-	doubted  = 8    // other reports: of 25 originals one sends so many without remainder 2
-	told     = 15e6 // us: by then both ends have seen and told, be the other an original
-	rounding = 13.0 // us: of a floor, a marked report, or a stamp, at most
+	rounding = 13.0       // us: of a floor, a report with its quality, or a stamp, at most
+	calmTime = 4 * second // us: within it what both ways say changes little where each keeps its floor
 )
 
-// pair is what both directions say together.
-//
-// The round trip is the sum of both floors and contains no clock; the midpoint is half
-// their difference. Each of two round trips at which the offset was known is a witness:
-// if the round trip is now d longer, and one path is to blame, the midpoint is off by d/2.
-// The offset lies between what both say. It moves only where it must: that is how a
-// longer path leaves it alone, and a clock that is set moves it.
-type pair struct {
-	own    floor
-	limits limits
-	reference
+// association puts both ways together: the delay floor of the way to here, what the peer reports
+// of the other way, and the offset. Only it knows the parts: it hands the news of one to the others.
+type association struct {
+	own      floor    // the way from the peer
+	arbiter  arbiter  // decides between path and clock
+	peer     peer     // what the reports of the other way are like
+	interval interval // contains the true offset
 
-	peer   float64 // us: the peer's floor at x is peer - own.slope*x; meet, report and turn set it
-	offset float64 // us: the remote minus the local clock at x is offset - own.slope*x; meet, move and turn
-	calm   float32 // us: for so long buckets without news need no endBucket, which sets it; stayCalm counts down, news ends it
-	spent  float32 // us: for how long buckets have needed none; stayCalm counts up, endBucket sets it to 0
-
-	last     Counter24 // report, never 0 once there is one
-	seen     Counter24 // an earlier one that was seen, 0 at first: learnSkew compares later ones with it, and sets it
-	seenAt   uint32    // ms: x when the peer sent that, modulo 49 days
-	alien    uint8     // other reports until the peer no longer counts as an original; tellApart counts down
-	peered   bool      // a report has come; only Reset forgets it
-	changed  bool      // there is news for readers; publish tells them
-	foretold bool      // the peer will report a step, too; until then the round trip is what it was. datagram sets it, a report or 6 s end it
-}
-
-// reference is the round trip at which the offset was known, and what is held while it lasts. anew
-// sets all of it but drop anew.
-type reference struct {
-	trip  float32 // us: the reference round trip, of late; trust learns it
-	hold  float32 // us: asymmetry correction: offset minus midpoint while the round trip is trip; trust sets it, fade lets go
-	free  float32 // us: the reference round trip when hold was last 0; fade moves it
-	left  float32 // us: until hold fades; trust sets it, fade counts down
-	known float32 // us: for how long the round trip has been trip, all in all; trust counts
-	other float32 // us: another round trip that stands; trust sets it
-	stood float32 // us: for how long it has; 0 when the round trip is another one
-	drop  float32 // us: the greatest fall of the own floor in the first seconds, negative of the peer's; drops sets it, a rise ends it
+	at          float64 // x of the two that follow: advance carries them on
+	offset      float64 // us: the remote minus the local clock
+	toPeer      float64 // us: the floor of the way to the peer, as it reports it
+	unreviewed  float32 // us: since the last review
+	calm        bool    // buckets that keep the floor need no review for a while
+	known       bool    // the offset is known: a report has come
+	dirty       bool    // readers are to be told something
+	stepPending bool    // the peer will report a clock step, too; until then the round trip is what it was
 }
 
 // start begins with the level of the first datagram.
-func (p *pair) start(level float64) {
-	*p = pair{limits: limits{event: -told}, changed: true, alien: doubted}
-	p.own = floor{line: line{level: level, noise: second, width: bucketTime, best: noPoint}, dip: second, low: second}
-	p.own.doubtSlope(priorSkew)
+func (a *association) start(level float64) {
+	*a = association{dirty: true}
+	a.interval.event = -settledTime
+	a.peer.legacy = legacyReports
+	a.own.start(level)
 }
 
 // begun reports whether a datagram has arrived.
-func (p *pair) begun() bool { return p.own.width > 0 }
+func (a *association) begun() bool { return a.own.spacing > 0 }
 
 // sane reports whether the state is one that can be in a bucket from there on. No call leads to
 // another one, but memory may break. All other states heal by themselves.
-func (p *pair) sane(from float64) bool {
-	const full, far = 1 << deltaBits, 1 << 62
-	f := &p.own
-	return f.noise >= 0 && f.noise <= second && f.width >= bucketTime && f.width <= memory && f.n <= maxPoints &&
+func (a *association) sane(from float64) bool {
+	const ring, far = 1 << deltaBits, 1 << 62
+	f, r, i := &a.own, &a.arbiter, &a.interval
+	finite := f.level + a.toPeer + a.offset + i.event + f.lastNear + f.end + a.at
+	delays := float64(r.reference + r.symmetric + r.asymmetry + r.candidate + i.slack[lower] + i.slack[upper])
+	return abs(finite) < far && abs(delays) < 8*ring && // and so no part of a sum is a NaN or infinite
+		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
+		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		f.sunk >= 0 && f.bentFor >= 0 && f.dip >= 0 && f.lateFor >= 0 && abs(f.level) < far && f.end <= from+second &&
-		abs(p.peer) < far && abs(p.offset) < far && p.limits.noise >= 0 && p.known >= 0 && p.stood >= 0 && p.left < far &&
-		abs(p.trip) < full && abs(p.free) < full && abs(p.limits.below) < full && abs(p.limits.above) < full && abs(p.limits.at) < far && abs(p.limits.event) < far
+		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.firstFall) < 8*ring &&
+		a.unreviewed >= 0 && a.unreviewed <= 8*second
 }
 
-// roundTrip returns the round trip of a datagram that does not queue.
-func (p *pair) roundTrip() float32 { return float32(ring(p.peer+p.own.level, deltaBits)) }
-
-// midpoint returns the offset if both ways take equally long.
-func (p *pair) midpoint() float64 { return ring(p.peer-p.own.level, deltaBits) / 2 }
-
-// correction returns the offset minus the midpoint.
-func (p *pair) correction() float32 { return float32(ring(p.offset-p.midpoint(), offsetBits)) }
-
-// delay returns the minimum one-way delay to here.
-func (p *pair) delay() float64 { return ring(p.own.level+p.offset, offsetBits) }
-
-// tolerance is by how much two looks at the same round trip differ at most. It is hard: a
-// soft one costs half of it after every change of a path.
-func (p *pair) tolerance() float32 {
-	return 2*minGate + gateDips/2*(p.own.scatter()+p.limits.noise) + float32(p.stale(0))
-}
-
-// original reports whether the peer is an original, or may be one.
-func (p *pair) original() bool { return p.alien > doubted-4 }
-
-// stale returns by how much the peer's floor may be above what an original reports: it tells
-// a minimum of ten seconds. The rate of the clocks may be another one by unknown.
-func (p *pair) stale(unknown float64) float64 {
-	if !p.original() {
-		return 0
-	}
-	return (min(p.limits.at, lateTime) + second) * max(unknown-p.own.slope, 0)
-}
-
-// impossible reports whether the round trip is shorter than nothing: a clock was set.
-func (p *pair) impossible() bool { return p.roundTrip() < -p.tolerance() }
-
-// doubt returns how far the midpoint may be off where the round trip is d longer than it
-// was. At first, and beside an original, which tells rises late, a shorter one is right.
-func (p *pair) doubt(d float32) float32 {
-	if abs(d) < p.tolerance() || d < 0 && (p.known < youth || p.original()) {
-		return 0
-	}
-	return abs(d) / 2
-}
-
-// follow moves the offset to where both witnesses allow it.
-func (p *pair) follow() {
-	if !p.peered {
+// advance carries the offset and the peer's floor on to x: both change as the clocks run apart, and
+// what is not known of that widens the interval.
+func (a *association) advance(x float64) {
+	if x == a.at {
 		return
 	}
-	if p.foretold {
-		p.peer += float64(p.trip - p.roundTrip())
-	}
-	s, was := p.roundTrip(), p.correction()
-	if p.trip < -p.tolerance()-float32(priorSkew*min(p.limits.at, memory)) { // more than the skew: the first reports were from before
-		p.anew()
-	}
-	d := p.doubt(s - p.trip)
-	c := min(max(was, p.hold-d), p.hold+d)
-	d = p.doubt(s - p.free)
-	c = min(max(c, -d), d)
-	p.move(float64(c - was))
+	dt := x - a.at
+	d := a.own.slope * dt
+	a.offset, a.toPeer, a.at = a.offset-d, a.toPeer-d, x
+	drift := float32(a.dispersion() * dt)
+	a.interval.widen(drift, drift)
 }
 
-// move corrects the offset. The limits stay where they are.
-func (p *pair) move(d float64) {
+// roundTrip returns the round trip of a datagram that does not queue. No clock is in it.
+func (a *association) roundTrip() float32 {
+	return float32(ring(a.toPeer+a.own.levelAt(a.at), deltaBits))
+}
+
+// midpoint returns the offset if both ways take equally long.
+func (a *association) midpoint() float64 {
+	return ring(a.toPeer-a.own.levelAt(a.at), deltaBits) / 2
+}
+
+// delay returns the minimum one-way delay to here.
+func (a *association) delay() float64 { return ring(a.own.levelAt(a.at)+a.offset, offsetBits) }
+
+// delayToPeer returns the minimum one-way delay to the peer.
+func (a *association) delayToPeer() float64 { return ring(a.toPeer-a.offset, offsetBits) }
+
+// deadBand is by how much two looks at the same round trip differ at most. It is hard: a
+// soft one costs half of it after every change of a path.
+func (a *association) deadBand() float32 {
+	return 2*hostJitter + gateSpreads/2*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
+}
+
+// stale returns by how much the peer's floor may be above what a legacy peer reports: that tells
+// a minimum of ten seconds. The rate of the clocks may be another one by unknown.
+func (a *association) stale(unknown float64) float64 {
+	if !a.peer.isLegacy() {
+		return 0
+	}
+	return (min(a.at, congestedTime) + second) * max(unknown-a.own.slope, 0)
+}
+
+// look returns what both ways say now.
+func (a *association) look() look {
+	return look{
+		roundTrip:  a.roundTrip(),
+		correction: float32(ring(a.offset-a.midpoint(), offsetBits)),
+		deadBand:   a.deadBand(),
+		spread:     a.own.spread,
+		legacy:     a.peer.isLegacy(),
+	}
+}
+
+// updateOffset moves the offset to where both round trips that are known allow it.
+func (a *association) updateOffset() {
+	if !a.known {
+		return
+	}
+	if a.stepPending { // rule: the peer's step is predicted
+		a.toPeer += float64(a.arbiter.reference - a.roundTrip())
+	}
+	l := a.look()
+	if a.arbiter.reference < -l.deadBand-float32(priorSkew*min(a.at, longestWindow)) { // more than the skew: the first reports were from before
+		a.arbiter.restart(l.roundTrip)
+	}
+	d := a.arbiter.correct(l) - l.correction
+	if abs(d) > l.deadBand && !a.arbiter.warmingUp() {
+		a.arbiter.adjusted = true
+	}
+	a.adjust(float64(d))
+}
+
+// adjust corrects the offset. The interval stays where it is.
+func (a *association) adjust(d float64) {
 	if d == 0 {
 		return
 	}
-	p.news()
-	p.offset += d
-	p.limits.set(p.limits.below+float32(d), p.limits.above-float32(d))
+	a.offset += d
+	a.interval.set(a.interval.slack[lower]+float32(d), a.interval.slack[upper]-float32(d))
+	a.markDirty()
 }
 
-// datagram takes a delta that arrived at x and returns how far it is above the floor, us. In a
-// silence a clock may have been set.
-func (p *pair) datagram(x float64, raw uint64, silent bool, b *bucket) (y int32) {
-	level := p.own.level
-	y, fell := p.own.datagram(x, raw, b)
-	if silent && p.peered { // the datagram may be as late or early as that
-		p.limits.loosen(float32(p.delay()+float64(y)), float32(max(-y, 0)))
-		p.news()
-	}
-	if p.own.level == level {
-		return max(y, 0)
-	}
-	p.news()
-	if fell {
-		p.drops(x, p.own.fall, 1)
-		p.fell(x, p.own.fall, p.delay(), p.limits.below, &p.limits.above)
-		if p.peered && p.impossible() && p.trip > -p.tolerance() { // rule: the peer's floor is predicted
-			p.foretold = true
-			p.limits.clockEvent(x)
-		}
-	}
-	p.follow()
-	return max(y, 0)
-}
-
-// fell says that a floor fell by -d, so that the offset is at most limit from here on that
-// side; was is what the limits knew. If that is news to them, a clock was set. In the
-// first seconds it may have been a queue: then the other limit may be wrong by as much.
-func (p *pair) fell(x float64, d float32, limit float64, was float32, other *float32) {
-	news := was - float32(limit)
-	switch {
-	case d > -1.5*p.tolerance() || news < max(p.tolerance(), -d/2):
-	case p.known > youth || d < -second || p.impossible(): // no queue explains it
-		p.limits.clockEvent(x)
-	case x < 2*youth:
-		*other = min(*other-d, maxOffset)
+// markDirty says that readers are to be told. The calm is over where the next review may have more to
+// say: what waits for time to pass, as the interval after a clock step.
+func (a *association) markDirty() {
+	if a.dirty = true; a.interval.renew > 0 || !a.unchanged() {
+		a.calm = false
 	}
 }
 
-// drops takes by how much a floor moved, d: the greatest fall of the first seconds is kept until
-// that floor rises. The sign is 1 for the own floor and -1 for the peer's.
-func (p *pair) drops(x float64, d, sign float32) {
-	switch {
-	case p.drop*sign > 0 && d > p.tolerance():
-		p.drop = 0
-	case x < 2*youth && -d > abs(p.drop) && d < -p.tolerance():
-		p.drop = -d * sign
-	}
-}
-
-// news says that readers are to be told. The calm is over where the next end of a bucket may have
-// more to say: what waits for time to pass, as the limits after a clock event.
-func (p *pair) news() {
-	if p.changed = true; p.limits.fresh > 0 || !p.unchanged() {
-		p.calm = 0
-	}
-}
+// isCalm reports whether buckets that keep the floor need no review yet.
+func (a *association) isCalm() bool { return a.calm && a.unreviewed >= 0 && a.unreviewed < calmTime }
 
 // unchanged reports whether the round trip is the reference one but for the rounding of both floors.
-func (p *pair) unchanged() bool { return abs(p.roundTrip()-p.trip) < 2*rounding }
+func (a *association) unchanged() bool {
+	return abs(a.roundTrip()-a.arbiter.reference) < 2*rounding
+}
 
-// stayCalm ends a bucket that came near the floor and has no news, and reports whether it did.
-// For nearly all this is enough: both directions are looked at together in endBucket. A calm of more
-// than 4 s cannot be, but memory may break.
-func (p *pair) stayCalm(x float64, b *bucket) bool {
-	f, low, lasted := &p.own, float32(b.first), x-b.from
-	slack := min(f.slack+certain*f.sigma*float32(lasted), low)
-	if p.changed || f.early > 0 || lasted < bucketTime || lasted > 2*second || // in a silence a clock may have been set
-		!(float32(lasted) < p.calm && p.calm <= 4*second) || low > minGate+gateDips*f.dip || (slack < minGate) != f.seen() {
-		return false
+// datagram takes a delta that arrived at x and returns how far it is above the floor, us. It ends
+// a silence, in which a clock may have been set.
+func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket) (y int32) {
+	a.advance(x)
+	d, e := a.own.datagram(x, raw, b)
+	y = int32(d)
+	if silence > 2*second && a.known { // the datagram may be as late or early as that
+		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+float32(y)), a.interval.slack[upper]+float32(max(-y, 0)))
+		a.arbiter.adjusted = a.arbiter.adjusted || silence > congestedTime
+		a.markDirty()
 	}
-	if float32(b.delay)+low < p.limits.below {
-		if p.limits.datagram(x, p.ageing(), p.delay()+float64(low), b.from); p.limits.fresh > 0 {
-			p.news() // they contradict each other
+	switch e.kind {
+	case outlier:
+		return 0
+	case lowered:
+		b.lower(int32(-e.by))
+		a.markDirty()
+	case fell:
+		b.begin(x)
+		a.markDirty()
+		a.arbiter.fall(x, e.by, true, a.deadBand())
+		a.limitAfterFall(x, e.by, a.delay(), lower)
+		if a.known && a.impossible() && a.arbiter.reference > -a.deadBand() {
+			a.stepPending = true
+			a.interval.clockStep(x)
 		}
 	}
-	p.calm, p.spent = p.calm-float32(lasted), p.spent+float32(lasted)
-	f.learnDip(b, f.low-low)
-	f.lowest, f.low, f.slack = min(low, f.low), low, slack
-	f.near(b)
-	return true
+	b.add(y)
+	if e.kind != kept {
+		a.updateOffset()
+	}
+	return y
 }
 
-// endBucket ends the bucket and reports whether all of it was late.
-func (p *pair) endBucket(x float64, b *bucket) (late bool) {
-	dt := min(float32(x-b.from), second) + p.spent // long ones say little about what they span
-	p.calm, p.spent = 0, 0
-	var steady float32 // share of the time
-	if p.peered {
-		if b.first < math.MaxInt32 {
-			p.limits.datagram(x, p.ageing(), p.delay()+float64(b.first), b.from)
-		}
-		if abs(p.roundTrip()-p.trip) < p.tolerance() {
-			steady = 1
-		}
-		if p.own.rise() > second { // what makes all datagrams so late is a clock
-			p.limits.loosen(float32(p.delay())+p.own.rise(), 0)
-			p.news()
-		}
-	}
-	slope, level, rise, seen, was := p.own.slope, p.own.level, p.own.rise(), p.own.seen(), p.own.at(x)
-	late = p.own.endBucket(x, b, steady)
-	p.drops(x, float32(p.own.at(x)-was), 1)
-	p.changed = p.changed || p.own.level != level || p.own.rise() != rise || p.own.seen() != seen || p.limits.fresh > 0
-	p.turn(x, slope)
-	if !p.peered {
-		return late
-	}
-	p.foretold = p.foretold && p.limits.undisturbed(x) <= youth // later, reports of before have all arrived
-	p.lean(dt)
-	p.close(x, b)
-	if late {
-		p.shorten()
-	} else {
-		p.trust(x, dt)
-	}
-	p.follow()
-	if !late && p.own.dips > fewDips && p.limits.fresh == 0 && p.unchanged() {
-		p.calm = min(4*second, float32(p.own.end-x)+p.own.width)
-	}
-	return late
-}
+// impossible reports whether the round trip is shorter than nothing: a clock was set.
+func (a *association) impossible() bool { return a.roundTrip() < -a.deadBand() }
 
-// turn turns the peer's floor and the offset about x, as the own line was turned.
-func (p *pair) turn(x, slope float64) {
-	d := (p.own.slope - slope) * x
-	p.peer, p.offset = p.peer+d, p.offset+d
-}
-
-// lean moves the offset towards the midpoint by half of what the slope may have carried it
-// away: where only one way queues, to lean is wrong.
-func (p *pair) lean(dt float32) {
-	d := p.own.sigma * dt / 2
-	c := p.correction() - p.hold
-	p.move(-float64(min(max(c, -d), d))) // rule: the offset leans
-}
-
-// close raises the own floor if all datagrams are late by what the round trip became
-// shorter, or by enough to make an impossible one possible: then a clock was set and the peer
-// has told it. What the peer guessed proves nothing.
-func (p *pair) close(x float64, b *bucket) {
-	late := p.own.lateness()
-	opens := p.impossible() && p.last%marks != markGuess && p.roundTrip()+late > -p.tolerance()
-	if opens && p.known > youth { // the rest is a queue, or will be told
-		late = min(late, max(p.trip, 0)-p.roundTrip())
-	}
-	if opens || p.closes(late) { // rule: closure
-		slewed := p.own.lateFor == 0 || !p.own.sudden
-		slope := p.own.slope
-		p.own.climb(x, late, b)
-		p.turn(x, slope)
-		doubt := float32(priorSkew / 2) // who sets a clock may correct its rate, too
-		if slewed {                     // rule: then a clock may be slewed
-			doubt = slewSkew
-		}
-		p.own.doubtSlope(max(p.own.sigma, doubt))
-		p.limits.clockEvent(x)
-	}
-}
-
-// closes reports whether the round trip is the reference one if a floor is a higher. To a young
-// pair it may seem so where one queue ends as another comes. It must last: for a second if datagrams
-// became late by and by, as when a clock runs away, and for 5 s if suddenly.
-func (p *pair) closes(a float32) bool {
-	lack, most := p.trip-p.roundTrip(), a/2
-	if p.known < youth {
-		if most = a / 4; p.own.lateFor < second || p.own.sudden && p.own.lateFor < 5*second {
-			return false
-		}
-	}
-	miss := abs(lack - a)
-	return lack > p.tolerance() && miss < p.tolerance()+gateDips*p.own.dip && miss < most
-}
-
-// wasSet reports whether a clock was set in the first seconds, when what a floor falls by passes
-// for the end of a queue: the other floor has risen by as much, so that the round trip is a
-// longer again.
-func (p *pair) wasSet(a float32) bool {
-	miss := abs(a - abs(p.drop))
-	return p.known < 2*told && miss < p.tolerance()+gateDips*p.own.dip && miss < a/4
-}
-
-// anew takes the round trip for the reference. No correction is held.
-func (p *pair) anew() {
-	s := p.roundTrip()
-	p.trip, p.free, p.hold, p.known, p.stood = s, s, 0, 0, 0
-}
-
-// trust learns the reference round trip. What the peer guessed teaches none: a peer that is cut off
-// cannot take it back, and one that does not know its skew yet guesses wrongly for long. A young pair
-// grows old four times more slowly meanwhile.
-func (p *pair) trust(x float64, dt float32) {
-	s, tolerance := p.roundTrip(), p.tolerance()
-	d := s - p.trip
-	sure, learns := dt, true
-	if p.last%marks == markGuess { // rule: a guess teaches no round trip
-		learns = false
-		if p.known < youth {
-			sure /= 4 // not 0: at a datagram a second most reports are guesses
-		}
-	}
-	// While one end does not know how far apart the clocks are, the round trip seems too short.
-	fast := abs(p.own.slope) > 2*priorSkew+certain*float64(p.own.sigma)
+// limitAfterFall takes that a floor fell by -d, so that on its side the offset is at most limit
+// from the truth. If that is news to the interval, a clock was set. In the first seconds it may have
+// been a queue: then the other side may be wrong by as much.
+func (a *association) limitAfterFall(x float64, d float32, limit float64, side int) {
+	surprise := a.interval.slack[side] - float32(limit)
 	switch {
-	case s < -tolerance: // a clock was set, and not everybody has told
-	case p.known < youth && (d < 0 || fast): // rule: the young take a shorter round trip at once
-		if abs(d) < tolerance { // within it, it is the one that is known
-			p.known, p.stood = p.known+sure, 0
-		}
-		p.trip = s
-	case abs(d) < tolerance:
-		p.trip += d * min(dt/lateTime, 1)
-		p.known, p.stood = p.known+sure, 0
-	case abs(s-p.other) < tolerance: // rule: another round trip is learnt
-		p.stood += dt
-		if p.stood > 2*second && p.wasSet(d) { // rule: sets of the first seconds
-			p.drop = 0
-			p.anew()
-			p.limits.clockEvent(x)
-		} else if p.stood > told && learns {
-			if p.hold == 0 {
-				p.left = max(p.known, min(2*p.known, memory))
-			}
-			p.hold, p.trip, p.stood = p.correction(), s, 0 // the offset is taken to be right
-		}
-	default:
-		p.other, p.stood = s, 0
-	}
-	p.fade(dt)
-}
-
-// shorten takes the round trip of late datagrams for the reference one of a young pair if it is
-// shorter. Whether they are late for as long as closes asks for counts anew.
-func (p *pair) shorten() {
-	s := p.roundTrip() + p.own.low
-	if p.known < youth && s < p.trip-p.tolerance() { // rule: the young take a late shorter round trip, too
-		p.trip, p.free, p.own.lateFor = s, s, bucketTime
+	case d > -1.5*a.deadBand() || surprise < max(a.deadBand(), -d/2):
+	case !a.arbiter.warmingUp() || d < -second || a.impossible(): // no queue explains it
+		a.interval.clockStep(x)
+	case x < 2*warmUp:
+		a.interval.slack[1-side] = min(a.interval.slack[1-side]-d, maxOffset)
 	}
 }
 
-// fade lets go of a correction that is old, or for which no one path can be to blame.
-func (p *pair) fade(dt float32) {
-	if p.hold != 0 {
-		rest := abs(p.hold) - abs(p.trip-p.free)/2
-		if p.left -= dt; p.trip < p.free-p.tolerance() || abs(rest) > p.tolerance() { // rule: what no path explains fades sooner
-			p.left = min(p.left, memory/4)
-		}
-		// Without a hold that the limits confirm, the offset would be outside of them.
-		inside := max(p.hold-p.limits.below, -p.hold-p.limits.above) < p.tolerance()
-		if p.left < 0 && (inside || p.known > 2*memory) { // rule: holds fade
-			p.free += (p.trip - p.free) * min(4*dt/lateTime, 1)
-		}
+// endBucket ends the bucket and reports whether all of it was congested. Most buckets keep the
+// floor, and both ways are then looked at together only now and then.
+func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
+	if !a.isCalm() || a.own.isDue(x) {
+		a.advance(x)
 	}
-	h := p.doubt(p.trip - p.free)
-	if p.hold = min(max(p.hold, -h), h); p.hold == 0 {
-		p.free = p.trip
+	a.unreviewed += min(float32(x-b.from), second) // long ones say little about what they span
+	if a.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renew > 0) {
+		a.advance(x)
+		a.interval.datagram(x, a.delay()+float64(b.fastest)+a.dispersion()*(x-b.from))
 	}
+	if rise := a.own.rise(); a.known && rise > second { // what makes all datagrams so late is a clock
+		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
+		a.markDirty()
+	}
+	e := a.own.endBucket(x, a.tripState(), b)
+	if e.kind == rose {
+		b.begin(x)
+		a.arbiter.fall(x, e.by, true, a.deadBand())
+	}
+	a.dirty = a.dirty || e.visible || a.interval.renew > 0
+	if a.known && (e.kind != kept || a.dirty || !a.isCalm()) {
+		a.review(x, e, b)
+	}
+	return e.kind == congested
+}
+
+// tripState returns what the own floor is told of the round trip.
+func (a *association) tripState() tripState {
+	t := tripState{now: float32(math.NaN()), room: float32(math.Inf(1))}
+	if !a.known {
+		return t
+	}
+	s, deadBand := a.roundTrip(), a.deadBand()
+	t.stable = abs(s-a.arbiter.reference) < deadBand
+	if !a.peer.isLegacy() {
+		t.now = s
+	}
+	if a.arbiter.freeRunning() {
+		t.room = a.arbiter.reference - s + deadBand
+	}
+	return t
+}
+
+// review looks at both ways together.
+func (a *association) review(x float64, e event, b *bucket) {
+	a.advance(x)
+	dt := a.unreviewed
+	a.unreviewed, a.calm = 0, false
+	a.stepPending = a.stepPending && a.interval.undisturbed(x) <= warmUp // later, reports of before have all arrived
+	a.leak(dt)
+	a.matchStep(x, b)
+	l := a.look()
+	if e.kind != congested {
+		a.learn(x, dt, l)
+	} else if a.arbiter.shorten(l, a.own.residual) { // rule: a shorter round trip of congested datagrams counts in warm-up
+		a.own.congestedFor = bucketTime // whether they are late for as long as a matched step asks for counts anew
+	}
+	a.updateOffset()
+	a.calm = e.kind != congested && a.own.spreads > fewSpreads && a.interval.renew == 0 && a.unchanged()
+}
+
+// leak moves the offset towards the midpoint by half of what the slope may have carried it
+// away: where only one way queues, that is wrong.
+func (a *association) leak(dt float32) {
+	d := a.own.sigma * dt / 2
+	c := float32(ring(a.offset-a.midpoint(), offsetBits)) - a.arbiter.asymmetry
+	a.adjust(-float64(min(max(c, -d), d))) // rule: the offset leaks to the midpoint
+}
+
+// learn lets the arbiter learn the reference round trip.
+func (a *association) learn(x float64, dt float32, l look) {
+	// While one end does not know how far apart the clocks are, the round trip seems too short.
+	fast := abs(a.own.slope) > 2*priorSkew+sigmas*float64(a.own.sigma)
+	if a.arbiter.learn(dt, l, a.peer.last%marks == extrapolatedMark, fast, a.interval.stepped()) {
+		a.interval.clockStep(x)
+	}
+	a.arbiter.decay(dt, l, a.interval.slack)
+}
+
+// matchStep raises the own floor if all datagrams are late by what the round trip became
+// shorter, or by enough to make an impossible one possible: then a clock was set and the peer
+// has told it. What the peer extrapolated proves nothing.
+func (a *association) matchStep(x float64, b *bucket) {
+	by, l := a.own.apparentRise(), a.look()
+	opens := a.impossible() && a.peer.last%marks != extrapolatedMark && l.roundTrip+by > -l.deadBand
+	if opens && !a.arbiter.warmingUp() { // the rest is a queue, or will be told
+		by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
+	}
+	if !opens && !a.arbiter.matches(by, l, a.own.congestedFor, a.own.abrupt) { // rule: a matched clock step
+		return
+	}
+	unknown := float32(priorSkew / 2)             // who sets a clock may correct its rate, too
+	if a.own.congestedFor == 0 || !a.own.abrupt { // rule: then a clock may be slewed
+		unknown = slewSkew
+	}
+	a.own.climb(x, by, float32(math.Inf(1)))
+	b.begin(x)
+	a.own.widenSlope(max(a.own.sigma, unknown))
+	a.interval.clockStep(x)
+	a.markDirty()
+}
+
+// firstReport takes the first report. The offset is the midpoint: nothing else is known.
+func (a *association) firstReport(x float64, r report) {
+	a.known = true
+	a.toPeer = float64(wrap(r.raw, deltaBits))
+	a.offset = a.midpoint()
+	a.arbiter.restart(a.roundTrip())
+	a.interval.set(float32(a.delay()), maxOffset)
+	a.limit(x, r, a.delay(), 0)
+	a.markDirty()
 }
 
 // report takes the peer's reading of its floor, which was right when it was sent. It reports
 // whether readers are to know at once; else the end of the bucket will do.
-func (p *pair) report(x float64, minDelta Counter24, b *bucket) (news bool) {
-	p.tellApart(minDelta)
-	raw := uint64(minDelta) << ts24Shift
-	if !p.peered {
-		p.last = minDelta
-		p.meet(x, float64(wrap(raw, deltaBits)))
+func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent bool) {
+	a.advance(x)
+	r := a.peer.decode(minDelta)
+	if !a.known {
+		a.firstReport(x, r)
 		return true
 	}
-	sent := x - min(max(p.delay(), 0), second) // the delay is wrong while a clock is set
-	d := float32(around(raw, p.peer-p.own.slope*sent))
-	repeats := minDelta == p.last && p.alien > 0 && !p.foretold && -p.own.slope > float64(p.own.sigma) // the floor rises
-	p.last = minDelta
-	p.drops(x, d, -1)
-	above := ring(p.peer+float64(d)-p.offset, offsetBits)
-	if repeats {
-		if d < -minGate {
-			p.alien = min(p.alien+doubted, longRun)
+	sent := x - min(max(a.delay(), 0), second) // the delay is wrong while a clock is set
+	d := float32(around(r.raw, a.toPeer+a.own.slope*(x-sent)))
+	a.arbiter.fall(x, d, false, a.deadBand())
+	above := ring(a.delayToPeer()+float64(d), offsetBits)
+	if r.repeated && !a.stepPending && -a.own.slope > float64(a.own.sigma) { // the floor rises, and an old minimum is below it
+		if d < -hostJitter {
+			a.peer.legacy = min(a.peer.legacy+2*legacyReports, longRun)
 		}
 		d = 0
 	}
-	if d > minGate && d < 4*maxSkew*second && p.closes(d) { // rule: a clock may be slewed, says the peer
-		p.own.doubtSlope(slewSkew)
+	if d > hostJitter && d < 4*maxSkew*second && a.arbiter.matches(d, a.look(), a.own.congestedFor, a.own.abrupt) { // rule: a clock may be slewed, says the peer
+		a.own.widenSlope(slewSkew)
 	}
-	p.believe(d)
-	p.learnSkew(x, sent, minDelta)
-	p.fell(x, d, above, p.limits.above, &p.limits.below)
-	was := p.limits.above
-	p.limit(x, above, float64(abs(d)), minDelta%marks)
-	p.foretold = false
-	if news = abs(d) >= rounding; news || p.limits.above < was-rounding || p.limits.fresh > 0 { // else the next endBucket will do
-		p.news()
+	a.toPeer += float64(a.peer.update(d, a.deadBand()))
+	a.learnSkew(sent, r)
+	a.limitAfterFall(x, d, above, upper)
+	was := a.interval.slack[upper]
+	a.limit(x, r, above, float64(abs(d)))
+	a.stepPending = false
+	urgent = abs(d) >= rounding
+	if urgent || a.interval.slack[upper] < was-rounding || a.interval.renew > 0 { // else the next review will do
+		a.markDirty()
 	}
-	if news {
-		p.close(x, b)
-		p.follow()
+	if urgent {
+		a.matchStep(x, b)
+		a.updateOffset()
 	}
-	return news
+	return urgent
 }
 
 // learnSkew takes a report that the peer sent at sent. While all datagrams from there queue, they say
 // nothing about the slope, but reports do: the peer's floor falls as the own one rises. Two reports
-// of floors that were seen tell the slope to within 0.1 ms and their noise, over the time between them.
-func (p *pair) learnSkew(x, sent float64, minDelta Counter24) {
-	if minDelta%marks != markSeen || p.original() {
+// of confirmed floors tell the slope to within 0.1 ms and their noise, over the time between them.
+func (a *association) learnSkew(sent float64, r report) {
+	if r.quality != confirmedMark {
 		return
 	}
-	now := uint32(int64(sent / 1e3))
-	lasted := float64(max(now-p.seenAt, 1)) * 1e3
-	moved := float64(minDelta.Distance(p.seen)) * (1 << ts24Shift)
-	turn := -moved/lasted - p.own.slope
-	sigma := (minGate + p.limits.noise) / float32(lasted)
+	moved, lasted := a.peer.moved(sent)
+	turn := -moved/lasted - a.own.slope
+	sigma := (hostJitter + a.peer.noise) / float32(lasted)
 	switch {
-	case p.seen == 0 || lasted > memory || abs(turn)*lasted > 4*float64(p.own.sigma)*lasted+float64(p.tolerance()):
-		p.seen, p.seenAt = minDelta, now // the earlier one is old, or no slope explains the later one
-	case p.own.lateFor > second && 2*sigma < p.own.sigma: // rule: reports tell the skew
-		slope := p.own.slope
-		p.own.tilt(turn, sigma)
-		p.turn(x, slope)
-		p.news()
+	case lasted > longestWindow || abs(turn)*lasted > 4*float64(a.own.sigma)*lasted+float64(a.deadBand()):
+		a.peer.confirm(sent) // the earlier one is old, or no slope explains the later one
+	case a.own.congestedFor > second && 2*sigma < a.own.sigma: // rule: reports tell the skew
+		a.own.setSlope(turn, sigma)
+		a.markDirty()
 	}
-}
-
-// tellApart counts down the doubt about who the peer is, or begins it.
-func (p *pair) tellApart(minDelta Counter24) {
-	if minDelta%marks == markOriginal { // rule: originals are told apart
-		p.alien = longRun
-	} else if p.alien > 0 && minDelta != p.last { // an original repeats a minimum for long
-		p.alien--
-	}
-}
-
-// believe moves the peer's floor by d, as a report says, and learns how far reports are off.
-func (p *pair) believe(d float32) {
-	p.peer += float64(d)
-	if !p.original() { // rule: what rounding may be is believed slowly
-		p.peer -= float64(min(max(d, -rounding), rounding)) * 7 / 8
-	}
-	if abs(d) < p.tolerance() { // what sets a tolerance must not learn from what it refuses, nor run away
-		p.limits.noise += (min(abs(d), 5*minGate) - p.limits.noise) / 8
-	}
-}
-
-// meet takes the first report.
-func (p *pair) meet(x, level float64) {
-	p.peered, p.changed, p.peer = true, true, level+p.own.slope*x
-	p.trip = p.roundTrip()
-	p.free, p.offset = p.trip, p.midpoint()
-	p.limits.open(x, 0)
-	p.limits.set(float32(p.delay()), maxOffset)
-	p.limit(x, p.delay(), 0, markSeen)
 }
 
 // limit takes a report by which the offset is at most above higher, and which differs from the
-// peer's floor by news. A floor that was guessed limits nothing, but for what comes after a
-// clock event; an original's is a minimum of ten seconds.
-func (p *pair) limit(x, above, news float64, mark Counter24) {
-	ageing := p.ageing()
-	if p.original() {
-		mark = markOriginal // whatever its last bits are
-	}
+// peer's floor by surprise. A floor that was extrapolated limits nothing, but for what comes after a
+// clock step; that of a legacy peer is a minimum of ten seconds.
+func (a *association) limit(x float64, r report, above, surprise float64) {
+	dispersion := a.dispersion()
 	switch {
-	case mark == markOriginal:
-		above += p.stale(float64(certain / 2 * p.own.sigma)) // more would be the bound of each young pair
-	case mark == markSeen:
-		above += minGate + 2*float64(p.limits.noise)
-	case p.limits.undisturbed(x) < told:
-		above += 2*gateDips*float64(p.limits.noise) + 2*second*ageing + 2*news
-	default: // rule: a guess limits nothing
+	case r.quality == legacyMark:
+		above += a.stale(float64(sigmas / 2 * a.own.sigma)) // more would be the bound of each that warms up
+	case r.quality == confirmedMark:
+		above += hostJitter + 2*float64(a.peer.noise)
+	case a.interval.undisturbed(x) < settledTime:
+		above += 2*gateSpreads*float64(a.peer.noise) + 2*second*dispersion + 2*surprise
+	default: // rule: what is extrapolated limits nothing
 		return
 	}
-	p.limits.report(x, ageing, above, mark)
+	a.interval.report(x, above, r.quality == confirmedMark)
 }
 
-// tell returns what to report: the own floor at x, or higher if it may have risen with a
+// levelToReport returns what to report: the own floor at x, or higher if it may have risen with a
 // clock that was set. The peer waits to hear of that. A rise that is small, or hardly above the
-// gate, may be two datagrams that happened to queue alike; to an original any would do harm if it
+// gate, may be two datagrams that happened to queue alike; to a legacy peer any would do harm if it
 // were a queue, which no rise of a second is.
-func (p *pair) tell(x float64) float64 {
-	level := p.own.at(x)
-	rise := p.own.rise()
-	large := rise > max(2*p.tolerance(), 1.4*gateDips*(p.own.dip-minGate)) && !p.original() || rise > second
-	if p.peered && large && (p.known > youth || p.limits.undisturbed(x) < told) { // rule: rises are told early
+func (a *association) levelToReport(x float64) float64 {
+	level, rise := a.own.levelAt(x), a.own.rise()
+	large := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && !a.peer.isLegacy() || rise > second
+	if a.known && large && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < settledTime) { // rule: rises are told early
 		level += float64(rise)
 	}
 	return level
 }
 
-// ageing returns by how much the limits open in a microsecond, us: what is not known of the
+// dispersion returns by how much the interval widens in a microsecond, us: what is not known of the
 // skew, and of its changes.
-func (p *pair) ageing() float64 {
-	t := max(p.limits.undisturbed(p.limits.at), second)
-	unknown := certain*p.own.sigma + (2*p.own.scatter()+minGate)/t
-	most := slewSkew + abs(float32(p.own.slope)) // steps may have taught a slope that no clock has
-	return 2*told*skewDrift + float64(min(unknown, most))
-}
-
-// bound returns the error bound at x, us, and by how much it grows in a microsecond.
-func (p *pair) bound(x float64) (bound, ageing float32) {
-	ageing = float32(p.ageing())
-	return max(p.limits.below, p.limits.above, 0) + 3*rounding + ageing*float32(max(x-p.limits.at, 0)), ageing
+func (a *association) dispersion() float64 {
+	t := max(a.interval.undisturbed(a.at), second)
+	unknown := sigmas*a.own.sigma + (2*a.own.scatter()+hostJitter)/t
+	most := slewSkew + abs(float32(a.own.slope)) // steps may have taught a slope that no clock has
+	return 2*settledTime*skewDrift + float64(min(unknown, most))
 }
 
 // view returns what readers are to see at x. The offset is the one nearest to near.
-func (p *pair) view(x float64, near uint64) (v view) {
+func (a *association) view(x float64, near uint64) (v view) {
 	v.state, v.whole = reported, near
-	v.undisturbed, v.jitter = p.limits.undisturbed(x), p.own.noise
-	skew := uint32(int32(-p.own.slope * (1 << 32)))
+	v.undisturbed, v.jitter = a.interval.undisturbed(x), a.own.meanResidual
+	skew := uint32(int32(-a.own.slope * (1 << 32)))
 	v.rates = join(skew, skew)
-	if p.own.seen() {
+	if a.own.confirmed() {
 		v.state |= confirmed
 	}
-	if p.limits.event > -told {
+	if a.interval.stepped() {
 		v.state |= disturbed
 	} else {
-		v.undisturbed -= told // where it began, for the estimator
+		v.undisturbed -= settledTime // where it began, for the estimator
 	}
 	const half = (1<<ts24Shift - 1) / 2. // us: of a unit, for levels are whole microseconds
-	v.report = uint32(int64((ring(p.tell(x), deltaBits) + half) * (1 << (32 - deltaBits))))
-	if p.peered {
+	v.report = uint32(int64((ring(a.levelToReport(x), deltaBits) + half) * (1 << (32 - deltaBits))))
+	if a.known {
 		v.state |= synced
-		offset := ring(p.offset-p.own.slope*x, offsetBits) + 1./4 // or rounding down could take a whole one
+		offset := ring(a.offset-a.own.slope*(x-a.at), offsetBits) + 1./4 // or rounding down could take a whole one
 		fine := int64(math.Floor(offset * (1 << 32)))
 		v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
-		v.delay, v.toPeer = float32(max(p.delay(), 0)), float32(max(ring(p.peer-p.offset, offsetBits), 0))
-		v.bound, v.ageing = p.bound(x - grace)
+		v.delay, v.toPeer = float32(max(a.delay(), 0)), float32(max(a.delayToPeer(), 0))
+		dispersion := a.dispersion()
+		v.bound, v.dispersion = a.interval.bound()+float32(dispersion*max(x-readerMargin-a.at, 0)), float32(dispersion)
 	}
 	return v
 }
 
-// ---- The limits of the offset ----
+// ---- The way to the peer, from its reports ----
 
 const (
-	maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets are
-	certain   = 6.0                   // standard errors of a slope: a few points far from normal gave them
+	legacyReports = 4  // reports of other quality: of five originals one sends so many without remainder 2
+	longRun       = 64 // reports in a row without that remainder that no original sends; buckets that the spread is a mean over
 )
 
-// limits enclose the offset while no clock is set: no delay is negative, so each datagram
-// is a lower limit of the offset, and each report an upper one. They only age.
-type limits struct {
-	below, above float32 // us: the truth is from below under the offset to above over it; set keeps both within half the ring
-	noise        float32 // us: mean difference of reports from what they were expected to say; pair.believe learns it
-	guess        bool    // above is what the peer guessed, or unknown; report sets it
-	fresh        uint8   // buckets that are still to be believed as they are: 3 after a clock event, the first of which began before it
-	at           float64 // x when all that was so; open moves it
-	event        float64 // x of the last clock event; at the start -told
+// report is what the peer says of the way to it.
+type report struct {
+	raw      uint64    // us: the floor there when it was sent, on the ring of deltas
+	quality  Counter24 // confirmedMark, extrapolatedMark, or legacyMark: that of a legacy peer, whatever its last bits are
+	repeated bool      // a legacy peer said the same before: a minimum that may be old
 }
 
-// clockEvent says that a clock was set, or seems to have been.
-func (l *limits) clockEvent(x float64) {
-	if abs(l.undisturbed(x)) > second {
-		l.event = x
+// peer is what is known of the reports of the other end. It knows neither the ways nor the offset.
+type peer struct {
+	noise       float32   // us: mean difference of reports from what they were expected to say
+	last        Counter24 // report, 0 at first; it may come before the first datagram
+	confirmed   Counter24 // an earlier one that was confirmed, 0 at first
+	confirmedAt uint32    // ms: x when the peer sent that, modulo 49 days
+	legacy      uint8     // other reports until the peer counts as one of ours: it starts as an original
+}
+
+// isLegacy reports whether the peer is an original, or may be one.
+func (p *peer) isLegacy() bool { return p.legacy > 0 }
+
+// decode returns what a report says.
+func (p *peer) decode(minDelta Counter24) report {
+	r := report{raw: uint64(minDelta) << ts24Shift, quality: minDelta % marks}
+	if r.quality == legacyMark { // rule: originals are told apart
+		p.legacy = longRun
+	} else if p.legacy > 0 && minDelta != p.last { // an original repeats a minimum for long
+		p.legacy--
 	}
-	l.fresh = 3 // the one under way, and two
-}
-
-// undisturbed returns the time at x since the last clock event, us.
-func (l *limits) undisturbed(x float64) float32 { return float32(x - l.event) }
-
-// open lets the limits age.
-func (l *limits) open(x, ageing float64) {
-	d := float32(ageing * max(x-l.at, 0))
-	l.set(l.below+d, l.above+d)
-	l.at = x
-}
-
-// loosen says that the truth may be by below under the offset, and by above higher than known.
-func (l *limits) loosen(below, above float32) {
-	l.set(max(l.below, below), l.above+above)
-}
-
-// set sets the limits. No offset is farther from another than half the ring.
-func (l *limits) set(below, above float32) {
-	l.below, l.above = min(max(below, -maxOffset), maxOffset), min(max(above, -maxOffset), maxOffset)
-}
-
-// datagram takes the fastest datagram of a bucket, which arrived after from: it was under
-// way for delay if the offset is right.
-func (l *limits) datagram(x, ageing, delay, from float64) {
-	l.open(x, ageing)
-	below := float32(delay + ageing*(x-from))
-	if below < l.below && l.fresh == 0 || l.fresh == 1 || l.fresh == 2 {
-		l.set(below, l.above)
+	if p.isLegacy() {
+		r.repeated, r.quality = minDelta == p.last, legacyMark
 	}
-	l.fresh -= min(l.fresh, 1)
-	if l.reconcile(x) {
-		l.above, l.guess = maxOffset, true
+	p.last = minDelta
+	return r
+}
+
+// update returns by how much the floor moves if a report says that it moved by d, and learns how far
+// reports are off.
+func (p *peer) update(d, deadBand float32) float32 {
+	if abs(d) < deadBand { // what sets a dead band must not learn from what it refuses, nor run away
+		p.noise += (min(abs(d), 5*hostJitter) - p.noise) / 8
+	}
+	if p.isLegacy() {
+		return d
+	}
+	return d - min(max(d, -rounding), rounding)*7/8 // rule: what rounding may be is believed slowly
+}
+
+// moved returns by how much the floor has moved since the confirmed report, and in how long, us.
+func (p *peer) moved(sent float64) (moved, lasted float64) {
+	if p.confirmed == 0 {
+		return 0, math.Inf(1)
+	}
+	lasted = float64(max(uint32(int64(sent/1e3))-p.confirmedAt, 1)) * 1e3
+	return float64(p.last.Distance(p.confirmed)) * (1 << ts24Shift), lasted
+}
+
+// confirm remembers a confirmed report.
+func (p *peer) confirm(sent float64) {
+	p.confirmed, p.confirmedAt = p.last, uint32(int64(sent/1e3))
+}
+
+// ---- The arbiter between path and clock ----
+
+const (
+	warmUp       = 6e6   // us: the first datagrams may all have queued
+	settledTime  = 15e6  // us: by then both ends have seen and told, be the other a legacy peer; Settled
+	longestQueue = 220e6 // us: an asymmetry that was right is kept through a queue of three minutes and a half
+)
+
+// arbiter decides whether the path or a clock has changed. It sees no datagram: only the round trip,
+// in which no clock is, and how far the offset is from the midpoint.
+//
+// Each of two round trips at which the offset was known says where the offset can be: if the round
+// trip is now d longer, and one way is to blame, the midpoint is off by d/2. The offset lies between
+// what both say, and moves only where it must: that is how a longer path leaves it alone, and a
+// clock that is set moves it.
+type arbiter struct {
+	reference    float32 // us: the round trip that is trusted, of late
+	asymmetry    float32 // us: offset minus midpoint while the round trip is the reference one
+	symmetric    float32 // us: the reference round trip when the asymmetry was last 0
+	expiry       float32 // us: until the asymmetry decays
+	age          float32 // us: for how long the round trip has been the reference one, in all
+	candidate    float32 // us: another round trip that lasts
+	candidateAge float32 // us: for how long it has; 0 when the round trip is another one
+	firstFall    float32 // us: by how much a floor fell most in the first seconds, until it rises; 0 if none did
+	fellHere     bool    // that was the own floor
+	adjusted     bool    // the offset jumped once, or was not watched for long: a clock may have been set
+}
+
+// look is what both ways say at one time.
+type look struct {
+	roundTrip  float32 // us
+	correction float32 // us: offset minus midpoint
+	deadBand   float32 // us: two looks at the same round trip differ by less
+	spread     float32 // us: how closely datagrams approach the own floor
+	legacy     bool    // the peer tells late that its floor rose
+}
+
+// restart takes the round trip for the reference. It is taken to be symmetric.
+func (r *arbiter) restart(roundTrip float32) {
+	r.reference, r.symmetric, r.asymmetry, r.age, r.candidateAge = roundTrip, roundTrip, 0, 0, 0
+}
+
+// warmingUp reports whether the reference round trip is hardly known yet.
+func (r *arbiter) warmingUp() bool { return r.age < warmUp }
+
+// freeRunning reports whether both clocks are taken to run on as they did.
+func (r *arbiter) freeRunning() bool { return !r.adjusted && !r.warmingUp() }
+
+// asymmetryBound returns how far the midpoint may be off where the round trip is d longer than it
+// was. At first, and beside a legacy peer, which tells rises late, a shorter one is right. A round
+// trip that is well known is not a little longer without a cause.
+func (r *arbiter) asymmetryBound(d float32, l look) float32 {
+	switch {
+	case d < 0 && (r.warmingUp() || l.legacy):
+		return 0
+	case d > 0 && r.age > 2*settledTime: // rule: a round trip that is well known is not a little longer
+	case abs(d) < l.deadBand:
+		return 0
+	}
+	return abs(d) / 2
+}
+
+// correct returns how far the offset is to be from the midpoint: as it is, or as near to that as
+// both round trips allow.
+func (r *arbiter) correct(l look) float32 {
+	d := r.asymmetryBound(l.roundTrip-r.reference, l)
+	c := min(max(l.correction, r.asymmetry-d), r.asymmetry+d)
+	d = r.asymmetryBound(l.roundTrip-r.symmetric, l)
+	return min(max(c, -d), d)
+}
+
+// learn learns the reference round trip from one that lasted dt, and reports whether a clock was
+// set in the first seconds. What the peer extrapolated teaches none: a peer that is cut off cannot
+// take it back, and one that does not know its skew yet is wrong for long. fast says that the
+// clocks seem too far apart, stepped that one was set once.
+func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (set bool) {
+	d, sure := l.roundTrip-r.reference, dt
+	if extrapolated && r.warmingUp() {
+		sure /= 4 // not 0: at a datagram a second most reports are extrapolated
+	}
+	switch {
+	case l.roundTrip < -l.deadBand: // a clock was set, and not everybody has told
+	case r.warmingUp() && (d < 0 || fast): // rule: a shorter round trip is taken at once in warm-up
+		if abs(d) < l.deadBand { // within it, it is the one that is known
+			r.age, r.candidateAge = r.age+sure, 0
+		}
+		r.reference = l.roundTrip
+	case abs(d) < l.deadBand:
+		r.reference += d * min(dt/congestedTime, 1)
+		r.age, r.candidateAge = r.age+sure, 0
+	case abs(l.roundTrip-r.candidate) >= l.deadBand:
+		r.candidate, r.candidateAge = l.roundTrip, 0
+	default:
+		r.candidateAge += dt
+		if r.candidateAge > 2*second && r.wasSet(d, l) { // rule: a clock was set in the first seconds
+			r.firstFall = 0
+			r.restart(l.roundTrip)
+			return true
+		}
+		if r.candidateAge > settledTime && !extrapolated { // rule: another round trip that lasts is learnt
+			r.adopt(l, stepped)
+		}
+	}
+	return false
+}
+
+// adopt takes the round trip for the reference, and the offset for right there.
+func (r *arbiter) adopt(l look, stepped bool) {
+	if r.asymmetry == 0 {
+		r.expiry = longestQueue
+		if stepped && r.age < 2*settledTime { // rule: a clock that is set early leaves a wrong asymmetry
+			r.expiry = 2 * r.age
+		}
+	}
+	r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0
+}
+
+// decay lets go of an asymmetry that is old, or for which no one way can be to blame. Without an
+// asymmetry that the interval confirms, the offset would be outside of it.
+func (r *arbiter) decay(dt float32, l look, slack [2]float32) {
+	if r.asymmetry != 0 {
+		if r.expiry -= dt; r.adjusted {
+			r.expiry = min(r.expiry, longestWindow)
+		}
+		inside := max(r.asymmetry-slack[lower], -r.asymmetry-slack[upper]) < l.deadBand
+		if r.expiry < 0 && (inside || r.age > 2*longestWindow) { // rule: asymmetries decay
+			r.symmetric += (r.reference - r.symmetric) * min(4*dt/congestedTime, 1)
+		}
+	}
+	d := r.asymmetryBound(r.reference-r.symmetric, l)
+	if r.asymmetry = min(max(r.asymmetry, -d), d); r.asymmetry == 0 {
+		r.symmetric = r.reference
 	}
 }
 
-// report takes a report by which the offset is at most above higher. After a clock event the
-// last one counts.
-func (l *limits) report(x, ageing, above float64, mark Counter24) {
-	l.open(x, ageing)
-	if float32(above) < l.above || l.undisturbed(x) < told {
-		l.set(l.below, float32(above))
-		l.guess = mark != markSeen
-	}
-	if l.reconcile(x) {
-		l.below, l.fresh = maxOffset, 2
-	}
-}
-
-// reconcile notes that a clock was set if the limits exclude each other, and reports whether that
-// is so. If the peer guessed the upper one, then it guessed wrongly.
-func (l *limits) reconcile(x float64) (set bool) {
-	if -l.below <= l.above {
+// shorten takes the round trip of congested datagrams, residual above the floor, for the reference
+// one in warm-up if it is shorter. It reports whether it did.
+func (r *arbiter) shorten(l look, residual float32) bool {
+	s := l.roundTrip + residual
+	if !r.warmingUp() || s >= r.reference-l.deadBand {
 		return false
 	}
-	if l.guess {
-		l.above = maxOffset
-		return false
-	}
-	l.clockEvent(x)
+	r.reference, r.symmetric = s, s
 	return true
 }
 
-// ---- The delay floor of one direction ----
+// matches reports whether the round trip is the reference one if a floor is higher by rise: then a
+// clock was set, and both ways saw it. In warm-up it may seem so where one queue ends as another
+// comes. It must last: for a second if datagrams became late by and by, as when a clock runs away,
+// and for 5 s if suddenly.
+func (r *arbiter) matches(rise float32, l look, congestedFor float32, abrupt bool) bool {
+	lack, most := r.reference-l.roundTrip, rise/2
+	if r.warmingUp() {
+		if most = rise / 4; congestedFor < second || abrupt && congestedFor < 5*second {
+			return false
+		}
+	}
+	miss := abs(lack - rise)
+	return lack > l.deadBand && miss < l.deadBand+gateSpreads*l.spread && miss < most
+}
+
+// fall takes by how much a floor moved at x, d, the own one or the peer's: the greatest fall of the
+// first seconds is kept until that floor rises.
+func (r *arbiter) fall(x float64, d float32, here bool, deadBand float32) {
+	switch {
+	case r.firstFall > 0 && r.fellHere == here && d > deadBand:
+		r.firstFall = 0
+	case x < 2*warmUp && -d > max(r.firstFall, deadBand):
+		r.firstFall, r.fellHere = -d, here
+	}
+}
+
+// wasSet reports whether a clock was set in the first seconds, when what a floor falls by passes
+// for the end of a queue: the other floor has risen by as much, so that the round trip is longer
+// again by rise.
+func (r *arbiter) wasSet(rise float32, l look) bool {
+	miss := abs(rise - r.firstFall)
+	return r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
+}
+
+// ---- The interval that contains the offset ----
 
 const (
-	bucketTime = 0.2e6 // us: datagrams are judged by the fastest of so long
-	lateTime   = 10e6  // us: what lasts so long is no queue
-	minGate    = 100.0 // us: hosts add so much, whatever the path
-	gateDips   = 8     // dips: exponential jitter exceeds 8 times its mean in e^-8 of the cases
-	fewDips    = 12    // so few say little about their mean where datagrams share their delay
-	longRun    = 64    // buckets that the dip is a mean over; reports in a row without its mark that no original sends
+	maxOffset = 1 << (offsetBits - 1) // us: half the ring, where all offsets are
+	sigmas    = 6.0                   // standard errors of a slope: a few points far from normal gave them
+)
+
+const lower, upper = 0, 1 // sides of the interval
+
+// interval contains the true offset while no clock is set: no delay is negative, so each datagram
+// limits the offset from below, and each report from above. It only ages.
+type interval struct {
+	slack     [2]float32 // us: the truth is at most so far below the offset, and above it; set keeps both within half the ring
+	confirmed bool       // the upper slack is from a confirmed report
+	renew     uint8      // buckets that are still to be believed as they are: 3 after a clock step, the first of which began before it
+	event     float64    // x of the last clock step; at the start -settledTime
+}
+
+// clockStep says that a clock was set, or seems to have been.
+func (i *interval) clockStep(x float64) {
+	if abs(i.undisturbed(x)) > second {
+		i.event = x
+	}
+	i.renew = 3 // the one under way, and two
+}
+
+// stepped reports whether a clock was ever set.
+func (i *interval) stepped() bool { return i.event > -settledTime }
+
+// undisturbed returns the time at x since the last clock step, us.
+func (i *interval) undisturbed(x float64) float32 { return float32(x - i.event) }
+
+// bound returns how far the offset may be off, us.
+func (i *interval) bound() float32 { return max(i.slack[lower], i.slack[upper], 0) + 3*rounding }
+
+// widen says that the truth may be farther below the offset, and above it, than known.
+func (i *interval) widen(below, above float32) {
+	i.set(i.slack[lower]+below, i.slack[upper]+above)
+}
+
+// set sets the slacks. No offset is farther from another than half the ring.
+func (i *interval) set(below, above float32) {
+	i.slack[lower], i.slack[upper] = min(max(below, -maxOffset), maxOffset), min(max(above, -maxOffset), maxOffset)
+}
+
+// datagram takes the fastest datagram of a bucket: the truth is at most so far below the offset.
+func (i *interval) datagram(x, below float64) {
+	if float32(below) < i.slack[lower] && i.renew == 0 || i.renew == 1 || i.renew == 2 {
+		i.set(float32(below), i.slack[upper])
+	}
+	i.renew -= min(i.renew, 1)
+	if i.excludesItself(x) {
+		i.slack[upper], i.confirmed = maxOffset, false
+	}
+}
+
+// report takes a report by which the offset is at most above higher. After a clock step the
+// last one counts.
+func (i *interval) report(x, above float64, confirmed bool) {
+	if float32(above) < i.slack[upper] || i.undisturbed(x) < settledTime {
+		i.set(i.slack[lower], float32(above))
+		i.confirmed = confirmed
+	}
+	if i.excludesItself(x) {
+		i.slack[lower], i.renew = maxOffset, 2
+	}
+}
+
+// excludesItself notes that a clock was set if no offset is left, and reports whether that is so. If
+// the peer extrapolated the upper slack, then wrongly.
+func (i *interval) excludesItself(x float64) (set bool) {
+	if -i.slack[lower] <= i.slack[upper] {
+		return false
+	}
+	if !i.confirmed {
+		i.slack[upper] = maxOffset
+		return false
+	}
+	i.clockStep(x)
+	return true
+}
+
+// ---- The delay floor of one way ----
+
+const (
+	bucketTime    = 0.2e6 // us: datagrams are judged by the fastest of so long
+	congestedTime = 10e6  // us: what lasts so long is no queue
+	hostJitter    = 100.0 // us: hosts add so much, whatever the path
+	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean in e^-8 of the cases
+	fewSpreads    = 12    // so few say little about their mean where datagrams share their delay
 )
 
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
 // cache line only.
 type bucket struct {
-	at     uint64  // local time, us: a datagram that arrives dx later is rate*dx - stamp - origin above the floor
-	origin uint64  // us: the floor then, on the ring of deltas, minus that time
-	from   float64 // x when the bucket began
-	rate   uint32  // 2^-31: 1 minus the slope of the floor
-	first  int32   // us: the fastest datagram is so far above the floor
-	second int32   // us: the second fastest
-	span   uint32  // us: from at until the bucket ends; 0: every datagram is news
-	delay  int32   // us: minimum one-way delay
-	count  uint32  // datagrams
+	at       uint64  // local time, us: a datagram that arrives dx later is rate*dx - stamp - origin above the floor
+	origin   uint64  // us: the floor then, on the ring of deltas, minus that time
+	from     float64 // x when the bucket began
+	rate     uint32  // 2^-31: 1 minus the slope of the floor
+	fastest  int32   // us: the fastest datagram is so far above the floor
+	runnerUp int32   // us: the second fastest
+	span     uint32  // us: from at until the bucket ends; 0: every datagram takes the slow path
+	delay    int32   // us: minimum one-way delay
+	count    uint32  // datagrams
 }
 
 // begin begins a bucket at x.
 func (b *bucket) begin(x float64) {
-	b.from, b.first, b.second = x, math.MaxInt32, math.MaxInt32
+	b.from, b.fastest, b.runnerUp = x, math.MaxInt32, math.MaxInt32
 }
 
 // add adds a datagram that is y above the floor.
 func (b *bucket) add(y int32) {
-	first := b.first
-	b.first, b.second = min(first, y), min(b.second, max(first, y))
+	first := b.fastest
+	b.fastest, b.runnerUp = min(first, y), min(b.runnerUp, max(first, y))
 }
 
 // single reports whether less than two datagrams came.
-func (b *bucket) single() bool { return b.second == math.MaxInt32 }
+func (b *bucket) single() bool { return b.runnerUp == math.MaxInt32 }
 
-// few returns how many dips say little about their mean: more where datagrams may share their
+// few returns how many spreads say little about their mean: more where datagrams may share their
 // delay.
 func (b *bucket) few() uint8 {
 	if b.single() {
 		return fitPoints
 	}
-	return fewDips
+	return fewSpreads
 }
 
 // lower says that the floor sank by d.
 func (b *bucket) lower(d int32) {
-	b.first += min(d, math.MaxInt32-b.first)
-	b.second += min(d, math.MaxInt32-b.second)
+	b.fastest += min(d, math.MaxInt32-b.fastest)
+	b.runnerUp += min(d, math.MaxInt32-b.runnerUp)
 }
 
-// floor is the delta of a datagram that does not queue.
+// event is what happened to a floor.
+type event struct {
+	kind    eventKind
+	by      float32 // us: how far it moved
+	visible bool    // what readers or the peer are told has changed
+}
+
+type eventKind uint8
+
+const (
+	kept      eventKind = iota
+	refitted            // the line was laid below the points anew
+	lowered             // a datagram was a little faster than the floor
+	fell                // to another level
+	rose                // to another level
+	congested           // all datagrams of the bucket queued, or may have
+	outlier             // a datagram was much too early
+)
+
+// floor is the delta of a datagram that does not queue, on the way to here. It knows no peer: what
+// happened is returned.
 //
-// The yardstick for all gates is the dip: the mean difference of the two fastest datagrams
-// of a bucket. Queues and clocks are slow against it, and heavy tails do not touch it. It
-// learns only from buckets that are not late: what sets a gate must not learn from what
-// the gate refuses. Only the first few count anyway, and may be long: if they were small by
-// chance, all that follow would be late.
+// The yardstick of all gates is the spread: how far apart the fastest datagrams come. Queues and
+// clocks are slow against it, and heavy tails do not touch it. It learns only from buckets that are
+// not congested: what sets a gate must not learn from what the gate refuses. Only the first few
+// count anyway, and may be long: if they were small by chance, all that follow would be congested.
 type floor struct {
 	line
-	nearAt  float64 // x of the last bucket that came near the floor, or of a level shift
-	dip     float32 // us; learnDip learns it, at the start 1 s
-	low     float32 // us: the last bucket was so far above the floor
-	lowest  float32 // us: the last two buckets were at least so far above; a level shift makes it 0
-	lateFor float32 // us: for how long buckets have been late; 0 when one comes near
-	halfLow float32 // us: the least late of the later half of that time was so late
-	fall    float32 // us: least residual of the strays in a row
-	slack   float32 // us: a datagram, wherever it may be now, is at most so far above the floor; it ages with sigma
-	early   uint8   // twice the buckets in a row in which strays came; odd if one came in the bucket under way; a level shift makes it 0
-	strays  uint8   // datagrams in a row that are faster than the path seems to allow; one that is not, and a level shift, make it 0
-	dips    uint8   // buckets that the dip is a mean over, at most longRun; a longer path makes it fitPoints
-	again   uint8   // late buckets near halfLow, at most longRun: a path comes back there, a queue hardly
+	lastNear     float64 // x of the last bucket that came near the floor, or of a level shift
+	spread       float32 // us: mean difference of the two fastest datagrams of a bucket, at the start 1 s
+	residual     float32 // us: the last bucket was so far above the floor
+	least        float32 // us: the last two buckets were at least so far above; a level shift makes it 0
+	congestedFor float32 // us: for how long buckets have been congested; 0 when one comes near
+	plateau      float32 // us: the least residual of the later half of that time
+	earliest     float32 // us: least residual of the early outliers in a row
+	gap          float32 // us: a datagram, wherever it may be now, is at most so far above the floor; it widens with sigma
+	spreads      uint8   // buckets that the spread is a mean over, at most longRun; a longer path makes it fitPoints
+	outliers     uint8   // datagrams in a row that are faster than the path seems to allow
+	plateauHits  uint8   // congested buckets near the plateau, at most longRun: a path comes back there, a queue hardly
+	earlyBuckets uint8   // buckets in a row in which early outliers came
+	earlyNow     bool    // one came in the bucket under way
+	persists     bool    // the last bucket was congested by the same as one of the two before
+	abrupt       bool    // buckets became congested from one to the next, as after a step, not by and by
+	shiftedUp    bool    // the last level shift was up
+}
+
+// start begins with the level of the first datagram.
+func (f *floor) start(level float64) {
+	*f = floor{line: line{level: level, meanResidual: second, spacing: bucketTime, best: noPoint}, spread: second, residual: second}
+	f.widenSlope(priorSkew)
 }
 
 // scatter returns how far the fastest datagrams lie apart.
-func (f *floor) scatter() float32 { return min(f.noise, f.dip) }
+func (f *floor) scatter() float32 { return min(f.meanResidual, f.spread) }
 
-// gate returns how far above the floor the fastest datagram of a bucket that ends at x may
-// be.
-func (f *floor) gate(x float64) float32 {
-	doubted := max(float32(x-f.nearAt)-f.lateFor, 0) // rule: what is late opens no gate
-	return minGate + gateDips*f.dip + certain/2*f.sigma*doubted
+// upperGate returns how far above the floor the fastest datagram of a bucket that ends at x may be. A
+// queue opens no gate for itself.
+func (f *floor) upperGate(x float64) float32 {
+	unseen := max(float32(x-f.lastNear)-f.congestedFor, 0) // rule: what is congested opens no gate
+	return hostJitter + gateSpreads*f.spread + sigmas/2*f.sigma*unseen
 }
 
-// gateBelow returns how far below the floor a datagram may be at x: half as far again as above it, as
-// the first dips may be small by chance.
-func (f *floor) gateBelow(x float64) float32 {
-	return minGate + 1.5*gateDips*f.scatter() + certain/2*f.sigma*max(f.width, float32(x-f.nearAt))
+// lowerGate returns how far below the floor a datagram may be at x: half as far again as above it, as
+// the first spreads may be small by chance.
+func (f *floor) lowerGate(x float64) float32 {
+	return hostJitter + 1.5*gateSpreads*f.scatter() + sigmas/2*f.sigma*max(f.spacing, float32(x-f.lastNear))
 }
 
-// lateness returns how late all datagrams are: those of the last late bucket, or of the
+// apparentRise returns how late all datagrams are: those of the last congested bucket, or of the
 // last two where they came near.
-func (f *floor) lateness() float32 {
-	if f.lateFor > 0 {
-		return f.low
+func (f *floor) apparentRise() float32 {
+	if f.congestedFor > 0 {
+		return f.residual
 	}
 	if f.sigma > priorSkew && f.n < fitPoints { // rule: a new line is about to learn
 		return 0
 	}
-	return f.lowest // rule: what is near may be late
+	return f.least // rule: what is near may be late
 }
 
 // rise returns by how much the floor may have risen: by as much as both of the last two buckets
-// were late.
+// were congested.
 func (f *floor) rise() float32 {
-	if f.alike {
-		return f.lowest
+	if f.persists {
+		return f.least
 	}
 	return 0
 }
 
-// datagram takes a delta that arrived at x and returns how far it is above the floor, us,
-// and whether the floor fell to another level. Strays must come three in a row, or in each bucket of
-// a second: a clock that was set makes all datagrams early, a path that was not seen before some.
-func (f *floor) datagram(x float64, raw uint64, b *bucket) (y int32, fell bool) {
-	d := around(raw, f.at(x))
-	if f.dips == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
-		f.dip = min(float32(b.second-b.first), second/2)
+// confirmed reports whether a datagram was so near to the floor that nothing was faster.
+func (f *floor) confirmed() bool { return f.gap < hostJitter }
+
+// datagram takes a delta that arrived at x and returns how far it is above the floor, us, and what
+// it did. The bucket is the one under way. Early outliers must come three in a row, or in each bucket
+// of a second: a clock that was set makes all datagrams early, a path that was not taken before some.
+func (f *floor) datagram(x float64, raw uint64, b *bucket) (y float64, e event) {
+	y = around(raw, f.levelAt(x))
+	if f.spreads == 0 && b.count >= fitPoints { // rule: the first bucket need not be over
+		f.spread = min(float32(b.runnerUp-b.fastest), second/2)
 	}
-	if d < -float64(f.gateBelow(x)) {
-		if f.strays++; f.strays == 1 || float32(d) < f.fall {
-			f.fall = float32(d)
+	if y < -float64(f.lowerGate(x)) {
+		if f.outliers++; f.outliers == 1 || float32(y) < f.earliest {
+			f.earliest = float32(y)
 		}
-		f.early |= 1
-		faster := f.early/2 >= 4     // rule: a faster path comes back in each bucket
-		if f.strays < 3 && !faster { // rule: strays do not come three times
-			return int32(d), false
+		f.earlyNow = true
+		faster := f.earlyBuckets >= 4  // rule: a faster path comes back in each bucket
+		if f.outliers < 3 && !faster { // rule: outliers do not come three times
+			return y, event{kind: outlier}
 		}
-		f.shift(x, f.fall, b)
-		d, fell = d-float64(f.fall), true
+		e = event{kind: fell, by: f.earliest}
+		f.shift(x, f.earliest)
+		y -= float64(e.by)
 	}
-	f.strays = 0
-	if d < 0 {
-		f.lower(float32(-d))
-		f.slack, f.low = 0, f.low-float32(d)
-		b.lower(int32(-d))
-		d = 0
+	f.outliers = 0
+	if y < 0 {
+		f.lower(float32(-y))
+		f.gap, f.residual = 0, f.residual-float32(y)
+		if e.kind == kept {
+			e = event{kind: lowered, by: float32(y)}
+		}
+		y = 0
 	}
-	y = int32(min(d, math.MaxInt32))
-	b.add(y)
-	return y, fell
+	return y, e
 }
 
-// seen reports whether a datagram was so near to the floor that nothing was faster.
-func (f *floor) seen() bool { return f.slack < minGate }
-
-// shift moves the floor by a to another level, on which the bucket begins anew. The slope
-// stays.
-func (f *floor) shift(x float64, a float32, b *bucket) {
-	f.level += float64(a)
-	f.low -= a
-	b.begin(x)
-	f.line.restart(x)
-	f.lateFor, f.lowest, f.alike, f.slack, f.nearAt, f.bentFor, f.rose = 0, 0, false, 0, x, 0, a > 0
-	f.strays, f.early = 0, 0
+// shift moves the floor by d to another level. The slope stays.
+func (f *floor) shift(x float64, d float32) {
+	f.restart(x)
+	f.level += float64(d)
+	f.residual -= d
+	f.congestedFor, f.least, f.persists, f.gap, f.lastNear, f.surprisedFor, f.shiftedUp = 0, 0, false, 0, x, 0, d > 0
+	f.outliers, f.earlyBuckets, f.earlyNow = 0, 0, false
 }
 
-// endBucket looks at the fastest datagrams of a bucket and reports whether even they were
-// late. steady is the share of its time in which the round trip was the reference one.
-func (f *floor) endBucket(x float64, b *bucket, steady float32) (late bool) {
-	if f.early++; f.early%2 == 1 {
-		f.early = 0 // no stray came in this bucket
+// tripState is what the association says of the round trip at the end of a bucket.
+type tripState struct {
+	now    float32 // us: round trip of a datagram on the floor; NaN while it is not known well
+	stable bool    // it is the reference one: no queue grows, so another slope is a clock that is slewed
+	room   float32 // us: by so much the floor may rise before the round trip is longer than that
+}
+
+// endBucket looks at the fastest datagrams of a bucket and says what happened: the floor was kept,
+// refitted, rose, or the bucket was congested.
+func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
+	f.earlyBuckets++
+	if !f.earlyNow {
+		f.earlyBuckets = 0
 	}
-	if b.first == math.MaxInt32 {
-		return false // nothing but strays
+	f.earlyNow = false
+	if b.fastest == math.MaxInt32 {
+		return event{} // nothing but early outliers
 	}
-	low, was, level := float32(b.first), f.low, f.at(x)
-	apart := min(abs(low-was), abs(low-f.lowest)) // from one of the last two
-	f.lowest, f.low = min(low, was), low
+	wasConfirmed, wasRise := f.confirmed(), f.rise()
+	before, leastBefore := f.residual, f.least
+	f.residual = float32(b.fastest)
+	f.least = min(f.residual, before)
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
-	f.slack = min(f.slack+certain*f.sigma*float32(x-b.from), low+certain*f.sigma*since)
-	gate := f.gate(x)
-	if f.lateFor > 0 { // rule: what is late comes near only well inside of the gate
-		gate = min(gate, max(gate, was)/2)
+	f.gap = min(f.gap+sigmas*f.sigma*float32(x-b.from), f.residual+sigmas*f.sigma*since)
+	gate := f.upperGate(x)
+	if f.congestedFor > 0 { // rule: what is congested comes near only well inside of the gate
+		gate = min(gate, max(gate, before)/2)
 	}
-	late = low > gate
-	if !late || f.dips < b.few() { // rule: the first dips count anyway
-		f.learnDip(b, was-low)
+	late := f.residual > gate
+	if !late || f.spreads < b.few() { // rule: the first spreads count anyway
+		f.learnSpread(b, before-f.residual)
 	}
-	if late {
-		f.late(x, apart, low-was, b)
-	} else {
-		f.near(b)
+	if !late {
+		f.accept(b, trip.now)
+	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
+		return e
 	}
-	span := memory
+	fit := f.refit(x, trip.stable, b)
+	if e.kind == kept {
+		e.kind = fit.kind
+	}
+	e.visible = fit.visible || f.rise() != wasRise || f.confirmed() != wasConfirmed
+	return e
+}
+
+// accept takes a bucket that came near the floor: its fastest datagram may become a point.
+func (f *floor) accept(b *bucket, roundTrip float32) {
+	f.congestedFor, f.persists, f.lastNear = 0, false, b.from
+	f.addCandidate(b.from+bucketTime/2, f.residual, roundTrip+f.residual)
+}
+
+// refit ends the line's span if it is due.
+func (f *floor) refit(x float64, stable bool, b *bucket) event {
+	span := longestWindow
 	if f.n >= fitPoints {
-		span = min(max(b.from-f.end-float64(f.points[0].x), lateTime), memory)
+		span = min(max(b.from-f.end-float64(f.points[0].x), congestedTime), longestWindow)
 	}
+	level := f.levelAt(x)
 	if silence := x - b.from; silence > span {
 		// What the points tell is old.
-		f.line.restart(x)
-		f.doubtSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
-	} else if x-f.end >= float64(f.width) {
-		f.endSpan(x, f.dip, steady)
-		f.slack = max(f.slack+float32(level-f.at(x)), 0)
+		f.restart(x)
+		f.widenSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
+		return event{kind: refitted}
 	}
-	return late
+	if !f.isDue(x) {
+		return event{}
+	}
+	slope := f.slope
+	f.endSpan(x, f.spread, stable)
+	d := level - f.levelAt(x)
+	f.gap = max(f.gap+float32(d), 0)
+	return event{kind: refitted, visible: d != 0 || f.slope != slope}
 }
 
-// near takes a bucket that came near the floor: its fastest datagram may become a point.
-func (f *floor) near(b *bucket) {
-	f.lateFor, f.alike, f.nearAt = 0, false, b.from
-	f.take(b.from+bucketTime/2, f.low)
-}
-
-// learnDip learns the dip from a bucket whose fastest datagram was faster than that of the
+// learnSpread learns the spread from a bucket whose fastest datagram was faster than that of the
 // bucket before by fall. It is half of what the two fastest lie apart, and that, if it is faster:
 // what is slower may meet a queue that begins. The two fastest may share their delay, as those
 // of a frame do. Of a single datagram the difference is all there is. If the bucket before was
-// late, it may have queued: then the jitter is no more than what the height above the floor says.
+// congested, then the jitter is no more than what the height above the floor says.
 // A bucket counts for little more than the mean so far, or a few that queued would make it large.
-func (f *floor) learnDip(b *bucket, fall float32) {
-	if f.lateFor > 0 { // rule: what was late tells little
-		fall = min(fall, 2*f.low)
+func (f *floor) learnSpread(b *bucket, fall float32) {
+	if f.congestedFor > 0 { // rule: what was congested tells little
+		fall = min(fall, 2*f.residual)
 	}
-	dip, most := float32(b.second-b.first)/2+max(fall, 0), 1.5*f.dip
+	spread, most := float32(b.runnerUp-b.fastest)/2+max(fall, 0), 1.5*f.spread
 	if b.single() {
-		dip, most = abs(fall), 2.5*f.dip
+		spread, most = abs(fall), 2.5*f.spread
 	}
-	if dip > second/2 {
+	if spread > second/2 {
 		return // there was none before, or a clock was set between the two
 	}
-	f.dips = min(f.dips+1, longRun)
-	excess := float32(minGate / 2)
-	if f.dips <= b.few() { // rule: the first dips may differ
-		excess = 5 * minGate
+	f.spreads = min(f.spreads+1, longRun)
+	excess := float32(hostJitter / 2)
+	if f.spreads <= b.few() { // rule: the first spreads may differ
+		excess = 5 * hostJitter
 	}
-	f.dip += (min(dip, most+excess) - f.dip) / float32(f.dips)
+	f.spread += (min(spread, most+excess) - f.spread) / float32(f.spreads)
 }
 
-// late takes a bucket in which all datagrams were late: by apart more or less than in one of
-// the two before, and by jump more than in the last one. If they have been late for 10 s, and came
+// congest takes a bucket in which all datagrams were late. before and least are the residuals of the
+// last bucket and the least of the last two. If all have been late for 10 s, and came
 // back to the least of the later half of it, the path is longer; a queue may last for 30 s.
-func (f *floor) late(x float64, apart, jump float32, b *bucket) {
-	if f.lateFor == 0 {
-		f.sudden = jump-maxSkew*float32(x-b.from) > f.low/2
+func (f *floor) congest(x float64, before, least, room float32, b *bucket) event {
+	near := hostJitter + gateSpreads*f.spread
+	if f.congestedFor == 0 {
+		f.abrupt = f.residual-before-maxSkew*float32(x-b.from) > f.residual/2
 	}
-	f.alike = f.lateFor > 0 && apart < minGate+gateDips*f.dip
-	if f.lateFor += min(float32(x-b.from), second); f.lateFor < lateTime/2 {
-		f.halfLow, f.again = f.low, 0
+	f.persists = f.congestedFor > 0 && min(abs(f.residual-before), abs(f.residual-least)) < near
+	if f.congestedFor += min(float32(x-b.from), second); f.congestedFor < congestedTime/2 {
+		f.plateau, f.plateauHits = f.residual, 0
 	}
-	if abs(f.low-f.halfLow) < minGate+gateDips*f.dip {
-		f.again = min(f.again+1, longRun)
-	} else if f.low < f.halfLow {
-		f.again = 1
+	if abs(f.residual-f.plateau) < near {
+		f.plateauHits = min(f.plateauHits+1, longRun)
+	} else if f.residual < f.plateau {
+		f.plateauHits = 1
 	}
-	f.halfLow = min(f.halfLow, f.low)
-	back := uint8(3)
-	if b.single() { // rule: few datagrams must come back more often
-		back = 10 // at one a second that takes 15 s
+	f.plateau = min(f.plateau, f.residual)
+	if f.congestedFor > congestedTime && f.plateauHits >= 3 || f.congestedFor > 3*congestedTime { // rule: what lasts is no queue
+		by := f.plateau
+		f.climb(x, by, room)
+		f.spreads = min(f.spreads, fitPoints) // a longer path may have more jitter
+		return event{kind: rose, by: by, visible: true}
 	}
-	if f.lateFor > lateTime && f.again >= back || f.lateFor > 3*lateTime { // rule: what lasts is no queue
-		f.climb(x, f.halfLow, b)
-		f.dips = min(f.dips, fitPoints) // a longer path may have more jitter
-	}
+	return event{kind: congested}
 }
 
-// tilt turns the floor about where a datagram last came near: then its slope is known to sigma.
-func (f *floor) tilt(turn float64, sigma float32) {
-	turn = min(max(turn, -maxSkew-f.slope), maxSkew-f.slope)
-	up := turn * (f.end - f.nearAt)
-	f.raise(up, turn)
-	f.best.y -= float32(up + turn*float64(f.best.x))
-	f.prior = float32(f.slope)
-	f.doubtSlope(sigma)
-}
-
-// climb moves the floor up by a. If it was moved up before, and hardly anything came near its
-// line since, then the slope was wrong.
-func (f *floor) climb(x float64, a float32, b *bucket) {
-	if f.rose && f.n < fitPoints { // rule: no line holds
+// climb moves the floor up by d. If it was moved up before, and hardly anything came near its
+// line since, then the slope was wrong, unless the rise makes the round trip longer, which no
+// clock does.
+func (f *floor) climb(x float64, d, room float32) {
+	if f.shiftedUp && f.n < fitPoints && d <= room { // rule: no line holds
 		if 2*f.sigma < priorSkew {
-			f.doubtSlope(2 * f.sigma)
+			f.widenSlope(2 * f.sigma)
 		} else {
 			f.forgetSlope(x)
 		}
 	}
-	f.shift(x, a, b)
-	f.slack = f.low // the last bucket was late by so much more
+	f.shift(x, d)
+	f.gap = f.residual // the last bucket was late by so much more
 }
 
-// ---- The line through the fastest datagrams ----
+// ---- The line below the fastest datagrams ----
 
 const (
-	maxPoints = 12    // fastest datagrams of doubling spans that the line is fitted to
-	fitPoints = 4     // the fewest that show both a slope and noise
-	memory    = 130e6 // us: oscillators keep no rate for longer; a correction is held through a queue of two minutes
+	maxPoints     = 12    // fastest datagrams of doubling spans that the line is fitted to
+	fitPoints     = 4     // the fewest that show both a slope and noise
+	longestWindow = 130e6 // us: oscillators keep no rate for longer
 
 	priorSkew = 100e-6       // two crystals of 50 ppm
 	slewSkew  = 500e-6       // NTP's fastest slew
 	maxSkew   = 1000e-6      // no computer's clock is as wrong
 	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
+	rampSkew  = 10e-6        // a slope known so well is not another one because a path changes
 )
 
-// line is the floor as a straight line, and the points that tell it: the fastest datagrams
-// of spans of time, as they are seen from the end of the last one.
+// line is the floor as a straight line below the points that tell it: the fastest datagrams
+// of spans of time, as they are seen from the end of the last one. It knows of no queue: what is
+// no point is not told to it.
 type line struct {
-	level    float64 // us: the floor at x is level + slope*x; fit, lower and level shifts set it
-	slope    float64 // minus the skew; fit sets it
-	end      float64 // x of the end of the last span
-	noise    float32 // us: mean distance of the points from the line; fit learns it, at the start 1 s
-	width    float32 // us: time between points; it doubles when there are too many, restart makes it a bucket
-	sunk     float32 // us: by which the line was lowered since end
-	prior    float32 // slope known before the points; fit and restart set it
-	priorVar float32 // variance of that
-	sigma    float32 // standard deviation of the slope; fit learns it, doubtSlope raises it
-	bentFor  float32 // us: for how long points have told a surprising slope; 0 when they do not, and at a level shift
-	best     point   // fastest datagram since end, or noPoint
-	alike    bool    // the last bucket was late by the same as one of the two before; floor.late sets it, near buckets and level shifts end it
-	rose     bool    // the last level shift was up
-	sudden   bool    // buckets became late from one to the next, as after a step, not by and by; floor.late sets it
-	n        uint8   // points; restart makes it 0
-	points   [maxPoints]point
+	end          float64 // x of the end of the last span
+	level        float64 // us: the line there
+	slope        float64 // minus the skew
+	meanResidual float32 // us: mean distance of the points from the line, at the start 1 s
+	spacing      float32 // us: time between points; it doubles when there are too many
+	loweredBy    float32 // us: by which the line was lowered since end
+	prior        float32 // slope known before the points
+	priorVar     float32 // variance of that
+	sigma        float32 // standard deviation of the slope
+	best         point   // fastest datagram since end, or noPoint
+	n            uint8   // points
+	surprisedFor uint16  // buckets for which points have told another slope; 0 when they do not
+	points       [maxPoints]point
 }
 
 // point is a datagram that queued least.
 type point struct {
-	x float32 // us after end
-	y float32 // us above the line
+	x         float32 // us after end
+	y         float32 // us above the line
+	roundTrip float32 // us, with this datagram; NaN while it is not known
 }
 
 // noPoint is slower than any datagram.
 var noPoint = point{y: float32(math.Inf(1))}
 
-// at returns the level at x.
-func (l *line) at(x float64) float64 { return l.level + l.slope*x }
+// levelAt returns the level at x.
+func (l *line) levelAt(x float64) float64 { return l.level + l.slope*(x-l.end) }
 
 // restart drops the points: they speak of another level. What they knew of the slope
 // stays.
 func (l *line) restart(x float64) {
 	l.priorVar, l.prior = l.sigma*l.sigma, float32(l.slope)
-	l.n, l.best, l.width, l.end = 0, noPoint, bucketTime, x
+	l.level, l.end = l.levelAt(x), x
+	l.n, l.best, l.spacing = 0, noPoint, bucketTime
 }
 
-// doubtSlope says that what was known of the slope may be wrong by sigma.
-func (l *line) doubtSlope(sigma float32) { l.sigma, l.priorVar = sigma, sigma*sigma }
+// widenSlope says that what was known of the slope may be wrong by sigma.
+func (l *line) widenSlope(sigma float32) { l.sigma, l.priorVar = sigma, sigma*sigma }
 
-// forgetSlope turns the line about x so that the clocks have the same rate.
+// forgetSlope makes the clocks run at the same rate from x on. Few points tell of another one.
 func (l *line) forgetSlope(x float64) {
-	l.level += l.slope * x
+	l.level = l.levelAt(x)
 	l.slope, l.prior, l.n = 0, 0, 0
-	l.doubtSlope(priorSkew)
+	l.widenSlope(priorSkew)
 }
 
-// lower sinks the line by d.
+// lower moves the line down by d.
 func (l *line) lower(d float32) {
 	l.level -= float64(d)
-	l.sunk, l.best.y = l.sunk+d, l.best.y+d
+	l.loweredBy, l.best.y = l.loweredBy+d, l.best.y+d
 }
 
-// take makes a datagram that is y above the line at x a candidate for the next point.
-func (l *line) take(x float64, y float32) {
+// addCandidate makes a datagram that is y above the line at x a candidate for the next point.
+func (l *line) addCandidate(x float64, y, roundTrip float32) {
 	if y < l.best.y {
-		l.best = point{float32(x - l.end), y}
+		l.best = point{float32(x - l.end), y, roundTrip}
 	}
 }
+
+// isDue reports whether the span under way is over.
+func (l *line) isDue(x float64) bool { return x-l.end >= float64(l.spacing) }
 
 // endSpan makes a point of the fastest datagram since the last one, and fits the line if
 // there are enough.
-func (l *line) endSpan(x float64, dip, steady float32) {
+func (l *line) endSpan(x float64, spread float32, stable bool) {
 	dt := float32(x - l.end)
-	if l.sunk > minGate+gateDips*min(l.noise, dip) {
-		l.restart(x) // rule: a line that sinks starts anew
+	if l.loweredBy > hostJitter+gateSpreads*min(l.meanResidual, spread) { // rule: a line that sinks starts anew
+		l.restart(x)
 	}
 	for i := range l.points[:l.n] {
 		l.points[i].x -= dt
-		l.points[i].y += l.sunk
+		l.points[i].y += l.loweredBy
 	}
-	l.end, l.sunk = x, 0
+	l.level, l.end, l.loweredBy = l.levelAt(x), x, 0
 	if l.best.y == noPoint.y {
 		return
 	}
-	gone, best := l.makeRoom(), l.best
+	evicted, best := l.makeRoom(), l.best
 	l.best = noPoint
 	best.x -= dt
 	if l.n > 0 && best.x <= l.points[l.n-1].x {
@@ -1805,25 +1985,25 @@ func (l *line) endSpan(x float64, dip, steady float32) {
 	}
 	l.points[l.n] = best
 	l.n++
-	points := l.points[:l.n]
-	if l.n >= fitPoints {
-		l.fit(points, dip, steady, gone)
-	} else if points[0].x < -lateTime { // rule: few points are recent ones
-		for len(points) > 1 && points[0].x < -lateTime {
+	if points := l.points[:l.n]; l.n >= fitPoints {
+		l.fit(points, spread, stable, evicted)
+	} else if points[0].x < -congestedTime { // rule: few points are recent ones
+		for len(points) > 1 && points[0].x < -congestedTime {
 			points = points[1:] // so few say nothing about the slope, and old ones nothing
 		}
-		l.lay(points, 0)
+		low, _, _ := residuals(points, 0)
+		l.rotate(low, 0)
 	}
 }
 
 // makeRoom drops points that are too old, or every second one, and returns how many were
 // too old.
-func (l *line) makeRoom() (gone int) {
+func (l *line) makeRoom() (evicted int) {
 	// At the best window, which is cubed here, noise/window^1.5 weighs as much as wander*window.
-	best := 800 * float64(l.noise*l.width) * second * second
-	longer := func(t float64) bool { return t > lateTime && (t > memory || t*t*t > best) }
-	if l.n == maxPoints && !longer((maxPoints+fitPoints)*float64(l.width)) { // rule: spans double
-		l.width, l.n = 2*l.width, maxPoints/2
+	best := 800 * float64(l.meanResidual*l.spacing) * second * second
+	longer := func(t float64) bool { return t > congestedTime && (t > longestWindow || t*t*t > best) }
+	if l.n == maxPoints && !longer((maxPoints+fitPoints)*float64(l.spacing)) { // rule: spans double
+		l.spacing, l.n = 2*l.spacing, maxPoints/2
 		for i := range l.n {
 			l.points[i] = l.points[2*i]
 			if q := l.points[2*i+1]; q.y < l.points[i].y {
@@ -1833,68 +2013,78 @@ func (l *line) makeRoom() (gone int) {
 	}
 	for l.n == maxPoints || l.n >= fitPoints && longer(-float64(l.points[0].x)) {
 		l.n = uint8(copy(l.points[:], l.points[1:l.n]))
-		gone++
+		evicted++
 	}
-	return gone
+	return evicted
 }
 
-// fit finds the slope of the line, and lays it below the points.
-func (l *line) fit(points []point, dip, steady float32, gone int) {
+// fit finds the slope of the line, and lays it below the points. Slopes are known as Gaussians: what
+// is kept is the mean of prior and points, weighted by their variances.
+func (l *line) fit(points []point, spread float32, stable bool, evicted int) {
 	turn, span := secant(points)
-	low, third, mean := spread(points, turn)
+	low, third, mean := residuals(points, turn)
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
 	noise := max(2*(third-low), mean*4/5) + halfUnit
-	if l.width == bucketTime { // rule: the dip is noise at first
-		noise = max(noise, 1.25*maxPoints*float64(dip)/float64(l.n))
+	if l.spacing == bucketTime { // rule: the spread is noise at first
+		noise = max(noise, 1.25*maxPoints*float64(spread)/float64(l.n))
 	}
-	slope, fitVar, priorVar, prior := l.slope+turn, noise*noise/(span*span), float64(l.priorVar), float64(l.prior)
-	if gone > 0 {
-		// The share of what left moves into what was known before.
-		g := priorVar / (priorVar + float64(l.n)*fitVar)
-		drift := 4 * skewDrift * float64(points[l.n-1].x-points[l.n-2].x) // rule: skews drift
-		prior = min(max(prior+g*(slope-prior), -maxSkew), maxSkew)
-		priorVar = (1-g)*priorVar + drift*drift
+	slope, fitVar := l.slope+turn, noise*noise/(span*span)
+	prior, priorVar := l.carryOver(slope, fitVar, evicted)
+	// No clock makes a round trip longer or shorter: then a path changes, and tells little of the slope.
+	ramp := roundTripSlope(points)
+	between := median(l.slope, slope, slope-ramp)
+	ramps := between != slope && abs(ramp)*span > 2*(mean+noise) && priorVar < rampSkew*rampSkew
+	if ramps { // rule: the slope of a path is none of a clock
+		slope, fitVar = between, max(fitVar, 100*priorVar)
 	}
 	d := slope - prior
 	// At first only what most crystals do is known, and a clock may be further off, but none so far.
-	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew // rule: surprises need knowledge
-	surprised := known && d*d > 4*4*(priorVar+fitVar)                     // rule: surprises
-	// No queue grows while the round trip is what it was: a clock is slewed.
-	if surprised {
-		fitVar, l.bentFor = d*d, l.bentFor+steady*l.width
-	} else {
-		l.bentFor = 0
+	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew
+	surprising := known && d*d > 4*4*(priorVar+fitVar) && !ramps // rule: one surprising slope is not believed
+	if !surprising {
+		l.surprisedFor = 0
+	} else if fitVar = d * d; stable {
+		l.surprisedFor += uint16(l.spacing / bucketTime)
 	}
-	if l.bentFor > lateTime { // rule: what bends for long is believed
+	if l.surprisedFor > congestedTime/bucketTime { // rule: another slope that lasts is believed
 		priorVar = min(d*d, 4*maxSkew*maxSkew)
 		l.n = uint8(copy(points, points[l.n/2:]))
 		points = points[:l.n]
 	}
-	distance := l.lay(points, min(max(prior+priorVar/(priorVar+fitVar)*d, -maxSkew), maxSkew)-l.slope)
-	if l.noise == second {
-		l.noise = min(distance, second/2)
-	} else if !surprised {
-		l.noise = min(distance, 1.5*l.noise+1, second/2) // rule: noise grows by halves
+	turn = min(max(prior+priorVar/(priorVar+fitVar)*d, -maxSkew), maxSkew) - l.slope
+	low, _, mean = residuals(points, turn)
+	l.rotate(low, turn)
+	if l.meanResidual == second || !surprising {
+		l.meanResidual = min(float32(mean), 1.5*l.meanResidual+1, second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
 
-// lay turns the line by so much and lays it as high as it can be below the points. It
-// returns their mean distance from it.
-func (l *line) lay(points []point, turn float64) (distance float32) {
-	low, sum := math.Inf(1), float64(0) // as spread, but for the third lowest, which is most of its work
-	for _, p := range points {
-		y := float64(p.y) - turn*float64(p.x)
-		low, sum = min(low, y), sum+y
+// carryOver returns what is known of the slope before the points: the share of those that were
+// evicted moves into the prior.
+func (l *line) carryOver(slope, fitVar float64, evicted int) (prior, priorVar float64) {
+	prior, priorVar = float64(l.prior), float64(l.priorVar)
+	if evicted == 0 {
+		return prior, priorVar
 	}
-	mean := sum/float64(len(points)) - low
-	l.raise(low, turn)
-	return float32(mean)
+	g := priorVar / (priorVar + float64(l.n)*fitVar)
+	drift := 4 * skewDrift * float64(l.points[l.n-1].x-l.points[l.n-2].x) // rule: skews drift
+	return min(max(prior+g*(slope-prior), -maxSkew), maxSkew), (1-g)*priorVar + drift*drift
 }
 
-// raise moves the line up at end and turns it about that, under its points.
-func (l *line) raise(up, turn float64) {
-	l.level += up - turn*l.end
+// setSlope turns the line about where a datagram last came near: then its slope is known to sigma.
+func (f *floor) setSlope(turn float64, sigma float32) {
+	turn = min(max(turn, -maxSkew-f.slope), maxSkew-f.slope)
+	up := turn * (f.end - f.lastNear)
+	f.rotate(up, turn)
+	f.best.y -= float32(up + turn*float64(f.best.x))
+	f.prior = float32(f.slope)
+	f.widenSlope(sigma)
+}
+
+// rotate moves the line up at end and turns it about that, under its points.
+func (l *line) rotate(up, turn float64) {
+	l.level += up
 	l.slope = min(max(l.slope+turn, -maxSkew), maxSkew) // the sum may be rounded beyond
 	for i := range l.points[:l.n] {
 		p := &l.points[i]
@@ -1902,9 +2092,9 @@ func (l *line) raise(up, turn float64) {
 	}
 }
 
-// spread returns how far the lowest and the third lowest point are above the line if it is
+// residuals returns how far the lowest and the third lowest point are above the line if it is
 // turned by so much about end, and the mean distance of all points from the lowest.
-func spread(points []point, turn float64) (low, third, mean float64) {
+func residuals(points []point, turn float64) (low, third, mean float64) {
 	low, mid, third, sum := math.Inf(1), math.Inf(1), math.Inf(1), float64(0)
 	for _, p := range points {
 		y := float64(p.y) - turn*float64(p.x)
@@ -1912,6 +2102,21 @@ func spread(points []point, turn float64) (low, third, mean float64) {
 	}
 	return low, third, sum/float64(len(points)) - low
 }
+
+// roundTripSlope returns how fast the round trip changes: the mean of the later half of the points over that of
+// the earlier half. It is a NaN where a round trip is not known.
+func roundTripSlope(points []point) float64 {
+	var x, y [2]float32
+	half := len(points) / 2
+	for i := range half {
+		p, q := &points[i], &points[len(points)-1-i]
+		x[0], y[0], x[1], y[1] = x[0]+p.x, y[0]+p.roundTrip, x[1]+q.x, y[1]+q.roundTrip
+	}
+	return float64(y[1]-y[0]) / float64(x[1]-x[0])
+}
+
+// median returns the middle one of three.
+func median(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
 
 // secant returns the slope of the lower convex hull of the points over the middle half of
 // their span (Moon, Skelly, Towsley 1999, smoothed), and the span.
@@ -1941,75 +2146,75 @@ func secant(points []point) (slope, span float64) {
 
 // ---- What readers see ----
 
-// reading is how readers get from a local time to the remote one: four words, which the
+// clockMap is how readers get from a local time to the remote one: four words, which the
 // compiler keeps in registers.
-type reading struct {
+type clockMap struct {
 	from  uint64 // local time, us: all that follows is as of then
 	whole uint64 // us: what readers add to it, rounded down; while no offset is known, what Anchor said
 	rates uint64 // 2^-32: rate of the offset, in the high half before from, in the low half later
-	rest  uint64 // high half: what is missing from whole, 2^-32 us; low half: excess, 2^-8 us, which they add at from, too, to be slewed away
+	rest  uint64 // high half: what is missing from whole, 2^-32 us; low half: slew, 2^-8 us, which they add at from, too, to be slewed away
 }
 
-// view is a consistent state for readers: pair.view makes it, and publish says from when on it holds.
+// view is a consistent state for readers: association.view makes it, and publish says from when on it holds.
 type view struct {
-	reading
+	clockMap
 	report      uint32  // 2^-5 us, so that the ring of deltas is 32 bits: the level to report, and nearly half a unit
 	steps       uint32  // jumps of the remote time so far
 	delay       float32 // us: minimum one-way delay from the peer
 	toPeer      float32 // us: minimum one-way delay to the peer
-	bound       float32 // us: of the offset's error a grace before from, without excess
-	ageing      float32 // by which bound grows in a microsecond, us
+	bound       float32 // us: of the offset's error readerMargin before from, without slew
+	dispersion  float32 // by which bound grows in a microsecond, us
 	undisturbed float32 // us: since the last clock event, or the start
 	jitter      float32 // us: mean distance of fast datagrams from the floor
 	state       uint32  // what is known: the bits reported, confirmed, synced and disturbed
 }
 
-// excess returns what readers still add at from, 2^-32 us.
-func (r reading) excess() int64 { return int64(r.rest<<32) >> 8 }
+// slew returns what readers still add at from, 2^-32 us.
+func (r clockMap) slew() int64 { return int64(r.rest<<32) >> 8 }
 
 // skewAt returns the rate of the offset x us after from, 2^-32.
-func (r reading) skewAt(x int64) int64 {
+func (r clockMap) skewAt(x int64) int64 {
 	if x < 0 {
 		return int64(r.rates) >> 32
 	}
 	return int64(int32(r.rates))
 }
 
-// left returns what is left of the excess x us after from, 2^-32 us.
-func (r reading) left(x int64) int64 {
+// slewLeft returns what is left of the slew x us after from, 2^-32 us.
+func (r clockMap) slewLeft(x int64) int64 {
 	slewed := min(max(x, 0), 2*maxSlew) << 31 // at half the speed of time
-	return r.excess() - max(min(r.excess(), slewed), -slewed)
+	return r.slew() - max(min(r.slew(), slewed), -slewed)
 }
 
 // offset returns what readers add x us after from, where the rate is skew, and the part of a
 // microsecond. Products wrap as offsets do, at any x.
-func (r reading) offset(x, skew int64) (whole uint64, part uint32) {
+func (r clockMap) offset(x, skew int64) (whole uint64, part uint32) {
 	fine := int64(r.rest>>32) + skew*(x&math.MaxUint32)
 	if x < 2*maxSlew { // later nothing is left
-		fine += r.left(x)
+		fine += r.slewLeft(x)
 	}
 	return r.whole + uint64(skew*(x>>32)+fine>>32), uint32(fine)
 }
 
 // remote returns the remote clock.
-func (r reading) remote(localUsec uint64) uint64 {
+func (r clockMap) remote(localUsec uint64) uint64 {
 	x := int64(localUsec - r.from)
 	whole, _ := r.offset(x, r.skewAt(x))
 	return localUsec + whole
 }
 
 // ppm returns the skew in parts per million.
-func (r reading) ppm() float64 { return float64(int32(r.rates)) / (1 << 32) * 1e6 }
+func (r clockMap) ppm() float64 { return float64(int32(r.rates)) / (1 << 32) * 1e6 }
 
 // boundAt returns the error bound x us after from: at most half the ring, where all offsets are.
 // The skew itself changes, too.
 func (v *view) boundAt(x int64) float64 {
-	age, rest := abs(float64(x)+grace), float64(abs(v.left(x)))
-	return min(float64(v.bound)+(float64(v.ageing)+skewDrift/2*age)*age+rest/(1<<32)+1, maxOffset)
+	age, rest := abs(float64(x)+readerMargin), float64(abs(v.slewLeft(x)))
+	return min(float64(v.bound)+(float64(v.dispersion)+skewDrift/2*age)*age+rest/(1<<32)+1, maxOffset)
 }
 
-// shown is what readers see: a view, written by show and read by load, and counts.
-type shown struct {
+// published is what readers see: a view, written by show and read by load, and counts.
+type published struct {
 	seq       atomic.Uint32    // counts views, by 2; odd while one is being written; the top bits are its state
 	late      atomic.Uint32    // buckets in which all datagrams queued
 	datagrams atomic.Uint64    // before the bucket under way; here, where a bucket's end writes anyway
@@ -2022,12 +2227,12 @@ type shown struct {
 const reported, confirmed, synced, disturbed = 1 << 28, 1 << 29, 1 << 30, 1 << 31
 
 // show shows readers a view.
-func (s *shown) show(v *view) {
+func (s *published) show(v *view) {
 	seq := s.seq.Load()
 	s.seq.Store(seq + 1)
 	for i, w := range [...]uint64{
 		v.from, v.whole, v.rates, v.rest, join(v.report, v.steps),
-		joinFloats(v.delay, v.toPeer), joinFloats(v.bound, v.ageing), joinFloats(v.undisturbed, v.jitter),
+		joinFloats(v.delay, v.toPeer), joinFloats(v.bound, v.dispersion), joinFloats(v.undisturbed, v.jitter),
 	} {
 		s.words[i].Store(w)
 	}
@@ -2035,13 +2240,13 @@ func (s *shown) show(v *view) {
 }
 
 // load takes what is shown; ok is false while the offset is not known.
-func (s *shown) load(v *view) (ok bool) {
+func (s *published) load(v *view) (ok bool) {
 	for {
-		seq, r := s.reading()
-		v.reading, v.state = r, seq>>28<<28
+		seq, r := s.clockMap()
+		v.clockMap, v.state = r, seq>>28<<28
 		v.report, v.steps = split(s.words[4].Load())
 		v.delay, v.toPeer = splitFloats(s.words[5].Load())
-		v.bound, v.ageing = splitFloats(s.words[6].Load())
+		v.bound, v.dispersion = splitFloats(s.words[6].Load())
 		v.undisturbed, v.jitter = splitFloats(s.words[7].Load())
 		if s.seq.Load() == seq {
 			return seq&synced != 0
@@ -2049,11 +2254,11 @@ func (s *shown) load(v *view) (ok bool) {
 	}
 }
 
-// reading returns the half of a view that readings need, and seq.
-func (s *shown) reading() (seq uint32, r reading) {
+// clockMap returns the half of a view that readings need, and seq.
+func (s *published) clockMap() (seq uint32, r clockMap) {
 	for {
 		seq = s.seq.Load()
-		r = reading{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
+		r = clockMap{s.words[0].Load(), s.words[1].Load(), s.words[2].Load(), s.words[3].Load()}
 		if s.seq.Load() == seq&^1 {
 			return seq, r
 		}

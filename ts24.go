@@ -54,10 +54,10 @@ func deltaOf(stamp Counter24, recvUsec uint64) uint64 { return recvUsec - uint64
 
 // The marks of reports: their remainders modulo 3.
 const (
-	markGuess    = iota // the floor is where the line says
-	markSeen            // a datagram was there
-	markOriginal        // an original's, as every third of its reports
-	marks               // how many there are
+	extrapolatedMark = iota // the floor is where the line says
+	confirmedMark           // a datagram was there
+	legacyMark              // an original's, as every third of its reports
+	marks                   // how many there are
 )
 
 // marked returns that of c and its neighbours that has the mark. Next to the ring's end, where marks

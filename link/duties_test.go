@@ -68,15 +68,15 @@ func (p *badPeer) came(local uint64, h []byte) {
 	}
 }
 
-// marked returns the report with another mark.
-func marked(report, mark uint64) uint64 { return report + 1 - (report+1+3-mark)%3 }
+// withQuality returns the report with another quality.
+func withQuality(report, quality uint64) uint64 { return report + 1 - (report+1+3-quality)%3 }
 
 // windowed reports the least delta of 10 s, as the original does.
 func windowed(p *badPeer, local, report uint64) uint64 {
 	if len(p.deltas) == 0 {
 		return report
 	}
-	return marked(p.least()/8, 1)
+	return withQuality(p.least()/8, 1)
 }
 
 // forgetting is windowed, and after an impossible round trip the older deltas are forgotten.
@@ -103,20 +103,20 @@ var duties = []neglect{
 	{name: "the report is the minimum of the last 10 s", report: windowed},
 	{name: "the same; its clock is set by 125 ms", report: windowed, step: 125 * time.Millisecond},
 	{name: "the same, but it forgets after an impossible round trip", report: forgetting, step: 125 * time.Millisecond},
-	{name: "mark 1 always, and the report is the last datagram", report: func(p *badPeer, local, report uint64) uint64 {
-		return marked(p.deltas[len(p.deltas)-1].usec/8, 1)
+	{name: "quality 1 always, and the report is the last datagram", report: func(p *badPeer, local, report uint64) uint64 {
+		return withQuality(p.deltas[len(p.deltas)-1].usec/8, 1)
 	}},
-	{name: "mark 1 always, and the report is 2 ms too low; 0 ms to it, 20 ms from it", unlike: true,
-		report: func(p *badPeer, local, report uint64) uint64 { return marked(report-250, 1) }},
-	{name: "mark 0 always", report: func(p *badPeer, local, report uint64) uint64 { return marked(report, 0) }},
-	{name: "mark 2 once, after 60 s", report: func(p *badPeer, local, report uint64) uint64 {
+	{name: "quality 1 always, and the report is 2 ms too low; 0 ms to it, 20 ms from it", unlike: true,
+		report: func(p *badPeer, local, report uint64) uint64 { return withQuality(report-250, 1) }},
+	{name: "quality 0 always", report: func(p *badPeer, local, report uint64) uint64 { return withQuality(report, 0) }},
+	{name: "quality 2 once, after 60 s", report: func(p *badPeer, local, report uint64) uint64 {
 		if !p.strayed && local-p.first > 60e6 {
 			p.strayed = true
-			return marked(report, 2)
+			return withQuality(report, 2)
 		}
 		return report
 	}},
-	{name: "mark 2 always", report: func(p *badPeer, local, report uint64) uint64 { return marked(report, 2) }},
+	{name: "quality 2 always", report: func(p *badPeer, local, report uint64) uint64 { return withQuality(report, 2) }},
 	{name: "reports of 0 from 30 s on", report: func(p *badPeer, local, report uint64) uint64 {
 		if local-p.first > 30e6 {
 			return 0

@@ -21,8 +21,8 @@
 //	anchor    8 bytes, if flag 1 is set: the sender's clock, all of it, in microseconds
 //
 //	flag 0    there is a MinDelta: every 0.5 s for 20 s from the first one, then every 2 s; after a
-//	          datagram that asks or was not sent; and as soon as one is known for certain, where
-//	          the last one was a guess. The last kind does not put off the next one; the others do
+//	          datagram that asks or was not sent; and as soon as one is confirmed, where the
+//	          last one was extrapolated. The last kind does not put off the next one; the others do
 //	flag 1    there is an anchor: with each MinDelta, with flag 3, and while the receiver's last
 //	          datagram lacked flag 2
 //	flag 2    the sender knows the receiver's clock and has its anchor, and the receiver's last
@@ -108,18 +108,18 @@ const (
 type Link struct {
 	sync timesync.TimeSynchronizer // written under mu
 
-	mu         sync.Mutex
-	recorder   Recorder // of sync, or nil
-	hasAnchor  bool     // so the peer's anchor need not come again, but with reports
-	behind     streak   // of anchors that are behind of what we know
-	heardOfUs  bool     // the peer has our anchor
-	knewUs     bool     // the peer knew our clock, since we know its own
-	anew       streak   // of datagrams of a peer that asks again
-	owed       bool     // a report goes with the next datagram, whenever that is
-	guessed    bool     // the last report was a guess: one that is not follows as soon as there is one
-	reporting  bool     // a report was due
-	reportedAt uint64   // local time, us, of the first one
-	reportDue  uint64   // and of the next
+	mu           sync.Mutex
+	recorder     Recorder // of sync, or nil
+	hasAnchor    bool     // so the peer's anchor need not come again, but with reports
+	behind       streak   // of anchors that are behind of what we know
+	heardOfUs    bool     // the peer has our anchor
+	knewUs       bool     // the peer knew our clock, since we know its own
+	anew         streak   // of datagrams of a peer that asks again
+	owed         bool     // a report goes with the next datagram, whenever that is
+	extrapolated bool     // the last report was: a confirmed one follows as soon as there is one
+	reporting    bool     // a report was due
+	reportedAt   uint64   // local time, us, of the first one
+	reportDue    uint64   // and of the next
 
 	heard uint64        // local time, us, of the last datagram
 	news  chan struct{} // closed at the next datagram, or nil while nobody waits
@@ -199,10 +199,10 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	dst = appendCounter(dst, timesync.LocalTimeToDatagramTS24(sendUsec))
 	known := l.sync.IsSynchronized()
 	minDelta, ok := l.sync.MinDeltaTS24(sendUsec)
-	seen := minDelta%3 == 1 // its quality mark, see MinDeltaTS24
-	reports := ok && l.anew.over(sendUsec, sure) && (l.due(sendUsec) || l.guessed && seen)
+	confirmed := minDelta%3 == 1 // its quality, see MinDeltaTS24
+	reports := ok && l.anew.over(sendUsec, sure) && (l.due(sendUsec) || l.extrapolated && confirmed)
 	if reports {
-		l.guessed = !seen
+		l.extrapolated = !confirmed
 		dst[at] |= flagReport
 		dst = appendCounter(dst, minDelta)
 	}
@@ -391,7 +391,7 @@ func (l *Link) Reset() {
 func (l *Link) reset() {
 	l.input().Reset()
 	l.hasAnchor, l.heardOfUs, l.owed, l.reporting = false, false, false, false
-	l.guessed, l.knewUs, l.behind, l.anew = false, false, streak{}, streak{}
+	l.extrapolated, l.knewUs, l.behind, l.anew = false, false, streak{}, streak{}
 }
 
 // IsSynchronized is that of timesync.TimeSynchronizer.

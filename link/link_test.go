@@ -141,7 +141,7 @@ func TestTenHours(t *testing.T) {
 }
 
 // TestHeaders: a report goes with each datagram while the peer asks, then every 0.5 s for
-// 20 s, then every 2 s, and at first some more after guesses; an anchor with each report, and until
+// 20 s, then every 2 s, and at first some more after extrapolated ones; an anchor with each report, and until
 // the peer has it. All else is four bytes.
 func TestHeaders(t *testing.T) {
 	p := newPair(t, 1)
@@ -187,17 +187,17 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestGuesses: where few datagrams come, an end seldom knows its floor for certain when a report is
-// due. After one that was a guess, the first datagram that can do better carries a report, and
+// TestExtrapolated: where few datagrams come, an end's floor is seldom confirmed when a report is
+// due. After one that was extrapolated, the first datagram that can do better carries a report, and
 // the schedule stays.
-func TestGuesses(t *testing.T) {
+func TestExtrapolated(t *testing.T) {
 	const every = 250_000
 	more := 0
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(48_200_000+seed, 0))
 		t.Logf("seed %d", 48_200_000+seed)
 		var ends [2]Link
-		guessed, due := [2]bool{}, [2]uint64{}
+		extrapolated, due := [2]bool{}, [2]uint64{}
 		for now := uint64(1e9); now < 1e9+120e6; now += every {
 			for i := range ends {
 				from, to, at := &ends[i], &ends[1-i], now+uint64(i)*every/2
@@ -205,8 +205,8 @@ func TestGuesses(t *testing.T) {
 				owed, scheduled := from.owed, !from.reporting || at >= from.reportDue
 				datagram := from.AppendHeader(nil, at)
 				reports := datagram[0]&flagReport != 0
-				if wants := ok && (owed || scheduled || guessed[i] && minDelta%3 == 1); reports != wants {
-					t.Fatalf("end %d at %d: a report: %v, owed %v, scheduled %v, guessed before %v, mark %d", i, at, reports, owed, scheduled, guessed[i], minDelta%3)
+				if wants := ok && (owed || scheduled || extrapolated[i] && minDelta%3 == 1); reports != wants {
+					t.Fatalf("end %d at %d: a report: %v, owed %v, scheduled %v, extrapolated before %v, quality %d", i, at, reports, owed, scheduled, extrapolated[i], minDelta%3)
 				}
 				if reports && !owed && !scheduled {
 					more++
@@ -215,7 +215,7 @@ func TestGuesses(t *testing.T) {
 					}
 				}
 				if reports {
-					guessed[i] = minDelta%3 != 1
+					extrapolated[i] = minDelta%3 != 1
 				}
 				due[i] = from.reportDue
 				to.Open(datagram, at+10_000+uint64(5000*rng.ExpFloat64()))
@@ -223,7 +223,7 @@ func TestGuesses(t *testing.T) {
 		}
 	}
 	if t.Logf("%d more reports in 20 times 120 s", more); more == 0 {
-		t.Error("no report followed a guess")
+		t.Error("no report followed an extrapolated one")
 	}
 }
 

@@ -84,8 +84,8 @@ import (
 const (
 	// As in package timesync: a larger correction is a step. Others begin so long after their cause,
 	// for readers that are a little ahead.
-	maxSlew = 50_000 // us
-	grace   = 20_000 // us
+	maxSlew      = 50_000 // us
+	readerMargin = 20_000 // us
 	// A clock of a peer may be slewed at half the speed of time meanwhile. Together they leave a
 	// quarter of it.
 	slewPart = 4
@@ -264,7 +264,7 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 		if int64(a.at-m.said.at) < 0 {
 			a = m.said // a was overtaken
 		}
-		if wait := int64(m.from - localUsec); 0 < wait && wait <= grace {
+		if wait := int64(m.from - localUsec); 0 < wait && wait <= readerMargin {
 			return nil // the last change has not begun
 		}
 	}
@@ -282,14 +282,14 @@ func (m *Member) follow(host uint64, clock RemoteClock, a announcement, s timesy
 	if goesOn && magnitude(int64(now.Usec-m.at(localUsec).Usec)) <= rounding {
 		return // it was followed already, by this clock or by one that shows the same
 	}
-	m.from, m.ahead = localUsec+grace, 0
+	m.from, m.ahead = localUsec+readerMargin, 0
 	then, _ := clock.Snapshot(m.from)
 	switch ahead := int64(m.line.read(m.from).Usec - a.session(then.RemoteUsec)); {
 	case !joins && magnitude(ahead) <= maxSlew:
 		// Until from, the line counts as the session time of the new host, too.
 		m.ahead = ahead
 		r, _, _ := m.followed(m.from)
-		m.line.hostBound, m.line.hostGrowth = micros(r.HostBound)+share(grace, maxSkewPPB), maxSkewPPB
+		m.line.hostBound, m.line.hostGrowth = micros(r.HostBound)+share(readerMargin, maxSkewPPB), maxSkewPPB
 		return
 	case !joins:
 		m.steps++

@@ -21,10 +21,10 @@ const maxStart = 1 << 61
 // maxAhead, in microseconds, bounds how far a piece is followed, either way.
 const maxAhead = maxStart / 1000
 
-// grace, in microseconds, is how far a reader may be ahead of the last input, or behind it, and
+// readerMargin, in microseconds, is how far a reader may be ahead of the last input, or behind it, and
 // see the same as if there had been no input since: longer than a frame at 60 Hz. A change of
 // a clock's pace begins so long after the input that caused it.
-const grace = 20_000
+const readerMargin = 20_000
 
 // course is one clock over the local clock: the pieces that count from 20 ms before the last
 // input on, oldest first. Each goes on until the next begins. Readers share it: it is replaced,
@@ -69,7 +69,7 @@ func (c *course) set(p piece) {
 	for len(kept) > 0 && int64(p.from-kept[len(kept)-1].from) <= 0 {
 		kept = kept[:len(kept)-1]
 	}
-	for len(kept) > 1 && int64(p.from-2*grace-kept[1].from) >= 0 { // p may begin the grace after the last input
+	for len(kept) > 1 && int64(p.from-2*readerMargin-kept[1].from) >= 0 { // p may begin the reader margin after the last input
 		kept = kept[1:]
 	}
 	*c = append(kept[:len(kept):len(kept)], p)
@@ -86,7 +86,7 @@ func (c *course) turn(p piece) {
 func (c *course) change(nowUsec uint64, p Pace) {
 	last := c.last()
 	if other := p != last.pace || p.Slew != 0; other && int64(nowUsec-last.from) >= 0 { // a slew begins anew
-		c.turn(piece{from: nowUsec + grace, pace: p})
+		c.turn(piece{from: nowUsec + readerMargin, pace: p})
 	}
 }
 

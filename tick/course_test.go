@@ -84,7 +84,7 @@ func TestCourse(t *testing.T) {
 				continue
 			case rng.IntN(4) == 0:
 				paused = !paused
-				c.turn(piece{from: now + grace, pace: Pace{SkewPPB: ppb}, still: paused})
+				c.turn(piece{from: now + readerMargin, pace: Pace{SkewPPB: ppb}, still: paused})
 			case !paused:
 				s.SkewPPB = ppb
 				c.change(now, s)
@@ -95,19 +95,19 @@ func TestCourse(t *testing.T) {
 			if len(c) > 25 {
 				t.Fatalf("%d pieces", len(c))
 			}
-			for _, at := range []uint64{earlier - grace, earlier, earlier + grace} {
+			for _, at := range []uint64{earlier - readerMargin, earlier, earlier + readerMargin} {
 				if before.read(at) != read(at) {
 					t.Fatalf("%d us after the input: %v, by the reference %v", int64(at-earlier), before.read(at), read(at))
 				}
 			}
-			at := now - 2*grace
-			for last := c.read(at); at != now+10*grace; at += grace / 4 {
+			at := now - 2*readerMargin
+			for last := c.read(at); at != now+10*readerMargin; at += readerMargin / 4 {
 				if got := c.read(at); got < last {
 					t.Fatalf("%+v goes back by %v, %d us after the input", c, last-got, int64(at-now))
 				} else {
 					last = got
 				}
-				if d := int64(at - now); -grace <= d && c.read(at) != read(at) {
+				if d := int64(at - now); -readerMargin <= d && c.read(at) != read(at) {
 					t.Fatalf("%d us after the input: %v, by the reference %v", d, c.read(at), read(at))
 				}
 			}

@@ -122,7 +122,7 @@ func (l *loop) setPaused(nowUsec uint64, paused bool) {
 	l.now.paused = paused
 	for i := range l.now.courses {
 		c := &l.now.courses[i]
-		c.turn(piece{from: l.atUsec + grace, pace: Pace{SkewPPB: c.last().pace.SkewPPB}, still: paused})
+		c.turn(piece{from: l.atUsec + readerMargin, pace: Pace{SkewPPB: c.last().pace.SkewPPB}, still: paused})
 	}
 	l.publish()
 }
@@ -183,12 +183,12 @@ func (l *loop) set(i int, t time.Duration, p Pace) {
 func (l *loop) drive() {
 	s := &l.steering
 	for i, c := range s.clocks() {
-		c.At, c.Target = l.now.read(i, l.atUsec+grace), c.Target+l.graceAt(c.Pace)
+		c.At, c.Target = l.now.read(i, l.atUsec+readerMargin), c.Target+l.marginAt(c.Pace)
 	}
 	ok, old, set := l.cfg.Provider.AdvanceTime(s), l.latest(predicted), false
 	for i, c := range s.clocks() {
-		p, was := c.Pace.limited(), l.now.read(i, l.atUsec+grace)
-		at := within(satAdd(c.At, -l.graceAt(p)))
+		p, was := c.Pace.limited(), l.now.read(i, l.atUsec+readerMargin)
+		at := within(satAdd(c.At, -l.marginAt(p)))
 		// With NeverBack no reader that is ahead may see it go back either.
 		if ok || c.At == was || l.neverBack && at < was {
 			l.now.courses[i].change(l.atUsec, p)
@@ -202,9 +202,9 @@ func (l *loop) drive() {
 	}
 }
 
-// graceAt returns how far a clock goes in the grace.
-func (*loop) graceAt(p Pace) time.Duration {
-	return time.Duration(grace*1000 + parts(grace*1000, p.SkewPPB))
+// marginAt returns how far a clock goes in the reader margin.
+func (*loop) marginAt(p Pace) time.Duration {
+	return time.Duration(readerMargin*1000 + parts(readerMargin*1000, p.SkewPPB))
 }
 
 func (l *loop) sync() {

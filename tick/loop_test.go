@@ -254,7 +254,7 @@ func TestPause(t *testing.T) {
 		if joint {
 			p.s.Pause(p.now)
 		}
-		frozen, _ := p.c.PredictedTime(p.now + grace)
+		frozen, _ := p.c.PredictedTime(p.now + readerMargin)
 		n := len(p.rec.ticks)
 		p.run(5 * time.Second)
 		if got, _ := p.c.PredictedTime(p.now); compare(got, frozen) != 0 || len(p.rec.ticks) != n {
@@ -295,7 +295,7 @@ func TestReaders(t *testing.T) {
 				now := clock.Load()
 				for k, get := range []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime} {
 					x, ok := get(now)
-					if clock.Load()-now > grace {
+					if clock.Load()-now > readerMargin {
 						continue // this goroutine was interrupted: that was no longer the present
 					}
 					if !ok || x.Duration() < last[k] {
@@ -348,12 +348,12 @@ func TestPinned(t *testing.T) {
 	l.Advance(0)
 	l.SetBuffers(ms(60), ms(100)) // predicted hurries, the server clock slows down
 	l.Advance(1000)
-	l.Advance(1000 + grace) // when the slews begin
-	p0, _ := l.PredictedTime(1000 + grace)
-	s0, _ := l.ServerTime(1000 + grace)
-	n := l.Advance(101_000 + grace)
-	p1, _ := l.PredictedTime(101_000 + grace)
-	s1, _ := l.ServerTime(101_000 + grace)
+	l.Advance(1000 + readerMargin) // when the slews begin
+	p0, _ := l.PredictedTime(1000 + readerMargin)
+	s0, _ := l.ServerTime(1000 + readerMargin)
+	n := l.Advance(101_000 + readerMargin)
+	p1, _ := l.PredictedTime(101_000 + readerMargin)
+	s1, _ := l.ServerTime(101_000 + readerMargin)
 	if n < 5 {
 		t.Fatalf("%d ticks", n)
 	}

@@ -154,7 +154,7 @@ func newModel(seed uint64) *model {
 	m.remote = m.exact()
 	m.client = mustClient(ClientConfig{Config: cfg, Handlers: m.clientLog.handlers(), NeverBack: m.neverBack}, m.remote)
 	for i := range m.readers[0] {
-		off := []int64{-grace, -m.rng.Int64N(grace), 0, m.rng.Int64N(grace - late), grace - late}[i]
+		off := []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(readerMargin - late), readerMargin - late}[i]
 		m.readers[0][i].off, m.readers[1][i].off = off, off
 	}
 	return m
@@ -189,7 +189,7 @@ func (m *model) input(now uint64, do func()) {
 		now = m.client.atUsec
 	}
 	var before [9]Clocks
-	at := func(i int) uint64 { return now - grace + uint64(i)*grace/4 }
+	at := func(i int) uint64 { return now - readerMargin + uint64(i)*readerMargin/4 }
 	for i := range before {
 		before[i], _ = m.client.Snapshot(at(i))
 	}
@@ -263,7 +263,7 @@ func (m *model) startClient() {
 func (m *model) pauseServer(pause bool, at uint64) {
 	m.log("server pauses: %v", pause)
 	if m.server.started && pause == (len(m.history.pauses)%2 == 0) {
-		m.history.pauses = append(m.history.pauses, m.history.input(at)+grace)
+		m.history.pauses = append(m.history.pauses, m.history.input(at)+readerMargin)
 	}
 	if pause {
 		m.server.Pause(at)

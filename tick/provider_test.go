@@ -75,7 +75,7 @@ func TestFaultyProvider(t *testing.T) {
 		if cfg.CatchUp == CatchUpRunAll {
 			l.cfg.CatchUp = CatchUpKeep // it would run a year of ticks
 		}
-		offs := []int64{-grace, 0, grace}
+		offs := []int64{-readerMargin, 0, readerMargin}
 		var last [3]Clocks
 		known, backs := false, 0
 		for range 150 {

@@ -69,7 +69,7 @@ func (s *Server) paused() {}
 func (s *Server) steer() {
 	s.steering = Steering{}
 	for i, c := range s.steering.clocks() {
-		c.Target = s.now.read(i, s.atUsec+grace) - s.graceAt(Pace{})
+		c.Target = s.now.read(i, s.atUsec+readerMargin) - s.marginAt(Pace{})
 	}
 	s.drive()
 	if elapsed(s.looked, s.atUsec) < silence/8 {

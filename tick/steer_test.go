@@ -148,7 +148,7 @@ func TestNeverBack(t *testing.T) {
 		}
 	}
 	if converged == 0 || converged > 3_030_000 {
-		t.Errorf("converged after %d us, want 3 s, a frame and the grace at most", converged)
+		t.Errorf("converged after %d us, want 3 s, a frame and the reader margin at most", converged)
 	}
 	if len(r.of(EventStepped)) != 0 {
 		t.Errorf("events %v", r.events)
@@ -171,8 +171,8 @@ func TestNeverBackDelay(t *testing.T) {
 	remote.delay += ms(300)
 	l.Advance(0)      // sets the predicted clock
 	l.Advance(10_000) // lets the server clock stand still soon
-	before, _ := l.ServerTime(10_000 + grace)
-	for now := uint64(10_000 + grace); now < 320_000; now += 10_000 {
+	before, _ := l.ServerTime(10_000 + readerMargin)
+	for now := uint64(10_000 + readerMargin); now < 320_000; now += 10_000 {
 		l.Advance(now)
 		if s, _ := l.ServerTime(now); s != before {
 			t.Fatalf("server time %v after %v", s, before)

@@ -231,7 +231,7 @@ func (r *reel) tell(out io.Writer, name string) {
 		fmt.Fprintf(out, "%s: nothing is in it\n", name)
 	} else {
 		last := r.notes[len(r.notes)-1]
-		fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d late buckets, %d steps\n", name, r.clock(0), last.at, last.late, last.snapshot.Steps)
+		fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d congested buckets, %d steps\n", name, r.clock(0), last.at, last.late, last.snapshot.Steps)
 	}
 	for _, h := range r.told.all {
 		fmt.Fprintf(out, "%s (%.1f s) %s\n", r.clock(h.at), h.at, h.say)

@@ -59,8 +59,8 @@ func floorsCharts() []*graph.Chart {
 	}
 	charts := []*graph.Chart{
 		panel("Deltas, and the floors below them", ms("ms", 10, 60), line("fastest datagram", play.OracleName, false, false, fastest),
-			line("own floor m", play.Ours, true, false, own), line("peer's floor p", play.Original, false, true, peer)),
-		panel("The round trip", ms("ms", 40, 90), line("S = p + m", play.Ours, true, false, trip)),
+			line("own floor, delta_in", play.Ours, true, false, own), line("peer's floor, delta_out", play.Original, false, true, peer)),
+		panel("The round trip", ms("ms", 40, 90), line("S = delta_in + delta_out", play.Ours, true, false, trip)),
 		panel("B's clock minus A's", ms("ms", -20, 30), line("truth", play.OracleName, false, false, truth),
 			line("midpoint", play.Original, false, true, middle), line("offset r", play.NTP, true, false, offset)),
 	}

@@ -44,17 +44,17 @@ const view = (/** @type {Uint8Array} */ b) => new DataView(b.buffer, b.byteOffse
 const get24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at) => b[at] | b[at + 1] << 8 | b[at + 2] << 16;
 const put24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at, /** @type {number} */ x) => b.set([x & 255, x >> 8 & 255, x >> 16], at);
 
-/** The report for a floor of so many microseconds. @param {number} floor @param {number} mark 1: seen, 0: a guess */
-export const toReport = (floor, mark) => {
+/** The report for a floor of so many microseconds. @param {number} floor @param {number} quality 1: confirmed, 0: extrapolated */
+export const toReport = (floor, quality) => {
 	const c = wrap(Math.floor((floor + 3.5) / 8), 24) + 1;
-	return wrap(c - (c + 3 - mark) % 3, 24) || 2 ** 24 - 1; // 0 would be "has heard nothing"
+	return wrap(c - (c + 3 - quality) % 3, 24) || 2 ** 24 - 1; // 0 would be "has heard nothing"
 };
 
 // ---- The estimator: WIRE.md, "A simple estimator" ----
 const SECOND = 1e6, DELTA = 27, OFFSET = 26; // us; bits of the rings of deltas and offsets, in us
-const BUCKET = 2 * SECOND, MEMORY = 100 * SECOND, LATE = 10 * SECOND, RECENT = 5 * SECOND, SETTLED = 15 * SECOND;
+const BUCKET = 2 * SECOND, MEMORY = 100 * SECOND, CONGESTED = 10 * SECOND, RECENT = 5 * SECOND, SETTLED = 15 * SECOND;
 const PRIOR = 100e-6, SKEW = 200e-6, DRIFT = 1e-6; // rates: usual of two crystals, largest, and how far it may turn
-const SEEN = 100, ROUNDING = 13; // us
+const CONFIRMED = 100, ROUNDING = 13; // us
 
 /** The line below all points, as high as it can be over their mean: an edge of their lower hull.
  *  @param {Point[]} points in order of x, two or more @returns {number} its slope */
@@ -87,7 +87,7 @@ export class Synchronizer {
 	under = Infinity; over = Infinity; // what is further from the line is too early, or late
 	bucket = {from: 0, x: 0, y: Infinity}; // its lowest datagram
 	count = 0; height = 0; // datagrams, and their mean height above the line
-	lateFrom = NaN; // x of the first late bucket of a row
+	congestedFrom = NaN; // x of the first congested bucket of a row
 	last = {x: 0, y: 0}; peer = {x: 0, y: 0}; // datagram; the peer's floor
 	jitter = 0; // mean of what reports differ from what they were expected to be
 	high = {x: -Infinity, y: 0}; // the peer's floor before it fell
@@ -116,7 +116,7 @@ export class Synchronizer {
 		if (d < -this.under) this.restart(this.last), this.fell = true;
 		if (y < this.bucket.y) Object.assign(this.bucket, this.last);
 		this.level += Math.min(y - this.floor(x), 0);
-		this.close(d);
+		this.matchStep(d);
 		this.height += (Math.max(d, 0) - this.height) / Math.min(++this.count, 64);
 		this.limit(this.below, {x, y: -y}); // it is on its way for 0 us or more
 		this.update(x);
@@ -125,10 +125,10 @@ export class Synchronizer {
 	/** By how much the peer's floor fell within 20 s, if that is much. @param {number} x */
 	fallen(x) {
 		const d = this.high.y - this.slope * (x - this.high.x) - this.peerFloor(x);
-		return x - this.high.x < 2 * LATE && d > SEEN + 8 * this.jitter ? d : 0;
+		return x - this.high.x < 2 * CONGESTED && d > CONFIRMED + 8 * this.jitter ? d : 0;
 	}
 	/** If the peer's floor fell and all datagrams are late since, a clock was set. @param {number} d how late the last is */
-	close(d) {
+	matchStep(d) {
 		const {x} = this.last, half = this.fallen(x) / 2;
 		if (half === 0 || d < half) this.row = [];
 		else this.row.push(this.last);
@@ -142,17 +142,17 @@ export class Synchronizer {
 		this.points = []; this.row = [];
 		this.level = p.y; this.at = p.x;
 		this.bucket = {from: this.last.x, ...p};
-		this.under = this.over = Infinity; this.lateFrom = NaN;
+		this.under = this.over = Infinity; this.congestedFrom = NaN;
 	}
 	/** Makes a point of the bucket, and lays the line below the points. */
 	endBucket(/** @type {number} */ x) {
-		const {x: at, y} = this.bucket, late = y - this.floor(at) > this.over;
+		const {x: at, y} = this.bucket, congested = y - this.floor(at) > this.over;
 		this.bucket = {from: x, x, y: Infinity};
 		if (y === Infinity) return;
-		if (!late) this.lateFrom = NaN;
-		else if (Number.isNaN(this.lateFrom)) this.lateFrom = at;
-		const longer = late && at - this.lateFrom > LATE, from = longer ? this.lateFrom : x - MEMORY; // the path is longer
-		if (longer) this.lateFrom = NaN;
+		if (!congested) this.congestedFrom = NaN;
+		else if (Number.isNaN(this.congestedFrom)) this.congestedFrom = at;
+		const longer = congested && at - this.congestedFrom > CONGESTED, from = longer ? this.congestedFrom : x - MEMORY; // the path is longer
+		if (longer) this.congestedFrom = NaN;
 		if (at > (this.points.at(-1)?.x ?? -Infinity)) this.points.push({x: at, y});
 		const p = this.points = this.points.filter(p => p.x >= from), n = p.length, P = this.prior.sigma ** 2;
 		if (n >= 4) {
@@ -160,8 +160,8 @@ export class Synchronizer {
 			const third = heights[2] - heights[0] + 4, own = 2 * third / (p[n - 1].x - p[0].x); // 4 us: half a unit of stamps
 			this.slope = this.prior.slope + (slope - this.prior.slope) * P / (P + own ** 2);
 			this.sigma = Math.sqrt(1 / (1 / P + 1 / own ** 2));
-			this.under = SEEN + 16 * third;
-			if (!late) this.over = SEEN + 2 * (heights.reduce((a, b) => a + b) / n - heights[0]);
+			this.under = CONFIRMED + 16 * third;
+			if (!congested) this.over = CONFIRMED + 2 * (heights.reduce((a, b) => a + b) / n - heights[0]);
 		}
 		this.at = p[n - 1].x;
 		this.level = Math.min(...p.map(q => q.y - this.slope * (q.x - this.at)));
@@ -174,11 +174,11 @@ export class Synchronizer {
 		const d = this.reported ? ring(report * 8 - this.peerFloor(x), DELTA) : 0;
 		const y = this.reported ? this.peerFloor(x) + d : ring(report * 8, DELTA);
 		this.peer = {x, y: this.reported && Math.abs(d) < ROUNDING ? y - d * 7 / 8 : y};
-		if (d < 0 && ring(y + this.floor(x), DELTA) < -2 * SEEN) this.restart(this.last); // else the round trip is impossible
+		if (d < 0 && ring(y + this.floor(x), DELTA) < -2 * CONFIRMED) this.restart(this.last); // else the round trip is impossible
 		if (this.fallen(x) === 0) this.high = this.peer;
 		this.jitter += (Math.min(Math.abs(d), 500) - this.jitter) / 8;
 		this.reported = true;
-		this.told = {x, y: y + SEEN + ROUNDING};
+		this.told = {x, y: y + CONFIRMED + ROUNDING};
 		if (report % 3 === 1) this.limit(this.above, this.told);
 		this.update(x);
 	}
@@ -198,7 +198,7 @@ export class Synchronizer {
 	/** Calculates the offset anew. @param {number} x */
 	update(x) {
 		if (!this.heard || !this.reported) return;
-		const own = this.floor(x), trip = ring(this.peerFloor(x) + own, DELTA), possible = trip >= -2 * SEEN;
+		const own = this.floor(x), trip = ring(this.peerFloor(x) + own, DELTA), possible = trip >= -2 * CONFIRMED;
 		if (possible || !this.synchronized) this.trip = Math.max(trip, 0);
 		const peer = possible ? this.peerFloor(x) : this.trip - own; // a clock was set, and the peer will report that
 		const was = this.offset - this.slope * (x - this.offsetAt);
@@ -224,8 +224,8 @@ export class Synchronizer {
 	minDelta(now) {
 		if (!this.heard) return null;
 		const x = Math.max(since(now, this.base), this.x - SECOND);
-		const seen = [...this.points, this.bucket].some(p => p.x > x - RECENT && p.y - this.floor(p.x) + this.unknown * Math.abs(x - p.x) < SEEN);
-		return toReport(this.floor(x), seen ? 1 : 0);
+		const confirmed = [...this.points, this.bucket].some(p => p.x > x - RECENT && p.y - this.floor(p.x) + this.unknown * Math.abs(x - p.x) < CONFIRMED);
+		return toReport(this.floor(x), confirmed ? 1 : 0);
 	}
 	/** The remote clock. Corrections of up to 50 ms are made at once, so it may go back by so much.
 	 *  @param {Usec} now @returns {Usec|null} */
@@ -251,7 +251,7 @@ const SOON = 500_000, LATER = 2_000_000, SOON_OVER = 20_000_000, SURE = 50_000, 
 export class Link {
 	sync = new Synchronizer();
 	hasAnchor = false; heardOfUs = false; // each end's anchor is at the other
-	owed = false; guessed = false; // a report is owed; the last one was a guess
+	owed = false; extrapolated = false; // a report is owed; the last one was extrapolated
 	first = /** @type {Usec|null} */ (null); due = 0n; // reports
 	knewUs = false; // so has the peer known our clock
 	asking = {n: 0, from: 0n, last: /** @type {Usec|null} */ (null)}; // datagrams in a row
@@ -276,13 +276,13 @@ export class Link {
 		if (anchors) v.setBigUint64(b.length - 8, now, true);
 		return b;
 	}
-	/** Whether a report goes with a datagram. @param {Usec} now @param {boolean} seen */
-	reports(now, seen) {
+	/** Whether a report goes with a datagram. @param {Usec} now @param {boolean} confirmed */
+	reports(now, confirmed) {
 		if (this.first === null) this.first = this.due = now;
 		const ahead = since(this.due, now);
-		const scheduled = this.owed || ahead <= 0 || ahead > LATER, reports = scheduled || this.guessed && seen || this.sync.fell;
+		const scheduled = this.owed || ahead <= 0 || ahead > LATER, reports = scheduled || this.extrapolated && confirmed || this.sync.fell;
 		if (scheduled) this.due = u64(now + BigInt(u64(now - this.first) >= SOON_OVER ? LATER : SOON));
-		if (reports) { this.guessed = !seen; this.owed = this.sync.fell = false; }
+		if (reports) { this.extrapolated = !confirmed; this.owed = this.sync.fell = false; }
 		return reports;
 	}
 	/** Says that a datagram was not sent after all. */ sendFailed() { this.owed = true; }

@@ -49,7 +49,7 @@ export function run(ts, say = console.log) {
 	section('formulas', () => {
 		for (const f of jsonLines('formulas.jsonl')) {
 			const floor = Number(f.floor);
-			if (f.kind === 'report') { check(ts.toReport(floor, f.mark ?? 0) === f.report, f); continue; }
+			if (f.kind === 'report') { check(ts.toReport(floor, f.quality ?? 0) === f.report, f); continue; }
 			const s = new ts.Synchronizer(), stamp = 1 << 23, now = (BigInt(stamp) << 3n) + BigInt(floor) + (1n << 27n);
 			s.datagram(stamp, now);
 			s.report(f.peer, now);
@@ -135,7 +135,7 @@ export function run(ts, say = console.log) {
 				check(got.length === 4 + (reports ? 3 : 0) + (got[0] & 2 ? 8 : 0), where, 'length', hex(got));
 				if (got[0] & 2) check(v.getBigUint64(got.length - 8, true) === now, where, 'anchor', hex(got));
 				const report = reports ? v.getUint16(4, true) | got[6] << 16 : 0;
-				if (reports) check(report % 3 !== 2 && (e.mark === undefined || report % 3 === (e.mark === 'seen' ? 1 : 0)), where, 'mark', report % 3, e.mark);
+				if (reports) check(report % 3 !== 2 && (e.quality === undefined || report % 3 === (e.quality === 'confirmed' ? 1 : 0)), where, 'quality', report % 3, e.quality);
 				if (reports && e.floor !== undefined) check(near(8 * report, e.floor, 32, 27), where, 'report', report, e.floor / 8);
 			}
 			if (e.event === 'open') {
@@ -155,22 +155,22 @@ export function run(ts, say = console.log) {
 	});
 
 	section('sessions', () => {
-		let begin = null, ends = {}, errors = {A: [], B: []}, bounds = {A: [], B: []}, marks = [0, 0];
+		let begin = null, ends = {}, errors = {A: [], B: []}, bounds = {A: [], B: []}, qualities = [0, 0];
 		const finish = () => {
 			for (const end of begin ? ['A', 'B'] : []) {
 				const p99 = quantile(errors[end], .99), bound = quantile(bounds[end], .99);
 				say(`  ${begin.scenario}, ${end}: p99 ${p99} us, of the bounds ${(bound / 1e3).toFixed(1)} ms`);
 				check(p99 <= Number(begin.p99) && bound <= Number(begin.bound), 'limits', begin);
 			}
-			if (begin?.seen) check(marks[1] >= begin.seen / 100 * (marks[0] + marks[1]), 'seen', marks);
-			errors = {A: [], B: []}; bounds = {A: [], B: []}; marks = [0, 0];
+			if (begin?.confirmed) check(qualities[1] >= begin.confirmed / 100 * (qualities[0] + qualities[1]), 'confirmed', qualities);
+			errors = {A: [], B: []}; bounds = {A: [], B: []}; qualities = [0, 0];
 		};
 		for (const e of jsonLines('sessions.jsonl.gz')) {
 			if (e.event === 'begin') { finish(); begin = e; ends = {A: new ts.Link(), B: new ts.Link()}; continue; }
 			const link = ends[e.end], now = BigInt(e.now);
 			if (e.event === 'send') {
 				const h = link.header(now);
-				if (h[0] & 1) marks[(h[4] | h[5] << 8 | h[6] << 16) % 3]++;
+				if (h[0] & 1) qualities[(h[4] | h[5] << 8 | h[6] << 16) % 3]++;
 			}
 			if (e.event === 'open') check(!link.open(unhex(e.hex), now).error, e);
 			if (e.event !== 'read') continue;

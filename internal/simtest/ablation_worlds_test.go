@@ -43,7 +43,7 @@ var columns = []struct {
 	{"fast", fastClocks},     // 300 to 1,000 ppm apart, or slewed by 500
 	{"start", startWorlds},
 	{"silence", silenceWorlds},
-	{"strays", strayWorlds},
+	{"outliers", outlierWorlds},
 	{"hostile", siegeWorlds("wrong", func(o outcome) int64 { return o.wrong })},
 	{"beyond", siegeWorlds("beyond", func(o outcome) int64 { return o.beyond })}, // the bound, there and in random worlds
 	{"bound", boundWidths}, // over half the round trip
@@ -230,7 +230,7 @@ func silenceWorlds(*testing.T) map[string]float64 {
 	return map[string]float64{"further off, us": by.quantile(0.99) + 25, "so long, s": lasting.quantile(0.99) + 1}
 }
 
-func strayWorlds(*testing.T) map[string]float64 {
+func outlierWorlds(*testing.T) map[string]float64 {
 	var e errors
 	for i := range ablationSeeds {
 		d := faultWorld(uint64(i))

@@ -298,7 +298,7 @@ func TestBoundReturns(t *testing.T) {
 	m.log()
 }
 
-// TestBoundAdvice waits until the bound is tolerable and the last clock event is 5 s ago, a third
+// TestBoundAdvice waits until the bound is tolerable and the last clock step is 5 s ago, a third
 // of what Snapshot.Within asks for, then uses the remote time. The wait must be short
 // and over for good, and the time then right.
 func TestBoundAdvice(t *testing.T) {
@@ -336,7 +336,7 @@ func TestBoundAdvice(t *testing.T) {
 			d.onQuery = func(q *query) {
 				switch {
 				case q.stale || q.since < 2*sec: // not everybody has told of the step
-				case !q.ok || q.bound > w.tolerable || sinceClockEvent(q) < surelyKnown:
+				case !q.ok || q.bound > w.tolerable || sinceClockStep(q) < surelyKnown:
 					if q.at > w.from {
 						wait = q.at - w.from
 					}
@@ -357,5 +357,5 @@ func TestBoundAdvice(t *testing.T) {
 	f.report(t)
 }
 
-// sinceClockEvent is how long ago the caller believes the last clock event was.
-func sinceClockEvent(q *query) time.Duration { return q.s.snapshot().Undisturbed }
+// sinceClockStep is how long ago the caller believes the last clock step was.
+func sinceClockStep(q *query) time.Duration { return q.s.snapshot().Undisturbed }

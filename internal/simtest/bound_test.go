@@ -176,8 +176,8 @@ func randomWorld(seed uint64) (d *duel, calm bool) {
 					d.happens(at, "silence", "from the other, too")
 				}
 			case 9:
-				d.strays = append(d.strays, stray{at, side, r.Uint32() & 0xffffff})
-				d.happens(at, "stray", "stamp to %c", name)
+				d.outliers = append(d.outliers, outlier{at, side, r.Uint32() & 0xffffff})
+				d.happens(at, "outlier", "stamp to %c", name)
 			}
 		}
 	}
@@ -204,7 +204,7 @@ const settledAfter = 10 * sec
 func (q *query) excess() float64 { return math.Abs(q.err) - q.bound - 1 }
 
 // violation is what a world has of answers further off than their bound, longer than
-// surelyKnown after a clock event.
+// surelyKnown after a clock change.
 type violation struct {
 	seed       uint64
 	side       int // of the worst of them
@@ -218,9 +218,9 @@ type violation struct {
 
 func (v violation) String() string {
 	d, _ := randomWorld(v.seed)
-	since := "no clock event"
+	since := "no clock change"
 	if v.since != forever {
-		since = fmt.Sprintf("%.3f s after a clock event", v.since.Seconds())
+		since = fmt.Sprintf("%.3f s after a clock change", v.since.Seconds())
 	}
 	return fmt.Sprintf("-bound.world %d: %c at %.3f s, %s, off by %.0f us, bound %.0f us; %d answers%v",
 		v.seed, 'A'+rune(v.side), v.at.Seconds(), since, v.err, v.bound, v.queries, d)
@@ -245,15 +245,15 @@ func (w *widths) quantile(q float64) float64 {
 	return math.NaN()
 }
 
-// boundAges are the ages of the last clock event from which answers are counted, and
+// boundAges are the ages of the last clock change from which answers are counted, and
 // how many of a million of them may be further off than their bound. Worlds without
-// clock events are in all of them.
+// clock changes are in all of them.
 var boundAges = [...]struct {
 	age       time.Duration
 	must, aim float64 // 0 and 0: no limit
 }{{15 * sec, 100, 0}, {5 * sec, 1000, 100}, {2 * sec, 0, 0}, {0, 0, 0}}
 
-// surelyKnown is the age of a clock event after which nothing may be far beyond its
+// surelyKnown is the age of a clock change after which nothing may be far beyond its
 // bound.
 const surelyKnown = 5 * sec
 
@@ -265,7 +265,7 @@ type boundScore struct {
 	like                      [len(boundAges)]int // of those beyond, see likeShorterPaths
 	beyondWorlds              int                 // worlds with an answer beyond its bound of the first of boundAges
 	widths                    widths              // all bounds, us
-	// 1000 times what boundUse says, in worlds without clock events and in calm worlds
+	// 1000 times what boundUse says, in worlds without clock changes and in calm worlds
 	// after settledAfter.
 	quietUse, calmUse widths
 	worst             []violation
@@ -418,14 +418,14 @@ func TestErrorBound(t *testing.T) {
 	m := musts{t: t}
 	ages := ""
 	for i, a := range boundAges {
-		what := fmt.Sprintf("beyond the bound later than %v after a clock event, of 10^6", a.age)
+		what := fmt.Sprintf("beyond the bound later than %v after a clock change, of 10^6", a.age)
 		rate := 1e6 * float64(b.beyond[i]) / float64(b.answers[i])
 		if a.must > 0 && n >= 10000 { // few worlds say little
 			m.judge(what, rate, a.must, a.aim)
 		} else {
 			m.note(what, rate)
 		}
-		ages += fmt.Sprintf("later than %v after a clock event: %d answers, %.4f %% covered; %.0f %% of the others as if paths had been shorter\n",
+		ages += fmt.Sprintf("later than %v after a clock change: %d answers, %.4f %% covered; %.0f %% of the others as if paths had been shorter\n",
 			a.age, b.answers[i], 100-percent(b.beyond[i], b.answers[i]), percent(b.like[i], max(b.beyond[i], 1)))
 	}
 	worst := 0.0
@@ -434,7 +434,7 @@ func TestErrorBound(t *testing.T) {
 	}
 	// A clock that is set while a queue of the other direction hides that is known to nobody.
 	m.misses(fmt.Sprintf("  the furthest beyond, later than %v, ms", surelyKnown), worst, 8, 34e3)
-	m.judge("bound - 200 us over half the round trip, no clock events, median", b.quietUse.quantile(0.5)/1000, 1.15, 1.05)
+	m.judge("bound - 200 us over half the round trip, no clock changes, median", b.quietUse.quantile(0.5)/1000, 1.15, 1.05)
 	if p95 := b.quietUse.quantile(0.95) / 1000; n < 10000 { // few worlds say little
 		m.misses("  p95", p95, 3, 4)
 	} else {

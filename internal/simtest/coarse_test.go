@@ -108,7 +108,7 @@ func phase(r *rand.Rand, step time.Duration) time.Duration {
 
 // coarseBound is what one of the random worlds says about the bound.
 type coarseBound struct {
-	answers, beyond int     // 15 s after a clock event
+	answers, beyond int     // 15 s after a clock change
 	bound           float64 // the last, us
 	both            bool    // clocks are coarse, by 100 us or more
 	worst           string
@@ -181,7 +181,7 @@ func TestCoarseBound(t *testing.T) {
 		t.Logf("-seed.first %d, %d worlds, %s clocks: %d of %d answers beyond the bound, in %d worlds", *seedFirst, n, what, sum[k].beyond, sum[k].answers, worlds[k])
 	}
 	atMost, _ := slices.BinarySearch(wider, 1)
-	t.Logf("without clock events the bound less 200 us is wider, in steps of the coarser clock: median %.2f, 95 %% %.2f, 99 %% %.2f, most %.2f",
+	t.Logf("without clock changes the bound less 200 us is wider, in steps of the coarser clock: median %.2f, 95 %% %.2f, 99 %% %.2f, most %.2f",
 		wider.quantile(0.5), wider.quantile(0.95), wider.quantile(0.99), wider.quantile(1))
 	one := 0
 	for _, b := range worst {

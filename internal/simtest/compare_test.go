@@ -144,7 +144,7 @@ func startupWorlds() []sim.Scenario {
 // startAges are when TestStart asks how things stand.
 var startAges = [...]time.Duration{200 * ms, 500 * ms, sec, 2 * sec, 5 * sec, 10 * sec}
 
-// startErrors are errors while two ends are young, of the original and ours: at each
+// startErrors are errors while two ends warm up, of the original and ours: at each
 // age, and of all answers from 1 s until the last age. Only where both answer are they
 // compared.
 type startErrors struct {
@@ -435,7 +435,7 @@ func TestKernelCrossBegun(t *testing.T) {
 }
 
 // begun returns a world in which the first datagrams are sent at a later time, and reports go
-// as often as in a session that is young then.
+// as often as in a session that has just begun then.
 func begun(sc sim.Scenario, at time.Duration) sim.Scenario {
 	later := func(times []time.Duration) []time.Duration {
 		i, _ := slices.BinarySearch(times, at)

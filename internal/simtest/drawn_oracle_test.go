@@ -12,7 +12,7 @@ import (
 // seconds, with the delta d in microseconds.
 type drawnPoint struct{ x, sent, d float64 }
 
-// drawnOracle is the offset of B's clock over A's: a line for each period between two clock events. It
+// drawnOracle is the offset of B's clock over A's: a line for each period between two clock changes. It
 // sees all datagrams of both ways, and is told when something happened, and whether to a clock or a
 // way, not what. Between two such times it fits a line below the deltas of a way. Where the slopes of
 // both ways agree, that is the clocks' rate. What the clocks were set by is what the ways say that are
@@ -22,7 +22,7 @@ type drawnOracle struct {
 	i       int
 }
 
-// oraclePeriod is a time between two clock events.
+// oraclePeriod is a time between two clock changes.
 type oraclePeriod struct {
 	from, to    float64
 	start, rate float64 // offset at from, and its rate, ppm

@@ -24,16 +24,16 @@ const (
 // controls what sim.Run does not: computers that restart, datagrams that come out of
 // the order of their receive times, forged stamps. Everything depends on the seed.
 type duel struct {
-	seed    uint64
-	until   time.Duration
-	ends    [2]duelEnd
-	reports time.Duration // time between reports; 0 is TimeSync's advice
-	poll    time.Duration // time between questions to each end; 0 is 0.1 s
-	jumps   []jump
-	slews   []sim.Window // when a clock runs at another rate
-	strays  []stray
-	swaps   float64 // share of the datagrams that are handed over after the next one
-	events  []event
+	seed     uint64
+	until    time.Duration
+	ends     [2]duelEnd
+	reports  time.Duration // time between reports; 0 is TimeSync's advice
+	poll     time.Duration // time between questions to each end; 0 is 0.1 s
+	jumps    []jump
+	slews    []sim.Window // when a clock runs at another rate
+	outliers []outlier
+	swaps    float64 // share of the datagrams that are handed over after the next one
+	events   []event
 
 	// onQuery gets what an end says about the other's clock: at regular times and
 	// after each datagram.
@@ -71,8 +71,8 @@ type jump struct {
 	restart, reset bool
 }
 
-// stray is a datagram with an absurd stamp that arrives at the end side.
-type stray struct {
+// outlier is a datagram with an absurd stamp that arrives at the end side.
+type outlier struct {
 	at   time.Duration
 	side int
 	ts24 uint32
@@ -92,7 +92,7 @@ type query struct {
 	ok    bool
 	err   float64 // microseconds, modulo 67.1 s
 	bound float64 // microseconds
-	// since is how long ago the last clock event was over: a step, a suspend, a restart
+	// since is how long ago the last clock change was over: a step, a suspend, a restart
 	// or a slew of either clock. 0 while there is one, forever before the first.
 	since time.Duration
 	// stale: a clock jumped and no datagram sent after that has arrived here, or only
@@ -165,7 +165,7 @@ func (d *duel) run() {
 			})
 		}
 	}
-	for _, x := range d.strays {
+	for _, x := range d.outliers {
 		w.At(x.at, func() {
 			if e := &d.ends[x.side]; !d.asleep(x.side) {
 				e.s.OnDatagram(x.ts24, e.c.Received(w.Now()))

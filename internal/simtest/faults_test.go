@@ -1,5 +1,5 @@
 // These tests prove what steps of a clock, suspended machines, restarts, changed routes and
-// stray stamps do to the offset, and for how long. A clock that is set in the first seconds looks
+// absurd stamps do to the offset, and for how long. A clock that is set in the first seconds looks
 // like a queue that ends: it is found out, too.
 
 package simtest
@@ -450,14 +450,14 @@ func TestCutOff(t *testing.T) {
 	f.report(t)
 }
 
-// earlyStamps adds stray stamps that are 1 to 200 ms too late: as if from datagrams that are
+// earlyStamps adds absurd stamps that are 1 to 200 ms too late: as if from datagrams that are
 // faster than the path allows.
 func earlyStamps(d *duel) {
 	for at := 3 * sec; at < d.until; at += 1700 * ms {
 		side := int(at/ms) & 1
 		by := time.Duration(uint64(at)*(d.seed+1)*0x9e3779b97f4a7c15>>40%200+1) * ms
 		sender := sim.NewClock(d.ends[1-side].clock, 0) // its random walk is another, by microseconds
-		d.strays = append(d.strays, stray{at, side, sim.Stamp(sender.Usec(at - 30*ms + by))})
+		d.outliers = append(d.outliers, outlier{at, side, sim.Stamp(sender.Usec(at - 30*ms + by))})
 	}
 }
 
@@ -481,7 +481,7 @@ func TestNuisances(t *testing.T) {
 		}},
 		{"absurd stamps", func(d *duel) {
 			for at := 3 * sec; at < d.until; at += 1700 * ms {
-				d.strays = append(d.strays, stray{at, int(at/ms) & 1, uint32(uint64(at) * (d.seed + 1) * 0x9e3779b97f4a7c15 >> 40)})
+				d.outliers = append(d.outliers, outlier{at, int(at/ms) & 1, uint32(uint64(at) * (d.seed + 1) * 0x9e3779b97f4a7c15 >> 40)})
 			}
 		}},
 		{"stamps a little early", earlyStamps},

@@ -96,7 +96,7 @@ var soakFaults = []soakFault{
 		}
 		return 0, nothing
 	}},
-	{"1 or 2 stray stamps", false, func(s *soak, side int) (float64, func()) {
+	{"1 or 2 absurd stamps", false, func(s *soak, side int) (float64, func()) {
 		for range 1 + s.r.IntN(2) {
 			s.take(side, datagram{stamp: timesync.NewCounter24(s.r.Uint64())}, s.ends[side].clock.usec(s.now))
 		}

@@ -364,8 +364,8 @@ func TestSelfStabilizing(t *testing.T) {
 			f.add("panics", "%v", s)
 		} else if s.wrong > soonRight && s.share == 0 {
 			f.add("one field scrambled, wrong after 60 s", "%v", s)
-		} else if s.wrong > lateRight {
-			f.add("many fields scrambled, wrong after 240 s", "%v", s)
+		} else if s.wrong > lastRight {
+			f.add("many fields scrambled, wrong after 400 s", "%v", s)
 		}
 	}
 	f.report(t)

@@ -60,10 +60,10 @@ var trustAges = [...]time.Duration{2 * sec, 5 * sec, 10 * sec, timesync.Settled}
 
 // trustScore counts answers that Within lets pass, and those of them that are beyond their bound.
 type trustScore struct {
-	quiet, quietBeyond [len(trustAges)]int // by age of the session, in worlds without a clock event by then
+	quiet, quietBeyond [len(trustAges)]int // by age of the session, in worlds without a clock change by then
 	set, setBeyond     int                 // in the others, in the first 15 s
 	late, lateBeyond   int                 // later, in all worlds
-	kept, keptBeyond   int                 // of a Snapshot that was kept for up to 10 s, without a clock event by then
+	kept, keptBeyond   int                 // of a Snapshot that was kept for up to 10 s, without a clock change by then
 }
 
 func (s *trustScore) play(seed uint64) {
@@ -149,7 +149,7 @@ func TestTrustedAtOnce(t *testing.T) {
 	from := time.Duration(0)
 	for i, age := range trustAges {
 		all, beyond = all+sum.quiet[i], beyond+sum.quietBeyond[i]
-		m.note("beyond the bound, of 10^6, without a clock event, from "+from.String()+" to "+age.String(), perMillion(sum.quietBeyond[i], sum.quiet[i]))
+		m.note("beyond the bound, of 10^6, without a clock change, from "+from.String()+" to "+age.String(), perMillion(sum.quietBeyond[i], sum.quiet[i]))
 		from = age
 	}
 	what := "  in all the first 15 s"
@@ -158,14 +158,14 @@ func TestTrustedAtOnce(t *testing.T) {
 	} else {
 		m.judge(what, rate, 1000, 150)
 	}
-	m.note("  in the first 15 s, with a clock event in them", perMillion(sum.setBeyond, sum.set))
+	m.note("  in the first 15 s, with a clock change in them", perMillion(sum.setBeyond, sum.set))
 	m.note("  later, in all worlds", perMillion(sum.lateBeyond, sum.late))
 	if kept := perMillion(sum.keptBeyond, sum.kept); n >= 10_000 {
-		m.judge("  of a snapshot kept for up to 10 s, without a clock event by then", kept, 150, 100)
+		m.judge("  of a snapshot kept for up to 10 s, without a clock change by then", kept, 150, 100)
 	} else {
-		m.judge("  of a snapshot kept for up to 10 s, without a clock event by then", kept, 1000, 150)
+		m.judge("  of a snapshot kept for up to 10 s, without a clock change by then", kept, 1000, 150)
 	}
-	t.Logf("%d worlds from seed %d on; answers that Within lets pass: %d, %d with a clock event, %d later", n, *seedFirst+48_000_001, all, sum.set, sum.late)
+	t.Logf("%d worlds from seed %d on; answers that Within lets pass: %d, %d with a clock change, %d later", n, *seedFirst+48_000_001, all, sum.set, sum.late)
 	m.log()
 }
 

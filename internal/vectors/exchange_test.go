@@ -119,7 +119,7 @@ func TestStampRanges(t *testing.T) {
 // TestRoundTripError states what the roundings add. After an exchange without noise and with
 // equal delays, a timestamp of 23 bits comes back at most 9 us wrong around zero, one of 16
 // bits at most 260 us. After a single datagram each way it is 13 us at most: two stamps, each
-// cut to a unit of 8 us, and a report, which is marked at the price of a unit, leave the offset
+// cut to a unit of 8 us, and a report, whose quality costs a unit, leave the offset
 // open by as much, and the timestamp itself adds half a unit.
 func TestRoundTripError(t *testing.T) {
 	type result struct {
@@ -155,7 +155,7 @@ func TestRoundTripError(t *testing.T) {
 	}
 
 	var one23, many23, many16 result
-	for i := range uint64(3 << 16) { // every phase of every time in its unit, every mark
+	for i := range uint64(3 << 16) { // every phase of every time in its unit, every quality
 		offset, delay, a, b, meant := i&15+i>>16<<3, i>>4&7, i>>7&7, i>>10&7, i>>13&7
 		e23, _ := exchange(offset, delay, []uint64{1<<20 + a}, []uint64{1<<20 + b}, 1<<21+meant)
 		add(&one23, e23)

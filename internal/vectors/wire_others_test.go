@@ -255,7 +255,7 @@ type badPath struct {
 	silent      time.Duration    // from then on nothing of B arrives at A
 	set         [2]time.Duration // A's clock is set by 20 ms back, and B's by 125 ms ahead
 	p99, bound  uint64           // limits, us
-	seen        int              // percent of the reports
+	confirmed   int              // percent of the reports
 }
 
 const afterSet = 6 * time.Second // an end has to know the time again
@@ -265,7 +265,7 @@ func sessionVectors() (lines []wireEvent) {
 	const ms, s = time.Millisecond, time.Second
 	for i, c := range []badPath{
 		{name: "60 a second", about: "10 ms and exponential 5 ms each way, 2 % loss, clocks of quartz 40 ppm apart; from 40 s on nothing arrives at A",
-			rate: 60, shortest: [2]time.Duration{10 * ms, 10 * ms}, jitter: 5 * ms, lasts: 48 * s, silent: 40 * s, p99: 40, bound: 10_600, seen: 50},
+			rate: 60, shortest: [2]time.Duration{10 * ms, 10 * ms}, jitter: 5 * ms, lasts: 48 * s, silent: 40 * s, p99: 40, bound: 10_600, confirmed: 50},
 		{name: "4 a second", about: "the same, without the silence",
 			rate: 4, shortest: [2]time.Duration{10 * ms, 10 * ms}, jitter: 5 * ms, lasts: 150 * s, p99: 700, bound: 14_000},
 		{name: "unequal ways", about: "0 and 20 ms and exponential 2 ms, 20 a second: the truth is at the bound",
@@ -273,7 +273,7 @@ func sessionVectors() (lines []wireEvent) {
 		{name: "clocks are set", about: "10 ms and exponential 5 ms, 20 a second; A's clock is set back by 20 ms, B's ahead by 125 ms",
 			rate: 20, shortest: [2]time.Duration{10 * ms, 10 * ms}, jitter: 5 * ms, lasts: 75 * s, set: [2]time.Duration{30 * s, 55 * s}, p99: 400, bound: 12_000},
 	} {
-		begin := wireEvent{Scenario: c.name, Event: "begin", About: c.about, P99: c.p99, Bound: c.bound, Seen: c.seen}
+		begin := wireEvent{Scenario: c.name, Event: "begin", About: c.about, P99: c.p99, Bound: c.bound, Confirmed: c.confirmed}
 		lines = append(lines, begin)
 		rng := rand.New(rand.NewPCG(48_500_000, uint64(c.rate)+uint64(i/2)))
 		var clocks [2]*sim.Clock
@@ -340,12 +340,12 @@ func TestWireSessions(t *testing.T) {
 	var begin wireEvent
 	var ends map[string]*link.Link
 	errs, bounds := map[string][]float64{}, map[string][]float64{}
-	var marks [2]int // of a session's reports
+	var qualities [2]int // of a session's reports
 	finish := func() {
-		if seen := 100 * marks[1] / max(marks[0]+marks[1], 1); seen < begin.Seen {
-			t.Errorf("%s: %d %% of the reports are seen", begin.Scenario, seen)
+		if confirmed := 100 * qualities[1] / max(qualities[0]+qualities[1], 1); confirmed < begin.Confirmed {
+			t.Errorf("%s: %d %% of the reports are confirmed", begin.Scenario, confirmed)
 		}
-		marks = [2]int{}
+		qualities = [2]int{}
 		for end, v := range errs {
 			p99, bound := stat.Quantile(v, .99), stat.Quantile(bounds[end], .99)
 			t.Logf("%s, %s: p99 %.0f us, of the bounds %.1f ms", begin.Scenario, end, p99, bound/1e3)
@@ -362,7 +362,7 @@ func TestWireSessions(t *testing.T) {
 			begin, ends = e, map[string]*link.Link{"A": {}, "B": {}}
 		case "send":
 			if h := ends[e.End].AppendHeader(nil, e.Now); h[0]&1 != 0 {
-				marks[timesync.ReadCounter24(h[4:])%3]++
+				qualities[timesync.ReadCounter24(h[4:])%3]++
 			}
 		case "open":
 			b, _ := hex.DecodeString(e.Hex)

@@ -28,7 +28,7 @@ func (w *wireWorld) come(f forged) {
 	b, _ := timesync.LocalTimeToDatagramTS24(clock).AppendBinary([]byte{f.flags})
 	if f.flags&flagReport != 0 {
 		var report uint64
-		if !f.zero { // B has seen its floor
+		if !f.zero { // B knows its floor
 			report = (w.back+w.ahead[1]-w.ahead[0]-f.low)>>3&(1<<24-1) + 1
 			report -= (report - 1) % 3
 		}
@@ -211,24 +211,24 @@ func ruleVectors() (lines []wireEvent) {
 	at(500_000, good)
 	add(w)
 
-	w = alone("silence", "B is silent for 15 s: A's reports become guesses")
+	w = alone("silence", "B is silent for 15 s: A's reports are extrapolated")
 	w.meet()
 	w.talk(2*second, 200_000)
 	for i := range 15 {
 		w.after(second).send(0)
 		if i >= 12 {
-			w.lines[len(w.lines)-1].Mark = "guess"
+			w.lines[len(w.lines)-1].Quality = "extrapolated"
 		}
 	}
 	add(w)
 
-	w = alone("silence from the start", "after 0.1 s nobody knows the rates, so 4 s later the floor is a guess")
+	w = alone("silence from the start", "after 0.1 s nobody knows the rates, so 4 s later the floor is extrapolated")
 	w.meet()
 	w.after(4 * second).send(0)
-	w.lines[len(w.lines)-1].Mark = "guess"
+	w.lines[len(w.lines)-1].Quality = "extrapolated"
 	add(w)
 
-	w = alone("reports that are low", "with mark 1, but by 50 us, as they may be. 20 ms to A, 0 to B, so the truth is at A's bound")
+	w = alone("reports that are low", "of quality 1, but by 50 us, as they may be. 20 ms to A, 0 to B, so the truth is at A's bound")
 	w.back = 0
 	w.come(forged{flags: reports | flagAsks, low: 50})
 	for range 40 {

@@ -37,15 +37,15 @@ type wireEvent struct {
 	Now      uint64 `json:"now,omitempty,string"` // the end's clock
 	Hex      string `json:"hex,omitempty"`        // what was sent, or came
 
-	// Of send: whether there is a report ("must", "may", "no"), what its mark is, if that
-	// matters ("seen", "guess"), whether an anchor goes even without one, and the true delay floor, in
+	// Of send: whether there is a report ("must", "may", "no"), what its quality is, if
+	// that matters ("confirmed", "extrapolated"), whether an anchor goes even without one, and the true delay floor, in
 	// us modulo 2^27, unless an end started anew or a clock was set within 6 s. Set says that one was:
 	// then flag 2 may be missing. Also of read: then the bound need not hold yet.
-	Report string  `json:"report,omitempty"`
-	Mark   string  `json:"mark,omitempty"`
-	Anchor bool    `json:"anchor,omitempty"`
-	Floor  *uint64 `json:"floor,omitempty,string"`
-	Set    bool    `json:"set,omitempty"`
+	Report  string  `json:"report,omitempty"`
+	Quality string  `json:"quality,omitempty"`
+	Anchor  bool    `json:"anchor,omitempty"`
+	Floor   *uint64 `json:"floor,omitempty,string"`
+	Set     bool    `json:"set,omitempty"`
 
 	// Of send, payload times: a time of the own clock, and what it is by the peer's, in units of 8 and
 	// 512 us. Without TS23 the peer's clock is not to be known.
@@ -67,12 +67,12 @@ type wireEvent struct {
 	Wide  bool    `json:"wide,omitempty"`         // the truth need only lie within the end's bound
 
 	// Of begin, in sessions.jsonl: limits for what is read. No error may exceed its bound.
-	P99   uint64 `json:"p99,omitempty,string"`   // of the errors, us
-	Bound uint64 `json:"bound,omitempty,string"` // and of the bounds
-	Seen  int    `json:"seen,omitempty"`         // so many percent of an end's reports should have mark 1
+	P99       uint64 `json:"p99,omitempty,string"`   // of the errors, us
+	Bound     uint64 `json:"bound,omitempty,string"` // and of the bounds
+	Confirmed int    `json:"confirmed,omitempty"`    // so many percent of an end's reports should be confirmed
 }
 
-// tolerance is what an error, in us, may come from rounding: two stamps, two marked reports.
+// tolerance is what an error, in us, may come from rounding: two stamps, two reports with their quality.
 const tolerance = 32
 
 // within reports whether a and b differ by at most d modulo 2^bits.
@@ -144,9 +144,9 @@ func judgeHeader(got, b []byte, e wireEvent) string {
 	if e.Set {
 		free |= flagHasAnchor
 	}
-	reports, mark := flags&flagReport != 0, ""
+	reports, quality := flags&flagReport != 0, ""
 	if reports {
-		mark = markNames[timesync.ReadCounter24(got[4:])%3]
+		quality = qualityNames[timesync.ReadCounter24(got[4:])%3]
 		size += 3
 	}
 	if flags&flagAnchor != 0 {
@@ -157,8 +157,8 @@ func judgeHeader(got, b []byte, e wireEvent) string {
 		return fmt.Sprintf("flags %x, want %x", flags, b[0])
 	case reports && e.Report == "no" || !reports && e.Report == "must":
 		return fmt.Sprintf("a report: %v, want %s", reports, e.Report)
-	case mark == "stray" || reports && e.Mark != "" && mark != e.Mark:
-		return fmt.Sprintf("a %s report, want a %s one", mark, e.Mark)
+	case quality == "legacy" || reports && e.Quality != "" && quality != e.Quality:
+		return fmt.Sprintf("a %s report, want a %s one", quality, e.Quality)
 	case flags&flagAnchor != 0 != (reports || e.Anchor):
 		return fmt.Sprintf("flags %x: an anchor is to go with a report, and without: %v", flags, e.Anchor)
 	case len(got) != size || !bytes.Equal(got[1:4], b[1:4]):
@@ -171,8 +171,8 @@ func judgeHeader(got, b []byte, e wireEvent) string {
 	return ""
 }
 
-// markNames are what the marks of reports mean; only the C++ original sends the third.
-var markNames = [3]string{"guess", "seen", "stray"}
+// qualityNames are what the remainders of reports mean; only the C++ original sends the third.
+var qualityNames = [3]string{"extrapolated", "confirmed", "legacy"}
 
 func leUint64(v uint64) []byte {
 	b := make([]byte, 8)
@@ -626,13 +626,13 @@ func TestWireMalformed(t *testing.T) {
 // formula is a line of formulas.jsonl: the first numbers of a synchronizer, which no estimator may
 // choose.
 type formula struct {
-	Kind   string `json:"kind"`                    // report, offset
-	Floor  uint64 `json:"floor,string"`            // us modulo 2^27: of the own floor
-	Mark   uint32 `json:"mark,omitempty"`          // of report
-	Peer   uint32 `json:"peer,omitempty"`          // of offset: the peer's report
-	Report uint32 `json:"report,omitempty"`        // the result
-	Offset uint64 `json:"offset,omitempty,string"` // the result, us modulo 2^26: rounded down, or up by up to 1/4
-	Delay  uint64 `json:"delay,omitempty,string"`  // and floor + offset, 0 if negative
+	Kind    string `json:"kind"`                    // report, offset
+	Floor   uint64 `json:"floor,string"`            // us modulo 2^27: of the own floor
+	Quality uint32 `json:"quality,omitempty"`       // of report
+	Peer    uint32 `json:"peer,omitempty"`          // of offset: the peer's report
+	Report  uint32 `json:"report,omitempty"`        // the result
+	Offset  uint64 `json:"offset,omitempty,string"` // the result, us modulo 2^26: rounded down, or up by up to 1/4
+	Delay   uint64 `json:"delay,omitempty,string"`  // and floor + offset, 0 if negative
 }
 
 // calculate returns a formula with its result.
@@ -643,7 +643,7 @@ func (f formula) calculate() formula {
 	s.OnAuthenticatedDatagramTimestamp(stamp, now)
 	if f.Kind == "report" {
 		at := now
-		if f.Mark == 0 { // what was seen so long ago is a guess, once the peer's floor is known
+		if f.Quality == 0 { // what was confirmed so long ago is extrapolated, once the peer's floor is known
 			s.OnPeerMinDeltaTS24(timesync.NewCounter24(-f.Floor>>3+2500), now)
 			at += 10 * second
 		}
@@ -669,8 +669,8 @@ func TestWireFormulas(t *testing.T) {
 			if i < len(edges) {
 				floor = edges[i]
 			}
-			for mark := range uint32(2) {
-				lines = append(lines, formula{Kind: "report", Floor: floor, Mark: mark}.calculate())
+			for quality := range uint32(2) {
+				lines = append(lines, formula{Kind: "report", Floor: floor, Quality: quality}.calculate())
 			}
 			trip := rng.Uint64N(1 << uint(10+i%10))
 			peer := uint32((trip-floor)>>3&(1<<24-1)) + 1
@@ -678,20 +678,20 @@ func TestWireFormulas(t *testing.T) {
 		}
 		writeWire(t, "formulas.jsonl", lines)
 	}
-	marks := map[[2]uint32]int{}
+	qualities := map[[2]uint32]int{}
 	for i, f := range readWire[formula](t, "formulas.jsonl") {
 		if got := f.calculate(); got != f {
 			t.Errorf("line %d: %+v, want %+v", i+1, got, f)
 		}
 		if f.Kind == "report" {
-			marks[[2]uint32{f.Mark, f.Report % 3}]++
+			qualities[[2]uint32{f.Quality, f.Report % 3}]++
 			if !within(8*uint64(f.Report), f.Floor, 21, 27) || f.Report == 0 { // 13 us, or 21 where 0 became -1
 				t.Errorf("line %d: report %d of %d us", i+1, f.Report, f.Floor)
 			}
 		}
 	}
-	t.Logf("marks asked for and had: %v", marks)
-	if marks[[2]uint32{0, 0}] < 250 || marks[[2]uint32{1, 1}] < 250 {
-		t.Error("too few have their mark")
+	t.Logf("qualities asked for and had: %v", qualities)
+	if qualities[[2]uint32{0, 0}] < 250 || qualities[[2]uint32{1, 1}] < 250 {
+		t.Error("too few have their quality")
 	}
 }

@@ -1,0 +1,476 @@
+// These tests prove what a snapshot says of its own time and of others, that mappings can be put
+// together, that they travel, and that readers see one state while a synchronizer receives; and what
+// NowUsec counts.
+
+package simtest
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"timesync"
+)
+
+// widest is the widest error bound: half the ring of the offset.
+const widest = 1 << 25 * time.Microsecond
+
+// TestAge: the age of the last report counts from its receipt, also of one that came first.
+func TestAge(t *testing.T) {
+	var s timesync.TimeSynchronizer
+	age := func(at uint64, want time.Duration) {
+		t.Helper()
+		if snapshot, ok := s.Snapshot(at); !ok || snapshot.Age != want {
+			t.Errorf("age %v, ok %v, want %v", snapshot.Age, ok, want)
+		}
+	}
+	s.OnPeerMinDeltaTS24(1000, 5_000_000)
+	s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(7_000_000), 7_008_000)
+	age(8_000_000, 3*time.Second)
+	s.OnPeerMinDeltaTS24(1000, 9_000_000)
+	age(9_000_000, 0)
+	age(9_000_001, time.Microsecond)
+	age(8_000_000, 0)
+	s.OnAuthenticatedDatagramTimestamp(0, 2e12) // the local clock was set
+	age(2e12, 0)
+}
+
+// TestLongTime: after more than a year what counts from an event is still right, and at any time
+// that a reader asks about.
+func TestLongTime(t *testing.T) {
+	const every, days = 30e6, 400
+	var s timesync.TimeSynchronizer
+	now := uint64(1 << 40)
+	s.OnPeerMinDeltaTS24(timesync.NewCounter24(5000), now)
+	for range int(days * 86400e6 / every) {
+		s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now-20_000), now)
+		s.OnPeerMinDeltaTS24(timesync.NewCounter24(5000), now)
+		now += every
+	}
+	v, ok := s.Snapshot(now)
+	if off := v.Undisturbed - days*24*time.Hour; !ok || v.Disturbed || off.Abs() > 4*time.Second {
+		t.Errorf("after %d days: undisturbed for %v too much; %v, %v", days, off, v, ok)
+	}
+	if v.Age != every*time.Microsecond || v.ErrorBound < 20*time.Millisecond || v.ErrorBound > 60*time.Millisecond {
+		t.Errorf("after %d days: %v", days, v)
+	}
+	for _, c := range []struct {
+		name             string
+		at               uint64
+		age, undisturbed bool // as long as can be; else 0
+	}{
+		{"292,000 years later", now + 1<<63 - 1<<42, true, true},
+		{"300 years later", now + 300*365*86400e6, true, true},
+		{"300 years before", now - 300*365*86400e6, false, false},
+		{"292,000 years before", now - 1<<63 + 1, false, false},
+	} {
+		v, ok := s.Snapshot(c.at)
+		if !ok || v.ErrorBound != widest || v.Age != longest(c.age) || v.Undisturbed != longest(c.undisturbed) {
+			t.Errorf("%s: %v, %v", c.name, v, ok)
+		}
+	}
+}
+
+func longest(yes bool) time.Duration {
+	if yes {
+		return math.MaxInt64
+	}
+	return 0
+}
+
+// TestWithin: the reasons, in the order in which they count.
+func TestWithin(t *testing.T) {
+	good := timesync.Snapshot{ErrorBound: 20 * time.Millisecond, Age: 15*time.Second - 1, Undisturbed: 15 * time.Second, Disturbed: true}
+	with := func(change func(s *timesync.Snapshot)) timesync.Snapshot {
+		s := good
+		change(&s)
+		return s
+	}
+	for _, c := range []struct {
+		s    timesync.Snapshot
+		want error
+	}{
+		{good, nil},
+		{timesync.Snapshot{}, timesync.ErrUnsynchronized},
+		{with(func(s *timesync.Snapshot) { s.Age, s.Undisturbed, s.ErrorBound = 15*time.Second, 0, time.Hour }), timesync.ErrSilent},
+		{with(func(s *timesync.Snapshot) { s.Undisturbed, s.ErrorBound = 15*time.Second-1, time.Hour }), timesync.ErrDisturbed},
+		{with(func(s *timesync.Snapshot) { s.Undisturbed, s.Disturbed = 0, false }), nil}, // no clock was set: there is nothing to wait for
+		{with(func(s *timesync.Snapshot) { s.ErrorBound++ }), timesync.ErrWide},
+	} {
+		if got := c.s.Within(20 * time.Millisecond); got != c.want {
+			t.Errorf("%v: %v, want %v", c.s, got, c.want)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { good.Within(0) }); n != 0 {
+		t.Errorf("Within allocates %v times", n)
+	}
+}
+
+// TestPrinting: what is not known is said to be unknown, in lines and in attributes.
+func TestPrinting(t *testing.T) {
+	known := timesync.Snapshot{OffsetUsec: -5, ErrorBound: 20 * time.Millisecond, Jitter: time.Second / 2, JitterKnown: true, Skew: 20, SkewError: 3}
+	unknown := known
+	unknown.Jitter, unknown.JitterKnown, unknown.Disturbed = 0, false, true
+	for _, c := range []struct {
+		s    any
+		want string
+	}{
+		{timesync.Snapshot{}, "not synchronized"},
+		{known, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter 500ms, report 0s ago, 0s since the start, 0 steps"},
+		{unknown, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter unknown, report 0s ago, 0s since a clock was set, 0 steps"},
+	} {
+		if got := fmt.Sprint(c.s); got != c.want {
+			t.Errorf("%#v:\n%s, want\n%s", c.s, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		v    slog.LogValuer
+		want string
+	}{
+		{timesync.Snapshot{}, "not synchronized"},
+		{known, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=false steps=0 jitter_s=0.5]"},
+		{unknown, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=true steps=0]"},
+	} {
+		if got := c.v.LogValue().String(); got != c.want {
+			t.Errorf("%#v:\n%s, want\n%s", c.v, got, c.want)
+		}
+	}
+}
+
+// listen lets a synchronizer hear n datagrams, one in 50 ms, and each tenth time a report, of a peer
+// somewhere whose clock is up to 100 ppm off. It returns the local time of the last datagram.
+func listen(sync *timesync.TimeSynchronizer, rng *rand.Rand, n int) (now uint64) {
+	now, start, skew, jitter := rng.Uint64(), rng.Uint64(), 200*rng.Float64()-100, 2000*rng.Float64()
+	for i := range n {
+		now += 50_000
+		offset := start + uint64(int64(skew*float64(i)/20))
+		sync.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+offset), now+20_000+uint64(rng.ExpFloat64()*jitter))
+		if i%10 == 2 {
+			sync.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(offset+20_000), now+20_000)
+		}
+	}
+	return now + 20_000
+}
+
+// TestSnapshotAt: while nothing is heard, a snapshot says of other times what the synchronizer
+// says, and its bound is never narrower.
+func TestSnapshotAt(t *testing.T) {
+	const seed = 20261125
+	rng := rand.New(rand.NewPCG(seed, 'a'))
+	for range 200 {
+		var sync timesync.TimeSynchronizer
+		now := listen(&sync, rng, 20*(1+rng.IntN(30))) + 200_000 // nothing is being slewed
+		was, ok := sync.Snapshot(now)
+		if !ok || was.At(now) != was {
+			t.Fatalf("seed %d: %+v, %v; as of then %+v", seed, was, ok, was.At(now))
+		}
+		for range 20 {
+			at := now + uint64(rng.Int64N(600e6))
+			got := was.At(at)
+			want, _ := sync.Snapshot(at)
+			remote, bound := int64(got.RemoteUsec-want.RemoteUsec), got.ErrorBound-want.ErrorBound
+			if max(remote, -remote) > 1 || got.OffsetUsec != int64(got.RemoteUsec-at) || bound < 0 && want.ErrorBound < widest || bound > 4*time.Microsecond ||
+				(got.Age-want.Age).Abs() > 2*time.Microsecond || (got.Undisturbed-want.Undisturbed).Abs() > 2*time.Second ||
+				math.Abs(got.SkewError-want.SkewError) > 1e-6 || got.Steps != want.Steps || got.Skew != want.Skew {
+				t.Fatalf("seed %d: %d us later\n%v, the synchronizer\n%v", seed, at-now, got, want)
+			}
+			if again := was.At(now + (at-now)/3).At(at); again.ErrorBound < got.ErrorBound || again.ErrorBound > got.ErrorBound+3*time.Microsecond {
+				t.Fatalf("seed %d: in two steps %v, in one %v", seed, again, got)
+			}
+			before := was.At(now - (at - now))
+			if math.Abs(float64(before.ErrorBound-got.ErrorBound)) > 2000 || before.Age < 0 || before.Undisturbed < 0 {
+				t.Fatalf("seed %d: as much earlier %v, later %v", seed, before, got)
+			}
+		}
+	}
+}
+
+// mapped is a mapping that is as wrong as it says, and the truth: the remote clock x us after at is
+// remote + x + rate*x + turns*x*x.
+type mapped struct {
+	timesync.Snapshot
+	at, remote  uint64
+	rate, turns float64
+}
+
+// truth returns the remote clock.
+func (m *mapped) truth(localUsec uint64) uint64 {
+	x := float64(int64(localUsec - m.at))
+	return m.remote + (localUsec - m.at) + uint64(int64(math.Floor(m.rate*x+m.turns*x*x)))
+}
+
+// newMapped draws one that was taken at a local time. If sharp is not 0 it is as wrong as it may be,
+// in all that it says to the same side, 1 or -1, and of clocks that nobody has.
+func newMapped(rng *rand.Rand, at uint64, sharp float64) (m mapped) {
+	extreme := func(most float64) float64 {
+		if sharp != 0 {
+			return most * sharp
+		}
+		return most * float64(1-2*rng.IntN(2)) * max(min(2*rng.Float64(), 1), 0.5)
+	}
+	bound := int64(1 + rng.ExpFloat64()*30e3)
+	m = mapped{at: at, remote: rng.Uint64(), rate: 100e-6 * (2*rng.Float64() - 1), turns: -extreme(0.05e-12)}
+	if sharp != 0 {
+		bound, m.rate, m.turns = 1e6, 0.1*(2*rng.Float64()-1), 0
+	}
+	m.RemoteUsec = m.remote + uint64(int64(extreme(float64(bound))))
+	m.OffsetUsec = int64(m.RemoteUsec - at)
+	m.ErrorBound = time.Duration(bound+1)*time.Microsecond + time.Duration(rng.IntN(1000)) // 1 us: clocks show whole ones
+	m.SkewError = rng.ExpFloat64() * 20
+	if sharp != 0 {
+		m.SkewError = 5000
+	}
+	m.Skew = m.rate*1e6 + extreme(m.SkewError)
+	m.MinimumOneWayDelay, m.MinimumDelayToPeer = time.Duration(rng.IntN(1e5))*time.Microsecond, time.Duration(rng.IntN(1e5))*time.Microsecond
+	m.Age, m.Undisturbed = time.Duration(rng.IntN(20e3))*time.Millisecond, time.Duration(rng.IntN(30e3))*time.Millisecond
+	m.Steps, m.Disturbed, m.JitterKnown = uint32(rng.IntN(3)), rng.IntN(3) == 0, rng.IntN(2) == 0
+	if m.JitterKnown {
+		m.Jitter = time.Duration(rng.IntN(1e4)) * time.Microsecond
+	}
+	return m
+}
+
+// TestThen: of mappings that are as wrong as they say, one behind the other, the truth lies in the
+// interval of the whole; what may not be relied on in one may not be in the whole.
+func TestThen(t *testing.T) {
+	const seed = 20261125
+	rng := rand.New(rand.NewPCG(seed, 't'))
+	close := 0 // how often the truth uses up nine tenths of the bound
+	for i := range 50_000 {
+		sharp := float64(i%3 - 1)
+		chain := [3]mapped{newMapped(rng, rng.Uint64(), sharp)}
+		taken := chain[0].remote
+		for j := range chain[1:] { // up to a minute away from the last one
+			taken += uint64(rng.Int64N(120e6) - 60e6)
+			chain[j+1] = newMapped(rng, taken, sharp)
+			taken = chain[j+1].remote
+		}
+		a, b, c := chain[0], chain[1], chain[2]
+		ab := a.Then(b.Snapshot)
+		whole := ab.Then(c.Snapshot)
+		at := a.at + uint64(rng.Int64N(120e6)-60e6)
+		got, want := whole.At(at), c.truth(b.truth(a.truth(at)))
+		first, last := got.Interval()
+		off := math.Abs(float64(int64(got.RemoteUsec - want)))
+		if last-first < 1<<63 && want-first > last-first || off > float64(got.ErrorBound.Microseconds()) {
+			t.Fatalf("seed %d, run %d: off by %v us, which is not within %v", seed, i, off, got.ErrorBound)
+		}
+		if off > 0.9*float64(got.ErrorBound.Microseconds()) {
+			close++
+		}
+		other := a.Then(b.Then(c.Snapshot))
+		d, narrower := int64(other.RemoteUsec-whole.RemoteUsec), whole.ErrorBound-other.ErrorBound // wider may be: c is asked there and back
+		if sharp == 0 && (max(d, -d) > 3 || narrower > whole.ErrorBound/1000+5*time.Microsecond || (other.Age-whole.Age).Abs() > 50*time.Millisecond) {
+			t.Fatalf("seed %d, run %d: the first two first %v, the last two first %v", seed, i, whole, other)
+		}
+		bThen := b.At(a.RemoteUsec)
+		const wide = math.MaxInt64
+		if good := a.Within(wide) == nil && bThen.Within(wide) == nil; good != (ab.Within(wide) == nil) {
+			t.Fatalf("seed %d, run %d: %v and %v together %v", seed, i, a.Within(wide), bThen.Within(wide), ab.Within(wide))
+		}
+		if ab.MinimumOneWayDelay != a.MinimumOneWayDelay+b.MinimumOneWayDelay || ab.JitterKnown != (a.JitterKnown && b.JitterKnown) || ab.Jitter != 0 && !ab.JitterKnown {
+			t.Fatalf("seed %d, run %d: %v and %v together %v", seed, i, a, b, ab)
+		}
+		jumped, anew := a.Snapshot, b.Snapshot
+		jumped.Steps++
+		anew.Steps--
+		if jumped.Then(b.Snapshot).Steps == ab.Steps || a.Then(anew).Steps == ab.Steps || jumped.Then(anew).Steps == ab.Steps {
+			t.Fatalf("seed %d, run %d: a jump leaves Steps alone", seed, i)
+		}
+		if a.Then(timesync.Snapshot{}) != (timesync.Snapshot{}) || (timesync.Snapshot{}).Then(a.Snapshot) != (timesync.Snapshot{}) {
+			t.Fatal("what is unknown is known behind another one")
+		}
+	}
+	if t.Logf("%d of 50,000 truths are far out in their bound", close); close < 20 {
+		t.Error("the mappings are not as wrong as they say")
+	}
+}
+
+// TestSnapshotInverse: LocalTime is the inverse of At.
+func TestSnapshotInverse(t *testing.T) {
+	const seed = 20261125
+	rng := rand.New(rand.NewPCG(seed, 'i'))
+	for range 20_000 {
+		m := newMapped(rng, rng.Uint64(), 0)
+		if rng.IntN(4) == 0 {
+			m.Skew = 2e5 * (rng.Float64() - 0.5)
+		}
+		want := m.RemoteUsec + uint64(rng.Int64N(1<<42)-1<<41)
+		local := m.LocalTime(want)
+		d, before := int64(m.At(local).RemoteUsec-want), int64(m.At(local-1).RemoteUsec-want)
+		if d < 0 || d > 1 || before >= 0 {
+			t.Fatalf("seed %d: %+v: %d reads %d us more, 1 us before %d", seed, m.Snapshot, local, d, before)
+		}
+	}
+	if got := (timesync.Snapshot{}).LocalTime(5); got != 5 {
+		t.Errorf("of nothing %d", got)
+	}
+	for bound, us := range map[time.Duration]uint64{1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, 7 * time.Second: 7e6} {
+		if first, last := (timesync.Snapshot{RemoteUsec: 5, ErrorBound: bound}).Interval(); 5-first != us || last-5 != us {
+			t.Errorf("5 us to %v is from %d to %d", bound, int64(first), last)
+		}
+	}
+	if first, last := (timesync.Snapshot{}).Interval(); first != 0 || last != math.MaxUint64 || (timesync.Snapshot{}).At(7) != (timesync.Snapshot{}) {
+		t.Errorf("what is not known is from %d to %d", first, last)
+	}
+}
+
+// TestSnapshotTravels: what arrives is never better than what was sent, and hardly worse.
+func TestSnapshotTravels(t *testing.T) {
+	const seed = 20261125
+	rng := rand.New(rand.NewPCG(seed, 'm'))
+	for i := range 20_000 {
+		sent := newMapped(rng, rng.Uint64(), 0).Snapshot
+		for range i % 3 {
+			sent = sent.Then(newMapped(rng, sent.RemoteUsec, 0).Snapshot)
+		}
+		wire, err := sent.AppendBinary([]byte("before"))
+		var got timesync.Snapshot
+		if err2 := got.UnmarshalBinary(wire[len("before"):]); err != nil || err2 != nil || len(wire) > len("before")+64 {
+			t.Fatalf("seed %d: %+v: %d bytes, %v, %v", seed, sent, len(wire), err, err2)
+		}
+		if got.RemoteUsec != sent.RemoteUsec || got.OffsetUsec != sent.OffsetUsec || got.Steps != sent.Steps || got.Disturbed != sent.Disturbed || got.JitterKnown != sent.JitterKnown ||
+			got.ErrorBound < sent.ErrorBound || got.ErrorBound >= sent.ErrorBound+time.Microsecond || got.Age < sent.Age || got.Age > sent.Age+time.Millisecond ||
+			got.Undisturbed > sent.Undisturbed || math.Abs(got.Skew-sent.Skew) > 3e-4 || got.SkewError < sent.SkewError+math.Abs(got.Skew-sent.Skew)-1e-12 || got.SkewError > sent.SkewError+1e-3 {
+			t.Fatalf("seed %d: %+v arrives as\n%+v", seed, sent, got)
+		}
+		for _, at := range []int64{-1e7, 0, 1e6, 1e9} {
+			if a, b := got.At(sent.RemoteUsec-uint64(sent.OffsetUsec)+uint64(at)), sent.At(sent.RemoteUsec-uint64(sent.OffsetUsec)+uint64(at)); a.ErrorBound < b.ErrorBound {
+				t.Fatalf("seed %d: %+v arrives as %+v", seed, b, a)
+			}
+		}
+	}
+	good := newMapped(rng, 1, 0).Snapshot
+	for _, nothing := range []timesync.Snapshot{{}, {ErrorBound: 2 * time.Hour}, {ErrorBound: -1}, {RemoteUsec: 7}, {ErrorBound: 1, Skew: math.NaN()}, {ErrorBound: 1, Skew: math.Inf(-1)},
+		{ErrorBound: 1, Skew: 6e5}, {ErrorBound: 1, SkewError: 2e6}, {ErrorBound: 1, SkewError: math.NaN()}, {ErrorBound: math.MaxInt64, RemoteUsec: 5}} {
+		wire, _ := nothing.AppendBinary(nil)
+		got := good
+		if err := got.UnmarshalBinary(wire); err != nil || got != (timesync.Snapshot{}) {
+			t.Errorf("%+v arrives as %+v, %v", nothing, got, err)
+		}
+	}
+	vague := timesync.Snapshot{ErrorBound: 1, Jitter: time.Hour, Age: -1, Undisturbed: math.MinInt64, MinimumOneWayDelay: -5, MinimumDelayToPeer: math.MaxInt64}
+	wire, _ := vague.AppendBinary(nil)
+	got := good
+	if err := got.UnmarshalBinary(wire); err != nil || got != (timesync.Snapshot{ErrorBound: time.Microsecond, MinimumDelayToPeer: math.MaxUint32 * time.Microsecond}) {
+		t.Errorf("%+v arrives as %+v, %v", vague, got, err)
+	}
+	wire, _ = good.AppendBinary(nil)
+	got = good
+	for i := range wire {
+		if err := got.UnmarshalBinary(wire[:i]); err != timesync.ErrLength || got != good {
+			t.Errorf("%d of %d bytes: %v", i, len(wire), err)
+		}
+	}
+	for i, b := range map[int]byte{0: 2, 1: 4} {
+		bad := bytes.Clone(wire)
+		bad[i] = b
+		if err := got.UnmarshalBinary(bad); err == nil || got != good {
+			t.Errorf("with %d in byte %d: %v", b, i, err)
+		}
+	}
+}
+
+// TestSenderAndReceiver: one goroutine receives, one sends, 8 read. Jitter, reports, steps of
+// the remote clock by whole rings and anchors keep the receiver busy, so what the others see
+// may be a few microseconds off, but never a mixture of two states.
+func TestSenderAndReceiver(t *testing.T) {
+	datagrams := 300_000
+	if testing.Short() {
+		datagrams = 30_000
+	}
+	const ahead, delay, ring = 1 << 45, 20_000, 1 << 26
+	var s timesync.TimeSynchronizer
+	var now atomic.Uint64
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	begin := uint64(1 << 40)
+	now.Store(begin)
+	s.Anchor(begin, begin+ahead)
+	offset := uint64(ahead)
+	receive := func() {
+		at := now.Add(3000)
+		queued := at / 3000 % 7 * 11
+		s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(at+offset), at+delay+queued)
+		if at/3000%40 == 0 {
+			s.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(delay+offset), at+delay+queued)
+		}
+	}
+	for range 1000 {
+		receive()
+	}
+	wg.Go(func() { // the sender
+		for n := 0; !done.Load(); n++ {
+			at := now.Load()
+			minDelta, ok := s.MinDeltaTS24(at)
+			if d := minDelta.Distance(timesync.LocalTimeToDatagramTS24(delay - offset)); !ok || d < -3 || d > 3 {
+				t.Errorf("MinDelta is %d units off, ok %v", d, ok)
+				return
+			}
+			if n%64 == 0 {
+				runtime.Gosched()
+			}
+		}
+	})
+	for range 8 {
+		wg.Go(func() {
+			datagrams := uint64(0)
+			for n := 0; !done.Load(); n++ {
+				at := now.Load()
+				remote, ok := s.RemoteTime(at)
+				snapshot, ok2 := s.Snapshot(at)
+				counts := s.Stats()
+				turns, off := (int64(remote-at-ahead)+ring/2)/ring, int64((remote-at-ahead)<<38)>>38
+				if !ok || !ok2 || turns != 0 && turns != 1 || max(off, -off) > 100 || max(snapshot.MinimumOneWayDelay-delay*time.Microsecond, delay*time.Microsecond-snapshot.MinimumOneWayDelay) > 100*time.Microsecond ||
+					(int64(snapshot.RemoteUsec-at)-snapshot.OffsetUsec) != 0 || counts.Datagrams < datagrams {
+					t.Errorf("remote time %d us off on the ring, %d turns, %+v, %+v after %d", off, turns, snapshot, counts, datagrams)
+					return
+				}
+				datagrams = counts.Datagrams
+				if n%64 == 0 {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	for k := range datagrams {
+		receive()
+		if k%1000 == 0 { // to and fro
+			s.Anchor(now.Load(), now.Load()+ahead+uint64(k/1000%2)*ring)
+			runtime.Gosched()
+		}
+	}
+	done.Store(true)
+	wg.Wait()
+}
+
+func TestNowUsec(t *testing.T) {
+	first, start := timesync.NowUsec(), time.Now()
+	time.Sleep(2 * time.Millisecond)
+	passed := timesync.NowUsec() - first
+	if most := uint64(time.Since(start).Microseconds()) + 1000; passed < 2000 || passed > most {
+		t.Errorf("%d us passed, not 2000 to %d", passed, most)
+	}
+	before, then, after := timesync.NowUsec(), time.Now(), timesync.NowUsec()
+	if got := timesync.UsecAt(then); got < before || got > after {
+		t.Errorf("UsecAt says %d, read between %d and %d", got, before, after)
+	}
+	if got, want := timesync.UsecAt(then.Add(-time.Hour)), timesync.UsecAt(then)-3_600_000_000; got-want > 1 && want-got > 1 { // rounded towards the start
+		t.Errorf("an hour before: %d, want %d", got, want)
+	}
+	for _, usec := range []uint64{0, timesync.UsecAt(then), timesync.UsecAt(then) + 3_600_000_000} {
+		if at := timesync.TimeAt(usec); timesync.UsecAt(at) != usec {
+			t.Errorf("%d is at %v, and that is %d", usec, at, timesync.UsecAt(at))
+		}
+	}
+	if d := then.Sub(timesync.TimeAt(timesync.UsecAt(then))); d < 0 || d >= time.Microsecond {
+		t.Errorf("there and back: %v earlier", d)
+	}
+}
