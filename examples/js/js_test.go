@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync"
 	"timesync/examples/internal/relay"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
@@ -157,12 +158,26 @@ type outcome struct {
 	errs, bounds []float64
 	wrong        int           // bounds
 	heals        time.Duration // for how long it was wrong by over 2 ms after a happening
+	low          float64       // us: a report that it took for confirmed was so far below the peer's floor
 }
 
 const (
-	settles = 15 * time.Second
-	askAt   = 50 * time.Millisecond
+	settles   = 15 * time.Second
+	askAt     = 50 * time.Millisecond
+	pathDelay = 10 * time.Millisecond
 )
+
+// lacking returns how far a report of quality 1 is below the floor, both in us, or 0 if there is none.
+func lacking(datagram []byte, floor uint64) float64 {
+	if datagram[0]&1 == 0 {
+		return 0
+	}
+	report := uint64(timesync.ReadCounter24(datagram[4:]))
+	if report%3 != 1 {
+		return 0
+	}
+	return float64(int64((floor-8*report)<<37) >> 37) // modulo 2^27
+}
 
 // session lets two ends, sides 0 and 1, talk over a bad path in simulated time: 10 ms and exponential 5 ms
 // each way, 2 % loss; the clocks are 40 ppm apart.
@@ -179,7 +194,7 @@ func session(seed uint64, rate float64, lasts time.Duration, ends [2]end, happen
 			}
 		}
 		clocks[side] = sim.NewClock(spec, rng.Uint64())
-		ways[side] = &sim.Link{Base: sim.Fixed(10 * time.Millisecond), Delay: sim.Exp(5 * time.Millisecond),
+		ways[side] = &sim.Link{Base: sim.Fixed(pathDelay), Delay: sim.Exp(5 * time.Millisecond),
 			Loss: func(r *rand.Rand, _ time.Duration) bool { return r.Float64() < 0.02 }}
 		ends[side].anew()
 	}
@@ -229,6 +244,10 @@ func session(seed uint64, rate float64, lasts time.Duration, ends [2]end, happen
 		happen(e.at)
 		now := clocks[e.side].Usec(e.at)
 		if e.datagram != nil {
+			if last == 0 || e.at > last+settles {
+				floor := uint64(pathDelay.Microseconds()) + clocks[1-e.side].Usec(e.at) - now
+				out[e.side].low = max(out[e.side].low, lacking(e.datagram, floor))
+			}
 			ends[e.side].open(e.datagram, now)
 			continue
 		}
@@ -244,14 +263,14 @@ func session(seed uint64, rate float64, lasts time.Duration, ends [2]end, happen
 func (o *outcome) add(p outcome) {
 	o.errs, o.bounds = append(o.errs, p.errs...), append(o.bounds, p.bounds...)
 	o.wrong += p.wrong
-	o.heals = max(o.heals, p.heals)
+	o.heals, o.low = max(o.heals, p.heals), max(o.low, p.low)
 }
 
 func (o outcome) p99() float64 { return stat.Quantile(o.errs, .99) }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("error median %.0f, p99 %.0f us; bound median %.1f, p99 %.1f ms; %d of %d bounds wrong; right after %.2f s",
-		stat.Quantile(o.errs, .5), o.p99(), stat.Quantile(o.bounds, .5)/1e3, stat.Quantile(o.bounds, .99)/1e3, o.wrong, len(o.errs), o.heals.Seconds())
+	return fmt.Sprintf("error median %.0f, p99 %.0f us; bound median %.1f, p99 %.1f ms; %d of %d bounds wrong; right after %.2f s; heard floors at most %.0f us too low",
+		stat.Quantile(o.errs, .5), o.p99(), stat.Quantile(o.bounds, .5)/1e3, stat.Quantile(o.bounds, .99)/1e3, o.wrong, len(o.errs), o.heals.Seconds(), o.low)
 }
 
 // TestBesideGo: beside a JavaScript end, a Go end knows the time as beside a Go end, and the
@@ -301,6 +320,9 @@ func TestBesideGo(t *testing.T) {
 		}
 		if wide := stat.Quantile(besideGo.bounds, .99); wide > 1.3*stat.Quantile(besideJS.bounds, .99) {
 			t.Errorf("%g/s: beside Go the bound of a Go end is %.1f ms, wider than beside JavaScript", rate, wide/1e3)
+		}
+		if low := max(js.low, besideJS.low); low > 100+20 { // and its rounding, and a datagram's delay
+			t.Errorf("%g/s: a report of quality 1 was %.0f us too low", rate, low)
 		}
 		if js.wrong > 0 || besideJS.wrong > besideGo.wrong {
 			t.Errorf("%g/s: a bound is wrong", rate)
