@@ -56,21 +56,11 @@ const BUCKET = 2 * SECOND, MEMORY = 100 * SECOND, CONGESTED = 10 * SECOND, RECEN
 const PRIOR = 100e-6, SKEW = 200e-6, DRIFT = 1e-6; // rates: usual of two crystals, largest, and how far it may turn
 const CONFIRMED = 100, ROUNDING = 13; // us
 
-/** The line below all points, as high as it can be over their mean: an edge of their lower hull.
- *  @param {Point[]} points in order of x, two or more @returns {number} its slope */
-function hullSlope(points) {
-	const mean = points.reduce((sum, p) => sum + p.x, 0) / points.length;
-	/** @type {Point[]} */ const hull = [];
-	for (const p of points) {
-		for (let n = hull.length; n > 1; n--) {
-			const a = hull[n - 2], b = hull[n - 1];
-			if ((b.y - a.y) * (p.x - a.x) < (p.y - a.y) * (b.x - a.x)) break;
-			hull.pop();
-		}
-		hull.push(p);
-	}
-	const i = Math.max(hull.findIndex(p => p.x >= mean), 1);
-	return (hull[i].y - hull[i - 1].y) / (hull[i].x - hull[i - 1].x);
+/** The lower hull of points at x: the lowest there of all lines from a point before it to one after it.
+ *  @param {Point[]} points @param {number} x */
+function hullAt(points, x) {
+	const after = points.filter(p => p.x >= x);
+	return Math.min(...points.filter(p => p.x < x).flatMap(a => after.map(b => a.y + (b.y - a.y) / (b.x - a.x) * (x - a.x))));
 }
 
 /** What a peer's clock shows, from stamps and reports. */
@@ -156,12 +146,13 @@ export class Synchronizer {
 		if (at > (this.points.at(-1)?.x ?? -Infinity)) this.points.push({x: at, y});
 		const p = this.points = this.points.filter(p => p.x >= from), n = p.length, P = this.prior.sigma ** 2;
 		if (n >= 4) {
-			const slope = hullSlope(p), heights = p.map(q => q.y - slope * q.x).sort((a, b) => a - b);
-			const third = heights[2] - heights[0] + 4, own = 2 * third / (p[n - 1].x - p[0].x); // 4 us: half a unit of stamps
+			const first = p[0].x, span = p[n - 1].x - first, slope = (hullAt(p, first + span * 3 / 4) - hullAt(p, first + span / 4)) / (span / 2);
+			const heights = p.map(q => q.y - slope * q.x).sort((a, b) => a - b), mean = heights.reduce((a, b) => a + b) / n - heights[0];
+			const third = heights[2] - heights[0] + 4, own = Math.max(2 * third, .8 * mean + 4) / span; // 4 us: half a unit of stamps
 			this.slope = this.prior.slope + (slope - this.prior.slope) * P / (P + own ** 2);
 			this.sigma = Math.sqrt(1 / (1 / P + 1 / own ** 2));
 			this.under = CONFIRMED + 16 * third;
-			if (!congested) this.over = CONFIRMED + 2 * (heights.reduce((a, b) => a + b) / n - heights[0]);
+			if (!congested) this.over = CONFIRMED + 2 * mean;
 		}
 		this.at = p[n - 1].x;
 		this.level = Math.min(...p.map(q => q.y - this.slope * (q.x - this.at)));
