@@ -129,14 +129,14 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) 
 		if s.both.endBucket(x, b) {
 			s.published.late.Store(s.published.late.Load() + 1)
 		}
-		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
-		b.count = 1
 		b.begin(x)
 		if soon && s.both.isCalm() && !s.both.dirty && uint64(y) < maxDelta && b.span > 0 { // the fast path still knows the floor
 			b.span = uint32(localUsec-b.at) + bucketTime
 			b.add(int32(y))
 			return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 		}
+		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
+		b.count = 1
 	}
 	above := s.both.datagram(x, raw, silence, b)
 	s.publish(x)
@@ -304,10 +304,11 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 //
 //	1  confirmed: so recent a datagram was so near to the floor that the floor is at most 100 us
 //	   too low, with what is not known of the clocks' rates since: 6 standard errors of the slope.
-//	   The peer's error bound rests on these alone, but for Settled after the start or a set clock
+//	   The peer's error bound rests on these alone, but for the first three of a session and for
+//	   Settled after a clock was set
 //	0  extrapolated: the floor is where the line says
 //	2  never returned: an original says it, which reports minima of 10 s. One such report and the
-//	   peer counts as an original until 60 reports, each unlike the one before, had another
+//	   peer counts as an original until 64 reports, each unlike the one before, had another
 //	   quality. The error bound then allows for a minimum 11 s old: 0.4 ms at 40 ppm
 //
 // 0 would say that nothing was heard: 2^24-1 is returned for it, which reads as extrapolated. The
@@ -830,7 +831,7 @@ func (a *association) sane(from float64) bool {
 		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.firstFall) < 8*ring &&
+		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.before) < 8*ring &&
 		a.unreviewed >= 0 && a.unreviewed <= 8*second
 }
 
@@ -988,8 +989,10 @@ func (a *association) limitAfterFall(x float64, d float32, limit float64, side i
 // endBucket ends the bucket and reports whether all of it was congested. Most buckets keep the
 // floor, and both ways are then looked at together only now and then.
 func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
+	trip := tripState{now: a.roundTrip()} // while it is calm, nothing asks for more
 	if !a.isCalm() || a.own.isDue(x) {
 		a.advance(x)
+		trip = a.tripState()
 	}
 	a.unreviewed += min(float32(x-b.from), second) // long ones say little about what they span
 	if a.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renew > 0) {
@@ -1000,7 +1003,7 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
 		a.markDirty()
 	}
-	e := a.own.endBucket(x, a.tripState(), b)
+	e := a.own.endBucket(x, trip, b)
 	if e.kind == rose {
 		b.begin(x)
 		a.arbiter.fall(x, e.by, true, a.deadBand())
@@ -1315,7 +1318,7 @@ type arbiter struct {
 	age          float32 // us: for how long the round trip has been the reference one, in all
 	candidate    float32 // us: another round trip that lasts
 	candidateAge float32 // us: for how long it has; 0 when the round trip is another one
-	firstFall    float32 // us: by how much a floor fell most in the first seconds, until it rises; 0 if none did
+	before       float32 // us: the reference before a floor fell most in the first seconds, until that rises; 0 if none did
 	fellHere     bool    // that was the own floor
 	adjusted     bool    // the offset jumped once, or was not watched for long: a clock may have been set
 }
@@ -1387,7 +1390,7 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 	default:
 		r.candidateAge += dt
 		if r.candidateAge > 2*second && r.wasSet(d, l) { // rule: a clock was set in the first seconds
-			r.firstFall = 0
+			r.before = 0
 			r.restart(l.roundTrip)
 			return true
 		}
@@ -1453,14 +1456,14 @@ func (r *arbiter) matches(rise float32, l look, congestedFor float32, abrupt boo
 	return lack > l.deadBand && miss < l.deadBand+gateSpreads*l.spread && miss < most
 }
 
-// fall takes by how much a floor moved at x, d, the own one or the peer's: the greatest fall of the
-// first seconds is kept until that floor rises.
+// fall takes by how much a floor moved at x, d, the own one or the peer's: the reference before the
+// greatest fall of the first seconds is kept until that floor rises.
 func (r *arbiter) fall(x float64, d float32, here bool, deadBand float32) {
 	switch {
-	case r.firstFall > 0 && r.fellHere == here && d > deadBand:
-		r.firstFall = 0
-	case x < 2*warmUp && -d > max(r.firstFall, deadBand):
-		r.firstFall, r.fellHere = -d, here
+	case r.before > 0 && r.fellHere == here && d > deadBand:
+		r.before = 0
+	case x < 2*warmUp && -d > max(r.before-r.reference, deadBand):
+		r.before, r.fellHere = r.reference, here
 	}
 }
 
@@ -1468,8 +1471,8 @@ func (r *arbiter) fall(x float64, d float32, here bool, deadBand float32) {
 // for the end of a queue: the other floor has risen by as much, so that the round trip is longer
 // again by rise.
 func (r *arbiter) wasSet(rise float32, l look) bool {
-	miss := abs(rise - r.firstFall)
-	return r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
+	miss := abs(l.roundTrip - r.before)
+	return r.before > 0 && r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
 }
 
 // ---- The interval that contains the offset ----
