@@ -18,8 +18,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"flag"
 	"fmt"
 	"io"
@@ -73,11 +71,4 @@ func (c *config) check(f *flag.FlagSet) error {
 		return fmt.Errorf("-for %v: must be at least %v", c.For, 5*proof)
 	}
 	return c.Check(f, []string{"faults"}, []string{"as", "viewers", "skew"})
-}
-
-// legKey is the key of one leg, so that no datagram of the other one passes there.
-func (c *config) legKey(leg string) [32]byte {
-	h := hmac.New(sha256.New, c.Key[:])
-	h.Write([]byte(leg))
-	return [32]byte(h.Sum(nil))
 }

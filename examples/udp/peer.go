@@ -79,18 +79,11 @@ func (p *peer) start(rate float64) {
 	p.rx = rxtime.NewConn(p.conn)
 	p.tasks.Go(func() { p.end.Serve(p, p.conn, p.take) })
 	p.tasks.Go(func() {
-		tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
-		defer tick.Stop()
-		for {
+		program.Every(p.stop, time.Duration(float64(time.Second)/rate), func() {
 			if to := p.to(); to.IsValid() && !p.silent.Load() {
 				p.send(to)
 			}
-			select {
-			case <-tick.C:
-			case <-p.stop:
-				return
-			}
-		}
+		})
 	})
 }
 

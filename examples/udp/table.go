@@ -12,6 +12,7 @@ import (
 
 	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
+	"timesync/internal/stat"
 )
 
 // report is what the demo found, for the table and for -json.
@@ -54,13 +55,13 @@ type peerResults struct {
 
 // errorResults are those of the first seconds, or of later ones.
 type errorResults struct {
-	Offset      spread `json:"offset_error"`
-	OneWayDelay spread `json:"one_way_delay_error"`
-	Event       spread `json:"payload_timestamp_error"`
+	Offset      stat.Spread `json:"offset_error"`
+	OneWayDelay stat.Spread `json:"one_way_delay_error"`
+	Event       stat.Spread `json:"payload_timestamp_error"`
 }
 
 func (j judgements) results() errorResults {
-	return errorResults{spreadOf(j.offset), spreadOf(j.owd), spreadOf(j.event)}
+	return errorResults{stat.SpreadOf(j.offset), stat.SpreadOf(j.owd), stat.SpreadOf(j.event)}
 }
 
 // kinds are the reasons to reject, in the order of the table.

@@ -22,6 +22,7 @@ import (
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
+	"timesync/internal/stat"
 )
 
 // These tests run over real sockets on machines that may be busy. They judge by the
@@ -83,7 +84,7 @@ func TestDemo(t *testing.T) {
 func testAccuracy(t *testing.T, p peerResults, delay float64, jitter time.Duration) {
 	t.Helper()
 	for when, e := range map[string]errorResults{"first": p.First, "later": p.Later} {
-		for what, s := range map[string]spread{"offset": e.Offset, "one-way delay": e.OneWayDelay, "payload timestamp": e.Event} {
+		for what, s := range map[string]stat.Spread{"offset": e.Offset, "one-way delay": e.OneWayDelay, "payload timestamp": e.Event} {
 			if s.Samples == 0 || s.Median > jitter.Microseconds() || s.Median > s.P99 || s.P99 > s.Max {
 				t.Errorf("%s: %s: %s error %+v, want a median below the jitter of %v", p.Name, when, what, s, jitter)
 			}
@@ -682,18 +683,5 @@ func TestFlags(t *testing.T) {
 	})
 	if code, _, stderr := runMain(t, nil, "-dial", "127.0.0.1:x", "-key", key); code != 1 || stderr == "" {
 		t.Errorf("a bad port: exit status %d, %s", code, stderr)
-	}
-}
-
-func TestSpread(t *testing.T) {
-	errs := make([]int64, 0, 101)
-	for i := range int64(101) {
-		errs = append(errs, (i-100)*(i%2*2-1)) // 0 to 100 with changing signs
-	}
-	if got, want := spreadOf(errs), (spread{101, 50, 99, 100}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if got := spreadOf(nil); got != (spread{}) {
-		t.Errorf("of nothing: %+v", got)
 	}
 }
