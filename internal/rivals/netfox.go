@@ -3,6 +3,7 @@
 package rivals
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -14,7 +15,6 @@ import (
 // The zero value is ready to use.
 type Netfox struct {
 	pinged
-	Even bool // all round trips weigh the same: what the weights are worth
 	ring []foxEcho
 	next int
 }
@@ -36,21 +36,10 @@ func (n *Netfox) OnExchange(t1, t2, t3, t4 uint64) {
 		n.ring[n.next] = f
 		n.next = (n.next + 1) % size
 	}
-	slices.SortStableFunc(n.ring, func(a, b foxEcho) int {
-		switch {
-		case a.rtt < b.rtt:
-			return -1
-		case a.rtt > b.rtt:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(n.ring, func(a, b foxEcho) int { return cmp.Compare(a.rtt, b.rtt) })
 	var sum, weights, plain float64
 	for _, s := range n.ring {
 		w := math.Log(1 + s.rtt)
-		if n.Even {
-			w = 1
-		}
 		sum, weights, plain = sum+w*s.offset, weights+w, plain+s.offset
 	}
 	offset := plain / float64(len(n.ring))
