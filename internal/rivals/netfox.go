@@ -15,6 +15,7 @@ import (
 // The zero value is ready to use.
 type Netfox struct {
 	pinged
+	Even bool // all round trips weigh the same: what the weights are worth
 	ring []foxEcho
 	next int
 }
@@ -40,6 +41,9 @@ func (n *Netfox) OnExchange(t1, t2, t3, t4 uint64) {
 	var sum, weights, plain float64
 	for _, s := range n.ring {
 		w := math.Log(1 + s.rtt)
+		if n.Even {
+			w = 1
+		}
 		sum, weights, plain = sum+w*s.offset, weights+w, plain+s.offset
 	}
 	offset := plain / float64(len(n.ring))
