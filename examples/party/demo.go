@@ -102,17 +102,11 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 		return err
 	}
 	r := x.judge()
-	if c.json {
-		if err := program.JSON(stdout, r); err != nil {
-			return err
-		}
-	} else {
-		r.print(stdout)
-	}
+	wrong := r.check()
 	if n := c.network; n.Asymmetry != 0 || n.Up.By != 0 || n.Down.By != 0 {
-		return r.honest() // with unequal ways nobody can agree better
+		wrong = r.honest() // with unequal ways nobody can agree better
 	}
-	return r.check()
+	return program.Conclude(stdout, c.json, r, r.print, wrong)
 }
 
 // open opens the sockets and the networks between them, and starts the peers.

@@ -16,7 +16,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -44,12 +43,7 @@ var run = program.New("relay", "usage: relay [flags]", (*config).flags, (*config
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		err = program.JSON(stdout, r)
-	} else {
-		err = r.print(stdout, c)
-	}
-	return cmp.Or(err, r.check())
+	return program.Conclude(stdout, c.JSON, r, func(w io.Writer) { r.print(w, c) }, r.check())
 })
 
 func (c *config) flags(f *flag.FlagSet) {

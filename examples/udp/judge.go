@@ -78,7 +78,7 @@ func (j *judge) payload(sent time.Duration) []byte {
 	j.mu.Lock()
 	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
 	j.mu.Unlock()
-	event, ok := j.peer.keeper.ToRemoteTime23(j.peer.clock.at(happened))
+	event, ok := j.peer.end.Link.ToRemoteTime23(j.peer.clock.at(happened))
 	b := link.AppendTime23(make([]byte, 0, payloadLen), event, ok)
 	instant, ok := timesync.Counter23(0), false
 	if j.appointment != nil && !j.peer.listens() {
@@ -130,6 +130,6 @@ func (j *judge) delivered(payload []byte, recv, owd time.Duration, known bool) {
 // offsetError is how far the peer's idea of the remote clock is off at true time t.
 func (j *judge) offsetError(t time.Duration) (usec int64, ok bool) {
 	truth := j.remote.Load().at(t)
-	got, ok := j.peer.keeper.RemoteTime(j.peer.clock.at(t))
+	got, ok := j.peer.end.Link.RemoteTime(j.peer.clock.at(t))
 	return int64(got - truth), ok
 }

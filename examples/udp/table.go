@@ -79,8 +79,8 @@ func (j *judge) results(name string, now time.Duration) peerResults {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p := j.peer
-	bound, _ := p.keeper.ErrorBound(p.clock.at(now))
-	delay, _ := p.keeper.MinimumOneWayDelay()
+	bound, _ := p.end.Link.ErrorBound(p.clock.at(now))
+	delay, _ := p.end.Link.MinimumOneWayDelay()
 	_, rejected := p.rejected()
 	heard := p.tally(nil)
 	silence := p.silence(now)
@@ -147,6 +147,7 @@ func (p *peerResults) rows(countsAfter float64) []row {
 
 // print prints the table, 60 columns wide, and explains what it does not.
 func (r *report) print(w io.Writer) {
+	fmt.Fprintln(w)
 	b := r.Peers[1].rows(r.CountsAfter)
 	for i, a := range r.Peers[0].rows(r.CountsAfter) {
 		text := fmt.Sprintf("%-26s %16s %16s", a.label, a.value, b[i].value)

@@ -73,13 +73,6 @@ func runMain(t *testing.T, interrupt func(stdout, stderr *exampletest.Output) bo
 	}
 }
 
-// TestDemo is the whole of it: synchronized, accurate, and nothing got through.
-func TestDemo(t *testing.T) {
-	for _, sync := range []string{"datagram", "ping"} {
-		t.Run(sync, func(t *testing.T) { testDemo(t, sync) })
-	}
-}
-
 // testAccuracy looks at what peer p made of a relay of that delay, in ms, and jitter.
 func testAccuracy(t *testing.T, p peerResults, delay float64, jitter time.Duration) {
 	t.Helper()
@@ -124,10 +117,11 @@ func watchStalls() (stalled func() (share float64)) {
 	return func() float64 { close(end); return <-done }
 }
 
-func testDemo(t *testing.T, sync string) {
+// TestDemo is the whole of it: synchronized, accurate, and nothing got through.
+func TestDemo(t *testing.T) {
 	t.Parallel()
 	stalled := watchStalls()
-	w := launch(t, config{sync: sync, Flags: program.Flags{Network: network(10*time.Millisecond, 7), Skew: 50}, rate: 200})
+	w := launch(t, config{Flags: program.Flags{Network: network(10*time.Millisecond, 7), Skew: 50}, rate: 200})
 	w.synced(t)
 	eventually(t, "each kind rejected at each end", func() bool {
 		for _, p := range w.peers {
@@ -511,20 +505,6 @@ func TestRecordingsAtListener(t *testing.T) {
 	}
 }
 
-// TestPingBetweenMachines: one end asks, and the other need not be told.
-func TestPingBetweenMachines(t *testing.T) {
-	t.Parallel()
-	listener := liveEnd(t, config{Flags: program.Flags{Listen: "127.0.0.1:0"}})
-	p := liveEnd(t, config{Flags: program.Flags{Dial: relay.Addr(listener.conn).String()}, sync: "ping"})
-	if _, ok := p.keeper.(*pinger); !ok {
-		t.Fatal("the dialer does not ping")
-	}
-	eventually(t, "synchronized by ping", func() bool { return p.state().Synchronized })
-	if s := p.state(); max(s.Offset, -s.Offset) > 1_000_000 || s.ErrorBound == 0 {
-		t.Errorf("%+v", s)
-	}
-}
-
 // TestTrouble: when nothing comes for 3 s, the lines say so and why it may be.
 func TestTrouble(t *testing.T) {
 	listener := &peer{end: seal.New(testKey, 1)}
@@ -676,7 +656,6 @@ func TestFlags(t *testing.T) {
 		"-dial :1":                     "-key: must be 64 hex digits",
 		"-dial :1 -loss 2 -key " + key: "-loss: only without",
 		"-dial :1 -at 1s -key " + key:  "-at: only without",
-		"-sync ntp":                    "datagram or ping",
 		"-at -1s":                      "-at -1s: must be from 0 to 16s",
 		"-at 16.1s -for 1m":            "-at 16.1s: must be from 0 to 16s",
 		"-at 16s":                      "-at 16s: needs -for 20s or more",

@@ -144,7 +144,7 @@ func (r *result) check() error {
 	return nil
 }
 
-func (r *result) print(w io.Writer, c config) error {
+func (r *result) print(w io.Writer, c config) {
 	fmt.Fprintf(w, "frames of %v; each datagram takes 15 to 25 ms, %g %% are lost; clocks %g ppm apart; -seed %d\n", frameTime, c.Network.Loss, c.Skew, c.Network.Seed)
 	fmt.Fprintf(w, "captured %d, played %d; in flight to an end that was stopped or started anew %d, lost on the network %d, arrived and not played %d\n", r.Captured, r.Played, r.InFlight, r.Lost, r.Unplayed)
 	fmt.Fprintf(w, "played late %d, overdue %d, of an impossible time %d\n", r.Late, r.Overdue, r.Refused)
@@ -156,6 +156,5 @@ func (r *result) print(w io.Writer, c config) error {
 	for _, g := range r.Gaps {
 		fmt.Fprintf(w, "silence from %.2f s on: %d frames, %v\n", g.From, g.Frames, time.Duration(g.Frames)*frameTime)
 	}
-	_, err := fmt.Fprintln(w)
-	return err
+	fmt.Fprintln(w)
 }
