@@ -22,7 +22,6 @@ type deaf struct{}
 func (deaf) OnDatagram(uint32, uint64) (time.Duration, bool) { return 0, false }
 func (deaf) MinDelta(uint64) (uint32, bool)                  { return 0, false }
 func (deaf) OnPeerMinDelta(uint32, uint64)                   {}
-func (deaf) MinOWD() (time.Duration, bool)                   { return 0, false }
 
 // exchanged runs a Clock: every exchange of the world passes through its messages.
 type exchanged struct {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"timesync/compare/play"
 	"timesync/internal/sim"
 )
 
@@ -17,7 +16,7 @@ type oursEnd struct {
 	*liveEnd
 	udp *net.UDPConn
 	mu  sync.Mutex
-	est play.Subject
+	est sim.Core
 	due time.Time // the next report
 }
 

@@ -65,7 +65,7 @@ const (
 // nobody says how large a message is, a time has 8 bytes: a request carries one, and a response three.
 var Methods = []Method{
 	{Ours, "this package: the floors of both directions as straight lines, and rules for what a floor, a path and a clock can do",
-		graph.RGB(0x0060df), func() sim.Estimator { return new(Subject) }, stamped(0.5)},
+		graph.RGB(0x0060df), func() sim.Estimator { return new(sim.Core) }, stamped(0.5)},
 	{Original, "the C++ original: the smallest delta of 10 s in each direction, half their difference",
 		graph.RGB(0xd9480f), func() sim.Estimator { return new(rivals.Original) }, stamped(0.5)},
 	{NTP, "of the last 8 exchanges, one every 2 s, the one with the shortest round trip",

@@ -68,9 +68,6 @@ func (e *OracleEnd) RemoteTime(_, nearUsec uint64) (uint64, bool) {
 	return 0, false
 }
 
-// MinOWD implements sim.Estimator.
-func (e *OracleEnd) MinOWD() (time.Duration, bool) { return 0, false }
-
 // Heard takes a datagram that arrived as o says.
 func (o *Oracle) Heard(obs *sim.Observation) {
 	e := &o.Ends[obs.Side]

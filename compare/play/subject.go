@@ -12,17 +12,9 @@ import (
 	"timesync/record"
 )
 
-// Subject is this package's synchronizer as the worlds see it.
-type Subject struct{ sim.Core }
-
-// ErrorBound implements bounded.
-func (s *Subject) ErrorBound(localUsec uint64) (time.Duration, bool) {
-	return s.Sync.ErrorBound(localUsec)
-}
-
-// Recorded is a Subject that is recorded into a file.
+// Recorded is a synchronizer that is recorded into a file.
 type Recorded struct {
-	Subject
+	sim.Core
 	Tape *record.Recorder
 	file *os.File
 }

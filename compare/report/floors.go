@@ -26,8 +26,8 @@ func floorsCharts() []*graph.Chart {
 		BA: func(uint64) *sim.Link { return &sim.Link{Base: toA} },
 	}
 	var fastest, own, peer, trip, middle, truth, offset plotter.XYs
-	a := new(play.Subject)
-	sim.Run(world, play.FirstSeed, []sim.Pair{{A: a, B: new(play.Subject)}}, sim.Observer{Poll: func(o *sim.Observation) {
+	a := new(sim.Core)
+	sim.Run(world, play.FirstSeed, []sim.Pair{{A: a, B: new(sim.Core)}}, sim.Observer{Poll: func(o *sim.Observation) {
 		s, ok := a.Sync.Snapshot(o.LocalUsec)
 		if o.Side == sim.B || !ok {
 			return

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"embed"
 	"encoding/json"
@@ -23,6 +24,7 @@ import (
 	"github.com/quic-go/webtransport-go"
 
 	"timesync/clock"
+	"timesync/examples/internal/program"
 )
 
 //go:embed static
@@ -74,11 +76,11 @@ func serve(addr string, p page, o options) (*server, error) {
 	if s.listener, s.udp, err = listen(addr); err != nil {
 		return nil, err
 	}
-	cert, hash, err := newCertificate()
+	cert, _, err := program.Certificate()
 	if err != nil {
 		return nil, err
 	}
-	s.hash = hash
+	s.hash = sha256.Sum256(cert.Certificate[0])
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.room = newRoom(s.clock, func(to *seat, b []byte) { to.owner.send(b) })
 	s.serveWebTransport(cert)

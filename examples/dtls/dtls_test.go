@@ -19,8 +19,8 @@ import (
 
 	"timesync"
 	"timesync/examples/channel"
-	"timesync/examples/internal/channelbench"
 	"timesync/examples/internal/exampletest"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 )
 
@@ -162,7 +162,7 @@ func TestNetwork(t *testing.T) {
 
 // TestCertificate: a server with a certificate, and a client that trusts its issuer.
 func TestCertificate(t *testing.T) {
-	certificate, roots, err := channelbench.Certificate()
+	certificate, roots, err := program.Certificate()
 	if err != nil {
 		t.Fatal(err)
 	}

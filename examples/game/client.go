@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync/examples/game/judge"
+	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -97,16 +98,13 @@ func (p *playerSide) run(ctx context.Context, tasks *sync.WaitGroup) {
 
 // knock sends while there are no ticks to send at: clocks are compared by datagrams.
 func (p *playerSide) knock(ctx context.Context) {
-	every := time.NewTicker(tickLength)
-	defer every.Stop()
-	for ctx.Err() == nil {
+	program.Every(ctx.Done(), tickLength, func() {
 		p.mu.Lock()
+		defer p.mu.Unlock()
 		if time.Since(p.sentAt) > 2*tickLength {
 			p.send(encode(input{}))
 		}
-		p.mu.Unlock()
-		<-every.C
-	}
+	})
 }
 
 func (p *playerSide) send(message []byte) {

@@ -28,20 +28,12 @@ func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	ctx, stop := c.Limit(ctx)
 	defer stop()
 	if c.Listen != "" {
-		return serve(ctx, c, stdout)
+		s, err := newServer(c)
+		if err != nil {
+			return err
+		}
+		return s.play(ctx, s, stdout, c.JSON)
 	}
-	return join(ctx, c, stdout)
-}
-
-func serve(ctx context.Context, c config, stdout io.Writer) error {
-	s, err := newServer(c)
-	if err != nil {
-		return err
-	}
-	return s.play(ctx, s, stdout, c.JSON)
-}
-
-func join(ctx context.Context, c config, stdout io.Writer) error {
 	p, err := newPlayer(c)
 	if err != nil {
 		return err

@@ -70,42 +70,20 @@ type guest struct {
 
 // result is what the judge found, in microseconds.
 type result struct {
-	Seed      uint64 `json:"seed"`
-	Apart     spread `json:"apart"`                // the two peers that are furthest apart
-	Jumps     spread `json:"jumps"`                // when another host is followed
-	Heals     spread `json:"jumps_when_they_meet"` // the two halves
-	Founder   spread `json:"off_founder"`          // from the founder's clock
-	Bound     spread `json:"bound"`                // to that
-	Readings  int    `json:"readings"`
-	Wrong     int    `json:"beyond_bound"`      // readings
-	WrongHost int    `json:"beyond_host_bound"` // pairs of readings
-	Back      int    `json:"went_back"`         // readings
-	Steps     int    `json:"steps"`
-	Host      uint64 `json:"host"` // at the end; 0: not the same for all
+	Seed      uint64      `json:"seed"`
+	Apart     stat.Spread `json:"apart"`                // the two peers that are furthest apart
+	Jumps     stat.Spread `json:"jumps"`                // when another host is followed
+	Heals     stat.Spread `json:"jumps_when_they_meet"` // the two halves
+	Founder   stat.Spread `json:"off_founder"`          // from the founder's clock
+	Bound     stat.Spread `json:"bound"`                // to that
+	Readings  int         `json:"readings"`
+	Wrong     int         `json:"beyond_bound"`      // readings
+	WrongHost int         `json:"beyond_host_bound"` // pairs of readings
+	Back      int         `json:"went_back"`         // readings
+	Steps     int         `json:"steps"`
+	Host      uint64      `json:"host"` // at the end; 0: not the same for all
 
 	apart, jumps, heals, founder, bound []int64
-}
-
-// spread sums up many of them.
-type spread struct {
-	Samples int   `json:"samples"`
-	Median  int64 `json:"median_us"`
-	P99     int64 `json:"p99_us"`
-	Max     int64 `json:"max_us"`
-}
-
-func spreadOf(v []int64) spread {
-	if len(v) == 0 {
-		return spread{}
-	}
-	return spread{len(v), stat.Quantile(v, 0.5), stat.Quantile(v, 0.99), stat.Quantile(v, 1)}
-}
-
-func (s spread) String() string {
-	if s.Samples == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("%d / %d / %d us (%d)", s.Median, s.P99, s.Max, s.Samples)
 }
 
 func demo(ctx context.Context, c config, stdout io.Writer) error {
@@ -124,17 +102,11 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 		return err
 	}
 	r := x.judge()
-	if c.json {
-		if err := program.JSON(stdout, r); err != nil {
-			return err
-		}
-	} else {
-		r.print(stdout)
-	}
+	wrong := r.check()
 	if n := c.network; n.Asymmetry != 0 || n.Up.By != 0 || n.Down.By != 0 {
-		return r.honest() // with unequal ways nobody can agree better
+		wrong = r.honest() // with unequal ways nobody can agree better
 	}
-	return r.check()
+	return program.Conclude(stdout, c.json, r, r.print, wrong)
 }
 
 // open opens the sockets and the networks between them, and starts the peers.
@@ -342,18 +314,18 @@ func (x *party) judgeOne(g *guest, reading session.Reading, off int64, since tim
 func (x *party) judge() *result {
 	r := &x.result
 	r.Seed = x.network.Seed
-	r.Apart, r.Jumps, r.Heals = spreadOf(r.apart), spreadOf(r.jumps), spreadOf(r.heals)
-	r.Founder, r.Bound = spreadOf(r.founder), spreadOf(r.bound)
+	r.Apart, r.Jumps, r.Heals = stat.SpreadOf(r.apart), stat.SpreadOf(r.jumps), stat.SpreadOf(r.heals)
+	r.Founder, r.Bound = stat.SpreadOf(r.founder), stat.SpreadOf(r.bound)
 	return r
 }
 
 func (r *result) print(out io.Writer) {
-	fmt.Fprintf(out, "\nfrom %v after a peer has joined: median / 99th percentile / most (how many)\n", settled)
-	fmt.Fprintf(out, "  two peers are apart        %v\n", r.Apart)
-	fmt.Fprintf(out, "  a jump at a handover       %v\n", r.Jumps)
-	fmt.Fprintf(out, "  a jump when halves meet    %v\n", r.Heals)
-	fmt.Fprintf(out, "  off the founder's clock    %v\n", r.Founder)
-	fmt.Fprintf(out, "  the bound to that          %v\n", r.Bound)
+	fmt.Fprintf(out, "\nfrom %v after a peer has joined, us: median/99th percentile/most (how many)\n", settled)
+	fmt.Fprintf(out, "  two peers are apart        %v (%d)\n", r.Apart, r.Apart.Samples)
+	fmt.Fprintf(out, "  a jump at a handover       %v (%d)\n", r.Jumps, r.Jumps.Samples)
+	fmt.Fprintf(out, "  a jump when halves meet    %v (%d)\n", r.Heals, r.Heals.Samples)
+	fmt.Fprintf(out, "  off the founder's clock    %v (%d)\n", r.Founder, r.Founder.Samples)
+	fmt.Fprintf(out, "  the bound to that          %v (%d)\n", r.Bound, r.Bound.Samples)
 	fmt.Fprintf(out, "of %d readings, %d beyond the bound, %d went back; %d pairs beyond their bounds; %d steps; host %d at the end\n",
 		r.Readings, r.Wrong, r.Back, r.WrongHost, r.Steps, r.Host)
 }

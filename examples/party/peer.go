@@ -3,9 +3,7 @@
 package main
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -60,10 +58,7 @@ type other struct {
 // key, not what the datagram says. All peers know the key of the party, and so trust each other
 // not to calculate those of other pairs; where they do not, give each pair a key of its own.
 func pairKey(party [32]byte, a, b uint64) (key [32]byte) {
-	h := hmac.New(sha256.New, party[:])
-	_ = binary.Write(h, binary.LittleEndian, []uint64{min(a, b), max(a, b)}) // which never fails
-	h.Sum(key[:0])
-	return key
+	return program.SubKey(party, fmt.Sprint(min(a, b), max(a, b)))
 }
 
 // newPeer makes one that calls the others at these addresses, by identity. Of two, the one with the
@@ -88,17 +83,10 @@ func (p *peer) start() {
 	rx := program.Reader{Conn: rxtime.NewConn(p.conn), Clock: p.clock}
 	p.tasks.Go(func() { seal.Receive(rx, p.receive) })
 	p.tasks.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-p.stop:
-				return
-			case <-tick.C:
-				p.elect(p.clock.Now())
-				p.send()
-			}
-		}
+		program.Every(p.stop, every, func() {
+			p.elect(p.clock.Now())
+			p.send()
+		})
 	})
 }
 

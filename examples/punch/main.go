@@ -115,12 +115,6 @@ func meet(ctx context.Context, c config, stdout io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(stdout, "connected to %v, %.0f ms after it was known\n", r.Peer, r.Milliseconds)
-	for tick := time.NewTicker(time.Second); ; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			fmt.Fprintln(stdout, p.state())
-		}
-	}
+	program.Every(ctx.Done(), time.Second, func() { fmt.Fprintln(stdout, p.state()) })
+	return nil
 }

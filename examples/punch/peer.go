@@ -4,9 +4,7 @@ package main
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -164,20 +162,14 @@ func (p *peer) left() time.Duration {
 
 // join sends to the server until the other peer was sent to.
 func (p *peer) join() {
-	for tick := time.NewTicker(every); ; {
+	program.Every(p.stop, every, func() {
 		p.mu.Lock()
 		fired := p.fired
 		p.mu.Unlock()
-		if fired {
-			return
+		if !fired {
+			_, _ = p.conn.WriteToUDPAddrPort(p.here.Seal(nil, appendJoin(nil, p.token, p.room), clock.Now()), p.server)
 		}
-		_, _ = p.conn.WriteToUDPAddrPort(p.here.Seal(nil, appendJoin(nil, p.token, p.room), clock.Now()), p.server)
-		select {
-		case <-p.stop:
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // fire sends the first packet to the other peer, and goes on with that.
@@ -197,16 +189,7 @@ func (p *peer) fire() {
 }
 
 // sending sends to the other peer, 50 datagrams a second.
-func (p *peer) sending() {
-	for tick := time.NewTicker(every); ; {
-		select {
-		case <-p.stop:
-			return
-		case <-tick.C:
-			p.send()
-		}
-	}
-}
+func (p *peer) sending() { program.Every(p.stop, every, p.send) }
 
 // send sends a datagram without a payload to the other peer.
 func (p *peer) send() {
@@ -300,16 +283,8 @@ func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64)
 	if p.config.tcp {
 		p.result.Peer = m.tcp
 	}
-	p.there = seal.New(pairKey(p.key, p.room), m.role)
+	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), m.role) // the server could compute it, too
 	close(p.met)
-}
-
-// pairKey is the key of the two peers. The server could compute it, too.
-func pairKey(key [32]byte, room string) (k [32]byte) {
-	mac := hmac.New(sha256.New, key[:])
-	mac.Write([]byte("punch: peers in " + room))
-	copy(k[:], mac.Sum(nil))
-	return k
 }
 
 // takePeer takes a datagram of the other peer.

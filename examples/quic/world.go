@@ -11,6 +11,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"timesync/examples/internal/channelbench"
+	"timesync/examples/internal/program"
 )
 
 const (
@@ -102,7 +103,7 @@ func swallow(ctx context.Context, conn *quic.Conn, to io.Writer) error {
 
 // certificate makes one for the server, and a client that trusts no other.
 func certificate() (server, client *tls.Config, err error) {
-	own, roots, err := channelbench.Certificate()
+	own, roots, err := program.Certificate()
 	server = &tls.Config{Certificates: []tls.Certificate{own}, NextProtos: []string{protocol}}
 	return server, &tls.Config{RootCAs: roots, NextProtos: []string{protocol}}, err
 }

@@ -39,7 +39,8 @@ func (c *clock) at(usec uint64) uint64 {
 
 func (c *clock) now() uint64 { return c.at(machine.Now()) }
 
-// leg is one end of a connection.
+// leg is one end of a connection. Each leg has a key of its own, so that no datagram of the other one
+// passes there.
 type leg struct {
 	end   *seal.End
 	clock *clock
@@ -86,18 +87,7 @@ func (l *leg) send(payload []byte) {
 
 // each does something again and again until the leg is closed.
 func (l *leg) each(period time.Duration, do func()) {
-	l.tasks.Go(func() {
-		ticker := time.NewTicker(period)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-l.stop:
-				return
-			case <-ticker.C:
-				do()
-			}
-		}
-	})
+	l.tasks.Go(func() { program.Every(l.stop, period, do) })
 }
 
 func (l *leg) tell() { l.send(nil) }
@@ -110,7 +100,7 @@ func (l *leg) close() {
 
 // startCamera captures frames until it is closed. captured is told of each, at true time in us.
 func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, captured func(number uint32, trueUsec uint64)) *leg {
-	l := open(c.legKey("camera"), udp, to, own, func(seal.Datagram) {})
+	l := open(program.SubKey(c.Key, "camera"), udp, to, own, func(seal.Datagram) {})
 	number := uint32(0)
 	l.each(frameEvery, func() {
 		now := machine.Now()
@@ -123,9 +113,9 @@ func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, capt
 
 // startForwarder forwards frames from the leg that it returns first to the second.
 func startForwarder(c config, cameras, viewers *net.UDPConn, own *clock) (toCamera, toViewer *leg) {
-	toViewer = open(c.legKey("viewer"), viewers, netip.AddrPort{}, own, func(seal.Datagram) {})
+	toViewer = open(program.SubKey(c.Key, "viewer"), viewers, netip.AddrPort{}, own, func(seal.Datagram) {})
 	ready := make(chan struct{})
-	toCamera = open(c.legKey("camera"), cameras, netip.AddrPort{}, own, func(d seal.Datagram) {
+	toCamera = open(program.SubKey(c.Key, "camera"), cameras, netip.AddrPort{}, own, func(d seal.Datagram) {
 		<-ready
 		if len(d.Payload) == frameLen {
 			toViewer.send(forward(toCamera.end, d.Payload, own.now()))
@@ -140,7 +130,7 @@ func startForwarder(c config, cameras, viewers *net.UDPConn, own *clock) (toCame
 func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, show func(v *viewer, certain []figure)) *leg {
 	v := &viewer{tolerable: c.tolerable}
 	ready := make(chan struct{})
-	l := open(c.legKey("viewer"), udp, to, own, func(d seal.Datagram) {
+	l := open(program.SubKey(c.Key, "viewer"), udp, to, own, func(d seal.Datagram) {
 		<-ready
 		show(v, v.take(d))
 	})

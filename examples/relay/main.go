@@ -16,10 +16,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"flag"
 	"fmt"
 	"io"
@@ -46,12 +43,7 @@ var run = program.New("relay", "usage: relay [flags]", (*config).flags, (*config
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		err = program.JSON(stdout, r)
-	} else {
-		err = r.print(stdout, c)
-	}
-	return cmp.Or(err, r.check())
+	return program.Conclude(stdout, c.JSON, r, func(w io.Writer) { r.print(w, c) }, r.check())
 })
 
 func (c *config) flags(f *flag.FlagSet) {
@@ -73,11 +65,4 @@ func (c *config) check(f *flag.FlagSet) error {
 		return fmt.Errorf("-for %v: must be at least %v", c.For, 5*proof)
 	}
 	return c.Check(f, []string{"faults"}, []string{"as", "viewers", "skew"})
-}
-
-// legKey is the key of one leg, so that no datagram of the other one passes there.
-func (c *config) legKey(leg string) [32]byte {
-	h := hmac.New(sha256.New, c.Key[:])
-	h.Write([]byte(leg))
-	return [32]byte(h.Sum(nil))
 }

@@ -42,14 +42,14 @@ func (x *appointment) propose(p *peer, now time.Duration) (stamp timesync.Counte
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	local := p.clock.at(now)
-	if _, ok := p.keeper.RemoteTime(local); ok && now >= settling && !x.made[0] {
+	if _, ok := p.end.Link.RemoteTime(local); ok && now >= settling && !x.made[0] {
 		x.plan(p, 0, now, local+uint64(x.ahead.Microseconds()))
 	}
 	left := time.Duration(x.at[0]-local) * time.Microsecond
 	if !x.made[0] || left < 0 {
 		return 0, false
 	}
-	stamp, err := p.keeper.ProposeInstant(local, local+uint64(left.Microseconds()), trusted)
+	stamp, err := p.end.Link.ProposeInstant(local, local+uint64(left.Microseconds()), trusted)
 	return stamp, err == nil
 }
 

@@ -94,11 +94,7 @@ func (w *world) birth(i int, conn *net.UDPConn, life uint64) {
 		peer: p, start: w.now(), rng: rng, mine: w.sent[i], other: w.sent[1-i],
 		appointment: w.appointment,
 	}
-	p.rider, p.keeper = w.judges[i], &p.end.Link
-	if w.config.sync == "ping" {
-		pinger := &pinger{rider: p.rider, local: p.clock, asks: true}
-		p.rider, p.keeper = pinger, pinger
-	}
+	p.rider = w.judges[i]
 	w.peers[i] = p
 }
 
@@ -149,18 +145,10 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	}
 
 	r := w.report()
-	if c.JSON {
-		if err := program.JSON(stdout, r); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintln(stdout)
-		r.print(stdout)
-	}
 	if r.Failed != "" {
-		return errors.New(r.Failed)
+		err = errors.New(r.Failed)
 	}
-	return nil
+	return program.Conclude(stdout, c.JSON, r, r.print, err)
 }
 
 // progress is a line for each peer: how far its idea of the other's clock is off, and more.
@@ -172,8 +160,8 @@ func (w *world) progress() string {
 		if err, ok := w.judges[i].offsetError(now); ok {
 			offset = fmt.Sprintf("error %+5d us", err)
 		}
-		bound, _ := p.keeper.ErrorBound(p.clock.at(now))
-		delay, _ := p.keeper.MinimumOneWayDelay()
+		bound, _ := p.end.Link.ErrorBound(p.clock.at(now))
+		delay, _ := p.end.Link.MinimumOneWayDelay()
 		rejected, _ := p.rejected()
 		lines = append(lines, fmt.Sprintf("%s %4.1f s  %s bound %.1f ms  %s  %d in, %d rejected  min OWD %.3f ms",
 			names[i], now.Seconds(), offset, ms(bound), p.silence(now), p.tally(nil).n, rejected, ms(delay)))

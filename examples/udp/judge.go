@@ -4,14 +4,12 @@ package main
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"timesync"
-	"timesync/internal/stat"
 	"timesync/link"
 )
 
@@ -80,7 +78,7 @@ func (j *judge) payload(sent time.Duration) []byte {
 	j.mu.Lock()
 	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
 	j.mu.Unlock()
-	event, ok := j.peer.keeper.ToRemoteTime23(j.peer.clock.at(happened))
+	event, ok := j.peer.end.Link.ToRemoteTime23(j.peer.clock.at(happened))
 	b := link.AppendTime23(make([]byte, 0, payloadLen), event, ok)
 	instant, ok := timesync.Counter23(0), false
 	if j.appointment != nil && !j.peer.listens() {
@@ -132,32 +130,6 @@ func (j *judge) delivered(payload []byte, recv, owd time.Duration, known bool) {
 // offsetError is how far the peer's idea of the remote clock is off at true time t.
 func (j *judge) offsetError(t time.Duration) (usec int64, ok bool) {
 	truth := j.remote.Load().at(t)
-	got, ok := j.peer.keeper.RemoteTime(j.peer.clock.at(t))
+	got, ok := j.peer.end.Link.RemoteTime(j.peer.clock.at(t))
 	return int64(got - truth), ok
-}
-
-// spread sums up the sizes of many errors, in microseconds.
-type spread struct {
-	Samples int   `json:"samples"`
-	Median  int64 `json:"median_us"`
-	P99     int64 `json:"p99_us"`
-	Max     int64 `json:"max_us"`
-}
-
-func (s spread) String() string {
-	if s.Samples == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%d/%d/%d", s.Median, s.P99, s.Max)
-}
-
-func spreadOf(errs []int64) spread {
-	if len(errs) == 0 {
-		return spread{}
-	}
-	sizes := make([]int64, len(errs))
-	for i, e := range errs {
-		sizes[i] = max(e, -e)
-	}
-	return spread{len(sizes), stat.Quantile(sizes, 0.5), stat.Quantile(sizes, 0.99), stat.Quantile(sizes, 1)}
 }

@@ -55,9 +55,9 @@ func (p *peer) state() liveState {
 	p.mu.Unlock()
 	local := p.clock.at(now)
 	s.Local = local
-	if remote, ok := p.keeper.RemoteTime(local); ok {
-		bound, _ := p.keeper.ErrorBound(local)
-		delay, _ := p.keeper.MinimumOneWayDelay()
+	if remote, ok := p.end.Link.RemoteTime(local); ok {
+		bound, _ := p.end.Link.ErrorBound(local)
+		delay, _ := p.end.Link.MinimumOneWayDelay()
 		known, _ := p.end.Link.Snapshot(local)
 		s.Synchronized, s.Offset, s.ErrorBound = true, int64(remote-local), ms(bound)
 		s.MinDelay, s.Jitter = ms(delay), ms(known.Jitter)
@@ -113,14 +113,9 @@ func (s liveState) summary(w io.Writer) {
 // apart since then.
 func newLive(c config) (*peer, error) {
 	now := time.Now()
-	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(now.UnixMicro()), PPM: c.Skew}}, epoch: program.True()}
+	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(now.UnixMicro()), PPM: c.Skew}}, epoch: program.True(), rider: nothing{}}
 	if c.Dial != "" {
 		p.end = seal.New(c.Key, 0)
-	}
-	pinger := &pinger{rider: nothing{}, local: p.clock, asks: c.sync == "ping"} // and answers one that asks
-	p.rider, p.keeper = pinger, &p.end.Link
-	if pinger.asks {
-		p.keeper = pinger
 	}
 	var err error
 	p.conn, p.dial, err = program.Open(c.Listen, c.Dial)

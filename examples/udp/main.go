@@ -23,7 +23,6 @@ import (
 
 type config struct {
 	program.Flags
-	sync   string
 	rate   float64       // datagrams a second, each way
 	at     time.Duration // agree on instants so far ahead; 0: none
 	record string        // file; peer B's of the demo has peerSuffix
@@ -43,7 +42,6 @@ const usage = `usage: udp [flags]                two peers here, and a bad netwo
 func (c *config) flags(f *flag.FlagSet) {
 	c.Add(f, 10*time.Second)
 	f.Float64Var(&c.rate, "rate", 60, "`datagrams` a second each way, up to 1000")
-	f.StringVar(&c.sync, "sync", "datagram", "`how` to agree on time: datagram or ping")
 	f.DurationVar(&c.at, "at", 0, "also agree on instants so far ahead, and let both peers act at them")
 	f.StringVar(&c.record, "record", "", "record what the clocks are told into this `file`; without -listen and -dial, that of peer B into file"+peerSuffix)
 }
@@ -51,10 +49,7 @@ func (c *config) flags(f *flag.FlagSet) {
 // check refuses what cannot be meant. The comparisons are written so that they
 // refuse NaN too.
 func (c *config) check(f *flag.FlagSet) error {
-	switch {
-	case c.sync != "datagram" && c.sync != "ping":
-		return fmt.Errorf("-sync %q: must be datagram or ping", c.sync)
-	case !(c.rate > 0 && c.rate <= 1000):
+	if !(c.rate > 0 && c.rate <= 1000) {
 		return fmt.Errorf("-rate %v: must be above 0 and at most 1000", c.rate)
 	}
 	if err := checkAhead(c.at); err != nil {

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"timesync"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/rxtime"
@@ -31,15 +30,6 @@ func (c clock) until(at uint64, now time.Duration) time.Duration {
 	return time.Duration(c.True(at))*time.Microsecond - now
 }
 
-// keeper is what a peer knows of the other's clock: a link.Link or a pinger.
-type keeper interface {
-	RemoteTime(localUsec uint64) (uint64, bool)
-	ToRemoteTime23(localUsec uint64) (timesync.Counter23, bool)
-	ProposeInstant(nowUsec, atUsec uint64, within time.Duration) (timesync.Counter23, error)
-	ErrorBound(localUsec uint64) (time.Duration, bool)
-	MinimumOneWayDelay() (time.Duration, bool)
-}
-
 // rider is what travels in the datagrams besides the stamps. sent and recv are true
 // times; known says whether owd is.
 type rider interface {
@@ -49,14 +39,13 @@ type rider interface {
 
 // peer is one end: a socket, a clock, and the seal between them.
 type peer struct {
-	end    *seal.End
-	keeper keeper
-	conn   *net.UDPConn
-	rx     *rxtime.Conn // reads conn; from start on
-	clock  clock
-	epoch  time.Duration // true time of the process at which that of the peer is 0
-	rider  rider
-	dial   netip.AddrPort // where to send; not valid: it listens, and sends to who calls
+	end   *seal.End
+	conn  *net.UDPConn
+	rx    *rxtime.Conn // reads conn; from start on
+	clock clock
+	epoch time.Duration // true time of the process at which that of the peer is 0
+	rider rider
+	dial  netip.AddrPort // where to send; not valid: it listens, and sends to who calls
 
 	silent atomic.Bool // neither sends nor hears, as one that lost its network
 	stop   chan struct{}
@@ -79,18 +68,11 @@ func (p *peer) start(rate float64) {
 	p.rx = rxtime.NewConn(p.conn)
 	p.tasks.Go(func() { p.end.Serve(p, p.conn, p.take) })
 	p.tasks.Go(func() {
-		tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
-		defer tick.Stop()
-		for {
+		program.Every(p.stop, time.Duration(float64(time.Second)/rate), func() {
 			if to := p.to(); to.IsValid() && !p.silent.Load() {
 				p.send(to)
 			}
-			select {
-			case <-tick.C:
-			case <-p.stop:
-				return
-			}
-		}
+		})
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
+	"timesync/internal/stat"
 )
 
 // report is what the demo found, for the table and for -json.
@@ -54,13 +55,13 @@ type peerResults struct {
 
 // errorResults are those of the first seconds, or of later ones.
 type errorResults struct {
-	Offset      spread `json:"offset_error"`
-	OneWayDelay spread `json:"one_way_delay_error"`
-	Event       spread `json:"payload_timestamp_error"`
+	Offset      stat.Spread `json:"offset_error"`
+	OneWayDelay stat.Spread `json:"one_way_delay_error"`
+	Event       stat.Spread `json:"payload_timestamp_error"`
 }
 
 func (j judgements) results() errorResults {
-	return errorResults{spreadOf(j.offset), spreadOf(j.owd), spreadOf(j.event)}
+	return errorResults{stat.SpreadOf(j.offset), stat.SpreadOf(j.owd), stat.SpreadOf(j.event)}
 }
 
 // kinds are the reasons to reject, in the order of the table.
@@ -78,8 +79,8 @@ func (j *judge) results(name string, now time.Duration) peerResults {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p := j.peer
-	bound, _ := p.keeper.ErrorBound(p.clock.at(now))
-	delay, _ := p.keeper.MinimumOneWayDelay()
+	bound, _ := p.end.Link.ErrorBound(p.clock.at(now))
+	delay, _ := p.end.Link.MinimumOneWayDelay()
 	_, rejected := p.rejected()
 	heard := p.tally(nil)
 	silence := p.silence(now)
@@ -146,6 +147,7 @@ func (p *peerResults) rows(countsAfter float64) []row {
 
 // print prints the table, 60 columns wide, and explains what it does not.
 func (r *report) print(w io.Writer) {
+	fmt.Fprintln(w)
 	b := r.Peers[1].rows(r.CountsAfter)
 	for i, a := range r.Peers[0].rows(r.CountsAfter) {
 		text := fmt.Sprintf("%-26s %16s %16s", a.label, a.value, b[i].value)

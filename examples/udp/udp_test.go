@@ -22,6 +22,7 @@ import (
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
+	"timesync/internal/stat"
 )
 
 // These tests run over real sockets on machines that may be busy. They judge by the
@@ -72,18 +73,11 @@ func runMain(t *testing.T, interrupt func(stdout, stderr *exampletest.Output) bo
 	}
 }
 
-// TestDemo is the whole of it: synchronized, accurate, and nothing got through.
-func TestDemo(t *testing.T) {
-	for _, sync := range []string{"datagram", "ping"} {
-		t.Run(sync, func(t *testing.T) { testDemo(t, sync) })
-	}
-}
-
 // testAccuracy looks at what peer p made of a relay of that delay, in ms, and jitter.
 func testAccuracy(t *testing.T, p peerResults, delay float64, jitter time.Duration) {
 	t.Helper()
 	for when, e := range map[string]errorResults{"first": p.First, "later": p.Later} {
-		for what, s := range map[string]spread{"offset": e.Offset, "one-way delay": e.OneWayDelay, "payload timestamp": e.Event} {
+		for what, s := range map[string]stat.Spread{"offset": e.Offset, "one-way delay": e.OneWayDelay, "payload timestamp": e.Event} {
 			if s.Samples == 0 || s.Median > jitter.Microseconds() || s.Median > s.P99 || s.P99 > s.Max {
 				t.Errorf("%s: %s: %s error %+v, want a median below the jitter of %v", p.Name, when, what, s, jitter)
 			}
@@ -123,10 +117,11 @@ func watchStalls() (stalled func() (share float64)) {
 	return func() float64 { close(end); return <-done }
 }
 
-func testDemo(t *testing.T, sync string) {
+// TestDemo is the whole of it: synchronized, accurate, and nothing got through.
+func TestDemo(t *testing.T) {
 	t.Parallel()
 	stalled := watchStalls()
-	w := launch(t, config{sync: sync, Flags: program.Flags{Network: network(10*time.Millisecond, 7), Skew: 50}, rate: 200})
+	w := launch(t, config{Flags: program.Flags{Network: network(10*time.Millisecond, 7), Skew: 50}, rate: 200})
 	w.synced(t)
 	eventually(t, "each kind rejected at each end", func() bool {
 		for _, p := range w.peers {
@@ -510,20 +505,6 @@ func TestRecordingsAtListener(t *testing.T) {
 	}
 }
 
-// TestPingBetweenMachines: one end asks, and the other need not be told.
-func TestPingBetweenMachines(t *testing.T) {
-	t.Parallel()
-	listener := liveEnd(t, config{Flags: program.Flags{Listen: "127.0.0.1:0"}})
-	p := liveEnd(t, config{Flags: program.Flags{Dial: relay.Addr(listener.conn).String()}, sync: "ping"})
-	if _, ok := p.keeper.(*pinger); !ok {
-		t.Fatal("the dialer does not ping")
-	}
-	eventually(t, "synchronized by ping", func() bool { return p.state().Synchronized })
-	if s := p.state(); max(s.Offset, -s.Offset) > 1_000_000 || s.ErrorBound == 0 {
-		t.Errorf("%+v", s)
-	}
-}
-
 // TestTrouble: when nothing comes for 3 s, the lines say so and why it may be.
 func TestTrouble(t *testing.T) {
 	listener := &peer{end: seal.New(testKey, 1)}
@@ -675,25 +656,11 @@ func TestFlags(t *testing.T) {
 		"-dial :1":                     "-key: must be 64 hex digits",
 		"-dial :1 -loss 2 -key " + key: "-loss: only without",
 		"-dial :1 -at 1s -key " + key:  "-at: only without",
-		"-sync ntp":                    "datagram or ping",
 		"-at -1s":                      "-at -1s: must be from 0 to 16s",
 		"-at 16.1s -for 1m":            "-at 16.1s: must be from 0 to 16s",
 		"-at 16s":                      "-at 16s: needs -for 20s or more",
 	})
 	if code, _, stderr := runMain(t, nil, "-dial", "127.0.0.1:x", "-key", key); code != 1 || stderr == "" {
 		t.Errorf("a bad port: exit status %d, %s", code, stderr)
-	}
-}
-
-func TestSpread(t *testing.T) {
-	errs := make([]int64, 0, 101)
-	for i := range int64(101) {
-		errs = append(errs, (i-100)*(i%2*2-1)) // 0 to 100 with changing signs
-	}
-	if got, want := spreadOf(errs), (spread{101, 50, 99, 100}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if got := spreadOf(nil); got != (spread{}) {
-		t.Errorf("of nothing: %+v", got)
 	}
 }

@@ -30,35 +30,14 @@ type result struct {
 	Overdue  int `json:"overdue"`     // arrived, or were asked for, too late
 
 	// From 3 s after each start on, but for what came due while the end was stopped.
-	Error  spread `json:"error"`  // play - capture - latency, which is the sum of:
-	Clocks spread `json:"clocks"` // how far off the time of capture was
-	Woke   spread `json:"woke"`   // how late the program woke up to play
+	Error  stat.Spread `json:"error"`  // play - capture - latency, which is the sum of:
+	Clocks stat.Spread `json:"clocks"` // how far off the time of capture was
+	Woke   stat.Spread `json:"woke"`   // how late the program woke up to play
 
 	Latency float64 `json:"latency_ms"` // in the end
 	CardPPM float64 `json:"card_ppm"`   // the capturing card against the clock that plays; 0: not known
 
 	Gaps []gap `json:"gaps"` // of 5 frames and more, the start included
-}
-
-// spread is of sizes, in microseconds.
-type spread struct {
-	Median int64 `json:"median_us"`
-	P99    int64 `json:"p99_us"`
-	Most   int64 `json:"most_us"`
-}
-
-func newSpread(v []int64) (s spread) {
-	for i := range v {
-		v[i] = max(v[i], -v[i])
-	}
-	if len(v) > 0 {
-		s = spread{stat.Quantile(v, 0.5), stat.Quantile(v, 0.99), stat.Quantile(v, 1)}
-	}
-	return s
-}
-
-func (s spread) String() string {
-	return fmt.Sprintf("median %d us, p99 %d us, most %d us", s.Median, s.P99, s.Most)
 }
 
 // gap is sound that was not played.
@@ -96,7 +75,7 @@ func (r *result) errors(s *speaker, lives []*listener, away []span) {
 			}
 		}
 	}
-	r.Error, r.Clocks, r.Woke = newSpread(over), newSpread(clocks), newSpread(woke)
+	r.Error, r.Clocks, r.Woke = stat.SpreadOf(over), stat.SpreadOf(clocks), stat.SpreadOf(woke)
 }
 
 // losses says which frames were not played, and why.
@@ -165,18 +144,17 @@ func (r *result) check() error {
 	return nil
 }
 
-func (r *result) print(w io.Writer, c config) error {
+func (r *result) print(w io.Writer, c config) {
 	fmt.Fprintf(w, "frames of %v; each datagram takes 15 to 25 ms, %g %% are lost; clocks %g ppm apart; -seed %d\n", frameTime, c.Network.Loss, c.Skew, c.Network.Seed)
 	fmt.Fprintf(w, "captured %d, played %d; in flight to an end that was stopped or started anew %d, lost on the network %d, arrived and not played %d\n", r.Captured, r.Played, r.InFlight, r.Lost, r.Unplayed)
 	fmt.Fprintf(w, "played late %d, overdue %d, of an impossible time %d\n", r.Late, r.Overdue, r.Refused)
-	fmt.Fprintf(w, "play - capture - latency of %.0f ms, from 3 s after each start on: %v\n", r.Latency, r.Error)
-	fmt.Fprintf(w, "  by the clocks:      %v\n  by waking up late:  %v\n", r.Clocks, r.Woke)
+	fmt.Fprintf(w, "play - capture - latency of %.0f ms, from 3 s after each start on, median/p99/most: %v us\n", r.Latency, r.Error)
+	fmt.Fprintf(w, "  by the clocks:      %v us\n  by waking up late:  %v us\n", r.Clocks, r.Woke)
 	if r.CardPPM != 0 {
 		fmt.Fprintf(w, "the capturing card is %.0f ppm faster than the clock that plays\n", r.CardPPM)
 	}
 	for _, g := range r.Gaps {
 		fmt.Fprintf(w, "silence from %.2f s on: %d frames, %v\n", g.From, g.Frames, time.Duration(g.Frames)*frameTime)
 	}
-	_, err := fmt.Fprintln(w)
-	return err
+	fmt.Fprintln(w)
 }

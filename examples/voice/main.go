@@ -12,7 +12,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -36,12 +35,7 @@ var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		err = program.JSON(stdout, r)
-	} else {
-		err = r.print(stdout, c)
-	}
-	return cmp.Or(err, r.check())
+	return program.Conclude(stdout, c.JSON, r, func(w io.Writer) { r.print(w, c) }, r.check())
 })
 
 // The network of the demo: each datagram takes 15 to 25 ms.

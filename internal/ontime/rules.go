@@ -27,10 +27,10 @@ type Rule interface {
 	AtClient(b []byte, n tick.Tick, nowUsec uint64)
 }
 
-// Method is a rule with what its users can turn: more of it is a longer lead.
+// Method is a rule with what its users can turn, the knob: more of it is a longer lead. It is the share of
+// inputs in time, in octaves above all but 1 %; TargetCommandSlack in ticks; jitter_margin in ticks.
 type Method struct {
 	Name    string
-	Knob    string // what is turned
 	Default float64
 	Lo, Hi  float64 // from the least that it can be to more than enough
 	Step    float64 // how finely it can be turned
@@ -39,13 +39,13 @@ type Method struct {
 
 // Methods are what is compared, package tick first.
 var Methods = []Method{
-	{"timesync", "share of inputs in time, octaves above all but 1 %", 0, -5, 5, 1. / 4, func(s *tick.Server, knob float64) Rule {
+	{"timesync", 0, -5, 5, 1. / 4, func(s *tick.Server, knob float64) Rule {
 		return New(s, tick.ClientConfig{LateShare: math.Exp2(-knob) / 100})
 	}},
-	{"Netcode for Entities", "TargetCommandSlack, ticks", 2, 0, 12, 1, func(_ *tick.Server, knob float64) Rule {
+	{"Netcode for Entities", 2, 0, 12, 1, func(_ *tick.Server, knob float64) Rule {
 		return &netcode{client: rivals.NetcodeForEntities{Rate: rate, Slack: knob}}
 	}},
-	{"lightyear", "jitter_margin, ticks", 1, 0, 12, 1. / 16, func(_ *tick.Server, knob float64) Rule {
+	{"lightyear", 1, 0, 12, 1. / 16, func(_ *tick.Server, knob float64) Rule {
 		return &lightyear{client: rivals.Lightyear{Rate: rate, Margin: knob}}
 	}},
 }

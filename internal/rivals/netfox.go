@@ -3,6 +3,7 @@
 package rivals
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -36,15 +37,7 @@ func (n *Netfox) OnExchange(t1, t2, t3, t4 uint64) {
 		n.ring[n.next] = f
 		n.next = (n.next + 1) % size
 	}
-	slices.SortStableFunc(n.ring, func(a, b foxEcho) int {
-		switch {
-		case a.rtt < b.rtt:
-			return -1
-		case a.rtt > b.rtt:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(n.ring, func(a, b foxEcho) int { return cmp.Compare(a.rtt, b.rtt) })
 	var sum, weights, plain float64
 	for _, s := range n.ring {
 		w := math.Log(1 + s.rtt)

@@ -141,8 +141,3 @@ func (o *Original) remote(localUsec uint64, shift uint) uint32 {
 	}
 	return uint32(localUsec>>shift) + o.delta.Load()>>shift
 }
-
-// MinOWD implements sim.Estimator.
-func (o *Original) MinOWD() (time.Duration, bool) {
-	return time.Duration(o.minOWD.Load()) * time.Microsecond, o.synchronized()
-}

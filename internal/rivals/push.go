@@ -42,9 +42,6 @@ func (u *Unreal) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 	return nearest(localUsec+u.offset, nearUsec), u.synced
 }
 
-// MinOWD implements sim.Estimator: nothing is known of it.
-func (u *Unreal) MinOWD() (time.Duration, bool) { return 0, false }
-
 // Unity is the push of Unity's Netcode for GameObjects (NetworkTimeSystem): once a second
 // the server pushes its time, half the transport's round trip is added, and the clock goes
 // there at 1 % of the speed of time, or at once if it is more than 0.2 s off. The buffers
@@ -103,9 +100,4 @@ func (u *Unity) follow(localUsec uint64) {
 func (u *Unity) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 	u.follow(localUsec)
 	return nearest(localUsec+u.target()+uint64(u.clock), nearUsec), u.synced && u.asked
-}
-
-// MinOWD implements sim.Estimator: half the round trip.
-func (u *Unity) MinOWD() (time.Duration, bool) {
-	return time.Duration(u.rtt/2) * time.Microsecond, u.asked
 }

@@ -63,11 +63,6 @@ func (p *pinged) RemoteTime(localUsec, _ uint64) (uint64, bool) {
 	return localUsec + p.offset, p.synced
 }
 
-// MinOWD implements sim.Estimator: half the round trip.
-func (p *pinged) MinOWD() (time.Duration, bool) {
-	return time.Duration(p.rtt/2) * time.Microsecond, p.synced
-}
-
 // due reports whether every has passed since the last exchange that was used, and
 // uses this one if so. Half a ping is allowed for the phase.
 func (p *pinged) due(t1 uint64, every time.Duration) bool {

@@ -26,6 +26,3 @@ func (w *WallClock) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 	}
 	return localUsec + w.offset, true
 }
-
-// MinOWD implements sim.Estimator: nothing is known of it.
-func (w *WallClock) MinOWD() (time.Duration, bool) { return 0, false }

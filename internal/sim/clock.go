@@ -20,11 +20,7 @@ type ClockSpec struct {
 	SinePhase  float64       // its phase at true time 0, radians
 	WanderPPM  float64       // random walk of the rate: standard deviation after one second
 	Events     []ClockEvent  // steps, slews and suspends
-	// Published makes the reading t*(1+rate error at t) instead of the integral of
-	// the rate: the clock of the original author's benchmark, which jumps when its
-	// rate changes.
-	Published bool
-	Coarse    Coarse
+	Coarse     Coarse
 }
 
 // Coarse says that a clock advances in steps. The zero value is a clock that shows each microsecond.
@@ -162,9 +158,6 @@ func (c *Clock) Reading(t time.Duration) float64 {
 
 // undisturbed is Reading without the events.
 func (c *Clock) undisturbed(t time.Duration) float64 {
-	if c.spec.Published {
-		return c.published(t)
-	}
 	sum := usec(t) * c.skew
 	if c.sine != 0 {
 		sum += c.sine * (c.cosine - math.Cos(c.omega*t.Seconds()+c.spec.SinePhase))
@@ -174,18 +167,6 @@ func (c *Clock) undisturbed(t time.Duration) float64 {
 		sum += s.phase + s.rate*within
 	}
 	return sum
-}
-
-func (c *Clock) published(t time.Duration) float64 {
-	ppm := c.spec.SkewPPM
-	if c.sine != 0 {
-		ppm += c.spec.SinePPM * math.Sin(c.omega*t.Seconds()+c.spec.SinePhase)
-	}
-	if c.walk != nil {
-		s, _ := c.segment(t)
-		ppm += s.rate
-	}
-	return usec(t) * (1 + ppm*1e-6)
 }
 
 // segment returns the piece of the random walk that holds t, and the seconds of

@@ -31,7 +31,6 @@ func TestClock(t *testing.T) {
 		{"slewed", ClockSpec{Events: []ClockEvent{{At: 10 * sec, For: 30 * sec, PPM: 500}}}, 90 * sec, 90e6 + 15000},
 		{"asleep", ClockSpec{SkewPPM: 100, Events: []ClockEvent{{At: 10 * sec, For: 37 * sec, PPM: -1e6}}}, 40 * sec, 10e6 + 1000},
 		{"awake", ClockSpec{Events: []ClockEvent{{At: 10 * sec, For: 37 * sec, PPM: -1e6}}}, 50 * sec, 13e6},
-		{"published", ClockSpec{Published: true, SkewPPM: 10, SinePPM: 2, SinePeriod: 4 * sec}, 101 * sec, 101e6 + 101*12},
 	}
 	for _, tt := range tests {
 		got := NewClock(tt.spec, 1).Reading(tt.at)

@@ -18,8 +18,6 @@ type Estimator interface {
 	// RemoteTime returns the remote clock at localUsec, if known; it may be known
 	// only modulo 67.1 s, then the answer nearest to nearUsec counts.
 	RemoteTime(localUsec, nearUsec uint64) (uint64, bool)
-	// MinOWD returns the shortest one-way delay, if known.
-	MinOWD() (time.Duration, bool)
 }
 
 // Exchanger is an Estimator that wants request and response: t1 local sending, t2

@@ -430,11 +430,6 @@ func Silence(windows ...Window) Loss {
 	return func(_ *rand.Rand, t time.Duration) bool { return within(windows, t) }
 }
 
-// SilentEvery loses everything in the last part, lasting, of each period.
-func SilentEvery(period, lasting time.Duration) Loss {
-	return func(_ *rand.Rand, t time.Duration) bool { return period > 0 && t%period >= period-lasting }
-}
-
 // AnyLoss loses what any of the losses loses.
 func AnyLoss(losses ...Loss) Loss {
 	return func(r *rand.Rand, t time.Duration) bool {
@@ -456,14 +451,22 @@ type Sample struct {
 // owd_us (-1 is lost) and direction. It returns the rows of that direction, in the
 // order of the file.
 func ReadTrace(path, direction string) (series []Sample, err error) {
-	err = ReadTable(path, func(n int, line string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	lines := bufio.NewScanner(z)
+	lines.Scan() // names of the columns
+	for lines.Scan() {
 		var at, owd int64
 		var to string
-		if n == 0 {
-			return nil // names of the columns
-		}
-		if _, err := fmt.Sscan(line, &at, &owd, &to); err != nil {
-			return err
+		if _, err := fmt.Sscan(strings.ReplaceAll(lines.Text(), ",", " "), &at, &owd, &to); err != nil {
+			return nil, fmt.Errorf("%s: row %q: %w", path, lines.Text(), err)
 		}
 		s := Sample{time.Duration(at) * time.Microsecond, Lost}
 		if owd >= 0 {
@@ -472,29 +475,8 @@ func ReadTrace(path, direction string) (series []Sample, err error) {
 		if to == direction {
 			series = append(series, s)
 		}
-		return nil
-	})
-	return series, err
-}
-
-// ReadTable calls row with each row of a gzip CSV file, from 0 on, with spaces for commas.
-func ReadTable(path string, row func(n int, line string) error) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
 	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	lines := bufio.NewScanner(z)
-	for n := 0; lines.Scan(); n++ {
-		if err := row(n, strings.ReplaceAll(lines.Text(), ",", " ")); err != nil {
-			return fmt.Errorf("%s: row %d: %w", path, n, err)
-		}
-	}
-	return lines.Err()
+	return series, lines.Err()
 }
 
 // Recorded delays a datagram like the latest of the series that was sent no later.

@@ -95,7 +95,6 @@ func TestLosses(t *testing.T) {
 		{"Bernoulli", Bernoulli(0.2), 0.2, 1.25},
 		{"GilbertElliott", GilbertElliott(0.2, 5), 0.2, 5},
 		{"Silence", Silence(Window{500 * sec, 1000 * sec}), 0.25, 30_000},
-		{"SilentEvery", SilentEvery(100*sec, 30*sec), 0.3, 1800},
 		{"AnyLoss", AnyLoss(Bernoulli(0.1), Bernoulli(0.1)), 0.19, 0},
 	}
 	for _, tt := range tests {

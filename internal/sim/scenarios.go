@@ -254,16 +254,10 @@ func longSilence(r *rand.Rand) Loss {
 // scenario writes the recipe out. All that depends on the seed is drawn from streams
 // with names, so that the two clocks and links of a run agree.
 func (c recipe) scenario() Scenario {
-	or := func(x, otherwise float64) float64 {
-		if x == 0 {
-			return otherwise
-		}
-		return x
-	}
-	duration := time.Duration(or(float64(c.seconds), 300)) * sec
+	duration := time.Duration(cmp.Or(c.seconds, 300)) * sec
 	happens := func(seed uint64) time.Duration { return uniform(stream(seed, "event"), 100*sec, 130*sec) }
 	spec := func(seed uint64, side string, share float64, events ...ClockEvent) ClockSpec {
-		s := quartz(seed, side, share*or(c.ppm, 40))
+		s := quartz(seed, side, share*cmp.Or(c.ppm, 40))
 		if s.Coarse = c.coarse; c.coarse.Step > 0 {
 			s.Coarse.Phase = uniform(stream(seed, "coarse "+side), 0, c.coarse.Step).Truncate(us)
 		}
@@ -274,10 +268,7 @@ func (c recipe) scenario() Scenario {
 		case side == "B" && !c.both:
 			s.Coarse = Coarse{}
 		}
-		s.SinePPM, s.Events = or(c.sinePPM, s.SinePPM), events
-		if c.sine != 0 {
-			s.SinePeriod = c.sine
-		}
+		s.SinePPM, s.SinePeriod, s.Events = cmp.Or(c.sinePPM, s.SinePPM), cmp.Or(c.sine, s.SinePeriod), events
 		if c.wrap {
 			s.OffsetUsec = -uint64(uniform(stream(seed, "wrap "+side), 50*sec, 200*sec) / time.Microsecond)
 		}

@@ -73,7 +73,6 @@ func (c counter) OnDatagram(uint32, uint64) (time.Duration, bool) { *c.n++; retu
 func (c counter) MinDelta(uint64) (uint32, bool)                  { return 0, true }
 func (c counter) OnPeerMinDelta(uint32, uint64)                   {}
 func (c counter) RemoteTime(_, near uint64) (uint64, bool)        { return near, true }
-func (c counter) MinOWD() (time.Duration, bool)                   { return 0, true }
 
 // late is an estimator that knows the truth up to a constant error, so that what Run
 // says about it can be predicted.

@@ -380,7 +380,7 @@ func TestRoutes(t *testing.T) {
 			if x := math.Abs(q.err) - q.bound - 1; x > o.beyond {
 				o.beyond, o.at = x, q.at-settled
 			}
-			least, _ := q.s.MinOWD()
+			least, _ := q.s.Sync.MinimumOneWayDelay()
 			if off := least - d.ends[1-q.side].out.BaseAt(q.at); max(off, -off) > owdAllowance*us {
 				o.owd[q.side] = q.at - settled - c.later
 			}

@@ -86,7 +86,7 @@ func lowRateRoute(seed uint64, changes [2]time.Duration) (wrong time.Duration, o
 		if q.at < at {
 			return
 		}
-		least, _ := q.s.MinOWD()
+		least, _ := q.s.Sync.MinimumOneWayDelay()
 		off := least - d.ends[1-q.side].out.BaseAt(q.at)
 		if changes[1-q.side] != 0 && max(off, -off) > 5*ms {
 			wrong = q.at - at

@@ -5,6 +5,7 @@ package stat
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -24,4 +25,32 @@ func OrNaN(v []float64, q float64) float64 {
 		return math.NaN()
 	}
 	return Quantile(v, q)
+}
+
+// Spread sums up the sizes of many errors, in microseconds. It is written as JSON.
+type Spread struct {
+	Samples int   `json:"samples"`
+	Median  int64 `json:"median_us"`
+	P99     int64 `json:"p99_us"`
+	Max     int64 `json:"max_us"`
+}
+
+// SpreadOf returns the spread of errors, whose signs do not count.
+func SpreadOf(errs []int64) Spread {
+	if len(errs) == 0 {
+		return Spread{}
+	}
+	sizes := make([]int64, len(errs))
+	for i, e := range errs {
+		sizes[i] = max(e, -e)
+	}
+	return Spread{len(sizes), Quantile(sizes, 0.5), Quantile(sizes, 0.99), Quantile(sizes, 1)}
+}
+
+// String returns the median, the 99th percentile and the largest.
+func (s Spread) String() string {
+	if s.Samples == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d/%d", s.Median, s.P99, s.Max)
 }

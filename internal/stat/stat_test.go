@@ -17,3 +17,16 @@ func TestQuantile(t *testing.T) {
 		t.Errorf("of one value: %g", got)
 	}
 }
+
+func TestSpread(t *testing.T) {
+	errs := make([]int64, 0, 101)
+	for i := range int64(101) {
+		errs = append(errs, (i-100)*(i%2*2-1)) // 0 to 100 with changing signs
+	}
+	if got, want := SpreadOf(errs), (Spread{101, 50, 99, 100}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := SpreadOf(nil); got != (Spread{}) {
+		t.Errorf("of nothing: %+v", got)
+	}
+}

@@ -12,9 +12,6 @@ import (
 	"compress/gzip"
 	_ "embed"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strings"
 )
 
 //go:embed scenarios.json.gz
@@ -23,45 +20,30 @@ var scenarios []byte
 //go:embed baseline.json.gz
 var baselines []byte
 
-// Scenarios returns all scenarios. One that the package could not play is an error.
+// Scenarios returns all scenarios.
 func Scenarios() ([]*Scenario, error) {
-	var file struct {
-		Source    any
-		Defaults  any `json:"defaults_when_a_key_is_absent"`
-		Semantics any `json:"model_semantics"`
-		Derived   any `json:"derived_fields"`
-		Scenarios []*Scenario
-	}
-	if err := load(scenarios, &file, true); err != nil {
-		return nil, err
-	}
-	var err error
-	for _, sc := range file.Scenarios {
-		err = errors.Join(err, sc.check())
-	}
+	var file struct{ Scenarios []*Scenario }
+	err := load(scenarios, &file)
 	return file.Scenarios, err
 }
 
 // Baselines returns what another re-creation found for the original, by scenario.
 func Baselines() (map[string]Baseline, error) {
 	var file struct{ Scenarios map[string]Baseline }
-	err := load(baselines, &file, false)
+	err := load(baselines, &file)
 	return file.Scenarios, err
 }
 
-func load(packed []byte, v any, strict bool) error {
+func load(packed []byte, v any) error {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return err
 	}
-	d := json.NewDecoder(z)
-	if strict {
-		d.DisallowUnknownFields()
-	}
-	return d.Decode(v)
+	return json.NewDecoder(z).Decode(v)
 }
 
-// Scenario is a scenario as the file has it. Unknown keys are an error.
+// Scenario is a scenario as the file has it, all but what does not concern methods that piggyback on
+// the data. The file is of one commit and does not change.
 type Scenario struct {
 	ID             string  `json:"id"`
 	Name           string  `json:"name"`
@@ -83,12 +65,6 @@ type Scenario struct {
 	DataRate    float64     `json:"data_rate_hz_each_way"`
 	PollRate    float64     `json:"poll_rate_hz"`
 	ReportEvery float64     `json:"min_delta_report_every_s"`
-
-	// These do not concern methods that piggyback on the data.
-	Budget        float64 `json:"sync_overhead_budget_bytes_per_s_both_directions"`
-	Kind          string  `json:"kind"`
-	Caveat        string  `json:"caveat"`
-	HalfAsymmetry any     `json:"steady_path_half_asymmetry"`
 }
 
 // delay is the delay of one direction, path its state.
@@ -152,9 +128,8 @@ type loss struct {
 
 // reorder says which messages come late, or early.
 type reorder struct {
-	AB         float64 `json:"probability_a_to_b"`
-	BA         float64 `json:"probability_b_to_a"`
-	Effect     string
+	AB         float64  `json:"probability_a_to_b"`
+	BA         float64  `json:"probability_b_to_a"`
 	Multiplier *float64 `json:"delay_multiplier"`
 	Late       float64  `json:"late_us"`
 }
@@ -214,14 +189,12 @@ type clockSpec struct {
 		Period    float64 `json:"period_s"`
 	} `json:"skew_sine"`
 	Walk struct {
-		Sigma       float64 `json:"gaussian_step_sigma_ppm"`
-		Every       float64 `json:"step_every_s"`
-		Independent bool    `json:"independent_per_side"`
+		Sigma float64 `json:"gaussian_step_sigma_ppm"`
+		Every float64 `json:"step_every_s"`
 	} `json:"skew_random_walk"`
 	Freeze struct {
-		From   float64 `json:"from_s"`
-		To     float64 `json:"to_s"`
-		Resume string
+		From float64 `json:"from_s"`
+		To   float64 `json:"to_s"`
 	}
 }
 
@@ -232,50 +205,8 @@ func (c *clockSpec) varies() bool {
 	return c.SkewStep.Delta != 0 || c.Ramp.Rate != 0 || c.Sine.Amplitude != 0 || c.Walk.Sigma != 0
 }
 
-// check refuses what the code below would silently get wrong.
-func (s *Scenario) check() (err error) {
-	bad := func(what string, v any) {
-		err = errors.Join(err, fmt.Errorf("%s: %s %v is not implemented", s.Name, what, v))
-	}
-	for _, d := range []*delay{s.DelayAB, s.DelayBA} {
-		if d == nil {
-			bad("delay", "absent")
-			continue
-		}
-		switch d.Jitter.Kind {
-		case "none", "uniform", "gaussian_signed", "lognormal_minus_1", "pareto", "bimodal":
-		default:
-			bad("jitter", d.Jitter.Kind)
-		}
-	}
-	switch s.Noise.Kind {
-	case "", "uniform", "lognormal_minus_1":
-	default:
-		bad("noise", s.Noise.Kind)
-	}
-	if e := s.Reorder.Effect; e != "" && (s.Reorder.Multiplier == nil) == strings.Contains(e, "HALF") {
-		bad("reorder", e)
-	}
-	for _, c := range []*clockSpec{&s.ClockA, &s.ClockB} {
-		if c.Walk.Sigma != 0 && !c.Walk.Independent {
-			bad("skew_random_walk", "common to both sides")
-		}
-		if r := c.Freeze.Resume; r != "" && !strings.HasPrefix(r, "continues from the frozen value") {
-			bad("freeze", r)
-		}
-	}
-	if r := s.RandomStep; r != nil && r.Side != "B" && r.Side != "A or B, 50/50" {
-		bad("random_clock_step", r.Side)
-	}
-	if s.Kind != "" && !strings.HasPrefix(s.Kind, "teleop") {
-		bad("kind", s.Kind)
-	}
-	return err
-}
-
 // Baseline is what another re-creation of the benchmark found, with other random numbers.
 type Baseline struct {
-	P95     any     `json:"m4_p95_us"`
 	Folded  float64 `json:"m4_p95_us_modulo_67s"`
 	Overlay float64 `json:"m4_p95_us_drift_overlay"`
 	Recover float64 `json:"m4_recovery_s_modulo_67s"`

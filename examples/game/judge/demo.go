@@ -81,15 +81,10 @@ func Play(ctx context.Context, c Config, stdout, stderr io.Writer) error {
 		return err
 	}
 	r := judge(d.lives, d.notes.Status(clock.Now()).Stalls, d.config)
-	if c.JSON {
-		err = program.JSON(stdout, r)
-	} else {
-		r.print(stdout)
-	}
 	if r.Failed != "" {
 		err = errors.New(r.Failed)
 	}
-	return err
+	return program.Conclude(stdout, c.JSON, r, r.print, err)
 }
 
 // shared is an output that several processes write to.

@@ -108,3 +108,12 @@ func JSON(out io.Writer, result any) error {
 	e.SetIndent("", "  ")
 	return e.Encode(result)
 }
+
+// Conclude prints what a program found, as JSON or by print, and returns what is wrong with that.
+func Conclude(out io.Writer, asJSON bool, result any, print func(io.Writer), wrong error) error {
+	if !asJSON {
+		print(out)
+		return wrong
+	}
+	return errors.Join(JSON(out, result), wrong)
+}

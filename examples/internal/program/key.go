@@ -3,7 +3,9 @@
 package program
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"flag"
 	"fmt"
@@ -40,4 +42,11 @@ func Key(text string) (key [32]byte, err error) {
 		return [32]byte{}, fmt.Errorf("-key: must be 64 hex digits, the same on all ends, such as this fresh one: %x", key)
 	}
 	return [32]byte(b), nil
+}
+
+// SubKey returns the key for a part of what all ends share: who knows one for another part cannot tell it.
+func SubKey(key [32]byte, part string) [32]byte {
+	h := hmac.New(sha256.New, key[:])
+	h.Write([]byte(part))
+	return [32]byte(h.Sum(nil))
 }

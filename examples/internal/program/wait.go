@@ -43,3 +43,17 @@ func Sleep(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	}
 }
+
+// Every calls do again and again, the first time after a period, until stop is closed.
+func Every(stop <-chan struct{}, period time.Duration, do func()) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			do()
+		}
+	}
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-package channelbench
+package program
 
 import (
 	"crypto/ecdsa"
@@ -13,17 +13,25 @@ import (
 	"time"
 )
 
+// certLife is how long a certificate is valid. A browser accepts one by its hash only if that is less
+// than 14 days, and its key is of an elliptic curve.
+const certLife = 13 * 24 * time.Hour
+
 // Certificate makes one for a server on this machine, and who trusts it and no other.
 func Certificate() (own tls.Certificate, roots *x509.CertPool, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return own, nil, err
 	}
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62)) // browsers want another one each time
+	if err != nil {
+		return own, nil, err
+	}
+	begins := time.Now().Add(-time.Hour) // nobody's clock need be right
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), // nobody's clock need be right
-		NotAfter:  time.Now().Add(24 * time.Hour),
-		DNSNames:  []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: serial, NotBefore: begins, NotAfter: begins.Add(certLife),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
