@@ -159,6 +159,26 @@ func TestLeadFollowsInputs(t *testing.T) {
 	w.rec.check(t)
 }
 
+// Where the way to the server is longer or shorter than that from it, the shared clock is wrong by half
+// of the difference, which nobody can know. Inputs and states come in time all the same.
+func TestAsymmetric(t *testing.T) {
+	for _, up := range []time.Duration{ms(80), ms(20)} {
+		w := newWay(t, ClientConfig{ServerBuffer: ms(5), ClientBuffer: Hz(60).Duration(1) + ms(20)})
+		w.up, w.down, w.state, w.every = up, ms(100)-up, true, 16_000
+		w.remote.delay, w.remote.to = ms(50), ms(50)
+		w.remote.shift((w.up - w.down) / 2)
+		w.run(10 * time.Second)
+		if w.inTime < 500 || w.states < 500 || w.late+w.lateStates > 0 {
+			t.Errorf("%v to the server: %d of %d inputs and %d of %d states are late", up, w.late, w.late+w.inTime, w.lateStates, w.states)
+		}
+		mine, _ := w.client.SharedTime(w.now)
+		servers, _ := w.server.SharedTime(w.now)
+		if off := mine.Sub(servers); (off - (w.up-w.down)/2).Abs() > ms(1) {
+			t.Errorf("%v to the server: the shared clock is off by %v", up, off)
+		}
+	}
+}
+
 // A server that is not told of inputs, or one of before, lets nothing adapt; nor does a buffer that
 // is set.
 func TestNothingAdapts(t *testing.T) {

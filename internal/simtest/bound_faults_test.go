@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -297,65 +296,3 @@ func TestBoundReturns(t *testing.T) {
 	t.Logf("%d worlds of each kind, then %d, both ends of each", n, len(cases))
 	m.log()
 }
-
-// TestBoundAdvice waits until the bound is tolerable and the last clock step is 5 s ago, a third
-// of what Snapshot.Within asks for, then uses the remote time. The wait must be short
-// and over for good, and the time then right.
-func TestBoundAdvice(t *testing.T) {
-	n := long.Sized(4, 6, 16)
-	worlds := []struct {
-		name      string
-		there     time.Duration
-		back      time.Duration
-		jitter    time.Duration
-		tolerable float64       // us
-		from      time.Duration // the wait counts from here on
-		add       func(d *duel)
-	}{
-		{"loopback", 30 * us, 30 * us, 5 * us, 300, 0, func(*duel) {}},
-		{"unequal ways", 50 * ms, 10 * ms, ms, 40000, 0, func(*duel) {}},
-		{"a loaded line", 30 * ms, 20 * ms, ms, 40000, 0, func(d *duel) {
-			d.until = 120 * sec
-			for side := range d.ends {
-				d.ends[side].out.Delay = sim.Sum(sim.Exp(ms), sim.Bufferbloat(50*ms, 200*ms, 5*sec, 15*sec, 15*sec))
-			}
-		}},
-		{"a step of 300 ms", 50 * ms, 10 * ms, ms, 40000, settled, func(d *duel) {
-			d.until = settled + 40*sec
-			d.step(int(d.seed&1), settled, 300*ms)
-		}},
-	}
-	var f failures
-	var table strings.Builder
-	for _, w := range worlds {
-		waits := eachSeed(n, func(seed uint64) time.Duration {
-			d := boundWorldWith(seed, w.jitter)
-			d.ends[0].out.Base, d.ends[1].out.Base = sim.Fixed(w.there), sim.Fixed(w.back)
-			w.add(d)
-			var wait time.Duration
-			d.onQuery = func(q *query) {
-				switch {
-				case q.stale || q.since < 2*sec: // not everybody has told of the step
-				case !q.ok || q.bound > w.tolerable || sinceClockStep(q) < surelyKnown:
-					if q.at > w.from {
-						wait = q.at - w.from
-					}
-				case math.Abs(q.err) > w.tolerable:
-					f.add("used, but wrong", "%s, seed %d, %c at %.3f s: %.0f us, bound %.0f us", w.name, seed, 'A'+rune(q.side), q.at.Seconds(), q.err, q.bound)
-				}
-			}
-			d.run()
-			if wait > 15*sec {
-				f.add("not of use after 15 s", "%s, seed %d: %.1f s", w.name, seed, wait.Seconds())
-			}
-			return wait
-		})
-		slices.Sort(waits)
-		fmt.Fprintf(&table, "%-20s tolerable %6.0f us, waits for %6.2f s (median), %6.2f s (max)\n", w.name, w.tolerable, waits[n/2].Seconds(), waits[n-1].Seconds())
-	}
-	t.Logf("-seed.first %d, %d worlds each\n%s", *seedFirst, n, table.String())
-	f.report(t)
-}
-
-// sinceClockStep is how long ago the caller believes the last clock step was.
-func sinceClockStep(q *query) time.Duration { return q.s.snapshot().Undisturbed }
