@@ -87,31 +87,6 @@ func TestWindowAtAnyRate(t *testing.T) {
 	}
 }
 
-// AcceptInput tells what is kept from what is late and from what is refused.
-func TestAcceptInput(t *testing.T) {
-	s := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpJump}, Epoch: 3})
-	if ok, late := s.AcceptInput(1, 3, 0, 0); ok || late || s.Stats().Early != 1 {
-		t.Errorf("before Start: %v, %v", ok, late)
-	}
-	s.Start(0)
-	if ok, late := s.AcceptInput(1, 3, 0, 0); !ok || late {
-		t.Errorf("tick 0 before it ran: %v, %v", ok, late)
-	}
-	s.Advance(1_000_000) // runs tick 60 and skips those before
-	for _, tt := range []struct {
-		epoch    uint64
-		n        Tick
-		ok, late bool
-	}{{3, 61, true, false}, {3, 60, false, true}, {3, 59, false, true}, {2, 61, false, false}, {3, 600, false, false}} {
-		if ok, late := s.AcceptInput(1, tt.epoch, tt.n, 1_000_000); ok != tt.ok || late != tt.late {
-			t.Errorf("%+v: %v, %v", tt, ok, late)
-		}
-	}
-	if got := s.Stats(); got.Refused != 1 || got.OldEpoch != 1 {
-		t.Errorf("%+v", got)
-	}
-}
-
 // What makes no sense or does not fit is refused with a message that names it.
 func TestRefused(t *testing.T) {
 	for want, err := range map[string]error{

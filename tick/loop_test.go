@@ -11,66 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"timesync/internal/long"
 )
-
-// 90 days at 60 Hz in random frames of 1 to 100 ms: every tick once and in
-// order, and no drift. Without -long only the first and the last hour have such
-// frames; between them the loop stalls again and again, and what it says it skipped
-// counts as run.
-func TestNinetyDays(t *testing.T) {
-	rng := newRand(t)
-	hour := time.Hour
-	if testing.Short() {
-		hour = 10 * time.Minute
-	}
-	var expected, skipped Tick
-	l := mustServer(ServerConfig{
-		Config: Config{CatchUp: CatchUpRunAll},
-		Handlers: Handlers{
-			Tick: func(s Info) {
-				if s.Tick != expected {
-					t.Fatalf("tick %d, want %d", s.Tick, expected)
-				}
-				expected++
-			},
-			Event: func(e Event) {
-				if e.Kind == EventSynced {
-					return
-				}
-				if e.Kind != EventStalled || e.First != expected {
-					t.Fatalf("%v, want tick %d", e, expected)
-				}
-				skipped += e.Last - e.First + 1
-				expected = e.Last + 1
-			},
-		},
-	})
-	const length = 90 * 24 * time.Hour
-	start := rng.Uint64()
-	now, end := start, start+usec(length)
-	l.Start(now)
-	frames := 0
-	for now != end {
-		frame := 1000 + rng.Uint64N(99_000)
-		if !*long.Flag && now-start > usec(hour) && end-now > usec(hour) {
-			frame += rng.Uint64N(usec(hour))
-		}
-		now += min(frame, end-now)
-		l.Advance(now)
-		frames++
-	}
-	want := Hz(60).Ticks(length)
-	if expected != want+1 { // tick 0 is one of them
-		t.Fatalf("the last tick is %d, want %d", expected-1, want)
-	}
-	got, _ := l.SharedTime(now)
-	if compare(got, Hz(60).At(want, 0)) != 0 || got.Duration() != length {
-		t.Fatalf("after %v the clock shows %v", length, got)
-	}
-	t.Logf("90 days, %d frames, last tick %d, %d run, %d reported as skipped, drift 0", frames, want, expected-skipped, skipped)
-}
 
 // What a stall of 10 s does under each policy.
 func TestCatchUp(t *testing.T) {

@@ -311,28 +311,6 @@ func TestJoinInPause(t *testing.T) {
 	}
 }
 
-// A Welcome in bytes: as it was before Paused was added, and with it.
-func TestWelcomeFlags(t *testing.T) {
-	w := Welcome{Epoch: 7, Rate: Hz(60), OriginUsec: 5, Tick: 9}
-	heard, paused, both := w, w, w
-	heard.Heard, paused.Paused, both.Heard, both.Paused = true, true, true, true
-	for flags, want := range map[byte]Welcome{0: w, 1: heard, 2: paused, 3: both} {
-		b, _ := want.AppendBinary(nil)
-		var got Welcome
-		if err := got.UnmarshalBinary(b); err != nil || got != want || b[33] != flags || len(b) != 34 {
-			t.Errorf("%+v in % x is %+v, %v", want, b, got, err)
-		}
-		b[33] |= 4
-		if err := got.UnmarshalBinary(b); err != ErrMessage {
-			t.Errorf("inputs that do not follow: %v", err)
-		}
-		b[33] ^= 12
-		if err := got.UnmarshalBinary(b); err != ErrMessage {
-			t.Errorf("an unknown flag: %v", err)
-		}
-	}
-}
-
 // Under NeverBack a step sets no clock back, not even one that stands still and will be right when
 // it goes on.
 func TestNeverBackAfterPause(t *testing.T) {

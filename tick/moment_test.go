@@ -11,57 +11,6 @@ import (
 	"time"
 )
 
-// slewing returns a client whose predicted clock is to be slewed from nowUsec on, when
-// nothing has changed for long.
-func slewing(cfg ClientConfig, off time.Duration) (l *Client, nowUsec uint64) {
-	remote := &fakeRemote{delay: ms(50)}
-	l = newClient(cfg, remote, time.Hour)
-	for ; nowUsec < 1_000_000; nowUsec += 10_000 {
-		l.Advance(nowUsec)
-	}
-	remote.shift(off)
-	return l, nowUsec
-}
-
-// A reader that is up to 20 ms ahead of the next Advance or Pause sees no clock go back,
-// whatever they bring, steps apart.
-func TestReaderAhead(t *testing.T) {
-	for _, cfg := range []ClientConfig{{}, {SlewPPM: 1_000_000}, {NeverBack: true}} {
-		for _, off := range []time.Duration{-ms(190), -ms(30), ms(30), ms(190), -time.Second} {
-			if off == -time.Second && !cfg.NeverBack {
-				continue // a step
-			}
-			for name, input := range map[string]func(l *Client, now uint64){
-				"Advance": func(l *Client, now uint64) { l.Advance(now) },
-				"Pause":   func(l *Client, now uint64) { l.Pause(now) },
-				"Pause after Advance": func(l *Client, now uint64) {
-					l.Advance(now - 5000)
-					l.Pause(now)
-				},
-				"Pause and Resume": func(l *Client, now uint64) {
-					l.Advance(now - 5000)
-					l.Pause(now - 3000)
-					l.Resume(now)
-				},
-			} {
-				for ahead := uint64(0); ahead <= 20_000; ahead += 1000 {
-					l, now := slewing(cfg, off)
-					var before [30]Clocks
-					for i := range before { // a reader that comes nearer and nearer
-						before[i], _ = l.Snapshot(now - 10_000 + ahead*uint64(i)/30)
-					}
-					input(l, now)
-					after, _ := l.Snapshot(now + ahead)
-					last := before[29]
-					if compare(after.SharedTime, last.SharedTime) < 0 || compare(after.ServerTime, last.ServerTime) < 0 || compare(after.PredictedTime, last.PredictedTime) < 0 {
-						t.Fatalf("off by %v, %s, a reader %d us ahead: %v after %v", off, name, ahead, after, last)
-					}
-				}
-			}
-		}
-	}
-}
-
 // What a server announces is one moment, also for a reading from before the last Advance.
 func TestAnnouncePast(t *testing.T) {
 	s := mustServer(ServerConfig{})

@@ -192,59 +192,6 @@ func TestNeverBackDelay(t *testing.T) {
 	r.check(t)
 }
 
-// A path of no delay at all: the clocks are the buffers apart.
-func TestZeroRTT(t *testing.T) {
-	remote := &fakeRemote{}
-	l := newClient(ClientConfig{}, remote, 0)
-	for now := uint64(0); now < 1_000_000; now += 10_000 {
-		l.Advance(now)
-		p, _ := l.PredictedTime(now)
-		s, _ := l.ServerTime(now)
-		g, _ := l.SharedTime(now)
-		if p.Sub(s) < Hz(60).Duration(1) || p.Tick() <= s.Tick() || p.Sub(g) != Hz(60).Duration(2) || g.Sub(s) != Hz(60).Duration(1) {
-			t.Fatalf("server %v, shared %v, predicted %v", s, g, p)
-		}
-	}
-	if f := l.Fraction(1_000_000); !(f >= 0 && f <= 1) {
-		t.Errorf("fraction %v", f)
-	}
-}
-
-// Rhythm mode: exactly the local clock, up to the hard threshold.
-func TestHardOnly(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50), ppm: 80}
-	l := newClient(r.client(ClientConfig{HardOnly: true}), remote, time.Hour)
-	l.Advance(0)
-	start := [3]Time{}
-	gets := []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime}
-	for i, get := range gets {
-		start[i], _ = get(0)
-	}
-	now := uint64(0)
-	for ; now < 100_000_000; now += 10_000 {
-		if now%1_000_000 == 0 {
-			remote.offset += 2000 // the server runs 2000 ppm faster: 200 ms after 100 s
-		}
-		l.Advance(now)
-		for i, get := range gets {
-			got, _ := get(now)
-			if d := got.Sub(start[i]); len(r.of(EventStepped)) == 0 && d != time.Duration(now)*time.Microsecond {
-				t.Fatalf("clock %d ran %v in %d us", i, d, now)
-			}
-		}
-	}
-	if n := len(r.of(EventStepped)); n != 0 {
-		t.Fatalf("%d steps below the threshold", n)
-	}
-	remote.offset += 2000
-	l.Advance(now)
-	if e := r.of(EventStepped); len(e) != 1 || e[0].By != ms(202) {
-		t.Errorf("events %v", r.events)
-	}
-	r.check(t)
-}
-
 // Feed-forward: with the skew known, an hour at 100 ppm needs no slewing, and a
 // minute without news costs nothing.
 func TestSkew(t *testing.T) {
@@ -284,26 +231,6 @@ func TestSkew(t *testing.T) {
 		if d := b.Sub(a); d < 999*time.Millisecond || d > 1001*time.Millisecond {
 			t.Errorf("with a skew of %v a second takes %v", ppm, d)
 		}
-	}
-}
-
-// SetBuffers: small changes are slewed, large ones stepped.
-func TestSetBuffers(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	l.Advance(0)
-	l.SetBuffers(ms(50), ms(100))
-	now := advance(l, 0, 20_000_000)
-	p, _ := l.PredictedTime(now)
-	s, _ := l.ServerTime(now)
-	if p.Sub(s) != ms(250) || len(r.of(EventStepped)) != 0 {
-		t.Errorf("predicted is %v ahead of server; %v", p.Sub(s), r.events)
-	}
-	l.SetBuffers(0, ms(1000))
-	l.Advance(now)
-	if e := r.of(EventStepped); len(e) != 1 || e[0].By != ms(900) {
-		t.Errorf("events %v", r.events)
 	}
 }
 

@@ -82,17 +82,18 @@ func randomize(r *rand.Rand, v reflect.Value) {
 // ways that memory breaks, and then many at once, and lets clean traffic flow: nothing wrong is held for ever.
 func TestSelfStabilizing(t *testing.T) {
 	const delay, offset, every = 20_000, 1 << 33, 50_003 // us
-	ends, now := [2]subject{}, uint64(1<<40)
+	ends, now, jitter := [2]subject{}, uint64(1<<40), newRand(*seedFirst, 'j')
 	exchange := func(d time.Duration) {
 		a, b := &ends[0].Sync, &ends[1].Sync
 		for n := range d.Microseconds() / every {
 			reportA, _ := a.MinDeltaTS24(now)
 			reportB, _ := b.MinDeltaTS24(now + offset)
-			a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+offset), now+delay)
-			b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now), now+offset+delay)
+			there, back := now+offset+delay+uint64(1000*jitter.ExpFloat64()), now+delay+uint64(1000*jitter.ExpFloat64())
+			a.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+offset), back)
+			b.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now), there)
 			if n%10 == 0 {
-				a.OnPeerMinDeltaTS24(reportB, now+delay)
-				b.OnPeerMinDeltaTS24(reportA, now+offset+delay)
+				a.OnPeerMinDeltaTS24(reportB, back)
+				b.OnPeerMinDeltaTS24(reportA, there)
 			}
 			now += every
 		}
