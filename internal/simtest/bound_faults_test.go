@@ -4,7 +4,6 @@
 package simtest
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"timesync/internal/long"
 	"timesync/internal/sim"
-	"timesync/internal/stat"
 )
 
 // Tests of the error bound in worlds in which one thing happens: what means nothing
@@ -150,149 +148,4 @@ func TestBoundWidening(t *testing.T) {
 	t.Logf("worst of %d worlds", n)
 	m.log()
 	f.report(t)
-}
-
-// boundBack plays a world in which something happens to a clock between two times. It
-// returns how long after that the bound of each end is, for good, at most twice what
-// it was before. The 200 us on top are for short paths, see boundUse. A bound that the
-// truth is far outside of has not noticed yet.
-func boundBack(d *duel, from, to time.Duration) (back [2]time.Duration) {
-	var before [2]float64
-	d.onQuery = func(q *query) {
-		switch {
-		case q.at < from-2*sec:
-		case q.at < from:
-			before[q.side] = max(before[q.side], q.bound)
-		case q.at >= to && (!q.ok || q.bound > 2*before[q.side]+200 || q.excess() > 1000):
-			back[q.side] = q.at - to
-		}
-	}
-	d.run()
-	return back
-}
-
-// boundCase is a world in which a clock is set.
-type boundCase struct {
-	name  string
-	to    time.Duration // when it is over
-	build func() *duel
-}
-
-// boundBacks plays the cases. It returns the times until the bounds are back, all of
-// both ends in order, and how many ends take longer than 15 s.
-func boundBacks(cases []boundCase) (backs []time.Duration, slow int) {
-	for _, back := range eachSeed(len(cases), func(i uint64) [2]time.Duration {
-		return boundBack(cases[i].build(), settled, cases[i].to)
-	}) {
-		backs = append(backs, back[:]...)
-		for _, b := range back {
-			if b > 15*sec {
-				slow++
-			}
-		}
-	}
-	slices.Sort(backs)
-	return backs, slow
-}
-
-// TestBoundReturns: once both ends have seen that a clock was set, the bound is what
-// it was.
-func TestBoundReturns(t *testing.T) {
-	n := long.Sized(30, 30, 240)
-	const until = settled + 25*sec
-	world := func(i int) *duel {
-		d := faultWorld(uint64(i))
-		d.until = until
-		d.reports = []time.Duration{sec / 2, sec, 2 * sec}[i%3]
-		return d
-	}
-	kinds := []struct {
-		name string
-		make func(i int, r *rand.Rand) boundCase
-	}{
-		{"step", func(i int, r *rand.Rand) boundCase {
-			size := time.Duration(math.Pow(7.2e5, r.Float64()) * 5 * float64(ms)) // 5 ms to 1 h
-			if i&2 != 0 {
-				size = -size
-			}
-			return boundCase{fmt.Sprintf("by %v", size), settled, func() *duel {
-				d := world(i)
-				d.step(i&1, settled, size)
-				return d
-			}}
-		}},
-		{"suspend", func(i int, r *rand.Rand) boundCase {
-			lasting := time.Duration(math.Pow(100, r.Float64()) * 2 * float64(sec)) // 2 to 200 s
-			return boundCase{fmt.Sprintf("for %v", lasting), settled + lasting, func() *duel {
-				d := world(i)
-				d.until += lasting
-				d.suspend(i&1, settled, lasting, false)
-				return d
-			}}
-		}},
-		{"restart", func(i int, r *rand.Rand) boundCase {
-			size := time.Duration(r.Int64N(int64(1000 * time.Hour)))
-			return boundCase{fmt.Sprintf("by %v", size), settled, func() *duel {
-				d := world(i)
-				d.restart(i&1, settled, size, i&2 != 0)
-				return d
-			}}
-		}},
-	}
-	m := musts{t: t}
-	for _, kind := range kinds {
-		r := newRand(*seedFirst+1, 'b')
-		var cases []boundCase
-		for i := range n {
-			c := kind.make(i, r)
-			c.name = fmt.Sprintf("%s of %c %s, seed %d", kind.name, 'A'+rune(i&1), c.name, i)
-			cases = append(cases, c)
-		}
-		backs, slow := boundBacks(cases)
-		at := func(q float64) float64 { return stat.Quantile(backs, q).Seconds() }
-		m.judge("bound back after a "+kind.name+", s, median", at(0.5), 2, 1)
-		m.judge("  the same, p90", at(0.9), 8, 2)
-		m.note("  the same, the slowest", at(1))
-		m.misses("  ends of a hundred that take longer than 15 s", 100*float64(slow)/float64(len(backs)), 0, 1)
-	}
-
-	// Never stuck.
-	sizes, stuck := []time.Duration{5 * ms, 20 * ms, 70 * ms, 300 * ms, sec, 5 * sec, 30 * sec, 100 * sec, time.Hour}, 5.0
-	if !*long.Flag {
-		sizes, stuck = sizes[:2], 10 // the hard ones
-	}
-	var cases []boundCase
-	for _, size := range sizes {
-		for k := range 4 {
-			side, size := k&1, size
-			if k&2 != 0 {
-				size = -size
-			}
-			for _, rate := range []float64{10, 60} {
-				for _, jitter := range []time.Duration{100 * us, 4 * ms} {
-					for _, delay := range []time.Duration{73 * us, ms, 10 * ms, 50 * ms} {
-						name := fmt.Sprintf("%c by %v, %.0f/s, jitter %v, delay %v, seed %d", 'A'+rune(side), size, rate, jitter, delay, len(cases))
-						seed := uint64(len(cases))
-						cases = append(cases, boundCase{name, settled, func() *duel {
-							d := boundWorldWith(seed, jitter)
-							d.until = until
-							for side := range d.ends {
-								d.ends[side].rate = rate
-								d.ends[side].out.Base = sim.Fixed(delay)
-							}
-							d.step(side, settled, size)
-							return d
-						}})
-					}
-				}
-			}
-		}
-	}
-	backs, slow := boundBacks(cases)
-	m.note("the same after steps in all kinds of worlds, median", backs[len(backs)/2].Seconds())
-	m.note("  the same, the slowest", backs[len(backs)-1].Seconds())
-	// All of them have 10 datagrams a second that queue for 4 ms on a path of 1 ms and less.
-	m.misses("  ends of a hundred that take longer than 15 s", 100*float64(slow)/float64(len(backs)), 0, stuck)
-	t.Logf("%d worlds of each kind, then %d, both ends of each", n, len(cases))
-	m.log()
 }
