@@ -164,6 +164,9 @@ func TestExtrapolated(t *testing.T) {
 					extrapolated[i] = minDelta%3 != 1
 				}
 				due[i] = from.reportDue
+				if again := from.AppendHeader(nil, at); reports && again[0]&flagReport != 0 {
+					t.Fatalf("end %d at %d: a second report in the same microsecond", i, at)
+				}
 				to.Open(datagram, at+10_000+uint64(5000*rng.ExpFloat64()))
 			}
 		}
