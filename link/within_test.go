@@ -5,151 +5,88 @@
 package link_test
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
-	"timesync/link"
+	"timesync/internal/sim"
 )
 
-// host is one end whose clock is known: true time plus offset, faster by ppm.
-type host struct {
-	link   *link.Link
-	offset uint64
-	ppm    float64
+// told is what Within said in a wire, and for how long, and for how long it was nil and wrong.
+type told struct {
+	said        map[string]time.Duration // at end A
+	wrong, late time.Duration            // late is when it last was, since after
+	after       time.Duration
 }
 
-func (h *host) clock(trueUsec int64) uint64 {
-	return h.offset + uint64(trueUsec+int64(float64(trueUsec)*h.ppm/1e6))
-}
-
-// path is two hosts with 60 datagrams a second each way and exponential jitter.
-type path struct {
-	hosts  [2]*host
-	rng    *rand.Rand
-	delay  [2]time.Duration // each way; unequal, as ways are
-	jitter time.Duration
-	within time.Duration // tolerable: a fifth more than half the round trip, and 200 us
-	now    int64         // us, true time
-	onWay  []onWay
-	silent bool
-	said   map[string]time.Duration // what Within said, and for how long
-	wrong  time.Duration            // for how long it was nil, and wrong
-	late   time.Duration            // when it last was, after the last event
-	event  int64
-}
-
-type onWay struct {
-	at       int64
-	to       int
-	datagram []byte
-}
-
-const noticed = 2100 * time.Millisecond // a report comes every 2 s
-
-func newPath(seed uint64, delay time.Duration) *path {
-	p := &path{rng: rand.New(rand.NewPCG(seed, 'w')), delay: [2]time.Duration{delay * 11 / 10, delay * 9 / 10}, jitter: delay/20 + 20*time.Microsecond, within: delay*6/5 + 200*time.Microsecond}
-	for i := range p.hosts {
-		p.hosts[i] = &host{link: new(link.Link), offset: p.rng.Uint64(), ppm: 80*p.rng.Float64() - 40}
-	}
-	p.said = map[string]time.Duration{}
-	return p
-}
-
-// run lets time pass, in steps of 1/60 s.
-func (p *path) run(lasting time.Duration) {
-	const frame = 16667
-	for end := p.now + lasting.Microseconds(); p.now < end; p.now += frame {
-		for i := 0; i < len(p.onWay); i++ {
-			if d := p.onWay[i]; d.at <= p.now {
-				h := p.hosts[d.to]
-				h.link.Open(d.datagram, h.clock(d.at))
-				p.onWay = append(p.onWay[:i], p.onWay[i+1:]...)
-				i--
-			}
-		}
-		for i, h := range p.hosts {
-			if !p.silent {
-				delay := p.delay[i] + time.Duration(p.rng.ExpFloat64()*float64(p.jitter))
-				p.onWay = append(p.onWay, onWay{p.now + delay.Microseconds(), 1 - i, h.link.AppendHeader(nil, h.clock(p.now))})
-			}
-		}
-		p.ask(frame * time.Microsecond)
-	}
-}
-
-// ask asks both ends how good their time is, and judges the answer.
-func (p *path) ask(lasting time.Duration) {
-	for i, h := range p.hosts {
-		s, ok := h.link.Snapshot(h.clock(p.now))
-		err := s.Within(p.within)
-		if i == 0 {
+// asks lets t be told what both ends say of a tolerable error.
+func (t *told) asks(w *wire, tolerable time.Duration) {
+	w.asked = func(side int) {
+		s, ok := w.links[side].Snapshot(w.clocks[side].Usec(w.now))
+		off, _ := w.err(side)
+		err := s.Within(tolerable)
+		if side == 0 {
 			what := "nil"
 			if err != nil {
 				what = strings.TrimPrefix(err.Error(), "timesync: ")
 			}
-			p.said[what] += lasting
+			t.said[what] += askEvery
 		}
-		off := time.Duration(int64(s.RemoteUsec-p.hosts[1-i].clock(p.now))) * time.Microsecond
-		if err == nil && (!ok || off.Abs() > p.within) {
-			p.wrong += lasting
-			p.late = time.Duration(p.now-p.event) * time.Microsecond
+		if err == nil && (!ok || off > float64(tolerable.Microseconds())) {
+			t.wrong, t.late = t.wrong+askEvery, w.now-t.after
 		}
 	}
-}
-
-// happens begins to count anew. It returns for how long Within was nil during the event, and for
-// how long it was so and wrong.
-func (p *path) happens(event func()) (answered, wrong time.Duration) {
-	p.wrong, p.said = 0, map[string]time.Duration{}
-	event()
-	answered, wrong = p.said["nil"], p.wrong
-	p.event, p.late, p.wrong, p.said["nil"] = p.now, 0, 0, 0
-	return answered, wrong
 }
 
 func TestWithin(t *testing.T) {
-	const seeds = 20
+	const seeds, start, event, after = 10, 16 * time.Second, 36 * time.Second, 30 * time.Second
+	const noticed = 2100 * time.Millisecond // a report comes every 2 s
 	events := []struct {
-		name   string
-		what   func(p *path)
-		wrong  time.Duration // so long after the event at most it was nil and wrong
-		reason string        // which is to be said, if any
+		name     string
+		silent   time.Duration // from the event on nothing arrives for so long
+		side     int           // whose clock is set then
+		step     time.Duration
+		restarts bool          // and the end starts anew
+		wrong    time.Duration // so long after that at most it was nil and wrong
+		reason   string        // which is to be said, if any
 	}{
-		{"silence of 5 min", func(p *path) { p.silence(5 * time.Minute) }, 0, "no report from the peer for 15 s"},
-		{"step of 200 ms", func(p *path) { p.hosts[1].offset += 200_000 }, noticed, "a clock was set less than 15 s ago"},
-		{"step of -10 s", func(p *path) { p.hosts[0].offset -= 10_000_000 }, noticed, "a clock was set less than 15 s ago"},
-		{"peer suspended for 5 min", func(p *path) { p.silence(5 * time.Minute); p.hosts[1].offset -= 300_000_000 }, time.Second, "a clock was set less than 15 s ago"},
-		{"own machine suspended for 5 min", func(p *path) { p.silence(5 * time.Minute); p.hosts[0].offset -= 300_000_000 }, time.Second, "a clock was set less than 15 s ago"},
-		{"peer restarted", func(p *path) { p.hosts[1] = &host{link: new(link.Link), offset: p.rng.Uint64(), ppm: 30} }, time.Second, "the remote clock is not known yet"},
+		{"silence of 2 min", 2 * time.Minute, 0, 0, false, 0, "no report from the peer for 15 s"},
+		{"step of 200 ms", 0, 1, 200 * time.Millisecond, false, noticed, "a clock was set less than 15 s ago"},
+		{"step of -10 s", 0, 0, -10 * time.Second, false, noticed, "a clock was set less than 15 s ago"},
+		{"peer suspended for 2 min", 2 * time.Minute, 1, -2 * time.Minute, false, time.Second, "a clock was set less than 15 s ago"},
+		{"own machine suspended for 2 min", 2 * time.Minute, 0, -2 * time.Minute, false, time.Second, "a clock was set less than 15 s ago"},
+		{"peer restarted", 0, 1, 7 * time.Hour, true, time.Second, "nil"}, // unknown for some datagrams
 	}
 	for _, delay := range []time.Duration{20 * time.Microsecond, 50 * time.Millisecond} {
 		for _, e := range events {
-			var latest time.Duration
 			for seed := range uint64(seeds) {
-				p := newPath(seed, delay)
-				p.run(16 * time.Second)
-				if p.wrong > 0 || p.said["nil"] < 14*time.Second || p.said["the remote clock is not known yet"] > time.Second {
-					t.Errorf("seed %d, %v each way: the start: wrong for %v: %v", seed, delay, p.wrong, p.said)
+				over := event + e.silent
+				w := newWire(seed, [2]float64{60, 60}, delay/20+20*time.Microsecond, e.side, over, e.step)
+				for side := range w.out { // unequal, as ways are
+					w.out[side].Base = sim.Fixed(delay * time.Duration(11-2*side) / 10)
+					w.out[side].Loss = sim.Silence(sim.Window{From: event, To: over})
 				}
-				p.run(20 * time.Second)
-				if answered, wrong := p.happens(func() { e.what(p) }); answered > 16*time.Second || wrong > 0 {
-					t.Errorf("seed %d, %v each way, during %s: answered for %v, wrong for %v", seed, delay, e.name, answered, wrong)
+				var said told
+				until := func(at time.Duration) *told {
+					said = told{said: map[string]time.Duration{}, after: w.now}
+					said.asks(w, delay*6/5+200*time.Microsecond)
+					w.run(at)
+					return &said
 				}
-				p.run(30 * time.Second)
-				if latest = max(latest, p.late); p.late > e.wrong || p.said[e.reason] == 0 || p.said["nil"] == 0 {
-					t.Errorf("seed %d, %v each way, %s: wrong for %v, last %v after it: %v", seed, delay, e.name, p.wrong, p.late, p.said)
+				if x := until(start); x.wrong > 0 || x.said["nil"] < 14*time.Second || x.said["the remote clock is not known yet"] > time.Second {
+					t.Errorf("seed %d, %v each way: the start: %+v", seed, delay, x)
+				}
+				w.run(event)
+				if x := until(over); x.said["nil"] > 16*time.Second || x.wrong > 0 {
+					t.Errorf("seed %d, %v each way, during %s: %+v", seed, delay, e.name, x)
+				}
+				if e.restarts {
+					w.links[e.side].Reset()
+				}
+				if x := until(over + after); x.late > e.wrong || x.said[e.reason] == 0 || x.said["nil"] == 0 {
+					t.Errorf("seed %d, %v each way, %s: %+v", seed, delay, e.name, x)
 				}
 			}
-			t.Logf("%v each way, %s: wrong until %v after it", delay, e.name, latest)
 		}
 	}
-}
-
-// silence lets nothing be sent, while both ask.
-func (p *path) silence(lasting time.Duration) {
-	p.silent = true
-	p.run(lasting)
-	p.silent = false
 }

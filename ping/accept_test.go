@@ -62,42 +62,6 @@ func TestJitterFilter(t *testing.T) {
 	}
 }
 
-// TestAsymmetry: 80 ms there and 20 ms back: the error is about 30 ms, and the bound
-// admits it. The random worlds are in TestBoundHolds.
-func TestAsymmetry(t *testing.T) {
-	w := newWorld(new(Clock))
-	w.up, w.down = constant(80*usMs), constant(20*usMs)
-	w.keepPinging(nil)
-	w.watch(t)
-	w.run(10 * time.Second)
-	e, s := w.errorUsec(t), w.snapshot(t)
-	t.Logf("error %d us, bound %v", e, s.ErrorBound)
-	if e < 29*usMs || e > 31*usMs {
-		t.Errorf("error %d us, want 30 ms: the asymmetry cannot be seen", e)
-	}
-	if s.ErrorBound < 50*time.Millisecond || s.ErrorBound > 51*time.Millisecond {
-		t.Errorf("bound %v, want half the round trip of 100 ms", s.ErrorBound)
-	}
-}
-
-// TestServerHold: the server holds requests for 40 ms: the round trip is reported without.
-func TestServerHold(t *testing.T) {
-	w := newWorld(new(Clock))
-	w.hold, w.ppb = 40*usMs, 100_000
-	w.keepPinging(nil)
-	w.watch(t)
-	w.run(time.Minute) // until the skew is known
-	snapshot := w.snapshot(t)
-	owd, _ := w.c.MinimumOneWayDelay()
-	t.Logf("one way %v", owd)
-	if d := owd - 30*time.Millisecond; d.Abs() > 50*time.Microsecond || owd != snapshot.MinimumOneWayDelay {
-		t.Errorf("one way %v and %v, want 30 ms", owd, snapshot.MinimumOneWayDelay)
-	}
-	if e := w.errorUsec(t); magnitude(e) > 10 {
-		t.Errorf("error %d us", e)
-	}
-}
-
 // TestSkewAndBlackout: +-100 ppm, no jitter, pings every 5 s: after 2 min the error is at most
 // 1 ms, also after 60 s without pings, and the skew within 5 ppm.
 func TestSkewAndBlackout(t *testing.T) {
@@ -351,41 +315,15 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// TestStartStop: start and stop ten times, also within a ping interval: one stream of
-// pings, and nothing left of what was before.
-func TestStartStop(t *testing.T) {
+// TestResetIsNew: a used clock after Reset and a new one, given the same packets, agree
+// in all but the number of steps. What was asked before Reset is forgotten, be the session the same.
+func TestResetIsNew(t *testing.T) {
 	c := new(Clock)
-	w := newWorld(c)
-	w.ppb = 300_000
-	w.keepPinging(nil)
-	for i := range 10 {
-		w.run(time.Duration(i*53) * time.Millisecond)
-		c.Reset(uint32(i))
-	}
-	if _, ok := c.RemoteTime(w.local()); ok {
-		t.Error("synchronized right after Reset")
-	}
-	// The session may even be the same: what was asked before Reset is forgotten.
-	c.Reset(5)
-	request := c.AppendRequest(nil, w.local())
-	c.Reset(5)
-	reply, _ := AppendReply(nil, request, 5, 1, 1)
-	if v := c.HandleReply(reply, w.local()+1); v != UnknownRequest {
+	reply, _ := AppendReply(nil, c.AppendRequest(nil, 0), 0, 1, 1)
+	c.Reset(0)
+	if v := c.HandleReply(reply, 1); v != UnknownRequest {
 		t.Errorf("a reply across Reset: %v", v)
 	}
-	w.up = exponential(random(t), 10*usMs, 10*usMs)
-	w.run(time.Minute)
-	pings := 0
-	w.up = func() int64 { pings++; return 30 * usMs }
-	w.run(10 * time.Second)
-	if pings != 40 {
-		t.Errorf("%d pings in 10 s, want 40", pings)
-	}
-}
-
-// TestResetIsNew: a used clock after Reset and a new one, given the same packets, agree
-// in all but the number of steps.
-func TestResetIsNew(t *testing.T) {
 	used, fresh := newWorld(new(Clock)), newWorld(new(Clock))
 	used.ppb = 300_000
 	used.up = exponential(random(t), 10*usMs, 10*usMs)

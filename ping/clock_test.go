@@ -71,27 +71,6 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// TestSigns: remote minus local, so a fast local clock is a negative skew.
-func TestSigns(t *testing.T) {
-	c := new(Clock)
-	w := newWorld(c)
-	w.offset, w.ppb = 5_000_000, -50_000
-	w.keepPinging(nil)
-	if _, ok := c.Skew(); ok {
-		t.Error("skew known before the first exchange")
-	}
-	w.run(time.Second)
-	if _, ok := c.Skew(); ok {
-		t.Error("skew known after a second")
-	}
-	w.run(time.Minute)
-	ppm, ok := c.Skew()
-	s := w.snapshot(t)
-	if !ok || ppm > -49 || ppm < -51 || s.Skew != ppm || s.OffsetUsec/1000 != 4996 {
-		t.Errorf("skew %.1f ppm, %v, offset %d us, want -50 and 4997 ms", ppm, ok, s.OffsetUsec)
-	}
-}
-
 // TestSchedule: 8 fast requests, then one per interval, and fast again after a
 // step.
 func TestSchedule(t *testing.T) {
@@ -212,18 +191,6 @@ func TestReceiveTimeGoesBack(t *testing.T) {
 	later, _ := c.RemoteTime(now + 5_000_000)
 	if after != before || later == before+5_000_000 {
 		t.Errorf("the present changed by %d us, five seconds later by %d us", after-before, later-before-5_000_000)
-	}
-}
-
-// TestJitter: the mean round trip less the shortest, of 8.
-func TestJitter(t *testing.T) {
-	w := newWorld(new(Clock))
-	n := int64(0)
-	w.up = func() int64 { n++; return 30*usMs + n%2*20*usMs }
-	w.keepPinging(nil)
-	w.run(10 * time.Second)
-	if s := w.snapshot(t); s.Jitter != 5*time.Millisecond || s.MinimumOneWayDelay != 30*time.Millisecond {
-		t.Errorf("jitter %v, delay %v", s.Jitter, s.MinimumOneWayDelay)
 	}
 }
 
@@ -555,28 +522,6 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		w.c.HandleReply([]byte{1}, w.local())
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-func BenchmarkRemoteTime(b *testing.B) {
-	w := newWorld(new(Clock))
-	w.keepPinging(nil)
-	w.run(time.Second)
-	now := w.local()
-	for b.Loop() {
-		w.c.RemoteTime(now)
-	}
-}
-
-func BenchmarkHandleReply(b *testing.B) {
-	w := newWorld(new(Clock))
-	w.keepPinging(nil)
-	w.run(time.Minute)
-	for b.Loop() {
-		request := w.c.AppendRequest(nil, w.local())
-		reply, _ := AppendReply(nil, request, 0, w.remote(), w.remote())
-		w.t += 10 * usMs
-		w.c.HandleReply(reply, w.local())
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 var (
 	seedFlag = flag.Uint64("seed", 1, "seed of the random worlds")
 	worlds   = long.Count("worlds", "random worlds for the error bound, a quarter of it for steps", 1000, 1000, 10_000)
-	compared = flag.Int("compareworlds", 1, "number of worlds per scenario of the comparison; 12 for the figures in print")
 )
 
 // random returns a generator and prints its seed.

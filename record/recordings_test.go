@@ -145,36 +145,6 @@ func TestBrowserRecording(t *testing.T) {
 	}
 }
 
-// TestRecordedAnswers says how what this version answers differs from what the recording
-// version did. It cannot fail for that: estimators become better.
-func TestRecordedAnswers(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join(recordings, "*.tsr"))
-	if err != nil || len(names) < 2*len(sessions)+1 {
-		t.Fatalf("%d recordings, %v", len(names), err)
-	}
-	for _, name := range names {
-		asked, same, most := 0, 0, 0.0
-		for m, err := range Replay(openRecording(t, filepath.Base(name))) {
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if m.Kind != Answered {
-				continue
-			}
-			asked++
-			now := Ask(m.Ends[0], m.LocalUsec)
-			if now == m.Answer {
-				same++
-			}
-			most = max(most, math.Abs(float64(ring(uint64(now.Snapshot.OffsetUsec-m.Answer.Snapshot.OffsetUsec)))))
-		}
-		t.Logf("%s: %d of %d answers are those of the version that recorded; offsets differ by up to %.0f us", filepath.Base(name), same, asked, most)
-		if asked < 25 {
-			t.Errorf("%s: %d answers", name, asked)
-		}
-	}
-}
-
 // formats are the SHA-256 of two recordings in words. A program in another language, written
 // from docs/RECORDING.md, says the same: version 1 of the format is what it was.
 var formats = map[string]string{

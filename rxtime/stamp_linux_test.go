@@ -9,7 +9,6 @@ import (
 	"net"
 	"syscall"
 	"testing"
-	"time"
 
 	"timesync/clock"
 )
@@ -89,32 +88,3 @@ func kernelMessage(tb testing.TB) []byte {
 
 // TestLibrary: the layout is the one that package syscall knows.
 func TestLibrary(t *testing.T) { kernelMessage(t) }
-
-func BenchmarkParse(b *testing.B) {
-	control := kernelMessage(b)
-	for name, parse := range map[string]func([]byte) (int64, bool){"rxtime": kernelStamp, "syscall": library} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				parse(control)
-			}
-		})
-	}
-}
-
-// BenchmarkReadFrom is a write and a read on loopback; the baseline reads the clock
-// after a plain read.
-func BenchmarkReadFrom(b *testing.B) {
-	udp, at, both := conns(b)
-	udp.SetReadDeadline(time.Time{})
-	buf := make([]byte, 100)
-	for name, c := range both {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				udp.WriteToUDPAddrPort(buf, at)
-				c.ReadFrom(buf)
-			}
-		})
-	}
-}

@@ -14,6 +14,5 @@ if ! command -v node >/dev/null; then
 	echo "NOT TESTED as WebAssembly: there is no Node"
 	exit 0
 fi
-# TestEndToEnd and TestLoad are about the machine's UDP, which no browser has. .ci/run says what else
-# is too slow.
-go test -short -skip "^Test(EndToEnd|Load)\$|${slow:-^\$}" -exec="$(go env GOROOT)/lib/wasm/go_js_wasm_exec" "${packages[@]}"
+# .ci/run says what is too slow.
+go test -short -skip "${slow:-^\$}" -exec="$(go env GOROOT)/lib/wasm/go_js_wasm_exec" "${packages[@]}"

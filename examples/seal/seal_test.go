@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"go/parser"
-	"go/token"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -16,7 +14,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -105,32 +102,6 @@ func refused(t *testing.T, e *End, datagram []byte, now uint64, what string, wan
 		}
 	}
 	t.Fatalf("%s: got %v, want %v", what, err, want)
-}
-
-// TestOneFile: seal.go can be copied: it needs nothing but the standard library and timesync, and
-// no other file.
-func TestOneFile(t *testing.T) {
-	src, err := os.ReadFile("seal.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := parser.ParseFile(token.NewFileSet(), "seal.go", src, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := " append bool byte error false int int64 len max min nil true uint16 uint32 uint64 "
-	for _, spec := range file.Imports {
-		path, _ := strconv.Unquote(spec.Path.Value)
-		if strings.Contains(path, ".") && !strings.HasSuffix(path, "timesync/link") || strings.Contains(path, "/examples/") {
-			t.Errorf("seal.go imports %s", path)
-		}
-		known += path[strings.LastIndex(path, "/")+1:] + " "
-	}
-	for _, id := range file.Unresolved {
-		if !strings.Contains(known, " "+id.Name+" ") {
-			t.Errorf("seal.go uses %s of another file", id.Name)
-		}
-	}
 }
 
 func TestOpen(t *testing.T) {

@@ -1,5 +1,4 @@
-// These benchmarks measure what a datagram costs a server of many peers, beside the caches,
-// and what readers and a writer cost each other.
+// This benchmark measures what a datagram costs a server of many peers, beside the caches.
 package bench
 
 import (
@@ -7,7 +6,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,70 +84,6 @@ func BenchmarkPeers(b *testing.B) {
 			b.ReportMetric(float64(after.HeapAlloc-between.HeapAlloc)/float64(peers), "base-B/peer")
 			runtime.KeepAlive(ours)
 			runtime.KeepAlive(base)
-		})
-	}
-}
-
-// BenchmarkReaders: 8 goroutines read the remote time while one hands in datagrams,
-// and a report after each 120.
-func BenchmarkReaders(b *testing.B) {
-	var ours timesync.TimeSynchronizer
-	var base rivals.Original
-	s := &newStreams(1)[0]
-	s.run(b, &ours, &base, 100*time.Second)
-	for _, side := range []struct {
-		name     string
-		read     func(now uint64) uint64
-		datagram func(d datagram)
-		report   func(d datagram)
-	}{
-		{"ours", func(now uint64) uint64 {
-			ts, _ := ours.ToRemoteTime23(now)
-			return uint64(ts)
-		}, func(d datagram) {
-			ours.OnAuthenticatedDatagramTimestamp(d.ts24, d.recv)
-		}, func(d datagram) {
-			ours.OnPeerMinDeltaTS24(d.ts24, d.recv)
-		}},
-		{"baseline", func(now uint64) uint64 {
-			return uint64(base.Remote23(now))
-		}, func(d datagram) {
-			base.Datagram(uint32(d.ts24), d.recv)
-		}, func(d datagram) {
-			base.OnPeerMinDelta(uint32(d.ts24), 0)
-		}},
-	} {
-		b.Run(side.name, func(b *testing.B) {
-			var done atomic.Bool
-			reads := make(chan uint64)
-			now := s.Now
-			for range 8 {
-				go func() {
-					n, sum := uint64(0), uint64(0)
-					for !done.Load() {
-						for i := range uint64(256) {
-							sum += side.read(now + i<<8)
-						}
-						n += 256
-					}
-					atomic.AddUint64(&sink, sum)
-					reads <- n
-				}()
-			}
-			start := time.Now()
-			for b.Loop() {
-				side.datagram(s.next())
-				if s.N%120 == 5 {
-					side.report(datagram{s.report(), s.Now + Delay})
-				}
-			}
-			took := time.Since(start)
-			done.Store(true)
-			all := uint64(0)
-			for range 8 {
-				all += <-reads
-			}
-			b.ReportMetric(float64(took)*float64(runtime.GOMAXPROCS(0))/float64(max(all, 1)), "ns/read")
 		})
 	}
 }

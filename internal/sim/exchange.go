@@ -70,8 +70,6 @@ type Scenario struct {
 	// ReportEvery is the time between reports at an age of the session. nil is
 	// TimeSync's advice: 0.5 s in the first 20 s, then 2 s.
 	ReportEvery func(age time.Duration) time.Duration
-	// ReportDeaf says that ends report before they have heard anything, if they can.
-	ReportDeaf bool
 	// Off is when one of the computers sleeps: nothing is sent, received or asked.
 	Off func(seed uint64) []Window
 }
@@ -276,7 +274,7 @@ func (x *exchange) send(at time.Duration, side Side) {
 	e := &x.ends[side]
 	local := e.clock.Usec(at)
 	p := packet{kind: arrive, side: 1 - side, ts24: Stamp(local), sent: at}
-	if (e.heard || x.sc.ReportDeaf) && at >= e.reportAt {
+	if e.heard && at >= e.reportAt {
 		e.reportAt = at + x.sc.ReportEvery(at)
 		p.reports = make([]report, len(e.estimators))
 		for i, est := range e.estimators {

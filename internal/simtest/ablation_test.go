@@ -124,52 +124,6 @@ func (r rule) without(source string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// TestRules takes rules out of a text.
-func TestRules(t *testing.T) {
-	const source = `package p
-
-func f(a, b int) int {
-	if a > b || a < 0 { // rule: one
-		a = b
-	} else if c := a + b; c > 1 { // rule: two
-		a = c
-	}
-	switch {
-	case a > 1, b > 1:
-		a++ // rule: three
-	case a > 2: // rule: four
-		a--
-	}
-	// rule: five; without: b = 0
-	b = min(a, b)
-	return a + b // rule: six; without: return a
-}
-`
-	for _, c := range []struct {
-		rule
-		old, new string
-	}{
-		{rule{name: "one"}, "if a > b || a < 0 { // rule: one", "if false && (a > b || a < 0) {"},
-		{rule{name: "two"}, "} else if c := a + b; c > 1 { // rule: two", "} else if c := a + b; false && (c > 1) {"},
-		{rule{name: "three"}, "\t\ta++ // rule: three", ""},
-		{rule{name: "four"}, "case a > 2: // rule: four", "case false && (a > 2):"},
-		{rule{"five", `min\((\w), b\)`, `$1`}, "min(a, b)", "a"},
-		{rule{"six", ` \+ b`, ``}, "return a + b // rule: six; without: return a", "return a"},
-	} {
-		if got, err := c.without(source); err != nil || got != strings.Replace(source, c.old, c.new, 1) {
-			t.Errorf("without %q: %v\n%s", c.name, err, got)
-		}
-	}
-	for _, r := range []rule{{name: "seven"}, {"six", `c`, ``}, {"five", `b`, ``}} {
-		if _, err := r.without(source); err == nil {
-			t.Errorf("%q without %q: no error", r.name, r.from)
-		}
-	}
-	if _, err := (rule{name: "one"}).without(source + source); err == nil {
-		t.Error("two lines with one mark: no error")
-	}
-}
-
 // compiler checks that a package still compiles when one of its files is another.
 type compiler struct {
 	fset     *token.FileSet

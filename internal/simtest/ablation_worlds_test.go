@@ -284,22 +284,10 @@ func besideWorlds(*testing.T) map[string]float64 {
 	}
 	scenarios := slices.DeleteFunc(sim.Scenarios(), isBurst)
 	for i, e := range eachSeed(len(scenarios), func(i uint64) [2]errors {
-		_, ours, theirs, _ := beside(scenarios[i], 1)
+		_, ours, theirs, _, _ := beside(scenarios[i], 1)
 		return [2]errors{ours, theirs}
 	}) {
 		add(scenarios[i].Name, e[0], e[1])
-	}
-	for _, kind := range []string{"calm", "queue", "step", "deaf"} {
-		for _, cadence := range []time.Duration{100 * ms, 160 * ms, 500 * ms, sec, 2 * sec} {
-			var ours, theirs errors
-			for _, run := range eachSeed(ablationSeeds, func(seed uint64) *interopRun {
-				return newInteropWorld(kind, cadence, *seedFirst+seed+1).play()
-			}) {
-				ours = append(append(ours, run.errors[1][0]...), run.errors[2][1]...)
-				theirs = append(append(theirs, run.errors[1][1]...), run.errors[2][0]...)
-			}
-			add(fmt.Sprint(kind, " ", cadence), ours, theirs)
-		}
 	}
 	return f
 }

@@ -31,10 +31,19 @@ func scorePairs() []sim.Pair {
 func alone() []sim.Pair { return []sim.Pair{{A: &subject{}, B: &subject{}}} }
 
 // TestInterop lets our end talk to an end that runs the original's algorithm, and
-// compares both with what two originals reach at the same ends.
+// compares both with what two originals reach at the same ends, also at other cadences of reports. While
+// no clock is set and no path changes, the truth is inside of our bound.
 func TestInterop(t *testing.T) {
 	worlds := long.Sized(1, 4, 4)
-	scenarios := chosen(sim.Scenarios())
+	scenarios := sim.Scenarios()
+	for _, cadence := range []time.Duration{100 * ms, 160 * ms, 2 * sec} {
+		for _, name := range []string{"smalljitter", "standingqueue", "clockstep"} {
+			sc := sim.ScenarioNamed(name)
+			sc.Name, sc.ReportEvery = fmt.Sprint(name, " ", cadence), func(time.Duration) time.Duration { return cadence }
+			scenarios = append(scenarios, sc)
+		}
+	}
+	scenarios = chosen(scenarios)
 	lines := make([]string, len(scenarios))
 	var f failures
 	eachOf(len(scenarios), func(i int) {
@@ -42,7 +51,10 @@ func TestInterop(t *testing.T) {
 		if testing.Short() && sc.Tag&sim.Jumped == 0 {
 			sc.Duration = min(sc.Duration, 120*sec)
 		}
-		both, ours, theirs, missed := beside(sc, worlds)
+		both, ours, theirs, missed, beyond := beside(sc, worlds)
+		if beyond > 0 && sc.Tag&sim.Jumped == 0 {
+			f.add("beyond the bound beside an original", "%s: %d answers", sc.Name, beyond)
+		}
 		line := fmt.Sprintf("%-22s", sc.Name)
 		for _, q := range []float64{0.5, 0.99} {
 			was, our, their := both.quantile(q), ours.quantile(q), theirs.quantile(q)
@@ -69,9 +81,9 @@ func TestInterop(t *testing.T) {
 }
 
 // beside plays worlds in which our end talks to an original and returns the errors of two
-// originals at the same ends, of our end and of the original beside it, in order, and how
-// often each did not answer.
-func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]int) {
+// originals at the same ends, of our end and of the original beside it, in order, how
+// often each did not answer, and how often our end was beyond its bound.
+func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]int, beyond int) {
 	for seed := range uint64(worlds) {
 		pairs := []sim.Pair{
 			{Name: "originals", A: &rivals.Original{}, B: &rivals.Original{}},
@@ -81,6 +93,11 @@ func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]i
 		sim.Run(sc, *seedFirst+seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
 			if o.At < sc.Warmup {
 				return
+			}
+			if s, is := [2]sim.Estimator{pairs[o.Pair].A, pairs[o.Pair].B}[o.Side].(*subject); is && o.OK {
+				if bound, _ := s.Sync.ErrorBound(o.LocalUsec); math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1 {
+					beyond++
+				}
 			}
 			at := &both
 			which := 0
@@ -99,7 +116,7 @@ func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]i
 	for _, e := range []errors{both, ours, theirs} {
 		slices.Sort(e)
 	}
-	return both, ours, theirs, missed
+	return both, ours, theirs, missed, beyond
 }
 
 // startupWorlds are scenarios for the first seconds: the usual ones, and some in which
@@ -292,69 +309,6 @@ func tracePaths(t *testing.T, folder string) []string {
 	})
 }
 
-// TestTraces replays recorded series. They are not part of the project; the flag
-// -traces names their folder.
-func TestTraces(t *testing.T) {
-	paths := tracePaths(t, *traces)
-	if len(paths) == 0 {
-		t.Skipf("no recorded series: -traces FOLDER, it is %q", *traces)
-	}
-	seeds := 4 // for the clocks; the delays are always the same
-	lines := make([]string, len(paths))
-	ratios := make([][4]float64, len(paths))
-	var f failures
-	eachOf(len(paths), func(i int) {
-		name := strings.TrimSuffix(filepath.Base(paths[i]), ".csv.gz")
-		sc, err := sim.Replay(name, paths[i])
-		if err != nil {
-			f.add("traces", "%v", err)
-			return
-		}
-		r := measure(sc, scorePairs, seeds)
-		orig, ours := &r[0], &r[1]
-		p, q := ours.poll.quantile(0.99), orig.poll.quantile(0.99)
-		o, u := ours.owd.quantile(0.99), orig.owd.quantile(0.99)
-		ratios[i] = [4]float64{p, q, o, u}
-		lines[i] = fmt.Sprintf("%-44s %6.0f/%-6.0f %8.0f/%-8.0f %6.3f  %8.0f/%-8.0f", name, ours.poll.quantile(0.5), orig.poll.quantile(0.5), p, q, p/q, o, u)
-		if o > 1.1*u+25 {
-			f.add("traces: p99 error of one-way delays", "%s: %.0f us, the original's %.0f us", name, o, u)
-		}
-		if ours.missed > orig.missed {
-			f.add("traces: no answer", "%s: %d, the original %d", name, ours.missed, orig.missed)
-		}
-	})
-	var mean geometricMean
-	for _, r := range ratios {
-		mean.add(r[0], r[1])
-	}
-	t.Logf("-seed.first %d, ours/the original's in us: median, p99 and their ratio, p99 of one-way delays\n%s", *seedFirst, strings.Join(lines, "\n"))
-	m := musts{t: t}
-	m.judge("traces: geometric mean of p99 over the original's", mean.value(), 0.115, 0.09)
-	m.log()
-	f.report(t)
-}
-
-// TestKernelQueue replays the project's own recording of a real queue: a bottleneck of 10 Mbit/s with
-// 300 ms of buffer in Linux, which TCP fills one way, the other way, and both ways.
-// What queues there moves in steps of 1.2 ms, the time of a full packet. A method may
-// take that for the path's own jitter and then the queue for the path, more so with one
-// skew of the clocks than with another.
-func TestKernelQueue(t *testing.T) {
-	sc, err := sim.Replay("kernel-tcp-10m-60pps", filepath.Join("../sim/testdata", "kernel-tcp-10m-60pps.csv.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const seeds = 6 // for the clocks
-	m := musts{t: t}
-	for _, ppm := range []float64{-60, -40, 40, 60} {
-		r := measure(sc.Apart(ppm), scorePairs, seeds)
-		m.judge(fmt.Sprintf("p99 error at %+.0f ppm, us", ppm), r[1].poll.quantile(0.99), 60, 20)
-		m.note("  greatest", r[1].poll.quantile(1))
-		m.note("  the original's p99", r[0].poll.quantile(0.99))
-	}
-	m.log()
-}
-
 // TestKernelCross replays recordings of that link near saturation: bursts of 1 to 20 packets of
 // 1,200 bytes, at random, fill 90 % of the rate each way. Most datagrams queue for 40 to 120 ms;
 // a queue may be empty several times a second and then for up to 25 s not once. The
@@ -362,6 +316,10 @@ func TestKernelQueue(t *testing.T) {
 // In two, a queue stands most of the time while the skew is not yet known: they count from
 // 5 s on. In the last the machine was overloaded: 34 datagrams a second were sent, in bursts,
 // and the times are those after the read, which was up to 0.9 s late. It counts from 30 s on.
+//
+// The first recording is of another load: TCP fills 300 ms of buffer one way, the other way, and both ways.
+// What queues there moves in steps of 1.2 ms, the time of a full packet. A method may take that for the
+// path's own jitter and then the queue for the path, more so with one skew of the clocks than with another.
 func TestKernelCross(t *testing.T) {
 	seeds := 6 // for the clocks
 	if testing.Short() {
@@ -373,6 +331,7 @@ func TestKernelCross(t *testing.T) {
 		from        time.Duration
 		must, today float64 // us
 	}{
+		{"kernel-tcp-10m-60pps", 30 * sec, 60, 60},
 		{"kernel-cross90-10m-60pps", 30 * sec, 40, 60},
 		{"kernel-cross90-10m-30x8", 30 * sec, 40, 45},
 		{"kernel-cross90-10m-60pps-start1", 5 * sec, 150, 200},
@@ -432,6 +391,11 @@ func TestKernelCrossBegun(t *testing.T) {
 	m.misses("begun on a busy link: p99 error, us, median", all.quantile(0.5), most, 50)
 	m.misses("begun on a busy link: p99 error, us, greatest", all.quantile(1), most, 25e3)
 	m.log()
+}
+
+// uniform draws a time between two.
+func uniform(r *rand.Rand, lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(r.Float64()*float64(hi-lo))
 }
 
 // begun returns a world in which the first datagrams are sent at a later time, and reports go

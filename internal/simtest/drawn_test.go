@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"timesync/internal/long"
-	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
 
@@ -404,81 +403,4 @@ func printDrawn(t *testing.T, d *drawn) {
 		}
 	}
 	t.Log(b.String())
-}
-
-// TestDrawnWorlds: each kind of event and of jitter is drawn, within its ranges; a world depends on its
-// seed only; and each family has its event.
-func TestDrawnWorlds(t *testing.T) {
-	kinds := map[string]int{}
-	counts := [5]int{}
-	for seed := range uint64(300) {
-		d := mixedWorld(*seedFirst + seed)
-		counts[len(d.kinds)]++
-		for _, w := range d.ways {
-			if w.rate < 2 || w.rate > 200 || w.base < 100*us || w.base > 150*ms {
-				t.Errorf("seed %d: %.1f datagrams a second over %v", d.seed, w.rate, w.base)
-			}
-		}
-		if d.until < 60*sec || d.until > 600*sec || d.reports < sec/2 || d.reports > 2*sec {
-			t.Errorf("seed %d: %v with reports each %v", d.seed, d.until, d.reports)
-		}
-		for _, e := range d.events {
-			kinds[strings.TrimRight(e.kind, " 0123456789pm")]++
-		}
-	}
-	for _, kind := range []string{"plateau", "saw", "sine", "fill", "ramp of", "path", "clock", "silence", "stalls", "jitter", "rate", "suspend"} {
-		if kinds[kind] < 10 {
-			t.Errorf("%q happens %d times in 300 worlds: %v", kind, kinds[kind], kinds)
-		}
-	}
-	for n, c := range counts {
-		if c < 30 {
-			t.Errorf("%d of 300 worlds have %d events", c, n)
-		}
-	}
-	for i := range drawnFamilies {
-		f := &drawnFamilies[i]
-		d := f.world(*seedFirst + 1)
-		happened := 0
-		for _, e := range d.events {
-			if e.at > 0 && e.at < d.until-10*sec {
-				happened++
-			}
-		}
-		if (happened > 0) != (f.kind != "") {
-			t.Errorf("%s: %d events", f.name, happened)
-		}
-	}
-	first, again := mixedWorld(*seedFirst+1), mixedWorld(*seedFirst+1)
-	a, b := first.play().answers, again.play().answers
-	if len(a) != len(b) || a[len(a)-1] != b[len(b)-1] {
-		t.Errorf("seed %d: a world differs when it is played again", first.seed)
-	}
-	if n := int(2 * first.until / pollEvery); len(a) > n+2 || len(a) < n/2 {
-		t.Errorf("seed %d: %d answers in %v", first.seed, len(a), first.until)
-	}
-}
-
-// TestDrawnExcess: neither who holds for ever nor who follows the middle of the path is wrong.
-func TestDrawnExcess(t *testing.T) {
-	a := drawnAnswer{lo: -3, hi: 5}
-	for err, want := range map[float64]float64{-3: 0, 0: 0, 5: 0, 7: 2, -10: 7, math.NaN(): noAnswer} {
-		if got := a.excess(err); got != want {
-			t.Errorf("an error of %v counts as %v, want %v", err, got, want)
-		}
-	}
-	d := &drawn{seed: 1, until: 30 * sec, reports: sec}
-	for side := range d.ways {
-		d.ways[side] = drawnWay{base: 10 * ms, rate: 50, frame: 1, delay: sim.Const(0)}
-	}
-	d.changes(0, float64(4*ms), []time.Duration{20 * sec})
-	run := d.play()
-	last := run.answers[len(run.answers)-1] // B's
-	oracle := run.oracle[len(run.oracle)-1]
-	if last.lo != -2000 || last.hi != 0 || last.excess(oracle) > 1 {
-		t.Errorf("after a path became longer by 4 ms: %v to %v us, the oracle %v", last.lo, last.hi, oracle)
-	}
-	if off := d.causal(run, 5*sec); off > 0 {
-		t.Errorf("who knows the past is off for %.0f %% of the time", 100*off)
-	}
 }

@@ -6,7 +6,6 @@ package simtest
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,8 +19,6 @@ import (
 	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
-
-var traceFault = flag.String("fault", "", "print the worlds of TestSteps, TestSuspends and TestRestarts whose name contains this, and no others")
 
 // settled is when faults come: the estimator knows its skew by then.
 const settled = 25 * sec
@@ -59,12 +56,7 @@ func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 	v.beyond = math.Inf(-1)
 	var before [2]int
 	var known [2]bool
-	trace := func(*query) {}
-	if *traceFault != "" {
-		trace = printChanges()
-	}
 	d.onQuery = func(q *query) {
-		trace(q)
 		if q.at < from {
 			before[q.side] = q.s.Steps()
 			return
@@ -145,15 +137,6 @@ type faultCase struct {
 
 // judgeAll plays the cases on all processors.
 func judgeAll(cases []faultCase) {
-	if *traceFault != "" {
-		for i := range cases {
-			if c := &cases[i]; strings.Contains(c.name, *traceFault) {
-				fmt.Println(c.name)
-				c.v = judge(c.build(), settled, c.to, 1000)
-			}
-		}
-		return
-	}
 	eachOf(len(cases), func(i int) {
 		c := &cases[i]
 		small := float64(max(foldTime(c.size), -foldTime(c.size))) / 2e3

@@ -17,7 +17,7 @@ import (
 )
 
 // hostileWorlds are at least 1,000: of 500, three wrong ends of an attack are more than 5 %.
-var hostileWorlds, hostileWorld = worldFlags("hostile", "TestHostileWorlds", 1000, 2000, 10_000)
+var hostileWorlds = long.Count("hostile.worlds", "random worlds of TestHostileWorlds", 1000, 2000, 10_000)
 
 const (
 	attackOver = 15e6  // us: after it the truth is inside of the bound,
@@ -91,13 +91,8 @@ func newSiege(seed uint64) *siege {
 }
 
 // play begins the world and lets time pass for lasting after the attack.
-func (s *siege) play(lasting int64, each func(side int, a answer)) {
-	s.onAsk = func(side int, a answer) {
-		s.judge(side, a)
-		if each != nil {
-			each(side, a)
-		}
-	}
+func (s *siege) play(lasting int64) {
+	s.onAsk = s.judge
 	s.event = func() {
 		tampered := s.attack.begin(s)
 		s.deliver = func(side int, d datagram, local uint64) {
@@ -165,7 +160,7 @@ func (s *siege) judge(side int, a answer) {
 
 func (s *siege) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "-hostile.world %d: %s from %.1f s to %.1f s, on A %v, on B %v", s.seed, s.attack.name, float64(s.from)/1e6, float64(s.to)/1e6, s.victims[0], s.victims[1])
+	fmt.Fprintf(&b, "-hostile.worlds 1 -seed.first %d: %s from %.1f s to %.1f s, on A %v, on B %v", s.seed, s.attack.name, float64(s.from)/1e6, float64(s.to)/1e6, s.victims[0], s.victims[1])
 	if s.panics != nil {
 		fmt.Fprintf(&b, ", panics: %v", s.panics)
 	}
@@ -438,7 +433,7 @@ func (x *fate) judge(m *musts, a *attack) {
 func playSieges(n int) []*siege {
 	return eachSeed(n, func(i uint64) *siege {
 		s := newSiege(*seedFirst + i)
-		if s.play(wishedOver+20e6, nil); !s.isOver() || i/uint64(len(attacks))%8 == 0 {
+		if s.play(wishedOver + 20e6); !s.isOver() || i/uint64(len(attacks))%8 == 0 {
 			s.goOn(surelyOver + 10e6)
 		}
 		s.peers = nil // 10^6 of them are much
@@ -446,16 +441,10 @@ func playSieges(n int) []*siege {
 	})
 }
 
-// TestHostileWorlds besieges synchronizers in every way. 10^6 worlds that nobody has looked
-// at, and one of them:
+// TestHostileWorlds besieges synchronizers in every way. 10^6 worlds that nobody has looked at:
 //
 //	go test ./internal/simtest -run TestHostileWorlds -v -hostile.worlds 1000000 -seed.first 1000000 -timeout 3h
-//	go test ./internal/simtest -run TestHostileWorlds -v -hostile.world 1000042
 func TestHostileWorlds(t *testing.T) {
-	if *hostileWorld != 0 {
-		printSiege(*hostileWorld)
-		return
-	}
 	n := hostileWorlds()
 	start := time.Now()
 	fates := make([]fate, len(attacks))
@@ -482,47 +471,6 @@ func TestHostileWorlds(t *testing.T) {
 		}
 	}
 	panics.report(t)
-}
-
-// printSiege prints what becomes of a world.
-func printSiege(seed uint64) {
-	s := newSiege(seed)
-	for side, e := range s.ends {
-		fmt.Printf("%c sends every %d us, base %d us, jitter %d us, %.1f ppm\n", 'A'+rune(side), e.period, e.base, e.jitter, e.clock.rate*1e6)
-	}
-	var last [2]answer
-	s.play(surelyOver+10e6, func(side int, a answer) {
-		l := &last[side]
-		if math.Abs(a.err-l.err) > 200 || math.Abs(a.bound-l.bound) > 200+l.bound/10 || s.now%10e6 < 300e3 {
-			*l = a
-			local := s.ends[side].clock.usec(s.now)
-			snapshot, _ := s.ends[side].s.Snapshot(local)
-			fmt.Printf("%9.2f s (%8.2f) %c err %9.0f, asymmetry %7.0f, bound %9.0f beyond %v wrong %v, %v\n", float64(s.now)/1e6, float64(s.now-s.to)/1e6, 'A'+rune(side), a.err, s.asymmetry(side), a.bound, a.beyond(), s.wrong(side, a), snapshot)
-		}
-	})
-	fmt.Println(s)
-}
-
-// TestHandedOverLate hands datagrams over up to a second after others that came later,
-// from the first one on: receive times go back again and again, but none of them is wrong,
-// so that the truth never leaves the bound.
-func TestHandedOverLate(t *testing.T) {
-	n := long.Sized(500, 2000, 5000)
-	var f failures
-	eachSeed(n, func(i uint64) (_ struct{}) {
-		seed := *seedFirst + i
-		s := &siege{peers: newPeers(newRand(seed, 'l')), to: math.MaxInt64}
-		s.deliver = s.late(s.logBetween(1e3, 1e6), math.MaxInt64)
-		s.onAsk = func(side int, a answer) {
-			if a.beyond() {
-				f.add("beyond the bound", "seed %d, %c at %.2f s: %.0f us, bound %.0f us", seed, 'A'+rune(side), float64(s.now)/1e6, a.err, a.bound)
-			}
-		}
-		s.run(20e6)
-		return
-	})
-	t.Logf("%d worlds of 20 s, -seed.first %d", n, *seedFirst)
-	f.report(t)
 }
 
 // harm is by how much an end is further off after a silence than in it, us, and for how long by

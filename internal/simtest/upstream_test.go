@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,8 +25,6 @@ import (
 var (
 	upAll   = flag.Bool("upstream", false, "as many seeds of all scenarios of the original author's benchmark as of the important ones")
 	upSeeds = flag.Int("upstream.seeds", 30, "seeds per scenario of that benchmark ")
-	upOnly  = flag.String("upstream.run", "", "only scenarios of that benchmark that match this regexp")
-	upTrace = flag.Int("upstream.trace", -1, "print every poll of that benchmark for this seed")
 )
 
 // upScore is what one run says about a method; the worse direction counts.
@@ -37,8 +34,6 @@ type upScore struct {
 	recover            float64 // third poll within 1 ms after the step, seconds; +Inf never
 	back               float64 // the first of those three
 }
-
-var upNames = [2]string{"original", "timesync"}
 
 // upOriginal is the original as its benchmark asks it: the local time plus the
 // decoded offset, without truncating the local time to the offset's 8 us.
@@ -70,10 +65,6 @@ func upRun(sc *upstream.Scenario, seed uint64, mode upstream.Mode) [2]upScore {
 	}
 	var scores [2]upScore
 	w.Run(pairs, sim.Observer{Poll: func(o *sim.Observation) {
-		if *upTrace == int(seed) {
-			est := [2]sim.Estimator{pairs[o.Pair].A, pairs[o.Pair].B}[o.Side]
-			fmt.Printf("%s %8.2f %s %v miss %.0f ok %v %s\n", mode, o.At.Seconds(), upNames[o.Pair], o.Side, o.ErrUsec, o.OK, upState(est))
-		}
 		k := &tracks[o.Pair][o.Side]
 		if stepAt >= 0 && o.At >= stepAt {
 			k.recover(o, (o.At - stepAt).Seconds())
@@ -131,23 +122,6 @@ func (s *upScore) take(ends *[2]upTrack, stepped bool) {
 	}
 }
 
-// upState shows the inside of an estimator that can.
-func upState(e sim.Estimator) string {
-	if s, ok := e.(*subject); ok {
-		return s.inside()
-	}
-	return ""
-}
-
-func upMedian(v []float64) float64 {
-	v = slices.Clone(v)
-	slices.Sort(v)
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
-}
-
 // upResult is a row of the table: a scenario in a mode, all seeds.
 type upResult struct {
 	sc    *upstream.Scenario
@@ -177,7 +151,7 @@ func upMeasure(sc *upstream.Scenario, mode upstream.Mode, seeds int) *upResult {
 			for _, s := range runs[m] {
 				v = append(v, f(s))
 			}
-			return upMedian(v)
+			return stat.OrNaN(v, 0.5)
 		}
 		s := &r.score[m]
 		s.p50 = median(func(s upScore) float64 { return s.p50 })
@@ -254,11 +228,7 @@ func upFew() int {
 // upJobs says what is played: with clocks as published, with clocks that integrate a
 // rate that varies, and, if it is CORE, with skew.
 func upJobs(scenarios []*upstream.Scenario) (jobs []upJob) {
-	match := regexp.MustCompile(*upOnly)
 	for _, sc := range scenarios {
-		if !match.MatchString(sc.Name) {
-			continue
-		}
 		seeds := upFew()
 		if slices.Contains(upCalm, sc.ID) || slices.Contains(upSteps, sc.ID) || sc.Name == "E7_drift" {
 			seeds = *upSeeds
