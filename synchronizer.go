@@ -955,7 +955,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 	case fell:
 		b.begin(x)
 		a.markDirty()
-		a.arbiter.fall(x, e.by, true, a.deadBand())
+		a.arbiter.fall(x, e.by, true, a.roundTrip()-e.by, a.deadBand())
 		a.limitAfterFall(x, e.by, a.delay(), lower)
 		if a.known && a.impossible() && a.arbiter.reference > -a.deadBand() {
 			a.stepPending = true
@@ -1006,7 +1006,7 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 	e := a.own.endBucket(x, trip, b)
 	if e.kind == rose {
 		b.begin(x)
-		a.arbiter.fall(x, e.by, true, a.deadBand())
+		a.arbiter.fall(x, e.by, true, a.roundTrip()-e.by, a.deadBand())
 	}
 	a.dirty = a.dirty || e.visible || a.interval.renew > 0
 	if a.known && (e.kind != kept || a.dirty || !a.isCalm()) {
@@ -1113,7 +1113,7 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 	}
 	sent := x - min(max(a.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(r.raw, a.toPeer+a.own.slope*(x-sent)))
-	a.arbiter.fall(x, d, false, a.deadBand())
+	a.arbiter.fall(x, d, false, a.roundTrip(), a.deadBand())
 	above := ring(a.delayToPeer()+float64(d), offsetBits)
 	if r.repeated && !a.stepPending && -a.own.slope > float64(a.own.sigma) { // the floor rises, and an old minimum is below it
 		if d < -hostJitter {
@@ -1318,7 +1318,7 @@ type arbiter struct {
 	age          float32 // us: for how long the round trip has been the reference one, in all
 	candidate    float32 // us: another round trip that lasts
 	candidateAge float32 // us: for how long it has; 0 when the round trip is another one
-	before       float32 // us: the reference before a floor fell most in the first seconds, until that rises; 0 if none did
+	before       float32 // us: the round trip before a floor fell most in the first seconds, until that rises; 0 if none did
 	fellHere     bool    // that was the own floor
 	adjusted     bool    // the offset jumped once, or was not watched for long: a clock may have been set
 }
@@ -1456,14 +1456,14 @@ func (r *arbiter) matches(rise float32, l look, congestedFor float32, abrupt boo
 	return lack > l.deadBand && miss < l.deadBand+gateSpreads*l.spread && miss < most
 }
 
-// fall takes by how much a floor moved at x, d, the own one or the peer's: the reference before the
+// fall takes by how much a floor moved at x, d, the own one or the peer's: the round trip before the
 // greatest fall of the first seconds is kept until that floor rises.
-func (r *arbiter) fall(x float64, d float32, here bool, deadBand float32) {
+func (r *arbiter) fall(x float64, d float32, here bool, before, deadBand float32) {
 	switch {
 	case r.before > 0 && r.fellHere == here && d > deadBand:
 		r.before = 0
-	case x < 2*warmUp && -d > max(r.before-r.reference, deadBand):
-		r.before, r.fellHere = r.reference, here
+	case x < 2*warmUp && -d > max(r.before-before, deadBand):
+		r.before, r.fellHere = before, here
 	}
 }
 
