@@ -46,6 +46,10 @@ import (
 //	r(x) = r + s*x; s changes by 0.1 ppm a second at most, but where a clock is set or slewed
 //	A and B stay as they are, but where the path changes
 //
+// Clocks may advance in steps. Stamps are then too old and times of receipt, rounded up, too late: as if
+// datagrams queued longer. Where both do, deltas are a multiple of the step apart. The least ones are
+// stairs above the floor, and touch it where they go down a step, or up       floor.step
+//
 // What follows. Deltas that do not queue lie on a straight line below all others, the delay floor:
 //
 //	floor_in(x) = A - r(x)        its slope is -s                          types line, floor
@@ -126,17 +130,21 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) 
 	x := s.advance(localUsec)
 	silence := x - b.from
 	if silence >= bucketTime {
+		knows, many, fastest := b.span > 0 && uint64(y) < maxDelta, b.many(), b.fastest
 		if s.both.endBucket(x, b) {
 			s.published.late.Store(s.published.late.Load() + 1)
 		}
+		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
+		b.count = 1
 		b.begin(x)
-		if soon && s.both.isCalm() && !s.both.dirty && uint64(y) < maxDelta && b.span > 0 { // the fast path still knows the floor
+		if knows && many && s.both.own.congestedFor == 0 {
+			s.both.own.differ(float64(y) - float64(fastest))
+		}
+		if soon && knows && s.both.isCalm() && !s.both.dirty { // the fast path still knows the floor
 			b.span = uint32(localUsec-b.at) + bucketTime
 			b.add(int32(y))
 			return time.Duration(int64(b.delay)+y) * time.Microsecond, true
 		}
-		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
-		b.count = 1
 	}
 	above := s.both.datagram(x, raw, silence, b)
 	s.publish(x)
@@ -867,7 +875,7 @@ func (a *association) delayToPeer() float64 { return ring(a.toPeer-a.offset, off
 // deadBand is by how much two looks at the same round trip differ at most. It is hard: a
 // soft one costs half of it after every change of a path.
 func (a *association) deadBand() float32 {
-	return 2*hostJitter + gateSpreads/2*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
+	return 2*hostJitter + a.own.step() + gateSpreads/2*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
 }
 
 // stale returns by how much the peer's floor may be above what a legacy peer reports: that tells
@@ -1003,7 +1011,11 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
 		a.markDirty()
 	}
+	knewGrid := a.own.gridHits >= fewHits
 	e := a.own.endBucket(x, trip, b)
+	if step := a.own.step(); step > 0 && !knewGrid {
+		a.allowFor(step)
+	}
 	if e.kind == rose {
 		b.begin(x)
 		a.arbiter.fall(x, e.by, true, a.roundTrip()-e.by, a.deadBand())
@@ -1013,6 +1025,15 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 		a.review(x, e, b)
 	}
 	return e.kind == congested
+}
+
+// allowFor takes the step of both clocks when it becomes known. How far they ran apart within it was not
+// seen until then, and round trips that differ by steps are the same one.
+func (a *association) allowFor(step float32) {
+	a.interval.widen(step, step)
+	if s := a.roundTrip(); a.known && abs(s-a.arbiter.reference) < 2*step {
+		a.arbiter.restart(s)
+	}
 }
 
 // tripState returns what the own floor is told of the round trip.
@@ -1564,6 +1585,8 @@ const (
 	congestedTime = 10e6  // us: what lasts so long is no queue
 	hostJitter    = 100.0 // us: hosts add so much, whatever the path
 	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean in e^-8 of the cases
+	maxStep       = 16e3  // us: no system's clock advances by more at once
+	fewHits       = 8     // so many differences in a row are hardly multiples of another one by chance
 	fewSpreads    = 12    // so few say little about their mean where datagrams share their delay
 )
 
@@ -1594,6 +1617,10 @@ func (b *bucket) add(y int32) {
 
 // single reports whether less than two datagrams came.
 func (b *bucket) single() bool { return b.runnerUp == math.MaxInt32 }
+
+// many reports whether so many datagrams came, without the last one, that the two fastest differ little
+// even where a path flaps.
+func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
 // few returns how many spreads say little about their mean: more where datagrams may share their
 // delay.
@@ -1654,6 +1681,8 @@ type floor struct {
 	persists     bool    // the last bucket was congested by the same as one of the two before
 	abrupt       bool    // buckets became congested from one to the next, as after a step, not by and by
 	shiftedUp    bool    // the last level shift was up
+	grid         uint16  // us: deltas differ by multiples of it, it seems
+	gridHits     uint8   // differences in a row that were multiples, at most longRun
 }
 
 // start begins with the level of the first datagram.
@@ -1669,13 +1698,13 @@ func (f *floor) scatter() float32 { return min(f.meanResidual, f.spread) }
 // queue opens no gate for itself.
 func (f *floor) upperGate(x float64) float32 {
 	unseen := max(float32(x-f.lastNear)-f.congestedFor, 0) // rule: what is congested opens no gate
-	return hostJitter + gateSpreads*f.spread + sigmas/2*f.sigma*unseen
+	return hostJitter + 2*f.step() + gateSpreads*f.spread + sigmas/2*f.sigma*unseen
 }
 
 // lowerGate returns how far below the floor a datagram may be at x: half as far again as above it, as
 // the first spreads may be small by chance.
 func (f *floor) lowerGate(x float64) float32 {
-	return hostJitter + 1.5*gateSpreads*f.scatter() + sigmas/2*f.sigma*max(f.spacing, float32(x-f.lastNear))
+	return hostJitter + f.step() + 1.5*gateSpreads*f.scatter() + sigmas/2*f.sigma*max(f.spacing, float32(x-f.lastNear))
 }
 
 // apparentRise returns how late all datagrams are: those of the last congested bucket, or of the
@@ -1777,6 +1806,9 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 		f.learnSpread(b, before-f.residual)
 	}
 	if !late {
+		if b.many() {
+			f.differ(float64(b.runnerUp - b.fastest))
+		}
 		f.accept(b, trip.now)
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
 		return e
@@ -1812,7 +1844,7 @@ func (f *floor) refit(x float64, stable bool, b *bucket) event {
 		return event{}
 	}
 	slope := f.slope
-	f.endSpan(x, f.spread, stable)
+	f.endSpan(x, f.spread, f.step(), stable)
 	d := level - f.levelAt(x)
 	f.gap = max(f.gap+float32(d), 0)
 	return event{kind: refitted, visible: d != 0 || f.slope != slope}
@@ -1843,11 +1875,40 @@ func (f *floor) learnSpread(b *bucket, fall float32) {
 	f.spread += (min(spread, most+excess) - f.spread) / float32(f.spreads)
 }
 
+// differ learns on what grid deltas are from two datagrams of about one bucket, of which one is d higher above
+// the floor. Where both clocks are coarse, d is 0 or a multiple of their step, but for the unit of
+// stamps and the tilt of the floor. Where a queue grows or a path flaps, d is often the same, too:
+// late buckets and those of few datagrams are not to be told here.
+func (f *floor) differ(d float64) {
+	d = abs(d)
+	alike, grid := 1<<ts24Shift+2+abs(f.slope)*bucketTime, float64(f.grid)
+	switch {
+	case d <= alike || d > maxStep:
+	case grid > 6*alike && abs(d-grid*math.RoundToEven(d/grid)) <= alike:
+		if f.gridHits = min(f.gridHits+1, longRun); f.gridHits == fewHits && f.step() > 0 {
+			f.widenSlope(priorSkew) // datagrams that were alike told none
+		}
+	case f.gridHits > 2*fewHits: // while the slope is wrong, the tilt is more
+		f.gridHits -= fewHits
+	default:
+		f.grid, f.gridHits = uint16(d), 0
+	}
+}
+
+// step returns the step of both clocks, us: 0 where one of them is not coarse, or where the step is
+// not known yet or small beside the jitter.
+func (f *floor) step() float32 {
+	if f.gridHits < fewHits || f.grid <= hostJitter || float32(f.grid) < 2*f.spread {
+		return 0
+	}
+	return float32(f.grid)
+}
+
 // congest takes a bucket in which all datagrams were late. before and least are the residuals of the
 // last bucket and the least of the last two. If all have been late for 10 s, and came
 // back to the least of the later half of it, the path is longer; a queue may last for 30 s.
 func (f *floor) congest(x float64, before, least, room float32, b *bucket) event {
-	near := hostJitter + gateSpreads*f.spread
+	near := hostJitter + 2*f.step() + gateSpreads*f.spread
 	if f.congestedFor == 0 {
 		f.abrupt = f.residual-before-maxSkew*float32(x-b.from) > f.residual/2
 	}
@@ -1967,9 +2028,9 @@ func (l *line) isDue(x float64) bool { return x-l.end >= float64(l.spacing) }
 
 // endSpan makes a point of the fastest datagram since the last one, and fits the line if
 // there are enough.
-func (l *line) endSpan(x float64, spread float32, stable bool) {
+func (l *line) endSpan(x float64, spread, step float32, stable bool) {
 	dt := float32(x - l.end)
-	if l.loweredBy > hostJitter+gateSpreads*min(l.meanResidual, spread) { // rule: a line that sinks starts anew
+	if l.loweredBy > hostJitter+step+gateSpreads*min(l.meanResidual, spread) { // rule: a line that sinks starts anew
 		l.restart(x)
 	}
 	for i := range l.points[:l.n] {
@@ -1980,7 +2041,7 @@ func (l *line) endSpan(x float64, spread float32, stable bool) {
 	if l.best.y == noPoint.y {
 		return
 	}
-	evicted, best := l.makeRoom(), l.best
+	evicted, best := l.makeRoom(step), l.best
 	l.best = noPoint
 	best.x -= dt
 	if l.n > 0 && best.x <= l.points[l.n-1].x {
@@ -1989,7 +2050,7 @@ func (l *line) endSpan(x float64, spread float32, stable bool) {
 	l.points[l.n] = best
 	l.n++
 	if points := l.points[:l.n]; l.n >= fitPoints {
-		l.fit(points, spread, stable, evicted)
+		l.fit(points, spread, step, stable, evicted)
 	} else if points[0].x < -congestedTime { // rule: few points are recent ones
 		for len(points) > 1 && points[0].x < -congestedTime {
 			points = points[1:] // so few say nothing about the slope, and old ones nothing
@@ -2001,9 +2062,9 @@ func (l *line) endSpan(x float64, spread float32, stable bool) {
 
 // makeRoom drops points that are too old, or every second one, and returns how many were
 // too old.
-func (l *line) makeRoom() (evicted int) {
+func (l *line) makeRoom(step float32) (evicted int) {
 	// At the best window, which is cubed here, noise/window^1.5 weighs as much as wander*window.
-	best := 800 * float64(l.meanResidual*l.spacing) * second * second
+	best := 800 * float64(max(l.meanResidual, step/2)*l.spacing) * second * second
 	longer := func(t float64) bool { return t > congestedTime && (t > longestWindow || t*t*t > best) }
 	if l.n == maxPoints && !longer((maxPoints+fitPoints)*float64(l.spacing)) { // rule: spans double
 		l.spacing, l.n = 2*l.spacing, maxPoints/2
@@ -2023,11 +2084,12 @@ func (l *line) makeRoom() (evicted int) {
 
 // fit finds the slope of the line, and lays it below the points. Slopes are known as Gaussians: what
 // is kept is the mean of prior and points, weighted by their variances.
-func (l *line) fit(points []point, spread float32, stable bool, evicted int) {
+func (l *line) fit(points []point, spread, step float32, stable bool, evicted int) {
 	turn, span := secant(points)
 	low, third, mean := residuals(points, turn)
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
-	noise := max(2*(third-low), mean*4/5) + halfUnit
+	// Points on one stair lie on a line, but not on this one.
+	noise := max(max(2*(third-low), mean*4/5)+halfUnit, float64(step)/2)
 	if l.spacing == bucketTime { // rule: the spread is noise at first
 		noise = max(noise, 1.25*maxPoints*float64(spread)/float64(l.n))
 	}
@@ -2058,7 +2120,7 @@ func (l *line) fit(points []point, spread float32, stable bool, evicted int) {
 	low, _, mean = residuals(points, turn)
 	l.rotate(low, turn)
 	if l.meanResidual == second || !surprising {
-		l.meanResidual = min(float32(mean), 1.5*l.meanResidual+1, second/2) // rule: noise grows by halves
+		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, step/2), second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }

@@ -60,7 +60,7 @@ func (s *scene) run(until float64, each func()) {
 		s.addCandidate(s.x, y, float32(s.roundTrip(s.x)+queued))
 		s.told = append(s.told, point{float32(s.x), float32(delta), 0})
 		if s.x+1-s.end >= float64(s.spacing) {
-			s.endSpan(s.x+1, float32(s.jitter/2), s.stable)
+			s.endSpan(s.x+1, float32(s.jitter/2), 0, s.stable)
 			each()
 		}
 	}
