@@ -20,7 +20,8 @@ import (
 // whether it ends where a path changes, is chosen for each world in hindsight: so that the
 // 99th percentile is least. Nothing that has to answer at once knows any of that.
 type Oracle struct {
-	Ends [2]OracleEnd
+	Ends   [2]OracleEnd
+	causal bool // it sees nothing that is still to come, but is told how wide the windows are
 }
 
 // Events are what the oracle is told: when clocks are set or change their rate, and when
@@ -94,7 +95,7 @@ func (o *Oracle) Answer(pair int, told Events, warmup time.Duration, poll func(*
 			answered[side] = slices.Clone(o.Ends[side].questions)
 		}
 		for _, p := range pieces {
-			p.answer(half, &answered)
+			p.answer(half, o.causal, &answered)
 		}
 		for _, qs := range answered {
 			for i := range qs {
@@ -163,7 +164,7 @@ func (o *Oracle) pieces(events []time.Duration) []piece {
 	}
 	for i := range pieces {
 		p := &pieces[i]
-		if l, ok := p.line(p.middle(), forever, 0, 0); ok {
+		if l, ok := p.line(p.middle(), forever, 0, 0); ok && !o.causal {
 			p.usual = l.skew
 		}
 	}
@@ -181,8 +182,9 @@ func (p *piece) middle() time.Duration {
 	return (p.points[0][0].at + p.points[0][len(p.points[0])-1].at) / 2
 }
 
-// answer answers the questions within the piece by windows that reach half to both sides.
-func (p *piece) answer(half time.Duration, questions *[2][]question) {
+// answer answers the questions within the piece by windows that reach half to both sides, or by causal
+// ones, which reach back twice as far.
+func (p *piece) answer(half time.Duration, causal bool, questions *[2][]question) {
 	var asked []*question
 	for side := range questions {
 		for i := range questions[side] {
@@ -194,11 +196,14 @@ func (p *piece) answer(half time.Duration, questions *[2][]question) {
 	slices.SortStableFunc(asked, func(a, b *question) int { return cmp.Compare(a.o.At, b.o.At) })
 	for len(asked) > 0 {
 		from := asked[0].o.At
+		together, middle := half/2, from+half/4
+		if causal {
+			together, middle = half/32, from-half
+		}
 		n := 1
-		for n < len(asked) && asked[n].o.At < from+half/2 {
+		for n < len(asked) && asked[n].o.At < from+together {
 			n++
 		}
-		middle := from + half/4
 		l, ok := p.line(middle, half, p.usual, tie)
 		for _, q := range asked[:n] {
 			theta := l.at(q.o.At) // B's clock minus A's

@@ -5,10 +5,12 @@ package play
 import (
 	"math"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/stat"
 )
 
 // Programs run in the folder of the module.
@@ -58,6 +60,34 @@ func TestHull(t *testing.T) {
 			if p.at > h[i-1].at && p.at < h[i].at && slope(h[i-1], p) < slope(h[i-1], h[i])-1e-9 {
 				t.Errorf("%v is below the hull", p)
 			}
+		}
+	}
+}
+
+// TestCausalOracle shows how much of the oracle is hindsight where clocks are coarse. Beside its 99th
+// percentiles, us, are those of an oracle that has seen no more than what had arrived when it was asked.
+func TestCausalOracle(t *testing.T) {
+	const seeds = 3
+	for _, sc := range sim.CoarseScenarios() {
+		var p99 [2]float64
+		for i, causal := range []bool{false, true} {
+			var errs []float64
+			w := SimWorld(sc, Coarse, seeds)
+			for seed := range uint64(seeds) {
+				o := Oracle{causal: causal}
+				w.Play(1+seed, []sim.Pair{{Name: OracleName, A: &o.Ends[0], B: &o.Ends[1]}}, sim.Observer{Poll: o.Asked, OWD: o.Heard})
+				o.Answer(0, w.Events(1+seed), w.warmup, func(o *sim.Observation) {
+					if o.OK && o.At >= w.warmup {
+						errs = append(errs, math.Abs(o.Excess()))
+					}
+				})
+			}
+			slices.Sort(errs)
+			p99[i] = stat.OrNaN(errs, 0.99)
+		}
+		t.Logf("%-24s %8.0f %8.0f", sc.Name, p99[0], p99[1])
+		if p99[1] < 0.8*p99[0] {
+			t.Errorf("%s: hindsight makes it worse", sc.Name)
 		}
 	}
 }
