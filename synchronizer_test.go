@@ -269,6 +269,36 @@ func (w *way) note(e event) {
 	}
 }
 
+// TestGrid: a floor learns the step of clocks where deltas are multiples of it, but for the unit of stamps
+// and the tilt of the floor, and none where deltas are as they come.
+func TestGrid(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 'g'))
+	for _, step := range []float64{200, 1000, 15_600} {
+		var f floor
+		f.slope = 40e-6
+		for range 100 {
+			f.differ(step*float64(rng.IntN(3)) + 8*rng.Float64() - 8*rng.Float64())
+		}
+		if got := float64(f.step()); abs(got-step) > 8 {
+			t.Errorf("clocks that step by %v us: %v us", step, got)
+		}
+	}
+	for _, jitter := range []float64{1, 10, 100, 1000, 10_000} {
+		var f floor
+		f.spread = float32(jitter)
+		had := 0
+		for range 10_000 {
+			f.differ(rng.ExpFloat64() * jitter)
+			if f.step() > 0 {
+				had++
+			}
+		}
+		if had > 100 {
+			t.Errorf("jitter of %v us: seems to be a step in %d of 10,000 cases", jitter, had)
+		}
+	}
+}
+
 // TestFloor: what happens to a floor that has known its path for a minute, and what it says of it.
 func TestFloor(t *testing.T) {
 	for _, c := range []struct {
