@@ -130,14 +130,14 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) 
 	x := s.advance(localUsec)
 	silence := x - b.from
 	if silence >= bucketTime {
-		knows, many, fastest := b.span > 0 && uint64(y) < maxDelta, b.many(), b.fastest
+		knows, alike, fastest := b.span > 0 && uint64(y) < maxDelta, b.many() && b.runnerUp-b.fastest <= 1<<ts24Shift, b.fastest
 		if s.both.endBucket(x, b) {
 			s.published.late.Store(s.published.late.Load() + 1)
 		}
 		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
 		b.count = 1
 		b.begin(x)
-		if knows && many && s.both.own.congestedFor == 0 {
+		if knows && alike && s.both.own.congestedFor == 0 { // those two tell no step, this one may
 			s.both.own.differ(float64(y) - float64(fastest))
 		}
 		if soon && knows && s.both.isCalm() && !s.both.dirty { // the fast path still knows the floor
@@ -1829,12 +1829,16 @@ func (f *floor) accept(b *bucket, roundTrip float32) {
 
 // refit ends the line's span if it is due.
 func (f *floor) refit(x float64, stable bool, b *bucket) event {
+	silence := x - b.from
+	if silence <= congestedTime && !f.isDue(x) {
+		return event{}
+	}
 	span := longestWindow
 	if f.n >= fitPoints {
 		span = min(max(b.from-f.end-float64(f.points[0].x), congestedTime), longestWindow)
 	}
 	level := f.levelAt(x)
-	if silence := x - b.from; silence > span {
+	if silence > span {
 		// What the points tell is old.
 		f.restart(x)
 		f.widenSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
