@@ -274,8 +274,7 @@ func (w *way) note(e event) {
 func TestGrid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 'g'))
 	for _, step := range []float64{200, 1000, 15_600} {
-		var f floor
-		f.slope = 40e-6
+		f := floor{line: line{slope: 40e-6}}
 		for range 100 {
 			f.differ(step*float64(rng.IntN(3)) + 8*rng.Float64() - 8*rng.Float64())
 		}
@@ -284,12 +283,9 @@ func TestGrid(t *testing.T) {
 		}
 	}
 	for _, jitter := range []float64{1, 10, 100, 1000, 10_000} {
-		var f floor
-		f.spread = float32(jitter)
-		had := 0
+		f, had := floor{spread: float32(jitter)}, 0
 		for range 10_000 {
-			f.differ(rng.ExpFloat64() * jitter)
-			if f.step() > 0 {
+			if f.differ(rng.ExpFloat64() * jitter); f.step() > 0 {
 				had++
 			}
 		}
@@ -1082,8 +1078,7 @@ func TestNeverAnew(t *testing.T) {
 func TestTenHours(t *testing.T) {
 	for _, anchored := range []bool{false, true} {
 		w := newWorld(1<<40, 5_000_000, 20_000)
-		w.offset -= w.remote(w.now) + 30*second // the remote clock wraps after 30 s
-		w.ppm = 200
+		w.offset, w.ppm = w.offset-w.remote(w.now)-30*second, 200 // the remote clock wraps after 30 s
 		if anchored {
 			w.a.Anchor(w.now, w.remote(w.now)-16*second)
 		}
@@ -1260,7 +1255,6 @@ func TestSnapshot(t *testing.T) {
 	const datagrams = 600
 	w := newWorld(1<<40, 1<<24+12_345, 30_000)
 	w.ppm = 50
-	// agree compares with the other calls.
 	agree := func(when string) Snapshot {
 		t.Helper()
 		s, ok := w.a.Snapshot(w.now)
@@ -1289,8 +1283,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("after 30 s: %#v", s)
 	}
 
-	// A step is counted, at both ends.
-	beforeB, _ := w.b.Snapshot(w.now)
+	beforeB, _ := w.b.Snapshot(w.now) // a step is counted, at both ends
 	w.offset += 300_000
 	w.run(10 * time.Second)
 	after := agree("after a step")
@@ -1300,8 +1293,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	w.check(t, "10 s after a step", time.Millisecond)
 
-	// All datagrams late for a second: a queue.
-	w.delay += 200_000
+	w.delay += 200_000 // all datagrams late for a second: a queue
 	w.run(time.Second)
 	w.delay -= 200_000
 	w.run(time.Second)
@@ -1309,8 +1301,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("a queue of 1 s: %v, then %v, %#v", after, queued, w.a.Stats())
 	}
 
-	// Reset forgets the state, but no step.
-	w.a.Reset()
+	w.a.Reset() // it forgets the state, but no step
 	if agree("after Reset"); w.a.Stats() != (Stats{}) {
 		t.Errorf("after Reset: %#v", w.a.Stats())
 	}
@@ -1351,8 +1342,7 @@ func TestLocalTime(t *testing.T) {
 			last = int64(local - v.from)
 		}
 	}
-	var s TimeSynchronizer
-	if got, ok := s.LocalTime(5); got != 0 || ok {
+	if got, ok := new(TimeSynchronizer).LocalTime(5); got != 0 || ok {
 		t.Errorf("before anything is known: %d, %v", got, ok)
 	}
 }

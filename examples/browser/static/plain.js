@@ -62,7 +62,8 @@ async function connection() {
 // sample notes how well the server's clock is known: the page's machine is the server's, so the time
 // of day tells.
 function sample(greeting, link, ping, game) {
-	const at = performance.now(), now = clock(), truth = (performance.timeOrigin + at) * 1000 - greeting.unixAtZero;
+	const now = clock(), at = Number(u64(now - ahead)) / 1000; // one look: a page may stand still between two
+	const truth = (performance.timeOrigin + at) * 1000 - greeting.unixAtZero;
 	const reading = (remote, steps) => remote.remoteTime(now) === null ? null : {
 		error: Number(remote.remoteTime(now)) - truth, bound: remote.errorBound(now), delay: remote.minimumOneWayDelay(), steps,
 	};
