@@ -137,8 +137,8 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) 
 		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
 		b.count = 1
 		b.begin(x)
-		if knows && alike && s.both.own.congestedFor == 0 { // those two tell no step, this one may
-			s.both.own.differ(float64(y) - float64(fastest))
+		if knows && alike { // those two tell no step, this one may
+			s.both.differ(float64(y) - float64(fastest))
 		}
 		if soon && knows && s.both.isCalm() && !s.both.dirty { // the fast path still knows the floor
 			b.span = uint32(localUsec-b.at) + bucketTime
@@ -997,7 +997,7 @@ func (a *association) limitAfterFall(x float64, d float32, limit float64, side i
 // endBucket ends the bucket and reports whether all of it was congested. Most buckets keep the
 // floor, and both ways are then looked at together only now and then.
 func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
-	trip := tripState{now: a.roundTrip()} // while it is calm, nothing asks for more
+	trip := tripState{now: a.pointRoundTrip()} // while it is calm, nothing asks for more
 	if !a.isCalm() || a.own.isDue(x) {
 		a.advance(x)
 		trip = a.tripState()
@@ -1011,10 +1011,9 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
 		a.markDirty()
 	}
-	knewGrid := a.own.gridHits >= fewHits
 	e := a.own.endBucket(x, trip, b)
-	if step := a.own.step(); step > 0 && !knewGrid {
-		a.allowFor(step)
+	if e.stepKnown {
+		a.allowForStep()
 	}
 	if e.kind == rose {
 		b.begin(x)
@@ -1027,26 +1026,42 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 	return e.kind == congested
 }
 
-// allowFor takes the step of both clocks when it becomes known. How far they ran apart within it was not
-// seen until then, and round trips that differ by steps are the same one.
-func (a *association) allowFor(step float32) {
+// differ takes how much higher above the floor a bucket's first datagram is than the fastest one of the
+// bucket before, which was not congested.
+func (a *association) differ(d float64) {
+	if a.own.congestedFor == 0 && a.own.differ(d) {
+		a.allowForStep()
+	}
+}
+
+// allowForStep takes the step of both clocks when it becomes known. How far they ran apart within it was
+// not seen until then, and round trips that differ by steps are the same one.
+func (a *association) allowForStep() {
+	step := a.own.step()
 	a.interval.widen(step, step)
 	if s := a.roundTrip(); a.known && abs(s-a.arbiter.reference) < 2*step {
 		a.arbiter.restart(s)
 	}
+	a.markDirty()
+}
+
+// pointRoundTrip returns the round trip that points are told: a NaN before the first report, and beside a
+// legacy peer, which tells its floor late.
+func (a *association) pointRoundTrip() float32 {
+	if !a.known || a.peer.isLegacy() {
+		return float32(math.NaN())
+	}
+	return a.roundTrip()
 }
 
 // tripState returns what the own floor is told of the round trip.
 func (a *association) tripState() tripState {
-	t := tripState{now: float32(math.NaN()), room: float32(math.Inf(1))}
+	t := tripState{now: a.pointRoundTrip(), room: float32(math.Inf(1))}
 	if !a.known {
 		return t
 	}
 	s, deadBand := a.roundTrip(), a.deadBand()
 	t.stable = abs(s-a.arbiter.reference) < deadBand
-	if !a.peer.isLegacy() {
-		t.now = s
-	}
 	if a.arbiter.freeRunning() {
 		t.room = a.arbiter.reference - s + deadBand
 	}
@@ -1642,6 +1657,8 @@ type event struct {
 	kind    eventKind
 	by      float32 // us: how far it moved
 	visible bool    // what readers or the peer are told has changed
+
+	stepKnown bool // the step of both clocks is known from now on
 }
 
 type eventKind uint8
@@ -1806,9 +1823,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 		f.learnSpread(b, before-f.residual)
 	}
 	if !late {
-		if b.many() {
-			f.differ(float64(b.runnerUp - b.fastest))
-		}
+		e.stepKnown = b.many() && f.differ(float64(b.runnerUp-b.fastest))
 		f.accept(b, trip.now)
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
 		return e
@@ -1882,8 +1897,9 @@ func (f *floor) learnSpread(b *bucket, fall float32) {
 // differ learns on what grid deltas are from two datagrams of about one bucket, of which one is d higher above
 // the floor. Where both clocks are coarse, d is 0 or a multiple of their step, but for the unit of
 // stamps and the tilt of the floor. Where a queue grows or a path flaps, d is often the same, too:
-// late buckets and those of few datagrams are not to be told here.
-func (f *floor) differ(d float64) {
+// late buckets and those of few datagrams are not to be told here. It reports whether the step is
+// known from now on.
+func (f *floor) differ(d float64) (stepKnown bool) {
 	d = abs(d)
 	alike, grid := 1<<ts24Shift+2+abs(f.slope)*bucketTime, float64(f.grid)
 	switch {
@@ -1891,12 +1907,14 @@ func (f *floor) differ(d float64) {
 	case grid > 6*alike && abs(d-grid*math.RoundToEven(d/grid)) <= alike:
 		if f.gridHits = min(f.gridHits+1, longRun); f.gridHits == fewHits && f.step() > 0 {
 			f.widenSlope(priorSkew) // datagrams that were alike told none
+			return true
 		}
 	case f.gridHits > 2*fewHits: // while the slope is wrong, the tilt is more
 		f.gridHits -= fewHits
 	default:
 		f.grid, f.gridHits = uint16(d), 0
 	}
+	return false
 }
 
 // step returns the step of both clocks, us: 0 where one of them is not coarse, or where the step is
