@@ -7,10 +7,7 @@ export GOOS=js GOARCH=wasm
 packages=(./clock . ./tick ./ping ./link)
 go vet "${packages[@]}"
 (cd examples/browser && go vet ./page ./client ./game)
-if ! command -v node >/dev/null && [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-	(timeout 60 apt-get -qq update && timeout 150 apt-get -qq install -y --no-install-recommends nodejs) >/dev/null 2>&1 || true
-fi
-if ! command -v node >/dev/null; then
+if ! .ci/need node nodejs; then
 	echo "NOT TESTED as WebAssembly: there is no Node"
 	exit 0
 fi
