@@ -7,14 +7,14 @@ import (
 	"fmt"
 )
 
-// Open refuses a datagram with one of these errors, and ignores all of it.
+// Open refuses a datagram with one of these errors, and ignores all of it. ReadEvent returns ErrTruncated, too.
 var (
-	ErrTruncated = errors.New("link: datagram is shorter than its header")
+	ErrTruncated = errors.New("link: it is shorter than its header")
 	ErrReserved  = errors.New("link: datagram has a flag that is reserved")
 	ErrAnchor    = errors.New("link: anchor and stamp of a datagram differ") // the anchor's TS24 is not the stamp
 )
 
-// ProposeInstant, AcceptInstant and AcceptEvent return these errors.
+// ProposeInstant, AcceptInstant, AcceptEvent and ReadEvent return these errors.
 var (
 	ErrAhead  = errors.New("link: an instant must be 0 to 16 s ahead")
 	ErrUnsure = errors.New("link: the peer's clock is not known well enough now")

@@ -55,9 +55,7 @@ const (
 
 // AppendTime23 appends the 3 bytes of ts, with flag in the top bit, which is the application's.
 // The usual flag is whether there is a time, so both results of ToRemoteTime23 may be passed
-// on as they are: three zeros say that the peer's clock is not known yet. Instead of zeros, a
-// reading of the own clock lets the peer find the time out by LocalTime later, as examples/voice
-// does.
+// on as they are: three zeros say that the peer's clock is not known yet.
 //
 //	ts, ok := l.ToRemoteTime23(happenedUsec)
 //	payload = link.AppendTime23(payload, ts, ok)
@@ -76,6 +74,33 @@ func ReadTime23(b []byte) (ts timesync.Counter23, flag bool) {
 	return ts, b[time23Len-1]&time23Flag != 0
 }
 
+// AppendEvent appends the 3 bytes that tell a peer's ReadEvent when something happened, such as when
+// a piece of sound was captured: happenedUsec of our own clock. So they mean the same to every
+// peer, and nothing need be known of its clock. The top bit of the last byte is 0.
+func AppendEvent(dst []byte, happenedUsec uint64) []byte {
+	const half = 1 << 2 // of the unit, 8 us
+	return AppendTime23(dst, timesync.NewCounter23((happenedUsec+half)>>3), false)
+}
+
+// ReadEvent reads the first 3 bytes of b as the peer's AppendEvent appended them, in a datagram that
+// was received at nowUsec. It returns the local time, in microseconds, at which that event
+// happened, off by at most ErrorBound at nowUsec; for an event of many seconds ago, by what
+// Snapshot.At(atUsec) says. For up to 2.1 s after a clock was set neither is so, as with all times.
+//
+// The errors are those of AcceptEvent, or ErrTruncated if b is shorter; ReadEvent returns no time
+// with that one and with ErrUnsure, but the bytes can be read again once the peer's clock is known.
+func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec uint64, err error) {
+	if len(b) < time23Len {
+		return 0, ErrTruncated
+	}
+	s, ok := l.Snapshot(nowUsec)
+	if !ok {
+		return 0, unsure(timesync.ErrUnsynchronized)
+	}
+	atUsec = s.LocalTime(timesync.FromLocalTime23(s.RemoteUsec, timesync.ReadCounter23(b)))
+	return atUsec, credible(s, nowUsec, atUsec, oldest)
+}
+
 // AcceptEvent takes what the peer's ToRemoteTime23 returned, when it arrives at nowUsec. It returns
 // the local time, in microseconds, at which that event happened. A stamp shows a time modulo 67.1 s,
 // and a clock that was set since then changes its meaning. So AcceptEvent returns
@@ -88,21 +113,32 @@ func ReadTime23(b []byte) (ts timesync.Counter23, flag bool) {
 //	ErrOld     if it lies more than oldest before nowUsec; beyond 50 s an event looks like another
 //
 // atUsec is what the stamp says, also with an error. A program that plays sound takes it also with
-// ErrBefore, or it is silent for timesync.Settled after a clock was set. Better, a peer drops its
-// own events that are older than its clock or than this connection, if it knows that in time.
+// ErrBefore, or it is silent for timesync.Settled after a clock was set, and with no other error.
+// Better, a peer drops its own events that are older than its clock or than this connection, if it
+// knows that in time.
+//
+// The peer's estimate made the stamp, so atUsec is off by at most the peer's ErrorBound of that
+// time. Ours is about as wide: both are half of the same round trip (docs/ACCURACY.md). With
+// AppendEvent and ReadEvent our own bound holds.
 func (l *Link) AcceptEvent(nowUsec uint64, event timesync.Counter23, oldest time.Duration) (atUsec uint64, err error) {
 	atUsec = timesync.FromLocalTime23(nowUsec, event)
-	age := time.Duration(nowUsec-atUsec) * time.Microsecond
 	s, ok := l.Snapshot(nowUsec)
-	switch {
-	case !ok:
+	if !ok {
 		return atUsec, unsure(timesync.ErrUnsynchronized)
-	case -age > s.ErrorBound:
-		return atUsec, ErrFuture
-	case s.Disturbed && s.Undisturbed < timesync.Settled, age > s.Undisturbed+s.ErrorBound:
-		return atUsec, ErrBefore
-	case age > oldest:
-		return atUsec, ErrOld
 	}
-	return atUsec, nil
+	return atUsec, credible(s, nowUsec, atUsec, oldest)
+}
+
+// credible says what is wrong with an event at atUsec that is told at nowUsec.
+func credible(s timesync.Snapshot, nowUsec, atUsec uint64, oldest time.Duration) error {
+	age := time.Duration(int64(nowUsec-atUsec)) * time.Microsecond
+	switch {
+	case -age > s.ErrorBound:
+		return ErrFuture
+	case s.Disturbed && s.Undisturbed < timesync.Settled, age > s.Undisturbed+s.ErrorBound:
+		return ErrBefore
+	case age > oldest:
+		return ErrOld
+	}
+	return nil
 }

@@ -1,47 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // Package link keeps time with a peer by authenticated datagrams. It puts stamps and reports in
-// front of the payload, and takes them off at the other end.
+// front of the payload, and takes them off at the other end:
 //
-// Use it inside the encryption. To send, call AppendHeader, append the payload, then encrypt
-// and authenticate both. To receive, authenticate, refuse replays, and pass what was inside to
-// Open: it returns the payload and the one-way delay of the datagram. RemoteTime is then the
-// peer's clock, and Snapshot has all that is known, such as OffsetUsec and ErrorBound. Wait waits
-// until that is good enough.
+//	datagram := append(conn.AppendHeader(nil, clock.Now()), payload...) // then encrypt and send it
+//	payload, owd, ok, err := conn.Open(datagram, clock.Received())      // once decrypted, and no replay
+//	remoteUsec, ok := conn.RemoteTime(clock.Now())                      // the peer's clock
+//
+// conn is a Link, one for each connection. Open returns the payload and how long the datagram was
+// on its way. Snapshot has all that is known, such as OffsetUsec and ErrorBound; its method Within
+// says whether that may be relied on. Wait waits for that, and Heard says how long the peer has been
+// silent. AppendEvent and ReadEvent carry the time of an event in a payload, in 3 bytes.
 //
 // The package opens no socket, starts no goroutine and reads no clock. Only Wait and errors allocate.
-//
-// # Wire format
-//
-// A header is, in this order, with little-endian integers:
-//
-//	flags     1 byte
-//	TS24      3 bytes: the sender's clock, in units of 8 us
-//	MinDelta  3 bytes, if flag 0 is set: the sender's report, see MinDeltaTS24
-//	anchor    8 bytes, if flag 1 is set: the sender's clock, all of it, in microseconds
-//
-//	flag 0    there is a MinDelta: every 0.5 s for 20 s from the first one, then every 2 s; after a
-//	          datagram that asks or was not sent; and as soon as one is confirmed, where the
-//	          last one was extrapolated. The last kind does not put off the next one; the others do
-//	flag 1    there is an anchor: with each MinDelta, with flag 3, and while the receiver's last
-//	          datagram lacked flag 2
-//	flag 2    the sender knows the receiver's clock and has its anchor, and the receiver's last
-//	          datagram did not ask; each datagram says it anew
-//	flag 3    the sender has had no datagram or no MinDelta since its start or reset, and asks
-//	flag 4-7  reserved: zero, and refused if not
-//
-// An end that does not know its peer's clock yet ignores a MinDelta with flag 2: that one is for
-// its predecessor, whose clock the peer still had. An end that did set flag 2 while its peer asks
-// would never be believed.
-//
-// A peer that had our clock has started anew if three datagrams in a row ask, the first of them at
-// least 50 ms ago. The end then forgets it. From the first of such a row to 50 ms after the last it
-// sends no MinDelta.
-//
-// docs/WIRE.md says the rest, for peers that are not written in Go, and testdata/wire has vectors.
-//
-// This is version 2 of the format. Both ends need the same version: in version 1 flag 3 was
-// reserved, so an end of version 1 refuses the first datagrams of version 2.
+// docs/WIRE.md has the format of the header, version 2. Both ends need the same version.
 package link
 
 import (
@@ -121,7 +93,8 @@ type Link struct {
 	reportedAt   uint64   // local time, us, of the first one
 	reportDue    uint64   // and of the next
 
-	heard uint64        // local time, us, of the last datagram
+	heard uint64        // local time, us, of the last datagram, if any
+	spoke bool          // there was one
 	news  chan struct{} // closed at the next datagram, or nil while nobody waits
 }
 
@@ -250,8 +223,9 @@ func (l *Link) SendFailed() {
 // not seen before: whoever can forge or replay them can move the clock. Read the clock as early
 // as possible, or ask the kernel (timesync/rxtime).
 //
-// owd is the one-way delay of the datagram. ok is false while that is not known, because the
-// offset is not known yet.
+// owd is the one-way delay of the datagram, off by at most ErrorBound at recvUsec. ok is false if it
+// is not known, because the offset was not known before: also for the datagram that brings the first
+// report, although Snapshot knows the time from then on.
 //
 // Open first sees whether the peer has started anew, then takes the stamp, an anchor if ok is false,
 // the MinDelta, and last an anchor if ok is true and owd is from -1 s to 16 s. An anchor that is more
@@ -280,12 +254,27 @@ func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.
 	if h.asks {
 		l.owed, l.hasAnchor = true, false // it may be another one, whose anchor we need
 	}
-	l.heard = recvUsec
+	l.heard, l.spoke = recvUsec, true
 	if l.news != nil {
 		close(l.news)
 		l.news = nil
 	}
 	return payload, owd, ok, nil
+}
+
+// Heard returns how long ago, at nowUsec, the last datagram was received that Open took, and never a
+// negative time. ok is false if there was none since the start or the last Reset.
+//
+// This is how to know soon that the peer is gone: it is, if it is silent for several times the
+// longest gap that it leaves between two datagrams. Snapshot.Within is for the time, which goes on
+// while the peer is silent, and fails after Settled.
+func (l *Link) Heard(nowUsec uint64) (ago time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.spoke {
+		return 0, false
+	}
+	return time.Duration(max(int64(nowUsec-l.heard), 0)) * time.Microsecond, true
 }
 
 // Wait returns nil as soon as the peer's clock is known well enough: when, at the receipt of the
@@ -390,7 +379,7 @@ func (l *Link) Reset() {
 
 func (l *Link) reset() {
 	l.input().Reset()
-	l.hasAnchor, l.heardOfUs, l.owed, l.reporting = false, false, false, false
+	l.hasAnchor, l.heardOfUs, l.owed, l.reporting, l.spoke = false, false, false, false, false
 	l.extrapolated, l.knewUs, l.behind, l.anew = false, false, streak{}, streak{}
 }
 

@@ -25,9 +25,10 @@ type wire struct {
 	now    time.Duration
 	events []wireEvent
 	asked  func(side int)
-	sent   func(side int, local uint64, header []byte) []byte // what leaves instead of a header, or nil
-	came   func(side int, local uint64, header []byte)        // hears what arrives, or nil
-	read   func(side int, local uint64) uint64                // what an end takes its clock for, or nil
+	sent   func(side int, local uint64, header []byte) []byte                          // what leaves instead of a header, or nil
+	came   func(side int, local uint64, header []byte)                                 // hears what arrives, or nil
+	opened func(side int, local uint64, payload []byte, owd time.Duration, known bool) // and what came of it, or nil
+	read   func(side int, local uint64) uint64                                         // what an end takes its clock for, or nil
 }
 
 type wireEvent struct {
@@ -81,7 +82,10 @@ func (w *wire) run(until time.Duration) {
 			if w.came != nil {
 				w.came(e.side, local, e.datagram)
 			}
-			w.links[e.side].Open(e.datagram, local)
+			payload, owd, known, _ := w.links[e.side].Open(e.datagram, local)
+			if w.opened != nil {
+				w.opened(e.side, local, payload, owd, known)
+			}
 		default:
 			header := w.links[e.side].AppendHeader(nil, local)
 			if w.sent != nil {
