@@ -59,7 +59,7 @@ func open(key [32]byte, udp *net.UDPConn, to netip.AddrPort, c *clock, take func
 	}
 	l := &leg{end: seal.New(key, direction), clock: c, udp: udp, rx: rxtime.NewConn(udp), to: to, stop: make(chan struct{})}
 	l.tasks.Go(func() {
-		l.end.Serve(l, udp, func(d seal.Datagram, err error) {
+		l.end.Serve(l, udp, 0, func(d seal.Datagram, err error) {
 			if err == nil {
 				take(d)
 			}

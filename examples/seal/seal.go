@@ -46,7 +46,7 @@ var (
 	ErrReplayed = errors.New("replayed") // seen before, or too far behind to tell
 	ErrUnproven = errors.New("unproven") // perhaps a recording of another session: see Answer
 	ErrAnswer   = errors.New("answer")   // the peer lives, and may now believe us
-	ErrRefused  = errors.New("refused")  // the peer lives, and serves another
+	ErrRefused  = errors.New("refused")  // the peer lives, and serves another: see Peer.Refused
 )
 
 // ErrSession is what SealFor refuses: the payload was made for a session that is over.
@@ -63,9 +63,8 @@ const (
 	// Overhead is how many bytes Seal adds to the header of link and the payload.
 	Overhead = headerLen + tagLen
 
-	answerGap = 100_000         // us: the least time between two answers to one address
-	quiet     = 3 * time.Second // a peer that is silent for so long may be replaced by another
-	longest   = 2048            // more bytes than a datagram on its way through networks has
+	answerGap = 100_000 // us: the least time between two answers to one address
+	longest   = 2048    // more bytes than a datagram on its way through networks has
 
 	// Datagrams that overtake others are taken up to window counters late: 10 s of frames of 200
 	// datagrams a second. One word is always being emptied for counters to come (RFC 6479).
@@ -82,7 +81,7 @@ const (
 // so a flood of recordings puts off an adoption, but does not prevent it. Nothing shows a
 // network that delays one way longer.
 type End struct {
-	Link link.Link // to read; only the end writes
+	Link link.Link // to read, and for SendFailed; only the end writes
 
 	called   bool // it waits to be called
 	mu       sync.Mutex
@@ -109,7 +108,8 @@ func New(key [32]byte, direction uint64) *End {
 	return e
 }
 
-// Seal appends to dst the datagram with payload that leaves at sendUsec: now.
+// Seal appends to dst the datagram with payload that leaves at sendUsec: now. If it could not be sent,
+// call Link.SendFailed.
 func (e *End) Seal(dst, payload []byte, sendUsec uint64) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -122,8 +122,9 @@ func (e *End) sealed(dst, payload []byte, sendUsec uint64) []byte {
 	return e.seal(out, len(dst))
 }
 
-// SealFor is Seal for a payload with stamps, which mean nothing to a peer that has started
-// anew: ask Peer for the session before they are made.
+// SealFor is Seal for a payload with times on the peer's clock (Link.ToRemoteTime23), which mean
+// nothing to a peer that has started anew: ask Peer for the session before they are made. Times on
+// our own clock (link.AppendEvent) need only Seal.
 func (e *End) SealFor(session uint32, dst, payload []byte, sendUsec uint64) ([]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -186,6 +187,7 @@ func (e *End) Open(b []byte, from netip.AddrPort, recvUsec uint64) (payload []by
 	case len(body) == 0:
 		return nil, 0, false, ErrAnswer
 	case len(body) == 1:
+		e.peer.Refused = head.counter == e.newest || e.peer.Refused
 		return nil, 0, false, ErrRefused
 	}
 	return e.Link.Open(body, recvUsec)
@@ -226,7 +228,7 @@ func (e *End) admit(head header, from netip.AddrPort, recvUsec uint64) error {
 	}
 	if head.counter == e.newest { // newer than all before
 		e.peer.Addr, e.peer.HeardUsec = from, recvUsec
-		e.next.echo, e.heard = head.challenge, true
+		e.next.echo, e.heard, e.peer.Refused = head.challenge, true, false
 	}
 	return nil
 }
@@ -266,7 +268,8 @@ func random() (v uint64) {
 type Peer struct {
 	Session   uint32         // 1 for the first that was adopted, 2 once the peer has started anew, ...; 0: none yet
 	Addr      netip.AddrPort // where its newest datagram came from; not valid before the first
-	HeardUsec uint64         // when that came, on our clock
+	HeardUsec uint64         // when that came, on our clock; perhaps a little later than clock.Now: see Link.Heard
+	Refused   bool           // that was a refusal: the peer lives, but serves another
 }
 
 // Peer returns what is known of the peer. An end that was called sends to Addr, and so
@@ -288,10 +291,14 @@ type Datagram struct {
 	Session  uint32 // of the peer; another one than before: it has started anew
 }
 
-// Take is Open, and Answer where we are called: write answer to from if it is not nil. While the
-// peer was heard in the last hold, whoever calls from elsewhere is refused; where each peer has a
-// key of its own, hold is 0, and one that starts anew elsewhere need not wait. The error is that
-// of Open.
+// Take is Open, and Answer where we are called: write answer to from if it is not nil. The error is
+// that of Open.
+//
+// hold matters where we are called. While the peer was heard in the last hold, whoever calls from
+// another address or port is refused, so that two callers with one key do not take the end from
+// each other again and again. A caller that starts anew at a port of the system's choice is refused
+// so long, too. Take several times the longest gap between two datagrams of a peer that lives, such as 0.5 s
+// where sound flows all the time; or 0 where only one program at a time ever calls with this key.
 func (e *End) Take(b []byte, from netip.AddrPort, recvUsec uint64, hold time.Duration) (d Datagram, answer []byte, err error) {
 	payload, owd, known, err := e.Open(b, from, recvUsec)
 	peer := e.Peer()
@@ -325,13 +332,13 @@ func Receive(rx Reader, take func(b []byte, from netip.AddrPort, recvUsec uint64
 }
 
 // Serve gives Take every datagram that comes on a socket of this end's own, writes the answers,
-// and passes on what Take says; the Payload lasts until take returns. A peer that is silent for
-// 3 s may be replaced by another. It returns when the socket is closed.
+// and passes on what Take says; the Payload lasts until take returns. hold is that of Take. Serve
+// returns when the socket is closed.
 //
-//	go end.Serve(rxtime.NewConn(udp), udp, take)
-func (e *End) Serve(rx Reader, udp *net.UDPConn, take func(d Datagram, err error)) {
+//	go end.Serve(rxtime.NewConn(udp), udp, 3*time.Second, take)
+func (e *End) Serve(rx Reader, udp *net.UDPConn, hold time.Duration, take func(d Datagram, err error)) {
 	Receive(rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
-		d, answer, err := e.Take(b, from, recvUsec, quiet)
+		d, answer, err := e.Take(b, from, recvUsec, hold)
 		if answer != nil {
 			_, _ = udp.WriteToUDPAddrPort(answer, from) // an error is a loss
 		}

@@ -544,6 +544,9 @@ func TestRefuse(t *testing.T) {
 		if _, _, _, err := second.Open(refusal, home, now); err != ErrRefused {
 			t.Fatalf("a refusal is %v", err)
 		}
+		if p := second.Peer(); !p.Refused || p.Session != 1 {
+			t.Fatalf("refused: %+v", p)
+		}
 		exchange(a, b, now)
 		now += answerGap
 	}
@@ -552,6 +555,9 @@ func TestRefuse(t *testing.T) {
 	}
 	// It is served once there is room, without a restart.
 	introduce(t, second, b, &now)
+	if p := second.Peer(); p.Refused {
+		t.Errorf("served: %+v", p)
+	}
 }
 
 // TestNothingBeforeAdoption: what is unproven is no sample.
@@ -792,7 +798,7 @@ func TestServe(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			e.Serve(rxtime.NewConn(udp), udp, func(d Datagram, err error) {
+			e.Serve(rxtime.NewConn(udp), udp, time.Second, func(d Datagram, err error) {
 				d.Payload = bytes.Clone(d.Payload)
 				if err != nil {
 					select {
@@ -846,6 +852,6 @@ func TestServe(t *testing.T) {
 		}
 	}
 	dial(taken(1))
-	dial(func(_ Datagram, refused bool) bool { return refused }) // for 3 s the first is awaited
+	dial(func(_ Datagram, refused bool) bool { return refused }) // for 1 s the first is awaited
 	dial(taken(2))
 }

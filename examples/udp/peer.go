@@ -66,7 +66,7 @@ type tally struct {
 func (p *peer) start(rate float64) {
 	p.stop, p.opened = make(chan struct{}), map[error]tally{}
 	p.rx = rxtime.NewConn(p.conn)
-	p.tasks.Go(func() { p.end.Serve(p, p.conn, p.take) })
+	p.tasks.Go(func() { p.end.Serve(p, p.conn, quiet, p.take) })
 	p.tasks.Go(func() {
 		program.Every(p.stop, time.Duration(float64(time.Second)/rate), func() {
 			if to := p.to(); to.IsValid() && !p.silent.Load() {

@@ -39,6 +39,10 @@ const (
 	// error of play is 0.5 ms instead of 0.3 (TestExact).
 	sayEvery = 20 * time.Millisecond
 
+	// hold is how long an end that is called waits for a peer that is silent. A peer that lives sends
+	// each frameTime or sayEvery.
+	hold = 500 * time.Millisecond
+
 	// late is how much later than due a frame is still played.
 	late = 10 * time.Millisecond
 
@@ -81,7 +85,7 @@ func newSide(direction uint64, c config, clock program.Clock) *side {
 func (s *side) open(udp *net.UDPConn, take func(seal.Datagram, error)) {
 	s.udp, s.rx = udp, program.Reader{Conn: rxtime.NewConn(udp), Clock: s.clock}
 	s.send = func(datagram []byte, to netip.AddrPort) { _, _ = udp.WriteToUDPAddrPort(datagram, to) } // an error is a loss
-	s.tasks.Go(func() { s.end.Serve(s, udp, take) })
+	s.tasks.Go(func() { s.end.Serve(s, udp, hold, take) })
 }
 
 // ReadFrom reads a datagram with the time at which it was received on the end's clock.

@@ -135,7 +135,7 @@ func (w *world) run(until int64) {
 
 // take does as seal.Serve.
 func take(s *side, p parcel, from netip.AddrPort, take func(seal.Datagram, error)) {
-	d, answer, err := s.end.Take(p.datagram, from, s.clock.At(p.at), time.Second)
+	d, answer, err := s.end.Take(p.datagram, from, s.clock.At(p.at), hold)
 	if answer != nil {
 		s.send(answer, from)
 	}
