@@ -53,7 +53,7 @@ func judge(s *speaker, lives []*listener, begun int64) *result {
 		r.Played += len(l.played)
 		r.Refused += l.refused
 		r.Late += l.late
-		r.Overdue += int(l.buffer.Stats().Late)
+		r.Overdue += int(l.buffer.Stats().Late + l.buffer.Stats().Missed)
 		r.Latency = l.buffer.Latency().Seconds() * 1e3
 		if ppm, ok := l.card.PPM(); ok {
 			r.CardPPM = ppm

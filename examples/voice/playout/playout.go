@@ -4,8 +4,8 @@
 // of sound, positions, camera pictures. These files are complete: copy them. They need the
 // standard library only, start no goroutine and read no clock.
 //
-// All times are readings of the clock of the end that plays, in microseconds. The end that
-// captures says when in the other's time (ToRemoteTime23), so a difference between the clocks
+// All times are readings of the clock of the end that plays, in microseconds: link.ReadEvent makes
+// them of what link.AppendEvent wrote where the frame was captured. So a difference between the clocks
 // neither piles frames up nor runs out of them, and several sources are in step.
 package playout
 
@@ -26,12 +26,16 @@ var (
 )
 
 // Config is what New wants. Zero values have the defaults.
+//
+// A latency by itself is what InTime of the last frames needed. It rises at once, and falls by
+// at most 5 ms a second, since what plays then runs 0.5 % faster. So one stall of the network is heard
+// for a while: Most limits that. In a conversation 200 ms are enough, see docs/USES.md.
 type Config struct {
 	Latency time.Duration // from capture to play; 0: by itself, from the arrivals
 	Least   time.Duration // by itself: the shortest; 0: 10 ms
 	Most    time.Duration // by itself: the longest; 0: 500 ms
 	InTime  float64       // by itself: the share of frames that come in time; 0: 0.99
-	Late    time.Duration // how much later than due a frame is still played; 0: 10 ms
+	Late    time.Duration // how much later than due a frame is still played; 0: 20 ms
 	Frames  int           // that wait at most; 0: 64
 }
 
@@ -40,7 +44,7 @@ func (c *Config) check() error {
 	for _, d := range [...]struct {
 		v *time.Duration
 		d time.Duration
-	}{{&c.Least, 10 * time.Millisecond}, {&c.Most, 500 * time.Millisecond}, {&c.Late, 10 * time.Millisecond}} {
+	}{{&c.Least, 10 * time.Millisecond}, {&c.Most, 500 * time.Millisecond}, {&c.Late, 20 * time.Millisecond}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}
@@ -70,7 +74,8 @@ func (c *Config) check() error {
 // Stats count frames since New.
 type Stats struct {
 	Played uint64
-	Late   uint64 // refused by Push, not asked for in time, or dropped
+	Late   uint64 // refused by Push: they came too late, so the latency is too short
+	Missed uint64 // Pop was not called in time, or they were dropped: the program is late, see Config.Late
 	Early  uint64 // captured in the future
 	Twice  uint64
 	Full   uint64
@@ -105,8 +110,9 @@ func New(c Config) (*Buffer, error) {
 	return b, nil
 }
 
-// Push takes a copy of what was captured at capturedUsec and arrived at nowUsec. The error
-// says why it will not be played.
+// Push takes a copy of what was captured at capturedUsec. nowUsec is the time now, not that of
+// receipt: what a program needs to get here delays the frame, too. The error says why it will not
+// be played; without one it will be, if Pop is called in time.
 func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,7 +145,7 @@ func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 }
 
 // Pop appends to dst the next frame that is due at nowUsec. Those that were due more than
-// Config.Late ago are not played any more. ok is false if none is due.
+// Config.Late ago are not played any more, and count as Missed. ok is false if none is due.
 //
 // If nowUsec lies more than Config.Late before that of the last Pop, the clock was set back:
 // what waits is shifted by as much, as by Shift.
@@ -163,7 +169,7 @@ func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec u
 			b.last, b.played = f.captured, true
 			return append(dst, f.payload...), f.captured, true
 		}
-		b.stats.Late++
+		b.stats.Missed++
 	}
 	return dst, 0, false
 }
@@ -179,10 +185,10 @@ func (b *Buffer) Due() (usec uint64, ok bool) {
 	return b.frames[0].captured + uint64(b.latency.now), true
 }
 
-// Shift says that the clock was set by byUsec microseconds, forward if positive: what waits
-// was captured at other readings than it seemed. It is played when it would have been. A
-// clock of the other end that was set needs no Shift: what waits is right, and what comes
-// is refused as early or late until the ends know better.
+// Shift says that our own clock was set by byUsec microseconds, forward if positive: what waits
+// was captured at other readings than it seemed. It is played when it would have been. If the
+// clock of the other end was set, call nothing: what waits is right, and what comes is refused as early
+// or late until the ends know better, in about 2 s.
 func (b *Buffer) Shift(byUsec int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,12 +205,13 @@ func (b *Buffer) shift(by int64) {
 	b.latency.last += uint64(by)
 }
 
-// Drop drops what waits, and counts it as late: after the machine has slept, through which its
-// clock may have stood still, nobody knows how old that is.
+// Drop drops what waits, and counts it as missed. Call it when this machine has slept, if its clock
+// stood still meanwhile: nobody knows then how old that is. Without it, what waited is played, so
+// late as the sleep was long: a latency of sound. If the other machine slept, call nothing.
 func (b *Buffer) Drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stats.Late += uint64(len(b.frames))
+	b.stats.Missed += uint64(len(b.frames))
 	for _, f := range b.frames {
 		b.spare = append(b.spare, f.payload)
 	}
