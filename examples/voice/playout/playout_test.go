@@ -121,8 +121,7 @@ func (w *world) capture() {
 	at := w.now - 5000 // it takes some time to get here
 	local := w.speaker.clock(w.now)
 	b := w.speaker.link.AppendHeader(nil, local)
-	ts, ok := w.speaker.link.ToRemoteTime23(local - 5000)
-	b = link.AppendTime23(b, ts, ok)
+	b = link.AppendEvent(b, local-5000)
 	w.send(0, binary.LittleEndian.AppendUint64(b, uint64(at)))
 	w.captures = append(w.captures, at)
 }
@@ -134,12 +133,12 @@ func (w *world) play() {
 		if err != nil || len(payload) < 11 {
 			continue
 		}
-		if ts, ok := link.ReadTime23(payload); ok {
-			if at, err := w.player.link.AcceptEvent(now, ts, time.Second); errors.Is(err, link.ErrFuture) || errors.Is(err, link.ErrOld) {
-				w.refused[err]++
-			} else if err := w.buffer.Push(at, w.player.clock(w.now), payload[3:]); err != nil {
-				w.refused[err]++
-			}
+		at, err := w.player.link.ReadEvent(now, payload, time.Second)
+		if err == nil || errors.Is(err, link.ErrBefore) {
+			err = w.buffer.Push(at, w.player.clock(w.now), payload[3:])
+		}
+		if err != nil {
+			w.refused[err]++
 		}
 	}
 	for {
