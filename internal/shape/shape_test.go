@@ -114,7 +114,7 @@ func TestGofmt(t *testing.T) {
 
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
-	examples := []string{"examples/seal", "examples/udp", "examples/game", "examples/watch", "examples/channel", "examples/dtls", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout", "examples/relay", "examples/party"}
+	examples := []string{"examples/seal", "examples/udp", "examples/game", "examples/watch", "examples/channel", "examples/dtls", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout", "examples/voice/chat", "examples/relay", "examples/party"}
 	for _, dir := range append(examples, packages...) {
 		for _, name := range sources(t, dir) {
 			if !bytes.HasPrefix(read(t, name), []byte("// SPDX-License-Identifier: BSD-3-Clause\n\n")) {
@@ -221,7 +221,7 @@ func TestNoWallClock(t *testing.T) {
 }
 
 // TestCopies: the files can be copied into any module of the oldest Go, and the other
-// packages' and seal.go after the lines that import the core and its packages are changed.
+// packages', seal.go and the voice chat after the lines that import the core and its packages are changed.
 func TestCopies(t *testing.T) {
 	const net = "example.com/game/net/"
 	core := net + "core"
@@ -234,8 +234,11 @@ func TestCopies(t *testing.T) {
 			c.write(filepath.Join("net", dir, filepath.Base(name)), source)
 		}
 	}
-	seal := bytes.ReplaceAll(read(t, root+"/examples/seal/seal.go"), []byte(`"`+module(t)+`/`), []byte(`"`+net))
-	c.write("net/seal/seal.go", seal)
+	for _, dir := range []string{"examples/seal", "examples/voice/playout", "examples/voice/chat"} {
+		for _, name := range sources(t, dir) {
+			c.write(filepath.Join("net", dir, filepath.Base(name)), bytes.ReplaceAll(read(t, name), []byte(`"`+module(t)+`/`), []byte(`"`+net)))
+		}
+	}
 	c.run("vet", "./...")
 	if got := c.run("run", "."); got != "false\n" {
 		t.Errorf("the program says %q", got)

@@ -1,0 +1,108 @@
+// This test proves that the program of the documents is one: two ends hear each other, say when the
+// other is gone or busy, and go on after the one that calls has started anew.
+package main
+
+import (
+	"encoding/binary"
+	"io"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"timesync/clock"
+	"timesync/rxtime"
+)
+
+// voice is a sound card: a microphone that hears a frame each 20 ms, which says when, and a loudspeaker.
+type voice struct {
+	t      *testing.T
+	chat   *chat
+	heard  atomic.Int64 // frames that were played
+	latest uint64       // when the last of them was captured; of the goroutine that plays
+	next   time.Time
+	closed atomic.Bool
+}
+
+func (v *voice) Read(b []byte) (int, error) {
+	v.next = v.next.Add(frame)
+	time.Sleep(time.Until(v.next))
+	if v.closed.Load() {
+		return 0, io.EOF
+	}
+	clear(b)
+	binary.LittleEndian.PutUint64(b, clock.Now()-uint64(frame.Microseconds()))
+	return len(b), nil
+}
+
+func (v *voice) Write(sound []byte) (int, error) {
+	if v.closed.Load() {
+		return 0, io.EOF
+	}
+	captured := binary.LittleEndian.Uint64(sound)
+	over := time.Duration(int64(clock.Now()-captured))*time.Microsecond - v.chat.buffer.Latency()
+	if late := 2*frame + time.Second; int64(captured-v.latest) <= 0 || over < -frame || over > late { // the machine may be busy
+		v.t.Errorf("captured at %d, after %d, played %v too late", captured, v.latest, over)
+	}
+	v.latest = captured
+	v.heard.Add(1)
+	return len(sound), nil
+}
+
+// begin starts an end, and returns what ends it.
+func begin(t *testing.T, to netip.AddrPort) (v *voice, end func()) {
+	c, err := newChat([32]byte{7}, netip.MustParseAddrPort("127.0.0.1:0"), to)
+	if err != nil {
+		t.Skip("NOT TESTED: no sockets: ", err) // js/wasm
+	}
+	v = &voice{t: t, chat: c, next: time.Now()}
+	done := make(chan struct{}, 2)
+	go func() { c.end.Serve(rxtime.NewConn(c.udp), c.udp, hold, c.take); done <- struct{}{} }()
+	go func() { _ = c.speak(v); done <- struct{}{} }()
+	go func() { _ = c.play(v) }() // until it has something to play
+	return v, func() {
+		if !v.closed.Swap(true) {
+			c.udp.Close()
+			<-done
+			<-done
+		}
+	}
+}
+
+func TestChat(t *testing.T) {
+	eventually := func(what string, is func() bool) {
+		t.Helper()
+		from := time.Now()
+		for !is() {
+			if time.Since(from) > time.Minute {
+				t.Fatalf("%s: not in a minute", what)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		t.Logf("%s: after %v", what, time.Since(from).Round(10*time.Millisecond))
+	}
+	called, end := begin(t, netip.AddrPort{})
+	defer end()
+	if s := called.chat.state(); s != "nobody is there" {
+		t.Errorf("at first: %s", s)
+	}
+	at := called.chat.udp.LocalAddr().(interface{ AddrPort() netip.AddrPort }).AddrPort()
+	for life := range 2 {
+		was := called.heard.Load()
+		caller, end := begin(t, at)
+		defer end()
+		eventually("both hear 50 frames", func() bool { return called.heard.Load() >= was+50 && caller.heard.Load() >= 50 })
+		eventually("connected", func() bool { return called.chat.state() == "connected" && caller.chat.state() == "connected" })
+		if life == 0 {
+			second, end := begin(t, at)
+			defer end()
+			eventually("a second one is refused", func() bool { return second.chat.state() == "busy: it talks to another" })
+			end()
+		}
+		end()
+		if life == 1 {
+			eventually("gone", func() bool { return called.chat.state() == "the peer is gone" })
+		}
+	}
+	t.Logf("%+v", called.chat.buffer.Stats())
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Chat is a voice chat of two ends, in one file to be copied with examples/seal/seal.go and
+// examples/voice/playout. Sound is 16 bits, one channel, 16 kHz; the sound card paces it:
+//
+//	arecord -qt raw -f S16_LE -r 16000 --buffer-time 40000 |
+//		go run ./examples/voice/chat -listen 0.0.0.0:9000 | aplay -qt raw -f S16_LE -r 16000 --buffer-time 40000
+//
+// The other end has -dial IP:9000 instead. Both need the same 64 hex digits in TIMESYNC_KEY.
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"flag"
+	"io"
+	"log"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"timesync/clock"
+	"timesync/examples/seal"
+	"timesync/examples/voice/playout"
+	"timesync/link"
+	"timesync/rxtime"
+)
+
+const (
+	frame    = 20 * time.Millisecond
+	frameLen = 16_000 * 2 / 50 // bytes: with all that is added a datagram is to have 1,200 at most
+	eventLen = 3               // what link.AppendEvent appends
+	gone     = time.Second     // a peer that lives sends each frame
+	hold     = time.Second / 2 // so long is a caller refused that restarts at another port
+)
+
+type chat struct {
+	end    *seal.End
+	udp    *net.UDPConn
+	to     netip.AddrPort // whom to call; not valid: we are called
+	buffer *playout.Buffer
+}
+
+func newChat(key [32]byte, own, to netip.AddrPort) (*chat, error) {
+	direction := uint64(1) // 0 at the end that calls
+	if to.IsValid() {
+		direction = 0
+	}
+	buffer, err := playout.New(playout.Config{Most: 200 * time.Millisecond, Late: frame})
+	if err != nil {
+		return nil, err
+	}
+	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(own))
+	return &chat{seal.New(key, direction), udp, to, buffer}, err
+}
+
+// take takes what arrives. With an error there is no payload, and Serve has answered if it must.
+func (c *chat) take(d seal.Datagram, err error) {
+	if err != nil || len(d.Payload) != eventLen+frameLen {
+		return
+	}
+	captured, err := c.end.Link.ReadEvent(d.RecvUsec, d.Payload, time.Second)
+	if err == nil || errors.Is(err, link.ErrBefore) {
+		_ = c.buffer.Push(captured, clock.Now(), d.Payload[eventLen:]) // Stats count what it refuses
+	}
+}
+
+// speak sends what the microphone hears. An end that is muted sends a nil payload four times a
+// second or more, or the peer takes it for gone.
+func (c *chat) speak(microphone io.Reader) error {
+	sound := make([]byte, frameLen)
+	for {
+		if _, err := io.ReadFull(microphone, sound); err != nil {
+			return err
+		}
+		captured := clock.Now() - uint64(frame.Microseconds()) // the first sample
+		payload := append(link.AppendEvent(nil, captured), sound...)
+		to := c.to
+		if !to.IsValid() {
+			to = c.end.Peer().Addr // where it has called from
+		}
+		if !to.IsValid() {
+			continue
+		}
+		if _, err := c.udp.WriteToUDPAddrPort(c.end.Seal(nil, payload, clock.Now()), to); err != nil {
+			c.end.Link.SendFailed()
+		}
+	}
+}
+
+// play plays each frame when it is due.
+func (c *chat) play(card io.Writer) error {
+	for {
+		if sound, _, ok := c.buffer.Pop(nil, clock.Now()); !ok {
+			time.Sleep(time.Millisecond)
+		} else if _, err := card.Write(sound); err != nil {
+			return err
+		}
+	}
+}
+
+// state says what to show. Sound is played in any of them.
+func (c *chat) state() string {
+	now := clock.Now()
+	ago, heard := c.end.Link.Heard(now)
+	s, _ := c.end.Link.Snapshot(now)
+	switch err := s.Within(100 * time.Millisecond); {
+	case c.end.Peer().Refused:
+		return "busy: it talks to another"
+	case !heard:
+		return "nobody is there"
+	case ago > gone:
+		return "the peer is gone"
+	case err != nil:
+		return err.Error()
+	}
+	return "connected"
+}
+
+func main() {
+	var key [32]byte
+	var own, to netip.AddrPort
+	flag.TextVar(&own, "listen", netip.AddrPort{}, "own `address`")
+	flag.TextVar(&to, "dial", netip.AddrPort{}, "`address` to call")
+	flag.Parse()
+	if n, err := hex.Decode(key[:], []byte(os.Getenv("TIMESYNC_KEY"))); err != nil || n != len(key) {
+		log.Fatal("TIMESYNC_KEY: 64 hex digits are wanted")
+	}
+	c, err := newChat(key, own, to)
+	if err != nil {
+		log.Fatal(err)
+	}
+	go c.end.Serve(rxtime.NewConn(c.udp), c.udp, hold, c.take)
+	go func() { log.Fatal(c.play(os.Stdout)) }()
+	go func() {
+		for range time.Tick(time.Second) {
+			log.Printf("%s; latency %v; %+v", c.state(), c.buffer.Latency(), c.buffer.Stats())
+		}
+	}()
+	log.Fatal(c.speak(os.Stdin))
+}
