@@ -25,7 +25,8 @@
 // bubble of testing/synctest it is the time of the bubble. docs/PRODUCTION.md has a table of
 // what these clocks do, also in sleep.
 //
-// All functions may be called from any goroutine.
+// All functions may be called from any goroutine. The example "apart" shows how to test with clocks that
+// differ (example_test.go).
 package clock
 
 import "time"

@@ -9,7 +9,7 @@ import (
 
 // Open refuses a datagram with one of these errors, and ignores all of it. ReadEvent returns ErrTruncated, too.
 var (
-	ErrTruncated = errors.New("link: it is shorter than its header")
+	ErrTruncated = errors.New("link: too few bytes")
 	ErrReserved  = errors.New("link: datagram has a flag that is reserved")
 	ErrAnchor    = errors.New("link: anchor and stamp of a datagram differ") // the anchor's TS24 is not the stamp
 )

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// This test proves what README says of Snapshot.Within: while it is nil the peer's clock is
-// known to the tolerable error, from the first second on, after silences, steps and restarts.
+// These tests prove what README says of Snapshot.Within: while it is nil the peer's clock is
+// known to the tolerable error, from the first second on, after silences, steps and restarts. And how
+// often one event counts.
 package link_test
 
 import (
@@ -87,6 +88,38 @@ func TestWithin(t *testing.T) {
 					t.Errorf("seed %d, %v each way, %s: %+v", seed, delay, e.name, x)
 				}
 			}
+		}
+	}
+}
+
+// TestStepsOfOne: a clock that is set counts as one to four steps, all within 3 s.
+func TestStepsOfOne(t *testing.T) {
+	const at = 30 * time.Second
+	for _, step := range []time.Duration{5 * time.Second, -5 * time.Second, 200 * time.Millisecond, 83 * time.Minute} {
+		counts, last := map[uint32]int{}, time.Duration(0)
+		for seed := range uint64(20) {
+			w := newWire(seed, [2]float64{50, 50}, 3*time.Millisecond, int(seed%2), at, step)
+			var before, now [2]uint32
+			w.asked = func(side int) {
+				s, _ := w.links[side].Snapshot(w.clocks[side].Usec(w.now))
+				if w.now < at {
+					before[side] = s.Steps
+				} else if s.Steps != now[side] && s.Steps != before[side] {
+					last = max(last, w.now-at)
+				}
+				now[side] = s.Steps
+			}
+			w.run(2 * at)
+			for side := range now {
+				n := now[side] - before[side]
+				if counts[n]++; n < 1 || n > 4 {
+					t.Errorf("seed %d: a clock set by %v is %d steps at end %d", seed, step, n, side)
+				}
+			}
+		}
+		t.Logf("a clock is set by %v: ends by steps %v, the last after %v", step, counts, last)
+		if last > 3*time.Second {
+			t.Errorf("a step %v after a clock was set by %v", last, step)
 		}
 	}
 }

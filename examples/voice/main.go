@@ -8,7 +8,8 @@
 //
 // Both ends run here, with clocks that disagree by a known amount and a bad network between
 // them. Meanwhile the end that plays is stopped for 2 s, as a process is, and later starts anew.
-// What plays is examples/voice/playout, what seals examples/seal: copy both.
+// What plays is examples/voice/playout, what seals examples/seal. This program judges itself; one to
+// copy is examples/voice/chat.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // These tests prove what a reader of README and a server with a million peers count on: the
-// snippet runs, what costs less than a call is inlined, and a peer takes few cache lines.
+// snippets run, what costs less than a call is inlined, and a peer takes few cache lines.
 package shape
 
 import (
@@ -40,6 +40,22 @@ func TestQuickStart(t *testing.T) {
 		want := "\t" + strings.ReplaceAll(part, "\n", "\n\t")
 		if !strings.Contains(doc, want) {
 			t.Errorf("tick/doc.go lacks\n%s", want)
+		}
+	}
+}
+
+// TestPlayout: the code of the recipe for sound is that of the program that it names.
+func TestPlayout(t *testing.T) {
+	_, recipe, found := strings.Cut(string(read(t, root+"/docs/USES.md")), "\n## Capture and playout\n")
+	_, snippet, begun := strings.Cut(recipe, "```go\n")
+	snippet, _, ended := strings.Cut(snippet, "```\n")
+	program := string(read(t, root+"/examples/voice/chat/main.go"))
+	if !found || !begun || !ended {
+		t.Fatal("no Go snippet")
+	}
+	for line := range strings.Lines(snippet) {
+		if line = strings.TrimSpace(line); line != "" && !strings.Contains(program, "\t"+line+"\n") {
+			t.Errorf("the program lacks %s", line)
 		}
 	}
 }
