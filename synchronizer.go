@@ -445,7 +445,7 @@ type Snapshot struct {
 	Undisturbed        time.Duration // since a clock step was last noticed, or since the first datagram
 	Skew               float64       // remote minus local rate, parts per million, however well it is known
 	SkewError          float64       // by how much Skew may be off at most, parts per million
-	Steps              uint32        // jumps of the remote time so far; the first synchronization does not count
+	Steps              uint32        // jumps of the remote time so far, of which one event may make several; the first synchronization does not count
 	Disturbed          bool          // a clock step was noticed since the first datagram
 	JitterKnown        bool          // there were enough datagrams to tell the jitter
 

@@ -4,10 +4,11 @@
 // front of the payload, and takes them off at the other end:
 //
 //	datagram := append(conn.AppendHeader(nil, clock.Now()), payload...) // then encrypt and send it
-//	payload, owd, ok, err := conn.Open(datagram, clock.Received())      // once decrypted, and no replay
+//	payload, owd, ok, err := conn.Open(datagram, clock.Received())      // of what was decrypted
 //	remoteUsec, ok := conn.RemoteTime(clock.Now())                      // the peer's clock
 //
-// conn is a Link, one for each connection. Open returns the payload and how long the datagram was
+// conn is a Link, one for each connection. Use it inside the encryption: authenticate a datagram, and
+// refuse replays, before Open. Open returns the payload and how long the datagram was
 // on its way. Snapshot has all that is known, such as OffsetUsec and ErrorBound; its method Within
 // says whether that may be relied on. Wait waits for that, and Heard says how long the peer has been
 // silent. AppendEvent and ReadEvent carry the time of an event in a payload, in 3 bytes.
@@ -27,10 +28,10 @@ import (
 )
 
 const (
-	flagReport = 1 << iota
-	flagAnchor
-	flagHasAnchor
-	flagAsks
+	flagReport    = 1 << iota // there is a report
+	flagAnchor                // there is an anchor
+	flagHasAnchor             // we know the receiver's clock and have its anchor, and its last datagram did not ask
+	flagAsks                  // we had no datagram, or no report, since the start or the reset
 	flagsReserved = 0xff &^ (flagAsks<<1 - 1)
 )
 

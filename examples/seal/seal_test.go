@@ -798,7 +798,7 @@ func TestServe(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			e.Serve(rxtime.NewConn(udp), udp, time.Second, func(d Datagram, err error) {
+			e.Serve(rxtime.NewConn(udp), udp, 3*time.Second, func(d Datagram, err error) {
 				d.Payload = bytes.Clone(d.Payload)
 				if err != nil {
 					select {
@@ -852,6 +852,6 @@ func TestServe(t *testing.T) {
 		}
 	}
 	dial(taken(1))
-	dial(func(_ Datagram, refused bool) bool { return refused }) // for 1 s the first is awaited
+	dial(func(_ Datagram, refused bool) bool { return refused }) // for 3 s the first is awaited
 	dial(taken(2))
 }
