@@ -14,7 +14,38 @@
 // silent. AppendEvent and ReadEvent carry the time of an event in a payload, in 3 bytes.
 //
 // The package opens no socket, starts no goroutine and reads no clock. Only Wait and errors allocate.
-// docs/WIRE.md has the format of the header, version 2. Both ends need the same version.
+//
+// # Wire format
+//
+// A header is, in this order, with little-endian integers:
+//
+//	flags     1 byte
+//	TS24      3 bytes: the sender's clock, in units of 8 us
+//	MinDelta  3 bytes, if flag 0 is set: the sender's report, see MinDeltaTS24
+//	anchor    8 bytes, if flag 1 is set: the sender's clock, all of it, in microseconds
+//
+//	flag 0    there is a MinDelta: every 0.5 s for 20 s from the first one, then every 2 s; after a
+//	          datagram that asks or was not sent; and as soon as one is confirmed, where the
+//	          last one was extrapolated. The last kind does not put off the next one; the others do
+//	flag 1    there is an anchor: with each MinDelta, with flag 3, and while the receiver's last
+//	          datagram lacked flag 2
+//	flag 2    the sender knows the receiver's clock and has its anchor, and the receiver's last
+//	          datagram did not ask; each datagram says it anew
+//	flag 3    the sender has had no datagram or no MinDelta since its start or reset, and asks
+//	flag 4-7  reserved: zero, and refused if not
+//
+// An end that does not know its peer's clock yet ignores a MinDelta with flag 2: that one is for
+// its predecessor, whose clock the peer still had. An end that did set flag 2 while its peer asks
+// would never be believed.
+//
+// A peer that had our clock has started anew if three datagrams in a row ask, the first of them at
+// least 50 ms ago. The end then forgets it. From the first of such a row to 50 ms after the last it
+// sends no MinDelta.
+//
+// docs/WIRE.md says the rest, for peers that are not written in Go, and testdata/wire has vectors.
+//
+// This is version 2 of the format. Both ends need the same version: in version 1 flag 3 was
+// reserved, so an end of version 1 refuses the first datagrams of version 2.
 package link
 
 import (
