@@ -53,6 +53,17 @@ func TestMutations(t *testing.T) {
 	}
 }
 
+// TestClient: trust, the step of the clock, and a TickClient that follows late inputs and states.
+func TestClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes 6 s")
+	}
+	out, err := exec.CommandContext(t.Context(), node(t), "client.mjs").CombinedOutput()
+	if t.Logf("%s", out); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSize: one file of at most 450 lines that imports nothing.
 func TestSize(t *testing.T) {
 	source, err := os.ReadFile("timesync.mjs")

@@ -64,10 +64,10 @@ async function connection() {
 function sample(greeting, link, ping, game) {
 	const now = clock(), at = Number(u64(now - ahead)) / 1000; // one look: a page may stand still between two
 	const truth = (performance.timeOrigin + at) * 1000 - greeting.unixAtZero;
-	const reading = (remote, steps) => remote.remoteTime(now) === null ? null : {
-		error: Number(remote.remoteTime(now)) - truth, bound: remote.errorBound(now), delay: remote.minimumOneWayDelay(), steps,
+	const reading = remote => remote.remoteTime(now) === null ? null : {
+		error: Number(remote.remoteTime(now)) - truth, bound: remote.errorBound(now), delay: remote.minimumOneWayDelay(), steps: remote.steps,
 	};
-	const stamps = reading(link, link.sync.steps), pings = reading(ping, 0);
+	const stamps = reading(link), pings = reading(ping);
 	demo.samples.push({at, stamps, ping: pings});
 	demo.game = game.clocks(now);
 	demo.heard = game.last?.heard ?? false;
