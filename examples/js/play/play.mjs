@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// The client of main.go, for pages and Node: it knows the server's time, sends an input for each tick, and knows where the players are.
+// The client of main.go, for pages and Node: it knows the time of the game, sends an input for each tick, and says
+// where the players are.
 
 import {Ping, TickClient, nowUsec, receivedUsec, tickAt, tickStart} from './timesync.mjs';
 
@@ -14,8 +15,8 @@ export class Play {
 	/** For each connection all is new: the server may be another one, whose ticks begin at 0 again. */
 	connect() {
 		const ping = this.ping = new Ping(), game = this.game = new TickClient(ping);
-		this.next = null; this.epoch = 0n; this.helloAt = -Infinity; this.states = new Map();
 		const socket = this.socket = new WebSocket(this.url);
+		this.next = null; this.helloAt = -Infinity; this.states = new Map();
 		socket.binaryType = 'arraybuffer';
 		socket.onmessage = e => {
 			const now = receivedUsec(), b = new Uint8Array(e.data); // the time before anything else
@@ -23,20 +24,10 @@ export class Play {
 			if (b[0] === 2) game.welcome(b, now);
 			if (b[0] === 0x11) this.state(b, now);
 		};
-		const again = () => {
-			socket.onclose = socket.onerror = null; // Node says both, or one of them
+		socket.onclose = socket.onerror = () => {
+			socket.onclose = socket.onerror = null; // Node calls both, or one of them
 			setTimeout(() => this.connect(), 300);
 		};
-		socket.onclose = socket.onerror = again;
-	}
-	/** Keeps the state for a tick until it is shown. */
-	state(b, now) {
-		const v = new DataView(b.buffer), epoch = v.getBigUint64(1, true), tick = v.getBigInt64(9, true), at = new Map();
-		for (let i = 17; i < b.length; i += 6) at.set(v.getUint32(i, true), v.getUint16(i + 4, true));
-		this.game.state(epoch, tick, now);
-		if (epoch !== this.epoch) { this.states.clear(); this.epoch = epoch; }
-		this.states.set(tick, at);
-		if (this.states.size > 120) this.states.delete(this.states.keys().next().value);
 	}
 	/** Sends what is due. Call it about as often as there are ticks, or more often. */
 	work() {
@@ -44,17 +35,33 @@ export class Play {
 		if (socket.readyState !== WebSocket.OPEN) return;
 		if (ping.next(now) === 0) socket.send(ping.request(nowUsec()));
 		const hello = game.hello(now), clocks = game.clocks(now);
-		if (hello && performance.now() > this.helloAt + 200) { socket.send(hello); this.helloAt = performance.now(); }
-		if (!clocks) return;
-		const due = tickAt(clocks.predicted, clocks.rate); // an input for it that is sent now comes in time
-		// Each tick gets its input, once, also where a slow page is behind by some. One that was asleep begins anew.
-		if (this.next === null || this.played !== clocks.epoch || due - this.next > 15n || this.next - due > 60n) this.next = due;
-		for (this.played = clocks.epoch; this.next <= due; this.next++) {
-			const b = new Uint8Array(18), v = new DataView(b.buffer);
-			b[0] = 0x10; v.setBigUint64(1, clocks.epoch, true); v.setBigInt64(9, this.next, true);
-			v.setInt8(17, this.direction(this.next));
-			socket.send(b);
+		if (hello && performance.now() - this.helloAt > 200) { // until the server has heard it
+			this.helloAt = performance.now();
+			socket.send(hello);
 		}
+		if (!clocks) return; // not known yet
+		const due = tickAt(clocks.predicted, clocks.rate); // an input that is sent now comes in time for this tick
+		const far = this.next === null || this.epoch !== clocks.epoch || due - this.next > 15n || this.next - due > 60n;
+		if (far) this.next = due; // at first, with a server that has started anew, and after a sleep or a step
+		this.epoch = clocks.epoch;
+		for (; this.next <= due; this.next++) { // one for each tick, also where a frame takes longer than that
+			socket.send(this.input(clocks.epoch, this.next));
+		}
+	}
+	/** @param {bigint} epoch @param {bigint} tick */
+	input(epoch, tick) {
+		const b = new Uint8Array(18), v = new DataView(b.buffer);
+		b[0] = 0x10; v.setBigUint64(1, epoch, true); v.setBigInt64(9, tick, true); v.setInt8(17, this.direction(tick));
+		return b;
+	}
+	/** Keeps the state for a tick until it is shown. */
+	state(b, now) {
+		const v = new DataView(b.buffer), epoch = v.getBigUint64(1, true), tick = v.getBigInt64(9, true), at = new Map();
+		for (let i = 17; i < b.length; i += 6) at.set(v.getUint32(i, true), v.getUint16(i + 4, true));
+		this.game.state(epoch, tick, now);
+		if (epoch !== this.game.clocks(now)?.epoch) return this.states.clear();
+		this.states.set(tick, at);
+		if (this.states.size > 120) this.states.delete(this.states.keys().next().value);
 	}
 	/** What to draw now: where the players are, by number, and in doubt why the time is not to be trusted, or ''. */
 	look() {
