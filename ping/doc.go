@@ -2,7 +2,8 @@
 
 // Package ping learns a server's time by request and reply. Use it where datagrams cannot be
 // stamped: over TCP, a WebSocket, or an RPC. A single exchange is enough to start. Where datagrams
-// can be stamped, package timesync is more accurate, and needs no packets of its own.
+// can be stamped, package link is more accurate, and needs no packets of its own. Messages of a
+// WebSocket can be stamped, too: docs/BROWSER.md compares both.
 //
 // # Use
 //

@@ -36,7 +36,8 @@
 // A Server counts ticks of a fixed Rate. A Client follows it through a RemoteClock, such as a
 // link.Link, a timesync.TimeSynchronizer or a ping.Clock. Both keep three clocks:
 //
-//   - ServerTime is what to show of others: the tick whose state has arrived by now.
+//   - ServerTime is what to show of others: the tick whose state has arrived by now. It is not the
+//     server's time now: that is SharedTime.
 //   - SharedTime is the game time now, the same for all peers.
 //   - PredictedTime is what to play and send: input for a predicted tick reaches the server before
 //     the server runs that tick.
@@ -61,7 +62,7 @@
 // # Buffers that set themselves
 //
 // Pass each input that arrives to Server.AcceptInput, and each state to Client.AcceptState. Call
-// Announce once a second, and for the next datagram after an input that came too late. The
+// Announce once a second, and once with the next state after inputs that came too late. The
 // buffers then follow the arrivals. They become so long that fewer inputs and states come too
 // late than ClientConfig.LateShare allows.
 //

@@ -13,7 +13,7 @@ import (
 // are equal.
 type Clocks struct {
 	SharedTime    Time // what everybody has at this moment: the server's game time now
-	ServerTime    Time // what to show: the state of the server that has arrived by now
+	ServerTime    Time // what to show: the state of the server that has arrived by now; its time now is SharedTime
 	PredictedTime Time // what to play: when a message that is sent now arrives at the server
 }
 
@@ -65,9 +65,12 @@ type Event struct {
 	Epoch       uint64        // EventSynced, EventEpochChanged: the epoch that begins
 }
 
-// String returns the event in words.
+// String returns the event in words. Who is silent is named unless its number is 0, as on a client.
 func (e Event) String() string {
-	ticks := ""
+	ticks, who := "", ""
+	if e.Peer != 0 {
+		who = fmt.Sprintf("peer %d ", e.Peer)
+	}
 	if e.First <= e.Last {
 		fate := map[bool]string{false: "skipped", true: "run again"}[e.Again]
 		ticks = fmt.Sprintf(", ticks %d to %d %s", e.First, e.Last, fate)
@@ -81,8 +84,8 @@ func (e Event) String() string {
 		EventLost:         "lost",
 		EventRateMismatch: fmt.Sprintf("tick rate %v of peer %d differs%s", e.Rate, e.Peer, ticks),
 		EventEpochChanged: fmt.Sprintf("epoch %d", e.Epoch),
-		EventSilent:       fmt.Sprintf("silent for %v", e.By),
-		EventHeard:        fmt.Sprintf("heard again after %v", e.By),
+		EventSilent:       fmt.Sprintf("%ssilent for %v", who, e.By),
+		EventHeard:        fmt.Sprintf("%sheard again after %v", who, e.By),
 	}
 	if e.Kind == 0 || int(e.Kind) >= len(texts) {
 		return fmt.Sprintf("event %d", e.Kind)

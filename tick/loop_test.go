@@ -488,7 +488,10 @@ func TestEventString(t *testing.T) {
 		{Kind: EventRateMismatch, Rate: Hz(36), Peer: 7, Last: -1}:   "tick rate 36/s of peer 7 differs",
 		{Kind: EventRateMismatch, Rate: Hz(36), First: 2, Last: 5}:   "tick rate 36/s of peer 0 differs, ticks 2 to 5 skipped",
 		{Kind: EventEpochChanged, Epoch: 4}:                          "epoch 4",
-		{}:                                                           "event 0",
+		{Kind: EventSilent, By: ms(3180)}:                            "silent for 3.18s",
+		{Kind: EventSilent, By: ms(3180), Peer: 7}:                   "peer 7 silent for 3.18s",
+		{Kind: EventHeard, By: ms(3180), Peer: 7}:                    "peer 7 heard again after 3.18s",
+		{}: "event 0",
 	} {
 		if got := e.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -131,12 +131,22 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 	return nil
 }
 
-// AcceptInput is Accept for the input of a peer for tick n, which came at nowUsec. ok says that the
-// input is to be kept until its tick, and late that it is one to Accept, but its tick has passed:
-// run or skipped. Announce then tells the peer when its inputs came, so that it sends them earlier
-// or later: see ClientConfig.LateShare. An input that came too late is reason to announce with the
-// next datagram to the peer, rather than within a second. Of a tick only the first input counts.
-// For each peer the last 64 ticks are kept, until Forget. AcceptInput takes a lock.
+// AcceptInput says what to do with the input of a peer for tick n, which came at nowUsec:
+//
+//	ok     late
+//	true   false  it is in time: keep it until tick n is run
+//	false  true   too late: tick n was run or skipped. Announce soon, see there
+//	false  false  drop it: of another epoch, or not within Config.Past and Future, as Accept says
+//
+// A second input for the same tick is answered as the first; which one to keep is up to the game.
+//
+// Keep what is in time before Advance can run its tick. So call AcceptInput, and keep the input,
+// either in the goroutine that calls Advance, or under a mutex that the Tick handler locks, too.
+// AcceptInput may be called under it.
+//
+// Announce then tells the peer when its inputs came, so that it sends them earlier or later: see
+// ClientConfig.LateShare. Of a tick the first input counts. For each peer the last 64 ticks are
+// kept, until Forget. AcceptInput takes a lock.
 func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,9 +177,9 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	return !late, late
 }
 
-// Announce returns the Welcome to send to a peer now: to each in the datagram after its Hello,
-// once a second, and in the datagram after an input that came too late. ok is false while the
-// server is stopped.
+// Announce returns the Welcome to send to a peer now: when it has come, after each Hello, once a
+// second, and after inputs that came too late: one Welcome for all of them, with the next state.
+// Inputs that were held up on the way come in hundreds. ok is false while the server is stopped.
 func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

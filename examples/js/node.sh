@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests timesync.mjs in Node: the vectors, and beside a Go end. It installs Node if it can;
-# without Node it says so.
+# Tests timesync.mjs in Node: the vectors, beside a Go end, and in the game of examples/js/play. It installs
+# Node if it can; without Node it says so.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if ! .ci/need node nodejs; then
@@ -8,3 +8,4 @@ if ! .ci/need node nodejs; then
 	exit 0
 fi
 go test ./examples/js
+cd examples/js/play && go test .

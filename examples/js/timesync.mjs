@@ -1,33 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// A peer of timesync in one file, for browsers and Node, as docs/WIRE.md describes one. Link keeps
-// time with a peer by datagrams, such as those of WebTransport or WebRTC. Ping asks a server for its
-// time over a WebSocket. TickClient follows the game time of package tick by one of the two.
-//
-// Clock readings are BigInts: microseconds modulo 2^64, as nowUsec() returns. Spans are Numbers
-// of microseconds. Nothing here reads a clock but nowUsec.
+// A peer of timesync in one file, for browsers and Node: docs/BROWSER.md shows its use, docs/WIRE.md what it does.
+// Link keeps time with a peer by datagrams, Ping asks a server for its time over a WebSocket, and TickClient follows
+// the game time of package tick by one of the two. All times are in microseconds: clock readings are BigInts modulo
+// 2^64, as nowUsec() returns; spans and game times are Numbers. What is not known yet is null.
 
 /** @typedef {bigint} Usec a clock reading, microseconds, modulo 2^64 */
 /** @typedef {{x: number, y: number}} Point */
 /** @typedef {{num: number, den: number}} Rate ticks a second */
-
-/** @returns {Usec} a monotonic clock. Read it just before sending, and first of all on receipt; there add its step, if it has one. */
+/** By how much nowUsec may lag behind, us: two steps of it, as most browsers let it advance at random times. */
+export const clockStep = Math.ceil(2000 * Math.min(...Array.from({length: 8}, () => {
+	for (let i = 0, from = performance.now(); i < 1e5; i++) if (performance.now() > from) return performance.now() - from;
+	return 1; // ms: it stands still
+})));
+/** @returns {Usec} a monotonic clock, for the time of sending and all times but those of receipt */
 export const nowUsec = () => BigInt(Math.floor(performance.now() * 1000));
+/** @returns {Usec} the time of receipt: now, rounded up by clockStep. Read it first of all when a message comes. */
+export const receivedUsec = () => nowUsec() + BigInt(clockStep);
 /** @param {bigint} v @returns {bigint} v modulo 2^64 */
 export const u64 = v => BigInt.asUintN(64, v);
 /** @returns {number} a-b as a span: the shorter way round. @param {Usec} a @param {Usec} b */
 export const since = (a, b) => Number(BigInt.asIntN(64, a - b));
-
-// ---- Counters: numbers on a ring of 2^bits, at most 2^27 here ----
-/** @param {number} v @param {number} bits */
+/** v modulo 2^bits, at most 2^27 here. @param {number} v @param {number} bits */
 export const wrap = (v, bits) => v - 2 ** bits * Math.floor(v / 2 ** bits);
 /** v the shorter way round, in [-half, half). @param {number} v @param {number} bits */
 export const ring = (v, bits) => wrap(v + 2 ** (bits - 1), bits) - 2 ** (bits - 1);
-/** Whether a comes before b; half a ring apart the smaller one does. @param {number} a @param {number} b @param {number} bits */
-export const less = (a, b, bits) => {
-	const d = ring(a - b, bits);
-	return d === -(2 ** (bits - 1)) ? wrap(a, bits) < wrap(b, bits) : d < 0;
-};
 /** The number nearest to near whose low bits are small. @param {bigint} near @param {bigint} small @param {number} bits */
 export const expand = (near, small, bits) => u64(near + BigInt.asIntN(bits, small - near));
 
@@ -39,11 +36,9 @@ export const toTS16 = (/** @type {Usec} */ remote) => Number(BigInt.asUintN(16, 
 export const fromTS23 = (now, ts) => u64(expand((now >> 3n) - (1n << 21n), BigInt(ts), 23) << 3n);
 /** @param {Usec} now @param {number} ts @returns {Usec} from 25.2 s before now to 8.4 s after */
 export const fromTS16 = (now, ts) => u64(expand((now >> 9n) - (1n << 14n), BigInt(ts), 16) << 9n);
-
 const view = (/** @type {Uint8Array} */ b) => new DataView(b.buffer, b.byteOffset, b.byteLength);
 const get24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at) => b[at] | b[at + 1] << 8 | b[at + 2] << 16;
 const put24 = (/** @type {Uint8Array} */ b, /** @type {number} */ at, /** @type {number} */ x) => b.set([x & 255, x >> 8 & 255, x >> 16], at);
-
 /** The report for a floor of so many microseconds. @param {number} floor @param {number} quality 1: confirmed, 0: extrapolated */
 export const toReport = (floor, quality) => {
 	const c = wrap(Math.floor((floor + 3.5) / 8), 24) + 1;
@@ -55,17 +50,21 @@ const SECOND = 1e6, DELTA = 27, OFFSET = 26; // us; bits of the rings of deltas 
 const BUCKET = 2 * SECOND, MEMORY = 100 * SECOND, CONGESTED = 10 * SECOND, RECENT = 5 * SECOND, SETTLED = 15 * SECOND;
 const PRIOR = 100e-6, SKEW = 200e-6, DRIFT = 1e-6; // rates: usual of two crystals, largest, and how far it may turn
 const CONFIRMED = 100, ROUNDING = 13; // us
-
-/** The lower hull of points at x: the lowest there of all lines from a point before it to one after it.
- *  @param {Point[]} points @param {number} x */
-function hullAt(points, x) {
-	const after = points.filter(p => p.x >= x);
-	return Math.min(...points.filter(p => p.x < x).flatMap(a => after.map(b => a.y + (b.y - a.y) / (b.x - a.x) * (x - a.x))));
+/** Adds a limit to the recent ones. @param {Point[]} limits @param {Point} p */
+const limited = (limits, p) => [...limits.filter(q => q.x >= p.x - RECENT), p];
+class Remote { // what Link and Ping have in common
+	steps = 0; heardAt = 0n; setAt = /** @type {Usec|null} */ (null); // jumps of the remote time; when a clock was set last
+	/** '' if remoteTime(now) can be relied on to be at most tolerable us off, else why not, the first of these: it is not
+	 *  known; nothing was heard for 15 s; a clock was set less than 15 s ago; errorBound is wider.
+	 *  @param {number} tolerable @param {Usec} now @returns {''|'unsynchronized'|'silent'|'disturbed'|'wide'} */
+	within(tolerable, now) {
+		const bound = /** @type {*} */ (this).errorBound(now);
+		return bound === null ? 'unsynchronized' : since(now, this.heardAt) >= SETTLED ? 'silent' :
+			this.setAt !== null && since(now, this.setAt) < SETTLED ? 'disturbed' : bound > tolerable ? 'wide' : '';
+	}
 }
-
 /** What a peer's clock shows, from stamps and reports. */
-export class Synchronizer {
-	steps = 0; // jumps of the remote time
+export class Synchronizer extends Remote {
 	synchronized = false; // a datagram and a report have come
 	fell = false; // the floor fell to another level, and the peer is to hear of it
 	near = 0n; // remote minus local clock, all 64 bits
@@ -77,7 +76,7 @@ export class Synchronizer {
 	under = Infinity; over = Infinity; // what is further from the line is too early, or late
 	bucket = {from: 0, x: 0, y: Infinity}; // its lowest datagram
 	count = 0; height = 0; // datagrams, and their mean height above the line
-	congestedFrom = NaN; // x of the first congested bucket of a row
+	congestedFrom = Infinity; // x of the first congested bucket of a row
 	last = {x: 0, y: 0}; peer = {x: 0, y: 0}; // datagram; the peer's floor
 	jitter = 0; // mean of what reports differ from what they were expected to be
 	high = {x: -Infinity, y: 0}; // the peer's floor before it fell
@@ -86,11 +85,9 @@ export class Synchronizer {
 	told = {x: -Infinity, y: 0}; // the last report, as a limit
 	event = -Infinity; // x when a clock was set
 	trip = 0; offset = 0; offsetAt = 0; // trip: the last one that was possible
-
 	/** @param {number} x */ floor(x) { return this.level + this.slope * (x - this.at); }
 	/** @param {number} x */ peerFloor(x) { return this.peer.y - this.slope * (x - this.peer.x); }
-	/** What is not known of the clocks' rates: us in a us. */
-	get unknown() { return Math.min(SKEW + Math.abs(this.slope), 6 * this.sigma + DRIFT); }
+	get unknown() { return Math.min(SKEW + Math.abs(this.slope), 6 * this.sigma + DRIFT); } // of the rates: us in a us
 	/** Takes the stamp of a datagram that arrived at now; proven to come from the peer, and new.
 	 *  @param {number} stamp @param {Usec} now @returns {number|null} its one-way delay, if known */
 	datagram(stamp, now) {
@@ -108,7 +105,7 @@ export class Synchronizer {
 		this.level += Math.min(y - this.floor(x), 0);
 		this.matchStep(d);
 		this.height += (Math.max(d, 0) - this.height) / Math.min(++this.count, 64);
-		this.limit(this.below, {x, y: -y}); // it is on its way for 0 us or more
+		this.below = limited(this.below, {x, y: -y}); // it is on its way for 0 us or more
 		this.update(x);
 		return this.synchronized ? ring(y + this.offset, OFFSET) : null;
 	}
@@ -120,8 +117,7 @@ export class Synchronizer {
 	/** If the peer's floor fell and all datagrams are late since, a clock was set. @param {number} d how late the last is */
 	matchStep(d) {
 		const {x} = this.last, half = this.fallen(x) / 2;
-		if (half === 0 || d < half) this.row = [];
-		else this.row.push(this.last);
+		this.row = half === 0 || d < half ? [] : [...this.row, this.last];
 		if (this.row.length * half < 12 * this.height || x - (this.row[0]?.x ?? x) < SECOND) return;
 		this.restart(this.row.reduce((a, b) => a.y < b.y ? a : b));
 		this.high = this.peer;
@@ -132,21 +128,23 @@ export class Synchronizer {
 		this.points = []; this.row = [];
 		this.level = p.y; this.at = p.x;
 		this.bucket = {from: this.last.x, ...p};
-		this.under = this.over = Infinity; this.congestedFrom = NaN;
+		this.under = this.over = Infinity; this.congestedFrom = Infinity;
 	}
 	/** Makes a point of the bucket, and lays the line below the points. */
 	endBucket(/** @type {number} */ x) {
 		const {x: at, y} = this.bucket, congested = y - this.floor(at) > this.over;
 		this.bucket = {from: x, x, y: Infinity};
 		if (y === Infinity) return;
-		if (!congested) this.congestedFrom = NaN;
-		else if (Number.isNaN(this.congestedFrom)) this.congestedFrom = at;
+		this.congestedFrom = congested ? Math.min(this.congestedFrom, at) : Infinity;
 		const longer = congested && at - this.congestedFrom > CONGESTED, from = longer ? this.congestedFrom : x - MEMORY; // the path is longer
-		if (longer) this.congestedFrom = NaN;
+		if (longer) this.congestedFrom = Infinity;
 		if (at > (this.points.at(-1)?.x ?? -Infinity)) this.points.push({x: at, y});
 		const p = this.points = this.points.filter(p => p.x >= from), n = p.length, P = this.prior.sigma ** 2;
 		if (n >= 4) {
-			const first = p[0].x, span = p[n - 1].x - first, slope = (hullAt(p, first + span * 3 / 4) - hullAt(p, first + span / 4)) / (span / 2);
+			// The lower hull of the points at x: the lowest there of all lines from one before it to one after it.
+			const hull = (/** @type {number} */ x) => Math.min(...p.filter(a => a.x < x).flatMap(a =>
+				p.filter(b => b.x >= x).map(b => a.y + (b.y - a.y) / (b.x - a.x) * (x - a.x))));
+			const first = p[0].x, span = p[n - 1].x - first, slope = (hull(first + span * 3 / 4) - hull(first + span / 4)) / (span / 2);
 			const heights = p.map(q => q.y - slope * q.x).sort((a, b) => a - b), mean = heights.reduce((a, b) => a + b) / n - heights[0];
 			const third = heights[2] - heights[0] + 4, own = Math.max(2 * third, .8 * mean + 4) / span; // 4 us: half a unit of stamps
 			this.slope = this.prior.slope + (slope - this.prior.slope) * P / (P + own ** 2);
@@ -157,8 +155,7 @@ export class Synchronizer {
 		this.at = p[n - 1].x;
 		this.level = Math.min(...p.map(q => q.y - this.slope * (q.x - this.at)));
 	}
-	/** Takes the peer's report, which arrived at now, after the stamp of its datagram.
-	 *  @param {number} report @param {Usec} now */
+	/** Takes the peer's report, after the stamp of its datagram. @param {number} report @param {Usec} now */
 	report(report, now) {
 		if (report === 0) return;
 		const x = this.heard ? since(now, this.base) : 0;
@@ -168,21 +165,15 @@ export class Synchronizer {
 		if (d < 0 && ring(y + this.floor(x), DELTA) < -2 * CONFIRMED) this.restart(this.last); // else the round trip is impossible
 		if (this.fallen(x) === 0) this.high = this.peer;
 		this.jitter += (Math.min(Math.abs(d), 500) - this.jitter) / 8;
-		this.reported = true;
+		this.reported = true; this.heardAt = now;
 		this.told = {x, y: y + CONFIRMED + ROUNDING};
-		if (report % 3 === 1) this.limit(this.above, this.told);
+		if (report % 3 === 1) this.above = limited(this.above, this.told);
 		this.update(x);
-	}
-	/** Adds a limit. The recent ones count, and the last one. @param {Point[]} limits @param {Point} p */
-	limit(limits, p) {
-		limits.push(p);
-		while (limits.length > 1 && limits[0].x < p.x - RECENT) limits.shift();
 	}
 	/** How far the offset is above its lower limit, and below its upper one. @param {number} x */
 	distances(x) {
 		const offset = this.offset - this.slope * (x - this.offsetAt);
-		/** @param {number} sign @param {Point[]} limits */
-		const least = (sign, limits) => limits.reduce((least, q) => Math.min(least,
+		const least = (/** @type {1|-1} */ sign, /** @type {Point[]} */ limits) => limits.reduce((least, q) => Math.min(least,
 			ring(sign * (offset - q.y + this.slope * (x - q.x)), OFFSET) + this.unknown * Math.abs(x - q.x)), 2 ** (OFFSET - 1));
 		return [least(1, this.below), least(-1, x - this.event < SETTLED ? [...this.above, this.told] : this.above)];
 	}
@@ -200,16 +191,9 @@ export class Synchronizer {
 		this.near = expand(this.near, BigInt(Math.round(this.offset)), OFFSET);
 		const [below, above] = this.distances(x);
 		if (below + above >= 0) return;
-		this.event = x; // both limits cannot be true: a clock was set
+		this.event = x; this.setAt = u64(this.base + BigInt(x)); // both limits cannot be true: a clock was set
 		this.below = [{x: this.last.x, y: -this.last.y}]; this.above = [];
 		if (this.told.x < this.last.x) this.told = {x: -Infinity, y: 0};
-	}
-	/** Says what the remote clock read, all of it, when it sent what arrived at now.
-	 *  @param {Usec} now @param {Usec} remote */
-	anchor(now, remote) {
-		const was = this.remoteTime(now), turns = was === null ? 0n : expand(remote, was, OFFSET) - was;
-		this.near = was === null ? u64(remote - now) : u64(this.near + turns);
-		if (turns !== 0n) this.steps++;
 	}
 	/** The report to send at now, or null before the first datagram. @param {Usec} now */
 	minDelta(now) {
@@ -218,8 +202,7 @@ export class Synchronizer {
 		const confirmed = [...this.points, this.bucket].some(p => p.x > x - RECENT && p.y - this.floor(p.x) + this.unknown * Math.abs(x - p.x) < CONFIRMED);
 		return toReport(this.floor(x), confirmed ? 1 : 0);
 	}
-	/** The remote clock. Corrections of up to 50 ms are made at once, so it may go back by so much.
-	 *  @param {Usec} now @returns {Usec|null} */
+	/** The remote clock. It may go back by what is corrected, up to 50 ms. @param {Usec} now @returns {Usec|null} */
 	remoteTime(now) {
 		const turned = -this.slope * (since(now, this.base) - this.offsetAt);
 		return this.synchronized ? u64(now + this.near + BigInt(Math.round(turned))) : null;
@@ -228,35 +211,26 @@ export class Synchronizer {
 	errorBound(now) {
 		return this.synchronized ? Math.min(Math.max(...this.distances(since(now, this.base)), 0) + 40, 2 ** (OFFSET - 1)) : null;
 	}
-	/** @returns {number|null} us */
+	/** @returns {number|null} how long the fastest datagrams from the peer take, us */
 	minimumOneWayDelay() { return this.synchronized ? Math.max(ring(this.floor(this.x) + this.offset, OFFSET), 0) : null; }
-	/** @returns {number|null} us */
+	/** @returns {number|null} how long the fastest to the peer take, us */
 	minimumDelayToPeer() { return this.synchronized ? Math.max(this.trip - /** @type {number} */ (this.minimumOneWayDelay()), 0) : null; }
 }
 
 // ---- The header of datagrams: WIRE.md, "The header of a datagram" ----
 const REPORT = 1, ANCHOR = 2, HAS_ANCHOR = 4, ASKS = 8, RESERVED = 0xf0; // flags
 const SOON = 500_000, LATER = 2_000_000, SOON_OVER = 20_000_000, SURE = 50_000, HELD_UP = 2_000_000, ANCHOR_AGE = 16e6;
-
-/** One end of a connection. For the next connection take a new one. */
-export class Link {
-	sync = new Synchronizer();
+/** One end of a connection: a Synchronizer that reads and writes headers. For the next connection take a new one. */
+export class Link extends Synchronizer {
 	hasAnchor = false; heardOfUs = false; // each end's anchor is at the other
 	owed = false; extrapolated = false; // a report is owed; the last one was extrapolated
 	first = /** @type {Usec|null} */ (null); due = 0n; // reports
 	knewUs = false; // so has the peer known our clock
 	asking = {n: 0, from: 0n, last: /** @type {Usec|null} */ (null)}; // datagrams in a row
 	behind = {n: 0, from: 0n}; // anchors in a row
-
-	/** Forgets the peer. */
-	reset() {
-		const {steps, synchronized} = this.sync;
-		Object.assign(this, new Link());
-		this.sync.steps = steps + (synchronized ? 1 : 0);
-	}
 	/** @param {Usec} now when the datagram is sent @returns {Uint8Array} what goes in front of the payload */
 	header(now) {
-		const known = this.sync.synchronized, report = this.sync.minDelta(now);
+		const known = this.synchronized, report = this.minDelta(now);
 		const paused = this.asking.n > 0 || this.asking.last !== null && Math.abs(since(now, this.asking.last)) < SURE;
 		const reports = report !== null && !paused && this.reports(now, report % 3 === 1);
 		const anchors = reports || !known || !this.heardOfUs;
@@ -271,9 +245,9 @@ export class Link {
 	reports(now, confirmed) {
 		if (this.first === null) this.first = this.due = now;
 		const ahead = since(this.due, now);
-		const scheduled = this.owed || ahead <= 0 || ahead > LATER, reports = scheduled || this.extrapolated && confirmed || this.sync.fell;
+		const scheduled = this.owed || ahead <= 0 || ahead > LATER, reports = scheduled || this.extrapolated && confirmed || this.fell;
 		if (scheduled) this.due = u64(now + BigInt(u64(now - this.first) >= SOON_OVER ? LATER : SOON));
-		if (reports) { this.extrapolated = !confirmed; this.owed = this.sync.fell = false; }
+		if (reports) { this.extrapolated = !confirmed; this.owed = this.fell = false; }
 		return reports;
 	}
 	/** Says that a datagram was not sent after all. */ sendFailed() { this.owed = true; }
@@ -288,10 +262,10 @@ export class Link {
 		const v = view(datagram), stamp = get24(datagram, 1), asks = (flags & ASKS) !== 0;
 		const anchor = flags & ANCHOR ? v.getBigUint64(size - 8, true) : null;
 		if (anchor !== null && toTS24(anchor) !== stamp) return {error: 'anchor'};
-		if (this.startedAnew(asks, now)) this.reset();
-		const knew = this.sync.synchronized, delay = this.sync.datagram(stamp, now);
+		if (this.startedAnew(asks, now)) Object.assign(this, new Link(), {steps: this.steps + (this.synchronized ? 1 : 0)});
+		const knew = this.synchronized, delay = this.datagram(stamp, now);
 		if (anchor !== null && !knew) this.takeAnchor(anchor, now);
-		if (flags & REPORT && (knew || !(flags & HAS_ANCHOR))) this.sync.report(get24(datagram, 4), now);
+		if (flags & REPORT && (knew || !(flags & HAS_ANCHOR))) this.report(get24(datagram, 4), now);
 		if (anchor !== null && delay !== null && delay >= -SECOND && delay <= ANCHOR_AGE) this.takeAnchor(anchor, now);
 		this.heardOfUs = (flags & HAS_ANCHOR) !== 0;
 		if (asks) { this.owed = true; this.hasAnchor = false; }
@@ -299,40 +273,36 @@ export class Link {
 	}
 	/** Whether the peer is not who it was. @param {boolean} asks @param {Usec} now */
 	startedAnew(asks, now) {
-		this.knewUs ||= !asks && this.sync.synchronized;
+		this.knewUs ||= !asks && this.synchronized;
 		const a = this.asking;
 		if (!asks || !this.knewUs) { a.n = 0; return false; }
 		this.asking = {n: a.n + 1, from: a.n === 0 ? now : a.from, last: now};
 		return a.n >= 2 && u64(now - this.asking.from) >= SURE;
 	}
-	/** @param {Usec} anchor @param {Usec} now */
+	/** Takes what the remote clock read, all of it, when it sent what arrived at now. @param {Usec} anchor @param {Usec} now */
 	takeAnchor(anchor, now) {
-		const b = this.behind, remote = this.sync.remoteTime(now);
+		const b = this.behind, remote = this.remoteTime(now);
 		const back = remote !== null && since(remote, anchor) > ANCHOR_AGE; // it may have been held up
 		this.behind = {n: back ? b.n + 1 : 0, from: b.n === 0 ? now : b.from};
 		this.hasAnchor = !back || b.n >= 2 && u64(now - b.from) >= HELD_UP;
 		if (!this.hasAnchor) return;
+		const turns = remote === null ? 0n : expand(anchor, remote, OFFSET) - remote;
 		this.behind.n = 0;
-		this.sync.anchor(now, anchor);
+		this.near = remote === null ? u64(anchor - now) : u64(this.near + turns);
+		if (turns !== 0n) { this.steps++; this.setAt = now; }
 	}
-	/** The peer's clock at now, or null. @param {Usec} now */ remoteTime(now) { return this.sync.remoteTime(now); }
-	/** How far that may be off, us. @param {Usec} now */ errorBound(now) { return this.sync.errorBound(now); }
-	minimumOneWayDelay() { return this.sync.minimumOneWayDelay(); }
-	minimumDelayToPeer() { return this.sync.minimumDelayToPeer(); }
 }
 
 // ---- ping: WIRE.md, "ping: request and reply" ----
 const PING_LATE = 10e6, PING_SKEW = 600e-6, PING_FAST = 8; // us, rate, requests
 /** @typedef {{at: Usec, offset: bigint, trip: number, half: number}} Exchange */
-
 /** Asks a server for its time. Send request() whenever next() is 0, and pass what comes to reply(). */
-export class Ping {
+export class Ping extends Remote {
 	/** @param {number} [session] a number that the server knows, too @param {number} [interval] us */
-	constructor(session = 0, interval = 250_000) { this.session = session; this.interval = interval; }
+	constructor(session = 0, interval = 250_000) { super(); this.session = session; this.interval = interval; }
 	asked = 0; fast = 0; last = 0n; // requests, those at first, and when the last was sent
 	pending = /** @type {Map<bigint, {sent: Usec, n: number, done: boolean}>} */ (new Map());
 	window = /** @type {Exchange[]} */ ([]);
-
 	/** How long to wait until the next request, us. @param {Usec} now */
 	next(now) {
 		const every = this.fast < PING_FAST ? Math.min(this.interval, 100_000) : this.interval, ago = since(now, this.last);
@@ -360,12 +330,12 @@ export class Ping {
 		if (away > PING_LATE) return 'too late';
 		if (hold > away + skewed + 2) return 'impossible';
 		if ([...this.pending.values()].some(p => p.done && p.n > r.n)) return 'overtaken';
-		r.done = true;
+		r.done = true; this.heardAt = now;
 		const trip = Math.max(away - hold, 0), at = u64(r.sent + BigInt(away >> 1));
 		const s = {at, offset: u64(t2 - r.sent - BigInt(Math.trunc((away - hold) / 2))), trip, half: Math.ceil(trip / 2) + (skewed >> 1) + 2};
 		const best = this.best(now);
 		const set = best && Math.abs(since(s.offset, best.offset)) > s.half + best.half + PING_SKEW * Math.abs(since(at, best.at));
-		if (set) this.fast = 0; // both cannot be true: a clock was set
+		if (set) { this.fast = 0; this.steps++; this.setAt = now; } // both cannot be true: a clock was set
 		this.window = set ? [s] : [...this.window.slice(-63), s];
 		return 'accepted';
 	}
@@ -379,13 +349,14 @@ export class Ping {
 	remoteTime(now) { const s = this.best(now); return s ? u64(now + s.offset) : null; }
 	/** How far that may be off, us. @param {Usec} now */
 	errorBound(now) { const s = this.best(now); return s ? s.half + PING_SKEW * Math.abs(since(now, s.at)) : null; }
+	/** Half of the shortest of 8 round trips: by how much the ways differ is not known. @returns {number|null} us */
 	minimumOneWayDelay() { return this.window.length ? Math.min(...this.window.slice(-8).map(s => s.trip)) / 2 : null; }
 	minimumDelayToPeer() { return this.minimumOneWayDelay(); }
 }
 
 // ---- tick: WIRE.md, "tick: Welcome and Hello" ----
-/** Reads a Welcome; null if it is none. early: of the ticks newest, newest-1, ... by how many units of 0.1 ms
- *  the input came early, -32768 if none came. sent: by the server's clock. @param {Uint8Array} b */
+/** Reads a Welcome, or null. sent: by the server's clock, which was at origin at game time 0. early: of the ticks newest,
+ *  newest-1, ... by how many units of 0.1 ms the input came early, -32768 if none came. @param {Uint8Array} b */
 export function readWelcome(b) {
 	const v = view(b), n = b.length > 42 ? b[42] : 0, flags = b[33];
 	if (b.length < 34 || b[0] !== 2 || flags > 7 || b.length !== (flags & 4 ? 43 + 2 * n : 34) || flags & 4 && (n < 1 || n > 64)) return null;
@@ -393,29 +364,61 @@ export function readWelcome(b) {
 		tick: v.getBigInt64(25, true), heard: (flags & 1) !== 0, paused: (flags & 2) !== 0,
 		newest: n ? v.getBigInt64(34, true) : 0n, early: Array.from({length: n}, (_, i) => v.getInt16(43 + 2 * i, true))};
 	if (w.epoch < 1n || w.epoch >= 1n << 63n || w.num === 0 || w.num > 1e9 * w.den) return null;
-	const start = tickStart(w.tick, w);
+	const start = startNs(w.tick, w);
 	return start > 1n << 61n || start < -(1n << 61n) ? null : {...w, sent: u64(w.origin + floorDiv(start, 1000n))};
 }
-
 const floorDiv = (/** @type {bigint} */ a, /** @type {bigint} */ b) => a / b - (a % b < 0n ? 1n : 0n);
-/** When a tick starts, ns of game time. @param {bigint} tick @param {Rate} r */
-export const tickStart = (tick, r) => -floorDiv(-tick * 1000000000n * BigInt(r.den), BigInt(r.num));
-/** The tick at a game time in ns. @param {bigint} ns @param {Rate} r */
-export const tickAt = (ns, r) => floorDiv(ns * BigInt(r.num), 1000000000n * BigInt(r.den));
+const startNs = (/** @type {bigint} */ tick, /** @type {Rate} */ r) => -floorDiv(-tick * 1000000000n * BigInt(r.den), BigInt(r.num));
+/** When a tick starts, us of game time. @param {bigint} tick @param {Rate} r */
+export const tickStart = (tick, r) => Number(startNs(tick, r)) / 1000;
+/** The tick at a game time in us, such as those of clocks(). @param {number} us @param {Rate} r */
+export const tickAt = (us, r) => floorDiv(BigInt(Math.round(us * 1000)) * BigInt(r.num), 1000000000n * BigInt(r.den));
+class Buffer { // lets a clock be so far from the game time that 1 of 200 inputs, or states, comes too late
+	needs = /** @type {number[]} */ ([]); row = 0; // the last distances that were needed; late ones in a row
+	add(/** @type {number} */ need, /** @type {boolean} */ late) {
+		this.row = late ? this.row + 1 : 0;
+		this.needs = [...this.needs.slice(this.row > 2 ? -2 : -511), need]; // the path is longer: forget what was
+	}
+	/** @param {number} first the distance until one came, and to 1 s of it afterwards @returns {number} */
+	distance(first) {
+		const most = Float64Array.from(this.needs).sort()[Math.floor(this.needs.length * .995)] ?? first - 500;
+		return Math.min(Math.max(most + 500, first - 1e6), first + 1e6);
+	}
+}
 
-/** Follows the game time of a server. Game times are in us. */
+/** @typedef {{server: number, shared: number, predicted: number}} Times game times: to show of others, now, to play */
+/** Follows the game time of a server. For the next connection take a new one. */
 export class TickClient {
-	/** @param {Link|Ping} remote @param {{clientBuffer?: number, serverBuffer?: number}} [buffers] us; 1 and 2 ticks by default */
+	/** @param {Link|Ping} remote @param {{clientBuffer?: number, serverBuffer?: number}} [buffers] us; they may be changed. One that is
+	 *  missing is 1 or 2 ticks at first, and then follows what state() is told of, or the server by AcceptInput */
 	constructor(remote, buffers = {}) { this.remote = remote; this.buffers = buffers; }
-	last = /** @type {ReturnType<typeof readWelcome>} */ (null); heardAt = 0n;
-	shown = /** @type {{now: Usec, at: number[]}|null} */ (null); steps = 0;
+	last = /** @type {ReturnType<typeof readWelcome>} */ (null); heardAt = 0n; aliveAt = 0n; // a Welcome; or a state
+	shown = /** @type {{now: Usec, at: number[]}|null} */ (null); steps = 0; game = 0; lead = 0; // as clocks() found them
+	ahead = new Buffer(); behind = new Buffer(); fresh = /** @type {bigint|number} */ (-Infinity); // inputs from this tick on are news
 	/** Takes a Welcome that arrived at now, and says whether it counts. @param {Uint8Array} b @param {Usec} now */
 	welcome(b, now) {
-		const w = readWelcome(b), last = this.last;
+		const w = readWelcome(b), last = this.last, {remote, buffers, steps} = this;
 		if (!w || last && since(now, this.heardAt) < 3e6 && (w.epoch < last.epoch || w.epoch === last.epoch && since(w.sent, last.sent) < 0)) return false;
-		if (last && w.epoch !== last.epoch) this.shown = null;
-		this.last = w; this.heardAt = now;
+		if (last && (w.epoch !== last.epoch || w.num !== last.num || w.den !== last.den)) Object.assign(this, new TickClient(remote, buffers), {steps});
+		this.last = w; this.heardAt = this.aliveAt = now;
+		const news = this.clocks(now) ? w.early.filter((early, i) => early !== -32768 && w.newest - BigInt(i) >= this.fresh) : [];
+		for (const early of news.reverse()) this.ahead.add(this.lead - early * 100, early < 0);
+		if (news.length) this.fresh = w.newest + 1n;
 		return true;
+	}
+	/** Takes that a state came, the first one for its tick. @param {bigint} epoch @param {bigint} tick @param {Usec} now */
+	state(epoch, tick, now) {
+		const c = this.clocks(now);
+		if (!c || epoch !== c.epoch) return;
+		const start = tickStart(tick - 1n, c.rate); // so the next one is here, too, when it is shown
+		this.aliveAt = now;
+		if (!c.paused) this.behind.add(this.game - start, start < c.server);
+	}
+	/** As that of Link and Ping, for clocks(now).shared; 'silent' already where neither Welcome nor state came for 3 s.
+	 *  @param {number} tolerable @param {Usec} now */
+	within(tolerable, now) {
+		const c = this.clocks(now), off = c ? c.bounds.shared - /** @type {number} */ (this.remote.errorBound(now)) : 0;
+		return c && since(now, this.aliveAt) > 3e6 ? 'silent' : c ? this.remote.within(tolerable - off, now) : 'unsynchronized';
 	}
 	/** The message to send some times a second, or null once the server has heard it. @param {Usec} now */
 	hello(now) {
@@ -424,18 +427,24 @@ export class TickClient {
 		b[0] = 1; v.setBigUint64(1, this.last.epoch, true); v.setUint32(9, this.last.num, true); v.setUint32(13, this.last.den, true);
 		return b;
 	}
-	/** What to show of others, the time now, and what to play, in us of game time; null while unknown. They are
-	 *  slewed by 1 %, and jump, which steps counts, if one is off by over 0.2 s. @param {Usec} now */
+	/** The three times, and how far off each may be while no clock is set. They are slewed by 1 %. Jumps, which steps counts:
+	 *  of all, if one is off by over 0.2 s; of predicted, forward, if inputs are late in a row. If states are, server stands
+	 *  still. @param {Usec} now @returns {Times & {bounds: Times, epoch: bigint, rate: Rate, paused: boolean} | null} */
 	clocks(now) {
-		const w = this.last, remote = this.remote.remoteTime(now), from = this.remote.minimumOneWayDelay(), to = this.remote.minimumDelayToPeer();
-		if (!w || remote === null || from === null || to === null) return null;
-		const tick = 1e6 * w.den / w.num, game = w.paused ? Number(tickStart(w.tick, w)) / 1e3 : since(remote, w.origin);
-		const goal = [game - from - (this.buffers.clientBuffer ?? tick), game, game + to + (this.buffers.serverBuffer ?? 2 * tick)];
-		const passed = this.shown ? Math.max(since(now, this.shown.now), 0) : 0;
-		let at = this.shown && !w.paused ? this.shown.at.map(t => t + passed) : goal;
-		if (at.some((t, i) => Math.abs(goal[i] - t) > 2e5)) { at = goal; this.steps++; }
-		at = at.map((t, i) => t + Math.max(Math.min(goal[i] - t, passed / 100), -passed / 100));
-		this.shown = {now, at};
-		return {server: at[0], shared: at[1], predicted: at[2], epoch: w.epoch, rate: {num: w.num, den: w.den}};
+		const w = this.last, {remote, buffers, ahead, behind, shown} = this, usec = remote.remoteTime(now), bound = remote.errorBound(now);
+		const from = remote.minimumOneWayDelay(), to = remote.minimumDelayToPeer();
+		if (!w || usec === null || bound === null || from === null || to === null) return null;
+		const tick = 1e6 * w.den / w.num, game = w.paused ? tickStart(w.tick, w) : since(usec, w.origin), {clientBuffer, serverBuffer} = buffers;
+		const back = clientBuffer === undefined ? behind.distance(from + tick) : from + clientBuffer;
+		const lead = serverBuffer === undefined ? ahead.distance(to + 2 * tick) : to + serverBuffer, goal = [game - back, game, game + lead];
+		const passed = shown ? Math.max(since(now, shown.now), 0) : 0, stands = clientBuffer === undefined && behind.row > 2;
+		const was = shown && !w.paused ? shown.at.map(t => t + passed) : goal;
+		const far = was.some((t, i) => Math.abs(goal[i] - t) > 2e5), hurry = serverBuffer === undefined && ahead.row > 2 && goal[2] > was[2];
+		const at = was.map((t, i) => far || hurry && i === 2 ? goal[i] :
+			t + Math.max(Math.min(goal[i] - t, passed / 100), i === 0 && stands ? -passed : -passed / 100));
+		if (far || hurry) { this.steps++; this.fresh = tickAt(at[2], w) + 1n; ahead.row = 0; }
+		this.shown = {now, at}; this.game = game; this.lead = at[2] - game;
+		const times = (/** @type {number[]} */ [server, shared, predicted]) => ({server, shared, predicted}), rate = {num: w.num, den: w.den};
+		return {...times(at), bounds: times(at.map((t, i) => bound + Math.abs(goal[i] - t))), epoch: w.epoch, rate, paused: w.paused};
 	}
 }

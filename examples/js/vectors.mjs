@@ -96,17 +96,18 @@ export function run(ts, say = console.log) {
 			}
 			if (l.event === 'tick') {
 				const start = BigInt(l.start ?? 0), n = BigInt(l.tick ?? 0);
-				check(ts.tickStart(n, l) === start && ts.tickAt(start, l) === n && ts.tickAt(start - 1n, l) === n - 1n, l);
+				const exact = start > -(1n << 50n) && start < 1n << 50n, at = ns => ts.tickAt(Number(ns) / 1000, l); // to 1 ns
+				check(ts.tickStart(n, l) === Number(start) / 1000 && at(start) === n && (!exact || at(start - 1n) === n - 1n), l);
 			}
 			if (l.event === 'follow') {
-				remote = {known: false, remoteTime: now => remote.known ? now + 5000000000n : null, minimumOneWayDelay: () => 20000, minimumDelayToPeer: () => 20000};
+				remote = {known: false, remoteTime: now => remote.known ? now + 5000000000n : null, minimumOneWayDelay: () => 20000, minimumDelayToPeer: () => 20000, errorBound: () => 20000};
 				client = new ts.TickClient(remote);
 			}
 			if (l.event !== 'client') continue;
 			remote.known = !l.unknown;
 			check(client.welcome(unhex(l.hex), now) === !l.refused, l);
 			if (l.refused) continue;
-			const c = client.clocks(now), ticks = c && [c.server, c.shared, c.predicted].map(us => ts.tickAt(BigInt(Math.round(us * 1000)), c.rate));
+			const c = client.clocks(now), ticks = c && [c.server, c.shared, c.predicted].map(us => ts.tickAt(us, c.rate));
 			check(hex(client.hello(now) ?? []) === (l.hello ?? ''), l);
 			check(`${ticks ?? ''}` === `${l.ticks ?? ''}`, l, ticks);
 		}
@@ -185,11 +186,9 @@ export function run(ts, say = console.log) {
 
 	section('counters and payload times', () => {
 		for (const [recent, bits, small, want] of csv('expand')) check(ts.expand(recent, small, Number(bits)) === want, 'expand', recent, bits, small);
-		for (const [bits, a, b, lt, , gt, , , add, sub] of csv('compare')) {
-			const [n, x, y, half] = [Number(bits), Number(a), Number(b), 2 ** (Number(bits) - 1)];
+		for (const [bits, a, b, , , , , , add, sub] of csv('compare')) {
+			const [n, x, y] = [Number(bits), Number(a), Number(b)];
 			check(ts.wrap(x + y, n) === Number(add) && ts.wrap(x - y, n) === Number(sub), 'add or sub', bits, a, b);
-			if (ts.wrap(x - y, n) !== half) check(ts.less(x, y, n) === (lt === 1n) && ts.less(y, x, n) === (gt === 1n), 'less', bits, a, b);
-			else check(ts.less(x, y, n) === x < y, 'less at half a ring', bits, a, b);
 		}
 		for (const [now, want] of csv('ts')) check(ts.toTS24(now) === Number(want), 'TS24', now);
 		for (const [bits, now, t, want] of csv('from_local')) {

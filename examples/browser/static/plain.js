@@ -3,7 +3,7 @@
 // The page without WebAssembly: timesync.mjs knows the server's clock by stamps over WebTransport
 // and by ping over the WebSocket, and follows the server's game time.
 
-import {Link, Ping, TickClient, u64} from './timesync.mjs';
+import {Link, Ping, TickClient, nowUsec, receivedUsec, u64} from './timesync.mjs';
 import {datagramWriter, openSocket, openWebTransport, readDatagrams} from './transport.js';
 
 const sampleEvery = 50, sendEvery = 32, retryAfter = 300; // ms
@@ -14,7 +14,7 @@ const sleep = ms => new Promise(done => setTimeout(done, ms));
 // demo is what tests look at, as on the other page.
 const demo = window.demo = {samples: [], events: [], transport: '', game: null, heard: false, ahead: 0};
 let ahead = 0n; // the local clock minus the browser's
-const clock = () => u64(BigInt(Math.floor(performance.now() * 1000)) + ahead);
+const clock = () => u64(nowUsec() + ahead), received = () => u64(receivedUsec() + ahead);
 
 byId('step').addEventListener('click', () => {
 	ahead += 2000000n;
@@ -36,7 +36,7 @@ async function connection() {
 		};
 		demo.transport = session ? 'WebTransport' : 'WebSocket';
 		socket.onmessage = e => {
-			const now = clock();
+			const now = received();
 			if (typeof e.data === 'string') return;
 			const b = new Uint8Array(e.data);
 			if (ping.reply(b, now) === 'malformed') take(b, now);
@@ -49,7 +49,7 @@ async function connection() {
 		};
 		timers.push(setInterval(work, sendEvery), setInterval(() => sample(greeting, link, ping, game), sampleEvery));
 		await Promise.race([over, ...session ? [readDatagrams(session, b => {
-			const now = clock(), {payload} = link.open(b, now);
+			const now = received(), {payload} = link.open(b, now);
 			if (payload) take(payload, now);
 		})] : []]);
 	} finally {
@@ -64,10 +64,10 @@ async function connection() {
 function sample(greeting, link, ping, game) {
 	const now = clock(), at = Number(u64(now - ahead)) / 1000; // one look: a page may stand still between two
 	const truth = (performance.timeOrigin + at) * 1000 - greeting.unixAtZero;
-	const reading = (remote, steps) => remote.remoteTime(now) === null ? null : {
-		error: Number(remote.remoteTime(now)) - truth, bound: remote.errorBound(now), delay: remote.minimumOneWayDelay(), steps,
+	const reading = remote => remote.remoteTime(now) === null ? null : {
+		error: Number(remote.remoteTime(now)) - truth, bound: remote.errorBound(now), delay: remote.minimumOneWayDelay(), steps: remote.steps,
 	};
-	const stamps = reading(link, link.sync.steps), pings = reading(ping, 0);
+	const stamps = reading(link), pings = reading(ping);
 	demo.samples.push({at, stamps, ping: pings});
 	demo.game = game.clocks(now);
 	demo.heard = game.last?.heard ?? false;

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// This test proves that main.go and play.mjs work together, in Node: an input comes in time for nearly every tick,
+// the client knows the server's game time, and it goes on when the server is another one.
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"timesync/clock"
+)
+
+// bot is a client without a page. Every 50 ms it says what it knows.
+const bot = `
+import {Play} from './play.mjs';
+const play = new Play(process.argv[2], tick => Number(tick / 30n % 3n) - 1);
+setInterval(() => {
+	const {doubt, clocks, players} = play.look(), wall = (performance.timeOrigin + performance.now()) * 1000;
+	console.log(Math.floor(wall), doubt.replace(' ', '-') || 'sure', clocks ? Math.floor(clocks.shared) : 0, clocks ? Math.ceil(clocks.bounds.shared) : 0,
+		String(clocks?.epoch ?? 0), players.size);
+}, 50);
+process.stdin.on('end', () => process.exit()).resume();
+`
+
+// said is a line of it: times in us.
+type said struct {
+	wall          int64
+	doubt         string
+	shared, bound int64
+	epoch         uint64
+	players       int
+}
+
+// client runs it in Node until the test is over.
+func client(t *testing.T, url string) *bufio.Scanner {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("NOT TESTED in JavaScript: there is no Node")
+	}
+	dir := t.TempDir()
+	for name, from := range map[string]string{"play.mjs": "play.mjs", "timesync.mjs": "../timesync.mjs", "bot.mjs": ""} {
+		text := []byte(bot)
+		if from != "" {
+			if text, err = os.ReadFile(from); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{filepath.Join(dir, "bot.mjs"), url}
+	if exec.CommandContext(t.Context(), node, "-e", "WebSocket").Run() != nil { // before Node 22
+		args = append([]string{"--experimental-websocket"}, args...)
+		if exec.CommandContext(t.Context(), node, args[0], "-e", "WebSocket").Run() != nil {
+			t.Skip("NOT TESTED in JavaScript: this Node has no WebSocket")
+		}
+	}
+	cmd := exec.Command(node, args...)
+	cmd.Stderr = os.Stderr
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := cmd.Start(); err1 != nil || err2 != nil || err != nil {
+		t.Fatal(err1, err2, err)
+	}
+	t.Cleanup(func() {
+		in.Close() // which ends it
+		go io.Copy(io.Discard, out)
+		cmd.Wait()
+	})
+	return bufio.NewScanner(out)
+}
+
+// listen serves a new game. stop ends it and its connections.
+func listen(t *testing.T, address string) (g *game, at string, stop func()) {
+	module, err := os.ReadFile("../timesync.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g = newGame()
+	go g.run()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &http.Server{Handler: g.handler(module), BaseContext: func(net.Listener) context.Context { return ctx }}
+	go s.Serve(l)
+	stop = func() {
+		s.Close()
+		g.call(func() {
+			for _, p := range g.players {
+				p.drop()
+			}
+		})
+		cancel()
+	}
+	return g, l.Addr().String(), stop
+}
+
+// call calls f in the goroutine of the game.
+func (g *game) call(f func()) {
+	done := make(chan bool)
+	g.do <- func() { f(); close(done) }
+	<-done
+}
+
+// watch reads what the client says for a while, and then how many inputs came.
+func watch(t *testing.T, g *game, client *bufio.Scanner, patience, length time.Duration) {
+	t.Helper()
+	var first time.Time
+	var lines, unsure int
+	var worst float64
+	var before, after player
+	count := func(to *player) {
+		g.call(func() {
+			for _, p := range g.players {
+				*to = *p
+			}
+		})
+	}
+	g.call(func() {}) // so it has started
+	epoch, _ := g.server.Epoch()
+	for start := time.Now(); client.Scan(); {
+		var s said
+		if _, err := fmt.Sscan(client.Text(), &s.wall, &s.doubt, &s.shared, &s.bound, &s.epoch, &s.players); err != nil {
+			t.Fatal(err, client.Text())
+		}
+		sure := s.doubt == "sure" && s.epoch == epoch && s.players == 1
+		if first.IsZero() {
+			if time.Since(start) > patience {
+				t.Fatalf("not sure after %v: %+v", patience, s)
+			}
+			if sure {
+				first = time.Now()
+				t.Logf("sure after %v", first.Sub(start))
+			}
+			continue
+		}
+		if time.Since(first) < time.Second {
+			count(&before)
+			continue
+		}
+		if lines++; !sure {
+			unsure++
+		}
+		now := clock.At(time.Now()) - uint64(time.Now().UnixMicro()-s.wall)
+		if c, ok := g.server.Snapshot(now); ok && sure {
+			off := math.Abs(float64(c.SharedTime.Duration().Microseconds() - s.shared))
+			if worst = max(worst, off); off > float64(s.bound)+5000 { // two processes read the time of day
+				t.Errorf("off by %.0f us, more than %d", off, s.bound)
+			}
+		}
+		if time.Since(first) > length+time.Second {
+			break
+		}
+	}
+	count(&after)
+	in, late, refused := after.inTime-before.inTime, after.late-before.late, after.refused-before.refused
+	t.Logf("%d inputs in time, %d late, %d refused; off by %.0f us at most; %d of %d times unsure", in, late, refused, worst, unsure, lines)
+	if all := int(length.Seconds() * 60); in+late < all*9/10 || in+late > all*11/10 || late > all/5 || refused > 0 || unsure > lines/5 {
+		t.Errorf("of %d ticks", all)
+	}
+}
+
+func TestPlay(t *testing.T) {
+	g, address, stop := listen(t, "127.0.0.1:0")
+	c := client(t, "ws://"+address+"/play")
+	watch(t, g, c, 20*time.Second, 4*time.Second)
+	stop()
+	time.Sleep(100 * time.Millisecond)
+	g, _, stop = listen(t, address)
+	defer stop()
+	watch(t, g, c, 20*time.Second, 3*time.Second)
+}
+
+// TestFiles: what the page needs is served.
+func TestFiles(t *testing.T) {
+	_, address, stop := listen(t, "127.0.0.1:0")
+	defer stop()
+	for _, name := range []string{"", "play.mjs", "timesync.mjs"} {
+		r, err := http.Get("http://" + address + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if r.StatusCode != http.StatusOK {
+			t.Error(name, r.Status)
+		}
+		if kind := r.Header.Get("Content-Type"); name != "" && kind != "text/javascript" && kind != "text/javascript; charset=utf-8" {
+			t.Error(name, kind)
+		}
+	}
+}
