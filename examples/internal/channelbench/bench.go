@@ -72,6 +72,9 @@ type Run struct {
 	bulk  atomic.Int64 // bytes received
 	tasks sync.WaitGroup
 	stop  context.CancelCauseFunc
+
+	mu             sync.Mutex
+	client, server samples
 }
 
 // These are why a run ends: it went well, or not all of its ends came to be judged.
