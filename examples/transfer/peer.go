@@ -221,12 +221,9 @@ func (p *peer) tell(since time.Duration) {
 	now := progress{Seconds: since.Seconds(), Finished: p.done}
 	if s := p.sender; s != nil {
 		queueing, base := s.cc.Queueing()
-		now.Bytes, now.Size, now.Queue, now.Base, now.Lost = s.sent(), s.offer.size, ms(queueing), ms(base), s.losses
+		now.Bytes, now.Size, now.Queue, now.Base, now.Lost = s.offer.without(s.left), s.offer.size, ms(queueing), ms(base), s.losses
 	} else if s := p.receiver.store; s != nil {
-		now.Size = s.offer.size
-		if now.Bytes = now.Size; s.left > 0 {
-			now.Bytes = uint64(len(s.had)-s.left) * chunkLen
-		}
+		now.Bytes, now.Size = s.offer.without(s.left), s.offer.size
 	}
 	bound, _ := p.end.Link.ErrorBound(clock.Now())
 	now.Bound = ms(bound)
