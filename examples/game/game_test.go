@@ -5,10 +5,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -81,12 +79,12 @@ func runGame(t *testing.T, length, longer string) *judge.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr exampletest.Output
 	folder := t.TempDir()
 	code := run(ctx, []string{"-json", "-for", length, "-record", folder, "-up", "50ms@" + longer}, &stdout, &stderr)
 	checkRecordings(t, folder)
 	var r judge.Result
-	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || code != 0 || r.Failed != "" {
+	if err := json.Unmarshal([]byte(stdout.String()), &r); err != nil || code != 0 || r.Failed != "" {
 		t.Fatalf("exit status %d, %v, %q\n%s\n%s", code, err, r.Failed, stdout.String(), stderr.String())
 	}
 	t.Logf("%+v", r)
@@ -110,7 +108,7 @@ func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 	defer cancel()
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr exampletest.Output
 	code := run(ctx, []string{"-players", "1"}, &stdout, &stderr)
 	if out := stdout.String(); code != 0 || !strings.Contains(out, "ticks, 0 skipped, 0 repeated") || !strings.Contains(out, "\ninputs ") {
 		t.Errorf("exit status %d\n%s\n%s", code, out, stderr.String())
@@ -123,7 +121,7 @@ func TestNoNetwork(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second) // 10 more than they may take: a busy machine stalls them
 	defer cancel()
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr exampletest.Output
 	code := run(ctx, []string{"-players", "1", "-loss", "100", "-for", "30s"}, &stdout, &stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "player 1 was out of step") {
 		t.Errorf("exit status %d\n%s\n%s", code, stdout.String(), stderr.String())
@@ -145,8 +143,4 @@ func TestFlags(t *testing.T) {
 		"-player 2":                         "-player: needs -listen or -dial",
 		"-for 5s":                           "9s or more",
 	})
-	var help bytes.Buffer
-	if run(t.Context(), []string{"-h"}, io.Discard, &help); !strings.Contains(help.String(), "-jitter") {
-		t.Errorf("-h:\n%s", help.String())
-	}
 }
