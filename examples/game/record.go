@@ -27,8 +27,7 @@ func (r *recordings) add(l *link.Link, name string) error {
 		return err
 	}
 	began := time.Now().UTC().Format("20060102T150405Z")
-	file, err := os.CreateTemp(r.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
-	one, err := program.Record(l, file, err)
+	one, err := program.RecordIn(l, r.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
 	r.all = append(r.all, one)
 	return err
 }

@@ -81,7 +81,7 @@ func (j *judge) payload(sent time.Duration) []byte {
 	event, ok := j.peer.end.Link.ToRemoteTime23(j.peer.clock.at(happened))
 	b := link.AppendTime23(make([]byte, 0, payloadLen), event, ok)
 	instant, ok := timesync.Counter23(0), false
-	if j.appointment != nil && !j.peer.listens() {
+	if j.appointment != nil && !j.peer.listens() && sent-j.start >= settling {
 		instant, ok = j.appointment.propose(j.peer, sent)
 	}
 	b = link.AppendTime23(b, instant, ok)

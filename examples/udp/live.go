@@ -43,7 +43,7 @@ type liveState struct {
 }
 
 func (p *peer) state() liveState {
-	now := p.now()
+	now := program.True()
 	heard := p.tally(nil)
 	s := liveState{
 		Seconds: seconds(now), Age: seconds(now - heard.last), Accepted: heard.n,
@@ -112,8 +112,8 @@ func (s liveState) summary(w io.Writer) {
 // offset is by how much the two machines' clocks differed when they started, and what they drift
 // apart since then.
 func newLive(c config) (*peer, error) {
-	now := time.Now()
-	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(now.UnixMicro()), PPM: c.Skew}}, epoch: program.True(), rider: nothing{}}
+	begun := time.Now().Add(-program.True())
+	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(begun.UnixMicro()), PPM: c.Skew}}, rider: nothing{}}
 	if c.Dial != "" {
 		p.end = seal.New(c.Key, 0)
 	}
@@ -135,7 +135,7 @@ func live(ctx context.Context, c config, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	recording, err := startRecording(&p.end.Link, c.record)
+	recording, err := program.Record(&p.end.Link, c.record)
 	if err != nil {
 		p.conn.Close()
 		return err
