@@ -168,6 +168,12 @@ func (l lag) String() string {
 // the host being peer 0.
 type figuresAt [4]float64
 
+// input says where a client's player is at a tick.
+type input struct {
+	Tick tick.Tick
+	At   float64
+}
+
 // peer is a client in the simulated world.
 type peer struct {
 	node   *sim.Node
@@ -230,9 +236,7 @@ func (g *game) hostPlays(s tick.Info) {
 	}
 	for i, p := range g.peers {
 		b := sim.StartDatagram(&p.hosts, g.hub.NowUsec())
-		for _, x := range at {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-		}
+		b, _ = binary.Append(b, binary.LittleEndian, at)
 		welcome, _ := g.server.Announce(uint64(i), g.hub.NowUsec())
 		b, _ = welcome.AppendBinary(b)
 		g.hub.Send(p.node, b)
@@ -243,14 +247,11 @@ func (g *game) hostPlays(s tick.Info) {
 func (g *game) hostTakes(from *sim.Node, b []byte) {
 	i := slices.IndexFunc(g.peers, func(p *peer) bool { return p.node == from })
 	b = sim.OpenDatagram(&g.peers[i].hosts, b, g.hub.NowUsec())
-	if len(b) != 16 { // not where the player is at a tick
-		return
-	}
-	n := tick.Tick(binary.LittleEndian.Uint64(b))
-	if g.server.Accept(g.epoch, n, g.hub.NowUsec()) {
-		at := g.inputs[n]
-		at[2+i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
-		g.inputs[n] = at
+	var in input
+	if _, err := binary.Decode(b, binary.LittleEndian, &in); err == nil && g.server.Accept(g.epoch, in.Tick, g.hub.NowUsec()) {
+		at := g.inputs[in.Tick]
+		at[2+i] = in.At
+		g.inputs[in.Tick] = at
 	}
 }
 
@@ -275,8 +276,7 @@ func (g *game) clientPlays(p *peer, s tick.Info) {
 	beside := platform(g.rule.under(false, s.Clocks).Duration())
 	mine := under
 	b := sim.StartDatagram(&p.sync, p.node.NowUsec())
-	b = binary.LittleEndian.AppendUint64(b, uint64(s.Tick))
-	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(mine))
+	b, _ = binary.Append(b, binary.LittleEndian, input{s.Tick, mine})
 	p.node.Send(g.hub, b)
 
 	seen, ok := p.seen(s.ServerTime) // the others, in server time
@@ -296,13 +296,11 @@ func (p *peer) take(b []byte) {
 	b = sim.OpenDatagram(&p.sync, b, p.node.NowUsec())
 	var welcome tick.Welcome
 	var at figuresAt
-	if err := welcome.UnmarshalBinary(b[8*len(at):]); err != nil {
+	n, err := binary.Decode(b, binary.LittleEndian, &at)
+	if err != nil || welcome.UnmarshalBinary(b[n:]) != nil {
 		return
 	}
 	_ = p.loop.OnWelcome(welcome, p.node.NowUsec()) // an overtaken one changes nothing
-	for k := range at {
-		at[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*k:]))
-	}
 	p.states[welcome.Tick] = at
 }
 

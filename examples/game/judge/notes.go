@@ -33,22 +33,9 @@ type Notes struct {
 type Stretch [2]int64
 
 // NewNotes returns those of a process that begins now.
-func NewNotes(who string) *Notes { return &Notes{who: who, begun: clock.Now(), wall: wallMinusNow()} }
-
-// wallMinusNow compares two clocks that the machine cannot read at once: the quickest of
-// some tries was not interrupted.
-func wallMinusNow() (usec int64) {
-	const tries = 10
-	quickest := uint64(1 << 63)
-	for range tries {
-		before := clock.Now()
-		wall := time.Now().UnixMicro()
-		after := clock.Now()
-		if took := after - before; took < quickest {
-			quickest, usec = took, wall-int64(before+took/2)
-		}
-	}
-	return usec
+func NewNotes(who string) *Notes {
+	t := time.Now() // of both clocks
+	return &Notes{who: who, begun: clock.Now(), wall: t.UnixMicro() - int64(clock.At(t))}
 }
 
 // Wall is the wall clock in microseconds since 1970, as if it had not been set since the start.
