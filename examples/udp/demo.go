@@ -51,12 +51,12 @@ func newWorld(c config) (*world, error) {
 		return nil, err
 	}
 	for i, conn := range []*net.UDPConn{a, b} {
-		w.birth(i, conn, 0)
+		w.birth(i, conn)
 		// An earlier life of the peer, of which the attacker has kept a datagram.
 		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
 	}
 	for i, j := range w.judges {
-		j.remote.Store(&w.peers[1-i].clock)
+		j.remote = w.peers[1-i].clock
 	}
 	if c.record == "" {
 		return w, nil
@@ -69,10 +69,10 @@ func newWorld(c config) (*world, error) {
 	return w, nil
 }
 
-// birth makes peer i anew. Each life has a clock of its own: a process that counts
-// from its start, or a machine that has booted, begins somewhere else.
-func (w *world) birth(i int, conn *net.UDPConn, life uint64) {
-	rng := rand.New(rand.NewPCG(w.config.Network.Seed, 1+uint64(i)+2*life))
+// birth makes peer i. Its clock is its own: a process that counts from its start, or a machine that
+// has booted, begins somewhere else.
+func (w *world) birth(i int, conn *net.UDPConn) {
+	rng := rand.New(rand.NewPCG(w.config.Network.Seed, 1+uint64(i)))
 	skew := w.config.Skew / 2 // half is A's, slow, and half B's, fast
 	if i == 0 {
 		skew = -skew

@@ -1,5 +1,5 @@
-// The tests run the demo and the live ends over real sockets: they synchronize, follow
-// restarts, let nobody else in, and say what is wrong.
+// The tests run the demo and the live ends over real sockets: they synchronize, follow a dialer that
+// starts anew, let nobody else in, and say what is wrong. What package seal promises, its tests prove.
 package main
 
 import (
@@ -265,97 +265,6 @@ func (w *world) synced(t *testing.T) {
 	})
 }
 
-// right reports whether peer i has an offset that is off by less than the jitter.
-func (w *world) right(i int) bool {
-	err, ok := w.judges[i].offsetError(program.True())
-	return ok && max(err, -err) < w.config.Network.Jitter.Microseconds()
-}
-
-func (w *world) intruders() (n int) {
-	for _, j := range w.judges {
-		j.mu.Lock()
-		n += j.intruders
-		j.mu.Unlock()
-	}
-	return n
-}
-
-// TestDroppedPeer: one peer falls silent and comes back. Nobody forgets the offset
-// in between, and both go on as if nothing had been.
-func TestDroppedPeer(t *testing.T) {
-	t.Parallel()
-	w := launch(t, config{Flags: program.Flags{Network: network(10*time.Millisecond, 3), Skew: 50}, rate: 100})
-	w.synced(t)
-	a, b := w.peers[0], w.peers[1]
-	nobody, err := relay.Loopback()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nobody.Close()
-	w.relay.Move(relay.Addr(b.conn), relay.Addr(nobody)) // what b says, and what is said to it, is lost
-	heard := -1
-	eventually(t, "what was under way has arrived", func() bool {
-		before := heard
-		heard = a.tally(nil).n
-		time.Sleep(200 * time.Millisecond)
-		return heard == before
-	})
-	datagrams := a.end.Link.Stats().Datagrams
-	var before [2]int64
-	for i, j := range w.judges {
-		before[i], _ = j.offsetError(program.True())
-	}
-	time.Sleep(500 * time.Millisecond)
-	for i, j := range w.judges {
-		after, ok := j.offsetError(program.True())
-		if d := after - before[i]; !ok || max(d, -d) > 1000 {
-			t.Errorf("%s: offset error moves from %d to %d us in the silence", names[i], before[i], after)
-		}
-	}
-	if n := a.tally(nil).n; n != heard {
-		t.Errorf("a took %d datagrams from a silent peer", n-heard)
-	}
-	w.relay.Move(relay.Addr(nobody), relay.Addr(b.conn))
-	eventually(t, "both hear each other again", func() bool { return a.tally(nil).n > heard+50 && w.right(0) && w.right(1) })
-	w.close()
-	if now := a.end.Link.Stats().Datagrams; now <= datagrams { // a restart counts anew
-		t.Errorf("a pause has become a restart: %d datagrams, then %d", datagrams, now)
-	}
-	if n := w.intruders(); n != 0 {
-		t.Errorf("%d intruders", n)
-	}
-}
-
-// TestRestartedPeer: one peer dies and another is born at what for its peer is the same address, with the
-// same key, a clock that begins elsewhere, and no memory. The survivor must drop the
-// old clock for the new one and find the new offset.
-func TestRestartedPeer(t *testing.T) {
-	t.Parallel()
-	w := launch(t, config{Flags: program.Flags{Network: network(10*time.Millisecond, 4), Skew: 50}, rate: 100})
-	w.synced(t)
-	for life := range uint64(2) {
-		i := int(life) // first A, then B
-		dead := w.peers[i]
-		dead.close()
-		conn, err := relay.Loopback()
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.relay.Move(relay.Addr(dead.conn), relay.Addr(conn))
-		w.birth(i, conn, life+1)
-		w.judges[i].remote.Store(&w.peers[1-i].clock)
-		w.judges[1-i].remote.Store(&w.peers[i].clock)
-		if w.right(1 - i) {
-			t.Fatal("the new clock is not different; nothing is tested")
-		}
-		w.peers[i].start(w.config.rate)
-		eventually(t, "both have found the new offset", func() bool { return w.right(0) && w.right(1) })
-	}
-	if n := w.intruders(); n != 0 {
-		t.Errorf("%d intruders", n)
-	}
-}
-
 // TestLive runs the two ends as two machines would, the dialer through the command
 // line, and then again from another port: a restart that the listener must follow.
 func TestLive(t *testing.T) {
@@ -430,84 +339,6 @@ func liveEnd(t *testing.T, c config) *peer {
 	p.start(100)
 	t.Cleanup(p.close)
 	return p
-}
-
-// serving is a listener and the dialer that it serves.
-func serving(t *testing.T) (listener, dialer *peer) {
-	t.Helper()
-	listener = liveEnd(t, config{Flags: program.Flags{Listen: "127.0.0.1:0"}})
-	dialer = liveEnd(t, config{Flags: program.Flags{Dial: relay.Addr(listener.conn).String()}})
-	eventually(t, "both synchronized", func() bool {
-		return listener.end.Link.IsSynchronized() && dialer.end.Link.IsSynchronized()
-	})
-	return listener, dialer
-}
-
-// TestSecondDialer: it is told that one is served, and is served once that has gone.
-func TestSecondDialer(t *testing.T) {
-	t.Parallel()
-	listener, dialer := serving(t)
-	at := relay.Addr(listener.conn).String()
-	code, stdout, _ := runMain(t, func(stdout, _ *exampletest.Output) bool {
-		return strings.Contains(stdout.String(), "serves another dialer")
-	},
-		"-dial", at, "-key", hexKey)
-	if code != 1 || strings.Contains(stdout, "offset +") {
-		t.Errorf("exit status %d\n%s", code, stdout)
-	}
-	if to, want := listener.to().Port(), relay.Addr(dialer.conn).Port(); to != want {
-		t.Errorf("the listener now sends to port %d, not %d", to, want)
-	}
-	dialer.close()
-	code, stdout, _ = runMain(t, func(stdout, _ *exampletest.Output) bool {
-		return strings.Contains(stdout.String(), "offset +") || strings.Contains(stdout.String(), "offset -")
-	},
-		"-dial", at, "-key", hexKey)
-	if code != 0 {
-		t.Errorf("after the first has gone: exit status %d\n%s", code, stdout)
-	}
-}
-
-// TestRecordingsAtListener: somebody replays a recording of an earlier session at the
-// listener. It goes on with its peer, and does not become a flood.
-func TestRecordingsAtListener(t *testing.T) {
-	t.Parallel()
-	listener, dialer := serving(t)
-	recording := seal.New(testKey, 0).Seal(nil, nil, 12345)
-	thief, err := relay.Loopback()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer thief.Close()
-	start := time.Now()
-	for time.Since(start) < 2*time.Second {
-		if _, err := thief.WriteToUDPAddrPort(recording, relay.Addr(listener.conn)); err != nil {
-			t.Fatal(err)
-		}
-		if to, want := listener.to().Port(), relay.Addr(dialer.conn).Port(); to != want {
-			t.Fatalf("the listener sends to port %d, not to its peer at %d", to, want)
-		}
-		time.Sleep(time.Millisecond)
-	}
-	answers, bytes, buf := 0, 0, make([]byte, 2048)
-	thief.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	for {
-		n, _, err := thief.ReadFromUDPAddrPort(buf)
-		if err != nil {
-			break
-		}
-		answers, bytes = answers+1, bytes+n
-	}
-	if most := int(time.Since(start)/(100*time.Millisecond)) + 1; answers == 0 || answers > most || bytes > answers*len(recording) {
-		t.Errorf("%d answers of %d bytes in all, want 1 to %d of at most %d each", answers, bytes, most, len(recording))
-	}
-	if n := listener.tally(seal.ErrUnproven).n; n < 100 {
-		t.Fatalf("%d recordings have arrived; nothing is tested", n)
-	}
-	s, _ := dialer.end.Link.Snapshot(dialer.clock.at(program.True()))
-	if s.Age > time.Second { // reports are due every 0.5 s
-		t.Errorf("the dialer has had no report for %v", s.Age)
-	}
 }
 
 // TestTrouble: when nothing comes for 3 s, the lines say so and why it may be.
