@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
 
@@ -79,9 +80,9 @@ func TestAlone(t *testing.T) {
 	for _, n := range tested() {
 		w := n.world(1)
 		f := w.transfer(&flow{from: 10 * time.Second})
-		w.run(10 * time.Second)
+		w.Run(10 * time.Second)
 		idle := w.p99()
-		w.run(60 * time.Second)
+		w.Run(60 * time.Second)
 		rate, more := f.rate(12*time.Second, 60*time.Second), w.p99()-idle
 		t.Logf("%+v: %.1f %% of the link, game %.1f ms more", n, 100*rate, more)
 		if rate < 0.95 || more > 10 {
@@ -101,7 +102,7 @@ func TestStalls(t *testing.T) {
 				w := n.world(seed)
 				w.stalls = stalls
 				f := w.transfer(&flow{from: ready})
-				w.run(63 * time.Second)
+				w.Run(63 * time.Second)
 				rate += f.rate(10*time.Second, 63*time.Second) / worlds
 			}
 			t.Logf("%v, stalls of up to %v: %.1f %% of the link", n, stalls, 100*rate)
@@ -117,12 +118,12 @@ func TestBesideCubic(t *testing.T) {
 	for _, n := range tested() {
 		w := n.world(1)
 		w.fill(0, time.Hour)
-		w.run(60 * time.Second)
+		w.Run(60 * time.Second)
 		without := w.p99()
 		w = n.world(1)
 		w.fill(0, time.Hour)
 		f := w.transfer(&flow{from: 10 * time.Second})
-		w.run(60 * time.Second)
+		w.Run(60 * time.Second)
 		rate, with := f.rate(12*time.Second, 60*time.Second), w.p99()
 		t.Logf("%+v: %.1f %% of the link; game's p99 %.1f ms, %.1f without the transfer", n, 100*rate, with, without)
 		if rate > 0.1 || with > without+1 {
@@ -155,9 +156,9 @@ func (n net) shares(seed uint64, count int) (least, most, p99 float64) {
 		}
 		w.transfer(f)
 	}
-	w.run(83 * time.Second)
+	w.Run(83 * time.Second)
 	w.p99()
-	w.run(113 * time.Second)
+	w.Run(113 * time.Second)
 	least = 1
 	for _, f := range w.flows {
 		rate := f.rate(83*time.Second, 113*time.Second)
@@ -183,7 +184,7 @@ func (n net) longer(seed uint64, raw, slowdowns bool) (until int, p99 float64) {
 	w := n.world(seed)
 	w.longer, w.at = 20*time.Millisecond, 30*time.Second
 	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns})
-	w.run(80 * time.Second)
+	w.Run(80 * time.Second)
 	_, until = f.losses(30*time.Second, 80*time.Second)
 	return until, w.p99()
 }
@@ -202,9 +203,9 @@ func TestClockSteps(t *testing.T) {
 
 func (n net) step(seed uint64, step time.Duration, raw, slowdowns bool) (seconds int, p99 float64) {
 	w := n.world(seed)
-	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns})
-	f.clocks[1].step, f.clocks[1].at = step, 40*time.Second
-	w.run(80 * time.Second)
+	set := sim.ClockSpec{Events: []sim.ClockEvent{{At: 40 * time.Second, Step: step}}}
+	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns, receiver: set})
+	w.Run(80 * time.Second)
 	seconds, _ = f.losses(40*time.Second, 80*time.Second)
 	return seconds, w.p99()
 }
@@ -226,9 +227,8 @@ func TestSkew(t *testing.T) {
 
 func (n net) skew(seed uint64, ppm float64, lasting time.Duration, raw, slowdowns bool) (rate float64, seconds int, p99 float64) {
 	w := n.world(seed)
-	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns})
-	f.clocks[1].skew = ppm / 1e6
-	w.run(lasting)
+	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns, receiver: sim.ClockSpec{SkewPPM: ppm}})
+	w.Run(lasting)
 	seconds, _ = f.losses(10*time.Second, lasting)
 	return f.rate(10*time.Second, lasting), seconds, w.p99()
 }
@@ -295,7 +295,7 @@ func TestLiar(t *testing.T) {
 	w := n.world(1)
 	f := w.transfer(&flow{from: ready, liar: true})
 	tcp := w.fill(ready, time.Hour)
-	w.run(93 * time.Second)
+	w.Run(93 * time.Second)
 	rate := f.rate(33*time.Second, 93*time.Second)
 	t.Logf("the liar has %.1f %% of the link, CUBIC %.1f %%", 100*rate, 100*tcp.got*8/90/w.rate)
 	if rate > 0.5 {
