@@ -5,7 +5,6 @@
 package relay
 
 import (
-	"container/heap"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -140,8 +140,8 @@ type Relay struct {
 	rng      *rand.Rand
 	server   netip.AddrPort
 	flows    map[netip.AddrPort]*flow // by client
-	queue    parcels
-	injected [2][kinds]int // delivered
+	queue    []parcel                 // by when they are due
+	injected [2][kinds]int            // delivered
 	turn     int
 }
 
@@ -280,17 +280,15 @@ type parcel struct {
 	kind Kind
 }
 
-type parcels []parcel
-
-func (q parcels) Len() int           { return len(q) }
-func (q parcels) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
-func (q parcels) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *parcels) Push(x any)        { *q = append(*q, x.(parcel)) }
-func (q *parcels) Pop() any {
-	last := len(*q) - 1
-	x := (*q)[last]
-	*q = (*q)[:last]
-	return x
+// put adds to what is under way, behind what is due no later.
+func (r *Relay) put(p parcel) {
+	at, _ := slices.BinarySearchFunc(r.queue, p.due, func(q parcel, due time.Time) int {
+		if q.due.After(due) {
+			return 1
+		}
+		return -1
+	})
+	r.queue = slices.Insert(r.queue, at, p)
 }
 
 // forward takes a datagram that has come now.
@@ -313,7 +311,7 @@ func (r *Relay) forward(f *flow, way Way, data []byte, now time.Time) {
 	}
 	lost := r.rng.Float64()*100 < c.Loss
 	if !lost {
-		heap.Push(&r.queue, p)
+		r.put(p)
 	}
 	if r.Attack.Load() && r.rng.Float64() < attackRate {
 		r.inject(p, now, lost)
@@ -350,7 +348,7 @@ func (r *Relay) inject(p parcel, now time.Time, lost bool) {
 	case Recorded:
 		p.due, p.data = now, append([]byte(nil), r.Recordings[p.way]...)
 	}
-	heap.Push(&r.queue, p)
+	r.put(p)
 }
 
 // deliver writes each datagram when it is due. Timers may be a millisecond late
@@ -394,7 +392,7 @@ func (r *Relay) next() (p parcel, wait time.Duration, ok bool) {
 	if wait = time.Until(r.queue[0].due); wait > 0 {
 		return parcel{}, wait, false
 	}
-	p = heap.Pop(&r.queue).(parcel)
+	p, r.queue = r.queue[0], r.queue[1:]
 	r.injected[p.way][p.kind]++
 	return p, 0, true
 }
