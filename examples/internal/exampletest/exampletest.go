@@ -9,7 +9,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -126,41 +125,37 @@ func Recording(t *testing.T, name string) (datagrams int, last time.Time) {
 // given some, and returns the arguments of each. They are free then; where somebody else takes one
 // before the process does, all is done again with others. No process may fail for another reason.
 // It returns what each printed.
-func Together(t *testing.T, run program.Run, processes func(at []string) []string) (printed []string) {
+func Together(t *testing.T, run program.Run, processes func(at []string) []string) (printed []Output) {
 	t.Helper()
 	const tries = 5
 	for try := 1; ; try++ {
-		stdout, stderr, codes := together(t, run, processes(free(t)))
-		taken := func(o string) bool { return strings.Contains(o, ": bind: ") }
-		if try < tries && slices.ContainsFunc(stderr, taken) {
+		ctx, cancel := context.WithCancel(t.Context())
+		all := processes(free(t))
+		stdout, stderr, codes := make([]Output, len(all)), make([]Output, len(all)), make([]int, len(all))
+		var running sync.WaitGroup
+		for i, args := range all {
+			running.Go(func() {
+				if codes[i] = run(ctx, strings.Fields(args), &stdout[i], &stderr[i]); codes[i] != 0 {
+					cancel()
+				}
+			})
+		}
+		running.Wait()
+		cancel()
+		taken := false
+		for i := range all {
+			taken = taken || strings.Contains(stderr[i].String(), ": bind: ")
+		}
+		if taken && try < tries {
 			continue
 		}
 		for i, code := range codes {
-			if t.Logf("process %d: %s%s", i, stderr[i], stdout[i]); code != 0 {
+			if t.Logf("process %d: %s%s", i, stderr[i].String(), stdout[i].String()); code != 0 {
 				t.Errorf("process %d: exit status %d", i, code)
 			}
 		}
 		return stdout
 	}
-}
-
-func together(t *testing.T, run program.Run, processes []string) (stdout, stderr []string, codes []int) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	n := len(processes)
-	out, errs := make([]Output, n), make([]Output, n)
-	stdout, stderr, codes = make([]string, n), make([]string, n), make([]int, n)
-	var all sync.WaitGroup
-	for i, args := range processes {
-		all.Go(func() {
-			if codes[i] = run(ctx, strings.Fields(args), &out[i], &errs[i]); codes[i] != 0 {
-				cancel()
-			}
-			stdout[i], stderr[i] = out[i].String(), errs[i].String()
-		})
-	}
-	all.Wait()
-	return stdout, stderr, codes
 }
 
 // free returns addresses that nobody uses.
