@@ -200,15 +200,8 @@ func (x *party) play(ctx context.Context, stdout io.Writer) error {
 		}
 	}
 	script := script
-	tick := time.NewTicker(look)
-	defer tick.Stop()
 	shown := time.Duration(0)
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
+	for ; ctx.Err() == nil; program.Sleep(ctx, look) {
 		now := program.True()
 		since := now - x.begun
 		if len(script) > 0 && since >= script[0].at {
@@ -227,6 +220,7 @@ func (x *party) play(ctx context.Context, stdout io.Writer) error {
 			return nil
 		}
 	}
+	return ctx.Err()
 }
 
 // look reads all clocks at one moment of true time.

@@ -124,10 +124,7 @@ func (p *peer) run(ctx context.Context) (result, error) {
 		return p.result, fmt.Errorf("nobody else came: %w", err)
 	}
 	if p.random {
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Duration(mathrand.Float64() * float64(p.ready))):
-		}
+		program.Sleep(ctx, time.Duration(mathrand.Float64()*float64(p.ready)))
 	} else if !program.Wait(p.left, ctx.Done()) {
 		return p.result, ctx.Err()
 	}

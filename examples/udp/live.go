@@ -68,18 +68,13 @@ func (p *peer) state() liveState {
 
 // eachSecond prints what there is to say each second, and once more at the end.
 func eachSecond(ctx context.Context, out io.Writer, say func() string) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for last := time.Now(); ; {
-		select {
-		case <-ctx.Done():
-			if time.Since(last) > time.Second/10 {
-				fmt.Fprintln(out, say())
-			}
-			return
-		case last = <-tick.C:
-			fmt.Fprintln(out, say())
-		}
+	last := time.Now()
+	program.Every(ctx.Done(), time.Second, func() {
+		last = time.Now()
+		fmt.Fprintln(out, say())
+	})
+	if time.Since(last) > time.Second/10 {
+		fmt.Fprintln(out, say())
 	}
 }
 

@@ -208,19 +208,11 @@ func (l *life) kill(now int64) {
 
 // watch prints how everybody is, once a second, and sees to it that nobody dies.
 func (d *demo) watch(length time.Duration) error {
-	every := time.NewTicker(statusEvery)
-	defer every.Stop()
-	end := time.NewTimer(length)
-	defer end.Stop()
+	ctx, cancel := context.WithTimeout(d.ctx, length)
+	defer cancel()
 	for {
-		select {
-		case <-d.ctx.Done():
-			return nil
-		case <-end.C:
-			return d.anyDead()
-		case <-every.C:
-		}
-		if err := d.anyDead(); err != nil {
+		program.Sleep(ctx, statusEvery)
+		if err := d.anyDead(); err != nil || ctx.Err() != nil {
 			return err
 		}
 		d.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync/clock"
+	"timesync/examples/internal/program"
 	"timesync/internal/ledger"
 	"timesync/tick"
 )
@@ -165,15 +166,9 @@ func Report(ctx context.Context, out io.Writer, asJSON bool, status func() Statu
 	if asJSON {
 		period = statusEveryJSON
 	}
-	every := time.NewTicker(period)
-	defer every.Stop()
-	for {
+	for ; ; program.Sleep(ctx, period) {
 		if err := printStatus(out, asJSON, status()); err != nil || ctx.Err() != nil {
 			return err
-		}
-		select {
-		case <-every.C:
-		case <-ctx.Done():
 		}
 	}
 }

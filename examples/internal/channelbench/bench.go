@@ -109,11 +109,8 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 		}
 	}
 	settling.Stop()
-	select {
-	case <-time.After(length):
-		stop(errOver)
-	case <-ctx.Done():
-	}
+	program.Sleep(ctx, length)
+	stop(errOver) // unless it has ended for another reason
 	took := time.Since(begin)
 	r.tasks.Wait()
 	if err := context.Cause(ctx); err != errOver {

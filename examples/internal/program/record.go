@@ -25,11 +25,14 @@ func Record(l *link.Link, name string) (*Recording, error) {
 	return begin(l, file, err)
 }
 
-// RecordIn begins one in a new file of a folder, whose name has a number for the star of the pattern;
-// without a folder there is none.
+// RecordIn begins one in a new file of a folder, which it makes if need be; the name of the file has
+// a number for the star of the pattern. Without a folder there is none.
 func RecordIn(l *link.Link, folder, pattern string) (*Recording, error) {
 	if folder == "" {
 		return nil, nil
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return nil, err
 	}
 	file, err := os.CreateTemp(folder, pattern)
 	return begin(l, file, err)
