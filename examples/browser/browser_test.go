@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -206,7 +205,7 @@ func (w *tab) now() float64 {
 	return eval[float64](w, "performance.now()")
 }
 
-// errorSizes returns the absolute errors of a series, in order of size, in us.
+// errorSizes returns the absolute errors of a series, in us.
 func errorSizes(samples []sample, series func(sample) *reading) []float64 {
 	var sizes []float64
 	for _, s := range samples {
@@ -214,7 +213,6 @@ func errorSizes(samples []sample, series func(sample) *reading) []float64 {
 			sizes = append(sizes, math.Abs(r.Error))
 		}
 	}
-	slices.Sort(sizes)
 	return sizes
 }
 
@@ -297,7 +295,6 @@ func TestIsolation(t *testing.T) {
 					right = append(right, math.Abs(x.Stamps.Error+late))
 				}
 			}
-			slices.Sort(right)
 			t.Logf("run %d, isolated %v: error of stamps: median %.0f us, 99 %% %.0f us of %d; by the time of day of the page's begin median %.0f us, 99 %% %.0f us; readings lag behind by up to %v ms", run+1, isolated,
 				stat.OrNaN(right, .5), stat.OrNaN(right, .99), len(right), stat.OrNaN(e, .5), stat.OrNaN(e, .99), eval[float64](w, "timesyncPage.step"))
 			honest(t, got, stamps, 300)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -15,13 +14,6 @@ import (
 // trusted is how far off the peer's clock may be at most: as much as the worst network of the
 // demo makes it.
 const trusted = time.Second
-
-func checkAhead(ahead time.Duration) error {
-	if ahead < 0 || ahead > link.MaxAhead {
-		return fmt.Errorf("%v: must be from 0 to %v; a timestamp of 3 bytes reaches 16.8 s ahead", ahead, link.MaxAhead)
-	}
-	return nil
-}
 
 // appointment is an instant that peer A proposes and at which both peers act. A says it in
 // each datagram as well as it then knows B's clock, so that a loss does no harm and an
