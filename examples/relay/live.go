@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,11 +77,7 @@ func (l *leg) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, e
 
 // send sends a payload. An error is a loss.
 func (l *leg) send(payload []byte) {
-	to := l.to
-	if !to.IsValid() {
-		to = l.end.Peer().Addr
-	}
-	if to.IsValid() {
+	if to := cmp.Or(l.to, l.end.Peer().Addr); to.IsValid() {
 		_, _ = l.udp.WriteToUDPAddrPort(l.end.Seal(nil, payload, l.clock.now()), to)
 	}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,13 +41,6 @@ type peer struct {
 	wake     chan struct{}   // a message came: perhaps more may be sent
 	err      error
 	done     bool
-}
-
-func (p *peer) to() netip.AddrPort {
-	if p.dial.IsValid() {
-		return p.dial
-	}
-	return p.end.Peer().Addr
 }
 
 // run works until the file is there, something fails, or ctx ends.
@@ -143,7 +137,7 @@ func (p *peer) pump() (wait time.Duration) {
 
 // send seals and sends. An error is a loss like any other: the network may come back.
 func (p *peer) send(message []byte) {
-	if to := p.to(); to.IsValid() {
+	if to := cmp.Or(p.dial, p.end.Peer().Addr); to.IsValid() {
 		datagram := p.end.Seal(nil, message, clock.Now())
 		_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
 	}

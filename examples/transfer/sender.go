@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -91,10 +92,7 @@ func (s *sender) poll(b []byte, nowUsec uint64) (message []byte, wait time.Durat
 		wait, ok = 0, s.cc.InFlight()+sealedData <= uncontrolled
 	}
 	if !ok {
-		if wait == 0 {
-			wait = s.cc.Timeout()
-		}
-		return nil, wait, nil
+		return nil, cmp.Or(wait, s.cc.Timeout()), nil
 	}
 	message, err = s.data(b, chunk, nowUsec)
 	return message, 0, err

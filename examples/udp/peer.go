@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -75,12 +76,7 @@ func (p *peer) start(rate float64) {
 
 func (p *peer) listens() bool { return !p.dial.IsValid() }
 
-func (p *peer) to() netip.AddrPort {
-	if p.listens() {
-		return p.end.Peer().Addr
-	}
-	return p.dial
-}
+func (p *peer) to() netip.AddrPort { return cmp.Or(p.dial, p.end.Peer().Addr) }
 
 // hush ends the sending; what is under way still arrives.
 func (p *peer) hush() {

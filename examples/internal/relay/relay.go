@@ -5,6 +5,7 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -94,9 +95,7 @@ func (c *Config) Check() error {
 
 // Draw chooses the seed if none was given.
 func (c *Config) Draw() {
-	if c.Seed == 0 {
-		c.Seed = rand.Uint64N(1e9) + 1
-	}
+	c.Seed = cmp.Or(c.Seed, rand.Uint64N(1e9)+1)
 }
 
 // Way is a direction.
