@@ -24,7 +24,6 @@ import (
 
 	"timesync/clock"
 	"timesync/examples/browser/client"
-	"timesync/examples/internal/exampletest"
 )
 
 // nativePage is a page in Go.
@@ -268,5 +267,3 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
-
-func TestHelp(t *testing.T) { exampletest.Help(t, ".") }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -40,22 +39,6 @@ func (o *Output) String() string {
 	return o.text.String()
 }
 
-// Help runs the program in dir with -h and a key in the environment: it must explain itself
-// and keep the key to itself.
-func Help(t *testing.T, dir string) {
-	t.Helper()
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skipf("NOT TESTED: the help of %s: %v", dir, err) // js/wasm
-	}
-	secret := strings.Repeat("5ec7e7", 11)[:64]
-	help := exec.Command("go", "run", ".", "-h")
-	help.Dir, help.Env = dir, append(os.Environ(), "TIMESYNC_KEY="+secret)
-	out, err := help.CombinedOutput()
-	if err != nil || len(out) == 0 || strings.Contains(string(out), secret[:8]) {
-		t.Errorf("%s -h prints the key, or no help: %v\n%s", dir, err, out)
-	}
-}
-
 // Flags runs the program of that name with wrong flags, each of which it must refuse: with exit status 2, and
 // with a line of what is wrong, which contains the words given, behind the line that names its
 // help. Then with -h, which must print the help. The context has ended, so that a program that
@@ -79,7 +62,7 @@ func Flags(t *testing.T, name string, run program.Run, wrong map[string]string) 
 }
 
 // Bench tests the program in the folder of the test, which channelbench.Main makes: its table, briefly,
-// idle and with bulk both ways, and its help. The table's limit holds on any machine however
+// idle and with bulk both ways. The table's limit holds on any machine however
 // busy: what each end says of its own error.
 func Bench(t *testing.T, connect channelbench.Connect) {
 	t.Helper()
@@ -94,7 +77,6 @@ func Bench(t *testing.T, connect channelbench.Connect) {
 			t.Error(err)
 		}
 	}
-	Help(t, ".")
 }
 
 // Recording replays a recording, whose last block may be cut off, and returns how many
