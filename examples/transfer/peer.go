@@ -29,7 +29,6 @@ const (
 type peer struct {
 	end    *seal.End
 	conn   *net.UDPConn
-	rx     *rxtime.Conn
 	dial   netip.AddrPort // not valid: it listens
 	report func(progress)
 
@@ -46,9 +45,9 @@ type peer struct {
 // run works until the file is there, something fails, or ctx ends.
 func (p *peer) run(ctx context.Context) error {
 	_ = p.conn.SetReadBuffer(socketBuf) // fewer losses on a busy machine, if it is allowed
-	p.rx, p.wake = rxtime.NewConn(p.conn), make(chan struct{}, 1)
+	p.wake = make(chan struct{}, 1)
 	var tasks sync.WaitGroup
-	tasks.Go(p.receive)
+	tasks.Go(func() { seal.Receive(rxtime.NewConn(p.conn), p.take) })
 	begin := time.Now()
 	p.loop(ctx)
 	p.mu.Lock()
@@ -143,21 +142,14 @@ func (p *peer) send(message []byte) {
 	}
 }
 
-// receive reads the socket until it is closed.
-func (p *peer) receive() {
-	seal.Receive(p.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
-		p.mu.Lock()
-		p.take(b, from, recvUsec)
-		p.mu.Unlock()
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
-	})
-}
-
 // take takes a datagram.
 func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
 	hold := time.Duration(0)
 	if p.receiver != nil && p.receiver.begun {
 		hold = patience * time.Microsecond

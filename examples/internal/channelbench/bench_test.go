@@ -111,7 +111,7 @@ func testFailures(t *testing.T) {
 		want    string
 	}{
 		"connect":   {t.Context(), func(context.Context, *Run) error { return broken }, "x: broken"},
-		"a task":    {t.Context(), func(_ context.Context, r *Run) error { r.Fail(broken); return nil }, "x: broken"},
+		"a task":    {t.Context(), func(_ context.Context, r *Run) error { r.stop(broken); return nil }, "x: broken"},
 		"interrupt": {cancelled, silent, "x: context canceled"},
 		"silence":   {t.Context(), silent, "x: not all ends knew"},
 		"vague":     {t.Context(), wires(distant), "x: not all ends knew"},

@@ -164,7 +164,7 @@ func New(c Config, server netip.AddrPort) (*Relay, error) {
 		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*flow{},
 	}
 	r.tasks.Go(r.deliver)
-	r.tasks.Go(r.fromClients)
+	r.tasks.Go(func() { r.read(front, r.fromClient) })
 	return r, nil
 }
 
@@ -204,12 +204,10 @@ func (r *Relay) Injected(w Way, k Kind) int {
 	return r.injected[w][k]
 }
 
-func (r *Relay) fromClients() {
-	r.read(r.front, func(data []byte, from netip.AddrPort, now time.Time) {
-		if f := r.flow(from); f != nil {
-			r.forward(f, ToServer, data, now)
-		}
-	})
+func (r *Relay) fromClient(data []byte, from netip.AddrPort, now time.Time) {
+	if f := r.flow(from); f != nil {
+		r.forward(f, ToServer, data, from, now)
+	}
 }
 
 // flow is between a client and the server.
@@ -238,18 +236,10 @@ func (r *Relay) flow(client netip.AddrPort) *flow {
 	r.flows[client] = f
 	r.tasks.Go(func() {
 		r.read(back, func(data []byte, from netip.AddrPort, now time.Time) {
-			if r.serverIs(from) {
-				r.forward(f, ToClient, data, now)
-			}
+			r.forward(f, ToClient, data, from, now)
 		})
 	})
 	return f
-}
-
-func (r *Relay) serverIs(at netip.AddrPort) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return at == r.server
 }
 
 // read hands over what arrives, until the relay or the socket is closed.
@@ -291,9 +281,12 @@ func (r *Relay) put(p parcel) {
 }
 
 // forward takes a datagram that has come now.
-func (r *Relay) forward(f *flow, way Way, data []byte, now time.Time) {
+func (r *Relay) forward(f *flow, way Way, data []byte, from netip.AddrPort, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if way == ToClient && from != r.server {
+		return
+	}
 	c, p := &r.config, parcel{way: way, from: r.front, to: f.client, data: data}
 	if way == ToServer {
 		p.from, p.to = f.back, r.server
