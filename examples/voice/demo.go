@@ -80,13 +80,8 @@ func demo(ctx context.Context, c config) (*result, error) {
 	}
 	begun := s.speak.now()
 	s.speak.start(here)
-	rest := c.For
-	if c.faults {
-		rest = c.For / 3
-		err = s.suffer(ctx, rest)
-	}
-	if err == nil {
-		program.Sleep(ctx, rest)
+	if err = s.suffer(ctx, c.For/3); err == nil {
+		program.Sleep(ctx, c.For/3)
 	}
 	s.speak.close()
 	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played

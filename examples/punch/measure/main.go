@@ -87,16 +87,16 @@ type bench struct {
 }
 
 func main() {
-	tries := flag.Int("tries", 50, "of each kind")
 	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
 	only := flag.String("only", "", "kinds of NAT whose name contains this")
 	flag.Parse()
 	lab.Exit(lab.Measure("punching through NATs", "punch", []string{"nft"}, func(l *lab.Lab, program string) error {
-		return measure(l, program, *tries, *quick, *only)
+		return measure(l, program, *quick, *only)
 	}))
 }
 
-func measure(l *lab.Lab, program string, tries int, quick bool, only string) error {
+func measure(l *lab.Lab, program string, quick bool, only string) error {
+	tries := 50 // of each kind
 	b := &bench{program: program}
 	if b.build(l); l.Built() != nil {
 		return l.Built()

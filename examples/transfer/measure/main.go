@@ -34,13 +34,12 @@ func main() {
 	role := flag.String("role", "", "internal: what this process is in a namespace")
 	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
 	only := flag.String("only", "", "rows whose name contains this")
-	oneWay := flag.Duration("delay", delay, "one-way delay of the path")
 	flag.Parse()
 	var err error
 	switch *role {
 	case "":
 		err = lab.Measure("a transfer on a real queue", "transfer", []string{"tc"}, func(l *lab.Lab, program string) error {
-			return measure(l, program, *quick, *only, *oneWay)
+			return measure(l, program, *quick, *only)
 		})
 	case "ping":
 		err = ping(flag.Arg(0))
@@ -58,11 +57,10 @@ func main() {
 type network struct {
 	mbit   int // a second
 	buffer time.Duration
-	oneWay time.Duration
 }
 
 func (n network) String() string {
-	return fmt.Sprintf("%d Mbit/s, buffer of %v, round trip %v", n.mbit, n.buffer, 2*n.oneWay)
+	return fmt.Sprintf("%d Mbit/s, buffer of %v, round trip %v", n.mbit, n.buffer, 2*delay)
 }
 
 // bench is the network as it is built, and what runs on it.
@@ -89,12 +87,12 @@ type point struct {
 	value float64
 }
 
-func measure(l *lab.Lab, program string, quick bool, only string, oneWay time.Duration) error {
+func measure(l *lab.Lab, program string, quick bool, only string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	networks := []network{{10, 300 * time.Millisecond, oneWay}, {50, 40 * time.Millisecond, oneWay}}
+	networks := []network{{10, 300 * time.Millisecond}, {50, 40 * time.Millisecond}}
 	if quick {
 		networks = networks[:1]
 	}
@@ -116,7 +114,7 @@ func (b *bench) build(i int) {
 	r := l.Space(fmt.Sprint("r", i))
 	b.a, b.b = l.Space(fmt.Sprint("a", i)), l.Space(fmt.Sprint("b", i))
 	l.Cable(lab.At(b.a, "eth0", "10.78.1.2/24"), lab.At(r, "near", "10.78.1.1/24"))
-	b.wire = l.Wire(lab.At(r, "far", "10.78.2.1/24"), lab.At(b.b, "eth0", hostB+"/24"), b.oneWay)
+	b.wire = l.Wire(lab.At(r, "far", "10.78.2.1/24"), lab.At(b.b, "eth0", hostB+"/24"), delay)
 	// The queue drops packets of 1500 bytes, as a modem does, not bundles of forty.
 	l.Run("ip", "-n", b.a, "link", "set", "eth0", "gso_max_segs", "1")
 	l.Forward(r)
@@ -163,7 +161,7 @@ func (b *bench) begin() error {
 	var running context.Context
 	running, b.stop = context.WithCancel(context.Background())
 	go b.watch(running)
-	b.wire.Delay[0].Store(int64(b.oneWay))
+	b.wire.Delay[0].Store(int64(delay))
 	return b.pair(func(s string) {
 		if ms, err := strconv.ParseFloat(s, 64); err == nil {
 			b.mu.Lock()
