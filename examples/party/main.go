@@ -16,7 +16,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/netip"
 	"strings"
@@ -55,16 +54,9 @@ func (c *config) flags(f *flag.FlagSet) {
 }
 
 func (c *config) check(f *flag.FlagSet) (err error) {
-	if err := program.Arguments(f, 0); err != nil {
+	if err := c.CheckWorld(f); err != nil {
 		return err
 	}
-	if !(math.Abs(c.Skew) <= 1000) {
-		return fmt.Errorf("-skew %v: must be from -1000 to 1000 ppm", c.Skew)
-	}
-	if err := c.Network.Check(); err != nil {
-		return err
-	}
-	c.Network.Draw()
 	if !program.Given(f, "id") {
 		for _, name := range []string{"peers", "key", "for"} {
 			if program.Given(f, name) {
