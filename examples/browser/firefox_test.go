@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-
-	"timesync/internal/stat"
 )
 
 // firefox is a Firefox with one tab.
@@ -158,15 +156,11 @@ func TestFirefox(t *testing.T) {
 			f.eval(fmt.Sprintf("demo.samples.filter(s => s.at >= %f)", from), &got)
 			f.eval("timesyncPage.step", &step)
 			f.eval("crossOriginIsolated", &is)
-			e := errorSizes(got, stamps)
-			t.Logf("readings lag behind by up to %v ms; error of stamps: median %.0f us, 99 %% %.0f us of %d", step, stat.OrNaN(e, .5), stat.OrNaN(e, .99), len(e))
+			t.Logf("readings lag behind by up to %v ms", step)
 			if is != isolated || isolated && step > 0.2 || !isolated && (step < 0.9 || step > 2.1) {
 				t.Errorf("isolated %v, readings lag behind by up to %v ms", is, step)
 			}
-			honest(t, got, stamps, 1300) // the time of day at which a page began is rounded to 1 ms
-			if !(stat.OrNaN(e, .5) < fallbackError) {
-				t.Errorf("not synchronized to %.0f us", fallbackError)
-			}
+			usable(t, got, stamps, 1300) // the time of day at which a page began is rounded to 1 ms
 		})
 	}
 }
