@@ -60,13 +60,19 @@ func chromium(t *testing.T) string {
 var built = sync.OnceValues(buildPage)
 
 // startServer starts a server that ends with the test.
-func startServer(t *testing.T, addr string, o options) *server {
+func startServer(t *testing.T, o options) *server {
 	t.Helper()
 	p, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := serve(addr, p, o)
+	return start(t, p, o)
+}
+
+// start starts a server of a page.
+func start(t *testing.T, p page, o options) *server {
+	t.Helper()
+	s, err := serve("127.0.0.1:0", p, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +257,7 @@ func (w *tab) measure(d time.Duration) []sample {
 
 // The page synchronizes, by stamps over WebTransport and by ping over the WebSocket.
 func TestSynchronizes(t *testing.T) {
-	s := startServer(t, "127.0.0.1:0", all)
+	s := startServer(t, all)
 	w := open(t, startBrowser(t), s, perfect)
 	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps", patience)
 	first := eval[float64](w, "demo.samples.find(s => s.stamps).at")
@@ -295,7 +301,7 @@ func TestIsolation(t *testing.T) {
 	browser := startBrowser(t)
 	for run := range *isolationRuns {
 		for _, isolated := range []bool{true, false} {
-			s := startServer(t, "127.0.0.1:0", options{isolated: isolated, webTransport: true})
+			s := startServer(t, options{isolated: isolated, webTransport: true})
 			w := open(t, browser, s, perfect)
 			w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps", patience)
 			time.Sleep(*isolationFor)
@@ -333,7 +339,7 @@ func TestFallbacks(t *testing.T) {
 		{"not isolated", "", options{webTransport: true}, "WebTransport"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := startServer(t, "127.0.0.1:0", c.options)
+			s := startServer(t, c.options)
 			w := open(t, browser, s, perfect+c.query)
 			w.wait("the game runs", "demo.frame", patience)
 			if got := eval[string](w, "demo.transport"); got != c.transport {
@@ -356,7 +362,7 @@ func TestFallbacks(t *testing.T) {
 // WebSocket, and follows the game: judged as the first page is.
 func TestPlainPage(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, "127.0.0.1:0", all)
+	s := startServer(t, all)
 	browser := startBrowser(t)
 	for _, c := range []struct {
 		query, transport string
@@ -397,7 +403,7 @@ func TestPlainPage(t *testing.T) {
 // Two tabs are two players that see each other, and walk by keyboard.
 func TestTwoTabs(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, "127.0.0.1:0", all)
+	s := startServer(t, all)
 	browser := startBrowser(t)
 	a := open(t, browser, s, "")
 	a.wait("the first plays", "demo.frame", patience)
@@ -446,7 +452,7 @@ func press(w *tab, kind input.DispatchKeyEventType) {
 // it, which the bound contains.
 func TestSliders(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, "127.0.0.1:0", all)
+	s := startServer(t, all)
 	w := open(t, startBrowser(t), s, "latency=10&uphill=30&jitter=0&loss=0")
 	w.wait("stamps and ping are synchronized", "demo.samples.at(-1)?.stamps && demo.samples.at(-1).ping", patience)
 	time.Sleep(2 * time.Second)
@@ -474,7 +480,7 @@ func TestSliders(t *testing.T) {
 // in step again by itself.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, "127.0.0.1:0", all)
+	s := startServer(t, all)
 	w := open(t, startBrowser(t), s, perfect)
 	w.wait("the game runs", "demo.frame && demo.samples.at(-1).stamps", patience)
 	addr := s.listener.Addr().String()
@@ -515,7 +521,7 @@ func startAgain(t *testing.T, addr string) {
 // The clock is right again after it was set and after a suspend, and every jump is announced.
 func TestClockEvents(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, "127.0.0.1:0", all)
+	s := startServer(t, all)
 	w := open(t, startBrowser(t), s, perfect)
 	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps && demo.samples.at(-1)?.ping", patience)
 	time.Sleep(3 * time.Second)
@@ -581,7 +587,7 @@ func announced(t *testing.T, samples []sample, series func(sample) *reading) {
 // within 2 s and stays so.
 func TestBackground(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, "127.0.0.1:0", all)
+	s := startServer(t, all)
 	w := open(t, startBrowser(t), s, perfect)
 	w.wait("the game runs", "demo.frame && demo.samples.at(-1).stamps", patience)
 	eval[bool](w, "window.beats = [], setInterval(() => beats.push(performance.now()), 10), true")
@@ -622,7 +628,7 @@ func TestBackground(t *testing.T) {
 // The page fits its window, and is legible in light and dark.
 func TestSizesAndColours(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, "127.0.0.1:0", all)
+	s := startServer(t, all)
 	w := open(t, startBrowser(t), s, "")
 	w.wait("a frame", "demo.frame", patience)
 	for _, width := range []int64{1400, 800, 400} {
@@ -674,7 +680,7 @@ func TestScreenshots(t *testing.T) {
 	if *screenshots == "" {
 		t.Skip("only with -screenshots")
 	}
-	s := startServer(t, "127.0.0.1:0", all)
+	s := startServer(t, all)
 	browser := startBrowser(t)
 	w := open(t, browser, s, "")
 	w.wait("a frame", "demo.frame", patience)

@@ -135,7 +135,7 @@ func TestFirefox(t *testing.T) {
 	t.Parallel()
 	for _, isolated := range []bool{true, false} {
 		t.Run(map[bool]string{true: "isolated", false: "not isolated"}[isolated], func(t *testing.T) {
-			s := startServer(t, "127.0.0.1:0", options{isolated: isolated, webTransport: true})
+			s := startServer(t, options{isolated: isolated, webTransport: true})
 			f := startFirefox(t)
 			f.call("browsingContext.navigate", map[string]any{"context": f.tab, "url": s.address() + "?" + perfect, "wait": "complete"}, nil)
 			start, known := time.Now(), false

@@ -48,12 +48,7 @@ func rawUsec() uint64 { return clock.Now() + 1<<45 }
 // startBare starts a server without a page.
 func startBare(t *testing.T) *server {
 	t.Helper()
-	s, err := serve("127.0.0.1:0", page{wasm: []byte("wasm"), glue: []byte("glue")}, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.close)
-	return s
+	return start(t, page{wasm: []byte("wasm"), glue: []byte("glue")}, all)
 }
 
 // connect connects a page in Go.
