@@ -133,33 +133,23 @@ func run(out io.Writer, rules []rule) bool {
 	return good
 }
 
-// lag is how far a figure is behind: the least and the most of all ticks.
-type lag struct {
-	least, most time.Duration
-	ticks       int
-}
+// lag is how far a figure is behind, at each tick.
+type lag []time.Duration
 
-func (l *lag) add(d time.Duration) {
-	if l.ticks == 0 || d < l.least {
-		l.least = d
-	}
-	if l.ticks == 0 || d > l.most {
-		l.most = d
-	}
-	l.ticks++
-}
+func (l *lag) add(d time.Duration) { *l = append(*l, d) }
 
 func (l lag) near(want time.Duration) bool {
-	return l.ticks > 100 && l.least > want-tolerance && l.most < want+tolerance
+	return len(l) > 100 && slices.Min(l) > want-tolerance && slices.Max(l) < want+tolerance
 }
 
 func (l lag) String() string {
-	switch middle := (l.least + l.most) / 2; {
-	case l.ticks == 0:
+	switch {
+	case len(l) == 0:
 		return "never seen"
 	case l.near(0):
 		return "aligned"
 	default:
+		middle := (slices.Min(l) + slices.Max(l)) / 2
 		return middle.Round(time.Millisecond).String()
 	}
 }

@@ -31,6 +31,7 @@ type peer struct {
 	conn   *net.UDPConn
 	dial   netip.AddrPort // not valid: it listens
 	report func(progress)
+	begun  time.Time
 
 	mu       sync.Mutex
 	sender   *sender // one of them is nil
@@ -48,7 +49,7 @@ func (p *peer) run(ctx context.Context) error {
 	p.wake = make(chan struct{}, 1)
 	var tasks sync.WaitGroup
 	tasks.Go(func() { seal.Receive(rxtime.NewConn(p.conn), p.take) })
-	begin := time.Now()
+	p.begun = time.Now()
 	p.loop(ctx)
 	p.mu.Lock()
 	err := p.err
@@ -58,7 +59,7 @@ func (p *peer) run(ctx context.Context) error {
 	if p.sender != nil && err != nil {
 		p.send(appendOver(nil, err.Error()))
 	}
-	p.tell(time.Since(begin))
+	p.tell()
 	p.mu.Unlock()
 	p.conn.Close()
 	tasks.Wait()
@@ -70,7 +71,6 @@ func (p *peer) run(ctx context.Context) error {
 
 // loop sends what is due until the end.
 func (p *peer) loop(ctx context.Context) {
-	begin := time.Now()
 	game, second := time.NewTicker(gameEvery), time.NewTicker(time.Second)
 	defer game.Stop()
 	defer second.Stop()
@@ -95,12 +95,10 @@ func (p *peer) loop(ctx context.Context) {
 		case <-timer.C:
 		case <-p.wake:
 		case <-game.C:
-			p.mu.Lock()
 			p.send(append(make([]byte, 0, gameLen), kindGame)[:gameLen])
-			p.mu.Unlock()
 		case <-second.C:
 			p.mu.Lock()
-			p.tell(time.Since(begin))
+			p.tell()
 			p.mu.Unlock()
 		}
 	}
@@ -203,8 +201,8 @@ func (s progress) String() string {
 }
 
 // tell reports the progress of the last second.
-func (p *peer) tell(since time.Duration) {
-	now := progress{Seconds: since.Seconds(), Finished: p.done}
+func (p *peer) tell() {
+	now := progress{Seconds: time.Since(p.begun).Seconds(), Finished: p.done}
 	if s := p.sender; s != nil {
 		queueing, base := s.cc.Queueing()
 		now.Bytes, now.Size, now.Queue, now.Base, now.Lost = s.offer.without(s.left), s.offer.size, ms(queueing), ms(base), s.losses
