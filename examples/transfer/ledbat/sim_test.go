@@ -5,6 +5,7 @@
 package ledbat
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -101,17 +102,17 @@ type flow struct {
 	ends      [2]link.Link // sender, receiver
 	receiver  sim.ClockSpec
 	clocks    [2]*sim.Clock
-	raw       bool // the control: differences of raw stamps
-	slowdowns bool // ... which believes slowdowns
-	liar      bool // the receiver says that there is no queue
-	from      time.Duration
+	raw       bool          // the control: differences of raw stamps
+	slowdowns bool          // ... which believes slowdowns
+	liar      bool          // the receiver says that there is no queue
+	from      time.Duration // 0: ready
 	heard     time.Duration
 	wake      time.Duration // when the pace allows the next datagram
 	got       []float64     // bytes that arrived in each second
 }
 
 func (w *world) transfer(f *flow) *flow {
-	f.w = w
+	f.w, f.from = w, cmp.Or(f.from, ready)
 	for i, spec := range []sim.ClockSpec{{}, f.receiver} {
 		spec.OffsetUsec = w.rng.Uint64()
 		f.clocks[i] = sim.NewClock(spec, 0)
