@@ -119,10 +119,8 @@ func TestFlags(t *testing.T) {
 	t.Setenv(program.KeyVariable, "")
 	key := strings.Repeat("5", 64)
 	exampletest.Flags(t, "game", run, map[string]string{
-		"-listen :1":                        "64 hex digits",
 		"-listen :1 -player 1 -key " + key:  "-player: needs -dial",
 		"-dial :1 -player 9 -key " + key:    "from 1 to 8",
-		"-dial :1 -loss 3 -key " + key:      "-loss: only without",
 		"-players 0":                        "from 1 to 8",
 		"-up 50ms":                          "as in 50ms@5s",
 		"-down 11s@5s":                      "up to 10s",
