@@ -74,8 +74,6 @@ func (p *peer) loop(ctx context.Context) {
 	game, second := time.NewTicker(gameEvery), time.NewTicker(time.Second)
 	defer game.Stop()
 	defer second.Stop()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	var over time.Time
 	for {
 		p.mu.Lock()
@@ -88,11 +86,10 @@ func (p *peer) loop(ctx context.Context) {
 		if ended && (p.sender != nil || time.Since(over) > linger) {
 			return
 		}
-		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-p.wake:
 		case <-game.C:
 			p.send(append(make([]byte, 0, gameLen), kindGame)[:gameLen])

@@ -347,29 +347,25 @@ func (r *Relay) inject(p parcel, now time.Time, lost bool) {
 // where sleeping is counted in milliseconds, so the last one passes awake.
 func (r *Relay) deliver() {
 	const awake = time.Millisecond
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		p, wait, ok := r.next()
-		if ok {
+		switch {
+		case ok:
 			_, _ = p.from.WriteToUDPAddrPort(p.data, p.to) // an error is a loss
-			continue
-		}
-		if wait <= awake {
+		case wait > awake:
+			select {
+			case <-r.stop:
+				return
+			case <-r.wake:
+			case <-time.After(wait - awake):
+			}
+		default:
 			select {
 			case <-r.stop:
 				return
 			default:
 				runtime.Gosched()
 			}
-			continue
-		}
-		timer.Reset(wait - awake)
-		select {
-		case <-r.stop:
-			return
-		case <-r.wake:
-		case <-timer.C:
 		}
 	}
 }
