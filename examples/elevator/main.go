@@ -24,7 +24,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math"
 	"os"
 	"slices"
@@ -197,7 +196,7 @@ func play(r rule) (client, host [3]lag) {
 			return &sim.Link{Base: sim.Fixed(oneWay)}, &sim.Link{Base: sim.Fixed(oneWay)}
 		})
 	g.hub = hub
-	g.server = must(tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}}))
+	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}}) // a right configuration
 	g.server.Start(hub.NowUsec())
 	g.epoch, _ = g.server.Epoch()
 	hub.OnReceive = g.hostTakes
@@ -250,7 +249,7 @@ func (g *game) join(node *sim.Node) {
 	p := &peer{node: node, states: map[tick.Tick]figuresAt{}}
 	g.peers = append(g.peers, p)
 	plays := func(s tick.Info) { g.clientPlays(p, s) }
-	p.loop = must(tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: plays}}, &p.sync))
+	p.loop, _ = tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: plays}}, &p.sync) // a right configuration
 	p.loop.Start(node.NowUsec())
 	node.OnReceive = func(_ *sim.Node, b []byte) { p.take(b) }
 	every(g.world, 4*time.Millisecond, func() {
@@ -292,14 +291,6 @@ func (p *peer) take(b []byte) {
 	}
 	_ = p.loop.OnWelcome(welcome, p.node.NowUsec()) // an overtaken one changes nothing
 	p.states[welcome.Tick] = at
-}
-
-// must returns what a constructor made of a configuration that is right.
-func must[T any](made T, err error) T {
-	if err != nil {
-		log.Fatal(err)
-	}
-	return made
 }
 
 // seen returns what a client shows at a time: between the states of two ticks.
