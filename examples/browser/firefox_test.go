@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
 )
 
 // firefox is a Firefox with one tab.
@@ -88,22 +89,15 @@ func startFirefox(t *testing.T) *firefox {
 func (f *firefox) call(method string, params, result any) {
 	f.t.Helper()
 	f.n++
-	request, err := json.Marshal(map[string]any{"id": f.n, "method": method, "params": params})
-	if err == nil {
-		err = f.conn.Write(f.ctx, websocket.MessageText, request)
-	}
+	err := wsjson.Write(f.ctx, f.conn, map[string]any{"id": f.n, "method": method, "params": params})
 	for err == nil {
-		var b []byte
 		var answer struct {
 			ID      int
 			Error   string
 			Message string
 			Result  json.RawMessage
 		}
-		if _, b, err = f.conn.Read(f.ctx); err == nil {
-			err = json.Unmarshal(b, &answer)
-		}
-		if err == nil && answer.ID == f.n { // others are events
+		if err = wsjson.Read(f.ctx, f.conn, &answer); err == nil && answer.ID == f.n { // others are events
 			if answer.Error != "" {
 				err = errors.New(answer.Error + ": " + answer.Message)
 			} else if result == nil {

@@ -10,7 +10,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"io"
 	"math"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/webtransport-go"
 
@@ -62,11 +62,7 @@ func connect(t *testing.T, s *server, stamped bool) *nativePage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.ws.CloseNow() })
-	_, b, err := p.ws.Read(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &p.greeting); err != nil {
+	if err := wsjson.Read(ctx, p.ws, &p.greeting); err != nil {
 		t.Fatal(err)
 	}
 	p.client = client.New(rawUsec, clock.Step(), client.Network{
