@@ -34,10 +34,8 @@ func main() {
 	flag.Parse()
 
 	start := time.Now()
-	fmt.Print("building the page ")
-	done := dots(time.Second)
+	fmt.Print("building the page, which takes a while the first time ...")
 	p, err := buildPage()
-	done()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -52,22 +50,6 @@ func main() {
 	interrupt := make(chan os.Signal, 1)
 	signal.Notify(interrupt, os.Interrupt)
 	<-interrupt
-}
-
-// dots prints a dot now and then until done is called: the first build takes a while.
-func dots(every time.Duration) (done func()) {
-	ticker, stop := time.NewTicker(every), make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-ticker.C:
-				fmt.Print(".")
-			case <-stop:
-				return
-			}
-		}
-	}()
-	return func() { ticker.Stop(); close(stop) }
 }
 
 // buildPage compiles the page for the browser. It needs Go and this folder.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"log"
-	"os"
 
 	"timesync/examples/internal/program"
 	"timesync/link"
@@ -12,11 +11,7 @@ import (
 
 // recorded records a session into a file of its own until stop is called, if that is wanted.
 func (s *server) recorded(l *link.Link) (stop func()) {
-	if s.record == "" {
-		return func() {}
-	}
-	file, err := os.CreateTemp(s.record, "browser-*.tsr")
-	r, err := program.Record(l, file, err)
+	r, err := program.RecordIn(l, s.record, "browser-*.tsr")
 	if err != nil {
 		log.Print("not recorded: ", err)
 	}

@@ -24,7 +24,7 @@ func TestRecord(t *testing.T) {
 	if o.record = *recordTo; o.record == "" {
 		o.record = t.TempDir()
 	}
-	s := startServer(t, "127.0.0.1:0", o)
+	s := startServer(t, o)
 	w := open(t, browser, s, perfect)
 	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps", patience)
 	w.measure(*recordFor)

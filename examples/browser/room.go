@@ -56,14 +56,11 @@ const (
 func (r *room) start(hz uint32, at time.Duration) {
 	config := tick.Config{Rate: tick.Hz(hz), Clock: r.clock}
 	var server *tick.Server
-	server, err := tick.NewServer(tick.ServerConfig{
+	server, _ = tick.NewServer(tick.ServerConfig{ // nothing in it comes from outside but the rate, which setRate checks
 		Config:    config,
 		FirstTick: config.Rate.Ticks(at),
 		Handlers:  tick.Handlers{Tick: func(s tick.Info) { r.tick(server, s) }},
 	})
-	if err != nil {
-		panic(err) // nothing in it comes from outside but the rate, which setRate checks
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	server.Start(r.clock())
 	go server.Run(ctx)

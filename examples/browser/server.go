@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/webtransport-go"
@@ -143,10 +143,7 @@ func (s *server) close() {
 
 // routes says what is where.
 func (s *server) routes() http.Handler {
-	files, err := fs.Sub(static, "static")
-	if err != nil {
-		panic(err) // it is embedded above
-	}
+	files, _ := fs.Sub(static, "static") // it is embedded above
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServerFS(files))
 	mux.HandleFunc("/page.wasm", serveBytes("application/wasm", s.page.wasm))
@@ -201,7 +198,7 @@ func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	defer s.forget(v)
 
-	b, err := json.Marshal(greeting{
+	err = wsjson.Write(ctx, ws, greeting{
 		Player:      v.seat.player,
 		PingSession: s.pingSession,
 		URL:         fmt.Sprintf("https://%s/stamps?player=%d&key=%s", s.listener.Addr(), v.seat.player, v.key),
@@ -209,7 +206,7 @@ func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 		UnixAtZero:  s.unixAtZero,
 		Rate:        s.room.rate(),
 	})
-	if err != nil || ws.Write(ctx, websocket.MessageText, b) != nil {
+	if err != nil {
 		return
 	}
 	s.room.greet(v.seat)

@@ -10,7 +10,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"io"
 	"math"
 	"net/http"
@@ -19,12 +18,12 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/webtransport-go"
 
 	"timesync/clock"
 	"timesync/examples/browser/client"
-	"timesync/examples/internal/exampletest"
 )
 
 // nativePage is a page in Go.
@@ -49,12 +48,7 @@ func rawUsec() uint64 { return clock.Now() + 1<<45 }
 // startBare starts a server without a page.
 func startBare(t *testing.T) *server {
 	t.Helper()
-	s, err := serve("127.0.0.1:0", page{wasm: []byte("wasm"), glue: []byte("glue")}, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.close)
-	return s
+	return start(t, page{wasm: []byte("wasm"), glue: []byte("glue")}, all)
 }
 
 // connect connects a page in Go.
@@ -68,11 +62,7 @@ func connect(t *testing.T, s *server, stamped bool) *nativePage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.ws.CloseNow() })
-	_, b, err := p.ws.Read(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &p.greeting); err != nil {
+	if err := wsjson.Read(ctx, p.ws, &p.greeting); err != nil {
 		t.Fatal(err)
 	}
 	p.client = client.New(rawUsec, clock.Step(), client.Network{
@@ -268,5 +258,3 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
-
-func TestHelp(t *testing.T) { exampletest.Help(t, ".") }

@@ -45,35 +45,16 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 		if err := <-accepted; err != nil {
 			return err
 		}
-		run(ctx, r, client, r.Client(&client.Link, clock), r.Up)
-		run(ctx, r, server, r.Server(&server.Link, clock), r.Down)
+		r.Client(&client.Peer, clock).Serve(ctx, client.Receive, client.Close)
+		r.Server(&server.Peer, clock).Serve(ctx, server.Receive, server.Close)
+		if r.Up {
+			r.Go(func() error { return pour(ctx, client) })
+		}
+		if r.Down {
+			r.Go(func() error { return pour(ctx, server) })
+		}
 	}
 	return nil
-}
-
-// run sends and receives at one end until ctx is done: the end of the connection is no failure then.
-func run(ctx context.Context, r *channelbench.Run, p *Peer, e *channelbench.End, fill bool) {
-	r.Go(func() error { return e.Send(ctx, p.Send) })
-	r.Go(func() error {
-		for {
-			d, err := p.Receive()
-			if err != nil {
-				return err
-			}
-			if len(d.Payload) == bulk {
-				r.Write(d.Payload)
-			} else {
-				e.Judge(d.Payload, d.At, d.Delay, d.Known)
-			}
-		}
-	})
-	if fill {
-		r.Go(func() error { return pour(ctx, p) })
-	}
-	r.Go(func() error {
-		<-ctx.Done()
-		return p.Close()
-	})
 }
 
 // pour sends bulk.

@@ -24,7 +24,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"math"
 	"os"
 	"slices"
@@ -133,33 +132,23 @@ func run(out io.Writer, rules []rule) bool {
 	return good
 }
 
-// lag is how far a figure is behind: the least and the most of all ticks.
-type lag struct {
-	least, most time.Duration
-	ticks       int
-}
+// lag is how far a figure is behind, at each tick.
+type lag []time.Duration
 
-func (l *lag) add(d time.Duration) {
-	if l.ticks == 0 || d < l.least {
-		l.least = d
-	}
-	if l.ticks == 0 || d > l.most {
-		l.most = d
-	}
-	l.ticks++
-}
+func (l *lag) add(d time.Duration) { *l = append(*l, d) }
 
 func (l lag) near(want time.Duration) bool {
-	return l.ticks > 100 && l.least > want-tolerance && l.most < want+tolerance
+	return len(l) > 100 && slices.Min(l) > want-tolerance && slices.Max(l) < want+tolerance
 }
 
 func (l lag) String() string {
-	switch middle := (l.least + l.most) / 2; {
-	case l.ticks == 0:
+	switch {
+	case len(l) == 0:
 		return "never seen"
 	case l.near(0):
 		return "aligned"
 	default:
+		middle := (slices.Min(l) + slices.Max(l)) / 2
 		return middle.Round(time.Millisecond).String()
 	}
 }
@@ -167,6 +156,12 @@ func (l lag) String() string {
 // figuresAt holds where the figures of the game are: the NPC, then the players by peer,
 // the host being peer 0.
 type figuresAt [4]float64
+
+// input says where a client's player is at a tick.
+type input struct {
+	Tick tick.Tick
+	At   float64
+}
 
 // peer is a client in the simulated world.
 type peer struct {
@@ -201,7 +196,7 @@ func play(r rule) (client, host [3]lag) {
 			return &sim.Link{Base: sim.Fixed(oneWay)}, &sim.Link{Base: sim.Fixed(oneWay)}
 		})
 	g.hub = hub
-	g.server = must(tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}}))
+	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}}) // a right configuration
 	g.server.Start(hub.NowUsec())
 	g.epoch, _ = g.server.Epoch()
 	hub.OnReceive = g.hostTakes
@@ -230,9 +225,7 @@ func (g *game) hostPlays(s tick.Info) {
 	}
 	for i, p := range g.peers {
 		b := sim.StartDatagram(&p.hosts, g.hub.NowUsec())
-		for _, x := range at {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-		}
+		b, _ = binary.Append(b, binary.LittleEndian, at)
 		welcome, _ := g.server.Announce(uint64(i), g.hub.NowUsec())
 		b, _ = welcome.AppendBinary(b)
 		g.hub.Send(p.node, b)
@@ -243,14 +236,11 @@ func (g *game) hostPlays(s tick.Info) {
 func (g *game) hostTakes(from *sim.Node, b []byte) {
 	i := slices.IndexFunc(g.peers, func(p *peer) bool { return p.node == from })
 	b = sim.OpenDatagram(&g.peers[i].hosts, b, g.hub.NowUsec())
-	if len(b) != 16 { // not where the player is at a tick
-		return
-	}
-	n := tick.Tick(binary.LittleEndian.Uint64(b))
-	if g.server.Accept(g.epoch, n, g.hub.NowUsec()) {
-		at := g.inputs[n]
-		at[2+i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
-		g.inputs[n] = at
+	var in input
+	if _, err := binary.Decode(b, binary.LittleEndian, &in); err == nil && g.server.Accept(g.epoch, in.Tick, g.hub.NowUsec()) {
+		at := g.inputs[in.Tick]
+		at[2+i] = in.At
+		g.inputs[in.Tick] = at
 	}
 }
 
@@ -259,7 +249,7 @@ func (g *game) join(node *sim.Node) {
 	p := &peer{node: node, states: map[tick.Tick]figuresAt{}}
 	g.peers = append(g.peers, p)
 	plays := func(s tick.Info) { g.clientPlays(p, s) }
-	p.loop = must(tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: plays}}, &p.sync))
+	p.loop, _ = tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: plays}}, &p.sync) // a right configuration
 	p.loop.Start(node.NowUsec())
 	node.OnReceive = func(_ *sim.Node, b []byte) { p.take(b) }
 	every(g.world, 4*time.Millisecond, func() {
@@ -275,8 +265,7 @@ func (g *game) clientPlays(p *peer, s tick.Info) {
 	beside := platform(g.rule.under(false, s.Clocks).Duration())
 	mine := under
 	b := sim.StartDatagram(&p.sync, p.node.NowUsec())
-	b = binary.LittleEndian.AppendUint64(b, uint64(s.Tick))
-	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(mine))
+	b, _ = binary.Append(b, binary.LittleEndian, input{s.Tick, mine})
 	p.node.Send(g.hub, b)
 
 	seen, ok := p.seen(s.ServerTime) // the others, in server time
@@ -296,22 +285,12 @@ func (p *peer) take(b []byte) {
 	b = sim.OpenDatagram(&p.sync, b, p.node.NowUsec())
 	var welcome tick.Welcome
 	var at figuresAt
-	if err := welcome.UnmarshalBinary(b[8*len(at):]); err != nil {
+	n, err := binary.Decode(b, binary.LittleEndian, &at)
+	if err != nil || welcome.UnmarshalBinary(b[n:]) != nil {
 		return
 	}
 	_ = p.loop.OnWelcome(welcome, p.node.NowUsec()) // an overtaken one changes nothing
-	for k := range at {
-		at[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*k:]))
-	}
 	p.states[welcome.Tick] = at
-}
-
-// must returns what a constructor made of a configuration that is right.
-func must[T any](made T, err error) T {
-	if err != nil {
-		log.Fatal(err)
-	}
-	return made
 }
 
 // seen returns what a client shows at a time: between the states of two ticks.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"time"
 
@@ -20,15 +19,8 @@ type recordings struct {
 
 // add records a link into a file of its own, whose name says what it is and when it began.
 func (r *recordings) add(l *link.Link, name string) error {
-	if r.folder == "" {
-		return nil
-	}
-	if err := os.MkdirAll(r.folder, 0o777); err != nil {
-		return err
-	}
 	began := time.Now().UTC().Format("20060102T150405Z")
-	file, err := os.CreateTemp(r.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
-	one, err := program.Record(l, file, err)
+	one, err := program.RecordIn(l, r.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
 	r.all = append(r.all, one)
 	return err
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"timesync/tick"
 )
@@ -66,8 +65,6 @@ type state struct {
 	Figures [maxPlayers]figure // after that tick
 }
 
-var errMessage = errors.New("malformed message")
-
 // encode returns a message, to which another may be appended.
 func encode[T input | state](m T) []byte {
 	b, _ := binary.Append(nil, binary.LittleEndian, m) // of fixed size: cannot fail
@@ -77,8 +74,5 @@ func encode[T input | state](m T) []byte {
 // decode reads a message, and returns what follows it.
 func decode[T input | state](b []byte) (m T, follows []byte, err error) {
 	n, err := binary.Decode(b, binary.LittleEndian, &m)
-	if err != nil {
-		return m, nil, errMessage
-	}
-	return m, b[n:], nil
+	return m, b[n:], err
 }

@@ -87,15 +87,15 @@ type result struct {
 }
 
 func demo(ctx context.Context, c config, stdout io.Writer) error {
-	x := &party{config: c, rng: random.New(random.NewPCG(c.network.Seed, 49)), begun: program.True()}
+	x := &party{config: c, rng: random.New(random.NewPCG(c.Network.Seed, 49)), begun: program.True()}
 	defer x.close()
 	if err := x.open(); err != nil {
 		return err
 	}
-	if !c.json {
-		n := c.network
+	if !c.JSON {
+		n := c.Network
 		fmt.Fprintf(stdout, "%d peers, each connected to each; delay %v and jitter up to %v, %g %% lost, %g %% overtaken; clocks up to %g ppm off; -seed %d\n",
-			size, n.Delay, n.Jitter, n.Loss, n.Reorder, c.skew, n.Seed)
+			size, n.Delay, n.Jitter, n.Loss, n.Reorder, c.Skew, n.Seed)
 		fmt.Fprintln(stdout, "Each peer's session time, minus the founder's clock, with its bound; its host and generation:")
 	}
 	if err := x.play(ctx, stdout); err != nil {
@@ -103,15 +103,15 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 	}
 	r := x.judge()
 	wrong := r.check()
-	if n := c.network; n.Asymmetry != 0 || n.Up.By != 0 || n.Down.By != 0 {
+	if n := c.Network; n.Asymmetry != 0 || n.Up.By != 0 || n.Down.By != 0 {
 		wrong = r.honest() // with unequal ways nobody can agree better
 	}
-	return program.Conclude(stdout, c.json, r, r.print, wrong)
+	return program.Conclude(stdout, c.JSON, r, r.print, wrong)
 }
 
 // open opens the sockets and the networks between them, and starts the peers.
 func (x *party) open() error {
-	rand.Read(x.shared[:])
+	rand.Read(x.Key[:])
 	var conns [size + 1]*net.UDPConn
 	for id := uint64(1); id <= size; id++ {
 		conn, err := relay.Loopback()
@@ -122,7 +122,7 @@ func (x *party) open() error {
 		g := &guest{dials: map[uint64]netip.AddrPort{}}
 		x.peers[id] = g
 		for other := uint64(1); other < id; other++ {
-			network := x.network
+			network := x.Network
 			network.Seed += id*size + other
 			r, err := relay.New(network, relay.Addr(conns[other]))
 			if err != nil {
@@ -144,8 +144,8 @@ func (x *party) open() error {
 // birth starts a peer that knows nothing, with a clock of its own.
 func (x *party) birth(id uint64, conn *net.UDPConn) {
 	g := x.peers[id]
-	clock := program.Clock{Start: x.rng.Uint64(), PPM: x.skew * (2*x.rng.Float64() - 1)}
-	g.peer, g.alive, g.last, g.off, g.jumped = newPeer(id, x.shared, clock, conn, g.dials), true, session.Reading{}, 0, 0
+	clock := program.Clock{Start: x.rng.Uint64(), PPM: x.Skew * (2*x.rng.Float64() - 1)}
+	g.peer, g.alive, g.last, g.off, g.jumped = newPeer(id, x.Key, clock, conn, g.dials), true, session.Reading{}, 0, 0
 	g.cut = func(a, b uint64) bool { return x.apart.Load() && (a <= 3) != (b <= 3) }
 	g.founds = id == 1 && !x.known // so that it is known whose clock counts
 	g.start()
@@ -195,20 +195,13 @@ var script = []struct {
 // play lets things happen, and looks.
 func (x *party) play(ctx context.Context, stdout io.Writer) error {
 	say := func(text string) {
-		if !x.json {
+		if !x.JSON {
 			fmt.Fprintln(stdout, text)
 		}
 	}
 	script := script
-	tick := time.NewTicker(look)
-	defer tick.Stop()
 	shown := time.Duration(0)
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
+	for ; ctx.Err() == nil; program.Sleep(ctx, look) {
 		now := program.True()
 		since := now - x.begun
 		if len(script) > 0 && since >= script[0].at {
@@ -227,6 +220,7 @@ func (x *party) play(ctx context.Context, stdout io.Writer) error {
 			return nil
 		}
 	}
+	return ctx.Err()
 }
 
 // look reads all clocks at one moment of true time.
@@ -313,7 +307,7 @@ func (x *party) judgeOne(g *guest, reading session.Reading, off int64, since tim
 
 func (x *party) judge() *result {
 	r := &x.result
-	r.Seed = x.network.Seed
+	r.Seed = x.Network.Seed
 	r.Apart, r.Jumps, r.Heals = stat.SpreadOf(r.apart), stat.SpreadOf(r.jumps), stat.SpreadOf(r.heals)
 	r.Founder, r.Bound = stat.SpreadOf(r.founder), stat.SpreadOf(r.bound)
 	return r

@@ -16,7 +16,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/netip"
 	"strings"
@@ -27,16 +26,11 @@ import (
 )
 
 type config struct {
-	id      uint64
-	peers   string
-	key     string
-	lasting time.Duration
-	skew    float64
-	network relay.Config
-	json    bool
-
-	at     map[uint64]netip.AddrPort // of all peers
-	shared [32]byte
+	program.Flags // of which it has but some
+	id            uint64
+	peers         string
+	digits        string                    // of the key
+	at            map[uint64]netip.AddrPort // of all peers
 }
 
 func main() { program.Main(run) }
@@ -49,27 +43,20 @@ var run = program.New("party", "usage: party [flags]", (*config).flags, (*config
 })
 
 func (c *config) flags(f *flag.FlagSet) {
-	c.network = relay.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
+	c.Network = relay.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
 	f.Uint64Var(&c.id, "id", 0, "be one peer, the `number` so many of -peers; the others run elsewhere")
 	f.StringVar(&c.peers, "peers", "", "the `addresses` of all peers, such as a:9000,b:9000,c:9000; the same for all")
-	program.KeyFlag(f, &c.key, "all peers share, with -id")
-	f.DurationVar(&c.lasting, "for", 0, "how long to run, with -id; 0: until interrupted")
-	f.Float64Var(&c.skew, "skew", 50, "how much faster or slower than true time the clocks run at most, in `ppm`")
-	f.BoolVar(&c.json, "json", false, "print JSON")
-	c.network.Flags(f)
+	program.KeyFlag(f, &c.digits, "all peers share, with -id")
+	f.DurationVar(&c.For, "for", 0, "how long to run, with -id; 0: until interrupted")
+	f.Float64Var(&c.Skew, "skew", 50, "how much faster or slower than true time the clocks run at most, in `ppm`")
+	f.BoolVar(&c.JSON, "json", false, "print JSON")
+	c.Network.Flags(f)
 }
 
 func (c *config) check(f *flag.FlagSet) (err error) {
-	if err := program.Arguments(f, 0); err != nil {
+	if err := c.CheckWorld(f); err != nil {
 		return err
 	}
-	if !(math.Abs(c.skew) <= 1000) {
-		return fmt.Errorf("-skew %v: must be from -1000 to 1000 ppm", c.skew)
-	}
-	if err := c.network.Check(); err != nil {
-		return err
-	}
-	c.network.Draw()
 	if !program.Given(f, "id") {
 		for _, name := range []string{"peers", "key", "for"} {
 			if program.Given(f, name) {
@@ -89,13 +76,13 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 	if c.id == 0 || c.id > uint64(len(c.at)) {
 		return fmt.Errorf("-id %d: must be from 1 to %d, as many as -peers", c.id, len(c.at))
 	}
-	if c.lasting < 0 {
+	if c.For < 0 {
 		return errors.New("-for: must not be negative")
 	}
 	if !program.Given(f, "skew") {
-		c.skew = 0
+		c.Skew = 0
 	}
-	c.shared, err = program.Key(c.key)
+	c.Key, err = program.Key(c.digits)
 	return err
 }
 
@@ -105,14 +92,11 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := newPeer(c.id, c.shared, program.Clock{PPM: c.skew}, conn, c.at)
+	p := newPeer(c.id, c.Key, program.Clock{PPM: c.Skew}, conn, c.at)
 	p.start()
 	defer p.close()
-	if c.lasting > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, c.lasting)
-		defer stop()
-	}
+	ctx, stop := c.Limit(ctx)
+	defer stop()
 	for {
 		// Peers that agree print the same second at the same moment.
 		wait := time.Second

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -132,10 +133,7 @@ func (p *peer) send() {
 	}
 	p.mu.Unlock()
 	for _, o := range p.others {
-		to := o.to
-		if !to.IsValid() {
-			to = o.end.Peer().Addr
-		}
+		to := cmp.Or(o.to, o.end.Peer().Addr)
 		if !to.IsValid() || p.cut(p.id, o.id) {
 			continue
 		}

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"time"
 
 	"timesync/examples/internal/program"
@@ -74,15 +73,11 @@ func (c *config) check(f *flag.FlagSet) error {
 
 // serveAt runs the server.
 func serveAt(ctx context.Context, c config, stdout io.Writer) error {
-	at, err := netip.ParseAddrPort(c.serve)
+	at, err := net.ResolveUDPAddr("udp", c.serve)
 	if err != nil {
-		resolved, err := net.ResolveUDPAddr("udp", c.serve)
-		if err != nil {
-			return err
-		}
-		at = resolved.AddrPort()
+		return err
 	}
-	s, err := newServer(c.key, at)
+	s, err := newServer(c.key, at.AddrPort())
 	if err != nil {
 		return err
 	}

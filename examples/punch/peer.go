@@ -46,7 +46,6 @@ type result struct {
 type peer struct {
 	config
 	conn   *net.UDPConn
-	rx     *rxtime.Conn
 	server netip.AddrPort
 	here   *seal.End // to the server
 	token  token
@@ -72,7 +71,7 @@ func newPeer(c config, server netip.AddrPort) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{
-		config: c, conn: conn, rx: rxtime.NewConn(conn), server: unmapped(server),
+		config: c, conn: conn, server: unmapped(server),
 		here: seal.New(c.key, 0), stop: make(chan struct{}), met: make(chan struct{}), heard: make(chan struct{}),
 	}
 	rand.Read(p.token[:])
@@ -82,7 +81,7 @@ func newPeer(c config, server netip.AddrPort) (*peer, error) {
 			return nil, err
 		}
 	}
-	p.tasks.Go(p.receive)
+	p.tasks.Go(func() { seal.Receive(rxtime.NewConn(conn), p.take) })
 	return p, nil
 }
 
@@ -124,10 +123,7 @@ func (p *peer) run(ctx context.Context) (result, error) {
 		return p.result, fmt.Errorf("nobody else came: %w", err)
 	}
 	if p.random {
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Duration(mathrand.Float64() * float64(p.ready))):
-		}
+		program.Sleep(ctx, time.Duration(mathrand.Float64()*float64(p.ready)))
 	} else if !program.Wait(p.left, ctx.Done()) {
 		return p.result, ctx.Err()
 	}
@@ -250,16 +246,15 @@ func (p *peer) frames(conn net.Conn) {
 	}
 }
 
-func (p *peer) receive() {
-	seal.Receive(p.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
-		p.mu.Lock()
-		if from = unmapped(from); from == p.server {
-			p.takeServer(b, from, recvUsec)
-		} else if p.fired { // what comes before would be answered before the instant
-			p.takePeer(b, from, recvUsec)
-		}
-		p.mu.Unlock()
-	})
+// take takes a datagram.
+func (p *peer) take(b []byte, from netip.AddrPort, recvUsec uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if from = unmapped(from); from == p.server {
+		p.takeServer(b, from, recvUsec)
+	} else if p.fired { // what comes before would be answered before the instant
+		p.takePeer(b, from, recvUsec)
+	}
 }
 
 // takeServer takes what the server says: whom to meet, and when.

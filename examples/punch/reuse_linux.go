@@ -2,7 +2,10 @@
 
 package main
 
-import "syscall"
+import (
+	"cmp"
+	"syscall"
+)
 
 // reuse lets two TCP connections leave from one port: to the server, and to the peer.
 func reuse(_, _ string, c syscall.RawConn) error {
@@ -10,8 +13,5 @@ func reuse(_, _ string, c syscall.RawConn) error {
 	err := c.Control(func(fd uintptr) {
 		failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
 	})
-	if err != nil {
-		return err
-	}
-	return failed
+	return cmp.Or(err, failed)
 }

@@ -37,7 +37,6 @@ const (
 type server struct {
 	key  [32]byte
 	conn *net.UDPConn
-	rx   *rxtime.Conn
 	tcp  *net.TCPListener
 
 	mu       sync.Mutex
@@ -72,10 +71,10 @@ func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
 		return nil, err
 	}
 	s := &server{
-		key: key, conn: conn, settling: settling, rx: rxtime.NewConn(conn), tcp: tcp,
+		key: key, conn: conn, settling: settling, tcp: tcp,
 		clients: map[netip.AddrPort]*client{}, tcps: map[token]netip.AddrPort{},
 	}
-	s.tasks.Go(s.receive)
+	s.tasks.Go(func() { seal.Receive(rxtime.NewConn(conn), s.take) })
 	s.tasks.Go(s.accept)
 	return s, nil
 }
@@ -114,16 +113,11 @@ func (s *server) accept() {
 	}
 }
 
-func (s *server) receive() {
-	seal.Receive(s.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
-		s.mu.Lock()
-		s.take(b, unmapped(from), recvUsec)
-		s.mu.Unlock()
-	})
-}
-
 // take takes a datagram, and answers each: so the peer keeps time, too.
 func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from = unmapped(from)
 	c := s.clients[from]
 	if c == nil {
 		s.forget(recvUsec)

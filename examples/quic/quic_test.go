@@ -118,30 +118,15 @@ func TestTooLong(t *testing.T) {
 
 // pair is two peers on one clock.
 func pair(t *testing.T, ctx context.Context) (client, server *Peer) {
-	serverTLS, clientTLS, err := certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := &quic.Config{EnableDatagrams: true}
-	listener, err := quic.ListenAddr("127.0.0.1:0", serverTLS, config)
+	listener, clientTLS, err := listen()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	dialled, err := quic.DialAddr(ctx, listener.Addr().String(), clientTLS, config)
+	client, server, err = join(ctx, listener, clientTLS, clock.Received, clock.Received)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { dialled.CloseWithError(0, "") })
-	accepted, err := listener.Accept(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if client, err = NewPeer(dialled, clock.Received); err != nil {
-		t.Fatal(err)
-	}
-	if server, err = NewPeer(accepted, clock.Received); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { client.conn.CloseWithError(0, "") })
 	return client, server
 }

@@ -5,16 +5,15 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"timesync/examples/internal/channelbench"
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
-	"timesync/record"
 )
 
 var (
@@ -27,13 +26,15 @@ func TestRecord(t *testing.T) {
 	a, b := pair(t, ctx)
 	clocks := [2]program.Clock{channelbench.ClientClocks[0], channelbench.ServerClock}
 	a.ReceivedUsec, b.ReceivedUsec = clocks[0].Received, clocks[1].Received
+	folder := cmp.Or(*recordTo, t.TempDir())
 	peers, names := [2]*Peer{a, b}, [2]string{"quic-a.tsr", "quic-b.tsr"}
-	var files [2]bytes.Buffer
-	var recorders [2]*record.Recorder
+	var recordings [2]*program.Recording
 	done := make(chan error, len(peers))
 	for i, p := range peers {
-		recorders[i] = record.New(&files[i])
-		p.Record(recorders[i])
+		var err error
+		if recordings[i], err = program.Record(&p.Link, filepath.Join(folder, names[i])); err != nil {
+			t.Fatal(err)
+		}
 		go func() {
 			for {
 				if _, err := p.Receive(ctx); err != nil {
@@ -55,40 +56,14 @@ func TestRecord(t *testing.T) {
 	a.conn.CloseWithError(0, "recorded")
 	for i := range peers {
 		<-done
-		if err := recorders[i].Close(); err != nil {
+		if err := recordings[i].Close(); err != nil {
 			t.Fatal(err)
 		}
-		if *recordTo != "" {
-			if err := os.WriteFile(filepath.Join(*recordTo, names[i]), files[i].Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+		if datagrams, _ := exampletest.Recording(t, filepath.Join(folder, names[i])); datagrams < 30 {
+			t.Errorf("end %d: %d datagrams", i, datagrams)
 		}
 	}
-	checkReplay(t, &files)
 	if !a.IsSynchronized() || !b.IsSynchronized() {
 		t.Error("an end does not know the other clock")
-	}
-}
-
-// checkReplay replays both ends, which answer as they did.
-func checkReplay(t *testing.T, files *[2]bytes.Buffer) {
-	t.Helper()
-	datagrams, asked := [2]int{}, [2]int{}
-	for m, err := range record.Replay(&files[0], &files[1]) {
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case m.Kind == record.Datagram:
-			datagrams[m.End]++
-		case m.Kind == record.Answered:
-			if asked[m.End]++; m.Answer != record.Ask(m.Ends[m.End], m.LocalUsec) {
-				t.Errorf("end %d: the replay answers otherwise", m.End)
-			}
-		}
-	}
-	for i := range datagrams {
-		if datagrams[i] < 30 || asked[i] < 1 {
-			t.Errorf("end %d: %d datagrams, %d answers", i, datagrams[i], asked[i])
-		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
+	"timesync/examples/channel"
 	"timesync/examples/internal/channelbench"
 	"timesync/examples/internal/program"
 )
@@ -21,61 +22,61 @@ const (
 
 // connect is a channelbench.Connect: a server on loopback, and its clients.
 func connect(ctx context.Context, r *channelbench.Run) error {
-	serverTLS, clientTLS, err := certificate()
-	if err != nil {
-		return err
-	}
-	config := &quic.Config{EnableDatagrams: true}
-	listener, err := quic.ListenAddr("127.0.0.1:0", serverTLS, config)
+	listener, clientTLS, err := listen()
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, func() { listener.Close() })
 	for _, clock := range channelbench.ClientClocks {
-		conn, err := quic.DialAddr(ctx, listener.Addr().String(), clientTLS, config)
+		client, server, err := join(ctx, listener, clientTLS, clock.Received, channelbench.ServerClock.Received)
 		if err != nil {
 			return err
 		}
-		client, err := NewPeer(conn, clock.Received)
-		if err != nil {
-			return err
-		}
-		accepted, err := listener.Accept(ctx)
-		if err != nil {
-			return err
-		}
-		server, err := NewPeer(accepted, channelbench.ServerClock.Received)
-		if err != nil {
-			return err
-		}
-		run(ctx, r, client, r.Client(&client.Link, clock), r.Up, r.Down)
-		run(ctx, r, server, r.Server(&server.Link, clock), r.Down, r.Up)
+		run(ctx, r, client, r.Client(&client.Peer, clock), r.Up, r.Down)
+		run(ctx, r, server, r.Server(&server.Peer, clock), r.Down, r.Up)
 	}
 	return nil
 }
 
-// run sends and receives at one end until ctx is done: the end of the connection is no failure then.
+var config = &quic.Config{EnableDatagrams: true}
+
+// listen starts a server, and returns what its clients trust.
+func listen() (*quic.Listener, *tls.Config, error) {
+	serverTLS, clientTLS, err := certificate()
+	if err != nil {
+		return nil, nil, err
+	}
+	listener, err := quic.ListenAddr("127.0.0.1:0", serverTLS, config)
+	return listener, clientTLS, err
+}
+
+// join connects a client to a server, both with a clock for times of receipt.
+func join(ctx context.Context, listener *quic.Listener, trusts *tls.Config, clientUsec, serverUsec func() uint64) (client, server *Peer, err error) {
+	dialled, err := quic.DialAddr(ctx, listener.Addr().String(), trusts, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if client, err = NewPeer(dialled, clientUsec); err != nil {
+		return nil, nil, err
+	}
+	accepted, err := listener.Accept(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err = NewPeer(accepted, serverUsec)
+	return client, server, err
+}
+
+// run receives at one end, and moves bulk, until ctx is done: the end of the connection is no failure then.
 func run(ctx context.Context, r *channelbench.Run, p *Peer, e *channelbench.End, fill, drain bool) {
-	r.Go(func() error { return e.Send(ctx, p.Send) })
-	r.Go(func() error {
-		for {
-			d, err := p.Receive(ctx)
-			if err != nil {
-				return err
-			}
-			e.Judge(d.Payload, d.At, d.Delay, d.Known)
-		}
-	})
+	receive := func() (channel.Received, error) { return p.Receive(ctx) }
+	e.Serve(ctx, receive, func() error { return p.conn.CloseWithError(0, "measured") })
 	if fill {
 		r.Go(func() error { return pour(ctx, p.conn) })
 	}
 	if drain {
 		r.Go(func() error { return swallow(ctx, p.conn, r) })
 	}
-	r.Go(func() error {
-		<-ctx.Done()
-		return p.conn.CloseWithError(0, "measured")
-	})
 }
 
 // pour fills a stream as fast as it takes bytes.

@@ -132,15 +132,13 @@ func demo(ctx context.Context, c config) (*result, error) {
 	}
 	s.ends = append(s.ends, startCamera(c, there, s.networks[0].Addr(), cameraClock, s.capture))
 	program.Sleep(ctx, c.For/2)
-	if c.faults && ctx.Err() == nil {
+	if ctx.Err() == nil {
 		if err := s.forward(); err != nil {
 			return nil, err
 		}
 	}
 	program.Sleep(ctx, c.For/3)
-	if c.faults {
-		cameraClock.set.Store(-200_000)
-	}
+	cameraClock.set.Store(-200_000)
 	program.Sleep(ctx, c.For/6)
 	return s.result(), nil
 }

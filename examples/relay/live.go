@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,21 +52,24 @@ type leg struct {
 	stop  chan struct{}
 }
 
-// open makes an end that serves a socket, and gives take what comes.
-func open(key [32]byte, udp *net.UDPConn, to netip.AddrPort, c *clock, take func(seal.Datagram)) *leg {
+// newLeg makes an end that calls to, or is called where that is not valid.
+func newLeg(key [32]byte, udp *net.UDPConn, to netip.AddrPort, c *clock) *leg {
 	direction := uint64(0)
 	if !to.IsValid() {
 		direction = 1
 	}
-	l := &leg{end: seal.New(key, direction), clock: c, udp: udp, rx: rxtime.NewConn(udp), to: to, stop: make(chan struct{})}
+	return &leg{end: seal.New(key, direction), clock: c, udp: udp, rx: rxtime.NewConn(udp), to: to, stop: make(chan struct{})}
+}
+
+// listen gives take what comes, until the leg is closed.
+func (l *leg) listen(take func(seal.Datagram)) {
 	l.tasks.Go(func() {
-		l.end.Serve(l, udp, 0, func(d seal.Datagram, err error) {
+		l.end.Serve(l, l.udp, 0, func(d seal.Datagram, err error) {
 			if err == nil {
 				take(d)
 			}
 		})
 	})
-	return l
 }
 
 // ReadFrom reads a datagram with the time at which it was received on the end's clock.
@@ -76,11 +80,7 @@ func (l *leg) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, e
 
 // send sends a payload. An error is a loss.
 func (l *leg) send(payload []byte) {
-	to := l.to
-	if !to.IsValid() {
-		to = l.end.Peer().Addr
-	}
-	if to.IsValid() {
+	if to := cmp.Or(l.to, l.end.Peer().Addr); to.IsValid() {
 		_, _ = l.udp.WriteToUDPAddrPort(l.end.Seal(nil, payload, l.clock.now()), to)
 	}
 }
@@ -100,7 +100,8 @@ func (l *leg) close() {
 
 // startCamera captures frames until it is closed. captured is told of each, at true time in us.
 func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, captured func(number uint32, trueUsec uint64)) *leg {
-	l := open(program.SubKey(c.Key, "camera"), udp, to, own, func(seal.Datagram) {})
+	l := newLeg(program.SubKey(c.Key, "camera"), udp, to, own)
+	l.listen(func(seal.Datagram) {})
 	number := uint32(0)
 	l.each(frameEvery, func() {
 		now := machine.Now()
@@ -113,29 +114,23 @@ func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, capt
 
 // startForwarder forwards frames from the leg that it returns first to the second.
 func startForwarder(c config, cameras, viewers *net.UDPConn, own *clock) (toCamera, toViewer *leg) {
-	toViewer = open(program.SubKey(c.Key, "viewer"), viewers, netip.AddrPort{}, own, func(seal.Datagram) {})
-	ready := make(chan struct{})
-	toCamera = open(program.SubKey(c.Key, "camera"), cameras, netip.AddrPort{}, own, func(d seal.Datagram) {
-		<-ready
+	toCamera = newLeg(program.SubKey(c.Key, "camera"), cameras, netip.AddrPort{}, own)
+	toViewer = newLeg(program.SubKey(c.Key, "viewer"), viewers, netip.AddrPort{}, own)
+	toViewer.listen(func(seal.Datagram) {})
+	toCamera.listen(func(d seal.Datagram) {
 		if len(d.Payload) == frameLen {
 			toViewer.send(forward(toCamera.end, d.Payload, own.now()))
 		}
 	})
-	close(ready)
 	toCamera.each(tellEvery, toCamera.tell)
 	return toCamera, toViewer
 }
 
 // startViewer gives show, at each datagram, the figures that have become certain.
 func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, show func(v *viewer, certain []figure)) *leg {
-	v := &viewer{tolerable: c.tolerable}
-	ready := make(chan struct{})
-	l := open(program.SubKey(c.Key, "viewer"), udp, to, own, func(d seal.Datagram) {
-		<-ready
-		show(v, v.take(d))
-	})
-	v.relay = l.end
-	close(ready)
+	l := newLeg(program.SubKey(c.Key, "viewer"), udp, to, own)
+	v := &viewer{relay: l.end, tolerable: c.tolerable}
+	l.listen(func(d seal.Datagram) { show(v, v.take(d)) })
 	l.each(tellEvery, l.tell)
 	return l
 }

@@ -30,7 +30,6 @@ type config struct {
 	viewers   string
 	as        string
 	tolerable time.Duration
-	faults    bool
 }
 
 func main() { program.Main(run) }
@@ -51,7 +50,6 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.viewers, "viewers", ":9001", "with -listen: the `address` at which the viewer is awaited")
 	f.StringVar(&c.as, "as", "viewer", "with -dial: what to be, `camera or viewer`")
 	f.DurationVar(&c.tolerable, "within", 200*time.Millisecond, "print no time that may be further off")
-	f.BoolVar(&c.faults, "faults", true, "start the forwarder anew and set the camera's clock by -200 ms")
 }
 
 // check refuses what cannot be meant.
@@ -64,5 +62,5 @@ func (c *config) check(f *flag.FlagSet) error {
 	case !c.Alone() && c.For < 5*proof:
 		return fmt.Errorf("-for %v: must be at least %v", c.For, 5*proof)
 	}
-	return c.Check(f, []string{"faults"}, []string{"as", "viewers", "skew"})
+	return c.Check(f, nil, []string{"as", "viewers", "skew"})
 }

@@ -34,7 +34,7 @@ func TestAlone(t *testing.T) {
 			"-dial " + at[1] + common,
 		}
 	})
-	if !strings.Contains(printed[2], "capture to arrival") {
+	if !strings.Contains(printed[2].String(), "capture to arrival") {
 		t.Error("no figure")
 	}
 }

@@ -404,19 +404,6 @@ func report(e *End, now uint64) (minDelta timesync.Counter24, ok bool) {
 	return timesync.ReadCounter24(header[link.MinHeader:]), true
 }
 
-// TestNoPastOnAdoption: what a session sent before it was adopted, and the attacker
-// may have delivered before, in an adoption that did not last, is not welcome.
-func TestNoPastOnAdoption(t *testing.T) {
-	now := uint64(1_000_000_000)
-	a, b := New(testKey, 0), New(testKey, 1)
-	exchange(a, b, now)
-	early := a.Seal(nil, nil, now)
-	if _, _, _, err := b.Open(a.Seal(nil, nil, now), home, now); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, b, early, now, "from before the adoption", ErrReplayed)
-}
-
 func TestNonceNeverTwice(t *testing.T) {
 	used := map[[nonceLen]byte]bool{}
 	note := func(datagram []byte) []byte {
@@ -557,19 +544,6 @@ func TestRefuse(t *testing.T) {
 	introduce(t, second, b, &now)
 	if p := second.Peer(); p.Refused {
 		t.Errorf("served: %+v", p)
-	}
-}
-
-// TestNothingBeforeAdoption: what is unproven is no sample.
-func TestNothingBeforeAdoption(t *testing.T) {
-	a, b := New(testKey, 0), New(testKey, 1)
-	for i := range uint64(100) {
-		if _, _, _, err := b.Open(a.Seal(nil, nil, i*1000), home, i*1000); err != ErrUnproven {
-			t.Fatal(err)
-		}
-	}
-	if _, ok := report(b, 0); ok || b.Peer().Addr.IsValid() {
-		t.Errorf("unproven datagrams are samples: %v, and the peer is at %v", ok, b.Peer().Addr)
 	}
 }
 

@@ -25,7 +25,6 @@ import (
 	"timesync/clock"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
-	"timesync/examples/transfer/ledbat"
 )
 
 const usage = `usage: transfer -listen ADDR -key KEY [-in FOLDER]   receive a file, and end
@@ -97,19 +96,13 @@ func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
 			return err
 		}
 		defer source.Close()
-		p.end, p.sender = seal.New(c.key, 0), newSender(offer, source, newController(c.cc), clock.Now())
+		p.end, p.sender = seal.New(c.key, 0), newSender(offer, source, clock.Now())
+		p.sender.greedy = c.cc == "none"
 	}
 	if c.listen != "" && !c.json {
 		fmt.Fprintf(stdout, "listening at %v\n", conn.LocalAddr())
 	}
 	return p.run(ctx)
-}
-
-func newController(cc string) controller {
-	if cc == "none" {
-		return new(none)
-	}
-	return new(ledbat.Controller)
 }
 
 // source is what is sent.

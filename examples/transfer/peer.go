@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,9 +29,9 @@ const (
 type peer struct {
 	end    *seal.End
 	conn   *net.UDPConn
-	rx     *rxtime.Conn
 	dial   netip.AddrPort // not valid: it listens
 	report func(progress)
+	begun  time.Time
 
 	mu       sync.Mutex
 	sender   *sender // one of them is nil
@@ -42,20 +43,13 @@ type peer struct {
 	done     bool
 }
 
-func (p *peer) to() netip.AddrPort {
-	if p.dial.IsValid() {
-		return p.dial
-	}
-	return p.end.Peer().Addr
-}
-
 // run works until the file is there, something fails, or ctx ends.
 func (p *peer) run(ctx context.Context) error {
 	_ = p.conn.SetReadBuffer(socketBuf) // fewer losses on a busy machine, if it is allowed
-	p.rx, p.wake = rxtime.NewConn(p.conn), make(chan struct{}, 1)
+	p.wake = make(chan struct{}, 1)
 	var tasks sync.WaitGroup
-	tasks.Go(p.receive)
-	begin := time.Now()
+	tasks.Go(func() { seal.Receive(rxtime.NewConn(p.conn), p.take) })
+	p.begun = time.Now()
 	p.loop(ctx)
 	p.mu.Lock()
 	err := p.err
@@ -65,7 +59,7 @@ func (p *peer) run(ctx context.Context) error {
 	if p.sender != nil && err != nil {
 		p.send(appendOver(nil, err.Error()))
 	}
-	p.tell(time.Since(begin))
+	p.tell()
 	p.mu.Unlock()
 	p.conn.Close()
 	tasks.Wait()
@@ -77,12 +71,9 @@ func (p *peer) run(ctx context.Context) error {
 
 // loop sends what is due until the end.
 func (p *peer) loop(ctx context.Context) {
-	begin := time.Now()
 	game, second := time.NewTicker(gameEvery), time.NewTicker(time.Second)
 	defer game.Stop()
 	defer second.Stop()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	var over time.Time
 	for {
 		p.mu.Lock()
@@ -95,19 +86,16 @@ func (p *peer) loop(ctx context.Context) {
 		if ended && (p.sender != nil || time.Since(over) > linger) {
 			return
 		}
-		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-p.wake:
 		case <-game.C:
-			p.mu.Lock()
 			p.send(append(make([]byte, 0, gameLen), kindGame)[:gameLen])
-			p.mu.Unlock()
 		case <-second.C:
 			p.mu.Lock()
-			p.tell(time.Since(begin))
+			p.tell()
 			p.mu.Unlock()
 		}
 	}
@@ -143,27 +131,20 @@ func (p *peer) pump() (wait time.Duration) {
 
 // send seals and sends. An error is a loss like any other: the network may come back.
 func (p *peer) send(message []byte) {
-	if to := p.to(); to.IsValid() {
+	if to := cmp.Or(p.dial, p.end.Peer().Addr); to.IsValid() {
 		datagram := p.end.Seal(nil, message, clock.Now())
 		_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
 	}
 }
 
-// receive reads the socket until it is closed.
-func (p *peer) receive() {
-	seal.Receive(p.rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
-		p.mu.Lock()
-		p.take(b, from, recvUsec)
-		p.mu.Unlock()
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
-	})
-}
-
 // take takes a datagram.
 func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
 	hold := time.Duration(0)
 	if p.receiver != nil && p.receiver.begun {
 		hold = patience * time.Microsecond
@@ -217,16 +198,13 @@ func (s progress) String() string {
 }
 
 // tell reports the progress of the last second.
-func (p *peer) tell(since time.Duration) {
-	now := progress{Seconds: since.Seconds(), Finished: p.done}
+func (p *peer) tell() {
+	now := progress{Seconds: time.Since(p.begun).Seconds(), Finished: p.done}
 	if s := p.sender; s != nil {
 		queueing, base := s.cc.Queueing()
-		now.Bytes, now.Size, now.Queue, now.Base, now.Lost = s.sent(), s.offer.size, ms(queueing), ms(base), s.losses
+		now.Bytes, now.Size, now.Queue, now.Base, now.Lost = s.offer.without(s.left), s.offer.size, ms(queueing), ms(base), s.losses
 	} else if s := p.receiver.store; s != nil {
-		now.Size = s.offer.size
-		if now.Bytes = now.Size; s.left > 0 {
-			now.Bytes = uint64(len(s.had)-s.left) * chunkLen
-		}
+		now.Bytes, now.Size = s.offer.without(s.left), s.offer.size
 	}
 	bound, _ := p.end.Link.ErrorBound(clock.Now())
 	now.Bound = ms(bound)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,12 +14,12 @@ import (
 )
 
 const (
-	again      = 200_000        // us: between two offers that nobody answers
-	patience   = 10_000_000     // us: a peer that is silent for so long has vanished
-	reordered  = 3              // datagrams may overtake each other by so many, as TCP has it
-	greedy     = 512 << 10      // bytes: the window of -cc none
-	skipOneOf  = 200            // so many datagram numbers, one is never used: see skipped
-	sealedData = ledbat.Segment // bytes: what a datagram with data counts for
+	again        = 200_000        // us: between two offers that nobody answers
+	patience     = 10_000_000     // us: a peer that is silent for so long has vanished
+	reordered    = 3              // datagrams may overtake each other by so many, as TCP has it
+	uncontrolled = 512 << 10      // bytes: the window of -cc none
+	skipOneOf    = 200            // so many datagram numbers, one is never used: see skipped
+	sealedData   = ledbat.Segment // bytes: what a datagram with data counts for
 )
 
 var (
@@ -31,24 +32,23 @@ var (
 type sender struct {
 	offer  offer
 	source io.ReaderAt
-	cc     controller
+	cc     ledbat.Controller
+	greedy bool // without control, whatever happens
 	rng    *rand.Rand
 
-	agreed  bool // the receiver has answered the offer
-	begun   bool // it did so before
-	over    bool // the receiver has it all
-	asked   uint64
-	heard   uint64 // when anything last came from the receiver
-	acked   uint64 // when an acknowledgement last came, or data left while none was under way
-	had     []bool
-	left    int    // chunks that are not had
-	next    uint32 // chunk that was never sent
-	lost    []uint32
-	window  []packet // under way, by number
-	oldest  uint32   // number of window[0]
-	losses  int
-	resumed int // chunks that were there at the start
-	buf     [chunkLen]byte
+	agreed bool // the receiver has answered the offer
+	over   bool // the receiver has it all
+	asked  uint64
+	heard  uint64 // when anything last came from the receiver
+	acked  uint64 // when an acknowledgement last came, or data left while none was under way
+	had    []bool
+	left   int    // chunks that are not had
+	next   uint32 // chunk that was never sent
+	lost   []uint32
+	window []packet // under way, by number
+	oldest uint32   // number of window[0]
+	losses int
+	buf    [chunkLen]byte
 }
 
 // packet is a datagram that is under way.
@@ -59,26 +59,9 @@ type packet struct {
 	skipped bool // never sent: whoever acknowledges it acknowledges without having received
 }
 
-// controller is a ledbat.Controller or none.
-type controller interface {
-	CanSend(nowUsec uint64, n int) (wait time.Duration, ok bool)
-	OnSend(nowUsec uint64, n int)
-	OnAck(nowUsec, sentUsec uint64, n int, d ledbat.Delay)
-	OnLoss(nowUsec, sentUsec uint64, n int)
-	OnTimeout(nowUsec uint64)
-	Timeout() time.Duration
-	Queueing() (queueing, base time.Duration)
-	InFlight() int
-}
-
-// none is no congestion control: a window that never changes, whatever happens.
-type none struct{ ledbat.Controller }
-
-func (c *none) CanSend(_ uint64, n int) (time.Duration, bool) { return 0, c.InFlight()+n <= greedy }
-
-func newSender(o offer, source io.ReaderAt, cc controller, nowUsec uint64) *sender {
+func newSender(o offer, source io.ReaderAt, nowUsec uint64) *sender {
 	return &sender{
-		offer: o, source: source, cc: cc, rng: rand.New(rand.NewPCG(rand.Uint64(), 0)),
+		offer: o, source: source, rng: rand.New(rand.NewPCG(rand.Uint64(), 0)),
 		asked: nowUsec - again, heard: nowUsec,
 		had: make([]bool, o.chunks()), left: int(o.chunks()),
 	}
@@ -105,11 +88,11 @@ func (s *sender) poll(b []byte, nowUsec uint64) (message []byte, wait time.Durat
 		return nil, s.cc.Timeout(), nil // all is under way
 	}
 	wait, ok = s.cc.CanSend(nowUsec, sealedData)
+	if s.greedy {
+		wait, ok = 0, s.cc.InFlight()+sealedData <= uncontrolled
+	}
 	if !ok {
-		if wait == 0 {
-			wait = s.cc.Timeout()
-		}
-		return nil, wait, nil
+		return nil, cmp.Or(wait, s.cc.Timeout()), nil
 	}
 	message, err = s.data(b, chunk, nowUsec)
 	return message, 0, err
@@ -216,9 +199,6 @@ func (s *sender) have(body []byte) error {
 			s.left--
 		}
 	}
-	if !s.begun {
-		s.resumed, s.begun = len(had)-s.left, true
-	}
 	s.agreed = true
 	return nil
 }
@@ -261,26 +241,18 @@ func (s *sender) lose(end int, nowUsec uint64) {
 	done := 0
 	for ; done < len(s.window); done++ {
 		p := &s.window[done]
-		if !p.done && !p.skipped {
-			if done >= end {
-				break
-			}
+		if p.done {
+			continue
+		}
+		if done >= end {
+			break
+		}
+		if !p.skipped {
 			s.cc.OnLoss(nowUsec, p.sent, sealedData)
 			s.lost = append(s.lost, p.chunk)
 			s.losses++
 		}
-		if p.skipped && done >= end {
-			break
-		}
 	}
 	s.oldest += uint32(done)
 	s.window = s.window[done:]
-}
-
-// sent returns how many bytes the receiver has.
-func (s *sender) sent() uint64 {
-	if s.left == 0 {
-		return s.offer.size
-	}
-	return uint64(len(s.had)-s.left) * chunkLen
 }

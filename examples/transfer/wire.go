@@ -55,6 +55,14 @@ func (o *offer) length(chunk uint32) int {
 	return int(min(o.size-uint64(chunk)*chunkLen, chunkLen))
 }
 
+// without returns how many bytes there are while so many chunks are missing.
+func (o *offer) without(missing int) uint64 {
+	if missing == 0 {
+		return o.size
+	}
+	return uint64(int(o.chunks())-missing) * chunkLen
+}
+
 func (o *offer) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(append(b, kindOffer), o.size)
 	return append(append(b, o.sum[:]...), o.name...)

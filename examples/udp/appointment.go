@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -15,13 +14,6 @@ import (
 // trusted is how far off the peer's clock may be at most: as much as the worst network of the
 // demo makes it.
 const trusted = time.Second
-
-func checkAhead(ahead time.Duration) error {
-	if ahead < 0 || ahead > link.MaxAhead {
-		return fmt.Errorf("%v: must be from 0 to %v; a timestamp of 3 bytes reaches 16.8 s ahead", ahead, link.MaxAhead)
-	}
-	return nil
-}
 
 // appointment is an instant that peer A proposes and at which both peers act. A says it in
 // each datagram as well as it then knows B's clock, so that a loss does no harm and an
@@ -36,13 +28,12 @@ type appointment struct {
 	planned, done [2]time.Duration // true times; 0: not yet
 }
 
-// propose returns what peer A says in a datagram that leaves now. It waits until the first
-// seconds are over.
+// propose returns what peer A says in a datagram that leaves now.
 func (x *appointment) propose(p *peer, now time.Duration) (stamp timesync.Counter23, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	local := p.clock.at(now)
-	if _, ok := p.end.Link.RemoteTime(local); ok && now >= settling && !x.made[0] {
+	if _, ok := p.end.Link.RemoteTime(local); ok && !x.made[0] {
 		x.plan(p, 0, now, local+uint64(x.ahead.Microseconds()))
 	}
 	left := time.Duration(x.at[0]-local) * time.Microsecond
@@ -77,9 +68,9 @@ func (x *appointment) act(p *peer, who int) {
 	acts := program.Wait(func() time.Duration {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		return p.clock.until(x.at[who], p.now())
+		return p.clock.until(x.at[who], program.True())
 	}, p.stop)
-	if now := p.now(); acts {
+	if now := program.True(); acts {
 		x.mu.Lock()
 		x.done[who] = now
 		x.mu.Unlock()

@@ -21,8 +21,7 @@ import (
 // world is the demo: peer A calls peer B through a relay, and each has a judge.
 type world struct {
 	config      config
-	appointment *appointment  // nil: none is wanted
-	epoch       time.Duration // of the process, when the world begins
+	appointment *appointment // nil: none is wanted
 	relay       *relay.Relay
 	peers       [2]*peer
 	judges      [2]*judge
@@ -32,14 +31,11 @@ type world struct {
 	end         time.Duration // true time of close
 }
 
-// now is true time.
-func (w *world) now() time.Duration { return program.True() - w.epoch }
-
 var names = [2]string{"peer A", "peer B"}
 
 // newWorld opens the sockets; no peer sends before start.
 func newWorld(c config) (*world, error) {
-	w := &world{config: c, epoch: program.True(), sent: [2]*outbox{{}, {}}}
+	w := &world{config: c, sent: [2]*outbox{{}, {}}}
 	if c.at > 0 {
 		w.appointment = &appointment{ahead: c.at}
 	}
@@ -55,43 +51,41 @@ func newWorld(c config) (*world, error) {
 		return nil, err
 	}
 	for i, conn := range []*net.UDPConn{a, b} {
-		w.birth(i, conn, 0)
+		w.birth(i, conn)
 		// An earlier life of the peer, of which the attacker has kept a datagram.
 		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
 	}
 	for i, j := range w.judges {
-		j.remote.Store(&w.peers[1-i].clock)
+		j.remote = w.peers[1-i].clock
 	}
-	return w, w.record()
-}
-
-// record records both peers, if that is wanted.
-func (w *world) record() (err error) {
+	if c.record == "" {
+		return w, nil
+	}
 	for i, suffix := range [...]string{"", peerSuffix} {
-		if w.config.record != "" && err == nil {
-			w.recordings[i], err = startRecording(&w.peers[i].end.Link, w.config.record+suffix)
+		if w.recordings[i], err = program.Record(&w.peers[i].end.Link, c.record+suffix); err != nil {
+			return nil, err
 		}
 	}
-	return err
+	return w, nil
 }
 
-// birth makes peer i anew. Each life has a clock of its own: a process that counts
-// from its start, or a machine that has booted, begins somewhere else.
-func (w *world) birth(i int, conn *net.UDPConn, life uint64) {
-	rng := rand.New(rand.NewPCG(w.config.Network.Seed, 1+uint64(i)+2*life))
+// birth makes peer i. Its clock is its own: a process that counts from its start, or a machine that
+// has booted, begins somewhere else.
+func (w *world) birth(i int, conn *net.UDPConn) {
+	rng := rand.New(rand.NewPCG(w.config.Network.Seed, 1+uint64(i)))
 	skew := w.config.Skew / 2 // half is A's, slow, and half B's, fast
 	if i == 0 {
 		skew = -skew
 	}
 	p := &peer{
 		end: seal.New(w.config.Key, uint64(i)), conn: conn,
-		clock: clock{program.Clock{Start: rng.Uint64(), PPM: skew}}, epoch: w.epoch,
+		clock: clock{program.Clock{Start: rng.Uint64(), PPM: skew}},
 	}
 	if i == 0 {
 		p.dial = w.relay.Addr()
 	}
 	w.judges[i] = &judge{
-		peer: p, start: w.now(), rng: rng, mine: w.sent[i], other: w.sent[1-i],
+		peer: p, start: program.True(), rng: rng, mine: w.sent[i], other: w.sent[1-i],
 		appointment: w.appointment,
 	}
 	p.rider = w.judges[i]
@@ -109,7 +103,7 @@ func (w *world) start() {
 // close lets what is on the last yards arrive, so that the counts agree.
 func (w *world) close() {
 	w.closed.Do(func() {
-		w.end = w.now()
+		w.end = program.True()
 		for _, p := range w.peers {
 			p.hush()
 		}
@@ -155,7 +149,7 @@ func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
 func (w *world) progress() string {
 	var lines []string
 	for i, p := range w.peers {
-		now := w.now()
+		now := program.True()
 		offset := "not synchronized"
 		if err, ok := w.judges[i].offsetError(now); ok {
 			offset = fmt.Sprintf("error %+5d us", err)
@@ -172,7 +166,7 @@ func (w *world) progress() string {
 func (w *world) report() *report {
 	c, now := w.config, w.end
 	if now == 0 {
-		now = w.now()
+		now = program.True()
 	}
 	r := &report{
 		For: seconds(c.For), CountsAfter: settling.Seconds(), Rate: c.rate, Delay: ms(c.Network.Delay),

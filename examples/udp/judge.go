@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"timesync"
@@ -56,10 +55,10 @@ const (
 // judge rides with one peer. Errors are in microseconds.
 type judge struct {
 	peer        *peer
-	remote      atomic.Pointer[clock] // the other peer's; another one once that has restarted
-	start       time.Duration         // when the peer started
-	mine, other *outbox               // what this peer has sent, and the one it hears
-	appointment *appointment          // nil: none is wanted
+	remote      clock         // the other peer's
+	start       time.Duration // when the peer started
+	mine, other *outbox       // what this peer has sent, and the one it hears
+	appointment *appointment  // nil: none is wanted
 
 	mu           sync.Mutex
 	rng          *rand.Rand
@@ -81,7 +80,7 @@ func (j *judge) payload(sent time.Duration) []byte {
 	event, ok := j.peer.end.Link.ToRemoteTime23(j.peer.clock.at(happened))
 	b := link.AppendTime23(make([]byte, 0, payloadLen), event, ok)
 	instant, ok := timesync.Counter23(0), false
-	if j.appointment != nil && !j.peer.listens() {
+	if j.appointment != nil && !j.peer.listens() && sent-j.start >= settling {
 		instant, ok = j.appointment.propose(j.peer, sent)
 	}
 	b = link.AppendTime23(b, instant, ok)
@@ -129,7 +128,7 @@ func (j *judge) delivered(payload []byte, recv, owd time.Duration, known bool) {
 
 // offsetError is how far the peer's idea of the remote clock is off at true time t.
 func (j *judge) offsetError(t time.Duration) (usec int64, ok bool) {
-	truth := j.remote.Load().at(t)
+	truth := j.remote.at(t)
 	got, ok := j.peer.end.Link.RemoteTime(j.peer.clock.at(t))
 	return int64(got - truth), ok
 }

@@ -43,7 +43,7 @@ type liveState struct {
 }
 
 func (p *peer) state() liveState {
-	now := p.now()
+	now := program.True()
 	heard := p.tally(nil)
 	s := liveState{
 		Seconds: seconds(now), Age: seconds(now - heard.last), Accepted: heard.n,
@@ -68,18 +68,13 @@ func (p *peer) state() liveState {
 
 // eachSecond prints what there is to say each second, and once more at the end.
 func eachSecond(ctx context.Context, out io.Writer, say func() string) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for last := time.Now(); ; {
-		select {
-		case <-ctx.Done():
-			if time.Since(last) > time.Second/10 {
-				fmt.Fprintln(out, say())
-			}
-			return
-		case last = <-tick.C:
-			fmt.Fprintln(out, say())
-		}
+	last := time.Now()
+	program.Every(ctx.Done(), time.Second, func() {
+		last = time.Now()
+		fmt.Fprintln(out, say())
+	})
+	if time.Since(last) > time.Second/10 {
+		fmt.Fprintln(out, say())
 	}
 }
 
@@ -112,8 +107,8 @@ func (s liveState) summary(w io.Writer) {
 // offset is by how much the two machines' clocks differed when they started, and what they drift
 // apart since then.
 func newLive(c config) (*peer, error) {
-	now := time.Now()
-	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(now.UnixMicro()), PPM: c.Skew}}, epoch: program.True(), rider: nothing{}}
+	begun := time.Now().Add(-program.True())
+	p := &peer{end: seal.New(c.Key, 1), clock: clock{program.Clock{Start: uint64(begun.UnixMicro()), PPM: c.Skew}}, rider: nothing{}}
 	if c.Dial != "" {
 		p.end = seal.New(c.Key, 0)
 	}
@@ -135,7 +130,7 @@ func live(ctx context.Context, c config, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	recording, err := startRecording(&p.end.Link, c.record)
+	recording, err := program.Record(&p.end.Link, c.record)
 	if err != nil {
 		p.conn.Close()
 		return err

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"timesync/examples/internal/program"
+	"timesync/link"
 )
 
 type config struct {
@@ -52,8 +53,8 @@ func (c *config) check(f *flag.FlagSet) error {
 	if !(c.rate > 0 && c.rate <= 1000) {
 		return fmt.Errorf("-rate %v: must be above 0 and at most 1000", c.rate)
 	}
-	if err := checkAhead(c.at); err != nil {
-		return fmt.Errorf("-at %w", err)
+	if c.at < 0 || c.at > link.MaxAhead {
+		return fmt.Errorf("-at %v: must be from 0 to %v; a timestamp of 3 bytes reaches 16.8 s ahead", c.at, link.MaxAhead)
 	}
 	if err := c.Check(f, []string{"seed", "at"}, nil); err != nil {
 		return err

@@ -3,11 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"timesync/examples/internal/program"
@@ -19,7 +19,7 @@ import (
 // serves another. Far longer than a gap of a network that works.
 const quiet = 3 * time.Second
 
-// clock is the clock of one peer. True time is that since the epoch of the peer.
+// clock is the clock of one peer.
 type clock struct{ program.Clock }
 
 // at returns the reading at true time t.
@@ -43,13 +43,11 @@ type peer struct {
 	conn  *net.UDPConn
 	rx    *rxtime.Conn // reads conn; from start on
 	clock clock
-	epoch time.Duration // true time of the process at which that of the peer is 0
 	rider rider
 	dial  netip.AddrPort // where to send; not valid: it listens, and sends to who calls
 
-	silent atomic.Bool // neither sends nor hears, as one that lost its network
-	stop   chan struct{}
-	tasks  sync.WaitGroup
+	stop  chan struct{}
+	tasks sync.WaitGroup
 
 	mu                  sync.Mutex
 	opened              map[error]tally // by the error of Open; nil for those it took
@@ -59,17 +57,17 @@ type peer struct {
 // tally is how many datagrams there were of a kind.
 type tally struct {
 	n    int
-	last time.Duration // true time of the last
+	last time.Duration // true time of the last; of those taken before there is one, when the peer started
 }
 
 // start sends rate datagrams a second and receives until close.
 func (p *peer) start(rate float64) {
-	p.stop, p.opened = make(chan struct{}), map[error]tally{}
+	p.stop, p.opened = make(chan struct{}), map[error]tally{nil: {last: program.True()}}
 	p.rx = rxtime.NewConn(p.conn)
-	p.tasks.Go(func() { p.end.Serve(p, p.conn, quiet, p.take) })
+	p.tasks.Go(func() { p.end.Serve(program.Reader{Conn: p.rx, Clock: p.clock.Clock}, p.conn, quiet, p.take) })
 	p.tasks.Go(func() {
 		program.Every(p.stop, time.Duration(float64(time.Second)/rate), func() {
-			if to := p.to(); to.IsValid() && !p.silent.Load() {
+			if to := p.to(); to.IsValid() {
 				p.send(to)
 			}
 		})
@@ -78,12 +76,7 @@ func (p *peer) start(rate float64) {
 
 func (p *peer) listens() bool { return !p.dial.IsValid() }
 
-func (p *peer) to() netip.AddrPort {
-	if p.listens() {
-		return p.end.Peer().Addr
-	}
-	return p.dial
-}
+func (p *peer) to() netip.AddrPort { return cmp.Or(p.dial, p.end.Peer().Addr) }
 
 // hush ends the sending; what is under way still arrives.
 func (p *peer) hush() {
@@ -101,11 +94,8 @@ func (p *peer) close() {
 	p.tasks.Wait()
 }
 
-// now is true time.
-func (p *peer) now() time.Duration { return program.True() - p.epoch }
-
 func (p *peer) send(to netip.AddrPort) {
-	sent := p.now()
+	sent := program.True()
 	payload := p.rider.payload(sent)
 	datagram := p.end.Seal(nil, payload, p.clock.at(sent))
 	p.mu.Lock()
@@ -115,16 +105,6 @@ func (p *peer) send(to netip.AddrPort) {
 	p.mu.Unlock()
 	// An error is a loss like any other; the next datagram may fare better.
 	_, _ = p.conn.WriteToUDPAddrPort(datagram, to)
-}
-
-// ReadFrom reads a datagram with the time at which it was received on the peer's clock.
-func (p *peer) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
-	for {
-		n, from, recvUsec, err = p.rx.ReadFrom(b)
-		if err != nil || !p.silent.Load() {
-			return n, from, p.clock.at(program.Elapsed(recvUsec) - p.epoch), err
-		}
-	}
 }
 
 // take takes a datagram, or hears why it was refused.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net"
 	"time"
@@ -23,24 +22,6 @@ type stage struct {
 	network *relay.Relay
 	speak   *speaker
 	lives   []*listener // of the end that plays, one after the other
-}
-
-// newStage opens the sockets; nobody speaks yet.
-func newStage(c config) (*stage, error) {
-	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'v'))}
-	there, err := relay.Loopback()
-	if err != nil {
-		return nil, err
-	}
-	if s.network, err = relay.New(c.Network, relay.Addr(there)); err != nil {
-		return nil, errors.Join(err, there.Close())
-	}
-	s.speak = newSpeaker(c, s.clock(c.Skew/2), s.network.Addr())
-	if err = s.birth(there); err != nil {
-		s.network.Close()
-		return nil, errors.Join(err, there.Close())
-	}
-	return s, nil
 }
 
 func (s *stage) clock(ppm float64) program.Clock {
@@ -80,24 +61,27 @@ func (s *stage) suffer(ctx context.Context, between time.Duration) error {
 
 // demo runs both ends.
 func demo(ctx context.Context, c config) (*result, error) {
-	s, err := newStage(c)
+	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'v'))}
+	there, err := relay.Loopback()
 	if err != nil {
 		return nil, err
 	}
-	defer s.network.Close()
 	here, err := relay.Loopback()
 	if err != nil {
 		return nil, err
 	}
+	if s.network, err = relay.New(c.Network, relay.Addr(there)); err != nil {
+		return nil, err
+	}
+	defer s.network.Close()
+	s.speak = newSpeaker(c, s.clock(c.Skew/2), s.network.Addr())
+	if err = s.birth(there); err != nil {
+		return nil, err
+	}
 	begun := s.speak.now()
 	s.speak.start(here)
-	rest := c.For
-	if c.faults {
-		rest = c.For / 3
-		err = s.suffer(ctx, rest)
-	}
-	if err == nil {
-		program.Sleep(ctx, rest)
+	if err = s.suffer(ctx, c.For/3); err == nil {
+		program.Sleep(ctx, c.For/3)
 	}
 	s.speak.close()
 	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played

@@ -26,7 +26,6 @@ import (
 type config struct {
 	program.Flags
 	latency time.Duration
-	faults  bool
 }
 
 func main() { program.Main(run) }
@@ -51,7 +50,6 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.Float64Var(&c.Skew, "skew", 50, "how much faster the clock that captures runs than the one that plays, in `ppm`")
 	f.BoolVar(&c.JSON, "json", false, "print JSON")
 	f.DurationVar(&c.latency, "latency", 80*time.Millisecond, "from capture to play; 0: by itself, from the arrivals")
-	f.BoolVar(&c.faults, "faults", true, "stop the end that plays for 2 s, and start it anew later")
 	c.Network.Flags(f)
 }
 

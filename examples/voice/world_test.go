@@ -44,11 +44,19 @@ type parcel struct {
 func newWorld(seed uint64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 'w'))}
 	w.latency, w.Skew = 80*time.Millisecond, 50
-	w.speaker = newSpeaker(w.config, w.clock(w.Skew/2), listenerAt)
-	w.speaker.now = func() int64 { return w.now }
-	w.speaker.send = w.way(0)
+	w.speakerBirth()
 	w.birth()
 	return w
+}
+
+// speakerBirth starts the speaker, perhaps anew: what was captured before is remembered for the judge.
+func (w *world) speakerBirth() {
+	s := newSpeaker(w.config, w.clock(w.Skew/2), listenerAt)
+	s.now, s.send = func() int64 { return w.now }, w.way(0)
+	if w.speaker != nil {
+		s.captured, s.heard = w.speaker.captured, w.speaker.heard
+	}
+	w.speaker = s
 }
 
 func (w *world) clock(ppm float64) program.Clock {
@@ -236,6 +244,61 @@ func TestSlept(t *testing.T) {
 			if at > from-80_000 && at < to-80_000 && played || at > to+5e6 && !played || played && p.over > late.Microseconds() {
 				t.Fatalf("seed %d: slept from %d for %v: frame of %d: played %v, %+v", seed, from, lasting, at, played, p)
 			}
+		}
+	}
+}
+
+// TestSet: whatever clock is set, and if the speaker starts anew, nothing is played late, and sound is
+// back soon.
+func TestSet(t *testing.T) {
+	const ahead = 5_000_000
+	back := int64(-ahead)
+	for _, c := range []struct {
+		name   string
+		what   func(w *world, l *listener)
+		silent time.Duration // at most so much sound is lost
+	}{
+		{"the speaker's clock 5 s ahead", func(w *world, _ *listener) { w.speaker.clock.Start += ahead }, 2600 * time.Millisecond},
+		{"the speaker's clock 5 s back", func(w *world, _ *listener) { w.speaker.clock.Start += uint64(back) }, 2600 * time.Millisecond},
+		{"the listener's clock 5 s ahead", func(_ *world, l *listener) { l.clock.Start += ahead; l.buffer.Shift(ahead) }, 2600 * time.Millisecond},
+		{"the same, untold", func(_ *world, l *listener) { l.clock.Start += ahead }, 2600 * time.Millisecond},
+		{"the listener's clock 5 s back", func(_ *world, l *listener) { l.clock.Start += uint64(back); l.buffer.Shift(back) }, 2600 * time.Millisecond},
+		{"the speaker starts anew", func(w *world, _ *listener) { w.speakerBirth() }, 600 * time.Millisecond},
+	} {
+		most := 0
+		for seed := range worlds(10) {
+			w := newWorld(seed)
+			w.run(20e6 + w.rng.Int64N(100_000))
+			from, l := w.now, w.lives[0]
+			c.what(w, l)
+			w.run(w.now + 10e6)
+			r := w.end()
+			lost := 0
+			for n, at := range w.speaker.captured {
+				if _, played := l.played[uint32(n)]; at >= from-200_000 && !played {
+					lost++
+				}
+			}
+			most = max(most, lost)
+			if r.Late > 0 || lost > int(c.silent/frameTime) {
+				t.Errorf("seed %d: %s: %d frames lost, want %d at most; %+v", seed, c.name, lost, c.silent/frameTime, r)
+			}
+		}
+		t.Logf("%s: at most %d frames of %v were lost", c.name, most, frameTime)
+	}
+}
+
+// TestByItself: the latency that the buffer chooses is what frames take, and a millisecond for the
+// clocks.
+func TestByItself(t *testing.T) {
+	for seed := range worlds(10) {
+		w := newWorld(seed)
+		w.latency = 0
+		w.lives = nil
+		w.birth()
+		w.run(60e6)
+		if r := w.end(); r.Latency < 24 || r.Latency > 28 || r.Late > 0 || r.Played < 2890 || r.Error.P99 > 1000 {
+			t.Errorf("seed %d: %+v; frames take 15 to 25 ms", seed, r)
 		}
 	}
 }

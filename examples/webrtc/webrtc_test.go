@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // These tests prove that both ends know each other's clock over a real data channel, within
-// the bounds that they state, that the channel is what the stamps need, and that a message
-// without a right header does no harm.
+// the bounds that they state, and that the channel is what the stamps need. That a message without
+// a right header does no harm, TestBadHeader of examples/quic proves for all channels.
 package main
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/pion/webrtc/v4"
 
-	"timesync/clock"
-	"timesync/examples/channel"
 	"timesync/examples/internal/exampletest"
-	"timesync/link"
 )
 
 func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
@@ -33,20 +29,5 @@ func TestUnreliable(t *testing.T) {
 	}
 	if again := channel.MaxRetransmits(); channel.Ordered() || again == nil || *again != 0 {
 		t.Errorf("ordered: %v, sent again: %v", channel.Ordered(), again)
-	}
-}
-
-// TestBadHeader: what is refused is an error to its reader, and the next message is read.
-func TestBadHeader(t *testing.T) {
-	var from link.Link
-	p := &channel.Peer{ReceivedUsec: clock.Received}
-	now := clock.Now()
-	message := append(from.AppendHeader(nil, now), "payload"...)
-	if _, err := p.Take(message[:link.MinHeader-1]); !errors.Is(err, link.ErrTruncated) {
-		t.Errorf("a part of a header: %v, want %v", err, link.ErrTruncated)
-	}
-	got, err := p.Take(message)
-	if err != nil || string(got.Payload) != "payload" || got.At < now || got.Known {
-		t.Errorf("%+v, %v", got, err)
 	}
 }

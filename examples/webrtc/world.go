@@ -34,9 +34,9 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 			}
 		}
 		peer := NewPeer(client.timed, clock.Received)
-		client.run(ctx, r, peer, r.Client(&peer.Link, clock), r.Up)
+		client.run(ctx, r, peer, r.Client(peer, clock), r.Up)
 		peer = NewPeer(server.timed, channelbench.ServerClock.Received)
-		server.run(ctx, r, peer, r.Server(&peer.Link, clock), r.Down)
+		server.run(ctx, r, peer, r.Server(peer, clock), r.Down)
 	}
 	return nil
 }
@@ -138,14 +138,12 @@ func (e *end) wait(ctx context.Context) error {
 // run sends and receives at one end until ctx is done.
 func (e *end) run(ctx context.Context, r *channelbench.Run, p *channel.Peer, judged *channelbench.End, fill bool) {
 	e.timed.OnMessage(func(m webrtc.DataChannelMessage) {
-		d, err := p.Take(m.Data)
-		if err != nil {
-			return // a message that is none of ours
+		if d, err := p.Take(m.Data); err == nil { // else the message is none of ours
+			judged.Judge(d)
 		}
-		judged.Judge(d.Payload, d.At, d.Delay, d.Known)
 	})
 	e.bulk.OnMessage(func(m webrtc.DataChannelMessage) { r.Write(m.Data) })
-	r.Go(func() error { return judged.Send(ctx, p.Send) })
+	judged.Send(ctx)
 	if fill {
 		r.Go(func() error { return pour(ctx, e.bulk) })
 	}

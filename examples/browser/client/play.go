@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"time"
@@ -67,15 +68,8 @@ func (c *Client) Walk(direction float64) {
 
 // SetBuffers sets how far the three clocks are apart besides the delays.
 func (c *Client) SetBuffers(client, server time.Duration) error {
-	return c.game.SetBuffers(orNone(client), orNone(server))
-}
-
-// orNone returns what package tick takes for d: there, zero stands for the default.
-func orNone(d time.Duration) time.Duration {
-	if d == 0 {
-		return -1
-	}
-	return d
+	const none = -1 // in package tick, zero stands for the default
+	return c.game.SetBuffers(cmp.Or(client, none), cmp.Or(server, none))
 }
 
 // Frame is what to draw.

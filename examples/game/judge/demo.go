@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
@@ -41,7 +42,7 @@ type demo struct {
 	config Config
 	ctx    context.Context // of the run
 	notes  *Notes          // of this process, in which the relay is
-	err    io.Writer
+	err    io.Writer       // a file, or what locks: all processes write to it
 	tasks  sync.WaitGroup
 
 	mu    sync.Mutex
@@ -54,16 +55,15 @@ type life struct {
 	cmd      *exec.Cmd
 	who      string
 	statuses []Status
-	killed   int64         // wall clock, microseconds since 1970; 0: it runs
-	spoke    chan struct{} // closed at the first word, or at the end
-	first    Status        // the first word
+	killed   int64 // wall clock, microseconds since 1970; 0: it runs
+	listens  netip.AddrPort
 	ended    chan struct{} // closed at the end
 }
 
 // Play plays, and judges by what all processes have said. If ctx ends, it plays for
 // less long.
 func Play(ctx context.Context, c Config, stdout, stderr io.Writer) error {
-	d := &demo{config: c, ctx: ctx, notes: NewNotes("relay"), out: stdout, err: &shared{w: stderr}}
+	d := &demo{config: c, ctx: ctx, notes: NewNotes("relay"), out: stdout, err: stderr}
 	if c.JSON {
 		d.out = d.err // and stdout holds nothing but the JSON
 	}
@@ -87,18 +87,6 @@ func Play(ctx context.Context, c Config, stdout, stderr io.Writer) error {
 	return program.Conclude(stdout, c.JSON, r, r.print, err)
 }
 
-// shared is an output that several processes write to.
-type shared struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *shared) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(b)
-}
-
 // play starts everything, kills the server after a third and a player after two thirds
 // of the time, and starts them anew.
 func (d *demo) play() error {
@@ -107,7 +95,7 @@ func (d *demo) play() error {
 	if err != nil {
 		return err
 	}
-	net, err := relay.New(d.config.Network, server.first.Listen)
+	net, err := relay.New(d.config.Network, server.listens)
 	if err != nil {
 		return err
 	}
@@ -132,7 +120,7 @@ func (d *demo) play() error {
 		return err
 	}
 	if again != nil {
-		net.Move(server.first.Listen, again.first.Listen)
+		net.Move(server.listens, again.listens)
 	}
 	if _, err := d.restart(player, func() (*life, error) { return startPlayer(1) }); err != nil {
 		return err
@@ -164,7 +152,7 @@ func (d *demo) start(who string, skew float64, args ...string) (*life, error) {
 	args = append(args, "-json", "-skew", fmt.Sprint(skew),
 		"-for", (c.For + startTime).String(), // if this process cannot end it
 		"-seed", fmt.Sprint(c.Network.Seed+uint64(len(d.lives))+1), "-record", c.Record)
-	l := &life{who: who, cmd: exec.Command(self, args...), spoke: make(chan struct{}), ended: make(chan struct{})}
+	l := &life{who: who, cmd: exec.Command(self, args...), ended: make(chan struct{})}
 	l.cmd.Env = append(os.Environ(), program.KeyVariable+"="+hex.EncodeToString(c.Key[:]))
 	l.cmd.Stderr = d.err
 	out, err := l.cmd.StdoutPipe()
@@ -174,47 +162,41 @@ func (d *demo) start(who string, skew float64, args ...string) (*life, error) {
 	if err := l.cmd.Start(); err != nil {
 		return nil, err
 	}
+	tooLate := time.AfterFunc(startTime, func() { _ = l.cmd.Process.Kill() })
+	in := json.NewDecoder(out)
+	spoke := d.hear(l, in)
+	tooLate.Stop()
+	if spoke {
+		l.listens = l.statuses[0].Listen
+	}
 	d.mu.Lock()
 	d.lives = append(d.lives, l)
 	d.mu.Unlock()
-	d.tasks.Go(func() { d.listen(l, out) })
-	select {
-	case <-l.spoke:
-	case <-time.After(startTime):
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(l.statuses) == 0 {
+	d.tasks.Go(func() {
+		for d.hear(l, in) {
+		}
+		_ = l.cmd.Wait() // killed, in the end
+		close(l.ended)
+	})
+	if !spoke {
 		return nil, fmt.Errorf("%s did not start", who)
 	}
 	return l, nil
 }
 
-// listen keeps what a process says until it ends.
-func (d *demo) listen(l *life, out io.Reader) {
-	for in := json.NewDecoder(out); ; {
-		var s Status
-		if in.Decode(&s) != nil {
-			break
-		}
-		d.mu.Lock()
-		l.statuses = append(l.statuses, s)
-		for _, e := range s.Events {
-			fmt.Fprintf(d.out, "%-8s %5.1f s  %s\n", s.Who, s.Seconds, e)
-		}
-		if len(l.statuses) == 1 {
-			l.first = s
-			close(l.spoke)
-		}
-		d.mu.Unlock()
+// hear keeps what a process says next; ok is false at its end.
+func (d *demo) hear(l *life, in *json.Decoder) (ok bool) {
+	var s Status
+	if in.Decode(&s) != nil {
+		return false
 	}
-	_ = l.cmd.Wait() // killed, in the end
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(l.statuses) == 0 {
-		close(l.spoke)
+	l.statuses = append(l.statuses, s)
+	for _, e := range s.Events {
+		fmt.Fprintf(d.out, "%-8s %5.1f s  %s\n", s.Who, s.Seconds, e)
 	}
-	close(l.ended)
+	return true
 }
 
 func (l *life) kill(now int64) {
@@ -226,19 +208,11 @@ func (l *life) kill(now int64) {
 
 // watch prints how everybody is, once a second, and sees to it that nobody dies.
 func (d *demo) watch(length time.Duration) error {
-	every := time.NewTicker(statusEvery)
-	defer every.Stop()
-	end := time.NewTimer(length)
-	defer end.Stop()
+	ctx, cancel := context.WithTimeout(d.ctx, length)
+	defer cancel()
 	for {
-		select {
-		case <-d.ctx.Done():
-			return nil
-		case <-end.C:
-			return d.anyDead()
-		case <-every.C:
-		}
-		if err := d.anyDead(); err != nil {
+		program.Sleep(ctx, statusEvery)
+		if err := d.anyDead(); err != nil || ctx.Err() != nil {
 			return err
 		}
 		d.mu.Lock()

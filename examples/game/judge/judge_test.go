@@ -131,17 +131,6 @@ func TestMeetings(t *testing.T) {
 	}
 }
 
-func TestStalled(t *testing.T) {
-	stalls := []Stretch{{10, 20}, {12, 15}, {18, 30}, {50, 60}}
-	for _, tt := range []struct{ from, to, want int64 }{
-		{0, 100, 30}, {0, 10, 0}, {15, 25, 10}, {25, 55, 10}, {30, 50, 0}, {60, 50, 0},
-	} {
-		if got := stalled(stalls, tt.from, tt.to); got != tt.want {
-			t.Errorf("%d to %d: %d, want %d", tt.from, tt.to, got, tt.want)
-		}
-	}
-}
-
 func TestWall(t *testing.T) {
 	// Within the second by which a test may be interrupted.
 	if off := NewNotes("").Wall() - time.Now().UnixMicro(); off < -second || off > second {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync/clock"
+	"timesync/examples/internal/program"
 	"timesync/internal/ledger"
 	"timesync/tick"
 )
@@ -33,22 +34,9 @@ type Notes struct {
 type Stretch [2]int64
 
 // NewNotes returns those of a process that begins now.
-func NewNotes(who string) *Notes { return &Notes{who: who, begun: clock.Now(), wall: wallMinusNow()} }
-
-// wallMinusNow compares two clocks that the machine cannot read at once: the quickest of
-// some tries was not interrupted.
-func wallMinusNow() (usec int64) {
-	const tries = 10
-	quickest := uint64(1 << 63)
-	for range tries {
-		before := clock.Now()
-		wall := time.Now().UnixMicro()
-		after := clock.Now()
-		if took := after - before; took < quickest {
-			quickest, usec = took, wall-int64(before+took/2)
-		}
-	}
-	return usec
+func NewNotes(who string) *Notes {
+	t := time.Now() // of both clocks
+	return &Notes{who: who, begun: clock.Now(), wall: t.UnixMicro() - int64(clock.At(t))}
 }
 
 // Wall is the wall clock in microseconds since 1970, as if it had not been set since the start.
@@ -178,15 +166,9 @@ func Report(ctx context.Context, out io.Writer, asJSON bool, status func() Statu
 	if asJSON {
 		period = statusEveryJSON
 	}
-	every := time.NewTicker(period)
-	defer every.Stop()
-	for {
+	for ; ; program.Sleep(ctx, period) {
 		if err := printStatus(out, asJSON, status()); err != nil || ctx.Err() != nil {
 			return err
-		}
-		select {
-		case <-every.C:
-		case <-ctx.Done():
 		}
 	}
 }

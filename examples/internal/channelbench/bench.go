@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,6 +71,9 @@ type Run struct {
 	bulk  atomic.Int64 // bytes received
 	tasks sync.WaitGroup
 	stop  context.CancelCauseFunc
+
+	mu             sync.Mutex
+	client, server samples
 }
 
 // These are why a run ends: it went well, or not all of its ends came to be judged.
@@ -106,11 +108,8 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 		}
 	}
 	settling.Stop()
-	select {
-	case <-time.After(length):
-		stop(errOver)
-	case <-ctx.Done():
-	}
+	program.Sleep(ctx, length)
+	stop(errOver) // unless it has ended for another reason
 	took := time.Since(begin)
 	r.tasks.Wait()
 	if err := context.Cause(ctx); err != errOver {
@@ -123,18 +122,13 @@ func Measure(ctx context.Context, load Load, length time.Duration, connect Conne
 func (r *Run) Go(task func() error) {
 	r.tasks.Go(func() {
 		if err := task(); err != nil {
-			r.Fail(err)
+			r.stop(err)
 		}
 	})
 }
-
-// Fail ends the measurement with an error, unless it is over.
-func (r *Run) Fail(err error) { r.stop(err) }
 
 // Write counts bulk that has arrived. It can be called from any goroutine.
 func (r *Run) Write(b []byte) (int, error) {
 	r.bulk.Add(int64(len(b)))
 	return len(b), nil
 }
-
-var _ io.Writer = (*Run)(nil)

@@ -14,18 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"timesync/link"
+	"timesync/examples/channel"
 )
-
-func TestClock(t *testing.T) {
-	for _, c := range append(ClientClocks, ServerClock) {
-		for _, at := range []int64{0, 1, 4_999_999, 5_000_001, 3_600_000_000} {
-			if got := c.True(c.At(at)); size(got-at) > 1 {
-				t.Errorf("%+v: at %d us it shows what it shows at %d", c, at, got)
-			}
-		}
-	}
-}
 
 // TestTable has a transport that takes 10 ms longer to the server than back. So the offset
 // is wrong by 5 ms, in which the delays seem equal, and so is all that follows from it.
@@ -61,30 +51,28 @@ func TestTable(t *testing.T) {
 func wires(longer func() time.Duration) Connect {
 	return func(ctx context.Context, r *Run) error {
 		for _, clock := range ClientClocks {
-			var client, server link.Link
-			c, s := r.Client(&client, clock), r.Server(&server, clock)
-			r.Go(func() error { return c.Send(ctx, wire(r, &client, s, longer)) })
-			r.Go(func() error { return s.Send(ctx, wire(r, &server, c, func() time.Duration { return 0 })) })
+			client, server := &channel.Peer{ReceivedUsec: clock.Now}, &channel.Peer{ReceivedUsec: ServerClock.Now}
+			c, s := r.Client(client, clock), r.Server(server, clock)
+			client.Write = func(b []byte) error { return wire(r, b, s, longer()) }
+			server.Write = func(b []byte) error { return wire(r, b, c, 0) }
+			c.Send(ctx)
+			s.Send(ctx)
 		}
 		return nil
 	}
 }
 
-// wire returns what sends from one link to the end of the other.
-func wire(r *Run, from *link.Link, to *End, delay func() time.Duration) func(payload []byte, sentUsec uint64) error {
-	return func(payload []byte, sentUsec uint64) error {
-		datagram := append(from.AppendHeader(nil, sentUsec), payload...)
-		r.Go(func() error { // which a measurement waits for
-			time.Sleep(delay())
-			received := to.clock.Now()
-			payload, owd, known, err := to.link.Open(datagram, received)
-			if err == nil {
-				to.Judge(payload, received, owd, known)
-			}
-			return err
-		})
-		return nil
-	}
+// wire carries a datagram to an end, which a measurement waits for.
+func wire(r *Run, datagram []byte, to *End, delay time.Duration) error {
+	r.Go(func() error {
+		time.Sleep(delay)
+		received, err := to.channel.Take(datagram)
+		if err == nil {
+			to.Judge(received)
+		}
+		return err
+	})
+	return nil
 }
 
 // TestStall has a transport that lets nothing through for the first 5 s, and then all at
@@ -111,7 +99,7 @@ func TestFailures(t *testing.T) { synctest.Test(t, testFailures) }
 func testFailures(t *testing.T) {
 	broken := errors.New("broken")
 	silent := func(_ context.Context, r *Run) error {
-		r.Client(new(link.Link), ClientClocks[0])
+		r.Client(new(channel.Peer), ClientClocks[0])
 		return nil
 	}
 	distant := func() time.Duration { return 5 * time.Second }
@@ -123,7 +111,7 @@ func testFailures(t *testing.T) {
 		want    string
 	}{
 		"connect":   {t.Context(), func(context.Context, *Run) error { return broken }, "x: broken"},
-		"a task":    {t.Context(), func(_ context.Context, r *Run) error { r.Fail(broken); return nil }, "x: broken"},
+		"a task":    {t.Context(), func(_ context.Context, r *Run) error { r.stop(broken); return nil }, "x: broken"},
 		"interrupt": {cancelled, silent, "x: context canceled"},
 		"silence":   {t.Context(), silent, "x: not all ends knew"},
 		"vague":     {t.Context(), wires(distant), "x: not all ends knew"},

@@ -5,27 +5,25 @@ package channelbench
 import (
 	"context"
 	"encoding/binary"
-	"sync"
 	"time"
 
 	"timesync"
+	"timesync/examples/channel"
 	"timesync/examples/internal/program"
-	"timesync/link"
 )
 
 // End is one end of a connection, measured.
 type End struct {
-	server      bool
+	run         *Run
 	clock, peer program.Clock
-	link        *link.Link
+	channel     *channel.Peer
+	found       *samples      // of its side
 	settled     chan struct{} // closed when the first datagram is judged
-
-	mu    sync.Mutex
-	knows time.Time // when it first knew the other's clock
-	found samples
+	judged      bool          // one is; guarded by run.mu, as what follows
+	knows       time.Time     // when it first knew the other's clock
 }
 
-// samples are of what one end received, in microseconds; of errors the size.
+// samples are of what the ends of one side received, in microseconds; of errors the size.
 type samples struct {
 	offset  []int64 // error of RemoteTime
 	delay   []int64 // true one-way delay
@@ -36,16 +34,16 @@ type samples struct {
 }
 
 // Client and Server add an end. A connection has one of each; clock is the client's.
-func (r *Run) Client(l *link.Link, clock program.Clock) *End {
-	return r.add(&End{link: l, clock: clock, peer: ServerClock})
+func (r *Run) Client(p *channel.Peer, clock program.Clock) *End {
+	return r.add(&End{channel: p, clock: clock, peer: ServerClock, found: &r.client})
 }
 
-func (r *Run) Server(l *link.Link, clock program.Clock) *End {
-	return r.add(&End{link: l, clock: ServerClock, peer: clock, server: true})
+func (r *Run) Server(p *channel.Peer, clock program.Clock) *End {
+	return r.add(&End{channel: p, clock: ServerClock, peer: clock, found: &r.server})
 }
 
 func (r *Run) add(e *End) *End {
-	e.settled = make(chan struct{})
+	e.run, e.settled = r, make(chan struct{})
 	r.ends = append(r.ends, e)
 	return e
 }
@@ -54,8 +52,30 @@ func (r *Run) add(e *End) *End {
 // sender knows the receiver's clock.
 const plainPayload, stampedPayload = 8, 8 + 3
 
-// Send gives payloads to send until ctx is done, each with the time at which it is sent.
-func (e *End) Send(ctx context.Context, send func(payload []byte, sentUsec uint64) error) error {
+// Serve sends, and judges what receive returns, until ctx is done, and then closes the connection.
+func (e *End) Serve(ctx context.Context, receive func() (channel.Received, error), closes func() error) {
+	e.Send(ctx)
+	e.run.Go(func() error {
+		for {
+			r, err := receive()
+			if err != nil {
+				return err
+			}
+			e.Judge(r)
+		}
+	})
+	e.run.Go(func() error {
+		<-ctx.Done()
+		return closes()
+	})
+}
+
+// Send sends payloads until ctx is done.
+func (e *End) Send(ctx context.Context) {
+	e.run.Go(func() error { return e.send(ctx) })
+}
+
+func (e *End) send(ctx context.Context) error {
 	for tick := time.NewTicker(every); ; {
 		select {
 		case <-ctx.Done():
@@ -64,31 +84,34 @@ func (e *End) Send(ctx context.Context, send func(payload []byte, sentUsec uint6
 		}
 		now := e.clock.Now()
 		payload := binary.LittleEndian.AppendUint64(make([]byte, 0, stampedPayload), now)
-		if ts, ok := e.link.ToRemoteTime23(now); ok {
+		if ts, ok := e.channel.ToRemoteTime23(now); ok {
 			payload, _ = ts.AppendBinary(payload) // which never fails
 		}
-		if err := send(payload, now); err != nil {
+		if err := e.channel.Send(payload, now); err != nil {
 			return err
 		}
 	}
 }
 
-// Judge compares with the truth what a received payload says, and what the link says now.
-// owd is the one-way delay of its datagram, if that is known.
-func (e *End) Judge(payload []byte, receivedUsec uint64, owd time.Duration, known bool) {
+// Judge compares with the truth what has come, and what the link says now. What is longer than a
+// payload is bulk.
+func (e *End) Judge(r channel.Received) {
 	now := program.True().Microseconds()
-	remote, ok := e.link.RemoteTime(e.clock.At(now))
-	bound, _ := e.link.ErrorBound(e.clock.At(now))
-	if !ok || !known || len(payload) != stampedPayload {
+	remote, ok := e.channel.RemoteTime(e.clock.At(now))
+	bound, _ := e.channel.ErrorBound(e.clock.At(now))
+	if len(r.Payload) > stampedPayload {
+		e.run.Write(r.Payload)
+	}
+	if !ok || !r.Known || len(r.Payload) != stampedPayload {
 		return
 	}
-	sent := e.peer.True(binary.LittleEndian.Uint64(payload))
-	received := e.clock.True(receivedUsec)
-	event := timesync.FromLocalTime23(receivedUsec, timesync.ReadCounter23(payload[plainPayload:]))
+	sent := e.peer.True(binary.LittleEndian.Uint64(r.Payload))
+	received := e.clock.True(r.At)
+	event := timesync.FromLocalTime23(r.At, timesync.ReadCounter23(r.Payload[plainPayload:]))
 	offset := size(int64(remote - e.peer.At(now)))
 
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.run.mu.Lock()
+	defer e.run.mu.Unlock()
 	if e.knows.IsZero() {
 		if bound > vague {
 			return
@@ -98,13 +121,14 @@ func (e *End) Judge(payload []byte, receivedUsec uint64, owd time.Duration, know
 	if time.Since(e.knows) < settle {
 		return
 	}
-	f := &e.found
-	if len(f.offset) == 0 {
+	if !e.judged {
+		e.judged = true
 		close(e.settled)
 	}
+	f := e.found
 	f.offset = append(f.offset, offset)
 	f.delay = append(f.delay, received-sent)
-	f.owd = append(f.owd, size(owd.Microseconds()-(received-sent)))
+	f.owd = append(f.owd, size(r.Delay.Microseconds()-(received-sent)))
 	f.payload = append(f.payload, size(int64(event-e.clock.At(sent))))
 	f.bound = append(f.bound, bound.Microseconds())
 	if offset > bound.Microseconds()+1 {

@@ -43,28 +43,10 @@ func (r *Run) result(took time.Duration) (Result, error) {
 	if (r.Up || r.Down) && out.BulkMBps == 0 {
 		return Result{}, fmt.Errorf("%s: no bulk arrived", r.Name)
 	}
-	var both [2]samples
-	for _, e := range r.ends {
-		e.mu.Lock() // a datagram may still be on its way through the transport
-		found := e.found
-		e.mu.Unlock()
-		side := &both[0]
-		if e.server {
-			side = &both[1]
-		}
-		side.add(found)
-	}
-	out.Client, out.Server = both[0].spreads(), both[1].spreads()
+	r.mu.Lock() // a datagram may still be on its way through the transport
+	defer r.mu.Unlock()
+	out.Client, out.Server = r.client.spreads(), r.server.spreads()
 	return out, nil
-}
-
-func (s *samples) add(o samples) {
-	s.offset = append(s.offset, o.offset...)
-	s.delay = append(s.delay, o.delay...)
-	s.owd = append(s.owd, o.owd...)
-	s.payload = append(s.payload, o.payload...)
-	s.bound = append(s.bound, o.bound...)
-	s.outside += o.outside
 }
 
 func (s *samples) spreads() Found {

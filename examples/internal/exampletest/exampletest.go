@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,22 +39,6 @@ func (o *Output) String() string {
 	return o.text.String()
 }
 
-// Help runs the program in dir with -h and a key in the environment: it must explain itself
-// and keep the key to itself.
-func Help(t *testing.T, dir string) {
-	t.Helper()
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skipf("NOT TESTED: the help of %s: %v", dir, err) // js/wasm
-	}
-	secret := strings.Repeat("5ec7e7", 11)[:64]
-	help := exec.Command("go", "run", ".", "-h")
-	help.Dir, help.Env = dir, append(os.Environ(), "TIMESYNC_KEY="+secret)
-	out, err := help.CombinedOutput()
-	if err != nil || len(out) == 0 || strings.Contains(string(out), secret[:8]) {
-		t.Errorf("%s -h prints the key, or no help: %v\n%s", dir, err, out)
-	}
-}
-
 // Flags runs the program of that name with wrong flags, each of which it must refuse: with exit status 2, and
 // with a line of what is wrong, which contains the words given, behind the line that names its
 // help. Then with -h, which must print the help. The context has ended, so that a program that
@@ -80,7 +62,7 @@ func Flags(t *testing.T, name string, run program.Run, wrong map[string]string) 
 }
 
 // Bench tests the program in the folder of the test, which channelbench.Main makes: its table, briefly,
-// idle and with bulk both ways, and its help. The table's limit holds on any machine however
+// idle and with bulk both ways. The table's limit holds on any machine however
 // busy: what each end says of its own error.
 func Bench(t *testing.T, connect channelbench.Connect) {
 	t.Helper()
@@ -95,7 +77,6 @@ func Bench(t *testing.T, connect channelbench.Connect) {
 			t.Error(err)
 		}
 	}
-	Help(t, ".")
 }
 
 // Recording replays a recording, whose last block may be cut off, and returns how many
@@ -126,41 +107,37 @@ func Recording(t *testing.T, name string) (datagrams int, last time.Time) {
 // given some, and returns the arguments of each. They are free then; where somebody else takes one
 // before the process does, all is done again with others. No process may fail for another reason.
 // It returns what each printed.
-func Together(t *testing.T, run program.Run, processes func(at []string) []string) (printed []string) {
+func Together(t *testing.T, run program.Run, processes func(at []string) []string) (printed []Output) {
 	t.Helper()
 	const tries = 5
 	for try := 1; ; try++ {
-		stdout, stderr, codes := together(t, run, processes(free(t)))
-		taken := func(o string) bool { return strings.Contains(o, ": bind: ") }
-		if try < tries && slices.ContainsFunc(stderr, taken) {
+		ctx, cancel := context.WithCancel(t.Context())
+		all := processes(free(t))
+		stdout, stderr, codes := make([]Output, len(all)), make([]Output, len(all)), make([]int, len(all))
+		var running sync.WaitGroup
+		for i, args := range all {
+			running.Go(func() {
+				if codes[i] = run(ctx, strings.Fields(args), &stdout[i], &stderr[i]); codes[i] != 0 {
+					cancel()
+				}
+			})
+		}
+		running.Wait()
+		cancel()
+		taken := false
+		for i := range all {
+			taken = taken || strings.Contains(stderr[i].String(), ": bind: ")
+		}
+		if taken && try < tries {
 			continue
 		}
 		for i, code := range codes {
-			if t.Logf("process %d: %s%s", i, stderr[i], stdout[i]); code != 0 {
+			if t.Logf("process %d: %s%s", i, stderr[i].String(), stdout[i].String()); code != 0 {
 				t.Errorf("process %d: exit status %d", i, code)
 			}
 		}
 		return stdout
 	}
-}
-
-func together(t *testing.T, run program.Run, processes []string) (stdout, stderr []string, codes []int) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	n := len(processes)
-	out, errs := make([]Output, n), make([]Output, n)
-	stdout, stderr, codes = make([]string, n), make([]string, n), make([]int, n)
-	var all sync.WaitGroup
-	for i, args := range processes {
-		all.Go(func() {
-			if codes[i] = run(ctx, strings.Fields(args), &out[i], &errs[i]); codes[i] != 0 {
-				cancel()
-			}
-			stdout[i], stderr[i] = out[i].String(), errs[i].String()
-		})
-	}
-	all.Wait()
-	return stdout, stderr, codes
 }
 
 // free returns addresses that nobody uses.

@@ -18,36 +18,37 @@ import (
 	"syscall"
 )
 
-// Lab is a set of namespaces. One goroutine at a time may use it.
+// Lab is a set of namespaces. One goroutine at a time may use it. What goes wrong while it builds, Built
+// returns: the rest is then left out.
 type Lab struct {
 	mu     sync.Mutex
 	spaces []string
 	wires  []*Wire
 	made   int
+	failed error // the first that went wrong
 }
 
-// New checks that networks can be built here. The error says in a line why not.
-func New(tools ...string) (*Lab, error) {
+// open checks that networks can be built here. The error says in a line why not.
+func (l *Lab) open(tools []string) error {
 	if os.Geteuid() != 0 {
-		return nil, errors.New("making network namespaces needs root")
+		return errors.New("making network namespaces needs root")
 	}
 	for _, tool := range append(tools, "ip") {
 		if _, err := exec.LookPath(tool); err != nil {
-			return nil, fmt.Errorf("there is no %s (Debian: apt-get install iproute2 nftables)", tool)
+			return fmt.Errorf("there is no %s (Debian: apt-get install iproute2 nftables)", tool)
 		}
 	}
-	l := &Lab{}
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-interrupted
-		l.Close()
+		l.close()
 		os.Exit(1)
 	}()
-	if _, err := l.Space("try"); err != nil {
-		return nil, fmt.Errorf("no network namespaces here, as in many containers: %w", err)
+	if l.Space("try"); l.failed != nil {
+		return fmt.Errorf("no network namespaces here, as in many containers: %w", l.failed)
 	}
-	return l, nil
+	return nil
 }
 
 // notHere is why networks cannot be built.
@@ -59,20 +60,21 @@ func NotHere(err error) error { return notHere{err} }
 // Key is what -key of an example wants.
 const Key = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-// Exit ends a program that measures. It says what err is and fails, unless err is nil.
+// Exit says what err is and ends the program, unless err is nil.
 func Exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
 	}
-	os.Exit(0)
 }
 
 // Measure builds the example of that name, and gives the program and a Lab to measure. Where
 // networks cannot be built, or the error is NotHere, it says that what was not tested, and why,
 // which is no failure.
 func Measure(what, example string, tools []string, measure func(l *Lab, program string) error) error {
-	err := measureIn(example, tools, measure)
+	l := &Lab{}
+	defer l.close()
+	err := l.measure(example, tools, measure)
 	var reason notHere
 	if errors.As(err, &reason) {
 		fmt.Printf("NOT TESTED: %s: %v\n", what, reason)
@@ -81,38 +83,44 @@ func Measure(what, example string, tools []string, measure func(l *Lab, program 
 	return err
 }
 
-func measureIn(example string, tools []string, measure func(l *Lab, program string) error) error {
-	l, err := New(tools...)
-	if err != nil {
+func (l *Lab) measure(example string, tools []string, measure func(l *Lab, program string) error) error {
+	if err := l.open(tools); err != nil {
 		return NotHere(err)
 	}
-	defer l.Close()
 	folder, err := os.MkdirTemp("", example)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
 	program := filepath.Join(folder, example)
-	if err := Run("go", "build", "-o", program, "timesync/examples/"+example); err != nil {
+	if err := run("go", "build", "-o", program, "timesync/examples/"+example); err != nil {
 		return err
 	}
 	return measure(l, program)
 }
 
-// Close removes everything. An interrupt does so, too, and ends the program.
-func (l *Lab) Close() {
+// Built returns NotHere if something went wrong in building.
+func (l *Lab) Built() error {
+	if l.failed != nil {
+		return NotHere(l.failed)
+	}
+	return nil
+}
+
+// close removes everything. An interrupt does so, too, and ends the program.
+func (l *Lab) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range l.wires {
 		w.close()
 	}
 	for _, ns := range l.spaces {
-		_ = Run("ip", "netns", "del", ns)
+		_ = run("ip", "netns", "del", ns)
 	}
 }
 
-// Run runs a command; the error has what it said.
-func Run(name string, args ...string) error {
+// run runs a command; the error has what it said.
+func run(name string, args ...string) error {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
@@ -120,21 +128,22 @@ func Run(name string, args ...string) error {
 	return nil
 }
 
-// Space makes a namespace and returns its name.
-func (l *Lab) Space(name string) (string, error) {
-	ns := fmt.Sprintf("lab%d-%s", os.Getpid(), name)
-	if err := Run("ip", "netns", "add", ns); err != nil {
-		return "", err
+// Run runs a command that builds.
+func (l *Lab) Run(name string, args ...string) {
+	if l.failed == nil {
+		l.failed = run(name, args...)
 	}
+}
+
+// Space makes a namespace and returns its name.
+func (l *Lab) Space(name string) string {
+	ns := fmt.Sprintf("lab%d-%s", os.Getpid(), name)
+	l.Run("ip", "netns", "add", ns)
 	l.mu.Lock()
 	l.spaces = append(l.spaces, ns)
 	l.mu.Unlock()
-	return ns, Run("ip", "-n", ns, "link", "set", "lo", "up")
-}
-
-// In runs a command in a namespace.
-func In(ns string, args ...string) error {
-	return Run("ip", append([]string{"netns", "exec", ns}, args...)...)
+	l.Run("ip", "-n", ns, "link", "set", "lo", "up")
+	return ns
 }
 
 // Command returns a command to be started in a namespace, which ends when this process does.
@@ -145,8 +154,8 @@ func Command(ns, program string, args ...string) *exec.Cmd {
 }
 
 // Forward makes a namespace a router.
-func Forward(ns string) error {
-	return In(ns, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
+func (l *Lab) Forward(ns string) {
+	l.Run("ip", "netns", "exec", ns, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
 }
 
 // Port is an end of a cable or wire.
@@ -157,18 +166,17 @@ type Port struct {
 // At returns a Port.
 func At(space, device, address string) Port { return Port{space, device, address} }
 
-func (p Port) up() error {
-	err := Run("ip", "-n", p.Space, "addr", "add", p.Address, "dev", p.Device)
-	return errors.Join(err, Run("ip", "-n", p.Space, "link", "set", p.Device, "up"))
+func (l *Lab) up(p Port) {
+	l.Run("ip", "-n", p.Space, "addr", "add", p.Address, "dev", p.Device)
+	l.Run("ip", "-n", p.Space, "link", "set", p.Device, "up")
 }
 
 // Cable joins two namespaces without delay.
-func (l *Lab) Cable(a, b Port) error {
-	if err := Run("ip", "-n", a.Space, "link", "add", a.Device, "type", "veth", "peer", "name", b.Device, "netns", b.Space); err != nil {
-		return err
-	}
-	return errors.Join(a.up(), b.up())
+func (l *Lab) Cable(a, b Port) {
+	l.Run("ip", "-n", a.Space, "link", "add", a.Device, "type", "veth", "peer", "name", b.Device, "netns", b.Space)
+	l.up(a)
+	l.up(b)
 }
 
 // Route adds the default route of a namespace.
-func Route(ns, via string) error { return Run("ip", "-n", ns, "route", "add", "default", "via", via) }
+func (l *Lab) Route(ns, via string) { l.Run("ip", "-n", ns, "route", "add", "default", "via", via) }

@@ -25,27 +25,19 @@ type Wire struct {
 const wireQueue = 1 << 14 // packets under way: 250 Mbit/s over 0.8 s
 
 // Wire joins two namespaces.
-func (l *Lab) Wire(a, b Port, delay time.Duration) (*Wire, error) {
+func (l *Lab) Wire(a, b Port, delay time.Duration) *Wire {
 	w := &Wire{}
 	for i, p := range []Port{a, b} {
 		l.made++
 		name := fmt.Sprintf("t%d.%d", os.Getpid(), l.made)
-		end, err := tun(name)
-		if err != nil {
-			return nil, fmt.Errorf("/dev/net/tun: %w", err)
+		if l.failed == nil {
+			w.ends[i], l.failed = tun(name)
 		}
-		w.ends[i] = end
 		w.Delay[i].Store(int64(delay))
 		// The device moves, and the file stays joined to it.
-		if err := Run("ip", "link", "set", name, "netns", p.Space); err != nil {
-			return nil, err
-		}
-		if err := Run("ip", "-n", p.Space, "link", "set", name, "name", p.Device); err != nil {
-			return nil, err
-		}
-		if err := p.up(); err != nil {
-			return nil, err
-		}
+		l.Run("ip", "link", "set", name, "netns", p.Space)
+		l.Run("ip", "-n", p.Space, "link", "set", name, "name", p.Device)
+		l.up(p)
 	}
 	for i := range w.ends {
 		packets := make(chan packet, wireQueue)
@@ -53,7 +45,7 @@ func (l *Lab) Wire(a, b Port, delay time.Duration) (*Wire, error) {
 		go w.write(1-i, packets)
 	}
 	l.wires = append(l.wires, w)
-	return w, nil
+	return w
 }
 
 // packet is one that is under way.
@@ -105,7 +97,7 @@ func (w *Wire) close() {
 func tun(name string) (*os.File, error) {
 	fd, err := syscall.Open("/dev/net/tun", syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("/dev/net/tun: %w", err)
 	}
 	var request struct {
 		name  [16]byte
@@ -116,7 +108,7 @@ func tun(name string) (*os.File, error) {
 	request.flags = syscall.IFF_TUN | syscall.IFF_NO_PI
 	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TUNSETIFF, uintptr(unsafe.Pointer(&request))); e != 0 {
 		syscall.Close(fd)
-		return nil, e
+		return nil, fmt.Errorf("/dev/net/tun: %w", e)
 	}
 	return os.NewFile(uintptr(fd), name), nil // not blocking, so Close ends a Read
 }

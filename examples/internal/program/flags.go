@@ -3,6 +3,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -48,7 +49,7 @@ func (c *Flags) Alone() bool { return c.Listen != "" || c.Dial != "" }
 // Check refuses what cannot be meant, NaN too, and draws what was not given. Flags in demoOnly
 // are refused together with -listen and -dial, those in aloneOnly without.
 func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
-	if err := Arguments(f, 0); err != nil {
+	if err := c.CheckWorld(f); err != nil {
 		return err
 	}
 	switch listen, dial := Given(f, "listen"), Given(f, "dial"); {
@@ -58,13 +59,7 @@ func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 		return errors.New("-listen, -dial: empty address")
 	case c.For <= 0:
 		return fmt.Errorf("-for %v: must be positive", c.For)
-	case !(math.Abs(c.Skew) <= 1000):
-		return fmt.Errorf("-skew %v: must be from -1000 to 1000 ppm; real clocks stay within 200", c.Skew)
 	}
-	if err := c.Network.Check(); err != nil {
-		return err
-	}
-	c.Network.Draw()
 	if c.Alone() {
 		return c.checkAlone(f, demoOnly)
 	}
@@ -75,6 +70,16 @@ func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 	}
 	rand.Read(c.Key[:])
 	return nil
+}
+
+// CheckWorld refuses arguments, and clocks and networks that cannot be meant, and draws a seed if
+// none was given.
+func (c *Flags) CheckWorld(f *flag.FlagSet) error {
+	if !(math.Abs(c.Skew) <= 1000) {
+		return fmt.Errorf("-skew %v: must be from -1000 to 1000 ppm; real clocks stay within 200", c.Skew)
+	}
+	c.Network.Draw()
+	return cmp.Or(Arguments(f, 0), c.Network.Check())
 }
 
 // checkAlone checks what one end alone is told.

@@ -3,6 +3,7 @@
 package program
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -25,9 +26,7 @@ func KeyFlag(f *flag.FlagSet, into *string, who string) {
 
 // Key reads a key as -key has it.
 func Key(text string) (key [32]byte, err error) {
-	if text == "" {
-		text = os.Getenv(KeyVariable)
-	}
+	text = cmp.Or(text, os.Getenv(KeyVariable))
 	if file, ok := strings.CutPrefix(text, "@"); ok {
 		b, err := os.ReadFile(file)
 		if err != nil {

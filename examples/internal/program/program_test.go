@@ -15,14 +15,19 @@ import (
 	"strings"
 	"testing"
 
-	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 )
 
-// TestHelp: the help of the programs of this module. The nested modules test their own.
+// TestHelp: the help explains the flags, and keeps a key in the environment to itself. All programs
+// have theirs from here.
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"udp", "game", "elevator", "voice"} {
-		exampletest.Help(t, filepath.Join("..", "..", name))
+	secret := strings.Repeat("5ec7e7", 11)[:64]
+	t.Setenv(program.KeyVariable, secret)
+	flags := func(c *program.Flags, f *flag.FlagSet) { c.Add(f, 1) }
+	var stderr strings.Builder
+	code := program.New("test", "usage", flags, nil, nil)(t.Context(), []string{"-h"}, io.Discard, &stderr)
+	if help := stderr.String(); code != 0 || !strings.Contains(help, program.KeyVariable) || strings.Contains(help, secret[:8]) {
+		t.Errorf("-h prints the key, or no help: exit status %d\n%s", code, help)
 	}
 }
 

@@ -16,8 +16,29 @@ type Recording struct {
 	file     *os.File
 }
 
-// Record begins one. err is that of opening the file.
-func Record(l *link.Link, file *os.File, err error) (*Recording, error) {
+// Record begins one in a new file; without a name there is none.
+func Record(l *link.Link, name string) (*Recording, error) {
+	if name == "" {
+		return nil, nil
+	}
+	file, err := os.Create(name)
+	return begin(l, file, err)
+}
+
+// RecordIn begins one in a new file of a folder, which it makes if need be; the name of the file has
+// a number for the star of the pattern. Without a folder there is none.
+func RecordIn(l *link.Link, folder, pattern string) (*Recording, error) {
+	if folder == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp(folder, pattern)
+	return begin(l, file, err)
+}
+
+func begin(l *link.Link, file *os.File, err error) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@
 package relay
 
 import (
-	"container/heap"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,9 +95,7 @@ func (c *Config) Check() error {
 
 // Draw chooses the seed if none was given.
 func (c *Config) Draw() {
-	if c.Seed == 0 {
-		c.Seed = rand.Uint64N(1e9) + 1
-	}
+	c.Seed = cmp.Or(c.Seed, rand.Uint64N(1e9)+1)
 }
 
 // Way is a direction.
@@ -140,8 +139,8 @@ type Relay struct {
 	rng      *rand.Rand
 	server   netip.AddrPort
 	flows    map[netip.AddrPort]*flow // by client
-	queue    parcels
-	injected [2][kinds]int // delivered
+	queue    []parcel                 // by when they are due
+	injected [2][kinds]int            // delivered
 	turn     int
 }
 
@@ -165,7 +164,7 @@ func New(c Config, server netip.AddrPort) (*Relay, error) {
 		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*flow{},
 	}
 	r.tasks.Go(r.deliver)
-	r.tasks.Go(r.fromClients)
+	r.tasks.Go(func() { r.read(front, r.fromClient) })
 	return r, nil
 }
 
@@ -205,12 +204,10 @@ func (r *Relay) Injected(w Way, k Kind) int {
 	return r.injected[w][k]
 }
 
-func (r *Relay) fromClients() {
-	r.read(r.front, func(data []byte, from netip.AddrPort, now time.Time) {
-		if f := r.flow(from); f != nil {
-			r.forward(f, ToServer, data, now)
-		}
-	})
+func (r *Relay) fromClient(data []byte, from netip.AddrPort, now time.Time) {
+	if f := r.flow(from); f != nil {
+		r.forward(f, ToServer, data, from, now)
+	}
 }
 
 // flow is between a client and the server.
@@ -239,18 +236,10 @@ func (r *Relay) flow(client netip.AddrPort) *flow {
 	r.flows[client] = f
 	r.tasks.Go(func() {
 		r.read(back, func(data []byte, from netip.AddrPort, now time.Time) {
-			if r.serverIs(from) {
-				r.forward(f, ToClient, data, now)
-			}
+			r.forward(f, ToClient, data, from, now)
 		})
 	})
 	return f
-}
-
-func (r *Relay) serverIs(at netip.AddrPort) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return at == r.server
 }
 
 // read hands over what arrives, until the relay or the socket is closed.
@@ -280,23 +269,24 @@ type parcel struct {
 	kind Kind
 }
 
-type parcels []parcel
-
-func (q parcels) Len() int           { return len(q) }
-func (q parcels) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
-func (q parcels) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *parcels) Push(x any)        { *q = append(*q, x.(parcel)) }
-func (q *parcels) Pop() any {
-	last := len(*q) - 1
-	x := (*q)[last]
-	*q = (*q)[:last]
-	return x
+// put adds to what is under way, behind what is due no later.
+func (r *Relay) put(p parcel) {
+	at, _ := slices.BinarySearchFunc(r.queue, p.due, func(q parcel, due time.Time) int {
+		if q.due.After(due) {
+			return 1
+		}
+		return -1
+	})
+	r.queue = slices.Insert(r.queue, at, p)
 }
 
 // forward takes a datagram that has come now.
-func (r *Relay) forward(f *flow, way Way, data []byte, now time.Time) {
+func (r *Relay) forward(f *flow, way Way, data []byte, from netip.AddrPort, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if way == ToClient && from != r.server {
+		return
+	}
 	c, p := &r.config, parcel{way: way, from: r.front, to: f.client, data: data}
 	if way == ToServer {
 		p.from, p.to = f.back, r.server
@@ -313,7 +303,7 @@ func (r *Relay) forward(f *flow, way Way, data []byte, now time.Time) {
 	}
 	lost := r.rng.Float64()*100 < c.Loss
 	if !lost {
-		heap.Push(&r.queue, p)
+		r.put(p)
 	}
 	if r.Attack.Load() && r.rng.Float64() < attackRate {
 		r.inject(p, now, lost)
@@ -350,36 +340,32 @@ func (r *Relay) inject(p parcel, now time.Time, lost bool) {
 	case Recorded:
 		p.due, p.data = now, append([]byte(nil), r.Recordings[p.way]...)
 	}
-	heap.Push(&r.queue, p)
+	r.put(p)
 }
 
 // deliver writes each datagram when it is due. Timers may be a millisecond late
 // where sleeping is counted in milliseconds, so the last one passes awake.
 func (r *Relay) deliver() {
 	const awake = time.Millisecond
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		p, wait, ok := r.next()
-		if ok {
+		switch {
+		case ok:
 			_, _ = p.from.WriteToUDPAddrPort(p.data, p.to) // an error is a loss
-			continue
-		}
-		if wait <= awake {
+		case wait > awake:
+			select {
+			case <-r.stop:
+				return
+			case <-r.wake:
+			case <-time.After(wait - awake):
+			}
+		default:
 			select {
 			case <-r.stop:
 				return
 			default:
 				runtime.Gosched()
 			}
-			continue
-		}
-		timer.Reset(wait - awake)
-		select {
-		case <-r.stop:
-			return
-		case <-r.wake:
-		case <-timer.C:
 		}
 	}
 }
@@ -394,7 +380,7 @@ func (r *Relay) next() (p parcel, wait time.Duration, ok bool) {
 	if wait = time.Until(r.queue[0].due); wait > 0 {
 		return parcel{}, wait, false
 	}
-	p = heap.Pop(&r.queue).(parcel)
+	p, r.queue = r.queue[0], r.queue[1:]
 	r.injected[p.way][p.kind]++
 	return p, 0, true
 }

@@ -87,19 +87,19 @@ type bench struct {
 }
 
 func main() {
-	tries := flag.Int("tries", 50, "of each kind")
 	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
 	only := flag.String("only", "", "kinds of NAT whose name contains this")
 	flag.Parse()
 	lab.Exit(lab.Measure("punching through NATs", "punch", []string{"nft"}, func(l *lab.Lab, program string) error {
-		return measure(l, program, *tries, *quick, *only)
+		return measure(l, program, *quick, *only)
 	}))
 }
 
-func measure(l *lab.Lab, program string, tries int, quick bool, only string) error {
+func measure(l *lab.Lab, program string, quick bool, only string) error {
+	tries := 50 // of each kind
 	b := &bench{program: program}
-	if err := b.build(l); err != nil {
-		return lab.NotHere(err)
+	if b.build(l); l.Built() != nil {
+		return l.Built()
 	}
 	serve := lab.Command(b.meeting, b.program, "-serve", ":9000", "-key", lab.Key)
 	if err := serve.Start(); err != nil {
@@ -117,32 +117,23 @@ func measure(l *lab.Lab, program string, tries int, quick bool, only string) err
 }
 
 // build joins two hosts, each behind a NAT, and the server by a router.
-func (b *bench) build(l *lab.Lab) error {
-	spaces := map[string]string{}
-	for _, name := range []string{"core", "s", "nat0", "nat1", "host0", "host1"} {
-		ns, err := l.Space(name)
-		if err != nil {
-			return err
-		}
-		spaces[name] = ns
-	}
-	b.meeting = spaces["s"]
-	errs := []error{lab.Forward(spaces["core"])}
-	errs = append(errs, l.Cable(lab.At(b.meeting, "eth0", "10.79.3.2/24"), lab.At(spaces["core"], "s", "10.79.3.1/24")), lab.Route(b.meeting, "10.79.3.1"))
+func (b *bench) build(l *lab.Lab) {
+	core := l.Space("core")
+	b.meeting = l.Space("s")
+	l.Forward(core)
+	l.Cable(lab.At(b.meeting, "eth0", "10.79.3.2/24"), lab.At(core, "s", "10.79.3.1/24"))
+	l.Route(b.meeting, "10.79.3.1")
 	for i := range b.hosts {
-		host, nat := spaces[fmt.Sprint("host", i)], spaces[fmt.Sprint("nat", i)]
+		host, nat := l.Space(fmt.Sprint("host", i)), l.Space(fmt.Sprint("nat", i))
 		b.hosts[i], b.nats[i] = host, nat
 		lan, wan := fmt.Sprintf("192.168.%d.", i), fmt.Sprintf("10.79.%d.", i)
-		errs = append(errs, l.Cable(lab.At(host, "eth0", lan+"2/24"), lab.At(nat, "lan", lan+"1/24")))
-		w, err := l.Wire(lab.At(nat, "wan", wan+"2/24"), lab.At(spaces["core"], fmt.Sprint("nat", i), wan+"1/24"), 0)
-		if err != nil {
-			return err
-		}
-		w.Jitter.Store(int64(jitter))
-		b.wires[i] = w
-		errs = append(errs, lab.Forward(nat), lab.Route(host, lan+"1"), lab.Route(nat, wan+"1"))
+		l.Cable(lab.At(host, "eth0", lan+"2/24"), lab.At(nat, "lan", lan+"1/24"))
+		b.wires[i] = l.Wire(lab.At(nat, "wan", wan+"2/24"), lab.At(core, fmt.Sprint("nat", i), wan+"1/24"), 0)
+		b.wires[i].Jitter.Store(int64(jitter))
+		l.Forward(nat)
+		l.Route(host, lan+"1")
+		l.Route(nat, wan+"1")
 	}
-	return errors.Join(errs...)
 }
 
 // setNATs makes both NATs of a kind.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
 
@@ -51,6 +52,10 @@ var kinds = []struct {
 	{"raw stamps, base by slowdowns", true, true},
 }
 
+// change is what happens to a transfer. It returns for how many seconds in a row, or until when, that
+// has less than 85 % of the link, and the game's p99 beyond the path's delay.
+type change func(n net, seed uint64, f *flow) (seconds int, p99 float64)
+
 // p99 returns the 99th percentile of the game's delays beyond the path's, in ms, since the
 // last call.
 func (w *world) p99() float64 {
@@ -79,9 +84,9 @@ func TestAlone(t *testing.T) {
 	for _, n := range tested() {
 		w := n.world(1)
 		f := w.transfer(&flow{from: 10 * time.Second})
-		w.run(10 * time.Second)
+		w.Run(10 * time.Second)
 		idle := w.p99()
-		w.run(60 * time.Second)
+		w.Run(60 * time.Second)
 		rate, more := f.rate(12*time.Second, 60*time.Second), w.p99()-idle
 		t.Logf("%+v: %.1f %% of the link, game %.1f ms more", n, 100*rate, more)
 		if rate < 0.95 || more > 10 {
@@ -100,8 +105,8 @@ func TestStalls(t *testing.T) {
 			for seed := range uint64(worlds) {
 				w := n.world(seed)
 				w.stalls = stalls
-				f := w.transfer(&flow{from: ready})
-				w.run(63 * time.Second)
+				f := w.transfer(&flow{})
+				w.Run(63 * time.Second)
 				rate += f.rate(10*time.Second, 63*time.Second) / worlds
 			}
 			t.Logf("%v, stalls of up to %v: %.1f %% of the link", n, stalls, 100*rate)
@@ -117,12 +122,12 @@ func TestBesideCubic(t *testing.T) {
 	for _, n := range tested() {
 		w := n.world(1)
 		w.fill(0, time.Hour)
-		w.run(60 * time.Second)
+		w.Run(60 * time.Second)
 		without := w.p99()
 		w = n.world(1)
 		w.fill(0, time.Hour)
 		f := w.transfer(&flow{from: 10 * time.Second})
-		w.run(60 * time.Second)
+		w.Run(60 * time.Second)
 		rate, with := f.rate(12*time.Second, 60*time.Second), w.p99()
 		t.Logf("%+v: %.1f %% of the link; game's p99 %.1f ms, %.1f without the transfer", n, 100*rate, with, without)
 		if rate > 0.1 || with > without+1 {
@@ -149,15 +154,15 @@ func TestShares(t *testing.T) {
 func (n net) shares(seed uint64, count int) (least, most, p99 float64) {
 	w := n.world(seed)
 	for i := range count {
-		f := &flow{from: ready}
+		f := &flow{}
 		if i == count-1 {
-			f.from += 20 * time.Second
+			f.from = ready + 20*time.Second
 		}
 		w.transfer(f)
 	}
-	w.run(83 * time.Second)
+	w.Run(83 * time.Second)
 	w.p99()
-	w.run(113 * time.Second)
+	w.Run(113 * time.Second)
 	least = 1
 	for _, f := range w.flows {
 		rate := f.rate(83*time.Second, 113*time.Second)
@@ -169,21 +174,21 @@ func (n net) shares(seed uint64, count int) (least, most, p99 float64) {
 // TestLongerPath: a way that is longer for good costs the rate for 15 s.
 func TestLongerPath(t *testing.T) {
 	for _, n := range tested() {
-		until, _ := n.longer(1, false, false)
+		until, _ := longer(n, 1, &flow{})
 		if t.Logf("%+v: %d s", n, until); until > 15 {
 			t.Errorf("%+v: below 85 %% until %d s after the change", n, until)
 		}
-		if until, _ := n.longer(1, true, false); until < 30 {
+		if until, _ := longer(n, 1, &flow{raw: true}); until < 30 {
 			t.Errorf("%+v: the control is back after %d s: nothing is tested", n, until)
 		}
 	}
 }
 
-func (n net) longer(seed uint64, raw, slowdowns bool) (until int, p99 float64) {
+func longer(n net, seed uint64, f *flow) (until int, p99 float64) {
 	w := n.world(seed)
 	w.longer, w.at = 20*time.Millisecond, 30*time.Second
-	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns})
-	w.run(80 * time.Second)
+	w.transfer(f)
+	w.Run(80 * time.Second)
 	_, until = f.losses(30*time.Second, 80*time.Second)
 	return until, w.p99()
 }
@@ -192,7 +197,7 @@ func (n net) longer(seed uint64, raw, slowdowns bool) (until int, p99 float64) {
 func TestClockSteps(t *testing.T) {
 	for _, n := range tested() {
 		for _, step := range []time.Duration{50 * time.Millisecond, -50 * time.Millisecond} {
-			seconds, _ := n.step(1, step, false, false)
+			seconds, _ := set(step)(n, 1, &flow{})
 			if t.Logf("%+v, %v: %d s", n, step, seconds); seconds > 5 {
 				t.Errorf("%+v, %v: below 85 %% for %d s", n, step, seconds)
 			}
@@ -200,13 +205,16 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-func (n net) step(seed uint64, step time.Duration, raw, slowdowns bool) (seconds int, p99 float64) {
-	w := n.world(seed)
-	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns})
-	f.clocks[1].step, f.clocks[1].at = step, 40*time.Second
-	w.run(80 * time.Second)
-	seconds, _ = f.losses(40*time.Second, 80*time.Second)
-	return seconds, w.p99()
+// set is a receiver's clock that is set.
+func set(step time.Duration) change {
+	return func(n net, seed uint64, f *flow) (seconds int, p99 float64) {
+		w := n.world(seed)
+		f.receiver.Events = []sim.ClockEvent{{At: 40 * time.Second, Step: step}}
+		w.transfer(f)
+		w.Run(80 * time.Second)
+		seconds, _ = f.losses(40*time.Second, 80*time.Second)
+		return seconds, w.p99()
+	}
 }
 
 // TestSkew: clocks that run differently cost nothing.
@@ -216,7 +224,9 @@ func TestSkew(t *testing.T) {
 		lasting = time.Minute
 	}
 	for _, ppm := range []float64{100, -100} {
-		rate, seconds, more := nets[0].skew(1, ppm, lasting, false, false)
+		var f flow
+		seconds, more := skewed(ppm, lasting)(nets[0], 1, &f)
+		rate := f.rate(10*time.Second, lasting)
 		t.Logf("%+v ppm: %.1f %% of the link, below 85 %% for %d s, game's p99 %.1f ms", ppm, 100*rate, seconds, more)
 		if rate < 0.9 || seconds > 5 {
 			t.Errorf("%v ppm: %.3f of the link, below 85 %% for %d s", ppm, rate, seconds)
@@ -224,13 +234,16 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-func (n net) skew(seed uint64, ppm float64, lasting time.Duration, raw, slowdowns bool) (rate float64, seconds int, p99 float64) {
-	w := n.world(seed)
-	f := w.transfer(&flow{from: ready, raw: raw, slowdowns: slowdowns})
-	f.clocks[1].skew = ppm / 1e6
-	w.run(lasting)
-	seconds, _ = f.losses(10*time.Second, lasting)
-	return f.rate(10*time.Second, lasting), seconds, w.p99()
+// skewed is a receiver's clock that runs faster.
+func skewed(ppm float64, lasting time.Duration) change {
+	return func(n net, seed uint64, f *flow) (seconds int, p99 float64) {
+		w := n.world(seed)
+		f.receiver.SkewPPM = ppm
+		w.transfer(f)
+		w.Run(lasting)
+		seconds, _ = f.losses(10*time.Second, lasting)
+		return seconds, w.p99()
+	}
 }
 
 // TestTable prints what docs/USES.md shows: the worst of 3 seeds.
@@ -242,27 +255,24 @@ func TestTable(t *testing.T) {
 	var out []byte
 	out = fmt.Appendf(out, "| one transfer | delays by | %s | %s |\n|---|---|---|---|\n", nets[0], nets[1])
 	for _, row := range []struct {
-		name    string
-		measure func(n net, seed uint64, raw, slowdowns bool) (seconds float64, p99 float64)
+		name   string
+		change change
 	}{
-		{"one way longer by 20 ms for good", func(n net, seed uint64, raw, slowdowns bool) (float64, float64) {
-			until, p99 := n.longer(seed, raw, slowdowns)
-			return float64(until), p99
-		}},
-		{"receiver's clock set by +50 ms", stepRow(50 * time.Millisecond)},
-		{"receiver's clock set by -50 ms", stepRow(-50 * time.Millisecond)},
-		{"+100 ppm for 10 minutes", skewRow(100)},
-		{"-100 ppm for 10 minutes", skewRow(-100)},
+		{"one way longer by 20 ms for good", longer},
+		{"receiver's clock set by +50 ms", set(50 * time.Millisecond)},
+		{"receiver's clock set by -50 ms", set(-50 * time.Millisecond)},
+		{"+100 ppm for 10 minutes", skewed(100, 10*time.Minute)},
+		{"-100 ppm for 10 minutes", skewed(-100, 10*time.Minute)},
 	} {
 		for _, kind := range kinds {
 			out = fmt.Appendf(out, "| %s | %s |", row.name, kind.name)
 			for _, n := range nets {
-				seconds, p99 := 0.0, 0.0
+				seconds, p99 := 0, 0.0
 				for seed := range uint64(3) {
-					s, p := row.measure(n, seed+1, kind.raw, kind.slowdowns)
+					s, p := row.change(n, seed+1, &flow{raw: kind.raw, slowdowns: kind.slowdowns})
 					seconds, p99 = max(seconds, s), max(p99, p)
 				}
-				out = fmt.Appendf(out, " %.0f s, %.0f ms |", seconds, p99)
+				out = fmt.Appendf(out, " %d s, %.0f ms |", seconds, p99)
 			}
 			out = append(out, '\n')
 		}
@@ -274,28 +284,14 @@ func (n net) String() string {
 	return fmt.Sprintf("%g Mbit/s, buffer %v, round trip %v", n.mbit, n.buffer, 2*n.delay)
 }
 
-func stepRow(step time.Duration) func(net, uint64, bool, bool) (float64, float64) {
-	return func(n net, seed uint64, raw, slowdowns bool) (float64, float64) {
-		seconds, p99 := n.step(seed, step, raw, slowdowns)
-		return float64(seconds), p99
-	}
-}
-
-func skewRow(ppm float64) func(net, uint64, bool, bool) (float64, float64) {
-	return func(n net, seed uint64, raw, slowdowns bool) (float64, float64) {
-		_, seconds, p99 := n.skew(seed, ppm, 10*time.Minute, raw, slowdowns)
-		return float64(seconds), p99
-	}
-}
-
 // TestLiar: a receiver that says that there is never a queue gets no more than a flow of
 // TCP beside CUBIC, because losses still count.
 func TestLiar(t *testing.T) {
 	n := nets[0]
 	w := n.world(1)
-	f := w.transfer(&flow{from: ready, liar: true})
+	f := w.transfer(&flow{liar: true})
 	tcp := w.fill(ready, time.Hour)
-	w.run(93 * time.Second)
+	w.Run(93 * time.Second)
 	rate := f.rate(33*time.Second, 93*time.Second)
 	t.Logf("the liar has %.1f %% of the link, CUBIC %.1f %%", 100*rate, 100*tcp.got*8/90/w.rate)
 	if rate > 0.5 {

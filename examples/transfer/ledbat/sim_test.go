@@ -5,11 +5,12 @@
 package ledbat
 
 import (
-	"container/heap"
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
 
+	"timesync/internal/sim"
 	"timesync/link"
 )
 
@@ -23,32 +24,9 @@ const (
 	jitter    = 100 * time.Microsecond // mean of the exponential jitter of each way
 )
 
-// event is something that happens at a time.
-type event struct {
-	at time.Duration
-	n  uint64 // order of making: ties are broken by it
-	do func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].n < e[j].n
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
-}
-
 // world is one bottleneck to the receivers; the way back has no queue.
 type world struct {
-	events
-	made   uint64
-	now    time.Duration
+	*sim.World
 	rng    *rand.Rand
 	rate   float64       // bits a second
 	buffer time.Duration // of the bottleneck, drop-tail
@@ -59,31 +37,17 @@ type world struct {
 	stalls             time.Duration // both ways stand still now and then, for up to so long
 	stallFrom, stallTo time.Duration // the next time, or the one under way
 
-	free     time.Duration // when the bottleneck has sent all that waits
-	last     [2]time.Duration
-	flows    []*flow
-	cubics   []*cubic
-	game     []float64 // ms: delays of the game's datagrams, beyond the path's, in order
-	gameLost int
+	free  time.Duration // when the bottleneck has sent all that waits
+	last  [2]time.Duration
+	flows []*flow
+	game  []float64 // ms: delays of the game's datagrams, beyond the path's, in order
 }
 
 func newWorld(seed uint64, mbit float64, buffer, delay time.Duration) *world {
-	return &world{rng: rand.New(rand.NewPCG(seed, 0)), rate: mbit * 1e6, buffer: buffer, delay: delay, at: math.MaxInt64}
+	return &world{World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 0)), rate: mbit * 1e6, buffer: buffer, delay: delay, at: math.MaxInt64}
 }
 
-func (w *world) after(d time.Duration, do func()) {
-	w.made++
-	heap.Push(&w.events, event{w.now + d, w.made, do})
-}
-
-func (w *world) run(until time.Duration) {
-	for len(w.events) > 0 && w.events[0].at <= until {
-		e := heap.Pop(&w.events).(event)
-		w.now = e.at
-		e.do()
-	}
-	w.now = until
-}
+func (w *world) after(d time.Duration, do func()) { w.At(w.Now()+d, do) }
 
 // arrive plans an arrival; datagrams do not overtake each other.
 func (w *world) arrive(way int, at time.Duration, do func()) {
@@ -99,11 +63,11 @@ func (w *world) arrive(way int, at time.Duration, do func()) {
 	}
 	at = max(at, w.last[way])
 	w.last[way] = at
-	w.after(at-w.now, do)
+	w.At(at, do)
 }
 
 func (w *world) path() time.Duration {
-	if w.now >= w.at {
+	if w.Now() >= w.at {
 		return w.delay + w.longer
 	}
 	return w.delay
@@ -111,40 +75,24 @@ func (w *world) path() time.Duration {
 
 // forth puts a datagram of n bytes into the bottleneck's queue, or drops it.
 func (w *world) forth(n int, arrived, dropped func()) {
-	wait := max(w.free-w.now, 0)
+	wait := max(w.free-w.Now(), 0)
 	if wait > w.buffer {
 		w.after(wait+2*w.path(), dropped) // when those after it are acknowledged
 		return
 	}
-	w.free = w.now + wait + time.Duration(float64(8*(n+headers))/w.rate*1e9)
+	w.free = w.Now() + wait + time.Duration(float64(8*(n+headers))/w.rate*1e9)
 	w.arrive(0, w.free+w.path(), arrived)
 }
 
-func (w *world) back(arrived func()) { w.arrive(1, w.now+w.delay, arrived) }
+func (w *world) back(arrived func()) { w.arrive(1, w.Now()+w.delay, arrived) }
 
 // playGame measures the queue with the game's datagrams.
 func (w *world) playGame() {
-	sent, path := w.now, w.path()
+	sent, path := w.Now(), w.path()
 	w.forth(gameBytes, func() {
-		w.game = append(w.game, float64(w.now-sent-path)/1e6)
-	}, func() { w.gameLost++ })
+		w.game = append(w.game, float64(w.Now()-sent-path)/1e6)
+	}, func() {})
 	w.after(gameEvery, w.playGame)
-}
-
-// simClock is a clock with a skew that is set once.
-type simClock struct {
-	start uint64
-	skew  float64
-	step  time.Duration
-	at    time.Duration // when it is set
-}
-
-func (c simClock) read(t time.Duration) uint64 {
-	usec := c.start + uint64(float64(t)*(1+c.skew)/1e3)
-	if c.step != 0 && t >= c.at {
-		usec += uint64(c.step / time.Microsecond)
-	}
-	return usec
 }
 
 // flow is a transfer.
@@ -152,20 +100,22 @@ type flow struct {
 	w         *world
 	c         Controller
 	ends      [2]link.Link // sender, receiver
-	clocks    [2]simClock
-	raw       bool // the control: differences of raw stamps
-	slowdowns bool // ... which believes slowdowns
-	liar      bool // the receiver says that there is no queue
-	from      time.Duration
+	receiver  sim.ClockSpec
+	clocks    [2]*sim.Clock
+	raw       bool          // the control: differences of raw stamps
+	slowdowns bool          // ... which believes slowdowns
+	liar      bool          // the receiver says that there is no queue
+	from      time.Duration // 0: ready
 	heard     time.Duration
 	wake      time.Duration // when the pace allows the next datagram
 	got       []float64     // bytes that arrived in each second
 }
 
 func (w *world) transfer(f *flow) *flow {
-	f.w = w
-	for i := range f.clocks {
-		f.clocks[i].start = w.rng.Uint64()
+	f.w, f.from = w, cmp.Or(f.from, ready)
+	for i, spec := range []sim.ClockSpec{{}, f.receiver} {
+		spec.OffsetUsec = w.rng.Uint64()
+		f.clocks[i] = sim.NewClock(spec, 0)
 	}
 	w.flows = append(w.flows, f)
 	w.after(max(f.from-ready, 0), f.chat)
@@ -175,39 +125,38 @@ func (w *world) transfer(f *flow) *flow {
 
 // chat sends 60 datagrams a second each way, as the game beside the transfer does.
 func (f *flow) chat() {
-	head := f.ends[0].AppendHeader(nil, f.clocks[0].read(f.w.now))
-	f.w.forth(gameBytes, func() { f.ends[1].Open(head, f.clocks[1].read(f.w.now)) }, func() {})
-	back := f.ends[1].AppendHeader(nil, f.clocks[1].read(f.w.now))
-	f.w.back(func() { f.ends[0].Open(back, f.clocks[0].read(f.w.now)) })
-	if f.w.now-f.heard > f.c.Timeout() && f.c.InFlight() > 0 {
-		f.heard = f.w.now
+	head := f.ends[0].AppendHeader(nil, f.clocks[0].Usec(f.w.Now()))
+	f.w.forth(gameBytes, func() { f.ends[1].Open(head, f.clocks[1].Usec(f.w.Now())) }, func() {})
+	back := f.ends[1].AppendHeader(nil, f.clocks[1].Usec(f.w.Now()))
+	f.w.back(func() { f.ends[0].Open(back, f.clocks[0].Usec(f.w.Now())) })
+	if f.w.Now()-f.heard > f.c.Timeout() && f.c.InFlight() > 0 {
+		f.heard = f.w.Now()
 		f.c.OnTimeout(f.time())
 		f.send()
 	}
 	f.w.after(gameEvery, f.chat)
 }
 
-// time is the sender's clock for the controller: one that is never set.
-func (f *flow) time() uint64 { return f.clocks[0].start + uint64(f.w.now/time.Microsecond) }
+// time is the sender's clock, which is never set.
+func (f *flow) time() uint64 { return f.clocks[0].Usec(f.w.Now()) }
 
 func (f *flow) send() {
-	for f.w.now >= f.from {
+	for f.w.Now() >= f.from {
 		if f.c.InFlight() == 0 {
-			f.heard = f.w.now
+			f.heard = f.w.Now()
 		}
 		sent := f.time()
 		wait, ok := f.c.CanSend(sent, Segment)
 		if !ok {
-			if wait > 0 && f.w.now >= f.wake {
-				f.wake = f.w.now + wait
+			if wait > 0 && f.w.Now() >= f.wake {
+				f.wake = f.w.Now() + wait
 				f.w.after(wait, f.send)
 			}
 			return
 		}
-		head := f.ends[0].AppendHeader(nil, f.clocks[0].read(f.w.now))
-		stamped := f.clocks[0].read(f.w.now)
+		head := f.ends[0].AppendHeader(nil, sent)
 		f.c.OnSend(sent, Segment)
-		f.w.forth(Segment, func() { f.arrived(head, sent, stamped) }, func() {
+		f.w.forth(Segment, func() { f.arrived(head, sent) }, func() {
 			f.c.OnLoss(f.time(), sent, Segment)
 			f.send()
 		})
@@ -215,13 +164,13 @@ func (f *flow) send() {
 }
 
 // arrived is the receiver, which acknowledges.
-func (f *flow) arrived(head []byte, sent, stamped uint64) {
-	second := int(f.w.now / time.Second)
+func (f *flow) arrived(head []byte, sent uint64) {
+	second := int(f.w.Now() / time.Second)
 	for len(f.got) <= second {
 		f.got = append(f.got, 0)
 	}
 	f.got[second] += Segment + headers
-	local := f.clocks[1].read(f.w.now)
+	local := f.clocks[1].Usec(f.w.Now())
 	_, owd, ok, _ := f.ends[1].Open(head, local)
 	snapshot, _ := f.ends[1].Snapshot(local)
 	if f.liar {
@@ -230,9 +179,9 @@ func (f *flow) arrived(head []byte, sent, stamped uint64) {
 	d := NewDelay(owd, snapshot.Steps, ok)
 	back := f.ends[1].AppendHeader(nil, local)
 	f.w.back(func() {
-		f.heard = f.w.now
-		f.ends[0].Open(back, f.clocks[0].read(f.w.now))
-		f.acknowledged(sent, int64(local-stamped), d)
+		f.heard = f.w.Now()
+		f.ends[0].Open(back, f.clocks[0].Usec(f.w.Now()))
+		f.acknowledged(sent, int64(local-sent), d)
 		f.send()
 	})
 }
@@ -265,21 +214,20 @@ type cubic struct {
 	threshold    float64
 	flight       int
 	cut          time.Duration // when the window was last reduced
-	from, until  time.Duration
+	until        time.Duration
 	got          float64 // bytes that arrived
 	lossesAreOld time.Duration
 }
 
 func (w *world) fill(from, until time.Duration) *cubic {
-	c := &cubic{w: w, window: 10, threshold: math.Inf(1), from: from, until: until}
-	w.cubics = append(w.cubics, c)
+	c := &cubic{w: w, window: 10, threshold: math.Inf(1), until: until}
 	w.after(from, c.send)
 	return c
 }
 
 func (c *cubic) send() {
-	for c.flight < int(c.window) && c.w.now < c.until {
-		sent := c.w.now
+	for c.flight < int(c.window) && c.w.Now() < c.until {
+		sent := c.w.Now()
 		c.flight++
 		c.w.forth(1472, func() {
 			c.got += 1500
@@ -287,7 +235,7 @@ func (c *cubic) send() {
 		}, func() {
 			c.flight--
 			if sent >= c.lossesAreOld {
-				c.lossesAreOld, c.cut = c.w.now, c.w.now
+				c.lossesAreOld, c.cut = c.w.Now(), c.w.Now()
 				c.most, c.window = c.window, max(0.7*c.window, 2)
 				c.threshold = c.window
 			}
@@ -302,7 +250,7 @@ func (c *cubic) acknowledged() {
 		c.window++
 	} else {
 		k := math.Cbrt(c.most * 0.3 / 0.4)
-		goal := 0.4*math.Pow((c.w.now-c.cut).Seconds()-k, 3) + c.most
+		goal := 0.4*math.Pow((c.w.Now()-c.cut).Seconds()-k, 3) + c.most
 		c.window += max(min(goal-c.window, c.window/2), 0.01) / c.window
 	}
 	c.send()

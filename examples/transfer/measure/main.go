@@ -8,8 +8,8 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -34,13 +34,12 @@ func main() {
 	role := flag.String("role", "", "internal: what this process is in a namespace")
 	quick := flag.Bool("quick", false, "a few seconds: is it alive?")
 	only := flag.String("only", "", "rows whose name contains this")
-	oneWay := flag.Duration("delay", delay, "one-way delay of the path")
 	flag.Parse()
 	var err error
 	switch *role {
 	case "":
 		err = lab.Measure("a transfer on a real queue", "transfer", []string{"tc"}, func(l *lab.Lab, program string) error {
-			return measure(l, program, *quick, *only, *oneWay)
+			return measure(l, program, *quick, *only)
 		})
 	case "ping":
 		err = ping(flag.Arg(0))
@@ -58,11 +57,10 @@ func main() {
 type network struct {
 	mbit   int // a second
 	buffer time.Duration
-	oneWay time.Duration
 }
 
 func (n network) String() string {
-	return fmt.Sprintf("%d Mbit/s, buffer of %v, round trip %v", n.mbit, n.buffer, 2*n.oneWay)
+	return fmt.Sprintf("%d Mbit/s, buffer of %v, round trip %v", n.mbit, n.buffer, 2*delay)
 }
 
 // bench is the network as it is built, and what runs on it.
@@ -80,7 +78,7 @@ type bench struct {
 	late  []float64          // by how much this process woke up late, ms
 	bytes map[string][]point // arrived, for each flow, since the point before
 	procs []*exec.Cmd
-	stop  chan struct{}
+	stop  context.CancelFunc
 }
 
 // point is a measurement at a time since the start.
@@ -89,19 +87,19 @@ type point struct {
 	value float64
 }
 
-func measure(l *lab.Lab, program string, quick bool, only string, oneWay time.Duration) error {
+func measure(l *lab.Lab, program string, quick bool, only string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	networks := []network{{10, 300 * time.Millisecond, oneWay}, {50, 40 * time.Millisecond, oneWay}}
+	networks := []network{{10, 300 * time.Millisecond}, {50, 40 * time.Millisecond}}
 	if quick {
 		networks = networks[:1]
 	}
 	for i, n := range networks {
 		b := &bench{network: n, lab: l, self: self, program: program}
-		if err := b.build(i); err != nil {
-			return lab.NotHere(err)
+		if b.build(i); l.Built() != nil {
+			return l.Built()
 		}
 		if err := b.rows(quick, only); err != nil {
 			return err
@@ -111,37 +109,25 @@ func measure(l *lab.Lab, program string, quick bool, only string, oneWay time.Du
 }
 
 // build joins sender and receiver by a router, whose way out is the bottleneck.
-func (b *bench) build(i int) error {
-	var names [3]string
-	for j, name := range []string{"a", "r", "b"} {
-		ns, err := b.lab.Space(fmt.Sprint(name, i))
-		if err != nil {
-			return err
-		}
-		names[j] = ns
-	}
-	b.a, b.b = names[0], names[2]
-	r := names[1]
-	if err := b.lab.Cable(lab.At(b.a, "eth0", "10.78.1.2/24"), lab.At(r, "near", "10.78.1.1/24")); err != nil {
-		return err
-	}
-	var err error
-	b.wire, err = b.lab.Wire(lab.At(r, "far", "10.78.2.1/24"), lab.At(b.b, "eth0", hostB+"/24"), b.oneWay)
-	if err != nil {
-		return err
-	}
-	rate, latency := fmt.Sprintf("%dmbit", b.mbit), b.buffer.String()
+func (b *bench) build(i int) {
+	l := b.lab
+	r := l.Space(fmt.Sprint("r", i))
+	b.a, b.b = l.Space(fmt.Sprint("a", i)), l.Space(fmt.Sprint("b", i))
+	l.Cable(lab.At(b.a, "eth0", "10.78.1.2/24"), lab.At(r, "near", "10.78.1.1/24"))
+	b.wire = l.Wire(lab.At(r, "far", "10.78.2.1/24"), lab.At(b.b, "eth0", hostB+"/24"), delay)
 	// The queue drops packets of 1500 bytes, as a modem does, not bundles of forty.
-	single := lab.Run("ip", "-n", b.a, "link", "set", "eth0", "gso_max_segs", "1")
-	errs := []error{single, lab.Forward(r), lab.Route(b.a, "10.78.1.1"), lab.Route(b.b, "10.78.2.1")}
+	l.Run("ip", "-n", b.a, "link", "set", "eth0", "gso_max_segs", "1")
+	l.Forward(r)
+	l.Route(b.a, "10.78.1.1")
+	l.Route(b.b, "10.78.2.1")
+	rate := fmt.Sprintf("%dmbit", b.mbit)
 	for _, dev := range []string{"near", "far"} {
-		errs = append(errs, lab.Run("tc", "-n", r, "qdisc", "add", "dev", dev, "root", "tbf", "rate", rate, "burst", "4kb", "latency", latency))
+		l.Run("tc", "-n", r, "qdisc", "add", "dev", dev, "root", "tbf", "rate", rate, "burst", "4kb", "latency", b.buffer.String())
 	}
-	return errors.Join(errs...)
 }
 
 // spawn starts a process in a namespace and gives its lines to a function.
-func (b *bench) spawn(ns string, line func(string), program string, args ...string) error {
+func (b *bench) spawn(ns string, line func(string), program string, args []string) error {
 	c := lab.Command(ns, program, args...)
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -160,34 +146,35 @@ func (b *bench) spawn(ns string, line func(string), program string, args ...stri
 	return nil
 }
 
+// pair starts what receives, gives its lines to a function, and then starts what sends.
+func (b *bench) pair(line func(string), program string, receiver, sender []string) error {
+	if err := b.spawn(b.b, line, program, receiver); err != nil {
+		return err
+	}
+	time.Sleep(200 * time.Millisecond)
+	return b.spawn(b.a, func(string) {}, program, sender)
+}
+
 // begin starts a run with the game alone.
 func (b *bench) begin() error {
-	b.start, b.game, b.late, b.bytes, b.procs, b.stop = time.Now(), nil, nil, map[string][]point{}, nil, make(chan struct{})
-	go b.watch(b.stop)
-	b.wire.Delay[0].Store(int64(b.oneWay))
-	err := b.spawn(b.b, func(s string) {
+	b.start, b.game, b.late, b.bytes, b.procs = time.Now(), nil, nil, map[string][]point{}, nil
+	var running context.Context
+	running, b.stop = context.WithCancel(context.Background())
+	go b.watch(running)
+	b.wire.Delay[0].Store(int64(delay))
+	return b.pair(func(s string) {
 		if ms, err := strconv.ParseFloat(s, 64); err == nil {
 			b.mu.Lock()
 			b.game = append(b.game, point{time.Since(b.start), ms})
 			b.mu.Unlock()
 		}
-	}, b.self, "-role", "pong")
-	if err != nil {
-		return err
-	}
-	time.Sleep(200 * time.Millisecond)
-	return b.spawn(b.a, func(string) {}, b.self, "-role", "ping", hostB)
+	}, b.self, []string{"-role", "pong"}, []string{"-role", "ping", hostB})
 }
 
 // watch sees how late the machine is: what this process is, so are the ends and the queue.
-func (b *bench) watch(stop chan struct{}) {
+func (b *bench) watch(running context.Context) {
 	const nap = time.Millisecond
-	for {
-		select {
-		case <-stop:
-			return
-		default:
-		}
+	for running.Err() == nil {
 		start := time.Now()
 		time.Sleep(nap)
 		b.mu.Lock()
@@ -205,7 +192,7 @@ func (b *bench) lateness() float64 {
 
 // end kills what runs. The processes are ours, by their ids.
 func (b *bench) end() {
-	close(b.stop)
+	b.stop()
 	for _, c := range b.procs {
 		_ = c.Process.Kill()
 		_ = c.Wait()
@@ -222,31 +209,23 @@ func (b *bench) count(flow string, bytes float64) {
 
 // tcp starts a flow of TCP.
 func (b *bench) tcp(flow, cc, port string) error {
-	err := b.spawn(b.b, func(s string) {
+	return b.pair(func(s string) {
 		if n, err := strconv.ParseFloat(s, 64); err == nil {
 			b.count(flow, n*tcpWire)
 		}
-	}, b.self, "-role", "sink", port)
-	if err != nil {
-		return err
-	}
-	time.Sleep(200 * time.Millisecond)
-	return b.spawn(b.a, func(string) {}, b.self, "-role", "source", hostB+":"+port, cc)
+	}, b.self, []string{"-role", "sink", port}, []string{"-role", "source", hostB + ":" + port, cc})
 }
 
 // transfer starts one.
 func (b *bench) transfer(flow, cc, port string) error {
 	last := 0.0
-	err := b.spawn(b.b, func(s string) {
+	receiver := []string{"-listen", ":" + port, "-key", lab.Key, "-json"}
+	sender := []string{"-dial", hostB + ":" + port, "-key", lab.Key, "-cc", cc, "-mb", "100000", "-json"}
+	return b.pair(func(s string) {
 		var p struct{ Bytes float64 }
 		if json.Unmarshal([]byte(s), &p) == nil {
 			b.count(flow, (p.Bytes-last)*udpWire)
 			last = p.Bytes
 		}
-	}, b.program, "-listen", ":"+port, "-key", lab.Key, "-json")
-	if err != nil {
-		return err
-	}
-	time.Sleep(200 * time.Millisecond)
-	return b.spawn(b.a, func(string) {}, b.program, "-dial", hostB+":"+port, "-key", lab.Key, "-cc", cc, "-mb", "100000", "-json")
+	}, b.program, receiver, sender)
 }

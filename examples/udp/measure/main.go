@@ -44,9 +44,9 @@ func main() {
 	lasting := flag.Duration("for", 30*time.Second, "how long to run")
 	flag.Parse()
 	lab.Exit(lab.Measure("udp between two hosts", "udp", nil, func(l *lab.Lab, program string) error {
-		spaces, err := build(l)
-		if err != nil {
-			return lab.NotHere(err)
+		spaces := build(l)
+		if err := l.Built(); err != nil {
+			return err
 		}
 		outs, err := run(program, spaces, *lasting)
 		if err != nil {
@@ -76,17 +76,11 @@ func run(program string, spaces [2]string, lasting time.Duration) (said [2]strin
 }
 
 // build joins two hosts by a wire.
-func build(l *lab.Lab) (spaces [2]string, err error) {
-	for i, name := range []string{"listens", "dials"} {
-		if spaces[i], err = l.Space(name); err != nil {
-			return spaces, err
-		}
-	}
-	w, err := l.Wire(lab.At(spaces[0], "eth0", address+"/24"), lab.At(spaces[1], "eth0", "10.78.0.2/24"), delay)
-	if err == nil {
-		w.Jitter.Store(int64(jitter))
-	}
-	return spaces, err
+func build(l *lab.Lab) (spaces [2]string) {
+	spaces = [2]string{l.Space("listens"), l.Space("dials")}
+	w := l.Wire(lab.At(spaces[0], "eth0", address+"/24"), lab.At(spaces[1], "eth0", "10.78.0.2/24"), delay)
+	w.Jitter.Store(int64(jitter))
+	return spaces
 }
 
 // judge compares what both ends said with the truth: both clocks began as that of this machine.

@@ -10,6 +10,7 @@
 package playout
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,20 +42,11 @@ type Config struct {
 
 // check puts in the defaults and refuses what cannot be meant, NaN too.
 func (c *Config) check() error {
-	for _, d := range [...]struct {
-		v *time.Duration
-		d time.Duration
-	}{{&c.Least, 10 * time.Millisecond}, {&c.Most, 500 * time.Millisecond}, {&c.Late, 20 * time.Millisecond}} {
-		if *d.v == 0 {
-			*d.v = d.d
-		}
-	}
-	if c.InTime == 0 {
-		c.InTime = 0.99
-	}
-	if c.Frames == 0 {
-		c.Frames = 64
-	}
+	c.Least = cmp.Or(c.Least, 10*time.Millisecond)
+	c.Most = cmp.Or(c.Most, 500*time.Millisecond)
+	c.InTime = cmp.Or(c.InTime, 0.99)
+	c.Late = cmp.Or(c.Late, 20*time.Millisecond)
+	c.Frames = cmp.Or(c.Frames, 64)
 	const longest = 10 * time.Second
 	switch {
 	case c.Latency < 0 || c.Latency > longest:
