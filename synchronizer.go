@@ -138,7 +138,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) 
 		b.count = 1
 		b.begin(x)
 		if knows && alike { // those two tell no step, this one may
-			s.both.differ(float64(y) - float64(fastest))
+			s.both.learnStep(float64(y) - float64(fastest))
 		}
 		if soon && knows && s.both.isCalm() && !s.both.dirty { // the fast path still knows the floor
 			b.span = uint32(localUsec-b.at) + bucketTime
@@ -839,7 +839,7 @@ func (a *association) sane(from float64) bool {
 		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.before) < 8*ring &&
+		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.beforeFall) < 8*ring &&
 		a.unreviewed >= 0 && a.unreviewed <= 8*second
 }
 
@@ -1026,10 +1026,10 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 	return e.kind == congested
 }
 
-// differ takes how much higher above the floor a bucket's first datagram is than the fastest one of the
+// learnStep takes how much higher above the floor a bucket's first datagram is than the fastest one of the
 // bucket before, which was not congested.
-func (a *association) differ(d float64) {
-	if a.own.congestedFor == 0 && a.own.differ(d) {
+func (a *association) learnStep(d float64) {
+	if a.own.congestedFor == 0 && a.own.learnStep(d) {
 		a.allowForStep()
 	}
 }
@@ -1354,7 +1354,7 @@ type arbiter struct {
 	age          float32 // us: for how long the round trip has been the reference one, in all
 	candidate    float32 // us: another round trip that lasts
 	candidateAge float32 // us: for how long it has; 0 when the round trip is another one
-	before       float32 // us: the round trip before a floor fell most in the first seconds, until that rises; 0 if none did
+	beforeFall   float32 // us: the round trip before a floor fell most in the first seconds, until that rises; 0 if none did
 	fellHere     bool    // that was the own floor
 	adjusted     bool    // the offset jumped once, or was not watched for long: a clock may have been set
 }
@@ -1426,7 +1426,7 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 	default:
 		r.candidateAge += dt
 		if r.candidateAge > 2*second && r.wasSet(d, l) { // rule: a clock was set in the first seconds
-			r.before = 0
+			r.beforeFall = 0
 			r.restart(l.roundTrip)
 			return true
 		}
@@ -1492,14 +1492,14 @@ func (r *arbiter) matches(rise float32, l look, congestedFor float32, abrupt boo
 	return lack > l.deadBand && miss < l.deadBand+gateSpreads*l.spread && miss < most
 }
 
-// fall takes by how much a floor moved at x, d, the own one or the peer's: the round trip before the
-// greatest fall of the first seconds is kept until that floor rises.
-func (r *arbiter) fall(x float64, d float32, here bool, before, deadBand float32) {
+// fall takes by how much a floor moved at x, d, the own one or the peer's, and the round trip until
+// then. That of before the greatest fall of the first seconds is kept until that floor rises.
+func (r *arbiter) fall(x float64, d float32, here bool, roundTrip, deadBand float32) {
 	switch {
-	case r.before > 0 && r.fellHere == here && d > deadBand:
-		r.before = 0
-	case x < 2*warmUp && -d > max(r.before-before, deadBand):
-		r.before, r.fellHere = before, here
+	case r.beforeFall > 0 && r.fellHere == here && d > deadBand:
+		r.beforeFall = 0
+	case x < 2*warmUp && -d > max(r.beforeFall-roundTrip, deadBand):
+		r.beforeFall, r.fellHere = roundTrip, here
 	}
 }
 
@@ -1507,8 +1507,8 @@ func (r *arbiter) fall(x float64, d float32, here bool, before, deadBand float32
 // for the end of a queue: the other floor has risen by as much, so that the round trip is longer
 // again by rise.
 func (r *arbiter) wasSet(rise float32, l look) bool {
-	miss := abs(l.roundTrip - r.before)
-	return r.before > 0 && r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
+	miss := abs(l.roundTrip - r.beforeFall)
+	return r.beforeFall > 0 && r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
 }
 
 // ---- The interval that contains the offset ----
@@ -1823,7 +1823,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 		f.learnSpread(b, before-f.residual)
 	}
 	if !late {
-		e.stepKnown = b.many() && f.differ(float64(b.runnerUp-b.fastest))
+		e.stepKnown = b.many() && f.learnStep(float64(b.runnerUp-b.fastest))
 		f.accept(b, trip.now)
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
 		return e
@@ -1894,12 +1894,12 @@ func (f *floor) learnSpread(b *bucket, fall float32) {
 	f.spread += (min(spread, most+excess) - f.spread) / float32(f.spreads)
 }
 
-// differ learns on what grid deltas are from two datagrams of about one bucket, of which one is d higher above
+// learnStep learns on what grid deltas are, from two datagrams of about one bucket, of which one is d higher above
 // the floor. Where both clocks are coarse, d is 0 or a multiple of their step, but for the unit of
 // stamps and the tilt of the floor. Where a queue grows or a path flaps, d is often the same, too:
 // late buckets and those of few datagrams are not to be told here. It reports whether the step is
 // known from now on.
-func (f *floor) differ(d float64) (stepKnown bool) {
+func (f *floor) learnStep(d float64) (stepKnown bool) {
 	d = abs(d)
 	alike, grid := 1<<ts24Shift+2+abs(f.slope)*bucketTime, float64(f.grid)
 	switch {
@@ -1923,7 +1923,7 @@ func (f *floor) step() float32 {
 	if f.gridHits < fewHits || f.grid <= hostJitter || float32(f.grid) < 2*f.spread {
 		return 0
 	}
-	return float32(f.grid)
+	return float32(f.grid) // rule: both clocks may advance in steps
 }
 
 // congest takes a bucket in which all datagrams were late. before and least are the residuals of the

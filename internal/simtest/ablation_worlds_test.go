@@ -36,6 +36,7 @@ var columns = []struct {
 	{"queues", ofScenarios(tagged(sim.Queued))},
 	{"routes", ofScenarios(tagged(sim.Routed))},
 	{"clocks", ofScenarios(tagged(sim.Jumped))},
+	{"coarse", coarseWorlds60},
 	{"mixture", mixtureWorlds},
 	{"2 s", twoSecondWorlds}, // reports so often
 	{"steps", stepWorlds},    // time until within 1 ms
@@ -109,6 +110,11 @@ func ofScenarios(is func(sim.Scenario) bool) func(*testing.T) map[string]float64
 }
 
 // ---- Columns ----
+
+// coarseWorlds60 are clocks that advance in steps, at 60 datagrams a second.
+func coarseWorlds60(*testing.T) map[string]float64 {
+	return p99s(slices.DeleteFunc(sim.CoarseScenarios(), isSlow), ablationSeeds)
+}
 
 func minuteWorlds(*testing.T) map[string]float64 { return p99s(oneAMinute(), ablationSeeds) }
 
