@@ -38,43 +38,34 @@ type Chart struct {
 }
 
 // plot returns the plot in a theme.
-func (c *Chart) plot(t Theme) (f frame, err error) {
-	f = t.plot(c.X, c.Y)
+func (c *Chart) plot(t Theme) *plot.Plot {
+	f := t.plot(c.X, c.Y)
 	for _, e := range c.Events {
-		if err := t.mark(f, e); err != nil {
-			return f, err
-		}
+		t.mark(f, e)
 	}
 	for _, line := range c.Curves {
 		if line.Dots {
-			err = f.scatter(t.Tone(line.Color), 3.5, line.Parts[0])
+			f.scatter(t.Tone(line.Color), 3.5, line.Parts[0])
 		} else {
-			err = f.lines(line.style(t, 0), line.Parts...)
+			f.lines(line.style(t, 0), line.Parts...)
 		}
-		if err == nil && line.At != nil {
-			err = f.write(line.Name, line.At.X, line.At.Y, t.style(textSize, t.Tone(line.Color), draw.XLeft, draw.YCenter))
-		}
-		if err != nil {
-			return f, err
+		if line.At != nil {
+			f.write(line.Name, line.At.X, line.At.Y, t.style(textSize, t.Tone(line.Color), draw.XLeft, draw.YCenter))
 		}
 	}
-	return f, nil
+	return f.Plot
 }
 
 // mark shades an event, or draws a line where it has no length, and names it.
-func (t Theme) mark(f frame, e Event) error {
+func (t Theme) mark(f frame, e Event) {
 	low, high := plotter.XY{X: e.From, Y: f.Y.Min}, plotter.XY{X: e.From, Y: f.Y.Max}
 	if e.To > e.From {
-		area, err := plotter.NewPolygon(f.inside(plotter.XYs{low, {X: e.To, Y: f.Y.Min}, {X: e.To, Y: f.Y.Max}, high}))
-		if err != nil {
-			return err
-		}
-		area.Color, area.LineStyle.Width = Fade(t.soft), 0
-		f.Add(area)
-	} else if err := f.lines(draw.LineStyle{Color: t.soft, Width: 1, Dashes: []vg.Length{2, 2}}, plotter.XYs{low, high}); err != nil {
-		return err
+		area := plotter.XYs{low, {X: e.To, Y: f.Y.Min}, {X: e.To, Y: f.Y.Max}, high}
+		f.Add(&plotter.Polygon{XYs: []plotter.XYs{f.inside(area)}, Color: Fade(t.soft)})
+	} else {
+		f.lines(draw.LineStyle{Color: t.soft, Width: 1, Dashes: []vg.Length{2, 2}}, plotter.XYs{low, high})
 	}
-	return f.write(" "+e.Name, high.X, high.Y, t.style(textSize-1, t.ink, draw.XLeft, draw.YTop))
+	f.write(" "+e.Name, high.X, high.Y, t.style(textSize-1, t.ink, draw.XLeft, draw.YTop))
 }
 
 // Charts draws charts below each other into a picture, each below its title and the names
@@ -83,11 +74,7 @@ func Charts(path string, t Theme, charts ...*Chart) error {
 	img, all := t.canvas(vg.Length(len(charts)) * pictureHeight)
 	plots := make([][]*plot.Plot, len(charts))
 	for i, c := range charts {
-		f, err := c.plot(t)
-		if err != nil {
-			return err
-		}
-		plots[i] = []*plot.Plot{f.Plot}
+		plots[i] = []*plot.Plot{c.plot(t)}
 	}
 	tiles := draw.Tiles{Rows: len(plots), Cols: 1, PadTop: 34, PadBottom: 4, PadLeft: 4, PadRight: 12, PadY: 38}
 	for i, row := range plot.Align(plots, tiles, all) {
@@ -152,16 +139,10 @@ func Strips(path string, t Theme, title string, x Axis, strips []Strip) error {
 		for _, v := range s.Dots {
 			dots = append(dots, plotter.XY{X: v, Y: y})
 		}
-		if err := f.scatter(Fade(tone), 2, dots); err != nil {
-			return err
-		}
+		f.scatter(Fade(tone), 2, dots)
 		bar := plotter.XYs{{X: s.Mean, Y: y - 0.26}, {X: s.Mean, Y: y + 0.26}}
-		if err := f.lines(draw.LineStyle{Color: tone, Width: 2.5}, bar); err != nil {
-			return err
-		}
-		if err := f.write(Micros(s.Mean), s.Mean, y+0.28, t.style(textSize, tone, draw.XCenter, draw.YBottom)); err != nil {
-			return err
-		}
+		f.lines(draw.LineStyle{Color: tone, Width: 2.5}, bar)
+		f.write(Micros(s.Mean), s.Mean, y+0.28, t.style(textSize, tone, draw.XCenter, draw.YBottom))
 	}
 	img, all := t.canvas(pictureHeight * 1.3)
 	all.FillText(t.style(textSize+1, t.ink, draw.XLeft, draw.YTop), vg.Point{X: 8, Y: all.Max.Y - 5}, title)

@@ -160,36 +160,21 @@ func (f frame) inside(xys plotter.XYs) plotter.XYs {
 }
 
 // lines adds lines in a style.
-func (f frame) lines(style draw.LineStyle, parts ...plotter.XYs) error {
+func (f frame) lines(style draw.LineStyle, parts ...plotter.XYs) {
 	for _, xys := range parts {
-		l, err := plotter.NewLine(f.inside(xys))
-		if err != nil {
-			return err
-		}
-		l.LineStyle = style
-		f.Add(l)
+		f.Add(&plotter.Line{XYs: f.inside(xys), LineStyle: style})
 	}
-	return nil
 }
 
 // scatter adds dots.
-func (f frame) scatter(c color.Color, radius vg.Length, dots plotter.XYs) error {
-	s, err := plotter.NewScatter(f.inside(dots))
-	if err == nil {
-		s.GlyphStyle = draw.GlyphStyle{Color: c, Radius: radius, Shape: draw.CircleGlyph{}}
-		f.Add(s)
-	}
-	return err
+func (f frame) scatter(c color.Color, radius vg.Length, dots plotter.XYs) {
+	style := draw.GlyphStyle{Color: c, Radius: radius, Shape: draw.CircleGlyph{}}
+	f.Add(&plotter.Scatter{XYs: f.inside(dots), GlyphStyle: style})
 }
 
 // write writes a word at a place: to which side of it, the style says.
-func (f frame) write(word string, x, y float64, style draw.TextStyle) error {
-	l, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: x, Y: y}}, Labels: []string{word}})
-	if err == nil {
-		l.TextStyle[0] = style
-		f.Add(l)
-	}
-	return err
+func (f frame) write(word string, x, y float64, style draw.TextStyle) {
+	f.Add(&plotter.Labels{XYs: plotter.XYs{{X: x, Y: y}}, Labels: []string{word}, TextStyle: []draw.TextStyle{style}})
 }
 
 // saveImage writes a PNG.
