@@ -211,7 +211,7 @@ func (x *exchange) every(period, at time.Duration, happens func()) {
 
 // unlessAsleep lets something happen now if no computer sleeps.
 func (x *exchange) unlessAsleep(happens func()) {
-	if !within(x.off, x.w.now) {
+	if !Within(x.off, x.w.now) {
 		happens()
 	}
 }
