@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -37,13 +36,13 @@ func (r chronyRun) name() string {
 	return strings.TrimSpace(strings.Join([]string{r.server, r.tail}, " "))
 }
 
-// play runs clknetsim and both chronyds for each seed, and returns the sizes of the errors in
+// play runs clknetsim and both chronyds for so many seeds, and returns the sizes of the errors in
 // order, from the warm-up on.
-func (r chronyRun) play(clknetsim string, seeds []uint64) (errs []float64, err error) {
-	for _, seed := range seeds {
-		e, err := r.once(clknetsim, seed)
+func (r chronyRun) play(clknetsim string, seeds int) (errs []float64, err error) {
+	for seed := range uint64(seeds) {
+		e, err := r.once(clknetsim, play.FirstSeed+seed)
 		if err != nil {
-			return nil, fmt.Errorf("%s, %q, seed %d: %w", r.w.Name, r.name(), seed, err)
+			return nil, fmt.Errorf("%s, %q, seed %d: %w", r.w.Name, r.name(), play.FirstSeed+seed, err)
 		}
 		errs = append(errs, e[int(r.w.Warmup.Seconds()*play.ChronydRate):]...)
 	}
@@ -166,18 +165,17 @@ func (r chronyRun) delays(seed uint64) (lines [2]string) {
 // readOffsets reads both clocks' offsets from the truth, and returns the sizes of their
 // difference in microseconds, without what unequal paths make unavoidable.
 func (r chronyRun) readOffsets(path string, seed uint64) (errs []float64, err error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	up, down := r.w.AB(seed), r.w.BA(seed)
 	unequal := func(at time.Duration) float64 {
 		return float64(up.BaseAt(at)-down.BaseAt(at)) / 2 / float64(time.Microsecond)
 	}
-	for in := bufio.NewScanner(f); in.Scan(); {
+	for line := range strings.Lines(string(text)) {
 		var server, client float64
-		if _, err := fmt.Sscan(in.Text(), &server, &client); err != nil {
+		if _, err := fmt.Sscan(line, &server, &client); err != nil {
 			return nil, err
 		}
 		now := unequal(time.Duration(len(errs)) * time.Second / play.ChronydRate)

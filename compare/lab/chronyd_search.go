@@ -81,7 +81,7 @@ func search(w *play.ChronydWorld, clknetsim string) ([]chronyRun, error) {
 	for _, server := range combinations(chronydSettings) {
 		tried = append(tried, chronyRun{w: w, server: server})
 	}
-	tried, err := playAll(clknetsim, tried, w.FirstSeeds()[:1])
+	tried, err := playAll(clknetsim, tried, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +91,11 @@ func search(w *play.ChronydWorld, clknetsim string) ([]chronyRun, error) {
 			short = append(short, run)
 		}
 	}
-	return playAll(clknetsim, short, w.FirstSeeds())
+	return playAll(clknetsim, short, w.Seeds)
 }
 
 // playAll plays runs on all processors.
-func playAll(clknetsim string, runs []chronyRun, seeds []uint64) ([]chronyRun, error) {
+func playAll(clknetsim string, runs []chronyRun, seeds int) ([]chronyRun, error) {
 	var failed []error
 	played := play.Map(runs, func(r chronyRun) chronyRun {
 		r.errs, r.failed = r.play(clknetsim, seeds)

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
@@ -134,8 +136,8 @@ func (c *liveCase) session(ctx context.Context, peer string, cpp [2]bool, port i
 
 // runCPP runs the C++ peer, and gives the port what that gives to the original.
 func (e *liveEnd) runCPP(ctx context.Context, peer string, c *liveCase, lasting time.Duration) error {
-	cmd := exec.CommandContext(ctx, peer, strconv.Itoa(e.port), strconv.Itoa(e.to), fmt.Sprint(int64(c.every/us)), strconv.Itoa(c.frame),
-		fmt.Sprint(int64(c.gap/us)), fmt.Sprint(e.skew*1e6), fmt.Sprint(e.ahead), fmt.Sprint(int64(lasting.Seconds())))
+	arguments := fmt.Sprintln(e.port, e.to, int64(c.every/us), c.frame, int64(c.gap/us), e.skew*1e6, e.ahead, int64(lasting.Seconds()))
+	cmd := exec.CommandContext(ctx, peer, strings.Fields(arguments)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -185,4 +187,40 @@ func (e *liveEnd) line(port *rivals.Original, text string) error {
 		e.mismatches++
 	}
 	return nil
+}
+
+// loopback is a port of the loopback interface.
+func loopback(port int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
+}
+
+// relay passes on what arrives at a socket to a port of the loopback interface, as late as a
+// link in which nothing overtakes says, until the socket is closed.
+func relay(link *sim.Link, udp *net.UDPConn, to int, seed uint64) {
+	type waiting struct {
+		b  []byte
+		at time.Time
+	}
+	const room = 4096 // datagrams: of 4800 a second in 0.2 s, and more
+	queue := make(chan waiting, room)
+	go func() {
+		for w := range queue {
+			time.Sleep(time.Until(w.at))
+			udp.WriteToUDPAddrPort(w.b, loopback(to))
+		}
+	}()
+	go func() {
+		defer close(queue)
+		random, start := rand.New(rand.NewPCG(seed, 'r')), time.Now()
+		for {
+			b := make([]byte, 64)
+			n, err := udp.Read(b)
+			if err != nil {
+				return
+			}
+			for _, at := range link.Arrivals(random, time.Since(start)) {
+				queue <- waiting{b[:n], start.Add(at)}
+			}
+		}
+	}()
 }

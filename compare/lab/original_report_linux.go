@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"timesync/compare/page"
@@ -31,7 +30,6 @@ var liveColumns = []struct {
 
 // live is what came out: errors by column, of one case, and how the port did in all.
 type live struct {
-	mu                   sync.Mutex
 	errs                 map[liveColumn][]float64
 	compared, mismatches int
 }
@@ -86,19 +84,21 @@ func measureOriginal(o options) error {
 func (l *live) play(c *liveCase, o options) error {
 	l.errs = map[liveColumn][]float64{}
 	const ports = 4 // of a session: two ends, and the relay's two
+	played := make([][2]*liveEnd, len(livePairs))
 	var all errgroup.Group
 	for i, cpp := range livePairs {
-		all.Go(func() error {
-			ends, err := c.session(context.Background(), o.original, cpp, livePort+ports*i, o.lasting, o.seed)
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			for side, e := range ends {
-				column := liveColumn{cpp[side], cpp[1-side]}
-				l.errs[column] = append(l.errs[column], e.errs...)
-				l.compared, l.mismatches = l.compared+e.compared, l.mismatches+e.mismatches
-			}
+		all.Go(func() (err error) {
+			played[i], err = c.session(context.Background(), o.original, cpp, livePort+ports*i, o.lasting, o.seed)
 			return err
 		})
 	}
-	return all.Wait()
+	err := all.Wait()
+	for i, cpp := range livePairs {
+		for side, e := range played[i] {
+			column := liveColumn{cpp[side], cpp[1-side]}
+			l.errs[column] = append(l.errs[column], e.errs...)
+			l.compared, l.mismatches = l.compared+e.compared, l.mismatches+e.mismatches
+		}
+	}
+	return err
 }

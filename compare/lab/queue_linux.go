@@ -35,18 +35,17 @@ func measureLink(o options) error {
 		return errors.New("the project's documents need all loads, without -only")
 	}
 	o.lasting = cmp.Or(o.lasting, 90*time.Second)
-	a, b, _ := strings.Cut(o.link, ",")
 	var done []*link
 	for _, load := range linkLoads {
 		if !strings.Contains(load.name, o.only) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "lab: %s, %v, seed %d\n", load.name, o.lasting, o.seed)
-		l, err := runLink([2]string{a, b}, load, o.lasting, o.seed, o.keep)
+		l, err := runLink(load, o)
 		if err != nil {
 			return err
 		}
-		if err := l.record(o.record); err != nil {
+		if err := l.save(o.record); err != nil {
 			return err
 		}
 		if len(l.streams[singles].delays(sim.A)) == 0 || len(l.streams[singles].delays(sim.B)) == 0 {
@@ -113,8 +112,8 @@ func linkWins(done []*link) string {
 	return fmt.Sprintf("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was better than this package:** %s. The others run between clocks without a difference in rate.", len(wins), compared, strings.Join(wins, ", "))
 }
 
-// record saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
-func (l *link) record(folder string) error {
+// save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
+func (l *link) save(folder string) error {
 	if folder == "" {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,11 +86,11 @@ type linkStream struct {
 
 // link is one experiment: everything that happens on the link while one kind of load fills it.
 type link struct {
-	load    linkLoad
-	lasting time.Duration
-	seed    uint64 // of random traffic
-	start   uint64 // machine time, us
-	begun   time.Time
+	options
+	spaces [2]string // the namespaces of both hosts
+	load   linkLoad
+	start  uint64 // machine time, us
+	begun  time.Time
 
 	mu      sync.Mutex
 	streams [len(linkTraffics)]linkStream
@@ -98,19 +99,20 @@ type link struct {
 
 // runLink runs one experiment.
 // With a name in keep, this package's estimators of the single datagrams are recorded.
-func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64, keep string) (l *link, err error) {
-	l = &link{load: load, lasting: lasting, seed: seed}
+func runLink(load linkLoad, o options) (l *link, err error) {
+	l = &link{options: o, load: load}
+	l.spaces[sim.A], l.spaces[sim.B], _ = strings.Cut(o.link, ",")
 	for i := range l.streams {
 		for side := range l.streams[i].ends {
 			e, port := newLinkEnd(sim.Side(side)), uint16(linkPort+i)
 			e.peer = netip.AddrPortFrom(linkHosts[1-side], port)
-			if e.udp, err = open(spaces[side], e.side, port); err != nil {
+			if e.udp, err = open(l.spaces[side], e.side, port); err != nil {
 				return nil, err
 			}
 			defer e.udp.Close()
 			l.streams[i].ends[side] = e
-			if keep != "" && i == singles {
-				r, failed := play.Record(keep + [2]string{"-a", "-b"}[side] + ".tsr")
+			if l.keep != "" && i == singles {
+				r, failed := play.Record(l.keep + [2]string{"-a", "-b"}[side] + ".tsr")
 				if failed != nil {
 					return nil, failed
 				}
@@ -119,17 +121,17 @@ func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64
 			}
 		}
 	}
-	filled, stop := context.WithTimeout(context.Background(), load.before+lasting)
+	filled, stop := context.WithTimeout(context.Background(), load.before+l.lasting)
 	defer stop()
 	var others sync.WaitGroup
 	l.start, l.begun = clock.Now()+uint64(load.before/time.Microsecond), time.Now().Add(load.before)
-	for side := range spaces {
-		others.Go(func() { load.fill(filled, spaces, side, l) })
+	for side := range l.spaces {
+		others.Go(func() { l.fill(filled, side) })
 	}
 	time.Sleep(load.before)
-	ctx, stop := context.WithTimeout(filled, lasting)
+	ctx, stop := context.WithTimeout(filled, l.lasting)
 	defer stop()
-	others.Go(func() { l.runRivals(ctx, spaces) })
+	others.Go(func() { l.runRivals(ctx) })
 	for i := range l.streams {
 		for _, e := range l.streams[i].ends {
 			go l.receive(&l.streams[i], e)

@@ -109,16 +109,10 @@ func ColorOf(column string) color.Color {
 // newPairs returns every method at both ends, and the oracle.
 func newPairs() (pairs []sim.Pair, o *Oracle) {
 	for _, m := range Methods {
-		pairs = append(pairs, pairOf(m.Name))
+		pairs = append(pairs, sim.Pair{Name: m.Name, A: m.Make(), B: m.Make()})
 	}
 	o = new(Oracle)
 	return append(pairs, sim.Pair{Name: OracleName, A: &o.Ends[sim.A], B: &o.Ends[sim.B]}), o
-}
-
-// pairOf is a method at both ends.
-func pairOf(column string) sim.Pair {
-	m := MethodNamed(column)
-	return sim.Pair{Name: column, A: m.Make(), B: m.Make()}
 }
 
 // Size returns the bytes that a method keeps for a peer.

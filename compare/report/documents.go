@@ -81,7 +81,7 @@ var accuracyWorlds = []struct{ world, what string }{
 func (f *figures) accuracyTable() string {
 	rows := [][]string{{"world", "timesync, median", "timesync", "C++ original", "NTP's filter", "netfox", "Slot", "one round trip, halved"}}
 	for _, a := range accuracyWorlds {
-		i := slices.IndexFunc(f.worlds, func(w play.World) bool { return w.Set == play.Simulated && w.Name == a.world })
+		i := f.named(a.world)
 		row := []string{strings.TrimSuffix(a.world+", "+a.what, ", "), number(f.value(i, play.Ours, 0.5), false)}
 		for _, column := range []string{play.Ours, play.Original, play.NTP, play.Netfox, play.Slot, play.Sutphin} {
 			row = append(row, number(f.value(i, column, 0.99), column == play.Ours))

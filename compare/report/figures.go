@@ -23,7 +23,6 @@ type figures struct {
 	worlds  []play.World
 	results []play.Results
 	series  map[string]series
-	busy    series
 	skews   sweep
 	rates   sweep
 	chronyd *kept.Chronyd
@@ -33,9 +32,8 @@ type figures struct {
 // series is how errors went in one world: for each column the largest of each second at one
 // end, us.
 type series struct {
-	errs    map[string]play.Seconds // by column
-	chronyd play.Seconds            // nil if it was not measured
-	events  []graph.Event
+	errs   map[string]play.Seconds // by column
+	events []graph.Event
 }
 
 // sweepSeeds is how many seeds are played of each point of a sweep.
@@ -59,12 +57,11 @@ func collect(traces string) (*figures, error) {
 		return nil, err
 	}
 	f.results = play.Map(f.worlds, func(w play.World) play.Results { return play.Measure(w, play.FirstSeed) })
-	for i, s := range play.Map(play.TaughtWorlds, newSeries) {
-		world := play.TaughtWorlds[i]
-		s.chronyd = c.Series[world]
-		f.series[world] = s
+	drawn := append([]string{busyWorld}, play.TaughtWorlds...)
+	for i, s := range play.Map(drawn, newSeries) {
+		s.errs[play.Chronyd] = c.Series[drawn[i]]
+		f.series[drawn[i]] = s
 	}
-	f.busy = newSeries(busyWorld)
 	f.sweeps()
 	f.inputs = play.Map(ontime.Worlds(), playInput)
 	return f, nil
@@ -143,13 +140,12 @@ func queues(w play.World, seed uint64) (all []graph.Event) {
 // curves returns the lines of a series, ours on top: the oracle, the original, and chronyd
 // where it was measured.
 func (s series) curves() (curves []graph.Curve) {
-	for _, column := range []string{play.OracleName, play.Original} {
-		curves = append(curves, play.CurveOf(column, graph.Parts(s.errs[column])...))
+	for _, column := range []string{play.OracleName, play.Original, play.Chronyd, play.Ours} {
+		if errs := s.errs[column]; errs != nil {
+			curves = append(curves, play.CurveOf(column, graph.Parts(errs)...))
+		}
 	}
-	if s.chronyd != nil {
-		curves = append(curves, play.CurveOf(play.Chronyd, graph.Parts(s.chronyd)...))
-	}
-	return append(curves, play.CurveOf(play.Ours, graph.Parts(s.errs[play.Ours])...))
+	return curves
 }
 
 // sweeps turns up the skew and the rate of datagrams in the world of 3 ms of jitter.
@@ -198,6 +194,11 @@ func (f *figures) of(set string) (is []int) {
 		}
 	}
 	return is
+}
+
+// named returns the index of the simulated world of that name.
+func (f *figures) named(name string) int {
+	return slices.IndexFunc(f.worlds, func(w play.World) bool { return w.Set == play.Simulated && w.Name == name })
 }
 
 // value is the figure by which a column is judged in a world: a quantile of all errors, or

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"image/color"
 	"slices"
-	"strings"
 	"time"
 
 	"gonum.org/v1/plot/plotter"
@@ -101,12 +100,8 @@ func (f *figures) changeTable() string {
 
 // leadCurves are each method turned up in the world of jitter of 10 ms.
 func leadCurves() (curves []graph.Curve) {
-	var world ontime.World
-	for _, w := range ontime.Worlds() {
-		if strings.HasPrefix(w.Name, "jitter 10") {
-			world = w
-		}
-	}
+	worlds := ontime.Worlds()
+	world := worlds[slices.IndexFunc(worlds, func(w ontime.World) bool { return w.Name == "jitter 10 ms" })]
 	world.Length = 60 * time.Second
 	for _, m := range ontime.Methods {
 		looks := inputMethods[m.Name]

@@ -41,6 +41,7 @@ var reasons = []struct{ worlds, why string }{
 	{"delayramp delayramp-100ppm", "One way grows by 30 or 100 us a second for 100 s, like a clock that runs away. chronyd drops exchanges that take longer than others."},
 	{"E22 E60", "In the first seconds one queue may come as another one goes. That looks like a clock that was set."},
 	{"E35 E48 E50 E51 E72 E88 E106 E120 E125", "The queues of both ways swing, wander or grow there by tens of milliseconds within seconds. A method that forgets sooner is wrong for a shorter time."},
+	{"", unexplained},
 }
 
 // unexplained is the reason of worlds that another method wins by little.
@@ -77,20 +78,16 @@ func (f *figures) winner(i int, q float64) (name string, us float64) {
 
 // won returns a list of the worlds of a set in which another method is better, and why.
 func (f *figures) won(set string, q float64) (items []string) {
-	whys := []string{}
 	for _, r := range reasons {
-		whys = append(whys, r.why)
-	}
-	for _, why := range append(whys, unexplained) {
 		var worlds []string
 		for _, i := range f.of(set) {
-			if winner, us := f.winner(i, q); winner != "" && reason(f.worlds[i].Name) == why {
+			if winner, us := f.winner(i, q); winner != "" && reason(f.worlds[i].Name) == r.why {
 				name, _, _ := strings.Cut(f.worlds[i].Name, "_")
 				worlds = append(worlds, fmt.Sprintf("`%s` (%s %s; ours %s)", name, winner, fine(us), fine(f.value(i, play.Ours, q))))
 			}
 		}
 		if len(worlds) > 0 {
-			items = append(items, strings.Join(worlds, ", ")+". "+why)
+			items = append(items, strings.Join(worlds, ", ")+". "+r.why)
 		}
 	}
 	return items
@@ -128,29 +125,24 @@ var variant = regexp.MustCompile(`-(3|5|200)hz$|^routeflaps-(7|60)s$|^wrap$`)
 // worldTable has the 99th percentiles of all simulated worlds, in their groups.
 func (f *figures) worldTable() string {
 	rows := [][]string{append([]string{"world"}, shown()...)}
-	for _, group := range f.groups() {
-		rows = append(rows, f.meanRow("**"+group+"**", f.inGroup(group)))
-		for _, i := range f.inGroup(group) {
+	var groups []string // in the order in which they come first
+	worlds := map[string][]int{}
+	for _, i := range f.of(play.Simulated) {
+		group := f.worlds[i].Group
+		if worlds[group] == nil {
+			groups = append(groups, group)
+		}
+		worlds[group] = append(worlds[group], i)
+	}
+	for _, group := range groups {
+		rows = append(rows, f.meanRow("**"+group+"**", worlds[group]))
+		for _, i := range worlds[group] {
 			if !variant.MatchString(f.worlds[i].Name) {
 				rows = append(rows, f.worldRow(i, shown()))
 			}
 		}
 	}
 	return page.Table(append(rows, f.meanRow("**all of them**", f.of(play.Simulated))))
-}
-
-// groups returns those of the simulated worlds.
-func (f *figures) groups() (groups []string) {
-	for _, i := range f.of(play.Simulated) {
-		if g := f.worlds[i].Group; !slices.Contains(groups, g) {
-			groups = append(groups, g)
-		}
-	}
-	return groups
-}
-
-func (f *figures) inGroup(group string) []int {
-	return slices.DeleteFunc(f.of(play.Simulated), func(i int) bool { return f.worlds[i].Group != group })
 }
 
 func (f *figures) meanRow(name string, worlds []int) []string {

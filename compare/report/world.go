@@ -38,6 +38,7 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 		}
 		return all
 	}
+	x := graph.Axis{Label: "seconds since the start"}
 	const gap = 2 // s
 	curves := []graph.Curve{{Name: "error bound", Color: play.ColorOf(play.NTP),
 		Parts: graph.Split(points(play.Ours, func(a play.Answer) float64 { return a.Bound }), gap)}}
@@ -52,9 +53,8 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 		}
 		fmt.Printf("%-9s p50 %s, p99 %s, max %s\n", column, graph.Micros(stat.OrNaN(errs, 0.5)), graph.Micros(stat.OrNaN(errs, 0.99)), graph.Micros(slices.Max(errs)))
 		curves = append(curves, play.CurveOf(column, graph.Split(xys, gap)...))
+		x.Min, x.Max = xys[0].X, xys[len(xys)-1].X // at last those of ours
 	}
-	ours := points(play.Ours, func(a play.Answer) float64 { return a.Err })
-	x := graph.Axis{Label: "seconds since the start", Min: ours[0].X, Max: ours[len(ours)-1].X}
 	chart := &graph.Chart{Title: fmt.Sprintf("%s, seed %d, end A", name, seed), X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e8), Curves: curves}
 	for _, e := range eventsOf(w, seed) {
 		if e.To >= x.Min && e.From <= x.Max {
