@@ -130,6 +130,7 @@ type end struct {
 	times      []time.Duration
 	period     float64 // nanoseconds between datagrams
 	start      float64 // nanoseconds, true time of the first
+	send       func()
 	sent       int
 	reportAt   time.Duration // the next report
 	heard      bool          // a datagram has arrived
@@ -191,6 +192,11 @@ func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times
 	e := &x.ends[side]
 	*e = end{clock: NewClock(spec, x.w.Rand("clock "+name).Uint64()), out: out, times: times,
 		net: x.w.Rand("net " + name), phase: x.w.Rand("send " + name)}
+	send := x.awake(func() { x.send(side) })
+	e.send = func() {
+		x.planSend(side)
+		send()
+	}
 	if rate <= 0 {
 		rate = 60
 	}
@@ -201,25 +207,34 @@ func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times
 	x.every(pingEvery, time.Duration(e.phase.Float64()*float64(pingEvery)), func() { x.ping(side) })
 }
 
-// every lets something happen at a time, and again and again in that period.
-func (x *exchange) every(period, at time.Duration, happens func()) {
-	x.w.At(at, func() {
-		x.every(period, at+period, happens)
-		x.unlessAsleep(happens)
-	})
+// awake returns what happens unless a computer sleeps then.
+func (x *exchange) awake(happens func()) func() {
+	if x.off == nil {
+		return happens
+	}
+	return func() {
+		if !Within(x.off, x.w.now) {
+			happens()
+		}
+	}
 }
 
-// unlessAsleep lets something happen now if no computer sleeps.
-func (x *exchange) unlessAsleep(happens func()) {
-	if !Within(x.off, x.w.now) {
+// every lets something happen at a time, and again and again in that period.
+func (x *exchange) every(period, at time.Duration, happens func()) {
+	happens = x.awake(happens)
+	var again func()
+	again = func() {
+		x.w.At(x.w.now+period, again)
 		happens()
 	}
+	x.w.At(at, again)
 }
 
 // pass lets something happen where a packet arrives that an end sends now.
 func (x *exchange) pass(from *end, happens func()) {
+	happens = x.awake(happens)
 	for _, at := range from.out.Arrivals(from.net, x.w.now) {
-		x.w.At(at, func() { x.unlessAsleep(happens) })
+		x.w.At(at, happens)
 	}
 }
 
@@ -238,10 +253,7 @@ func (x *exchange) planSend(side Side) {
 		return
 	}
 	e.sent++
-	x.w.At(at, func() {
-		x.planSend(side)
-		x.unlessAsleep(func() { x.send(side) })
-	})
+	x.w.At(at, e.send)
 }
 
 func (x *exchange) send(side Side) {
