@@ -19,10 +19,10 @@ func TestPictures(t *testing.T) {
 	curves := []Curve{{Name: "x", Color: RGB(0x0060df), Parts: Parts([]float64{3, 5e3, math.NaN(), 2})}}
 	kinds := map[string]func(path string, th Theme) error{
 		"lines": func(path string, th Theme) error {
-			return Charts(path, th, &Chart{Title: "title", X: Axis{Max: 4}, Y: ErrorAxis("error", 1, 1e4), Curves: curves, Events: []Event{{1, 1, "set"}, {2, 3, "full"}}})
+			return Charts(path, th, &Chart{Title: "title", X: Axis{Max: 4}, Y: ErrorAxis("error", 1e4), Curves: curves, Events: []Event{{1, 1, "set"}, {2, 3, "full"}}})
 		},
 		"strips": func(path string, th Theme) error {
-			return Strips(path, th, "title", ErrorAxis("error", 1, 1e4), []Strip{{"x", RGB(0x0060df), []float64{3, 1e9}, 5}})
+			return Strips(path, th, "title", ErrorAxis("error", 1e4), []Strip{{"x", RGB(0x0060df), []float64{3, 1e9}, 5}})
 		},
 	}
 	for kind, draw := range kinds {

@@ -100,21 +100,17 @@ type Axis struct {
 // ErrorLabel says where the axis of errors begins.
 const ErrorLabel = "error (floor: 1 us)"
 
-// ErrorAxis is a logarithmic axis of microseconds, with words at the powers of ten and lines between.
-func ErrorAxis(label string, from, to float64) Axis {
+// ErrorAxis is a logarithmic axis from a microsecond to a power of ten, with words at those and lines between.
+func ErrorAxis(label string, to float64) Axis {
 	var ticks []plot.Tick
-	for d := 1.0; d <= to*1.001; d *= 10 {
-		for k := 1.0; k < 10; k++ {
-			tick := plot.Tick{Value: d * k}
-			if k == 1 {
-				tick.Label = Micros(d)
-			}
-			if tick.Value >= from*0.999 && tick.Value <= to*1.001 {
-				ticks = append(ticks, tick)
-			}
+	for d := 1.0; d < to*0.999; d *= 10 {
+		ticks = append(ticks, plot.Tick{Value: d, Label: Micros(d)})
+		for k := 2.0; k < 10; k++ {
+			ticks = append(ticks, plot.Tick{Value: d * k})
 		}
 	}
-	return Axis{Label: label, Log: true, Min: from, Max: to, Ticks: ticks}
+	ticks = append(ticks, plot.Tick{Value: to, Label: Micros(to)})
+	return Axis{Label: label, Log: true, Min: 1, Max: to, Ticks: ticks}
 }
 
 // Fixed returns ticks at the values, which are their labels.

@@ -17,20 +17,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// liveColumn is an end of a pair, and its peer: true is the C++ original.
-type liveColumn struct{ self, peer bool }
-
+// liveColumns are the ends of pairs, each with its peer: true is the C++ original.
 var liveColumns = []struct {
 	name string
-	liveColumn
+	ends [2]bool
 }{
-	{"two of ours", liveColumn{false, false}}, {"ours beside C++", liveColumn{false, true}},
-	{"C++ beside ours", liveColumn{true, false}}, {"two C++", liveColumn{true, true}},
+	{"two of ours", [2]bool{false, false}}, {"ours beside C++", [2]bool{false, true}},
+	{"C++ beside ours", [2]bool{true, false}}, {"two C++", [2]bool{true, true}},
 }
 
 // live is what came out: errors by column, of one case, and how the port did in all.
 type live struct {
-	errs                 map[liveColumn][]float64
+	errs                 map[[2]bool][]float64
 	compared, mismatches int
 }
 
@@ -57,9 +55,9 @@ func measureOriginal(o options) error {
 		}
 		row := []string{c.name}
 		for _, column := range liveColumns {
-			row = append(row, cell(l.errs[column.liveColumn]))
+			row = append(row, cell(l.errs[column.ends]))
 		}
-		ours, theirs := stat.OrNaN(l.errs[liveColumn{false, false}], 0.99), stat.OrNaN(l.errs[liveColumn{true, true}], 0.99)
+		ours, theirs := stat.OrNaN(l.errs[[2]bool{false, false}], 0.99), stat.OrNaN(l.errs[[2]bool{true, true}], 0.99)
 		if ours > theirs {
 			worse = append(worse, fmt.Sprintf("%s (%.0f us; ours %.0f us)", c.name, theirs, ours))
 		}
@@ -82,7 +80,7 @@ func measureOriginal(o options) error {
 
 // play plays all pairs of a case at the same time.
 func (l *live) play(c *liveCase, o options) error {
-	l.errs = map[liveColumn][]float64{}
+	l.errs = map[[2]bool][]float64{}
 	const ports = 4 // of a session: two ends, and the relay's two
 	played := make([][2]*liveEnd, len(livePairs))
 	var all errgroup.Group
@@ -95,7 +93,7 @@ func (l *live) play(c *liveCase, o options) error {
 	err := all.Wait()
 	for i, cpp := range livePairs {
 		for side, e := range played[i] {
-			column := liveColumn{cpp[side], cpp[1-side]}
+			column := [2]bool{cpp[side], cpp[1-side]}
 			l.errs[column] = append(l.errs[column], e.errs...)
 			l.compared, l.mismatches = l.compared+e.compared, l.mismatches+e.mismatches
 		}

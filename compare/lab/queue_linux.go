@@ -268,7 +268,7 @@ func (l *link) draw(path string, t graph.Theme) error {
 		phases = append(phases, graph.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")})
 	}
 	x := graph.Axis{Min: 0, Max: seconds}
-	top := &graph.Chart{Title: "Beside TCP on a real queue: largest error of each second", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e6), Curves: curves, Events: phases}
+	top := &graph.Chart{Title: "Beside TCP on a real queue: largest error of each second", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1e6), Curves: curves, Events: phases}
 	x.Label = "seconds since the start"
 	bottom := &graph.Chart{Title: "How long datagrams were under way", X: x, Y: graph.Axis{Label: "delay, ms", Min: 0, Max: 400}, Curves: []graph.Curve{
 		{Name: "to B", Color: play.ColorOf(play.Netfox), Parts: []plotter.XYs{s.delays(sim.B)}},

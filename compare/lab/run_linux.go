@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"math"
 	"net"
 	"net/netip"
@@ -98,7 +97,6 @@ type link struct {
 }
 
 // runLink runs one experiment.
-// With a name in keep, this package's estimators of the single datagrams are recorded.
 func runLink(load linkLoad, o options) (l *link, err error) {
 	l = &link{options: o, load: load}
 	l.spaces[sim.A], l.spaces[sim.B], _ = strings.Cut(o.link, ",")
@@ -111,14 +109,6 @@ func runLink(load linkLoad, o options) (l *link, err error) {
 			}
 			defer e.udp.Close()
 			l.streams[i].ends[side] = e
-			if l.keep != "" && i == singles {
-				r, failed := play.Record(l.keep + [2]string{"-a", "-b"}[side] + ".tsr")
-				if failed != nil {
-					return nil, failed
-				}
-				defer func() { err = errors.Join(err, r.Close()) }()
-				e.ests[0] = r
-			}
 		}
 	}
 	filled, stop := context.WithTimeout(context.Background(), load.before+l.lasting)

@@ -41,13 +41,13 @@ type Answers map[string]*[2][]Answer
 type Results map[string]*Result
 
 // Measure plays all seeds of a world.
-func Measure(w World, firstSeed uint64) Results {
+func Measure(w World) Results {
 	results := Results{}
 	for _, column := range Columns() {
 		results[column] = new(Result)
 	}
 	for seed := range uint64(w.seeds) {
-		for column, ends := range Play(w, firstSeed+seed) {
+		for column, ends := range Play(w, FirstSeed+seed) {
 			results[column].add(ends, w.warmup)
 		}
 	}

@@ -111,18 +111,18 @@ var taught = map[string]string{
 func (s series) chart(title string) *graph.Chart {
 	seconds := float64(len(s.errs[play.Ours]))
 	x := graph.Axis{Label: "seconds since the start", Min: 0, Max: seconds}
-	return &graph.Chart{Title: title, X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, s.highest()), Curves: s.curves(), Events: s.events}
+	return &graph.Chart{Title: title, X: x, Y: graph.ErrorAxis(graph.ErrorLabel, s.highest()), Curves: s.curves(), Events: s.events}
 }
 
 func (f *figures) skewChart() *graph.Chart {
 	x := graph.Axis{Label: "how far the rates of the clocks are apart, ppm", Min: 0, Max: 1000, Ticks: graph.Fixed(0, 100, 200, 300, 500, 700, 1000)}
-	return &graph.Chart{Title: "Error against skew, 99th percentile", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e5),
+	return &graph.Chart{Title: "Error against skew, 99th percentile", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1e5),
 		Curves: f.skews.curves(), Events: []graph.Event{{From: 0, To: 100, Name: "two crystals"}}}
 }
 
 func (f *figures) rateChart() *graph.Chart {
 	x := graph.Axis{Label: "datagrams a second each way", Log: true, Min: 1, Max: 120, Ticks: graph.Fixed(f.rates.values...)}
-	return &graph.Chart{Title: "Error against the rate of datagrams, 99th percentile", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e5), Curves: f.rates.curves()}
+	return &graph.Chart{Title: "Error against the rate of datagrams, 99th percentile", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1e5), Curves: f.rates.curves()}
 }
 
 // drawMethods draws the p99 of the simulated worlds by method, the best method first.
@@ -138,5 +138,5 @@ func (f *figures) drawMethods(path string, t graph.Theme) error {
 		strips = append(strips, s)
 	}
 	slices.SortStableFunc(strips, func(a, b graph.Strip) int { return cmp.Compare(a.Mean, b.Mean) })
-	return graph.Strips(path, t, "99th percentile of the error in all simulated worlds", graph.ErrorAxis("error, less is better (floor: 1 us)", 1, 1e6), strips)
+	return graph.Strips(path, t, "99th percentile of the error in all simulated worlds", graph.ErrorAxis("error, less is better (floor: 1 us)", 1e6), strips)
 }

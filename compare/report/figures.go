@@ -56,7 +56,7 @@ func collect(traces string) (*figures, error) {
 	if f.worlds, err = play.AllWorlds(traces); err != nil {
 		return nil, err
 	}
-	f.results = play.Map(f.worlds, func(w play.World) play.Results { return play.Measure(w, play.FirstSeed) })
+	f.results = play.Map(f.worlds, func(w play.World) play.Results { return play.Measure(w) })
 	drawn := append([]string{busyWorld}, play.TaughtWorlds...)
 	for i, s := range play.Map(drawn, newSeries) {
 		s.errs[play.Chronyd] = c.Series[drawn[i]]
@@ -163,7 +163,7 @@ func (f *figures) sweeps() {
 func newSweep(values []float64, with func(v float64) sim.Scenario) sweep {
 	s := sweep{values: values, p99: map[string][]float64{}}
 	all := play.Map(values, func(v float64) play.Results {
-		return play.Measure(play.SimWorld(with(v), play.Simulated, sweepSeeds), play.FirstSeed)
+		return play.Measure(play.SimWorld(with(v), play.Simulated, sweepSeeds))
 	})
 	for _, rs := range all {
 		for k := range rs {
