@@ -5,10 +5,8 @@
 package graph
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
-	"os"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -16,7 +14,6 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // Theme is how a picture looks.
@@ -57,7 +54,9 @@ func (t Theme) Tone(c color.Color) color.Color {
 	const lighter = 0.42
 	n := color.NRGBAModel.Convert(c).(color.NRGBA)
 	if max(n.R, n.G, n.B) < 0x40 {
-		return t.ink
+		ink := t.ink.(color.NRGBA)
+		ink.A = n.A
+		return ink
 	}
 	for _, v := range []*uint8{&n.R, &n.G, &n.B} {
 		*v += uint8(lighter * float64(255-*v))
@@ -82,11 +81,6 @@ func (t Theme) style(size vg.Length, c color.Color, x text.XAlignment, y text.YA
 	f := plot.DefaultFont
 	f.Size = size
 	return draw.TextStyle{Color: c, Font: f, XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler}
-}
-
-func (t Theme) canvas(height vg.Length) (*vgimg.Canvas, draw.Canvas) {
-	img := vgimg.NewWith(vgimg.UseWH(t.width, height), vgimg.UseDPI(pictureDPI), vgimg.UseBackgroundColor(t.Paper))
-	return img, draw.New(img)
 }
 
 // Axis describes an axis.
@@ -171,15 +165,6 @@ func (f frame) scatter(c color.Color, radius vg.Length, dots plotter.XYs) {
 // write writes a word at a place: to which side of it, the style says.
 func (f frame) write(word string, x, y float64, style draw.TextStyle) {
 	f.Add(&plotter.Labels{XYs: plotter.XYs{{X: x, Y: y}}, Labels: []string{word}, TextStyle: []draw.TextStyle{style}})
-}
-
-// saveImage writes a PNG.
-func saveImage(path string, img *vgimg.Canvas) error {
-	var b bytes.Buffer
-	if _, err := (vgimg.PngCanvas{Canvas: img}).WriteTo(&b); err != nil {
-		return err
-	}
-	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
 // Micros prints microseconds for people: three digits and a unit.

@@ -144,7 +144,7 @@ func (l *link) save(folder string) error {
 func writeQueue(folder string, done []*link) error {
 	lasts := done[0].lasting
 	var tcp, crossed, started, alike []linkSpan
-	parts, pictures := map[string]string{}, map[string]func(path string, t graph.Theme) error{}
+	parts, pictures := map[string]string{}, map[string][]*graph.Chart{}
 	lost, sent := 0, 0
 	for _, l := range done {
 		if l.load.phases != nil {
@@ -152,7 +152,7 @@ func writeQueue(folder string, done []*link) error {
 				tcp = append(tcp, linkSpan{l, singles, p.name, l.after(p.from), l.after(p.to)})
 			}
 			lost, sent = l.lost()
-			pictures["link"] = l.draw
+			pictures["link"] = l.charts()
 			continue
 		}
 		for i := range l.streams {
@@ -250,8 +250,8 @@ func worst(errs []linkError, setup linkSetup) []plotter.XYs {
 	return graph.Parts(worst)
 }
 
-// draw draws the errors at end A, and the delays.
-func (l *link) draw(path string, t graph.Theme) error {
+// charts show the errors at end A, and the delays.
+func (l *link) charts() []*graph.Chart {
 	s, seconds := &l.streams[singles], l.lasting.Seconds()
 	curves := []graph.Curve{
 		play.CurveOf(play.OracleName, worst(s.errs, oracleSees)...),
@@ -274,5 +274,5 @@ func (l *link) draw(path string, t graph.Theme) error {
 		{Name: "to B", Color: play.ColorOf(play.Netfox), Parts: []plotter.XYs{s.delays(sim.B)}},
 		{Name: "to A", Color: play.ColorOf(play.Slot), Parts: []plotter.XYs{s.delays(sim.A)}},
 	}, Events: phases}
-	return graph.Charts(path, t, top, bottom)
+	return []*graph.Chart{top, bottom}
 }

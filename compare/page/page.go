@@ -104,15 +104,15 @@ func Write(document, folder string, parts map[string]string) error {
 
 // Draw draws pictures in all themes into the folder pictures of a folder, by their names. The
 // documents there show them.
-func Draw(folder string, pictures map[string]func(path string, t graph.Theme) error) error {
+func Draw(folder string, pictures map[string][]*graph.Chart) error {
 	folder = filepath.Join(folder, "pictures")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	var all errgroup.Group
-	for name, draw := range pictures {
+	for name, charts := range pictures {
 		for _, t := range graph.Themes {
-			all.Go(func() error { return draw(filepath.Join(folder, name+"-"+t.Name+".png"), t) })
+			all.Go(func() error { return graph.Charts(filepath.Join(folder, name+"-"+t.Name+".png"), t, charts...) })
 		}
 	}
 	return all.Wait()

@@ -127,5 +127,9 @@ func Size(m Method) int {
 
 // CurveOf returns the curve of a column: ours is bold, the oracle's dashed.
 func CurveOf(column string, parts ...plotter.XYs) graph.Curve {
-	return graph.Curve{Name: column, Color: ColorOf(column), Parts: parts, Bold: column == Ours, Dash: column == OracleName}
+	c := graph.Curve{Name: column, Color: ColorOf(column), Parts: parts, Dash: column == OracleName}
+	if column == Ours {
+		c.Width = graph.Bold
+	}
+	return c
 }

@@ -37,7 +37,7 @@ func (f *figures) busyChart() *graph.Chart {
 		if column == play.NTP {
 			c.Color = graph.RGB(0x2b6b40) // darker than elsewhere: its name stands on grey
 		}
-		c.Name, c.Bold = fmt.Sprintf("%s: %.2g ms off", name, slices.Max(v[before:before+to-from])), true
+		c.Name, c.Width = fmt.Sprintf("%s: %.2g ms off", name, slices.Max(v[before:before+to-from])), graph.Bold
 		c.At = &plotter.XY{X: before + 32, Y: y}
 		return c
 	}

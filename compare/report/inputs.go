@@ -110,7 +110,7 @@ func leadCurves() (curves []graph.Curve) {
 			r := m.At(world, 2*inputSeeds, knob)
 			line = append(line, plotter.XY{X: 1e3 * r.Lead.Seconds(), Y: max(100*r.Share(), 0.01)})
 		}
-		curves = append(curves, graph.Curve{Name: looks.label, Color: looks.color, Bold: true, Parts: []plotter.XYs{line}})
+		curves = append(curves, graph.Curve{Name: looks.label, Color: looks.color, Width: graph.Bold, Parts: []plotter.XYs{line}})
 	}
 	return curves
 }
