@@ -106,15 +106,6 @@ func ColorOf(column string) color.Color {
 	return MethodNamed(column).color
 }
 
-// newPairs returns every method at both ends, and the oracle.
-func newPairs() (pairs []sim.Pair, o *Oracle) {
-	for _, m := range Methods {
-		pairs = append(pairs, sim.Pair{Name: m.Name, A: m.Make(), B: m.Make()})
-	}
-	o = new(Oracle)
-	return append(pairs, sim.Pair{Name: OracleName, A: &o.Ends[sim.A], B: &o.Ends[sim.B]}), o
-}
-
 // Size returns the bytes that a method keeps for a peer.
 func Size(m Method) int {
 	e := m.Make()
