@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -92,6 +93,12 @@ type liveEnd struct {
 	errs       []float64
 	compared   int // answers of the C++ end that the port was asked for
 	mismatches int // of those
+
+	// Of an end of this package:
+	udp *net.UDPConn
+	mu  sync.Mutex
+	est sim.Core
+	due time.Time // the next report
 }
 
 func (e *liveEnd) clock(machine uint64) uint64 {
