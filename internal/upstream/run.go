@@ -17,6 +17,7 @@ type World struct {
 	sc     *Scenario
 	clocks [2]*clock
 	noise  [2]*rand.Rand
+	paths  [2]*path
 	end    int64
 	events *sim.World
 	pairs  []sim.Pair
@@ -58,6 +59,7 @@ func New(sc *Scenario, seed uint64, mode Mode) *World {
 		w.clocks[side].stepAt, w.clocks[side].step = math.Floor(at), math.Floor(by)
 	}
 	w.noise = [2]*rand.Rand{w.stream("noise A"), w.stream("noise B")}
+	w.paths = w.newPaths("")
 	return w
 }
 
@@ -100,8 +102,8 @@ func (w *World) received(side sim.Side, at int64, r *rand.Rand) uint64 {
 	return w.clocks[side].usec(at, late)
 }
 
-// paths returns both directions with random numbers of their own.
-func (w *World) paths(name string) [2]*path {
+// newPaths returns both directions with random numbers of their own.
+func (w *World) newPaths(name string) [2]*path {
 	sc := w.sc
 	return [2]*path{
 		{d: sc.DelayAB, loss: &sc.LossAB, r: w.stream(name + "A to B"), reorder: sc.Reorder.AB, duplicate: sc.Duplicate.AB, sc: sc},
@@ -109,44 +111,54 @@ func (w *World) paths(name string) [2]*path {
 	}
 }
 
+func usec(t int64) time.Duration { return time.Duration(t) * time.Microsecond }
+
 // interval returns the microseconds between events at a rate a second, 0 is the usual one.
 func interval(rate, usual float64) int64 { return int64(math.Round(1e6 / cmp.Or(rate, usual))) }
 
-// plan plans the messages. The packets do not depend on the methods, so all is known
-// beforehand.
-func (w *World) plan() {
-	sc, paths := w.sc, w.paths("")
-	every, reports := interval(sc.DataRate, 60), int64(math.Round(cmp.Or(sc.ReportEvery, 1)*1e6))
-	for nextData, nextReport := int64(0), int64(0); min(nextData, nextReport) <= w.end; {
-		t := min(nextData, nextReport)
+// Run plays the world: every pair sees the same stamps and times of receipt. Errors are
+// modulo 67.1 s, and nothing is taken off for unequal paths. The packets do not depend on the
+// methods. A world is run once.
+func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
+	w.pairs, w.obs = pairs, obs
+	repeated := []struct {
+		every int64 // us
+		do    func(side sim.Side, t int64)
+	}{
+		{interval(w.sc.DataRate, 60), w.sendData},
+		{int64(math.Round(cmp.Or(w.sc.ReportEvery, 1) * 1e6)), w.sendReport},
+		{interval(w.sc.PollRate, 10), w.poll},
+		{interval(0, 4), w.pinging()},
+	}
+	next := make([]int64, len(repeated))
+	for t := int64(0); t <= w.end; t = slices.Min(next) {
+		w.events.Run(usec(t) - 1)
 		for side := range sim.Side(2) {
-			if t == nextData {
-				w.sendData(paths[side], side, t)
-			}
-			if t == nextReport {
-				w.sendReport(paths[side], side, t)
+			for i, r := range repeated {
+				if next[i] == t {
+					r.do(side, t)
+				}
 			}
 		}
-		if t == nextReport {
-			nextReport += reports
-		}
-		if t == nextData {
-			nextData += every
+		for i, r := range repeated {
+			if next[i] == t {
+				next[i] += r.every
+			}
 		}
 	}
-	for t, polls := int64(0), interval(sc.PollRate, 10); t <= w.end; t += polls {
-		for side := range sim.Side(2) {
-			truth := w.clocks[1-side].usec(t, 0)
-			w.at(t, side, w.clocks[side].usec(t, 0), func(_ int, est sim.Estimator) {
-				remote, ok := est.RemoteTime(w.o.LocalUsec, truth)
-				w.answered(w.obs.Poll, ok, float64(int64((remote-truth)<<38)>>38))
-			})
-		}
-	}
+	w.events.Run(usec(w.end))
 }
 
-func (w *World) sendData(p *path, side sim.Side, t int64) {
-	c := &w.sc.Corrupt
+func (w *World) poll(side sim.Side, t int64) {
+	truth := w.clocks[1-side].usec(t, 0)
+	w.at(t, side, w.clocks[side].usec(t, 0), func(_ int, est sim.Estimator) {
+		remote, ok := est.RemoteTime(w.o.LocalUsec, truth)
+		w.answered(w.obs.Poll, ok, float64(int64((remote-truth)<<38)>>38))
+	})
+}
+
+func (w *World) sendData(side sim.Side, t int64) {
+	p, c := w.paths[side], &w.sc.Corrupt
 	corrupt, added, other := [2]float64{c.AB, c.BA}, [2]int64{c.AddedAB, c.AddedBA}, 1-side
 	ts := w.clocks[side].usec(t, 0)
 	if corrupt[side] != 0 && p.r.Float64() < corrupt[side] {
@@ -160,14 +172,14 @@ func (w *World) sendData(p *path, side sim.Side, t int64) {
 	}
 }
 
-func (w *World) sendReport(p *path, side sim.Side, t int64) {
+func (w *World) sendReport(side sim.Side, t int64) {
 	var reports []report // of each pair
 	w.at(t, side, w.clocks[side].usec(t, 0), func(_ int, est sim.Estimator) {
 		delta, ok := est.MinDelta(w.o.LocalUsec)
 		reports = append(reports, report{delta, ok})
 	})
 	other := 1 - side
-	for _, at := range p.send(t) {
+	for _, at := range w.paths[side].send(t) {
 		w.at(at, other, w.received(other, at, w.noise[other]), func(m int, est sim.Estimator) {
 			if reports[m].ok {
 				est.OnPeerMinDelta(reports[m].delta, w.o.LocalUsec)
@@ -176,42 +188,32 @@ func (w *World) sendReport(p *path, side sim.Side, t int64) {
 	}
 }
 
-// planPings plans requests and responses, four a second from each end. They go besides, on
-// paths with random numbers of their own: the other packets are the same without them.
-func (w *World) planPings() {
-	requests, responses := w.paths("request "), w.paths("response ")
+// pinging returns what sends requests. They and the responses go besides, on paths with random
+// numbers of their own: the other packets are the same without them.
+func (w *World) pinging() func(side sim.Side, t int64) {
+	requests, responses := w.newPaths("request "), w.newPaths("response ")
 	noise := w.stream("noise of pings")
-	for t := int64(0); t <= w.end; t += interval(0, 4) {
-		for side := range sim.Side(2) {
-			other := 1 - side
-			for _, there := range requests[side].send(t) {
-				t1, t2 := w.clocks[side].usec(t, 0), w.received(other, there, noise)
-				for _, back := range responses[other].send(there) {
-					w.at(back, side, w.received(side, back, noise), func(_ int, est sim.Estimator) {
-						if x, ok := est.(sim.Exchanger); ok {
-							x.OnExchange(t1, t2, t2, w.o.LocalUsec)
-						}
-					})
+	return func(side sim.Side, t int64) {
+		other := 1 - side
+		for _, there := range requests[side].send(t) {
+			t1, t2 := w.clocks[side].usec(t, 0), w.received(other, there, noise)
+			for _, back := range responses[other].send(there) {
+				local := w.received(side, back, noise)
+				answer := func(_ int, est sim.Estimator) {
+					if x, ok := est.(sim.Exchanger); ok {
+						x.OnExchange(t1, t2, t2, w.o.LocalUsec)
+					}
 				}
+				// Planned again at that time, it comes after what else happens then.
+				w.events.At(usec(back), func() { w.at(back, side, local, answer) })
 			}
 		}
 	}
 }
 
-// Run plays the world: every pair sees the same stamps and times of receipt. Errors are
-// modulo 67.1 s, and nothing is taken off for unequal paths. A world is run once.
-func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
-	w.pairs, w.obs = pairs, obs
-	w.plan()
-	if slices.ContainsFunc(pairs, func(p sim.Pair) bool { _, ok := p.A.(sim.Exchanger); return ok }) {
-		w.planPings()
-	}
-	w.events.Run(time.Duration(w.end) * time.Microsecond)
-}
-
 // at plans what happens at an end, where the clock reads local, to its estimator of each pair m.
 func (w *World) at(t int64, side sim.Side, local uint64, happens func(m int, est sim.Estimator)) {
-	at := time.Duration(t) * time.Microsecond
+	at := usec(t)
 	w.events.At(at, func() {
 		for m, p := range w.pairs {
 			w.o = sim.Observation{Pair: m, Side: side, At: at, LocalUsec: local}
