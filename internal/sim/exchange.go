@@ -103,18 +103,11 @@ type Observer struct {
 	Poll, OWD func(o *Observation)
 }
 
-const (
-	stampShift = 3               // a stamp counts 8 us
-	ringMask   = 1<<24 - 1       // a stamp or report has 24 bits
-	pingEvery  = time.Second / 4 // netfox's; others take fewer
-)
+// pingEvery is netfox's; others take fewer.
+const pingEvery = time.Second / 4
 
-// Stamp returns the 24-bit stamp of a clock reading in microseconds.
-func Stamp(usec uint64) uint32 { return uint32(usec>>stampShift) & ringMask }
-
-// fold returns usec modulo 2^26 as a number in [-2^25, 2^25): no more is known of an
-// offset, 67.1 s.
-func fold(usec uint64) int64 { return int64(usec<<38) >> 38 }
+// Stamp returns the stamp of a clock reading in microseconds: 24 bits, which count 8 us.
+func Stamp(usec uint64) uint32 { return uint32(usec>>3) & (1<<24 - 1) }
 
 type report struct {
 	delta uint32
@@ -300,7 +293,7 @@ func (x *exchange) ask(side Side) {
 		remote, ok := est.RemoteTime(o.LocalUsec, truth)
 		o.Pair, o.OK, o.ErrUsec = i, ok, 0
 		if ok {
-			o.ErrUsec = float64(fold(remote - truth))
+			o.ErrUsec = float64(int64((remote-truth)<<38) >> 38) // no more is known than 26 bits, 67.1 s
 		}
 		x.obs.Poll(o)
 	}
