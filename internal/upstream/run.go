@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"timesync/internal/sim"
@@ -130,21 +129,20 @@ func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
 		{interval(w.sc.PollRate, 10), w.poll},
 		{interval(0, 4), w.pinging()},
 	}
-	next := make([]int64, len(repeated))
-	for t := int64(0); t <= w.end; t = slices.Min(next) {
+	for t := int64(0); t <= w.end; {
 		w.events.Run(usec(t) - 1)
 		for side := range sim.Side(2) {
-			for i, r := range repeated {
-				if next[i] == t {
+			for _, r := range repeated {
+				if t%r.every == 0 {
 					r.do(side, t)
 				}
 			}
 		}
-		for i, r := range repeated {
-			if next[i] == t {
-				next[i] += r.every
-			}
+		next := w.end + 1
+		for _, r := range repeated {
+			next = min(next, t+r.every-t%r.every)
 		}
+		t = next
 	}
 	w.events.Run(usec(w.end))
 }
