@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
 
 	"timesync/compare/graph"
 )
@@ -19,7 +20,7 @@ import (
 var colors = [rows]color.Color{graph.RGB(0x0060df), graph.RGB(0xd9480f), graph.RGB(0x74a57f), graph.RGB(0x9c36b5), graph.RGB(0x846000), graph.RGB(0xe64980)}
 
 // line returns the curve of something over time.
-func (r *reel) line(name string, c color.Color, bold bool, value func(n *note) float64) graph.Curve {
+func (r *reel) line(name string, c color.Color, width vg.Length, value func(n *note) float64) graph.Curve {
 	var points plotter.XYs
 	for i := range r.notes {
 		points = append(points, plotter.XY{X: r.notes[i].at, Y: value(&r.notes[i])})
@@ -28,7 +29,7 @@ func (r *reel) line(name string, c color.Color, bold bool, value func(n *note) f
 	for i := range parts {
 		parts[i] = thinned(parts[i], len(r.notes)/mostDrawn)
 	}
-	return graph.Curve{Name: name, Color: c, Bold: bold, Parts: parts}
+	return graph.Curve{Name: name, Color: c, Width: width, Parts: parts}
 }
 
 // mostDrawn is so many points of a curve that more would not be seen, in a picture 1900 wide.
@@ -111,21 +112,21 @@ func (r *reel) charts(title string) []*graph.Chart {
 		return whenKnown(func(n *note) float64 { return n.floors()[of] })
 	}
 	delays := []graph.Curve{
-		r.line("fastest to us", graph.Fade(mine), false, func(n *note) float64 { return n.fastest[0] }),
-		r.line("floor to us", mine, true, floor(0)), r.line("floor to peer", theirs, true, floor(1)),
+		r.line("fastest to us", graph.Fade(mine), 0, func(n *note) float64 { return n.fastest[0] }),
+		r.line("floor to us", mine, graph.Bold, floor(0)), r.line("floor to peer", theirs, graph.Bold, floor(1)),
 	}
 	offsets := []graph.Curve{
-		r.line("+ bound", graph.Fade(green), false, bound(1)), r.line("- bound", graph.Fade(green), false, bound(-1)), r.line("offset", mine, true, offset),
+		r.line("+ bound", graph.Fade(green), 0, bound(1)), r.line("- bound", graph.Fade(green), 0, bound(-1)), r.line("offset", mine, graph.Bold, offset),
 	}
 	if r.both {
-		delays = slices.Insert(delays, 1, r.line("fastest to peer", graph.Fade(theirs), false, func(n *note) float64 { return n.fastest[1] }))
-		offsets = append(offsets, r.line("disagreement", theirs, false, func(n *note) float64 { return n.disagree / 1e3 }))
+		delays = slices.Insert(delays, 1, r.line("fastest to peer", graph.Fade(theirs), 0, func(n *note) float64 { return n.fastest[1] }))
+		offsets = append(offsets, r.line("disagreement", theirs, 0, func(n *note) float64 { return n.disagree / 1e3 }))
 	}
-	trip := r.line("both floors", mine, true, whenKnown(func(n *note) float64 { return n.floors()[0] + n.floors()[1] }))
+	trip := r.line("both floors", mine, graph.Bold, whenKnown(func(n *note) float64 { return n.floors()[0] + n.floors()[1] }))
 	skew := func(errors float64) func(n *note) float64 {
 		return whenKnown(func(n *note) float64 { return n.snapshot.Skew + errors*n.snapshot.SkewError })
 	}
-	skews := []graph.Curve{r.line("skew", mine, true, skew(0)), r.line("+ error", graph.Fade(mine), false, skew(1)), r.line("- error", graph.Fade(mine), false, skew(-1))}
+	skews := []graph.Curve{r.line("skew", mine, graph.Bold, skew(0)), r.line("+ error", graph.Fade(mine), 0, skew(1)), r.line("- error", graph.Fade(mine), 0, skew(-1))}
 	happened, kinds := r.events()
 	lasts := r.notes[len(r.notes)-1].at
 	chart := func(title string, y graph.Axis, curves []graph.Curve) *graph.Chart {
@@ -150,7 +151,7 @@ func (r *reel) events() (dots []graph.Curve, y graph.Axis) {
 	}
 	for _, h := range r.told.all {
 		dot := plotter.XYs{{X: h.at, Y: -float64(h.row)}}
-		dots = append(dots, graph.Curve{Color: colors[h.row], Dots: true, Parts: []plotter.XYs{dot}})
+		dots = append(dots, graph.Curve{Color: colors[h.row], Dots: 3.5, Parts: []plotter.XYs{dot}})
 	}
 	return dots, y
 }

@@ -99,11 +99,11 @@ func (r *reel) see(m *record.Moment) {
 	if !r.started {
 		return
 	}
-	if r.due(m.AtUsec[0]) {
+	at := r.since(m.AtUsec[0])
+	if len(r.notes) == 0 || at >= r.notes[len(r.notes)-1].at+noteEvery/1e6 {
 		r.note(m)
 	}
-	at := r.since(m.AtUsec[0])
-	if m.Kind == record.Datagram && m.Known && len(r.notes) > 0 {
+	if m.Kind == record.Datagram && m.Known {
 		f := &r.notes[len(r.notes)-1].fastest[m.End]
 		if ms := float64(m.OWD) / float64(time.Millisecond); !(*f <= ms) {
 			*f = ms
@@ -161,11 +161,6 @@ func (r *reel) endBlock() {
 
 // since returns the seconds from the start to a local time.
 func (r *reel) since(usec uint64) float64 { return float64(int64(usec-r.start)) / 1e6 }
-
-// due reports whether it is time for a note.
-func (r *reel) due(at uint64) bool {
-	return len(r.notes) == 0 || r.since(at) >= r.notes[len(r.notes)-1].at+noteEvery/1e6
-}
 
 // note notes what end 0 knows.
 func (r *reel) note(m *record.Moment) {

@@ -3,24 +3,33 @@
 package graph
 
 import (
+	"bytes"
+	"cmp"
 	"image/color"
 	"math"
+	"os"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // Curve is a line of a chart.
 type Curve struct {
-	Name       string
-	Color      color.Color
-	Bold, Dash bool
-	Parts      []plotter.XYs // lines with gaps between them
-	Dots       bool          // instead of lines
-	At         *plotter.XY   // where its name begins; nil is above the plot
+	Name  string
+	Color color.Color
+	Width vg.Length // of lines; 0 is a thin one
+	Dash  bool
+	Parts []plotter.XYs // lines with gaps between them
+	Dots  vg.Length     // the radius of dots instead of lines
+	At    *plotter.XY   // where its name begins; nil is above the plot
+	Above bool          // its name stands above At, not beside it
 }
+
+// Bold is the width of the line that matters most.
+const Bold = 1.6
 
 // Event is something that happens in a world, at a time or from one to another, s.
 type Event struct {
@@ -35,60 +44,55 @@ type Chart struct {
 	X, Y   Axis
 	Curves []Curve
 	Events []Event
+	Height vg.Length // 0 is the usual one
 }
 
 // plot returns the plot in a theme.
-func (c *Chart) plot(t Theme) (f frame, err error) {
-	f = t.plot(c.X, c.Y)
+func (c *Chart) plot(t Theme) *plot.Plot {
+	f := t.plot(c.X, c.Y)
 	for _, e := range c.Events {
-		if err := t.mark(f, e); err != nil {
-			return f, err
-		}
+		t.mark(f, e)
 	}
 	for _, line := range c.Curves {
-		if line.Dots {
-			err = f.scatter(t.Tone(line.Color), 3.5, line.Parts[0])
+		if line.Dots > 0 {
+			f.scatter(t.Tone(line.Color), line.Dots, line.Parts[0])
 		} else {
-			err = f.lines(line.style(t, 0), line.Parts...)
+			f.lines(line.style(t, 0), line.Parts...)
 		}
-		if err == nil && line.At != nil {
-			err = f.write(line.Name, line.At.X, line.At.Y, t.style(textSize, t.Tone(line.Color), draw.XLeft, draw.YCenter))
+		name := t.style(textSize, t.Tone(line.Color), draw.XLeft, draw.YCenter)
+		if line.Above {
+			name.XAlign, name.YAlign = draw.XCenter, draw.YBottom
 		}
-		if err != nil {
-			return f, err
+		if line.At != nil {
+			f.write(line.Name, line.At.X, line.At.Y, name)
 		}
 	}
-	return f, nil
+	return f.Plot
 }
 
 // mark shades an event, or draws a line where it has no length, and names it.
-func (t Theme) mark(f frame, e Event) error {
+func (t Theme) mark(f frame, e Event) {
 	low, high := plotter.XY{X: e.From, Y: f.Y.Min}, plotter.XY{X: e.From, Y: f.Y.Max}
 	if e.To > e.From {
-		area, err := plotter.NewPolygon(f.inside(plotter.XYs{low, {X: e.To, Y: f.Y.Min}, {X: e.To, Y: f.Y.Max}, high}))
-		if err != nil {
-			return err
-		}
-		area.Color, area.LineStyle.Width = Fade(t.soft), 0
-		f.Add(area)
-	} else if err := f.lines(draw.LineStyle{Color: t.soft, Width: 1, Dashes: []vg.Length{2, 2}}, plotter.XYs{low, high}); err != nil {
-		return err
+		area := plotter.XYs{low, {X: e.To, Y: f.Y.Min}, {X: e.To, Y: f.Y.Max}, high}
+		f.Add(&plotter.Polygon{XYs: []plotter.XYs{f.inside(area)}, Color: Fade(t.soft)})
+	} else {
+		f.lines(draw.LineStyle{Color: t.soft, Width: 1, Dashes: []vg.Length{2, 2}}, plotter.XYs{low, high})
 	}
-	return f.write(" "+e.Name, high.X, high.Y, t.style(textSize-1, t.ink, draw.XLeft, draw.YTop))
+	f.write(" "+e.Name, high.X, high.Y, t.style(textSize-1, t.ink, draw.XLeft, draw.YTop))
 }
 
 // Charts draws charts below each other into a picture, each below its title and the names
 // of its lines.
 func Charts(path string, t Theme, charts ...*Chart) error {
-	img, all := t.canvas(vg.Length(len(charts)) * pictureHeight)
-	plots := make([][]*plot.Plot, len(charts))
-	for i, c := range charts {
-		f, err := c.plot(t)
-		if err != nil {
-			return err
-		}
-		plots[i] = []*plot.Plot{f.Plot}
+	var height vg.Length
+	var plots [][]*plot.Plot
+	for _, c := range charts {
+		height += cmp.Or(c.Height, pictureHeight)
+		plots = append(plots, []*plot.Plot{c.plot(t)})
 	}
+	img := vgimg.NewWith(vgimg.UseWH(t.width, height), vgimg.UseDPI(pictureDPI), vgimg.UseBackgroundColor(t.Paper))
+	all := draw.New(img)
 	tiles := draw.Tiles{Rows: len(plots), Cols: 1, PadTop: 34, PadBottom: 4, PadLeft: 4, PadRight: 12, PadY: 38}
 	for i, row := range plot.Align(plots, tiles, all) {
 		// The plot leaves room above itself for a vertical label that is not so long.
@@ -99,16 +103,18 @@ func Charts(path string, t Theme, charts ...*Chart) error {
 		p.Draw(where)
 		charts[i].head(t, all, top)
 	}
-	return saveImage(path, img)
+	var b bytes.Buffer
+	if _, err := (vgimg.PngCanvas{Canvas: img}).WriteTo(&b); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
 // style is how a line is drawn in a picture, wider by so much.
 func (c Curve) style(t Theme, wider vg.Length) draw.LineStyle {
-	s := draw.LineStyle{Color: t.Tone(c.Color), Width: 1.1 + wider}
+	s := draw.LineStyle{Color: t.Tone(c.Color), Width: cmp.Or(c.Width, 1.1) + wider}
 	if c.Dash {
 		s.Dashes = []vg.Length{4, 2.5}
-	} else if c.Bold {
-		s.Width = 1.6 + wider
 	}
 	return s
 }
@@ -121,52 +127,13 @@ func (c *Chart) head(t Theme, all draw.Canvas, y vg.Length) {
 	style := t.style(textSize, t.ink, draw.XLeft, draw.YBottom)
 	all.FillText(style, vg.Point{X: at, Y: y + 3}, c.About)
 	for _, line := range c.Curves {
-		if line.Dots || line.At != nil {
+		if line.Dots > 0 || line.At != nil {
 			continue // the axis names them, or they stand beside their lines
 		}
 		all.StrokeLine2(line.style(t, 0.6), at, y+8, at+sample, y+8)
 		all.FillText(style, vg.Point{X: at + sample + 3, Y: y + 3}, line.Name)
 		at += sample + 3 + style.Width(line.Name) + gap
 	}
-}
-
-// Strip is a row of Strips: a dot for each world, and their mean.
-type Strip struct {
-	Name  string
-	Color color.Color
-	Dots  []float64
-	Mean  float64
-}
-
-// Strips draws a row for each method, the best on top.
-func Strips(path string, t Theme, title string, x Axis, strips []Strip) error {
-	var names []plot.Tick
-	for i, s := range strips {
-		names = append(names, plot.Tick{Value: -float64(i), Label: s.Name})
-	}
-	f := t.plot(x, Axis{Min: -float64(len(strips)) + 0.5, Max: 0.8, Ticks: names})
-	f.Y.Tick.Length = 0
-	for i, s := range strips {
-		y, tone := -float64(i), t.Tone(s.Color)
-		var dots plotter.XYs
-		for _, v := range s.Dots {
-			dots = append(dots, plotter.XY{X: v, Y: y})
-		}
-		if err := f.scatter(Fade(tone), 2, dots); err != nil {
-			return err
-		}
-		bar := plotter.XYs{{X: s.Mean, Y: y - 0.26}, {X: s.Mean, Y: y + 0.26}}
-		if err := f.lines(draw.LineStyle{Color: tone, Width: 2.5}, bar); err != nil {
-			return err
-		}
-		if err := f.write(Micros(s.Mean), s.Mean, y+0.28, t.style(textSize, tone, draw.XCenter, draw.YBottom)); err != nil {
-			return err
-		}
-	}
-	img, all := t.canvas(pictureHeight * 1.3)
-	all.FillText(t.style(textSize+1, t.ink, draw.XLeft, draw.YTop), vg.Point{X: 8, Y: all.Max.Y - 5}, title)
-	f.Draw(draw.Crop(all, 4, 0, 4, -20))
-	return saveImage(path, img)
 }
 
 // Split returns the lines through points in order of x, with gaps where y is NaN or nothing is for

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"gonum.org/v1/plot/plotter"
 )
 
 // TestPictures draws one of each kind, for light and dark pages: as wide as a telephone with
@@ -19,10 +21,11 @@ func TestPictures(t *testing.T) {
 	curves := []Curve{{Name: "x", Color: RGB(0x0060df), Parts: Parts([]float64{3, 5e3, math.NaN(), 2})}}
 	kinds := map[string]func(path string, th Theme) error{
 		"lines": func(path string, th Theme) error {
-			return Charts(path, th, &Chart{Title: "title", X: Axis{Max: 4}, Y: ErrorAxis("error", 1, 1e4), Curves: curves, Events: []Event{{1, 1, "set"}, {2, 3, "full"}}})
+			return Charts(path, th, &Chart{Title: "title", X: Axis{Max: 4}, Y: ErrorAxis("error", 1e4), Curves: curves, Events: []Event{{1, 1, "set"}, {2, 3, "full"}}})
 		},
-		"strips": func(path string, th Theme) error {
-			return Strips(path, th, "title", ErrorAxis("error", 1, 1e4), []Strip{{"x", RGB(0x0060df), []float64{3, 1e9}, 5}})
+		"dots": func(path string, th Theme) error {
+			dots := []plotter.XYs{{{X: 3, Y: 0}, {X: 1e9, Y: 0}}}
+			return Charts(path, th, &Chart{Title: "title", X: ErrorAxis("error", 1e4), Y: Axis{Max: 1}, Curves: []Curve{{Name: "x", Color: RGB(0x0060df), Dots: 2, Parts: dots, At: &dots[0][0], Above: true}}})
 		},
 	}
 	for kind, draw := range kinds {

@@ -5,10 +5,8 @@
 package graph
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
-	"os"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -16,7 +14,6 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // Theme is how a picture looks.
@@ -57,7 +54,9 @@ func (t Theme) Tone(c color.Color) color.Color {
 	const lighter = 0.42
 	n := color.NRGBAModel.Convert(c).(color.NRGBA)
 	if max(n.R, n.G, n.B) < 0x40 {
-		return t.ink
+		ink := t.ink.(color.NRGBA)
+		ink.A = n.A
+		return ink
 	}
 	for _, v := range []*uint8{&n.R, &n.G, &n.B} {
 		*v += uint8(lighter * float64(255-*v))
@@ -84,11 +83,6 @@ func (t Theme) style(size vg.Length, c color.Color, x text.XAlignment, y text.YA
 	return draw.TextStyle{Color: c, Font: f, XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler}
 }
 
-func (t Theme) canvas(height vg.Length) (*vgimg.Canvas, draw.Canvas) {
-	img := vgimg.NewWith(vgimg.UseWH(t.width, height), vgimg.UseDPI(pictureDPI), vgimg.UseBackgroundColor(t.Paper))
-	return img, draw.New(img)
-}
-
 // Axis describes an axis.
 type Axis struct {
 	Label    string
@@ -100,21 +94,17 @@ type Axis struct {
 // ErrorLabel says where the axis of errors begins.
 const ErrorLabel = "error (floor: 1 us)"
 
-// ErrorAxis is a logarithmic axis of microseconds, with words at the powers of ten and lines between.
-func ErrorAxis(label string, from, to float64) Axis {
+// ErrorAxis is a logarithmic axis from a microsecond to a power of ten, with words at those and lines between.
+func ErrorAxis(label string, to float64) Axis {
 	var ticks []plot.Tick
-	for d := 1.0; d <= to*1.001; d *= 10 {
-		for k := 1.0; k < 10; k++ {
-			tick := plot.Tick{Value: d * k}
-			if k == 1 {
-				tick.Label = Micros(d)
-			}
-			if tick.Value >= from*0.999 && tick.Value <= to*1.001 {
-				ticks = append(ticks, tick)
-			}
+	for d := 1.0; d < to*0.999; d *= 10 {
+		ticks = append(ticks, plot.Tick{Value: d, Label: Micros(d)})
+		for k := 2.0; k < 10; k++ {
+			ticks = append(ticks, plot.Tick{Value: d * k})
 		}
 	}
-	return Axis{Label: label, Log: true, Min: from, Max: to, Ticks: ticks}
+	ticks = append(ticks, plot.Tick{Value: to, Label: Micros(to)})
+	return Axis{Label: label, Log: true, Min: 1, Max: to, Ticks: ticks}
 }
 
 // Fixed returns ticks at the values, which are their labels.
@@ -160,45 +150,21 @@ func (f frame) inside(xys plotter.XYs) plotter.XYs {
 }
 
 // lines adds lines in a style.
-func (f frame) lines(style draw.LineStyle, parts ...plotter.XYs) error {
+func (f frame) lines(style draw.LineStyle, parts ...plotter.XYs) {
 	for _, xys := range parts {
-		l, err := plotter.NewLine(f.inside(xys))
-		if err != nil {
-			return err
-		}
-		l.LineStyle = style
-		f.Add(l)
+		f.Add(&plotter.Line{XYs: f.inside(xys), LineStyle: style})
 	}
-	return nil
 }
 
 // scatter adds dots.
-func (f frame) scatter(c color.Color, radius vg.Length, dots plotter.XYs) error {
-	s, err := plotter.NewScatter(f.inside(dots))
-	if err == nil {
-		s.GlyphStyle = draw.GlyphStyle{Color: c, Radius: radius, Shape: draw.CircleGlyph{}}
-		f.Add(s)
-	}
-	return err
+func (f frame) scatter(c color.Color, radius vg.Length, dots plotter.XYs) {
+	style := draw.GlyphStyle{Color: c, Radius: radius, Shape: draw.CircleGlyph{}}
+	f.Add(&plotter.Scatter{XYs: f.inside(dots), GlyphStyle: style})
 }
 
 // write writes a word at a place: to which side of it, the style says.
-func (f frame) write(word string, x, y float64, style draw.TextStyle) error {
-	l, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: x, Y: y}}, Labels: []string{word}})
-	if err == nil {
-		l.TextStyle[0] = style
-		f.Add(l)
-	}
-	return err
-}
-
-// saveImage writes a PNG.
-func saveImage(path string, img *vgimg.Canvas) error {
-	var b bytes.Buffer
-	if _, err := (vgimg.PngCanvas{Canvas: img}).WriteTo(&b); err != nil {
-		return err
-	}
-	return os.WriteFile(path, b.Bytes(), 0o644)
+func (f frame) write(word string, x, y float64, style draw.TextStyle) {
+	f.Add(&plotter.Labels{XYs: plotter.XYs{{X: x, Y: y}}, Labels: []string{word}, TextStyle: []draw.TextStyle{style}})
 }
 
 // Micros prints microseconds for people: three digits and a unit.

@@ -5,7 +5,7 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +19,10 @@ import (
 	"strings"
 	"time"
 
+	"timesync/compare/kept"
 	"timesync/compare/play"
 	"timesync/internal/sim"
+	"timesync/internal/stat"
 )
 
 // chronyRun is one setting in one world.
@@ -37,13 +39,13 @@ func (r chronyRun) name() string {
 	return strings.TrimSpace(strings.Join([]string{r.server, r.tail}, " "))
 }
 
-// play runs clknetsim and both chronyds for each seed, and returns the sizes of the errors in
+// play runs clknetsim and both chronyds for so many seeds, and returns the sizes of the errors in
 // order, from the warm-up on.
-func (r chronyRun) play(clknetsim string, seeds []uint64) (errs []float64, err error) {
-	for _, seed := range seeds {
-		e, err := r.once(clknetsim, seed)
+func (r chronyRun) play(clknetsim string, seeds int) (errs []float64, err error) {
+	for seed := range uint64(seeds) {
+		e, err := r.once(clknetsim, play.FirstSeed+seed)
 		if err != nil {
-			return nil, fmt.Errorf("%s, %q, seed %d: %w", r.w.Name, r.name(), seed, err)
+			return nil, fmt.Errorf("%s, %q, seed %d: %w", r.w.Name, r.name(), play.FirstSeed+seed, err)
 		}
 		errs = append(errs, e[int(r.w.Warmup.Seconds()*play.ChronydRate):]...)
 	}
@@ -166,18 +168,17 @@ func (r chronyRun) delays(seed uint64) (lines [2]string) {
 // readOffsets reads both clocks' offsets from the truth, and returns the sizes of their
 // difference in microseconds, without what unequal paths make unavoidable.
 func (r chronyRun) readOffsets(path string, seed uint64) (errs []float64, err error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	up, down := r.w.AB(seed), r.w.BA(seed)
 	unequal := func(at time.Duration) float64 {
 		return float64(up.BaseAt(at)-down.BaseAt(at)) / 2 / float64(time.Microsecond)
 	}
-	for in := bufio.NewScanner(f); in.Scan(); {
+	for line := range strings.Lines(string(text)) {
 		var server, client float64
-		if _, err := fmt.Sscan(in.Text(), &server, &client); err != nil {
+		if _, err := fmt.Sscan(line, &server, &client); err != nil {
 			return nil, err
 		}
 		now := unequal(time.Duration(len(errs)) * time.Second / play.ChronydRate)
@@ -188,4 +189,129 @@ func (r chronyRun) readOffsets(path string, seed uint64) (errs []float64, err er
 		return nil, errors.New("the simulation ended early")
 	}
 	return errs, nil
+}
+
+// chronydSettings are those that a knowing user would try first, one from each line: how
+// many samples the line is laid through, which of them count, and whether a few are
+// merged to one before.
+var chronydSettings = [][]string{
+	{"", "maxsamples 8", "maxsamples 16", "minsamples 32", "minsamples 64"},
+	{"", "maxdelayquant 0.1", "maxdelayquant 0.5", "maxdelayratio 2", "maxdelaydevratio 1"},
+	{"", "filter 4", "filter 16"},
+}
+
+// chronydTails are tried with the best of those: for how long chronyd slews the clock, and
+// from what on it sets it instead.
+var chronydTails = []string{"", "corrtimeratio 1", "corrtimeratio 10", "makestep 0.001 -1"}
+
+// combinations returns one choice from each line, joined.
+func combinations(lines [][]string) []string {
+	all := []string{""}
+	for _, line := range lines {
+		var longer []string
+		for _, head := range all {
+			for _, word := range line {
+				longer = append(longer, strings.TrimSpace(head+" "+word))
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// measureWorld looks for the best setting in one world, and keeps its figures.
+func measureWorld(c *kept.Chronyd, w *play.ChronydWorld, clknetsim string) error {
+	all, err := search(w, clknetsim)
+	if err != nil {
+		return err
+	}
+	best := byTail(all)[0]
+	f := kept.ChronydFigures{Set: w.Set, World: w.Name, Version: version("chronyd"), Tried: len(combinations(chronydSettings)) + len(all),
+		Setting: best.name(), Best: kept.QuantilesOf(best.errs), Stock: kept.QuantilesOf(all[0].errs)}
+	if old := c.Find(f.Set, f.World); old != nil {
+		*old = f
+	} else {
+		c.Figures = append(c.Figures, f)
+	}
+	fmt.Fprintf(os.Stderr, "lab: %s: p99 %.1f us (%q), with its defaults %.1f us\n", f.World, f.Best.P99, f.Setting, f.Stock.P99)
+	if f.Set != play.Simulated || !slices.Contains(play.TaughtWorlds, f.World) {
+		return nil
+	}
+	errs, err := best.once(clknetsim, play.FirstSeed)
+	var series play.Seconds
+	for i, e := range errs {
+		series.Take(time.Duration(i)*time.Second/play.ChronydRate, e)
+	}
+	c.Series[f.World] = series
+	return err
+}
+
+// search tries all settings on the first seed, then the defaults and the best three on all seeds, each
+// of those with every tail, and returns the latter. What is best is judged on the very seeds that are
+// reported, which favours chronyd.
+func search(w *play.ChronydWorld, clknetsim string) ([]chronyRun, error) {
+	var tried []chronyRun
+	for _, server := range combinations(chronydSettings) {
+		tried = append(tried, chronyRun{w: w, server: server})
+	}
+	tried, err := playAll(clknetsim, tried, 1)
+	if err != nil {
+		return nil, err
+	}
+	short := []chronyRun{{w: w}}
+	for _, run := range byTail(tried)[:3] {
+		for _, run.tail = range chronydTails {
+			short = append(short, run)
+		}
+	}
+	return playAll(clknetsim, short, w.Seeds)
+}
+
+// playAll plays runs on all processors.
+func playAll(clknetsim string, runs []chronyRun, seeds int) ([]chronyRun, error) {
+	var failed []error
+	played := play.Map(runs, func(r chronyRun) chronyRun {
+		r.errs, r.failed = r.play(clknetsim, seeds)
+		return r
+	})
+	for _, r := range played {
+		failed = append(failed, r.failed)
+	}
+	return played, errors.Join(failed...)
+}
+
+// byTail returns runs in order of their 99th percentile.
+func byTail(runs []chronyRun) []chronyRun {
+	return slices.SortedStableFunc(slices.Values(runs), func(a, b chronyRun) int {
+		return cmp.Compare(stat.OrNaN(a.errs, 0.99), stat.OrNaN(b.errs, 0.99))
+	})
+}
+
+// measureChronyd plays all worlds, and writes what chronyd did into its files as soon as it is
+// known.
+func measureChronyd(o options) error {
+	folder, err := filepath.Abs(o.clknetsim)
+	if err != nil {
+		return err
+	}
+	known, err := kept.ChronydIn(os.DirFS(o.out))
+	if err != nil {
+		return err
+	}
+	worlds, err := play.AllChronydWorlds()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	for i := range worlds {
+		if w := &worlds[i]; strings.Contains(w.Set+", "+w.Name, o.only) {
+			err := measureWorld(known, w, folder)
+			if err = errors.Join(err, known.Write(o.out)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

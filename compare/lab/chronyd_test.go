@@ -171,7 +171,7 @@ func TestChronyd(t *testing.T) {
 	}
 	r := lanRun(t)
 	r.server = "minsamples 32 maxdelayquant 0.1"
-	errs, err := r.play(*clknetsim, []uint64{1})
+	errs, err := r.play(*clknetsim, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -15,6 +16,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"timesync/internal/sim"
 )
 
 const (
@@ -53,35 +56,31 @@ var linkLoads = []linkLoad{
 }
 
 // within runs do in a network namespace. Sockets stay where they were made, and so do
-// processes.
+// processes. The thread that was moved there ends with its goroutine, since it is not unlocked.
 func within(namespace string, do func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	home, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		return err
-	}
-	defer home.Close()
-	there, err := os.Open("/run/netns/" + namespace)
-	if err != nil {
-		return err
-	}
-	defer there.Close()
-	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("namespace %s: %w", namespace, err)
-	}
-	return errors.Join(do(), unix.Setns(int(home.Fd()), unix.CLONE_NEWNET))
+	var moved errgroup.Group
+	moved.Go(func() error {
+		runtime.LockOSThread()
+		there, err := os.Open("/run/netns/" + namespace)
+		if err != nil {
+			return err
+		}
+		defer there.Close()
+		if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("namespace %s: %w", namespace, err)
+		}
+		return do()
+	})
+	return moved.Wait()
 }
 
 // fill fills the link from one side until ctx is over.
-func (w linkLoad) fill(ctx context.Context, spaces [2]string, side int, l *link) {
-	var err error
-	if w.share > 0 {
-		err = cross(ctx, spaces, side, w.share, l.seed)
-	} else {
-		err = l.fillPhases(ctx, spaces, side)
+func (l *link) fill(ctx context.Context, side int) {
+	load := l.fillPhases
+	if l.load.share > 0 {
+		load = l.cross
 	}
-	if err != nil {
+	if err := load(ctx, side); err != nil {
 		fmt.Fprintln(os.Stderr, "lab: load:", err)
 	}
 }
@@ -90,7 +89,7 @@ func (w linkLoad) fill(ctx context.Context, spaces [2]string, side int, l *link)
 func (l *link) after(share float64) time.Duration { return time.Duration(share * float64(l.lasting)) }
 
 // fillPhases fills the link from one side with TCP whenever its phases say so.
-func (l *link) fillPhases(ctx context.Context, spaces [2]string, side int) error {
+func (l *link) fillPhases(ctx context.Context, side int) error {
 	for _, p := range l.load.phases {
 		if !p.fill[side] {
 			continue
@@ -100,7 +99,7 @@ func (l *link) fillPhases(ctx context.Context, spaces [2]string, side int) error
 			return nil
 		case <-time.After(l.after(p.from) - time.Since(l.begun)):
 		}
-		if err := fill(spaces, side, l.after(p.to)-l.after(p.from)); err != nil {
+		if err := fill(l.spaces, side, l.after(p.to)-l.after(p.from)); err != nil {
 			return err
 		}
 	}
@@ -158,4 +157,30 @@ func flow(space, address string, lasting time.Duration) error {
 		return nil
 	}
 	return err
+}
+
+const crossPort = 7100
+
+// cross sends bursts of packets at random moments: those of a Poisson process. A burst has
+// 1 to 20 packets of 1,200 bytes.
+func (l *link) cross(ctx context.Context, side int) error {
+	const payload, header, longest = 1200, 14 + 20 + 8, 20       // Ethernet, IPv4, UDP
+	conn, err := open(l.spaces[side], sim.Side(side), crossPort) // nobody reads it: what it has no room for is dropped
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	random := rand.New(rand.NewPCG(l.seed, uint64(side)))
+	bits := float64(longest+1) / 2 * (payload + header) * 8
+	gap := bits / (l.load.share * linkRate) * float64(time.Second)
+	b := make([]byte, payload)
+	peer := netip.AddrPortFrom(linkHosts[1-side], crossPort)
+	for next := time.Now(); ctx.Err() == nil; {
+		next = next.Add(time.Duration(random.ExpFloat64() * gap))
+		time.Sleep(time.Until(next))
+		for range 1 + random.IntN(longest) {
+			conn.WriteToUDPAddrPort(b, peer)
+		}
+	}
+	return nil
 }

@@ -22,7 +22,7 @@ import (
 // options say what is measured, and how.
 type options struct {
 	link, clknetsim, original string // which of them, and where it is
-	only, record, keep, out   string
+	only, record, out         string
 	lasting                   time.Duration // 0 is the usual time
 	seed                      uint64
 }
@@ -34,7 +34,6 @@ func main() {
 	flag.StringVar(&o.original, "original", "", "measure live beside the C++ original, of which this `program` is a peer; see original.sh")
 	flag.StringVar(&o.only, "only", "", "only what has this in its name, such as cross90, LAN or frames")
 	flag.StringVar(&o.record, "record", "", "with -link: `folder` for the delays of each kind of datagrams; go run ./report -traces plays them again")
-	flag.StringVar(&o.keep, "keep", "", "with -link and -only: record what both ends of this package are told into files of this `name`, with -a.tsr and -b.tsr behind it")
 	flag.DurationVar(&o.lasting, "lasting", 0, "how long each load of -link (90s) or row of -original (60s) lasts")
 	flag.StringVar(&o.out, "out", "measured", "`folder` for what comes out; ../docs is that of the project's documents")
 	flag.Uint64Var(&o.seed, "seed", play.FirstSeed, "seed of the random traffic of -link and -original")

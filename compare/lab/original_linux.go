@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -90,6 +93,12 @@ type liveEnd struct {
 	errs       []float64
 	compared   int // answers of the C++ end that the port was asked for
 	mismatches int // of those
+
+	// Of an end of this package:
+	udp *net.UDPConn
+	mu  sync.Mutex
+	est sim.Core
+	due time.Time // the next report
 }
 
 func (e *liveEnd) clock(machine uint64) uint64 {
@@ -134,8 +143,8 @@ func (c *liveCase) session(ctx context.Context, peer string, cpp [2]bool, port i
 
 // runCPP runs the C++ peer, and gives the port what that gives to the original.
 func (e *liveEnd) runCPP(ctx context.Context, peer string, c *liveCase, lasting time.Duration) error {
-	cmd := exec.CommandContext(ctx, peer, strconv.Itoa(e.port), strconv.Itoa(e.to), fmt.Sprint(int64(c.every/us)), strconv.Itoa(c.frame),
-		fmt.Sprint(int64(c.gap/us)), fmt.Sprint(e.skew*1e6), fmt.Sprint(e.ahead), fmt.Sprint(int64(lasting.Seconds())))
+	arguments := fmt.Sprintln(e.port, e.to, int64(c.every/us), c.frame, int64(c.gap/us), e.skew*1e6, e.ahead, int64(lasting.Seconds()))
+	cmd := exec.CommandContext(ctx, peer, strings.Fields(arguments)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -185,4 +194,102 @@ func (e *liveEnd) line(port *rivals.Original, text string) error {
 		e.mismatches++
 	}
 	return nil
+}
+
+// loopback is a port of the loopback interface.
+func loopback(port int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
+}
+
+// relay passes on what arrives at a socket to a port of the loopback interface, as late as a
+// link in which nothing overtakes says, until the socket is closed.
+func relay(link *sim.Link, udp *net.UDPConn, to int, seed uint64) {
+	type waiting struct {
+		b  []byte
+		at time.Time
+	}
+	const room = 4096 // datagrams: of 4800 a second in 0.2 s, and more
+	queue := make(chan waiting, room)
+	go func() {
+		for w := range queue {
+			time.Sleep(time.Until(w.at))
+			udp.WriteToUDPAddrPort(w.b, loopback(to))
+		}
+	}()
+	go func() {
+		defer close(queue)
+		random, start := rand.New(rand.NewPCG(seed, 'r')), time.Now()
+		for {
+			b := make([]byte, 64)
+			n, err := udp.Read(b)
+			if err != nil {
+				return
+			}
+			for _, at := range link.Arrivals(random, time.Since(start)) {
+				queue <- waiting{b[:n], start.Add(at)}
+			}
+		}
+	}()
+}
+
+// runOurs runs an end of this package, which sends as the C++ peer does.
+func (e *liveEnd) runOurs(ctx context.Context, c *liveCase, lasting time.Duration) error {
+	var err error
+	if e.udp, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback(e.port))); err != nil {
+		return err
+	}
+	defer e.udp.Close()
+	go e.receive()
+	lasts, stop := context.WithTimeout(ctx, lasting)
+	defer stop()
+	var asking sync.WaitGroup
+	asking.Go(func() { every(lasts, linkAsk, e.ask) })
+	every(lasts, c.every, func() {
+		for i := range c.frame {
+			time.Sleep(time.Duration(min(i, 1)) * c.gap)
+			e.send()
+		}
+	})
+	asking.Wait()
+	return ctx.Err()
+}
+
+// receive takes datagrams until the socket is closed.
+func (e *liveEnd) receive() {
+	var b [64]byte
+	for {
+		n, err := e.udp.Read(b[:])
+		at := e.clock(monotonic())
+		if err != nil {
+			return
+		}
+		if n == liveDatagram {
+			e.mu.Lock()
+			sim.OpenDatagram(&e.est.Sync, b[:n], at)
+			e.mu.Unlock()
+		}
+	}
+}
+
+func (e *liveEnd) ask() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := monotonic()
+	if remote, ok := e.est.RemoteTime(e.clock(now), e.peer.clock(now)); ok {
+		e.answered(now, remote)
+	}
+}
+
+// send sends a datagram, with a report if it is due.
+func (e *liveEnd) send() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := monotonic()
+	b := sim.StartDatagram(&e.est.Sync, e.clock(now))
+	if due := time.Now().After(e.due); due && b[3] == 1 {
+		e.due = time.Now().Add(sim.ReportEvery(time.Duration(now-e.begin) * us))
+	} else {
+		b[3] = 0
+	}
+	e.udp.WriteToUDPAddrPort(b, loopback(e.to))
 }

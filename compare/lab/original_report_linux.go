@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"timesync/compare/page"
@@ -18,21 +17,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// liveColumn is an end of a pair, and its peer: true is the C++ original.
-type liveColumn struct{ self, peer bool }
-
+// liveColumns are the ends of pairs, each with its peer: true is the C++ original.
 var liveColumns = []struct {
 	name string
-	liveColumn
+	ends [2]bool
 }{
-	{"two of ours", liveColumn{false, false}}, {"ours beside C++", liveColumn{false, true}},
-	{"C++ beside ours", liveColumn{true, false}}, {"two C++", liveColumn{true, true}},
+	{"two of ours", [2]bool{false, false}}, {"ours beside C++", [2]bool{false, true}},
+	{"C++ beside ours", [2]bool{true, false}}, {"two C++", [2]bool{true, true}},
 }
 
 // live is what came out: errors by column, of one case, and how the port did in all.
 type live struct {
-	mu                   sync.Mutex
-	errs                 map[liveColumn][]float64
+	errs                 map[[2]bool][]float64
 	compared, mismatches int
 }
 
@@ -59,9 +55,9 @@ func measureOriginal(o options) error {
 		}
 		row := []string{c.name}
 		for _, column := range liveColumns {
-			row = append(row, cell(l.errs[column.liveColumn]))
+			row = append(row, cell(l.errs[column.ends]))
 		}
-		ours, theirs := stat.OrNaN(l.errs[liveColumn{false, false}], 0.99), stat.OrNaN(l.errs[liveColumn{true, true}], 0.99)
+		ours, theirs := stat.OrNaN(l.errs[[2]bool{false, false}], 0.99), stat.OrNaN(l.errs[[2]bool{true, true}], 0.99)
 		if ours > theirs {
 			worse = append(worse, fmt.Sprintf("%s (%.0f us; ours %.0f us)", c.name, theirs, ours))
 		}
@@ -84,21 +80,23 @@ func measureOriginal(o options) error {
 
 // play plays all pairs of a case at the same time.
 func (l *live) play(c *liveCase, o options) error {
-	l.errs = map[liveColumn][]float64{}
+	l.errs = map[[2]bool][]float64{}
 	const ports = 4 // of a session: two ends, and the relay's two
+	played := make([][2]*liveEnd, len(livePairs))
 	var all errgroup.Group
 	for i, cpp := range livePairs {
-		all.Go(func() error {
-			ends, err := c.session(context.Background(), o.original, cpp, livePort+ports*i, o.lasting, o.seed)
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			for side, e := range ends {
-				column := liveColumn{cpp[side], cpp[1-side]}
-				l.errs[column] = append(l.errs[column], e.errs...)
-				l.compared, l.mismatches = l.compared+e.compared, l.mismatches+e.mismatches
-			}
+		all.Go(func() (err error) {
+			played[i], err = c.session(context.Background(), o.original, cpp, livePort+ports*i, o.lasting, o.seed)
 			return err
 		})
 	}
-	return all.Wait()
+	err := all.Wait()
+	for i, cpp := range livePairs {
+		for side, e := range played[i] {
+			column := [2]bool{cpp[side], cpp[1-side]}
+			l.errs[column] = append(l.errs[column], e.errs...)
+			l.compared, l.mismatches = l.compared+e.compared, l.mismatches+e.mismatches
+		}
+	}
+	return err
 }

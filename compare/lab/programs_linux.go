@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,7 +45,7 @@ type rival struct {
 	// arguments come before the configuration file.
 	arguments []string
 	// watch reads estimates until the client ends, whose output is out, or ctx is over.
-	watch func(ctx context.Context, folder string, out *bufio.Scanner, found func(usec float64)) error
+	watch func(ctx context.Context, folder string, out io.Reader, found func(usec float64)) error
 }
 
 // chronyServer serves the machine's clock.
@@ -75,7 +76,7 @@ func chrony(name, server string, poll int) rival {
 }
 
 // runRivals runs all programs until ctx is over.
-func (l *link) runRivals(ctx context.Context, spaces [2]string) {
+func (l *link) runRivals(ctx context.Context) {
 	l.rivals = make([]rivalRun, len(rivalPrograms))
 	folder, err := os.MkdirTemp("", "reallink")
 	if err == nil {
@@ -93,7 +94,7 @@ func (l *link) runRivals(ctx context.Context, spaces [2]string) {
 			found := func(usec float64) {
 				r.errs = append(r.errs, linkError{time.Since(l.begun), sim.A, r.setup(), usec})
 			}
-			if err := p.run(ctx, spaces, filepath.Join(folder, strconv.Itoa(i)), found); err != nil && ctx.Err() == nil {
+			if err := p.run(ctx, l.spaces, filepath.Join(folder, strconv.Itoa(i)), found); err != nil && ctx.Err() == nil {
 				r.why = err.Error()
 			}
 		})
@@ -110,7 +111,7 @@ func (p rival) run(ctx context.Context, spaces [2]string, folder string, found f
 		}
 		defer server.Wait()
 		defer server.Process.Kill()
-		go drain(out)
+		go io.Copy(io.Discard, out)
 	}
 	home := filepath.Join(folder, "client")
 	client, out, err := p.start(ctx, spaces[0], home, p.client)
@@ -123,10 +124,10 @@ func (p rival) run(ctx context.Context, spaces [2]string, folder string, found f
 }
 
 // offsets reads what ptp4l prints.
-func offsets(_ context.Context, _ string, out *bufio.Scanner, found func(float64)) error {
+func offsets(_ context.Context, _ string, out io.Reader, found func(float64)) error {
 	offset := regexp.MustCompile(`master offset +(-?\d+) `)
-	for out.Scan() {
-		if m := offset.FindStringSubmatch(out.Text()); m != nil {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if m := offset.FindStringSubmatch(lines.Text()); m != nil {
 			ns, _ := strconv.ParseFloat(m[1], 64)
 			found(ns / 1e3)
 		}
@@ -135,7 +136,7 @@ func offsets(_ context.Context, _ string, out *bufio.Scanner, found func(float64
 }
 
 // start starts the program in a namespace, with its files in a folder of its own.
-func (p rival) start(ctx context.Context, space, home, conf string) (*exec.Cmd, *bufio.Scanner, error) {
+func (p rival) start(ctx context.Context, space, home, conf string) (*exec.Cmd, io.Reader, error) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, nil, err
 	}
@@ -148,18 +149,12 @@ func (p rival) start(ctx context.Context, space, home, conf string) (*exec.Cmd, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return c, bufio.NewScanner(out), within(space, c.Start)
-}
-
-// drain lets a program write.
-func drain(s *bufio.Scanner) {
-	for s.Scan() {
-	}
+	return c, out, within(space, c.Start)
 }
 
 // tracking asks chronyd ten times a second for its estimate, through chronyc.
-func tracking(ctx context.Context, folder string, out *bufio.Scanner, found func(float64)) error {
-	go drain(out)
+func tracking(ctx context.Context, folder string, out io.Reader, found func(float64)) error {
+	go io.Copy(io.Discard, out)
 	socket := filepath.Join(folder, "sock")
 	for ; ; time.Sleep(linkAsk) { // chronyd makes it when it is ready
 		if _, err := os.Stat(socket); err == nil || ctx.Err() != nil {
@@ -196,4 +191,13 @@ func tracking(ctx context.Context, folder string, out *bufio.Scanner, found func
 		}
 	}
 	return nil
+}
+
+// version returns the version of a program.
+func version(program string) string {
+	out, err := exec.Command(program, "-v").Output()
+	if err != nil {
+		return "not installed"
+	}
+	return regexp.MustCompile(`\d+\.[\d.]+`).FindString(string(out))
 }

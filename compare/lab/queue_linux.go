@@ -35,18 +35,17 @@ func measureLink(o options) error {
 		return errors.New("the project's documents need all loads, without -only")
 	}
 	o.lasting = cmp.Or(o.lasting, 90*time.Second)
-	a, b, _ := strings.Cut(o.link, ",")
 	var done []*link
 	for _, load := range linkLoads {
 		if !strings.Contains(load.name, o.only) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "lab: %s, %v, seed %d\n", load.name, o.lasting, o.seed)
-		l, err := runLink([2]string{a, b}, load, o.lasting, o.seed, o.keep)
+		l, err := runLink(load, o)
 		if err != nil {
 			return err
 		}
-		if err := l.record(o.record); err != nil {
+		if err := l.save(o.record); err != nil {
 			return err
 		}
 		if len(l.streams[singles].delays(sim.A)) == 0 || len(l.streams[singles].delays(sim.B)) == 0 {
@@ -113,8 +112,8 @@ func linkWins(done []*link) string {
 	return fmt.Sprintf("**In %d of %d comparisons of the 99th percentile at 60 singles a second another was better than this package:** %s. The others run between clocks without a difference in rate.", len(wins), compared, strings.Join(wins, ", "))
 }
 
-// record saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
-func (l *link) record(folder string) error {
+// save saves how long the datagrams of each kind of traffic were under way, as internal/sim reads it.
+func (l *link) save(folder string) error {
 	if folder == "" {
 		return nil
 	}
@@ -145,7 +144,7 @@ func (l *link) record(folder string) error {
 func writeQueue(folder string, done []*link) error {
 	lasts := done[0].lasting
 	var tcp, crossed, started, alike []linkSpan
-	parts, pictures := map[string]string{}, map[string]func(path string, t graph.Theme) error{}
+	parts, pictures := map[string]string{}, map[string][]*graph.Chart{}
 	lost, sent := 0, 0
 	for _, l := range done {
 		if l.load.phases != nil {
@@ -153,7 +152,7 @@ func writeQueue(folder string, done []*link) error {
 				tcp = append(tcp, linkSpan{l, singles, p.name, l.after(p.from), l.after(p.to)})
 			}
 			lost, sent = l.lost()
-			pictures["link"] = l.draw
+			pictures["link"] = l.charts()
 			continue
 		}
 		for i := range l.streams {
@@ -251,8 +250,8 @@ func worst(errs []linkError, setup linkSetup) []plotter.XYs {
 	return graph.Parts(worst)
 }
 
-// draw draws the errors at end A, and the delays.
-func (l *link) draw(path string, t graph.Theme) error {
+// charts show the errors at end A, and the delays.
+func (l *link) charts() []*graph.Chart {
 	s, seconds := &l.streams[singles], l.lasting.Seconds()
 	curves := []graph.Curve{
 		play.CurveOf(play.OracleName, worst(s.errs, oracleSees)...),
@@ -269,11 +268,11 @@ func (l *link) draw(path string, t graph.Theme) error {
 		phases = append(phases, graph.Event{From: p.from * seconds, To: p.to*seconds - 0.3, Name: strings.TrimPrefix(strings.TrimPrefix(p.name, "TCP "), "from ")})
 	}
 	x := graph.Axis{Min: 0, Max: seconds}
-	top := &graph.Chart{Title: "Beside TCP on a real queue: largest error of each second", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e6), Curves: curves, Events: phases}
+	top := &graph.Chart{Title: "Beside TCP on a real queue: largest error of each second", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1e6), Curves: curves, Events: phases}
 	x.Label = "seconds since the start"
 	bottom := &graph.Chart{Title: "How long datagrams were under way", X: x, Y: graph.Axis{Label: "delay, ms", Min: 0, Max: 400}, Curves: []graph.Curve{
 		{Name: "to B", Color: play.ColorOf(play.Netfox), Parts: []plotter.XYs{s.delays(sim.B)}},
 		{Name: "to A", Color: play.ColorOf(play.Slot), Parts: []plotter.XYs{s.delays(sim.A)}},
 	}, Events: phases}
-	return graph.Charts(path, t, top, bottom)
+	return []*graph.Chart{top, bottom}
 }

@@ -5,11 +5,11 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"math"
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,11 +85,11 @@ type linkStream struct {
 
 // link is one experiment: everything that happens on the link while one kind of load fills it.
 type link struct {
-	load    linkLoad
-	lasting time.Duration
-	seed    uint64 // of random traffic
-	start   uint64 // machine time, us
-	begun   time.Time
+	options
+	spaces [2]string // the namespaces of both hosts
+	load   linkLoad
+	start  uint64 // machine time, us
+	begun  time.Time
 
 	mu      sync.Mutex
 	streams [len(linkTraffics)]linkStream
@@ -97,39 +97,31 @@ type link struct {
 }
 
 // runLink runs one experiment.
-// With a name in keep, this package's estimators of the single datagrams are recorded.
-func runLink(spaces [2]string, load linkLoad, lasting time.Duration, seed uint64, keep string) (l *link, err error) {
-	l = &link{load: load, lasting: lasting, seed: seed}
+func runLink(load linkLoad, o options) (l *link, err error) {
+	l = &link{options: o, load: load}
+	l.spaces[sim.A], l.spaces[sim.B], _ = strings.Cut(o.link, ",")
 	for i := range l.streams {
 		for side := range l.streams[i].ends {
 			e, port := newLinkEnd(sim.Side(side)), uint16(linkPort+i)
 			e.peer = netip.AddrPortFrom(linkHosts[1-side], port)
-			if e.udp, err = open(spaces[side], e.side, port); err != nil {
+			if e.udp, err = open(l.spaces[side], e.side, port); err != nil {
 				return nil, err
 			}
 			defer e.udp.Close()
 			l.streams[i].ends[side] = e
-			if keep != "" && i == singles {
-				r, failed := play.Record(keep + [2]string{"-a", "-b"}[side] + ".tsr")
-				if failed != nil {
-					return nil, failed
-				}
-				defer func() { err = errors.Join(err, r.Close()) }()
-				e.ests[0] = r
-			}
 		}
 	}
-	filled, stop := context.WithTimeout(context.Background(), load.before+lasting)
+	filled, stop := context.WithTimeout(context.Background(), load.before+l.lasting)
 	defer stop()
 	var others sync.WaitGroup
 	l.start, l.begun = clock.Now()+uint64(load.before/time.Microsecond), time.Now().Add(load.before)
-	for side := range spaces {
-		others.Go(func() { load.fill(filled, spaces, side, l) })
+	for side := range l.spaces {
+		others.Go(func() { l.fill(filled, side) })
 	}
 	time.Sleep(load.before)
-	ctx, stop := context.WithTimeout(filled, lasting)
+	ctx, stop := context.WithTimeout(filled, l.lasting)
 	defer stop()
-	others.Go(func() { l.runRivals(ctx, spaces) })
+	others.Go(func() { l.runRivals(ctx) })
 	for i := range l.streams {
 		for _, e := range l.streams[i].ends {
 			go l.receive(&l.streams[i], e)
@@ -317,4 +309,68 @@ func absolute(all []linkError, setup linkSetup, from, to time.Duration) (errs []
 		}
 	}
 	return errs
+}
+
+// linkAsk is how often every method is asked.
+const linkAsk = time.Second / 10
+
+// linkError is an answer.
+type linkError struct {
+	at    time.Duration
+	side  sim.Side
+	setup linkSetup
+	err   float64
+}
+
+// linkSetup is a method with the times that it is given.
+type linkSetup struct {
+	Method string  // a column, or a program beside
+	kernel bool    // receive times are the kernel's; else those after the read
+	skew   float64 // of B's clock
+}
+
+// The setups that tables and pictures speak of.
+var (
+	oursKernel     = linkSetup{play.Ours, true, linkSkew}
+	oursRead       = linkSetup{play.Ours, false, linkSkew}
+	originalKernel = linkSetup{play.Original, true, linkSkew}
+	oracleSees     = linkSetup{play.OracleName, true, linkSkew} // what oursKernel sees
+)
+
+const linkSkew = 60e-6
+
+// linkSkews are by how much B's clock may be fast.
+var linkSkews = [...]float64{linkSkew, 0}
+
+// linkSetups are all compared on the same datagrams.
+var linkSetups = []linkSetup{
+	oursKernel, oursRead, originalKernel, {play.Original, false, linkSkew},
+	{play.Ours, true, 0}, {play.Ours, false, 0}, {play.Original, true, 0}, {play.Original, false, 0},
+}
+
+// name says what the figures of a setup are of.
+func (s linkSetup) name() string {
+	switch {
+	case s == oracleSees:
+		return s.Method
+	case s.kernel:
+		return s.Method + ", kernel"
+	}
+	return s.Method + ", after the read"
+}
+
+// linkClock returns what the clock of an end reads at usec after the start.
+func linkClock(side sim.Side, usec uint64, skew float64) uint64 {
+	if side == sim.A {
+		return usec
+	}
+	const ahead = 1_234_567_890 // us
+	return usec + ahead + uint64(float64(usec)*skew)
+}
+
+// answer asks an estimator at usec after the start and returns its error.
+func (s linkSetup) answer(est sim.Estimator, side sim.Side, usec uint64) (err float64, ok bool) {
+	local, truth := linkClock(side, usec, s.skew), linkClock(1-side, usec, s.skew)
+	got, ok := est.RemoteTime(local, truth)
+	return float64(int64(got - truth)), ok
 }

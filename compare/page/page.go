@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/mitchellh/go-wordwrap"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
@@ -28,14 +29,14 @@ import (
 
 // Text is a paragraph, formatted as fmt.Sprintf does.
 func Text(format string, args ...any) string {
-	return wrap(fmt.Sprintf(format, args...), 95) + "\n\n"
+	return wordwrap.WrapString(fmt.Sprintf(format, args...), 95) + "\n\n"
 }
 
 // List has a paragraph for each item.
 func List(items []string) string {
 	var b strings.Builder
 	for _, item := range items {
-		fmt.Fprintf(&b, "- %s\n", strings.ReplaceAll(wrap(item, 93), "\n", "\n  "))
+		fmt.Fprintf(&b, "- %s\n", strings.ReplaceAll(wordwrap.WrapString(item, 93), "\n", "\n  "))
 	}
 	return b.String() + "\n"
 }
@@ -55,24 +56,6 @@ func aligned(mark string, rows [][]string) string {
 		}
 	}
 	return b.String() + "\n"
-}
-
-// wrap breaks a text into lines of at most width bytes, where words allow.
-func wrap(text string, width int) string {
-	var b strings.Builder
-	n := 0
-	for i, word := range strings.Fields(text) {
-		if i > 0 && n+1+len(word) > width {
-			b.WriteByte('\n')
-			n = 0
-		} else if i > 0 {
-			b.WriteByte(' ')
-			n++
-		}
-		b.WriteString(word)
-		n += len(word)
-	}
-	return b.String()
 }
 
 // Fill puts the marked parts of a document into it, by their names.
@@ -104,15 +87,15 @@ func Write(document, folder string, parts map[string]string) error {
 
 // Draw draws pictures in all themes into the folder pictures of a folder, by their names. The
 // documents there show them.
-func Draw(folder string, pictures map[string]func(path string, t graph.Theme) error) error {
+func Draw(folder string, pictures map[string][]*graph.Chart) error {
 	folder = filepath.Join(folder, "pictures")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	var all errgroup.Group
-	for name, draw := range pictures {
+	for name, charts := range pictures {
 		for _, t := range graph.Themes {
-			all.Go(func() error { return draw(filepath.Join(folder, name+"-"+t.Name+".png"), t) })
+			all.Go(func() error { return graph.Charts(filepath.Join(folder, name+"-"+t.Name+".png"), t, charts...) })
 		}
 	}
 	return all.Wait()

@@ -22,7 +22,7 @@ type ChronydWorld struct {
 	sim.Scenario
 	Set   string
 	Rate  float64 // exchanges a second
-	seeds int
+	Seeds int
 }
 
 // EqualRates is the set of the worlds in which all methods send equally often.
@@ -123,12 +123,4 @@ func recordedQueues() (all []sim.Scenario, err error) {
 		all = append(all, drifting(sim.Scenario{Name: r.name, Duration: sc.Duration, Warmup: ChronydWarmup, AB: sc.AB, BA: sc.BA}, 2))
 	}
 	return all, nil
-}
-
-// FirstSeeds returns the seeds of a world.
-func (w *ChronydWorld) FirstSeeds() (seeds []uint64) {
-	for i := range w.seeds {
-		seeds = append(seeds, FirstSeed+uint64(i))
-	}
-	return seeds
 }

@@ -106,21 +106,6 @@ func ColorOf(column string) color.Color {
 	return MethodNamed(column).color
 }
 
-// newPairs returns every method at both ends, and the oracle.
-func newPairs() (pairs []sim.Pair, o *Oracle) {
-	for _, m := range Methods {
-		pairs = append(pairs, pairOf(m.Name))
-	}
-	o = new(Oracle)
-	return append(pairs, sim.Pair{Name: OracleName, A: &o.Ends[sim.A], B: &o.Ends[sim.B]}), o
-}
-
-// pairOf is a method at both ends.
-func pairOf(column string) sim.Pair {
-	m := MethodNamed(column)
-	return sim.Pair{Name: column, A: m.Make(), B: m.Make()}
-}
-
 // Size returns the bytes that a method keeps for a peer.
 func Size(m Method) int {
 	e := m.Make()
@@ -133,5 +118,9 @@ func Size(m Method) int {
 
 // CurveOf returns the curve of a column: ours is bold, the oracle's dashed.
 func CurveOf(column string, parts ...plotter.XYs) graph.Curve {
-	return graph.Curve{Name: column, Color: ColorOf(column), Parts: parts, Bold: column == Ours, Dash: column == OracleName}
+	c := graph.Curve{Name: column, Color: ColorOf(column), Parts: parts, Dash: column == OracleName}
+	if column == Ours {
+		c.Width = graph.Bold
+	}
+	return c
 }

@@ -28,7 +28,7 @@ func TestOracle(t *testing.T) {
 		AB: func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(30 * time.Millisecond)} },
 		BA: func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(30 * time.Millisecond)} },
 	}
-	r := Measure(SimWorld(sc, Simulated, 1), 1)[OracleName]
+	r := Measure(SimWorld(sc, Simulated, 1))[OracleName]
 	if len(r.Errs) < 2000 || r.Missed > 0 {
 		t.Fatalf("%d answers, %d missed", len(r.Errs), r.Missed)
 	}

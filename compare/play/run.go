@@ -41,13 +41,13 @@ type Answers map[string]*[2][]Answer
 type Results map[string]*Result
 
 // Measure plays all seeds of a world.
-func Measure(w World, firstSeed uint64) Results {
+func Measure(w World) Results {
 	results := Results{}
 	for _, column := range Columns() {
 		results[column] = new(Result)
 	}
 	for seed := range uint64(w.seeds) {
-		for column, ends := range Play(w, firstSeed+seed) {
+		for column, ends := range Play(w, FirstSeed+seed) {
 			results[column].add(ends, w.warmup)
 		}
 	}
@@ -60,8 +60,12 @@ func Measure(w World, firstSeed uint64) Results {
 
 // Play plays one seed of a world.
 func Play(w World, seed uint64) Answers {
-	pairs, oracle := newPairs()
-	last := len(pairs) - 1
+	var pairs []sim.Pair
+	for _, m := range Methods {
+		pairs = append(pairs, sim.Pair{Name: m.Name, A: m.Make(), B: m.Make()})
+	}
+	last, oracle := len(pairs), new(Oracle)
+	pairs = append(pairs, sim.Pair{Name: OracleName, A: &oracle.Ends[sim.A], B: &oracle.Ends[sim.B]})
 	answers := Answers{}
 	for _, p := range pairs {
 		answers[p.Name] = new([2][]Answer)

@@ -3,6 +3,7 @@
 package play
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -37,7 +38,7 @@ const (
 // SimWorld is a scenario of package sim.
 func SimWorld(sc sim.Scenario, set string, seeds int) World {
 	return World{
-		Name: sc.Name, Set: set, Group: group(sc), seeds: seeds, warmup: sc.Warmup,
+		Name: sc.Name, Set: set, Group: cmp.Or(groups[sc.Tag], "faults of all kinds"), seeds: seeds, warmup: sc.Warmup,
 		Play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) { sim.Run(sc, seed, pairs, obs) },
 		Events: func(seed uint64) (e Events) {
 			for _, spec := range []sim.ClockSpec{sc.A(seed), sc.B(seed)} {
@@ -79,21 +80,13 @@ func authorWorld(sc *upstream.Scenario, set string, mode upstream.Mode, seeds in
 	}
 }
 
-// group says what happens in a simulated world.
-func group(sc sim.Scenario) string {
-	switch sc.Tag {
-	case sim.Calm:
-		return "jitter at most"
-	case sim.Lossy:
-		return "loss, silences"
-	case sim.Queued:
-		return "queues that stand"
-	case sim.Routed:
-		return "paths that change"
-	case sim.Jumped:
-		return "clocks that are set"
-	}
-	return "faults of all kinds"
+// groups say what happens in simulated worlds.
+var groups = map[sim.Tag]string{
+	sim.Calm:   "jitter at most",
+	sim.Lossy:  "loss, silences",
+	sim.Queued: "queues that stand",
+	sim.Routed: "paths that change",
+	sim.Jumped: "clocks that are set",
 }
 
 // AllWorlds returns the simulated ones, those of equal rates, the author's and the recorded ones.
@@ -110,7 +103,7 @@ func AllWorlds(traces string) (ws []World, err error) {
 		return nil, err
 	}
 	for _, w := range equal {
-		ws = append(ws, SimWorld(w.Scenario, EqualRates, w.seeds))
+		ws = append(ws, SimWorld(w.Scenario, EqualRates, w.Seeds))
 	}
 	for _, sc := range authors {
 		if sc.Classification == "CORE" {
@@ -132,10 +125,7 @@ const ownTrace = "../internal/sim/testdata/kernel-tcp-10m-60pps.csv.gz"
 func replays(folder string) (ws []World, err error) {
 	paths := []string{ownTrace}
 	if folder != "" {
-		more, err := filepath.Glob(filepath.Join(folder, "*.csv.gz"))
-		if err != nil {
-			return nil, err
-		}
+		more, _ := filepath.Glob(filepath.Join(folder, "*.csv.gz"))
 		if len(more) == 0 {
 			return nil, fmt.Errorf("-traces %s: no *.csv.gz there", folder)
 		}

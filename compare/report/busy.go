@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -22,11 +21,12 @@ const busyWorld = "standingqueue"
 // and after. Its axis is linear, in milliseconds.
 func (f *figures) busyChart() *graph.Chart {
 	const before, after = 40, 30 // s
-	queue := f.busy.events[0]
+	busy := f.series[busyWorld]
+	queue := busy.events[0]
 	from, to := int(queue.From), int(queue.To)
 	// ms are the errors of each second, from the left end of the picture on.
 	ms := func(column string) (v []float64) {
-		for _, us := range f.busy.errs[column][from-before : to+after] {
+		for _, us := range busy.errs[column][from-before : to+after] {
 			v = append(v, us/1e3)
 		}
 		return v
@@ -37,7 +37,7 @@ func (f *figures) busyChart() *graph.Chart {
 		if column == play.NTP {
 			c.Color = graph.RGB(0x2b6b40) // darker than elsewhere: its name stands on grey
 		}
-		c.Name, c.Bold = fmt.Sprintf("%s: %.2g ms off", name, slices.Max(v[before:before+to-from])), true
+		c.Name, c.Width = fmt.Sprintf("%s: %.2g ms off", name, slices.Max(v[before:before+to-from])), graph.Bold
 		c.At = &plotter.XY{X: before + 32, Y: y}
 		return c
 	}
@@ -60,14 +60,7 @@ func (f *figures) busyChart() *graph.Chart {
 
 // busyText says below README's picture what it shows, and what comes out in all seeds of its world.
 func (f *figures) busyText() string {
-	p99 := func(column string) string {
-		for _, i := range f.of(play.Simulated) {
-			if f.worlds[i].Name == busyWorld {
-				return graph.Micros(f.value(i, column, 0.99))
-			}
-		}
-		return graph.Micros(math.NaN())
-	}
+	p99 := func(column string) string { return graph.Micros(f.value(f.named(busyWorld), column, 0.99)) }
 	return page.Text("Simulated; one way has a queue for 150 s. Over %d such worlds the 99th percentile of the error is %s; the C++ original's %s, NTP's filter's %s, and chronyd's, which asks once a second, %s. `cd compare && go run ./report` draws it; [REPORT](docs/REPORT.md) has all worlds and methods.",
 		play.SimSeeds, p99(play.Ours), p99(play.Original), p99(play.NTP), p99(play.Chronyd))
 }

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+
 	"timesync/compare/graph"
 	"timesync/compare/kept"
 	"timesync/compare/page"
@@ -32,17 +35,13 @@ func (f *figures) documents() (map[string]map[string]string, error) {
 	}, err
 }
 
-// pictures are those of the documents.
-func (f *figures) pictures() map[string]func(path string, t graph.Theme) error {
-	charts := map[string][]*graph.Chart{"inputs": {inputChart()}, "skew": {f.skewChart()}, "rate": {f.rateChart()}, "floors": floorsCharts(), "busy": {f.busyChart()}}
+// pictures are those of the documents, by their names.
+func (f *figures) pictures() map[string][]*graph.Chart {
+	charts := map[string][]*graph.Chart{"inputs": {inputChart()}, "skew": {f.skewChart()}, "rate": {f.rateChart()}, "floors": floorsCharts(), "busy": {f.busyChart()}, "methods": {f.methodsChart()}}
 	for world, title := range taught {
 		charts[world] = []*graph.Chart{f.series[world].chart(title)}
 	}
-	pictures := map[string]func(path string, t graph.Theme) error{"methods": f.drawMethods}
-	for name, c := range charts {
-		pictures[name] = func(path string, t graph.Theme) error { return graph.Charts(path, t, c...) }
-	}
-	return pictures
+	return charts
 }
 
 // write writes documents and pictures where they stand, or into a folder.
@@ -81,7 +80,7 @@ var accuracyWorlds = []struct{ world, what string }{
 func (f *figures) accuracyTable() string {
 	rows := [][]string{{"world", "timesync, median", "timesync", "C++ original", "NTP's filter", "netfox", "Slot", "one round trip, halved"}}
 	for _, a := range accuracyWorlds {
-		i := slices.IndexFunc(f.worlds, func(w play.World) bool { return w.Set == play.Simulated && w.Name == a.world })
+		i := f.named(a.world)
 		row := []string{strings.TrimSuffix(a.world+", "+a.what, ", "), number(f.value(i, play.Ours, 0.5), false)}
 		for _, column := range []string{play.Ours, play.Original, play.NTP, play.Netfox, play.Slot, play.Sutphin} {
 			row = append(row, number(f.value(i, column, 0.99), column == play.Ours))
@@ -111,32 +110,42 @@ var taught = map[string]string{
 func (s series) chart(title string) *graph.Chart {
 	seconds := float64(len(s.errs[play.Ours]))
 	x := graph.Axis{Label: "seconds since the start", Min: 0, Max: seconds}
-	return &graph.Chart{Title: title, X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, s.highest()), Curves: s.curves(), Events: s.events}
+	return &graph.Chart{Title: title, X: x, Y: graph.ErrorAxis(graph.ErrorLabel, s.highest()), Curves: s.curves(), Events: s.events}
 }
 
 func (f *figures) skewChart() *graph.Chart {
 	x := graph.Axis{Label: "how far the rates of the clocks are apart, ppm", Min: 0, Max: 1000, Ticks: graph.Fixed(0, 100, 200, 300, 500, 700, 1000)}
-	return &graph.Chart{Title: "Error against skew, 99th percentile", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e5),
+	return &graph.Chart{Title: "Error against skew, 99th percentile", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1e5),
 		Curves: f.skews.curves(), Events: []graph.Event{{From: 0, To: 100, Name: "two crystals"}}}
 }
 
 func (f *figures) rateChart() *graph.Chart {
 	x := graph.Axis{Label: "datagrams a second each way", Log: true, Min: 1, Max: 120, Ticks: graph.Fixed(f.rates.values...)}
-	return &graph.Chart{Title: "Error against the rate of datagrams, 99th percentile", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e5), Curves: f.rates.curves()}
+	return &graph.Chart{Title: "Error against the rate of datagrams, 99th percentile", X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1e5), Curves: f.rates.curves()}
 }
 
-// drawMethods draws the p99 of the simulated worlds by method, the best method first.
-func (f *figures) drawMethods(path string, t graph.Theme) error {
-	var strips []graph.Strip
-	for _, c := range shown() {
-		s := graph.Strip{Name: c, Mean: f.mean(play.Simulated, c, 0.99), Color: play.ColorOf(c)}
+// methodsChart has a row for each method, the best on top: a dot for the p99 in each simulated world, and
+// a bar at their mean.
+func (f *figures) methodsChart() *graph.Chart {
+	columns := shown()
+	mean := func(column string) float64 { return f.mean(play.Simulated, column, 0.99) }
+	slices.SortStableFunc(columns, func(a, b string) int { return cmp.Compare(mean(a), mean(b)) })
+	c := &graph.Chart{
+		Title: "99th percentile of the error in all simulated worlds", About: "a dot for each world, a bar at their geometric mean",
+		X: graph.ErrorAxis("error, less is better (floor: 1 us)", 1e6), Y: graph.Axis{Min: -float64(len(columns)) + 0.5, Max: 0.8}, Height: 300,
+	}
+	for i, column := range columns {
+		y, at := -float64(i), mean(column)
+		c.Y.Ticks = append(c.Y.Ticks, plot.Tick{Value: y, Label: column})
+		var dots plotter.XYs
 		for _, i := range f.of(play.Simulated) {
-			if v := f.value(i, c, 0.99); !math.IsNaN(v) {
-				s.Dots = append(s.Dots, v)
+			if v := f.value(i, column, 0.99); !math.IsNaN(v) {
+				dots = append(dots, plotter.XY{X: v, Y: y})
 			}
 		}
-		strips = append(strips, s)
+		bar := []plotter.XYs{{{X: at, Y: y - 0.26}, {X: at, Y: y + 0.26}}}
+		c.Curves = append(c.Curves, graph.Curve{Color: graph.Fade(play.ColorOf(column)), Dots: 2, Parts: []plotter.XYs{dots}},
+			graph.Curve{Name: graph.Micros(at), Color: play.ColorOf(column), Width: 2.5, Parts: bar, At: &plotter.XY{X: at, Y: y + 0.28}, Above: true})
 	}
-	slices.SortStableFunc(strips, func(a, b graph.Strip) int { return cmp.Compare(a.Mean, b.Mean) })
-	return graph.Strips(path, t, "99th percentile of the error in all simulated worlds", graph.ErrorAxis("error, less is better (floor: 1 us)", 1, 1e6), strips)
+	return c
 }

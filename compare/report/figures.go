@@ -13,6 +13,7 @@ import (
 	"timesync/compare/graph"
 	"timesync/compare/kept"
 	"timesync/compare/play"
+	"timesync/compare/table"
 	"timesync/internal/ontime"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
@@ -23,7 +24,6 @@ type figures struct {
 	worlds  []play.World
 	results []play.Results
 	series  map[string]series
-	busy    series
 	skews   sweep
 	rates   sweep
 	chronyd *kept.Chronyd
@@ -33,9 +33,8 @@ type figures struct {
 // series is how errors went in one world: for each column the largest of each second at one
 // end, us.
 type series struct {
-	errs    map[string]play.Seconds // by column
-	chronyd play.Seconds            // nil if it was not measured
-	events  []graph.Event
+	errs   map[string]play.Seconds // by column
+	events []graph.Event
 }
 
 // sweepSeeds is how many seeds are played of each point of a sweep.
@@ -58,13 +57,12 @@ func collect(traces string) (*figures, error) {
 	if f.worlds, err = play.AllWorlds(traces); err != nil {
 		return nil, err
 	}
-	f.results = play.Map(f.worlds, func(w play.World) play.Results { return play.Measure(w, play.FirstSeed) })
-	for i, s := range play.Map(play.TaughtWorlds, newSeries) {
-		world := play.TaughtWorlds[i]
-		s.chronyd = c.Series[world]
-		f.series[world] = s
+	f.results = play.Map(f.worlds, func(w play.World) play.Results { return play.Measure(w) })
+	drawn := append([]string{busyWorld}, play.TaughtWorlds...)
+	for i, s := range play.Map(drawn, newSeries) {
+		s.errs[play.Chronyd] = c.Series[drawn[i]]
+		f.series[drawn[i]] = s
 	}
-	f.busy = newSeries(busyWorld)
 	f.sweeps()
 	f.inputs = play.Map(ontime.Worlds(), playInput)
 	return f, nil
@@ -143,13 +141,12 @@ func queues(w play.World, seed uint64) (all []graph.Event) {
 // curves returns the lines of a series, ours on top: the oracle, the original, and chronyd
 // where it was measured.
 func (s series) curves() (curves []graph.Curve) {
-	for _, column := range []string{play.OracleName, play.Original} {
-		curves = append(curves, play.CurveOf(column, graph.Parts(s.errs[column])...))
+	for _, column := range []string{play.OracleName, play.Original, play.Chronyd, play.Ours} {
+		if errs := s.errs[column]; errs != nil {
+			curves = append(curves, play.CurveOf(column, graph.Parts(errs)...))
+		}
 	}
-	if s.chronyd != nil {
-		curves = append(curves, play.CurveOf(play.Chronyd, graph.Parts(s.chronyd)...))
-	}
-	return append(curves, play.CurveOf(play.Ours, graph.Parts(s.errs[play.Ours])...))
+	return curves
 }
 
 // sweeps turns up the skew and the rate of datagrams in the world of 3 ms of jitter.
@@ -167,7 +164,7 @@ func (f *figures) sweeps() {
 func newSweep(values []float64, with func(v float64) sim.Scenario) sweep {
 	s := sweep{values: values, p99: map[string][]float64{}}
 	all := play.Map(values, func(v float64) play.Results {
-		return play.Measure(play.SimWorld(with(v), play.Simulated, sweepSeeds), play.FirstSeed)
+		return play.Measure(play.SimWorld(with(v), play.Simulated, sweepSeeds))
 	})
 	for _, rs := range all {
 		for k := range rs {
@@ -198,6 +195,11 @@ func (f *figures) of(set string) (is []int) {
 		}
 	}
 	return is
+}
+
+// named returns the index of the simulated world of that name.
+func (f *figures) named(name string) int {
+	return slices.IndexFunc(f.worlds, func(w play.World) bool { return w.Set == play.Simulated && w.Name == name })
 }
 
 // value is the figure by which a column is judged in a world: a quantile of all errors, or
@@ -244,4 +246,36 @@ func (s series) highest() float64 {
 		}
 	}
 	return math.Pow(10, math.Ceil(math.Log10(top)))
+}
+
+// csvRow is one of report.csv. What is NaN was not measured, or never came.
+type csvRow struct {
+	Set            string `csv:"set"`
+	World          string `csv:"world"`
+	Method         string `csv:"method"`
+	kept.Quantiles `csv:",inline"`
+	Unanswered     float64 `csv:"unanswered"`
+	FirstAnswer    float64 `csv:"first_answer_s"`
+	To1ms          float64 `csv:"to_1ms_s"`
+	BoundHeld      float64 `csv:"bound_held"`
+	BoundMedian    float64 `csv:"bound_median_us"`
+	Judged         float64 `csv:"judged_us"` // that of the tables, which in the author's benchmark is his
+}
+
+// writeCSV writes all figures of all worlds.
+func (f *figures) writeCSV(path string) error {
+	var rows []csvRow
+	none := math.NaN()
+	for i, world := range f.worlds {
+		for _, column := range play.Columns() {
+			r := f.results[i][column]
+			rows = append(rows, csvRow{world.Set, world.Name, column, kept.QuantilesOf(r.Errs), float64(r.Missed),
+				stat.OrNaN(r.First, 0.5), stat.OrNaN(r.To1ms, 0.5),
+				float64(r.Held) / float64(len(r.Bounds)), stat.OrNaN(r.Bounds, 0.5), f.value(i, column, 0.99)})
+		}
+		if c := f.chronyd.Find(world.Set, world.Name); c != nil {
+			rows = append(rows, csvRow{world.Set, world.Name, play.Chronyd, c.Best, none, none, none, none, none, c.Best.P99})
+		}
+	}
+	return table.Write(path, rows)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
 
 	"timesync/compare/graph"
 	"timesync/compare/play"
@@ -54,15 +55,15 @@ func floorsCharts() []*graph.Chart {
 		return &graph.Chart{Title: title, X: ms("", 0, lasts.Seconds()), Y: y, Events: events, Curves: curves}
 	}
 	// The looks of lines: what is true, what A says, what the peer says, and what follows from both.
-	line := func(name, column string, bold, dash bool, xys plotter.XYs) graph.Curve {
-		return graph.Curve{Name: name, Color: play.ColorOf(column), Bold: bold, Dash: dash, Parts: []plotter.XYs{xys}}
+	line := func(name, column string, width vg.Length, dash bool, xys plotter.XYs) graph.Curve {
+		return graph.Curve{Name: name, Color: play.ColorOf(column), Width: width, Dash: dash, Parts: []plotter.XYs{xys}}
 	}
 	charts := []*graph.Chart{
-		panel("Deltas, and the floors below them", ms("ms", 10, 60), line("fastest datagram", play.OracleName, false, false, fastest),
-			line("own floor, delta_in", play.Ours, true, false, own), line("peer's floor, delta_out", play.Original, false, true, peer)),
-		panel("The round trip", ms("ms", 40, 90), line("S = delta_in + delta_out", play.Ours, true, false, trip)),
-		panel("B's clock minus A's", ms("ms", -20, 30), line("truth", play.OracleName, false, false, truth),
-			line("midpoint", play.Original, false, true, middle), line("offset r", play.NTP, true, false, offset)),
+		panel("Deltas, and the floors below them", ms("ms", 10, 60), line("fastest datagram", play.OracleName, 0, false, fastest),
+			line("own floor, delta_in", play.Ours, graph.Bold, false, own), line("peer's floor, delta_out", play.Original, 0, true, peer)),
+		panel("The round trip", ms("ms", 40, 90), line("S = delta_in + delta_out", play.Ours, graph.Bold, false, trip)),
+		panel("B's clock minus A's", ms("ms", -20, 30), line("truth", play.OracleName, 0, false, truth),
+			line("midpoint", play.Original, 0, true, middle), line("offset r", play.NTP, graph.Bold, false, offset)),
 	}
 	charts[len(charts)-1].X.Label = "seconds since the start"
 	return charts

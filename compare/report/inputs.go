@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"image/color"
 	"slices"
-	"strings"
 	"time"
 
 	"gonum.org/v1/plot/plotter"
@@ -53,14 +52,6 @@ func playInput(w ontime.World) inputWorld {
 	return x
 }
 
-// inputChart shows the share of late inputs over the mean lead.
-func inputChart() *graph.Chart {
-	return &graph.Chart{
-		Title: "Late inputs against lead", X: graph.Axis{Label: "mean lead beyond the delay, ms", Min: 0, Max: 110},
-		Y: graph.Axis{Label: "late inputs, % (floor: 0.01)", Log: true, Min: 0.01, Max: 20, Ticks: graph.Fixed(0.01, 0.1, 1, 10)}, Curves: leadCurves(),
-	}
-}
-
 // inputsOf has a row for each world that is shown, and cells for each method with these heads.
 func (f *figures) inputsOf(heads []string, shown func(w *inputWorld) bool, cells func(r *ontime.Result) []string) string {
 	rows := [][]string{{"world"}}
@@ -99,14 +90,15 @@ func (f *figures) changeTable() string {
 		})
 }
 
-// leadCurves are each method turned up in the world of jitter of 10 ms.
-func leadCurves() (curves []graph.Curve) {
-	var world ontime.World
-	for _, w := range ontime.Worlds() {
-		if strings.HasPrefix(w.Name, "jitter 10") {
-			world = w
-		}
+// inputChart shows the share of late inputs over the mean lead: each method turned up in the world of
+// jitter of 10 ms.
+func inputChart() *graph.Chart {
+	c := &graph.Chart{
+		Title: "Late inputs against lead", X: graph.Axis{Label: "mean lead beyond the delay, ms", Min: 0, Max: 110},
+		Y: graph.Axis{Label: "late inputs, % (floor: 0.01)", Log: true, Min: 0.01, Max: 20, Ticks: graph.Fixed(0.01, 0.1, 1, 10)},
 	}
+	worlds := ontime.Worlds()
+	world := worlds[slices.IndexFunc(worlds, func(w ontime.World) bool { return w.Name == "jitter 10 ms" })]
 	world.Length = 60 * time.Second
 	for _, m := range ontime.Methods {
 		looks := inputMethods[m.Name]
@@ -115,7 +107,7 @@ func leadCurves() (curves []graph.Curve) {
 			r := m.At(world, 2*inputSeeds, knob)
 			line = append(line, plotter.XY{X: 1e3 * r.Lead.Seconds(), Y: max(100*r.Share(), 0.01)})
 		}
-		curves = append(curves, graph.Curve{Name: looks.label, Color: looks.color, Bold: true, Parts: []plotter.XYs{line}})
+		c.Curves = append(c.Curves, graph.Curve{Name: looks.label, Color: looks.color, Width: graph.Bold, Parts: []plotter.XYs{line}})
 	}
-	return curves
+	return c
 }

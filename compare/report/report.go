@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
 	"timesync/compare/graph"
+	"timesync/compare/kept"
 	"timesync/compare/page"
 	"timesync/compare/play"
 	"timesync/internal/stat"
@@ -41,6 +43,7 @@ var reasons = []struct{ worlds, why string }{
 	{"delayramp delayramp-100ppm", "One way grows by 30 or 100 us a second for 100 s, like a clock that runs away. chronyd drops exchanges that take longer than others."},
 	{"E22 E60", "In the first seconds one queue may come as another one goes. That looks like a clock that was set."},
 	{"E35 E48 E50 E51 E72 E88 E106 E120 E125", "The queues of both ways swing, wander or grow there by tens of milliseconds within seconds. A method that forgets sooner is wrong for a shorter time."},
+	{"", unexplained},
 }
 
 // unexplained is the reason of worlds that another method wins by little.
@@ -77,20 +80,16 @@ func (f *figures) winner(i int, q float64) (name string, us float64) {
 
 // won returns a list of the worlds of a set in which another method is better, and why.
 func (f *figures) won(set string, q float64) (items []string) {
-	whys := []string{}
 	for _, r := range reasons {
-		whys = append(whys, r.why)
-	}
-	for _, why := range append(whys, unexplained) {
 		var worlds []string
 		for _, i := range f.of(set) {
-			if winner, us := f.winner(i, q); winner != "" && reason(f.worlds[i].Name) == why {
+			if winner, us := f.winner(i, q); winner != "" && reason(f.worlds[i].Name) == r.why {
 				name, _, _ := strings.Cut(f.worlds[i].Name, "_")
 				worlds = append(worlds, fmt.Sprintf("`%s` (%s %s; ours %s)", name, winner, fine(us), fine(f.value(i, play.Ours, q))))
 			}
 		}
 		if len(worlds) > 0 {
-			items = append(items, strings.Join(worlds, ", ")+". "+why)
+			items = append(items, strings.Join(worlds, ", ")+". "+r.why)
 		}
 	}
 	return items
@@ -128,29 +127,24 @@ var variant = regexp.MustCompile(`-(3|5|200)hz$|^routeflaps-(7|60)s$|^wrap$`)
 // worldTable has the 99th percentiles of all simulated worlds, in their groups.
 func (f *figures) worldTable() string {
 	rows := [][]string{append([]string{"world"}, shown()...)}
-	for _, group := range f.groups() {
-		rows = append(rows, f.meanRow("**"+group+"**", f.inGroup(group)))
-		for _, i := range f.inGroup(group) {
+	var groups []string // in the order in which they come first
+	worlds := map[string][]int{}
+	for _, i := range f.of(play.Simulated) {
+		group := f.worlds[i].Group
+		if worlds[group] == nil {
+			groups = append(groups, group)
+		}
+		worlds[group] = append(worlds[group], i)
+	}
+	for _, group := range groups {
+		rows = append(rows, f.meanRow("**"+group+"**", worlds[group]))
+		for _, i := range worlds[group] {
 			if !variant.MatchString(f.worlds[i].Name) {
 				rows = append(rows, f.worldRow(i, shown()))
 			}
 		}
 	}
 	return page.Table(append(rows, f.meanRow("**all of them**", f.of(play.Simulated))))
-}
-
-// groups returns those of the simulated worlds.
-func (f *figures) groups() (groups []string) {
-	for _, i := range f.of(play.Simulated) {
-		if g := f.worlds[i].Group; !slices.Contains(groups, g) {
-			groups = append(groups, g)
-		}
-	}
-	return groups
-}
-
-func (f *figures) inGroup(group string) []int {
-	return slices.DeleteFunc(f.of(play.Simulated), func(i int) bool { return f.worlds[i].Group != group })
 }
 
 func (f *figures) meanRow(name string, worlds []int) []string {
@@ -244,4 +238,64 @@ func costTable() string {
 	return page.Table(append(rows,
 		[]string{"chronyd", "a line through the best of the last exchanges; it steers the computer's clock", fmt.Sprintf("%.0f", play.Asked(1, 48, 48)), "a process"},
 		[]string{"oracle", "offline: knows all datagrams of a world and every event; lays the highest line below all datagrams both ways, with one skew, in a window that is chosen in hindsight", "", ""}))
+}
+
+// equalWins says where chronyd is better at equal numbers of packets by more than a twentieth,
+// and where it is worse by less than half on long paths, one item each.
+func (f *figures) equalWins() (items []string) {
+	better := f.equalWorlds(func(world string, chrony, mine float64) bool { return chrony < mine*0.95 })
+	if better != "" {
+		items = append(items, "chronyd with its best setting is ahead, its figure first, in: "+better+". It averages what it hears; here the fastest datagram counts.")
+	}
+	near := f.equalWorlds(func(world string, chrony, mine float64) bool {
+		return strings.HasPrefix(world, "20 ms") && chrony >= mine*0.95 && chrony/2 < mine
+	})
+	if near != "" {
+		items = append(items, "This package is ahead of chronyd, but not by half, in: "+near+".")
+	}
+	return items
+}
+
+// equalWorlds lists the worlds of equal rates that a condition picks.
+func (f *figures) equalWorlds(pick func(world string, chrony, mine float64) bool) string {
+	var all []string
+	for _, i := range f.of(play.EqualRates) {
+		world, chrony, mine := f.worlds[i].Name, f.value(i, play.Chronyd, 0.99), f.value(i, play.Ours, 0.99)
+		if pick(world, chrony, mine) {
+			all = append(all, fmt.Sprintf("%s (%s against %s)", world, fine(chrony), fine(mine)))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// equalTable is the table of CHRONYD.md, and what it comes to.
+func (f *figures) equalTable() string {
+	better, n, version := 0, 0, ""
+	rows := [][]string{{"world", "timesync", "chronyd, best setting", "chronyd, its defaults", "original", "the best setting"}}
+	for _, i := range f.of(play.EqualRates) {
+		world, best, stock, setting := f.worlds[i].Name, "-", "-", "-"
+		if x := f.chronyd.Find(play.EqualRates, world); x != nil {
+			if n++; f.value(i, play.Ours, 0.99) <= x.Best.P99 {
+				better++
+			}
+			best, stock, setting, version = pair(x.Best), pair(x.Stock), "`"+x.Setting+"`", x.Version
+			if x.Setting == "" {
+				setting = "its defaults"
+			}
+		}
+		ours, original := kept.QuantilesOf(f.results[i][play.Ours].Errs), kept.QuantilesOf(f.results[i][play.Original].Errs)
+		rows = append(rows, []string{world, pair(ours), best, stock, pair(original), setting})
+	}
+	return page.Text("**In %d of %d rows this package's 99th percentile is at most that of chronyd %s with the best of its settings.** In a row all send equally often: n/s is n exchanges a second of chronyd's, and n datagrams a second each way of the others. Error of the remote clock in microseconds, median / 99th percentile:", better, n, version) +
+		page.Table(rows)
+}
+
+// pair prints a median and a 99th percentile in microseconds without their unit.
+func pair(q kept.Quantiles) string { return short(q.P50) + " / " + short(q.P99) }
+
+func short(us float64) string {
+	if us < 9.95 {
+		return fmt.Sprintf("%.1f", us)
+	}
+	return fmt.Sprintf("%.0f", us)
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,24 @@ import (
 	"timesync/compare/table"
 	"timesync/record"
 )
+
+// The program runs in the folder of the module.
+func init() { os.Chdir("..") }
+
+// all are the figures, played once for all tests.
+var all = sync.OnceValues(func() (*figures, error) { return collect("") })
+
+func figuresOf(t *testing.T) *figures {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("plays all worlds")
+	}
+	f, err := all()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
 
 // paragraphs returns a document's paragraphs and rows, without their line breaks and bold.
 func paragraphs(markdown string) (parts []string) {

@@ -9,13 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"gonum.org/v1/plot/plotter"
 
+	"timesync"
 	"timesync/compare/graph"
 	"timesync/compare/play"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
+	"timesync/record"
 )
 
 // plotWorld draws the errors at end A in one world from the time from to the time to, s; to 0 is its
@@ -38,6 +41,7 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 		}
 		return all
 	}
+	x := graph.Axis{Label: "seconds since the start"}
 	const gap = 2 // s
 	curves := []graph.Curve{{Name: "error bound", Color: play.ColorOf(play.NTP),
 		Parts: graph.Split(points(play.Ours, func(a play.Answer) float64 { return a.Bound }), gap)}}
@@ -52,10 +56,9 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 		}
 		fmt.Printf("%-9s p50 %s, p99 %s, max %s\n", column, graph.Micros(stat.OrNaN(errs, 0.5)), graph.Micros(stat.OrNaN(errs, 0.99)), graph.Micros(slices.Max(errs)))
 		curves = append(curves, play.CurveOf(column, graph.Split(xys, gap)...))
+		x.Min, x.Max = xys[0].X, xys[len(xys)-1].X // at last those of ours
 	}
-	ours := points(play.Ours, func(a play.Answer) float64 { return a.Err })
-	x := graph.Axis{Label: "seconds since the start", Min: ours[0].X, Max: ours[len(ours)-1].X}
-	chart := &graph.Chart{Title: fmt.Sprintf("%s, seed %d, end A", name, seed), X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1, 1e8), Curves: curves}
+	chart := &graph.Chart{Title: fmt.Sprintf("%s, seed %d, end A", name, seed), X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1e8), Curves: curves}
 	for _, e := range eventsOf(w, seed) {
 		if e.To >= x.Min && e.From <= x.Max {
 			chart.Events = append(chart.Events, e)
@@ -68,19 +71,34 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 	return graph.Charts(path+".png", graph.Screen(), chart)
 }
 
+// recorded is an end of this package that is recorded.
+type recorded struct {
+	sim.Core
+	tape *record.Recorder
+}
+
+func (r *recorded) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
+	return r.tape.OnAuthenticatedDatagramTimestamp(timesync.Counter24(ts24), recvUsec)
+}
+
+func (r *recorded) OnPeerMinDelta(delta uint32, recvUsec uint64) {
+	r.tape.OnPeerMinDeltaTS24(timesync.Counter24(delta), recvUsec)
+}
+
 // recordWorld records both ends of this package in a world, into two files.
 func recordWorld(w play.World, seed uint64, path string) error {
-	a, err := play.Record(path + "-a.tsr")
-	if err != nil {
-		return err
+	var ends [2]recorded
+	var files [2]*os.File
+	for side, name := range []string{"-a.tsr", "-b.tsr"} {
+		var err error
+		if files[side], err = os.Create(path + name); err != nil {
+			return err
+		}
+		ends[side].tape = record.New(files[side])
+		ends[side].tape.Wrap(&ends[side].Sync)
 	}
-	b, err := play.Record(path + "-b.tsr")
-	if err != nil {
-		return err
-	}
-	w.Play(seed, []sim.Pair{{A: a, B: b}}, sim.Observer{Poll: func(*sim.Observation) {
-		a.Tape.Flush() // nothing waits in a simulation
-		b.Tape.Flush()
+	w.Play(seed, []sim.Pair{{A: &ends[sim.A], B: &ends[sim.B]}}, sim.Observer{Poll: func(o *sim.Observation) {
+		ends[o.Side].tape.Flush() // nothing waits in a simulation
 	}})
-	return errors.Join(a.Close(), b.Close())
+	return errors.Join(ends[0].tape.Close(), ends[1].tape.Close(), files[0].Close(), files[1].Close())
 }

@@ -16,16 +16,14 @@ import (
 // duel measures two costs in turns.
 type duel struct {
 	calls      int          // in a turn
-	prepare    func()       // before a turn, not timed; may be nil
+	prepare    func()       // before a turn, not timed
 	ours, base func(n int)  // make n calls
 	costs      [2][]float64 // of ours and the baseline, ns a call, by turn
 	ratios     []float64
 }
 
 func (d *duel) turn() {
-	if d.prepare != nil {
-		d.prepare()
-	}
+	d.prepare()
 	t0 := time.Now()
 	d.ours(d.calls)
 	t1 := time.Now()
@@ -37,18 +35,9 @@ func (d *duel) turn() {
 	d.ratios = append(d.ratios, ours/base)
 }
 
-// fight takes turns.
-func (d *duel) fight(turns int) (ratio float64) {
-	d.costs, d.ratios = [2][]float64{}, nil
-	for range turns {
-		d.turn()
-	}
-	return stat.Quantile(d.ratios, 0.5)
-}
-
 // bench reports the median costs and the median ratio.
 func (d *duel) bench(b *testing.B) {
-	d.fight(1) // fills the caches
+	d.turn() // fills the caches
 	d.costs, d.ratios = [2][]float64{}, nil
 	for b.Loop() {
 		d.turn()

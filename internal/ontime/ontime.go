@@ -134,14 +134,7 @@ func (p *play) atClient(_ *sim.Node, b []byte) {
 	p.rule.AtClient(b[8:], tick.Tick(binary.LittleEndian.Uint64(b)), p.spoke.NowUsec())
 }
 
-func (p *play) sleeps() bool {
-	for _, w := range p.asleep {
-		if now := p.world.Now(); now >= w.From && now < w.To {
-			return true
-		}
-	}
-	return false
-}
+func (p *play) sleeps() bool { return sim.Within(p.asleep, p.world.Now()) }
 
 // play is a frame of the client.
 func (p *play) play() {

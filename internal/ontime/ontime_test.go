@@ -9,57 +9,43 @@ import (
 )
 
 var (
-	onlyWorld = flag.String("world", "", "the only world to look at")
-	seeds     = flag.Int("seeds", 1, "seeds of each world")
-	all       = flag.Bool("all", false, "compare leads in all worlds, not in two")
+	seeds = flag.Int("seeds", 1, "seeds of each world")
+	all   = flag.Bool("all", false, "compare leads in all worlds, not in two")
 )
 
-// worlds calls f for all worlds and seeds, or with -short for those that are about inputs.
-func worlds(t *testing.T, f func(t *testing.T, w World, seed uint64)) {
+// At most 1 % of the inputs is late in every world whose jitter is stationary. After a change the
+// late ones in a row end within 2 s, and a lead that is too long within 10 s; the inputs that are
+// late meanwhile are those of two round trips at most. Ticks are never left out or repeated
+// without an event. With -short only those worlds are played that are about inputs.
+func TestInputsComeInTime(t *testing.T) {
 	for _, w := range Worlds() {
-		if *onlyWorld != "" && w.Name != *onlyWorld || testing.Short() && w.Length > 120*second {
+		if testing.Short() && w.Length > 120*second {
 			continue
 		}
 		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(*seeds) {
-				f(t, w, seed+1)
+				r := Methods[0].play(w, seed+1, Methods[0].Default)
+				t.Logf("seed %d: %v, rows of late ones for %v, excess %v, %d late in the change, events %v", seed+1, r, r.Until.Round(ms), r.Excess, r.Lost, r.Events)
+				if !r.Answered || r.Inputs < 5000 || r.Unreported > 0 {
+					t.Errorf("%d inputs, %d ticks unreported", r.Inputs, r.Unreported)
+				}
+				if w.Steady && r.Share() > 0.01 {
+					t.Errorf("%.2f %% are late", 100*r.Share())
+				}
+				if w.Change != 0 && (r.Until > 2*second || r.Excess > 10*second || float64(r.Lost) > 2*w.RoundTrip.Seconds()*rate) {
+					t.Errorf("inputs are late in a row for %v, the lead is too long for %v, %d are late", r.Until, r.Excess, r.Lost)
+				}
 			}
 		})
 	}
-}
-
-// At most 1 % of the inputs is late in every world whose jitter is stationary. After a change the
-// late ones in a row end within 2 s, and a lead that is too long within 10 s; the inputs that are
-// late meanwhile are those of two round trips at most. Ticks are never left out or repeated
-// without an event.
-func TestInputsComeInTime(t *testing.T) {
-	worlds(t, func(t *testing.T, w World, seed uint64) {
-		r := Methods[0].play(w, seed, Methods[0].Default)
-		t.Logf("seed %d: %v, rows of late ones for %v, excess %v, %d late in the change, %d events", seed, r, r.Until.Round(ms), r.Excess, r.Lost, len(r.Events))
-		if *onlyWorld != "" {
-			t.Log(r.Events)
-		}
-		if !r.Answered || r.Inputs < 5000 || r.Unreported > 0 {
-			t.Errorf("%d inputs, %d ticks unreported", r.Inputs, r.Unreported)
-		}
-		if w.Steady && r.Share() > 0.01 {
-			t.Errorf("%.2f %% are late", 100*r.Share())
-		}
-		if w.Change == 0 {
-			return
-		}
-		if r.Until > 2*second || r.Excess > 10*second || float64(r.Lost) > 2*w.RoundTrip.Seconds()*rate {
-			t.Errorf("inputs are late in a row for %v, the lead is too long for %v, %d are late", r.Until, r.Excess, r.Lost)
-		}
-	})
 }
 
 // In no world whose jitter is stationary does another method, with any of its settings, need a
 // shorter lead for the same share of late inputs.
 func TestLeadIsShort(t *testing.T) {
 	for _, w := range Worlds() {
-		chosen := *all || w.Name == *onlyWorld || *onlyWorld == "" && (w.Name == "jitter 10 ms" || w.Name == "loss of 5 %")
+		chosen := *all || w.Name == "jitter 10 ms" || w.Name == "loss of 5 %"
 		if !w.Steady || !chosen {
 			continue
 		}

@@ -3,6 +3,7 @@ package ontime
 import (
 	"encoding/binary"
 	"math"
+	"sort"
 	"time"
 
 	"timesync/internal/ledger"
@@ -74,20 +75,9 @@ func (m *Method) Play(w World, seeds int) Result { return m.At(w, seeds, m.Defau
 // Match turns a method until no larger a share is late in a world, and returns what it makes of
 // the world then: with the shortest lead that does it.
 func (m *Method) Match(w World, seeds int, share float64) Result {
-	if r := m.At(w, seeds, m.Lo); r.Share() <= share {
-		return r
-	}
-	low, high := 0, int((m.Hi-m.Lo)/m.Step) // steps that do not, and that do
-	best := m.At(w, seeds, m.Hi)
-	for high-low > 1 {
-		middle := (low + high) / 2
-		if r := m.At(w, seeds, m.Lo+float64(middle)*m.Step); r.Share() <= share {
-			high, best = middle, r
-		} else {
-			low = middle
-		}
-	}
-	return best
+	at := func(step int) Result { return m.At(w, seeds, m.Lo+float64(step)*m.Step) }
+	most := int((m.Hi - m.Lo) / m.Step)
+	return at(sort.Search(most, func(step int) bool { return at(step).Share() <= share }))
 }
 
 const peer = 1

@@ -2,6 +2,7 @@ package ontime
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"timesync/internal/sim"
@@ -73,11 +74,8 @@ func Worlds() (worlds []World) {
 		if (s.RateAB != 0 || s.RateBA != 0 || s.SendAB != nil) && s.Name != "pairs" {
 			continue // the delays are those of another
 		}
-		w := World{Name: s.Name, Length: s.Duration, Client: s.A, Server: s.B, Up: s.AB, Down: s.BA, Asleep: s.Off}
-		for _, name := range steady {
-			w.Steady = w.Steady || name == s.Name
-		}
-		worlds = append(worlds, w)
+		worlds = append(worlds, World{Name: s.Name, Length: s.Duration, Client: s.A, Server: s.B, Up: s.AB, Down: s.BA,
+			Asleep: s.Off, Steady: slices.Contains(steady, s.Name)})
 	}
 	return worlds
 }

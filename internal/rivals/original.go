@@ -129,15 +129,10 @@ func (o *Original) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 }
 
 // Remote23 is ToRemoteTime23: 8 us units, 23 bits, 0 if not synchronized.
-func (o *Original) Remote23(localUsec uint64) uint32 { return o.remote(localUsec, 3) & (1<<23 - 1) }
-
-// remote16 is ToRemoteTime16: 512 us units, 16 bits, 0 if not synchronized.
-func (o *Original) remote16(localUsec uint64) uint32 { return o.remote(localUsec, 9) & (1<<16 - 1) }
-
-// remote truncates time and offset before it adds them, like the original.
-func (o *Original) remote(localUsec uint64, shift uint) uint32 {
+// Like the original it truncates time and offset before it adds them.
+func (o *Original) Remote23(localUsec uint64) uint32 {
 	if !o.synchronized() {
 		return 0
 	}
-	return uint32(localUsec>>shift) + o.delta.Load()>>shift
+	return (uint32(localUsec>>stampShift) + o.delta.Load()>>stampShift) & (1<<23 - 1)
 }

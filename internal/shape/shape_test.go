@@ -14,7 +14,6 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,34 +81,6 @@ func TestTopFolder(t *testing.T) {
 	if _, err := os.Stat(root + "/go.sum"); err == nil {
 		t.Error("there is a go.sum")
 	}
-}
-
-// eachGoFile calls f for all Go files of the repository.
-func eachGoFile(t *testing.T, f func(name string, source []byte)) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && path != root {
-			return filepath.SkipDir
-		}
-		if !e.IsDir() && strings.HasSuffix(path, ".go") {
-			f(path, read(t, path))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func TestGofmt(t *testing.T) {
-	eachGoFile(t, func(name string, source []byte) {
-		if formatted, err := format.Source(source); err == nil && !bytes.Equal(source, formatted) {
-			t.Errorf("%s: run gofmt", name)
-		}
-	})
 }
 
 // TestLicenses: a file that is copied alone says what its license is.

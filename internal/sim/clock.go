@@ -34,14 +34,6 @@ type Coarse struct {
 	RoundDown bool
 }
 
-// lag returns by how much less the clock shows at most.
-func (c Coarse) lag() time.Duration {
-	if c.Jittered {
-		return 2 * c.Step
-	}
-	return c.Step
-}
-
 // ClockEvent is something that happens to a clock at the true time At.
 type ClockEvent struct {
 	At   time.Duration
@@ -113,7 +105,7 @@ func (c *Clock) Usec(t time.Duration) uint64 {
 	}
 	phase := c.spec.Coarse.Phase.Microseconds()
 	reading := int64(math.Floor(c.Reading(t))) + phase
-	steps := floorDiv(reading, step)
+	steps := int64(math.Floor(float64(reading) / float64(step)))
 	if c.spec.Coarse.Jittered {
 		within := rand.New(rand.NewPCG(c.jitter, uint64(steps))).Int64N(step)
 		if steps--; reading-(steps+1)*step >= within {
@@ -126,20 +118,14 @@ func (c *Clock) Usec(t time.Duration) uint64 {
 // Received returns the time of a datagram that is received at the true time t: what the clock
 // shows, rounded up.
 func (c *Clock) Received(t time.Duration) uint64 {
-	usec := c.Usec(t)
-	if !c.spec.Coarse.RoundDown {
-		usec += uint64(c.spec.Coarse.lag().Microseconds())
+	lag := c.spec.Coarse.Step // by so much less does the clock show at most
+	switch {
+	case c.spec.Coarse.RoundDown:
+		lag = 0
+	case c.spec.Coarse.Jittered:
+		lag *= 2
 	}
-	return usec
-}
-
-// floorDiv returns a / b, rounded down.
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
+	return c.Usec(t) + uint64(lag.Microseconds())
 }
 
 // Reading returns the clock's reading at the true time t relative to its

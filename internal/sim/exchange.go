@@ -103,40 +103,11 @@ type Observer struct {
 	Poll, OWD func(o *Observation)
 }
 
-const (
-	stampShift = 3               // a stamp counts 8 us
-	ringMask   = 1<<24 - 1       // a stamp or report has 24 bits
-	pingEvery  = time.Second / 4 // netfox's; others take fewer
-)
+// pingEvery is netfox's; others take fewer.
+const pingEvery = time.Second / 4
 
-// Stamp returns the 24-bit stamp of a clock reading in microseconds.
-func Stamp(usec uint64) uint32 { return uint32(usec>>stampShift) & ringMask }
-
-// fold returns usec modulo 2^26 as a number in [-2^25, 2^25): no more is known of an
-// offset, 67.1 s.
-func fold(usec uint64) int64 { return int64(usec<<38) >> 38 }
-
-type kind uint8
-
-const (
-	send     kind = iota // the end sends a datagram
-	arrive               // a datagram arrives at the end
-	ask                  // the end is asked for the other's clock
-	ping                 // the end sends a request
-	request              // a request arrives at the end
-	response             // a response arrives at the end
-)
-
-// packet is an event of an exchange: something that happens at the end side.
-type packet struct {
-	kind    kind
-	side    Side
-	ts24    uint32
-	sent    time.Duration
-	t1, t2  uint64
-	t3      uint64
-	reports []report // of each pair, or nil
-}
+// Stamp returns the stamp of a clock reading in microseconds: 24 bits, which count 8 us.
+func Stamp(usec uint64) uint32 { return uint32(usec>>3) & (1<<24 - 1) }
 
 type report struct {
 	delta uint32
@@ -152,6 +123,7 @@ type end struct {
 	times      []time.Duration
 	period     float64 // nanoseconds between datagrams
 	start      float64 // nanoseconds, true time of the first
+	send       func()
 	sent       int
 	reportAt   time.Duration // the next report
 	heard      bool          // a datagram has arrived
@@ -160,10 +132,11 @@ type end struct {
 }
 
 type exchange struct {
-	events   queue[packet]
+	w        *World
 	ends     [2]end
 	off      []Window
-	asymUsec float64 // half the asymmetry of the path at the start
+	poll     time.Duration // between questions to an end
+	asymUsec float64       // half the asymmetry of the path at the start
 	obs      Observer
 	o        Observation // of the current event; here it is not allocated anew
 	sc       *Scenario
@@ -174,15 +147,18 @@ type exchange struct {
 // datagrams. Pings travel besides, four a second from each end, for estimators that
 // are Exchangers. The packets do not depend on the pairs.
 func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
-	x := &exchange{obs: obs, sc: &sc}
+	x := &exchange{w: NewWorld(seed), obs: obs, sc: &sc, poll: time.Second / 10}
 	if sc.Off != nil {
 		x.off = sc.Off(seed)
 	}
 	if sc.ReportEvery == nil {
 		sc.ReportEvery = ReportEvery
 	}
-	x.end(A, sc.A(seed), sc.AB(seed), sc.RateAB, sc.SendAB, seed)
-	x.end(B, sc.B(seed), sc.BA(seed), sc.RateBA, sc.SendBA, seed)
+	if sc.PollRate > 0 {
+		x.poll = max(time.Duration(float64(time.Second)/sc.PollRate), 1)
+	}
+	x.end(A, sc.A(seed), sc.AB(seed), sc.RateAB, sc.SendAB)
+	x.end(B, sc.B(seed), sc.BA(seed), sc.RateBA, sc.SendBA)
 	for _, p := range pairs {
 		for side, e := range [2]Estimator{p.A, p.B} {
 			x.ends[side].estimators = append(x.ends[side].estimators, e)
@@ -191,41 +167,8 @@ func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
 			}
 		}
 	}
-	x.asymUsec = x.halfAsymmetry(0)
-	poll := time.Second / 10
-	if sc.PollRate > 0 {
-		poll = max(time.Duration(float64(time.Second)/sc.PollRate), 1)
-	}
-	for len(x.events.heap) > 0 {
-		at, p := x.events.pop()
-		if at > sc.Duration {
-			break
-		}
-		off := within(x.off, at)
-		switch p.kind {
-		case send:
-			x.planSend(p.side)
-			if !off {
-				x.send(at, p.side)
-			}
-		case arrive:
-			if !off {
-				x.arrive(at, &p)
-			}
-		case ask:
-			x.events.push(at+poll, p)
-			if !off {
-				x.ask(at, p.side)
-			}
-		case ping, request, response:
-			if p.kind == ping {
-				x.events.push(at+pingEvery, p)
-			}
-			if !off {
-				x.ping(at, p)
-			}
-		}
-	}
+	x.asymUsec = x.halfAsymmetry()
+	x.w.Run(sc.Duration)
 }
 
 // ReportEvery is TimeSync's advice: the time between reports at an age of the session.
@@ -237,19 +180,55 @@ func ReportEvery(age time.Duration) time.Duration {
 }
 
 // end sets up one end and plans what it does on its own.
-func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times []time.Duration, seed uint64) {
+func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times []time.Duration) {
 	name := [...]string{"A", "B"}[side]
 	e := &x.ends[side]
-	*e = end{clock: NewClock(spec, stream(seed, "clock "+name).Uint64()), out: out, times: times,
-		net: stream(seed, "net "+name), phase: stream(seed, "send "+name)}
+	*e = end{clock: NewClock(spec, x.w.Rand("clock "+name).Uint64()), out: out, times: times,
+		net: x.w.Rand("net " + name), phase: x.w.Rand("send " + name)}
+	send := x.awake(func() { x.send(side) })
+	e.send = func() {
+		x.planSend(side)
+		send()
+	}
 	if rate <= 0 {
 		rate = 60
 	}
 	e.period = float64(time.Second) / rate
 	e.start = e.phase.Float64() * e.period
 	x.planSend(side)
-	x.events.push(time.Duration(e.phase.Float64()*float64(time.Second/10)), packet{kind: ask, side: side})
-	x.events.push(time.Duration(e.phase.Float64()*float64(pingEvery)), packet{kind: ping, side: side})
+	x.every(x.poll, time.Duration(e.phase.Float64()*float64(time.Second/10)), func() { x.ask(side) })
+	x.every(pingEvery, time.Duration(e.phase.Float64()*float64(pingEvery)), func() { x.ping(side) })
+}
+
+// awake returns what happens unless a computer sleeps then.
+func (x *exchange) awake(happens func()) func() {
+	if x.off == nil {
+		return happens
+	}
+	return func() {
+		if !Within(x.off, x.w.now) {
+			happens()
+		}
+	}
+}
+
+// every lets something happen at a time, and again and again in that period.
+func (x *exchange) every(period, at time.Duration, happens func()) {
+	happens = x.awake(happens)
+	var again func()
+	again = func() {
+		x.w.At(x.w.now+period, again)
+		happens()
+	}
+	x.w.At(at, again)
+}
+
+// pass lets something happen where a packet arrives that an end sends now.
+func (x *exchange) pass(from *end, happens func()) {
+	happens = x.awake(happens)
+	for _, at := range from.out.Arrivals(from.net, x.w.now) {
+		x.w.At(at, happens)
+	}
 }
 
 // planSend plans the next datagram of an end: at its rate, up to a fifth of a
@@ -267,95 +246,86 @@ func (x *exchange) planSend(side Side) {
 		return
 	}
 	e.sent++
-	x.events.push(at, packet{kind: send, side: side})
+	x.w.At(at, e.send)
 }
 
-func (x *exchange) send(at time.Duration, side Side) {
-	e := &x.ends[side]
+func (x *exchange) send(side Side) {
+	e, at := &x.ends[side], x.w.now
 	local := e.clock.Usec(at)
-	p := packet{kind: arrive, side: 1 - side, ts24: Stamp(local), sent: at}
+	var reports []report // of each pair, or nil
 	if e.heard && at >= e.reportAt {
 		e.reportAt = at + x.sc.ReportEvery(at)
-		p.reports = make([]report, len(e.estimators))
+		reports = make([]report, len(e.estimators))
 		for i, est := range e.estimators {
-			p.reports[i].delta, p.reports[i].ok = est.MinDelta(local)
+			reports[i].delta, reports[i].ok = est.MinDelta(local)
 		}
 	}
-	for _, t := range e.out.Arrivals(e.net, at) {
-		x.events.push(t, p)
-	}
+	x.pass(e, func() { x.arrive(1-side, Stamp(local), at, reports) })
 }
 
-func (x *exchange) arrive(at time.Duration, p *packet) {
-	e := &x.ends[p.side]
+func (x *exchange) arrive(side Side, ts24 uint32, sent time.Duration, reports []report) {
+	e := &x.ends[side]
 	e.heard = true
-	o := x.observe(at, p.side, e.clock.Received(at))
+	o := x.observe(side, e.clock.Received(x.w.now))
 	for i, est := range e.estimators {
-		owd, ok := est.OnDatagram(p.ts24, o.LocalUsec)
-		if p.reports != nil && p.reports[i].ok {
-			est.OnPeerMinDelta(p.reports[i].delta, o.LocalUsec)
+		owd, ok := est.OnDatagram(ts24, o.LocalUsec)
+		if reports != nil && reports[i].ok {
+			est.OnPeerMinDelta(reports[i].delta, o.LocalUsec)
 		}
 		if x.obs.OWD != nil {
 			o.Pair, o.OK, o.ErrUsec = i, ok, 0
 			if ok {
-				o.ErrUsec = usec(owd - (at - p.sent))
+				o.ErrUsec = usec(owd - (x.w.now - sent))
 			}
 			x.obs.OWD(o)
 		}
 	}
 }
 
-func (x *exchange) ask(at time.Duration, side Side) {
+func (x *exchange) ask(side Side) {
 	if x.obs.Poll == nil {
 		return
 	}
-	own := x.ends[side].clock
-	o := x.observe(at, side, own.Usec(at))
+	own, at := x.ends[side].clock, x.w.now
+	o := x.observe(side, own.Usec(at))
 	truth := x.ends[1-side].clock.Exact(at) - (own.Exact(at) - o.LocalUsec)
 	for i, est := range x.ends[side].estimators {
 		remote, ok := est.RemoteTime(o.LocalUsec, truth)
 		o.Pair, o.OK, o.ErrUsec = i, ok, 0
 		if ok {
-			o.ErrUsec = float64(fold(remote - truth))
+			o.ErrUsec = float64(int64((remote-truth)<<38) >> 38) // no more is known than 26 bits, 67.1 s
 		}
 		x.obs.Poll(o)
 	}
 }
 
-// ping sends a request or what follows from the arrival of one. The other end
-// answers at once.
-func (x *exchange) ping(at time.Duration, p packet) {
-	e := &x.ends[p.side]
-	switch p.kind {
-	case ping:
-		p.kind, p.t1 = request, e.clock.Usec(at)
-	case request:
-		p.kind, p.t2, p.t3 = response, e.clock.Received(at), e.clock.Usec(at)
-	case response:
-		for _, est := range e.exchangers {
-			est.OnExchange(p.t1, p.t2, p.t3, e.clock.Received(at))
-		}
-		return
-	}
-	p.side = 1 - p.side
-	for _, t := range e.out.Arrivals(e.net, at) {
-		x.events.push(t, p)
-	}
+// ping sends a request. The other end answers at once.
+func (x *exchange) ping(side Side) {
+	e, other := &x.ends[side], &x.ends[1-side]
+	t1 := e.clock.Usec(x.w.now)
+	x.pass(e, func() {
+		t2, t3 := other.clock.Received(x.w.now), other.clock.Usec(x.w.now)
+		x.pass(other, func() {
+			for _, est := range e.exchangers {
+				est.OnExchange(t1, t2, t3, e.clock.Received(x.w.now))
+			}
+		})
+	})
 }
 
-// halfAsymmetry is the error of A's clock that the path's asymmetry causes, in
+// halfAsymmetry is the error of A's clock that the path's asymmetry causes now, in
 // microseconds; that of B's is its negative.
-func (x *exchange) halfAsymmetry(t time.Duration) float64 {
-	return usec(x.ends[A].out.BaseAt(t)-x.ends[B].out.BaseAt(t)) / 2
+func (x *exchange) halfAsymmetry() float64 {
+	return usec(x.ends[A].out.BaseAt(x.w.now)-x.ends[B].out.BaseAt(x.w.now)) / 2
 }
 
 // observe prepares the observations of an event.
-func (x *exchange) observe(at time.Duration, side Side, localUsec uint64) *Observation {
-	then, now := x.asymUsec, x.halfAsymmetry(at)
+func (x *exchange) observe(side Side, localUsec uint64) *Observation {
+	then, now := x.asymUsec, x.halfAsymmetry()
 	if side == B {
 		then, now = -then, -now
 	}
-	x.o = Observation{Side: side, At: at, LocalUsec: localUsec,
+	x.o = Observation{Side: side, At: x.w.now, LocalUsec: localUsec,
 		LoUsec: min(0, then, now), HiUsec: max(0, then, now)}
 	return &x.o
 }

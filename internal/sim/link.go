@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -34,13 +35,9 @@ type Base func(t time.Duration) time.Duration
 // Window is a span of true time, From included and To excluded.
 type Window struct{ From, To time.Duration }
 
-func within(windows []Window, t time.Duration) bool {
-	for _, w := range windows {
-		if t >= w.From && t < w.To {
-			return true
-		}
-	}
-	return false
+// Within reports whether t is in one of the windows.
+func Within(windows []Window, t time.Duration) bool {
+	return slices.ContainsFunc(windows, func(w Window) bool { return t >= w.From && t < w.To })
 }
 
 // Link is one direction of a path. The zero value delivers at once. A link holds
@@ -427,7 +424,7 @@ func GilbertElliott(mean, burst float64) Loss {
 
 // Silence loses everything that is sent within the windows.
 func Silence(windows ...Window) Loss {
-	return func(_ *rand.Rand, t time.Duration) bool { return within(windows, t) }
+	return func(_ *rand.Rand, t time.Duration) bool { return Within(windows, t) }
 }
 
 // AnyLoss loses what any of the losses loses.

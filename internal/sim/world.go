@@ -8,54 +8,10 @@ import (
 	"time"
 )
 
-// queue is a heap of things that happen at a true time; simultaneous ones happen in
-// the order in which they were added.
-type queue[T any] struct {
-	heap []entry[T]
-	seq  uint64
-}
-
-type entry[T any] struct {
-	at  time.Duration
-	seq uint64
-	val T
-}
-
-func (e *entry[T]) before(o *entry[T]) bool {
-	return e.at < o.at || e.at == o.at && e.seq < o.seq
-}
-
-func (q *queue[T]) push(at time.Duration, val T) {
-	e := entry[T]{at, q.seq, val}
-	q.seq++
-	q.heap = append(q.heap, e)
-	i := len(q.heap) - 1
-	for i > 0 && e.before(&q.heap[(i-1)/2]) {
-		q.heap[i] = q.heap[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	q.heap[i] = e
-}
-
-func (q *queue[T]) pop() (time.Duration, T) {
-	h := q.heap
-	top, n := h[0], len(h)-1
-	e := h[n]
-	h[n] = entry[T]{} // let go of what it refers to
-	q.heap = h[:n]
-	for i := 0; n > 0; {
-		child := 2*i + 1
-		if child+1 < n && h[child+1].before(&h[child]) {
-			child++
-		}
-		if child >= n || !h[child].before(&e) {
-			h[i] = e
-			break
-		}
-		h[i] = h[child]
-		i = child
-	}
-	return top.at, top.val
+// event is something that happens at a true time.
+type event struct {
+	at      time.Duration
+	happens func()
 }
 
 // stream returns a random generator of its own for a seed and a name.
@@ -70,7 +26,7 @@ func stream(seed uint64, name string) *rand.Rand {
 type World struct {
 	seed    uint64
 	now     time.Duration
-	events  queue[func()]
+	events  []event // the next is the last; few are planned at a time
 	streams map[string]*rand.Rand
 	links   map[[2]*Node]*wire
 }
@@ -90,15 +46,23 @@ func (w *World) Now() time.Duration { return w.now }
 
 // At lets fn run at the true time t, or now if t is past. Simultaneous events run
 // in the order in which they were planned.
-func (w *World) At(t time.Duration, fn func()) { w.events.push(max(t, w.now), fn) }
+func (w *World) At(t time.Duration, fn func()) {
+	e := event{max(t, w.now), fn}
+	later := 0
+	for later < len(w.events) && w.events[later].at > e.at {
+		later++
+	}
+	w.events = slices.Insert(w.events, later, e)
+}
 
 // Run lets everything happen that is planned up to and including the true time
 // until, and what follows from it.
 func (w *World) Run(until time.Duration) {
-	for len(w.events.heap) > 0 && w.events.heap[0].at <= until {
-		at, fn := w.events.pop()
-		w.now = at
-		fn()
+	for n := len(w.events) - 1; n >= 0 && w.events[n].at <= until; n = len(w.events) - 1 {
+		e := w.events[n]
+		w.events = slices.Delete(w.events, n, n+1)
+		w.now = e.at
+		e.happens()
 	}
 	w.now = max(w.now, until)
 }

@@ -28,24 +28,6 @@ func TestWorldOrder(t *testing.T) {
 	}
 }
 
-// TestQueueOrder compares the heap with sorting.
-func TestQueueOrder(t *testing.T) {
-	r := stream(1, "test")
-	var q queue[int]
-	var last entry[int]
-	for i := range 20_000 {
-		q.push(last.at+time.Duration(r.IntN(50)), i)
-		if r.IntN(3) > 0 || len(q.heap) > 40 {
-			at, val := q.pop()
-			e := entry[int]{at: at, seq: uint64(val), val: val}
-			if i > 0 && e.before(&last) {
-				t.Fatalf("%v came after %v", e, last)
-			}
-			last = e
-		}
-	}
-}
-
 // starLog lets spokes of a star ping the hub and returns all that happens.
 func starLog(seed uint64) (log []string) {
 	w := NewWorld(seed)

@@ -4,10 +4,8 @@ package upstream
 
 import (
 	"cmp"
-	"hash/fnv"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"timesync/internal/sim"
@@ -16,23 +14,14 @@ import (
 // World is a scenario played with one seed. Times within are true time in microseconds.
 type World struct {
 	sc     *Scenario
-	seed   uint64
 	clocks [2]*clock
 	noise  [2]*rand.Rand
-	events []event
+	paths  [2]*path
 	end    int64
+	events *sim.World
+	pairs  []sim.Pair
+	obs    sim.Observer
 	o      sim.Observation // of the current event; here it is not allocated anew
-}
-
-// event is something that happens at an end.
-type event struct {
-	at, sent int64
-	kind     kind
-	side     sim.Side
-	local    uint64    // reading of the end's clock
-	ts24     uint32    // stamp that arrives
-	t1, t2   uint64    // of the exchange that a response ends
-	reports  *[]report // that are made or arrive
 }
 
 type report struct {
@@ -40,19 +29,9 @@ type report struct {
 	ok    bool
 }
 
-type kind uint8
-
-const (
-	data     kind = iota // a stamp arrives
-	making               // a report is made
-	told                 // a report arrives
-	response             // a response arrives
-	poll
-)
-
 // New prepares a world.
 func New(sc *Scenario, seed uint64, mode Mode) *World {
-	w := &World{sc: sc, seed: seed, end: int64(sc.Duration * 1e6)}
+	w := &World{sc: sc, events: sim.NewWorld(seed), end: int64(sc.Duration * 1e6)}
 	world := w.stream("world")
 	skew := 0.0
 	if mode.Skewed {
@@ -79,15 +58,12 @@ func New(sc *Scenario, seed uint64, mode Mode) *World {
 		w.clocks[side].stepAt, w.clocks[side].step = math.Floor(at), math.Floor(by)
 	}
 	w.noise = [2]*rand.Rand{w.stream("noise A"), w.stream("noise B")}
+	w.paths = w.newPaths("")
 	return w
 }
 
 // stream returns a random generator of its own for a name.
-func (w *World) stream(name string) *rand.Rand {
-	h := fnv.New64a()
-	h.Write([]byte(w.sc.Name + "/" + name))
-	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
-}
+func (w *World) stream(name string) *rand.Rand { return w.events.Rand(w.sc.Name + "/" + name) }
 
 // StepAt returns when a clock is set, or a negative number if none is.
 func (w *World) StepAt() time.Duration {
@@ -125,8 +101,8 @@ func (w *World) received(side sim.Side, at int64, r *rand.Rand) uint64 {
 	return w.clocks[side].usec(at, late)
 }
 
-// paths returns both directions with random numbers of their own.
-func (w *World) paths(name string) [2]*path {
+// newPaths returns both directions with random numbers of their own.
+func (w *World) newPaths(name string) [2]*path {
 	sc := w.sc
 	return [2]*path{
 		{d: sc.DelayAB, loss: &sc.LossAB, r: w.stream(name + "A to B"), reorder: sc.Reorder.AB, duplicate: sc.Duplicate.AB, sc: sc},
@@ -134,128 +110,123 @@ func (w *World) paths(name string) [2]*path {
 	}
 }
 
+func usec(t int64) time.Duration { return time.Duration(t) * time.Microsecond }
+
 // interval returns the microseconds between events at a rate a second, 0 is the usual one.
 func interval(rate, usual float64) int64 { return int64(math.Round(1e6 / cmp.Or(rate, usual))) }
 
-// plan plans the messages. The packets do not depend on the methods, so all is known
-// beforehand.
-func (w *World) plan() {
-	sc, paths := w.sc, w.paths("")
-	every, reports := interval(sc.DataRate, 60), int64(math.Round(cmp.Or(sc.ReportEvery, 1)*1e6))
-	for nextData, nextReport := int64(0), int64(0); min(nextData, nextReport) <= w.end; {
-		t := min(nextData, nextReport)
-		for side := range sim.Side(2) {
-			if t == nextData {
-				w.sendData(paths[side], side, t)
-			}
-			if t == nextReport {
-				w.sendReport(paths[side], side, t)
-			}
-		}
-		if t == nextReport {
-			nextReport += reports
-		}
-		if t == nextData {
-			nextData += every
-		}
+// Run plays the world: every pair sees the same stamps and times of receipt. Errors are
+// modulo 67.1 s, and nothing is taken off for unequal paths. The packets do not depend on the
+// methods. A world is run once.
+func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
+	w.pairs, w.obs = pairs, obs
+	repeated := []struct {
+		every int64 // us
+		do    func(side sim.Side, t int64)
+	}{
+		{interval(w.sc.DataRate, 60), w.sendData},
+		{int64(math.Round(cmp.Or(w.sc.ReportEvery, 1) * 1e6)), w.sendReport},
+		{interval(w.sc.PollRate, 10), w.poll},
+		{interval(0, 4), w.pinging()},
 	}
-	for t, polls := int64(0), interval(sc.PollRate, 10); t <= w.end; t += polls {
+	for t := int64(0); t <= w.end; {
+		w.events.Run(usec(t) - 1)
 		for side := range sim.Side(2) {
-			w.events = append(w.events, event{at: t, kind: poll, side: side, local: w.clocks[side].usec(t, 0)})
+			for _, r := range repeated {
+				if t%r.every == 0 {
+					r.do(side, t)
+				}
+			}
 		}
+		next := w.end + 1
+		for _, r := range repeated {
+			next = min(next, t+r.every-t%r.every)
+		}
+		t = next
 	}
+	w.events.Run(usec(w.end))
 }
 
-func (w *World) sendData(p *path, side sim.Side, t int64) {
-	c := &w.sc.Corrupt
+func (w *World) poll(side sim.Side, t int64) {
+	truth := w.clocks[1-side].usec(t, 0)
+	w.at(t, side, w.clocks[side].usec(t, 0), func(_ int, est sim.Estimator) {
+		remote, ok := est.RemoteTime(w.o.LocalUsec, truth)
+		w.answered(w.obs.Poll, ok, float64(int64((remote-truth)<<38)>>38))
+	})
+}
+
+func (w *World) sendData(side sim.Side, t int64) {
+	p, c := w.paths[side], &w.sc.Corrupt
 	corrupt, added, other := [2]float64{c.AB, c.BA}, [2]int64{c.AddedAB, c.AddedBA}, 1-side
 	ts := w.clocks[side].usec(t, 0)
 	if corrupt[side] != 0 && p.r.Float64() < corrupt[side] {
 		ts += uint64(added[side])
 	}
 	for _, at := range p.send(t) {
-		w.events = append(w.events, event{at: at, sent: t, kind: data, side: other, ts24: sim.Stamp(ts), local: w.received(other, at, w.noise[other])})
+		w.at(at, other, w.received(other, at, w.noise[other]), func(_ int, est sim.Estimator) {
+			owd, ok := est.OnDatagram(sim.Stamp(ts), w.o.LocalUsec)
+			w.answered(w.obs.OWD, ok, float64(owd/time.Microsecond)-float64(at-t))
+		})
 	}
 }
 
-func (w *World) sendReport(p *path, side sim.Side, t int64) {
-	other, reports := 1-side, new([]report)
-	w.events = append(w.events, event{at: t, kind: making, side: side, reports: reports, local: w.clocks[side].usec(t, 0)})
-	for _, at := range p.send(t) {
-		w.events = append(w.events, event{at: at, kind: told, side: other, reports: reports, local: w.received(other, at, w.noise[other])})
+func (w *World) sendReport(side sim.Side, t int64) {
+	var reports []report // of each pair
+	w.at(t, side, w.clocks[side].usec(t, 0), func(_ int, est sim.Estimator) {
+		delta, ok := est.MinDelta(w.o.LocalUsec)
+		reports = append(reports, report{delta, ok})
+	})
+	other := 1 - side
+	for _, at := range w.paths[side].send(t) {
+		w.at(at, other, w.received(other, at, w.noise[other]), func(m int, est sim.Estimator) {
+			if reports[m].ok {
+				est.OnPeerMinDelta(reports[m].delta, w.o.LocalUsec)
+			}
+		})
 	}
 }
 
-// planPings plans requests and responses, four a second from each end. They go besides, on
-// paths with random numbers of their own: the other packets are the same without them.
-func (w *World) planPings() {
-	requests, responses := w.paths("request "), w.paths("response ")
+// pinging returns what sends requests. They and the responses go besides, on paths with random
+// numbers of their own: the other packets are the same without them.
+func (w *World) pinging() func(side sim.Side, t int64) {
+	requests, responses := w.newPaths("request "), w.newPaths("response ")
 	noise := w.stream("noise of pings")
-	for t := int64(0); t <= w.end; t += interval(0, 4) {
-		for side := range sim.Side(2) {
-			other := 1 - side
-			for _, there := range requests[side].send(t) {
-				t1, t2 := w.clocks[side].usec(t, 0), w.received(other, there, noise)
-				for _, back := range responses[other].send(there) {
-					w.events = append(w.events, event{at: back, kind: response, side: side, t1: t1, t2: t2, local: w.received(side, back, noise)})
+	return func(side sim.Side, t int64) {
+		other := 1 - side
+		for _, there := range requests[side].send(t) {
+			t1, t2 := w.clocks[side].usec(t, 0), w.received(other, there, noise)
+			for _, back := range responses[other].send(there) {
+				local := w.received(side, back, noise)
+				answer := func(_ int, est sim.Estimator) {
+					if x, ok := est.(sim.Exchanger); ok {
+						x.OnExchange(t1, t2, t2, w.o.LocalUsec)
+					}
 				}
+				// Planned again at that time, it comes after what else happens then.
+				w.events.At(usec(back), func() { w.at(back, side, local, answer) })
 			}
 		}
 	}
 }
 
-// Run plays the world: every pair sees the same stamps and times of receipt. Errors are
-// modulo 67.1 s, and nothing is taken off for unequal paths. A world is run once.
-func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
-	w.plan()
-	if slices.ContainsFunc(pairs, func(p sim.Pair) bool { _, ok := p.A.(sim.Exchanger); return ok }) {
-		w.planPings()
-	}
-	slices.SortStableFunc(w.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-	for i := range w.events {
-		e := &w.events[i]
-		if e.at > w.end {
-			break
+// at plans what happens at an end, where the clock reads local, to its estimator of each pair m.
+func (w *World) at(t int64, side sim.Side, local uint64, happens func(m int, est sim.Estimator)) {
+	at := usec(t)
+	w.events.At(at, func() {
+		for m, p := range w.pairs {
+			w.o = sim.Observation{Pair: m, Side: side, At: at, LocalUsec: local}
+			happens(m, [2]sim.Estimator{p.A, p.B}[side])
 		}
-		for m := range pairs {
-			w.happens(e, m, [2]sim.Estimator{pairs[m].A, pairs[m].B}[e.side], &obs)
-		}
-	}
+	})
 }
 
-// happens shows an event to the estimator of pair m.
-func (w *World) happens(e *event, m int, est sim.Estimator, obs *sim.Observer) {
-	o := &w.o
-	*o = sim.Observation{Pair: m, Side: e.side, At: time.Duration(e.at) * time.Microsecond, LocalUsec: e.local}
-	switch e.kind {
-	case data:
-		owd, ok := est.OnDatagram(e.ts24, e.local)
-		if o.OK = ok; ok {
-			o.ErrUsec = float64(owd/time.Microsecond) - float64(e.at-e.sent)
-		}
-		if obs.OWD != nil {
-			obs.OWD(o)
-		}
-	case making:
-		delta, ok := est.MinDelta(e.local)
-		*e.reports = append(*e.reports, report{delta, ok})
-	case told:
-		if r := (*e.reports)[m]; r.ok {
-			est.OnPeerMinDelta(r.delta, e.local)
-		}
-	case response:
-		if x, ok := est.(sim.Exchanger); ok {
-			x.OnExchange(e.t1, e.t2, e.t2, e.local)
-		}
-	case poll:
-		truth := w.clocks[1-e.side].usec(e.at, 0)
-		remote, ok := est.RemoteTime(e.local, truth)
-		if o.OK = ok; ok {
-			o.ErrUsec = float64(int64((remote-truth)<<38) >> 38)
-		}
-		if obs.Poll != nil {
-			obs.Poll(o)
-		}
+// answered shows an answer to who observes.
+func (w *World) answered(observe func(*sim.Observation), ok bool, errUsec float64) {
+	if w.o.OK = ok; ok {
+		w.o.ErrUsec = errUsec
+	}
+	if observe != nil {
+		observe(&w.o)
 	}
 }
 

@@ -4,54 +4,20 @@ package rivals
 
 import "time"
 
-// pushed is what methods have in common that are told the remote time now and then and ask
-// for nothing: the stamp of some datagrams counts as the push. 24-bit stamps are enough,
-// since worlds judge offsets modulo 67.1 s.
-type pushed struct {
+// Unity is the push of Unity's Netcode for GameObjects (NetworkTimeSystem): once a second
+// the server pushes its time, half the transport's round trip is added, and the clock goes
+// there at 1 % of the speed of time, or at once if it is more than 0.2 s off. The buffers
+// that the clients put on top are left out. The stamp of a datagram counts as the push: 24-bit
+// stamps are enough, since worlds judge offsets modulo 67.1 s. The zero value is ready to use.
+type Unity struct {
 	silent
 	offset uint64 // of the last push, microseconds
 	at     uint64 // local time of its arrival
 	synced bool
-}
-
-// push takes the remote clock as it was when the message was sent, if every has passed
-// since the last one, and reports whether it did.
-func (p *pushed) push(sentUsec, recvUsec, every uint64) bool {
-	if p.synced && recvUsec-p.at < every {
-		return false
-	}
-	p.offset, p.at, p.synced = sentUsec-recvUsec, recvUsec, true
-	return true
-}
-
-// Unreal is Unreal's own clock: every five seconds the server pushes its time, and what
-// that lost on the way is lost. The zero value is ready to use.
-type Unreal struct{ pushed }
-
-// Push takes a message of the server.
-func (u *Unreal) Push(sentUsec, recvUsec uint64) { u.push(sentUsec, recvUsec, 5_000_000) }
-
-// OnDatagram implements sim.Estimator.
-func (u *Unreal) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
-	u.Push(uint64(ts24)<<stampShift, recvUsec)
-	return age(ts24, recvUsec+u.offset), true
-}
-
-// RemoteTime implements sim.Estimator.
-func (u *Unreal) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
-	return nearest(localUsec+u.offset, nearUsec), u.synced
-}
-
-// Unity is the push of Unity's Netcode for GameObjects (NetworkTimeSystem): once a second
-// the server pushes its time, half the transport's round trip is added, and the clock goes
-// there at 1 % of the speed of time, or at once if it is more than 0.2 s off. The buffers
-// that the clients put on top are left out. The zero value is ready to use.
-type Unity struct {
-	pushed
-	rtt   uint64 // the transport's, microseconds
-	asked bool   // it is known
-	clock int64  // what the clock still has to go from the target, microseconds
-	moved uint64 // local time at which that was so
+	rtt    uint64 // the transport's, microseconds
+	asked  bool   // it is known
+	clock  int64  // what the clock still has to go from the target, microseconds
+	moved  uint64 // local time at which that was so
 }
 
 // OnExchange implements sim.Exchanger: the transport measures its round trip.
@@ -66,8 +32,11 @@ func (u *Unity) OnExchange(t1, t2, t3, t4 uint64) {
 func (u *Unity) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
 	u.follow(recvUsec)
 	was, first := u.target(), !u.synced
-	if u.push(uint64(ts24)<<stampShift, recvUsec, 1_000_000) && !first {
-		u.retarget(was)
+	if first || recvUsec-u.at >= 1_000_000 {
+		u.offset, u.at, u.synced = uint64(ts24)<<stampShift-recvUsec, recvUsec, true
+		if !first {
+			u.retarget(was)
+		}
 	}
 	return age(ts24, recvUsec+u.target()+uint64(u.clock)), u.asked
 }
