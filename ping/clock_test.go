@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,58 +18,7 @@ import (
 
 // How a Clock asks, adjusts, reads and is read: schedule, corrections, skew, readers, extremes.
 
-type source struct{ name, text string }
-
-// sources returns the package's files without tests.
-func sources(t *testing.T) (all []source) {
-	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, source{name, string(b)})
-	}
-	if len(all) < 3 {
-		t.Fatalf("found only %d files", len(all))
-	}
-	return all
-}
-
-// TestWorkedExample is the article's: the client is at 10 s when the server is at
-// 60 s, and each way takes 5 s. The reply says 65; when it comes, at client time 20,
-// the server is at 70.
-func TestWorkedExample(t *testing.T) {
-	for _, rule := range rules {
-		c := &Clock{conf: Config{Rule: rule.rule}}
-		request := c.AppendRequest(nil, 10_000_000)
-		reply, _ := AppendReply(nil, request, 0, 65_000_000, 65_000_000)
-		if v := c.HandleReply(reply, 20_000_000); v != Synced {
-			t.Fatalf("%s: %v", rule.name, v)
-		}
-		if got, ok := c.RemoteTime(20_000_000); got != 70_000_000 || !ok {
-			t.Errorf("%s: %d us at client time 20 s, want 70 s", rule.name, got)
-		}
-		// "From here on out, the server and client stay near-perfectly synced, with
-		// no further network traffic required", but the listing never advanced.
-		if got, _ := c.RemoteTime(80_000_000); got != 130_000_000 {
-			t.Errorf("%s: %d us a minute later, want 130 s", rule.name, got)
-		}
-		s, _ := c.Snapshot(20_000_000)
-		if s.MinimumOneWayDelay != 5*time.Second || s.OffsetUsec != 50_000_000 || s.ErrorBound < 5*time.Second || s.ErrorBound > 5010*time.Millisecond {
-			t.Errorf("%s: %+v", rule.name, s)
-		}
-	}
-}
-
-// TestSchedule: 8 fast requests, then one per interval, and fast again after a
-// step.
+// TestSchedule: 8 fast requests, then one per interval, and again after Reset.
 func TestSchedule(t *testing.T) {
 	for _, x := range []struct {
 		interval time.Duration
@@ -84,113 +30,23 @@ func TestSchedule(t *testing.T) {
 	} {
 		c := &Clock{conf: Config{SyncInterval: x.interval}}
 		now := uint64(math.MaxUint64 - 300_000) // across the wrap
-		gaps := func() string {
-			var all []int64
-			for len(all) < 10 {
-				if c.Next(now) != 0 && c.asked == 0 {
-					t.Fatal("a new clock has to wait")
-				}
+		for _, when := range []string{"at first", "after Reset"} {
+			if c.Next(now) != 0 {
+				t.Errorf("%s there is to wait", when)
+			}
+			var gaps []int64
+			for range 10 {
 				c.AppendRequest(nil, now)
 				gap := c.Next(now)
-				if c.Next(now+1000) != max(gap-time.Millisecond, 0) || c.Next(now+uint64(gap.Microseconds())) != 0 {
-					t.Fatalf("Next is not when it said, after %v", gap)
-				}
-				all = append(all, gap.Milliseconds())
+				gaps = append(gaps, gap.Milliseconds())
 				now += uint64(gap.Microseconds())
 			}
-			return fmt.Sprint(all)
-		}
-		if got := gaps(); got != x.want {
-			t.Errorf("interval %v: gaps %s ms, want %s", x.interval, got, x.want)
-		}
-		c.Reset(1)
-		if c.Next(now) != 0 {
-			t.Error("has to wait after Reset")
-		}
-		if got := gaps(); got != x.want {
-			t.Errorf("interval %v: gaps after Reset %s ms, want %s", x.interval, got, x.want)
-		}
-	}
-	w := newWorld(new(Clock))
-	w.keepPinging(nil)
-	w.run(5 * time.Second)
-	w.jump = 3 * usSec
-	w.run(time.Second)
-	if w.c.Next(w.local()) > fastInterval || w.c.fast == fastRequests {
-		t.Errorf("a second after a step: next in %v", w.c.Next(w.local()))
-	}
-}
-
-// TestAdjust: each reply takes one AdjustSteps-th of the error; over
-// RecalibrateThreshold the clock jumps; and between, nothing goes back and no speed
-// exceeds 1/16.
-func TestAdjust(t *testing.T) {
-	for _, x := range []struct {
-		threshold time.Duration
-		jump      int64
-		steps     int
-		want      []int64 // error after each of the next replies
-		stepped   bool
-	}{
-		{0, 160 * usMs, 1, []int64{0, 0}, false},
-		{0, 160 * usMs, 8, []int64{0, 0}, false}, // provable by the bounds: what was before is void
-		{0, -201 * usMs, 8, []int64{0, 0}, true},
-		{time.Second, -201 * usMs, 8, []int64{0}, false},
-		{10 * time.Millisecond, 16 * usMs, 4, []int64{0}, true},
-		{0, 16 * usMs, 4, []int64{-12 * usMs, -9 * usMs}, false}, // within the bounds
-		{0, -16 * usMs, 2, []int64{8 * usMs, 4 * usMs}, false},
-	} {
-		c := &Clock{conf: Config{SyncInterval: 4 * time.Second, Rule: Latest, AdjustSteps: x.steps, RecalibrateThreshold: x.threshold}}
-		w := newWorld(c)
-		w.keepPinging(nil)
-		w.run(30 * time.Second)
-		before := w.snapshot(t)
-		w.t = w.events[0].at - usMs // just before the next request
-		w.jump = x.jump
-		last := w.snapshot(t)
-		w.every(time.Millisecond, func() {
-			s := w.snapshot(t)
-			if d := int64(s.RemoteUsec - last.RemoteUsec); s.Steps == last.Steps && (d < 900 || d > 1100) {
-				if d != 0 { // the same instant
-					t.Fatalf("jump %d: %d us in a millisecond", x.jump, d)
-				}
+			if got := fmt.Sprint(gaps); got != x.want {
+				t.Errorf("interval %v, %s: gaps %s ms, want %s", x.interval, when, got, x.want)
 			}
-			last = s
-		})
-		for i, want := range x.want {
-			w.run(4 * time.Second)
-			if e := w.errorUsec(t); magnitude(e-want) > 5 {
-				t.Errorf("threshold %v, jump %d us, steps %d: error %d us after reply %d, want %d", x.threshold, x.jump, x.steps, e, i+1, want)
-			}
+			c.Reset(1)
+			now -= 10_000 // the next one would not be due
 		}
-		if got := w.snapshot(t); (got.Steps == before.Steps+1) != x.stepped || x.stepped && magnitude(got.OffsetUsec-before.OffsetUsec-x.jump) > 5 {
-			t.Errorf("threshold %v, jump %d us: %d steps, offset moved by %d us", x.threshold, x.jump, got.Steps-before.Steps, got.OffsetUsec-before.OffsetUsec)
-		}
-	}
-}
-
-// TestReceiveTimeGoesBack: a reply stamped a second ago, after a later one, does not
-// change the present at once, though the rule has left the clock alone until then.
-func TestReceiveTimeGoesBack(t *testing.T) {
-	pick := -1
-	c := &Clock{conf: Config{Rule: func([]Sample) int { return pick }, AdjustSteps: 1}}
-	w := newWorld(c)
-	w.keepPinging(nil)
-	w.run(10 * time.Second)
-	w.events = nil
-	now := c.known.Load().heard
-	w.t -= usSec
-	request := c.AppendRequest(nil, w.local())
-	reply, _ := AppendReply(nil, request, 0, w.remote()-50*1000, w.remote()-50*1000)
-	before, _ := c.RemoteTime(now)
-	pick = len(c.window) // the new one
-	if v := c.HandleReply(reply, w.local()+100_000); v != Accepted {
-		t.Fatal(v)
-	}
-	after, _ := c.RemoteTime(now)
-	later, _ := c.RemoteTime(now + 5_000_000)
-	if after != before || later == before+5_000_000 {
-		t.Errorf("the present changed by %d us, five seconds later by %d us", after-before, later-before-5_000_000)
 	}
 }
 
@@ -229,30 +85,6 @@ func TestSkewFollows(t *testing.T) {
 	}
 }
 
-// TestDriftExtremes: exchanges at the same time are passed over.
-func TestDriftExtremes(t *testing.T) {
-	var d drift
-	for _, s := range []sample{{at: 0, trip: 9}, {at: 8_000_000, trip: 9}, {at: 0, trip: 1}, {at: 17_000_000, trip: 9}} {
-		d.add(s)
-	}
-	if d.known {
-		t.Errorf("a slope of two exchanges at the same time: %d", d.skew)
-	}
-}
-
-// TestZeroRoundTrip: on loopback a round trip can be nothing, and with a fast server
-// even less than what it says it held.
-func TestZeroRoundTrip(t *testing.T) {
-	w := newWorld(new(Clock))
-	w.up, w.down, w.hold, w.ppb = constant(0), constant(0), 40*usMs, 500_000
-	w.keepPinging(nil)
-	w.watch(t)
-	w.run(30 * time.Second)
-	if s := w.snapshot(t); s.MinimumOneWayDelay != 0 || w.c.Count(Impossible) != 0 {
-		t.Errorf("delay %v, %d refused", s.MinimumOneWayDelay, w.c.Count(Impossible))
-	}
-}
-
 // TestRead compares segment.read with big integers, over all sorts of values, and
 // checks that it never goes back.
 func TestRead(t *testing.T) {
@@ -276,10 +108,11 @@ func TestRead(t *testing.T) {
 		local := g.at + uint64(d)
 
 		// The reference: slew min(d/16, |slew|) in units of 2^-32, one floor at the end.
+		const sixteenth = 1 << 32 / 16
 		whole := new(big.Int).Mul(big.NewInt(d), big.NewInt(1<<32+g.skew))
 		slewed := big.NewInt(0)
 		if d > 0 {
-			slewed.Mul(big.NewInt(d), big.NewInt(1<<(32-slewShift)))
+			slewed.Mul(big.NewInt(d), big.NewInt(sixteenth))
 			if most := new(big.Int).Lsh(new(big.Int).Abs(big.NewInt(g.slew)), 32); slewed.Cmp(most) > 0 {
 				slewed = most
 			}
@@ -424,7 +257,7 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// TestSettings: what is negative is refused, by name, and all else works.
+// TestSettings: what is negative is refused, by name.
 func TestSettings(t *testing.T) {
 	for want, cfg := range map[string]Config{
 		"SyncInterval is negative: -1ns":        {SyncInterval: -1},
@@ -434,18 +267,6 @@ func TestSettings(t *testing.T) {
 	} {
 		if c, err := NewClock(cfg); c != nil || err == nil || err.Error() != "ping: "+want {
 			t.Errorf("want %q: %v", want, err)
-		}
-	}
-	for _, cfg := range []Config{{}, {SyncInterval: math.MaxInt64, AdjustSteps: math.MaxInt, Samples: 1, RecalibrateThreshold: math.MaxInt64}} {
-		c, err := NewClock(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := newWorld(c)
-		w.ping(nil)
-		w.run(time.Second)
-		if e := w.errorUsec(t); magnitude(e) > 2 || c.Next(w.local()) < 0 {
-			t.Errorf("%+v: error %d us", cfg, e)
 		}
 	}
 }
@@ -510,26 +331,22 @@ func TestVerdictString(t *testing.T) {
 	}
 }
 
+// TestReadsDoNotAllocate: nor do requests that get lost, so they leave nothing behind.
 func TestReadsDoNotAllocate(t *testing.T) {
 	w := newWorld(new(Clock))
 	w.keepPinging(nil)
 	w.run(time.Second)
-	if n := testing.AllocsPerRun(100, func() {
-		w.c.RemoteTime(w.local())
-		w.c.ErrorBound(w.local())
-		w.c.Snapshot(w.local())
-		w.c.Next(w.local())
-		w.c.HandleReply([]byte{1}, w.local())
+	dst := make([]byte, 0, RequestSize)
+	if n := testing.AllocsPerRun(1, func() {
+		for range 10_000 {
+			w.c.RemoteTime(w.local())
+			w.c.ErrorBound(w.local())
+			w.c.Snapshot(w.local())
+			w.c.Next(w.local())
+			w.c.HandleReply([]byte{1}, w.local())
+			w.c.AppendRequest(dst, w.local())
+		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-// What package tick wants of a remote clock, and what it uses where it exists.
-var _ interface {
-	RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool)
-	MinimumOneWayDelay() (delay time.Duration, ok bool)
-	MinimumDelayToPeer() (delay time.Duration, ok bool)
-	Skew() (ppm float64, ok bool)
-	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)
-} = (*Clock)(nil)

@@ -193,6 +193,12 @@ func TestNotBefore(t *testing.T) {
 			t.Errorf("%#x became %#x, want %#x", x.now, got, x.want)
 		}
 	}
+	c := new(Clock)
+	answer(c, 0, 500_000, 500_000, 1_000_000)
+	answer(c, 100, 500_000, 500_000, 900_000)
+	if heard := c.known.Load().heard; heard != 1_000_000 {
+		t.Errorf("a reply of before changes what is read from %d on", heard)
+	}
 }
 
 // TestAdmitsExactly: bounds that touch can both be true.
@@ -254,12 +260,13 @@ func TestDuration(t *testing.T) {
 }
 
 // TestPending: replies to the last 64 requests are known, older ones are not; and
-// a reply overtakes the requests before it, no others.
+// a reply overtakes the requests before it, no others, although the local clock was set
+// back before each of them.
 func TestPending(t *testing.T) {
 	c := new(Clock)
 	var replies [][]byte
 	for i := range uint64(64 + 1) {
-		reply, _ := AppendReply(nil, c.AppendRequest(nil, i), 0, i, i)
+		reply, _ := AppendReply(nil, c.AppendRequest(nil, 64-i), 0, i, i)
 		replies = append(replies, reply)
 	}
 	for _, x := range []struct {
@@ -292,12 +299,16 @@ func points(bucket uint64, all ...[2]int64) *drift {
 // and that of the least doubt.
 func TestDriftDoubt(t *testing.T) {
 	const span = bucketUsec // 25 ppm of it are 200 us
+	same := points(span, [2]int64{0, 9}, [2]int64{0, 9})
+	same.add(sample{at: 0, trip: 1}) // the quickest of its bucket, at the time of the first
+	same.add(sample{at: 2*span + 1})
 	for _, x := range []struct {
 		name string
 		d    *drift
 		want float64
 		ok   bool
 	}{
+		{"two at the same time", same, 0, false},
 		{"no pair", points(span, [2]int64{0, 0}, [2]int64{80, 0}), 0, false},
 		{"10 ppm", points(span, [2]int64{0, 0}, [2]int64{80, 0}, [2]int64{999, 0}), 10, true},
 		{"-10 ppm, slower by 358 us", points(span, [2]int64{0, 7358}, [2]int64{-80, 7000}, [2]int64{999, 0}), -10, true},
