@@ -298,6 +298,14 @@ func (x *mesh) look() {
 // disturbed reports whether a clock was set less than 15 s ago.
 func (x *mesh) disturbed() bool { return x.set > 0 && x.w.Now()-x.set < 15*time.Second }
 
+// must ends the test if something fails that is to work.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func us(d time.Duration) float64 { return float64(d) / 1e3 }
 
 // add adds what another world found.

@@ -236,8 +236,7 @@ func TestPauseKeepsLead(t *testing.T) {
 func TestSilence(t *testing.T) {
 	var hub recorder
 	w := newWay(t, ClientConfig{})
-	w.server = mustServer(hub.server(ServerConfig{}))
-	w.server.Start(0)
+	w.server = startServer(hub.server(ServerConfig{}))
 	w.run(time.Second)
 	if got := w.timing(); got.Silent || w.now-got.HeardUsec > 200_000 {
 		t.Errorf("%+v", got)
@@ -278,8 +277,7 @@ func TestInputsCountOnce(t *testing.T) {
 // A Hello of the present epoch, too, says that a peer is back.
 func TestHelloIsHeard(t *testing.T) {
 	var r recorder
-	s := mustServer(r.server(ServerConfig{Epoch: 5}))
-	s.Start(0)
+	s := startServer(r.server(ServerConfig{Epoch: 5}))
 	s.AcceptInput(7, 5, 1, 0)
 	s.Advance(4_000_000)
 	_ = s.OnHello(7, Hello{Epoch: 4})

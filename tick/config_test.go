@@ -11,8 +11,7 @@ import (
 
 // Ticks far off are refused, and the ends of int64 do no harm.
 func TestWindow(t *testing.T) {
-	l := mustServer(ServerConfig{Epoch: 3, FirstTick: 1000})
-	l.Start(0)
+	l := startServer(ServerConfig{Epoch: 3, FirstTick: 1000})
 	now := uint64(1_000_000)
 	l.Advance(now) // tick 1060
 	for _, tt := range []struct {
@@ -78,8 +77,7 @@ func TestWindowAtAnyRate(t *testing.T) {
 			}
 		}
 	}
-	s := mustServer(ServerConfig{Config: Config{Rate: Hz(100), Past: ms(50), Future: ms(30)}})
-	s.Start(0)
+	s := startServer(ServerConfig{Config: Config{Rate: Hz(100), Past: ms(50), Future: ms(30)}})
 	for n, want := range map[Tick]bool{94: false, 95: true, 103: true, 104: false} {
 		if got := s.Accept(s.epoch, n, 1_000_000); got != want {
 			t.Errorf("tick %d at 100: %v", n, got)
@@ -162,8 +160,7 @@ func TestLimits(t *testing.T) {
 	const most = math.MaxInt64
 	const epoch = 1 << 62
 	common := Config{MaxTicks: math.MaxInt, StallThreshold: most, Past: most, Future: most}
-	s := mustServer(ServerConfig{Config: common, Epoch: epoch, FirstTick: 1 << 36})
-	s.Start(0)
+	s := startServer(ServerConfig{Config: common, Epoch: epoch, FirstTick: 1 << 36})
 	s.Advance(20_000)
 	if got, _ := s.Epoch(); got != epoch {
 		t.Errorf("epoch %d", got)

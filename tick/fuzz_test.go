@@ -42,8 +42,7 @@ func FuzzHandshake(f *testing.F) {
 			if again, _ := w.AppendBinary(nil); !bytes.Equal(again, b) || !w.Rate.valid() || len(b) < 34 {
 				t.Errorf("% x decodes to %+v", b, w)
 			}
-			c := mustClient(ClientConfig{Config: Config{OnMismatch: MismatchSignal}}, &fakeRemote{})
-			c.Start(0)
+			c := startClient(ClientConfig{Config: Config{OnMismatch: MismatchSignal}}, &fakeRemote{})
 			if err := c.OnWelcome(w, 0); err != nil {
 				t.Errorf("%+v: %v", w, err)
 			}

@@ -15,23 +15,17 @@ import (
 // A Hello is repeated until a Welcome says that it was heard.
 func TestHelloUntilHeard(t *testing.T) {
 	var r recorder
-	s := mustServer(r.server(ServerConfig{}))
-	s.Start(0)
-	c := mustClient(ClientConfig{}, &fakeRemote{delay: ms(20)})
-	c.Start(0)
+	s := startServer(r.server(ServerConfig{}))
+	c := startClient(ClientConfig{}, &fakeRemote{delay: ms(20)})
 	now := uint64(0)
 	exchange := func(lost bool) (said bool) {
 		now += 10_000
 		w, _ := s.Announce(1, now)
-		if err := c.OnWelcome(w, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.OnWelcome(w, now))
 		c.Advance(now)
 		h, said := c.Hello()
 		if said && !lost {
-			if err := s.OnHello(1, h); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.OnHello(1, h))
 		}
 		s.Advance(now)
 		return said
@@ -64,8 +58,7 @@ func TestFlood(t *testing.T) {
 	}
 	for _, action := range []Mismatch{MismatchSignal, MismatchDisconnect} {
 		var r recorder
-		s := mustServer(r.server(ServerConfig{Config: Config{OnMismatch: action, StallThreshold: -1, CatchUp: CatchUpJump}}))
-		s.Start(0)
+		s := startServer(r.server(ServerConfig{Config: Config{OnMismatch: action, StallThreshold: -1, CatchUp: CatchUpJump}}))
 		h := Hello{Epoch: s.epoch, Rate: Hz(30)}
 		for peer := range uint64(peers) {
 			_ = s.OnHello(peer, h)
@@ -188,13 +181,9 @@ func TestTurn(t *testing.T) {
 		steps := l.Stats().Steps
 		fresh := &fakeRemote{delay: ms(50), offset: remote.offset, lost: true}
 		fresh.shift(5*turn - turns)
-		if err := l.Follow(fresh); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Follow(fresh))
 		check(2_002_000_000, 0)
-		if err := l.OnWelcome(welcome.at(2_003_000_000), 2_003_000_000); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.OnWelcome(welcome.at(2_003_000_000), 2_003_000_000))
 		check(2_010_000_000, 0)
 		fresh.lost = false
 		check(2_011_000_000, 0)
@@ -262,9 +251,7 @@ func TestFresh(t *testing.T) {
 		var r recorder
 		l := newClient(r.client(ClientConfig{}), remote, time.Hour)
 		if tt.repeated {
-			if err := l.OnWelcome(l.welcomes.last.Welcome, 0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.OnWelcome(l.welcomes.last.Welcome, 0))
 		}
 		l.Advance(0)
 		remote.shift(5 * time.Second)
@@ -301,9 +288,7 @@ func TestBadRemote(t *testing.T) {
 		if tt.game != time.Hour {
 			w := l.welcomes.last.Welcome
 			w.Epoch, w.Tick = 2, Hz(1_000_000).Ticks(min(max(tt.game, -most), most))
-			if err := l.OnWelcome(w, 0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.OnWelcome(w, 0))
 			remote.shift(tt.game - time.Hour)
 		}
 		if l.Advance(0); tt.lost {
@@ -369,9 +354,7 @@ func TestHostMigrates(t *testing.T) {
 	host.Start(now + hostOffset)
 	w, _ := host.Announce(5, now+hostOffset)
 	remote.lost = true
-	if err := l.OnWelcome(w, now); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.OnWelcome(w, now))
 	ran := len(r.ticks)
 	run(ms(100)) // until the new clock is known nothing ticks
 	if _, ok := l.SharedTime(now); ok || len(r.ticks) != ran {
@@ -419,17 +402,14 @@ func TestRateMismatch(t *testing.T) {
 		logger := slog.New(slog.NewTextHandler(&logged, nil))
 		remote := &fakeRemote{delay: ms(20)}
 		c := mustClient(cr.client(ClientConfig{Config: Config{Rate: Hz(24), OnMismatch: action, Logger: logger}}), remote)
-		s := mustServer(sr.server(ServerConfig{Config: Config{Rate: Hz(36), OnMismatch: action, Logger: logger}}))
-		s.Start(0)
+		s := startServer(sr.server(ServerConfig{Config: Config{Rate: Hz(36), OnMismatch: action, Logger: logger}}))
 		c.Start(0)
 		now := uint64(0)
 		for ; now < 100_000_000; now += 20_000 {
 			s.Advance(now)
 		}
 		w, _ := s.Announce(5, now)
-		if err := c.OnWelcome(Welcome{Epoch: w.Epoch, Rate: Hz(24), OriginUsec: w.OriginUsec, Tick: Hz(24).Ticks(100 * time.Second)}, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.OnWelcome(Welcome{Epoch: w.Epoch, Rate: Hz(24), OriginUsec: w.OriginUsec, Tick: Hz(24).Ticks(100 * time.Second)}, now))
 		for range 100 { // first at its own rate, to see Adjust while it runs
 			now += 20_000
 			c.Advance(now)
@@ -438,9 +418,7 @@ func TestRateMismatch(t *testing.T) {
 		before, _ := c.PredictedTime(now)
 		nextBefore := Hz(24).Duration(Tick(c.next.Load()))
 		w, _ = s.Announce(5, now)
-		if err := c.OnWelcome(w, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.OnWelcome(w, now))
 		after, _ := c.PredictedTime(now)
 		if d := after.Sub(before); d != 0 {
 			t.Errorf("action %d moved time by %v", action, d)
@@ -497,14 +475,11 @@ func TestRateMismatch(t *testing.T) {
 // new one at once; but not before it is synchronized.
 func TestRateMismatchOnce(t *testing.T) {
 	var r recorder
-	l := mustClient(r.client(ClientConfig{Config: Config{OnMismatch: MismatchAdjust}}), &fakeRemote{})
-	l.Start(0)
+	l := startClient(r.client(ClientConfig{Config: Config{OnMismatch: MismatchAdjust}}), &fakeRemote{})
 	now := uint64(0)
 	welcome := func(epoch uint64, rate Rate, reports int) {
 		t.Helper()
-		if err := l.OnWelcome(Welcome{Epoch: epoch, Rate: rate, Tick: rate.Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.OnWelcome(Welcome{Epoch: epoch, Rate: rate, Tick: rate.Ticks(time.Duration(now) * time.Microsecond)}, now))
 		p, ok := l.PredictedTime(now)
 		if ok != l.now.known || ok && !p.rate.equal(rate) {
 			t.Errorf("epoch %d at %v: predicted time at %v, %v", epoch, rate, p.rate, ok)
@@ -522,14 +497,10 @@ func TestRateMismatchOnce(t *testing.T) {
 	welcome(2, Hz(20), 2) // which is its own by now
 	l.conf.OnMismatch = MismatchSignal
 	for range 2 {
-		if err := l.OnWelcome(Welcome{Epoch: 3, Rate: Hz(50), Tick: Hz(50).Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.OnWelcome(Welcome{Epoch: 3, Rate: Hz(50), Tick: Hz(50).Ticks(time.Duration(now) * time.Microsecond)}, now))
 		l.Advance(now)
 	}
-	if err := l.OnWelcome(Welcome{Epoch: 4, Rate: Hz(50), Tick: Hz(50).Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.OnWelcome(Welcome{Epoch: 4, Rate: Hz(50), Tick: Hz(50).Ticks(time.Duration(now) * time.Microsecond)}, now))
 	l.Advance(now)
 	if n := len(r.of(EventRateMismatch)); n != 4 {
 		t.Errorf("%d reports after epochs 3 and 4, want 4", n)
@@ -539,13 +510,10 @@ func TestRateMismatchOnce(t *testing.T) {
 // ClientSynced comes once per peer, on the server only.
 func TestClientSyncedOnce(t *testing.T) {
 	var r recorder
-	s := mustServer(r.server(ServerConfig{Epoch: 1}))
-	s.Start(0)
+	s := startServer(r.server(ServerConfig{Epoch: 1}))
 	for range 3 {
 		for peer := range uint64(4) {
-			if err := s.OnHello(peer, Hello{Epoch: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.OnHello(peer, Hello{Epoch: 1}))
 		}
 		s.Advance(0)
 	}
@@ -568,9 +536,7 @@ func TestEarlierEpoch(t *testing.T) {
 		c.Advance(0)
 		present := c.welcomes.last.Welcome
 		present.Epoch = 9
-		if err := c.OnWelcome(present, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.OnWelcome(present, 0))
 		c.Advance(0)
 		earlier = Welcome{Epoch: 5, Rate: Hz(60), OriginUsec: 0, Tick: 600}
 		remote.offset = int64(usec(10 * time.Second)) // the clock of the earlier one
@@ -613,9 +579,7 @@ func TestEarlierEpoch(t *testing.T) {
 	refused(c, w, 0)
 	last = c.welcomes.last.Welcome
 	last.Tick += 60
-	if err := c.OnWelcome(last, gap-1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.OnWelcome(last, gap-1))
 	advance(c, gap, 9)
 	advance(c, 3*gap, 9)
 
@@ -636,9 +600,7 @@ func TestEarlierEpoch(t *testing.T) {
 		last = c.welcomes.last.Welcome
 		for next := range epochs {
 			last.Epoch = 10 + next
-			if err := c.OnWelcome(last, 0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.OnWelcome(last, 0))
 		}
 		w.Epoch = 1
 		refused(c, w, 0)

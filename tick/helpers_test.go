@@ -114,13 +114,26 @@ func mustClient(cfg ClientConfig, remote RemoteClock) *Client {
 	return c
 }
 
+// startServer returns a server that is started at local time 0.
+func startServer(cfg ServerConfig) *Server {
+	s := mustServer(cfg)
+	s.Start(0)
+	return s
+}
+
+// startClient returns a client that is started at local time 0.
+func startClient(cfg ClientConfig, remote RemoteClock) *Client {
+	c := mustClient(cfg, remote)
+	c.Start(0)
+	return c
+}
+
 // newClient returns a started client at local time 0 whose server reads origin plus
 // game at that time.
 func newClient(cfg ClientConfig, remote *fakeRemote, game time.Duration) *Client {
 	const origin = 1 << 63
 	remote.offset = math.MinInt64 + game.Microseconds() // wraps: origin + game
-	l := mustClient(cfg, remote)
-	l.Start(0)
+	l := startClient(cfg, remote)
 	err := l.OnWelcome(Welcome{Epoch: 1, Rate: cfg.Rate.orDefault(), OriginUsec: origin, Tick: cfg.Rate.Ticks(game)}, 0)
 	if err != nil {
 		panic(err)
@@ -134,6 +147,14 @@ func advance(l *Client, now, end uint64) uint64 {
 		l.Advance(now)
 	}
 	return now
+}
+
+// must ends the test if something fails that is to work.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }

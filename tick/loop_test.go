@@ -91,8 +91,7 @@ func TestCatchUp(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var r recorder
-			l := mustServer(ServerConfig{Config: tt.cfg, Handlers: r.handlers()})
-			l.Start(0)
+			l := startServer(ServerConfig{Config: tt.cfg, Handlers: r.handlers()})
 			now := uint64(0)
 			for ; now <= 1_000_000; now += 10_000 {
 				l.Advance(now)
@@ -140,8 +139,7 @@ func TestStallThreshold(t *testing.T) {
 		{Hz(10), ms(50), 60_000, "[synced stalled for 60ms]"},
 	} {
 		var r recorder
-		s := mustServer(r.server(ServerConfig{Config: Config{Rate: tt.rate, CatchUp: CatchUpDrop, StallThreshold: tt.threshold}}))
-		s.Start(0)
+		s := startServer(r.server(ServerConfig{Config: Config{Rate: tt.rate, CatchUp: CatchUpDrop, StallThreshold: tt.threshold}}))
 		s.Advance(0)
 		s.Advance(tt.frame)
 		if n := s.Stats().Stalls; n != uint64(len(r.of(EventStalled))) {
@@ -171,8 +169,7 @@ func TestFirstTickOfClient(t *testing.T) {
 func TestCatchUpNothing(t *testing.T) {
 	for policy := CatchUpKeep; policy <= CatchUpRunAll; policy++ {
 		for _, due := range []int{7, 8, 9} {
-			s := mustServer(ServerConfig{Config: Config{Rate: Hz(100), CatchUp: policy}})
-			s.Start(0)
+			s := startServer(ServerConfig{Config: Config{Rate: Hz(100), CatchUp: policy}})
 			s.Advance(0)
 			want := min(due, 8)
 			switch {
@@ -196,8 +193,7 @@ func TestOverload(t *testing.T) {
 		cfg := r.server(ServerConfig{Config: Config{CatchUp: policy}})
 		count := cfg.Tick
 		cfg.Tick = func(s Info) { count(s); now += 25_000 }
-		l := mustServer(cfg)
-		l.Start(0)
+		l := startServer(cfg)
 		most, debt := 0, Tick(0)
 		for now < 60_000_000 {
 			now += 100
@@ -236,9 +232,7 @@ func TestPauseEarly(t *testing.T) {
 	if _, ok := c.Snapshot(0); ok {
 		t.Error("a reading before the first Welcome")
 	}
-	if err := c.OnWelcome(Welcome{Epoch: 1}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.OnWelcome(Welcome{Epoch: 1}, 0))
 	if c.Advance(1000); c.now.paused || !c.synced {
 		t.Errorf("paused %v, synchronized %v", c.now.paused, c.synced)
 	}
@@ -384,9 +378,7 @@ func TestPinnedStep(t *testing.T) {
 		DeadBand: 1,
 	}, remote, time.Hour)
 	l.Advance(0)
-	if err := l.SetBuffers(ms(150), ms(150)); err != nil { // predicted hurries, the server clock slows down
-		t.Fatal(err)
-	}
+	must(t, l.SetBuffers(ms(150), ms(150))) // predicted hurries, the server clock slows down
 	l.Advance(1000)
 	remote.shift(time.Second)
 	steps = nil
@@ -436,8 +428,7 @@ func TestPinnedDebt(t *testing.T) {
 
 func TestStep(t *testing.T) {
 	var r recorder
-	l := mustServer(r.server(ServerConfig{}))
-	l.Start(0)
+	l := startServer(r.server(ServerConfig{}))
 	rng := newRand(t)
 	for i := range 6000 { // physics steps of 1/60 s, called with 4 ms of jitter
 		now := uint64(i)*1_000_000/60 + 8000 + rng.Uint64N(4000)
@@ -500,8 +491,7 @@ func TestEventString(t *testing.T) {
 func TestReentrant(t *testing.T) {
 	var l *Server
 	inside := 0
-	l = mustServer(ServerConfig{Handlers: Handlers{Tick: func(Info) { inside += l.Advance(1_000_000) + l.AdvanceOne(1_000_000) }}})
-	l.Start(0)
+	l = startServer(ServerConfig{Handlers: Handlers{Tick: func(Info) { inside += l.Advance(1_000_000) + l.AdvanceOne(1_000_000) }}})
 	if n := l.Advance(100_000); n != 7 || inside != 0 {
 		t.Errorf("%d ticks, %d inside of handlers", n, inside)
 	}

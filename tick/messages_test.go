@@ -14,9 +14,7 @@ func TestTie(t *testing.T) {
 	sent := c.welcomes.last.Welcome
 	later := sent
 	later.OriginUsec += 800_000
-	if err := c.OnWelcome(later, 1000); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.OnWelcome(later, 1000))
 	if err := c.OnWelcome(sent, 2000); err == nil || c.welcomes.last.OriginUsec != later.OriginUsec {
 		t.Errorf("the overtaken one: %v, believed is %+v", err, c.welcomes.last)
 	}
@@ -59,23 +57,18 @@ func TestHighestEpoch(t *testing.T) {
 // A peer that says Hello again and again, refused for its rate, hides no other.
 func TestHellosOfOnePeer(t *testing.T) {
 	var r recorder
-	s := mustServer(r.server(ServerConfig{Config: Config{OnMismatch: MismatchDisconnect}}))
-	s.Start(0)
+	s := startServer(r.server(ServerConfig{Config: Config{OnMismatch: MismatchDisconnect}}))
 	for i := range 5000 {
 		if err := s.OnHello(1, Hello{Epoch: s.epoch, Rate: Hz(30 + uint32(i%2))}); err != ErrRate {
 			t.Fatal(err)
 		}
 	}
-	if err := s.OnHello(2, Hello{Epoch: s.epoch, Rate: Hz(60)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.OnHello(2, Hello{Epoch: s.epoch, Rate: Hz(60)}))
 	s.Advance(0)
 	if got := fmt.Sprint(r.events); got != "[synced tick rate 30/s of peer 1 differs peer 2 synced]" {
 		t.Errorf("%.200s", got)
 	}
-	if err := s.OnHello(1, Hello{Epoch: s.epoch, Rate: Hz(60)}); err != nil { // it has changed its mind
-		t.Fatal(err)
-	}
+	must(t, s.OnHello(1, Hello{Epoch: s.epoch, Rate: Hz(60)})) // it has changed its mind
 	s.Advance(0)
 	if n := len(r.of(EventClientSynced)); n != 2 {
 		t.Errorf("%v", r.events)
@@ -92,9 +85,7 @@ func TestLongDelay(t *testing.T) {
 		first := l.welcomes.last.Welcome
 		for now := uint64(0); now < 60_000_000; now += 10_000 {
 			if now%1_000_000 == 0 {
-				if err := l.OnWelcome(first.at(now), now); err != nil {
-					t.Fatal(err)
-				}
+				must(t, l.OnWelcome(first.at(now), now))
 			}
 			l.Advance(now)
 		}
@@ -104,9 +95,7 @@ func TestLongDelay(t *testing.T) {
 		// The server starts again; its clock goes on.
 		w := first.at(60_000_000)
 		w.OriginUsec, w.Tick, w.Epoch = w.serverUsec(), 0, 2
-		if err := l.OnWelcome(w, 60_000_000); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.OnWelcome(w, 60_000_000))
 		l.Advance(60_010_000)
 		g, ok := l.SharedTime(60_010_000)
 		if !ok || g.Duration() != delay+ms(10) {
@@ -129,8 +118,7 @@ func TestNothingAfterStop(t *testing.T) {
 			}
 		}
 		step := func(Info) { fired() }
-		s = mustServer(ServerConfig{Handlers: Handlers{fired, step, step, step, fired, func(Event) { fired() }, nil}})
-		s.Start(0)
+		s = startServer(ServerConfig{Handlers: Handlers{fired, step, step, step, fired, func(Event) { fired() }, nil}})
 		for peer := range uint64(3) {
 			_ = s.OnHello(peer, Hello{Epoch: s.epoch})
 		}
@@ -165,9 +153,7 @@ func TestAdjustReports(t *testing.T) {
 		run()
 		w := c.welcomes.last.Welcome
 		w.Rate, w.Tick = rate, rate.Ticks(time.Second+time.Duration(now)*time.Microsecond)
-		if err := c.OnWelcome(w, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.OnWelcome(w, now))
 		run()
 		r.check(t)
 	}
@@ -337,18 +323,13 @@ func TestWelcomeFlags(t *testing.T) {
 // it goes on.
 func TestNeverBackAfterPause(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50)}
-	c := mustClient(ClientConfig{NeverBack: true}, remote)
-	c.Start(0)
+	c := startClient(ClientConfig{NeverBack: true}, remote)
 	w := Welcome{Epoch: 1, Rate: Hz(60), Tick: 60, Paused: true}
-	if err := c.OnWelcome(w, 1_000_000); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.OnWelcome(w, 1_000_000))
 	c.Advance(1_000_000)
 	before, _ := c.Snapshot(1_000_000) // stands still at 1 s
 	w.OriginUsec, w.Tick, w.Paused = 510_000, 60, false
-	if err := c.OnWelcome(w, 1_500_000); err != nil { // which it was 10 ms before
-		t.Fatal(err)
-	}
+	must(t, c.OnWelcome(w, 1_500_000)) // which it was 10 ms before
 	remote.delay += ms(250)
 	c.Advance(1_500_000)
 	for at := uint64(1_480_000); at <= 1_600_000; at += 5000 {

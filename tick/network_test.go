@@ -110,9 +110,7 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i 
 			b = sim.OpenDatagram(&c.sync, b, node.NowUsec())
 			var welcome Welcome
 			size := int(b[0])
-			if err := welcome.UnmarshalBinary(b[1 : 1+size]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, welcome.UnmarshalBinary(b[1:1+size]))
 			_ = c.loop.OnWelcome(welcome, node.NowUsec()) // overtaken ones are refused
 			if w.onState != nil {
 				w.onState(c, b[1+size:])
@@ -123,9 +121,7 @@ func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, skew func(i 
 		c := w.clients[slices.Index(spokes, from)]
 		b = sim.OpenDatagram(&c.atHub, b, hub.NowUsec())
 		var hello Hello
-		if err := hello.UnmarshalBinary(b[:helloSize]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hello.UnmarshalBinary(b[:helloSize]))
 		if c.sync.IsSynchronized() {
 			_ = w.server.OnHello(uint64(c.id), hello)
 		}
@@ -464,9 +460,7 @@ func TestWayToServerGetsLonger(t *testing.T) {
 		})
 		c := w.clients[0]
 		if !told {
-			if err := c.loop.Follow(knowsOne{c}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.loop.Follow(knowsOne{c}))
 		}
 		w.input = func(c *client) []byte {
 			p, ok := c.loop.PredictedTime(c.node.NowUsec())

@@ -67,9 +67,7 @@ func TestFaultyProvider(t *testing.T) {
 		} else {
 			c := mustClient(ClientConfig{Config: cfg, Handlers: log.handlers(), NeverBack: neverBack}, &fakeRemote{delay: ms(50)})
 			c.Start(now)
-			if err := c.OnWelcome(Welcome{Epoch: 1, Rate: cfg.Rate, OriginUsec: now}, now); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.OnWelcome(Welcome{Epoch: 1, Rate: cfg.Rate, OriginUsec: now}, now))
 			l = &c.loop
 		}
 		if cfg.CatchUp == CatchUpRunAll {
@@ -222,9 +220,7 @@ func TestAfterSync(t *testing.T) {
 		t.Errorf("updates %v, want %v", by, want)
 	}
 	by = nil
-	if err := c.Follow(&fakeRemote{offset: remote.offset, delay: ms(50), ppm: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Follow(&fakeRemote{offset: remote.offset, delay: ms(50), ppm: 100}))
 	_ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour + time.Minute)}, 60_000_000)
 	c.Advance(60_000_000)
 	if fmt.Sprint(by) != "[0s]" {
@@ -307,8 +303,7 @@ func TestLateShare(t *testing.T) {
 // An Advance that finds the server paused runs no loop of ticks.
 func TestNoLoopInPause(t *testing.T) {
 	loops := 0
-	c := mustClient(ClientConfig{Handlers: Handlers{BeforeLoop: func() { loops++ }, AfterLoop: func() { loops++ }}}, &fakeRemote{delay: ms(50)})
-	c.Start(0)
+	c := startClient(ClientConfig{Handlers: Handlers{BeforeLoop: func() { loops++ }, AfterLoop: func() { loops++ }}}, &fakeRemote{delay: ms(50)})
 	_ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), Paused: true}, 0)
 	for now := uint64(0); now < 100_000; now += 10_000 {
 		if n := c.Advance(now); n != 0 || !c.now.paused {

@@ -436,17 +436,14 @@ func TestEpochs(t *testing.T) {
 // What a client refuses before its first Welcome, or a server before Start, says
 // nothing about old epochs.
 func TestEarly(t *testing.T) {
-	c := mustClient(ClientConfig{}, &fakeRemote{})
-	c.Start(0)
+	c := startClient(ClientConfig{}, &fakeRemote{})
 	if c.Accept(1, 0, 0) || c.Stats().Early != 1 || c.Stats().OldEpoch != 0 {
 		t.Errorf("before the first Welcome: %+v", c.Stats())
 	}
 	if _, ok := c.Epoch(); ok {
 		t.Error("an epoch before the first Welcome")
 	}
-	if err := c.OnWelcome(Welcome{Epoch: 7}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.OnWelcome(Welcome{Epoch: 7}, 0))
 	c.Advance(0)
 	if epoch, ok := c.Epoch(); !ok || epoch != 7 {
 		t.Errorf("epoch %d", epoch)
@@ -485,18 +482,14 @@ func TestStopAndStart(t *testing.T) {
 		if !ok || w.Epoch != 7+uint64(i) || w.Tick != 0 || w.OriginUsec != now {
 			t.Fatalf("start %d: announced %+v", i, w)
 		}
-		if err := c.OnWelcome(w, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.OnWelcome(w, now))
 		remote.lost, remote.offset = false, 0
 		for range 200 {
 			now += 7000
 			s.Advance(now)
 			c.Advance(now)
 			if h, ok := c.Hello(); ok {
-				if err := s.OnHello(5, h); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.OnHello(5, h))
 			}
 		}
 		trace := fmt.Sprint(r.ticks, r.events, c.Stats(), s.Stats())
@@ -545,8 +538,7 @@ func TestStopInHandler(t *testing.T) {
 			}
 		},
 	}
-	l = mustServer(ServerConfig{Handlers: on})
-	l.Start(0)
+	l = startServer(ServerConfig{Handlers: on})
 	l.Advance(0)
 	l.Advance(100_000) // ticks 1 to 6 are due
 	l.Advance(150_000)

@@ -123,9 +123,7 @@ func TestRun(t *testing.T) {
 		go func() { done <- c.Run(t.Context()) }()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if err := c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60)}, clock()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60)}, clock()))
 		short, cancelShort := context.WithTimeout(t.Context(), time.Second)
 		defer cancelShort()
 		if err := c.WaitSynced(short); err != context.DeadlineExceeded {

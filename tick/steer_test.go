@@ -335,9 +335,7 @@ func TestSteerLimits(t *testing.T) {
 			{ClientConfig{HardOnly: true}, server, ms(200), false, false},
 			{ClientConfig{HardOnly: true}, server, ms(200) + 1, false, true},
 		} {
-			if err := tt.cfg.complete(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tt.cfg.complete())
 			var target, at [3]time.Duration
 			var slews [3]Pace
 			var s Steering
@@ -386,9 +384,7 @@ func TestSteerSequence(t *testing.T) {
 		}},
 		"never back, but forward": {ClientConfig{NeverBack: true}, []state{{ms(21), fast, false}, {ms(201), 0, true}, {1, 0, false}}},
 	} {
-		if err := tt.cfg.complete(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tt.cfg.complete())
 		p := &clientProvider{ClientConfig: tt.cfg}
 		for i, want := range tt.states {
 			s := Steering{PredictedTime: Steered{Target: want.off}}
@@ -432,12 +428,8 @@ func (w *twoWays) MinimumDelayToPeer() (time.Duration, bool) { return w.to, !w.l
 func TestBothDelays(t *testing.T) {
 	remote := &twoWays{&fakeRemote{delay: ms(30)}, ms(80), false}
 	l := newClient(ClientConfig{}, remote.fakeRemote, time.Hour)
-	if err := l.Follow(remote); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour)}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Follow(remote))
+	must(t, l.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour)}, 0))
 	l.Advance(0)
 	c, ok := l.Snapshot(0)
 	if !ok || c.SharedTime.Sub(c.ServerTime) != ms(30)+Hz(60).Duration(1) || c.PredictedTime.Sub(c.SharedTime) != ms(80)+Hz(60).Duration(2) {
