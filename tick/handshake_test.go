@@ -507,24 +507,6 @@ func TestRateMismatchOnce(t *testing.T) {
 	}
 }
 
-// ClientSynced comes once per peer, on the server only.
-func TestClientSyncedOnce(t *testing.T) {
-	var r recorder
-	s := startServer(r.server(ServerConfig{Epoch: 1}))
-	for range 3 {
-		for peer := range uint64(4) {
-			must(t, s.OnHello(peer, Hello{Epoch: 1}))
-		}
-		s.Advance(0)
-	}
-	if got := fmt.Sprint(r.events); got != "[synced peer 0 synced peer 1 synced peer 2 synced peer 3 synced]" {
-		t.Errorf("events %v", got)
-	}
-	if err := s.OnHello(9, Hello{Epoch: 1, Rate: Rate{0, 1}}); err != ErrMessage {
-		t.Errorf("bad rate: %v", err)
-	}
-}
-
 // A Welcome of an earlier epoch is believed when those of the present one have stopped
 // for 1.2 s and the remote clock agrees with it, as that of a server whose wall
 // clock was set back. Then the epoch that is over stays so.

@@ -157,6 +157,11 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// back reports whether a clock is behind where it was.
+func (c Clocks) back(was Clocks) bool {
+	return compare(c.SharedTime, was.SharedTime) < 0 || compare(c.ServerTime, was.ServerTime) < 0 || compare(c.PredictedTime, was.PredictedTime) < 0
+}
+
 func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }

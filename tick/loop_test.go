@@ -328,6 +328,33 @@ func TestReaders(t *testing.T) {
 	t.Logf("%d readings beside %d advances", 3*sum, advances)
 }
 
+// Goroutines that announce by times that they read some while before, beside one that advances:
+// all say the same origin.
+func TestAnnounceBeside(t *testing.T) {
+	var clock atomic.Uint64
+	s := mustServer(ServerConfig{})
+	clock.Store(1_000_000)
+	s.Start(1_000_000)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for range 5000 {
+				now := clock.Load()
+				runtime.Gosched() // so long that an Advance may come between
+				if w, ok := s.Announce(1, now); !ok || w.OriginUsec != 1_000_000 || w.Tick != Hz(60).Ticks(time.Duration(now-1_000_000)*time.Microsecond) {
+					t.Errorf("at %d: %+v", now, w)
+					return
+				}
+			}
+		})
+	}
+	for range 5000 {
+		s.Advance(clock.Add(4000))
+		runtime.Gosched()
+	}
+	wg.Wait()
+}
+
 // Clocks are pinned to the tick, also when several pass in one frame in which the
 // clocks do not go alike.
 func TestPinned(t *testing.T) {
@@ -403,7 +430,7 @@ func TestPinnedDebt(t *testing.T) {
 		Config: Config{MaxTicks: 4},
 		Handlers: Handlers{
 			Tick: func(s Info) {
-				if ticks++; compare(s.ServerTime, last.ServerTime) < 0 || compare(s.SharedTime, last.SharedTime) < 0 || compare(s.PredictedTime, last.PredictedTime) <= 0 {
+				if ticks++; s.back(last) || s.PredictedTime == last.PredictedTime {
 					t.Errorf("tick %d: %v after %v", s.Tick, s.Clocks, last)
 				}
 				last = s.Clocks

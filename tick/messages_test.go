@@ -54,7 +54,7 @@ func TestHighestEpoch(t *testing.T) {
 	}
 }
 
-// A peer that says Hello again and again, refused for its rate, hides no other.
+// A peer that says Hello again and again, refused for its rate, hides no other. Each is reported once.
 func TestHellosOfOnePeer(t *testing.T) {
 	var r recorder
 	s := startServer(r.server(ServerConfig{Config: Config{OnMismatch: MismatchDisconnect}}))
@@ -63,7 +63,12 @@ func TestHellosOfOnePeer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(t, s.OnHello(2, Hello{Epoch: s.epoch, Rate: Hz(60)}))
+	if err := s.OnHello(2, Hello{Epoch: s.epoch, Rate: Rate{0, 1}}); err != ErrMessage {
+		t.Errorf("bad rate: %v", err)
+	}
+	for range 3 {
+		must(t, s.OnHello(2, Hello{Epoch: s.epoch, Rate: Hz(60)}))
+	}
 	s.Advance(0)
 	if got := fmt.Sprint(r.events); got != "[synced tick rate 30/s of peer 1 differs peer 2 synced]" {
 		t.Errorf("%.200s", got)

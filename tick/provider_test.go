@@ -84,10 +84,8 @@ func TestFaultyProvider(t *testing.T) {
 			}
 			for k, off := range offs {
 				c, ok := l.Snapshot(now + uint64(off))
-				was := last[k]
-				back := compare(c.SharedTime, was.SharedTime) < 0 || compare(c.ServerTime, was.ServerTime) < 0 || compare(c.PredictedTime, was.PredictedTime) < 0
-				if ok && known && back && (neverBack || backs == log.backs) {
-					t.Fatalf("base %d, sequence %d: %v after %v, %d us from now", base, i, c, was, off)
+				if ok && known && c.back(last[k]) && (neverBack || backs == log.backs) {
+					t.Fatalf("base %d, sequence %d: %v after %v, %d us from now", base, i, c, last[k], off)
 				}
 				last[k] = c
 			}

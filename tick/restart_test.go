@@ -74,8 +74,8 @@ func newMatch(t *testing.T, seed uint64, spec sim.ClockSpec) *match {
 	m.hub, m.spoke = hub, spokes[0]
 	m.hub.OnReceive = func(_ *sim.Node, b []byte) { m.atServer(b) }
 	m.spoke.OnReceive = func(_ *sim.Node, b []byte) { m.atClient(b) }
-	m.every(time.Second/60, func() { m.serverSends(); m.clientSends() })
-	m.every(ms(4), func() {
+	every(m.world, time.Second/60, func() { m.serverSends(); m.clientSends() })
+	every(m.world, ms(4), func() {
 		if m.server != nil {
 			m.server.Advance(m.serverNow())
 		}
@@ -85,11 +85,6 @@ func newMatch(t *testing.T, seed uint64, spec sim.ClockSpec) *match {
 		m.compare()
 	})
 	return m
-}
-
-func (m *match) every(d time.Duration, f func()) {
-	f()
-	m.world.At(m.world.Now()+d, func() { m.every(d, f) })
 }
 
 func (m *match) run(d time.Duration) { m.world.Run(m.world.Now() + d) }

@@ -5,7 +5,6 @@ package tick
 import (
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 	"time"
 )
@@ -64,56 +63,6 @@ func TestRawJitter(t *testing.T) {
 		}
 	}
 	t.Logf("speed %.4f to %.4f, exactly 1 at rest", speedMin, speedMax)
-}
-
-// The offset steps by +3 s: one EventStepped with the exact ticks; no tick twice.
-func TestStepForward(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	now := advance(l, 0, 1_000_000)
-	remote.shift(3 * time.Second)
-	now = advance(l, now, 2_000_000)
-	steps := r.of(EventStepped)
-	if len(steps) != 1 || steps[0].By != 3*time.Second || steps[0].Last-steps[0].First+1 != 180 {
-		t.Fatalf("steps: %v", steps)
-	}
-	if got, _ := l.SharedTime(now); got.Duration() != time.Hour+5*time.Second {
-		t.Errorf("the shared clock shows %v", got.Duration())
-	}
-	if len(r.of(EventStalled))+len(r.of(EventSkipped)) != 0 || l.Stats().Skipped != 180 || l.Stats().Steps != 1 {
-		t.Errorf("events %v, stats %+v", r.events, l.Stats())
-	}
-	r.check(t)
-	if !slices.IsSorted(r.ticks) {
-		t.Error("ticks out of order")
-	}
-	t.Logf("%v", steps[0])
-}
-
-// Stepping back is announced with the ticks that run again.
-func TestStepBack(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	now := advance(l, 0, 4_000_000)
-	remote.shift(-3 * time.Second)
-	advance(l, now, 8_000_000)
-	steps := r.of(EventStepped)
-	// 180 ticks lie in 3 s; the tick that would have become due just now never ran.
-	if n := len(steps); n != 1 || steps[0].By != -3*time.Second || steps[0].Last-steps[0].First+1 < 179 || steps[0].Last-steps[0].First+1 > 180 {
-		t.Fatalf("steps: %v", steps)
-	}
-	r.check(t)
-	seen := map[Tick]int{}
-	for _, n := range r.ticks {
-		seen[n]++
-	}
-	for n := steps[0].First; n <= steps[0].Last; n++ {
-		if seen[n] != 2 {
-			t.Fatalf("tick %d ran %d times", n, seen[n])
-		}
-	}
 }
 
 // A step of -3 s under NeverBack: the clocks hold, no tick repeats, and after
