@@ -159,7 +159,13 @@ func must(t testing.TB, err error) {
 
 // back reports whether a clock is behind where it was.
 func (c Clocks) back(was Clocks) bool {
-	return compare(c.SharedTime, was.SharedTime) < 0 || compare(c.ServerTime, was.ServerTime) < 0 || compare(c.PredictedTime, was.PredictedTime) < 0
+	d := c.since(was)
+	return min(d[0], d[1], d[2]) < 0
+}
+
+// since returns how far each clock has gone.
+func (c Clocks) since(was Clocks) [3]time.Duration {
+	return [3]time.Duration{c.SharedTime.Sub(was.SharedTime), c.ServerTime.Sub(was.ServerTime), c.PredictedTime.Sub(was.PredictedTime)}
 }
 
 func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }

@@ -280,52 +280,40 @@ func TestReaders(t *testing.T) {
 	l.Advance(0)
 	var clock atomic.Uint64
 	var wg sync.WaitGroup
-	var stop atomic.Bool
-	var reads [8]atomic.Int64
-	for i := range reads {
+	var left atomic.Int64 // readers that have not seen enough
+	for range 8 {
+		left.Add(1)
 		wg.Go(func() {
-			var last [3]time.Duration
-			for !stop.Load() {
+			defer left.Add(-1)
+			var last Clocks
+			for range 1000 {
 				now := clock.Load()
-				for k, get := range []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime} {
-					x, ok := get(now)
-					if clock.Load()-now > readerMargin {
-						continue // this goroutine was interrupted: that was no longer the present
-					}
-					if !ok || x.Duration() < last[k] {
-						t.Errorf("clock %d read %v after %v", k, x.Duration(), last[k])
-						return
-					}
-					last[k] = x.Duration()
-				}
+				c, ok := l.Snapshot(now)
 				l.Fraction(now)
 				l.Accept(1, 216_000, now)
-				reads[i].Add(1)
 				runtime.Gosched() // more readers than processors
+				if clock.Load()-now > readerMargin {
+					continue // this goroutine was interrupted: that was no longer the present
+				}
+				if !ok || c.back(last) {
+					t.Errorf("read %v after %v", c, last)
+					return
+				}
+				last = c
 			}
 		})
 	}
 	rng := rand.New(rand.NewPCG(25, 0))
-	advances, sum := 0, int64(0)
-	enough := func() bool { // every reader has seen something of it
-		sum = 0
-		least := int64(math.MaxInt64)
-		for i := range reads {
-			n := reads[i].Load()
-			sum, least = sum+n, min(least, n)
-		}
-		return advances > 1000 && least > 200
-	}
-	for now := uint64(0); !enough() && !t.Failed(); advances++ {
+	advances := 0
+	for now := uint64(0); left.Load() > 0 || advances < 1000; advances++ {
 		now += 1000 + rng.Uint64N(20_000)
 		remote.offset += rng.Int64N(2001) - 1000
 		clock.Store(now) // readers may be ahead of the Advance
 		l.Advance(now)
 		runtime.Gosched()
 	}
-	stop.Store(true)
 	wg.Wait()
-	t.Logf("%d readings beside %d advances", 3*sum, advances)
+	t.Logf("8000 readings beside %d advances", advances)
 }
 
 // Goroutines that announce by times that they read some while before, beside one that advances:

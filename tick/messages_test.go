@@ -41,19 +41,6 @@ func TestWelcomeWhileStopped(t *testing.T) {
 	}
 }
 
-// The highest epoch that can be configured is not that of two lives.
-func TestHighestEpoch(t *testing.T) {
-	highest := uint64(1) << 62
-	s := mustServer(ServerConfig{Epoch: highest})
-	for i := range uint64(3) {
-		s.Start(0)
-		if got, _ := s.Epoch(); got != highest+i {
-			t.Errorf("start %d: epoch %d", i, got)
-		}
-		s.Stop()
-	}
-}
-
 // A peer that says Hello again and again, refused for its rate, hides no other. Each is reported once.
 func TestHellosOfOnePeer(t *testing.T) {
 	var r recorder
@@ -299,28 +286,6 @@ func TestJoinInPause(t *testing.T) {
 			t.Errorf("%v apart, %d ticks; %v", d, p.c.Stats().Ticks, p.rec.events)
 		}
 		p.rec.check(t)
-	}
-}
-
-// A Welcome in bytes: as it was before Paused was added, and with it.
-func TestWelcomeFlags(t *testing.T) {
-	w := Welcome{Epoch: 7, Rate: Hz(60), OriginUsec: 5, Tick: 9}
-	heard, paused, both := w, w, w
-	heard.Heard, paused.Paused, both.Heard, both.Paused = true, true, true, true
-	for flags, want := range map[byte]Welcome{0: w, 1: heard, 2: paused, 3: both} {
-		b, _ := want.AppendBinary(nil)
-		var got Welcome
-		if err := got.UnmarshalBinary(b); err != nil || got != want || b[33] != flags || len(b) != 34 {
-			t.Errorf("%+v in % x is %+v, %v", want, b, got, err)
-		}
-		b[33] |= 4
-		if err := got.UnmarshalBinary(b); err != ErrMessage {
-			t.Errorf("inputs that do not follow: %v", err)
-		}
-		b[33] ^= 12
-		if err := got.UnmarshalBinary(b); err != ErrMessage {
-			t.Errorf("an unknown flag: %v", err)
-		}
 	}
 }
 

@@ -200,7 +200,7 @@ func (m *model) input(now uint64, do func()) {
 	}
 	for i, b := range before {
 		after, _ := m.client.Snapshot(at(i))
-		if after.SharedTime.Sub(b.SharedTime) != 0 || after.ServerTime.Sub(b.ServerTime) != 0 || after.PredictedTime.Sub(b.PredictedTime) != 0 {
+		if after.since(b) != all(0) {
 			m.fail("the reading %d us from the input was %v and is %v", int64(at(i)-now), b, after)
 		}
 	}
