@@ -374,13 +374,11 @@ func TestConcurrent(t *testing.T) {
 			}
 		},
 	} {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := range uint64(1000) {
 				f(i)
 			}
-		}()
+		})
 	}
 	wg.Wait()
 }

@@ -98,7 +98,7 @@ func harsh(rng *rand.Rand, i, j int) *sim.Link {
 // newMesh returns n peers, of whom the first founds a session at once.
 func newMesh(t *testing.T, seed uint64, n int, way path, ppm float64) *mesh {
 	x := &mesh{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 49)), w: sim.NewWorld(seed), per: 50 * ms}
-	x.apart = func(int, int) bool { return false }
+	x.meet()
 	x.judge = judge{settled: *young, slack: math.Inf(1)}
 	for i := range n {
 		p := &peer{id: uint64(i + 1)}
@@ -123,6 +123,9 @@ func newMesh(t *testing.T, seed uint64, n int, way path, ppm float64) *mesh {
 	x.every(20*ms, x.look)
 	return x
 }
+
+// meet ends what keeps peers apart.
+func (x *mesh) meet() { x.apart = func(int, int) bool { return false } }
 
 // clock draws a clock that is up to ppm off, and wanders a little.
 func (x *mesh) clock(ppm float64) *sim.Clock {
