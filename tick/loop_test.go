@@ -223,21 +223,6 @@ func TestFirstAdvance(t *testing.T) {
 	}
 }
 
-// Pause does nothing while the clocks are not known.
-func TestPauseEarly(t *testing.T) {
-	c := mustClient(ClientConfig{}, &fakeRemote{})
-	c.Pause(0)
-	c.Start(0)
-	c.Pause(0)
-	if _, ok := c.Snapshot(0); ok {
-		t.Error("a reading before the first Welcome")
-	}
-	must(t, c.OnWelcome(Welcome{Epoch: 1}, 0))
-	if c.Advance(1000); c.now.paused || !c.synced {
-		t.Errorf("paused %v, synchronized %v", c.now.paused, c.synced)
-	}
-}
-
 // A joint pause moves nothing; a client that paused alone steps.
 func TestPause(t *testing.T) {
 	for _, joint := range []bool{true, false} {
@@ -499,16 +484,6 @@ func TestEventString(t *testing.T) {
 		if got := e.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-}
-
-// An Advance inside of a handler does nothing.
-func TestReentrant(t *testing.T) {
-	var l *Server
-	inside := 0
-	l = startServer(ServerConfig{Handlers: Handlers{Tick: func(Info) { inside += l.Advance(1_000_000) + l.AdvanceOne(1_000_000) }}})
-	if n := l.Advance(100_000); n != 7 || inside != 0 {
-		t.Errorf("%d ticks, %d inside of handlers", n, inside)
 	}
 }
 

@@ -130,27 +130,6 @@ func TestTimeStringNegative(t *testing.T) {
 	}
 }
 
-// A client that takes its server's rate says which numbers of ticks come again, or never.
-func TestAdjustReports(t *testing.T) {
-	for _, rate := range []Rate{Hz(30), Hz(120)} {
-		var r recorder
-		c := newClient(r.client(ClientConfig{Config: Config{OnMismatch: MismatchAdjust}}), &fakeRemote{delay: ms(20)}, time.Second)
-		now := uint64(0)
-		run := func() {
-			for range 20 {
-				now += 10_000
-				c.Advance(now)
-			}
-		}
-		run()
-		w := c.welcomes.last.Welcome
-		w.Rate, w.Tick = rate, rate.Ticks(time.Second+time.Duration(now)*time.Microsecond)
-		must(t, c.OnWelcome(w, now))
-		run()
-		r.check(t)
-	}
-}
-
 // paired is a server and a client that pause together, without a network: what the server
 // says reaches the client when the test says so.
 type paired struct {

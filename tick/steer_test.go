@@ -154,25 +154,6 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// SetBuffers: small changes are slewed, large ones stepped.
-func TestSetBuffers(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	l.Advance(0)
-	l.SetBuffers(ms(50), ms(100))
-	now := advance(l, 0, 20_000_000)
-	c, _ := l.Snapshot(now)
-	if d := c.PredictedTime.Sub(c.ServerTime); d != ms(250) || len(r.of(EventStepped)) != 0 {
-		t.Errorf("predicted is %v ahead of server; %v", d, r.events)
-	}
-	l.SetBuffers(0, ms(1000))
-	l.Advance(now)
-	if e := r.of(EventStepped); len(e) != 1 || e[0].By != ms(900) {
-		t.Errorf("events %v", r.events)
-	}
-}
-
 // What is off by exactly DeadBand is left alone, by exactly HardThreshold slewed; the
 // shared clock, and any if DeadBand is smaller, is left alone within 0.5 ms.
 func TestSteerLimits(t *testing.T) {
