@@ -413,12 +413,15 @@ func TestAfterSet(t *testing.T) {
 		t.Errorf("corrected by %d us within 20 ms of the first exchange", int64(got-now))
 	}
 	answer(c, now+100_000, 300_500, 300_500, now+101_000) // 200 ms ahead, but not more: slewed
-	if s, _ := c.Snapshot(now + 101_000); s.Undisturbed != 0 || s.Steps != 0 || c.fast != 0 {
+	if s, _ := c.Snapshot(now + 101_000); s.Undisturbed != 0 || !s.Disturbed || s.Steps != 0 || c.fast != 0 {
 		t.Errorf("slewed: %+v, %d quick requests", s, c.fast)
 	}
 	answer(c, now+200_000, 700_500, 700_500, now+201_000)
-	if s, _ := c.Snapshot(now + 201_000); s.Undisturbed != 0 || s.Steps != 1 || c.fast != 0 {
+	if s, _ := c.Snapshot(now + 201_000); s.Undisturbed != 0 || !s.Disturbed || s.Steps != 1 || c.fast != 0 {
 		t.Errorf("stepped: %+v, %d quick requests", s, c.fast)
+	}
+	if c.drift.begin != now+200_500 {
+		t.Errorf("the skew is measured across a step, from %d us before it", now+200_500-c.drift.begin)
 	}
 	answer(c, now+210_000, 710_700, 710_700, now+211_000)
 	if got, _ := c.RemoteTime(2 * now); got != now+500_000 {
