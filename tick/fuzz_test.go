@@ -84,15 +84,7 @@ func FuzzAdvances(f *testing.F) {
 		entered := false // another epoch, in which a clock may be back
 		cfg := Config{CatchUp: policy, OnMismatch: MismatchAdjust}
 		on := Handlers{
-			Tick: func(s Info) {
-				log.tick(s)
-				if s.PredictedTime.Tick() != s.Tick || s.PredictedTime.offset != 0 || s.Delta <= 0 {
-					t.Fatalf("tick %d with predicted time %v and length %v", s.Tick, s.PredictedTime, s.Delta)
-				}
-				if log.ran > 1_000_000 {
-					t.Fatal("a million ticks in 500 calls")
-				}
-			},
+			Tick: log.tick,
 			Event: func(e Event) {
 				log.event(e)
 				switch e.Kind {
@@ -163,8 +155,8 @@ func FuzzAdvances(f *testing.F) {
 				}
 				last, read = c, true
 			}
-			if log.wrong != "" {
-				t.Fatal(log.wrong)
+			if log.wrong != "" || log.ran > 1_000_000 {
+				t.Fatalf("%s; %d ticks", log.wrong, log.ran)
 			}
 			if s := l.Stats(); l.started && (s.Ticks != log.ran || s.Skipped != log.skipped && len(l.events) == 0) {
 				t.Fatalf("%+v, but %d ran and %d were skipped", s, log.ran, log.skipped)

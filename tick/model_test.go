@@ -22,57 +22,6 @@ const healing = 26 * time.Second
 // late, in microseconds, is how long before a call the time was read that it is given.
 const late = 5000
 
-// ledger checks that each tick runs once and in order, but for what events say.
-type ledger struct {
-	next         Tick // the one that is due
-	begun        bool
-	ran, skipped uint64
-	wrong        string // the first thing that is
-	backs        int    // how many events there were that let a clock go back
-	epochs       int    // of them, those that let it even with NeverBack
-}
-
-// start begins anew, as a Start does.
-func (l *ledger) start() {
-	*l = ledger{wrong: l.wrong, backs: l.backs + 1, epochs: l.epochs + 1}
-}
-
-func (l *ledger) tick(s Info) {
-	if l.begun && s.Tick != l.next && l.wrong == "" {
-		l.wrong = fmt.Sprintf("tick %d runs, %d is due", s.Tick, l.next)
-	}
-	l.next, l.begun = s.Tick+1, true
-	l.ran++
-}
-
-func (l *ledger) event(e Event) {
-	switch e.Kind {
-	case EventStepped:
-		l.backs++
-	case EventEpochChanged:
-		l.backs, l.epochs = l.backs+1, l.epochs+1
-	case EventStalled, EventSkipped, EventRateMismatch:
-	default:
-		return
-	}
-	first, after := e.First, e.Last+1
-	if e.Again {
-		first, after = after, first
-	}
-	if e.First > e.Last || e.Kind == EventEpochChanged {
-		return
-	}
-	if l.begun && first != l.next && l.wrong == "" {
-		l.wrong = fmt.Sprintf("%v, %d is due", e, l.next)
-	}
-	if !e.Again {
-		l.skipped += uint64(after - first)
-	}
-	l.next = after
-}
-
-func (l *ledger) handlers() Handlers { return Handlers{Tick: l.tick, Event: l.event} }
-
 // history is the slow reference of a server's clock: when it started, and each pause since.
 type history struct {
 	begin  uint64 // local time of game time 0
