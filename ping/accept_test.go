@@ -62,34 +62,6 @@ func TestJitterFilter(t *testing.T) {
 	}
 }
 
-// TestSkewAndBlackout: +-100 ppm, no jitter, pings every 5 s: after 2 min the error is at most
-// 1 ms, also after 60 s without pings, and the skew within 5 ppm.
-func TestSkewAndBlackout(t *testing.T) {
-	for _, ppm := range []int64{-100, 100} {
-		c := &Clock{conf: Config{SyncInterval: 5 * time.Second}}
-		w := newWorld(c)
-		w.ppb = ppm * 1000
-		dark := false
-		w.lost = func() bool { return dark }
-		w.keepPinging(nil)
-		w.run(2 * time.Minute)
-		m := w.watch(t)
-		w.run(2 * time.Minute)
-		steady := percentile(m.errors, 1)
-		dark = true
-		w.run(time.Minute)
-		blackout := percentile(m.errors, 1)
-		got, ok := c.Skew()
-		t.Logf("%+d ppm: steady error %d us, blackout %d us, skew %.2f ppm, bound then %v", ppm, steady, blackout, got, w.snapshot(t).ErrorBound)
-		if steady > usMs || blackout > usMs {
-			t.Errorf("%+d ppm: error %d us, in the blackout %d us", ppm, steady, blackout)
-		}
-		if d := got - float64(ppm); !ok || d > 5 || d < -5 {
-			t.Errorf("%+d ppm: skew %.2f ppm, %v", ppm, got, ok)
-		}
-	}
-}
-
 // rules are all rules of the package.
 var rules = []struct {
 	name string

@@ -72,7 +72,11 @@ func TestCatchUp(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var r recorder
 			l := startServer(ServerConfig{Config: tt.cfg, Handlers: r.handlers()})
-			now := uint64(0)
+			l.Advance(0)
+			if n := l.Advance(133_400); n != 8 || l.Stats().Skipped != 0 {
+				t.Errorf("%d ticks where MaxTicks are due, %d skipped", n, l.Stats().Skipped)
+			}
+			now := uint64(140_000)
 			for ; now <= 1_000_000; now += 10_000 {
 				l.Advance(now)
 			}
@@ -141,26 +145,6 @@ func TestFirstTickOfClient(t *testing.T) {
 		l.Advance(0)
 		if got := Tick(l.next.Load()) - Tick(l.Stats().Ticks); got != want {
 			t.Errorf("%v after its start: the first tick is %d, want %d", late, got, want)
-		}
-	}
-}
-
-// Up to MaxTicks no policy skips any.
-func TestCatchUpNothing(t *testing.T) {
-	for policy := CatchUpKeep; policy <= CatchUpRunAll; policy++ {
-		for _, due := range []int{7, 8, 9} {
-			s := startServer(ServerConfig{Config: Config{Rate: Hz(100), CatchUp: policy}})
-			s.Advance(0)
-			want := min(due, 8)
-			switch {
-			case due > 8 && policy == CatchUpJump:
-				want = 1
-			case policy == CatchUpRunAll:
-				want = due
-			}
-			if n := s.Advance(uint64(due) * 10_000); n != want {
-				t.Errorf("policy %d: %d of %d ticks, want %d", policy, n, due, want)
-			}
 		}
 	}
 }

@@ -9,51 +9,6 @@ import (
 	"time"
 )
 
-// A remote clock that nobody filtered jitters by +-30 ms for 10 minutes: no clock goes
-// back, none is more than 1 % fast or slow, and at rest the rate is exactly 1.
-func TestRawJitter(t *testing.T) {
-	rng := newRand(t)
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(ClientConfig{}, remote, time.Hour)
-	truth, now := remote.offset, uint64(0)
-	var last Clocks
-	var slowest, fastest = 2.0, 0.0
-	for f := range 10 * 60 * 60 {
-		if now += 16_667; f%6 == 0 { // as often as pings answer
-			remote.offset = truth + rng.Int64N(60_001) - 30_000
-		}
-		l.Advance(now)
-		at := now + rng.Uint64N(16_000)
-		a, _ := l.Snapshot(now)
-		b, _ := l.Snapshot(at)
-		if a.back(last) || b.back(a) {
-			t.Fatalf("at %d us %v, then %v, after %v", now, a, b, last)
-		}
-		last = b
-		for _, d := range b.since(a) {
-			if at > now+1000 {
-				speed := float64(d) / float64(at-now) / 1000
-				slowest, fastest = min(slowest, speed), max(fastest, speed)
-			}
-		}
-	}
-	if slowest < 0.99-1e-6 || fastest > 1.01+1e-6 {
-		t.Errorf("speed between %.6f and %.6f", slowest, fastest)
-	}
-	if l.Stats().Steps != 0 {
-		t.Errorf("%d steps", l.Stats().Steps)
-	}
-	// Exactly 1 at zero error.
-	remote.offset = truth
-	now = advance(l, now, now+60_000_000)
-	a, _ := l.Snapshot(now)
-	b, _ := l.Snapshot(now + 10_000_000)
-	if d := b.since(a); d != all(10*time.Second) {
-		t.Errorf("at rest 10 s take %v", d)
-	}
-	t.Logf("speed %.4f to %.4f, exactly 1 at rest", slowest, fastest)
-}
-
 // When the delay grows at once, predicted time steps forward and server time, under
 // NeverBack, stands still.
 func TestNeverBackDelay(t *testing.T) {
