@@ -116,7 +116,8 @@ func TestStallThreshold(t *testing.T) {
 		frame     uint64 // microseconds
 		want      string
 	}{
-		{Hz(100), 0, 1_000_000, "[synced ticks 1 to 92 skipped]"}, // CatchUpDrop
+		{Hz(100), 0, 90_000, "[synced ticks 1 to 1 skipped]"}, // CatchUpDrop
+		{Hz(100), 0, 1_000_000, "[synced ticks 1 to 92 skipped]"},
 		{Hz(100), 0, 1_000_001, "[synced stalled for 1.000001s, ticks 1 to 99 skipped]"},
 		{Hz(100), ms(50), 50_000, "[synced]"},
 		{Hz(100), ms(50), 50_001, "[synced stalled for 50.001ms, ticks 1 to 4 skipped]"},
