@@ -12,43 +12,6 @@ import (
 	"time"
 )
 
-// A Hello is repeated until a Welcome says that it was heard.
-func TestHelloUntilHeard(t *testing.T) {
-	var r recorder
-	s := startServer(r.server(ServerConfig{}))
-	c := startClient(ClientConfig{}, &fakeRemote{delay: ms(20)})
-	now := uint64(0)
-	exchange := func(lost bool) (said bool) {
-		now += 10_000
-		w, _ := s.Announce(1, now)
-		must(t, c.OnWelcome(w, now))
-		c.Advance(now)
-		h, said := c.Hello()
-		if said && !lost {
-			must(t, s.OnHello(1, h))
-		}
-		s.Advance(now)
-		return said
-	}
-	if _, ok := c.Hello(); ok {
-		t.Error("a Hello before the first Welcome")
-	}
-	for i := range 5 {
-		if !exchange(true) {
-			t.Errorf("no Hello after %d were lost", i)
-		}
-	}
-	exchange(false)
-	if exchange(false) || len(r.of(EventClientSynced)) != 1 {
-		t.Errorf("a Hello although one was heard; %v", r.events)
-	}
-	s.Forget(1) // it says so again, to a server that has forgotten
-	exchange(false)
-	if exchange(false) || len(r.of(EventClientSynced)) != 2 {
-		t.Errorf("after Forget: %v", r.events)
-	}
-}
-
 // A million Hellos between two Advances are more than a server remembers: it counts
 // what it ignores, and hears it when it is said again. So with what a server sends.
 func TestFlood(t *testing.T) {

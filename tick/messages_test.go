@@ -96,32 +96,6 @@ func TestLongDelay(t *testing.T) {
 	}
 }
 
-// After Stop nothing is called, wherever it came from.
-func TestNothingAfterStop(t *testing.T) {
-	for stopAt := range 14 {
-		var s *Server
-		n, after := 0, 0
-		fired := func() {
-			if _, ok := s.Epoch(); !ok {
-				after++
-			}
-			if n++; n == stopAt {
-				s.Stop()
-			}
-		}
-		step := func(Info) { fired() }
-		s = startServer(ServerConfig{Handlers: Handlers{fired, step, step, step, fired, func(Event) { fired() }, nil}})
-		for peer := range uint64(3) {
-			_ = s.OnHello(peer, Hello{Epoch: s.epoch})
-		}
-		s.Advance(20_000)
-		s.Advance(40_000)
-		if after > 0 {
-			t.Errorf("after a Stop in call %d there were %d more", stopAt, after)
-		}
-	}
-}
-
 func TestTimeStringNegative(t *testing.T) {
 	for want, d := range map[string]time.Duration{"-0.50": -ms(5), "-1.50": -ms(15), "-1.00": -ms(10), "-0.10": -ms(1), "0.50": ms(5), "0.00": 0, "-0.01": -1} {
 		if got := Hz(100).At(0, d).String(); got != want {
@@ -235,37 +209,6 @@ func TestPauseOfServerAlone(t *testing.T) {
 		t.Errorf("%v, %v apart", p.rec.events, p.apart())
 	}
 	p.rec.check(t)
-}
-
-// A client that joins a paused server is synchronized and pauses with it, with Resume or without.
-func TestJoinInPause(t *testing.T) {
-	for _, resumes := range []bool{false, true} {
-		p := newPaired(t, ClientConfig{})
-		p.run(time.Second)
-		p.s.Pause(p.now)
-		p.run(time.Second)
-		p.welcome()
-		p.run(time.Second)
-		p.welcome()
-		if _, ok := p.c.Hello(); !ok || fmt.Sprint(p.rec.events) != "[synced]" {
-			t.Errorf("no Hello in the pause; %v", p.rec.events)
-		}
-		if d := p.apart(); d.Abs() > Hz(60).Duration(1) || p.c.Stats().Ticks != 0 {
-			t.Errorf("in the pause %v apart, %d ticks", d, p.c.Stats().Ticks)
-		}
-		p.run(3 * time.Second)
-		p.s.Resume(p.now)
-		if resumes {
-			p.c.Resume(p.now)
-		}
-		p.run(ms(50))
-		p.welcome()
-		p.run(10 * time.Second)
-		if d := p.apart(); d.Abs() > sharedBand || p.c.Stats().Ticks < 500 || len(p.rec.events) != 1 {
-			t.Errorf("%v apart, %d ticks; %v", d, p.c.Stats().Ticks, p.rec.events)
-		}
-		p.rec.check(t)
-	}
 }
 
 // Under NeverBack a step sets no clock back, not even one that stands still and will be right when

@@ -435,8 +435,9 @@ func TestEarly(t *testing.T) {
 	if c.Accept(1, 0, 0) || c.Stats().Early != 1 || c.Stats().OldEpoch != 0 {
 		t.Errorf("before the first Welcome: %+v", c.Stats())
 	}
-	if _, ok := c.Epoch(); ok {
-		t.Error("an epoch before the first Welcome")
+	_, known := c.Epoch()
+	if _, says := c.Hello(); known || says {
+		t.Error("an epoch or a Hello before the first Welcome")
 	}
 	must(t, c.OnWelcome(Welcome{Epoch: 7}, 0))
 	c.Advance(0)
