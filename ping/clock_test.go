@@ -4,7 +4,6 @@
 package ping
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"runtime"
@@ -17,38 +16,6 @@ import (
 )
 
 // How a Clock asks, adjusts, reads and is read: schedule, corrections, skew, readers, extremes.
-
-// TestSchedule: 8 fast requests, then one per interval, and again after Reset.
-func TestSchedule(t *testing.T) {
-	for _, x := range []struct {
-		interval time.Duration
-		want     string
-	}{
-		{0, "[100 100 100 100 100 100 100 250 250 250]"},
-		{5 * time.Second, "[100 100 100 100 100 100 100 5000 5000 5000]"},
-		{20 * time.Millisecond, "[20 20 20 20 20 20 20 20 20 20]"},
-	} {
-		c := &Clock{conf: Config{SyncInterval: x.interval}}
-		now := uint64(math.MaxUint64 - 300_000) // across the wrap
-		for _, when := range []string{"at first", "after Reset"} {
-			if c.Next(now) != 0 {
-				t.Errorf("%s there is to wait", when)
-			}
-			var gaps []int64
-			for range 10 {
-				c.AppendRequest(nil, now)
-				gap := c.Next(now)
-				gaps = append(gaps, gap.Milliseconds())
-				now += uint64(gap.Microseconds())
-			}
-			if got := fmt.Sprint(gaps); got != x.want {
-				t.Errorf("interval %v, %s: gaps %s ms, want %s", x.interval, when, got, x.want)
-			}
-			c.Reset(1)
-			now -= 10_000 // the next one would not be due
-		}
-	}
-}
 
 // TestSkewFollows: through jitter, and when the skew changes; and a clock that runs
 // away is believed only so far.

@@ -3,6 +3,7 @@
 package ping
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -94,8 +95,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestNext: at the longest interval, too, and when the local clock goes back: by up to an
-// interval, nothing is asked twice; by more, it was set.
+// TestNext: 8 requests at most 100 ms apart, then one per interval. At the longest interval, too, and
+// when the local clock goes back: by up to an interval, nothing is asked twice; by more, it was set.
 func TestNext(t *testing.T) {
 	const second = 1_000_000
 	for _, x := range []struct {
@@ -103,7 +104,7 @@ func TestNext(t *testing.T) {
 		now      int64
 		want     time.Duration
 	}{
-		{time.Second, 0, time.Second}, {time.Second, second / 4, 750 * ms}, {time.Second, second, 0}, {time.Second, 5 * second, 0},
+		{0, 0, 250 * ms}, {20 * ms, 0, 20 * ms}, {time.Second, 0, time.Second}, {time.Second, second / 4, 750 * ms}, {time.Second, second, 0}, {time.Second, 5 * second, 0},
 		{time.Second, -1, time.Second}, {time.Second, -second, time.Second}, {time.Second, -second - 1, 0}, {time.Second, math.MinInt64, 0},
 		{math.MaxInt64, 0, math.MaxInt64}, {math.MaxInt64, -second, math.MaxInt64}, {math.MaxInt64, second, math.MaxInt64 - time.Second},
 	} {
@@ -111,7 +112,10 @@ func TestNext(t *testing.T) {
 		if c.Next(0) != 0 {
 			t.Error("the first request waits")
 		}
-		for range fastRequests {
+		for i := range fastRequests {
+			if i > 0 && c.Next(1<<40) != min(cmp.Or(x.interval, DefaultSyncInterval), 100*ms) {
+				t.Errorf("interval %v: after %d requests the next in %v", x.interval, i, c.Next(1<<40))
+			}
 			c.AppendRequest(nil, 1<<40)
 		}
 		if got := c.Next(1<<40 + uint64(x.now)); got != x.want {
