@@ -282,45 +282,6 @@ func TestPlausible(t *testing.T) {
 	}
 }
 
-// The host migrates: another clock, a later epoch, and a second less of game time.
-func TestHostMigrates(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	now := uint64(0)
-	run := func(d time.Duration) {
-		now = advance(l, now, now+usec(d))
-	}
-	run(time.Second)
-	shared, _ := l.SharedTime(now)
-	// The new host has another clock, and goes on a second earlier.
-	host := mustServer(ServerConfig{Epoch: 2, FirstTick: shared.Tick() - 60})
-	const hostOffset = 5_000_000_000
-	host.Start(now + hostOffset)
-	w, _ := host.Announce(5, now+hostOffset)
-	remote.lost = true
-	must(t, l.OnWelcome(w, now))
-	ran := len(r.ticks)
-	run(ms(100)) // until the new clock is known nothing ticks
-	if _, ok := l.SharedTime(now); ok || len(r.ticks) != ran {
-		t.Error("ticks between the epochs")
-	}
-	remote.lost, remote.offset = false, hostOffset
-	run(time.Second)
-	kinds := fmt.Sprint(r.events)
-	steps := r.of(EventStepped)
-	if len(steps) != 1 || steps[0].By > -900*time.Millisecond || !strings.HasPrefix(kinds, "[synced epoch 2 stepped by -") || !strings.HasSuffix(kinds, " synced]") {
-		t.Errorf("events %v", r.events)
-	}
-	r.check(t)
-	got, _ := l.SharedTime(now)
-	want, _ := host.SharedTime(now + hostOffset)
-	if compare(got, want) != 0 {
-		t.Errorf("shared time %v, the host has %v", got, want)
-	}
-	t.Log(kinds)
-}
-
 // A client at 24 and a server at 36 ticks a second.
 func TestRateMismatch(t *testing.T) {
 	for _, action := range []Mismatch{MismatchWarn, MismatchDisconnect, MismatchAdjust, MismatchSignal} {

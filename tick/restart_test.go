@@ -6,7 +6,6 @@ package tick
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -454,63 +453,6 @@ func TestEarly(t *testing.T) {
 	s.Start(0)
 	if err := s.OnHello(1, Hello{Epoch: 6}); err != ErrEpoch || s.Stats().Early != 0 || s.Stats().OldEpoch != 1 {
 		t.Errorf("after it: %v, %+v", err, s.Stats())
-	}
-}
-
-// Stop leaves nothing behind: ten lives of a server and a client are alike.
-func TestStopAndStart(t *testing.T) {
-	var first string
-	var r recorder
-	remote := &fakeRemote{}
-	c := mustClient(r.client(ClientConfig{}), remote)
-	s := mustServer(ServerConfig{Epoch: 7})
-	for i := range 10 {
-		r = recorder{}
-		s.Start(100)
-		now := uint64(100)
-		remote.delay, remote.lost = ms(30), true
-		c.Start(now)
-		c.Start(now + 5) // a second Start does nothing
-		if n := c.Advance(now); n != 0 || len(r.events) != 0 {
-			t.Fatalf("start %d: %d ticks and %v before the handshake", i, n, r.events)
-		}
-		w, ok := s.Announce(5, now)
-		if !ok || w.Epoch != 7+uint64(i) || w.Tick != 0 || w.OriginUsec != now {
-			t.Fatalf("start %d: announced %+v", i, w)
-		}
-		must(t, c.OnWelcome(w, now))
-		remote.lost, remote.offset = false, 0
-		for range 200 {
-			now += 7000
-			s.Advance(now)
-			c.Advance(now)
-			if h, ok := c.Hello(); ok {
-				must(t, s.OnHello(5, h))
-			}
-		}
-		trace := fmt.Sprint(r.ticks, r.events, c.Stats(), s.Stats())
-		trace = strings.ReplaceAll(trace, fmt.Sprintf("epoch %d", w.Epoch), "")
-		if i == 0 {
-			first = trace
-		}
-		if trace != first {
-			t.Fatalf("start %d differs:\n%s\n%s", i, trace, first)
-		}
-		c.Stop()
-		s.Stop()
-		c.Stop()
-		if n := c.Advance(now + 1_000_000); n != 0 || s.Advance(now+1_000_000) != 0 {
-			t.Fatal("ticks after Stop")
-		}
-		if _, ok := c.SharedTime(now); ok {
-			t.Fatal("a reading after Stop")
-		}
-		if _, ok := s.Announce(5, now); ok {
-			t.Fatal("a Welcome after Stop")
-		}
-	}
-	if len(r.ticks) < 80 {
-		t.Errorf("only %d ticks", len(r.ticks))
 	}
 }
 
