@@ -16,29 +16,32 @@ import (
 	"time"
 )
 
-// TestNeverBack: whatever goroutine reads later does not read less.
+// neverBack fails if a goroutine that reads later reads less. Each has a number.
+func neverBack(t *testing.T, name string, goroutines int, read func(goroutine uint64) uint64) {
+	t.Helper()
+	var latest atomic.Uint64
+	var all sync.WaitGroup
+	for g := range uint64(goroutines) {
+		all.Go(func() {
+			for range 20_000 {
+				before := latest.Load()
+				now := read(g)
+				if now < before {
+					t.Errorf("%s returned %d after %d", name, now, before)
+					return
+				}
+				for before < now && !latest.CompareAndSwap(before, now) {
+					before = latest.Load()
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestNeverBack(t *testing.T) {
 	for name, read := range map[string]func() uint64{"Now": Now, "Received": Received} {
-		var latest atomic.Uint64
-		var all sync.WaitGroup
-		for range 2 * runtime.GOMAXPROCS(0) {
-			all.Add(1)
-			go func() {
-				defer all.Done()
-				for range 20_000 {
-					before := latest.Load()
-					now := read()
-					if now < before {
-						t.Errorf("%s returned %d after %d", name, now, before)
-						return
-					}
-					for before < now && !latest.CompareAndSwap(before, now) {
-						before = latest.Load()
-					}
-				}
-			}()
-		}
-		all.Wait()
+		neverBack(t, name, 2*runtime.GOMAXPROCS(0), func(uint64) uint64 { return read() })
 	}
 }
 
@@ -285,26 +288,8 @@ func TestCounter(t *testing.T) {
 		t.Errorf("before the first reading: %v", got)
 	}
 
-	var ticks, latest atomic.Uint64
-	var all sync.WaitGroup
-	for g := range uint64(4) {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			for range 20_000 {
-				before := latest.Load()
-				now := uint64(c.elapsed(1000 + ticks.Add(1) - g%2))
-				if now < before {
-					t.Errorf("%d ns after %d", now, before)
-					return
-				}
-				for before < now && !latest.CompareAndSwap(before, now) {
-					before = latest.Load()
-				}
-			}
-		}()
-	}
-	all.Wait()
+	var ticks atomic.Uint64
+	neverBack(t, "the counter", 4, func(g uint64) uint64 { return uint64(c.elapsed(1000 + ticks.Add(1) - g%2)) })
 }
 
 func TestAllocs(t *testing.T) {

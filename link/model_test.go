@@ -22,13 +22,18 @@ var (
 )
 
 const (
-	healed    = 26 * second // how long after an event all must be right, while datagrams flow
-	remember  = 8 * second  // of what the reference knows
-	modelStep = 50_000      // us: each end sends every so often
+	healed   = 26 * second // how long after an event all must be right, while datagrams flow
+	remember = 8 * second  // of what the reference knows
 )
 
 // seenPair is a datagram as the reference sees it, which wraps at nothing.
 type seenPair struct{ sent, received uint64 }
+
+// flying is a datagram under way.
+type flying struct {
+	at   uint64 // true time of arrival, us
+	data []byte
+}
 
 // modelEnd is an end, its clock, and what the reference knows of the way to it.
 type modelEnd struct {
@@ -48,6 +53,7 @@ type model struct {
 	seed   uint64
 	rng    *rand.Rand
 	now    uint64
+	every  uint64 // us: each end sends every so often
 	ends   [2]*modelEnd
 	flight [2][]flying // to each end
 	// The path, by the end that sends.
@@ -60,7 +66,7 @@ type model struct {
 }
 
 func newModel(t testing.TB, seed uint64) *model {
-	m := &model{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: 1e12}
+	m := &model{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: 1e12, every: 50_000}
 	for i := range m.ends {
 		m.ends[i] = &modelEnd{Link: new(Link), set: m.rng.Uint64(), ppm: m.rng.Int64N(101) - 50}
 		m.delay[i] = 500 + m.rng.Uint64N(80_000)
@@ -78,7 +84,7 @@ func (m *model) clock(i int, now uint64) uint64 {
 
 // run lets datagrams flow for so long.
 func (m *model) run(usec uint64) {
-	for until := m.now + usec; m.now < until; m.now += modelStep {
+	for until := m.now + usec; m.now < until; m.now += m.every {
 		for i := range m.ends {
 			m.deliver(i)
 			m.send(i)
@@ -88,7 +94,7 @@ func (m *model) run(usec uint64) {
 }
 
 func (m *model) send(i int) {
-	at := m.now + uint64(i)*modelStep/2 // in turn
+	at := m.now + uint64(i)*m.every/2 // in turn
 	datagram := m.ends[i].AppendHeader(nil, m.clock(i, at))
 	if m.failing {
 		m.ends[i].SendFailed()
@@ -221,10 +227,7 @@ func (m *model) event() {
 		m.did("end %d is set by %d us", i, int64(step))
 		m.set(i, step)
 	case 1:
-		step := m.step(0)
-		m.did("end %d starts anew, %d us ahead of before", i, int64(step))
-		e.Link = new(Link)
-		m.set(i, step)
+		m.startAnew(i, m.step(0))
 		// Those of a former start, or for it, are refused some day by whatever seals them.
 		for j := range m.flight {
 			m.flight[j] = slices.DeleteFunc(m.flight[j], func(f flying) bool { return f.at > m.now+second })
@@ -253,6 +256,12 @@ func (m *model) event() {
 		m.run(silence)
 		m.failing = false
 	}
+}
+
+func (m *model) startAnew(i int, step uint64) {
+	m.did("end %d starts anew, %d us ahead of before", i, int64(step))
+	m.ends[i].Link, m.ends[i].read = new(Link), false
+	m.set(i, step)
 }
 
 // set moves a clock. What the reference knew of it is no more.

@@ -4,12 +4,10 @@
 package ping
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
-	"timesync"
 	"timesync/internal/stat"
 )
 
@@ -66,18 +64,14 @@ func boundWorld(t *testing.T, seed uint64) (queries int, ratio, share float64) {
 	loss := r.Float64() * 0.4
 	w.lost = func() bool { return r.Float64() < loss }
 	var ratios []float64
-	last := timesync.Snapshot{Steps: math.MaxUint32}
+	var m watcher
 	w.keepPinging(nil)
 	for range 100 {
 		w.run(time.Duration(r.ExpFloat64() * float64(300*time.Millisecond)))
-		s, ok := c.Snapshot(w.local())
-		if !ok {
+		if m.look(t, w); !m.any {
 			continue
 		}
-		if s.Steps == last.Steps && int64(s.RemoteUsec-last.RemoteUsec) < 0 {
-			t.Errorf("went back by %d us without a step", last.RemoteUsec-s.RemoteUsec)
-		}
-		last = s
+		s := m.last
 		for _, ahead := range []int64{0, upTo(100 * usSec)} {
 			now := w.t
 			w.t += ahead

@@ -4,13 +4,9 @@
 package ping
 
 import (
-	"fmt"
 	"math"
 	"math/big"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,179 +16,6 @@ import (
 )
 
 // How a Clock asks, adjusts, reads and is read: schedule, corrections, skew, readers, extremes.
-
-type source struct{ name, text string }
-
-// sources returns the package's files without tests.
-func sources(t *testing.T) (all []source) {
-	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, source{name, string(b)})
-	}
-	if len(all) < 3 {
-		t.Fatalf("found only %d files", len(all))
-	}
-	return all
-}
-
-// TestWorkedExample is the article's: the client is at 10 s when the server is at
-// 60 s, and each way takes 5 s. The reply says 65; when it comes, at client time 20,
-// the server is at 70.
-func TestWorkedExample(t *testing.T) {
-	for _, rule := range rules {
-		c := &Clock{conf: Config{Rule: rule.rule}}
-		request := c.AppendRequest(nil, 10_000_000)
-		reply, _ := AppendReply(nil, request, 0, 65_000_000, 65_000_000)
-		if v := c.HandleReply(reply, 20_000_000); v != Synced {
-			t.Fatalf("%s: %v", rule.name, v)
-		}
-		if got, ok := c.RemoteTime(20_000_000); got != 70_000_000 || !ok {
-			t.Errorf("%s: %d us at client time 20 s, want 70 s", rule.name, got)
-		}
-		// "From here on out, the server and client stay near-perfectly synced, with
-		// no further network traffic required", but the listing never advanced.
-		if got, _ := c.RemoteTime(80_000_000); got != 130_000_000 {
-			t.Errorf("%s: %d us a minute later, want 130 s", rule.name, got)
-		}
-		s, _ := c.Snapshot(20_000_000)
-		if s.MinimumOneWayDelay != 5*time.Second || s.OffsetUsec != 50_000_000 || s.ErrorBound < 5*time.Second || s.ErrorBound > 5010*time.Millisecond {
-			t.Errorf("%s: %+v", rule.name, s)
-		}
-	}
-}
-
-// TestSchedule: 8 fast requests, then one per interval, and fast again after a
-// step.
-func TestSchedule(t *testing.T) {
-	for _, x := range []struct {
-		interval time.Duration
-		want     string
-	}{
-		{0, "[100 100 100 100 100 100 100 250 250 250]"},
-		{5 * time.Second, "[100 100 100 100 100 100 100 5000 5000 5000]"},
-		{20 * time.Millisecond, "[20 20 20 20 20 20 20 20 20 20]"},
-	} {
-		c := &Clock{conf: Config{SyncInterval: x.interval}}
-		now := uint64(math.MaxUint64 - 300_000) // across the wrap
-		gaps := func() string {
-			var all []int64
-			for len(all) < 10 {
-				if c.Next(now) != 0 && c.asked == 0 {
-					t.Fatal("a new clock has to wait")
-				}
-				c.AppendRequest(nil, now)
-				gap := c.Next(now)
-				if c.Next(now+1000) != max(gap-time.Millisecond, 0) || c.Next(now+uint64(gap.Microseconds())) != 0 {
-					t.Fatalf("Next is not when it said, after %v", gap)
-				}
-				all = append(all, gap.Milliseconds())
-				now += uint64(gap.Microseconds())
-			}
-			return fmt.Sprint(all)
-		}
-		if got := gaps(); got != x.want {
-			t.Errorf("interval %v: gaps %s ms, want %s", x.interval, got, x.want)
-		}
-		c.Reset(1)
-		if c.Next(now) != 0 {
-			t.Error("has to wait after Reset")
-		}
-		if got := gaps(); got != x.want {
-			t.Errorf("interval %v: gaps after Reset %s ms, want %s", x.interval, got, x.want)
-		}
-	}
-	w := newWorld(new(Clock))
-	w.keepPinging(nil)
-	w.run(5 * time.Second)
-	w.jump = 3 * usSec
-	w.run(time.Second)
-	if w.c.Next(w.local()) > fastInterval || w.c.fast == fastRequests {
-		t.Errorf("a second after a step: next in %v", w.c.Next(w.local()))
-	}
-}
-
-// TestAdjust: each reply takes one AdjustSteps-th of the error; over
-// RecalibrateThreshold the clock jumps; and between, nothing goes back and no speed
-// exceeds 1/16.
-func TestAdjust(t *testing.T) {
-	for _, x := range []struct {
-		threshold time.Duration
-		jump      int64
-		steps     int
-		want      []int64 // error after each of the next replies
-		stepped   bool
-	}{
-		{0, 160 * usMs, 1, []int64{0, 0}, false},
-		{0, 160 * usMs, 8, []int64{0, 0}, false}, // provable by the bounds: what was before is void
-		{0, -201 * usMs, 8, []int64{0, 0}, true},
-		{time.Second, -201 * usMs, 8, []int64{0}, false},
-		{10 * time.Millisecond, 16 * usMs, 4, []int64{0}, true},
-		{0, 16 * usMs, 4, []int64{-12 * usMs, -9 * usMs}, false}, // within the bounds
-		{0, -16 * usMs, 2, []int64{8 * usMs, 4 * usMs}, false},
-	} {
-		c := &Clock{conf: Config{SyncInterval: 4 * time.Second, Rule: Latest, AdjustSteps: x.steps, RecalibrateThreshold: x.threshold}}
-		w := newWorld(c)
-		w.keepPinging(nil)
-		w.run(30 * time.Second)
-		before := w.snapshot(t)
-		w.t = w.events[0].at - usMs // just before the next request
-		w.jump = x.jump
-		last := w.snapshot(t)
-		w.every(time.Millisecond, func() {
-			s := w.snapshot(t)
-			if d := int64(s.RemoteUsec - last.RemoteUsec); s.Steps == last.Steps && (d < 900 || d > 1100) {
-				if d != 0 { // the same instant
-					t.Fatalf("jump %d: %d us in a millisecond", x.jump, d)
-				}
-			}
-			last = s
-		})
-		for i, want := range x.want {
-			w.run(4 * time.Second)
-			if e := w.errorUsec(t); magnitude(e-want) > 5 {
-				t.Errorf("threshold %v, jump %d us, steps %d: error %d us after reply %d, want %d", x.threshold, x.jump, x.steps, e, i+1, want)
-			}
-		}
-		if got := w.snapshot(t); (got.Steps == before.Steps+1) != x.stepped || x.stepped && magnitude(got.OffsetUsec-before.OffsetUsec-x.jump) > 5 {
-			t.Errorf("threshold %v, jump %d us: %d steps, offset moved by %d us", x.threshold, x.jump, got.Steps-before.Steps, got.OffsetUsec-before.OffsetUsec)
-		}
-	}
-}
-
-// TestReceiveTimeGoesBack: a reply stamped a second ago, after a later one, does not
-// change the present at once, though the rule has left the clock alone until then.
-func TestReceiveTimeGoesBack(t *testing.T) {
-	pick := -1
-	c := &Clock{conf: Config{Rule: func([]Sample) int { return pick }, AdjustSteps: 1}}
-	w := newWorld(c)
-	w.keepPinging(nil)
-	w.run(10 * time.Second)
-	w.events = nil
-	now := c.known.Load().heard
-	w.t -= usSec
-	request := c.AppendRequest(nil, w.local())
-	reply, _ := AppendReply(nil, request, 0, w.remote()-50*1000, w.remote()-50*1000)
-	before, _ := c.RemoteTime(now)
-	pick = len(c.window) // the new one
-	if v := c.HandleReply(reply, w.local()+100_000); v != Accepted {
-		t.Fatal(v)
-	}
-	after, _ := c.RemoteTime(now)
-	later, _ := c.RemoteTime(now + 5_000_000)
-	if after != before || later == before+5_000_000 {
-		t.Errorf("the present changed by %d us, five seconds later by %d us", after-before, later-before-5_000_000)
-	}
-}
 
 // TestSkewFollows: through jitter, and when the skew changes; and a clock that runs
 // away is believed only so far.
@@ -229,30 +52,6 @@ func TestSkewFollows(t *testing.T) {
 	}
 }
 
-// TestDriftExtremes: exchanges at the same time are passed over.
-func TestDriftExtremes(t *testing.T) {
-	var d drift
-	for _, s := range []sample{{at: 0, trip: 9}, {at: 8_000_000, trip: 9}, {at: 0, trip: 1}, {at: 17_000_000, trip: 9}} {
-		d.add(s)
-	}
-	if d.known {
-		t.Errorf("a slope of two exchanges at the same time: %d", d.skew)
-	}
-}
-
-// TestZeroRoundTrip: on loopback a round trip can be nothing, and with a fast server
-// even less than what it says it held.
-func TestZeroRoundTrip(t *testing.T) {
-	w := newWorld(new(Clock))
-	w.up, w.down, w.hold, w.ppb = constant(0), constant(0), 40*usMs, 500_000
-	w.keepPinging(nil)
-	w.watch(t)
-	w.run(30 * time.Second)
-	if s := w.snapshot(t); s.MinimumOneWayDelay != 0 || w.c.Count(Impossible) != 0 {
-		t.Errorf("delay %v, %d refused", s.MinimumOneWayDelay, w.c.Count(Impossible))
-	}
-}
-
 // TestRead compares segment.read with big integers, over all sorts of values, and
 // checks that it never goes back.
 func TestRead(t *testing.T) {
@@ -276,10 +75,11 @@ func TestRead(t *testing.T) {
 		local := g.at + uint64(d)
 
 		// The reference: slew min(d/16, |slew|) in units of 2^-32, one floor at the end.
+		const sixteenth = 1 << 32 / 16
 		whole := new(big.Int).Mul(big.NewInt(d), big.NewInt(1<<32+g.skew))
 		slewed := big.NewInt(0)
 		if d > 0 {
-			slewed.Mul(big.NewInt(d), big.NewInt(1<<(32-slewShift)))
+			slewed.Mul(big.NewInt(d), big.NewInt(sixteenth))
 			if most := new(big.Int).Lsh(new(big.Int).Abs(big.NewInt(g.slew)), 32); slewed.Cmp(most) > 0 {
 				slewed = most
 			}
@@ -424,7 +224,7 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// TestSettings: what is negative is refused, by name, and all else works.
+// TestSettings: what is negative is refused, by name.
 func TestSettings(t *testing.T) {
 	for want, cfg := range map[string]Config{
 		"SyncInterval is negative: -1ns":        {SyncInterval: -1},
@@ -436,63 +236,38 @@ func TestSettings(t *testing.T) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
-	for _, cfg := range []Config{{}, {SyncInterval: math.MaxInt64, AdjustSteps: math.MaxInt, Samples: 1, RecalibrateThreshold: math.MaxInt64}} {
-		c, err := NewClock(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := newWorld(c)
-		w.ping(nil)
-		w.run(time.Second)
-		if e := w.errorUsec(t); magnitude(e) > 2 || c.Next(w.local()) < 0 {
-			t.Errorf("%+v: error %d us", cfg, e)
-		}
-	}
 }
 
-// TestAnyGoroutine: one goroutine asks, another hands in what comes back, as over TCP, a third
-// waits for the next request, and a fourth starts anew now and then. The race detector
-// watches; and what is known stays right.
+// TestAnyGoroutine: several ask, hand in what comes back, wait for the next request and start anew
+// now and then. The race detector watches; and what is known then is right.
 func TestAnyGoroutine(t *testing.T) {
 	var c Clock
 	var now atomic.Uint64
 	const ahead = 1 << 40
-	replies := make(chan []byte, 16)
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		for i := range 2000 {
-			b, ok := AppendReply(nil, c.AppendRequest(nil, now.Add(1000)), uint32(i/500), now.Load()+ahead, now.Load()+ahead)
-			if ok {
-				replies <- b
-			}
-			if i%500 == 499 {
-				c.Reset(uint32(i/500) + 1)
-			}
-		}
-		close(replies)
-	})
-	wg.Go(func() {
-		for b := range replies {
-			c.HandleReply(b, now.Load())
-		}
-	})
-	for range 2 {
+	for g := range uint64(4) {
 		wg.Go(func() {
-			for i := range uint64(2000) {
+			for i := range uint64(500) {
+				request := c.AppendRequest(nil, now.Add(1000))
+				m, _ := readMessage(request, kindRequest)
+				c.HandleReply(appendReply(nil, message{m.session, m.nonce, now.Load() + ahead, now.Load() + ahead}), now.Load())
 				c.Next(now.Load())
 				c.RemoteTime(now.Load())
 				c.Count(Verdict(i) % verdicts)
+				if i%250 == g {
+					c.Reset(uint32(i))
+				}
 				runtime.Gosched() // js/wasm has one thread
 			}
 		})
 	}
 	wg.Wait()
-	reply, _ := AppendReply(nil, c.AppendRequest(nil, now.Load()), 4, now.Load()+ahead, now.Load()+ahead)
-	if v := c.HandleReply(reply, now.Load()); v > Stepped {
+	at := now.Load()
+	if v := answer(&c, at, at+ahead, at+ahead, at); v > Stepped {
 		t.Errorf("the last reply is %v", v)
 	}
-	if got, ok := c.RemoteTime(now.Load()); !ok || magnitude(int64(got-now.Load()-ahead)) > 2 {
-		t.Errorf("%d, %v, want %d", got, ok, now.Load()+ahead)
+	if got, ok := c.RemoteTime(at); !ok || magnitude(int64(got-at-ahead)) > 2 {
+		t.Errorf("%d, %v, want %d", got, ok, at+ahead)
 	}
 }
 
@@ -510,26 +285,22 @@ func TestVerdictString(t *testing.T) {
 	}
 }
 
+// TestReadsDoNotAllocate: nor do requests that get lost, so they leave nothing behind.
 func TestReadsDoNotAllocate(t *testing.T) {
 	w := newWorld(new(Clock))
 	w.keepPinging(nil)
 	w.run(time.Second)
-	if n := testing.AllocsPerRun(100, func() {
-		w.c.RemoteTime(w.local())
-		w.c.ErrorBound(w.local())
-		w.c.Snapshot(w.local())
-		w.c.Next(w.local())
-		w.c.HandleReply([]byte{1}, w.local())
+	dst := make([]byte, 0, RequestSize)
+	if n := testing.AllocsPerRun(1, func() {
+		for range 10_000 {
+			w.c.RemoteTime(w.local())
+			w.c.ErrorBound(w.local())
+			w.c.Snapshot(w.local())
+			w.c.Next(w.local())
+			w.c.HandleReply([]byte{1}, w.local())
+			w.c.AppendRequest(dst, w.local())
+		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-// What package tick wants of a remote clock, and what it uses where it exists.
-var _ interface {
-	RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool)
-	MinimumOneWayDelay() (delay time.Duration, ok bool)
-	MinimumDelayToPeer() (delay time.Duration, ok bool)
-	Skew() (ppm float64, ok bool)
-	ErrorBound(localUsec uint64) (bound time.Duration, ok bool)
-} = (*Clock)(nil)

@@ -3,6 +3,7 @@
 package ping
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -94,8 +95,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestNext: at the longest interval, too, and when the local clock goes back: by up to an
-// interval, nothing is asked twice; by more, it was set.
+// TestNext: 8 requests at most 100 ms apart, then one per interval. At the longest interval, too, and
+// when the local clock goes back: by up to an interval, nothing is asked twice; by more, it was set.
 func TestNext(t *testing.T) {
 	const second = 1_000_000
 	for _, x := range []struct {
@@ -103,7 +104,7 @@ func TestNext(t *testing.T) {
 		now      int64
 		want     time.Duration
 	}{
-		{time.Second, 0, time.Second}, {time.Second, second / 4, 750 * ms}, {time.Second, second, 0}, {time.Second, 5 * second, 0},
+		{0, 0, 250 * ms}, {20 * ms, 0, 20 * ms}, {time.Second, 0, time.Second}, {time.Second, second / 4, 750 * ms}, {time.Second, second, 0}, {time.Second, 5 * second, 0},
 		{time.Second, -1, time.Second}, {time.Second, -second, time.Second}, {time.Second, -second - 1, 0}, {time.Second, math.MinInt64, 0},
 		{math.MaxInt64, 0, math.MaxInt64}, {math.MaxInt64, -second, math.MaxInt64}, {math.MaxInt64, second, math.MaxInt64 - time.Second},
 	} {
@@ -111,7 +112,10 @@ func TestNext(t *testing.T) {
 		if c.Next(0) != 0 {
 			t.Error("the first request waits")
 		}
-		for range fastRequests {
+		for i := range fastRequests {
+			if i > 0 && c.Next(1<<40) != min(cmp.Or(x.interval, DefaultSyncInterval), 100*ms) {
+				t.Errorf("interval %v: after %d requests the next in %v", x.interval, i, c.Next(1<<40))
+			}
 			c.AppendRequest(nil, 1<<40)
 		}
 		if got := c.Next(1<<40 + uint64(x.now)); got != x.want {
@@ -193,6 +197,12 @@ func TestNotBefore(t *testing.T) {
 			t.Errorf("%#x became %#x, want %#x", x.now, got, x.want)
 		}
 	}
+	c := new(Clock)
+	answer(c, 0, 500_000, 500_000, 1_000_000)
+	answer(c, 100, 500_000, 500_000, 900_000)
+	if heard := c.known.Load().heard; heard != 1_000_000 {
+		t.Errorf("a reply of before changes what is read from %d on", heard)
+	}
 }
 
 // TestAdmitsExactly: bounds that touch can both be true.
@@ -254,12 +264,13 @@ func TestDuration(t *testing.T) {
 }
 
 // TestPending: replies to the last 64 requests are known, older ones are not; and
-// a reply overtakes the requests before it, no others.
+// a reply overtakes the requests before it, no others, although the local clock was set
+// back before each of them.
 func TestPending(t *testing.T) {
 	c := new(Clock)
 	var replies [][]byte
 	for i := range uint64(64 + 1) {
-		reply, _ := AppendReply(nil, c.AppendRequest(nil, i), 0, i, i)
+		reply, _ := AppendReply(nil, c.AppendRequest(nil, 64-i), 0, i, i)
 		replies = append(replies, reply)
 	}
 	for _, x := range []struct {
@@ -292,12 +303,16 @@ func points(bucket uint64, all ...[2]int64) *drift {
 // and that of the least doubt.
 func TestDriftDoubt(t *testing.T) {
 	const span = bucketUsec // 25 ppm of it are 200 us
+	same := points(span, [2]int64{0, 9}, [2]int64{0, 9})
+	same.add(sample{at: 0, trip: 1}) // the quickest of its bucket, at the time of the first
+	same.add(sample{at: 2*span + 1})
 	for _, x := range []struct {
 		name string
 		d    *drift
 		want float64
 		ok   bool
 	}{
+		{"two at the same time", same, 0, false},
 		{"no pair", points(span, [2]int64{0, 0}, [2]int64{80, 0}), 0, false},
 		{"10 ppm", points(span, [2]int64{0, 0}, [2]int64{80, 0}, [2]int64{999, 0}), 10, true},
 		{"-10 ppm, slower by 358 us", points(span, [2]int64{0, 7358}, [2]int64{-80, 7000}, [2]int64{999, 0}), -10, true},
@@ -402,12 +417,15 @@ func TestAfterSet(t *testing.T) {
 		t.Errorf("corrected by %d us within 20 ms of the first exchange", int64(got-now))
 	}
 	answer(c, now+100_000, 300_500, 300_500, now+101_000) // 200 ms ahead, but not more: slewed
-	if s, _ := c.Snapshot(now + 101_000); s.Undisturbed != 0 || s.Steps != 0 || c.fast != 0 {
+	if s, _ := c.Snapshot(now + 101_000); s.Undisturbed != 0 || !s.Disturbed || s.Steps != 0 || c.fast != 0 {
 		t.Errorf("slewed: %+v, %d quick requests", s, c.fast)
 	}
 	answer(c, now+200_000, 700_500, 700_500, now+201_000)
-	if s, _ := c.Snapshot(now + 201_000); s.Undisturbed != 0 || s.Steps != 1 || c.fast != 0 {
+	if s, _ := c.Snapshot(now + 201_000); s.Undisturbed != 0 || !s.Disturbed || s.Steps != 1 || c.fast != 0 {
 		t.Errorf("stepped: %+v, %d quick requests", s, c.fast)
+	}
+	if c.drift.begin != now+200_500 {
+		t.Errorf("the skew is measured across a step, from %d us before it", now+200_500-c.drift.begin)
 	}
 	answer(c, now+210_000, 710_700, 710_700, now+211_000)
 	if got, _ := c.RemoteTime(2 * now); got != now+500_000 {

@@ -4,26 +4,10 @@ package ping
 
 import (
 	"bytes"
-	"encoding/hex"
 	"testing"
 )
 
 // The two messages, byte for byte, and what is refused.
-
-func TestLayout(t *testing.T) {
-	m := message{0x04030201, 0x0c0b0a0908070605, 0x1817161514131211, 0x2827262524232221}
-	request := appendHead([]byte("x"), kindRequest, m)
-	if got := hex.EncodeToString(request[1:]); got != "70"+"01020304"+"05060708090a0b0c" {
-		t.Errorf("request %s", got)
-	}
-	reply, ok := AppendReply([]byte("y"), request[1:], 0x04030201, m.recv, m.sent)
-	if got := hex.EncodeToString(reply); !ok || got != "79"+"71"+"01020304"+"05060708090a0b0c"+"1112131415161718"+"2122232425262728" {
-		t.Errorf("reply %s, %v", got, ok)
-	}
-	if len(request)-1 != RequestSize || len(reply)-1 != ReplySize {
-		t.Errorf("%d and %d bytes", len(request)-1, len(reply)-1)
-	}
-}
 
 func TestAppendReplyRefuses(t *testing.T) {
 	request := appendHead(nil, kindRequest, message{session: 5})

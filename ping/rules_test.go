@@ -102,37 +102,3 @@ func TestTolerance(t *testing.T) {
 		}
 	}
 }
-
-// TestPercentile20 compares with the definition: the smallest of the values that at
-// least a fifth of all do not exceed. The window stays as it was.
-func TestPercentile20(t *testing.T) {
-	r := random(t)
-	for range 2000 {
-		all := make([]int, 1+r.IntN(70))
-		for i := range all {
-			all[i] = r.IntN(20)
-		}
-		w := trips(all...)
-		got := percentile20(w)
-		want := time.Duration(1 << 40)
-		for _, candidate := range w {
-			under := 0
-			for _, s := range w {
-				if s.RoundTrip <= candidate.RoundTrip {
-					under++
-				}
-			}
-			if 5*under >= len(w) {
-				want = min(want, candidate.RoundTrip)
-			}
-		}
-		if got != want {
-			t.Fatalf("%v: %v, want %v", all, got, want)
-		}
-		for i := range all {
-			if w[i].RoundTrip != time.Duration(all[i])*ms {
-				t.Fatal("the window was changed")
-			}
-		}
-	}
-}

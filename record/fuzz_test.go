@@ -119,9 +119,7 @@ func FuzzRecord(f *testing.F) {
 func checkEvents(t *testing.T, file io.Reader, want []Event) {
 	t.Helper()
 	for e, err := range Read(file) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if e.Kind == Answered {
 			continue
 		}

@@ -21,6 +21,14 @@ import (
 	"timesync"
 )
 
+// must ends the test if something fails that is to work.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // still returns a Recorder that writes when a block is full or at Flush: no time passes.
 func still(w io.Writer) *Recorder { return start(w, nil, nothing) }
 
@@ -144,9 +152,7 @@ func TestReplayIsIdentical(t *testing.T) {
 				r.Flush()
 			}
 		})
-		if err := r.Close(); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
+		must(t, r.Close())
 		n, asked := 0, 0
 		for m, err := range Replay(&file) {
 			if err != nil {
@@ -209,9 +215,7 @@ func TestSize(t *testing.T) {
 				r.Flush()
 			}
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Close())
 		perDatagram := float64(file.Len()) / float64(len(arrived))
 		t.Logf("%s: %.2f bytes a datagram, %.2f MB an hour", world.name, perDatagram, float64(file.Len())*30/1e6)
 		if perDatagram > world.most {
@@ -247,9 +251,7 @@ func TestBothEnds(t *testing.T) {
 			}
 		}
 		for _, end := range ends {
-			if err := end.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, end.Close())
 		}
 		checkBoth(t, name, &files, offset)
 	}
@@ -321,9 +323,7 @@ func TestTick(t *testing.T) {
 		tick <- time.Time{} // taken when the first is done
 		checkEvents(t, bytes.NewReader(file.Bytes()), want)
 	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, r.Close())
 }
 
 // recording returns one of a life, and how many events each of its blocks ends with.
@@ -337,9 +337,7 @@ func recording(t testing.TB, seed uint64, calls int) []byte {
 			r.Flush()
 		}
 	})
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Close())
 	return file.Bytes()
 }
 
@@ -353,16 +351,25 @@ func all(b []byte) (events []Event, err error) {
 	return events, nil
 }
 
-// ends returns where the blocks of a recording end, and how many events there are until then.
-func ends(b []byte) (at, events []int) {
-	at, events = []int{len(magic)}, []int{0}
-	for r, n := newReader(bytes.NewReader(b)), 0; ; n++ {
+// wholeBlocks returns for each byte of a recording how many events the blocks before it hold, and
+// whether one ends there.
+func wholeBlocks(b []byte) func(i int) (events int, boundary bool) {
+	ends, until := []int{len(magic)}, []int{0}
+	r := newReader(bytes.NewReader(b))
+	for n := 1; ; n++ {
 		if _, err := r.next(); err != nil {
-			return at, events
+			break
 		}
 		if len(r.events.b) == 0 {
-			at, events = append(at, int(r.at)), append(events, n+1)
+			ends, until = append(ends, int(r.at)), append(until, n)
 		}
+	}
+	return func(i int) (events int, boundary bool) {
+		k, boundary := slices.BinarySearch(ends, i)
+		if !boundary {
+			k = max(k-1, 0)
+		}
+		return until[k], boundary
 	}
 }
 
@@ -370,19 +377,11 @@ func ends(b []byte) (at, events []int) {
 func TestTruncated(t *testing.T) {
 	whole := recording(t, 5, 200)
 	want, err := all(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, until := ends(whole)
+	must(t, err)
+	blocks := wholeBlocks(whole)
 	for cut := range whole {
 		got, err := all(whole[:cut])
-		i, boundary := slices.BinarySearch(at, cut)
-		n := 0
-		if boundary {
-			n = until[i]
-		} else if i > 0 {
-			n = until[i-1]
-		}
+		n, boundary := blocks(cut)
 		switch {
 		case cut < len(magic) && !errors.Is(err, ErrFormat),
 			boundary && err != nil,
@@ -399,19 +398,12 @@ func TestTruncated(t *testing.T) {
 func TestCorrupt(t *testing.T) {
 	whole := recording(t, 6, 120)
 	want, _ := all(whole)
-	at, until := ends(whole)
+	blocks := wholeBlocks(whole)
 	for i := range whole {
 		b := bytes.Clone(whole)
 		b[i] ^= 1 << (i % 8)
 		got, err := all(b)
-		k, boundary := slices.BinarySearch(at, i)
-		if !boundary {
-			k--
-		}
-		n := 0
-		if k >= 0 {
-			n = until[k]
-		}
+		n, _ := blocks(i)
 		if wrong := errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || i < len(magic) && err == ErrFormat; !wrong || !slices.Equal(got, want[:n]) {
 			t.Fatalf("byte %d: %d events, want %d; %v", i, len(got), n, err)
 		}

@@ -46,9 +46,7 @@ var sessions = []session{
 func openRecording(t *testing.T, name string) io.Reader {
 	t.Helper()
 	file, err := os.Open(filepath.Join(recordings, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
@@ -117,9 +115,7 @@ func TestBrowserRecording(t *testing.T) {
 	var first timesync.Snapshot
 	var begin uint64
 	for m, err := range Replay(openRecording(t, "browser.tsr")) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if begin == 0 {
 			begin = m.LocalUsec
 		}
@@ -156,9 +152,7 @@ func TestFormat(t *testing.T) {
 	for name, want := range formats {
 		sum := sha256.New()
 		for e, err := range Read(openRecording(t, name)) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			switch e.Kind {
 			case Datagram:
 				fmt.Fprintln(sum, "datagram", e.LocalUsec, uint32(e.Counter))

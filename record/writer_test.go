@@ -6,6 +6,7 @@ package record
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -49,6 +50,21 @@ func fill(r *Recorder, rng *rand.Rand, dropped uint64) (calls int) {
 	return calls
 }
 
+// count returns how many blocks a recording says are missing, and its last datagram.
+func count(t *testing.T, file io.Reader) (missing uint64, last Event) {
+	t.Helper()
+	for e, err := range Read(file) {
+		must(t, err)
+		switch e.Kind {
+		case Missing:
+			missing += uint64(e.Count)
+		case Datagram:
+			last = e
+		}
+	}
+	return missing, last
+}
+
 // TestFailingWriter: a writer fails for a while, in the middle of a block or before it. Blocks
 // are dropped as a whole, the recording says how many, and goes on when the writer does.
 func TestFailingWriter(t *testing.T) {
@@ -73,18 +89,7 @@ func TestFailingWriter(t *testing.T) {
 		if !errors.Is(err, errFull) || r.Dropped() != 3 {
 			t.Fatalf("taken %d: dropped %d, %v", taken, r.Dropped(), err)
 		}
-		missing, last := uint32(0), Event{}
-		for e, err := range Read(&g.Buffer) {
-			if err != nil {
-				t.Fatalf("taken %d: %v", taken, err)
-			}
-			if e.Kind == Missing {
-				missing += e.Count
-			}
-			if e.Kind == Datagram {
-				last = e
-			}
-		}
+		missing, last := count(t, &g.Buffer)
 		if missing != 3 || last.Counter != 77 {
 			t.Fatalf("taken %d: %d blocks are missing, the last stamp is %d", taken, missing, last.Counter)
 		}
@@ -103,16 +108,8 @@ func TestHangingWriter(t *testing.T) {
 	if err == nil || calls < 100*(blockLen-eventLen)/20 {
 		t.Errorf("%d calls, %v", calls, err)
 	}
-	missing := uint32(0)
-	for e, err := range Read(&g.Buffer) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Kind == Missing {
-			missing += e.Count
-		}
-	}
-	if uint64(missing) != r.Dropped() {
+	missing, _ := count(t, &g.Buffer)
+	if missing != r.Dropped() {
 		t.Errorf("%d blocks are missing, %d dropped", missing, r.Dropped())
 	}
 }

@@ -222,35 +222,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestReceived: whoever reads the socket itself gets the kernel's time of a datagram that
-// waited for its reader. The first ones of a socket may have none, see NewConn.
-func TestReceived(t *testing.T) {
-	udp, at := open(t)
-	c := NewConn(udp)
-	for end := time.Now().Add(patience); ; {
-		const waited = 2 * time.Millisecond
-		sent := clock.Now()
-		write(t, udp, []byte("a"), at)
-		time.Sleep(waited)
-		var control [ControlSize]byte
-		_, n, _, _, err := udp.ReadMsgUDPAddrPort(make([]byte, 9), control[:])
-		if err != nil {
-			t.Fatal(err)
-		}
-		read := clock.Received()
-		received := c.Received(control[:n])
-		if received < sent || received > clock.Received() {
-			t.Fatalf("received at %d, but sent at %d and read at %d", received, sent, read)
-		}
-		if received < read || !c.Kernel() {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("still the time of the call after %v; the control messages were % x", patience, control[:n])
-		}
-	}
-}
-
 // TestReceivedNothing: without a stamp among the messages the time is that of the call.
 func TestReceivedNothing(t *testing.T) {
 	udp, _ := open(t)

@@ -44,9 +44,7 @@ func says(generation, at, usec uint64) []byte {
 func member(t *testing.T) (*Member, *fake) {
 	t.Helper()
 	m, clock := New(2), newFake(1000e6)
-	if err := m.Accept(3, clock, says(5, 1000.99e6, 1050.99e6), 1e6); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Accept(3, clock, says(5, 1000.99e6, 1050.99e6), 1e6))
 	return m, clock
 }
 
@@ -157,21 +155,15 @@ func TestErrors(t *testing.T) {
 func TestOrder(t *testing.T) {
 	m, clock := member(t)
 	for _, at := range []uint64{1005e6, 1003e6, 1005e6, 1004e6} {
-		if err := m.Accept(3, clock, says(5, at, at+50e6), 6e6); err != nil {
-			t.Error(err)
-		}
+		must(t, m.Accept(3, clock, says(5, at, at+50e6), 6e6))
 		reads(t, m, 6e6, 1056e6, 10*ms, 3, 5, 0)
 	}
 	higher := newFake(3000e6)
-	if err := m.Accept(4, higher, says(5, 3006e6, 1056e6), 6e6); err != nil { // the same generation
-		t.Error(err)
-	}
+	must(t, m.Accept(4, higher, says(5, 3006e6, 1056e6), 6e6)) // the same generation
 	if err := m.Accept(3, clock, says(5, 1006e6, 1056e6), 7e6); err != ErrOld {
 		t.Error(err)
 	}
-	if err := m.Accept(1, clock, says(6, 1007e6, 1057e6), 7e6); err != nil { // a later one
-		t.Error(err)
-	}
+	must(t, m.Accept(1, clock, says(6, 1007e6, 1057e6), 7e6)) // a later one
 	reads(t, m, 8e6, 1058e6, 10*ms, 1, 6, 0)
 }
 
@@ -191,9 +183,7 @@ func TestSlew(t *testing.T) {
 		m, clock := member(t)
 		now := uint64(2e6)
 		reads(t, m, now, 1052e6, 10*ms, 3, 5, 0)
-		if err := m.Accept(9, clock, says(6, 1001.99e6, 1051.99e6+uint64(c.differs)), now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Accept(9, clock, says(6, 1001.99e6, 1051.99e6+uint64(c.differs)), now))
 		steps := uint32(0)
 		if c.differs > 50_000 || c.differs < -50_000 {
 			steps = 1
@@ -214,9 +204,7 @@ func TestSlew(t *testing.T) {
 func TestFlood(t *testing.T) {
 	m, clock := member(t)
 	for now := uint64(2e6); now < 2.2e6; now += 1000 {
-		if err := m.Accept(9, clock, says(6, now+1000e6, now+1050.04e6), now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Accept(9, clock, says(6, now+1000e6, now+1050.04e6), now))
 		slewed := min(max(int64(now-2.02e6), 0)/4, 40_000)
 		if r, ok := m.Read(now); !ok || magnitude(int64(r.Usec-now-1050e6)-slewed) > 2 || r.Host != 9 || r.Steps != 0 {
 			t.Fatalf("at %d: %+v, not slewed by %d us", now, r, slewed)
@@ -228,9 +216,7 @@ func TestFlood(t *testing.T) {
 func TestLocalTime(t *testing.T) {
 	for _, differs := range []uint64{40_000, 1<<64 - 40_000} {
 		m, clock := member(t)
-		if err := m.Accept(9, clock, says(6, 1001.99e6, 1051.99e6+differs), 2e6); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Accept(9, clock, says(6, 1001.99e6, 1051.99e6+differs), 2e6))
 		for usec := uint64(1051.9e6); usec < 1052.5e6; usec += 777 {
 			local, ok := m.LocalTime(usec)
 			if r, _ := m.peek(local); !ok || magnitude(int64(r.Usec-usec)) > 1 {
@@ -262,9 +248,7 @@ func TestJoin(t *testing.T) {
 	if err := m.Accept(3, clock, says(1<<40, 1001.01e6+3, 7e6), 1e6); err != ErrClock {
 		t.Error(err)
 	}
-	if err := m.Accept(3, clock, says(1<<40, 1001.01e6, 7e6), 1e6); err != nil {
-		t.Error(err)
-	}
+	must(t, m.Accept(3, clock, says(1<<40, 1001.01e6, 7e6), 1e6))
 	reads(t, m, 1.01e6, 7e6, 10*ms, 3, 1<<40, 0)
 	reads(t, m, 0.91e6, 6.9e6, 10*ms, 3, 1<<40, 0) // from before it has joined
 }
@@ -273,9 +257,7 @@ func TestJoin(t *testing.T) {
 func TestHandover(t *testing.T) {
 	m, clock := member(t)
 	clock.s.Skew, clock.s.SkewError = 30, 5
-	if err := m.Host(2e6); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Host(2e6))
 	reads(t, m, 2e6, 1052e6, 10*ms, 2, 6, 0)
 	reads(t, m, 102e6, 1152e6+3000, 10*ms+2500*time.Microsecond, 2, 6, 0) // 30 ppm, and 5 and 20
 	if r, _ := m.Read(102e6); r.HostBound != 0 {
@@ -288,13 +270,9 @@ func TestHandover(t *testing.T) {
 	}
 	// The next one adds its own.
 	next, to := New(8), newFake(0)
-	if err := next.Accept(2, to, b, 102e6); err != nil {
-		t.Fatal(err)
-	}
+	must(t, next.Accept(2, to, b, 102e6))
 	reads(t, next, 202e6, 1252e6+6000, 20*ms+5*ms, 2, 6, 0)
-	if err := next.Host(202e6); err != nil {
-		t.Fatal(err)
-	}
+	must(t, next.Host(202e6))
 	reads(t, next, 302e6, 1352e6+9000, 20*ms+5*ms+5*ms, 8, 7, 0) // from here on 50 ppm
 }
 
@@ -303,9 +281,7 @@ func TestRateLimit(t *testing.T) {
 	for _, skew := range []float64{1e9, -1e9, 700, math.Inf(1), math.NaN()} {
 		m, clock := member(t)
 		clock.s.Skew = skew
-		if err := m.Host(2e6); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Host(2e6))
 		if b, _ := m.Announce(nil, 3e6); !math.IsNaN(skew) {
 			a, ok := parse(b)
 			if beyond := min(math.Abs(skew), 1000)*1000 - 200_000; !ok || magnitude(a.rate) != 200_000 || a.growth != int64(beyond)+25_000 {
@@ -325,15 +301,11 @@ func TestClockJumps(t *testing.T) {
 	if err := m.Accept(3, clock, says(5, 1005e6, 1055e6), 5e6); err != ErrClock { // of the old clock
 		t.Error(err)
 	}
-	if err := m.Accept(3, clock, says(5, 82e6, 132e6), 5e6); err != nil { // the host's clock was set
-		t.Error(err)
-	}
+	must(t, m.Accept(3, clock, says(5, 82e6, 132e6), 5e6)) // the host's clock was set
 	reads(t, m, 5e6, 132e6, 10*ms, 3, 5, 1)
 	clock.lost = true
 	reads(t, m, 6e6, 133e6, 10*ms, 3, 5, 1)
-	if err := m.Host(6e6); err != nil {
-		t.Error(err)
-	}
+	must(t, m.Host(6e6))
 	reads(t, m, 7e6, 134e6, 10*ms, 2, 6, 1)
 }
 
@@ -341,9 +313,7 @@ func TestClockJumps(t *testing.T) {
 func TestNewConnection(t *testing.T) {
 	m, _ := member(t)
 	other := newFake(1000e6 + 4000)
-	if err := m.Accept(3, other, says(5, 1001.99e6, 1051.99e6), 2e6); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Accept(3, other, says(5, 1001.99e6, 1051.99e6), 2e6))
 	reads(t, m, 2.02e6, 1052.02e6, 14*ms, 3, 5, 0) // 4 ms are still to be slewed
 	reads(t, m, 3e6, 1053e6+4000, 10*ms, 3, 5, 0)
 }
@@ -355,14 +325,10 @@ func TestFaultyPeer(t *testing.T) {
 	generation := uint64(5)
 	for i := range uint64(1000) {
 		now := 2e6 + i*100_000
-		if err := m.Accept(9, clock, says(generation+1<<32, now+1000e6, i*i*i*1e9), now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Accept(9, clock, says(generation+1<<32, now+1000e6, i*i*i*1e9), now))
 		generation += 1 << 32
 	}
-	if err := m.Host(200e6); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Host(200e6))
 	if r, _ := m.Read(200e6); r.Generation != generation+1 || r.Host != 2 || r.Steps != 999 && r.Steps != 1000 {
 		t.Errorf("%+v", r)
 	}
@@ -387,9 +353,7 @@ func TestAnchor(t *testing.T) {
 		t.Error(err)
 	}
 	a.Anchor(3e6, ahead+3e6-delay)
-	if err := m.Accept(2, &a, says(1, ahead+3e6-delay, 10e6), 3e6); err != nil {
-		t.Error(err)
-	}
+	must(t, m.Accept(2, &a, says(1, ahead+3e6-delay, 10e6), 3e6))
 	if r, ok := m.Read(3e6); !ok || magnitude(int64(r.Usec-10e6-delay)) > r.Bound.Microseconds() || r.Bound > 22*ms {
 		t.Errorf("%+v, %v", r, ok)
 	}
@@ -410,13 +374,11 @@ func TestConcurrent(t *testing.T) {
 			}
 		},
 	} {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for i := range uint64(1000) {
 				f(i)
 			}
-		}()
+		})
 	}
 	wg.Wait()
 }

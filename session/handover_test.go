@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"timesync/internal/long"
 	"timesync/internal/sim"
 	"timesync/internal/stat"
 )
 
 var (
-	long  = flag.Bool("long", false, "five times as many worlds: 1,000 handovers")
 	first = flag.Uint64("seed.first", 490_000_000, "seed of the first world")
 	young = flag.Duration("young", 5*time.Second, "for how long a member that has joined is not judged, and does not become host")
 )
@@ -49,38 +49,38 @@ func handovers(t *testing.T, seed uint64, way path) *mesh {
 	return x
 }
 
-// worlds runs n worlds on two processors and adds up what their judges say.
+// worlds runs n worlds on two processors, with -long five times as many, and adds up what their judges
+// say.
 func worlds(t *testing.T, n uint64, run func(seed uint64) *mesh) *judge {
-	if *long {
-		n *= 5
-	}
-	if testing.Short() {
-		n = 2
-	}
+	n = long.Sized(2, n, 5*n)
 	t.Logf("%d worlds from -seed.first %d on", n, *first)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	sum := &judge{slack: math.Inf(1)}
-	seeds := make(chan uint64)
-	for range 2 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for seed := range seeds {
-				x := run(seed)
+	for worker := range uint64(2) {
+		wg.Go(func() {
+			for i := worker; i < n; i += 2 {
+				x := run(*first + i)
 				mu.Lock()
 				sum.add(&x.judge)
 				mu.Unlock()
 			}
-		}()
+		})
 	}
-	for i := range n {
-		seeds <- *first + i
-	}
-	close(seeds)
 	wg.Wait()
 	t.Log(sum)
 	return sum
+}
+
+// oneHost fails if two peers follow different hosts.
+func (x *mesh) oneHost() {
+	x.t.Helper()
+	of := x.peers[0].last
+	for _, p := range x.peers {
+		if p.last.Host != of.Host || p.last.Generation != of.Generation || of.Generation == 0 {
+			x.t.Errorf("seed %d: peer %d has %+v, peer 1 %+v", x.seed, p.id, p.last, of)
+		}
+	}
 }
 
 // honest fails if a bound was wrong, or session time went back.
@@ -151,7 +151,7 @@ func TestMixture(t *testing.T) {
 				x.w.At(at, func() {
 					some := x.rng.IntN(32)
 					x.apart = func(i, j int) bool { return some>>i&1 != some>>j&1 }
-					x.w.At(x.w.Now()+lasting, func() { x.apart = func(int, int) bool { return false } })
+					x.w.At(x.w.Now()+lasting, x.meet)
 				})
 			}
 		}
@@ -163,11 +163,7 @@ func TestMixture(t *testing.T) {
 			}
 		})
 		x.w.Run(170 * time.Second)
-		for _, p := range x.peers {
-			if of := x.peers[0].last; p.last.Host != of.Host || p.last.Generation != of.Generation || of.Generation == 0 {
-				t.Errorf("seed %d: peer %d has %+v, peer 1 %+v", seed, p.id, p.last, of)
-			}
-		}
+		x.oneHost()
 		return x
 	})
 	j.honest(t)
@@ -186,7 +182,7 @@ func TestSplit(t *testing.T) {
 				x.w.At(17*time.Second+time.Duration(i)*5*time.Second, func() { x.host(members[x.rng.IntN(len(members))]) })
 			}
 		}
-		x.w.At(15*time.Second+lasting, func() { x.apart = func(int, int) bool { return false } })
+		x.w.At(15*time.Second+lasting, x.meet)
 		x.w.Run(15*time.Second + lasting - time.Millisecond)
 		if a, b := x.peers[0].last, x.peers[4].last; a.Host == b.Host && a.Generation == b.Generation {
 			t.Errorf("seed %d: one host before they meet", seed)
@@ -194,11 +190,7 @@ func TestSplit(t *testing.T) {
 		apart, jumps := x.judge.apart, x.judge.jumps // the halves may be further apart than one session is
 		x.judge.apart, x.judge.jumps = nil, nil
 		x.w.Run(15*time.Second + lasting + 3*time.Second)
-		for _, p := range x.peers {
-			if of := x.peers[0].last; p.last.Host != of.Host || p.last.Generation != of.Generation {
-				t.Errorf("seed %d: peer %d follows %d, generation %d; peer 1 follows %d, %d", seed, p.id, p.last.Host, p.last.Generation, of.Host, of.Generation)
-			}
-		}
+		x.oneHost()
 		for _, jump := range x.judge.jumps { // what the rates at which the halves ran make of the time
 			if most := 50 * (lasting.Seconds() + 3); jump > 300+most {
 				t.Errorf("seed %d: after %v apart, the halves differ by %.0f us, more than %.0f", seed, lasting, jump, most)
@@ -241,7 +233,7 @@ func TestSilentHost(t *testing.T) {
 	j := worlds(t, 20, func(seed uint64) *mesh {
 		x := newMesh(t, seed, 4, bad, 50)
 		x.w.At(20*time.Second, func() { x.apart = func(i, j int) bool { return i*j == 0 } })
-		x.w.At(80*time.Second, func() { x.apart = func(int, int) bool { return false } })
+		x.w.At(80*time.Second, x.meet)
 		x.w.Run(120 * time.Second)
 		return x
 	})
@@ -258,7 +250,7 @@ func TestTwoSessions(t *testing.T) {
 		founder := x.founder
 		x.founder = nil
 		x.w.Run(10 * time.Second)
-		x.apart = func(int, int) bool { return false }
+		x.meet()
 		x.w.Run(15 * time.Second)
 		x.founder, x.judge.apart, x.judge.jumps = founder, nil, nil
 		x.w.Run(30 * time.Second)

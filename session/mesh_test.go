@@ -98,7 +98,7 @@ func harsh(rng *rand.Rand, i, j int) *sim.Link {
 // newMesh returns n peers, of whom the first founds a session at once.
 func newMesh(t *testing.T, seed uint64, n int, way path, ppm float64) *mesh {
 	x := &mesh{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 49)), w: sim.NewWorld(seed), per: 50 * ms}
-	x.apart = func(int, int) bool { return false }
+	x.meet()
 	x.judge = judge{settled: *young, slack: math.Inf(1)}
 	for i := range n {
 		p := &peer{id: uint64(i + 1)}
@@ -123,6 +123,9 @@ func newMesh(t *testing.T, seed uint64, n int, way path, ppm float64) *mesh {
 	x.every(20*ms, x.look)
 	return x
 }
+
+// meet ends what keeps peers apart.
+func (x *mesh) meet() { x.apart = func(int, int) bool { return false } }
 
 // clock draws a clock that is up to ppm off, and wanders a little.
 func (x *mesh) clock(ppm float64) *sim.Clock {
@@ -297,6 +300,14 @@ func (x *mesh) look() {
 
 // disturbed reports whether a clock was set less than 15 s ago.
 func (x *mesh) disturbed() bool { return x.set > 0 && x.w.Now()-x.set < 15*time.Second }
+
+// must ends the test if something fails that is to work.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 func us(d time.Duration) float64 { return float64(d) / 1e3 }
 

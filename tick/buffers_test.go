@@ -236,8 +236,7 @@ func TestPauseKeepsLead(t *testing.T) {
 func TestSilence(t *testing.T) {
 	var hub recorder
 	w := newWay(t, ClientConfig{})
-	w.server = mustServer(hub.server(ServerConfig{}))
-	w.server.Start(0)
+	w.server = startServer(hub.server(ServerConfig{}))
 	w.run(time.Second)
 	if got := w.timing(); got.Silent || w.now-got.HeardUsec > 200_000 {
 		t.Errorf("%+v", got)
@@ -278,8 +277,7 @@ func TestInputsCountOnce(t *testing.T) {
 // A Hello of the present epoch, too, says that a peer is back.
 func TestHelloIsHeard(t *testing.T) {
 	var r recorder
-	s := mustServer(r.server(ServerConfig{Epoch: 5}))
-	s.Start(0)
+	s := startServer(r.server(ServerConfig{Epoch: 5}))
 	s.AcceptInput(7, 5, 1, 0)
 	s.Advance(4_000_000)
 	_ = s.OnHello(7, Hello{Epoch: 4})
@@ -296,15 +294,22 @@ func TestHelloIsHeard(t *testing.T) {
 // A server tells by how much inputs came early or late, and nothing of those that it refused.
 func TestInputsAreTold(t *testing.T) {
 	s := mustServer(ServerConfig{})
-	if ok, late := s.AcceptInput(1, 5, 5, 0); ok || late {
+	if ok, late := s.AcceptInput(1, 5, 5, 0); ok || late || s.Stats().Early != 1 {
 		t.Error("accepted by a server that is stopped")
 	}
 	s.Start(0)
+	if ok, late := s.AcceptInput(2, s.epoch, 0, 0); !ok || late {
+		t.Errorf("tick 0 before it ran: %v, %v", ok, late)
+	}
+	s.Forget(2)
 	s.Advance(1_200_000) // skips all but tick 72, which runs
 	for n, want := range map[Tick][2]bool{0: {false, true}, 72: {false, true}, 73: {true, false}, math.MaxInt64: {}, math.MinInt64: {}} {
 		if ok, late := s.AcceptInput(1, s.epoch, n, 1_200_000); [2]bool{ok, late} != want {
 			t.Errorf("tick %d: %v, late %v", n, ok, late)
 		}
+	}
+	if ok, late := s.AcceptInput(1, s.epoch-1, 73, 1_200_000); ok || late || s.Stats().Refused != 2 || s.Stats().OldEpoch != 1 {
+		t.Errorf("of another epoch: %v, late %v; %+v", ok, late, s.Stats())
 	}
 	w, _ := s.Announce(1, 1_200_000)
 	if early, ok := w.inputs.early(0); w.inputs.newest != 73 || !ok || early.Round(ms(1)) != ms(17) {

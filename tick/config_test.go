@@ -11,8 +11,7 @@ import (
 
 // Ticks far off are refused, and the ends of int64 do no harm.
 func TestWindow(t *testing.T) {
-	l := mustServer(ServerConfig{Epoch: 3, FirstTick: 1000})
-	l.Start(0)
+	l := startServer(ServerConfig{Epoch: 3, FirstTick: 1000})
 	now := uint64(1_000_000)
 	l.Advance(now) // tick 1060
 	for _, tt := range []struct {
@@ -78,8 +77,7 @@ func TestWindowAtAnyRate(t *testing.T) {
 			}
 		}
 	}
-	s := mustServer(ServerConfig{Config: Config{Rate: Hz(100), Past: ms(50), Future: ms(30)}})
-	s.Start(0)
+	s := startServer(ServerConfig{Config: Config{Rate: Hz(100), Past: ms(50), Future: ms(30)}})
 	for n, want := range map[Tick]bool{94: false, 95: true, 103: true, 104: false} {
 		if got := s.Accept(s.epoch, n, 1_000_000); got != want {
 			t.Errorf("tick %d at 100: %v", n, got)
@@ -87,83 +85,56 @@ func TestWindowAtAnyRate(t *testing.T) {
 	}
 }
 
-// AcceptInput tells what is kept from what is late and from what is refused.
-func TestAcceptInput(t *testing.T) {
-	s := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpJump}, Epoch: 3})
-	if ok, late := s.AcceptInput(1, 3, 0, 0); ok || late || s.Stats().Early != 1 {
-		t.Errorf("before Start: %v, %v", ok, late)
-	}
-	s.Start(0)
-	if ok, late := s.AcceptInput(1, 3, 0, 0); !ok || late {
-		t.Errorf("tick 0 before it ran: %v, %v", ok, late)
-	}
-	s.Advance(1_000_000) // runs tick 60 and skips those before
-	for _, tt := range []struct {
-		epoch    uint64
-		n        Tick
-		ok, late bool
-	}{{3, 61, true, false}, {3, 60, false, true}, {3, 59, false, true}, {2, 61, false, false}, {3, 600, false, false}} {
-		if ok, late := s.AcceptInput(1, tt.epoch, tt.n, 1_000_000); ok != tt.ok || late != tt.late {
-			t.Errorf("%+v: %v, %v", tt, ok, late)
-		}
-	}
-	if got := s.Stats(); got.Refused != 1 || got.OldEpoch != 1 {
-		t.Errorf("%+v", got)
-	}
-}
-
 // What makes no sense or does not fit is refused with a message that names it.
 func TestRefused(t *testing.T) {
-	for want, err := range map[string]error{
-		"remote clock is nil": second(NewClient(ClientConfig{}, nil)),
-		"Follow(nil)":         newClient(ClientConfig{}, &fakeRemote{}, 0).Follow(nil),
-	} {
-		if err == nil || !strings.HasPrefix(err.Error(), "tick: ") {
-			t.Errorf("%s: %v", want, err)
-		}
+	server := func(cfg ServerConfig) error {
+		_, err := NewServer(cfg)
+		return err
 	}
-	for want, cfg := range map[string]ServerConfig{
-		"Rate is 1/0":                  {Config: Config{Rate: Rate{1, 0}}},
-		"Rate is 2000000000/1":         {Config: Config{Rate: Hz(2_000_000_000)}},
-		"MaxTicks is negative":         {Config: Config{MaxTicks: -1}},
-		"Past or Future is negative":   {Config: Config{Past: -1}},
-		"Past or Future is negative: ": {Config: Config{Future: math.MinInt64}},
-		"CatchUp is none of":           {Config: Config{CatchUp: 4}},
-		"OnMismatch is none of":        {Config: Config{OnMismatch: 4}},
-		"Epoch is more than 2^62":      {Epoch: 1<<62 + 1},
-		"FirstTick is more than":       {FirstTick: 1 << 38},
-		"FirstTick is more than 36":    {FirstTick: math.MinInt64},
-		"FirstTick is more than 36 y":  {FirstTick: math.MaxInt64},
-	} {
-		if s, err := NewServer(cfg); s != nil || err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q: %v", want, err)
-		}
+	client := func(cfg ClientConfig) error {
+		_, err := NewClient(cfg, &fakeRemote{})
+		return err
 	}
-	for want, cfg := range map[string]ClientConfig{
-		"Rate is 1/0":                {Config: Config{Rate: Rate{1, 0}}},
-		"buffer is longer":           {ClientBuffer: math.MaxInt64},
-		"buffer is longer than 1h":   {ServerBuffer: math.MaxInt64},
-		"SyncBound is negative":      {SyncBound: -1},
-		"SlewPPM is not in":          {SlewPPM: 1_000_001},
-		"SlewPPM is not in 0":        {SlewPPM: -1},
-		"DeadBand or HardThreshold":  {DeadBand: -1},
-		"DeadBand or HardThreshold ": {HardThreshold: -1},
+	_, noRemote := NewClient(ClientConfig{}, nil)
+	for _, tt := range []struct {
+		want string
+		err  error
+	}{
+		{"remote clock is nil", noRemote},
+		{"remote clock is nil", newClient(ClientConfig{}, &fakeRemote{}, 0).Follow(nil)},
+		{"Rate is 1/0", server(ServerConfig{Config: Config{Rate: Rate{1, 0}}})},
+		{"Rate is 2000000000/1", server(ServerConfig{Config: Config{Rate: Hz(2_000_000_000)}})},
+		{"MaxTicks is negative", server(ServerConfig{Config: Config{MaxTicks: -1}})},
+		{"Past or Future is negative", server(ServerConfig{Config: Config{Past: -1}})},
+		{"Past or Future is negative", server(ServerConfig{Config: Config{Future: math.MinInt64}})},
+		{"CatchUp is none of", server(ServerConfig{Config: Config{CatchUp: 4}})},
+		{"OnMismatch is none of", server(ServerConfig{Config: Config{OnMismatch: 4}})},
+		{"Epoch is more than 2^62", server(ServerConfig{Epoch: 1<<62 + 1})},
+		{"FirstTick is more than 36 years", server(ServerConfig{FirstTick: 1 << 38})},
+		{"FirstTick is more than 36 years", server(ServerConfig{FirstTick: math.MinInt64})},
+		{"FirstTick is more than 36 years", server(ServerConfig{FirstTick: math.MaxInt64})},
+		{"Rate is 1/0", client(ClientConfig{Config: Config{Rate: Rate{1, 0}}})},
+		{"buffer is longer than 1h", client(ClientConfig{ClientBuffer: math.MaxInt64})},
+		{"buffer is longer than 1h", client(ClientConfig{ServerBuffer: math.MaxInt64})},
+		{"SyncBound is negative", client(ClientConfig{SyncBound: -1})},
+		{"SlewPPM is not in 0 to 10^6", client(ClientConfig{SlewPPM: 1_000_001})},
+		{"SlewPPM is not in 0 to 10^6", client(ClientConfig{SlewPPM: -1})},
+		{"LateShare is not in 0 to 0.5", client(ClientConfig{LateShare: 0.51})},
+		{"DeadBand or HardThreshold", client(ClientConfig{DeadBand: -1})},
+		{"DeadBand or HardThreshold", client(ClientConfig{HardThreshold: -1})},
 	} {
-		if c, err := NewClient(cfg, &fakeRemote{}); c != nil || err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q: %v", want, err)
+		if tt.err == nil || !strings.HasPrefix(tt.err.Error(), "tick: ") || !strings.Contains(tt.err.Error(), tt.want) {
+			t.Errorf("want %q: %v", tt.want, tt.err)
 		}
 	}
 }
-
-func second(_ *Client, err error) error { return err }
 
 // What is allowed works at its ends.
 func TestLimits(t *testing.T) {
 	const most = math.MaxInt64
 	const epoch = 1 << 62
 	common := Config{MaxTicks: math.MaxInt, StallThreshold: most, Past: most, Future: most}
-	s := mustServer(ServerConfig{Config: common, Epoch: epoch, FirstTick: 1 << 36})
-	s.Start(0)
+	s := startServer(ServerConfig{Config: common, Epoch: epoch, FirstTick: 1 << 36})
 	s.Advance(20_000)
 	if got, _ := s.Epoch(); got != epoch {
 		t.Errorf("epoch %d", got)

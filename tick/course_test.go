@@ -130,8 +130,7 @@ func TestSnapshotReaders(t *testing.T) {
 			t.Errorf("at %d: %v, but %v %v %v", now, got, a, b, c)
 		}
 	}
-	s := mustServer(ServerConfig{})
-	s.Start(0)
+	s := startServer(ServerConfig{})
 	if got, _ := s.Snapshot(1000); got.SharedTime != got.ServerTime || got.ServerTime != got.PredictedTime {
 		t.Errorf("on a server %v", got)
 	}

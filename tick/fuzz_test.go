@@ -27,8 +27,16 @@ func FuzzHandshake(f *testing.F) {
 	f.Add(welcome)
 	f.Add(far)
 	f.Add(welcome[:33])
-	f.Add(append(welcome[:33:33], 2))
 	f.Add([]byte{})
+	for flags := range byte(16) {
+		f.Add(append(welcome[:33:33], flags))
+	}
+	f.Add(append([]byte{kindWelcome}, hello[1:]...))
+	f.Add(append(hello[:17:17], 0))
+	f.Add(append(welcome[:34:34], 0))
+	f.Add(append(hello[:13:13], 0, 0, 0, 0))              // 60/0
+	f.Add(append(hello[:9:9], 0, 0, 0, 0, 0, 0, 0, 0))    // 0/0
+	f.Add(append(hello[:9:9], 1, 2, 3, 0x80, 1, 0, 0, 0)) // more than 10^9 a second
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, w := Hello{Epoch: 99}, Welcome{Epoch: 99}
 		if err := h.UnmarshalBinary(b); err == nil {
@@ -42,8 +50,7 @@ func FuzzHandshake(f *testing.F) {
 			if again, _ := w.AppendBinary(nil); !bytes.Equal(again, b) || !w.Rate.valid() || len(b) < 34 {
 				t.Errorf("% x decodes to %+v", b, w)
 			}
-			c := mustClient(ClientConfig{Config: Config{OnMismatch: MismatchSignal}}, &fakeRemote{})
-			c.Start(0)
+			c := startClient(ClientConfig{Config: Config{OnMismatch: MismatchSignal}}, &fakeRemote{})
 			if err := c.OnWelcome(w, 0); err != nil {
 				t.Errorf("%+v: %v", w, err)
 			}
@@ -53,30 +60,6 @@ func FuzzHandshake(f *testing.F) {
 			t.Errorf("% x: %v, %+v", b, err, w)
 		}
 	})
-}
-
-func TestHandshakeCodec(t *testing.T) {
-	w := Welcome{Epoch: 0x0807060504030201, Rate: Rate{60000, 1001}, OriginUsec: 0x1817161514131211, Tick: -2, Heard: true}
-	b, err := w.AppendBinary([]byte{0xff})
-	want := []byte{0xff, 2, 1, 2, 3, 4, 5, 6, 7, 8, 0x60, 0xea, 0, 0, 0xe9, 3, 0, 0, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
-	if err != nil || !bytes.Equal(b, want) {
-		t.Errorf("% x, %v\nwant % x", b, err, want)
-	}
-	b, err = Hello{1, Rate{}}.AppendBinary(nil) // the default rate is spelled out
-	if want := []byte{1, 1, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 1, 0, 0, 0}; err != nil || !bytes.Equal(b, want) {
-		t.Errorf("% x, %v\nwant % x", b, err, want)
-	}
-	var h Hello
-	for _, bad := range [][]byte{
-		nil, b[:16], append(b[:17:17], 0),
-		{2, 1, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 1, 0, 0, 0}, // of another kind
-		{1, 1, 0, 0, 0, 0, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 0}, // 60/0
-		{1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},  // 0/0
-	} {
-		if err := h.UnmarshalBinary(bad); err != ErrMessage {
-			t.Errorf("% x: %v", bad, err)
-		}
-	}
 }
 
 // Any sequence of calls, decoded from bytes: ticks come once and in order but for
@@ -97,20 +80,11 @@ func FuzzAdvances(f *testing.F) {
 		var l *loop
 		var client *Client
 		var log ledger
-		unread := [3]time.Duration{math.MinInt64, math.MinInt64, math.MinInt64}
-		last := unread
+		last, read := Clocks{}, false
 		entered := false // another epoch, in which a clock may be back
 		cfg := Config{CatchUp: policy, OnMismatch: MismatchAdjust}
 		on := Handlers{
-			Tick: func(s Info) {
-				log.tick(s)
-				if s.PredictedTime.Tick() != s.Tick || s.PredictedTime.offset != 0 || s.Delta <= 0 {
-					t.Fatalf("tick %d with predicted time %v and length %v", s.Tick, s.PredictedTime, s.Delta)
-				}
-				if log.ran > 1_000_000 {
-					t.Fatal("a million ticks in 500 calls")
-				}
-			},
+			Tick: log.tick,
 			Event: func(e Event) {
 				log.event(e)
 				switch e.Kind {
@@ -118,9 +92,9 @@ func FuzzAdvances(f *testing.F) {
 					if neverBack && e.Again && !entered {
 						t.Fatalf("%v under NeverBack", e)
 					}
-					last = unread
+					read = false
 				case EventEpochChanged:
-					entered, last = true, unread
+					entered, read = true, false
 				case EventSynced:
 					entered = false
 				}
@@ -170,21 +144,19 @@ func FuzzAdvances(f *testing.F) {
 			case 11:
 				if arg == 1 {
 					l.Stop()
-					last = unread
+					read = false
 				} else {
 					l.Advance(now - uint64(arg)) // back
 				}
 			}
-			for i, get := range []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime} {
-				if x, ok := get(now); ok {
-					if x.Duration() < last[i] {
-						t.Fatalf("clock %d went back from %v to %v", i, last[i], x.Duration())
-					}
-					last[i] = x.Duration()
+			if c, ok := l.Snapshot(now); ok {
+				if read && c.back(last) {
+					t.Fatalf("from %v back to %v", last, c)
 				}
+				last, read = c, true
 			}
-			if log.wrong != "" {
-				t.Fatal(log.wrong)
+			if log.wrong != "" || log.ran > 1_000_000 {
+				t.Fatalf("%s; %d ticks", log.wrong, log.ran)
 			}
 			if s := l.Stats(); l.started && (s.Ticks != log.ran || s.Skipped != log.skipped && len(l.events) == 0) {
 				t.Fatalf("%+v, but %d ran and %d were skipped", s, log.ran, log.skipped)

@@ -12,49 +12,6 @@ import (
 	"time"
 )
 
-// A Hello is repeated until a Welcome says that it was heard.
-func TestHelloUntilHeard(t *testing.T) {
-	var r recorder
-	s := mustServer(r.server(ServerConfig{}))
-	s.Start(0)
-	c := mustClient(ClientConfig{}, &fakeRemote{delay: ms(20)})
-	c.Start(0)
-	now := uint64(0)
-	exchange := func(lost bool) (said bool) {
-		now += 10_000
-		w, _ := s.Announce(1, now)
-		if err := c.OnWelcome(w, now); err != nil {
-			t.Fatal(err)
-		}
-		c.Advance(now)
-		h, said := c.Hello()
-		if said && !lost {
-			if err := s.OnHello(1, h); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.Advance(now)
-		return said
-	}
-	if _, ok := c.Hello(); ok {
-		t.Error("a Hello before the first Welcome")
-	}
-	for i := range 5 {
-		if !exchange(true) {
-			t.Errorf("no Hello after %d were lost", i)
-		}
-	}
-	exchange(false)
-	if exchange(false) || len(r.of(EventClientSynced)) != 1 {
-		t.Errorf("a Hello although one was heard; %v", r.events)
-	}
-	s.Forget(1) // it says so again, to a server that has forgotten
-	exchange(false)
-	if exchange(false) || len(r.of(EventClientSynced)) != 2 {
-		t.Errorf("after Forget: %v", r.events)
-	}
-}
-
 // A million Hellos between two Advances are more than a server remembers: it counts
 // what it ignores, and hears it when it is said again. So with what a server sends.
 func TestFlood(t *testing.T) {
@@ -64,8 +21,7 @@ func TestFlood(t *testing.T) {
 	}
 	for _, action := range []Mismatch{MismatchSignal, MismatchDisconnect} {
 		var r recorder
-		s := mustServer(r.server(ServerConfig{Config: Config{OnMismatch: action, StallThreshold: -1, CatchUp: CatchUpJump}}))
-		s.Start(0)
+		s := startServer(r.server(ServerConfig{Config: Config{OnMismatch: action, StallThreshold: -1, CatchUp: CatchUpJump}}))
 		h := Hello{Epoch: s.epoch, Rate: Hz(30)}
 		for peer := range uint64(peers) {
 			_ = s.OnHello(peer, h)
@@ -124,9 +80,8 @@ func TestLateJoin(t *testing.T) {
 		t.Error(err)
 	}
 	at := r.of(EventSynced)[0].AtUsec
-	first := Hz(60).Duration(r.ticks[0])
 	predicted := up + time.Duration(at)*time.Microsecond + ms(50) + Hz(60).Duration(2)
-	if d := first - predicted; d < 0 || d > Hz(60).Duration(1) {
+	if d := Hz(60).Duration(r.ticks[0]) - predicted; d < 0 || d > Hz(60).Duration(1) {
 		t.Errorf("first tick %d starts %v after predicted time at sync", r.ticks[0], d)
 	}
 	if s := l.Stats(); s.Skipped != 0 || s.Steps != 0 || len(r.events) != 1 {
@@ -150,7 +105,6 @@ func TestLateJoin(t *testing.T) {
 		t.Errorf("events %v", kinds)
 	}
 	r.check(t)
-	t.Logf("first tick %d, %v after sync; bound %v", r.ticks[0], first-predicted, ms(60))
 }
 
 // A remote clock without an anchor counts in another turn of its ring of 2^26 us. The
@@ -188,13 +142,9 @@ func TestTurn(t *testing.T) {
 		steps := l.Stats().Steps
 		fresh := &fakeRemote{delay: ms(50), offset: remote.offset, lost: true}
 		fresh.shift(5*turn - turns)
-		if err := l.Follow(fresh); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Follow(fresh))
 		check(2_002_000_000, 0)
-		if err := l.OnWelcome(welcome.at(2_003_000_000), 2_003_000_000); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.OnWelcome(welcome.at(2_003_000_000), 2_003_000_000))
 		check(2_010_000_000, 0)
 		fresh.lost = false
 		check(2_011_000_000, 0)
@@ -262,9 +212,7 @@ func TestFresh(t *testing.T) {
 		var r recorder
 		l := newClient(r.client(ClientConfig{}), remote, time.Hour)
 		if tt.repeated {
-			if err := l.OnWelcome(l.welcomes.last.Welcome, 0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.OnWelcome(l.welcomes.last.Welcome, 0))
 		}
 		l.Advance(0)
 		remote.shift(5 * time.Second)
@@ -301,9 +249,7 @@ func TestBadRemote(t *testing.T) {
 		if tt.game != time.Hour {
 			w := l.welcomes.last.Welcome
 			w.Epoch, w.Tick = 2, Hz(1_000_000).Ticks(min(max(tt.game, -most), most))
-			if err := l.OnWelcome(w, 0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.OnWelcome(w, 0))
 			remote.shift(tt.game - time.Hour)
 		}
 		if l.Advance(0); tt.lost {
@@ -334,156 +280,52 @@ func TestPlausible(t *testing.T) {
 	}
 }
 
-// The origin that a server announces is exact for any first tick.
-func TestFirstTick(t *testing.T) {
-	for first := range Tick(10) {
-		s := mustServer(ServerConfig{FirstTick: first})
-		s.Start(1_000_000)
-		s.Advance(1_500_000)
-		w, _ := s.Announce(5, 1_700_000)
-		g, _ := s.SharedTime(1_700_000)
-		if want := time.Duration(1_700_000-w.OriginUsec) * time.Microsecond; g.Duration() != want || w.Tick != g.Tick() {
-			t.Errorf("first tick %d: %v, by the origin %v", first, g.Duration(), want)
-		}
-		if g.Duration() < Hz(60).Duration(first)+ms(700) {
-			t.Errorf("first tick %d: %v", first, g.Duration())
-		}
-	}
-}
-
-// The host migrates: another clock, a later epoch, and a second less of game time.
-func TestHostMigrates(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	now := uint64(0)
-	run := func(d time.Duration) {
-		now = advance(l, now, now+usec(d))
-	}
-	run(time.Second)
-	shared, _ := l.SharedTime(now)
-	old, _ := l.SharedTime(now)
-	// The new host has another clock, and goes on a second earlier.
-	host := mustServer(ServerConfig{Epoch: 2, FirstTick: shared.Tick() - 60})
-	const hostOffset = 5_000_000_000
-	host.Start(now + hostOffset)
-	w, _ := host.Announce(5, now+hostOffset)
-	remote.lost = true
-	if err := l.OnWelcome(w, now); err != nil {
-		t.Fatal(err)
-	}
-	ran := len(r.ticks)
-	run(ms(100)) // until the new clock is known nothing ticks
-	if _, ok := l.SharedTime(now); ok || len(r.ticks) != ran {
-		t.Error("ticks between the epochs")
-	}
-	remote.lost, remote.offset = false, hostOffset
-	run(time.Second)
-	kinds := fmt.Sprint(r.events)
-	steps := r.of(EventStepped)
-	if len(steps) != 1 || steps[0].By > -900*time.Millisecond || !strings.HasPrefix(kinds, "[synced epoch 2 stepped by -") || !strings.HasSuffix(kinds, " synced]") {
-		t.Errorf("events %v", r.events)
-	}
-	r.check(t)
-	got, _ := l.SharedTime(now)
-	want, _ := host.SharedTime(now + hostOffset)
-	if compare(got, want) != 0 {
-		t.Errorf("shared time %v, the host has %v", got, want)
-	}
-	// Old-epoch messages are ignored and counted.
-	before, _ := l.Snapshot(now)
-	if err := l.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), Tick: old.Tick()}, now); err != ErrEpoch {
-		t.Errorf("old Welcome: %v", err)
-	}
-	if l.Accept(1, got.Tick(), now) {
-		t.Error("a message of the old epoch was accepted")
-	}
-	if !l.Accept(2, got.Tick(), now) {
-		t.Error("a message of the new epoch was refused")
-	}
-	if n := l.Stats().OldEpoch; n != 2 {
-		t.Errorf("%d messages of an old epoch counted", n)
-	}
-	l.Advance(now)
-	if after, _ := l.Snapshot(now); after != before {
-		t.Error("the old Welcome had an effect")
-	}
-	t.Log(kinds)
-}
-
 // A client at 24 and a server at 36 ticks a second.
 func TestRateMismatch(t *testing.T) {
 	for _, action := range []Mismatch{MismatchWarn, MismatchDisconnect, MismatchAdjust, MismatchSignal} {
 		var cr, sr recorder
 		var logged strings.Builder
-		logger := slog.New(slog.NewTextHandler(&logged, nil))
-		remote := &fakeRemote{delay: ms(20)}
-		c := mustClient(cr.client(ClientConfig{Config: Config{Rate: Hz(24), OnMismatch: action, Logger: logger}}), remote)
-		s := mustServer(sr.server(ServerConfig{Config: Config{Rate: Hz(36), OnMismatch: action, Logger: logger}}))
-		s.Start(0)
-		c.Start(0)
-		now := uint64(0)
-		for ; now < 100_000_000; now += 20_000 {
-			s.Advance(now)
-		}
-		w, _ := s.Announce(5, now)
-		if err := c.OnWelcome(Welcome{Epoch: w.Epoch, Rate: Hz(24), OriginUsec: w.OriginUsec, Tick: Hz(24).Ticks(100 * time.Second)}, now); err != nil {
-			t.Fatal(err)
-		}
-		for range 100 { // first at its own rate, to see Adjust while it runs
-			now += 20_000
-			c.Advance(now)
-			s.Advance(now)
-		}
+		own := Config{Rate: Hz(24), OnMismatch: action, Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+		theirs := own
+		theirs.Rate = Hz(36)
+		c := newClient(cr.client(ClientConfig{Config: own}), &fakeRemote{delay: ms(20)}, 100*time.Second)
+		now := advance(c, 0, 2_000_000) // first at its own rate, to see Adjust while it runs
+		w := c.welcomes.last.Welcome
+		w.Rate, w.Tick = Hz(36), Hz(36).Ticks(102*time.Second)
 		before, _ := c.PredictedTime(now)
-		nextBefore := Hz(24).Duration(Tick(c.next.Load()))
-		w, _ = s.Announce(5, now)
-		if err := c.OnWelcome(w, now); err != nil {
-			t.Fatal(err)
-		}
-		after, _ := c.PredictedTime(now)
-		if d := after.Sub(before); d != 0 {
-			t.Errorf("action %d moved time by %v", action, d)
+		due := Hz(24).Duration(c.nextTick())
+		must(t, c.OnWelcome(w, now))
+		if after, _ := c.PredictedTime(now); after.Sub(before) != 0 {
+			t.Errorf("action %d moved time by %v", action, after.Sub(before))
 		}
 		cr.ticks = nil
-		for range 100 {
-			now += 20_000
-			c.Advance(now)
-			s.Advance(now)
-		}
+		now = advance(c, now, now+2_000_000)
+		cr.check(t)
+		s := startServer(sr.server(ServerConfig{Config: theirs}))
 		err := s.OnHello(1386785595, Hello{Epoch: s.epoch, Rate: Hz(24)})
-		s.Advance(now)
+		s.Advance(0)
 		mc, ms := cr.of(EventRateMismatch), sr.of(EventRateMismatch)
 		if len(mc) != 1 || !mc[0].Rate.equal(Hz(36)) || len(ms) != 1 || !ms[0].Rate.equal(Hz(24)) || ms[0].Peer != 1386785595 {
 			t.Errorf("action %d: reported %v and %v", action, mc, ms)
 		}
-		h, _ := c.Hello()
-		switch got, _ := c.PredictedTime(now); action {
-		case MismatchAdjust:
-			if !got.rate.equal(Hz(36)) || !h.Rate.equal(Hz(36)) {
-				t.Errorf("the rate is %v", got.rate)
-			}
-			first := Hz(36).Duration(cr.ticks[0])
-			if d := first - nextBefore; d < -Hz(24).Duration(1) || d > Hz(36).Duration(1) {
+		want := Hz(24)
+		if action == MismatchAdjust {
+			want = Hz(36)
+			if d := want.Duration(cr.ticks[0]) - due; d < -Hz(24).Duration(1) || d > Hz(36).Duration(1) {
 				t.Errorf("the tick after the change starts %v after the one that was due", d)
 			}
-			if n := len(cr.ticks); n < 71 || n > 73 {
-				t.Errorf("%d ticks in 2 s", n)
-			}
-			cr.check(t)
-		default:
-			if !got.rate.equal(Hz(24)) {
-				t.Errorf("action %d: the rate is %v", action, got.rate)
-			}
-			cr.check(t)
 		}
-		if (action == MismatchDisconnect) != (err == ErrRate) || action != MismatchDisconnect && err != nil {
-			t.Errorf("action %d: OnHello returned %v", action, err)
+		h, _ := c.Hello()
+		if got, _ := c.PredictedTime(now); !got.rate.equal(want) || !h.Rate.equal(want) {
+			t.Errorf("action %d: the rate is %v, in the Hello %v", action, got.rate, h.Rate)
 		}
-		if (action == MismatchDisconnect) != (len(sr.of(EventClientSynced)) == 0) {
-			t.Errorf("action %d: %v", action, sr.events)
+		if n := len(cr.ticks); n < 2*int(want.Num)-1 || n > 2*int(want.Num)+1 {
+			t.Errorf("action %d: %d ticks in 2 s", action, n)
 		}
-		lines := strings.SplitAfter(logged.String(), "\n")
+		refused, lines := action == MismatchDisconnect, strings.SplitAfter(logged.String(), "\n")
+		if refused != (err == ErrRate) || refused == (err == nil) || refused != (len(sr.of(EventClientSynced)) == 0) {
+			t.Errorf("action %d: OnHello returned %v; %v", action, err, sr.events)
+		}
 		if (action == MismatchWarn) != (len(lines) == 3) {
 			t.Errorf("action %d logged %q", action, lines)
 		}
@@ -497,16 +339,13 @@ func TestRateMismatch(t *testing.T) {
 // new one at once; but not before it is synchronized.
 func TestRateMismatchOnce(t *testing.T) {
 	var r recorder
-	l := mustClient(r.client(ClientConfig{Config: Config{OnMismatch: MismatchAdjust}}), &fakeRemote{})
-	l.Start(0)
+	l := startClient(r.client(ClientConfig{Config: Config{OnMismatch: MismatchAdjust}}), &fakeRemote{})
 	now := uint64(0)
 	welcome := func(epoch uint64, rate Rate, reports int) {
 		t.Helper()
-		if err := l.OnWelcome(Welcome{Epoch: epoch, Rate: rate, Tick: rate.Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.OnWelcome(Welcome{Epoch: epoch, Rate: rate, Tick: rate.Ticks(time.Duration(now) * time.Microsecond)}, now))
 		p, ok := l.PredictedTime(now)
-		if ok != l.now.known || ok && !p.rate.equal(rate) {
+		if ok != l.now.known || ok && l.conf.OnMismatch == MismatchAdjust && !p.rate.equal(rate) {
 			t.Errorf("epoch %d at %v: predicted time at %v, %v", epoch, rate, p.rate, ok)
 		}
 		l.Advance(now)
@@ -521,40 +360,9 @@ func TestRateMismatchOnce(t *testing.T) {
 	welcome(1, Hz(20), 2)
 	welcome(2, Hz(20), 2) // which is its own by now
 	l.conf.OnMismatch = MismatchSignal
-	for range 2 {
-		if err := l.OnWelcome(Welcome{Epoch: 3, Rate: Hz(50), Tick: Hz(50).Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
-			t.Fatal(err)
-		}
-		l.Advance(now)
-	}
-	if err := l.OnWelcome(Welcome{Epoch: 4, Rate: Hz(50), Tick: Hz(50).Ticks(time.Duration(now) * time.Microsecond)}, now); err != nil {
-		t.Fatal(err)
-	}
-	l.Advance(now)
-	if n := len(r.of(EventRateMismatch)); n != 4 {
-		t.Errorf("%d reports after epochs 3 and 4, want 4", n)
-	}
-}
-
-// ClientSynced comes once per peer, on the server only.
-func TestClientSyncedOnce(t *testing.T) {
-	var r recorder
-	s := mustServer(r.server(ServerConfig{Epoch: 1}))
-	s.Start(0)
-	for range 3 {
-		for peer := range uint64(4) {
-			if err := s.OnHello(peer, Hello{Epoch: 1}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.Advance(0)
-	}
-	if got := fmt.Sprint(r.events); got != "[synced peer 0 synced peer 1 synced peer 2 synced peer 3 synced]" {
-		t.Errorf("events %v", got)
-	}
-	if err := s.OnHello(9, Hello{Epoch: 1, Rate: Rate{0, 1}}); err != ErrMessage {
-		t.Errorf("bad rate: %v", err)
-	}
+	welcome(3, Hz(50), 3)
+	welcome(3, Hz(50), 3)
+	welcome(4, Hz(50), 4)
 }
 
 // A Welcome of an earlier epoch is believed when those of the present one have stopped
@@ -568,9 +376,7 @@ func TestEarlierEpoch(t *testing.T) {
 		c.Advance(0)
 		present := c.welcomes.last.Welcome
 		present.Epoch = 9
-		if err := c.OnWelcome(present, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.OnWelcome(present, 0))
 		c.Advance(0)
 		earlier = Welcome{Epoch: 5, Rate: Hz(60), OriginUsec: 0, Tick: 600}
 		remote.offset = int64(usec(10 * time.Second)) // the clock of the earlier one
@@ -585,8 +391,9 @@ func TestEarlierEpoch(t *testing.T) {
 	}
 	refused := func(c *Client, w Welcome, nowUsec uint64) {
 		t.Helper()
-		if err := c.OnWelcome(w, nowUsec); err != ErrEpoch {
-			t.Fatalf("epoch %d at %d us: %v", w.Epoch, nowUsec, err)
+		before := c.Stats().OldEpoch
+		if err := c.OnWelcome(w, nowUsec); err != ErrEpoch || c.Stats().OldEpoch != before+1 {
+			t.Fatalf("epoch %d at %d us: %v, %+v", w.Epoch, nowUsec, err, c.Stats())
 		}
 	}
 	const gap, silence = 1_200_000, 3_000_000 // what doc.go says
@@ -613,9 +420,7 @@ func TestEarlierEpoch(t *testing.T) {
 	refused(c, w, 0)
 	last = c.welcomes.last.Welcome
 	last.Tick += 60
-	if err := c.OnWelcome(last, gap-1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.OnWelcome(last, gap-1))
 	advance(c, gap, 9)
 	advance(c, 3*gap, 9)
 
@@ -636,9 +441,7 @@ func TestEarlierEpoch(t *testing.T) {
 		last = c.welcomes.last.Welcome
 		for next := range epochs {
 			last.Epoch = 10 + next
-			if err := c.OnWelcome(last, 0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.OnWelcome(last, 0))
 		}
 		w.Epoch = 1
 		refused(c, w, 0)

@@ -25,28 +25,8 @@ func TestNinetyDays(t *testing.T) {
 	if testing.Short() {
 		hour = 10 * time.Minute
 	}
-	var expected, skipped Tick
-	l := mustServer(ServerConfig{
-		Config: Config{CatchUp: CatchUpRunAll},
-		Handlers: Handlers{
-			Tick: func(s Info) {
-				if s.Tick != expected {
-					t.Fatalf("tick %d, want %d", s.Tick, expected)
-				}
-				expected++
-			},
-			Event: func(e Event) {
-				if e.Kind == EventSynced {
-					return
-				}
-				if e.Kind != EventStalled || e.First != expected {
-					t.Fatalf("%v, want tick %d", e, expected)
-				}
-				skipped += e.Last - e.First + 1
-				expected = e.Last + 1
-			},
-		},
-	})
+	var log ledger
+	l := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpRunAll}, Handlers: log.handlers()})
 	const length = 90 * 24 * time.Hour
 	start := rng.Uint64()
 	now, end := start, start+usec(length)
@@ -62,14 +42,14 @@ func TestNinetyDays(t *testing.T) {
 		frames++
 	}
 	want := Hz(60).Ticks(length)
-	if expected != want+1 { // tick 0 is one of them
-		t.Fatalf("the last tick is %d, want %d", expected-1, want)
+	if log.wrong != "" || log.next != want+1 || log.ran+log.skipped != uint64(want)+1 {
+		t.Fatalf("%s; the last tick is %d, want %d; %d ran, %d were skipped", log.wrong, log.next-1, want, log.ran, log.skipped)
 	}
 	got, _ := l.SharedTime(now)
 	if compare(got, Hz(60).At(want, 0)) != 0 || got.Duration() != length {
 		t.Fatalf("after %v the clock shows %v", length, got)
 	}
-	t.Logf("90 days, %d frames, last tick %d, %d run, %d reported as skipped, drift 0", frames, want, expected-skipped, skipped)
+	t.Logf("90 days, %d frames, last tick %d, %d run, %d reported as skipped, drift 0", frames, want, log.ran, log.skipped)
 }
 
 // What a stall of 10 s does under each policy.
@@ -91,9 +71,12 @@ func TestCatchUp(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var r recorder
-			l := mustServer(ServerConfig{Config: tt.cfg, Handlers: r.handlers()})
-			l.Start(0)
-			now := uint64(0)
+			l := startServer(ServerConfig{Config: tt.cfg, Handlers: r.handlers()})
+			l.Advance(0)
+			if n := l.Advance(133_400); n != 8 || l.Stats().Skipped != 0 {
+				t.Errorf("%d ticks where MaxTicks are due, %d skipped", n, l.Stats().Skipped)
+			}
+			now := uint64(140_000)
 			for ; now <= 1_000_000; now += 10_000 {
 				l.Advance(now)
 			}
@@ -133,15 +116,15 @@ func TestStallThreshold(t *testing.T) {
 		frame     uint64 // microseconds
 		want      string
 	}{
-		{Hz(100), 0, 1_000_000, "[synced ticks 1 to 92 skipped]"}, // CatchUpDrop
+		{Hz(100), 0, 90_000, "[synced ticks 1 to 1 skipped]"}, // CatchUpDrop
+		{Hz(100), 0, 1_000_000, "[synced ticks 1 to 92 skipped]"},
 		{Hz(100), 0, 1_000_001, "[synced stalled for 1.000001s, ticks 1 to 99 skipped]"},
 		{Hz(100), ms(50), 50_000, "[synced]"},
 		{Hz(100), ms(50), 50_001, "[synced stalled for 50.001ms, ticks 1 to 4 skipped]"},
 		{Hz(10), ms(50), 60_000, "[synced stalled for 60ms]"},
 	} {
 		var r recorder
-		s := mustServer(r.server(ServerConfig{Config: Config{Rate: tt.rate, CatchUp: CatchUpDrop, StallThreshold: tt.threshold}}))
-		s.Start(0)
+		s := startServer(r.server(ServerConfig{Config: Config{Rate: tt.rate, CatchUp: CatchUpDrop, StallThreshold: tt.threshold}}))
 		s.Advance(0)
 		s.Advance(tt.frame)
 		if n := s.Stats().Stalls; n != uint64(len(r.of(EventStalled))) {
@@ -167,27 +150,6 @@ func TestFirstTickOfClient(t *testing.T) {
 	}
 }
 
-// Up to MaxTicks no policy skips any.
-func TestCatchUpNothing(t *testing.T) {
-	for policy := CatchUpKeep; policy <= CatchUpRunAll; policy++ {
-		for _, due := range []int{7, 8, 9} {
-			s := mustServer(ServerConfig{Config: Config{Rate: Hz(100), CatchUp: policy}})
-			s.Start(0)
-			s.Advance(0)
-			want := min(due, 8)
-			switch {
-			case due > 8 && policy == CatchUpJump:
-				want = 1
-			case policy == CatchUpRunAll:
-				want = due
-			}
-			if n := s.Advance(uint64(due) * 10_000); n != want {
-				t.Errorf("policy %d: %d of %d ticks, want %d", policy, n, due, want)
-			}
-		}
-	}
-}
-
 // Ticks that cost 1.5 times their length pile up no debt beyond a second.
 func TestOverload(t *testing.T) {
 	for _, policy := range []CatchUp{CatchUpKeep, CatchUpDrop, CatchUpJump} {
@@ -196,8 +158,7 @@ func TestOverload(t *testing.T) {
 		cfg := r.server(ServerConfig{Config: Config{CatchUp: policy}})
 		count := cfg.Tick
 		cfg.Tick = func(s Info) { count(s); now += 25_000 }
-		l := mustServer(cfg)
-		l.Start(0)
+		l := startServer(cfg)
 		most, debt := 0, Tick(0)
 		for now < 60_000_000 {
 			now += 100
@@ -224,23 +185,6 @@ func TestFirstAdvance(t *testing.T) {
 	l.Advance(5_016_000)
 	if got := fmt.Sprint(r.events); got != "[synced]" {
 		t.Errorf("events %v", got)
-	}
-}
-
-// Pause does nothing while the clocks are not known.
-func TestPauseEarly(t *testing.T) {
-	c := mustClient(ClientConfig{}, &fakeRemote{})
-	c.Pause(0)
-	c.Start(0)
-	c.Pause(0)
-	if _, ok := c.Snapshot(0); ok {
-		t.Error("a reading before the first Welcome")
-	}
-	if err := c.OnWelcome(Welcome{Epoch: 1}, 0); err != nil {
-		t.Fatal(err)
-	}
-	if c.Advance(1000); c.now.paused || !c.synced {
-		t.Errorf("paused %v, synchronized %v", c.now.paused, c.synced)
 	}
 }
 
@@ -286,52 +230,67 @@ func TestReaders(t *testing.T) {
 	l.Advance(0)
 	var clock atomic.Uint64
 	var wg sync.WaitGroup
-	var stop atomic.Bool
-	var reads [8]atomic.Int64
-	for i := range reads {
+	var left atomic.Int64 // readers that have not seen enough
+	for range 8 {
+		left.Add(1)
 		wg.Go(func() {
-			var last [3]time.Duration
-			for !stop.Load() {
+			defer left.Add(-1)
+			var last Clocks
+			for range 1000 {
 				now := clock.Load()
-				for k, get := range []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime} {
-					x, ok := get(now)
-					if clock.Load()-now > readerMargin {
-						continue // this goroutine was interrupted: that was no longer the present
-					}
-					if !ok || x.Duration() < last[k] {
-						t.Errorf("clock %d read %v after %v", k, x.Duration(), last[k])
-						return
-					}
-					last[k] = x.Duration()
-				}
+				c, ok := l.Snapshot(now)
 				l.Fraction(now)
 				l.Accept(1, 216_000, now)
-				reads[i].Add(1)
 				runtime.Gosched() // more readers than processors
+				if clock.Load()-now > readerMargin {
+					continue // this goroutine was interrupted: that was no longer the present
+				}
+				if !ok || c.back(last) {
+					t.Errorf("read %v after %v", c, last)
+					return
+				}
+				last = c
 			}
 		})
 	}
 	rng := rand.New(rand.NewPCG(25, 0))
-	advances, sum := 0, int64(0)
-	enough := func() bool { // every reader has seen something of it
-		sum = 0
-		least := int64(math.MaxInt64)
-		for i := range reads {
-			n := reads[i].Load()
-			sum, least = sum+n, min(least, n)
-		}
-		return advances > 1000 && least > 200
-	}
-	for now := uint64(0); !enough() && !t.Failed(); advances++ {
+	advances := 0
+	for now := uint64(0); left.Load() > 0 || advances < 1000; advances++ {
 		now += 1000 + rng.Uint64N(20_000)
 		remote.offset += rng.Int64N(2001) - 1000
 		clock.Store(now) // readers may be ahead of the Advance
 		l.Advance(now)
 		runtime.Gosched()
 	}
-	stop.Store(true)
 	wg.Wait()
-	t.Logf("%d readings beside %d advances", 3*sum, advances)
+	t.Logf("8000 readings beside %d advances", advances)
+}
+
+// Goroutines that announce by times that they read some while before, beside one that advances:
+// all say the same origin.
+func TestAnnounceBeside(t *testing.T) {
+	var clock atomic.Uint64
+	s := mustServer(ServerConfig{})
+	clock.Store(1_000_000)
+	s.Start(1_000_000)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for range 5000 {
+				now := clock.Load()
+				runtime.Gosched() // so long that an Advance may come between
+				if w, ok := s.Announce(1, now); !ok || w.OriginUsec != 1_000_000 || w.Tick != Hz(60).Ticks(time.Duration(now-1_000_000)*time.Microsecond) {
+					t.Errorf("at %d: %+v", now, w)
+					return
+				}
+			}
+		})
+	}
+	for range 5000 {
+		s.Advance(clock.Add(4000))
+		runtime.Gosched()
+	}
+	wg.Wait()
 }
 
 // Clocks are pinned to the tick, also when several pass in one frame in which the
@@ -384,9 +343,7 @@ func TestPinnedStep(t *testing.T) {
 		DeadBand: 1,
 	}, remote, time.Hour)
 	l.Advance(0)
-	if err := l.SetBuffers(ms(150), ms(150)); err != nil { // predicted hurries, the server clock slows down
-		t.Fatal(err)
-	}
+	must(t, l.SetBuffers(ms(150), ms(150))) // predicted hurries, the server clock slows down
 	l.Advance(1000)
 	remote.shift(time.Second)
 	steps = nil
@@ -411,7 +368,7 @@ func TestPinnedDebt(t *testing.T) {
 		Config: Config{MaxTicks: 4},
 		Handlers: Handlers{
 			Tick: func(s Info) {
-				if ticks++; compare(s.ServerTime, last.ServerTime) < 0 || compare(s.SharedTime, last.SharedTime) < 0 || compare(s.PredictedTime, last.PredictedTime) <= 0 {
+				if ticks++; s.back(last) || s.PredictedTime == last.PredictedTime {
 					t.Errorf("tick %d: %v after %v", s.Tick, s.Clocks, last)
 				}
 				last = s.Clocks
@@ -434,30 +391,17 @@ func TestPinnedDebt(t *testing.T) {
 	}
 }
 
+// A physics step runs one tick, also if it is early or late by less than one.
 func TestStep(t *testing.T) {
 	var r recorder
-	l := mustServer(r.server(ServerConfig{}))
-	l.Start(0)
-	rng := newRand(t)
-	for i := range 6000 { // physics steps of 1/60 s, called with 4 ms of jitter
-		now := uint64(i)*1_000_000/60 + 8000 + rng.Uint64N(4000)
-		if n := l.AdvanceOne(now); n != 1 {
-			t.Fatalf("step %d ran %d ticks", i, n)
+	l := startServer(r.server(ServerConfig{}))
+	for _, tt := range []struct {
+		at   uint64
+		want int
+	}{{0, 1}, {1, 1}, {2, 0}, {100_000, 5}} { // on time, early by less than a tick, by more, and late by 5
+		if n := l.AdvanceOne(tt.at); n != tt.want {
+			t.Errorf("at %d us %d ticks, want %d", tt.at, n, tt.want)
 		}
-	}
-	r.check(t)
-	base := uint64(100_000_000)
-	if n := l.AdvanceOne(base); n != 1 { // early by less than a tick
-		t.Errorf("%d ticks when on time", n)
-	}
-	if n := l.AdvanceOne(base + 1); n != 1 {
-		t.Errorf("%d ticks when early by less than one", n)
-	}
-	if n := l.AdvanceOne(base + 2); n != 0 {
-		t.Errorf("%d ticks when early by more than one", n)
-	}
-	if n := l.AdvanceOne(base + 100_000); n != 5 {
-		t.Errorf("%d ticks when late by 5", n)
 	}
 	r.check(t)
 }
@@ -496,17 +440,6 @@ func TestEventString(t *testing.T) {
 		if got := e.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-}
-
-// An Advance inside of a handler does nothing.
-func TestReentrant(t *testing.T) {
-	var l *Server
-	inside := 0
-	l = mustServer(ServerConfig{Handlers: Handlers{Tick: func(Info) { inside += l.Advance(1_000_000) + l.AdvanceOne(1_000_000) }}})
-	l.Start(0)
-	if n := l.Advance(100_000); n != 7 || inside != 0 {
-		t.Errorf("%d ticks, %d inside of handlers", n, inside)
 	}
 }
 

@@ -22,57 +22,6 @@ const healing = 26 * time.Second
 // late, in microseconds, is how long before a call the time was read that it is given.
 const late = 5000
 
-// ledger checks that each tick runs once and in order, but for what events say.
-type ledger struct {
-	next         Tick // the one that is due
-	begun        bool
-	ran, skipped uint64
-	wrong        string // the first thing that is
-	backs        int    // how many events there were that let a clock go back
-	epochs       int    // of them, those that let it even with NeverBack
-}
-
-// start begins anew, as a Start does.
-func (l *ledger) start() {
-	*l = ledger{wrong: l.wrong, backs: l.backs + 1, epochs: l.epochs + 1}
-}
-
-func (l *ledger) tick(s Info) {
-	if l.begun && s.Tick != l.next && l.wrong == "" {
-		l.wrong = fmt.Sprintf("tick %d runs, %d is due", s.Tick, l.next)
-	}
-	l.next, l.begun = s.Tick+1, true
-	l.ran++
-}
-
-func (l *ledger) event(e Event) {
-	switch e.Kind {
-	case EventStepped:
-		l.backs++
-	case EventEpochChanged:
-		l.backs, l.epochs = l.backs+1, l.epochs+1
-	case EventStalled, EventSkipped, EventRateMismatch:
-	default:
-		return
-	}
-	first, after := e.First, e.Last+1
-	if e.Again {
-		first, after = after, first
-	}
-	if e.First > e.Last || e.Kind == EventEpochChanged {
-		return
-	}
-	if l.begun && first != l.next && l.wrong == "" {
-		l.wrong = fmt.Sprintf("%v, %d is due", e, l.next)
-	}
-	if !e.Again {
-		l.skipped += uint64(after - first)
-	}
-	l.next = after
-}
-
-func (l *ledger) handlers() Handlers { return Handlers{Tick: l.tick, Event: l.event} }
-
 // history is the slow reference of a server's clock: when it started, and each pause since.
 type history struct {
 	begin  uint64 // local time of game time 0
@@ -109,8 +58,7 @@ func (h *history) read(at uint64) (game time.Duration, still bool) {
 // reader reads a clock at times that never go back: behind the present, at it, or ahead.
 type reader struct {
 	off   int64 // us, its time minus the present one
-	at    uint64
-	read  [3]time.Duration
+	read  Clocks
 	backs int // of the ledger, when it read
 	known bool
 }
@@ -201,7 +149,7 @@ func (m *model) input(now uint64, do func()) {
 	}
 	for i, b := range before {
 		after, _ := m.client.Snapshot(at(i))
-		if after.SharedTime.Sub(b.SharedTime) != 0 || after.ServerTime.Sub(b.ServerTime) != 0 || after.PredictedTime.Sub(b.PredictedTime) != 0 {
+		if after.since(b) != all(0) {
 			m.fail("the reading %d us from the input was %v and is %v", int64(at(i)-now), b, after)
 		}
 	}
@@ -365,13 +313,10 @@ func (m *model) check() {
 		r := &m.readers[1][i]
 		at := m.clientNow() + uint64(r.off)
 		c, ok := m.client.Snapshot(at)
-		read := [3]time.Duration{c.SharedTime.Duration(), c.ServerTime.Duration(), c.PredictedTime.Duration()}
-		for k := range read {
-			if ok && r.known && r.backs == backs && read[k] < r.read[k] {
-				m.fail("clock %d goes back by %v without an event, for a reader %d us ahead", k, r.read[k]-read[k], r.off)
-			}
+		if ok && r.known && r.backs == backs && c.back(r.read) {
+			m.fail("%v goes back to %v without an event, for a reader %d us ahead", r.read, c, r.off)
 		}
-		*r = reader{r.off, at, read, backs, ok}
+		*r = reader{r.off, c, backs, ok}
 	}
 }
 
@@ -404,8 +349,22 @@ func (m *model) gameNow() time.Duration {
 	return t.Duration()
 }
 
+// play plays a sequence.
+func play(seed uint64) *model {
+	m := newModel(seed)
+	for range 40 + m.rng.IntN(60) {
+		m.step()
+	}
+	return m
+}
+
+// String returns what was done, and what came of it.
+func (m *model) String() string {
+	return fmt.Sprint(m.trace, m.readers, m.serverLog, m.clientLog, m.server.Stats(), m.client.Stats())
+}
+
 // Random sequences of calls and messages, with readers behind and ahead: each tick runs once and
-// in order unless an event says otherwise, no clock goes back without an event, what was
+// in order unless an event says otherwise, and the same again in the same sequence, no clock goes back without an event, what was
 // read stays, the server is where the reference is, and the client is right 26 s after the last
 // disturbance.
 func TestModel(t *testing.T) {
@@ -414,12 +373,9 @@ func TestModel(t *testing.T) {
 	ticks, backs := uint64(0), 0
 	for i := range n {
 		seed := base + uint64(i)
-		m := newModel(seed)
-		for range 40 + m.rng.IntN(60) {
-			m.step()
-		}
-		if m.wrong != "" {
-			t.Fatalf("sequence %d, seed %d: %s\n%s", i, seed, m.wrong, strings.Join(m.trace, "\n"))
+		m := play(seed)
+		if i == 0 && m.String() != play(seed).String() {
+			t.Error("the same seed, another trace")
 		}
 		off, ok := m.heal()
 		if band := []time.Duration{sharedBand, ms(20), ms(20)}; !ok {

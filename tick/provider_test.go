@@ -67,9 +67,7 @@ func TestFaultyProvider(t *testing.T) {
 		} else {
 			c := mustClient(ClientConfig{Config: cfg, Handlers: log.handlers(), NeverBack: neverBack}, &fakeRemote{delay: ms(50)})
 			c.Start(now)
-			if err := c.OnWelcome(Welcome{Epoch: 1, Rate: cfg.Rate, OriginUsec: now}, now); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.OnWelcome(Welcome{Epoch: 1, Rate: cfg.Rate, OriginUsec: now}, now))
 			l = &c.loop
 		}
 		if cfg.CatchUp == CatchUpRunAll {
@@ -86,10 +84,8 @@ func TestFaultyProvider(t *testing.T) {
 			}
 			for k, off := range offs {
 				c, ok := l.Snapshot(now + uint64(off))
-				was := last[k]
-				back := compare(c.SharedTime, was.SharedTime) < 0 || compare(c.ServerTime, was.ServerTime) < 0 || compare(c.PredictedTime, was.PredictedTime) < 0
-				if ok && known && back && (neverBack || backs == log.backs) {
-					t.Fatalf("base %d, sequence %d: %v after %v, %d us from now", base, i, c, was, off)
+				if ok && known && c.back(last[k]) && (neverBack || backs == log.backs) {
+					t.Fatalf("base %d, sequence %d: %v after %v, %d us from now", base, i, c, last[k], off)
 				}
 				last[k] = c
 			}
@@ -222,9 +218,7 @@ func TestAfterSync(t *testing.T) {
 		t.Errorf("updates %v, want %v", by, want)
 	}
 	by = nil
-	if err := c.Follow(&fakeRemote{offset: remote.offset, delay: ms(50), ppm: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Follow(&fakeRemote{offset: remote.offset, delay: ms(50), ppm: 100}))
 	_ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour + time.Minute)}, 60_000_000)
 	c.Advance(60_000_000)
 	if fmt.Sprint(by) != "[0s]" {
@@ -255,42 +249,35 @@ func TestStartUsec(t *testing.T) {
 // may be late.
 func TestLateShare(t *testing.T) {
 	rng := newRand(t)
-	lead := time.Hour
-	for _, share := range []float64{0.002, 0.01, 0.05, 0.3} {
-		w := newWay(t, ClientConfig{LateShare: share})
-		w.jitter = func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(ms(10))) }
-		w.run(30 * time.Second)
-		inTime, late := w.inTime, w.late
-		w.run(2 * time.Minute)
-		inTime, late = w.inTime-inTime, w.late-late
-		got, timing := float64(late)/float64(late+inTime), w.timing()
-		t.Logf("LateShare %v: %d of %d late, %.4f, lead %v", share, late, late+inTime, got, timing.Lead)
-		if got > share || timing.Lead >= lead {
-			t.Errorf("LateShare %v: %.4f are late with a lead of %v, before %v", share, got, timing.Lead, lead)
-		}
-		if math.Abs(timing.LateInputs-got) > got/2+0.0005 {
-			t.Errorf("LateShare %v: %.4f are late, told is %.4f", share, got, timing.LateInputs)
-		}
-		lead = timing.Lead
-	}
-	delay := time.Hour
-	for _, share := range []float64{0.01, 0.05, 0.3} { // of states
-		w := newWay(t, ClientConfig{LateShare: share})
-		w.state, w.every = true, 17_000
-		run := func(d time.Duration) {
-			for end := w.now + usec(d); w.now < end; w.run(ms(17)) {
-				w.down = ms(30) + time.Duration(rng.ExpFloat64()*float64(ms(10)))
+	jitter := func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(ms(10))) }
+	for i, shares := range [][]float64{{0.002, 0.01, 0.05, 0.3}, {0.01, 0.05, 0.3}} {
+		states, before := i == 1, time.Hour // inputs, then states
+		for _, share := range shares {
+			w := newWay(t, ClientConfig{LateShare: share})
+			w.jitter = jitter
+			if w.state = states; states {
+				w.every = 17_000
 			}
+			run := func(d time.Duration) {
+				for end := w.now + usec(d); w.now < end; w.run(ms(17)) {
+					w.down = ms(30) + jitter()
+				}
+			}
+			run(30 * time.Second)
+			w.inTime, w.late, w.states, w.lateStates = 0, 0, 0, 0
+			run(2 * time.Minute)
+			timing := w.timing()
+			late, all, told, length := w.late, w.late+w.inTime, timing.LateInputs, timing.Lead
+			if states {
+				late, all, told, length = w.lateStates, w.states, timing.LateStates, timing.Delay
+			}
+			got := float64(late) / float64(all)
+			t.Logf("states %v, LateShare %v: %d of %d late, told %.4f, lead or delay %v", states, share, late, all, told, length)
+			if got > share || length >= before || math.Abs(told-got) > got/2+0.0005 {
+				t.Errorf("states %v, LateShare %v: %.4f are late, told is %.4f, with a lead or delay of %v, before %v", states, share, got, told, length, before)
+			}
+			before = length
 		}
-		run(30 * time.Second)
-		w.states, w.lateStates = 0, 0
-		run(2 * time.Minute)
-		got, timing := float64(w.lateStates)/float64(w.states), w.timing()
-		t.Logf("LateShare %v: %d of %d states late, delay %v, told %.4f", share, w.lateStates, w.states, timing.Delay, timing.LateStates)
-		if got > share || timing.Delay >= delay || math.Abs(timing.LateStates-got) > got/2+0.0005 {
-			t.Errorf("LateShare %v: %.4f of states are late, told is %.4f, with a delay of %v, before %v", share, got, timing.LateStates, timing.Delay, delay)
-		}
-		delay = timing.Delay
 	}
 	var timings [2]Timing
 	for i, share := range []float64{0, 0.01} { // which is the default
@@ -307,8 +294,7 @@ func TestLateShare(t *testing.T) {
 // An Advance that finds the server paused runs no loop of ticks.
 func TestNoLoopInPause(t *testing.T) {
 	loops := 0
-	c := mustClient(ClientConfig{Handlers: Handlers{BeforeLoop: func() { loops++ }, AfterLoop: func() { loops++ }}}, &fakeRemote{delay: ms(50)})
-	c.Start(0)
+	c := startClient(ClientConfig{Handlers: Handlers{BeforeLoop: func() { loops++ }, AfterLoop: func() { loops++ }}}, &fakeRemote{delay: ms(50)})
 	_ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), Paused: true}, 0)
 	for now := uint64(0); now < 100_000; now += 10_000 {
 		if n := c.Advance(now); n != 0 || !c.now.paused {

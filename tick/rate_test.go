@@ -49,53 +49,8 @@ func clampBig(v *big.Int) int64 {
 
 var rates = []Rate{{20, 1}, {24, 1}, {30, 1}, {50, 1}, {60, 1}, {64, 1}, {128, 1}, {144, 1}, {60000, 1001}}
 
-// The round trip is exact for all n in +-10^12, and a nanosecond earlier is
-// the tick before.
-func TestRoundTrip(t *testing.T) {
-	const limit = 1_000_000_000_000
-	rng := newRand(t)
-	var checked int
-	check := func(r Rate, n Tick) {
-		t.Helper()
-		checked++
-		sec, nsec := r.start(n)
-		if nsec < 0 || nsec >= billion {
-			t.Fatalf("%v: start of %d has nsec %d", r, n, nsec)
-		}
-		if got, _ := r.split(sec, nsec); got != n {
-			t.Fatalf("%v: tick %d starts at %d s %d ns, which is in tick %d", r, n, sec, nsec, got)
-		}
-		if got, _ := r.split(sec, nsec-1); got != n-1 {
-			t.Fatalf("%v: a nanosecond before tick %d is tick %d", r, n, got)
-		}
-	}
-	random := 50_000
-	if testing.Short() {
-		random = 10_000
-	}
-	for _, r := range rates {
-		for n := Tick(-70_000); n <= 70_000; n++ { // a whole period of 60000/1001
-			check(r, n)
-		}
-		for d := range Tick(1000) {
-			check(r, limit-d)
-			check(r, d-limit)
-		}
-		for range random {
-			n := Tick(rng.Int64N(2*limit+1) - limit)
-			check(r, n)
-		}
-		for range random / 100 {
-			n := Tick(rng.Int64N(2*limit+1) - limit)
-			sec, nsec := r.start(n)
-			if want := refStart(r, n); bigNS(sec, nsec).Cmp(want) != 0 {
-				t.Fatalf("%v: tick %d starts at %d s %d ns, want %v ns", r, n, sec, nsec, want)
-			}
-		}
-	}
-	t.Logf("%d round trips exact at %d rates", checked, len(rates))
-}
-
+// A tick starts at its start rounded up, and a time is in the tick that started last. So the way from a
+// tick to its start and back is exact, a nanosecond before it is the tick before, and there is no drift.
 func TestRateAgainstBig(t *testing.T) {
 	rng := newRand(t)
 	ends := []int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1, math.MinInt64 + 1, billion, -billion}
@@ -107,6 +62,9 @@ func TestRateAgainstBig(t *testing.T) {
 	}
 	for i := range 100_000 {
 		r := Rate{rng.Uint32() >> rng.IntN(32), rng.Uint32() >> rng.IntN(32)}
+		if rng.IntN(4) == 0 {
+			r = rates[rng.IntN(len(rates))]
+		}
 		if !r.valid() || r == (Rate{}) {
 			continue
 		}
@@ -139,7 +97,6 @@ func TestRateAgainstBig(t *testing.T) {
 	}
 }
 
-// Sums are cut off at the ends.
 // A tick starts at the first whole nanosecond, also where the one before is all but its start.
 func TestStartsRoundUp(t *testing.T) {
 	if n, since := (Rate{7, 1}).split(0, 900_000_000); n != 6 || since != 42_857_142 { // 6/7 s are 857,142,857.14 ns
@@ -147,6 +104,7 @@ func TestStartsRoundUp(t *testing.T) {
 	}
 }
 
+// Sums are cut off at the ends.
 func TestSatAdd(t *testing.T) {
 	const least, most = math.MinInt64, math.MaxInt64
 	for _, tt := range [][3]int64{
@@ -248,19 +206,6 @@ func TestTimeExtremes(t *testing.T) {
 				}
 				_, _, _ = u.String(), u.Duration(), u.length()
 			}
-		}
-	}
-}
-
-// The lengths of the ticks of one second add up to a second: no drift.
-func TestLengthSum(t *testing.T) {
-	for _, r := range rates {
-		var sum time.Duration
-		for n := range Tick(r.Num) {
-			sum += r.At(n, 0).length()
-		}
-		if want := time.Duration(r.Den) * time.Second; sum != want {
-			t.Errorf("%v: %d ticks take %v, want %v", r, r.Num, sum, want)
 		}
 	}
 }

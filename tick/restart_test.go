@@ -6,7 +6,6 @@ package tick
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,8 +73,8 @@ func newMatch(t *testing.T, seed uint64, spec sim.ClockSpec) *match {
 	m.hub, m.spoke = hub, spokes[0]
 	m.hub.OnReceive = func(_ *sim.Node, b []byte) { m.atServer(b) }
 	m.spoke.OnReceive = func(_ *sim.Node, b []byte) { m.atClient(b) }
-	m.every(time.Second/60, func() { m.serverSends(); m.clientSends() })
-	m.every(ms(4), func() {
+	every(m.world, time.Second/60, func() { m.serverSends(); m.clientSends() })
+	every(m.world, ms(4), func() {
 		if m.server != nil {
 			m.server.Advance(m.serverNow())
 		}
@@ -85,11 +84,6 @@ func newMatch(t *testing.T, seed uint64, spec sim.ClockSpec) *match {
 		m.compare()
 	})
 	return m
-}
-
-func (m *match) every(d time.Duration, f func()) {
-	f()
-	m.world.At(m.world.Now()+d, func() { m.every(d, f) })
 }
 
 func (m *match) run(d time.Duration) { m.world.Run(m.world.Now() + d) }
@@ -436,17 +430,15 @@ func TestEpochs(t *testing.T) {
 // What a client refuses before its first Welcome, or a server before Start, says
 // nothing about old epochs.
 func TestEarly(t *testing.T) {
-	c := mustClient(ClientConfig{}, &fakeRemote{})
-	c.Start(0)
+	c := startClient(ClientConfig{}, &fakeRemote{})
 	if c.Accept(1, 0, 0) || c.Stats().Early != 1 || c.Stats().OldEpoch != 0 {
 		t.Errorf("before the first Welcome: %+v", c.Stats())
 	}
-	if _, ok := c.Epoch(); ok {
-		t.Error("an epoch before the first Welcome")
+	_, known := c.Epoch()
+	if _, says := c.Hello(); known || says {
+		t.Error("an epoch or a Hello before the first Welcome")
 	}
-	if err := c.OnWelcome(Welcome{Epoch: 7}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.OnWelcome(Welcome{Epoch: 7}, 0))
 	c.Advance(0)
 	if epoch, ok := c.Epoch(); !ok || epoch != 7 {
 		t.Errorf("epoch %d", epoch)
@@ -461,67 +453,6 @@ func TestEarly(t *testing.T) {
 	s.Start(0)
 	if err := s.OnHello(1, Hello{Epoch: 6}); err != ErrEpoch || s.Stats().Early != 0 || s.Stats().OldEpoch != 1 {
 		t.Errorf("after it: %v, %+v", err, s.Stats())
-	}
-}
-
-// Stop leaves nothing behind: ten lives of a server and a client are alike.
-func TestStopAndStart(t *testing.T) {
-	var first string
-	var r recorder
-	remote := &fakeRemote{}
-	c := mustClient(r.client(ClientConfig{}), remote)
-	s := mustServer(ServerConfig{Epoch: 7})
-	for i := range 10 {
-		r = recorder{}
-		s.Start(100)
-		now := uint64(100)
-		remote.delay, remote.lost = ms(30), true
-		c.Start(now)
-		c.Start(now + 5) // a second Start does nothing
-		if n := c.Advance(now); n != 0 || len(r.events) != 0 {
-			t.Fatalf("start %d: %d ticks and %v before the handshake", i, n, r.events)
-		}
-		w, ok := s.Announce(5, now)
-		if !ok || w.Epoch != 7+uint64(i) || w.Tick != 0 || w.OriginUsec != now {
-			t.Fatalf("start %d: announced %+v", i, w)
-		}
-		if err := c.OnWelcome(w, now); err != nil {
-			t.Fatal(err)
-		}
-		remote.lost, remote.offset = false, 0
-		for range 200 {
-			now += 7000
-			s.Advance(now)
-			c.Advance(now)
-			if h, ok := c.Hello(); ok {
-				if err := s.OnHello(5, h); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		trace := fmt.Sprint(r.ticks, r.events, c.Stats(), s.Stats())
-		trace = strings.ReplaceAll(trace, fmt.Sprintf("epoch %d", w.Epoch), "")
-		if i == 0 {
-			first = trace
-		}
-		if trace != first {
-			t.Fatalf("start %d differs:\n%s\n%s", i, trace, first)
-		}
-		c.Stop()
-		s.Stop()
-		c.Stop()
-		if n := c.Advance(now + 1_000_000); n != 0 || s.Advance(now+1_000_000) != 0 {
-			t.Fatal("ticks after Stop")
-		}
-		if _, ok := c.SharedTime(now); ok {
-			t.Fatal("a reading after Stop")
-		}
-		if _, ok := s.Announce(5, now); ok {
-			t.Fatal("a Welcome after Stop")
-		}
-	}
-	if len(r.ticks) < 80 {
-		t.Errorf("only %d ticks", len(r.ticks))
 	}
 }
 
@@ -545,8 +476,7 @@ func TestStopInHandler(t *testing.T) {
 			}
 		},
 	}
-	l = mustServer(ServerConfig{Handlers: on})
-	l.Start(0)
+	l = startServer(ServerConfig{Handlers: on})
 	l.Advance(0)
 	l.Advance(100_000) // ticks 1 to 6 are due
 	l.Advance(150_000)

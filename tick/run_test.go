@@ -92,7 +92,9 @@ func TestRun(t *testing.T) {
 		record := cfg.Tick
 		cfg.Tick = func(s Info) {
 			record(s)
-			late = max(late, time.Since(begin)-s.PredictedTime.Duration())
+			if s.Tick%100 < 50 {
+				late = max(late, time.Since(begin)-s.PredictedTime.Duration())
+			}
 			if s.Tick%100 == 50 {
 				time.Sleep(ms(40)) // a slow tick
 			} else {
@@ -109,8 +111,8 @@ func TestRun(t *testing.T) {
 		if len(r.ticks) != 601 || len(r.events) != 1 {
 			t.Errorf("%d ticks in 10 s; %v", len(r.ticks), r.events)
 		}
-		if late > ms(41) {
-			t.Errorf("a tick was late by %v", late)
+		if late > ms(1) {
+			t.Errorf("a tick was late by %v, long after a slow one", late)
 		}
 		if _, ok := s.SharedTime(0); ok {
 			t.Error("still running")
@@ -123,9 +125,7 @@ func TestRun(t *testing.T) {
 		go func() { done <- c.Run(t.Context()) }()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if err := c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60)}, clock()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60)}, clock()))
 		short, cancelShort := context.WithTimeout(t.Context(), time.Second)
 		defer cancelShort()
 		if err := c.WaitSynced(short); err != context.DeadlineExceeded {

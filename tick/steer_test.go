@@ -5,161 +5,9 @@ package tick
 import (
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 	"time"
 )
-
-// A remote clock that nobody filtered jitters by +-30 ms for 10 minutes: no clock goes
-// back, none is more than 1 % fast or slow, and at rest the rate is exactly 1.
-func TestRawJitter(t *testing.T) {
-	rng := newRand(t)
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(ClientConfig{}, remote, time.Hour)
-	truth := remote.offset
-	var last [3]time.Duration
-	var speedMin, speedMax = 2.0, 0.0
-	const minutes = 10
-	for sec := range minutes * 60 {
-		for f := range 60 {
-			now := uint64(sec)*1_000_000 + uint64(f)*16_667
-			if f%6 == 0 { // as often as pings answer
-				remote.offset = truth + rng.Int64N(60_001) - 30_000
-			}
-			l.Advance(now)
-			for i, get := range []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime} {
-				at := now + rng.Uint64N(16_000)
-				a, _ := get(now)
-				b, _ := get(at)
-				if a.Duration() < last[i] || b.Duration() < a.Duration() {
-					t.Fatalf("clock %d went back at %d s", i, sec)
-				}
-				last[i] = a.Duration()
-				if at > now+1000 {
-					speed := float64(b.Sub(a)) / float64(at-now) / 1000
-					speedMin, speedMax = min(speedMin, speed), max(speedMax, speed)
-				}
-				last[i] = b.Duration()
-			}
-		}
-	}
-	if speedMin < 0.99-1e-6 || speedMax > 1.01+1e-6 {
-		t.Errorf("speed between %.6f and %.6f", speedMin, speedMax)
-	}
-	if l.Stats().Steps != 0 {
-		t.Errorf("%d steps", l.Stats().Steps)
-	}
-	// Exactly 1 at zero error.
-	remote.offset = truth
-	now := uint64(minutes * 60_000_000)
-	for range 60 * 60 {
-		now += 16_667
-		l.Advance(now)
-	}
-	for _, get := range []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime} {
-		a, _ := get(now)
-		b, _ := get(now + 10_000_000)
-		if b.Sub(a) != 10*time.Second {
-			t.Errorf("at rest 10 s take %v", b.Sub(a))
-		}
-	}
-	t.Logf("speed %.4f to %.4f, exactly 1 at rest", speedMin, speedMax)
-}
-
-// The offset steps by +3 s: one EventStepped with the exact ticks; no tick twice.
-func TestStepForward(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	now := advance(l, 0, 1_000_000)
-	remote.shift(3 * time.Second)
-	now = advance(l, now, 2_000_000)
-	steps := r.of(EventStepped)
-	if len(steps) != 1 || steps[0].By != 3*time.Second || steps[0].Last-steps[0].First+1 != 180 {
-		t.Fatalf("steps: %v", steps)
-	}
-	if got, _ := l.SharedTime(now); got.Duration() != time.Hour+5*time.Second {
-		t.Errorf("the shared clock shows %v", got.Duration())
-	}
-	if len(r.of(EventStalled))+len(r.of(EventSkipped)) != 0 || l.Stats().Skipped != 180 || l.Stats().Steps != 1 {
-		t.Errorf("events %v, stats %+v", r.events, l.Stats())
-	}
-	r.check(t)
-	if !slices.IsSorted(r.ticks) {
-		t.Error("ticks out of order")
-	}
-	t.Logf("%v", steps[0])
-}
-
-// Stepping back is announced with the ticks that run again.
-func TestStepBack(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	now := advance(l, 0, 4_000_000)
-	remote.shift(-3 * time.Second)
-	advance(l, now, 8_000_000)
-	steps := r.of(EventStepped)
-	// 180 ticks lie in 3 s; the tick that would have become due just now never ran.
-	if n := len(steps); n != 1 || steps[0].By != -3*time.Second || steps[0].Last-steps[0].First+1 < 179 || steps[0].Last-steps[0].First+1 > 180 {
-		t.Fatalf("steps: %v", steps)
-	}
-	r.check(t)
-	seen := map[Tick]int{}
-	for _, n := range r.ticks {
-		seen[n]++
-	}
-	for n := steps[0].First; n <= steps[0].Last; n++ {
-		if seen[n] != 2 {
-			t.Fatalf("tick %d ran %d times", n, seen[n])
-		}
-	}
-}
-
-// A step of -3 s under NeverBack: the clocks hold, no tick repeats, and after
-// 3 s all is well.
-func TestNeverBack(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(r.client(ClientConfig{NeverBack: true}), remote, time.Hour)
-	now, last := uint64(0), time.Duration(0)
-	converged := uint64(0)
-	const step = 2_000_000
-	for ; now < 10_000_000; now += 10_000 {
-		if now == step {
-			remote.shift(-3 * time.Second)
-		}
-		l.Advance(now)
-		p, _ := l.PredictedTime(now + 5000)
-		if p.Duration() < last {
-			t.Fatalf("time went back at %d", now)
-		}
-		last = p.Duration()
-		p, _ = l.PredictedTime(now)
-		want := time.Hour + time.Duration(now)*time.Microsecond + ms(50) + Hz(60).Duration(2)
-		if now >= step {
-			want -= 3 * time.Second
-		}
-		if converged == 0 && now > step && p.Duration() == want {
-			converged = now - step
-		}
-		if converged != 0 && p.Duration() != want {
-			t.Fatalf("left the target again at %d", now)
-		}
-	}
-	if converged == 0 || converged > 3_030_000 {
-		t.Errorf("converged after %d us, want 3 s, a frame and the reader margin at most", converged)
-	}
-	if len(r.of(EventStepped)) != 0 {
-		t.Errorf("events %v", r.events)
-	}
-	for i := 1; i < len(r.ticks); i++ {
-		if r.ticks[i] != r.ticks[i-1]+1 {
-			t.Fatalf("tick %d follows %d", r.ticks[i], r.ticks[i-1])
-		}
-	}
-	t.Logf("at the target %.2f s after the step", float64(converged)/1e6)
-}
 
 // When the delay grows at once, predicted time steps forward and server time, under
 // NeverBack, stands still.
@@ -180,11 +28,9 @@ func TestNeverBackDelay(t *testing.T) {
 	}
 	l.Advance(340_000)
 	l.Advance(380_000)
-	a, _ := l.SharedTime(380_000)
-	b, _ := l.ServerTime(380_000)
-	c, _ := l.PredictedTime(380_000)
-	if a.Sub(b) != ms(350)+Hz(60).Duration(1) || c.Sub(a) != ms(350)+Hz(60).Duration(2) {
-		t.Errorf("clocks %v %v %v", a, b, c)
+	c, _ := l.Snapshot(380_000)
+	if c.SharedTime.Sub(c.ServerTime) != ms(350)+Hz(60).Duration(1) || c.PredictedTime.Sub(c.SharedTime) != ms(350)+Hz(60).Duration(2) {
+		t.Errorf("clocks %v", c)
 	}
 	if e := r.of(EventStepped); len(e) != 1 || e[0].By != ms(300) {
 		t.Errorf("events %v", r.events)
@@ -192,23 +38,8 @@ func TestNeverBackDelay(t *testing.T) {
 	r.check(t)
 }
 
-// A path of no delay at all: the clocks are the buffers apart.
-func TestZeroRTT(t *testing.T) {
-	remote := &fakeRemote{}
-	l := newClient(ClientConfig{}, remote, 0)
-	for now := uint64(0); now < 1_000_000; now += 10_000 {
-		l.Advance(now)
-		p, _ := l.PredictedTime(now)
-		s, _ := l.ServerTime(now)
-		g, _ := l.SharedTime(now)
-		if p.Sub(s) < Hz(60).Duration(1) || p.Tick() <= s.Tick() || p.Sub(g) != Hz(60).Duration(2) || g.Sub(s) != Hz(60).Duration(1) {
-			t.Fatalf("server %v, shared %v, predicted %v", s, g, p)
-		}
-	}
-	if f := l.Fraction(1_000_000); !(f >= 0 && f <= 1) {
-		t.Errorf("fraction %v", f)
-	}
-}
+// all returns what all three clocks do alike.
+func all(d time.Duration) [3]time.Duration { return [3]time.Duration{d, d, d} }
 
 // Rhythm mode: exactly the local clock, up to the hard threshold.
 func TestHardOnly(t *testing.T) {
@@ -216,26 +47,17 @@ func TestHardOnly(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50), ppm: 80}
 	l := newClient(r.client(ClientConfig{HardOnly: true}), remote, time.Hour)
 	l.Advance(0)
-	start := [3]Time{}
-	gets := []func(uint64) (Time, bool){l.SharedTime, l.ServerTime, l.PredictedTime}
-	for i, get := range gets {
-		start[i], _ = get(0)
-	}
+	start, _ := l.Snapshot(0)
 	now := uint64(0)
 	for ; now < 100_000_000; now += 10_000 {
 		if now%1_000_000 == 0 {
 			remote.offset += 2000 // the server runs 2000 ppm faster: 200 ms after 100 s
 		}
 		l.Advance(now)
-		for i, get := range gets {
-			got, _ := get(now)
-			if d := got.Sub(start[i]); len(r.of(EventStepped)) == 0 && d != time.Duration(now)*time.Microsecond {
-				t.Fatalf("clock %d ran %v in %d us", i, d, now)
-			}
+		c, _ := l.Snapshot(now)
+		if d := c.since(start); d != all(time.Duration(now)*time.Microsecond) {
+			t.Fatalf("the clocks ran %v in %d us; %v", d, now, r.events)
 		}
-	}
-	if n := len(r.of(EventStepped)); n != 0 {
-		t.Fatalf("%d steps below the threshold", n)
 	}
 	remote.offset += 2000
 	l.Advance(now)
@@ -287,26 +109,6 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// SetBuffers: small changes are slewed, large ones stepped.
-func TestSetBuffers(t *testing.T) {
-	var r recorder
-	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(r.client(ClientConfig{}), remote, time.Hour)
-	l.Advance(0)
-	l.SetBuffers(ms(50), ms(100))
-	now := advance(l, 0, 20_000_000)
-	p, _ := l.PredictedTime(now)
-	s, _ := l.ServerTime(now)
-	if p.Sub(s) != ms(250) || len(r.of(EventStepped)) != 0 {
-		t.Errorf("predicted is %v ahead of server; %v", p.Sub(s), r.events)
-	}
-	l.SetBuffers(0, ms(1000))
-	l.Advance(now)
-	if e := r.of(EventStepped); len(e) != 1 || e[0].By != ms(900) {
-		t.Errorf("events %v", r.events)
-	}
-}
-
 // What is off by exactly DeadBand is left alone, by exactly HardThreshold slewed; the
 // shared clock, and any if DeadBand is smaller, is left alone within 0.5 ms.
 func TestSteerLimits(t *testing.T) {
@@ -335,9 +137,7 @@ func TestSteerLimits(t *testing.T) {
 			{ClientConfig{HardOnly: true}, server, ms(200), false, false},
 			{ClientConfig{HardOnly: true}, server, ms(200) + 1, false, true},
 		} {
-			if err := tt.cfg.complete(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tt.cfg.complete())
 			var target, at [3]time.Duration
 			var slews [3]Pace
 			var s Steering
@@ -386,9 +186,7 @@ func TestSteerSequence(t *testing.T) {
 		}},
 		"never back, but forward": {ClientConfig{NeverBack: true}, []state{{ms(21), fast, false}, {ms(201), 0, true}, {1, 0, false}}},
 	} {
-		if err := tt.cfg.complete(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tt.cfg.complete())
 		p := &clientProvider{ClientConfig: tt.cfg}
 		for i, want := range tt.states {
 			s := Steering{PredictedTime: Steered{Target: want.off}}
@@ -432,12 +230,8 @@ func (w *twoWays) MinimumDelayToPeer() (time.Duration, bool) { return w.to, !w.l
 func TestBothDelays(t *testing.T) {
 	remote := &twoWays{&fakeRemote{delay: ms(30)}, ms(80), false}
 	l := newClient(ClientConfig{}, remote.fakeRemote, time.Hour)
-	if err := l.Follow(remote); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour)}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Follow(remote))
+	must(t, l.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour)}, 0))
 	l.Advance(0)
 	c, ok := l.Snapshot(0)
 	if !ok || c.SharedTime.Sub(c.ServerTime) != ms(30)+Hz(60).Duration(1) || c.PredictedTime.Sub(c.SharedTime) != ms(80)+Hz(60).Duration(2) {
