@@ -44,9 +44,8 @@ func TestInterop(t *testing.T) {
 		}
 	}
 	scenarios = chosen(scenarios)
-	lines := make([]string, len(scenarios))
 	var f failures
-	eachOf(len(scenarios), func(i int) {
+	lines := eachSeed(len(scenarios), func(i uint64) string {
 		sc := scenarios[i]
 		if testing.Short() && sc.Tag&sim.Jumped == 0 {
 			sc.Duration = min(sc.Duration, 120*sec)
@@ -73,7 +72,7 @@ func TestInterop(t *testing.T) {
 		if missed[1] > missed[0] || missed[2] > missed[0] {
 			f.add("no answer", "%s: originals %d, ours %d, the original beside ours %d", sc.Name, missed[0], missed[1], missed[2])
 		}
-		lines[i] = line
+		return line
 	})
 	t.Logf("-seed.first %d, %d worlds a scenario, error in us: two originals, our end, the original at the other\n%-22s %8s %8s %8s   %8s %8s %8s\n%s",
 		*seedFirst, worlds, "", "median", "ours", "theirs", "p99", "ours", "theirs", strings.Join(lines, "\n"))
@@ -94,10 +93,8 @@ func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]i
 			if o.At < sc.Warmup {
 				return
 			}
-			if s, is := [2]sim.Estimator{pairs[o.Pair].A, pairs[o.Pair].B}[o.Side].(*subject); is && o.OK {
-				if bound, _ := s.Sync.ErrorBound(o.LocalUsec); math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1 {
-					beyond++
-				}
+			if beyondBound(pairs, o) {
+				beyond++
 			}
 			at := &both
 			which := 0
@@ -112,9 +109,6 @@ func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]i
 			}
 			*at = append(*at, math.Abs(o.Excess()))
 		}})
-	}
-	for _, e := range []errors{both, ours, theirs} {
-		slices.Sort(e)
 	}
 	return both, ours, theirs, missed, beyond
 }
@@ -208,8 +202,6 @@ func (e *startErrors) check(f *failures, name string) string {
 	line := fmt.Sprintf("%-22s", name)
 	for k, age := range startAges {
 		orig, ours := e.at[k][0], e.at[k][1]
-		slices.Sort(orig)
-		slices.Sort(ours)
 		line += fmt.Sprintf(" %6.0f/%-6.0f", ours.mean(), orig.mean())
 		for _, x := range []struct {
 			name         string
@@ -230,8 +222,6 @@ func (e *startErrors) check(f *failures, name string) string {
 			f.add("start: no answer where the original has one", "%s at %v: %d of %d", name, age, e.missed[k], len(orig))
 		}
 	}
-	slices.Sort(e.all[0])
-	slices.Sort(e.all[1])
 	most := 0.99
 	if name == "start-queue-0.3s" { // A correction of 25 ms begins after 20 ms and takes 50 ms.
 		most = 0.985
@@ -251,16 +241,15 @@ func (e *startErrors) check(f *failures, name string) string {
 func TestStart(t *testing.T) {
 	const worlds = 40 // even with -short: fewer say little about quantiles
 	scenarios := chosen(startupWorlds())
-	lines := make([]string, len(scenarios))
 	var f failures
-	eachOf(len(scenarios), func(i int) {
+	lines := eachSeed(len(scenarios), func(i uint64) string {
 		sc := scenarios[i]
 		sc.Duration, sc.PollRate = startAges[len(startAges)-1]+100*ms, 50
 		var e startErrors
 		for seed := range uint64(worlds) {
 			e.play(sc, *seedFirst+seed+1)
 		}
-		lines[i] = e.check(&f, sc.Name)
+		return e.check(&f, sc.Name)
 	})
 	header := fmt.Sprintf("%-22s", "")
 	for _, age := range startAges {
@@ -321,10 +310,7 @@ func tracePaths(t *testing.T, folder string) []string {
 // What queues there moves in steps of 1.2 ms, the time of a full packet. A method may take that for the
 // path's own jitter and then the queue for the path, more so with one skew of the clocks than with another.
 func TestKernelCross(t *testing.T) {
-	seeds := 6 // for the clocks
-	if testing.Short() {
-		seeds = 1
-	}
+	seeds := long.Sized(1, 6, 6) // for the clocks
 	m := musts{t: t}
 	for _, c := range []struct {
 		name        string
@@ -338,10 +324,7 @@ func TestKernelCross(t *testing.T) {
 		{"kernel-cross90-10m-60pps-start2", 5 * sec, 150, 300},
 		{"kernel-cross90-10m-60pps-busy", 30 * sec, 150, 300},
 	} {
-		sc, err := sim.Replay(c.name, filepath.Join("../sim/testdata", c.name+".csv.gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		sc := replay(t, c.name)
 		sc.Warmup = c.from
 		for _, ppm := range []float64{-60, -40, 40, 60} {
 			r := measure(sc.Apart(ppm), scorePairs, seeds)
@@ -365,29 +348,18 @@ func TestKernelCrossBegun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("96 worlds: for the full test")
 	}
-	const settled, most = 25 * sec, 150
+	const most = 150
 	var all errors
-	above := 0.0
-	for _, name := range busyLinks {
-		for begin := 5 * sec; begin <= 30*sec; begin += 5 * sec {
-			for _, ppm := range []float64{-60, 60} {
-				sc, err := sim.Replay(name, filepath.Join("../sim/testdata", name+".csv.gz"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				sc.Warmup = begin + settled
-				r := measure(begun(sc, begin).Apart(ppm), scorePairs, 1)
-				p := r[1].poll.quantile(0.99)
-				t.Logf("%s, begun at %v, %+.0f ppm: p99 error %.0f us, the original's %.0f us", name, begin, ppm, p, r[0].poll.quantile(0.99))
-				if all = append(all, p); p > most {
-					above++
-				}
-			}
+	for _, sc := range begunScenarios(t) {
+		for _, ppm := range []float64{-60, 60} {
+			r := measure(sc.Apart(ppm), scorePairs, 1)
+			p := r[1].poll.quantile(0.99)
+			t.Logf("%s, %+.0f ppm: p99 error %.0f us, the original's %.0f us", sc.Name, ppm, p, r[0].poll.quantile(0.99))
+			all = append(all, p)
 		}
 	}
-	slices.Sort(all)
 	m := musts{t: t}
-	m.misses(fmt.Sprintf("begun on a busy link: of %d the p99 errors above %d us", len(all), most), above, 0, 12)
+	m.misses(fmt.Sprintf("begun on a busy link: of %d the p99 errors above %d us", len(all), most), float64(all.above(most)), 0, 12)
 	m.misses("begun on a busy link: p99 error, us, median", all.quantile(0.5), most, 50)
 	m.misses("begun on a busy link: p99 error, us, greatest", all.quantile(1), most, 25e3)
 	m.log()
@@ -396,6 +368,28 @@ func TestKernelCrossBegun(t *testing.T) {
 // uniform draws a time between two.
 func uniform(r *rand.Rand, lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(r.Float64()*float64(hi-lo))
+}
+
+// replay returns a recording of the project.
+func replay(t *testing.T, name string) sim.Scenario {
+	t.Helper()
+	sc, err := sim.Replay(name, filepath.Join("../sim/testdata", name+".csv.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc
+}
+
+// begunScenarios are the busy links, begun at six times. They count from 25 s after that.
+func begunScenarios(t *testing.T) (all []sim.Scenario) {
+	for _, name := range busyLinks {
+		for begin := 5 * sec; begin <= 30*sec; begin += 5 * sec {
+			sc := begun(replay(t, name), begin)
+			sc.Name, sc.Warmup = fmt.Sprintf("%s, begun at %v", name, begin), begin+25*sec
+			all = append(all, sc)
+		}
+	}
+	return all
 }
 
 // begun returns a world in which the first datagrams are sent at a later time, and reports go

@@ -7,6 +7,7 @@ package simtest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -50,13 +51,17 @@ type verdict struct {
 	lost     int        // questions at the end without an answer
 }
 
-// judge plays a world in which something happens from the time from to the time to.
-// A restarted end counts its steps from 0.
+// judge plays a world in which something happens from the time from to the time to. If d.onQuery is
+// set, it is told of all questions, too. A restarted end counts its steps from 0.
 func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 	v.beyond = math.Inf(-1)
 	var before [2]int
 	var known [2]bool
+	tell := d.onQuery
 	d.onQuery = func(q *query) {
+		if tell != nil {
+			tell(q)
+		}
 		if q.at < from {
 			before[q.side] = q.s.Steps()
 			return
@@ -98,10 +103,7 @@ func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 // stepSizes are all sizes of steps: 1 ms to hours, evenly and at random, and around the
 // rings of 67.1 s and 134.2 s, where part of a step cannot be seen.
 func stepSizes() (sizes []time.Duration) {
-	per := 6.0
-	if testing.Short() {
-		per = 2
-	}
+	per := long.Sized(2., 6, 6)
 	for i := 0.0; i <= math.Log10(3.6e7)*per; i++ { // to 10 h
 		sizes = append(sizes, time.Duration(math.Pow(10, i/per)*float64(ms)))
 	}
@@ -161,12 +163,7 @@ func (f *failures) add(kind, format string, args ...any) {
 
 func (f *failures) report(t *testing.T) {
 	t.Helper()
-	var kinds []string
-	for kind := range f.lines {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	for _, kind := range kinds {
+	for _, kind := range slices.Sorted(maps.Keys(f.lines)) {
 		l := f.lines[kind]
 		t.Errorf("%s: %d\n\t%s", kind, len(l), strings.Join(l[:min(len(l), 8)], "\n\t"))
 	}
@@ -290,10 +287,7 @@ func TestSuspends(t *testing.T) {
 // TestRestarts replaces an end by one with another clock, which the other end is not
 // told, or is told by Reset. Nobody counts a step who starts anew.
 func TestRestarts(t *testing.T) {
-	worlds := uint64(40)
-	if testing.Short() {
-		worlds = 6
-	}
+	worlds := long.Sized[uint64](6, 40, 40)
 	for _, reset := range []bool{false, true} {
 		var cases []faultCase
 		for seed := range worlds {
@@ -319,10 +313,7 @@ func TestRestarts(t *testing.T) {
 // directions tell together moves no clock. Opposite changes at the same time are a
 // step of a clock for all that anybody can see: there only the bound counts.
 func TestRoutes(t *testing.T) {
-	seeds := uint64(6)
-	if testing.Short() {
-		seeds = 1
-	}
+	seeds := long.Sized(1, 6, 6)
 	type change struct{ there, back, later time.Duration }
 	var changes []change
 	for _, there := range []time.Duration{-20 * ms, 0, 20 * ms} {
@@ -335,54 +326,39 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	}
-	const owdAllowance = 1000 // microseconds; the jitter is exponential with 1 ms
+	const owdAllowance = ms // the jitter is exponential with 1 ms
 	type outcome struct {
-		moved  [2]float64
-		owd    [2]time.Duration // when the minimum one-way delay was last wrong, after the change
-		beyond float64
-		at     time.Duration
-		steps  int
+		verdict
+		owd [2]time.Duration // when the minimum one-way delay was last wrong, after the change
 	}
-	results := make([]outcome, len(changes)*int(seeds))
-	eachOf(len(results), func(i int) {
-		c, seed := changes[i/int(seeds)], uint64(i)%seeds
+	results := eachSeed(len(changes)*seeds, func(i uint64) (o outcome) {
+		c, seed := changes[i/uint64(seeds)], i%uint64(seeds)
 		d := faultWorld(seed)
 		d.until = settled + 30*sec
 		d.ends[0].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled, Change: c.there})
 		d.ends[1].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled + c.later, Change: c.back})
-		o := &results[i]
-		o.beyond = math.Inf(-1)
-		var before [2]int
 		d.onQuery = func(q *query) {
-			if q.at < settled {
-				before[q.side] = q.s.Steps()
-				return
-			}
-			o.steps = max(o.steps, q.s.Steps()-before[q.side])
-			o.moved[q.side] = max(o.moved[q.side], math.Abs(q.err))
-			if x := math.Abs(q.err) - q.bound - 1; x > o.beyond {
-				o.beyond, o.at = x, q.at-settled
-			}
 			least, _ := q.s.Sync.MinimumOneWayDelay()
-			if off := least - d.ends[1-q.side].out.BaseAt(q.at); max(off, -off) > owdAllowance*us {
+			if off := least - d.ends[1-q.side].out.BaseAt(q.at); q.at >= settled && off.Abs() > owdAllowance {
 				o.owd[q.side] = q.at - settled - c.later
 			}
 		}
-		d.run()
+		o.verdict = judge(d, settled, settled, 0)
+		return o
 	})
 	var f failures
 	var s strings.Builder
 	for k, c := range changes {
 		var sum outcome
 		name := fmt.Sprintf("%v there, %v back, %v later", c.there, c.back, c.later)
-		for seed, o := range results[k*int(seeds) : (k+1)*int(seeds)] {
+		for seed, o := range results[k*seeds : (k+1)*seeds] {
 			for side := range 2 {
 				sum.moved[side] = max(sum.moved[side], o.moved[side])
 				sum.owd[side] = max(sum.owd[side], o.owd[side])
+				sum.steps[side] = max(sum.steps[side], o.steps[side])
 			}
-			sum.steps = max(sum.steps, o.steps)
 			if o.beyond > 0 {
-				f.add("routes: error beyond the bound", "%s, seed %d: by %.0f us at %.3f s", name, seed, o.beyond, o.at.Seconds())
+				f.add("routes: error beyond the bound", "%s, seed %d: by %.0f us at %.3f s", name, seed, o.beyond, o.beyondAt.Seconds())
 			}
 			if c.there == -c.back {
 				continue
@@ -390,14 +366,14 @@ func TestRoutes(t *testing.T) {
 			if m := max(o.moved[0], o.moved[1]); m > 150 {
 				f.add("routes: the offset moved by more than 150 us", "%s, seed %d: %.0f us", name, seed, m)
 			}
-			if o.steps > 0 {
+			if o.steps != [2]int{} {
 				f.add("routes: counted as a step", "%s, seed %d", name, seed)
 			}
 			if w := max(o.owd[0], o.owd[1]); w > 15*sec {
 				f.add("routes: the minimum one-way delay is wrong by 1 ms after 15 s", "%s, seed %d: %.1f s", name, seed, w.Seconds())
 			}
 		}
-		fmt.Fprintf(&s, "%-34s %6.0f %6.0f us  %5.2f %5.2f s  %d\n", name, sum.moved[0], sum.moved[1], sum.owd[0].Seconds(), sum.owd[1].Seconds(), sum.steps)
+		fmt.Fprintf(&s, "%-34s %6.0f %6.0f us  %5.2f %5.2f s  %d\n", name, sum.moved[0], sum.moved[1], sum.owd[0].Seconds(), sum.owd[1].Seconds(), max(sum.steps[0], sum.steps[1]))
 	}
 	t.Logf("-seed.first %d, %d worlds each; largest error of A and B; the minimum one-way delay is right after; steps counted\n%s", *seedFirst, seeds, s.String())
 	f.report(t)
@@ -446,10 +422,7 @@ func earlyStamps(d *duel) {
 
 // TestNuisances compares worlds with and without things that mean nothing.
 func TestNuisances(t *testing.T) {
-	seeds := uint64(8)
-	if testing.Short() {
-		seeds = 1
-	}
+	seeds := long.Sized(1, 8, 8)
 	nuisances := []struct {
 		name string
 		add  func(d *duel)
@@ -472,34 +445,30 @@ func TestNuisances(t *testing.T) {
 	var f failures
 	var s strings.Builder
 	for _, n := range nuisances {
-		var mu sync.Mutex
 		var errs, bounds errors
-		eachOf(int(seeds), func(i int) {
-			d := faultWorld(uint64(i))
+		for _, world := range eachSeed(seeds, func(seed uint64) (said [2]errors) {
+			d := faultWorld(seed)
 			d.until = 40 * sec
 			n.add(d)
-			var e, b errors
 			d.onQuery = func(q *query) {
 				if !q.ok {
 					if q.at > 2*sec {
-						f.add(n.name+": no answer", "seed %d at %.3f s", i, q.at.Seconds())
+						f.add(n.name+": no answer", "seed %d at %.3f s", seed, q.at.Seconds())
 					}
 					return
 				}
 				if q.at > 10*sec {
-					e, b = append(e, math.Abs(q.err)), append(b, q.bound)
+					said[0], said[1] = append(said[0], math.Abs(q.err)), append(said[1], q.bound)
 				}
-				if math.Abs(q.err) > q.bound+1 {
-					f.add(n.name+": error beyond the bound", "seed %d at %.3f s: %.0f us, bound %.0f us", i, q.at.Seconds(), q.err, q.bound)
+				if q.excess() > 0 {
+					f.add(n.name+": error beyond the bound", "seed %d at %.3f s: %.0f us, bound %.0f us", seed, q.at.Seconds(), q.err, q.bound)
 				}
 			}
 			d.run()
-			mu.Lock()
-			errs, bounds = append(errs, e...), append(bounds, b...)
-			mu.Unlock()
-		})
-		slices.Sort(errs)
-		slices.Sort(bounds)
+			return said
+		}) {
+			errs, bounds = append(errs, world[0]...), append(bounds, world[1]...)
+		}
 		fmt.Fprintf(&s, "%-28s error median %4.0f p99 %5.0f max %6.0f us, bound median %6.0f p99 %8.0f us\n", n.name,
 			errs.quantile(0.5), errs.quantile(0.99), errs.quantile(1), bounds.quantile(0.5), cmp.Or(bounds.quantile(0.99), 0))
 	}
@@ -549,9 +518,9 @@ func TestEarlySets(t *testing.T) {
 		wrong time.Duration
 		text  string
 	}
-	worlds := make([]world, 300)
-	eachOf(len(worlds), func(i int) {
-		worlds[i].wrong, worlds[i].text = earlySet(*seedFirst + uint64(i))
+	worlds := eachSeed(300, func(seed uint64) (w world) {
+		w.wrong, w.text = earlySet(*seedFirst + seed)
+		return w
 	})
 	slices.SortFunc(worlds, func(a, b world) int { return cmp.Compare(b.wrong, a.wrong) })
 	for limit, most := range map[time.Duration]int{15 * sec: len(worlds) / 20, 26 * sec: len(worlds) / 25} {

@@ -63,7 +63,6 @@ func TestLowRates(t *testing.T) {
 		}
 		copy(ends[2*i:], last[:])
 	})
-	slices.Sort(ends)
 	t.Logf("-seed.first %d, %d worlds: error after 120 s, median %.0f, p99 %.0f, max %.0f us; off by more than 1 ms: %d worlds, beyond the bound: %d",
 		*seedFirst, n, ends.quantile(0.5), ends.quantile(0.99), ends.quantile(1),
 		len(f.lines["low rates: off by more than 1 ms after 120 s"]), len(f.lines["low rates: error beyond the bound"]))
@@ -104,10 +103,7 @@ func lowRateRoute(seed uint64, changes [2]time.Duration) (wrong time.Duration, o
 // what the paths differ by.
 func TestLowRateRoutes(t *testing.T) {
 	const longer = 50 * ms
-	seeds := 20
-	if testing.Short() {
-		seeds = 4
-	}
+	seeds := long.Sized(4, 20, 20)
 	var f failures
 	var s strings.Builder
 	for _, changes := range [][2]time.Duration{{longer, 0}, {0, longer}, {longer, longer}} {
@@ -122,8 +118,6 @@ func TestLowRateRoutes(t *testing.T) {
 			}
 			wrong[i], over[i] = w.Seconds(), o
 		})
-		slices.Sort(wrong)
-		slices.Sort(over)
 		fmt.Fprintf(&s, "%-12s %5.1f %5.1f s  %6.0f %6.0f us\n", fmt.Sprint(changes), wrong.quantile(0.5), wrong.quantile(1), over.quantile(0.5), over.quantile(1))
 	}
 	t.Logf("-seed.first %d, %d worlds each, path there and back longer by: the minimum one-way delay is wrong by 5 ms for (median, max), error of the time beyond what the paths make of it (median, max)\n%s",
@@ -147,10 +141,7 @@ func oneAMinute() (all []sim.Scenario) {
 // datagram that queued less than the gate counts when the next one comes, so ours lags by
 // up to a minute in the first three: by no more than a fifth.
 func TestOneAMinute(t *testing.T) {
-	seeds := 24
-	if testing.Short() {
-		seeds = 6
-	}
+	seeds := long.Sized(6, 24, 24)
 	var lines []string
 	for _, sc := range oneAMinute() {
 		r := measure(sc, scorePairs, seeds)
@@ -195,7 +186,6 @@ func TestOneASecond(t *testing.T) {
 			}})
 			took = append(took, wrong[0].Seconds(), wrong[1].Seconds())
 		}
-		slices.Sort(took)
 		m.note(fmt.Sprintf("jitter %v: to half the step, median, s", jitter), took.quantile(0.5))
 		if longest := took.quantile(1); jitter == 100*us {
 			m.judge("  longest, s", longest, 4.5, 3.2)

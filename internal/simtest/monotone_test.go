@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
@@ -152,10 +153,7 @@ func (w *watched) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 // speed, except where a step was counted. What was read within 20 ms of what comes
 // next, before it or after, would be read again.
 func TestMonotone(t *testing.T) {
-	worlds := 2
-	if testing.Short() {
-		worlds = 1
-	}
+	worlds := long.Sized(1, 2, 2)
 	scenarios := sim.Scenarios()
 	var mu sync.Mutex
 	var f failures

@@ -58,9 +58,6 @@ func fastRun(slewed bool, seed uint64) (original, ours float64, late bool, text 
 		settled := o.At > from+15*sec && (o.At < to || o.At > to+15*sec)
 		late = late || o.Pair == 1 && settled && e > 1000
 	}})
-	for _, e := range all {
-		slices.Sort(e)
-	}
 	return all[0].quantile(0.99), all[1].quantile(0.99), late, text
 }
 
@@ -126,10 +123,7 @@ var oscillators = []struct {
 // TestOscillators plays clocks whose temperature moves their rates by 8 ppm in 10 min, as
 // that of a warming laptop does, or by 2 ppm in 15 min.
 func TestOscillators(t *testing.T) {
-	worlds := 8
-	if testing.Short() {
-		worlds = 2
-	}
+	worlds := long.Sized(2, 8, 8)
 	m := musts{t: t}
 	for _, c := range oscillators {
 		r := measure(oscillating(c.base, c.jitter, c.rate, c.ppm), alone, worlds)

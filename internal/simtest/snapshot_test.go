@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 )
 
 // widest is the widest error bound: half the ring of the offset.
@@ -382,10 +383,7 @@ func TestSnapshotTravels(t *testing.T) {
 // the remote clock by whole rings and anchors keep the receiver busy, so what the others see
 // may be a few microseconds off, but never a mixture of two states.
 func TestSenderAndReceiver(t *testing.T) {
-	datagrams := 300_000
-	if testing.Short() {
-		datagrams = 30_000
-	}
+	datagrams := long.Sized(30_000, 300_000, 300_000)
 	const ahead, delay, ring = 1 << 45, 20_000, 1 << 26
 	var s timesync.TimeSynchronizer
 	var now atomic.Uint64

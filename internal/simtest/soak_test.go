@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 )
 
 var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, 0.05 with -short)")
@@ -242,7 +243,7 @@ func (s *soak) miss(format string, args ...any) {
 // for the time after a restart in which no report could come; and 15 s after each fault the
 // bound is at most twice what it was before.
 func TestSoak(t *testing.T) {
-	days := cmp.Or(*soakDays, map[bool]float64{true: 0.05, false: 0.25}[testing.Short()])
+	days := cmp.Or(*soakDays, long.Sized(0.05, 0.25, 0.25))
 	start := time.Now()
 	s := newSoak(*seedFirst + 1)
 	s.run(int64(days * day))
