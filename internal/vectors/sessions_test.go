@@ -216,11 +216,10 @@ func summarize(v []int64) (s summary) {
 	if len(v) == 0 {
 		return s
 	}
-	sorted := append([]int64(nil), v...)
-	slices.Sort(sorted)
 	for _, x := range v {
 		s.mean += float64(x) / float64(len(v))
 	}
+	sorted := slices.Sorted(slices.Values(v))
 	s.p95, s.max = sorted[len(v)*95/100], sorted[len(v)-1]
 	return s
 }
