@@ -399,6 +399,15 @@ func eachOf(n int, f func(i int)) {
 	all.Wait()
 }
 
+// eachSeed returns what f says of each seed below n, from all processors.
+func eachSeed[T any](n int, f func(seed uint64) T) []T {
+	results := make([]T, n)
+	eachOf(n, func(i int) {
+		results[i] = f(uint64(i))
+	})
+	return results
+}
+
 // TestErrorBound holds the error bound to its contract in random worlds, in which
 // anything may happen: while no clock is set, the truth lies inside. And it must be
 // of use, which is close to half the round trip. 10^5 worlds that nobody has looked at,

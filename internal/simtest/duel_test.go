@@ -176,6 +176,13 @@ func (d *duel) run() {
 	w.Run(d.until)
 }
 
+// bothDelay lets datagrams queue like that on both ways. delay must keep no state.
+func (d *duel) bothDelay(delay sim.Delay) {
+	for side := range d.ends {
+		d.ends[side].out.Delay = delay
+	}
+}
+
 // offset returns the remote minus the local clock, microseconds.
 func (d *duel) offset(side int) int64 {
 	now := d.world.Now()

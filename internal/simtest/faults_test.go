@@ -431,9 +431,7 @@ func TestNuisances(t *testing.T) {
 		{"receive times that go back", func(d *duel) { d.swaps = 0.2 }},
 		{"duplicates", func(d *duel) { d.ends[0].out.Duplicate, d.ends[1].out.Duplicate = 0.3, 0.3 }},
 		{"reordering", func(d *duel) {
-			for side := range d.ends {
-				d.ends[side].out.Delay = sim.Sum(sim.Exp(ms), sim.Reorder(0.1, 50*ms))
-			}
+			d.bothDelay(sim.Sum(sim.Exp(ms), sim.Reorder(0.1, 50*ms)))
 		}},
 		{"absurd stamps", func(d *duel) {
 			for at := 3 * sec; at < d.until; at += 1700 * ms {

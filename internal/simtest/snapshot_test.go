@@ -115,27 +115,19 @@ func TestPrinting(t *testing.T) {
 	unknown := known
 	unknown.Jitter, unknown.JitterKnown, unknown.Disturbed = 0, false, true
 	for _, c := range []struct {
-		s    any
-		want string
+		s           timesync.Snapshot
+		line, attrs string
 	}{
-		{timesync.Snapshot{}, "not synchronized"},
-		{known, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter 500ms, report 0s ago, 0s since the start, 0 steps"},
-		{unknown, "offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter unknown, report 0s ago, 0s since a clock was set, 0 steps"},
+		{timesync.Snapshot{}, "not synchronized", "not synchronized"},
+		{known,
+			"offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter 500ms, report 0s ago, 0s since the start, 0 steps",
+			"[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=false steps=0 jitter_s=0.5]"},
+		{unknown,
+			"offset -5 us +-20ms, skew 20.000+-3.000 ppm, delay 0s in, 0s out, jitter unknown, report 0s ago, 0s since a clock was set, 0 steps",
+			"[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=true steps=0]"},
 	} {
-		if got := fmt.Sprint(c.s); got != c.want {
-			t.Errorf("%#v:\n%s, want\n%s", c.s, got, c.want)
-		}
-	}
-	for _, c := range []struct {
-		v    slog.LogValuer
-		want string
-	}{
-		{timesync.Snapshot{}, "not synchronized"},
-		{known, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=false steps=0 jitter_s=0.5]"},
-		{unknown, "[offset_us=-5 error_bound_s=0.02 skew_ppm=20 skew_error_ppm=3 min_one_way_delay_s=0 min_delay_to_peer_s=0 age_s=0 undisturbed_s=0 disturbed=true steps=0]"},
-	} {
-		if got := c.v.LogValue().String(); got != c.want {
-			t.Errorf("%#v:\n%s, want\n%s", c.v, got, c.want)
+		if line, attrs := fmt.Sprint(c.s), slog.AnyValue(c.s).Resolve().String(); line != c.line || attrs != c.attrs {
+			t.Errorf("%#v:\n%s,\n%s, want\n%s,\n%s", c.s, line, attrs, c.line, c.attrs)
 		}
 	}
 }
