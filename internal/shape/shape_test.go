@@ -14,7 +14,6 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +56,16 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
+// parse reads a Go file.
+func parse(t *testing.T, fset *token.FileSet, name string, mode parser.Mode) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(fset, name, nil, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // module returns the path of the module.
 func module(t *testing.T) string {
 	t.Helper()
@@ -84,34 +93,6 @@ func TestTopFolder(t *testing.T) {
 	}
 }
 
-// eachGoFile calls f for all Go files of the repository.
-func eachGoFile(t *testing.T, f func(name string, source []byte)) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && path != root {
-			return filepath.SkipDir
-		}
-		if !e.IsDir() && strings.HasSuffix(path, ".go") {
-			f(path, read(t, path))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func TestGofmt(t *testing.T) {
-	eachGoFile(t, func(name string, source []byte) {
-		if formatted, err := format.Source(source); err == nil && !bytes.Equal(source, formatted) {
-			t.Errorf("%s: run gofmt", name)
-		}
-	})
-}
-
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
 	examples := []string{"examples/seal", "examples/udp", "examples/game", "examples/watch", "examples/channel", "examples/dtls", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout", "examples/relay", "examples/party"}
@@ -131,11 +112,7 @@ func TestLicenses(t *testing.T) {
 func TestImports(t *testing.T) {
 	allowed := []string{"encoding/binary", "errors", "fmt", "log/slog", "math", "math/bits", "strconv", "sync/atomic", "time"}
 	for _, name := range sources(t, ".") {
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, spec := range parsed.Imports {
+		for _, spec := range parse(t, token.NewFileSet(), name, parser.ImportsOnly).Imports {
 			if path, _ := strconv.Unquote(spec.Path.Value); !slices.Contains(allowed, path) {
 				t.Errorf("%s imports %s", name, path)
 			}
@@ -202,11 +179,7 @@ func (c *consumer) run(args ...string) string {
 // So a step of it has nothing to act on; see also TestRestart there.
 func TestNoWallClock(t *testing.T) {
 	for _, name := range sources(t, "tick") {
-		tree, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(tree, func(n ast.Node) bool {
+		ast.Inspect(parse(t, token.NewFileSet(), name, 0), func(n ast.Node) bool {
 			if fn, ok := n.(*ast.FuncDecl); ok && fn.Name.Name == "nextEpoch" {
 				return false
 			}
@@ -307,11 +280,7 @@ func exported(t *testing.T, dir string) string {
 	fset := token.NewFileSet()
 	var files []*ast.File
 	for _, name := range sources(t, dir) {
-		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, file)
+		files = append(files, parse(t, fset, name, parser.ParseComments))
 	}
 	p, err := doc.NewFromFiles(fset, files, dir)
 	if err != nil {
