@@ -171,11 +171,9 @@ func stepsWithin(reports time.Duration) float64 {
 		if i&2 != 0 {
 			size = -size
 		}
-		cases = append(cases, faultCase{size: size, to: settled, build: func() *duel {
-			d := faultWorld(uint64(i))
+		cases = append(cases, faultCase{size: size, to: settled, seed: uint64(i), happen: func(d *duel) {
 			d.reports = reports
 			d.step(i&1, settled, size)
-			return d
 		}})
 	}
 	judgeAll(cases)

@@ -131,7 +131,8 @@ func foldTime(d time.Duration) time.Duration {
 type faultCase struct {
 	name   string
 	size   time.Duration // by which the clocks jump against each other
-	build  func() *duel
+	seed   uint64
+	happen func(d *duel)
 	to     time.Duration
 	counts [2]bool // the ends that must count a step if their answers jump
 	v      verdict
@@ -142,7 +143,9 @@ func judgeAll(cases []faultCase) {
 	eachOf(len(cases), func(i int) {
 		c := &cases[i]
 		small := float64(max(foldTime(c.size), -foldTime(c.size))) / 2e3
-		c.v = judge(c.build(), settled, c.to, min(small, 1000))
+		d := faultWorld(c.seed)
+		c.happen(d)
+		c.v = judge(d, settled, c.to, min(small, 1000))
 	})
 }
 
@@ -241,12 +244,10 @@ func TestSteps(t *testing.T) {
 				// Less, seen in two parts, may be slewed.
 				seen := max(foldTime(size), -foldTime(size)) >= 1200*us
 				cases = append(cases, faultCase{
-					name: fmt.Sprintf("%c by %v, seed %d", 'A'+rune(side), size, i), size: size, to: settled, counts: [2]bool{seen, seen},
-					build: func() *duel {
-						d := faultWorld(uint64(i))
+					name: fmt.Sprintf("%c by %v, seed %d", 'A'+rune(side), size, i), size: size, to: settled, counts: [2]bool{seen, seen}, seed: uint64(i),
+					happen: func(d *duel) {
 						d.reports = x.every
 						d.step(side, settled, size)
-						return d
 					},
 				})
 			}
@@ -270,12 +271,10 @@ func TestSuspends(t *testing.T) {
 				both := i >= len(lengths)
 				cases = append(cases, faultCase{
 					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d", 'A'+rune(side), length, both, seed), size: length,
-					to: settled + length, counts: [2]bool{true, true},
-					build: func() *duel {
-						d := faultWorld(seed)
+					to: settled + length, counts: [2]bool{true, true}, seed: seed,
+					happen: func(d *duel) {
 						d.suspend(side, settled, length, both)
 						d.until += length
-						return d
 					},
 				})
 			}
@@ -297,12 +296,8 @@ func TestRestarts(t *testing.T) {
 			var counts [2]bool
 			counts[1-side] = !reset && max(foldTime(size), -foldTime(size)) >= ms
 			cases = append(cases, faultCase{
-				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d", 'A'+rune(side), size, foldTime(size), seed), size: size, to: settled, counts: counts,
-				build: func() *duel {
-					d := faultWorld(seed)
-					d.restart(side, settled, size, reset)
-					return d
-				},
+				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d", 'A'+rune(side), size, foldTime(size), seed), size: size, to: settled, counts: counts, seed: seed,
+				happen: func(d *duel) { d.restart(side, settled, size, reset) },
 			})
 		}
 		checkFaults(t, fmt.Sprintf("restarts, the other resets %v", reset), cases, limit{}, limit{1.6, 1})
