@@ -24,11 +24,8 @@ var boundWorlds, boundWorld = worldFlags("bound", "TestErrorBound", 1000, 2000, 
 // average and an eighth ever, no loss, at least 20 datagrams a second, a quartz each.
 func randomWorld(seed uint64) (d *duel, calm bool) {
 	r := newRand(seed, 'w')
-	between := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(r.Float64()*float64(hi-lo)) }
-	logBetween := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, r.Float64()) }
-	logTime := func(lo, hi time.Duration) time.Duration {
-		return time.Duration(logBetween(float64(lo), float64(hi)))
-	}
+	between := func(lo, hi time.Duration) time.Duration { return uniform(r, lo, hi) }
+	logBetween, logTime := dice{r}.logBetween, dice{r}.logSpan
 	d = &duel{seed: seed, until: between(8*sec, 24*sec)}
 	if r.IntN(4) == 0 {
 		d.until = between(24*sec, 40*sec)

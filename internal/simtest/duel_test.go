@@ -33,7 +33,7 @@ type duel struct {
 	slews    []sim.Window // when a clock runs at another rate
 	outliers []outlier
 	swaps    float64 // share of the datagrams that are handed over after the next one
-	events   []event
+	events
 
 	// onQuery gets what an end says about the other's clock: at regular times and
 	// after each datagram.
@@ -78,10 +78,18 @@ type outlier struct {
 	ts24 uint32
 }
 
-// event is something that happens in a world, for reports.
+// events describe a world, for reports.
+type events []event
+
+// event is something that happens in a world.
 type event struct {
 	at         time.Duration
 	kind, text string
+}
+
+// happens adds a line to the description of the world.
+func (e *events) happens(at time.Duration, kind, format string, args ...any) {
+	*e = append(*e, event{at, kind, fmt.Sprintf(format, args...)})
 }
 
 // query is one question to an end.
@@ -311,11 +319,6 @@ func (d *duel) since(t time.Duration) time.Duration {
 		event(w.From, w.To)
 	}
 	return since
-}
-
-// happens adds a line to the description of the world.
-func (d *duel) happens(at time.Duration, kind, format string, args ...any) {
-	d.events = append(d.events, event{at, kind, fmt.Sprintf(format, args...)})
 }
 
 func (d *duel) String() string {
