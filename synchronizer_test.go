@@ -980,6 +980,7 @@ func TestSnapshot(t *testing.T) {
 	w.ppm = 50
 	agree := func(when string) Snapshot {
 		t.Helper()
+		known(t, &w.a, w.now, w.remote(w.now))
 		s, ok := w.a.Snapshot(w.now)
 		ppm, okSkew := w.a.Skew()
 		delay, _ := w.a.MinimumOneWayDelay()
