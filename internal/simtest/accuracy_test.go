@@ -170,12 +170,11 @@ func TestAccuracy(t *testing.T) {
 			t.Errorf("%s: %d polls without an answer, the original %d", sc.Name, ours.missed, original.missed)
 		}
 	}
-	m := musts{t: t}
+	m := newMusts(t)
 	if *only == "" {
 		m.judge("geometric mean of p99 over the original's, the table as it was", first.value(), 0.05, 0.03)
 	}
 	m.note("  with the added worlds", all.value())
-	m.log()
 }
 
 // beyondBound reports whether an observation is an answer of ours that is further off than its bound.

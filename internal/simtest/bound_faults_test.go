@@ -95,8 +95,7 @@ func TestBoundWidening(t *testing.T) {
 			}
 		}},
 	}
-	m := musts{t: t}
-	var f failures
+	m := newMusts(t)
 	for _, x := range disturbances {
 		var plain float64
 		ratios := eachSeed(n, func(seed uint64) float64 {
@@ -106,7 +105,7 @@ func TestBoundWidening(t *testing.T) {
 				d.until = to
 				add(d)
 				return greatestBound(d, settled, to, func(q *query) {
-					f.add("error beyond the bound", "%s, seed %d at %.3f s: %.0f us, bound %.0f us", x.name, seed, q.at.Seconds(), q.err, q.bound)
+					m.fail("error beyond the bound", "%s, seed %d at %.3f s: %.0f us, bound %.0f us", x.name, seed, q.at.Seconds(), q.err, q.bound)
 				})
 			}
 			without := play(func(*duel) {})
@@ -124,11 +123,9 @@ func TestBoundWidening(t *testing.T) {
 			d.ends[side].out.Base = sim.Fixed(30 * us)
 		}
 		return greatestBound(d, 10*sec, d.until, func(q *query) {
-			f.add("error beyond the bound", "loopback, seed %d at %.3f s: %.0f us, bound %.0f us", seed, q.at.Seconds(), q.err, q.bound)
+			m.fail("error beyond the bound", "loopback, seed %d at %.3f s: %.0f us, bound %.0f us", seed, q.at.Seconds(), q.err, q.bound)
 		})
 	})
 	m.note("bound on loopback, round trip 60 us, after 10 s at most, us", slices.Max(loopback))
 	t.Logf("worst of %d worlds", n)
-	m.log()
-	f.report(t)
 }

@@ -421,7 +421,7 @@ func TestErrorBound(t *testing.T) {
 	start := time.Now()
 	b := playBounds(*seedFirst+1, n)
 	percent := func(a, b int) float64 { return 100 * float64(a) / float64(b) }
-	m := musts{t: t}
+	m := newMusts(t)
 	ages := ""
 	for i, a := range boundAges {
 		what := fmt.Sprintf("beyond the bound later than %v after a clock change, of 10^6", a.age)
@@ -456,7 +456,6 @@ func TestErrorBound(t *testing.T) {
 	t.Logf("%d worlds in %.1f s, %d questions, %.2f %% answered, %.2f %% of the answers when nobody could know\n%sbound median %.0f us, p95 %.0f us",
 		n, time.Since(start).Seconds(), b.queries, percent(b.answered, b.queries), percent(b.stale, b.answered), ages,
 		b.widths.quantile(0.5), b.widths.quantile(0.95))
-	m.log()
 	logViolations(t, b.worst)
 }
 

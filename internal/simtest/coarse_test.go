@@ -36,7 +36,7 @@ func TestCoarse(t *testing.T) {
 	scenarios := chosen(sim.CoarseScenarios())
 	results := measureAll(scenarios, worldsEach)
 	t.Logf("-seed.first %d, %d worlds a scenario\n%s", *seedFirst, worldsEach, accuracyTable(scenarios, results))
-	m := musts{t: t}
+	m := newMusts(t)
 	for i, sc := range scenarios {
 		original, ours := results[i][0].poll.quantile(0.99), results[i][len(results[i])-1].poll.quantile(0.99)
 		what := sc.Name + ", p99 of the error, us"
@@ -49,7 +49,6 @@ func TestCoarse(t *testing.T) {
 			t.Errorf("%s: p99 error %.0f us, the original's %.0f us", sc.Name, ours, original)
 		}
 	}
-	m.log()
 }
 
 // TestRoundedUp shows what it is worth that times of receipt are rounded up: for the table in
@@ -186,10 +185,9 @@ func TestCoarseBound(t *testing.T) {
 			one++
 		}
 	}
-	m := musts{t: t}
+	m := newMusts(t)
 	share := func(k, n int) float64 { return 1000 * float64(k) / float64(n) }
 	m.misses("of 1,000 worlds, beyond the bound with coarse clocks only", share(len(worst), n), 0, max(4, share(3, n)))
 	m.misses("  of which one clock is coarse", share(one, n), 0, max(2, share(2, n)))
 	m.misses("of 1,000 worlds, the bound is wider by more than a step", share(wider.above(1), len(wider)), 0, 150)
-	m.log()
 }

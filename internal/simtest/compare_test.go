@@ -44,7 +44,7 @@ func TestInterop(t *testing.T) {
 		}
 	}
 	scenarios = chosen(scenarios)
-	var f failures
+	m := newMusts(t)
 	lines := eachSeed(len(scenarios), func(i uint64) string {
 		sc := scenarios[i]
 		if testing.Short() && sc.Tag&sim.Jumped == 0 {
@@ -52,7 +52,7 @@ func TestInterop(t *testing.T) {
 		}
 		both, ours, theirs, missed, beyond := beside(sc, worlds)
 		if beyond > 0 && sc.Tag&sim.Jumped == 0 {
-			f.add("beyond the bound beside an original", "%s: %d answers", sc.Name, beyond)
+			m.fail("beyond the bound beside an original", "%s: %d answers", sc.Name, beyond)
 		}
 		line := fmt.Sprintf("%-22s", sc.Name)
 		for _, q := range []float64{0.5, 0.99} {
@@ -63,20 +63,19 @@ func TestInterop(t *testing.T) {
 				limit = 1.5*was + 50
 			}
 			if our > limit {
-				f.add("our end beside an original", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, our, was)
+				m.fail("our end beside an original", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, our, was)
 			}
 			if q > 0.5 && their > limit {
-				f.add("an original beside our end", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, their, was)
+				m.fail("an original beside our end", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, their, was)
 			}
 		}
 		if missed[1] > missed[0] || missed[2] > missed[0] {
-			f.add("no answer", "%s: originals %d, ours %d, the original beside ours %d", sc.Name, missed[0], missed[1], missed[2])
+			m.fail("no answer", "%s: originals %d, ours %d, the original beside ours %d", sc.Name, missed[0], missed[1], missed[2])
 		}
 		return line
 	})
 	t.Logf("-seed.first %d, %d worlds a scenario, error in us: two originals, our end, the original at the other\n%-22s %8s %8s %8s   %8s %8s %8s\n%s",
 		*seedFirst, worlds, "", "median", "ours", "theirs", "p99", "ours", "theirs", strings.Join(lines, "\n"))
-	f.report(t)
 }
 
 // beside plays worlds in which our end talks to an original and returns the errors of two
@@ -198,7 +197,7 @@ func (e *startErrors) play(sc sim.Scenario, seed uint64) {
 var fewDelays = []string{"pairs", "frames-8", "lasting-30ms", "lasting-50ms", "lasting-50ms-200hz", "lasting-100ms", "lasting-100ms-200hz", "bundles-4ms", "read-60hz"}
 
 // check asserts what holds at each age and returns the line of the table.
-func (e *startErrors) check(f *failures, name string) string {
+func (e *startErrors) check(m *musts, name string) string {
 	line := fmt.Sprintf("%-22s", name)
 	for k, age := range startAges {
 		orig, ours := e.at[k][0], e.at[k][1]
@@ -215,11 +214,11 @@ func (e *startErrors) check(f *failures, name string) string {
 				limit = 3.5*x.theirs + 50
 			}
 			if x.ours > limit {
-				f.add("start: worse than the original", "%s at %v: %s %.0f us, the original %.0f us", name, age, x.name, x.ours, x.theirs)
+				m.fail("start: worse than the original", "%s at %v: %s %.0f us, the original %.0f us", name, age, x.name, x.ours, x.theirs)
 			}
 		}
 		if e.missed[k] > 0 {
-			f.add("start: no answer where the original has one", "%s at %v: %d of %d", name, age, e.missed[k], len(orig))
+			m.fail("start: no answer where the original has one", "%s at %v: %d of %d", name, age, e.missed[k], len(orig))
 		}
 	}
 	most := 0.99
@@ -232,7 +231,7 @@ func (e *startErrors) check(f *failures, name string) string {
 		limit = 3*q + 25
 	}
 	if p > limit {
-		f.add("start: p99 of the first 10 s above the original's", "%s: %.0f us, the original %.0f us", name, p, q)
+		m.fail("start: p99 of the first 10 s above the original's", "%s: %.0f us, the original %.0f us", name, p, q)
 	}
 	return line + fmt.Sprintf(" %6.0f/%-6.0f", p, q)
 }
@@ -241,7 +240,7 @@ func (e *startErrors) check(f *failures, name string) string {
 func TestStart(t *testing.T) {
 	const worlds = 40 // even with -short: fewer say little about quantiles
 	scenarios := chosen(startupWorlds())
-	var f failures
+	m := newMusts(t)
 	lines := eachSeed(len(scenarios), func(i uint64) string {
 		sc := scenarios[i]
 		sc.Duration, sc.PollRate = startAges[len(startAges)-1]+100*ms, 50
@@ -249,7 +248,7 @@ func TestStart(t *testing.T) {
 		for seed := range uint64(worlds) {
 			e.play(sc, *seedFirst+seed+1)
 		}
-		return e.check(&f, sc.Name)
+		return e.check(m, sc.Name)
 	})
 	header := fmt.Sprintf("%-22s", "")
 	for _, age := range startAges {
@@ -257,7 +256,6 @@ func TestStart(t *testing.T) {
 	}
 	t.Logf("-seed.first %d, %d worlds a scenario, error in us, ours/the original's: mean at the age, p99 from 1 to 10 s\n%s %13s\n%s",
 		*seedFirst, worlds, header, "1-10s p99", strings.Join(lines, "\n"))
-	f.report(t)
 }
 
 func (e errors) mean() float64 {
@@ -311,7 +309,7 @@ func tracePaths(t *testing.T, folder string) []string {
 // path's own jitter and then the queue for the path, more so with one skew of the clocks than with another.
 func TestKernelCross(t *testing.T) {
 	seeds := long.Sized(1, 6, 6) // for the clocks
-	m := musts{t: t}
+	m := newMusts(t)
 	for _, c := range []struct {
 		name        string
 		from        time.Duration
@@ -334,7 +332,6 @@ func TestKernelCross(t *testing.T) {
 			m.note("  the original's p99", r[0].poll.quantile(0.99))
 		}
 	}
-	m.log()
 }
 
 // busyLinks are the recordings of that link in which the machine was not overloaded.
@@ -358,11 +355,10 @@ func TestKernelCrossBegun(t *testing.T) {
 			all = append(all, p)
 		}
 	}
-	m := musts{t: t}
+	m := newMusts(t)
 	m.misses(fmt.Sprintf("begun on a busy link: of %d the p99 errors above %d us", len(all), most), float64(all.above(most)), 0, 12)
 	m.misses("begun on a busy link: p99 error, us, median", all.quantile(0.5), most, 50)
 	m.misses("begun on a busy link: p99 error, us, greatest", all.quantile(1), most, 25e3)
-	m.log()
 }
 
 // uniform draws a time between two.

@@ -286,14 +286,13 @@ func judgeMixed(t *testing.T) {
 
 	// The limits are where the estimator stands, with room for chance: the fewer worlds, the more.
 	more := 2.5 * math.Sqrt(1/float64(max(f.n, 1)))
-	m := musts{t: t}
+	m := newMusts(t)
 	m.misses("mixed worlds over 1 ms off while the oracle is below 0.2 ms", f.off1, 0.115, 0.14+more*0.35)
 	m.misses("  over 5 ms", f.off5, 0.03, 0.05+more*0.25)
 	m.misses("the original better by 1.2 times and 50 us", f.worse, 0.07, 0.1+more*0.3)
 	m.misses("p99 over the original's", f.overOriginal, 0.12, 0.15+more*0.4)
 	m.misses("share of the time 1 ms beyond the oracle", f.behind, 0.03, 0.045+more*0.15)
 	m.misses("beyond ErrorBound before a clock was set", f.early, 0.015, 0.015+more*0.1)
-	m.log()
 	if f.oracle < 0.9-more*0.3 {
 		t.Errorf("the oracle is below 0.2 ms in %.0f %% of the worlds only: the judge is wrong", 100*f.oracle)
 	}

@@ -7,12 +7,10 @@ package simtest
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -149,39 +147,14 @@ func judgeAll(cases []faultCase) {
 	})
 }
 
-// failures prints at most a few lines of each kind.
-type failures struct {
-	mu    sync.Mutex
-	lines map[string][]string
-}
-
-func (f *failures) add(kind, format string, args ...any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.lines == nil {
-		f.lines = map[string][]string{}
-	}
-	f.lines[kind] = append(f.lines[kind], fmt.Sprintf(format, args...))
-}
-
-func (f *failures) report(t *testing.T) {
-	t.Helper()
-	for _, kind := range slices.Sorted(maps.Keys(f.lines)) {
-		l := f.lines[kind]
-		t.Errorf("%s: %d\n\t%s", kind, len(l), strings.Join(l[:min(len(l), 8)], "\n\t"))
-	}
-}
-
 // limit is what a time must not exceed and what it had better not, seconds.
 type limit struct{ must, aim float64 }
 
 // checkFaults prints how long it took and asserts what every fault has in common. The
 // limits are for the median and the longest of the times until both ends are within 1 ms
 // for good; a median that has none is only printed.
-func checkFaults(t *testing.T, title string, cases []faultCase, median, longest limit) {
-	t.Helper()
+func checkFaults(m *musts, title string, cases []faultCase, median, longest limit) {
 	judgeAll(cases)
-	var f failures
 	var worst, half []float64
 	for _, c := range cases {
 		v := &c.v
@@ -189,25 +162,24 @@ func checkFaults(t *testing.T, title string, cases []faultCase, median, longest 
 		worst = append(worst, back)
 		half = append(half, v.half.Seconds())
 		if back > longest.must {
-			f.add(title+": too long until within 1 ms", "%s: A %.2f s, B %.2f s, last errors %.0f, %.0f us", c.name, v.within[0].Seconds(), v.within[1].Seconds(), v.last[0], v.last[1])
+			m.fail(title+": too long until within 1 ms", "%s: A %.2f s, B %.2f s, last errors %.0f, %.0f us", c.name, v.within[0].Seconds(), v.within[1].Seconds(), v.last[0], v.last[1])
 		}
 		if v.lost > 0 {
-			f.add(title+": no answer at the end", "%s: %d", c.name, v.lost)
+			m.fail(title+": no answer at the end", "%s: %d", c.name, v.lost)
 		}
 		if v.beyond > 8000 {
-			f.add(title+": error beyond the bound by 8 ms, later than 5 s", "%s: by %.0f us at %.3f s", c.name, v.beyond, v.beyondAt.Seconds())
+			m.fail(title+": error beyond the bound by 8 ms, later than 5 s", "%s: by %.0f us at %.3f s", c.name, v.beyond, v.beyondAt.Seconds())
 		}
 		for side, must := range c.counts {
 			// The count tells callers where answers jump. At an end whose own clock
 			// jumped far, the rate carried on over the jump may happen to be right.
 			if must && v.off[side] && v.steps[side] < 1 {
-				f.add(title+": not counted as a step", "%s: by %c", c.name, 'A'+rune(side))
+				m.fail(title+": not counted as a step", "%s: by %c", c.name, 'A'+rune(side))
 			}
 		}
 	}
-	t.Logf("%s, -seed.first %d, %d worlds: within half the step after (median, p90, max) %.2f, %.2f, %.2f s",
+	m.t.Logf("%s, -seed.first %d, %d worlds: within half the step after (median, p90, max) %.2f, %.2f, %.2f s",
 		title, *seedFirst, len(cases), stat.Quantile(half, 0.5), stat.Quantile(half, 0.9), stat.Quantile(half, 1))
-	m := musts{t: t}
 	if median.must > 0 {
 		m.judge(title+": within 1 ms, median, s", stat.Quantile(worst, 0.5), median.must, median.aim)
 	} else {
@@ -215,8 +187,6 @@ func checkFaults(t *testing.T, title string, cases []faultCase, median, longest 
 	}
 	m.note("  p90", stat.Quantile(worst, 0.9))
 	m.judge(title+": within 1 ms, longest, s", stat.Quantile(worst, 1), longest.must, longest.aim)
-	m.log()
-	f.report(t)
 }
 
 // TestSteps lets clocks step by any size, at either end in either direction.
@@ -228,6 +198,7 @@ func TestSteps(t *testing.T) {
 	if !*long.Flag {
 		intervals = intervals[:long.Sized(1, 2, 0)]
 	}
+	m := newMusts(t)
 	for _, x := range intervals {
 		var cases []faultCase
 		for i, size := range stepSizes() {
@@ -252,7 +223,7 @@ func TestSteps(t *testing.T) {
 				})
 			}
 		}
-		checkFaults(t, fmt.Sprintf("steps, reports every %v", x.every), cases, limit{x.median, x.median}, limit{1.5, 1})
+		checkFaults(m, fmt.Sprintf("steps, reports every %v", x.every), cases, limit{x.median, x.median}, limit{1.5, 1})
 	}
 }
 
@@ -280,13 +251,14 @@ func TestSuspends(t *testing.T) {
 			}
 		}
 	}
-	checkFaults(t, "suspends", cases, limit{}, limit{2.1, 1})
+	checkFaults(newMusts(t), "suspends", cases, limit{}, limit{2.1, 1})
 }
 
 // TestRestarts replaces an end by one with another clock, which the other end is not
 // told, or is told by Reset. Nobody counts a step who starts anew.
 func TestRestarts(t *testing.T) {
 	worlds := long.Sized[uint64](6, 40, 40)
+	m := newMusts(t)
 	for _, reset := range []bool{false, true} {
 		var cases []faultCase
 		for seed := range worlds {
@@ -300,7 +272,7 @@ func TestRestarts(t *testing.T) {
 				happen: func(d *duel) { d.restart(side, settled, size, reset) },
 			})
 		}
-		checkFaults(t, fmt.Sprintf("restarts, the other resets %v", reset), cases, limit{}, limit{1.6, 1})
+		checkFaults(m, fmt.Sprintf("restarts, the other resets %v", reset), cases, limit{}, limit{1.6, 1})
 	}
 }
 
@@ -341,7 +313,7 @@ func TestRoutes(t *testing.T) {
 		o.verdict = judge(d, settled, settled, 0)
 		return o
 	})
-	var f failures
+	m := newMusts(t)
 	var s strings.Builder
 	for k, c := range changes {
 		var sum outcome
@@ -353,25 +325,24 @@ func TestRoutes(t *testing.T) {
 				sum.steps[side] = max(sum.steps[side], o.steps[side])
 			}
 			if o.beyond > 0 {
-				f.add("routes: error beyond the bound", "%s, seed %d: by %.0f us at %.3f s", name, seed, o.beyond, o.beyondAt.Seconds())
+				m.fail("routes: error beyond the bound", "%s, seed %d: by %.0f us at %.3f s", name, seed, o.beyond, o.beyondAt.Seconds())
 			}
 			if c.there == -c.back {
 				continue
 			}
-			if m := max(o.moved[0], o.moved[1]); m > 150 {
-				f.add("routes: the offset moved by more than 150 us", "%s, seed %d: %.0f us", name, seed, m)
+			if moved := max(o.moved[0], o.moved[1]); moved > 150 {
+				m.fail("routes: the offset moved by more than 150 us", "%s, seed %d: %.0f us", name, seed, moved)
 			}
 			if o.steps != [2]int{} {
-				f.add("routes: counted as a step", "%s, seed %d", name, seed)
+				m.fail("routes: counted as a step", "%s, seed %d", name, seed)
 			}
 			if w := max(o.owd[0], o.owd[1]); w > 15*sec {
-				f.add("routes: the minimum one-way delay is wrong by 1 ms after 15 s", "%s, seed %d: %.1f s", name, seed, w.Seconds())
+				m.fail("routes: the minimum one-way delay is wrong by 1 ms after 15 s", "%s, seed %d: %.1f s", name, seed, w.Seconds())
 			}
 		}
 		fmt.Fprintf(&s, "%-34s %6.0f %6.0f us  %5.2f %5.2f s  %d\n", name, sum.moved[0], sum.moved[1], sum.owd[0].Seconds(), sum.owd[1].Seconds(), max(sum.steps[0], sum.steps[1]))
 	}
 	t.Logf("-seed.first %d, %d worlds each; largest error of A and B; the minimum one-way delay is right after; steps counted\n%s", *seedFirst, seeds, s.String())
-	f.report(t)
 }
 
 // TestCutOff lets an end tell a rise of 25 ms as soon as two buckets have queued, as after a step,
@@ -383,7 +354,7 @@ func TestCutOff(t *testing.T) {
 		cut   = settled + 700*ms
 		back  = settled + 60*sec
 	)
-	var f failures
+	m := newMusts(t)
 	for seed := range uint64(6) {
 		d := faultWorld(seed)
 		d.until = back + 15*sec
@@ -398,10 +369,9 @@ func TestCutOff(t *testing.T) {
 		}
 		d.run()
 		if worst > 1000 {
-			f.add("cut off: the offset moved by more than 1 ms", "-seed.first %d, seed %d: %.0f us at %.1f s", *seedFirst, seed, worst, at.Seconds())
+			m.fail("cut off: the offset moved by more than 1 ms", "-seed.first %d, seed %d: %.0f us at %.1f s", *seedFirst, seed, worst, at.Seconds())
 		}
 	}
-	f.report(t)
 }
 
 // earlyStamps adds absurd stamps that are 1 to 200 ms too late: as if from datagrams that are
@@ -435,7 +405,7 @@ func TestNuisances(t *testing.T) {
 		}},
 		{"stamps a little early", earlyStamps},
 	}
-	var f failures
+	m := newMusts(t)
 	var s strings.Builder
 	for _, n := range nuisances {
 		var errs, bounds errors
@@ -446,7 +416,7 @@ func TestNuisances(t *testing.T) {
 			d.onQuery = func(q *query) {
 				if !q.ok {
 					if q.at > 2*sec {
-						f.add(n.name+": no answer", "seed %d at %.3f s", seed, q.at.Seconds())
+						m.fail(n.name+": no answer", "seed %d at %.3f s", seed, q.at.Seconds())
 					}
 					return
 				}
@@ -454,7 +424,7 @@ func TestNuisances(t *testing.T) {
 					said[0], said[1] = append(said[0], math.Abs(q.err)), append(said[1], q.bound)
 				}
 				if q.excess() > 0 {
-					f.add(n.name+": error beyond the bound", "seed %d at %.3f s: %.0f us, bound %.0f us", seed, q.at.Seconds(), q.err, q.bound)
+					m.fail(n.name+": error beyond the bound", "seed %d at %.3f s: %.0f us, bound %.0f us", seed, q.at.Seconds(), q.err, q.bound)
 				}
 			}
 			d.run()
@@ -466,7 +436,6 @@ func TestNuisances(t *testing.T) {
 			errs.quantile(0.5), errs.quantile(0.99), errs.quantile(1), bounds.quantile(0.5), cmp.Or(bounds.quantile(0.99), 0))
 	}
 	t.Logf("-seed.first %d, after 10 s, %d worlds each\n%s", *seedFirst, seeds, s.String())
-	f.report(t)
 }
 
 // earlySet is a world in which a clock is set by 10 to 100 ms within 6 s of the start. It

@@ -446,29 +446,26 @@ func TestHostileWorlds(t *testing.T) {
 	n := hostileWorlds()
 	start := time.Now()
 	fates := make([]fate, len(attacks))
-	var panics failures
+	m := newMusts(t)
 	examples := map[string]*siege{}
 	for _, s := range playSieges(n) {
 		fates[s.seed%uint64(len(attacks))].add(s)
 		if s.panics != nil {
-			panics.add("panics", "%v", s)
+			m.fail("panics", "%v", s)
 		}
 		if worst := examples[s.attack.name]; !s.isOver() && (worst == nil || s.longest() > worst.longest()) {
 			examples[s.attack.name] = s
 		}
 	}
-	m := musts{t: t}
 	for i := range attacks {
-		fates[i].judge(&m, &attacks[i])
+		fates[i].judge(m, &attacks[i])
 	}
 	t.Logf("%d worlds in %.1f s", n, time.Since(start).Seconds())
-	m.log()
 	for _, a := range attacks {
 		if s := examples[a.name]; s != nil {
 			t.Logf("the longest: %v", s)
 		}
 	}
-	panics.report(t)
 }
 
 // harm is by how much an end is further off after a silence than in it, us, and for how long by
@@ -512,12 +509,11 @@ func TestAfterSilence(t *testing.T) {
 	harms := eachSeed(n, func(i uint64) harm { return afterSilence(*seedFirst + i) })
 	slices.SortFunc(harms, func(a, b harm) int { return cmp.Compare(a.by, b.by) })
 	longest := slices.MaxFunc(harms, func(a, b harm) int { return cmp.Compare(a.lasting, b.lasting) })
-	m := musts{t: t}
+	m := newMusts(t)
 	m.note(fmt.Sprintf("further off after a silence than in it, of %d worlds, median, us", n), harms[n/2].by)
 	m.note("  p99", harms[n*99/100].by)
 	m.judge("  the most", harms[n-1].by, 5e3, 1e3)
 	m.judge("  further by over 1 ms for so long at most, s", longest.lasting, 23, 5)
-	m.log()
 }
 
 // TestSkewAfterSilence: when datagrams arrive again after any silence, and the skew of the
@@ -525,7 +521,7 @@ func TestAfterSilence(t *testing.T) {
 // minutes.
 func TestSkewAfterSilence(t *testing.T) {
 	const warmup, change, soon = 60e6, 10e-6, 60e6 // us, rate, us
-	m := musts{t: t}
+	m := newMusts(t)
 	for _, silence := range []time.Duration{time.Minute, 30 * time.Minute, 40 * time.Minute, 60 * time.Minute, 75 * time.Minute, 110 * time.Minute, 5 * time.Hour} {
 		off := eachSeed(20, func(i uint64) (worst float64) {
 			p := newPeers(newRand(*seedFirst+i, 'k'))
@@ -548,5 +544,4 @@ func TestSkewAfterSilence(t *testing.T) {
 		})
 		m.judge(fmt.Sprintf("skew wrong 60 s after a silence of %v, ppm", silence), slices.Max(off), 3, 1)
 	}
-	m.log()
 }

@@ -66,7 +66,7 @@ func fastRun(slewed bool, seed uint64) (original, ours float64, late bool, text 
 // original's. In a few worlds it is not yet.
 func TestFastClocks(t *testing.T) {
 	n := fastWorlds()
-	m := musts{t: t}
+	m := newMusts(t)
 	for _, kind := range []struct {
 		name        string
 		slewed      bool
@@ -98,7 +98,6 @@ func TestFastClocks(t *testing.T) {
 			}
 		}
 	}
-	m.log()
 }
 
 const strong, quiet = 8, 2 // ppm
@@ -124,13 +123,12 @@ var oscillators = []struct {
 // that of a warming laptop does, or by 2 ppm in 15 min.
 func TestOscillators(t *testing.T) {
 	worlds := long.Sized(2, 8, 8)
-	m := musts{t: t}
+	m := newMusts(t)
 	for _, c := range oscillators {
 		r := measure(oscillating(c.base, c.jitter, c.rate, c.ppm), alone, worlds)
 		m.judge(c.name+": p99, us", r[0].poll.quantile(0.99), c.must, c.aim)
 		m.note("  median", r[0].poll.quantile(0.5))
 	}
-	m.log()
 }
 
 // oscillating is a world whose clocks are 40 ppm apart and move by ppm, as their temperature

@@ -45,12 +45,11 @@ func TestTrustedSoon(t *testing.T) {
 	}) {
 		waits = append(waits, both[:]...)
 	}
-	m := musts{t: t}
+	m := newMusts(t)
 	m.judge("from the first datagram to Within(50 ms), s, median", stat.Quantile(waits, 0.5), 0.3, 0.2)
 	m.note("  p99", stat.Quantile(waits, 0.99))
 	m.judge("  the longest", stat.Quantile(waits, 1), 1.5, 1)
 	t.Logf("%d ends, from seed %d on", len(waits), *seedFirst+47_000_001)
-	m.log()
 }
 
 // trustAges divide the first 15 s of a session.
@@ -136,7 +135,7 @@ func TestTrustedAtOnce(t *testing.T) {
 			sum[kind].beyond += one.beyond
 		}
 	}
-	m := musts{t: t}
+	m := newMusts(t)
 	var all tally
 	from := time.Duration(0)
 	for i, age := range trustAges {
@@ -156,7 +155,6 @@ func TestTrustedAtOnce(t *testing.T) {
 	m.note("  later, in all worlds", sum[inLate].perMillion())
 	judge("  of a snapshot kept for up to 10 s, without a clock change by then", sum[inKept], 100)
 	t.Logf("%d worlds from seed %d on; answers that Within lets pass: %d, %d with a clock change, %d later", n, *seedFirst+48_000_001, all.answers, sum[inSet].answers, sum[inLate].answers)
-	m.log()
 }
 
 var trustWorlds = long.Count("trust.worlds", "random worlds of TestTrustedAtOnce", 500, 1000, 5000)

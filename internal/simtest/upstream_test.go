@@ -167,8 +167,9 @@ func TestUpstream(t *testing.T) {
 	}
 	t.Logf("-seed.first %d, %d seeds, %d of the scenarios that no must names\n%s", *seedFirst, *upSeeds, upFew(), upTable(results))
 	upRecreation(t, results)
-	upMusts(t, results)
-	upOutliers(t, results)
+	m := newMusts(t)
+	upMusts(m, results)
+	upOutliers(m, results)
 }
 
 // upJob is a scenario to be played in a mode.
@@ -260,8 +261,7 @@ func upRecreation(t *testing.T, results []*upResult) {
 }
 
 // upMusts asserts the limits and prints how far the aims are.
-func upMusts(t *testing.T, results []*upResult) {
-	m := musts{t: t}
+func upMusts(m *musts, results []*upResult) {
 	var core, file geometricMean
 	for _, r := range results {
 		o, s := &r.score[0], &r.score[1]
@@ -284,7 +284,7 @@ func upMusts(t *testing.T, results []*upResult) {
 			m.judge(r.sc.Name+" back within 1 ms, worst seed, s", s.worst, 1.5, 1)
 		}
 		if s.unanswered > o.unanswered {
-			t.Errorf("%s (%v): %d polls without an answer, the original %d", r.sc.Name, r.mode, s.unanswered, o.unanswered)
+			m.t.Errorf("%s (%v): %d polls without an answer, the original %d", r.sc.Name, r.mode, s.unanswered, o.unanswered)
 		}
 	}
 	if core.n > 0 {
@@ -297,13 +297,12 @@ func upMusts(t *testing.T, results []*upResult) {
 			m.judge("CORE with skew: "+r.sc.Name+" p95, us", s.p95, 2*o.p95+100, 1.1*o.p95+8)
 		}
 	}
-	m.log()
 }
 
 // upOutliers asserts that hardly any scenario is much worse than with the original,
 // where the clocks are as published or integrate their rate. With the skew of CORE the
 // limits of upMusts are closer. Errors of 0.1 ms are small whatever the original's.
-func upOutliers(t *testing.T, results []*upResult) {
+func upOutliers(m *musts, results []*upResult) {
 	results = slices.DeleteFunc(slices.Clone(results), func(r *upResult) bool { return r.mode.Skewed || r.ratio() <= 1.1 })
 	slices.SortStableFunc(results, func(a, b *upResult) int { return cmp.Compare(b.ratio(), a.ratio()) })
 	above := map[string]bool{}
@@ -317,11 +316,9 @@ func upOutliers(t *testing.T, results []*upResult) {
 			lines = append(lines, fmt.Sprintf("%8.1f %s (%v): p95 %.0f us, the original's %.0f us", r.ratio(), r.sc.Name, r.mode, s.p95, o.p95))
 		}
 		if s.p95 > 10*max(o.p95, upLeast)+100 {
-			t.Errorf("%s (%v): p95 %.0f us, more than ten times the original's %.0f us", r.sc.Name, r.mode, s.p95, o.p95)
+			m.t.Errorf("%s (%v): p95 %.0f us, more than ten times the original's %.0f us", r.sc.Name, r.mode, s.p95, o.p95)
 		}
 	}
-	t.Logf("p95 above 1.1 times the original's: %d; above twice\n%s", len(results), strings.Join(lines, "\n"))
-	m := musts{t: t}
+	m.t.Logf("p95 above 1.1 times the original's: %d; above twice\n%s", len(results), strings.Join(lines, "\n"))
 	m.judge("scenarios with p95 above 3 times the original's and 1 ms", float64(len(above)), 4, 0)
-	m.log()
 }
