@@ -145,30 +145,10 @@ func played(t *testing.T, in []byte) *world {
 	return w
 }
 
-// callSeeds are tapes for play: a normal exchange, absurd stamps and reports, time
-// that jumps, and a synchronizer that forgets in between.
-func callSeeds() (seeds [][]byte) {
-	clocks := "\x00\x00\x00\x00\x01\x00\x00\x00" + "\x40\x4b\x4c\x00\x00\x00\x00\x00" + "\x88\x13"
-	wrap := "\xf0\xff\xff\xff\xff\xff\xff\xff" + "\xff\xff\xff\xff\xff\xff\xff\xff" + "\xff\xff"
-	exchange := "\x06\x10\x27\x00\x00" + "\x07\x10\x27\x00\x00" + "\x0a\x01" + "\x0b\x01" + "\x00\x50\xc3\x00\x01"
-	absurd := "\x08\xff\xff\xff\x00" + "\x09\x00\x00\x80\x00" + "\x0c\xff\xff\xff\xff\x00" + "\x0d\x00\x00\x80\x00\x00"
-	jump := "\x02\x00\x00\x00\x00\x00\x00\x00\x80\x00" + "\x04\xff\xff\x00" + "\x02\xff\xff\xff\xff\xff\xff\xff\xff\x00"
-	reset := "\x0e\x00\x00" + "\x0f\x00\x00"
-	for _, s := range []string{
-		clocks + exchange + exchange + exchange, wrap + exchange + exchange, clocks + exchange + absurd + exchange,
-		wrap + exchange + jump + exchange, clocks + "\x0c\x00\x00\x00\x00\x00" + exchange + reset + exchange, clocks + absurd + jump + absurd,
-	} {
-		seeds = append(seeds, []byte(s))
-	}
-	return seeds
-}
-
-// FuzzCalls: no sequence of calls breaks what must always be true, and Reset forgets
-// all of it.
+// FuzzCalls: no sequence of calls breaks what must always be true, and Reset forgets all of it. Its
+// seeds, as those of FuzzRecovery, are in testdata/fuzz: normal exchanges, absurd stamps and reports,
+// time that jumps, a synchronizer that forgets in between.
 func FuzzCalls(f *testing.F) {
-	for _, seed := range callSeeds() {
-		f.Add(seed)
-	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		w := played(t, in)
 		w.a.Reset()
@@ -190,9 +170,6 @@ const recovery = 400 * time.Second
 // stamps and reports, and after the clocks were set to anything and back. What is still
 // wrong is within the bound.
 func FuzzRecovery(f *testing.F) {
-	for _, seed := range callSeeds() {
-		f.Add(seed)
-	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		w := played(t, in)
 		w.run(recovery)
