@@ -1033,9 +1033,6 @@ func TestSnapshot(t *testing.T) {
 	if anew := agree("a second after Reset"); anew.Steps != after.Steps+1 {
 		t.Errorf("Reset: %d steps before, %d after", after.Steps, anew.Steps)
 	}
-	if n := testing.AllocsPerRun(100, func() { s, _ = w.a.Snapshot(w.now) }); n != 0 {
-		t.Errorf("Snapshot allocates %v times", n)
-	}
 }
 
 // TestLocalTime: it is the first local time at which RemoteTime reaches a reading, whatever

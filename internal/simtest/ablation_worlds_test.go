@@ -134,19 +134,7 @@ func fastClocks(*testing.T) map[string]float64 {
 }
 
 func mixtureWorlds(*testing.T) map[string]float64 {
-	const worlds = 24
-	var e errors
-	sc := sim.ScenarioNamed("mixture")
-	for _, x := range eachSeed(worlds, func(seed uint64) (e errors) {
-		sim.Run(sc, *seedFirst+seed+1, alone(), sim.Observer{Poll: func(o *sim.Observation) {
-			if o.At >= sc.Warmup {
-				e = append(e, math.Abs(o.Excess()))
-			}
-		}})
-		return e
-	}) {
-		e = append(e, x...)
-	}
+	e := measure(sim.ScenarioNamed("mixture"), alone, 4*ablationSeeds)[0].poll
 	return map[string]float64{"p99": e.quantile(0.99) + 25, "max": e.quantile(1) + 100}
 }
 
@@ -261,15 +249,13 @@ func boundWidths(*testing.T) map[string]float64 {
 // besideWorlds are worlds in which an original is the peer: p99 of our end, and of the original.
 func besideWorlds(*testing.T) map[string]float64 {
 	f := map[string]float64{}
-	add := func(name string, ours, theirs errors) {
-		f[name+", ours"], f[name+", the original"] = ours.quantile(0.99)+50, theirs.quantile(0.99)+50
-	}
 	scenarios := slices.DeleteFunc(sim.Scenarios(), isBurst)
 	for i, e := range eachSeed(len(scenarios), func(i uint64) [2]errors {
 		_, ours, theirs, _, _ := beside(scenarios[i], 1)
 		return [2]errors{ours, theirs}
 	}) {
-		add(scenarios[i].Name, e[0], e[1])
+		name := scenarios[i].Name
+		f[name+", ours"], f[name+", the original"] = e[0].quantile(0.99)+50, e[1].quantile(0.99)+50
 	}
 	return f
 }

@@ -560,12 +560,36 @@ func TestWireLinkCurrent(t *testing.T) {
 	}
 }
 
+// checkWire judges the lines of a file by what calculate makes of them, which is what they say.
+func checkWire[T comparable](t *testing.T, name string, calculate func(T) T) []T {
+	t.Helper()
+	lines := readWire[T](t, name)
+	for i, want := range lines {
+		if got := calculate(want); got != want {
+			t.Errorf("line %d: %+v, want %+v", i+1, got, want)
+		}
+	}
+	return lines
+}
+
+// malformed is a line of malformed.jsonl.
+type malformed struct {
+	Hex   string `json:"hex"`
+	Error string `json:"error"` // "": it is well-formed
+}
+
+// calculate returns a line with its error.
+func (m malformed) calculate() malformed {
+	b, err := hex.DecodeString(m.Hex)
+	if err == nil {
+		_, _, _, err = new(link.Link).Open(b, 1e6)
+	}
+	m.Error = errorName(err)
+	return m
+}
+
 // TestWireMalformed: each datagram is refused for its reason.
 func TestWireMalformed(t *testing.T) {
-	type malformed struct {
-		Hex   string `json:"hex"`
-		Error string `json:"error"` // "": it is well-formed
-	}
 	if *update {
 		whole := "0f" + "4042ff" + "010203" + "0012fa0700000000" // stamp and anchor agree: 0x07fa1200 >> 3 is 0xff4240
 		var lines []malformed
@@ -585,22 +609,12 @@ func TestWireMalformed(t *testing.T) {
 			lines = append(lines, malformed{Hex: fmt.Sprintf("024042ff%x", leUint64(0x07fa1200^1<<bit))})
 		}
 		for i := range lines {
-			b, _ := hex.DecodeString(lines[i].Hex)
-			_, _, _, err := new(link.Link).Open(b, 1e6)
-			lines[i].Error = errorName(err)
+			lines[i] = lines[i].calculate()
 		}
 		writeWire(t, "malformed.jsonl", lines)
 	}
 	seen := map[string]int{}
-	for i, m := range readWire[malformed](t, "malformed.jsonl") {
-		b, err := hex.DecodeString(m.Hex)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _, _, err = new(link.Link).Open(b, 1e6)
-		if errorName(err) != m.Error {
-			t.Errorf("line %d: %v, want %q", i+1, err, m.Error)
-		}
+	for _, m := range checkWire(t, "malformed.jsonl", malformed.calculate) {
 		seen[m.Error]++
 	}
 	if len(seen) != 4 {
@@ -664,10 +678,7 @@ func TestWireFormulas(t *testing.T) {
 		writeWire(t, "formulas.jsonl", lines)
 	}
 	qualities := map[[2]uint32]int{}
-	for i, f := range readWire[formula](t, "formulas.jsonl") {
-		if got := f.calculate(); got != f {
-			t.Errorf("line %d: %+v, want %+v", i+1, got, f)
-		}
+	for i, f := range checkWire(t, "formulas.jsonl", formula.calculate) {
 		if f.Kind == "report" {
 			qualities[[2]uint32{f.Quality, f.Report % 3}]++
 			if !within(8*uint64(f.Report), f.Floor, 21, 27) || f.Report == 0 { // 13 us, or 21 where 0 became -1
