@@ -22,6 +22,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"timesync/internal/bench"
 )
 
 // ---- The parts, each by itself ----
@@ -1284,28 +1286,6 @@ func TestReadersSeeOneState(t *testing.T) {
 	wg.Wait()
 }
 
-// stream is what B sends to A for the tests of what a datagram costs: 60 a second, which queue
-// for 1 ms on the average, and what B reports.
-type stream struct {
-	rng *rand.Rand
-	now uint64 // A's clock when the last one was sent
-	n   int
-}
-
-const (
-	streamAhead = 1 << 33 // B's clock minus A's, microseconds
-	streamDelay = 20_000
-)
-
-// next returns the stamp of the next datagram and when it arrives.
-func (f *stream) next() (Counter24, uint64) {
-	f.n++
-	f.now += 16_667
-	return LocalTimeToDatagramTS24(f.now + streamAhead), f.now + streamDelay + uint64(f.rng.ExpFloat64()*1000)
-}
-
-func (f *stream) report() Counter24 { return LocalTimeToDatagramTS24(streamAhead + streamDelay) }
-
 // readersSee returns what readers read.
 func readersSee(s *TimeSynchronizer) (seq uint32, words [7]uint64) {
 	for i := range words {
@@ -1318,12 +1298,12 @@ func readersSee(s *TimeSynchronizer) (seq uint32, words [7]uint64) {
 // that readers share.
 func TestPublishesChangesOnly(t *testing.T) {
 	var s TimeSynchronizer
-	feed := &stream{rng: rand.New(rand.NewPCG(1, 1)), now: 1 << 40}
-	report := func(recv uint64) { s.OnPeerMinDeltaTS24(feed.report(), recv) }
+	feed := &bench.NewStreams(1)[0]
+	report := func(recv uint64) { s.OnPeerMinDeltaTS24(LocalTimeToDatagramTS24(feed.Report()), recv) }
 	for range 60 * 200 {
-		ts24, recv := feed.next()
-		s.OnAuthenticatedDatagramTimestamp(ts24, recv)
-		if feed.n%120 == 5 {
+		sent, recv := feed.Next()
+		s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(sent), recv)
+		if feed.N%120 == 5 {
 			report(recv)
 		}
 	}
@@ -1343,15 +1323,15 @@ func TestPublishesChangesOnly(t *testing.T) {
 		return before != after
 	}
 	for range datagrams {
-		ts24, recv := feed.next()
+		sent, recv := feed.Next()
 		at := s.bucket.at
-		if changed(fmt.Sprintf("datagram %d", feed.n), func() { s.OnAuthenticatedDatagramTimestamp(ts24, recv) }) {
+		if changed(fmt.Sprintf("datagram %d", feed.N), func() { s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(sent), recv) }) {
 			published++
 		} else if s.bucket.at == at {
 			short++
 		}
-		if feed.n%120 == 5 {
-			changed(fmt.Sprintf("report %d", feed.n), func() { report(recv) })
+		if feed.N%120 == 5 {
+			changed(fmt.Sprintf("report %d", feed.N), func() { report(recv) })
 		}
 	}
 	t.Logf("%d of %d datagrams published, %d took the short path", published, datagrams, short)
@@ -1412,16 +1392,16 @@ func (w *twins) differ(t *testing.T, recv uint64) (remote, report int64) {
 // calm is 10 minutes of a stream. In the second half of it the twins may differ by
 // limit: in microseconds of one-way delay and of remote time, and in units of the report; and
 // in nanoseconds of one-way delay on the average of all.
-func (w *twins) calm(t *testing.T, what string, feed *stream, limit [4]int64) {
+func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [4]int64) {
 	t.Helper()
 	var most [4]int64
 	sum := time.Duration(0)
 	w.short = 0
 	for k := range 60 * 600 {
-		ts24, recv := feed.next()
-		owd, owd2 := w.datagram(t, ts24, recv)
-		if feed.n%120 == 5 {
-			w.report(feed.report(), recv)
+		sent, recv := feed.Next()
+		owd, owd2 := w.datagram(t, LocalTimeToDatagramTS24(sent), recv)
+		if feed.N%120 == 5 {
+			w.report(LocalTimeToDatagramTS24(feed.Report()), recv)
 		}
 		sum += owd - owd2
 		if remote, report := w.differ(t, recv); k > 60*300 {
@@ -1450,12 +1430,12 @@ func TestShortPath(t *testing.T) {
 	for seed := range uint64(3) {
 		var w twins
 		rng := rand.New(rand.NewPCG(seed, 9))
-		feed := &stream{rng: rand.New(rand.NewPCG(1, 1)), now: 1 << 40}
+		feed := &bench.NewStreams(1)[0]
 		if seed == 0 {
 			w.calm(t, "calm", feed, [4]int64{6, 8, 3, 300})
 		}
 		w.short = 0
-		now, remote, delay := feed.now, uint64(1<<33), uint64(streamDelay)
+		now, remote, delay := feed.Now, uint64(1<<33), uint64(bench.Delay)
 		apart, far, worst := 0, 0, int64(0)
 		for k := range datagrams {
 			now += 1 + rng.Uint64N(33_000)
@@ -1511,7 +1491,7 @@ func TestShortPath(t *testing.T) {
 		if apart > datagrams/3 || far > datagrams/8 || w.short < datagrams/2 {
 			t.Errorf("seed %d: the short path leads elsewhere", seed)
 		}
-		feed.now = now
+		feed.Now = now
 		w.calm(t, "calm again", feed, [4]int64{100, 100, 15, 1e6})
 		w.fast.Reset()
 		if owd, ok := w.fast.OnAuthenticatedDatagramTimestamp(0, 5); owd != 0 || ok {
