@@ -613,11 +613,7 @@ func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 			if within(d.asleep[1-side], there) {
 				continue
 			}
-			for _, s := range d.stalls[1-side] {
-				if there >= s.From && there < s.To {
-					there = s.To
-				}
-			}
+			there = wakes(d.stalls[1-side], there)
 			sorted = sorted && there >= last
 			last = there
 			got = append(got, arrival{there, len(sent) - 1})
@@ -629,15 +625,6 @@ func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 	}
 	w.rewind()
 	return sent, got
-}
-
-func within(windows []sim.Window, t time.Duration) bool {
-	for _, w := range windows {
-		if t >= w.From && t < w.To {
-			return true
-		}
-	}
-	return false
 }
 
 // pollEvery is how often both ends are asked.

@@ -197,18 +197,13 @@ func (d *duel) offset(side int) int64 {
 	return int64(d.ends[1-side].c.Exact(now) - d.ends[side].c.Exact(now))
 }
 
-func (d *duel) asleep(side int) bool {
-	for _, w := range d.ends[side].off {
-		if now := d.world.Now(); now >= w.From && now < w.To {
-			return true
-		}
-	}
-	return false
-}
+func (d *duel) asleep(side int) bool { return within(d.ends[side].off, d.world.Now()) }
 
-// wakes returns t, or when the end wakes up if it sleeps then.
-func (d *duel) wakes(side int, t time.Duration) time.Duration {
-	for _, w := range d.ends[side].off {
+func within(windows []sim.Window, t time.Duration) bool { return wakes(windows, t) != t }
+
+// wakes returns t, or the end of the window that it lies in.
+func wakes(windows []sim.Window, t time.Duration) time.Duration {
+	for _, w := range windows {
 		if t >= w.From && t < w.To {
 			t = w.To
 		}
@@ -219,7 +214,7 @@ func (d *duel) wakes(side int, t time.Duration) time.Duration {
 func (d *duel) send(side int, at, period time.Duration) {
 	e := &d.ends[side]
 	late := time.Duration(e.phase.Float64() * float64(min(period/5, 2*ms)))
-	d.world.At(d.wakes(side, at)+late, func() {
+	d.world.At(wakes(d.ends[side].off, at)+late, func() {
 		now := d.world.Now()
 		d.send(side, max(at, now-late)+period, period)
 		if d.asleep(side) {
@@ -277,7 +272,7 @@ func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Du
 }
 
 func (d *duel) ask(side int, at time.Duration) {
-	d.world.At(d.wakes(side, at), func() {
+	d.world.At(wakes(d.ends[side].off, at), func() {
 		d.ask(side, d.world.Now()+d.poll)
 		if !d.asleep(side) {
 			d.query(side)
