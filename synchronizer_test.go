@@ -816,23 +816,6 @@ func TestLateReport(t *testing.T) {
 	}
 }
 
-// TestOffsets: the offset and both clocks may be anything.
-func TestOffsets(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	edges := []uint64{0, 1, 7, 1 << 25, 1<<26 - 1, 1 << 26, 1 << 27, 1 << 63, 1<<64 - 1, 1<<64 - 100_000, 1<<64 - 1<<25}
-	for _, now := range edges {
-		for _, offset := range append(edges, rng.Uint64(), rng.Uint64()) {
-			w := newWorld(now, offset, 1+rng.Uint64N(300_000))
-			w.run(time.Second)
-			w.check(t, "1 s", tolerance)
-			delay, _ := w.a.MinimumOneWayDelay()
-			if d := delay - time.Duration(w.delay)*time.Microsecond; d.Abs() > tolerance {
-				t.Errorf("delay %d us, minimum one-way delay %v", w.delay, delay)
-			}
-		}
-	}
-}
-
 // TestAnchor: once anchored, RemoteTime is the whole remote clock, wherever the two clocks
 // start, however old the reading was, whether it came before the first datagram or after, and
 // through hours of silence.
