@@ -218,8 +218,8 @@ func ablated(dir, root, source string) (f figures, err error) {
 		return nil, err
 	}
 	os.Remove(out)
-	log, failed := exec.Command("go", "test", "-overlay", overlay, "-run", "^TestAblation$", "-timeout", "30m", ".", "-args", "-ablation.file", out,
-		"-ablation.column", *ablationColumn, "-traces", *traces, "-seed.first", fmt.Sprint(*seedFirst)).CombinedOutput()
+	log, failed := exec.Command("go", "test", "-overlay", overlay, "-run", "^TestAblation$", "-timeout", "30m", ".",
+		"-args", "-ablation.file", out, "-ablation.column", *ablationColumn, "-traces", *traces, "-seed.first", fmt.Sprint(*seedFirst)).CombinedOutput()
 	if b, err = os.ReadFile(out); err != nil {
 		return nil, fmt.Errorf("%v, %w\n%s", failed, err, log[max(0, len(log)-1000):])
 	}
