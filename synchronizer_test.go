@@ -67,10 +67,6 @@ func (s *scene) run(until float64, each func()) {
 	}
 }
 
-func constant(ppm float64) func(x float64) float64 {
-	return func(x float64) float64 { return 5000 + ppm*1e-6*x }
-}
-
 // TestLine: the line lies below all its points and touches one, the points are datagrams that came,
 // and the slope is as wrong as its sigma says: a little more often far out than a Gaussian.
 func TestLine(t *testing.T) {
@@ -156,7 +152,7 @@ func TestHull(t *testing.T) {
 
 // TestSpansDouble: where there is no room for another point, of each two the faster one stays.
 func TestSpansDouble(t *testing.T) {
-	s := newScene(1, 10_000, constant(0))
+	s := newScene(1, 10_000, func(float64) float64 { return 5000 })
 	s.run((maxPoints+1)*bucketTime, func() {})
 	before := s.line
 	s.run(s.x+bucketTime, func() {})

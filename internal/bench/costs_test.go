@@ -37,18 +37,9 @@ func (d *duel) turn() {
 	d.ratios = append(d.ratios, ours/base)
 }
 
-// fight takes turns.
-func (d *duel) fight(turns int) (ratio float64) {
-	d.costs, d.ratios = [2][]float64{}, nil
-	for range turns {
-		d.turn()
-	}
-	return stat.Quantile(d.ratios, 0.5)
-}
-
 // bench reports the median costs and the median ratio.
 func (d *duel) bench(b *testing.B) {
-	d.fight(1) // fills the caches
+	d.turn() // fills the caches
 	d.costs, d.ratios = [2][]float64{}, nil
 	for b.Loop() {
 		d.turn()

@@ -414,7 +414,9 @@ func eachSeed[T any](n int, f func(seed uint64) T) []T {
 //	go test ./internal/simtest -run TestErrorBound -v -bound.world 1000042
 func TestErrorBound(t *testing.T) {
 	if *boundWorld != 0 {
-		printWorld(t, *boundWorld)
+		d, _ := randomWorld(*boundWorld)
+		t.Log(d)
+		new(boundScore).play(*boundWorld, printChanges())
 		return
 	}
 	n := boundWorlds()
@@ -479,14 +481,6 @@ func logViolations(t *testing.T, worst []violation) {
 		}
 		worst = worst[n:]
 	}
-}
-
-// printWorld plays one world and prints what the ends say whenever it changes much.
-func printWorld(t *testing.T, seed uint64) {
-	d, _ := randomWorld(seed)
-	t.Log(d)
-	var b boundScore
-	b.play(seed, printChanges())
 }
 
 // printChanges returns an observer that prints what the ends say whenever it changes

@@ -194,13 +194,6 @@ func (f *drawnFigures) String() string {
 
 const drawnHeader = "worlds   >1 ms % unknow.%  >5 ms %  orig. %  p99/orig /oracle  behind %  bound %  later %  oracle %"
 
-// playDrawn plays n worlds on all processors.
-func playDrawn(n int, world func(seed uint64) *drawn) []drawnVerdict {
-	all := make([]drawnVerdict, n)
-	eachOf(n, func(i int) { all[i] = judgeDrawn(world(*seedFirst + uint64(i) + 1)) })
-	return slices.DeleteFunc(all, func(v drawnVerdict) bool { return !v.judged })
-}
-
 // worst returns the seeds of those that are worst.
 func worst(all []drawnVerdict, n int, by func(v *drawnVerdict) float64) string {
 	sorted := slices.Clone(all)
@@ -255,7 +248,8 @@ func TestDrawn(t *testing.T) {
 
 // judgeMixed plays the mixed worlds.
 func judgeMixed(t *testing.T) {
-	all := playDrawn(drawnWorlds(), mixedWorld)
+	all := eachSeed(drawnWorlds(), func(i uint64) drawnVerdict { return judgeDrawn(mixedWorld(*seedFirst + i + 1)) })
+	all = slices.DeleteFunc(all, func(v drawnVerdict) bool { return !v.judged })
 	var b strings.Builder
 	fmt.Fprintf(&b, "mixed worlds, -seed.first %d\n%s\n", *seedFirst, drawnHeader)
 	for n := range 5 {
@@ -302,8 +296,9 @@ func judgeMixed(t *testing.T) {
 func judgeFamilies(t *testing.T, match *regexp.Regexp) {
 	each := drawnEach()
 	families := slices.DeleteFunc(slices.Clone(drawnFamilies), func(f family) bool { return !match.MatchString(f.name) })
-	results := make([]drawnVerdict, len(families)*each)
-	eachOf(len(results), func(i int) { results[i] = judgeDrawn(families[i/each].world(*seedFirst + uint64(i%each) + 1)) })
+	results := eachSeed(len(families)*each, func(i uint64) drawnVerdict {
+		return judgeDrawn(families[int(i)/each].world(*seedFirst + i%uint64(each) + 1))
+	})
 	above, beyond, wrongs, calm := 0, 0, 0, 0
 	var b strings.Builder
 	fmt.Fprintf(&b, "families, -seed.first %d; p99 of nine worlds of ten, us; seeds (seconds wrong)\n%-44s %7s %7s %8s %8s %8s %7s\n", *seedFirst,

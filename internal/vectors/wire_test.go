@@ -264,18 +264,13 @@ type wireDatagram struct {
 	b        []byte
 }
 
-func newWireWorld(name, about string, ahead uint64) *wireWorld {
-	w := &wireWorld{name: name, now: 1_000_000, delay: 20_000, every: 100_000, settle: 6 * second, ahead: [2]uint64{0, ahead}}
-	w.lines = []wireEvent{{Scenario: name, Event: "begin", About: about}}
-	w.links, w.refs = [2]*link.Link{{}, {}}, [2]*referee{{}, {}}
-	return w
-}
-
 // wireWorlds are the scenarios of a file, in order.
 type wireWorlds []*wireWorld
 
 func (all *wireWorlds) add(name, about string, ahead uint64) *wireWorld {
-	w := newWireWorld(name, about, ahead)
+	w := &wireWorld{name: name, now: 1_000_000, delay: 20_000, every: 100_000, settle: 6 * second, ahead: [2]uint64{0, ahead}}
+	w.lines = []wireEvent{{Scenario: name, Event: "begin", About: about}}
+	w.links, w.refs = [2]*link.Link{{}, {}}, [2]*referee{{}, {}}
 	*all = append(*all, w)
 	return w
 }
