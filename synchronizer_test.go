@@ -7,7 +7,6 @@ package timesync
 
 import (
 	"bytes"
-	"cmp"
 	"flag"
 	"fmt"
 	"math"
@@ -23,6 +22,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"timesync/internal/bench"
 )
 
 // ---- The parts, each by itself ----
@@ -64,10 +65,6 @@ func (s *scene) run(until float64, each func()) {
 			each()
 		}
 	}
-}
-
-func constant(ppm float64) func(x float64) float64 {
-	return func(x float64) float64 { return 5000 + ppm*1e-6*x }
 }
 
 // TestLine: the line lies below all its points and touches one, the points are datagrams that came,
@@ -155,7 +152,7 @@ func TestHull(t *testing.T) {
 
 // TestSpansDouble: where there is no room for another point, of each two the faster one stays.
 func TestSpansDouble(t *testing.T) {
-	s := newScene(1, 10_000, constant(0))
+	s := newScene(1, 10_000, func(float64) float64 { return 5000 })
 	s.run((maxPoints+1)*bucketTime, func() {})
 	before := s.line
 	s.run(s.x+bucketTime, func() {})
@@ -420,27 +417,6 @@ func TestPeerReports(t *testing.T) {
 				t.Fatalf("seed %d, report %d: %+v, want %+v; %+v", seed, i, got, want, p)
 			}
 			last = c
-		}
-	}
-}
-
-// TestOriginals: sixty reports of an original, whatever its minima are, have the mark of one among
-// them, and are all decoded as its from then on.
-func TestOriginals(t *testing.T) {
-	for seed := range uint64(1000) {
-		rng := rand.New(rand.NewPCG(seed, 'o'))
-		p, marked, taken := peer{legacy: legacyReports}, false, 0
-		for range 60 {
-			c := 1 + Counter24(rng.Uint32N(1<<24-2))
-			marked = marked || c%marks == legacyMark
-			if r := p.decode(c); r.quality == legacyMark {
-				taken++
-			} else if marked {
-				t.Fatalf("seed %d: %+v of an original after its mark", seed, r)
-			}
-		}
-		if !marked || !p.isLegacy() || taken < 30 {
-			t.Errorf("seed %d: %d of 60 reports are an original's", seed, taken)
 		}
 	}
 }
@@ -818,30 +794,6 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
-// TestReportFirst: a report can arrive before the first datagram. Nothing is known
-// then, and what follows is right.
-func TestReportFirst(t *testing.T) {
-	for _, delay := range []uint64{0, 3, 200_000} {
-		w := newWorld(1<<62, 5_000_000, delay)
-		w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.now), w.remote(w.now+delay))
-		report, ok := w.b.MinDeltaTS24(w.remote(w.now + delay))
-		if !ok {
-			t.Fatal("no report")
-		}
-		w.now += 2 * delay
-		w.a.OnPeerMinDeltaTS24(report, w.now)
-		if known(t, &w.a, w.now, 0) {
-			t.Fatal("a report is believed before the first datagram")
-		}
-		w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)), w.now+delay)
-		if remote, ok := remoteNear(&w.a, w.now, w.remote(w.now)); ok && wrapped(remote, w.remote(w.now), 26)/50 != 0 {
-			t.Errorf("delay %d: first answer is wrong by %d us", delay, wrapped(remote, w.remote(w.now), 26))
-		}
-		w.run(2 * time.Second)
-		w.check(t, "2 s", tolerance)
-	}
-}
-
 // TestLateReport: however long the first report takes, it makes all known at once.
 func TestLateReport(t *testing.T) {
 	for _, ppm := range []float64{0, 300, -300} {
@@ -860,151 +812,9 @@ func TestLateReport(t *testing.T) {
 	}
 }
 
-// TestZeroDelta: the delta is 0 if the offset and the delay cancel out. The original takes that for
-// no delta at all, so a report is never 0, not even an extrapolated one.
-func TestZeroDelta(t *testing.T) {
-	const delay = 30_000
-	for _, ahead := range []uint64{delay, 1<<64 - delay} { // one side's deltas are 0
-		w := newWorld(1<<30, ahead, delay)
-		w.run(200 * time.Millisecond)
-		w.check(t, "a few datagrams", tolerance)
-		// A larger delta must not replace it.
-		w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)), w.now+delay+5000)
-		w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.now), w.remote(w.now+delay+5000))
-		w.check(t, "and a slow one", tolerance)
-		w.run(30 * time.Second)
-		w.check(t, "30 s", tolerance)
-		for _, end := range w.ends() {
-			if report, ok := end.s.MinDeltaTS24(end.local + 3600e6); report == 0 || !ok {
-				t.Error("a report says that nothing was heard")
-			}
-		}
-	}
-}
-
-// TestOffsets: the offset and both clocks may be anything.
-func TestOffsets(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	edges := []uint64{0, 1, 7, 1 << 25, 1<<26 - 1, 1 << 26, 1 << 27, 1 << 63, 1<<64 - 1, 1<<64 - 100_000, 1<<64 - 1<<25}
-	for _, now := range edges {
-		for _, offset := range append(edges, rng.Uint64(), rng.Uint64()) {
-			w := newWorld(now, offset, 1+rng.Uint64N(300_000))
-			w.run(time.Second)
-			w.check(t, "1 s", tolerance)
-			delay, _ := w.a.MinimumOneWayDelay()
-			if d := delay - time.Duration(w.delay)*time.Microsecond; d.Abs() > tolerance {
-				t.Errorf("delay %d us, minimum one-way delay %v", w.delay, delay)
-			}
-		}
-	}
-}
-
-// TestReordered: receive times that go back, datagrams that overtake others and
-// duplicates are what a network and a pool of threads do.
-func TestReordered(t *testing.T) {
-	type datagram struct {
-		toB           bool
-		sent, arrived uint64 // A's clock
-		handled       uint64 // order of the calls
-	}
-	const seed = 5
-	rng := rand.New(rand.NewPCG(seed, seed))
-	for _, tc := range []struct {
-		name            string
-		jitter, threads uint64 // most extra delay; most by which a call is late
-		duplicates      int    // percent
-		offset          uint64
-	}{
-		{"calm", 0, 0, 0, rng.Uint64()},
-		{"jitter", 20_000, 0, 0, rng.Uint64()},
-		{"threads", 0, 200_000, 0, rng.Uint64()},
-		{"duplicates", 0, 0, 50, rng.Uint64()},
-		{"all", 100_000, 200_000, 50, rng.Uint64()},
-		// Here the jitter takes the deltas of one side across the end of their ring.
-		{"wrap at A", 20_000, 0, 0, 1<<26 + 40_000},
-		{"wrap at B", 20_000, 0, 0, 1<<26 - 40_000},
-	} {
-		w := newWorld(rng.Uint64(), tc.offset, 30_000)
-		var all []datagram
-		for n := range uint64(60 * 20) {
-			for _, toB := range []bool{false, true} {
-				d := datagram{toB: toB, sent: w.now + n*16_667}
-				d.arrived = d.sent + w.delay
-				if rng.IntN(4) != 0 {
-					d.arrived += rng.Uint64N(tc.jitter + 1)
-				}
-				d.handled = n*16_667 + d.arrived - d.sent + rng.Uint64N(tc.threads+1)
-				all = append(all, d)
-				for rng.IntN(100) < tc.duplicates {
-					late := rng.Uint64N(500_000)
-					d.arrived, d.handled = d.arrived+late, d.handled+late
-					all = append(all, d)
-				}
-			}
-		}
-		slices.SortStableFunc(all, func(a, b datagram) int { return cmp.Compare(a.handled, b.handled) })
-		var worst time.Duration
-		for n, d := range all {
-			w.now = d.arrived
-			if d.toB {
-				w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(d.sent), w.remote(d.arrived))
-			} else {
-				w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(d.sent)), d.arrived)
-			}
-			if n%30 == 0 {
-				if report, ok := w.a.MinDeltaTS24(w.now); ok {
-					w.b.OnPeerMinDeltaTS24(report, w.remote(w.now))
-				}
-				if report, ok := w.b.MinDeltaTS24(w.remote(w.now)); ok {
-					w.a.OnPeerMinDeltaTS24(report, w.now)
-				}
-			}
-			if n > len(all)/4 {
-				w.check(t, tc.name, tolerance)
-				err, _ := w.err()
-				worst = max(worst, err)
-			}
-		}
-		t.Logf("%-10s seed %d: %d calls, largest error after a quarter %v", tc.name, seed, len(all), worst)
-	}
-}
-
-// TestSilence: the stamps wrap in 134.2 s and the offset in 67.1 s, but a pause of
-// the traffic may last any time. Without skew the offset is right all along; with
-// skew it may be wrong by the drift until the traffic shows it.
-func TestSilence(t *testing.T) {
-	for _, ppm := range []float64{0, 50, -50} {
-		for _, silence := range []time.Duration{
-			66 * time.Second, 67 * time.Second, 68 * time.Second, 100 * time.Second, 133 * time.Second,
-			134 * time.Second, 135 * time.Second, 150 * time.Second, time.Hour, 24 * time.Hour,
-		} {
-			t.Run(fmt.Sprintf("%v/%v ppm", silence, ppm), func(t *testing.T) {
-				w := newWorld(1<<50, 1<<33, 40_000)
-				w.ppm = ppm
-				calm := tolerance
-				if ppm != 0 {
-					calm = time.Millisecond // the windowed minimum lags behind
-				}
-				drift := time.Duration(math.Abs(ppm) / 1e6 * float64(silence))
-				w.run(5 * time.Second)
-				w.check(t, "before", calm)
-				w.now += uint64(silence.Microseconds())
-				for step := range 50 {
-					if err, ok := w.err(); ok && err > calm+drift {
-						t.Fatalf("%d datagrams after the silence: error %v", step, err)
-					}
-					w.run(50 * time.Millisecond)
-				}
-				w.check(t, "2.5 s after", calm)
-				w.run(30 * time.Second)
-				w.check(t, "30 s after", calm)
-			})
-		}
-	}
-}
-
 // TestAnchor: once anchored, RemoteTime is the whole remote clock, wherever the two clocks
-// start, however old the reading was, whether it came before the first datagram or after.
+// start, however old the reading was, whether it came before the first datagram or after, and
+// through hours of silence.
 func TestAnchor(t *testing.T) {
 	const ring = 1 << offsetBits
 	for _, offset := range []uint64{0, 1, 5_000_000, ring / 2, ring, 3 << 50, 1 << 63, math.MaxUint64, 1<<64 - ring/2, 1<<64 - 1<<40} {
@@ -1037,6 +847,11 @@ func TestAnchor(t *testing.T) {
 				}
 				if snapshot, _ := w.a.Snapshot(w.now); snapshot.Steps != steps {
 					t.Errorf("offset %#x, age %d us, late %v: %d steps, want %d", offset, age, late, snapshot.Steps, steps)
+				}
+				w.now += 3600 * second
+				w.run(20 * time.Second)
+				if got, _ := w.a.RemoteTime(w.now); abs(float64(int64(got-w.remote(w.now)))) > 200 {
+					t.Errorf("offset %#x, age %d us, late %v: %d us off after an hour of silence", offset, age, late, int64(got-w.remote(w.now)))
 				}
 				if w.a.Reset(); w.a.published.words[1].Load() != 0 {
 					t.Error("Reset keeps the anchor")
@@ -1073,71 +888,7 @@ func TestNeverAnew(t *testing.T) {
 	}
 }
 
-// TestTenHours: the remote time goes on for hours, with an anchor and without, through
-// more than a ring's worth of silence, and over the wrap of a clock.
-func TestTenHours(t *testing.T) {
-	for _, anchored := range []bool{false, true} {
-		w := newWorld(1<<40, 5_000_000, 20_000)
-		w.offset, w.ppm = w.offset-w.remote(w.now)-30*second, 200 // the remote clock wraps after 30 s
-		if anchored {
-			w.a.Anchor(w.now, w.remote(w.now)-16*second)
-		}
-		w.run(20 * time.Second)
-		first, ok := w.a.RemoteTime(w.now)
-		turns := first - w.remote(w.now) // whole rings
-		if whole := int64(turns+second) >> offsetBits << offsetBits; !ok || anchored && whole != 0 || abs(float64(int64(turns)-whole)) > 100 {
-			t.Fatalf("anchored %v: %d us off", anchored, int64(turns))
-		}
-		for hour := range 10 {
-			w.now += 3600*second - 20*second
-			got, _ := w.a.RemoteTime(w.now)
-			if e := int64(got - w.remote(w.now) - turns); abs(float64(e)) > 10e6 {
-				t.Fatalf("anchored %v, hour %d: %d us off after the silence", anchored, hour, e)
-			}
-			w.run(20 * time.Second)
-			got, _ = w.a.RemoteTime(w.now)
-			if e := int64(got - w.remote(w.now) - turns); abs(float64(e)) > 200 {
-				t.Fatalf("anchored %v, hour %d: %d us off", anchored, hour, e)
-			}
-		}
-	}
-}
-
 // ---- What it answers ----
-
-// TestReportMarks: a report never has the mark of an original's. Where no datagram queues it
-// has the mark of a confirmed one, and is not further from the truth for it than a unit.
-func TestReportMarks(t *testing.T) {
-	const seed = 11
-	rng := rand.New(rand.NewPCG(seed, seed))
-	var far time.Duration
-	reports, moved, sure := 0, 0, 0
-	for range 2000 {
-		w := newWorld(rng.Uint64(), rng.Uint64(), rng.Uint64N(300_000))
-		w.ppm = float64(rng.IntN(100) - 50)
-		w.run(7 * time.Second)
-		for range 10 {
-			w.run(50 * time.Millisecond)
-			report, ok := w.a.MinDeltaTS24(w.now)
-			if !ok || report%marks == legacyMark || report >= 1<<24 {
-				t.Fatalf("seed %d: report %d, ok %v", seed, uint32(report), ok)
-			}
-			if report%marks == confirmedMark {
-				sure++
-			}
-			delta := w.now + w.delay - w.remote(w.now) // the smallest a datagram could have
-			miss := wrapped(uint64(report)<<ts24Shift, delta, 27)
-			far = max(far, (time.Duration(miss) * time.Microsecond).Abs())
-			if reports++; NewCounter24((delta+4)>>ts24Shift)%marks != report%marks {
-				moved++
-			}
-		}
-	}
-	t.Logf("seed %d: %d reports, at most %v from the truth; %d confirmed; %d would have had another mark", seed, reports, far, sure, moved)
-	if far > tolerance || moved < reports/3 || sure < reports*9/10 {
-		t.Errorf("%v from the truth, %d of %d would have had another mark", far, moved, reports)
-	}
-}
 
 // TestMarked: next to each counter there is one with each mark, but at the ring's end.
 func TestMarked(t *testing.T) {
@@ -1148,53 +899,6 @@ func TestMarked(t *testing.T) {
 				t.Fatalf("%#x with mark %d is %#x", c, mark, m)
 			}
 		}
-	}
-}
-
-// TestReadsFar: the remote time runs at its rate however far from the last datagram, and
-// does not go back, in steps of a microsecond to an hour.
-func TestReadsFar(t *testing.T) {
-	w := newWorld(1<<40, 1<<33, 30_000)
-	w.ppm = 300
-	w.run(30 * time.Second)
-	w.offset += 20_000 // to be slewed
-	w.run(10 * time.Second)
-	ppm, _ := w.a.Skew()
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, start := range []uint64{w.now, w.now - 1<<40, w.now + 1<<50, w.now + 1<<62, w.now + math.MaxInt64 - 1<<37, 0, math.MaxUint64 - 1<<20} {
-		last, _ := remoteNear(&w.a, start, start)
-		for at := start; at-start < 1<<36; {
-			d := 1 + rng.Uint64N(1<<rng.UintN(32))
-			at += d
-			expect := last + d + uint64(int64(math.Floor(ppm*1e-6*float64(d))))
-			remote, ok := remoteNear(&w.a, at, expect)
-			if e := int64(remote - expect); !ok || int64(remote-last) < 0 || start != w.now && (e < -2 || e > 2) || e < -40_000 || e > 40_000 {
-				t.Fatalf("%d us after %#x: remote time %d us after %d us, want %d", at-start, start, remote-last, d, expect-last)
-			}
-			last = remote
-		}
-	}
-}
-
-// TestSkew: the skew is known to 1 ppm after 30 s, at either end with its own sign.
-func TestSkew(t *testing.T) {
-	for _, ppm := range []float64{0, 50, -50, 300, -300} {
-		w := newWorld(1<<40, 1<<33, 30_000)
-		w.ppm = ppm
-		for range 600 {
-			known(t, &w.a, w.now, w.remote(w.now))
-			w.run(50 * time.Millisecond)
-		}
-		for range 300 {
-			w.run(200 * time.Millisecond)
-			a, okA := w.a.Skew()
-			b, okB := w.b.Skew()
-			if err := max(math.Abs(a-ppm), math.Abs(b+ppm), math.Abs(a+b)); !okA || !okB || err > 1 {
-				t.Fatalf("%v ppm: %v, %v and %v, %v", ppm, a, okA, b, okB)
-			}
-		}
-		w.a.Reset()
-		known(t, &w.a, w.now, 0)
 	}
 }
 
@@ -1257,6 +961,7 @@ func TestSnapshot(t *testing.T) {
 	w.ppm = 50
 	agree := func(when string) Snapshot {
 		t.Helper()
+		known(t, &w.a, w.now, w.remote(w.now))
 		s, ok := w.a.Snapshot(w.now)
 		ppm, okSkew := w.a.Skew()
 		delay, _ := w.a.MinimumOneWayDelay()
@@ -1308,9 +1013,6 @@ func TestSnapshot(t *testing.T) {
 	w.run(time.Second)
 	if anew := agree("a second after Reset"); anew.Steps != after.Steps+1 {
 		t.Errorf("Reset: %d steps before, %d after", after.Steps, anew.Steps)
-	}
-	if n := testing.AllocsPerRun(100, func() { s, _ = w.a.Snapshot(w.now) }); n != 0 {
-		t.Errorf("Snapshot allocates %v times", n)
 	}
 }
 
@@ -1563,28 +1265,6 @@ func TestReadersSeeOneState(t *testing.T) {
 	wg.Wait()
 }
 
-// stream is what B sends to A for the tests of what a datagram costs: 60 a second, which queue
-// for 1 ms on the average, and what B reports.
-type stream struct {
-	rng *rand.Rand
-	now uint64 // A's clock when the last one was sent
-	n   int
-}
-
-const (
-	streamAhead = 1 << 33 // B's clock minus A's, microseconds
-	streamDelay = 20_000
-)
-
-// next returns the stamp of the next datagram and when it arrives.
-func (f *stream) next() (Counter24, uint64) {
-	f.n++
-	f.now += 16_667
-	return LocalTimeToDatagramTS24(f.now + streamAhead), f.now + streamDelay + uint64(f.rng.ExpFloat64()*1000)
-}
-
-func (f *stream) report() Counter24 { return LocalTimeToDatagramTS24(streamAhead + streamDelay) }
-
 // readersSee returns what readers read.
 func readersSee(s *TimeSynchronizer) (seq uint32, words [7]uint64) {
 	for i := range words {
@@ -1597,12 +1277,12 @@ func readersSee(s *TimeSynchronizer) (seq uint32, words [7]uint64) {
 // that readers share.
 func TestPublishesChangesOnly(t *testing.T) {
 	var s TimeSynchronizer
-	feed := &stream{rng: rand.New(rand.NewPCG(1, 1)), now: 1 << 40}
-	report := func(recv uint64) { s.OnPeerMinDeltaTS24(feed.report(), recv) }
+	feed := &bench.NewStreams(1)[0]
+	report := func(recv uint64) { s.OnPeerMinDeltaTS24(LocalTimeToDatagramTS24(feed.Report()), recv) }
 	for range 60 * 200 {
-		ts24, recv := feed.next()
-		s.OnAuthenticatedDatagramTimestamp(ts24, recv)
-		if feed.n%120 == 5 {
+		sent, recv := feed.Next()
+		s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(sent), recv)
+		if feed.N%120 == 5 {
 			report(recv)
 		}
 	}
@@ -1622,15 +1302,15 @@ func TestPublishesChangesOnly(t *testing.T) {
 		return before != after
 	}
 	for range datagrams {
-		ts24, recv := feed.next()
+		sent, recv := feed.Next()
 		at := s.bucket.at
-		if changed(fmt.Sprintf("datagram %d", feed.n), func() { s.OnAuthenticatedDatagramTimestamp(ts24, recv) }) {
+		if changed(fmt.Sprintf("datagram %d", feed.N), func() { s.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(sent), recv) }) {
 			published++
 		} else if s.bucket.at == at {
 			short++
 		}
-		if feed.n%120 == 5 {
-			changed(fmt.Sprintf("report %d", feed.n), func() { report(recv) })
+		if feed.N%120 == 5 {
+			changed(fmt.Sprintf("report %d", feed.N), func() { report(recv) })
 		}
 	}
 	t.Logf("%d of %d datagrams published, %d took the short path", published, datagrams, short)
@@ -1691,16 +1371,16 @@ func (w *twins) differ(t *testing.T, recv uint64) (remote, report int64) {
 // calm is 10 minutes of a stream. In the second half of it the twins may differ by
 // limit: in microseconds of one-way delay and of remote time, and in units of the report; and
 // in nanoseconds of one-way delay on the average of all.
-func (w *twins) calm(t *testing.T, what string, feed *stream, limit [4]int64) {
+func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [4]int64) {
 	t.Helper()
 	var most [4]int64
 	sum := time.Duration(0)
 	w.short = 0
 	for k := range 60 * 600 {
-		ts24, recv := feed.next()
-		owd, owd2 := w.datagram(t, ts24, recv)
-		if feed.n%120 == 5 {
-			w.report(feed.report(), recv)
+		sent, recv := feed.Next()
+		owd, owd2 := w.datagram(t, LocalTimeToDatagramTS24(sent), recv)
+		if feed.N%120 == 5 {
+			w.report(LocalTimeToDatagramTS24(feed.Report()), recv)
 		}
 		sum += owd - owd2
 		if remote, report := w.differ(t, recv); k > 60*300 {
@@ -1729,12 +1409,12 @@ func TestShortPath(t *testing.T) {
 	for seed := range uint64(3) {
 		var w twins
 		rng := rand.New(rand.NewPCG(seed, 9))
-		feed := &stream{rng: rand.New(rand.NewPCG(1, 1)), now: 1 << 40}
+		feed := &bench.NewStreams(1)[0]
 		if seed == 0 {
 			w.calm(t, "calm", feed, [4]int64{6, 8, 3, 300})
 		}
 		w.short = 0
-		now, remote, delay := feed.now, uint64(1<<33), uint64(streamDelay)
+		now, remote, delay := feed.Now, uint64(1<<33), uint64(bench.Delay)
 		apart, far, worst := 0, 0, int64(0)
 		for k := range datagrams {
 			now += 1 + rng.Uint64N(33_000)
@@ -1790,7 +1470,7 @@ func TestShortPath(t *testing.T) {
 		if apart > datagrams/3 || far > datagrams/8 || w.short < datagrams/2 {
 			t.Errorf("seed %d: the short path leads elsewhere", seed)
 		}
-		feed.now = now
+		feed.Now = now
 		w.calm(t, "calm again", feed, [4]int64{100, 100, 15, 1e6})
 		w.fast.Reset()
 		if owd, ok := w.fast.OnAuthenticatedDatagramTimestamp(0, 5); owd != 0 || ok {

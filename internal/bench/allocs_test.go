@@ -9,6 +9,20 @@ import (
 	"timesync/internal/rivals"
 )
 
+// counter is what the calls of all counters have in common.
+type counter interface {
+	AppendBinary([]byte) ([]byte, error)
+	Put([]byte)
+}
+
+// written writes a counter in both ways, reads it back and returns it.
+func written[C counter](c *C, buf *[]byte, read func([]byte) C) C {
+	*buf, _ = (*c).AppendBinary((*buf)[:0])
+	*c = read(*buf)
+	(*c).Put(*buf)
+	return *c
+}
+
 // TestNoAllocations: no call allocates.
 func TestNoAllocations(t *testing.T) {
 	feed := &newStreams(1)[0]
@@ -23,39 +37,24 @@ func TestNoAllocations(t *testing.T) {
 			local += 16_667
 			s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(feed.Remote(local-Delay)), local)
 		},
-		"OnPeerMinDeltaTS24": func() { local += 500_000; s.OnPeerMinDeltaTS24(c24, local); c24++ },
-		"MinDeltaTS24":       func() { s.MinDeltaTS24(local) },
-		"ToRemoteTime23":     func() { s.ToRemoteTime23(local) },
-		"ToRemoteTime16":     func() { s.ToRemoteTime16(local) },
-		"RemoteTime":         func() { s.RemoteTime(local) },
-		"MinimumOneWayDelay": func() { s.MinimumOneWayDelay() },
-		"Skew":               func() { s.Skew() },
-		"ErrorBound":         func() { s.ErrorBound(local) },
-		"Stats":              func() { s.Stats() },
-		"Snapshot":           func() { s.Snapshot(local) },
-		"Anchor":             func() { s.Anchor(local, feed.Remote(local)) },
-		"IsSynchronized":     func() { s.IsSynchronized() },
-		"Reset":              func() { s.Reset() },
-		"FromLocalTime":      func() { sum += timesync.FromLocalTime23(local, c23) + timesync.FromLocalTime16(local, c16) },
-		"NowUsec":            func() { timesync.NowUsec() },
-		"Counter16": func() {
-			buf, _ = c16.AppendBinary(buf[:0])
-			c16 = timesync.ReadCounter16(buf)
-			c16.Put(buf)
-			sum += c16.Expand(local)
-		},
-		"Counter23": func() {
-			buf, _ = c23.AppendBinary(buf[:0])
-			c23 = timesync.ReadCounter23(buf)
-			c23.Put(buf)
-			sum += c23.Expand(local)
-		},
-		"Counter24": func() {
-			buf, _ = c24.AppendBinary(buf[:0])
-			c24 = timesync.ReadCounter24(buf)
-			c24.Put(buf)
-			sum += c24.Expand(local)
-		},
+		"OnPeerMinDeltaTS24":  func() { local += 500_000; s.OnPeerMinDeltaTS24(c24, local); c24++ },
+		"MinDeltaTS24":        func() { s.MinDeltaTS24(local) },
+		"ToRemoteTime23":      func() { s.ToRemoteTime23(local) },
+		"ToRemoteTime16":      func() { s.ToRemoteTime16(local) },
+		"RemoteTime":          func() { s.RemoteTime(local) },
+		"MinimumOneWayDelay":  func() { s.MinimumOneWayDelay() },
+		"Skew":                func() { s.Skew() },
+		"ErrorBound":          func() { s.ErrorBound(local) },
+		"Stats":               func() { s.Stats() },
+		"Snapshot":            func() { s.Snapshot(local) },
+		"Anchor":              func() { s.Anchor(local, feed.Remote(local)) },
+		"IsSynchronized":      func() { s.IsSynchronized() },
+		"Reset":               func() { s.Reset() },
+		"FromLocalTime":       func() { sum += timesync.FromLocalTime23(local, c23) + timesync.FromLocalTime16(local, c16) },
+		"NowUsec":             func() { timesync.NowUsec() },
+		"Counter16":           func() { sum += written(&c16, &buf, timesync.ReadCounter16).Expand(local) },
+		"Counter23":           func() { sum += written(&c23, &buf, timesync.ReadCounter23).Expand(local) },
+		"Counter24":           func() { sum += written(&c24, &buf, timesync.ReadCounter24).Expand(local) },
 		"UnmarshalBinary":     func() { _ = c24.UnmarshalBinary(buf[:3]) },
 		"UnmarshalBinary err": func() { _ = c24.UnmarshalBinary(buf[:2]) },
 	} {

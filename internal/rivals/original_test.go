@@ -3,55 +3,16 @@
 package rivals
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
+
+	"timesync/internal/vectors"
 )
 
-// vectors opens a file of recorded outputs of the C++ original and calls fn with its lines.
-func vectors(t *testing.T, name string, fn func(line string)) {
-	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
-	n := 0
-	for lines.Scan() {
-		if n++; n > 1 { // the first is a header
-			fn(lines.Text())
-		}
-	}
-	if err := lines.Err(); err != nil || n < 2 {
-		t.Fatalf("%s: %d lines, %v", name, n, err)
-	}
-}
-
-// row returns the numbers of a line of CSV; what is not a number is 0.
-func row(line string) []uint64 {
-	var out []uint64
-	for s := range strings.SplitSeq(line, ",") {
-		v, _ := strconv.ParseUint(s, 10, 64)
-		out = append(out, v)
-	}
-	return out
-}
-
 func TestWindowMinVectors(t *testing.T) {
-	for _, name := range []string{"windowmin.csv.gz", "windowmin_zero.csv.gz", "windowmin_backwards.csv.gz"} {
+	for _, name := range []string{"windowmin.csv", "windowmin_zero.csv", "windowmin_backwards.csv"} {
 		var w WindowMin
-		vectors(t, name, func(line string) {
-			r := row(line) // scenario, step, value, timestamp, window, best, valid
+		for line, r := range vectors.Rows(t, name) { // scenario, step, value, timestamp, window, best, valid
 			if r[1] == 0 {
 				w = WindowMin{}
 			}
@@ -62,13 +23,12 @@ func TestWindowMinVectors(t *testing.T) {
 			if len(r) > 6 && w.Valid() != (r[6] == 1) {
 				t.Fatalf("%s: %s: valid %v", name, line, w.Valid())
 			}
-		})
+		}
 	}
 }
 
 func TestToRemoteVectors(t *testing.T) {
-	vectors(t, "to_remote.csv.gz", func(line string) {
-		r := row(line)
+	for line, r := range vectors.Rows(t, "to_remote.csv") {
 		var o Original
 		o.Datagram(uint32(r[1]), r[0])
 		o.OnPeerMinDelta(uint32(r[2]), r[0])
@@ -77,14 +37,14 @@ func TestToRemoteVectors(t *testing.T) {
 		if want := [3]uint64{r[4], r[5], r[9]}; got != want { // r[6] has 16 bits, which nothing here uses
 			t.Fatalf("%s: got %d", line, got)
 		}
-	})
+	}
 }
 
 func TestSessionVectors(t *testing.T) {
-	for _, name := range []string{"session.jsonl.gz", "session_quirks.jsonl.gz"} {
+	for _, name := range []string{"session.jsonl", "session_quirks.jsonl"} {
 		var peers map[string]*Original
 		checks := 0
-		vectors(t, name, func(line string) {
+		for line := range vectors.Lines(t, name) {
 			var e struct {
 				Event, Peer string
 				Now         uint64
@@ -134,7 +94,7 @@ func TestSessionVectors(t *testing.T) {
 			case "toremote23":
 				check("out", uint64(o.Remote23(e.Now)), e.Out)
 			}
-		})
+		}
 		t.Logf("%s: %d checks", name, checks)
 	}
 }

@@ -56,6 +56,16 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
+// parse reads a Go file.
+func parse(t *testing.T, fset *token.FileSet, name string, mode parser.Mode) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(fset, name, nil, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // module returns the path of the module.
 func module(t *testing.T) string {
 	t.Helper()
@@ -102,11 +112,7 @@ func TestLicenses(t *testing.T) {
 func TestImports(t *testing.T) {
 	allowed := []string{"encoding/binary", "errors", "fmt", "log/slog", "math", "math/bits", "strconv", "sync/atomic", "time"}
 	for _, name := range sources(t, ".") {
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, spec := range parsed.Imports {
+		for _, spec := range parse(t, token.NewFileSet(), name, parser.ImportsOnly).Imports {
 			if path, _ := strconv.Unquote(spec.Path.Value); !slices.Contains(allowed, path) {
 				t.Errorf("%s imports %s", name, path)
 			}
@@ -173,11 +179,7 @@ func (c *consumer) run(args ...string) string {
 // So a step of it has nothing to act on; see also TestRestart there.
 func TestNoWallClock(t *testing.T) {
 	for _, name := range sources(t, "tick") {
-		tree, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(tree, func(n ast.Node) bool {
+		ast.Inspect(parse(t, token.NewFileSet(), name, 0), func(n ast.Node) bool {
 			if fn, ok := n.(*ast.FuncDecl); ok && fn.Name.Name == "nextEpoch" {
 				return false
 			}
@@ -281,11 +283,7 @@ func exported(t *testing.T, dir string) string {
 	fset := token.NewFileSet()
 	var files []*ast.File
 	for _, name := range sources(t, dir) {
-		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, file)
+		files = append(files, parse(t, fset, name, parser.ParseComments))
 	}
 	p, err := doc.NewFromFiles(fset, files, dir)
 	if err != nil {

@@ -57,16 +57,6 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-func BenchmarkDatagram(b *testing.B) {
-	sc := Scenarios()[3]
-	n := 0
-	pairs := []Pair{{"none", counter{&n}, counter{&n}}}
-	for b.Loop() {
-		Run(sc, 1, pairs, Observer{Poll: func(*Observation) {}, OWD: func(*Observation) {}})
-	}
-	b.ReportMetric(float64(b.Elapsed())/float64(n), "ns/datagram")
-}
-
 type counter struct{ n *int }
 
 func (c counter) OnDatagram(uint32, uint64) (time.Duration, bool) { *c.n++; return 0, true }

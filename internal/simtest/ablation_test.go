@@ -210,7 +210,7 @@ func TestAblation(t *testing.T) {
 // ablated measures the estimator with this source, in a process of its own.
 func ablated(dir, root, source string) (f figures, err error) {
 	replaced, overlay := filepath.Join(dir, "replaced.go"), filepath.Join(dir, "overlay.json")
-	test, out := filepath.Join(dir, "score.test"), filepath.Join(dir, "figures")
+	out := filepath.Join(dir, "figures")
 	b, _ := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, subjectFile): replaced}})
 	if err := os.WriteFile(replaced, []byte(source), 0o666); err != nil {
 		return nil, err
@@ -218,12 +218,9 @@ func ablated(dir, root, source string) (f figures, err error) {
 	if err := os.WriteFile(overlay, b, 0o666); err != nil {
 		return nil, err
 	}
-	if log, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", test, ".").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, log)
-	}
 	os.Remove(out)
-	log, failed := exec.Command(test, "-test.run", "^TestAblation$", "-test.timeout", "30m", "-ablation.file", out,
-		"-ablation.column", *ablationColumn, "-traces", *traces, "-seed.first", fmt.Sprint(*seedFirst)).CombinedOutput()
+	log, failed := exec.Command("go", "test", "-overlay", overlay, "-run", "^TestAblation$", "-timeout", "30m", ".",
+		"-args", "-ablation.file", out, "-ablation.column", *ablationColumn, "-traces", *traces, "-seed.first", fmt.Sprint(*seedFirst)).CombinedOutput()
 	if b, err = os.ReadFile(out); err != nil {
 		return nil, fmt.Errorf("%v, %w\n%s", failed, err, log[max(0, len(log)-1000):])
 	}

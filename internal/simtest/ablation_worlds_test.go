@@ -83,13 +83,11 @@ func tagged(tag sim.Tag) func(sim.Scenario) bool {
 
 // p99s returns p99 of the errors in each scenario.
 func p99s(scenarios []sim.Scenario, seeds int) map[string]float64 {
-	all := make([]float64, len(scenarios))
-	eachOf(len(scenarios), func(i int) {
-		all[i] = measure(scenarios[i], alone, seeds)[0].poll.quantile(0.99) + 2
-	})
 	named := map[string]float64{}
-	for i, sc := range scenarios {
-		named[sc.Name] = all[i]
+	for i, p99 := range eachSeed(len(scenarios), func(i uint64) float64 {
+		return measure(scenarios[i], alone, seeds)[0].poll.quantile(0.99) + 2
+	}) {
+		named[scenarios[i].Name] = p99
 	}
 	return named
 }
@@ -132,34 +130,17 @@ func fastClocks(*testing.T) map[string]float64 {
 	const worlds = 60
 	named := map[string]float64{}
 	for _, slewed := range []bool{false, true} {
-		e := eachSeed(worlds, func(seed uint64) errors {
+		logs := errors(eachSeed(worlds, func(seed uint64) float64 {
 			_, ours, _, _ := fastRun(slewed, *seedFirst+seed+1)
-			return errors{math.Log(ours + 50)}
-		})
-		sum := 0.0
-		for _, x := range e {
-			sum += x[0]
-		}
-		named[fmt.Sprint("slewed ", slewed)] = math.Exp(sum / worlds)
+			return math.Log(ours + 50)
+		}))
+		named[fmt.Sprint("slewed ", slewed)] = math.Exp(logs.mean())
 	}
 	return named
 }
 
 func mixtureWorlds(*testing.T) map[string]float64 {
-	const worlds = 24
-	var e errors
-	sc := sim.ScenarioNamed("mixture")
-	for _, x := range eachSeed(worlds, func(seed uint64) (e errors) {
-		sim.Run(sc, *seedFirst+seed+1, alone(), sim.Observer{Poll: func(o *sim.Observation) {
-			if o.At >= sc.Warmup {
-				e = append(e, math.Abs(o.Excess()))
-			}
-		}})
-		return e
-	}) {
-		e = append(e, x...)
-	}
-	slices.Sort(e)
+	e := measure(sim.ScenarioNamed("mixture"), alone, 4*ablationSeeds)[0].poll
 	return map[string]float64{"p99": e.quantile(0.99) + 25, "max": e.quantile(1) + 100}
 }
 
@@ -184,11 +165,9 @@ func stepsWithin(reports time.Duration) float64 {
 		if i&2 != 0 {
 			size = -size
 		}
-		cases = append(cases, faultCase{size: size, to: settled, build: func() *duel {
-			d := faultWorld(uint64(i))
+		cases = append(cases, faultCase{size: size, to: settled, seed: uint64(i), happen: func(d *duel) {
 			d.reports = reports
 			d.step(i&1, settled, size)
-			return d
 		}})
 	}
 	judgeAll(cases)
@@ -196,7 +175,6 @@ func stepsWithin(reports time.Duration) float64 {
 	for _, c := range cases {
 		within = append(within, c.v.within[0].Seconds(), c.v.within[1].Seconds())
 	}
-	slices.Sort(within)
 	return within.quantile(0.99) + 0.1
 }
 
@@ -205,12 +183,10 @@ func stepWorlds(*testing.T) map[string]float64 {
 }
 
 func earlyWorlds(*testing.T) map[string]float64 {
-	wrong := eachSeed(300, func(seed uint64) float64 {
+	e := errors(eachSeed(300, func(seed uint64) float64 {
 		wrong, _ := earlySet(*seedFirst + seed)
 		return wrong.Seconds()
-	})
-	slices.Sort(wrong)
-	e := errors(wrong)
+	}))
 	return map[string]float64{"p90": e.quantile(0.9) + 1, "p95": e.quantile(0.95) + 1}
 }
 
@@ -231,8 +207,6 @@ func silenceWorlds(*testing.T) map[string]float64 {
 	for _, h := range eachSeed(100, func(seed uint64) harm { return afterSilence(*seedFirst + seed) }) {
 		by, lasting = append(by, h.by), append(lasting, h.lasting)
 	}
-	slices.Sort(by)
-	slices.Sort(lasting)
 	return map[string]float64{"further off, us": by.quantile(0.99) + 25, "so long, s": lasting.quantile(0.99) + 1}
 }
 
@@ -249,7 +223,6 @@ func outlierWorlds(*testing.T) map[string]float64 {
 		}
 		d.run()
 	}
-	slices.Sort(e)
 	return map[string]float64{"p99": e.quantile(0.99) + 2, "max": e.quantile(1) + 10}
 }
 
@@ -264,7 +237,6 @@ func siegeWorlds(what string, of func(outcome) int64) func(*testing.T) map[strin
 		}
 		f := map[string]float64{}
 		for name, e := range all {
-			slices.Sort(e)
 			f[name] = e.quantile(0.99) + 1
 		}
 		if what == "beyond" {
@@ -283,17 +255,13 @@ func boundWidths(*testing.T) map[string]float64 {
 // besideWorlds are worlds in which an original is the peer: p99 of our end, and of the original.
 func besideWorlds(*testing.T) map[string]float64 {
 	f := map[string]float64{}
-	add := func(name string, ours, theirs errors) {
-		slices.Sort(ours)
-		slices.Sort(theirs)
-		f[name+", ours"], f[name+", the original"] = ours.quantile(0.99)+50, theirs.quantile(0.99)+50
-	}
 	scenarios := slices.DeleteFunc(sim.Scenarios(), isBurst)
 	for i, e := range eachSeed(len(scenarios), func(i uint64) [2]errors {
 		_, ours, theirs, _, _ := beside(scenarios[i], 1)
 		return [2]errors{ours, theirs}
 	}) {
-		add(scenarios[i].Name, e[0], e[1])
+		name := scenarios[i].Name
+		f[name+", ours"], f[name+", the original"] = e[0].quantile(0.99)+50, e[1].quantile(0.99)+50
 	}
 	return f
 }
@@ -331,17 +299,9 @@ func sharedWorlds(t *testing.T) map[string]float64 {
 }
 
 func begunWorlds(t *testing.T) map[string]float64 {
-	var scenarios []sim.Scenario
-	for _, name := range busyLinks {
-		sc, err := sim.Replay(name, filepath.Join("../sim/testdata", name+".csv.gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for begin := 5 * sec; begin <= 30*sec; begin += 5 * sec {
-			later := begun(sc, begin).Apart(60)
-			later.Name, later.Warmup = fmt.Sprint(name, " ", begin), begin+25*sec
-			scenarios = append(scenarios, later)
-		}
+	scenarios := begunScenarios(t)
+	for i, sc := range scenarios {
+		scenarios[i] = sc.Apart(60)
 	}
 	return p99s(scenarios, 1)
 }

@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"timesync/internal/long"
@@ -38,7 +37,18 @@ func methods() []sim.Pair {
 // errors are absolute errors in microseconds.
 type errors []float64
 
+// quantile sorts them.
 func (e errors) quantile(q float64) float64 { return stat.OrNaN(e, q) }
+
+// above counts those above a limit.
+func (e errors) above(limit float64) (n int) {
+	for _, x := range e {
+		if x > limit {
+			n++
+		}
+	}
+	return n
+}
 
 // result is a cell of the table.
 type result struct {
@@ -69,10 +79,6 @@ func measure(sc sim.Scenario, pairs func() []sim.Pair, worlds int) []result {
 			},
 		})
 	}
-	for i := range results {
-		slices.Sort(results[i].poll)
-		slices.Sort(results[i].owd)
-	}
 	return results
 }
 
@@ -92,15 +98,13 @@ func chosen(all []sim.Scenario) []sim.Scenario {
 // measureAll measures scenarios on all processors. The worlds of the mixture differ
 // most: of them there are four times as many.
 func measureAll(scenarios []sim.Scenario, worldsEach int) [][]result {
-	results := make([][]result, len(scenarios))
-	eachOf(len(scenarios), func(i int) {
+	return eachSeed(len(scenarios), func(i uint64) []result {
 		n := worldsEach
 		if scenarios[i].Name == "mixture" {
 			n *= 4
 		}
-		results[i] = measure(scenarios[i], methods, n)
+		return measure(scenarios[i], methods, n)
 	})
-	return results
 }
 
 // accuracyTable prints all methods, one scenario a line.
@@ -166,52 +170,50 @@ func TestAccuracy(t *testing.T) {
 			t.Errorf("%s: %d polls without an answer, the original %d", sc.Name, ours.missed, original.missed)
 		}
 	}
-	m := musts{t: t}
+	m := newMusts(t)
 	if *only == "" {
 		m.judge("geometric mean of p99 over the original's, the table as it was", first.value(), 0.05, 0.03)
 	}
 	m.note("  with the added worlds", all.value())
-	m.log()
 }
 
-// mixtureEnds plays n worlds of the mixture. It counts the ends that are off by more
-// than 1 ms when 260 s have passed since the last fault, the original's and ours, and the
-// answers of ours in the last 60 s that are off by more than their bound.
-func mixtureEnds(n int) (off [2]int, beyond int) {
+// beyondBound reports whether an observation is an answer of ours that is further off than its bound.
+func beyondBound(pairs []sim.Pair, o *sim.Observation) bool {
+	s, ours := [2]sim.Estimator{pairs[o.Pair].A, pairs[o.Pair].B}[o.Side].(*subject)
+	if !ours || !o.OK {
+		return false
+	}
+	bound, _ := s.Sync.ErrorBound(o.LocalUsec)
+	return math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1
+}
+
+// TestMixture: after a mixture of faults no end stays wrong, and its bound says so. It counts the
+// ends that are off by more than 1 ms when 260 s have passed since the last fault, the original's
+// and ours, and the answers of ours in the last 60 s that are off by more than their bound.
+func TestMixture(t *testing.T) {
+	type ends struct {
+		last   [2][2]float64 // errors of a pair, at a side
+		beyond int
+	}
+	n := long.Sized(40, 100, 400)
 	sc := sim.ScenarioNamed("mixture")
-	var mu sync.Mutex
-	eachOf(n, func(seed int) {
-		var last [2][2]float64
-		over, pairs := 0, scorePairs()
-		ours := [2]*subject{pairs[1].A.(*subject), pairs[1].B.(*subject)}
-		sim.Run(sc, *seedFirst+uint64(seed)+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
-			last[o.Pair][o.Side] = math.Abs(o.Excess())
-			if o.Pair == 0 || o.At < sc.Warmup {
-				return
-			}
-			bound, _ := ours[o.Side].Sync.ErrorBound(o.LocalUsec)
-			if math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1 {
-				over++
+	var off [2]int
+	beyond := 0
+	for _, e := range eachSeed(n, func(seed uint64) (e ends) {
+		pairs := scorePairs()
+		sim.Run(sc, *seedFirst+seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
+			e.last[o.Pair][o.Side] = math.Abs(o.Excess())
+			if o.At >= sc.Warmup && beyondBound(pairs, o) {
+				e.beyond++
 			}
 		}})
-		mu.Lock()
-		for pair, ends := range last {
-			for _, err := range ends {
-				if err > 1000 {
-					off[pair]++
-				}
-			}
+		return e
+	}) {
+		beyond += e.beyond
+		for pair, errs := range e.last {
+			off[pair] += errors(errs[:]).above(1000)
 		}
-		beyond += over
-		mu.Unlock()
-	})
-	return off, beyond
-}
-
-// TestMixture: after a mixture of faults no end stays wrong, and its bound says so.
-func TestMixture(t *testing.T) {
-	n := long.Sized(40, 100, 400)
-	off, beyond := mixtureEnds(n)
+	}
 	t.Logf("-seed.first %d, %d worlds: %d of %d ends are off by more than 1 ms in the end, %d of the original's; %d answers beyond the bound",
 		*seedFirst, n, off[1], 2*n, off[0], beyond)
 	if off[1] > 2*n/400 { // a slew under a queue both ways passes for a longer path

@@ -21,19 +21,8 @@ import (
 // boundWorldWith is a faultWorld with exponential jitter of the given mean.
 func boundWorldWith(seed uint64, jitter time.Duration) *duel {
 	d := faultWorld(seed)
-	for side := range d.ends {
-		d.ends[side].out.Delay = sim.Exp(jitter)
-	}
+	d.bothDelay(sim.Exp(jitter))
 	return d
-}
-
-// eachSeed returns what f says of each seed below n, from all processors.
-func eachSeed[T any](n int, f func(seed uint64) T) []T {
-	results := make([]T, n)
-	eachOf(n, func(i int) {
-		results[i] = f(uint64(i))
-	})
-	return results
 }
 
 // greatestBound plays a world and returns the greatest bound of both ends between two
@@ -83,28 +72,22 @@ func TestBoundWidening(t *testing.T) {
 			d.ends[1].out.Delay = sim.Sum(sim.Exp(jitter), stall(settled, 150*ms))
 		}},
 		{"a stall of 150 ms both ways", 150 * ms, func(d *duel) {
-			for side := range d.ends {
-				d.ends[side].out.Delay = sim.Sum(sim.Exp(jitter), stall(settled, 150*ms))
-			}
+			d.bothDelay(sim.Sum(sim.Exp(jitter), stall(settled, 150*ms)))
 		}},
 		{"a queue of 100 ms for 150 s one way", 150 * sec, func(d *duel) {
 			d.ends[0].out.Delay = sim.Sum(sim.Exp(jitter), sim.StandingQueue(settled, 150*sec, 100*ms))
 		}},
 		{"jitter of 3 ms from the start", 20 * sec, func(d *duel) {
-			for side := range d.ends {
-				d.ends[side].out.Delay = sim.Exp(3 * ms)
-			}
+			d.bothDelay(sim.Exp(3 * ms))
 		}},
 		{"jitter of 3 ms that comes", 60 * sec, func(d *duel) {
-			for side := range d.ends {
-				little, much := sim.Exp(jitter), sim.Exp(3*ms)
-				d.ends[side].out.Delay = func(r *rand.Rand, t time.Duration) time.Duration {
-					if t > settled && t < settled+60*sec {
-						return much(r, t)
-					}
-					return little(r, t)
+			little, much := sim.Exp(jitter), sim.Exp(3*ms)
+			d.bothDelay(func(r *rand.Rand, t time.Duration) time.Duration {
+				if t > settled && t < settled+60*sec {
+					return much(r, t)
 				}
-			}
+				return little(r, t)
+			})
 		}},
 		{"60 s of silence both ways", 60 * sec, func(d *duel) {
 			for side := range d.ends {
@@ -112,8 +95,7 @@ func TestBoundWidening(t *testing.T) {
 			}
 		}},
 	}
-	m := musts{t: t}
-	var f failures
+	m := newMusts(t)
 	for _, x := range disturbances {
 		var plain float64
 		ratios := eachSeed(n, func(seed uint64) float64 {
@@ -123,7 +105,7 @@ func TestBoundWidening(t *testing.T) {
 				d.until = to
 				add(d)
 				return greatestBound(d, settled, to, func(q *query) {
-					f.add("error beyond the bound", "%s, seed %d at %.3f s: %.0f us, bound %.0f us", x.name, seed, q.at.Seconds(), q.err, q.bound)
+					m.fail("error beyond the bound", "%s, seed %d at %.3f s: %.0f us, bound %.0f us", x.name, seed, q.at.Seconds(), q.err, q.bound)
 				})
 			}
 			without := play(func(*duel) {})
@@ -141,11 +123,9 @@ func TestBoundWidening(t *testing.T) {
 			d.ends[side].out.Base = sim.Fixed(30 * us)
 		}
 		return greatestBound(d, 10*sec, d.until, func(q *query) {
-			f.add("error beyond the bound", "loopback, seed %d at %.3f s: %.0f us, bound %.0f us", seed, q.at.Seconds(), q.err, q.bound)
+			m.fail("error beyond the bound", "loopback, seed %d at %.3f s: %.0f us, bound %.0f us", seed, q.at.Seconds(), q.err, q.bound)
 		})
 	})
 	m.note("bound on loopback, round trip 60 us, after 10 s at most, us", slices.Max(loopback))
 	t.Logf("worst of %d worlds", n)
-	m.log()
-	f.report(t)
 }

@@ -24,11 +24,8 @@ var boundWorlds, boundWorld = worldFlags("bound", "TestErrorBound", 1000, 2000, 
 // average and an eighth ever, no loss, at least 20 datagrams a second, a quartz each.
 func randomWorld(seed uint64) (d *duel, calm bool) {
 	r := newRand(seed, 'w')
-	between := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(r.Float64()*float64(hi-lo)) }
-	logBetween := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, r.Float64()) }
-	logTime := func(lo, hi time.Duration) time.Duration {
-		return time.Duration(logBetween(float64(lo), float64(hi)))
-	}
+	between := func(lo, hi time.Duration) time.Duration { return uniform(r, lo, hi) }
+	logBetween, logTime := dice{r}.logBetween, dice{r}.logSpan
 	d = &duel{seed: seed, until: between(8*sec, 24*sec)}
 	if r.IntN(4) == 0 {
 		d.until = between(24*sec, 40*sec)
@@ -399,6 +396,15 @@ func eachOf(n int, f func(i int)) {
 	all.Wait()
 }
 
+// eachSeed returns what f says of each seed below n, from all processors.
+func eachSeed[T any](n int, f func(seed uint64) T) []T {
+	results := make([]T, n)
+	eachOf(n, func(i int) {
+		results[i] = f(uint64(i))
+	})
+	return results
+}
+
 // TestErrorBound holds the error bound to its contract in random worlds, in which
 // anything may happen: while no clock is set, the truth lies inside. And it must be
 // of use, which is close to half the round trip. 10^5 worlds that nobody has looked at,
@@ -408,14 +414,16 @@ func eachOf(n int, f func(i int)) {
 //	go test ./internal/simtest -run TestErrorBound -v -bound.world 1000042
 func TestErrorBound(t *testing.T) {
 	if *boundWorld != 0 {
-		printWorld(t, *boundWorld)
+		d, _ := randomWorld(*boundWorld)
+		t.Log(d)
+		new(boundScore).play(*boundWorld, printChanges())
 		return
 	}
 	n := boundWorlds()
 	start := time.Now()
 	b := playBounds(*seedFirst+1, n)
 	percent := func(a, b int) float64 { return 100 * float64(a) / float64(b) }
-	m := musts{t: t}
+	m := newMusts(t)
 	ages := ""
 	for i, a := range boundAges {
 		what := fmt.Sprintf("beyond the bound later than %v after a clock change, of 10^6", a.age)
@@ -450,7 +458,6 @@ func TestErrorBound(t *testing.T) {
 	t.Logf("%d worlds in %.1f s, %d questions, %.2f %% answered, %.2f %% of the answers when nobody could know\n%sbound median %.0f us, p95 %.0f us",
 		n, time.Since(start).Seconds(), b.queries, percent(b.answered, b.queries), percent(b.stale, b.answered), ages,
 		b.widths.quantile(0.5), b.widths.quantile(0.95))
-	m.log()
 	logViolations(t, b.worst)
 }
 
@@ -474,14 +481,6 @@ func logViolations(t *testing.T, worst []violation) {
 		}
 		worst = worst[n:]
 	}
-}
-
-// printWorld plays one world and prints what the ends say whenever it changes much.
-func printWorld(t *testing.T, seed uint64) {
-	d, _ := randomWorld(seed)
-	t.Log(d)
-	var b boundScore
-	b.play(seed, printChanges())
 }
 
 // printChanges returns an observer that prints what the ends say whenever it changes

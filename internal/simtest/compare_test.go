@@ -44,16 +44,15 @@ func TestInterop(t *testing.T) {
 		}
 	}
 	scenarios = chosen(scenarios)
-	lines := make([]string, len(scenarios))
-	var f failures
-	eachOf(len(scenarios), func(i int) {
+	m := newMusts(t)
+	lines := eachSeed(len(scenarios), func(i uint64) string {
 		sc := scenarios[i]
 		if testing.Short() && sc.Tag&sim.Jumped == 0 {
 			sc.Duration = min(sc.Duration, 120*sec)
 		}
 		both, ours, theirs, missed, beyond := beside(sc, worlds)
 		if beyond > 0 && sc.Tag&sim.Jumped == 0 {
-			f.add("beyond the bound beside an original", "%s: %d answers", sc.Name, beyond)
+			m.fail("beyond the bound beside an original", "%s: %d answers", sc.Name, beyond)
 		}
 		line := fmt.Sprintf("%-22s", sc.Name)
 		for _, q := range []float64{0.5, 0.99} {
@@ -64,20 +63,19 @@ func TestInterop(t *testing.T) {
 				limit = 1.5*was + 50
 			}
 			if our > limit {
-				f.add("our end beside an original", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, our, was)
+				m.fail("our end beside an original", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, our, was)
 			}
 			if q > 0.5 && their > limit {
-				f.add("an original beside our end", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, their, was)
+				m.fail("an original beside our end", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, their, was)
 			}
 		}
 		if missed[1] > missed[0] || missed[2] > missed[0] {
-			f.add("no answer", "%s: originals %d, ours %d, the original beside ours %d", sc.Name, missed[0], missed[1], missed[2])
+			m.fail("no answer", "%s: originals %d, ours %d, the original beside ours %d", sc.Name, missed[0], missed[1], missed[2])
 		}
-		lines[i] = line
+		return line
 	})
 	t.Logf("-seed.first %d, %d worlds a scenario, error in us: two originals, our end, the original at the other\n%-22s %8s %8s %8s   %8s %8s %8s\n%s",
 		*seedFirst, worlds, "", "median", "ours", "theirs", "p99", "ours", "theirs", strings.Join(lines, "\n"))
-	f.report(t)
 }
 
 // beside plays worlds in which our end talks to an original and returns the errors of two
@@ -94,10 +92,8 @@ func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]i
 			if o.At < sc.Warmup {
 				return
 			}
-			if s, is := [2]sim.Estimator{pairs[o.Pair].A, pairs[o.Pair].B}[o.Side].(*subject); is && o.OK {
-				if bound, _ := s.Sync.ErrorBound(o.LocalUsec); math.Abs(o.ErrUsec) > bound.Seconds()*1e6+1 {
-					beyond++
-				}
+			if beyondBound(pairs, o) {
+				beyond++
 			}
 			at := &both
 			which := 0
@@ -112,9 +108,6 @@ func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]i
 			}
 			*at = append(*at, math.Abs(o.Excess()))
 		}})
-	}
-	for _, e := range []errors{both, ours, theirs} {
-		slices.Sort(e)
 	}
 	return both, ours, theirs, missed, beyond
 }
@@ -204,12 +197,10 @@ func (e *startErrors) play(sc sim.Scenario, seed uint64) {
 var fewDelays = []string{"pairs", "frames-8", "lasting-30ms", "lasting-50ms", "lasting-50ms-200hz", "lasting-100ms", "lasting-100ms-200hz", "bundles-4ms", "read-60hz"}
 
 // check asserts what holds at each age and returns the line of the table.
-func (e *startErrors) check(f *failures, name string) string {
+func (e *startErrors) check(m *musts, name string) string {
 	line := fmt.Sprintf("%-22s", name)
 	for k, age := range startAges {
 		orig, ours := e.at[k][0], e.at[k][1]
-		slices.Sort(orig)
-		slices.Sort(ours)
 		line += fmt.Sprintf(" %6.0f/%-6.0f", ours.mean(), orig.mean())
 		for _, x := range []struct {
 			name         string
@@ -223,15 +214,13 @@ func (e *startErrors) check(f *failures, name string) string {
 				limit = 3.5*x.theirs + 50
 			}
 			if x.ours > limit {
-				f.add("start: worse than the original", "%s at %v: %s %.0f us, the original %.0f us", name, age, x.name, x.ours, x.theirs)
+				m.fail("start: worse than the original", "%s at %v: %s %.0f us, the original %.0f us", name, age, x.name, x.ours, x.theirs)
 			}
 		}
 		if e.missed[k] > 0 {
-			f.add("start: no answer where the original has one", "%s at %v: %d of %d", name, age, e.missed[k], len(orig))
+			m.fail("start: no answer where the original has one", "%s at %v: %d of %d", name, age, e.missed[k], len(orig))
 		}
 	}
-	slices.Sort(e.all[0])
-	slices.Sort(e.all[1])
 	most := 0.99
 	if name == "start-queue-0.3s" { // A correction of 25 ms begins after 20 ms and takes 50 ms.
 		most = 0.985
@@ -242,7 +231,7 @@ func (e *startErrors) check(f *failures, name string) string {
 		limit = 3*q + 25
 	}
 	if p > limit {
-		f.add("start: p99 of the first 10 s above the original's", "%s: %.0f us, the original %.0f us", name, p, q)
+		m.fail("start: p99 of the first 10 s above the original's", "%s: %.0f us, the original %.0f us", name, p, q)
 	}
 	return line + fmt.Sprintf(" %6.0f/%-6.0f", p, q)
 }
@@ -251,16 +240,15 @@ func (e *startErrors) check(f *failures, name string) string {
 func TestStart(t *testing.T) {
 	const worlds = 40 // even with -short: fewer say little about quantiles
 	scenarios := chosen(startupWorlds())
-	lines := make([]string, len(scenarios))
-	var f failures
-	eachOf(len(scenarios), func(i int) {
+	m := newMusts(t)
+	lines := eachSeed(len(scenarios), func(i uint64) string {
 		sc := scenarios[i]
 		sc.Duration, sc.PollRate = startAges[len(startAges)-1]+100*ms, 50
 		var e startErrors
 		for seed := range uint64(worlds) {
 			e.play(sc, *seedFirst+seed+1)
 		}
-		lines[i] = e.check(&f, sc.Name)
+		return e.check(m, sc.Name)
 	})
 	header := fmt.Sprintf("%-22s", "")
 	for _, age := range startAges {
@@ -268,7 +256,6 @@ func TestStart(t *testing.T) {
 	}
 	t.Logf("-seed.first %d, %d worlds a scenario, error in us, ours/the original's: mean at the age, p99 from 1 to 10 s\n%s %13s\n%s",
 		*seedFirst, worlds, header, "1-10s p99", strings.Join(lines, "\n"))
-	f.report(t)
 }
 
 func (e errors) mean() float64 {
@@ -321,11 +308,8 @@ func tracePaths(t *testing.T, folder string) []string {
 // What queues there moves in steps of 1.2 ms, the time of a full packet. A method may take that for the
 // path's own jitter and then the queue for the path, more so with one skew of the clocks than with another.
 func TestKernelCross(t *testing.T) {
-	seeds := 6 // for the clocks
-	if testing.Short() {
-		seeds = 1
-	}
-	m := musts{t: t}
+	seeds := long.Sized(1, 6, 6) // for the clocks
+	m := newMusts(t)
 	for _, c := range []struct {
 		name        string
 		from        time.Duration
@@ -338,10 +322,7 @@ func TestKernelCross(t *testing.T) {
 		{"kernel-cross90-10m-60pps-start2", 5 * sec, 150, 300},
 		{"kernel-cross90-10m-60pps-busy", 30 * sec, 150, 300},
 	} {
-		sc, err := sim.Replay(c.name, filepath.Join("../sim/testdata", c.name+".csv.gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		sc := replay(t, c.name)
 		sc.Warmup = c.from
 		for _, ppm := range []float64{-60, -40, 40, 60} {
 			r := measure(sc.Apart(ppm), scorePairs, seeds)
@@ -351,7 +332,6 @@ func TestKernelCross(t *testing.T) {
 			m.note("  the original's p99", r[0].poll.quantile(0.99))
 		}
 	}
-	m.log()
 }
 
 // busyLinks are the recordings of that link in which the machine was not overloaded.
@@ -365,37 +345,47 @@ func TestKernelCrossBegun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("96 worlds: for the full test")
 	}
-	const settled, most = 25 * sec, 150
+	const most = 150
 	var all errors
-	above := 0.0
-	for _, name := range busyLinks {
-		for begin := 5 * sec; begin <= 30*sec; begin += 5 * sec {
-			for _, ppm := range []float64{-60, 60} {
-				sc, err := sim.Replay(name, filepath.Join("../sim/testdata", name+".csv.gz"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				sc.Warmup = begin + settled
-				r := measure(begun(sc, begin).Apart(ppm), scorePairs, 1)
-				p := r[1].poll.quantile(0.99)
-				t.Logf("%s, begun at %v, %+.0f ppm: p99 error %.0f us, the original's %.0f us", name, begin, ppm, p, r[0].poll.quantile(0.99))
-				if all = append(all, p); p > most {
-					above++
-				}
-			}
+	for _, sc := range begunScenarios(t) {
+		for _, ppm := range []float64{-60, 60} {
+			r := measure(sc.Apart(ppm), scorePairs, 1)
+			p := r[1].poll.quantile(0.99)
+			t.Logf("%s, %+.0f ppm: p99 error %.0f us, the original's %.0f us", sc.Name, ppm, p, r[0].poll.quantile(0.99))
+			all = append(all, p)
 		}
 	}
-	slices.Sort(all)
-	m := musts{t: t}
-	m.misses(fmt.Sprintf("begun on a busy link: of %d the p99 errors above %d us", len(all), most), above, 0, 12)
+	m := newMusts(t)
+	m.misses(fmt.Sprintf("begun on a busy link: of %d the p99 errors above %d us", len(all), most), float64(all.above(most)), 0, 12)
 	m.misses("begun on a busy link: p99 error, us, median", all.quantile(0.5), most, 50)
 	m.misses("begun on a busy link: p99 error, us, greatest", all.quantile(1), most, 25e3)
-	m.log()
 }
 
 // uniform draws a time between two.
 func uniform(r *rand.Rand, lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(r.Float64()*float64(hi-lo))
+}
+
+// replay returns a recording of the project.
+func replay(t *testing.T, name string) sim.Scenario {
+	t.Helper()
+	sc, err := sim.Replay(name, filepath.Join("../sim/testdata", name+".csv.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc
+}
+
+// begunScenarios are the busy links, begun at six times. They count from 25 s after that.
+func begunScenarios(t *testing.T) (all []sim.Scenario) {
+	for _, name := range busyLinks {
+		for begin := 5 * sec; begin <= 30*sec; begin += 5 * sec {
+			sc := begun(replay(t, name), begin)
+			sc.Name, sc.Warmup = fmt.Sprintf("%s, begun at %v", name, begin), begin+25*sec
+			all = append(all, sc)
+		}
+	}
+	return all
 }
 
 // begun returns a world in which the first datagrams are sent at a later time, and reports go

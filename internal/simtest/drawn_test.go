@@ -194,13 +194,6 @@ func (f *drawnFigures) String() string {
 
 const drawnHeader = "worlds   >1 ms % unknow.%  >5 ms %  orig. %  p99/orig /oracle  behind %  bound %  later %  oracle %"
 
-// playDrawn plays n worlds on all processors.
-func playDrawn(n int, world func(seed uint64) *drawn) []drawnVerdict {
-	all := make([]drawnVerdict, n)
-	eachOf(n, func(i int) { all[i] = judgeDrawn(world(*seedFirst + uint64(i) + 1)) })
-	return slices.DeleteFunc(all, func(v drawnVerdict) bool { return !v.judged })
-}
-
 // worst returns the seeds of those that are worst.
 func worst(all []drawnVerdict, n int, by func(v *drawnVerdict) float64) string {
 	sorted := slices.Clone(all)
@@ -255,7 +248,8 @@ func TestDrawn(t *testing.T) {
 
 // judgeMixed plays the mixed worlds.
 func judgeMixed(t *testing.T) {
-	all := playDrawn(drawnWorlds(), mixedWorld)
+	all := eachSeed(drawnWorlds(), func(i uint64) drawnVerdict { return judgeDrawn(mixedWorld(*seedFirst + i + 1)) })
+	all = slices.DeleteFunc(all, func(v drawnVerdict) bool { return !v.judged })
 	var b strings.Builder
 	fmt.Fprintf(&b, "mixed worlds, -seed.first %d\n%s\n", *seedFirst, drawnHeader)
 	for n := range 5 {
@@ -286,14 +280,13 @@ func judgeMixed(t *testing.T) {
 
 	// The limits are where the estimator stands, with room for chance: the fewer worlds, the more.
 	more := 2.5 * math.Sqrt(1/float64(max(f.n, 1)))
-	m := musts{t: t}
+	m := newMusts(t)
 	m.misses("mixed worlds over 1 ms off while the oracle is below 0.2 ms", f.off1, 0.115, 0.14+more*0.35)
 	m.misses("  over 5 ms", f.off5, 0.03, 0.05+more*0.25)
 	m.misses("the original better by 1.2 times and 50 us", f.worse, 0.07, 0.1+more*0.3)
 	m.misses("p99 over the original's", f.overOriginal, 0.12, 0.15+more*0.4)
 	m.misses("share of the time 1 ms beyond the oracle", f.behind, 0.03, 0.045+more*0.15)
 	m.misses("beyond ErrorBound before a clock was set", f.early, 0.015, 0.015+more*0.1)
-	m.log()
 	if f.oracle < 0.9-more*0.3 {
 		t.Errorf("the oracle is below 0.2 ms in %.0f %% of the worlds only: the judge is wrong", 100*f.oracle)
 	}
@@ -303,8 +296,9 @@ func judgeMixed(t *testing.T) {
 func judgeFamilies(t *testing.T, match *regexp.Regexp) {
 	each := drawnEach()
 	families := slices.DeleteFunc(slices.Clone(drawnFamilies), func(f family) bool { return !match.MatchString(f.name) })
-	results := make([]drawnVerdict, len(families)*each)
-	eachOf(len(results), func(i int) { results[i] = judgeDrawn(families[i/each].world(*seedFirst + uint64(i%each) + 1)) })
+	results := eachSeed(len(families)*each, func(i uint64) drawnVerdict {
+		return judgeDrawn(families[int(i)/each].world(*seedFirst + i%uint64(each) + 1))
+	})
 	above, beyond, wrongs, calm := 0, 0, 0, 0
 	var b strings.Builder
 	fmt.Fprintf(&b, "families, -seed.first %d; p99 of nine worlds of ten, us; seeds (seconds wrong)\n%-44s %7s %7s %8s %8s %8s %7s\n", *seedFirst,

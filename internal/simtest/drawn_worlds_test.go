@@ -17,8 +17,8 @@ import (
 
 // drawn is a world of two ends in which every parameter is drawn. Way 0 leads from A to B.
 type drawn struct {
+	dice
 	seed    uint64
-	r       *rand.Rand
 	until   time.Duration
 	reports time.Duration // time between two reports
 	ways    [2]drawnWay
@@ -28,8 +28,8 @@ type drawn struct {
 	marks   []drawnMark     // what the oracle is told
 	over    time.Duration   // the end of all that happens
 	sets    []sim.Window    // clocks are wrong by intent, and 15 s more
-	events  []event
-	kinds   []int // of a mixed world's events
+	events
+	kinds []int // of a mixed world's events
 }
 
 // drawnMark says that something began, changed or ended.
@@ -115,25 +115,9 @@ func (w *drawnWay) rewind() {
 
 // ---- Drawing ----
 
-func (d *drawn) between(lo, hi float64) float64 { return lo + (hi-lo)*d.r.Float64() }
-
-func (d *drawn) logBetween(lo, hi float64) float64 { return lo * math.Pow(hi/lo, d.r.Float64()) }
-
-func (d *drawn) span(lo, hi time.Duration) time.Duration {
-	return time.Duration(d.between(float64(lo), float64(hi)))
-}
-
-func (d *drawn) logSpan(lo, hi time.Duration) time.Duration {
-	return time.Duration(d.logBetween(float64(lo), float64(hi)))
-}
-
 func (d *drawn) chance(p float64) bool { return d.r.Float64() < p }
 
 func (d *drawn) sign() float64 { return float64(2*d.r.IntN(2) - 1) }
-
-func (d *drawn) happens(at time.Duration, kind, format string, args ...any) {
-	d.events = append(d.events, event{at, kind, fmt.Sprintf(format, args...)})
-}
 
 // drawnJitters are the kinds of jitter of a mean of about size.
 var drawnJitters = []struct {
@@ -175,7 +159,7 @@ func (d *drawn) drawClocks(ppm, wander float64) {
 
 // mixedWorld draws everything.
 func mixedWorld(seed uint64) *drawn {
-	d := &drawn{seed: seed, r: newRand(seed, 'D')}
+	d := &drawn{seed: seed, dice: dice{newRand(seed, 'D')}}
 	d.until = d.logSpan(60*sec, 600*sec)
 	d.reports = d.span(sec/2, 2*sec)
 	d.drawClocks(100, 0.02*float64(d.r.IntN(2)))
@@ -245,6 +229,11 @@ func (d *drawn) lasts(p plan, lo, hi time.Duration) time.Duration {
 	return d.logSpan(cmp.Or(p.lasting[0], lo), cmp.Or(p.lasting[1], hi))
 }
 
+// factor is x for so long, and 1 before and after.
+func factor(at, lasting time.Duration, x float64) profile {
+	return profile{knots: []knot{{at, 1}, {at, x}, {at + lasting, x}, {at + lasting, 1}}}
+}
+
 // stands adds a queue of that shape, knots relative to its beginning in units of its height. Its
 // corners are marks if they are few.
 func (d *drawn) stands(side int, kind string, at time.Duration, height float64, shape []knot) {
@@ -259,6 +248,14 @@ func (d *drawn) stands(side int, kind string, at time.Duration, height float64, 
 	d.mark(side, at, end)
 	d.ways[side].queue = append(d.ways[side].queue, p)
 	d.happens(at, kind, "from %c, %.2f ms, until %.1f s", 'A'+rune(side), height/1e6, end.Seconds())
+}
+
+// queues adds a queue of about that height to each way of the plan.
+func (d *drawn) queues(p plan, kind string, height float64, shape func(height float64) []knot) {
+	p.each(func(side int) {
+		x := height * d.between(0.6, 1)
+		d.stands(side, kind, p.at, x, shape(x))
+	})
 }
 
 // drains is how long a queue takes to become empty: a delay cannot fall faster than time passes.
@@ -315,40 +312,35 @@ var drawnKinds = []struct {
 		fill, lasting := d.logSpan(50*ms, 2*sec), d.lasts(p, 5*sec, 300*sec)
 		height := d.size(p, 200e3, 200e6)
 		fill = max(fill, time.Duration(height))
-		p.each(func(side int) {
-			x := height * d.between(0.6, 1)
-			d.stands(side, "plateau", p.at, x, []knot{{fill, 1}, {fill + lasting, 1}, {fill + lasting + drains(x), 0}})
+		d.queues(p, "plateau", height, func(x float64) []knot {
+			return []knot{{fill, 1}, {fill + lasting, 1}, {fill + lasting + drains(x), 0}}
 		})
 	}},
 	{"saw", func(d *drawn, p plan) {
 		lasting, height := d.lasts(p, 10*sec, 200*sec), d.size(p, 200e3, 100e6)
-		p.each(func(side int) {
-			x := height * d.between(0.6, 1)
+		d.queues(p, "saw", height, func(x float64) (shape []knot) {
 			period := d.logSpan(sec, 30*sec) + drains(x)
-			shape := []knot{}
 			for t := time.Duration(0); t == 0 || t+period < lasting; t += period {
 				shape = append(shape, knot{t + period - drains(x), 1}, knot{t + period, d.between(0, 0.3)})
 			}
-			d.stands(side, "saw", p.at, x, append(shape, knot{shape[len(shape)-1].at + drains(x), 0}))
+			return append(shape, knot{shape[len(shape)-1].at + drains(x), 0})
 		})
 	}},
 	{"sine", func(d *drawn, p plan) {
 		lasting, height := d.lasts(p, 10*sec, 200*sec), d.size(p, 200e3, 100e6)
-		p.each(func(side int) {
-			x, shape := height*d.between(0.6, 1), []knot{}
+		d.queues(p, "sine", height, func(x float64) (shape []knot) {
 			period := max(d.logSpan(2*sec, 60*sec), 4*drains(x))
 			for n := 1; time.Duration(n)*period/32 < lasting || n%32 != 0; n++ {
 				shape = append(shape, knot{time.Duration(n) * period / 32, 0.5 - 0.5*math.Cos(2*math.Pi*float64(n)/32)})
 			}
-			d.stands(side, "sine", p.at, x, append(shape, knot{shape[len(shape)-1].at + period/32, 0}))
+			return append(shape, knot{shape[len(shape)-1].at + period/32, 0})
 		})
 	}},
 	{"fill and drop", func(d *drawn, p plan) {
 		lasting, height := d.lasts(p, 5*sec, 100*sec), d.size(p, 200e3, 200e6)
-		p.each(func(side int) {
-			x := height * d.between(0.6, 1)
+		d.queues(p, "fill", height, func(x float64) []knot {
 			fill := max(lasting, time.Duration(x))
-			d.stands(side, "fill", p.at, x, []knot{{fill, 1}, {fill + drains(x), 0}})
+			return []knot{{fill, 1}, {fill + drains(x), 0}}
 		})
 	}},
 	{"ramp", func(d *drawn, p plan) {
@@ -400,7 +392,7 @@ var drawnKinds = []struct {
 	{"jitter", func(d *drawn, p plan) {
 		x, lasting := d.size(p, 0.1, 10), d.lasts(p, 10*sec, 300*sec)
 		p.each(func(side int) {
-			d.ways[side].wide = append(d.ways[side].wide, profile{knots: []knot{{p.at, 1}, {p.at, x}, {p.at + lasting, x}, {p.at + lasting, 1}}})
+			d.ways[side].wide = append(d.ways[side].wide, factor(p.at, lasting, x))
 		})
 		d.over = max(d.over, p.at+lasting)
 		d.happens(p.at, "jitter", "of ways %02b times %.2f until %.1f s", p.ways, x, (p.at + lasting).Seconds())
@@ -409,7 +401,7 @@ var drawnKinds = []struct {
 		x, lasting := d.size(p, 0.1, 10), d.lasts(p, 10*sec, 300*sec)
 		p.each(func(side int) {
 			y := min(max(x, 2/d.ways[side].rate), 200/d.ways[side].rate)
-			d.ways[side].busy = append(d.ways[side].busy, profile{knots: []knot{{p.at, 1}, {p.at, y}, {p.at + lasting, y}, {p.at + lasting, 1}}})
+			d.ways[side].busy = append(d.ways[side].busy, factor(p.at, lasting, y))
 		})
 		d.happens(p.at, "rate", "of ways %02b times %.2f until %.1f s", p.ways, x, (p.at + lasting).Seconds())
 	}},
@@ -535,7 +527,7 @@ var drawnFamilies = func() (all []family) {
 
 // world draws a world of the family.
 func (f *family) world(seed uint64) *drawn {
-	d := &drawn{seed: seed, r: newRand(seed, uint64(crc32.ChecksumIEEE([]byte(f.name))))}
+	d := &drawn{seed: seed, dice: dice{newRand(seed, uint64(crc32.ChecksumIEEE([]byte(f.name))))}}
 	d.reports = d.span(sec/2, 2*sec)
 	d.drawClocks(50, 0.003)
 	for side := range d.ways {
@@ -621,11 +613,7 @@ func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 			if within(d.asleep[1-side], there) {
 				continue
 			}
-			for _, s := range d.stalls[1-side] {
-				if there >= s.From && there < s.To {
-					there = s.To
-				}
-			}
+			there = wakes(d.stalls[1-side], there)
 			sorted = sorted && there >= last
 			last = there
 			got = append(got, arrival{there, len(sent) - 1})
@@ -637,15 +625,6 @@ func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 	}
 	w.rewind()
 	return sent, got
-}
-
-func within(windows []sim.Window, t time.Duration) bool {
-	for _, w := range windows {
-		if t >= w.From && t < w.To {
-			return true
-		}
-	}
-	return false
 }
 
 // pollEvery is how often both ends are asked.

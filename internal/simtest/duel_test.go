@@ -33,7 +33,7 @@ type duel struct {
 	slews    []sim.Window // when a clock runs at another rate
 	outliers []outlier
 	swaps    float64 // share of the datagrams that are handed over after the next one
-	events   []event
+	events
 
 	// onQuery gets what an end says about the other's clock: at regular times and
 	// after each datagram.
@@ -78,10 +78,18 @@ type outlier struct {
 	ts24 uint32
 }
 
-// event is something that happens in a world, for reports.
+// events describe a world, for reports.
+type events []event
+
+// event is something that happens in a world.
 type event struct {
 	at         time.Duration
 	kind, text string
+}
+
+// happens adds a line to the description of the world.
+func (e *events) happens(at time.Duration, kind, format string, args ...any) {
+	*e = append(*e, event{at, kind, fmt.Sprintf(format, args...)})
 }
 
 // query is one question to an end.
@@ -176,24 +184,26 @@ func (d *duel) run() {
 	w.Run(d.until)
 }
 
+// bothDelay lets datagrams queue like that on both ways. delay must keep no state.
+func (d *duel) bothDelay(delay sim.Delay) {
+	for side := range d.ends {
+		d.ends[side].out.Delay = delay
+	}
+}
+
 // offset returns the remote minus the local clock, microseconds.
 func (d *duel) offset(side int) int64 {
 	now := d.world.Now()
 	return int64(d.ends[1-side].c.Exact(now) - d.ends[side].c.Exact(now))
 }
 
-func (d *duel) asleep(side int) bool {
-	for _, w := range d.ends[side].off {
-		if now := d.world.Now(); now >= w.From && now < w.To {
-			return true
-		}
-	}
-	return false
-}
+func (d *duel) asleep(side int) bool { return within(d.ends[side].off, d.world.Now()) }
 
-// wakes returns t, or when the end wakes up if it sleeps then.
-func (d *duel) wakes(side int, t time.Duration) time.Duration {
-	for _, w := range d.ends[side].off {
+func within(windows []sim.Window, t time.Duration) bool { return wakes(windows, t) != t }
+
+// wakes returns t, or the end of the window that it lies in.
+func wakes(windows []sim.Window, t time.Duration) time.Duration {
+	for _, w := range windows {
 		if t >= w.From && t < w.To {
 			t = w.To
 		}
@@ -204,7 +214,7 @@ func (d *duel) wakes(side int, t time.Duration) time.Duration {
 func (d *duel) send(side int, at, period time.Duration) {
 	e := &d.ends[side]
 	late := time.Duration(e.phase.Float64() * float64(min(period/5, 2*ms)))
-	d.world.At(d.wakes(side, at)+late, func() {
+	d.world.At(wakes(d.ends[side].off, at)+late, func() {
 		now := d.world.Now()
 		d.send(side, max(at, now-late)+period, period)
 		if d.asleep(side) {
@@ -262,7 +272,7 @@ func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Du
 }
 
 func (d *duel) ask(side int, at time.Duration) {
-	d.world.At(d.wakes(side, at), func() {
+	d.world.At(wakes(d.ends[side].off, at), func() {
 		d.ask(side, d.world.Now()+d.poll)
 		if !d.asleep(side) {
 			d.query(side)
@@ -304,11 +314,6 @@ func (d *duel) since(t time.Duration) time.Duration {
 		event(w.From, w.To)
 	}
 	return since
-}
-
-// happens adds a line to the description of the world.
-func (d *duel) happens(at time.Duration, kind, format string, args ...any) {
-	d.events = append(d.events, event{at, kind, fmt.Sprintf(format, args...)})
 }
 
 func (d *duel) String() string {

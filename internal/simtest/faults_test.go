@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -50,13 +49,17 @@ type verdict struct {
 	lost     int        // questions at the end without an answer
 }
 
-// judge plays a world in which something happens from the time from to the time to.
-// A restarted end counts its steps from 0.
+// judge plays a world in which something happens from the time from to the time to. If d.onQuery is
+// set, it is told of all questions, too. A restarted end counts its steps from 0.
 func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 	v.beyond = math.Inf(-1)
 	var before [2]int
 	var known [2]bool
+	tell := d.onQuery
 	d.onQuery = func(q *query) {
+		if tell != nil {
+			tell(q)
+		}
 		if q.at < from {
 			before[q.side] = q.s.Steps()
 			return
@@ -98,10 +101,7 @@ func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 // stepSizes are all sizes of steps: 1 ms to hours, evenly and at random, and around the
 // rings of 67.1 s and 134.2 s, where part of a step cannot be seen.
 func stepSizes() (sizes []time.Duration) {
-	per := 6.0
-	if testing.Short() {
-		per = 2
-	}
+	per := long.Sized(2., 6, 6)
 	for i := 0.0; i <= math.Log10(3.6e7)*per; i++ { // to 10 h
 		sizes = append(sizes, time.Duration(math.Pow(10, i/per)*float64(ms)))
 	}
@@ -129,7 +129,8 @@ func foldTime(d time.Duration) time.Duration {
 type faultCase struct {
 	name   string
 	size   time.Duration // by which the clocks jump against each other
-	build  func() *duel
+	seed   uint64
+	happen func(d *duel)
 	to     time.Duration
 	counts [2]bool // the ends that must count a step if their answers jump
 	v      verdict
@@ -140,36 +141,10 @@ func judgeAll(cases []faultCase) {
 	eachOf(len(cases), func(i int) {
 		c := &cases[i]
 		small := float64(max(foldTime(c.size), -foldTime(c.size))) / 2e3
-		c.v = judge(c.build(), settled, c.to, min(small, 1000))
+		d := faultWorld(c.seed)
+		c.happen(d)
+		c.v = judge(d, settled, c.to, min(small, 1000))
 	})
-}
-
-// failures prints at most a few lines of each kind.
-type failures struct {
-	mu    sync.Mutex
-	lines map[string][]string
-}
-
-func (f *failures) add(kind, format string, args ...any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.lines == nil {
-		f.lines = map[string][]string{}
-	}
-	f.lines[kind] = append(f.lines[kind], fmt.Sprintf(format, args...))
-}
-
-func (f *failures) report(t *testing.T) {
-	t.Helper()
-	var kinds []string
-	for kind := range f.lines {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	for _, kind := range kinds {
-		l := f.lines[kind]
-		t.Errorf("%s: %d\n\t%s", kind, len(l), strings.Join(l[:min(len(l), 8)], "\n\t"))
-	}
 }
 
 // limit is what a time must not exceed and what it had better not, seconds.
@@ -178,10 +153,8 @@ type limit struct{ must, aim float64 }
 // checkFaults prints how long it took and asserts what every fault has in common. The
 // limits are for the median and the longest of the times until both ends are within 1 ms
 // for good; a median that has none is only printed.
-func checkFaults(t *testing.T, title string, cases []faultCase, median, longest limit) {
-	t.Helper()
+func checkFaults(m *musts, title string, cases []faultCase, median, longest limit) {
 	judgeAll(cases)
-	var f failures
 	var worst, half []float64
 	for _, c := range cases {
 		v := &c.v
@@ -189,25 +162,24 @@ func checkFaults(t *testing.T, title string, cases []faultCase, median, longest 
 		worst = append(worst, back)
 		half = append(half, v.half.Seconds())
 		if back > longest.must {
-			f.add(title+": too long until within 1 ms", "%s: A %.2f s, B %.2f s, last errors %.0f, %.0f us", c.name, v.within[0].Seconds(), v.within[1].Seconds(), v.last[0], v.last[1])
+			m.fail(title+": too long until within 1 ms", "%s: A %.2f s, B %.2f s, last errors %.0f, %.0f us", c.name, v.within[0].Seconds(), v.within[1].Seconds(), v.last[0], v.last[1])
 		}
 		if v.lost > 0 {
-			f.add(title+": no answer at the end", "%s: %d", c.name, v.lost)
+			m.fail(title+": no answer at the end", "%s: %d", c.name, v.lost)
 		}
 		if v.beyond > 8000 {
-			f.add(title+": error beyond the bound by 8 ms, later than 5 s", "%s: by %.0f us at %.3f s", c.name, v.beyond, v.beyondAt.Seconds())
+			m.fail(title+": error beyond the bound by 8 ms, later than 5 s", "%s: by %.0f us at %.3f s", c.name, v.beyond, v.beyondAt.Seconds())
 		}
 		for side, must := range c.counts {
 			// The count tells callers where answers jump. At an end whose own clock
 			// jumped far, the rate carried on over the jump may happen to be right.
 			if must && v.off[side] && v.steps[side] < 1 {
-				f.add(title+": not counted as a step", "%s: by %c", c.name, 'A'+rune(side))
+				m.fail(title+": not counted as a step", "%s: by %c", c.name, 'A'+rune(side))
 			}
 		}
 	}
-	t.Logf("%s, -seed.first %d, %d worlds: within half the step after (median, p90, max) %.2f, %.2f, %.2f s",
+	m.t.Logf("%s, -seed.first %d, %d worlds: within half the step after (median, p90, max) %.2f, %.2f, %.2f s",
 		title, *seedFirst, len(cases), stat.Quantile(half, 0.5), stat.Quantile(half, 0.9), stat.Quantile(half, 1))
-	m := musts{t: t}
 	if median.must > 0 {
 		m.judge(title+": within 1 ms, median, s", stat.Quantile(worst, 0.5), median.must, median.aim)
 	} else {
@@ -215,8 +187,6 @@ func checkFaults(t *testing.T, title string, cases []faultCase, median, longest 
 	}
 	m.note("  p90", stat.Quantile(worst, 0.9))
 	m.judge(title+": within 1 ms, longest, s", stat.Quantile(worst, 1), longest.must, longest.aim)
-	m.log()
-	f.report(t)
 }
 
 // TestSteps lets clocks step by any size, at either end in either direction.
@@ -228,6 +198,7 @@ func TestSteps(t *testing.T) {
 	if !*long.Flag {
 		intervals = intervals[:long.Sized(1, 2, 0)]
 	}
+	m := newMusts(t)
 	for _, x := range intervals {
 		var cases []faultCase
 		for i, size := range stepSizes() {
@@ -244,17 +215,15 @@ func TestSteps(t *testing.T) {
 				// Less, seen in two parts, may be slewed.
 				seen := max(foldTime(size), -foldTime(size)) >= 1200*us
 				cases = append(cases, faultCase{
-					name: fmt.Sprintf("%c by %v, seed %d", 'A'+rune(side), size, i), size: size, to: settled, counts: [2]bool{seen, seen},
-					build: func() *duel {
-						d := faultWorld(uint64(i))
+					name: fmt.Sprintf("%c by %v, seed %d", 'A'+rune(side), size, i), size: size, to: settled, counts: [2]bool{seen, seen}, seed: uint64(i),
+					happen: func(d *duel) {
 						d.reports = x.every
 						d.step(side, settled, size)
-						return d
 					},
 				})
 			}
 		}
-		checkFaults(t, fmt.Sprintf("steps, reports every %v", x.every), cases, limit{x.median, x.median}, limit{1.5, 1})
+		checkFaults(m, fmt.Sprintf("steps, reports every %v", x.every), cases, limit{x.median, x.median}, limit{1.5, 1})
 	}
 }
 
@@ -273,27 +242,23 @@ func TestSuspends(t *testing.T) {
 				both := i >= len(lengths)
 				cases = append(cases, faultCase{
 					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d", 'A'+rune(side), length, both, seed), size: length,
-					to: settled + length, counts: [2]bool{true, true},
-					build: func() *duel {
-						d := faultWorld(seed)
+					to: settled + length, counts: [2]bool{true, true}, seed: seed,
+					happen: func(d *duel) {
 						d.suspend(side, settled, length, both)
 						d.until += length
-						return d
 					},
 				})
 			}
 		}
 	}
-	checkFaults(t, "suspends", cases, limit{}, limit{2.1, 1})
+	checkFaults(newMusts(t), "suspends", cases, limit{}, limit{2.1, 1})
 }
 
 // TestRestarts replaces an end by one with another clock, which the other end is not
 // told, or is told by Reset. Nobody counts a step who starts anew.
 func TestRestarts(t *testing.T) {
-	worlds := uint64(40)
-	if testing.Short() {
-		worlds = 6
-	}
+	worlds := long.Sized[uint64](6, 40, 40)
+	m := newMusts(t)
 	for _, reset := range []bool{false, true} {
 		var cases []faultCase
 		for seed := range worlds {
@@ -303,15 +268,11 @@ func TestRestarts(t *testing.T) {
 			var counts [2]bool
 			counts[1-side] = !reset && max(foldTime(size), -foldTime(size)) >= ms
 			cases = append(cases, faultCase{
-				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d", 'A'+rune(side), size, foldTime(size), seed), size: size, to: settled, counts: counts,
-				build: func() *duel {
-					d := faultWorld(seed)
-					d.restart(side, settled, size, reset)
-					return d
-				},
+				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d", 'A'+rune(side), size, foldTime(size), seed), size: size, to: settled, counts: counts, seed: seed,
+				happen: func(d *duel) { d.restart(side, settled, size, reset) },
 			})
 		}
-		checkFaults(t, fmt.Sprintf("restarts, the other resets %v", reset), cases, limit{}, limit{1.6, 1})
+		checkFaults(m, fmt.Sprintf("restarts, the other resets %v", reset), cases, limit{}, limit{1.6, 1})
 	}
 }
 
@@ -319,10 +280,7 @@ func TestRestarts(t *testing.T) {
 // directions tell together moves no clock. Opposite changes at the same time are a
 // step of a clock for all that anybody can see: there only the bound counts.
 func TestRoutes(t *testing.T) {
-	seeds := uint64(6)
-	if testing.Short() {
-		seeds = 1
-	}
+	seeds := long.Sized(1, 6, 6)
 	type change struct{ there, back, later time.Duration }
 	var changes []change
 	for _, there := range []time.Duration{-20 * ms, 0, 20 * ms} {
@@ -335,72 +293,56 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	}
-	const owdAllowance = 1000 // microseconds; the jitter is exponential with 1 ms
+	const owdAllowance = ms // the jitter is exponential with 1 ms
 	type outcome struct {
-		moved  [2]float64
-		owd    [2]time.Duration // when the minimum one-way delay was last wrong, after the change
-		beyond float64
-		at     time.Duration
-		steps  int
+		verdict
+		owd [2]time.Duration // when the minimum one-way delay was last wrong, after the change
 	}
-	results := make([]outcome, len(changes)*int(seeds))
-	eachOf(len(results), func(i int) {
-		c, seed := changes[i/int(seeds)], uint64(i)%seeds
+	results := eachSeed(len(changes)*seeds, func(i uint64) (o outcome) {
+		c, seed := changes[i/uint64(seeds)], i%uint64(seeds)
 		d := faultWorld(seed)
 		d.until = settled + 30*sec
 		d.ends[0].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled, Change: c.there})
 		d.ends[1].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled + c.later, Change: c.back})
-		o := &results[i]
-		o.beyond = math.Inf(-1)
-		var before [2]int
 		d.onQuery = func(q *query) {
-			if q.at < settled {
-				before[q.side] = q.s.Steps()
-				return
-			}
-			o.steps = max(o.steps, q.s.Steps()-before[q.side])
-			o.moved[q.side] = max(o.moved[q.side], math.Abs(q.err))
-			if x := math.Abs(q.err) - q.bound - 1; x > o.beyond {
-				o.beyond, o.at = x, q.at-settled
-			}
 			least, _ := q.s.Sync.MinimumOneWayDelay()
-			if off := least - d.ends[1-q.side].out.BaseAt(q.at); max(off, -off) > owdAllowance*us {
+			if off := least - d.ends[1-q.side].out.BaseAt(q.at); q.at >= settled && off.Abs() > owdAllowance {
 				o.owd[q.side] = q.at - settled - c.later
 			}
 		}
-		d.run()
+		o.verdict = judge(d, settled, settled, 0)
+		return o
 	})
-	var f failures
+	m := newMusts(t)
 	var s strings.Builder
 	for k, c := range changes {
 		var sum outcome
 		name := fmt.Sprintf("%v there, %v back, %v later", c.there, c.back, c.later)
-		for seed, o := range results[k*int(seeds) : (k+1)*int(seeds)] {
+		for seed, o := range results[k*seeds : (k+1)*seeds] {
 			for side := range 2 {
 				sum.moved[side] = max(sum.moved[side], o.moved[side])
 				sum.owd[side] = max(sum.owd[side], o.owd[side])
+				sum.steps[side] = max(sum.steps[side], o.steps[side])
 			}
-			sum.steps = max(sum.steps, o.steps)
 			if o.beyond > 0 {
-				f.add("routes: error beyond the bound", "%s, seed %d: by %.0f us at %.3f s", name, seed, o.beyond, o.at.Seconds())
+				m.fail("routes: error beyond the bound", "%s, seed %d: by %.0f us at %.3f s", name, seed, o.beyond, o.beyondAt.Seconds())
 			}
 			if c.there == -c.back {
 				continue
 			}
-			if m := max(o.moved[0], o.moved[1]); m > 150 {
-				f.add("routes: the offset moved by more than 150 us", "%s, seed %d: %.0f us", name, seed, m)
+			if moved := max(o.moved[0], o.moved[1]); moved > 150 {
+				m.fail("routes: the offset moved by more than 150 us", "%s, seed %d: %.0f us", name, seed, moved)
 			}
-			if o.steps > 0 {
-				f.add("routes: counted as a step", "%s, seed %d", name, seed)
+			if o.steps != [2]int{} {
+				m.fail("routes: counted as a step", "%s, seed %d", name, seed)
 			}
 			if w := max(o.owd[0], o.owd[1]); w > 15*sec {
-				f.add("routes: the minimum one-way delay is wrong by 1 ms after 15 s", "%s, seed %d: %.1f s", name, seed, w.Seconds())
+				m.fail("routes: the minimum one-way delay is wrong by 1 ms after 15 s", "%s, seed %d: %.1f s", name, seed, w.Seconds())
 			}
 		}
-		fmt.Fprintf(&s, "%-34s %6.0f %6.0f us  %5.2f %5.2f s  %d\n", name, sum.moved[0], sum.moved[1], sum.owd[0].Seconds(), sum.owd[1].Seconds(), sum.steps)
+		fmt.Fprintf(&s, "%-34s %6.0f %6.0f us  %5.2f %5.2f s  %d\n", name, sum.moved[0], sum.moved[1], sum.owd[0].Seconds(), sum.owd[1].Seconds(), max(sum.steps[0], sum.steps[1]))
 	}
 	t.Logf("-seed.first %d, %d worlds each; largest error of A and B; the minimum one-way delay is right after; steps counted\n%s", *seedFirst, seeds, s.String())
-	f.report(t)
 }
 
 // TestCutOff lets an end tell a rise of 25 ms as soon as two buckets have queued, as after a step,
@@ -412,7 +354,7 @@ func TestCutOff(t *testing.T) {
 		cut   = settled + 700*ms
 		back  = settled + 60*sec
 	)
-	var f failures
+	m := newMusts(t)
 	for seed := range uint64(6) {
 		d := faultWorld(seed)
 		d.until = back + 15*sec
@@ -427,10 +369,9 @@ func TestCutOff(t *testing.T) {
 		}
 		d.run()
 		if worst > 1000 {
-			f.add("cut off: the offset moved by more than 1 ms", "-seed.first %d, seed %d: %.0f us at %.1f s", *seedFirst, seed, worst, at.Seconds())
+			m.fail("cut off: the offset moved by more than 1 ms", "-seed.first %d, seed %d: %.0f us at %.1f s", *seedFirst, seed, worst, at.Seconds())
 		}
 	}
-	f.report(t)
 }
 
 // earlyStamps adds absurd stamps that are 1 to 200 ms too late: as if from datagrams that are
@@ -446,10 +387,7 @@ func earlyStamps(d *duel) {
 
 // TestNuisances compares worlds with and without things that mean nothing.
 func TestNuisances(t *testing.T) {
-	seeds := uint64(8)
-	if testing.Short() {
-		seeds = 1
-	}
+	seeds := long.Sized(1, 8, 8)
 	nuisances := []struct {
 		name string
 		add  func(d *duel)
@@ -458,9 +396,7 @@ func TestNuisances(t *testing.T) {
 		{"receive times that go back", func(d *duel) { d.swaps = 0.2 }},
 		{"duplicates", func(d *duel) { d.ends[0].out.Duplicate, d.ends[1].out.Duplicate = 0.3, 0.3 }},
 		{"reordering", func(d *duel) {
-			for side := range d.ends {
-				d.ends[side].out.Delay = sim.Sum(sim.Exp(ms), sim.Reorder(0.1, 50*ms))
-			}
+			d.bothDelay(sim.Sum(sim.Exp(ms), sim.Reorder(0.1, 50*ms)))
 		}},
 		{"absurd stamps", func(d *duel) {
 			for at := 3 * sec; at < d.until; at += 1700 * ms {
@@ -469,42 +405,37 @@ func TestNuisances(t *testing.T) {
 		}},
 		{"stamps a little early", earlyStamps},
 	}
-	var f failures
+	m := newMusts(t)
 	var s strings.Builder
 	for _, n := range nuisances {
-		var mu sync.Mutex
 		var errs, bounds errors
-		eachOf(int(seeds), func(i int) {
-			d := faultWorld(uint64(i))
+		for _, world := range eachSeed(seeds, func(seed uint64) (said [2]errors) {
+			d := faultWorld(seed)
 			d.until = 40 * sec
 			n.add(d)
-			var e, b errors
 			d.onQuery = func(q *query) {
 				if !q.ok {
 					if q.at > 2*sec {
-						f.add(n.name+": no answer", "seed %d at %.3f s", i, q.at.Seconds())
+						m.fail(n.name+": no answer", "seed %d at %.3f s", seed, q.at.Seconds())
 					}
 					return
 				}
 				if q.at > 10*sec {
-					e, b = append(e, math.Abs(q.err)), append(b, q.bound)
+					said[0], said[1] = append(said[0], math.Abs(q.err)), append(said[1], q.bound)
 				}
-				if math.Abs(q.err) > q.bound+1 {
-					f.add(n.name+": error beyond the bound", "seed %d at %.3f s: %.0f us, bound %.0f us", i, q.at.Seconds(), q.err, q.bound)
+				if q.excess() > 0 {
+					m.fail(n.name+": error beyond the bound", "seed %d at %.3f s: %.0f us, bound %.0f us", seed, q.at.Seconds(), q.err, q.bound)
 				}
 			}
 			d.run()
-			mu.Lock()
-			errs, bounds = append(errs, e...), append(bounds, b...)
-			mu.Unlock()
-		})
-		slices.Sort(errs)
-		slices.Sort(bounds)
+			return said
+		}) {
+			errs, bounds = append(errs, world[0]...), append(bounds, world[1]...)
+		}
 		fmt.Fprintf(&s, "%-28s error median %4.0f p99 %5.0f max %6.0f us, bound median %6.0f p99 %8.0f us\n", n.name,
 			errs.quantile(0.5), errs.quantile(0.99), errs.quantile(1), bounds.quantile(0.5), cmp.Or(bounds.quantile(0.99), 0))
 	}
 	t.Logf("-seed.first %d, after 10 s, %d worlds each\n%s", *seedFirst, seeds, s.String())
-	f.report(t)
 }
 
 // earlySet is a world in which a clock is set by 10 to 100 ms within 6 s of the start. It
@@ -549,9 +480,9 @@ func TestEarlySets(t *testing.T) {
 		wrong time.Duration
 		text  string
 	}
-	worlds := make([]world, 300)
-	eachOf(len(worlds), func(i int) {
-		worlds[i].wrong, worlds[i].text = earlySet(*seedFirst + uint64(i))
+	worlds := eachSeed(300, func(seed uint64) (w world) {
+		w.wrong, w.text = earlySet(*seedFirst + seed)
+		return w
 	})
 	slices.SortFunc(worlds, func(a, b world) int { return cmp.Compare(b.wrong, a.wrong) })
 	for limit, most := range map[time.Duration]int{15 * sec: len(worlds) / 20, 26 * sec: len(worlds) / 25} {

@@ -32,8 +32,11 @@ type attack struct {
 	name string
 	// harmless attacks tell nothing that is wrong: the bound holds throughout.
 	harmless bool
-	begin    func(s *siege) func(side int, d datagram, localUsec uint64)
+	begin    func(s *siege) tampering
 }
+
+// tampering gets what arrives at a victim, and decides what that takes.
+type tampering = func(side int, d datagram, localUsec uint64)
 
 // today are the figures of attacks that miss a must, from a million worlds: percent of the ends
 // with the truth outside of the bound later than 15 s though one could know, and with a wrong
@@ -183,8 +186,8 @@ func (s *siege) lasts(lo, hi float64) { s.to = s.from + int64(s.logBetween(lo, h
 func (s *siege) size() float64 { return s.logBetween(1e3, 30e6) }
 
 // few shifts one or two stamps by us microseconds, each by another.
-func few(sign float64) func(s *siege) func(int, datagram, uint64) {
-	return func(s *siege) func(int, datagram, uint64) {
+func few(sign float64) func(s *siege) tampering {
+	return func(s *siege) tampering {
 		s.to = s.from + 1e6
 		left, same, size := 1+s.r.IntN(2), s.r.IntN(2) == 0, s.size()
 		return func(side int, d datagram, local uint64) {
@@ -199,18 +202,26 @@ func few(sign float64) func(s *siege) func(int, datagram, uint64) {
 	}
 }
 
-// stream shifts the stamps of some of the datagrams, or of all.
-func stream(shift func(s *siege) float64) func(s *siege) func(int, datagram, uint64) {
-	return func(s *siege) func(int, datagram, uint64) {
+// some tampers with some of the datagrams, or with all, for 0.1 to 30 s. draw draws how.
+func some(draw func(s *siege) func(d *datagram, localUsec *uint64)) func(s *siege) tampering {
+	return func(s *siege) tampering {
 		s.lasts(0.1e6, 30e6)
-		share, by, wander := []float64{1, 0.5, 0.1}[s.r.IntN(3)], shift(s), float64(s.r.IntN(2))*s.logBetween(100, 100e3)
+		share, tamper := []float64{1, 0.5, 0.1}[s.r.IntN(3)], draw(s)
 		return func(side int, d datagram, local uint64) {
 			if s.r.Float64() < share {
-				d.stamp = d.stamp.Add(units(by + wander*s.r.Float64()))
+				tamper(&d, &local)
 			}
 			s.take(side, d, local)
 		}
 	}
+}
+
+// stream shifts stamps.
+func stream(shift func(s *siege) float64) func(s *siege) tampering {
+	return some(func(s *siege) func(*datagram, *uint64) {
+		by, wander := shift(s), float64(s.r.IntN(2))*s.logBetween(100, 100e3)
+		return func(d *datagram, _ *uint64) { d.stamp = d.stamp.Add(units(by + wander*s.r.Float64())) }
+	})
 }
 
 // halfRing is half of the ring of stamps: 67.1 s.
@@ -219,37 +230,24 @@ const halfRing = 1 << 26
 const day = 86400e6 // us
 
 var attacks = []attack{
-	{"nothing", true, func(s *siege) func(int, datagram, uint64) { s.to = s.from; return s.take }},
+	{"nothing", true, func(s *siege) tampering { s.to = s.from; return s.take }},
 	{"1 or 2 early stamps", false, few(1)},
 	{"1 or 2 late stamps", false, few(-1)},
 	{"a stream of early stamps", false, stream((*siege).size)},
 	{"a stream of late stamps", false, stream(func(s *siege) float64 { return -s.size() })},
 	{"stamps half a ring away", false, stream(func(s *siege) float64 { return halfRing + s.sign()*s.logBetween(1, 1e6) })},
 	{"stamps 67.2 s old", false, stream(func(s *siege) float64 { return -67.2e6 })},
-	{"random stamps", false, func(s *siege) func(int, datagram, uint64) {
-		s.lasts(0.1e6, 30e6)
-		share := []float64{1, 0.5, 0.1}[s.r.IntN(3)]
-		return func(side int, d datagram, local uint64) {
-			if s.r.Float64() < share {
-				d.stamp = timesync.NewCounter24(s.r.Uint64())
-			}
-			s.take(side, d, local)
-		}
-	}},
+	{"random stamps", false, some(func(s *siege) func(*datagram, *uint64) {
+		return func(d *datagram, _ *uint64) { d.stamp = timesync.NewCounter24(s.r.Uint64()) }
+	})},
 	{"lying reports", false, lyingReports},
 	{"replays", false, replays},
 	{"extreme receive times", false, extremeTimes},
-	{"receive times up to 1 s early", false, func(s *siege) func(int, datagram, uint64) {
-		s.lasts(0.1e6, 30e6)
-		share, size := []float64{1, 0.5, 0.1}[s.r.IntN(3)], s.logBetween(1e3, 1e6)
-		return func(side int, d datagram, local uint64) {
-			if s.r.Float64() < share {
-				local -= uint64(s.r.Float64() * size)
-			}
-			s.take(side, d, local)
-		}
-	}},
-	{"a clock set back up to 1 s, often", false, func(s *siege) func(int, datagram, uint64) {
+	{"receive times up to 1 s early", false, some(func(s *siege) func(*datagram, *uint64) {
+		size := s.logBetween(1e3, 1e6)
+		return func(_ *datagram, local *uint64) { *local -= uint64(s.r.Float64() * size) }
+	})},
+	{"a clock set back up to 1 s, often", false, func(s *siege) tampering {
 		s.lasts(1e6, 30e6)
 		size, every := s.logBetween(1e3, 1e6), s.logBetween(0.05e6, 3e6)
 		next := s.from
@@ -262,11 +260,11 @@ var attacks = []attack{
 			s.take(side, d, local)
 		}
 	}},
-	{"datagrams handed over up to 1 s late", true, func(s *siege) func(int, datagram, uint64) {
+	{"datagrams handed over up to 1 s late", true, func(s *siege) tampering {
 		s.lasts(1e6, 30e6)
 		return s.late(s.logBetween(1e3, 0.9e6), s.to)
 	}},
-	{"only reports", true, func(s *siege) func(int, datagram, uint64) {
+	{"only reports", true, func(s *siege) tampering {
 		s.lasts(1e6, 100e6)
 		s.reports = s.r.IntN(2) == 0
 		return func(side int, d datagram, local uint64) {
@@ -275,26 +273,26 @@ var attacks = []attack{
 			}
 		}
 	}},
-	{"only datagrams", true, func(s *siege) func(int, datagram, uint64) {
+	{"only datagrams", true, func(s *siege) tampering {
 		s.lasts(1e6, 300e6)
 		return func(side int, d datagram, local uint64) {
 			d.reports = false
 			s.take(side, d, local)
 		}
 	}},
-	{"1 datagram in 10 s to 100,000 in 1 s", true, func(s *siege) func(int, datagram, uint64) {
+	{"1 datagram in 10 s to 100,000 in 1 s", true, func(s *siege) tampering {
 		rate := s.logBetween(0.1, 100e3)
 		s.to = s.from + int64(min(s.logBetween(1e6, 300e6), 10e3/rate*1e6))
 		s.atRate(rate)
 		return s.take
 	}},
-	{"silence of 10 s to 1 day", true, func(s *siege) func(int, datagram, uint64) { return s.silent(10e6, day) }},
+	{"silence of 10 s to 1 day", true, func(s *siege) tampering { return s.silent(10e6, day) }},
 	// For longer, and two clocks may have drifted apart by half the ring of offsets.
-	{"silence of 1 day to 50 years", false, func(s *siege) func(int, datagram, uint64) { return s.silent(day, 50*365.25*day) }},
+	{"silence of 1 day to 50 years", false, func(s *siege) tampering { return s.silent(day, 50*365.25*day) }},
 }
 
 // lyingReports lets all reports be wrong by the same, or by more and more, or at random.
-func lyingReports(s *siege) func(int, datagram, uint64) {
+func lyingReports(s *siege) tampering {
 	s.lasts(1e6, 30e6)
 	s.reports = s.r.IntN(2) == 0
 	kind, by := s.r.IntN(4), s.sign()*s.size()
@@ -314,7 +312,7 @@ func lyingReports(s *siege) func(int, datagram, uint64) {
 }
 
 // replays takes datagrams again that were recorded up to a minute ago, with their reports.
-func replays(s *siege) func(int, datagram, uint64) {
+func replays(s *siege) tampering {
 	s.lasts(0.1e6, 30e6)
 	var tape [2][]datagram
 	for side := range tape {
@@ -336,7 +334,7 @@ func replays(s *siege) func(int, datagram, uint64) {
 }
 
 // extremeTimes calls everything with local times at the ends of the range and at random.
-func extremeTimes(s *siege) func(int, datagram, uint64) {
+func extremeTimes(s *siege) tampering {
 	s.lasts(0.1e6, 10e6)
 	left := 1 + s.r.IntN(20)
 	return func(side int, d datagram, local uint64) {
@@ -360,7 +358,7 @@ func extremeTimes(s *siege) func(int, datagram, uint64) {
 }
 
 // silent lets neither end send.
-func (s *siege) silent(lo, hi float64) func(int, datagram, uint64) {
+func (s *siege) silent(lo, hi float64) tampering {
 	s.lasts(lo, hi)
 	for side := range s.ends {
 		s.ends[side].sendAt += s.to - s.from
@@ -448,29 +446,26 @@ func TestHostileWorlds(t *testing.T) {
 	n := hostileWorlds()
 	start := time.Now()
 	fates := make([]fate, len(attacks))
-	var panics failures
+	m := newMusts(t)
 	examples := map[string]*siege{}
 	for _, s := range playSieges(n) {
 		fates[s.seed%uint64(len(attacks))].add(s)
 		if s.panics != nil {
-			panics.add("panics", "%v", s)
+			m.fail("panics", "%v", s)
 		}
 		if worst := examples[s.attack.name]; !s.isOver() && (worst == nil || s.longest() > worst.longest()) {
 			examples[s.attack.name] = s
 		}
 	}
-	m := musts{t: t}
 	for i := range attacks {
-		fates[i].judge(&m, &attacks[i])
+		fates[i].judge(m, &attacks[i])
 	}
 	t.Logf("%d worlds in %.1f s", n, time.Since(start).Seconds())
-	m.log()
 	for _, a := range attacks {
 		if s := examples[a.name]; s != nil {
 			t.Logf("the longest: %v", s)
 		}
 	}
-	panics.report(t)
 }
 
 // harm is by how much an end is further off after a silence than in it, us, and for how long by
@@ -514,12 +509,11 @@ func TestAfterSilence(t *testing.T) {
 	harms := eachSeed(n, func(i uint64) harm { return afterSilence(*seedFirst + i) })
 	slices.SortFunc(harms, func(a, b harm) int { return cmp.Compare(a.by, b.by) })
 	longest := slices.MaxFunc(harms, func(a, b harm) int { return cmp.Compare(a.lasting, b.lasting) })
-	m := musts{t: t}
+	m := newMusts(t)
 	m.note(fmt.Sprintf("further off after a silence than in it, of %d worlds, median, us", n), harms[n/2].by)
 	m.note("  p99", harms[n*99/100].by)
 	m.judge("  the most", harms[n-1].by, 5e3, 1e3)
 	m.judge("  further by over 1 ms for so long at most, s", longest.lasting, 23, 5)
-	m.log()
 }
 
 // TestSkewAfterSilence: when datagrams arrive again after any silence, and the skew of the
@@ -527,7 +521,7 @@ func TestAfterSilence(t *testing.T) {
 // minutes.
 func TestSkewAfterSilence(t *testing.T) {
 	const warmup, change, soon = 60e6, 10e-6, 60e6 // us, rate, us
-	m := musts{t: t}
+	m := newMusts(t)
 	for _, silence := range []time.Duration{time.Minute, 30 * time.Minute, 40 * time.Minute, 60 * time.Minute, 75 * time.Minute, 110 * time.Minute, 5 * time.Hour} {
 		off := eachSeed(20, func(i uint64) (worst float64) {
 			p := newPeers(newRand(*seedFirst+i, 'k'))
@@ -550,5 +544,4 @@ func TestSkewAfterSilence(t *testing.T) {
 		})
 		m.judge(fmt.Sprintf("skew wrong 60 s after a silence of %v, ppm", silence), slices.Max(off), 3, 1)
 	}
-	m.log()
 }

@@ -42,7 +42,7 @@ func lowRateWorld(seed uint64) *duel {
 // not for time, fails here.
 func TestLowRates(t *testing.T) {
 	n := lowRateWorlds()
-	var f failures
+	m := newMusts(t)
 	ends := make(errors, 2*n)
 	eachOf(n, func(i int) {
 		d := lowRateWorld(*seedFirst + uint64(i) + 1)
@@ -56,18 +56,16 @@ func TestLowRates(t *testing.T) {
 		}
 		d.run()
 		if worst := max(last[0], last[1]); worst > 1000 {
-			f.add("low rates: off by more than 1 ms after 120 s", "seed %d: A %.0f, B %.0f us%v", d.seed, last[0], last[1], d)
+			m.fail("low rates: off by more than 1 ms after 120 s", "seed %d: A %.0f, B %.0f us%v", d.seed, last[0], last[1], d)
 		}
 		if beyond > 0 {
-			f.add("low rates: error beyond the bound", "seed %d: by %.0f us%v", d.seed, beyond, d)
+			m.fail("low rates: error beyond the bound", "seed %d: by %.0f us%v", d.seed, beyond, d)
 		}
 		copy(ends[2*i:], last[:])
 	})
-	slices.Sort(ends)
 	t.Logf("-seed.first %d, %d worlds: error after 120 s, median %.0f, p99 %.0f, max %.0f us; off by more than 1 ms: %d worlds, beyond the bound: %d",
 		*seedFirst, n, ends.quantile(0.5), ends.quantile(0.99), ends.quantile(1),
-		len(f.lines["low rates: off by more than 1 ms after 120 s"]), len(f.lines["low rates: error beyond the bound"]))
-	f.report(t)
+		len(m.failed["low rates: off by more than 1 ms after 120 s"]), len(m.failed["low rates: error beyond the bound"]))
 }
 
 // lowRateRoute plays a world with a datagram a second in which the paths from A to B and
@@ -104,31 +102,25 @@ func lowRateRoute(seed uint64, changes [2]time.Duration) (wrong time.Duration, o
 // what the paths differ by.
 func TestLowRateRoutes(t *testing.T) {
 	const longer = 50 * ms
-	seeds := 20
-	if testing.Short() {
-		seeds = 4
-	}
-	var f failures
+	seeds := long.Sized(4, 20, 20)
+	m := newMusts(t)
 	var s strings.Builder
 	for _, changes := range [][2]time.Duration{{longer, 0}, {0, longer}, {longer, longer}} {
 		wrong, over := make(errors, seeds), make(errors, seeds) // seconds, us
 		eachOf(seeds, func(i int) {
 			w, o := lowRateRoute(uint64(i), changes)
 			if w > 30*sec {
-				f.add("low rates: the minimum one-way delay is wrong by 5 ms after 30 s", "%v there and back, seed %d: for %.1f s", changes, i, w.Seconds())
+				m.fail("low rates: the minimum one-way delay is wrong by 5 ms after 30 s", "%v there and back, seed %d: for %.1f s", changes, i, w.Seconds())
 			}
 			if o > 1000 {
-				f.add("low rates: the time is off by 1 ms more than the paths make of it", "%v there and back, seed %d: %.0f us", changes, i, o)
+				m.fail("low rates: the time is off by 1 ms more than the paths make of it", "%v there and back, seed %d: %.0f us", changes, i, o)
 			}
 			wrong[i], over[i] = w.Seconds(), o
 		})
-		slices.Sort(wrong)
-		slices.Sort(over)
 		fmt.Fprintf(&s, "%-12s %5.1f %5.1f s  %6.0f %6.0f us\n", fmt.Sprint(changes), wrong.quantile(0.5), wrong.quantile(1), over.quantile(0.5), over.quantile(1))
 	}
 	t.Logf("-seed.first %d, %d worlds each, path there and back longer by: the minimum one-way delay is wrong by 5 ms for (median, max), error of the time beyond what the paths make of it (median, max)\n%s",
 		*seedFirst, seeds, s.String())
-	f.report(t)
 }
 
 // oneAMinute returns worlds in which a datagram a minute flows each way.
@@ -147,10 +139,7 @@ func oneAMinute() (all []sim.Scenario) {
 // datagram that queued less than the gate counts when the next one comes, so ours lags by
 // up to a minute in the first three: by no more than a fifth.
 func TestOneAMinute(t *testing.T) {
-	seeds := 24
-	if testing.Short() {
-		seeds = 6
-	}
+	seeds := long.Sized(6, 24, 24)
 	var lines []string
 	for _, sc := range oneAMinute() {
 		r := measure(sc, scorePairs, seeds)
@@ -172,7 +161,7 @@ func TestOneAMinute(t *testing.T) {
 // 100 ms one way for 15 s of each minute costs less than the 0.3 ms that it costs the real chronyd
 // (docs/CHRONYD.md).
 func TestOneASecond(t *testing.T) {
-	m := musts{t: t}
+	m := newMusts(t)
 	for _, jitter := range []time.Duration{100 * us, ms} {
 		var took errors // s
 		for seed := range uint64(100) {
@@ -195,7 +184,6 @@ func TestOneASecond(t *testing.T) {
 			}})
 			took = append(took, wrong[0].Seconds(), wrong[1].Seconds())
 		}
-		slices.Sort(took)
 		m.note(fmt.Sprintf("jitter %v: to half the step, median, s", jitter), took.quantile(0.5))
 		if longest := took.quantile(1); jitter == 100*us {
 			m.judge("  longest, s", longest, 4.5, 3.2)
@@ -213,5 +201,4 @@ func TestOneASecond(t *testing.T) {
 	}
 	errs := measure(sc, alone, 12)[0].poll
 	m.judge("queues of 15 s each minute: p99 error, us", errs.quantile(0.99), 294, 200)
-	m.log()
 }

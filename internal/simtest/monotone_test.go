@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
@@ -152,13 +153,10 @@ func (w *watched) RemoteTime(localUsec, nearUsec uint64) (uint64, bool) {
 // speed, except where a step was counted. What was read within 20 ms of what comes
 // next, before it or after, would be read again.
 func TestMonotone(t *testing.T) {
-	worlds := 2
-	if testing.Short() {
-		worlds = 1
-	}
+	worlds := long.Sized(1, 2, 2)
 	scenarios := sim.Scenarios()
 	var mu sync.Mutex
-	var f failures
+	m := newMusts(t)
 	asks, steps, jumped := 0, map[string]int{}, []string(nil)
 	eachOf(len(scenarios)*worlds, func(i int) {
 		sc, seed := scenarios[i/worlds], uint64(i%worlds)+1
@@ -169,7 +167,7 @@ func TestMonotone(t *testing.T) {
 		for side := range ends {
 			name := fmt.Sprintf("%s, seed %d, %c: ", sc.Name, seed, 'A'+rune(side))
 			ends[side].fail = func(format string, args ...any) {
-				f.add(sc.Name, "%s", name+fmt.Sprintf(format, args...))
+				m.fail(sc.Name, "%s", name+fmt.Sprintf(format, args...))
 			}
 		}
 		sim.Run(sc, seed, []sim.Pair{{A: &ends[0], B: &ends[1]}}, sim.Observer{Poll: func(*sim.Observation) {}})
@@ -184,8 +182,7 @@ func TestMonotone(t *testing.T) {
 		mu.Unlock()
 	})
 	if ends := 2 * worlds * len(scenarios); len(jumped) > 1+ends/100 { // a queue may look like a clock: at 4 of 120 ends of frames-bufferbloat
-		f.add("steps were counted where no clock jumps", "at %d of %d ends: %q", len(jumped), ends, jumped)
+		m.fail("steps were counted where no clock jumps", "at %d of %d ends: %q", len(jumped), ends, jumped)
 	}
 	t.Logf("%d questions; steps counted by %d ends: %v", asks, 2*worlds, steps)
-	f.report(t)
 }

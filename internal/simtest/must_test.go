@@ -4,15 +4,34 @@ package simtest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// musts prints figures with their limits, one a line. A figure above its must fails the
-// test; its aim is only printed.
+// musts are figures with their limits, printed one a line at the end of the test. A figure above
+// its must fails the test; its aim is only printed. What fails in single worlds is printed, too, at
+// most a few lines of each kind.
 type musts struct {
-	t     *testing.T
-	lines strings.Builder
+	t      *testing.T
+	lines  strings.Builder
+	mu     sync.Mutex
+	failed map[string][]string
+}
+
+func newMusts(t *testing.T) *musts {
+	m := &musts{t: t, failed: map[string][]string{}}
+	t.Cleanup(m.log)
+	return m
+}
+
+// fail fails the test. It may be called from any goroutine.
+func (m *musts) fail(kind, format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failed[kind] = append(m.failed[kind], fmt.Sprintf(format, args...))
 }
 
 // judge takes a figure of which less is better. NaN fails.
@@ -45,6 +64,11 @@ func (m *musts) misses(what string, got, must, limit float64) {
 func (m *musts) note(what string, got float64) { fmt.Fprintf(&m.lines, "%-72s %10.3f\n", what, got) }
 
 func (m *musts) log() {
-	m.t.Helper()
-	m.t.Logf("musts and aims, -seed.first %d\n%s", *seedFirst, m.lines.String())
+	if m.lines.Len() > 0 {
+		m.t.Logf("musts and aims, -seed.first %d\n%s", *seedFirst, m.lines.String())
+	}
+	for _, kind := range slices.Sorted(maps.Keys(m.failed)) {
+		l := m.failed[kind]
+		m.t.Errorf("%s: %d\n\t%s", kind, len(l), strings.Join(l[:min(len(l), 8)], "\n\t"))
+	}
 }

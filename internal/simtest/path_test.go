@@ -27,7 +27,7 @@ func slots() sim.Delay {
 // time, but never three in a row. They are the path, and the time must not stay wrong by half of
 // what the others wait for.
 func TestFewFastDatagrams(t *testing.T) {
-	m := musts{t: t}
+	m := newMusts(t)
 	for _, rate := range []float64{60, 200} {
 		sc := oscillating(20*ms, 0, rate, quiet)
 		sc.AB = func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(20 * ms), Delay: slots()} }
@@ -36,5 +36,4 @@ func TestFewFastDatagrams(t *testing.T) {
 		m.judge("few fast datagrams: p99 error, us", r[1].poll.quantile(0.99), 60, 30)
 		m.note("  the original's", r[0].poll.quantile(0.99))
 	}
-	m.log()
 }

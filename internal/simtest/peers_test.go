@@ -14,7 +14,7 @@ import (
 // something changes it, its links a constant delay and exponential jitter. All times are
 // microseconds of true time since the start. Everything depends on the seed.
 type peers struct {
-	r    *rand.Rand
+	dice
 	now  int64
 	ends [2]peer
 
@@ -116,7 +116,7 @@ func (b *inbox) pop() datagram {
 // newPeers draws a calm world: each way takes 0.1 to 100 ms, the jitter is up to 3 ms, a
 // datagram goes 10 to 60 times a second, and each clock is up to 50 ppm off.
 func newPeers(r *rand.Rand) *peers {
-	p := &peers{r: r, askEvery: 250e3, eventAt: math.MaxInt64}
+	p := &peers{dice: dice{r}, askEvery: 250e3, eventAt: math.MaxInt64}
 	rate := p.between(10, 60)
 	for side := range p.ends {
 		e := &p.ends[side]
@@ -129,10 +129,6 @@ func newPeers(r *rand.Rand) *peers {
 	}
 	return p
 }
-
-func (p *peers) between(lo, hi float64) float64 { return lo + (hi-lo)*p.r.Float64() }
-
-func (p *peers) logBetween(lo, hi float64) float64 { return lo * math.Pow(hi/lo, p.r.Float64()) }
 
 // sign is 1 or -1.
 func (p *peers) sign() float64 { return float64(1 - 2*p.r.IntN(2)) }

@@ -63,7 +63,7 @@ func TestTracesAtOtherRates(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	m := musts{t: t}
+	m := newMusts(t)
 	var overOriginal geometricMean
 	for i, path := range paths {
 		if !strings.HasPrefix(path, "../sim/") { // of our own the original's errors are huge
@@ -87,5 +87,4 @@ func TestTracesAtOtherRates(t *testing.T) {
 	if *traces != "" {
 		m.judge("geometric mean of p99 over the original's, those of -traces at their own rates", overOriginal.value(), 0.115, 0.09)
 	}
-	m.log()
 }

@@ -58,9 +58,6 @@ func fastRun(slewed bool, seed uint64) (original, ours float64, late bool, text 
 		settled := o.At > from+15*sec && (o.At < to || o.At > to+15*sec)
 		late = late || o.Pair == 1 && settled && e > 1000
 	}})
-	for _, e := range all {
-		slices.Sort(e)
-	}
 	return all[0].quantile(0.99), all[1].quantile(0.99), late, text
 }
 
@@ -69,7 +66,7 @@ func fastRun(slewed bool, seed uint64) (original, ours float64, late bool, text 
 // original's. In a few worlds it is not yet.
 func TestFastClocks(t *testing.T) {
 	n := fastWorlds()
-	m := musts{t: t}
+	m := newMusts(t)
 	for _, kind := range []struct {
 		name        string
 		slewed      bool
@@ -101,7 +98,6 @@ func TestFastClocks(t *testing.T) {
 			}
 		}
 	}
-	m.log()
 }
 
 const strong, quiet = 8, 2 // ppm
@@ -126,17 +122,13 @@ var oscillators = []struct {
 // TestOscillators plays clocks whose temperature moves their rates by 8 ppm in 10 min, as
 // that of a warming laptop does, or by 2 ppm in 15 min.
 func TestOscillators(t *testing.T) {
-	worlds := 8
-	if testing.Short() {
-		worlds = 2
-	}
-	m := musts{t: t}
+	const worlds = 8 // even with -short: two of them may be above a must
+	m := newMusts(t)
 	for _, c := range oscillators {
 		r := measure(oscillating(c.base, c.jitter, c.rate, c.ppm), alone, worlds)
 		m.judge(c.name+": p99, us", r[0].poll.quantile(0.99), c.must, c.aim)
 		m.note("  median", r[0].poll.quantile(0.5))
 	}
-	m.log()
 }
 
 // oscillating is a world whose clocks are 40 ppm apart and move by ppm, as their temperature

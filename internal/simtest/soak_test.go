@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 )
 
 var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, 0.05 with -short)")
@@ -43,7 +44,7 @@ type soak struct {
 	recent     [2]float64 // us: the greatest bound since recentAt
 	recentAt   int64
 	slow, over [2]bool // an end was counted for the fault
-	f          failures
+	m          *musts
 	misses     []string
 }
 
@@ -143,8 +144,8 @@ var soakFaults = []soakFault{
 }
 
 // newSoak draws a world of two peers.
-func newSoak(seed uint64) *soak {
-	s := &soak{peers: newPeers(newRand(seed, 's')), tolls: map[string]*toll{}}
+func newSoak(seed uint64, m *musts) *soak {
+	s := &soak{peers: newPeers(newRand(seed, 's')), m: m, tolls: map[string]*toll{}}
 	for side := range s.ends {
 		e := &s.ends[side]
 		e.base, e.jitter, e.period = int64(s.between(10e3, 40e3)), 1e3, second/soakRate
@@ -206,7 +207,7 @@ func (s *soak) judge(side int, a answer) {
 	if !a.ok {
 		s.toll.unknown = max(s.toll.unknown, since)
 		if since > heardIn {
-			s.f.add("not synchronized", "%.1f s after %s, at %.0f s", float64(since)/1e6, s.fault.name, float64(s.now)/1e6)
+			s.m.fail("not synchronized", "%.1f s after %s, at %.0f s", float64(since)/1e6, s.fault.name, float64(s.now)/1e6)
 		}
 		return
 	}
@@ -242,11 +243,11 @@ func (s *soak) miss(format string, args ...any) {
 // for the time after a restart in which no report could come; and 15 s after each fault the
 // bound is at most twice what it was before.
 func TestSoak(t *testing.T) {
-	days := cmp.Or(*soakDays, map[bool]float64{true: 0.05, false: 0.25}[testing.Short()])
+	days := cmp.Or(*soakDays, long.Sized(0.05, 0.25, 0.25))
 	start := time.Now()
-	s := newSoak(*seedFirst + 1)
+	m := newMusts(t)
+	s := newSoak(*seedFirst+1, m)
 	s.run(int64(days * day))
-	m := musts{t: t}
 	for _, fault := range soakFaults {
 		name, x := fault.name, s.tolls[fault.name]
 		n := float64(2 * max(x.n, 1))
@@ -257,7 +258,5 @@ func TestSoak(t *testing.T) {
 		m.note("  the longest without an answer, s", float64(x.unknown)/1e6)
 	}
 	t.Logf("%.2f days, %d datagrams each way, in %.1f s", days, int(days*86400*soakRate), time.Since(start).Seconds())
-	m.log()
 	t.Logf("misses\n%s", strings.Join(s.misses, "\n"))
-	s.f.report(t)
 }

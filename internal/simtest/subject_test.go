@@ -5,6 +5,7 @@ package simtest
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -19,6 +20,21 @@ var seedFirst = flag.Uint64("seed.first", 0, "added to the seeds of the worlds b
 
 // newRand returns the random numbers of a seed; each use of the same seed has others.
 func newRand(seed, use uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, use)) }
+
+// dice draw what is random in a world.
+type dice struct{ r *rand.Rand }
+
+func (d dice) between(lo, hi float64) float64 { return lo + (hi-lo)*d.r.Float64() }
+
+func (d dice) logBetween(lo, hi float64) float64 { return lo * math.Pow(hi/lo, d.r.Float64()) }
+
+func (d dice) span(lo, hi time.Duration) time.Duration {
+	return time.Duration(d.between(float64(lo), float64(hi)))
+}
+
+func (d dice) logSpan(lo, hi time.Duration) time.Duration {
+	return time.Duration(d.logBetween(float64(lo), float64(hi)))
+}
 
 // worldFlags are those of a test of random worlds: how many, and a seed to look at that one only.
 func worldFlags(prefix, test string, short, normal, many int) (worlds func() int, one *uint64) {

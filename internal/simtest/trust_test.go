@@ -4,7 +4,6 @@ package simtest
 
 import (
 	"math"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,10 +17,9 @@ import (
 // time from the first datagram until Within(50 ms) says nil.
 func TestTrustedSoon(t *testing.T) {
 	n := long.Sized(200, 1000, 10_000)
-	var mu sync.Mutex
 	var waits []float64
-	eachOf(n, func(i int) {
-		d := &duel{seed: *seedFirst + 47_000_001 + uint64(i), until: 5 * sec, reports: sec / 2}
+	for _, both := range eachSeed(n, func(seed uint64) (waits [2]float64) {
+		d := &duel{seed: *seedFirst + 47_000_001 + seed, until: 5 * sec, reports: sec / 2}
 		for side := range d.ends {
 			d.ends[side].rate = 60
 			d.ends[side].clock = sim.ClockSpec{OffsetUsec: d.seed * 1e9 * uint64(1+side), SkewPPM: 40 * float64(1-2*side)}
@@ -37,36 +35,49 @@ func TestTrustedSoon(t *testing.T) {
 			}
 		}
 		d.run()
-		mu.Lock()
-		defer mu.Unlock()
 		for side := range d.ends {
-			wait := math.Inf(1)
+			waits[side] = math.Inf(1)
 			if trusted[side] >= 0 {
-				wait = (trusted[side] - first[side]).Seconds()
+				waits[side] = (trusted[side] - first[side]).Seconds()
 			}
-			waits = append(waits, wait)
 		}
-	})
-	m := musts{t: t}
+		return waits
+	}) {
+		waits = append(waits, both[:]...)
+	}
+	m := newMusts(t)
 	m.judge("from the first datagram to Within(50 ms), s, median", stat.Quantile(waits, 0.5), 0.3, 0.2)
 	m.note("  p99", stat.Quantile(waits, 0.99))
 	m.judge("  the longest", stat.Quantile(waits, 1), 1.5, 1)
 	t.Logf("%d ends, from seed %d on", len(waits), *seedFirst+47_000_001)
-	m.log()
 }
 
 // trustAges divide the first 15 s of a session.
 var trustAges = [...]time.Duration{2 * sec, 5 * sec, 10 * sec, timesync.Settled}
 
-// trustScore counts answers that Within lets pass, and those of them that are beyond their bound.
-type trustScore struct {
-	quiet, quietBeyond [len(trustAges)]int // by age of the session, in worlds without a clock change by then
-	set, setBeyond     int                 // in the others, in the first 15 s
-	late, lateBeyond   int                 // later, in all worlds
-	kept, keptBeyond   int                 // of a Snapshot that was kept for up to 10 s, without a clock change by then
+// tally counts answers that Within lets pass, and those of them that are beyond their bound.
+type tally struct{ answers, beyond int }
+
+// perMillion is the share of those beyond, of 10^6.
+func (t tally) perMillion() float64 { return 1e6 * float64(t.beyond) / float64(t.answers) }
+
+// What a trustScore counts apart: by age of the session, in worlds without a clock change by then; and
+const (
+	inSet  = len(trustAges) + iota // in the others, in the first 15 s
+	inLate                         // later, in all worlds
+	inKept                         // of a Snapshot that was kept for up to 10 s, without a clock change by then
+	trustKinds
+)
+
+type trustScore [trustKinds]tally
+
+func (s *trustScore) add(kind int, beyond bool) {
+	if s[kind].answers++; beyond {
+		s[kind].beyond++
+	}
 }
 
-func (s *trustScore) play(seed uint64) {
+func playTrust(seed uint64) (s trustScore) {
 	d, _ := randomWorld(seed)
 	quiet, event := true, d.until
 	for _, j := range d.jumps {
@@ -87,36 +98,28 @@ func (s *trustScore) play(seed uint64) {
 			}
 			live, _ := q.s.Sync.RemoteTime(q.local)
 			then := k.At(q.local)
-			s.kept++
-			if err := q.err + float64(int64(then.RemoteUsec-live)); math.Abs(err)-1 > float64(then.ErrorBound)/float64(us) {
-				s.keptBeyond++
-			}
+			err := q.err + float64(int64(then.RemoteUsec-live))
+			s.add(inKept, math.Abs(err)-1 > float64(then.ErrorBound)/float64(us))
 		}
 		known, _ := q.s.Sync.Snapshot(q.local)
 		if known.Within(math.MaxInt64) != nil || q.stale { // nobody can know yet that a clock was set
 			return
 		}
-		beyond := 0
-		if q.excess() > 0 {
-			beyond = 1
-		}
+		kind := 0
 		switch age := q.at - d.ends[q.side].born; {
 		case age >= timesync.Settled:
-			s.late++
-			s.lateBeyond += beyond
+			kind = inLate
 		case quiet:
-			i := 0
-			for age >= trustAges[i] {
-				i++
+			for age >= trustAges[kind] {
+				kind++
 			}
-			s.quiet[i]++
-			s.quietBeyond[i] += beyond
 		default:
-			s.set++
-			s.setBeyond += beyond
+			kind = inSet
 		}
+		s.add(kind, q.excess() > 0)
 	}
 	d.run()
+	return s
 }
 
 // TestTrustedAtOnce: answers of the first 15 s are as good as later ones, if no clock is set
@@ -126,47 +129,32 @@ func (s *trustScore) play(seed uint64) {
 func TestTrustedAtOnce(t *testing.T) {
 	n := trustWorlds()
 	var sum trustScore
-	var mu sync.Mutex
-	eachOf(n, func(i int) {
-		var s trustScore
-		s.play(*seedFirst + 48_000_001 + uint64(i))
-		mu.Lock()
-		defer mu.Unlock()
-		for i := range s.quiet {
-			sum.quiet[i] += s.quiet[i]
-			sum.quietBeyond[i] += s.quietBeyond[i]
+	for _, s := range eachSeed(n, func(seed uint64) trustScore { return playTrust(*seedFirst + 48_000_001 + seed) }) {
+		for kind, one := range s {
+			sum[kind].answers += one.answers
+			sum[kind].beyond += one.beyond
 		}
-		sum.set += s.set
-		sum.setBeyond += s.setBeyond
-		sum.late += s.late
-		sum.lateBeyond += s.lateBeyond
-		sum.kept += s.kept
-		sum.keptBeyond += s.keptBeyond
-	})
-	perMillion := func(beyond, of int) float64 { return 1e6 * float64(beyond) / float64(of) }
-	m := musts{t: t}
-	all, beyond := 0, 0
+	}
+	m := newMusts(t)
+	var all tally
 	from := time.Duration(0)
 	for i, age := range trustAges {
-		all, beyond = all+sum.quiet[i], beyond+sum.quietBeyond[i]
-		m.note("beyond the bound, of 10^6, without a clock change, from "+from.String()+" to "+age.String(), perMillion(sum.quietBeyond[i], sum.quiet[i]))
+		all.answers, all.beyond = all.answers+sum[i].answers, all.beyond+sum[i].beyond
+		m.note("beyond the bound, of 10^6, without a clock change, from "+from.String()+" to "+age.String(), sum[i].perMillion())
 		from = age
 	}
-	what := "  in all the first 15 s"
-	if rate := perMillion(beyond, all); n >= 10_000 { // few worlds say little
-		m.judge(what, rate, 150, 0)
-	} else {
-		m.judge(what, rate, 1000, 150)
+	judge := func(what string, one tally, aim float64) {
+		if n >= 10_000 {
+			m.judge(what, one.perMillion(), 150, aim)
+		} else { // few worlds say little
+			m.judge(what, one.perMillion(), 1000, 150)
+		}
 	}
-	m.note("  in the first 15 s, with a clock change in them", perMillion(sum.setBeyond, sum.set))
-	m.note("  later, in all worlds", perMillion(sum.lateBeyond, sum.late))
-	if kept := perMillion(sum.keptBeyond, sum.kept); n >= 10_000 {
-		m.judge("  of a snapshot kept for up to 10 s, without a clock change by then", kept, 150, 100)
-	} else {
-		m.judge("  of a snapshot kept for up to 10 s, without a clock change by then", kept, 1000, 150)
-	}
-	t.Logf("%d worlds from seed %d on; answers that Within lets pass: %d, %d with a clock change, %d later", n, *seedFirst+48_000_001, all, sum.set, sum.late)
-	m.log()
+	judge("  in all the first 15 s", all, 0)
+	m.note("  in the first 15 s, with a clock change in them", sum[inSet].perMillion())
+	m.note("  later, in all worlds", sum[inLate].perMillion())
+	judge("  of a snapshot kept for up to 10 s, without a clock change by then", sum[inKept], 100)
+	t.Logf("%d worlds from seed %d on; answers that Within lets pass: %d, %d with a clock change, %d later", n, *seedFirst+48_000_001, all.answers, sum[inSet].answers, sum[inLate].answers)
 }
 
 var trustWorlds = long.Count("trust.worlds", "random worlds of TestTrustedAtOnce", 500, 1000, 5000)

@@ -3,147 +3,101 @@
 package vectors
 
 import (
-	"bufio"
-	"compress/gzip"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
+	"slices"
 	"testing"
 
 	"timesync"
 )
 
-const testdata = "../../testdata/"
-
-// golden opens a file of the vectors that were recorded from the C++ original
-// (testdata/README.md).
-func golden(t testing.TB, name string) *bufio.Scanner {
-	t.Helper()
-	f, err := os.Open(testdata + name + ".gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bufio.NewScanner(z)
+// expander is what all counters do.
+type expander interface {
+	Expand(recent uint64) uint64
+	ExpandBiased(recent uint64, bias int64) uint64
 }
 
-// goldenRows calls row for every line of a CSV file of numbers. Signed columns
-// come as their two's complement.
-func goldenRows(t *testing.T, name string, row func(v []uint64)) {
-	t.Helper()
-	lines, n := golden(t, name), 0
-	for lines.Scan() {
-		if n++; n == 1 {
-			continue // header
-		}
-		var v []uint64
-		for _, field := range strings.Split(lines.Text(), ",") {
-			u, err := strconv.ParseUint(field, 10, 64)
-			if err != nil {
-				i, err := strconv.ParseInt(field, 10, 64)
-				if err != nil {
-					t.Fatalf("%s:%d: %v", name, n, err)
-				}
-				u = uint64(i)
-			}
-			v = append(v, u)
-		}
-		row(v)
+// counterOf returns a counter of so many bits, or nil where the package has none.
+func counterOf(bits, small uint64) expander {
+	switch bits {
+	case 16:
+		return timesync.NewCounter16(small)
+	case 23:
+		return timesync.NewCounter23(small)
+	case 24:
+		return timesync.NewCounter24(small)
 	}
-	if err := lines.Err(); err != nil || n < 100 {
-		t.Fatalf("%s: %d lines, %v", name, n, err)
-	}
+	return nil
 }
 
 func TestGoldenExpand(t *testing.T) {
-	goldenRows(t, "expand.csv", func(v []uint64) {
-		recent, bits, small, want := v[0], uint(v[1]), v[2], v[3]
-		var got uint64
-		switch bits {
-		case 16:
-			got = timesync.NewCounter16(small).Expand(recent)
-		case 23:
-			got = timesync.NewCounter23(small).Expand(recent)
-		case 24:
-			got = timesync.NewCounter24(small).Expand(recent)
-		default: // widths of which the package has no counter
-			return
+	for _, v := range Rows(t, "expand.csv") {
+		recent, bits, small, want := v[0], v[1], v[2], v[3]
+		if c := counterOf(bits, small); c != nil && c.Expand(recent) != want {
+			t.Errorf("%d bits, recent %#x, small %#x: got %#x, want %#x", bits, recent, small, c.Expand(recent), want)
 		}
-		if got != want {
-			t.Errorf("%d bits, recent %#x, small %#x: got %#x, want %#x", bits, recent, small, got, want)
-		}
-	})
-	goldenRows(t, "expand_bias.csv", func(v []uint64) {
-		recent, bits, small, bias, want := v[0], uint(v[1]), v[2], int64(v[3]), v[4]
-		if got := expandBiased(t, bits, small, recent, bias); got != want {
+	}
+	for _, v := range Rows(t, "expand_bias.csv") {
+		recent, bits, small, bias, want := v[0], v[1], v[2], int64(v[3]), v[4]
+		if got := counterOf(bits, small).ExpandBiased(recent, bias); got != want {
 			t.Errorf("%d bits, recent %#x, small %#x, bias %d: got %#x, want %#x", bits, recent, small, bias, got, want)
 		}
-	})
+	}
 	// Where the original accepts a bias without meaning, ours is limited: the
 	// result has the right low bits and recent stays inside the interval.
-	goldenRows(t, "expand_bias_extreme.csv", func(v []uint64) {
-		recent, bits, small, bias := v[0], uint(v[1]), v[2], int64(v[3])
-		got := expandBiased(t, bits, small, recent, bias)
+	for _, v := range Rows(t, "expand_bias_extreme.csv") {
+		recent, bits, small, bias := v[0], v[1], v[2], int64(v[3])
+		got := counterOf(bits, small).ExpandBiased(recent, bias)
 		if d := int64(got - recent); (got^small)&(1<<bits-1) != 0 || d <= -1<<bits || d >= 1<<bits {
 			t.Errorf("%d bits, recent %#x, small %#x, bias %d: got %#x", bits, recent, small, bias, got)
 		}
-	})
+	}
+}
+
+func truth(x bool) uint64 {
+	if x {
+		return 1
+	}
+	return 0
+}
+
+// arithmetic returns what a row of compare.csv says of two counters.
+func arithmetic[C counter[C]](x, y C) []uint64 {
+	c := x.Compare(y)
+	return []uint64{truth(c < 0), truth(c <= 0), truth(c > 0), truth(c >= 0), truth(c == 0),
+		uint64(x.Add(y)), uint64(x.Sub(y)), uint64(x.Inc()), uint64(x.Dec())}
 }
 
 func TestGoldenCompare(t *testing.T) {
-	b := func(x bool) uint64 {
-		if x {
-			return 1
-		}
-		return 0
-	}
-	goldenRows(t, "compare.csv", func(v []uint64) {
+	for _, v := range Rows(t, "compare.csv") {
 		bits, x, y, want := v[0], v[1], v[2], v[3:]
-		var c, less int
-		var add, sub, inc, dec uint64
+		var got []uint64
 		switch bits {
 		case 16:
-			x, y := timesync.NewCounter16(x), timesync.NewCounter16(y)
-			c, less = x.Compare(y), int(b(x.Less(y)))
-			add, sub, inc, dec = uint64(x.Add(y)), uint64(x.Sub(y)), uint64(x.Inc()), uint64(x.Dec())
+			got = arithmetic(timesync.NewCounter16(x), timesync.NewCounter16(y))
 		case 23:
-			x, y := timesync.NewCounter23(x), timesync.NewCounter23(y)
-			c, less = x.Compare(y), int(b(x.Less(y)))
-			add, sub, inc, dec = uint64(x.Add(y)), uint64(x.Sub(y)), uint64(x.Inc()), uint64(x.Dec())
+			got = arithmetic(timesync.NewCounter23(x), timesync.NewCounter23(y))
 		case 24:
-			x, y := timesync.NewCounter24(x), timesync.NewCounter24(y)
-			c, less = x.Compare(y), int(b(x.Less(y)))
-			add, sub, inc, dec = uint64(x.Add(y)), uint64(x.Sub(y)), uint64(x.Inc()), uint64(x.Dec())
+			got = arithmetic(timesync.NewCounter24(x), timesync.NewCounter24(y))
 		default:
-			return
+			continue
 		}
-		if less != int(b(c < 0)) {
-			t.Errorf("%d bits: Less(%#x, %#x) contradicts Compare", bits, x, y)
-		}
-		got := []uint64{b(c < 0), b(c <= 0), b(c > 0), b(c >= 0), b(c == 0), add, sub, inc, dec}
 		if want[0] == 1 && want[2] == 1 {
 			// Half a ring apart the original says both a<b and a>b; ours says
 			// that the smaller number comes first.
-			want = append([]uint64{b(x < y), b(x < y), b(x > y), b(x > y)}, want[4:]...)
+			want = append([]uint64{truth(x < y), truth(x < y), truth(x > y), truth(x > y)}, want[4:]...)
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
+		if !slices.Equal(got, want) {
 			t.Errorf("%d bits, %#x and %#x: got %v, want %v", bits, x, y, got, want)
 		}
-	})
+	}
 }
 
 func TestGoldenStamps(t *testing.T) {
-	goldenRows(t, "ts.csv", func(v []uint64) {
+	for _, v := range Rows(t, "ts.csv") {
 		if got := timesync.LocalTimeToDatagramTS24(v[0]); uint64(got) != v[1] {
 			t.Errorf("LocalTimeToDatagramTS24(%#x) = %v, want %d", v[0], got, v[1])
 		}
-	})
-	goldenRows(t, "from_local.csv", func(v []uint64) {
+	}
+	for _, v := range Rows(t, "from_local.csv") {
 		bits, local, ts, want := v[0], v[1], v[2], v[3]
 		got := timesync.FromLocalTime23(local, timesync.NewCounter23(ts))
 		if bits == 16 {
@@ -152,17 +106,5 @@ func TestGoldenStamps(t *testing.T) {
 		if got != want {
 			t.Errorf("FromLocalTime%d(%#x, %#x) = %#x, want %#x", bits, local, ts, got, want)
 		}
-	})
-}
-
-// expandBiased expands with a counter of bits bits.
-func expandBiased(t *testing.T, bits uint, small, recent uint64, bias int64) uint64 {
-	switch bits {
-	case 16:
-		return timesync.NewCounter16(small).ExpandBiased(recent, bias)
-	case 23:
-		return timesync.NewCounter23(small).ExpandBiased(recent, bias)
 	}
-	t.Fatalf("a row of %d bits", bits)
-	return 0
 }

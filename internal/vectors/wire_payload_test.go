@@ -95,9 +95,5 @@ func TestWirePayload(t *testing.T) {
 	if *update {
 		writeWire(t, "payload.jsonl", lines)
 	}
-	for i, want := range readWire[payloadTime](t, "payload.jsonl") {
-		if got := want.calculate(&s); got != want {
-			t.Errorf("line %d: %+v, want %+v", i+1, got, want)
-		}
-	}
+	checkWire(t, "payload.jsonl", func(l payloadTime) payloadTime { return l.calculate(&s) })
 }

@@ -40,9 +40,9 @@ func (w *wireWorld) come(f forged) {
 	w.open(wireDatagram{sent: sent, header: len(b), b: b})
 }
 
-// alone returns a world in which A alone is an end. B's datagrams are forged.
-func alone(name, about string) *wireWorld {
-	w := newWireWorld(name, about, 3000*second)
+// alone adds a world in which A alone is an end. B's datagrams are forged.
+func (all *wireWorlds) alone(name, about string) *wireWorld {
+	w := all.add(name, about, 3000*second)
 	w.back = w.delay
 	w.drop = func(int) bool { return true }
 	return w
@@ -50,12 +50,9 @@ func alone(name, about string) *wireWorld {
 
 // meet lets A become synchronized and B know that.
 func (w *wireWorld) meet() {
-	w.come(forged{flags: flagReport | flagAnchor | flagAsks})
-	w.after(10_000).send(0)
-	w.after(10_000).come(forged{flags: flagReport | flagAnchor})
-	w.after(10_000).send(0)
-	w.after(10_000).come(forged{flags: flagHasAnchor})
-	w.after(70_000).send(0)
+	w.turn(0, forged{flags: flagReport | flagAnchor | flagAsks}, 10_000)
+	w.turn(10_000, forged{flags: flagReport | flagAnchor}, 10_000)
+	w.turn(10_000, forged{flags: flagHasAnchor}, 70_000)
 }
 
 // after lets some microseconds pass.
@@ -72,67 +69,61 @@ func (w *wireWorld) talk(usec, every int64) {
 	}
 }
 
-// ruleVectors returns scenarios of link.jsonl that decide rules which two ends on a good path need not: A alone
+// turn lets a datagram come after some microseconds, and A send some later.
+func (w *wireWorld) turn(usec int64, f forged, later int64) {
+	w.after(usec).come(f)
+	w.after(later).send(0)
+}
+
+// ruleWorlds returns scenarios of link.jsonl that decide rules which two ends on a good path need not: A alone
 // is an end, and hears what it seldom hears.
-func ruleVectors() (lines []wireEvent) {
+func ruleWorlds() (all wireWorlds) {
 	const reports, asks = flagReport | flagAnchor, flagAnchor | flagAsks
 	const ring = 1 << 27 // us: of stamps
-	add := func(w *wireWorld) { lines = append(lines, w.lines...) }
 
-	w := alone("a report of 0", "it is none, before and after A knows B's clock")
+	w := all.alone("a report of 0", "it is none, before and after A knows B's clock")
 	for range 2 {
-		w.come(forged{flags: reports | flagAsks, zero: true})
-		w.after(100_000).send(0)
+		w.turn(0, forged{flags: reports | flagAsks, zero: true}, 100_000)
 	}
 	w.meet()
 	for range 4 {
-		w.after(50_000).come(forged{flags: reports | flagHasAnchor, zero: true})
-		w.after(50_000).send(0)
+		w.turn(50_000, forged{flags: reports | flagHasAnchor, zero: true}, 50_000)
 	}
-	add(w)
 
-	w = alone("for a predecessor", "B takes A for one that it knew: its reports are not for A")
+	w = all.alone("for a predecessor", "B takes A for one that it knew: its reports are not for A")
 	for range 3 {
-		w.come(forged{flags: reports | flagHasAnchor})
-		w.after(50_000).send(0)
+		w.turn(0, forged{flags: reports | flagHasAnchor}, 50_000)
 		w.after(50_000)
 	}
 	w.meet()
 	w.talk(second, 100_000)
-	add(w)
 
-	w = alone("first anchors", "the first two datagrams of B take 40 s longer, so the first anchor is by 40 s behind")
+	w = all.alone("first anchors", "the first two datagrams of B take 40 s longer, so the first anchor is by 40 s behind")
 	w.setAt = w.now
 	for _, late := range []uint64{40 * second, 40 * second, 0} {
-		w.come(forged{flags: asks, late: late})
-		w.after(100_000).send(0)
+		w.turn(0, forged{flags: asks, late: late}, 100_000)
 		w.after(100_000)
 	}
 	w.meet()
 	w.talk(7*second, 200_000)
-	add(w)
 
-	w = alone("in a row", "B asks again: A pauses its reports, and starts anew with the third such datagram after 50 ms")
+	w = all.alone("in a row", "B asks again: A pauses its reports, and starts anew with the third such datagram after 50 ms")
 	w.meet()
 	w.talk(600_000, 100_000)
 	// Once, and then nothing for longer than 50 ms.
-	w.after(40_000).come(forged{flags: asks})
+	w.turn(40_000, forged{flags: asks}, 30_000)
 	w.after(30_000).send(0)
-	w.after(30_000).send(0)
-	w.after(5_000).come(forged{flags: flagAnchor | flagHasAnchor})
-	w.after(5_000).send(0) // what is owed
+	w.turn(5_000, forged{flags: flagAnchor | flagHasAnchor}, 5_000) // what is owed
 	// The pause goes on after the row.
 	w.talk(600_000, 100_000)
 	w.after(40_000).come(forged{flags: asks})
-	w.after(1_000).come(forged{flags: flagAnchor | flagHasAnchor})
-	w.after(-2_000).send(0) // a time of receipt may be rounded up
+	w.turn(1_000, forged{flags: flagAnchor | flagHasAnchor}, -2_000) // a time of receipt may be rounded up
 	w.after(50_999).send(0)
 	w.after(1).send(0)
 	// Twice in a row, for long.
 	w.talk(600_000, 100_000)
 	w.after(10_000).come(forged{flags: asks})
-	w.after(60_000).come(forged{flags: asks})
-	w.after(10_000).send(0)
+	w.turn(60_000, forged{flags: asks}, 10_000)
 	w.after(10_000).come(forged{flags: flagAnchor | flagHasAnchor})
 	// Three times, but within 50 ms, and then once more.
 	w.talk(600_000, 100_000)
@@ -150,21 +141,16 @@ func ruleVectors() (lines []wireEvent) {
 	w.send(0)
 	w.meet()
 	w.talk(second, 100_000)
-	add(w)
 
-	w = alone("knew us", "a row counts once B sent a datagram without flag 3 to an A that was synchronized before that")
+	w = all.alone("knew us", "a row counts once B sent a datagram without flag 3 to an A that was synchronized before that")
 	w.come(forged{flags: reports})
 	for range 4 {
-		w.after(50_000).come(forged{flags: asks})
-		w.after(10_000).send(0)
+		w.turn(50_000, forged{flags: asks}, 10_000)
 	}
-	w.after(10_000).come(forged{flags: flagHasAnchor | flagAnchor})
-	w.after(10_000).send(0)
-	w.after(10_000).come(forged{flags: asks})
-	w.after(10_000).send(0)
-	add(w)
+	w.turn(10_000, forged{flags: flagHasAnchor | flagAnchor}, 10_000)
+	w.turn(10_000, forged{flags: asks}, 10_000)
 
-	w = alone("schedule of a new peer", "a report every 0.5 s again for 20 s")
+	w = all.alone("schedule of a new peer", "a report every 0.5 s again for 20 s")
 	w.meet()
 	w.talk(23*second, 500_000)
 	for range 3 {
@@ -172,9 +158,8 @@ func ruleVectors() (lines []wireEvent) {
 	}
 	w.meet()
 	w.talk(4*second, 250_000)
-	add(w)
 
-	w = alone("anchors", "2^27 us behind, as if held up for so long: A takes the third in a row after 2 s. Ahead, at once. And those that take 10 and 17 s")
+	w = all.alone("anchors", "2^27 us behind, as if held up for so long: A takes the third in a row after 2 s. Ahead, at once. And those that take 10 and 17 s")
 	w.meet()
 	behind := forged{flags: flagAnchor | flagHasAnchor, anchor: -ring}
 	good := forged{flags: flagAnchor | flagHasAnchor}
@@ -209,9 +194,8 @@ func ruleVectors() (lines []wireEvent) {
 	at(500_000, behind)
 	w.ahead[1] -= ring
 	at(500_000, good)
-	add(w)
 
-	w = alone("silence", "B is silent for 15 s: A's reports are extrapolated")
+	w = all.alone("silence", "B is silent for 15 s: A's reports are extrapolated")
 	w.meet()
 	w.talk(2*second, 200_000)
 	for i := range 15 {
@@ -220,15 +204,13 @@ func ruleVectors() (lines []wireEvent) {
 			w.lines[len(w.lines)-1].Quality = "extrapolated"
 		}
 	}
-	add(w)
 
-	w = alone("silence from the start", "after 0.1 s nobody knows the rates, so 4 s later the floor is extrapolated")
+	w = all.alone("silence from the start", "after 0.1 s nobody knows the rates, so 4 s later the floor is extrapolated")
 	w.meet()
 	w.after(4 * second).send(0)
 	w.lines[len(w.lines)-1].Quality = "extrapolated"
-	add(w)
 
-	w = alone("reports that are low", "of quality 1, but by 50 us, as they may be. 20 ms to A, 0 to B, so the truth is at A's bound")
+	w = all.alone("reports that are low", "of quality 1, but by 50 us, as they may be. 20 ms to A, 0 to B, so the truth is at A's bound")
 	w.back = 0
 	w.come(forged{flags: reports | flagAsks, low: 50})
 	for range 40 {
@@ -237,6 +219,5 @@ func ruleVectors() (lines []wireEvent) {
 	for i := range w.lines[1:] {
 		w.lines[i+1].Wide, w.lines[i+1].Delay = true, nil
 	}
-	add(w)
-	return lines
+	return all
 }

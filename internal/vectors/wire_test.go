@@ -3,9 +3,9 @@
 package vectors
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
@@ -174,26 +174,16 @@ func judgeHeader(got, b []byte, e wireEvent) string {
 // qualityNames are what the remainders of reports mean; only the C++ original sends the third.
 var qualityNames = [3]string{"extrapolated", "confirmed", "legacy"}
 
-func leUint64(v uint64) []byte {
-	b := make([]byte, 8)
-	for i := range b {
-		b[i] = byte(v >> (8 * i))
-	}
-	return b
-}
+func leUint64(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
+
+var errorNames = map[error]string{nil: "", link.ErrTruncated: "truncated", link.ErrReserved: "reserved", link.ErrAnchor: "anchor"}
 
 func errorName(err error) string {
-	switch err {
-	case nil:
-		return ""
-	case link.ErrTruncated:
-		return "truncated"
-	case link.ErrReserved:
-		return "reserved"
-	case link.ErrAnchor:
-		return "anchor"
+	name, ok := errorNames[err]
+	if !ok {
+		return err.Error()
 	}
-	return err.Error()
+	return name
 }
 
 // referee knows the rules by which an end sends reports, whatever its estimator.
@@ -274,10 +264,14 @@ type wireDatagram struct {
 	b        []byte
 }
 
-func newWireWorld(name, about string, ahead uint64) *wireWorld {
+// wireWorlds are the scenarios of a file, in order.
+type wireWorlds []*wireWorld
+
+func (all *wireWorlds) add(name, about string, ahead uint64) *wireWorld {
 	w := &wireWorld{name: name, now: 1_000_000, delay: 20_000, every: 100_000, settle: 6 * second, ahead: [2]uint64{0, ahead}}
 	w.lines = []wireEvent{{Scenario: name, Event: "begin", About: about}}
 	w.links, w.refs = [2]*link.Link{{}, {}}, [2]*referee{{}, {}}
+	*all = append(*all, w)
 	return w
 }
 
@@ -393,41 +387,35 @@ const second = 1_000_000 // us
 
 // linkVectors returns link.jsonl.
 func linkVectors() (lines []wireEvent) {
-	add := func(w *wireWorld) { lines = append(lines, w.lines...) }
-
-	w := newWireWorld("start", "the first seconds; B's clock is 5000 s ahead", 5000*second)
+	var all wireWorlds
+	w := all.add("start", "the first seconds; B's clock is 5000 s ahead", 5000*second)
 	w.run(2 * second)
-	add(w)
 
-	w = newWireWorld("schedule", "a report every 0.5 s for 20 s, then every 2 s; 4 datagrams a second", 12_345_678)
+	w = all.add("schedule", "a report every 0.5 s for 20 s, then every 2 s; 4 datagrams a second", 12_345_678)
 	w.every = 250_000
 	w.run(23 * second)
 	w.fail(0) // long after the start
 	w.run(4 * second)
-	add(w)
 
-	w = newWireWorld("lost", "the first six datagrams of B are lost", 1<<40)
+	w = all.add("lost", "the first six datagrams of B are lost", 1<<40)
 	lost := 0
 	w.drop = func(side int) bool { lost += side; return side == 1 && lost <= 6 }
 	w.run(2 * second)
-	add(w)
 
-	w = newWireWorld("failed", "A could not send what it should", 1<<63)
+	w = all.add("failed", "A could not send what it should", 1<<63)
 	w.run(3 * second)
 	for range 3 {
 		w.fail(0)
 		w.run(700_000)
 	}
-	add(w)
 
-	w = newWireWorld("restart", "B starts anew, with another clock, while datagrams of the old B are under way; 50 a second", 77*second)
+	w = all.add("restart", "B starts anew, with another clock, while datagrams of the old B are under way; 50 a second", 77*second)
 	w.every, w.delay = 20_000, 70_000
 	w.run(3 * second)
 	w.anew(1, 1<<50)
 	w.run(9 * second)
-	add(w)
 
-	w = newWireWorld("held up", "the first two datagrams of A arrive 1 s late: nobody has started anew", 5*second)
+	w = all.add("held up", "the first two datagrams of A arrive 1 s late: nobody has started anew", 5*second)
 	held := 0
 	w.hold = func(side int) uint64 {
 		if side == 0 && held < 2 {
@@ -437,7 +425,6 @@ func linkVectors() (lines []wireEvent) {
 		return 0
 	}
 	w.run(3 * second)
-	add(w)
 
 	for _, s := range []struct {
 		name, about string
@@ -450,33 +437,32 @@ func linkVectors() (lines []wireEvent) {
 		{"set by half a ring of offsets", "A's clock is set ahead by 2^25 us", 1 << 25},
 		{"set by a ring", "A's clock is set back by 2^27 us, which no stamp shows", -1 << 27},
 	} {
-		w = newWireWorld(s.name, s.about, 40*second)
+		w = all.add(s.name, s.about, 40*second)
 		w.every = 200_000
 		w.run(3 * second)
 		w.step(0, s.by)
 		w.run(8 * second)
-		add(w)
 	}
 
-	w = newWireWorld("wraps", "A's clock passes 2^64 and its stamps wrap; A's floor is 0", 0)
+	w = all.add("wraps", "A's clock passes 2^64 and its stamps wrap; A's floor is 0", 0)
 	w.ahead[0] = 1<<64 - 2_500_000
 	w.ahead[1] = w.ahead[0] + w.delay
 	w.run(4 * second)
-	add(w)
 
-	w = newWireWorld("longer path", "both ways take 30 ms longer; 20 s after that the reports must show it", 6*second)
+	w = all.add("longer path", "both ways take 30 ms longer; 20 s after that the reports must show it", 6*second)
 	w.every = 250_000
 	w.run(5 * second)
 	w.delay, w.setAt, w.settle = 50_000, w.now, 20*second
 	w.run(24 * second)
-	add(w)
 
-	w = newWireWorld("payload times", "each datagram says when something happened, or will; those of B pass 2^64", 0)
+	w = all.add("payload times", "each datagram says when something happened, or will; those of B pass 2^64", 0)
 	w.ahead[1] = 1<<64 - 4_000_000
 	w.every, w.tells = 200_000, true
 	w.run(8 * second)
-	add(w)
-	return append(lines, ruleVectors()...)
+	for _, w := range append(all, ruleWorlds()...) {
+		lines = append(lines, w.lines...)
+	}
+	return lines
 }
 
 // readWire returns the lines of a file of testdata/wire.
@@ -492,18 +478,17 @@ func readWire[T any](t *testing.T, name string) (lines []T) {
 			t.Fatal(err)
 		}
 	}
-	s := bufio.NewScanner(r)
-	for s.Scan() {
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	for d.More() {
 		var line T
-		d := json.NewDecoder(bytes.NewReader(s.Bytes()))
-		d.DisallowUnknownFields()
 		if err := d.Decode(&line); err != nil {
-			t.Fatalf("%s: %s: %v", name, s.Text(), err)
+			t.Fatalf("%s, line %d: %v", name, len(lines)+1, err)
 		}
 		lines = append(lines, line)
 	}
-	if s.Err() != nil || len(lines) == 0 {
-		t.Fatal(name, len(lines), s.Err())
+	if len(lines) == 0 {
+		t.Fatalf("%s is empty", name)
 	}
 	return lines
 }
@@ -512,26 +497,21 @@ func readWire[T any](t *testing.T, name string) (lines []T) {
 func writeWire[T any](t *testing.T, name string, lines []T) {
 	t.Helper()
 	var b bytes.Buffer
-	var w io.Writer = &b
-	if strings.HasSuffix(name, ".gz") {
-		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
-		defer func() {
-			if z.Close() != nil || os.WriteFile(wireFolder+name, b.Bytes(), 0o644) != nil {
-				t.Error("cannot write", name)
-			}
-		}()
-		w = z
-	}
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(&b)
 	for _, line := range lines {
 		if err := e.Encode(line); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if w == &b {
-		if err := os.WriteFile(wireFolder+name, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if strings.HasSuffix(name, ".gz") {
+		plain := bytes.Clone(b.Bytes())
+		b.Reset()
+		z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+		z.Write(plain)
+		z.Close()
+	}
+	if err := os.WriteFile(wireFolder+name, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -575,12 +555,36 @@ func TestWireLinkCurrent(t *testing.T) {
 	}
 }
 
+// checkWire judges the lines of a file by what calculate makes of them, which is what they say.
+func checkWire[T comparable](t *testing.T, name string, calculate func(T) T) []T {
+	t.Helper()
+	lines := readWire[T](t, name)
+	for i, want := range lines {
+		if got := calculate(want); got != want {
+			t.Errorf("line %d: %+v, want %+v", i+1, got, want)
+		}
+	}
+	return lines
+}
+
+// malformed is a line of malformed.jsonl.
+type malformed struct {
+	Hex   string `json:"hex"`
+	Error string `json:"error"` // "": it is well-formed
+}
+
+// calculate returns a line with its error.
+func (m malformed) calculate() malformed {
+	b, err := hex.DecodeString(m.Hex)
+	if err == nil {
+		_, _, _, err = new(link.Link).Open(b, 1e6)
+	}
+	m.Error = errorName(err)
+	return m
+}
+
 // TestWireMalformed: each datagram is refused for its reason.
 func TestWireMalformed(t *testing.T) {
-	type malformed struct {
-		Hex   string `json:"hex"`
-		Error string `json:"error"` // "": it is well-formed
-	}
 	if *update {
 		whole := "0f" + "4042ff" + "010203" + "0012fa0700000000" // stamp and anchor agree: 0x07fa1200 >> 3 is 0xff4240
 		var lines []malformed
@@ -600,22 +604,12 @@ func TestWireMalformed(t *testing.T) {
 			lines = append(lines, malformed{Hex: fmt.Sprintf("024042ff%x", leUint64(0x07fa1200^1<<bit))})
 		}
 		for i := range lines {
-			b, _ := hex.DecodeString(lines[i].Hex)
-			_, _, _, err := new(link.Link).Open(b, 1e6)
-			lines[i].Error = errorName(err)
+			lines[i] = lines[i].calculate()
 		}
 		writeWire(t, "malformed.jsonl", lines)
 	}
 	seen := map[string]int{}
-	for i, m := range readWire[malformed](t, "malformed.jsonl") {
-		b, err := hex.DecodeString(m.Hex)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _, _, err = new(link.Link).Open(b, 1e6)
-		if errorName(err) != m.Error {
-			t.Errorf("line %d: %v, want %q", i+1, err, m.Error)
-		}
+	for _, m := range checkWire(t, "malformed.jsonl", malformed.calculate) {
 		seen[m.Error]++
 	}
 	if len(seen) != 4 {
@@ -679,10 +673,7 @@ func TestWireFormulas(t *testing.T) {
 		writeWire(t, "formulas.jsonl", lines)
 	}
 	qualities := map[[2]uint32]int{}
-	for i, f := range readWire[formula](t, "formulas.jsonl") {
-		if got := f.calculate(); got != f {
-			t.Errorf("line %d: %+v, want %+v", i+1, got, f)
-		}
+	for i, f := range checkWire(t, "formulas.jsonl", formula.calculate) {
 		if f.Kind == "report" {
 			qualities[[2]uint32{f.Quality, f.Report % 3}]++
 			if !within(8*uint64(f.Report), f.Floor, 21, 27) || f.Report == 0 { // 13 us, or 21 where 0 became -1
