@@ -1,13 +1,8 @@
-// Package bench measures what the calls of timesync cost:
-//
-//	go test -run '^$' -bench . ./internal/bench
-//
-// This file is what its tests and benchmarks share: streams for a synchronizer and for the
-// baseline, checked to be right before anything is measured.
+// What the tests and benchmarks of this package share: streams for a synchronizer and for
+// the baseline, checked to be right before anything is measured.
 package bench
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -21,46 +16,24 @@ type datagram struct {
 	recv uint64
 }
 
-// stream is the datagrams of a peer whose clock is ahead by 2^33 us and 20 ppm fast:
-// 60 a second over Delay with an exponential jitter of 3 ms.
-type stream struct {
-	Now    uint64   // us: our clock when the last one was sent
-	N      int      // datagrams so far
-	Jitter []uint32 // us: of the datagrams, again and again
-}
+// stream hands out stamps.
+type stream struct{ Stream }
 
-const (
-	Delay   = 30_000  // us: what a datagram takes that does not queue
-	Jitters = 1 << 14 // datagrams until the jitter begins again
-)
-
-// newStreams returns n streams with different jitter.
 func newStreams(n int) []stream {
-	rng := rand.New(rand.NewPCG(6, 6))
-	jitter := make([]uint32, Jitters+n)
-	for i := range jitter {
-		jitter[i] = uint32(rng.ExpFloat64() * 3000)
-	}
 	s := make([]stream, n)
-	for i := range s {
-		s[i] = stream{Now: 1<<40 + uint64(i)*16_667/uint64(n), Jitter: jitter[i : i+Jitters]}
+	for i, each := range NewStreams(n) {
+		s[i].Stream = each
 	}
 	return s
 }
 
-// Remote returns the peer's clock.
-func (s *stream) Remote(now uint64) uint64 { return now + now/50_000 + 1<<33 }
-
 func (s *stream) next() datagram {
-	s.N++
-	s.Now += 16_667
-	return datagram{timesync.LocalTimeToDatagramTS24(s.Remote(s.Now)), s.Now + Delay + uint64(s.Jitter[s.N%Jitters])}
+	sent, recv := s.Next()
+	return datagram{timesync.LocalTimeToDatagramTS24(sent), recv}
 }
 
-// report returns what the peer reports: the way there, and its clock minus ours.
-func (s *stream) report() timesync.Counter24 {
-	return timesync.LocalTimeToDatagramTS24(s.Remote(s.Now) - s.Now + Delay)
-}
+// report returns what the peer reports.
+func (s *stream) report() timesync.Counter24 { return timesync.LocalTimeToDatagramTS24(s.Report()) }
 
 // off returns by how much a remote time is off, us: it is known modulo 67.1 s.
 func off(got, truth uint64) int64 { return int64((got-truth)<<38) >> 38 }
