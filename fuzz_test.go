@@ -1,14 +1,17 @@
-// These fuzz targets prove that no input breaks what must always be true: a snapshot that arrives says
-// no more than its bytes do, and no order of calls and no stamp or report panics or leaves a state
-// that clean traffic does not mend. The world that they play in
-// is that of synchronizer_test.go, too; what happens in it in TestCourses stands behind it.
+// These fuzz targets prove that no input breaks what must always be true: counters read back as they
+// were written and expand near a recent value, a snapshot that arrives says no more than its bytes do,
+// and no order of calls and no stamp or report panics or leaves a state that clean traffic does not
+// mend. The world that they play in is that of synchronizer_test.go, too; what happens in it in
+// TestCourses stands behind it.
 
 package timesync
 
 import (
 	"bytes"
 	"cmp"
+	"encoding"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,6 +21,100 @@ import (
 	"testing"
 	"time"
 )
+
+// FuzzExpand: whatever the numbers, the result has the right low bits and lies in
+// the documented interval.
+func FuzzExpand(f *testing.F) {
+	for _, recent := range []uint64{0, 1, 1 << 15, 1 << 22, 1<<23 - 1, 1 << 32, 1 << 63, math.MaxUint64} {
+		f.Add(recent, uint32(0), int64(0))
+		f.Add(recent, uint32(1<<23), int64(1<<21))
+		f.Add(recent, uint32(math.MaxUint32), int64(math.MinInt64))
+		f.Add(recent, uint32(0x8000), int64(math.MaxInt64))
+	}
+	f.Fuzz(func(t *testing.T, recent uint64, small uint32, bias int64) {
+		within := func(name string, got, low, mask uint64, unit, from, to int64) {
+			t.Helper()
+			if (got/uint64(unit)^low)&mask != 0 {
+				t.Fatalf("%s of %#x near %#x, bias %d: %#x has other low bits", name, low, recent, bias, got)
+			}
+			// The interval counts in units from the unit that recent is in.
+			if d := int64(got - recent/uint64(unit)*uint64(unit)); d < from*unit || d > to*unit || d%unit != 0 {
+				t.Fatalf("%s of %#x near %#x, bias %d: %#x is %d away, not %d to %d units of %d", name, low, recent, bias, got, d, from, to, unit)
+			}
+		}
+		for _, c := range []struct {
+			name             string
+			bits             uint
+			expanded, biased uint64
+		}{
+			{"Counter16", 16, NewCounter16(uint64(small)).Expand(recent), NewCounter16(uint64(small)).ExpandBiased(recent, bias)},
+			{"Counter23", 23, NewCounter23(uint64(small)).Expand(recent), NewCounter23(uint64(small)).ExpandBiased(recent, bias)},
+			{"Counter24", 24, NewCounter24(uint64(small)).Expand(recent), NewCounter24(uint64(small)).ExpandBiased(recent, bias)},
+			{"8 bits", 8, ringExpand(recent, uint64(small), 8), ringExpandBiased(recent, uint64(small), 8, bias)},
+			{"32 bits", 32, ringExpand(recent, uint64(small), 32), ringExpandBiased(recent, uint64(small), 32, bias)},
+		} {
+			half, mask := int64(1)<<(c.bits-1), uint64(1)<<c.bits-1
+			limited := min(max(bias, -half), half-1)
+			within(c.name+".Expand", c.expanded, uint64(small), mask, 1, -half, half-1)
+			within(c.name+".ExpandBiased", c.biased, uint64(small), mask, 1, -half-limited, half-1-limited)
+		}
+		ts23, ts16 := NewCounter23(uint64(small)), NewCounter16(uint64(small))
+		within("FromLocalTime23", FromLocalTime23(recent, ts23), uint64(ts23), 1<<23-1, 8, -1<<22-1<<21, 1<<22-1-1<<21)
+		within("FromLocalTime16", FromLocalTime16(recent, ts16), uint64(ts16), 1<<16-1, 512, -1<<15-1<<14, 1<<15-1-1<<14)
+	})
+}
+
+// FuzzCodec: what a counter writes reads back as it; what is not as long as a
+// counter is refused.
+func FuzzCodec(f *testing.F) {
+	for _, wire := range []string{"", "\x01", "\x34\x12", "\xff\xff", "\x00\x00\x80", "\xff\xff\xff", "\x01\x02\x03\x04"} {
+		f.Add([]byte(wire))
+	}
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		c16, c23, c24 := Counter16(0x55), Counter23(0x55), Counter24(0x55)
+		fuzzCodec(t, wire, 2, &c16, func() codec { return c16 }, func() codec { return ReadCounter16(wire) }, 0xff)
+		fuzzCodec(t, wire, 3, &c23, func() codec { return c23 }, func() codec { return ReadCounter23(wire) }, 0x7f)
+		fuzzCodec(t, wire, 3, &c24, func() codec { return c24 }, func() codec { return ReadCounter24(wire) }, 0xff)
+	})
+}
+
+// fuzzCodec checks one counter of n bytes, which shows what is set; top is what counts of the last
+// byte.
+func fuzzCodec(t *testing.T, wire []byte, n int, set encoding.BinaryUnmarshaler, show, read func() codec, top byte) {
+	unset := show()
+	err := set.UnmarshalBinary(wire)
+	c := show()
+	if len(wire) != n {
+		if !errors.Is(err, ErrLength) || c != unset {
+			t.Fatalf("UnmarshalBinary(% x) = %v, sets %v", wire, err, c)
+		}
+		if len(wire) < n {
+			return
+		}
+		c = read()
+	} else if err != nil || read() != c {
+		t.Fatalf("UnmarshalBinary(% x) = %v, sets %v; read %v", wire, err, c, read())
+	}
+	want := append([]byte(nil), wire[:n]...)
+	want[n-1] &= top
+	put := make([]byte, n)
+	c.Put(put)
+	appended, err := c.AppendBinary(nil)
+	if err != nil || !bytes.Equal(put, want) || !bytes.Equal(appended, want) {
+		t.Fatalf("% x: Put % x, AppendBinary % x, want % x", wire, put, appended, want)
+	}
+	value := binary.LittleEndian.Uint32(append(want, 0, 0, 0)[:4])
+	if c.String() != fmt.Sprint(value) {
+		t.Fatalf("% x: String %s, want %d", wire, c, value)
+	}
+}
+
+// codec is what writes a counter.
+type codec interface {
+	encoding.BinaryAppender
+	Put([]byte)
+	fmt.Stringer
+}
 
 // FuzzSnapshot: any bytes are an error, or a mapping that says no more than they do, whose bound
 // never narrows, and whose interval contains what it says.

@@ -7,6 +7,7 @@ package timesync
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"math"
@@ -417,6 +418,27 @@ func TestPeerReports(t *testing.T) {
 				t.Fatalf("seed %d, report %d: %+v, want %+v; %+v", seed, i, got, want, p)
 			}
 			last = c
+		}
+	}
+}
+
+// TestOriginals: sixty reports of an original, whatever its minima are, have the mark of one among
+// them, and are all decoded as its from then on.
+func TestOriginals(t *testing.T) {
+	for seed := range uint64(1000) {
+		rng := rand.New(rand.NewPCG(seed, 'o'))
+		p, marked, taken := peer{legacy: legacyReports}, false, 0
+		for range 60 {
+			c := 1 + Counter24(rng.Uint32N(1<<24-2))
+			marked = marked || c%marks == legacyMark
+			if r := p.decode(c); r.quality == legacyMark {
+				taken++
+			} else if marked {
+				t.Fatalf("seed %d: %+v of an original after its mark", seed, r)
+			}
+		}
+		if !marked || !p.isLegacy() || taken < 30 {
+			t.Errorf("seed %d: %d of 60 reports are an original's", seed, taken)
 		}
 	}
 }
@@ -1050,6 +1072,188 @@ func TestLocalTime(t *testing.T) {
 }
 
 // ---- What clocks, paths and noise do to it ----
+
+// TestZeroDelta: the delta is 0 if the offset and the delay cancel out. The original takes that for
+// no delta at all, so a report is never 0, not even an extrapolated one.
+func TestZeroDelta(t *testing.T) {
+	const delay = 30_000
+	for _, ahead := range []uint64{delay, 1<<64 - delay} { // one side's deltas are 0
+		w := newWorld(1<<30, ahead, delay)
+		w.run(200 * time.Millisecond)
+		w.check(t, "a few datagrams", tolerance)
+		// A larger delta must not replace it.
+		w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)), w.now+delay+5000)
+		w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.now), w.remote(w.now+delay+5000))
+		w.check(t, "and a slow one", tolerance)
+		w.run(30 * time.Second)
+		w.check(t, "30 s", tolerance)
+		for _, end := range w.ends() {
+			if report, ok := end.s.MinDeltaTS24(end.local + 3600e6); report == 0 || !ok {
+				t.Error("a report says that nothing was heard")
+			}
+		}
+	}
+}
+
+// TestReportMarks: a report never has the mark of an original's. Where no datagram queues it
+// has the mark of a confirmed one, and is not further from the truth for it than a unit.
+func TestReportMarks(t *testing.T) {
+	const seed = 11
+	rng := rand.New(rand.NewPCG(seed, seed))
+	var far time.Duration
+	reports, moved, sure := 0, 0, 0
+	for range 2000 {
+		w := newWorld(rng.Uint64(), rng.Uint64(), rng.Uint64N(300_000))
+		w.ppm = float64(rng.IntN(100) - 50)
+		w.run(7 * time.Second)
+		for range 10 {
+			w.run(50 * time.Millisecond)
+			report, ok := w.a.MinDeltaTS24(w.now)
+			if !ok || report%marks == legacyMark || report >= 1<<24 {
+				t.Fatalf("seed %d: report %d, ok %v", seed, uint32(report), ok)
+			}
+			if report%marks == confirmedMark {
+				sure++
+			}
+			delta := w.now + w.delay - w.remote(w.now) // the smallest a datagram could have
+			miss := wrapped(uint64(report)<<ts24Shift, delta, 27)
+			far = max(far, (time.Duration(miss) * time.Microsecond).Abs())
+			if reports++; NewCounter24((delta+4)>>ts24Shift)%marks != report%marks {
+				moved++
+			}
+		}
+	}
+	t.Logf("seed %d: %d reports, at most %v from the truth; %d confirmed; %d would have had another mark", seed, reports, far, sure, moved)
+	if far > tolerance || moved < reports/3 || sure < reports*9/10 {
+		t.Errorf("%v from the truth, %d of %d would have had another mark", far, moved, reports)
+	}
+}
+
+// TestReordered: receive times that go back, datagrams that overtake others and
+// duplicates are what a network and a pool of threads do.
+func TestReordered(t *testing.T) {
+	type datagram struct {
+		toB           bool
+		sent, arrived uint64 // A's clock
+		handled       uint64 // order of the calls
+	}
+	const seed = 5
+	rng := rand.New(rand.NewPCG(seed, seed))
+	for _, tc := range []struct {
+		name            string
+		jitter, threads uint64 // most extra delay; most by which a call is late
+		duplicates      int    // percent
+		offset          uint64
+	}{
+		{"calm", 0, 0, 0, rng.Uint64()},
+		{"jitter", 20_000, 0, 0, rng.Uint64()},
+		{"threads", 0, 200_000, 0, rng.Uint64()},
+		{"duplicates", 0, 0, 50, rng.Uint64()},
+		{"all", 100_000, 200_000, 50, rng.Uint64()},
+		// Here the jitter takes the deltas of one side across the end of their ring.
+		{"wrap at A", 20_000, 0, 0, 1<<26 + 40_000},
+		{"wrap at B", 20_000, 0, 0, 1<<26 - 40_000},
+	} {
+		w := newWorld(rng.Uint64(), tc.offset, 30_000)
+		var all []datagram
+		for n := range uint64(60 * 20) {
+			for _, toB := range []bool{false, true} {
+				d := datagram{toB: toB, sent: w.now + n*16_667}
+				d.arrived = d.sent + w.delay
+				if rng.IntN(4) != 0 {
+					d.arrived += rng.Uint64N(tc.jitter + 1)
+				}
+				d.handled = n*16_667 + d.arrived - d.sent + rng.Uint64N(tc.threads+1)
+				all = append(all, d)
+				for rng.IntN(100) < tc.duplicates {
+					late := rng.Uint64N(500_000)
+					d.arrived, d.handled = d.arrived+late, d.handled+late
+					all = append(all, d)
+				}
+			}
+		}
+		slices.SortStableFunc(all, func(a, b datagram) int { return cmp.Compare(a.handled, b.handled) })
+		var worst time.Duration
+		for n, d := range all {
+			w.now = d.arrived
+			if d.toB {
+				w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(d.sent), w.remote(d.arrived))
+			} else {
+				w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(d.sent)), d.arrived)
+			}
+			if n%30 == 0 {
+				if report, ok := w.a.MinDeltaTS24(w.now); ok {
+					w.b.OnPeerMinDeltaTS24(report, w.remote(w.now))
+				}
+				if report, ok := w.b.MinDeltaTS24(w.remote(w.now)); ok {
+					w.a.OnPeerMinDeltaTS24(report, w.now)
+				}
+			}
+			if n > len(all)/4 {
+				w.check(t, tc.name, tolerance)
+				err, _ := w.err()
+				worst = max(worst, err)
+			}
+		}
+		t.Logf("%-10s seed %d: %d calls, largest error after a quarter %v", tc.name, seed, len(all), worst)
+	}
+}
+
+// TestSilence: the stamps wrap in 134.2 s and the offset in 67.1 s, but a pause of
+// the traffic may last any time. Without skew the offset is right all along; with
+// skew it may be wrong by the drift until the traffic shows it.
+func TestSilence(t *testing.T) {
+	for _, ppm := range []float64{0, 50, -50} {
+		for _, silence := range []time.Duration{
+			66 * time.Second, 67 * time.Second, 68 * time.Second, 100 * time.Second, 133 * time.Second,
+			134 * time.Second, 135 * time.Second, 150 * time.Second, time.Hour, 24 * time.Hour,
+		} {
+			t.Run(fmt.Sprintf("%v/%v ppm", silence, ppm), func(t *testing.T) {
+				w := newWorld(1<<50, 1<<33, 40_000)
+				w.ppm = ppm
+				calm := tolerance
+				if ppm != 0 {
+					calm = time.Millisecond // the windowed minimum lags behind
+				}
+				drift := time.Duration(math.Abs(ppm) / 1e6 * float64(silence))
+				w.run(5 * time.Second)
+				w.check(t, "before", calm)
+				w.now += uint64(silence.Microseconds())
+				for step := range 50 {
+					if err, ok := w.err(); ok && err > calm+drift {
+						t.Fatalf("%d datagrams after the silence: error %v", step, err)
+					}
+					w.run(50 * time.Millisecond)
+				}
+				w.check(t, "2.5 s after", calm)
+				w.run(30 * time.Second)
+				w.check(t, "30 s after", calm)
+			})
+		}
+	}
+}
+
+// TestSkew: the skew is known to 1 ppm after 30 s, at either end with its own sign.
+func TestSkew(t *testing.T) {
+	for _, ppm := range []float64{0, 50, -50, 300, -300} {
+		w := newWorld(1<<40, 1<<33, 30_000)
+		w.ppm = ppm
+		for range 600 {
+			known(t, &w.a, w.now, w.remote(w.now))
+			w.run(50 * time.Millisecond)
+		}
+		for range 300 {
+			w.run(200 * time.Millisecond)
+			a, okA := w.a.Skew()
+			b, okB := w.b.Skew()
+			if err := max(math.Abs(a-ppm), math.Abs(b+ppm), math.Abs(a+b)); !okA || !okB || err > 1 {
+				t.Fatalf("%v ppm: %v, %v and %v, %v", ppm, a, okA, b, okB)
+			}
+		}
+		w.a.Reset()
+		known(t, &w.a, w.now, 0)
+	}
+}
 
 // TestShortSilence: after more than 2 s in which nothing came, the first datagram may show a clock
 // that was set meanwhile, so the bound is at least as wide as that is late or early.
