@@ -15,15 +15,17 @@ import (
 	"timesync/internal/long"
 )
 
-// 90 days at 60 Hz in random frames of 1 to 100 ms: every tick once and in
-// order, and no drift. Without -long only the first and the last hour have such
-// frames; between them the loop stalls again and again, and what it says it skipped
-// counts as run.
+// 90 days at 60 Hz: every tick once and in order, and no drift. The first and the last hour, or day
+// with -long, have random frames of 1 to 100 ms; between them the loop stalls again and again, and
+// what it says it skipped counts as run.
 func TestNinetyDays(t *testing.T) {
 	rng := newRand(t)
-	hour := time.Hour
-	if testing.Short() {
-		hour = 10 * time.Minute
+	smooth := time.Hour
+	switch {
+	case *long.Flag:
+		smooth = 24 * time.Hour
+	case testing.Short():
+		smooth = 10 * time.Minute
 	}
 	var log ledger
 	l := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpRunAll}, Handlers: log.handlers()})
@@ -34,8 +36,8 @@ func TestNinetyDays(t *testing.T) {
 	frames := 0
 	for now != end {
 		frame := 1000 + rng.Uint64N(99_000)
-		if !*long.Flag && now-start > usec(hour) && end-now > usec(hour) {
-			frame += rng.Uint64N(usec(hour))
+		if now-start > usec(smooth) && end-now > usec(smooth) {
+			frame += rng.Uint64N(usec(time.Hour))
 		}
 		now += min(frame, end-now)
 		l.Advance(now)
