@@ -50,8 +50,9 @@ func (l *ledger) start() {
 }
 
 func (l *ledger) tick(s Info) {
-	if start := s.PredictedTime.rate.At(s.Tick, 0); l.wrong == "" && (l.begun && s.Tick != l.next || s.PredictedTime != start || s.Delta <= 0) {
-		l.wrong = fmt.Sprintf("tick %d runs at %v, %v long, %d is due", s.Tick, s.PredictedTime, s.Delta, l.next)
+	at := s.PredictedTime
+	if l.wrong == "" && (l.begun && s.Tick != l.next || at.tick != s.Tick || at.offset != 0 || s.Delta <= 0) {
+		l.wrong = fmt.Sprintf("tick %d runs at %v, %v long, %d is due", s.Tick, at, s.Delta, l.next)
 	}
 	l.next, l.begun = s.Tick+1, true
 	l.ran++

@@ -159,7 +159,10 @@ func TestSharedClock(t *testing.T) {
 		{"jitter", sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Exp(ms(20))}, 10 * time.Second, time.Duration(seconds(120)) * time.Second, 0.99, ms(5)},
 		{"late datagrams", sim.Link{Base: sim.Fixed(ms(40)), Delay: late}, 0, 10 * time.Second, 1, time.Millisecond},
 	} {
-		w := newNetwork(t, 4, 1, ClientConfig{}, func(int) (*sim.Link, *sim.Link) { up, down := tt.link, tt.link; return &up, &down })
+		w := newNetwork(t, 4, 1, ClientConfig{}, func(int) (*sim.Link, *sim.Link) {
+			up, down := tt.link, tt.link
+			return &up, &down
+		})
 		c := w.clients[0]
 		var errs []time.Duration
 		w.every(ms(3), func() {
