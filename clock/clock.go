@@ -25,8 +25,14 @@
 // bubble of testing/synctest it is the time of the bubble. docs/PRODUCTION.md has a table of
 // what these clocks do, also in sleep.
 //
-// All functions may be called from any goroutine. The example "apart" shows how to test with clocks that
-// differ (example_test.go).
+// All functions may be called from any goroutine.
+//
+// # Clocks that are apart
+//
+// The clocks of two processes differ anyway, since each counts from its own start. To test with more,
+// pass f(usec) instead of each reading: of Now, of Received, and of the times of receipt of package rxtime
+// (Example_apart). The truth that two processes of one machine can compare is Time(usec).UnixMicro(),
+// while nobody sets the wall clock.
 package clock
 
 import "time"

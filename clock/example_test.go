@@ -9,10 +9,7 @@ import (
 	"timesync/clock"
 )
 
-// To test with clocks that are apart, make a function of the readings of this package, and pass
-// what it returns instead: of Now, of Received, and of the times of receipt of package rxtime. Two
-// processes have clocks that are apart anyway, since each counts from its own start. There
-// Time(reading).UnixMicro() is the truth that both can compare, while nobody sets the wall clock.
+// A clock that is apart is a function of the readings.
 func Example_apart() {
 	start := clock.Now()
 	own := func(usec uint64) uint64 { // 83 minutes ahead, and 40 ppm faster

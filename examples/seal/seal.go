@@ -8,10 +8,19 @@
 //
 //   - Forward secrecy. The key is used as it is, so whoever gets it later reads every datagram
 //     that was ever recorded.
-//   - More than two peers. Each pair needs a key of its own: whoever has the key can pass for
-//     either end.
+//   - More than two peers with one key: whoever has the key can pass for either end.
 //   - A way to agree on the key, or to change it.
 //   - A peer that cannot be recognized: sessions and counters travel in the clear.
+//
+// It reads no clock. All times are readings of one clock of yours, which Reader and the calls pass in. To
+// test with clocks that are apart, wrap Reader so that it returns those of a clock of its own.
+//
+// # More than two peers
+//
+// An End is for one pair. Each pair needs a key of its own, an End at both, and one of both that calls
+// (direction 0), such as the one with the larger name. All may share a socket: give each datagram
+// that Receive reads to one End after the other, a copy each, until Take's error is not ErrForged;
+// an End that cannot open it remains as it was. examples/party/peer.go does that, and derives the keys (pairKey).
 //
 // # Wire format
 //
@@ -315,7 +324,7 @@ type Reader interface {
 }
 
 // Receive gives take every datagram that comes, until the socket is closed. Where several ends
-// share a socket, take knows whose a datagram is; else see Serve.
+// share a socket, take finds whose a datagram is, see above; else see Serve.
 func Receive(rx Reader, take func(b []byte, from netip.AddrPort, recvUsec uint64)) {
 	var buf [longest]byte
 	for {

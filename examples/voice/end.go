@@ -230,7 +230,7 @@ type listener struct {
 type play struct{ over, woke int64 }
 
 func newListener(c config, own program.Clock) (*listener, error) {
-	buffer, err := playout.New(playout.Config{Latency: c.latency, Late: late})
+	buffer, err := playout.New(playout.Config{Latency: c.latency, Overdue: late})
 	l := &listener{side: newSide(1, c, own), buffer: buffer, arrived: map[uint32]bool{}, played: map[uint32]play{}}
 	l.ahead = func() int64 {
 		t := time.Now() // both at once

@@ -47,15 +47,18 @@ func TestQuickStart(t *testing.T) {
 // TestPlayout: the code of the recipe for sound is that of the program that it names.
 func TestPlayout(t *testing.T) {
 	_, recipe, found := strings.Cut(string(read(t, root+"/docs/USES.md")), "\n## Capture and playout\n")
-	_, snippet, begun := strings.Cut(recipe, "```go\n")
-	snippet, _, ended := strings.Cut(snippet, "```\n")
+	recipe, _, _ = strings.Cut(recipe, "\n## ")
+	snippets := strings.Split(recipe, "```go\n")[1:]
 	program := string(read(t, root+"/examples/voice/chat/main.go"))
-	if !found || !begun || !ended {
-		t.Fatal("no Go snippet")
+	if !found || len(snippets) != 3 {
+		t.Fatalf("%d Go snippets", len(snippets))
 	}
-	for line := range strings.Lines(snippet) {
-		if line = strings.TrimSpace(line); line != "" && !strings.Contains(program, "\t"+line+"\n") {
-			t.Errorf("the program lacks %s", line)
+	for _, snippet := range snippets {
+		snippet, _, _ = strings.Cut(snippet, "```\n")
+		for line := range strings.Lines(snippet) {
+			if line = strings.TrimSpace(line); !strings.Contains(program, "\t"+line+"\n") {
+				t.Errorf("the program lacks %s", line)
+			}
 		}
 	}
 }

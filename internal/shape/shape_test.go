@@ -200,16 +200,11 @@ func TestCopies(t *testing.T) {
 	core := net + "core"
 	c := newConsumer(t, "go "+oldestGo+"\n", core)
 	c.copy(".", "net/core")
-	for _, dir := range packages[1:] {
+	for _, dir := range append([]string{"examples/seal", "examples/voice/playout", "examples/voice/chat"}, packages[1:]...) {
 		for _, name := range sources(t, dir) {
 			source := bytes.ReplaceAll(read(t, name), []byte(`"`+module(t)+`"`), []byte(`"`+core+`"`))
 			source = bytes.ReplaceAll(source, []byte(`"`+module(t)+`/`), []byte(`"`+net))
 			c.write(filepath.Join("net", dir, filepath.Base(name)), source)
-		}
-	}
-	for _, dir := range []string{"examples/seal", "examples/voice/playout", "examples/voice/chat"} {
-		for _, name := range sources(t, dir) {
-			c.write(filepath.Join("net", dir, filepath.Base(name)), bytes.ReplaceAll(read(t, name), []byte(`"`+module(t)+`/`), []byte(`"`+net)))
 		}
 	}
 	c.run("vet", "./...")

@@ -1,16 +1,20 @@
 // This test proves that the program of the documents is one: two ends hear each other, say when the
-// other is gone or busy, and go on after the one that calls has started anew.
+// other is gone or busy, and go on after the one that calls has started anew. A clock that is set does
+// not look like a lost connection.
 package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"timesync"
 	"timesync/clock"
+	"timesync/examples/seal"
 	"timesync/rxtime"
 )
 
@@ -106,4 +110,27 @@ func TestChat(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", called.chat.buffer.Stats())
+}
+
+func TestClockSet(t *testing.T) {
+	ends := [2]*seal.End{seal.New([32]byte{7}, 0), seal.New([32]byte{7}, 1)}
+	from := netip.MustParseAddrPort("192.0.2.1:1")
+	now := clock.Now()
+	for ago := uint64(10_000_000); ago > 0; ago -= 20_000 { // us, in no time
+		at := [2]uint64{now - ago, now - ago}
+		if ago <= 4_000_000 {
+			at[0] += 5_000_000 // the caller's clock
+		}
+		for side, end := range ends {
+			_, answer, _ := ends[1-side].Take(end.Seal(nil, nil, at[side]-10_000), from, at[1-side], hold)
+			if answer != nil {
+				end.Take(answer, from, at[side], hold)
+			}
+		}
+	}
+	c := chat{end: ends[1]}
+	s, _ := c.end.Link.Snapshot(now)
+	if err := s.Within(100 * time.Millisecond); !errors.Is(err, timesync.ErrDisturbed) || c.state() != "connected" {
+		t.Errorf("%v: %v, and the chat says %s", s, err, c.state())
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"os"
 	"time"
 
+	"timesync"
 	"timesync/clock"
 	"timesync/examples/seal"
 	"timesync/examples/voice/playout"
@@ -47,7 +48,7 @@ func newChat(key [32]byte, own, to netip.AddrPort) (*chat, error) {
 	if to.IsValid() {
 		direction = 0
 	}
-	buffer, err := playout.New(playout.Config{Most: 200 * time.Millisecond, Late: frame})
+	buffer, err := playout.New(playout.Config{Most: 200 * time.Millisecond, Overdue: frame})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func (c *chat) state() string {
 		return "nobody is there"
 	case ago > gone:
 		return "the peer is gone"
-	case err != nil:
+	case err != nil && !errors.Is(err, timesync.ErrDisturbed): // a clock was set: that is audible for 2 s at most
 		return err.Error()
 	}
 	return "connected"

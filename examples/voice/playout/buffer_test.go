@@ -23,7 +23,7 @@ func mustNew(t *testing.T, c Config) *Buffer {
 func TestConfig(t *testing.T) {
 	for _, c := range []Config{
 		{Latency: -1}, {Latency: time.Minute}, {Least: time.Second}, {Least: -1}, {Most: time.Minute},
-		{InTime: math.NaN()}, {InTime: 1}, {InTime: -1}, {Late: -1}, {Frames: -1}, {Frames: 1 << 20},
+		{InTime: math.NaN()}, {InTime: 1}, {InTime: -1}, {Overdue: -1}, {Frames: -1}, {Frames: 1 << 20},
 	} {
 		if b, err := New(c); err == nil || b != nil {
 			t.Errorf("%+v is accepted", c)
@@ -34,7 +34,7 @@ func TestConfig(t *testing.T) {
 // TestBuffer: frames come out in order and when they are due; what cannot be played is counted.
 func TestBuffer(t *testing.T) {
 	for _, start := range []uint64{0, 1 << 40, 1<<64 - 60_000} {
-		b := mustNew(t, Config{Latency: 80 * time.Millisecond, Late: 10 * time.Millisecond, Frames: 3})
+		b := mustNew(t, Config{Latency: 80 * time.Millisecond, Overdue: 10 * time.Millisecond, Frames: 3})
 		push := func(captured, now uint64, want error) {
 			t.Helper()
 			if err := b.Push(start+captured, start+now, []byte{byte(captured / 1000)}); !errors.Is(err, want) || want == nil && err != nil {

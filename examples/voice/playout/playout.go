@@ -36,7 +36,7 @@ type Config struct {
 	Least   time.Duration // by itself: the shortest; 0: 10 ms
 	Most    time.Duration // by itself: the longest; 0: 500 ms
 	InTime  float64       // by itself: the share of frames that come in time; 0: 0.99
-	Late    time.Duration // how much later than due a frame is still played; 0: 20 ms
+	Overdue time.Duration // how much later than due a frame is still played; 0: 20 ms
 	Frames  int           // that wait at most; 0: 64
 }
 
@@ -45,7 +45,7 @@ func (c *Config) check() error {
 	c.Least = cmp.Or(c.Least, 10*time.Millisecond)
 	c.Most = cmp.Or(c.Most, 500*time.Millisecond)
 	c.InTime = cmp.Or(c.InTime, 0.99)
-	c.Late = cmp.Or(c.Late, 20*time.Millisecond)
+	c.Overdue = cmp.Or(c.Overdue, 20*time.Millisecond)
 	c.Frames = cmp.Or(c.Frames, 64)
 	const longest = 10 * time.Second
 	switch {
@@ -55,8 +55,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("playout: Least %v, Most %v: must be from 0 to %v, and in order", c.Least, c.Most, longest)
 	case !(c.InTime > 0 && c.InTime < 1):
 		return fmt.Errorf("playout: InTime %v: must be above 0 and below 1", c.InTime)
-	case c.Late < 0 || c.Late > longest:
-		return fmt.Errorf("playout: Late %v: must be from 0 to %v", c.Late, longest)
+	case c.Overdue < 0 || c.Overdue > longest:
+		return fmt.Errorf("playout: Overdue %v: must be from 0 to %v", c.Overdue, longest)
 	case c.Frames < 1 || c.Frames > 1<<16:
 		return fmt.Errorf("playout: Frames %d: must be from 1 to %d", c.Frames, 1<<16)
 	}
@@ -67,7 +67,7 @@ func (c *Config) check() error {
 type Stats struct {
 	Played uint64
 	Late   uint64 // refused by Push: they came too late, so the latency is too short
-	Missed uint64 // Pop was not called in time, or they were dropped: the program is late, see Config.Late
+	Missed uint64 // Pop was not called in time, or they were dropped: the program is late, see Config.Overdue
 	Early  uint64 // captured in the future
 	Twice  uint64
 	Full   uint64
@@ -118,7 +118,7 @@ func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 		return int(max(min(int64(f.captured-captured), 1), -1))
 	})
 	switch {
-	case delay > b.latency.now+b.conf.Late.Microseconds() || b.played && int64(capturedUsec-b.last) < 0:
+	case delay > b.latency.now+b.conf.Overdue.Microseconds() || b.played && int64(capturedUsec-b.last) < 0:
 		b.stats.Late++ // a newer one was played already
 		return ErrLate
 	case twice || b.played && capturedUsec == b.last:
@@ -137,14 +137,16 @@ func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 }
 
 // Pop appends to dst the next frame that is due at nowUsec. Those that were due more than
-// Config.Late ago are not played any more, and count as Missed. ok is false if none is due.
+// Config.Overdue ago are not played any more, and count as Missed. ok is false if none is due.
+// The frame was due at capturedUsec + Latency: nowUsec less that is how late it is played. Only Push
+// changes Latency.
 //
-// If nowUsec lies more than Config.Late before that of the last Pop, the clock was set back:
+// If nowUsec lies more than Config.Overdue before that of the last Pop, the clock was set back:
 // what waits is shifted by as much, as by Shift.
 func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if back := int64(nowUsec - b.asked); b.popped && back < -b.conf.Late.Microseconds() {
+	if back := int64(nowUsec - b.asked); b.popped && back < -b.conf.Overdue.Microseconds() {
 		b.shift(back)
 	}
 	b.asked, b.popped = nowUsec, true
@@ -156,7 +158,7 @@ func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec u
 		}
 		b.frames = slices.Delete(b.frames, 0, 1)
 		b.spare = append(b.spare, f.payload)
-		if over <= b.conf.Late.Microseconds() {
+		if over <= b.conf.Overdue.Microseconds() {
 			b.stats.Played++
 			b.last, b.played = f.captured, true
 			return append(dst, f.payload...), f.captured, true

@@ -248,7 +248,7 @@ func TestSet(t *testing.T) {
 			w.run(20 * time.Second)
 			late := 0
 			for _, err := range w.errs {
-				if err > 25_000 { // Config.Late, and what the clocks may be off
+				if err > 25_000 { // Config.Overdue, and what the clocks may be off
 					late++
 				}
 				most = max(most, err)
