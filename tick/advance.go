@@ -95,6 +95,9 @@ func (l *loop) due(nowUsec uint64, single bool) int {
 		gap = 0 // waiting for the first synchronization is not a stall
 	}
 	l.reach(nowUsec)
+	if stall := l.cfg.StallThreshold; stall > 0 && gap > stall {
+		l.woke, l.wokeUsec = true, l.atUsec
+	}
 	if l.now.paused {
 		return 0
 	}

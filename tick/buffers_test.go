@@ -281,7 +281,9 @@ func TestHelloIsHeard(t *testing.T) {
 	s := mustServer(r.server(ServerConfig{Epoch: 5}))
 	s.Start(0)
 	s.AcceptInput(7, 5, 1, 0)
-	s.Advance(4_000_000)
+	for now := uint64(0); now <= 4_000_000; now += 1_000_000 {
+		s.Advance(now)
+	}
 	_ = s.OnHello(7, Hello{Epoch: 4})
 	_ = s.OnHello(8, Hello{Epoch: 5})
 	if s.Advance(4_000_001); len(r.silences) != 1 || r.silences[0].Kind != EventSilent || r.silences[0].Peer != 7 {
@@ -290,6 +292,20 @@ func TestHelloIsHeard(t *testing.T) {
 	_ = s.OnHello(7, Hello{Epoch: 5})
 	if s.Advance(4_000_002); len(r.silences) != 2 || r.silences[1].Kind != EventHeard || r.silences[1].Peer != 7 || r.silences[1].By != 4*time.Second+time.Microsecond {
 		t.Errorf("%v", r.silences)
+	}
+}
+
+// A side that hung itself does not call the other one silent, unless that stays silent afterwards.
+func TestOwnStallIsNoSilence(t *testing.T) {
+	var hub recorder
+	s := mustServer(hub.server(ServerConfig{Epoch: 5}))
+	s.Start(0)
+	s.Advance(0)
+	s.AcceptInput(7, 5, 1, 0)
+	for at, want := range []int{0, 0, 0, 0, 1} {
+		if s.Advance(uint64(5_000_000 + at*750_001)); len(hub.silences) != want {
+			t.Errorf("%d: %v, want %d", at, hub.silences, want)
+		}
 	}
 }
 

@@ -214,7 +214,7 @@ func (c *Client) steer() {
 		if !c.now.known {
 			c.enter()
 		}
-		c.sync()
+		c.sync(false)
 	}
 	if known && c.welcomes.tells(c.atUsec) {
 		c.drive()

@@ -110,6 +110,19 @@ func TestAcceptInput(t *testing.T) {
 	if got := s.Stats(); got.Refused != 1 || got.OldEpoch != 1 {
 		t.Errorf("%+v", got)
 	}
+	// The process hung, and inputs that waited are read before an Advance notices. It will run tick 180 only.
+	for n, want := range map[Tick]bool{61: false, 179: false, 180: true, 181: true} {
+		if ok, late := s.AcceptInput(2, 3, n, 3_000_000); ok != want || late == want {
+			t.Errorf("after a stall, tick %d: %v, %v", n, ok, late)
+		}
+	}
+	w, _ := s.Announce(2, 3_000_000)
+	if early, ok := w.inputs.early(2); w.inputs.newest != 181 || !ok || early.Round(time.Millisecond) != -ms(17) {
+		t.Errorf("tick 179 came %v early", early)
+	}
+	if ran := s.Advance(3_000_000); ran != 1 || s.nextTick() != 181 {
+		t.Errorf("ran %d, next is %d", ran, s.nextTick())
+	}
 }
 
 // What makes no sense or does not fit is refused with a message that names it.

@@ -63,6 +63,7 @@ type Event struct {
 	Peer        uint64        // on a server, EventClientSynced, EventRateMismatch, EventSilent, EventHeard: whom it is about
 	Rate        Rate          // EventRateMismatch: that of the other side
 	Epoch       uint64        // EventSynced, EventEpochChanged: the epoch that begins
+	started     bool          // EventSynced: it is that of a server, for String
 }
 
 // String returns the event in words. Who is silent is named unless its number is 0, as on a client.
@@ -76,7 +77,7 @@ func (e Event) String() string {
 		ticks = fmt.Sprintf(", ticks %d to %d %s", e.First, e.Last, fate)
 	}
 	texts := [...]string{
-		EventSynced:       "synced",
+		EventSynced:       map[bool]string{false: "synced", true: "started"}[e.started],
 		EventClientSynced: fmt.Sprintf("peer %d synced", e.Peer),
 		EventStepped:      fmt.Sprintf("stepped by %v%s", e.By, ticks),
 		EventStalled:      fmt.Sprintf("stalled for %v%s", e.By, ticks),

@@ -53,7 +53,7 @@ func Example_server() {
 		fmt.Println(n, ok, late)
 	}
 	// Output:
-	// synced
+	// started
 	// tick 0 of 16.666667ms at 0s
 	// tick 30 of 16.666667ms at 500ms
 	// tick 60 in 34 bytes

@@ -549,7 +549,7 @@ func TestClientSyncedOnce(t *testing.T) {
 		}
 		s.Advance(0)
 	}
-	if got := fmt.Sprint(r.events); got != "[synced peer 0 synced peer 1 synced peer 2 synced peer 3 synced]" {
+	if got := fmt.Sprint(r.events); got != "[started peer 0 synced peer 1 synced peer 2 synced peer 3 synced]" {
 		t.Errorf("events %v", got)
 	}
 	if err := s.OnHello(9, Hello{Epoch: 1, Rate: Rate{0, 1}}); err != ErrMessage {

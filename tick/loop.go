@@ -33,6 +33,8 @@ type loop struct {
 	mu       sync.Mutex       // guards what follows; not held while handlers run
 	now      snapshot         // what readers see next
 	atUsec   uint64           // the last input: Start, Advance, Pause or Resume
+	woke     bool             // there was a stall
+	wokeUsec uint64           // when the last one ended
 	moved    [3]time.Duration // by how much the clocks moved from the input before to it, steps apart
 	pins     [3]time.Duration // what the last tick saw of them
 	steering Steering         // what the provider is told, kept so that it is not allocated anew
@@ -68,7 +70,7 @@ func (l *loop) start(nowUsec uint64) (life int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.started {
-		l.started, l.stats, l.atUsec = true, Stats{}, nowUsec
+		l.started, l.stats, l.atUsec, l.woke = true, Stats{}, nowUsec, false
 		l.refused.Store(0)
 		l.oldEpoch.Store(0)
 		l.early.Store(0)
@@ -207,10 +209,10 @@ func (*loop) marginAt(p Pace) time.Duration {
 	return time.Duration(readerMargin*1000 + parts(readerMargin*1000, p.SkewPPB))
 }
 
-func (l *loop) sync() {
+func (l *loop) sync(started bool) {
 	l.synced = true
 	close(l.isSynced)
-	l.report(Event{Kind: EventSynced, Epoch: l.now.epoch})
+	l.report(Event{Kind: EventSynced, Epoch: l.now.epoch, started: started})
 }
 
 func (l *loop) unsync() {

@@ -133,11 +133,11 @@ func TestStallThreshold(t *testing.T) {
 		frame     uint64 // microseconds
 		want      string
 	}{
-		{Hz(100), 0, 1_000_000, "[synced ticks 1 to 92 skipped]"}, // CatchUpDrop
-		{Hz(100), 0, 1_000_001, "[synced stalled for 1.000001s, ticks 1 to 99 skipped]"},
-		{Hz(100), ms(50), 50_000, "[synced]"},
-		{Hz(100), ms(50), 50_001, "[synced stalled for 50.001ms, ticks 1 to 4 skipped]"},
-		{Hz(10), ms(50), 60_000, "[synced stalled for 60ms]"},
+		{Hz(100), 0, 1_000_000, "[started ticks 1 to 92 skipped]"}, // CatchUpDrop
+		{Hz(100), 0, 1_000_001, "[started stalled for 1.000001s, ticks 1 to 99 skipped]"},
+		{Hz(100), ms(50), 50_000, "[started]"},
+		{Hz(100), ms(50), 50_001, "[started stalled for 50.001ms, ticks 1 to 4 skipped]"},
+		{Hz(10), ms(50), 60_000, "[started stalled for 60ms]"},
 	} {
 		var r recorder
 		s := mustServer(r.server(ServerConfig{Config: Config{Rate: tt.rate, CatchUp: CatchUpDrop, StallThreshold: tt.threshold}}))
@@ -479,6 +479,7 @@ func TestFraction(t *testing.T) {
 func TestEventString(t *testing.T) {
 	for e, want := range map[Event]string{
 		{Kind: EventSynced}:                                          "synced",
+		{Kind: EventSynced, started: true}:                           "started",
 		{Kind: EventClientSynced, Peer: 7}:                           "peer 7 synced",
 		{Kind: EventStepped, By: ms(500), First: 3, Last: 9}:         "stepped by 500ms, ticks 3 to 9 skipped",
 		{Kind: EventStepped, By: -1, First: 3, Last: 9, Again: true}: "stepped by -1ns, ticks 3 to 9 run again",

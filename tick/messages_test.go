@@ -70,7 +70,7 @@ func TestHellosOfOnePeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Advance(0)
-	if got := fmt.Sprint(r.events); got != "[synced tick rate 30/s of peer 1 differs peer 2 synced]" {
+	if got := fmt.Sprint(r.events); got != "[started tick rate 30/s of peer 1 differs peer 2 synced]" {
 		t.Errorf("%.200s", got)
 	}
 	if err := s.OnHello(1, Hello{Epoch: s.epoch, Rate: Hz(60)}); err != nil { // it has changed its mind

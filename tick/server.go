@@ -54,7 +54,7 @@ func (s *Server) begin() {
 	}
 	s.now.known = true
 	s.setNextTick(s.now.rate.Ticks(first))
-	s.sync()
+	s.sync(true)
 	s.publish()
 }
 
@@ -134,11 +134,13 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 // AcceptInput says what to do with the input of a peer for tick n, which came at nowUsec:
 //
 //	ok     late
-//	true   false  it is in time: keep it until tick n is run
-//	false  true   too late: tick n was run or skipped. Announce soon, see there
+//	true   false  it is in time: keep it until tick n is run, or skipped as an Event says
+//	false  true   too late: tick n was run or skipped, or will be skipped: Advance was not called for
+//	              longer than Config.StallThreshold. Announce soon, see there
 //	false  false  drop it: of another epoch, or not within Config.Past and Future, as Accept says
 //
 // A second input for the same tick is answered as the first; which one to keep is up to the game.
+// In time is not played: to count what was played, count in the Tick handler.
 //
 // Keep what is in time before Advance can run its tick. So call AcceptInput, and keep the input,
 // either in the goroutine that calls Advance, or under a mutex that the Tick handler locks, too.
@@ -160,6 +162,9 @@ func (s *Server) AcceptInput(peer, epoch uint64, n Tick, nowUsec uint64) (ok, la
 	}
 	s.hear(&p.heard, peer, nowUsec)
 	next := s.nextTick()
+	if stall := s.conf.StallThreshold; stall > 0 && !s.now.paused && elapsed(s.atUsec, nowUsec) > stall {
+		next = max(next, s.now.rate.Ticks(s.now.read(predicted, nowUsec))) // the next Advance skips those before
+	}
 	late = n < next
 	if s.now.paused {
 		return !late, late // nothing is late, and nobody can say by how much it is early

@@ -26,8 +26,12 @@ func (l *loop) hear(v *vitals, peer, nowUsec uint64) {
 	}
 }
 
-// watch reports the other side if it has fallen silent, unless too many events wait.
+// watch reports the other side if it has fallen silent, unless too many events wait. What came during a stall
+// may not have been read yet, so after one it waits anew.
 func (l *loop) watch(v *vitals, peer uint64) {
+	if l.woke && elapsed(l.wokeUsec, l.atUsec) <= silence {
+		return
+	}
 	if age := elapsed(v.atUsec, l.atUsec); v.known && !v.silent && age > silence && len(l.events) < maxEvents {
 		v.silent = true
 		l.report(Event{Kind: EventSilent, By: age, Peer: peer, Last: -1})
