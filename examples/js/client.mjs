@@ -240,6 +240,24 @@ for (const length of [1, 5, 9, 15]) {
 	check(w.late <= 12 && w.lead < 75, 'after the hang', w.late, w.lead);
 }
 
+// All that comes waits once, as after a hiccup of the machine: how long server stays further behind.
+for (const kind of ['link', 'ping']) {
+	for (const length of [.1, .25, .4]) {
+		const w = new World(kind);
+		w.tcp = true;
+		w.run(30);
+		const was = w.behind, from = w.t, {steps} = w.game;
+		w.last.down = w.t + length * 1e6;
+		let most = 0, until = 0;
+		for (let i = 0; i < 1200; i++) {
+			most = Math.max(most, w.run(.05).behind - was);
+			if (w.behind > was + 20) until = w.t - from;
+		}
+		console.log(`${kind}, a hiccup of ${length} s: server up to ${most.toFixed(0)} ms further behind, over 20 ms for ${(until / 1e6).toFixed(0)} s, ${w.game.steps - steps} jumps`);
+		check(until < 40e6 && w.errors === 0, 'hiccup', kind, length, until);
+	}
+}
+
 // The bound contains the truth also while the clock is slewed: a path that was unequal becomes equal.
 for (const kind of ['link', 'ping']) {
 	const w = new World(kind);
