@@ -48,7 +48,7 @@ const (
 	EventLost                              // client: the remote clock is not known any more; the clocks run on
 	EventRateMismatch                      // the server's, or Peer's, Rate differs; where a client takes it, First to Last are never run or, if Again, run again
 	EventEpochChanged                      // client: the server's game time is another, Epoch; EventSynced follows
-	EventSilent                            // the server, or the Peer, of which there was an input, was not heard for By, 3 s; the clocks run on
+	EventSilent                            // the server, or the Peer, of which there was an input, was not heard for By, 3 s and no own stall; the clocks run on
 	EventHeard                             // it is heard again, after By
 	eventUpdated                           // client: for AfterSync
 )
