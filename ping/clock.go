@@ -64,7 +64,8 @@ type Config struct {
 	// beginning and when one of the clocks was set; 0 means DefaultSyncInterval.
 	// Replies that take longer than 64 intervals are refused as UnknownRequest.
 	SyncInterval time.Duration
-	// Samples is how many exchanges the rule gets to see; 0 means DefaultSamples.
+	// Samples is how many exchanges the rule gets to see; 0 means DefaultSamples. Without a Rule, one whose
+	// reply waited on the way until that of the next came is not among them.
 	Samples int
 	// AdjustSteps is the fraction of the clock's error, one in AdjustSteps, that each
 	// reply takes away; 1 takes all, 0 means DefaultAdjustSteps. While there are fewer

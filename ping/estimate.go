@@ -89,12 +89,20 @@ func (p *published) notBefore(now uint64) uint64 {
 
 // remember adds s to the window and to what measures the skew.
 func (c *Clock) remember(s sample) {
+	if n := len(c.window); n > 0 && c.conf.Rule == nil && heldUp(c.window[n-1], s) {
+		c.window = c.window[:n-1]
+	}
 	if len(c.window) == cmp.Or(c.conf.Samples, DefaultSamples) {
 		c.window = c.window[:copy(c.window, c.window[1:])]
 	}
 	c.window = append(c.window, s)
 	c.drift.add(s)
 }
+
+// heldUp reports whether the reply of a waited on the way until that of b, the next one, came: both came
+// within a seventh of the time between their requests. It says less than b, and with more of its
+// kind, after a server hung or a segment was lost, it would crowd out what was known.
+func heldUp(a, b sample) bool { return 2*(a.trip-b.trip) > 3*int64(b.at-a.at) }
 
 // estimate returns what the window tells, without a reading.
 func (c *Clock) estimate(now uint64) *published {

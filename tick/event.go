@@ -67,10 +67,7 @@ type Event struct {
 
 // String returns the event in words. Who is silent is named unless its number is 0, as on a client.
 func (e Event) String() string {
-	ticks, who := "", ""
-	if e.Peer != 0 {
-		who = fmt.Sprintf("peer %d ", e.Peer)
-	}
+	ticks, who := "", strings.TrimPrefix(fmt.Sprintf("peer %d ", e.Peer), "peer 0 ")
 	if e.First <= e.Last {
 		fate := map[bool]string{false: "skipped", true: "run again"}[e.Again]
 		ticks = fmt.Sprintf(", ticks %d to %d %s", e.First, e.Last, fate)

@@ -139,6 +139,8 @@ func (s *Server) OnHello(peer uint64, h Hello) error {
 //	false  false  drop it: of another epoch, or not within Config.Past and Future, as Accept says
 //
 // A second input for the same tick is answered as the first; which one to keep is up to the game.
+// In time is not played: after a stall ticks are skipped. To count what was played, count in the Tick
+// handler.
 //
 // Keep what is in time before Advance can run its tick. So call AcceptInput, and keep the input,
 // either in the goroutine that calls Advance, or under a mutex that the Tick handler locks, too.

@@ -27,7 +27,7 @@ class World {
 	up = 30_000; down = 30_000; jitter = 1000; set = 0; cut = false; tcp = false;
 	t = 1_000_000; events = []; epoch = 5n; origin = 0; // true time at game time 0
 	late = 0; inputs = 0; lateStates = 0; states = 0; errors = 0; readings = 0; came = new Map(); newest = -1n; next = null; wait = 0;
-	last = {up: 0, down: 0};
+	last = {up: 0, down: 0}; hangs = false; waiting = [];
 	constructor(kind, buffers) {
 		this.kind = kind;
 		this.remote = kind === 'link' ? new ts.Link() : new ts.Ping();
@@ -65,7 +65,14 @@ class World {
 		const b = this.kind === 'link' ? [...this.peer.header(this.server), ...payload] : payload;
 		this.way('down', () => this.atClient(new Uint8Array(b)));
 	}
+	hang(seconds) {
+		this.hangs = true;
+		this.run(seconds);
+		this.hangs = false;
+		for (const b of this.waiting.splice(0)) this.atServer(b);
+	}
 	atServer(b) {
+		if (this.hangs) return this.waiting.push(b);
 		if (this.kind === 'link') b = this.peer.open(b, this.server).payload;
 		if (b[0] === 0x70) {
 			const r = new Uint8Array(29), v = new DataView(r.buffer);
@@ -82,12 +89,14 @@ class World {
 		if (n > this.newest) this.newest = n;
 	}
 	serverTick() {
+		if (this.hangs) return;
 		const b = new Uint8Array(17), v = new DataView(b.buffer);
 		b[0] = 0x11; v.setBigUint64(1, this.epoch, true); v.setBigInt64(9, ts.tickAt(this.gameTime, RATE), true);
 		this.toClient(b);
 		if (this.owes) { this.owes = false; this.announce(); }
 	}
 	announce() {
+		if (this.hangs) return;
 		const n = Math.min(this.came.size, 64), b = new Uint8Array(n ? 43 + 2 * n : 34), v = new DataView(b.buffer);
 		b[0] = 2; v.setBigUint64(1, this.epoch, true); v.setUint32(9, 60, true); v.setUint32(13, 1, true);
 		v.setBigUint64(17, BigInt(Math.floor(this.origin + AHEAD)), true);
@@ -214,6 +223,38 @@ for (const kind of ['link', 'ping']) {
 		}
 		say('head-of-line blocking', w);
 		check(w.late < .12 * w.inputs && w.lead < 400 && w.errors === 0, 'blocking', w.lead, w.errors);
+	}
+}
+
+// A server hangs, and then answers all that has waited: the time and the buffers stay.
+for (const length of [1, 5, 9, 15]) {
+	const w = new World('ping');
+	w.tcp = true;
+	w.run(30);
+	w.hang(length);
+	let off = 0;
+	for (let i = 0; i < 5000; i++) off = Math.max(off, Math.abs(w.run(.001).game.clocks(w.now).shared - w.gameTime));
+	console.log(`ping, after a hang of ${length} s: off by ${(off / 1e3).toFixed(1)} ms; lead ${w.lead.toFixed(0)}, behind ${w.behind.toFixed(0)} ms, ${w.game.steps} jumps`);
+	check(off < 5000 && w.lead < 150 && w.behind < 85 && w.game.steps === 0 && w.errors === 0, 'hang', length, off, w.lead, w.behind, w.errors);
+	w.clear().run(30).clear().run(10);
+	check(w.late <= 12 && w.lead < 75, 'after the hang', w.late, w.lead);
+}
+
+// All that comes waits once, as after a hiccup of the machine: how long server stays further behind.
+for (const kind of ['link', 'ping']) {
+	for (const length of [.1, .4, 5]) {
+		const w = new World(kind);
+		w.tcp = true;
+		w.run(30);
+		const was = w.behind, from = w.t, {steps} = w.game;
+		w.last.down = w.t + length * 1e6;
+		let most = 0, until = 0;
+		for (let i = 0; i < 1200; i++) {
+			most = Math.max(most, w.run(.05).behind - was);
+			if (w.behind > was + 20) until = w.t - from;
+		}
+		console.log(`${kind}, a hiccup of ${length} s: server up to ${most.toFixed(0)} ms further behind, over 20 ms for ${(until / 1e6).toFixed(0)} s, ${w.game.steps - steps} jumps`);
+		check(until < 40e6 && w.errors === 0, 'hiccup', kind, length, until);
 	}
 }
 

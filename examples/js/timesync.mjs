@@ -333,10 +333,10 @@ export class Ping extends Remote {
 		r.done = true; this.heardAt = now;
 		const trip = Math.max(away - hold, 0), at = u64(r.sent + BigInt(away >> 1));
 		const s = {at, offset: u64(t2 - r.sent - BigInt(Math.trunc((away - hold) / 2))), trip, half: Math.ceil(trip / 2) + (skewed >> 1) + 2};
-		const best = this.best(now);
+		const best = this.best(now), last = this.window.at(-1), held = last && 2 * (last.trip - trip) > 3 * since(at, last.at); // last waited
 		const set = best && Math.abs(since(s.offset, best.offset)) > s.half + best.half + PING_SKEW * Math.abs(since(at, best.at));
 		if (set) { this.fast = 0; this.steps++; this.setAt = now; } // both cannot be true: a clock was set
-		this.window = set ? [s] : [...this.window.slice(-63), s];
+		this.window = set ? [s] : [...this.window.slice(-63, held ? -1 : undefined), s];
 		return 'accepted';
 	}
 	/** The exchange with the shortest round trip of the last 8, and of the last 5 s. @param {Usec} now */

@@ -23,13 +23,14 @@ export class Play {
 			if (b[0] === 0x71) ping.reply(b, now);
 			if (b[0] === 2) game.welcome(b, now);
 			if (b[0] === 0x11) this.state(b, now);
+			this.work(); // timers are slow while the page is hidden
 		};
 		socket.onclose = socket.onerror = () => {
 			socket.onclose = socket.onerror = null; // Node calls both, or one of them
 			setTimeout(() => this.connect(), 300);
 		};
 	}
-	/** Sends what is due. Call it about as often as there are ticks, or more often. */
+	/** Sends what is due. Call it by a timer, after each message, and in each frame before you draw. */
 	work() {
 		const {game, ping, socket} = this, now = nowUsec();
 		if (socket.readyState !== WebSocket.OPEN) return;
@@ -41,7 +42,9 @@ export class Play {
 		}
 		if (!clocks) return; // not known yet
 		const due = tickAt(clocks.predicted, clocks.rate); // an input that is sent now comes in time for this tick
-		const far = this.next === null || this.epoch !== clocks.epoch || due - this.next > 15n || this.next - due > 60n;
+		const second = BigInt(Math.ceil(clocks.rate.num / clocks.rate.den)), missed = due - (this.next ?? due); // in ticks
+		// Inputs that waited longer than 1/4 s are late anyway. Those sent for over 1 s ahead were refused: send them again.
+		const far = this.next === null || this.epoch !== clocks.epoch || missed > second / 4n || -missed > second;
 		if (far) this.next = due; // at first, with a server that has started anew, and after a sleep or a step
 		this.epoch = clocks.epoch;
 		for (; this.next <= due; this.next++) { // one for each tick, also where a frame takes longer than that
@@ -65,6 +68,7 @@ export class Play {
 	}
 	/** What to draw now: where the players are, by number, and in doubt why the time is not to be trusted, or ''. */
 	look() {
+		this.work(); // or clocks would be ahead of what was sent
 		const now = nowUsec(), clocks = this.game.clocks(now), players = new Map();
 		const doubt = this.socket.readyState !== WebSocket.OPEN ? 'not connected' : this.game.within(100_000, now);
 		if (!clocks) return {doubt, clocks, players};

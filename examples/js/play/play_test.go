@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -24,9 +25,12 @@ import (
 // bot is a client without a page. Every 50 ms it says what it knows.
 const bot = `
 import {Play} from './play.mjs';
+const often = setInterval, slowest = Number(process.argv[3]);
+globalThis.setInterval = (f, ms) => often(f, Math.max(ms, slowest));
 const play = new Play(process.argv[2], tick => Number(tick / 30n % 3n) - 1);
-setInterval(() => {
-	const {doubt, clocks, players} = play.look(), wall = (performance.timeOrigin + performance.now()) * 1000;
+const asked = slowest ? Object.create(play, {work: {value() {}}}) : play; // a hidden page draws nothing
+often(() => {
+	const {doubt, clocks, players} = asked.look(), wall = (performance.timeOrigin + performance.now()) * 1000;
 	console.log(Math.floor(wall), doubt.replace(' ', '-') || 'sure', clocks ? Math.floor(clocks.shared) : 0, clocks ? Math.ceil(clocks.bounds.shared) : 0,
 		String(clocks?.epoch ?? 0), players.size);
 }, 50);
@@ -42,8 +46,8 @@ type said struct {
 	players       int
 }
 
-// client runs it in Node until the test is over.
-func client(t *testing.T, url string) *bufio.Scanner {
+// client runs it in Node until the test is over, with timers of at least so many ms.
+func client(t *testing.T, url string, timers int) *bufio.Scanner {
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("NOT TESTED in JavaScript: there is no Node")
@@ -60,7 +64,7 @@ func client(t *testing.T, url string) *bufio.Scanner {
 			t.Fatal(err)
 		}
 	}
-	args := []string{filepath.Join(dir, "bot.mjs"), url}
+	args := []string{filepath.Join(dir, "bot.mjs"), url, strconv.Itoa(timers)}
 	if exec.CommandContext(t.Context(), node, "-e", "WebSocket").Run() != nil { // before Node 22
 		args = append([]string{"--experimental-websocket"}, args...)
 		if exec.CommandContext(t.Context(), node, args[0], "-e", "WebSocket").Run() != nil {
@@ -176,13 +180,20 @@ func watch(t *testing.T, g *game, client *bufio.Scanner, patience, length time.D
 
 func TestPlay(t *testing.T) {
 	g, address, stop := listen(t, "127.0.0.1:0")
-	c := client(t, "ws://"+address+"/play")
+	c := client(t, "ws://"+address+"/play", 0)
 	watch(t, g, c, 20*time.Second, 4*time.Second)
 	stop()
 	time.Sleep(100 * time.Millisecond)
 	g, _, stop = listen(t, address)
 	defer stop()
 	watch(t, g, c, 20*time.Second, 3*time.Second)
+}
+
+// TestHidden: a hidden page, whose timers run once a second and which draws nothing, sends its inputs all the same.
+func TestHidden(t *testing.T) {
+	g, address, stop := listen(t, "127.0.0.1:0")
+	defer stop()
+	watch(t, g, client(t, "ws://"+address+"/play", 1000), 20*time.Second, 4*time.Second)
 }
 
 // TestFiles: what the page needs is served.
