@@ -31,8 +31,8 @@
 //
 // The clocks of two processes differ anyway, since each counts from its own start. To test with more,
 // pass f(usec) instead of each reading: of Now, of Received, and of the times of receipt of package rxtime
-// (Example_apart). The truth that two processes of one machine can compare is Time(usec).UnixMicro(),
-// while nobody sets the wall clock.
+// (Example_apart in example_test.go). The truth that two processes of one machine can compare is
+// Time(usec).UnixMicro() of a reading before f, while nobody sets the wall clock.
 package clock
 
 import "time"

@@ -87,8 +87,9 @@ func AppendEvent(dst []byte, happenedUsec uint64) []byte {
 // happened, off by at most ErrorBound at nowUsec; for an event of many seconds ago, by what
 // Snapshot.At(atUsec) says. For up to 2.1 s after a clock was set neither is so, as with all times.
 //
-// The errors are those of AcceptEvent, or ErrTruncated if b is shorter; ReadEvent returns no time
-// with that one and with ErrUnsure, but the bytes can be read again once the peer's clock is known.
+// The errors are ErrUnsure, ErrFuture, ErrBefore and ErrOld, as AcceptEvent says, or ErrTruncated if b is
+// shorter. There is no time with that one and with ErrUnsure, but the bytes can be read again once the
+// peer's clock is known.
 func (l *Link) ReadEvent(nowUsec uint64, b []byte, oldest time.Duration) (atUsec uint64, err error) {
 	if len(b) < time23Len {
 		return 0, ErrTruncated

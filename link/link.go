@@ -299,7 +299,8 @@ func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.
 //
 // This is how to know soon that the peer is gone: it is, if it is silent for several times the
 // longest gap that it leaves between two datagrams. Snapshot.Within is for the time, which goes on
-// while the peer is silent, and fails after Settled.
+// while the peer is silent, and fails after Settled. If our own clock is set forward, the peer seems
+// silent until its next datagram.
 func (l *Link) Heard(nowUsec uint64) (ago time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -344,7 +344,7 @@ func Receive(rx Reader, take func(b []byte, from netip.AddrPort, recvUsec uint64
 // and passes on what Take says; the Payload lasts until take returns. hold is that of Take. Serve
 // returns when the socket is closed.
 //
-//	go end.Serve(rxtime.NewConn(udp), udp, 3*time.Second, take)
+//	go end.Serve(rxtime.NewConn(udp), udp, time.Second/2, take)
 func (e *End) Serve(rx Reader, udp *net.UDPConn, hold time.Duration, take func(d Datagram, err error)) {
 	Receive(rx, func(b []byte, from netip.AddrPort, recvUsec uint64) {
 		d, answer, err := e.Take(b, from, recvUsec, hold)

@@ -32,7 +32,9 @@ var (
 // at most 5 ms a second, since what plays then runs 0.5 % faster. So one stall of the network is heard
 // for a while: Most limits that. In a conversation 200 ms are enough, see docs/USES.md.
 type Config struct {
-	Latency time.Duration // from capture to play; 0: by itself, from the arrivals
+	// Latency is from capture to play: at least the length of a frame, which is captured before it is
+	// sent, the way, its jitter, and the error of the clocks. 0: by itself, from the arrivals.
+	Latency time.Duration
 	Least   time.Duration // by itself: the shortest; 0: 10 ms
 	Most    time.Duration // by itself: the longest; 0: 500 ms
 	InTime  float64       // by itself: the share of frames that come in time; 0: 0.99
@@ -212,7 +214,8 @@ func (b *Buffer) Drop() {
 	b.frames = b.frames[:0]
 }
 
-// Latency returns the time from capture to play.
+// Latency returns the time from capture to play. It is as far off as the clocks: by half of the difference
+// if one way takes longer than the other, and within ErrorBound.
 func (b *Buffer) Latency() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
