@@ -209,8 +209,8 @@ func upJobs(scenarios []*upstream.Scenario) (jobs []upJob) {
 // upTable prints the results. Errors in us, times in s.
 func upTable(results []*upResult) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-36s %-15s %10s %10s | %9s %5s %6s | %s\n", "error, p95, us", "clocks", "file", "original",
-		"timesync", "unans", "ratio", "back after, s: file, original, timesync (worst seed)")
+	fmt.Fprintf(&b, "%-36s %-15s %10s %10s | %9s %5s %6s | %s\n", "error, p95, us", "clocks", "file",
+		"original", "timesync", "unans", "ratio", "back after, s: file, original, timesync (worst seed)")
 	for _, r := range results {
 		o, s := &r.score[0], &r.score[1]
 		fmt.Fprintf(&b, "%-36s %-15s %10.0f %10.0f | %9.0f %5d %6.2f |", r.sc.Name, r.mode, r.base, o.p95, s.p95, s.unanswered, r.ratio())
