@@ -40,12 +40,18 @@ func node(t *testing.T) string {
 	return path
 }
 
-// TestVectors: timesync.mjs does what testdata/wire says, and what testdata says of counters.
-func TestVectors(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), node(t), "vectors.mjs").CombinedOutput()
+// run runs a script in Node, which fails if something is wrong.
+func run(t *testing.T, script string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), node(t), script).CombinedOutput()
 	if t.Logf("%s", out); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestVectors: timesync.mjs does what testdata/wire says, and what testdata says of counters.
+func TestVectors(t *testing.T) {
+	run(t, "vectors.mjs")
 }
 
 // TestMutations: for each rule of docs/WIRE.md that vectors can decide, one of them notices that it is broken.
@@ -53,10 +59,7 @@ func TestMutations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes 7 s")
 	}
-	out, err := exec.CommandContext(t.Context(), node(t), "mutations.mjs").CombinedOutput()
-	if t.Logf("%s", out); err != nil {
-		t.Error(err)
-	}
+	run(t, "mutations.mjs")
 }
 
 // TestClient: trust, the step of the clock, and a TickClient that follows late inputs and states.
@@ -64,10 +67,7 @@ func TestClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes 11 s")
 	}
-	out, err := exec.CommandContext(t.Context(), node(t), "client.mjs").CombinedOutput()
-	if t.Logf("%s", out); err != nil {
-		t.Error(err)
-	}
+	run(t, "client.mjs")
 }
 
 // TestSize: one file of at most 450 lines that imports nothing.

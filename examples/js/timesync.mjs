@@ -374,15 +374,15 @@ export const tickStart = (tick, r) => Number(startNs(tick, r)) / 1000;
 /** The tick at a game time in us, such as those of clocks(). @param {number} us @param {Rate} r */
 export const tickAt = (us, r) => floorDiv(BigInt(Math.round(us * 1000)) * BigInt(r.num), 1000000000n * BigInt(r.den));
 class Buffer { // lets a clock be so far from the game time that 1 of 200 inputs, or states, comes too late
-	needs = /** @type {number[]} */ ([]); row = 0; // the last distances that were needed; late ones in a row
+	needs = /** @type {number[]} */ ([]); row = 0; most = NaN; // the last distances needed; late ones in a row; the most, but for 1 of 200
 	add(/** @type {number} */ need, /** @type {boolean} */ late) {
 		this.row = late ? this.row + 1 : 0;
 		this.needs = [...this.needs.slice(this.row > 2 ? -2 : -511), need]; // the path is longer: forget what was
+		this.most = Float64Array.from(this.needs).sort()[Math.floor(this.needs.length * .995)];
 	}
 	/** @param {number} first the distance until one came, and to 1 s of it afterwards @returns {number} */
 	distance(first) {
-		const most = Float64Array.from(this.needs).sort()[Math.floor(this.needs.length * .995)] ?? first - 500;
-		return Math.min(Math.max(most + 500, first - 1e6), first + 1e6);
+		return Number.isNaN(this.most) ? first : Math.min(Math.max(this.most + 500, first - 1e6), first + 1e6);
 	}
 }
 
