@@ -872,10 +872,11 @@ func (a *association) delay() float64 { return ring(a.own.levelAt(a.at)+a.offset
 // delayToPeer returns the minimum one-way delay to the peer.
 func (a *association) delayToPeer() float64 { return ring(a.toPeer-a.offset, offsetBits) }
 
-// deadBand is by how much two looks at the same round trip differ at most. It is hard: a
-// soft one costs half of it after every change of a path.
+// deadBand is by how much two looks at the same round trip differ at most: both floors by three times
+// what they scatter. It is hard: a soft one costs half of it after every
+// change of a path.
 func (a *association) deadBand() float32 {
-	return 2*hostJitter + a.own.step() + gateSpreads/2*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
+	return 2*hostJitter + a.own.step() + 3*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
 }
 
 // stale returns by how much the peer's floor may be above what a legacy peer reports: that tells
@@ -1215,12 +1216,14 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 }
 
 // levelToReport returns what to report: the own floor at x, or higher if it may have risen with a
-// clock that was set. The peer waits to hear of that. A rise that is small, or hardly above the
+// clock that was set. The peer waits to hear of that. If no clock is found in 5 s, it is a queue, and the
+// peer is to see the same round trip again as this end. A rise that is small, or hardly above the
 // gate, may be two datagrams that happened to queue alike; to a legacy peer any would do harm if it
 // were a queue, which no rise of a second is.
 func (a *association) levelToReport(x float64) float64 {
 	level, rise := a.own.levelAt(x), a.own.rise()
-	large := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && !a.peer.isLegacy() || rise > second
+	large := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && !a.peer.isLegacy()
+	large = large && a.own.congestedFor < congestedTime/2 || rise > second
 	if a.known && large && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < settledTime) { // rule: rises are told early
 		level += float64(rise)
 	}
@@ -1637,15 +1640,6 @@ func (b *bucket) single() bool { return b.runnerUp == math.MaxInt32 }
 // even where a path flaps.
 func (b *bucket) many() bool { return b.count > fitPoints+1 }
 
-// few returns how many spreads say little about their mean: more where datagrams may share their
-// delay.
-func (b *bucket) few() uint8 {
-	if b.single() {
-		return fitPoints
-	}
-	return fewSpreads
-}
-
 // lower says that the floor sank by d.
 func (b *bucket) lower(d int32) {
 	b.fastest += min(d, math.MaxInt32-b.fastest)
@@ -1678,8 +1672,7 @@ const (
 //
 // The yardstick of all gates is the spread: how far apart the fastest datagrams come. Queues and
 // clocks are slow against it, and heavy tails do not touch it. It learns only from buckets that are
-// not congested: what sets a gate must not learn from what the gate refuses. Only the first few
-// count anyway, and may be long: if they were small by chance, all that follow would be congested.
+// not congested: what sets a gate must not learn from what the gate refuses.
 type floor struct {
 	line
 	lastNear     float64 // x of the last bucket that came near the floor, or of a level shift
@@ -1818,11 +1811,8 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	if f.congestedFor > 0 { // rule: what is congested comes near only well inside of the gate
 		gate = min(gate, max(gate, before)/2)
 	}
-	late := f.residual > gate
-	if !late || f.spreads < b.few() { // rule: the first spreads count anyway
+	if f.residual <= gate {
 		f.learnSpread(b, before-f.residual)
-	}
-	if !late {
 		e.stepKnown = b.many() && f.learnStep(float64(b.runnerUp-b.fastest))
 		f.accept(b, trip.now)
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
@@ -1872,13 +1862,9 @@ func (f *floor) refit(x float64, stable bool, b *bucket) event {
 // learnSpread learns the spread from a bucket whose fastest datagram was faster than that of the
 // bucket before by fall. It is half of what the two fastest lie apart, and that, if it is faster:
 // what is slower may meet a queue that begins. The two fastest may share their delay, as those
-// of a frame do. Of a single datagram the difference is all there is. If the bucket before was
-// congested, then the jitter is no more than what the height above the floor says.
+// of a frame do. Of a single datagram the difference is all there is.
 // A bucket counts for little more than the mean so far, or a few that queued would make it large.
 func (f *floor) learnSpread(b *bucket, fall float32) {
-	if f.congestedFor > 0 { // rule: what was congested tells little
-		fall = min(fall, 2*f.residual)
-	}
 	spread, most := float32(b.runnerUp-b.fastest)/2+max(fall, 0), 1.5*f.spread
 	if b.single() {
 		spread, most = abs(fall), 2.5*f.spread
@@ -1887,11 +1873,7 @@ func (f *floor) learnSpread(b *bucket, fall float32) {
 		return // there was none before, or a clock was set between the two
 	}
 	f.spreads = min(f.spreads+1, longRun)
-	excess := float32(hostJitter / 2)
-	if f.spreads <= b.few() { // rule: the first spreads may differ
-		excess = 5 * hostJitter
-	}
-	f.spread += (min(spread, most+excess) - f.spread) / float32(f.spreads)
+	f.spread += (min(spread, most+hostJitter/2) - f.spread) / float32(f.spreads)
 }
 
 // learnStep learns on what grid deltas are, from two datagrams of about one bucket, of which one is d higher above
@@ -2142,7 +2124,7 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 	low, _, mean = residuals(points, turn)
 	l.rotate(low, turn)
 	if l.meanResidual == second || !surprising {
-		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, step/2), second/2) // rule: noise grows by halves
+		l.meanResidual = min(float32(mean), second/2)
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }

@@ -66,9 +66,6 @@ var rules = []rule{
 	{"a faster path comes back in each bucket", `:= .*`, `:= false`},
 	{name: "outliers do not come three times"},
 	{name: "what is congested comes near only well inside of the gate"},
-	{"the first spreads count anyway", ` \|\| .* \{`, ` {`},
-	{name: "what was congested tells little"},
-	{name: "the first spreads may differ"},
 	{name: "what lasts is no queue"},
 	{name: "no line holds"},
 	{name: "a line that sinks starts anew"},
@@ -78,7 +75,6 @@ var rules = []rule{
 	{name: "the slope of a path is none of a clock"},
 	{"one surprising slope is not believed", `:= .*`, `:= known && false`},
 	{name: "another slope that lasts is believed"},
-	{"noise grows by halves", `1\.5\*l\.meanResidual\+1, `, ``},
 	{"skews drift", `:= `, `:= 0 * `},
 }
 
