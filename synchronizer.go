@@ -987,7 +987,7 @@ func (a *association) impossible() bool { return a.roundTrip() < -a.deadBand() }
 func (a *association) limitAfterFall(x float64, d float32, limit float64, side int) {
 	surprise := a.interval.slack[side] - float32(limit)
 	switch {
-	case d > -1.5*a.deadBand() || surprise < max(a.deadBand(), -d/2):
+	case d > -2*a.deadBand() || surprise < max(1.5*a.deadBand(), -d/2):
 	case !a.arbiter.warmingUp() || d < -second || a.impossible(): // no queue explains it
 		a.interval.clockStep(x)
 	case x < 2*warmUp:
