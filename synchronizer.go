@@ -872,11 +872,10 @@ func (a *association) delay() float64 { return ring(a.own.levelAt(a.at)+a.offset
 // delayToPeer returns the minimum one-way delay to the peer.
 func (a *association) delayToPeer() float64 { return ring(a.toPeer-a.offset, offsetBits) }
 
-// deadBand is by how much two looks at the same round trip differ at most: both floors by three times
-// what they scatter. It is hard: a soft one costs half of it after every
-// change of a path.
+// deadBand is by how much two looks at the same round trip differ at most. It is hard: a
+// soft one costs half of it after every change of a path.
 func (a *association) deadBand() float32 {
-	return 2*hostJitter + a.own.step() + 3*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
+	return 2*hostJitter + a.own.step() + gateSpreads/2*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
 }
 
 // stale returns by how much the peer's floor may be above what a legacy peer reports: that tells
@@ -987,7 +986,7 @@ func (a *association) impossible() bool { return a.roundTrip() < -a.deadBand() }
 func (a *association) limitAfterFall(x float64, d float32, limit float64, side int) {
 	surprise := a.interval.slack[side] - float32(limit)
 	switch {
-	case d > -2*a.deadBand() || surprise < max(1.5*a.deadBand(), -d/2):
+	case d > -1.5*a.deadBand() || surprise < max(a.deadBand(), -d/2):
 	case !a.arbiter.warmingUp() || d < -second || a.impossible(): // no queue explains it
 		a.interval.clockStep(x)
 	case x < 2*warmUp:
@@ -2124,7 +2123,7 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 	low, _, mean = residuals(points, turn)
 	l.rotate(low, turn)
 	if l.meanResidual == second || !surprising {
-		l.meanResidual = min(float32(mean), second/2)
+		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, step/2), second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }

@@ -75,6 +75,7 @@ var rules = []rule{
 	{name: "the slope of a path is none of a clock"},
 	{"one surprising slope is not believed", `:= .*`, `:= known && false`},
 	{name: "another slope that lasts is believed"},
+	{"noise grows by halves", `1\.5\*l\.meanResidual\+1, `, ``},
 	{"skews drift", `:= `, `:= 0 * `},
 }
 
