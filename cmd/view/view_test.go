@@ -123,7 +123,8 @@ func TestWords(t *testing.T) {
 		{"a route to us of a slow stream", way{seconds: 120, rate: 1, longer: during(0, 60, never, 20)}, []string{
 			`\((59|60|61)\.\d s\) path to us longer by (19|20|21) ms; believed after (1[0-3])\.\d s`}},
 		{"a route to the peer", way{seconds: 120, longer: during(1, 60, 90, 20)}, []string{
-			`\(6[0-4]\.\d s\) path to the peer longer by (19|20|21) ms, as the peer reported`,
+			`\(6[0-4]\.\d s\) all datagrams to the peer queued for [3-6]\.\d s, by (19|20|21) ms, as the peer reported`,
+			`\(7[0-4]\.\d s\) path to the peer longer by (19|20|21) ms, as the peer reported`,
 			`\(9[0-3]\.\d s\) path to the peer shorter by (19|20|21) ms, as the peer reported`}},
 		{"a queue to us", way{seconds: 90, longer: during(0, 60, 65, 100)}, []string{
 			`\((59|60)\.\d s\) all datagrams to us queued for [45]\.\d s, the fastest of 0.2 s by up to 10\d ms`}},
