@@ -1221,8 +1221,8 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 // were a queue, which no rise of a second is.
 func (a *association) levelToReport(x float64) float64 {
 	level, rise := a.own.levelAt(x), a.own.rise()
-	large := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && !a.peer.isLegacy()
-	large = large && a.own.congestedFor < congestedTime/2 || rise > second
+	isNew := a.own.congestedFor < congestedTime/2
+	large := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && isNew && !a.peer.isLegacy() || rise > second
 	if a.known && large && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < settledTime) { // rule: rises are told early
 		level += float64(rise)
 	}

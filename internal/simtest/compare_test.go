@@ -212,8 +212,8 @@ func (e *startErrors) check(m *musts, name string) string {
 				limit = 1.75*x.theirs + 50
 			case age == sec && slices.Contains(fewDelays, name):
 				limit = 3.5*x.theirs + 50
-			case slices.Contains(fewDelays, name):
-				limit = 1.5*x.theirs + 50
+			case age == 5*sec && strings.HasPrefix(name, "lasting-100ms"):
+				limit = 1.35*x.theirs + 50
 			}
 			if x.ours > limit {
 				m.fail("start: worse than the original", "%s at %v: %s %.0f us, the original %.0f us", name, age, x.name, x.ours, x.theirs)
