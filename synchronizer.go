@@ -49,6 +49,7 @@ import (
 // Clocks may advance in steps. Stamps are then too old and times of receipt, rounded up, too late: as if
 // datagrams queued longer. Where both do, deltas are a multiple of the step apart. The least ones are
 // stairs above the floor, and touch it where they go down a step, or up       floor.step
+// Where the rate of datagrams beats against the steps of one clock, the floor tilts       line.unknown
 //
 // What follows. Deltas that do not queue lie on a straight line below all others, the delay floor:
 //
@@ -1201,6 +1202,9 @@ func (a *association) learnSkew(sent float64, r report) {
 // clock step; that of a legacy peer is a minimum of ten seconds.
 func (a *association) limit(x float64, r report, above, surprise float64) {
 	dispersion := a.dispersion()
+	if a.arbiter.fellHere && r.quality != confirmedMark { // where a clock was set, the floor there is higher by as much
+		above += float64(max(a.arbiter.beforeFall-a.roundTrip(), 0))
+	}
 	switch {
 	case r.quality == legacyMark:
 		above += a.stale(float64(sigmas / 2 * a.own.sigma)) // more would be the bound of each that warms up
@@ -1233,7 +1237,10 @@ func (a *association) levelToReport(x float64) float64 {
 // skew, and of its changes.
 func (a *association) dispersion() float64 {
 	t := max(a.interval.undisturbed(a.at), second)
-	unknown := sigmas*a.own.sigma + (2*a.own.scatter()+hostJitter)/t
+	unknown := a.own.unknown(a.at) + (2*a.own.scatter()+hostJitter)/t
+	if a.own.sigma > rampSkew { // hardly any crystals are so far apart
+		unknown += max(abs(float32(a.own.slope))-2*priorSkew, 0)
+	}
 	most := slewSkew + abs(float32(a.own.slope)) // steps may have taught a slope that no clock has
 	return 2*settledTime*skewDrift + float64(min(unknown, most))
 }
@@ -1261,7 +1268,8 @@ func (a *association) view(x float64, near uint64) (v view) {
 		v.whole, v.rest = nearest(uint64(fine>>32), near), uint64(fine)<<32
 		v.delay, v.toPeer = float32(max(a.delay(), 0)), float32(max(a.delayToPeer(), 0))
 		dispersion := a.dispersion()
-		v.bound, v.dispersion = a.interval.bound()+float32(dispersion*max(x-readerMargin-a.at, 0)), float32(dispersion)
+		wrong := max(-a.roundTrip(), 0) // by so much the floors are wrong at least: no round trip is shorter than nothing
+		v.bound, v.dispersion = a.interval.bound()+wrong+float32(dispersion*max(x-readerMargin-a.at, 0)), float32(dispersion)
 	}
 	return v
 }
@@ -1805,7 +1813,8 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	f.residual = float32(b.fastest)
 	f.least = min(f.residual, before)
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
-	f.gap = min(f.gap+sigmas*f.sigma*float32(x-b.from), f.residual+sigmas*f.sigma*since)
+	unknown := f.unknown(x)
+	f.gap = min(f.gap+unknown*float32(x-b.from), f.residual+unknown*since)
 	gate := f.upperGate(x)
 	if f.congestedFor > 0 { // rule: what is congested comes near only well inside of the gate
 		gate = min(gate, max(gate, before)/2)
@@ -1978,7 +1987,8 @@ type line struct {
 	sigma        float32 // standard deviation of the slope
 	best         point   // fastest datagram since end, or noPoint
 	n            uint8   // points
-	surprisedFor uint16  // buckets for which points have told another slope; 0 when they do not
+	surprisedFor uint8   // buckets for which points have told another slope, at most 255; 0 when they do not
+	ownStep      uint16  // us: times of receipt are multiples of it, it seems: the step of the own clock, or 0
 	points       [maxPoints]point
 }
 
@@ -1994,6 +2004,16 @@ var noPoint = point{y: float32(math.Inf(1))}
 
 // levelAt returns the level at x.
 func (l *line) levelAt(x float64) float64 { return l.level + l.slope*(x-l.end) }
+
+// unknown returns by how much the slope may be off at x. Where the rate of datagrams beats against the steps of
+// the own clock, the floor tilts as if clocks ran apart, but no farther than by one step in all.
+func (l *line) unknown(x float64) float32 {
+	span := float32(x - l.end)
+	if l.n > 0 {
+		span -= l.points[0].x
+	}
+	return sigmas*l.sigma + float32(l.ownStep)/max(span, second)
+}
 
 // restart drops the points: they speak of another level. What they knew of the slope
 // stays.
@@ -2112,7 +2132,7 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 	if !surprising {
 		l.surprisedFor = 0
 	} else if fitVar = d * d; stable {
-		l.surprisedFor += uint16(l.spacing / bucketTime)
+		l.surprisedFor = uint8(min(float32(l.surprisedFor)+l.spacing/bucketTime, math.MaxUint8))
 	}
 	if l.surprisedFor > congestedTime/bucketTime { // rule: another slope that lasts is believed
 		priorVar = min(d*d, 4*maxSkew*maxSkew)
@@ -2126,6 +2146,7 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, step/2), second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
+	l.ownStep = commonStep(points)
 }
 
 // carryOver returns what is known of the slope before the points: the share of those that were
@@ -2181,6 +2202,28 @@ func roundTripSlope(points []point) float64 {
 		x[0], y[0], x[1], y[1] = x[0]+p.x, y[0]+p.roundTrip, x[1]+q.x, y[1]+q.roundTrip
 	}
 	return float64(y[1]-y[0]) / float64(x[1]-x[0])
+}
+
+// commonStep returns the step of the own clock, us, or 0 where the points do not show one: the times between
+// points, which are times of receipt, differ by multiples of it. This is Euclid's algorithm, with some
+// tolerance. Steps that are no whole microseconds show if they are long.
+func commonStep(points []point) uint16 {
+	const same = 16 // us: points from long ago are rounded
+	step, hits := int32(0), 0
+	for i := 2; i < len(points); i++ {
+		d := int32(abs(points[i].x - 2*points[i-1].x + points[i-2].x))
+		if d > same {
+			hits++
+		}
+		for d > same {
+			rest := step % d
+			step, d = d, min(rest, d-rest)
+		}
+	}
+	if hits < fitPoints || step < hostJitter || step > maxStep {
+		return 0
+	}
+	return uint16(step)
 }
 
 // median returns the middle one of three.

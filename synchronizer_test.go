@@ -171,6 +171,47 @@ func TestSpansDouble(t *testing.T) {
 	}
 }
 
+// TestCommonStep: times of receipt show the step of the own clock, and a clock that advances by little, or in
+// no steps, shows none.
+func TestCommonStep(t *testing.T) {
+	const seeds = 200
+	for _, c := range []struct {
+		step, phase float64 // us
+		want        float64
+	}{
+		{0, 0, 0}, {1, 0, 0}, {8, 3, 0}, {50, 1, 0}, {100, 3, 100}, {1000, 562, 1000}, {15600, 234, 15600}, {15625, 1, 15625}, {40e3, 5, 0},
+	} {
+		wrong, example := 0, ""
+		for seed := range uint64(seeds) {
+			rng := rand.New(rand.NewPCG(seed, 's'))
+			var points []point
+			for x := 0.0; len(points) < maxPoints; x += bucketTime + 30e3*rng.Float64() {
+				shown := x
+				if c.step > 0 {
+					shown = math.Round(math.Ceil((x-c.phase)/c.step)*c.step + c.phase)
+				}
+				points = append(points, point{x: float32(shown - 3e6)})
+			}
+			got := float64(commonStep(points))
+			if whole := math.Round(got / max(c.want, 1)); c.want == 0 && got > 0 || c.want > 0 && (whole < 1 || whole > 3 || math.Abs(got-whole*c.want) > c.want/8) {
+				wrong++
+				example = fmt.Sprintf("seed %d: %v us", seed, got)
+			}
+		}
+		t.Logf("a clock that advances by %v us: %d of %d seen otherwise; %s", c.step, wrong, seeds, example)
+		if wrong > seeds/20 {
+			t.Errorf("a clock that advances by %v us: %d of %d seen otherwise; %s", c.step, wrong, seeds, example)
+		}
+	}
+	still := make([]point, maxPoints)
+	for i := range still {
+		still[i].x = float32(i) * 1e6
+	}
+	if got := commonStep(still); got != 0 {
+		t.Errorf("datagrams that come each second show a step of %v us", got)
+	}
+}
+
 // TestSlopeOfPath: the slope of a path is none of a clock. A well-known slope stays while points come
 // later by 50 ppm and the round trip grows by as much. Where the round trip does not grow, as when a
 // clock is slewed, the line follows in a minute; where it is not known, it may stay for only 10 s.
