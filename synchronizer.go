@@ -2074,6 +2074,7 @@ func (l *line) endSpan(x float64, spread, step float32, stable bool) {
 	l.n++
 	if points := l.points[:l.n]; l.n >= fitPoints {
 		l.fit(points, spread, step, stable, evicted)
+		l.ownStep = commonStep(l.points[:l.n])
 	} else if points[0].x < -congestedTime { // rule: few points are recent ones
 		for len(points) > 1 && points[0].x < -congestedTime {
 			points = points[1:] // so few say nothing about the slope, and old ones nothing
@@ -2146,7 +2147,6 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, step/2), second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
-	l.ownStep = commonStep(points)
 }
 
 // carryOver returns what is known of the slope before the points: the share of those that were
