@@ -49,7 +49,7 @@ import (
 // Clocks may advance in steps. Stamps are then too old and times of receipt, rounded up, too late: as if
 // datagrams queued longer. Where both do, deltas are a multiple of the step apart. The least ones are
 // stairs above the floor, and touch it where they go down a step, or up       floor.step
-// Where the rate of datagrams beats against the steps of one clock, the floor tilts       line.unknown
+// Where datagrams come at nearly a multiple of one clock's step, the floor tilts          line.slopeError
 //
 // What follows. Deltas that do not queue lie on a straight line below all others, the delay floor:
 //
@@ -1202,8 +1202,8 @@ func (a *association) learnSkew(sent float64, r report) {
 // clock step; that of a legacy peer is a minimum of ten seconds.
 func (a *association) limit(x float64, r report, above, surprise float64) {
 	dispersion := a.dispersion()
-	if a.arbiter.fellHere && r.quality != confirmedMark { // where a clock was set, the floor there is higher by as much
-		above += float64(max(a.arbiter.beforeFall-a.roundTrip(), 0))
+	if r.quality != confirmedMark {
+		above += float64(a.arbiter.untoldRise(a.roundTrip()))
 	}
 	switch {
 	case r.quality == legacyMark:
@@ -1225,8 +1225,8 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 // were a queue, which no rise of a second is.
 func (a *association) levelToReport(x float64) float64 {
 	level, rise := a.own.levelAt(x), a.own.rise()
-	isNew := a.own.congestedFor < congestedTime/2
-	large := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && isNew && !a.peer.isLegacy() || rise > second
+	mayBeClock := a.own.congestedFor < congestedTime/2
+	large := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && mayBeClock && !a.peer.isLegacy() || rise > second
 	if a.known && large && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < settledTime) { // rule: rises are told early
 		level += float64(rise)
 	}
@@ -1237,7 +1237,7 @@ func (a *association) levelToReport(x float64) float64 {
 // skew, and of its changes.
 func (a *association) dispersion() float64 {
 	t := max(a.interval.undisturbed(a.at), second)
-	unknown := a.own.unknown(a.at) + (2*a.own.scatter()+hostJitter)/t
+	unknown := a.own.slopeError(a.at) + (2*a.own.scatter()+hostJitter)/t
 	if a.own.sigma > rampSkew { // hardly any crystals are so far apart
 		unknown += max(abs(float32(a.own.slope))-2*priorSkew, 0)
 	}
@@ -1511,6 +1511,15 @@ func (r *arbiter) fall(x float64, d float32, here bool, roundTrip, deadBand floa
 	case x < 2*warmUp && -d > max(r.beforeFall-roundTrip, deadBand):
 		r.beforeFall, r.fellHere = roundTrip, here
 	}
+}
+
+// untoldRise returns by how much the peer's floor may be higher than it tells: where the own floor fell in the
+// first seconds because a clock was set, that one rose by as much.
+func (r *arbiter) untoldRise(roundTrip float32) float32 {
+	if !r.fellHere {
+		return 0
+	}
+	return max(r.beforeFall-roundTrip, 0)
 }
 
 // wasSet reports whether a clock was set in the first seconds, when what a floor falls by passes
@@ -1813,8 +1822,8 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	f.residual = float32(b.fastest)
 	f.least = min(f.residual, before)
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
-	unknown := f.unknown(x)
-	f.gap = min(f.gap+unknown*float32(x-b.from), f.residual+unknown*since)
+	slopeError := f.slopeError(x)
+	f.gap = min(f.gap+slopeError*float32(x-b.from), f.residual+slopeError*since)
 	gate := f.upperGate(x)
 	if f.congestedFor > 0 { // rule: what is congested comes near only well inside of the gate
 		gate = min(gate, max(gate, before)/2)
@@ -2005,9 +2014,13 @@ var noPoint = point{y: float32(math.Inf(1))}
 // levelAt returns the level at x.
 func (l *line) levelAt(x float64) float64 { return l.level + l.slope*(x-l.end) }
 
-// unknown returns by how much the slope may be off at x. Where the rate of datagrams beats against the steps of
-// the own clock, the floor tilts as if clocks ran apart, but no farther than by one step in all.
-func (l *line) unknown(x float64) float32 {
+// slopeError returns by how much the slope may be off at x. Where the times between datagrams are nearly a multiple
+// of the own clock's step, each falls a little later into a step than the one before: the floor tilts as if the
+// clocks ran apart, but by one step at most.
+func (l *line) slopeError(x float64) float32 {
+	if l.ownStep == 0 {
+		return sigmas * l.sigma
+	}
 	span := float32(x - l.end)
 	if l.n > 0 {
 		span -= l.points[0].x

@@ -189,7 +189,7 @@ func TestCoarseBound(t *testing.T) {
 	share := func(k, n int) float64 { return 1000 * float64(k) / float64(n) }
 	m.misses("of 1,000 worlds, beyond the bound with coarse clocks only", share(len(worst), n), 0, max(1, share(2, n)))
 	m.misses("  of which one clock is coarse", share(one, n), 0, max(0.5, share(1, n)))
-	m.misses("of 1,000 worlds, the bound is wider by more than a step", share(wider.above(1), len(wider)), 0, 180)
+	m.misses("of 1,000 worlds, the bound is wider by more than a step", share(wider.above(1), len(wider)), 0, 160)
 }
 
 // TestBoundHolds: worlds in which answers would be beyond the bound without one part of it each.
@@ -199,7 +199,7 @@ func TestBoundHolds(t *testing.T) {
 		coarse  bool
 		seeds   []uint64
 	}{
-		{"the step of the own clock: sending beats against it, and the floor tilts", true, []uint64{176001152, 176008800, 186000277}},
+		{"the step of the own clock, near a multiple of which datagrams come, so that the floor tilts", true, []uint64{176001152, 176008800, 186000277}},
 		{"a round trip that would be negative, by which both floors are wrong", false, []uint64{46002460, 46005486, 176007176}},
 		{"a floor that fell in the first seconds, though a clock was set", false, []uint64{176001523, 176007330, 196009828}},
 		{"what crystals do, while the slope is hardly known", true, []uint64{176000617, 196005948, 196006842}},
