@@ -1698,7 +1698,7 @@ type floor struct {
 	congestedFor float32 // us: for how long buckets have been congested; 0 when one comes near
 	plateau      float32 // us: the least residual of the later half of that time
 	earliest     float32 // us: least residual of the early outliers in a row
-	gap          float32 // us: a datagram, wherever it may be now, is at most so far above the floor; it widens with sigma
+	tooLow       float32 // us: the floor is at most so far too low: a datagram came as near, and the slope may be wrong since
 	spreads      uint8   // buckets that the spread is a mean over, at most longRun; a longer path makes it fitPoints
 	outliers     uint8   // datagrams in a row that are faster than the path seems to allow
 	plateauHits  uint8   // congested buckets near the plateau, at most longRun: a path comes back there, a queue hardly
@@ -1755,7 +1755,7 @@ func (f *floor) rise() float32 {
 }
 
 // confirmed reports whether a datagram was so near to the floor that nothing was faster.
-func (f *floor) confirmed() bool { return f.gap < hostJitter }
+func (f *floor) confirmed() bool { return f.tooLow < hostJitter }
 
 // datagram takes a delta that arrived at x and returns how far it is above the floor, us, and what
 // it did. The bucket is the one under way. Early outliers must come three in a row, or in each bucket
@@ -1781,7 +1781,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y float64, e event) 
 	f.outliers = 0
 	if y < 0 {
 		f.lower(float32(-y))
-		f.gap, f.residual = 0, f.residual-float32(y)
+		f.tooLow, f.residual = 0, f.residual-float32(y)
 		if e.kind == kept {
 			e = event{kind: lowered, by: float32(y)}
 		}
@@ -1795,7 +1795,7 @@ func (f *floor) shift(x float64, d float32) {
 	f.restart(x)
 	f.level += float64(d)
 	f.residual -= d
-	f.congestedFor, f.least, f.persists, f.gap, f.lastNear, f.surprisedFor, f.shiftedUp = 0, 0, false, 0, x, 0, d > 0
+	f.congestedFor, f.least, f.persists, f.tooLow, f.lastNear, f.surprisedFor, f.shiftedUp = 0, 0, false, 0, x, 0, d > 0
 	f.outliers, f.earlyBuckets, f.earlyNow = 0, 0, false
 }
 
@@ -1823,7 +1823,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	f.least = min(f.residual, before)
 	since := float32(max(x-b.from-bucketTime, 0)) // its datagrams: a silence may have ended it
 	slopeError := f.slopeError(x)
-	f.gap = min(f.gap+slopeError*float32(x-b.from), f.residual+slopeError*since)
+	f.tooLow = min(f.tooLow+slopeError*float32(x-b.from), f.residual+slopeError*since)
 	gate := f.upperGate(x)
 	if f.congestedFor > 0 { // rule: what is congested comes near only well inside of the gate
 		gate = min(gate, max(gate, before)/2)
@@ -1872,7 +1872,7 @@ func (f *floor) refit(x float64, stable bool, b *bucket) event {
 	slope := f.slope
 	f.endSpan(x, f.spread, f.step(), stable)
 	d := level - f.levelAt(x)
-	f.gap = max(f.gap+float32(d), 0)
+	f.tooLow = max(f.tooLow+float32(d), 0)
 	return event{kind: refitted, visible: d != 0 || f.slope != slope}
 }
 
@@ -1964,7 +1964,7 @@ func (f *floor) climb(x float64, d, room float32) {
 		}
 	}
 	f.shift(x, d)
-	f.gap = f.residual // the last bucket was late by so much more
+	f.tooLow = f.residual // the last bucket was late by so much more
 }
 
 // ---- The line below the fastest datagrams ----
