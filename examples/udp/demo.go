@@ -10,184 +10,203 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
+	"timesync/internal/stat"
 )
+
+// kinds are the reasons to reject, and what the attacker injects for each. Before a sender has
+// proven itself, replays are unproven, too.
+var kinds = []struct {
+	err      error
+	name     string
+	injected []relay.Kind
+}{
+	{seal.ErrForged, "forged or cut short", []relay.Kind{relay.Forged, relay.Cut}},
+	{seal.ErrReplayed, "replayed", []relay.Kind{relay.Replayed}},
+	{seal.ErrUnproven, "another session's", []relay.Kind{relay.Recorded}},
+}
 
 // world is the demo: peer A calls peer B through a relay, and each has a judge.
 type world struct {
-	config      config
-	appointment *appointment // nil: none is wanted
-	relay       *relay.Relay
-	peers       [2]*peer
-	judges      [2]*judge
-	sent        [2]*outbox
-	recordings  [2]*program.Recording
-	closed      sync.Once
-	end         time.Duration // true time of close
+	relay      *relay.Relay
+	judges     [2]*judge
+	recordings [2]*program.Recording
 }
 
-var names = [2]string{"peer A", "peer B"}
-
 // newWorld opens the sockets; no peer sends before start.
-func newWorld(c config) (*world, error) {
-	w := &world{config: c, sent: [2]*outbox{{}, {}}}
-	if c.at > 0 {
-		w.appointment = &appointment{ahead: c.at}
-	}
-	b, err := relay.Loopback()
-	if err != nil {
-		return nil, err
-	}
-	a, err := relay.Loopback()
-	if err != nil {
-		return nil, err
-	}
-	if w.relay, err = relay.New(c.Network, relay.Addr(b)); err != nil {
-		return nil, err
-	}
-	for i, conn := range []*net.UDPConn{a, b} {
-		w.birth(i, conn)
-		// An earlier life of the peer, of which the attacker has kept a datagram.
-		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
-	}
-	for i, j := range w.judges {
-		j.remote = w.peers[1-i].clock
-	}
-	if c.record == "" {
-		return w, nil
-	}
-	for i, suffix := range [...]string{"", peerSuffix} {
-		if w.recordings[i], err = program.Record(&w.peers[i].end.Link, c.record+suffix); err != nil {
+func newWorld(c config) (w *world, err error) {
+	w = &world{}
+	var sockets [2]*net.UDPConn
+	for i := range sockets {
+		if sockets[i], err = relay.Loopback(); err != nil {
 			return nil, err
 		}
 	}
+	if w.relay, err = relay.New(c.Network, relay.Addr(sockets[1])); err != nil {
+		return nil, err
+	}
+	files := [2]string{c.record, c.record}
+	if c.record != "" {
+		files[1] += peerSuffix
+	}
+	for i, conn := range sockets {
+		p := newPeer(c, i, conn)
+		w.judges[i] = p.judge
+		// An earlier life of the peer, of which the attacker has kept a datagram.
+		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
+		if w.recordings[i], err = program.Record(&p.end.Link, files[i]); err != nil {
+			return nil, err
+		}
+	}
+	a, b := w.judges[0], w.judges[1]
+	a.other, b.other = b, a
+	a.dial, a.ahead = w.relay.Addr(), c.at
 	return w, nil
 }
 
-// birth makes peer i. Its clock is its own: a process that counts from its start, or a machine that
-// has booted, begins somewhere else.
-func (w *world) birth(i int, conn *net.UDPConn) {
-	rng := rand.New(rand.NewPCG(w.config.Network.Seed, 1+uint64(i)))
-	skew := w.config.Skew / 2 // half is A's, slow, and half B's, fast
-	if i == 0 {
-		skew = -skew
-	}
-	p := &peer{
-		end: seal.New(w.config.Key, uint64(i)), conn: conn,
-		clock: clock{program.Clock{Start: rng.Uint64(), PPM: skew}},
-	}
-	if i == 0 {
-		p.dial = w.relay.Addr()
-	}
-	w.judges[i] = &judge{
-		peer: p, start: program.True(), rng: rng, mine: w.sent[i], other: w.sent[1-i],
-		appointment: w.appointment,
-	}
-	p.rider = w.judges[i]
-	w.peers[i] = p
+// newPeer makes peer i. Its clock is its own: a process that counts from its start, or a machine
+// that has booted, begins somewhere else. Half of the skew is A's, slow, and half B's, fast.
+func newPeer(c config, i int, conn *net.UDPConn) *peer {
+	rng := rand.New(rand.NewPCG(c.Network.Seed, 1+uint64(i)))
+	own := program.Clock{Start: rng.Uint64(), PPM: c.Skew * (float64(i) - 0.5)}
+	p := &peer{end: seal.New(c.Key, uint64(i)), conn: conn, clock: clock{own}}
+	p.judge = &judge{peer: p, name: [...]string{"peer A", "peer B"}[i], rng: rng}
+	return p
 }
 
 // start lets the attacker begin, and then the peers.
-func (w *world) start() {
+func (w *world) start(rate float64) {
 	w.relay.Attack.Store(true)
-	for _, p := range w.peers {
-		p.start(w.config.rate)
+	for _, j := range w.judges {
+		j.start(rate)
 	}
 }
 
 // close lets what is on the last yards arrive, so that the counts agree.
-func (w *world) close() {
-	w.closed.Do(func() {
-		w.end = program.True()
-		for _, p := range w.peers {
-			p.hush()
-		}
-		w.relay.Close()
-		time.Sleep(50 * time.Millisecond)
-		for _, p := range w.peers {
-			p.close()
-		}
-	})
+func (w *world) close() error {
+	for _, j := range w.judges {
+		j.hush()
+	}
+	w.relay.Close()
+	time.Sleep(50 * time.Millisecond)
+	for _, j := range w.judges {
+		j.close()
+	}
+	return errors.Join(w.recordings[0].Close(), w.recordings[1].Close())
 }
 
-func demo(ctx context.Context, c config, stdout, stderr io.Writer) error {
+func demo(ctx context.Context, c config, stdout io.Writer) error {
 	w, err := newWorld(c)
 	if err != nil {
 		return err
 	}
-	progress := stdout
-	if c.JSON {
-		progress = stderr // and stdout holds nothing but the JSON
-	}
 	n := c.Network
-	fmt.Fprintf(progress, "%v of %g datagrams/s each way, %g %% lost, %g %% overtaken\n", c.For, c.rate, n.Loss, n.Reorder)
-	fmt.Fprintf(progress, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(relay.JitterFloor*float64(n.Jitter)), n.Jitter)
-	fmt.Fprintf(progress, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
-	w.start()
-	fmt.Fprintln(progress, program.ReceiveTimes(w.peers[0].rx))
+	fmt.Fprintf(stdout, "%v of %g datagrams/s each way, %g %% lost, %g %% overtaken\n", c.For, c.rate, n.Loss, n.Reorder)
+	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(relay.JitterFloor*float64(n.Jitter)), n.Jitter)
+	fmt.Fprintf(stdout, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
+	w.start(c.rate)
+	fmt.Fprintln(stdout, program.ReceiveTimes(w.judges[0].rx))
 	ctx, stop := c.Limit(ctx)
 	defer stop()
-	eachSecond(ctx, progress, w.progress)
-	w.close()
-	if err := errors.Join(w.recordings[0].Close(), w.recordings[1].Close()); err != nil {
-		return err
+	program.Every(ctx.Done(), time.Second, func() { fmt.Fprintln(stdout, w.progress()) })
+	err = w.close()
+	w.table(stdout)
+	if d := n.Asymmetry.Abs(); d > 0 {
+		fmt.Fprintf(stdout, "\nOne way takes %v longer. No exchange of datagrams can\ntell: half of it, %v, is in the errors above.\n", d, d/2)
 	}
-
-	r := w.report()
-	if r.Failed != "" {
-		err = errors.New(r.Failed)
-	}
-	return program.Conclude(stdout, c.JSON, r, r.print, err)
+	return errors.Join(err, w.failure())
 }
 
-// progress is a line for each peer: how far its idea of the other's clock is off, and more.
+// progress is a line: how far each peer's idea of the other's clock is off, and its bound.
 func (w *world) progress() string {
-	var lines []string
-	for i, p := range w.peers {
-		now := program.True()
-		offset := "not synchronized"
-		if err, ok := w.judges[i].offsetError(now); ok {
-			offset = fmt.Sprintf("error %+5d us", err)
+	now := program.True()
+	line := fmt.Sprintf("%4.1f s", now.Seconds())
+	for _, j := range w.judges {
+		if err, ok := j.offsetError(now); ok {
+			bound, _ := j.end.Link.ErrorBound(j.clock.at(now))
+			line += fmt.Sprintf("   %s: error %+5d us, bound %.1f ms", j.name, err, bound.Seconds()*1e3)
+		} else {
+			line += fmt.Sprintf("   %s: not synchronized", j.name)
 		}
-		bound, _ := p.end.Link.ErrorBound(p.clock.at(now))
-		delay, _ := p.end.Link.MinimumOneWayDelay()
-		rejected, _ := p.rejected()
-		lines = append(lines, fmt.Sprintf("%s %4.1f s  %s bound %.1f ms  %s  %d in, %d rejected  min OWD %.3f ms",
-			names[i], now.Seconds(), offset, ms(bound), p.silence(now), p.tally(nil).n, rejected, ms(delay)))
 	}
-	return strings.Join(lines, "\n")
+	return line
 }
 
-func (w *world) report() *report {
-	c, now := w.config, w.end
-	if now == 0 {
-		now = program.True()
+// table prints what both peers made of it, 60 columns wide.
+func (w *world) table(out io.Writer) {
+	a, b := w.judges[0], w.judges[1]
+	row := func(name string, value func(j *judge) any) {
+		fmt.Fprintf(out, "%-26s %16v %16v\n", name, value(a), value(b))
 	}
-	r := &report{
-		For: seconds(c.For), CountsAfter: settling.Seconds(), Rate: c.rate, Delay: ms(c.Network.Delay),
-		JitterMin: ms(time.Duration(relay.JitterFloor * float64(c.Network.Jitter))), JitterMax: ms(c.Network.Jitter),
-		Loss: c.Network.Loss, Skew: c.Skew, Asymmetry: ms(c.Network.Asymmetry), Seed: c.Network.Seed,
+	title := func(text string) { fmt.Fprintf(out, "%s\n%s\n", strings.Repeat("-", 60), text) }
+	errors := func(of func(j *judge) judgements) {
+		row("  offset", func(j *judge) any { return stat.SpreadOf(of(j).offset) })
+		row("  one-way delay", func(j *judge) any { return stat.SpreadOf(of(j).owd) })
+		row("  payload timestamp", func(j *judge) any { return stat.SpreadOf(of(j).event) })
 	}
-	if w.appointment != nil {
-		if r.Appointment = w.appointment.results(); r.Appointment == nil {
-			r.Failed = "the end came before the instant"
+	perDatagram := func(name string, bytes func(j *judge) int) {
+		row(name, func(j *judge) any { return fmt.Sprintf("%.2f", float64(bytes(j))/float64(max(j.sent, 1))) })
+	}
+
+	fmt.Fprintln(out)
+	row("", func(j *judge) any { return j.name })
+	row("time to first sync", func(j *judge) any {
+		if j.firstSync == 0 {
+			return "never"
+		}
+		return j.firstSync
+	})
+	row("error bound at the end", func(j *judge) any { return j.state().ErrorBound })
+	row("shortest one-way delay", func(j *judge) any { return j.state().MinimumOneWayDelay })
+	title(fmt.Sprintf("errors in us: median/p99/max\nfirst %v", settling))
+	errors(func(j *judge) judgements { return j.first })
+	fmt.Fprintf(out, "after %v, which count\n", settling)
+	errors(func(j *judge) judgements { return j.later })
+	title("datagrams")
+	row("  sent", func(j *judge) any { return j.sent })
+	row("  accepted", func(j *judge) any { return j.tally(nil).n })
+	row("  accepted, but never sent", func(j *judge) any { return j.intruders })
+	perDatagram("bytes per datagram", func(j *judge) int { return j.bytes })
+	perDatagram("  stamp and reports", func(j *judge) int { return j.header })
+	title("rejected / injected")
+	for i, k := range kinds {
+		row("  "+k.name, func(j *judge) any { return fmt.Sprintf("%d / %d", j.tally(k.err).n, w.injected(j, i)) })
+	}
+	fmt.Fprintln(out, "Before a sender has proven itself, all that it sends counts\nas another session's, replayed or not.")
+	if a.done > 0 && b.done > 0 {
+		fmt.Fprintf(out, "\nBoth acted at an instant that was agreed %v ahead. In true\ntime the acts were planned %v apart and done %v apart.\n",
+			a.ahead, (a.planned - b.planned).Abs(), (a.done - b.done).Abs())
+	}
+}
+
+// injected returns how many datagrams of a kind the attacker has sent to a peer.
+func (w *world) injected(j *judge, kind int) (sum int) {
+	way := relay.ToClient
+	if j == w.judges[1] {
+		way = relay.ToServer
+	}
+	for _, k := range kinds[kind].injected {
+		sum += w.relay.Injected(way, k)
+	}
+	return sum
+}
+
+// failure says what went wrong.
+func (w *world) failure() (err error) {
+	for _, j := range w.judges {
+		if j.intruders > 0 {
+			err = errors.Join(err, fmt.Errorf("%s took %d datagrams that nobody had sent", j.name, j.intruders))
+		}
+		if j.firstSync == 0 {
+			err = errors.Join(err, fmt.Errorf("%s never synchronized", j.name))
+		}
+		if w.judges[0].ahead > 0 && j.done == 0 {
+			err = errors.Join(err, fmt.Errorf("the end came before the instant of %s", j.name))
 		}
 	}
-	for i, j := range w.judges {
-		r.Peers[i] = j.results(names[i], now)
-		for kind, err := range injected {
-			r.Peers[i].Injected[err.Error()] += w.relay.Injected(relay.Way(i), kind)
-		}
-		if n := r.Peers[i].IntrudersPassed; n > 0 {
-			r.Failed = fmt.Sprintf("%s took %d datagrams that nobody had sent", names[i], n)
-		} else if !r.Peers[i].Synchronized && r.Failed == "" {
-			r.Failed = names[i] + " never synchronized"
-		}
-	}
-	return r
+	return err
 }

@@ -9,42 +9,15 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/seal"
 	"timesync/link"
 )
 
-// The judge knows what peers cannot: true time, and what was really sent. It looks
-// over their shoulders and tells them nothing.
-
-// outbox is what one peer has really sent, by number.
-type outbox struct {
-	mu    sync.Mutex
-	sent  []time.Duration // true send times
-	taken []bool          // the other peer has accepted it
-}
-
-func (l *outbox) enter(sent time.Duration) (number uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sent, l.taken = append(l.sent, sent), append(l.taken, false)
-	return uint64(len(l.sent) - 1)
-}
-
-// take reports whether the datagram was really sent, then, and not taken before.
-func (l *outbox) take(number uint64, sent time.Duration) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if number >= uint64(len(l.sent)) || l.sent[number] != sent || l.taken[number] {
-		return false
-	}
-	l.taken[number] = true
-	return true
-}
-
 const (
 	// A payload is the stamps of an event and of an instant, whose flags say whether there is one,
-	// and the judge's notes: number, send time and event time.
+	// and the judge's notes: send time and event time.
 	stampLen   = 3
-	payloadLen = 2*stampLen + 3*8
+	payloadLen = 2*stampLen + 2*8
 
 	eventAge = 50 * time.Millisecond // events wait for the next datagram at most so long
 
@@ -52,20 +25,21 @@ const (
 	settling = 3 * time.Second
 )
 
-// judge rides with one peer. Errors are in microseconds.
+// judge looks over the shoulder of one peer of the demo, and tells it nothing. It knows what peers
+// cannot: true time, and what was really sent. Errors are in microseconds.
 type judge struct {
-	peer        *peer
-	remote      clock         // the other peer's
-	start       time.Duration // when the peer started
-	mine, other *outbox       // what this peer has sent, and the one it hears
-	appointment *appointment  // nil: none is wanted
+	*peer
+	name     string
+	other    *judge
+	ahead    time.Duration // propose an instant so far ahead; 0: none
+	underWay sync.Map      // payloads that were sent; the other peer may take each once
 
-	mu           sync.Mutex
+	lock         sync.Mutex // of what follows
 	rng          *rand.Rand
-	synced       bool
-	firstSync    time.Duration // since start
+	firstSync    time.Duration // since the start; 0: not yet
 	intruders    int           // datagrams that got through and must not have
 	first, later judgements    // of the first seconds, and later
+	act
 }
 
 // judgements are errors.
@@ -74,61 +48,54 @@ type judgements struct{ offset, owd, event []int64 }
 // payload is an event of a moment ago, stamped in the receiver's time if that is
 // known, perhaps an instant, and then the judge's own notes.
 func (j *judge) payload(sent time.Duration) []byte {
-	j.mu.Lock()
+	j.lock.Lock()
+	defer j.lock.Unlock()
 	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
-	j.mu.Unlock()
-	event, ok := j.peer.end.Link.ToRemoteTime23(j.peer.clock.at(happened))
-	b := link.AppendTime23(make([]byte, 0, payloadLen), event, ok)
-	instant, ok := timesync.Counter23(0), false
-	if j.appointment != nil && !j.peer.listens() && sent-j.start >= settling {
-		instant, ok = j.appointment.propose(j.peer, sent)
-	}
+	event, ok := j.end.Link.ToRemoteTime23(j.clock.at(happened))
+	b := link.AppendTime23(nil, event, ok)
+	instant, ok := j.propose(sent)
 	b = link.AppendTime23(b, instant, ok)
-	b = binary.LittleEndian.AppendUint64(b, j.mine.enter(sent))
 	b = binary.LittleEndian.AppendUint64(b, uint64(sent))
-	return binary.LittleEndian.AppendUint64(b, uint64(happened))
+	b = binary.LittleEndian.AppendUint64(b, uint64(happened))
+	j.underWay.Store(string(b), true)
+	return b
 }
 
-func (j *judge) delivered(payload []byte, recv, owd time.Duration, known bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(payload) != payloadLen {
+// delivered judges what the peer makes of a datagram.
+func (j *judge) delivered(d seal.Datagram, recv time.Duration) {
+	j.lock.Lock()
+	defer j.lock.Unlock()
+	if _, ok := j.other.underWay.LoadAndDelete(string(d.Payload)); !ok {
 		j.intruders++
 		return
 	}
-	event, instant, notes := payload[:stampLen], payload[stampLen:2*stampLen], payload[2*stampLen:]
-	sent := time.Duration(binary.LittleEndian.Uint64(notes[8:]))
-	if !j.other.take(binary.LittleEndian.Uint64(notes), sent) {
-		j.intruders++
-		return
-	}
-	if at, ok := link.ReadTime23(instant); ok {
-		j.appointment.accept(j.peer, at, recv)
+	event, instant, notes := d.Payload[:stampLen], d.Payload[stampLen:2*stampLen], d.Payload[2*stampLen:]
+	sent := time.Duration(binary.LittleEndian.Uint64(notes))
+	happened := time.Duration(binary.LittleEndian.Uint64(notes[8:]))
+	if stamp, ok := link.ReadTime23(instant); ok {
+		j.accept(stamp, recv)
 	}
 	errors := &j.later
-	if recv-j.start < settling {
+	if recv-j.begun < settling {
 		errors = &j.first
 	}
-	local := &j.peer.clock
 	if stamp, ok := link.ReadTime23(event); ok {
-		happened := local.at(time.Duration(binary.LittleEndian.Uint64(notes[16:])))
-		got := timesync.FromLocalTime23(local.at(recv), stamp)
-		errors.event = append(errors.event, int64(got-happened))
+		got := timesync.FromLocalTime23(d.RecvUsec, stamp)
+		errors.event = append(errors.event, int64(got-j.clock.at(happened)))
 	}
 	if err, ok := j.offsetError(recv); ok {
-		if !j.synced {
-			j.synced, j.firstSync = true, recv-j.start
+		if j.firstSync == 0 {
+			j.firstSync = recv - j.begun
 		}
 		errors.offset = append(errors.offset, err)
 	}
-	if known {
-		errors.owd = append(errors.owd, (owd - (recv - sent)).Microseconds())
+	if d.Known {
+		errors.owd = append(errors.owd, (d.OWD - (recv - sent)).Microseconds())
 	}
 }
 
 // offsetError is how far the peer's idea of the remote clock is off at true time t.
 func (j *judge) offsetError(t time.Duration) (usec int64, ok bool) {
-	truth := j.remote.at(t)
-	got, ok := j.peer.end.Link.RemoteTime(j.peer.clock.at(t))
-	return int64(got - truth), ok
+	got, ok := j.end.Link.RemoteTime(j.clock.at(t))
+	return int64(got - j.other.clock.at(t)), ok
 }

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // Udp prints for 10 s, each second, how far off two peers have each other's clock, and what bound
-// they give; then a table of all errors, and of what an attacker got through.
-//
-// It keeps the clocks of two peers together over real UDP sockets.
+// they give; then a table of all errors, and of what an attacker got through. The two are
+// connected by real UDP sockets.
 //
 // Without -listen or -dial it runs both peers in this process, with a bad network
 // and an attacker between them and clocks that disagree by a known amount, and says
 // how far off they were. With -listen on one machine and -dial on another it is one
 // of two real peers.
 //
-// Datagrams are sealed by examples/seal, which is one file to copy.
+// Datagrams are sealed by examples/seal, which is one file to copy. To see how that and package
+// link are called, read peer.go and live.go; demo.go, judge.go and instant.go are for the demo.
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"io"
 	"time"
 
 	"timesync/examples/internal/program"
@@ -56,7 +58,7 @@ func (c *config) check(f *flag.FlagSet) error {
 	if c.at < 0 || c.at > link.MaxAhead {
 		return fmt.Errorf("-at %v: must be from 0 to %v; a timestamp of 3 bytes reaches 16.8 s ahead", c.at, link.MaxAhead)
 	}
-	if err := c.Check(f, []string{"seed", "at"}, nil); err != nil {
+	if err := c.Check(f, []string{"seed", "at"}, []string{"json"}); err != nil {
 		return err
 	}
 	// The first is proposed once the start is over.
@@ -64,4 +66,12 @@ func (c *config) check(f *flag.FlagSet) error {
 		return fmt.Errorf("-at %v: needs -for %v or more", c.at, least)
 	}
 	return nil
+}
+
+// play runs one peer, or the demo of both.
+func play(ctx context.Context, c config, stdout, _ io.Writer) error {
+	if c.Alone() {
+		return live(ctx, c, stdout)
+	}
+	return demo(ctx, c, stdout)
 }

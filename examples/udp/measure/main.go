@@ -13,9 +13,10 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"strings"
+	"os"
 	"time"
 
+	"timesync"
 	"timesync/examples/internal/lab"
 	"timesync/internal/stat"
 )
@@ -32,92 +33,78 @@ var ppm = [2]float64{-30, 50}
 
 // line is one of udp -json.
 type line struct {
-	Seconds      float64 `json:"s"`
-	Synchronized bool    `json:"synchronized"`
-	Local        uint64  `json:"local_us"`
-	Offset       int64   `json:"offset_us"`
-	ErrorBound   float64 `json:"error_bound_ms"`
-	Skew         float64 `json:"skew_ppm"`
+	Seconds float64 `json:"s"`
+	Local   uint64  `json:"local_us"`
+	timesync.Snapshot
 }
 
 func main() {
 	lasting := flag.Duration("for", 30*time.Second, "how long to run")
 	flag.Parse()
 	lab.Exit(lab.Measure("udp between two hosts", "udp", nil, func(l *lab.Lab, program string) error {
-		spaces := build(l)
+		spaces := [2]string{l.Space("listens"), l.Space("dials")}
+		w := l.Wire(lab.At(spaces[0], "eth0", address+"/24"), lab.At(spaces[1], "eth0", "10.78.0.2/24"), delay)
+		w.Jitter.Store(int64(jitter))
 		if err := l.Built(); err != nil {
 			return err
 		}
-		outs, err := run(program, spaces, *lasting)
+		said, err := run(program, spaces, *lasting)
 		if err != nil {
 			return err
 		}
-		return judge(outs)
+		var start [2]float64 // us; both clocks began as that of this machine
+		for i, lines := range said {
+			start[i] = float64(lines[0].Local) - lines[0].Seconds*(1e6+ppm[i])
+		}
+		return errors.Join(judge(0, said[0], start), judge(1, said[1], start))
 	}))
 }
 
 // run runs both ends and returns what they said.
-func run(program string, spaces [2]string, lasting time.Duration) (said [2]string, err error) {
-	var outs, complaints [2]bytes.Buffer
+func run(program string, spaces [2]string, lasting time.Duration) (said [2][]line, err error) {
+	var outs [2]bytes.Buffer
 	ended := make(chan error, 2)
 	for i, ns := range spaces {
 		end := []string{"-listen", "-dial"}[i]
 		c := lab.Command(ns, program, end, address+":9000", "-key", lab.Key, "-json", "-for", lasting.String(), "-skew", fmt.Sprint(ppm[i]))
-		c.Stdout, c.Stderr = &outs[i], &complaints[i]
+		c.Stdout, c.Stderr = &outs[i], os.Stderr
 		if err := c.Start(); err != nil {
 			return said, err
 		}
 		go func() { ended <- c.Wait() }()
 	}
 	if err := errors.Join(<-ended, <-ended); err != nil {
-		return said, fmt.Errorf("%w: %s%s", err, complaints[0].String(), complaints[1].String())
+		return said, err
 	}
-	return [2]string{outs[0].String(), outs[1].String()}, nil
-}
-
-// build joins two hosts by a wire.
-func build(l *lab.Lab) (spaces [2]string) {
-	spaces = [2]string{l.Space("listens"), l.Space("dials")}
-	w := l.Wire(lab.At(spaces[0], "eth0", address+"/24"), lab.At(spaces[1], "eth0", "10.78.0.2/24"), delay)
-	w.Jitter.Store(int64(jitter))
-	return spaces
-}
-
-// judge compares what both ends said with the truth: both clocks began as that of this machine.
-func judge(outs [2]string) error {
-	var lines [2][]line
-	var start [2]float64 // us
-	for i, out := range outs {
-		for text := range strings.Lines(out) {
+	for i := range outs {
+		for lines := json.NewDecoder(&outs[i]); lines.More(); {
 			var s line
-			if err := json.Unmarshal([]byte(text), &s); err != nil {
-				return fmt.Errorf("%w: %s", err, text)
+			if err := lines.Decode(&s); err != nil {
+				return said, err
 			}
-			lines[i] = append(lines[i], s)
+			said[i] = append(said[i], s)
 		}
-		if len(lines[i]) == 0 {
-			return errors.New("an end said nothing")
+		if len(said[i]) == 0 {
+			return said, errors.New("an end said nothing")
 		}
-		first := lines[i][0]
-		start[i] = float64(first.Local) - first.Seconds*(1e6+ppm[i])
 	}
-	return errors.Join(judgeEnd(0, lines[0], start), judgeEnd(1, lines[1], start))
+	return said, nil
 }
 
-// judgeEnd prints how far off one end was.
-func judgeEnd(i int, lines []line, start [2]float64) error {
+// judge prints how far off one end was.
+func judge(i int, lines []line, start [2]float64) error {
 	name := [...]string{"the listener", "the dialer"}[i]
 	var errs []float64
 	beyond, last := 0, lines[len(lines)-1]
 	for _, s := range lines {
-		if !s.Synchronized || s.Seconds < settled {
+		if s.ErrorBound == 0 || s.Seconds < settled {
 			continue
 		}
 		at := start[i] + (float64(s.Local)-start[i])/(1+ppm[i]/1e6) // this machine's clock
 		truth := at + (at-start[1-i])*ppm[1-i]/1e6 - float64(s.Local)
-		e := math.Abs(float64(s.Offset) - truth)
+		e := math.Abs(float64(s.OffsetUsec) - truth)
 		errs = append(errs, e)
-		if e > s.ErrorBound*1e3 {
+		if e > float64(s.ErrorBound.Microseconds()) {
 			beyond++
 		}
 	}
@@ -125,7 +112,7 @@ func judgeEnd(i int, lines []line, start [2]float64) error {
 		return fmt.Errorf("%s was never synchronized after %v s", name, settled)
 	}
 	fmt.Printf("%s, clock %+g ppm: error p50 %.0f us, most %.0f us of %d answers; bound %.2f ms, %d beyond it; skew %+.1f ppm, truly %+g\n",
-		name, ppm[i], stat.OrNaN(errs, 0.5), stat.OrNaN(errs, 1), len(errs), last.ErrorBound, beyond, last.Skew, ppm[1-i]-ppm[i])
+		name, ppm[i], stat.OrNaN(errs, 0.5), stat.OrNaN(errs, 1), len(errs), last.ErrorBound.Seconds()*1e3, beyond, last.Skew, ppm[1-i]-ppm[i])
 	if beyond > 0 {
 		return fmt.Errorf("%s: %d answers are beyond the error bound", name, beyond)
 	}
