@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -19,7 +20,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"timesync/clock"
@@ -114,33 +114,36 @@ type source interface {
 // open opens what is to be sent, and computes its checksum.
 func open(c config) (o offer, s source, err error) {
 	if c.mb > 0 {
-		return offer{size: uint64(c.mb) * 1e6}, zeros{}, nil
+		o.Size = uint64(c.mb) * 1e6
+		return o, zeros{}, nil
 	}
 	file, err := os.Open(c.file)
 	if err != nil {
 		return o, nil, err
 	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", c.file)
-	}
-	sum := sha256.New()
-	if err == nil {
-		var n int64
-		n, err = io.Copy(sum, file)
-		o = offer{size: uint64(n), sum: [32]byte(sum.Sum(nil)), name: filepath.Base(c.file)}
-	}
-	if err == nil && o.size > maxSize {
-		err = fmt.Errorf("%s is longer than %d bytes", c.file, int64(maxSize))
-	}
-	if err == nil {
-		err = checkName(o.name)
-	}
+	o, err = describe(file)
 	if err != nil {
 		file.Close()
-		return o, nil, err
 	}
-	return o, file, nil
+	return o, file, err
+}
+
+// describe returns the offer of a file.
+func describe(file *os.File) (o offer, err error) {
+	info, err := file.Stat()
+	if err != nil {
+		return o, err
+	}
+	if !info.Mode().IsRegular() {
+		return o, fmt.Errorf("%s is no regular file", file.Name())
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, file)
+	if n > maxSize {
+		err = fmt.Errorf("%s is longer than %d bytes", file.Name(), int64(maxSize))
+	}
+	o = offer{content{uint64(n), [sha256.Size]byte(sum.Sum(nil))}, info.Name()}
+	return o, cmp.Or(err, checkName(o.name))
 }
 
 // zeros is test data: sealed, it looks random.

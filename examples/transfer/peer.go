@@ -57,13 +57,13 @@ func (p *peer) run(ctx context.Context) error {
 		err = errors.New("interrupted; run both ends again to go on")
 	}
 	if p.sender != nil && err != nil {
-		p.send(appendOver(nil, err.Error()))
+		p.send(over(err.Error()))
 	}
 	p.tell()
 	p.mu.Unlock()
 	p.conn.Close()
 	tasks.Wait()
-	if p.receiver != nil && p.receiver.store != nil && !p.done {
+	if p.receiver != nil && !p.done {
 		p.receiver.store.close() // what was written is there
 	}
 	return err
@@ -92,7 +92,7 @@ func (p *peer) loop(ctx context.Context) {
 		case <-time.After(wait):
 		case <-p.wake:
 		case <-game.C:
-			p.send(append(make([]byte, 0, gameLen), kindGame)[:gameLen])
+			p.send(make([]byte, gameLen))
 		case <-second.C:
 			p.mu.Lock()
 			p.tell()
@@ -105,22 +105,13 @@ func (p *peer) loop(ctx context.Context) {
 func (p *peer) pump() (wait time.Duration) {
 	const most = time.Second
 	now := clock.Now()
-	if r := p.receiver; r != nil {
-		if r.begun && !p.done && int64(now-r.heard) > patience && r.failed == nil {
-			r.failed = errVanished
-			if r.store != nil {
-				r.failed = r.store.kept(errVanished)
-			}
-		}
-		if done, err := r.done(); r.failed == nil {
-			p.done, r.failed = done, err
-		}
-		p.err = r.failed
+	if p.receiver != nil {
+		p.done, p.err = p.receiver.poll(now)
 		return most / 10
 	}
 	for !p.done && p.err == nil {
 		var message []byte
-		if message, wait, p.err = p.sender.poll(nil, now); message == nil {
+		if message, wait, p.err = p.sender.poll(now); message == nil {
 			return min(wait, most)
 		}
 		p.send(message)
@@ -170,23 +161,19 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 		}
 		return
 	}
-	if answer := p.receiver.take(nil, d.Payload, ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known), now); answer != nil {
+	if answer := p.receiver.take(d.Payload, ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known), now); answer != nil {
 		p.send(answer)
 	}
 }
 
 // progress is a line of the display, and of -json.
 type progress struct {
-	Seconds  float64 `json:"s"`
-	Bytes    uint64  `json:"bytes"` // that the receiver has
-	Size     uint64  `json:"size"`
-	Rate     float64 `json:"mbit_per_s"`         // of the file, in the last second
-	Queue    float64 `json:"queueing_ms"`        // sender: queueing delay
-	Base     float64 `json:"base_ms"`            // sender: base delay
-	Lost     int     `json:"lost"`               // sender: datagrams taken for lost
-	GameP99  float64 `json:"game_p99_ms"`        // one-way delay of the game's datagrams to this end
-	Bound    float64 `json:"error_bound_ms"`     // of the clocks
-	Finished bool    `json:"finished,omitempty"` // and the checksum is right
+	Seconds     float64
+	Bytes, Size uint64  // that the receiver has, and of the file
+	Rate        float64 // of the file, in the last second, Mbit/s
+	Queue, Base float64 // sender: queueing delay and base delay, ms
+	Lost        int     // sender: datagrams taken for lost
+	GameP99     float64 // one-way delay of the game's datagrams to this end, ms
 }
 
 func (s progress) String() string {
@@ -199,15 +186,13 @@ func (s progress) String() string {
 
 // tell reports the progress of the last second.
 func (p *peer) tell() {
-	now := progress{Seconds: time.Since(p.begun).Seconds(), Finished: p.done}
+	now := progress{Seconds: time.Since(p.begun).Seconds()}
 	if s := p.sender; s != nil {
 		queueing, base := s.cc.Queueing()
-		now.Bytes, now.Size, now.Queue, now.Base, now.Lost = s.offer.without(s.left), s.offer.size, ms(queueing), ms(base), s.losses
+		now.Bytes, now.Size, now.Queue, now.Base, now.Lost = s.offer.without(s.left), s.offer.Size, ms(queueing), ms(base), s.losses
 	} else if s := p.receiver.store; s != nil {
-		now.Bytes, now.Size = s.offer.without(s.left), s.offer.size
+		now.Bytes, now.Size = s.offer.without(s.left), s.offer.Size
 	}
-	bound, _ := p.end.Link.ErrorBound(clock.Now())
-	now.Bound = ms(bound)
 	if len(p.game) > 0 {
 		now.GameP99 = ms(stat.Quantile(p.game, 0.99))
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"timesync/examples/transfer/ledbat"
@@ -20,44 +21,43 @@ type receiver struct {
 	before  uint64 // bit i: newest-1-i arrived
 	any     bool
 	checked chan error // the result of store.finish
-	over    bool       // and it is known
+	over    bool       // and it is known, and good
 }
 
-// take takes a message of the sender, with what is known of its delay, and appends the
-// answer to b, if there is one. Once it failed, it says so to each message.
-func (r *receiver) take(b, message []byte, delay ledbat.Delay, nowUsec uint64) []byte {
+// take takes a message of the sender, with what is known of its delay, and returns the
+// answer, if there is one. Once it failed, it says so to each message.
+func (r *receiver) take(message []byte, delay ledbat.Delay, nowUsec uint64) (answer []byte) {
 	r.heard, r.begun = nowUsec, true
-	if len(message) == 0 {
-		r.failed = errMalformed
+	if r.failed == nil {
+		var err error
+		answer, err = r.answer(message, delay)
+		r.failed = cmp.Or(r.failed, err)
 	}
 	if r.failed != nil {
-		return appendOver(b, r.failed.Error())
-	}
-	var answer []byte
-	switch body := message[1:]; message[0] {
-	case kindGame:
-		return nil
-	case kindOffer:
-		answer, r.failed = r.offered(b, body)
-	case kindData:
-		answer, r.failed = r.data(b, body, delay)
-	case kindOver:
-		r.failed = fmt.Errorf("the sender failed: %q", body)
-		if r.store != nil {
-			r.failed = r.store.kept(r.failed)
-		}
-		return nil
-	default:
-		r.failed = errMalformed
-	}
-	if r.failed != nil {
-		return appendOver(b, r.failed.Error())
+		return over(r.failed.Error())
 	}
 	return answer
 }
 
+func (r *receiver) answer(message []byte, delay ledbat.Delay) ([]byte, error) {
+	if len(message) == 0 {
+		return nil, errMalformed
+	}
+	switch body := message[1:]; message[0] {
+	case kindGame:
+		return nil, nil
+	case kindOffer:
+		return r.offered(body)
+	case kindData:
+		return r.data(body, delay)
+	case kindOver:
+		return nil, r.store.kept(fmt.Errorf("the sender failed: %q", body))
+	}
+	return nil, errMalformed
+}
+
 // offered says what is there already, or that all is.
-func (r *receiver) offered(b, body []byte) ([]byte, error) {
+func (r *receiver) offered(body []byte) ([]byte, error) {
 	o, err := readOffer(body)
 	if err != nil {
 		return nil, err
@@ -70,49 +70,53 @@ func (r *receiver) offered(b, body []byte) ([]byte, error) {
 	if r.store.offer != o {
 		return nil, fmt.Errorf("the sender offers %q while %q is not done", o.name, r.store.offer.name)
 	}
-	if done, err := r.done(); done || err != nil {
-		return appendOver(b, ""), err
+	if r.check(); r.over {
+		return over(""), nil
 	}
-	return appendHave(b, r.store.had), nil
+	return r.store.message(), nil
 }
 
-// done reports whether the file is complete and checked. The check of a large file takes
+// check looks whether the file is complete and its checksum right. To compute that of a large file takes
 // long, so it runs beside; meanwhile the game's datagrams show the sender that we live.
-func (r *receiver) done() (bool, error) {
-	if r.over || r.store == nil || r.store.left > 0 {
-		return r.over, nil
+func (r *receiver) check() {
+	if r.over || r.failed != nil || r.store == nil || r.store.left > 0 {
+		return
 	}
 	if r.checked == nil {
 		r.checked = make(chan error, 1)
 		go func() { r.checked <- r.store.finish() }()
 	}
 	select {
-	case err := <-r.checked:
-		r.over = err == nil
-		return r.over, err
+	case r.failed = <-r.checked:
+		r.over = r.failed == nil
 	default:
-		return false, nil
 	}
 }
 
+// poll looks whether it is over, or the sender has vanished.
+func (r *receiver) poll(nowUsec uint64) (over bool, err error) {
+	if r.check(); r.begun && !r.over && r.failed == nil && int64(nowUsec-r.heard) > patience {
+		r.failed = r.store.kept(errVanished)
+	}
+	return r.over, r.failed
+}
+
 // data writes, and then acknowledges.
-func (r *receiver) data(b, body []byte, delay ledbat.Delay) ([]byte, error) {
-	d, err := readData(body)
-	if err != nil {
+func (r *receiver) data(body []byte, delay ledbat.Delay) ([]byte, error) {
+	var d data
+	bytes, err := read(body, &d)
+	if err != nil || r.store == nil { // meant for an earlier run of ours; the sender will time out and offer again
 		return nil, err
 	}
-	if r.store == nil {
-		return nil, nil // meant for an earlier run of ours; the sender will time out and offer again
-	}
-	if err := r.store.write(d.chunk, d.bytes); err != nil {
+	if err := r.store.write(d.Chunk, bytes); err != nil {
 		return nil, err
 	}
-	r.note(d.number)
-	a := ack{d.number, delay, 0}
-	if behind := r.newest - d.number; behind < 64 {
-		a.before = r.before >> behind
+	r.note(d.Number)
+	a := ack{Number: d.Number, Delay: [3]byte(delay.Append(nil))}
+	if behind := r.newest - d.Number; behind < 64 {
+		a.Before = r.before >> behind
 	}
-	return a.append(b), nil
+	return message(kindAck, a, ""), nil
 }
 
 // note remembers which of the last datagrams arrived.

@@ -41,8 +41,7 @@ type sender struct {
 	asked  uint64
 	heard  uint64 // when anything last came from the receiver
 	acked  uint64 // when an acknowledgement last came, or data left while none was under way
-	had    []bool
-	left   int    // chunks that are not had
+	pieces        // which the receiver has
 	next   uint32 // chunk that was never sent
 	lost   []uint32
 	window []packet // under way, by number
@@ -62,14 +61,13 @@ type packet struct {
 func newSender(o offer, source io.ReaderAt, nowUsec uint64) *sender {
 	return &sender{
 		offer: o, source: source, rng: rand.New(rand.NewPCG(rand.Uint64(), 0)),
-		asked: nowUsec - again, heard: nowUsec,
-		had: make([]bool, o.chunks()), left: int(o.chunks()),
+		asked: nowUsec - again, heard: nowUsec, pieces: newPieces(o.chunks()),
 	}
 }
 
-// poll returns what to send at nowUsec, appended to b, or how long to wait at most. It fails
+// poll returns what to send at nowUsec, or how long to wait at most. It fails
 // if the receiver has vanished or the file cannot be read.
-func (s *sender) poll(b []byte, nowUsec uint64) (message []byte, wait time.Duration, err error) {
+func (s *sender) poll(nowUsec uint64) (message []byte, wait time.Duration, err error) {
 	if int64(nowUsec-s.heard) > patience {
 		return nil, 0, errVanished
 	}
@@ -78,7 +76,7 @@ func (s *sender) poll(b []byte, nowUsec uint64) (message []byte, wait time.Durat
 			return nil, time.Duration(again-passed) * time.Microsecond, nil
 		}
 		s.asked = nowUsec
-		return s.offer.append(b), 0, nil
+		return s.offer.message(), 0, nil
 	}
 	if s.timeout(nowUsec); !s.agreed {
 		return nil, 0, nil
@@ -94,7 +92,7 @@ func (s *sender) poll(b []byte, nowUsec uint64) (message []byte, wait time.Durat
 	if !ok {
 		return nil, cmp.Or(wait, s.cc.Timeout()), nil
 	}
-	message, err = s.data(b, chunk, nowUsec)
+	message, err = s.data(chunk, nowUsec)
 	return message, 0, err
 }
 
@@ -113,7 +111,7 @@ func (s *sender) choose() (chunk uint32, ok bool) {
 }
 
 // data sends a chunk.
-func (s *sender) data(b []byte, chunk uint32, nowUsec uint64) ([]byte, error) {
+func (s *sender) data(chunk uint32, nowUsec uint64) ([]byte, error) {
 	bytes := s.buf[:s.offer.length(chunk)]
 	if n, err := s.source.ReadAt(bytes, int64(chunk)*chunkLen); n < len(bytes) {
 		if err == nil || errors.Is(err, io.EOF) {
@@ -127,7 +125,7 @@ func (s *sender) data(b []byte, chunk uint32, nowUsec uint64) ([]byte, error) {
 	if s.cc.InFlight() == 0 {
 		s.acked = nowUsec
 	}
-	d := data{s.oldest + uint32(len(s.window)), chunk, bytes}
+	number := s.oldest + uint32(len(s.window))
 	s.window = append(s.window, packet{chunk: chunk, sent: nowUsec})
 	s.cc.OnSend(nowUsec, sealedData)
 	if len(s.lost) > 0 {
@@ -135,7 +133,7 @@ func (s *sender) data(b []byte, chunk uint32, nowUsec uint64) ([]byte, error) {
 	} else {
 		s.next++
 	}
-	return d.append(b), nil
+	return message(kindData, data{number, chunk}, bytes), nil
 }
 
 // timeout takes all that is under way for lost if no acknowledgement came for long, and asks
@@ -169,11 +167,7 @@ func (s *sender) take(message []byte, nowUsec uint64) error {
 	case kindHave:
 		return s.have(body)
 	case kindAck:
-		a, err := readAck(body)
-		if err != nil || !s.agreed {
-			return err
-		}
-		return s.ack(a, nowUsec)
+		return s.ack(body, nowUsec)
 	case kindOver:
 		if s.over = true; len(body) > 0 {
 			return fmt.Errorf("the receiver failed: %q", body)
@@ -189,29 +183,30 @@ func (s *sender) have(body []byte) error {
 	if s.agreed && s.left > 0 {
 		return nil // a copy
 	}
-	had := make([]bool, len(s.had))
-	if err := readHave(body, had); err != nil {
+	had, err := readHave(body, len(s.had))
+	if err != nil {
 		return err
 	}
-	s.had, s.left, s.next, s.lost = had, len(had), 0, nil
-	for _, had := range had {
-		if had {
-			s.left--
-		}
-	}
-	s.agreed = true
+	s.pieces, s.next, s.lost, s.agreed = had, 0, nil, true
 	return nil
 }
 
 // ack marks what arrived, and takes for lost what was overtaken by too much.
-func (s *sender) ack(a ack, nowUsec uint64) error {
-	newest := int32(a.number - s.oldest)
+func (s *sender) ack(body []byte, nowUsec uint64) error {
+	var a ack
+	if rest, err := read(body, &a); err != nil || len(rest) > 0 {
+		return errMalformed
+	}
+	if !s.agreed {
+		return nil
+	}
+	newest := int32(a.Number - s.oldest)
 	if int(newest) >= len(s.window) {
 		return errNeverSent
 	}
 	s.acked = nowUsec
 	for i := range int32(65) {
-		if i > 0 && a.before>>(i-1)&1 == 0 || newest-i < 0 {
+		if i > 0 && a.Before>>(i-1)&1 == 0 || newest-i < 0 {
 			continue // not named, or done with before
 		}
 		p := &s.window[newest-i]
@@ -221,16 +216,13 @@ func (s *sender) ack(a ack, nowUsec uint64) error {
 		if p.done {
 			continue
 		}
-		delay := a.delay
+		delay := ledbat.ReadDelay(a.Delay[:])
 		if i > 0 {
 			delay = ledbat.NewDelay(0, 0, false) // its own acknowledgement was lost
 		}
 		p.done = true
 		s.cc.OnAck(nowUsec, p.sent, sealedData, delay)
-		if !s.had[p.chunk] {
-			s.had[p.chunk] = true
-			s.left--
-		}
+		s.add(int(p.chunk))
 	}
 	s.lose(int(newest)-reordered, nowUsec)
 	return nil

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -19,22 +20,12 @@ import (
 // and the checksum is right, NAME.part becomes NAME: nobody ever sees half a file there.
 type store struct {
 	offer offer
-	path  string // of the finished file; empty: nothing is kept
-	part  storeFile
-	have  storeFile
-	had   []bool
-	left  int // chunks that are missing
+	pieces
+	path       string // of the finished file; empty: nothing is kept
+	part, have *os.File
 }
 
-// storeFile is an *os.File; tests have a disk that is full.
-type storeFile interface {
-	io.ReaderAt
-	io.WriterAt
-	Sync() error
-	Close() error
-}
-
-const haveHeader = 8 + sha256.Size // bytes: size and checksum
+const haveHeader = 8 + sha256.Size // bytes: what the file is
 
 // checkName refuses names that are no file in the folder, and those that are hidden.
 func checkName(name string) error {
@@ -45,8 +36,8 @@ func checkName(name string) error {
 }
 
 // openStore opens or begins the file that is offered.
-func openStore(folder string, o offer) (*store, error) {
-	s := &store{offer: o, had: make([]bool, o.chunks()), left: int(o.chunks())}
+func openStore(folder string, o offer) (s *store, err error) {
+	s = &store{offer: o, pieces: newPieces(o.chunks())}
 	if o.name == "" {
 		return s, nil
 	}
@@ -57,38 +48,37 @@ func openStore(folder string, o offer) (*store, error) {
 	if _, err := os.Lstat(s.path); err == nil {
 		return nil, fmt.Errorf("%s exists; remove it or choose another folder", s.path)
 	}
-	part, err := os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
+	open := func(suffix string) (*os.File, error) {
+		return os.OpenFile(s.path+suffix, os.O_RDWR|os.O_CREATE, 0o666)
+	}
+	if s.part, err = open(".part"); err != nil {
 		return nil, err
 	}
-	have, err := os.OpenFile(s.path+".have", os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
-		part.Close()
+	if s.have, err = open(".have"); err != nil {
+		s.part.Close()
 		return nil, err
 	}
-	s.part, s.have = part, have
-	return s, s.resume(part, have)
+	return s, s.resume()
 }
 
 // resume finds what an earlier run has written of the same file, or begins.
-func (s *store) resume(part, have *os.File) error {
-	header := binary.LittleEndian.AppendUint64(nil, s.offer.size)
-	header = append(header, s.offer.sum[:]...)
-	written, err := io.ReadAll(have)
+func (s *store) resume() error {
+	header, _ := binary.Append(nil, binary.LittleEndian, s.offer.content) // which never fails
+	written, err := io.ReadAll(s.have)
 	if err != nil {
 		return err
 	}
-	if len(written) < haveHeader || string(written[:haveHeader]) != string(header) {
-		err := errors.Join(part.Truncate(0), have.Truncate(0)) // another file had that name
+	there, ours := bytes.CutPrefix(written, header)
+	if !ours {
+		err := errors.Join(s.part.Truncate(0), s.have.Truncate(0)) // another file had that name
 		if err == nil {
-			_, err = have.WriteAt(header, 0)
+			_, err = s.have.WriteAt(header, 0)
 		}
 		return err
 	}
-	for i, there := range written[haveHeader:] {
-		if i < len(s.had) && there == 1 {
-			s.had[i] = true
-			s.left--
+	for i, there := range there[:min(len(there), len(s.had))] {
+		if there == 1 {
+			s.add(i)
 		}
 	}
 	return nil
@@ -96,7 +86,7 @@ func (s *store) resume(part, have *os.File) error {
 
 // write takes a chunk.
 func (s *store) write(chunk uint32, b []byte) error {
-	if chunk >= s.offer.chunks() || len(b) != s.offer.length(chunk) {
+	if uint64(chunk) >= uint64(len(s.had)) || len(b) != s.offer.length(chunk) {
 		return errMalformed
 	}
 	if s.had[chunk] {
@@ -110,14 +100,13 @@ func (s *store) write(chunk uint32, b []byte) error {
 			return s.kept(err)
 		}
 	}
-	s.had[chunk] = true
-	s.left--
+	s.add(int(chunk))
 	return nil
 }
 
 // kept adds to an error what there is.
 func (s *store) kept(err error) error {
-	if s.path == "" {
+	if s == nil || s.path == "" {
 		return err
 	}
 	return fmt.Errorf("%w; %d of %d chunks are kept in %s.part: run both ends again to go on",
@@ -130,13 +119,12 @@ func (s *store) finish() error {
 		return nil
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(s.part, 0, int64(s.offer.size))); err != nil {
+	if _, err := io.Copy(sum, io.NewSectionReader(s.part, 0, int64(s.offer.Size))); err != nil {
 		return s.kept(err)
 	}
-	if [32]byte(sum.Sum(nil)) != s.offer.sum {
-		s.close()
-		err := errors.Join(os.Remove(s.path+".have"), os.Remove(s.path+".part"))
-		return errors.Join(errors.New("the checksum is wrong: the file changed while it was sent, or the disk is bad; what was there is removed"), err)
+	if [sha256.Size]byte(sum.Sum(nil)) != s.offer.Sum {
+		err := errors.New("the checksum is wrong: the file changed while it was sent, or the disk is bad; what was there is removed")
+		return errors.Join(err, s.close(), os.Remove(s.path+".have"), os.Remove(s.path+".part"))
 	}
 	if err := errors.Join(s.part.Sync(), s.close()); err != nil {
 		return s.kept(err)
@@ -165,7 +153,7 @@ func syncFolder(path string) error {
 }
 
 func (s *store) close() error {
-	if s.path == "" {
+	if s == nil || s.path == "" {
 		return nil
 	}
 	return errors.Join(s.part.Close(), s.have.Close())

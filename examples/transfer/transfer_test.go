@@ -8,13 +8,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,16 +37,19 @@ type room struct {
 	cut   int   // no more datagrams arrive after so many with data; 0: never
 }
 
-func content(n int) []byte {
+func random(n int) []byte {
 	b := make([]byte, n)
 	rand.NewChaCha8([32]byte{1}).Read(b)
 	return b
 }
 
+func offerOf(file []byte) offer {
+	return offer{content{uint64(len(file)), sha256.Sum256(file)}, "file"}
+}
+
 func newRoom(folder string, file []byte, seed uint64) *room {
-	o := offer{uint64(len(file)), sha256.Sum256(file), "file"}
 	return &room{
-		s: newSender(o, bytes.NewReader(file), 0),
+		s: newSender(offerOf(file), bytes.NewReader(file), 0),
 		r: &receiver{folder: folder}, rng: rand.New(rand.NewPCG(seed, 0)),
 	}
 }
@@ -57,7 +59,7 @@ func (x *room) run(seconds int) {
 	for end := x.now + uint64(seconds)*1e6; x.now < end && x.err == nil && !x.s.over; x.now += 1000 {
 		for x.err == nil {
 			var message []byte
-			if message, _, x.err = x.s.poll(nil, x.now); message == nil {
+			if message, _, x.err = x.s.poll(x.now); message == nil {
 				break
 			}
 			if message[0] == kindData {
@@ -76,25 +78,15 @@ func (x *room) run(seconds int) {
 			}
 			x.deliver(message)
 		}
-		if x.r.checked != nil && !x.r.over { // the check runs in a goroutine; virtual time waits for it
-			x.settle()
+		for x.r.checked != nil && !x.r.over && x.r.failed == nil { // it runs in a goroutine; virtual time waits for it
+			time.Sleep(time.Millisecond)
+			x.r.check()
 		}
-	}
-}
-
-// settle waits for the check of the checksum.
-func (x *room) settle() {
-	for x.r.failed == nil && !x.r.over {
-		if done, err := x.r.done(); done || err != nil {
-			x.r.failed = err
-			return
-		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
 func (x *room) deliver(message []byte) {
-	answer := x.r.take(nil, message, ledbat.NewDelay(5*time.Millisecond, 0, true), x.now)
+	answer := x.r.take(message, ledbat.NewDelay(5*time.Millisecond, 0, true), x.now)
 	if answer != nil && x.rng.Float64() >= x.loss && x.err == nil {
 		x.err = x.s.take(answer, x.now)
 	}
@@ -104,7 +96,7 @@ func (x *room) deliver(message []byte) {
 func TestLosses(t *testing.T) {
 	for _, size := range []int{0, 1, chunkLen, chunkLen + 1, 500_000} {
 		for _, loss := range []float64{0, 0.05, 0.3} {
-			folder, file := t.TempDir(), content(size)
+			folder, file := t.TempDir(), random(size)
 			x := newRoom(folder, file, uint64(size))
 			x.loss = loss
 			x.run(3600)
@@ -122,7 +114,7 @@ func TestLosses(t *testing.T) {
 // TestResume: both ends die and start again; what was acknowledged is not sent again, and
 // the file is not there before it is whole.
 func TestResume(t *testing.T) {
-	folder, file := t.TempDir(), content(400_000)
+	folder, file := t.TempDir(), random(400_000)
 	chunks := (len(file) + chunkLen - 1) / chunkLen
 	x := newRoom(folder, file, 1)
 	x.loss, x.cut = 0.02, 200
@@ -148,7 +140,7 @@ func TestResume(t *testing.T) {
 
 // TestReceiverRestarts: the receiver alone dies, and the sender goes on with the next one.
 func TestReceiverRestarts(t *testing.T) {
-	folder, file := t.TempDir(), content(400_000)
+	folder, file := t.TempDir(), random(400_000)
 	x := newRoom(folder, file, 1)
 	x.cut = 100
 	x.run(2)
@@ -163,11 +155,11 @@ func TestReceiverRestarts(t *testing.T) {
 // TestOtherFile: what is left of another file of that name is not mixed in.
 func TestOtherFile(t *testing.T) {
 	folder := t.TempDir()
-	x := newRoom(folder, content(400_000), 1)
+	x := newRoom(folder, random(400_000), 1)
 	x.cut = 100
 	x.run(60)
 	x.r.store.close()
-	file := content(300_000)
+	file := random(300_000)
 	file[0]++
 	y := newRoom(folder, file, 1)
 	y.run(60)
@@ -176,57 +168,35 @@ func TestOtherFile(t *testing.T) {
 	}
 }
 
-// fullDisk has room for some writes.
-type fullDisk struct {
-	storeFile
-	room int
-}
-
-func (d *fullDisk) WriteAt(b []byte, at int64) (int, error) {
-	if d.room--; d.room < 0 {
-		return 0, &os.PathError{Op: "write", Path: "file.part", Err: syscall.ENOSPC}
-	}
-	return d.storeFile.WriteAt(b, at)
-}
-
-// TestStoreFull: a store on a full disk fails, keeps what it acknowledged, and goes on.
-func TestStoreFull(t *testing.T) {
+// TestStoreFails: a store on a disk that fails says so, keeps what it acknowledged, and goes on.
+func TestStoreFails(t *testing.T) {
 	for _, which := range []string{"part", "have"} {
-		folder, file := t.TempDir(), content(20*chunkLen)
-		o := offer{uint64(len(file)), sha256.Sum256(file), "file"}
+		folder, file := t.TempDir(), random(20*chunkLen)
+		o := offerOf(file)
 		r := &receiver{folder: folder}
-		r.take(nil, o.append(nil), 0, 0)
-		if which == "part" {
-			r.store.part = &fullDisk{r.store.part, 10}
-		} else {
-			r.store.have = &fullDisk{r.store.have, 10}
-		}
+		r.take(o.message(), 0, 0)
+		r.take(message(kindData, data{0, 0}, file[:chunkLen]), 0, 0) // the copy changes nothing
 		acked := 0
 		var last []byte
 		for i := range uint32(20) {
-			d := data{i, i, file[i*chunkLen : (i+1)*chunkLen]}
-			if last = r.take(nil, d.append(nil), 0, 0); last[0] == kindAck {
+			if i == 10 && which == "part" {
+				r.store.part.Close()
+			} else if i == 10 {
+				r.store.have.Close()
+			}
+			last = r.take(message(kindData, data{i, i}, file[i*chunkLen:(i+1)*chunkLen]), 0, 0)
+			if last[0] == kindAck {
 				acked++
 			}
 		}
-		if !errors.Is(r.failed, syscall.ENOSPC) || last[0] != kindOver || !strings.Contains(string(last), "10 of 20 chunks are kept") || acked != 10 {
+		if !errors.Is(r.failed, os.ErrClosed) || last[0] != kindOver || !strings.Contains(string(last), "10 of 20 chunks are kept") || acked != 10 {
 			t.Errorf("%s: %v, %q, %d acknowledged", which, r.failed, last, acked)
 		}
 		r.store.close()
-		s, err := openStore(folder, o)
-		if err != nil || s.left != 10 {
-			t.Fatalf("%s: %v, %d chunks are missing", which, err, s.left)
-		}
-		for i := range uint32(20) {
-			if err := s.write(i, file[i*chunkLen:(i+1)*chunkLen]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.finish(); err != nil {
-			t.Fatal(err)
-		}
-		if got, _ := os.ReadFile(s.path); !bytes.Equal(got, file) {
-			t.Errorf("%s: %d bytes", which, len(got))
+		x := newRoom(folder, file, 1)
+		x.run(60)
+		if got, err := os.ReadFile(filepath.Join(folder, "file")); x.data != 10 || !bytes.Equal(got, file) {
+			t.Errorf("%s: %v, %v, %d bytes, %d chunks sent", which, x.err, err, len(got), x.data)
 		}
 	}
 }
@@ -234,7 +204,7 @@ func TestStoreFull(t *testing.T) {
 // TestFileChanges: a file that becomes shorter ends the sender; one that changes fails the
 // checksum and leaves nothing behind.
 func TestFileChanges(t *testing.T) {
-	file := content(100_000)
+	file := random(100_000)
 	x := newRoom(t.TempDir(), file, 1)
 	x.s.source = bytes.NewReader(file[:50_000])
 	x.run(60)
@@ -257,26 +227,26 @@ func TestFileChanges(t *testing.T) {
 
 // TestLyingReceiver: acknowledgements of what was never sent end the transfer.
 func TestLyingReceiver(t *testing.T) {
-	x := newRoom(t.TempDir(), content(2_000_000), 1)
-	x.s.take(appendHave(nil, x.s.had), 0)
+	x := newRoom(t.TempDir(), random(2_000_000), 1)
+	x.s.take(x.s.pieces.message(), 0)
 	for number, now := uint32(0), uint64(0); now < 60e6 && x.err == nil; now += 1000 {
 		for {
-			message, _, err := x.s.poll(nil, now)
+			message, _, err := x.s.poll(now)
 			if err != nil || message == nil {
 				break
 			}
 		}
 		if int(number-x.s.oldest) < len(x.s.window) { // whether it came or not
-			x.err = x.s.take((&ack{number, ledbat.NewDelay(0, 0, true), 0}).append(nil), now)
+			x.err = x.s.take(message(kindAck, ack{Number: number}, ""), now)
 			number++
 		}
 	}
 	if !errors.Is(x.err, errNeverSent) {
 		t.Errorf("a receiver that acknowledges every number: %v", x.err)
 	}
-	x = newRoom(t.TempDir(), content(2000), 1)
-	x.s.take(appendHave(nil, x.s.had), 0)
-	if err := x.s.take((&ack{number: 1000}).append(nil), 0); !errors.Is(err, errNeverSent) {
+	x = newRoom(t.TempDir(), random(2000), 1)
+	x.s.take(x.s.pieces.message(), 0)
+	if err := x.s.take(message(kindAck, ack{Number: 1000}, ""), 0); !errors.Is(err, errNeverSent) {
 		t.Errorf("an acknowledgement from the future: %v", err)
 	}
 }
@@ -299,47 +269,45 @@ func TestNames(t *testing.T) {
 func TestHave(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 1000 {
-		had := make([]bool, rng.IntN(200))
-		for i := range had {
-			had[i] = rng.IntN(10) > 0
-		}
-		got := make([]bool, len(had))
-		if err := readHave(appendHave(nil, had)[1:], got); err != nil {
-			t.Fatal(err)
-		}
-		for i := range had {
-			if had[i] != got[i] {
-				t.Fatalf("chunk %d of %v: %v", i, had, got[i])
+		want := newPieces(rng.IntN(200))
+		for i := range want.had {
+			if rng.IntN(10) > 0 {
+				want.add(i)
 			}
+		}
+		got, err := readHave(want.message()[1:], len(want.had))
+		if err != nil || !slices.Equal(got.had, want.had) || got.left != want.left {
+			t.Fatalf("%v becomes %v, %v", want, got, err)
 		}
 	}
 }
 
 // TestAbsurd: numbers beyond all chunks are refused, also where an int has 32 bits.
 func TestAbsurd(t *testing.T) {
-	x := newRoom(t.TempDir(), content(5000), 1)
-	x.r.take(nil, x.s.offer.append(nil), 0, 0)
+	x := newRoom(t.TempDir(), random(5000), 1)
+	x.r.take(x.s.offer.message(), 0, 0)
 	for _, chunk := range []uint32{5, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		if err := x.r.store.write(chunk, make([]byte, chunkLen)); !errors.Is(err, errMalformed) {
 			t.Errorf("chunk %d of 5: %v", chunk, err)
 		}
-		have := binary.LittleEndian.AppendUint32(nil, chunk+1)
-		if err := readHave(append(have, 255), make([]bool, 5)); chunk != 1<<32-1 && !errors.Is(err, errMalformed) {
+		have := message(kindHave, chunk+1, []byte{255})
+		if _, err := readHave(have[1:], 5); chunk != 1<<32-1 && !errors.Is(err, errMalformed) {
 			t.Errorf("all before chunk %d of 5: %v", chunk, err)
 		}
 	}
-	huge := offer{size: maxSize + 1, name: "x"}
-	if _, err := readOffer(huge.append(nil)[1:]); !errors.Is(err, errMalformed) {
-		t.Errorf("%d bytes: %v", huge.size, err)
+	huge := offer{content{Size: maxSize + 1}, "x"}
+	if _, err := readOffer(huge.message()[1:]); !errors.Is(err, errMalformed) {
+		t.Errorf("%d bytes: %v", huge.Size, err)
 	}
 	x.r.store.close()
 }
 
 // FuzzMessages: no message of a peer that has the key makes an end panic.
 func FuzzMessages(f *testing.F) {
-	o := offer{5000, [32]byte{}, ""}
-	f.Add(o.append(nil), (&data{1, 2, make([]byte, 10)}).append(nil), (&ack{1, 2, 3}).append(nil))
-	f.Add(appendHave(nil, make([]bool, 50)), appendOver(nil, "text"), []byte{kindHave, 1, 0, 0, 0, 7})
+	o := offer{content{Size: 5000}, ""}
+	some := newPieces(50)
+	f.Add(o.message(), message(kindData, data{1, 2}, make([]byte, 10)), message(kindAck, ack{1, [3]byte{2}, 3}, ""))
+	f.Add(some.message(), over("text"), []byte{kindHave, 1, 0, 0, 0, 7})
 	f.Fuzz(func(t *testing.T, a, b, c []byte) {
 		if len(a) > 9 && a[0] == kindOffer {
 			copy(a[4:9], make([]byte, 5)) // up to 16 MB
@@ -348,10 +316,10 @@ func FuzzMessages(f *testing.F) {
 		r := &receiver{folder: "/nowhere/at/all"}
 		for _, message := range [][]byte{a, b, c, a, b, c} {
 			for range 3 {
-				s.poll(nil, 0)
+				s.poll(0)
 			}
 			s.take(message, 0)
-			r.take(nil, message, 0, 0)
+			r.take(message, 0, 0)
 		}
 		if s.left < 0 || r.store != nil && r.store.left < 0 {
 			t.Fatalf("%d, %+v", s.left, r.store)
@@ -363,7 +331,7 @@ func FuzzMessages(f *testing.F) {
 func TestLoopback(t *testing.T) {
 	t.Parallel()
 	from, to := t.TempDir(), t.TempDir()
-	file := content(3_000_000)
+	file := random(3_000_000)
 	path := filepath.Join(from, "file")
 	if err := os.WriteFile(path, file, 0o666); err != nil {
 		t.Fatal(err)

@@ -3,10 +3,10 @@
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-
-	"timesync/examples/transfer/ledbat"
+	"slices"
 )
 
 // What a payload is, in its first byte. Integers are little-endian.
@@ -37,130 +37,122 @@ const (
 	gameLen = 40   // bytes: a small game's update
 	mapLen  = 1000 // bytes of the map in have: more than can be under way out of order
 	textLen = 400  // bytes of an error, at most
+
+	// maxSize is the longest file: both ends keep a byte for each chunk in memory, 90 MB then.
+	maxSize = 100_000_000_000
 )
 
 var errMalformed = errors.New("malformed message") // authentic, so another version of the program
 
+// message makes one of fields that have a size, and what follows them.
+func message[T []byte | string](kind byte, fields any, rest T) []byte {
+	b, _ := binary.Append([]byte{kind}, binary.LittleEndian, fields) // which never fails
+	return append(b, rest...)
+}
+
+// read reads the fields behind the kind, and returns what follows them.
+func read(b []byte, fields any) (rest []byte, err error) {
+	n, err := binary.Decode(b, binary.LittleEndian, fields)
+	if err != nil {
+		return nil, errMalformed
+	}
+	return b[n:], nil
+}
+
+// over says that it is over; the text is empty if all went well.
+func over(text string) []byte { return message(kindOver, []byte(nil), text[:min(len(text), textLen)]) }
+
 // offer is what is to be sent.
 type offer struct {
-	size uint64
-	sum  [32]byte
+	content
 	name string // empty: test data, of which the receiver keeps nothing
 }
 
-func (o *offer) chunks() uint32 { return uint32((o.size + chunkLen - 1) / chunkLen) }
+// content tells files from each other.
+type content struct {
+	Size uint64
+	Sum  [sha256.Size]byte
+}
+
+func (o *offer) message() []byte { return message(kindOffer, o.content, o.name) }
+
+func readOffer(b []byte) (o offer, err error) {
+	name, err := read(b, &o.content)
+	if o.Size > maxSize {
+		err = errMalformed
+	}
+	o.name = string(name)
+	return o, err
+}
+
+func (o *offer) chunks() int { return int((o.Size + chunkLen - 1) / chunkLen) }
 
 // length returns how many bytes a chunk has.
 func (o *offer) length(chunk uint32) int {
-	return int(min(o.size-uint64(chunk)*chunkLen, chunkLen))
+	return int(min(o.Size-uint64(chunk)*chunkLen, chunkLen))
 }
 
 // without returns how many bytes there are while so many chunks are missing.
 func (o *offer) without(missing int) uint64 {
 	if missing == 0 {
-		return o.size
+		return o.Size
 	}
-	return uint64(int(o.chunks())-missing) * chunkLen
+	return uint64(o.chunks()-missing) * chunkLen
 }
 
-func (o *offer) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(append(b, kindOffer), o.size)
-	return append(append(b, o.sum[:]...), o.name...)
-}
-
-// maxSize is the longest file: both ends keep a byte for each chunk in memory, 90 MB then.
-const maxSize = 100_000_000_000
-
-func readOffer(b []byte) (o offer, err error) {
-	if len(b) < 40 {
-		return o, errMalformed
-	}
-	o.size, o.name = binary.LittleEndian.Uint64(b), string(b[40:])
-	copy(o.sum[:], b[8:])
-	if o.size > maxSize {
-		return o, errMalformed
-	}
-	return o, nil
-}
-
-// data is a datagram with a part of the file.
-type data struct {
-	number, chunk uint32
-	bytes         []byte
-}
-
-func (d *data) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint32(append(b, kindData), d.number)
-	return append(binary.LittleEndian.AppendUint32(b, d.chunk), d.bytes...)
-}
-
-func readData(b []byte) (d data, err error) {
-	if len(b) < 8 {
-		return d, errMalformed
-	}
-	return data{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), b[8:]}, nil
-}
+// data is in front of a part of the file.
+type data struct{ Number, Chunk uint32 }
 
 // ack says that data arrived.
 type ack struct {
-	number uint32
-	delay  ledbat.Delay
-	before uint64 // bit i: number-1-i, too
+	Number uint32
+	Delay  [3]byte // a ledbat.Delay
+	Before uint64  // bit i: Number-1-i, too
 }
 
-func (a *ack) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint32(append(b, kindAck), a.number)
-	return binary.LittleEndian.AppendUint64(a.delay.Append(b), a.before)
+// pieces says which chunks of a file are there.
+type pieces struct {
+	had  []bool
+	left int // chunks that are missing
 }
 
-func readAck(b []byte) (a ack, err error) {
-	if len(b) != 15 {
-		return a, errMalformed
+func newPieces(chunks int) pieces { return pieces{make([]bool, chunks), chunks} }
+
+func (p *pieces) add(chunk int) {
+	if !p.had[chunk] {
+		p.had[chunk] = true
+		p.left--
 	}
-	return ack{binary.LittleEndian.Uint32(b), ledbat.ReadDelay(b[4:]), binary.LittleEndian.Uint64(b[7:])}, nil
 }
 
-// appendHave appends a have message: which chunks are there.
-func appendHave(b []byte, had []bool) []byte {
-	first := 0
-	for first < len(had) && had[first] {
-		first++
+// message makes a have message.
+func (p *pieces) message() []byte {
+	first := slices.Index(p.had, false)
+	if first < 0 {
+		first = len(p.had)
 	}
-	b = binary.LittleEndian.AppendUint32(append(b, kindHave), uint32(first))
-	rest := had[first:]
-	for i := 0; i < min(len(rest), 8*mapLen); i += 8 {
-		var bits byte
-		for j, is := range rest[i:min(i+8, len(rest))] {
-			if is {
-				bits |= 1 << j
-			}
-		}
-		b = append(b, bits)
-	}
-	return b
-}
-
-// readHave marks the chunks that a have message names.
-func readHave(b []byte, had []bool) error {
-	if len(b) < 4 || len(b) > 4+mapLen {
-		return errMalformed
-	}
-	if uint64(binary.LittleEndian.Uint32(b)) > uint64(len(had)) {
-		return errMalformed
-	}
-	first := int(binary.LittleEndian.Uint32(b))
-	for i := range first {
-		had[i] = true
-	}
-	for i := range min(8*len(b[4:]), len(had)-first) {
-		if b[4+i/8]>>(i%8)&1 != 0 {
-			had[first+i] = true
+	rest := p.had[first:min(len(p.had), first+8*mapLen)]
+	bits := make([]byte, (len(rest)+7)/8)
+	for i, had := range rest {
+		if had {
+			bits[i/8] |= 1 << (i % 8)
 		}
 	}
-	return nil
+	return message(kindHave, uint32(first), bits)
 }
 
-// appendOver appends that it is over; the text is empty if all went well.
-func appendOver(b []byte, text string) []byte {
-	return append(append(b, kindOver), text[:min(len(text), textLen)]...)
+// readHave returns what a have message names.
+func readHave(b []byte, chunks int) (pieces, error) {
+	var first uint32
+	bits, err := read(b, &first)
+	if err != nil || len(bits) > mapLen || uint64(first) > uint64(chunks) {
+		return pieces{}, errMalformed
+	}
+	p := newPieces(chunks)
+	for chunk := range chunks {
+		if i := chunk - int(first); i < 0 || i < 8*len(bits) && bits[i/8]>>(i%8)&1 != 0 {
+			p.add(chunk)
+		}
+	}
+	return p, nil
 }
