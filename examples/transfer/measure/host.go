@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -75,25 +76,18 @@ func sink(port string) error {
 
 // source sends as much as TCP can.
 func source(address, cc string) error {
-	conn, err := net.Dial("tcp4", address)
+	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		failed := raw.Control(func(fd uintptr) {
+			err = syscall.SetsockoptString(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CONGESTION, cc)
+		})
+		return cmp.Or(failed, err)
+	}}
+	conn, err := dialer.Dial("tcp4", address)
 	if err != nil {
 		return err
 	}
-	raw, err := conn.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		return err
+	for b := make([]byte, 1<<16); err == nil; {
+		_, err = conn.Write(b)
 	}
-	const congestion = 13 // TCP_CONGESTION
-	var failed error
-	raw.Control(func(fd uintptr) {
-		failed = syscall.SetsockoptString(int(fd), syscall.IPPROTO_TCP, congestion, cc)
-	})
-	if failed != nil {
-		return fmt.Errorf("%s: %w", cc, failed)
-	}
-	for b := make([]byte, 1<<16); ; {
-		if _, err := conn.Write(b); err != nil {
-			return err
-		}
-	}
+	return err
 }

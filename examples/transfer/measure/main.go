@@ -73,13 +73,17 @@ type bench struct {
 	program string // examples/transfer
 	start   time.Time
 
-	mu    sync.Mutex
-	game  []point            // delays in ms
-	late  []float64          // by how much this process woke up late, ms
-	bytes map[string][]point // arrived, for each flow, since the point before
 	procs []*exec.Cmd
 	stop  context.CancelFunc
+
+	mu     sync.Mutex
+	series map[string][]point // of each flow, bytes on the link that arrived; and the two below
 }
+
+const (
+	game = "game" // delays, ms
+	late = "late" // by how much this process woke up late, ms
+)
 
 // point is a measurement at a time since the start.
 type point struct {
@@ -101,7 +105,7 @@ func measure(l *lab.Lab, program string, quick bool, only string) error {
 		if b.build(i); l.Built() != nil {
 			return l.Built()
 		}
-		if err := b.rows(quick, only); err != nil {
+		if err := b.table(quick, only); err != nil {
 			return err
 		}
 	}
@@ -155,20 +159,43 @@ func (b *bench) pair(line func(string), program string, receiver, sender []strin
 	return b.spawn(b.a, func(string) {}, program, sender)
 }
 
+// note adds a point to a series.
+func (b *bench) note(series string, value float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.series[series] = append(b.series[series], point{time.Since(b.start), value})
+}
+
+// quantile returns one of the points of a series from a time on.
+func (b *bench) quantile(series string, from time.Duration, q float64) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var values []float64
+	for _, p := range b.series[series] {
+		if p.at >= from {
+			values = append(values, p.value)
+		}
+	}
+	return stat.OrNaN(values, q)
+}
+
 // begin starts a run with the game alone.
 func (b *bench) begin() error {
-	b.start, b.game, b.late, b.bytes, b.procs = time.Now(), nil, nil, map[string][]point{}, nil
+	b.start, b.series, b.procs = time.Now(), map[string][]point{}, nil
 	var running context.Context
 	running, b.stop = context.WithCancel(context.Background())
 	go b.watch(running)
 	b.wire.Delay[0].Store(int64(delay))
-	return b.pair(func(s string) {
-		if ms, err := strconv.ParseFloat(s, 64); err == nil {
-			b.mu.Lock()
-			b.game = append(b.game, point{time.Since(b.start), ms})
-			b.mu.Unlock()
+	return b.pair(b.noteLines(game, 1), b.self, []string{"-role", "pong"}, []string{"-role", "ping", hostB})
+}
+
+// noteLines notes lines that are numbers, times a factor.
+func (b *bench) noteLines(series string, factor float64) (line func(string)) {
+	return func(s string) {
+		if value, err := strconv.ParseFloat(s, 64); err == nil {
+			b.note(series, value*factor)
 		}
-	}, b.self, []string{"-role", "pong"}, []string{"-role", "ping", hostB})
+	}
 }
 
 // watch sees how late the machine is: what this process is, so are the ends and the queue.
@@ -177,17 +204,8 @@ func (b *bench) watch(running context.Context) {
 	for running.Err() == nil {
 		start := time.Now()
 		time.Sleep(nap)
-		b.mu.Lock()
-		b.late = append(b.late, float64(time.Since(start)-nap)/1e6)
-		b.mu.Unlock()
+		b.note(late, float64(time.Since(start)-nap)/1e6)
 	}
-}
-
-// lateness returns the 99.9th percentile of that, in ms.
-func (b *bench) lateness() float64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return stat.OrNaN(b.late, 0.999)
 }
 
 // end kills what runs. The processes are ours, by their ids.
@@ -200,31 +218,23 @@ func (b *bench) end() {
 	time.Sleep(500 * time.Millisecond) // the queues run empty
 }
 
-// count adds to what a flow delivered, in bytes on the link.
-func (b *bench) count(flow string, bytes float64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.bytes[flow] = append(b.bytes[flow], point{time.Since(b.start), bytes})
-}
-
 // tcp starts a flow of TCP.
-func (b *bench) tcp(flow, cc, port string) error {
-	return b.pair(func(s string) {
-		if n, err := strconv.ParseFloat(s, 64); err == nil {
-			b.count(flow, n*tcpWire)
-		}
-	}, b.self, []string{"-role", "sink", port}, []string{"-role", "source", hostB + ":" + port, cc})
+func (b *bench) tcp(cc string) error {
+	const port = "7100"
+	receiver := []string{"-role", "sink", port}
+	sender := []string{"-role", "source", hostB + ":" + port, cc}
+	return b.pair(b.noteLines("tcp", tcpWire), b.self, receiver, sender)
 }
 
 // transfer starts one.
-func (b *bench) transfer(flow, cc, port string) error {
-	last := 0.0
+func (b *bench) transfer(i int, cc string) error {
+	last, flow, port := 0.0, fmt.Sprint(i), fmt.Sprint(7200+i)
 	receiver := []string{"-listen", ":" + port, "-key", lab.Key, "-json"}
 	sender := []string{"-dial", hostB + ":" + port, "-key", lab.Key, "-cc", cc, "-mb", "100000", "-json"}
 	return b.pair(func(s string) {
 		var p struct{ Bytes float64 }
 		if json.Unmarshal([]byte(s), &p) == nil {
-			b.count(flow, (p.Bytes-last)*udpWire)
+			b.note(flow, (p.Bytes-last)*udpWire)
 			last = p.Bytes
 		}
 	}, b.program, receiver, sender)
