@@ -21,7 +21,6 @@ package main
 
 import (
 	"encoding/binary"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -48,13 +47,16 @@ func platform(at time.Duration) float64 {
 	return 10 - math.Abs(10-math.Mod(at.Seconds(), 2*duration.Seconds()))
 }
 
+// lags are how far the figures are behind the platform.
+type lags [3]time.Duration
+
 // A rule says at which time a client shows the platform.
 type rule struct {
-	name      string
-	authority string                                  // who says where players are
-	under     func(own bool, c tick.Clocks) tick.Time // the platform under a figure
-	client    [3]time.Duration                        // what the document says: own player, other player, NPC
-	host      [3]time.Duration
+	name        string
+	authority   string                        // who says where players are
+	own, others func(c tick.Clocks) tick.Time // the platform under your own player, and under others
+	client      lags                          // what the document says is seen on a client
+	host        lags                          // and on the host
 }
 
 const (
@@ -65,45 +67,28 @@ const (
 
 var figures = [3]string{"own player", "other player", "NPC"}
 
+func server(c tick.Clocks) tick.Time    { return c.ServerTime }
+func predicted(c tick.Clocks) tick.Time { return c.PredictedTime }
+
 var rules = []rule{
 	{
-		"in server time", "client",
-		func(_ bool, c tick.Clocks) tick.Time { return c.ServerTime },
-		[3]time.Duration{0, gap, 0},
-		[3]time.Duration{0, gap, 0},
+		name: "in server time", authority: "client", own: server, others: server,
+		client: lags{other: gap}, host: lags{other: gap},
 	},
 	{
-		"in predicted time", "client",
-		func(_ bool, c tick.Clocks) tick.Time { return c.PredictedTime },
-		[3]time.Duration{0, gap, gap},
-		[3]time.Duration{0, 0, 0},
+		name: "in predicted time", authority: "client", own: predicted, others: predicted,
+		client: lags{other: gap, npc: gap},
 	},
 	{
-		"predicted under your own player, in server time under all others", "client",
-		func(own bool, c tick.Clocks) tick.Time {
-			if own {
-				return c.PredictedTime
-			}
-			return c.ServerTime
-		},
-		[3]time.Duration{0, 0, 0},
-		[3]time.Duration{0, 0, 0},
+		name: "predicted under your own player, in server time under all others", authority: "client",
+		own: predicted, others: server,
 	},
-	{
-		"in server time, and nobody predicts", "host",
-		func(_ bool, c tick.Clocks) tick.Time { return c.ServerTime },
-		[3]time.Duration{0, 0, 0},
-		[3]time.Duration{0, 0, 0},
-	},
+	{name: "in server time, and nobody predicts", authority: "host", own: server, others: server},
 }
 
 func main() {
-	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: elevator\nshows which clock to sample for what moves, on simulated links; it has no flags")
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
+	if len(os.Args) > 1 {
+		fmt.Fprintln(os.Stderr, "usage: elevator\nshows which clock to sample for what moves, on simulated links; it has no flags")
 		os.Exit(2)
 	}
 	if !run(os.Stdout, rules) {
@@ -135,7 +120,10 @@ func run(out io.Writer, rules []rule) bool {
 // lag is how far a figure is behind, at each tick.
 type lag []time.Duration
 
-func (l *lag) add(d time.Duration) { *l = append(*l, d) }
+// add adds by how much time a figure is behind a platform, which rises by 1 m/s.
+func (l *lag) add(figure, platform float64) {
+	*l = append(*l, time.Duration((platform-figure)*float64(time.Second)))
+}
 
 func (l lag) near(want time.Duration) bool {
 	return len(l) > 100 && slices.Min(l) > want-tolerance && slices.Max(l) < want+tolerance
@@ -218,10 +206,9 @@ func (g *game) hostPlays(s tick.Info) {
 		at[2], at[3] = ground, ground
 	}
 	if steady(s.SharedTime.Duration()) {
-		g.host[npc].add(behind(at[0], ground))
-		g.host[own].add(behind(at[1], ground))
-		g.host[other].add(behind(at[2], ground))
-		g.host[other].add(behind(at[3], ground))
+		for i, figure := range [4]int{npc, own, other, other} {
+			g.host[figure].add(at[i], ground)
+		}
 	}
 	for i, p := range g.peers {
 		b := sim.StartDatagram(&p.hosts, g.hub.NowUsec())
@@ -261,8 +248,8 @@ func (g *game) join(node *sim.Node) {
 
 // clientPlays plays a tick: the player stands on what it sees.
 func (g *game) clientPlays(p *peer, s tick.Info) {
-	under := platform(g.rule.under(true, s.Clocks).Duration())
-	beside := platform(g.rule.under(false, s.Clocks).Duration())
+	under := platform(g.rule.own(s.Clocks).Duration())
+	beside := platform(g.rule.others(s.Clocks).Duration())
 	mine := under
 	b := sim.StartDatagram(&p.sync, p.node.NowUsec())
 	b, _ = binary.Append(b, binary.LittleEndian, input{s.Tick, mine})
@@ -275,9 +262,9 @@ func (g *game) clientPlays(p *peer, s tick.Info) {
 	if g.rule.authority == "host" {
 		mine = seen[2]
 	}
-	g.client[own].add(behind(mine, under))
-	g.client[other].add(behind(seen[3], beside))
-	g.client[npc].add(behind(seen[0], beside))
+	g.client[own].add(mine, under)
+	g.client[other].add(seen[3], beside)
+	g.client[npc].add(seen[0], beside)
 }
 
 // take takes a datagram of the host.
@@ -306,11 +293,6 @@ func (p *peer) seen(at tick.Time) (figuresAt, bool) {
 // steady reports whether the platform has gone up for a while, after time to
 // synchronize, so that a distance says how much time lies between.
 func steady(at time.Duration) bool { return 3*time.Second < at && at < duration-time.Second }
-
-// behind returns how long before the platform a figure was there. It rises by 1 m/s.
-func behind(figure, platform float64) time.Duration {
-	return time.Duration((platform - figure) * float64(time.Second))
-}
 
 func every(w *sim.World, period time.Duration, f func()) {
 	f()

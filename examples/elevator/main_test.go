@@ -37,7 +37,7 @@ func TestElevator(t *testing.T) {
 // The check is one: a platform in another time than the document's is found out.
 func TestWrongClock(t *testing.T) {
 	wrong := slices.Clone(rules[:1])
-	wrong[0].under = func(_ bool, c tick.Clocks) tick.Time { return c.SharedTime }
+	wrong[0].own = func(c tick.Clocks) tick.Time { return c.SharedTime }
 	var out bytes.Buffer
 	if run(&out, wrong) || !strings.Contains(out.String(), "WRONG") {
 		t.Errorf("the shared clock passes for the server clock:\n%s", out.String())

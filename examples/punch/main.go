@@ -19,8 +19,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"time"
 
+	"timesync/clock"
 	"timesync/examples/internal/program"
 )
 
@@ -37,12 +39,7 @@ type config struct {
 
 func main() { program.Main(run) }
 
-var run = program.New("punch", usage, (*config).flags, (*config).check, func(ctx context.Context, c config, stdout, _ io.Writer) error {
-	if c.serve != "" {
-		return serveAt(ctx, c, stdout)
-	}
-	return meet(ctx, c, stdout)
-})
+var run = program.New("punch", usage, (*config).flags, (*config).check, punch)
 
 func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.serve, "serve", "", "be the server at this `address`, UDP and TCP, such as :9000")
@@ -71,11 +68,14 @@ func (c *config) check(f *flag.FlagSet) error {
 	return cmp.Or(err, program.Arguments(f, 0))
 }
 
-// serveAt runs the server.
-func serveAt(ctx context.Context, c config, stdout io.Writer) error {
-	at, err := net.ResolveUDPAddr("udp", c.serve)
+// punch runs the server or a peer.
+func punch(ctx context.Context, c config, stdout, _ io.Writer) error {
+	at, err := net.ResolveUDPAddr("udp", c.serve+c.server) // one of them is empty
 	if err != nil {
 		return err
+	}
+	if c.server != "" {
+		return meet(ctx, c, at.AddrPort(), stdout)
 	}
 	s, err := newServer(c.key, at.AddrPort())
 	if err != nil {
@@ -88,12 +88,8 @@ func serveAt(ctx context.Context, c config, stdout io.Writer) error {
 }
 
 // meet runs a peer.
-func meet(ctx context.Context, c config, stdout io.Writer) error {
-	at, err := net.ResolveUDPAddr("udp", c.server)
-	if err != nil {
-		return err
-	}
-	p, err := newPeer(c, at.AddrPort())
+func meet(ctx context.Context, c config, server netip.AddrPort, stdout io.Writer) error {
+	p, err := newPeer(c, server)
 	if err != nil {
 		return err
 	}
@@ -104,12 +100,12 @@ func meet(ctx context.Context, c config, stdout io.Writer) error {
 		if err == nil {
 			time.Sleep(linger)
 		}
-		return err
+	} else if err == nil {
+		fmt.Fprintf(stdout, "connected to %v, %.0f ms after it was known\n", r.Peer, r.Milliseconds)
+		program.Every(ctx.Done(), time.Second, func() {
+			s, _ := p.there.Link.Snapshot(clock.Now())
+			fmt.Fprintln(stdout, s)
+		})
 	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "connected to %v, %.0f ms after it was known\n", r.Peer, r.Milliseconds)
-	program.Every(ctx.Done(), time.Second, func() { fmt.Fprintln(stdout, p.state()) })
-	return nil
+	return err
 }

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	every   = 20 * time.Millisecond  // datagrams to the server, and to the peer
+	every   = 20 * time.Millisecond  // datagrams to the server, and then to the peer
 	waiting = 30 * time.Second       // for another peer to come
 	retry   = 200 * time.Millisecond // after a TCP connection was refused
 	linger  = time.Second            // so long -once goes on, for the other peer to hear of us
@@ -33,33 +33,32 @@ const (
 type result struct {
 	OK           bool           `json:"ok"`
 	Peer         netip.AddrPort `json:"peer"`
-	Milliseconds float64        `json:"ms"`          // from when the other was known until it was heard
-	FirstUnix    int64          `json:"first_ns"`    // wall clock when the first packet left
-	PlannedUnix  int64          `json:"planned_ns"`  // and when it should have
-	Refused      int            `json:"refused"`     // TCP connections that were
-	OffsetUsec   int64          `json:"offset_us"`   // of the peer's clock
-	Bound        float64        `json:"error_bound"` // ms
+	Milliseconds float64        `json:"ms"`         // from when the other was known until it was heard
+	FirstUnix    int64          `json:"first_ns"`   // wall clock when the first packet left
+	PlannedUnix  int64          `json:"planned_ns"` // and when it should have
+	OffsetUsec   int64          `json:"offset_us"`  // of the peer's clock
 }
 
 // peer is one of two. The server's seal and the other peer's share a socket, because the
 // NAT's port for it is what the other peer knows.
 type peer struct {
 	config
-	conn   *net.UDPConn
-	server netip.AddrPort
-	here   *seal.End // to the server
-	token  token
-	tcp    *net.TCPConn // to the server
-	tasks  sync.WaitGroup
-	stop   chan struct{}
+	conn       *net.UDPConn
+	server     netip.AddrPort
+	here       *seal.End // to the server
+	token      token
+	registered net.Conn // TCP to the server; nil: UDP
+	tasks      sync.WaitGroup
+	stop       chan struct{}
 
 	mu      sync.Mutex
 	known   *meeting // nil: not yet
 	knownAt time.Time
 	there   *seal.End // to the other peer; nil: not yet
-	out     io.Writer // TCP to the other peer; nil: UDP
+	out     net.Conn  // TCP to the other peer; nil: UDP
 	at      uint64    // local time of the instant
 	fired   bool
+	synced  bool
 	result  result
 	met     chan struct{} // closed when the other is known
 	heard   chan struct{} // closed when the other peer was heard, and its clock is known
@@ -71,46 +70,37 @@ func newPeer(c config, server netip.AddrPort) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{
-		config: c, conn: conn, server: unmapped(server),
-		here: seal.New(c.key, 0), stop: make(chan struct{}), met: make(chan struct{}), heard: make(chan struct{}),
+		config: c, conn: conn, server: unmapped(server), here: seal.New(c.key, 0),
+		stop: make(chan struct{}), met: make(chan struct{}), heard: make(chan struct{}),
 	}
 	rand.Read(p.token[:])
 	if c.tcp {
-		if err := p.register(); err != nil {
+		// The server sees the port that the NAT gives to our TCP port. Its number is the one of the UDP port.
+		if p.registered, err = p.dialTCP(p.server, 5*time.Second); err != nil {
 			conn.Close()
 			return nil, err
 		}
+		p.registered.Write(p.token[:])
 	}
 	p.tasks.Go(func() { seal.Receive(rxtime.NewConn(conn), p.take) })
 	return p, nil
 }
 
-// register shows the server the port that the NAT gives to our TCP port. The number is the
-// one of the UDP port.
-func (p *peer) register() error {
-	dialer := net.Dialer{LocalAddr: p.local(), Control: reuse, Timeout: 5 * time.Second}
-	conn, err := dialer.Dial("tcp4", p.server.String())
-	if err != nil {
-		return err
-	}
-	p.tcp = conn.(*net.TCPConn)
-	_, err = p.tcp.Write(p.token[:])
-	return err
-}
-
-func (p *peer) local() net.Addr {
-	return &net.TCPAddr{Port: p.conn.LocalAddr().(*net.UDPAddr).Port}
+// dialTCP opens a TCP connection, from the port of our UDP socket.
+func (p *peer) dialTCP(to netip.AddrPort, most time.Duration) (net.Conn, error) {
+	local := &net.TCPAddr{Port: p.conn.LocalAddr().(*net.UDPAddr).Port}
+	dialer := net.Dialer{LocalAddr: local, Control: reuse, Timeout: most}
+	return dialer.Dial("tcp4", to.String())
 }
 
 func (p *peer) close() {
 	close(p.stop)
 	p.conn.Close()
-	if p.tcp != nil {
-		p.tcp.Close()
-	}
 	p.mu.Lock()
-	if c, ok := p.out.(io.Closer); ok {
-		c.Close()
+	for _, tcp := range []net.Conn{p.registered, p.out} {
+		if tcp != nil {
+			tcp.Close()
+		}
 	}
 	p.mu.Unlock()
 	p.tasks.Wait()
@@ -118,7 +108,13 @@ func (p *peer) close() {
 
 // run joins the room, and connects to who else is there.
 func (p *peer) run(ctx context.Context) (result, error) {
-	p.tasks.Go(p.join)
+	p.tasks.Go(func() {
+		program.Every(p.stop, every, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.send()
+		})
+	})
 	if err := p.await(ctx, p.met, waiting); err != nil {
 		return p.result, fmt.Errorf("nobody else came: %w", err)
 	}
@@ -156,42 +152,28 @@ func (p *peer) left() time.Duration {
 	return time.Duration(int64(p.at-clock.Now())) * time.Microsecond
 }
 
-// join sends to the server until the other peer was sent to.
-func (p *peer) join() {
-	program.Every(p.stop, every, func() {
-		p.mu.Lock()
-		fired := p.fired
-		p.mu.Unlock()
-		if !fired {
-			_, _ = p.conn.WriteToUDPAddrPort(p.here.Seal(nil, appendJoin(nil, p.token, p.room), clock.Now()), p.server)
-		}
-	})
-}
-
-// fire sends the first packet to the other peer, and goes on with that.
+// fire sends the first packet to the other peer.
 func (p *peer) fire() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	late := time.Duration(int64(clock.Now()-p.at)) * time.Microsecond
 	p.fired, p.result.FirstUnix = true, time.Now().UnixNano()
 	p.result.PlannedUnix = p.result.FirstUnix - late.Nanoseconds()
-	known := *p.known
-	p.mu.Unlock()
-	if !p.config.tcp {
+	if p.tcp {
+		p.tasks.Go(p.connect)
+	} else {
 		p.send()
-		p.tasks.Go(p.sending)
-		return
 	}
-	p.tasks.Go(func() { p.dial(known.tcp) })
 }
 
-// sending sends to the other peer, 50 datagrams a second.
-func (p *peer) sending() { program.Every(p.stop, every, p.send) }
-
-// send sends a datagram without a payload to the other peer.
+// send sends to the server until the first packet to the other peer, and then to that, without a payload.
 func (p *peer) send() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.write(p.there.Seal(nil, nil, clock.Now()))
+	if !p.fired {
+		join := p.here.Seal(nil, appendJoin(nil, p.token, p.room), clock.Now())
+		_, _ = p.conn.WriteToUDPAddrPort(join, p.server)
+	} else if !p.tcp || p.out != nil {
+		p.write(p.there.Seal(nil, nil, clock.Now()))
+	}
 }
 
 // write writes a sealed datagram, over TCP after its length in two bytes.
@@ -204,22 +186,17 @@ func (p *peer) write(datagram []byte) {
 	_, _ = p.out.Write(append(b, datagram...))
 }
 
-// dial opens the TCP connection; the other does so at the same time.
-func (p *peer) dial(to netip.AddrPort) {
-	dialer := net.Dialer{LocalAddr: p.local(), Control: reuse, Timeout: p.giveUp}
+// connect opens the TCP connection; the other does so at the same time.
+func (p *peer) connect() {
 	for {
-		conn, err := dialer.Dial("tcp4", to.String())
+		conn, err := p.dialTCP(p.known.tcp, p.giveUp)
 		if err == nil {
 			p.mu.Lock()
 			p.out = conn
 			p.mu.Unlock()
-			p.tasks.Go(func() { p.frames(conn) })
-			p.sending()
+			p.frames(conn)
 			return
 		}
-		p.mu.Lock()
-		p.result.Refused++
-		p.mu.Unlock()
 		select {
 		case <-p.stop:
 			return
@@ -231,12 +208,12 @@ func (p *peer) dial(to netip.AddrPort) {
 // frames reads sealed datagrams off the TCP connection.
 func (p *peer) frames(conn net.Conn) {
 	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
-	var size [2]byte
 	for {
-		if _, err := io.ReadFull(conn, size[:]); err != nil {
+		var size uint16
+		if err := binary.Read(conn, binary.LittleEndian, &size); err != nil {
 			return
 		}
-		b := make([]byte, binary.LittleEndian.Uint16(size[:]))
+		b := make([]byte, size)
 		if _, err := io.ReadFull(conn, b); err != nil {
 			return
 		}
@@ -264,7 +241,7 @@ func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64)
 		return
 	}
 	m, err := readMeeting(payload)
-	if err != nil || p.config.tcp && !m.tcp.IsValid() {
+	if err != nil || p.tcp && !m.tcp.IsValid() {
 		return
 	}
 	at, err := link.AcceptInstant(recvUsec, m.instant)
@@ -275,7 +252,7 @@ func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64)
 		return
 	}
 	p.known, p.knownAt, p.result.Peer = &m, time.Now(), m.udp
-	if p.config.tcp {
+	if p.tcp {
 		p.result.Peer = m.tcp
 	}
 	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), m.role) // the server could compute it, too
@@ -291,25 +268,11 @@ func (p *peer) takePeer(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	if err != nil {
 		return
 	}
-	s, ok := p.there.Link.Snapshot(recvUsec)
 	if !p.result.OK {
 		p.result.OK, p.result.Milliseconds = true, float64(time.Since(p.knownAt))/1e6
 	}
-	select {
-	case <-p.heard:
-	default:
-		if ok {
-			p.result.OffsetUsec, p.result.Bound = s.OffsetUsec, float64(s.ErrorBound)/1e6
-			close(p.heard)
-		}
+	if s, ok := p.there.Link.Snapshot(recvUsec); ok && !p.synced {
+		p.synced, p.result.OffsetUsec = true, s.OffsetUsec
+		close(p.heard)
 	}
-}
-
-// state is a line of what is known of the other peer.
-func (p *peer) state() string {
-	s, ok := p.there.Link.Snapshot(clock.Now())
-	if !ok {
-		return "connected, and not synchronized"
-	}
-	return s.String()
 }

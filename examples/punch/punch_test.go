@@ -29,6 +29,9 @@ func startServer(t *testing.T) (*server, netip.AddrPort) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.close)
+	s.mu.Lock()
+	s.settling = 0 // tested by TestSettling
+	s.mu.Unlock()
 	return s, s.conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
@@ -63,10 +66,7 @@ func meetings(t *testing.T, at netip.AddrPort, c config, rooms ...string) []resu
 func TestMeeting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []config{{}, {random: true}, {random: true, ready: 100 * time.Millisecond}} {
-		s, at := startServer(t)
-		s.mu.Lock()
-		s.settling = 0 // tested by TestSettling
-		s.mu.Unlock()
+		_, at := startServer(t)
 		r := meetings(t, at, c, "x", "x", "y", "y")
 		for i := range r {
 			if !r[i].OK || r[i].FirstUnix == 0 {
@@ -107,9 +107,6 @@ func TestSettling(t *testing.T) {
 func TestStranger(t *testing.T) {
 	t.Parallel()
 	s, at := startServer(t)
-	s.mu.Lock()
-	s.settling = 0
-	s.mu.Unlock()
 	stranger, err := net.Dial("udp", at.String())
 	if err != nil {
 		t.Fatal(err)

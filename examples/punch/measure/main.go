@@ -14,7 +14,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,22 +51,14 @@ var kinds = []struct{ name, post, rules string }{
 		chain in { type filter hook input priority 0; iifname "wan" ct state new drop; }`},
 }
 
-// modes are how the peers choose when to send.
-var modes = []struct {
-	name string
-	args []string
-}{
-	{"at the instant", nil},
-	{"when told", []string{"-random"}},
-	{"when ready, up to 200 ms later", []string{"-random", "-ready", "200ms"}},
-}
-
-var protocols = []struct {
-	name string
-	args []string
-}{
-	{"UDP", nil},
-	{"TCP", []string{"-tcp"}},
+// columns are how the peers connect, and choose when to send.
+var columns = []struct{ name, args string }{
+	{"UDP, at the instant", ""},
+	{"UDP, when told", "-random"},
+	{"UDP, when ready, up to 200 ms later", "-random -ready 200ms"},
+	{"TCP, at the instant", "-tcp"},
+	{"TCP, when told", "-tcp -random"},
+	{"TCP, when ready, up to 200 ms later", "-tcp -random -ready 200ms"},
 }
 
 // delays are one-way delays from each NAT to the core: paths of 10 to 80 ms.
@@ -108,7 +99,7 @@ func measure(l *lab.Lab, program string, quick bool, only string) error {
 	defer serve.Process.Kill()
 	time.Sleep(300 * time.Millisecond)
 	if quick {
-		tries, only, modes, protocols = 4, "reset", modes[:1], protocols[1:] // the peers join by UDP
+		tries, only, columns = 4, "reset", columns[3:4] // the peers join by UDP
 	}
 	if err := b.table(tries, only); err != nil || b.connected > 0 {
 		return err
@@ -153,12 +144,10 @@ func (b *bench) setNATs(post, rules string) error {
 func (b *bench) table(tries int, only string) error {
 	fmt.Printf("\n%d tries of each kind, one-way delays of 10 to 80 ms and jitter of %v; connected within %v, the median time from when the other was known, and how far apart the first packets left (and were planned to), 99th percentile:\n\n", tries, jitter, giveUp)
 	fmt.Print("| what a NAT does with unsolicited packets |")
-	for _, p := range protocols {
-		for _, m := range modes {
-			fmt.Printf(" %s, %s |", p.name, m.name)
-		}
+	for _, c := range columns {
+		fmt.Printf(" %s |", c.name)
 	}
-	fmt.Println("\n|---|" + strings.Repeat("---|", len(protocols)*len(modes)))
+	fmt.Println("\n|---|" + strings.Repeat("---|", len(columns)))
 	for _, k := range kinds {
 		if !strings.Contains(k.name, only) {
 			continue
@@ -167,13 +156,11 @@ func (b *bench) table(tries int, only string) error {
 			return lab.NotHere(err)
 		}
 		fmt.Printf("| %s |", k.name)
-		for _, p := range protocols {
-			for _, m := range modes {
-				o := b.tries(tries, slices.Concat(p.args, m.args))
-				fmt.Printf(" %v |", o)
-				if m.args == nil {
-					b.together = append(b.together, o.apart...)
-				}
+		for _, c := range columns {
+			o := b.tries(tries, strings.Fields(c.args))
+			fmt.Printf(" %v |", o)
+			if !strings.Contains(c.args, "-random") {
+				b.together = append(b.together, o.apart...)
 			}
 		}
 		fmt.Println()
@@ -186,11 +173,10 @@ func (b *bench) table(tries int, only string) error {
 
 // outcome is what a peer prints.
 type outcome struct {
-	OK    bool    `json:"ok"`
-	Ms    float64 `json:"ms"`
-	First int64   `json:"first_ns"`
-
-	Planned int64 `json:"planned_ns"`
+	OK      bool    `json:"ok"`
+	Ms      float64 `json:"ms"`
+	First   int64   `json:"first_ns"`
+	Planned int64   `json:"planned_ns"`
 }
 
 // outcomes are those of many tries.
@@ -248,11 +234,11 @@ func (b *bench) tries(n int, args []string) *outcomes {
 
 // pair runs two peers.
 func (b *bench) pair(room string, args []string) (x, y outcome) {
+	args = append([]string{"-server", server, "-key", lab.Key, "-once", "-room", room, "-give-up", giveUp.String()}, args...)
 	var both sync.WaitGroup
 	for i, o := range []*outcome{&x, &y} {
 		both.Go(func() {
-			arguments := append([]string{"-server", server, "-key", lab.Key, "-once", "-room", room, "-give-up", giveUp.String()}, args...)
-			out, _ := lab.Command(b.hosts[i], b.program, arguments...).Output() // it says in its output that it failed
+			out, _ := lab.Command(b.hosts[i], b.program, args...).Output() // it says in its output that it failed
 			if err := json.Unmarshal(out, o); err != nil {
 				fmt.Fprintf(os.Stderr, "measure: a peer said %q\n", out)
 			}
