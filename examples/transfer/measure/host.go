@@ -11,6 +11,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"timesync/examples/internal/lab"
 )
 
 // What runs inside of the namespaces. All processes are on one machine, so they read one
@@ -22,12 +24,15 @@ const (
 	gameBytes = 100
 )
 
+// must ends the process if there is an error.
+func must[T any](value T, err error) T {
+	lab.Exit(err)
+	return value
+}
+
 // ping sends the game's datagrams.
-func ping(host string) error {
-	conn, err := net.Dial("udp4", host+gamePort)
-	if err != nil {
-		return err
-	}
+func ping(host string) {
+	conn := must(net.Dial("udp4", host+gamePort))
 	for b := make([]byte, gameBytes); ; time.Sleep(gameEvery) {
 		binary.LittleEndian.PutUint64(b, uint64(time.Now().UnixNano()))
 		conn.Write(b) // the network may be full
@@ -35,39 +40,22 @@ func ping(host string) error {
 }
 
 // pong prints the delay of each in milliseconds.
-func pong() error {
-	conn, err := net.ListenPacket("udp4", gamePort)
-	if err != nil {
-		return err
-	}
-	for b := make([]byte, 2048); ; {
-		n, _, err := conn.ReadFrom(b)
-		if err != nil {
-			return err
-		}
-		if n == gameBytes {
+func pong() {
+	conn := must(net.ListenPacket("udp4", gamePort))
+	for b := make([]byte, gameBytes); ; {
+		if _, _, err := conn.ReadFrom(b); err == nil {
 			fmt.Printf("%.4f\n", float64(time.Now().UnixNano()-int64(binary.LittleEndian.Uint64(b)))/1e6)
 		}
 	}
 }
 
 // sink takes a connection and prints how many bytes came, each quarter of a second.
-func sink(port string) error {
-	listener, err := net.Listen("tcp4", ":"+port)
-	if err != nil {
-		return err
-	}
-	conn, err := listener.Accept()
-	if err != nil {
-		return err
-	}
+func sink(port string) {
+	listener := must(net.Listen("tcp4", ":"+port))
+	conn := must(listener.Accept())
 	total, last := 0, time.Now()
 	for b := make([]byte, 1<<16); ; {
-		n, err := conn.Read(b)
-		if err != nil {
-			return err
-		}
-		if total += n; time.Since(last) > time.Second/4 {
+		if total += must(conn.Read(b)); time.Since(last) > time.Second/4 {
 			fmt.Println(total)
 			total, last = 0, time.Now()
 		}
@@ -75,19 +63,15 @@ func sink(port string) error {
 }
 
 // source sends as much as TCP can.
-func source(address, cc string) error {
+func source(address, cc string) {
 	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		failed := raw.Control(func(fd uintptr) {
 			err = syscall.SetsockoptString(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CONGESTION, cc)
 		})
 		return cmp.Or(failed, err)
 	}}
-	conn, err := dialer.Dial("tcp4", address)
-	if err != nil {
-		return err
+	conn := must(dialer.Dial("tcp4", address))
+	for b := make([]byte, 1<<16); ; {
+		must(conn.Write(b))
 	}
-	for b := make([]byte, 1<<16); err == nil; {
-		_, err = conn.Write(b)
-	}
-	return err
 }
