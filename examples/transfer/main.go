@@ -89,6 +89,9 @@ func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
 	}
 	if c.listen != "" {
 		p.end, p.receiver = seal.New(c.key, 1), &receiver{folder: c.folder}
+		if !c.json {
+			fmt.Fprintf(stdout, "listening at %v\n", conn.LocalAddr())
+		}
 	} else {
 		offer, source, err := open(c)
 		if err != nil {
@@ -98,9 +101,6 @@ func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
 		defer source.Close()
 		p.end, p.sender = seal.New(c.key, 0), newSender(offer, source, clock.Now())
 		p.sender.greedy = c.cc == "none"
-	}
-	if c.listen != "" && !c.json {
-		fmt.Fprintf(stdout, "listening at %v\n", conn.LocalAddr())
 	}
 	return p.run(ctx)
 }

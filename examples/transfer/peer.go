@@ -109,7 +109,7 @@ func (p *peer) pump() (wait time.Duration) {
 		p.done, p.err = p.receiver.poll(now)
 		return most / 10
 	}
-	for !p.done && p.err == nil {
+	for p.done = p.sender.over; !p.done && p.err == nil; {
 		var message []byte
 		if message, wait, p.err = p.sender.poll(now); message == nil {
 			return min(wait, most)
@@ -156,9 +156,7 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	}
 	now := clock.Now()
 	if p.sender != nil {
-		if err := p.sender.take(d.Payload, now); p.err == nil {
-			p.err, p.done = err, p.sender.over && err == nil
-		}
+		p.err = cmp.Or(p.err, p.sender.take(d.Payload, now))
 		return
 	}
 	if answer := p.receiver.take(d.Payload, ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known), now); answer != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"timesync/examples/transfer/ledbat"
@@ -39,11 +40,11 @@ type sender struct {
 	agreed bool // the receiver has answered the offer
 	over   bool // the receiver has it all
 	asked  uint64
-	heard  uint64 // when anything last came from the receiver
-	acked  uint64 // when an acknowledgement last came, or data left while none was under way
-	pieces        // which the receiver has
-	next   uint32 // chunk that was never sent
-	lost   []uint32
+	heard  uint64   // when anything last came from the receiver
+	acked  uint64   // when an acknowledgement last came, or data left while none was under way
+	pieces          // which the receiver has
+	sent   []bool   // chunks that are under way, or had
+	next   int      // all before are sent
 	window []packet // under way, by number
 	oldest uint32   // number of window[0]
 	losses int
@@ -61,7 +62,7 @@ type packet struct {
 func newSender(o offer, source io.ReaderAt, nowUsec uint64) *sender {
 	return &sender{
 		offer: o, source: source, rng: rand.New(rand.NewPCG(rand.Uint64(), 0)),
-		asked: nowUsec - again, heard: nowUsec, pieces: newPieces(o.chunks()),
+		asked: nowUsec - again, heard: nowUsec, pieces: newPieces(o.chunks()), sent: make([]bool, o.chunks()),
 	}
 }
 
@@ -81,33 +82,21 @@ func (s *sender) poll(nowUsec uint64) (message []byte, wait time.Duration, err e
 	if s.timeout(nowUsec); !s.agreed {
 		return nil, 0, nil
 	}
-	chunk, ok := s.choose()
-	if !ok {
+	for s.next < len(s.sent) && s.sent[s.next] {
+		s.next++
+	}
+	if s.next == len(s.sent) {
 		return nil, s.cc.Timeout(), nil // all is under way
 	}
-	wait, ok = s.cc.CanSend(nowUsec, sealedData)
+	wait, ok := s.cc.CanSend(nowUsec, sealedData)
 	if s.greedy {
 		wait, ok = 0, s.cc.InFlight()+sealedData <= uncontrolled
 	}
 	if !ok {
 		return nil, cmp.Or(wait, s.cc.Timeout()), nil
 	}
-	message, err = s.data(chunk, nowUsec)
+	message, err = s.data(uint32(s.next), nowUsec)
 	return message, 0, err
-}
-
-// choose returns the chunk to send next.
-func (s *sender) choose() (chunk uint32, ok bool) {
-	for len(s.lost) > 0 && s.had[s.lost[0]] {
-		s.lost = s.lost[1:]
-	}
-	if len(s.lost) > 0 {
-		return s.lost[0], true
-	}
-	for int(s.next) < len(s.had) && s.had[s.next] {
-		s.next++
-	}
-	return s.next, int(s.next) < len(s.had)
 }
 
 // data sends a chunk.
@@ -128,11 +117,7 @@ func (s *sender) data(chunk uint32, nowUsec uint64) ([]byte, error) {
 	number := s.oldest + uint32(len(s.window))
 	s.window = append(s.window, packet{chunk: chunk, sent: nowUsec})
 	s.cc.OnSend(nowUsec, sealedData)
-	if len(s.lost) > 0 {
-		s.lost = s.lost[1:]
-	} else {
-		s.next++
-	}
+	s.sent[chunk] = true
 	return message(kindData, data{number, chunk}, bytes), nil
 }
 
@@ -144,11 +129,8 @@ func (s *sender) timeout(nowUsec uint64) {
 	}
 	s.acked = nowUsec
 	s.cc.OnTimeout(nowUsec)
-	for i := range s.window {
-		if p := &s.window[i]; !p.done && !p.skipped {
-			s.lost = append(s.lost, p.chunk)
-			s.losses++
-		}
+	for _, p := range s.window {
+		s.lost(p)
 	}
 	s.oldest += uint32(len(s.window))
 	s.window = s.window[:0]
@@ -187,7 +169,7 @@ func (s *sender) have(body []byte) error {
 	if err != nil {
 		return err
 	}
-	s.pieces, s.next, s.lost, s.agreed = had, 0, nil, true
+	s.pieces, s.sent, s.next, s.agreed = had, slices.Clone(had.had), 0, true
 	return nil
 }
 
@@ -239,12 +221,21 @@ func (s *sender) lose(end int, nowUsec uint64) {
 		if done >= end {
 			break
 		}
-		if !p.skipped {
+		if s.lost(*p) {
 			s.cc.OnLoss(nowUsec, p.sent, sealedData)
-			s.lost = append(s.lost, p.chunk)
-			s.losses++
 		}
 	}
 	s.oldest += uint32(done)
 	s.window = s.window[done:]
+}
+
+// lost lets a chunk be sent again, if it was under way.
+func (s *sender) lost(p packet) bool {
+	if p.done || p.skipped {
+		return false
+	}
+	s.sent[p.chunk] = false
+	s.next = min(s.next, int(p.chunk))
+	s.losses++
+	return true
 }

@@ -38,7 +38,7 @@ const (
 	mapLen  = 1000 // bytes of the map in have: more than can be under way out of order
 	textLen = 400  // bytes of an error, at most
 
-	// maxSize is the longest file: both ends keep a byte for each chunk in memory, 90 MB then.
+	// maxSize is the longest file: each end keeps a byte or two for each chunk in memory, 180 MB then.
 	maxSize = 100_000_000_000
 )
 

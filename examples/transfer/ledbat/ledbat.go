@@ -38,7 +38,10 @@
 // allocates nothing, and is for one goroutine at a time. This file is complete: copy it.
 package ledbat
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// Target is the queueing delay that a transfer alone settles at. It is less than half
@@ -73,6 +76,7 @@ const (
 	earliest    = 500            // us: a datagram may leave so much before its time, so that timers need not be exact
 	catchUp     = 5000           // us: and so much of what a late timer held back leaves at once
 	unlimited   = 2 * MaxWindow  // slow start threshold at first
+	unseen      = 1 << 62        // us: a delay that is longer than any
 )
 
 // Controller decides how many bytes of one transfer may be under way. Times are readings
@@ -101,8 +105,7 @@ type Controller struct {
 	phase     phase
 	slowFrom  uint64 // when the slowdown began
 	slowUntil uint64 // when its quiet part ends
-	slowNext  uint64 // when the next one begins, if planned
-	planned   bool
+	slowNext  uint64 // when the next one begins; known in phase steady
 }
 
 // phase is what the window does.
@@ -152,8 +155,8 @@ func (c *Controller) Queueing() (queueing, base time.Duration) {
 // OnSend says that a datagram of n bytes leaves at nowUsec.
 func (c *Controller) OnSend(nowUsec uint64, n int) {
 	c.start()
-	c.flight += clamp(n, 0, MaxWindow)
-	c.flight = min(c.flight, 4*MaxWindow) // a caller that ignores CanSend
+	n = clamp(n, 0, MaxWindow)
+	c.flight = min(c.flight+n, 4*MaxWindow) // a caller that ignores CanSend
 	c.pace(nowUsec, n)
 	c.clock(nowUsec)
 }
@@ -168,7 +171,7 @@ func (c *Controller) pace(nowUsec uint64, n int) {
 	if late := int64(nowUsec - c.next); late > catchUp || late < -second {
 		c.next = nowUsec - catchUp
 	}
-	c.next += uint64(min(float64(clamp(n, 0, MaxWindow))*float64(c.srtt)/(factor*c.window), float64(second)))
+	c.next += uint64(min(float64(n)*float64(c.srtt)/(factor*c.window), float64(second)))
 }
 
 // OnAck says that a datagram of n bytes that left at sentUsec is acknowledged, and what
@@ -223,11 +226,7 @@ func (c *Controller) current(nowUsec uint64, delay int64) {
 	copy(c.recent[1:], c.recent[:])
 	c.recent[0] = delay
 	c.delays = min(c.delays+1, filter)
-	least := delay
-	for _, d := range c.recent[:c.delays] {
-		least = min(least, d)
-	}
-	c.queue = max(least-c.base.least(), 0)
+	c.queue = max(slices.Min(c.recent[:c.delays])-c.base.least(), 0)
 }
 
 // gain is the draft's: how many segments the window grows in a round trip. It is less
@@ -250,9 +249,9 @@ func (c *Controller) slowStart(nowUsec uint64, n float64, used bool) {
 		return
 	}
 	if c.phase == starting {
-		c.plan(nowUsec + uint64(2*c.srtt)) // the initial slowdown
+		c.slowNext = nowUsec + uint64(2*c.srtt) // the initial slowdown
 	} else {
-		c.plan(nowUsec + uint64(max(slowRatio*clamp(int64(nowUsec-c.slowFrom), 0, minute), slowGap)))
+		c.slowNext = nowUsec + uint64(max(slowRatio*clamp(int64(nowUsec-c.slowFrom), 0, minute), slowGap))
 	}
 	c.window = min(c.window, c.threshold)
 	c.threshold, c.phase = c.window, steady
@@ -272,9 +271,6 @@ func (c *Controller) steer(n float64, used bool) {
 	c.window += max(grow-n*excess, -n/2)
 }
 
-// plan plans the next slowdown.
-func (c *Controller) plan(atUsec uint64) { c.slowNext, c.planned = atUsec, true }
-
 // clock begins and ends slowdowns.
 func (c *Controller) clock(nowUsec uint64) {
 	switch {
@@ -285,7 +281,7 @@ func (c *Controller) clock(nowUsec uint64) {
 		if c.phase = ramping; c.threshold == unlimited {
 			c.phase = starting
 		}
-	case c.phase == steady && c.planned && (after(nowUsec, c.slowNext) || c.othersSlow(nowUsec)):
+	case c.phase == steady && (after(nowUsec, c.slowNext) || c.othersSlow(nowUsec)):
 		c.threshold = c.window
 		if !c.wasFull { // the link has room: slow start shall find out how much
 			c.threshold = unlimited
@@ -367,47 +363,36 @@ type baseDelay struct {
 	from    uint64             // when the newest began
 	quiet   [3]int64           // us: the least of each of the last slowdowns, newest first
 	shown   int                // slowdowns that are filled
-	lowest  int64              // us: of the slowdown under way, if any
-	any     bool               // it has one
+	lowest  int64              // us: of the slowdown under way; unseen: none yet
 }
 
 // least returns the base delay; 0 if there is none yet.
-func (b *baseDelay) least() int64 {
-	least := b.minutes[0]
-	for _, d := range b.minutes[:b.n] {
-		least = min(least, d)
-	}
-	return least
-}
+func (b *baseDelay) least() int64 { return slices.Min(b.minutes[:max(b.n, 1)]) }
 
 // see takes a delay.
 func (b *baseDelay) see(nowUsec uint64, delay int64, slow bool) {
-	switch passed := int64(nowUsec - b.from); {
-	case b.n == 0:
-		b.minutes[0], b.n, b.from = delay, 1, nowUsec
-	case passed >= minute:
+	if b.n == 0 || int64(nowUsec-b.from) >= minute {
 		copy(b.minutes[1:], b.minutes[:])
 		b.minutes[0], b.n, b.from = delay, min(b.n+1, baseMinutes), nowUsec
-	default:
-		b.minutes[0] = min(b.minutes[0], delay)
 	}
-	if slow && (!b.any || delay < b.lowest) {
-		b.lowest, b.any = delay, true
+	b.minutes[0] = min(b.minutes[0], delay)
+	if slow {
+		b.lowest = min(b.lowest, delay)
 	}
 }
 
-func (b *baseDelay) beginSlowdown() { b.any = false }
+func (b *baseDelay) beginSlowdown() { b.lowest = unseen }
 
 // endSlowdown compares the slowdown with the two before, and reports whether they show a
 // path that became longer.
 func (b *baseDelay) endSlowdown(nowUsec uint64) (longer bool) {
-	if !b.any {
+	if b.lowest == unseen {
 		return false
 	}
 	copy(b.quiet[1:], b.quiet[:])
 	b.quiet[0] = b.lowest
 	b.shown = min(b.shown+1, len(b.quiet))
-	least, most := min(b.quiet[0], b.quiet[1], b.quiet[2]), max(b.quiet[0], b.quiet[1], b.quiet[2])
+	least, most := slices.Min(b.quiet[:]), slices.Max(b.quiet[:])
 	if b.shown < len(b.quiet) || most-least > agree {
 		return false
 	}
