@@ -93,37 +93,26 @@ func transfer(ctx context.Context, c config, stdout, _ io.Writer) error {
 			fmt.Fprintf(stdout, "listening at %v\n", conn.LocalAddr())
 		}
 	} else {
-		offer, source, err := open(c)
+		offer, file, err := open(c)
+		defer file.Close() // of nil, too
 		if err != nil {
 			conn.Close()
 			return err
 		}
-		defer source.Close()
-		p.end, p.sender = seal.New(c.key, 0), newSender(offer, source, clock.Now())
+		p.end, p.sender = seal.New(c.key, 0), newSender(offer, file, clock.Now())
 		p.sender.greedy = c.cc == "none"
 	}
 	return p.run(ctx)
 }
 
-// source is what is sent.
-type source interface {
-	io.ReaderAt
-	io.Closer
-}
-
-// open opens what is to be sent, and computes its checksum.
-func open(c config) (o offer, s source, err error) {
+// open opens what is to be sent, and computes its checksum. The file is nil for test data.
+func open(c config) (o offer, file *os.File, err error) {
 	if c.mb > 0 {
 		o.Size = uint64(c.mb) * 1e6
-		return o, zeros{}, nil
+		return o, nil, nil
 	}
-	file, err := os.Open(c.file)
-	if err != nil {
-		return o, nil, err
-	}
-	o, err = describe(file)
-	if err != nil {
-		file.Close()
+	if file, err = os.Open(c.file); err == nil {
+		o, err = describe(file)
 	}
 	return o, file, err
 }
@@ -145,15 +134,5 @@ func describe(file *os.File) (o offer, err error) {
 	o = offer{content{uint64(n), [sha256.Size]byte(sum.Sum(nil))}, info.Name()}
 	return o, cmp.Or(err, checkName(o.name))
 }
-
-// zeros is test data: sealed, it looks random.
-type zeros struct{}
-
-func (zeros) ReadAt(b []byte, _ int64) (int, error) {
-	clear(b)
-	return len(b), nil
-}
-
-func (zeros) Close() error { return nil }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
