@@ -92,79 +92,63 @@ func (x *room) deliver(message []byte) {
 	}
 }
 
+// arrives lets it run to its end: the file has arrived, and nothing else.
+func (x *room) arrives(t *testing.T, file []byte) {
+	t.Helper()
+	x.run(3600)
+	got, err := os.ReadFile(filepath.Join(x.r.folder, "file"))
+	entries, _ := os.ReadDir(x.r.folder)
+	if x.err != nil || err != nil || !bytes.Equal(got, file) || len(entries) != 1 {
+		t.Errorf("%d bytes, %v lost: %v, %v, %d bytes, %d files", len(file), x.loss, x.err, err, len(got), len(entries))
+	}
+}
+
 // TestLosses: the file arrives, however many datagrams are lost either way.
 func TestLosses(t *testing.T) {
 	for _, size := range []int{0, 1, chunkLen, chunkLen + 1, 500_000} {
 		for _, loss := range []float64{0, 0.05, 0.3} {
-			folder, file := t.TempDir(), random(size)
-			x := newRoom(folder, file, uint64(size))
+			file := random(size)
+			x := newRoom(t.TempDir(), file, uint64(size))
 			x.loss = loss
-			x.run(3600)
-			got, err := os.ReadFile(filepath.Join(folder, "file"))
-			if x.err != nil || err != nil || !bytes.Equal(got, file) {
-				t.Errorf("%d bytes, %v lost: %v, %v, %d bytes", size, loss, x.err, err, len(got))
-			}
-			if entries, _ := os.ReadDir(folder); len(entries) != 1 {
-				t.Errorf("%d bytes: the folder has %d files", size, len(entries))
-			}
+			x.arrives(t, file)
 		}
 	}
 }
 
-// TestResume: both ends die and start again; what was acknowledged is not sent again, and
-// the file is not there before it is whole.
-func TestResume(t *testing.T) {
-	folder, file := t.TempDir(), random(400_000)
-	chunks := (len(file) + chunkLen - 1) / chunkLen
-	x := newRoom(folder, file, 1)
-	x.loss, x.cut = 0.02, 200
-	x.run(60)
-	if !errors.Is(x.err, errVanished) {
-		t.Fatalf("a receiver that is cut off: %v", x.err)
-	}
-	acked := chunks - x.s.left
-	if _, err := os.Stat(filepath.Join(folder, "file")); err == nil || acked < 100 {
-		t.Fatalf("%v, %d acknowledged", err, acked)
-	}
-	x.r.store.close()
-	y := newRoom(folder, file, 2)
-	y.run(60)
-	got, err := os.ReadFile(filepath.Join(folder, "file"))
-	if y.err != nil || err != nil || !bytes.Equal(got, file) {
-		t.Fatalf("%v, %v, %d bytes", y.err, err, len(got))
-	}
-	if y.data > chunks-acked {
-		t.Errorf("%d of %d chunks were acknowledged, %d sent after", acked, chunks, y.data)
-	}
-}
-
-// TestReceiverRestarts: the receiver alone dies, and the sender goes on with the next one.
-func TestReceiverRestarts(t *testing.T) {
-	folder, file := t.TempDir(), random(400_000)
-	x := newRoom(folder, file, 1)
-	x.cut = 100
-	x.run(2)
-	x.r.store.close()
-	x.r, x.cut = &receiver{folder: folder}, 0
-	x.run(60)
-	if got, err := os.ReadFile(filepath.Join(folder, "file")); x.err != nil || !bytes.Equal(got, file) {
-		t.Errorf("%v, %v, %d bytes", x.err, err, len(got))
-	}
-}
-
-// TestOtherFile: what is left of another file of that name is not mixed in.
-func TestOtherFile(t *testing.T) {
-	folder := t.TempDir()
-	x := newRoom(folder, random(400_000), 1)
-	x.cut = 100
-	x.run(60)
-	x.r.store.close()
-	file := random(300_000)
-	file[0]++
-	y := newRoom(folder, file, 1)
-	y.run(60)
-	if got, err := os.ReadFile(filepath.Join(folder, "file")); y.err != nil || !bytes.Equal(got, file) || y.data < int(y.s.offer.chunks()) {
-		t.Errorf("%v, %v, %d bytes, %d chunks sent", y.err, err, len(got), y.data)
+// TestRestarts: one end or both die and start again. What was acknowledged is not sent again, the file is
+// not there before it is whole, and what is left of another file of that name is not mixed in.
+func TestRestarts(t *testing.T) {
+	file := random(400_000)
+	for _, c := range []struct {
+		who     string
+		seconds int // until they start again
+		next    []byte
+	}{
+		{"both", 60, file},
+		{"the receiver", 2, file},
+		{"both, for another file", 60, bytes.Repeat([]byte("other"), 60_000)},
+	} {
+		x := newRoom(t.TempDir(), file, 1)
+		x.loss, x.cut = 0.02, 200
+		x.run(c.seconds)
+		if alone := c.who == "the receiver"; errors.Is(x.err, errVanished) == alone {
+			t.Fatalf("%s: a receiver that is cut off: %v", c.who, x.err)
+		}
+		acked := x.s.offer.chunks() - x.s.left
+		if _, err := os.Stat(filepath.Join(x.r.folder, "file")); err == nil || acked < 100 {
+			t.Fatalf("%s: %v, %d acknowledged", c.who, err, acked)
+		}
+		x.r.store.close()
+		y := newRoom(x.r.folder, c.next, 2)
+		if c.who == "the receiver" {
+			y.s, y.now = x.s, x.now
+		}
+		y.arrives(t, c.next)
+		if chunks := y.s.offer.chunks(); len(c.next) == len(file) && y.data > chunks-acked {
+			t.Errorf("%s: %d of %d chunks were acknowledged, %d sent after", c.who, acked, chunks, y.data)
+		} else if len(c.next) != len(file) && y.data < chunks {
+			t.Errorf("%s: %d of %d chunks sent", c.who, y.data, chunks)
+		}
 	}
 }
 
@@ -194,9 +178,8 @@ func TestStoreFails(t *testing.T) {
 		}
 		r.store.close()
 		x := newRoom(folder, file, 1)
-		x.run(60)
-		if got, err := os.ReadFile(filepath.Join(folder, "file")); x.data != 10 || !bytes.Equal(got, file) {
-			t.Errorf("%s: %v, %v, %d bytes, %d chunks sent", which, x.err, err, len(got), x.data)
+		if x.arrives(t, file); x.data != 10 {
+			t.Errorf("%s: %d chunks sent", which, x.data)
 		}
 	}
 }
