@@ -52,11 +52,13 @@ type lags [3]time.Duration
 
 // A rule says at which time a client shows the platform.
 type rule struct {
-	name        string
-	authority   string                        // who says where players are
-	own, others func(c tick.Clocks) tick.Time // the platform under your own player, and under others
-	client      lags                          // what the document says is seen on a client
-	host        lags                          // and on the host
+	name      string
+	authority string // who says where players are
+	// The platform under your own player, and under others.
+	own, others func(c tick.Clocks) tick.Time
+	// What the document says is seen on a client.
+	client lags
+	host   lags // and on the host
 }
 
 const (
@@ -184,7 +186,8 @@ func play(r rule) (client, host [3]lag) {
 			return &sim.Link{Base: sim.Fixed(oneWay)}, &sim.Link{Base: sim.Fixed(oneWay)}
 		})
 	g.hub = hub
-	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}}) // a right configuration
+	// The configuration is right: there is no error.
+	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}})
 	g.server.Start(hub.NowUsec())
 	g.epoch, _ = g.server.Epoch()
 	hub.OnReceive = g.hostTakes
@@ -236,12 +239,14 @@ func (g *game) join(node *sim.Node) {
 	p := &peer{node: node, states: map[tick.Tick]figuresAt{}}
 	g.peers = append(g.peers, p)
 	plays := func(s tick.Info) { g.clientPlays(p, s) }
-	p.loop, _ = tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: plays}}, &p.sync) // a right configuration
+	// The configuration is right: there is no error.
+	p.loop, _ = tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: plays}}, &p.sync)
 	p.loop.Start(node.NowUsec())
 	node.OnReceive = func(_ *sim.Node, b []byte) { p.take(b) }
 	every(g.world, 4*time.Millisecond, func() {
 		if p.loop.Advance(node.NowUsec()) == 0 && !p.sync.IsSynchronized() {
-			node.Send(g.hub, sim.StartDatagram(&p.sync, node.NowUsec())) // to have something to synchronize by
+			// To have something to synchronize by.
+			node.Send(g.hub, sim.StartDatagram(&p.sync, node.NowUsec()))
 		}
 	})
 }
@@ -276,7 +281,8 @@ func (p *peer) take(b []byte) {
 	if err != nil || welcome.UnmarshalBinary(b[n:]) != nil {
 		return
 	}
-	_ = p.loop.OnWelcome(welcome, p.node.NowUsec()) // an overtaken one changes nothing
+	// An overtaken one changes nothing.
+	_ = p.loop.OnWelcome(welcome, p.node.NowUsec())
 	p.states[welcome.Tick] = at
 }
 

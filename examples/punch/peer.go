@@ -23,10 +23,12 @@ import (
 )
 
 const (
-	every   = 20 * time.Millisecond  // datagrams to the server, and then to the peer
+	// Datagrams to the server, and then to the peer.
+	every   = 20 * time.Millisecond
 	waiting = 30 * time.Second       // for another peer to come
 	retry   = 200 * time.Millisecond // after a TCP connection was refused
-	linger  = time.Second            // so long -once goes on, for the other peer to hear of us
+	// So long -once goes on, for the other peer to hear of us.
+	linger = time.Second
 )
 
 // result is how it went; -once prints it.
@@ -61,7 +63,8 @@ type peer struct {
 	synced  bool
 	result  result
 	met     chan struct{} // closed when the other is known
-	heard   chan struct{} // closed when the other peer was heard, and its clock is known
+	// Closed when the other peer was heard, and its clock is known.
+	heard chan struct{}
 }
 
 func newPeer(c config, server netip.AddrPort) (*peer, error) {
@@ -255,7 +258,8 @@ func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64)
 	if p.tcp {
 		p.result.Peer = m.tcp
 	}
-	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), m.role) // the server could compute it, too
+	// The server could compute it, too.
+	p.there = seal.New(program.SubKey(p.key, "punch: peers in "+p.room), m.role)
 	close(p.met)
 }
 

@@ -108,7 +108,8 @@ func (s *server) accept() {
 				s.tcps[t] = unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort())
 			}
 			s.mu.Unlock()
-			conn.Read(t[:]) // until the peer closes: the NAT keeps its port meanwhile
+			// Until the peer closes: the NAT keeps its port meanwhile.
+			conn.Read(t[:])
 		}()
 	}
 }

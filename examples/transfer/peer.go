@@ -21,8 +21,9 @@ import (
 
 const (
 	gameEvery = time.Second / 60
-	linger    = 2 * time.Second // so long the receiver answers after its end, if answers get lost
-	socketBuf = 4 << 20         // bytes: what may arrive while the machine is busy
+	// So long the receiver answers after its end, if answers get lost.
+	linger    = 2 * time.Second
+	socketBuf = 4 << 20 // bytes: what may arrive while the machine is busy
 )
 
 // peer is one end: a socket, the seal, the game's datagrams, and the sender or receiver.
@@ -36,16 +37,18 @@ type peer struct {
 	mu       sync.Mutex
 	sender   *sender // one of them is nil
 	receiver *receiver
-	game     []time.Duration // one-way delays of the game's datagrams since the last report
-	last     uint64          // bytes at the last report
-	wake     chan struct{}   // a message came: perhaps more may be sent
-	err      error
-	done     bool
+	// One-way delays of the game's datagrams since the last report.
+	game []time.Duration
+	last uint64        // bytes at the last report
+	wake chan struct{} // a message came: perhaps more may be sent
+	err  error
+	done bool
 }
 
 // run works until the file is there, something fails, or ctx ends.
 func (p *peer) run(ctx context.Context) error {
-	_ = p.conn.SetReadBuffer(socketBuf) // fewer losses on a busy machine, if it is allowed
+	// Fewer losses on a busy machine, if it is allowed.
+	_ = p.conn.SetReadBuffer(socketBuf)
 	p.wake = make(chan struct{}, 1)
 	var tasks sync.WaitGroup
 	tasks.Go(func() { seal.Receive(rxtime.NewConn(p.conn), p.take) })

@@ -105,7 +105,8 @@ func (r *receiver) poll(nowUsec uint64) (over bool, err error) {
 func (r *receiver) data(body []byte, delay ledbat.Delay) ([]byte, error) {
 	var d data
 	bytes, err := read(body, &d)
-	if err != nil || r.store == nil { // meant for an earlier run of ours; the sender will time out and offer again
+	// Meant for an earlier run of ours; the sender will time out and offer again.
+	if err != nil || r.store == nil {
 		return nil, err
 	}
 	if err := r.store.write(d.Chunk, bytes); err != nil {

@@ -15,12 +15,15 @@ import (
 )
 
 const (
-	again        = 200_000        // us: between two offers that nobody answers
-	patience     = 10_000_000     // us: a peer that is silent for so long has vanished
-	reordered    = 3              // datagrams may overtake each other by so many, as TCP has it
-	uncontrolled = 512 << 10      // bytes: the window of -cc none
-	skipOneOf    = 200            // so many datagram numbers, one is never used: see skipped
-	sealedData   = ledbat.Segment // bytes: what a datagram with data counts for
+	again = 200_000 // us: between two offers that nobody answers
+	// us: a peer that is silent for so long has vanished.
+	patience = 10_000_000
+	// Datagrams may overtake each other by so many, as TCP has it.
+	reordered    = 3
+	uncontrolled = 512 << 10 // bytes: the window of -cc none
+	// Of so many datagram numbers, one is never used: see skipped.
+	skipOneOf  = 200
+	sealedData = ledbat.Segment // bytes: what a datagram with data counts for
 )
 
 var (
@@ -40,8 +43,9 @@ type sender struct {
 	agreed bool // the receiver has answered the offer
 	over   bool // the receiver has it all
 	asked  uint64
-	heard  uint64   // when anything last came from the receiver
-	acked  uint64   // when an acknowledgement last came, or data left while none was under way
+	heard  uint64 // when anything last came from the receiver
+	// When an acknowledgement last came, or data left while none was under way.
+	acked  uint64
 	pieces          // which the receiver has
 	sent   []bool   // chunks that are under way, or had
 	next   int      // all before are sent
@@ -53,10 +57,11 @@ type sender struct {
 
 // packet is a datagram that is under way.
 type packet struct {
-	chunk   uint32
-	sent    uint64
-	done    bool // acknowledged
-	skipped bool // never sent: whoever acknowledges it acknowledges without having received
+	chunk uint32
+	sent  uint64
+	done  bool // acknowledged
+	// Never sent: whoever acknowledges it acknowledges without having received.
+	skipped bool
 }
 
 func newSender(o offer, source io.ReaderAt, nowUsec uint64) *sender {

@@ -63,14 +63,16 @@ func openStore(folder string, o offer) (s *store, err error) {
 
 // resume finds what an earlier run has written of the same file, or begins.
 func (s *store) resume() error {
-	header, _ := binary.Append(nil, binary.LittleEndian, s.offer.content) // which never fails
+	// It never fails.
+	header, _ := binary.Append(nil, binary.LittleEndian, s.offer.content)
 	written, err := io.ReadAll(s.have)
 	if err != nil {
 		return err
 	}
 	there, ours := bytes.CutPrefix(written, header)
 	if !ours {
-		err := errors.Join(s.part.Truncate(0), s.have.Truncate(0)) // another file had that name
+		// Another file had that name.
+		err := errors.Join(s.part.Truncate(0), s.have.Truncate(0))
 		if err == nil {
 			_, err = s.have.WriteAt(header, 0)
 		}
@@ -134,7 +136,8 @@ func (s *store) finish() error {
 		if _, exists := os.Lstat(s.path); exists == nil {
 			return s.kept(err)
 		}
-		if err := os.Rename(s.path+".part", s.path); err != nil { // a disk that knows no links
+		// The disk may know no links.
+		if err := os.Rename(s.path+".part", s.path); err != nil {
 			return s.kept(err)
 		}
 	}

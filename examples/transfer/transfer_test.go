@@ -78,7 +78,8 @@ func (x *room) run(seconds int) {
 			}
 			x.deliver(message)
 		}
-		for x.r.checked != nil && !x.r.over && x.r.failed == nil { // it runs in a goroutine; virtual time waits for it
+		// It runs in a goroutine; virtual time waits for it.
+		for x.r.checked != nil && !x.r.over && x.r.failed == nil {
 			time.Sleep(time.Millisecond)
 			x.r.check()
 		}
@@ -159,7 +160,8 @@ func TestStoreFails(t *testing.T) {
 		o := offerOf(file)
 		r := &receiver{folder: folder}
 		r.take(o.message(), 0, 0)
-		r.take(message(kindData, data{0, 0}, file[:chunkLen]), 0, 0) // the copy changes nothing
+		// The copy changes nothing.
+		r.take(message(kindData, data{0, 0}, file[:chunkLen]), 0, 0)
 		acked := 0
 		var last []byte
 		for i := range uint32(20) {

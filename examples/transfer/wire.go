@@ -34,19 +34,22 @@ const (
 	// seal it has at most ledbat.Segment bytes.
 	chunkLen = 1120
 
-	gameLen = 40   // bytes: a small game's update
-	mapLen  = 1000 // bytes of the map in have: more than can be under way out of order
-	textLen = 400  // bytes of an error, at most
+	gameLen = 40 // bytes: a small game's update
+	// mapLen is how many bytes the map in have has at most: more than can be under way out of order.
+	mapLen  = 1000
+	textLen = 400 // bytes of an error, at most
 
 	// maxSize is the longest file: each end keeps a byte or two for each chunk in memory, 180 MB then.
 	maxSize = 100_000_000_000
 )
 
-var errMalformed = errors.New("malformed message") // authentic, so another version of the program
+// errMalformed is of an authentic message, so of another version of the program.
+var errMalformed = errors.New("malformed message")
 
 // message makes one of fields that have a size, and what follows them.
 func message[T []byte | string](kind byte, fields any, rest T) []byte {
-	b, _ := binary.Append([]byte{kind}, binary.LittleEndian, fields) // which never fails
+	// It never fails.
+	b, _ := binary.Append([]byte{kind}, binary.LittleEndian, fields)
 	return append(b, rest...)
 }
 

@@ -19,7 +19,8 @@ const (
 	stampLen   = 3
 	payloadLen = 2*stampLen + 2*8
 
-	eventAge = 50 * time.Millisecond // events wait for the next datagram at most so long
+	// Events wait for the next datagram at most so long.
+	eventAge = 50 * time.Millisecond
 
 	// settling is how long the start takes, in true time: the table counts it apart.
 	settling = 3 * time.Second
@@ -29,10 +30,11 @@ const (
 // cannot: true time, and what was really sent. Errors are in microseconds.
 type judge struct {
 	*peer
-	name     string
-	other    *judge
-	ahead    time.Duration // propose an instant so far ahead; 0: none
-	underWay sync.Map      // payloads that were sent; the other peer may take each once
+	name  string
+	other *judge
+	ahead time.Duration // propose an instant so far ahead; 0: none
+	// Payloads that were sent; the other peer may take each once.
+	underWay sync.Map
 
 	lock         sync.Mutex // of what follows
 	rng          *rand.Rand

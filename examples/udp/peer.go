@@ -35,16 +35,20 @@ type peer struct {
 	conn  *net.UDPConn
 	rx    *rxtime.Conn // reads conn; from start on
 	clock clock
-	dial  netip.AddrPort // where to send; not valid: it listens, and sends to who calls
-	judge *judge         // nil between two machines: then the datagrams carry stamps only
-	begun time.Duration  // true time of start
+	// Where to send; not valid: it listens, and sends to who calls.
+	dial netip.AddrPort
+	// Nil between two machines: then the datagrams carry stamps only.
+	judge *judge
+	begun time.Duration // true time of start
 
 	stop  chan struct{}
 	tasks sync.WaitGroup
 
-	mu                  sync.Mutex
-	opened              map[error]tally // by the error of Open; nil for those it took
-	sent, bytes, header int             // datagrams, their bytes, and those of the header of link
+	mu sync.Mutex
+	// By the error of Open; nil for those it took.
+	opened map[error]tally
+	// Datagrams, their bytes, and those of the header of link.
+	sent, bytes, header int
 }
 
 // tally is how many datagrams there were of a kind.

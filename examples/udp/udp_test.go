@@ -93,7 +93,8 @@ func testAccuracy(t *testing.T, j *judge) {
 	if s.ErrorBound < delay || s.ErrorBound > 2*delay {
 		t.Errorf("%s: error bound %v, want about half the round trip", j.name, s.ErrorBound)
 	}
-	if header := float64(j.header) / float64(j.sent); header < 4 || header > 7 { // in 3 s: the first round trips take 15
+	// The first round trips take 15.
+	if header := float64(j.header) / float64(j.sent); header < 4 || header > 7 {
 		t.Errorf("%s: %v bytes per datagram, want flags, the stamp and now and then more", j.name, header)
 	}
 }

@@ -73,8 +73,9 @@ type bench struct {
 	wires   [2]*lab.Wire
 	room    int
 
-	connected int       // pairs, of all kinds
-	together  []float64 // how far apart the first packets left at the instant, of all kinds, ms
+	connected int // pairs, of all kinds
+	// How far apart the first packets left at the instant, of all kinds, ms.
+	together []float64
 }
 
 func main() {
@@ -238,7 +239,8 @@ func (b *bench) pair(room string, args []string) (x, y outcome) {
 	var both sync.WaitGroup
 	for i, o := range []*outcome{&x, &y} {
 		both.Go(func() {
-			out, _ := lab.Command(b.hosts[i], b.program, args...).Output() // it says in its output that it failed
+			// A peer says in its output that it failed.
+			out, _ := lab.Command(b.hosts[i], b.program, args...).Output()
 			if err := json.Unmarshal(out, o); err != nil {
 				fmt.Fprintf(os.Stderr, "measure: a peer said %q\n", out)
 			}

@@ -58,25 +58,31 @@ const (
 	// MaxWindow is the largest window, whatever the receiver says: 1 Gbit/s over 130 ms.
 	MaxWindow = 16 << 20
 
-	target      = int64(Target / time.Microsecond)
-	second      = int64(1e6)     // us
-	maxRTT      = 60 * second    // us: longer ones are taken for this
-	maxDelay    = 1 << 40        // us: limits sums of what a caller may pass
-	slowGap     = 3 * second     // us: the least time between two slowdowns
-	slowRatio   = 9              // of the time between two slowdowns to the length of one: the draft's
-	maxGain     = 16             // the draft's: a window grows by at least a 16th of a segment a round trip
-	filter      = 4              // current delay: the least of so many, as RFC 6817 advises
+	target   = int64(Target / time.Microsecond)
+	second   = int64(1e6)  // us
+	maxRTT   = 60 * second // us: longer ones are taken for this
+	maxDelay = 1 << 40     // us: limits sums of what a caller may pass
+	slowGap  = 3 * second  // us: the least time between two slowdowns
+	// The ratio of the time between two slowdowns to the length of one: the draft's.
+	slowRatio = 9
+	// The draft's: a window grows by at least a 16th of a segment a round trip.
+	maxGain = 16
+	// The current delay is the least of so many, as RFC 6817 advises.
+	filter      = 4
 	baseMinutes = 10             // RFC 6817's BASE_HISTORY
 	minute      = 60 * second    // us
 	full        = target * 7 / 8 // a queueing delay that says that the link is full
-	fallen      = target * 5 / 8 // and one that says that another transfer went quiet
-	agree       = target / 2     // slowdowns that differ by less saw the same path
-	maxTimeout  = 4 * second     // us: nothing waits longer for an acknowledgement
-	minTimeout  = second / 5     // us: above the delays of a busy machine
-	earliest    = 500            // us: a datagram may leave so much before its time, so that timers need not be exact
-	catchUp     = 5000           // us: and so much of what a late timer held back leaves at once
-	unlimited   = 2 * MaxWindow  // slow start threshold at first
-	unseen      = 1 << 62        // us: a delay that is longer than any
+	// A queueing delay that says that another transfer went quiet.
+	fallen     = target * 5 / 8
+	agree      = target / 2 // slowdowns that differ by less saw the same path
+	maxTimeout = 4 * second // us: nothing waits longer for an acknowledgement
+	minTimeout = second / 5 // us: above the delays of a busy machine
+	// us: a datagram may leave so much before its time, so that timers need not be exact.
+	earliest = 500
+	// us: so much of what a late timer held back leaves at once.
+	catchUp   = 5000
+	unlimited = 2 * MaxWindow // slow start threshold at first
+	unseen    = 1 << 62       // us: a delay that is longer than any
 )
 
 // Controller decides how many bytes of one transfer may be under way. Times are readings
@@ -141,7 +147,8 @@ func (c *Controller) CanSend(nowUsec uint64, n int) (wait time.Duration, ok bool
 		return 0, false
 	}
 	early := int64(c.next-nowUsec) - earliest
-	if early <= 0 || early > second { // pace plans no further: the first call, or a clock that was set
+	// The pace plans no further than a second: that is the first call, or a clock that was set.
+	if early <= 0 || early > second {
 		return 0, true
 	}
 	return time.Duration(early) * time.Microsecond, false
@@ -191,7 +198,8 @@ func (c *Controller) OnAck(nowUsec, sentUsec uint64, n int, d Delay) {
 // ack is OnAck with any measure of the delay.
 func (c *Controller) ack(nowUsec uint64, rtt int64, n int, delay int64, ok bool) {
 	c.start()
-	used := c.flight+MinWindow >= int(c.window) // else the window is not what limits us
+	// If not, something else than the window limits us.
+	used := c.flight+MinWindow >= int(c.window)
 	n = clamp(n, 0, c.flight)
 	c.flight -= n
 	c.roundTrip(rtt)
@@ -361,9 +369,10 @@ type baseDelay struct {
 	minutes [baseMinutes]int64 // us: the least of each minute, newest first
 	n       int                // minutes that are filled
 	from    uint64             // when the newest began
-	quiet   [3]int64           // us: the least of each of the last slowdowns, newest first
-	shown   int                // slowdowns that are filled
-	lowest  int64              // us: of the slowdown under way; unseen: none yet
+	// us: the least of each of the last slowdowns, newest first.
+	quiet  [3]int64
+	shown  int   // slowdowns that are filled
+	lowest int64 // us: of the slowdown under way; unseen: none yet
 }
 
 // least returns the base delay; 0 if there is none yet.

@@ -34,13 +34,15 @@ type world struct {
 	longer time.Duration // the way to the receivers, from the time longerAt on
 	at     time.Duration // longerAt
 
-	stalls             time.Duration // both ways stand still now and then, for up to so long
+	// Both ways stand still now and then, for up to so long.
+	stalls             time.Duration
 	stallFrom, stallTo time.Duration // the next time, or the one under way
 
 	free  time.Duration // when the bottleneck has sent all that waits
 	last  [2]time.Duration
 	flows []*flow
-	game  []float64 // ms: delays of the game's datagrams, beyond the path's, in order
+	// ms: delays of the game's datagrams, beyond the path's, in order.
+	game []float64
 }
 
 func newWorld(seed uint64, mbit float64, buffer, delay time.Duration) *world {

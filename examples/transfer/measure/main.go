@@ -47,8 +47,9 @@ type row struct {
 	transfers int
 	cc        string // of the transfers
 	tcp       string // congestion control of a flow of TCP, if any
-	late      bool   // the last transfer comes late; half a minute is measured, a minute after that
-	longer    bool   // one way becomes longer
+	// The last transfer comes late; half a minute is measured, a minute after that.
+	late   bool
+	longer bool // one way becomes longer
 }
 
 var rows = []row{
@@ -75,8 +76,9 @@ type bench struct {
 	procs   []*exec.Cmd
 	failed  error
 
-	mu     sync.Mutex
-	series map[string][]point // of each flow, bytes on the link that arrived; and the two below
+	mu sync.Mutex
+	// Of each flow, bytes on the link that arrived; and the two below.
+	series map[string][]point
 }
 
 const (

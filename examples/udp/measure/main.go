@@ -100,7 +100,8 @@ func judge(i int, lines []line, start [2]float64) error {
 		if s.ErrorBound == 0 || s.Seconds < settled {
 			continue
 		}
-		at := start[i] + (float64(s.Local)-start[i])/(1+ppm[i]/1e6) // this machine's clock
+		// This machine's clock.
+		at := start[i] + (float64(s.Local)-start[i])/(1+ppm[i]/1e6)
 		truth := at + (at-start[1-i])*ppm[1-i]/1e6 - float64(s.Local)
 		e := math.Abs(float64(s.OffsetUsec) - truth)
 		errs = append(errs, e)
