@@ -169,21 +169,15 @@ func (s *server) meeting(c *client, nowUsec uint64) []byte {
 // pair looks for another peer in the room.
 func (s *server) pair(c *client, nowUsec uint64) {
 	at := nowUsec + uint64(ahead.Microseconds())
-	if int64(nowUsec-c.since) < s.settling {
-		return
+	ready := func(c *client) bool {
+		_, err := c.end.Link.ProposeInstant(nowUsec, at, within)
+		return err == nil && int64(nowUsec-c.since) >= s.settling && int64(nowUsec-c.heard) <= gone
 	}
 	for _, o := range s.clients {
-		if o == c || o.room != c.room || o.other != nil || int64(nowUsec-o.heard) > gone || int64(nowUsec-o.since) < s.settling {
-			continue
-		}
-		if _, err := c.end.Link.ProposeInstant(nowUsec, at, within); err != nil {
+		if o != c && o.room == c.room && o.other == nil && ready(c) && ready(o) {
+			c.other, o.other, c.role, o.role, c.at, o.at = o, c, 0, 1, at, at
 			return
 		}
-		if _, err := o.end.Link.ProposeInstant(nowUsec, at, within); err != nil {
-			continue
-		}
-		c.other, o.other, c.role, o.role, c.at, o.at = o, c, 0, 1, at, at
-		return
 	}
 }
 

@@ -74,7 +74,7 @@ func newPeer(c config, i int, conn *net.UDPConn) *peer {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 1+uint64(i)))
 	own := program.Clock{Start: rng.Uint64(), PPM: c.Skew * (float64(i) - 0.5)}
 	p := &peer{end: seal.New(c.Key, uint64(i)), conn: conn, clock: clock{own}}
-	p.judge = &judge{peer: p, name: [...]string{"peer A", "peer B"}[i], rng: rng}
+	p.judge = &judge{peer: p, name: [...]string{"peer A", "peer B"}[i], way: relay.Way(i), rng: rng}
 	return p
 }
 
@@ -185,12 +185,8 @@ func (w *world) table(out io.Writer) {
 
 // injected returns how many datagrams of a kind the attacker has sent to a peer.
 func (w *world) injected(j *judge, kind int) (sum int) {
-	way := relay.ToClient
-	if j == w.judges[1] {
-		way = relay.ToServer
-	}
 	for _, k := range kinds[kind].injected {
-		sum += w.relay.Injected(way, k)
+		sum += w.relay.Injected(j.way, k)
 	}
 	return sum
 }

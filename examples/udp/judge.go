@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
 	"timesync/link"
 )
@@ -31,6 +32,7 @@ const (
 type judge struct {
 	*peer
 	name  string
+	way   relay.Way // to the peer
 	other *judge
 	ahead time.Duration // propose an instant so far ahead; 0: none
 	// Payloads that were sent; the other peer may take each once.

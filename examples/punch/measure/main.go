@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -51,8 +50,10 @@ var kinds = []struct{ name, post, rules string }{
 		chain in { type filter hook input priority 0; iifname "wan" ct state new drop; }`},
 }
 
-// columns are how the peers connect, and choose when to send.
-var columns = []struct{ name, args string }{
+// column is how the peers connect, and choose when to send.
+type column struct{ name, args string }
+
+var columns = []column{
 	{"UDP, at the instant", ""},
 	{"UDP, when told", "-random"},
 	{"UDP, when ready, up to 200 ms later", "-random -ready 200ms"},
@@ -66,6 +67,7 @@ var delays = [][2]time.Duration{{5e6, 5e6}, {5e6, 20e6}, {20e6, 20e6}, {10e6, 45
 
 // bench is the network.
 type bench struct {
+	lab     *lab.Lab
 	program string
 	meeting string    // namespace of the server
 	hosts   [2]string // and of the peers
@@ -83,33 +85,31 @@ func main() {
 	only := flag.String("only", "", "kinds of NAT whose name contains this")
 	flag.Parse()
 	lab.Exit(lab.Measure("punching through NATs", "punch", []string{"nft"}, func(l *lab.Lab, program string) error {
-		return measure(l, program, *quick, *only)
+		b := &bench{program: program, lab: l}
+		if b.build(); l.Built() != nil {
+			return l.Built()
+		}
+		serve := lab.Command(b.meeting, program, "-serve", ":9000", "-key", lab.Key)
+		if err := serve.Start(); err != nil {
+			return err
+		}
+		defer serve.Process.Kill()
+		time.Sleep(300 * time.Millisecond)
+		if *quick {
+			b.table(4, "reset", columns[3:4]) // the peers join by UDP
+		} else {
+			b.table(50, *only, columns)
+		}
+		if l.Built() == nil && b.connected == 0 {
+			return errors.New("no pair of peers was connected")
+		}
+		return l.Built()
 	}))
 }
 
-func measure(l *lab.Lab, program string, quick bool, only string) error {
-	tries := 50 // of each kind
-	b := &bench{program: program}
-	if b.build(l); l.Built() != nil {
-		return l.Built()
-	}
-	serve := lab.Command(b.meeting, b.program, "-serve", ":9000", "-key", lab.Key)
-	if err := serve.Start(); err != nil {
-		return err
-	}
-	defer serve.Process.Kill()
-	time.Sleep(300 * time.Millisecond)
-	if quick {
-		tries, only, columns = 4, "reset", columns[3:4] // the peers join by UDP
-	}
-	if err := b.table(tries, only); err != nil || b.connected > 0 {
-		return err
-	}
-	return errors.New("no pair of peers was connected")
-}
-
 // build joins two hosts, each behind a NAT, and the server by a router.
-func (b *bench) build(l *lab.Lab) {
+func (b *bench) build() {
+	l := b.lab
 	core := l.Space("core")
 	b.meeting = l.Space("s")
 	l.Forward(core)
@@ -129,21 +129,19 @@ func (b *bench) build(l *lab.Lab) {
 }
 
 // setNATs makes both NATs of a kind.
-func (b *bench) setNATs(post, rules string) error {
+func (b *bench) setNATs(post, rules string) {
 	script := "flush ruleset\ntable ip nat { chain post { type nat hook postrouting priority 100; oifname \"wan\" " + post +
 		"\n}\n}\ntable ip filter {" + rules + "\n}\n"
 	for _, nat := range b.nats {
-		c := exec.Command("ip", "netns", "exec", nat, "nft", "-f", "-")
-		c.Stdin = strings.NewReader(script)
-		if out, err := c.CombinedOutput(); err != nil {
-			return fmt.Errorf("nft: %w: %s", err, out)
-		}
+		b.lab.Run("ip", "netns", "exec", nat, "nft", script)
 	}
-	return nil
 }
 
-func (b *bench) table(tries int, only string) error {
-	fmt.Printf("\n%d tries of each kind, one-way delays of 10 to 80 ms and jitter of %v; connected within %v, the median time from when the other was known, and how far apart the first packets left (and were planned to), 99th percentile:\n\n", tries, jitter, giveUp)
+// table prints a row for each kind of NAT.
+func (b *bench) table(tries int, only string, columns []column) {
+	fmt.Printf("\n%d tries of each kind, one-way delays of 10 to 80 ms and jitter of %v; connected within %v, ", tries, jitter, giveUp)
+	fmt.Print("the median time from when the other was known, and how far apart the first packets left ")
+	fmt.Print("(and were planned to), 99th percentile:\n\n")
 	fmt.Print("| what a NAT does with unsolicited packets |")
 	for _, c := range columns {
 		fmt.Printf(" %s |", c.name)
@@ -153,8 +151,8 @@ func (b *bench) table(tries int, only string) error {
 		if !strings.Contains(k.name, only) {
 			continue
 		}
-		if err := b.setNATs(k.post, k.rules); err != nil {
-			return lab.NotHere(err)
+		if b.setNATs(k.post, k.rules); b.lab.Built() != nil {
+			return
 		}
 		fmt.Printf("| %s |", k.name)
 		for _, c := range columns {
@@ -167,9 +165,9 @@ func (b *bench) table(tries int, only string) error {
 		fmt.Println()
 	}
 	if n := len(b.together); n > 0 {
-		fmt.Printf("\nAt the instant, in all kinds: %.2f ms apart in the median of %d, %.2f ms at the 99th percentile.\n", stat.OrNaN(b.together, 0.5), n, stat.OrNaN(b.together, 0.99))
+		fmt.Printf("\nAt the instant, in all kinds: %.2f ms apart in the median of %d, %.2f ms at the 99th percentile.\n",
+			stat.OrNaN(b.together, 0.5), n, stat.OrNaN(b.together, 0.99))
 	}
-	return nil
 }
 
 // outcome is what a peer prints.
@@ -192,13 +190,14 @@ func (o *outcomes) String() string {
 	if len(o.apart) == 0 {
 		return fmt.Sprintf("0 of %d", o.n)
 	}
-	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", o.ok, o.n, stat.OrNaN(o.ms, 0.5), stat.OrNaN(o.apart, 0.99), stat.OrNaN(o.plans, 0.99))
+	text := fmt.Sprintf("%d of %d, %.0f ms, %.1f (%.1f) ms apart", o.ok, o.n,
+		stat.OrNaN(o.ms, 0.5), stat.OrNaN(o.apart, 0.99), stat.OrNaN(o.plans, 0.99))
 	return strings.ReplaceAll(text, "NaN ms", "-")
 }
 
 // tries lets pairs of peers meet.
 func (b *bench) tries(n int, args []string) *outcomes {
-	var all outcomes
+	all := outcomes{n: n}
 	var mu sync.Mutex
 	for done := 0; done < n; done += atOnce {
 		for i := range b.wires {
@@ -210,13 +209,12 @@ func (b *bench) tries(n int, args []string) *outcomes {
 		var pairs sync.WaitGroup
 		for range min(atOnce, n-done) {
 			b.room++
-			room := fmt.Sprint("room", b.room)
+			args := append([]string{"-room", fmt.Sprint("room", b.room)}, args...)
 			time.Sleep(apart)
 			pairs.Go(func() {
-				x, y := b.pair(room, args)
+				x, y := b.pair(args)
 				mu.Lock()
 				defer mu.Unlock()
-				all.n++
 				if x.First != 0 && y.First != 0 {
 					all.apart = append(all.apart, math.Abs(float64(x.First-y.First))/1e6)
 					all.plans = append(all.plans, math.Abs(float64(x.Planned-y.Planned))/1e6)
@@ -234,8 +232,8 @@ func (b *bench) tries(n int, args []string) *outcomes {
 }
 
 // pair runs two peers.
-func (b *bench) pair(room string, args []string) (x, y outcome) {
-	args = append([]string{"-server", server, "-key", lab.Key, "-once", "-room", room, "-give-up", giveUp.String()}, args...)
+func (b *bench) pair(args []string) (x, y outcome) {
+	args = append([]string{"-server", server, "-key", lab.Key, "-once", "-give-up", giveUp.String()}, args...)
 	var both sync.WaitGroup
 	for i, o := range []*outcome{&x, &y} {
 		both.Go(func() {
