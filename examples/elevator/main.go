@@ -3,7 +3,7 @@
 // Elevator shows which clock to sample for what moves: the elevator problem of
 // Unity's Network Time System, on simulated links with a round trip of 200 ms.
 //
-// A platform goes up and down by a formula of time that every peer evaluates. On it
+// A platform goes up by a formula of time that every peer evaluates. On it
 // stand your own player, the player of somebody else and a figure that the host moves
 // (NPC). Players are where their own client says (client authority), or in the last
 // case where the host says. Each client sends, at every tick, where its player is,
@@ -23,7 +23,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"time"
@@ -39,13 +38,11 @@ const (
 	// buffers of 1 and 2 ticks at 60 a second.
 	gap       = 2*oneWay + 50*time.Millisecond
 	tolerance = 5 * time.Millisecond
-	duration  = 10 * time.Second // of the way up, 10 m, and of the way down
+	settling  = 3 * time.Second // to synchronize: it does not count
 )
 
-// platform is where the platform is at a game time, in metres: a ping-pong.
-func platform(at time.Duration) float64 {
-	return 10 - math.Abs(10-math.Mod(at.Seconds(), 2*duration.Seconds()))
-}
+// platform is where the platform is at a game time, in metres.
+func platform(at tick.Time) float64 { return at.Duration().Seconds() }
 
 // lags are how far the figures are behind the platform.
 type lags [3]time.Duration
@@ -174,7 +171,7 @@ type game struct {
 	client, host [3]lag
 }
 
-// play lets a host and two clients play for 16 s and returns what is seen on client 1
+// play lets a host and two clients play for 10 s and returns what is seen on client 1
 // and on the host.
 func play(r rule) (client, host [3]lag) {
 	g := &game{rule: r, world: sim.NewWorld(1), inputs: map[tick.Tick]figuresAt{}}
@@ -195,20 +192,20 @@ func play(r rule) (client, host [3]lag) {
 	for _, node := range spokes {
 		g.join(node)
 	}
-	g.world.Run(16 * time.Second)
+	g.world.Run(10 * time.Second)
 	return g.client, g.host
 }
 
 // hostPlays plays a tick. All clocks of the host are equal: it does not matter which it samples.
 func (g *game) hostPlays(s tick.Info) {
-	ground := platform(s.SharedTime.Duration())
+	ground := platform(s.SharedTime)
 	at := g.inputs[s.Tick] // nothing yet at first
 	delete(g.inputs, s.Tick)
 	at[0], at[1] = ground, ground // the NPC and the host's own player
 	if g.rule.authority == "host" {
 		at[2], at[3] = ground, ground
 	}
-	if steady(s.SharedTime.Duration()) {
+	if s.SharedTime.Duration() > settling {
 		for i, figure := range [4]int{npc, own, other, other} {
 			g.host[figure].add(at[i], ground)
 		}
@@ -253,15 +250,15 @@ func (g *game) join(node *sim.Node) {
 
 // clientPlays plays a tick: the player stands on what it sees.
 func (g *game) clientPlays(p *peer, s tick.Info) {
-	under := platform(g.rule.own(s.Clocks).Duration())
-	beside := platform(g.rule.others(s.Clocks).Duration())
+	under := platform(g.rule.own(s.Clocks))
+	beside := platform(g.rule.others(s.Clocks))
 	mine := under
 	b := sim.StartDatagram(&p.sync, p.node.NowUsec())
 	b, _ = binary.Append(b, binary.LittleEndian, input{s.Tick, mine})
 	p.node.Send(g.hub, b)
 
 	seen, ok := p.seen(s.ServerTime) // the others, in server time
-	if p != g.peers[0] || !ok || !steady(s.ServerTime.Duration()) || !steady(s.PredictedTime.Duration()) {
+	if p != g.peers[0] || !ok || s.ServerTime.Duration() < settling {
 		return
 	}
 	if g.rule.authority == "host" {
@@ -295,10 +292,6 @@ func (p *peer) seen(at tick.Time) (figuresAt, bool) {
 	}
 	return a, ok1 && ok2
 }
-
-// steady reports whether the platform has gone up for a while, after time to
-// synchronize, so that a distance says how much time lies between.
-func steady(at time.Duration) bool { return 3*time.Second < at && at < duration-time.Second }
 
 func every(w *sim.World, period time.Duration, f func()) {
 	f()

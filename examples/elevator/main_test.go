@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"timesync/tick"
 )
@@ -41,15 +40,5 @@ func TestWrongClock(t *testing.T) {
 	var out bytes.Buffer
 	if run(&out, wrong) || !strings.Contains(out.String(), "WRONG") {
 		t.Errorf("the shared clock passes for the server clock:\n%s", out.String())
-	}
-}
-
-func TestPlatform(t *testing.T) {
-	for at, want := range map[time.Duration]float64{
-		0: 0, 4 * time.Second: 4, 10 * time.Second: 10, 14 * time.Second: 6, 20 * time.Second: 0, 25 * time.Second: 5,
-	} {
-		if got := platform(at); got != want {
-			t.Errorf("after %v at %v m, want %v", at, got, want)
-		}
 	}
 }

@@ -321,24 +321,12 @@ func TestLoopback(t *testing.T) {
 	if err := os.WriteFile(path, file, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
-	var received, sent, errs exampletest.Output
-	code := make(chan int)
-	go func() {
-		code <- run(ctx, []string{"-listen", "127.0.0.1:0", "-key", hexKey, "-in", to}, &received, &errs)
-	}()
-	var address string
-	for address == "" {
-		_, address, _ = strings.Cut(strings.TrimSpace(received.String()), "listening at ")
-		time.Sleep(time.Millisecond)
-	}
-	if got := run(ctx, []string{"-dial", address, "-key", hexKey, path}, &sent, &errs); got != 0 {
-		t.Errorf("sender: exit status %d\n%s%s", got, sent.String(), errs.String())
-	}
-	if got := <-code; got != 0 {
-		t.Errorf("receiver: exit status %d\n%s%s", got, received.String(), errs.String())
-	}
+	exampletest.Together(t, run, func(at []string) []string {
+		return []string{
+			"-listen " + at[0] + " -key " + hexKey + " -in " + to,
+			"-dial " + at[0] + " -key " + hexKey + " " + path,
+		}
+	})
 	if got, err := os.ReadFile(filepath.Join(to, "file")); !bytes.Equal(got, file) {
 		t.Errorf("%v, %d bytes", err, len(got))
 	}
