@@ -37,7 +37,7 @@ const (
 type server struct {
 	key  [32]byte
 	conn *net.UDPConn
-	tcp  *net.TCPListener
+	tcp  net.Listener
 
 	mu       sync.Mutex
 	settling int64 // us
@@ -64,8 +64,7 @@ func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	port := conn.LocalAddr().(*net.UDPAddr).Port // TCP at the same one
-	tcp, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IP(at.Addr().AsSlice()), Port: port})
+	tcp, err := net.Listen("tcp", conn.LocalAddr().String()) // at the same port
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -88,7 +87,7 @@ func (s *server) close() {
 // accept notes where TCP connections come from, by the token that each says.
 func (s *server) accept() {
 	for {
-		conn, err := s.tcp.AcceptTCP()
+		conn, err := s.tcp.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -157,12 +156,11 @@ func (s *server) meeting(c *client, nowUsec uint64) []byte {
 	if c.other == nil {
 		return nil
 	}
-	m := meeting{role: c.role, udp: c.other.from, tcp: s.tcps[c.other.token]}
 	instant, err := c.end.Link.ProposeInstant(nowUsec, c.at, within)
 	if err != nil {
 		return nil // it is over, or a clock was set
 	}
-	m.instant = instant
+	m := meeting{c.role, instant, c.other.from, s.tcps[c.other.token]}
 	return m.append(nil)
 }
 

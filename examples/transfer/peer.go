@@ -139,21 +139,16 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	case p.wake <- struct{}{}:
 	default:
 	}
-	hold := time.Duration(0)
-	if p.receiver != nil && p.receiver.begun {
-		hold = patience * time.Microsecond
-	}
-	d, answer, err := p.end.Take(datagram, from, recvUsec, hold)
+	d, answer, err := p.end.Take(datagram, from, recvUsec, patience*time.Microsecond)
 	if answer != nil {
 		_, _ = p.conn.WriteToUDPAddrPort(answer, from)
 	}
-	if err == seal.ErrRefused && p.sender != nil {
+	if err == seal.ErrRefused {
 		p.err = errors.New("the receiver serves another sender")
 	}
 	if err != nil {
 		return
 	}
-	snapshot, _ := p.end.Link.Snapshot(recvUsec)
 	if len(d.Payload) > 0 && d.Payload[0] == kindGame && d.Known {
 		p.game = append(p.game, d.OWD)
 	}
@@ -162,7 +157,9 @@ func (p *peer) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 		p.err = cmp.Or(p.err, p.sender.take(d.Payload, now))
 		return
 	}
-	if answer := p.receiver.take(d.Payload, ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known), now); answer != nil {
+	snapshot, _ := p.end.Link.Snapshot(recvUsec)
+	delay := ledbat.NewDelay(d.OWD, snapshot.Steps, d.Known)
+	if answer := p.receiver.take(d.Payload, delay, now); answer != nil {
 		p.send(answer)
 	}
 }
