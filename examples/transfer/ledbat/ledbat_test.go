@@ -18,12 +18,6 @@ import (
 
 var table = flag.Bool("table", false, "print the whole table: 10 minutes of skew, 3 seeds, about a minute")
 
-// net is a bottleneck.
-type net struct {
-	mbit          float64
-	buffer, delay time.Duration
-}
-
 var nets = []net{
 	{10, 300 * time.Millisecond, 10 * time.Millisecond},
 	{50, 40 * time.Millisecond, 10 * time.Millisecond},
@@ -35,12 +29,6 @@ func tested() []net {
 		return nets[:1]
 	}
 	return nets
-}
-
-func (n net) world(seed uint64) *world {
-	w := newWorld(seed, n.mbit, n.buffer, n.delay)
-	w.after(0, w.playGame)
-	return w
 }
 
 // kinds are how the sender measures delays.
@@ -128,7 +116,7 @@ func TestBeside(t *testing.T) {
 			with.transfer(f)
 			for _, w := range []*world{without, with} {
 				if c.what == "CUBIC" {
-					w.fill(0, time.Hour)
+					w.fill(0)
 				}
 				w.Run(60 * time.Second)
 			}
@@ -249,20 +237,16 @@ func TestTable(t *testing.T) {
 	t.Log("\nSeconds in a row with less than 85 % of the link, and the game's p99 beyond the path's delay:\n\n" + string(out))
 }
 
-func (n net) String() string {
-	return fmt.Sprintf("%g Mbit/s, buffer %v, round trip %v", n.mbit, n.buffer, 2*n.delay)
-}
-
 // TestLiar: a receiver that says that there is never a queue gets no more than a flow of
 // TCP beside CUBIC, because losses still count.
 func TestLiar(t *testing.T) {
 	n := nets[0]
 	w := n.world(1)
 	f := w.transfer(&flow{liar: true})
-	tcp := w.fill(ready, time.Hour)
+	tcp := w.fill(ready)
 	w.Run(93 * time.Second)
 	rate := f.rate(33*time.Second, 93*time.Second)
-	t.Logf("the liar has %.1f %% of the link, CUBIC %.1f %%", 100*rate, 100*tcp.got*8/90/w.rate)
+	t.Logf("the liar has %.1f %% of the link, CUBIC %.1f %%", 100*rate, 100*tcp.got*8/90/(w.mbit*1e6))
 	if rate > 0.5 {
 		t.Errorf("a receiver that lies has %.3f of the link beside CUBIC", rate)
 	}

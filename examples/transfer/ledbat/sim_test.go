@@ -6,6 +6,7 @@ package ledbat
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -24,15 +25,24 @@ const (
 	jitter    = 100 * time.Microsecond // mean of the exponential jitter of each way
 )
 
+// net is a bottleneck.
+type net struct {
+	mbit   float64       // a second
+	buffer time.Duration // drop-tail
+	delay  time.Duration // each way, without a queue
+}
+
+func (n net) String() string {
+	return fmt.Sprintf("%g Mbit/s, buffer %v, round trip %v", n.mbit, n.buffer, 2*n.delay)
+}
+
 // world is one bottleneck to the receivers; the way back has no queue.
 type world struct {
 	*sim.World
+	net
 	rng    *rand.Rand
-	rate   float64       // bits a second
-	buffer time.Duration // of the bottleneck, drop-tail
-	delay  time.Duration // each way, without a queue
-	longer time.Duration // the way to the receivers, from the time longerAt on
-	at     time.Duration // longerAt
+	longer time.Duration // by which the way to the receivers is longer, from the time at on
+	at     time.Duration
 
 	// Both ways stand still now and then, for up to so long.
 	stalls             time.Duration
@@ -45,8 +55,11 @@ type world struct {
 	game []float64
 }
 
-func newWorld(seed uint64, mbit float64, buffer, delay time.Duration) *world {
-	return &world{World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 0)), rate: mbit * 1e6, buffer: buffer, delay: delay, at: math.MaxInt64}
+// world returns one with a game.
+func (n net) world(seed uint64) *world {
+	w := &world{World: sim.NewWorld(seed), net: n, rng: rand.New(rand.NewPCG(seed, 0))}
+	w.after(0, w.playGame)
+	return w
 }
 
 func (w *world) after(d time.Duration, do func()) { w.At(w.Now()+d, do) }
@@ -82,7 +95,7 @@ func (w *world) forth(n int, arrived, dropped func()) {
 		w.after(wait+2*w.path(), dropped) // when those after it are acknowledged
 		return
 	}
-	w.free = w.Now() + wait + time.Duration(float64(8*(n+headers))/w.rate*1e9)
+	w.free = w.Now() + wait + time.Duration(float64(8*(n+headers))/(w.mbit*1e6)*1e9)
 	w.arrive(0, w.free+w.path(), arrived)
 }
 
@@ -205,7 +218,7 @@ func (f *flow) rate(from, to time.Duration) float64 {
 	for s := int(from / time.Second); s < min(int(to/time.Second), len(f.got)); s++ {
 		sum += f.got[s]
 	}
-	return sum * 8 / (to - from).Seconds() / f.w.rate
+	return sum * 8 / (to - from).Seconds() / (f.w.mbit * 1e6)
 }
 
 // cubic is a flow of TCP with CUBIC (RFC 9438) that always has something to send. Losses
@@ -216,19 +229,17 @@ type cubic struct {
 	threshold    float64
 	flight       int
 	cut          time.Duration // when the window was last reduced
-	until        time.Duration
-	got          float64 // bytes that arrived
-	lossesAreOld time.Duration
+	got          float64       // bytes that arrived
 }
 
-func (w *world) fill(from, until time.Duration) *cubic {
-	c := &cubic{w: w, window: 10, threshold: math.Inf(1), until: until}
+func (w *world) fill(from time.Duration) *cubic {
+	c := &cubic{w: w, window: 10, threshold: math.Inf(1)}
 	w.after(from, c.send)
 	return c
 }
 
 func (c *cubic) send() {
-	for c.flight < int(c.window) && c.w.Now() < c.until {
+	for c.flight < int(c.window) {
 		sent := c.w.Now()
 		c.flight++
 		c.w.forth(1472, func() {
@@ -236,8 +247,8 @@ func (c *cubic) send() {
 			c.w.back(c.acknowledged)
 		}, func() {
 			c.flight--
-			if sent >= c.lossesAreOld {
-				c.lossesAreOld, c.cut = c.w.Now(), c.w.Now()
+			if sent >= c.cut { // else the loss is old
+				c.cut = c.w.Now()
 				c.most, c.window = c.window, max(0.7*c.window, 2)
 				c.threshold = c.window
 			}
