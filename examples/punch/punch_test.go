@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,23 +41,18 @@ func meetings(t *testing.T, at netip.AddrPort, c config, rooms ...string) []resu
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
-	results, done := make([]result, len(rooms)), make(chan struct{})
-	var peers []*peer
+	results, peers := make([]result, len(rooms)), make([]*peer, len(rooms))
+	var running sync.WaitGroup
 	for i, room := range rooms {
 		c.key, c.room, c.giveUp = testKey, room, 10*time.Second
 		p, err := newPeer(c, at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		peers = append(peers, p)
-		go func() {
-			results[i], _ = p.run(ctx)
-			done <- struct{}{}
-		}()
+		peers[i] = p
+		running.Go(func() { results[i], _ = p.run(ctx) })
 	}
-	for range rooms {
-		<-done
-	}
+	running.Wait()
 	for _, p := range peers {
 		p.close()
 	}

@@ -76,20 +76,16 @@ func (x *room) run(seconds int) {
 			if x.rng.Float64() < x.loss || x.cut > 0 && x.data > x.cut {
 				continue
 			}
-			x.deliver(message)
+			answer := x.r.take(message, ledbat.NewDelay(5*time.Millisecond, 0, true), x.now)
+			if answer != nil && x.rng.Float64() >= x.loss && x.err == nil {
+				x.err = x.s.take(answer, x.now)
+			}
 		}
 		// It runs in a goroutine; virtual time waits for it.
 		for x.r.checked != nil && !x.r.over && x.r.failed == nil {
 			time.Sleep(time.Millisecond)
 			x.r.check()
 		}
-	}
-}
-
-func (x *room) deliver(message []byte) {
-	answer := x.r.take(message, ledbat.NewDelay(5*time.Millisecond, 0, true), x.now)
-	if answer != nil && x.rng.Float64() >= x.loss && x.err == nil {
-		x.err = x.s.take(answer, x.now)
 	}
 }
 

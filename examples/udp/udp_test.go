@@ -314,60 +314,46 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSignal: SIGTERM ends the demo with its table, and a live end with its summary. A recording can be
-// read however the program ends, by SIGKILL, too.
+// TestSignal: SIGTERM ends the demo with its table. A recording can be read however the program ends, by
+// SIGKILL, too.
 func TestSignal(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Log("there are no signals to send on Windows")
 		return
 	}
-	folder := t.TempDir()
-	for _, c := range []struct {
-		signal syscall.Signal
-		args   string
-		record string
-		want   string
-	}{
-		{syscall.SIGTERM, "-for 1m", "terminated", "accepted, but never sent"},
-		{syscall.SIGKILL, "-for 1m", "killed", ""},
-		{syscall.SIGTERM, "-listen 127.0.0.1:0 -key " + hexKey, "", "datagrams sent"},
-	} {
+	for signal, want := range map[syscall.Signal]string{syscall.SIGTERM: "accepted, but never sent", syscall.SIGKILL: ""} {
 		var out, errs exampletest.Output
-		var files []string
-		if c.record != "" {
-			name := filepath.Join(folder, c.record)
-			files = []string{name, name + peerSuffix}
-			c.args += " -record " + name
-		}
-		command := exec.Command(os.Args[0], strings.Fields(c.args)...)
+		name := filepath.Join(t.TempDir(), "udp.tsr")
+		files := []string{name, name + peerSuffix}
+		command := exec.Command(os.Args[0], "-for", "1m", "-record", name)
 		command.Env = append(os.Environ(), "UDP_TEST_MAIN=1")
 		command.Stdout, command.Stderr = &out, &errs
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it runs, and some blocks are written", func() bool {
+		eventually(t, "some blocks are written", func() bool {
 			for _, name := range files {
 				if file, err := os.Stat(name); err != nil || file.Size() < 1000 {
 					return false
 				}
 			}
-			return strings.Contains(out.String(), " s  ")
+			return true
 		})
 		killed := time.Now()
-		if err := command.Process.Signal(c.signal); err != nil {
+		if err := command.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
 		_ = command.Wait() // 1 if it never synchronized, -1 if it was killed
 		code := command.ProcessState.ExitCode()
-		if c.want != "" && (code < 0 || code > 1) || !strings.Contains(out.String(), c.want) {
-			t.Errorf("%v: exit status %d\n%s%s", c, code, out.String(), errs.String())
+		if want != "" && (code < 0 || code > 1) || !strings.Contains(out.String(), want) {
+			t.Errorf("%v: exit status %d\n%s%s", signal, code, out.String(), errs.String())
 		}
 		for _, name := range files {
 			datagrams, last := exampletest.Recording(t, name)
-			t.Logf("%v: %d datagrams; the last block is from %v before", c.signal, datagrams, killed.Sub(last))
+			t.Logf("%v: %d datagrams; the last block is from %v before", signal, datagrams, killed.Sub(last))
 			if datagrams < 10 { // a block of a busy machine may have one only
-				t.Errorf("%v: %d datagrams", c.signal, datagrams)
+				t.Errorf("%v: %d datagrams", signal, datagrams)
 			}
 		}
 	}

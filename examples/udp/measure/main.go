@@ -8,12 +8,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
+	"sync"
 	"time"
 
 	"timesync"
@@ -62,33 +64,27 @@ func main() {
 
 // run runs both ends and returns what they said.
 func run(program string, spaces [2]string, lasting time.Duration) (said [2][]line, err error) {
-	var outs [2]bytes.Buffer
-	ended := make(chan error, 2)
-	for i, ns := range spaces {
-		end := []string{"-listen", "-dial"}[i]
-		c := lab.Command(ns, program, end, address+":9000", "-key", lab.Key, "-json", "-for", lasting.String(), "-skew", fmt.Sprint(ppm[i]))
-		c.Stdout, c.Stderr = &outs[i], os.Stderr
-		if err := c.Start(); err != nil {
-			return said, err
-		}
-		go func() { ended <- c.Wait() }()
-	}
-	if err := errors.Join(<-ended, <-ended); err != nil {
-		return said, err
-	}
-	for i := range outs {
-		for lines := json.NewDecoder(&outs[i]); lines.More(); {
-			var s line
-			if err := lines.Decode(&s); err != nil {
-				return said, err
+	var both sync.WaitGroup
+	var failed [2]error
+	for i, end := range []string{"-listen", "-dial"} {
+		skew := fmt.Sprint(ppm[i])
+		c := lab.Command(spaces[i], program, end, address+":9000", "-key", lab.Key, "-json", "-for", lasting.String(), "-skew", skew)
+		c.Stderr = os.Stderr
+		both.Go(func() {
+			out, err := c.Output()
+			for text := range bytes.Lines(out) {
+				var s line
+				err = cmp.Or(err, json.Unmarshal(text, &s))
+				said[i] = append(said[i], s)
 			}
-			said[i] = append(said[i], s)
-		}
-		if len(said[i]) == 0 {
-			return said, errors.New("an end said nothing")
-		}
+			failed[i] = err
+		})
 	}
-	return said, nil
+	both.Wait()
+	if len(said[0]) == 0 || len(said[1]) == 0 {
+		return said, errors.New("an end said nothing")
+	}
+	return said, errors.Join(failed[:]...)
 }
 
 // judge prints how far off one end was.
