@@ -70,7 +70,8 @@ func (c *config) check(f *flag.FlagSet) error {
 
 // punch runs the server or a peer.
 func punch(ctx context.Context, c config, stdout, _ io.Writer) error {
-	at, err := net.ResolveUDPAddr("udp", c.serve+c.server) // one of them is empty
+	// One of them is empty.
+	at, err := net.ResolveUDPAddr("udp", c.serve+c.server)
 	if err != nil {
 		return err
 	}

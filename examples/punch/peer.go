@@ -33,12 +33,14 @@ const (
 
 // result is how it went; -once prints it.
 type result struct {
-	OK           bool           `json:"ok"`
-	Peer         netip.AddrPort `json:"peer"`
-	Milliseconds float64        `json:"ms"`         // from when the other was known until it was heard
-	FirstUnix    int64          `json:"first_ns"`   // wall clock when the first packet left
-	PlannedUnix  int64          `json:"planned_ns"` // and when it should have
-	OffsetUsec   int64          `json:"offset_us"`  // of the peer's clock
+	OK   bool           `json:"ok"`
+	Peer netip.AddrPort `json:"peer"`
+	// From when the other was known until it was heard.
+	Milliseconds float64 `json:"ms"`
+	// The wall clock when the first packet left, and when it should have.
+	FirstUnix   int64 `json:"first_ns"`
+	PlannedUnix int64 `json:"planned_ns"`
+	OffsetUsec  int64 `json:"offset_us"` // of the peer's clock
 }
 
 // peer is one of two. The server's seal and the other peer's share a socket, because the

@@ -83,7 +83,8 @@ func TestMeeting(t *testing.T) {
 			}
 		}
 		s.mu.Lock()
-		if len(s.clients) != len(r) { // by now it has read what the stranger sent
+		// By now it has read what the stranger sent.
+		if len(s.clients) != len(r) {
 			t.Errorf("the server remembers %d", len(s.clients))
 		}
 		s.mu.Unlock()
@@ -101,7 +102,8 @@ func TestSettling(t *testing.T) {
 	}
 	now := uint64(0)
 	for ; now < 2*settling && peers[0].other == nil; now += 20_000 {
-		for i, c := range peers { // a path of 10 ms each way, clocks that agree
+		// A path of 10 ms each way, clocks that agree.
+		for i, c := range peers {
 			c.heard = now
 			c.end.Link.Open(far[i].AppendHeader(nil, now), now+10_000)
 			far[i].Open(c.end.Link.AppendHeader(nil, now), now+10_000)

@@ -64,7 +64,8 @@ func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	tcp, err := net.Listen("tcp", conn.LocalAddr().String()) // at the same port
+	// TCP has the same port.
+	tcp, err := net.Listen("tcp", conn.LocalAddr().String())
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -127,7 +127,8 @@ func (r *receiver) note(number uint32) {
 	case !r.any:
 		r.newest, r.any = number, true
 	case ahead > 0:
-		r.before = (r.before<<1 | 1) << (ahead - 1) // shifts of 64 and more give 0
+		// Shifts of 64 and more give 0.
+		r.before = (r.before<<1 | 1) << (ahead - 1)
 		r.newest = number
 	case ahead < 0 && ahead >= -64:
 		r.before |= 1 << (-ahead - 1)

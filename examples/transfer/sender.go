@@ -34,8 +34,9 @@ var (
 // sender sends a file. It knows no socket and no clock: times are local readings in
 // microseconds.
 type sender struct {
-	offer  offer
-	source io.ReaderAt // not read for test data, zeros: sealed, they look random
+	offer offer
+	// It is not read for test data, which is zeros: sealed, they look random.
+	source io.ReaderAt
 	cc     ledbat.Controller
 	greedy bool // without control, whatever happens
 	rng    *rand.Rand
@@ -208,7 +209,8 @@ func (s *sender) ack(body []byte, nowUsec uint64) error {
 		}
 		delay := ledbat.ReadDelay(a.Delay[:])
 		if i > 0 {
-			delay = ledbat.NewDelay(0, 0, false) // its own acknowledgement was lost
+			// Its own acknowledgement was lost.
+			delay = ledbat.NewDelay(0, 0, false)
 		}
 		p.done = true
 		s.cc.OnAck(nowUsec, p.sent, sealedData, delay)

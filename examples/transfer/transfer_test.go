@@ -217,7 +217,8 @@ func TestLyingReceiver(t *testing.T) {
 				break
 			}
 		}
-		if int(number-x.s.oldest) < len(x.s.window) { // whether it came or not
+		// It acknowledges whether it came or not.
+		if int(number-x.s.oldest) < len(x.s.window) {
 			x.err = x.s.take(message(kindAck, ack{Number: number}, ""), now)
 			number++
 		}

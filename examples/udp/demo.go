@@ -110,6 +110,7 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
 	w.start(c.rate)
 	fmt.Fprintln(stdout, program.ReceiveTimes(w.judges[0].rx))
+	fmt.Fprintln(stdout, "each second: the error of each one's idea of the other's clock, and its bound")
 	ctx, stop := c.Limit(ctx)
 	defer stop()
 	program.Every(ctx.Done(), time.Second, func() { fmt.Fprintln(stdout, w.progress()) })
@@ -128,9 +129,9 @@ func (w *world) progress() string {
 	for _, j := range w.judges {
 		if err, ok := j.offsetError(now); ok {
 			bound, _ := j.end.Link.ErrorBound(j.clock.at(now))
-			line += fmt.Sprintf("   %s: error %+5d us, bound %.1f ms", j.name, err, bound.Seconds()*1e3)
+			line += fmt.Sprintf("   %s %+5d us, bound %.1f ms", j.name, err, bound.Seconds()*1e3)
 		} else {
-			line += fmt.Sprintf("   %s: not synchronized", j.name)
+			line += fmt.Sprintf("   %s not synchronized", j.name)
 		}
 	}
 	return line

@@ -183,7 +183,8 @@ type outcomes struct {
 	n, ok int
 	ms    []float64
 	apart []float64
-	plans []float64 // how far apart they should have left: the error of the clocks
+	// How far apart they should have left: the error of the clocks.
+	plans []float64
 }
 
 func (o *outcomes) String() string {

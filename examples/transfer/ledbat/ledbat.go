@@ -291,7 +291,8 @@ func (c *Controller) clock(nowUsec uint64) {
 		}
 	case c.phase == steady && (after(nowUsec, c.slowNext) || c.othersSlow(nowUsec)):
 		c.threshold = c.window
-		if !c.wasFull { // the link has room: slow start shall find out how much
+		// If the link has room, slow start shall find out how much.
+		if !c.wasFull {
 			c.threshold = unlimited
 		}
 		c.slowdown(nowUsec)

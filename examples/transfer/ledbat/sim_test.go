@@ -40,8 +40,9 @@ func (n net) String() string {
 type world struct {
 	*sim.World
 	net
-	rng    *rand.Rand
-	longer time.Duration // by which the way to the receivers is longer, from the time at on
+	rng *rand.Rand
+	// By which the way to the receivers is longer, from the time at on.
+	longer time.Duration
 	at     time.Duration
 
 	// Both ways stand still now and then, for up to so long.
@@ -92,7 +93,8 @@ func (w *world) path() time.Duration {
 func (w *world) forth(n int, arrived, dropped func()) {
 	wait := max(w.free-w.Now(), 0)
 	if wait > w.buffer {
-		w.after(wait+2*w.path(), dropped) // when those after it are acknowledged
+		// It is known when those after it are acknowledged.
+		w.after(wait+2*w.path(), dropped)
 		return
 	}
 	w.free = w.Now() + wait + time.Duration(float64(8*(n+headers))/(w.mbit*1e6)*1e9)
