@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
@@ -120,8 +119,8 @@ func (p *peer) run(ctx context.Context) (result, error) {
 			p.send()
 		})
 	})
-	if err := p.await(ctx, p.met, waiting); err != nil {
-		return p.result, fmt.Errorf("nobody else came: %w", err)
+	if err := await(ctx, p.met, waiting, "nobody else came"); err != nil {
+		return p.result, err
 	}
 	if p.random {
 		program.Sleep(ctx, time.Duration(mathrand.Float64()*float64(p.ready)))
@@ -129,24 +128,21 @@ func (p *peer) run(ctx context.Context) (result, error) {
 		return p.result, ctx.Err()
 	}
 	p.fire()
-	err := p.await(ctx, p.heard, p.giveUp)
-	if err != nil {
-		err = fmt.Errorf("no connection: %w", err)
-	}
+	err := await(ctx, p.heard, p.giveUp, "no connection")
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.result, err
 }
 
-// await waits for a channel to be closed.
-func (p *peer) await(ctx context.Context, c chan struct{}, most time.Duration) error {
+// await waits for a channel to be closed; else the error says what is missing.
+func await(ctx context.Context, c chan struct{}, most time.Duration, missing string) error {
 	select {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("%s: %w", missing, ctx.Err())
 	case <-time.After(most):
-		return errors.New("waited for " + most.String())
+		return fmt.Errorf("%s within %v", missing, most)
 	}
 }
 

@@ -95,13 +95,8 @@ func (o *offer) length(chunk uint32) int {
 	return int(min(o.Size-uint64(chunk)*chunkLen, chunkLen))
 }
 
-// without returns how many bytes there are while so many chunks are missing.
-func (o *offer) without(missing int) uint64 {
-	if missing == 0 {
-		return o.Size
-	}
-	return uint64(o.chunks()-missing) * chunkLen
-}
+// without returns about how many bytes there are while so many chunks are missing.
+func (o *offer) without(missing int) uint64 { return o.Size - min(o.Size, uint64(missing)*chunkLen) }
 
 // data is in front of a part of the file.
 type data struct{ Number, Chunk uint32 }
