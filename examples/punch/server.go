@@ -138,23 +138,18 @@ func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	if err != nil {
 		return
 	}
-	t, room, err := readJoin(d.Payload)
-	if err != nil {
+	if c.token, c.room, err = readJoin(d.Payload); err != nil {
 		return
 	}
-	c.token, c.room, c.heard = t, room, recvUsec
-	now := clock.Now()
-	answer = c.end.Seal(nil, s.meeting(c, now), clock.Now())
+	c.heard = recvUsec
+	answer = c.end.Seal(nil, s.meeting(c, clock.Now()), clock.Now())
 	_, _ = s.conn.WriteToUDPAddrPort(answer, from)
 }
 
 // meeting returns what to tell a peer: nothing before the other is there and both clocks
 // are known.
 func (s *server) meeting(c *client, nowUsec uint64) []byte {
-	if c.other == nil {
-		s.pair(c, nowUsec)
-	}
-	if c.other == nil {
+	if c.other == nil && !s.pair(c, nowUsec) {
 		return nil
 	}
 	instant, err := c.end.Link.ProposeInstant(nowUsec, c.at, within)
@@ -166,7 +161,7 @@ func (s *server) meeting(c *client, nowUsec uint64) []byte {
 }
 
 // pair looks for another peer in the room.
-func (s *server) pair(c *client, nowUsec uint64) {
+func (s *server) pair(c *client, nowUsec uint64) (found bool) {
 	at := nowUsec + uint64(ahead.Microseconds())
 	ready := func(c *client) bool {
 		_, err := c.end.Link.ProposeInstant(nowUsec, at, within)
@@ -175,9 +170,10 @@ func (s *server) pair(c *client, nowUsec uint64) {
 	for _, o := range s.clients {
 		if o != c && o.room == c.room && o.other == nil && ready(c) && ready(o) {
 			c.other, o.other, c.role, o.role, c.at, o.at = o, c, 0, 1, at, at
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // forget forgets who has gone.

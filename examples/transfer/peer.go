@@ -107,18 +107,16 @@ func (p *peer) loop(ctx context.Context) {
 // pump sends what may be sent and returns how long to wait.
 func (p *peer) pump() (wait time.Duration) {
 	const most = time.Second
-	now := clock.Now()
 	if p.receiver != nil {
-		p.done, p.err = p.receiver.poll(now)
+		p.done, p.err = p.receiver.poll(clock.Now())
 		return most / 10
 	}
 	for p.done = p.sender.over; !p.done && p.err == nil; {
 		var message []byte
-		if message, wait, p.err = p.sender.poll(now); message == nil {
+		if message, wait, p.err = p.sender.poll(clock.Now()); message == nil {
 			return min(wait, most)
 		}
 		p.send(message)
-		now = clock.Now()
 	}
 	return most
 }

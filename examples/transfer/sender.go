@@ -223,15 +223,8 @@ func (s *sender) ack(body []byte, nowUsec uint64) error {
 // lose takes for lost what is before the datagram at index end, and forgets it.
 func (s *sender) lose(end int, nowUsec uint64) {
 	done := 0
-	for ; done < len(s.window); done++ {
-		p := &s.window[done]
-		if p.done {
-			continue
-		}
-		if done >= end {
-			break
-		}
-		if s.lost(*p) {
+	for ; done < len(s.window) && (done < end || s.window[done].done); done++ {
+		if p := s.window[done]; s.lost(p) {
 			s.cc.OnLoss(nowUsec, p.sent, sealedData)
 		}
 	}

@@ -49,7 +49,7 @@ func pong() {
 	}
 }
 
-// sink takes a connection and prints how many bytes came, each quarter of a second.
+// sink takes a connection and prints how many bytes came since its start, each quarter of a second.
 func sink(port string) {
 	listener := must(net.Listen("tcp4", ":"+port))
 	conn := must(listener.Accept())
@@ -57,7 +57,7 @@ func sink(port string) {
 	for b := make([]byte, 1<<16); ; {
 		if total += must(conn.Read(b)); time.Since(last) > time.Second/4 {
 			fmt.Println(total)
-			total, last = 0, time.Now()
+			last = time.Now()
 		}
 	}
 }

@@ -77,7 +77,7 @@ type bench struct {
 	failed  error
 
 	mu sync.Mutex
-	// Of each flow, bytes on the link that arrived; and the two below.
+	// Of each flow, bytes on the link that arrived since its start; and the two below.
 	series map[string][]point
 }
 
@@ -253,14 +253,13 @@ func (b *bench) tcp(cc string) {
 
 // transfer starts one.
 func (b *bench) transfer(i int, cc string) {
-	last, flow, port := 0.0, fmt.Sprint(i), fmt.Sprint(7200+i)
+	flow, port := fmt.Sprint(i), fmt.Sprint(7200+i)
 	receiver := []string{"-listen", ":" + port, "-key", lab.Key, "-json"}
 	sender := []string{"-dial", hostB + ":" + port, "-key", lab.Key, "-cc", cc, "-mb", "100000", "-json"}
 	b.pair(func(s string) {
 		var p struct{ Bytes float64 }
 		if json.Unmarshal([]byte(s), &p) == nil {
-			b.note(flow, (p.Bytes-last)*udpWire)
-			last = p.Bytes
+			b.note(flow, p.Bytes*udpWire)
 		}
 	}, b.program, receiver, sender)
 }
@@ -332,20 +331,19 @@ func (b *bench) share(flow string, from time.Duration) float64 {
 	if len(points) < 2 {
 		return math.NaN()
 	}
-	sum := 0.0
-	for _, p := range points[1:] {
-		sum += p.value
-	}
-	return sum * 8 / 1e6 / (points[len(points)-1].at - points[0].at).Seconds() / float64(b.mbit)
+	return b.rate(points[0], points[len(points)-1])
+}
+
+// rate returns the part of the link that a flow had between two points.
+func (b *bench) rate(from, to point) float64 {
+	return (to.value - from.value) * 8 / 1e6 / (to.at - from.at).Seconds() / float64(b.mbit)
 }
 
 // back returns how long after a change a transfer lacked 85 % of the link for the last time.
 func (b *bench) back(change time.Duration) (back time.Duration) {
 	run, points := 0, b.since("0", change)
-	for i := range points[min(1, len(points)):] {
-		p := points[i+1]
-		share := p.value * 8 / 1e6 / (p.at - points[i].at).Seconds() / float64(b.mbit)
-		if run++; share >= 0.85 || math.IsNaN(share) {
+	for i, p := range points {
+		if run++; i == 0 || b.rate(points[i-1], p) >= 0.85 {
 			run = 0
 		}
 		if run > 2 {
