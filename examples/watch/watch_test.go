@@ -11,13 +11,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"timesync"
 	"timesync/internal/stat"
 	"timesync/link"
 )
@@ -34,15 +32,13 @@ type game struct {
 func newGame(peers int) *game {
 	g := &game{links: make([]link.Link, peers)}
 	g.now.Store(1_000_000)
+	far := make([]link.Link, peers)
 	for range 12 {
-		g.now.Add(100_000)
+		now := g.now.Add(100_000)
 		for i := range g.links {
-			var far link.Link // forgets at once, and so sends all there is
-			b := far.AppendHeader(nil, g.now.Load()+g.ahead(i))
-			b[0] |= 1 // with a report: its clock's delta
-			report, _ := timesync.LocalTimeToDatagramTS24(delay + g.ahead(i)).AppendBinary(nil)
-			b = slices.Insert(b, 4, report...)
-			g.links[i].Open(b, g.now.Load()+delay)
+			remote := now + g.ahead(i)
+			far[i].Open(g.links[i].AppendHeader(nil, now), remote+delay)
+			g.links[i].Open(far[i].AppendHeader(nil, remote), now+delay)
 		}
 	}
 	return g
