@@ -111,28 +111,23 @@ func open(c config) (o offer, file *os.File, err error) {
 		o.Size = uint64(c.mb) * 1e6
 		return o, nil, nil
 	}
-	if file, err = os.Open(c.file); err == nil {
-		o, err = describe(file)
+	if file, err = os.Open(c.file); err != nil {
+		return o, nil, err
 	}
-	return o, file, err
-}
-
-// describe returns the offer of a file.
-func describe(file *os.File) (o offer, err error) {
 	info, err := file.Stat()
-	if err != nil {
-		return o, err
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", c.file)
 	}
-	if !info.Mode().IsRegular() {
-		return o, fmt.Errorf("%s is no regular file", file.Name())
+	if err != nil {
+		return o, file, err
 	}
 	sum := sha256.New()
 	n, err := io.Copy(sum, file)
 	if n > maxSize {
-		err = fmt.Errorf("%s is longer than %d bytes", file.Name(), int64(maxSize))
+		err = fmt.Errorf("%s is longer than %d bytes", c.file, int64(maxSize))
 	}
 	o = offer{content{uint64(n), [sha256.Size]byte(sum.Sum(nil))}, info.Name()}
-	return o, cmp.Or(err, checkName(o.name))
+	return o, file, cmp.Or(err, checkName(o.name))
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

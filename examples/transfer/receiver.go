@@ -13,8 +13,7 @@ import (
 type receiver struct {
 	folder string
 	store  *store
-	heard  uint64 // when anything last came from the sender
-	begun  bool   // something did
+	heard  uint64 // when anything last came from the sender; 0: nothing yet
 	failed error  // why it ended
 
 	newest  uint32 // number of the newest data
@@ -27,7 +26,7 @@ type receiver struct {
 // take takes a message of the sender, with what is known of its delay, and returns the
 // answer, if there is one. Once it failed, it says so to each message.
 func (r *receiver) take(message []byte, delay ledbat.Delay, nowUsec uint64) (answer []byte) {
-	r.heard, r.begun = nowUsec, true
+	r.heard = nowUsec
 	if r.failed == nil {
 		var err error
 		answer, err = r.answer(message, delay)
@@ -95,7 +94,7 @@ func (r *receiver) check() {
 
 // poll looks whether it is over, or the sender has vanished.
 func (r *receiver) poll(nowUsec uint64) (over bool, err error) {
-	if r.check(); r.begun && !r.over && r.failed == nil && int64(nowUsec-r.heard) > patience {
+	if r.check(); r.heard > 0 && !r.over && r.failed == nil && int64(nowUsec-r.heard) > patience {
 		r.failed = r.store.kept(errVanished)
 	}
 	return r.over, r.failed

@@ -39,7 +39,6 @@ type sender struct {
 	source io.ReaderAt
 	cc     ledbat.Controller
 	greedy bool // without control, whatever happens
-	rng    *rand.Rand
 
 	agreed bool // the receiver has answered the offer
 	over   bool // the receiver has it all
@@ -67,8 +66,8 @@ type packet struct {
 
 func newSender(o offer, source io.ReaderAt, nowUsec uint64) *sender {
 	return &sender{
-		offer: o, source: source, rng: rand.New(rand.NewPCG(rand.Uint64(), 0)),
-		asked: nowUsec - again, heard: nowUsec, pieces: newPieces(o.chunks()), sent: make([]bool, o.chunks()),
+		offer: o, source: source, asked: nowUsec - again, heard: nowUsec,
+		pieces: newPieces(o.chunks()), sent: make([]bool, o.chunks()),
 	}
 }
 
@@ -117,7 +116,7 @@ func (s *sender) data(chunk uint32, nowUsec uint64) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if s.rng.IntN(skipOneOf) == 0 {
+	if rand.IntN(skipOneOf) == 0 {
 		s.window = append(s.window, packet{skipped: true})
 	}
 	if s.cc.InFlight() == 0 {
