@@ -55,9 +55,8 @@ type peer struct {
 	stop       chan struct{}
 
 	mu      sync.Mutex
-	known   *meeting // nil: not yet
 	knownAt time.Time
-	there   *seal.End // to the other peer; nil: not yet
+	there   *seal.End // to the other peer; nil: it is not known yet
 	out     net.Conn  // TCP to the other peer; nil: UDP
 	at      uint64    // local time of the instant
 	fired   bool
@@ -180,7 +179,7 @@ func (p *peer) send() {
 // write writes a sealed datagram, over TCP after its length in two bytes.
 func (p *peer) write(datagram []byte) {
 	if p.out == nil {
-		_, _ = p.conn.WriteToUDPAddrPort(datagram, p.known.udp)
+		_, _ = p.conn.WriteToUDPAddrPort(datagram, p.result.Peer)
 		return
 	}
 	b := binary.LittleEndian.AppendUint16(nil, uint16(len(datagram)))
@@ -190,7 +189,7 @@ func (p *peer) write(datagram []byte) {
 // connect opens the TCP connection; the other does so at the same time.
 func (p *peer) connect() {
 	for {
-		conn, err := p.dialTCP(p.known.tcp, p.giveUp)
+		conn, err := p.dialTCP(p.result.Peer, p.giveUp)
 		if err == nil {
 			p.mu.Lock()
 			p.out = conn
@@ -246,13 +245,13 @@ func (p *peer) takeServer(datagram []byte, from netip.AddrPort, recvUsec uint64)
 		return
 	}
 	at, err := link.AcceptInstant(recvUsec, m.instant)
-	if err != nil && p.known != nil {
+	if err != nil && p.there != nil {
 		return // it has passed, and was known
 	}
-	if p.at = at; p.known != nil {
+	if p.at = at; p.there != nil {
 		return
 	}
-	p.known, p.knownAt, p.result.Peer = &m, time.Now(), m.udp
+	p.knownAt, p.result.Peer = time.Now(), m.udp
 	if p.tcp {
 		p.result.Peer = m.tcp
 	}

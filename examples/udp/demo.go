@@ -32,9 +32,8 @@ var kinds = []struct {
 
 // world is the demo: peer A calls peer B through a relay, and each has a judge.
 type world struct {
-	relay      *relay.Relay
-	judges     [2]*judge
-	recordings [2]*program.Recording
+	relay  *relay.Relay
+	judges [2]*judge
 }
 
 // newWorld opens the sockets; no peer sends before start.
@@ -58,7 +57,7 @@ func newWorld(c config) (w *world, err error) {
 		w.judges[i] = p.judge
 		// An earlier life of the peer, of which the attacker has kept a datagram.
 		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
-		if w.recordings[i], err = program.Record(&p.end.Link, files[i]); err != nil {
+		if p.judge.recording, err = program.Record(&p.end.Link, files[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +86,7 @@ func (w *world) start(rate float64) {
 }
 
 // close lets what is on the last yards arrive, so that the counts agree.
-func (w *world) close() error {
+func (w *world) close() (err error) {
 	for _, j := range w.judges {
 		j.hush()
 	}
@@ -95,8 +94,9 @@ func (w *world) close() error {
 	time.Sleep(50 * time.Millisecond)
 	for _, j := range w.judges {
 		j.close()
+		err = errors.Join(err, j.recording.Close())
 	}
-	return errors.Join(w.recordings[0].Close(), w.recordings[1].Close())
+	return err
 }
 
 func demo(ctx context.Context, c config, stdout io.Writer) error {

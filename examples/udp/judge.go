@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
 	"timesync/link"
@@ -31,10 +32,11 @@ const (
 // cannot: true time, and what was really sent. Errors are in microseconds.
 type judge struct {
 	*peer
-	name  string
-	way   relay.Way // to the peer
-	other *judge
-	ahead time.Duration // propose an instant so far ahead; 0: none
+	name      string
+	way       relay.Way // to the peer
+	other     *judge
+	recording *program.Recording
+	ahead     time.Duration // propose an instant so far ahead; 0: none
 	// Payloads that were sent; the other peer may take each once.
 	underWay sync.Map
 
