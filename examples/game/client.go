@@ -70,7 +70,7 @@ func newPlayer(c config) (*playerSide, error) {
 		node: n, id: byte(c.player - 1),
 		end: connection(c.Key, byte(c.player-1), fromPlayer),
 	}
-	if err := n.recordings.add(&p.end.Link, who); err != nil {
+	if err := n.record(&p.end.Link, who); err != nil {
 		n.udp.Close()
 		return nil, err
 	}
@@ -114,15 +114,9 @@ func (p *playerSide) send(message []byte) {
 
 func (p *playerSide) event(e tick.Event) {
 	p.Event(e)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch e.Kind {
-	case tick.EventSynced:
-		p.counts.InSync = true
-	case tick.EventLost:
-		p.counts.InSync = false
-	case tick.EventEpochChanged:
-		p.counts.InSync = false
+	if e.Kind == tick.EventEpochChanged {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.forget()
 	}
 }
@@ -164,8 +158,7 @@ func (p *playerSide) correct(n tick.Tick, at figure) {
 		p.past[n] = moment{then.held, at}
 	}
 	for n++; n <= p.newest; n++ {
-		m, ok := p.past[n]
-		if ok {
+		if m, ok := p.past[n]; ok {
 			at = at.move(m.held)
 			p.past[n] = moment{m.held, at}
 		}

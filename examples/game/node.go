@@ -10,12 +10,15 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
+	"time"
 
 	"timesync/clock"
 	"timesync/examples/game/judge"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
+	"timesync/link"
 	"timesync/rxtime"
 	"timesync/tick"
 )
@@ -51,24 +54,31 @@ type node struct {
 	server netip.AddrPort // where a player sends to
 	rx     program.Reader // reads udp, with the kernel's receive times, where it has them
 
-	recordings recordings // of the goroutine that receives, once it runs
+	folder     string               // of the recordings; empty: none
+	recordings []*program.Recording // of the goroutine that receives, once it runs
 
 	mu sync.Mutex // guards the state of the game
 }
 
 func newNode(who string, c config) (*node, error) {
-	rng := rand.New(rand.NewPCG(c.Network.Seed, 0))
 	udp, server, err := program.Open(c.Listen, c.Dial)
 	if err != nil {
 		return nil, err
 	}
-	n := &node{
-		Notes: judge.NewNotes(who), clock: program.Clock{Start: rng.Uint64(), PPM: c.Skew}, rng: rng, udp: udp, server: server,
-		recordings: recordings{folder: c.record},
-	}
+	n := &node{Notes: judge.NewNotes(who), udp: udp, server: server, folder: c.record}
+	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
+	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
 	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Clock: n.clock}
 	n.Say(fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.rx.Conn)))
 	return n, nil
+}
+
+// record records a link into a file of its own, whose name says what it is and when it began.
+func (n *node) record(l *link.Link, name string) error {
+	began := time.Now().UTC().Format("20060102T150405Z")
+	r, err := program.RecordIn(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
+	n.recordings = append(n.recordings, r)
+	return err
 }
 
 // write sends a datagram. An error is a loss like any other.
@@ -93,7 +103,10 @@ func (n *node) play(ctx context.Context, s side, out io.Writer, asJSON bool) err
 	cancel()
 	n.udp.Close()
 	tasks.Wait()
-	return errors.Join(err, n.recordings.close())
+	for _, r := range n.recordings {
+		err = errors.Join(err, r.Close())
+	}
+	return err
 }
 
 // clocks is what a tick.Server and a tick.Client have in common here.
@@ -106,11 +119,9 @@ type clocks interface {
 func (n *node) newStatus(c clocks) judge.Status {
 	now := clock.Now()
 	s := n.Status(now)
-	s.Kernel = n.rx.Kernel()
-	epoch, known := c.Epoch()
-	game, ok := c.SharedTime(n.clock.At(program.Elapsed(now).Microseconds()))
-	if known && ok {
-		s.Epoch, s.Game = epoch, game.Duration().Microseconds()
+	if game, ok := c.SharedTime(n.clock.At(program.Elapsed(now).Microseconds())); ok {
+		s.Game = game.Duration().Microseconds()
+		s.Epoch, _ = c.Epoch()
 	}
 	return s
 }

@@ -35,7 +35,6 @@ type serverSide struct {
 	ticks   *tick.Server
 	players [maxPlayers]*player
 	inputs  judge.InputCounts
-	lates   []judge.Stretch // not yet printed
 	figures [maxPlayers]figure
 }
 
@@ -95,7 +94,7 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	p := s.players[id]
 	if !p.known { // once: its link is not used yet
 		p.known = true
-		if err := s.recordings.add(&p.end.Link, fmt.Sprint("server of player ", peer(id))); err != nil {
+		if err := s.record(&p.end.Link, fmt.Sprint("server of player ", peer(id))); err != nil {
 			s.Say("not recorded: " + err.Error())
 		}
 	}
@@ -170,13 +169,12 @@ func (s *serverSide) giveUp(p *player, before tick.Tick) {
 func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
 	now := s.clock.Now()
 	start, _ := s.ticks.StartUsec(n, now)
-	if by := int64(recvUsec - start); by <= int64(waitedUsec) {
+	if int64(recvUsec-start) <= int64(waitedUsec) {
 		s.inputs.Waited++
-	} else {
-		s.inputs.Late++
-		wall := s.Wall()
-		s.lates = append(s.lates, judge.Stretch{wall - int64(now-start), wall})
+		return
 	}
+	s.inputs.Late++
+	s.Late(time.Duration(now-start) * time.Microsecond)
 }
 
 // tick moves the figures and tells everybody.
@@ -230,7 +228,6 @@ func (s *serverSide) status() judge.Status {
 			inputs.Players++
 		}
 	}
-	st.Inputs, st.Listen, st.Lates = &inputs, relay.Addr(s.udp), s.lates
-	s.lates = nil
+	st.Inputs, st.Listen = &inputs, relay.Addr(s.udp)
 	return st
 }

@@ -9,11 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
-	"sync"
 	"time"
 
 	"timesync/clock"
@@ -37,50 +35,59 @@ type Config struct {
 	changed int64         // when the network became another, on the wall clock, microseconds; 0: never
 }
 
-// demo is the whole game on this machine.
+// demo is the whole game on this machine. One goroutine does all but wait for what processes say.
 type demo struct {
-	config Config
+	Config
 	ctx    context.Context // of the run
 	notes  *Notes          // of this process, in which the relay is
-	err    io.Writer       // a file, or what locks: all processes write to it
-	tasks  sync.WaitGroup
-
-	mu    sync.Mutex
-	out   io.Writer
-	lives []*life
+	lives  []*life         // the oldest first
+	words  chan word
+	second <-chan time.Time // when to print how everybody is
+	out    io.Writer
+	err    io.Writer // a file, or what locks: all processes write to it
 }
 
 // life is one process, from its start until it is killed, and what it says.
 type life struct {
-	cmd      *exec.Cmd
 	who      string
+	args     []string
+	process  *exec.Cmd
 	statuses []Status
 	killed   int64 // wall clock, microseconds since 1970; 0: it runs
-	listens  netip.AddrPort
-	ended    chan struct{} // closed at the end
+	ended    bool
+}
+
+// word is what a process says; nil at its end.
+type word struct {
+	life *life
+	says *Status
 }
 
 // Play plays, and judges by what all processes have said. If ctx ends, it plays for
 // less long.
 func Play(ctx context.Context, c Config, stdout, stderr io.Writer) error {
-	d := &demo{config: c, ctx: ctx, notes: NewNotes("relay"), out: stdout, err: stderr}
+	second := time.NewTicker(statusEvery)
+	defer second.Stop()
+	d := &demo{Config: c, ctx: ctx, notes: NewNotes("relay"), words: make(chan word), second: second.C, out: stdout, err: stderr}
 	if c.JSON {
 		d.out = d.err // and stdout holds nothing but the JSON
 	}
 	watching, done := context.WithCancel(context.Background())
-	d.tasks.Go(func() { d.notes.WatchStalls(watching) })
+	defer done()
+	go d.notes.WatchStalls(watching)
 	err := d.play()
-	d.mu.Lock()
 	for _, l := range d.lives {
-		l.kill(d.notes.Wall())
+		d.kill(l)
 	}
-	d.mu.Unlock()
-	done()
-	d.tasks.Wait()
+	for _, l := range d.lives {
+		for !l.ended {
+			_ = d.hear(<-d.words)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	r := judge(d.lives, d.notes.Status(clock.Now()).Stalls, d.config)
+	r := judge(d.lives, d.notes.Status(clock.Now()).Stalls, d.Config)
 	if r.Failed != "" {
 		err = errors.New(r.Failed)
 	}
@@ -90,152 +97,123 @@ func Play(ctx context.Context, c Config, stdout, stderr io.Writer) error {
 // play starts everything, kills the server after a third and a player after two thirds
 // of the time, and starts them anew.
 func (d *demo) play() error {
-	startServer := func() (*life, error) { return d.start("server", 0, "-listen", "127.0.0.1:0") }
-	server, err := startServer()
+	server, err := d.start("server", "-listen", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	net, err := relay.New(d.config.Network, server.listens)
+	network, err := relay.New(d.Network, server.statuses[0].Listen)
 	if err != nil {
 		return err
 	}
-	defer net.Close()
-	for _, e := range []relay.Extra{d.config.Network.Up, d.config.Network.Down} {
+	defer network.Close()
+	for _, e := range []relay.Extra{d.Network.Up, d.Network.Down} {
 		if e.By > 0 {
-			d.config.changed = max(d.config.changed, d.notes.Wall()+e.From.Microseconds())
+			d.changed = max(d.changed, d.notes.Wall()+e.From.Microseconds())
 		}
 	}
-	startPlayer := func(i int) (*life, error) {
-		return d.start(fmt.Sprintf("player %d", i), d.config.Skew, "-dial", net.Addr().String(), "-player", strconv.Itoa(i))
+	for i := range d.Players {
+		number := strconv.Itoa(i + 1)
+		_, err := d.start("player "+number, "-dial", network.Addr().String(), "-player", number, "-skew", fmt.Sprint(d.Skew))
+		if err != nil {
+			return err
+		}
 	}
-	player, err := startPlayer(1)
-	for i := 2; i <= d.config.Players && err == nil; i++ {
-		_, err = startPlayer(i)
+	for _, l := range d.lives[:2] { // the server, and player 1
+		if err := d.watch(d.For / 3); err != nil || d.ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintf(d.out, "%-8s is killed and started anew\n", l.who)
+		d.kill(l)
+		again, err := d.start(l.who, l.args...)
+		if err != nil {
+			return err
+		}
+		network.Move(l.statuses[0].Listen, again.statuses[0].Listen)
 	}
-	if err != nil {
-		return err
-	}
-	again, err := d.restart(server, startServer)
-	if err != nil {
-		return err
-	}
-	if again != nil {
-		net.Move(server.listens, again.listens)
-	}
-	if _, err := d.restart(player, func() (*life, error) { return startPlayer(1) }); err != nil {
-		return err
-	}
-	return d.watch(d.config.For / 3)
-}
-
-// restart lets them play for a third of the time, and then kills one and starts it anew. It returns
-// nil if the run is over.
-func (d *demo) restart(l *life, start func() (*life, error)) (*life, error) {
-	if err := d.watch(d.config.For / 3); err != nil || d.ctx.Err() != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	fmt.Fprintf(d.out, "%-8s is killed and started anew\n", l.who)
-	l.kill(d.notes.Wall())
-	d.mu.Unlock()
-	<-l.ended
-	return start()
+	return d.watch(d.For / 3)
 }
 
 // start starts this program again, and waits for its first word.
-func (d *demo) start(who string, skew float64, args ...string) (*life, error) {
+func (d *demo) start(who string, args ...string) (*life, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := d.config
-	args = append(args, "-json", "-skew", fmt.Sprint(skew),
-		"-for", (c.For + startTime).String(), // if this process cannot end it
-		"-seed", fmt.Sprint(c.Network.Seed+uint64(len(d.lives))+1), "-record", c.Record)
-	l := &life{who: who, cmd: exec.Command(self, args...), ended: make(chan struct{})}
-	l.cmd.Env = append(os.Environ(), program.KeyVariable+"="+hex.EncodeToString(c.Key[:]))
-	l.cmd.Stderr = d.err
-	out, err := l.cmd.StdoutPipe()
+	l := &life{who: who, args: args, process: exec.Command(self, append(args, "-json", "-record", d.Record,
+		"-for", (d.For+startTime).String(), // if this process cannot end it
+		"-seed", fmt.Sprint(d.Network.Seed+uint64(len(d.lives))+1))...)}
+	l.process.Env = append(os.Environ(), program.KeyVariable+"="+hex.EncodeToString(d.Key[:]))
+	l.process.Stderr = d.err
+	out, err := l.process.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := l.cmd.Start(); err != nil {
+	if err := l.process.Start(); err != nil {
 		return nil, err
 	}
-	tooLate := time.AfterFunc(startTime, func() { _ = l.cmd.Process.Kill() })
-	in := json.NewDecoder(out)
-	spoke := d.hear(l, in)
-	tooLate.Stop()
-	if spoke {
-		l.listens = l.statuses[0].Listen
-	}
-	d.mu.Lock()
 	d.lives = append(d.lives, l)
-	d.mu.Unlock()
-	d.tasks.Go(func() {
-		for d.hear(l, in) {
+	go func() {
+		in := json.NewDecoder(out)
+		for s := new(Status); in.Decode(s) == nil; s = new(Status) {
+			d.words <- word{l, s}
 		}
-		_ = l.cmd.Wait() // killed, in the end
-		close(l.ended)
-	})
-	if !spoke {
-		return nil, fmt.Errorf("%s did not start", who)
+		_ = l.process.Wait() // killed, in the end
+		d.words <- word{l, nil}
+	}()
+	tooLate := time.After(startTime)
+	for len(l.statuses) == 0 {
+		select {
+		case <-tooLate:
+			return nil, fmt.Errorf("%s did not start", who)
+		case w := <-d.words:
+			if err := d.hear(w); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return l, nil
 }
 
-// hear keeps what a process says next; ok is false at its end.
-func (d *demo) hear(l *life, in *json.Decoder) (ok bool) {
-	var s Status
-	if in.Decode(&s) != nil {
-		return false
+// hear keeps what a process says, and sees to it that nobody dies.
+func (d *demo) hear(w word) error {
+	l := w.life
+	if w.says != nil {
+		l.statuses = append(l.statuses, *w.says)
+		w.says.printEvents(d.out)
+		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l.statuses = append(l.statuses, s)
-	for _, e := range s.Events {
-		fmt.Fprintf(d.out, "%-8s %5.1f s  %s\n", s.Who, s.Seconds, e)
+	l.ended = true
+	if l.killed == 0 && (d.ctx.Err() == nil || len(l.statuses) == 0) {
+		return fmt.Errorf("%s has ended by itself", l.who)
 	}
-	return true
+	return nil
 }
 
-func (l *life) kill(now int64) {
+func (d *demo) kill(l *life) {
 	if l.killed == 0 {
-		l.killed = now
-		_ = l.cmd.Process.Kill()
+		l.killed = d.notes.Wall()
+		_ = l.process.Process.Kill()
 	}
 }
 
-// watch prints how everybody is, once a second, and sees to it that nobody dies.
+// watch hears everybody for so long, and prints how they are, once a second.
 func (d *demo) watch(length time.Duration) error {
 	ctx, cancel := context.WithTimeout(d.ctx, length)
 	defer cancel()
 	for {
-		program.Sleep(ctx, statusEvery)
-		if err := d.anyDead(); err != nil || ctx.Err() != nil {
-			return err
-		}
-		d.mu.Lock()
-		for _, l := range d.lives {
-			if l.killed == 0 {
-				fmt.Fprintln(d.out, l.statuses[len(l.statuses)-1])
-			}
-		}
-		d.mu.Unlock()
-	}
-}
-
-func (d *demo) anyDead() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, l := range d.lives {
 		select {
-		case <-l.ended:
-			if l.killed == 0 && d.ctx.Err() == nil {
-				return fmt.Errorf("%s has ended by itself", l.who)
+		case <-ctx.Done():
+			return nil
+		case w := <-d.words:
+			if err := d.hear(w); err != nil {
+				return err
 			}
-		default:
+		case <-d.second:
+			for _, l := range d.lives {
+				if l.killed == 0 {
+					fmt.Fprintln(d.out, l.statuses[len(l.statuses)-1])
+				}
+			}
 		}
 	}
-	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"timesync/internal/ledger"
 )
 
 const (
@@ -32,28 +34,18 @@ const (
 
 // Result is what comes out.
 type Result struct {
-	Seconds   float64   `json:"s"`
-	Players   int       `json:"players"`
-	JitterMax float64   `json:"jitter_max_ms"`
-	Loss      float64   `json:"loss_percent"`
-	Asymmetry float64   `json:"asymmetry_ms"`
-	Skew      float64   `json:"skew_ppm"`
-	Seed      uint64    `json:"seed"`
-	Kernel    bool      `json:"kernel_receive_times"` // of all processes
-	Meetings  []meeting `json:"meetings"`
+	Seconds  float64   `json:"s"`
+	Seed     uint64    `json:"seed"`
+	Meetings []meeting `json:"meetings"`
 
 	Inputs  InputCounts `json:"inputs"`          // waited: also because of the relay
 	Late    float64     `json:"late_percent"`    // late or missing, of all but waited and those after the change
 	Changed uint64      `json:"late_in_change"`  // late in the 2 s after -up or -down
 	Stalled float64     `json:"stalled_percent"` // of the time: late inputs were not counted as such, if they came
 
-	Skipped    uint64 `json:"ticks_skipped"`    // as reported
-	Repeated   uint64 `json:"ticks_repeated"`   // as reported
-	Unreported uint64 `json:"ticks_unreported"` // skipped or repeated, and no event told
-	Corrected  uint64 `json:"corrected"`
-	Shown      uint64 `json:"shown"`
-	Frozen     uint64 `json:"frozen"`
-	Failed     string `json:"failed"`
+	Ticks  ledger.Counts `json:"ticks"`  // of all processes
+	Player PlayerCounts  `json:"player"` // of all players
+	Failed string        `json:"failed"`
 }
 
 // meeting is the time that one life of a server and one of a player have in common.
@@ -66,20 +58,15 @@ type meeting struct {
 	Apart   float64 `json:"apart_ms"`      // the shared clocks, at most, then
 }
 
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
-
 func seconds(usec int64) float64 { return float64(usec) / 1e6 }
 
 // judge looks at what the processes have said, when the relay stalled, and when the network became
 // another.
 func judge(lives []*life, relay []Stretch, c Config) *Result {
-	r := &Result{
-		Seconds: c.For.Seconds(), Players: c.Players, JitterMax: ms(c.Network.Jitter),
-		Loss: c.Network.Loss, Asymmetry: ms(c.Network.Asymmetry), Skew: c.Skew, Seed: c.Network.Seed, Kernel: true,
-	}
-	lives = slices.DeleteFunc(slices.Clone(lives), func(l *life) bool { return len(l.statuses) == 0 })
+	r := &Result{Seconds: c.For.Seconds(), Seed: c.Network.Seed}
 	stalls := slices.Clone(relay)
 	for _, l := range lives {
+		r.count(l, relay, c.changed)
 		for _, s := range l.statuses {
 			stalls = append(stalls, s.Stalls...)
 		}
@@ -90,21 +77,21 @@ func judge(lives []*life, relay []Stretch, c Config) *Result {
 	// What the two ways differ by cannot be known, and half of it comes on top.
 	tolerance := (c.Tick + max(apart.Abs(), c.Network.Asymmetry.Abs())/2).Microseconds()
 	for _, l := range lives {
-		r.count(l, relay, c.changed)
-		if l.statuses[0].Player == nil {
-			continue
-		}
 		for _, server := range lives {
-			if server.statuses[0].Inputs != nil {
+			if l.statuses[0].Player != nil && server.statuses[0].Inputs != nil {
 				r.meet(server, l, stalls, tolerance)
 			}
 		}
 	}
-	wrong := int64(r.Inputs.Late + r.Inputs.Missing)
-	r.Late = percent(wrong, int64(r.Inputs.InTime)+wrong)
-	r.Stalled = percentStalled(relay, lives)
-	if r.Unreported > 0 {
-		r.Failed = fmt.Sprintf("%d ticks were skipped or repeated, and no event told", r.Unreported)
+	wrong := r.Inputs.Late + r.Inputs.Missing
+	r.Late = percent(float64(wrong), float64(r.Inputs.InTime+wrong))
+	for i := range relay { // an input may be late because of a stall while it is under way
+		relay[i][1] += underWay.Microseconds()
+	}
+	from, to := lives[0].statuses[0].Wall, lives[len(lives)-1].killed
+	r.Stalled = percent(seconds(stalled(relay, from, to)), seconds(to-from))
+	if r.Ticks.Unreported > 0 {
+		r.Failed = fmt.Sprintf("%d ticks were skipped or repeated, and no event told", r.Ticks.Unreported)
 	}
 	return r
 }
@@ -112,24 +99,28 @@ func judge(lives []*life, relay []Stretch, c Config) *Result {
 // count adds the counts of a life.
 func (r *Result) count(l *life, relay []Stretch, changed int64) {
 	last := l.statuses[len(l.statuses)-1]
-	r.Kernel = r.Kernel && last.Kernel
-	r.Skipped += last.Ticks.Skipped
-	r.Repeated += last.Ticks.Repeated
-	r.Unreported += last.Ticks.Unreported
+	r.Ticks.Ran += last.Ticks.Ran
+	r.Ticks.Skipped += last.Ticks.Skipped
+	r.Ticks.Repeated += last.Ticks.Repeated
+	r.Ticks.Unreported += last.Ticks.Unreported
 	if p := last.Player; p != nil {
-		r.Corrected, r.Shown, r.Frozen = r.Corrected+p.Corrected, r.Shown+p.Shown, r.Frozen+p.Frozen
-		return
+		r.Player.Corrected += p.Corrected
+		r.Player.Shown += p.Shown
+		r.Player.Frozen += p.Frozen
 	}
-	i := last.Inputs
-	r.Inputs.InTime, r.Inputs.Missing = r.Inputs.InTime+i.InTime, r.Inputs.Missing+i.Missing
-	r.Inputs.Late, r.Inputs.Waited = r.Inputs.Late+i.Late, r.Inputs.Waited+i.Waited
+	if i := last.Inputs; i != nil {
+		r.Inputs.InTime += i.InTime
+		r.Inputs.Missing += i.Missing
+		r.Inputs.Late += i.Late
+		r.Inputs.Waited += i.Waited
+	}
 	for _, s := range l.statuses {
 		for _, late := range s.Lates {
 			switch {
 			case stalled(relay, late[0]-underWay.Microseconds(), late[1]) > 0:
 				r.Inputs.Late--
 				r.Inputs.Waited++
-			case changed > 0 && late[1] > changed && late[1] < changed+changes.Microseconds():
+			case late[1] > changed && late[1] < changed+changes.Microseconds():
 				r.Inputs.Late--
 				r.Changed++
 			}
@@ -149,49 +140,42 @@ func (r *Result) meet(server, player *life, stalls []Stretch, tolerance int64) {
 	}
 	outUntil, lastIn, worst := from, from, int64(0)
 	for _, s := range player.statuses {
-		if s.Wall < from || s.Wall > to {
-			continue
-		}
 		apart, known := server.apart(s)
-		if !known {
-			continue
-		}
-		if apart > tolerance {
+		switch {
+		case s.Wall < from || s.Wall > to || !known:
+		case apart > tolerance:
 			outUntil, worst = s.Wall, 0
-			continue
+		default:
+			lastIn, worst = s.Wall, max(worst, apart)
 		}
-		lastIn, worst = s.Wall, max(worst, apart)
 	}
 	if to-lastIn > (2 * near).Microseconds() {
 		outUntil = to // silent, or not in step any more
 	}
-	m.Out, m.Stalled, m.Apart = seconds(outUntil-from), seconds(stalled(stalls, from, outUntil)), float64(worst)/1e3
+	m.Out, m.Stalled = seconds(outUntil-from), seconds(stalled(stalls, from, outUntil))
+	m.Apart = float64(worst) / 1e3
 	r.Meetings = append(r.Meetings, m)
 	if m.Out-m.Stalled > MayTake.Seconds() {
 		r.Failed = fmt.Sprintf("%s was out of step for %.1f s after the start of %s, of which the machine stalled for %.1f s", m.Player, m.Out, m.After, m.Stalled)
 	}
 }
 
-// apart returns how far the clocks of the server and a player are apart, microseconds.
-// known is false if the server said nothing at that time.
+// apart returns how far the clocks of the server and a player are apart, microseconds, by what the
+// server said at the nearest time. known is false if it said nothing near that.
 func (l *life) apart(s Status) (usec int64, known bool) {
-	i, _ := slices.BinarySearchFunc(l.statuses, s.Wall, func(s Status, wall int64) int { return cmp.Compare(s.Wall, wall) })
-	for _, i := range []int{i - 1, i} {
-		if i < 0 || i >= len(l.statuses) {
-			continue
-		}
-		server := l.statuses[i]
+	nearest := near.Microseconds()
+	for _, server := range l.statuses {
 		since := s.Wall - server.Wall
-		if server.Epoch == 0 || max(since, -since) > near.Microseconds() {
+		if server.Epoch == 0 || max(since, -since) > nearest {
 			continue
 		}
+		nearest, known = max(since, -since), true
+		usec = s.Game - (server.Game + since)
 		if s.Epoch != server.Epoch {
-			return 1 << 62, true
+			usec = 1 << 62
 		}
-		d := s.Game - (server.Game + since)
-		return max(d, -d), true
 	}
-	return 0, false
+	return max(usec, -usec), known
 }
 
 // stalled returns how much of a time was stalled. The stalls are in the order in which
@@ -205,30 +189,16 @@ func stalled(stalls []Stretch, from, to int64) (usec int64) {
 	return usec
 }
 
-// percentStalled returns during how many percent of the time an input could be late
-// because of a stall.
-func percentStalled(stalls []Stretch, lives []*life) float64 {
-	begin, end := int64(math.MaxInt64), int64(0)
-	for _, l := range lives {
-		begin, end = min(begin, l.statuses[0].Wall), max(end, l.killed)
-	}
-	long := slices.Clone(stalls)
-	for i := range long {
-		long[i][1] += underWay.Microseconds()
-	}
-	return percent(stalled(long, begin, end), end-begin)
-}
-
 // percent is rounded to a hundredth; of nothing it is 0.
-func percent(part, whole int64) float64 {
+func percent(part, whole float64) float64 {
 	if whole <= 0 {
 		return 0
 	}
-	return math.Round(1e4*float64(part)/float64(whole)) / 100
+	return math.Round(1e4*part/whole) / 100
 }
 
 func (r *Result) print(out io.Writer) {
-	fmt.Fprintf(out, "\n%g s, %d players, jitter to %g ms, %g %% lost, clocks %g ppm apart; -seed %d\n", r.Seconds, r.Players, r.JitterMax, r.Loss, r.Skew, r.Seed)
+	fmt.Fprintf(out, "\n%g s; -seed %d\n", r.Seconds, r.Seed)
 	for _, m := range r.Meetings {
 		fmt.Fprintf(out, "%s, since the start of %s: ", m.Player, m.After)
 		if m.Out < m.Length {
@@ -237,10 +207,9 @@ func (r *Result) print(out io.Writer) {
 			fmt.Fprintf(out, "not in step after %.1f s\n", m.Length)
 		}
 	}
-	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, %d waited for a processor\n", r.Inputs.InTime, r.Inputs.Late, r.Inputs.Missing, r.Late, r.Inputs.Waited)
-	if r.Changed > 0 {
-		fmt.Fprintf(out, "change   %d inputs late within %v\n", r.Changed, changes)
-	}
-	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Skipped, r.Repeated, r.Unreported)
-	fmt.Fprintf(out, "others   shown %d times, frozen %d times; own figure corrected %d times\n", r.Shown, r.Frozen, r.Corrected)
+	i, p := r.Inputs, r.Player
+	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, ", i.InTime, i.Late, i.Missing, r.Late)
+	fmt.Fprintf(out, "%d waited for a processor, %d were late after a change\n", i.Waited, r.Changed)
+	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Ticks.Skipped, r.Ticks.Repeated, r.Ticks.Unreported)
+	fmt.Fprintf(out, "others   shown %d times, frozen %d times; own figure corrected %d times\n", p.Shown, p.Frozen, p.Corrected)
 }

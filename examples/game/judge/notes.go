@@ -20,14 +20,12 @@ import (
 // Notes are what a process notes about itself until it says so. All methods may be called from any
 // goroutine.
 type Notes struct {
-	who   string
 	begun uint64 // the reading of package clock
 	wall  int64  // the wall clock minus package clock when it began, microseconds
 
 	mu     sync.Mutex
 	ledger ledger.Ledger
-	events []string  // not yet said
-	stalls []Stretch // not yet said
+	next   Status // who it is, and what is not yet said
 }
 
 // Stretch is a time from and to, on the wall clock, in microseconds since 1970.
@@ -36,7 +34,7 @@ type Stretch [2]int64
 // NewNotes returns those of a process that begins now.
 func NewNotes(who string) *Notes {
 	t := time.Now() // of both clocks
-	return &Notes{who: who, begun: clock.Now(), wall: t.UnixMicro() - int64(clock.At(t))}
+	return &Notes{begun: clock.Now(), wall: t.UnixMicro() - int64(clock.At(t)), next: Status{Who: who}}
 }
 
 // Wall is the wall clock in microseconds since 1970, as if it had not been set since the start.
@@ -45,25 +43,34 @@ func (n *Notes) Wall() int64 { return n.wall + int64(clock.Now()) }
 // Event notes what package tick reports.
 func (n *Notes) Event(e tick.Event) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.ledger.Event(e)
-	n.events = append(n.events, e.String())
+	n.mu.Unlock()
+	n.Say(e.String())
 }
 
 // Say notes a sentence.
 func (n *Notes) Say(sentence string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.events = append(n.events, sentence)
+	n.next.Events = append(n.next.Events, sentence)
 }
 
 // Ran notes that a tick runs.
 func (n *Notes) Ran(at tick.Tick) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if wrong := n.ledger.Ran(at); wrong != "" {
-		n.events = append(n.events, wrong)
+	wrong := n.ledger.Ran(at)
+	n.mu.Unlock()
+	if wrong != "" {
+		n.Say(wrong)
 	}
+}
+
+// Late notes an input that came now, so long after its tick began.
+func (n *Notes) Late(by time.Duration) {
+	now := n.Wall()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.next.Lates = append(n.next.Lates, Stretch{now - by.Microseconds(), now})
 }
 
 const (
@@ -80,9 +87,9 @@ func (n *Notes) WatchStalls(ctx context.Context) {
 		before := n.Wall()
 		time.Sleep(stallProbe)
 		after := n.Wall()
-		if time.Duration(after-before)*time.Microsecond > stallProbe+stallLeast {
+		if after-before > (stallProbe + stallLeast).Microseconds() {
 			n.mu.Lock()
-			n.stalls = append(n.stalls, Stretch{before, after})
+			n.next.Stalls = append(n.next.Stalls, Stretch{before, after})
 			n.mu.Unlock()
 		}
 	}
@@ -93,23 +100,21 @@ func (n *Notes) WatchStalls(ctx context.Context) {
 func (n *Notes) Status(nowUsec uint64) Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := Status{
-		Who: n.who, Wall: n.wall + int64(nowUsec), Seconds: float64(nowUsec-n.begun) / 1e6,
-		Ticks: n.ledger.Counts, Events: n.events, Stalls: n.stalls,
-	}
-	n.events, n.stalls = nil, nil
+	s := n.next
+	n.next = Status{Who: s.Who}
+	s.Wall, s.Seconds = n.wall+int64(nowUsec), float64(nowUsec-n.begun)/1e6
+	s.Ticks = n.ledger.Counts
 	return s
 }
 
 // Status is a line of what a process says about itself. Counts are those since its start.
 type Status struct {
 	Who     string         `json:"who"`
-	Wall    int64          `json:"wall_us"`         // when, microseconds since 1970
-	Seconds float64        `json:"s"`               // since the start of the process
-	Epoch   uint64         `json:"epoch"`           // of the game time; 0 while that is not known
-	Game    int64          `json:"game_us"`         // the shared game time, microseconds
-	Listen  netip.AddrPort `json:"listen,omitzero"` // of a server: its address
-	Kernel  bool           `json:"kernel_receive_times"`
+	Wall    int64          `json:"wall_us"`          // when, microseconds since 1970
+	Seconds float64        `json:"s"`                // since the start of the process
+	Epoch   uint64         `json:"epoch"`            // of the game time; 0 while that is not known
+	Game    int64          `json:"game_us"`          // the shared game time, microseconds
+	Listen  netip.AddrPort `json:"listen,omitzero"`  // of a server: its address
 	Ticks   ledger.Counts  `json:"ticks"`            // of the ledger
 	Inputs  *InputCounts   `json:"inputs,omitempty"` // of a server
 	Player  *PlayerCounts  `json:"player,omitempty"` // of a player
@@ -129,13 +134,12 @@ type InputCounts struct {
 
 // PlayerCounts counts what a player sees.
 type PlayerCounts struct {
-	InSync    bool   `json:"in_sync"`   // the server's clock is known
 	Corrected uint64 `json:"corrected"` // states in which the own figure was not where predicted
 	Shown     uint64 `json:"shown"`     // ticks for which the state of the others had arrived
 	Frozen    uint64 `json:"frozen"`    // and for which it had not
 
-	Lead float64 `json:"lead_ms"`      // how far ahead of the server it plays
-	Late float64 `json:"late_percent"` // of its inputs of the last minute, by the server's word
+	Lead float64 `json:"lead_ms,omitempty"`      // how far ahead of the server it plays
+	Late float64 `json:"late_percent,omitempty"` // of its inputs of the last minute, by the server's word
 }
 
 // String is the line for people.
@@ -145,11 +149,11 @@ func (s Status) String() string {
 		line += fmt.Sprintf("; %d playing; inputs: %d in time, %d late, %d missing", i.Players, i.InTime, i.Late+i.Waited, i.Missing)
 	}
 	if p := s.Player; p != nil {
-		sync := "in sync"
-		if !p.InSync {
-			sync = "not in sync"
+		if s.Epoch == 0 {
+			line += "; not in sync"
 		}
-		line += fmt.Sprintf("; %s, lead %.1f ms, %.2f %% late, %d corrected, %d shown, %d frozen", sync, p.Lead, p.Late, p.Corrected, p.Shown, p.Frozen)
+		line += fmt.Sprintf("; lead %.1f ms, %.2f %% late, ", p.Lead, p.Late)
+		line += fmt.Sprintf("%d corrected, %d shown, %d frozen", p.Corrected, p.Shown, p.Frozen)
 	}
 	return line
 }
@@ -161,25 +165,27 @@ const (
 )
 
 // Report prints a status now and then, and when ctx ends.
-func Report(ctx context.Context, out io.Writer, asJSON bool, status func() Status) error {
+func Report(ctx context.Context, out io.Writer, asJSON bool, status func() Status) (err error) {
 	period := statusEvery
 	if asJSON {
 		period = statusEveryJSON
 	}
 	for ; ; program.Sleep(ctx, period) {
-		if err := printStatus(out, asJSON, status()); err != nil || ctx.Err() != nil {
+		s := status()
+		if asJSON {
+			err = json.NewEncoder(out).Encode(s)
+		} else {
+			s.printEvents(out)
+			_, err = fmt.Fprintln(out, s)
+		}
+		if err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-func printStatus(out io.Writer, asJSON bool, s Status) error {
-	if asJSON {
-		return json.NewEncoder(out).Encode(s)
-	}
+func (s Status) printEvents(out io.Writer) {
 	for _, e := range s.Events {
-		fmt.Fprintf(out, "%-8s %s\n", s.Who, e)
+		fmt.Fprintf(out, "%-8s %5.1f s  %s\n", s.Who, s.Seconds, e)
 	}
-	_, err := fmt.Fprintln(out, s)
-	return err
 }
