@@ -29,8 +29,8 @@ type config struct {
 	program.Flags // of which it has but some
 	id            uint64
 	peers         string
-	digits        string                    // of the key
-	at            map[uint64]netip.AddrPort // of all peers
+	digits        string           // of the key
+	at            []netip.AddrPort // of all peers
 }
 
 func main() { program.Main(run) }
@@ -65,13 +65,12 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 		}
 		return nil
 	}
-	c.at = map[uint64]netip.AddrPort{}
-	for i, address := range strings.Split(c.peers, ",") {
+	for _, address := range strings.Split(c.peers, ",") {
 		at, err := net.ResolveUDPAddr("udp", address)
 		if err != nil || at.Port == 0 {
 			return fmt.Errorf("-peers: %q is no address with a port", address)
 		}
-		c.at[uint64(i)+1] = at.AddrPort()
+		c.at = append(c.at, at.AddrPort())
 	}
 	if c.id == 0 || c.id > uint64(len(c.at)) {
 		return fmt.Errorf("-id %d: must be from 1 to %d, as many as -peers", c.id, len(c.at))
@@ -88,7 +87,7 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 
 // live is one peer, whose true time nobody knows.
 func live(ctx context.Context, c config, stdout io.Writer) error {
-	conn, err := net.ListenUDP("udp", &net.UDPAddr{Port: int(c.at[c.id].Port())})
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{Port: int(c.at[c.id-1].Port())})
 	if err != nil {
 		return err
 	}
@@ -101,24 +100,22 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 		// Peers that agree print the same second at the same moment.
 		wait := time.Second
 		now := p.clock.Now()
-		r, known := p.member.Read(now)
-		if known {
+		if r, known := p.member.Read(now); known {
 			at, _ := p.member.LocalTime((r.Usec/1e6 + 1) * 1e6)
 			wait = passed(at, now)
 		}
-		select {
-		case <-ctx.Done():
-			if !known {
-				return errors.New("no session")
-			}
+		program.Sleep(ctx, wait)
+		r, known := p.member.Read(p.clock.Now())
+		switch {
+		case known && ctx.Err() != nil:
 			return nil
-		case <-time.After(wait):
-		}
-		if r, known = p.member.Read(p.clock.Now()); !known {
+		case ctx.Err() != nil:
+			return errors.New("no session")
+		case !known:
 			fmt.Fprintln(stdout, "no session yet")
-			continue
+		default:
+			fmt.Fprintf(stdout, "%.6f s +-%v, from the host's +-%v; host %d, generation %d, %d steps\n",
+				float64(r.Usec)/1e6, r.Bound, r.HostBound, r.Host, r.Generation, r.Steps)
 		}
-		fmt.Fprintf(stdout, "%.6f s +-%v, from the host's +-%v; host %d, generation %d, %d steps\n",
-			float64(r.Usec)/1e6, r.Bound, r.HostBound, r.Host, r.Generation, r.Steps)
 	}
 }

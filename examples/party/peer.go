@@ -41,10 +41,9 @@ type peer struct {
 	stop  chan struct{}
 	tasks sync.WaitGroup
 
-	mu        sync.Mutex
-	started   uint64 // local time, us
-	heard     uint64 // when the last announcement was accepted
-	announced uint64 // when the last one was sent
+	started   uint64        // local time, us
+	heard     atomic.Uint64 // when the last announcement was accepted
+	announced uint64        // when the last one was sent; of the goroutine that sends
 }
 
 // other is another peer, as one knows it.
@@ -62,20 +61,20 @@ func pairKey(party [32]byte, a, b uint64) (key [32]byte) {
 	return program.SubKey(party, fmt.Sprint(min(a, b), max(a, b)))
 }
 
-// newPeer makes one that calls the others at these addresses, by identity. Of two, the one with the
+// newPeer makes one that calls the others at these addresses: 1 at the first, and so on. Of two, the one with the
 // higher identity calls.
-func newPeer(id uint64, key [32]byte, clock program.Clock, conn *net.UDPConn, at map[uint64]netip.AddrPort) *peer {
+func newPeer(id uint64, key [32]byte, clock program.Clock, conn *net.UDPConn, at []netip.AddrPort) *peer {
 	p := &peer{id: id, clock: clock, member: session.New(id), conn: conn, stop: make(chan struct{}), started: clock.Now()}
 	p.cut, p.founds = func(uint64, uint64) bool { return false }, true
-	for whose, addr := range at {
+	for i, to := range at {
+		whose := uint64(i) + 1
 		switch key := pairKey(key, id, whose); {
 		case whose < id:
-			p.others = append(p.others, &other{id: whose, end: seal.New(key, 0), to: addr})
+			p.others = append(p.others, &other{id: whose, end: seal.New(key, 0), to: to})
 		case whose > id:
 			p.others = append(p.others, &other{id: whose, end: seal.New(key, 1)})
 		}
 	}
-	slices.SortFunc(p.others, func(a, b *other) int { return int(a.id) - int(b.id) })
 	return p
 }
 
@@ -110,12 +109,10 @@ func (p *peer) elect(now uint64) {
 			return
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	switch {
 	case !known && p.founds && passed(now, p.started) > alone:
 		_ = p.member.Found(now, 0) // which has no error: p is in no session
-	case known && r.Host != p.id && passed(now, p.heard) > silent:
+	case known && r.Host != p.id && passed(now, p.heard.Load()) > silent:
 		_ = p.member.Host(now) // which has no error: p is in a session
 	default:
 		return
@@ -125,13 +122,11 @@ func (p *peer) elect(now uint64) {
 
 // send sends each other peer a datagram, and what the host announces if it is time.
 func (p *peer) send() {
-	p.mu.Lock()
 	now := p.clock.Now()
 	announces := passed(now, p.announced) >= announce
 	if announces {
 		p.announced = now
 	}
-	p.mu.Unlock()
 	for _, o := range p.others {
 		to := cmp.Or(o.to, o.end.Peer().Addr)
 		if !to.IsValid() || p.cut(p.id, o.id) {
@@ -166,9 +161,7 @@ func (p *peer) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
 		o.knows.Store(d.Payload[0] == 1)
 		// An error says why the announcement is not followed: usually another host counts more.
 		if a := d.Payload[1:]; len(a) > 0 && p.member.Accept(o.id, &o.end.Link, a, recvUsec) == nil {
-			p.mu.Lock()
-			p.heard = recvUsec
-			p.mu.Unlock()
+			p.heard.Store(recvUsec)
 		}
 		return
 	}
