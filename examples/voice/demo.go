@@ -15,79 +15,45 @@ import (
 // stoppedBy is how long the end that plays is stopped.
 const stoppedBy = 2 * time.Second
 
-// stage is both ends and the network between them.
-type stage struct {
-	config
-	rng     *rand.Rand
-	network *relay.Relay
-	speak   *speaker
-	lives   []*listener // of the end that plays, one after the other
-}
-
-func (s *stage) clock(ppm float64) program.Clock {
-	return program.Clock{Start: s.rng.Uint64(), PPM: ppm}
-}
-
-// birth starts the end that plays anew.
-func (s *stage) birth(udp *net.UDPConn) error {
-	l, err := newListener(s.config, s.clock(-s.Skew/2))
-	if err == nil {
-		s.lives = append(s.lives, l)
-		l.start(udp)
-	}
-	return err
-}
-
-func (s *stage) last() *listener { return s.lives[len(s.lives)-1] }
-
-// suffer lets happen what happens to programs: in all it takes twice as long as between.
-func (s *stage) suffer(ctx context.Context, between time.Duration) error {
-	program.Sleep(ctx, between)
-	l := s.last()
-	l.running.Lock()
-	l.stopped.from = l.now()
-	program.Sleep(ctx, stoppedBy)
-	l.stopped.to = l.now()
-	l.running.Unlock()
-	program.Sleep(ctx, between-stoppedBy)
-	l.close()
-	udp, err := relay.Loopback()
-	if err != nil {
-		return err
-	}
-	s.network.Move(relay.Addr(l.udp), relay.Addr(udp))
-	return s.birth(udp)
-}
-
-// demo runs both ends.
+// demo runs both ends and the network between them. After a third of the time the end that plays is
+// stopped, and after two thirds it starts anew.
 func demo(ctx context.Context, c config) (*result, error) {
-	s := &stage{config: c, rng: rand.New(rand.NewPCG(c.Network.Seed, 'v'))}
-	there, err := relay.Loopback()
+	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
+	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }
+	var sockets [3]*net.UDPConn // of the end that speaks, and of the one that plays, before and after
+	for i := range sockets {
+		udp, err := relay.Loopback()
+		if err != nil {
+			return nil, err
+		}
+		sockets[i] = udp
+	}
+	network, err := relay.New(c.Network, relay.Addr(sockets[1]))
 	if err != nil {
 		return nil, err
 	}
-	here, err := relay.Loopback()
-	if err != nil {
-		return nil, err
-	}
-	if s.network, err = relay.New(c.Network, relay.Addr(there)); err != nil {
-		return nil, err
-	}
-	defer s.network.Close()
-	s.speak = newSpeaker(c, s.clock(c.Skew/2), s.network.Addr())
-	if err = s.birth(there); err != nil {
-		return nil, err
-	}
-	begun := s.speak.now()
-	s.speak.start(here)
-	if err = s.suffer(ctx, c.For/3); err == nil {
-		program.Sleep(ctx, c.For/3)
-	}
-	s.speak.close()
+	defer network.Close()
+	speaks := newSpeaker(c, clock(c.Skew/2), network.Addr())
+	plays := newListener(c, clock(-c.Skew/2))
+	plays.start(sockets[1])
+	begun := speaks.now()
+	speaks.start(sockets[0])
+	program.Sleep(ctx, c.For/3)
+
+	plays.running.Lock()
+	plays.stopped.from = plays.now()
+	program.Sleep(ctx, stoppedBy)
+	plays.stopped.to = plays.now()
+	plays.running.Unlock()
+	program.Sleep(ctx, c.For/3-stoppedBy)
+
+	plays.close()
+	network.Move(relay.Addr(sockets[1]), relay.Addr(sockets[2]))
+	again := newListener(c, clock(-c.Skew/2))
+	again.start(sockets[2])
+	program.Sleep(ctx, c.For/3)
+	speaks.close()
 	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played
-	if err != nil {
-		return nil, err
-	}
-	s.last().close()
-	return judge(s.speak, s.lives, begun), nil
+	again.close()
+	return judge(speaks, []*listener{plays, again}, begun), nil
 }

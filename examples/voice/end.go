@@ -22,8 +22,6 @@ import (
 
 const (
 	frameTime = 20 * time.Millisecond
-	samples   = 960 // in a frame
-	cardRate  = 48_000
 
 	// A payload is the number of the frame, when it was captured, and the sound. The time is the
 	// listener's, and its flag is set, or the speaker's while that does not know the listener's.
@@ -146,9 +144,9 @@ type speaker struct {
 	*side
 	to netip.AddrPort
 
-	mu       sync.Mutex // for the judge, in true time, us:
-	captured []int64    // by number
-	heard    []int64    // when each session of the listener was heard first
+	// For the judge, in true time, us.
+	captured []int64 // by number
+	heard    []int64 // when each session of the listener was heard first
 }
 
 func newSpeaker(c config, clock program.Clock, to netip.AddrPort) *speaker {
@@ -165,17 +163,13 @@ func (s *speaker) take(d seal.Datagram, err error) {
 		return
 	}
 	if s.greet(d.Session, s.to) {
-		s.mu.Lock()
 		s.heard = append(s.heard, s.now())
-		s.mu.Unlock()
 	}
 }
 
 // capture sends a frame that the card captured at a true time, in us: now, if the machine is quick.
 func (s *speaker) capture(n uint32, at int64) {
-	s.mu.Lock()
 	s.captured = append(s.captured, at)
-	s.mu.Unlock()
 	for {
 		session := s.end.Peer().Session // whose time it is
 		payload := s.payload(n, at)
@@ -191,7 +185,7 @@ func (s *speaker) payload(n uint32, at int64) []byte {
 	local := s.clock.At(at)
 	ts, known := s.end.Link.ToRemoteTime23(local)
 	if !known {
-		ts = ownTime23(local)
+		ts = timesync.NewCounter23(uint64(timesync.LocalTimeToDatagramTS24(local))) // our own, in the same units
 	}
 	bound, _ := s.end.Link.ErrorBound(local)
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, payloadLen), n)
@@ -199,11 +193,6 @@ func (s *speaker) payload(n uint32, at int64) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(at))
 	b = binary.LittleEndian.AppendUint64(b, uint64(bound.Microseconds()))
 	return b[:payloadLen]
-}
-
-// ownTime23 is a reading of our own clock in the units of ToRemoteTime23.
-func ownTime23(localUsec uint64) timesync.Counter23 {
-	return timesync.NewCounter23(uint64(timesync.LocalTimeToDatagramTS24(localUsec)))
 }
 
 // listener plays what arrives.
@@ -214,13 +203,10 @@ type listener struct {
 	was    int64        // ahead, when it was last asked; of the goroutine that plays
 	held   [][]byte     // frames of this session, until its clock is known; of the goroutine that receives
 
-	begun   int64 // true time, us
-	stopped span  // for the judge; empty: never
-
-	mu      sync.Mutex
-	refused int // capture times that cannot be
-	late    int // played later than playout allows, and than the clocks may be off
-	card    playout.Card
+	// For the judge.
+	begun   int64           // true time, us
+	stopped span            // empty: never
+	late    int             // played later than playout allows, and than the clocks may be off
 	arrived map[uint32]bool // by number
 	played  map[uint32]play // by number
 }
@@ -229,15 +215,15 @@ type listener struct {
 // that truly was, and how much of it is because the program woke up late.
 type play struct{ over, woke int64 }
 
-func newListener(c config, own program.Clock) (*listener, error) {
-	buffer, err := playout.New(playout.Config{Latency: c.latency, Overdue: late})
+func newListener(c config, own program.Clock) *listener {
+	buffer, _ := playout.New(playout.Config{Latency: c.latency, Overdue: late}) // its error is that of check
 	l := &listener{side: newSide(1, c, own), buffer: buffer, arrived: map[uint32]bool{}, played: map[uint32]play{}}
 	l.ahead = func() int64 {
 		t := time.Now() // both at once
 		return t.UnixMicro() - int64(clock.At(t))
 	}
 	l.begun, l.was = l.now(), l.ahead()
-	return l, err
+	return l
 }
 
 func (l *listener) start(udp *net.UDPConn) {
@@ -251,29 +237,20 @@ func (l *listener) take(d seal.Datagram, err error) {
 	if err != nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.greet(d.Session, d.From) {
-		l.held, l.card = nil, playout.Card{}
+		l.held = nil
 	}
 	if len(d.Payload) == payloadLen {
 		l.arrived[binary.LittleEndian.Uint32(d.Payload[atNumber:])] = true
-		if ts, known := link.ReadTime23(d.Payload[atTime:]); !known {
-			l.hold(d.Payload)
-		} else if captured, err := l.end.Link.AcceptEvent(d.RecvUsec, ts, oldest); errors.Is(err, link.ErrFuture) || errors.Is(err, link.ErrOld) {
-			l.refused++
-		} else {
+		ts, known := link.ReadTime23(d.Payload[atTime:])
+		if !known {
+			l.held = append(l.held, bytes.Clone(d.Payload))
+			l.held = l.held[max(len(l.held)-maxHeld, 0):]
+		} else if captured, err := l.end.Link.AcceptEvent(d.RecvUsec, ts, oldest); !errors.Is(err, link.ErrFuture) && !errors.Is(err, link.ErrOld) {
 			l.push(captured, d.Payload)
 		}
 	}
 	l.release(d.RecvUsec)
-}
-
-func (l *listener) hold(payload []byte) {
-	if len(l.held) == maxHeld {
-		l.held = l.held[1:]
-	}
-	l.held = append(l.held, bytes.Clone(payload))
 }
 
 // release puts what was held into the buffer, once the speaker's clock is known.
@@ -291,7 +268,6 @@ func (l *listener) release(nowUsec uint64) {
 }
 
 func (l *listener) push(captured uint64, payload []byte) {
-	l.card.Add(captured, int64(binary.LittleEndian.Uint32(payload[atNumber:]))*samples, cardRate)
 	_ = l.buffer.Push(captured, l.clock.At(l.now()), payload) // it counts what it refuses
 }
 
@@ -326,8 +302,6 @@ func (l *listener) pop() {
 	bound := int64(binary.LittleEndian.Uint64(frame[atSound+8:]))
 	latency := l.buffer.Latency().Microseconds()
 	p := play{over: now - truly - latency, woke: int64(l.clock.At(now)-captured) - latency}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if p.over > late.Microseconds()+bound {
 		l.late++
 	}

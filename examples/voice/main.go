@@ -13,6 +13,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
+	"timesync/examples/voice/playout"
 )
 
 type config struct {
@@ -58,5 +60,6 @@ func (c *config) check(f *flag.FlagSet) error {
 	if least := 4 * settling; c.For < least {
 		return fmt.Errorf("-for %v: must be at least %v", c.For, least)
 	}
-	return c.Check(f, nil, nil)
+	_, err := playout.New(playout.Config{Latency: c.latency})
+	return cmp.Or(err, c.Check(f, nil, nil))
 }
