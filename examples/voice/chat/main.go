@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"flag"
@@ -77,10 +78,7 @@ func (c *chat) speak(microphone io.Reader) error {
 		}
 		captured := clock.Now() - uint64(frame.Microseconds()) // the first sample
 		payload := append(link.AppendEvent(nil, captured), sound...)
-		to := c.to
-		if !to.IsValid() {
-			to = c.end.Peer().Addr // where it has called from
-		}
+		to := cmp.Or(c.to, c.end.Peer().Addr) // where it has called from
 		if !to.IsValid() {
 			continue
 		}

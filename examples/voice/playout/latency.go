@@ -2,6 +2,8 @@
 
 package playout
 
+import "cmp"
+
 const (
 	binUsec = 1000 // us: the width of a bin of delays
 
@@ -40,11 +42,11 @@ type latency struct {
 }
 
 func newLatency(c Config) latency {
-	l := latency{now: c.Latency.Microseconds(), fixed: c.Latency > 0, least: c.Least.Microseconds(), most: c.Most.Microseconds(), inTime: c.InTime, weight: 1}
-	if !l.fixed {
-		l.now, l.bins = l.least, make([]float64, c.Most.Microseconds()/binUsec+1)
+	return latency{
+		now: cmp.Or(c.Latency, c.Least).Microseconds(), fixed: c.Latency > 0,
+		least: c.Least.Microseconds(), most: c.Most.Microseconds(), inTime: c.InTime,
+		bins: make([]float64, c.Most.Microseconds()/binUsec+1), weight: 1,
 	}
-	return l
 }
 
 // arrived takes the one-way delay of a frame that arrived at nowUsec.

@@ -51,14 +51,10 @@ func (c *Config) check() error {
 	c.Frames = cmp.Or(c.Frames, 64)
 	const longest = 10 * time.Second
 	switch {
-	case c.Latency < 0 || c.Latency > longest:
-		return fmt.Errorf("playout: Latency %v: must be from 0 to %v", c.Latency, longest)
-	case c.Least < 0 || c.Least > c.Most || c.Most > longest:
-		return fmt.Errorf("playout: Least %v, Most %v: must be from 0 to %v, and in order", c.Least, c.Most, longest)
+	case min(c.Latency, c.Least, c.Overdue) < 0, max(c.Latency, c.Most, c.Overdue) > longest, c.Least > c.Most:
+		return fmt.Errorf("playout: %+v: times must be from 0 to %v, and Least and Most in order", *c, longest)
 	case !(c.InTime > 0 && c.InTime < 1):
 		return fmt.Errorf("playout: InTime %v: must be above 0 and below 1", c.InTime)
-	case c.Overdue < 0 || c.Overdue > longest:
-		return fmt.Errorf("playout: Overdue %v: must be from 0 to %v", c.Overdue, longest)
 	case c.Frames < 1 || c.Frames > 1<<16:
 		return fmt.Errorf("playout: Frames %d: must be from 1 to %d", c.Frames, 1<<16)
 	}
@@ -82,7 +78,6 @@ type Buffer struct {
 	mu      sync.Mutex
 	latency latency
 	frames  []frame // sorted by capture
-	spare   [][]byte
 	stats   Stats
 	last    uint64 // capture of the last that was played, if any
 	asked   uint64 // the time of the last Pop, if any
@@ -100,8 +95,7 @@ func New(c Config) (*Buffer, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	b := &Buffer{conf: c, latency: newLatency(c), frames: make([]frame, 0, c.Frames)}
-	return b, nil
+	return &Buffer{conf: c, latency: newLatency(c)}, nil
 }
 
 // Push takes a copy of what was captured at capturedUsec. nowUsec is the time now, not that of
@@ -117,7 +111,7 @@ func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 	}
 	b.latency.arrived(nowUsec, delay)
 	at, twice := slices.BinarySearchFunc(b.frames, capturedUsec, func(f frame, captured uint64) int {
-		return int(max(min(int64(f.captured-captured), 1), -1))
+		return cmp.Compare(int64(f.captured-captured), 0)
 	})
 	switch {
 	case delay > b.latency.now+b.conf.Overdue.Microseconds() || b.played && int64(capturedUsec-b.last) < 0:
@@ -130,11 +124,7 @@ func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 		b.stats.Full++
 		return ErrFull
 	}
-	var room []byte
-	if n := len(b.spare); n > 0 {
-		room, b.spare = b.spare[n-1], b.spare[:n-1]
-	}
-	b.frames = slices.Insert(b.frames, at, frame{capturedUsec, append(room[:0], payload...)})
+	b.frames = slices.Insert(b.frames, at, frame{capturedUsec, slices.Clone(payload)})
 	return nil
 }
 
@@ -159,7 +149,6 @@ func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec u
 			break
 		}
 		b.frames = slices.Delete(b.frames, 0, 1)
-		b.spare = append(b.spare, f.payload)
 		if over <= b.conf.Overdue.Microseconds() {
 			b.stats.Played++
 			b.last, b.played = f.captured, true
@@ -208,10 +197,7 @@ func (b *Buffer) Drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stats.Missed += uint64(len(b.frames))
-	for _, f := range b.frames {
-		b.spare = append(b.spare, f.payload)
-	}
-	b.frames = b.frames[:0]
+	b.frames = nil
 }
 
 // Latency returns the time from capture to play. It is as far off as the clocks: by half of the difference
@@ -220,13 +206,6 @@ func (b *Buffer) Latency() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return time.Duration(b.latency.now) * time.Microsecond
-}
-
-// Waiting returns how many frames wait.
-func (b *Buffer) Waiting() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.frames)
 }
 
 // Stats returns the counts.

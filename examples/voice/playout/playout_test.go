@@ -11,24 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"timesync/examples/internal/program"
 	"timesync/examples/voice/playout"
 	"timesync/internal/stat"
 	"timesync/link"
 )
 
-// end is one end, whose clock is known: true time plus offset, faster by ppm.
+// end is one end, whose clock is known.
 type end struct {
-	link   *link.Link
-	offset uint64
-	ppm    float64
+	link  link.Link
+	clock program.Clock
 }
 
 func newEnd(rng *rand.Rand, ppm float64) *end {
-	return &end{link: new(link.Link), offset: rng.Uint64() >> 1, ppm: ppm}
-}
-
-func (e *end) clock(trueUsec int64) uint64 {
-	return e.offset + uint64(trueUsec+int64(float64(trueUsec)*e.ppm/1e6))
+	return &end{clock: program.Clock{Start: rng.Uint64() >> 1, PPM: ppm}}
 }
 
 type datagram struct {
@@ -36,19 +32,18 @@ type datagram struct {
 	data []byte
 }
 
-// world is one end that captures, one that plays, and a network between them. Times are true, us.
+// world is one end that captures, one that plays, and a network between them, of 20 +- 5 ms. Times are
+// true, us.
 type world struct {
 	t       *testing.T
 	rng     *rand.Rand
 	speaker *end
 	player  *end
 	buffer  *playout.Buffer
-	conf    playout.Config
 	ways    [2][]datagram
 	now     int64
 	asleep  bool // the player's process is stopped
 	frozen  bool // and its clock stands still, and its network is away
-	jitter  func() int64
 
 	errs     []int64         // play - capture - latency, of each that was played
 	playedAt map[int64]int64 // by time of capture
@@ -63,23 +58,22 @@ const (
 
 func newWorld(t *testing.T, seed uint64, c playout.Config) *world {
 	rng := rand.New(rand.NewPCG(seed, 'v'))
-	w := &world{t: t, rng: rng, speaker: newEnd(rng, 25), player: newEnd(rng, -25), conf: c, refused: map[error]int{}, playedAt: map[int64]int64{}}
-	w.jitter = func() int64 { return 15_000 + rng.Int64N(10_000) } // 20 +- 5 ms
-	w.buffer = w.newBuffer()
+	w := &world{t: t, rng: rng, speaker: newEnd(rng, 25), player: newEnd(rng, -25), refused: map[error]int{}, playedAt: map[int64]int64{}}
+	w.open(c)
 	return w
 }
 
-func (w *world) newBuffer() *playout.Buffer {
-	b, err := playout.New(w.conf)
-	if err != nil {
+func (w *world) open(c playout.Config) {
+	w.t.Helper()
+	var err error
+	if w.buffer, err = playout.New(c); err != nil {
 		w.t.Fatal(err)
 	}
-	return b
 }
 
 func (w *world) send(way int, data []byte) {
 	if w.rng.IntN(100) > 0 {
-		w.ways[way] = append(w.ways[way], datagram{w.now + w.jitter(), data})
+		w.ways[way] = append(w.ways[way], datagram{w.now + 15_000 + w.rng.Int64N(10_000), data})
 	}
 }
 
@@ -100,17 +94,17 @@ func (w *world) run(lasting time.Duration) {
 			w.capture()
 		}
 		for _, d := range w.arrived(1) {
-			w.speaker.link.Open(d.data, w.speaker.clock(d.at))
+			w.speaker.link.Open(d.data, w.speaker.clock.At(d.at))
 		}
 		if w.asleep {
 			if w.frozen {
 				w.arrived(0)
-				w.player.offset -= stepUsec
+				w.player.clock.Start -= stepUsec
 			}
 			continue
 		}
 		if w.now%100_000 == 0 {
-			w.send(1, w.player.link.AppendHeader(nil, w.player.clock(w.now)))
+			w.send(1, w.player.link.AppendHeader(nil, w.player.clock.At(w.now)))
 		}
 		w.play()
 	}
@@ -119,7 +113,7 @@ func (w *world) run(lasting time.Duration) {
 // capture sends a frame, whose payload is for the judge.
 func (w *world) capture() {
 	at := w.now - 5000 // it takes some time to get here
-	local := w.speaker.clock(w.now)
+	local := w.speaker.clock.At(w.now)
 	b := w.speaker.link.AppendHeader(nil, local)
 	b = link.AppendEvent(b, local-5000)
 	w.send(0, binary.LittleEndian.AppendUint64(b, uint64(at)))
@@ -128,21 +122,21 @@ func (w *world) capture() {
 
 func (w *world) play() {
 	for _, d := range w.arrived(0) {
-		now := w.player.clock(d.at) // the kernel's time
+		now := w.player.clock.At(d.at) // the kernel's time
 		payload, _, _, err := w.player.link.Open(d.data, now)
 		if err != nil || len(payload) < 11 {
 			continue
 		}
 		at, err := w.player.link.ReadEvent(now, payload, time.Second)
 		if err == nil || errors.Is(err, link.ErrBefore) {
-			err = w.buffer.Push(at, w.player.clock(w.now), payload[3:])
+			err = w.buffer.Push(at, w.player.clock.At(w.now), payload[3:])
 		}
 		if err != nil {
 			w.refused[err]++
 		}
 	}
 	for {
-		payload, _, ok := w.buffer.Pop(nil, w.player.clock(w.now))
+		payload, _, ok := w.buffer.Pop(nil, w.player.clock.At(w.now))
 		if !ok {
 			return
 		}
@@ -160,15 +154,6 @@ func (w *world) lost(from, to int64) (n int) {
 		}
 	}
 	return n
-}
-
-// spread returns percentiles of the sizes, and the largest.
-func spread(errs []int64) (p50, p99, most int64) {
-	sizes := make([]int64, len(errs))
-	for i, e := range errs {
-		sizes[i] = max(e, -e)
-	}
-	return stat.Quantile(sizes, 0.5), stat.Quantile(sizes, 0.99), stat.Quantile(sizes, 1)
 }
 
 // worlds is how many to try; the race detector needs one.
@@ -198,10 +183,10 @@ func TestPlay(t *testing.T) {
 				t.Errorf("seed %d: by itself the latency is %v; frames take 20 to 30 ms, and 1 ms of clocks", seed, l)
 			}
 		}
-		p50, p99, most := spread(all)
-		t.Logf("latency %v (0: by itself): play - capture - latency in us: p50 %d, p99 %d, most %d", c.Latency, p50, p99, most)
-		if p99 > 1000 {
-			t.Errorf("p99 %d us, want at most 1000", p99)
+		errs := stat.SpreadOf(all)
+		t.Logf("latency %v (0: by itself): play - capture - latency, p50/p99/most: %v us", c.Latency, errs)
+		if errs.P99 > 1000 {
+			t.Errorf("p99 %d us, want at most 1000", errs.P99)
 		}
 	}
 }
@@ -209,36 +194,32 @@ func TestPlay(t *testing.T) {
 // TestSet: whatever happens to a clock or a process, nothing is played late, and sound is
 // back soon.
 func TestSet(t *testing.T) {
-	const latency = 80 * time.Millisecond
+	fixed := playout.Config{Latency: 80 * time.Millisecond}
+	sleep := func(w *world) {
+		w.asleep, w.frozen = true, true
+		w.run(5 * time.Second)
+		w.asleep, w.frozen = false, false
+	}
 	for _, e := range []struct {
 		name   string
 		what   func(w *world)
 		silent time.Duration // at most so much sound is lost
 		stale  int           // frames that are played late since nobody can know better
 	}{
-		{"the speaker's clock 5 s ahead", func(w *world) { w.speaker.offset += 5_000_000 }, 2600 * time.Millisecond, 0},
-		{"the speaker's clock 5 s back", func(w *world) { w.speaker.offset -= 5_000_000 }, 2600 * time.Millisecond, 0},
-		{"the player's clock 5 s ahead", func(w *world) { w.player.offset += 5_000_000; w.buffer.Shift(5_000_000) }, 2600 * time.Millisecond, 0},
-		{"the same, untold", func(w *world) { w.player.offset += 5_000_000 }, 2600 * time.Millisecond, 0},
-		{"the player's clock 5 s back", func(w *world) { w.player.offset -= 5_000_000 }, 2600 * time.Millisecond, 0},
+		{"the speaker's clock 5 s ahead", func(w *world) { w.speaker.clock.Start += 5_000_000 }, 2600 * time.Millisecond, 0},
+		{"the speaker's clock 5 s back", func(w *world) { w.speaker.clock.Start -= 5_000_000 }, 2600 * time.Millisecond, 0},
+		{"the player's clock 5 s ahead", func(w *world) { w.player.clock.Start += 5_000_000; w.buffer.Shift(5_000_000) }, 2600 * time.Millisecond, 0},
+		{"the same, untold", func(w *world) { w.player.clock.Start += 5_000_000 }, 2600 * time.Millisecond, 0},
+		{"the player's clock 5 s back", func(w *world) { w.player.clock.Start -= 5_000_000 }, 2600 * time.Millisecond, 0},
 		{"the player's process stopped for 5 s", func(w *world) { w.asleep = true; w.run(5 * time.Second); w.asleep = false }, 5*time.Second + 200*time.Millisecond, 0},
-		{"the player's machine asleep for 5 s", func(w *world) {
-			w.asleep, w.frozen = true, true
-			w.run(5 * time.Second)
-			w.asleep, w.frozen = false, false
-		}, 9 * time.Second, 5},
-		{"the same, noticed", func(w *world) {
-			w.asleep, w.frozen = true, true
-			w.run(5 * time.Second)
-			w.asleep, w.frozen = false, false
-			w.buffer.Drop()
-		}, 9 * time.Second, 0},
-		{"the player starts anew", func(w *world) { w.player, w.buffer = newEnd(w.rng, 40), w.newBuffer() }, 600 * time.Millisecond, 0},
+		{"the player's machine asleep for 5 s", sleep, 9 * time.Second, 5},
+		{"the same, noticed", func(w *world) { sleep(w); w.buffer.Drop() }, 9 * time.Second, 0},
+		{"the player starts anew", func(w *world) { w.player = newEnd(w.rng, 40); w.open(fixed) }, 600 * time.Millisecond, 0},
 		{"the speaker starts anew", func(w *world) { w.speaker = newEnd(w.rng, 40) }, 600 * time.Millisecond, 0},
 	} {
 		worst, most := 0, int64(0)
 		for seed := range worlds(5) {
-			w := newWorld(t, seed, playout.Config{Latency: latency})
+			w := newWorld(t, seed, fixed)
 			w.run(25 * time.Second)
 			if w.errs = nil; w.lost(0, w.now) == len(w.captures) {
 				t.Fatal("nothing is played")
