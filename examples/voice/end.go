@@ -76,13 +76,15 @@ type side struct {
 }
 
 func newSide(direction uint64, c config, clock program.Clock) *side {
-	return &side{end: seal.New(c.Key, direction), clock: clock, now: func() int64 { return program.True().Microseconds() }, stop: make(chan struct{})}
+	now := func() int64 { return program.True().Microseconds() }
+	return &side{end: seal.New(c.Key, direction), clock: clock, now: now, stop: make(chan struct{})}
 }
 
 // open makes the side use a socket, and gives take what comes.
 func (s *side) open(udp *net.UDPConn, take func(seal.Datagram, error)) {
 	s.udp, s.rx = udp, program.Reader{Conn: rxtime.NewConn(udp), Clock: s.clock}
-	s.send = func(datagram []byte, to netip.AddrPort) { _, _ = udp.WriteToUDPAddrPort(datagram, to) } // an error is a loss
+	// An error is a loss.
+	s.send = func(datagram []byte, to netip.AddrPort) { _, _ = udp.WriteToUDPAddrPort(datagram, to) }
 	s.tasks.Go(func() { s.end.Serve(s, udp, hold, take) })
 }
 
@@ -185,7 +187,8 @@ func (s *speaker) payload(n uint32, at int64) []byte {
 	local := s.clock.At(at)
 	ts, known := s.end.Link.ToRemoteTime23(local)
 	if !known {
-		ts = timesync.NewCounter23(uint64(timesync.LocalTimeToDatagramTS24(local))) // our own, in the same units
+		// Our own, in the same units.
+		ts = timesync.NewCounter23(uint64(timesync.LocalTimeToDatagramTS24(local)))
 	}
 	bound, _ := s.end.Link.ErrorBound(local)
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, payloadLen), n)
@@ -201,12 +204,13 @@ type listener struct {
 	buffer *playout.Buffer
 	ahead  func() int64 // us, of the wall clock before the one that stands still in sleep
 	was    int64        // ahead, when it was last asked; of the goroutine that plays
-	held   [][]byte     // frames of this session, until its clock is known; of the goroutine that receives
+	// Frames of this session, until its clock is known; of the goroutine that receives.
+	held [][]byte
 
 	// For the judge.
 	begun   int64           // true time, us
 	stopped span            // empty: never
-	late    int             // played later than playout allows, and than the clocks may be off
+	late    int             // played later than playout and the clocks allow
 	arrived map[uint32]bool // by number
 	played  map[uint32]play // by number
 }
@@ -216,8 +220,9 @@ type listener struct {
 type play struct{ over, woke int64 }
 
 func newListener(c config, own program.Clock) *listener {
-	buffer, _ := playout.New(playout.Config{Latency: c.latency, Overdue: late}) // its error is that of check
-	l := &listener{side: newSide(1, c, own), buffer: buffer, arrived: map[uint32]bool{}, played: map[uint32]play{}}
+	l := &listener{side: newSide(1, c, own), arrived: map[uint32]bool{}, played: map[uint32]play{}}
+	// Its error is that of check.
+	l.buffer, _ = playout.New(playout.Config{Latency: c.latency, Overdue: late})
 	l.ahead = func() int64 {
 		t := time.Now() // both at once
 		return t.UnixMicro() - int64(clock.At(t))
@@ -243,10 +248,14 @@ func (l *listener) take(d seal.Datagram, err error) {
 	if len(d.Payload) == payloadLen {
 		l.arrived[binary.LittleEndian.Uint32(d.Payload[atNumber:])] = true
 		ts, known := link.ReadTime23(d.Payload[atTime:])
-		if !known {
+		captured, err := l.end.Link.AcceptEvent(d.RecvUsec, ts, oldest)
+		switch {
+		case !known:
 			l.held = append(l.held, bytes.Clone(d.Payload))
 			l.held = l.held[max(len(l.held)-maxHeld, 0):]
-		} else if captured, err := l.end.Link.AcceptEvent(d.RecvUsec, ts, oldest); !errors.Is(err, link.ErrFuture) && !errors.Is(err, link.ErrOld) {
+		case errors.Is(err, link.ErrFuture), errors.Is(err, link.ErrOld):
+			// It cannot be.
+		default:
 			l.push(captured, d.Payload)
 		}
 	}

@@ -22,10 +22,11 @@ const (
 type result struct {
 	Captured int `json:"captured"` // frames
 	Played   int `json:"played"`
-	InFlight int `json:"in_flight"`   // not played: on the way to, or due at, an end that was stopped or started anew
-	Lost     int `json:"lost"`        // not played otherwise: on the network
-	Unplayed int `json:"unplayed"`    // not played otherwise, although they arrived
 	Late     int `json:"played_late"` // and must not have been
+	// Not played: on the way to, or due at, an end that was stopped or started anew.
+	InFlight int `json:"in_flight"`
+	Lost     int `json:"lost"`     // not played otherwise: on the network
+	Unplayed int `json:"unplayed"` // not played otherwise, although they arrived
 
 	// From 3 s after each start on, but for what came due while the end was stopped.
 	Error  stat.Spread `json:"error"`  // play - capture - latency, which is the sum of:
@@ -55,7 +56,7 @@ func judge(s *speaker, lives []*listener, begun int64) *result {
 	absent := absences(s, lives)
 	row := 0 // frames in a row that were not played
 	for n, at := range s.captured {
-		away := slices.ContainsFunc(absent, func(s span) bool { return at >= s.from && at <= s.to })
+		away := slices.ContainsFunc(absent, func(s span) bool { return s.from <= at && at <= s.to })
 		played, arrived := false, false
 		for _, l := range lives {
 			p, ok := l.played[uint32(n)]
@@ -121,11 +122,12 @@ func (r *result) check() error {
 func (r *result) print(w io.Writer, c config) {
 	fmt.Fprintf(w, "frames of %v; each datagram takes 15 to 25 ms, %g %% are lost; ", frameTime, c.Network.Loss)
 	fmt.Fprintf(w, "clocks %g ppm apart; -seed %d\n", c.Skew, c.Network.Seed)
-	fmt.Fprintf(w, "captured %d, played %d, %d of them late; not played %d: ", r.Captured, r.Played, r.Late, r.Captured-r.Played)
-	fmt.Fprintf(w, "%d in flight to an end that was stopped or started anew, ", r.InFlight)
-	fmt.Fprintf(w, "%d lost on the network, %d that arrived\n", r.Lost, r.Unplayed)
-	fmt.Fprintf(w, "play - capture - latency of %.0f ms, from 3 s after each start on, median/p99/most: %v us\n", r.Latency, r.Error)
-	fmt.Fprintf(w, "  by the clocks:      %v us\n  by waking up late:  %v us\n", r.Clocks, r.Woke)
+	fmt.Fprintf(w, "captured %d, played %d, %d of them late; ", r.Captured, r.Played, r.Late)
+	fmt.Fprintf(w, "in flight to an end that was stopped or started anew %d, ", r.InFlight)
+	fmt.Fprintf(w, "lost on the network %d, arrived and not played %d\n", r.Lost, r.Unplayed)
+	fmt.Fprintf(w, "from 3 s after each start on, median/p99/most, us:\n")
+	fmt.Fprintf(w, "  play - capture - latency of %.0f ms: %v\n", r.Latency, r.Error)
+	fmt.Fprintf(w, "  of that the clocks %v, waking up late %v\n", r.Clocks, r.Woke)
 	for _, g := range r.Gaps {
 		fmt.Fprintf(w, "silence from %.2f s on: %d frames, %v\n", g.From, g.Frames, time.Duration(g.Frames)*frameTime)
 	}

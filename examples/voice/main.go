@@ -32,13 +32,15 @@ type config struct {
 
 func main() { program.Main(run) }
 
-var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config).check, func(ctx context.Context, c config, stdout, _ io.Writer) error {
+var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config).check, voice)
+
+func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
 	r, err := demo(ctx, c)
 	if err != nil {
 		return err
 	}
 	return program.Conclude(stdout, c.JSON, r, func(w io.Writer) { r.print(w, c) }, r.check())
-})
+}
 
 // The network of the demo: each datagram takes 15 to 25 ms.
 const (
@@ -49,9 +51,9 @@ const (
 func (c *config) flags(f *flag.FlagSet) {
 	c.Network = relay.Config{Delay: pathDelay, Jitter: pathJitter, Loss: 1}
 	f.DurationVar(&c.For, "for", 20*time.Second, "how long to run")
-	f.Float64Var(&c.Skew, "skew", 50, "how much faster the clock that captures runs than the one that plays, in `ppm`")
+	f.Float64Var(&c.Skew, "skew", 50, "how many `ppm` the clock that captures is faster than the one that plays")
 	f.BoolVar(&c.JSON, "json", false, "print JSON")
-	f.DurationVar(&c.latency, "latency", 80*time.Millisecond, "from capture to play; 0: by itself, from the arrivals")
+	f.DurationVar(&c.latency, "latency", 80*time.Millisecond, "from capture to play; 0: as arrivals need it")
 	c.Network.Flags(f)
 }
 

@@ -162,7 +162,7 @@ func TestStall(t *testing.T) {
 			frame(0)
 		}
 		took := time.Duration(now-from) * time.Microsecond
-		t.Logf("Most %v: %v before a stall of %v, %v after it, and within 10 ms again %.0f s later", most, before, time.Duration(stall)*time.Microsecond, longest, took.Seconds())
+		t.Logf("Most %v: %v before a stall of %d us, %v after it, and within 10 ms again %.0f s later", most, before, stall, longest, took.Seconds())
 		if longest != most || took > 3*time.Minute || took < (most-before)*195 {
 			t.Errorf("Most %v: %v before, %v after, %v until it is as before", most, before, longest, took)
 		}

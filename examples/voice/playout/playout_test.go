@@ -58,7 +58,8 @@ const (
 
 func newWorld(t *testing.T, seed uint64, c playout.Config) *world {
 	rng := rand.New(rand.NewPCG(seed, 'v'))
-	w := &world{t: t, rng: rng, speaker: newEnd(rng, 25), player: newEnd(rng, -25), refused: map[error]int{}, playedAt: map[int64]int64{}}
+	w := &world{t: t, rng: rng, speaker: newEnd(rng, 25), player: newEnd(rng, -25)}
+	w.refused, w.playedAt = map[error]int{}, map[int64]int64{}
 	w.open(c)
 	return w
 }
@@ -200,22 +201,30 @@ func TestSet(t *testing.T) {
 		w.run(5 * time.Second)
 		w.asleep, w.frozen = false, false
 	}
+	const far = 5_000_000 // us
 	for _, e := range []struct {
-		name   string
-		what   func(w *world)
-		silent time.Duration // at most so much sound is lost
-		stale  int           // frames that are played late since nobody can know better
+		name  string
+		lost  int // frames, at most
+		stale int // frames that are played late since nobody can know better
+		what  func(w *world)
 	}{
-		{"the speaker's clock 5 s ahead", func(w *world) { w.speaker.clock.Start += 5_000_000 }, 2600 * time.Millisecond, 0},
-		{"the speaker's clock 5 s back", func(w *world) { w.speaker.clock.Start -= 5_000_000 }, 2600 * time.Millisecond, 0},
-		{"the player's clock 5 s ahead", func(w *world) { w.player.clock.Start += 5_000_000; w.buffer.Shift(5_000_000) }, 2600 * time.Millisecond, 0},
-		{"the same, untold", func(w *world) { w.player.clock.Start += 5_000_000 }, 2600 * time.Millisecond, 0},
-		{"the player's clock 5 s back", func(w *world) { w.player.clock.Start -= 5_000_000 }, 2600 * time.Millisecond, 0},
-		{"the player's process stopped for 5 s", func(w *world) { w.asleep = true; w.run(5 * time.Second); w.asleep = false }, 5*time.Second + 200*time.Millisecond, 0},
-		{"the player's machine asleep for 5 s", sleep, 9 * time.Second, 5},
-		{"the same, noticed", func(w *world) { sleep(w); w.buffer.Drop() }, 9 * time.Second, 0},
-		{"the player starts anew", func(w *world) { w.player = newEnd(w.rng, 40); w.open(fixed) }, 600 * time.Millisecond, 0},
-		{"the speaker starts anew", func(w *world) { w.speaker = newEnd(w.rng, 40) }, 600 * time.Millisecond, 0},
+		{"the speaker's clock 5 s ahead", 130, 0, func(w *world) { w.speaker.clock.Start += far }},
+		{"the speaker's clock 5 s back", 130, 0, func(w *world) { w.speaker.clock.Start -= far }},
+		{"the player's clock 5 s ahead", 130, 0, func(w *world) {
+			w.player.clock.Start += far
+			w.buffer.Shift(far)
+		}},
+		{"the same, untold", 130, 0, func(w *world) { w.player.clock.Start += far }},
+		{"the player's clock 5 s back", 130, 0, func(w *world) { w.player.clock.Start -= far }},
+		{"the player's process stopped for 5 s", 260, 0, func(w *world) {
+			w.asleep = true
+			w.run(5 * time.Second)
+			w.asleep = false
+		}},
+		{"the player's machine asleep for 5 s", 450, 5, sleep},
+		{"the same, noticed", 450, 0, func(w *world) { sleep(w); w.buffer.Drop() }},
+		{"the player starts anew", 30, 0, func(w *world) { w.player = newEnd(w.rng, 40); w.open(fixed) }},
+		{"the speaker starts anew", 30, 0, func(w *world) { w.speaker = newEnd(w.rng, 40) }},
 	} {
 		worst, most := 0, int64(0)
 		for seed := range worlds(5) {
@@ -236,9 +245,10 @@ func TestSet(t *testing.T) {
 			}
 			lost := w.lost(from-200_000, w.now-200_000)
 			worst = max(worst, lost)
-			// 1 % is lost anyway: 200 ms of 20 s.
-			if limit := int((e.silent + 600*time.Millisecond).Microseconds() / frameUsec); lost > limit || late > e.stale {
-				t.Errorf("seed %d: %s: %d frames lost, want %d at most; %d late, want %d; %v, %+v", seed, e.name, lost, limit, late, e.stale, w.refused, w.buffer.Stats())
+			// 1 % is lost anyway: 10 of 1000, and up to 30.
+			if lost > e.lost+30 || late > e.stale {
+				t.Errorf("seed %d: %s: %d frames lost, %d late; want %d and %d at most", seed, e.name, lost, late, e.lost+30, e.stale)
+				t.Errorf("refused %v, %+v", w.refused, w.buffer.Stats())
 			}
 			if n := w.lost(w.now-5_000_000, w.now-200_000); n > 15 {
 				t.Errorf("seed %d: %s: %d frames lost in the end", seed, e.name, n)
