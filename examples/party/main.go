@@ -58,12 +58,7 @@ func (c *config) check(f *flag.FlagSet) (err error) {
 		return err
 	}
 	if !program.Given(f, "id") {
-		for _, name := range []string{"peers", "key", "for"} {
-			if program.Given(f, name) {
-				return fmt.Errorf("-%s: needs -id", name)
-			}
-		}
-		return nil
+		return program.Refuse(f, "needs -id", "peers", "key", "for")
 	}
 	for _, address := range strings.Split(c.peers, ",") {
 		at, err := net.ResolveUDPAddr("udp", address)

@@ -38,10 +38,11 @@ type Config struct {
 // demo is the whole game on this machine. One goroutine does all but wait for what processes say.
 type demo struct {
 	Config
-	ctx    context.Context // of the run
-	notes  *Notes          // of this process, in which the relay is
-	lives  []*life         // the oldest first
-	words  chan word
+	ctx    context.Context  // of the run
+	notes  *Notes           // of this process, in which the relay is
+	lives  []*life          // the oldest first
+	heard  chan func()      // what to do about what a process says
+	failed error            // nobody may end by itself
 	second <-chan time.Time // when to print how everybody is
 	out    io.Writer
 	err    io.Writer // a file, or what locks: all processes write to it
@@ -57,18 +58,11 @@ type life struct {
 	ended    bool
 }
 
-// word is what a process says; nil at its end.
-type word struct {
-	life *life
-	says *Status
-}
-
 // Play plays, and judges by what all processes have said. If ctx ends, it plays for
 // less long.
 func Play(ctx context.Context, c Config, stdout, stderr io.Writer) error {
-	second := time.NewTicker(statusEvery)
-	defer second.Stop()
-	d := &demo{Config: c, ctx: ctx, notes: NewNotes("relay"), words: make(chan word), second: second.C, out: stdout, err: stderr}
+	d := &demo{Config: c, ctx: ctx, notes: NewNotes("relay"), out: stdout, err: stderr}
+	d.heard, d.second = make(chan func()), time.Tick(statusEvery)
 	if c.JSON {
 		d.out = d.err // and stdout holds nothing but the JSON
 	}
@@ -81,7 +75,7 @@ func Play(ctx context.Context, c Config, stdout, stderr io.Writer) error {
 	}
 	for _, l := range d.lives {
 		for !l.ended {
-			_ = d.hear(<-d.words)
+			(<-d.heard)()
 		}
 	}
 	if err != nil {
@@ -135,58 +129,48 @@ func (d *demo) play() error {
 
 // start starts this program again, and waits for its first word.
 func (d *demo) start(who string, args ...string) (*life, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
+	self, _ := os.Executable() // if it is not known, Start fails
 	l := &life{who: who, args: args, process: exec.Command(self, append(args, "-json", "-record", d.Record,
 		"-for", (d.For+startTime).String(), // if this process cannot end it
 		"-seed", fmt.Sprint(d.Network.Seed+uint64(len(d.lives))+1))...)}
 	l.process.Env = append(os.Environ(), program.KeyVariable+"="+hex.EncodeToString(d.Key[:]))
 	l.process.Stderr = d.err
 	out, err := l.process.StdoutPipe()
+	if err == nil {
+		err = l.process.Start()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := l.process.Start(); err != nil {
-		return nil, err
-	}
 	d.lives = append(d.lives, l)
-	go func() {
-		in := json.NewDecoder(out)
-		for s := new(Status); in.Decode(s) == nil; s = new(Status) {
-			d.words <- word{l, s}
-		}
-		_ = l.process.Wait() // killed, in the end
-		d.words <- word{l, nil}
-	}()
+	go d.listen(l, json.NewDecoder(out))
 	tooLate := time.After(startTime)
-	for len(l.statuses) == 0 {
+	for len(l.statuses) == 0 && d.failed == nil {
 		select {
 		case <-tooLate:
-			return nil, fmt.Errorf("%s did not start", who)
-		case w := <-d.words:
-			if err := d.hear(w); err != nil {
-				return nil, err
-			}
+			d.failed = fmt.Errorf("%s did not start", who)
+		case hear := <-d.heard:
+			hear()
 		}
 	}
-	return l, nil
+	return l, d.failed
 }
 
-// hear keeps what a process says, and sees to it that nobody dies.
-func (d *demo) hear(w word) error {
-	l := w.life
-	if w.says != nil {
-		l.statuses = append(l.statuses, *w.says)
-		w.says.printEvents(d.out)
-		return nil
+// listen waits for what a process says.
+func (d *demo) listen(l *life, in *json.Decoder) {
+	for s := (Status{}); in.Decode(&s) == nil; s = (Status{}) {
+		d.heard <- func() {
+			l.statuses = append(l.statuses, s)
+			s.printEvents(d.out)
+		}
 	}
-	l.ended = true
-	if l.killed == 0 && (d.ctx.Err() == nil || len(l.statuses) == 0) {
-		return fmt.Errorf("%s has ended by itself", l.who)
+	_ = l.process.Wait() // killed, in the end
+	d.heard <- func() {
+		l.ended = true
+		if l.killed == 0 && (d.ctx.Err() == nil || len(l.statuses) == 0) {
+			d.failed = fmt.Errorf("%s has ended by itself", l.who)
+		}
 	}
-	return nil
 }
 
 func (d *demo) kill(l *life) {
@@ -200,14 +184,11 @@ func (d *demo) kill(l *life) {
 func (d *demo) watch(length time.Duration) error {
 	ctx, cancel := context.WithTimeout(d.ctx, length)
 	defer cancel()
-	for {
+	for ctx.Err() == nil && d.failed == nil {
 		select {
 		case <-ctx.Done():
-			return nil
-		case w := <-d.words:
-			if err := d.hear(w); err != nil {
-				return err
-			}
+		case hear := <-d.heard:
+			hear()
 		case <-d.second:
 			for _, l := range d.lives {
 				if l.killed == 0 {
@@ -216,4 +197,5 @@ func (d *demo) watch(length time.Duration) error {
 			}
 		}
 	}
+	return d.failed
 }

@@ -18,9 +18,8 @@ import (
 const (
 	// MayTake is how long it may take until they are in step, after a start.
 	MayTake = 2 * time.Second
-	// near is how far two statuses may be apart to be compared: clocks that differ by
-	// 1000 ppm drift by 0.5 ms meanwhile.
-	near = 500 * time.Millisecond
+	// silent is after how long without a word somebody is not in step any more.
+	silent = time.Second
 	// longStall is a stall that puts off the start of a process: clocks are compared by
 	// datagrams every 17 ms, and for a few of them shorter ones make no difference.
 	longStall = 100 * time.Millisecond
@@ -138,18 +137,20 @@ func (r *Result) meet(server, player *life, stalls []Stretch, tolerance int64) {
 	if from == server.statuses[0].Wall {
 		m.After = server.who
 	}
+	truth := server.statuses[len(server.statuses)-1] // its clock is as fast as the wall clock
 	outUntil, lastIn, worst := from, from, int64(0)
 	for _, s := range player.statuses {
-		apart, known := server.apart(s)
+		apart := s.Game - (truth.Game + s.Wall - truth.Wall)
+		apart = max(apart, -apart)
 		switch {
-		case s.Wall < from || s.Wall > to || !known:
-		case apart > tolerance:
+		case s.Wall < from || s.Wall > to:
+		case s.Epoch != truth.Epoch || apart > tolerance:
 			outUntil, worst = s.Wall, 0
 		default:
 			lastIn, worst = s.Wall, max(worst, apart)
 		}
 	}
-	if to-lastIn > (2 * near).Microseconds() {
+	if to-min(lastIn, truth.Wall) > silent.Microseconds() {
 		outUntil = to // silent, or not in step any more
 	}
 	m.Out, m.Stalled = seconds(outUntil-from), seconds(stalled(stalls, from, outUntil))
@@ -158,24 +159,6 @@ func (r *Result) meet(server, player *life, stalls []Stretch, tolerance int64) {
 	if m.Out-m.Stalled > MayTake.Seconds() {
 		r.Failed = fmt.Sprintf("%s was out of step for %.1f s after the start of %s, of which the machine stalled for %.1f s", m.Player, m.Out, m.After, m.Stalled)
 	}
-}
-
-// apart returns how far the clocks of the server and a player are apart, microseconds, by what the
-// server said at the nearest time. known is false if it said nothing near that.
-func (l *life) apart(s Status) (usec int64, known bool) {
-	nearest := near.Microseconds()
-	for _, server := range l.statuses {
-		since := s.Wall - server.Wall
-		if server.Epoch == 0 || max(since, -since) > nearest {
-			continue
-		}
-		nearest, known = max(since, -since), true
-		usec = s.Game - (server.Game + since)
-		if s.Epoch != server.Epoch {
-			usec = 1 << 62
-		}
-	}
-	return max(usec, -usec), known
 }
 
 // stalled returns how much of a time was stalled. The stalls are in the order in which

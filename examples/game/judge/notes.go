@@ -40,37 +40,37 @@ func NewNotes(who string) *Notes {
 // Wall is the wall clock in microseconds since 1970, as if it had not been set since the start.
 func (n *Notes) Wall() int64 { return n.wall + int64(clock.Now()) }
 
-// Event notes what package tick reports.
-func (n *Notes) Event(e tick.Event) {
+func (n *Notes) note(what func(next *Status)) {
 	n.mu.Lock()
-	n.ledger.Event(e)
-	n.mu.Unlock()
-	n.Say(e.String())
+	defer n.mu.Unlock()
+	what(&n.next)
 }
 
 // Say notes a sentence.
 func (n *Notes) Say(sentence string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.next.Events = append(n.next.Events, sentence)
+	n.note(func(next *Status) { next.Events = append(next.Events, sentence) })
+}
+
+// Event notes what package tick reports.
+func (n *Notes) Event(e tick.Event) {
+	n.Say(e.String())
+	n.note(func(*Status) { n.ledger.Event(e) })
 }
 
 // Ran notes that a tick runs.
 func (n *Notes) Ran(at tick.Tick) {
-	n.mu.Lock()
-	wrong := n.ledger.Ran(at)
-	n.mu.Unlock()
-	if wrong != "" {
-		n.Say(wrong)
-	}
+	n.note(func(next *Status) {
+		if wrong := n.ledger.Ran(at); wrong != "" {
+			next.Events = append(next.Events, wrong)
+		}
+	})
 }
 
 // Late notes an input that came now, so long after its tick began.
 func (n *Notes) Late(by time.Duration) {
 	now := n.Wall()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.next.Lates = append(n.next.Lates, Stretch{now - by.Microseconds(), now})
+	late := Stretch{now - by.Microseconds(), now}
+	n.note(func(next *Status) { next.Lates = append(next.Lates, late) })
 }
 
 const (
@@ -88,22 +88,19 @@ func (n *Notes) WatchStalls(ctx context.Context) {
 		time.Sleep(stallProbe)
 		after := n.Wall()
 		if after-before > (stallProbe + stallLeast).Microseconds() {
-			n.mu.Lock()
-			n.next.Stalls = append(n.next.Stalls, Stretch{before, after})
-			n.mu.Unlock()
+			n.note(func(next *Status) { next.Stalls = append(next.Stalls, Stretch{before, after}) })
 		}
 	}
 }
 
 // Status returns what was noted since the last one. It is of nowUsec, a reading of package clock: what
 // the caller adds must be of then, too, or a process that did not run meanwhile seems out of step.
-func (n *Notes) Status(nowUsec uint64) Status {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	s := n.next
-	n.next = Status{Who: s.Who}
+func (n *Notes) Status(nowUsec uint64) (s Status) {
+	n.note(func(next *Status) {
+		s, *next = *next, Status{Who: next.Who}
+		s.Ticks = n.ledger.Counts
+	})
 	s.Wall, s.Seconds = n.wall+int64(nowUsec), float64(nowUsec-n.begun)/1e6
-	s.Ticks = n.ledger.Counts
 	return s
 }
 

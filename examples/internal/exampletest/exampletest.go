@@ -113,11 +113,11 @@ func Together(t *testing.T, run program.Run, processes func(at []string) []strin
 	for try := 1; ; try++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		all := processes(free(t))
-		stdout, stderr, codes := make([]Output, len(all)), make([]Output, len(all)), make([]int, len(all))
+		printed, codes := make([]Output, len(all)), make([]int, len(all))
 		var running sync.WaitGroup
 		for i, args := range all {
 			running.Go(func() {
-				if codes[i] = run(ctx, strings.Fields(args), &stdout[i], &stderr[i]); codes[i] != 0 {
+				if codes[i] = run(ctx, strings.Fields(args), &printed[i], &printed[i]); codes[i] != 0 {
 					cancel()
 				}
 			})
@@ -126,17 +126,17 @@ func Together(t *testing.T, run program.Run, processes func(at []string) []strin
 		cancel()
 		taken := false
 		for i := range all {
-			taken = taken || strings.Contains(stderr[i].String(), ": bind: ")
+			taken = taken || strings.Contains(printed[i].String(), ": bind: ")
 		}
 		if taken && try < tries {
 			continue
 		}
 		for i, code := range codes {
-			if t.Logf("process %d: %s%s", i, stderr[i].String(), stdout[i].String()); code != 0 {
+			if t.Logf("process %d: %s", i, printed[i].String()); code != 0 {
 				t.Errorf("process %d: exit status %d", i, code)
 			}
 		}
-		return stdout
+		return printed
 	}
 }
 

@@ -5,13 +5,18 @@ package program
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"strings"
 	"time"
 
 	"timesync/examples/internal/relay"
@@ -59,17 +64,22 @@ func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 		return errors.New("-listen, -dial: empty address")
 	case c.For <= 0:
 		return fmt.Errorf("-for %v: must be positive", c.For)
+	case !c.Alone():
+		rand.Read(c.Key[:])
+		return Refuse(f, "needs -listen or -dial", append(aloneOnly, "key")...)
 	}
-	if c.Alone() {
-		return c.checkAlone(f, demoOnly)
+	if !Given(f, "for") {
+		c.For = 0
 	}
-	for _, name := range append(aloneOnly, "key") {
-		if Given(f, name) {
-			return fmt.Errorf("-%s: needs -listen or -dial", name)
-		}
+	if !Given(f, "skew") {
+		c.Skew = 0
 	}
-	rand.Read(c.Key[:])
-	return nil
+	const why = "only without -listen and -dial, where network and true time are known"
+	err := Refuse(f, why, append(demoOnly, "jitter", "loss", "asymmetry", "up", "down")...)
+	if err == nil {
+		c.Key, err = Key(c.key)
+	}
+	return err
 }
 
 // CheckWorld refuses arguments, and clocks and networks that cannot be meant, and draws a seed if
@@ -82,21 +92,14 @@ func (c *Flags) CheckWorld(f *flag.FlagSet) error {
 	return cmp.Or(Arguments(f, 0), c.Network.Check())
 }
 
-// checkAlone checks what one end alone is told.
-func (c *Flags) checkAlone(f *flag.FlagSet, demoOnly []string) (err error) {
-	for _, name := range append(demoOnly, "jitter", "loss", "asymmetry", "up", "down") {
+// Refuse refuses flags if one of them was given, and says why.
+func Refuse(f *flag.FlagSet, why string, names ...string) error {
+	for _, name := range names {
 		if Given(f, name) {
-			return fmt.Errorf("-%s: only without -listen and -dial, where network and true time are known", name)
+			return fmt.Errorf("-%s: %s", name, why)
 		}
 	}
-	if !Given(f, "for") {
-		c.For = 0
-	}
-	if !Given(f, "skew") {
-		c.Skew = 0
-	}
-	c.Key, err = Key(c.key)
-	return err
+	return nil
 }
 
 // Limit returns a context that ends after For, if that is not 0.
@@ -121,4 +124,40 @@ func Conclude(out io.Writer, asJSON bool, result any, print func(io.Writer), wro
 		return wrong
 	}
 	return errors.Join(JSON(out, result), wrong)
+}
+
+// KeyVariable names the environment variable of the key: arguments can be seen by everybody
+// on the machine.
+const KeyVariable = "TIMESYNC_KEY"
+
+// KeyFlag adds the flag -key: who says by whom the key is shared.
+func KeyFlag(f *flag.FlagSet, into *string, who string) {
+	// The environment is no default here: -h would print it.
+	f.StringVar(into, "key", "", "64 hex `digits` that "+who+";\n@FILE: read them there; not given: $"+KeyVariable)
+}
+
+// Key reads a key as -key has it.
+func Key(text string) (key [32]byte, err error) {
+	text = cmp.Or(text, os.Getenv(KeyVariable))
+	if file, ok := strings.CutPrefix(text, "@"); ok {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return key, fmt.Errorf("-key: %w", err)
+		}
+		text = strings.TrimSpace(string(b))
+	}
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(key) {
+		// Not the given one: what is wrong with it may be a single digit of a secret.
+		rand.Read(key[:])
+		return [32]byte{}, fmt.Errorf("-key: must be 64 hex digits, the same on all ends, such as this fresh one: %x", key)
+	}
+	return [32]byte(b), nil
+}
+
+// SubKey returns the key for a part of what all ends share: who knows one for another part cannot tell it.
+func SubKey(key [32]byte, part string) [32]byte {
+	h := hmac.New(sha256.New, key[:])
+	h.Write([]byte(part))
+	return [32]byte(h.Sum(nil))
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"timesync/examples/internal/program"
 )
@@ -131,5 +132,31 @@ func TestClock(t *testing.T) {
 		if d := c.in.True(got) - c.at; d < -1 || d > 1 {
 			t.Errorf("%+v reads %d at %d, want %d", c.in, got, c.in.True(got), c.at)
 		}
+	}
+}
+
+func TestWait(t *testing.T) {
+	start := time.Now()
+	for _, wait := range []time.Duration{-time.Second, 0, 100 * time.Microsecond, 5 * time.Millisecond} {
+		at := time.Now().Add(wait)
+		if !program.Wait(func() time.Duration { return time.Until(at) }, nil) || time.Now().Before(at) {
+			t.Errorf("a wait for %v ends %v early", wait, time.Until(at))
+		}
+	}
+	at := start.Add(time.Hour)
+	asked := 0
+	program.Wait(func() time.Duration {
+		if asked++; asked == 3 {
+			at = time.Now() // moved to now
+		}
+		return time.Until(at)
+	}, nil)
+	if asked < 3 {
+		t.Error("an instant that is moved is not seen")
+	}
+	stop := make(chan struct{})
+	close(stop)
+	if program.Wait(func() time.Duration { return time.Hour }, stop) {
+		t.Error("a wait that was ended says that the instant came")
 	}
 }
