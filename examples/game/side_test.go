@@ -23,17 +23,42 @@ import (
 
 var somewhere = netip.MustParseAddrPort("127.0.0.1:9") // nobody listens
 
-// newServerSide makes a server whose time the test advances. It began 10 s ago.
-func newServerSide(t *testing.T) (s *serverSide, begin uint64) {
+// server is a server whose time the test advances. It began 10 s ago.
+type server struct {
+	*serverSide
+	begin, epoch uint64
+	end          *seal.End // that of player 1; both ends have proven that they live
+}
+
+func newServerSide(t *testing.T) *server {
 	t.Helper()
-	s, err := newServer(config{Flags: program.Flags{Listen: "127.0.0.1:0", Network: relay.Config{Seed: 1}}})
+	side, err := newServer(config{Flags: program.Flags{Listen: "127.0.0.1:0", Network: relay.Config{Seed: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.udp.Close() })
-	begin = s.clock.Now() - 10_000_000
-	s.ticks.Start(begin)
-	return s, begin
+	t.Cleanup(func() { side.udp.Close() })
+	now := side.clock.Now()
+	s := &server{serverSide: side, begin: now - 10_000_000, end: connection([32]byte{}, 0, fromPlayer)}
+	s.ticks.Start(s.begin)
+	s.epoch, _ = s.ticks.Epoch()
+	other := s.players[0].end
+	if _, _, _, err := other.Open(s.end.Seal(nil, nil, now), somewhere, now); err != seal.ErrUnproven {
+		t.Fatal(err)
+	}
+	if _, _, _, err := s.end.Open(other.Answer(nil, somewhere, now, false), somewhere, now); err != seal.ErrAnswer {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// start returns when tick n starts.
+func (s *server) start(n tick.Tick) uint64 {
+	return s.begin + uint64(tick.Hz(ticksPerSecond).Duration(n).Microseconds()) + 1
+}
+
+// send sends what player 1 has sealed, as from player number id + 1.
+func (s *server) send(id byte, payload []byte, now uint64) {
+	s.take(s.end.Seal([]byte{id}, payload, now), somewhere, now)
 }
 
 func newPlayerSide(t *testing.T) *playerSide {
@@ -46,25 +71,18 @@ func newPlayerSide(t *testing.T) *playerSide {
 	return p
 }
 
-// start returns when tick n starts.
-func start(begin uint64, n tick.Tick) uint64 {
-	return begin + uint64(tick.Hz(ticksPerSecond).Duration(n).Microseconds()) + 1
-}
-
 // Each input counts once: in time, late, late for want of a processor, or missing.
 func TestInputs(t *testing.T) {
-	s, begin := newServerSide(t)
+	s := newServerSide(t)
 	p := s.players[0]
 	p.reset(1)
 	p.heard = time.Now().Add(time.Minute) // however slow the test is
 	enter := func(newest tick.Tick, waited uint32, recvUsec uint64) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		epoch, _ := s.ticks.Epoch()
-		s.enter(p, input{Epoch: epoch, Newest: newest, Waited: waited, Held: [resent]buttons{right, right, right, right}}, recvUsec)
+		held := [resent]buttons{right, right, right, right}
+		s.enter(p, input{Epoch: s.epoch, Newest: newest, Waited: waited, Held: held}, recvUsec)
 	}
 	for n := tick.Tick(10); n <= 40; n++ {
-		at := start(begin, n)
+		at := s.start(n)
 		if n != 20 && n != 21 && n != 30 { // in time; those three only with those that follow
 			enter(n, 0, at-5_000)
 		}
@@ -77,12 +95,11 @@ func TestInputs(t *testing.T) {
 			enter(21, 0, at+100) // with 20: both are late
 		case 30:
 			enter(30, 3_000, at+2_000) // late, since the player did not run
-		}
-		if n == 35 {
+		case 35:
 			p.missed[8] = true // as if that had never come
 		}
 	}
-	enter(41+overdue, 0, start(begin, 41))
+	enter(41+overdue, 0, s.start(41))
 	if want := (judge.InputCounts{InTime: 28, Late: 2, Waited: 1, Missing: 1}); s.inputs != want {
 		t.Errorf("%+v, want %+v", s.inputs, want)
 	}
@@ -97,17 +114,14 @@ func TestInputs(t *testing.T) {
 
 // A player that was playing and then only knocks takes no memory for it.
 func TestKnocking(t *testing.T) {
-	s, begin := newServerSide(t)
-	end := proven(t, s)
-	epoch, _ := s.ticks.Epoch()
+	s := newServerSide(t)
 	for n := tick.Tick(1); n <= 6000; n++ {
-		now := start(begin, n)
 		m := input{}
 		if n < 100 {
-			m.Epoch, m.Newest = epoch, n+1
+			m.Epoch, m.Newest = s.epoch, n+1
 		}
-		s.take(end.Seal([]byte{0}, encode(m), now), somewhere, now)
-		s.ticks.Advance(now)
+		s.send(0, encode(m), s.start(n))
+		s.ticks.Advance(s.start(n))
 	}
 	p := s.players[0]
 	if n := len(p.missed) + len(p.inputs); n > overdue+resent || !p.playing || s.inputs.Missing > 0 {
@@ -115,57 +129,39 @@ func TestKnocking(t *testing.T) {
 	}
 }
 
-// proven returns the end of a player, once both ends have proven that they live.
-func proven(t *testing.T, s *serverSide) *seal.End {
-	t.Helper()
-	end, other := connection([32]byte{}, 0, fromPlayer), s.players[0].end
-	now := s.clock.Now()
-	if _, _, _, err := other.Open(end.Seal(nil, nil, now), somewhere, now); err != seal.ErrUnproven {
-		t.Fatal(err)
-	}
-	if _, _, _, err := end.Open(other.Answer(nil, somewhere, now, false), somewhere, now); err != seal.ErrAnswer {
-		t.Fatal(err)
-	}
-	return end
-}
-
 // Whatever comes, sealed or not, is refused or played, and neither side fails.
 func TestAnyBytes(t *testing.T) {
-	s, begin := newServerSide(t)
-	p := newPlayerSide(t)
-	end := proven(t, s)
+	s, p := newServerSide(t), newPlayerSide(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	epoch, _ := s.ticks.Epoch()
 	for i := range 5000 {
 		b := make([]byte, rng.IntN(120))
 		for i := range b {
 			b[i] = byte(rng.Uint32())
 		}
-		now := start(begin, tick.Tick(i/50))
+		now := s.start(tick.Tick(i / 50))
 		switch i % 4 {
 		case 0:
 			s.take(b, somewhere, now)
 			p.take(b, somewhere, now)
 		case 1:
-			s.take(end.Seal([]byte{0}, b, now), somewhere, now)
-		default: // right, but for the numbers
-			m := input{Epoch: epoch, Newest: tick.Tick(rng.Uint64())}
-			if i%4 == 3 {
-				m.Newest = tick.Tick(i/50 + rng.IntN(100) - 50)
-			}
-			s.take(end.Seal([]byte{0}, append(encode(m), b...), now), somewhere, now)
+			s.send(0, b, now)
+		case 2: // right, but for the numbers
+			s.send(0, append(encode(input{Epoch: s.epoch, Newest: tick.Tick(rng.Uint64())}), b...), now)
+		case 3:
+			newest := tick.Tick(i/50 + rng.IntN(100) - 50)
+			s.send(0, append(encode(input{Epoch: s.epoch, Newest: newest}), b...), now)
 		}
 		s.ticks.Advance(now)
 	}
 	before := s.inputs.InTime
 	for n := tick.Tick(100); n < 150; n++ { // afterwards one can play as if nothing had been
-		now := start(begin, n)
-		s.take(end.Seal([]byte{0}, encode(input{Epoch: epoch, Newest: n}), now-100), somewhere, now-100)
-		s.ticks.Advance(now)
+		s.send(0, encode(input{Epoch: s.epoch, Newest: n}), s.start(n)-100)
+		s.ticks.Advance(s.start(n))
 	}
-	if got := s.status(); got.Ticks.Ran != 150 || got.Inputs.InTime != before+50 || got.Ticks.Unreported != 0 || got.Inputs.Players != 1 {
+	got := s.status()
+	if got.Ticks.Ran != 150 || got.Inputs.InTime != before+50 || got.Ticks.Unreported != 0 || got.Inputs.Players != 1 {
 		t.Errorf("%+v, %+v", got, got.Inputs)
 	}
 	if n := len(s.players[0].inputs) + len(s.players[0].missed); n > 500 {
@@ -175,27 +171,29 @@ func TestAnyBytes(t *testing.T) {
 
 // No player can speak for another, and nobody else at all.
 func TestImpostor(t *testing.T) {
-	s, begin := newServerSide(t)
-	end := proven(t, s)
-	now := start(begin, 1)
-	s.take(end.Seal([]byte{1}, encode(input{}), now), somewhere, now)
+	s := newServerSide(t)
+	now := s.start(1)
+	s.send(1, encode(input{}), now)
+	s.send(maxPlayers, encode(input{}), now)
 	s.take(seal.New([32]byte{9}, fromPlayer).Seal([]byte{0}, encode(input{}), now), somewhere, now)
-	s.take(end.Seal([]byte{maxPlayers}, encode(input{}), now), somewhere, now)
 	if n := s.status().Inputs.Players; n != 0 {
 		t.Errorf("%d players", n)
 	}
-	s.take(end.Seal([]byte{0}, encode(input{}), now), somewhere, now)
+	s.send(0, encode(input{}), now)
 	if n := s.status().Inputs.Players; n != 1 {
 		t.Errorf("%d players, want the one", n)
 	}
 }
 
-// A player who predicted right is left alone, and one who did not goes on from where the
+// A figure moves by its buttons, and stays in the yard. A player who predicted right is left alone, and one who did not goes on from where the
 // server says, with all that was held since.
 func TestCorrect(t *testing.T) {
+	at := figure{X: yard - 1}.move(right | up).move(right | up)
+	if at != (figure{yard, -2 * stride}) || at.move(left|right|up|down) != at || at.move(0) != at {
+		t.Errorf("at %v", at)
+	}
 	p := newPlayerSide(t)
-	at := figure{X: 100}
-	p.correct(7, at) // the first word of the server
+	p.correct(7, figure{X: 100}) // the first word of the server
 	for n := tick.Tick(10); n <= 20; n++ {
 		p.me, p.newest = p.me.move(right), n
 		p.past[n] = moment{right, p.me}
@@ -235,19 +233,9 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-func TestMove(t *testing.T) {
-	f := figure{X: yard - 1}
-	for range 3 {
-		f = f.move(right | up)
-	}
-	if f != (figure{yard, -3 * stride}) || f.move(left|right|up|down) != f || f.move(0) != f {
-		t.Errorf("%v", f)
-	}
-}
-
 // For people: what happened, and how it is. An output that fails ends the process.
 func TestReport(t *testing.T) {
-	s, _ := newServerSide(t)
+	s := newServerSide(t)
 	var out bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
