@@ -71,7 +71,6 @@ func newPlayer(c config) (*playerSide, error) {
 		end: connection(c.Key, byte(c.player-1), fromPlayer),
 	}
 	if err := n.record(&p.end.Link, who); err != nil {
-		n.udp.Close()
 		return nil, err
 	}
 	p.forget()
@@ -235,7 +234,8 @@ func (p *playerSide) status() judge.Status {
 	s := p.newStatus(p.ticks)
 	counts := p.counts
 	if t, ok := p.ticks.Timing(); ok {
-		counts.Lead, counts.Late = float64(t.Lead.Microseconds())/1e3, math.Round(1e4*t.LateInputs)/100
+		counts.Lead = float64(t.Lead.Microseconds()) / 1e3
+		counts.Late = math.Round(1e4*t.LateInputs) / 100
 	}
 	s.Player = &counts
 	return s

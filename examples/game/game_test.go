@@ -46,16 +46,18 @@ func TestGame(t *testing.T) {
 	}
 	for try := range 2 {
 		r := runGame(t, length)
-		i := r.Inputs
+		i, p := r.Inputs, r.Player
 		inputs := i.InTime + i.Late + i.Missing + i.Waited
-		mayBeLate, mayBeInChange := 1.0, uint64(2*2*130*ticksPerSecond/1000) // 2 players, 2 round trips of 130 ms
+		// 2 players, 2 round trips of 130 ms.
+		mayBeLate, mayBeInChange := 1.0, uint64(2*2*130*ticksPerSecond/1000)
 		if r.Stalled > 10 {
 			mayBeLate, mayBeInChange = 5, 2*mayBeInChange
 		}
 		switch {
-		case float64(inputs) < 60*r.Seconds && r.Stalled <= 80: // of 120, less the time that they are not in step
+		case float64(inputs) < 60*r.Seconds && r.Stalled <= 80:
+			// Of 120, less the time that they are not in step.
 			t.Errorf("%d inputs in %v s", inputs, r.Seconds)
-		case r.Late < mayBeLate && r.Changed <= mayBeInChange && 3*r.Player.Frozen < r.Player.Shown && 2*i.Waited < inputs:
+		case r.Late < mayBeLate && r.Changed <= mayBeInChange && 3*p.Frozen < p.Shown && 2*i.Waited < inputs:
 			return
 		case try == 0:
 		case 2*i.Waited >= inputs || r.Stalled > 80:
@@ -74,7 +76,8 @@ func runGame(t *testing.T, length string) *judge.Result {
 	defer cancel()
 	var stdout, stderr exampletest.Output
 	folder := t.TempDir()
-	code := run(ctx, []string{"-json", "-for", length, "-record", folder, "-up", "50ms@5s"}, &stdout, &stderr)
+	args := []string{"-json", "-for", length, "-record", folder, "-up", "50ms@5s"}
+	code := run(ctx, args, &stdout, &stderr)
 	var r judge.Result
 	if err := json.Unmarshal([]byte(stdout.String()), &r); err != nil || code != 0 || r.Failed != "" {
 		t.Fatalf("exit status %d, %v, %q\n%s\n%s", code, err, r.Failed, stdout.String(), stderr.String())

@@ -73,7 +73,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	c.Add(f, 15*time.Second)
 	f.IntVar(&c.player, "player", 1, "`number` of the player, 1 to 8, each its own, with -dial")
 	f.IntVar(&c.players, "players", 2, "how `many` players there are, 1 to 8")
-	f.StringVar(&c.record, "record", "", "record what the clocks are told into files in this `folder`, one for each end of each connection")
+	f.StringVar(&c.record, "record", "", "record what the clocks are told in this `folder`, a file for each end")
 }
 
 // check refuses what cannot be meant.
@@ -97,7 +97,8 @@ func (c *config) check(f *flag.FlagSet) error {
 // play plays the whole game, or one side of it.
 func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	if !c.Alone() {
-		return judge.Play(ctx, judge.Config{Flags: c.Flags, Players: c.players, Record: c.record, Tick: tickLength}, stdout, stderr)
+		game := judge.Config{Flags: c.Flags, Players: c.players, Record: c.record, Tick: tickLength}
+		return judge.Play(ctx, game, stdout, stderr)
 	}
 	ctx, stop := c.Limit(ctx)
 	defer stop()
@@ -119,7 +120,7 @@ func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
 // that they take of themselves.
 type node struct {
 	*judge.Notes
-	clock  program.Clock // from a start and at a rate of its own: no two processes agree by chance
+	clock  program.Clock // of its own: no two processes agree by chance
 	rng    *rand.Rand
 	udp    *net.UDPConn
 	server netip.AddrPort // where a player sends to

@@ -126,7 +126,8 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 }
 
 func (p *player) reset(session uint32) {
-	*p = player{id: p.id, end: p.end, known: p.known, session: session, inputs: map[tick.Tick]buttons{}, missed: map[tick.Tick]bool{}}
+	*p = player{id: p.id, end: p.end, known: p.known, session: session}
+	p.inputs, p.missed = map[tick.Tick]buttons{}, map[tick.Tick]bool{}
 }
 
 // enter takes the inputs of a datagram, and counts those that come too late.

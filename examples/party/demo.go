@@ -32,6 +32,7 @@ const (
 const (
 	apartMost = 1000 // us: p99 of how far peers are apart
 	jumpMost  = 2000 // us: by how much session time jumps when another host is followed
+	rounded   = 2    // us: clocks are read in whole microseconds
 )
 
 // script is what happens, in true time.
@@ -111,7 +112,8 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 	r := &x.result
 	r.Apart, r.Jumps = stat.SpreadOf(x.aparts), stat.SpreadOf(x.jumps)
 	wrong := r.honest()
-	if n.Asymmetry == 0 && n.Up.By == 0 && n.Down.By == 0 { // with unequal ways nobody can agree better
+	// With unequal ways nobody can agree better.
+	if n.Asymmetry == 0 && n.Up.By == 0 && n.Down.By == 0 {
 		wrong = errors.Join(wrong, r.exact())
 	}
 	return program.Conclude(stdout, c.JSON, r, r.print, wrong)
@@ -225,7 +227,7 @@ func (x *party) compare(readings []session.Reading) {
 		for _, q := range readings[:i] {
 			if p.Host != q.Host || p.Generation != q.Generation {
 				same = false
-			} else if abs(int64(p.Usec-q.Usec))-2 > (p.HostBound + q.HostBound).Microseconds() { // clocks are read in whole microseconds
+			} else if abs(int64(p.Usec-q.Usec))-rounded > (p.HostBound + q.HostBound).Microseconds() {
 				x.result.WrongHost++
 			}
 		}
@@ -240,7 +242,7 @@ func (x *party) compare(readings []session.Reading) {
 func (x *party) judge(g *guest, reading session.Reading, off int64, since time.Duration) {
 	r := &x.result
 	r.Readings++
-	if abs(off)-2 > reading.Bound.Microseconds() {
+	if abs(off)-rounded > reading.Bound.Microseconds() {
 		r.Wrong++
 	}
 	if g.last.Generation == 0 {
@@ -271,7 +273,7 @@ func (r *result) print(out io.Writer) {
 // honest says what must never happen, on any machine.
 func (r *result) honest() error {
 	if r.Wrong > 0 || r.WrongHost > 0 || r.Back > 0 {
-		return fmt.Errorf("%d readings beyond the bound, %d pairs beyond theirs, %d readings that went back", r.Wrong, r.WrongHost, r.Back)
+		return fmt.Errorf("beyond the bound %d readings and %d pairs; %d went back", r.Wrong, r.WrongHost, r.Back)
 	}
 	return nil
 }
@@ -280,7 +282,7 @@ func (r *result) honest() error {
 func (r *result) exact() error {
 	switch {
 	case r.Apart.P99 > apartMost || r.Jumps.Max > jumpMost || r.Steps > 0:
-		return fmt.Errorf("peers are to agree within %d us (p99), and session time to jump by less than %d us", apartMost, jumpMost)
+		return fmt.Errorf("peers are to agree within %d us (p99), and jumps to be below %d us", apartMost, jumpMost)
 	case r.Host == 0 || r.Jumps.Samples == 0:
 		return errors.New("there is not one host for all at the end, or there was no handover")
 	}

@@ -35,20 +35,22 @@ type config struct {
 
 func main() { program.Main(run) }
 
-var run = program.New("party", "usage: party [flags]", (*config).flags, (*config).check, func(ctx context.Context, c config, stdout, _ io.Writer) error {
+var run = program.New("party", "usage: party [flags]", (*config).flags, (*config).check, play)
+
+func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if c.id > 0 {
 		return live(ctx, c, stdout)
 	}
 	return demo(ctx, c, stdout)
-})
+}
 
 func (c *config) flags(f *flag.FlagSet) {
 	c.Network = relay.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
 	f.Uint64Var(&c.id, "id", 0, "be one peer, the `number` so many of -peers; the others run elsewhere")
-	f.StringVar(&c.peers, "peers", "", "the `addresses` of all peers, such as a:9000,b:9000,c:9000; the same for all")
+	f.StringVar(&c.peers, "peers", "", "the `addresses` of all peers, as in a:9000,b:9000; the same for all")
 	program.KeyFlag(f, &c.digits, "all peers share, with -id")
 	f.DurationVar(&c.For, "for", 0, "how long to run, with -id; 0: until interrupted")
-	f.Float64Var(&c.Skew, "skew", 50, "how much faster or slower than true time the clocks run at most, in `ppm`")
+	f.Float64Var(&c.Skew, "skew", 50, "how many `ppm` clocks are faster or slower than true time, at most")
 	f.BoolVar(&c.JSON, "json", false, "print JSON")
 	c.Network.Flags(f)
 }

@@ -64,7 +64,8 @@ func pairKey(party [32]byte, a, b uint64) (key [32]byte) {
 // newPeer makes one that calls the others at these addresses: 1 at the first, and so on. Of two, the one with the
 // higher identity calls.
 func newPeer(id uint64, key [32]byte, clock program.Clock, conn *net.UDPConn, at []netip.AddrPort) *peer {
-	p := &peer{id: id, clock: clock, member: session.New(id), conn: conn, stop: make(chan struct{}), started: clock.Now()}
+	p := &peer{id: id, clock: clock, member: session.New(id), conn: conn, started: clock.Now()}
+	p.stop = make(chan struct{})
 	p.cut, p.founds = func(uint64, uint64) bool { return false }, true
 	for i, to := range at {
 		whose := uint64(i) + 1

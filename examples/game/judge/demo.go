@@ -32,7 +32,7 @@ type Config struct {
 	Players int
 	Record  string        // folder; empty: none
 	Tick    time.Duration // the shared clocks are in step while they are less apart
-	changed int64         // when the network became another, on the wall clock, microseconds; 0: never
+	changed int64         // when the network became another, wall clock, us; 0: never
 }
 
 // demo is the whole game on this machine. One goroutine does all but wait for what processes say.
@@ -107,8 +107,8 @@ func (d *demo) play() error {
 	}
 	for i := range d.Players {
 		number := strconv.Itoa(i + 1)
-		_, err := d.start("player "+number, "-dial", network.Addr().String(), "-player", number, "-skew", fmt.Sprint(d.Skew))
-		if err != nil {
+		at, skew := network.Addr().String(), fmt.Sprint(d.Skew)
+		if _, err := d.start("player "+number, "-dial", at, "-player", number, "-skew", skew); err != nil {
 			return err
 		}
 	}

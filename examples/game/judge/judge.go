@@ -37,10 +37,11 @@ type Result struct {
 	Seed     uint64    `json:"seed"`
 	Meetings []meeting `json:"meetings"`
 
-	Inputs  InputCounts `json:"inputs"`          // waited: also because of the relay
-	Late    float64     `json:"late_percent"`    // late or missing, of all but waited and those after the change
-	Changed uint64      `json:"late_in_change"`  // late in the 2 s after -up or -down
-	Stalled float64     `json:"stalled_percent"` // of the time: late inputs were not counted as such, if they came
+	Inputs  InputCounts `json:"inputs"`         // waited: also because of the relay
+	Late    float64     `json:"late_percent"`   // or missing; of all but waited and changed
+	Changed uint64      `json:"late_in_change"` // late in the 2 s after -up or -down
+	// Of the time: late inputs were not counted as such, if they came.
+	Stalled float64 `json:"stalled_percent"`
 
 	Ticks  ledger.Counts `json:"ticks"`  // of all processes
 	Player PlayerCounts  `json:"player"` // of all players
@@ -157,7 +158,8 @@ func (r *Result) meet(server, player *life, stalls []Stretch, tolerance int64) {
 	m.Apart = float64(worst) / 1e3
 	r.Meetings = append(r.Meetings, m)
 	if m.Out-m.Stalled > MayTake.Seconds() {
-		r.Failed = fmt.Sprintf("%s was out of step for %.1f s after the start of %s, of which the machine stalled for %.1f s", m.Player, m.Out, m.After, m.Stalled)
+		r.Failed = fmt.Sprintf("%s was out of step for %.1f s after the start of %s, ", m.Player, m.Out, m.After)
+		r.Failed += fmt.Sprintf("of which the machine stalled for %.1f s", m.Stalled)
 	}
 }
 
@@ -190,9 +192,9 @@ func (r *Result) print(out io.Writer) {
 			fmt.Fprintf(out, "not in step after %.1f s\n", m.Length)
 		}
 	}
-	i, p := r.Inputs, r.Player
+	i, p, ticks := r.Inputs, r.Player, r.Ticks
 	fmt.Fprintf(out, "inputs   %d in time, %d late, %d missing: %.2f %%; besides, ", i.InTime, i.Late, i.Missing, r.Late)
 	fmt.Fprintf(out, "%d waited for a processor, %d were late after a change\n", i.Waited, r.Changed)
-	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", r.Ticks.Skipped, r.Ticks.Repeated, r.Ticks.Unreported)
-	fmt.Fprintf(out, "others   shown %d times, frozen %d times; own figure corrected %d times\n", p.Shown, p.Frozen, p.Corrected)
+	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", ticks.Skipped, ticks.Repeated, ticks.Unreported)
+	fmt.Fprintf(out, "others   %d times shown, %d frozen; own figure %d times corrected\n", p.Shown, p.Frozen, p.Corrected)
 }

@@ -125,7 +125,7 @@ type InputCounts struct {
 	Players int    `json:"players,omitempty"` // that are heard
 	InTime  uint64 `json:"in_time"`           // came before their tick
 	Late    uint64 `json:"late"`              // came after it
-	Waited  uint64 `json:"waited"`            // came after it, but because a process did not run when it wanted to
+	Waited  uint64 `json:"waited"`            // the same, but because a process did not run
 	Missing uint64 `json:"missing"`           // never came, though a later one did
 }
 
@@ -136,14 +136,15 @@ type PlayerCounts struct {
 	Frozen    uint64 `json:"frozen"`    // and for which it had not
 
 	Lead float64 `json:"lead_ms,omitempty"`      // how far ahead of the server it plays
-	Late float64 `json:"late_percent,omitempty"` // of its inputs of the last minute, by the server's word
+	Late float64 `json:"late_percent,omitempty"` // inputs of the last minute, the server says
 }
 
 // String is the line for people.
 func (s Status) String() string {
 	line := fmt.Sprintf("%-8s %5.1f s  %v", s.Who, s.Seconds, s.Ticks)
 	if i := s.Inputs; i != nil {
-		line += fmt.Sprintf("; %d playing; inputs: %d in time, %d late, %d missing", i.Players, i.InTime, i.Late+i.Waited, i.Missing)
+		line += fmt.Sprintf("; %d playing; inputs: %d in time, ", i.Players, i.InTime)
+		line += fmt.Sprintf("%d late, %d missing", i.Late+i.Waited, i.Missing)
 	}
 	if p := s.Player; p != nil {
 		if s.Epoch == 0 {
