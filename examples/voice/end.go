@@ -64,7 +64,6 @@ type side struct {
 	clock program.Clock
 	now   func() int64 // true time, us
 	send  func(datagram []byte, to netip.AddrPort)
-	rx    seal.Reader
 	udp   *net.UDPConn
 	stop  chan struct{}
 	tasks sync.WaitGroup
@@ -82,17 +81,16 @@ func newSide(direction uint64, c config, clock program.Clock) *side {
 
 // open makes the side use a socket, and gives take what comes.
 func (s *side) open(udp *net.UDPConn, take func(seal.Datagram, error)) {
-	s.udp, s.rx = udp, program.Reader{Conn: rxtime.NewConn(udp), Clock: s.clock}
+	s.udp = udp
 	// An error is a loss.
 	s.send = func(datagram []byte, to netip.AddrPort) { _, _ = udp.WriteToUDPAddrPort(datagram, to) }
-	s.tasks.Go(func() { s.end.Serve(s, udp, hold, take) })
-}
-
-// ReadFrom reads a datagram with the time at which it was received on the end's clock.
-func (s *side) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
-	n, from, recvUsec, err = s.rx.ReadFrom(b)
-	s.await()
-	return n, from, recvUsec, err
+	rx := program.Reader{Conn: rxtime.NewConn(udp), Clock: s.clock}
+	s.tasks.Go(func() {
+		s.end.Serve(rx, udp, hold, func(d seal.Datagram, err error) {
+			s.await()
+			take(d, err)
+		})
+	})
 }
 
 // await waits while the end is stopped.

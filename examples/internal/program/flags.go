@@ -119,11 +119,11 @@ func JSON(out io.Writer, result any) error {
 
 // Conclude prints what a program found, as JSON or by print, and returns what is wrong with that.
 func Conclude(out io.Writer, asJSON bool, result any, print func(io.Writer), wrong error) error {
-	if !asJSON {
-		print(out)
-		return wrong
+	if asJSON {
+		return errors.Join(JSON(out, result), wrong)
 	}
-	return errors.Join(JSON(out, result), wrong)
+	print(out)
+	return wrong
 }
 
 // KeyVariable names the environment variable of the key: arguments can be seen by everybody
