@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"net/netip"
@@ -60,27 +59,17 @@ type moment struct {
 	me   figure
 }
 
-func newPlayer(c config) (*playerSide, error) {
-	who := fmt.Sprintf("player %d", c.player)
-	n, err := newNode(who, c)
-	if err != nil {
-		return nil, err
-	}
-	p := &playerSide{
-		node: n, id: byte(c.player - 1),
-		end: connection(c.Key, byte(c.player-1), fromPlayer),
-	}
-	if err := n.record(&p.end.Link, who); err != nil {
-		return nil, err
-	}
+func newPlayer(n *node, key [32]byte, id byte) *playerSide {
+	p := &playerSide{node: n, id: id, end: connection(key, id, fromPlayer)}
+	n.record(&p.end.Link, n.who)
 	p.forget()
-	p.ticks, err = tick.NewClient(tick.ClientConfig{
+	p.ticks, _ = tick.NewClient(tick.ClientConfig{ // nothing that it refuses
 		Config:        tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.Now},
 		Handlers:      tick.Handlers{Tick: p.tick, Event: p.event},
 		SlewPPM:       slewPPM,
 		HardThreshold: hardThreshold,
 	}, &p.end.Link)
-	return p, err
+	return p
 }
 
 // forget forgets a game, for the next.

@@ -102,24 +102,21 @@ func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	}
 	ctx, stop := c.Limit(ctx)
 	defer stop()
-	if c.Listen != "" {
-		s, err := newServer(c)
-		if err != nil {
-			return err
-		}
-		return s.play(ctx, s, stdout, c.JSON)
-	}
-	p, err := newPlayer(c)
+	n, err := newNode(c)
 	if err != nil {
 		return err
 	}
-	return p.play(ctx, p, stdout, c.JSON)
+	if c.Listen != "" {
+		return n.play(ctx, newServer(n, c.Key), stdout, c.JSON)
+	}
+	return n.play(ctx, newPlayer(n, c.Key, byte(c.player-1)), stdout, c.JSON)
 }
 
 // node is what a server and a player have in common: a socket, a clock, and the notes
 // that they take of themselves.
 type node struct {
 	*judge.Notes
+	who    string
 	clock  program.Clock // of its own: no two processes agree by chance
 	rng    *rand.Rand
 	udp    *net.UDPConn
@@ -132,12 +129,16 @@ type node struct {
 	mu sync.Mutex // guards the state of the game
 }
 
-func newNode(who string, c config) (*node, error) {
+func newNode(c config) (*node, error) {
 	udp, server, err := program.Open(c.Listen, c.Dial)
 	if err != nil {
 		return nil, err
 	}
-	n := &node{Notes: judge.NewNotes(who), udp: udp, server: server, folder: c.record}
+	n := &node{who: "server", udp: udp, server: server, folder: c.record}
+	if c.Dial != "" {
+		n.who = fmt.Sprint("player ", c.player)
+	}
+	n.Notes = judge.NewNotes(n.who)
 	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
 	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
 	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Clock: n.clock}
@@ -146,11 +147,13 @@ func newNode(who string, c config) (*node, error) {
 }
 
 // record records a link into a file of its own, whose name says what it is and when it began.
-func (n *node) record(l *link.Link, name string) error {
+func (n *node) record(l *link.Link, name string) {
 	began := time.Now().UTC().Format("20060102T150405Z")
 	r, err := program.RecordIn(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
+	if err != nil {
+		n.Say("not recorded: " + err.Error())
+	}
 	n.recordings = append(n.recordings, r)
-	return err
 }
 
 // write sends a datagram. An error is a loss like any other.

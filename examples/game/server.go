@@ -64,21 +64,17 @@ const silence = 3 * time.Second
 // is held back.
 const overdue = ticksPerSecond
 
-func newServer(c config) (*serverSide, error) {
-	n, err := newNode("server", c)
-	if err != nil {
-		return nil, err
-	}
+func newServer(n *node, key [32]byte) *serverSide {
 	s := &serverSide{node: n}
 	for i := range s.players {
-		s.players[i] = &player{id: i, end: connection(c.Key, byte(i), fromServer)}
+		s.players[i] = &player{id: i, end: connection(key, byte(i), fromServer)}
 		s.players[i].reset(0)
 	}
-	s.ticks, err = tick.NewServer(tick.ServerConfig{
+	s.ticks, _ = tick.NewServer(tick.ServerConfig{ // nothing that it refuses
 		Config:   tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.Now},
 		Handlers: tick.Handlers{Tick: s.tick, Event: s.Event},
 	})
-	return s, err
+	return s
 }
 
 func (s *serverSide) run(ctx context.Context, tasks *sync.WaitGroup) {
@@ -94,9 +90,7 @@ func (s *serverSide) take(b []byte, from netip.AddrPort, recvUsec uint64) {
 	p := s.players[id]
 	if !p.known { // once: its link is not used yet
 		p.known = true
-		if err := s.record(&p.end.Link, fmt.Sprint("server of player ", peer(id))); err != nil {
-			s.Say("not recorded: " + err.Error())
-		}
+		s.record(&p.end.Link, fmt.Sprint("server of player ", peer(id)))
 	}
 	d, answer, err := p.end.Take(b[1:], from, recvUsec, 0)
 	if answer != nil {

@@ -31,11 +31,7 @@ type server struct {
 
 func newServerSide(t *testing.T) *server {
 	t.Helper()
-	side, err := newServer(config{Flags: program.Flags{Listen: "127.0.0.1:0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { side.udp.Close() })
+	side := newServer(open(t, config{Flags: program.Flags{Listen: "127.0.0.1:0"}}), [32]byte{})
 	now := side.clock.Now()
 	s := &server{serverSide: side, begin: now - 10_000_000, end: connection([32]byte{}, 0, fromPlayer)}
 	s.ticks.Start(s.begin)
@@ -62,12 +58,17 @@ func (s *server) send(id byte, payload []byte, now uint64) {
 
 func newPlayerSide(t *testing.T) *playerSide {
 	t.Helper()
-	p, err := newPlayer(config{Flags: program.Flags{Dial: somewhere.String()}, player: 1})
+	return newPlayer(open(t, config{Flags: program.Flags{Dial: somewhere.String()}}), [32]byte{}, 0)
+}
+
+func open(t *testing.T, c config) *node {
+	t.Helper()
+	n, err := newNode(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.udp.Close() })
-	return p
+	t.Cleanup(func() { n.udp.Close() })
+	return n
 }
 
 // Each input counts once: in time, late, late for want of a processor, or missing.
