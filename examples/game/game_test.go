@@ -83,7 +83,8 @@ func runGame(t *testing.T, length string) *judge.Result {
 		t.Fatalf("exit status %d, %v, %q\n%s\n%s", code, err, r.Failed, stdout.String(), stderr.String())
 	}
 	t.Logf("%+v", r)
-	if len(r.Meetings) != 5 { // 2 players, each with 2 servers; and the one that started again
+	// 2 players, each with 2 servers; and the one that started again.
+	if len(r.Meetings) != 5 {
 		t.Fatalf("%d meetings of a server and a player", len(r.Meetings))
 	}
 	for _, m := range r.Meetings {
@@ -96,7 +97,8 @@ func runGame(t *testing.T, length string) *judge.Result {
 		datagrams, _ := exampletest.Recording(t, name)
 		return datagrams <= 10 // of 180 on a machine with time
 	})
-	if len(names) < 7 { // three lives of players, and two of the server, each with two players
+	// Three lives of players, and two of the server, each with two players.
+	if len(names) < 7 {
 		t.Errorf("recordings of more than a few datagrams: %q", names)
 	}
 	return &r

@@ -47,11 +47,13 @@ type player struct {
 	heard   time.Time // when last
 	playing bool      // an input has come; first is the first one's tick
 	first   tick.Tick
-	newest  tick.Tick             // the newest input's tick
-	held    buttons               // in the last tick: what is missing is taken to be the same
-	inputs  map[tick.Tick]buttons // for ticks to come
-	missed  map[tick.Tick]bool    // ticks that ran without an input; it may come yet
-	behind  bool                  // an input came too late, and the player is not told yet
+	newest  tick.Tick // the newest input's tick
+	// In the last tick: what is missing is taken to be the same.
+	held   buttons
+	inputs map[tick.Tick]buttons // for ticks to come
+	missed map[tick.Tick]bool    // ticks that ran without an input; it may come yet
+	// An input came too late, and the player is not told yet.
+	behind bool
 }
 
 // peer is what tick calls a player: by the number that people know.

@@ -156,7 +156,8 @@ func TestAnyBytes(t *testing.T) {
 		s.ticks.Advance(now)
 	}
 	before := s.inputs.InTime
-	for n := tick.Tick(100); n < 150; n++ { // afterwards one can play as if nothing had been
+	// Afterwards one can play as if nothing had been.
+	for n := tick.Tick(100); n < 150; n++ {
 		s.send(0, encode(input{Epoch: s.epoch, Newest: n}), s.start(n)-100)
 		s.ticks.Advance(s.start(n))
 	}

@@ -134,8 +134,9 @@ const (
 // are sent and received late is less accurate.
 const (
 	apartMost = 1000 // us: p99 of how far peers are apart
-	jumpMost  = 2000 // us: by how much session time jumps when another host is followed
-	rounded   = 2    // us: clocks are read in whole microseconds
+	// By how many us session time may jump when another host is followed.
+	jumpMost = 2000
+	rounded  = 2 // us: clocks are read in whole microseconds
 )
 
 // script is what happens, in true time.
@@ -162,7 +163,8 @@ type party struct {
 	known  bool
 
 	result result
-	aparts []int64 // how far the two peers are apart that are furthest apart, us
+	// How far the two peers are apart that are furthest apart, us.
+	aparts []int64
 	jumps  []int64 // when another host is followed, us
 }
 
@@ -173,8 +175,9 @@ type guest struct {
 	joined time.Duration
 	last   session.Reading // 0 before there is one
 	off    int64           // of last, from the founder's clock, us
-	jumped time.Duration   // when the jump to another host will be over; 0: there is none
-	before int64           // off before it
+	// When the jump to another host will be over; 0: there is none.
+	jumped time.Duration
+	before int64 // off before it
 }
 
 // result is what the judge found.

@@ -41,9 +41,10 @@ type peer struct {
 	stop  chan struct{}
 	tasks sync.WaitGroup
 
-	started   uint64        // local time, us
-	heard     atomic.Uint64 // when the last announcement was accepted
-	announced uint64        // when the last one was sent; of the goroutine that sends
+	started uint64        // local time, us
+	heard   atomic.Uint64 // when the last announcement was accepted
+	// When the last one was sent; of the goroutine that sends.
+	announced uint64
 }
 
 // other is another peer, as one knows it.
@@ -140,9 +141,11 @@ func (p *peer) send() {
 			payload[0] = 1
 		}
 		if announces {
-			payload, _ = p.member.Announce(payload, now) // nothing if this is not the host
+			// Nothing if this is not the host.
+			payload, _ = p.member.Announce(payload, now)
 		}
-		_, _ = p.conn.WriteToUDPAddrPort(o.end.Seal(nil, payload, now), to) // an error is a loss
+		// An error is a loss.
+		_, _ = p.conn.WriteToUDPAddrPort(o.end.Seal(nil, payload, now), to)
 	}
 }
 

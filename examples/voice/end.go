@@ -146,7 +146,6 @@ type speaker struct {
 
 	// For the judge, in true time, us.
 	captured []int64 // by number
-	heard    []int64 // when each session of the listener was heard first
 }
 
 func newSpeaker(c config, clock program.Clock, to netip.AddrPort) *speaker {
@@ -159,11 +158,8 @@ func (s *speaker) start(udp *net.UDPConn) {
 }
 
 func (s *speaker) take(d seal.Datagram, err error) {
-	if err != nil && err != seal.ErrAnswer {
-		return
-	}
-	if s.greet(d.Session, s.to) {
-		s.heard = append(s.heard, s.now())
+	if err == nil || err == seal.ErrAnswer {
+		s.greet(d.Session, s.to)
 	}
 }
 
@@ -200,8 +196,9 @@ func (s *speaker) payload(n uint32, at int64) []byte {
 type listener struct {
 	*side
 	buffer *playout.Buffer
-	ahead  func() int64 // us, of the wall clock before the one that stands still in sleep
-	was    int64        // ahead, when it was last asked; of the goroutine that plays
+	// By how many us the wall clock is before the one that stands still in sleep.
+	ahead func() int64
+	was   int64 // ahead, when it was last asked; of the goroutine that plays
 	// Frames of this session, until its clock is known; of the goroutine that receives.
 	held [][]byte
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"time"
 
@@ -16,6 +15,10 @@ import (
 const (
 	settling = 3 * time.Second // the start, which does not count
 	longGap  = 5               // frames: shorter gaps are not listed
+
+	// heard is how long after its start an end that plays is heard by the speaker: a frame, whose answer
+	// comes after two ways. A busy machine may need longer.
+	heard = 70 * time.Millisecond
 )
 
 // result is what the judge says. Times are true.
@@ -53,7 +56,7 @@ func judge(s *speaker, lives []*listener, begun int64) *result {
 		r.Latency = l.buffer.Latency().Seconds() * 1e3
 	}
 	var over, clocks, woke []int64
-	absent := absences(s, lives)
+	absent := absences(lives)
 	row := 0 // frames in a row that were not played
 	for n, at := range s.captured {
 		away := slices.ContainsFunc(absent, func(s span) bool { return s.from <= at && at <= s.to })
@@ -93,17 +96,14 @@ type span struct{ from, to int64 }
 // that plays was stopped; and around its start what was on its way to, or waited in, the one
 // before, and what the speaker captured until it heard of the new one, whose time it could not
 // know, and which could not know that what came was no recording.
-func absences(s *speaker, lives []*listener) (away []span) {
-	for i, l := range lives {
+func absences(lives []*listener) (away []span) {
+	for _, l := range lives {
 		latency := l.buffer.Latency().Microseconds()
-		if l.stopped.to > 0 {
-			away = append(away, span{l.stopped.from - latency - late.Microseconds(), l.stopped.to - latency})
+		for _, s := range []span{l.stopped, {l.begun, l.begun + latency + heard.Microseconds()}} {
+			if s.to > s.from {
+				away = append(away, span{s.from - latency - late.Microseconds(), s.to - latency})
+			}
 		}
-		heard := int64(math.MaxInt64)
-		if i < len(s.heard) {
-			heard = s.heard[i]
-		}
-		away = append(away, span{l.begun - latency - late.Microseconds(), heard})
 	}
 	return away
 }

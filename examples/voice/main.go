@@ -76,7 +76,8 @@ const stoppedBy = 2 * time.Second
 func demo(ctx context.Context, c config) (*result, error) {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
 	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }
-	var sockets [3]*net.UDPConn // of the end that speaks, and of the one that plays, before and after
+	// Of the end that speaks, and of the one that plays, before and after.
+	var sockets [3]*net.UDPConn
 	for i := range sockets {
 		udp, err := relay.Loopback()
 		if err != nil {

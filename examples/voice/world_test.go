@@ -67,7 +67,7 @@ func (w *world) speakerBirth() {
 	s := newSpeaker(w.config, w.clock(w.Skew/2), listenerAt)
 	s.now, s.send = func() int64 { return w.now }, w.way(0)
 	if w.speaker != nil {
-		s.captured, s.heard = w.speaker.captured, w.speaker.heard
+		s.captured = w.speaker.captured
 	}
 	w.speaker = s
 }

@@ -60,12 +60,13 @@ type Result struct {
 
 // meeting is the time that one life of a server and one of a player have in common.
 type meeting struct {
-	Player  string  `json:"player"`
-	After   string  `json:"after"` // which of the two began it
-	Length  float64 `json:"s"`
-	Out     float64 `json:"out_of_step_s"` // from the beginning until in step for good
-	Stalled float64 `json:"stalled_s"`     // of that, long stalls of any process
-	Apart   float64 `json:"apart_ms"`      // the shared clocks, at most, then
+	Player string  `json:"player"`
+	After  string  `json:"after"` // which of the two began it
+	Length float64 `json:"s"`
+	// From the beginning until in step for good.
+	Out     float64 `json:"out_of_step_s"`
+	Stalled float64 `json:"stalled_s"` // of that, long stalls of any process
+	Apart   float64 `json:"apart_ms"`  // the shared clocks, at most, then
 }
 
 func seconds(usec int64) float64 { return float64(usec) / 1e6 }
@@ -95,7 +96,8 @@ func judge(lives []*life, relay []Stretch, c Config) *Result {
 	}
 	wrong := r.Inputs.Late + r.Inputs.Missing
 	r.Late = percent(float64(wrong), float64(r.Inputs.InTime+wrong))
-	for i := range relay { // an input may be late because of a stall while it is under way
+	// An input may be late because of a stall while it is under way.
+	for i := range relay {
 		relay[i][1] += underWay.Microseconds()
 	}
 	from, to := lives[0].statuses[0].Wall, lives[len(lives)-1].killed
@@ -148,7 +150,8 @@ func (r *Result) meet(server, player *life, stalls []Stretch, tolerance int64) {
 	if from == server.statuses[0].Wall {
 		m.After = server.who
 	}
-	truth := server.statuses[len(server.statuses)-1] // its clock is as fast as the wall clock
+	// Its clock is as fast as the wall clock.
+	truth := server.statuses[len(server.statuses)-1]
 	outUntil, lastIn, worst := from, from, int64(0)
 	for _, s := range player.statuses {
 		apart := s.Game - (truth.Game + s.Wall - truth.Wall)
@@ -222,7 +225,8 @@ type Config struct {
 	Players int
 	Record  string        // folder; empty: none
 	Tick    time.Duration // the shared clocks are in step while they are less apart
-	changed int64         // when the network became another, wall clock, us; 0: never
+	// When the network became another, wall clock, us; 0: never.
+	changed int64
 }
 
 // demo is the whole game on this machine. One goroutine does all but wait for what processes say.

@@ -62,7 +62,8 @@ func TestJudge(t *testing.T) {
 		{name: "slow to start", lost: 21, right: func(r *Result) bool { return r.Meetings[0].Out == 2 }},
 		{name: "too slow to start", lost: 22, failed: "out of step for 2.1 s"},
 		{name: "slow because it did not run", lost: 22, spoil: func(s, p *life) {
-			both := []Stretch{{10 * second, 10.2 * second}, {11 * second, 11.05 * second}} // one long
+			// One of them is long.
+			both := []Stretch{{10 * second, 10.2 * second}, {11 * second, 11.05 * second}}
 			p.statuses[25].Stalls, s.statuses[25].Stalls = both, both
 		}, right: func(r *Result) bool {
 			return r.Meetings[0].Out == 2.1 && r.Meetings[0].Stalled == 0.2

@@ -106,18 +106,20 @@ func (n *Notes) Status(nowUsec uint64) (s Status) {
 
 // Status is a line of what a process says about itself. Counts are those since its start.
 type Status struct {
-	Who     string         `json:"who"`
-	Wall    int64          `json:"wall_us"`          // when, microseconds since 1970
-	Seconds float64        `json:"s"`                // since the start of the process
-	Epoch   uint64         `json:"epoch"`            // of the game time; 0 while that is not known
-	Game    int64          `json:"game_us"`          // the shared game time, microseconds
-	Listen  netip.AddrPort `json:"listen,omitzero"`  // of a server: its address
-	Ticks   ledger.Counts  `json:"ticks"`            // of the ledger
-	Inputs  *InputCounts   `json:"inputs,omitempty"` // of a server
-	Player  *PlayerCounts  `json:"player,omitempty"` // of a player
-	Events  []string       `json:"events,omitempty"` // since the last status
-	Stalls  []Stretch      `json:"stalls,omitempty"` // since the last status
-	Lates   []Stretch      `json:"lates,omitempty"`  // since the last status: from a tick to its late input
+	Who     string  `json:"who"`
+	Wall    int64   `json:"wall_us"` // when, microseconds since 1970
+	Seconds float64 `json:"s"`       // since the start of the process
+	// Of the game time; 0 while that is not known.
+	Epoch  uint64         `json:"epoch"`
+	Game   int64          `json:"game_us"`          // the shared game time, microseconds
+	Listen netip.AddrPort `json:"listen,omitzero"`  // of a server: its address
+	Ticks  ledger.Counts  `json:"ticks"`            // of the ledger
+	Inputs *InputCounts   `json:"inputs,omitempty"` // of a server
+	Player *PlayerCounts  `json:"player,omitempty"` // of a player
+	Events []string       `json:"events,omitempty"` // since the last status
+	Stalls []Stretch      `json:"stalls,omitempty"` // since the last status
+	// Since the last status: from a tick to its late input.
+	Lates []Stretch `json:"lates,omitempty"`
 }
 
 // InputCounts counts the inputs for ticks that the server has run. Each is counted once.
@@ -125,18 +127,22 @@ type InputCounts struct {
 	Players int    `json:"players,omitempty"` // that are heard
 	InTime  uint64 `json:"in_time"`           // came before their tick
 	Late    uint64 `json:"late"`              // came after it
-	Waited  uint64 `json:"waited"`            // the same, but because a process did not run
-	Missing uint64 `json:"missing"`           // never came, though a later one did
+	// The same, but because a process did not run.
+	Waited  uint64 `json:"waited"`
+	Missing uint64 `json:"missing"` // never came, though a later one did
 }
 
 // PlayerCounts counts what a player sees.
 type PlayerCounts struct {
-	Corrected uint64 `json:"corrected"` // states in which the own figure was not where predicted
-	Shown     uint64 `json:"shown"`     // ticks for which the state of the others had arrived
-	Frozen    uint64 `json:"frozen"`    // and for which it had not
+	// States in which the own figure was not where predicted.
+	Corrected uint64 `json:"corrected"`
+	Shown     uint64 `json:"shown"`  // ticks for which the state of the others had arrived
+	Frozen    uint64 `json:"frozen"` // and for which it had not
 
-	Lead float64 `json:"lead_ms,omitempty"`      // how far ahead of the server it plays
-	Late float64 `json:"late_percent,omitempty"` // inputs of the last minute, the server says
+	// How far ahead of the server it plays.
+	Lead float64 `json:"lead_ms,omitempty"`
+	// Inputs of the last minute, the server says.
+	Late float64 `json:"late_percent,omitempty"`
 }
 
 // String is the line for people.

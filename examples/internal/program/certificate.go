@@ -20,8 +20,9 @@ const certLife = 13 * 24 * time.Hour
 // Certificate makes one for a server on this machine, and who trusts it and no other.
 func Certificate() (own tls.Certificate, roots *x509.CertPool, err error) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader) // which never fails
-	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62))     // browsers want another one each time
-	begins := time.Now().Add(-time.Hour)                      // nobody's clock need be right
+	// Browsers want another one each time.
+	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62))
+	begins := time.Now().Add(-time.Hour) // nobody's clock need be right
 	template := &x509.Certificate{
 		SerialNumber: serial, NotBefore: begins, NotAfter: begins.Add(certLife),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

@@ -45,7 +45,8 @@ func (v *voice) Write(sound []byte) (int, error) {
 	}
 	captured := binary.LittleEndian.Uint64(sound)
 	over := time.Duration(int64(clock.Now()-captured))*time.Microsecond - v.chat.buffer.Latency()
-	if late := 2*frame + time.Second; int64(captured-v.latest) <= 0 || over < -frame || over > late { // the machine may be busy
+	// The machine may be busy.
+	if late := 2*frame + time.Second; int64(captured-v.latest) <= 0 || over < -frame || over > late {
 		v.t.Errorf("captured at %d, after %d, played %v too late", captured, v.latest, over)
 	}
 	v.latest = captured

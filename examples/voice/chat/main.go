@@ -111,7 +111,8 @@ func (c *chat) state() string {
 		return "nobody is there"
 	case ago > gone:
 		return "the peer is gone"
-	case err != nil && !errors.Is(err, timesync.ErrDisturbed): // a clock was set: that is audible for 2 s at most
+	// A clock was set: that is audible for 2 s at most.
+	case err != nil && !errors.Is(err, timesync.ErrDisturbed):
 		return err.Error()
 	}
 	return "connected"

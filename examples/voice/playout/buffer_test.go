@@ -124,7 +124,8 @@ func TestLatency(t *testing.T) {
 	between("10 s later", was-51*time.Millisecond, was)
 	arrive(5000, spread(15_000, 25_000))
 	between("110 s later", 24*time.Millisecond, 28*time.Millisecond)
-	now += 2_000_000 // the program was stopped: all comes at once, and that is no reason
+	// The program was stopped: all comes at once, and that is no reason.
+	now += 2_000_000
 	for ago := int64(900_000); ago > 0; ago -= 20_000 {
 		b.Push(now-uint64(ago), now, nil)
 	}
