@@ -3,15 +3,12 @@
 package main
 
 import (
-	"context"
 	"maps"
 	"math"
 	"net/netip"
-	"sync"
 	"time"
 
 	"timesync/examples/game/judge"
-	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -69,6 +66,7 @@ func newPlayer(n *node, key [32]byte, id byte) *playerSide {
 		SlewPPM:       slewPPM,
 		HardThreshold: hardThreshold,
 	}, &p.end.Link)
+	n.clocks = p.ticks
 	return p
 }
 
@@ -79,20 +77,13 @@ func (p *playerSide) forget() {
 	p.showing = false
 }
 
-func (p *playerSide) run(ctx context.Context, tasks *sync.WaitGroup) {
-	tasks.Go(func() { p.knock(ctx) })
-	tasks.Go(func() { _ = p.ticks.Run(ctx) }) // its error is that of ctx
-}
-
 // knock sends while there are no ticks to send at: clocks are compared by datagrams.
-func (p *playerSide) knock(ctx context.Context) {
-	program.Every(ctx.Done(), tickLength, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if time.Since(p.sentAt) > 2*tickLength {
-			p.send(encode(input{}))
-		}
-	})
+func (p *playerSide) knock() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.sentAt) > 2*tickLength {
+		p.send(encode(input{}))
+	}
 }
 
 func (p *playerSide) send(message []byte) {
@@ -220,7 +211,7 @@ func (p *playerSide) seen(at tick.Time) (f [maxPlayers]figure, ok bool) {
 func (p *playerSide) status() judge.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.newStatus(p.ticks)
+	s := p.newStatus()
 	counts := p.counts
 	if t, ok := p.ticks.Timing(); ok {
 		counts.Lead = float64(t.Lead.Microseconds()) / 1e3

@@ -109,7 +109,9 @@ func play(ctx context.Context, c config, stdout, stderr io.Writer) error {
 	if c.Listen != "" {
 		return n.play(ctx, newServer(n, c.Key), stdout, c.JSON)
 	}
-	return n.play(ctx, newPlayer(n, c.Key, byte(c.player-1)), stdout, c.JSON)
+	p := newPlayer(n, c.Key, byte(c.player-1))
+	go program.Every(ctx.Done(), tickLength, p.knock)
+	return n.play(ctx, p, stdout, c.JSON)
 }
 
 // node is what a server and a player have in common: a socket, a clock, and the notes
@@ -125,6 +127,8 @@ type node struct {
 
 	folder     string               // of the recordings; empty: none
 	recordings []*program.Recording // of the goroutine that receives, once it runs
+
+	clocks clocks
 
 	mu sync.Mutex // guards the state of the game
 }
@@ -162,7 +166,6 @@ func (n *node) write(b []byte, to netip.AddrPort) { _, _ = n.udp.WriteToUDPAddrP
 // side is a server or a player.
 type side interface {
 	take(b []byte, from netip.AddrPort, recvUsec uint64) // a datagram
-	run(ctx context.Context, tasks *sync.WaitGroup)      // until ctx ends
 	status() judge.Status
 }
 
@@ -173,7 +176,7 @@ func (n *node) play(ctx context.Context, s side, out io.Writer, asJSON bool) err
 	var tasks sync.WaitGroup
 	tasks.Go(func() { seal.Receive(n.rx, s.take) })
 	tasks.Go(func() { n.WatchStalls(ctx) })
-	s.run(ctx, &tasks)
+	tasks.Go(func() { _ = n.clocks.Run(ctx) }) // its error is that of ctx
 	err := judge.Report(ctx, out, asJSON, s.status)
 	cancel()
 	n.udp.Close()
@@ -186,17 +189,18 @@ func (n *node) play(ctx context.Context, s side, out io.Writer, asJSON bool) err
 
 // clocks is what a tick.Server and a tick.Client have in common here.
 type clocks interface {
+	Run(ctx context.Context) error
 	SharedTime(nowUsec uint64) (tick.Time, bool)
 	Epoch() (uint64, bool)
 }
 
 // newStatus returns the notes since the last one, and what the clocks say.
-func (n *node) newStatus(c clocks) judge.Status {
+func (n *node) newStatus() judge.Status {
 	now := clock.Now()
 	s := n.Status(now)
-	if game, ok := c.SharedTime(n.clock.At(program.Elapsed(now).Microseconds())); ok {
+	if game, ok := n.clocks.SharedTime(n.clock.At(program.Elapsed(now).Microseconds())); ok {
 		s.Game = game.Duration().Microseconds()
-		s.Epoch, _ = c.Epoch()
+		s.Epoch, _ = n.clocks.Epoch()
 	}
 	return s
 }

@@ -3,12 +3,10 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net/netip"
-	"sync"
 	"time"
 
 	"timesync/examples/game/judge"
@@ -76,11 +74,8 @@ func newServer(n *node, key [32]byte) *serverSide {
 		Config:   tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.Now},
 		Handlers: tick.Handlers{Tick: s.tick, Event: s.Event},
 	})
+	n.clocks = s.ticks
 	return s
-}
-
-func (s *serverSide) run(ctx context.Context, tasks *sync.WaitGroup) {
-	tasks.Go(func() { _ = s.ticks.Run(ctx) }) // its error is that of ctx
 }
 
 // take takes a datagram. Its first byte says whose key it claims to be sealed with.
@@ -218,7 +213,7 @@ func (s *serverSide) send(n tick.Tick) {
 func (s *serverSide) status() judge.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.newStatus(s.ticks)
+	st := s.newStatus()
 	inputs := s.inputs
 	for _, p := range s.players {
 		if p.present() {

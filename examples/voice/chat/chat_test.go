@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,15 +62,14 @@ func begin(t *testing.T, to netip.AddrPort) (v *voice, end func()) {
 		t.Skip("NOT TESTED: no sockets: ", err) // js/wasm
 	}
 	v = &voice{t: t, chat: c, next: time.Now()}
-	done := make(chan struct{}, 2)
-	go func() { c.end.Serve(rxtime.NewConn(c.udp), c.udp, hold, c.take); done <- struct{}{} }()
-	go func() { _ = c.speak(v); done <- struct{}{} }()
+	var running sync.WaitGroup
+	running.Go(func() { c.end.Serve(rxtime.NewConn(c.udp), c.udp, hold, c.take) })
+	running.Go(func() { _ = c.speak(v) })
 	go func() { _ = c.play(v) }() // until it has something to play
 	return v, func() {
 		if !v.closed.Swap(true) {
 			c.udp.Close()
-			<-done
-			<-done
+			running.Wait()
 		}
 	}
 }
