@@ -26,32 +26,26 @@ const (
 // latency is the time from capture to play, in microseconds: fixed, or a quantile of the
 // one-way delays, raised at once and lowered slowly.
 type latency struct {
-	now   int64
-	fixed bool
-
-	least, most int64
-	inTime      float64
-	bins        []float64 // the last one has all that are longer
-	total       float64   // of bins
-	weight      float64   // of the next frame, which grows: so the past fades
-	last        uint64    // arrival that counted
-	late        int       // frames in a row
-	lateMost    int64     // the longest delay of them
-	at          uint64    // when it was lowered
-	begun       bool
+	conf     Config
+	now      int64
+	bins     []float64 // the last one has all that are longer
+	total    float64   // of bins
+	weight   float64   // of the next frame, which grows: so the past fades
+	last     uint64    // arrival that counted
+	late     int       // frames in a row
+	lateMost int64     // the longest delay of them
+	at       uint64    // when it was lowered
+	begun    bool
 }
 
 func newLatency(c Config) latency {
-	return latency{
-		now: cmp.Or(c.Latency, c.Least).Microseconds(), fixed: c.Latency > 0,
-		least: c.Least.Microseconds(), most: c.Most.Microseconds(), inTime: c.InTime,
-		bins: make([]float64, c.Most.Microseconds()/binUsec+1), weight: 1,
-	}
+	bins := make([]float64, c.Most.Microseconds()/binUsec+1)
+	return latency{conf: c, now: cmp.Or(c.Latency, c.Least).Microseconds(), bins: bins, weight: 1}
 }
 
 // arrived takes the one-way delay of a frame that arrived at nowUsec.
 func (l *latency) arrived(nowUsec uint64, delay int64) {
-	if since := int64(nowUsec - l.last); l.fixed || l.begun && since >= 0 && since < burstUsec {
+	if since := int64(nowUsec - l.last); l.conf.Latency > 0 || l.begun && since >= 0 && since < burstUsec {
 		return
 	}
 	l.last = nowUsec
@@ -80,12 +74,12 @@ func (l *latency) arrived(nowUsec uint64, delay int64) {
 	if !l.begun || passed >= lower || passed < 0 {
 		l.at, l.begun = nowUsec, true
 	}
-	l.now = min(max(l.now, l.least), l.most)
+	l.now = min(max(l.now, l.conf.Least.Microseconds()), l.conf.Most.Microseconds())
 }
 
 // quantile returns the delay within which the wanted share of frames arrives.
 func (l *latency) quantile() int64 {
-	rest := l.total * (1 - l.inTime)
+	rest := l.total * (1 - l.conf.InTime)
 	for i := len(l.bins) - 1; i >= 0; i-- {
 		if rest -= l.bins[i]; rest < 0 {
 			return int64(i+1) * binUsec

@@ -73,8 +73,6 @@ type Stats struct {
 
 // Buffer is what waits to be played. Any goroutine may use it at any time.
 type Buffer struct {
-	conf Config
-
 	mu      sync.Mutex
 	latency latency
 	frames  []frame // sorted by capture
@@ -95,7 +93,7 @@ func New(c Config) (*Buffer, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return &Buffer{conf: c, latency: newLatency(c)}, nil
+	return &Buffer{latency: newLatency(c)}, nil
 }
 
 // Push takes a copy of what was captured at capturedUsec. nowUsec is the time now, not that of
@@ -114,13 +112,13 @@ func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 		return cmp.Compare(int64(f.captured-captured), 0)
 	})
 	switch {
-	case delay > b.latency.now+b.conf.Overdue.Microseconds() || b.played && int64(capturedUsec-b.last) < 0:
+	case delay > b.latency.now+b.latency.conf.Overdue.Microseconds() || b.played && int64(capturedUsec-b.last) < 0:
 		b.stats.Late++ // a newer one was played already
 		return ErrLate
 	case twice || b.played && capturedUsec == b.last:
 		b.stats.Twice++
 		return ErrTwice
-	case len(b.frames) == b.conf.Frames:
+	case len(b.frames) == b.latency.conf.Frames:
 		b.stats.Full++
 		return ErrFull
 	}
@@ -138,7 +136,7 @@ func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if back := int64(nowUsec - b.asked); b.popped && back < -b.conf.Overdue.Microseconds() {
+	if back := int64(nowUsec - b.asked); b.popped && back < -b.latency.conf.Overdue.Microseconds() {
 		b.shift(back)
 	}
 	b.asked, b.popped = nowUsec, true
@@ -149,7 +147,7 @@ func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec u
 			break
 		}
 		b.frames = slices.Delete(b.frames, 0, 1)
-		if over <= b.conf.Overdue.Microseconds() {
+		if over <= b.latency.conf.Overdue.Microseconds() {
 			b.stats.Played++
 			b.last, b.played = f.captured, true
 			return append(dst, f.payload...), f.captured, true
