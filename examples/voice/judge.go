@@ -48,7 +48,7 @@ type gap struct {
 }
 
 // judge compares what was played with what was captured.
-func judge(s *speaker, lives []*listener, begun int64) *result {
+func judge(s *speaker, lives []*listener) *result {
 	r := &result{Captured: len(s.captured)}
 	for _, l := range lives {
 		r.Played += len(l.played)
@@ -80,7 +80,7 @@ func judge(s *speaker, lives []*listener, begun int64) *result {
 			r.Lost++
 		}
 		if row == longGap {
-			r.Gaps = append(r.Gaps, gap{float64(s.captured[n+1-row]-begun) / 1e6, row})
+			r.Gaps = append(r.Gaps, gap{float64(s.captured[n+1-row]-lives[0].begun) / 1e6, row})
 		} else if row > longGap {
 			r.Gaps[len(r.Gaps)-1].Frames = row
 		}

@@ -34,15 +34,7 @@ type config struct {
 
 func main() { program.Main(run) }
 
-var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config).check, voice)
-
-func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
-	r, err := demo(ctx, c)
-	if err != nil {
-		return err
-	}
-	return program.Conclude(stdout, c.JSON, r, func(w io.Writer) { r.print(w, c) }, r.check())
-}
+var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config).check, demo)
 
 // The network of the demo: each datagram takes 15 to 25 ms.
 const (
@@ -73,7 +65,7 @@ const stoppedBy = 2 * time.Second
 
 // demo runs both ends and the network between them. After a third of the time the end that plays is
 // stopped, and after two thirds it starts anew.
-func demo(ctx context.Context, c config) (*result, error) {
+func demo(ctx context.Context, c config, stdout, _ io.Writer) error {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
 	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }
 	// Of the end that speaks, and of the one that plays, before and after.
@@ -81,19 +73,18 @@ func demo(ctx context.Context, c config) (*result, error) {
 	for i := range sockets {
 		udp, err := relay.Loopback()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		sockets[i] = udp
 	}
 	network, err := relay.New(c.Network, relay.Addr(sockets[1]))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer network.Close()
 	speaks := newSpeaker(c, clock(c.Skew/2), network.Addr())
 	plays := newListener(c, clock(-c.Skew/2))
 	plays.start(sockets[1])
-	begun := speaks.now()
 	speaks.start(sockets[0])
 	program.Sleep(ctx, c.For/3)
 
@@ -112,5 +103,6 @@ func demo(ctx context.Context, c config) (*result, error) {
 	speaks.close()
 	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played
 	again.close()
-	return judge(speaks, []*listener{plays, again}, begun), nil
+	r := judge(speaks, []*listener{plays, again})
+	return program.Conclude(stdout, c.JSON, r, func(w io.Writer) { r.print(w, c) }, r.check())
 }

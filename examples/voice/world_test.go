@@ -169,7 +169,7 @@ func (w *world) set(by int64) { w.listener().clock.Start += uint64(by) }
 func (w *world) end() *result {
 	w.capture = never
 	w.run(w.now + 200_000)
-	return judge(w.speaker, w.lives, 0)
+	return judge(w.speaker, w.lives)
 }
 
 // worlds is how many to try; the race detector needs fewer.
