@@ -26,6 +26,10 @@ import (
 )
 
 const (
+	// Least is the least length of a demo. It leaves three parts, each longer than what the clocks may take.
+	Least = 9 * time.Second
+	// startTime is how long a process may take to say its first word.
+	startTime = 10 * time.Second
 	// MayTake is how long it may take until they are in step, after a start.
 	MayTake = 2 * time.Second
 	// silent is after how long without a word somebody is not in step any more.
@@ -211,13 +215,6 @@ func (r *Result) print(out io.Writer) {
 	fmt.Fprintf(out, "ticks    %d skipped, %d repeated, %d unreported\n", ticks.Skipped, ticks.Repeated, ticks.Unreported)
 	fmt.Fprintf(out, "others   %d times shown, %d frozen; own figure %d times corrected\n", p.Shown, p.Frozen, p.Corrected)
 }
-
-const (
-	// Least is the least length of a demo. It leaves three parts, each longer than what the clocks may take.
-	Least = 9 * time.Second
-	// startTime is how long a process may take to say its first word.
-	startTime = 10 * time.Second
-)
 
 // Config is what is played. The program of the flags starts itself again for each side.
 type Config struct {
