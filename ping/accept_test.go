@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"timesync/internal/rivals"
+	"timesync/internal/stat"
 )
 
 // What a clock by request and response has to do in a game, one test for each property.
@@ -23,24 +24,15 @@ func TestJitterFilter(t *testing.T) {
 	r := random(t)
 	var ours, fox, mean []int64
 	for range 10 {
-		c := &Clock{conf: Config{SyncInterval: 100 * time.Millisecond}}
-		w := newWorld(c)
+		w := newWorld(&Clock{conf: Config{SyncInterval: 100 * time.Millisecond}})
 		w.up, w.down = exponential(r, 30*usMs, 20*usMs), exponential(r, 30*usMs, 20*usMs)
 		controls := [2]rivals.Netfox{{}, {Even: true}}
-		w.every(100*time.Millisecond, func() {
-			t1 := w.local()
-			request := c.AppendRequest(nil, t1)
-			w.after(w.up(), func() {
-				t2 := w.remote()
-				reply, _ := AppendReply(nil, request, 0, t2, t2)
-				w.after(w.down(), func() {
-					c.HandleReply(reply, w.local())
-					for i := range controls {
-						controls[i].OnExchange(t1, t2, t2, w.local())
-					}
-				})
-			})
-		})
+		w.heard = func(x exchange) {
+			for i := range controls {
+				controls[i].OnExchange(x.t1, x.t2, x.t3, x.t4)
+			}
+		}
+		w.keepPinging()
 		w.run(10 * time.Second)
 		m := w.watch(t)
 		w.every(7*time.Millisecond, func() {
@@ -52,13 +44,10 @@ func TestJitterFilter(t *testing.T) {
 		w.run(60 * time.Second)
 		ours = append(ours, m.errors...)
 	}
-	p, q, s := percentile(ours, 0.99), percentile(fox, 0.99), percentile(mean, 0.99)
+	p, q, s := stat.SpreadOf(ours).P99, stat.SpreadOf(fox).P99, stat.SpreadOf(mean).P99
 	t.Logf("error p99: MinDelay %d us, netfox %d us, mean %d us", p, q, s)
-	if p > 5*usMs {
-		t.Errorf("p99 %d us exceeds 5 ms", p)
-	}
-	if q <= p || s <= p {
-		t.Errorf("a control is better: netfox %d us, mean %d us, MinDelay %d us", q, s, p)
+	if p > 5*usMs || q <= p || s <= p {
+		t.Error("more than 5 ms, or a control is better")
 	}
 }
 
@@ -130,7 +119,7 @@ func TestRouteChange(t *testing.T) {
 	grown := func(rule Rule, interval time.Duration, adjust int, up, down int64) (*world, *watcher) {
 		w := newWorld(&Clock{conf: Config{SyncInterval: interval, Rule: rule, AdjustSteps: adjust}})
 		w.up, w.down = constant(20*usMs), constant(20*usMs)
-		w.keepPinging(nil)
+		w.keepPinging()
 		w.run(400 * time.Second)
 		w.up, w.down = constant(up), constant(down)
 		return w, w.watch(t)
@@ -146,9 +135,8 @@ func TestRouteChange(t *testing.T) {
 	w, m := grown(nil, 0, 0, 70*usMs, 70*usMs)
 	took := until(w, func() bool { return w.snapshot(t).MinimumOneWayDelay == 70*time.Millisecond })
 	w.run(time.Minute)
-	t.Logf("both ways: round trip right after %.1f s, error at most %d us, bound %v", took.Seconds(), percentile(m.errors, 1), w.snapshot(t).ErrorBound)
-	if took > 10*time.Second || percentile(m.errors, 1) > 5 {
-		t.Errorf("both ways: %v, error %d us", took, percentile(m.errors, 1))
+	if worst := stat.SpreadOf(m.errors).Max; took > 10*time.Second || worst > 5 {
+		t.Errorf("both ways: round trip right after %v, error at most %d us", took, worst)
 	}
 
 	for _, x := range []struct {
@@ -166,7 +154,6 @@ func TestRouteChange(t *testing.T) {
 	} {
 		w, _ := grown(x.rule, x.interval, x.adjust, 120*usMs, 20*usMs)
 		took := until(w, func() bool { return magnitude(w.errorUsec(t)-50*usMs) <= 7500 })
-		t.Logf("one way, %s every %v: %.1f s", x.name, x.interval, took.Seconds())
 		if ppm, _ := w.c.Skew(); ppm > 1 || ppm < -1 {
 			t.Errorf("one way, %s every %v: taken for a skew of %.1f ppm", x.name, x.interval, ppm)
 		}
@@ -203,13 +190,13 @@ func TestResetIsNew(t *testing.T) {
 	used, fresh := newWorld(new(Clock)), newWorld(new(Clock))
 	used.ppb = 300_000
 	used.up = exponential(random(t), 10*usMs, 10*usMs)
-	used.keepPinging(nil)
+	used.keepPinging()
 	used.run(time.Minute)
 	used.up, used.events = fresh.up, nil
 	fresh.t, fresh.ppb = used.t, used.ppb
 	used.c.Reset(0)
 	for _, w := range []*world{used, fresh} {
-		w.keepPinging(nil)
+		w.keepPinging()
 	}
 	for range 25 {
 		used.run(time.Second)

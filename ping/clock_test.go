@@ -11,11 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"timesync"
 )
-
-// How a Clock asks, adjusts, reads and is read: schedule, corrections, skew, readers, extremes.
 
 // TestSkewFollows: through jitter, and when the skew changes; and a clock that runs
 // away is believed only so far.
@@ -29,7 +25,7 @@ func TestSkewFollows(t *testing.T) {
 			w.jump += w.t * (w.ppb - ppm*1000) / 1_000_000_000 // no step
 			w.ppb = ppm * 1000
 			if w.t == 0 {
-				w.keepPinging(nil)
+				w.keepPinging()
 			}
 			w.run(5 * time.Minute)
 			got, ok := w.c.Skew()
@@ -45,7 +41,7 @@ func TestSkewFollows(t *testing.T) {
 	}
 	w := newWorld(new(Clock))
 	w.ppb = 602_000 // as much more than 600 ppm as the reading of clocks may hide
-	w.keepPinging(nil)
+	w.keepPinging()
 	w.run(time.Minute)
 	if got, ok := w.c.Skew(); !ok || got > maxSkewPPM || got < maxSkewPPM-0.001 {
 		t.Errorf("602 ppm: skew %.3f, %v", got, ok)
@@ -136,8 +132,9 @@ func TestPastStays(t *testing.T) {
 	}
 }
 
-// TestReaders: one goroutine handles replies while 8 read the present; none sees
-// the clock go back within one number of steps, nor a torn snapshot.
+// TestReaders: one goroutine asks, handles replies and starts anew, while 8 read the present, and now and
+// then ask, too. None sees the clock go back within one number of steps, a torn snapshot, or a reading
+// beyond its bound. The race detector watches.
 func TestReaders(t *testing.T) {
 	r := random(t)
 	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 2}}
@@ -148,7 +145,7 @@ func TestReaders(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			last := timesync.Snapshot{Steps: math.MaxUint32}
+			last, asked := noSnapshot, uint64(0)
 			for !done.Load() {
 				runtime.Gosched() // js/wasm has one thread and does not interrupt it
 				local := now.Load()
@@ -161,20 +158,29 @@ func TestReaders(t *testing.T) {
 					t.Errorf("went back from %d to %d", last.RemoteUsec, s.RemoteUsec)
 					return
 				}
-				if s.ErrorBound <= 0 || s.MinimumOneWayDelay < 20*time.Millisecond || s.OffsetUsec != int64(s.RemoteUsec-local) {
-					t.Errorf("torn: %+v", s)
+				off := time.Duration(magnitude(int64(s.RemoteUsec-local-w.offset))) * time.Microsecond
+				if s.ErrorBound < off || s.MinimumOneWayDelay < 20*time.Millisecond || s.OffsetUsec != int64(s.RemoteUsec-local) {
+					t.Errorf("torn, or %v off: %+v", off, s)
 					return
 				}
 				last = s
 				c.RemoteTime(local)
 				c.ErrorBound(local)
 				c.MinimumOneWayDelay()
+				c.RoundTrips()
 				c.Skew()
+				c.Next(local)
 				c.Count(Accepted)
+				c.HandleReply(nil, local)
+				if local-asked > 1_000_000 {
+					asked = local
+					c.AppendRequest(nil, local) // it gets lost
+				}
 			}
 		})
 	}
-	w.keepPinging(nil)
+	w.every(100*time.Millisecond, w.ping)
+	w.every(time.Second, func() { c.Reset(0) })
 	w.every(100*time.Microsecond, func() {
 		now.Store(w.local())
 		runtime.Gosched()
@@ -193,33 +199,30 @@ func TestReaders(t *testing.T) {
 // TestExtremes: clocks anywhere, steps of any size, settings of any size.
 func TestExtremes(t *testing.T) {
 	values := []uint64{0, 1, 1<<31 - 1, 1 << 32, 1<<63 - 1, 1 << 63, 1<<63 + 1, math.MaxUint64}
-	for _, base := range values {
-		for _, offset := range values {
-			for _, jump := range values {
-				c := &Clock{conf: Config{RecalibrateThreshold: math.MaxInt64, AdjustSteps: math.MaxInt, Samples: 3}}
-				if jump%2 == 0 {
-					c = new(Clock)
-				}
-				w := newWorld(c)
-				w.base, w.offset = base, offset
-				w.keepPinging(nil)
-				w.run(2 * time.Second)
-				if e := w.errorUsec(t); magnitude(e) > 2 {
-					t.Fatalf("base %#x offset %#x: error %d", base, offset, e)
-				}
-				w.jump = int64(jump)
-				w.run(2 * time.Second)
-				for _, at := range values {
-					c.RemoteTime(at)
-					if bound, ok := c.ErrorBound(at); !ok || bound < 0 {
-						t.Fatalf("base %#x offset %#x jump %#x: bound %v at %#x", base, offset, jump, bound, at)
-					}
-					c.Snapshot(at)
-				}
-				if jump%2 == 0 && magnitude(w.errorUsec(t)) > 2 {
-					t.Fatalf("base %#x offset %#x jump %#x: error %d", base, offset, jump, w.errorUsec(t))
-				}
+	for i := range len(values) * len(values) * len(values) {
+		base, offset, jump := values[i%8], values[i/8%8], values[i/64]
+		c := &Clock{conf: Config{RecalibrateThreshold: math.MaxInt64, AdjustSteps: math.MaxInt, Samples: 3}}
+		if jump%2 == 0 {
+			c = new(Clock)
+		}
+		w := newWorld(c)
+		w.base, w.offset = base, offset
+		w.keepPinging()
+		w.run(2 * time.Second)
+		if e := w.errorUsec(t); magnitude(e) > 2 {
+			t.Fatalf("base %#x offset %#x: error %d", base, offset, e)
+		}
+		w.jump = int64(jump)
+		w.run(2 * time.Second)
+		for _, at := range values {
+			c.RemoteTime(at)
+			if bound, ok := c.ErrorBound(at); !ok || bound < 0 {
+				t.Fatalf("base %#x offset %#x jump %#x: bound %v at %#x", base, offset, jump, bound, at)
 			}
+			c.Snapshot(at)
+		}
+		if jump%2 == 0 && magnitude(w.errorUsec(t)) > 2 {
+			t.Fatalf("base %#x offset %#x jump %#x: error %d", base, offset, jump, w.errorUsec(t))
 		}
 	}
 }
@@ -238,94 +241,38 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestAnyGoroutine: one goroutine asks, another hands in what comes back, as over TCP, a third
-// waits for the next request, and a fourth starts anew now and then. The race detector
-// watches; and what is known stays right.
-func TestAnyGoroutine(t *testing.T) {
-	var c Clock
-	var now atomic.Uint64
-	const ahead = 1 << 40
-	replies := make(chan []byte, 16)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for i := range 2000 {
-			b, ok := AppendReply(nil, c.AppendRequest(nil, now.Add(1000)), uint32(i/500), now.Load()+ahead, now.Load()+ahead)
-			if ok {
-				replies <- b
-			}
-			if i%500 == 499 {
-				c.Reset(uint32(i/500) + 1)
-			}
-		}
-		close(replies)
-	})
-	wg.Go(func() {
-		for b := range replies {
-			c.HandleReply(b, now.Load())
-		}
-	})
-	for range 2 {
-		wg.Go(func() {
-			for i := range uint64(2000) {
-				c.Next(now.Load())
-				c.RemoteTime(now.Load())
-				c.Count(Verdict(i) % verdicts)
-				runtime.Gosched() // js/wasm has one thread
-			}
-		})
-	}
-	wg.Wait()
-	reply, _ := AppendReply(nil, c.AppendRequest(nil, now.Load()), 4, now.Load()+ahead, now.Load()+ahead)
-	if v := c.HandleReply(reply, now.Load()); v > Stepped {
-		t.Errorf("the last reply is %v", v)
-	}
-	if got, ok := c.RemoteTime(now.Load()); !ok || magnitude(int64(got-now.Load()-ahead)) > 2 {
-		t.Errorf("%d, %v, want %d", got, ok, now.Load()+ahead)
-	}
-}
-
 func TestVerdictString(t *testing.T) {
-	seen := map[string]bool{}
+	seen := map[string]bool{"": true}
 	for v := range verdicts {
-		if s := v.String(); s == "" || seen[s] {
-			t.Errorf("verdict %d is %q", v, s)
-		} else {
-			seen[s] = true
-		}
+		check(t, seen[v.String()], false, "the name of verdict %d, %q, is taken", v, v)
+		seen[v.String()] = true
 	}
-	if verdicts.String() != "invalid" {
-		t.Error(verdicts.String())
-	}
+	check(t, verdicts.String(), "invalid", "one more")
 }
 
-// TestReadsDoNotAllocate: and requests that get lost leave nothing behind.
-func TestReadsDoNotAllocate(t *testing.T) {
+// TestAllocations: reading and answering take no memory, and requests that get lost leave nothing behind.
+func TestAllocations(t *testing.T) {
 	w := newWorld(new(Clock))
-	w.keepPinging(nil)
+	w.keepPinging()
 	w.run(time.Second)
-	if n := testing.AllocsPerRun(100, func() {
+	dst, request := make([]byte, 0, ReplySize), w.c.AppendRequest(nil, w.local())
+	check(t, testing.AllocsPerRun(100, func() {
 		w.c.RemoteTime(w.local())
 		w.c.ErrorBound(w.local())
 		w.c.Snapshot(w.local())
 		w.c.Next(w.local())
 		w.c.HandleReply([]byte{1}, w.local())
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-	dst := make([]byte, 0, RequestSize)
-	before := heap()
+		AppendReply(dst, request, 0, 1, 2)
+	}), 0, "allocations")
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
 	for range 10_000 {
 		w.c.AppendRequest(dst, w.local()) // with the race detector it allocates, for a moment
 	}
-	if grown := heap() - before; grown > 64<<10 {
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc - before.HeapAlloc); grown > 64<<10 {
 		t.Errorf("10,000 lost requests left %d bytes", grown)
 	}
-}
-
-// heap returns how many bytes are in use.
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

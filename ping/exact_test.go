@@ -38,7 +38,7 @@ func TestUnsynchronized(t *testing.T) {
 	}
 	nothing("at first")
 	w := newWorld(c)
-	w.keepPinging(nil)
+	w.keepPinging()
 	w.run(time.Minute)
 	if s := w.snapshot(t); s.Steps != 0 || c.Count(Synced) != 1 || c.Count(Accepted) < 200 {
 		t.Errorf("%+v, %d synced, %d accepted", s, c.Count(Synced), c.Count(Accepted))

@@ -4,17 +4,17 @@ package ping
 
 import (
 	"flag"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"testing"
 	"time"
 
 	"timesync"
 	"timesync/internal/long"
-	"timesync/internal/stat"
 )
-
-// A client and a server in simulated time, on which the other tests play.
 
 var (
 	seedFlag = flag.Uint64("seed", 1, "seed of the random worlds")
@@ -25,6 +25,14 @@ var (
 func random(t testing.TB) *rand.Rand {
 	t.Logf("seed %d", *seedFlag)
 	return rand.New(rand.NewPCG(*seedFlag, 6))
+}
+
+// check fails if a test got something else than it wants.
+func check[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %+v, want %+v", fmt.Sprintf(format, args...), got, want)
+	}
 }
 
 const (
@@ -47,12 +55,21 @@ type world struct {
 	hold     int64
 
 	c      *Clock
-	events []event // by time
+	heard  func(exchange) // of each reply that arrives
+	events []event        // by time
 }
 
 type event struct {
 	at int64
 	do func()
+}
+
+// exchange is one whose reply has arrived: when the request was sent, in true time, the four timestamps,
+// and what became of it.
+type exchange struct {
+	sent           int64
+	t1, t2, t3, t4 uint64
+	verdict        Verdict
 }
 
 func constant(us int64) func() int64 { return func() int64 { return us } }
@@ -63,7 +80,9 @@ func exponential(r *rand.Rand, base, mean int64) func() int64 {
 
 // newWorld is a world with odd offsets in which both ways take 30 ms.
 func newWorld(c *Clock) *world {
-	return &world{base: 1 << 40, offset: 0xfedc_ba98_7654_3210, up: constant(30 * usMs), down: constant(30 * usMs), c: c}
+	w := &world{base: 1 << 40, offset: 0xfedc_ba98_7654_3210, up: constant(30 * usMs), down: constant(30 * usMs), c: c}
+	w.lost, w.heard = func() bool { return false }, func(exchange) {}
+	return w
 }
 
 func (w *world) local() uint64 { return w.base + uint64(w.t) }
@@ -74,12 +93,7 @@ func (w *world) remote() uint64 {
 
 func (w *world) after(d int64, do func()) {
 	at := w.t + d
-	i, _ := slices.BinarySearchFunc(w.events, at, func(e event, at int64) int {
-		if e.at <= at {
-			return -1
-		}
-		return 1
-	})
+	i := sort.Search(len(w.events), func(i int) bool { return w.events[i].at > at })
 	w.events = slices.Insert(w.events, i, event{at, do})
 }
 
@@ -94,35 +108,36 @@ func (w *world) run(d time.Duration) {
 	w.t = until
 }
 
-// ping sends one request now; done hears the verdict.
-func (w *world) ping(done func(Verdict)) {
-	request := w.c.AppendRequest(nil, w.local())
-	if w.lost != nil && w.lost() {
+// ping sends one request now.
+func (w *world) ping() {
+	x := exchange{sent: w.t, t1: w.local()}
+	request := w.c.AppendRequest(nil, x.t1)
+	if w.lost() {
 		return
 	}
 	w.after(w.up(), func() {
-		recv := w.remote()
+		x.t2 = w.remote()
 		w.after(w.hold, func() {
-			reply, ok := AppendReply(nil, request, w.c.session, recv, w.remote())
-			if !ok || w.lost != nil && w.lost() {
+			x.t3 = w.remote()
+			reply, ok := AppendReply(nil, request, w.c.session, x.t2, x.t3)
+			if !ok || w.lost() {
 				return
 			}
 			w.after(w.down(), func() {
-				v := w.c.HandleReply(reply, w.local())
-				if done != nil {
-					done(v)
-				}
+				x.t4 = w.local()
+				x.verdict = w.c.HandleReply(reply, x.t4)
+				w.heard(x)
 			})
 		})
 	})
 }
 
 // keepPinging is what a client's loop does.
-func (w *world) keepPinging(done func(Verdict)) {
+func (w *world) keepPinging() {
 	if w.c.Next(w.local()) == 0 {
-		w.ping(done)
+		w.ping()
 	}
-	w.after(max(w.c.Next(w.local()).Microseconds(), 1), func() { w.keepPinging(done) })
+	w.after(max(w.c.Next(w.local()).Microseconds(), 1), w.keepPinging)
 }
 
 // every calls do every d from now on.
@@ -150,18 +165,20 @@ func (w *world) snapshot(t testing.TB) timesync.Snapshot {
 	return s
 }
 
-// watch checks ten times a second and after every reply that the truth is within the bound and that readings do
-// not go back without a step. It returns where it collects the errors.
+// watch checks every 7 ms that the truth is within the bound and that readings do not go back
+// without a step. It returns where it collects the errors.
 func (w *world) watch(t testing.TB) *watcher {
-	m := &watcher{}
+	m := &watcher{last: noSnapshot}
 	w.every(7*time.Millisecond, func() { m.look(t, w) })
 	return m
 }
 
+// noSnapshot is one that no other follows.
+var noSnapshot = timesync.Snapshot{Steps: math.MaxUint32}
+
 type watcher struct {
 	errors []int64
 	last   timesync.Snapshot
-	any    bool
 }
 
 func (m *watcher) look(t testing.TB, w *world) {
@@ -174,18 +191,9 @@ func (m *watcher) look(t testing.TB, w *world) {
 	if bound := s.ErrorBound.Microseconds(); magnitude(e) > uint64(bound) {
 		t.Fatalf("at %d us: error %d us exceeds the bound of %d us", w.t, e, bound)
 	}
-	if m.any && s.Steps == m.last.Steps && int64(s.RemoteUsec-m.last.RemoteUsec) < 0 {
+	if s.Steps == m.last.Steps && int64(s.RemoteUsec-m.last.RemoteUsec) < 0 {
 		t.Fatalf("at %d us: went back by %d us without a step", w.t, m.last.RemoteUsec-s.RemoteUsec)
 	}
 	m.errors = append(m.errors, e)
-	m.last, m.any = s, true
-}
-
-// percentile returns the p quantile of the magnitudes of errors, in microseconds.
-func percentile(errors []int64, p float64) int64 {
-	sizes := make([]int64, len(errors))
-	for i, e := range errors {
-		sizes[i] = int64(magnitude(e))
-	}
-	return stat.Quantile(sizes, p)
+	m.last = s
 }

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"math"
 	"testing"
 	"time"
 
@@ -65,9 +64,6 @@ func FuzzReplies(f *testing.F) {
 		}
 	})
 }
-
-// noSnapshot is one that no other follows.
-var noSnapshot = timesync.Snapshot{Steps: math.MaxUint32}
 
 // player does with a Clock what the fuzzer says.
 type player struct {

@@ -68,7 +68,7 @@ func TestBackAfterStep(t *testing.T) {
 	for i := range worlds {
 		seed := r.Uint64()
 		w := newSteppedWorld(rand.New(rand.NewPCG(seed, 0)))
-		w.keepPinging(nil)
+		w.keepPinging()
 		w.run(time.Duration(w.from) * time.Microsecond)
 		before := w.snapshot(t)
 		w.set(w.local, w.size)
@@ -91,13 +91,18 @@ func TestBoundAfterStep(t *testing.T) {
 	outside, contrary, hidden := 0, 0, 0
 	for i := range worlds {
 		seed := r.Uint64()
-		x := boundAfterStep(t, rand.New(rand.NewPCG(seed, 0)))
+		wasOutside, contradicts := boundAfterStep(t, rand.New(rand.NewPCG(seed, 0)))
 		if t.Failed() {
 			t.Fatalf("world %d, seed %#x", i, seed)
 		}
-		outside += x.outside
-		contrary += x.contrary
-		hidden += 1 - x.contrary
+		if wasOutside {
+			outside++
+		}
+		if contradicts {
+			contrary++
+		} else {
+			hidden++
+		}
 	}
 	t.Logf("of %d worlds the truth was outside for a while in %d; %d steps contradicted what was known, %d were hidden", worlds, outside, contrary, hidden)
 	if outside == 0 || contrary == 0 || hidden == 0 {
@@ -105,30 +110,20 @@ func TestBoundAfterStep(t *testing.T) {
 	}
 }
 
-// afterStep is 1 for what happened in a world.
-type afterStep struct{ outside, contrary int }
-
-func boundAfterStep(t *testing.T, r *rand.Rand) (x afterStep) {
+func boundAfterStep(t *testing.T, r *rand.Rand) (outside, contradicts bool) {
 	w := newSteppedWorld(r)
 	w.c.conf.Samples = 1 + r.IntN(20)
 	if r.IntN(2) == 0 {
 		w.size %= 200 * usMs // so that many hide in the bounds
 	}
 	answered := 0 // of the requests sent after the clock was set
-	sent := int64(-1)
-	judge := func(v Verdict) {
-		if sent < w.from || v > Stepped {
-			return
-		}
-		answered++
-		if w.snapshot(t).Undisturbed <= 0 {
-			x.contrary = 1
+	w.heard = func(x exchange) {
+		if x.sent >= w.from && x.verdict <= Stepped {
+			answered++
+			contradicts = contradicts || w.snapshot(t).Undisturbed <= 0
 		}
 	}
-	w.every(time.Duration(50+r.IntN(500))*time.Millisecond, func() {
-		began := w.t
-		w.ping(func(v Verdict) { sent = began; judge(v) })
-	})
+	w.every(time.Duration(50+r.IntN(500))*time.Millisecond, w.ping)
 	w.run(time.Duration(w.from) * time.Microsecond)
 	w.set(w.local, w.size)
 	w.every(17*time.Millisecond, func() {
@@ -136,12 +131,12 @@ func boundAfterStep(t *testing.T, r *rand.Rand) (x afterStep) {
 		if magnitude(e) <= uint64(s.ErrorBound.Microseconds()) {
 			return
 		}
-		x.outside = 1
-		if x.contrary > 0 || answered >= w.c.conf.Samples {
-			t.Errorf("at %d us, %d after the step of %d us (local %v): error %d us, bound %v, %d of %d samples, contradicted %d",
-				w.t, w.t-w.from, w.size, w.local, e, s.ErrorBound, answered, w.c.conf.Samples, x.contrary)
+		outside = true
+		if contradicts || answered >= w.c.conf.Samples {
+			t.Errorf("at %d us, %d after the step of %d us (local %v): error %d us, bound %v, %d of %d samples, contradicted %v",
+				w.t, w.t-w.from, w.size, w.local, e, s.ErrorBound, answered, w.c.conf.Samples, contradicts)
 		}
 	})
 	w.run(30 * time.Second)
-	return x
+	return outside, contradicts
 }

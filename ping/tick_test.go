@@ -20,7 +20,7 @@ func TestServesTick(t *testing.T) {
 	w := newWorld(&Clock{})
 	w.ppb = 50_000
 	w.up, w.down = exponential(r, 20*usMs, 5*usMs), exponential(r, 20*usMs, 5*usMs)
-	w.keepPinging(nil)
+	w.keepPinging()
 
 	server, err := tick.NewServer(tick.ServerConfig{Config: tick.Config{Rate: tick.Hz(60)}})
 	if err != nil {
