@@ -24,7 +24,7 @@ func TestJitterFilter(t *testing.T) {
 	r := random(t)
 	var ours, fox, mean []int64
 	for range 10 {
-		w := newWorld(&Clock{conf: Config{SyncInterval: 100 * time.Millisecond}})
+		w := newWorld(&Clock{conf: Config{SyncInterval: 100 * ms}})
 		w.up, w.down = exponential(r, 30*usMs, 20*usMs), exponential(r, 30*usMs, 20*usMs)
 		controls := [2]rivals.Netfox{{}, {Even: true}}
 		w.heard = func(x exchange) {
@@ -33,15 +33,15 @@ func TestJitterFilter(t *testing.T) {
 			}
 		}
 		w.keepPinging()
-		w.run(10 * time.Second)
+		w.run(10 * sec)
 		m := w.watch(t)
-		w.every(7*time.Millisecond, func() {
+		w.every(7*ms, func() {
 			for i, errors := range [2]*[]int64{&fox, &mean} {
 				remote, _ := controls[i].RemoteTime(w.local(), 0)
 				*errors = append(*errors, int64(remote-w.remote()))
 			}
 		})
-		w.run(60 * time.Second)
+		w.run(60 * sec)
 		ours = append(ours, m.errors...)
 	}
 	p, q, s := stat.SpreadOf(ours).P99, stat.SpreadOf(fox).P99, stat.SpreadOf(mean).P99
@@ -120,22 +120,22 @@ func TestRouteChange(t *testing.T) {
 		w := newWorld(&Clock{conf: Config{SyncInterval: interval, Rule: rule, AdjustSteps: adjust}})
 		w.up, w.down = constant(20*usMs), constant(20*usMs)
 		w.keepPinging()
-		w.run(400 * time.Second)
+		w.run(400 * sec)
 		w.up, w.down = constant(up), constant(down)
 		return w, w.watch(t)
 	}
 	until := func(w *world, done func() bool) time.Duration {
 		start := w.t
 		for !done() && w.t-start < 400*usSec {
-			w.run(10 * time.Millisecond)
+			w.run(10 * ms)
 		}
-		return time.Duration(w.t-start) * time.Microsecond
+		return time.Duration(w.t-start) * us
 	}
 
 	w, m := grown(nil, 0, 0, 70*usMs, 70*usMs)
-	took := until(w, func() bool { return w.snapshot(t).MinimumOneWayDelay == 70*time.Millisecond })
+	took := until(w, func() bool { return w.snapshot(t).MinimumOneWayDelay == 70*ms })
 	w.run(time.Minute)
-	if worst := stat.SpreadOf(m.errors).Max; took > 10*time.Second || worst > 5 {
+	if worst := stat.SpreadOf(m.errors).Max; took > 10*sec || worst > 5 {
 		t.Errorf("both ways: round trip right after %v, error at most %d us", took, worst)
 	}
 
@@ -146,11 +146,11 @@ func TestRouteChange(t *testing.T) {
 		adjust   int
 		min, max time.Duration
 	}{
-		{"MinDelay", nil, 0, 0, 5 * time.Second, 10 * time.Second},
-		{"MinDelay", nil, time.Second, 1, 8 * time.Second, 10 * time.Second},
-		{"Percentile", Percentile, 0, 1, 2 * time.Second, 10 * time.Second},
-		{"Percentile", Percentile, time.Second, 1, 8 * time.Second, 10 * time.Second},
-		{"SlotPercentile", SlotPercentile, 5 * time.Second, 1, 255 * time.Second, 265 * time.Second},
+		{"MinDelay", nil, 0, 0, 5 * sec, 10 * sec},
+		{"MinDelay", nil, sec, 1, 8 * sec, 10 * sec},
+		{"Percentile", Percentile, 0, 1, 2 * sec, 10 * sec},
+		{"Percentile", Percentile, sec, 1, 8 * sec, 10 * sec},
+		{"SlotPercentile", SlotPercentile, 5 * sec, 1, 255 * sec, 265 * sec},
 	} {
 		w, _ := grown(x.rule, x.interval, x.adjust, 120*usMs, 20*usMs)
 		took := until(w, func() bool { return magnitude(w.errorUsec(t)-50*usMs) <= 7500 })
@@ -199,8 +199,8 @@ func TestResetIsNew(t *testing.T) {
 		w.keepPinging()
 	}
 	for range 25 {
-		used.run(time.Second)
-		fresh.run(time.Second)
+		used.run(sec)
+		fresh.run(sec)
 		a, b := used.snapshot(t), fresh.snapshot(t)
 		if a.Steps != 1 || b.Steps != 0 {
 			t.Fatalf("after Reset %d steps, a new clock %d", a.Steps, b.Steps)

@@ -37,10 +37,10 @@ func boundWorld(t *testing.T, seed uint64) (share float64) {
 	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
 	c := &Clock{conf: Config{
 		Rule:                 rules[r.IntN(len(rules))].rule,
-		SyncInterval:         time.Duration(50+upTo(2000)) * time.Millisecond,
+		SyncInterval:         time.Duration(50+upTo(2000)) * ms,
 		Samples:              1 + r.IntN(64),
 		AdjustSteps:          1 + r.IntN(16),
-		RecalibrateThreshold: time.Duration(1+upTo(1000)) * time.Millisecond,
+		RecalibrateThreshold: time.Duration(1+upTo(1000)) * ms,
 	}}
 	w := newWorld(c)
 	w.base, w.offset, w.hold = r.Uint64(), r.Uint64(), upTo(100*usMs)
@@ -58,7 +58,7 @@ func boundWorld(t *testing.T, seed uint64) (share float64) {
 	m := watcher{last: noSnapshot}
 	w.keepPinging()
 	for range 100 {
-		w.run(time.Duration(r.ExpFloat64() * float64(300*time.Millisecond)))
+		w.run(time.Duration(r.ExpFloat64() * float64(300*ms)))
 		if m.look(t, w); m.last == noSnapshot {
 			continue
 		}
@@ -98,9 +98,9 @@ func TestBoundIsTight(t *testing.T) {
 		w := newWorld(new(Clock))
 		w.ppb, w.up, w.down = ppb, constant(up), constant(10*usSec-up)
 		w.ping()
-		w.run(10 * time.Second)
+		w.run(10 * sec)
 		tight("ten seconds", w, slack)
-		w.run(100 * time.Second)
+		w.run(100 * sec)
 		tight("and a hundred later", w, slack)
 
 		w = newWorld(new(Clock))

@@ -158,8 +158,8 @@ func TestReaders(t *testing.T) {
 					t.Errorf("went back from %d to %d", last.RemoteUsec, s.RemoteUsec)
 					return
 				}
-				off := time.Duration(magnitude(int64(s.RemoteUsec-local-w.offset))) * time.Microsecond
-				if s.ErrorBound < off || s.MinimumOneWayDelay < 20*time.Millisecond || s.OffsetUsec != int64(s.RemoteUsec-local) {
+				off := time.Duration(magnitude(int64(s.RemoteUsec-local-w.offset))) * us
+				if s.ErrorBound < off || s.MinimumOneWayDelay < 20*ms || s.OffsetUsec != int64(s.RemoteUsec-local) {
 					t.Errorf("torn, or %v off: %+v", off, s)
 					return
 				}
@@ -179,14 +179,14 @@ func TestReaders(t *testing.T) {
 			}
 		})
 	}
-	w.every(100*time.Millisecond, w.ping)
-	w.every(time.Second, func() { c.Reset(0) })
-	w.every(100*time.Microsecond, func() {
+	w.every(100*ms, w.ping)
+	w.every(sec, func() { c.Reset(0) })
+	w.every(100*us, func() {
 		now.Store(w.local())
 		runtime.Gosched()
 	})
 	for seconds := 0; seconds < 4 || reads.Load() < 10_000 && seconds < 1000; seconds++ {
-		w.run(time.Second)
+		w.run(sec)
 	}
 	done.Store(true)
 	wg.Wait()
@@ -208,12 +208,12 @@ func TestExtremes(t *testing.T) {
 		w := newWorld(c)
 		w.base, w.offset = base, offset
 		w.keepPinging()
-		w.run(2 * time.Second)
+		w.run(2 * sec)
 		if e := w.errorUsec(t); magnitude(e) > 2 {
 			t.Fatalf("base %#x offset %#x: error %d", base, offset, e)
 		}
 		w.jump = int64(jump)
-		w.run(2 * time.Second)
+		w.run(2 * sec)
 		for _, at := range values {
 			c.RemoteTime(at)
 			if bound, ok := c.ErrorBound(at); !ok || bound < 0 {
@@ -233,7 +233,7 @@ func TestSettings(t *testing.T) {
 		"SyncInterval is negative: -1ns":        {SyncInterval: -1},
 		"Samples is negative: -1":               {Samples: -1},
 		"AdjustSteps is negative: -9":           {AdjustSteps: -9},
-		"RecalibrateThreshold is negative: -1s": {RecalibrateThreshold: -time.Second},
+		"RecalibrateThreshold is negative: -1s": {RecalibrateThreshold: -sec},
 	} {
 		if c, err := NewClock(cfg); c != nil || err == nil || err.Error() != "ping: "+want {
 			t.Errorf("want %q: %v", want, err)
@@ -254,7 +254,7 @@ func TestVerdictString(t *testing.T) {
 func TestAllocations(t *testing.T) {
 	w := newWorld(new(Clock))
 	w.keepPinging()
-	w.run(time.Second)
+	w.run(sec)
 	dst, request := make([]byte, 0, ReplySize), w.c.AppendRequest(nil, w.local())
 	check(t, testing.AllocsPerRun(100, func() {
 		w.c.RemoteTime(w.local())

@@ -4,6 +4,7 @@ package ping
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -11,8 +12,6 @@ import (
 
 	"timesync"
 )
-
-// Exact values: what the worlds of the other tests would forgive.
 
 // answer makes an exchange with the given four timestamps.
 func answer(c *Clock, t1, t2, t3, t4 uint64) Verdict {
@@ -28,13 +27,15 @@ func TestUnsynchronized(t *testing.T) {
 	nothing := func(when string) {
 		t.Helper()
 		remote, ok := c.RemoteTime(7)
+		local, okLocal := c.LocalTime(7)
 		bound, okBound := c.ErrorBound(7)
 		delay, okDelay := c.MinimumOneWayDelay()
+		p20, p50, p80, okTrips := c.RoundTrips()
 		skew, okSkew := c.Skew()
 		s, okSnapshot := c.Snapshot(7)
-		if ok || okBound || okDelay || okSkew || okSnapshot || remote != 0 || bound != 0 || delay != 0 || skew != 0 || s != (timesync.Snapshot{}) {
-			t.Errorf("%s: %d %v, %v %v, %v %v, %v %v, %+v %v", when, remote, ok, bound, okBound, delay, okDelay, skew, okSkew, s, okSnapshot)
-		}
+		check(t, [...]bool{ok, okLocal, okBound, okDelay, okTrips, okSkew, okSnapshot}, [7]bool{}, "%s: ok", when)
+		check(t, [...]any{remote, local, skew, s}, [...]any{uint64(0), uint64(0), 0.0, timesync.Snapshot{}}, "%s", when)
+		check(t, [...]time.Duration{bound, delay, p20, p50, p80}, [5]time.Duration{}, "%s", when)
 	}
 	nothing("at first")
 	w := newWorld(c)
@@ -46,53 +47,42 @@ func TestUnsynchronized(t *testing.T) {
 	c.Reset(1)
 	nothing("after Reset")
 	for v := range verdicts {
-		if c.Count(v) != 0 {
-			t.Errorf("after Reset: %d %v", c.Count(v), v)
-		}
+		check(t, c.Count(v), 0, "after Reset: %v", v)
 	}
 	c.Reset(1) // of a clock that knows nothing: nothing jumps
-	w.run(time.Second)
-	if s := w.snapshot(t); s.Steps != 1 || c.Count(Synced) != 1 {
-		t.Errorf("a reading after Reset is no step: %+v, %d synced", s, c.Count(Synced))
-	}
+	w.run(sec)
+	check(t, w.snapshot(t).Steps, 1, "a reading after Reset is a step: steps")
+	check(t, c.Count(Synced), 1, "synced after Reset")
 }
 
 // TestSnapshot: all values of a clock that has heard two exchanges, of the second of
 // which a way took 2 us longer.
 func TestSnapshot(t *testing.T) {
 	c := new(Clock)
-	if v := answer(c, 1000, 51_030, 51_040, 1070); v != Synced {
-		t.Fatal(v)
-	}
-	want := timesync.Snapshot{RemoteUsec: 51_070, OffsetUsec: 50_000, ErrorBound: 32 * time.Microsecond, MinimumOneWayDelay: 30 * time.Microsecond, SkewError: 600, MinimumDelayToPeer: 30 * time.Microsecond}
-	if got, _ := c.Snapshot(1070); got != want {
-		t.Errorf("after one exchange %+v, want %+v", got, want)
-	}
+	check(t, answer(c, 1000, 51_030, 51_040, 1070), Synced, "the first exchange")
+	want := timesync.Snapshot{RemoteUsec: 51_070, OffsetUsec: 50_000, ErrorBound: 32 * us, MinimumOneWayDelay: 30 * us, SkewError: 600, MinimumDelayToPeer: 30 * us}
+	got, _ := c.Snapshot(1070)
+	check(t, got, want, "after one exchange")
 	// 600 ppm either way, rounded down, from the middle of the exchange.
 	for _, x := range []struct{ at, us uint64 }{{1035, 32}, {1000, 32}, {1035 + 1666, 32}, {1035 + 1667, 33}, {1_001_037, 632}, {1036 - 5000 + 1<<63<<1, 34}, {1034 - 5000 + 1<<63<<1, 35}} {
-		if got, _ := c.ErrorBound(x.at); got != time.Duration(x.us)*time.Microsecond {
-			t.Errorf("bound at %d: %v, want %d us", x.at, got, x.us)
-		}
+		bound, _ := c.ErrorBound(x.at)
+		check(t, bound, time.Duration(x.us)*us, "bound at %d", x.at)
 	}
 	// The past reads the same way from the first exchange on.
-	if got, _ := c.RemoteTime(500); got != 50_500 {
-		t.Errorf("the past reads %d, want 50500", got)
-	}
+	past, _ := c.RemoteTime(500)
+	check(t, past, 50_500, "the past")
 	// The second says least doubt, as it is younger, and reads 1 us more; its round trip is
 	// odd, so its bound is 32 us and 2 for rounding.
 	answer(c, 101_000, 151_032, 151_042, 101_073)
-	want = timesync.Snapshot{RemoteUsec: 151_583, OffsetUsec: 50_000, ErrorBound: 35 * time.Microsecond, MinimumOneWayDelay: 30 * time.Microsecond,
-		Jitter: 500 * time.Nanosecond, JitterKnown: true, Age: 510 * time.Microsecond, Undisturbed: 100_513 * time.Microsecond, SkewError: 600, MinimumDelayToPeer: 30 * time.Microsecond}
-	if got, _ := c.Snapshot(101_583); got != want {
-		t.Errorf("after two exchanges %+v, want %+v", got, want)
-	}
+	want = timesync.Snapshot{RemoteUsec: 151_583, OffsetUsec: 50_000, ErrorBound: 35 * us, MinimumOneWayDelay: 30 * us,
+		Jitter: 500 * time.Nanosecond, JitterKnown: true, Age: 510 * us, Undisturbed: 100_513 * us, SkewError: 600, MinimumDelayToPeer: 30 * us}
+	got, _ = c.Snapshot(101_583)
+	check(t, got, want, "after two exchanges")
 	// No age is negative, as none is in the core.
-	if got, _ := c.Snapshot(1<<64 - 16_000_000); got.Age != 0 || got.Undisturbed != 0 {
-		t.Errorf("before the first exchange: heard %v ago, undisturbed %v", got.Age, got.Undisturbed)
-	}
-	if delay, ok := c.MinimumOneWayDelay(); delay != want.MinimumOneWayDelay || !ok {
-		t.Errorf("delay %v, %v", delay, ok)
-	}
+	got, _ = c.Snapshot(1<<64 - 16_000_000)
+	check(t, max(got.Age, got.Undisturbed), 0, "before the first exchange: heard and undisturbed for")
+	delay, _ := c.MinimumOneWayDelay()
+	check(t, delay, want.MinimumOneWayDelay, "delay")
 }
 
 // TestNext: 8 requests at most 100 ms apart, then one per interval. At the longest interval, too, and
@@ -104,23 +94,18 @@ func TestNext(t *testing.T) {
 		now      int64
 		want     time.Duration
 	}{
-		{0, 0, 250 * ms}, {20 * ms, 0, 20 * ms}, {time.Second, 0, time.Second}, {time.Second, second / 4, 750 * ms}, {time.Second, second, 0}, {time.Second, 5 * second, 0},
-		{time.Second, -1, time.Second}, {time.Second, -second, time.Second}, {time.Second, -second - 1, 0}, {time.Second, math.MinInt64, 0},
-		{math.MaxInt64, 0, math.MaxInt64}, {math.MaxInt64, -second, math.MaxInt64}, {math.MaxInt64, second, math.MaxInt64 - time.Second},
+		{0, 0, 250 * ms}, {20 * ms, 0, 20 * ms}, {sec, 0, sec}, {sec, second / 4, 750 * ms}, {sec, second, 0}, {sec, 5 * second, 0},
+		{sec, -1, sec}, {sec, -second, sec}, {sec, -second - 1, 0}, {sec, math.MinInt64, 0},
+		{math.MaxInt64, 0, math.MaxInt64}, {math.MaxInt64, -second, math.MaxInt64}, {math.MaxInt64, second, math.MaxInt64 - sec},
 	} {
 		c := &Clock{conf: Config{SyncInterval: x.interval}}
-		if c.Next(0) != 0 {
-			t.Error("the first request waits")
-		}
+		want := time.Duration(0)
 		for i := range fastRequests {
-			if i > 0 && c.Next(1<<40) != min(cmp.Or(x.interval, DefaultSyncInterval), 100*ms) {
-				t.Errorf("interval %v: after %d requests the next in %v", x.interval, i, c.Next(1<<40))
-			}
+			check(t, c.Next(1<<40), want, "interval %v: after %d requests the next in", x.interval, i)
 			c.AppendRequest(nil, 1<<40)
+			want = min(cmp.Or(x.interval, DefaultSyncInterval), 100*ms)
 		}
-		if got := c.Next(1<<40 + uint64(x.now)); got != x.want {
-			t.Errorf("interval %v, %d us later: %v, want %v", x.interval, x.now, got, x.want)
-		}
+		check(t, c.Next(1<<40+uint64(x.now)), x.want, "interval %v, %d us later", x.interval, x.now)
 	}
 }
 
@@ -143,9 +128,9 @@ func TestMeasure(t *testing.T) {
 		{"answered before it was asked", 0, 500_000, 500_000 - coarseUsec - 1, 1_000_000, sample{}, Impossible},
 		{"a wrap of both clocks", math.MaxUint64 - 9, math.MaxUint64 - 19, 0, 30, sample{10, math.MaxUint64 - 19, 20, 12}, Accepted},
 	} {
-		if got, v := measure(x.t1, x.t2, x.t3, x.t4); v != x.verdict || v == Accepted && got != x.want {
-			t.Errorf("%s: %+v, %v, want %+v, %v", x.name, got, v, x.want, x.verdict)
-		}
+		got, v := measure(x.t1, x.t2, x.t3, x.t4)
+		check(t, v, x.verdict, "%s", x.name)
+		check(t, got, x.want, "%s", x.name)
 	}
 }
 
@@ -166,22 +151,18 @@ func TestSlewShares(t *testing.T) {
 		before := *next
 		s := sample{at: now, offset: uint64(x.e) - (now - 1000)}
 		c.slew(next, s, now)
-		want := segment{now + settleUsec, 1000 + settleUsec, 0, x.want}
-		if next.after != want || next.before != before.after || next.from != now+settleUsec {
-			t.Errorf("one in %d, %d samples, error %d us: %+v, want %+v", x.steps, x.samples, x.e, next, want)
-		}
+		want := published{before: before.after, after: segment{now + settleUsec, 1000 + settleUsec, 0, x.want}, from: now + settleUsec}
+		check(t, *next, want, "one in %d, %d samples, error %d us", x.steps, x.samples, x.e)
 		for _, begun := range []int64{-settleUsec, 0, settleUsec - 1} {
 			next := before
 			next.from = now - uint64(begun)
 			again := next
-			if c.slew(&next, s, now); next != again {
-				t.Errorf("corrected %d us after the last correction began", begun)
-			}
+			c.slew(&next, s, now)
+			check(t, next, again, "%d us after the last correction began", begun)
 		}
 		next.from = now + settleUsec + 1 // the local clock was set back
-		if c.slew(next, s, now); next.from != now+settleUsec {
-			t.Error("a clock that was set back waits")
-		}
+		c.slew(next, s, now)
+		check(t, next.from, now+settleUsec, "a clock that was set back does not wait")
 	}
 }
 
@@ -193,16 +174,12 @@ func TestNotBefore(t *testing.T) {
 		{5, 5}, {6, 6}, {1 << 62, 1 << 62}, {4, 5}, {lateUsec + 6, lateUsec + 6},
 		{5 - lateUsec + 1<<63<<1, 5}, {4 - lateUsec + 1<<63<<1, 4 - lateUsec + 1<<63<<1},
 	} {
-		if got := p.notBefore(x.now); got != x.want {
-			t.Errorf("%#x became %#x, want %#x", x.now, got, x.want)
-		}
+		check(t, p.notBefore(x.now), x.want, "%#x", x.now)
 	}
 	c := new(Clock)
 	answer(c, 0, 500_000, 500_000, 1_000_000)
 	answer(c, 100, 500_000, 500_000, 900_000)
-	if heard := c.known.Load().heard; heard != 1_000_000 {
-		t.Errorf("a reply of before changes what is read from %d on", heard)
-	}
+	check(t, c.known.Load().heard, 1_000_000, "a reply of before changes what is read from there on")
 }
 
 // TestAdmitsExactly: bounds that touch can both be true.
@@ -218,9 +195,8 @@ func TestAdmitsExactly(t *testing.T) {
 			{1000 + drifted, true}, {1000 + drifted + 70 + slack, true}, {1000 + drifted + 71 + slack, false},
 			{1000 + drifted - 70 - slack, true}, {1000 + drifted - 71 - slack, false},
 		} {
-			if got := p.admits(sample{at: at, offset: uint64(x.offset), half: 40}); got != x.want {
-				t.Errorf("skew %d, offset %d: %v, want %v", skew, x.offset, got, x.want)
-			}
+			s := sample{at: at, offset: uint64(x.offset), half: 40}
+			check(t, p.admits(s), x.want, "skew %d, offset %d", skew, x.offset)
 		}
 	}
 }
@@ -229,16 +205,9 @@ func TestAdmitsExactly(t *testing.T) {
 func TestErrorBoundSaturates(t *testing.T) {
 	const most = math.MaxInt64 / 1000 * 1000
 	for _, offset := range []uint64{1<<63 - 1, 1 << 63, 1<<63 + 1, 1 << 62} {
-		p := &published{best: sample{half: math.MaxInt64 / 4 * 3}}
-		p.after.remote, p.before.remote = offset, offset
-		if got := p.errorBound(0); got != most {
-			t.Errorf("offset %#x: %d, want %d", offset, got, int64(most))
-		}
-	}
-	p := &published{best: sample{half: 30, offset: 5}}
-	p.after.remote, p.before.remote = 12, 12
-	if got := p.errorBound(0); got != 37*time.Microsecond {
-		t.Errorf("%v, want 37us", got)
+		clock := segment{remote: offset}
+		p := &published{best: sample{half: math.MaxInt64 / 4 * 3}, before: clock, after: clock}
+		check(t, p.errorBound(0), most, "offset %#x", offset)
 	}
 }
 
@@ -249,17 +218,13 @@ func TestDuration(t *testing.T) {
 		{0, 0}, {1, 1000}, {-1, -1000}, {most, most * 1000}, {most + 1, most * 1000}, {math.MaxInt64, most * 1000},
 		{-most, -most * 1000}, {-most - 1, -most * 1000}, {math.MinInt64, -most * 1000},
 	} {
-		if got := duration(x.us); int64(got) != x.want {
-			t.Errorf("%d us: %d ns, want %d", x.us, got, x.want)
-		}
+		check(t, duration(x.us), time.Duration(x.want), "%d us", x.us)
 	}
 	for _, x := range []struct {
 		v    int64
 		want uint64
 	}{{0, 0}, {1, 1}, {-1, 1}, {math.MaxInt64, 1<<63 - 1}, {math.MinInt64, 1 << 63}} {
-		if got := magnitude(x.v); got != x.want {
-			t.Errorf("|%d| = %d", x.v, got)
-		}
+		check(t, magnitude(x.v), x.want, "|%d|", x.v)
 	}
 }
 
@@ -277,16 +242,12 @@ func TestPending(t *testing.T) {
 		i    int
 		want Verdict
 	}{{0, UnknownRequest}, {2, Synced}, {1, Overtaken}, {1, Overtaken}, {2, Duplicate}, {64, Accepted}, {3, Overtaken}, {63, Overtaken}, {64, Duplicate}} {
-		if v := c.HandleReply(replies[x.i], 100); v != x.want {
-			t.Errorf("reply %d: %v, want %v", x.i, v, x.want)
-		}
+		check(t, c.HandleReply(replies[x.i], 100), x.want, "reply %d", x.i)
 	}
 	// A nonce of zero is one as any other; a place of the ring that was never used has none.
 	c = new(Clock)
 	c.AppendRequest(nil, 0)
-	if v := c.HandleReply(appendReply(nil, message{}), 1); v != UnknownRequest {
-		t.Errorf("a reply to no request: %v", v)
-	}
+	check(t, c.HandleReply(appendReply(nil, message{}), 1), UnknownRequest, "a reply to no request")
 }
 
 // points feeds a drift with one exchange a bucket: the offset and round trip of each.
@@ -298,61 +259,61 @@ func points(bucket uint64, all ...[2]int64) *drift {
 	return &d
 }
 
+// slope fails if a drift is not known to be so many ppm; NaN stands for not known.
+func (d *drift) slope(t *testing.T, want float64, format string, args ...any) {
+	t.Helper()
+	if got := inPPM(d.skew); d.known == math.IsNaN(want) || math.Abs(got-want) > 0.001 {
+		t.Errorf("%s: %.3f ppm, %v, want %.3f", fmt.Sprintf(format, args...), got, d.known, want)
+	}
+}
+
 // TestDriftDoubt: a slope is believed when its doubt is under 25 ppm, which is half of
 // what the two exchanges were slower than the quickest, and 20 us for reading clocks;
 // and that of the least doubt.
 func TestDriftDoubt(t *testing.T) {
 	const span = bucketUsec // 25 ppm of it are 200 us
+	unknown := math.NaN()
+	for _, x := range []struct {
+		name   string
+		points [][2]int64
+		want   float64
+	}{
+		{"no pair", [][2]int64{{0, 0}, {80, 0}}, unknown},
+		{"10 ppm", [][2]int64{{0, 0}, {80, 0}, {999, 0}}, 10},
+		{"-10 ppm, slower by 358 us", [][2]int64{{0, 7358}, {-80, 7000}, {999, 0}}, -10},
+		{"the other slower by 358 us", [][2]int64{{0, 7000}, {80, 7358}, {999, 0}}, 10},
+		{"slower by 362 us", [][2]int64{{0, 362}, {80, 0}, {999, 0}}, unknown},
+		{"both slower by 180 us", [][2]int64{{0, 180}, {0, 0}, {40, 180}, {}, {}}, 0},
+		{"the longest span of equals", [][2]int64{{0, 0}, {60, 0}, {160, 0}, {999, 0}}, 10},
+		{"the quicker pair of equal spans", [][2]int64{{80, 300}, {80, 0}, {240, 0}, {999, 0}}, 20},
+	} {
+		points(span, x.points...).slope(t, x.want, "%s", x.name)
+	}
+	points(span-1, [2]int64{0, 0}, [2]int64{80, 0}, [2]int64{}, [2]int64{}).slope(t, unknown, "a bucket is 8 s")
 	same := points(span, [2]int64{0, 9}, [2]int64{0, 9})
 	same.add(sample{at: 0, trip: 1}) // the quickest of its bucket, at the time of the first
 	same.add(sample{at: 2*span + 1})
-	for _, x := range []struct {
-		name string
-		d    *drift
-		want float64
-		ok   bool
-	}{
-		{"two at the same time", same, 0, false},
-		{"no pair", points(span, [2]int64{0, 0}, [2]int64{80, 0}), 0, false},
-		{"10 ppm", points(span, [2]int64{0, 0}, [2]int64{80, 0}, [2]int64{999, 0}), 10, true},
-		{"-10 ppm, slower by 358 us", points(span, [2]int64{0, 7358}, [2]int64{-80, 7000}, [2]int64{999, 0}), -10, true},
-		{"the other slower by 358 us", points(span, [2]int64{0, 7000}, [2]int64{80, 7358}, [2]int64{999, 0}), 10, true},
-		{"slower by 362 us", points(span, [2]int64{0, 362}, [2]int64{80, 0}, [2]int64{999, 0}), 0, false},
-		{"both slower by 180 us", points(span, [2]int64{0, 180}, [2]int64{0, 0}, [2]int64{40, 180}, [2]int64{}, [2]int64{}), 0, true},
-		{"the longest span of equals", points(span, [2]int64{0, 0}, [2]int64{60, 0}, [2]int64{160, 0}, [2]int64{999, 0}), 10, true},
-		{"the quicker pair of equal spans", points(span, [2]int64{80, 300}, [2]int64{80, 0}, [2]int64{240, 0}, [2]int64{999, 0}), 20, true},
-		{"a bucket is 8 s", points(span-1, [2]int64{0, 0}, [2]int64{80, 0}, [2]int64{0, 0}, [2]int64{0, 0}), 0, false},
-	} {
-		if got := inPPM(x.d.skew); x.d.known != x.ok || math.Abs(got-x.want) > 0.001 {
-			t.Errorf("%s: %.3f ppm, %v, want %.3f, %v", x.name, got, x.d.known, x.want, x.ok)
-		}
-	}
+	same.slope(t, unknown, "two at the same time")
 }
 
 // TestDriftMemory: 16 buckets of 8 s are kept, the latest ones.
 func TestDriftMemory(t *testing.T) {
 	d := points(bucketUsec, make([][2]int64, 32)...) // the last one is open
-	if d.n != 16 || len(d.points) != 16 {
-		t.Fatalf("%d points of %d", d.n, len(d.points))
-	}
+	check(t, d.n, 16, "points")
 	for i, p := range d.points {
-		if want := uint64(15+i) * bucketUsec; p.at != want {
-			t.Errorf("point %d is at %d, want %d", i, p.at, want)
-		}
+		check(t, p.at, uint64(15+i)*bucketUsec, "point %d is at", i)
 	}
 }
 
 // TestDriftAfterMonths: a slope is right until it is more than can be calculated with.
 func TestDriftAfterMonths(t *testing.T) {
 	const span = 100 * 86_400_000_000 // 100 days
-	for _, x := range []struct {
-		moved int64
-		ok    bool
-	}{{1<<31 - 1, true}, {1 - 1<<31, true}, {1 << 31, false}, {-1 << 31, false}, {1<<32 - 1, false}} {
-		d := points(span, [2]int64{0, 0}, [2]int64{x.moved, 0}, [2]int64{})
-		if got, want := inPPM(d.skew), float64(x.moved)*1e6/span; d.known != x.ok || x.ok && math.Abs(got-want) > 0.001 {
-			t.Errorf("moved by %d us in 100 days: %.3f ppm, %v, want %.3f, %v", x.moved, got, d.known, want, x.ok)
+	for _, moved := range []int64{1<<31 - 1, 1 - 1<<31, 1 << 31, -1 << 31, 1<<32 - 1} {
+		want := float64(moved) * 1e6 / span
+		if moved >= 1<<31 || moved <= -1<<31 {
+			want = math.NaN()
 		}
+		points(span, [2]int64{0, 0}, [2]int64{moved, 0}, [2]int64{}).slope(t, want, "moved by %d us in 100 days", moved)
 	}
 }
 
@@ -377,31 +338,25 @@ func TestLevelShift(t *testing.T) {
 	} {
 		// A third exchange, without a queue, says how quick the line is.
 		d := points(bucketUsec, [2]int64{0, 0}, [2]int64{0, x.trips[0]}, [2]int64{x.moved, x.trips[1]}, [2]int64{})
-		if got := len(d.sinceStep(0)) == 3; got != x.ok {
-			t.Errorf("%s: one line %v, want %v", x.name, got, x.ok)
-		}
+		check(t, len(d.sinceStep(0)) == 3, x.ok, "%s: one line", x.name)
 	}
 	d := points(bucketUsec, [2]int64{0, 0}, [2]int64{80, 0}, [2]int64{160, 0}, [2]int64{90_240, 0}, [2]int64{90_320, 0})
-	if got := inPPM(d.skew); !d.known || math.Abs(got-10) > 0.001 || len(d.sinceStep(0)) != 1 {
-		t.Errorf("after a step %.3f ppm, %v, %d points", got, d.known, len(d.sinceStep(0)))
-	}
+	d.slope(t, 10, "after a step")
+	check(t, len(d.sinceStep(0)), 1, "points after a step")
 	d.add(sample{at: 5 * bucketUsec, offset: 90_480})
 	d.add(sample{at: 6 * bucketUsec})
-	if got := inPPM(d.skew); math.Abs(got-15) > 0.001 {
-		t.Errorf("some time after a step %.3f ppm, want 15", got)
-	}
+	d.slope(t, 15, "some time after a step")
 }
 
 // TestThreshold: a clock that is off by the threshold is slewed, by more it jumps.
 func TestThreshold(t *testing.T) {
-	for threshold, limit := range map[time.Duration]int64{0: 200_000, time.Millisecond: 1000} {
+	for threshold, limit := range map[time.Duration]int64{0: 200_000, ms: 1000} {
 		for e, want := range map[int64]Verdict{limit: Accepted, limit + 1: Stepped, -limit: Accepted, -limit - 1: Stepped} {
 			c := &Clock{conf: Config{RecalibrateThreshold: threshold}, window: []sample{{offset: uint64(e)}}}
 			old, next := new(published), new(published)
-			v := c.move(next, old, 50_000)
-			if got := int64(next.read(50_000)) - 50_000; v != want || got != e*int64(c.steps) || (v == Stepped) != (c.steps == 1) {
-				t.Errorf("threshold %v, error %d us: %v, moved by %d us at once, %d steps", threshold, e, v, got, c.steps)
-			}
+			check(t, c.move(next, old, 50_000), want, "threshold %v, error %d us", threshold, e)
+			check(t, c.steps == 1, want == Stepped, "threshold %v, error %d us: a step", threshold, e)
+			check(t, next.read(50_000), 50_000+uint64(e)*uint64(c.steps), "threshold %v, error %d us: reading", threshold, e)
 		}
 	}
 }
@@ -411,30 +366,32 @@ func TestThreshold(t *testing.T) {
 func TestAfterSet(t *testing.T) {
 	const now = 1_000_000
 	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 1}}
-	answer(c, now, 500, 500, now+1000) // 500 us either way
-	answer(c, now+10_000, 10_700, 10_700, now+11_000)
-	if got, _ := c.RemoteTime(2 * now); got != now {
-		t.Errorf("corrected by %d us within 20 ms of the first exchange", int64(got-now))
+	// exchange makes an exchange, 500 us either way.
+	exchange := func(local, remote uint64) { answer(c, now+local, remote+500, remote+500, now+local+1000) }
+	reads := func(want uint64, when string) {
+		t.Helper()
+		got, _ := c.RemoteTime(2 * now)
+		check(t, got, want, "the reading %s", when)
 	}
-	answer(c, now+100_000, 300_500, 300_500, now+101_000) // 200 ms ahead, but not more: slewed
-	if s, _ := c.Snapshot(now + 101_000); s.Undisturbed != 0 || !s.Disturbed || s.Steps != 0 || c.fast != 0 {
-		t.Errorf("slewed: %+v, %d quick requests", s, c.fast)
+	disturbed := func(local uint64, steps uint32) {
+		t.Helper()
+		s, _ := c.Snapshot(now + local + 1000)
+		if s.Undisturbed != 0 || !s.Disturbed || s.Steps != steps || c.fast != 0 {
+			t.Errorf("%+v, %d quick requests, want %d steps", s, c.fast, steps)
+		}
 	}
-	answer(c, now+200_000, 700_500, 700_500, now+201_000)
-	if s, _ := c.Snapshot(now + 201_000); s.Undisturbed != 0 || !s.Disturbed || s.Steps != 1 || c.fast != 0 {
-		t.Errorf("stepped: %+v, %d quick requests", s, c.fast)
-	}
-	if c.drift.begin != now+200_500 {
-		t.Errorf("the skew is measured across a step, from %d us before it", now+200_500-c.drift.begin)
-	}
-	answer(c, now+210_000, 710_700, 710_700, now+211_000)
-	if got, _ := c.RemoteTime(2 * now); got != now+500_000 {
-		t.Errorf("corrected by %d us within 20 ms of a step", int64(got-now-500_000))
-	}
-	answer(c, now+230_000, 730_700, 730_700, now+231_000)
-	if got, _ := c.RemoteTime(2 * now); got != now+500_200 {
-		t.Errorf("corrected by %d us after that, want 200", int64(got-now-500_000))
-	}
+	exchange(0, 0)
+	exchange(10_000, 10_200)
+	reads(now, "within 20 ms of the first exchange")
+	exchange(100_000, 300_000) // 200 ms ahead, but not more: slewed
+	disturbed(100_000, 0)
+	exchange(200_000, 700_000)
+	disturbed(200_000, 1)
+	check(t, c.drift.begin, now+200_500, "the skew is measured from")
+	exchange(210_000, 710_200)
+	reads(now+500_000, "within 20 ms of a step")
+	exchange(230_000, 730_200)
+	reads(now+500_200, "after that")
 }
 
 // TestLocalTime: it is the first local time at which RemoteTime reaches a reading, while a
@@ -461,9 +418,6 @@ func TestLocalTime(t *testing.T) {
 			}
 			last = int64(local - at)
 		}
-	}
-	if got, ok := new(Clock).LocalTime(5); got != 0 || ok {
-		t.Errorf("before anything is known: %d, %v", got, ok)
 	}
 }
 

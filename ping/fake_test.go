@@ -36,6 +36,8 @@ func check[T comparable](t testing.TB, got, want T, format string, args ...any) 
 }
 
 const (
+	us, ms, sec = time.Microsecond, time.Millisecond, time.Second
+
 	usMs  = int64(1000) // microseconds in a millisecond
 	usSec = int64(1_000_000)
 )
@@ -169,7 +171,7 @@ func (w *world) snapshot(t testing.TB) timesync.Snapshot {
 // without a step. It returns where it collects the errors.
 func (w *world) watch(t testing.TB) *watcher {
 	m := &watcher{last: noSnapshot}
-	w.every(7*time.Millisecond, func() { m.look(t, w) })
+	w.every(7*ms, func() { m.look(t, w) })
 	return m
 }
 

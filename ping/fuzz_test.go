@@ -7,13 +7,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"math"
 	"testing"
-	"time"
 
 	"timesync"
 )
-
-// What holds for any bytes and for any order of calls.
 
 // FuzzMessage: whatever can be read, writes the same bytes; the rest is refused
 // without effect.
@@ -22,22 +20,18 @@ func FuzzMessage(f *testing.F) {
 	f.Add(appendHead(nil, kindRequest, message{session: 1, nonce: 2}))
 	f.Add(appendReply(nil, message{1, 2, 3, 4}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if m, ok := readMessage(b, kindRequest); ok {
-			if got := appendHead(nil, kindRequest, m); !bytes.Equal(got, b) {
-				t.Errorf("%x became %x", b, got)
-			}
-			reply, ok := AppendReply(nil, b, m.session, 5, 6)
-			n, okReply := readMessage(reply, kindReply)
-			if !ok || !okReply || n != (message{m.session, m.nonce, 5, 6}) {
-				t.Errorf("the reply to %x is %x", b, reply)
-			}
-		} else if got, ok := AppendReply(nil, b, m.session, 5, 6); ok || got != nil {
-			t.Errorf("%x was answered by %x", b, got)
+		m, ok := readMessage(b, kindRequest)
+		reply, answered := AppendReply([]byte("dst"), b, m.session, 5, 6)
+		if ok {
+			check(t, string(appendHead(nil, kindRequest, m)), string(b), "the request")
+			n, _ := readMessage(reply[len("dst"):], kindReply)
+			check(t, n, message{m.session, m.nonce, 5, 6}, "the reply to %x", b)
+			reply, _ = AppendReply([]byte("dst"), b, m.session+1, 5, 6) // of another session
 		}
+		check(t, answered, ok, "%x is answered", b)
+		check(t, string(reply), "dst", "the answer to %x, if it is refused", b)
 		if m, ok := readMessage(b, kindReply); ok {
-			if got := appendReply(nil, m); !bytes.Equal(got, b) {
-				t.Errorf("%x became %x", b, got)
-			}
+			check(t, string(appendReply(nil, m)), string(b), "the reply")
 		}
 		var c Clock
 		c.AppendRequest(nil, 0)
@@ -143,19 +137,16 @@ func (p *player) check() {
 	for v := range verdicts {
 		sum += c.Count(v)
 	}
-	if sum != p.handled {
-		p.t.Fatalf("%d replies, %d counted", p.handled, sum)
-	}
+	check(p.t, sum, p.handled, "counted replies")
 	s, ok := c.Snapshot(p.now)
 	if !ok {
 		return
 	}
-	if s.ErrorBound < 0 || s.MinimumOneWayDelay < 0 || s.Jitter < 0 || s.MinimumOneWayDelay > 5*time.Second || s.Skew > maxSkewPPM || s.Skew < -maxSkewPPM {
+	if min(s.ErrorBound, s.MinimumOneWayDelay, s.Jitter) < 0 || s.MinimumOneWayDelay > 5*sec || math.Abs(s.Skew) > maxSkewPPM {
 		p.t.Fatalf("%+v", s)
 	}
-	if remote, ok := c.RemoteTime(p.now); !ok || remote != s.RemoteUsec || int64(remote-p.now) != s.OffsetUsec {
-		p.t.Fatalf("%d, %+v", remote, s)
-	}
+	remote, _ := c.RemoteTime(p.now)
+	check(p.t, [...]uint64{remote, remote - p.now}, [...]uint64{s.RemoteUsec, uint64(s.OffsetUsec)}, "remote time and offset")
 	if p.last.Steps == s.Steps && int64(p.now-p.lastAt) >= 0 && int64(s.RemoteUsec-p.last.RemoteUsec) < 0 {
 		p.t.Fatalf("went back from %+v to %+v", p.last, s)
 	}

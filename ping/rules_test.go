@@ -3,47 +3,37 @@
 package ping
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
-
-// Which exchange each rule chooses.
-
-const ms = time.Millisecond
 
 // trips makes a window of round trips in ms, a second apart, whose newest exchange
 // finds the clock 1 s off.
 func trips(all ...int) []Sample {
 	var w []Sample
 	for i, trip := range all {
-		w = append(w, Sample{RoundTrip: time.Duration(trip) * ms, Age: time.Duration(len(all)-1-i) * time.Second, Error: time.Second})
+		w = append(w, Sample{RoundTrip: time.Duration(trip) * ms, Age: time.Duration(len(all)-1-i) * sec, Error: sec})
 	}
 	return w
 }
 
-func repeat(n, trip int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = trip
-	}
-	return all
-}
+func repeat(n, trip int) []int { return slices.Repeat([]int{trip}, n) }
 
 func TestRules(t *testing.T) {
 	slowAgain := func(n int) []Sample { return trips(append(repeat(64-n, 40), repeat(n, 140)...)...) }
 	old := trips(30, 40, 50)
-	old[0].Age = 100 * time.Second // but one of the last 8
-	tie := trips(40, 40, 40)
+	old[0].Age = 100 * sec // but one of the last 8
 	aged := trips(40, 40)
-	aged[0].RoundTrip -= 29 * time.Microsecond // a second is worth 30 us
+	aged[0].RoundTrip -= 29 * us // a second is worth 30 us
 	young := trips(40, 40)
-	young[0].RoundTrip -= 31 * time.Microsecond
+	young[0].RoundTrip -= 31 * us
 	equal := trips(40, 40)
-	equal[0].RoundTrip -= 30 * time.Microsecond
+	equal[0].RoundTrip -= 30 * us
 	limit := trips(repeat(10, 40)...)
-	limit[0].Age, limit[0].RoundTrip = 5*time.Second, 30*ms
+	limit[0].Age, limit[0].RoundTrip = 5*sec, 30*ms
 	beyond := trips(repeat(10, 40)...)
-	beyond[1].Age, beyond[1].RoundTrip = 5*time.Second+1, 30*ms
+	beyond[1].Age, beyond[1].RoundTrip = 5*sec+1, 30*ms
 	for _, x := range []struct {
 		name   string
 		rule   Rule
@@ -53,7 +43,7 @@ func TestRules(t *testing.T) {
 		{"latest", Latest, trips(1, 2, 3), 2},
 		{"only one", MinDelay, trips(5), 0},
 		{"shortest", MinDelay, trips(50, 40, 60), 1},
-		{"newest of equals", MinDelay, tie, 2},
+		{"newest of equals", MinDelay, trips(40, 40, 40), 2},
 		{"age counts", MinDelay, aged, 1},
 		{"but little", MinDelay, young, 0},
 		{"oldest of equal costs", MinDelay, equal, 0},
@@ -74,9 +64,7 @@ func TestRules(t *testing.T) {
 		{"nor to more", Percentile, slowAgain(30), 63},
 		{"a spike is no route", Percentile, trips(append(repeat(63, 40), 140)...), -1},
 	} {
-		if got := x.rule(x.window); got != x.want {
-			t.Errorf("%s: %d, want %d", x.name, got, x.want)
-		}
+		check(t, x.rule(x.window), x.want, "%s", x.name)
 	}
 }
 
@@ -91,13 +79,9 @@ func TestTolerance(t *testing.T) {
 				w := trips(repeat(x.samples, 40)...)
 				newest := &w[len(w)-1]
 				newest.Error = sign * x.most
-				if got := rule(w); got != -1 {
-					t.Errorf("%d samples, %v off: clock set", x.samples, newest.Error)
-				}
-				newest.Error += sign * time.Microsecond
-				if got := rule(w); got != len(w)-1 {
-					t.Errorf("%d samples, %v off: clock not set", x.samples, newest.Error)
-				}
+				check(t, rule(w), -1, "%d samples, %v off", x.samples, newest.Error)
+				newest.Error += sign * us
+				check(t, rule(w), len(w)-1, "%d samples, %v off", x.samples, newest.Error)
 			}
 		}
 	}

@@ -34,7 +34,7 @@ type steppedWorld struct {
 // step between a microsecond and two hours either way.
 func newSteppedWorld(r *rand.Rand) steppedWorld {
 	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
-	c := &Clock{conf: Config{SyncInterval: time.Duration(upTo(1)*(50+upTo(1000))) * time.Millisecond}}
+	c := &Clock{conf: Config{SyncInterval: time.Duration(upTo(1)*(50+upTo(1000))) * ms}}
 	jitter := upTo(20*usMs) * upTo(1)
 	s := steppedWorld{tolerance: jitter + 2*usMs}
 	switch r.IntN(4) {
@@ -69,13 +69,13 @@ func TestBackAfterStep(t *testing.T) {
 		seed := r.Uint64()
 		w := newSteppedWorld(rand.New(rand.NewPCG(seed, 0)))
 		w.keepPinging()
-		w.run(time.Duration(w.from) * time.Microsecond)
+		w.run(time.Duration(w.from) * us)
 		before := w.snapshot(t)
 		w.set(w.local, w.size)
 		w.run(time.Minute)
 		after, e := w.snapshot(t), w.errorUsec(t)
 		if magnitude(e) > uint64(after.ErrorBound.Microseconds()) || magnitude(e-w.unseen) > uint64(w.tolerance) ||
-			after.ErrorBound > 2*before.ErrorBound+time.Duration(2*w.tolerance)*time.Microsecond {
+			after.ErrorBound > 2*before.ErrorBound+time.Duration(2*w.tolerance)*us {
 			t.Errorf("world %d, seed %#x: local %v, step %d us: error %d us, %d of them by the ways, bound %v, before %v",
 				i, seed, w.local, w.size, e, w.unseen, after.ErrorBound, before.ErrorBound)
 		}
@@ -123,10 +123,10 @@ func boundAfterStep(t *testing.T, r *rand.Rand) (outside, contradicts bool) {
 			contradicts = contradicts || w.snapshot(t).Undisturbed <= 0
 		}
 	}
-	w.every(time.Duration(50+r.IntN(500))*time.Millisecond, w.ping)
-	w.run(time.Duration(w.from) * time.Microsecond)
+	w.every(time.Duration(50+r.IntN(500))*ms, w.ping)
+	w.run(time.Duration(w.from) * us)
 	w.set(w.local, w.size)
-	w.every(17*time.Millisecond, func() {
+	w.every(17*ms, func() {
 		s, e := w.snapshot(t), w.errorUsec(t)
 		if magnitude(e) <= uint64(s.ErrorBound.Microseconds()) {
 			return
@@ -137,6 +137,6 @@ func boundAfterStep(t *testing.T, r *rand.Rand) (outside, contradicts bool) {
 				w.t, w.t-w.from, w.size, w.local, e, s.ErrorBound, answered, w.c.conf.Samples, contradicts)
 		}
 	})
-	w.run(30 * time.Second)
+	w.run(30 * sec)
 	return outside, contradicts
 }

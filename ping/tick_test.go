@@ -51,7 +51,7 @@ func TestServesTick(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.Start(w.local())
-	w.every(time.Second, func() {
+	w.every(sec, func() {
 		if welcome, ok := server.Announce(0, w.remote()); ok {
 			w.after(w.down(), func() {
 				if err := client.OnWelcome(welcome, w.local()); err != nil {
@@ -61,7 +61,7 @@ func TestServesTick(t *testing.T) {
 		}
 	})
 	worst := time.Duration(0)
-	w.every(10*time.Millisecond, func() {
+	w.every(10*ms, func() {
 		server.Advance(w.remote())
 		client.Advance(w.local())
 		here, ok := client.Snapshot(w.local())
@@ -70,9 +70,9 @@ func TestServesTick(t *testing.T) {
 			worst = max(worst, here.SharedTime.Sub(there.SharedTime), there.SharedTime.Sub(here.SharedTime))
 		}
 	})
-	w.run(30 * time.Second)
+	w.run(30 * sec)
 	t.Logf("shared clocks at most %v apart; %d of %d inputs late", worst, late, sent)
-	if worst > time.Second/120 || sent < 1000 || late*100 > sent {
+	if worst > sec/120 || sent < 1000 || late*100 > sent {
 		t.Errorf("shared clocks %v apart, %d of %d inputs late", worst, late, sent)
 	}
 }
