@@ -3,8 +3,6 @@
 package session
 
 import (
-	"bytes"
-	"errors"
 	"math"
 	"sync"
 	"testing"
@@ -48,57 +46,41 @@ func member(t *testing.T) (*Member, *fake) {
 	return m, clock
 }
 
-// reads fails if a member does not have that session time and host.
-func reads(t *testing.T, m *Member, localUsec, usec uint64, bound time.Duration, host, generation uint64, steps uint32) {
+// isAt fails if a member does not have that session time and host.
+func isAt(t *testing.T, m *Member, localUsec, usec uint64, bound time.Duration, host, generation uint64, steps uint32) {
 	t.Helper()
-	r, ok := m.Read(localUsec)
-	if off := int64(r.Usec - usec); !ok || off < -2 || off > 2 || r.Bound < bound || r.Bound > bound+ms || r.Host != host || r.Generation != generation || r.Steps != steps {
-		t.Errorf("at %d: %+v, %v; want %d, bound %v, host %d of generation %d, %d steps", localUsec, r, ok, usec, bound, host, generation, steps)
+	r, _ := m.Read(localUsec)
+	check(t, r, Reading{r.Usec, r.Bound, r.HostBound, host, generation, steps}, "at %d", localUsec)
+	if magnitude(int64(r.Usec-usec)) > 2 || r.Bound < bound || r.Bound > bound+ms {
+		t.Errorf("at %d: %+v, want %d, bound %v", localUsec, r, usec, bound)
 	}
 }
 
 func TestWire(t *testing.T) {
 	a := announcement{0x0102030405060708, 0x1112131415161718, 0x2122232425262728, -2, 0x31323334, 0x41424344}
-	want := []byte("\x01" + "\x08\x07\x06\x05\x04\x03\x02\x01" + "\x18\x17\x16\x15\x14\x13\x12\x11" +
-		"\x28\x27\x26\x25\x24\x23\x22\x21" + "\xfe\xff\xff\xff" + "\x34\x33\x32\x31" + "\x44\x43\x42\x41")
-	if got := a.append(nil); !bytes.Equal(got, want) || len(got) > 40 {
-		t.Errorf("%x, want %x", got, want)
-	}
-	if got, ok := parse(want); !ok || got != a {
-		t.Errorf("%+v, %v, want %+v", got, ok, a)
-	}
+	want := "\x01" + "\x08\x07\x06\x05\x04\x03\x02\x01" + "\x18\x17\x16\x15\x14\x13\x12\x11" +
+		"\x28\x27\x26\x25\x24\x23\x22\x21" + "\xfe\xff\xff\xff" + "\x34\x33\x32\x31" + "\x44\x43\x42\x41"
+	check(t, string(a.append(nil)), want, "written")
+	got, _ := parse([]byte(want))
+	check(t, got, a, "read")
 }
 
 func TestFoundAndHost(t *testing.T) {
 	m := New(7)
-	if _, ok := m.Read(0); ok {
-		t.Error("a reading before there is a session")
-	}
-	if _, ok := m.LocalTime(0); ok {
-		t.Error("a local time before there is a session")
-	}
-	if _, ok := m.Announce(nil, 0); ok {
-		t.Error("an announcement before there is a session")
-	}
-	if err := m.Host(0); err != ErrNone {
-		t.Errorf("Host: %v", err)
-	}
-	for _, err := range []error{m.Found(math.MaxUint64-9, 5), m.Host(10)} { // the local clock wraps
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	if err := m.Found(0, 0); err != ErrKnown {
-		t.Errorf("Found again: %v", err)
-	}
-	reads(t, m, 90, 105, 0, 7, 1, 0)
-	reads(t, m, math.MaxUint64-99, math.MaxUint64-84, 0, 7, 1, 0)
-	if got, ok := m.LocalTime(105); !ok || got != 90 {
-		t.Errorf("105 is reached at %d, %v", got, ok)
-	}
-	if got, ok := m.Announce([]byte("x"), 90); !ok || string(got) != "x"+string(says(1, 90, 105)) {
-		t.Errorf("%x, %v", got, ok)
-	}
+	_, reads := m.Read(0)
+	_, reaches := m.LocalTime(0)
+	_, announces := m.Announce(nil, 0)
+	check(t, [...]bool{reads, reaches, announces}, [3]bool{}, "known before there is a session")
+	check(t, m.Host(0), ErrNone, "Host")
+	must(t, m.Found(math.MaxUint64-9, 5))
+	must(t, m.Host(10)) // the local clock wraps
+	check(t, m.Found(0, 0), ErrKnown, "Found again")
+	isAt(t, m, 90, 105, 0, 7, 1, 0)
+	isAt(t, m, math.MaxUint64-99, math.MaxUint64-84, 0, 7, 1, 0)
+	local, _ := m.LocalTime(105)
+	check(t, local, 90, "105 is reached at")
+	announced, _ := m.Announce([]byte("x"), 90)
+	check(t, string(announced), "x"+string(says(1, 90, 105)), "the announcement")
 }
 
 // TestErrors: each of these leaves the member as it was.
@@ -108,7 +90,7 @@ func TestErrors(t *testing.T) {
 		return append(append(append([]byte{}, fit[:at]...), to...), fit[at+len(to):]...)
 	}
 	wide := newFake(1000e6)
-	wide.s.ErrorBound = 2 * time.Second
+	wide.s.ErrorBound = 2 * sec
 	lost := newFake(1000e6)
 	lost.lost = true
 	for _, c := range []struct {
@@ -142,10 +124,8 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, _ := member(t)
-			if err := m.Accept(c.from, c.clock, c.bytes, 2e6); !errors.Is(err, c.want) {
-				t.Errorf("%v, want %v", err, c.want)
-			}
-			reads(t, m, 2e6, 1052e6, 10*ms, 3, 5, 0)
+			check(t, m.Accept(c.from, c.clock, c.bytes, 2e6), c.want, "the error")
+			isAt(t, m, 2e6, 1052e6, 10*ms, 3, 5, 0)
 		})
 	}
 }
@@ -156,15 +136,13 @@ func TestOrder(t *testing.T) {
 	m, clock := member(t)
 	for _, at := range []uint64{1005e6, 1003e6, 1005e6, 1004e6} {
 		must(t, m.Accept(3, clock, says(5, at, at+50e6), 6e6))
-		reads(t, m, 6e6, 1056e6, 10*ms, 3, 5, 0)
+		isAt(t, m, 6e6, 1056e6, 10*ms, 3, 5, 0)
 	}
 	higher := newFake(3000e6)
 	must(t, m.Accept(4, higher, says(5, 3006e6, 1056e6), 6e6)) // the same generation
-	if err := m.Accept(3, clock, says(5, 1006e6, 1056e6), 7e6); err != ErrOld {
-		t.Error(err)
-	}
+	check(t, m.Accept(3, clock, says(5, 1006e6, 1056e6), 7e6), ErrOld, "the former host")
 	must(t, m.Accept(1, clock, says(6, 1007e6, 1057e6), 7e6)) // a later one
-	reads(t, m, 8e6, 1058e6, 10*ms, 1, 6, 0)
+	isAt(t, m, 8e6, 1058e6, 10*ms, 1, 6, 0)
 }
 
 // TestSlew: a host whose time differs by up to 50 ms is followed at five or three quarters of the
@@ -182,19 +160,19 @@ func TestSlew(t *testing.T) {
 	} {
 		m, clock := member(t)
 		now := uint64(2e6)
-		reads(t, m, now, 1052e6, 10*ms, 3, 5, 0)
+		isAt(t, m, now, 1052e6, 10*ms, 3, 5, 0)
 		must(t, m.Accept(9, clock, says(6, 1001.99e6, 1051.99e6+uint64(c.differs)), now))
 		steps := uint32(0)
 		if c.differs > 50_000 || c.differs < -50_000 {
 			steps = 1
 		}
 		at := now + uint64(c.after.Microseconds())
-		bound := 10*ms + time.Duration(max(c.left, -c.left))*time.Microsecond
+		bound := 10*ms + time.Duration(max(c.left, -c.left))*us
 		if c.after < 20*ms && steps == 0 {
 			bound = 10 * ms // the line before the change has the old bound
 		}
-		reads(t, m, at, at+1050e6+uint64(c.differs-c.left), bound, 9, 6, steps)
-		if r, _ := m.Read(at); c.after < 20*ms && r.HostBound < time.Duration(max(c.left, -c.left))*time.Microsecond+10*ms {
+		isAt(t, m, at, at+1050e6+uint64(c.differs-c.left), bound, 9, 6, steps)
+		if r, _ := m.Read(at); c.after < 20*ms && r.HostBound < time.Duration(max(c.left, -c.left))*us+10*ms {
 			t.Errorf("%+v: HostBound %v", c, r.HostBound)
 		}
 	}
@@ -223,9 +201,8 @@ func TestLocalTime(t *testing.T) {
 				t.Fatalf("%d is reached at %d, where it is %d", usec, local, r.Usec)
 			}
 		}
-		if local, _ := m.LocalTime(1e15); local != 1e15-1050e6-differs {
-			t.Errorf("10^15 is reached at %d", local)
-		}
+		local, _ := m.LocalTime(1e15)
+		check(t, local, 1e15-1050e6-differs, "10^15 is reached at")
 	}
 }
 
@@ -233,24 +210,22 @@ func TestLocalTime(t *testing.T) {
 // by how much it is ahead. Only for an earlier local time it is earlier.
 func TestNeverBack(t *testing.T) {
 	m, clock := member(t)
-	reads(t, m, 2e6, 1052e6, 10*ms, 3, 5, 0)
+	isAt(t, m, 2e6, 1052e6, 10*ms, 3, 5, 0)
 	clock.offset -= 8000
-	reads(t, m, 2e6, 1052e6, 18*ms, 3, 5, 0)
-	reads(t, m, 2.004e6, 1052e6, 14*ms, 3, 5, 0)
-	reads(t, m, 2.009e6, 1052.001e6, 10*ms, 3, 5, 0)
-	reads(t, m, 1.99e6, 1051.982e6, 10*ms, 3, 5, 0)
+	isAt(t, m, 2e6, 1052e6, 18*ms, 3, 5, 0)
+	isAt(t, m, 2.004e6, 1052e6, 14*ms, 3, 5, 0)
+	isAt(t, m, 2.009e6, 1052.001e6, 10*ms, 3, 5, 0)
+	isAt(t, m, 1.99e6, 1051.982e6, 10*ms, 3, 5, 0)
 }
 
 // TestJoin: who is in no session believes any generation, also from a clock whose bound the
 // announcement just fits.
 func TestJoin(t *testing.T) {
 	m, clock := New(2), newFake(1000e6)
-	if err := m.Accept(3, clock, says(1<<40, 1001.01e6+3, 7e6), 1e6); err != ErrClock {
-		t.Error(err)
-	}
+	check(t, m.Accept(3, clock, says(1<<40, 1001.01e6+3, 7e6), 1e6), ErrClock, "from the future")
 	must(t, m.Accept(3, clock, says(1<<40, 1001.01e6, 7e6), 1e6))
-	reads(t, m, 1.01e6, 7e6, 10*ms, 3, 1<<40, 0)
-	reads(t, m, 0.91e6, 6.9e6, 10*ms, 3, 1<<40, 0) // from before it has joined
+	isAt(t, m, 1.01e6, 7e6, 10*ms, 3, 1<<40, 0)
+	isAt(t, m, 0.91e6, 6.9e6, 10*ms, 3, 1<<40, 0) // from before it has joined
 }
 
 // TestHandover: the bound is carried along and grows by what is not known of the rates.
@@ -258,38 +233,37 @@ func TestHandover(t *testing.T) {
 	m, clock := member(t)
 	clock.s.Skew, clock.s.SkewError = 30, 5
 	must(t, m.Host(2e6))
-	reads(t, m, 2e6, 1052e6, 10*ms, 2, 6, 0)
-	reads(t, m, 102e6, 1152e6+3000, 10*ms+2500*time.Microsecond, 2, 6, 0) // 30 ppm, and 5 and 20
-	if r, _ := m.Read(102e6); r.HostBound != 0 {
-		t.Errorf("the host is %v from itself", r.HostBound)
-	}
+	isAt(t, m, 2e6, 1052e6, 10*ms, 2, 6, 0)
+	isAt(t, m, 102e6, 1152e6+3000, 10*ms+2500*us, 2, 6, 0) // 30 ppm, and 5 and 20
+	r, _ := m.Read(102e6)
+	check(t, r.HostBound, 0, "the host from itself")
 	b, _ := m.Announce(nil, 102e6)
-	a, ok := parse(b)
-	if want := (announcement{6, 102e6, 1152e6 + 3000, 30_000, a.bound, 25_000}); !ok || a != want {
-		t.Errorf("%+v, want %+v", a, want)
-	}
+	a, _ := parse(b)
+	check(t, a, announcement{6, 102e6, 1152e6 + 3000, 30_000, a.bound, 25_000}, "the announcement")
 	// The next one adds its own.
 	next, to := New(8), newFake(0)
 	must(t, next.Accept(2, to, b, 102e6))
-	reads(t, next, 202e6, 1252e6+6000, 20*ms+5*ms, 2, 6, 0)
+	isAt(t, next, 202e6, 1252e6+6000, 20*ms+5*ms, 2, 6, 0)
 	must(t, next.Host(202e6))
-	reads(t, next, 302e6, 1352e6+9000, 20*ms+5*ms+5*ms, 8, 7, 0) // from here on 50 ppm
+	isAt(t, next, 302e6, 1352e6+9000, 20*ms+5*ms+5*ms, 8, 7, 0) // from here on 50 ppm
 }
 
 // TestRateLimit: a host does not run at a rate that no clock has.
 func TestRateLimit(t *testing.T) {
-	for _, skew := range []float64{1e9, -1e9, 700, math.Inf(1), math.NaN()} {
+	for skew, want := range map[float64]announcement{
+		1e9:          {rate: 200_000, growth: 825_000},
+		-1e9:         {rate: -200_000, growth: 825_000},
+		700:          {rate: 200_000, growth: 525_000},
+		math.Inf(1):  {rate: 200_000, growth: 825_000},
+		math.Inf(-1): {rate: -200_000, growth: 825_000},
+		math.NaN():   {rate: 0, growth: 25_000},
+	} {
 		m, clock := member(t)
 		clock.s.Skew = skew
 		must(t, m.Host(2e6))
-		if b, _ := m.Announce(nil, 3e6); !math.IsNaN(skew) {
-			a, ok := parse(b)
-			if beyond := min(math.Abs(skew), 1000)*1000 - 200_000; !ok || magnitude(a.rate) != 200_000 || a.growth != int64(beyond)+25_000 {
-				t.Errorf("%g ppm: %+v, %v", skew, a, ok)
-			}
-		} else if a, ok := parse(b); !ok || a.rate != 0 {
-			t.Errorf("%g ppm: %+v, %v", skew, a, ok)
-		}
+		b, _ := m.Announce(nil, 3e6)
+		a, _ := parse(b)
+		check(t, announcement{rate: a.rate, growth: a.growth}, want, "%g ppm", skew)
 	}
 }
 
@@ -297,16 +271,14 @@ func TestRateLimit(t *testing.T) {
 func TestClockJumps(t *testing.T) {
 	m, clock := member(t)
 	clock.offset, clock.s.Steps = 77e6, 1
-	reads(t, m, 5e6, 1055e6, 10*ms, 3, 5, 0)
-	if err := m.Accept(3, clock, says(5, 1005e6, 1055e6), 5e6); err != ErrClock { // of the old clock
-		t.Error(err)
-	}
+	isAt(t, m, 5e6, 1055e6, 10*ms, 3, 5, 0)
+	check(t, m.Accept(3, clock, says(5, 1005e6, 1055e6), 5e6), ErrClock, "the old clock")
 	must(t, m.Accept(3, clock, says(5, 82e6, 132e6), 5e6)) // the host's clock was set
-	reads(t, m, 5e6, 132e6, 10*ms, 3, 5, 1)
+	isAt(t, m, 5e6, 132e6, 10*ms, 3, 5, 1)
 	clock.lost = true
-	reads(t, m, 6e6, 133e6, 10*ms, 3, 5, 1)
+	isAt(t, m, 6e6, 133e6, 10*ms, 3, 5, 1)
 	must(t, m.Host(6e6))
-	reads(t, m, 7e6, 134e6, 10*ms, 2, 6, 1)
+	isAt(t, m, 7e6, 134e6, 10*ms, 2, 6, 1)
 }
 
 // TestNewConnection: the same host by another clock is slewed to.
@@ -314,8 +286,8 @@ func TestNewConnection(t *testing.T) {
 	m, _ := member(t)
 	other := newFake(1000e6 + 4000)
 	must(t, m.Accept(3, other, says(5, 1001.99e6, 1051.99e6), 2e6))
-	reads(t, m, 2.02e6, 1052.02e6, 14*ms, 3, 5, 0) // 4 ms are still to be slewed
-	reads(t, m, 3e6, 1053e6+4000, 10*ms, 3, 5, 0)
+	isAt(t, m, 2.02e6, 1052.02e6, 14*ms, 3, 5, 0) // 4 ms are still to be slewed
+	isAt(t, m, 3e6, 1053e6+4000, 10*ms, 3, 5, 0)
 }
 
 // TestFaultyPeer: one that is authenticated makes up generations. It is followed while it says the
@@ -329,12 +301,11 @@ func TestFaultyPeer(t *testing.T) {
 		generation += 1 << 32
 	}
 	must(t, m.Host(200e6))
-	if r, _ := m.Read(200e6); r.Generation != generation+1 || r.Host != 2 || r.Steps != 999 && r.Steps != 1000 {
-		t.Errorf("%+v", r)
-	}
-	if err := m.Accept(9, clock, says(generation, 1200e6, 0), 200e6); err != ErrOld {
-		t.Error(err)
-	}
+	r, _ := m.Read(200e6)
+	check(t, r.Generation, generation+1, "the generation")
+	check(t, r.Host, 2, "the host")
+	check(t, min(max(r.Steps, 999), 1000), r.Steps, "999 or 1000 steps")
+	check(t, m.Accept(9, clock, says(generation, 1200e6, 0), 200e6), ErrOld, "the faulty peer")
 }
 
 // TestAnchor: a TimeSynchronizer knows the clock of its peer modulo 67 s, until it is told more.
@@ -349,9 +320,7 @@ func TestAnchor(t *testing.T) {
 		}
 	}
 	m := New(1)
-	if err := m.Accept(2, &a, says(1, ahead+3e6-delay, 10e6), 3e6); err != ErrClock {
-		t.Error(err)
-	}
+	check(t, m.Accept(2, &a, says(1, ahead+3e6-delay, 10e6), 3e6), ErrClock, "without an anchor")
 	a.Anchor(3e6, ahead+3e6-delay)
 	must(t, m.Accept(2, &a, says(1, ahead+3e6-delay, 10e6), 3e6))
 	if r, ok := m.Read(3e6); !ok || magnitude(int64(r.Usec-10e6-delay)) > r.Bound.Microseconds() || r.Bound > 22*ms {
@@ -386,17 +355,14 @@ func TestConcurrent(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	m, clock := member(t)
 	buf, a := make([]byte, 0, 64), says(5, 1001.99e6, 1051.99e6)
-	if n := testing.AllocsPerRun(100, func() {
+	follow := func() {
 		_ = m.Accept(3, clock, a, 2e6)
 		m.Read(2e6)
 		m.LocalTime(1052e6)
-	}); n > 0 {
-		t.Errorf("%g allocations", n)
 	}
+	check(t, testing.AllocsPerRun(100, follow), 0, "allocations of a member that follows")
 	_ = m.Host(3e6)
-	if n := testing.AllocsPerRun(100, func() { m.Announce(buf, 3e6) }); n > 0 {
-		t.Errorf("%g allocations of an announcement", n)
-	}
+	check(t, testing.AllocsPerRun(100, func() { m.Announce(buf, 3e6) }), 0, "allocations of an announcement")
 }
 
 // FuzzMember does calls with any values: nothing panics, a refused announcement changes nothing,

@@ -4,8 +4,8 @@ package session
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +14,7 @@ import (
 	"timesync/link"
 )
 
-const ms = time.Millisecond
+const us, ms, sec = time.Microsecond, time.Millisecond, time.Second
 
 // mesh is peers of which each is connected to each.
 type mesh struct {
@@ -23,7 +23,6 @@ type mesh struct {
 	rng     *rand.Rand
 	w       *sim.World
 	peers   []*peer
-	per     time.Duration // from one datagram to the next, of each pair
 	apart   func(i, j int) bool
 	founder *sim.Clock
 	zero    uint64        // session time is zero more than the founder's clock, us
@@ -32,35 +31,30 @@ type mesh struct {
 	judge   judge
 }
 
-// judge is what it found, errors in microseconds.
+// judge is what it found, in microseconds.
 type judge struct {
-	settled  time.Duration // members that are younger are not judged for accuracy
-	apart    []float64     // largest distance of two members, each time
-	jumps    []float64     // at handovers
-	heals    []float64     // jumps when halves meet
-	founder  []float64     // distance from the founder's clock
-	wrong    int           // readings beyond Bound
-	wrongTo  int           // pairs of readings beyond the sum of their HostBounds
+	apart    []int64 // largest distance of two members, each time
+	jumps    []int64 // at handovers
+	heals    []int64 // jumps when halves meet
+	founder  []int64 // distance from the founder's clock
+	bounds   []int64
+	wrong    int // readings beyond Bound
+	wrongTo  int // pairs of readings beyond the sum of their HostBounds
 	readings int
 	back     int // readings that went back, without a step
 	steps    uint32
-	slack    float64 // the least of Bound minus error
-	over     float64 // how far beyond
-	bounds   []float64
 }
 
 // peer is one of them, in one of its lives.
 type peer struct {
 	id       uint64
 	node     *sim.Node
-	born     time.Duration
+	since    time.Duration // when it began, or joined
 	alive    bool
 	links    []*link.Link // to the others, by index
 	m        *Member
 	announce time.Duration // when, next
-	last     Reading
-	was      bool
-	joined   time.Duration
+	last     Reading       // of generation 0: none yet
 }
 
 // path is the delay of a way, and what is lost on it.
@@ -90,25 +84,24 @@ func harsh(rng *rand.Rand, i, j int) *sim.Link {
 	l := unequal(rng, i, j)
 	l.Delay = []sim.Delay{
 		l.Delay, sim.WiFi(), sim.Cellular(), sim.LogNormal(3*ms, 1),
-		sim.Bufferbloat(50*ms, 300*ms, 2*time.Second, 30*time.Second, 20*time.Second),
+		sim.Bufferbloat(50*ms, 300*ms, 2*sec, 30*sec, 20*sec),
 	}[rng.IntN(5)]
 	return l
 }
 
 // newMesh returns n peers, of whom the first founds a session at once.
-func newMesh(t *testing.T, seed uint64, n int, way path, ppm float64) *mesh {
-	x := &mesh{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 49)), w: sim.NewWorld(seed), per: 50 * ms}
+func newMesh(t *testing.T, seed uint64, in setting) *mesh {
+	x := &mesh{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 49)), w: sim.NewWorld(seed)}
 	x.meet()
-	x.judge = judge{settled: *young, slack: math.Inf(1)}
-	for i := range n {
+	for i := range in.peers {
 		p := &peer{id: uint64(i + 1)}
-		p.node = x.w.Node(fmt.Sprint("peer", i), x.clock(ppm))
+		p.node = x.w.Node(fmt.Sprint("peer", i), x.clock(in.ppm))
 		x.peers = append(x.peers, p)
 		p.node.OnReceive = func(from *sim.Node, b []byte) { x.receive(p, from, b) }
 	}
 	for i, p := range x.peers {
 		for j, q := range x.peers[:i] {
-			x.w.Connect(p.node, q.node, way(x.rng, i, j), way(x.rng, j, i))
+			x.w.Connect(p.node, q.node, in.way(x.rng, i, j), in.way(x.rng, j, i))
 		}
 		x.birth(p)
 	}
@@ -116,7 +109,7 @@ func newMesh(t *testing.T, seed uint64, n int, way path, ppm float64) *mesh {
 	for i, p := range x.peers {
 		for j := range x.peers {
 			if i != j {
-				x.every(x.per, func() { x.send(p, j) })
+				x.every(50*ms, func() { x.send(p, j) })
 			}
 		}
 	}
@@ -131,7 +124,7 @@ func (x *mesh) meet() { x.apart = func(int, int) bool { return false } }
 func (x *mesh) clock(ppm float64) *sim.Clock {
 	return sim.NewClock(sim.ClockSpec{
 		OffsetUsec: x.rng.Uint64(), SkewPPM: ppm * (2*x.rng.Float64() - 1),
-		SinePPM: 0.2, SinePeriod: 300 * time.Second, SinePhase: 6 * x.rng.Float64(), WanderPPM: 0.01,
+		SinePPM: 0.2, SinePeriod: 300 * sec, SinePhase: 6 * x.rng.Float64(), WanderPPM: 0.01,
 	}, x.rng.Uint64())
 }
 
@@ -141,7 +134,12 @@ func (x *mesh) every(period time.Duration, f func()) {
 		f()
 		x.w.At(x.w.Now()+period, again)
 	}
-	x.w.At(x.w.Now()+time.Duration(x.rng.Int64N(int64(period))), again)
+	x.w.At(x.w.Now()+x.upTo(period), again)
+}
+
+// upTo draws a time that is shorter than most.
+func (x *mesh) upTo(most time.Duration) time.Duration {
+	return time.Duration(x.rng.Int64N(int64(most)))
 }
 
 func (x *mesh) found(p *peer) {
@@ -154,18 +152,16 @@ func (x *mesh) found(p *peer) {
 }
 
 // truth returns a session time minus what the founder's clock says, us.
-func (x *mesh) truth(usec uint64) float64 {
+func (x *mesh) truth(usec uint64) int64 {
 	if x.founder == nil {
 		return 0 // nobody, or more than one
 	}
-	now := x.w.Now()
-	reading := x.founder.Reading(now)
-	return float64(int64(usec-x.founder.Usec(now)-x.zero)) - (reading - math.Floor(reading))
+	return int64(usec - x.founder.Usec(x.w.Now()) - x.zero)
 }
 
 // birth lets a peer begin anew: as after a restart it knows nothing.
 func (x *mesh) birth(p *peer) {
-	p.alive, p.born, p.was, p.joined = true, x.w.Now(), false, 0
+	p.alive, p.since, p.last = true, x.w.Now(), Reading{}
 	p.m, p.links = New(p.id), make([]*link.Link, len(x.peers))
 	for j := range p.links {
 		p.links[j] = new(link.Link)
@@ -186,7 +182,7 @@ func (x *mesh) send(p *peer, to int) {
 	now := p.node.NowUsec()
 	b := p.links[to].AppendHeader(nil, now)
 	if x.w.Now() >= p.announce {
-		p.announce = x.w.Now() + time.Second
+		p.announce = x.w.Now() + sec
 		x.announce(p)
 	}
 	p.node.Send(x.peers[to].node, b)
@@ -206,18 +202,14 @@ func (x *mesh) receive(p *peer, from *sim.Node, b []byte) {
 	if !p.alive {
 		return
 	}
-	for j, q := range x.peers {
-		if q.node != from {
-			continue
-		}
-		now := p.node.NowUsec()
-		payload, _, _, err := p.links[j].Open(b, now)
-		if err != nil {
-			x.t.Error(err)
-		}
-		if len(payload) > 0 {
-			x.accept(p, q.id, p.links[j], payload, now)
-		}
+	j := slices.IndexFunc(x.peers, func(q *peer) bool { return q.node == from })
+	now := p.node.NowUsec()
+	payload, _, _, err := p.links[j].Open(b, now)
+	if err != nil {
+		x.t.Error(err)
+	}
+	if len(payload) > 0 {
+		x.accept(p, x.peers[j].id, p.links[j], payload, now)
 	}
 }
 
@@ -226,11 +218,12 @@ func (x *mesh) accept(p *peer, from uint64, clock *link.Link, a []byte, now uint
 	before, known := p.m.peek(now + 1e6)
 	err := p.m.Accept(from, clock, a, now)
 	after, _ := p.m.peek(now + 1e6)
-	if err == nil && known && x.settled(p) && p != x.alone && (before.Host != after.Host || before.Generation != after.Generation) {
-		x.judge.jumps = append(x.judge.jumps, math.Abs(float64(int64(after.Usec-before.Usec))))
+	changed := before.Host != after.Host || before.Generation != after.Generation
+	if err == nil && known && changed && x.settled(p) && p != x.alone {
+		x.judge.jumps = append(x.judge.jumps, magnitude(int64(after.Usec-before.Usec)))
 	}
 	if err == nil && !known {
-		p.joined = x.w.Now()
+		p.since = x.w.Now()
 	}
 }
 
@@ -240,7 +233,7 @@ func (m *Member) peek(localUsec uint64) (Reading, bool) {
 }
 
 func (x *mesh) settled(p *peer) bool {
-	return p.alive && p.m.generation > 0 && x.w.Now()-max(p.born, p.joined) >= x.judge.settled
+	return p.alive && p.m.generation > 0 && x.w.Now()-p.since >= *young
 }
 
 // host lets a peer become host, and say so.
@@ -248,58 +241,56 @@ func (x *mesh) host(p *peer) {
 	if err := p.m.Host(p.node.NowUsec()); err != nil {
 		x.t.Errorf("seed %d: peer %d: %v", x.seed, p.id, err)
 	}
-	p.announce = x.w.Now() + time.Second
+	p.announce = x.w.Now() + sec
 	x.announce(p)
 }
 
 // look judges all readings of this moment.
 func (x *mesh) look() {
-	low, high, n, one := math.Inf(1), math.Inf(-1), 0, uint64(0)
+	var first uint64
+	var settled []int64 // session times minus the first one
 	for _, p := range x.peers {
 		r, ok := p.m.Read(p.node.NowUsec())
 		if !p.alive || !ok || p == x.alone {
 			continue
 		}
-		off := x.truth(r.Usec)
 		x.judge.readings++
+		off := magnitude(x.truth(r.Usec))
 		// The clocks have readings of whole microseconds.
-		if over := math.Abs(off) - 1 - us(r.Bound); over > 0 && !x.disturbed() {
+		if off > r.Bound.Microseconds()+1 && !x.disturbed() {
 			x.judge.wrong++
-			x.judge.over = max(x.judge.over, over)
-		} else if r.Bound > 0 && !x.disturbed() {
-			x.judge.slack = min(x.judge.slack, -over)
 		}
 		for _, q := range x.peers {
 			of, ok := q.m.peek(q.node.NowUsec())
-			if ok && q.alive && q != x.alone && !x.disturbed() && of.Host == r.Host && of.Generation == r.Generation && // 0 at the host itself
-				math.Abs(float64(int64(of.Usec-r.Usec)))-1 > us(r.HostBound+of.HostBound) {
+			same := ok && q.alive && q != x.alone && of.Host == r.Host && of.Generation == r.Generation
+			// HostBound is 0 at the host itself.
+			if same && !x.disturbed() && magnitude(int64(of.Usec-r.Usec)) > (r.HostBound+of.HostBound).Microseconds()+1 {
 				x.judge.wrongTo++
 			}
 		}
-		if p.was && r.Steps == p.last.Steps && int64(r.Usec-p.last.Usec) < 0 {
-			x.judge.back++
-		}
-		if p.was && r.Steps != p.last.Steps {
+		if p.last.Generation > 0 {
 			x.judge.steps += r.Steps - p.last.Steps
-		}
-		p.last, p.was = r, true
-		if x.settled(p) {
-			if n++; n == 1 {
-				one = r.Usec
+			if r.Steps == p.last.Steps && int64(r.Usec-p.last.Usec) < 0 {
+				x.judge.back++
 			}
-			from := float64(int64(r.Usec - one))
-			low, high = min(low, from), max(high, from)
-			x.judge.founder = append(x.judge.founder, math.Abs(off))
-			x.judge.bounds = append(x.judge.bounds, us(r.Bound))
+		}
+		p.last = r
+		if x.settled(p) {
+			if len(settled) == 0 {
+				first = r.Usec
+			}
+			settled = append(settled, int64(r.Usec-first))
+			x.judge.founder = append(x.judge.founder, off)
+			x.judge.bounds = append(x.judge.bounds, r.Bound.Microseconds())
 		}
 	}
-	if n > 1 {
-		x.judge.apart = append(x.judge.apart, high-low)
+	if len(settled) > 1 {
+		x.judge.apart = append(x.judge.apart, slices.Max(settled)-slices.Min(settled))
 	}
 }
 
 // disturbed reports whether a clock was set less than 15 s ago.
-func (x *mesh) disturbed() bool { return x.set > 0 && x.w.Now()-x.set < 15*time.Second }
+func (x *mesh) disturbed() bool { return x.set > 0 && x.w.Now()-x.set < 15*sec }
 
 // must ends the test if something fails that is to work.
 func must(t *testing.T, err error) {
@@ -309,23 +300,26 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func us(d time.Duration) float64 { return float64(d) / 1e3 }
+// check fails if a test got something else than it wants.
+func check[T comparable](t *testing.T, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %+v, want %+v", fmt.Sprintf(format, args...), got, want)
+	}
+}
 
 // add adds what another world found.
 func (j *judge) add(o *judge) {
 	j.apart, j.jumps, j.heals = append(j.apart, o.apart...), append(j.jumps, o.jumps...), append(j.heals, o.heals...)
 	j.founder, j.bounds = append(j.founder, o.founder...), append(j.bounds, o.bounds...)
-	j.wrong, j.wrongTo, j.readings, j.back, j.steps = j.wrong+o.wrong, j.wrongTo+o.wrongTo, j.readings+o.readings, j.back+o.back, j.steps+o.steps
-	j.slack, j.over = min(j.slack, o.slack), max(j.over, o.over)
+	j.wrong, j.wrongTo, j.back = j.wrong+o.wrong, j.wrongTo+o.wrongTo, j.back+o.back
+	j.readings, j.steps = j.readings+o.readings, j.steps+o.steps
 }
 
 func (j *judge) String() string {
-	q := func(v []float64) string {
-		if len(v) == 0 {
-			return "none"
-		}
-		return fmt.Sprintf("%.0f/%.0f/%.0f us", stat.Quantile(v, 0.5), stat.Quantile(v, 0.99), stat.Quantile(v, 1))
-	}
-	return fmt.Sprintf("median/p99/most: apart %s, jumps %s (%d), where halves meet %s, off the founder's clock %s, bound %s; %d readings, %d beyond Bound (by %.0f us; least slack %.0f us), %d beyond HostBound, %d back, %d steps",
-		q(j.apart), q(j.jumps), len(j.jumps), q(j.heals), q(j.founder), q(j.bounds), j.readings, j.wrong, j.over, j.slack, j.wrongTo, j.back, j.steps)
+	of := stat.SpreadOf
+	return fmt.Sprintf("median/p99/most, us: apart %v, jumps %v (%d), where halves meet %v, off the founder's clock %v, ",
+		of(j.apart), of(j.jumps), len(j.jumps), of(j.heals), of(j.founder)) +
+		fmt.Sprintf("bound %v; %d readings, %d beyond Bound, %d beyond HostBound, %d back, %d steps",
+			of(j.bounds), j.readings, j.wrong, j.wrongTo, j.back, j.steps)
 }
