@@ -301,10 +301,9 @@ func TestFaultyPeer(t *testing.T) {
 		generation += 1 << 32
 	}
 	must(t, m.Host(200e6))
-	r, _ := m.Read(200e6)
-	check(t, r.Generation, generation+1, "the generation")
-	check(t, r.Host, 2, "the host")
-	check(t, min(max(r.Steps, 999), 1000), r.Steps, "999 or 1000 steps")
+	if r, _ := m.Read(200e6); r.Generation != generation+1 || r.Host != 2 || r.Steps != 999 && r.Steps != 1000 {
+		t.Errorf("%+v", r)
+	}
 	check(t, m.Accept(9, clock, says(generation, 1200e6, 0), 200e6), ErrOld, "the faulty peer")
 }
 
