@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"timesync"
@@ -34,11 +35,19 @@ func still(w io.Writer) *Recorder { return start(w, nil, nothing) }
 
 func nothing() {}
 
-// What Read and Replay return are iterators as package iter has them.
-var (
-	_ iter.Seq2[Event, error]  = Read(nil)
-	_ iter.Seq2[Moment, error] = Replay()
-)
+// all returns what Read or Replay yields until the first error.
+func all[T any](yielded iter.Seq2[T, error]) (values []T, err error) {
+	for v, err := range yielded {
+		if err != nil {
+			return values, err
+		}
+		values = append(values, v)
+	}
+	return values, nil
+}
+
+// read returns the events of a recording.
+func read(b []byte) ([]Event, error) { return all(Read(bytes.NewReader(b))) }
 
 // TestMethods: a Recorder has all the methods of a synchronizer. Those that it does not record
 // are questions, which everything asks; a new method has to be one or the other.
@@ -61,24 +70,20 @@ func TestMethods(t *testing.T) {
 
 // answers is what a synchronizer says to every question about a few local times.
 type answers struct {
-	Answer
-	later       [3]Answer
-	remote      [3]uint64
-	local       [3]uint64
-	minDelta    [3]timesync.Counter24
-	ts23        timesync.Counter23
-	ts16        timesync.Counter16
-	delay       time.Duration
-	toPeer      time.Duration
-	bound       time.Duration
-	skew        float64
-	synced, has [4]bool
+	at            [3]Answer
+	remote, local [3]uint64
+	minDelta      [3]timesync.Counter24
+	ts23          timesync.Counter23
+	ts16          timesync.Counter16
+	delay, toPeer time.Duration
+	bound         time.Duration
+	skew          float64
+	synced, has   [4]bool
 }
 
 func everything(s *timesync.TimeSynchronizer, local uint64) (a answers) {
-	a.Answer = Ask(s, local)
 	for i, at := range [...]uint64{local, local + 1_234_567, local - 54_321} {
-		a.later[i] = Ask(s, at)
+		a.at[i] = Ask(s, at)
 		a.remote[i], a.synced[i] = s.RemoteTime(at)
 		a.local[i], _ = s.LocalTime(a.remote[i])
 		a.minDelta[i], a.has[i] = s.MinDeltaTS24(at)
@@ -155,9 +160,7 @@ func TestReplayIsIdentical(t *testing.T) {
 		must(t, r.Close())
 		n, asked := 0, 0
 		for m, err := range Replay(&file) {
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
+			must(t, err)
 			if m.Kind == Answered {
 				if got := Ask(m.Ends[0], m.LocalUsec); got != m.Answer {
 					t.Fatalf("seed %d, event %d: answers\n%+v, recorded\n%+v", seed, n, got, m.Answer)
@@ -165,13 +168,10 @@ func TestReplayIsIdentical(t *testing.T) {
 				asked++
 				continue
 			}
-			local := m.LocalUsec
-			if m.Kind == Reset {
-				n++
-				continue // its local time is not recorded
-			}
-			if got := everything(m.Ends[0], local); got != want[n] {
-				t.Fatalf("seed %d, event %d: answers\n%+v, live\n%+v", seed, n, got, want[n])
+			if m.Kind != Reset { // its local time is not recorded
+				if got := everything(m.Ends[0], m.LocalUsec); got != want[n] {
+					t.Fatalf("seed %d, event %d: answers\n%+v, live\n%+v", seed, n, got, want[n])
+				}
 			}
 			n++
 		}
@@ -253,18 +253,16 @@ func TestBothEnds(t *testing.T) {
 		for _, end := range ends {
 			must(t, end.Close())
 		}
-		checkBoth(t, name, &files, offset)
+		t.Run(name, func(t *testing.T) { inOrder(t, &files, offset) })
 	}
 }
 
-func checkBoth(t *testing.T, name string, files *[2]bytes.Buffer, offset uint64) {
-	t.Helper()
+// inOrder fails if the events of both recordings do not come in the order of time.
+func inOrder(t *testing.T, files *[2]bytes.Buffer, offset uint64) {
 	var last uint64
 	n := [2]int{}
 	for m, err := range Replay(&files[0], &files[1]) {
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must(t, err)
 		if m.Kind == Datagram {
 			n[m.End]++
 		}
@@ -274,39 +272,38 @@ func checkBoth(t *testing.T, name string, files *[2]bytes.Buffer, offset uint64)
 		}
 		for i, at := range [2]uint64{truth, truth + offset} {
 			if off := int64(m.AtUsec[i] - at); m.Ends[0].IsSynchronized() && max(off, -off) > 1000 {
-				t.Fatalf("%s: an event of end %d at %d is said to be %d us off at end %d", name, m.End, truth, off, i)
+				t.Fatalf("an event of end %d at %d is said to be %d us off at end %d", m.End, truth, off, i)
 			}
 		}
 		if truth+1000 < last {
-			t.Fatalf("%s: an event of end %d comes %d us late", name, m.End, last-truth)
+			t.Fatalf("an event of end %d comes %d us late", m.End, last-truth)
 		}
 		last = max(last, truth)
 	}
 	if n != [2]int{2400, 2400} {
-		t.Errorf("%s: %v datagrams", name, n)
+		t.Errorf("%v datagrams", n)
 	}
 }
 
 func TestReplayOfNone(t *testing.T) {
-	for _, err := range Replay() {
-		if err != errRecordings {
-			t.Error(err)
-		}
+	if _, err := all(Replay()); err != errRecordings {
+		t.Error(err)
 	}
 }
 
 // TestReplayOfOneAndHalf: of two recordings it is said which one is not whole, after all of both.
 func TestReplayOfOneAndHalf(t *testing.T) {
 	whole := recording(t, 8, 100)
-	half, _ := all(whole[:len(whole)/2])
-	n, last := [2]int{}, error(nil)
-	for m, err := range Replay(bytes.NewReader(whole), bytes.NewReader(whole[:len(whole)/2])) {
-		if last = err; err == nil {
-			n[m.End]++
-		}
+	half := whole[:len(whole)/2]
+	events, _ := read(whole)
+	fewer, _ := read(half)
+	n := [2]int{}
+	moments, err := all(Replay(bytes.NewReader(whole), bytes.NewReader(half)))
+	for _, m := range moments {
+		n[m.End]++
 	}
-	if events, _ := all(whole); n != [2]int{len(events), len(half)} || !errors.Is(last, ErrTruncated) || !strings.Contains(last.Error(), "second") {
-		t.Errorf("%v events, %v", n, last)
+	if n != [2]int{len(events), len(fewer)} || !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), "second") {
+		t.Errorf("%v events, %v", n, err)
 	}
 }
 
@@ -341,16 +338,6 @@ func recording(t testing.TB, seed uint64, calls int) []byte {
 	return file.Bytes()
 }
 
-func all(b []byte) (events []Event, err error) {
-	for e, err := range Read(bytes.NewReader(b)) {
-		if err != nil {
-			return events, err
-		}
-		events = append(events, e)
-	}
-	return events, nil
-}
-
 // wholeBlocks returns for each byte of a recording how many events the blocks before it hold, and
 // whether one ends there.
 func wholeBlocks(b []byte) func(i int) (events int, boundary bool) {
@@ -376,11 +363,11 @@ func wholeBlocks(b []byte) func(i int) (events int, boundary bool) {
 // TestTruncated cuts a recording at each byte: all whole blocks before are read.
 func TestTruncated(t *testing.T) {
 	whole := recording(t, 5, 200)
-	want, err := all(whole)
+	want, err := read(whole)
 	must(t, err)
 	blocks := wholeBlocks(whole)
 	for cut := range whole {
-		got, err := all(whole[:cut])
+		got, err := read(whole[:cut])
 		n, boundary := blocks(cut)
 		switch {
 		case cut < len(magic) && !errors.Is(err, ErrFormat),
@@ -397,12 +384,12 @@ func TestTruncated(t *testing.T) {
 // nothing of the block.
 func TestCorrupt(t *testing.T) {
 	whole := recording(t, 6, 120)
-	want, _ := all(whole)
+	want, _ := read(whole)
 	blocks := wholeBlocks(whole)
 	for i := range whole {
 		b := bytes.Clone(whole)
 		b[i] ^= 1 << (i % 8)
-		got, err := all(b)
+		got, err := read(b)
 		n, _ := blocks(i)
 		if wrong := errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || i < len(magic) && err == ErrFormat; !wrong || !slices.Equal(got, want[:n]) {
 			t.Fatalf("byte %d: %d events, want %d; %v", i, len(got), n, err)
@@ -413,16 +400,10 @@ func TestCorrupt(t *testing.T) {
 // TestReadError: an error of the source comes as it is, after what was read.
 func TestReadError(t *testing.T) {
 	whole := recording(t, 7, 100)
-	want, _ := all(whole)
-	var got []Event
-	var last error
-	for e, err := range Read(io.MultiReader(bytes.NewReader(whole), errReader{})) {
-		if last = err; err == nil {
-			got = append(got, e)
-		}
-	}
-	if !errors.Is(last, errFull) || !slices.Equal(got, want) {
-		t.Errorf("%d of %d events, %v", len(got), len(want), last)
+	want, _ := read(whole)
+	got, err := all(Read(io.MultiReader(bytes.NewReader(whole), iotest.ErrReader(errFull))))
+	if !errors.Is(err, errFull) || !slices.Equal(got, want) {
+		t.Errorf("%d of %d events, %v", len(got), len(want), err)
 	}
 	for range Read(bytes.NewReader(whole)) {
 		break // nothing is yielded after that, or it panics
@@ -434,10 +415,6 @@ func TestReadError(t *testing.T) {
 		break
 	}
 }
-
-type errReader struct{}
-
-func (errReader) Read([]byte) (int, error) { return 0, errFull }
 
 // TestNoAllocations: neither the caller's goroutine nor, for a block, the writer's allocates.
 func TestNoAllocations(t *testing.T) {

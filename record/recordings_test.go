@@ -51,16 +51,19 @@ func openRecording(t *testing.T, name string) io.Reader {
 	return file
 }
 
-// ring returns a difference of offsets, which datagrams show modulo 67.1 s.
-func ring(us uint64) int64 { return int64(us<<(64-ringBits)) >> (64 - ringBits) }
+// modulo returns a difference of offsets, which datagrams show modulo 67.1 s, the shorter way round.
+func modulo(usec float64) float64 {
+	const full = 1 << ringBits
+	return usec - full*math.Round(usec/full)
+}
 
 // offsetAt returns the true offset for an end that reads local.
 func (s *session) offsetAt(end int, local uint64) float64 {
 	if end == 0 {
-		return float64(ring(s.start)) + float64(local)*s.ppm/1e6
+		return float64(s.start) + float64(local)*s.ppm/1e6
 	}
 	a := float64(local-s.start) / (1 + s.ppm/1e6)
-	return -(float64(ring(s.start)) + a*s.ppm/1e6)
+	return -(float64(s.start) + a*s.ppm/1e6)
 }
 
 // TestRecordings replays both ends of each session.
@@ -70,9 +73,7 @@ func TestRecordings(t *testing.T) {
 		datagrams, outside := [2]int{}, 0
 		var begin [2]uint64
 		for m, err := range Replay(openRecording(t, s.name+"-a.tsr"), openRecording(t, s.name+"-b.tsr")) {
-			if err != nil {
-				t.Fatalf("%s: %v", s.name, err)
-			}
+			must(t, err)
 			if m.Kind != Datagram {
 				continue
 			}
@@ -87,10 +88,10 @@ func TestRecordings(t *testing.T) {
 			if !ok || !known {
 				t.Fatalf("%s: an end does not know the offset after %v us", s.name, m.LocalUsec-begin[m.End])
 			}
-			err := math.Abs(modulo(float64(ring(uint64(now.OffsetUsec))) - s.offsetAt(m.End, m.LocalUsec)))
-			errs = append(errs, err)
-			sums = append(sums, math.Abs(float64(ring(uint64(now.OffsetUsec+there.OffsetUsec)))))
-			if err > float64(now.ErrorBound.Microseconds())+1 {
+			off := math.Abs(modulo(float64(now.OffsetUsec) - s.offsetAt(m.End, m.LocalUsec)))
+			errs = append(errs, off)
+			sums = append(sums, math.Abs(modulo(float64(now.OffsetUsec+there.OffsetUsec))))
+			if off > float64(now.ErrorBound.Microseconds())+1 {
 				outside++
 			}
 		}
@@ -100,12 +101,6 @@ func TestRecordings(t *testing.T) {
 			t.Errorf("%s: want at most %.0f and %.0f us, and %d datagrams; %d answers outside their bound", s.name, s.p99, s.disagree, s.least, outside)
 		}
 	}
-}
-
-// modulo returns v the shorter way round the ring of offsets.
-func modulo(v float64) float64 {
-	const full = 1 << ringBits
-	return v - full*math.Round(v/full)
 }
 
 // TestBrowserRecording replays the server's end of a page. The page's clock is that of the

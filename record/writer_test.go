@@ -9,7 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"timesync"
@@ -18,25 +18,20 @@ import (
 // gate is a writer that takes what it may.
 type gate struct {
 	bytes.Buffer
-	mu   sync.Mutex
-	most func() (int, error) // how much it takes now
+	most atomic.Value // of func() (int, error): how much it takes now
 }
 
 // let changes how much it takes.
-func (g *gate) let(most func() (int, error)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.most = most
-}
+func (g *gate) let(most func() (int, error)) { g.most.Store(most) }
 
 func (g *gate) Write(b []byte) (int, error) {
-	g.mu.Lock()
-	most := g.most
-	g.mu.Unlock()
-	n, err := most()
+	n, err := g.most.Load().(func() (int, error))()
 	n, _ = g.Buffer.Write(b[:min(n, len(b))])
 	return n, err
 }
+
+// takesAll is for a gate that does not fail.
+func takesAll() (int, error) { return blockLen, nil }
 
 var errFull = errors.New("disk full")
 
@@ -82,7 +77,7 @@ func TestFailingWriter(t *testing.T) {
 		r.Flush()
 		fill(r, rng, 3)
 		r.Flush()
-		g.let(func() (int, error) { return blockLen, nil })
+		g.let(takesAll)
 		r.Flush()
 		r.OnAuthenticatedDatagramTimestamp(77, 1)
 		err := r.Close()
@@ -100,7 +95,10 @@ func TestFailingWriter(t *testing.T) {
 func TestHangingWriter(t *testing.T) {
 	release := make(chan struct{})
 	g := &gate{}
-	g.most = func() (int, error) { <-release; return blockLen, nil }
+	g.let(func() (int, error) {
+		<-release
+		return blockLen, nil
+	})
 	r := New(g)
 	calls := fill(r, rand.New(rand.NewPCG(1, 1)), 100) // the test hangs if this waits
 	close(release)
@@ -116,7 +114,9 @@ func TestHangingWriter(t *testing.T) {
 
 // TestNeverWritten: of a writer that takes nothing, Close tells, and does not hang.
 func TestNeverWritten(t *testing.T) {
-	r := New(&gate{most: func() (int, error) { return 0, errFull }})
+	g := &gate{}
+	g.let(func() (int, error) { return 0, errFull })
+	r := New(g)
 	r.OnAuthenticatedDatagramTimestamp(1, 1)
 	if err := r.Close(); !errors.Is(err, errFull) || r.Dropped() != 1 {
 		t.Errorf("%v, dropped %d", err, r.Dropped())
@@ -137,14 +137,14 @@ func TestNeverWritten(t *testing.T) {
 // it took, it is given no more, and what it took can be read.
 func TestPanickingWriter(t *testing.T) {
 	g := &gate{}
-	g.let(func() (int, error) { return blockLen, nil })
+	g.let(takesAll)
 	r := still(g)
 	r.OnAuthenticatedDatagramTimestamp(1, 1)
 	r.Flush()
 	g.let(func() (int, error) { panic("broken") })
 	r.OnAuthenticatedDatagramTimestamp(2, 2)
 	r.Flush()
-	g.let(func() (int, error) { return blockLen, nil })
+	g.let(takesAll)
 	r.OnAuthenticatedDatagramTimestamp(3, 3)
 	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "broken") || r.Dropped() != 2 {
 		t.Errorf("%v, dropped %d", err, r.Dropped())
