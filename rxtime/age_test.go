@@ -36,9 +36,7 @@ func TestAge(t *testing.T) {
 			var a ager
 			a.start(wall0, now)
 			got := a.received(wall0+1_000_000-int64(c.age), wall0+1_000_000, now+1000)
-			if want := now + 1000 - c.want; got != want {
-				t.Errorf("age %v at %#x: received at %#x, want %#x", c.age, now, got, want)
-			}
+			check(t, now+1000-got, c.want, "age %v at %#x, us before the read", c.age, now)
 		}
 	}
 }
@@ -69,9 +67,8 @@ func TestSteps(t *testing.T) {
 		}
 		now := read + 1_001_000
 		wall := wall0 + int64(now-now0)*1000 + int64(step)
-		if got := a.received(wall-int64(wait), wall, now); got != now-uint64(wait/time.Microsecond) {
-			t.Errorf("step %v, a second later: received %d us before the read, want %v", step, now-got, wait)
-		}
+		ago := now - a.received(wall-int64(wait), wall, now)
+		check(t, ago, uint64(wait/time.Microsecond), "step %v, a second later: us before the read", step)
 	}
 }
 
@@ -82,8 +79,6 @@ func TestSlew(t *testing.T) {
 	for i := range uint64(10_000) {
 		now := now0 + i*16_667
 		wall := wall0 + int64(now-now0)*1000 + int64(i%1000) // what package clock rounds off
-		if got := a.received(wall-50_000, wall, now); got != now-50 {
-			t.Fatalf("read %d: received %d us before, want 50", i, now-got)
-		}
+		check(t, now-a.received(wall-50_000, wall, now), 50, "read %d: received us before", i)
 	}
 }

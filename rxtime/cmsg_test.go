@@ -5,7 +5,6 @@ package rxtime
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"testing"
 )
@@ -74,12 +73,10 @@ func TestStampOf(t *testing.T) {
 				{"enormous length", append(appendWord(nil, word, math.MaxUint64), good[word:]...), false},
 				{"zeros, then a stamp", append(make([]byte, 64), good...), false},
 			} {
-				t.Run(fmt.Sprintf("%d-bit/type %d/%s", word*8, kind, c.name), func(t *testing.T) {
-					nsec, ok := stampOf(c.control, word, testLevel)
-					if ok != c.ok || ok && nsec != want {
-						t.Errorf("% x: got %d, %v; want %d, %v", c.control, nsec, ok, want, c.ok)
-					}
-				})
+				nsec, ok := stampOf(c.control, word, testLevel)
+				if ok != c.ok || ok && nsec != want {
+					t.Errorf("%d-bit, type %d, %s: got %d, %v; want %d", word*8, kind, c.name, nsec, ok, want)
+				}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -34,12 +35,17 @@ func open(t testing.TB) (*net.UDPConn, netip.AddrPort) {
 	return udp, udp.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// conns are the ways to read: as NewConn finds it, and without the kernel.
-func conns(t testing.TB) (udp *net.UDPConn, at netip.AddrPort, both map[string]*Conn) {
+// check fails if a test got something else than it wants.
+func check[T comparable](t testing.TB, got, want T, format string, args ...any) {
 	t.Helper()
-	udp, at = open(t)
-	c := NewConn(udp)
-	return udp, at, map[string]*Conn{"NewConn": c, "without kernel": {udp: udp}}
+	if got != want {
+		t.Errorf("%s: %+v, want %+v", fmt.Sprintf(format, args...), got, want)
+	}
+}
+
+// both are the ways to read: as NewConn finds it, and without the kernel.
+func both(udp *net.UDPConn) map[string]*Conn {
+	return map[string]*Conn{"NewConn": NewConn(udp), "without kernel": {udp: udp}}
 }
 
 func write(t testing.TB, udp *net.UDPConn, b []byte, to netip.AddrPort) {
@@ -52,8 +58,8 @@ func write(t testing.TB, udp *net.UDPConn, b []byte, to netip.AddrPort) {
 // TestReadFrom: payload and sender are those of a plain read, and the receive time is
 // between the write and the end of the read.
 func TestReadFrom(t *testing.T) {
-	udp, at, both := conns(t)
-	for name, c := range both {
+	udp, at := open(t)
+	for name, c := range both(udp) {
 		for _, payload := range []string{"", "a", "a datagram that is longer than the buffer"} {
 			buf := make([]byte, 20)
 			sent := clock.Now()
@@ -171,32 +177,29 @@ func typesOf(err error) (types string) {
 // TestRefused: the peer's port is closed, which the kernel says at the next read of a
 // connected socket.
 func TestRefused(t *testing.T) {
-	for _, plain := range []bool{true, false} {
-		gone, at := open(t)
-		gone.Close()
-		udp, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer udp.Close()
-		udp.SetReadDeadline(time.Now().Add(time.Second)) // for systems that do not refuse
-		c := &Conn{udp: udp}
-		if !plain {
-			c = NewConn(udp)
-		}
+	gone, at := open(t)
+	gone.Close()
+	udp, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	udp.SetReadDeadline(time.Now().Add(time.Second)) // for systems that do not refuse
+	for name, c := range both(udp) {
 		udp.Write([]byte("a"))
 		_, _, want := udp.ReadFromUDPAddrPort(make([]byte, 9))
 		if !errors.Is(want, syscall.ECONNREFUSED) {
 			t.Skipf("this system does not refuse: %v", want)
 		}
 		udp.Write([]byte("a"))
-		failsAsNet(t, fmt.Sprintf("refused, kernel's times %v", c.Kernel()), c, want)
+		failsAsNet(t, name+", refused", c, want)
 	}
 }
 
 func TestErrors(t *testing.T) {
-	udp, _, both := conns(t)
-	for name, c := range both {
+	udp, _ := open(t)
+	conns := both(udp)
+	for name, c := range conns {
 		for _, wait := range []time.Duration{-time.Hour, time.Millisecond} { // over, and soon over
 			udp.SetReadDeadline(time.Now().Add(wait))
 			_, _, want := udp.ReadFromUDPAddrPort(make([]byte, 9))
@@ -209,15 +212,14 @@ func TestErrors(t *testing.T) {
 	}
 	udp.SetReadDeadline(time.Now().Add(patience))
 	udp.Close()
-	both["zero"], both["of nil"], both["of closed"] = &Conn{}, NewConn(nil), NewConn(udp)
-	for name, c := range both {
+	none := map[string]*Conn{"zero": {}, "of nil": NewConn(nil), "of closed": NewConn(udp)}
+	for name, c := range none {
+		check(t, c.Kernel(), false, "%s: has times of the kernel", name)
+	}
+	maps.Copy(conns, none)
+	for name, c := range conns {
 		if n, _, _, err := c.ReadFrom(make([]byte, 9)); n != 0 || !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%s: closed: %d bytes, %v", name, n, err)
-		}
-	}
-	for _, name := range []string{"zero", "of nil", "of closed"} {
-		if both[name].Kernel() {
-			t.Errorf("%s: has times of the kernel", name)
 		}
 	}
 }
@@ -256,17 +258,16 @@ func TestReaders(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	udp, at, both := conns(t)
+	udp, at := open(t)
 	b := bytes.Repeat([]byte{1}, 100)
-	for name, c := range both {
-		if n := testing.AllocsPerRun(1000, func() {
+	for name, c := range both(udp) {
+		n := testing.AllocsPerRun(1000, func() {
 			udp.WriteToUDPAddrPort(b, at)
 			if _, _, _, err := c.ReadFrom(b); err != nil {
 				t.Fatal(err)
 			}
 			c.Received(b)
-		}); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
+		})
+		check(t, n, 0, "%s: allocations", name)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -18,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"timesync"
 	"timesync/clock"
 	"timesync/internal/stat"
+	"timesync/link"
 )
 
 var table = flag.Bool("table", false, "measure what kernel times are worth, in 27 s, and print it")
@@ -30,7 +29,6 @@ const (
 	tableConn   = 3 * time.Second
 	tableStart  = 2 * time.Second
 	tableEvery  = 16 * time.Millisecond // a datagram each way
-	reportEvery = 500_000               // microseconds
 	tablePPM    = 40                    // how much faster the clock of the measured end runs
 	peerAddress = "RXTIME_PEER"         // in the environment of the other process
 )
@@ -42,20 +40,17 @@ const (
 )
 
 // end is one of two peers, each in a process of its own: in a single one, the goroutine
-// that sends and the one that receives get their turns together. True time is the wall
-// clock of the start, in microseconds, carried on by package clock; both have that.
+// that sends and the one that receives get their turns together.
 type end struct {
 	udp   *net.UDPConn
 	ppm   uint64
 	begin time.Time
-	lead  uint64 // of true time over package clock
 	start uint64 // true time at which its clock was right
 
-	mu        sync.Mutex
-	to        netip.AddrPort
-	sync      [2]timesync.TimeSynchronizer // by which receive time
-	reportDue uint64
-	found     measured
+	mu    sync.Mutex
+	to    netip.AddrPort
+	links [2]link.Link // by which receive time
+	found measured
 }
 
 // measured is in microseconds, by which receive time.
@@ -66,65 +61,47 @@ type measured struct {
 }
 
 func newEnd(t *testing.T, to netip.AddrPort, ppm uint64) (e *end, at netip.AddrPort) {
-	e = &end{ppm: ppm, to: to, begin: time.Now()}
+	e = &end{ppm: ppm, to: to, begin: time.Now(), start: trueTime(clock.Now())}
 	e.udp, at = open(t)
 	e.udp.SetReadDeadline(e.begin.Add(tableConn))
-	least := uint64(math.MaxUint64)
-	for range 100 { // the one that was not interrupted
-		before := clock.Now()
-		wall := uint64(time.Now().UnixMicro())
-		if gap := clock.Now() - before; gap < least {
-			least, e.lead = gap, wall-before
-		}
-	}
-	e.start = clock.Now() + e.lead
 	return e, at
 }
 
-// clock is what this end's clock reads at true time, from start on. The two ends' clocks are
-// within a second, so nobody needs an Anchor.
+// trueTime returns the true time of a reading of package clock, in microseconds. Both processes have
+// the same.
+func trueTime(usec uint64) uint64 { return uint64(clock.Time(usec).UnixMicro()) }
+
+// clock is what this end's clock reads at true time, from start on.
 func (e *end) clock(trueUsec uint64) uint64 {
 	return trueUsec + (trueUsec-e.start)*e.ppm/1_000_000
 }
 
-// A datagram is the stamp, a flag and the two reports, and the true time.
-const datagramSize = 3 + 1 + 3 + 3 + 8
-
-func (e *end) send(b []byte) {
+// send sends the headers of both links, and the true time.
+func (e *end) send() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.to.IsValid() {
 		return
 	}
-	now := e.clock(clock.Now() + e.lead)
-	first, ok := e.sync[kernelTime].MinDeltaTS24(now)
-	second, ok2 := e.sync[timeAfterRead].MinDeltaTS24(now)
-	if b[3] = 0; ok && ok2 && int64(now-e.reportDue) >= 0 {
-		b[3], e.reportDue = 1, now+reportEvery
-		first.Put(b[4:])
-		second.Put(b[7:])
+	var b []byte
+	sent := trueTime(clock.Now())
+	for i := range e.links {
+		b = e.links[i].AppendHeader(b, e.clock(sent))
 	}
-	sent := clock.Now() + e.lead
-	timesync.LocalTimeToDatagramTS24(e.clock(sent)).Put(b)
-	binary.LittleEndian.PutUint64(b[10:], sent)
-	e.udp.WriteToUDPAddrPort(b, e.to)
+	e.udp.WriteToUDPAddrPort(binary.LittleEndian.AppendUint64(b, sent), e.to)
 }
 
-// receive takes the true times at which it might have been received.
+// receive takes the true times at which a datagram might have been received.
 func (e *end) receive(b []byte, times [2]uint64, from netip.AddrPort) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.to = from
-	sent := binary.LittleEndian.Uint64(b[10:])
+	sent := binary.LittleEndian.Uint64(b[len(b)-8:])
+	truth := times[timeAfterRead] // the other end's clock, where that of this one is ahead
 	for i, received := range times {
-		local := e.clock(received)
-		e.sync[i].OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(b), local)
-		if b[3] == 1 {
-			e.sync[i].OnPeerMinDeltaTS24(timesync.ReadCounter24(b[4+3*i:]), local)
-		}
-		truth := times[timeAfterRead] // the other end's clock, where that of this one is ahead
+		b, _, _, _ = e.links[i].Open(b, e.clock(received))
 		e.found.delays[i] = append(e.found.delays[i], int64(received-sent))
-		if remote, ok := e.sync[i].RemoteTime(e.clock(truth)); ok {
+		if remote, ok := e.links[i].RemoteTime(e.clock(truth)); ok {
 			size := max(int64(remote-truth), int64(truth-remote))
 			e.found.errors[i] = append(e.found.errors[i], size)
 			if time.Since(e.begin) > tableStart {
@@ -151,20 +128,18 @@ func (e *end) run(t *testing.T, busy int) {
 		})
 	}
 	tasks.Go(func() {
-		for b := make([]byte, datagramSize); !stop.Load(); time.Sleep(tableEvery) {
-			e.send(b)
+		for ; !stop.Load(); time.Sleep(tableEvery) {
+			e.send()
 		}
 	})
-	b := make([]byte, datagramSize)
 	for {
-		n, from, received, err := c.ReadFrom(b)
+		var b [64]byte
+		n, from, received, err := c.ReadFrom(b[:])
 		now := clock.Received()
 		if err != nil {
 			return
 		}
-		if n == datagramSize {
-			e.receive(b, [2]uint64{received + e.lead, now + e.lead}, from)
-		}
+		e.receive(b[:n], [2]uint64{trueTime(received), trueTime(now)}, from)
 	}
 }
 
