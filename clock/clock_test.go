@@ -16,6 +16,16 @@ import (
 	"time"
 )
 
+const us, ms = time.Microsecond, time.Millisecond
+
+// check fails if a test got something else than it wants.
+func check[T comparable](t *testing.T, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", fmt.Sprintf(format, args...), got, want)
+	}
+}
+
 // neverBack fails if a goroutine that reads later reads less. Each has a number.
 func neverBack(t *testing.T, name string, goroutines int, read func(goroutine uint64) uint64) {
 	t.Helper()
@@ -39,22 +49,24 @@ func neverBack(t *testing.T, name string, goroutines int, read func(goroutine ui
 	all.Wait()
 }
 
+// TestNeverBack: and a reading does not allocate.
 func TestNeverBack(t *testing.T) {
 	for name, read := range map[string]func() uint64{"Now": Now, "Received": Received} {
 		neverBack(t, name, 2*runtime.GOMAXPROCS(0), func(uint64) uint64 { return read() })
+		check(t, testing.AllocsPerRun(100, func() { read() }), 0, "%s: allocations", name)
 	}
 }
 
 // TestNow: it is in microseconds, and Received is later by the step.
 func TestNow(t *testing.T) {
 	before, went := Now(), time.Now()
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(20 * ms)
 	passed, gone := Now()-before, time.Since(went)
-	if passed < 20_000-16_000 || time.Duration(passed)*time.Microsecond > gone+time.Second {
+	if passed < 20_000-16_000 || time.Duration(passed)*us > gone+time.Second {
 		t.Errorf("%d us passed, %v on Go's clock", passed, gone)
 	}
 	t.Logf("step %v", Step())
-	if runtime.GOOS != "js" && runtime.GOOS != "wasip1" && (Step() <= 0 || Step() > 100*time.Microsecond) {
+	if runtime.GOOS != "js" && runtime.GOOS != "wasip1" && (Step() <= 0 || Step() > 100*us) {
 		t.Errorf("step %v: all systems have a finer clock", Step())
 	}
 	for range 1000 {
@@ -78,8 +90,8 @@ type stepping struct {
 
 func (s *stepping) read() time.Duration {
 	s.now += s.cost
-	if s.busy != nil && s.busy.Int64N(int64(10*time.Millisecond)) < int64(s.cost) { // 100 times a second
-		s.now += time.Duration(s.busy.Int64N(int64(4 * time.Millisecond)))
+	if s.busy != nil && s.busy.Int64N(int64(10*ms)) < int64(s.cost) { // 100 times a second
+		s.now += time.Duration(s.busy.Int64N(int64(4 * ms)))
 	}
 	return s.shows()
 }
@@ -102,51 +114,51 @@ func (s *stepping) shows() time.Duration {
 // stops the program 100 times a second, for up to 4 ms each, that fails a few times.
 func TestMeasure(t *testing.T) {
 	const seed = 46_100_000
-	runs := 40
-	if testing.Short() {
-		runs = 10
-	}
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for _, step := range []time.Duration{100, 5 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 15_600 * time.Microsecond} {
+	for _, step := range []time.Duration{100, 5 * us, 20 * us, 100 * us, ms, 15_600 * us} {
 		for _, cost := range []time.Duration{300, 1500} {
 			for _, jittered := range []bool{false, true} {
-				if jittered && (step < 16*cost || step > 2*time.Millisecond) { // too few readings in a step, or steps in 0.1 s
-					continue
+				if jittered && (step < 16*cost || step > 2*ms) {
+					continue // too few readings in a step, or steps in 0.1 s
 				}
-				want := step
-				if step < cost { // it differs at each reading, by whole steps
-					want = cost / step * step
-				}
-				for _, busy := range []bool{false, true} {
-					wrong := 0
-					for range runs {
-						s := stepping{now: time.Duration(r.Int64N(1e12)), step: step, cost: cost}
-						if busy {
-							s.busy = rand.New(rand.NewPCG(r.Uint64(), 1))
-						}
-						lag := want
-						if jittered {
-							s.jitter, lag = rand.New(rand.NewPCG(r.Uint64(), 2)), 2*want
-						}
-						if got := measure(s.read); got < lag || got >= lag*3/2 || step > cost && got != lag {
-							wrong++
-						}
-					}
-					if wrong > runs/10 || wrong > 0 && !busy {
-						t.Errorf("step %v, %v a reading, jittered %v, busy %v: %d of %d wrong", step, cost, jittered, busy, wrong, runs)
-					}
-				}
+				measured(t, r, step, cost, jittered, false)
+				measured(t, r, step, cost, jittered, true)
 			}
 		}
 	}
 	// A clock that is too coarse for many looks costs at most two of its steps.
-	s := stepping{step: 100 * time.Millisecond, cost: 100}
-	if got := measure(s.read); got != s.step || s.now > 250*time.Millisecond {
+	s := stepping{step: 100 * ms, cost: 100}
+	if got := measure(s.read); got != s.step || s.now > 250*ms {
 		t.Errorf("step %v: measured %v in %v", s.step, got, s.now)
 	}
-	if got := measure(func() time.Duration { return 5 }); got != 0 {
-		t.Errorf("a clock that stands still: measured %v", got)
+	check(t, measure(func() time.Duration { return 5 }), 0, "a clock that stands still")
+}
+
+// measured fails if it is not found by how much readings of such a clock may lag behind.
+func measured(t *testing.T, r *rand.Rand, step, cost time.Duration, jittered, busy bool) {
+	lag := max(step, cost/step*step) // if a reading takes longer than a step, it differs by whole steps
+	if jittered {
+		lag *= 2
+	}
+	runs, wrong := 40, 0
+	if testing.Short() {
+		runs = 10
+	}
+	for range runs {
+		s := stepping{now: time.Duration(r.Int64N(1e12)), step: step, cost: cost}
+		if busy {
+			s.busy = rand.New(rand.NewPCG(r.Uint64(), 1))
+		}
+		if jittered {
+			s.jitter = rand.New(rand.NewPCG(r.Uint64(), 2))
+		}
+		if got := measure(s.read); got < lag || got >= lag*3/2 || step > cost && got != lag {
+			wrong++
+		}
+	}
+	if wrong > runs/10 || wrong > 0 && !busy {
+		t.Errorf("step %v, %v a reading, jittered %v, busy %v: %d of %d wrong", step, cost, jittered, busy, wrong, runs)
 	}
 }
 
@@ -156,7 +168,7 @@ func TestRounding(t *testing.T) {
 	const seed = 46_200_000
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for _, step := range []time.Duration{1, 100, 999, 5 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 15_600 * time.Microsecond} {
+	for _, step := range []time.Duration{1, 100, 999, 5 * us, 100 * us, ms, 15_600 * us} {
 		for _, jittered := range []bool{false, true} {
 			s := stepping{step: step}
 			lag, ahead := step, time.Duration(0)
@@ -166,10 +178,10 @@ func TestRounding(t *testing.T) {
 			for range 2000 {
 				s.now += time.Duration(r.Int64N(int64(3*step) + 1000))
 				true := origin + s.now + ahead // ns
-				now := time.Duration(reading(s.shows())) * time.Microsecond
-				received := time.Duration(received(s.shows(), lag)) * time.Microsecond
-				if now > true || now <= true-lag-time.Microsecond || received < true || received >= true+lag+time.Microsecond {
-					t.Fatalf("step %v, jittered %v: at %v it is %v before, and received %v after", step, jittered, s.now, true-now, received-true)
+				now := time.Duration(reading(s.shows())) * us
+				received := time.Duration(received(s.shows(), lag)) * us
+				if now > true || now <= true-lag-us || received < true || received >= true+lag+us {
+					t.Fatalf("%v, jittered %v: %v before, and received %v after", s, jittered, true-now, received-true)
 				}
 			}
 		}
@@ -181,28 +193,26 @@ func TestRange(t *testing.T) {
 	const year = 365.25 * 24 * time.Hour
 	for _, elapsed := range []time.Duration{math.MinInt64 / 2, -101 * year, -100 * year, -27 * year, 0, 1, 192 * year} {
 		got := reading(elapsed)
-		if want := max(origin+elapsed, 0); time.Duration(got)*time.Microsecond != want.Truncate(time.Microsecond) {
-			t.Errorf("after %v: %d us", elapsed, got)
-		}
+		check(t, time.Duration(got)*us, max(origin+elapsed, 0).Truncate(us), "after %v", elapsed)
 	}
-	if now := time.Duration(Now()) * time.Microsecond; now < origin || now > origin+year {
+	if now := time.Duration(Now()) * us; now < origin || now > origin+year {
 		t.Errorf("the clock shows %v", now)
 	}
 }
 
 // TestAt: a time.Time becomes a reading, and a reading a time.Time.
 func TestAt(t *testing.T) {
-	const near = 50 * time.Millisecond // Windows' time.Time has steps of 15.6 ms
+	const near = 50 * ms // Windows' time.Time has steps of 15.6 ms
 	for range 10 {
 		before, then, after := Now(), time.Now(), Now()
 		got := At(then)
 		if runtime.GOOS == "windows" {
-			before, after = before-uint64(near.Microseconds()), after+uint64(time.Second.Microseconds())
+			before, after = before-uint64(near.Microseconds()), after+1_000_000
 		}
 		if got < before || got > after {
 			t.Errorf("At says %d, read between %d and %d", got, before, after)
 		}
-		if back := At(then.Add(-time.Hour)); got-back > 3_600_000_000+uint64(time.Second.Microseconds()) || got-back < 3_599_000_000 {
+		if back := At(then.Add(-time.Hour)); got-back > 3_601_000_000 || got-back < 3_599_000_000 {
 			t.Errorf("an hour before, it says %d us less", got-back)
 		}
 		if d := Time(got).Sub(then); d > time.Second || d < -near {
@@ -213,9 +223,7 @@ func TestAt(t *testing.T) {
 		return
 	}
 	for usec := Now(); usec > 1; usec /= 2 { // exact elsewhere
-		if got := At(Time(usec)); got != usec {
-			t.Errorf("At of Time of %d is %d", usec, got)
-		}
+		check(t, At(Time(usec)), usec, "At of Time")
 	}
 }
 
@@ -224,19 +232,13 @@ func TestAt(t *testing.T) {
 func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := Now()
-		if d := time.Duration(first) * time.Microsecond; d < time.Hour || uint64(d/time.Microsecond) != first {
+		if d := time.Duration(first) * us; d < time.Hour || uint64(d/us) != first {
 			t.Errorf("it begins at %d", first)
 		}
 		time.Sleep(time.Hour)
-		if got := Now() - first; got != 3_600_000_000 {
-			t.Errorf("an hour is %d us", got)
-		}
-		if got := At(time.Now()); got != Now() {
-			t.Errorf("At says %d, Now %d", got, Now())
-		}
-		if got := time.Until(Time(Now())); got.Abs() >= time.Microsecond {
-			t.Errorf("Time of Now is %v later than now", got)
-		}
+		check(t, Now()-first, 3_600_000_000, "an hour, in us")
+		check(t, At(time.Now()), Now(), "At")
+		check(t, time.Until(Time(Now())).Truncate(us), 0, "from now to Time of Now")
 		if got := Received() - Now(); got > uint64(Step().Microseconds())+2 {
 			t.Errorf("received %d us late", got)
 		}
@@ -248,28 +250,24 @@ func TestNanoseconds(t *testing.T) {
 	const seed = 46_300_000
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	check := func(ticks, frequency uint64) {
+	right := func(ticks, frequency uint64) {
 		want := new(big.Int).SetUint64(ticks)
 		want.Mul(want, big.NewInt(1e9)).Div(want, new(big.Int).SetUint64(frequency))
 		if most := big.NewInt(math.MaxInt64); want.Cmp(most) > 0 {
 			want = most
 		}
-		if got := nanoseconds(ticks, frequency); got < 0 || uint64(got) != want.Uint64() {
-			t.Errorf("%d ticks at %d Hz: %d ns, want %v", ticks, frequency, got, want)
-		}
+		check(t, nanoseconds(ticks, frequency), time.Duration(want.Int64()), "%d ticks at %d Hz", ticks, frequency)
 	}
 	edge := []uint64{0, 1, 2, 999, 1000, 1193182, 3579545, 1e7, 1e9, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64}
 	for _, frequency := range edge[1:] {
 		for _, ticks := range edge {
-			check(ticks, frequency)
+			right(ticks, frequency)
 		}
 	}
 	for range 200_000 {
-		check(r.Uint64()>>r.IntN(64), r.Uint64()>>r.IntN(64)|1)
+		right(r.Uint64()>>r.IntN(64), r.Uint64()>>r.IntN(64)|1)
 	}
-	if got := nanoseconds(5, 0); got != math.MaxInt64 { // no such counter; but no panic
-		t.Errorf("no frequency: %v", got)
-	}
+	check(t, nanoseconds(5, 0), math.MaxInt64, "no frequency") // no such counter; but no panic
 }
 
 // TestCounter: what two processors read a tick apart does not let the time go back, nor does a
@@ -278,26 +276,14 @@ func TestCounter(t *testing.T) {
 	for _, first := range []uint64{0, 1000, math.MaxUint64 - 500} {
 		c := counter{frequency: 1e7, first: first}
 		for _, x := range []struct{ ticks, want uint64 }{{0, 0}, {10, 10}, {9, 10}, {11, 11}, {1000, 1000}, {999, 1000}, {0, 1000}, {1001, 1001}} {
-			if got := c.elapsed(first + x.ticks); got != time.Duration(x.want)*100 {
-				t.Errorf("first %d, after %d ticks: %v", first, x.ticks, got)
-			}
+			check(t, c.elapsed(first+x.ticks), time.Duration(x.want)*100, "first %d, after %d ticks", first, x.ticks)
 		}
 	}
 	c := counter{frequency: 1e7, first: 1000}
-	if got := c.elapsed(999); got != 0 {
-		t.Errorf("before the first reading: %v", got)
-	}
+	check(t, c.elapsed(999), 0, "before the first reading")
 
 	var ticks atomic.Uint64
 	neverBack(t, "the counter", 4, func(g uint64) uint64 { return uint64(c.elapsed(1000 + ticks.Add(1) - g%2)) })
-}
-
-func TestAllocs(t *testing.T) {
-	for name, call := range map[string]func(){"Now": func() { Now() }, "Received": func() { Received() }} {
-		if n := testing.AllocsPerRun(100, call); n != 0 {
-			t.Errorf("%s allocates %v times", name, n)
-		}
-	}
 }
 
 func ExampleTime() {
@@ -311,19 +297,4 @@ func BenchmarkNow(b *testing.B) {
 	for range b.N {
 		Now()
 	}
-}
-
-func BenchmarkReceived(b *testing.B) {
-	for range b.N {
-		Received()
-	}
-}
-
-// BenchmarkNowParallel has all processors read the clock at once.
-func BenchmarkNowParallel(b *testing.B) {
-	b.RunParallel(func(p *testing.PB) {
-		for p.Next() {
-			Now()
-		}
-	})
 }
