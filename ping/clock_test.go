@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"timesync/internal/long"
 )
 
 // TestSkewFollows: through jitter, and when the skew changes; and a clock that runs
@@ -52,11 +54,7 @@ func TestSkewFollows(t *testing.T) {
 // checks that it never goes back.
 func TestRead(t *testing.T) {
 	r := random(t)
-	n := 200_000
-	if testing.Short() {
-		n = 20_000
-	}
-	for range n {
+	for range long.Sized(20_000, 200_000, 200_000) {
 		g := segment{r.Uint64(), r.Uint64(), r.Int64N(2*maxSkew+1) - maxSkew, r.Int64N(1<<r.IntN(50)+1) >> r.IntN(2)}
 		if r.IntN(2) == 0 {
 			g.slew = -g.slew
@@ -103,29 +101,24 @@ func TestPastStays(t *testing.T) {
 	w := newWorld(c)
 	w.up, w.down = exponential(r, usMs, 10*usMs), exponential(r, usMs, 10*usMs)
 	w.ppb = 50_000
+	var before *published
 	changed := 0
-	for range 2000 {
-		request := c.AppendRequest(nil, w.local())
-		w.t += w.up()
-		recv := w.remote()
-		w.t += w.down()
-		reply, _ := AppendReply(nil, request, 0, recv, recv)
-		before := c.known.Load()
-		c.HandleReply(reply, w.local())
+	w.heard = func(exchange) {
 		after := c.known.Load()
-		if before == nil || before.steps != after.steps {
-			continue
-		}
-		for ago := range int64(40) {
-			at := w.local() + settleUsec - 1 - uint64(ago)*1000
-			if before.read(at) != after.read(at) {
-				t.Fatalf("reading for %d us changed from %d to %d", at, before.read(at), after.read(at))
+		if before != nil && before.steps == after.steps {
+			for ago := range uint64(40) {
+				at := w.local() + settleUsec - 1 - ago*1000
+				check(t, after.read(at), before.read(at), "reading for %d us", at)
+			}
+			if later := w.local() + 5*settleUsec; before.read(later) != after.read(later) {
+				changed++
 			}
 		}
-		if before.read(w.local()+5*settleUsec) != after.read(w.local()+5*settleUsec) {
-			changed++
-		}
-		w.t += r.Int64N(400) * usMs * r.Int64N(2) // or back to back
+		before = after
+	}
+	for range 2000 {
+		w.ping()
+		w.run(time.Duration(r.Int64N(400)*r.Int64N(2)) * ms) // or back to back
 	}
 	if changed < 300 {
 		t.Errorf("only %d replies changed anything", changed)

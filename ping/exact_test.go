@@ -49,7 +49,9 @@ func TestUnsynchronized(t *testing.T) {
 	for v := range verdicts {
 		check(t, c.Count(v), 0, "after Reset: %v", v)
 	}
+	reply, _ := AppendReply(nil, c.AppendRequest(nil, 0), 1, 1, 1)
 	c.Reset(1) // of a clock that knows nothing: nothing jumps
+	check(t, c.HandleReply(reply, 1), UnknownRequest, "a reply across Reset to the same session")
 	w.run(sec)
 	check(t, w.snapshot(t).Steps, 1, "a reading after Reset is a step: steps")
 	check(t, c.Count(Synced), 1, "synced after Reset")
@@ -120,12 +122,9 @@ func TestMeasure(t *testing.T) {
 		{"at once", 5, 9, 9, 5, sample{5, 4, 0, 2}, Accepted},
 		{"60 us", 100, 530, 540, 170, sample{135, 400, 60, 32}, Accepted},
 		{"odd", 100, 530, 540, 171, sample{135, 400, 61, 33}, Accepted},
-		{"before it was sent", 100, 530, 530, 99, sample{}, Impossible},
 		{"ten seconds", 0, 5_000_000, 5_000_000, 10_000_000, sample{5_000_000, 0, 10_000_000, 5_003_002}, Accepted},
-		{"and more", 0, 5_000_000, 5_000_000, 10_000_001, sample{}, TooLate},
 		{"held as long as the clocks can disagree", 0, 0, 1_000_602, 1_000_000, sample{500_000, 301, 0, 302}, Accepted},
 		{"and longer", 0, 0, 1_000_603, 1_000_000, sample{}, Impossible},
-		{"answered before it was asked", 0, 500_000, 500_000 - coarseUsec - 1, 1_000_000, sample{}, Impossible},
 		{"a wrap of both clocks", math.MaxUint64 - 9, math.MaxUint64 - 19, 0, 30, sample{10, math.MaxUint64 - 19, 20, 12}, Accepted},
 	} {
 		got, v := measure(x.t1, x.t2, x.t3, x.t4)

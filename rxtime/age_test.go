@@ -71,14 +71,3 @@ func TestSteps(t *testing.T) {
 		check(t, ago, uint64(wait/time.Microsecond), "step %v, a second later: us before the read", step)
 	}
 }
-
-// TestSlew: NTP makes both clocks faster or slower; they stay together.
-func TestSlew(t *testing.T) {
-	var a ager
-	a.start(wall0, now0)
-	for i := range uint64(10_000) {
-		now := now0 + i*16_667
-		wall := wall0 + int64(now-now0)*1000 + int64(i%1000) // what package clock rounds off
-		check(t, now-a.received(wall-50_000, wall, now), 50, "read %d: received us before", i)
-	}
-}

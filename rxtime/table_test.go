@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,7 +26,6 @@ var table = flag.Bool("table", false, "measure what kernel times are worth, in 2
 const (
 	tableConns  = 3 // each row: the start of a connection is the hard part, and luck
 	tableConn   = 3 * time.Second
-	tableStart  = 2 * time.Second
 	tableEvery  = 16 * time.Millisecond // a datagram each way
 	tablePPM    = 40                    // how much faster the clock of the measured end runs
 	peerAddress = "RXTIME_PEER"         // in the environment of the other process
@@ -44,7 +42,6 @@ const (
 type end struct {
 	udp   *net.UDPConn
 	ppm   uint64
-	begin time.Time
 	start uint64 // true time at which its clock was right
 
 	mu    sync.Mutex
@@ -55,15 +52,14 @@ type end struct {
 
 // measured is in microseconds, by which receive time.
 type measured struct {
-	delays  [2][]int64 // of the datagrams received
-	errors  [2][]int64 // of the offset, their sizes, from the first answer on
-	settled [2][]int64 // of the offset, from tableStart on
+	delays [2][]int64 // of the datagrams received
+	errors [2][]int64 // of the offset, their sizes, from the first answer on
 }
 
 func newEnd(t *testing.T, to netip.AddrPort, ppm uint64) (e *end, at netip.AddrPort) {
-	e = &end{ppm: ppm, to: to, begin: time.Now(), start: trueTime(clock.Now())}
+	e = &end{ppm: ppm, to: to, start: trueTime(clock.Now())}
 	e.udp, at = open(t)
-	e.udp.SetReadDeadline(e.begin.Add(tableConn))
+	e.udp.SetReadDeadline(time.Now().Add(tableConn))
 	return e, at
 }
 
@@ -104,9 +100,6 @@ func (e *end) receive(b []byte, times [2]uint64, from netip.AddrPort) {
 		if remote, ok := e.links[i].RemoteTime(e.clock(truth)); ok {
 			size := max(int64(remote-truth), int64(truth-remote))
 			e.found.errors[i] = append(e.found.errors[i], size)
-			if time.Since(e.begin) > tableStart {
-				e.found.settled[i] = append(e.found.settled[i], size)
-			}
 		}
 	}
 }
@@ -163,22 +156,21 @@ func TestTable(t *testing.T) {
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	fmt.Printf("microseconds, median / p99; a datagram each way every %v\n", tableEvery)
-	row := "%-5s %-16s %-14s %-18s %s\n"
-	fmt.Printf(row, "busy", "one-way delay", "offset error", fmt.Sprintf("the same after %v", tableStart), "receive time")
+	fmt.Println("busy  one-way delay  offset error  receive time")
 	for _, busy := range []int{0, 2, 4} {
 		var found measured
 		for range tableConns {
 			connect(t, busy, &found)
 		}
 		for i, name := range []string{kernelTime: "the kernel's", timeAfterRead: "after the read"} {
-			if len(found.settled[i]) == 0 {
+			if len(found.errors[i]) == 0 {
 				t.Fatalf("%d busy, receive time %s: never synchronized", busy, name)
 			}
-			fmt.Printf(row, strconv.Itoa(busy), cell(found.delays[i]), cell(found.errors[i]), cell(found.settled[i]), name)
+			fmt.Printf("%-5d %-14s %-13s %s\n", busy, cell(found.delays[i]), cell(found.errors[i]), name)
 		}
 		with, without := p99(found.errors[kernelTime]), p99(found.errors[timeAfterRead])
 		if busy == 2 && with*10 > without {
-			t.Errorf("2 busy goroutines: p99 of the offset error %d us with kernel times, want at most a tenth of %d", with, without)
+			t.Errorf("2 busy goroutines: p99 of the error %d us with kernel times, want a tenth of %d", with, without)
 		}
 	}
 }
