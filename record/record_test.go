@@ -323,7 +323,7 @@ func TestTick(t *testing.T) {
 	must(t, r.Close())
 }
 
-// recording returns one of a life, and how many events each of its blocks ends with.
+// recording returns one of a life.
 func recording(t testing.TB, seed uint64, calls int) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -338,61 +338,42 @@ func recording(t testing.TB, seed uint64, calls int) []byte {
 	return file.Bytes()
 }
 
-// wholeBlocks returns for each byte of a recording how many events the blocks before it hold, and
-// whether one ends there.
-func wholeBlocks(b []byte) func(i int) (events int, boundary bool) {
-	ends, until := []int{len(magic)}, []int{0}
-	r := newReader(bytes.NewReader(b))
-	for n := 1; ; n++ {
-		if _, err := r.next(); err != nil {
-			break
-		}
-		if len(r.events.b) == 0 {
-			ends, until = append(ends, int(r.at)), append(until, n)
-		}
-	}
-	return func(i int) (events int, boundary bool) {
-		k, boundary := slices.BinarySearch(ends, i)
-		if !boundary {
-			k = max(k-1, 0)
-		}
-		return until[k], boundary
-	}
-}
-
-// TestTruncated cuts a recording at each byte: all whole blocks before are read.
-func TestTruncated(t *testing.T) {
+// TestDamaged cuts a recording at each byte, and changes each byte: all whole blocks before that are
+// read, and nothing of the block.
+func TestDamaged(t *testing.T) {
 	whole := recording(t, 5, 200)
 	want, err := read(whole)
 	must(t, err)
-	blocks := wholeBlocks(whole)
-	for cut := range whole {
-		got, err := read(whole[:cut])
-		n, boundary := blocks(cut)
-		switch {
-		case cut < len(magic) && !errors.Is(err, ErrFormat),
-			boundary && err != nil,
-			cut > len(magic) && !boundary && !errors.Is(err, ErrTruncated):
-			t.Fatalf("cut at %d: %v", cut, err)
-		case !slices.Equal(got, want[:n]):
-			t.Fatalf("cut at %d: %d events, want %d", cut, len(got), n)
+	blocks := map[int]int{len(magic): 0} // where each begins or ends: events before
+	r := newReader(bytes.NewReader(whole))
+	for n := range want {
+		_, err := r.next()
+		must(t, err)
+		if len(r.events.b) == 0 {
+			blocks[int(r.at)] = n + 1
 		}
 	}
-}
-
-// TestCorrupt changes each byte of a recording: what was before that block is read, and
-// nothing of the block.
-func TestCorrupt(t *testing.T) {
-	whole := recording(t, 6, 120)
-	want, _ := read(whole)
-	blocks := wholeBlocks(whole)
+	n := 0
 	for i := range whole {
-		b := bytes.Clone(whole)
-		b[i] ^= 1 << (i % 8)
-		got, err := read(b)
-		n, _ := blocks(i)
-		if wrong := errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || i < len(magic) && err == ErrFormat; !wrong || !slices.Equal(got, want[:n]) {
-			t.Fatalf("byte %d: %d events, want %d; %v", i, len(got), n, err)
+		events, boundary := blocks[i]
+		n = max(n, events)
+		got, err := read(whole[:i])
+		var wantErr error
+		switch {
+		case i < len(magic):
+			wantErr = ErrFormat
+		case !boundary:
+			wantErr = ErrTruncated
+		}
+		if !errors.Is(err, wantErr) || !slices.Equal(got, want[:n]) {
+			t.Fatalf("cut at %d: %d events, want %d; %v, want %v", i, len(got), n, err, wantErr)
+		}
+		changed := bytes.Clone(whole)
+		changed[i] ^= 1 << (i % 8)
+		got, err = read(changed)
+		known := errors.Is(err, ErrCorrupt) || errors.Is(err, ErrTruncated) || i < len(magic) && err == ErrFormat
+		if !known || !slices.Equal(got, want[:n]) {
+			t.Fatalf("byte %d changed: %d events, want %d; %v", i, len(got), n, err)
 		}
 	}
 }
