@@ -52,10 +52,7 @@ func TestJitterFilter(t *testing.T) {
 }
 
 // rules are all rules of the package.
-var rules = []struct {
-	name string
-	rule Rule
-}{{"Latest", Latest}, {"SlotPercentile", SlotPercentile}, {"Percentile", Percentile}, {"MinDelay", MinDelay}}
+var rules = []Rule{Latest, SlotPercentile, Percentile, MinDelay}
 
 // TestRefusals: duplicate, reordered, stale, forged and impossible replies do nothing
 // but count.

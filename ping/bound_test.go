@@ -36,7 +36,7 @@ func boundWorld(t *testing.T, seed uint64) (share float64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
 	c := &Clock{conf: Config{
-		Rule:                 rules[r.IntN(len(rules))].rule,
+		Rule:                 rules[r.IntN(len(rules))],
 		SyncInterval:         time.Duration(50+upTo(2000)) * ms,
 		Samples:              1 + r.IntN(64),
 		AdjustSteps:          1 + r.IntN(16),

@@ -50,7 +50,7 @@ func FuzzReplies(f *testing.F) {
 		if len(b) == 0 {
 			return
 		}
-		c := &Clock{conf: Config{Rule: rules[b[0]&3].rule, AdjustSteps: int(b[0] >> 2 & 7), Samples: int(b[0] >> 5)}}
+		c := &Clock{conf: Config{Rule: rules[b[0]&3], AdjustSteps: int(b[0] >> 2 & 7), Samples: int(b[0] >> 5)}}
 		p := player{t: t, c: c, last: noSnapshot}
 		for b = b[1:]; len(b) >= 3; b = b[3:] {
 			p.play(b[0]%7, b[1], b[2])

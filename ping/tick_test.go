@@ -9,8 +9,6 @@ import (
 	"timesync/tick"
 )
 
-// A Clock as the remote clock of package tick.
-
 // TestServesTick: a Clock is the remote clock of a client's tick loop as it stands.
 // With 5 ms of jitter and 50 ppm the shared clocks of both ends agree within half a
 // tick of 60 Hz, no tick of the client is skipped or repeated, and what it sends for
@@ -22,42 +20,32 @@ func TestServesTick(t *testing.T) {
 	w.up, w.down = exponential(r, 20*usMs, 5*usMs), exponential(r, 20*usMs, 5*usMs)
 	w.keepPinging()
 
-	server, err := tick.NewServer(tick.ServerConfig{Config: tick.Config{Rate: tick.Hz(60)}})
-	if err != nil {
-		t.Fatal(err)
+	config := tick.Config{Rate: tick.Hz(60)}
+	server, errServer := tick.NewServer(tick.ServerConfig{Config: config})
+	last, sent, late := tick.Tick(-1), 0, 0
+	onTick := func(s tick.Info) {
+		if last >= 0 {
+			check(t, s.Tick, last+1, "the next tick")
+		}
+		last = s.Tick
+		w.after(20*usMs, func() { // the fastest datagram
+			if now, ok := server.Snapshot(w.remote()); ok && w.t > 5*usSec {
+				sent++
+				if now.SharedTime.Tick() > s.Tick {
+					late++
+				}
+			}
+		})
+	}
+	client, errClient := tick.NewClient(tick.ClientConfig{Config: config, Handlers: tick.Handlers{Tick: onTick}}, w.c)
+	if errServer != nil || errClient != nil {
+		t.Fatal(errServer, errClient)
 	}
 	server.Start(w.remote())
-	last, sent, late := tick.Tick(-1), 0, 0
-	client, err := tick.NewClient(tick.ClientConfig{
-		Config: tick.Config{Rate: tick.Hz(60)},
-		Handlers: tick.Handlers{
-			Tick: func(s tick.Info) {
-				if last >= 0 && s.Tick != last+1 {
-					t.Errorf("tick %d after %d", s.Tick, last)
-				}
-				last = s.Tick
-				w.after(20*usMs, func() { // the fastest datagram
-					if now, ok := server.Snapshot(w.remote()); ok && w.t > 5*usSec {
-						sent++
-						if now.SharedTime.Tick() > s.Tick {
-							late++
-						}
-					}
-				})
-			},
-		},
-	}, w.c)
-	if err != nil {
-		t.Fatal(err)
-	}
 	client.Start(w.local())
 	w.every(sec, func() {
 		if welcome, ok := server.Announce(0, w.remote()); ok {
-			w.after(w.down(), func() {
-				if err := client.OnWelcome(welcome, w.local()); err != nil {
-					t.Error(err)
-				}
-			})
+			w.after(w.down(), func() { check(t, client.OnWelcome(welcome, w.local()), nil, "a welcome") })
 		}
 	})
 	worst := time.Duration(0)
