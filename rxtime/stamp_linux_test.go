@@ -27,13 +27,7 @@ func option(t *testing.T, udp *net.UDPConn, name, value int) {
 // TestOptions: the kernel itself writes both kinds of stamps, and then none. On 386 it
 // writes the 32-bit layout.
 func TestOptions(t *testing.T) {
-	for _, c := range []struct {
-		option, value int
-	}{
-		{timestampNew, 1},
-		{timestampOld, 1},
-		{timestampNew, 0},
-	} {
+	for _, c := range []struct{ option, value int }{{timestampNew, 1}, {timestampOld, 1}, {timestampNew, 0}} {
 		udp, at := open(t)
 		NewConn(udp)
 		option(t, udp, c.option, c.value)
@@ -44,9 +38,8 @@ func TestOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := kernelStamp(control[:n]); ok != (c.value == 1) {
-			t.Errorf("option %d = %d: %v, % x", c.option, c.value, ok, control[:n])
-		}
+		_, ok := kernelStamp(control[:n])
+		check(t, ok, c.value == 1, "option %d = %d: a stamp in % x", c.option, c.value, control[:n])
 		if kind := binary.NativeEndian.Uint32(control[bits.UintSize/8+4:]); n > 0 && int(kind) != c.option {
 			t.Errorf("option %d: a stamp of kind %d: % x", c.option, kind, control[:n])
 		}

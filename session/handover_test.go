@@ -25,8 +25,7 @@ type setting struct {
 	ppm   float64
 }
 
-// worlds runs n worlds on two processors, with -long five times as many, and adds up what their judges
-// say. It fails if a bound was wrong, or session time went back.
+// worlds runs n worlds, with -long five times as many, and adds up what their judges say. It fails if a bound was wrong, or session time went back.
 func worlds(t *testing.T, n uint64, in setting, run func(x *mesh)) *judge {
 	t.Helper()
 	n = long.Sized(2, n, 5*n)
@@ -34,15 +33,13 @@ func worlds(t *testing.T, n uint64, in setting, run func(x *mesh)) *judge {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	j := new(judge)
-	for worker := range uint64(2) {
+	for i := range n {
 		wg.Go(func() {
-			for i := worker; i < n; i += 2 {
-				x := newMesh(t, *first+i, in)
-				run(x)
-				mu.Lock()
-				j.add(&x.judge)
-				mu.Unlock()
-			}
+			x := newMesh(t, *first+i, in)
+			run(x)
+			mu.Lock()
+			defer mu.Unlock()
+			j.add(&x.judge)
 		})
 	}
 	wg.Wait()
