@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-const us, ms = time.Microsecond, time.Millisecond
+const us, ms, sec = time.Microsecond, time.Millisecond, time.Second
 
 // check fails if a test got something else than it wants.
 func check[T comparable](t *testing.T, got, want T, format string, args ...any) {
@@ -62,7 +62,7 @@ func TestNow(t *testing.T) {
 	before, went := Now(), time.Now()
 	time.Sleep(20 * ms)
 	passed, gone := Now()-before, time.Since(went)
-	if passed < 20_000-16_000 || time.Duration(passed)*us > gone+time.Second {
+	if passed < 20_000-16_000 || time.Duration(passed)*us > gone+sec {
 		t.Errorf("%d us passed, %v on Go's clock", passed, gone)
 	}
 	t.Logf("step %v", Step())
@@ -158,7 +158,7 @@ func measured(t *testing.T, r *rand.Rand, step, cost time.Duration, jittered, bu
 		}
 	}
 	if wrong > runs/10 || wrong > 0 && !busy {
-		t.Errorf("step %v, %v a reading, jittered %v, busy %v: %d of %d wrong", step, cost, jittered, busy, wrong, runs)
+		t.Errorf("step %v, cost %v, jittered %v, busy %v: %d of %d wrong", step, cost, jittered, busy, wrong, runs)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestAt(t *testing.T) {
 		if back := At(then.Add(-time.Hour)); got-back > 3_601_000_000 || got-back < 3_599_000_000 {
 			t.Errorf("an hour before, it says %d us less", got-back)
 		}
-		if d := Time(got).Sub(then); d > time.Second || d < -near {
+		if d := Time(got).Sub(then); d > sec || d < -near {
 			t.Errorf("Time of At is %v later", d)
 		}
 	}
@@ -283,13 +283,15 @@ func TestCounter(t *testing.T) {
 	check(t, c.elapsed(999), 0, "before the first reading")
 
 	var ticks atomic.Uint64
-	neverBack(t, "the counter", 4, func(g uint64) uint64 { return uint64(c.elapsed(1000 + ticks.Add(1) - g%2)) })
+	neverBack(t, "the counter", 4, func(g uint64) uint64 {
+		return uint64(c.elapsed(1000 + ticks.Add(1) - g%2))
+	})
 }
 
 func ExampleTime() {
 	meeting := time.Now().Add(time.Hour)
 	usec := At(meeting) // what this machine's clock will show then
-	fmt.Println(Time(usec).Sub(meeting).Round(time.Second))
+	fmt.Println(Time(usec).Sub(meeting).Round(sec))
 	// Output: 0s
 }
 

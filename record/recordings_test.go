@@ -104,7 +104,7 @@ func TestRecordings(t *testing.T) {
 			}
 		}, openRecording(t, s.name+"-a.tsr"), openRecording(t, s.name+"-b.tsr"))
 		gotErr, gotSum := stat.Quantile(errs, 0.99), stat.Quantile(sums, 0.99)
-		t.Logf("%s: %v datagrams; 99th percentile of the error %.0f us, of the disagreement %.0f us; %d answers outside their bound",
+		t.Logf("%s: %v datagrams; p99 of the error %.0f us, of the disagreement %.0f us; %d beyond their bound",
 			s.name, datagrams, gotErr, gotSum, outside)
 		if gotErr > s.p99 || gotSum > s.disagree || min(datagrams[0], datagrams[1]) < s.least || outside > 0 {
 			t.Errorf("want at most %.0f and %.0f us, and %d datagrams", s.p99, s.disagree, s.least)

@@ -24,10 +24,10 @@ func TestAge(t *testing.T) {
 		{0, 0},
 		{999, 0},
 		{1000, 1},
-		{20 * time.Millisecond, 20_000},
-		{time.Second, 1_000_000},
-		{time.Second + 1, 0}, // too old
-		{-1, 0},              // from the future
+		{20 * ms, 20_000},
+		{sec, 1_000_000},
+		{sec + 1, 0}, // too old
+		{-1, 0},      // from the future
 		{-time.Hour, 0},
 		{math.MaxInt64, 0},
 		{wall0, 0}, // stamped 0
@@ -46,28 +46,28 @@ func TestAge(t *testing.T) {
 // become earlier than it was by more than what passes for an interruption, and later
 // at most by its wait. A second after, ages count again.
 func TestSteps(t *testing.T) {
-	const wait = 30 * time.Millisecond
+	const wait = 30 * ms
 	for _, step := range []time.Duration{
-		0, 1, time.Microsecond, maxShift, -maxShift, maxShift + time.Microsecond, 5 * time.Millisecond, -5 * time.Millisecond,
-		500 * time.Millisecond, -500 * time.Millisecond, time.Second, -time.Second, time.Hour, -time.Hour, 50 * 365 * 24 * time.Hour,
+		0, 1, us, maxShift, -maxShift, maxShift + us, 5 * ms, -5 * ms,
+		500 * ms, -500 * ms, sec, -sec, time.Hour, -time.Hour, 50 * 365 * 24 * time.Hour,
 	} {
 		var a ager
 		a.start(wall0, now0)
 		const truth = now0 + 1000
-		const read = truth + uint64(wait/time.Microsecond)
-		stamp := wall0 + int64(time.Millisecond)
+		const read = truth + uint64(wait/us)
+		stamp := wall0 + int64(ms)
 		// Two that waited, read one after the other: the second must not be believed either.
 		for i := range uint64(2) {
 			now := read + i*100
 			got := a.received(stamp, wall0+int64(now-now0)*1000+int64(step), now)
-			late := time.Duration(int64(got-truth)) * time.Microsecond
-			if late < -maxShift || late > time.Duration(now-truth)*time.Microsecond {
+			late := time.Duration(int64(got-truth)) * us
+			if late < -maxShift || late > time.Duration(now-truth)*us {
 				t.Errorf("step %v, datagram %d: received %v after the truth", step, i, late)
 			}
 		}
 		now := read + 1_001_000
 		wall := wall0 + int64(now-now0)*1000 + int64(step)
 		ago := now - a.received(wall-int64(wait), wall, now)
-		check(t, ago, uint64(wait/time.Microsecond), "step %v, a second later: us before the read", step)
+		check(t, ago, uint64(wait/us), "step %v, a second later: us before the read", step)
 	}
 }

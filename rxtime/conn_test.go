@@ -20,8 +20,10 @@ import (
 	"timesync/clock"
 )
 
+const us, ms, sec = time.Microsecond, time.Millisecond, time.Second
+
 // patience is how long a datagram on loopback may take; it is never used up.
-const patience = 10 * time.Second
+const patience = 10 * sec
 
 // open makes a socket on loopback that gives up after patience.
 func open(t testing.TB) (*net.UDPConn, netip.AddrPort) {
@@ -182,7 +184,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer udp.Close()
-	udp.SetReadDeadline(time.Now().Add(time.Second)) // for systems that do not refuse
+	udp.SetReadDeadline(time.Now().Add(sec)) // for systems that do not refuse
 	for name, c := range both(udp) {
 		udp.Write([]byte("a"))
 		_, _, want := udp.ReadFromUDPAddrPort(make([]byte, 9))
@@ -198,7 +200,7 @@ func TestErrors(t *testing.T) {
 	udp, _ := open(t)
 	conns := both(udp)
 	for name, c := range conns {
-		for _, wait := range []time.Duration{-time.Hour, time.Millisecond} { // over, and soon over
+		for _, wait := range []time.Duration{-time.Hour, ms} { // over, and soon over
 			udp.SetReadDeadline(time.Now().Add(wait))
 			_, _, want := udp.ReadFromUDPAddrPort(make([]byte, 9))
 			udp.SetReadDeadline(time.Now().Add(wait))

@@ -25,10 +25,10 @@ var table = flag.Bool("table", false, "measure what kernel times are worth, in 2
 
 const (
 	tableConns  = 3 // each row: the start of a connection is the hard part, and luck
-	tableConn   = 3 * time.Second
-	tableEvery  = 16 * time.Millisecond // a datagram each way
-	tablePPM    = 40                    // how much faster the clock of the measured end runs
-	peerAddress = "RXTIME_PEER"         // in the environment of the other process
+	tableConn   = 3 * sec
+	tableEvery  = 16 * ms       // a datagram each way
+	tablePPM    = 40            // how much faster the clock of the measured end runs
+	peerAddress = "RXTIME_PEER" // in the environment of the other process
 )
 
 // Which receive time is used. Every datagram is judged by both.
