@@ -1,4 +1,4 @@
-// These tests prove how the clock behaves: its schedule, what it takes and refuses, what it
+// These tests prove how the clock behaves: its schedule, what it asks, what it
 // reads between replies, and what it does with extreme figures.
 
 package ping
@@ -273,5 +273,24 @@ func TestAllocations(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if grown := int64(after.HeapAlloc - before.HeapAlloc); grown > 64<<10 {
 		t.Errorf("10,000 lost requests left %d bytes", grown)
+	}
+}
+
+// TestNonces: no nonce twice, and every bit of it varies.
+func TestNonces(t *testing.T) {
+	var c Clock
+	seen := map[uint64]bool{}
+	var ones, zeros uint64
+	for range 1000 {
+		m, ok := readMessage(c.AppendRequest(nil, 0), kindRequest)
+		if !ok || seen[m.nonce] {
+			t.Fatalf("nonce %#x again, or no request", m.nonce)
+		}
+		seen[m.nonce] = true
+		ones |= m.nonce
+		zeros |= ^m.nonce
+	}
+	if ones != ^uint64(0) || zeros != ^uint64(0) {
+		t.Errorf("bits that never were 1: %#x, 0: %#x", ^ones, ^zeros)
 	}
 }
