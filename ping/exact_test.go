@@ -83,7 +83,7 @@ func TestSnapshot(t *testing.T) {
 	check(t, got, want, "after two exchanges")
 	// No age is negative, as none is in the core.
 	got, _ = c.Snapshot(1<<64 - 16_000_000)
-	check(t, max(got.Age, got.Undisturbed), 0, "before the first exchange: heard and undisturbed for")
+	check(t, max(got.Age, got.Undisturbed), 0, "before the first exchange: ages")
 	delay, _ := c.MinimumOneWayDelay()
 	check(t, delay, want.MinimumOneWayDelay, "delay")
 }
@@ -179,7 +179,7 @@ func TestNotBefore(t *testing.T) {
 	c := new(Clock)
 	answer(c, 0, 500_000, 500_000, 1_000_000)
 	answer(c, 100, 500_000, 500_000, 900_000)
-	check(t, c.known.Load().heard, 1_000_000, "a reply of before changes what is read from there on")
+	check(t, c.known.Load().heard, 1_000_000, "a reply of before: heard at")
 }
 
 // TestAdmitsExactly: bounds that touch can both be true.
@@ -250,11 +250,14 @@ func TestPending(t *testing.T) {
 	check(t, c.HandleReply(appendReply(nil, message{}), 1), UnknownRequest, "a reply to no request")
 }
 
-// points feeds a drift with one exchange a bucket: the offset and round trip of each.
-func points(bucket uint64, all ...[2]int64) *drift {
+// point is an exchange that a drift is fed with.
+type point struct{ offset, trip int64 }
+
+// points feeds a drift with one exchange a bucket.
+func points(bucket uint64, all ...point) *drift {
 	var d drift
 	for i, p := range all {
-		d.add(sample{at: uint64(i) * bucket, offset: uint64(p[0]), trip: p[1]})
+		d.add(sample{at: uint64(i) * bucket, offset: uint64(p.offset), trip: p.trip})
 	}
 	return &d
 }
@@ -275,22 +278,22 @@ func TestDriftDoubt(t *testing.T) {
 	unknown := math.NaN()
 	for _, x := range []struct {
 		name   string
-		points [][2]int64
+		points []point
 		want   float64
 	}{
-		{"no pair", [][2]int64{{0, 0}, {80, 0}}, unknown},
-		{"10 ppm", [][2]int64{{0, 0}, {80, 0}, {999, 0}}, 10},
-		{"-10 ppm, slower by 358 us", [][2]int64{{0, 7358}, {-80, 7000}, {999, 0}}, -10},
-		{"the other slower by 358 us", [][2]int64{{0, 7000}, {80, 7358}, {999, 0}}, 10},
-		{"slower by 362 us", [][2]int64{{0, 362}, {80, 0}, {999, 0}}, unknown},
-		{"both slower by 180 us", [][2]int64{{0, 180}, {0, 0}, {40, 180}, {}, {}}, 0},
-		{"the longest span of equals", [][2]int64{{0, 0}, {60, 0}, {160, 0}, {999, 0}}, 10},
-		{"the quicker pair of equal spans", [][2]int64{{80, 300}, {80, 0}, {240, 0}, {999, 0}}, 20},
+		{"no pair", []point{{0, 0}, {80, 0}}, unknown},
+		{"10 ppm", []point{{0, 0}, {80, 0}, {999, 0}}, 10},
+		{"-10 ppm, slower by 358 us", []point{{0, 7358}, {-80, 7000}, {999, 0}}, -10},
+		{"the other slower by 358 us", []point{{0, 7000}, {80, 7358}, {999, 0}}, 10},
+		{"slower by 362 us", []point{{0, 362}, {80, 0}, {999, 0}}, unknown},
+		{"both slower by 180 us", []point{{0, 180}, {0, 0}, {40, 180}, {}, {}}, 0},
+		{"the longest span of equals", []point{{0, 0}, {60, 0}, {160, 0}, {999, 0}}, 10},
+		{"the quicker pair of equal spans", []point{{80, 300}, {80, 0}, {240, 0}, {999, 0}}, 20},
 	} {
 		points(span, x.points...).slope(t, x.want, "%s", x.name)
 	}
-	points(span-1, [2]int64{0, 0}, [2]int64{80, 0}, [2]int64{}, [2]int64{}).slope(t, unknown, "a bucket is 8 s")
-	same := points(span, [2]int64{0, 9}, [2]int64{0, 9})
+	points(span-1, point{}, point{80, 0}, point{}, point{}).slope(t, unknown, "a bucket is 8 s")
+	same := points(span, point{0, 9}, point{0, 9})
 	same.add(sample{at: 0, trip: 1}) // the quickest of its bucket, at the time of the first
 	same.add(sample{at: 2*span + 1})
 	same.slope(t, unknown, "two at the same time")
@@ -298,7 +301,7 @@ func TestDriftDoubt(t *testing.T) {
 
 // TestDriftMemory: 16 buckets of 8 s are kept, the latest ones.
 func TestDriftMemory(t *testing.T) {
-	d := points(bucketUsec, make([][2]int64, 32)...) // the last one is open
+	d := points(bucketUsec, make([]point, 32)...) // the last one is open
 	check(t, d.n, 16, "points")
 	for i, p := range d.points {
 		check(t, p.at, uint64(15+i)*bucketUsec, "point %d is at", i)
@@ -313,7 +316,7 @@ func TestDriftAfterMonths(t *testing.T) {
 		if moved >= 1<<31 || moved <= -1<<31 {
 			want = math.NaN()
 		}
-		points(span, [2]int64{0, 0}, [2]int64{moved, 0}, [2]int64{}).slope(t, want, "moved by %d us in 100 days", moved)
+		points(span, point{}, point{moved, 0}, point{}).slope(t, want, "moved by %d us in 100 days", moved)
 	}
 }
 
@@ -324,23 +327,23 @@ func TestLevelShift(t *testing.T) {
 	for _, x := range []struct {
 		name  string
 		moved int64
-		trips [2]int64
+		a, b  int64 // the round trips before and after
 		ok    bool
 	}{
-		{"rates", rates + stampUsec, [2]int64{0, 0}, true},
-		{"a step forward", rates + stampUsec + 1, [2]int64{0, 0}, false},
-		{"rates back", -rates - stampUsec, [2]int64{0, 0}, true},
-		{"a step back", -rates - stampUsec - 1, [2]int64{0, 0}, false},
-		{"a queue", rates + stampUsec + 50, [2]int64{0, 100}, true},
-		{"a queue before", rates + stampUsec + 50, [2]int64{100, 0}, true},
-		{"a queue and a step", rates + stampUsec + 51, [2]int64{0, 100}, false},
-		{"two queues", rates + stampUsec + 100, [2]int64{100, 100}, true},
+		{"rates", rates + stampUsec, 0, 0, true},
+		{"a step forward", rates + stampUsec + 1, 0, 0, false},
+		{"rates back", -rates - stampUsec, 0, 0, true},
+		{"a step back", -rates - stampUsec - 1, 0, 0, false},
+		{"a queue", rates + stampUsec + 50, 0, 100, true},
+		{"a queue before", rates + stampUsec + 50, 100, 0, true},
+		{"a queue and a step", rates + stampUsec + 51, 0, 100, false},
+		{"two queues", rates + stampUsec + 100, 100, 100, true},
 	} {
 		// A third exchange, without a queue, says how quick the line is.
-		d := points(bucketUsec, [2]int64{0, 0}, [2]int64{0, x.trips[0]}, [2]int64{x.moved, x.trips[1]}, [2]int64{})
+		d := points(bucketUsec, point{}, point{0, x.a}, point{x.moved, x.b}, point{})
 		check(t, len(d.sinceStep(0)) == 3, x.ok, "%s: one line", x.name)
 	}
-	d := points(bucketUsec, [2]int64{0, 0}, [2]int64{80, 0}, [2]int64{160, 0}, [2]int64{90_240, 0}, [2]int64{90_320, 0})
+	d := points(bucketUsec, point{}, point{80, 0}, point{160, 0}, point{90_240, 0}, point{90_320, 0})
 	d.slope(t, 10, "after a step")
 	check(t, len(d.sinceStep(0)), 1, "points after a step")
 	d.add(sample{at: 5 * bucketUsec, offset: 90_480})
@@ -354,9 +357,9 @@ func TestThreshold(t *testing.T) {
 		for e, want := range map[int64]Verdict{limit: Accepted, limit + 1: Stepped, -limit: Accepted, -limit - 1: Stepped} {
 			c := &Clock{conf: Config{RecalibrateThreshold: threshold}, window: []sample{{offset: uint64(e)}}}
 			old, next := new(published), new(published)
-			check(t, c.move(next, old, 50_000), want, "threshold %v, error %d us", threshold, e)
-			check(t, c.steps == 1, want == Stepped, "threshold %v, error %d us: a step", threshold, e)
-			check(t, next.read(50_000), 50_000+uint64(e)*uint64(c.steps), "threshold %v, error %d us: reading", threshold, e)
+			check(t, c.move(next, old, 50_000), want, "%d us", e)
+			check(t, c.steps == 1, want == Stepped, "%d us: a step", e)
+			check(t, next.read(50_000), 50_000+uint64(e)*uint64(c.steps), "%d us: reading", e)
 		}
 	}
 }

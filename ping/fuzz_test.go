@@ -146,7 +146,8 @@ func (p *player) check() {
 		p.t.Fatalf("%+v", s)
 	}
 	remote, _ := c.RemoteTime(p.now)
-	check(p.t, [...]uint64{remote, remote - p.now}, [...]uint64{s.RemoteUsec, uint64(s.OffsetUsec)}, "remote time and offset")
+	check(p.t, s.RemoteUsec, remote, "remote time")
+	check(p.t, s.OffsetUsec, int64(remote-p.now), "offset")
 	if p.last.Steps == s.Steps && int64(p.now-p.lastAt) >= 0 && int64(s.RemoteUsec-p.last.RemoteUsec) < 0 {
 		p.t.Fatalf("went back from %+v to %+v", p.last, s)
 	}

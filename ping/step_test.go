@@ -105,7 +105,7 @@ func TestBoundAfterStep(t *testing.T) {
 			contrary++
 		}
 	}
-	t.Logf("of %d worlds the truth was outside for a while in %d; %d steps contradicted what was known", worlds, outside, contrary)
+	t.Logf("of %d worlds the truth was outside in %d; %d steps contradicted what was known", worlds, outside, contrary)
 	if outside == 0 || contrary == 0 || contrary == worlds {
 		t.Error("the worlds are too kind")
 	}

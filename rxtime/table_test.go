@@ -47,7 +47,7 @@ type end struct {
 	mu    sync.Mutex
 	to    netip.AddrPort
 	links [2]link.Link // by which receive time
-	found measured
+	found *measured
 }
 
 // measured is in microseconds, by which receive time.
@@ -56,8 +56,8 @@ type measured struct {
 	errors [2][]int64 // of the offset, their sizes, from the first answer on
 }
 
-func newEnd(t *testing.T, to netip.AddrPort, ppm uint64) (e *end, at netip.AddrPort) {
-	e = &end{ppm: ppm, to: to, start: trueTime(clock.Now())}
+func newEnd(t *testing.T, to netip.AddrPort, ppm uint64, found *measured) (e *end, at netip.AddrPort) {
+	e = &end{ppm: ppm, to: to, start: trueTime(clock.Now()), found: found}
 	e.udp, at = open(t)
 	e.udp.SetReadDeadline(time.Now().Add(tableConn))
 	return e, at
@@ -136,21 +136,16 @@ func (e *end) run(t *testing.T, busy int) {
 	}
 }
 
-// TestPeer is the other process.
-func TestPeer(t *testing.T) {
-	to, err := netip.ParseAddrPort(os.Getenv(peerAddress))
-	if err != nil {
-		t.Skip("for TestTable")
-	}
-	e, _ := newEnd(t, to, 0)
-	e.run(t, 0)
-}
-
 // TestTable: each datagram is received once and judged twice, by the kernel's time and
 // by the time after the read, with two synchronizers at each end.
 //
 //	go test ./rxtime -run TestTable -v -table
 func TestTable(t *testing.T) {
+	if to, err := netip.ParseAddrPort(os.Getenv(peerAddress)); err == nil { // this is the other process
+		e, _ := newEnd(t, to, 0, new(measured))
+		e.run(t, 0)
+		return
+	}
 	if !*table {
 		t.Skip("takes 27 s: -table")
 	}
@@ -177,9 +172,8 @@ func TestTable(t *testing.T) {
 
 // connect measures one connection to another process and adds to found.
 func connect(t *testing.T, busy int, found *measured) {
-	e, at := newEnd(t, netip.AddrPort{}, tablePPM)
-	e.found = *found
-	peer := exec.Command(os.Args[0], "-test.run=^TestPeer$")
+	e, at := newEnd(t, netip.AddrPort{}, tablePPM, found)
+	peer := exec.Command(os.Args[0], "-test.run=^TestTable$")
 	peer.Env = append(os.Environ(), peerAddress+"="+at.String())
 	if err := peer.Start(); err != nil {
 		t.Fatal(err)
@@ -187,7 +181,6 @@ func connect(t *testing.T, busy int, found *measured) {
 	defer peer.Wait()
 	defer peer.Process.Kill()
 	e.run(t, busy)
-	*found = e.found
 }
 
 func p99(v []int64) int64 { return stat.Quantile(v, 0.99) }
