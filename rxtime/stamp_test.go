@@ -147,26 +147,16 @@ const (
 // TestAge: both clocks go on alike, and a datagram is read some time after the kernel
 // has stamped it.
 func TestAge(t *testing.T) {
-	for _, c := range []struct {
-		age  time.Duration
-		want uint64 // microseconds before the read
-	}{
-		{0, 0},
-		{999, 0},
-		{1000, 1},
-		{20 * ms, 20_000},
-		{sec, 1_000_000},
-		{sec + 1, 0}, // too old
-		{-1, 0},      // from the future
-		{-time.Hour, 0},
-		{math.MaxInt64, 0},
-		{wall0, 0}, // stamped 0
+	for age, want := range map[time.Duration]uint64{ // microseconds before the read
+		0: 0, 999: 0, 1000: 1, 20 * ms: 20_000, sec: 1_000_000,
+		sec + 1: 0, wall0: 0, math.MaxInt64: 0, // too old, stamped 0
+		-1: 0, -time.Hour: 0, // from the future
 	} {
 		for _, now := range []uint64{0, 1, now0, math.MaxUint64} { // the clock may wrap
 			var a ager
 			a.start(wall0, now)
-			got := a.received(wall0+1_000_000-int64(c.age), wall0+1_000_000, now+1000)
-			check(t, now+1000-got, c.want, "age %v at %#x, us before the read", c.age, now)
+			got := a.received(wall0+1_000_000-int64(age), wall0+1_000_000, now+1000)
+			check(t, now+1000-got, want, "age %v at %#x, us before the read", age, now)
 		}
 	}
 }

@@ -332,20 +332,17 @@ func TestAnchor(t *testing.T) {
 func TestConcurrent(t *testing.T) {
 	m, clock := member(t)
 	var wg sync.WaitGroup
-	for _, f := range []func(i uint64){
-		func(i uint64) { _ = m.Accept(3, clock, says(5+i/100, 1001e6+i*1000, 1051e6+i*1000), 1e6+i*1000) },
-		func(i uint64) { m.Read(1e6 + i*1000) },
-		func(i uint64) { m.LocalTime(1051e6 + i*1000) },
-		func(i uint64) { m.Announce(nil, 1e6+i*1000) },
-		func(i uint64) {
-			if i%50 == 0 {
-				_ = m.Host(1e6 + i*1000)
-			}
-		},
-	} {
+	for range 4 {
 		wg.Go(func() {
 			for i := range uint64(1000) {
-				f(i)
+				now := 1e6 + i*1000
+				_ = m.Accept(3, clock, says(5+i/100, 1000e6+now, 1050e6+now), now)
+				m.Read(now)
+				m.LocalTime(1050e6 + now)
+				m.Announce(nil, now)
+				if i%50 == 0 {
+					_ = m.Host(now)
+				}
 			}
 		})
 	}
