@@ -69,7 +69,7 @@ func TestReadFrom(t *testing.T) {
 			n, from, received, err := c.ReadFrom(buf)
 			read := clock.Received()
 			if runtime.GOOS == "windows" && len(payload) > len(buf) {
-				check(t, err != nil, true, "%s: Windows says when it cuts a datagram: an error", name)
+				check(t, err != nil, true, "%s: an error for a datagram that is cut", name)
 				continue
 			}
 			want := payload[:min(len(payload), len(buf))]
@@ -77,7 +77,7 @@ func TestReadFrom(t *testing.T) {
 				t.Errorf("%s: got %q from %v, %v; want %q from %v", name, buf[:n], from, err, want, at)
 			}
 			if received < sent || received > read {
-				t.Errorf("%s: received at %d, but sent at %d and read at %d", name, received, sent, read)
+				t.Errorf("%s: sent at %d, received at %d, read at %d", name, sent, received, read)
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func TestKernel(t *testing.T) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("still %d of %d after %v were received while they were written", within, burstSize, patience)
+			t.Fatalf("still only %d of %d were received while they were written", within, burstSize)
 		}
 	}
 }
@@ -144,7 +144,8 @@ func TestSameAddress(t *testing.T) {
 	defer udp.Close()
 	udp.SetReadDeadline(time.Now().Add(patience))
 	sender, _ := open(t)
-	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), udp.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	port := uint16(udp.LocalAddr().(*net.UDPAddr).Port)
+	to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)
 	write(t, sender, []byte("1"), to)
 	write(t, sender, []byte("2"), to)
 	c := NewConn(udp)

@@ -39,16 +39,16 @@ func TestOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, ok := kernelStamp(control[:n])
-		check(t, ok, c.value == 1, "option %d = %d: a stamp in % x", c.option, c.value, control[:n])
+		check(t, ok, c.value == 1, "option %d = %d: a stamp", c.option, c.value)
 		if kind := binary.NativeEndian.Uint32(control[bits.UintSize/8+4:]); n > 0 && int(kind) != c.option {
-			t.Errorf("option %d: a stamp of kind %d: % x", c.option, kind, control[:n])
+			t.Errorf("option %d: a stamp of kind %d", c.option, kind)
 		}
 		// Without the stamp there is still a time.
 		conn := &Conn{udp: udp, kernel: true}
 		write(t, udp, []byte("a"), at)
 		_, _, received, err := conn.ReadFrom(make([]byte, 9))
 		if err != nil || received < sent || received > clock.Received() {
-			t.Errorf("option %d = %d: received at %d, sent after %d, %v", c.option, c.value, received, sent, err)
+			t.Errorf("option %d = %d: sent at %d, received at %d, %v", c.option, c.value, sent, received, err)
 		}
 	}
 }
