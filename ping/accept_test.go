@@ -17,8 +17,6 @@ import (
 	"timesync/tick"
 )
 
-// What a clock by request and response has to do in a game, one test for each property.
-
 // TestJitterFilter: round trip 60 ms and exponential 20 ms jitter each way, 10 pings/s:
 // after 10 s the error's 99th percentile is at most 5 ms; netfox's weights and a
 // plain mean are worse.
@@ -61,10 +59,7 @@ var rules = []Rule{Latest, SlotPercentile, Percentile, MinDelay}
 func TestRefusals(t *testing.T) {
 	c := &Clock{conf: Config{Rule: Latest, AdjustSteps: 1}} // the rule that believes everything
 	reply := func(request []byte, recv, sent uint64) []byte {
-		b, ok := AppendReply(nil, request, c.session, recv, sent)
-		if !ok {
-			t.Fatal("no reply")
-		}
+		b, _ := AppendReply(nil, request, c.session, recv, sent)
 		return b
 	}
 	c.Reset(7)
