@@ -318,9 +318,6 @@ func (e *events) snapshot(s *timesync.Snapshot, localUsec uint64) bool {
 	}
 	toPeer, ok := e.varint()
 	s.MinimumDelayToPeer = time.Duration(toPeer)
-	if len(e.b) == 0 { // some of that day here
-		return ok
-	}
 	flags, ok1 := e.number(1)
 	skewError, ok2 := e.number(8)
 	s.Disturbed, s.SkewError = flags&flagDisturbed != 0, math.Float64frombits(skewError)

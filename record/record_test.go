@@ -404,18 +404,14 @@ func TestNoAllocations(t *testing.T) {
 	r := start(io.Discard, tick, nothing)
 	defer r.Close()
 	local := uint64(1)
-	f := func() {
-		for range 100 {
-			local += 16_667
-			r.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(local), local+20_000)
-			r.OnPeerMinDeltaTS24(timesync.NewCounter24(20_000>>3), local+20_000)
-			r.Anchor(local, local)
-		}
+	block := func() {
+		feed(r, &local, 120)
+		r.Anchor(local, local)
 		tick <- time.Time{}
 		tick <- time.Time{} // taken when the block of the first is written
 		r.Reset()
 	}
-	if n := testing.AllocsPerRun(20, f); n != 0 {
+	if n := testing.AllocsPerRun(20, block); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
