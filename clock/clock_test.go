@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"timesync/internal/long"
 )
 
 const us, ms, sec = time.Microsecond, time.Millisecond, time.Second
@@ -141,10 +143,7 @@ func measured(t *testing.T, r *rand.Rand, step, cost time.Duration, jittered, bu
 	if jittered {
 		lag *= 2
 	}
-	runs, wrong := 40, 0
-	if testing.Short() {
-		runs = 10
-	}
+	runs, wrong := long.Sized(10, 40, 40), 0
 	for range runs {
 		s := stepping{now: time.Duration(r.Int64N(1e12)), step: step, cost: cost}
 		if busy {

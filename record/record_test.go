@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/internal/long"
 	"timesync/internal/stat"
 )
 
@@ -143,11 +144,7 @@ func life(rng *rand.Rand, r *Recorder, calls int, did func(local uint64)) {
 }
 
 func TestReplayIsIdentical(t *testing.T) {
-	seeds := uint64(20)
-	if testing.Short() {
-		seeds = 3
-	}
-	for seed := range seeds {
+	for seed := range long.Sized[uint64](3, 20, 20) {
 		rng := rand.New(rand.NewPCG(seed, 34))
 		var file bytes.Buffer
 		r := New(&file)
