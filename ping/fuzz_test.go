@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"testing"
 
@@ -20,18 +21,19 @@ func FuzzMessage(f *testing.F) {
 	f.Add(appendHead(nil, kindRequest, message{session: 1, nonce: 2}))
 	f.Add(appendReply(nil, message{1, 2, 3, 4}))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		inHex := func(b []byte) string { return fmt.Sprintf("%x", b) }
 		m, ok := readMessage(b, kindRequest)
 		reply, answered := AppendReply([]byte("dst"), b, m.session, 5, 6)
 		if ok {
-			check(t, string(appendHead(nil, kindRequest, m)), string(b), "the request")
+			check(t, inHex(appendHead(nil, kindRequest, m)), inHex(b), "the request")
 			n, _ := readMessage(reply[len("dst"):], kindReply)
 			check(t, n, message{m.session, m.nonce, 5, 6}, "the reply to %x", b)
 			reply, _ = AppendReply([]byte("dst"), b, m.session+1, 5, 6) // of another session
 		}
 		check(t, answered, ok, "%x is answered", b)
-		check(t, string(reply), "dst", "the answer to %x, if it is refused", b)
+		check(t, inHex(reply), inHex([]byte("dst")), "the answer to %x, if it is refused", b)
 		if m, ok := readMessage(b, kindReply); ok {
-			check(t, string(appendReply(nil, m)), string(b), "the reply")
+			check(t, inHex(appendReply(nil, m)), inHex(b), "the reply")
 		}
 		var c Clock
 		c.AppendRequest(nil, 0)

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -60,7 +61,7 @@ func TestWire(t *testing.T) {
 	a := announcement{0x0102030405060708, 0x1112131415161718, 0x2122232425262728, -2, 0x31323334, 0x41424344}
 	want := "\x01" + "\x08\x07\x06\x05\x04\x03\x02\x01" + "\x18\x17\x16\x15\x14\x13\x12\x11" +
 		"\x28\x27\x26\x25\x24\x23\x22\x21" + "\xfe\xff\xff\xff" + "\x34\x33\x32\x31" + "\x44\x43\x42\x41"
-	check(t, string(a.append(nil)), want, "written")
+	check(t, fmt.Sprintf("%x", a.append(nil)), fmt.Sprintf("%x", want), "written")
 	got, _ := parse([]byte(want))
 	check(t, got, a, "read")
 }
@@ -80,7 +81,8 @@ func TestFoundAndHost(t *testing.T) {
 	local, _ := m.LocalTime(105)
 	check(t, local, 90, "105 is reached at")
 	announced, _ := m.Announce([]byte("x"), 90)
-	check(t, string(announced), "x"+string(says(1, 90, 105)), "the announcement")
+	want := fmt.Sprintf("%x%x", "x", says(1, 90, 105))
+	check(t, fmt.Sprintf("%x", announced), want, "the announcement")
 }
 
 // TestErrors: each of these leaves the member as it was.
