@@ -120,7 +120,7 @@ func TestRouteChange(t *testing.T) {
 		for !done() && w.t-start < 400*usSec {
 			w.run(10 * ms)
 		}
-		return time.Duration(w.t-start) * us
+		return duration(w.t - start)
 	}
 
 	w, m := grown(nil, 0, 0, 70*usMs, 70*usMs)

@@ -147,8 +147,8 @@ func TestReaders(t *testing.T) {
 					t.Errorf("went back from %d to %d", last.RemoteUsec, s.RemoteUsec)
 					return
 				}
-				off := time.Duration(magnitude(int64(s.RemoteUsec-local-w.offset))) * us
-				if s.ErrorBound < off || s.MinimumOneWayDelay < 20*ms || s.OffsetUsec != int64(s.RemoteUsec-local) {
+				off := duration(int64(s.RemoteUsec - local - w.offset))
+				if s.ErrorBound < off.Abs() || s.MinimumOneWayDelay < 20*ms || s.OffsetUsec != int64(s.RemoteUsec-local) {
 					t.Errorf("torn, or %v off: %+v", off, s)
 					return
 				}

@@ -67,9 +67,9 @@ func TestSnapshot(t *testing.T) {
 	got, _ := c.Snapshot(1070)
 	check(t, got, want, "after one exchange")
 	// 600 ppm either way, rounded down, from the middle of the exchange.
-	for _, x := range []struct{ at, us uint64 }{{1035, 32}, {1000, 32}, {1035 + 1666, 32}, {1035 + 1667, 33}, {1_001_037, 632}, {1036 - 5000 + 1<<63<<1, 34}, {1034 - 5000 + 1<<63<<1, 35}} {
-		bound, _ := c.ErrorBound(x.at)
-		check(t, bound, time.Duration(x.us)*us, "bound at %d", x.at)
+	for _, x := range []struct{ at, want int64 }{{1035, 32}, {1000, 32}, {1035 + 1666, 32}, {1035 + 1667, 33}, {1_001_037, 632}, {1036 - 5000, 34}, {1034 - 5000, 35}} {
+		bound, _ := c.ErrorBound(uint64(x.at))
+		check(t, bound, duration(x.want), "bound at %d", x.at)
 	}
 	// The past reads the same way from the first exchange on.
 	past, _ := c.RemoteTime(500)
@@ -398,8 +398,9 @@ func TestLocalTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 'l'))
 	for range 20000 {
 		at := rng.Uint64()
-		p := &published{from: at + uint64(rng.IntN(20_000)), before: segment{at: at, remote: rng.Uint64(), skew: rng.Int64N(2*maxSkew) - maxSkew}}
-		p.after = segment{at: p.from, remote: p.before.read(p.from), skew: rng.Int64N(2*maxSkew) - maxSkew, slew: rng.Int64N(400_000) - 200_000}
+		skew := func() int64 { return rng.Int64N(2*maxSkew) - maxSkew }
+		p := &published{from: at + uint64(rng.IntN(20_000)), before: segment{at, rng.Uint64(), skew(), 0}}
+		p.after = segment{p.from, p.before.read(p.from), skew(), rng.Int64N(400_000) - 200_000}
 		c := new(Clock)
 		c.known.Store(p)
 		x := int64(rng.ExpFloat64() * 1e6)
@@ -462,7 +463,7 @@ func TestRoundTrips(t *testing.T) {
 		}
 		now, hold := 1_000_000+i*100_000, uint64(r.IntN(5000))
 		trip := uint64(20_000 + r.IntN(20)*1000)
-		trips = append(trips, time.Duration(trip)*us)
+		trips = append(trips, duration(int64(trip)))
 		answer(c, now, now+ahead+trip/2, now+ahead+trip/2+hold, now+trip+hold)
 		last := slices.Sorted(slices.Values(trips[max(0, len(trips)-DefaultSamples):]))
 		p20, p50, p80, _ := c.RoundTrips()

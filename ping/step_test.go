@@ -72,13 +72,13 @@ func TestBackAfterStep(t *testing.T) {
 		seed := r.Uint64()
 		w := newSteppedWorld(rand.New(rand.NewPCG(seed, 0)))
 		w.keepPinging()
-		w.run(time.Duration(w.from) * us)
+		w.run(duration(w.from))
 		before := w.snapshot(t)
 		w.set(w.local, w.size)
 		w.run(time.Minute)
 		after, e := w.snapshot(t), w.errorUsec(t)
 		if magnitude(e) > uint64(after.ErrorBound.Microseconds()) || magnitude(e-w.unseen) > uint64(w.tolerance) ||
-			after.ErrorBound > 2*before.ErrorBound+time.Duration(2*w.tolerance)*us {
+			after.ErrorBound > 2*before.ErrorBound+duration(2*w.tolerance) {
 			t.Errorf("world %d, seed %#x: local %v, step %d us: error %d us, %d of them by the ways, bound %v, before %v",
 				i, seed, w.local, w.size, e, w.unseen, after.ErrorBound, before.ErrorBound)
 		}
@@ -125,7 +125,7 @@ func boundAfterStep(t *testing.T, r *rand.Rand) (outside, contradicts bool) {
 		}
 	}
 	w.every(time.Duration(50+r.IntN(500))*ms, w.ping)
-	w.run(time.Duration(w.from) * us)
+	w.run(duration(w.from))
 	w.set(w.local, w.size)
 	w.every(17*ms, func() {
 		s, e := w.snapshot(t), w.errorUsec(t)
