@@ -86,7 +86,8 @@ func FuzzRecord(f *testing.F) {
 		r := still(&file)
 		var want []Event
 		for local := uint64(0); len(b) >= 13; b = b[13:] {
-			n, counter := binary.LittleEndian.Uint64(b), timesync.Counter24(binary.LittleEndian.Uint32(b[8:]))
+			n := binary.LittleEndian.Uint64(b)
+			counter := timesync.Counter24(binary.LittleEndian.Uint32(b[8:]))
 			if n&1 == 0 {
 				n &= 0xffff // most steps are small
 			}

@@ -271,7 +271,7 @@ func inOrder(t *testing.T, files *[2]bytes.Buffer, offset uint64) {
 		}
 		for i, at := range [2]uint64{truth, truth + offset} {
 			if off := int64(m.AtUsec[i] - at); m.Ends[0].IsSynchronized() && max(off, -off) > 1000 {
-				t.Fatalf("an event of end %d at %d is said to be %d us off at end %d", m.End, truth, off, i)
+				t.Fatalf("an event of end %d at %d is %d us off at end %d", m.End, truth, off, i)
 			}
 		}
 		if truth+1000 < last {
@@ -301,7 +301,8 @@ func TestReplayOfOneAndHalf(t *testing.T) {
 	for _, m := range moments {
 		n[m.End]++
 	}
-	if n != [2]int{len(events), len(fewer)} || !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), "second") {
+	told := errors.Is(err, ErrTruncated) && strings.Contains(err.Error(), "second")
+	if n != [2]int{len(events), len(fewer)} || !told {
 		t.Errorf("%v events, %v", n, err)
 	}
 }
