@@ -188,6 +188,7 @@ var courses = []struct {
 	{"js is set ahead", []happening{{at: 30 * time.Second, side: 0, step: 2 * time.Second}}},
 	{"go is set back", []happening{{at: 30 * time.Second, side: 1, step: -2 * time.Second}}},
 	{"js is set back by 15 ms", []happening{{at: 30 * time.Second, side: 0, step: -15 * time.Millisecond}}},
+	{"js is set back by 1000 s", []happening{{at: 30 * time.Second, side: 0, step: -1000 * time.Second}}},
 	{"go is set ahead by 15 ms", []happening{{at: 30 * time.Second, side: 1, step: 15 * time.Millisecond}}},
 }
 

@@ -159,7 +159,8 @@ func watch(t *testing.T, g *game, client *bufio.Scanner, patience, length time.D
 		if lines++; !sure {
 			unsure++
 		}
-		now := clock.At(time.Now()) - uint64(time.Now().UnixMicro()-s.wall)
+		wall := time.Now()
+		now := clock.At(wall) - uint64(wall.UnixMicro()-s.wall)
 		if c, ok := g.server.Snapshot(now); ok && sure {
 			off := math.Abs(float64(c.SharedTime.Duration().Microseconds() - s.shared))
 			if worst = max(worst, off); off > float64(s.bound)+5000 { // two processes read the time of day
