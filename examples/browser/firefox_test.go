@@ -133,7 +133,7 @@ func TestFirefox(t *testing.T) {
 			f := startFirefox(t)
 			f.call("browsingContext.navigate", map[string]any{"context": f.tab, "url": s.address() + "?" + perfect, "wait": "complete"}, nil)
 			start, known := time.Now(), false
-			for f.eval("!!demo.samples.at(-1)?.stamps", &known); !known; f.eval("!!demo.samples.at(-1)?.stamps", &known) {
+			for f.eval("!!"+stampsKnown, &known); !known; f.eval("!!"+stampsKnown, &known) {
 				if time.Since(start) > patience {
 					var status string
 					f.eval("document.getElementById('status').textContent + ' ' + demo.transport", &status)

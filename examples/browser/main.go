@@ -19,12 +19,8 @@ import (
 	"time"
 )
 
-// page is what the browser loads besides the embedded files.
-type page struct {
-	wasm   []byte
-	glue   []byte // wasm_exec.js of the Go that built it
-	module []byte // timesync.mjs, for the page without WebAssembly
-}
+// page is what the browser loads besides the embedded files, by name.
+type page map[string][]byte
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address of the page; port 0 takes a free one")
@@ -39,7 +35,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf(" %.1f MB in %.1f s\n", float64(len(p.wasm))/1e6, time.Since(start).Seconds())
+	fmt.Printf(" %.1f MB in %.1f s\n", float64(len(p["page.wasm"]))/1e6, time.Since(start).Seconds())
 
 	s, err := serve(*addr, p, options{isolated: *isolated, webTransport: *webTransport, record: *record})
 	if err != nil {
@@ -53,28 +49,31 @@ func main() {
 }
 
 // buildPage compiles the page for the browser. It needs Go and this folder.
-func buildPage() (p page, err error) {
+func buildPage() (page, error) {
 	dir, err := os.MkdirTemp("", "timesync")
 	if err != nil {
-		return page{}, err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	wasm := filepath.Join(dir, "page.wasm")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", wasm, "timesync/examples/browser/page")
 	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	if out, err := build.CombinedOutput(); err != nil {
-		return page{}, fmt.Errorf("building the page: %w; is this the folder examples/browser?\n%s", err, out)
+		return nil, fmt.Errorf("building the page: %w; is this the folder examples/browser?\n%s", err, out)
 	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
-		return page{}, fmt.Errorf("go env GOROOT: %w", err)
+		return nil, fmt.Errorf("go env GOROOT: %w", err)
 	}
-	if p.wasm, err = os.ReadFile(wasm); err != nil {
-		return page{}, err
+	p := page{}
+	for name, file := range map[string]string{
+		"page.wasm":    wasm,
+		"wasm_exec.js": filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"), // of the Go that built it
+		"timesync.mjs": filepath.Join("..", "js", "timesync.mjs"),                                     // for the page without WebAssembly
+	} {
+		if p[name], err = os.ReadFile(file); err != nil {
+			return nil, err
+		}
 	}
-	if p.module, err = os.ReadFile(filepath.Join("..", "js", "timesync.mjs")); err != nil {
-		return page{}, err
-	}
-	p.glue, err = os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"))
-	return p, err
+	return p, nil
 }

@@ -20,27 +20,15 @@ type conditions struct {
 }
 
 const (
-	// maxDelay bounds each of the delays, in milliseconds; more is no use here.
-	maxDelay = 2000
+	// maxDelay bounds all delays together, in milliseconds; more is no use here.
+	maxDelay = 6000
 	// retransmission is by how much the loss of a segment delays a stream, besides a
 	// round trip: Linux waits for at least 200 ms (TCP_RTO_MIN).
 	retransmission = 200 * time.Millisecond
-	// streamQueue messages wait on a stream at most. At 120 a second and 6 s of delay
-	// there are 720.
-	streamQueue = 1024
-	// datagramQueue datagrams wait at most, as many.
-	datagramQueue = streamQueue
+	// queue messages wait on a stream at most, and as many datagrams. At 120 a second and 6 s
+	// of delay there are 720.
+	queue = 1024
 )
-
-// valid reports whether a page may ask for it. A number that is no number is not.
-func (c conditions) valid() bool {
-	for _, ms := range []float64{c.Latency, c.Uphill, c.Jitter} {
-		if !(ms >= 0 && ms <= maxDelay) {
-			return false
-		}
-	}
-	return c.Loss >= 0 && c.Loss <= 100
-}
 
 // path is one way between the server and one page. Datagrams get lost and overtake each
 // other; messages of a stream do not, but a loss delays all that follow.
@@ -61,7 +49,7 @@ type delayed struct {
 
 // newPath returns a path that delivers the messages of its stream until ctx ends.
 func newPath(ctx context.Context, up bool) *path {
-	p := &path{up: up, stream: make(chan delayed, streamQueue)}
+	p := &path{up: up, stream: make(chan delayed, queue)}
 	go func() {
 		for {
 			select {
@@ -94,7 +82,10 @@ func (p *path) draw() (delay time.Duration, lost bool, roundTrip time.Duration) 
 	return milliseconds(ms), rand.Float64()*100 < c.Loss, milliseconds(2*c.Latency + c.Uphill)
 }
 
-func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+// milliseconds is no less than 0 and no more than maxDelay, whatever a page asks for.
+func milliseconds(ms float64) time.Duration {
+	return time.Duration(min(max(ms, 0), maxDelay) * float64(time.Millisecond))
+}
 
 // datagram calls deliver when a datagram that is sent now arrives, if it does: at once, or
 // on a goroutine of its own. One too many is lost, as at any full queue.
@@ -103,7 +94,7 @@ func (p *path) datagram(deliver func()) {
 	case lost:
 	case delay == 0:
 		deliver()
-	case p.flying.Add(1) > datagramQueue:
+	case p.flying.Add(1) > queue:
 		p.flying.Add(-1)
 	default:
 		time.AfterFunc(delay, func() {

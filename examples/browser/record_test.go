@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"path/filepath"
 	"testing"
@@ -19,22 +20,18 @@ var (
 )
 
 func TestRecord(t *testing.T) {
-	browser := startBrowser(t)
+	chromium(t)
 	o := all
-	if o.record = *recordTo; o.record == "" {
-		o.record = t.TempDir()
-	}
+	o.record = cmp.Or(*recordTo, t.TempDir())
 	s := startServer(t, o)
-	w := open(t, browser, s, perfect)
-	w.wait("stamps are synchronized", "demo.samples.at(-1)?.stamps", patience)
-	w.measure(*recordFor)
+	ready(t, s, perfect, stampsKnown)
+	time.Sleep(*recordFor)
 	s.close()
 	names, err := filepath.Glob(filepath.Join(o.record, "*.tsr"))
 	if err != nil || len(names) != 1 {
 		t.Fatalf("%q, %v", names, err)
 	}
-	datagrams, _ := exampletest.Recording(t, names[0])
-	if datagrams < 30 {
+	if datagrams, _ := exampletest.Recording(t, names[0]); datagrams < 30 {
 		t.Errorf("%d datagrams", datagrams)
 	}
 }

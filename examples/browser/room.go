@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"sync"
@@ -15,31 +16,19 @@ import (
 // room is the game on the server: the platform, a figure that walks by itself, and a
 // player for each tab.
 type room struct {
-	clock func() uint64                  // the server's clock, us
-	send  func(to *seat, message []byte) // must not block
+	clock func() uint64 // the server's clock, us
 
 	mu    sync.Mutex
 	game  *tick.Server
-	hz    uint32             // its rate
-	end   context.CancelFunc // ends its ticks
-	seats map[uint32]*seat
-	last  uint32 // player number
-}
-
-// seat is where a player sits. Its fields belong to the room.
-type seat struct {
-	player uint32
-	figure game.Figure
-	inputs map[tick.Tick]game.Figure // by the tick for which they were sent
-	late   uint32                    // inputs that came after their tick
-	owner  *visitor
+	hz    uint32              // its rate
+	end   context.CancelFunc  // ends its ticks
+	seats map[uint32]*visitor // by player
+	last  uint32              // player number
 }
 
 // newRoom starts a game.
-func newRoom(clock func() uint64, send func(*seat, []byte)) *room {
-	r := &room{clock: clock, send: send, seats: map[uint32]*seat{}}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func newRoom(clock func() uint64) *room {
+	r := &room{clock: clock, seats: map[uint32]*visitor{}}
 	r.start(defaultRate, 0)
 	return r
 }
@@ -52,7 +41,7 @@ const (
 	maxRate     = 120
 )
 
-// start starts the ticks at a game time. mu is held.
+// start starts the ticks at a game time. mu is held, but at first.
 func (r *room) start(hz uint32, at time.Duration) {
 	config := tick.Config{Rate: tick.Hz(hz), Clock: r.clock}
 	var server *tick.Server
@@ -84,47 +73,49 @@ func (r *room) setRate(hz uint32) {
 	now, _ := r.game.SharedTime(r.clock())
 	r.end()
 	r.start(hz, now.Duration())
-	for _, s := range r.seats {
-		clear(s.inputs)
-		r.welcome(s)
+	for _, v := range r.seats {
+		clear(v.inputs)
+		r.welcome(v)
 	}
 }
 
 // join gives a visitor a seat, and greets it.
-func (r *room) join(v *visitor) *seat {
+func (r *room) join(v *visitor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last++
-	s := &seat{
-		player: r.last,
-		owner:  v,
-		inputs: map[tick.Tick]game.Figure{},
-		figure: game.Figure{X: float32(game.Start(r.last))},
-	}
-	r.seats[s.player] = s
-	return s
+	v.player, v.figure.X = r.last, float32(game.Start(r.last))
+	r.seats[v.player] = v
+	r.welcome(v)
 }
 
 // leave takes the seat away.
-func (r *room) leave(s *seat) {
+func (r *room) leave(v *visitor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.seats, s.player)
-	r.game.Forget(uint64(s.player))
+	delete(r.seats, v.player)
+	r.game.Forget(uint64(v.player))
 }
 
-// greet sends a seat the Welcome that it needs to begin.
-func (r *room) greet(s *seat) {
+// visitor returns who has a player or nil.
+func (r *room) visitor(player uint32) *visitor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.welcome(s)
+	return r.seats[player]
+}
+
+// greet sends a visitor the Welcome that it needs to begin.
+func (r *room) greet(v *visitor) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.welcome(v)
 }
 
 // welcome is greet with mu held.
-func (r *room) welcome(s *seat) {
-	if w, ok := r.game.Announce(uint64(s.player), r.clock()); ok {
+func (r *room) welcome(v *visitor) {
+	if w, ok := r.game.Announce(uint64(v.player), r.clock()); ok {
 		b, _ := w.AppendBinary([]byte{game.KindWelcome}) // which never fails
-		r.send(s, b)
+		v.send(b)
 	}
 }
 
@@ -137,19 +128,19 @@ func (r *room) tick(server *tick.Server, s tick.Info) {
 	}
 	epoch, _ := server.Epoch()
 	at := s.SharedTime.Duration()
-	state := game.State{Epoch: epoch, Tick: s.Tick, Figures: map[uint32]game.Figure{game.NPC: npc(at)}}
-	for _, seat := range r.seats {
-		if f, ok := seat.inputs[s.Tick]; ok {
-			seat.figure = f
+	state := game.State{Head: game.Head{Epoch: epoch, Tick: s.Tick}, Figures: map[uint32]game.Figure{game.NPC: npc(at)}}
+	for _, v := range r.seats {
+		if f, ok := v.inputs[s.Tick]; ok {
+			v.figure = f
 		}
-		maps.DeleteFunc(seat.inputs, func(n tick.Tick, _ game.Figure) bool { return n <= s.Tick })
-		state.Figures[seat.player] = seat.figure
+		maps.DeleteFunc(v.inputs, func(n tick.Tick, _ game.Figure) bool { return n <= s.Tick })
+		state.Figures[v.player] = v.figure
 	}
-	for _, seat := range r.seats {
-		state.Late = seat.late
-		r.send(seat, state.Append(nil))
+	for _, v := range r.seats {
+		state.Late = v.late
+		v.send(state.Append(nil))
 		if s.Tick%tick.Tick(r.hz) == 0 { // once a second
-			r.welcome(seat)
+			r.welcome(v)
 		}
 	}
 }
@@ -160,37 +151,22 @@ func npc(at time.Duration) game.Figure {
 	return game.Figure{X: float32(x), Height: float32(game.Platform(at))}
 }
 
-// receive takes a message of the game.
-func (r *room) receive(s *seat, b []byte) {
+// receive takes a message of the game, or nothing, of a datagram that only carries a stamp.
+func (r *room) receive(v *visitor, b []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(b) == 0 {
-		return // a datagram that only carries a stamp
-	}
-	switch b[0] {
-	case game.KindHello:
-		var hello tick.Hello
-		if hello.UnmarshalBinary(b[1:]) == nil {
-			_ = r.game.OnHello(uint64(s.player), hello) // one of another epoch comes again
+	if hello, ok := bytes.CutPrefix(b, []byte{game.KindHello}); ok {
+		var h tick.Hello
+		if h.UnmarshalBinary(hello) == nil {
+			_ = r.game.OnHello(uint64(v.player), h) // one of another epoch comes again
 		}
-	case game.KindInput:
-		m, err := game.ReadInput(b)
-		if err != nil {
-			return
-		}
-		ok, late := r.game.AcceptInput(uint64(s.player), m.Epoch, m.Tick, r.clock())
+	} else if m, err := game.ReadInput(b); err == nil {
+		ok, late := r.game.AcceptInput(uint64(v.player), m.Epoch, m.Tick, r.clock())
 		if late {
-			s.late++
+			v.late++
 		}
 		if ok {
-			s.inputs[m.Tick] = m.Figure
+			v.inputs[m.Tick] = m.Figure
 		}
 	}
-}
-
-// rate returns how many ticks a second there are.
-func (r *room) rate() uint32 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.hz
 }

@@ -3,28 +3,28 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 	"github.com/quic-go/webtransport-go"
 
-	"timesync/clock"
+	"timesync/examples/browser/game"
 	"timesync/examples/internal/program"
+	"timesync/tick"
 )
 
 //go:embed static
@@ -40,8 +40,7 @@ type options struct {
 // server serves the page, and the game to it.
 type server struct {
 	options
-	clock       func() uint64 // us, from an arbitrary time on
-	received    func() uint64 // the same for times of receipt
+	clock       program.Clock // starts anywhere, as that of another machine
 	unixAtZero  int64         // the time of day when clock was 0, us since 1970
 	pingSession uint32        // of package ping: a later server is another
 	room        *room
@@ -54,24 +53,17 @@ type server struct {
 	listener net.Listener
 	stop     context.CancelFunc
 	ctx      context.Context
-
-	mu       sync.Mutex
-	visitors map[uint32]*visitor
 }
 
 // serve starts a server at an address, of which the port may be 0.
 func serve(addr string, p page, o options) (*server, error) {
-	// The clock starts anywhere, as that of another machine.
-	start := rand.Uint64N(1 << 50)
 	s := &server{
 		options:     o,
-		clock:       func() uint64 { return clock.Now() + start },
-		received:    func() uint64 { return clock.Received() + start },
-		pingSession: rand.Uint32(),
+		clock:       program.Clock{Start: mathrand.Uint64N(1 << 50)},
+		pingSession: mathrand.Uint32(),
 		page:        p,
-		visitors:    map[uint32]*visitor{},
 	}
-	s.unixAtZero = time.Now().UnixMicro() - int64(s.clock())
+	s.unixAtZero = time.Now().UnixMicro() - int64(s.clock.Now())
 	var err error
 	if s.listener, s.udp, err = listen(addr); err != nil {
 		return nil, err
@@ -82,7 +74,7 @@ func serve(addr string, p page, o options) (*server, error) {
 	}
 	s.hash = sha256.Sum256(cert.Certificate[0])
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.room = newRoom(s.clock, func(to *seat, b []byte) { to.owner.send(b) })
+	s.room = newRoom(s.clock.Now)
 	s.serveWebTransport(cert)
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second}
 	go s.http.Serve(s.listener)
@@ -90,27 +82,22 @@ func serve(addr string, p page, o options) (*server, error) {
 }
 
 // listen listens at one port, by TCP and by UDP, so that both are one origin.
-func listen(addr string) (net.Listener, net.PacketConn, error) {
+func listen(addr string) (l net.Listener, u net.PacketConn, err error) {
 	const attempts = 10 // a free port of TCP is seldom taken for UDP
-	var errs error
 	for range attempts {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
+		if l, err = net.Listen("tcp", addr); err != nil {
 			return nil, nil, err
 		}
-		u, err := net.ListenPacket("udp", l.Addr().String())
-		if err == nil {
+		if u, err = net.ListenPacket("udp", l.Addr().String()); err == nil {
 			return l, u, nil
 		}
 		l.Close()
-		errs = errors.Join(errs, err)
 	}
-	return nil, nil, errs
+	return nil, nil, err
 }
 
 // serveWebTransport starts the WebTransport server.
 func (s *server) serveWebTransport(cert tls.Certificate) {
-	mux := http.NewServeMux()
 	s.wt = &webtransport.Server{H3: &http3.Server{
 		TLSConfig: http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{cert}}),
 		// A page that is gone without a word is noticed after a few seconds.
@@ -120,10 +107,9 @@ func (s *server) serveWebTransport(cert tls.Certificate) {
 			MaxIdleTimeout:                   10 * time.Second,
 			KeepAlivePeriod:                  2 * time.Second,
 		},
-		Handler: mux,
+		Handler: http.HandlerFunc(s.onSession),
 	}}
 	webtransport.ConfigureHTTP3Server(s.wt.H3)
-	mux.HandleFunc("/stamps", s.onSession)
 	if s.webTransport {
 		go s.wt.Serve(s.udp)
 	}
@@ -146,9 +132,11 @@ func (s *server) routes() http.Handler {
 	files, _ := fs.Sub(static, "static") // it is embedded above
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServerFS(files))
-	mux.HandleFunc("/page.wasm", serveBytes("application/wasm", s.page.wasm))
-	mux.HandleFunc("/wasm_exec.js", serveBytes("text/javascript", s.page.glue))
-	mux.HandleFunc("/timesync.mjs", serveBytes("text/javascript", s.page.module))
+	for name, b := range s.page {
+		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(b))
+		})
+	}
 	mux.HandleFunc("/game", s.onWebSocket)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -163,26 +151,6 @@ func (s *server) routes() http.Handler {
 	})
 }
 
-func serveBytes(contentType string, b []byte) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-		_, _ = w.Write(b) // whoever goes away goes away
-	}
-}
-
-// greeting is the first message of a WebSocket. It tells what the server knows better.
-type greeting struct {
-	Player      uint32 `json:"player"`
-	PingSession uint32 `json:"pingSession"`
-	URL         string `json:"url"`  // of the WebTransport session
-	Hash        []byte `json:"hash"` // of its certificate
-	// UnixAtZero is for the graph of the error alone: the time of day when the server's
-	// clock was 0, us since 1970. A page on the same machine reads the same time of day.
-	UnixAtZero int64  `json:"unixAtZero"`
-	Rate       uint32 `json:"rate"`
-}
-
 // onWebSocket lets a page in.
 func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 	ws, err := websocket.Accept(w, r, nil) // which checks the origin
@@ -192,41 +160,23 @@ func (s *server) onWebSocket(w http.ResponseWriter, r *http.Request) {
 	defer ws.CloseNow()
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	v := newVisitor(ctx, s, ws)
-	s.mu.Lock()
-	s.visitors[v.seat.player] = v
-	s.mu.Unlock()
-	defer s.forget(v)
-
-	err = wsjson.Write(ctx, ws, greeting{
-		Player:      v.seat.player,
-		PingSession: s.pingSession,
-		URL:         fmt.Sprintf("https://%s/stamps?player=%d&key=%s", s.listener.Addr(), v.seat.player, v.key),
-		Hash:        s.hash[:],
-		UnixAtZero:  s.unixAtZero,
-		Rate:        s.room.rate(),
-	})
-	if err != nil {
-		return
+	v := &visitor{
+		server: s,
+		key:    rand.Text(),
+		ctx:    ctx,
+		ws:     ws,
+		up:     newPath(ctx, true),
+		down:   newPath(ctx, false),
+		out:    make(chan []byte, outbox),
+		inputs: map[tick.Tick]game.Figure{},
 	}
-	s.room.greet(v.seat)
-	v.readMessages()
-}
-
-// forget takes leave of a visitor.
-func (s *server) forget(v *visitor) {
-	s.room.leave(v.seat)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.visitors, v.seat.player)
+	v.serve()
 }
 
 // onSession lets the WebTransport session of a page in.
 func (s *server) onSession(w http.ResponseWriter, r *http.Request) {
 	player, _ := strconv.ParseUint(r.FormValue("player"), 10, 32)
-	s.mu.Lock()
-	v := s.visitors[uint32(player)]
-	s.mu.Unlock()
+	v := s.room.visitor(uint32(player))
 	if v == nil || v.key != r.FormValue("key") {
 		http.Error(w, "no such player", http.StatusForbidden)
 		return

@@ -48,7 +48,7 @@ func rawUsec() uint64 { return clock.Now() + 1<<45 }
 // startBare starts a server without a page.
 func startBare(t *testing.T) *server {
 	t.Helper()
-	return start(t, page{wasm: []byte("wasm"), glue: []byte("glue")}, all)
+	return start(t, page{"page.wasm": []byte("wasm"), "wasm_exec.js": []byte("glue")}, all)
 }
 
 // connect connects a page in Go.
@@ -77,9 +77,7 @@ func connect(t *testing.T, s *server, stamped bool) *nativePage {
 		t.Cleanup(func() { p.session.CloseWithError(0, "") })
 		go p.read(ctx, p.client.OnDatagram, func() ([]byte, error) { return p.session.ReceiveDatagram(ctx) })
 	}
-	p.client.Connect(client.Greeting{
-		Player: p.greeting.Player, PingSession: p.greeting.PingSession, UnixAtZero: p.greeting.UnixAtZero,
-	}, stamped)
+	p.client.Connect(p.greeting.Greeting, stamped)
 	return p
 }
 
@@ -144,7 +142,7 @@ func (p *nativePage) sample() client.Sample {
 // within reports whether a reading is known, and wrong by less than a millisecond and its
 // bound. (Both are read on one machine, 100 us apart at most.)
 func within(r client.Reading) bool {
-	return r.OK && math.Abs(r.Error) < 1000 && math.Abs(r.Error) < r.Bound+100
+	return r.Bound > 0 && math.Abs(r.Error) < 1000 && math.Abs(r.Error) < r.Bound+100
 }
 
 // A page knows the server's time, plays, and is right again after its clock was set.
@@ -186,7 +184,7 @@ func TestNativePlayers(t *testing.T) {
 	if err := a.ws.Write(t.Context(), websocket.MessageText, []byte(`{"rate":30,"latency":20}`)); err != nil {
 		t.Fatal(err)
 	}
-	if !a.play(10*time.Second, func() bool { f := a.client.Frame(rawUsec()); return f.Ready && f.Rate == 30 }) {
+	if !a.play(10*time.Second, func() bool { return a.client.Frame(rawUsec()).Rate == 30 }) {
 		t.Errorf("the tick rate does not change: %v", a.client.Events())
 	}
 	b.ws.CloseNow()
@@ -215,7 +213,7 @@ func TestBadInput(t *testing.T) {
 			p.client.OnMessage(b, rawUsec())
 		}
 	}
-	if !p.play(10*time.Second, func() bool { return p.client.Frame(rawUsec()).Ready && s.room.rate() == defaultRate }) {
+	if !p.play(10*time.Second, func() bool { return p.client.Frame(rawUsec()).Rate == defaultRate }) {
 		t.Error("the game is over")
 	}
 }

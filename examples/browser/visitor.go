@@ -4,16 +4,22 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
+	"fmt"
+	"log"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
 	"github.com/quic-go/webtransport-go"
 
+	"timesync/examples/browser/client"
+	"timesync/examples/browser/game"
+	"timesync/examples/internal/program"
 	"timesync/link"
 	"timesync/ping"
+	"timesync/tick"
 )
 
 const (
@@ -31,13 +37,18 @@ const (
 // and wants.
 type visitor struct {
 	server   *server
-	seat     *seat
 	key      string // by which its WebTransport session proves to be its
 	ctx      context.Context
 	ws       *websocket.Conn
 	up, down *path
 	stamped  atomic.Pointer[stamped]
 	out      chan []byte // of the game
+
+	// These are the room's.
+	player uint32
+	figure game.Figure
+	inputs map[tick.Tick]game.Figure // by the tick for which they were sent
+	late   uint32                    // inputs that came after their tick
 }
 
 // stamped is a WebTransport session and what keeps time over it.
@@ -52,19 +63,26 @@ type wishes struct {
 	Rate uint32 `json:"rate"` // ticks a second
 }
 
-func newVisitor(ctx context.Context, s *server, ws *websocket.Conn) *visitor {
-	v := &visitor{
-		server: s,
-		key:    rand.Text(),
-		ctx:    ctx,
-		ws:     ws,
-		up:     newPath(ctx, true),
-		down:   newPath(ctx, false),
-		out:    make(chan []byte, outbox),
+// greeting is the first message of a WebSocket. It tells what the server knows better.
+type greeting struct {
+	client.Greeting
+	URL  string `json:"url"`  // of the WebTransport session
+	Hash []byte `json:"hash"` // of its certificate
+}
+
+// serve serves a visitor until its WebSocket ends.
+func (v *visitor) serve() {
+	v.server.room.join(v)
+	defer v.server.room.leave(v)
+	greeting := greeting{
+		Greeting: client.Greeting{Player: v.player, PingSession: v.server.pingSession, UnixAtZero: v.server.unixAtZero},
+		URL:      fmt.Sprintf("https://%s/stamps?player=%d&key=%s", v.server.listener.Addr(), v.player, v.key),
+		Hash:     v.server.hash[:],
 	}
-	v.seat = s.room.join(v)
-	go v.sendAll()
-	return v
+	if wsjson.Write(v.ctx, v.ws, greeting) == nil {
+		go v.sendAll()
+		v.readMessages()
+	}
 }
 
 // send sends a message of the game, some day.
@@ -93,7 +111,7 @@ func (v *visitor) sendAll() {
 
 // datagram stamps and sends a datagram.
 func (v *visitor) datagram(st *stamped, payload []byte) {
-	b := st.link.AppendHeader(make([]byte, 0, link.MaxHeader+len(payload)), v.server.clock())
+	b := st.link.AppendHeader(make([]byte, 0, link.MaxHeader+len(payload)), v.server.clock.Now())
 	b = append(b, payload...)
 	v.down.datagram(func() {
 		_ = st.session.SendDatagram(b) // it may fail when the page is gone, which readers see
@@ -122,7 +140,7 @@ func (v *visitor) readMessages() {
 			continue
 		}
 		var w wishes
-		if json.Unmarshal(b, &w) == nil && w.valid() {
+		if json.Unmarshal(b, &w) == nil {
 			v.up.set(w.conditions)
 			v.down.set(w.conditions)
 			v.server.room.setRate(w.Rate)
@@ -132,29 +150,37 @@ func (v *visitor) readMessages() {
 
 // onMessage takes a binary message of the WebSocket that has arrived.
 func (v *visitor) onMessage(b []byte) {
-	received := v.server.received()
-	if reply, ok := ping.AppendReply(nil, b, v.server.pingSession, received, v.server.clock()); ok {
+	received := v.server.clock.Received()
+	if reply, ok := ping.AppendReply(nil, b, v.server.pingSession, received, v.server.clock.Now()); ok {
 		v.message(reply)
 		return
 	}
-	v.server.room.receive(v.seat, b)
+	v.server.room.receive(v, b)
 }
 
 // readDatagrams reads the session until it ends.
 func (v *visitor) readDatagrams(session *webtransport.Session) {
 	st := &stamped{session: session}
-	defer v.server.recorded(&st.link)()
+	recording, err := program.RecordIn(&st.link, v.server.record, "browser-*.tsr")
+	if err != nil {
+		log.Print("not recorded: ", err)
+	}
+	defer func() {
+		if err := recording.Close(); err != nil {
+			log.Print("recording: ", err)
+		}
+	}()
 	v.stamped.Store(st)
-	v.server.room.greet(v.seat)
+	v.server.room.greet(v)
 	for {
 		b, err := session.ReceiveDatagram(v.ctx)
 		if err != nil {
 			return
 		}
 		v.up.datagram(func() {
-			payload, _, _, err := st.link.Open(b, v.server.received())
+			payload, _, _, err := st.link.Open(b, v.server.clock.Received())
 			if err == nil {
-				v.server.room.receive(v.seat, payload)
+				v.server.room.receive(v, payload)
 			}
 		})
 	}

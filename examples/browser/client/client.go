@@ -4,8 +4,8 @@
 // ping, plays the game in that time, and says what to draw. All of it is called by one
 // goroutine; the browser has but one.
 //
-// This file keeps time; play.go plays, machine.go lets the user set the clock, and sample.go
-// says how well all of it works.
+// This file keeps time, by a clock that the user can set; play.go plays, and sample.go says how
+// well all of it works.
 package client
 
 import (
@@ -60,9 +60,8 @@ type Client struct {
 	x, was float64 // where the player is, and was a tick ago
 	walk   float64 // -1 left, +1 right
 
-	events    []string
-	linkSteps uint32
-	pingSteps uint32
+	events []string
+	steps  [2]uint32 // of stamps and ping: so many are told
 }
 
 // New returns a client that is not connected. raw reads the browser's clock, which may lag behind by
@@ -71,16 +70,18 @@ func New(raw func() uint64, step time.Duration, network Network) *Client {
 	c := &Client{raw: raw, step: uint64((step + time.Microsecond - 1).Microseconds()), net: network, link: new(link.Link), states: map[tick.Tick]game.State{}}
 	c.game, _ = tick.NewClient(tick.ClientConfig{ // a constant configuration, and a right one
 		Config:   tick.Config{OnMismatch: tick.MismatchAdjust, StallThreshold: stall},
-		Handlers: tick.Handlers{Tick: c.tick, Event: c.event},
+		Handlers: tick.Handlers{Tick: c.tick, Event: func(e tick.Event) { c.say("game: %v", e) }},
 	}, c.link)
 	return c
 }
 
 // Greeting is what the server says first.
 type Greeting struct {
-	Player      uint32
-	PingSession uint32
-	UnixAtZero  int64 // the time of day when the server's clock was 0, us since 1970
+	Player      uint32 `json:"player"`
+	PingSession uint32 `json:"pingSession"`
+	// UnixAtZero is for the graph of the error alone: the time of day when the server's
+	// clock was 0, us since 1970. A page on the same machine reads the same time of day.
+	UnixAtZero int64 `json:"unixAtZero"`
 }
 
 // Connect begins a connection. What kept time on the one before is forgotten.
@@ -89,7 +90,7 @@ func (c *Client) Connect(g Greeting, stamped bool) {
 	c.connected, c.late = true, 0
 	c.x = game.Start(g.Player)
 	c.was = c.x
-	c.link, c.linkSteps, c.delay = new(link.Link), 0, 0
+	c.link, c.steps[0], c.delay = new(link.Link), 0, 0
 	c.ping.Reset(g.PingSession)
 	var remote tick.RemoteClock = c.link
 	if !stamped {
@@ -164,4 +165,40 @@ func (c *Client) send(payload []byte) {
 	b := make([]byte, 0, link.MaxHeader+len(payload))
 	c.sentAt = c.local(c.raw())
 	c.net.Datagram(append(c.link.AppendHeader(b, c.sentAt), payload...))
+}
+
+// local returns the local clock.
+func (c *Client) local(raw uint64) uint64 { return raw + c.ahead }
+
+// received returns the local clock for what has just arrived: rounded up, as by clock.Received.
+func (c *Client) received(raw uint64) uint64 { return c.local(raw) + c.step }
+
+// StepClock sets the local clock, as an operating system does that sets its monotonic
+// clock, or a browser that is moved to another machine.
+func (c *Client) StepClock(by time.Duration) {
+	c.ahead += uint64(by.Microseconds())
+	c.say("my clock was set by %+v", by)
+}
+
+// Suspend lets the machine sleep: its clock stands still, and what comes is lost.
+func (c *Client) Suspend(raw uint64, d time.Duration) {
+	if c.sleeping(raw) {
+		return
+	}
+	c.asleep, c.wakeAt = uint64(d.Microseconds()), raw+uint64(d.Microseconds())
+	c.say("suspended for %v", d)
+}
+
+// sleeping reports whether the machine sleeps, and lets it wake up when it is time.
+func (c *Client) sleeping(raw uint64) bool {
+	if c.asleep == 0 {
+		return false
+	}
+	if int64(raw-c.wakeAt) < 0 {
+		return true
+	}
+	c.ahead -= c.asleep
+	c.asleep = 0
+	c.say("awake again")
+	return false
 }

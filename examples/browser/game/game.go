@@ -5,6 +5,7 @@
 package game
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -55,10 +56,15 @@ type Input struct {
 
 // State says where everybody is at a tick.
 type State struct {
-	Epoch   uint64
-	Tick    tick.Tick
-	Late    uint32 // inputs of the receiver that came after their tick, so far
+	Head
 	Figures map[uint32]Figure
+}
+
+// Head is what a State begins with.
+type Head struct {
+	Epoch uint64
+	Tick  tick.Tick
+	Late  uint32 // inputs of the receiver that came after their tick, so far
 }
 
 // The first byte of a message says what it is. A message of package ping starts with 0x70
@@ -73,44 +79,36 @@ const (
 // ErrMessage says that bytes are not the message that they should be.
 var ErrMessage = errors.New("game: malformed message")
 
-const (
-	figureLen = 8
-	inputLen  = 1 + 16 + figureLen
-	stateLen  = 1 + 16 + 4
-	playerLen = 4 + figureLen
-)
-
-func appendFigure(b []byte, f Figure) []byte {
-	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f.X))
-	return binary.LittleEndian.AppendUint32(b, math.Float32bits(f.Height))
+// player is a figure in a State. All travels in little-endian.
+type player struct {
+	Number uint32
+	Figure
 }
 
-// readFigure reads a figure that stands where figures can.
-func readFigure(b []byte) (Figure, bool) {
-	f := Figure{
-		math.Float32frombits(binary.LittleEndian.Uint32(b)),
-		math.Float32frombits(binary.LittleEndian.Uint32(b[4:])),
-	}
-	return f, f.X >= 0 && f.X <= Width && f.Height >= 0 && f.Height <= Top // and no NaN
+// stands reports whether a figure is where figures can be.
+func (f Figure) stands() bool {
+	return f.X >= 0 && f.X <= Width && f.Height >= 0 && f.Height <= Top // and no NaN
+}
+
+func appendTo(b []byte, message any) []byte {
+	b, _ = binary.Append(b, binary.LittleEndian, message) // which never fails for a fixed size
+	return b
+}
+
+// cut takes a message off the front of b, if that is long enough.
+func cut(b *[]byte, message any) bool {
+	n, err := binary.Decode(*b, binary.LittleEndian, message)
+	*b = (*b)[n:]
+	return err == nil
 }
 
 // Append appends the message.
-func (m Input) Append(b []byte) []byte {
-	b = append(b, KindInput)
-	b = binary.LittleEndian.AppendUint64(b, m.Epoch)
-	b = binary.LittleEndian.AppendUint64(b, uint64(m.Tick))
-	return appendFigure(b, m.Figure)
-}
+func (m Input) Append(b []byte) []byte { return appendTo(append(b, KindInput), m) }
 
 // ReadInput reads the message that Append made.
 func ReadInput(b []byte) (m Input, err error) {
-	if len(b) != inputLen || b[0] != KindInput {
-		return Input{}, ErrMessage
-	}
-	m.Epoch = binary.LittleEndian.Uint64(b[1:])
-	m.Tick = tick.Tick(binary.LittleEndian.Uint64(b[9:]))
-	var ok bool
-	if m.Figure, ok = readFigure(b[17:]); !ok {
+	b, ok := bytes.CutPrefix(b, []byte{KindInput})
+	if !ok || !cut(&b, &m) || len(b) > 0 || !m.stands() {
 		return Input{}, ErrMessage
 	}
 	return m, nil
@@ -118,32 +116,26 @@ func ReadInput(b []byte) (m Input, err error) {
 
 // Append appends the message.
 func (m State) Append(b []byte) []byte {
-	b = append(b, KindState)
-	b = binary.LittleEndian.AppendUint64(b, m.Epoch)
-	b = binary.LittleEndian.AppendUint64(b, uint64(m.Tick))
-	b = binary.LittleEndian.AppendUint32(b, m.Late)
-	for player, f := range m.Figures {
-		b = binary.LittleEndian.AppendUint32(b, player)
-		b = appendFigure(b, f)
+	b = appendTo(append(b, KindState), m.Head)
+	for number, f := range m.Figures {
+		b = appendTo(b, player{number, f})
 	}
 	return b
 }
 
 // ReadState reads the message that Append made.
 func ReadState(b []byte) (m State, err error) {
-	if len(b) < stateLen || b[0] != KindState || (len(b)-stateLen)%playerLen != 0 {
+	b, ok := bytes.CutPrefix(b, []byte{KindState})
+	if !ok || !cut(&b, &m.Head) {
 		return State{}, ErrMessage
 	}
-	m.Epoch = binary.LittleEndian.Uint64(b[1:])
-	m.Tick = tick.Tick(binary.LittleEndian.Uint64(b[9:]))
-	m.Late = binary.LittleEndian.Uint32(b[17:])
 	m.Figures = map[uint32]Figure{}
-	for b = b[stateLen:]; len(b) > 0; b = b[playerLen:] {
-		f, ok := readFigure(b[4:])
-		if !ok {
+	for len(b) > 0 {
+		var p player
+		if !cut(&b, &p) || !p.stands() {
 			return State{}, ErrMessage
 		}
-		m.Figures[binary.LittleEndian.Uint32(b)] = f
+		m.Figures[p.Number] = p.Figure
 	}
 	return m, nil
 }

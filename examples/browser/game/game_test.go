@@ -29,7 +29,7 @@ func TestMessages(t *testing.T) {
 	if got, err := ReadInput(b); err != nil || got != in {
 		t.Errorf("read %v, %v, want %v", got, err, in)
 	}
-	state := State{Epoch: 7, Tick: 9, Late: 3, Figures: map[uint32]Figure{NPC: {1, 2}, 5: {3, 0}}}
+	state := State{Head{Epoch: 7, Tick: 9, Late: 3}, map[uint32]Figure{NPC: {1, 2}, 5: {3, 0}}}
 	s := state.Append(nil)
 	if got, err := ReadState(s); err != nil || !reflect.DeepEqual(got, state) {
 		t.Errorf("read %v, %v, want %v", got, err, state)

@@ -107,7 +107,7 @@ func frame(f client.Frame) any {
 
 // reading returns a reading as a JavaScript value, null if there is none.
 func reading(r client.Reading) any {
-	if !r.OK {
+	if r.Bound == 0 {
 		return nil
 	}
 	return map[string]any{"error": r.Error, "bound": r.Bound, "delay": r.Delay, "steps": r.Steps}
