@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -28,49 +29,47 @@ type result struct {
 	Last             string  // why the last frame had no figure
 }
 
-// truth is when frames were captured, by true time, and what the viewer says of them.
-type truth struct {
-	mu       sync.Mutex
-	captured []uint64  // us, by number
-	errs     []float64 // ms
-	delays   []float64
-	bounds   []float64
-	beyond   int
-	void     int
-	why      error
-}
-
-func (t *truth) capture(number uint32, trueUsec uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.captured = append(t.captured, trueUsec)
-}
-
-// judge takes what the viewer says; own is its clock, which is not set.
-func (t *truth) judge(own *clock, v *viewer, certain []figure) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
-	for _, f := range certain {
-		arrived := uint64(own.True(f.arrivedUsec))
-		err := f.delay - time.Duration(arrived-t.captured[f.number])*time.Microsecond
-		t.errs = append(t.errs, ms(err.Abs()))
-		t.delays, t.bounds = append(t.delays, ms(f.delay)), append(t.bounds, ms(f.bound))
-		if err.Abs() > f.bound+10*time.Microsecond { // clocks are read in whole microseconds, and True is right to 1
-			t.beyond++
-		}
-	}
-	t.void, t.why = v.void, v.why
-}
-
-// stage is all three, and the networks between them.
+// stage is all three, and the networks between them, when frames were captured, and what the viewer
+// says of them.
 type stage struct {
 	config
-	truth
 	rng       *rand.Rand
 	networks  [2]*relay.Relay // from the camera, and to the viewer
 	forwarder [2]*leg
 	ends      []*leg // camera and viewer
+
+	mu       sync.Mutex
+	captured []uint64  // by true time, us, by number
+	errs     []float64 // ms
+	delays   []float64
+	bounds   []float64
+	result   result
+}
+
+func (s *stage) capture(trueUsec uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.captured = append(s.captured, trueUsec)
+}
+
+// judge takes what the viewer says; own is its clock, which is not set.
+func (s *stage) judge(own *clock, v *viewer, certain []figure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ms := func(d time.Duration) float64 { return float64(d) / 1e6 }
+	for _, f := range certain {
+		arrived := uint64(own.True(f.arrivedUsec))
+		err := f.delay - time.Duration(arrived-s.captured[f.number])*time.Microsecond
+		s.errs = append(s.errs, ms(err.Abs()))
+		s.delays, s.bounds = append(s.delays, ms(f.delay)), append(s.bounds, ms(f.bound))
+		if err.Abs() > f.bound+10*time.Microsecond { // clocks are read in whole microseconds, and True is right to 1
+			s.result.Beyond++
+		}
+	}
+	s.result.Void, s.result.Last = v.void, ""
+	if v.why != nil {
+		s.result.Last = v.why.Error()
+	}
 }
 
 func (s *stage) draw(ppm float64) *clock {
@@ -80,30 +79,25 @@ func (s *stage) draw(ppm float64) *clock {
 // forward starts the forwarder, or another one in place of it.
 func (s *stage) forward() error {
 	var sockets [2]*net.UDPConn
-	for i := range sockets {
+	for i, old := range s.forwarder {
 		udp, err := relay.Loopback()
 		if err != nil {
 			return err
 		}
 		sockets[i] = udp
-		if old := s.forwarder[i]; old != nil {
-			old.close()
+		if old != nil {
 			s.networks[i].Move(relay.Addr(old.udp), relay.Addr(udp))
-			s.forwarder[i] = nil
 		} else if s.networks[i], err = relay.New(s.Network, relay.Addr(udp)); err != nil {
 			return err
 		}
 	}
-	s.forwarder[0], s.forwarder[1] = startForwarder(s.config, sockets[0], sockets[1], s.draw(0))
+	closeAll(s.forwarder[:])
+	s.forwarder = startForwarder(s.config, sockets, s.draw(0))
 	return nil
 }
 
 func (s *stage) close() {
-	for _, l := range append(s.ends, s.forwarder[:]...) {
-		if l != nil {
-			l.close()
-		}
-	}
+	closeAll(append(s.ends, s.forwarder[:]...))
 	for _, n := range s.networks {
 		if n != nil {
 			n.Close()
@@ -119,42 +113,37 @@ func demo(ctx context.Context, c config) (*result, error) {
 	if err := s.forward(); err != nil {
 		return nil, err
 	}
-	here, err := relay.Loopback()
-	if err != nil {
+	here, err1 := relay.Loopback()
+	there, err2 := relay.Loopback()
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	s.ends = append(s.ends, startViewer(c, here, s.networks[1].Addr(), viewerClock, func(v *viewer, certain []figure) {
-		s.judge(viewerClock, v, certain)
-	}))
-	there, err := relay.Loopback()
-	if err != nil {
-		return nil, err
+	judge := func(v *viewer, certain []figure) { s.judge(viewerClock, v, certain) }
+	s.ends = []*leg{
+		startViewer(c, here, s.networks[1].Addr(), viewerClock, judge),
+		startCamera(c, there, s.networks[0].Addr(), cameraClock, s.capture),
 	}
-	s.ends = append(s.ends, startCamera(c, there, s.networks[0].Addr(), cameraClock, s.capture))
 	program.Sleep(ctx, c.For/2)
-	if ctx.Err() == nil {
-		if err := s.forward(); err != nil {
-			return nil, err
-		}
+	if err := s.forward(); err != nil {
+		return nil, err
 	}
 	program.Sleep(ctx, c.For/3)
 	cameraClock.set.Store(-200_000)
 	program.Sleep(ctx, c.For/6)
-	return s.result(), nil
+	return s.found(), nil
 }
 
-// result is what has become of the figures so far.
-func (s *stage) result() *result {
+// found is what has become of the figures so far.
+func (s *stage) found() *result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := &result{Seed: s.Network.Seed, Frames: len(s.captured), Certain: len(s.errs), Void: s.void, Beyond: s.beyond}
-	if s.why != nil {
-		r.Last = s.why.Error()
-	}
+	r := s.result
+	r.Seed, r.Frames, r.Certain = s.Network.Seed, len(s.captured), len(s.errs)
 	if r.Certain > 0 {
-		r.DelayMs, r.BoundMs, r.ErrorMs = stat.Quantile(s.delays, 0.5), stat.Quantile(s.bounds, 0.5), stat.Quantile(s.errs, 0.99)
+		r.DelayMs, r.BoundMs = stat.Quantile(s.delays, 0.5), stat.Quantile(s.bounds, 0.5)
+		r.ErrorMs = stat.Quantile(s.errs, 0.99)
 	}
-	return r
+	return &r
 }
 
 // check says what is not as it should be. How exact the figures are a busy machine decides, too;

@@ -13,11 +13,7 @@ import (
 // What a camera sends with a frame, before the picture: its number, and when it was captured, all
 // of the camera's clock. A forwarder puts its view of that clock in front: a relay that serves
 // thousands does not touch the frame, and a viewer that comes later has all it needs.
-const (
-	atNumber  = 0
-	atCapture = atNumber + 4
-	frameLen  = atCapture + 8
-)
+const frameLen = 4 + 8
 
 // appendFrame appends a frame.
 func appendFrame(b []byte, number uint32, captureUsec uint64) []byte {
@@ -69,9 +65,9 @@ func (v *viewer) take(d seal.Datagram) (certain []figure) {
 	relay, _ := v.relay.Link.Snapshot(d.RecvUsec)
 	camera := relay.Then(view) // from our clock to the relay's, and from that to the camera's
 	if v.why = camera.Within(v.tolerable); v.why == nil {
-		captured := camera.LocalTime(binary.LittleEndian.Uint64(frame[atCapture:]))
+		captured := camera.LocalTime(binary.LittleEndian.Uint64(frame[4:]))
 		v.pending = append(v.pending, figure{
-			number:      binary.LittleEndian.Uint32(frame[atNumber:]),
+			number:      binary.LittleEndian.Uint32(frame),
 			arrivedUsec: d.RecvUsec,
 			delay:       time.Duration(d.RecvUsec-captured) * time.Microsecond,
 			bound:       camera.At(captured).ErrorBound,

@@ -52,13 +52,14 @@ type leg struct {
 	stop  chan struct{}
 }
 
-// newLeg makes an end that calls to, or is called where that is not valid.
-func newLeg(key [32]byte, udp *net.UDPConn, to netip.AddrPort, c *clock) *leg {
+// newLeg makes an end, of a leg to cameras or viewers, that calls to, or is called where that is not valid.
+func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own *clock) *leg {
 	direction := uint64(0)
 	if !to.IsValid() {
 		direction = 1
 	}
-	return &leg{end: seal.New(key, direction), clock: c, udp: udp, rx: rxtime.NewConn(udp), to: to, stop: make(chan struct{})}
+	end := seal.New(program.SubKey(c.Key, of), direction)
+	return &leg{end: end, clock: own, udp: udp, rx: rxtime.NewConn(udp), to: to, stop: make(chan struct{})}
 }
 
 // listen gives take what comes, until the leg is closed.
@@ -90,22 +91,28 @@ func (l *leg) each(period time.Duration, do func()) {
 	l.tasks.Go(func() { program.Every(l.stop, period, do) })
 }
 
-func (l *leg) tell() { l.send(nil) }
-
-func (l *leg) close() {
-	close(l.stop)
-	l.udp.Close()
-	l.tasks.Wait()
+// closeAll closes legs, of which some may be nil.
+func closeAll(legs []*leg) {
+	for _, l := range legs {
+		if l != nil {
+			close(l.stop)
+			l.udp.Close()
+			l.tasks.Wait()
+		}
+	}
 }
 
+// tell says what time it is, again and again.
+func (l *leg) tell() { l.each(tellEvery, func() { l.send(nil) }) }
+
 // startCamera captures frames until it is closed. captured is told of each, at true time in us.
-func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, captured func(number uint32, trueUsec uint64)) *leg {
-	l := newLeg(program.SubKey(c.Key, "camera"), udp, to, own)
+func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, captured func(trueUsec uint64)) *leg {
+	l := newLeg(c, "camera", udp, to, own)
 	l.listen(func(seal.Datagram) {})
 	number := uint32(0)
 	l.each(frameEvery, func() {
 		now := machine.Now()
-		captured(number, uint64(program.Elapsed(now).Microseconds()))
+		captured(uint64(program.Elapsed(now).Microseconds()))
 		l.send(appendFrame(nil, number, own.at(now)))
 		number++
 	})
@@ -113,25 +120,25 @@ func startCamera(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, capt
 }
 
 // startForwarder forwards frames from the leg that it returns first to the second.
-func startForwarder(c config, cameras, viewers *net.UDPConn, own *clock) (toCamera, toViewer *leg) {
-	toCamera = newLeg(program.SubKey(c.Key, "camera"), cameras, netip.AddrPort{}, own)
-	toViewer = newLeg(program.SubKey(c.Key, "viewer"), viewers, netip.AddrPort{}, own)
+func startForwarder(c config, udp [2]*net.UDPConn, own *clock) (legs [2]*leg) {
+	toCamera := newLeg(c, "camera", udp[0], netip.AddrPort{}, own)
+	toViewer := newLeg(c, "viewer", udp[1], netip.AddrPort{}, own)
 	toViewer.listen(func(seal.Datagram) {})
 	toCamera.listen(func(d seal.Datagram) {
 		if len(d.Payload) == frameLen {
 			toViewer.send(forward(toCamera.end, d.Payload, own.now()))
 		}
 	})
-	toCamera.each(tellEvery, toCamera.tell)
-	return toCamera, toViewer
+	toCamera.tell()
+	return [2]*leg{toCamera, toViewer}
 }
 
 // startViewer gives show, at each datagram, the figures that have become certain.
 func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, show func(v *viewer, certain []figure)) *leg {
-	l := newLeg(program.SubKey(c.Key, "viewer"), udp, to, own)
+	l := newLeg(c, "viewer", udp, to, own)
 	v := &viewer{relay: l.end, tolerable: c.tolerable}
 	l.listen(func(d seal.Datagram) { show(v, v.take(d)) })
-	l.each(tellEvery, l.tell)
+	l.tell()
 	return l
 }
 
@@ -151,39 +158,35 @@ func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
 		if err != nil {
 			return errors.Join(err, udp.Close())
 		}
-		toCamera, toViewer := startForwarder(c, udp, viewers, own)
-		legs = []*leg{toCamera, toViewer}
+		both := startForwarder(c, [2]*net.UDPConn{udp, viewers}, own)
+		legs = both[:]
 	case c.as == "camera":
-		legs = []*leg{startCamera(c, udp, to, own, func(uint32, uint64) {})}
+		legs = []*leg{startCamera(c, udp, to, own, func(uint64) {})}
 	default:
 		legs = []*leg{startViewer(c, udp, to, own, show(stdout))}
 	}
 	fmt.Fprintln(stderr, program.ReceiveTimes(legs[0].rx))
 	<-ctx.Done()
-	for _, l := range legs {
-		l.close()
-	}
+	closeAll(legs)
 	return nil
 }
 
 // show prints once a second what has become certain.
 func show(stdout io.Writer) func(v *viewer, certain []figure) {
-	var figures []figure
-	printed := time.Now()
+	frames, last, printed := 0, figure{}, time.Now()
 	return func(v *viewer, certain []figure) {
-		figures = append(figures, certain...)
+		for _, last = range certain {
+			frames++
+		}
 		if time.Since(printed) < time.Second {
 			return
 		}
-		printed = time.Now()
-		if len(figures) > 0 {
-			f := figures[len(figures)-1]
-			fmt.Fprintf(stdout, "%d frames, capture to arrival %v within %v, %d void\n", len(figures), f.delay, f.bound.Round(time.Microsecond), v.void)
-		} else if v.why != nil {
-			fmt.Fprintf(stdout, "no frame whose time is certain: %v\n", v.why)
+		if frames > 0 {
+			fmt.Fprintf(stdout, "%d frames, capture to arrival %v within %v, %d void\n",
+				frames, last.delay, last.bound.Round(time.Microsecond), v.void)
 		} else {
-			fmt.Fprintln(stdout, "no frame whose time is certain yet")
+			fmt.Fprintln(stdout, "no frame whose time is certain:", cmp.Or(v.why, errors.New("not yet")))
 		}
-		figures = figures[:0]
+		frames, printed = 0, time.Now()
 	}
 }
