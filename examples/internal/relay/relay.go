@@ -5,6 +5,7 @@
 package relay
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"flag"
@@ -41,12 +42,12 @@ type Extra struct {
 func (e *Extra) String() string { return fmt.Sprintf("%v@%v", e.By, e.From) }
 
 // Set implements flag.Value.
-func (e *Extra) Set(text string) (err error) {
+func (e *Extra) Set(text string) error {
 	by, from, _ := strings.Cut(text, "@")
-	if e.By, err = time.ParseDuration(by); err == nil {
-		e.From, err = time.ParseDuration(from)
-	}
-	if err != nil || e.By < 0 || e.From < 0 || e.By > 10*time.Second {
+	var err1, err2 error
+	e.By, err1 = time.ParseDuration(by)
+	e.From, err2 = time.ParseDuration(from)
+	if err1 != nil || err2 != nil || e.By < 0 || e.From < 0 || e.By > 10*time.Second {
 		return errors.New("must be a delay of up to 10s and a time, as in 50ms@5s")
 	}
 	return nil
@@ -164,7 +165,11 @@ func New(c Config, server netip.AddrPort) (*Relay, error) {
 		rng: rand.New(rand.NewPCG(c.Seed, 0)), flows: map[netip.AddrPort]*flow{},
 	}
 	r.tasks.Go(r.deliver)
-	r.tasks.Go(func() { r.read(front, r.fromClient) })
+	r.read(front, func(data []byte, from netip.AddrPort, now time.Time) {
+		if f := r.flow(from); f != nil {
+			r.forward(f, ToServer, data, from, now)
+		}
+	})
 	return r, nil
 }
 
@@ -204,12 +209,6 @@ func (r *Relay) Injected(w Way, k Kind) int {
 	return r.injected[w][k]
 }
 
-func (r *Relay) fromClient(data []byte, from netip.AddrPort, now time.Time) {
-	if f := r.flow(from); f != nil {
-		r.forward(f, ToServer, data, from, now)
-	}
-}
-
 // flow is between a client and the server.
 type flow struct {
 	client netip.AddrPort
@@ -234,29 +233,27 @@ func (r *Relay) flow(client netip.AddrPort) *flow {
 	}
 	f := &flow{client: client, back: back}
 	r.flows[client] = f
-	r.tasks.Go(func() {
-		r.read(back, func(data []byte, from netip.AddrPort, now time.Time) {
-			r.forward(f, ToClient, data, from, now)
-		})
-	})
+	r.read(back, func(data []byte, from netip.AddrPort, now time.Time) { r.forward(f, ToClient, data, from, now) })
 	return f
 }
 
 // read hands over what arrives, until the relay or the socket is closed.
 func (r *Relay) read(conn *net.UDPConn, take func(data []byte, from netip.AddrPort, now time.Time)) {
-	buf := make([]byte, 1<<16)
-	for {
-		n, from, err := conn.ReadFromUDPAddrPort(buf)
-		now := time.Now()
-		switch {
-		case err == nil:
-			take(append([]byte(nil), buf[:n]...), from, now)
-		case errors.Is(err, net.ErrClosed):
-			return
-		default:
-			time.Sleep(time.Millisecond) // Windows reports here that a port is closed
+	r.tasks.Go(func() {
+		buf := make([]byte, 1<<16)
+		for {
+			n, from, err := conn.ReadFromUDPAddrPort(buf)
+			now := time.Now()
+			switch {
+			case err == nil:
+				take(bytes.Clone(buf[:n]), from, now)
+			case errors.Is(err, net.ErrClosed):
+				return
+			default:
+				time.Sleep(time.Millisecond) // Windows reports here that a port is closed
+			}
 		}
-	}
+	})
 }
 
 // parcel is a datagram under way.
@@ -319,26 +316,24 @@ func (r *Relay) forward(f *flow, way Way, data []byte, from netip.AddrPort, now 
 func (r *Relay) inject(p parcel, now time.Time, lost bool) {
 	r.turn++
 	p.kind = Genuine + 1 + Kind(r.turn)%(kinds-1)
-	p.data = append([]byte(nil), p.data...)
-	switch p.kind {
-	case Forged:
-		if len(p.data) == 0 {
-			return
+	if p.kind == Replayed {
+		if !lost { // else nobody has seen the true one: that would be a late delivery
+			p.due = p.due.Add(5*time.Millisecond + time.Duration(r.rng.Int64N(3e8)))
+			r.put(p)
 		}
-		p.due = now
-		p.data[r.rng.IntN(len(p.data))] ^= 1 << r.rng.IntN(8)
-	case Cut:
-		if len(p.data) == 0 {
-			return
-		}
-		p.due, p.data = now, p.data[:r.rng.IntN(len(p.data))]
-	case Replayed:
-		if lost {
-			return // nobody has seen the true one: that would be a late delivery
-		}
-		p.due = p.due.Add(5*time.Millisecond + time.Duration(r.rng.Int64N(3e8)))
-	case Recorded:
-		p.due, p.data = now, append([]byte(nil), r.Recordings[p.way]...)
+		return
+	}
+	p.due = now
+	switch n := len(p.data); {
+	case p.kind == Recorded:
+		p.data = r.Recordings[p.way]
+	case n == 0:
+		return
+	case p.kind == Forged:
+		p.data = bytes.Clone(p.data)
+		p.data[r.rng.IntN(n)] ^= 1 << r.rng.IntN(8)
+	case p.kind == Cut:
+		p.data = p.data[:r.rng.IntN(n)]
 	}
 	r.put(p)
 }
@@ -348,39 +343,33 @@ func (r *Relay) inject(p parcel, now time.Time, lost bool) {
 func (r *Relay) deliver() {
 	const awake = time.Millisecond
 	for {
-		p, wait, ok := r.next()
-		switch {
-		case ok:
+		p, wait := r.next()
+		if wait <= 0 {
 			_, _ = p.from.WriteToUDPAddrPort(p.data, p.to) // an error is a loss
-		case wait > awake:
-			select {
-			case <-r.stop:
-				return
-			case <-r.wake:
-			case <-time.After(wait - awake):
-			}
-		default:
-			select {
-			case <-r.stop:
-				return
-			default:
-				runtime.Gosched()
-			}
+			continue
+		}
+		if wait < awake {
+			runtime.Gosched()
+		}
+		select {
+		case <-r.stop:
+			return
+		case <-r.wake:
+		case <-time.After(wait - awake):
 		}
 	}
 }
 
 // next takes what is due off the queue, or says how long to wait.
-func (r *Relay) next() (p parcel, wait time.Duration, ok bool) {
+func (r *Relay) next() (p parcel, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.queue) == 0 {
-		return parcel{}, time.Hour, false
+		return p, time.Hour
 	}
-	if wait = time.Until(r.queue[0].due); wait > 0 {
-		return parcel{}, wait, false
+	if wait = time.Until(r.queue[0].due); wait <= 0 {
+		p, r.queue = r.queue[0], r.queue[1:]
+		r.injected[p.way][p.kind]++
 	}
-	p, r.queue = r.queue[0], r.queue[1:]
-	r.injected[p.way][p.kind]++
-	return p, 0, true
+	return p, wait
 }
