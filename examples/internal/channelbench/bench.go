@@ -73,7 +73,7 @@ type Run struct {
 	stop  context.CancelCauseFunc
 
 	mu             sync.Mutex
-	client, server samples
+	client, server Found
 }
 
 // These are why a run ends: it went well, or not all of its ends came to be judged.

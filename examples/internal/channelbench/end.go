@@ -5,6 +5,7 @@ package channelbench
 import (
 	"context"
 	"encoding/binary"
+	"sync"
 	"time"
 
 	"timesync"
@@ -17,20 +18,10 @@ type End struct {
 	run         *Run
 	clock, peer program.Clock
 	channel     *channel.Peer
-	found       *samples      // of its side
+	found       *Found        // of its side
+	first       sync.Once
 	settled     chan struct{} // closed when the first datagram is judged
-	judged      bool          // one is; guarded by run.mu, as what follows
-	knows       time.Time     // when it first knew the other's clock
-}
-
-// samples are of what the ends of one side received, in microseconds; of errors the size.
-type samples struct {
-	offset  []int64 // error of RemoteTime
-	delay   []int64 // true one-way delay
-	owd     []int64 // error of the one-way delay
-	payload []int64 // error of a TS23 in the payload
-	bound   []int64 // ErrorBound of the offset
-	outside int     // offsets whose error exceeds their bound
+	knows       time.Time     // when it first knew the other's clock; guarded by run.mu
 }
 
 // Client and Server add an end. A connection has one of each; clock is the client's.
@@ -121,18 +112,17 @@ func (e *End) Judge(r channel.Received) {
 	if time.Since(e.knows) < settle {
 		return
 	}
-	if !e.judged {
-		e.judged = true
-		close(e.settled)
-	}
+	e.first.Do(func() { close(e.settled) })
+	delay := received - sent
 	f := e.found
-	f.offset = append(f.offset, offset)
-	f.delay = append(f.delay, received-sent)
-	f.owd = append(f.owd, size(r.Delay.Microseconds()-(received-sent)))
-	f.payload = append(f.payload, size(int64(event-e.clock.At(sent))))
-	f.bound = append(f.bound, bound.Microseconds())
+	f.Datagrams++
+	f.OffsetError = append(f.OffsetError, offset)
+	f.OneWayDelay = append(f.OneWayDelay, delay)
+	f.OneWayDelayError = append(f.OneWayDelayError, size(r.Delay.Microseconds()-delay))
+	f.TS23Error = append(f.TS23Error, size(int64(event-e.clock.At(sent))))
+	f.ErrorBound = append(f.ErrorBound, bound.Microseconds())
 	if offset > bound.Microseconds()+1 {
-		f.outside++
+		f.Outside++
 	}
 }
 

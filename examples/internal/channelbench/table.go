@@ -4,17 +4,32 @@ package channelbench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
 	"timesync/examples/internal/program"
 	"timesync/internal/stat"
 )
 
-// Spread is the median and the 99th percentile of something, in microseconds.
-type Spread struct{ P50, P99 int64 }
+// Series are measurements, in microseconds; of errors the size. As text and as JSON it is its median
+// and its 99th percentile.
+type Series []int64
+
+// Quantile returns a quantile.
+func (s Series) Quantile(q float64) int64 { return stat.Quantile(s, q) }
+
+// String implements fmt.Stringer.
+func (s Series) String() string { return fmt.Sprintf("%d / %d", s.Quantile(0.5), s.Quantile(0.99)) }
+
+// MarshalJSON implements json.Marshaler.
+func (s Series) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct{ P50, P99 int64 }{s.Quantile(0.5), s.Quantile(0.99)})
+}
 
 // Result is what one row found. It is written as JSON.
 type Result struct {
@@ -24,48 +39,34 @@ type Result struct {
 	Client, Server Found   // the ends of all connections together
 }
 
-// Found is what the ends of one side found. Errors are sizes.
+// Found is what the ends of one side found.
 type Found struct {
 	Datagrams        int
-	OffsetError      Spread // of RemoteTime
-	OneWayDelay      Spread // as it was in truth
-	OneWayDelayError Spread // of what the link says of it
-	TS23Error        Spread // of a timestamp in the payload
-	ErrorBound       Spread // of the offset, as the link says
+	OffsetError      Series // of RemoteTime
+	OneWayDelay      Series // as it was in truth
+	OneWayDelayError Series // of what the link says of it
+	TS23Error        Series // of a timestamp in the payload
+	ErrorBound       Series // of the offset, as the link says
 	Outside          int    // offsets whose error exceeds their bound
 }
 
 func (r *Run) result(took time.Duration) (Result, error) {
+	r.mu.Lock() // a datagram may still be on its way through the transport
+	defer r.mu.Unlock()
 	out := Result{
-		Load: r.Name, LimitUsec: r.limit(),
+		Load: r.Name, LimitUsec: r.limit(), Client: r.client, Server: r.server,
 		BulkMBps: float64(r.bulk.Load()) / 1e6 / took.Seconds(),
 	}
 	if (r.Up || r.Down) && out.BulkMBps == 0 {
 		return Result{}, fmt.Errorf("%s: no bulk arrived", r.Name)
 	}
-	r.mu.Lock() // a datagram may still be on its way through the transport
-	defer r.mu.Unlock()
-	out.Client, out.Server = r.client.spreads(), r.server.spreads()
 	return out, nil
 }
 
-func (s *samples) spreads() Found {
-	return Found{
-		Datagrams: len(s.offset), Outside: s.outside,
-		OffsetError: spread(s.offset), OneWayDelay: spread(s.delay), OneWayDelayError: spread(s.owd),
-		TS23Error: spread(s.payload), ErrorBound: spread(s.bound),
-	}
-}
-
-func spread(v []int64) Spread {
-	return Spread{P50: stat.Quantile(v, 0.5), P99: stat.Quantile(v, 0.99)}
-}
-
-func (s Spread) String() string { return fmt.Sprintf("%d / %d", s.P50, s.P99) }
-
 // Check returns an error if the offset of an end is too wrong.
 func (r Result) Check() error {
-	if worst := max(r.Client.OffsetError.P99, r.Server.OffsetError.P99); worst > r.LimitUsec {
+	client, server := r.Client.OffsetError.Quantile(0.99), r.Server.OffsetError.Quantile(0.99)
+	if worst := max(client, server); worst > r.LimitUsec {
 		return fmt.Errorf("%s: the 99th percentile of the offset error is %d us, want at most %d", r.Load, worst, r.LimitUsec)
 	}
 	return nil
@@ -119,4 +120,25 @@ func (r Result) print(out io.Writer) {
 	}
 	line(r.Load, "client", fmt.Sprintf("%.0f", r.BulkMBps), r.Client)
 	line("", "server", "", r.Server)
+}
+
+// Main is the main of an example: it prints the table, and exits with 1 if a limit was
+// exceeded. name is that of the program; bulk is what the transport calls the place of a bulk
+// transfer.
+func Main(name, bulk string, connect Connect) {
+	flags := func(c *program.Flags, f *flag.FlagSet) {
+		f.DurationVar(&c.For, "for", 10*time.Second, "how long to measure under each load, above 0")
+		f.BoolVar(&c.JSON, "json", false, "print JSON")
+	}
+	check := func(c *program.Flags, f *flag.FlagSet) error {
+		if c.For <= 0 {
+			return fmt.Errorf("-for %v: must be above 0", c.For)
+		}
+		return program.Arguments(f, 0)
+	}
+	measure := func(ctx context.Context, c program.Flags, stdout, _ io.Writer) error {
+		runtime.GOMAXPROCS(cores)
+		return Table(ctx, stdout, c.JSON, Loads(bulk), c.For, connect)
+	}
+	program.Main(program.New(name, "usage: "+name+" [flags]", flags, check, measure))
 }
