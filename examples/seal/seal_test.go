@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,14 +33,16 @@ var (
 
 const testDelay = 20_000 // microseconds, each way
 
+// deliver gives an end what from sends, and from the answer if there is one.
+func deliver(from, to *End, datagram []byte, now uint64) {
+	if _, answer, _ := to.Take(datagram, home, now, 0); answer != nil {
+		from.Open(answer, home, now)
+	}
+}
+
 // exchange lets a, which calls, send to b, which answers, and b back.
 func exchange(a, b *End, now uint64) {
-	_, _, _, err := b.Open(a.Seal(nil, nil, now), home, now+testDelay)
-	if err == ErrUnproven {
-		if answer := b.Answer(nil, home, now+testDelay, false); answer != nil {
-			a.Open(answer, home, now+2*testDelay)
-		}
-	}
+	deliver(a, b, a.Seal(nil, nil, now), now+testDelay)
 	a.Open(b.Seal(nil, nil, now), home, now+testDelay)
 }
 
@@ -64,44 +67,27 @@ func introduce(t testing.TB, a, b *End, now *uint64) {
 	}
 }
 
-// state is all that an attacker might want to change in an end that he cannot
+// stateOf is all that an attacker might want to change in an end that he cannot
 // talk to: its clock, its window, where it sends and whom it has adopted.
-type state struct {
-	snapshot        timesync.Snapshot
-	stats           timesync.Stats
-	session         uint64
-	seen            [words]uint64
-	newest          uint32
-	challenge, echo uint32
-	peer            Peer
-}
-
-func stateOf(e *End, now uint64) (s state) {
-	s.snapshot, _ = e.Link.Snapshot(now)
-	s.stats = e.Link.Stats()
-	s.session, s.seen, s.newest, s.peer = e.session, e.seen, e.newest, e.peer
-	s.challenge, s.echo = e.next.challenge, e.next.echo
-	return s
+func stateOf(e *End, now uint64) []any {
+	snapshot, _ := e.Link.Snapshot(now)
+	return []any{snapshot, e.Link.Stats(), e.session, e.seen, e.newest, e.next.challenge, e.peer}
 }
 
 // refused fails unless e refuses the datagram as want and is none the wiser.
 func refused(t *testing.T, e *End, datagram []byte, now uint64, what string, want ...error) {
 	t.Helper()
-	before := stateOf(e, now)
+	before, echo := stateOf(e, now), e.next.echo
 	_, _, _, err := e.Open(bytes.Clone(datagram), away, now)
-	for _, w := range want {
-		if err == w {
-			after := stateOf(e, now)
-			if err == ErrUnproven {
-				after.echo = before.echo // which proves nothing to the living
-			}
-			if after != before {
-				t.Fatalf("%s: refused, but it changed %+v to %+v", what, before, after)
-			}
-			return
-		}
+	if !slices.Contains(want, err) {
+		t.Fatalf("%s: got %v, want %v", what, err, want)
 	}
-	t.Fatalf("%s: got %v, want %v", what, err, want)
+	if err == ErrUnproven {
+		echo = e.next.echo // which proves nothing to the living
+	}
+	if after := stateOf(e, now); !reflect.DeepEqual(after, before) || e.next.echo != echo {
+		t.Fatalf("%s: refused, but it changed %+v to %+v", what, before, after)
+	}
 }
 
 func TestOpen(t *testing.T) {
@@ -157,6 +143,9 @@ func TestForeign(t *testing.T) {
 // counter it has seen. The peer's address is always that of the newest datagram.
 func TestReplayWindow(t *testing.T) {
 	const adopted = 100_000
+	if window < 5*200 {
+		t.Errorf("of 200 datagrams a second, those that come 5 s late are %d counters late", 5*200)
+	}
 	a, b, now := pair(t)
 	sealed := map[uint32][]byte{}
 	open := func(counter uint32) bool {
@@ -214,27 +203,6 @@ func TestReplayWindow(t *testing.T) {
 	b.begin(1<<31 + 2000)
 	if open(1500) {
 		t.Error("a counter of 2^31 before is accepted")
-	}
-}
-
-// TestLateFrames: of frames of 200 datagrams a second, those that come 5 s late are taken, each once.
-func TestLateFrames(t *testing.T) {
-	const rate, late = 200, 5 * time.Second
-	a, b, now := pair(t)
-	var held [][]byte
-	for range int(late.Seconds() * rate) {
-		held = append(held, a.Seal(nil, nil, now))
-		now += 1_000_000 / rate
-	}
-	if _, _, _, err := b.Open(a.Seal(nil, nil, now), home, now+testDelay); err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []error{nil, ErrReplayed} {
-		for k, d := range held {
-			if _, _, _, err := b.Open(bytes.Clone(d), home, now+testDelay); err != want {
-				t.Fatalf("time %d, datagram %d: %v, want %v", i+1, k, err, want)
-			}
-		}
 	}
 }
 
@@ -296,7 +264,8 @@ func TestVectors(t *testing.T) {
 		if got := hex.EncodeToString(a.seal(append(a.head(nil, head), unhex(v.Body)...), 0)); got != v.Datagram {
 			t.Errorf("vector %d: sealed\n%s, want\n%s", i, got, v.Datagram)
 		}
-		if got, body, err := b.unseal(unhex(v.Datagram)); err != nil || got != head || hex.EncodeToString(body) != v.Body {
+		got, body, err := b.unseal(unhex(v.Datagram))
+		if err != nil || got != head || hex.EncodeToString(body) != v.Body {
 			t.Errorf("vector %d: opened %+v, %x, %v", i, got, body, err)
 		}
 	}
@@ -310,9 +279,9 @@ func TestRecordings(t *testing.T) {
 	for life := range 6 {
 		for range 10 {
 			toB = append(toB, a.Seal(nil, nil, now))
-			if _, _, _, err := b.Open(bytes.Clone(toB[len(toB)-1]), home, now+testDelay); err == ErrUnproven {
-				toA = append(toA, b.Answer(nil, home, now+testDelay, false))
-				a.Open(bytes.Clone(toA[len(toA)-1]), home, now+testDelay)
+			if _, answer, _ := b.Take(bytes.Clone(toB[len(toB)-1]), home, now+testDelay, 0); answer != nil {
+				toA = append(toA, bytes.Clone(answer))
+				a.Open(answer, home, now+testDelay)
 			}
 			toA = append(toA, b.Seal(nil, nil, now))
 			a.Open(bytes.Clone(toA[len(toA)-1]), home, now+testDelay)
@@ -384,24 +353,20 @@ func TestAdoptionResets(t *testing.T) {
 		a := New(testKey, 0)
 		b.Open(a.Seal(nil, nil, now+shift), home, now)
 		a.Open(b.Answer(nil, home, now, false), home, now+shift)
-		if _, _, ok, err := b.Open(a.Seal(nil, nil, now+shift), home, now); err != nil || ok || b.Link.IsSynchronized() {
-			t.Errorf("clock moved by %d: the first datagram of the new session: synchronized %v, %v", int64(shift), b.Link.IsSynchronized(), err)
+		_, _, ok, err := b.Open(a.Seal(nil, nil, now+shift), home, now)
+		if known := b.Link.IsSynchronized(); err != nil || ok || known {
+			t.Errorf("clock moved by %d: after the first datagram synchronized %v, %v", int64(shift), known, err)
 		}
-		got, ok := report(b, now)
+		header := b.Link.AppendHeader(nil, now)
+		if len(header) < link.MaxHeader {
+			t.Fatalf("clock moved by %d: no report", int64(shift))
+		}
+		got := timesync.ReadCounter24(header[link.MinHeader:])
 		want := timesync.LocalTimeToDatagramTS24(now).Sub(timesync.LocalTimeToDatagramTS24(now + shift))
-		if d := got.Distance(want); !ok || d < -2 || d > 2 {
-			t.Errorf("clock moved by %d: minimum delta %v, %v; want about %v", int64(shift), got, ok, want)
+		if d := got.Distance(want); d < -2 || d > 2 {
+			t.Errorf("clock moved by %d: minimum delta %v, want about %v", int64(shift), got, want)
 		}
 	}
-}
-
-// report returns the report of e if there is one.
-func report(e *End, now uint64) (minDelta timesync.Counter24, ok bool) {
-	header := e.Link.AppendHeader(nil, now)
-	if header[0]&1 == 0 {
-		return 0, false
-	}
-	return timesync.ReadCounter24(header[link.MinHeader:]), true
 }
 
 func TestNonceNeverTwice(t *testing.T) {
@@ -419,10 +384,8 @@ func TestNonceNeverTwice(t *testing.T) {
 	for range 20 {
 		a := New(testKey, 0) // restarts with the same key
 		talk := func() {
-			if _, _, _, err := b.Open(note(a.Seal(nil, nil, now)), home, now); err == ErrUnproven {
-				if answer := b.Answer(nil, home, now, false); answer != nil {
-					a.Open(note(answer), home, now)
-				}
+			if _, answer, _ := b.Take(note(a.Seal(nil, nil, now)), home, now, 0); answer != nil {
+				a.Open(note(answer), home, now)
 			}
 			a.Open(note(b.Seal(nil, nil, now)), home, now)
 			now += 20_000
@@ -493,8 +456,14 @@ func TestReportTheft(t *testing.T) {
 	}
 }
 
-// TestAnswerRate: one answer for each address in 100 ms, also if others come between.
+// TestAnswerRate: one answer for each address in 100 ms, also if others come between; the first
+// from the first microsecond of the clock on.
 func TestAnswerRate(t *testing.T) {
+	for _, now := range []uint64{0, 1, 99_999, 1<<64 - 1} {
+		if New(testKey, 1).Answer(nil, home, now, false) == nil {
+			t.Errorf("no answer at %d us", now)
+		}
+	}
 	b := New(testKey, 1)
 	last := map[uint16]uint64{}
 	total := 0
@@ -565,7 +534,8 @@ func TestSessions(t *testing.T) {
 		}
 		payload, _ := stamp.AppendBinary(nil)
 		datagram, err := b.SealFor(life, []byte("x"), payload, now)
-		if got, _, _, err2 := a.Open(datagram[1:], away, now+testDelay); err != nil || err2 != nil || !bytes.Equal(got, payload) {
+		got, _, _, err2 := a.Open(datagram[1:], away, now+testDelay)
+		if err != nil || err2 != nil || !bytes.Equal(got, payload) {
 			t.Errorf("life %d: %v, %v: % x", life, err, err2, got)
 		}
 		if b.Open(b.Seal(nil, nil, now), home, now+50_000); b.Peer() != heard {
@@ -689,10 +659,8 @@ func underFlood(t *testing.T, f flood, what string, seed uint64) (usec uint64) {
 	now -= now % 100_000
 	begin := now + 1_000_000 // the attack is there before
 	atListener := func(datagram []byte, from netip.AddrPort) {
-		if _, _, _, err := b.Open(bytes.Clone(datagram), from, now); err == ErrUnproven {
-			if answer := b.Answer(nil, from, now, false); answer != nil && from == home {
-				a.Open(answer, away, now)
-			}
+		if _, answer, _ := b.Take(bytes.Clone(datagram), from, now, 0); answer != nil && from == home {
+			a.Open(answer, away, now)
 		}
 	}
 	for ; now < begin+never; now += 100 {
@@ -719,15 +687,6 @@ func underFlood(t *testing.T, f flood, what string, seed uint64) (usec uint64) {
 	return never
 }
 
-// TestFirstMicroseconds: a listener answers from the first microsecond of its clock on.
-func TestFirstMicroseconds(t *testing.T) {
-	for _, now := range []uint64{0, 1, 99_999, 1<<64 - 1} {
-		if New(testKey, 1).Answer(nil, home, now, false) == nil {
-			t.Errorf("no answer at %d us", now)
-		}
-	}
-}
-
 // TestTake: who calls from elsewhere is refused for as long as the peer is held, and not
 // answered by the end that calls.
 func TestTake(t *testing.T) {
@@ -747,15 +706,18 @@ func TestTake(t *testing.T) {
 		if err != ErrUnproven || answer == nil {
 			t.Fatalf("%+v: %v, answer %x", c, err, answer)
 		}
-		if _, _, err := stranger.Take(answer, home, now, 0); (err == ErrRefused) != c.refused || (err == ErrAnswer) == c.refused {
+		_, _, err = stranger.Take(answer, home, now, 0)
+		if (err == ErrRefused) != c.refused || (err == ErrAnswer) == c.refused {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
 	d, answer, err := called.Take(caller.Seal(nil, []byte("hello"), now), home, now+testDelay, 0)
-	if want := (Datagram{d.Payload, home, now + testDelay, d.OWD, true, 1}); err != nil || answer != nil || string(d.Payload) != "hello" || !reflect.DeepEqual(d, want) {
+	want := Datagram{[]byte("hello"), home, now + testDelay, d.OWD, true, 1}
+	if err != nil || answer != nil || !reflect.DeepEqual(d, want) {
 		t.Errorf("%+v, %x, %v, want %+v", d, answer, err, want)
 	}
-	if _, answer, err := caller.Take(New(testKey, 1).Seal(nil, nil, now), home, now, 0); err != ErrUnproven || answer != nil {
+	_, answer, err = caller.Take(New(testKey, 1).Seal(nil, nil, now), home, now, 0)
+	if err != ErrUnproven || answer != nil {
 		t.Errorf("the end that calls: %v, answer %x", err, answer)
 	}
 }
@@ -763,69 +725,51 @@ func TestTake(t *testing.T) {
 // TestServe: over sockets, a loop on each side is all that is needed; a peer that starts anew is
 // a new session, and another dialer is refused meanwhile.
 func TestServe(t *testing.T) {
-	open := func(e *End) (udp *net.UDPConn, got chan Datagram, errs chan error) {
+	open := func(e *End, take func(Datagram, error)) *net.UDPConn {
 		udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
 			t.Skip("NOT TESTED: no sockets: ", err) // js/wasm
 		}
-		got, errs = make(chan Datagram, 1), make(chan error, 1)
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			e.Serve(rxtime.NewConn(udp), udp, 3*time.Second, func(d Datagram, err error) {
-				d.Payload = bytes.Clone(d.Payload)
-				if err != nil {
-					select {
-					case errs <- err:
-					default:
-					}
-					return
-				}
-				select {
-				case got <- d:
-				default:
-				}
-			})
-		}()
-		t.Cleanup(func() { udp.Close(); <-ended })
-		return udp, got, errs
+		var serving sync.WaitGroup
+		serving.Go(func() { e.Serve(rxtime.NewConn(udp), udp, 3*time.Second, take) })
+		t.Cleanup(func() {
+			udp.Close()
+			serving.Wait()
+		})
+		return udp
 	}
+	var newest atomic.Pointer[Datagram]
 	server := New(testKey, 1)
-	udp, got, _ := open(server)
+	udp := open(server, func(d Datagram, err error) {
+		if err == nil {
+			d.Payload = bytes.Clone(d.Payload)
+			newest.Store(&d)
+		}
+	})
 	at := udp.LocalAddr().(*net.UDPAddr).AddrPort()
-	dial := func(want func(d Datagram, refused bool) bool) {
+	dial := func(done func(refused bool) bool) {
 		t.Helper()
 		client := New(testKey, 0)
-		conn, _, errs := open(client)
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		var refused atomic.Bool
+		conn := open(client, func(_ Datagram, err error) { refused.Store(err == ErrRefused) })
+		defer conn.Close()
+		for end := time.Now().Add(time.Minute); !done(refused.Load()); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("not in a minute")
+			}
 			_, _ = conn.WriteToUDPAddrPort(client.Seal(nil, []byte("hello"), clock.Now()), at)
-			refused := false
-			select {
-			case err := <-errs:
-				refused = err == ErrRefused
-			default:
-			}
-			select {
-			case d := <-got:
-				if want(d, refused) {
-					conn.Close()
-					return
-				}
-			case <-time.After(5 * time.Millisecond):
-				if want(Datagram{}, refused) {
-					conn.Close()
-					return
-				}
-			}
 		}
-		t.Fatal("not in a minute")
 	}
-	taken := func(session uint32) func(Datagram, bool) bool {
-		return func(d Datagram, _ bool) bool {
-			return d.Session == session && string(d.Payload) == "hello" && d.From == server.Peer().Addr && d.RecvUsec <= clock.Received()
+	taken := func(session uint32) func(bool) bool {
+		return func(bool) bool {
+			d := newest.Load()
+			if d == nil || d.Session != session || string(d.Payload) != "hello" {
+				return false
+			}
+			return d.From == server.Peer().Addr && d.RecvUsec <= clock.Received()
 		}
 	}
 	dial(taken(1))
-	dial(func(_ Datagram, refused bool) bool { return refused }) // for 3 s the first is awaited
+	dial(func(refused bool) bool { return refused }) // for 3 s the first is awaited
 	dial(taken(2))
 }

@@ -18,7 +18,7 @@ type End struct {
 	run         *Run
 	clock, peer program.Clock
 	channel     *channel.Peer
-	found       *Found        // of its side
+	found       *Found // of its side
 	first       sync.Once
 	settled     chan struct{} // closed when the first datagram is judged
 	knows       time.Time     // when it first knew the other's clock; guarded by run.mu
