@@ -23,7 +23,6 @@ import (
 type Lab struct {
 	mu     sync.Mutex
 	spaces []string
-	wires  []*Wire
 	made   int
 	failed error // the first that went wrong
 }
@@ -107,13 +106,10 @@ func (l *Lab) Built() error {
 	return nil
 }
 
-// close removes everything. An interrupt does so, too, and ends the program.
+// close removes all namespaces. An interrupt does so, too, and ends the program.
 func (l *Lab) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range l.wires {
-		w.close()
-	}
 	for _, ns := range l.spaces {
 		_ = run("ip", "netns", "del", ns)
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // Wire joins two namespaces by a pair of tun devices and delays what goes through, since not
-// every kernel has netem. Packets overtake each other only if there is jitter.
+// every kernel has netem. Packets overtake each other only if there is jitter. It is there until the
+// program ends.
 type Wire struct {
 	Delay  [2]atomic.Int64 // ns: from the first port to the second, and back
 	Jitter atomic.Int64    // ns: each packet waits up to so much longer
@@ -44,7 +45,6 @@ func (l *Lab) Wire(a, b Port, delay time.Duration) *Wire {
 		go w.read(i, packets)
 		go w.write(1-i, packets)
 	}
-	l.wires = append(l.wires, w)
 	return w
 }
 
@@ -55,7 +55,6 @@ type packet struct {
 }
 
 func (w *Wire) read(from int, packets chan<- packet) {
-	defer close(packets)
 	var last time.Time
 	for {
 		buf := make([]byte, 2048)
@@ -69,12 +68,10 @@ func (w *Wire) read(from int, packets chan<- packet) {
 			time.AfterFunc(time.Duration(wait+rand.Int64N(j)), func() { _, _ = w.ends[1-from].Write(buf[:n]) })
 			continue
 		}
-		due := time.Now().Add(time.Duration(wait))
-		if due.Before(last) { // the delay became shorter
-			due = last
+		if due := time.Now().Add(time.Duration(wait)); due.After(last) { // else the delay became shorter
+			last = due
 		}
-		last = due
-		packets <- packet{due, buf[:n]}
+		packets <- packet{last, buf[:n]}
 	}
 }
 
@@ -82,14 +79,6 @@ func (w *Wire) write(to int, packets <-chan packet) {
 	for p := range packets {
 		time.Sleep(time.Until(p.due))
 		_, _ = w.ends[to].Write(p.bytes) // the device may be down: a loss
-	}
-}
-
-func (w *Wire) close() {
-	for _, end := range w.ends {
-		if end != nil {
-			end.Close()
-		}
 	}
 }
 
