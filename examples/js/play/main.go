@@ -14,7 +14,6 @@ import (
 	"log"
 	"maps"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -53,17 +52,13 @@ type player struct {
 
 func newGame() *game {
 	g := &game{players: map[uint64]*player{}, do: make(chan func())}
-	var err error
-	g.server, err = tick.NewServer(tick.ServerConfig{
+	g.server, _ = tick.NewServer(tick.ServerConfig{ // which fails for a wrong configuration only
 		Config: tick.Config{Rate: tick.Hz(60)},
 		Handlers: tick.Handlers{
 			Tick:  g.tick,
 			Event: func(e tick.Event) { log.Print(e) },
 		},
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
 	return g
 }
 
@@ -188,24 +183,21 @@ func (g *game) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		// A request is answered at once. 0 is the session of a client that says new Ping().
 		if reply, ok := ping.AppendReply(nil, b, 0, now, clock.Now()); ok {
-			if c.Write(ctx, websocket.MessageBinary, reply) != nil {
-				return
-			}
-			continue
+			_ = c.Write(ctx, websocket.MessageBinary, reply) // the next Read says what is wrong
+		} else {
+			g.do <- func() { g.take(p, b, now) }
 		}
-		g.do <- func() { g.take(p, b, now) }
 	}
 }
 
 //go:embed index.html play.mjs
 var page embed.FS // in a program of your own, with timesync.mjs beside them
 
-func (g *game) handler(module []byte) http.Handler {
+func (g *game) handler() http.Handler {
 	mux, files := http.NewServeMux(), http.FileServerFS(page)
 	mux.HandleFunc("/play", g.serve)
-	mux.HandleFunc("/timesync.mjs", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/javascript")
-		w.Write(module)
+	mux.HandleFunc("/timesync.mjs", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFile(w, r, "../timesync.mjs")
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		// An isolated page has a finer clock.
@@ -219,12 +211,8 @@ func (g *game) handler(module []byte) http.Handler {
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "address")
 	flag.Parse()
-	module, err := os.ReadFile("../timesync.mjs")
-	if err != nil {
-		log.Fatal(err)
-	}
 	g := newGame()
 	go g.run()
 	log.Print("http://", *listen)
-	log.Fatal(http.ListenAndServe(*listen, g.handler(module)))
+	log.Fatal(http.ListenAndServe(*listen, g.handler()))
 }

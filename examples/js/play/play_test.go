@@ -29,9 +29,11 @@ const often = setInterval, slowest = Number(process.argv[3]);
 globalThis.setInterval = (f, ms) => often(f, Math.max(ms, slowest));
 const play = new Play(process.argv[2], tick => Number(tick / 30n % 3n) - 1);
 const asked = slowest ? Object.create(play, {work: {value() {}}}) : play; // a hidden page draws nothing
+const wall = () => (performance.timeOrigin + performance.now()) * 1000;
 often(() => {
-	const {doubt, clocks, players} = asked.look(), wall = (performance.timeOrigin + performance.now()) * 1000;
-	console.log(Math.floor(wall), doubt.replace(' ', '-') || 'sure', clocks ? Math.floor(clocks.shared) : 0, clocks ? Math.ceil(clocks.bounds.shared) : 0,
+	const before = wall(), {doubt, clocks, players} = asked.look(), after = wall();
+	const bound = clocks ? Math.ceil(clocks.bounds.shared + after - before) : 0; // it looked in between
+	console.log(Math.floor(after), doubt.replace(' ', '-') || 'sure', Math.floor(clocks?.shared ?? 0), bound,
 		String(clocks?.epoch ?? 0), players.size);
 }, 50);
 process.stdin.on('end', () => process.exit()).resume();
@@ -88,10 +90,6 @@ func client(t *testing.T, url string, timers int) *bufio.Scanner {
 
 // listen serves a new game. stop ends it and its connections.
 func listen(t *testing.T, address string) (g *game, at string, stop func()) {
-	module, err := os.ReadFile("../timesync.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +97,7 @@ func listen(t *testing.T, address string) (g *game, at string, stop func()) {
 	g = newGame()
 	go g.run()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &http.Server{Handler: g.handler(module), BaseContext: func(net.Listener) context.Context { return ctx }}
+	s := &http.Server{Handler: g.handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
 	go s.Serve(l)
 	stop = func() {
 		s.Close()
