@@ -61,14 +61,8 @@ func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted ch
 				}
 				defer p.Close()
 				accepted <- p
-				for {
-					r, err := p.Receive()
-					if err != nil {
-						return
-					}
-					if p.Send(r.Payload, serverUsec()) != nil {
-						return
-					}
+				for r, err := p.Receive(); err == nil; r, err = p.Receive() {
+					_ = p.Send(r.Payload, serverUsec())
 				}
 			}()
 		}
@@ -130,6 +124,14 @@ func right(t *testing.T, p *Peer, truth int64) {
 	}
 }
 
+// agree lets a new client and the server talk until both know each other's clock.
+func agree(t *testing.T, p *Peer, accepted chan *Peer) {
+	t.Helper()
+	play(t, p, 50, func(uint64, channel.Received) {})
+	right(t, p, ahead)
+	right(t, <-accepted, -ahead)
+}
+
 // TestNetwork: a network that loses 10 %, reorders 10 %, and injects replays, forgeries and
 // stumps, does no harm, and no datagram comes twice.
 func TestNetwork(t *testing.T) {
@@ -167,16 +169,9 @@ func TestCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	at, accepted, _ := server(t, Certified(certificate))
-	p := client(t, at, Trusting("localhost", roots))
-	play(t, p, 50, func(uint64, channel.Received) {})
-	right(t, p, ahead)
-	right(t, <-accepted, -ahead)
-
-	for name, wrong := range map[string][]dtls.Option{
-		"another name": Trusting("example.org", roots), "another issuer": Trusting("localhost", x509.NewCertPool()),
-	} {
-		refused(t, name, at, wrong)
-	}
+	agree(t, client(t, at, Trusting("localhost", roots)), accepted)
+	refused(t, "another name", at, Trusting("example.org", roots))
+	refused(t, "another issuer", at, Trusting("localhost", x509.NewCertPool()))
 }
 
 // refused fails if the handshake succeeds.
@@ -206,11 +201,7 @@ func TestRestarts(t *testing.T) {
 	at, accepted, stop := server(t, shared("the key"))
 	client(t, at, shared("the key")) // crashes: it never says anything again
 	first := <-accepted
-	p := client(t, at, shared("the key"))
-	play(t, p, 50, func(uint64, channel.Received) {})
-	second := <-accepted
-	right(t, p, ahead)
-	right(t, second, -ahead)
+	agree(t, client(t, at, shared("the key")), accepted)
 	if first.IsSynchronized() {
 		t.Error("the peer of the dead client knows a clock")
 	}
@@ -220,9 +211,8 @@ func TestRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer wire.Close()
-	p = client(t, wire.Addr(), shared("the key"))
-	<-accepted
-	play(t, p, 10, func(uint64, channel.Received) {})
+	p := client(t, wire.Addr(), shared("the key"))
+	agree(t, p, accepted)
 	// What the server's peers say from now on is lost, as if they had not been able to say it.
 	nobody, err := relay.Loopback()
 	if err != nil {
@@ -243,21 +233,18 @@ func TestRestarts(t *testing.T) {
 	if p.IsSynchronized() {
 		t.Error("a new peer knows a clock at once")
 	}
-	play(t, p, 50, func(uint64, channel.Received) {})
-	right(t, p, ahead)
-	right(t, <-accepted, -ahead)
+	agree(t, p, accepted)
 }
 
 // TestTooLong: the report in the header of a datagram that cannot be sent is not lost, and the next
 // one arrives.
 func TestTooLong(t *testing.T) {
-	at, _, _ := server(t, shared("the key"))
+	at, accepted, _ := server(t, shared("the key"))
 	p := client(t, at, shared("the key"))
 	if err := p.Send(make([]byte, 1<<17), timesync.NowUsec()); err == nil {
 		t.Fatal("a datagram of 128 KB was sent")
 	}
-	play(t, p, 20, func(uint64, channel.Received) {})
-	right(t, p, ahead)
+	agree(t, p, accepted)
 }
 
 // TestGuard: alerts and data that are not encrypted pass until the peer encrypts, and handshakes

@@ -48,28 +48,21 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 		r.Client(&client.Peer, clock).Serve(ctx, client.Receive, client.Close)
 		r.Server(&server.Peer, clock).Serve(ctx, server.Receive, server.Close)
 		if r.Up {
-			r.Go(func() error { return pour(ctx, client) })
+			r.Every(ctx, time.Millisecond, client.pour)
 		}
 		if r.Down {
-			r.Go(func() error { return pour(ctx, server) })
+			r.Every(ctx, time.Millisecond, server.pour)
 		}
 	}
 	return nil
 }
 
-// pour sends bulk.
-func pour(ctx context.Context, p *Peer) error {
-	payload := make([]byte, bulk)
-	for tick := time.NewTicker(time.Millisecond); ; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		for range batch {
-			if err := p.Send(payload, p.ReceivedUsec()); err != nil {
-				return err
-			}
+// pour sends a batch of bulk.
+func (p *Peer) pour() error {
+	for range batch {
+		if err := p.Send(make([]byte, bulk), p.ReceivedUsec()); err != nil {
+			return err
 		}
 	}
+	return nil
 }

@@ -127,6 +127,17 @@ func (r *Run) Go(task func() error) {
 	})
 }
 
+// Every does a task again and again until ctx is done, and fails as Go does.
+func (r *Run) Every(ctx context.Context, period time.Duration, task func() error) {
+	r.tasks.Go(func() {
+		program.Every(ctx.Done(), period, func() {
+			if err := task(); err != nil {
+				r.stop(err)
+			}
+		})
+	})
+}
+
 // Write counts bulk that has arrived. It can be called from any goroutine.
 func (r *Run) Write(b []byte) (int, error) {
 	r.bulk.Add(int64(len(b)))

@@ -63,25 +63,14 @@ func (e *End) Serve(ctx context.Context, receive func() (channel.Received, error
 
 // Send sends payloads until ctx is done.
 func (e *End) Send(ctx context.Context) {
-	e.run.Go(func() error { return e.send(ctx) })
-}
-
-func (e *End) send(ctx context.Context) error {
-	for tick := time.NewTicker(every); ; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	e.run.Every(ctx, every, func() error {
 		now := e.clock.Now()
 		payload := binary.LittleEndian.AppendUint64(make([]byte, 0, stampedPayload), now)
 		if ts, ok := e.channel.ToRemoteTime23(now); ok {
 			payload, _ = ts.AppendBinary(payload) // which never fails
 		}
-		if err := e.channel.Send(payload, now); err != nil {
-			return err
-		}
-	}
+		return e.channel.Send(payload, now)
+	})
 }
 
 // Judge compares with the truth what has come, and what the link says now. What is longer than a
