@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pion/ice/v4"
 	"github.com/pion/webrtc/v4"
@@ -17,21 +19,16 @@ import (
 func connect(ctx context.Context, r *channelbench.Run) error {
 	api := loopback()
 	for _, clock := range channelbench.ClientClocks {
-		client, err := newEnd(ctx, api, r)
-		if err != nil {
-			return err
-		}
-		server, err := newEnd(ctx, api, r)
-		if err != nil {
+		client, err1 := newEnd(ctx, api, r)
+		server, err2 := newEnd(ctx, api, r)
+		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
 		if err := introduce(ctx, client.conn, server.conn); err != nil {
 			return err
 		}
-		for _, e := range []*end{client, server} {
-			if err := e.wait(ctx); err != nil {
-				return err
-			}
+		if err := errors.Join(client.wait(ctx), server.wait(ctx)); err != nil {
+			return err
 		}
 		peer := NewPeer(client.timed, clock.Received)
 		client.run(ctx, r, peer, r.Client(peer, clock), r.Up)
@@ -145,34 +142,19 @@ func (e *end) run(ctx context.Context, r *channelbench.Run, p *channel.Peer, jud
 	e.bulk.OnMessage(func(m webrtc.DataChannelMessage) { r.Write(m.Data) })
 	judged.Send(ctx)
 	if fill {
-		r.Go(func() error { return pour(ctx, e.bulk) })
+		r.Every(ctx, time.Millisecond, e.fill)
 	}
 }
 
-// Of a bulk transfer so many bytes wait, at least and at most: the usual figures.
-const bufferLow, bufferHigh, chunk = 512 << 10, 1 << 20, 16 << 10
+// Of a bulk transfer so many bytes wait: the usual figure.
+const buffered, chunk = 1 << 20, 16 << 10
 
-// pour fills a channel as fast as it takes messages.
-func pour(ctx context.Context, c *webrtc.DataChannel) error {
-	drained := make(chan struct{}, 1)
-	c.SetBufferedAmountLowThreshold(bufferLow)
-	c.OnBufferedAmountLow(func() {
-		select {
-		case drained <- struct{}{}:
-		default:
-		}
-	})
-	for b := make([]byte, chunk); ; {
-		if err := c.Send(b); err != nil {
+// fill fills the bulk channel with what may wait there.
+func (e *end) fill() error {
+	for e.bulk.BufferedAmount() < buffered {
+		if err := e.bulk.Send(make([]byte, chunk)); err != nil {
 			return err
 		}
-		if c.BufferedAmount() < bufferHigh {
-			continue
-		}
-		select {
-		case <-drained:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
+	return nil
 }
