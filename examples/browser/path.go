@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -33,11 +32,8 @@ const (
 // path is one way between the server and one page. Datagrams get lost and overtake each
 // other; messages of a stream do not, but a loss delays all that follow.
 type path struct {
-	up bool
-
-	mu sync.Mutex
-	c  conditions
-
+	up     bool
+	is     atomic.Pointer[conditions]
 	stream chan delayed
 	flying atomic.Int64 // datagrams that wait
 }
@@ -50,6 +46,7 @@ type delayed struct {
 // newPath returns a path that delivers the messages of its stream until ctx ends.
 func newPath(ctx context.Context, up bool) *path {
 	p := &path{up: up, stream: make(chan delayed, queue)}
+	p.is.Store(new(conditions))
 	go func() {
 		for {
 			select {
@@ -64,17 +61,9 @@ func newPath(ctx context.Context, up bool) *path {
 	return p
 }
 
-func (p *path) set(c conditions) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.c = c
-}
-
 // draw returns how long the next message takes, and whether it gets lost.
 func (p *path) draw() (delay time.Duration, lost bool, roundTrip time.Duration) {
-	p.mu.Lock()
-	c := p.c
-	p.mu.Unlock()
+	c := p.is.Load()
 	ms := c.Latency + rand.ExpFloat64()*c.Jitter
 	if p.up {
 		ms += c.Uphill

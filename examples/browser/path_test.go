@@ -17,7 +17,7 @@ import (
 func TestStreamOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPath(t.Context(), true)
-		p.set(conditions{Latency: 5, Uphill: 2, Jitter: 10, Loss: 2})
+		p.is.Store(&conditions{Latency: 5, Uphill: 2, Jitter: 10, Loss: 2})
 		const n = 100
 		got := make(chan int, n)
 		start := time.Now()
@@ -39,7 +39,7 @@ func TestStreamOrder(t *testing.T) {
 func TestDatagrams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPath(t.Context(), false)
-		p.set(conditions{Latency: 3, Uphill: 1000, Loss: 25})
+		p.is.Store(&conditions{Latency: 3, Uphill: 1000, Loss: 25})
 		const n = 4000
 		var came, wrong atomic.Int64
 		for range n {
@@ -69,7 +69,7 @@ func TestDatagramQueue(t *testing.T) {
 		if p.datagram(func() { came.Add(1) }); came.Swap(0) != 1 {
 			t.Error("without any delay it waits")
 		}
-		p.set(conditions{Latency: 200})
+		p.is.Store(&conditions{Latency: 200})
 		for range 2 {
 			for range 3 * queue {
 				p.datagram(func() { came.Add(1) })
@@ -86,7 +86,7 @@ func TestDatagramQueue(t *testing.T) {
 func TestConditions(t *testing.T) {
 	for _, c := range []conditions{{Latency: -1}, {Jitter: -1e300}, {Uphill: 1e300}, {Latency: 1e9, Uphill: 1e9, Loss: 1e9}} {
 		p := newPath(t.Context(), true)
-		p.set(c)
+		p.is.Store(&c)
 		if delay, _, roundTrip := p.draw(); delay < 0 || delay > 6*time.Second || roundTrip < 0 || roundTrip > 6*time.Second {
 			t.Errorf("%+v: %v, a round trip %v", c, delay, roundTrip)
 		}

@@ -16,7 +16,8 @@ import (
 // room is the game on the server: the platform, a figure that walks by itself, and a
 // player for each tab.
 type room struct {
-	clock func() uint64 // the server's clock, us
+	ctx   context.Context // ends the game
+	clock func() uint64   // the server's clock, us
 
 	mu    sync.Mutex
 	game  *tick.Server
@@ -27,8 +28,8 @@ type room struct {
 }
 
 // newRoom starts a game.
-func newRoom(clock func() uint64) *room {
-	r := &room{clock: clock, seats: map[uint32]*visitor{}}
+func newRoom(ctx context.Context, clock func() uint64) *room {
+	r := &room{ctx: ctx, clock: clock, seats: map[uint32]*visitor{}}
 	r.start(defaultRate, 0)
 	return r
 }
@@ -50,17 +51,10 @@ func (r *room) start(hz uint32, at time.Duration) {
 		FirstTick: config.Rate.Ticks(at),
 		Handlers:  tick.Handlers{Tick: func(s tick.Info) { r.tick(server, s) }},
 	})
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(r.ctx)
 	server.Start(r.clock())
 	go server.Run(ctx)
 	r.game, r.hz, r.end = server, hz, cancel
-}
-
-// close ends the game.
-func (r *room) close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.end()
 }
 
 // setRate changes the tick rate for everybody. Game time goes on, in a new epoch.
@@ -127,8 +121,8 @@ func (r *room) tick(server *tick.Server, s tick.Info) {
 		return // the rate was just changed
 	}
 	epoch, _ := server.Epoch()
-	at := s.SharedTime.Duration()
-	state := game.State{Head: game.Head{Epoch: epoch, Tick: s.Tick}, Figures: map[uint32]game.Figure{game.NPC: npc(at)}}
+	state := game.State{Head: game.Head{Epoch: epoch, Tick: s.Tick}, Figures: map[uint32]game.Figure{}}
+	state.Figures[game.NPC] = npc(s.SharedTime.Duration())
 	for _, v := range r.seats {
 		if f, ok := v.inputs[s.Tick]; ok {
 			v.figure = f
@@ -160,12 +154,12 @@ func (r *room) receive(v *visitor, b []byte) {
 		if h.UnmarshalBinary(hello) == nil {
 			_ = r.game.OnHello(uint64(v.player), h) // one of another epoch comes again
 		}
-	} else if m, err := game.ReadInput(b); err == nil {
-		ok, late := r.game.AcceptInput(uint64(v.player), m.Epoch, m.Tick, r.clock())
+	} else if m, ok := game.ReadInput(b); ok {
+		inTime, late := r.game.AcceptInput(uint64(v.player), m.Epoch, m.Tick, r.clock())
 		if late {
 			v.late++
 		}
-		if ok {
+		if inTime {
 			v.inputs[m.Tick] = m.Figure
 		}
 	}

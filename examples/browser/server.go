@@ -74,7 +74,7 @@ func serve(addr string, p page, o options) (*server, error) {
 	}
 	s.hash = sha256.Sum256(cert.Certificate[0])
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.room = newRoom(s.clock.Now)
+	s.room = newRoom(s.ctx, s.clock.Now)
 	s.serveWebTransport(cert)
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second}
 	go s.http.Serve(s.listener)
@@ -121,7 +121,6 @@ func (s *server) address() string { return "http://" + s.listener.Addr().String(
 // close ends everything that serve started.
 func (s *server) close() {
 	s.stop()
-	s.room.close()
 	s.http.Close()
 	s.wt.Close()
 	s.udp.Close()

@@ -65,7 +65,7 @@ func connect(t *testing.T, s *server, stamped bool) *nativePage {
 	if err := wsjson.Read(ctx, p.ws, &p.greeting); err != nil {
 		t.Fatal(err)
 	}
-	p.client = client.New(rawUsec, clock.Step(), client.Network{
+	p.client = client.New(rawUsec, client.Network{
 		Datagram: func(b []byte) { _ = p.session.SendDatagram(b) }, // a loss is a loss
 		Message:  func(b []byte) { _ = p.ws.Write(ctx, websocket.MessageBinary, b) },
 	})

@@ -141,8 +141,8 @@ func (v *visitor) readMessages() {
 		}
 		var w wishes
 		if json.Unmarshal(b, &w) == nil {
-			v.up.set(w.conditions)
-			v.down.set(w.conditions)
+			v.up.is.Store(&w.conditions)
+			v.down.is.Store(&w.conditions)
 			v.server.room.setRate(w.Rate)
 		}
 	}

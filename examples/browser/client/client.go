@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/clock"
 	"timesync/examples/browser/game"
 	"timesync/link"
 	"timesync/ping"
@@ -38,7 +39,7 @@ const (
 // microseconds. The local clock is that, unless the user sets it.
 type Client struct {
 	raw  func() uint64
-	step uint64 // us: by how much raw may lag behind
+	step uint64 // us: by how much raw may lag behind, rounded up
 	net  Network
 
 	ahead  uint64 // local clock minus raw
@@ -66,10 +67,10 @@ type Client struct {
 	steps  [2]uint32 // of stamps and ping: so many are told
 }
 
-// New returns a client that is not connected. raw reads the browser's clock, which may lag behind by
-// step: clock.Step of package timesync/clock.
-func New(raw func() uint64, step time.Duration, network Network) *Client {
-	c := &Client{raw: raw, step: uint64((step + time.Microsecond - 1).Microseconds()), net: network, link: new(link.Link), states: map[tick.Tick]game.State{}}
+// New returns a client that is not connected. raw reads the browser's clock.
+func New(raw func() uint64, network Network) *Client {
+	c := &Client{raw: raw, net: network, link: new(link.Link), states: map[tick.Tick]game.State{}}
+	c.step = uint64((clock.Step() + time.Microsecond - 1).Microseconds())
 	c.game, _ = tick.NewClient(tick.ClientConfig{ // a constant configuration, and a right one
 		Config:   tick.Config{OnMismatch: tick.MismatchAdjust, StallThreshold: stall},
 		Handlers: tick.Handlers{Tick: c.tick, Event: func(e tick.Event) { c.say("game: %v", e) }},
@@ -94,13 +95,14 @@ func (c *Client) Connect(g Greeting, stamped bool) {
 	c.was = c.x
 	c.link, c.steps[0], c.delay = new(link.Link), 0, 0
 	c.ping.Reset(g.PingSession)
-	var remote tick.RemoteClock = c.link
-	if !stamped {
-		remote = &c.ping
+	var remote tick.RemoteClock = &c.ping
+	over := "ping over WebSocket"
+	if stamped {
+		remote, over = c.link, "stamps over WebTransport"
 	}
 	_ = c.game.Follow(remote) // which fails for nil only
 	c.game.Start(c.local(c.raw()))
-	c.say("connected as player %d, %s", g.Player, map[bool]string{true: "stamps over WebTransport", false: "ping over WebSocket"}[stamped])
+	c.say("connected as player %d, %s", g.Player, over)
 }
 
 // Disconnect ends the connection. The clocks run on.

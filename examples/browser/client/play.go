@@ -3,6 +3,7 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"math"
@@ -17,29 +18,25 @@ const keptTicks = 256
 
 // receive takes a message of the game.
 func (c *Client) receive(b []byte, raw uint64) {
-	if len(b) == 0 {
-		return
-	}
-	switch b[0] {
-	case game.KindWelcome:
+	if b, ok := bytes.CutPrefix(b, []byte{game.KindWelcome}); ok {
 		var w tick.Welcome
-		if w.UnmarshalBinary(b[1:]) == nil {
+		if w.UnmarshalBinary(b) == nil {
 			c.rate = w.Rate
 			_ = c.game.OnWelcome(w, c.received(raw)) // an overtaken one changes nothing
 		}
-	case game.KindState:
-		state, err := game.ReadState(b)
-		if err != nil || !c.game.Accept(state.Epoch, state.Tick, c.received(raw)) {
-			return
-		}
-		if state.Epoch != c.epoch {
-			clear(c.states)
-			c.epoch = state.Epoch
-		}
-		c.states[state.Tick] = state
-		c.late = max(state.Late, c.late)
-		maps.DeleteFunc(c.states, func(n tick.Tick, _ game.State) bool { return n < state.Tick-keptTicks })
+		return
 	}
+	state, ok := game.ReadState(b)
+	if !ok || !c.game.Accept(state.Epoch, state.Tick, c.received(raw)) {
+		return
+	}
+	if state.Epoch != c.epoch {
+		clear(c.states)
+		c.epoch = state.Epoch
+	}
+	c.states[state.Tick] = state
+	c.late = max(state.Late, c.late)
+	maps.DeleteFunc(c.states, func(n tick.Tick, _ game.State) bool { return n < state.Tick-keptTicks })
 }
 
 // tick plays one tick: the player walks, and stands on the platform as it is in predicted
@@ -97,7 +94,8 @@ func (c *Client) Frame(raw uint64) Frame {
 	if !ok || c.sleeping(raw) {
 		return Frame{}
 	}
-	f := Frame{Ready: true, Tick: clocks.PredictedTime.Tick(), Rate: float64(c.rate.Num) / float64(max(c.rate.Den, 1)), Late: c.late}
+	f := Frame{Ready: true, Tick: clocks.PredictedTime.Tick(), Late: c.late}
+	f.Rate = float64(c.rate.Num) / float64(max(c.rate.Den, 1))
 	for i, t := range []tick.Time{clocks.ServerTime, clocks.SharedTime, clocks.PredictedTime} {
 		f.Times[i] = t.Duration().Seconds()
 		f.Levels[i] = game.Platform(t.Duration())

@@ -7,7 +7,6 @@ package game
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"math"
 	"time"
 
@@ -76,9 +75,6 @@ const (
 	KindWelcome = 'w' // followed by a tick.Welcome
 )
 
-// ErrMessage says that bytes are not the message that they should be.
-var ErrMessage = errors.New("game: malformed message")
-
 // player is a figure in a State. All travels in little-endian.
 type player struct {
 	Number uint32
@@ -106,12 +102,10 @@ func cut(b *[]byte, message any) bool {
 func (m Input) Append(b []byte) []byte { return appendTo(append(b, KindInput), m) }
 
 // ReadInput reads the message that Append made.
-func ReadInput(b []byte) (m Input, err error) {
-	b, ok := bytes.CutPrefix(b, []byte{KindInput})
-	if !ok || !cut(&b, &m) || len(b) > 0 || !m.stands() {
-		return Input{}, ErrMessage
-	}
-	return m, nil
+func ReadInput(b []byte) (m Input, ok bool) {
+	b, ok = bytes.CutPrefix(b, []byte{KindInput})
+	ok = ok && cut(&b, &m) && len(b) == 0 && m.stands()
+	return m, ok
 }
 
 // Append appends the message.
@@ -124,18 +118,14 @@ func (m State) Append(b []byte) []byte {
 }
 
 // ReadState reads the message that Append made.
-func ReadState(b []byte) (m State, err error) {
-	b, ok := bytes.CutPrefix(b, []byte{KindState})
-	if !ok || !cut(&b, &m.Head) {
-		return State{}, ErrMessage
-	}
+func ReadState(b []byte) (m State, ok bool) {
+	b, ok = bytes.CutPrefix(b, []byte{KindState})
+	ok = ok && cut(&b, &m.Head)
 	m.Figures = map[uint32]Figure{}
-	for len(b) > 0 {
+	for ok && len(b) > 0 {
 		var p player
-		if !cut(&b, &p) || !p.stands() {
-			return State{}, ErrMessage
-		}
+		ok = cut(&b, &p) && p.stands()
 		m.Figures[p.Number] = p.Figure
 	}
-	return m, nil
+	return m, ok
 }

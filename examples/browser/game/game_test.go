@@ -26,30 +26,30 @@ func TestPlatform(t *testing.T) {
 func TestMessages(t *testing.T) {
 	in := Input{Epoch: 1 << 62, Tick: -3, Figure: Figure{1, 2}}
 	b := in.Append(nil)
-	if got, err := ReadInput(b); err != nil || got != in {
-		t.Errorf("read %v, %v, want %v", got, err, in)
+	if got, ok := ReadInput(b); !ok || got != in {
+		t.Errorf("read %v, %v, want %v", got, ok, in)
 	}
 	state := State{Head{Epoch: 7, Tick: 9, Late: 3}, map[uint32]Figure{NPC: {1, 2}, 5: {3, 0}}}
 	s := state.Append(nil)
-	if got, err := ReadState(s); err != nil || !reflect.DeepEqual(got, state) {
-		t.Errorf("read %v, %v, want %v", got, err, state)
+	if got, ok := ReadState(s); !ok || !reflect.DeepEqual(got, state) {
+		t.Errorf("read %v, %v, want %v", got, ok, state)
 	}
 	for n := range b {
-		if _, err := ReadInput(b[:n]); err == nil {
+		if _, ok := ReadInput(b[:n]); ok {
 			t.Errorf("%d bytes of an input are one", n)
 		}
 	}
-	if _, err := ReadInput(append(b, 0)); err == nil {
+	if _, ok := ReadInput(append(b, 0)); ok {
 		t.Error("a byte more is ignored")
 	}
-	if _, err := ReadState(s[:len(s)-1]); err == nil {
+	if _, ok := ReadState(s[:len(s)-1]); ok {
 		t.Error("a state that is cut off is one")
 	}
 	for _, wrong := range []Figure{{float32(math.NaN()), 0}, {0, float32(math.Inf(1))}, {-1, 0}, {0, Top + 1}} {
-		if _, err := ReadInput(Input{Figure: wrong}.Append(nil)); err == nil {
+		if _, ok := ReadInput(Input{Figure: wrong}.Append(nil)); ok {
 			t.Errorf("a figure at %v is let in", wrong)
 		}
-		if _, err := ReadState(State{Figures: map[uint32]Figure{1: wrong}}.Append(nil)); err == nil {
+		if _, ok := ReadState(State{Figures: map[uint32]Figure{1: wrong}}.Append(nil)); ok {
 			t.Errorf("a figure at %v is let in", wrong)
 		}
 	}

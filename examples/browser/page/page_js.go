@@ -41,7 +41,6 @@ func main() {
 	page := js.Global().Get("timesyncPage") // {sendDatagram, sendMessage, ready}
 	c := client.New(
 		func() uint64 { return rawUsec(performance.Call("now")) },
-		clock.Step(),
 		client.Network{Datagram: sender(page.Get("sendDatagram")), Message: sender(page.Get("sendMessage"))},
 	)
 	for name, f := range functions(c) {
