@@ -7,6 +7,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,16 +57,12 @@ func client(t *testing.T, url string, timers int) *bufio.Scanner {
 		t.Skip("NOT TESTED in JavaScript: there is no Node")
 	}
 	dir := t.TempDir()
-	for name, from := range map[string]string{"play.mjs": "play.mjs", "timesync.mjs": "../timesync.mjs", "bot.mjs": ""} {
-		text := []byte(bot)
-		if from != "" {
-			if text, err = os.ReadFile(from); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
-			t.Fatal(err)
-		}
+	module, err1 := os.ReadFile("../timesync.mjs")
+	err2 := os.CopyFS(dir, page)
+	err3 := os.WriteFile(filepath.Join(dir, "timesync.mjs"), module, 0o666)
+	err4 := os.WriteFile(filepath.Join(dir, "bot.mjs"), []byte(bot), 0o666)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
 	}
 	args := []string{filepath.Join(dir, "bot.mjs"), url, strconv.Itoa(timers)}
 	if exec.CommandContext(t.Context(), node, "-e", "WebSocket").Run() != nil { // before Node 22
@@ -132,41 +130,39 @@ func watch(t *testing.T, g *game, client *bufio.Scanner, patience, length time.D
 			}
 		})
 	}
-	g.call(func() {}) // so it has started
+	count(&before) // so it has started
 	epoch, _ := g.server.Epoch()
-	for start := time.Now(); client.Scan(); {
+	for start := time.Now(); first.IsZero() || time.Since(first) < length+time.Second; {
 		var s said
+		if !client.Scan() {
+			t.Fatal("Node has stopped")
+		}
 		if _, err := fmt.Sscan(client.Text(), &s.wall, &s.doubt, &s.shared, &s.bound, &s.epoch, &s.players); err != nil {
 			t.Fatal(err, client.Text())
 		}
 		sure := s.doubt == "sure" && s.epoch == epoch && s.players == 1
-		if first.IsZero() {
-			if time.Since(start) > patience {
-				t.Fatalf("not sure after %v: %+v", patience, s)
-			}
-			if sure {
-				first = time.Now()
-				t.Logf("sure after %v", first.Sub(start))
-			}
-			continue
-		}
-		if time.Since(first) < time.Second {
+		switch {
+		case first.IsZero() && sure:
+			first = time.Now()
+			t.Logf("sure after %v", first.Sub(start))
+		case first.IsZero() && time.Since(start) > patience:
+			t.Fatalf("not sure after %v: %+v", patience, s)
+		case first.IsZero():
+		case time.Since(first) < time.Second:
 			count(&before)
-			continue
-		}
-		if lines++; !sure {
-			unsure++
-		}
-		wall := time.Now()
-		now := clock.At(wall) - uint64(wall.UnixMicro()-s.wall)
-		if c, ok := g.server.Snapshot(now); ok && sure {
+		default:
+			lines++
+			if !sure {
+				unsure++
+				continue
+			}
+			wall := time.Now()
+			now := clock.At(wall) - uint64(wall.UnixMicro()-s.wall)
+			c, _ := g.server.Snapshot(now)
 			off := math.Abs(float64(c.SharedTime.Duration().Microseconds() - s.shared))
 			if worst = max(worst, off); off > float64(s.bound)+5000 { // two processes read the time of day
 				t.Errorf("off by %.0f us, more than %d", off, s.bound)
 			}
-		}
-		if time.Since(first) > length+time.Second {
-			break
 		}
 	}
 	count(&after)
@@ -199,17 +195,14 @@ func TestHidden(t *testing.T) {
 func TestFiles(t *testing.T) {
 	_, address, stop := listen(t, "127.0.0.1:0")
 	defer stop()
-	for _, name := range []string{"", "play.mjs", "timesync.mjs"} {
+	for name, kind := range map[string]string{"": "text/html", "play.mjs": "text/javascript", "timesync.mjs": "text/javascript"} {
 		r, err := http.Get("http://" + address + "/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Body.Close()
-		if r.StatusCode != http.StatusOK {
-			t.Error(name, r.Status)
-		}
-		if kind := r.Header.Get("Content-Type"); name != "" && kind != "text/javascript" && kind != "text/javascript; charset=utf-8" {
-			t.Error(name, kind)
+		if got := r.Header.Get("Content-Type"); r.StatusCode != http.StatusOK || !strings.HasPrefix(got, kind) {
+			t.Error(name, r.Status, got)
 		}
 	}
 }
