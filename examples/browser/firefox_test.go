@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,16 +31,7 @@ type firefox struct {
 // startFirefox starts a Firefox that ends with the test, or skips the test.
 func startFirefox(t *testing.T) *firefox {
 	t.Helper()
-	path := ""
-	for _, name := range []string{os.Getenv("FIREFOX"), "firefox-esr", "firefox"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		t.Skip("NOT TESTED in Firefox: there is none (apt-get install firefox-esr, or set FIREFOX)")
-	}
+	path := installed(t, "Firefox (apt-get install firefox-esr, or set FIREFOX)", os.Getenv("FIREFOX"), "firefox-esr", "firefox")
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	t.Cleanup(cancel)
 	command := exec.CommandContext(ctx, path, "--headless", "--no-remote", "--profile", t.TempDir(), "--remote-debugging-port", "0", "about:blank")
@@ -78,7 +68,7 @@ func startFirefox(t *testing.T) *firefox {
 	}
 	f.conn.SetReadLimit(-1)
 	t.Cleanup(func() { f.conn.CloseNow() })
-	f.call("session.new", map[string]any{"capabilities": map[string]any{}}, nil)
+	f.call("session.new", map[string]any{"capabilities": map[string]any{}}, new(any))
 	var tree struct{ Contexts []struct{ Context string } }
 	f.call("browsingContext.getTree", map[string]any{}, &tree)
 	f.tab = tree.Contexts[0].Context
@@ -86,32 +76,29 @@ func startFirefox(t *testing.T) *firefox {
 }
 
 // call calls a command of WebDriver BiDi.
-func (f *firefox) call(method string, params, result any) {
+func (f *firefox) call(method string, params map[string]any, result any) {
 	f.t.Helper()
 	f.n++
 	err := wsjson.Write(f.ctx, f.conn, map[string]any{"id": f.n, "method": method, "params": params})
-	for err == nil {
-		var answer struct {
-			ID      int
-			Error   string
-			Message string
-			Result  json.RawMessage
-		}
-		if err = wsjson.Read(f.ctx, f.conn, &answer); err == nil && answer.ID == f.n { // others are events
-			if answer.Error != "" {
-				err = errors.New(answer.Error + ": " + answer.Message)
-			} else if result == nil {
-				return
-			} else if err = json.Unmarshal(answer.Result, result); err == nil {
-				return
-			}
-		}
+	var answer struct {
+		ID             int
+		Error, Message string
+		Result         json.RawMessage
 	}
-	f.t.Fatalf("%s: %v", method, err)
+	for err == nil && answer.ID != f.n { // others are events
+		answer.ID = 0
+		err = wsjson.Read(f.ctx, f.conn, &answer)
+	}
+	if err == nil && answer.Error == "" {
+		err = json.Unmarshal(answer.Result, result)
+	}
+	if err != nil || answer.Error != "" {
+		f.t.Fatalf("%s: %v, %s: %s", method, err, answer.Error, answer.Message)
+	}
 }
 
-// eval puts what an expression is in the page into result.
-func (f *firefox) eval(expression string, result any) {
+// inFirefox returns what an expression is in the page.
+func inFirefox[T any](f *firefox, expression string) (value T) {
 	f.t.Helper()
 	var answer struct {
 		Result           struct{ Value string }
@@ -120,9 +107,10 @@ func (f *firefox) eval(expression string, result any) {
 	f.call("script.evaluate", map[string]any{
 		"expression": "JSON.stringify(" + expression + ")", "awaitPromise": false, "target": map[string]any{"context": f.tab},
 	}, &answer)
-	if err := json.Unmarshal([]byte(answer.Result.Value), result); err != nil {
+	if err := json.Unmarshal([]byte(answer.Result.Value), &value); err != nil {
 		f.t.Fatalf("%s: %v %s", expression, err, answer.ExceptionDetails.Text)
 	}
+	return value
 }
 
 func TestFirefox(t *testing.T) {
@@ -131,25 +119,20 @@ func TestFirefox(t *testing.T) {
 		t.Run(map[bool]string{true: "isolated", false: "not isolated"}[isolated], func(t *testing.T) {
 			s := startServer(t, options{isolated: isolated, webTransport: true})
 			f := startFirefox(t)
-			f.call("browsingContext.navigate", map[string]any{"context": f.tab, "url": s.address() + "?" + perfect, "wait": "complete"}, nil)
-			start, known := time.Now(), false
-			for f.eval("!!"+stampsKnown, &known); !known; f.eval("!!"+stampsKnown, &known) {
+			page := map[string]any{"context": f.tab, "url": s.address() + "?" + perfect, "wait": "complete"}
+			f.call("browsingContext.navigate", page, new(any))
+			for start := time.Now(); !inFirefox[bool](f, "!!"+stampsKnown); time.Sleep(50 * time.Millisecond) {
 				if time.Since(start) > patience {
-					var status string
-					f.eval("document.getElementById('status').textContent + ' ' + demo.transport", &status)
+					status := inFirefox[string](f, "document.getElementById('status').textContent + ' ' + demo.transport")
 					t.Fatalf("stamps are not synchronized within %v: %s", patience, status)
 				}
-				time.Sleep(50 * time.Millisecond)
 			}
 			time.Sleep(*isolationFor)
-			var from, step float64
-			var is bool
-			f.eval("performance.now()", &from)
+			from := inFirefox[float64](f, "performance.now()")
 			time.Sleep(*isolationFor)
-			var got []sample
-			f.eval(fmt.Sprintf("demo.samples.filter(s => s.at >= %f)", from), &got)
-			f.eval("timesyncPage.step", &step)
-			f.eval("crossOriginIsolated", &is)
+			got := inFirefox[[]sample](f, fmt.Sprintf("demo.samples.filter(s => s.at >= %f)", from))
+			step := inFirefox[float64](f, "timesyncPage.step")
+			is := inFirefox[bool](f, "crossOriginIsolated")
 			t.Logf("readings lag behind by up to %v ms", step)
 			if is != isolated || isolated && step > 0.2 || !isolated && (step < 0.9 || step > 2.1) {
 				t.Errorf("isolated %v, readings lag behind by up to %v ms", is, step)

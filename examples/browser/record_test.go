@@ -20,7 +20,6 @@ var (
 )
 
 func TestRecord(t *testing.T) {
-	chromium(t)
 	o := all
 	o.record = cmp.Or(*recordTo, t.TempDir())
 	s := startServer(t, o)
