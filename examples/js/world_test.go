@@ -3,11 +3,9 @@
 package js
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -55,46 +53,36 @@ const (
 // world is two ends, sides 0 and 1, on a bad path in simulated time: 10 ms and exponential 5 ms each
 // way, 2 % loss; the clocks are 40 ppm apart.
 type world struct {
+	*sim.World
 	rng     *rand.Rand
 	ends    [2]end
 	clocks  [2]*sim.Clock
 	ways    [2]*sim.Link
 	every   time.Duration // between two datagrams of an end
-	queue   []event       // in order of time
-	happens []happening   // what is to come
+	happens []happening
 	last    time.Duration // when something happened, or the start
 	out     [2]outcome
 }
 
-type event struct {
-	at       time.Duration
-	side     int
-	datagram []byte // that arrives, or nil: it is time to send one
-}
-
 // session lets two ends talk.
 func session(seed uint64, rate float64, lasts time.Duration, ends [2]end, happens ...happening) [2]outcome {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 'j')), ends: ends, happens: happens, every: time.Duration(float64(time.Second) / rate)}
+	w := &world{World: sim.NewWorld(seed), rng: rand.New(rand.NewPCG(seed, 'j')), ends: ends, happens: happens}
+	w.every = time.Duration(float64(time.Second) / rate)
+	for _, h := range happens {
+		w.At(h.at, func() {
+			if w.last = h.at; h.fresh {
+				ends[h.side].anew()
+			}
+		})
+	}
+	w.At(askAt, w.ask)
 	for side := range ends {
 		w.begin(side)
 	}
 	for side := range ends {
-		w.add(event{at: time.Duration(w.rng.Float64() * float64(w.every)), side: side})
+		w.At(time.Duration(w.rng.Float64()*float64(w.every)), func() { w.send(side) })
 	}
-	for asked := askAt; w.queue[0].at < lasts; {
-		for ; asked <= w.queue[0].at; asked += askAt {
-			w.happen(asked)
-			w.ask(asked)
-		}
-		e := w.queue[0]
-		w.queue = w.queue[1:]
-		w.happen(e.at)
-		if e.datagram != nil {
-			w.arrive(e)
-		} else {
-			w.send(e)
-		}
-	}
+	w.Run(lasts)
 	return w.out
 }
 
@@ -113,24 +101,10 @@ func (w *world) begin(side int) {
 	w.ends[side].anew()
 }
 
-func (w *world) add(e event) {
-	i, _ := slices.BinarySearchFunc(w.queue, e.at, func(e event, at time.Duration) int { return cmp.Compare(e.at, at) })
-	w.queue = slices.Insert(w.queue, i, e)
-}
-
-// happen lets happen what is due until then.
-func (w *world) happen(until time.Duration) {
-	for len(w.happens) > 0 && w.happens[0].at <= until {
-		h := w.happens[0]
-		if w.last = h.at; h.fresh {
-			w.ends[h.side].anew()
-		}
-		w.happens = w.happens[1:]
-	}
-}
-
-// ask asks both ends what they know.
-func (w *world) ask(at time.Duration) {
+// ask asks both ends what they know, again and again.
+func (w *world) ask() {
+	at := w.Now()
+	w.At(at+askAt, w.ask)
 	for side, e := range w.ends {
 		o := &w.out[side]
 		remote, bound, ok := e.read(w.clocks[side].Usec(at))
@@ -148,21 +122,22 @@ func (w *world) ask(at time.Duration) {
 	}
 }
 
-func (w *world) send(e event) {
-	header := w.ends[e.side].send(w.clocks[e.side].Usec(e.at))
-	for _, at := range w.ways[e.side].Arrivals(w.rng, e.at) {
-		w.add(event{at: at, side: 1 - e.side, datagram: header})
+// send sends a datagram of an end, and the next ones.
+func (w *world) send(side int) {
+	header := w.ends[side].send(w.clocks[side].Usec(w.Now()))
+	for _, at := range w.ways[side].Arrivals(w.rng, w.Now()) {
+		w.At(at, func() { w.arrive(1-side, header) })
 	}
-	w.add(event{at: e.at + w.every, side: e.side})
+	w.At(w.Now()+w.every, func() { w.send(side) })
 }
 
-func (w *world) arrive(e event) {
-	now, o := w.clocks[e.side].Usec(e.at), &w.out[e.side]
-	if w.last == 0 || e.at > w.last+settles {
-		floor := uint64(pathDelay.Microseconds()) + w.clocks[1-e.side].Usec(e.at) - now
-		o.low = max(o.low, lacking(e.datagram, floor))
+func (w *world) arrive(side int, datagram []byte) {
+	now, o := w.clocks[side].Usec(w.Now()), &w.out[side]
+	if w.last == 0 || w.Now() > w.last+settles {
+		floor := uint64(pathDelay.Microseconds()) + w.clocks[1-side].Usec(w.Now()) - now
+		o.low = max(o.low, lacking(datagram, floor))
 	}
-	w.ends[e.side].open(e.datagram, now)
+	w.ends[side].open(datagram, now)
 }
 
 // lacking returns how far a report of quality 1 is below the floor, both in us, or 0 if there is none.

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"flag"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,20 +30,16 @@ func TestRecord(t *testing.T) {
 	folder := cmp.Or(*recordTo, t.TempDir())
 	peers, names := [2]*Peer{a, b}, [2]string{"quic-a.tsr", "quic-b.tsr"}
 	var recordings [2]*program.Recording
-	done := make(chan error, len(peers))
+	var receiving sync.WaitGroup
 	for i, p := range peers {
 		var err error
 		if recordings[i], err = program.Record(&p.Link, filepath.Join(folder, names[i])); err != nil {
 			t.Fatal(err)
 		}
-		go func() {
-			for {
-				if _, err := p.Receive(ctx); err != nil {
-					done <- err
-					return
-				}
+		receiving.Go(func() {
+			for _, err := p.Receive(ctx); err == nil; _, err = p.Receive(ctx) {
 			}
-		}()
+		})
 	}
 	every := time.NewTicker(time.Second / 60)
 	defer every.Stop()
@@ -54,8 +51,8 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	a.conn.CloseWithError(0, "recorded")
+	receiving.Wait()
 	for i := range peers {
-		<-done
 		if err := recordings[i].Close(); err != nil {
 			t.Fatal(err)
 		}
