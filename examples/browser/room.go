@@ -30,6 +30,8 @@ type room struct {
 // newRoom starts a game.
 func newRoom(ctx context.Context, clock func() uint64) *room {
 	r := &room{ctx: ctx, clock: clock, seats: map[uint32]*visitor{}}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.start(defaultRate, 0)
 	return r
 }
@@ -42,7 +44,7 @@ const (
 	maxRate     = 120
 )
 
-// start starts the ticks at a game time. mu is held, but at first.
+// start starts the ticks at a game time. mu is held.
 func (r *room) start(hz uint32, at time.Duration) {
 	config := tick.Config{Rate: tick.Hz(hz), Clock: r.clock}
 	var server *tick.Server

@@ -44,7 +44,6 @@ type server struct {
 	unixAtZero  int64         // the time of day when clock was 0, us since 1970
 	pingSession uint32        // of package ping: a later server is another
 	room        *room
-	page        page
 
 	hash     [32]byte // of the certificate
 	wt       *webtransport.Server
@@ -61,7 +60,6 @@ func serve(addr string, p page, o options) (*server, error) {
 		options:     o,
 		clock:       program.Clock{Start: mathrand.Uint64N(1 << 50)},
 		pingSession: mathrand.Uint32(),
-		page:        p,
 	}
 	s.unixAtZero = time.Now().UnixMicro() - int64(s.clock.Now())
 	var err error
@@ -76,7 +74,7 @@ func serve(addr string, p page, o options) (*server, error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.room = newRoom(s.ctx, s.clock.Now)
 	s.serveWebTransport(cert)
-	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second}
+	s.http = &http.Server{Handler: s.routes(p), ReadHeaderTimeout: 10 * time.Second}
 	go s.http.Serve(s.listener)
 	return s, nil
 }
@@ -127,11 +125,11 @@ func (s *server) close() {
 }
 
 // routes says what is where.
-func (s *server) routes() http.Handler {
+func (s *server) routes(p page) http.Handler {
 	files, _ := fs.Sub(static, "static") // it is embedded above
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServerFS(files))
-	for name, b := range s.page {
+	for name, b := range p {
 		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) {
 			http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(b))
 		})

@@ -16,8 +16,8 @@ import (
 
 	"timesync/examples/browser/client"
 	"timesync/examples/browser/game"
+	"timesync/examples/channel"
 	"timesync/examples/internal/program"
-	"timesync/link"
 	"timesync/ping"
 	"timesync/tick"
 )
@@ -41,20 +41,14 @@ type visitor struct {
 	ctx      context.Context
 	ws       *websocket.Conn
 	up, down *path
-	stamped  atomic.Pointer[stamped]
-	out      chan []byte // of the game
+	stamped  atomic.Pointer[channel.Peer] // over the WebTransport session
+	out      chan []byte                  // of the game
 
 	// These are the room's.
 	player uint32
 	figure game.Figure
 	inputs map[tick.Tick]game.Figure // by the tick for which they were sent
 	late   uint32                    // inputs that came after their tick
-}
-
-// stamped is a WebTransport session and what keeps time over it.
-type stamped struct {
-	session *webtransport.Session
-	link    link.Link
 }
 
 // wishes is what a page sends when a slider moves.
@@ -100,22 +94,13 @@ func (v *visitor) sendAll() {
 		case <-v.ctx.Done():
 			return
 		case b := <-v.out:
-			if st := v.stamped.Load(); st != nil {
-				v.datagram(st, b)
+			if peer := v.stamped.Load(); peer != nil {
+				_ = peer.Send(b, v.server.clock.Now()) // it never fails, see readDatagrams
 			} else {
 				v.message(b)
 			}
 		}
 	}
-}
-
-// datagram stamps and sends a datagram.
-func (v *visitor) datagram(st *stamped, payload []byte) {
-	b := st.link.AppendHeader(make([]byte, 0, link.MaxHeader+len(payload)), v.server.clock.Now())
-	b = append(b, payload...)
-	v.down.datagram(func() {
-		_ = st.session.SendDatagram(b) // it may fail when the page is gone, which readers see
-	})
 }
 
 // message sends a message over the WebSocket.
@@ -160,8 +145,11 @@ func (v *visitor) onMessage(b []byte) {
 
 // readDatagrams reads the session until it ends.
 func (v *visitor) readDatagrams(session *webtransport.Session) {
-	st := &stamped{session: session}
-	recording, err := program.RecordIn(&st.link, v.server.record, "browser-*.tsr")
+	peer := &channel.Peer{ReceivedUsec: v.server.clock.Received, Write: func(b []byte) error {
+		v.down.datagram(func() { _ = session.SendDatagram(b) }) // it may fail when the page is gone, which readers see
+		return nil
+	}}
+	recording, err := program.RecordIn(&peer.Link, v.server.record, "browser-*.tsr")
 	if err != nil {
 		log.Print("not recorded: ", err)
 	}
@@ -170,7 +158,7 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 			log.Print("recording: ", err)
 		}
 	}()
-	v.stamped.Store(st)
+	v.stamped.Store(peer)
 	v.server.room.greet(v)
 	for {
 		b, err := session.ReceiveDatagram(v.ctx)
@@ -178,9 +166,8 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 			return
 		}
 		v.up.datagram(func() {
-			payload, _, _, err := st.link.Open(b, v.server.clock.Received())
-			if err == nil {
-				v.server.room.receive(v, payload)
+			if r, err := peer.Take(b); err == nil {
+				v.server.room.receive(v, r.Payload)
 			}
 		})
 	}
