@@ -53,14 +53,6 @@ func (e *Extra) Set(text string) error {
 	return nil
 }
 
-// at returns it at a time since the start.
-func (e Extra) at(since time.Duration) time.Duration {
-	if since < e.From {
-		return 0
-	}
-	return e.By
-}
-
 // JitterFloor is the least jitter, as a part of the largest: 4 of 10 ms.
 const JitterFloor = 0.4
 
@@ -268,12 +260,10 @@ type parcel struct {
 
 // put adds to what is under way, behind what is due no later.
 func (r *Relay) put(p parcel) {
-	at, _ := slices.BinarySearchFunc(r.queue, p.due, func(q parcel, due time.Time) int {
-		if q.due.After(due) {
-			return 1
-		}
-		return -1
-	})
+	at := slices.IndexFunc(r.queue, func(q parcel) bool { return q.due.After(p.due) })
+	if at < 0 {
+		at = len(r.queue)
+	}
 	r.queue = slices.Insert(r.queue, at, p)
 }
 
@@ -285,15 +275,15 @@ func (r *Relay) forward(f *flow, way Way, data []byte, from netip.AddrPort, now 
 		return
 	}
 	c, p := &r.config, parcel{way: way, from: r.front, to: f.client, data: data}
+	longer, extra := -c.Asymmetry, c.Down
 	if way == ToServer {
 		p.from, p.to = f.back, r.server
+		longer, extra = c.Asymmetry, c.Up
 	}
 	jitter := float64(c.Jitter) * (JitterFloor + (1-JitterFloor)*r.rng.Float64())
-	p.due = now.Add(c.Delay + time.Duration(jitter))
-	if since := now.Sub(r.begun); p.way == ToServer {
-		p.due = p.due.Add(max(c.Asymmetry, 0) + c.Up.at(since))
-	} else {
-		p.due = p.due.Add(max(-c.Asymmetry, 0) + c.Down.at(since))
+	p.due = now.Add(c.Delay + time.Duration(jitter) + max(longer, 0))
+	if now.Sub(r.begun) >= extra.From {
+		p.due = p.due.Add(extra.By)
 	}
 	if r.rng.Float64()*100 < c.Reorder {
 		p.due = p.due.Add(time.Duration((0.5 + r.rng.Float64()) * float64(reorderHold)))
