@@ -69,13 +69,13 @@ func connect(t *testing.T, s *server, stamped bool) *nativePage {
 		Datagram: func(b []byte) { _ = p.session.SendDatagram(b) }, // a loss is a loss
 		Message:  func(b []byte) { _ = p.ws.Write(ctx, websocket.MessageBinary, b) },
 	})
-	go p.read(ctx, p.client.OnMessage, func() ([]byte, error) { _, b, err := p.ws.Read(ctx); return b, err })
+	go p.read(p.client.OnMessage, func() ([]byte, error) { _, b, err := p.ws.Read(ctx); return b, err })
 	if stamped {
 		if p.session, err = dialStamps(t, p.greeting); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { p.session.CloseWithError(0, "") })
-		go p.read(ctx, p.client.OnDatagram, func() ([]byte, error) { return p.session.ReceiveDatagram(ctx) })
+		go p.read(p.client.OnDatagram, func() ([]byte, error) { return p.session.ReceiveDatagram(ctx) })
 	}
 	p.client.Connect(p.greeting.Greeting, stamped)
 	return p
@@ -103,17 +103,9 @@ func dialStamps(t *testing.T, g greeting) (*webtransport.Session, error) {
 }
 
 // read hands over what comes, with the time.
-func (p *nativePage) read(ctx context.Context, take func([]byte, uint64), next func() ([]byte, error)) {
-	for {
-		b, err := next()
-		if err != nil {
-			return
-		}
-		select {
-		case p.arrivals <- arrival{b, rawUsec(), take}:
-		case <-ctx.Done():
-			return
-		}
+func (p *nativePage) read(take func([]byte, uint64), next func() ([]byte, error)) {
+	for b, err := next(); err == nil; b, err = next() {
+		p.arrivals <- arrival{b, rawUsec(), take}
 	}
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
@@ -38,15 +39,17 @@ var nowhere netip.AddrPort
 // badLink is a way of 20 ms with jitter of 3 ms, spikes, bursts of losses, and a queue now and then.
 func badLink() *sim.Link {
 	return &sim.Link{
-		Base:  sim.Fixed(20 * ms),
-		Delay: sim.Sum(sim.Exp(3*ms), sim.Spike(0.003, 40*ms), sim.Bufferbloat(10*ms, 60*ms, time.Second, 8*time.Second, 30*time.Second)),
-		Loss:  sim.GilbertElliott(0.02, 5), Duplicate: 0.01,
+		Base: sim.Fixed(20 * ms),
+		Delay: sim.Sum(sim.Exp(3*ms), sim.Spike(0.003, 40*ms),
+			sim.Bufferbloat(10*ms, 60*ms, time.Second, 8*time.Second, 30*time.Second)),
+		Loss: sim.GilbertElliott(0.02, 5), Duplicate: 0.01,
 	}
 }
 
 // newWorld makes a world in which the camera's clock is set at those times, and its key.
 func newWorld(t *testing.T, seed uint64, frames int, sets []sim.ClockEvent) *world {
-	w := &world{t: t, world: sim.NewWorld(seed), captured: make([]time.Duration, frames), arrived: make([]time.Duration, frames)}
+	w := &world{t: t, world: sim.NewWorld(seed)}
+	w.captured, w.arrived = make([]time.Duration, frames), make([]time.Duration, frames)
 	rng := w.world.Rand("clocks")
 	node := func(name string, ppm float64, events []sim.ClockEvent) *sim.Node {
 		spec := sim.ClockSpec{OffsetUsec: rng.Uint64(), SkewPPM: ppm, WanderPPM: 0.01, Events: events}
@@ -101,8 +104,7 @@ func (w *world) each(period time.Duration, do func()) {
 // watch judges what the viewer says.
 func (w *world) watch(d seal.Datagram) {
 	if n := len(d.Payload); n >= frameLen {
-		number := int(d.Payload[n-frameLen]) | int(d.Payload[n-frameLen+1])<<8 | int(d.Payload[n-frameLen+2])<<16
-		w.arrived[number] = w.world.Now()
+		w.arrived[binary.LittleEndian.Uint32(d.Payload[n-frameLen:])] = w.world.Now()
 	}
 	for _, f := range w.view.take(d) {
 		err := f.delay - (w.arrived[f.number] - w.captured[f.number])
@@ -122,7 +124,10 @@ func TestFrames(t *testing.T) {
 	frames := long.Sized(100_000, 100_000, 400_000)
 	lasting := time.Duration(frames) * time.Second / rate
 	part := lasting / 7
-	sets := []sim.ClockEvent{{At: part, Step: 200 * ms}, {At: 2 * part, Step: -3 * time.Second}, {At: 4 * part, Step: -80 * ms}, {At: 5 * part, Step: time.Hour}}
+	sets := []sim.ClockEvent{
+		{At: part, Step: 200 * ms}, {At: 2 * part, Step: -3 * time.Second},
+		{At: 4 * part, Step: -80 * ms}, {At: 5 * part, Step: time.Hour},
+	}
 	w := newWorld(t, seed, frames, sets)
 	for _, at := range []time.Duration{3 * part, 6 * part} {
 		w.world.At(at, w.birth)
