@@ -383,7 +383,8 @@ func TestPlainPage(t *testing.T) {
 			from := w.now()
 			eval[bool](w, "document.getElementById('step').click() ?? true")
 			time.Sleep(5 * time.Second)
-			if set := eval[float64](w, "demo.ahead"); set != 2e6 { // a request is sent at once, so perhaps no sample shows it
+			// A request is sent at once, so perhaps no sample shows it.
+			if set := eval[float64](w, "demo.ahead"); set != 2e6 {
 				t.Errorf("the clock was set by %.0f us", set)
 			}
 			heals(t, "the clock was set by 2 s", w.samples(from), c.series)

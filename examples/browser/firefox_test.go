@@ -137,7 +137,8 @@ func TestFirefox(t *testing.T) {
 			if is != isolated || isolated && step > 0.2 || !isolated && (step < 0.9 || step > 2.1) {
 				t.Errorf("isolated %v, readings lag behind by up to %v ms", is, step)
 			}
-			usable(t, got, stamps, 1300) // the time of day at which a page began is rounded to 1 ms
+			// The time of day at which a page began is rounded to 1 ms.
+			usable(t, got, stamps, 1300)
 		})
 	}
 }

@@ -48,7 +48,8 @@ const (
 func (r *room) start(hz uint32, at time.Duration) {
 	config := tick.Config{Rate: tick.Hz(hz), Clock: r.clock}
 	var server *tick.Server
-	server, _ = tick.NewServer(tick.ServerConfig{ // nothing in it comes from outside but the rate, which setRate checks
+	// Nothing in it comes from outside but the rate, which setRate checks.
+	server, _ = tick.NewServer(tick.ServerConfig{
 		Config:    config,
 		FirstTick: config.Rate.Ticks(at),
 		Handlers:  tick.Handlers{Tick: func(s tick.Info) { r.tick(server, s) }},

@@ -32,17 +32,20 @@ var static embed.FS
 
 // options is what tests and the curious change.
 type options struct {
-	isolated     bool   // send the headers that make the page's clock finer
-	webTransport bool   // listen for it
-	record       string // folder for recordings of sessions; empty: none
+	// isolated sends the headers that make the page's clock finer.
+	isolated     bool
+	webTransport bool // listen for it
+	// record is the folder for recordings of sessions; empty: none.
+	record string
 }
 
 // server serves the page, and the game to it.
 type server struct {
 	options
-	clock       program.Clock // starts anywhere, as that of another machine
-	unixAtZero  int64         // the time of day when clock was 0, us since 1970
-	pingSession uint32        // of package ping: a later server is another
+	clock program.Clock // starts anywhere, as that of another machine
+	// unixAtZero is the time of day when clock was 0, us since 1970.
+	unixAtZero  int64
+	pingSession uint32 // of package ping: a later server is another
 	room        *room
 
 	hash     [32]byte // of the certificate

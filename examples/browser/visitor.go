@@ -36,8 +36,9 @@ const (
 // A visitor is one page. It has a WebSocket, and a WebTransport session if its browser can
 // and wants.
 type visitor struct {
-	server   *server
-	key      string // by which its WebTransport session proves to be its
+	server *server
+	// By key its WebTransport session proves to be its.
+	key      string
 	ctx      context.Context
 	ws       *websocket.Conn
 	up, down *path
@@ -146,7 +147,8 @@ func (v *visitor) onMessage(b []byte) {
 // readDatagrams reads the session until it ends.
 func (v *visitor) readDatagrams(session *webtransport.Session) {
 	peer := &channel.Peer{ReceivedUsec: v.server.clock.Received, Write: func(b []byte) error {
-		v.down.datagram(func() { _ = session.SendDatagram(b) }) // it may fail when the page is gone, which readers see
+		// It may fail when the page is gone, which readers see.
+		v.down.datagram(func() { _ = session.SendDatagram(b) })
 		return nil
 	}}
 	recording, err := program.RecordIn(&peer.Link, v.server.record, "browser-*.tsr")

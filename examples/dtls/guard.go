@@ -23,7 +23,8 @@ const (
 // forged address would do. Handshakes of epoch 0 may be sent again, and stay.
 type guard struct {
 	net.PacketConn
-	encrypted bool // the peer does; only the library's one reader uses it
+	// encrypted: the peer encrypts. Only the library's one reader uses it.
+	encrypted bool
 }
 
 // ReadFrom implements net.PacketConn.

@@ -26,9 +26,11 @@ type happening struct {
 // on, as the bound asks for.
 type outcome struct {
 	errs, bounds []float64
-	wrong        int           // bounds
-	heals        time.Duration // for how long it was wrong by over 2 ms after a happening
-	low          float64       // us: a report of quality 1 that came was so far below the peer's floor
+	wrong        int // bounds
+	// heals is for how long it was wrong by over 2 ms after a happening.
+	heals time.Duration
+	// low is how far a report of quality 1 that came was below the peer's floor, us.
+	low float64
 }
 
 func (o *outcome) add(p outcome) {

@@ -19,14 +19,16 @@ import (
 
 // result is what the demo found.
 type result struct {
-	Seed             uint64
-	Frames           int     // captured
-	Certain          int     // figures
-	Void             int     // figures that were not to be relied on after all
+	Seed    uint64
+	Frames  int // captured
+	Certain int // figures
+	// Void are figures that were not to be relied on after all.
+	Void             int
 	DelayMs, BoundMs float64 // medians
 	ErrorMs          float64 // p99
-	Beyond           int     // figures that are wrong by more than their bound
-	Last             string  // why the last frame had no figure
+	// Beyond are figures that are wrong by more than their bound.
+	Beyond int
+	Last   string // why the last frame had no figure
 }
 
 // stage is all three, and the networks between them, when frames were captured, and what the viewer
@@ -62,7 +64,8 @@ func (s *stage) judge(own *clock, v *viewer, certain []figure) {
 		err := f.delay - time.Duration(arrived-s.captured[f.number])*time.Microsecond
 		s.errs = append(s.errs, ms(err.Abs()))
 		s.delays, s.bounds = append(s.delays, ms(f.delay)), append(s.bounds, ms(f.bound))
-		if err.Abs() > f.bound+10*time.Microsecond { // clocks are read in whole microseconds, and True is right to 1
+		// Clocks are read in whole microseconds, and True is right to 1.
+		if err.Abs() > f.bound+10*time.Microsecond {
 			s.result.Beyond++
 		}
 	}

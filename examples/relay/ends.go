@@ -51,7 +51,8 @@ type viewer struct {
 
 	pending []figure // not yet certain
 	why     error    // why there is no figure of the last frame
-	void    int      // figures that a clock that was set has made void
+	// void counts the figures that a clock that was set has made void.
+	void int
 }
 
 // take takes what the forwarder sent, and returns the figures that have become certain.
@@ -63,7 +64,8 @@ func (v *viewer) take(d seal.Datagram) (certain []figure) {
 	}
 	frame := d.Payload[viewLen:]
 	relay, _ := v.relay.Link.Snapshot(d.RecvUsec)
-	camera := relay.Then(view) // from our clock to the relay's, and from that to the camera's
+	// From our clock to the relay's, and from that to the camera's.
+	camera := relay.Then(view)
 	if v.why = camera.Within(v.tolerable); v.why == nil {
 		captured := camera.LocalTime(binary.LittleEndian.Uint64(frame[4:]))
 		v.pending = append(v.pending, figure{

@@ -62,7 +62,8 @@ func ExampleEnd_severalClients() {
 			return answer
 		}
 		if d.Session != sessions[id] {
-			sessions[id] = d.Session // forget here what the client said before it started anew
+			// Forget here what the client said before it started anew.
+			sessions[id] = d.Session
 			fmt.Printf("client %d begins session %d\n", id, d.Session)
 		}
 		fmt.Printf("client %d says %s\n", id, d.Payload)

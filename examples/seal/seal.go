@@ -90,21 +90,25 @@ const (
 // so a flood of recordings puts off an adoption, but does not prevent it. Nothing shows a
 // network that delays one way longer.
 type End struct {
-	Link link.Link // to read, and for SendFailed; only the end writes
+	// Link is to read, and for SendFailed; only the end writes.
+	Link link.Link
 
-	called   bool // it waits to be called
-	mu       sync.Mutex
-	aead     cipher.AEAD
-	next     header        // of what we send
-	session  uint64        // the peer's, adopted; before, our direction, which none of its has
-	newest   uint32        // the peer's counter
-	seen     [words]uint64 // bit c%64 of word c/64%words: the datagram with counter c came
-	peer     Peer          // of the datagram that was newest
-	heard    bool          // something newer came since the last Seal
-	unproven uint64        // and so many datagrams that were unproven
-	stranger uint32        // challenge of the last one
+	called bool // it waits to be called
+	mu     sync.Mutex
+	aead   cipher.AEAD
+	next   header // of what we send
+	// session is the peer's, adopted; before, our direction, which none of its has.
+	session uint64
+	newest  uint32 // the peer's counter
+	// Bit c%64 of word c/64%words of seen: the datagram with counter c came.
+	seen     [words]uint64
+	peer     Peer   // of the datagram that was newest
+	heard    bool   // something newer came since the last Seal
+	unproven uint64 // and so many datagrams that were unproven
+	stranger uint32 // challenge of the last one
 	seed     maphash.Seed
-	answered [64]uint64 // local time, us, of the last answer, or 0; by hash of the address
+	// answered has the local time, us, of the last answer, or 0, by hash of the address.
+	answered [64]uint64
 }
 
 // New makes one end of two that share key; direction is 0 at the end that calls, 1 at the
@@ -275,10 +279,14 @@ func random() (v uint64) {
 
 // Peer is what an end knows of the other, besides the time.
 type Peer struct {
-	Session   uint32         // 1 for the first that was adopted, 2 once the peer has started anew, ...; 0: none yet
-	Addr      netip.AddrPort // where its newest datagram came from; not valid before the first
-	HeardUsec uint64         // when that came, on our clock; perhaps a little later than clock.Now: see Link.Heard
-	Refused   bool           // that was a refusal: the peer lives, but serves another
+	// Session is 1 for the first that was adopted, 2 once the peer has started anew, ...; 0: none yet.
+	Session uint32
+	// Addr is where its newest datagram came from; not valid before the first.
+	Addr netip.AddrPort
+	// HeardUsec is when that came, on our clock; perhaps a little later than clock.Now: see Link.Heard.
+	HeardUsec uint64
+	// Refused: that was a refusal, so the peer lives, but serves another.
+	Refused bool
 }
 
 // Peer returns what is known of the peer. An end that was called sends to Addr, and so
@@ -297,7 +305,8 @@ type Datagram struct {
 	RecvUsec uint64        // when it was received, on our clock
 	OWD      time.Duration // how long it was under way, if Known
 	Known    bool
-	Session  uint32 // of the peer; another one than before: it has started anew
+	// Session is the peer's; another one than before: it has started anew.
+	Session uint32
 }
 
 // Take is Open, and Answer where we are called: write answer to from if it is not nil. The error is

@@ -58,7 +58,8 @@ func pair(t testing.TB) (a, b *End, now uint64) {
 // introduce passes datagrams to and fro until both are synchronized.
 func introduce(t testing.TB, a, b *End, now *uint64) {
 	t.Helper()
-	for range 4 + 20 { // the next report to one that lost its samples may be 2 s away
+	// The next report to one that lost its samples may be 2 s away.
+	for range 4 + 20 {
 		exchange(a, b, *now)
 		*now += 100_000
 	}
@@ -327,7 +328,8 @@ func TestWithheld(t *testing.T) {
 	now := uint64(1_000_000_000)
 	dead, b := New(testKey, 0), New(testKey, 1)
 	exchange(dead, b, now)
-	withheld := dead.Seal(nil, nil, now) // echoes b's challenge, which b has shown to all
+	// It echoes b's challenge, which b has shown to all.
+	withheld := dead.Seal(nil, nil, now)
 
 	a := New(testKey, 0)
 	now += answerGap
@@ -395,7 +397,8 @@ func TestNonceNeverTwice(t *testing.T) {
 		}
 		// At the end of the counters another session follows, and is adopted.
 		a.next.counter = 1<<32 - 5
-		for range 5 + 110 { // 2.2 s: the session is new to b only, a reports as before
+		// 2.2 s: the session is new to b only, a reports as before.
+		for range 5 + 110 {
 			talk()
 		}
 		if a.next.counter != 110 || b.session != a.next.session || !b.Link.IsSynchronized() {

@@ -30,6 +30,7 @@ func CaptureTime(s timesync.Snapshot, captureUsec uint64) *rtp.AbsCaptureTimeExt
 	}
 	now := time.Now()
 	ago := time.Duration(clock.At(now)-s.LocalTime(captureUsec)) * time.Microsecond
-	here := now.Add(-ago).Round(0) // by the wall clock, which may have been set since the process started
+	// By the wall clock, which may have been set since the process started.
+	here := now.Add(-ago).Round(0)
 	return rtp.NewAbsCaptureTimeExtensionWithCaptureClockOffset(there, there.Sub(here))
 }

@@ -38,8 +38,9 @@ const (
 // Client is one page. Times named raw are readings of the browser's clock, in
 // microseconds. The local clock is that, unless the user sets it.
 type Client struct {
-	raw  func() uint64
-	step uint64 // us: by how much raw may lag behind, rounded up
+	raw func() uint64
+	// step is by how much raw may lag behind, us, rounded up.
+	step uint64
 	net  Network
 
 	ahead  uint64 // local clock minus raw
@@ -243,10 +244,14 @@ func (c *Client) watch(now uint64) {
 
 // Reading is how well the server's clock is known in one way. All are microseconds.
 type Reading struct {
-	Error float64 // what the client takes the server's clock for, minus that clock
-	Bound float64 // how large the error can be, as far as the client knows; 0: it knows nothing
-	Delay float64 // one way: of the last datagram, or half of the mean round trip of 8 exchanges
-	Steps float64 // how often the reading was allowed to jump
+	// Error is what the client takes the server's clock for, minus that clock.
+	Error float64
+	// Bound is how large the error can be, as far as the client knows; 0: it knows nothing.
+	Bound float64
+	// Delay is one way: of the last datagram, or half of the mean round trip of 8 exchanges.
+	Delay float64
+	// Steps is how often the reading was allowed to jump.
+	Steps float64
 }
 
 // Sample is a point of the graph.

@@ -71,8 +71,9 @@ func (c *Client) SetBuffers(client, server time.Duration) error {
 
 // Frame is what to draw.
 type Frame struct {
-	Ready  bool       // otherwise there is nothing to draw yet
-	Times  [3]float64 // server, shared and predicted game time, in seconds
+	Ready bool // otherwise there is nothing to draw yet
+	// Times are server, shared and predicted game time, in seconds.
+	Times  [3]float64
 	Levels [3]float64 // how high the platform is at each, in metres
 	Tick   tick.Tick  // of predicted time
 	Rate   float64    // ticks a second

@@ -20,11 +20,16 @@ import (
 )
 
 const (
-	every    = 16 * time.Millisecond // a datagram each way, as a game of 60 frames/s does
-	vague    = time.Second           // an end with a larger error bound does not know the other's clock
-	settle   = 2 * time.Second       // an end is not judged until it has known that clock for so long
-	patience = time.Minute           // until all ends are judged: bulk stalls a transport for seconds
-	cores    = 2                     // of the processor that a program uses, so that 2 busy goroutines are a burden anywhere
+	// every is the time between two datagrams, each way, as in a game of 60 frames/s.
+	every = 16 * time.Millisecond
+	// vague: an end with a larger error bound does not know the other's clock.
+	vague = time.Second
+	// settle: an end is not judged until it has known that clock for so long.
+	settle = 2 * time.Second
+	// patience is the time until all ends are judged: bulk stalls a transport for seconds.
+	patience = time.Minute
+	// cores are those that a program uses, so that 2 busy goroutines are a burden anywhere.
+	cores = 2
 )
 
 // The clocks are far apart, and their rates by 40 ppm, a bad pair of quartzes. That of the

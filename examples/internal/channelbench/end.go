@@ -21,7 +21,8 @@ type End struct {
 	found       *Found // of its side
 	first       sync.Once
 	settled     chan struct{} // closed when the first datagram is judged
-	knows       time.Time     // when it first knew the other's clock; guarded by run.mu
+	// knows is when it first knew the other's clock; run.mu guards it.
+	knows time.Time
 }
 
 // Client and Server add an end. A connection has one of each; clock is the client's.

@@ -33,10 +33,11 @@ func (s Series) MarshalJSON() ([]byte, error) {
 
 // Result is what one row found. It is written as JSON.
 type Result struct {
-	Load           string
-	LimitUsec      int64   // on the 99th percentile of both offsets
-	BulkMBps       float64 // megabytes (10^6) of bulk received each second, of all connections
-	Client, Server Found   // the ends of all connections together
+	Load      string
+	LimitUsec int64 // on the 99th percentile of both offsets
+	// BulkMBps are the megabytes (10^6) of bulk received each second, of all connections.
+	BulkMBps       float64
+	Client, Server Found // the ends of all connections together
 }
 
 // Found is what the ends of one side found.
@@ -51,7 +52,8 @@ type Found struct {
 }
 
 func (r *Run) result(took time.Duration) (Result, error) {
-	r.mu.Lock() // a datagram may still be on its way through the transport
+	// A datagram may still be on its way through the transport.
+	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := Result{
 		Load: r.Name, LimitUsec: r.limit(), Client: r.client, Server: r.server,

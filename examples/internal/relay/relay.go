@@ -23,13 +23,17 @@ import (
 
 // Config says how bad it is. The zero value delivers everything at once.
 type Config struct {
-	Delay     time.Duration // each way
-	Jitter    time.Duration // the largest; each datagram waits JitterFloor to 1 times as long
-	Loss      float64       // percent
-	Reorder   float64       // percent that are held back by 15 to 45 ms, so that others overtake
-	Asymmetry time.Duration // how much longer the way to the server takes; negative: back
-	Up, Down  Extra         // how much longer the way to the server, and back, takes from a time on
-	Seed      uint64        // makes it the same again; 0: see Draw
+	Delay time.Duration // each way
+	// Jitter is the largest; each datagram waits JitterFloor to 1 times as long.
+	Jitter time.Duration
+	Loss   float64 // percent
+	// Reorder is the percentage that is held back by 15 to 45 ms, so that others overtake.
+	Reorder float64
+	// Asymmetry is how much longer the way to the server takes; negative: the way back.
+	Asymmetry time.Duration
+	// Up and Down are how much longer the way to the server, and back, takes from a time on.
+	Up, Down Extra
+	Seed     uint64 // makes it the same again; 0: see Draw
 }
 
 // Extra is a delay that comes later. As a flag it is 50ms@5s.
@@ -307,7 +311,8 @@ func (r *Relay) inject(p parcel, now time.Time, lost bool) {
 	r.turn++
 	p.kind = Genuine + 1 + Kind(r.turn)%(kinds-1)
 	if p.kind == Replayed {
-		if !lost { // else nobody has seen the true one: that would be a late delivery
+		// A lost one nobody has seen: its copy would be a late delivery.
+		if !lost {
 			p.due = p.due.Add(5*time.Millisecond + time.Duration(r.rng.Int64N(3e8)))
 			r.put(p)
 		}

@@ -45,7 +45,8 @@ type player struct {
 	drop   func()             // ends the connection
 	inputs map[tick.Tick]int8 // of ticks to come
 	x      int16
-	tell   bool // an input was late: a Welcome goes with the next state
+	// tell: an input was late, so a Welcome goes with the next state.
+	tell bool
 
 	inTime, late, refused int // inputs, for the log
 }
@@ -190,8 +191,10 @@ func (g *game) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// page is what the browser loads; in a program of your own timesync.mjs, too.
+//
 //go:embed index.html play.mjs
-var page embed.FS // in a program of your own, with timesync.mjs beside them
+var page embed.FS
 
 func (g *game) handler() http.Handler {
 	mux, files := http.NewServeMux(), http.FileServerFS(page)
