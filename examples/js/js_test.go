@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"timesync/link"
 )
@@ -40,34 +41,24 @@ func node(t *testing.T) string {
 	return path
 }
 
-// run runs a script in Node, which fails if something is wrong.
-func run(t *testing.T, script string) {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), node(t), script).CombinedOutput()
-	if t.Logf("%s", out); err != nil {
-		t.Error(err)
+// TestScripts runs scripts in Node, each of which fails if something is wrong. vectors.mjs: timesync.mjs
+// does what testdata/wire says, and what testdata says of counters. mutations.mjs: for each rule of
+// docs/WIRE.md that vectors can decide, one of them notices that it is broken. client.mjs: trust, the
+// step of the clock, and a TickClient that follows late inputs and states.
+func TestScripts(t *testing.T) {
+	for script, takes := range map[string]time.Duration{
+		"vectors.mjs": 0, "mutations.mjs": 7 * time.Second, "client.mjs": 11 * time.Second,
+	} {
+		t.Run(script, func(t *testing.T) {
+			if takes > 0 && testing.Short() {
+				t.Skip("it takes ", takes)
+			}
+			out, err := exec.CommandContext(t.Context(), node(t), script).CombinedOutput()
+			if t.Logf("%s", out); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-}
-
-// TestVectors: timesync.mjs does what testdata/wire says, and what testdata says of counters.
-func TestVectors(t *testing.T) {
-	run(t, "vectors.mjs")
-}
-
-// TestMutations: for each rule of docs/WIRE.md that vectors can decide, one of them notices that it is broken.
-func TestMutations(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes 7 s")
-	}
-	run(t, "mutations.mjs")
-}
-
-// TestClient: trust, the step of the clock, and a TickClient that follows late inputs and states.
-func TestClient(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes 11 s")
-	}
-	run(t, "client.mjs")
 }
 
 // TestSize: one file of at most 450 lines that imports nothing.
