@@ -33,13 +33,7 @@ type nativePage struct {
 	ws       *websocket.Conn
 	session  *webtransport.Session
 	greeting greeting
-	arrivals chan arrival
-}
-
-type arrival struct {
-	b    []byte
-	at   uint64 // raw
-	take func(b []byte, raw uint64)
+	arrivals chan func() // each hands over what has come
 }
 
 // rawUsec is a clock as of another machine.
@@ -56,7 +50,7 @@ func connect(t *testing.T, s *server, stamped bool) *nativePage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	t.Cleanup(cancel)
-	p := &nativePage{t: t, arrivals: make(chan arrival, 1000)}
+	p := &nativePage{t: t, arrivals: make(chan func(), 1000)}
 	var err error
 	if p.ws, _, err = websocket.Dial(ctx, strings.Replace(s.address(), "http", "ws", 1)+"game", nil); err != nil {
 		t.Fatal(err)
@@ -84,18 +78,19 @@ func connect(t *testing.T, s *server, stamped bool) *nativePage {
 // dialStamps opens the WebTransport session of a greeting, as a browser does: it trusts the
 // certificate by its hash.
 func dialStamps(t *testing.T, g greeting) (*webtransport.Session, error) {
+	verify := func(raw [][]byte, _ [][]*x509.Certificate) error {
+		if hash := sha256.Sum256(raw[0]); !bytes.Equal(hash[:], g.Hash) {
+			t.Error("another certificate")
+		}
+		cert, err := x509.ParseCertificate(raw[0])
+		if err == nil && cert.NotAfter.Sub(cert.NotBefore) >= 14*24*time.Hour {
+			t.Error("no browser takes a certificate of 14 days")
+		}
+		return err
+	}
 	dialer := &webtransport.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}, VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
-			if hash := sha256.Sum256(raw[0]); !bytes.Equal(hash[:], g.Hash) {
-				t.Error("another certificate")
-			}
-			cert, err := x509.ParseCertificate(raw[0])
-			if err == nil && cert.NotAfter.Sub(cert.NotBefore) >= 14*24*time.Hour {
-				t.Error("no browser takes a certificate of 14 days")
-			}
-			return err
-		}},
-		QUICConfig: &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true},
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}, VerifyPeerCertificate: verify},
+		QUICConfig:      &quic.Config{EnableDatagrams: true, EnableStreamResetPartialDelivery: true},
 	}
 	t.Cleanup(func() { dialer.Close() })
 	_, session, err := dialer.Dial(t.Context(), g.URL, nil)
@@ -105,7 +100,8 @@ func dialStamps(t *testing.T, g greeting) (*webtransport.Session, error) {
 // read hands over what comes, with the time.
 func (p *nativePage) read(take func([]byte, uint64), next func() ([]byte, error)) {
 	for b, err := next(); err == nil; b, err = next() {
-		p.arrivals <- arrival{b, rawUsec(), take}
+		now := rawUsec()
+		p.arrivals <- func() { take(b, now) }
 	}
 }
 
@@ -115,8 +111,8 @@ func (p *nativePage) play(atMost time.Duration, done func() bool) bool {
 	defer work.Stop()
 	for end := time.Now().Add(atMost); time.Now().Before(end); {
 		select {
-		case a := <-p.arrivals:
-			a.take(a.b, a.at)
+		case take := <-p.arrivals:
+			take()
 		case <-work.C:
 			p.client.Advance(rawUsec())
 			if done() {
