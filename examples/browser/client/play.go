@@ -75,7 +75,6 @@ type Frame struct {
 	// Times are server, shared and predicted game time, in seconds.
 	Times  [3]float64
 	Levels [3]float64 // how high the platform is at each, in metres
-	Tick   tick.Tick  // of predicted time
 	Rate   float64    // ticks a second
 	Late   uint32     // inputs that came too late
 	Drawn  []Drawn
@@ -83,9 +82,9 @@ type Frame struct {
 
 // Drawn is a figure.
 type Drawn struct {
-	Player    uint32
-	Own       bool
-	X, Height float64 // metres
+	Player uint32
+	Own    bool
+	game.Figure
 }
 
 // Frame returns what to draw at raw.
@@ -95,19 +94,18 @@ func (c *Client) Frame(raw uint64) Frame {
 	if !ok || c.sleeping(raw) {
 		return Frame{}
 	}
-	f := Frame{Ready: true, Tick: clocks.PredictedTime.Tick(), Late: c.late}
-	f.Rate = float64(c.rate.Num) / float64(max(c.rate.Den, 1))
+	f := Frame{Ready: true, Rate: float64(c.rate.Num) / float64(max(c.rate.Den, 1)), Late: c.late}
 	for i, t := range []tick.Time{clocks.ServerTime, clocks.SharedTime, clocks.PredictedTime} {
 		f.Times[i] = t.Duration().Seconds()
 		f.Levels[i] = game.Platform(t.Duration())
 	}
 	for player, figure := range c.seen(clocks.ServerTime) {
 		if player != c.player {
-			f.Drawn = append(f.Drawn, Drawn{player, false, float64(figure.X), float64(figure.Height)})
+			f.Drawn = append(f.Drawn, Drawn{player, false, figure})
 		}
 	}
 	x := c.was + (c.x-c.was)*c.game.Fraction(now)
-	f.Drawn = append(f.Drawn, Drawn{c.player, true, x, f.Levels[2]})
+	f.Drawn = append(f.Drawn, Drawn{c.player, true, game.Figure{X: float32(x), Height: float32(f.Levels[2])}})
 	return f
 }
 
@@ -130,11 +128,9 @@ func (c *Client) seen(at tick.Time) map[uint32]game.Figure {
 	share := float32((float64(at.Tick()-before) + at.Fraction()) / float64(after-before))
 	between := map[uint32]game.Figure{}
 	for player, f := range a.Figures {
-		g, ok := b.Figures[player]
-		if !ok {
-			continue // it has left
+		if g, ok := b.Figures[player]; ok { // else it has left
+			between[player] = game.Figure{X: f.X + (g.X-f.X)*share, Height: f.Height + (g.Height-f.Height)*share}
 		}
-		between[player] = game.Figure{X: f.X + (g.X-f.X)*share, Height: f.Height + (g.Height-f.Height)*share}
 	}
 	return between
 }

@@ -97,7 +97,6 @@ func frame(f client.Frame) any {
 	return map[string]any{
 		"times":  []any{f.Times[0], f.Times[1], f.Times[2]},
 		"levels": []any{f.Levels[0], f.Levels[1], f.Levels[2]},
-		"tick":   int(f.Tick),
 		"rate":   f.Rate,
 		"late":   f.Late,
 		"drawn":  drawn,
