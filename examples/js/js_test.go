@@ -114,14 +114,20 @@ func newJSEnd(t *testing.T) *jsEnd {
 	return &jsEnd{t, in, bufio.NewScanner(out)}
 }
 
+func (e *jsEnd) tell(format string, args ...any) {
+	if _, err := fmt.Fprintf(e.in, format+"\n", args...); err != nil {
+		e.t.Error("Node has stopped: ", err)
+	}
+}
+
 func (e *jsEnd) call(format string, args ...any) string {
-	if _, err := fmt.Fprintf(e.in, format+"\n", args...); err != nil || !e.out.Scan() {
-		e.t.Fatal("Node has stopped: ", err, e.out.Err())
+	if e.tell(format, args...); !e.out.Scan() {
+		e.t.Fatal("Node has stopped: ", e.out.Err())
 	}
 	return e.out.Text()
 }
 
-func (e *jsEnd) anew() { e.call("new") }
+func (e *jsEnd) anew() { e.tell("new") }
 func (e *jsEnd) send(now uint64) []byte {
 	b, err := hex.DecodeString(e.call("send %d", now))
 	if err != nil {
