@@ -6,7 +6,6 @@ package tick
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -17,125 +16,258 @@ import (
 	"timesync/internal/stat"
 )
 
-// A star of a server and its clients over the deterministic network: datagrams both
-// ways, each of them stamped for the core package, carrying Welcome, Hello and a
-// payload of the test.
+// match is a server and a client over the simulated network, either of which can be
+// killed and started again as another process: with a clock that starts anew, and
+// with nothing kept. Both send 60 datagrams a second, and those of the server carry a
+// Welcome: each of them, or, if the seed is odd, one a second.
+type match struct {
+	t          *testing.T
+	world      *sim.World
+	rng        *rand.Rand
+	cfg        ClientConfig
+	hub, spoke process // of the server, of the client
+	server     *Server
+	client     *Client
 
-const originUsec = math.MaxUint64 - 3_000_000 // of the server's clock; wraps after 3 s
+	cut     bool // the network is lost
+	asleep  bool // the client is
+	onlyNew bool // what a server sent before is not delivered
 
-type network struct {
-	t       *testing.T
-	world   *sim.World
-	rng     *rand.Rand
-	server  *Server
-	hub     *sim.Node
-	hubRec  recorder
-	clients []*client
-	// What a client sends is its predicted time, and the server its own.
-	onInput func(ahead time.Duration)            // at the server, by how much it is early
-	onState func(c *client, state time.Duration) // at the client
+	sent, welcomeEvery int // datagrams of the server
+
+	onInput func(ahead time.Duration) // at the server: by how much what the client plays is early
+	onState func(state time.Duration) // at the client: the time of the server when it sent
+
+	worst     time.Duration // how far the shared clocks were apart, since mark
+	markedAt  time.Duration // world time of mark
+	lastApart time.Duration // world time when they were last out of step
+	wrong     []string      // what was taken from an old life
+	old       int           // messages of an old life that were refused
 }
 
-type client struct {
-	id    int
-	node  *sim.Node
-	loop  *Client
-	rec   recorder
-	sync  timesync.TimeSynchronizer // the client's
-	atHub timesync.TimeSynchronizer // the server's of this client
+// process is a process and the machine that it runs on.
+type process struct {
+	node *sim.Node
+	sync *timesync.TimeSynchronizer
+	rec  recorder
+	base uint64 // what the machine's clock read at 0 of the process's clock
+	life byte   // how many processes there were: sent along, to tell who sent a message
 }
 
-// newNetwork joins n clients of a configuration. Both sides send every 1/60 s, and
-// clients draw frames of 1 to 30 ms.
-func newNetwork(t *testing.T, seed uint64, n int, cfg ClientConfig, link func(i int) (up, down *sim.Link)) *network {
-	t.Logf("seed %d", seed)
-	w := &network{t: t, world: sim.NewWorld(seed), onInput: func(time.Duration) {}, onState: func(*client, time.Duration) {}}
-	w.rng = w.world.Rand("test")
-	clock := func(i int) *sim.Clock {
-		spec := sim.ClockSpec{OffsetUsec: w.rng.Uint64()}
-		if i == 0 {
-			spec.OffsetUsec = originUsec
-		}
-		return sim.NewClock(spec, seed+uint64(i))
-	}
-	hub, spokes := w.world.Star(n, clock, link)
-	w.hub = hub
-	w.server = mustServer(w.hubRec.server(ServerConfig{Config: Config{Rate: cfg.Rate}}))
-	w.server.Start(hub.NowUsec())
-	w.every(time.Millisecond, func() { w.server.Advance(hub.NowUsec()) })
-	for i, node := range spokes {
-		c := &client{id: i, node: node}
-		w.clients = append(w.clients, c)
-		c.loop = mustClient(c.rec.client(cfg), &c.sync)
-		c.loop.Start(node.NowUsec())
-		w.every(time.Second/60, func() {
-			b := sim.StartDatagram(&c.sync, node.NowUsec())
-			hello, _ := c.loop.Hello() // also when it was heard
-			b, _ = hello.AppendBinary(b)
-			if p, ok := c.loop.PredictedTime(node.NowUsec()); ok {
-				b = binary.LittleEndian.AppendUint64(b, uint64(p.Duration()))
-			}
-			node.Send(hub, b)
-		})
-		w.every(time.Second/60, func() {
-			b := sim.StartDatagram(&c.atHub, hub.NowUsec())
-			welcome, _ := w.server.Announce(uint64(c.id), hub.NowUsec())
-			b, _ = welcome.AppendBinary(b)
-			hub.Send(node, binary.LittleEndian.AppendUint64(b, uint64(w.truth())))
-		})
-		var frame func()
-		frame = func() {
-			c.loop.Advance(node.NowUsec())
-			w.world.At(w.world.Now()+ms(1)+time.Duration(w.rng.Int64N(int64(ms(30)))), frame)
-		}
-		frame()
-		node.OnReceive = func(_ *sim.Node, b []byte) {
-			b = sim.OpenDatagram(&c.sync, b, node.NowUsec())
-			var welcome Welcome
-			must(t, welcome.UnmarshalBinary(b[:welcomeSize]))
-			_ = c.loop.OnWelcome(welcome, node.NowUsec()) // overtaken ones are refused
-			w.onState(c, time.Duration(binary.LittleEndian.Uint64(b[welcomeSize:])))
-		}
-	}
-	hub.OnReceive = func(from *sim.Node, b []byte) {
-		c := w.clients[slices.Index(spokes, from)]
-		b = sim.OpenDatagram(&c.atHub, b, hub.NowUsec())
-		var hello Hello
-		must(t, hello.UnmarshalBinary(b[:helloSize]))
-		if c.sync.IsSynchronized() {
-			_ = w.server.OnHello(uint64(c.id), hello)
-		}
-		if b = b[helloSize:]; len(b) > 0 {
-			w.onInput(time.Duration(binary.LittleEndian.Uint64(b)) - w.truth())
-		}
-	}
-	return w
+func (p *process) now() uint64 { return p.node.NowUsec() - p.base }
+
+// start starts another process. Its clock may wrap soon.
+func (p *process) start(rng *rand.Rand) {
+	p.sync = &timesync.TimeSynchronizer{}
+	p.base = p.node.NowUsec() + 10_000_000 - rng.Uint64N(20_000_000)
+	p.life++
 }
 
-func (w *network) every(period time.Duration, f func()) {
-	w.world.At(w.world.Now()+time.Duration(w.rng.Int64N(int64(ms(16)))), func() { every(w.world, period, f) })
+// datagram starts a datagram: stamp, life, epoch and time of a message of the game.
+func (p *process) datagram(epoch uint64, at time.Duration) []byte {
+	b := append(sim.StartDatagram(p.sync, p.now()), p.life)
+	b = binary.LittleEndian.AppendUint64(b, epoch)
+	return binary.LittleEndian.AppendUint64(b, uint64(at))
+}
+
+// open opens a datagram of the process peer. The connection of an earlier process is another:
+// its datagrams are not for this synchronizer (link sees to that). The game's messages are looked
+// at nevertheless.
+func (p *process) open(b []byte, peer *process) (fresh bool, epoch uint64, at time.Duration, message []byte) {
+	if fresh = b[7] == peer.life; fresh {
+		sim.OpenDatagram(p.sync, b, p.now())
+	}
+	b = b[8:]
+	return fresh, binary.LittleEndian.Uint64(b), time.Duration(binary.LittleEndian.Uint64(b[8:])), b[16:]
+}
+
+const matchTolerance = time.Second / 60
+
+// newMatch starts a match on machines with such clocks. The client draws frames of 1 to 30 ms.
+func newMatch(t *testing.T, seed uint64, cfg ClientConfig, hub, spoke sim.ClockSpec, up, down *sim.Link) *match {
+	m := &match{t: t, world: sim.NewWorld(seed), cfg: cfg, welcomeEvery: 1 + int(seed%2)*59}
+	m.rng = m.world.Rand("test")
+	m.onInput, m.onState = func(time.Duration) {}, func(time.Duration) {}
+	hub.OffsetUsec, spoke.OffsetUsec = m.rng.Uint64(), m.rng.Uint64()
+	m.hub.node = m.world.Node("hub", sim.NewClock(hub, seed))
+	m.spoke.node = m.world.Node("spoke", sim.NewClock(spoke, seed+1))
+	m.world.Connect(m.spoke.node, m.hub.node, up, down)
+	m.hub.node.OnReceive = func(_ *sim.Node, b []byte) { m.atServer(b) }
+	m.spoke.node.OnReceive = func(_ *sim.Node, b []byte) { m.atClient(b) }
+	m.startServer(ServerConfig{Config: Config{Rate: cfg.Rate}})
+	m.startClient()
+	m.every(time.Second/60, func() { m.serverSends(); m.clientSends() })
+	m.every(ms(4), func() {
+		if m.server != nil {
+			m.server.Advance(m.hub.now())
+		}
+		m.compare()
+	})
+	var frame func()
+	frame = func() {
+		if m.client != nil && !m.asleep {
+			m.client.Advance(m.spoke.now())
+		}
+		m.world.At(m.world.Now()+ms(1)+time.Duration(m.rng.Int64N(int64(ms(30)))), frame)
+	}
+	frame()
+	return m
 }
 
 // every calls f now, and again after each period.
-func every(world *sim.World, period time.Duration, f func()) {
+func (m *match) every(period time.Duration, f func()) {
 	f()
-	world.At(world.Now()+period, func() { every(world, period, f) })
+	m.world.At(m.world.Now()+period, func() { m.every(period, f) })
+}
+
+func (m *match) run(d time.Duration) { m.world.Run(m.world.Now() + d) }
+
+func (m *match) startServer(cfg ServerConfig) {
+	m.server = mustServer(m.hub.rec.server(cfg))
+	m.hub.start(m.rng)
+	m.server.Start(m.hub.now())
+	// The next process starts later by the wall clock, too, from which it draws its epoch.
+	// In a browser that clock shows whole milliseconds only.
+	for began := time.Now().UnixMicro(); time.Now().UnixMicro() == began; {
+	}
+}
+
+func (m *match) startClient() {
+	m.spoke.start(m.rng)
+	m.spoke.rec = recorder{}
+	m.client = mustClient(m.spoke.rec.client(m.cfg), m.spoke.sync)
+	m.sent = m.welcomeEvery - 1 // a Welcome when it joins
+	m.client.Start(m.spoke.now())
+}
+
+// reconnect gives the client a fresh synchronizer.
+func (m *match) reconnect() {
+	m.spoke.sync = &timesync.TimeSynchronizer{}
+	must(m.t, m.client.Follow(m.spoke.sync))
+}
+
+func (m *match) serverSends() {
+	if m.server == nil || m.cut {
+		return
+	}
+	w, ok := m.server.Announce(1, m.hub.now())
+	if !ok {
+		return
+	}
+	b := m.hub.datagram(w.Epoch, m.truth())
+	if m.sent++; m.sent%m.welcomeEvery == 0 {
+		b, _ = w.AppendBinary(b)
+	}
+	m.hub.node.Send(m.spoke.node, b)
+}
+
+func (m *match) clientSends() {
+	if m.client == nil || m.cut {
+		return
+	}
+	epoch, _ := m.client.Epoch()
+	at, _ := m.client.PredictedTime(m.spoke.now())
+	b := m.spoke.datagram(epoch, at.Duration())
+	if h, ok := m.client.Hello(); ok {
+		b, _ = h.AppendBinary(b)
+	}
+	m.spoke.node.Send(m.hub.node, b)
+}
+
+func (m *match) atClient(b []byte) {
+	if m.client == nil || m.cut || m.onlyNew && b[7] != m.hub.life {
+		return
+	}
+	fresh, epoch, at, message := m.spoke.open(b, &m.hub)
+	before, entered := m.client.Epoch()
+	var w Welcome
+	err := w.UnmarshalBinary(message)
+	if err == nil {
+		err = m.client.OnWelcome(w, m.spoke.now()) // overtaken ones are refused
+	}
+	accepted := m.client.Accept(epoch, m.cfg.Rate.Ticks(at), m.spoke.now())
+	after, ok := m.client.Epoch()
+	switch {
+	case fresh:
+		m.onState(at)
+	case entered && m.spoke.rec.sees(m.server) && (accepted || err == nil || ok && after != before):
+		m.wrong = append(m.wrong, fmt.Sprintf("client at %v: %+v, %v", m.world.Now(), w, err))
+	case err != nil:
+		m.old++
+	}
+}
+
+// sees reports whether the client has seen the epoch of s.
+func (r *recorder) sees(s *Server) bool {
+	return slices.ContainsFunc(r.events, func(e Event) bool { return e.Epoch == s.epoch })
+}
+
+func (m *match) atServer(b []byte) {
+	if m.server == nil || m.cut {
+		return
+	}
+	_, epoch, at, message := m.hub.open(b, &m.spoke)
+	if epoch == m.server.epoch {
+		m.onInput(at - m.truth())
+	}
+	if m.server.Accept(epoch, m.cfg.Rate.Ticks(at), m.hub.now()) && epoch != m.server.epoch {
+		m.wrong = append(m.wrong, fmt.Sprintf("server at %v: epoch %d", m.world.Now(), epoch))
+	}
+	var h Hello
+	if h.UnmarshalBinary(message) == nil && m.server.OnHello(1, h) == nil && h.Epoch != m.server.epoch {
+		m.wrong = append(m.wrong, fmt.Sprintf("server at %v: %+v", m.world.Now(), h))
+	}
 }
 
 // truth is the server's game time now.
-func (w *network) truth() time.Duration {
-	return time.Duration(int64(w.hub.NowUsec()-originUsec)) * time.Microsecond
+func (m *match) truth() time.Duration {
+	at, _ := m.server.SharedTime(m.hub.now())
+	return at.Duration()
+}
+
+// compare notes whether both are in step.
+func (m *match) compare() {
+	var a, b Clocks
+	var okA, okB bool
+	if m.client != nil {
+		a, okA = m.client.Snapshot(m.spoke.now())
+	}
+	if m.server != nil {
+		b, okB = m.server.Snapshot(m.hub.now())
+	}
+	apart := a.SharedTime.Sub(b.SharedTime).Abs()
+	if !okA || !okB || m.client.now.epoch != m.server.epoch || apart > matchTolerance {
+		m.lastApart = m.world.Now()
+	}
+	m.worst = max(m.worst, apart)
+}
+
+// mark starts to measure.
+func (m *match) mark() { m.worst, m.markedAt, m.lastApart = 0, m.world.Now(), m.world.Now() }
+
+// recovered returns how long after mark they were out of step.
+func (m *match) recovered() time.Duration { return m.lastApart - m.markedAt }
+
+func (m *match) check(t *testing.T) {
+	t.Helper()
+	if m.recovered() > 2*time.Second {
+		t.Errorf("out of step for %v", m.recovered())
+	}
+	for _, w := range m.wrong {
+		t.Error("from the old life: ", w)
+	}
+	m.spoke.rec.check(t)
 }
 
 func path(base, jitter time.Duration) *sim.Link {
 	return &sim.Link{Base: sim.Fixed(base), Delay: sim.Uniform(0, jitter)}
 }
 
-func seconds(n int) int {
+func seconds(n int) time.Duration {
 	if testing.Short() {
-		return max(n/10, 10)
+		n = max(n/10, 10)
 	}
-	return n
+	return time.Duration(n) * time.Second
 }
 
 // The shared clock is as right as the synchronizer: without jitter to a unit of 8 us and a microsecond
@@ -156,30 +288,27 @@ func TestSharedClock(t *testing.T) {
 		most     time.Duration
 	}{
 		{"no jitter", sim.Link{Base: sim.Fixed(ms(50))}, 0, 10 * time.Second, 1, 10 * time.Microsecond},
-		{"jitter", sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Exp(ms(20))}, 10 * time.Second, time.Duration(seconds(120)) * time.Second, 0.99, ms(5)},
+		{"jitter", sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Exp(ms(20))}, 10 * time.Second, seconds(120), 0.99, ms(5)},
 		{"late datagrams", sim.Link{Base: sim.Fixed(ms(40)), Delay: late}, 0, 10 * time.Second, 1, time.Millisecond},
 	} {
-		w := newNetwork(t, 4, 1, ClientConfig{}, func(int) (*sim.Link, *sim.Link) {
-			up, down := tt.link, tt.link
-			return &up, &down
-		})
-		c := w.clients[0]
+		up, down := tt.link, tt.link
+		m := newMatch(t, 4, ClientConfig{}, sim.ClockSpec{}, sim.ClockSpec{}, &up, &down)
 		var errs []time.Duration
-		w.every(ms(3), func() {
-			if g, ok := c.loop.SharedTime(c.node.NowUsec()); ok && w.world.Now() > tt.from {
-				errs = append(errs, (g.Duration() - w.truth()).Abs())
+		m.every(ms(3), func() {
+			if g, ok := m.client.SharedTime(m.spoke.now()); ok && m.world.Now() > tt.from {
+				errs = append(errs, (g.Duration() - m.truth()).Abs())
 			}
 		})
-		w.world.Run(tt.from + tt.length)
+		m.run(tt.from + tt.length)
 		if len(errs) < 3000 {
 			t.Fatalf("%s: %d readings", tt.name, len(errs))
 		}
 		worst := stat.Quantile(errs, tt.quantile)
 		t.Logf("%s: shared error up to %v in %d readings", tt.name, worst, len(errs))
-		if worst > tt.most || len(c.rec.events) != 1 {
-			t.Errorf("%s: error up to %v, events %v", tt.name, worst, c.rec.events)
+		if worst > tt.most || len(m.spoke.rec.events) != 1 {
+			t.Errorf("%s: error up to %v, events %v", tt.name, worst, m.spoke.rec.events)
 		}
-		c.rec.check(t)
+		m.check(t)
 	}
 }
 
@@ -198,45 +327,30 @@ func TestAsymmetric(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt.up, "/", tt.down), func(t *testing.T) {
 			cfg := ClientConfig{Config: Config{Rate: tt.rate}, ClientBuffer: tt.rate.Duration(1) + ms(20)}
-			w := newNetwork(t, 6, 2, cfg, func(int) (*sim.Link, *sim.Link) { return path(tt.up, ms(4)), path(tt.down, ms(3)) })
-			margin := tt.rate.Duration(2)
-			late, early, inputs, worst := 0, 0, 0, time.Duration(0)
-			w.onInput = func(ahead time.Duration) {
-				inputs++
-				worst = max(worst, ahead)
-				switch {
-				case ahead < 0:
-					late++
-				case ahead > margin+tt.rate.Duration(1):
-					early++
+			m := newMatch(t, 6, cfg, sim.ClockSpec{}, sim.ClockSpec{}, path(tt.up, ms(4)), path(tt.down, ms(3)))
+			inputs, bad, most := 0, 0, tt.rate.Duration(3)
+			m.onInput = func(ahead time.Duration) {
+				if inputs++; ahead < 0 || ahead > most {
+					bad++
 				}
 			}
-			newest := [2]time.Duration{-time.Hour, -time.Hour}
-			w.onState = func(c *client, state time.Duration) { newest[c.id] = max(newest[c.id], state) }
-			renders, underruns, behind := 0, 0, time.Duration(0)
+			newest := -time.Hour
+			m.onState = func(state time.Duration) { newest = max(newest, state) }
+			renders, underruns := 0, 0
 			var sharedError time.Duration
-			for _, c := range w.clients {
-				w.every(ms(5), func() {
-					now := c.node.NowUsec()
-					s, ok := c.loop.ServerTime(now)
-					if !ok {
-						return
-					}
-					renders++
-					if s.Duration() > newest[c.id] {
-						underruns++
-					}
-					behind = max(behind, newest[c.id]-s.Duration())
-					g, _ := c.loop.SharedTime(now)
-					sharedError = g.Duration() - w.truth()
-				})
-			}
-			w.world.Run(time.Duration(seconds(60)) * time.Second)
-			if inputs < 1000 || renders < 1000 {
-				t.Fatalf("%d inputs, %d renders", inputs, renders)
-			}
-			if bad := late + early; bad*100 > inputs {
-				t.Errorf("of %d inputs %d are late and %d more than %v early", inputs, late, early, margin+tt.rate.Duration(1))
+			m.every(ms(5), func() {
+				c, ok := m.client.Snapshot(m.spoke.now())
+				if !ok {
+					return
+				}
+				if renders++; c.ServerTime.Duration() > newest {
+					underruns++
+				}
+				sharedError = c.SharedTime.Duration() - m.truth()
+			})
+			m.run(seconds(60))
+			if inputs < 500 || renders < 1000 || bad*100 > inputs {
+				t.Errorf("of %d inputs %d are late or more than %v early; %d renders", inputs, bad, most, renders)
 			}
 			if underruns != 0 {
 				t.Errorf("%d of %d renders before their state", underruns, renders)
@@ -244,17 +358,10 @@ func TestAsymmetric(t *testing.T) {
 			if d := sharedError - tt.shared; d.Abs() > ms(2) {
 				t.Errorf("shared error %v, want about %v", sharedError, tt.shared)
 			}
-			for _, c := range w.clients {
-				c.rec.check(t)
-				if len(c.rec.events) != 1 {
-					t.Errorf("events %v", c.rec.events)
-				}
+			if len(m.spoke.rec.events) != 1 || len(m.hub.rec.of(EventClientSynced)) != 1 {
+				t.Errorf("events %v, of the server %v", m.spoke.rec.events, m.hub.rec.events)
 			}
-			if n := len(w.hubRec.of(EventClientSynced)); n != 2 {
-				t.Errorf("%d clients reported as synced", n)
-			}
-			t.Logf("%d inputs: %d late, %d too early, at most %v ahead; %d renders: %d underruns, at most %v behind; shared error %v",
-				inputs, late, early, worst, renders, underruns, behind, sharedError)
+			m.spoke.rec.check(t)
 		})
 	}
 }
@@ -278,35 +385,31 @@ func TestRouteGetsLonger(t *testing.T) {
 		{"to the server", 0, false, 0, 20 * time.Second},
 		{"to the server, without being told", 0, true, length - change - time.Second, length},
 	} {
-		w := newNetwork(t, 29, 1, ClientConfig{}, func(int) (up, down *sim.Link) {
-			longer := func(by time.Duration) *sim.Link {
-				return &sim.Link{Base: sim.Route(ms(20), sim.RouteStep{At: change, Change: by}), Delay: sim.Uniform(0, ms(3))}
-			}
-			return longer(ms(50)), longer(tt.down)
-		})
-		c := w.clients[0]
+		longer := func(by time.Duration) *sim.Link {
+			return &sim.Link{Base: sim.Route(ms(20), sim.RouteStep{At: change, Change: by}), Delay: sim.Uniform(0, ms(3))}
+		}
+		m := newMatch(t, 29, ClientConfig{}, sim.ClockSpec{}, sim.ClockSpec{}, longer(ms(50)), longer(tt.down))
 		if tt.alone {
-			must(t, c.loop.Follow(knowsOne{&c.sync}))
+			must(t, m.client.Follow(knowsOne{m.spoke.sync}))
 		}
 		inputs, lateUntil := 0, time.Duration(0)
-		w.onInput = func(ahead time.Duration) {
-			if inputs++; ahead < 0 && w.world.Now() > 5*time.Second {
-				lateUntil = w.world.Now() - change
+		m.onInput = func(ahead time.Duration) {
+			if inputs++; ahead < 0 && m.world.Now() > 5*time.Second {
+				lateUntil = m.world.Now() - change
 			}
 		}
 		var last Clocks
-		w.every(ms(5), func() {
-			now, ok := c.loop.Snapshot(c.node.NowUsec())
+		m.every(ms(5), func() {
+			now, ok := m.client.Snapshot(m.spoke.now())
 			if ok && now.back(last) {
 				t.Fatalf("%s: %v after %v", tt.name, now, last)
 			}
 			last = now
 		})
-		w.world.Run(length)
+		m.run(length)
 		if inputs < 3000 || lateUntil < tt.least || lateUntil > tt.most {
 			t.Errorf("%s: of %d inputs the last late one comes %v after the change", tt.name, inputs, lateUntil)
 		}
-		c.rec.check(t)
-		t.Logf("%s: of %d inputs the last late one comes %v after the change; events %v", tt.name, inputs, lateUntil, c.rec.events)
+		m.spoke.rec.check(t)
 	}
 }
