@@ -190,41 +190,6 @@ func TestFirstAdvance(t *testing.T) {
 	}
 }
 
-// A joint pause moves nothing; a client that paused alone steps.
-func TestPause(t *testing.T) {
-	for _, joint := range []bool{true, false} {
-		p := newPaired(t, ClientConfig{})
-		p.welcome()
-		p.run(2 * time.Second)
-		p.c.Pause(p.now)
-		if joint {
-			p.s.Pause(p.now)
-		}
-		frozen, _ := p.c.PredictedTime(p.now + readerMargin)
-		n := len(p.rec.ticks)
-		p.run(5 * time.Second)
-		if got, _ := p.c.PredictedTime(p.now); compare(got, frozen) != 0 || len(p.rec.ticks) != n {
-			t.Errorf("joint %v: the pause moved time from %v to %v and ran %d ticks", joint, frozen, got, len(p.rec.ticks)-n)
-		}
-		if joint {
-			p.s.Resume(p.now)
-		}
-		p.c.Resume(p.now)
-		p.run(time.Second)
-		p.welcome()
-		p.run(time.Second)
-		now, _ := p.s.SharedTime(p.now)
-		want := map[bool]string{true: "[synced]", false: "[synced stepped by 5s, ticks 186 to 484 skipped]"}[joint]
-		if got := fmt.Sprint(p.rec.events); got != want || p.rec.ticks[n] != p.rec.ticks[n-1]+1 {
-			t.Errorf("joint %v: ticks %v around the pause, events %v", joint, p.rec.ticks[n-1:n+1], got)
-		}
-		if joint && (p.apart() != 0 || now.Duration() != 4*time.Second) {
-			t.Errorf("%v apart at %v", p.apart(), now)
-		}
-		p.rec.check(t)
-	}
-}
-
 // One writer and 8 readers, under the race detector: no reader sees a clock go back.
 func TestReaders(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50)}

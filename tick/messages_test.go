@@ -4,6 +4,7 @@ package tick
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 )
@@ -104,111 +105,81 @@ func TestTimeStringNegative(t *testing.T) {
 	}
 }
 
-// paired is a server and a client that pause together, without a network: what the server
-// says reaches the client when the test says so.
-type paired struct {
-	t      *testing.T
-	s      *Server
-	c      *Client
-	remote *fakeRemote
-	rec    recorder
-	now    uint64
+// newHushed is a way on which nothing comes but what welcome sends.
+func newHushed(t *testing.T) *way {
+	w := newWay(t, ClientConfig{})
+	w.every, w.mute = math.MaxUint64, true
+	return w
 }
 
-func newPaired(t *testing.T, cfg ClientConfig) *paired {
-	p := &paired{t: t, remote: &fakeRemote{delay: ms(50)}}
-	p.s, p.c = mustServer(ServerConfig{Epoch: 1}), mustClient(p.rec.client(cfg), p.remote)
-	p.s.Start(0)
-	p.c.Start(0)
-	return p
+// welcome lets what the server says now arrive at once.
+func (w *way) welcome() {
+	w.t.Helper()
+	welcome, _ := w.server.Announce(1, w.now)
+	must(w.t, w.client.OnWelcome(welcome, w.now))
 }
 
-func (p *paired) run(d time.Duration) {
-	for end := p.now + usec(d); p.now < end; {
-		p.now += 10_000
-		p.s.Advance(p.now)
-		p.c.Advance(p.now)
-	}
-}
-
-// welcome lets what the server says now arrive.
-func (p *paired) welcome() {
-	p.t.Helper()
-	w, _ := p.s.Announce(1, p.now)
-	if err := p.c.OnWelcome(w, p.now); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-// apart returns how far the client's shared clock is ahead of the server's.
-func (p *paired) apart() time.Duration {
-	a, _ := p.c.SharedTime(p.now)
-	b, _ := p.s.SharedTime(p.now)
-	return a.Sub(b)
-}
-
-// Server and client pause at the same times. Whichever Welcomes are lost, no clock steps: also if
-// the last one that came was sent in the pause, or before it, or arrives only after it.
-func TestPauseWithLostWelcomes(t *testing.T) {
+// Where both pause at the same times no clock steps, whichever Welcomes are lost: also if the last
+// one that came was sent in the pause, or before it, or arrives only after it. Where one of them pauses
+// alone, the client steps once.
+func TestPause(t *testing.T) {
+	const second = time.Second
 	for name, tt := range map[string]struct {
-		inPause, delayed bool
-		after            time.Duration // when the first one after the pause comes
+		server, client bool          // who pauses, for 2 s
+		inPause        bool          // Welcomes arrive
+		delayed        bool          // one of before arrives after it
+		after          time.Duration // when the first one after it comes
+		want           string
 	}{
-		"in the pause":                {true, false, 900 * time.Millisecond},
-		"none in the pause":           {false, false, 900 * time.Millisecond},
-		"one of before comes after":   {false, true, 900 * time.Millisecond},
-		"in the pause, and of before": {true, true, ms(10)},
-		"at once":                     {true, false, 0},
+		"both":                        {true, true, true, false, ms(900), "[synced]"},
+		"none in the pause":           {true, true, false, false, ms(900), "[synced]"},
+		"one of before comes after":   {true, true, false, true, ms(900), "[synced]"},
+		"in the pause, and of before": {true, true, true, true, ms(10), "[synced]"},
+		"at once":                     {true, true, true, false, 0, "[synced]"},
+		"the server alone":            {true, false, true, false, ms(500), "[synced stepped by -1.9s, ticks 94 to 207 run again]"},
+		"the client alone":            {false, true, false, false, second, "[synced stepped by 1.9s, ticks 124 to 236 skipped]"},
 	} {
-		p := newPaired(t, ClientConfig{})
-		p.welcome()
-		p.run(time.Second)
-		old, _ := p.s.Announce(1, p.now)
-		p.s.Pause(p.now)
-		p.c.Pause(p.now)
-		p.run(ms(100))
-		if tt.inPause {
-			p.welcome()
+		w := newHushed(t)
+		w.welcome()
+		w.run(second)
+		old, _ := w.server.Announce(1, w.now)
+		if tt.server {
+			w.server.Pause(w.now)
 		}
-		p.run(time.Second)
-		if tt.inPause {
-			p.welcome()
+		if tt.client {
+			w.client.Pause(w.now)
 		}
-		p.run(ms(800))
-		p.s.Resume(p.now)
-		p.c.Resume(p.now)
+		frozen, _ := w.client.PredictedTime(w.now + readerMargin)
+		ran := len(w.rec.ticks)
+		for _, d := range []time.Duration{ms(100), second, ms(800)} {
+			w.run(d)
+			if tt.inPause {
+				w.welcome()
+			}
+		}
+		if got, _ := w.client.PredictedTime(w.now); tt.client && (compare(got, frozen) != 0 || len(w.rec.ticks) != ran) {
+			t.Errorf("%s: the pause moved time from %v to %v and ran %d ticks", name, frozen, got, len(w.rec.ticks)-ran)
+		}
+		w.server.Resume(w.now)
+		w.client.Resume(w.now)
 		if tt.delayed {
-			_ = p.c.OnWelcome(old, p.now+1000)
+			_ = w.client.OnWelcome(old, w.now+1000)
 		}
-		p.run(tt.after)
-		p.welcome()
-		p.run(2 * time.Second)
-		p.welcome()
-		p.run(2 * time.Second)
-		if got := fmt.Sprint(p.rec.events); got != "[synced]" || p.apart() != 0 {
-			t.Errorf("%s: %v, %v apart", name, got, p.apart())
+		w.run(tt.after)
+		w.welcome()
+		w.run(2 * second)
+		w.welcome()
+		w.run(2 * second)
+		ours, _ := w.client.SharedTime(w.now)
+		theirs, _ := w.server.SharedTime(w.now)
+		if got := fmt.Sprint(w.rec.events); got != tt.want || ours.Sub(theirs) != 0 {
+			t.Errorf("%s: %v, %v apart", name, got, ours.Sub(theirs))
 		}
+		if tt.client && w.rec.ticks[ran] != w.rec.ticks[ran-1]+1 {
+			t.Errorf("%s: ticks %v around the pause", name, w.rec.ticks[ran-1:ran+1])
+		}
+		w.rec.check(t)
 	}
-}
-
-// A server that pauses alone makes its client step once, when it goes on.
-func TestPauseOfServerAlone(t *testing.T) {
-	p := newPaired(t, ClientConfig{})
-	p.welcome()
-	p.run(time.Second)
-	p.s.Pause(p.now)
-	for range 5 {
-		p.run(time.Second)
-		p.welcome()
-	}
-	p.s.Resume(p.now)
-	p.run(ms(500))
-	p.welcome()
-	p.run(time.Second)
-	if e := p.rec.of(EventStepped); len(p.rec.events) != 2 || len(e) != 1 || e[0].By != -5*time.Second || p.apart() != 0 {
-		t.Errorf("%v, %v apart", p.rec.events, p.apart())
-	}
-	p.rec.check(t)
 }
 
 // Under NeverBack a step sets no clock back, not even one that stands still and will be right when
