@@ -42,17 +42,23 @@ type ledger struct {
 	wrong        string // the first thing that is
 	backs        int    // how many events there were that let a clock go back
 	epochs       int    // of them, those that let it even with NeverBack
+	neverBack    bool
+	entering     bool // another epoch: its clocks are not known yet
+}
+
+func (l *ledger) fail(format string, args ...any) {
+	l.wrong = cmp.Or(l.wrong, fmt.Sprintf(format, args...))
 }
 
 // start begins anew, as a Start does.
 func (l *ledger) start() {
-	*l = ledger{wrong: l.wrong, backs: l.backs + 1, epochs: l.epochs + 1}
+	*l = ledger{wrong: l.wrong, backs: l.backs + 1, epochs: l.epochs + 1, neverBack: l.neverBack}
 }
 
 func (l *ledger) tick(s Info) {
 	at := s.PredictedTime
-	if l.wrong == "" && (l.begun && s.Tick != l.next || at.tick != s.Tick || at.offset != 0 || s.Delta <= 0) {
-		l.wrong = fmt.Sprintf("tick %d runs at %v, %v long, %d is due", s.Tick, at, s.Delta, l.next)
+	if l.begun && s.Tick != l.next || at.tick != s.Tick || at.offset != 0 || s.Delta <= 0 {
+		l.fail("tick %d runs at %v, %v long, %d is due", s.Tick, at, s.Delta, l.next)
 	}
 	l.next, l.begun = s.Tick+1, true
 	l.ran++
@@ -62,8 +68,14 @@ func (l *ledger) event(e Event) {
 	switch e.Kind {
 	case EventStepped:
 		l.backs++
+		if l.neverBack && e.Again && !l.entering {
+			l.fail("%v under NeverBack", e)
+		}
 	case EventEpochChanged:
-		l.backs, l.epochs = l.backs+1, l.epochs+1
+		l.backs, l.epochs, l.entering = l.backs+1, l.epochs+1, true
+	case EventSynced:
+		l.entering = false
+		return
 	case EventStalled, EventSkipped, EventRateMismatch:
 	default:
 		return
@@ -75,8 +87,8 @@ func (l *ledger) event(e Event) {
 	if e.First > e.Last || e.Kind == EventEpochChanged {
 		return
 	}
-	if l.begun && first != l.next && l.wrong == "" {
-		l.wrong = fmt.Sprintf("%v, %d is due", e, l.next)
+	if l.begun && first != l.next {
+		l.fail("%v, %d is due", e, l.next)
 	}
 	if !e.Again {
 		l.skipped += uint64(after - first)
@@ -85,6 +97,50 @@ func (l *ledger) event(e Event) {
 }
 
 func (l *ledger) handlers() Handlers { return Handlers{Tick: l.tick, Event: l.event} }
+
+// witness is a ledger that also reads the clocks at times that never go back.
+type witness struct {
+	ledger
+	readers []reader
+	seen    int // of the events that may let a clock go back, when they read
+}
+
+// reader reads behind the present, at it, or ahead.
+type reader struct {
+	off   int64 // us, its time minus the present one
+	read  Clocks
+	known bool
+}
+
+func newWitness(neverBack bool, offs ...int64) witness {
+	w := witness{ledger: ledger{neverBack: neverBack}}
+	for _, off := range offs {
+		w.readers = append(w.readers, reader{off: off})
+	}
+	return w
+}
+
+// look checks what must hold at any time, and returns the first thing that is wrong.
+func (w *witness) look(l *loop, now uint64) (wrong string) {
+	backs := w.backs
+	if w.neverBack {
+		backs = w.epochs
+	}
+	for i := range w.readers {
+		r := &w.readers[i]
+		c, ok := l.Snapshot(now + uint64(r.off))
+		if ok && r.known && w.seen == backs && c.back(r.read) {
+			w.fail("%v goes back to %v without an event, for a reader %d us ahead", r.read, c, r.off)
+		}
+		r.read, r.known = c, ok
+	}
+	w.seen = backs
+	s := l.Stats()
+	if l.started && (s.Ticks != w.ran || s.Skipped != w.skipped && len(l.events) == 0) {
+		w.fail("%+v, but %d ran and %d were skipped", s, w.ran, w.skipped)
+	}
+	return w.wrong
+}
 
 // recorder is a ledger that keeps what a server or client does.
 type recorder struct {

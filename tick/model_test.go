@@ -55,14 +55,6 @@ func (h *history) read(at uint64) (game time.Duration, still bool) {
 	return game, still
 }
 
-// reader reads a clock at times that never go back: behind the present, at it, or ahead.
-type reader struct {
-	off   int64 // us, its time minus the present one
-	read  Clocks
-	backs int // of the ledger, when it read
-	known bool
-}
-
 // mail is a Welcome that is under way.
 type mail struct {
 	w       Welcome
@@ -74,25 +66,24 @@ type model struct {
 	rng        *rand.Rand
 	now        uint64 // true time, us
 	trace      []string
-	neverBack  bool
 	adapts     bool // both sides are told what came
 	server     *Server
 	client     *Client
-	serverLog  ledger
-	clientLog  ledger
+	serverLog  witness
+	clientLog  witness
 	history    history
 	serverBase uint64 // the server's clock minus true time
 	clientBase uint64
 	remote     *fakeRemote
 	mail       []mail
-	readers    [2][5]reader // of the server, of the client
 	wrong      string
 }
 
 func newModel(seed uint64) *model {
 	m := &model{rng: rand.New(rand.NewPCG(seed, 28))}
 	m.serverBase, m.clientBase = m.rng.Uint64(), m.rng.Uint64()
-	m.neverBack = m.rng.IntN(4) == 0
+	offs := []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(readerMargin - late), readerMargin - late}
+	m.serverLog, m.clientLog = newWitness(false, offs...), newWitness(m.rng.IntN(4) == 0, offs...)
 	cfg := Config{CatchUp: CatchUp(m.rng.IntN(4)), OnMismatch: MismatchAdjust, Rate: Hz([]uint32{1, 30, 60, 60, 128}[m.rng.IntN(5)])}
 	m.server = mustServer(ServerConfig{Config: cfg, Handlers: m.serverLog.handlers(), Epoch: 5})
 	if m.rng.IntN(4) == 0 {
@@ -100,11 +91,7 @@ func newModel(seed uint64) *model {
 	}
 	m.adapts = m.rng.IntN(2) == 0
 	m.remote = m.exact()
-	m.client = mustClient(ClientConfig{Config: cfg, Handlers: m.clientLog.handlers(), NeverBack: m.neverBack}, m.remote)
-	for i := range m.readers[0] {
-		off := []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(readerMargin - late), readerMargin - late}[i]
-		m.readers[0][i].off, m.readers[1][i].off = off, off
-	}
+	m.client = mustClient(ClientConfig{Config: cfg, Handlers: m.clientLog.handlers(), NeverBack: m.clientLog.neverBack}, m.remote)
 	return m
 }
 
@@ -289,34 +276,16 @@ func (m *model) frame(d uint64) {
 
 // check checks all that must hold at any time.
 func (m *model) check() {
-	for i, l := range []*ledger{&m.serverLog, &m.clientLog} {
-		stats := []Stats{m.server.Stats(), m.client.Stats()}[i]
-		started := []bool{m.server.started, m.client.started}[i]
-		if l.wrong != "" || started && stats.Ticks != l.ran {
-			m.fail("%s; %+v, %d ran", l.wrong, stats, l.ran)
-		}
+	ours, theirs := m.clientLog.look(&m.client.loop, m.clientNow()), m.serverLog.look(&m.server.loop, m.serverNow())
+	if ours != "" || theirs != "" {
+		m.fail("the client: %s; the server: %s", ours, theirs)
 	}
-	if m.server.started {
-		for i := range m.readers[0] {
-			at := m.serverNow() + uint64(m.readers[0][i].off)
-			want, _ := m.history.read(at)
-			if got, ok := m.server.SharedTime(at); !ok || got.Duration() != want {
-				m.fail("the server reads %v, %v, by the reference %v", got.Duration(), ok, want)
-			}
+	for _, r := range m.serverLog.readers {
+		at := m.serverNow() + uint64(r.off)
+		want, _ := m.history.read(at)
+		if got, ok := m.server.SharedTime(at); m.server.started && (!ok || got.Duration() != want) {
+			m.fail("the server reads %v, %v, by the reference %v", got.Duration(), ok, want)
 		}
-	}
-	backs := m.clientLog.backs
-	if m.neverBack {
-		backs = m.clientLog.epochs
-	}
-	for i := range m.readers[1] {
-		r := &m.readers[1][i]
-		at := m.clientNow() + uint64(r.off)
-		c, ok := m.client.Snapshot(at)
-		if ok && r.known && r.backs == backs && c.back(r.read) {
-			m.fail("%v goes back to %v without an event, for a reader %d us ahead", r.read, c, r.off)
-		}
-		*r = reader{r.off, c, backs, ok}
 	}
 }
 
@@ -360,7 +329,7 @@ func play(seed uint64) *model {
 
 // String returns what was done, and what came of it.
 func (m *model) String() string {
-	return fmt.Sprint(m.trace, m.readers, m.serverLog, m.clientLog, m.server.Stats(), m.client.Stats())
+	return fmt.Sprint(m.trace, m.serverLog, m.clientLog, m.server.Stats(), m.client.Stats())
 }
 
 // Random sequences of calls and messages, with readers behind and ahead: each tick runs once and
