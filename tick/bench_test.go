@@ -1,4 +1,4 @@
-// Readers do not allocate, and what readers and Advance cost.
+// Readers do not allocate.
 
 package tick
 
@@ -22,24 +22,5 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		l.Accept(1, 216_000, now)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-func BenchmarkSnapshot(b *testing.B) {
-	l := newClient(ClientConfig{}, &fakeRemote{delay: ms(50), ppm: 50}, 1000*time.Hour)
-	l.Advance(0)
-	now := uint64(1)
-	for b.Loop() {
-		now += 7
-		_, _ = l.Snapshot(now)
-	}
-}
-
-func BenchmarkAdvance(b *testing.B) {
-	l := newClient(ClientConfig{Handlers: Handlers{Tick: func(Info) {}}}, &fakeRemote{delay: ms(50)}, time.Hour)
-	now := uint64(0)
-	for b.Loop() {
-		now += 16_667
-		l.Advance(now)
 	}
 }

@@ -102,14 +102,6 @@ func (w *way) run(d time.Duration) {
 	}
 }
 
-// Before the clocks are known there is nothing to tell of them.
-func TestTimingUnknown(t *testing.T) {
-	c := mustClient(ClientConfig{}, &fakeRemote{})
-	if got, ok := c.Timing(); ok || got != (Timing{}) {
-		t.Errorf("%+v, %v", got, ok)
-	}
-}
-
 func (w *way) timing() Timing {
 	timing, ok := w.client.Timing()
 	if !ok {

@@ -114,24 +114,3 @@ func TestCourse(t *testing.T) {
 		}
 	}
 }
-
-// Snapshot is the three readers at one instant. On a server they are equal.
-func TestSnapshotReaders(t *testing.T) {
-	l := newClient(ClientConfig{}, &fakeRemote{delay: ms(50), ppm: 20}, time.Hour)
-	if _, ok := l.Snapshot(0); ok {
-		t.Error("a snapshot before the first Advance")
-	}
-	l.Advance(0)
-	for _, now := range []uint64{0, 12_345, 1_000_000} {
-		a, okA := l.SharedTime(now)
-		b, okB := l.ServerTime(now)
-		c, okC := l.PredictedTime(now)
-		if got, ok := l.Snapshot(now); got != (Clocks{a, b, c}) || !ok || !okA || !okB || !okC {
-			t.Errorf("at %d: %v, but %v %v %v", now, got, a, b, c)
-		}
-	}
-	s := startServer(ServerConfig{})
-	if got, _ := s.Snapshot(1000); got.SharedTime != got.ServerTime || got.ServerTime != got.PredictedTime {
-		t.Errorf("on a server %v", got)
-	}
-}

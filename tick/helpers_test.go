@@ -128,7 +128,11 @@ func (w *witness) look(l *loop, now uint64) (wrong string) {
 	}
 	for i := range w.readers {
 		r := &w.readers[i]
-		c, ok := l.Snapshot(now + uint64(r.off))
+		at := now + uint64(r.off)
+		c, ok := l.Snapshot(at)
+		if each := readEach(l, at); c != each {
+			w.fail("Snapshot is %v, one by one the clocks read %v", c, each)
+		}
 		if ok && r.known && w.seen == backs && c.back(r.read) {
 			w.fail("%v goes back to %v without an event, for a reader %d us ahead", r.read, c, r.off)
 		}
@@ -140,6 +144,13 @@ func (w *witness) look(l *loop, now uint64) (wrong string) {
 		w.fail("%+v, but %d ran and %d were skipped", s, w.ran, w.skipped)
 	}
 	return w.wrong
+}
+
+func readEach(l *loop, at uint64) (c Clocks) {
+	c.SharedTime, _ = l.SharedTime(at)
+	c.ServerTime, _ = l.ServerTime(at)
+	c.PredictedTime, _ = l.PredictedTime(at)
+	return c
 }
 
 // recorder is a ledger that keeps what a server or client does.

@@ -283,8 +283,9 @@ func (m *model) check() {
 	for _, r := range m.serverLog.readers {
 		at := m.serverNow() + uint64(r.off)
 		want, _ := m.history.read(at)
-		if got, ok := m.server.SharedTime(at); m.server.started && (!ok || got.Duration() != want) {
-			m.fail("the server reads %v, %v, by the reference %v", got.Duration(), ok, want)
+		got, ok := m.server.Snapshot(at)
+		if m.server.started && (!ok || got.since(Clocks{}) != all(want)) {
+			m.fail("the server reads %v, %v, by the reference %v", got, ok, want)
 		}
 	}
 }
