@@ -13,27 +13,25 @@ func TestPieceRead(t *testing.T) {
 	before := func(usec int64) uint64 { return uint64(-usec) }
 	for _, tt := range []struct {
 		name  string
-		skew  int64
-		slew  Pace
+		pace  Pace
 		after uint64 // microseconds
 		want  time.Duration
 	}{
-		{"at its start", 0, Pace{Slew: ms(5), SlewPPM: 10_000}, 0, 0},
-		{"before its start", 0, Pace{Slew: ms(5), SlewPPM: 10_000}, before(1_000_000), -time.Second},
-		{"before its start, with skew", 100_000, Pace{}, before(1_000_000), -time.Second - 100*time.Microsecond},
-		{"at rest", 0, Pace{}, 1_000_000, time.Second},
-		{"with skew", 100_000, Pace{}, 1_000_000, time.Second + 100*time.Microsecond},
-		{"slewed forward", 0, Pace{Slew: ms(50), SlewPPM: 10_000}, 1_000_000, time.Second + ms(10)},
-		{"slewed backward", 0, Pace{Slew: -ms(50), SlewPPM: 10_000}, 1_000_000, time.Second - ms(10)},
-		{"slew at its end", 0, Pace{Slew: ms(5), SlewPPM: 10_000}, 1_000_000, time.Second + ms(5)},
-		{"standing still", 0, Pace{Slew: -time.Hour, SlewPPM: 1_000_000}, 1_000_000, 0},
-		{"standing still, slower", -100_000, Pace{Slew: -time.Hour, SlewPPM: 1_000_000}, 1_000_000, 0},
-		{"standing still, then on", 0, Pace{Slew: -ms(400), SlewPPM: 1_000_000}, 1_000_000, ms(600)},
-		{"73 years on", 0, Pace{}, math.MaxInt64, maxAhead * 1000},
-		{"73 years before", 0, Pace{}, 1 << 63, -maxAhead * 1000},
+		{"at its start", Pace{0, ms(5), 10_000}, 0, 0},
+		{"before its start", Pace{0, ms(5), 10_000}, before(1_000_000), -time.Second},
+		{"before its start, with skew", Pace{SkewPPB: 100_000}, before(1_000_000), -ms(1000) - 100*time.Microsecond},
+		{"at rest", Pace{}, 1_000_000, time.Second},
+		{"with skew", Pace{SkewPPB: 100_000}, 1_000_000, ms(1000) + 100*time.Microsecond},
+		{"slewed forward", Pace{0, ms(50), 10_000}, 1_000_000, ms(1010)},
+		{"slewed backward", Pace{0, -ms(50), 10_000}, 1_000_000, ms(990)},
+		{"slew at its end", Pace{0, ms(5), 10_000}, 1_000_000, ms(1005)},
+		{"standing still", Pace{0, -time.Hour, 1_000_000}, 1_000_000, 0},
+		{"standing still, slower", Pace{-100_000, -time.Hour, 1_000_000}, 1_000_000, 0},
+		{"standing still, then on", Pace{0, -ms(400), 1_000_000}, 1_000_000, ms(600)},
+		{"73 years on", Pace{}, math.MaxInt64, maxAhead * 1000},
+		{"73 years before", Pace{}, 1 << 63, -maxAhead * 1000},
 	} {
-		p := piece{from: at, base: time.Hour, pace: tt.slew}
-		p.pace.SkewPPB = tt.skew
+		p := piece{from: at, base: time.Hour, pace: tt.pace}
 		if got := p.read(at+tt.after) - time.Hour; got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}

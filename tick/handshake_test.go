@@ -266,16 +266,28 @@ func TestBadRemote(t *testing.T) {
 	}
 }
 
-// A Welcome may be 2^61 ns from tick 0, and no farther, and its epoch is below 2^63.
+// A Welcome may be 2^61 ns from tick 0, and no farther, its epoch is below 2^63, and its rate one that
+// can be used.
 func TestPlausible(t *testing.T) {
-	for epoch, want := range map[uint64]bool{0: false, 1: true, 1<<63 - 1: true, 1 << 63: false, math.MaxUint64: false} {
-		if w := (Welcome{Epoch: epoch}); w.plausible() != want {
-			t.Errorf("epoch %d: %v", epoch, !want)
-		}
-	}
-	for tick, want := range map[Tick]bool{1 << 61: true, 1<<61 + 1: false, -1 << 61: true, -1<<61 - 1: false} {
-		if w := (Welcome{Epoch: 1, Rate: Hz(billion), Tick: tick}); w.plausible() != want {
-			t.Errorf("tick %d: %v", tick, !want)
+	c := newClient(ClientConfig{}, &fakeRemote{}, 0)
+	for w, want := range map[Welcome]error{
+		{Epoch: 0}:              ErrMessage,
+		{Epoch: 1}:              nil,
+		{Epoch: 1<<63 - 1}:      nil,
+		{Epoch: 1 << 63}:        ErrMessage,
+		{Epoch: math.MaxUint64}: ErrMessage,
+		{Epoch: 1, Rate: Hz(billion), Tick: 1 << 61}:    nil,
+		{Epoch: 1, Rate: Hz(billion), Tick: 1<<61 + 1}:  ErrMessage,
+		{Epoch: 1, Rate: Hz(billion), Tick: -1 << 61}:   nil,
+		{Epoch: 1, Rate: Hz(billion), Tick: -1<<61 - 1}: ErrMessage,
+		{Epoch: 1, Rate: Rate{0, 1}}:                    ErrMessage,
+		{Epoch: 1, Rate: Rate{1, 0}}:                    ErrMessage,
+		{Epoch: 1, Rate: Hz(billion + 1)}:               ErrMessage,
+	} {
+		c.Stop()
+		c.Start(0)
+		if err := c.OnWelcome(w, 0); err != want {
+			t.Errorf("%+v: %v", w, err)
 		}
 	}
 }

@@ -110,89 +110,56 @@ func TestSkew(t *testing.T) {
 }
 
 // What is off by exactly DeadBand is left alone, by exactly HardThreshold slewed; the
-// shared clock, and any if DeadBand is smaller, is left alone within 0.5 ms.
-func TestSteerLimits(t *testing.T) {
-	for _, sign := range []time.Duration{1, -1} {
-		for _, tt := range []struct {
-			cfg   ClientConfig
-			clock int
-			off   time.Duration
-			slews bool
-			step  bool
-		}{
-			{ClientConfig{}, predicted, ms(20), false, false},
-			{ClientConfig{}, predicted, ms(20) + 1, true, false},
-			{ClientConfig{}, predicted, ms(200), true, false},
-			{ClientConfig{}, predicted, ms(200) + 1, false, true},
-			{ClientConfig{}, server, ms(20), false, false},
-			{ClientConfig{}, server, ms(20) + 1, true, false},
-			{ClientConfig{}, shared, 500 * time.Microsecond, false, false},
-			{ClientConfig{}, shared, 500*time.Microsecond + 1, true, false},
-			{ClientConfig{}, shared, ms(200), true, false},
-			{ClientConfig{}, shared, ms(200) + 1, false, true},
-			{ClientConfig{DeadBand: 10}, shared, 10, false, false},
-			{ClientConfig{DeadBand: 10}, shared, 11, true, false},
-			{ClientConfig{HardThreshold: ms(50)}, server, ms(50), true, false},
-			{ClientConfig{HardThreshold: ms(50)}, server, ms(50) + 1, false, true},
-			{ClientConfig{HardOnly: true}, server, ms(200), false, false},
-			{ClientConfig{HardOnly: true}, server, ms(200) + 1, false, true},
-		} {
-			must(t, tt.cfg.complete())
-			var target, at [3]time.Duration
-			var slews [3]Pace
-			var s Steering
-			target[tt.clock] = sign * tt.off
-			for i, c := range s.clocks() {
-				c.Target = target[i]
-			}
-			step := !(&clientProvider{ClientConfig: tt.cfg}).AdvanceTime(&s)
-			for i, c := range s.clocks() {
-				at[i], slews[i] = c.At, c.Pace
-			}
-			want := [3]Pace{}
-			if tt.slews {
-				want[tt.clock] = Pace{0, sign * tt.off, 10_000}
-			}
-			set := [3]time.Duration{}
-			if tt.step {
-				set = target
-			}
-			if slews != want || step != tt.step || at != set {
-				t.Errorf("%+v: clock %d off by %v: slews %v, step %v, set to %v", tt.cfg, tt.clock, target[tt.clock], slews, step, at)
-			}
-		}
-	}
-}
-
-// What the clock of a client does from one correction to the next.
-func TestSteerSequence(t *testing.T) {
-	fast, still := int64(10_000), int64(1_000_000)
+// shared clock, and any if DeadBand is smaller, is left alone within 0.5 ms. What is slewed is slewed
+// until it is there.
+func TestSteer(t *testing.T) {
+	const fast, still, step = 10_000, 1_000_000, -1
 	type state struct {
-		off  time.Duration // of the predicted clock
-		ppm  int64         // of its slew, 0 for none
-		step bool
+		off time.Duration
+		ppm int64 // of the slew, 0 for none, or step
 	}
-	for name, tt := range map[string]struct {
+	for _, tt := range []struct {
 		cfg    ClientConfig
+		clock  int
 		states []state
 	}{
-		"slewed until it is there": {ClientConfig{}, []state{
-			{ms(10), 0, false}, {ms(21), fast, false}, {ms(1), fast, false}, {0, 0, false}, {ms(1), 0, false},
-			{-ms(21), fast, false}, {-ms(1), fast, false}, {ms(1), 0, false}, {ms(2), 0, false},
+		{ClientConfig{}, predicted, []state{{ms(20), 0}, {ms(20) + 1, fast}, {ms(200), fast}, {ms(200) + 1, step}}},
+		{ClientConfig{}, server, []state{{ms(20), 0}, {ms(20) + 1, fast}}},
+		{ClientConfig{}, shared, []state{{sharedBand, 0}, {sharedBand + 1, fast}, {ms(200), fast}, {ms(200) + 1, step}}},
+		{ClientConfig{DeadBand: 10}, shared, []state{{10, 0}, {11, fast}}},
+		{ClientConfig{HardThreshold: ms(50)}, server, []state{{ms(50), fast}, {ms(50) + 1, step}}},
+		{ClientConfig{HardOnly: true}, server, []state{{ms(200), 0}, {ms(200) + 1, step}}},
+		{ClientConfig{}, predicted, []state{
+			{ms(10), 0}, {ms(21), fast}, {ms(1), fast}, {0, 0}, {ms(1), 0},
+			{-ms(21), fast}, {-ms(1), fast}, {ms(1), 0}, {ms(2), 0},
 		}},
-		"at rest after a step": {ClientConfig{}, []state{{ms(201), 0, true}, {1, 0, false}, {-ms(201), 0, true}, {-1, 0, false}, {-ms(21), fast, false}}},
-		"standing still": {ClientConfig{NeverBack: true}, []state{
-			{-ms(200), fast, false}, {-ms(201), still, false}, {-ms(1), still, false}, {0, 0, false}, {-ms(100), fast, false},
+		{ClientConfig{}, predicted, []state{{ms(201), step}, {1, 0}, {-ms(201), step}, {-1, 0}, {-ms(21), fast}}},
+		{ClientConfig{NeverBack: true}, predicted, []state{
+			{-ms(200), fast}, {-ms(201), still}, {-ms(1), still}, {0, 0}, {-ms(100), fast},
 		}},
-		"never back, but forward": {ClientConfig{NeverBack: true}, []state{{ms(21), fast, false}, {ms(201), 0, true}, {1, 0, false}}},
+		{ClientConfig{NeverBack: true}, predicted, []state{{ms(21), fast}, {ms(201), step}, {1, 0}}},
 	} {
 		must(t, tt.cfg.complete())
-		p := &clientProvider{ClientConfig: tt.cfg}
-		for i, want := range tt.states {
-			s := Steering{PredictedTime: Steered{Target: want.off}}
-			step, c := !p.AdvanceTime(&s), &s.PredictedTime
-			if got := c.Pace.SlewPPM; got != want.ppm || step != want.step || step != (c.At == want.off) && want.off != 0 {
-				t.Errorf("%s, %d: off by %v: slew %v, step %v, set to %v", name, i, want.off, c.Pace, step, c.At)
+		signs := []time.Duration{1, -1}
+		if tt.cfg.NeverBack {
+			signs = signs[:1]
+		}
+		for _, sign := range signs {
+			p := &clientProvider{ClientConfig: tt.cfg}
+			for i, state := range tt.states {
+				var got, want Steering
+				off := sign * state.off
+				got.clocks()[tt.clock].Target, want.clocks()[tt.clock].Target = off, off
+				switch c := want.clocks()[tt.clock]; state.ppm {
+				case step:
+					c.At = off
+				case 0:
+				default:
+					c.Pace = Pace{0, off, state.ppm}
+				}
+				if ok := p.AdvanceTime(&got); got != want || ok != (state.ppm != step) {
+					t.Errorf("%+v, %d: off by %v: %+v, %v, want %+v", tt.cfg, i, off, got, ok, want)
+				}
 			}
 		}
 	}
