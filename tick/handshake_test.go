@@ -3,7 +3,6 @@
 package tick
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -60,24 +59,14 @@ func TestLateJoin(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50), bound: ms(500)}
 	const up = 30 * 24 * time.Hour
 	l := newClient(r.client(ClientConfig{SyncBound: ms(60)}), remote, up)
-	done := make(chan error)
-	go func() { done <- l.WaitSynced(context.Background()) }()
 	now := uint64(0)
 	for ; now < 3_000_000; now += 10_000 {
-		remote.bound -= ms(5)
-		if n := l.Advance(now); n > 1 {
-			t.Fatalf("%d ticks at once", n)
+		remote.bound = max(remote.bound-ms(5), ms(40))
+		ticks, known := l.Advance(now), remote.bound <= ms(60)
+		_, ok := l.SharedTime(now)
+		if synced := len(r.of(EventSynced)) == 1; ticks > 1 || synced != known || ok != known {
+			t.Fatalf("at a bound of %v: %d ticks at once, synced %v, reading %v", remote.bound, ticks, synced, ok)
 		}
-		if got := len(r.of(EventSynced)) == 1; got != (remote.bound <= ms(60)) {
-			t.Fatalf("synced %v at a bound of %v", got, remote.bound)
-		}
-		if _, ok := l.SharedTime(now); ok != (remote.bound <= ms(60)) {
-			t.Fatalf("reading ok %v at a bound of %v", ok, remote.bound)
-		}
-		remote.bound = max(remote.bound, ms(40))
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
 	}
 	at := r.of(EventSynced)[0].AtUsec
 	predicted := up + time.Duration(at)*time.Microsecond + ms(50) + Hz(60).Duration(2)
@@ -87,22 +76,20 @@ func TestLateJoin(t *testing.T) {
 	if s := l.Stats(); s.Skipped != 0 || s.Steps != 0 || len(r.events) != 1 {
 		t.Errorf("%+v %v", s, r.events)
 	}
-	r.check(t)
 	// Lost at twice the bound, synced again below it; the ticks go on.
-	remote.bound = ms(119)
-	l.Advance(now)
-	if len(r.events) != 1 {
-		t.Errorf("events %v at less than twice the bound", r.events)
+	for _, step := range []struct {
+		bound int // ms
+		want  string
+	}{{119, "[synced]"}, {121, "[synced lost]"}, {119, "[synced lost]"}, {60, "[synced lost synced]"}} {
+		remote.bound = ms(step.bound)
+		l.Advance(now)
+		now += 10_000
+		if got := fmt.Sprint(r.events); got != step.want {
+			t.Errorf("events %v at a bound of %v", got, remote.bound)
+		}
 	}
-	remote.bound = ms(121)
-	l.Advance(now)
-	remote.bound = ms(119)
-	l.Advance(now + 10_000)
-	remote.bound = ms(60)
-	l.Advance(now + 20_000)
-	kinds := fmt.Sprint(r.events)
-	if kinds != "[synced lost synced]" || l.Stats().Losses != 1 {
-		t.Errorf("events %v", kinds)
+	if n := l.Stats().Losses; n != 1 {
+		t.Errorf("%d losses", n)
 	}
 	r.check(t)
 }

@@ -183,10 +183,11 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// One writer and 8 readers, under the race detector: no reader sees a clock go back.
+// One writer and 8 readers, under the race detector: no reader sees a clock go back, and all that
+// announce say the same origin, by times that they read some while before.
 func TestReaders(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50)}
-	l := newClient(ClientConfig{}, remote, time.Hour)
+	l, s := newClient(ClientConfig{}, remote, time.Hour), startServer(ServerConfig{})
 	l.Advance(0)
 	var clock atomic.Uint64
 	var wg sync.WaitGroup
@@ -209,6 +210,11 @@ func TestReaders(t *testing.T) {
 					last = c
 				}
 				runtime.Gosched() // more readers than processors
+				want := Hz(60).Ticks(time.Duration(now) * time.Microsecond)
+				if w, ok := s.Announce(1, now); !ok || w.OriginUsec != 0 || w.Tick != want {
+					t.Errorf("at %d: %+v", now, w)
+					return
+				}
 			}
 		})
 	}
@@ -219,71 +225,43 @@ func TestReaders(t *testing.T) {
 		remote.offset += rng.Int64N(2001) - 1000
 		clock.Store(now) // readers may be ahead of the Advance
 		l.Advance(now)
+		s.Advance(now)
 		runtime.Gosched()
 	}
 	wg.Wait()
 	t.Logf("8000 readings beside %d advances", advances)
 }
 
-// Goroutines that announce by times that they read some while before, beside one that advances:
-// all say the same origin.
-func TestAnnounceBeside(t *testing.T) {
-	var clock atomic.Uint64
-	s := mustServer(ServerConfig{})
-	clock.Store(1_000_000)
-	s.Start(1_000_000)
-	var wg sync.WaitGroup
-	for range 3 {
-		wg.Go(func() {
-			for range 5000 {
-				now := clock.Load()
-				runtime.Gosched() // so long that an Advance may come between
-				if w, ok := s.Announce(1, now); !ok || w.OriginUsec != 1_000_000 || w.Tick != Hz(60).Ticks(time.Duration(now-1_000_000)*time.Microsecond) {
-					t.Errorf("at %d: %+v", now, w)
-					return
-				}
-			}
-		})
-	}
-	for range 5000 {
-		s.Advance(clock.Add(4000))
-		runtime.Gosched()
-	}
-	wg.Wait()
+// newHurried returns a client whose clocks are slewed by half a second in a second, the remote clock,
+// and the ticks that run.
+func newHurried(cfg Config) (l *Client, remote *fakeRemote, ticks *[]Info) {
+	remote, ticks = &fakeRemote{delay: ms(50)}, &[]Info{}
+	on := Handlers{Tick: func(s Info) { *ticks = append(*ticks, s) }}
+	l = newClient(ClientConfig{Config: cfg, Handlers: on, SlewPPM: 500_000, DeadBand: 1}, remote, time.Hour)
+	l.Advance(0)
+	return l, remote, ticks
 }
 
 // Clocks are pinned to the tick, also when several pass in one frame in which the
 // clocks do not go alike.
 func TestPinned(t *testing.T) {
-	remote := &fakeRemote{delay: ms(50)}
-	var l *Client
-	var steps []Info
-	cfg := ClientConfig{SlewPPM: 500_000, DeadBand: 1}
-	cfg.Tick = func(s Info) {
-		steps = append(steps, s)
-	}
-	l = newClient(cfg, remote, time.Hour)
-	l.Advance(0)
-	l.SetBuffers(ms(60), ms(100)) // predicted hurries, the server clock slows down
+	l, _, ticks := newHurried(Config{})
+	must(t, l.SetBuffers(ms(60), ms(100))) // predicted hurries, the server clock slows down
 	l.Advance(1000)
 	l.Advance(1000 + readerMargin) // when the slews begin
-	p0, _ := l.PredictedTime(1000 + readerMargin)
-	s0, _ := l.ServerTime(1000 + readerMargin)
+	a, _ := l.Snapshot(1000 + readerMargin)
 	n := l.Advance(101_000 + readerMargin)
-	p1, _ := l.PredictedTime(101_000 + readerMargin)
-	s1, _ := l.ServerTime(101_000 + readerMargin)
-	if n < 5 {
-		t.Fatalf("%d ticks", n)
+	b, _ := l.Snapshot(101_000 + readerMargin)
+	went := b.since(a)
+	if n < 5 || went[predicted] < ms(120) || went[server] > ms(80) {
+		t.Fatalf("%d ticks, the clocks went %v: no test", n, went)
 	}
-	if p1.Sub(p0) < ms(120) || s1.Sub(s0) > ms(80) {
-		t.Fatalf("predicted moved %v, server %v: no test", p1.Sub(p0), s1.Sub(s0))
-	}
-	for _, s := range steps[len(steps)-n:] {
+	for _, s := range (*ticks)[len(*ticks)-n:] {
 		if s.PredictedTime != Hz(60).At(s.Tick, 0) || s.Delta != s.PredictedTime.length() {
 			t.Errorf("tick %d has predicted time %v, length %v", s.Tick, s.PredictedTime, s.Delta)
 		}
-		share := float64(s.PredictedTime.Sub(p0)) / float64(p1.Sub(p0))
-		want := float64(s0.Duration()) + share*float64(s1.Sub(s0))
+		share := float64(s.PredictedTime.Sub(a.PredictedTime)) / float64(went[predicted])
+		want := float64(a.ServerTime.Duration()) + share*float64(went[server])
 		if d := math.Abs(float64(s.ServerTime.Duration()) - want); d > 2 {
 			t.Errorf("tick %d: the server clock is %v ns off the line", s.Tick, d)
 		}
@@ -293,24 +271,15 @@ func TestPinned(t *testing.T) {
 // After a step the clocks are taken to have gone alike: what they did before it, each at
 // its own pace, says nothing of the new times.
 func TestPinnedStep(t *testing.T) {
-	remote := &fakeRemote{delay: ms(50)}
-	var steps []Info
-	l := newClient(ClientConfig{
-		Config:   Config{CatchUp: CatchUpRunAll},
-		Handlers: Handlers{Tick: func(s Info) { steps = append(steps, s) }},
-		SlewPPM:  500_000,
-		DeadBand: 1,
-	}, remote, time.Hour)
-	l.Advance(0)
+	l, remote, ticks := newHurried(Config{CatchUp: CatchUpRunAll})
 	must(t, l.SetBuffers(ms(150), ms(150))) // predicted hurries, the server clock slows down
 	l.Advance(1000)
 	remote.shift(time.Second)
-	steps = nil
-	l.Advance(101_000)
-	if len(steps) == 0 {
+	*ticks = nil
+	if l.Advance(101_000) == 0 {
 		t.Fatal("no ticks")
 	}
-	for _, s := range steps {
+	for _, s := range *ticks {
 		if d := s.PredictedTime.Sub(s.ServerTime); d != ms(400) {
 			t.Errorf("tick %d: predicted is %v ahead of server", s.Tick, d)
 		}
@@ -320,33 +289,22 @@ func TestPinnedStep(t *testing.T) {
 // Pinned clocks do not go back either, with ticks left over from earlier frames in
 // which the clocks did not go alike.
 func TestPinnedDebt(t *testing.T) {
-	remote := &fakeRemote{delay: ms(50)}
+	l, _, ticks := newHurried(Config{MaxTicks: 4})
+	for i, buffers := range [][2]time.Duration{{ms(200), ms(190)}, {ms(1), ms(1)}} { // predicted hurries, then server time
+		must(t, l.SetBuffers(buffers[0], buffers[1]))
+		for now := range uint64(10) {
+			l.Advance(1000 + (10*uint64(i)+now)*100_000)
+		}
+	}
 	var last Clocks
-	ticks := 0
-	l := newClient(ClientConfig{
-		Config: Config{MaxTicks: 4},
-		Handlers: Handlers{
-			Tick: func(s Info) {
-				if ticks++; s.back(last) || s.PredictedTime == last.PredictedTime {
-					t.Errorf("tick %d: %v after %v", s.Tick, s.Clocks, last)
-				}
-				last = s.Clocks
-			},
-		},
-		SlewPPM:  500_000,
-		DeadBand: 1,
-	}, remote, time.Hour)
-	l.Advance(0)
-	l.SetBuffers(ms(200), ms(190))
-	for now := uint64(1000); now < 1_000_000; now += 100_000 {
-		l.Advance(now)
+	for _, s := range *ticks {
+		if s.back(last) || s.PredictedTime == last.PredictedTime {
+			t.Errorf("tick %d: %v after %v", s.Tick, s.Clocks, last)
+		}
+		last = s.Clocks
 	}
-	l.SetBuffers(ms(1), ms(1)) // predicted slows down, server time hurries
-	for now := uint64(1_001_000); now < 2_000_000; now += 100_000 {
-		l.Advance(now)
-	}
-	if ticks < 70 || l.Stats().Debt < 5 || l.Stats().Steps != 0 {
-		t.Errorf("%d ticks, %+v", ticks, l.Stats())
+	if len(*ticks) < 70 || l.Stats().Debt < 5 || l.Stats().Steps != 0 {
+		t.Errorf("%d ticks, %+v", len(*ticks), l.Stats())
 	}
 }
 
