@@ -2,13 +2,10 @@
 
 package tick
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
 func TestReadsDoNotAllocate(t *testing.T) {
-	l := newClient(ClientConfig{}, &fakeRemote{delay: ms(50)}, time.Hour)
+	l, _, _ := newClient(ClientConfig{})
 	l.Advance(0)
 	now := uint64(0)
 	if n := testing.AllocsPerRun(1000, func() {

@@ -22,11 +22,10 @@ type way struct {
 	client   *Client
 	remote   *twoWays
 	rec      recorder
-	inputs   []parcel // under way
-	welcomes []parcel
-	every    uint64 // from one Welcome to the next, us
-	mute     bool   // the server is not told of inputs
-	state    bool   // the client is told of states
+	parcels  []parcel // under way
+	every    uint64   // from one Welcome to the next, us
+	mute     bool     // the server is not told of inputs
+	state    bool     // the client is told of states
 	inTime   int
 	late     int
 	lateAt   uint64 // when the last one came
@@ -36,9 +35,8 @@ type way struct {
 
 // parcel is something under way.
 type parcel struct {
-	at uint64
-	n  Tick
-	w  Welcome
+	at      uint64
+	arrives func()
 }
 
 func newWay(t *testing.T, cfg ClientConfig) *way {
@@ -49,7 +47,7 @@ func newWay(t *testing.T, cfg ClientConfig) *way {
 	record := cfg.Tick
 	cfg.Tick = func(s Info) {
 		record(s)
-		w.inputs = append(w.inputs, parcel{at: w.now + usec(w.up+w.jitter()), n: s.Tick})
+		w.send(w.up+w.jitter(), func() { w.input(s.Tick) })
 	}
 	w.client = mustClient(cfg, w.remote)
 	w.server.Start(0)
@@ -57,48 +55,55 @@ func newWay(t *testing.T, cfg ClientConfig) *way {
 	return w
 }
 
+func (w *way) send(delay time.Duration, arrives func()) {
+	w.parcels = append(w.parcels, parcel{w.now + usec(delay), arrives})
+}
+
 // run lets time pass, in steps of a millisecond.
 func (w *way) run(d time.Duration) {
 	for end := w.now + usec(d); w.now < end; w.now += 1000 {
-		w.inputs = slices.DeleteFunc(w.inputs, func(p parcel) bool {
-			if p.at > w.now {
-				return false
+		w.parcels = slices.DeleteFunc(w.parcels, func(p parcel) bool {
+			if p.at <= w.now {
+				p.arrives()
 			}
-			if w.mute {
-				return true
-			}
-			epoch, _ := w.server.Epoch()
-			if ok, _ := w.server.AcceptInput(1, epoch, p.n, w.now); ok {
-				w.inTime++
-			} else {
-				w.late, w.lateAt = w.late+1, w.now
-			}
-			return true
+			return p.at <= w.now
 		})
 		w.server.Advance(w.now)
 		if w.now%w.every == 0 {
-			welcome, _ := w.server.Announce(1, w.now)
-			b, _ := welcome.AppendBinary(nil)
+			told, _ := w.server.Announce(1, w.now)
+			b, _ := told.AppendBinary(nil)
 			var read Welcome
-			if err := read.UnmarshalBinary(b); err != nil || read != welcome {
-				w.t.Fatalf("%+v is read as %+v, %v", welcome, read, err)
+			if err := read.UnmarshalBinary(b); err != nil || read != told {
+				w.t.Fatalf("%+v is read as %+v, %v", told, read, err)
 			}
-			w.welcomes = append(w.welcomes, parcel{at: w.now + usec(w.down), n: welcome.Tick, w: welcome})
+			w.send(w.down, func() { w.told(read) })
 		}
-		w.welcomes = slices.DeleteFunc(w.welcomes, func(p parcel) bool {
-			if p.at > w.now {
-				return false
-			}
-			_ = w.client.OnWelcome(p.w, w.now+w.ahead)
-			if at, known := w.client.ServerTime(w.now + w.ahead); w.state && known {
-				if w.states++; at.Duration() > Hz(60).Duration(p.n-1) {
-					w.lateStates++
-				}
-				w.client.AcceptState(p.w.Epoch, p.n, w.now+w.ahead)
-			}
-			return true
-		})
 		w.client.Advance(w.now + w.ahead)
+	}
+}
+
+// input is the arrival of the input for tick n.
+func (w *way) input(n Tick) {
+	if w.mute {
+		return
+	}
+	epoch, _ := w.server.Epoch()
+	if ok, _ := w.server.AcceptInput(1, epoch, n, w.now); ok {
+		w.inTime++
+	} else {
+		w.late, w.lateAt = w.late+1, w.now
+	}
+}
+
+// told is the arrival of a Welcome and, if the client is told of states, of that of its tick.
+func (w *way) told(read Welcome) {
+	now := w.now + w.ahead
+	_ = w.client.OnWelcome(read, now)
+	if at, known := w.client.ServerTime(now); w.state && known {
+		if w.states++; at.Duration() > Hz(60).Duration(read.Tick-1) {
+			w.lateStates++
+		}
+		w.client.AcceptState(read.Epoch, read.Tick, now)
 	}
 }
 
@@ -184,10 +189,7 @@ func TestDelayFollowsStates(t *testing.T) {
 	if got := w.timing(); got.Delay < before+ms(95) || got.Delay > before+ms(110) {
 		t.Errorf("after the change %+v, before %v", got, before)
 	}
-	if len(w.rec.of(EventStepped)) != 0 {
-		t.Errorf("%v", w.rec.events)
-	}
-	w.rec.check(t)
+	w.rec.told(t, "states", "[synced]")
 }
 
 // When a clock is set, the lead stays what it was.
@@ -218,9 +220,10 @@ func TestPauseKeepsLead(t *testing.T) {
 		w.server.Resume(w.now)
 		w.client.Resume(w.now)
 		w.run(5 * time.Second)
-		if got := w.timing(); (got.Lead-before.Lead).Abs() > ms(3) || len(w.rec.events) != 1 {
-			t.Errorf("%v: %+v, before %+v; %v", pause, got, before, w.rec.events)
+		if got := w.timing(); (got.Lead - before.Lead).Abs() > ms(3) {
+			t.Errorf("%v: %+v, before %+v", pause, got, before)
 		}
+		w.rec.told(t, pause, "[synced]")
 	}
 }
 

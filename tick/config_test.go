@@ -37,8 +37,8 @@ func TestWindowAtAnyRate(t *testing.T) {
 	for _, hz := range []uint32{1, 2, 30, 60, 128, 1000, 10_000} {
 		for _, delay := range []time.Duration{0, ms(80), 16 * time.Second} {
 			cfg := ClientConfig{Config: Config{Rate: Hz(hz), CatchUp: CatchUpRunAll}}
-			remote := &fakeRemote{delay: delay}
-			c := newClient(cfg, remote, time.Hour)
+			c, remote, _ := newClient(cfg)
+			remote.delay = delay
 			s := mustServer(ServerConfig{Config: cfg.Config, FirstTick: Hz(hz).Ticks(time.Hour)})
 			c.Advance(0)
 			s.Start(0)
@@ -68,12 +68,13 @@ func TestWindowAtAnyRate(t *testing.T) {
 // What makes no sense or does not fit is refused with a message that names it.
 func TestRefused(t *testing.T) {
 	_, noRemote := NewClient(ClientConfig{}, nil)
+	c, _, _ := newClient(ClientConfig{})
 	for _, tt := range []struct {
 		want string
 		of   any // a configuration, or an error
 	}{
 		{"the remote clock is nil", noRemote},
-		{"the remote clock is nil", newClient(ClientConfig{}, &fakeRemote{}, 0).Follow(nil)},
+		{"the remote clock is nil", c.Follow(nil)},
 		{"Rate is 1/0", Config{Rate: Rate{1, 0}}},
 		{"Rate is 2000000000/1", Config{Rate: Hz(2_000_000_000)}},
 		{"MaxTicks is negative", Config{MaxTicks: -1}},
@@ -140,10 +141,11 @@ func TestLimits(t *testing.T) {
 			t.Errorf("tick %d refused", n)
 		}
 	}
-	c := newClient(ClientConfig{
+	c, remote, _ := newClient(ClientConfig{
 		Config: common, ClientBuffer: time.Hour, ServerBuffer: time.Hour,
 		SyncBound: most, SlewPPM: 1_000_000, DeadBand: most, HardThreshold: most,
-	}, &fakeRemote{delay: time.Hour, bound: most}, time.Hour)
+	})
+	remote.delay, remote.bound = time.Hour, most
 	c.Advance(0)
 	if got, ok := c.Snapshot(0); !ok || got.ServerTime.Duration() != -time.Hour || got.PredictedTime.Duration() != 3*time.Hour {
 		t.Errorf("clocks %v", got)

@@ -157,6 +157,8 @@ func readEach(l *loop, at uint64) (c Clocks) {
 type recorder struct {
 	ledger
 	ticks    []Tick
+	infos    []Info          // of the same ticks
+	updates  []time.Duration // of AfterSync
 	events   []Event
 	silences []Event // EventSilent and EventHeard, which are not among the others
 }
@@ -165,8 +167,9 @@ func (r *recorder) handlers() Handlers {
 	return Handlers{
 		Tick: func(s Info) {
 			r.ledger.tick(s)
-			r.ticks = append(r.ticks, s.Tick)
+			r.ticks, r.infos = append(r.ticks, s.Tick), append(r.infos, s)
 		},
+		AfterSync: func(by time.Duration) { r.updates = append(r.updates, by) },
 		Event: func(e Event) {
 			r.ledger.event(e)
 			if e.Kind == EventSilent || e.Kind == EventHeard {
@@ -196,6 +199,15 @@ func (r *recorder) check(t *testing.T) {
 	if r.wrong != "" {
 		t.Fatal(r.wrong)
 	}
+}
+
+// told is check, and checks what all events said.
+func (r *recorder) told(t *testing.T, where any, want string) {
+	t.Helper()
+	if got := fmt.Sprint(r.events); got != want {
+		t.Errorf("%v: the events are %.500s, want %s", where, got, want)
+	}
+	r.check(t)
 }
 
 func mustServer(cfg ServerConfig) *Server {
@@ -228,17 +240,18 @@ func startClient(cfg ClientConfig, remote RemoteClock) *Client {
 	return c
 }
 
-// newClient returns a started client at local time 0 whose server reads origin plus
-// game at that time.
-func newClient(cfg ClientConfig, remote *fakeRemote, game time.Duration) *Client {
+// newClient returns a started client at local time 0 whose server reads origin plus an hour at that
+// time, the game time, and is 50 ms away.
+func newClient(cfg ClientConfig) (l *Client, remote *fakeRemote, r *recorder) {
 	const origin = 1 << 63
-	remote.offset = math.MinInt64 + game.Microseconds() // wraps: origin + game
-	l := startClient(cfg, remote)
-	err := l.OnWelcome(Welcome{Epoch: 1, Rate: cfg.Rate.orDefault(), OriginUsec: origin, Tick: cfg.Rate.Ticks(game)}, 0)
-	if err != nil {
+	remote, r = &fakeRemote{delay: ms(50)}, &recorder{}
+	remote.offset = math.MinInt64 + time.Hour.Microseconds() // wraps: origin + an hour
+	l = startClient(r.client(cfg), remote)
+	w := Welcome{Epoch: 1, Rate: cfg.Rate.orDefault(), OriginUsec: origin, Tick: cfg.Rate.Ticks(time.Hour)}
+	if err := l.OnWelcome(w, 0); err != nil {
 		panic(err)
 	}
-	return l
+	return l, remote, r
 }
 
 // advance advances l each 10 ms until the local time end, and returns that.

@@ -3,7 +3,6 @@
 package tick
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -61,15 +60,15 @@ func TestCatchUp(t *testing.T) {
 		cfg     Config
 		first   int // ticks of the first Advance after the stall
 		most    int // of any
-		skipped uint64
-		kind    EventKind
+		skipped Tick
+		want    string
 	}{
-		{"Keep", Config{CatchUp: CatchUpKeep, StallThreshold: -1}, 8, 8, 0, 0},
-		{"Drop", Config{CatchUp: CatchUpDrop, StallThreshold: -1}, 8, 8, 592, EventSkipped},
-		{"Jump", Config{CatchUp: CatchUpJump, StallThreshold: -1}, 1, 1, 599, EventSkipped},
-		{"RunAll", Config{CatchUp: CatchUpRunAll, StallThreshold: -1}, 600, 600, 0, 0},
-		{"stall", Config{}, 1, 1, 599, EventStalled},
-		{"stall/RunAll", Config{CatchUp: CatchUpRunAll}, 1, 1, 599, EventStalled},
+		{"Keep", Config{CatchUp: CatchUpKeep, StallThreshold: -1}, 8, 8, 0, "[synced]"},
+		{"Drop", Config{CatchUp: CatchUpDrop, StallThreshold: -1}, 8, 8, 592, "[synced ticks 61 to 652 skipped]"},
+		{"Jump", Config{CatchUp: CatchUpJump, StallThreshold: -1}, 1, 1, 599, "[synced ticks 61 to 659 skipped]"},
+		{"RunAll", Config{CatchUp: CatchUpRunAll, StallThreshold: -1}, 600, 600, 0, "[synced]"},
+		{"stall", Config{}, 1, 1, 599, "[synced stalled for 10s, ticks 61 to 659 skipped]"},
+		{"stall/RunAll", Config{CatchUp: CatchUpRunAll}, 1, 1, 599, "[synced stalled for 10s, ticks 61 to 659 skipped]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var r recorder
@@ -83,29 +82,19 @@ func TestCatchUp(t *testing.T) {
 				l.Advance(now)
 			}
 			now = 11_000_000
-			got := l.Advance(now)
-			debt := l.Stats().Debt
-			if got != tt.first || l.Stats().Skipped != tt.skipped {
-				t.Errorf("%d ticks in the first frame, %d skipped; want %d, %d", got, l.Stats().Skipped, tt.first, tt.skipped)
-			}
-			if want := Tick(600 - tt.first - int(tt.skipped)); debt != want {
-				t.Errorf("debt %d, want %d", debt, want)
+			got, stats := l.Advance(now), l.Stats()
+			if want := 600 - Tick(tt.first) - tt.skipped; got != tt.first || stats.Skipped != uint64(tt.skipped) || stats.Debt != want {
+				t.Errorf("%d ticks in the first frame, %+v; want %d, %d skipped, debt %d", got, stats, tt.first, tt.skipped, want)
 			}
 			for ; now < 25_000_000; now += 10_000 {
 				if n := l.Advance(now); n > tt.most {
 					t.Fatalf("%d ticks in a frame", n)
 				}
 			}
-			r.check(t)
 			if last := r.ticks[len(r.ticks)-1]; last != Hz(60).Ticks(time.Duration(now-10_000)*time.Microsecond) {
 				t.Errorf("still behind at tick %d", last)
 			}
-			if tt.kind != 0 {
-				e := r.of(tt.kind)
-				if len(e) != 1 || uint64(e[0].Last-e[0].First+1) != tt.skipped || tt.kind == EventStalled && e[0].By != 10*time.Second {
-					t.Errorf("events %v", r.events)
-				}
-			}
+			r.told(t, "catching up", tt.want)
 		})
 	}
 }
@@ -130,12 +119,9 @@ func TestStallThreshold(t *testing.T) {
 		s.Advance(0)
 		s.Advance(tt.frame)
 		if n := s.Stats().Stalls; n != uint64(len(r.of(EventStalled))) {
-			t.Errorf("%d stalls, %v", n, r.events)
+			t.Errorf("%+v: %d stalls", tt, n)
 		}
-		if got := fmt.Sprint(r.events); got != tt.want {
-			t.Errorf("threshold %v, frame %d us: %v, want %v", tt.threshold, tt.frame, got, tt.want)
-		}
-		r.check(t)
+		r.told(t, tt, tt.want)
 	}
 }
 
@@ -143,16 +129,15 @@ func TestStallThreshold(t *testing.T) {
 // synchronization is not a stall.
 func TestFirstTickOfClient(t *testing.T) {
 	for late, want := range map[time.Duration]Tick{0: 3605 * 100, time.Microsecond: 3605*100 + 1} {
-		var r recorder
-		remote := &fakeRemote{}
-		cfg := ClientConfig{Config: Config{Rate: Hz(100)}, ClientBuffer: -1, ServerBuffer: -1}
-		l := newClient(r.client(cfg), remote, time.Hour)
+		l, remote, r := newClient(ClientConfig{Config: Config{Rate: Hz(100)}, ServerBuffer: -1})
+		remote.delay = 0
 		remote.shift(late)
 		l.Advance(5_000_000)
 		l.Advance(5_016_000)
-		if r.ticks[0] != want || len(r.events) != 1 {
-			t.Errorf("%v after its start: the first tick is %d, want %d; %v", late, r.ticks[0], want, r.events)
+		if r.ticks[0] != want {
+			t.Errorf("%v after its start: the first tick is %d, want %d", late, r.ticks[0], want)
 		}
+		r.told(t, late, "[synced]")
 	}
 }
 
@@ -186,8 +171,8 @@ func TestOverload(t *testing.T) {
 // One writer and 8 readers, under the race detector: no reader sees a clock go back, and all that
 // announce say the same origin, by times that they read some while before.
 func TestReaders(t *testing.T) {
-	remote := &fakeRemote{delay: ms(50)}
-	l, s := newClient(ClientConfig{}, remote, time.Hour), startServer(ServerConfig{})
+	l, remote, _ := newClient(ClientConfig{})
+	s := startServer(ServerConfig{})
 	l.Advance(0)
 	var clock atomic.Uint64
 	var wg sync.WaitGroup
@@ -232,20 +217,16 @@ func TestReaders(t *testing.T) {
 	t.Logf("8000 readings beside %d advances", advances)
 }
 
-// newHurried returns a client whose clocks are slewed by half a second in a second, the remote clock,
-// and the ticks that run.
-func newHurried(cfg Config) (l *Client, remote *fakeRemote, ticks *[]Info) {
-	remote, ticks = &fakeRemote{delay: ms(50)}, &[]Info{}
-	on := Handlers{Tick: func(s Info) { *ticks = append(*ticks, s) }}
-	l = newClient(ClientConfig{Config: cfg, Handlers: on, SlewPPM: 500_000, DeadBand: 1}, remote, time.Hour)
-	l.Advance(0)
-	return l, remote, ticks
+// hurried lets clocks be slewed by half a second in a second.
+func hurried(cfg Config) ClientConfig {
+	return ClientConfig{Config: cfg, SlewPPM: 500_000, DeadBand: 1}
 }
 
 // Clocks are pinned to the tick, also when several pass in one frame in which the
 // clocks do not go alike.
 func TestPinned(t *testing.T) {
-	l, _, ticks := newHurried(Config{})
+	l, _, r := newClient(hurried(Config{}))
+	l.Advance(0)
 	must(t, l.SetBuffers(ms(60), ms(100))) // predicted hurries, the server clock slows down
 	l.Advance(1000)
 	l.Advance(1000 + readerMargin) // when the slews begin
@@ -256,7 +237,7 @@ func TestPinned(t *testing.T) {
 	if n < 5 || went[predicted] < ms(120) || went[server] > ms(80) {
 		t.Fatalf("%d ticks, the clocks went %v: no test", n, went)
 	}
-	for _, s := range (*ticks)[len(*ticks)-n:] {
+	for _, s := range r.infos[len(r.infos)-n:] {
 		if s.PredictedTime != Hz(60).At(s.Tick, 0) || s.Delta != s.PredictedTime.length() {
 			t.Errorf("tick %d has predicted time %v, length %v", s.Tick, s.PredictedTime, s.Delta)
 		}
@@ -271,15 +252,16 @@ func TestPinned(t *testing.T) {
 // After a step the clocks are taken to have gone alike: what they did before it, each at
 // its own pace, says nothing of the new times.
 func TestPinnedStep(t *testing.T) {
-	l, remote, ticks := newHurried(Config{CatchUp: CatchUpRunAll})
+	l, remote, r := newClient(hurried(Config{CatchUp: CatchUpRunAll}))
+	l.Advance(0)
 	must(t, l.SetBuffers(ms(150), ms(150))) // predicted hurries, the server clock slows down
 	l.Advance(1000)
 	remote.shift(time.Second)
-	*ticks = nil
+	r.infos = nil
 	if l.Advance(101_000) == 0 {
 		t.Fatal("no ticks")
 	}
-	for _, s := range *ticks {
+	for _, s := range r.infos {
 		if d := s.PredictedTime.Sub(s.ServerTime); d != ms(400) {
 			t.Errorf("tick %d: predicted is %v ahead of server", s.Tick, d)
 		}
@@ -289,7 +271,8 @@ func TestPinnedStep(t *testing.T) {
 // Pinned clocks do not go back either, with ticks left over from earlier frames in
 // which the clocks did not go alike.
 func TestPinnedDebt(t *testing.T) {
-	l, _, ticks := newHurried(Config{MaxTicks: 4})
+	l, _, r := newClient(hurried(Config{MaxTicks: 4}))
+	l.Advance(0)
 	for i, buffers := range [][2]time.Duration{{ms(200), ms(190)}, {ms(1), ms(1)}} { // predicted hurries, then server time
 		must(t, l.SetBuffers(buffers[0], buffers[1]))
 		for now := range uint64(10) {
@@ -297,14 +280,14 @@ func TestPinnedDebt(t *testing.T) {
 		}
 	}
 	var last Clocks
-	for _, s := range *ticks {
+	for _, s := range r.infos {
 		if s.back(last) || s.PredictedTime == last.PredictedTime {
 			t.Errorf("tick %d: %v after %v", s.Tick, s.Clocks, last)
 		}
 		last = s.Clocks
 	}
-	if len(*ticks) < 70 || l.Stats().Debt < 5 || l.Stats().Steps != 0 {
-		t.Errorf("%d ticks, %+v", len(*ticks), l.Stats())
+	if len(r.ticks) < 70 || l.Stats().Debt < 5 || l.Stats().Steps != 0 {
+		t.Errorf("%d ticks, %+v", len(r.ticks), l.Stats())
 	}
 }
 
@@ -380,8 +363,8 @@ func TestBackwards(t *testing.T) {
 	if l.Advance(2_000_000); l.Stats().Backwards != 1 {
 		t.Errorf("the same time counts as an earlier one: %d", l.Stats().Backwards)
 	}
-	if len(r.ticks) != n || len(r.events) != 1 {
-		t.Errorf("%d ticks after time went back, %v", len(r.ticks)-n, r.events)
+	if len(r.ticks) != n {
+		t.Errorf("%d ticks after time went back", len(r.ticks)-n)
 	}
-	r.check(t)
+	r.told(t, "back", "[synced]")
 }

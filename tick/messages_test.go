@@ -3,7 +3,6 @@
 package tick
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -11,7 +10,7 @@ import (
 
 // Two Welcomes of the same tick, around a pause: the one that was sent last counts.
 func TestTie(t *testing.T) {
-	c := newClient(ClientConfig{}, &fakeRemote{delay: ms(20)}, time.Hour)
+	c, _, _ := newClient(ClientConfig{})
 	sent := c.welcomes.last.Welcome
 	later := sent
 	later.OriginUsec += 800_000
@@ -23,8 +22,7 @@ func TestTie(t *testing.T) {
 
 // A Welcome that comes while the client is stopped is not there at the next Start.
 func TestWelcomeWhileStopped(t *testing.T) {
-	remote := &fakeRemote{delay: ms(20)}
-	c := newClient(ClientConfig{}, remote, time.Hour)
+	c, _, _ := newClient(ClientConfig{})
 	w := c.welcomes.last.Welcome
 	w.Epoch = 9
 	c.Stop()
@@ -58,22 +56,17 @@ func TestHellosOfOnePeer(t *testing.T) {
 		must(t, s.OnHello(2, Hello{Epoch: s.epoch, Rate: Hz(60)}))
 	}
 	s.Advance(0)
-	if got := fmt.Sprint(r.events); got != "[synced tick rate 30/s of peer 1 differs peer 2 synced]" {
-		t.Errorf("%.200s", got)
-	}
+	r.told(t, "two peers", "[synced tick rate 30/s of peer 1 differs peer 2 synced]")
 	must(t, s.OnHello(1, Hello{Epoch: s.epoch, Rate: Hz(60)})) // it has changed its mind
 	s.Advance(0)
-	if n := len(r.of(EventClientSynced)); n != 2 {
-		t.Errorf("%v", r.events)
-	}
+	r.told(t, "a peer changed", "[synced tick rate 30/s of peer 1 differs peer 2 synced peer 1 synced]")
 }
 
 // Datagrams may be under way for 16 s, each of them.
 func TestLongDelay(t *testing.T) {
 	for _, delay := range []time.Duration{2 * time.Second, 3 * time.Second, 8 * time.Second, 16 * time.Second} {
-		var r recorder
-		remote := &fakeRemote{delay: delay}
-		l := newClient(r.client(ClientConfig{}), remote, time.Hour)
+		l, remote, r := newClient(ClientConfig{})
+		remote.delay = delay
 		remote.shift(delay) // the Welcome of newClient was under way
 		first := l.welcomes.last.Welcome
 		for now := uint64(0); now < 60_000_000; now += 10_000 {
@@ -82,9 +75,7 @@ func TestLongDelay(t *testing.T) {
 			}
 			l.Advance(now)
 		}
-		if got := fmt.Sprint(r.events); got != "[synced]" {
-			t.Errorf("%v each way: %v", delay, got)
-		}
+		r.told(t, delay, "[synced]")
 		// The server starts again; its clock goes on.
 		w := first.at(60_000_000)
 		w.OriginUsec, w.Tick, w.Epoch = w.serverUsec(), 0, 2
@@ -172,13 +163,13 @@ func TestPause(t *testing.T) {
 		w.run(2 * second)
 		ours, _ := w.client.SharedTime(w.now)
 		theirs, _ := w.server.SharedTime(w.now)
-		if got := fmt.Sprint(w.rec.events); got != tt.want || ours.Sub(theirs) != 0 {
-			t.Errorf("%s: %v, %v apart", name, got, ours.Sub(theirs))
+		if d := ours.Sub(theirs); d != 0 {
+			t.Errorf("%s: %v apart", name, d)
 		}
 		if tt.client && w.rec.ticks[ran] != w.rec.ticks[ran-1]+1 {
 			t.Errorf("%s: ticks %v around the pause", name, w.rec.ticks[ran-1:ran+1])
 		}
-		w.rec.check(t)
+		w.rec.told(t, name, tt.want)
 	}
 }
 

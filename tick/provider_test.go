@@ -103,12 +103,11 @@ func (p *scripted) AdvanceTime(s *Steering) bool { return p.advance(s) }
 // A client begins where its Provider says, goes at the Pace that it says 20 ms after the Advance,
 // and is set where it says: that is one EventStepped, and the clocks that it leaves alone go on.
 func TestProviderDecides(t *testing.T) {
-	var r recorder
 	p := &scripted{
 		begin:   func(s *Steering) { s.PredictedTime.At = s.SharedTime.Target + time.Second },
 		advance: func(*Steering) bool { return true },
 	}
-	c := newClient(r.client(ClientConfig{Config: Config{Provider: p}}), &fakeRemote{delay: ms(50)}, time.Hour)
+	c, _, r := newClient(ClientConfig{Config: Config{Provider: p}})
 	c.Advance(0)
 	if at, _ := c.PredictedTime(0); at.Duration() != time.Hour+time.Second {
 		t.Errorf("it begins at %v", at.Duration())
@@ -171,18 +170,14 @@ func TestProviderOfServer(t *testing.T) {
 	if w, _ := s.Announce(1, 2_000_000); w.OriginUsec != 0 || w.Tick != 120 {
 		t.Errorf("%+v", w)
 	}
-	if e := r.of(EventStepped); len(e) != 1 || e[0].By != time.Second {
-		t.Errorf("%v", r.events)
-	}
-	r.check(t)
+	r.told(t, "a jump", "[synced ticks 0 to 0 skipped stepped by 1s, ticks 9 to 119 skipped]")
 }
 
 // AfterSync is called for each update of the remote clock, by what it was, and for nothing else.
 func TestAfterSync(t *testing.T) {
-	var by []time.Duration
-	remote := &fakeRemote{delay: ms(50), ppm: 100}
-	c := newClient(ClientConfig{Handlers: Handlers{AfterSync: func(d time.Duration) { by = append(by, d) }}}, remote, time.Hour)
+	c, remote, r := newClient(ClientConfig{})
 	start := remote.offset
+	remote.ppm = 100
 	for now := uint64(0); now < 60_000_000; now += 16_667 {
 		remote.offset = start + int64(float64(now)*100e-6) // as its skew says
 		if now > 20_000_000 {
@@ -198,15 +193,15 @@ func TestAfterSync(t *testing.T) {
 		}
 	}
 	want := []time.Duration{0, ms(1), -ms(300)}
-	if !slices.EqualFunc(by, want, func(a, b time.Duration) bool { return (a - b).Abs() <= roundUsec*time.Microsecond }) {
-		t.Errorf("updates %v, want %v", by, want)
+	if !slices.EqualFunc(r.updates, want, func(a, b time.Duration) bool { return (a - b).Abs() <= roundUsec*time.Microsecond }) {
+		t.Errorf("updates %v, want %v", r.updates, want)
 	}
-	by = nil
+	r.updates = nil
 	must(t, c.Follow(&fakeRemote{offset: remote.offset, delay: ms(50), ppm: 100}))
 	_ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), OriginUsec: 1 << 63, Tick: Hz(60).Ticks(time.Hour + time.Minute)}, 60_000_000)
 	c.Advance(60_000_000)
-	if fmt.Sprint(by) != "[0s]" {
-		t.Errorf("another clock: %v", by)
+	if fmt.Sprint(r.updates) != "[0s]" {
+		t.Errorf("another clock: %v", r.updates)
 	}
 }
 
