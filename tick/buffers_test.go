@@ -384,16 +384,13 @@ func TestSpread(t *testing.T) {
 	if over := feed(6000, ms(10)); over < 20 || over > 120 {
 		t.Errorf("%d of 6000 beyond 1 %%", over)
 	}
-	level += ms(50)
-	feed(32, ms(10))
-	if d := s.level - level; d < 0 || d > ms(20) {
-		t.Errorf("the level is %v above the least", d)
-	}
-	feed(600, ms(10))
-	level -= ms(70)
-	feed(32, ms(10))
-	if d := s.level - level; d < 0 || d > ms(20) {
-		t.Errorf("the level is %v above the least", d)
+	for _, shift := range []time.Duration{ms(50), -ms(70)} {
+		level += shift
+		feed(32, ms(10))
+		if d := s.level - level; d < 0 || d > ms(20) {
+			t.Errorf("the level is %v above the least", d)
+		}
+		feed(600, ms(10))
 	}
 	feed(1800, ms(1))
 	if d := s.beyond(0.01); d > ms(15) {

@@ -267,55 +267,53 @@ func TestPlausible(t *testing.T) {
 
 // A client at 24 and a server at 36 ticks a second.
 func TestRateMismatch(t *testing.T) {
-	for _, action := range []Mismatch{MismatchWarn, MismatchDisconnect, MismatchAdjust, MismatchSignal} {
-		var sr recorder
+	const client, server = "[synced tick rate 36/s of peer 0 differs", "[synced tick rate 24/s of peer 7 differs"
+	for _, tt := range []struct {
+		action         Mismatch
+		rate           Rate  // of the client then
+		err            error // of OnHello
+		client, server string
+	}{
+		{MismatchWarn, Hz(24), nil, client + "]", server + " peer 7 synced]"},
+		{MismatchDisconnect, Hz(24), ErrRate, client + "]", server + "]"},
+		{MismatchAdjust, Hz(36), nil, client + ", ticks 86451 to 129676 skipped]", server + " peer 7 synced]"},
+		{MismatchSignal, Hz(24), nil, client + "]", server + " peer 7 synced]"},
+	} {
+		var theirs recorder
 		var logged strings.Builder
-		own := Config{Rate: Hz(24), OnMismatch: action, Logger: slog.New(slog.NewTextHandler(&logged, nil))}
-		theirs := own
-		theirs.Rate = Hz(36)
-		c, _, cr := newClient(ClientConfig{Config: own})
+		cfg := Config{Rate: Hz(24), OnMismatch: tt.action, Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+		c, _, ours := newClient(ClientConfig{Config: cfg})
 		now := advance(c, 0, 2_000_000) // first at its own rate, to see Adjust while it runs
 		w := c.welcomes.last.Welcome
 		w.Rate, w.Tick = Hz(36), Hz(36).Ticks(time.Hour+2*time.Second)
 		before, _ := c.PredictedTime(now)
-		due := Hz(24).Duration(c.nextTick())
 		must(t, c.OnWelcome(w, now))
-		if after, _ := c.PredictedTime(now); after.Sub(before) != 0 {
-			t.Errorf("action %d moved time by %v", action, after.Sub(before))
-		}
-		cr.ticks = nil
+		after, _ := c.PredictedTime(now)
+		ran := len(ours.ticks)
 		now = advance(c, now, now+2_000_000)
-		cr.check(t)
-		s := startServer(sr.server(ServerConfig{Config: theirs}))
-		err := s.OnHello(1386785595, Hello{Epoch: s.epoch, Rate: Hz(24)})
-		s.Advance(0)
-		mc, ms := cr.of(EventRateMismatch), sr.of(EventRateMismatch)
-		if len(mc) != 1 || !mc[0].Rate.equal(Hz(36)) || len(ms) != 1 || !ms[0].Rate.equal(Hz(24)) || ms[0].Peer != 1386785595 {
-			t.Errorf("action %d: reported %v and %v", action, mc, ms)
-		}
-		want := Hz(24)
-		if action == MismatchAdjust {
-			want = Hz(36)
-			if d := want.Duration(cr.ticks[0]) - due; d < -Hz(24).Duration(1) || d > Hz(36).Duration(1) {
-				t.Errorf("the tick after the change starts %v after the one that was due", d)
-			}
-		}
+		ran = len(ours.ticks) - ran
 		h, _ := c.Hello()
-		if got, _ := c.PredictedTime(now); !got.rate.equal(want) || !h.Rate.equal(want) {
-			t.Errorf("action %d: the rate is %v, in the Hello %v", action, got.rate, h.Rate)
+		got, _ := c.PredictedTime(now)
+		if after.Sub(before) != 0 || !got.rate.equal(tt.rate) || !h.Rate.equal(tt.rate) {
+			t.Errorf("action %d: time moved by %v, the rate is %v, in the Hello %v", tt.action, after.Sub(before), got.rate, h.Rate)
 		}
-		if n := len(cr.ticks); n < 2*int(want.Num)-1 || n > 2*int(want.Num)+1 {
-			t.Errorf("action %d: %d ticks in 2 s", action, n)
+		if want := 2 * int(tt.rate.Num); ran < want-1 || ran > want+1 {
+			t.Errorf("action %d: %d ticks in 2 s", tt.action, ran)
 		}
-		refused, lines := action == MismatchDisconnect, strings.SplitAfter(logged.String(), "\n")
-		if refused != (err == ErrRate) || refused == (err == nil) || refused != (len(sr.of(EventClientSynced)) == 0) {
-			t.Errorf("action %d: OnHello returned %v; %v", action, err, sr.events)
+		ours.told(t, tt.action, tt.client)
+
+		cfg.Rate = Hz(36)
+		s := startServer(theirs.server(ServerConfig{Config: cfg}))
+		if err := s.OnHello(7, Hello{s.epoch, Hz(24)}); err != tt.err {
+			t.Errorf("action %d: OnHello returned %v", tt.action, err)
 		}
-		if (action == MismatchWarn) != (len(lines) == 3) {
-			t.Errorf("action %d logged %q", action, lines)
-		}
-		if action == MismatchWarn && !strings.HasSuffix(lines[1], "level=WARN msg=\"tick: another tick rate\" peer=1386785595 rate=24/s\n") {
-			t.Errorf("logged %q", lines)
+		s.Advance(0)
+		theirs.told(t, tt.action, tt.server)
+		const warning = `level=WARN msg="tick: another tick rate" peer=`
+		text := logged.String()
+		if warns := tt.action == MismatchWarn; strings.Count(text, warning) != map[bool]int{true: 2}[warns] ||
+			warns && !strings.HasSuffix(text, warning+"7 rate=24/s\n") {
+			t.Errorf("action %d logged %q", tt.action, text)
 		}
 	}
 }
