@@ -19,18 +19,18 @@ var worlds = long.Count("seeds", "worlds of each restart", 4, 4, 10)
 // newRestart starts a match on a path that has 30 ms, 5 ms of jitter, and holds one datagram of 50
 // back for half a second: long enough to arrive in another life. The client has a SyncBound, so
 // that it does not start by a first datagram that was held back.
-func newRestart(t *testing.T, seed uint64, events ...sim.ClockEvent) *match {
+func newRestart(t *testing.T, seed uint64, stop sim.ClockEvent) *match {
 	path := func() *sim.Link {
 		return &sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Sum(sim.Uniform(0, ms(5)), sim.Sometimes(0.02, sim.Const(ms(500))))}
 	}
-	hub, spoke := sim.ClockSpec{SkewPPM: 40}, sim.ClockSpec{SkewPPM: -30, Events: events}
+	hub, spoke := sim.ClockSpec{SkewPPM: 40}, sim.ClockSpec{SkewPPM: -30, Events: []sim.ClockEvent{stop}}
 	return newMatch(t, seed, ClientConfig{SyncBound: ms(100)}, hub, spoke, path(), path())
 }
 
-// Either side is killed after 20 s and started again, and they are in step within 2 s
-// without help, and take nothing from the old life.
+// Either side is killed after 20 s and started again, or the client is away: they are in step within
+// 2 s without help, and take nothing from the old life. A client says what it did not run.
 func TestRestart(t *testing.T) {
-	const life = 20 * time.Second
+	const life = 20500 * time.Millisecond // ends between two Welcomes of one a second
 	server := func(m *match) {
 		m.server = nil
 		m.run(ms(300))
@@ -41,64 +41,84 @@ func TestRestart(t *testing.T) {
 		m.run(ms(300))
 		m.startClient()
 	}
+	away := func(d time.Duration, asleep bool) func(m *match) {
+		return func(m *match) {
+			m.cut, m.asleep = true, asleep
+			m.run(d)
+			if !asleep && m.worst > matchTolerance {
+				m.t.Errorf("%v apart", m.worst)
+			}
+			m.spoke.rec.told(m.t, "away", "[synced]")
+			m.cut, m.asleep = false, false
+			m.mark()
+		}
+	}
+	const minutes = 5 * time.Minute
 	for _, tt := range []struct {
 		name    string
 		steps   uint32 // of the client at most
 		restart func(m *match)
+		goesOn  bool          // the game does: nothing is skipped
+		stops   time.Duration // for which the client's clock stops
+		says    Event         // what the client says then, once
 	}{
-		{"server", 1, server},
-		{"server with a new connection", 1, func(m *match) {
+		{name: "server", steps: 1, restart: server},
+		{name: "server with a new connection", steps: 1, restart: func(m *match) {
 			server(m)
 			m.reconnect()
 		}},
-		{"server stopped and started", 1, func(m *match) {
+		{name: "server stopped and started", steps: 1, restart: func(m *match) {
 			m.server.Stop()
 			m.run(ms(300))
 			m.server.Start(m.hub.now())
 			m.hub.life++
 		}},
-		{"server twice", 2, func(m *match) {
+		{name: "server twice", steps: 2, restart: func(m *match) {
 			for range 2 {
 				m.startServer(ServerConfig{})
 				m.reconnect()
 				m.run(ms(400))
 			}
 		}},
-		{"server twice, found out", 3, func(m *match) {
+		{name: "server twice, found out", steps: 3, restart: func(m *match) {
 			for range 2 {
 				m.startServer(ServerConfig{})
 				m.run(ms(400))
 			}
 		}},
-		{"client", 0, client},
-		{"client with a new connection", 0, func(m *match) {
+		{name: "client", restart: client},
+		{name: "client with a new connection", restart: func(m *match) {
 			client(m)
 			m.hub.sync = &timesync.TimeSynchronizer{}
 		}},
-		{"both", 0, func(m *match) {
+		{name: "both", restart: func(m *match) {
 			m.startServer(ServerConfig{})
 			m.startClient()
 		}},
 		// Its epoch is earlier than the one that is over.
-		{"server whose wall clock was set back", 1, func(m *match) {
+		{name: "server whose wall clock was set back", steps: 1, restart: func(m *match) {
 			epoch, _ := m.server.Epoch()
 			m.startServer(ServerConfig{Epoch: epoch - uint64(time.Hour.Microseconds())})
 		}},
 		// A change to another server, whatever its epoch, by Follow.
-		{"another server", 1, func(m *match) {
+		{name: "another server", steps: 1, restart: func(m *match) {
 			m.startServer(ServerConfig{Epoch: 5, FirstTick: 10_000})
 			m.reconnect()
 			m.onlyNew = true // the other server's connection is not this one's
 		}},
 		// The connection alone is another: the game goes on.
-		{"new connection", 2, func(m *match) {
+		{name: "new connection", goesOn: true, steps: 2, restart: func(m *match) {
 			m.hub.sync = &timesync.TimeSynchronizer{}
 			m.reconnect()
 		}},
+		{"no network for 5 min", 0, away(minutes, false), true, 0, Event{}},
+		{"asleep for 30 s", 1, away(minutes/10, true), false, minutes / 10, Event{Kind: EventStepped, By: minutes / 10}},
+		{"asleep for 5 min", 1, away(minutes, true), false, minutes, Event{Kind: EventStepped, By: minutes}},
+		{"asleep for 5 min, but not its clock", 1, away(minutes, true), false, 0, Event{Kind: EventStalled, By: minutes}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for seed := range uint64(worlds()) {
-				m := newRestart(t, seed)
+				m := newRestart(t, seed, sim.ClockEvent{At: life, For: tt.stops, PPM: -1e6})
 				m.mark()
 				m.run(life)
 				m.check(t)
@@ -112,55 +132,12 @@ func TestRestart(t *testing.T) {
 				if n := m.client.Stats().Steps; n > tt.steps {
 					t.Errorf("%d steps: client %v", n, m.spoke.rec.events)
 				}
-				if s := m.client.Stats(); tt.name == "new connection" && (s.Skipped > 0 || len(m.spoke.rec.of(EventEpochChanged)) > 0) {
+				if tt.goesOn && (m.client.Stats().Skipped > 0 || len(m.spoke.rec.of(EventEpochChanged)) > 0) {
 					t.Errorf("client %v", m.spoke.rec.events)
 				}
-				if t.Failed() {
-					t.Fatalf("seed %d", seed)
-				}
-			}
-		})
-	}
-}
-
-// What a client does that was away: it is in step again within 2 s, and says what it
-// did not run.
-func TestAway(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		away   time.Duration
-		stops  bool      // its clock stops meanwhile
-		asleep bool      // it does nothing meanwhile; otherwise only the network is lost
-		kind   EventKind // what says so, once
-	}{
-		{"no network for 5 min", 5 * time.Minute, false, false, 0},
-		{"asleep for 30 s", 30 * time.Second, true, true, EventStepped},
-		{"asleep for 5 min", 5 * time.Minute, true, true, EventStepped},
-		{"asleep for 5 min, but not its clock", 5 * time.Minute, false, true, EventStalled},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			const from = 20500 * time.Millisecond // between two Welcomes of one a second
-			var events []sim.ClockEvent
-			if tt.stops {
-				events = []sim.ClockEvent{{At: from, For: tt.away, PPM: -1e6}}
-			}
-			for seed := range uint64(worlds()) {
-				m := newRestart(t, seed, events...)
-				m.run(from)
-				m.mark()
-				m.cut, m.asleep = true, tt.asleep
-				m.run(tt.away)
-				worst := m.worst
-				m.cut, m.asleep = false, false
-				m.mark()
-				m.run(20 * time.Second)
-				m.check(t)
-				said, steps := m.spoke.rec.of(tt.kind), m.client.Stats().Steps
-				if tt.kind == 0 && fmt.Sprint(m.spoke.rec.events) != "[synced]" || tt.kind != 0 && (len(said) != 1 || steps > 1 || said[0].Again || (said[0].By-tt.away).Abs() > ms(100)) {
-					t.Errorf("client %v", m.spoke.rec.events)
-				}
-				if !tt.asleep && worst > matchTolerance {
-					t.Errorf("%v apart", worst)
+				said := m.spoke.rec.of(tt.says.Kind)
+				if tt.says.Kind != 0 && (len(said) != 1 || said[0].Again || (said[0].By-tt.says.By).Abs() > ms(100)) {
+					t.Errorf("want once %v; client %v", tt.says, m.spoke.rec.events)
 				}
 				if t.Failed() {
 					t.Fatalf("seed %d", seed)
