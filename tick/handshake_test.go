@@ -352,101 +352,95 @@ func TestRateMismatchOnce(t *testing.T) {
 // for 1.2 s and the remote clock agrees with it, as that of a server whose wall
 // clock was set back. Then the epoch that is over stays so.
 func TestEarlierEpoch(t *testing.T) {
-	const back = 50 * time.Second // from the present epoch's clock to that of the earlier
-	setup := func() (c *Client, remote *fakeRemote, earlier Welcome) {
-		c, remote, _ = newClient(ClientConfig{})
-		c.Advance(0)
-		present := c.welcomes.last.Welcome
-		present.Epoch = 9
-		must(t, c.OnWelcome(present, 0))
-		c.Advance(0)
-		earlier = Welcome{Epoch: 5, Rate: Hz(60), OriginUsec: 0, Tick: 600}
-		remote.offset = int64(usec(10 * time.Second)) // the clock of the earlier one
-		return c, remote, earlier
-	}
-	advance := func(c *Client, nowUsec uint64, want uint64) {
+	const gap, silence = 1_200_000, 3_000_000 // what doc.go says
+	var c *Client
+	var remote *fakeRemote
+	var present, earlier Welcome // of epochs 9 and 5; the remote clock is that of the earlier
+	advance := func(nowUsec uint64, want uint64) {
 		t.Helper()
 		c.Advance(nowUsec)
 		if got := c.now.epoch; got != want {
 			t.Fatalf("at %d us in epoch %d, want %d", nowUsec, got, want)
 		}
 	}
-	refused := func(c *Client, w Welcome, nowUsec uint64) {
+	refused := func(w Welcome, nowUsec uint64) {
 		t.Helper()
 		before := c.Stats().OldEpoch
 		if err := c.OnWelcome(w, nowUsec); err != ErrEpoch || c.Stats().OldEpoch != before+1 {
 			t.Fatalf("epoch %d at %d us: %v, %+v", w.Epoch, nowUsec, err, c.Stats())
 		}
 	}
-	const gap, silence = 1_200_000, 3_000_000 // what doc.go says
+	begin := func() {
+		c, remote, _ = newClient(ClientConfig{})
+		c.Advance(0)
+		present = c.welcomes.last.Welcome
+		present.Epoch = 9
+		must(t, c.OnWelcome(present, 0))
+		c.Advance(0)
+		earlier = Welcome{Epoch: 5, Rate: Hz(60), Tick: 600}
+		remote.offset = int64(usec(10 * time.Second))
+		refused(earlier, 0)
+	}
 
 	// Believed when the present one has stopped, and then the present one is over.
-	c, _, w := setup()
-	last := c.welcomes.last.Welcome
-	refused(c, w, 0)
-	advance(c, gap-1, 9)
-	advance(c, gap, 5)
+	begin()
+	advance(gap-1, 9)
+	advance(gap, 5)
 	if g, ok := c.SharedTime(gap); !ok || g.Duration() != 10*time.Second+gap*time.Microsecond {
 		t.Errorf("in the earlier epoch the time is %v, %v", g.Duration(), ok)
 	}
-	last.Tick += 100
-	refused(c, last, gap) // delayed, of the epoch that is over
-	advance(c, silence-1, 5)
-	refused(c, last, silence-1) // the Welcome that was believed came at 0
-	if err := c.OnWelcome(last, silence); err != nil {
-		t.Errorf("an epoch that was over, after 3 s of silence: %v", err)
-	}
+	present.Tick += 100
+	refused(present, gap) // delayed, of the epoch that is over
+	advance(silence-1, 5)
+	refused(present, silence-1)            // the Welcome that was believed came at 0
+	must(t, c.OnWelcome(present, silence)) // after 3 s of silence it is believed
 
 	// Not while the present one goes on.
-	c, _, w = setup()
-	refused(c, w, 0)
-	last = c.welcomes.last.Welcome
-	last.Tick += 60
-	must(t, c.OnWelcome(last, gap-1))
-	advance(c, gap, 9)
-	advance(c, 3*gap, 9)
+	begin()
+	present.Tick += 60
+	must(t, c.OnWelcome(present, gap-1))
+	advance(gap, 9)
+	advance(3*gap, 9)
 
 	// Not while the remote clock is another.
-	c, remote, w := setup()
-	remote.shift(-back)
-	refused(c, w, 0)
-	advance(c, silence, 9)
-	remote.shift(back)
+	begin()
+	remote.shift(-50 * time.Second)
+	advance(silence, 9)
+	remote.shift(50 * time.Second)
 	remote.lost = true
-	advance(c, silence+1, 9)
+	advance(silence+1, 9)
 	remote.lost = false
-	advance(c, silence+2, 5)
+	advance(silence+2, 5)
 
-	// Not one of the last four that the client was in, nor an overtaken one of the present.
+	// Not one of the last four that the client was in.
 	for epochs := range uint64(4) {
-		c, _, w = setup() // in epoch 9, after epoch 1
-		last = c.welcomes.last.Welcome
+		begin() // in epoch 9, after epoch 1
 		for next := range epochs {
-			last.Epoch = 10 + next
-			must(t, c.OnWelcome(last, 0))
+			present.Epoch = 10 + next
+			must(t, c.OnWelcome(present, 0))
 		}
-		w.Epoch = 1
-		refused(c, w, 0)
-		c.Advance(0)
-		advance(c, silence, last.Epoch)
+		c.welcomes.earlier = arrived{}
+		earlier.Epoch = 1
+		refused(earlier, 0)
+		advance(silence, present.Epoch)
 	}
-	c, remote, w = setup()
-	last = c.welcomes.last.Welcome
-	w = last
-	w.Tick--
-	if err := c.OnWelcome(w, 0); err != ErrEpoch {
-		t.Errorf("an overtaken Welcome: %v", err)
-	}
-	remote.offset = int64(last.serverUsec()) // agrees with it
-	advance(c, silence, 9)
-	if c.welcomes.last.Welcome != last {
+
+	// Not an overtaken one of the present. Of two of the same tick, around a pause, the one that was sent
+	// last counts.
+	begin()
+	later := present
+	later.OriginUsec += 800_000
+	must(t, c.OnWelcome(later, 1000))
+	refused(present, 2000)
+	remote.offset = int64(present.serverUsec()) // agrees with it
+	advance(silence, 9)
+	if c.welcomes.last.Welcome != later {
 		t.Errorf("an overtaken Welcome was believed: %+v", c.welcomes.last)
 	}
 
 	// Not after Stop or Follow.
 	for i, forget := range []func(){func() { c.Stop(); c.Start(0) }, func() { _ = c.Follow(c.remote.clock) }} {
-		c, _, w = setup()
-		refused(c, w, 0)
+		begin()
 		forget()
 		c.Advance(gap)
 		if c.welcomes.earlier.ok || c.now.epoch == 5 {

@@ -42,6 +42,8 @@ type ledger struct {
 	wrong        string // the first thing that is
 	backs        int    // how many events there were that let a clock go back
 	epochs       int    // of them, those that let it even with NeverBack
+	last         Clocks // what the last tick was told
+	told         int    // and how many events there were then that let a clock go back
 	neverBack    bool
 	entering     bool // another epoch: its clocks are not known yet
 }
@@ -60,6 +62,10 @@ func (l *ledger) tick(s Info) {
 	if l.begun && s.Tick != l.next || at.tick != s.Tick || at.offset != 0 || s.Delta <= 0 {
 		l.fail("tick %d runs at %v, %v long, %d is due", s.Tick, at, s.Delta, l.next)
 	}
+	if l.begun && l.backs == l.told && s.back(l.last) {
+		l.fail("tick %d is told %v after %v", s.Tick, s.Clocks, l.last)
+	}
+	l.last, l.told = s.Clocks, l.backs
 	l.next, l.begun = s.Tick+1, true
 	l.ran++
 }

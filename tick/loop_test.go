@@ -263,29 +263,6 @@ func TestPinnedStep(t *testing.T) {
 	}
 }
 
-// Pinned clocks do not go back either, with ticks left over from earlier frames in
-// which the clocks did not go alike.
-func TestPinnedDebt(t *testing.T) {
-	l, _, r := newClient(hurried(Config{MaxTicks: 4}))
-	l.Advance(0)
-	for i, buffers := range [][2]time.Duration{{ms(200), ms(190)}, {ms(1), ms(1)}} { // predicted hurries, then server time
-		must(t, l.SetBuffers(buffers[0], buffers[1]))
-		for now := range uint64(10) {
-			l.Advance(1000 + (10*uint64(i)+now)*100_000)
-		}
-	}
-	var last Clocks
-	for _, s := range r.infos {
-		if s.back(last) || s.PredictedTime == last.PredictedTime {
-			t.Errorf("tick %d: %v after %v", s.Tick, s.Clocks, last)
-		}
-		last = s.Clocks
-	}
-	if len(r.ticks) < 70 || l.Stats().Debt < 5 || l.Stats().Steps != 0 {
-		t.Errorf("%d ticks, %+v", len(r.ticks), l.Stats())
-	}
-}
-
 // A physics step runs one tick, also if it is early or late by less than one.
 func TestStep(t *testing.T) {
 	var r recorder

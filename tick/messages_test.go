@@ -8,18 +8,6 @@ import (
 	"time"
 )
 
-// Two Welcomes of the same tick, around a pause: the one that was sent last counts.
-func TestTie(t *testing.T) {
-	c, _, _ := newClient(ClientConfig{})
-	sent := c.welcomes.last.Welcome
-	later := sent
-	later.OriginUsec += 800_000
-	must(t, c.OnWelcome(later, 1000))
-	if err := c.OnWelcome(sent, 2000); err == nil || c.welcomes.last.OriginUsec != later.OriginUsec {
-		t.Errorf("the overtaken one: %v, believed is %+v", err, c.welcomes.last)
-	}
-}
-
 // A Welcome that comes while the client is stopped is not there at the next Start.
 func TestWelcomeWhileStopped(t *testing.T) {
 	c, _, _ := newClient(ClientConfig{})
