@@ -8,26 +8,6 @@ import (
 	"time"
 )
 
-// A Welcome that comes while the client is stopped is not there at the next Start.
-func TestWelcomeWhileStopped(t *testing.T) {
-	c, _, _ := newClient(ClientConfig{})
-	w := c.welcomes.last.Welcome
-	w.Epoch = 9
-	c.Stop()
-	if err := c.OnWelcome(w, 1000); err == nil {
-		t.Error("a Welcome was taken after Stop")
-	}
-	c.Start(2000)
-	c.Advance(2000)
-	if _, ok := c.Epoch(); ok {
-		t.Error("synchronized by a Welcome from before Start")
-	}
-	w.Epoch = 5
-	if err := c.OnWelcome(w, 3000); err != nil {
-		t.Errorf("the new server: %v", err)
-	}
-}
-
 // A peer that says Hello again and again, refused for its rate, hides no other. Each is reported once.
 func TestHellosOfOnePeer(t *testing.T) {
 	var r recorder
@@ -162,14 +142,19 @@ func TestPause(t *testing.T) {
 }
 
 // Under NeverBack a step sets no clock back, not even one that stands still and will be right when
-// it goes on.
+// it goes on. An Advance that finds the server paused runs no loop of ticks.
 func TestNeverBackAfterPause(t *testing.T) {
 	remote := &fakeRemote{delay: ms(50)}
-	c := startClient(ClientConfig{NeverBack: true}, remote)
+	loops := 0
+	on := Handlers{BeforeLoop: func() { loops++ }, AfterLoop: func() { loops++ }}
+	c := startClient(ClientConfig{Handlers: on, NeverBack: true}, remote)
 	w := Welcome{Epoch: 1, Rate: Hz(60), Tick: 60, Paused: true}
 	must(t, c.OnWelcome(w, 1_000_000))
 	c.Advance(1_000_000)
 	before, _ := c.Snapshot(1_000_000) // stands still at 1 s
+	if loops != 0 || !c.now.paused {
+		t.Errorf("%d calls of BeforeLoop and AfterLoop", loops)
+	}
 	w.OriginUsec, w.Tick, w.Paused = 510_000, 60, false
 	must(t, c.OnWelcome(w, 1_500_000)) // which it was 10 ms before
 	remote.delay += ms(250)

@@ -269,18 +269,3 @@ func TestLateShare(t *testing.T) {
 		t.Errorf("by default %+v, with 0.01 %+v", timings[0], timings[1])
 	}
 }
-
-// An Advance that finds the server paused runs no loop of ticks.
-func TestNoLoopInPause(t *testing.T) {
-	loops := 0
-	c := startClient(ClientConfig{Handlers: Handlers{BeforeLoop: func() { loops++ }, AfterLoop: func() { loops++ }}}, &fakeRemote{delay: ms(50)})
-	_ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60), Paused: true}, 0)
-	for now := uint64(0); now < 100_000; now += 10_000 {
-		if n := c.Advance(now); n != 0 || !c.now.paused {
-			t.Errorf("%d ticks, paused %v", n, c.now.paused)
-		}
-	}
-	if loops != 0 {
-		t.Errorf("%d calls of BeforeLoop and AfterLoop", loops)
-	}
-}
