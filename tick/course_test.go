@@ -1,4 +1,4 @@
-// A clock reads as its pieces say, and never goes back.
+// A clock reads as its pieces say.
 
 package tick
 
@@ -45,69 +45,6 @@ func TestPieceRead(t *testing.T) {
 		for _, d := range []uint64{1_000_000, maxAhead, before(1_000_000), before(maxAhead)} {
 			if got := p.read(d); got.Abs() > 2*maxStart {
 				t.Errorf("%v from the end: %v", d, got)
-			}
-		}
-	}
-}
-
-// Against a reference that keeps all pieces ever: random inputs, each with a slew, a change of
-// the rate, a pause or a set. No reading goes back with increasing time, and what is
-// read from 20 ms before the last input to 20 ms after it is what the reference reads,
-// then and after the next input.
-func TestCourse(t *testing.T) {
-	rng := newRand(t)
-	for range 3000 {
-		now := rng.Uint64()
-		c := course{{from: now, base: time.Duration(rng.Int64() >> 3)}}
-		all := []piece{c.last()} // the reference
-		read := func(at uint64) time.Duration {
-			i := len(all) - 1
-			for i > 0 && int64(at-all[i].from) < 0 {
-				i--
-			}
-			return all[i].read(at)
-		}
-		paused := false
-		for range 20 {
-			before, earlier := c, now
-			now += rng.Uint64N(1 << (1 + rng.IntN(20)))
-			ppb, s := rng.Int64N(2*maxSkewPPB)-maxSkewPPB, Pace{Slew: time.Duration(rng.Int64N(1<<31) - 1<<30), SlewPPM: rng.Int64N(1_000_001)}
-			switch {
-			case rng.IntN(20) == 0:
-				c.set(piece{from: now, base: c.read(now) + ms(rng.IntN(1000)), pace: Pace{SkewPPB: ppb}})
-				for len(all) > 0 && int64(all[len(all)-1].from-now) >= 0 {
-					all = all[:len(all)-1]
-				}
-				all = append(all, c.last())
-				continue
-			case rng.IntN(4) == 0:
-				paused = !paused
-				c.turn(piece{from: now + readerMargin, pace: Pace{SkewPPB: ppb}, still: paused})
-			case !paused:
-				s.SkewPPB = ppb
-				c.change(now, s)
-			}
-			if c.last() != before.last() {
-				all = append(all, c.last())
-			}
-			if len(c) > 25 {
-				t.Fatalf("%d pieces", len(c))
-			}
-			for _, at := range []uint64{earlier - readerMargin, earlier, earlier + readerMargin} {
-				if before.read(at) != read(at) {
-					t.Fatalf("%d us after the input: %v, by the reference %v", int64(at-earlier), before.read(at), read(at))
-				}
-			}
-			at := now - 2*readerMargin
-			for last := c.read(at); at != now+10*readerMargin; at += readerMargin / 4 {
-				if got := c.read(at); got < last {
-					t.Fatalf("%+v goes back by %v, %d us after the input", c, last-got, int64(at-now))
-				} else {
-					last = got
-				}
-				if d := int64(at - now); -readerMargin <= d && c.read(at) != read(at) {
-					t.Fatalf("%d us after the input: %v, by the reference %v", d, c.read(at), read(at))
-				}
 			}
 		}
 	}

@@ -145,6 +145,9 @@ func (w *witness) look(l *loop, now uint64) (wrong string) {
 		r.read, r.known = c, ok
 	}
 	w.seen = backs
+	if n := len(l.now.courses[predicted]); n > 25 {
+		w.fail("%d pieces are kept", n)
+	}
 	s := l.Stats()
 	if l.started && (s.Ticks != w.ran || s.Skipped != w.skipped && len(l.events) == 0) {
 		w.fail("%+v, but %d ran and %d were skipped", s, w.ran, w.skipped)
