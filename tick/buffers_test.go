@@ -4,6 +4,7 @@ package tick
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -192,38 +193,34 @@ func TestDelayFollowsStates(t *testing.T) {
 	w.rec.told(t, "states", "[synced]")
 }
 
-// When a clock is set, the lead stays what it was.
-func TestClockIsSet(t *testing.T) {
-	w := newWay(t, ClientConfig{})
-	w.run(5 * time.Second)
-	before, late := w.timing(), w.late
-	w.ahead += 300_000
-	w.remote.shift(-ms(300))
-	w.run(5 * time.Second)
-	if got := w.timing(); (got.Lead - before.Lead).Abs() > ms(3) {
-		t.Errorf("%+v, before %+v", got, before)
+// When a clock is set, or both pause, the lead stays what it was, and nothing is late.
+func TestLeadStays(t *testing.T) {
+	pause := func(d time.Duration) func(w *way) {
+		return func(w *way) {
+			w.server.Pause(w.now)
+			w.client.Pause(w.now)
+			w.run(d)
+			w.server.Resume(w.now)
+			w.client.Resume(w.now)
+		}
 	}
-	if w.late != late || len(w.rec.of(EventStepped)) != 1 {
-		t.Errorf("%d late; %v", w.late-late, w.rec.events)
-	}
-}
-
-// In a pause nothing is late, and after it all goes on as before.
-func TestPauseKeepsLead(t *testing.T) {
-	for _, pause := range []time.Duration{ms(150), 5 * time.Second} {
+	for _, tt := range []struct {
+		happens func(w *way)
+		want    string
+	}{
+		{func(w *way) { w.ahead += 300_000; w.remote.shift(-ms(300)) }, "[synced stepped by -300ms]"},
+		{pause(ms(150)), "[synced]"},
+		{pause(5 * time.Second), "[synced]"},
+	} {
 		w := newWay(t, ClientConfig{})
 		w.run(5 * time.Second)
-		before := w.timing()
-		w.server.Pause(w.now)
-		w.client.Pause(w.now)
-		w.run(pause)
-		w.server.Resume(w.now)
-		w.client.Resume(w.now)
+		before, late := w.timing(), w.late
+		tt.happens(w)
 		w.run(5 * time.Second)
-		if got := w.timing(); (got.Lead - before.Lead).Abs() > ms(3) {
-			t.Errorf("%v: %+v, before %+v", pause, got, before)
+		if got := w.timing(); (got.Lead-before.Lead).Abs() > ms(3) || w.late != late {
+			t.Errorf("%+v, before %+v; %d late", got, before, w.late-late)
 		}
-		w.rec.told(t, pause, "[synced]")
+		w.rec.told(t, before, tt.want)
 	}
 }
 
@@ -288,43 +285,48 @@ func TestHelloIsHeard(t *testing.T) {
 
 // A server tells by how much inputs came early or late, and nothing of those that it refused.
 func TestInputsAreTold(t *testing.T) {
-	s := mustServer(ServerConfig{})
-	if ok, late := s.AcceptInput(1, 5, 5, 0); ok || late || s.Stats().Early != 1 {
-		t.Error("accepted by a server that is stopped")
-	}
-	s.Start(0)
-	if ok, late := s.AcceptInput(2, s.epoch, 0, 0); !ok || late {
-		t.Errorf("tick 0 before it ran: %v, %v", ok, late)
-	}
-	s.Forget(2)
-	s.Advance(1_200_000) // skips all but tick 72, which runs
-	for n, want := range map[Tick][2]bool{0: {false, true}, 72: {false, true}, 73: {true, false}, math.MaxInt64: {}, math.MinInt64: {}} {
-		if ok, late := s.AcceptInput(1, s.epoch, n, 1_200_000); [2]bool{ok, late} != want {
-			t.Errorf("tick %d: %v, late %v", n, ok, late)
+	s := mustServer(ServerConfig{Epoch: 5})
+	accept := func(peer, epoch uint64, n Tick, now uint64, want string) {
+		t.Helper()
+		ok, late := s.AcceptInput(peer, epoch, n, now)
+		if got := fmt.Sprint(ok, late); got != want {
+			t.Errorf("tick %d: accepted and late are %v, want %v", n, got, want)
 		}
 	}
-	if ok, late := s.AcceptInput(1, s.epoch-1, 73, 1_200_000); ok || late || s.Stats().Refused != 2 || s.Stats().OldEpoch != 1 {
-		t.Errorf("of another epoch: %v, late %v; %+v", ok, late, s.Stats())
+	told := func(peer uint64, want string) {
+		t.Helper()
+		text := ""
+		w, _ := s.Announce(peer, 1_200_000)
+		for i := range w.inputs.ticks {
+			if early, ok := w.inputs.early(i); ok {
+				text += fmt.Sprintf(" %d:%v", w.inputs.newest-Tick(i), early)
+			}
+		}
+		if text != want {
+			t.Errorf("peer %d is told%s, want%s", peer, text, want)
+		}
 	}
-	w, _ := s.Announce(1, 1_200_000)
-	if early, ok := w.inputs.early(0); w.inputs.newest != 73 || !ok || early.Round(ms(1)) != ms(17) {
-		t.Errorf("%+v", w.inputs)
+	const inTime, late, no, now = "true false", "false true", "false false", 1_200_000
+	accept(1, 5, 5, 0, no) // by a server that is stopped
+	early := s.Stats().Early
+	s.Start(0)
+	accept(2, 5, 0, 0, inTime) // before it ran
+	s.Forget(2)
+	s.Advance(now) // skips all but tick 72, which runs
+	accept(1, 5, 0, now, late)
+	accept(1, 5, 72, now, late)
+	accept(1, 5, 73, now, inTime)
+	accept(1, 5, math.MaxInt64, now, no)
+	accept(1, 5, math.MinInt64, now, no)
+	accept(1, 4, 73, now, no)
+	if got := s.Stats(); early != 1 || got.Refused != 2 || got.OldEpoch != 1 {
+		t.Errorf("%+v", got)
 	}
-	if early, ok := w.inputs.early(1); !ok || early >= 0 {
-		t.Errorf("tick 72: %v, %v", early, ok)
-	}
-	if _, ok := w.inputs.early(2); ok && w.inputs.ticks > 2 {
-		t.Error("tick 71 has come")
-	}
-	s.AcceptInput(2, s.epoch, 71, 1_180_000) // it came in time, and was read after the Advance that ran its tick
-	w, _ = s.Announce(2, 1_200_000)
-	if early, ok := w.inputs.early(0); !ok || early.Round(ms(1)) != -ms(17) {
-		t.Errorf("read late: %v, %v", early, ok)
-	}
+	told(1, " 73:16.6ms 72:-100µs")
+	accept(2, 5, 71, 1_180_000, late) // it came in time, and was read after the Advance that ran its tick
+	told(2, " 71:-16.7ms")
 	s.Forget(1)
-	if w, _ := s.Announce(1, 1_200_000); w.inputs.ticks != 0 {
-		t.Errorf("%+v", w.inputs)
-	}
+	told(1, "")
 }
 
 // Any order of ticks is kept as a slow reference has it.

@@ -138,22 +138,6 @@ func TestFirstTickOfClient(t *testing.T) {
 	}
 }
 
-// Ticks that cost 1.5 times their length pile up no debt beyond a second.
-func TestOverload(t *testing.T) {
-	var r recorder
-	now := uint64(0)
-	cfg := r.server(ServerConfig{})
-	cfg.AfterTick = func(Info) { now += 25_000 }
-	l := startServer(cfg)
-	for now < 60_000_000 {
-		now += 100
-		if n := l.Advance(now); n > 8 || l.Stats().Debt > 60 {
-			t.Fatalf("%d ticks in a frame, %d due", n, l.Stats().Debt)
-		}
-	}
-	r.check(t)
-}
-
 // One writer and 8 readers, under the race detector: no reader sees a clock go back, and all that
 // announce say the same origin, by times that they read some while before.
 func TestReaders(t *testing.T) {
