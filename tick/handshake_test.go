@@ -8,15 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"timesync/internal/long"
 )
 
 // A million Hellos between two Advances are more than a server remembers: it counts
 // what it ignores, and hears it when it is said again. So with what a server sends.
 func TestFlood(t *testing.T) {
-	peers := 1_000_000
-	if testing.Short() {
-		peers = 50_000
-	}
+	peers := long.Sized(50_000, 1_000_000, 1_000_000)
 	for _, action := range []Mismatch{MismatchSignal, MismatchDisconnect} {
 		var r recorder
 		s := startServer(r.server(ServerConfig{Config: Config{OnMismatch: action, StallThreshold: -1, CatchUp: CatchUpJump}}))

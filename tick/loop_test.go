@@ -19,13 +19,7 @@ import (
 // what it says it skipped counts as run.
 func TestNinetyDays(t *testing.T) {
 	rng := newRand(t)
-	smooth := time.Hour
-	switch {
-	case *long.Flag:
-		smooth = 24 * time.Hour
-	case testing.Short():
-		smooth = 10 * time.Minute
-	}
+	smooth := long.Sized(10*time.Minute, time.Hour, 24*time.Hour)
 	var log ledger
 	l := mustServer(ServerConfig{Config: Config{CatchUp: CatchUpRunAll}, Handlers: log.handlers()})
 	const length = 90 * 24 * time.Hour

@@ -162,7 +162,7 @@ func (m *model) step() {
 		pause := op < 12
 		m.log("client pauses: %v", pause)
 		at := m.behind(m.clientNow())
-		m.input(at, func() { map[bool]func(uint64){true: c.Pause, false: c.Resume}[pause](at) })
+		m.input(at, func() { c.pause(at, pause) })
 	case op == 14:
 		m.log("the client follows a fresh clock")
 		m.remote = m.exact()
@@ -200,11 +200,7 @@ func (m *model) pauseServer(pause bool, at uint64) {
 	if m.server.started && pause == (len(m.history.pauses)%2 == 0) {
 		m.history.pauses = append(m.history.pauses, m.history.input(at)+readerMargin)
 	}
-	if pause {
-		m.server.Pause(at)
-	} else {
-		m.server.Resume(at)
-	}
+	m.server.pause(at, pause)
 }
 
 func (m *model) log(format string, args ...any) {

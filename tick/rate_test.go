@@ -68,12 +68,8 @@ func TestRateAgainstBig(t *testing.T) {
 			continue
 		}
 		sec, nsec, n := number(), number(), Tick(number())
-		switch i % 3 { // as a duration, as seconds and nanoseconds, as a tick
+		switch i % 2 { // as a time, as a tick
 		case 0:
-			if got, want := r.Ticks(time.Duration(sec)), clampBig(refAt(r, big.NewInt(sec))); int64(got) != want {
-				t.Fatalf("%v: %d ns is tick %d, want %d", r, sec, got, want)
-			}
-		case 1:
 			carry, _ := floorDiv(nsec, billion)
 			if sum := sec + carry; (sec > 0) == (carry > 0) && (sum > 0) != (sec > 0) {
 				continue // the time itself is out of range
@@ -92,19 +88,6 @@ func TestRateAgainstBig(t *testing.T) {
 			if got := r.Duration(n); int64(got) != clampBig(want) {
 				t.Fatalf("%v: tick %d starts at %d ns, want %v", r, n, got, want)
 			}
-		}
-	}
-}
-
-// Sums are cut off at the ends.
-func TestSatAdd(t *testing.T) {
-	const least, most = math.MinInt64, math.MaxInt64
-	for _, tt := range [][3]int64{
-		{1, 2, 3}, {-1, 1, 0}, {most, least, -1}, {most, 0, most}, {most, 1, most}, {most, most, most},
-		{least, 0, least}, {least, -1, least}, {least, least, least}, {least + 1, -1, least},
-	} {
-		if got := satAdd(tt[0], tt[1]); got != tt[2] {
-			t.Errorf("%d + %d is %d, want %d", tt[0], tt[1], got, tt[2])
 		}
 	}
 }
@@ -155,9 +138,6 @@ func TestTimeAgainstBig(t *testing.T) {
 		}
 		if got := int64(u.Duration()); got != clampBig(want) {
 			t.Fatalf("%v: time %d ns, want %v", u, got, want)
-		}
-		if got := int64(r.Duration(u.Tick())); got != clampBig(refStart(r, u.Tick())) {
-			t.Fatalf("%v: starts at %d ns", u, got)
 		}
 		if f := u.Fraction(); f < 0 || f >= 1 {
 			t.Fatalf("%v: fraction %v", u, f)
