@@ -260,6 +260,34 @@ func TestFraction(t *testing.T) {
 	}
 }
 
+// The clocks print as what they are in structured logs.
+func TestLogValue(t *testing.T) {
+	r := Hz(50)
+	c := Clocks{SharedTime: r.At(100, 0), ServerTime: r.At(98, ms(10)), PredictedTime: r.At(102, ms(5))}
+	const want = "[shared=100.00 server=98.50 predicted=102.25 server_ahead_s=-0.03 predicted_ahead_s=0.045]"
+	if got := c.LogValue().String(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestReadsDoNotAllocate(t *testing.T) {
+	l, _, _ := newClient(ClientConfig{})
+	l.Advance(0)
+	now := uint64(0)
+	if n := testing.AllocsPerRun(1000, func() {
+		now += 17
+		_, _ = l.SharedTime(now)
+		_, _ = l.ServerTime(now)
+		_, _ = l.PredictedTime(now)
+		_, _ = l.Snapshot(now)
+		_, _ = l.Epoch()
+		l.Fraction(now)
+		l.Accept(1, 216_000, now)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // The texts of all other events are compared by told, in all tests.
 func TestEventString(t *testing.T) {
 	for e, want := range map[Event]string{

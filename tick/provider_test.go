@@ -146,22 +146,20 @@ func TestProviderDecides(t *testing.T) {
 // A server's Provider moves its ticks, and what it announces.
 func TestProviderOfServer(t *testing.T) {
 	var r recorder
-	jump := false
+	jump := time.Duration(0)
 	p := &scripted{advance: func(s *Steering) bool {
-		if s.PredictedTime.Target != s.PredictedTime.At {
-			t.Errorf("target %v at %v", s.PredictedTime.Target, s.PredictedTime.At)
-		}
 		for _, c := range s.clocks() {
-			if jump {
-				c.At += time.Second
+			if c.Target != c.At {
+				t.Errorf("target %v at %v", c.Target, c.At)
 			}
+			c.At += jump
 		}
-		return !jump
+		return jump == 0
 	}}
 	s := mustServer(r.server(ServerConfig{Config: Config{Provider: p}}))
 	s.Start(1_000_000)
 	s.Advance(2_000_000)
-	jump = true
+	jump = time.Second
 	s.Advance(2_000_000)
 	if w, _ := s.Announce(1, 2_000_000); w.OriginUsec != 0 || w.Tick != 120 {
 		t.Errorf("%+v", w)

@@ -116,24 +116,6 @@ func TestRun(t *testing.T) {
 		if _, ok := s.SharedTime(0); ok {
 			t.Error("still running")
 		}
-
-		// A client starts when its server is known, and Stop ends Run.
-		remote := &fakeRemote{delay: ms(20), lost: true}
-		c := mustClient(ClientConfig{Config: Config{Clock: clock}}, remote)
-		done := running(t.Context(), c.Run)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		must(t, c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(60)}, clock()))
-		short, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := c.WaitSynced(short); err != context.DeadlineExceeded {
-			t.Errorf("WaitSynced returned %v", err)
-		}
-		synctest.Wait()
-		remote.lost = false
-		must(t, c.WaitSynced(t.Context()))
-		c.Stop()
-		must(t, <-done)
 	})
 }
 
@@ -162,12 +144,18 @@ func TestRunNotices(t *testing.T) {
 		}
 
 		c := mustClient(ClientConfig{Config: common, Handlers: handlers}, &fakeRemote{delay: ms(20)})
-		running(t.Context(), c.Run)
-		time.Sleep(ms(102))
+		ended := running(t.Context(), c.Run)
+		short, cancel := context.WithTimeout(t.Context(), ms(102))
+		defer cancel()
+		if err := c.WaitSynced(short); err != context.DeadlineExceeded {
+			t.Errorf("WaitSynced returned %v", err)
+		}
 		if d := after(func() { _ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(1000)}, 0) }); d <= 0 || d > ms(7) {
 			t.Errorf("the first tick came %v after the clocks were known", d)
 		}
+		must(t, c.WaitSynced(t.Context()))
 		c.Stop()
+		must(t, <-ended)
 
 		s := mustServer(ServerConfig{Config: common, Handlers: handlers})
 		slow.Store(int64(ms(203)))

@@ -81,14 +81,13 @@ func TestSkew(t *testing.T) {
 		}
 		r.told(t, ppm, "[synced lost synced]")
 	}
-	for _, ppm := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
-		l, remote, _ := newClient(ClientConfig{})
-		remote.ppm = ppm
-		l.Advance(0)
-		a, _ := l.SharedTime(0)
-		b, _ := l.SharedTime(1_000_000)
-		if d := b.Sub(a); d < 999*time.Millisecond || d > 1001*time.Millisecond {
-			t.Errorf("with a skew of %v a second takes %v", ppm, d)
+	for _, tt := range []struct {
+		ppm  float64
+		want int64
+	}{{math.NaN(), 0}, {math.Inf(1), maxSkewPPB}, {math.Inf(-1), -maxSkewPPB}, {1e300, maxSkewPPB}} {
+		r := remote{clock: &fakeRemote{ppm: tt.ppm}}
+		if got := r.skewPPB(); got != tt.want {
+			t.Errorf("a skew of %v is believed to be %d", tt.ppm, got)
 		}
 	}
 }
