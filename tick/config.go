@@ -166,7 +166,6 @@ func (c *Config) complete() error {
 }
 
 func (c *ServerConfig) complete() error {
-	c.Provider = cmp.Or[Provider](c.Provider, serverProvider{})
 	first := c.Rate.Duration(c.FirstTick)
 	return cmp.Or(
 		c.Config.complete(),

@@ -3,6 +3,7 @@
 package tick
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -72,7 +73,7 @@ func (e Event) String() string {
 		fate := map[bool]string{false: "skipped", true: "run again"}[e.Again]
 		ticks = fmt.Sprintf(", ticks %d to %d %s", e.First, e.Last, fate)
 	}
-	texts := [...]string{
+	texts := map[EventKind]string{
 		EventSynced:       "synced",
 		EventClientSynced: fmt.Sprintf("peer %d synced", e.Peer),
 		EventStepped:      fmt.Sprintf("stepped by %v%s", e.By, ticks),
@@ -84,10 +85,7 @@ func (e Event) String() string {
 		EventSilent:       fmt.Sprintf("%ssilent for %v", who, e.By),
 		EventHeard:        fmt.Sprintf("%sheard again after %v", who, e.By),
 	}
-	if e.Kind == 0 || int(e.Kind) >= len(texts) {
-		return fmt.Sprintf("event %d", e.Kind)
-	}
-	return texts[e.Kind]
+	return cmp.Or(texts[e.Kind], fmt.Sprintf("event %d", e.Kind))
 }
 
 // Stats counts what happened since Start.

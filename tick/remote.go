@@ -121,9 +121,9 @@ func (r *remote) delays() (from, to time.Duration, ok bool) {
 
 // trusted reports whether the clock is known to within bound; 0 is any.
 func (r *remote) trusted(nowUsec uint64, bound time.Duration) bool {
-	is, ok := time.Duration(0), true
-	if bound > 0 {
-		is, ok = r.clock.ErrorBound(nowUsec)
+	if bound == 0 {
+		return true
 	}
+	is, ok := r.clock.ErrorBound(nowUsec)
 	return ok && is <= bound
 }

@@ -64,14 +64,16 @@ func (s *Server) ran(Tick) {}
 
 func (s *Server) paused() {}
 
-// steer lets the provider steer, whose targets are the clocks themselves. Now and then it looks for
+// steer lets a provider steer, whose targets are the clocks themselves. Now and then it looks for
 // peers that have fallen silent: there may be very many.
 func (s *Server) steer() {
-	s.steering = Steering{}
-	for i, c := range s.steering.clocks() {
-		c.Target = s.now.read(i, s.atUsec+readerMargin) - s.marginAt(Pace{})
+	if s.cfg.Provider != nil {
+		s.steering = Steering{}
+		for i, c := range s.steering.clocks() {
+			c.Target = s.now.read(i, s.atUsec+readerMargin) - s.marginAt(Pace{})
+		}
+		s.drive()
 	}
-	s.drive()
 	if elapsed(s.looked, s.atUsec) < silence/8 {
 		return
 	}

@@ -62,13 +62,6 @@ func (s *Steering) clocks() [3]*Steered {
 	return [3]*Steered{shared: &s.SharedTime, server: &s.ServerTime, predicted: &s.PredictedTime}
 }
 
-// serverProvider is the Provider of a server: its clocks run at the rate of the local clock.
-type serverProvider struct{}
-
-func (serverProvider) InitializeClient(*Steering) {}
-
-func (serverProvider) AdvanceTime(*Steering) bool { return true }
-
 // clientProvider is the Provider of a client, see ClientConfig.
 type clientProvider struct {
 	ClientConfig
