@@ -219,6 +219,14 @@ func (r *recorder) told(t *testing.T, where any, want string) {
 	r.check(t)
 }
 
+// fellSilent checks when the other side was said to be silent, and to be heard again.
+func (r *recorder) fellSilent(t *testing.T, want string) {
+	t.Helper()
+	if got := fmt.Sprint(r.silences); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func mustServer(cfg ServerConfig) *Server {
 	s, err := NewServer(cfg)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestHellosOfOnePeer(t *testing.T) {
 
 // Datagrams may be under way for 16 s, each of them.
 func TestLongDelay(t *testing.T) {
-	for _, delay := range []time.Duration{2 * time.Second, 3 * time.Second, 8 * time.Second, 16 * time.Second} {
+	for _, delay := range []time.Duration{ms(2000), ms(3000), ms(8000), ms(16_000)} {
 		l, remote, r := newClient(ClientConfig{})
 		remote.delay = delay
 		remote.shift(delay) // the Welcome of newClient was under way
