@@ -140,7 +140,10 @@ func TestLeadFollowsInputs(t *testing.T) {
 	if first := w.client.buffers.jumped; first < Hz(60).Ticks(10*time.Second) || first > Hz(60).Ticks(11*time.Second) {
 		t.Errorf("inputs count as sent before the step up to tick %d", first)
 	}
-	w.rec.told(t, "the step", "[synced stepped by 49.926856ms]")
+	steps := w.rec.of(EventStepped)
+	if len(steps) != 1 || (steps[0].By-ms(50)).Abs() > ms(5) || steps[0].First <= steps[0].Last {
+		t.Errorf("%v", w.rec.events)
+	}
 	w.remote.to += ms(50) // now it does
 	before = w.late
 	w.run(5 * time.Second)

@@ -6,6 +6,7 @@ package tick
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,16 +245,13 @@ func (m *model) send() {
 // frame lets time pass, and whatever arrives arrive, and advances both.
 func (m *model) frame(d uint64) {
 	m.now += d
-	rest := m.mail[:0]
-	for _, x := range m.mail {
-		if x.arrives > m.now {
-			rest = append(rest, x)
-			continue
+	m.mail = slices.DeleteFunc(m.mail, func(x mail) bool {
+		if x.arrives <= m.now {
+			m.log("%+v arrives", x.w)
+			m.input(m.clientNow(), func() { _ = m.client.OnWelcome(x.w, m.clientNow()) })
 		}
-		m.log("%+v arrives", x.w)
-		m.input(m.clientNow(), func() { _ = m.client.OnWelcome(x.w, m.clientNow()) })
-	}
-	m.mail = rest
+		return x.arrives <= m.now
+	})
 	if h, ok := m.client.Hello(); ok {
 		_ = m.server.OnHello(1, h)
 	}

@@ -10,20 +10,6 @@ import (
 	"time"
 )
 
-// Run with a context that has ended runs no tick, though one is due.
-func TestRunEnded(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var now uint64
-	s := mustServer(ServerConfig{
-		Config:   Config{Clock: func() uint64 { now += 1e6; return now }},
-		Handlers: Handlers{Tick: func(s Info) { t.Errorf("tick %d", s.Tick) }},
-	})
-	if err := s.Run(ctx); err != context.Canceled {
-		t.Errorf("returned %v", err)
-	}
-}
-
 // running starts a Run and returns where it says how it ended.
 func running(ctx context.Context, run func(context.Context) error) <-chan error {
 	done := make(chan error, 1)
@@ -115,6 +101,10 @@ func TestRun(t *testing.T) {
 		}
 		if _, ok := s.SharedTime(0); ok {
 			t.Error("still running")
+		}
+		// With a context that has ended it runs no tick, though one is due.
+		if err := s.Run(ctx); err != context.DeadlineExceeded || len(r.ticks) != 601 {
+			t.Errorf("Run returned %v after %d ticks", err, len(r.ticks))
 		}
 	})
 }
