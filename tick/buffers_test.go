@@ -21,7 +21,7 @@ type way struct {
 	jitter   func() time.Duration // of an input, above up
 	server   *Server
 	client   *Client
-	remote   *twoWays
+	remote   *fakeRemote
 	rec      recorder
 	parcels  []parcel // under way
 	every    uint64   // from one Welcome to the next, us
@@ -43,7 +43,7 @@ type parcel struct {
 func newWay(t *testing.T, cfg ClientConfig) *way {
 	w := &way{t: t, up: ms(30), down: ms(30), every: 100_000, jitter: func() time.Duration { return 0 }}
 	w.server = mustServer(ServerConfig{})
-	w.remote = &twoWays{fakeRemote: &fakeRemote{delay: ms(30)}, to: ms(30)}
+	w.remote = &fakeRemote{delay: ms(30), to: ms(30)}
 	cfg = w.rec.client(cfg)
 	record := cfg.Tick
 	cfg.Tick = func(s Info) {

@@ -20,8 +20,9 @@ type fakeRemote struct {
 	ppm    float64 // what Skew says
 	bound  time.Duration
 	lost   bool
-	// noDelay is to know the time but not the delay.
-	noDelay bool
+	// noDelay is to know the time but not the delay, and noWay not the one to the server.
+	noDelay, noWay bool
+	to             time.Duration // the delay to the server; 0 is as long as from it
 }
 
 func (f *fakeRemote) RemoteTime(localUsec uint64) (uint64, bool) {
@@ -29,6 +30,9 @@ func (f *fakeRemote) RemoteTime(localUsec uint64) (uint64, bool) {
 }
 func (f *fakeRemote) MinimumOneWayDelay() (time.Duration, bool) {
 	return f.delay, !f.lost && !f.noDelay
+}
+func (f *fakeRemote) MinimumDelayToPeer() (time.Duration, bool) {
+	return cmp.Or(f.to, f.delay), !f.noWay
 }
 func (f *fakeRemote) Skew() (float64, bool)                   { return f.ppm, !f.lost }
 func (f *fakeRemote) ErrorBound(uint64) (time.Duration, bool) { return f.bound, !f.lost }

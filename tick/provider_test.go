@@ -84,7 +84,6 @@ func TestFaultyProvider(t *testing.T) {
 		}
 		ticks, steps = ticks+log.ran, steps+l.Stats().Steps
 	}
-	t.Logf("%d sequences: %d ticks, %d steps", sequences, ticks, steps)
 	if ticks == 0 || steps == 0 {
 		t.Error("the providers are too kind")
 	}

@@ -166,34 +166,21 @@ func TestStepBackWithinATick(t *testing.T) {
 	}
 }
 
-// twoWays is a remote clock that knows both delays.
-type twoWays struct {
-	*fakeRemote
-	to   time.Duration
-	lost bool // to is not known
-}
-
-func (w *twoWays) MinimumDelayToPeer() (time.Duration, bool) { return w.to, !w.lost }
-
 // Each delay counts for its way: for what arrives, and for what is sent.
 func TestBothDelays(t *testing.T) {
-	remote := &twoWays{&fakeRemote{delay: ms(30)}, ms(80), false}
-	l, exact, _ := newClient(ClientConfig{})
-	first := l.welcomes.last.Welcome
-	remote.offset = exact.offset
-	must(t, l.Follow(remote))
-	must(t, l.OnWelcome(first, 0))
+	l, remote, _ := newClient(ClientConfig{})
+	remote.delay, remote.to = ms(30), ms(80)
 	l.Advance(0)
 	if got, ok := l.Timing(); !ok || got.Delay != ms(30)+Hz(60).Duration(1) || got.Lead != ms(80)+Hz(60).Duration(2) {
 		t.Errorf("%+v, %v", got, ok)
 	}
-	for i, bad := range []twoWays{{lost: true}, {to: -1}, {to: time.Hour + 1}} {
-		if remote.to, remote.lost = bad.to, bad.lost; l.Advance(uint64(i+1)*1000) > 0 || l.synced {
-			t.Errorf("synchronized with %+v", bad)
+	for i, tt := range []struct {
+		to        time.Duration
+		noWay, ok bool
+	}{{ms(80), true, false}, {-1, false, false}, {time.Hour + 1, false, false}, {time.Hour, false, true}} {
+		remote.to, remote.noWay = tt.to, tt.noWay
+		if l.Advance(uint64(i+1) * 1000); l.synced != tt.ok {
+			t.Errorf("%+v: synchronized %v", tt, l.synced)
 		}
-	}
-	remote.to, remote.lost = time.Hour, false
-	if l.Advance(10_000); !l.synced {
-		t.Error("not synchronized with an hour")
 	}
 }
