@@ -86,7 +86,9 @@ func (l *ledger) event(e Event) {
 	case EventSynced:
 		l.entering = false
 		return
-	case EventStalled, EventSkipped, EventRateMismatch:
+	case EventRateMismatch:
+		l.told = -1 // the ticks are others, and AdvanceOne may have run the last one early
+	case EventStalled, EventSkipped:
 	default:
 		return
 	}
