@@ -295,7 +295,11 @@ func (c Clocks) back(was Clocks) bool {
 
 // since returns how far each clock has gone.
 func (c Clocks) since(was Clocks) [3]time.Duration {
-	return [3]time.Duration{c.SharedTime.Sub(was.SharedTime), c.ServerTime.Sub(was.ServerTime), c.PredictedTime.Sub(was.PredictedTime)}
+	return [3]time.Duration{
+		c.SharedTime.Sub(was.SharedTime),
+		c.ServerTime.Sub(was.ServerTime),
+		c.PredictedTime.Sub(was.PredictedTime),
+	}
 }
 
 func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }

@@ -303,7 +303,11 @@ func (m *model) heal() (off [3]time.Duration, ok bool) {
 	}
 	c, ok := m.client.Snapshot(m.clientNow())
 	truth, r := m.gameNow(), m.client.now.rate
-	off = [3]time.Duration{c.SharedTime.Duration() - truth, c.ServerTime.Duration() - (truth - ms(50) - r.Duration(1)), c.PredictedTime.Duration() - (truth + ms(50) + r.Duration(2))}
+	off = [3]time.Duration{
+		c.SharedTime.Duration() - truth,
+		c.ServerTime.Duration() - (truth - ms(50) - r.Duration(1)),
+		c.PredictedTime.Duration() - (truth + ms(50) + r.Duration(2)),
+	}
 	_, says := m.client.Hello()
 	return off, ok && m.client.synced && !says && m.client.now.epoch == m.server.epoch
 }

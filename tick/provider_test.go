@@ -225,7 +225,8 @@ func TestLateShare(t *testing.T) {
 			}
 			got := float64(late) / float64(all)
 			if got > share || length >= before || math.Abs(told-got) > got/2+0.0005 {
-				t.Errorf("states %v, LateShare %v: %.4f are late, told is %.4f, with a lead or delay of %v, before %v", states, share, got, told, length, before)
+				t.Errorf("states %v, LateShare %v: %.4f are late, told is %.4f, the lead or delay %v, before %v",
+					states, share, got, told, length, before)
 			}
 			before = length
 		}
