@@ -62,63 +62,50 @@ func TestWindowAtAnyRate(t *testing.T) {
 	}
 }
 
+// refused is what NewServer, NewClient or Follow has said.
+type refused struct{ err error }
+
+func (r refused) complete() error { return r.err }
+
 // What makes no sense or does not fit is refused with a message that names it.
 func TestRefused(t *testing.T) {
 	// At this rate a tick starts 2^60 ns from tick 0.
 	odd, oddLimit := Config{Rate: Hz(39229)}, Tick(45227957704222)
 	mustServer(ServerConfig{Config: odd, FirstTick: oddLimit})
+	bad := Config{Rate: Rate{1, 0}}
+	_, noServer := NewServer(ServerConfig{Config: bad})
+	_, noClient := NewClient(ClientConfig{Config: bad}, &fakeRemote{})
 	_, noRemote := NewClient(ClientConfig{}, nil)
 	c, _, _ := newClient(ClientConfig{})
 	for _, tt := range []struct {
 		want string
-		of   any // a configuration, or an error
+		cfg  interface{ complete() error }
 	}{
-		{"the remote clock is nil", noRemote},
-		{"the remote clock is nil", c.Follow(nil)},
-		{"Rate is 1/0", Config{Rate: Rate{1, 0}}},
-		{"Rate is 2000000000/1", Config{Rate: Hz(2_000_000_000)}},
-		{"MaxTicks is negative", Config{MaxTicks: -1}},
-		{"Past or Future is negative", Config{Past: -1}},
-		{"Past or Future is negative", Config{Future: math.MinInt64}},
-		{"CatchUp is none of", Config{CatchUp: 4}},
-		{"OnMismatch is none of", Config{OnMismatch: 4}},
-		{"Epoch is more than 2^62", ServerConfig{Epoch: 1<<62 + 1}},
-		{"FirstTick is more than 36 years", ServerConfig{Config: odd, FirstTick: oddLimit + 1}},
-		{"FirstTick is more than 36 years", ServerConfig{FirstTick: math.MinInt64}},
-		{"FirstTick is more than 36 years", ServerConfig{FirstTick: math.MaxInt64}},
-		{"a buffer is longer than 1h", ClientConfig{ClientBuffer: math.MaxInt64}},
-		{"a buffer is longer than 1h", ClientConfig{ServerBuffer: math.MaxInt64}},
-		{"SyncBound is negative", ClientConfig{SyncBound: -1}},
-		{"SlewPPM is not in 0 to 10^6", ClientConfig{SlewPPM: 1_000_001}},
-		{"SlewPPM is not in 0 to 10^6", ClientConfig{SlewPPM: -1}},
-		{"LateShare is not in 0 to 0.5", ClientConfig{LateShare: 0.51}},
-		{"DeadBand or HardThreshold", ClientConfig{DeadBand: -1}},
-		{"DeadBand or HardThreshold", ClientConfig{HardThreshold: -1}},
+		{"the remote clock is nil", refused{noRemote}},
+		{"the remote clock is nil", refused{c.Follow(nil)}},
+		{"Rate is 1/0", refused{noServer}},
+		{"Rate is 1/0", refused{noClient}},
+		{"Rate is 2000000000/1", &Config{Rate: Hz(2_000_000_000)}},
+		{"MaxTicks is negative", &Config{MaxTicks: -1}},
+		{"Past or Future is negative", &Config{Past: -1}},
+		{"Past or Future is negative", &Config{Future: math.MinInt64}},
+		{"CatchUp is none of", &Config{CatchUp: 4}},
+		{"OnMismatch is none of", &Config{OnMismatch: 4}},
+		{"Epoch is more than 2^62", &ServerConfig{Epoch: 1<<62 + 1}},
+		{"FirstTick is more than 36 years", &ServerConfig{Config: odd, FirstTick: oddLimit + 1}},
+		{"FirstTick is more than 36 years", &ServerConfig{FirstTick: math.MinInt64}},
+		{"FirstTick is more than 36 years", &ServerConfig{FirstTick: math.MaxInt64}},
+		{"a buffer is longer than 1h", &ClientConfig{ClientBuffer: math.MaxInt64}},
+		{"a buffer is longer than 1h", &ClientConfig{ServerBuffer: math.MaxInt64}},
+		{"SyncBound is negative", &ClientConfig{SyncBound: -1}},
+		{"SlewPPM is not in 0 to 10^6", &ClientConfig{SlewPPM: 1_000_001}},
+		{"SlewPPM is not in 0 to 10^6", &ClientConfig{SlewPPM: -1}},
+		{"LateShare is not in 0 to 0.5", &ClientConfig{LateShare: 0.51}},
+		{"DeadBand or HardThreshold", &ClientConfig{DeadBand: -1}},
+		{"DeadBand or HardThreshold", &ClientConfig{HardThreshold: -1}},
 	} {
-		var errs []error
-		server := func(cfg ServerConfig) {
-			_, err := NewServer(cfg)
-			errs = append(errs, err)
-		}
-		client := func(cfg ClientConfig) {
-			_, err := NewClient(cfg, &fakeRemote{})
-			errs = append(errs, err)
-		}
-		switch of := tt.of.(type) {
-		case error:
-			errs = append(errs, of)
-		case Config:
-			server(ServerConfig{Config: of})
-			client(ClientConfig{Config: of})
-		case ServerConfig:
-			server(of)
-		case ClientConfig:
-			client(of)
-		}
-		for _, err := range errs {
-			if text := fmt.Sprint(err); !strings.HasPrefix(text, "tick: "+tt.want) {
-				t.Errorf("want %q: %v", tt.want, err)
-			}
+		if err := tt.cfg.complete(); !strings.HasPrefix(fmt.Sprint(err), "tick: "+tt.want) {
+			t.Errorf("want %q: %v", tt.want, err)
 		}
 	}
 }

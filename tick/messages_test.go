@@ -57,7 +57,10 @@ func TestLongDelay(t *testing.T) {
 }
 
 func TestTimeStringNegative(t *testing.T) {
-	for want, d := range map[string]time.Duration{"-0.50": -ms(5), "-1.50": -ms(15), "-1.00": -ms(10), "-0.10": -ms(1), "0.50": ms(5), "0.00": 0, "-0.01": -1} {
+	for want, d := range map[string]time.Duration{
+		"-0.50": -ms(5), "-1.50": -ms(15), "-1.00": -ms(10), "-0.10": -ms(1),
+		"0.50": ms(5), "0.00": 0, "-0.01": -1,
+	} {
 		if got := Hz(100).At(0, d).String(); got != want {
 			t.Errorf("%v at 100/s is %s, want %s", d, got, want)
 		}

@@ -85,7 +85,11 @@ func newModel(seed uint64) *model {
 	m.serverBase, m.clientBase = m.rng.Uint64(), m.rng.Uint64()
 	offs := []int64{-readerMargin, -m.rng.Int64N(readerMargin), 0, m.rng.Int64N(readerMargin - late), readerMargin - late}
 	m.serverLog, m.clientLog = newWitness(false, offs...), newWitness(m.rng.IntN(4) == 0, offs...)
-	cfg := Config{CatchUp: CatchUp(m.rng.IntN(4)), OnMismatch: MismatchAdjust, Rate: Hz([]uint32{1, 30, 60, 60, 128}[m.rng.IntN(5)])}
+	cfg := Config{
+		CatchUp:    CatchUp(m.rng.IntN(4)),
+		OnMismatch: MismatchAdjust,
+		Rate:       Hz([]uint32{1, 30, 60, 60, 128}[m.rng.IntN(5)]),
+	}
 	m.server = mustServer(ServerConfig{Config: cfg, Handlers: m.serverLog.handlers(), Epoch: 5})
 	if m.rng.IntN(4) == 0 {
 		cfg.Rate = Hz(50)
