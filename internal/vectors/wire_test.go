@@ -174,6 +174,12 @@ func judgeHeader(got, b []byte, e wireEvent) string {
 // qualityNames are what the remainders of reports mean; only the C++ original sends the third.
 var qualityNames = [3]string{"extrapolated", "confirmed", "legacy"}
 
+// unhex returns the bytes of a line, as many as are written in hex.
+func unhex(s string) []byte {
+	b, _ := hex.DecodeString(s)
+	return b
+}
+
 func leUint64(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
 
 var errorNames = map[error]string{nil: "", link.ErrTruncated: "truncated", link.ErrReserved: "reserved", link.ErrAnchor: "anchor"}
