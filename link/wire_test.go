@@ -25,10 +25,10 @@ type wire struct {
 	now    time.Duration
 	events []wireEvent
 	asked  func(side int)
-	sent   func(side int, local uint64, header []byte) []byte                          // what leaves instead of a header, or nil
-	came   func(side int, local uint64, header []byte)                                 // hears what arrives, or nil
-	opened func(side int, local uint64, payload []byte, owd time.Duration, known bool) // and what came of it, or nil
-	read   func(side int, local uint64) uint64                                         // what an end takes its clock for, or nil
+	sent   func(side int, local uint64, header []byte) []byte                          // what leaves instead of a header
+	came   func(side int, local uint64, header []byte)                                 // hears what arrives
+	opened func(side int, local uint64, payload []byte, owd time.Duration, known bool) // and what came of it
+	read   func(side int, local uint64) uint64                                         // what an end takes its clock for
 }
 
 type wireEvent struct {
@@ -48,7 +48,14 @@ const askEvery = 50 * time.Millisecond
 
 // newWire steps the clock of one end by step, at time at.
 func newWire(seed uint64, rates [2]float64, jitter time.Duration, stepped int, at, step time.Duration) *wire {
-	w := &wire{rates: rates, rng: rand.New(rand.NewPCG(seed, 'q')), asked: func(int) {}}
+	w := &wire{
+		rates: rates, rng: rand.New(rand.NewPCG(seed, 'q')),
+		asked:  func(int) {},
+		sent:   func(_ int, _ uint64, header []byte) []byte { return header },
+		came:   func(int, uint64, []byte) {},
+		opened: func(int, uint64, []byte, time.Duration, bool) {},
+		read:   func(_ int, local uint64) uint64 { return local },
+	}
 	for side := range w.clocks {
 		spec := sim.ClockSpec{OffsetUsec: w.rng.Uint64(), SkewPPM: 20 - 40*float64(side), SinePPM: 2, SinePeriod: 15 * time.Minute,
 			SinePhase: 2 * math.Pi * w.rng.Float64(), WanderPPM: 0.01}
@@ -69,28 +76,18 @@ func (w *wire) run(until time.Duration) {
 		e := w.events[0]
 		w.events = w.events[1:]
 		w.now = e.at
-		local := w.clocks[e.side].Usec(e.at)
-		if w.read != nil {
-			local = w.read(e.side, local)
-		}
+		local := w.read(e.side, w.clocks[e.side].Usec(e.at))
 		switch {
 		case e.ask:
 			w.asked(e.side)
 			e.at += askEvery
 			w.add(e)
 		case e.datagram != nil:
-			if w.came != nil {
-				w.came(e.side, local, e.datagram)
-			}
+			w.came(e.side, local, e.datagram)
 			payload, owd, known, _ := w.links[e.side].Open(e.datagram, local)
-			if w.opened != nil {
-				w.opened(e.side, local, payload, owd, known)
-			}
+			w.opened(e.side, local, payload, owd, known)
 		default:
-			header := w.links[e.side].AppendHeader(nil, local)
-			if w.sent != nil {
-				header = w.sent(e.side, local, header)
-			}
+			header := w.sent(e.side, local, w.links[e.side].AppendHeader(nil, local))
 			for _, at := range w.out[e.side].Arrivals(w.rng, e.at) {
 				w.add(wireEvent{at: at, side: 1 - e.side, datagram: header})
 			}
