@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// These tests prove which bound an event and a delay have, that a time on the peer's own clock is
-// judged as one on ours is, and how long ago a peer was heard.
+// These tests prove that both ends of a proposed instant mean the same time, which bound an event and
+// a delay have, that what cannot be true, or would be misread or missed, is refused, and how long ago a
+// peer was heard.
 package link_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"flag"
@@ -16,6 +18,86 @@ import (
 	"timesync/internal/stat"
 	"timesync/link"
 )
+
+// talk lets two ends exchange 60 datagrams a second each way for so long, from the local time
+// now on; the peer's clock is ahead by offset. It returns when it ended.
+func talk(a, b *link.Link, now, offset uint64, delay, lasting time.Duration) uint64 {
+	way := uint64(delay.Microseconds())
+	for end := now + uint64(lasting.Microseconds()); int64(end-now) > 0; now += 16667 {
+		b.Open(a.AppendHeader(nil, now), now+way+offset)
+		a.Open(b.AppendHeader(nil, now+offset), now+way)
+	}
+	return now
+}
+
+func TestInstant(t *testing.T) {
+	for _, offset := range []uint64{0, 123_456_789, 1 << 63, 1<<64 - 5} {
+		for _, start := range []uint64{0, 1 << 40, 1<<64 - 8e6} {
+			var a, b link.Link
+			now := talk(&a, &b, start, offset, 20*time.Millisecond, 8*time.Second)
+			for _, ahead := range []time.Duration{0, time.Microsecond, time.Second, link.MaxAhead} {
+				at := now + uint64(ahead.Microseconds())
+				instant, err := a.ProposeInstant(now, at, 50*time.Millisecond)
+				if err != nil {
+					t.Fatalf("offset %d, start %d, %v ahead: %v", offset, start, ahead, err)
+				}
+				got, err := link.AcceptInstant(now+offset-100, instant)
+				if d := int64(got - offset - at); d < -100 || d > 100 || err != nil && ahead > time.Millisecond {
+					t.Errorf("offset %d, start %d, %v ahead: %d us wrong, %v", offset, start, ahead, d, err)
+				}
+			}
+		}
+	}
+}
+
+func TestInstantRefused(t *testing.T) {
+	var a, b link.Link
+	const within = 50 * time.Millisecond
+	if _, err := a.ProposeInstant(0, 1, within); !errors.Is(err, link.ErrUnsure) || !errors.Is(err, timesync.ErrUnsynchronized) {
+		t.Errorf("before anything is known: %v", err)
+	}
+	now := talk(&a, &b, 1<<40, 1e9, 20*time.Millisecond, 8*time.Second)
+	for _, at := range []uint64{now - 1, now - 1e9, now + 16e6 + 1, now + 1<<40, now + 1<<63, now - 1<<63} {
+		if _, err := a.ProposeInstant(now, at, within); !errors.Is(err, link.ErrAhead) {
+			t.Errorf("%d us ahead: %v", int64(at-now), err)
+		}
+	}
+	if _, err := a.ProposeInstant(now, now+1e6, 19*time.Millisecond); !errors.Is(err, link.ErrUnsure) || !errors.Is(err, timesync.ErrWide) {
+		t.Errorf("a path of 20 ms each way, wanted within 19 ms: %v", err)
+	}
+	now = talk(&a, &b, now, 1e9+50e3, 20*time.Millisecond, 5*time.Second) // the peer's clock is set
+	if _, err := a.ProposeInstant(now, now+1e6, within); !errors.Is(err, link.ErrUnsure) || !errors.Is(err, timesync.ErrDisturbed) {
+		t.Errorf("5 s after a clock was set: %v", err)
+	}
+	now = talk(&a, &b, now, 1e9+50e3, 20*time.Millisecond, 15*time.Second)
+	if _, err := a.ProposeInstant(now, now+1e6, within); err != nil {
+		t.Errorf("20 s after a clock was set: %v", err)
+	}
+	if _, err := a.ProposeInstant(now+20e6, now+21e6, time.Hour); !errors.Is(err, link.ErrUnsure) || !errors.Is(err, timesync.ErrSilent) {
+		t.Errorf("after a silence of 20 s: %v", err)
+	}
+	if at, err := link.AcceptInstant(1e9, timesync.NewCounter23((1e9-8000)>>3)); !errors.Is(err, link.ErrPassed) || at != 1e9-8000 {
+		t.Errorf("an instant of 8 ms ago: %d, %v", at, err)
+	}
+}
+
+// TestTime23: the free bit of a TS23 is what was put there, and no other reader sees it.
+func TestTime23(t *testing.T) {
+	for _, ts := range []timesync.Counter23{0, 1, 0x7fffff, 0x400000, 0xffffffff} {
+		for _, flag := range []bool{false, true} {
+			b := link.AppendTime23([]byte{9}, ts, flag)
+			got, gotFlag := link.ReadTime23(b[1:])
+			if len(b) != 4 || b[0] != 9 || got != timesync.NewCounter23(uint64(ts)) || gotFlag != flag || timesync.ReadCounter23(b[1:]) != got {
+				t.Errorf("%#x, %v: %x, read as %#x, %v", uint32(ts), flag, b, uint32(got), gotFlag)
+			}
+		}
+	}
+	var l link.Link
+	ts, ok := l.ToRemoteTime23(5)
+	if b := link.AppendTime23(nil, ts, ok); !bytes.Equal(b, []byte{0, 0, 0}) {
+		t.Errorf("while nothing is known: %x", b)
+	}
+}
 
 var eventWorlds = flag.Int("event.worlds", 4, "worlds for each row of TestEventBound")
 
@@ -77,34 +159,62 @@ func TestEventBound(t *testing.T) {
 	}
 }
 
-// TestReadEvent: what cannot be true is refused as by AcceptEvent, wherever the clocks start.
-func TestReadEvent(t *testing.T) {
+// TestEvent: times that cannot be true are told apart, whether they come as AppendEvent or as a stamp of
+// ToRemoteTime23, and wherever the clocks start. All others are right.
+func TestEvent(t *testing.T) {
 	const delay, oldest = 20 * time.Millisecond, 5 * time.Second
 	for _, ahead := range []uint64{0, 1e9, 1 << 63, 1<<64 - 5e6} { // of our clock
 		var peer, l link.Link
-		if _, err := l.ReadEvent(1e9, link.AppendEvent(nil, 1e9), oldest); !errors.Is(err, link.ErrUnsure) || !errors.Is(err, timesync.ErrUnsynchronized) {
-			t.Errorf("before anything is known: %v", err)
-		}
-		now := talk(&peer, &l, 1<<40, ahead, delay, 8*time.Second)
-		for _, c := range []struct {
-			ago  time.Duration
-			want error
-		}{
-			{0, nil}, {time.Second, nil}, {-15 * time.Millisecond, nil}, {-25 * time.Millisecond, link.ErrFuture}, {-16 * time.Second, link.ErrFuture},
-			{oldest, nil}, {oldest + time.Millisecond, link.ErrOld}, {9 * time.Second, link.ErrBefore},
-		} {
-			at := now - uint64(c.ago.Microseconds())
-			got, err := l.ReadEvent(now+ahead, link.AppendEvent(nil, at), oldest)
-			if d := int64(got - ahead - at); err != c.want || d < -100 || d > 100 {
-				t.Errorf("ahead by %d, %v ago: %d us wrong, %v, want %v", ahead, c.ago, d, err, c.want)
+		now := uint64(1 << 40) // the peer's clock
+		check := func(when string, ago time.Duration, want error) {
+			t.Helper()
+			at := now - uint64(ago.Microseconds())
+			read, err := l.ReadEvent(now+ahead, link.AppendEvent(nil, at), oldest)
+			if d := int64(read - ahead - at); !errors.Is(err, want) || !errors.Is(err, link.ErrUnsure) && (d < -100 || d > 100) {
+				t.Errorf("ahead by %d, %s, %v ago: read %d us wrong, %v, want %v", ahead, when, ago, d, err, want)
+			}
+			stamp := timesync.NewCounter23((at + ahead + 4) >> 3)
+			accepted, err := l.AcceptEvent(now+ahead, stamp, oldest)
+			if d := int64(accepted - ahead - at); !errors.Is(err, want) || d < -8 || d > 8 {
+				t.Errorf("ahead by %d, %s, %v ago: accepted %d us wrong, %v, want %v", ahead, when, ago, d, err, want)
 			}
 		}
+		check("before anything is known", 5*time.Millisecond, link.ErrUnsure)
+		check("before anything is known", 5*time.Millisecond, timesync.ErrUnsynchronized)
+		now = talk(&peer, &l, now, ahead, delay, 8*time.Second)
+		check("young", 0, nil)
+		check("young", time.Second, nil)
+		check("young", -15*time.Millisecond, nil) // as far as the error bound goes
+		check("young", -25*time.Millisecond, link.ErrFuture)
+		check("young", -16*time.Second, link.ErrFuture)
+		check("young", oldest, nil)
+		check("young", oldest+time.Millisecond, link.ErrOld)
+		check("young", 9*time.Second, link.ErrBefore) // nobody was there
 		if _, err := l.ReadEvent(now, []byte{1, 2}, oldest); err != link.ErrTruncated {
 			t.Errorf("two bytes: %v", err)
 		}
-		now = talk(&peer, &l, now, ahead+300e3, delay, 5*time.Second)
-		if _, err := l.ReadEvent(now+ahead+300e3, link.AppendEvent(nil, now), oldest); err != link.ErrBefore {
-			t.Errorf("5 s after a clock was set: %v", err)
+		now = talk(&peer, &l, now, ahead, delay, 20*time.Second)
+		check("old enough", 9*time.Second, link.ErrOld)
+		ahead += 300e3
+		now = talk(&peer, &l, now, ahead, delay, 5*time.Second)
+		check("5 s after a clock was set", 0, link.ErrBefore)
+		check("5 s after a clock was set", time.Second, link.ErrBefore)
+		now = talk(&peer, &l, now, ahead, delay, 15*time.Second)
+		check("20 s after it", time.Second, nil)
+		check("20 s after it", -time.Second, link.ErrFuture)
+	}
+}
+
+// TestEventForPredecessor: what a peer stamped for an end that has started anew since, with another clock,
+// means something else now.
+func TestEventForPredecessor(t *testing.T) {
+	const before = uint64(1e9) // the clock of the end before, minus the peer's
+	for ahead, want := range map[int64]error{40e6: link.ErrBefore, 2e6: link.ErrBefore, -10e6: link.ErrFuture, -1e6: link.ErrFuture} {
+		var a, anew link.Link
+		after := before + uint64(ahead)
+		here := talk(&a, &anew, 1<<40, after, 20*time.Millisecond, time.Second)
+		if got, err := anew.AcceptEvent(here+after, timesync.NewCounter23((here+before-100e3)>>3), time.Minute); !errors.Is(err, want) {
+			t.Errorf("stamped for a clock %d us behind: read as %d us ago, %v, want %v", ahead, here+after-got, err, want)
 		}
 	}
 }
