@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 // These tests prove that two links know each other's whole clock wherever the clocks start,
-// that headers carry what they must and no more, and that nothing is taken from a datagram
-// that is refused.
+// that headers carry what they must and no more, that nothing is taken from a datagram
+// that is refused, and that no two goroutines get into each other's way.
 package link
 
 import (
@@ -11,9 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
-
-	"timesync"
 )
 
 // newPair returns a model whose ends send 50 datagrams a second each, which take 15 to 25 ms, overtake
@@ -212,10 +213,48 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestCounterBytes: the package's idea of a stamp's length is the core's.
-func TestCounterBytes(t *testing.T) {
-	if b := appendCounter(nil, timesync.Counter24(1)); len(b) != stampLen {
-		t.Errorf("%d bytes", len(b))
+// TestGoroutines: any goroutine may call anything. Two send, two receive, four read.
+func TestGoroutines(t *testing.T) {
+	var a, b Link
+	var clock atomic.Uint64
+	var wg sync.WaitGroup
+	datagrams := make(chan []byte, 16)
+	for range 2 {
+		wg.Go(func() {
+			for range 2000 {
+				now := clock.Add(5000)
+				b.Open(a.AppendHeader(nil, now), now)
+				datagrams <- b.AppendHeader(nil, now)
+			}
+		})
+		wg.Go(func() {
+			for range 2000 {
+				a.Open(<-datagrams, clock.Load())
+			}
+		})
+		for _, l := range []*Link{&a, &b} {
+			wg.Go(func() {
+				for range 2000 {
+					now := clock.Load()
+					l.RemoteTime(now)
+					l.ToRemoteTime23(now)
+					l.ToRemoteTime16(now)
+					l.Snapshot(now)
+					l.ErrorBound(now)
+					l.Skew()
+					l.Stats()
+					l.MinimumOneWayDelay()
+					l.IsSynchronized()
+					runtime.Gosched()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	now := clock.Load()
+	remote, ok := a.RemoteTime(now)
+	if d := int64(remote - now); !ok || max(d, -d) > second {
+		t.Errorf("one clock for both ends, but %d us apart, ok %v", d, ok)
 	}
 }
 

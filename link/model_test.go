@@ -22,6 +22,7 @@ var (
 )
 
 const (
+	second   = 1_000_000   // us
 	healed   = 26 * second // how long after an event all must be right, while datagrams flow
 	remember = 8 * second  // of what the reference knows
 )

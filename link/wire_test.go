@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Two ends on a simulated path, for the tests of quiet ends.
+// These tests measure how often an end has to send, and fill the tables of docs/PRODUCTION.md:
+//
+//	go test ./link -run 'TestQuietEnd|TestSkewKnown' -v -quiet.worlds 25
 package link_test
 
 import (
 	"cmp"
+	"flag"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"testing"
 	"time"
 
 	"timesync/internal/sim"
+	"timesync/internal/stat"
 	"timesync/link"
 )
 
@@ -101,4 +108,100 @@ func (w *wire) run(until time.Duration) {
 func (w *wire) err(side int) (usec float64, ok bool) {
 	remote, ok := w.links[side].RemoteTime(w.clocks[side].Usec(w.now))
 	return math.Abs(float64(int64(remote - w.clocks[1-side].Usec(w.now)))), ok
+}
+
+var quietWorlds = flag.Int("quiet.worlds", 4, "worlds for each row of TestQuietEnd and TestSkewKnown")
+
+// medianMost is how a table says so; what is never over is so from limit on.
+func medianMost(v []float64, limit float64, never string) string {
+	text := func(x float64) string {
+		if x >= limit {
+			return never
+		}
+		return fmt.Sprintf("%.1f", x)
+	}
+	median := text(stat.Quantile(v, 0.5))
+	if median == never {
+		return never
+	}
+	return median + " / " + text(stat.Quantile(v, 1))
+}
+
+// TestQuietEnd: one end sends 60 datagrams a second, the other fewer. The table says what
+// both know of the time from 30 s on, and how long a clock that was set stays unnoticed.
+func TestQuietEnd(t *testing.T) {
+	const stepAt, end = 60 * time.Second, 240 * time.Second
+	var table strings.Builder
+	for _, rate := range []float64{60, 10, 4, 2, 1, 0.5, 0.2, 0.1} {
+		var errs, bounds [2][]float64
+		var late []float64
+		for seed := range uint64(*quietWorlds) {
+			for stepped := range 2 {
+				for _, step := range []time.Duration{30 * time.Millisecond, -30 * time.Millisecond} {
+					w := newWire(seed, [2]float64{60, rate}, 3*time.Millisecond, stepped, stepAt, step)
+					wrong := [2]time.Duration{}
+					w.asked = func(side int) {
+						e, ok := w.err(side)
+						bound, _ := w.links[side].ErrorBound(w.clocks[side].Usec(w.now))
+						switch {
+						case w.now >= stepAt && (!ok || e > 5000):
+							wrong[side] = w.now - stepAt
+						case w.now >= 30*time.Second && w.now < stepAt:
+							errs[side] = append(errs[side], e)
+							bounds[side] = append(bounds[side], bound.Seconds()*1e3)
+						}
+					}
+					w.run(end)
+					late = append(late, max(wrong[0], wrong[1]).Seconds())
+				}
+			}
+		}
+		fmt.Fprintf(&table, "| %g | %.0f / %.0f | %.0f / %.0f | %.1f | %.1f | %s |\n", rate, stat.Quantile(errs[0], 0.5), stat.Quantile(errs[0], 0.99),
+			stat.Quantile(errs[1], 0.5), stat.Quantile(errs[1], 0.99), stat.Quantile(bounds[0], 0.5), stat.Quantile(bounds[1], 0.5), medianMost(late, (end-stepAt-askEvery).Seconds(), "over 180"))
+		if p99 := max(stat.Quantile(errs[0], 0.99), stat.Quantile(errs[1], 0.99)); p99 > 10000 || rate >= 1 && p99 > 1000 {
+			t.Errorf("%g a second: the error is %.0f us at p99", rate, p99)
+		}
+	}
+	t.Logf("%d worlds a row: rate of the quiet end in 1/s; error at the other end, at the quiet one, p50 / p99 in us; bounds, p50 in ms; a step of 30 ms until noticed by both, median / most in s\n%s",
+		4**quietWorlds, table.String())
+}
+
+// TestSkewKnown: after how long Skew is ok at both ends, and how far it is off then.
+func TestSkewKnown(t *testing.T) {
+	var table strings.Builder
+	for _, rate := range []float64{60, 10, 4, 1, 0.2} {
+		fmt.Fprintf(&table, "| %g |", rate)
+		for _, jitter := range []time.Duration{100 * time.Microsecond, time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond} {
+			var known, off []float64
+			for seed := range uint64(*quietWorlds) {
+				w := newWire(seed, [2]float64{rate, rate}, jitter, 0, 0, 0)
+				w.asked = func(side int) {
+					if ppm, ok := w.links[side].Skew(); ok && len(known) <= int(seed) {
+						known = append(known, w.now.Seconds())
+						off = append(off, math.Abs(math.Abs(ppm)-40))
+					}
+				}
+				for until := time.Second; until <= 20*time.Minute && len(known) <= int(seed); until += time.Second {
+					w.run(until)
+				}
+				if len(known) <= int(seed) {
+					known, off = append(known, math.Inf(1)), append(off, 0)
+				}
+			}
+			worst := stat.Quantile(off, 1)
+			if cell := medianMost(known, math.Inf(1), "not in 20 min"); math.IsInf(stat.Quantile(known, 0.5), 1) {
+				fmt.Fprintf(&table, " %s |", cell)
+			} else {
+				fmt.Fprintf(&table, " %s s, %.0f |", cell, worst)
+			}
+			if rate >= 1 && math.IsInf(stat.Quantile(known, 1), 1) {
+				t.Errorf("%g a second, %v of jitter: not known after 20 min", rate, jitter)
+			}
+			if worst > 25+5 { // temperature moves the rates by 4
+				t.Errorf("%g a second, %v of jitter: off by %.0f ppm when first known", rate, jitter, worst)
+			}
+		}
+		table.WriteString("\n")
+	}
+	t.Logf("%d worlds a cell: datagrams a second each way; jitter of 0.1, 1, 3, 10 ms: s until Skew is ok, median / most, and ppm that it is off then at most\n%s", *quietWorlds, table.String())
 }

@@ -2,16 +2,21 @@
 
 // These tests prove what README says of Snapshot.Within: while it is nil the peer's clock is
 // known to the tolerable error, from the first second on, after silences, steps and restarts. And how
-// often one event counts.
+// often one event counts. Wait returns with the datagram that makes it nil, not before and not later,
+// and says why it gave up; those tests run in bubbles, in which time passes when all goroutines wait.
 package link_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"timesync"
 	"timesync/internal/sim"
+	"timesync/link"
 )
 
 // told is what Within said in a wire, and for how long, and for how long it was nil and wrong.
@@ -141,4 +146,60 @@ func TestStepsOfOne(t *testing.T) {
 			t.Errorf("jitter %v: %d of %d ends have more than %d steps, %d have one later than 3 s, the last after %v", c.jitter, beyond, ends, c.most, late, last)
 		}
 	}
+}
+
+func TestWait(t *testing.T) {
+	for tolerable, enough := range map[time.Duration]bool{time.Hour: true, 25 * time.Millisecond: true, time.Millisecond: false} {
+		synctest.Test(t, func(t *testing.T) {
+			var a, b link.Link
+			ctx, cancel := context.WithCancel(t.Context())
+			answers := make(chan error, 2)
+			for range cap(answers) {
+				go func() { answers <- a.Wait(ctx, tolerable) }()
+			}
+			now, want := uint64(1<<40), 0
+			for range 100 {
+				came := now + 20_000
+				now = talk(&a, &b, now, 1e9, 20*time.Millisecond, time.Microsecond) // a datagram each way
+				synctest.Wait()
+				s, _ := a.Snapshot(came)
+				if s.Within(tolerable) == nil {
+					want = cap(answers)
+				}
+				if len(answers) != want {
+					t.Fatalf("tolerable %v: %d have returned, want %d, at %v", tolerable, len(answers), want, s)
+				}
+			}
+			cancel()
+			for range cap(answers) {
+				err := <-answers
+				if gaveUp := errors.Is(err, context.Canceled) && errors.Is(err, timesync.ErrWide); enough != (err == nil) || enough == gaveUp {
+					t.Errorf("a bound of 20 ms, tolerable %v: %v", tolerable, err)
+				}
+			}
+			if err := a.Wait(t.Context(), time.Hour); err != nil {
+				t.Errorf("what is known well enough is waited for: %v", err)
+			}
+		})
+	}
+}
+
+func TestWaitInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var a, b link.Link
+		begun := time.Now()
+		if err := a.Wait(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, timesync.ErrUnsynchronized) {
+			t.Errorf("without a peer: %v", err)
+		}
+		if waited := time.Since(begun); waited != time.Minute {
+			t.Errorf("that took %v", waited)
+		}
+		talk(&a, &b, 1<<40, 1e9, 20*time.Millisecond, 2*time.Second)
+		a.Reset()
+		if err := a.Wait(ctx, time.Hour); !errors.Is(err, timesync.ErrUnsynchronized) {
+			t.Errorf("after a reset: %v", err)
+		}
+	})
 }
