@@ -46,9 +46,7 @@ type Result struct {
 	// late within 2 s, and how long until the lead is no more than 10 ms above that before.
 	Until, Excess time.Duration
 	Lost          int
-	Events        []tick.Event // of package tick
-	Unreported    int          // ticks that ran twice, or were left out, and no event says so
-	Answered      bool         // the client has played at all
+	Unreported    int // ticks that ran twice, or were left out, and no event of package tick says so
 }
 
 // Share returns the share of late inputs.
@@ -71,18 +69,18 @@ type play struct {
 	result     Result
 
 	last    tick.Tick // that the server has run
-	begun   bool
 	knocked time.Duration
-	first   tick.Tick
+	first   tick.Tick // that the client has played
 	came    map[tick.Tick]bool
 	sentAt  map[tick.Tick]time.Duration
 	row     int
+	leads   []lead
+}
 
-	leads []float64 // mean of each half second, seconds
-	sum   float64
-	n     int
-	total float64
-	count int
+// lead is how far ahead of the server the client is, beyond the delay.
+type lead struct {
+	at      time.Duration
+	seconds float64
 }
 
 // run lets a rule play in a world.
@@ -128,10 +126,9 @@ func (p *play) ran(s tick.Info) {
 }
 
 func (p *play) atClient(_ *sim.Node, b []byte) {
-	if p.sleeps() {
-		return
+	if !p.sleeps() {
+		p.rule.AtClient(b[8:], tick.Tick(binary.LittleEndian.Uint64(b)), p.spoke.NowUsec())
 	}
-	p.rule.AtClient(b[8:], tick.Tick(binary.LittleEndian.Uint64(b)), p.spoke.NowUsec())
 }
 
 func (p *play) sleeps() bool { return sim.Within(p.asleep, p.world.Now()) }
@@ -152,8 +149,8 @@ func (p *play) play() {
 	}
 	p.measure(at)
 	for _, n := range played {
-		if !p.begun {
-			p.begun, p.first = true, n
+		if len(p.sentAt) == 0 {
+			p.first = n
 		}
 		if _, again := p.sentAt[n]; !again {
 			p.sentAt[n] = p.world.Now()
@@ -168,7 +165,7 @@ func (p *play) send(newest tick.Tick) {
 	p.spoke.Send(p.hub, append(b, p.rule.Send(p.spoke.NowUsec())...))
 }
 
-// measure notes how far ahead of the server the client is, beyond the delay.
+// measure notes the lead.
 func (p *play) measure(at float64) {
 	now := p.hub.NowUsec()
 	is, _ := p.server.SharedTime(now)
@@ -176,48 +173,46 @@ func (p *play) measure(at float64) {
 	if debt := p.server.Stats().Debt; debt > 0 {
 		game = min(game, (tick.Hz(rate).Duration(is.Tick() - debt + 1)).Seconds())
 	}
-	lead := at/rate - game - p.up.BaseAt(p.world.Now()).Seconds()
-	p.sum, p.n = p.sum+lead, p.n+1
-	if p.world.Now() >= from {
-		p.total, p.count = p.total+lead, p.count+1
+	p.leads = append(p.leads, lead{p.world.Now(), at/rate - game - p.up.BaseAt(p.world.Now()).Seconds()})
+}
+
+// lead returns the mean lead of some time, in seconds.
+func (p *play) lead(from, to time.Duration) float64 {
+	sum, n := 0.0, 0
+	for _, l := range p.leads {
+		if l.at >= from && l.at < to {
+			sum, n = sum+l.seconds, n+1
+		}
 	}
-	for len(p.leads) < int(p.world.Now()/(second/2)) {
-		p.leads = append(p.leads, p.sum/float64(p.n))
-		p.sum, p.n = 0, 0
-	}
-	if p.n == 0 {
-		p.sum, p.n = lead, 1
-	}
+	return sum / float64(max(n, 1))
 }
 
 func (p *play) atServer(_ *sim.Node, b []byte) {
 	newest := tick.Tick(binary.LittleEndian.Uint64(b))
-	now := p.hub.NowUsec()
-	for n := max(newest-resent+1, p.first); n <= newest; n++ {
-		if p.came[n] {
-			continue
+	first := max(newest-resent+1, p.first)
+	for n := first; n <= newest; n++ {
+		if at, ok := p.sentAt[n]; ok && !p.came[n] {
+			p.came[n] = true
+			p.judge(at, n <= p.last)
 		}
-		p.came[n] = true
-		p.judge(n, n <= p.last)
 	}
-	p.rule.AtServer(b[8:], max(newest-resent+1, p.first), newest, now)
+	p.rule.AtServer(b[8:], first, newest, p.hub.NowUsec())
 }
 
-func (p *play) judge(n tick.Tick, late bool) {
-	at, ok := p.sentAt[n]
-	if !ok {
-		return
-	}
+// judge counts an input that was sent at some time.
+func (p *play) judge(at time.Duration, late bool) {
 	if at >= from {
 		p.result.Inputs++
-		if late {
-			p.result.Late++
-		}
 	}
-	if p.row++; !late {
+	if !late {
 		p.row = 0
+		return
 	}
-	if after := at - p.w.Change; p.w.Change > 0 && after >= 0 && late {
+	p.row++
+	if at >= from {
+		p.result.Late++
+	}
+	if after := at - p.w.Change; p.w.Change > 0 && after >= 0 {
 		if p.row >= 3 {
 			p.result.Until = max(after, p.result.Until)
 		}
@@ -228,23 +223,19 @@ func (p *play) judge(n tick.Tick, late bool) {
 }
 
 func (p *play) finish() Result {
-	r := &p.result
-	r.Answered = p.begun
-	r.Lead = time.Duration(p.total / float64(max(p.count, 1)) * float64(second))
+	r := p.result
+	r.Lead = time.Duration(p.lead(from, p.w.Length) * float64(second))
 	if o, ok := p.rule.(*ours); ok {
-		r.Events, r.Unreported = o.events, int(o.ledger.Counts.Unreported)
+		r.Unreported = int(o.ledger.Counts.Unreported)
 	}
 	if p.w.Change > 0 {
-		at := int(p.w.Change / (second / 2))
-		before := 0.0
-		for _, l := range p.leads[at-10 : at] {
-			before += l / 10
-		}
-		for i, l := range p.leads[at:] {
-			if l > before+0.010 {
-				r.Excess = time.Duration(i+1) * second / 2
+		const half = second / 2
+		before := p.lead(p.w.Change-10*half, p.w.Change)
+		for at := p.w.Change; at < p.w.Length; at += half {
+			if p.lead(at, at+half) > before+0.010 {
+				r.Excess = at + half - p.w.Change
 			}
 		}
 	}
-	return *r
+	return r
 }

@@ -41,7 +41,7 @@ type Method struct {
 // Methods are what is compared, package tick first.
 var Methods = []Method{
 	{"timesync", 0, -5, 5, 1. / 4, func(s *tick.Server, knob float64) Rule {
-		return New(s, tick.ClientConfig{LateShare: math.Exp2(-knob) / 100})
+		return newOurs(s, math.Exp2(-knob)/100)
 	}},
 	{"Netcode for Entities", 2, 0, 12, 1, func(_ *tick.Server, knob float64) Rule {
 		return &netcode{client: rivals.NetcodeForEntities{Rate: rate, Slack: knob}}
@@ -82,7 +82,8 @@ func (m *Method) Match(w World, seeds int, share float64) Result {
 
 const peer = 1
 
-// ours is package tick over package link.
+// ours is package tick over package link, with a Welcome a second, and with the next state after an
+// input that came late.
 type ours struct {
 	server          *tick.Server
 	client          *tick.Client
@@ -91,19 +92,15 @@ type ours struct {
 	late            bool        // an input since then
 	played          []tick.Tick // in this frame
 	ledger          ledger.Ledger
-	events          []tick.Event
 }
 
-// New returns the rule of package tick, with a Welcome a second, and with the next state after
-// an input that came late.
-func New(s *tick.Server, cfg tick.ClientConfig) Rule {
+func newOurs(s *tick.Server, lateShare float64) *ours {
 	o := &ours{server: s}
-	cfg.Rate = tick.Hz(rate)
-	cfg.Handlers = tick.Handlers{
-		Tick:  o.ran,
-		Event: func(e tick.Event) { o.events = append(o.events, e); o.ledger.Event(e) },
-	}
-	o.client, _ = tick.NewClient(cfg, &o.atClient)
+	o.client, _ = tick.NewClient(tick.ClientConfig{
+		Config:    tick.Config{Rate: tick.Hz(rate)},
+		Handlers:  tick.Handlers{Tick: o.ran, Event: o.ledger.Event},
+		LateShare: lateShare,
+	}, &o.atClient)
 	return o
 }
 
