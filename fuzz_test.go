@@ -48,8 +48,8 @@ func FuzzExpand(f *testing.F) {
 			expanded, biased uint64
 		}{
 			{"Counter16", 16, NewCounter16(uint64(small)).Expand(recent), NewCounter16(uint64(small)).ExpandBiased(recent, bias)},
-			{"Counter23", 23, NewCounter23(uint64(small)).Expand(recent), NewCounter23(uint64(small)).ExpandBiased(recent, bias)},
-			{"Counter24", 24, NewCounter24(uint64(small)).Expand(recent), NewCounter24(uint64(small)).ExpandBiased(recent, bias)},
+			{"Counter23", 23, Counter23(small).Expand(recent), Counter23(small).ExpandBiased(recent, bias)},
+			{"Counter24", 24, Counter24(small).Expand(recent), Counter24(small).ExpandBiased(recent, bias)},
 			{"8 bits", 8, ringExpand(recent, uint64(small), 8), ringExpandBiased(recent, uint64(small), 8, bias)},
 			{"32 bits", 32, ringExpand(recent, uint64(small), 32), ringExpandBiased(recent, uint64(small), 32, bias)},
 		} {
@@ -64,56 +64,68 @@ func FuzzExpand(f *testing.F) {
 	})
 }
 
-// FuzzCodec: what a counter writes reads back as it; what is not as long as a
-// counter is refused.
+// FuzzCodec: what a counter writes reads back as it, whatever a conversion set above its ring; what is
+// not as long as a counter is refused.
 func FuzzCodec(f *testing.F) {
 	for _, wire := range []string{"", "\x01", "\x34\x12", "\xff\xff", "\x00\x00\x80", "\xff\xff\xff", "\x01\x02\x03\x04"} {
 		f.Add([]byte(wire))
 	}
 	f.Fuzz(func(t *testing.T, wire []byte) {
-		c16, c23, c24 := Counter16(0x55), Counter23(0x55), Counter24(0x55)
-		fuzzCodec(t, wire, 2, &c16, func() codec { return c16 }, func() codec { return ReadCounter16(wire) }, 0xff)
-		fuzzCodec(t, wire, 3, &c23, func() codec { return c23 }, func() codec { return ReadCounter23(wire) }, 0x7f)
-		fuzzCodec(t, wire, 3, &c24, func() codec { return c24 }, func() codec { return ReadCounter24(wire) }, 0xff)
+		fuzzCodec(t, wire, 16, NewCounter16, ReadCounter16)
+		fuzzCodec(t, wire, 23, NewCounter23, ReadCounter23)
+		fuzzCodec(t, wire, 24, NewCounter24, ReadCounter24)
 	})
-}
-
-// fuzzCodec checks one counter of n bytes, which shows what is set; top is what counts of the last
-// byte.
-func fuzzCodec(t *testing.T, wire []byte, n int, set encoding.BinaryUnmarshaler, show, read func() codec, top byte) {
-	unset := show()
-	err := set.UnmarshalBinary(wire)
-	c := show()
-	if len(wire) != n {
-		if !errors.Is(err, ErrLength) || c != unset {
-			t.Fatalf("UnmarshalBinary(% x) = %v, sets %v", wire, err, c)
-		}
-		if len(wire) < n {
-			return
-		}
-		c = read()
-	} else if err != nil || read() != c {
-		t.Fatalf("UnmarshalBinary(% x) = %v, sets %v; read %v", wire, err, c, read())
-	}
-	want := append([]byte(nil), wire[:n]...)
-	want[n-1] &= top
-	put := make([]byte, n)
-	c.Put(put)
-	appended, err := c.AppendBinary(nil)
-	if err != nil || !bytes.Equal(put, want) || !bytes.Equal(appended, want) {
-		t.Fatalf("% x: Put % x, AppendBinary % x, want % x", wire, put, appended, want)
-	}
-	value := binary.LittleEndian.Uint32(append(want, 0, 0, 0)[:4])
-	if c.String() != fmt.Sprint(value) {
-		t.Fatalf("% x: String %s, want %d", wire, c, value)
-	}
 }
 
 // codec is what writes a counter.
 type codec interface {
+	~uint16 | ~uint32
 	encoding.BinaryAppender
 	Put([]byte)
 	fmt.Stringer
+}
+
+type decoder[C codec] interface {
+	*C
+	encoding.BinaryUnmarshaler
+}
+
+// fuzzCodec checks a counter of so many bits.
+func fuzzCodec[C codec, D decoder[C]](t *testing.T, wire []byte, bits int, convert func(uint64) C, read func([]byte) C) {
+	n, c := (bits+7)/8, C(0x55)
+	err := D(&c).UnmarshalBinary(wire)
+	if len(wire) != n && (!errors.Is(err, ErrLength) || c != 0x55) || len(wire) == n && (err != nil || c != read(wire)) {
+		t.Fatalf("%d bits: UnmarshalBinary(% x) = %v, sets %v", bits, wire, err, c)
+	}
+	if len(wire) < n {
+		short := append(make([]byte, 0, 8), wire...)
+		mustPanic(t, func() { read(short) })
+		mustPanic(t, func() { c.Put(short) })
+		return
+	}
+	value := binary.LittleEndian.Uint64(append(bytes.Clone(wire[:n]), 0, 0, 0, 0, 0, 0)[:8])
+	want := binary.LittleEndian.AppendUint64(nil, value%(1<<bits))[:n]
+	for _, c := range []C{read(wire), convert(value), C(value), convert(value | 1<<60)} {
+		put := []byte{0xaa, 0xaa, 0xaa, 0xaa}
+		c.Put(put)
+		appended, err := c.AppendBinary([]byte{0xbb})
+		if err != nil || !bytes.Equal(put[:n], want) || put[n] != 0xaa || !bytes.Equal(appended, append([]byte{0xbb}, want...)) {
+			t.Fatalf("%d bits, % x: Put % x, AppendBinary % x, %v, want % x", bits, wire, put, appended, err, want)
+		}
+		if c.String() != fmt.Sprint(value%(1<<bits)) {
+			t.Fatalf("%d bits, % x: String %s", bits, wire, c)
+		}
+	}
+}
+
+func mustPanic(t *testing.T, call func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("too few bytes, and no panic")
+		}
+	}()
+	call()
 }
 
 // FuzzSnapshot: any bytes are an error, or a mapping that says no more than they do, whose bound

@@ -1,13 +1,94 @@
 // These tests prove that what the package computes is what the C++ original computed: each
-// row of the golden vectors (testdata/README.md) to the bit, but for what the comments say.
+// row of the golden vectors (testdata/README.md) to the bit, but for what the comments say; and that
+// the vectors are those that were recorded. And they prove what counters do on their rings; their bytes,
+// and what they expand to, FuzzCodec and FuzzExpand prove.
 package vectors
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"timesync"
 )
+
+// TestChecksums: the recordings are those that testdata/README.md names, none is missing,
+// and none is without a name.
+func TestChecksums(t *testing.T) {
+	readme, err := os.ReadFile(testdata + "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(testdata + "*.gz")
+	if err != nil || len(files) != strings.Count(string(readme), ".gz\n") {
+		t.Errorf("%d files, %d checksums, %v", len(files), strings.Count(string(readme), ".gz\n"), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line := fmt.Sprintf("\n    %x  %s\n", sha256.Sum256(data), filepath.Base(file)); !strings.Contains(string(readme), line) {
+			t.Errorf("testdata/README.md does not have the line%s", line)
+		}
+	}
+}
+
+// counter is what the three counters have in common.
+type counter[C any] interface {
+	~uint16 | ~uint32
+	Add(C) C
+	Sub(C) C
+	Inc() C
+	Dec() C
+	Distance(C) int32
+	Compare(C) int
+	Less(C) bool
+	String() string
+}
+
+func TestCounters(t *testing.T) {
+	testCounter(t, 16, timesync.NewCounter16)
+	testCounter(t, 23, timesync.NewCounter23)
+	testCounter(t, 24, timesync.NewCounter24)
+}
+
+func testCounter[C counter[C]](t *testing.T, bits uint, newC func(uint64) C) {
+	size := int64(1) << bits
+	rng := rand.New(rand.NewPCG(uint64(bits), 2))
+	values := []int64{0, 1, 0x7f, 0x80, 0xff, 0x100, 0x1234, size/2 - 1, size / 2, size/2 + 1, size - 2, size - 1}
+	for range 200 {
+		values = append(values, rng.Int64N(size))
+	}
+	mod := func(v int64) C { return C((v + 2*size) % size) }
+	for _, v := range values {
+		c := newC(rng.Uint64()<<bits | uint64(v))
+		wide := c | C(size) | C(size)<<3 // what a conversion sets above the ring is ignored; none for 16 bits
+		if int64(c) != v || wide.Inc() != mod(v+1) || wide.Dec() != mod(v-1) || wide.String() != c.String() || newC(uint64(wide)) != c {
+			t.Fatalf("%d bits, %#x is %#x: Inc %#x, Dec %#x, String %s", bits, v, wide, wide.Inc(), wide.Dec(), wide)
+		}
+		for _, w := range values {
+			d := newC(uint64(w))
+			if wide.Add(d) != mod(v+w) || wide.Sub(d) != mod(v-w) {
+				t.Fatalf("%d bits, %#x and %#x: Add %#x, Sub %#x", bits, wide, w, wide.Add(d), wide.Sub(d))
+			}
+			distance := (v-w+size/2+size)%size - size/2
+			order := cmp.Compare(distance, 0)
+			if distance == -size/2 { // as far either way
+				order = cmp.Compare(v, w)
+			}
+			if int64(wide.Distance(d)) != distance || wide.Compare(d) != order || wide.Less(d) != (order < 0) {
+				t.Fatalf("%d bits, %#x and %#x: Distance %d, Compare %d, Less %v", bits, wide, w, wide.Distance(d), wide.Compare(d), wide.Less(d))
+			}
+		}
+	}
+}
 
 // expander is what all counters do.
 type expander interface {

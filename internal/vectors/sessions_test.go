@@ -13,15 +13,11 @@ import (
 
 // event is a line of the recorded sessions (testdata/README.md).
 type event struct {
-	Session             int
-	Seq                 int
-	Event, Peer, Name   string
-	Pkt                 *int
-	Now, In, Out, Truth uint64
-	TS24, Value         timesync.Counter24
-	Report              *timesync.Counter24
-	OffsetA             uint64 `json:"offset_a"`
-	Sync                bool
+	Seq, Pkt          int
+	Event, Peer, Name string
+	Now, Out, Truth   uint64
+	TS24, Value       timesync.Counter24
+	Report            *timesync.Counter24
 }
 
 // goldenSessions returns the recorded sessions, one slice of events each.
@@ -46,18 +42,6 @@ func goldenSessions(t *testing.T, name string) (sessions [][]event) {
 	return sessions
 }
 
-// replay feeds every input of a session to two of our synchronizers and compares
-// the errors of payload timestamps with the original's. Reports are our own, or
-// the recorded ones of the original: then each side talks to an original.
-type replay struct {
-	peers    map[string]*timesync.TimeSynchronizer
-	original bool // peers report what the original did
-	quirks   bool // the original may be synchronized wrongly
-	reports  map[int]*timesync.Counter24
-	ts23     map[int]timesync.Counter23
-	ts16     map[int]timesync.Counter16
-}
-
 // allowed is what we may add to an error of the original: a quarter and 50 us. Our
 // line under the datagrams is finer than its units, but a session of a few datagrams
 // cannot know the skew, and until then the two differ by more than a unit. Stamps of
@@ -69,28 +53,26 @@ func allowed(original float64, bits int) float64 {
 func TestGoldenSessions(t *testing.T) {
 	for _, original := range []bool{false, true} {
 		for _, session := range goldenSessions(t, "session.jsonl") {
-			r := newReplay(original)
-			ours, theirs := r.run(t, session)
-			for _, bits := range []int{23, 16} {
-				a, b := summarize(ours[bits]), summarize(theirs[bits])
-				t.Logf("%-24s original peer %-5v TS%d: %4d events, error mean/p95/max %s us, original's %s us", session[0].Name, original, bits, len(ours[bits]), a, b)
-				// In one session the first two datagrams to A queue alike to 2 us, so that the next,
-				// faster ones pass for early outliers: for a few seconds the error is up to twice the original's.
-				if session[0].Name == "deltas_cross_24bit_wrap" {
+			name := session[0].Name
+			for bits, errs := range replay(t, session, original, false) {
+				a, b := summarize(errs.ours), summarize(errs.theirs)
+				t.Logf("%-24s original peer %-5v TS%d: %4d events, error mean/p95/max %s us, original's %s us", name, original, bits, len(errs.ours), a, b)
+				switch {
+				case name == "deltas_cross_24bit_wrap":
+					// The first two datagrams to A queue alike to 2 us, so that the next, faster ones pass for early
+					// outliers: for a few seconds the error is up to twice the original's.
 					b.mean, b.p95, b.max = 1.5*b.mean, 2*b.p95, 2*b.max
-				}
-				// Here two of 22 readings come in the first 0.2 s. A correction begins 20 ms after what
-				// caused it, so the second has the error of the first datagram, as the first has.
-				if session[0].Name == "report_in_first_datagram" {
+				case name == "report_in_first_datagram":
+					// Two of 22 readings come in the first 0.2 s. A correction begins 20 ms after what caused it, so
+					// the second has the error of the first datagram, as the first has.
 					b.p95 = b.max
-				}
-				// Here one reading comes 1.4 s after a silence of 144 s, in which both clocks ran on with a skew
-				// that was known from 6 s. Until the next report, one end says how far they are apart by then.
-				if session[0].Name == "long_silences" && bits == 16 {
+				case name == "long_silences" && bits == 16:
+					// One reading comes 1.4 s after a silence of 144 s, in which both clocks ran on with a skew that
+					// was known from 6 s. Until the next report, one end says how far they are apart by then.
 					b.max *= 2
 				}
 				if a.mean > allowed(b.mean, bits) || float64(a.p95) > allowed(float64(b.p95), bits) || float64(a.max) > allowed(float64(b.max), bits) {
-					t.Errorf("%s, TS%d: worse than the original by more than allowed", session[0].Name, bits)
+					t.Errorf("%s, TS%d: worse than the original by more than allowed", name, bits)
 				}
 			}
 		}
@@ -108,100 +90,87 @@ func TestGoldenQuirks(t *testing.T) {
 		"very_old_datagrams":         500,       // 35 s
 	}
 	for _, session := range goldenSessions(t, "session_quirks.jsonl") {
-		r := newReplay(false)
-		r.quirks = true
-		ours, theirs := r.run(t, session)
 		name := session[0].Name
-		for _, bits := range []int{23, 16} {
-			a, b := summarize(ours[bits]), summarize(theirs[bits])
-			t.Logf("%-26s TS%d: %4d events, error mean/p95/max %s us, original's %s us", name, bits, len(ours[bits]), a, b)
+		for bits, errs := range replay(t, session, false, true) {
+			a, b := summarize(errs.ours), summarize(errs.theirs)
+			t.Logf("%-26s TS%d: %4d events, error mean/p95/max %s us, original's %s us", name, bits, len(errs.ours), a, b)
 			if a.mean > allowed(b.mean, bits) {
 				t.Errorf("%s, TS%d: worse than the original by more than allowed", name, bits)
 			}
-		}
-		if worst := summarize(ours[23]).max; worst > limits[name] {
-			t.Errorf("%s: error of %d us, limit %d us", name, worst, limits[name])
+			if bits == 23 && a.max > limits[name] {
+				t.Errorf("%s: error of %d us, limit %d us", name, a.max, limits[name])
+			}
 		}
 	}
 }
 
-func newReplay(original bool) *replay {
-	return &replay{
-		peers:    map[string]*timesync.TimeSynchronizer{"A": {}, "B": {}},
-		original: original,
-		reports:  map[int]*timesync.Counter24{},
-		ts23:     map[int]timesync.Counter23{},
-		ts16:     map[int]timesync.Counter16{},
-	}
-}
+// misses are by how much payload timestamps are off, us.
+type misses struct{ ours, theirs []int64 }
 
-// run returns the absolute errors by width of stamp, ours and the original's.
-func (r *replay) run(t *testing.T, session []event) (ours, theirs map[int][]int64) {
-	ours, theirs = map[int][]int64{}, map[int][]int64{}
+// replay feeds every input of a session to two of our synchronizers, and returns the errors of payload
+// timestamps by their bits. Reports are our own, or the recorded ones of the original: then each side talks
+// to an original. With quirks the original may be synchronized wrongly.
+func replay(t *testing.T, session []event, original, quirks bool) map[int]*misses {
+	type stamp struct{ bits, pkt int }
+	peers := map[string]*timesync.TimeSynchronizer{"A": {}, "B": {}}
+	reports := map[int]timesync.Counter24{} // by packet
+	stamps := map[stamp]uint64{}
 	arrival := map[string]uint64{} // receive time of a packet
+	all := map[int]*misses{23: {}, 16: {}}
 	for _, e := range session {
 		if e.Event == "recv" {
-			arrival[fmt.Sprint(e.Peer, *e.Pkt)] = e.Now
+			arrival[fmt.Sprint(e.Peer, e.Pkt)] = e.Now
 		}
 	}
-	record := func(bits int, e event, got uint64) {
-		abs := func(v int64) int64 { return max(v, -v) }
-		ours[bits] = append(ours[bits], abs(int64(got-e.Truth)))
-		theirs[bits] = append(theirs[bits], abs(int64(e.Out-e.Truth)))
+	write := func(e event, bits int, ts uint64, ok bool) {
+		if ok {
+			stamps[stamp{bits, e.Pkt}] = ts
+		} else if e.Out != 0 && !quirks {
+			t.Errorf("%s %d: not synchronized, but the original is", session[0].Name, e.Seq)
+		}
+	}
+	read := func(e event, bits int, expand func(ts uint64) uint64) {
+		off := func(got uint64) int64 { return max(int64(got-e.Truth), int64(e.Truth-got)) }
+		if ts, ok := stamps[stamp{bits, e.Pkt}]; ok {
+			all[bits].ours = append(all[bits].ours, off(expand(ts)))
+			all[bits].theirs = append(all[bits].theirs, off(e.Out))
+		} else if e.Out != 0 && off(e.Out) < 100_000 {
+			t.Errorf("%s %d: not synchronized, but the original is, and right", session[0].Name, e.Seq)
+		}
 	}
 	for _, e := range session[1:] {
-		s := r.peers[e.Peer]
+		s := peers[e.Peer]
 		switch e.Event {
 		case "send":
 			if got := timesync.LocalTimeToDatagramTS24(e.Now); got != e.TS24 {
 				t.Errorf("%s %d: stamp %v, want %v", session[0].Name, e.Seq, got, e.TS24)
 			}
-			if e.Report != nil {
-				if got, ok := s.MinDeltaTS24(e.Now); ok {
-					r.reports[*e.Pkt] = &got
-				}
+			if got, ok := s.MinDeltaTS24(e.Now); ok && e.Report != nil {
+				reports[e.Pkt] = got
 			}
 		case "recv":
 			s.OnAuthenticatedDatagramTimestamp(e.TS24, e.Now)
 		case "peermindelta":
-			now := arrival[fmt.Sprint(e.Peer, *e.Pkt)]
-			if r.original {
-				s.OnPeerMinDeltaTS24(e.Value, now)
-			} else if report := r.reports[*e.Pkt]; report != nil {
-				s.OnPeerMinDeltaTS24(*report, now)
+			report, ok := reports[e.Pkt]
+			if original {
+				report, ok = e.Value, true
+			}
+			if ok {
+				s.OnPeerMinDeltaTS24(report, arrival[fmt.Sprint(e.Peer, e.Pkt)])
 			}
 		case "toremote23":
 			ts, ok := s.ToRemoteTime23(e.Now)
-			if r.answered(t, ok, &session[0], &e) {
-				r.ts23[*e.Pkt] = ts
-			}
+			write(e, 23, uint64(ts), ok)
 		case "toremote16":
 			ts, ok := s.ToRemoteTime16(e.Now)
-			if r.answered(t, ok, &session[0], &e) {
-				r.ts16[*e.Pkt] = ts
-			}
+			write(e, 16, uint64(ts), ok)
 		case "fromlocal23":
-			if ts, ok := r.ts23[*e.Pkt]; ok {
-				record(23, e, timesync.FromLocalTime23(e.Now, ts))
-			} else if miss := int64(e.Out - e.Truth); e.Out != 0 && max(miss, -miss) < 100_000 {
-				t.Errorf("%s %d: not synchronized, but the original is, and right", session[0].Name, e.Seq)
-			}
+			read(e, 23, func(ts uint64) uint64 { return timesync.FromLocalTime23(e.Now, timesync.Counter23(ts)) })
 		case "fromlocal16":
-			if ts, ok := r.ts16[*e.Pkt]; ok {
-				record(16, e, timesync.FromLocalTime16(e.Now, ts))
-			}
+			read(e, 16, func(ts uint64) uint64 { return timesync.FromLocalTime16(e.Now, timesync.Counter16(ts)) })
 		}
 	}
-	return ours, theirs
-}
-
-// answered returns ok, which has to be true where the original answers.
-func (r *replay) answered(t *testing.T, ok bool, session, e *event) bool {
-	t.Helper()
-	if !ok && e.Out != 0 && !r.quirks {
-		t.Errorf("%s %d: not synchronized, but the original is", session.Name, e.Seq)
-	}
-	return ok
+	return all
 }
 
 type summary struct {
