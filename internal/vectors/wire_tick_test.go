@@ -3,7 +3,6 @@
 package vectors
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -53,7 +52,7 @@ type tickLine struct {
 
 // read returns a welcome, hello or tick line with what its bytes or numbers say.
 func (l tickLine) read() tickLine {
-	b, _ := hex.DecodeString(l.Hex)
+	b := unhex(l.Hex)
 	switch l.Event {
 	case "welcome":
 		var w tick.Welcome
@@ -103,21 +102,22 @@ func (c *wireClock) ErrorBound(uint64) (bound time.Duration, ok bool) {
 
 // tickPeers are servers and clients, and what they said.
 type tickPeers struct {
+	t      *testing.T
 	client *tick.Client
 	clock  *wireClock
 	lines  []tickLine
-	err    error
 }
 
-func (p *tickPeers) check(err error) { p.err = cmp.Or(p.err, err) }
+func (p *tickPeers) check(err error) {
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
 
 // start starts a server at a time of its clock.
 func (p *tickPeers) start(epoch uint64, rate tick.Rate, now uint64) *tick.Server {
 	s, err := tick.NewServer(tick.ServerConfig{Config: tick.Config{Rate: rate}, Epoch: epoch})
-	if err != nil {
-		p.check(err)
-		return nil
-	}
+	p.check(err)
 	s.Start(now)
 	return s
 }
@@ -125,10 +125,10 @@ func (p *tickPeers) start(epoch uint64, rate tick.Rate, now uint64) *tick.Server
 // follow begins a client, which takes the server's rate.
 func (p *tickPeers) follow(now uint64) {
 	p.clock = &wireClock{}
-	c, err := tick.NewClient(tick.ClientConfig{Config: tick.Config{OnMismatch: tick.MismatchAdjust}}, p.clock)
+	var err error
+	p.client, err = tick.NewClient(tick.ClientConfig{Config: tick.Config{OnMismatch: tick.MismatchAdjust}}, p.clock)
 	p.check(err)
-	p.client = c
-	c.Start(now)
+	p.client.Start(now)
 	p.lines = append(p.lines, tickLine{Event: "follow", Now: now})
 }
 
@@ -164,10 +164,10 @@ func (p *tickPeers) hear(w tick.Welcome, now uint64) (h tick.Hello) {
 }
 
 // tickPlay returns what servers and clients say: the handshake, restarts, a pause, and inputs.
-func tickPlay() ([]tickLine, error) {
+func tickPlay(t *testing.T) []tickLine {
 	const player, delay, ms = 1, 20_000, 1000
 	at := func(n uint64) uint64 { return n*50*ms + 8_333 } // in the middle of a tick
-	var p tickPeers
+	p := tickPeers{t: t}
 	old := p.start(70, tick.Rate{}, tickAhead-second)
 	s := p.start(77, tick.Rate{}, tickAhead)
 	p.follow(0)
@@ -205,7 +205,7 @@ func tickPlay() ([]tickLine, error) {
 		s.Advance(now)
 		ok, isLate := s.AcceptInput(player, 5, n, now)
 		if ok == isLate {
-			p.check(fmt.Errorf("input for tick %d: %v, %v", n, ok, isLate))
+			t.Errorf("input for tick %d: %v, %v", n, ok, isLate)
 		}
 		p.lines = append(p.lines, tickLine{Event: "input", Tick: int64(n), Now: now, Late: isLate})
 	}
@@ -230,15 +230,12 @@ func tickPlay() ([]tickLine, error) {
 		input(301+n, 10_000+int64(n)*100)
 	}
 	announce(zero + 6300*ms)
-	return p.lines, p.err
+	return p.lines
 }
 
 // TestWireTick: the messages, the arithmetic of ticks, and the handshake.
 func TestWireTick(t *testing.T) {
-	play, err := tickPlay()
-	if err != nil {
-		t.Fatal(err)
-	}
+	play := tickPlay(t)
 	if *update {
 		var lines []tickLine
 		add := func(event string, b []byte) {
@@ -267,22 +264,22 @@ func TestWireTick(t *testing.T) {
 				add("welcome", many)
 			}
 			add("welcome", inputs[:42])
-			for _, change := range []struct{ at, to int }{{0, 1}, {0, 3}, {33, 8}, {33, 4}, {8, 0x80}, {32, 0x7f}} {
+			changed := func(at int, to ...byte) {
 				c := slices.Clone(b)
-				c[change.at] = byte(change.to)
+				copy(c[at:], to)
 				add("welcome", c)
 			}
-			many := slices.Clone(b) // one more than 10^9 ticks a second, and just so many
-			binary.LittleEndian.PutUint32(many[9:], 2_000_000_001)
-			binary.LittleEndian.PutUint32(many[13:], 2)
-			add("welcome", many)
-			binary.LittleEndian.PutUint32(many[9:], 2_000_000_000)
-			add("welcome", many)
-			for _, zero := range []struct{ from, to int }{{1, 9}, {9, 13}, {13, 17}} { // no epoch, no rate
-				c := slices.Clone(b)
-				clear(c[zero.from:zero.to])
-				add("welcome", c)
-			}
+			changed(0, 1)
+			changed(0, 3)
+			changed(33, 8)
+			changed(33, 4)
+			changed(8, 0x80)
+			changed(32, 0x7f)
+			changed(9, 0x01, 0x94, 0x35, 0x77, 2, 0, 0, 0) // one more than 10^9 ticks a second
+			changed(9, 0x00, 0x94, 0x35, 0x77, 2, 0, 0, 0) // just so many
+			changed(1, make([]byte, 8)...)                 // no epoch
+			changed(9, make([]byte, 4)...)                 // no rate
+			changed(13, make([]byte, 4)...)
 			for _, n := range []int64{0, 1, 2, 3, 59, 60, 61, -1, -60, 1_000_003, -7_654_321} {
 				lines = append(lines, tickLine{Event: "tick", Num: r.Num, Den: r.Den, Tick: n}.read())
 			}
