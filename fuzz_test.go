@@ -484,8 +484,13 @@ func known(t testing.TB, s *TimeSynchronizer, local, near uint64) bool {
 		t.Fatalf("at %#x: MinimumOneWayDelay %v, IsSynchronized %v, RemoteTime %v, TS23 %v, TS16 %v, ErrorBound %v, MinimumDelayToPeer %v, Snapshot %v", local, ok, s.IsSynchronized(), okRemote, ok23, ok16, okBound, okToPeer, okSnapshot)
 	}
 	// SkewError grows with the time from what was heard last, where Skew judges.
-	if surely := ok && snapshot.SkewError <= 25; surely && !okSkew || okSkew && !ok || snapshot.MinimumDelayToPeer != toPeer {
-		t.Fatalf("at %#x: Skew %v, MinimumDelayToPeer %v; %v", local, okSkew, toPeer, snapshot)
+	if surely := ok && snapshot.SkewError <= 25; surely && !okSkew || okSkew && (!ok || snapshot.Skew != ppm) {
+		t.Fatalf("at %#x: Skew %v, %v; %v", local, ppm, okSkew, snapshot)
+	}
+	if snapshot.MinimumOneWayDelay != delay || snapshot.MinimumDelayToPeer != toPeer || snapshot.ErrorBound != bound ||
+		ok && (nearest(snapshot.RemoteUsec, near) != remote || snapshot.OffsetUsec != int64(snapshot.RemoteUsec-local)) ||
+		snapshot.Jitter < 0 || snapshot.Age < 0 || snapshot.Undisturbed < 0 || !ok && snapshot != (Snapshot{}) {
+		t.Fatalf("at %#x: delays %v and %v, bound %v, remote time %d; %#v", local, delay, toPeer, bound, remote, snapshot)
 	}
 	if !(math.Abs(ppm) <= 1000.5) { // nor NaN
 		t.Fatalf("skew %v ppm", ppm)
