@@ -69,7 +69,7 @@ func parse(t *testing.T, fset *token.FileSet, name string, mode parser.Mode) *as
 // module returns the path of the module.
 func module(t *testing.T) string {
 	t.Helper()
-	path, _, _ := strings.Cut(strings.TrimPrefix(string(read(t, root+"/go.mod")), "module "), "\n")
+	path, _ := between(t, string(read(t, root+"/go.mod")), "module ", "\n")
 	return path
 }
 
@@ -216,11 +216,7 @@ func TestCopies(t *testing.T) {
 // TestInstall: the command of README.md, run as it stands there, makes the packages available
 // from a folder beside the module; and go mod vendor takes the core alone.
 func TestInstall(t *testing.T) {
-	_, command, found := strings.Cut(string(read(t, root+"/README.md")), "\ngo mod edit ")
-	command, _, _ = strings.Cut(command, "\n")
-	if !found {
-		t.Fatal("README.md has no command that installs")
-	}
+	command, _ := between(t, string(read(t, root+"/README.md")), "\ngo mod edit ", "\n")
 	c := newConsumer(t, "go 1.25\n", module(t))
 	c.copy(".", "../timesync")
 	c.write("../timesync/go.mod", read(t, root+"/go.mod"))
@@ -296,44 +292,33 @@ func exported(t *testing.T, dir string) string {
 			t.Errorf("package %s: no comment: %s", dir, line)
 		}
 	}
-	functions := func(list []*doc.Func) {
-		for _, f := range list {
-			f.Decl.Body, f.Decl.Doc = nil, nil
-			add(f.Decl, "", f.Doc)
-		}
-	}
-	values := func(list []*doc.Value) {
-		for _, v := range list {
-			for _, spec := range v.Decl.Specs {
-				spec := spec.(*ast.ValueSpec)
-				for _, name := range spec.Names {
-					if name.IsExported() {
-						add(name, v.Decl.Tok.String()+" ", v.Doc+spec.Doc.Text()+spec.Comment.Text())
-					}
-				}
-			}
-		}
-	}
-	values(p.Consts)
-	values(p.Vars)
-	functions(p.Funcs)
-	for _, typ := range p.Types {
-		add(typ.Decl.Specs[0].(*ast.TypeSpec).Name, "type ", typ.Doc)
-		if s, ok := typ.Decl.Specs[0].(*ast.TypeSpec).Type.(*ast.StructType); ok {
-			for _, field := range s.Fields.List {
-				comment := field.Doc.Text() + field.Comment.Text()
-				field.Doc, field.Comment = nil, nil
-				for _, name := range field.Names {
-					if name.IsExported() {
+	top := &doc.Type{Consts: p.Consts, Vars: p.Vars, Funcs: p.Funcs}
+	for _, typ := range append([]*doc.Type{top}, p.Types...) {
+		if typ != top {
+			spec := typ.Decl.Specs[0].(*ast.TypeSpec)
+			add(spec.Name, "type ", typ.Doc)
+			if s, ok := spec.Type.(*ast.StructType); ok {
+				for _, field := range s.Fields.List {
+					comment := field.Doc.Text() + field.Comment.Text()
+					field.Doc, field.Comment = nil, nil
+					for _, name := range field.Names {
 						add(field.Type, "field "+typ.Name+"."+name.Name+" ", comment)
 					}
 				}
 			}
 		}
-		values(typ.Consts)
-		values(typ.Vars)
-		functions(typ.Funcs)
-		functions(typ.Methods)
+		for _, v := range slices.Concat(typ.Consts, typ.Vars) {
+			for _, spec := range v.Decl.Specs {
+				spec := spec.(*ast.ValueSpec)
+				for _, name := range spec.Names {
+					add(name, v.Decl.Tok.String()+" ", v.Doc+spec.Doc.Text()+spec.Comment.Text())
+				}
+			}
+		}
+		for _, f := range slices.Concat(typ.Funcs, typ.Methods) {
+			f.Decl.Body, f.Decl.Doc = nil, nil
+			add(f.Decl, "", f.Doc)
+		}
 	}
 	return strings.Join(lines, "\n")
 }
