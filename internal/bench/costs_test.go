@@ -1,6 +1,7 @@
 // These benchmarks measure whether a call costs more than it may. All costs are measured in turns with
 // those of a baseline, a few thousand calls each, because a shared machine changes its pace
-// from one millisecond to the next. What counts is the median of the ratios.
+// from one millisecond to the next. What counts is the median of the ratios. The streams are checked to
+// be right before anything is measured.
 package bench
 
 import (
@@ -47,6 +48,48 @@ func (d *duel) bench(b *testing.B) {
 	b.ReportMetric(stat.Quantile(d.ratios, 0.5), "ratio")
 }
 
+// datagram is what arrives.
+type datagram struct {
+	ts24 timesync.Counter24
+	recv uint64
+}
+
+func next(s *Stream) datagram {
+	sent, recv := s.Next()
+	return datagram{timesync.LocalTimeToDatagramTS24(sent), recv}
+}
+
+// report returns what the peer reports.
+func report(s *Stream) timesync.Counter24 { return timesync.LocalTimeToDatagramTS24(s.Report()) }
+
+// off returns by how much a remote time is off, us: it is known modulo 67.1 s.
+func off(got, truth uint64) int64 { return int64((got-truth)<<38) >> 38 }
+
+// run brings a synchronizer and the baseline to where they are after d.
+func run(t testing.TB, s *Stream, ours *timesync.TimeSynchronizer, base *rivals.Original, d time.Duration) {
+	t.Helper()
+	for range int(d/time.Second) * 60 {
+		both(s, ours, base, next(s))
+	}
+	truth := s.Remote(s.Now)
+	if got, ok := ours.RemoteTime(s.Now); !ok || off(got, truth) < -2000 || off(got, truth) > 2000 {
+		t.Fatalf("RemoteTime is %d us off, ok %v", off(got, truth), ok)
+	}
+	if got := timesync.Counter23(base.Remote23(s.Now)).Distance(timesync.NewCounter23(truth >> 3)); max(got, -got) > 500 {
+		t.Fatalf("the baseline is %d units off", got)
+	}
+}
+
+// both hands a datagram to both, and a report every 2 s.
+func both(s *Stream, ours *timesync.TimeSynchronizer, base *rivals.Original, d datagram) {
+	ours.OnAuthenticatedDatagramTimestamp(d.ts24, d.recv)
+	base.Datagram(uint32(d.ts24), d.recv)
+	if s.N%120 == 5 {
+		ours.OnPeerMinDeltaTS24(report(s), d.recv)
+		base.OnPeerMinDelta(uint32(report(s)), 0)
+	}
+}
+
 // sink keeps results alive.
 var sink uint64
 
@@ -89,21 +132,21 @@ type cost struct {
 // the core slows both alike.
 func costs(t testing.TB) []cost {
 	const calls, peers = 4096, 64
-	feeds := newStreams(peers + 1)
+	feeds := NewStreams(peers + 1)
 	var ours timesync.TimeSynchronizer
 	var base rivals.Original
 	s := &feeds[peers]
-	s.run(t, &ours, &base, 200*time.Second)
+	run(t, s, &ours, &base, 200*time.Second)
 	now := uint64(0)
 	batch := make([]datagram, calls)
 	prepare := func() {
 		for i := range batch {
-			batch[i] = s.next()
+			batch[i] = next(s)
 		}
 		now = s.Now + 100_000
 		d := batch[0]
-		ours.OnPeerMinDeltaTS24(s.report(), d.recv)
-		base.OnPeerMinDelta(uint32(s.report()), 0)
+		ours.OnPeerMinDeltaTS24(report(s), d.recv)
+		base.OnPeerMinDelta(uint32(report(s)), 0)
 	}
 	datagrams := func(n int) {
 		sum := uint32(0)
@@ -122,16 +165,12 @@ func costs(t testing.TB) []cost {
 	}
 	many, manyBase := make([]timesync.TimeSynchronizer, peers), make([]rivals.Original, peers)
 	for i := range many {
-		feeds[i].run(t, &many[i], &manyBase[i], 100*time.Second)
+		run(t, &feeds[i], &many[i], &manyBase[i], 100*time.Second)
 	}
 	reports := make([]datagram, peers)
 	var w words
 	sums := func(n int) {
-		sum := uint64(0)
-		for i := range uint64(n) {
-			sum += w.sum(now + i<<8)
-		}
-		sink += sum
+		each(n, func(i uint64) uint64 { return w.sum(now + i<<8) })
 	}
 	call := func(name string, limit float64, ours func(n int)) cost {
 		return cost{name, limit, duel{calls: calls, prepare: prepare, base: sums, ours: ours}}
@@ -143,10 +182,10 @@ func costs(t testing.TB) []cost {
 			prepare()
 			for i := range many {
 				for range 120 {
-					d := feeds[i].next()
+					d := next(&feeds[i])
 					many[i].OnAuthenticatedDatagramTimestamp(d.ts24, d.recv)
 				}
-				reports[i] = datagram{feeds[i].report(), feeds[i].Now + Delay}
+				reports[i] = datagram{report(&feeds[i]), feeds[i].Now + Delay}
 			}
 		}, base: sums, ours: func(int) {
 			for i, r := range reports {

@@ -26,15 +26,15 @@ func BenchmarkPeers(b *testing.B) {
 			}
 			// Peers in a steady state: copies of some that got there.
 			const models, calls = 64, 4096
-			feeds := newStreams(models)
+			feeds := NewStreams(models)
 			model, modelBase := make([]timesync.TimeSynchronizer, models), make([]rivals.Original, models)
 			for i := range model {
-				feeds[i].run(b, &model[i], &modelBase[i], time.Duration(100+i)*time.Second)
+				run(b, &feeds[i], &model[i], &modelBase[i], time.Duration(100+i)*time.Second)
 			}
 			end := feeds[models-1].Now
 			for i := range model { // until they all have the same time
 				for feeds[i].Now < end {
-					feeds[i].both(&model[i], &modelBase[i], feeds[i].next())
+					both(&feeds[i], &model[i], &modelBase[i], next(&feeds[i]))
 				}
 			}
 			var before, between, after runtime.MemStats
