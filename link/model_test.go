@@ -6,6 +6,7 @@
 package link
 
 import (
+	"cmp"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -27,8 +28,12 @@ const (
 	remember = 8 * second  // of what the reference knows
 )
 
-// seenPair is a datagram as the reference sees it, which wraps at nothing.
-type seenPair struct{ sent, received uint64 }
+// sighting is a datagram as the reference sees it, which wraps at nothing: when it came, and how much later
+// than it was sent, by the clocks of the ends.
+type sighting struct {
+	received uint64
+	later    int64
+}
 
 // flying is a datagram under way.
 type flying struct {
@@ -41,7 +46,7 @@ type modelEnd struct {
 	*Link
 	set  uint64 // the clock minus true time at true time 0, us
 	ppm  int64
-	seen []seenPair
+	seen []sighting
 
 	local, remote uint64 // of the last reading
 	steps         uint32 // then
@@ -112,18 +117,10 @@ func (m *model) send(i int) {
 // deliver hands over what has arrived at end i, in the order in which it did.
 func (m *model) deliver(i int) {
 	e := m.ends[i]
-	for {
-		next := -1
-		for j, f := range m.flight[i] {
-			if f.at <= m.now && (next < 0 || f.at < m.flight[i][next].at) {
-				next = j
-			}
-		}
-		if next < 0 {
-			return
-		}
-		f := m.flight[i][next]
-		m.flight[i] = append(m.flight[i][:next], m.flight[i][next+1:]...)
+	slices.SortStableFunc(m.flight[i], func(a, b flying) int { return cmp.Compare(a.at, b.at) })
+	for len(m.flight[i]) > 0 && m.flight[i][0].at <= m.now {
+		f := m.flight[i][0]
+		m.flight[i] = m.flight[i][1:]
 		local := m.clock(i, f.at)
 		payload, _, _, err := e.Open(f.data, local)
 		if err != nil || len(payload) != 8 {
@@ -131,7 +128,7 @@ func (m *model) deliver(i int) {
 			return
 		}
 		if m.held[1-i] == 0 {
-			e.seen = append(e.seen, seenPair{binary.LittleEndian.Uint64(payload), local})
+			e.seen = append(e.seen, sighting{local, int64(local - binary.LittleEndian.Uint64(payload))})
 		}
 	}
 }
@@ -152,17 +149,12 @@ func (m *model) look(i int) {
 // ways, and how far apart the least and the best guess of it can be.
 func (m *model) reference(i int) (offset, margin int64) {
 	fastest := func(e *modelEnd, now uint64) int64 {
-		var best int64
-		found := false
-		for _, s := range e.seen {
-			if d := int64(s.received - s.sent); now-s.received < remember && (!found || d-best < 0) { // clocks wrap
-				best, found = d, true
-			}
-		}
-		if !found {
+		recent := slices.DeleteFunc(slices.Clone(e.seen), func(s sighting) bool { return now-s.received >= remember })
+		if len(recent) == 0 {
 			m.fail("the reference has heard nothing for %d s", remember/second)
+			return 0
 		}
-		return best
+		return slices.MinFunc(recent, func(a, b sighting) int { return cmp.Compare(a.later-b.later, 0) }).later // clocks wrap
 	}
 	in, out := fastest(m.ends[i], m.clock(i, m.now)), fastest(m.ends[1-i], m.clock(1-i, m.now))
 	// Clocks of opposite signs cancel out: in is a delay minus the offset, out one plus it.

@@ -58,30 +58,28 @@ func TestRecord(t *testing.T) {
 // checkReplay compares what is known after each datagram and what came with it.
 func checkReplay(t *testing.T, file *bytes.Buffer, want []timesync.Snapshot) {
 	t.Helper()
-	n, anchors := -1, 0
-	var got timesync.Snapshot
-	check := func() {
-		if n >= 0 && got != want[n] {
-			t.Fatalf("datagram %d: %v, live %v", n, got, want[n])
-		}
-	}
+	var got []timesync.Snapshot
+	anchors := 0
 	for m, err := range record.Replay(file) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch m.Kind {
 		case record.Datagram:
-			check()
-			n++
+			got = append(got, timesync.Snapshot{})
 		case record.Anchor:
 			anchors++
 		case record.Reset:
 			continue // the snapshot before was asked for before
 		}
-		got, _ = m.Ends[0].Snapshot(m.LocalUsec)
+		got[len(got)-1], _ = m.Ends[0].Snapshot(m.LocalUsec)
 	}
-	check()
-	if n != len(want)-1 || anchors < 2 {
-		t.Errorf("%d datagrams, %d live; %d anchors", n+1, len(want), anchors)
+	if len(got) != len(want) || anchors < 2 {
+		t.Fatalf("%d datagrams, %d live; %d anchors", len(got), len(want), anchors)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("datagram %d: %v, live %v", i, got[i], want[i])
+		}
 	}
 }

@@ -401,50 +401,49 @@ func TestWireSessions(t *testing.T) {
 	if *update {
 		writeWire(t, "sessions.jsonl.gz", sessionVectors())
 	}
-	var begin wireEvent
-	var ends map[string]*link.Link
-	errs, bounds := map[string][]float64{}, map[string][]float64{}
-	var qualities [2]int // of a session's reports
-	finish := func() {
-		if confirmed := 100 * qualities[1] / max(qualities[0]+qualities[1], 1); confirmed < begin.Confirmed {
-			t.Errorf("%s: %d %% of the reports are confirmed", begin.Scenario, confirmed)
-		}
-		qualities = [2]int{}
-		for end, v := range errs {
-			p99, bound := stat.Quantile(v, .99), stat.Quantile(bounds[end], .99)
-			t.Logf("%s, %s: p99 %.0f us, of the bounds %.1f ms", begin.Scenario, end, p99, bound/1e3)
-			if !(p99 <= float64(begin.P99)) || !(bound <= float64(begin.Bound)) {
-				t.Errorf("the limits are %d us and %d us", begin.P99, begin.Bound)
-			}
-		}
-		errs, bounds = map[string][]float64{}, map[string][]float64{}
+	type session struct {
+		wireEvent
+		ends         map[string]*link.Link
+		errs, bounds map[string][]float64 // by end
+		qualities    [2]int               // of its reports
 	}
+	var all []*session
 	for _, e := range readWire[wireEvent](t, "sessions.jsonl.gz") {
+		if e.Event == "begin" {
+			ends := map[string]*link.Link{"A": {}, "B": {}}
+			all = append(all, &session{wireEvent: e, ends: ends, errs: map[string][]float64{}, bounds: map[string][]float64{}})
+		}
+		s := all[len(all)-1]
 		switch e.Event {
-		case "begin":
-			finish()
-			begin, ends = e, map[string]*link.Link{"A": {}, "B": {}}
 		case "send":
-			if h := ends[e.End].AppendHeader(nil, e.Now); h[0]&1 != 0 {
-				qualities[timesync.ReadCounter24(h[4:])%3]++
+			if h := s.ends[e.End].AppendHeader(nil, e.Now); h[0]&flagReport != 0 {
+				s.qualities[timesync.ReadCounter24(h[4:])%3]++
 			}
 		case "open":
-			b, _ := hex.DecodeString(e.Hex)
-			if _, _, _, err := ends[e.End].Open(b, e.Now); err != nil {
+			if _, _, _, err := s.ends[e.End].Open(unhex(e.Hex), e.Now); err != nil {
 				t.Fatal(err)
 			}
 		case "read":
-			s, ok := ends[e.End].Snapshot(e.Now)
-			err, bound := math.Abs(float64(int64(s.RemoteUsec-*e.Truth))), float64(s.ErrorBound.Microseconds())
+			known, ok := s.ends[e.End].Snapshot(e.Now)
+			err, bound := math.Abs(float64(int64(known.RemoteUsec-*e.Truth))), float64(known.ErrorBound.Microseconds())
 			if !ok || err > bound && !e.Set {
 				t.Errorf("%s, %s at %d: off by %.0f us, the bound is %.0f", e.Scenario, e.End, e.Now, err, bound)
 			}
-			if errs[e.End] = append(errs[e.End], err); !e.Set {
-				bounds[e.End] = append(bounds[e.End], bound)
+			if s.errs[e.End] = append(s.errs[e.End], err); !e.Set {
+				s.bounds[e.End] = append(s.bounds[e.End], bound)
 			}
 		}
 	}
-	if finish(); begin.Scenario == "" {
-		t.Error("no session")
+	for _, s := range all {
+		if confirmed := 100 * s.qualities[1] / (s.qualities[0] + s.qualities[1]); confirmed < s.Confirmed {
+			t.Errorf("%s: %d %% of the reports are confirmed", s.Scenario, confirmed)
+		}
+		for end, errs := range s.errs {
+			p99, bound := stat.Quantile(errs, .99), stat.Quantile(s.bounds[end], .99)
+			t.Logf("%s, %s: p99 %.0f us, of the bounds %.1f ms", s.Scenario, end, p99, bound/1e3)
+			if !(p99 <= float64(s.P99)) || !(bound <= float64(s.Bound)) {
+				t.Errorf("the limits are %d us and %d us", s.P99, s.Bound)
+			}
+		}
 	}
 }
