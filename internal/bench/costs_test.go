@@ -102,14 +102,6 @@ func each(n int, call func(i uint64) uint64) {
 	sink += sum
 }
 
-// only returns v if ok.
-func only(ok bool, v uint64) uint64 {
-	if ok {
-		return v
-	}
-	return 0
-}
-
 // words are what other goroutines may write.
 type words [3]atomic.Uint64
 
@@ -125,7 +117,7 @@ type cost struct {
 	duel
 }
 
-// costs returns all calls. One is also compared with a datagram of the original, which takes 24
+// costs returns all calls but those that the compiler inlines, see TestInlined of internal/shape. One is also compared with a datagram of the original, which takes 24
 // ns where atomic stores are slow (Xeon) and 7 to 8 ns where they are not (EPYC): there ours
 // takes as long. All are compared with a call of words.sum, which takes 1 ns at 3.6 GHz, so
 // their limits are nanoseconds there. It does what they do, only less, so whoever else uses
@@ -204,32 +196,8 @@ func costs(t testing.TB) []cost {
 		call("MinimumOneWayDelay", 10, func(n int) {
 			each(n, func(i uint64) uint64 { delay, _ := ours.MinimumOneWayDelay(); return uint64(delay) + i })
 		}),
-		call("IsSynchronized", 2.5, func(n int) {
-			each(n, func(i uint64) uint64 { return only(ours.IsSynchronized(), i) })
-		}),
 		call("MinDeltaTS24", 10, func(n int) {
 			each(n, func(i uint64) uint64 { delta, _ := ours.MinDeltaTS24(now + i<<8); return uint64(delta) })
-		}),
-		call("LocalTimeToDatagramTS24", 2.5, func(n int) {
-			each(n, func(i uint64) uint64 { return uint64(timesync.LocalTimeToDatagramTS24(now + i<<8)) })
-		}),
-		call("FromLocalTime23", 2.5, func(n int) {
-			each(n, func(i uint64) uint64 { return timesync.FromLocalTime23(now, timesync.Counter23(i<<8)) })
-		}),
-		call("FromLocalTime16", 2.5, func(n int) {
-			each(n, func(i uint64) uint64 { return timesync.FromLocalTime16(now, timesync.Counter16(i<<8)) })
-		}),
-		call("Counter16.Expand", 2.5, func(n int) {
-			each(n, func(i uint64) uint64 { return timesync.Counter16(i << 8).Expand(now) })
-		}),
-		call("Counter23.Expand", 2.5, func(n int) {
-			each(n, func(i uint64) uint64 { return timesync.Counter23(i << 8).Expand(now) })
-		}),
-		call("Counter24.Less", 2.5, func(n int) {
-			each(n, func(i uint64) uint64 { return only(timesync.Counter24(now).Less(timesync.Counter24(i<<14)), i) })
-		}),
-		call("Counter24.Expand", 2.5, func(n int) {
-			each(n, func(i uint64) uint64 { return timesync.Counter24(i << 8).Expand(now) })
 		}),
 	}
 }

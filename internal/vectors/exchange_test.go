@@ -202,32 +202,6 @@ func documentation(t *testing.T) string {
 	return string(text)
 }
 
-// TestBoundWhileCorrected: readers read on as before until 20 ms after a correction, and longer if
-// others come meanwhile. The bound covers what they still have to hear.
-func TestBoundWhileCorrected(t *testing.T) {
-	const ahead, delay = 5_000_000, 100
-	for _, queue := range []uint64{1000, 40_000} { // us: the way back, which empties
-		for every := uint64(500); every < 100_000; every += every/2 + 1 {
-			var s timesync.TimeSynchronizer
-			now := uint64(1 << 40)
-			for left := queue; left > 0; left -= queue / 20 {
-				now += every
-				s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(now+ahead-delay-left), now)
-				s.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(ahead+delay), now)
-				for later := uint64(0); later < 150_000; later += 5000 {
-					remote, ok := s.RemoteTime(now + later)
-					bound, _ := s.ErrorBound(now + later)
-					off := wrapped(remote, now+later+ahead, 26)
-					if !ok || max(off, -off) > bound.Microseconds() {
-						t.Errorf("queue of %d us, every %d us, %d left, %d us later: %d us off, bound %v", queue, every, left, later, off, bound)
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
 // TestBoundOfEarlyReport: since a report that came before the first datagram, the clocks may have
 // drifted apart, two crystals by 100 ppm.
 func TestBoundOfEarlyReport(t *testing.T) {
