@@ -808,34 +808,6 @@ func TestContradiction(t *testing.T) {
 
 // ---- What a synchronizer is told ----
 
-// TestNotYet: nothing is known before a datagram and a report, and nothing is reported before a datagram.
-func TestNotYet(t *testing.T) {
-	var s TimeSynchronizer
-	for range 2 { // from the zero value, and after Reset
-		expect := func(when string, heard, synchronized bool) {
-			t.Helper()
-			report, ok := s.MinDeltaTS24(12345)
-			if got := known(t, &s, 12345, 67890); got != synchronized || ok != heard || !ok && report != 0 {
-				t.Errorf("%s: synchronized %v, reports %v, %v", when, got, report, ok)
-			}
-		}
-		expect("at first", false, false)
-		s.OnPeerMinDeltaTS24(0, 100)
-		s.OnPeerMinDeltaTS24(1000, 200)
-		expect("reports only", false, false)
-		s.Reset()
-		if owd, ok := s.OnAuthenticatedDatagramTimestamp(5, 1000); ok || owd != 0 {
-			t.Errorf("first datagram: one-way delay %v, %v", owd, ok)
-		}
-		expect("datagram only", true, false)
-		s.OnPeerMinDeltaTS24(1<<24, 1000)
-		expect("datagram, and the peer has heard nothing", true, false)
-		s.OnPeerMinDeltaTS24(1000, 2000)
-		expect("datagram and report", true, true)
-		s.Reset()
-	}
-}
-
 // TestLateReport: however long the first report takes, it makes all known at once.
 func TestLateReport(t *testing.T) {
 	for _, ppm := range []float64{0, 300, -300} {
@@ -1092,62 +1064,6 @@ func TestLocalTime(t *testing.T) {
 }
 
 // ---- What clocks, paths and noise do to it ----
-
-// TestZeroDelta: the delta is 0 if the offset and the delay cancel out. The original takes that for
-// no delta at all, so a report is never 0, not even an extrapolated one.
-func TestZeroDelta(t *testing.T) {
-	const delay = 30_000
-	for _, ahead := range []uint64{delay, 1<<64 - delay} { // one side's deltas are 0
-		w := newWorld(1<<30, ahead, delay)
-		w.run(200 * time.Millisecond)
-		w.check(t, "a few datagrams", tolerance)
-		// A larger delta must not replace it.
-		w.a.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.remote(w.now)), w.now+delay+5000)
-		w.b.OnAuthenticatedDatagramTimestamp(LocalTimeToDatagramTS24(w.now), w.remote(w.now+delay+5000))
-		w.check(t, "and a slow one", tolerance)
-		w.run(30 * time.Second)
-		w.check(t, "30 s", tolerance)
-		for _, end := range w.ends() {
-			if report, ok := end.s.MinDeltaTS24(end.local + 3600e6); report == 0 || !ok {
-				t.Error("a report says that nothing was heard")
-			}
-		}
-	}
-}
-
-// TestReportMarks: a report never has the mark of an original's. Where no datagram queues it
-// has the mark of a confirmed one, and is not further from the truth for it than a unit.
-func TestReportMarks(t *testing.T) {
-	const seed = 11
-	rng := rand.New(rand.NewPCG(seed, seed))
-	var far time.Duration
-	reports, moved, sure := 0, 0, 0
-	for range 2000 {
-		w := newWorld(rng.Uint64(), rng.Uint64(), rng.Uint64N(300_000))
-		w.ppm = float64(rng.IntN(100) - 50)
-		w.run(7 * time.Second)
-		for range 10 {
-			w.run(50 * time.Millisecond)
-			report, ok := w.a.MinDeltaTS24(w.now)
-			if !ok || report%marks == legacyMark || report >= 1<<24 {
-				t.Fatalf("seed %d: report %d, ok %v", seed, uint32(report), ok)
-			}
-			if report%marks == confirmedMark {
-				sure++
-			}
-			delta := w.now + w.delay - w.remote(w.now) // the smallest a datagram could have
-			miss := wrapped(uint64(report)<<ts24Shift, delta, 27)
-			far = max(far, (time.Duration(miss) * time.Microsecond).Abs())
-			if reports++; NewCounter24((delta+4)>>ts24Shift)%marks != report%marks {
-				moved++
-			}
-		}
-	}
-	t.Logf("seed %d: %d reports, at most %v from the truth; %d confirmed; %d would have had another mark", seed, reports, far, sure, moved)
-	if far > tolerance || moved < reports/3 || sure < reports*9/10 {
-		t.Errorf("%v from the truth, %d of %d would have had another mark", far, moved, reports)
-	}
-}
 
 // TestReordered: receive times that go back, datagrams that overtake others and
 // duplicates are what a network and a pool of threads do.
