@@ -284,9 +284,8 @@ func FuzzRecovery(f *testing.F) {
 		w.run(recovery)
 		w.check(t, "after a clean exchange", max(time.Millisecond, time.Duration(w.delay)*time.Microsecond))
 		for _, end := range w.ends() {
-			got, _ := remoteNear(end.s, end.local, end.truth)
-			bound, _ := end.s.ErrorBound(end.local)
-			if off := time.Duration(got-end.truth) * time.Microsecond; off.Abs() > bound+time.Microsecond {
+			off, _ := end.off()
+			if bound, _ := end.s.ErrorBound(end.local); off.Abs() > bound+time.Microsecond {
 				t.Errorf("off by %v, bound %v", off, bound)
 			}
 		}
@@ -412,6 +411,12 @@ type end struct {
 	local, truth uint64
 }
 
+// off returns by how much the remote time is off. The offset is known modulo 67.1 s.
+func (e end) off() (time.Duration, bool) {
+	got, ok := remoteNear(e.s, e.local, e.truth)
+	return time.Duration(got-e.truth) * time.Microsecond, ok
+}
+
 func (w *world) ends() [2]end {
 	remote := w.remote(w.now)
 	return [2]end{{&w.a, w.now, remote}, {&w.b, remote, w.now}}
@@ -421,8 +426,8 @@ func (w *world) ends() [2]end {
 func (w *world) err() (err time.Duration, ok bool) {
 	ok = true
 	for _, end := range w.ends() {
-		got, known := remoteNear(end.s, end.local, end.truth)
-		err, ok = max(err, (time.Duration(got-end.truth)*time.Microsecond).Abs()), ok && known
+		off, known := end.off()
+		err, ok = max(err, off.Abs()), ok && known
 	}
 	return err, ok
 }
