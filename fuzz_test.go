@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -551,33 +550,29 @@ type course struct {
 	length  int // s; 0 is 120
 }
 
-// score is how well both ends do in three worlds of a course. Errors are those of the offset from
-// 30 s on, but for the 15 s after an event.
-type score struct {
-	Mean   int `unit:"ns"`  // error
-	P99    int `unit:"us"`  // error
-	Back   int `unit:"ms"`  // until the last error above 1 ms after the last event, in the worst of the worlds
-	OWD    int `unit:"ns"`  // mean error of one-way delays, then, too
-	Early  int `unit:"ns"`  // mean error of the offset in the first 30 s
-	Beyond int `unit:"1"`   // errors beyond the bound
-	Delay  int `unit:"us"`  // error of the sum of both minimum one-way delays in the end, the largest
-	Skew   int `unit:"ppb"` // its error in the end, the largest
-	// What is to be the same:
-	Bound       int `unit:"us"` // mean, always
-	Jitter      int `unit:"us"` // in the end, of all ends
-	Undisturbed int `unit:"s"`  // in the end, of all ends
-	Congested   int `unit:"1"`  // buckets
-	Confirmed   int `unit:"1"`  // reports that a datagram confirms
-	Steps       int `unit:"1"`  // of all ends
-}
+// score is how well both ends do in three worlds of a course, by column.
+type score map[string]int
 
-// columns returns the numbers of a score.
-func (s *score) columns() (all []*int) {
-	v := reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		all = append(all, v.Field(i).Addr().Interface().(*int))
-	}
-	return all
+// columns are the numbers of a score. Errors are those of the offset from 30 s on, but for the 15 s after
+// an event.
+var columns = []struct {
+	name, unit string
+	same       bool // it is to be the same; else it may be less
+}{
+	{"Mean", "ns", false},      // error
+	{"P99", "us", false},       // error
+	{"Back", "ms", false},      // until the last error above 1 ms after the last event, in the worst of the worlds
+	{"OWD", "ns", false},       // mean error of one-way delays, then, too
+	{"Early", "ns", false},     // mean error of the offset in the first 30 s
+	{"Beyond", "1", false},     // errors beyond the bound
+	{"Delay", "us", false},     // error of the sum of both minimum one-way delays in the end, the largest
+	{"Skew", "ppb", false},     // its error in the end, the largest
+	{"Bound", "us", true},      // mean, always
+	{"Jitter", "us", true},     // in the end, of all ends
+	{"Undisturbed", "s", true}, // in the end, of all ends
+	{"Congested", "1", true},   // buckets
+	{"Confirmed", "1", true},   // reports that a datagram confirms
+	{"Steps", "1", true},       // of all ends
 }
 
 // worse returns the columns in which a score is not as good as another: an error is greater, or
@@ -590,26 +585,25 @@ func (s score) worse(want score) (names []string) {
 		share, few = 1, 50
 	}
 	most := func(n int) int { return n + n/share + few }
-	got, wanted, same := s.columns(), want.columns(), false
-	for i := range got {
-		name, a, b := reflect.TypeOf(s).Field(i).Name, *got[i], *wanted[i]
-		same = same || name == "Bound"
-		bad := a > most(b) || same && b > most(a)
-		switch name {
+	for _, c := range columns {
+		a, b := s[c.name], want[c.name]
+		bad := a > most(b) || c.same && b > most(a)
+		switch c.name {
 		case "Beyond":
 			bad = a > b
 		case "Steps":
 			bad = a != b && share > 1
 		}
 		if bad {
-			names = append(names, name)
+			names = append(names, c.name)
 		}
 	}
 	return names
 }
 
 // play returns the score of a course.
-func (c *course) play() (s score) {
+func (c *course) play() score {
+	s := score{}
 	var errs []int
 	var mean, early, earlyN, bounds, boundN, owds, owdN int64
 	for seed := range uint64(3) {
@@ -639,7 +633,7 @@ func (c *course) play() (s score) {
 			for _, end := range w.ends() {
 				got, ok := remoteNear(end.s, end.local, end.truth)
 				if report, _ := end.s.MinDeltaTS24(end.local); report%marks == confirmedMark {
-					s.Confirmed++
+					s["Confirmed"]++
 				}
 				if !ok {
 					continue
@@ -647,7 +641,7 @@ func (c *course) play() (s score) {
 				e := int(wrapped(got, end.truth, 26))
 				e = max(e, -e)
 				if e > 1000 {
-					s.Back = max(s.Back, int(since/1000))
+					s["Back"] = max(s["Back"], int(since/1000))
 				}
 				bound, _ := end.s.ErrorBound(end.local)
 				bounds, boundN = bounds+bound.Microseconds(), boundN+1
@@ -657,31 +651,31 @@ func (c *course) play() (s score) {
 				if judged {
 					errs = append(errs, e)
 					if int64(e) > bound.Microseconds() {
-						s.Beyond++
+						s["Beyond"]++
 					}
 				}
 			}
 		}
 		for i, end := range w.ends() {
 			snapshot, _ := end.s.Snapshot(end.local)
-			s.Steps += int(snapshot.Steps)
-			s.Jitter += int(snapshot.Jitter.Microseconds())
-			s.Undisturbed += int(snapshot.Undisturbed.Seconds())
+			s["Steps"] += int(snapshot.Steps)
+			s["Jitter"] += int(snapshot.Jitter.Microseconds())
+			s["Undisturbed"] += int(snapshot.Undisturbed.Seconds())
 			off := int(1000 * (snapshot.Skew - w.ppm*float64(1-2*i)))
-			s.Skew = max(s.Skew, off, -off)
+			s["Skew"] = max(s["Skew"], off, -off)
 		}
 		toA, _ := w.a.MinimumOneWayDelay()
 		toB, _ := w.b.MinimumOneWayDelay()
 		off := int((toA + toB).Microseconds()) - int(2*w.delay+w.longer)
-		s.Delay = max(s.Delay, off, -off)
-		s.Congested += queued + w.congested()
+		s["Delay"] = max(s["Delay"], off, -off)
+		s["Congested"] += queued + w.congested()
 	}
 	slices.Sort(errs)
 	for _, e := range errs {
 		mean += int64(e) * 1000
 	}
-	s.Mean, s.P99 = int(mean/int64(len(errs))), errs[len(errs)*99/100]
-	s.Early, s.Bound, s.OWD = int(early/max(earlyN, 1)), int(bounds/boundN), int(owds/max(owdN, 1))
+	s["Mean"], s["P99"] = int(mean/int64(len(errs))), errs[len(errs)*99/100]
+	s["Early"], s["Bound"], s["OWD"] = int(early/max(earlyN, 1)), int(bounds/boundN), int(owds/max(owdN, 1))
 	return s
 }
 

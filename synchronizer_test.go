@@ -13,7 +13,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -1254,13 +1253,11 @@ func readScores(t *testing.T) map[string]score {
 	}
 	scores := map[string]score{}
 	for line := range strings.Lines(string(text)) {
-		var s score
-		fields := strings.Fields(line)
-		for _, n := range s.columns() {
-			*n, _ = strconv.Atoi(fields[0]) // not of names and units
-			fields = fields[1:]
+		s, fields := score{}, strings.Fields(line)
+		for i, c := range columns {
+			s[c.name], _ = strconv.Atoi(fields[i]) // not of names and units
 		}
-		scores[strings.Join(fields, " ")] = s
+		scores[strings.Join(fields[len(columns):], " ")] = s
 	}
 	return scores
 }
@@ -1269,14 +1266,13 @@ func writeScores(t *testing.T, scores map[string]score) {
 	var text bytes.Buffer
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	names, units := "", ""
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[score]()) {
-		names, units = names+f.Name+"\t", units+f.Tag.Get("unit")+"\t"
+	for _, c := range columns {
+		names, units = names+c.name+"\t", units+c.unit+"\t"
 	}
 	fmt.Fprintf(w, "%s  course\n%s\n", names, units)
 	for _, c := range courses {
-		s := scores[c.name]
-		for _, n := range s.columns() {
-			fmt.Fprintf(w, "%d\t", *n)
+		for _, column := range columns {
+			fmt.Fprintf(w, "%d\t", scores[c.name][column.name])
 		}
 		fmt.Fprintf(w, "  %s\n", c.name)
 	}
