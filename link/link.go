@@ -201,7 +201,7 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	defer l.mu.Unlock()
 	at := len(dst)
 	dst = append(dst, 0)
-	dst = appendCounter(dst, timesync.LocalTimeToDatagramTS24(sendUsec))
+	dst, _ = timesync.LocalTimeToDatagramTS24(sendUsec).AppendBinary(dst) // which never fails
 	known := l.sync.IsSynchronized()
 	minDelta, ok := l.sync.MinDeltaTS24(sendUsec)
 	confirmed := minDelta%3 == 1 // its quality, see MinDeltaTS24
@@ -209,7 +209,7 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	if reports {
 		l.extrapolated = !confirmed
 		dst[at] |= flagReport
-		dst = appendCounter(dst, minDelta)
+		dst, _ = minDelta.AppendBinary(dst)
 	}
 	if reports || !known || !l.heardOfUs {
 		dst[at] |= flagAnchor
@@ -394,12 +394,6 @@ func parse(b []byte) (h header, payload []byte, err error) {
 		}
 	}
 	return h, b, nil
-}
-
-// appendCounter appends a counter.
-func appendCounter(dst []byte, c timesync.Counter24) []byte {
-	dst, _ = c.AppendBinary(dst) // which never fails
-	return dst
 }
 
 // Reset forgets the peer, as for a new connection. Only the count of steps goes on; if the
