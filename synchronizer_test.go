@@ -831,8 +831,15 @@ func TestAnchor(t *testing.T) {
 	for _, offset := range []uint64{0, 1, 5_000_000, ring / 2, ring, 3 << 50, 1 << 63, math.MaxUint64, 1<<64 - ring/2, 1<<64 - 1<<40} {
 		for _, age := range []uint64{20_000, second, 16 * second} {
 			for _, late := range []bool{false, true} {
+				what := fmt.Sprintf("offset %#x, age %d us, late %v", offset, age, late)
 				w := newWorld(1<<40, offset, 20_000)
 				anchor := func() { w.a.Anchor(w.now, w.remote(w.now)-age) }
+				right := func(when string, within int64) {
+					got, ok := w.a.RemoteTime(w.now)
+					if e := int64(got - w.remote(w.now)); !ok || max(e, -e) > within {
+						t.Errorf("%s: %d us off %s", what, e, when)
+					}
+				}
 				if !late {
 					anchor()
 				}
@@ -840,8 +847,8 @@ func TestAnchor(t *testing.T) {
 				steps := uint32(0)
 				if late {
 					before, _ := w.a.RemoteTime(w.now)
-					if distance := int64(before - w.now); abs(float64(distance)) > ring/2+100 {
-						t.Errorf("offset %#x: without an anchor it is %#x", offset, distance)
+					if distance := int64(before - w.now); max(distance, -distance) > ring/2+100 {
+						t.Errorf("%s: without an anchor it is %#x", what, distance)
 					}
 					anchor()
 					if after, _ := w.a.RemoteTime(w.now); after != before {
@@ -850,20 +857,15 @@ func TestAnchor(t *testing.T) {
 					anchor() // which changes nothing
 				}
 				for range 3 {
-					got, ok := w.a.RemoteTime(w.now)
-					if e := int64(got - w.remote(w.now)); !ok || e < -50 || e > 50 {
-						t.Errorf("offset %#x, age %d us, late %v: %d us off", offset, age, late, e)
-					}
+					right("soon", 50)
 					w.run(10 * time.Second)
 				}
 				if snapshot, _ := w.a.Snapshot(w.now); snapshot.Steps != steps {
-					t.Errorf("offset %#x, age %d us, late %v: %d steps, want %d", offset, age, late, snapshot.Steps, steps)
+					t.Errorf("%s: %d steps, want %d", what, snapshot.Steps, steps)
 				}
-				w.now += 3600 * second
+				silence(3600)(w)
 				w.run(20 * time.Second)
-				if got, _ := w.a.RemoteTime(w.now); abs(float64(int64(got-w.remote(w.now)))) > 200 {
-					t.Errorf("offset %#x, age %d us, late %v: %d us off after an hour of silence", offset, age, late, int64(got-w.remote(w.now)))
-				}
+				right("after an hour of silence", 200)
 				if w.a.Reset(); w.a.published.words[1].Load() != 0 {
 					t.Error("Reset keeps the anchor")
 				}
@@ -965,10 +967,7 @@ func TestSnapshot(t *testing.T) {
 	if counts.Datagrams > datagrams || counts.Datagrams < datagrams-5 || counts.LateBuckets != 0 || s.Steps != 0 {
 		t.Errorf("after %d datagrams: %#v, %#v", datagrams, counts, s)
 	}
-	if d := s.OffsetUsec - int64(w.remote(w.now)-w.now); d < -100 || d > 100 {
-		t.Errorf("offset %v is %d us wrong", s.OffsetUsec, d)
-	}
-	if math.Abs(s.Skew-50) > 1 || !s.JitterKnown || s.Jitter > time.Millisecond || s.Undisturbed < 29*time.Second || s.Undisturbed > 30*time.Second || s.Disturbed {
+	if !s.JitterKnown || s.Jitter > time.Millisecond || s.Undisturbed < 29*time.Second || s.Undisturbed > 30*time.Second || s.Disturbed {
 		t.Errorf("after 30 s: %#v", s)
 	}
 
@@ -1187,7 +1186,6 @@ func TestSmallSteps(t *testing.T) {
 			after = append(after, last)
 		}
 		slices.Sort(after)
-		t.Logf("%d us, jitter %.0f us: median %.1f s, worst %.1f s", c.step, c.jitter, after[seeds/2], after[seeds-1])
 		if after[seeds/2] > c.median || after[seeds-1] > c.worst {
 			t.Errorf("%+v: after %.1f s", c, after)
 		}
@@ -1306,10 +1304,13 @@ func TestReadersSeeOneState(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for n := 0; !done.Load(); n++ {
-				got, a, b, none := read(&s), want[0], want[1], want[2]
-				if !slices.Contains([]uint64{a.remote, b.remote, 0}, got.remote) || !slices.Contains([]uint64{a.local, b.local, 0}, got.local) ||
-					!slices.Contains([]Counter24{a.report, b.report, 0}, got.report) || !slices.Contains([]Snapshot{a.snapshot, b.snapshot, none.snapshot}, got.snapshot) {
-					t.Errorf("%+v\nneither %+v\nnor %+v", got, a, b)
+				got := read(&s)
+				known := func(alike func(w answers) bool) bool { return slices.ContainsFunc(want[:], alike) }
+				if !known(func(w answers) bool { return w.remote == got.remote }) ||
+					!known(func(w answers) bool { return w.local == got.local }) ||
+					!known(func(w answers) bool { return w.report == got.report }) ||
+					!known(func(w answers) bool { return w.snapshot == got.snapshot }) {
+					t.Errorf("%+v\nis none of %+v", got, want)
 					return
 				}
 				if n%64 == 0 {
@@ -1435,10 +1436,9 @@ func (w *twins) calm(t *testing.T, what string, feed *bench.Stream, limit [4]int
 		}
 	}
 	most[3] = int64(sum.Abs()) / 60 / 600
-	t.Logf("%s: %d of %d datagrams took the short path; they differ by %v: us of one-way delay and of remote time, units of the report, ns on the average", what, w.short, 60*600, most)
 	for i, m := range most {
 		if m > limit[i] || w.short < 60*300 {
-			t.Errorf("%s: the short path leads elsewhere; limits %v", what, limit)
+			t.Errorf("%s: %d of %d datagrams took the short path; differences %v, limits %v", what, w.short, 60*600, most, limit)
 		}
 	}
 }
@@ -1464,7 +1464,7 @@ func TestShortPath(t *testing.T) {
 		}
 		w.short = 0
 		now, remote, delay := feed.Now, uint64(1<<33), uint64(bench.Delay)
-		apart, far, worst := 0, 0, int64(0)
+		apart, far := 0, 0
 		for k := range datagrams {
 			now += 1 + rng.Uint64N(33_000)
 			switch rng.Uint32N(6000) {
@@ -1510,13 +1510,12 @@ func TestShortPath(t *testing.T) {
 			if d > 3 || us > 4 || units > 3 {
 				apart++
 			}
-			if worst = max(worst, d, us); max(d, us) > 1000 {
+			if max(d, us) > 1000 {
 				far++
 			}
 		}
-		t.Logf("seed %d: %d of %d datagrams took the short path; apart by more than roundings %.2f %%, by more than 1 ms %.3f %%, by at most %d us", seed, w.short, datagrams, 100*float64(apart)/datagrams, 100*float64(far)/datagrams, worst)
 		if apart > datagrams/3 || far > datagrams/8 || w.short < datagrams/2 {
-			t.Errorf("seed %d: the short path leads elsewhere", seed)
+			t.Errorf("seed %d: of %d datagrams %d took the short path; %d are apart by more than roundings, %d by more than 1 ms", seed, datagrams, w.short, apart, far)
 		}
 		feed.Now = now
 		w.calm(t, "calm again", feed, [4]int64{100, 100, 15, 1e6})

@@ -189,7 +189,6 @@ func TestInlined(t *testing.T) {
 // together, and the words that readers need are apart from them.
 func TestSize(t *testing.T) {
 	size := reflect.TypeFor[timesync.TimeSynchronizer]().Size()
-	t.Logf("TimeSynchronizer %d bytes", size)
 	if size > 512 {
 		t.Errorf("%d bytes, more than 512", size)
 	}

@@ -687,8 +687,7 @@ func TestWireFormulas(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("qualities asked for and had: %v", qualities)
 	if qualities[[2]uint32{0, 0}] < 250 || qualities[[2]uint32{1, 1}] < 250 {
-		t.Error("too few have their quality")
+		t.Errorf("too few have their quality: asked for and had %v", qualities)
 	}
 }
