@@ -115,6 +115,9 @@ func (w *wire) err(side int) (usec float64, ok bool) {
 
 var quietWorlds = flag.Int("quiet.worlds", 4, "worlds for each row of TestQuietEnd and TestSkewKnown")
 
+func p50(v []float64) float64 { return stat.Quantile(v, 0.5) }
+func p99(v []float64) float64 { return stat.Quantile(v, 0.99) }
+
 // medianMost is how a table says so; what is never over is so from limit on.
 func medianMost(v []float64, limit float64, never string) string {
 	text := func(x float64) string {
@@ -123,7 +126,7 @@ func medianMost(v []float64, limit float64, never string) string {
 		}
 		return fmt.Sprintf("%.1f", x)
 	}
-	median := text(stat.Quantile(v, 0.5))
+	median := text(p50(v))
 	if median == never {
 		return never
 	}
@@ -159,10 +162,10 @@ func TestQuietEnd(t *testing.T) {
 				}
 			}
 		}
-		fmt.Fprintf(&table, "| %g | %.0f / %.0f | %.0f / %.0f | %.1f | %.1f | %s |\n", rate, stat.Quantile(errs[0], 0.5), stat.Quantile(errs[0], 0.99),
-			stat.Quantile(errs[1], 0.5), stat.Quantile(errs[1], 0.99), stat.Quantile(bounds[0], 0.5), stat.Quantile(bounds[1], 0.5), medianMost(late, (end-stepAt-askEvery).Seconds(), "over 180"))
-		if p99 := max(stat.Quantile(errs[0], 0.99), stat.Quantile(errs[1], 0.99)); p99 > 10000 || rate >= 1 && p99 > 1000 {
-			t.Errorf("%g a second: the error is %.0f us at p99", rate, p99)
+		fmt.Fprintf(&table, "| %g | %.0f / %.0f | %.0f / %.0f | %.1f | %.1f | %s |\n", rate, p50(errs[0]), p99(errs[0]),
+			p50(errs[1]), p99(errs[1]), p50(bounds[0]), p50(bounds[1]), medianMost(late, (end-stepAt-askEvery).Seconds(), "over 180"))
+		if worst := max(p99(errs[0]), p99(errs[1])); worst > 10000 || rate >= 1 && worst > 1000 {
+			t.Errorf("%g a second: the error is %.0f us at p99", rate, worst)
 		}
 	}
 	t.Logf("%d worlds a row: rate of the quiet end in 1/s; error at the other end, at the quiet one, p50 / p99 in us; bounds, p50 in ms; a step of 30 ms until noticed by both, median / most in s\n%s",
@@ -192,7 +195,7 @@ func TestSkewKnown(t *testing.T) {
 				}
 			}
 			worst := stat.Quantile(off, 1)
-			if cell := medianMost(known, math.Inf(1), "not in 20 min"); math.IsInf(stat.Quantile(known, 0.5), 1) {
+			if cell := medianMost(known, math.Inf(1), "not in 20 min"); math.IsInf(p50(known), 1) {
 				fmt.Fprintf(&table, " %s |", cell)
 			} else {
 				fmt.Fprintf(&table, " %s s, %.0f |", cell, worst)
@@ -315,10 +318,10 @@ func TestDuties(t *testing.T) {
 		c := n.cost()
 		paid[n.name] = c
 		t.Logf("%-75s p99 %5.0f us, bound median %.1f p99 %.1f ms, %.1f %% of bounds wrong; off by over 1 ms for %.1f s at most",
-			n.name, stat.Quantile(c.errs, .99), stat.Quantile(c.bounds, .5)/1e3, stat.Quantile(c.bounds, .99)/1e3, 100*c.wrong, c.waits)
+			n.name, p99(c.errs), p50(c.bounds)/1e3, p99(c.bounds)/1e3, 100*c.wrong, c.waits)
 	}
 	kept, plain, forgets := paid["all kept"], paid["the same; its clock is set by 125 ms"], paid["the same, but it forgets after an impossible round trip"]
-	if stat.Quantile(kept.errs, .99) > 60 || kept.wrong > 0 {
+	if p99(kept.errs) > 60 || kept.wrong > 0 {
 		t.Error("a peer that does all costs something")
 	}
 	if forgets.waits > 4 || plain.waits < 2*forgets.waits {

@@ -327,15 +327,16 @@ const afterSet = 6 * time.Second // an end has to know the time again
 // sessionVectors returns sessions.jsonl.gz: what two Go ends hear over a bad path, and the truth.
 func sessionVectors() (lines []wireEvent) {
 	const ms, s = time.Millisecond, time.Second
+	even := [2]time.Duration{10 * ms, 10 * ms}
 	for i, c := range []badPath{
 		{name: "60 a second", about: "10 ms and exponential 5 ms each way, 2 % loss, clocks of quartz 40 ppm apart; from 40 s on nothing arrives at A",
-			rate: 60, shortest: [2]time.Duration{10 * ms, 10 * ms}, jitter: 5 * ms, lasts: 48 * s, silent: 40 * s, p99: 40, bound: 10_600, confirmed: 50},
+			rate: 60, shortest: even, jitter: 5 * ms, lasts: 48 * s, silent: 40 * s, p99: 40, bound: 10_600, confirmed: 50},
 		{name: "4 a second", about: "the same, without the silence",
-			rate: 4, shortest: [2]time.Duration{10 * ms, 10 * ms}, jitter: 5 * ms, lasts: 150 * s, p99: 700, bound: 14_000},
+			rate: 4, shortest: even, jitter: 5 * ms, lasts: 150 * s, p99: 700, bound: 14_000},
 		{name: "unequal ways", about: "0 and 20 ms and exponential 2 ms, 20 a second: the truth is at the bound",
 			rate: 20, shortest: [2]time.Duration{0, 20 * ms}, jitter: 2 * ms, lasts: 50 * s, p99: 10_200, bound: 10_800},
 		{name: "clocks are set", about: "10 ms and exponential 5 ms, 20 a second; A's clock is set back by 20 ms, B's ahead by 125 ms",
-			rate: 20, shortest: [2]time.Duration{10 * ms, 10 * ms}, jitter: 5 * ms, lasts: 75 * s, set: [2]time.Duration{30 * s, 55 * s}, p99: 400, bound: 12_000},
+			rate: 20, shortest: even, jitter: 5 * ms, lasts: 75 * s, set: [2]time.Duration{30 * s, 55 * s}, p99: 400, bound: 12_000},
 	} {
 		begin := wireEvent{Scenario: c.name, Event: "begin", About: c.about, P99: c.p99, Bound: c.bound, Confirmed: c.confirmed}
 		lines = append(lines, begin)
@@ -355,7 +356,7 @@ func sessionVectors() (lines []wireEvent) {
 			kind     string
 			datagram []byte
 		}
-		queue := []event{{at: 0, side: 0, kind: "send"}, {at: 7 * ms, side: 1, kind: "send"}, {at: 20 * s, side: 0, kind: "read"}, {at: 20 * s, side: 1, kind: "read"}}
+		queue := []event{{0, 0, "send", nil}, {7 * ms, 1, "send", nil}, {20 * s, 0, "read", nil}, {20 * s, 1, "read", nil}}
 		for len(queue) > 0 {
 			slices.SortStableFunc(queue, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 			e := queue[0]

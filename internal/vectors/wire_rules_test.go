@@ -79,6 +79,7 @@ func (w *wireWorld) turn(usec int64, f forged, later int64) {
 // is an end, and hears what it seldom hears.
 func ruleWorlds() (all wireWorlds) {
 	const reports, asks = flagReport | flagAnchor, flagAnchor | flagAsks
+	const anchored = flagHasAnchor | flagAnchor
 	const ring = 1 << 27 // us: of stamps
 
 	w := all.alone("a report of 0", "it is none, before and after A knows B's clock")
@@ -113,18 +114,18 @@ func ruleWorlds() (all wireWorlds) {
 	// Once, and then nothing for longer than 50 ms.
 	w.turn(40_000, forged{flags: asks}, 30_000)
 	w.after(30_000).send(0)
-	w.turn(5_000, forged{flags: flagAnchor | flagHasAnchor}, 5_000) // what is owed
+	w.turn(5_000, forged{flags: anchored}, 5_000) // what is owed
 	// The pause goes on after the row.
 	w.talk(600_000, 100_000)
 	w.after(40_000).come(forged{flags: asks})
-	w.turn(1_000, forged{flags: flagAnchor | flagHasAnchor}, -2_000) // a time of receipt may be rounded up
+	w.turn(1_000, forged{flags: anchored}, -2_000) // a time of receipt may be rounded up
 	w.after(50_999).send(0)
 	w.after(1).send(0)
 	// Twice in a row, for long.
 	w.talk(600_000, 100_000)
 	w.after(10_000).come(forged{flags: asks})
 	w.turn(60_000, forged{flags: asks}, 10_000)
-	w.after(10_000).come(forged{flags: flagAnchor | flagHasAnchor})
+	w.after(10_000).come(forged{flags: anchored})
 	// Three times, but within 50 ms, and then once more.
 	w.talk(600_000, 100_000)
 	for _, usec := range []int64{0, 10_000, 39_999} {
@@ -147,7 +148,7 @@ func ruleWorlds() (all wireWorlds) {
 	for range 4 {
 		w.turn(50_000, forged{flags: asks}, 10_000)
 	}
-	w.turn(10_000, forged{flags: flagHasAnchor | flagAnchor}, 10_000)
+	w.turn(10_000, forged{flags: anchored}, 10_000)
 	w.turn(10_000, forged{flags: asks}, 10_000)
 
 	w = all.alone("schedule of a new peer", "a report every 0.5 s again for 20 s")
@@ -161,8 +162,8 @@ func ruleWorlds() (all wireWorlds) {
 
 	w = all.alone("anchors", "2^27 us behind, as if held up for so long: A takes the third in a row after 2 s. Ahead, at once. And those that take 10 and 17 s")
 	w.meet()
-	behind := forged{flags: flagAnchor | flagHasAnchor, anchor: -ring}
-	good := forged{flags: flagAnchor | flagHasAnchor}
+	behind := forged{flags: anchored, anchor: -ring}
+	good := forged{flags: anchored}
 	at := func(usec int64, f forged) {
 		w.after(usec).come(f)
 		w.after(10_000).send(0)
@@ -170,10 +171,10 @@ func ruleWorlds() (all wireWorlds) {
 	}
 	at(100_000, behind) // flag 2 off
 	at(100_000, good)   // on
-	at(100_000, forged{flags: flagAnchor | flagHasAnchor, late: 17 * second})
+	at(100_000, forged{flags: anchored, late: 17 * second})
 	at(100_000, behind)
-	at(100_000, forged{flags: flagAnchor | flagHasAnchor, late: 17 * second}) // off still
-	at(100_000, forged{flags: flagAnchor | flagHasAnchor, late: 10 * second}) // on
+	at(100_000, forged{flags: anchored, late: 17 * second}) // off still
+	at(100_000, forged{flags: anchored, late: 10 * second}) // on
 	at(100_000, behind)
 	at(1_000_000, good) // ends the row
 	at(500_000, behind)
@@ -190,7 +191,7 @@ func ruleWorlds() (all wireWorlds) {
 	w.ahead[1] += ring
 	at(100_000, good)
 	at(100_000, behind)
-	at(1_000_000, forged{flags: flagAnchor | flagHasAnchor, late: 17 * second}) // as if it had none
+	at(1_000_000, forged{flags: anchored, late: 17 * second}) // as if it had none
 	at(500_000, behind)
 	w.ahead[1] -= ring
 	at(500_000, good)
