@@ -282,7 +282,13 @@ func (w *way) run(s float64) {
 	}
 }
 
-// hear hands in a datagram that is so late.
+// hears hands in datagrams that are so late.
+func (w *way) hears(late ...float64) {
+	for _, l := range late {
+		w.hear(l)
+	}
+}
+
 func (w *way) hear(late float64) event {
 	w.bucket.count++
 	y, e := w.datagram(w.x, uint64(int64(w.level+late)), &w.bucket)
@@ -343,21 +349,15 @@ func TestFloor(t *testing.T) {
 			func(e [outlier + 1]int) bool { return e[refitted] > 0 && e[congested] < 4 && e[outlier] == 0 }, 0},
 		{"two early ones in each second", func(w *way, far float64) {
 			for range 30 {
-				w.hear(-far)
-				w.hear(-2 * far)
+				w.hears(-far, -2*far)
 				w.run(1)
 			}
 		}, func(e [outlier + 1]int) bool { return e[outlier] == 60 && e[fell] == 0 }, 0},
 		{"two early ones, and a third later in the bucket", func(w *way, far float64) {
-			w.hear(-far)
-			w.hear(-far)
-			w.hear(w.jitter)
-			w.hear(-far)
+			w.hears(-far, -far, w.jitter, -far)
 		}, func(e [outlier + 1]int) bool { return e[outlier] == 3 && e[fell] == 0 }, 0},
 		{"three early ones in a row", func(w *way, far float64) {
-			w.hear(-far)
-			w.hear(-2 * far)
-			w.hear(-1.5 * far)
+			w.hears(-far, -2*far, -1.5*far)
 			w.level -= 2 * far
 			w.run(30)
 		}, func(e [outlier + 1]int) bool { return e[outlier] == 2 && e[fell] == 1 && e[rose] == 0 }, -2},

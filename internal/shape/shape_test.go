@@ -95,7 +95,13 @@ func TestTopFolder(t *testing.T) {
 
 // TestLicenses: a file that is copied alone says what its license is.
 func TestLicenses(t *testing.T) {
-	examples := []string{"examples/seal", "examples/udp", "examples/game", "examples/watch", "examples/channel", "examples/dtls", "examples/quic", "examples/webrtc", "examples/transfer", "examples/transfer/ledbat", "examples/punch", "examples/voice", "examples/voice/playout", "examples/voice/chat", "examples/relay", "examples/party", "examples/js/play"}
+	examples := strings.Fields(`
+		seal udp game watch channel dtls
+		quic webrtc transfer transfer/ledbat punch voice
+		voice/playout voice/chat relay party js/play`)
+	for i := range examples {
+		examples[i] = "examples/" + examples[i]
+	}
 	for _, dir := range append(examples, packages...) {
 		for _, name := range sources(t, dir) {
 			if !bytes.HasPrefix(read(t, name), []byte("// SPDX-License-Identifier: BSD-3-Clause\n\n")) {
