@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 )
@@ -128,7 +129,6 @@ type end struct {
 	reportAt   time.Duration // the next report
 	heard      bool          // a datagram has arrived
 	estimators []Estimator
-	exchangers []Exchanger
 }
 
 type exchange struct {
@@ -147,25 +147,19 @@ type exchange struct {
 // datagrams. Pings travel besides, four a second from each end, for estimators that
 // are Exchangers. The packets do not depend on the pairs.
 func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
-	x := &exchange{w: NewWorld(seed), obs: obs, sc: &sc, poll: time.Second / 10}
+	x := &exchange{w: NewWorld(seed), obs: obs, sc: &sc}
 	if sc.Off != nil {
 		x.off = sc.Off(seed)
 	}
 	if sc.ReportEvery == nil {
 		sc.ReportEvery = ReportEvery
 	}
-	if sc.PollRate > 0 {
-		x.poll = max(time.Duration(float64(time.Second)/sc.PollRate), 1)
-	}
+	x.poll = time.Duration(float64(time.Second) / cmp.Or(sc.PollRate, 10))
 	x.end(A, sc.A(seed), sc.AB(seed), sc.RateAB, sc.SendAB)
 	x.end(B, sc.B(seed), sc.BA(seed), sc.RateBA, sc.SendBA)
 	for _, p := range pairs {
-		for side, e := range [2]Estimator{p.A, p.B} {
-			x.ends[side].estimators = append(x.ends[side].estimators, e)
-			if e, ok := e.(Exchanger); ok {
-				x.ends[side].exchangers = append(x.ends[side].exchangers, e)
-			}
-		}
+		x.ends[A].estimators = append(x.ends[A].estimators, p.A)
+		x.ends[B].estimators = append(x.ends[B].estimators, p.B)
 	}
 	x.asymUsec = x.halfAsymmetry()
 	x.w.Run(sc.Duration)
@@ -190,10 +184,7 @@ func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times
 		x.planSend(side)
 		send()
 	}
-	if rate <= 0 {
-		rate = 60
-	}
-	e.period = float64(time.Second) / rate
+	e.period = float64(time.Second) / cmp.Or(rate, 60)
 	e.start = e.phase.Float64() * e.period
 	x.planSend(side)
 	x.every(x.poll, time.Duration(e.phase.Float64()*float64(time.Second/10)), func() { x.ask(side) })
@@ -202,9 +193,6 @@ func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times
 
 // awake returns what happens unless a computer sleeps then.
 func (x *exchange) awake(happens func()) func() {
-	if x.off == nil {
-		return happens
-	}
 	return func() {
 		if !Within(x.off, x.w.now) {
 			happens()
@@ -306,8 +294,10 @@ func (x *exchange) ping(side Side) {
 	x.pass(e, func() {
 		t2, t3 := other.clock.Received(x.w.now), other.clock.Usec(x.w.now)
 		x.pass(other, func() {
-			for _, est := range e.exchangers {
-				est.OnExchange(t1, t2, t3, e.clock.Received(x.w.now))
+			for _, est := range e.estimators {
+				if est, ok := est.(Exchanger); ok {
+					est.OnExchange(t1, t2, t3, e.clock.Received(x.w.now))
+				}
 			}
 		})
 	})

@@ -115,7 +115,7 @@ func Route(d time.Duration, steps ...RouteStep) Base {
 // each period.
 func Flaps(d, period, lasting, change time.Duration) Base {
 	return func(t time.Duration) time.Duration {
-		if period > 0 && t%period >= period-lasting {
+		if t%period >= period-lasting {
 			return d + change
 		}
 		return d
@@ -129,14 +129,12 @@ func Const(d time.Duration) Delay { return func(*rand.Rand, time.Duration) time.
 func Sum(delays ...Delay) Delay {
 	return func(r *rand.Rand, t time.Duration) time.Duration {
 		var sum time.Duration
-		lost := false
 		for _, d := range delays { // every one sees every datagram
-			x := d(r, t)
-			lost = lost || x < 0
-			sum += x
-		}
-		if lost {
-			return Lost
+			if x := d(r, t); x < 0 || sum < 0 {
+				sum = Lost
+			} else {
+				sum += x
+			}
 		}
 		return sum
 	}
@@ -144,8 +142,13 @@ func Sum(delays ...Delay) Delay {
 
 // Exp is exponential jitter.
 func Exp(mean time.Duration) Delay {
+	return drawn(func(r *rand.Rand) float64 { return r.ExpFloat64() * float64(mean) })
+}
+
+// drawn draws the nanoseconds of each datagram anew. They are at most 10 s.
+func drawn(draw func(r *rand.Rand) float64) Delay {
 	return func(r *rand.Rand, _ time.Duration) time.Duration {
-		return time.Duration(r.ExpFloat64() * float64(mean))
+		return time.Duration(min(draw(r), float64(maxDelay)))
 	}
 }
 
@@ -183,9 +186,7 @@ func uniform(r *rand.Rand, lo, hi time.Duration) time.Duration {
 // Gamma is gamma-distributed jitter of shape k > 0 (k = 1 is exponential; above 1
 // hardly any datagram comes close to the minimum).
 func Gamma(k float64, mean time.Duration) Delay {
-	return func(r *rand.Rand, _ time.Duration) time.Duration {
-		return time.Duration(gamma(r, k) / k * float64(mean))
-	}
+	return drawn(func(r *rand.Rand) float64 { return gamma(r, k) / k * float64(mean) })
 }
 
 // gamma draws from the gamma distribution of shape k and scale 1 (Marsaglia and
@@ -209,10 +210,7 @@ func gamma(r *rand.Rand, k float64) float64 {
 // LogNormal is log-normal jitter with the given median; sigma is the standard
 // deviation of its logarithm. It is at most 10 s.
 func LogNormal(median time.Duration, sigma float64) Delay {
-	return func(r *rand.Rand, _ time.Duration) time.Duration {
-		x := float64(median) * math.Exp(sigma*r.NormFloat64())
-		return time.Duration(min(x, float64(maxDelay)))
-	}
+	return drawn(func(r *rand.Rand) float64 { return float64(median) * math.Exp(sigma*r.NormFloat64()) })
 }
 
 // Normal is normal jitter, where less than nothing counts as nothing.
@@ -225,10 +223,7 @@ func Normal(mean, sigma time.Duration) Delay {
 // Pareto is jitter with a heavy tail: the excess of a Pareto distribution over its
 // scale, at most 10 s. Its mean is scale/(shape-1) for a shape above 1.
 func Pareto(scale time.Duration, shape float64) Delay {
-	return func(r *rand.Rand, _ time.Duration) time.Duration {
-		x := float64(scale) * (math.Pow(1-r.Float64(), -1/shape) - 1)
-		return time.Duration(min(x, float64(maxDelay)))
-	}
+	return drawn(func(r *rand.Rand) float64 { return float64(scale) * (math.Pow(1-r.Float64(), -1/shape) - 1) })
 }
 
 // Sometimes applies the delay to a share prob of the datagrams, one by one, so that
@@ -289,19 +284,13 @@ type episodes struct {
 	lo, hi                 time.Duration // range of height
 	pause                  time.Duration // a new one starts no earlier than this after an end
 
-	started            bool
-	start, end, height time.Duration // the current or next one
+	start, end, height time.Duration // the current or next one; at first end is -pause
 }
 
 // advance moves to the episode that holds t or, if none does, the next.
 func (e *episodes) advance(r *rand.Rand, t time.Duration) {
-	for !e.started || t >= e.end+e.pause {
-		gap := time.Duration(r.ExpFloat64() * float64(e.gap))
-		if e.started {
-			gap += e.pause
-		}
-		e.started = true
-		e.start = e.end + gap
+	for t >= e.end+e.pause {
+		e.start = e.end + e.pause + time.Duration(r.ExpFloat64()*float64(e.gap))
 		e.end = e.start + max(uniform(r, e.shortest, e.longest), time.Millisecond)
 		e.height = uniform(r, e.lo, e.hi)
 	}
@@ -341,7 +330,8 @@ func fluctuation() func(r *rand.Rand, t time.Duration) float64 {
 // hi, for a time between minFor and maxFor, with everyMean between two episodes on
 // average. It fills in half a second, fluctuates by 10 % and drains.
 func Bufferbloat(lo, hi, minFor, maxFor, everyMean time.Duration) Delay {
-	e := episodes{shortest: minFor, longest: maxFor, gap: everyMean, lo: lo, hi: hi, pause: max(fillTime, hi)}
+	pause := max(fillTime, hi)
+	e := episodes{shortest: minFor, longest: maxFor, gap: everyMean, lo: lo, hi: hi, pause: pause, end: -pause}
 	fluctuate := fluctuation()
 	return func(r *rand.Rand, t time.Duration) time.Duration {
 		e.advance(r, t)
@@ -465,12 +455,9 @@ func ReadTrace(path, direction string) (series []Sample, err error) {
 		if _, err := fmt.Sscan(strings.ReplaceAll(lines.Text(), ",", " "), &at, &owd, &to); err != nil {
 			return nil, fmt.Errorf("%s: row %q: %w", path, lines.Text(), err)
 		}
-		s := Sample{time.Duration(at) * time.Microsecond, Lost}
-		if owd >= 0 {
-			s.Delay = time.Duration(owd) * time.Microsecond
-		}
 		if to == direction {
-			series = append(series, s)
+			delay := max(time.Duration(owd)*time.Microsecond, Lost)
+			series = append(series, Sample{time.Duration(at) * time.Microsecond, delay})
 		}
 	}
 	return series, lines.Err()
