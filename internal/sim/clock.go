@@ -108,8 +108,8 @@ func (c *Clock) Usec(t time.Duration) uint64 {
 	steps := int64(math.Floor(float64(reading) / float64(step)))
 	if c.spec.Coarse.Jittered {
 		within := rand.New(rand.NewPCG(c.jitter, uint64(steps))).Int64N(step)
-		if steps--; reading-(steps+1)*step >= within {
-			steps++
+		if reading-steps*step < within {
+			steps--
 		}
 	}
 	return c.spec.OffsetUsec + uint64(steps*step-phase)
@@ -133,8 +133,7 @@ func (c *Clock) Received(t time.Duration) uint64 {
 func (c *Clock) Reading(t time.Duration) float64 {
 	base := c.undisturbed(t)
 	sum := base
-	for i := range c.slews {
-		e := &c.slews[i]
+	for _, e := range c.slews {
 		if t >= e.at {
 			sum += e.step + e.rate*(min(base, e.to)-e.from)
 		}

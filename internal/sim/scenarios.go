@@ -52,6 +52,18 @@ type frames struct {
 	gap  time.Duration
 }
 
+// exponential is Exp in a recipe.
+func exponential(mean time.Duration) func(*rand.Rand) Delay {
+	return func(*rand.Rand) Delay { return Exp(mean) }
+}
+
+// Kinds of jitter in many recipes.
+var exp1, exp3 = exponential(ms), exponential(3 * ms)
+
+func bufferbloat() Delay { return Bufferbloat(50*ms, 200*ms, 5*sec, 15*sec, 90*sec) }
+
+func bloat(*rand.Rand) Delay { return Sum(Exp(ms), bufferbloat()) }
+
 // Scenarios returns the worlds by which estimators are judged. Clocks have random
 // offsets, a temperature and a random walk. The offsets, the base delay of 25 to
 // 35 ms each way, the signs and the times of events depend on the seed of a run.
@@ -64,13 +76,9 @@ type frames struct {
 // Accuracy counts from 30 s on; in the last scenario, a random mixture of faults,
 // from 200 s after the last one.
 func Scenarios() []Scenario {
-	exp500us := func(*rand.Rand) Delay { return Exp(500 * time.Microsecond) }
-	exp1 := func(*rand.Rand) Delay { return Exp(ms) }
-	exp3 := func(*rand.Rand) Delay { return Exp(3 * ms) }
-	exp10 := func(*rand.Rand) Delay { return Exp(10 * ms) }
+	exp500us, exp10 := exponential(500*us), exponential(10*ms)
 	plus := func(d Delay) Delay { return Sum(Exp(ms), d) }
 	cellular := func(*rand.Rand) Delay { return Cellular() }
-	bloat := func(*rand.Rand) Delay { return plus(Bufferbloat(50*ms, 200*ms, 5*sec, 15*sec, 90*sec)) }
 	plateau := func(*rand.Rand) Delay { return plus(Plateau(50*ms, 200*ms, 5*sec, 15*sec, 90*sec)) }
 	bottleneck := func(*rand.Rand) Delay { return Queue(10e6, 0.8, 200*ms) }
 	standing := func(r *rand.Rand) Delay {
@@ -85,7 +93,7 @@ func Scenarios() []Scenario {
 		return func(r *rand.Rand) Delay { return Bundles(every, uniform(r, 0, every), Exp(3*ms)) }
 	}
 	framesBloat := func(*rand.Rand) Delay {
-		return Sum(Shared(10*ms, Exp(3*ms)), Bufferbloat(50*ms, 200*ms, 5*sec, 15*sec, 90*sec))
+		return Sum(Shared(10*ms, Exp(3*ms)), bufferbloat())
 	}
 	burstLoss := func(*rand.Rand) Loss { return GilbertElliott(0.2, 5) }
 
@@ -163,9 +171,6 @@ func Scenarios() []Scenario {
 // the first ones only A has such a clock.
 func CoarseScenarios() []Scenario {
 	const windows = 15600 * us
-	exp1 := func(*rand.Rand) Delay { return Exp(ms) }
-	exp3 := func(*rand.Rand) Delay { return Exp(3 * ms) }
-	bloat := func(*rand.Rand) Delay { return Sum(Exp(ms), Bufferbloat(50*ms, 200*ms, 5*sec, 15*sec, 90*sec)) }
 	return scenarios([]recipe{
 		{name: "coarse-100us", up: exp3, coarse: Coarse{Step: 100 * us}},
 		{name: "coarse-1ms", up: exp3, coarse: Coarse{Step: ms}},
@@ -293,9 +298,8 @@ func (c recipe) scenario() Scenario {
 			return l
 		}
 	}
-	down := c.down
-	if down == nil {
-		down = c.up
+	if c.down == nil {
+		c.down = c.up
 	}
 	s := Scenario{
 		Name: c.name, Tag: c.tag, Duration: duration, Warmup: 30 * sec,
@@ -306,7 +310,7 @@ func (c recipe) scenario() Scenario {
 		},
 		B:      func(seed uint64) ClockSpec { return spec(seed, "B", -0.5) },
 		AB:     link(c.up, c.asym, c.routeUp, c.flap),
-		BA:     link(down, 0, c.routeDown, 0),
+		BA:     link(c.down, 0, c.routeDown, 0),
 		RateAB: c.rateUp, RateBA: c.rateDown,
 	}
 	if c.frames != nil {
@@ -416,9 +420,6 @@ func Replay(name, path string) (Scenario, error) {
 	s := Scenario{Name: name, Tag: Lossy | Queued, Warmup: 30 * sec}
 	load := func(direction string) (func(uint64) *Link, []time.Duration, error) {
 		series, err := ReadTrace(path, direction)
-		if err != nil {
-			return nil, nil, err
-		}
 		least, times := maxDelay, []time.Duration{}
 		for _, x := range series {
 			if x.Delay >= 0 {
@@ -427,12 +428,10 @@ func Replay(name, path string) (Scenario, error) {
 			times = append(times, x.At)
 			s.Duration = max(s.Duration, x.At+sec) // time for the last to arrive
 		}
-		for i := range series {
-			if series[i].Delay >= 0 {
-				series[i].Delay -= least
-			}
+		for i, x := range series {
+			series[i].Delay = max(x.Delay-least, Lost)
 		}
-		return func(uint64) *Link { return &Link{Base: Fixed(least), Delay: Recorded(series)} }, times, nil
+		return func(uint64) *Link { return &Link{Base: Fixed(least), Delay: Recorded(series)} }, times, err
 	}
 	var err1, err2 error
 	s.AB, s.SendAB, err1 = load("up")

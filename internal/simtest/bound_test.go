@@ -24,8 +24,7 @@ var boundWorlds, boundWorld = worldFlags("bound", "TestErrorBound", 1000, 2000, 
 // average and an eighth ever, no loss, at least 20 datagrams a second, a quartz each.
 func randomWorld(seed uint64) (d *duel, calm bool) {
 	r := newRand(seed, 'w')
-	between := func(lo, hi time.Duration) time.Duration { return uniform(r, lo, hi) }
-	logBetween, logTime := dice{r}.logBetween, dice{r}.logSpan
+	between, logBetween, logTime := dice{r}.span, dice{r}.logBetween, dice{r}.logSpan
 	d = &duel{seed: seed, until: between(8*sec, 24*sec)}
 	if r.IntN(4) == 0 {
 		d.until = between(24*sec, 40*sec)
@@ -203,14 +202,11 @@ func (q *query) excess() float64 { return math.Abs(q.err) - q.bound - 1 }
 // violation is what a world has of answers further off than their bound, longer than
 // surelyKnown after a clock change.
 type violation struct {
-	seed       uint64
-	side       int // of the worst of them
-	at, since  time.Duration
-	err, bound float64
-	excess     float64
-	queries    int    // how many there are
-	after      string // what happened last before the first of them
-	events     int    // of that world
+	query   // the worst of them
+	seed    uint64
+	queries int    // how many there are
+	after   string // what happened last before the first of them
+	events  int    // of that world
 }
 
 func (v violation) String() string {
@@ -268,26 +264,6 @@ type boundScore struct {
 	worst             []violation
 }
 
-func (b *boundScore) add(o *boundScore) {
-	b.queries += o.queries
-	b.answered += o.answered
-	b.stale += o.stale
-	b.calmQueries += o.calmQueries
-	b.calmAnswered += o.calmAnswered
-	b.beyondWorlds += o.beyondWorlds
-	for i := range b.answers {
-		b.answers[i] += o.answers[i]
-		b.beyond[i] += o.beyond[i]
-		b.like[i] += o.like[i]
-	}
-	for i := range b.widths {
-		b.widths[i] += o.widths[i]
-		b.quietUse[i] += o.quietUse[i]
-		b.calmUse[i] += o.calmUse[i]
-	}
-	b.worst = append(b.worst, o.worst...)
-}
-
 // boundUse compares the bound with half the round trip of the paths without queues.
 // That much no method can do without, as nobody knows how the round trip divides. So
 // 1 is the best, but for the 200 us that are free: on short paths clocks and stamps
@@ -297,87 +273,100 @@ func (d *duel) boundUse(q *query) float64 {
 	return max(q.bound-200, 0) / half.Seconds() * 1e-6
 }
 
-// play plays one world.
+// judged is a question and what may be said of it.
+type judged struct {
+	query
+	late bool    // in a calm world, after settledAfter
+	use  float64 // what boundUse says
+	like bool    // see likeShorterPaths
+}
+
+// judgeWorld plays one world and returns what the ends said, and the worst violation, if there is one.
 //
 // The only questions that do not count are those between the beginning of a clock's
 // jump and the arrival, at the end that is asked, of the first datagram sent after
 // it: nobody can know of the jump before.
-func (b *boundScore) play(seed uint64, each func(q *query)) {
+func judgeWorld(seed uint64) (all []judged, worst violation, quiet bool) {
 	d, calm := randomWorld(seed)
-	quiet := len(d.jumps)+len(d.slews) == 0
-	var worst violation
-	before := b.beyond[0]
+	worst.seed = seed
 	d.onQuery = func(q *query) {
-		if each != nil {
-			each(q)
-		}
-		late := calm && q.at > settledAfter
-		b.queries++
-		if late {
-			b.calmQueries++
-		}
-		if !q.ok {
-			return
-		}
-		b.answered++
-		b.widths.add(q.bound)
-		if late {
-			b.calmAnswered++
-			b.calmUse.add(1000 * d.boundUse(q))
-		}
-		if quiet {
-			b.quietUse.add(1000 * d.boundUse(q))
-		}
-		if q.stale {
-			b.stale++
-			return
-		}
-		beyond := q.excess() > 0
-		like := beyond && d.ends[q.side].shortest.likeShorterPaths(q.err, q.bound)
-		for i, a := range boundAges {
-			if q.since >= a.age {
-				b.answers[i]++
-				if beyond {
-					b.beyond[i]++
-				}
-				if like {
-					b.like[i]++
-				}
-			}
-		}
+		j := judged{query: *q, late: calm && q.at > settledAfter, use: d.boundUse(q)}
+		j.s = nil // it is large
+		beyond := q.counts() && q.excess() > 0
+		j.like = beyond && d.ends[q.side].shortest.likeShorterPaths(q.err, q.bound)
+		all = append(all, j)
 		if !beyond || q.since < surelyKnown {
 			return
 		}
 		if worst.queries == 0 {
 			worst.after, worst.events = d.latest(q.at), len(d.events)
 		}
-		worst.queries++
-		if x := q.excess(); x > worst.excess {
-			worst.seed, worst.side, worst.at, worst.since, worst.err, worst.bound, worst.excess = seed, q.side, q.at, q.since, q.err, q.bound, x
+		if worst.queries++; worst.queries == 1 || q.excess() > worst.excess() {
+			worst.query = j.query
 		}
 	}
 	d.run()
+	return all, worst, len(d.jumps)+len(d.slews) == 0
+}
+
+// counts says that there is an answer which may be held against the end.
+func (q *query) counts() bool { return q.ok && !q.stale }
+
+// play adds a world.
+func (b *boundScore) play(seed uint64, mu *sync.Mutex) {
+	all, worst, quiet := judgeWorld(seed)
+	mu.Lock()
+	defer mu.Unlock()
+	before := b.beyond[0]
+	for _, q := range all {
+		b.queries++
+		if q.late {
+			b.calmQueries++
+		}
+		if !q.ok {
+			continue
+		}
+		b.answered++
+		b.widths.add(q.bound)
+		if q.late {
+			b.calmAnswered++
+			b.calmUse.add(1000 * q.use)
+		}
+		if quiet {
+			b.quietUse.add(1000 * q.use)
+		}
+		if q.stale {
+			b.stale++
+		}
+		for i, a := range boundAges {
+			if q.counts() && q.since >= a.age {
+				b.answers[i]++
+				b.beyond[i] += count(q.excess() > 0)
+				b.like[i] += count(q.like)
+			}
+		}
+	}
 	if worst.queries > 0 {
 		b.worst = append(b.worst, worst)
 	}
-	if b.beyond[0] > before {
-		b.beyondWorlds++
+	b.beyondWorlds += count(b.beyond[0] > before)
+}
+
+// count is 1 if something is so.
+func count(is bool) int {
+	if is {
+		return 1
 	}
+	return 0
 }
 
 // playBounds plays n worlds on all processors.
 func playBounds(first uint64, n int) *boundScore {
 	var sum boundScore
 	var mu sync.Mutex
-	eachOf(n, func(i int) {
-		var b boundScore
-		b.play(first+uint64(i), nil)
-		mu.Lock()
-		sum.add(&b)
-		mu.Unlock()
-	})
+	eachOf(n, func(i int) { sum.play(first+uint64(i), &mu) })
 	slices.SortFunc(sum.worst, func(x, y violation) int {
-		return cmp.Or(-cmp.Compare(x.excess, y.excess), cmp.Compare(x.seed, y.seed))
+		return cmp.Or(-cmp.Compare(x.excess(), y.excess()), cmp.Compare(x.seed, y.seed))
 	})
 	return &sum
 }
@@ -399,9 +388,7 @@ func eachOf(n int, f func(i int)) {
 // eachSeed returns what f says of each seed below n, from all processors.
 func eachSeed[T any](n int, f func(seed uint64) T) []T {
 	results := make([]T, n)
-	eachOf(n, func(i int) {
-		results[i] = f(uint64(i))
-	})
+	eachOf(n, func(i int) { results[i] = f(uint64(i)) })
 	return results
 }
 
@@ -416,7 +403,8 @@ func TestErrorBound(t *testing.T) {
 	if *boundWorld != 0 {
 		d, _ := randomWorld(*boundWorld)
 		t.Log(d)
-		new(boundScore).play(*boundWorld, printChanges())
+		d.onQuery = printChanges()
+		d.run()
 		return
 	}
 	n := boundWorlds()
@@ -438,7 +426,7 @@ func TestErrorBound(t *testing.T) {
 	}
 	worst := 0.0
 	if len(b.worst) > 0 {
-		worst = b.worst[0].excess / 1e3
+		worst = b.worst[0].excess() / 1e3
 	}
 	// A clock that is set while a queue of the other direction hides that is known to nobody.
 	m.misses(fmt.Sprintf("  the furthest beyond, later than %v, ms", surelyKnown), worst, 8, 34e3)
@@ -486,29 +474,24 @@ func logViolations(t *testing.T, worst []violation) {
 // printChanges returns an observer that prints what the ends say whenever it changes
 // much.
 func printChanges() func(q *query) {
-	type seen struct {
-		err, bound float64
-		at         time.Duration
-		flags      string
-	}
-	var last [2]seen
+	var last [2]query
+	var said [2]string
 	return func(q *query) {
-		l := &last[q.side]
-		flags := ""
+		l, flags := &last[q.side], ""
 		if !q.ok {
 			flags += " unknown"
 		}
 		if q.stale {
 			flags += " stale"
 		}
-		if q.ok && !q.stale && q.excess() > 0 {
+		if q.counts() && q.excess() > 0 {
 			flags += " VIOLATED"
 		}
 		other := func(a, b float64) bool { return math.Abs(a-b) > 0.1*max(math.Abs(a), math.Abs(b))+200 }
-		if flags == l.flags && q.at < l.at+5*sec && !other(q.err, l.err) && !other(q.bound, l.bound) {
+		if flags == said[q.side] && q.at < l.at+5*sec && !other(q.err, l.err) && !other(q.bound, l.bound) {
 			return
 		}
-		*l = seen{q.err, q.bound, q.at, flags}
+		last[q.side], said[q.side] = *q, flags
 		if q.since != forever {
 			flags += fmt.Sprintf(" %.1f s after", q.since.Seconds())
 		}

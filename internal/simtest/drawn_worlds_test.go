@@ -61,41 +61,35 @@ type drawnWay struct {
 }
 
 // profile is a line through knots in the order of time; two at one time are a jump. Before the first
-// one it is neutral, which is what the first one says. It is read forward in time.
-type profile struct {
-	knots []knot
-	i     int
-}
+// one it is neutral, which is what the first one says.
+type profile []knot
 
 type knot struct {
 	at time.Duration
 	v  float64
 }
 
-func (p *profile) value(t time.Duration) float64 {
-	k := p.knots
-	for p.i+1 < len(k) && k[p.i+1].at <= t {
-		p.i++
-	}
-	from := k[p.i]
-	if t < from.at || p.i+1 == len(k) {
+func (p profile) value(t time.Duration) float64 {
+	next, _ := slices.BinarySearchFunc(p, t+1, func(k knot, t time.Duration) int { return cmp.Compare(k.at, t) })
+	from := p[max(next-1, 0)]
+	if next == 0 || next == len(p) {
 		return from.v
 	}
-	to := k[p.i+1]
+	to := p[next]
 	return from.v + (to.v-from.v)*float64(t-from.at)/float64(to.at-from.at)
 }
 
 func sum(profiles []profile, t time.Duration) (v float64) {
-	for i := range profiles {
-		v += profiles[i].value(t)
+	for _, p := range profiles {
+		v += p.value(t)
 	}
 	return v
 }
 
 func product(profiles []profile, t time.Duration) float64 {
 	v := 1.0
-	for i := range profiles {
-		v *= profiles[i].value(t)
+	for _, p := range profiles {
+		v *= p.value(t)
 	}
 	return v
 }
@@ -105,19 +99,9 @@ func (w *drawnWay) baseAt(t time.Duration) time.Duration {
 	return max(w.base+time.Duration(sum(w.path, t)), w.base/20)
 }
 
-func (w *drawnWay) rewind() {
-	for _, p := range [][]profile{w.path, w.queue, w.wide, w.busy} {
-		for i := range p {
-			p[i].i = 0
-		}
-	}
-}
-
 // ---- Drawing ----
 
 func (d *drawn) chance(p float64) bool { return d.r.Float64() < p }
-
-func (d *drawn) sign() float64 { return float64(2*d.r.IntN(2) - 1) }
 
 // drawnJitters are the kinds of jitter of a mean of about size.
 var drawnJitters = []struct {
@@ -231,20 +215,20 @@ func (d *drawn) lasts(p plan, lo, hi time.Duration) time.Duration {
 
 // factor is x for so long, and 1 before and after.
 func factor(at, lasting time.Duration, x float64) profile {
-	return profile{knots: []knot{{at, 1}, {at, x}, {at + lasting, x}, {at + lasting, 1}}}
+	return profile{{at, 1}, {at, x}, {at + lasting, x}, {at + lasting, 1}}
 }
 
 // stands adds a queue of that shape, knots relative to its beginning in units of its height. Its
 // corners are marks if they are few.
 func (d *drawn) stands(side int, kind string, at time.Duration, height float64, shape []knot) {
-	p := profile{knots: []knot{{at, 0}}}
+	p := profile{{at, 0}}
 	for _, k := range shape {
-		p.knots = append(p.knots, knot{at + k.at, k.v * height})
+		p = append(p, knot{at + k.at, k.v * height})
 		if len(shape) < 8 {
 			d.mark(side, at+k.at)
 		}
 	}
-	end := p.knots[len(p.knots)-1].at
+	end := p[len(p)-1].at
 	d.mark(side, at, end)
 	d.ways[side].queue = append(d.ways[side].queue, p)
 	d.happens(at, kind, "from %c, %.2f ms, until %.1f s", 'A'+rune(side), height/1e6, end.Seconds())
@@ -268,7 +252,7 @@ func (d *drawn) changes(side int, size float64, at []time.Duration) {
 	p := profile{}
 	for i, t := range at {
 		on := float64((i + 1) % 2)
-		p.knots = append(p.knots, knot{t, (1 - on) * size}, knot{t, on * size})
+		p = append(p, knot{t, (1 - on) * size}, knot{t, on * size})
 	}
 	d.mark(side, at...)
 	w.path = append(w.path, p)
@@ -279,7 +263,7 @@ func (d *drawn) changes(side int, size float64, at []time.Duration) {
 func (d *drawn) pathOf(p plan, at []time.Duration) {
 	longer := float64(p.longer)
 	if longer == 0 {
-		longer = d.sign()
+		longer = -d.sign()
 	}
 	size := d.size(p, 100e3, 100e6)
 	p.each(func(side int) {
@@ -369,10 +353,10 @@ var drawnKinds = []struct {
 		d.pathOf(p, at)
 	}},
 	{"set", func(d *drawn, p plan) {
-		d.clockEvent(d.r.IntN(2), sim.ClockEvent{At: p.at, Step: time.Duration(d.sign() * d.size(p, 1e6, 5e9))})
+		d.clockEvent(d.r.IntN(2), sim.ClockEvent{At: p.at, Step: time.Duration(-d.sign() * d.size(p, 1e6, 5e9))})
 	}},
 	{"slew", func(d *drawn, p plan) {
-		d.clockEvent(d.r.IntN(2), sim.ClockEvent{At: p.at, PPM: d.sign() * d.size(p, 50, 500), For: d.lasts(p, 5*sec, 100*sec)})
+		d.clockEvent(d.r.IntN(2), sim.ClockEvent{At: p.at, PPM: -d.sign() * d.size(p, 50, 500), For: d.lasts(p, 5*sec, 100*sec)})
 	}},
 	{"silence", func(d *drawn, p plan) {
 		w := sim.Window{From: p.at, To: p.at + d.lasts(p, 2*sec, 60*sec)}
@@ -435,21 +419,16 @@ type family struct {
 var drawnFamilies = func() (all []family) {
 	add := func(f family) {
 		f.share = 0.08
-		name := cmp.Or(f.kind, "no event")
-		if f.ways > 0 {
-			name += [...]string{"", " one way", "", " both ways"}[f.ways]
-		}
-		if f.longer != 0 && f.kind != "suspend" {
-			name += map[int]string{1: " longer", -1: " shorter"}[f.longer]
-		}
-		if f.kind == "suspend" {
-			name += map[int]string{1: ", clock runs", -1: ", clock stands"}[f.longer]
-		}
+		name := cmp.Or(f.kind, "no event") + [...]string{"", " one way", "", " both ways"}[f.ways]
 		switch f.kind {
 		case "ramp", "slew":
 			name += fmt.Sprintf(" %g-%g ppm", f.lo, f.hi)
 		case "set":
 			name += fmt.Sprintf(" %g-%g ms", f.lo/1e6, f.hi/1e6)
+		case "suspend":
+			name += map[int]string{1: ", clock runs", -1: ", clock stands"}[f.longer]
+		default:
+			name += map[int]string{1: " longer", -1: " shorter"}[f.longer]
 		}
 		if f.lasts[1] > 0 {
 			name += fmt.Sprintf(" %g-%g s", f.lasts[0].Seconds(), f.lasts[1].Seconds())
@@ -460,11 +439,8 @@ var drawnFamilies = func() (all []family) {
 				f.share = 0.3
 			}
 		}
-		switch f.jitter {
-		case "wide":
-			name, f.share = name+", wide", 0.2
-		case "gamma":
-			name, f.share = name+", gamma", 0.45
+		if f.jitter != "" {
+			name, f.share = name+", "+f.jitter, map[string]float64{"wide": 0.2, "gamma": 0.45}[f.jitter]
 		}
 		f.name = name
 		all = append(all, f)
@@ -472,17 +448,13 @@ var drawnFamilies = func() (all []family) {
 	long, short := [2]time.Duration{133 * sec, 300 * sec}, [2]time.Duration{5 * sec, 133 * sec}
 	for _, ways := range []int{1, 3} {
 		for _, kind := range []string{"plateau", "saw", "sine", "fill and drop"} {
-			f := family{kind: kind, ways: ways}
 			if kind != "plateau" {
-				add(f)
-			} else {
-				for _, lasts := range [][2]time.Duration{short, long} {
-					f.lasts = lasts
-					add(f)
-				}
-				f.lasts, f.early = [2]time.Duration{28 * sec, 200 * sec}, true
-				add(f)
+				add(family{kind: kind, ways: ways})
+				continue
 			}
+			add(family{kind: kind, ways: ways, lasts: short})
+			add(family{kind: kind, ways: ways, lasts: long})
+			add(family{kind: kind, ways: ways, lasts: [2]time.Duration{28 * sec, 200 * sec}, early: true})
 		}
 		for _, slope := range [][2]float64{{3, 10}, {10, 30}, {30, 100}, {100, 300}, {300, 1000}} {
 			add(family{kind: "ramp", ways: ways, lo: slope[0], hi: slope[1], lasts: [2]time.Duration{40 * sec, 200 * sec}})
@@ -623,7 +595,6 @@ func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 	if !sorted {
 		slices.SortStableFunc(got, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
 	}
-	w.rewind()
 	return sent, got
 }
 
@@ -671,56 +642,46 @@ func (d *drawn) play() *drawnRun {
 	oracle := newDrawnOracle(d.marks, d.until, run.points)
 
 	ends := [2][2]sim.Estimator{{&rivals.Original{}, &subject{}}, {&rivals.Original{}, &subject{}}}
-	var heard [2]bool
-	var reportAt [2]time.Duration
-	var next, in [2]int // datagrams sent, received by way
 	half := func(t time.Duration) float64 {
 		return float64(d.ways[0].baseAt(t)-d.ways[1].baseAt(t)) / 2e3
 	}
 	first := half(0)
-	poll := time.Duration(newRand(d.seed, 'p').Float64() * float64(pollEvery))
-	for {
-		at, what := poll, 0
-		for way := range 2 {
-			if i := in[way]; i < len(got[way]) && got[way][i].at <= at {
-				at, what = got[way][i].at, 1+way
+	var heard [2]bool
+	var reportAt [2]time.Duration
+	w := sim.NewWorld(d.seed)
+	var ask func()
+	ask = func() {
+		at := w.Now()
+		w.At(at+pollEvery, ask)
+		now := half(at)
+		for side := range 2 {
+			if within(d.asleep[side], at) {
+				continue
 			}
-		}
-		for way := range 2 {
-			if i := next[way]; i < len(sent[way]) && sent[way][i] < at {
-				at, what = sent[way][i], 3+way
-			}
-		}
-		if at >= d.until {
-			return run
-		}
-		switch what {
-		case 0: // both are asked
-			poll += pollEvery
-			now := half(at)
-			for side := range 2 {
-				if within(d.asleep[side], at) {
-					continue
+			local, remote := clocks[side].Usec(at), clocks[1-side].Usec(at)
+			sign := float64(1 - 2*side)
+			a := drawnAnswer{at: at, side: side, lo: min(sign*first, sign*now), hi: max(sign*first, sign*now)}
+			for i, e := range ends[side] {
+				a.err[i] = math.NaN()
+				if got, ok := e.RemoteTime(local, remote); ok {
+					a.err[i] = float64(int64((got-remote)<<38) >> 38)
 				}
-				local, remote := clocks[side].Usec(at), clocks[1-side].Usec(at)
-				sign := float64(1 - 2*side)
-				a := drawnAnswer{at: at, side: side, lo: min(sign*first, sign*now), hi: max(sign*first, sign*now)}
-				for i, e := range ends[side] {
-					a.err[i] = math.NaN()
-					if got, ok := e.RemoteTime(local, remote); ok {
-						a.err[i] = float64(int64((got-remote)<<38) >> 38)
-					}
-				}
-				bound, _ := ends[side][1].(*subject).Sync.ErrorBound(local)
-				a.bound = bound.Seconds() * 1e6
-				run.answers = append(run.answers, a)
-				run.oracle = append(run.oracle, run.oracleError(oracle, at, side))
 			}
-		case 1, 2:
-			way := what - 1
-			g, side := got[way][in[way]], 1-way
-			in[way]++
-			local := clocks[side].Usec(at)
+			bound, _ := ends[side][1].(*subject).Sync.ErrorBound(local)
+			a.bound = bound.Seconds() * 1e6
+			run.answers = append(run.answers, a)
+			run.oracle = append(run.oracle, run.oracleError(oracle, at, side))
+		}
+	}
+	w.At(time.Duration(newRand(d.seed, 'p').Float64()*float64(pollEvery)), ask)
+	var arrive, send func(way, i int)
+	arrive = func(way, i int) { // the i-th one that is received of the way
+		if i == len(got[way]) {
+			return
+		}
+		w.At(got[way][i].at, func() {
+			g, side := got[way][i], 1-way
+			local := clocks[side].Usec(g.at)
 			stamp := sim.Stamp(clocks[way].Usec(sent[way][g.n]))
 			reports, ok := carried[way][g.n]
 			for i, e := range ends[side] {
@@ -729,27 +690,35 @@ func (d *drawn) play() *drawnRun {
 					e.OnPeerMinDelta(reports[i], local)
 				}
 			}
-			if ok {
-				delete(carried[way], g.n)
-			}
 			heard[side] = true
-		default:
-			side := what - 3
-			if heard[side] && at >= reportAt[side] {
+			arrive(way, i+1)
+		})
+	}
+	send = func(side, i int) {
+		if i == len(sent[side]) {
+			return
+		}
+		w.At(sent[side][i], func() {
+			if at := w.Now(); heard[side] && at >= reportAt[side] {
 				reportAt[side] = at + d.reports
-				local := clocks[side].Usec(at)
 				var reports [2]uint32
 				for i, e := range ends[side] {
 					reports[i] = noReport
-					if r, ok := e.MinDelta(local); ok {
+					if r, ok := e.MinDelta(clocks[side].Usec(at)); ok {
 						reports[i] = r
 					}
 				}
-				carried[side][next[side]] = reports
+				carried[side][i] = reports
 			}
-			next[side]++
-		}
+			send(side, i+1)
+		})
 	}
+	for way := range 2 {
+		arrive(way, 0)
+		send(way, 0)
+	}
+	w.Run(d.until - 1)
+	return run
 }
 
 // noReport is above every report.

@@ -385,7 +385,6 @@ type fate struct {
 }
 
 func (x *fate) add(s *siege) {
-	count := func(is bool) int { return map[bool]int{true: 1}[is] }
 	for _, o := range s.outcomes {
 		x.ends++
 		x.beyond += count(o.beyond > attackOver)

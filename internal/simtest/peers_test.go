@@ -130,9 +130,6 @@ func newPeers(r *rand.Rand) *peers {
 	return p
 }
 
-// sign is 1 or -1.
-func (p *peers) sign() float64 { return float64(1 - 2*p.r.IntN(2)) }
-
 // run lets the world go on.
 func (p *peers) run(until int64) {
 	a, b := &p.ends[0], &p.ends[1]

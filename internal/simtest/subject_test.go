@@ -36,6 +36,9 @@ func (d dice) logSpan(lo, hi time.Duration) time.Duration {
 	return time.Duration(d.logBetween(float64(lo), float64(hi)))
 }
 
+// sign is 1 or -1.
+func (d dice) sign() float64 { return float64(1 - 2*d.r.IntN(2)) }
+
 // worldFlags are those of a test of random worlds: how many, and a seed to look at that one only.
 func worldFlags(prefix, test string, short, normal, many int) (worlds func() int, one *uint64) {
 	one = flag.Uint64(prefix+".world", 0, "play only the world of "+test+" with this seed, and print it")
