@@ -555,7 +555,6 @@ type drawnAnswer struct {
 func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 	w, net := &d.ways[side], newRand(d.seed, 'n'+uint64(side))
 	var last time.Duration
-	sorted := true
 	for t := time.Duration(net.Float64() * float64(sec) / w.rate); t < d.until; {
 		period := float64(sec) / w.rate / product(w.busy, t) * float64(w.frame)
 		for i := range w.frame {
@@ -585,16 +584,12 @@ func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 			if within(d.asleep[1-side], there) {
 				continue
 			}
-			there = wakes(d.stalls[1-side], there)
-			sorted = sorted && there >= last
-			last = there
-			got = append(got, arrival{there, len(sent) - 1})
+			last = wakes(d.stalls[1-side], there)
+			got = append(got, arrival{last, len(sent) - 1})
 		}
 		t += time.Duration(period)
 	}
-	if !sorted {
-		slices.SortStableFunc(got, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
-	}
+	slices.SortStableFunc(got, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
 	return sent, got
 }
 

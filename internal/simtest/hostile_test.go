@@ -33,30 +33,20 @@ type attack struct {
 	// harmless attacks tell nothing that is wrong: the bound holds throughout.
 	harmless bool
 	begin    func(s *siege) tampering
+
+	// What follows are the figures of attacks that miss a must, from a million worlds: percent of
+	// the ends with the truth outside of the bound later than 15 s though one could know, and with a
+	// wrong offset later than 300 s; and how far outside of the bound, us, while nothing that was
+	// told is wrong.
+	//
+	// What nobody could know is counted apart. Early stamps or receive times that an end takes, by
+	// a few ms and for some seconds, are what shorter paths are. Nobody can tell them apart, and a
+	// bound must not forget a shorter path at once: TestLikeAShorterPath.
+	beyond, surely, meanwhile float64
 }
 
 // tampering gets what arrives at a victim, and decides what that takes.
 type tampering = func(side int, d datagram, localUsec uint64)
-
-// today are the figures of attacks that miss a must, from a million worlds: percent of the ends
-// with the truth outside of the bound later than 15 s though one could know, and with a wrong
-// offset later than 300 s; and how far outside of the bound, us, while nothing that was told is
-// wrong.
-//
-// What nobody could know is counted apart. Early stamps or receive times that an end takes, by
-// a few ms and for some seconds, are what shorter paths are. Nobody can tell them apart, and a
-// bound must not forget a shorter path at once: TestLikeAShorterPath.
-var today = map[string]struct{ beyond, surely, meanwhile float64 }{
-	"1 or 2 early stamps":                  {beyond: 0.01},
-	"a stream of early stamps":             {beyond: 0.04},
-	"a stream of late stamps":              {beyond: 0.01},
-	"lying reports":                        {beyond: 0.01},
-	"receive times up to 1 s early":        {beyond: 0.1, surely: 0.01},
-	"a clock set back up to 1 s, often":    {beyond: 0.11, surely: 0.01},
-	"only reports":                         {beyond: 0.01, meanwhile: 5e3},
-	"1 datagram in 10 s to 100,000 in 1 s": {beyond: 0.01, meanwhile: 300},
-	"silence of 10 s to 1 day":             {meanwhile: 40e3},
-}
 
 // siege is a world with an attack on one end, or on both.
 type siege struct {
@@ -230,24 +220,24 @@ const halfRing = 1 << 26
 const day = 86400e6 // us
 
 var attacks = []attack{
-	{"nothing", true, func(s *siege) tampering { s.to = s.from; return s.take }},
-	{"1 or 2 early stamps", false, few(1)},
-	{"1 or 2 late stamps", false, few(-1)},
-	{"a stream of early stamps", false, stream((*siege).size)},
-	{"a stream of late stamps", false, stream(func(s *siege) float64 { return -s.size() })},
-	{"stamps half a ring away", false, stream(func(s *siege) float64 { return halfRing + s.sign()*s.logBetween(1, 1e6) })},
-	{"stamps 67.2 s old", false, stream(func(s *siege) float64 { return -67.2e6 })},
-	{"random stamps", false, some(func(s *siege) func(*datagram, *uint64) {
+	{name: "nothing", harmless: true, begin: func(s *siege) tampering { s.to = s.from; return s.take }},
+	{name: "1 or 2 early stamps", begin: few(1), beyond: 0.01},
+	{name: "1 or 2 late stamps", begin: few(-1)},
+	{name: "a stream of early stamps", begin: stream((*siege).size), beyond: 0.04},
+	{name: "a stream of late stamps", begin: stream(func(s *siege) float64 { return -s.size() }), beyond: 0.01},
+	{name: "stamps half a ring away", begin: stream(func(s *siege) float64 { return halfRing + s.sign()*s.logBetween(1, 1e6) })},
+	{name: "stamps 67.2 s old", begin: stream(func(s *siege) float64 { return -67.2e6 })},
+	{name: "random stamps", begin: some(func(s *siege) func(*datagram, *uint64) {
 		return func(d *datagram, _ *uint64) { d.stamp = timesync.NewCounter24(s.r.Uint64()) }
 	})},
-	{"lying reports", false, lyingReports},
-	{"replays", false, replays},
-	{"extreme receive times", false, extremeTimes},
-	{"receive times up to 1 s early", false, some(func(s *siege) func(*datagram, *uint64) {
+	{name: "lying reports", begin: lyingReports, beyond: 0.01},
+	{name: "replays", begin: replays},
+	{name: "extreme receive times", begin: extremeTimes},
+	{name: "receive times up to 1 s early", beyond: 0.1, surely: 0.01, begin: some(func(s *siege) func(*datagram, *uint64) {
 		size := s.logBetween(1e3, 1e6)
 		return func(_ *datagram, local *uint64) { *local -= uint64(s.r.Float64() * size) }
 	})},
-	{"a clock set back up to 1 s, often", false, func(s *siege) tampering {
+	{name: "a clock set back up to 1 s, often", beyond: 0.11, surely: 0.01, begin: func(s *siege) tampering {
 		s.lasts(1e6, 30e6)
 		size, every := s.logBetween(1e3, 1e6), s.logBetween(0.05e6, 3e6)
 		next := s.from
@@ -260,11 +250,11 @@ var attacks = []attack{
 			s.take(side, d, local)
 		}
 	}},
-	{"datagrams handed over up to 1 s late", true, func(s *siege) tampering {
+	{name: "datagrams handed over up to 1 s late", harmless: true, begin: func(s *siege) tampering {
 		s.lasts(1e6, 30e6)
 		return s.late(s.logBetween(1e3, 0.9e6), s.to)
 	}},
-	{"only reports", true, func(s *siege) tampering {
+	{name: "only reports", harmless: true, beyond: 0.01, meanwhile: 5e3, begin: func(s *siege) tampering {
 		s.lasts(1e6, 100e6)
 		s.reports = s.r.IntN(2) == 0
 		return func(side int, d datagram, local uint64) {
@@ -273,22 +263,26 @@ var attacks = []attack{
 			}
 		}
 	}},
-	{"only datagrams", true, func(s *siege) tampering {
+	{name: "only datagrams", harmless: true, begin: func(s *siege) tampering {
 		s.lasts(1e6, 300e6)
 		return func(side int, d datagram, local uint64) {
 			d.reports = false
 			s.take(side, d, local)
 		}
 	}},
-	{"1 datagram in 10 s to 100,000 in 1 s", true, func(s *siege) tampering {
+	{name: "1 datagram in 10 s to 100,000 in 1 s", harmless: true, beyond: 0.01, meanwhile: 300, begin: func(s *siege) tampering {
 		rate := s.logBetween(0.1, 100e3)
 		s.to = s.from + int64(min(s.logBetween(1e6, 300e6), 10e3/rate*1e6))
-		s.atRate(rate)
+		for side := range s.ends {
+			e, was := &s.ends[side], s.ends[side].period
+			e.sendAt, e.period = s.from, max(int64(1e6/rate), 1)
+			s.after = append(s.after, func() { e.period, e.sendAt = was, min(e.sendAt, s.to+was) })
+		}
 		return s.take
 	}},
-	{"silence of 10 s to 1 day", true, func(s *siege) tampering { return s.silent(10e6, day) }},
+	{name: "silence of 10 s to 1 day", harmless: true, meanwhile: 40e3, begin: silent(10e6, day)},
 	// For longer, and two clocks may have drifted apart by half the ring of offsets.
-	{"silence of 1 day to 50 years", false, func(s *siege) tampering { return s.silent(day, 50*365.25*day) }},
+	{name: "silence of 1 day to 50 years", begin: silent(day, 50*365.25*day)},
 }
 
 // lyingReports lets all reports be wrong by the same, or by more and more, or at random.
@@ -358,20 +352,11 @@ func extremeTimes(s *siege) tampering {
 }
 
 // silent lets neither end send.
-func (s *siege) silent(lo, hi float64) tampering {
-	s.lasts(lo, hi)
-	for side := range s.ends {
-		s.ends[side].sendAt += s.to - s.from
-	}
-	return s.take
-}
-
-// atRate lets both ends send at that rate until the attack is over.
-func (s *siege) atRate(rate float64) {
-	for side := range s.ends {
-		e, was := &s.ends[side], s.ends[side].period
-		e.sendAt, e.period = s.from, max(int64(1e6/rate), 1)
-		s.after = append(s.after, func() { e.period, e.sendAt = was, min(e.sendAt, s.to+was) })
+func silent(lo, hi float64) func(s *siege) tampering {
+	return func(s *siege) tampering {
+		s.lasts(lo, hi)
+		s.pause(s.to - s.from)
+		return s.take
 	}
 }
 
@@ -407,8 +392,7 @@ func (x *fate) judge(m *musts, a *attack) {
 		scatter := 2 + 3*math.Sqrt(now/percent) // of the ends of few worlds
 		m.misses(what, percent*float64(n), must, now+percent*scatter)
 	}
-	now := today[a.name]
-	figure(fmt.Sprintf("%s: %% of %d ends beyond the bound > 15 s", a.name, x.ends), x.beyond, 0, now.beyond)
+	figure(fmt.Sprintf("%s: %% of %d ends beyond the bound > 15 s", a.name, x.ends), x.beyond, 0, a.beyond)
 	if x.beyond > 0 {
 		m.note("  the furthest beyond the bound > 15 s, us", x.over)
 	}
@@ -417,9 +401,9 @@ func (x *fate) judge(m *musts, a *attack) {
 	}
 	figure("  offset wrong > 30 s", x.soon, 5, 0)
 	m.note("  offset wrong > 60 s, which had better be none", 100*float64(x.wished)/float64(x.ends))
-	figure("  offset wrong > 300 s", x.surely, 0, now.surely)
-	if what := "  the furthest beyond the bound ever, us"; a.harmless && now.meanwhile > 0 {
-		m.misses(what, x.meanwhile, 0, now.meanwhile)
+	figure("  offset wrong > 300 s", x.surely, 0, a.surely)
+	if what := "  the furthest beyond the bound ever, us"; a.harmless && a.meanwhile > 0 {
+		m.misses(what, x.meanwhile, 0, a.meanwhile)
 	} else if a.harmless {
 		m.judge(what, x.meanwhile, 0, 0)
 	}
@@ -493,9 +477,7 @@ func afterSilence(seed uint64) (h harm) {
 		}
 	}
 	p.run(from)
-	for side := range p.ends {
-		p.ends[side].sendAt += to - from
-	}
+	p.pause(to - from)
 	p.run(to + 60e6)
 	return h
 }
@@ -532,9 +514,7 @@ func TestSkewAfterSilence(t *testing.T) {
 				worst = max(worst, math.Abs(s.Skew-(o.clock.rate-e.clock.rate)*1e6))
 			}
 			p.run(warmup)
-			for side := range p.ends {
-				p.ends[side].sendAt += silence.Microseconds()
-			}
+			p.pause(silence.Microseconds())
 			p.run(to)
 			e := &p.ends[i%2]
 			e.clock.set(to, 0, e.clock.rate+change)

@@ -238,6 +238,13 @@ func (p *peers) late(most float64, until int64) func(int, datagram, uint64) {
 	}
 }
 
+// pause lets neither end send for so long, us.
+func (p *peers) pause(lasting int64) {
+	for side := range p.ends {
+		p.ends[side].sendAt += lasting
+	}
+}
+
 func (p *peers) ask(side int) {
 	e := &p.ends[side]
 	local := e.clock.usec(p.now)
