@@ -24,12 +24,14 @@ import (
 )
 
 var (
-	ablation         = flag.Bool("ablation", false, "print what each rule of the estimator buys: about half a minute of processor time for each")
-	ablationRule     = flag.String("ablation.rule", "", "only rules of that table whose name matches this regexp")
-	ablationTogether = flag.Bool("ablation.together", false, "take those rules out all at once")
-	ablationColumn   = flag.String("ablation.column", "", "only columns of that table whose name matches this regexp")
-	ablationFile     = flag.String("ablation.file", "", "write the figures of that table for this copy of the estimator to this file")
+	ablation       = flag.Bool("ablation", false, "print what each rule of the estimator buys: about half a minute of processor time for each")
+	ablationRule   = flag.String("ablation.rule", "", "only rules of that table whose name matches this regexp")
+	ablationColumn = flag.String("ablation.column", "", "only columns of that table whose name matches this regexp")
+	ablationFile   = flag.String("ablation.file", "", "write the figures of that table for this copy of the estimator to this file")
 )
+
+// The estimator is in subjectFile of the folder root.
+const root, subjectFile = "../..", "synchronizer.go"
 
 // rule is a rule of the estimator. Its line ends in a comment of its own, or stands below that:
 //
@@ -122,36 +124,28 @@ func (r rule) without(source string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// compiler checks that a package still compiles when one of its files is another.
-type compiler struct {
-	fset     *token.FileSet
-	files    map[string]*ast.File
-	importer types.Importer
-}
-
-func newCompiler(t *testing.T, folder string) *compiler {
-	c := &compiler{token.NewFileSet(), map[string]*ast.File{}, importer.ForCompiler(token.NewFileSet(), "source", nil)}
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	for _, path := range paths {
-		if name := filepath.Base(path); err == nil && !strings.HasSuffix(name, "_test.go") {
-			c.files[name], err = parser.ParseFile(c.fset, path, nil, 0)
+// checker returns what checks that the package of a folder compiles when one of its files is another.
+func checker(folder string) func(name, source string) error {
+	fset, all := token.NewFileSet(), importer.ForCompiler(token.NewFileSet(), "source", nil)
+	return func(name, source string) error {
+		paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		var files []*ast.File
+		for _, path := range paths {
+			var text any
+			if filepath.Base(path) == name {
+				text = source
+			}
+			if err == nil && !strings.HasSuffix(path, "_test.go") {
+				var file *ast.File
+				file, err = parser.ParseFile(fset, path, text, 0)
+				files = append(files, file)
+			}
 		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func (c *compiler) check(name, source string) error {
-	file, err := parser.ParseFile(c.fset, name, source, 0)
-	if err != nil {
+		if err == nil {
+			_, err = (&types.Config{Importer: all}).Check("timesync", fset, files, nil)
+		}
 		return err
 	}
-	files := maps.Clone(c.files)
-	files[name] = file
-	_, err = (&types.Config{Importer: c.importer}).Check("timesync", c.fset, slices.Collect(maps.Values(files)), nil)
-	return err
 }
 
 // TestAblation removes one rule of the estimator after the other and prints for each column
@@ -175,10 +169,6 @@ func TestAblation(t *testing.T) {
 		}
 		return
 	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	b, err := os.ReadFile(filepath.Join(root, subjectFile))
 	if err != nil {
 		t.Fatal(err)
@@ -189,26 +179,27 @@ func TestAblation(t *testing.T) {
 			t.Errorf("%s: rule %q is not in the table", subjectFile, name)
 		}
 	}
-	compiler := newCompiler(t, root)
+	check := checker(root)
 	for _, r := range rules {
 		without, err := r.without(source)
 		if err == nil {
-			err = compiler.check(subjectFile, without)
+			err = check(subjectFile, without)
 		}
 		if err != nil {
 			t.Errorf("%s without rule %q: %v", subjectFile, r.name, err)
 		}
 	}
 	if *ablation && !t.Failed() {
-		printAblation(t, root, source)
+		printAblation(t, source)
 	}
 }
 
 // ablated measures the estimator with this source, in a process of its own.
-func ablated(dir, root, source string) (f figures, err error) {
+func ablated(dir, source string) (f figures, err error) {
 	replaced, overlay := filepath.Join(dir, "replaced.go"), filepath.Join(dir, "overlay.json")
 	out := filepath.Join(dir, "figures")
-	b, _ := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, subjectFile): replaced}})
+	subject, _ := filepath.Abs(filepath.Join(root, subjectFile))
+	b, _ := json.Marshal(map[string]map[string]string{"Replace": {subject: replaced}})
 	if err := os.WriteFile(replaced, []byte(source), 0o666); err != nil {
 		return nil, err
 	}
@@ -225,9 +216,9 @@ func ablated(dir, root, source string) (f figures, err error) {
 }
 
 // printAblation prints the table of rules.
-func printAblation(t *testing.T, root, source string) {
+func printAblation(t *testing.T, source string) {
 	dir := t.TempDir()
-	whole, err := ablated(dir, root, source)
+	whole, err := ablated(dir, source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,32 +228,20 @@ func printAblation(t *testing.T, root, source string) {
 		with += fmt.Sprintf(" %8.4g", whole.mean(name))
 	}
 	t.Logf("-seed.first %d; with all rules, then without/with\n%-54s%s\n%-54s%s", *seedFirst, "without the rule", header, "(with all rules)", with)
-	show := func(name, source string) {
-		f, err := ablated(dir, root, source)
-		if err != nil {
-			t.Errorf("rule %q: %v", name, err)
-			return
-		}
-		t.Logf("%-54s%s", name, f.beside(whole))
-	}
-	match, rest := regexp.MustCompile(*ablationRule), source
+	match := regexp.MustCompile(*ablationRule)
 	for _, r := range rules {
 		if !match.MatchString(r.name) {
 			continue
 		}
 		without, err := r.without(source)
-		if *ablationTogether {
-			rest, err = r.without(rest)
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !*ablationTogether {
-			show(r.name, without)
+		if f, err := ablated(dir, without); err != nil {
+			t.Errorf("rule %q: %v", r.name, err)
+		} else {
+			t.Logf("%-54s%s", r.name, f.beside(whole))
 		}
-	}
-	if *ablationTogether {
-		show("all that match", rest)
 	}
 }
 

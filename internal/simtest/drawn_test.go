@@ -19,9 +19,10 @@ import (
 )
 
 var (
-	drawnWorlds, drawnWorld = worldFlags("drawn", "TestDrawn", 60, 200, 1000)
-	drawnEach               = long.Count("drawn.each", "worlds of each family of TestDrawn", 1, 2, 25)
-	drawnFamily             = flag.String("drawn.family", "", "only families of TestDrawn whose name matches this regexp; with -drawn.world the world is of that family")
+	drawnWorlds = long.Count("drawn.worlds", "random worlds of TestDrawn", 60, 200, 1000)
+	drawnWorld  = flag.Uint64("drawn.world", 0, "play only the world of TestDrawn with this seed, and print it")
+	drawnEach   = long.Count("drawn.each", "worlds of each family of TestDrawn", 1, 2, 25)
+	drawnFamily = flag.String("drawn.family", "", "only families of TestDrawn whose name matches this regexp; with -drawn.world the world is of that family")
 )
 
 // drawnVerdict is what came out of one world.

@@ -4,13 +4,11 @@ package simtest
 
 import (
 	"flag"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
 
 	"timesync"
-	"timesync/internal/long"
 	"timesync/internal/sim"
 )
 
@@ -39,20 +37,11 @@ func (d dice) logSpan(lo, hi time.Duration) time.Duration {
 // sign is 1 or -1.
 func (d dice) sign() float64 { return float64(1 - 2*d.r.IntN(2)) }
 
-// worldFlags are those of a test of random worlds: how many, and a seed to look at that one only.
-func worldFlags(prefix, test string, short, normal, many int) (worlds func() int, one *uint64) {
-	one = flag.Uint64(prefix+".world", 0, "play only the world of "+test+" with this seed, and print it")
-	return long.Count(prefix+".worlds", "random worlds of "+test, short, normal, many), one
-}
-
 // subject is the TimeSynchronizer in the terms of package sim.
 type subject struct {
 	sim.Core
 	at uint64 // local time of the last datagram
 }
-
-// subjectFile holds the estimator, seen from the module's root.
-const subjectFile = "synchronizer.go"
 
 func (s *subject) OnDatagram(ts24 uint32, recvUsec uint64) (time.Duration, bool) {
 	s.at = recvUsec
@@ -65,6 +54,3 @@ func (s *subject) snapshot() timesync.Snapshot {
 	snapshot, _ := s.Sync.Snapshot(s.at)
 	return snapshot
 }
-
-// inside describes what is known, for a look at one world.
-func (s *subject) inside() string { return fmt.Sprint(s.snapshot(), s.Sync.Stats()) }
