@@ -27,6 +27,16 @@ func scorePairs() []sim.Pair {
 	return []sim.Pair{{A: &rivals.Original{}, B: &rivals.Original{}}, {A: &subject{}, B: &subject{}}}
 }
 
+// ofClock is a clock in a scenario that is the same with all seeds.
+func ofClock(spec sim.ClockSpec) func(uint64) sim.ClockSpec {
+	return func(uint64) sim.ClockSpec { return spec }
+}
+
+// path is a way in a scenario with exponential jitter.
+func path(base, jitter time.Duration) func(uint64) *sim.Link {
+	return func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(jitter)} }
+}
+
 // alone is ours at both ends.
 func alone() []sim.Pair { return []sim.Pair{{A: &subject{}, B: &subject{}}} }
 

@@ -16,7 +16,6 @@ import (
 
 	"timesync/internal/long"
 	"timesync/internal/sim"
-	"timesync/internal/stat"
 )
 
 // settled is when faults come: the estimator knows its skew by then.
@@ -42,32 +41,32 @@ type verdict struct {
 	half     time.Duration    // and below half a step, for small ones
 	beyond   float64          // the most that an answer was beyond its bound after the first datagram of the new era, us
 	beyondAt time.Duration
-	moved    [2]float64 // the largest error, us
-	last     [2]float64 // the last error
-	steps    [2]int     // how many steps were counted
-	off      [2]bool    // answers were off by more than 1 ms until it could be known
-	lost     int        // questions at the end without an answer
+	moved    [2]float64       // the largest error, us
+	last     [2]float64       // the last error
+	steps    [2]int           // how many steps were counted
+	off      [2]bool          // answers were off by more than 1 ms until it could be known
+	lost     int              // questions at the end without an answer
+	owd      [2]time.Duration // from then on the minimum one-way delay is right
 }
 
-// judge plays a world in which something happens from the time from to the time to. If d.onQuery is
-// set, it is told of all questions, too. A restarted end counts its steps from 0.
+// judge plays a world in which something happens from the time from to the time to. A restarted end
+// counts its steps from 0.
 func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 	v.beyond = math.Inf(-1)
 	var before [2]int
 	var known [2]bool
-	tell := d.onQuery
 	d.onQuery = func(q *query) {
-		if tell != nil {
-			tell(q)
-		}
 		if q.at < from {
 			before[q.side] = q.s.Steps()
-			return
 		}
 		if q.at < to {
 			return
 		}
 		v.steps[q.side] = q.s.Steps() - before[q.side]
+		least, _ := q.s.Sync.MinimumOneWayDelay()
+		if off := least - d.ends[1-q.side].out.BaseAt(q.at); off.Abs() > ms { // the mean of the jitter
+			v.owd[q.side] = q.at - to
+		}
 		off := math.Abs(q.err)
 		if !q.ok {
 			off = math.Inf(1)
@@ -89,7 +88,7 @@ func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 			v.moved[q.side] = max(v.moved[q.side], off)
 			v.last[q.side] = off
 			// The bound holds while no clock is set, and again when both ends have seen and told.
-			if x := off - q.bound - 1; q.since > 5*sec && x > v.beyond {
+			if x := q.excess(); q.since > 5*sec && x > v.beyond {
 				v.beyond, v.beyondAt = x, q.at-to
 			}
 		}
@@ -140,29 +139,27 @@ type faultCase struct {
 func judgeAll(cases []faultCase) {
 	eachOf(len(cases), func(i int) {
 		c := &cases[i]
-		small := float64(max(foldTime(c.size), -foldTime(c.size))) / 2e3
+		small := float64(foldTime(c.size).Abs()) / 2e3
 		d := faultWorld(c.seed)
 		c.happen(d)
 		c.v = judge(d, settled, c.to, min(small, 1000))
 	})
 }
 
-// limit is what a time must not exceed and what it had better not, seconds.
-type limit struct{ must, aim float64 }
-
 // checkFaults prints how long it took and asserts what every fault has in common. The
-// limits are for the median and the longest of the times until both ends are within 1 ms
-// for good; a median that has none is only printed.
-func checkFaults(m *musts, title string, cases []faultCase, median, longest limit) {
+// limits, in seconds, are for the median and the longest of the times until both ends are
+// within 1 ms for good; a median of which the limit is 0 is only printed.
+func checkFaults(m *musts, title string, cases []faultCase, median, longest float64) {
 	judgeAll(cases)
-	var worst, half []float64
+	var worst, half errors
 	for _, c := range cases {
 		v := &c.v
 		back := max(v.within[0], v.within[1]).Seconds()
 		worst = append(worst, back)
 		half = append(half, v.half.Seconds())
-		if back > longest.must {
-			m.fail(title+": too long until within 1 ms", "%s: A %.2f s, B %.2f s, last errors %.0f, %.0f us", c.name, v.within[0].Seconds(), v.within[1].Seconds(), v.last[0], v.last[1])
+		if back > longest {
+			m.fail(title+": too long until within 1 ms", "%s: A %.2f s, B %.2f s, last errors %.0f us",
+				c.name, v.within[0].Seconds(), v.within[1].Seconds(), v.last)
 		}
 		if v.lost > 0 {
 			m.fail(title+": no answer at the end", "%s: %d", c.name, v.lost)
@@ -179,14 +176,14 @@ func checkFaults(m *musts, title string, cases []faultCase, median, longest limi
 		}
 	}
 	m.t.Logf("%s, -seed.first %d, %d worlds: within half the step after (median, p90, max) %.2f, %.2f, %.2f s",
-		title, *seedFirst, len(cases), stat.Quantile(half, 0.5), stat.Quantile(half, 0.9), stat.Quantile(half, 1))
-	if median.must > 0 {
-		m.judge(title+": within 1 ms, median, s", stat.Quantile(worst, 0.5), median.must, median.aim)
+		title, *seedFirst, len(cases), half.quantile(0.5), half.quantile(0.9), half.quantile(1))
+	if what := title + ": within 1 ms, median, s"; median > 0 {
+		m.judge(what, worst.quantile(0.5), median, median)
 	} else {
-		m.note(title+": within 1 ms, median, s", stat.Quantile(worst, 0.5))
+		m.note(what, worst.quantile(0.5))
 	}
-	m.note("  p90", stat.Quantile(worst, 0.9))
-	m.judge(title+": within 1 ms, longest, s", stat.Quantile(worst, 1), longest.must, longest.aim)
+	m.note("  p90", worst.quantile(0.9))
+	m.judge(title+": within 1 ms, longest, s", worst.quantile(1), longest, 1)
 }
 
 // TestSteps lets clocks step by any size, at either end in either direction.
@@ -204,7 +201,7 @@ func TestSteps(t *testing.T) {
 		for i, size := range stepSizes() {
 			// A clock that is set ahead by nearly a ring of stamps passes for a silence of that
 			// length, over which the skew carries the floors further than the rest of the step.
-			if far := max(size, -size) > 60*sec; far && max(foldTime(size), -foldTime(size)) < 12*ms {
+			if size.Abs() > 60*sec && foldTime(size).Abs() < 12*ms {
 				continue
 			}
 			for k := range 4 {
@@ -213,9 +210,10 @@ func TestSteps(t *testing.T) {
 					size = -size
 				}
 				// Less, seen in two parts, may be slewed.
-				seen := max(foldTime(size), -foldTime(size)) >= 1200*us
+				seen := foldTime(size).Abs() >= 1200*us
 				cases = append(cases, faultCase{
-					name: fmt.Sprintf("%c by %v, seed %d", 'A'+rune(side), size, i), size: size, to: settled, counts: [2]bool{seen, seen}, seed: uint64(i),
+					name: fmt.Sprintf("%c by %v, seed %d", 'A'+rune(side), size, i),
+					size: size, to: settled, counts: [2]bool{seen, seen}, seed: uint64(i),
 					happen: func(d *duel) {
 						d.reports = x.every
 						d.step(side, settled, size)
@@ -223,7 +221,7 @@ func TestSteps(t *testing.T) {
 				})
 			}
 		}
-		checkFaults(m, fmt.Sprintf("steps, reports every %v", x.every), cases, limit{x.median, x.median}, limit{1.5, 1})
+		checkFaults(m, fmt.Sprintf("steps, reports every %v", x.every), cases, x.median, 1.5)
 	}
 }
 
@@ -237,12 +235,12 @@ func TestSuspends(t *testing.T) {
 	}
 	var cases []faultCase
 	for i, length := range append(lengths, long...) {
+		both := i >= len(lengths)
 		for seed := range seeds {
 			for side := range 2 {
-				both := i >= len(lengths)
 				cases = append(cases, faultCase{
-					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d", 'A'+rune(side), length, both, seed), size: length,
-					to: settled + length, counts: [2]bool{true, true}, seed: seed,
+					name: fmt.Sprintf("%c for %v, both asleep %v, seed %d", 'A'+rune(side), length, both, seed),
+					size: length, to: settled + length, counts: [2]bool{true, true}, seed: seed,
 					happen: func(d *duel) {
 						d.suspend(side, settled, length, both)
 						d.until += length
@@ -251,7 +249,7 @@ func TestSuspends(t *testing.T) {
 			}
 		}
 	}
-	checkFaults(newMusts(t), "suspends", cases, limit{}, limit{2.1, 1})
+	checkFaults(newMusts(t), "suspends", cases, 0, 2.1)
 }
 
 // TestRestarts replaces an end by one with another clock, which the other end is not
@@ -263,16 +261,16 @@ func TestRestarts(t *testing.T) {
 		var cases []faultCase
 		for seed := range worlds {
 			side := int(seed & 1)
-			size := time.Duration(int64((*seedFirst+seed)*0x9e3779b97f4a7c15) >> 14) // +-6.5 days
-			size = size / us * us
-			var counts [2]bool
-			counts[1-side] = !reset && max(foldTime(size), -foldTime(size)) >= ms
-			cases = append(cases, faultCase{
-				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d", 'A'+rune(side), size, foldTime(size), seed), size: size, to: settled, counts: counts, seed: seed,
+			size := time.Duration(int64((*seedFirst+seed)*0x9e3779b97f4a7c15) >> 14).Truncate(us) // +-6.5 days
+			c := faultCase{
+				name: fmt.Sprintf("%c by %v (%v modulo 67.1 s), seed %d", 'A'+rune(side), size, foldTime(size), seed),
+				size: size, to: settled, seed: seed,
 				happen: func(d *duel) { d.restart(side, settled, size, reset) },
-			})
+			}
+			c.counts[1-side] = !reset && foldTime(size).Abs() >= ms
+			cases = append(cases, c)
 		}
-		checkFaults(m, fmt.Sprintf("restarts, the other resets %v", reset), cases, limit{}, limit{1.6, 1})
+		checkFaults(m, fmt.Sprintf("restarts, the other resets %v", reset), cases, 0, 1.6)
 	}
 }
 
@@ -293,67 +291,53 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	}
-	const owdAllowance = ms // the jitter is exponential with 1 ms
-	type outcome struct {
-		verdict
-		owd [2]time.Duration // when the minimum one-way delay was last wrong, after the change
-	}
-	results := eachSeed(len(changes)*seeds, func(i uint64) (o outcome) {
+	results := eachSeed(len(changes)*seeds, func(i uint64) verdict {
 		c, seed := changes[i/uint64(seeds)], i%uint64(seeds)
 		d := faultWorld(seed)
 		d.until = settled + 30*sec
 		d.ends[0].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled, Change: c.there})
 		d.ends[1].out.Base = sim.Route(30*ms, sim.RouteStep{At: settled + c.later, Change: c.back})
-		d.onQuery = func(q *query) {
-			least, _ := q.s.Sync.MinimumOneWayDelay()
-			if off := least - d.ends[1-q.side].out.BaseAt(q.at); q.at >= settled && off.Abs() > owdAllowance {
-				o.owd[q.side] = q.at - settled - c.later
-			}
-		}
-		o.verdict = judge(d, settled, settled, 0)
-		return o
+		return judge(d, settled, settled, 0)
 	})
 	m := newMusts(t)
 	var s strings.Builder
 	for k, c := range changes {
-		var sum outcome
+		var sum verdict
 		name := fmt.Sprintf("%v there, %v back, %v later", c.there, c.back, c.later)
-		for seed, o := range results[k*seeds : (k+1)*seeds] {
+		for seed, v := range results[k*seeds : (k+1)*seeds] {
 			for side := range 2 {
-				sum.moved[side] = max(sum.moved[side], o.moved[side])
-				sum.owd[side] = max(sum.owd[side], o.owd[side])
-				sum.steps[side] = max(sum.steps[side], o.steps[side])
+				sum.moved[side] = max(sum.moved[side], v.moved[side])
+				sum.owd[side] = max(sum.owd[side], v.owd[side]-c.later)
+				sum.steps[side] = max(sum.steps[side], v.steps[side])
 			}
-			if o.beyond > 0 {
-				m.fail("routes: error beyond the bound", "%s, seed %d: by %.0f us at %.3f s", name, seed, o.beyond, o.beyondAt.Seconds())
+			if v.beyond > 0 {
+				m.fail("routes: error beyond the bound", "%s, seed %d: by %.0f us at %.3f s", name, seed, v.beyond, v.beyondAt.Seconds())
 			}
 			if c.there == -c.back {
 				continue
 			}
-			if moved := max(o.moved[0], o.moved[1]); moved > 150 {
+			if moved := max(v.moved[0], v.moved[1]); moved > 150 {
 				m.fail("routes: the offset moved by more than 150 us", "%s, seed %d: %.0f us", name, seed, moved)
 			}
-			if o.steps != [2]int{} {
+			if v.steps != [2]int{} {
 				m.fail("routes: counted as a step", "%s, seed %d", name, seed)
 			}
-			if w := max(o.owd[0], o.owd[1]); w > 15*sec {
+			if w := max(v.owd[0], v.owd[1]) - c.later; w > 15*sec {
 				m.fail("routes: the minimum one-way delay is wrong by 1 ms after 15 s", "%s, seed %d: %.1f s", name, seed, w.Seconds())
 			}
 		}
-		fmt.Fprintf(&s, "%-34s %6.0f %6.0f us  %5.2f %5.2f s  %d\n", name, sum.moved[0], sum.moved[1], sum.owd[0].Seconds(), sum.owd[1].Seconds(), max(sum.steps[0], sum.steps[1]))
+		fmt.Fprintf(&s, "%-34s %6.0f %6.0f us  %5.2f %5.2f s  %d\n", name, sum.moved[0], sum.moved[1],
+			sum.owd[0].Seconds(), sum.owd[1].Seconds(), max(sum.steps[0], sum.steps[1]))
 	}
-	t.Logf("-seed.first %d, %d worlds each; largest error of A and B; the minimum one-way delay is right after; steps counted\n%s", *seedFirst, seeds, s.String())
+	t.Logf("-seed.first %d, %d worlds each; largest error of A and B; the minimum one-way delay is right after; steps counted\n%s",
+		*seedFirst, seeds, s.String())
 }
 
 // TestCutOff lets an end tell a rise of 25 ms as soon as two buckets have queued, as after a step,
 // and then hear nothing for a minute, so that it cannot take it back. The other must not learn the
 // round trip of a queue: when that has gone, and the other way queues as long, no clock was set.
 func TestCutOff(t *testing.T) {
-	const (
-		queue = 25 * ms
-		cut   = settled + 700*ms
-		back  = settled + 60*sec
-	)
+	const queue, cut, back = 25 * ms, settled + 700*ms, settled + 60*sec
 	m := newMusts(t)
 	for seed := range uint64(6) {
 		d := faultWorld(seed)
@@ -395,9 +379,7 @@ func TestNuisances(t *testing.T) {
 		{"nothing", func(*duel) {}},
 		{"receive times that go back", func(d *duel) { d.swaps = 0.2 }},
 		{"duplicates", func(d *duel) { d.ends[0].out.Duplicate, d.ends[1].out.Duplicate = 0.3, 0.3 }},
-		{"reordering", func(d *duel) {
-			d.bothDelay(sim.Sum(sim.Exp(ms), sim.Reorder(0.1, 50*ms)))
-		}},
+		{"reordering", func(d *duel) { d.bothDelay(sim.Sum(sim.Exp(ms), sim.Reorder(0.1, 50*ms))) }},
 		{"absurd stamps", func(d *duel) {
 			for at := 3 * sec; at < d.until; at += 1700 * ms {
 				d.outliers = append(d.outliers, outlier{at, int(at/ms) & 1, uint32(uint64(at) * (d.seed + 1) * 0x9e3779b97f4a7c15 >> 40)})
@@ -409,7 +391,7 @@ func TestNuisances(t *testing.T) {
 	var s strings.Builder
 	for _, n := range nuisances {
 		var errs, bounds errors
-		for _, world := range eachSeed(seeds, func(seed uint64) (said [2]errors) {
+		for _, said := range eachSeed(seeds, func(seed uint64) (said [2]errors) {
 			d := faultWorld(seed)
 			d.until = 40 * sec
 			n.add(d)
@@ -430,10 +412,10 @@ func TestNuisances(t *testing.T) {
 			d.run()
 			return said
 		}) {
-			errs, bounds = append(errs, world[0]...), append(bounds, world[1]...)
+			errs, bounds = append(errs, said[0]...), append(bounds, said[1]...)
 		}
 		fmt.Fprintf(&s, "%-28s error median %4.0f p99 %5.0f max %6.0f us, bound median %6.0f p99 %8.0f us\n", n.name,
-			errs.quantile(0.5), errs.quantile(0.99), errs.quantile(1), bounds.quantile(0.5), cmp.Or(bounds.quantile(0.99), 0))
+			errs.quantile(0.5), errs.quantile(0.99), errs.quantile(1), bounds.quantile(0.5), bounds.quantile(0.99))
 	}
 	t.Logf("-seed.first %d, after 10 s, %d worlds each\n%s", *seedFirst, seeds, s.String())
 }
@@ -448,23 +430,19 @@ func earlySet(seed uint64) (wrong time.Duration, text string) {
 		step = -step
 	}
 	side, ppm, offset := r.IntN(2), float64(r.IntN(101)-50), r.Uint64()
-	clock := func(end int, ppm float64) func(uint64) sim.ClockSpec {
-		spec := sim.ClockSpec{OffsetUsec: offset + uint64(end)*1e12, SkewPPM: ppm}
-		if end == side {
-			spec.Events = []sim.ClockEvent{{At: at, Step: step}}
-		}
-		return func(uint64) sim.ClockSpec { return spec }
+	var clocks [2]sim.ClockSpec
+	for end := range clocks {
+		clocks[end] = sim.ClockSpec{OffsetUsec: offset + uint64(end)*1e12, SkewPPM: ppm * (0.5 - float64(end))}
 	}
-	link := func(from int) func(uint64) *sim.Link {
-		return func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(base[from]), Delay: sim.Exp(jitter)} }
-	}
+	clocks[side].Events = []sim.ClockEvent{{At: at, Step: step}}
 	rate, cadence := []float64{20, 30, 60}[r.IntN(3)], []time.Duration{500 * ms, sec, 2 * sec}[r.IntN(3)]
 	sc := sim.Scenario{
-		Duration: 60 * sec, PollRate: 10, A: clock(0, ppm/2), B: clock(1, -ppm/2), AB: link(0), BA: link(1),
+		Duration: 60 * sec, A: ofClock(clocks[0]), B: ofClock(clocks[1]),
+		AB: path(base[0], jitter), BA: path(base[1], jitter),
 		RateAB: rate, RateBA: rate, ReportEvery: func(time.Duration) time.Duration { return cadence },
 	}
 	tolerable := 3000 + float64(jitter/us)/2
-	sim.Run(sc, seed, []sim.Pair{{A: &subject{}, B: &subject{}}}, sim.Observer{Poll: func(o *sim.Observation) {
+	sim.Run(sc, seed, alone(), sim.Observer{Poll: func(o *sim.Observation) {
 		if o.At > at && (!o.OK || math.Abs(o.Excess()) > tolerable) {
 			wrong = o.At - at
 		}
@@ -480,9 +458,9 @@ func TestEarlySets(t *testing.T) {
 		wrong time.Duration
 		text  string
 	}
-	worlds := eachSeed(300, func(seed uint64) (w world) {
-		w.wrong, w.text = earlySet(*seedFirst + seed)
-		return w
+	worlds := eachSeed(300, func(seed uint64) world {
+		wrong, text := earlySet(*seedFirst + seed)
+		return world{wrong, text}
 	})
 	slices.SortFunc(worlds, func(a, b world) int { return cmp.Compare(b.wrong, a.wrong) })
 	for limit, most := range map[time.Duration]int{15 * sec: len(worlds) / 20, 26 * sec: len(worlds) / 25} {

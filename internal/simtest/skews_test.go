@@ -21,7 +21,7 @@ var fastWorlds = long.Count("fast.worlds", "worlds of each kind of TestFastClock
 // one of them is 500 ppm faster or slower for 5 to 40 s, between from and to.
 func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duration, text string) {
 	r := newRand(seed, 's')
-	path := []struct{ base, jitter time.Duration }{{100 * us, 50 * us}, {10 * ms, 500 * us}, {20 * ms, 3 * ms}, {30 * ms, ms}}[r.IntN(4)]
+	way := []struct{ base, jitter time.Duration }{{100 * us, 50 * us}, {10 * ms, 500 * us}, {20 * ms, 3 * ms}, {30 * ms, ms}}[r.IntN(4)]
 	rate := []float64{60, 60, 20, 10}[r.IntN(4)]
 	ppm := (300 + 700*r.Float64()) * float64(1-2*r.IntN(2))
 	if slewed {
@@ -36,11 +36,11 @@ func fastWorld(slewed bool, seed uint64) (sc sim.Scenario, from, to time.Duratio
 			events = []sim.ClockEvent{{At: from, For: to - from, PPM: math.Copysign(500, ppm)}}
 			spec.Events = events
 		}
-		return func(uint64) sim.ClockSpec { return spec }
+		return ofClock(spec)
 	}
-	link := func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(path.base), Delay: sim.Exp(path.jitter)} }
+	link := path(way.base, way.jitter)
 	sc = sim.Scenario{Duration: 120 * sec, A: clock(ppm / 2), B: clock(-ppm / 2), AB: link, BA: link, RateAB: rate, RateBA: rate}
-	return sc, from, to, fmt.Sprintf("seed %d: %.0f ppm, one way %v, jitter %v, %v datagrams a second, slewed from %v to %v", seed, ppm, path.base, path.jitter, rate, from, to)
+	return sc, from, to, fmt.Sprintf("seed %d: %.0f ppm, one way %v, jitter %v, %v datagrams a second, slewed from %v to %v", seed, ppm, way.base, way.jitter, rate, from, to)
 }
 
 // fastRun plays such a world and returns p99 of the errors of the original and of ours, us, from
@@ -145,6 +145,6 @@ func oscillating(base, jitter time.Duration, rate, ppm float64) sim.Scenario {
 				SinePhase: 2 * math.Pi * r.Float64(), WanderPPM: 0.01}
 		}
 	}
-	link := func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(base), Delay: sim.Exp(jitter)} }
-	return sim.Scenario{Duration: 300 * sec, Warmup: 30 * sec, A: clock(0, 20), B: clock(1, -20), AB: link, BA: link, RateAB: rate, RateBA: rate}
+	return sim.Scenario{Duration: 300 * sec, Warmup: 30 * sec, A: clock(0, 20), B: clock(1, -20),
+		AB: path(base, jitter), BA: path(base, jitter), RateAB: rate, RateBA: rate}
 }
