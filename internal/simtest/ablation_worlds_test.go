@@ -241,14 +241,14 @@ func siegeWorlds(what string, of func(outcome) int64) func(*testing.T) map[strin
 		}
 		if what == "beyond" {
 			const worlds = 3000
-			f["random worlds"] = float64(playBounds(*seedFirst+1, worlds).beyondWorlds) + 3
+			f["random worlds"] = float64(playBounds(worlds).beyondWorlds) + 3
 		}
 		return f
 	}
 }
 
 func boundWidths(*testing.T) map[string]float64 {
-	b := playBounds(*seedFirst+1, 1000)
+	b := playBounds(1000)
 	return map[string]float64{"median": b.quietUse.quantile(0.5), "p95": b.quietUse.quantile(0.95)}
 }
 
@@ -257,8 +257,8 @@ func besideWorlds(*testing.T) map[string]float64 {
 	f := map[string]float64{}
 	scenarios := slices.DeleteFunc(sim.Scenarios(), isBurst)
 	for i, e := range eachSeed(len(scenarios), func(i uint64) [2]errors {
-		_, ours, theirs, _, _ := beside(scenarios[i], 1)
-		return [2]errors{ours, theirs}
+		b := besideOriginal(scenarios[i], 1)
+		return [2]errors{b.errs[1], b.errs[2]}
 	}) {
 		name := scenarios[i].Name
 		f[name+", ours"], f[name+", the original"] = e[0].quantile(0.99)+50, e[1].quantile(0.99)+50
@@ -307,15 +307,12 @@ func begunWorlds(t *testing.T) map[string]float64 {
 }
 
 // rampWorlds are queues that grow for long.
-func rampWorlds(t *testing.T) map[string]float64 {
-	scenarios, err := upstream.Scenarios()
-	if err != nil {
-		t.Fatal(err)
-	}
+func rampWorlds(*testing.T) map[string]float64 {
 	f := map[string]float64{}
-	for _, sc := range scenarios {
+	for _, sc := range must(upstream.Scenarios()) {
 		if sc.ID == "E72" || sc.ID == "E125" {
-			f[sc.ID] = upMeasure(sc, upstream.Mode{Integrated: true, Skewed: true}, 8).ratio() + 0.01
+			r := upResult{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: 8}
+			f[sc.ID] = r.measure().ratio() + 0.01
 		}
 	}
 	return f

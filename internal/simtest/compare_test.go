@@ -60,13 +60,13 @@ func TestInterop(t *testing.T) {
 		if testing.Short() && sc.Tag&sim.Jumped == 0 {
 			sc.Duration = min(sc.Duration, 120*sec)
 		}
-		both, ours, theirs, missed, beyond := beside(sc, worlds)
-		if beyond > 0 && sc.Tag&sim.Jumped == 0 {
-			m.fail("beyond the bound beside an original", "%s: %d answers", sc.Name, beyond)
+		b := besideOriginal(sc, worlds)
+		if b.beyond > 0 && sc.Tag&sim.Jumped == 0 {
+			m.fail("beyond the bound beside an original", "%s: %d answers", sc.Name, b.beyond)
 		}
 		line := fmt.Sprintf("%-22s", sc.Name)
 		for _, q := range []float64{0.5, 0.99} {
-			was, our, their := both.quantile(q), ours.quantile(q), theirs.quantile(q)
+			was, our, their := b.errs[0].quantile(q), b.errs[1].quantile(q), b.errs[2].quantile(q)
 			line += fmt.Sprintf(" %8.0f %8.0f %8.0f  ", was, our, their)
 			limit := 1.25*was + 50
 			if sc.Name == "slew" { // An original tells of it 8 s late, and then it is doubted.
@@ -79,8 +79,8 @@ func TestInterop(t *testing.T) {
 				m.fail("an original beside our end", "%s: quantile %.2f %.0f us, two originals %.0f us", sc.Name, q, their, was)
 			}
 		}
-		if missed[1] > missed[0] || missed[2] > missed[0] {
-			m.fail("no answer", "%s: originals %d, ours %d, the original beside ours %d", sc.Name, missed[0], missed[1], missed[2])
+		if max(b.missed[1], b.missed[2]) > b.missed[0] {
+			m.fail("no answer", "%s: of originals, ours, the original beside ours %d", sc.Name, b.missed)
 		}
 		return line
 	})
@@ -88,10 +88,15 @@ func TestInterop(t *testing.T) {
 		*seedFirst, worlds, "", "median", "ours", "theirs", "p99", "ours", "theirs", strings.Join(lines, "\n"))
 }
 
-// beside plays worlds in which our end talks to an original and returns the errors of two
-// originals at the same ends, of our end and of the original beside it, in order, how
-// often each did not answer, and how often our end was beyond its bound.
-func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]int, beyond int) {
+// beside is what came out beside an original: of two originals at the same ends, of our end, and of
+// the original beside that.
+type beside struct {
+	errs   [3]errors
+	missed [3]int
+	beyond int // how often our end was beyond its bound
+}
+
+func besideOriginal(sc sim.Scenario, worlds int) (b beside) {
 	for seed := range uint64(worlds) {
 		pairs := []sim.Pair{
 			{Name: "originals", A: &rivals.Original{}, B: &rivals.Original{}},
@@ -102,24 +107,22 @@ func beside(sc sim.Scenario, worlds int) (both, ours, theirs errors, missed [3]i
 			if o.At < sc.Warmup {
 				return
 			}
-			if beyondBound(pairs, o) {
-				beyond++
-			}
-			at := &both
+			b.beyond += count(beyondBound(pairs, o))
 			which := 0
-			if o.Pair > 0 {
-				if at, which = &theirs, 2; (o.Pair == 1) == (o.Side == sim.A) {
-					at, which = &ours, 1
-				}
+			switch {
+			case o.Pair == 0:
+			case (o.Pair == 1) == (o.Side == sim.A):
+				which = 1
+			default:
+				which = 2
 			}
-			if !o.OK {
-				missed[which]++
-				return
+			b.missed[which] += count(!o.OK)
+			if o.OK {
+				b.errs[which] = append(b.errs[which], math.Abs(o.Excess()))
 			}
-			*at = append(*at, math.Abs(o.Excess()))
 		}})
 	}
-	return both, ours, theirs, missed, beyond
+	return b
 }
 
 // startupWorlds are scenarios for the first seconds: the usual ones, and some in which

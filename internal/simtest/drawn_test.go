@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"timesync/internal/long"
-	"timesync/internal/stat"
+	"timesync/internal/sim"
 )
 
 var (
@@ -65,9 +65,9 @@ func judgeDrawn(d *drawn) (v drawnVerdict) {
 	}
 	from := d.until
 	var known [2]bool
-	var errs [3][]float64
+	var errs [3]errors
 	var wrong [2]int
-	n := 0.0
+	behind := 0
 	for i := range answers {
 		a := &answers[i]
 		if !math.IsNaN(a.err[0]) && !known[a.side] {
@@ -75,43 +75,28 @@ func judgeDrawn(d *drawn) (v drawnVerdict) {
 				from = a.at + 5*sec
 			}
 		}
-		if !math.IsNaN(a.err[1]) && math.Abs(a.err[1]) > a.bound+1 {
-			if a.at < firstSet {
-				v.beyond[0] = true
-			}
-			if !within(d.sets, a.at) {
-				v.beyond[1] = true
-			}
-		}
-		if a.at < from || within(d.sets, a.at) {
+		set := sim.Within(d.sets, a.at)
+		beyond := math.Abs(a.err[1]) > a.bound+1 // NaN is not
+		v.beyond[0] = v.beyond[0] || beyond && a.at < firstSet
+		v.beyond[1] = v.beyond[1] || beyond && !set
+		if a.at < from || set {
 			continue
 		}
-		n++
 		e := [3]float64{a.excess(a.err[0]), a.excess(a.err[1]), a.excess(oracle[i])}
 		for m := range e {
 			errs[m] = append(errs[m], e[m])
 		}
-		if e[1] > 1000 {
-			v.over1++
-		}
-		if e[1] > 5000 {
-			v.over5++
-		}
-		if e[1] > e[2]+1000 {
-			v.behind++
-		}
-		if e[1] > e[2]+500 {
-			wrong[a.side]++
-		}
+		behind += count(e[1] > e[2]+1000)
+		wrong[a.side] += count(e[1] > e[2]+500)
 	}
-	if n < 25 {
+	n := float64(len(errs[1]))
+	if v.judged = n >= 25; !v.judged {
 		return v
 	}
-	v.judged = true
-	v.over1, v.over5, v.behind = v.over1/n, v.over5/n, v.behind/n
+	v.over1, v.over5, v.behind = float64(errs[1].above(1000))/n, float64(errs[1].above(5000))/n, float64(behind)/n
 	v.wrong = time.Duration(max(wrong[0], wrong[1])) * pollEvery
 	for m := range errs {
-		v.p99[m] = stat.Quantile(errs[m], 0.99)
+		v.p99[m] = errs[m].quantile(0.99)
 	}
 	if v.off(v.over1) {
 		v.unknowable = d.causal(run, from) > 0.01
@@ -123,20 +108,17 @@ func judgeDrawn(d *drawn) (v drawnVerdict) {
 // only. It is asked every few seconds.
 func (d *drawn) causal(run *drawnRun, from time.Duration) float64 {
 	const every = 3 * sec
-	off, n := 0.0, 0.0
+	var errs errors
 	for i, next := 0, from; i < len(run.answers); i++ {
 		a := &run.answers[i]
-		if a.at < next || within(d.sets, a.at) {
+		if a.at < next || sim.Within(d.sets, a.at) {
 			continue
 		}
 		next = a.at + every
-		n++
 		past := newDrawnOracle(d.marks, a.at, run.points)
-		if a.excess(run.oracleError(past, a.at, a.side)) > 1000 {
-			off++
-		}
+		errs = append(errs, a.excess(run.oracleError(past, a.at, a.side)))
 	}
-	return off / max(n, 1)
+	return float64(errs.above(1000)) / float64(max(len(errs), 1))
 }
 
 // isWrong says that ours is 0.5 ms worse than the oracle for over 5 s.
@@ -162,9 +144,7 @@ type drawnFigures struct {
 func share(all []drawnVerdict, is func(v *drawnVerdict) bool) float64 {
 	n := 0
 	for i := range all {
-		if is(&all[i]) {
-			n++
-		}
+		n += count(is(&all[i]))
 	}
 	return float64(n) / float64(max(len(all), 1))
 }
@@ -316,19 +296,17 @@ func judgeFamilies(t *testing.T, match *regexp.Regexp) {
 		if f.sound() {
 			calm += int(math.Round(wrong * float64(each)))
 		}
-		var p [3][]float64
+		var p [3]errors
 		for _, v := range all {
 			if !v.judged {
 				t.Errorf("%s, seed %d: too short to judge", f.name, v.seed)
 			}
-			if v.beyond[0] {
-				beyond++
-			}
+			beyond += count(v.beyond[0])
 			for m := range p {
 				p[m] = append(p[m], v.p99[m])
 			}
 		}
-		q := [3]float64{stat.Quantile(p[0], 0.9), stat.Quantile(p[1], 0.9), stat.Quantile(p[2], 0.9)}
+		q := [3]float64{p[0].quantile(0.9), p[1].quantile(0.9), p[2].quantile(0.9)}
 		fmt.Fprintf(&b, "%-44s %7.0f %7.0f %8.0f %8.0f %8.0f %7.1f %s\n", f.name, 100*wrong, 100*f.share, q[0], q[1], q[2],
 			100*share(all, func(v *drawnVerdict) bool { return v.beyond[0] }), note)
 		if f.jitter == "" && q[2] > 200 {
@@ -363,8 +341,7 @@ func printDrawn(t *testing.T, d *drawn) {
 	var b strings.Builder
 	run := d.play()
 	answers, oracle := run.answers, run.oracle
-	events := slices.Clone(d.events)
-	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	events := d.inOrder()
 	fmt.Fprintf(&b, "world %d, %.1f s, reports every %v\n", d.seed, d.until.Seconds(), d.reports)
 	step := max(d.until/60, sec).Round(sec)
 	var worst [2][3]float64
@@ -386,7 +363,7 @@ func printDrawn(t *testing.T, d *drawn) {
 		last[a.side] = a
 		if a.at >= next && last[0] != nil && last[1] != nil {
 			next += step
-			fmt.Fprintf(&b, "%8.1f s %s", a.at.Seconds(), map[bool]string{true: "*", false: " "}[within(d.sets, a.at)])
+			fmt.Fprintf(&b, "%8.1f s %s", a.at.Seconds(), map[bool]string{true: "*", false: " "}[sim.Within(d.sets, a.at)])
 			for _, w := range worst {
 				for _, e := range w {
 					fmt.Fprintf(&b, " %9.3f", e/1e3)

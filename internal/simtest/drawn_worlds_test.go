@@ -562,7 +562,7 @@ func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 			if n := len(sent); n > 0 {
 				at = max(at, sent[n-1])
 			}
-			if within(d.asleep[side], at) {
+			if sim.Within(d.asleep[side], at) {
 				continue
 			}
 			sent = append(sent, at)
@@ -581,7 +581,7 @@ func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 			if w.fifo {
 				there = max(there, last)
 			}
-			if within(d.asleep[1-side], there) {
+			if sim.Within(d.asleep[1-side], there) {
 				continue
 			}
 			last = wakes(d.stalls[1-side], there)
@@ -650,7 +650,7 @@ func (d *drawn) play() *drawnRun {
 		w.At(at+pollEvery, ask)
 		now := half(at)
 		for side := range 2 {
-			if within(d.asleep[side], at) {
+			if sim.Within(d.asleep[side], at) {
 				continue
 			}
 			local, remote := clocks[side].Usec(at), clocks[1-side].Usec(at)

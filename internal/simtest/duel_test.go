@@ -30,7 +30,7 @@ type duel struct {
 	reports  time.Duration // time between reports; 0 is TimeSync's advice
 	poll     time.Duration // time between questions to each end; 0 is 0.1 s
 	jumps    []jump
-	slews    []sim.Window // when a clock runs at another rate
+	changes  []sim.Window // when a clock jumps, or runs at another rate
 	outliers []outlier
 	swaps    float64 // share of the datagrams that are handed over after the next one
 	events
@@ -131,11 +131,10 @@ func (d *duel) run() {
 	for _, j := range d.jumps {
 		w.At(j.from-us, func() {
 			for side := range d.ends {
-				e := &d.ends[side]
+				e, offset := &d.ends[side], d.offset(side)
 				if !e.stale {
 					e.faster = 0
 				}
-				offset := d.offset(side)
 				e.faster -= offset
 				if underWay == 0 {
 					before[side] = offset
@@ -151,8 +150,7 @@ func (d *duel) run() {
 		})
 		w.At(j.to, func() {
 			for side := range d.ends {
-				e := &d.ends[side]
-				after := d.offset(side)
+				e, after := &d.ends[side], d.offset(side)
 				e.faster += after
 				e.shortest.offsetJumps(after - before[side])
 				before[side] = after
@@ -197,9 +195,7 @@ func (d *duel) offset(side int) int64 {
 	return int64(d.ends[1-side].c.Exact(now) - d.ends[side].c.Exact(now))
 }
 
-func (d *duel) asleep(side int) bool { return within(d.ends[side].off, d.world.Now()) }
-
-func within(windows []sim.Window, t time.Duration) bool { return wakes(windows, t) != t }
+func (d *duel) asleep(side int) bool { return sim.Within(d.ends[side].off, d.world.Now()) }
 
 // wakes returns t, or the end of the window that it lies in.
 func wakes(windows []sim.Window, t time.Duration) time.Duration {
@@ -302,74 +298,76 @@ const forever time.Duration = math.MaxInt64
 // since returns for how long nothing has happened to a clock at the true time t.
 func (d *duel) since(t time.Duration) time.Duration {
 	since := forever
-	event := func(from, to time.Duration) {
-		if t >= from {
-			since = min(since, max(t-to, 0))
+	for _, w := range d.changes {
+		if t >= w.From {
+			since = min(since, max(t-w.To, 0))
 		}
-	}
-	for _, j := range d.jumps {
-		event(j.from, j.to)
-	}
-	for _, w := range d.slews {
-		event(w.From, w.To)
 	}
 	return since
 }
 
+// inOrder returns them in the order of time.
+func (e events) inOrder() events {
+	return slices.SortedStableFunc(slices.Values(e), func(a, b event) int { return cmp.Compare(a.at, b.at) })
+}
+
 func (d *duel) String() string {
-	slices.SortStableFunc(d.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	var s strings.Builder
-	for _, e := range d.events {
+	for _, e := range d.inOrder() {
 		fmt.Fprintf(&s, "\n\t%9.3f s: %s %s", e.at.Seconds(), e.kind, e.text)
 	}
 	return s.String()
 }
 
 // latest returns the kind of what happened last at the true time t.
-func (d *duel) latest(t time.Duration) string {
-	var last event
-	for _, e := range d.events {
-		if e.at <= t && e.at >= last.at {
-			last = e
+func (d *duel) latest(t time.Duration) (kind string) {
+	for _, e := range d.inOrder() {
+		if e.at <= t {
+			kind = e.kind
 		}
 	}
-	return last.kind
+	return kind
+}
+
+// clockEvent lets something happen to the clock of an end.
+func (d *duel) clockEvent(side int, e sim.ClockEvent) {
+	c := &d.ends[side].clock
+	c.Events = append(c.Events, e)
+	d.changes = append(d.changes, sim.Window{From: e.At, To: e.At + e.For})
+}
+
+// jump is a clockEvent that no datagram from before it could tell.
+func (d *duel) jump(side int, e sim.ClockEvent, restart, reset bool) {
+	d.clockEvent(side, e)
+	d.jumps = append(d.jumps, jump{from: e.At, to: e.At + e.For, side: side, restart: restart, reset: reset})
 }
 
 // step lets the clock of an end jump by size.
 func (d *duel) step(side int, at, size time.Duration) {
-	c := &d.ends[side].clock
-	c.Events = append(c.Events, sim.ClockEvent{At: at, Step: size})
-	d.jumps = append(d.jumps, jump{from: at, to: at, side: side})
+	d.jump(side, sim.ClockEvent{At: at, Step: size}, false, false)
 	d.happens(at, "step", "of %c by %v", 'A'+rune(side), size)
 }
 
 // suspend lets an end sleep, with a clock that stands still. The other end sleeps
 // with a clock that runs if both is set: the cheap way to sleep for days.
 func (d *duel) suspend(side int, at, lasting time.Duration, both bool) {
-	c := &d.ends[side].clock
-	c.Events = append(c.Events, sim.ClockEvent{At: at, For: lasting, PPM: -1e6})
+	d.jump(side, sim.ClockEvent{At: at, For: lasting, PPM: -1e6}, false, false)
 	w := sim.Window{From: at, To: at + lasting}
 	d.ends[side].off = append(d.ends[side].off, w)
 	if both {
 		d.ends[1-side].off = append(d.ends[1-side].off, w)
 	}
-	d.jumps = append(d.jumps, jump{from: at, to: w.To, side: side})
 	d.happens(at, "suspend", "of %c for %v, both asleep %v", 'A'+rune(side), lasting, both)
 }
 
 // restart replaces an end by another with its own clock.
 func (d *duel) restart(side int, at, size time.Duration, reset bool) {
-	c := &d.ends[side].clock
-	c.Events = append(c.Events, sim.ClockEvent{At: at, Step: size})
-	d.jumps = append(d.jumps, jump{from: at, to: at, side: side, restart: true, reset: reset})
+	d.jump(side, sim.ClockEvent{At: at, Step: size}, true, reset)
 	d.happens(at, "restart", "of %c, clock off by %v, the other resets %v", 'A'+rune(side), size, reset)
 }
 
 // slew lets the clock of an end run at another rate for some time.
 func (d *duel) slew(side int, at, lasting time.Duration, ppm float64) {
-	c := &d.ends[side].clock
-	c.Events = append(c.Events, sim.ClockEvent{At: at, For: lasting, PPM: ppm})
-	d.slews = append(d.slews, sim.Window{From: at, To: at + lasting})
+	d.clockEvent(side, sim.ClockEvent{At: at, For: lasting, PPM: ppm})
 	d.happens(at, "slew", "of %c by %.0f ppm for %v", 'A'+rune(side), ppm, lasting)
 }

@@ -54,3 +54,19 @@ func (s *subject) snapshot() timesync.Snapshot {
 	snapshot, _ := s.Sync.Snapshot(s.at)
 	return snapshot
 }
+
+// count is 1 if something is so.
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// must returns what can be had: an error means that a file of the project is not there.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -10,14 +10,13 @@ import (
 	"timesync"
 	"timesync/internal/long"
 	"timesync/internal/sim"
-	"timesync/internal/stat"
 )
 
 // TestTrustedSoon: at 60 datagrams a second, 30 ms each way and exponential jitter of 3 ms, the
 // time from the first datagram until Within(50 ms) says nil.
 func TestTrustedSoon(t *testing.T) {
 	n := long.Sized(200, 1000, 10_000)
-	var waits []float64
+	var waits errors // s
 	for _, both := range eachSeed(n, func(seed uint64) (waits [2]float64) {
 		d := &duel{seed: *seedFirst + 47_000_001 + seed, until: 5 * sec, reports: sec / 2}
 		for side := range d.ends {
@@ -25,30 +24,25 @@ func TestTrustedSoon(t *testing.T) {
 			d.ends[side].clock = sim.ClockSpec{OffsetUsec: d.seed * 1e9 * uint64(1+side), SkewPPM: 40 * float64(1-2*side)}
 			d.ends[side].out = &sim.Link{Base: sim.Fixed(30 * ms), Delay: sim.Exp(3 * ms)}
 		}
-		first, trusted := [2]time.Duration{-1, -1}, [2]time.Duration{-1, -1}
+		waits = [2]float64{math.Inf(1), math.Inf(1)}
+		var first [2]time.Duration // 0 is not yet
 		d.onQuery = func(q *query) {
-			if first[q.side] < 0 && d.ends[q.side].heard {
+			if first[q.side] == 0 && d.ends[q.side].heard {
 				first[q.side] = q.at
 			}
-			if s, _ := q.s.Sync.Snapshot(q.local); trusted[q.side] < 0 && s.Within(50*ms) == nil {
-				trusted[q.side] = q.at
+			if s, _ := q.s.Sync.Snapshot(q.local); s.Within(50*ms) == nil {
+				waits[q.side] = min(waits[q.side], (q.at - first[q.side]).Seconds())
 			}
 		}
 		d.run()
-		for side := range d.ends {
-			waits[side] = math.Inf(1)
-			if trusted[side] >= 0 {
-				waits[side] = (trusted[side] - first[side]).Seconds()
-			}
-		}
 		return waits
 	}) {
 		waits = append(waits, both[:]...)
 	}
 	m := newMusts(t)
-	m.judge("from the first datagram to Within(50 ms), s, median", stat.Quantile(waits, 0.5), 0.3, 0.2)
-	m.note("  p99", stat.Quantile(waits, 0.99))
-	m.judge("  the longest", stat.Quantile(waits, 1), 1.5, 1)
+	m.judge("from the first datagram to Within(50 ms), s, median", waits.quantile(0.5), 0.3, 0.2)
+	m.note("  p99", waits.quantile(0.99))
+	m.judge("  the longest", waits.quantile(1), 1.5, 1)
 	t.Logf("%d ends, from seed %d on", len(waits), *seedFirst+47_000_001)
 }
 
@@ -57,6 +51,10 @@ var trustAges = [...]time.Duration{2 * sec, 5 * sec, 10 * sec, timesync.Settled}
 
 // tally counts answers that Within lets pass, and those of them that are beyond their bound.
 type tally struct{ answers, beyond int }
+
+func (t *tally) add(other tally) {
+	t.answers, t.beyond = t.answers+other.answers, t.beyond+other.beyond
+}
 
 // perMillion is the share of those beyond, of 10^6.
 func (t tally) perMillion() float64 { return 1e6 * float64(t.beyond) / float64(t.answers) }
@@ -71,19 +69,12 @@ const (
 
 type trustScore [trustKinds]tally
 
-func (s *trustScore) add(kind int, beyond bool) {
-	if s[kind].answers++; beyond {
-		s[kind].beyond++
-	}
-}
+func (s *trustScore) add(kind int, beyond bool) { s[kind].add(tally{1, count(beyond)}) }
 
 func playTrust(seed uint64) (s trustScore) {
 	d, _ := randomWorld(seed)
 	quiet, event := true, d.until
-	for _, j := range d.jumps {
-		quiet, event = quiet && j.from > timesync.Settled, min(event, j.from)
-	}
-	for _, w := range d.slews {
+	for _, w := range d.changes {
 		quiet, event = quiet && w.From > timesync.Settled, min(event, w.From)
 	}
 	var kept [2]timesync.Snapshot
@@ -131,15 +122,14 @@ func TestTrustedAtOnce(t *testing.T) {
 	var sum trustScore
 	for _, s := range eachSeed(n, func(seed uint64) trustScore { return playTrust(*seedFirst + 48_000_001 + seed) }) {
 		for kind, one := range s {
-			sum[kind].answers += one.answers
-			sum[kind].beyond += one.beyond
+			sum[kind].add(one)
 		}
 	}
 	m := newMusts(t)
 	var all tally
 	from := time.Duration(0)
 	for i, age := range trustAges {
-		all.answers, all.beyond = all.answers+sum[i].answers, all.beyond+sum[i].beyond
+		all.add(sum[i])
 		m.note("beyond the bound, of 10^6, without a clock change, from "+from.String()+" to "+age.String(), sum[i].perMillion())
 		from = age
 	}

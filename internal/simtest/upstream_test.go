@@ -1,10 +1,8 @@
-// This test proves how we do in the benchmark of the original's author.
-
-package simtest
-
-// The benchmark of the original's author, see package upstream.
+// This test proves how we do in the benchmark of the original's author, see package upstream.
 //
 //	go test ./internal/simtest -run TestUpstream -v -upstream
+
+package simtest
 
 import (
 	"cmp"
@@ -21,10 +19,9 @@ import (
 	"timesync/internal/upstream"
 )
 
-var (
-	upAll   = flag.Bool("upstream", false, "as many seeds of all scenarios of the original author's benchmark as of the important ones")
-	upSeeds = flag.Int("upstream.seeds", 30, "seeds per scenario of that benchmark ")
-)
+var upAll = flag.Bool("upstream", false, "as many seeds of all scenarios of the original author's benchmark as of the important ones")
+
+const upSeeds = 30 // of the important scenarios
 
 // upScore is what one run says about a method, at the end where that is worse.
 type upScore struct {
@@ -112,11 +109,11 @@ type upResult struct {
 	base, baseRecover float64 // of the file; NaN is none
 }
 
-func upMeasure(sc *upstream.Scenario, mode upstream.Mode, seeds int) *upResult {
-	r := &upResult{sc: sc, mode: mode, seeds: seeds}
+// measure plays the scenario.
+func (r upResult) measure() *upResult {
 	var p95, back [2]errors
-	for seed := range uint64(seeds) {
-		for m, s := range upRun(sc, *seedFirst+seed, mode) {
+	for seed := range uint64(r.seeds) {
+		for m, s := range upRun(r.sc, *seedFirst+seed, r.mode) {
 			p95[m], back[m] = append(p95[m], s.p95), append(back[m], s.recover)
 			r.score[m].unanswered += s.unanswered
 		}
@@ -125,7 +122,7 @@ func upMeasure(sc *upstream.Scenario, mode upstream.Mode, seeds int) *upResult {
 		s := &r.score[m]
 		s.p95, s.recover, s.worst = p95[m].quantile(0.5), back[m].quantile(0.5), back[m].quantile(1)
 	}
-	return r
+	return &r
 }
 
 // upLeast keeps ratios of errors sensible: below a unit of the stamps they are luck.
@@ -141,18 +138,8 @@ func TestUpstream(t *testing.T) {
 	if !*long.Flag {
 		t.Skip("its limits are for all seeds: with -long")
 	}
-	scenarios, err := upstream.Scenarios()
-	if err != nil {
-		t.Fatal(err)
-	}
-	baselines, err := upstream.Baselines()
-	if err != nil {
-		t.Fatal(err)
-	}
-	jobs := upJobs(scenarios)
-	results := eachSeed(len(jobs), func(i uint64) *upResult {
-		return upMeasure(jobs[i].sc, jobs[i].mode, jobs[i].seeds)
-	})
+	jobs, baselines := upJobs(must(upstream.Scenarios())), must(upstream.Baselines())
+	results := eachSeed(len(jobs), func(i uint64) *upResult { return jobs[i].measure() })
 	for _, r := range results {
 		b, ok := baselines[r.sc.Name]
 		if !ok {
@@ -165,42 +152,35 @@ func TestUpstream(t *testing.T) {
 			r.base = math.NaN()
 		}
 	}
-	t.Logf("-seed.first %d, %d seeds, %d of the scenarios that no must names\n%s", *seedFirst, *upSeeds, upFew(), upTable(results))
+	t.Logf("-seed.first %d, %d seeds, %d of the scenarios that no must names\n%s", *seedFirst, upSeeds, upFew(), upTable(results))
 	upRecreation(t, results)
 	m := newMusts(t)
 	upMusts(m, results)
 	upOutliers(m, results)
 }
 
-// upJob is a scenario to be played in a mode.
-type upJob struct {
-	sc    *upstream.Scenario
-	mode  upstream.Mode
-	seeds int
-}
-
 // upFew is how many seeds are played of scenarios that count only among all.
 func upFew() int {
 	if *upAll {
-		return *upSeeds
+		return upSeeds
 	}
-	return min(*upSeeds, 12)
+	return 12
 }
 
 // upJobs says what is played: with clocks as published, with clocks that integrate a
 // rate that varies, and, if it is CORE, with skew.
-func upJobs(scenarios []*upstream.Scenario) (jobs []upJob) {
+func upJobs(scenarios []*upstream.Scenario) (jobs []upResult) {
 	for _, sc := range scenarios {
 		seeds := upFew()
 		if slices.Contains(upCalm, sc.ID) || slices.Contains(upSteps, sc.ID) || sc.Name == "E7_drift" {
-			seeds = *upSeeds
+			seeds = upSeeds
 		}
-		jobs = append(jobs, upJob{sc, upstream.Mode{}, seeds})
+		jobs = append(jobs, upResult{sc: sc, seeds: seeds})
 		if sc.Varies() {
-			jobs = append(jobs, upJob{sc, upstream.Mode{Integrated: true}, seeds})
+			jobs = append(jobs, upResult{sc: sc, mode: upstream.Mode{Integrated: true}, seeds: seeds})
 		}
 		if sc.Classification == "CORE" {
-			jobs = append(jobs, upJob{sc, upstream.Mode{Integrated: true, Skewed: true}, *upSeeds})
+			jobs = append(jobs, upResult{sc: sc, mode: upstream.Mode{Integrated: true, Skewed: true}, seeds: upSeeds})
 		}
 	}
 	return jobs
