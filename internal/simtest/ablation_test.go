@@ -160,20 +160,12 @@ func checker(folder string) func(name, source string) error {
 // every one in the table is marked once in the source, and that what is left without it compiles.
 func TestAblation(t *testing.T) {
 	if *ablationFile != "" {
-		b, err := json.Marshal(newFigures(t))
-		if err == nil {
-			err = os.WriteFile(*ablationFile, b, 0o666)
-		}
-		if err != nil {
+		if err := os.WriteFile(*ablationFile, must(json.Marshal(newFigures(t))), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	b, err := os.ReadFile(filepath.Join(root, subjectFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	source := string(b)
+	source := string(must(os.ReadFile(filepath.Join(root, subjectFile))))
 	for name := range findMarks(strings.Split(source, "\n")) {
 		if !slices.ContainsFunc(rules, func(r rule) bool { return r.name == name }) {
 			t.Errorf("%s: rule %q is not in the table", subjectFile, name)
@@ -218,10 +210,7 @@ func ablated(dir, source string) (f figures, err error) {
 // printAblation prints the table of rules.
 func printAblation(t *testing.T, source string) {
 	dir := t.TempDir()
-	whole, err := ablated(dir, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must(ablated(dir, source))
 	header, with := "", ""
 	for _, name := range whole.columns() {
 		header += fmt.Sprintf(" %8s", name)
@@ -233,11 +222,7 @@ func printAblation(t *testing.T, source string) {
 		if !match.MatchString(r.name) {
 			continue
 		}
-		without, err := r.without(source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f, err := ablated(dir, without); err != nil {
+		if f, err := ablated(dir, must(r.without(source))); err != nil {
 			t.Errorf("rule %q: %v", r.name, err)
 		} else {
 			t.Logf("%-54s%s", r.name, f.beside(whole))

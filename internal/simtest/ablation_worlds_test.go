@@ -25,7 +25,7 @@ const ablationSeeds = 6 // of each kind of world, at least
 // added that nobody would miss, or the ratio of two small ones would say too much.
 var columns = []struct {
 	name    string
-	measure func(t *testing.T) map[string]float64
+	measure func() map[string]float64
 }{
 	{"calm", ofScenarios(isCalm)},
 	{"slow", ofScenarios(isSlow)}, // at most 10 datagrams a second
@@ -60,7 +60,7 @@ func newFigures(t *testing.T) figures {
 	match := regexp.MustCompile(*ablationColumn)
 	for _, c := range columns {
 		if start := time.Now(); match.MatchString(c.name) {
-			f[c.name] = c.measure(t)
+			f[c.name] = c.measure()
 			t.Logf("%s: %.1f s", c.name, time.Since(start).Seconds())
 		}
 	}
@@ -92,8 +92,8 @@ func p99s(scenarios []sim.Scenario, seeds int) map[string]float64 {
 	return named
 }
 
-func ofScenarios(is func(sim.Scenario) bool) func(*testing.T) map[string]float64 {
-	return func(*testing.T) map[string]float64 {
+func ofScenarios(is func(sim.Scenario) bool) func() map[string]float64 {
+	return func() map[string]float64 {
 		var those []sim.Scenario
 		for _, sc := range sim.Scenarios() {
 			if is(sc) {
@@ -110,13 +110,13 @@ func ofScenarios(is func(sim.Scenario) bool) func(*testing.T) map[string]float64
 // ---- Columns ----
 
 // coarseWorlds60 are clocks that advance in steps, at 60 datagrams a second.
-func coarseWorlds60(*testing.T) map[string]float64 {
+func coarseWorlds60() map[string]float64 {
 	return p99s(slices.DeleteFunc(sim.CoarseScenarios(), isSlow), ablationSeeds)
 }
 
-func minuteWorlds(*testing.T) map[string]float64 { return p99s(oneAMinute(), ablationSeeds) }
+func minuteWorlds() map[string]float64 { return p99s(oneAMinute(), ablationSeeds) }
 
-func lanWorlds(*testing.T) map[string]float64 {
+func lanWorlds() map[string]float64 {
 	var scenarios []sim.Scenario
 	for _, c := range oscillators {
 		sc := oscillating(c.base, c.jitter, c.rate, c.ppm)
@@ -126,7 +126,7 @@ func lanWorlds(*testing.T) map[string]float64 {
 	return p99s(scenarios, ablationSeeds)
 }
 
-func fastClocks(*testing.T) map[string]float64 {
+func fastClocks() map[string]float64 {
 	const worlds = 60
 	named := map[string]float64{}
 	for _, slewed := range []bool{false, true} {
@@ -139,12 +139,12 @@ func fastClocks(*testing.T) map[string]float64 {
 	return named
 }
 
-func mixtureWorlds(*testing.T) map[string]float64 {
+func mixtureWorlds() map[string]float64 {
 	e := measure(sim.ScenarioNamed("mixture"), alone, 4*ablationSeeds)[0].poll
 	return map[string]float64{"p99": e.quantile(0.99) + 25, "max": e.quantile(1) + 100}
 }
 
-func twoSecondWorlds(*testing.T) map[string]float64 {
+func twoSecondWorlds() map[string]float64 {
 	var scenarios []sim.Scenario
 	for _, sc := range sim.Scenarios() {
 		if sc.Tag == sim.Jumped || sc.Tag == sim.Routed {
@@ -178,11 +178,11 @@ func stepsWithin(reports time.Duration) float64 {
 	return within.quantile(0.99) + 0.1
 }
 
-func stepWorlds(*testing.T) map[string]float64 {
+func stepWorlds() map[string]float64 {
 	return map[string]float64{"500ms": stepsWithin(sec / 2), "1s": stepsWithin(sec)}
 }
 
-func earlyWorlds(*testing.T) map[string]float64 {
+func earlyWorlds() map[string]float64 {
 	e := errors(eachSeed(300, func(seed uint64) float64 {
 		wrong, _ := earlySet(*seedFirst + seed)
 		return wrong.Seconds()
@@ -190,7 +190,7 @@ func earlyWorlds(*testing.T) map[string]float64 {
 	return map[string]float64{"p90": e.quantile(0.9) + 1, "p95": e.quantile(0.95) + 1}
 }
 
-func startWorlds(*testing.T) map[string]float64 {
+func startWorlds() map[string]float64 {
 	scenarios := startupWorlds()
 	for i := range scenarios {
 		scenarios[i].Duration, scenarios[i].Warmup = 10*sec, sec
@@ -202,7 +202,7 @@ func startWorlds(*testing.T) map[string]float64 {
 	return f
 }
 
-func silenceWorlds(*testing.T) map[string]float64 {
+func silenceWorlds() map[string]float64 {
 	var by, lasting errors
 	for _, h := range eachSeed(100, func(seed uint64) harm { return afterSilence(*seedFirst + seed) }) {
 		by, lasting = append(by, h.by), append(lasting, h.lasting)
@@ -210,7 +210,7 @@ func silenceWorlds(*testing.T) map[string]float64 {
 	return map[string]float64{"further off, us": by.quantile(0.99) + 25, "so long, s": lasting.quantile(0.99) + 1}
 }
 
-func outlierWorlds(*testing.T) map[string]float64 {
+func outlierWorlds() map[string]float64 {
 	var e errors
 	for i := range ablationSeeds {
 		d := faultWorld(uint64(i))
@@ -227,8 +227,8 @@ func outlierWorlds(*testing.T) map[string]float64 {
 }
 
 // siegeWorlds measures for how long harm lasts after each attack, s.
-func siegeWorlds(what string, of func(outcome) int64) func(*testing.T) map[string]float64 {
-	return func(*testing.T) map[string]float64 {
+func siegeWorlds(what string, of func(outcome) int64) func() map[string]float64 {
+	return func() map[string]float64 {
 		all := map[string]errors{}
 		for _, s := range playSieges(24 * len(attacks)) {
 			for _, o := range s.outcomes {
@@ -247,13 +247,13 @@ func siegeWorlds(what string, of func(outcome) int64) func(*testing.T) map[strin
 	}
 }
 
-func boundWidths(*testing.T) map[string]float64 {
+func boundWidths() map[string]float64 {
 	b := playBounds(1000)
 	return map[string]float64{"median": b.quietUse.quantile(0.5), "p95": b.quietUse.quantile(0.95)}
 }
 
 // besideWorlds are worlds in which an original is the peer: p99 of our end, and of the original.
-func besideWorlds(*testing.T) map[string]float64 {
+func besideWorlds() map[string]float64 {
 	f := map[string]float64{}
 	scenarios := slices.DeleteFunc(sim.Scenarios(), isBurst)
 	for i, e := range eachSeed(len(scenarios), func(i uint64) [2]errors {
@@ -267,12 +267,9 @@ func besideWorlds(*testing.T) map[string]float64 {
 }
 
 // recordings are those of the project, and those of -traces.
-func recordings(t *testing.T) (scenarios []sim.Scenario) {
-	for _, path := range append(tracePaths(t, *traces), tracePaths(t, "../sim/testdata")...) {
-		sc, err := sim.Replay(filepath.Base(path), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+func recordings() (scenarios []sim.Scenario) {
+	for _, path := range append(tracePaths(*traces), tracePaths("../sim/testdata")...) {
+		sc := must(sim.Replay(filepath.Base(path), path))
 		if strings.Contains(path, "-start") {
 			sc.Warmup = 5 * sec
 		}
@@ -281,14 +278,12 @@ func recordings(t *testing.T) (scenarios []sim.Scenario) {
 	return scenarios
 }
 
-func traceWorlds(t *testing.T) map[string]float64 {
-	return p99s(recordings(t), 2) // the delays are always the same
-}
+func traceWorlds() map[string]float64 { return p99s(recordings(), 2) } // the delays are always the same
 
 // sharedWorlds are the recordings at higher rates: neighbours share their delay.
-func sharedWorlds(t *testing.T) map[string]float64 {
+func sharedWorlds() map[string]float64 {
 	var scenarios []sim.Scenario
-	for _, sc := range recordings(t) {
+	for _, sc := range recordings() {
 		for _, rate := range []float64{60, 200} {
 			faster := atRate(sc, rate)
 			faster.Name = fmt.Sprintf("%s %.0f/s", sc.Name, rate)
@@ -298,8 +293,8 @@ func sharedWorlds(t *testing.T) map[string]float64 {
 	return p99s(scenarios, 2)
 }
 
-func begunWorlds(t *testing.T) map[string]float64 {
-	scenarios := begunScenarios(t)
+func begunWorlds() map[string]float64 {
+	scenarios := begunScenarios()
 	for i, sc := range scenarios {
 		scenarios[i] = sc.Apart(60)
 	}
@@ -307,7 +302,7 @@ func begunWorlds(t *testing.T) map[string]float64 {
 }
 
 // rampWorlds are queues that grow for long.
-func rampWorlds(*testing.T) map[string]float64 {
+func rampWorlds() map[string]float64 {
 	f := map[string]float64{}
 	for _, sc := range must(upstream.Scenarios()) {
 		if sc.ID == "E72" || sc.ID == "E125" {

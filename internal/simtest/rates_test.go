@@ -37,7 +37,7 @@ var slower = map[string]float64{
 // that at the series' own rate. A lower rate than that is printed only. The project's own
 // recordings are played always; -traces names a folder with more.
 func TestTracesAtOtherRates(t *testing.T) {
-	paths := append(tracePaths(t, "../sim/testdata"), tracePaths(t, *traces)...)
+	paths := append(tracePaths("../sim/testdata"), tracePaths(*traces)...)
 	slices.SortStableFunc(paths, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
 	paths = slices.CompactFunc(paths, func(a, b string) bool { return filepath.Base(a) == filepath.Base(b) })
 	const seeds = 2 // for the clocks; the delays are always the same
@@ -45,11 +45,7 @@ func TestTracesAtOtherRates(t *testing.T) {
 	p99 := make([][2]errors, len(paths)) // of the original and ours, at each rate
 	perSecond := make(errors, len(paths))
 	eachOf(len(paths), func(i int) {
-		sc, err := sim.Replay("", paths[i])
-		if err != nil {
-			t.Error(err)
-			return
-		}
+		sc := must(sim.Replay("", paths[i]))
 		perSecond[i] = float64(max(len(sc.SendAB), len(sc.SendBA))) / sc.Duration.Seconds()
 		for _, rate := range rates {
 			if rate > 0 {
@@ -60,9 +56,6 @@ func TestTracesAtOtherRates(t *testing.T) {
 			}
 		}
 	})
-	if t.Failed() {
-		return
-	}
 	m := newMusts(t)
 	var overOriginal geometricMean
 	for i, path := range paths {
