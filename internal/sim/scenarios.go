@@ -205,16 +205,19 @@ func ScenarioNamed(name string) Scenario {
 	return all[slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })]
 }
 
+// Changed returns a clock of a scenario that is changed.
+func Changed(clock func(seed uint64) ClockSpec, change func(*ClockSpec)) func(seed uint64) ClockSpec {
+	return func(seed uint64) ClockSpec {
+		spec := clock(seed)
+		change(&spec)
+		return spec
+	}
+}
+
 // Apart returns the scenario with clocks that differ by ppm: A is the faster one.
 func (c Scenario) Apart(ppm float64) Scenario {
-	with := func(spec func(uint64) ClockSpec, ppm float64) func(uint64) ClockSpec {
-		return func(seed uint64) ClockSpec {
-			s := spec(seed)
-			s.SkewPPM = ppm
-			return s
-		}
-	}
-	c.A, c.B = with(c.A, ppm/2), with(c.B, -ppm/2)
+	c.A = Changed(c.A, func(spec *ClockSpec) { spec.SkewPPM = ppm / 2 })
+	c.B = Changed(c.B, func(spec *ClockSpec) { spec.SkewPPM = -ppm / 2 })
 	return c
 }
 

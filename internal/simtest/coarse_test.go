@@ -6,7 +6,6 @@ package simtest
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -60,19 +59,8 @@ func TestRoundedUp(t *testing.T) {
 		var p99 [2]float64
 		for i, down := range []bool{true, false} {
 			sc := sim.ScenarioNamed(name)
-			clock := sc.A
-			sc.A = func(seed uint64) sim.ClockSpec {
-				spec := clock(seed)
-				spec.Coarse.RoundDown = down
-				return spec
-			}
-			if other := sc.B; strings.HasSuffix(name, "both") {
-				sc.B = func(seed uint64) sim.ClockSpec {
-					spec := other(seed)
-					spec.Coarse.RoundDown = down
-					return spec
-				}
-			}
+			round := func(spec *sim.ClockSpec) { spec.Coarse.RoundDown = down } // means nothing to a fine clock
+			sc.A, sc.B = sim.Changed(sc.A, round), sim.Changed(sc.B, round)
 			p99[i] = measure(sc, alone, seeds)[0].poll.quantile(0.99)
 		}
 		fmt.Fprintf(&s, "%-22s %8.0f %8.0f\n", name, p99[0], p99[1])
@@ -89,18 +77,13 @@ var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound
 func coarsen(d *duel) (largest time.Duration) {
 	r := newRand(d.seed, 'k')
 	for side := range d.ends {
-		step := []time.Duration{0, 5 * us, 100 * us, ms, 15600 * us}[r.IntN(5)]
-		if step == 0 {
-			continue
+		if step := []time.Duration{0, 5 * us, 100 * us, ms, 15600 * us}[r.IntN(5)]; step > 0 {
+			phase := time.Duration(r.Int64N(int64(step))).Truncate(us)
+			d.ends[side].clock.Coarse = sim.Coarse{Step: step, Phase: phase, Jittered: r.IntN(4) == 0}
+			largest = max(largest, step)
 		}
-		d.ends[side].clock.Coarse = sim.Coarse{Step: step, Phase: phase(r, step), Jittered: r.IntN(4) == 0}
-		largest = max(largest, step)
 	}
 	return largest
-}
-
-func phase(r *rand.Rand, step time.Duration) time.Duration {
-	return time.Duration(r.Int64N(int64(step))).Truncate(us)
 }
 
 // coarseBound is what one of the random worlds says about the bound.
@@ -147,20 +130,17 @@ func playCoarse(seed uint64, coarse bool) (b coarseBound) {
 // known misses.
 func TestCoarseBound(t *testing.T) {
 	n := coarseWorlds()
-	var sum [2]coarseBound
+	var answers, beyond, worlds [2]int
 	var wider errors // in steps; 200 us are free, as in boundUse
-	worlds := [2]int{}
-	worst := []coarseBound{}
+	var worst []coarseBound
 	for _, both := range eachSeed(n, func(seed uint64) [2]coarseBound {
 		seed += *seedFirst + 46_000_001
 		return [2]coarseBound{playCoarse(seed, false), playCoarse(seed, true)}
 	}) {
 		for k, b := range both {
-			sum[k].answers += b.answers
-			sum[k].beyond += b.beyond
-			if b.beyond > 0 {
-				worlds[k]++
-			}
+			answers[k] += b.answers
+			beyond[k] += b.beyond
+			worlds[k] += count(b.beyond > 0)
 		}
 		fine, coarse := both[0], both[1]
 		if coarse.beyond > 0 && fine.beyond == 0 {
@@ -171,20 +151,18 @@ func TestCoarseBound(t *testing.T) {
 		}
 	}
 	slices.SortFunc(worst, func(a, b coarseBound) int { return -cmp.Compare(a.by, b.by) })
-	for _, b := range worst[:min(len(worst), 5)] {
-		t.Log(b.worst)
+	one := 0
+	for i, b := range worst {
+		one += count(!b.both)
+		if i < 5 {
+			t.Log(b.worst)
+		}
 	}
 	for k, what := range []string{"fine", "coarse"} {
-		t.Logf("-seed.first %d, %d worlds, %s clocks: %d of %d answers beyond the bound, in %d worlds", *seedFirst, n, what, sum[k].beyond, sum[k].answers, worlds[k])
+		t.Logf("-seed.first %d, %d worlds, %s clocks: %d of %d answers beyond the bound, in %d worlds", *seedFirst, n, what, beyond[k], answers[k], worlds[k])
 	}
 	t.Logf("without clock changes the bound less 200 us is wider, in steps of the coarser clock: median %.2f, 95 %% %.2f, 99 %% %.2f, most %.2f",
 		wider.quantile(0.5), wider.quantile(0.95), wider.quantile(0.99), wider.quantile(1))
-	one := 0
-	for _, b := range worst {
-		if !b.both {
-			one++
-		}
-	}
 	m := newMusts(t)
 	share := func(k, n int) float64 { return 1000 * float64(k) / float64(n) }
 	m.misses("of 1,000 worlds, beyond the bound with coarse clocks only", share(len(worst), n), 0, max(1, share(2, n)))

@@ -6,7 +6,6 @@ package simtest
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +13,6 @@ import (
 	"timesync/internal/long"
 	"timesync/internal/sim"
 )
-
-var lowRateWorlds = long.Count("lowrate.worlds", "clean worlds of TestLowRates", 100, 400, 1500)
 
 // lowRateWorld is a path of 2 or 20 ms each way with exponential jitter of up to 0.4 ms,
 // 1 to 20 datagrams a second and clocks 50 to 150 ppm apart. Nothing else happens.
@@ -41,17 +38,17 @@ func lowRateWorld(seed uint64) *duel {
 // TestLowRates plays clean worlds with few datagrams. What waits for a number of them,
 // not for time, fails here.
 func TestLowRates(t *testing.T) {
-	n := lowRateWorlds()
+	n := long.Sized(100, 400, 1500)
 	m := newMusts(t)
-	ends := make(errors, 2*n)
-	eachOf(n, func(i int) {
-		d := lowRateWorld(*seedFirst + uint64(i) + 1)
+	var ends errors
+	for _, last := range eachSeed(n, func(i uint64) [2]float64 {
+		d := lowRateWorld(*seedFirst + i + 1)
 		last, beyond := [2]float64{math.Inf(1), math.Inf(1)}, 0.0
 		d.onQuery = func(q *query) {
 			last[q.side] = math.Inf(1)
 			if q.ok {
 				last[q.side] = math.Abs(q.err)
-				beyond = max(beyond, math.Abs(q.err)-q.bound-1)
+				beyond = max(beyond, q.excess())
 			}
 		}
 		d.run()
@@ -61,8 +58,10 @@ func TestLowRates(t *testing.T) {
 		if beyond > 0 {
 			m.fail("low rates: error beyond the bound", "seed %d: by %.0f us%v", d.seed, beyond, d)
 		}
-		copy(ends[2*i:], last[:])
-	})
+		return last
+	}) {
+		ends = append(ends, last[:]...)
+	}
 	t.Logf("-seed.first %d, %d worlds: error after 120 s, median %.0f, p99 %.0f, max %.0f us; off by more than 1 ms: %d worlds, beyond the bound: %d",
 		*seedFirst, n, ends.quantile(0.5), ends.quantile(0.99), ends.quantile(1),
 		len(m.failed["low rates: off by more than 1 ms after 120 s"]), len(m.failed["low rates: error beyond the bound"]))
@@ -86,7 +85,7 @@ func lowRateRoute(seed uint64, changes [2]time.Duration) (wrong time.Duration, o
 		}
 		least, _ := q.s.Sync.MinimumOneWayDelay()
 		off := least - d.ends[1-q.side].out.BaseAt(q.at)
-		if changes[1-q.side] != 0 && max(off, -off) > 5*ms {
+		if changes[1-q.side] != 0 && off.Abs() > 5*ms {
 			wrong = q.at - at
 		}
 		// A longer path from here lets the other clock seem ahead.
@@ -106,17 +105,19 @@ func TestLowRateRoutes(t *testing.T) {
 	m := newMusts(t)
 	var s strings.Builder
 	for _, changes := range [][2]time.Duration{{longer, 0}, {0, longer}, {longer, longer}} {
-		wrong, over := make(errors, seeds), make(errors, seeds) // seconds, us
-		eachOf(seeds, func(i int) {
-			w, o := lowRateRoute(uint64(i), changes)
+		var wrong, over errors // seconds, us
+		for seed := range uint64(seeds) {
+			w, o := lowRateRoute(seed, changes)
 			if w > 30*sec {
-				m.fail("low rates: the minimum one-way delay is wrong by 5 ms after 30 s", "%v there and back, seed %d: for %.1f s", changes, i, w.Seconds())
+				m.fail("low rates: the minimum one-way delay is wrong by 5 ms after 30 s",
+					"%v there and back, seed %d: for %.1f s", changes, seed, w.Seconds())
 			}
 			if o > 1000 {
-				m.fail("low rates: the time is off by 1 ms more than the paths make of it", "%v there and back, seed %d: %.0f us", changes, i, o)
+				m.fail("low rates: the time is off by 1 ms more than the paths make of it",
+					"%v there and back, seed %d: %.0f us", changes, seed, o)
 			}
-			wrong[i], over[i] = w.Seconds(), o
-		})
+			wrong, over = append(wrong, w.Seconds()), append(over, o)
+		}
 		fmt.Fprintf(&s, "%-12s %5.1f %5.1f s  %6.0f %6.0f us\n", fmt.Sprint(changes), wrong.quantile(0.5), wrong.quantile(1), over.quantile(0.5), over.quantile(1))
 	}
 	t.Logf("-seed.first %d, %d worlds each, path there and back longer by: the minimum one-way delay is wrong by 5 ms for (median, max), error of the time beyond what the paths make of it (median, max)\n%s",
@@ -125,12 +126,11 @@ func TestLowRateRoutes(t *testing.T) {
 
 // oneAMinute returns worlds in which a datagram a minute flows each way.
 func oneAMinute() (all []sim.Scenario) {
-	for _, sc := range sim.Scenarios() {
-		if slices.Contains([]string{"ideal", "wander", "smalljitter", "mediumjitter", "asympath"}, sc.Name) {
-			// Before 3 minutes there may be no datagram with a report.
-			sc.Duration, sc.Warmup, sc.RateAB, sc.RateBA, sc.PollRate = 1800*sec, 180*sec, 1/60., 1/60., 1
-			all = append(all, sc)
-		}
+	for _, name := range []string{"ideal", "wander", "smalljitter", "mediumjitter", "asympath"} {
+		sc := sim.ScenarioNamed(name)
+		// Before 3 minutes there may be no datagram with a report.
+		sc.Duration, sc.Warmup, sc.RateAB, sc.RateBA, sc.PollRate = 1800*sec, 180*sec, 1/60., 1/60., 1
+		all = append(all, sc)
 	}
 	return all
 }
@@ -170,12 +170,7 @@ func TestOneASecond(t *testing.T) {
 			step := []sim.ClockEvent{{At: at, Step: time.Duration(1-2*r.IntN(2)) * 5 * ms}}
 			sc := oscillating(20*ms, jitter, 1, quiet)
 			sc.Duration, sc.ReportEvery = 160*sec, func(time.Duration) time.Duration { return 900 * ms } // with each datagram
-			steady := sc.A
-			sc.A = func(seed uint64) sim.ClockSpec {
-				spec := steady(seed)
-				spec.Events = step
-				return spec
-			}
+			sc.A = sim.Changed(sc.A, func(spec *sim.ClockSpec) { spec.Events = step })
 			var wrong [2]time.Duration
 			sim.Run(sc, *seedFirst+seed, alone(), sim.Observer{Poll: func(o *sim.Observation) {
 				if o.At > at && math.Abs(o.Excess()) > 2500 {
