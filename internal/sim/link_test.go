@@ -104,9 +104,9 @@ func TestLosses(t *testing.T) {
 			now := tt.loss(r, time.Duration(i)*sec/60)
 			if now {
 				lost++
-				if !before {
-					runs++
-				}
+			}
+			if now && !before {
+				runs++
 			}
 			before = now
 		}

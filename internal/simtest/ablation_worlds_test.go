@@ -85,7 +85,7 @@ func tagged(tag sim.Tag) func(sim.Scenario) bool {
 func p99s(scenarios []sim.Scenario, seeds int) map[string]float64 {
 	named := map[string]float64{}
 	for i, p99 := range eachSeed(len(scenarios), func(i uint64) float64 {
-		return measure(scenarios[i], alone, seeds)[0].poll.quantile(0.99) + 2
+		return measure(scenarios[i], alone, seeds)[0].poll.p99() + 2
 	}) {
 		named[scenarios[i].Name] = p99
 	}
@@ -140,7 +140,7 @@ func fastClocks() map[string]float64 {
 
 func mixtureWorlds() map[string]float64 {
 	e := measure(sim.ScenarioNamed("mixture"), alone, 4*ablationSeeds)[0].poll
-	return map[string]float64{"p99": e.quantile(0.99) + 25, "max": e.quantile(1) + 100}
+	return map[string]float64{"p99": e.p99() + 25, "max": e.most() + 100}
 }
 
 func twoSecondWorlds() map[string]float64 {
@@ -174,7 +174,7 @@ func stepsWithin(reports time.Duration) float64 {
 	for _, c := range cases {
 		within = append(within, c.v.within[0].Seconds(), c.v.within[1].Seconds())
 	}
-	return within.quantile(0.99) + 0.1
+	return within.p99() + 0.1
 }
 
 func stepWorlds() map[string]float64 {
@@ -206,7 +206,7 @@ func silenceWorlds() map[string]float64 {
 	for _, h := range eachSeed(100, func(seed uint64) harm { return afterSilence(*seedFirst + seed) }) {
 		by, lasting = append(by, h.by), append(lasting, h.lasting)
 	}
-	return map[string]float64{"further off, us": by.quantile(0.99) + 25, "so long, s": lasting.quantile(0.99) + 1}
+	return map[string]float64{"further off, us": by.p99() + 25, "so long, s": lasting.p99() + 1}
 }
 
 func outlierWorlds() map[string]float64 {
@@ -222,7 +222,7 @@ func outlierWorlds() map[string]float64 {
 		}
 		d.run()
 	}
-	return map[string]float64{"p99": e.quantile(0.99) + 2, "max": e.quantile(1) + 10}
+	return map[string]float64{"p99": e.p99() + 2, "max": e.most() + 10}
 }
 
 // siegeWorlds measures for how long harm lasts after each attack, s.
@@ -236,7 +236,7 @@ func siegeWorlds(what string, of func(outcome) int64) func() map[string]float64 
 		}
 		f := map[string]float64{}
 		for name, e := range all {
-			f[name] = e.quantile(0.99) + 1
+			f[name] = e.p99() + 1
 		}
 		if what == "beyond" {
 			const worlds = 3000
@@ -260,7 +260,7 @@ func besideWorlds() map[string]float64 {
 		return [2]errors{b.errs[1], b.errs[2]}
 	}) {
 		name := scenarios[i].Name
-		f[name+", ours"], f[name+", the original"] = e[0].quantile(0.99)+50, e[1].quantile(0.99)+50
+		f[name+", ours"], f[name+", the original"] = e[0].p99()+50, e[1].p99()+50
 	}
 	return f
 }

@@ -40,12 +40,14 @@ type errors []float64
 // quantile sorts them.
 func (e errors) quantile(q float64) float64 { return stat.OrNaN(e, q) }
 
+func (e errors) median() float64 { return e.quantile(0.5) }
+func (e errors) p99() float64    { return e.quantile(0.99) }
+func (e errors) most() float64   { return e.quantile(1) }
+
 // above counts those above a limit.
 func (e errors) above(limit float64) (n int) {
 	for _, x := range e {
-		if x > limit {
-			n++
-		}
+		n += count(x > limit)
 	}
 	return n
 }
@@ -62,15 +64,11 @@ func measure(sc sim.Scenario, pairs func() []sim.Pair, worlds int) []result {
 	for seed := range uint64(worlds) {
 		sim.Run(sc, *seedFirst+seed+1, pairs(), sim.Observer{
 			Poll: func(o *sim.Observation) {
-				if o.At < sc.Warmup {
-					return
-				}
-				r := &results[o.Pair]
-				if !o.OK {
+				if r := &results[o.Pair]; o.At >= sc.Warmup && o.OK {
+					r.poll = append(r.poll, math.Abs(o.Excess()))
+				} else if o.At >= sc.Warmup {
 					r.missed++
-					return
 				}
-				r.poll = append(r.poll, math.Abs(o.Excess()))
 			},
 			OWD: func(o *sim.Observation) {
 				if o.At >= sc.Warmup && o.OK {
@@ -110,27 +108,23 @@ func measureAll(scenarios []sim.Scenario, worldsEach int) [][]result {
 // accuracyTable prints all methods, one scenario a line.
 func accuracyTable(scenarios []sim.Scenario, results [][]result) string {
 	var b strings.Builder
-	row := func(cells ...any) {
-		for i, c := range cells {
-			if f, ok := c.(float64); ok {
-				c = fmt.Sprintf("%.0f", f)
-			}
-			fmt.Fprintf(&b, map[bool]string{true: "%-22v", false: " %9v"}[i == 0], c)
-		}
-		b.WriteByte('\n')
+	fmt.Fprintf(&b, "%-22s", "error p99, us")
+	for _, pair := range methods() {
+		fmt.Fprintf(&b, " %9s", pair.Name)
 	}
-	row("error p99, us", "original", "ntp", "slot", "oneshot", "netfox", "timesync", "median", "max", "OWD p99", "original", "median")
+	fmt.Fprintf(&b, " %9s %9s %9s %9s %9s\n", "median", "max", "OWD p99", "original", "median")
 	for i, sc := range scenarios {
 		name := sc.Name
 		if slices.Contains(addedWorlds, name) {
 			name += " (added)"
 		}
-		cells := []any{name}
+		fmt.Fprintf(&b, "%-22s", name)
 		for _, m := range results[i] {
-			cells = append(cells, m.poll.quantile(0.99))
+			fmt.Fprintf(&b, " %9.0f", m.poll.p99())
 		}
 		original, ours := &results[i][0], &results[i][len(results[i])-1]
-		row(append(cells, ours.poll.quantile(0.5), ours.poll.quantile(1), ours.owd.quantile(0.99), original.owd.quantile(0.99), ours.owd.quantile(0.5))...)
+		fmt.Fprintf(&b, " %9.0f %9.0f %9.0f %9.0f %9.0f\n",
+			ours.poll.median(), ours.poll.most(), ours.owd.p99(), original.owd.p99(), ours.owd.median())
 	}
 	return b.String()
 }
@@ -147,7 +141,7 @@ func TestAccuracy(t *testing.T) {
 	var first, all geometricMean
 	for i, sc := range scenarios {
 		original, ours := &results[i][0], &results[i][len(results[i])-1]
-		p, q := ours.poll.quantile(0.99), original.poll.quantile(0.99)
+		p, q := ours.poll.p99(), original.poll.p99()
 		all.add(p, q)
 		if !slices.Contains(addedWorlds, sc.Name) {
 			first.add(p, q)
@@ -165,7 +159,7 @@ func TestAccuracy(t *testing.T) {
 			}
 		}
 		worse("", p, q)
-		worse(" of one-way delays", ours.owd.quantile(0.99), original.owd.quantile(0.99))
+		worse(" of one-way delays", ours.owd.p99(), original.owd.p99())
 		if ours.missed > original.missed {
 			t.Errorf("%s: %d polls without an answer, the original %d", sc.Name, ours.missed, original.missed)
 		}
@@ -203,9 +197,7 @@ func TestMixture(t *testing.T) {
 		pairs := scorePairs()
 		sim.Run(sc, *seedFirst+seed+1, pairs, sim.Observer{Poll: func(o *sim.Observation) {
 			e.last[o.Pair][o.Side] = math.Abs(o.Excess())
-			if o.At >= sc.Warmup && beyondBound(pairs, o) {
-				e.beyond++
-			}
+			e.beyond += count(o.At >= sc.Warmup && beyondBound(pairs, o))
 		}})
 		return e
 	}) {

@@ -37,7 +37,7 @@ func TestCoarse(t *testing.T) {
 	t.Logf("-seed.first %d, %d worlds a scenario\n%s", *seedFirst, worldsEach, accuracyTable(scenarios, results))
 	m := newMusts(t)
 	for i, sc := range scenarios {
-		original, ours := results[i][0].poll.quantile(0.99), results[i][len(results[i])-1].poll.quantile(0.99)
+		original, ours := results[i][0].poll.p99(), results[i][len(results[i])-1].poll.p99()
 		what := sc.Name + ", p99 of the error, us"
 		if limit, ok := coarseLimits[sc.Name]; ok && !testing.Short() { // one world says little
 			m.judge(what, ours, limit[0], limit[1])
@@ -61,7 +61,7 @@ func TestRoundedUp(t *testing.T) {
 			sc := sim.ScenarioNamed(name)
 			round := func(spec *sim.ClockSpec) { spec.Coarse.RoundDown = down } // means nothing to a fine clock
 			sc.A, sc.B = sim.Changed(sc.A, round), sim.Changed(sc.B, round)
-			p99[i] = measure(sc, alone, seeds)[0].poll.quantile(0.99)
+			p99[i] = measure(sc, alone, seeds)[0].poll.p99()
 		}
 		fmt.Fprintf(&s, "%-22s %8.0f %8.0f\n", name, p99[0], p99[1])
 		if _, ok := coarseLimits[name]; ok && p99[1] > p99[0]/2+10 {
@@ -162,7 +162,7 @@ func TestCoarseBound(t *testing.T) {
 		t.Logf("-seed.first %d, %d worlds, %s clocks: %d of %d answers beyond the bound, in %d worlds", *seedFirst, n, what, beyond[k], answers[k], worlds[k])
 	}
 	t.Logf("without clock changes the bound less 200 us is wider, in steps of the coarser clock: median %.2f, 95 %% %.2f, 99 %% %.2f, most %.2f",
-		wider.quantile(0.5), wider.quantile(0.95), wider.quantile(0.99), wider.quantile(1))
+		wider.median(), wider.quantile(0.95), wider.p99(), wider.most())
 	m := newMusts(t)
 	share := func(k, n int) float64 { return 1000 * float64(k) / float64(n) }
 	m.misses("of 1,000 worlds, beyond the bound with coarse clocks only", share(len(worst), n), 0, max(1, share(2, n)))

@@ -234,7 +234,7 @@ func (e *startErrors) check(m *musts, name string) string {
 	if name == "start-queue-0.3s" { // A correction of 25 ms begins after 20 ms and takes 50 ms.
 		most = 0.985
 	}
-	p, q := e.all[1].quantile(most), e.all[0].quantile(0.99)
+	p, q := e.all[1].quantile(most), e.all[0].p99()
 	limit := 1.1*q + 25
 	if slices.Contains(fewDelays, name) {
 		limit = 3*q + 25
@@ -331,10 +331,10 @@ func TestKernelCross(t *testing.T) {
 		sc.Warmup = c.from
 		for _, ppm := range []float64{-60, -40, 40, 60} {
 			r := measure(sc.Apart(ppm), scorePairs, seeds)
-			m.misses(fmt.Sprintf("%s: p99 error from %v on at %+.0f ppm, us", c.name, c.from, ppm), r[1].poll.quantile(0.99), c.must, c.today)
-			m.note("  median", r[1].poll.quantile(0.5))
-			m.note("  greatest", r[1].poll.quantile(1))
-			m.note("  the original's p99", r[0].poll.quantile(0.99))
+			m.misses(fmt.Sprintf("%s: p99 error from %v on at %+.0f ppm, us", c.name, c.from, ppm), r[1].poll.p99(), c.must, c.today)
+			m.note("  median", r[1].poll.median())
+			m.note("  greatest", r[1].poll.most())
+			m.note("  the original's p99", r[0].poll.p99())
 		}
 	}
 }
@@ -355,15 +355,15 @@ func TestKernelCrossBegun(t *testing.T) {
 	for _, sc := range begunScenarios() {
 		for _, ppm := range []float64{-60, 60} {
 			r := measure(sc.Apart(ppm), scorePairs, 1)
-			p := r[1].poll.quantile(0.99)
-			t.Logf("%s, %+.0f ppm: p99 error %.0f us, the original's %.0f us", sc.Name, ppm, p, r[0].poll.quantile(0.99))
+			p := r[1].poll.p99()
+			t.Logf("%s, %+.0f ppm: p99 error %.0f us, the original's %.0f us", sc.Name, ppm, p, r[0].poll.p99())
 			all = append(all, p)
 		}
 	}
 	m := newMusts(t)
 	m.misses(fmt.Sprintf("begun on a busy link: of %d the p99 errors above %d us", len(all), most), float64(all.above(most)), 0, 12)
-	m.misses("begun on a busy link: p99 error, us, median", all.quantile(0.5), most, 50)
-	m.misses("begun on a busy link: p99 error, us, greatest", all.quantile(1), most, 25e3)
+	m.misses("begun on a busy link: p99 error, us, median", all.median(), most, 50)
+	m.misses("begun on a busy link: p99 error, us, greatest", all.most(), most, 25e3)
 }
 
 // uniform draws a time between two.

@@ -96,7 +96,7 @@ func judgeDrawn(d *drawn) (v drawnVerdict) {
 	v.over1, v.over5, v.behind = float64(errs[1].above(1000))/n, float64(errs[1].above(5000))/n, float64(behind)/n
 	v.wrong = time.Duration(max(wrong[0], wrong[1])) * pollEvery
 	for m := range errs {
-		v.p99[m] = errs[m].quantile(0.99)
+		v.p99[m] = errs[m].p99()
 	}
 	if v.off(v.over1) {
 		v.unknowable = d.causal(run, from) > 0.01

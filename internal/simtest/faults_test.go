@@ -176,14 +176,14 @@ func checkFaults(m *musts, title string, cases []faultCase, median, longest floa
 		}
 	}
 	m.t.Logf("%s, -seed.first %d, %d worlds: within half the step after (median, p90, max) %.2f, %.2f, %.2f s",
-		title, *seedFirst, len(cases), half.quantile(0.5), half.quantile(0.9), half.quantile(1))
+		title, *seedFirst, len(cases), half.median(), half.quantile(0.9), half.most())
 	if what := title + ": within 1 ms, median, s"; median > 0 {
-		m.judge(what, worst.quantile(0.5), median, median)
+		m.judge(what, worst.median(), median, median)
 	} else {
-		m.note(what, worst.quantile(0.5))
+		m.note(what, worst.median())
 	}
 	m.note("  p90", worst.quantile(0.9))
-	m.judge(title+": within 1 ms, longest, s", worst.quantile(1), longest, 1)
+	m.judge(title+": within 1 ms, longest, s", worst.most(), longest, 1)
 }
 
 // TestSteps lets clocks step by any size, at either end in either direction.
@@ -415,7 +415,7 @@ func TestNuisances(t *testing.T) {
 			errs, bounds = append(errs, said[0]...), append(bounds, said[1]...)
 		}
 		fmt.Fprintf(&s, "%-28s error median %4.0f p99 %5.0f max %6.0f us, bound median %6.0f p99 %8.0f us\n", n.name,
-			errs.quantile(0.5), errs.quantile(0.99), errs.quantile(1), bounds.quantile(0.5), bounds.quantile(0.99))
+			errs.median(), errs.p99(), errs.most(), bounds.median(), bounds.p99())
 	}
 	t.Logf("-seed.first %d, after 10 s, %d worlds each\n%s", *seedFirst, seeds, s.String())
 }

@@ -63,7 +63,7 @@ func TestLowRates(t *testing.T) {
 		ends = append(ends, last[:]...)
 	}
 	t.Logf("-seed.first %d, %d worlds: error after 120 s, median %.0f, p99 %.0f, max %.0f us; off by more than 1 ms: %d worlds, beyond the bound: %d",
-		*seedFirst, n, ends.quantile(0.5), ends.quantile(0.99), ends.quantile(1),
+		*seedFirst, n, ends.median(), ends.p99(), ends.most(),
 		len(m.failed["low rates: off by more than 1 ms after 120 s"]), len(m.failed["low rates: error beyond the bound"]))
 }
 
@@ -118,7 +118,7 @@ func TestLowRateRoutes(t *testing.T) {
 			}
 			wrong, over = append(wrong, w.Seconds()), append(over, o)
 		}
-		fmt.Fprintf(&s, "%-12s %5.1f %5.1f s  %6.0f %6.0f us\n", fmt.Sprint(changes), wrong.quantile(0.5), wrong.quantile(1), over.quantile(0.5), over.quantile(1))
+		fmt.Fprintf(&s, "%-12s %5.1f %5.1f s  %6.0f %6.0f us\n", fmt.Sprint(changes), wrong.median(), wrong.most(), over.median(), over.most())
 	}
 	t.Logf("-seed.first %d, %d worlds each, path there and back longer by: the minimum one-way delay is wrong by 5 ms for (median, max), error of the time beyond what the paths make of it (median, max)\n%s",
 		*seedFirst, seeds, s.String())
@@ -144,8 +144,8 @@ func TestOneAMinute(t *testing.T) {
 	for _, sc := range oneAMinute() {
 		r := measure(sc, scorePairs, seeds)
 		original, ours := &r[0], &r[1]
-		p, q := ours.poll.quantile(0.99), original.poll.quantile(0.99)
-		lines = append(lines, fmt.Sprintf("%-14s %6.0f %6.0f   %6.0f %6.0f", sc.Name, original.poll.quantile(0.5), ours.poll.quantile(0.5), q, p))
+		p, q := ours.poll.p99(), original.poll.p99()
+		lines = append(lines, fmt.Sprintf("%-14s %6.0f %6.0f   %6.0f %6.0f", sc.Name, original.poll.median(), ours.poll.median(), q, p))
 		if p > 1.2*q {
 			t.Errorf("%s: p99 error %.0f us, the original's %.0f us", sc.Name, p, q)
 		}
@@ -179,8 +179,8 @@ func TestOneASecond(t *testing.T) {
 			}})
 			took = append(took, wrong[0].Seconds(), wrong[1].Seconds())
 		}
-		m.note(fmt.Sprintf("jitter %v: to half the step, median, s", jitter), took.quantile(0.5))
-		if longest := took.quantile(1); jitter == 100*us {
+		m.note(fmt.Sprintf("jitter %v: to half the step, median, s", jitter), took.median())
+		if longest := took.most(); jitter == 100*us {
 			m.judge("  longest, s", longest, 4.5, 3.2)
 		} else {
 			m.misses("  longest, s", longest, 4.5, 10)
@@ -195,5 +195,5 @@ func TestOneASecond(t *testing.T) {
 		return &sim.Link{Base: sim.Fixed(20 * ms), Delay: sim.Sum(delays...)}
 	}
 	errs := measure(sc, alone, 12)[0].poll
-	m.judge("queues of 15 s each minute: p99 error, us", errs.quantile(0.99), 294, 200)
+	m.judge("queues of 15 s each minute: p99 error, us", errs.p99(), 294, 200)
 }

@@ -33,7 +33,7 @@ func TestFewFastDatagrams(t *testing.T) {
 		sc.AB = func(uint64) *sim.Link { return &sim.Link{Base: sim.Fixed(20 * ms), Delay: slots()} }
 		sc.Duration, sc.Warmup = 120*sec, 30*sec
 		r := measure(sc, scorePairs, 12)
-		m.judge("few fast datagrams: p99 error, us", r[1].poll.quantile(0.99), 60, 30)
-		m.note("  the original's", r[0].poll.quantile(0.99))
+		m.judge("few fast datagrams: p99 error, us", r[1].poll.p99(), 60, 30)
+		m.note("  the original's", r[0].poll.p99())
 	}
 }

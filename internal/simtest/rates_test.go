@@ -52,7 +52,7 @@ func TestTracesAtOtherRates(t *testing.T) {
 				sc = atRate(sc, rate)
 			}
 			for k, r := range measure(sc, scorePairs, seeds) {
-				p99[i][k] = append(p99[i][k], r.poll.quantile(0.99))
+				p99[i][k] = append(p99[i][k], r.poll.p99())
 			}
 		}
 	})

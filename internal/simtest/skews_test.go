@@ -61,7 +61,7 @@ func fastRun(slewed bool, seed uint64) (x fast) {
 		settled := o.At > from+15*sec && (o.At < to || o.At > to+15*sec)
 		x.late = x.late || o.Pair == 1 && settled && e > 1000
 	}})
-	x.original, x.ours, x.text = all[0].quantile(0.99), all[1].quantile(0.99), text
+	x.original, x.ours, x.text = all[0].p99(), all[1].p99(), text
 	return x
 }
 
@@ -129,8 +129,8 @@ func TestOscillators(t *testing.T) {
 	m := newMusts(t)
 	for _, c := range oscillators {
 		r := measure(oscillating(c.base, c.jitter, c.rate, c.ppm), alone, worlds)
-		m.judge(c.name+": p99, us", r[0].poll.quantile(0.99), c.must, c.aim)
-		m.note("  median", r[0].poll.quantile(0.5))
+		m.judge(c.name+": p99, us", r[0].poll.p99(), c.must, c.aim)
+		m.note("  median", r[0].poll.median())
 	}
 }
 

@@ -120,7 +120,7 @@ func (r upResult) measure() *upResult {
 	}
 	for m := range r.score {
 		s := &r.score[m]
-		s.p95, s.recover, s.worst = p95[m].quantile(0.5), back[m].quantile(0.5), back[m].quantile(1)
+		s.p95, s.recover, s.worst = p95[m].median(), back[m].median(), back[m].most()
 	}
 	return &r
 }
