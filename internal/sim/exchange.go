@@ -110,11 +110,6 @@ const pingEvery = time.Second / 4
 // Stamp returns the stamp of a clock reading in microseconds: 24 bits, which count 8 us.
 func Stamp(usec uint64) uint32 { return uint32(usec>>3) & (1<<24 - 1) }
 
-type report struct {
-	delta uint32
-	ok    bool
-}
-
 // end is one of the two peers.
 type end struct {
 	clock      *Clock
@@ -135,8 +130,7 @@ type exchange struct {
 	w        *World
 	ends     [2]end
 	off      []Window
-	poll     time.Duration // between questions to an end
-	asymUsec float64       // half the asymmetry of the path at the start
+	asymUsec float64 // half the asymmetry of the path at the start
 	obs      Observer
 	o        Observation // of the current event; here it is not allocated anew
 	sc       *Scenario
@@ -154,7 +148,6 @@ func Run(sc Scenario, seed uint64, pairs []Pair, obs Observer) {
 	if sc.ReportEvery == nil {
 		sc.ReportEvery = ReportEvery
 	}
-	x.poll = time.Duration(float64(time.Second) / cmp.Or(sc.PollRate, 10))
 	x.end(A, sc.A(seed), sc.AB(seed), sc.RateAB, sc.SendAB)
 	x.end(B, sc.B(seed), sc.BA(seed), sc.RateBA, sc.SendBA)
 	for _, p := range pairs {
@@ -187,7 +180,8 @@ func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times
 	e.period = float64(time.Second) / cmp.Or(rate, 60)
 	e.start = e.phase.Float64() * e.period
 	x.planSend(side)
-	x.every(x.poll, time.Duration(e.phase.Float64()*float64(time.Second/10)), func() { x.ask(side) })
+	poll := time.Duration(float64(time.Second) / cmp.Or(x.sc.PollRate, 10))
+	x.every(poll, time.Duration(e.phase.Float64()*float64(time.Second/10)), func() { x.ask(side) })
 	x.every(pingEvery, time.Duration(e.phase.Float64()*float64(pingEvery)), func() { x.ping(side) })
 }
 
@@ -240,25 +234,26 @@ func (x *exchange) planSend(side Side) {
 func (x *exchange) send(side Side) {
 	e, at := &x.ends[side], x.w.now
 	local := e.clock.Usec(at)
-	var reports []report // of each pair, or nil
+	var reports map[int]uint32 // by pair
 	if e.heard && at >= e.reportAt {
-		e.reportAt = at + x.sc.ReportEvery(at)
-		reports = make([]report, len(e.estimators))
+		e.reportAt, reports = at+x.sc.ReportEvery(at), map[int]uint32{}
 		for i, est := range e.estimators {
-			reports[i].delta, reports[i].ok = est.MinDelta(local)
+			if delta, ok := est.MinDelta(local); ok {
+				reports[i] = delta
+			}
 		}
 	}
 	x.pass(e, func() { x.arrive(1-side, Stamp(local), at, reports) })
 }
 
-func (x *exchange) arrive(side Side, ts24 uint32, sent time.Duration, reports []report) {
+func (x *exchange) arrive(side Side, ts24 uint32, sent time.Duration, reports map[int]uint32) {
 	e := &x.ends[side]
 	e.heard = true
 	o := x.observe(side, e.clock.Received(x.w.now))
 	for i, est := range e.estimators {
 		owd, ok := est.OnDatagram(ts24, o.LocalUsec)
-		if reports != nil && reports[i].ok {
-			est.OnPeerMinDelta(reports[i].delta, o.LocalUsec)
+		if delta, ok := reports[i]; ok {
+			est.OnPeerMinDelta(delta, o.LocalUsec)
 		}
 		if x.obs.OWD != nil {
 			o.Pair, o.OK, o.ErrUsec = i, ok, 0

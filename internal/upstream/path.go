@@ -25,7 +25,7 @@ func (p *path) jitter() float64 {
 	j, r := &p.d.Jitter, p.r
 	switch j.Kind {
 	case "uniform":
-		return j.From + float64(r.IntN(int(j.To-j.From)+1))
+		return uniform(r, j.From, j.To)
 	case "gaussian_signed":
 		v := r.NormFloat64()
 		if j.Clip != nil {
@@ -44,6 +44,9 @@ func (p *path) jitter() float64 {
 	}
 	return 0
 }
+
+// uniform draws a whole number.
+func uniform(r *rand.Rand, from, to float64) float64 { return from + float64(r.IntN(int(to-from)+1)) }
 
 func lognormal(r *rand.Rand, scale, sigma float64) float64 {
 	return math.Exp(math.Log(scale+1)+sigma*r.NormFloat64()) - 1

@@ -17,21 +17,15 @@ type World struct {
 	clocks [2]*clock
 	noise  [2]*rand.Rand
 	paths  [2]*path
-	end    int64
 	events *sim.World
 	pairs  []sim.Pair
 	obs    sim.Observer
 	o      sim.Observation // of the current event; here it is not allocated anew
 }
 
-type report struct {
-	delta uint32
-	ok    bool
-}
-
 // New prepares a world.
 func New(sc *Scenario, seed uint64, mode Mode) *World {
-	w := &World{sc: sc, events: sim.NewWorld(seed), end: int64(sc.Duration * 1e6)}
+	w := &World{sc: sc, events: sim.NewWorld(seed)}
 	world := w.stream("world")
 	skew := 0.0
 	if mode.Skewed {
@@ -70,7 +64,7 @@ func (w *World) StepAt() time.Duration {
 	at := -time.Microsecond
 	for _, c := range w.clocks {
 		if c.step != 0 {
-			at = time.Duration(int64(c.stepAt)) * time.Microsecond
+			at = usec(int64(c.stepAt))
 		}
 	}
 	return at
@@ -86,17 +80,12 @@ func (s *Scenario) Warmup() time.Duration {
 
 // received returns what an end's clock reads when something arrives.
 func (w *World) received(side sim.Side, at int64, r *rand.Rand) uint64 {
-	n := &w.sc.Noise
-	to, scale := n.ToA, n.ScaleA
-	if side == sim.B {
-		to, scale = n.ToB, n.ScaleB
-	}
-	late := 0.0
+	n, late := &w.sc.Noise, 0.0
 	switch n.Kind {
 	case "uniform":
-		late = n.From + float64(r.IntN(int(to-n.From)+1))
+		late = uniform(r, n.From, [2]float64{n.ToA, n.ToB}[side])
 	case "lognormal_minus_1":
-		late = lognormal(r, scale, n.Sigma)
+		late = lognormal(r, [2]float64{n.ScaleA, n.ScaleB}[side], n.Sigma)
 	}
 	return w.clocks[side].usec(at, late)
 }
@@ -129,7 +118,8 @@ func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
 		{interval(w.sc.PollRate, 10), w.poll},
 		{interval(0, 4), w.pinging()},
 	}
-	for t := int64(0); t <= w.end; {
+	end := int64(w.sc.Duration * 1e6)
+	for t := int64(0); t <= end; {
 		w.events.Run(usec(t) - 1)
 		for side := range sim.Side(2) {
 			for _, r := range repeated {
@@ -138,13 +128,13 @@ func (w *World) Run(pairs []sim.Pair, obs sim.Observer) {
 				}
 			}
 		}
-		next := w.end + 1
+		next := end + 1
 		for _, r := range repeated {
 			next = min(next, t+r.every-t%r.every)
 		}
 		t = next
 	}
-	w.events.Run(usec(w.end))
+	w.events.Run(usec(end))
 }
 
 func (w *World) poll(side sim.Side, t int64) {
@@ -171,16 +161,17 @@ func (w *World) sendData(side sim.Side, t int64) {
 }
 
 func (w *World) sendReport(side sim.Side, t int64) {
-	var reports []report // of each pair
-	w.at(t, side, w.clocks[side].usec(t, 0), func(_ int, est sim.Estimator) {
-		delta, ok := est.MinDelta(w.o.LocalUsec)
-		reports = append(reports, report{delta, ok})
+	reports := map[int]uint32{} // by pair
+	w.at(t, side, w.clocks[side].usec(t, 0), func(m int, est sim.Estimator) {
+		if delta, ok := est.MinDelta(w.o.LocalUsec); ok {
+			reports[m] = delta
+		}
 	})
 	other := 1 - side
 	for _, at := range w.paths[side].send(t) {
 		w.at(at, other, w.received(other, at, w.noise[other]), func(m int, est sim.Estimator) {
-			if reports[m].ok {
-				est.OnPeerMinDelta(reports[m].delta, w.o.LocalUsec)
+			if delta, ok := reports[m]; ok {
+				est.OnPeerMinDelta(delta, w.o.LocalUsec)
 			}
 		})
 	}
@@ -232,21 +223,18 @@ func (w *World) answered(observe func(*sim.Observation), ok bool, errUsec float6
 
 // ClockEvents returns when clocks are set, or change their rate at once.
 func (w *World) ClockEvents() (all []time.Duration) {
-	add := func(seconds float64) { all = append(all, time.Duration(seconds*float64(time.Second))) }
+	add := func(is float64, seconds ...float64) {
+		for _, s := range seconds {
+			if is != 0 {
+				all = append(all, time.Duration(s*float64(time.Second)))
+			}
+		}
+	}
 	for _, c := range w.clocks {
-		if c.step != 0 {
-			add(c.stepAt / 1e6)
-		}
-		if j := &c.spec.SkewStep; j.Delta != 0 {
-			add(j.At)
-		}
-		if r := &c.spec.Ramp; r.Rate != 0 {
-			add(r.Start)
-		}
-		if f := &c.spec.Freeze; f.To != 0 {
-			add(f.From)
-			add(f.To)
-		}
+		add(c.step, c.stepAt/1e6)
+		add(c.spec.SkewStep.Delta, c.spec.SkewStep.At)
+		add(c.spec.Ramp.Rate, c.spec.Ramp.Start)
+		add(c.spec.Freeze.To, c.spec.Freeze.From, c.spec.Freeze.To)
 	}
 	return all
 }

@@ -76,15 +76,9 @@ type delay struct {
 		At    float64 `json:"at_s"`
 		Delta float64 `json:"delta_us"`
 	} `json:"path_steps"`
-	Sine struct {
-		Peak   float64 `json:"peak_us"`
-		Period float64 `json:"period_s"`
-	} `json:"queue_sine"`
-	Sawtooth struct {
-		Peak   float64 `json:"peak_us"`
-		Period float64 `json:"period_s"`
-	} `json:"queue_sawtooth"`
-	Square struct {
+	Sine     wave `json:"queue_sine"`
+	Sawtooth wave `json:"queue_sawtooth"`
+	Square   struct {
 		Extra     float64 `json:"extra_us"`
 		Period    float64 `json:"period_s"`
 		HighFirst float64 `json:"high_fraction_first"`
@@ -98,6 +92,12 @@ type delay struct {
 		Every float64   `json:"step_every_s"`
 		Clamp []float64 `json:"clamp_us"`
 	} `json:"random_walk"`
+}
+
+// wave is a queue that comes again and again.
+type wave struct {
+	Peak   float64 `json:"peak_us"`
+	Period float64 `json:"period_s"`
 }
 
 // jitter is a distribution; which fields count depends on its kind.
