@@ -84,23 +84,19 @@ func tagged(tag sim.Tag) func(sim.Scenario) bool {
 // p99s returns p99 of the errors in each scenario.
 func p99s(scenarios []sim.Scenario, seeds int) map[string]float64 {
 	named := map[string]float64{}
-	for i, p99 := range eachSeed(len(scenarios), func(i uint64) float64 {
-		return measure(scenarios[i], alone, seeds)[0].poll.p99() + 2
-	}) {
-		named[scenarios[i].Name] = p99
+	p99 := eachSeed(len(scenarios), func(i uint64) float64 { return measure(scenarios[i], alone, seeds)[0].poll.p99() })
+	for i, sc := range scenarios {
+		named[sc.Name] = p99[i] + 2
 	}
 	return named
 }
 
 func ofScenarios(is func(sim.Scenario) bool) func() map[string]float64 {
 	return func() map[string]float64 {
-		var those []sim.Scenario
-		for _, sc := range sim.Scenarios() {
-			if is(sc) {
-				if sc.Name == "frames-40" { // 4,800 datagrams a second
-					sc.Duration = 60 * sec
-				}
-				those = append(those, sc)
+		those := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return !is(sc) })
+		for i := range those {
+			if those[i].Name == "frames-40" { // 4,800 datagrams a second
+				those[i].Duration = 60 * sec
 			}
 		}
 		return p99s(those, ablationSeeds)
@@ -144,12 +140,9 @@ func mixtureWorlds() map[string]float64 {
 }
 
 func twoSecondWorlds() map[string]float64 {
-	var scenarios []sim.Scenario
-	for _, sc := range sim.Scenarios() {
-		if sc.Tag == sim.Jumped || sc.Tag == sim.Routed {
-			sc.ReportEvery = func(time.Duration) time.Duration { return 2 * sec }
-			scenarios = append(scenarios, sc)
-		}
+	scenarios := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return sc.Tag != sim.Jumped && sc.Tag != sim.Routed })
+	for i := range scenarios {
+		scenarios[i].ReportEvery = func(time.Duration) time.Duration { return 2 * sec }
 	}
 	f := p99s(scenarios, ablationSeeds)
 	f["steps"] = stepsWithin(2 * sec)
@@ -182,10 +175,7 @@ func stepWorlds() map[string]float64 {
 }
 
 func earlyWorlds() map[string]float64 {
-	e := errors(eachSeed(300, func(seed uint64) float64 {
-		wrong, _ := earlySet(*seedFirst + seed)
-		return wrong.Seconds()
-	}))
+	e := errors(eachSeed(300, func(seed uint64) float64 { return earlySet(*seedFirst + seed).wrong.Seconds() }))
 	return map[string]float64{"p90": e.quantile(0.9) + 1, "p95": e.quantile(0.95) + 1}
 }
 
@@ -255,12 +245,9 @@ func boundWidths() map[string]float64 {
 func besideWorlds() map[string]float64 {
 	f := map[string]float64{}
 	scenarios := slices.DeleteFunc(sim.Scenarios(), isBurst)
-	for i, e := range eachSeed(len(scenarios), func(i uint64) [2]errors {
-		b := besideOriginal(scenarios[i], 1)
-		return [2]errors{b.errs[1], b.errs[2]}
-	}) {
+	for i, b := range eachSeed(len(scenarios), func(i uint64) beside { return besideOriginal(scenarios[i], 1) }) {
 		name := scenarios[i].Name
-		f[name+", ours"], f[name+", the original"] = e[0].p99()+50, e[1].p99()+50
+		f[name+", ours"], f[name+", the original"] = b.errs[1].p99()+50, b.errs[2].p99()+50
 	}
 	return f
 }

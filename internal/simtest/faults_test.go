@@ -420,9 +420,14 @@ func TestNuisances(t *testing.T) {
 	t.Logf("-seed.first %d, after 10 s, %d worlds each\n%s", *seedFirst, seeds, s.String())
 }
 
-// earlySet is a world in which a clock is set by 10 to 100 ms within 6 s of the start. It
-// returns how long both ends were wrong after that.
-func earlySet(seed uint64) (wrong time.Duration, text string) {
+// early is for how long both ends of a world were wrong.
+type early struct {
+	wrong time.Duration
+	text  string
+}
+
+// earlySet is a world in which a clock is set by 10 to 100 ms within 6 s of the start.
+func earlySet(seed uint64) (e early) {
 	r := newRand(seed, 7)
 	base := [2]time.Duration{uniform(r, ms/2, 40*ms), uniform(r, ms/2, 40*ms)}
 	jitter, at, step := uniform(r, ms/10, 8*ms), uniform(r, 0, 6*sec), uniform(r, 10*ms, 100*ms)
@@ -444,27 +449,21 @@ func earlySet(seed uint64) (wrong time.Duration, text string) {
 	tolerable := 3000 + float64(jitter/us)/2
 	sim.Run(sc, seed, alone(), sim.Observer{Poll: func(o *sim.Observation) {
 		if o.At > at && (!o.OK || math.Abs(o.Excess()) > tolerable) {
-			wrong = o.At - at
+			e.wrong = o.At - at
 		}
 	}})
-	return wrong, fmt.Sprintf("seed %d: %c's at %v by %v, one way %v, jitter %v, %v datagrams a second, reports every %v",
+	e.text = fmt.Sprintf("seed %d: %c's at %v by %v, one way %v, jitter %v, %v datagrams a second, reports every %v",
 		seed, 'A'+rune(side), at, step, base, jitter, rate, cadence)
+	return e
 }
 
 // TestEarlySets: of clocks that are set in the first 6 s, 19 of 20 are right again within 15 s,
 // and 24 of 25 within 26 s. The rest are sets while jitter of that size hides the floors.
 func TestEarlySets(t *testing.T) {
-	type world struct {
-		wrong time.Duration
-		text  string
-	}
-	worlds := eachSeed(300, func(seed uint64) world {
-		wrong, text := earlySet(*seedFirst + seed)
-		return world{wrong, text}
-	})
-	slices.SortFunc(worlds, func(a, b world) int { return cmp.Compare(b.wrong, a.wrong) })
+	worlds := eachSeed(300, func(seed uint64) early { return earlySet(*seedFirst + seed) })
+	slices.SortFunc(worlds, func(a, b early) int { return cmp.Compare(b.wrong, a.wrong) })
 	for limit, most := range map[time.Duration]int{15 * sec: len(worlds) / 20, 26 * sec: len(worlds) / 25} {
-		n, _ := slices.BinarySearchFunc(worlds, limit, func(w world, l time.Duration) int { return cmp.Compare(l, w.wrong) })
+		n, _ := slices.BinarySearchFunc(worlds, limit, func(w early, l time.Duration) int { return cmp.Compare(l, w.wrong) })
 		t.Logf("wrong for more than %v: %d of %d", limit, n, len(worlds))
 		if n > most {
 			t.Errorf("more than %d worlds are wrong for more than %v:", most, limit)

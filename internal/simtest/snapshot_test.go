@@ -16,7 +16,10 @@ import (
 )
 
 // widest is the widest error bound: half the ring of the offset.
-const widest = 1 << 25 * time.Microsecond
+const widest = 1 << 25 * us
+
+// seed is that of what is random here.
+const seed = 20261125
 
 // TestAge: the age of the last report counts from its receipt, also of one that came first.
 func TestAge(t *testing.T) {
@@ -29,10 +32,10 @@ func TestAge(t *testing.T) {
 	}
 	s.OnPeerMinDeltaTS24(1000, 5_000_000)
 	s.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(7_000_000), 7_008_000)
-	age(8_000_000, 3*time.Second)
+	age(8_000_000, 3*sec)
 	s.OnPeerMinDeltaTS24(1000, 9_000_000)
 	age(9_000_000, 0)
-	age(9_000_001, time.Microsecond)
+	age(9_000_001, us)
 	age(8_000_000, 0)
 	s.OnAuthenticatedDatagramTimestamp(0, 2e12) // the local clock was set
 	age(2e12, 0)
@@ -51,10 +54,10 @@ func TestLongTime(t *testing.T) {
 		now += every
 	}
 	v, ok := s.Snapshot(now)
-	if off := v.Undisturbed - days*24*time.Hour; !ok || v.Disturbed || off.Abs() > 4*time.Second {
+	if off := v.Undisturbed - days*24*time.Hour; !ok || v.Disturbed || off.Abs() > 4*sec {
 		t.Errorf("after %d days: undisturbed for %v too much; %v, %v", days, off, v, ok)
 	}
-	if v.Age != every*time.Microsecond || v.ErrorBound < 20*time.Millisecond || v.ErrorBound > 60*time.Millisecond {
+	if v.Age != every*us || v.ErrorBound < 20*ms || v.ErrorBound > 60*ms {
 		t.Errorf("after %d days: %v", days, v)
 	}
 	for _, c := range []struct {
@@ -76,25 +79,22 @@ func TestLongTime(t *testing.T) {
 
 // TestWithin: the reasons, in the order in which they count.
 func TestWithin(t *testing.T) {
-	good := timesync.Snapshot{ErrorBound: 20 * time.Millisecond, Age: 15*time.Second - 1, Undisturbed: 15 * time.Second, Disturbed: true}
-	with := func(change func(s *timesync.Snapshot)) timesync.Snapshot {
-		s := good
-		change(&s)
-		return s
-	}
+	good := timesync.Snapshot{ErrorBound: 20 * ms, Age: 15*sec - 1, Undisturbed: 15 * sec, Disturbed: true}
 	for _, c := range []struct {
-		s    timesync.Snapshot
-		want error
+		change func(s *timesync.Snapshot)
+		want   error
 	}{
-		{good, nil},
-		{timesync.Snapshot{}, timesync.ErrUnsynchronized},
-		{with(func(s *timesync.Snapshot) { s.Age, s.Undisturbed, s.ErrorBound = 15*time.Second, 0, time.Hour }), timesync.ErrSilent},
-		{with(func(s *timesync.Snapshot) { s.Undisturbed, s.ErrorBound = 15*time.Second-1, time.Hour }), timesync.ErrDisturbed},
-		{with(func(s *timesync.Snapshot) { s.Undisturbed, s.Disturbed = 0, false }), nil}, // no clock was set: there is nothing to wait for
-		{with(func(s *timesync.Snapshot) { s.ErrorBound++ }), timesync.ErrWide},
+		{func(*timesync.Snapshot) {}, nil},
+		{func(s *timesync.Snapshot) { *s = timesync.Snapshot{} }, timesync.ErrUnsynchronized},
+		{func(s *timesync.Snapshot) { s.Age, s.Undisturbed, s.ErrorBound = 15*sec, 0, time.Hour }, timesync.ErrSilent},
+		{func(s *timesync.Snapshot) { s.Undisturbed, s.ErrorBound = 15*sec-1, time.Hour }, timesync.ErrDisturbed},
+		{func(s *timesync.Snapshot) { s.Undisturbed, s.Disturbed = 0, false }, nil}, // there is nothing to wait for
+		{func(s *timesync.Snapshot) { s.ErrorBound++ }, timesync.ErrWide},
 	} {
-		if got := c.s.Within(20 * time.Millisecond); got != c.want {
-			t.Errorf("%v: %v, want %v", c.s, got, c.want)
+		s := good
+		c.change(&s)
+		if got := s.Within(20 * ms); got != c.want {
+			t.Errorf("%v: %v, want %v", s, got, c.want)
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() { good.Within(0) }); n != 0 {
@@ -104,7 +104,7 @@ func TestWithin(t *testing.T) {
 
 // TestPrinting: what is not known is said to be unknown, in lines and in attributes.
 func TestPrinting(t *testing.T) {
-	known := timesync.Snapshot{OffsetUsec: -5, ErrorBound: 20 * time.Millisecond, Jitter: time.Second / 2, JitterKnown: true, Skew: 20, SkewError: 3}
+	known := timesync.Snapshot{OffsetUsec: -5, ErrorBound: 20 * ms, Jitter: sec / 2, JitterKnown: true, Skew: 20, SkewError: 3}
 	unknown := known
 	unknown.Jitter, unknown.JitterKnown, unknown.Disturbed = 0, false, true
 	for _, c := range []struct {
@@ -143,8 +143,7 @@ func listen(sync *timesync.TimeSynchronizer, rng *rand.Rand, n int) (now uint64)
 // TestSnapshotAt: while nothing is heard, a snapshot says of other times what the synchronizer
 // says, and its bound is never narrower.
 func TestSnapshotAt(t *testing.T) {
-	const seed = 20261125
-	rng := rand.New(rand.NewPCG(seed, 'a'))
+	rng := newRand(seed, 'a')
 	for range 200 {
 		var sync timesync.TimeSynchronizer
 		now := listen(&sync, rng, 20*(1+rng.IntN(30))) + 200_000 // nothing is being slewed
@@ -157,12 +156,12 @@ func TestSnapshotAt(t *testing.T) {
 			got := was.At(at)
 			want, _ := sync.Snapshot(at)
 			remote, bound := int64(got.RemoteUsec-want.RemoteUsec), got.ErrorBound-want.ErrorBound
-			if max(remote, -remote) > 1 || got.OffsetUsec != int64(got.RemoteUsec-at) || bound < 0 && want.ErrorBound < widest || bound > 4*time.Microsecond ||
-				(got.Age-want.Age).Abs() > 2*time.Microsecond || (got.Undisturbed-want.Undisturbed).Abs() > 2*time.Second ||
+			if max(remote, -remote) > 1 || got.OffsetUsec != int64(got.RemoteUsec-at) || bound < 0 && want.ErrorBound < widest || bound > 4*us ||
+				(got.Age-want.Age).Abs() > 2*us || (got.Undisturbed-want.Undisturbed).Abs() > 2*sec ||
 				math.Abs(got.SkewError-want.SkewError) > 1e-6 || got.Steps != want.Steps || got.Skew != want.Skew {
 				t.Fatalf("seed %d: %d us later\n%v, the synchronizer\n%v", seed, at-now, got, want)
 			}
-			if again := was.At(now + (at-now)/3).At(at); again.ErrorBound < got.ErrorBound || again.ErrorBound > got.ErrorBound+3*time.Microsecond {
+			if again := was.At(now + (at-now)/3).At(at); again.ErrorBound < got.ErrorBound || again.ErrorBound > got.ErrorBound+3*us {
 				t.Fatalf("seed %d: in two steps %v, in one %v", seed, again, got)
 			}
 			before := was.At(now - (at - now))
@@ -203,17 +202,17 @@ func newMapped(rng *rand.Rand, at uint64, sharp float64) (m mapped) {
 	}
 	m.RemoteUsec = m.remote + uint64(int64(extreme(float64(bound))))
 	m.OffsetUsec = int64(m.RemoteUsec - at)
-	m.ErrorBound = time.Duration(bound+1)*time.Microsecond + time.Duration(rng.IntN(1000)) // 1 us: clocks show whole ones
+	m.ErrorBound = time.Duration(bound+1)*us + time.Duration(rng.IntN(1000)) // 1 us: clocks show whole ones
 	m.SkewError = rng.ExpFloat64() * 20
 	if sharp != 0 {
 		m.SkewError = 5000
 	}
 	m.Skew = m.rate*1e6 + extreme(m.SkewError)
-	m.MinimumOneWayDelay, m.MinimumDelayToPeer = time.Duration(rng.IntN(1e5))*time.Microsecond, time.Duration(rng.IntN(1e5))*time.Microsecond
-	m.Age, m.Undisturbed = time.Duration(rng.IntN(20e3))*time.Millisecond, time.Duration(rng.IntN(30e3))*time.Millisecond
+	m.MinimumOneWayDelay, m.MinimumDelayToPeer = time.Duration(rng.IntN(1e5))*us, time.Duration(rng.IntN(1e5))*us
+	m.Age, m.Undisturbed = time.Duration(rng.IntN(20e3))*ms, time.Duration(rng.IntN(30e3))*ms
 	m.Steps, m.Disturbed, m.JitterKnown = uint32(rng.IntN(3)), rng.IntN(3) == 0, rng.IntN(2) == 0
 	if m.JitterKnown {
-		m.Jitter = time.Duration(rng.IntN(1e4)) * time.Microsecond
+		m.Jitter = time.Duration(rng.IntN(1e4)) * us
 	}
 	return m
 }
@@ -221,8 +220,7 @@ func newMapped(rng *rand.Rand, at uint64, sharp float64) (m mapped) {
 // TestThen: of mappings that are as wrong as they say, one behind the other, the truth lies in the
 // interval of the whole; what may not be relied on in one may not be in the whole.
 func TestThen(t *testing.T) {
-	const seed = 20261125
-	rng := rand.New(rand.NewPCG(seed, 't'))
+	rng := newRand(seed, 't')
 	close := 0 // how often the truth uses up nine tenths of the bound
 	for i := range 50_000 {
 		sharp := float64(i%3 - 1)
@@ -248,7 +246,7 @@ func TestThen(t *testing.T) {
 		}
 		other := a.Then(b.Then(c.Snapshot))
 		d, narrower := int64(other.RemoteUsec-whole.RemoteUsec), whole.ErrorBound-other.ErrorBound // wider may be: c is asked there and back
-		if sharp == 0 && (max(d, -d) > 3 || narrower > whole.ErrorBound/1000+5*time.Microsecond || (other.Age-whole.Age).Abs() > 50*time.Millisecond) {
+		if sharp == 0 && (max(d, -d) > 3 || narrower > whole.ErrorBound/1000+5*us || (other.Age-whole.Age).Abs() > 50*ms) {
 			t.Fatalf("seed %d, run %d: the first two first %v, the last two first %v", seed, i, whole, other)
 		}
 		bThen := b.At(a.RemoteUsec)
@@ -276,8 +274,7 @@ func TestThen(t *testing.T) {
 
 // TestSnapshotInverse: LocalTime is the inverse of At.
 func TestSnapshotInverse(t *testing.T) {
-	const seed = 20261125
-	rng := rand.New(rand.NewPCG(seed, 'i'))
+	rng := newRand(seed, 'i')
 	for range 20_000 {
 		m := newMapped(rng, rng.Uint64(), 0)
 		if rng.IntN(4) == 0 {
@@ -293,7 +290,7 @@ func TestSnapshotInverse(t *testing.T) {
 	if got := (timesync.Snapshot{}).LocalTime(5); got != 5 {
 		t.Errorf("of nothing %d", got)
 	}
-	for bound, us := range map[time.Duration]uint64{1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, 7 * time.Second: 7e6} {
+	for bound, us := range map[time.Duration]uint64{1: 1, us: 1, us + 1: 2, 7 * sec: 7e6} {
 		if first, last := (timesync.Snapshot{RemoteUsec: 5, ErrorBound: bound}).Interval(); 5-first != us || last-5 != us {
 			t.Errorf("5 us to %v is from %d to %d", bound, int64(first), last)
 		}
@@ -305,25 +302,25 @@ func TestSnapshotInverse(t *testing.T) {
 
 // TestSnapshotTravels: what arrives is never better than what was sent, and hardly worse.
 func TestSnapshotTravels(t *testing.T) {
-	const seed = 20261125
-	rng := rand.New(rand.NewPCG(seed, 'm'))
+	rng := newRand(seed, 'm')
 	for i := range 20_000 {
 		sent := newMapped(rng, rng.Uint64(), 0).Snapshot
 		for range i % 3 {
 			sent = sent.Then(newMapped(rng, sent.RemoteUsec, 0).Snapshot)
 		}
-		wire, err := sent.AppendBinary([]byte("before"))
+		wire := must(sent.AppendBinary([]byte("before")))
 		var got timesync.Snapshot
-		if err2 := got.UnmarshalBinary(wire[len("before"):]); err != nil || err2 != nil || len(wire) > len("before")+64 {
-			t.Fatalf("seed %d: %+v: %d bytes, %v, %v", seed, sent, len(wire), err, err2)
+		if err := got.UnmarshalBinary(wire[len("before"):]); err != nil || len(wire) > len("before")+64 {
+			t.Fatalf("seed %d: %+v: %d bytes, %v", seed, sent, len(wire), err)
 		}
 		if got.RemoteUsec != sent.RemoteUsec || got.OffsetUsec != sent.OffsetUsec || got.Steps != sent.Steps || got.Disturbed != sent.Disturbed || got.JitterKnown != sent.JitterKnown ||
-			got.ErrorBound < sent.ErrorBound || got.ErrorBound >= sent.ErrorBound+time.Microsecond || got.Age < sent.Age || got.Age > sent.Age+time.Millisecond ||
+			got.ErrorBound < sent.ErrorBound || got.ErrorBound >= sent.ErrorBound+us || got.Age < sent.Age || got.Age > sent.Age+ms ||
 			got.Undisturbed > sent.Undisturbed || math.Abs(got.Skew-sent.Skew) > 3e-4 || got.SkewError < sent.SkewError+math.Abs(got.Skew-sent.Skew)-1e-12 || got.SkewError > sent.SkewError+1e-3 {
 			t.Fatalf("seed %d: %+v arrives as\n%+v", seed, sent, got)
 		}
-		for _, at := range []int64{-1e7, 0, 1e6, 1e9} {
-			if a, b := got.At(sent.RemoteUsec-uint64(sent.OffsetUsec)+uint64(at)), sent.At(sent.RemoteUsec-uint64(sent.OffsetUsec)+uint64(at)); a.ErrorBound < b.ErrorBound {
+		for _, later := range []int64{-1e7, 0, 1e6, 1e9} {
+			at := sent.RemoteUsec - uint64(sent.OffsetUsec) + uint64(later)
+			if a, b := got.At(at), sent.At(at); a.ErrorBound < b.ErrorBound {
 				t.Fatalf("seed %d: %+v arrives as %+v", seed, b, a)
 			}
 		}
@@ -331,20 +328,17 @@ func TestSnapshotTravels(t *testing.T) {
 	good := newMapped(rng, 1, 0).Snapshot
 	for _, nothing := range []timesync.Snapshot{{}, {ErrorBound: 2 * time.Hour}, {ErrorBound: -1}, {RemoteUsec: 7}, {ErrorBound: 1, Skew: math.NaN()}, {ErrorBound: 1, Skew: math.Inf(-1)},
 		{ErrorBound: 1, Skew: 6e5}, {ErrorBound: 1, SkewError: 2e6}, {ErrorBound: 1, SkewError: math.NaN()}, {ErrorBound: math.MaxInt64, RemoteUsec: 5}} {
-		wire, _ := nothing.AppendBinary(nil)
 		got := good
-		if err := got.UnmarshalBinary(wire); err != nil || got != (timesync.Snapshot{}) {
+		if err := got.UnmarshalBinary(must(nothing.AppendBinary(nil))); err != nil || got != (timesync.Snapshot{}) {
 			t.Errorf("%+v arrives as %+v, %v", nothing, got, err)
 		}
 	}
 	vague := timesync.Snapshot{ErrorBound: 1, Jitter: time.Hour, Age: -1, Undisturbed: math.MinInt64, MinimumOneWayDelay: -5, MinimumDelayToPeer: math.MaxInt64}
-	wire, _ := vague.AppendBinary(nil)
-	got := good
-	if err := got.UnmarshalBinary(wire); err != nil || got != (timesync.Snapshot{ErrorBound: time.Microsecond, MinimumDelayToPeer: math.MaxUint32 * time.Microsecond}) {
+	wire, got := must(vague.AppendBinary(nil)), good
+	if err := got.UnmarshalBinary(wire); err != nil || got != (timesync.Snapshot{ErrorBound: us, MinimumDelayToPeer: math.MaxUint32 * us}) {
 		t.Errorf("%+v arrives as %+v, %v", vague, got, err)
 	}
-	wire, _ = good.AppendBinary(nil)
-	got = good
+	wire, got = must(good.AppendBinary(nil)), good
 	for i := range wire {
 		if err := got.UnmarshalBinary(wire[:i]); err != timesync.ErrLength || got != good {
 			t.Errorf("%d of %d bytes: %v", i, len(wire), err)
@@ -361,7 +355,7 @@ func TestSnapshotTravels(t *testing.T) {
 
 func TestNowUsec(t *testing.T) {
 	first, start := timesync.NowUsec(), time.Now()
-	time.Sleep(2 * time.Millisecond)
+	time.Sleep(2 * ms)
 	passed := timesync.NowUsec() - first
 	if most := uint64(time.Since(start).Microseconds()) + 1000; passed < 2000 || passed > most {
 		t.Errorf("%d us passed, not 2000 to %d", passed, most)
@@ -378,7 +372,7 @@ func TestNowUsec(t *testing.T) {
 			t.Errorf("%d is at %v, and that is %d", usec, at, timesync.UsecAt(at))
 		}
 	}
-	if d := then.Sub(timesync.TimeAt(timesync.UsecAt(then))); d < 0 || d >= time.Microsecond {
+	if d := then.Sub(timesync.TimeAt(timesync.UsecAt(then))); d < 0 || d >= us {
 		t.Errorf("there and back: %v earlier", d)
 	}
 }

@@ -18,10 +18,9 @@ import (
 var soakDays = flag.Float64("soak.days", 0, "simulated days of TestSoak (default 0.25, 0.05 with -short)")
 
 const (
-	soakRate = 60         // datagrams a second each way
-	second   = int64(1e6) // us
-	calmFor  = 5e6        // us: the bound before a fault is the greatest of so long
-	heardIn  = 2.5e6      // us: by then after a restart the first report has come: they go every 2 s
+	soakRate = 60    // datagrams a second each way
+	calmFor  = 5e6   // us: the bound before a fault is the greatest of so long
+	heardIn  = 2.5e6 // us: by then after a restart the first report has come: they go every 2 s
 
 	// In a month a few ends are beyond the bound after a restart and what comes soon after it,
 	// or wait for their bound after a long silence. Percent of those of a kind of fault.
@@ -104,11 +103,8 @@ var soakFaults = []soakFault{
 		return 0, nothing
 	}},
 	{"silence", false, func(s *soak, side int) (float64, func()) {
-		both := s.r.IntN(2) == 0
-		s.ends[side].loss = 1
-		if both {
-			s.ends[1-side].loss = 1
-		}
+		both := float64(1 - s.r.IntN(2))
+		s.ends[side].loss, s.ends[1-side].loss = 1, both
 		return s.logBetween(1e6, 3600e6), func() { s.ends[0].loss, s.ends[1].loss = 0, 0 }
 	}},
 	{"loss", false, func(s *soak, side int) (float64, func()) {
@@ -148,7 +144,7 @@ func newSoak(seed uint64, m *musts) *soak {
 	s := &soak{peers: newPeers(newRand(seed, 's')), m: m, tolls: map[string]*toll{}}
 	for side := range s.ends {
 		e := &s.ends[side]
-		e.base, e.jitter, e.period = int64(s.between(10e3, 40e3)), 1e3, second/soakRate
+		e.base, e.jitter, e.period = int64(s.between(10e3, 40e3)), 1e3, int64(1e6)/soakRate
 		s.skew[side] = e.clock.rate
 	}
 	for _, f := range soakFaults {
@@ -172,7 +168,8 @@ func (s *soak) tick() {
 	}
 	for side := range s.ends {
 		const quarter = 900e6
-		rate := s.skew[side] + s.extra[side] + 2e-6*math.Sin(2*math.Pi*float64(s.now)/day) + 0.5e-6*math.Sin(2*math.Pi*float64(s.now)/quarter+float64(side))
+		turn := 2 * math.Pi * float64(s.now)
+		rate := s.skew[side] + s.extra[side] + 2e-6*math.Sin(turn/day) + 0.5e-6*math.Sin(turn/quarter+float64(side))
 		if s.asleep[side] {
 			rate = -1
 		}
@@ -232,7 +229,8 @@ func (s *soak) judge(side int, a answer) {
 
 // miss notes that a must was missed.
 func (s *soak) miss(format string, args ...any) {
-	s.misses = append(s.misses, fmt.Sprintf("%.2f s, %.2f s after %s: ", float64(s.now)/1e6, float64(s.now-s.endAt)/1e6, s.fault.name)+fmt.Sprintf(format, args...))
+	when := fmt.Sprintf("%.2f s, %.2f s after %s: ", float64(s.now)/1e6, float64(s.now-s.endAt)/1e6, s.fault.name)
+	s.misses = append(s.misses, when+fmt.Sprintf(format, args...))
 }
 
 // TestSoak plays 6 hours of two peers, and a month with

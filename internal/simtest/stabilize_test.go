@@ -26,12 +26,8 @@ type scalar struct {
 	v    reflect.Value
 }
 
-// scalars returns all of the state that only the writer uses: the atomic values that
+// appendScalars appends all of the state that only the writer uses: the atomic values that
 // readers see are left out.
-func scalars(s *subject) []scalar {
-	return appendScalars(nil, "", reflect.ValueOf(&s.Sync).Elem())
-}
-
 func appendScalars(list []scalar, name string, v reflect.Value) []scalar {
 	switch {
 	case strings.HasPrefix(v.Type().PkgPath(), "sync"):
@@ -107,7 +103,7 @@ func TestSelfStabilizing(t *testing.T) {
 		}
 	}
 	exchange(60 * sec)
-	numbers := scalars(&ends[0])
+	numbers := appendScalars(nil, "", reflect.ValueOf(&ends[0].Sync).Elem())
 	for _, x := range numbers {
 		for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e30, -1e30, 1e15, -1e15, 1e10, -1e10, 1e3, -1e3, 0} {
 			switch {
