@@ -148,7 +148,8 @@ func TestMonotone(t *testing.T) {
 	scenarios := sim.Scenarios()
 	m := newMusts(t)
 	asks, steps, jumped := 0, map[string]int{}, []string(nil)
-	for i, ends := range eachSeed(len(scenarios)*worlds, func(i uint64) (ends [2]watched) {
+	for i, ends := range eachSeed(len(scenarios)*worlds, func(i uint64) *[2]watched {
+		var ends [2]watched
 		sc := scenarios[int(i)/worlds]
 		if testing.Short() {
 			sc.Duration = min(sc.Duration, 140*sec)
@@ -158,7 +159,7 @@ func TestMonotone(t *testing.T) {
 			ends[side].fail = func(format string, args ...any) { m.fail(sc.Name, "%s", name+fmt.Sprintf(format, args...)) }
 		}
 		sim.Run(sc, i%uint64(worlds)+1, []sim.Pair{{A: &ends[0], B: &ends[1]}}, sim.Observer{Poll: func(*sim.Observation) {}})
-		return ends
+		return &ends
 	}) {
 		sc := &scenarios[i/worlds]
 		for side := range ends {
