@@ -245,18 +245,18 @@ func judgeMixed(t *testing.T) {
 		fmt.Fprintf(&b, " %s %.0f,", k.name, 100*share(with, func(v *drawnVerdict) bool { return v.off(v.over1) }))
 	}
 	b.WriteByte('\n')
-	list := func(what string, is func(v *drawnVerdict) bool, by func(v *drawnVerdict) float64) {
+	list := func(what string, by func(v *drawnVerdict) (is bool, how float64)) {
 		fmt.Fprintf(&b, "%s:%s\n", what, worst(all, 12, func(v *drawnVerdict) float64 {
-			if !is(v) {
-				return 0
-			}
-			return by(v)
+			is, how := by(v)
+			return float64(count(is)) * how
 		}))
 	}
-	list("seeds over 1 ms that could know better (share of the time)", func(v *drawnVerdict) bool { return v.off(v.over1) && !v.unknowable }, func(v *drawnVerdict) float64 { return v.over1 })
-	list("the original is better (so many times)", (*drawnVerdict).worse, func(v *drawnVerdict) float64 { return v.p99[1] / max(v.p99[0], 5) })
-	list("beyond the bound (p99, us)", func(v *drawnVerdict) bool { return v.beyond[0] }, func(v *drawnVerdict) float64 { return v.p99[1] })
-	list("the oracle is off (p99, us)", func(v *drawnVerdict) bool { return v.p99[2] >= 200 }, func(v *drawnVerdict) float64 { return v.p99[2] })
+	list("seeds over 1 ms that could know better (share of the time)",
+		func(v *drawnVerdict) (bool, float64) { return v.off(v.over1) && !v.unknowable, v.over1 })
+	list("the original is better (so many times)",
+		func(v *drawnVerdict) (bool, float64) { return v.worse(), v.p99[1] / max(v.p99[0], 5) })
+	list("beyond the bound (p99, us)", func(v *drawnVerdict) (bool, float64) { return v.beyond[0], v.p99[1] })
+	list("the oracle is off (p99, us)", func(v *drawnVerdict) (bool, float64) { return v.p99[2] >= 200, v.p99[2] })
 	t.Log(b.String())
 
 	// The limits are where the estimator stands, with room for chance: the fewer worlds, the more.

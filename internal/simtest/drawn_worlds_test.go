@@ -174,7 +174,8 @@ func mixedWorld(seed uint64) *drawn {
 			loss = d.logBetween(0.001, 0.3)
 			w.loss = append(w.loss, sim.GilbertElliott(loss, d.between(1, 10)))
 		}
-		d.happens(0, "way", "from %c: %v, %s of %v, %.1f/s in frames of %d, loss %.3f", 'A'+rune(side), w.base.Round(10*us), text, size.Round(us), w.rate, w.frame, loss)
+		d.happens(0, "way", "from %c: %v, %s of %v, %.1f/s in frames of %d, loss %.3f", 'A'+rune(side),
+			w.base.Round(10*us), text, size.Round(us), w.rate, w.frame, loss)
 	}
 	for range d.r.IntN(5) {
 		kind := d.r.IntN(len(drawnKinds))
@@ -566,22 +567,13 @@ func (d *drawn) sendAll(side int) (sent []time.Duration, got []arrival) {
 				continue
 			}
 			sent = append(sent, at)
-			lost := false
-			for _, l := range w.loss {
-				lost = l(net, at) || lost
-			}
-			jitter := w.delay(net, at)
-			if lost {
-				continue
-			}
-			if len(w.wide) > 0 {
-				jitter = time.Duration(float64(jitter) * product(w.wide, at))
-			}
+			lost := sim.AnyLoss(w.loss...)(net, at)
+			jitter := time.Duration(float64(w.delay(net, at)) * product(w.wide, at))
 			there := at + w.baseAt(at) + time.Duration(max(sum(w.queue, at), 0)) + jitter
-			if w.fifo {
+			if w.fifo && !lost {
 				there = max(there, last)
 			}
-			if sim.Within(d.asleep[1-side], there) {
+			if lost || sim.Within(d.asleep[1-side], there) {
 				continue
 			}
 			last = wakes(d.stalls[1-side], there)
@@ -617,14 +609,14 @@ func (d *drawn) play() *drawnRun {
 	var clocks [2]*sim.Clock
 	var sent [2][]time.Duration
 	var got [2][]arrival
-	var carried [2]map[int][2]uint32 // reports of a datagram
+	var carried [2]map[int]map[int]uint32 // reports of a datagram, by method
 	for side := range 2 {
 		clocks[side] = sim.NewClock(d.clocks[side], d.seed^uint64(side))
 		spec := d.clocks[side]
 		spec.WanderPPM = 0 // the oracle knows the wander
 		run.steady[side] = sim.NewClock(spec, 0)
 		sent[side], got[side] = d.sendAll(side)
-		carried[side] = map[int][2]uint32{}
+		carried[side] = map[int]map[int]uint32{}
 	}
 	for way := range 2 {
 		run.points[way] = make([]drawnPoint, len(got[way]))
@@ -678,11 +670,10 @@ func (d *drawn) play() *drawnRun {
 			g, side := got[way][i], 1-way
 			local := clocks[side].Usec(g.at)
 			stamp := sim.Stamp(clocks[way].Usec(sent[way][g.n]))
-			reports, ok := carried[way][g.n]
 			for i, e := range ends[side] {
 				e.OnDatagram(stamp, local)
-				if ok && reports[i] < noReport {
-					e.OnPeerMinDelta(reports[i], local)
+				if report, ok := carried[way][g.n][i]; ok {
+					e.OnPeerMinDelta(report, local)
 				}
 			}
 			heard[side] = true
@@ -696,14 +687,12 @@ func (d *drawn) play() *drawnRun {
 		w.At(sent[side][i], func() {
 			if at := w.Now(); heard[side] && at >= reportAt[side] {
 				reportAt[side] = at + d.reports
-				var reports [2]uint32
-				for i, e := range ends[side] {
-					reports[i] = noReport
-					if r, ok := e.MinDelta(clocks[side].Usec(at)); ok {
-						reports[i] = r
+				carried[side][i] = map[int]uint32{}
+				for method, e := range ends[side] {
+					if report, ok := e.MinDelta(clocks[side].Usec(at)); ok {
+						carried[side][i][method] = report
 					}
 				}
-				carried[side][i] = reports
 			}
 			send(side, i+1)
 		})
@@ -715,6 +704,3 @@ func (d *drawn) play() *drawnRun {
 	w.Run(d.until - 1)
 	return run
 }
-
-// noReport is above every report.
-const noReport = 1 << 24
