@@ -472,14 +472,11 @@ func greatestBound(d *duel, from, to time.Duration, fail func(q *query)) float64
 		if q.at < from || q.at > to {
 			return
 		}
-		bound := q.bound
-		if !q.ok {
-			bound = math.Inf(1)
-		} else if q.excess() > 0 {
+		if q.excess() > 0 {
 			fail(q)
 		}
-		if !(greatest >= bound) {
-			greatest = bound
+		if !(greatest >= q.bound) {
+			greatest = q.bound
 		}
 	}
 	d.run()

@@ -105,11 +105,10 @@ func playCoarse(seed uint64, coarse bool) (b coarseBound) {
 	}
 	b.both = min(d.ends[0].clock.Coarse.Step, d.ends[1].clock.Coarse.Step) >= 100*us
 	d.onQuery = func(q *query) {
-		if !q.ok {
-			return
+		if q.ok {
+			b.bound = q.bound
 		}
-		b.bound = q.bound
-		if q.stale || q.since < boundAges[0].age {
+		if !q.counts() || q.since < boundAges[0].age {
 			return
 		}
 		b.answers++

@@ -98,8 +98,8 @@ type query struct {
 	at    time.Duration
 	local uint64
 	ok    bool
-	err   float64 // microseconds, modulo 67.1 s
-	bound float64 // microseconds
+	err   float64 // microseconds, modulo 67.1 s; infinite without an answer
+	bound float64 // microseconds; the same
 	// since is how long ago the last clock change was over: a step, a suspend, a restart
 	// or a slew of either clock. 0 while there is one, forever before the first.
 	since time.Duration
@@ -112,9 +112,7 @@ type query struct {
 func (d *duel) run() {
 	w := sim.NewWorld(d.seed)
 	d.world = w
-	if d.poll == 0 {
-		d.poll = 100 * ms
-	}
+	d.poll = cmp.Or(d.poll, 100*ms)
 	for side := range d.ends {
 		e := &d.ends[side]
 		name := string(rune('A' + side))
@@ -281,7 +279,8 @@ func (d *duel) query(side int) {
 		return
 	}
 	e, now := &d.ends[side], d.world.Now()
-	q := query{side: side, at: now, local: e.c.Usec(now), stale: e.stale, since: d.since(now), s: &e.s}
+	q := query{side: side, at: now, local: e.c.Usec(now), err: math.Inf(1), bound: math.Inf(1),
+		stale: e.stale, since: d.since(now), s: &e.s}
 	truth := d.ends[1-side].c.Exact(now) - (e.c.Exact(now) - q.local) // as in sim.Run
 	remote, ok := e.s.RemoteTime(q.local, truth)
 	bound, bounded := e.s.Sync.ErrorBound(q.local)

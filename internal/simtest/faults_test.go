@@ -68,12 +68,7 @@ func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 			v.owd[q.side] = q.at - to
 		}
 		off := math.Abs(q.err)
-		if !q.ok {
-			off = math.Inf(1)
-			if q.at > d.until-2*sec {
-				v.lost++
-			}
-		}
+		v.lost += count(!q.ok && q.at > d.until-2*sec)
 		if off > 1000 {
 			v.within[q.side] = q.at - to
 		}
@@ -84,7 +79,7 @@ func judge(d *duel, from, to time.Duration, half float64) (v verdict) {
 		if off > half {
 			v.half = q.at - to
 		}
-		if q.ok && !q.stale {
+		if q.counts() {
 			v.moved[q.side] = max(v.moved[q.side], off)
 			v.last[q.side] = off
 			// The bound holds while no clock is set, and again when both ends have seen and told.
@@ -431,9 +426,7 @@ func earlySet(seed uint64) (e early) {
 	r := newRand(seed, 7)
 	base := [2]time.Duration{uniform(r, ms/2, 40*ms), uniform(r, ms/2, 40*ms)}
 	jitter, at, step := uniform(r, ms/10, 8*ms), uniform(r, 0, 6*sec), uniform(r, 10*ms, 100*ms)
-	if r.IntN(2) == 0 {
-		step = -step
-	}
+	step *= time.Duration(2*r.IntN(2) - 1)
 	side, ppm, offset := r.IntN(2), float64(r.IntN(101)-50), r.Uint64()
 	var clocks [2]sim.ClockSpec
 	for end := range clocks {

@@ -99,7 +99,7 @@ func (s *siege) play(lasting int64) {
 		often := s.askEvery
 		s.askEvery = max(often, (s.to-s.from)/100) // it may last for years
 		s.event = func() {
-			s.deliver, s.reports, s.askEvery, s.askAt = nil, false, often, s.now
+			s.deliver, s.reports, s.askEvery, s.askAt = s.take, false, often, s.now
 			for _, f := range s.after {
 				f()
 			}

@@ -45,9 +45,7 @@ func TestLowRates(t *testing.T) {
 		d := lowRateWorld(*seedFirst + i + 1)
 		last, beyond := [2]float64{math.Inf(1), math.Inf(1)}, 0.0
 		d.onQuery = func(q *query) {
-			last[q.side] = math.Inf(1)
-			if q.ok {
-				last[q.side] = math.Abs(q.err)
+			if last[q.side] = math.Abs(q.err); q.ok {
 				beyond = max(beyond, q.excess())
 			}
 		}

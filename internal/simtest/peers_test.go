@@ -25,7 +25,7 @@ type peers struct {
 	// eventAt is when event happens, which may plan the next one.
 	eventAt int64
 	event   func()
-	// deliver hands over a datagram that arrived at side. nil is take.
+	// deliver hands over a datagram that arrived at side, as take does.
 	deliver func(side int, d datagram, localUsec uint64)
 }
 
@@ -117,6 +117,7 @@ func (b *inbox) pop() datagram {
 // datagram goes 10 to 60 times a second, and each clock is up to 50 ppm off.
 func newPeers(r *rand.Rand) *peers {
 	p := &peers{dice: dice{r}, askEvery: 250e3, eventAt: math.MaxInt64}
+	p.deliver = p.take
 	rate := p.between(10, 60)
 	for side := range p.ends {
 		e := &p.ends[side]
@@ -180,12 +181,7 @@ func (p *peers) send(side int) {
 
 func (p *peers) arrive(side int) {
 	e := &p.ends[side]
-	d, local := e.inbox.pop(), e.clock.usec(p.now)
-	if p.deliver != nil {
-		p.deliver(side, d, local)
-	} else {
-		p.take(side, d, local)
-	}
+	p.deliver(side, e.inbox.pop(), e.clock.usec(p.now))
 }
 
 // take gives a datagram to the synchronizer.

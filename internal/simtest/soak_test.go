@@ -83,7 +83,7 @@ var soakFaults = []soakFault{
 				s.take(at, d, local)
 			}
 		}
-		return lasting, func() { s.asleep[side], s.deliver = false, nil }
+		return lasting, func() { s.asleep[side], s.deliver = false, s.take }
 	}},
 	{"restart", true, func(s *soak, side int) (float64, func()) {
 		e, o := &s.ends[side], &s.ends[1-side]
@@ -135,7 +135,7 @@ var soakFaults = []soakFault{
 				s.take(at, d, local)
 			}
 		}
-		return lasting, func() { s.deliver = nil }
+		return lasting, func() { s.deliver = s.take }
 	}},
 }
 

@@ -33,10 +33,7 @@ func New(sc *Scenario, seed uint64, mode Mode) *World {
 		if world.Float64() < 0.25 {
 			lo, hi = 100, 400
 		}
-		skew = lo * math.Pow(hi/lo, world.Float64())
-		if world.IntN(2) == 1 {
-			skew = -skew
-		}
+		skew = lo * math.Pow(hi/lo, world.Float64()) * float64(1-2*world.IntN(2))
 	}
 	w.clocks = [2]*clock{
 		newClock(&sc.ClockA, w.stream("clock A"), sc, mode, 0, skew),
