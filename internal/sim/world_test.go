@@ -53,10 +53,7 @@ func TestStar(t *testing.T) {
 	if len(log) < 220 || len(log) > 300 {
 		t.Errorf("%d answers", len(log))
 	}
-	if !slices.Equal(log, starLog(1)) {
-		t.Error("the same seed gave another world")
-	}
-	if slices.Equal(log, starLog(2)) {
-		t.Error("another seed gave the same world")
+	if !slices.Equal(log, starLog(1)) || slices.Equal(log, starLog(2)) {
+		t.Error("the same seed gave another world, or another seed the same")
 	}
 }

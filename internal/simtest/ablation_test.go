@@ -285,14 +285,14 @@ var columns = []struct {
 }{
 	{"calm", ofScenarios(isCalm)},
 	{"slow", ofScenarios(isSlow)}, // at most 10 datagrams a second
-	{"minute", minuteWorlds},
-	{"LAN", lanWorlds},
+	{"minute", p99Of(oneAMinute, ablationSeeds)},
+	{"LAN", p99Of(lanWorlds, ablationSeeds)},
 	{"bursts", ofScenarios(isBurst)}, // pairs, frames, jitter that lasts, bundles
 	{"lossy", ofScenarios(tagged(sim.Lossy))},
 	{"queues", ofScenarios(tagged(sim.Queued))},
 	{"routes", ofScenarios(tagged(sim.Routed))},
 	{"clocks", ofScenarios(tagged(sim.Jumped))},
-	{"coarse", coarseWorlds60},
+	{"coarse", p99Of(coarseWorlds60, ablationSeeds)},
 	{"mixture", mixtureWorlds},
 	{"2 s", twoSecondWorlds}, // reports so often
 	{"steps", stepWorlds},    // time until within 1 ms
@@ -303,11 +303,11 @@ var columns = []struct {
 	{"outliers", outlierWorlds},
 	{"hostile", siegeWorlds("wrong", func(o outcome) int64 { return o.wrong })},
 	{"beyond", siegeWorlds("beyond", func(o outcome) int64 { return o.beyond })}, // the bound, there and in random worlds
-	{"bound", boundWidths}, // over half the round trip
+	{"bound", boundWidths},                                                       // over half the round trip
 	{"beside", besideWorlds},
-	{"traces", traceWorlds},
-	{"shared", sharedWorlds}, // the same at 60 and 200 datagrams a second
-	{"begun", begunWorlds},   // on a busy link
+	{"traces", p99Of(recordings, 2)},   // the delays are always the same
+	{"shared", p99Of(sharedWorlds, 2)}, // the same at 60 and 200 datagrams a second
+	{"begun", p99Of(begunWorlds, 1)},   // on a busy link
 	{"ramps", rampWorlds},
 }
 
@@ -347,6 +347,11 @@ func p99s(scenarios []sim.Scenario, seeds int) map[string]float64 {
 	return named
 }
 
+// p99Of returns what measures p99s.
+func p99Of(scenarios func() []sim.Scenario, seeds int) func() map[string]float64 {
+	return func() map[string]float64 { return p99s(scenarios(), seeds) }
+}
+
 func ofScenarios(is func(sim.Scenario) bool) func() map[string]float64 {
 	return func() map[string]float64 {
 		those := slices.DeleteFunc(sim.Scenarios(), func(sc sim.Scenario) bool { return !is(sc) })
@@ -362,20 +367,15 @@ func ofScenarios(is func(sim.Scenario) bool) func() map[string]float64 {
 // ---- Columns ----
 
 // coarseWorlds60 are clocks that advance in steps, at 60 datagrams a second.
-func coarseWorlds60() map[string]float64 {
-	return p99s(slices.DeleteFunc(sim.CoarseScenarios(), isSlow), ablationSeeds)
-}
+func coarseWorlds60() []sim.Scenario { return slices.DeleteFunc(sim.CoarseScenarios(), isSlow) }
 
-func minuteWorlds() map[string]float64 { return p99s(oneAMinute(), ablationSeeds) }
-
-func lanWorlds() map[string]float64 {
-	var scenarios []sim.Scenario
+func lanWorlds() (scenarios []sim.Scenario) {
 	for _, c := range oscillators {
 		sc := oscillating(c.base, c.jitter, c.rate, c.ppm)
 		sc.Name = c.name
 		scenarios = append(scenarios, sc)
 	}
-	return p99s(scenarios, ablationSeeds)
+	return scenarios
 }
 
 func fastClocks() map[string]float64 {
@@ -520,11 +520,8 @@ func recordings() (scenarios []sim.Scenario) {
 	return scenarios
 }
 
-func traceWorlds() map[string]float64 { return p99s(recordings(), 2) } // the delays are always the same
-
 // sharedWorlds are the recordings at higher rates: neighbours share their delay.
-func sharedWorlds() map[string]float64 {
-	var scenarios []sim.Scenario
+func sharedWorlds() (scenarios []sim.Scenario) {
 	for _, sc := range recordings() {
 		for _, rate := range []float64{60, 200} {
 			faster := atRate(sc, rate)
@@ -532,15 +529,15 @@ func sharedWorlds() map[string]float64 {
 			scenarios = append(scenarios, faster)
 		}
 	}
-	return p99s(scenarios, 2)
+	return scenarios
 }
 
-func begunWorlds() map[string]float64 {
+func begunWorlds() []sim.Scenario {
 	scenarios := begunScenarios()
 	for i, sc := range scenarios {
 		scenarios[i] = sc.Apart(60)
 	}
-	return p99s(scenarios, 1)
+	return scenarios
 }
 
 // rampWorlds are queues that grow for long.

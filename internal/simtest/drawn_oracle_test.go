@@ -145,9 +145,7 @@ func newDrawnOracle(marks []drawnMark, until time.Duration, points [2][]drawnPoi
 			from, marked := period.from, false
 			for _, m := range marks {
 				x := m.at.Seconds()
-				if m.who == way && x == from {
-					marked = true
-				}
+				marked = marked || m.who == way && x == from
 				if m.who == way && x > from && x < period.to {
 					piece(period, from, x, marked)
 					from, marked = x, true

@@ -84,33 +84,28 @@ func (c *rateClock) set(t, step int64, rate float64) {
 }
 
 // inbox holds datagrams in the order of their arrival.
-type inbox struct {
-	list []datagram
-	head int
-}
+type inbox []datagram
 
 func (b *inbox) push(d datagram) {
-	if b.head > 64 && b.head > len(b.list)/2 {
-		b.list = b.list[:copy(b.list, b.list[b.head:])]
-		b.head = 0
+	list := append(*b, d)
+	for i := len(list) - 1; i > 0 && list[i].at < list[i-1].at; i-- {
+		list[i], list[i-1] = list[i-1], list[i]
 	}
-	b.list = append(b.list, d)
-	for i := len(b.list) - 1; i > b.head && b.list[i].at < b.list[i-1].at; i-- {
-		b.list[i], b.list[i-1] = b.list[i-1], b.list[i]
-	}
+	*b = list
 }
 
 // next returns when the next one arrives.
-func (b *inbox) next() int64 {
-	if b.head == len(b.list) {
+func (b inbox) next() int64 {
+	if len(b) == 0 {
 		return math.MaxInt64
 	}
-	return b.list[b.head].at
+	return b[0].at
 }
 
 func (b *inbox) pop() datagram {
-	b.head++
-	return b.list[b.head-1]
+	first := (*b)[0]
+	*b = (*b)[1:]
+	return first
 }
 
 // newPeers draws a calm world: each way takes 0.1 to 100 ms, the jitter is up to 3 ms, a
@@ -145,9 +140,9 @@ func (p *peers) run(until int64) {
 			p.eventAt = math.MaxInt64
 			p.event()
 		case a.inbox.next():
-			p.arrive(0)
+			p.deliver(0, a.inbox.pop(), a.clock.usec(at))
 		case b.inbox.next():
-			p.arrive(1)
+			p.deliver(1, b.inbox.pop(), b.clock.usec(at))
 		case a.sendAt:
 			p.send(0)
 		case b.sendAt:
@@ -177,11 +172,6 @@ func (p *peers) send(side int) {
 	}
 	d.at = p.now + e.base + e.queue + int64(p.r.ExpFloat64()*float64(e.jitter))
 	o.inbox.push(d)
-}
-
-func (p *peers) arrive(side int) {
-	e := &p.ends[side]
-	p.deliver(side, e.inbox.pop(), e.clock.usec(p.now))
 }
 
 // take gives a datagram to the synchronizer.
