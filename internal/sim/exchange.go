@@ -119,7 +119,6 @@ type end struct {
 	times      []time.Duration
 	period     float64 // nanoseconds between datagrams
 	start      float64 // nanoseconds, true time of the first
-	send       func()
 	sent       int
 	reportAt   time.Duration // the next report
 	heard      bool          // a datagram has arrived
@@ -172,11 +171,6 @@ func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times
 	e := &x.ends[side]
 	*e = end{clock: NewClock(spec, x.w.Rand("clock "+name).Uint64()), out: out, times: times,
 		net: x.w.Rand("net " + name), phase: x.w.Rand("send " + name)}
-	send := x.awake(func() { x.send(side) })
-	e.send = func() {
-		x.planSend(side)
-		send()
-	}
 	e.period = float64(time.Second) / cmp.Or(rate, 60)
 	e.start = e.phase.Float64() * e.period
 	x.planSend(side)
@@ -228,11 +222,17 @@ func (x *exchange) planSend(side Side) {
 		return
 	}
 	e.sent++
-	x.w.At(at, e.send)
+	x.w.At(at, func() {
+		x.planSend(side)
+		x.send(side)
+	})
 }
 
 func (x *exchange) send(side Side) {
 	e, at := &x.ends[side], x.w.now
+	if Within(x.off, at) {
+		return
+	}
 	local := e.clock.Usec(at)
 	var reports map[int]uint32 // by pair
 	if e.heard && at >= e.reportAt {

@@ -56,7 +56,7 @@ type siege struct {
 	attack   *attack
 	from, to int64 // us
 	victims  [2]bool
-	after    []func() // what ends the attack
+	after    func() // what ends the attack
 
 	outcomes [2]outcome
 	panics   any
@@ -75,7 +75,7 @@ type outcome struct {
 // their skew.
 func newSiege(seed uint64) *siege {
 	r := newRand(seed, 'h')
-	s := &siege{peers: newPeers(r), seed: seed, attack: &attacks[seed%uint64(len(attacks))]}
+	s := &siege{peers: newPeers(r), seed: seed, attack: &attacks[seed%uint64(len(attacks))], after: func() {}}
 	s.from = int64(s.between(20e6, 60e6))
 	if r.IntN(4) == 0 {
 		s.from = int64(s.between(0.5e6, 10e6))
@@ -100,9 +100,7 @@ func (s *siege) play(lasting int64) {
 		s.askEvery = max(often, (s.to-s.from)/100) // it may last for years
 		s.event = func() {
 			s.deliver, s.reports, s.askEvery, s.askAt = s.take, false, often, s.now
-			for _, f := range s.after {
-				f()
-			}
+			s.after()
 		}
 		s.eventAt = s.to
 	}
@@ -274,10 +272,12 @@ var attacks = []attack{
 	{name: "1 datagram in 10 s to 100,000 in 1 s", harmless: true, beyond: 0.01, meanwhile: 300, begin: func(s *siege) tampering {
 		rate := s.logBetween(0.1, 100e3)
 		s.to = s.from + int64(min(s.logBetween(1e6, 300e6), 10e3/rate*1e6))
-		for side := range s.ends {
-			e, was := &s.ends[side], s.ends[side].period
-			e.sendAt, e.period = s.from, max(int64(1e6/rate), 1)
-			s.after = append(s.after, func() { e.period, e.sendAt = was, min(e.sendAt, s.to+was) })
+		a, b, was := &s.ends[0], &s.ends[1], s.ends[0].period // that of both
+		a.sendAt, b.sendAt, a.period = s.from, s.from, max(int64(1e6/rate), 1)
+		b.period = a.period
+		s.after = func() {
+			a.period, a.sendAt = was, min(a.sendAt, s.to+was)
+			b.period, b.sendAt = was, min(b.sendAt, s.to+was)
 		}
 		return s.take
 	}},
@@ -368,9 +368,13 @@ type fate struct {
 	ends, beyond, soon, wished, surely int     // how many, and how many of them for longer than that
 	like                               int     // how many of them were beyond the bound, and nobody could know
 	over, meanwhile                    float64 // us: the furthest beyond the bound after 15 s, and from the beginning on
+	longest                            *siege  // in which the harm lasted longest
 }
 
 func (x *fate) add(s *siege) {
+	if !s.isOver() && (x.longest == nil || s.longest() > x.longest.longest()) {
+		x.longest = s
+	}
 	for _, o := range s.outcomes {
 		x.ends++
 		x.beyond += count(o.beyond > attackOver)
@@ -431,23 +435,19 @@ func TestHostileWorlds(t *testing.T) {
 	start := time.Now()
 	fates := make([]fate, len(attacks))
 	m := newMusts(t)
-	examples := map[string]*siege{}
 	for _, s := range playSieges(n) {
 		fates[s.seed%uint64(len(attacks))].add(s)
 		if s.panics != nil {
 			m.fail("panics", "%v", s)
-		}
-		if worst := examples[s.attack.name]; !s.isOver() && (worst == nil || s.longest() > worst.longest()) {
-			examples[s.attack.name] = s
 		}
 	}
 	for i := range attacks {
 		fates[i].judge(m, &attacks[i])
 	}
 	t.Logf("%d worlds in %.1f s", n, time.Since(start).Seconds())
-	for _, a := range attacks {
-		if s := examples[a.name]; s != nil {
-			t.Logf("the longest: %v", s)
+	for _, x := range fates {
+		if x.longest != nil {
+			t.Logf("the longest: %v", x.longest)
 		}
 	}
 }

@@ -35,10 +35,10 @@ type soak struct {
 
 	fault      *soakFault // the last one
 	toll       *toll      // of its kind
-	tolls      map[string]*toll
-	end        func() // ends it, if it lasts
-	endAt      int64  // us: when it was or will be over
-	nextAt     int64  // us: when the next one comes
+	tolls      []toll     // of all
+	end        func()     // ends it, if it lasts
+	endAt      int64      // us: when it was or will be over
+	nextAt     int64      // us: when the next one comes
 	calm       [2]float64
 	recent     [2]float64 // us: the greatest bound since recentAt
 	recentAt   int64
@@ -141,14 +141,11 @@ var soakFaults = []soakFault{
 
 // newSoak draws a world of two peers.
 func newSoak(seed uint64, m *musts) *soak {
-	s := &soak{peers: newPeers(newRand(seed, 's')), m: m, tolls: map[string]*toll{}}
+	s := &soak{peers: newPeers(newRand(seed, 's')), m: m, tolls: make([]toll, len(soakFaults))}
 	for side := range s.ends {
 		e := &s.ends[side]
 		e.base, e.jitter, e.period = int64(s.between(10e3, 40e3)), 1e3, int64(1e6)/soakRate
 		s.skew[side] = e.clock.rate
-	}
-	for _, f := range soakFaults {
-		s.tolls[f.name] = &toll{}
 	}
 	s.onAsk, s.event = s.judge, s.tick
 	s.nextAt = 60e6
@@ -183,8 +180,8 @@ func (s *soak) tick() {
 
 // begin lets a fault begin.
 func (s *soak) begin() {
-	s.fault = &soakFaults[s.r.IntN(len(soakFaults))]
-	s.toll = s.tolls[s.fault.name]
+	kind := s.r.IntN(len(soakFaults))
+	s.fault, s.toll = &soakFaults[kind], &s.tolls[kind]
 	s.toll.n++
 	s.calm, s.slow, s.over = s.recent, [2]bool{}, [2]bool{}
 	lasting, end := s.fault.begin(s, s.r.IntN(2))
@@ -246,8 +243,8 @@ func TestSoak(t *testing.T) {
 	m := newMusts(t)
 	s := newSoak(*seedFirst+1, m)
 	s.run(int64(days * day))
-	for _, fault := range soakFaults {
-		name, x := fault.name, s.tolls[fault.name]
+	for kind, x := range s.tolls {
+		name := soakFaults[kind].name
 		n := float64(2 * max(x.n, 1))
 		m.misses(fmt.Sprintf("%s, %d times: %% of the ends beyond the bound outside of the windows", name, x.n), 100*float64(x.beyond)/n, 0, soakMisses)
 		m.note("  the furthest, us", x.furthest)

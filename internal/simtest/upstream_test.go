@@ -68,8 +68,7 @@ func upRun(sc *upstream.Scenario, seed uint64, mode upstream.Mode) (scores [2]up
 	}})
 	for m := range scores {
 		s := &scores[m]
-		for side := range tracks[m] {
-			k := &tracks[m][side]
+		for _, k := range tracks[m] {
 			if len(k.errs) > 0 {
 				s.p95 = max(s.p95, k.errs.quantile(0.95))
 			}
