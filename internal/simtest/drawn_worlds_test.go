@@ -446,23 +446,18 @@ var drawnFamilies = func() (all []family) {
 		f.name = name
 		all = append(all, f)
 	}
-	long, short := [2]time.Duration{133 * sec, 300 * sec}, [2]time.Duration{5 * sec, 133 * sec}
 	for _, ways := range []int{1, 3} {
-		for _, kind := range []string{"plateau", "saw", "sine", "fill and drop"} {
-			if kind != "plateau" {
-				add(family{kind: kind, ways: ways})
-				continue
-			}
-			add(family{kind: kind, ways: ways, lasts: short})
-			add(family{kind: kind, ways: ways, lasts: long})
-			add(family{kind: kind, ways: ways, lasts: [2]time.Duration{28 * sec, 200 * sec}, early: true})
+		add(family{kind: "plateau", ways: ways, lasts: [2]time.Duration{5 * sec, 133 * sec}})
+		add(family{kind: "plateau", ways: ways, lasts: [2]time.Duration{133 * sec, 300 * sec}})
+		add(family{kind: "plateau", ways: ways, lasts: [2]time.Duration{28 * sec, 200 * sec}, early: true})
+		for _, kind := range []string{"saw", "sine", "fill and drop"} {
+			add(family{kind: kind, ways: ways})
 		}
 		for _, slope := range [][2]float64{{3, 10}, {10, 30}, {30, 100}, {100, 300}, {300, 1000}} {
 			add(family{kind: "ramp", ways: ways, lo: slope[0], hi: slope[1], lasts: [2]time.Duration{40 * sec, 200 * sec}})
 		}
-		for _, slope := range [][2]float64{{3, 30}, {30, 300}} {
-			add(family{kind: "ramp", ways: ways, lo: slope[0], hi: slope[1], early: true})
-		}
+		add(family{kind: "ramp", ways: ways, lo: 3, hi: 30, early: true})
+		add(family{kind: "ramp", ways: ways, lo: 30, hi: 300, early: true})
 		for _, longer := range []int{1, -1} {
 			add(family{kind: "path for good", ways: ways, longer: longer})
 			add(family{kind: "path for good", ways: ways, longer: longer, early: true})
@@ -473,9 +468,9 @@ var drawnFamilies = func() (all []family) {
 		}
 		add(family{kind: "silence", ways: ways})
 	}
-	for _, size := range [][2]float64{{1e6, 1e7}, {1e7, 1e9}, {1e9, 5e9}} {
-		add(family{kind: "set", lo: size[0], hi: size[1]})
-	}
+	add(family{kind: "set", lo: 1e6, hi: 1e7})
+	add(family{kind: "set", lo: 1e7, hi: 1e9})
+	add(family{kind: "set", lo: 1e9, hi: 5e9})
 	add(family{kind: "set", lo: 1e6, hi: 5e9, early: true})
 	add(family{kind: "slew", lo: 50, hi: 150})
 	add(family{kind: "slew", lo: 150, hi: 500})
@@ -483,12 +478,11 @@ var drawnFamilies = func() (all []family) {
 	add(family{kind: "stalls"})
 	add(family{kind: "jitter", ways: 3})
 	add(family{kind: "rate", ways: 3})
-	for _, longer := range []int{1, -1} {
-		add(family{kind: "suspend", longer: longer})
-	}
-	for _, jitter := range []string{"", "wide", "gamma"} {
-		add(family{jitter: jitter})
-	}
+	add(family{kind: "suspend", longer: 1})
+	add(family{kind: "suspend", longer: -1})
+	add(family{})
+	add(family{jitter: "wide"})
+	add(family{jitter: "gamma"})
 	for _, jitter := range []string{"wide", "gamma"} {
 		add(family{kind: "plateau", ways: 1, jitter: jitter})
 		add(family{kind: "path for good", ways: 1, jitter: jitter})

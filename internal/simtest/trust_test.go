@@ -22,7 +22,7 @@ func TestTrustedSoon(t *testing.T) {
 		for side := range d.ends {
 			d.ends[side].rate = 60
 			d.ends[side].clock = sim.ClockSpec{OffsetUsec: d.seed * 1e9 * uint64(1+side), SkewPPM: 40 * float64(1-2*side)}
-			d.ends[side].out = &sim.Link{Base: sim.Fixed(30 * ms), Delay: sim.Exp(3 * ms)}
+			d.ends[side].out = path(30*ms, 3*ms)(seed)
 		}
 		waits = [2]float64{math.Inf(1), math.Inf(1)}
 		var first [2]time.Duration // 0 is not yet
