@@ -66,15 +66,14 @@ func (l *Link) Arrivals(r *rand.Rand, t time.Duration) []time.Duration {
 	}
 	out := l.buf[:0]
 	for range copies {
-		at := t + l.BaseAt(t)
+		delay := time.Duration(0)
 		if l.Delay != nil {
-			d := l.Delay(r, t)
-			if d < 0 {
-				continue
-			}
-			at += d
+			delay = l.Delay(r, t)
 		}
-		at = max(at, t)
+		if delay < 0 {
+			continue
+		}
+		at := max(t+l.BaseAt(t)+delay, t)
 		if l.FIFO {
 			at = max(at, l.last)
 			l.last = at
