@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,11 +23,9 @@ import (
 // reel is a recording that is being replayed: a note for each 0.2 s at end 0.
 type reel struct {
 	notes    []note
-	both     bool // there is a recording of the other end
-	start    uint64
-	started  bool
+	both     bool   // there is a recording of the other end
+	start    uint64 // local time of the first note, us
 	days     []day
-	told     happened
 	differ   float64   // us: by which answers differ from those recorded, at most
 	asked    int       // answers
 	count    int       // datagrams
@@ -37,6 +34,9 @@ type reel struct {
 	silences []span    // in which no datagram arrived
 	reports  []float64 // s
 	cut      error     // why the recording ends
+	told     []happening
+	moves    []move
+	lifts    []span // in which all datagrams to us were late, until a path or a clock was found to be why
 }
 
 // day says which time of day it is, from one time on.
@@ -55,24 +55,23 @@ type block struct {
 // span is a span of time.
 type span struct{ from, to float64 } // s
 
-// note is what was known at one time.
+// note is what was known at one time. What is not known is NaN, and snapshot is zero.
 type note struct {
 	at       float64    // s since the start
-	fastest  [2]float64 // ms: of the datagrams to us and to the peer; NaN if there was none
-	known    bool       // the offset; without it snapshot is zero
+	fastest  [2]float64 // ms: of the datagrams to us and to the peer
+	floors   [2]float64 // ms: how long one that does not queue is under way
+	offset   float64    // us
+	bound    float64    // us
+	skew     [2]float64 // ppm: it, and its error
+	steps    float64
+	known    bool // the offset
 	snapshot timesync.Snapshot
 	late     uint32  // buckets so far
-	disagree float64 // us: the sum of the offsets that the ends know; NaN if that is not known
+	disagree float64 // us: the sum of the offsets that the ends know
 }
 
 // noteEvery is as long as a bucket of the estimator.
-const noteEvery = 200_000 // us
-
-// floors returns how long a datagram that does not queue is under way, to us and to the
-// peer, ms.
-func (n *note) floors() [2]float64 {
-	return [2]float64{graph.Millis(n.snapshot.MinimumOneWayDelay), graph.Millis(n.snapshot.MinimumDelayToPeer)}
-}
+const noteEvery = 0.2 // s
 
 // unwind replays the recording of one end, or those of both.
 func unwind(recordings ...io.Reader) *reel {
@@ -87,25 +86,25 @@ func unwind(recordings ...io.Reader) *reel {
 	if r.count > 0 {
 		r.endBlock()
 	}
-	r.told.words(r)
+	r.words()
 	return r
 }
 
 // see takes an event.
 func (r *reel) see(m *record.Moment) {
-	if timed := m.Kind != record.Missing && m.Kind != record.Reset; !r.started && m.End == 0 && timed {
-		r.start, r.started = m.AtUsec[0], true
-	}
-	if !r.started {
-		return
+	if len(r.notes) == 0 {
+		if m.End != 0 || m.Kind == record.Missing || m.Kind == record.Reset {
+			return // it has no time here
+		}
+		r.start = m.AtUsec[0]
 	}
 	at := r.since(m.AtUsec[0])
-	if len(r.notes) == 0 || at >= r.notes[len(r.notes)-1].at+noteEvery/1e6 {
+	if len(r.notes) == 0 || at >= r.notes[len(r.notes)-1].at+noteEvery {
 		r.note(m)
 	}
 	if m.Kind == record.Datagram && m.Known {
 		f := &r.notes[len(r.notes)-1].fastest[m.End]
-		if ms := float64(m.OWD) / float64(time.Millisecond); !(*f <= ms) {
+		if ms := graph.Millis(m.OWD); !(*f <= ms) {
 			*f = ms
 		}
 	}
@@ -120,9 +119,9 @@ func (r *reel) see(m *record.Moment) {
 	case record.Answered:
 		r.compare(m)
 	case record.Reset:
-		r.told.say(at, other, "everything was forgotten: a new connection")
+		r.say(at, other, "everything was forgotten: a new connection")
 	case record.Missing:
-		r.told.say(at, other, "%d blocks are missing in the recording", m.Count)
+		r.say(at, other, "%d blocks are missing in the recording", m.Count)
 	}
 }
 
@@ -151,7 +150,7 @@ func (r *reel) endBlock() {
 		r.days = append(r.days, day{math.Inf(-1), less})
 	case less > r.days[n-1].less+asleep:
 		by := (time.Duration(less-r.days[n-1].less) * time.Microsecond).Round(time.Second)
-		r.told.say(r.ended, clockSet, "the time of day went on by %s more than the local clock: this machine slept, or one of its clocks was set", by)
+		r.say(r.ended, clockSet, "the time of day went on by %s more than the local clock: this machine slept, or one of its clocks was set", by)
 		r.days = append(r.days, day{r.ended, less})
 	default: // in a simulation much less
 		r.days[n-1].less = min(r.days[n-1].less, less)
@@ -164,9 +163,16 @@ func (r *reel) since(usec uint64) float64 { return float64(int64(usec-r.start)) 
 
 // note notes what end 0 knows.
 func (r *reel) note(m *record.Moment) {
-	n := note{at: r.since(m.AtUsec[0]), fastest: [2]float64{math.NaN(), math.NaN()}, disagree: math.NaN()}
+	nan := math.NaN()
+	none := [2]float64{nan, nan}
+	n := note{at: r.since(m.AtUsec[0]), fastest: none, floors: none, offset: nan, bound: nan, skew: none, steps: nan, disagree: nan}
 	n.snapshot, n.known = m.Ends[0].Snapshot(m.AtUsec[0])
 	n.late = m.Ends[0].Stats().LateBuckets
+	if s := &n.snapshot; n.known {
+		n.floors = [2]float64{graph.Millis(s.MinimumOneWayDelay), graph.Millis(s.MinimumDelayToPeer)}
+		n.offset, n.bound = float64(s.OffsetUsec), 1e3*graph.Millis(s.ErrorBound)
+		n.skew, n.steps = [2]float64{s.Skew, s.SkewError}, float64(s.Steps)
+	}
 	if n.known && r.both {
 		if o, ok := m.Ends[1].Snapshot(m.AtUsec[1]); ok {
 			n.disagree = circle26(float64(n.snapshot.OffsetUsec + o.OffsetUsec)) // 0 if the ends agree
@@ -178,12 +184,10 @@ func (r *reel) note(m *record.Moment) {
 // compare compares an answer with the recorded one.
 func (r *reel) compare(m *record.Moment) {
 	r.asked++
-	now := record.Ask(m.Ends[0], m.LocalUsec)
-	if now == m.Answer {
-		return
+	if now := record.Ask(m.Ends[0], m.LocalUsec); now != m.Answer {
+		by := circle26(float64(now.Snapshot.OffsetUsec - m.Answer.Snapshot.OffsetUsec))
+		r.differ = max(r.differ, math.Abs(by), 1)
 	}
-	by := circle26(float64(now.Snapshot.OffsetUsec - m.Answer.Snapshot.OffsetUsec))
-	r.differ = max(r.differ, math.Abs(by), 1)
 }
 
 // drawRecording replays the recording of one end, or those of both.
@@ -206,18 +210,12 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 	if len(r.notes) < 2 {
 		return nil // there is nothing to draw
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
-	}
 	path := filepath.Join(out, "recording-"+name)
-	if err := r.writeCSV(path + ".csv"); err != nil {
-		return err
+	err := errors.Join(os.MkdirAll(out, 0o755), r.writeCSV(path+".csv"), graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
+	if err == nil {
+		fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
 	}
-	if err := graph.Charts(path+".png", graph.Screen(), r.charts(name)...); err != nil {
-		return err
-	}
-	fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)
-	return nil
+	return err
 }
 
 // tell prints what happened.
@@ -228,7 +226,7 @@ func (r *reel) tell(out io.Writer, name string) {
 		last := r.notes[len(r.notes)-1]
 		fmt.Fprintf(out, "%s: from %s UTC, %.1f s, %d congested buckets, %d steps\n", name, r.clock(0), last.at, last.late, last.snapshot.Steps)
 	}
-	for _, h := range r.told.all {
+	for _, h := range r.told {
 		fmt.Fprintf(out, "%s (%.1f s) %s\n", r.clock(h.at), h.at, h.say)
 	}
 	var sums []float64
@@ -237,7 +235,7 @@ func (r *reel) tell(out io.Writer, name string) {
 			sums = append(sums, math.Abs(n.disagree))
 		}
 	}
-	if slices.Sort(sums); len(sums) > 0 {
+	if len(sums) > 0 {
 		fmt.Fprintf(out, "the two ends disagree by %s (median), %s (99th percentile), %s at most\n",
 			graph.Micros(stat.OrNaN(sums, 0.5)), graph.Micros(stat.OrNaN(sums, 0.99)), graph.Micros(stat.OrNaN(sums, 1)))
 	}
@@ -251,38 +249,21 @@ func (r *reel) tell(out io.Writer, name string) {
 	}
 }
 
-// columns are those of the CSV. What is NaN is empty.
-var columns = []struct {
-	name  string
-	value func(n *note) float64
-}{
-	{"s", func(n *note) float64 { return n.at }},
-	{"fastest_to_us_ms", func(n *note) float64 { return n.fastest[0] }},
-	{"fastest_to_peer_ms", func(n *note) float64 { return n.fastest[1] }},
-	{"floor_to_us_ms", whenKnown(func(n *note) float64 { return n.floors()[0] })},
-	{"floor_to_peer_ms", whenKnown(func(n *note) float64 { return n.floors()[1] })},
-	{"offset_us", whenKnown(func(n *note) float64 { return float64(n.snapshot.OffsetUsec) })},
-	{"bound_us", whenKnown(func(n *note) float64 { return 1e3 * graph.Millis(n.snapshot.ErrorBound) })},
-	{"round_trip_us", whenKnown(func(n *note) float64 { return 1e3 * (n.floors()[0] + n.floors()[1]) })},
-	{"skew_ppm", whenKnown(func(n *note) float64 { return n.snapshot.Skew })},
-	{"skew_error_ppm", whenKnown(func(n *note) float64 { return n.snapshot.SkewError })},
-	{"steps", whenKnown(func(n *note) float64 { return float64(n.snapshot.Steps) })},
-	{"late_buckets", func(n *note) float64 { return float64(n.late) }},
-	{"disagree_us", func(n *note) float64 { return n.disagree }},
-}
-
-// writeCSV writes the notes, each with its time of day.
+// writeCSV writes the notes, each with its time of day. What is NaN is empty.
 func (r *reel) writeCSV(path string) error {
-	rows := [][]string{{"utc"}}
-	for _, c := range columns {
-		rows[0] = append(rows[0], c.name)
-	}
-	for i := range r.notes {
-		row := []string{r.clock(r.notes[i].at)}
-		for _, c := range columns {
-			cell := ""
-			if v := c.value(&r.notes[i]); !math.IsNaN(v) {
-				cell = strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64)
+	rows := [][]string{{
+		"utc", "s", "fastest_to_us_ms", "fastest_to_peer_ms", "floor_to_us_ms", "floor_to_peer_ms", "offset_us",
+		"bound_us", "round_trip_us", "skew_ppm", "skew_error_ppm", "steps", "late_buckets", "disagree_us",
+	}}
+	for _, n := range r.notes {
+		row := []string{r.clock(n.at)}
+		for _, v := range []float64{
+			n.at, n.fastest[0], n.fastest[1], n.floors[0], n.floors[1], n.offset,
+			n.bound, 1e3 * (n.floors[0] + n.floors[1]), n.skew[0], n.skew[1], n.steps, float64(n.late), n.disagree,
+		} {
+			cell := strconv.FormatFloat(math.Round(v*1e3)/1e3, 'f', -1, 64)
+			if math.IsNaN(v) {
+				cell = ""
 			}
 			row = append(row, cell)
 		}

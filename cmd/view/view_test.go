@@ -31,8 +31,8 @@ const second = 1_000_000
 type way struct {
 	seconds int
 	rate    float64                                      // datagrams a second each way; 0: 60
-	longer  func(end int, s float64) float64             // ms: by which the way to an end is longer after s seconds
-	ahead   func(end int, s float64) float64             // s: by which an end's clock was set ahead
+	longer  change                                       // ms: by which the way to an end is longer
+	ahead   change                                       // s: by which an end's clock was set ahead
 	lost    func(end int, s float64) (any, reports bool) // what does not arrive at an end
 }
 
@@ -43,11 +43,7 @@ func (w way) film(t *testing.T) (files [2]bytes.Buffer) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	ends := [2]*record.Recorder{record.New(&files[0]), record.New(&files[1])}
 	clock := func(end int, now float64) uint64 {
-		us := [2]uint64{5 * second, 1 << 45}[end] + uint64(now*second)
-		if w.ahead != nil {
-			us += uint64(int64(w.ahead(end, now-1) * second))
-		}
-		return us
+		return [2]uint64{5 * second, 1 << 45}[end] + uint64(now*second) + uint64(int64(w.ahead.at(end, now-1)*second))
 	}
 	rate := cmp.Or(w.rate, 60)
 	for i := range int(float64(w.seconds) * rate) {
@@ -63,10 +59,7 @@ func (w way) film(t *testing.T) (files [2]bytes.Buffer) {
 			if silent {
 				continue
 			}
-			delay := 0.030 + 0.002*rng.ExpFloat64()
-			if w.longer != nil {
-				delay += w.longer(k, now-1) / 1e3
-			}
+			delay := 0.030 + 0.002*rng.ExpFloat64() + w.longer.at(k, now-1)/1e3
 			sent, received := clock(1-k, now), clock(k, now+delay)
 			e.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(sent), received)
 			if now < 2 {
@@ -85,14 +78,17 @@ func (w way) film(t *testing.T) (files [2]bytes.Buffer) {
 	return files
 }
 
-// during returns by how much something is at one end, from one second to another.
-func during(end int, from, to, by float64) func(int, float64) float64 {
-	return func(k int, s float64) float64 {
-		if k == end && s >= from && s < to {
-			return by
-		}
-		return 0
+// change is by how much something is at one end, from one second to another.
+type change struct {
+	end          int
+	from, to, by float64
+}
+
+func (c change) at(end int, s float64) float64 {
+	if end == c.end && s >= c.from && s < c.to {
+		return c.by
 	}
+	return 0
 }
 
 // wordsOf returns what is said about a recording, without the first and the last line: the
@@ -117,26 +113,26 @@ func TestWords(t *testing.T) {
 	}{
 		{"nothing", way{seconds: 90}, nil},
 		{"a slow stream", way{seconds: 600, rate: 0.2}, nil},
-		{"a route to us", way{seconds: 120, longer: during(0, 60, 90, 20)}, []string{
+		{"a route to us", way{seconds: 120, longer: change{0, 60, 90, 20}}, []string{
 			`\(60\.\d s\) path to us longer by (19|20|21) ms; believed after (9|10|11)\.\d s`,
 			`\(90\.\d s\) path to us shorter by (19|20|21) ms; believed at once`}},
-		{"a route to us of a slow stream", way{seconds: 120, rate: 1, longer: during(0, 60, never, 20)}, []string{
+		{"a route to us of a slow stream", way{seconds: 120, rate: 1, longer: change{0, 60, never, 20}}, []string{
 			`\((59|60|61)\.\d s\) path to us longer by (19|20|21) ms; believed after (1[0-3])\.\d s`}},
-		{"a route to the peer", way{seconds: 120, longer: during(1, 60, 90, 20)}, []string{
+		{"a route to the peer", way{seconds: 120, longer: change{1, 60, 90, 20}}, []string{
 			`\(6[0-4]\.\d s\) all datagrams to the peer queued for [3-6]\.\d s, by (19|20|21) ms, as the peer reported`,
 			`\(7[0-4]\.\d s\) path to the peer longer by (19|20|21) ms, as the peer reported`,
 			`\(9[0-3]\.\d s\) path to the peer shorter by (19|20|21) ms, as the peer reported`}},
-		{"a queue to us", way{seconds: 90, longer: during(0, 60, 65, 100)}, []string{
+		{"a queue to us", way{seconds: 90, longer: change{0, 60, 65, 100}}, []string{
 			`\((59|60)\.\d s\) all datagrams to us queued for [45]\.\d s, the fastest of 0.2 s by up to 10\d ms`}},
-		{"a queue to us at the end", way{seconds: 65, longer: during(0, 60, never, 100)}, []string{
+		{"a queue to us at the end", way{seconds: 65, longer: change{0, 60, never, 100}}, []string{
 			`\((59|60)\.\d s\) all datagrams to us queued for [45]\.\d s, the fastest of 0.2 s by up to 10\d ms`}},
-		{"a queue to the peer", way{seconds: 90, longer: during(1, 60, 65, 100)}, []string{
+		{"a queue to the peer", way{seconds: 90, longer: change{1, 60, 65, 100}}, []string{
 			`\(6[0-2]\.\d s\) all datagrams to the peer queued for [4-7]\.\d s, by (99|10\d) ms, as the peer reported`}},
-		{"the peer's clock, ahead", way{seconds: 90, ahead: during(1, 60, never, 0.02)}, []string{
+		{"the peer's clock, ahead", way{seconds: 90, ahead: change{1, 60, never, 0.02}}, []string{
 			`\(6[0-3]\.\d s\) the remote time stepped by \+(19|20) ms: a clock was set, or the peer changed`}},
-		{"the peer's clock, back", way{seconds: 90, ahead: during(1, 60, never, -0.25)}, []string{
+		{"the peer's clock, back", way{seconds: 90, ahead: change{1, 60, never, -0.25}}, []string{
 			`\(6[0-3]\.\d s\) the remote time stepped by -2(49|50) ms: a clock was set, or the peer changed`}},
-		{"the peer slept", way{seconds: 120, ahead: during(1, 90, never, -30), lost: nothing}, []string{
+		{"the peer slept", way{seconds: 120, ahead: change{1, 90, never, -30}, lost: nothing}, []string{
 			`\((59|60)\.\d s\) nothing arrived for 30\.\d s`,
 			`\(9[0-3]\.\d s\) the remote time stepped by -30 s, or that and a multiple of 67.1 s: .*`}},
 		{"the network was away", way{seconds: 120, lost: nothing}, []string{`\((59|60)\.\d s\) nothing arrived for 30\.\d s`}},
@@ -160,16 +156,14 @@ func TestWords(t *testing.T) {
 // TestSleep: while a machine sleeps, its local clock may stand. The times of day in the words are
 // right before and after.
 func TestSleep(t *testing.T) {
-	r := &reel{}
-	m := record.Moment{Ends: [2]*timesync.TimeSynchronizer{new(timesync.TimeSynchronizer)}}
-	begun := time.Date(2026, 11, 23, 14, 0, 0, 0, time.UTC)
+	r, m := new(reel), record.Moment{Ends: [2]*timesync.TimeSynchronizer{new(timesync.TimeSynchronizer)}}
+	wall := time.Date(2026, 11, 23, 14, 0, 0, 900_000_000, time.UTC)
 	for at := range uint64(100) {
-		slept := time.Duration(0)
-		if at >= 50 {
-			slept = time.Hour
+		if at == 50 {
+			wall = wall.Add(time.Hour)
 		}
 		m.LocalUsec, m.AtUsec[0] = 1000*second+at*second, 1000*second+at*second
-		m.Wall = begun.Add(time.Duration(at)*time.Second + slept + 900*time.Millisecond)
+		m.Wall = wall.Add(time.Duration(at) * time.Second)
 		r.see(&m)
 	}
 	r.endBlock()
@@ -178,109 +172,90 @@ func TestSleep(t *testing.T) {
 	if a, b := r.clock(49), r.clock(50); a != "14:00:49" || b != "15:00:50" {
 		t.Errorf("it was %s, then %s", a, b)
 	}
-	if want := "14:00:49 (49.0 s) the time of day went on by 1h0m0s more than the local clock"; !strings.Contains(words.String(), want) {
-		t.Errorf("not said: %s\n%s", want, words.String())
+	said(t, words.String(), `14:00:49 \(49.0 s\) the time of day went on by 1h0m0s more than the local clock`)
+}
+
+// said holds words to regular expressions.
+func said(t *testing.T, words string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !regexp.MustCompile(want).MatchString(words) {
+			t.Errorf("not said: %s\n%s", want, words)
+		}
 	}
+}
+
+// drawn draws recordings, the first of which is called a, and looks at the picture and the CSV, which
+// has so many rows at least. It returns the words.
+func drawn(t *testing.T, least int, recordings ...[]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	var paths []string
+	for i, content := range recordings {
+		paths = append(paths, filepath.Join(dir, string(rune('a'+i))+".tsr"))
+		if err := os.WriteFile(paths[i], content, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var words strings.Builder
+	if err := drawRecording(dir, &words, paths...); err != nil {
+		t.Fatal(err)
+	}
+	if png, err := os.ReadFile(filepath.Join(dir, "recording-a.png")); err != nil || !bytes.HasPrefix(png, []byte("\x89PNG")) || len(png) < 20_000 {
+		t.Errorf("the picture: %d bytes, %v", len(png), err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "recording-a.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil || len(rows) < least || len(rows[0]) != 14 {
+		t.Errorf("the CSV: %d rows, %v", len(rows), err)
+	}
+	return words.String()
 }
 
 // TestStory draws the recordings of both ends of a path on which much happens: the way to a is
 // 20 ms longer from 60 s on, b's clock is set by 250 ms at 120 s, b's reports are lost from 149 to
 // 169 s, and everything to a from 190 to 195 s. The figures have room, since estimators change.
 func TestStory(t *testing.T) {
-	files, dir := way{
-		seconds: 220, longer: during(0, 60, never, 20), ahead: during(1, 120, never, 0.25),
+	files := way{
+		seconds: 220, longer: change{0, 60, never, 20}, ahead: change{1, 120, never, 0.25},
 		lost: func(end int, s float64) (any, reports bool) {
 			return end == 0 && s > 190 && s < 195, end == 0 && s > 149 && s < 169
 		},
-	}.film(t), t.TempDir()
-	a, b := filepath.Join(dir, "a.tsr"), filepath.Join(dir, "b.tsr")
+	}.film(t)
 	whole := files[0].Bytes()
-	for name, content := range map[string][]byte{a: whole, b: files[1].Bytes()} {
-		if err := os.WriteFile(name, content, 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var words strings.Builder
-	if err := drawRecording(dir, &words, a, b); err != nil {
-		t.Fatal(err)
-	}
-	t.Log(words.String())
-	for _, want := range []string{
+	said(t, drawn(t, 1000, whole, files[1].Bytes()),
 		`\((59|60|61)\.\d s\) path to us longer by (19|20|21) ms; believed after (9|10|11)\.\d s`,
 		`\((119|12\d)\.\d s\) the remote time stepped by \+2[45]\d ms`,
 		`\((14[6789]|150)\.\d s\) no report for 2[12345]\.\d s; usual are 2\.0 s`,
 		`\((18[789]|190)\.\d s\) nothing arrived for 5\.\d s`,
 		`the two ends disagree by \S+ us \(median\)`,
-		`all 2\d\d recorded answers are those of this version`,
-	} {
-		if !regexp.MustCompile(want).MatchString(words.String()) {
-			t.Errorf("not said: %s", want)
-		}
-	}
-	checkDrawn(t, filepath.Join(dir, "recording-a"))
-
+		`all 2\d\d recorded answers are those of this version`)
 	// A recording that is cut off is drawn as far as it goes.
-	if err := os.WriteFile(a, whole[:len(whole)/2], 0o666); err != nil {
-		t.Fatal(err)
-	}
-	words.Reset()
-	if err := drawRecording(dir, &words, a); err != nil || !strings.Contains(words.String(), "ends within a block") {
-		t.Errorf("%v\n%s", err, words.String())
-	}
-	if err := os.WriteFile(a, []byte("something else"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := drawRecording(dir, &words, a); err != record.ErrFormat {
-		t.Error(err)
-	}
-}
-
-// checkDrawn looks at the picture and the CSV.
-func checkDrawn(t *testing.T, name string) {
-	t.Helper()
-	if png, err := os.ReadFile(name + ".png"); err != nil || !bytes.HasPrefix(png, []byte("\x89PNG")) || len(png) < 20_000 {
-		t.Errorf("the picture: %d bytes, %v", len(png), err)
-	}
-	text, err := os.ReadFile(name + ".csv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	if err != nil || len(rows) < 1000 || len(rows[0]) != 14 {
-		t.Errorf("the CSV: %d rows, %v", len(rows), err)
+	said(t, drawn(t, 500, whole[:len(whole)/2]), "ends within a block")
+	path := filepath.Join(t.TempDir(), "x.tsr")
+	err := os.WriteFile(path, []byte("something else"), 0o666)
+	if bad := drawRecording(t.TempDir(), io.Discard, path); err != nil || bad != record.ErrFormat {
+		t.Error(err, bad)
 	}
 }
 
 // TestNeverKnown: where no report arrives, little is known, and there is a picture of that.
 func TestNeverKnown(t *testing.T) {
-	files, dir := way{seconds: 20, lost: func(int, float64) (any, reports bool) { return false, true }}.film(t), t.TempDir()
-	name := filepath.Join(dir, "a.tsr")
-	if err := os.WriteFile(name, files[0].Bytes(), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	var words strings.Builder
-	if err := drawRecording(dir, &words, name); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(words.String(), "(0.0 s) the offset is never known: 1200 datagrams and 0 reports arrived") {
-		t.Error(words.String())
-	}
-	if png, err := os.ReadFile(filepath.Join(dir, "recording-a.png")); err != nil || !bytes.HasPrefix(png, []byte("\x89PNG")) {
-		t.Error(err)
-	}
+	files := way{seconds: 20, lost: func(int, float64) (any, reports bool) { return false, true }}.film(t)
+	said(t, drawn(t, 90, files[0].Bytes()), `\(0.0 s\) the offset is never known: 1200 datagrams and 0 reports arrived`)
 }
 
 // TestOtherAnswers: it is said by how much other answers were recorded.
 func TestOtherAnswers(t *testing.T) {
-	r := &reel{}
-	m := record.Moment{Ends: [2]*timesync.TimeSynchronizer{new(timesync.TimeSynchronizer)}}
+	r, m := new(reel), record.Moment{Ends: [2]*timesync.TimeSynchronizer{new(timesync.TimeSynchronizer)}}
 	m.Answer.OK, m.Answer.Snapshot.OffsetUsec = true, 1234
 	r.compare(&m)
 	var words strings.Builder
 	r.tell(&words, "x")
-	if !strings.Contains(words.String(), "answers otherwise") || !strings.Contains(words.String(), "1.2 ms") {
-		t.Error(words.String())
-	}
+	said(t, words.String(), `answers otherwise.* 1\.2 ms`)
 }
 
 // TestThinned: of the points of a long recording those are drawn that stand out.

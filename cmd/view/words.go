@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"time"
+
 	"timesync/compare/graph"
 	"timesync/internal/stat"
 )
@@ -34,12 +35,6 @@ type happening struct {
 	say string
 }
 
-type happened struct {
-	all   []happening
-	moves []move
-	lifts []span // in which all datagrams to us were late, until a path or a clock was found to be why
-}
-
 // move is a floor that moved while no clock was noticed to have been set.
 type move struct {
 	from   float64 // s: since when datagrams show it
@@ -48,8 +43,8 @@ type move struct {
 	by     float64 // ms: the delay became longer
 }
 
-func (h *happened) say(at float64, row int, format string, args ...any) {
-	h.all = append(h.all, happening{at, row, fmt.Sprintf(format, args...)})
+func (r *reel) say(at float64, row int, format string, args ...any) {
+	r.told = append(r.told, happening{at, row, fmt.Sprintf(format, args...)})
 }
 
 const (
@@ -63,50 +58,50 @@ const (
 )
 
 // words says what the estimator took for what.
-func (h *happened) words(r *reel) {
-	h.known(r.notes)
+func (r *reel) words() {
+	r.known()
 	if len(r.notes) > 0 && !slices.ContainsFunc(r.notes, func(n note) bool { return n.known }) {
-		h.say(0, other, "the offset is never known: %d datagrams and %d reports arrived", r.count, len(r.reports))
+		r.say(0, other, "the offset is never known: %d datagrams and %d reports arrived", r.count, len(r.reports))
 	}
-	h.paths()
-	h.queues(r.notes)
-	silences := r.unusual()
-	for _, s := range silences {
-		h.say(s.from, silent, "nothing arrived for %.1f s", s.to-s.from)
+	r.paths()
+	r.queues()
+	r.silences = slices.DeleteFunc(r.silences, func(s span) bool { return s.to-s.from <= 5*r.pace() })
+	for _, s := range r.silences {
+		r.say(s.from, silent, "nothing arrived for %.1f s", s.to-s.from)
 	}
-	h.missed(r.reports, silences)
-	slices.SortStableFunc(h.all, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
+	r.missed()
+	slices.SortStableFunc(r.told, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
 }
 
 // known tells of changes from one note to the next: steps, and floors that moved.
-func (h *happened) known(notes []note) {
+func (r *reel) known() {
 	begun := math.Inf(1)
-	for i := 1; i < len(notes); i++ {
-		was, is := &notes[i-1], &notes[i]
+	for i := 1; i < len(r.notes); i++ {
+		was, is := &r.notes[i-1], &r.notes[i]
 		switch {
 		case !is.known:
 			begun = math.Inf(1)
 		case !was.known:
 			begun = is.at
-			h.say(is.at, other, "the offset is known, to %s", graph.Micros(1e3*graph.Millis(is.snapshot.ErrorBound)))
-		case is.snapshot.Steps > was.snapshot.Steps:
-			h.lift(notes[:i+1])
-			h.step(is.at, float64(is.snapshot.OffsetUsec-was.snapshot.OffsetUsec))
+			r.say(is.at, other, "the offset is known, to %s", graph.Micros(is.bound))
+		case is.steps > was.steps:
+			r.lift(i)
+			r.step(is.at, float64(is.snapshot.OffsetUsec-was.snapshot.OffsetUsec))
 		case is.at >= begun+settles:
-			h.moved(notes[:i+1])
+			r.moved(i)
 		}
 	}
 }
 
 // step tells of a step by so many us. What the floors did just before for the same reason was not
 // the path.
-func (h *happened) step(at, by float64) {
+func (r *reel) step(at, by float64) {
 	turns := ""
 	if math.Abs(by) > 1e6 {
 		turns = ", or that and a multiple of 67.1 s"
 	}
-	h.say(at, clockSet, "the remote time stepped by %s%s: a clock was set, or the peer changed", signed(by), turns)
-	h.moves = slices.DeleteFunc(h.moves, func(m move) bool {
+	r.say(at, clockSet, "the remote time stepped by %s%s: a clock was set, or the peer changed", signed(by), turns)
+	r.moves = slices.DeleteFunc(r.moves, func(m move) bool {
 		looks := -by / 1e3 // a clock that is ahead makes the way from it look shorter
 		if m.toPeer {
 			looks = -looks
@@ -115,75 +110,72 @@ func (h *happened) step(at, by float64) {
 	})
 }
 
-// moved notes floors that moved up to the last of some notes, while no clock was noticed to have
-// been set.
-func (h *happened) moved(notes []note) {
-	was, is := &notes[len(notes)-2], &notes[len(notes)-1]
+// moved notes floors that moved up to note i, while no clock was noticed to have been set.
+func (r *reel) moved(i int) {
+	was, is := &r.notes[i-1], &r.notes[i]
 	const scatter = 8 // times the jitter: what is further above the floor is hardly by chance
 	room := max(leastChange, scatter*graph.Millis(is.snapshot.Jitter))
-	before, after := was.floors(), is.floors()
-	toUs, toPeer := after[0]-before[0], after[1]-before[1]
+	toUs, toPeer := is.floors[0]-was.floors[0], is.floors[1]-was.floors[1]
 	offset := float64(is.snapshot.OffsetUsec-was.snapshot.OffsetUsec) / 1e3
 	if still := room / 2; math.Abs(toUs-offset) < still && math.Abs(toPeer+offset) < still {
 		if math.Abs(toUs) > room { // the datagrams show no change
-			h.say(is.at, other, "the offset was corrected by %s", signed(toUs*1e3))
+			r.say(is.at, other, "the offset was corrected by %s", signed(toUs*1e3))
 		}
 		return
 	}
 	if math.Abs(toUs) > room {
 		m := move{from: is.at, at: is.at, by: toUs}
 		if toUs > 0 {
-			m.from = h.lift(notes)
+			m.from = r.lift(i)
 		}
-		h.moves = append(h.moves, m)
+		r.moves = append(r.moves, m)
 	}
 	if math.Abs(toPeer) > room {
-		h.moves = append(h.moves, move{from: is.at, at: is.at, toPeer: true, by: toPeer})
+		r.moves = append(r.moves, move{from: is.at, at: is.at, toPeer: true, by: toPeer})
 	}
 }
 
-// lift notes since when datagrams had been late that are not any more at the last of some notes,
-// and returns it.
-func (h *happened) lift(notes []note) (from float64) {
-	is := len(notes) - 1
-	i := is
-	for i > 1 && notes[i].late > notes[i-2].late { // a bucket is a bit longer than the time from note to note
+// lift notes since when datagrams had been late that are not any more at note i, and returns it.
+func (r *reel) lift(i int) (from float64) {
+	to := r.notes[i].at
+	for i > 1 && r.notes[i].late > r.notes[i-2].late { // a bucket is a bit longer than the time from note to note
 		i--
 	}
-	h.lifts = append(h.lifts, span{notes[i].at, notes[is].at})
-	return notes[i].at
+	from = r.notes[i].at
+	r.lifts = append(r.lifts, span{from, to})
+	return from
 }
 
 // paths tells of the floors that moved.
-func (h *happened) paths() {
-	for i, m := range h.moves {
+func (r *reel) paths() {
+	for i, m := range r.moves {
 		if m.toPeer && m.by == 0 {
 			continue // the end of a queue
 		}
 		by := graph.Micros(math.Abs(m.by) * 1e3)
 		switch {
 		case m.toPeer && m.by > 0:
-			if end := h.ends(i); end > 0 {
-				h.say(m.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported", end-m.at, by)
+			if end := r.ends(i); end > 0 {
+				r.say(m.at, queued, "all datagrams to the peer queued for %.1f s, by %s, as the peer reported", end-m.at, by)
 			} else {
-				h.say(m.at, pathToPeer, "path to the peer longer by %s, as the peer reported", by)
+				r.say(m.at, pathToPeer, "path to the peer longer by %s, as the peer reported", by)
 			}
 		case m.toPeer:
-			h.say(m.at, pathToPeer, "path to the peer shorter by %s, as the peer reported", by)
+			r.say(m.at, pathToPeer, "path to the peer shorter by %s, as the peer reported", by)
 		case m.by > 0:
-			h.say(m.from, pathToUs, "path to us longer by %s; believed after %.1f s", by, m.at-m.from)
+			r.say(m.from, pathToUs, "path to us longer by %s; believed after %.1f s", by, m.at-m.from)
 		default:
-			h.say(m.at, pathToUs, "path to us shorter by %s; believed at once", by)
+			r.say(m.at, pathToUs, "path to us shorter by %s; believed at once", by)
 		}
 	}
 }
 
 // ends returns when the way to the peer became as short again as it was before move i, if that
 // was soon: the peer tells of a queue before it knows what it is.
-func (h *happened) ends(i int) (at float64) {
-	from := &h.moves[i]
-	for k := i + 1; k < len(h.moves) && h.moves[k].at < from.at+longestQueue; k++ {
-		if to := &h.moves[k]; to.toPeer && math.Abs(to.by+from.by) < from.by/8 {
+func (r *reel) ends(i int) (at float64) {
+	from := &r.moves[i]
+	for k := i + 1; k < len(r.moves) && r.moves[k].at < from.at+longestQueue; k++ {
+		if to := &r.moves[k]; to.toPeer && math.Abs(to.by+from.by) < from.by/8 {
 			to.by = 0
 			return to.at
 		}
@@ -192,42 +184,34 @@ func (h *happened) ends(i int) (at float64) {
 }
 
 // queues tells of times in which all datagrams to us queued, and that was not taken for the path or a clock.
-func (h *happened) queues(notes []note) {
+func (r *reel) queues() {
 	from, last, most := -1, 0, 0.0
-	for i := 1; i < len(notes); i++ {
-		if notes[i].known && notes[i].late > notes[i-1].late && !h.lifted(notes[i].at) {
+	for i := 1; i < len(r.notes); i++ {
+		if r.notes[i].known && r.notes[i].late > r.notes[i-1].late && !r.lifted(r.notes[i].at) {
 			if from < 0 {
 				from, most = i-1, 0
 			}
-			last, most = i, max(most, 1e3*(notes[i-1].fastest[0]-notes[i-1].floors()[0]))
-			if i < len(notes)-1 {
+			if by := 1e3 * (r.notes[i-1].fastest[0] - r.notes[i-1].floors[0]); by > most {
+				most = by
+			}
+			last = i
+			if i < len(r.notes)-1 {
 				continue
 			}
-		} else if from < 0 || i == last+1 && notes[i].known { // a bucket is a bit longer than the time from note to note
+		} else if from < 0 || i == last+1 && r.notes[i].known { // a bucket is a bit longer than the time from note to note
 			continue
 		}
-		a, b := &notes[from], &notes[last]
+		a, b := &r.notes[from], &r.notes[last]
 		if lasted := b.at - a.at; lasted >= leastQueue && b.late-a.late >= leastLate {
-			h.say(a.at, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(most))
+			r.say(a.at, queued, "all datagrams to us queued for %.1f s, the fastest of 0.2 s by up to %s", lasted, graph.Micros(most))
 		}
 		from = -1
 	}
 }
 
 // lifted reports whether what was late then was the path or a clock.
-func (h *happened) lifted(at float64) bool {
-	const bucket = noteEvery / 1e6 // s
-	return slices.ContainsFunc(h.lifts, func(l span) bool { return at > l.from-2*bucket && at <= l.to })
-}
-
-// unusual returns the silences that are long for the pace of the datagrams.
-func (r *reel) unusual() (all []span) {
-	for _, s := range r.silences {
-		if s.to-s.from > 5*r.pace() {
-			all = append(all, s)
-		}
-	}
-	return all
+func (r *reel) lifted(at float64) bool {
+	return slices.ContainsFunc(r.lifts, func(l span) bool { return at > l.from-2*noteEvery && at <= l.to })
 }
 
 // pace returns the seconds from one datagram to the next.
@@ -235,21 +219,21 @@ func (r *reel) pace() float64 { return r.block.at / float64(max(r.count-1, 1)) }
 
 // missed tells of reports that did not come while something arrived: nobody tells how often they
 // should.
-func (h *happened) missed(at []float64, silences []span) {
+func (r *reel) missed() {
 	var gaps []float64
-	for i := 1; i < len(at); i++ {
-		gaps = append(gaps, at[i]-at[i-1])
+	for i := 1; i < len(r.reports); i++ {
+		gaps = append(gaps, r.reports[i]-r.reports[i-1])
 	}
 	usual := max(stat.OrNaN(slices.Clone(gaps), 0.5), 2)
 	for i, gap := range gaps {
 		most := 2.5 * usual
-		for _, s := range silences {
-			if s.from < at[i+1] && s.to > at[i] {
+		for _, s := range r.silences {
+			if s.from < r.reports[i+1] && s.to > r.reports[i] {
 				most += s.to - s.from
 			}
 		}
 		if gap > most {
-			h.say(at[i], silent, "no report for %.1f s; usual are %.1f s", gap, usual)
+			r.say(r.reports[i], silent, "no report for %.1f s; usual are %.1f s", gap, usual)
 		}
 	}
 }

@@ -1,20 +1,119 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+// Package graph draws what the programs here, and the viewer of recordings, show over time, over
+// something that is turned up, or by method.
 package graph
 
 import (
-	"bytes"
 	"cmp"
+	"errors"
+	"fmt"
 	"image/color"
 	"math"
 	"os"
+	"time"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 )
+
+// Theme is how a picture looks.
+type Theme struct {
+	Name                    string
+	Paper, ink, faint, soft color.Color
+	width                   vg.Length
+	dark                    bool
+}
+
+// A point is a pixel of a telephone that is 375 pixels wide, so that letters are legible there.
+const (
+	narrow        = 354 // points: as wide as that
+	wide          = 700 // as a screen
+	pictureHeight = 230
+	pictureDPI    = 200
+	textSize      = 10
+)
+
+// Themes are those of light and of dark pages. The colours of the backgrounds are GitHub's.
+var Themes = [...]Theme{
+	{Name: "light", Paper: RGB(0xffffff), ink: RGB(0x1f2328), faint: RGB(0xe6e8eb), soft: RGB(0x8c959f), width: narrow},
+	{Name: "dark", Paper: RGB(0x0d1117), ink: RGB(0xe6edf3), faint: RGB(0x262c36), soft: RGB(0x7d8590), width: narrow, dark: true},
+}
+
+// Screen is that of pictures that are looked at one at a time.
+func Screen() Theme {
+	t := Themes[0]
+	t.width = wide
+	return t
+}
+
+// Tone makes a colour that is chosen for white paper legible on this theme's.
+func (t Theme) Tone(c color.Color) color.Color {
+	if !t.dark {
+		return c
+	}
+	const lighter = 0.42
+	n := color.NRGBAModel.Convert(c).(color.NRGBA)
+	if max(n.R, n.G, n.B) < 0x40 {
+		ink := t.ink.(color.NRGBA)
+		ink.A = n.A
+		return ink
+	}
+	for _, v := range []*uint8{&n.R, &n.G, &n.B} {
+		*v += uint8(lighter * float64(255-*v))
+	}
+	return n
+}
+
+// RGB is an opaque colour.
+func RGB(v uint32) color.Color {
+	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 255}
+}
+
+// Fade makes a colour transparent, so that dots may lie over each other.
+func Fade(c color.Color) color.Color {
+	n := color.NRGBAModel.Convert(c).(color.NRGBA)
+	n.A = 90
+	return n
+}
+
+// style is that of a text, which begins at its place and stands above it.
+func style(size vg.Length, c color.Color) draw.TextStyle {
+	return draw.TextStyle{Color: c, Font: font.From(plot.DefaultFont, size), Handler: plot.DefaultTextHandler}
+}
+
+// Axis describes an axis.
+type Axis struct {
+	Label    string
+	Log      bool
+	Min, Max float64
+	Ticks    []plot.Tick // nil chooses
+}
+
+// ErrorAxis is a logarithmic axis from a microsecond to a power of ten, with words at those and lines between.
+func ErrorAxis(to float64) Axis {
+	a := Axis{Label: "error (floor: 1 us)", Log: true, Min: 1, Max: to}
+	for d := 1.0; d < to*0.999; d *= 10 {
+		a.Ticks = append(a.Ticks, plot.Tick{Value: d, Label: Micros(d)})
+		for k := 2.0; k < 10; k++ {
+			a.Ticks = append(a.Ticks, plot.Tick{Value: d * k})
+		}
+	}
+	a.Ticks = append(a.Ticks, plot.Tick{Value: to, Label: Micros(to)})
+	return a
+}
+
+// Fixed returns ticks at the values, which are their labels.
+func Fixed(values ...float64) (ticks []plot.Tick) {
+	for _, v := range values {
+		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%.4g", v)})
+	}
+	return ticks
+}
 
 // Curve is a line of a chart.
 type Curve struct {
@@ -47,39 +146,95 @@ type Chart struct {
 	Height vg.Length // 0 is the usual one
 }
 
+// frame is a plot in a theme.
+type frame struct {
+	*plot.Plot
+	Theme
+}
+
 // plot returns the plot in a theme.
 func (c *Chart) plot(t Theme) *plot.Plot {
-	f := t.plot(c.X, c.Y)
+	f := frame{plot.New(), t}
+	f.BackgroundColor = t.Paper
+	f.axis(&f.X, c.X)
+	f.axis(&f.Y, c.Y)
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = t.faint, t.faint
+	f.Add(grid)
 	for _, e := range c.Events {
-		t.mark(f, e)
+		f.mark(e)
 	}
 	for _, line := range c.Curves {
-		if line.Dots > 0 {
-			f.scatter(t.Tone(line.Color), line.Dots, line.Parts[0])
-		} else {
-			f.lines(line.style(t, 0), line.Parts...)
-		}
-		name := t.style(textSize, t.Tone(line.Color), draw.XLeft, draw.YCenter)
-		if line.Above {
-			name.XAlign, name.YAlign = draw.XCenter, draw.YBottom
-		}
-		if line.At != nil {
-			f.write(line.Name, line.At.X, line.At.Y, name)
-		}
+		f.curve(line)
 	}
 	return f.Plot
 }
 
+// axis makes an axis as it is described.
+func (f frame) axis(a *plot.Axis, spec Axis) {
+	a.Label.Text, a.Min, a.Max = spec.Label, spec.Min, spec.Max
+	a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size = textSize, textSize
+	a.Label.TextStyle.Color, a.Tick.Label.Color, a.Color, a.Tick.Color = f.ink, f.ink, f.soft, f.soft
+	a.Padding = 2
+	if spec.Log {
+		a.Scale = plot.LogScale{}
+	}
+	if spec.Ticks != nil {
+		a.Tick.Marker = plot.ConstantTicks(spec.Ticks)
+	}
+}
+
 // mark shades an event, or draws a line where it has no length, and names it.
-func (t Theme) mark(f frame, e Event) {
+func (f frame) mark(e Event) {
 	low, high := plotter.XY{X: e.From, Y: f.Y.Min}, plotter.XY{X: e.From, Y: f.Y.Max}
 	if e.To > e.From {
 		area := plotter.XYs{low, {X: e.To, Y: f.Y.Min}, {X: e.To, Y: f.Y.Max}, high}
-		f.Add(&plotter.Polygon{XYs: []plotter.XYs{f.inside(area)}, Color: Fade(t.soft)})
+		f.Add(&plotter.Polygon{XYs: []plotter.XYs{f.inside(area)}, Color: Fade(f.soft)})
 	} else {
-		f.lines(draw.LineStyle{Color: t.soft, Width: 1, Dashes: []vg.Length{2, 2}}, plotter.XYs{low, high})
+		f.line(draw.LineStyle{Color: f.soft, Width: 1, Dashes: []vg.Length{2, 2}}, plotter.XYs{low, high})
 	}
-	f.write(" "+e.Name, high.X, high.Y, t.style(textSize-1, t.ink, draw.XLeft, draw.YTop))
+	name := style(textSize-1, f.ink)
+	name.YAlign = draw.YTop
+	f.write(" "+e.Name, high, name)
+}
+
+// curve adds a curve, and its name if that has a place.
+func (f frame) curve(c Curve) {
+	if c.Dots > 0 {
+		dots := draw.GlyphStyle{Color: f.Tone(c.Color), Radius: c.Dots, Shape: draw.CircleGlyph{}}
+		f.Add(&plotter.Scatter{XYs: f.inside(c.Parts[0]), GlyphStyle: dots})
+	} else {
+		for _, part := range c.Parts {
+			f.line(c.style(f.Theme, 0), part)
+		}
+	}
+	name := style(textSize, f.Tone(c.Color))
+	name.YAlign = draw.YCenter
+	if c.Above {
+		name.XAlign, name.YAlign = draw.XCenter, draw.YBottom
+	}
+	if c.At != nil {
+		f.write(c.Name, *c.At, name)
+	}
+}
+
+// inside moves what the axes do not show to their edges.
+func (f frame) inside(xys plotter.XYs) plotter.XYs {
+	moved := make(plotter.XYs, len(xys))
+	for i, p := range xys {
+		moved[i] = plotter.XY{X: min(max(p.X, f.X.Min), f.X.Max), Y: min(max(p.Y, f.Y.Min), f.Y.Max)}
+	}
+	return moved
+}
+
+// line adds a line in a style.
+func (f frame) line(style draw.LineStyle, xys plotter.XYs) {
+	f.Add(&plotter.Line{XYs: f.inside(xys), LineStyle: style})
+}
+
+// write writes a word at a place: to which side of it, the style says.
+func (f frame) write(word string, at plotter.XY, style draw.TextStyle) {
+	f.Add(&plotter.Labels{XYs: plotter.XYs{at}, Labels: []string{word}, TextStyle: []draw.TextStyle{style}})
 }
 
 // Charts draws charts below each other into a picture, each below its title and the names
@@ -103,11 +258,12 @@ func Charts(path string, t Theme, charts ...*Chart) error {
 		p.Draw(where)
 		charts[i].head(t, all, top)
 	}
-	var b bytes.Buffer
-	if _, err := (vgimg.PngCanvas{Canvas: img}).WriteTo(&b); err != nil {
+	f, err := os.Create(path)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, b.Bytes(), 0o644)
+	_, err = vgimg.PngCanvas{Canvas: img}.WriteTo(f)
+	return errors.Join(err, f.Close())
 }
 
 // style is how a line is drawn in a picture, wider by so much.
@@ -122,17 +278,17 @@ func (c Curve) style(t Theme, wider vg.Length) draw.LineStyle {
 // head writes the title and the names above a plot that ends at y.
 func (c *Chart) head(t Theme, all draw.Canvas, y vg.Length) {
 	const left, sample, gap = 8, 14, 12
-	all.FillText(t.style(textSize+1, t.ink, draw.XLeft, draw.YBottom), vg.Point{X: all.Min.X + left, Y: y + 17}, c.Title)
 	at := all.Min.X + left
-	style := t.style(textSize, t.ink, draw.XLeft, draw.YBottom)
-	all.FillText(style, vg.Point{X: at, Y: y + 3}, c.About)
+	text := style(textSize, t.ink)
+	all.FillText(style(textSize+1, t.ink), vg.Point{X: at, Y: y + 17}, c.Title)
+	all.FillText(text, vg.Point{X: at, Y: y + 3}, c.About)
 	for _, line := range c.Curves {
 		if line.Dots > 0 || line.At != nil {
 			continue // the axis names them, or they stand beside their lines
 		}
 		all.StrokeLine2(line.style(t, 0.6), at, y+8, at+sample, y+8)
-		all.FillText(style, vg.Point{X: at + sample + 3, Y: y + 3}, line.Name)
-		at += sample + 3 + style.Width(line.Name) + gap
+		all.FillText(text, vg.Point{X: at + sample + 3, Y: y + 3}, line.Name)
+		at += sample + 3 + text.Width(line.Name) + gap
 	}
 }
 
@@ -162,3 +318,21 @@ func Parts(values []float64) []plotter.XYs {
 	}
 	return Split(points, 1)
 }
+
+// Micros prints microseconds for people: three digits and a unit.
+func Micros(us float64) string {
+	switch {
+	case us != us:
+		return "never"
+	case us < 99.5:
+		return fmt.Sprintf("%.0f us", us)
+	case us < 9950:
+		return fmt.Sprintf("%.2g ms", us/1e3)
+	case us < 999500:
+		return fmt.Sprintf("%.0f ms", us/1e3)
+	}
+	return fmt.Sprintf("%.3g s", us/1e6)
+}
+
+// Millis returns milliseconds.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -4,7 +4,7 @@ package main
 
 import (
 	"bufio"
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -13,16 +13,16 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"timesync/compare/page"
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
+	"timesync/internal/stat"
 )
 
 // The C++ original, live: processes of original/peer.cpp and ends of this package exchange
@@ -38,9 +38,6 @@ type liveCase struct {
 }
 
 const us, ms = time.Microsecond, time.Millisecond
-
-// liveBase is the delay of a path without jitter.
-const liveBase = 20 * ms
 
 // shared3 is an exponential jitter of 3 ms that neighbours share.
 func shared3(lasting time.Duration) func() sim.Delay {
@@ -62,18 +59,28 @@ func (c *liveCase) link() *sim.Link {
 	if c.delay == nil {
 		return &sim.Link{FIFO: true}
 	}
-	return &sim.Link{Base: sim.Fixed(liveBase), Delay: c.delay(), FIFO: true}
+	return &sim.Link{Base: sim.Fixed(20 * ms), Delay: c.delay(), FIFO: true}
 }
 
 const (
-	liveSkew     = 40.0 // ppm
-	liveAhead    = 123_456_789 * time.Microsecond
-	liveDatagram = 7 // bytes: a stamp, 1 if there is a report, and the report
+	liveWarmup   = 10 * time.Second // from when on answers count
+	liveSkew     = 40.0             // ppm
+	liveAhead    = 123_456_789      // us
+	liveDatagram = 7                // bytes: a stamp, 1 if there is a report, and the report
 	livePort     = 17300
 )
 
 // livePairs are who talks to whom: true is the original.
 var livePairs = [][2]bool{{false, false}, {false, true}, {true, true}}
+
+// liveColumns are the ends of pairs, each with its peer.
+var liveColumns = []struct {
+	name  string
+	kinds [2]bool
+}{
+	{"two of ours", [2]bool{false, false}}, {"ours beside C++", [2]bool{false, true}},
+	{"C++ beside ours", [2]bool{true, false}}, {"two C++", [2]bool{true, true}},
+}
 
 // monotonic is the clock that both programs read, us.
 func monotonic() uint64 {
@@ -84,21 +91,15 @@ func monotonic() uint64 {
 
 // liveEnd is an end of a session: its clock, and its errors.
 type liveEnd struct {
+	kinds      [2]bool // its own, and its peer's: true is the original
 	peer       *liveEnd
-	port       int
-	to         int     // the relay's port
+	port, to   int     // its own, and the relay's
 	skew       float64 // of its clock
 	ahead      uint64  // us
 	begin      uint64  // machine time, us
 	errs       []float64
 	compared   int // answers of the C++ end that the port was asked for
 	mismatches int // of those
-
-	// Of an end of this package:
-	udp *net.UDPConn
-	mu  sync.Mutex
-	est sim.Core
-	due time.Time // the next report
 }
 
 func (e *liveEnd) clock(machine uint64) uint64 {
@@ -112,70 +113,66 @@ func (e *liveEnd) answered(machine, remote uint64) {
 	}
 }
 
-// liveWarmup is from when on answers count.
-const liveWarmup = 10 * time.Second
-
-// session plays one pair in one case, and returns both ends.
-func (c *liveCase) session(ctx context.Context, peer string, cpp [2]bool, port int, lasting time.Duration, seed uint64) ([2]*liveEnd, error) {
-	a, b := &liveEnd{port: port, to: port + 2}, &liveEnd{port: port + 1, to: port + 3, skew: liveSkew * 1e-6, ahead: uint64(liveAhead / us)}
-	a.peer, b.peer = b, a
-	ends := [2]*liveEnd{a, b}
-	for side, e := range ends {
-		udp, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback(e.to)))
-		if err != nil {
-			return ends, err
-		}
-		defer udp.Close()
-		relay(c.link(), udp, e.peer.port, seed+uint64(side))
+// play plays all pairs of a case at the same time, and returns all ends.
+func (c *liveCase) play(o options) (ends []*liveEnd, err error) {
+	var all errgroup.Group
+	for i, kinds := range livePairs {
+		port := livePort + 4*i // those of the ends, and the relay's two
+		a := &liveEnd{kinds: kinds, port: port, to: port + 2}
+		b := &liveEnd{kinds: [2]bool{kinds[1], kinds[0]}, port: port + 1, to: port + 3, skew: liveSkew * 1e-6, ahead: liveAhead}
+		a.peer, b.peer = b, a
+		ends = append(ends, a, b)
+		all.Go(func() error { return c.session(o, a, b) })
 	}
+	return ends, all.Wait()
+}
+
+// session plays one pair.
+func (c *liveCase) session(o options, ends ...*liveEnd) error {
 	var both errgroup.Group
 	for side, e := range ends {
+		udp, err := listen(e.to)
+		if err != nil {
+			return err
+		}
+		defer udp.Close()
+		relay(c.link(), udp, e.peer.port, o.seed+uint64(side))
+	}
+	for _, e := range ends {
 		e.begin = monotonic()
 		both.Go(func() error {
-			if cpp[side] {
-				return e.runCPP(ctx, peer, c, lasting)
+			if e.kinds[0] {
+				return e.runCPP(o.original, c, o.lasting)
 			}
-			return e.runOurs(ctx, c, lasting)
+			return e.runOurs(c, o.lasting)
 		})
 	}
-	return ends, both.Wait()
+	return both.Wait()
 }
 
 // runCPP runs the C++ peer, and gives the port what that gives to the original.
-func (e *liveEnd) runCPP(ctx context.Context, peer string, c *liveCase, lasting time.Duration) error {
+func (e *liveEnd) runCPP(peer string, c *liveCase, lasting time.Duration) error {
 	arguments := fmt.Sprintln(e.port, e.to, int64(c.every/us), c.frame, int64(c.gap/us), e.skew*1e6, e.ahead, int64(lasting.Seconds()))
-	cmd := exec.CommandContext(ctx, peer, strings.Fields(arguments)...)
+	cmd := exec.Command(peer, strings.Fields(arguments)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
+	if err = errors.Join(err, cmd.Start()); err != nil {
 		return err
 	}
 	var port rivals.Original
-	for in := bufio.NewScanner(out); in.Scan(); {
-		if err := e.line(&port, in.Text()); err != nil {
-			return errors.Join(err, cmd.Wait())
-		}
+	for in := bufio.NewScanner(out); in.Scan() && err == nil; {
+		err = e.line(&port, in.Text())
 	}
-	return cmd.Wait()
+	return errors.Join(err, cmd.Wait())
 }
 
 // line takes a line of the C++ peer.
 func (e *liveEnd) line(port *rivals.Original, text string) error {
-	kind, rest, _ := strings.Cut(text, " ")
 	var v [4]uint64
+	kind, rest, _ := strings.Cut(text, " ")
 	want := map[string]int{"d": 4, "r": 1, "q": 3}[kind]
-	fields := strings.Fields(rest)
-	if want == 0 || len(fields) != want {
+	if n, _ := fmt.Sscan(rest, &v[0], &v[1], &v[2], &v[3]); n == 0 || n != want {
 		return fmt.Errorf("the C++ peer prints %q", text)
-	}
-	for i, f := range fields {
-		var err error
-		if v[i], err = strconv.ParseUint(f, 10, 64); err != nil {
-			return err
-		}
 	}
 	same := true
 	switch kind {
@@ -199,6 +196,11 @@ func (e *liveEnd) line(port *rivals.Original, text string) error {
 // loopback is a port of the loopback interface.
 func loopback(port int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
+}
+
+// listen opens a port of the loopback interface.
+func listen(port int) (*net.UDPConn, error) {
+	return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback(port)))
 }
 
 // relay passes on what arrives at a socket to a port of the loopback interface, as late as a
@@ -232,64 +234,96 @@ func relay(link *sim.Link, udp *net.UDPConn, to int, seed uint64) {
 	}()
 }
 
-// runOurs runs an end of this package, which sends as the C++ peer does.
-func (e *liveEnd) runOurs(ctx context.Context, c *liveCase, lasting time.Duration) error {
-	var err error
-	if e.udp, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback(e.port))); err != nil {
+// runOurs runs an end of this package, which does what the C++ peer does.
+func (e *liveEnd) runOurs(c *liveCase, lasting time.Duration) error {
+	udp, err := listen(e.port)
+	if err != nil {
 		return err
 	}
-	defer e.udp.Close()
-	go e.receive()
-	lasts, stop := context.WithTimeout(ctx, lasting)
-	defer stop()
-	var asking sync.WaitGroup
-	asking.Go(func() { every(lasts, linkAsk, e.ask) })
-	every(lasts, c.every, func() {
-		for i := range c.frame {
-			time.Sleep(time.Duration(min(i, 1)) * c.gap)
-			e.send()
+	defer udp.Close()
+	var est sim.Core
+	var next, ask, due time.Duration // when to send, to ask, and to report, after the start
+	start := time.Now()
+	for sent := 0; time.Since(start) < lasting; {
+		if age := time.Since(start); age >= next {
+			b := sim.StartDatagram(&est.Sync, e.clock(monotonic()))
+			if b[3] == 1 && age >= due {
+				due = age + sim.ReportEvery(age)
+			} else {
+				b[3] = 0
+			}
+			udp.WriteToUDPAddrPort(b, loopback(e.to))
+			next += c.gap
+			if sent++; sent%c.frame == 0 {
+				next += c.every - c.gap*time.Duration(c.frame)
+			}
 		}
-	})
-	asking.Wait()
-	return ctx.Err()
+		if time.Since(start) >= ask {
+			ask += linkAsk
+			now := monotonic()
+			if remote, ok := est.RemoteTime(e.clock(now), e.peer.clock(now)); ok {
+				e.answered(now, remote)
+			}
+		}
+		var b [64]byte
+		udp.SetReadDeadline(start.Add(min(next, ask)))
+		n, _ := udp.Read(b[:])
+		if at := e.clock(monotonic()); n == liveDatagram {
+			sim.OpenDatagram(&est.Sync, b[:n], at)
+		}
+	}
+	return nil
 }
 
-// receive takes datagrams until the socket is closed.
-func (e *liveEnd) receive() {
-	var b [64]byte
-	for {
-		n, err := e.udp.Read(b[:])
-		at := e.clock(monotonic())
+// measureOriginal plays all cases live and writes ORIGINAL.md. It fails if the port of the
+// original in internal/rivals is not equal to it in every bit.
+func measureOriginal(o options) error {
+	o.lasting = cmp.Or(o.lasting, time.Minute)
+	if o.lasting <= liveWarmup {
+		return fmt.Errorf("-lasting has to be more than %v", liveWarmup)
+	}
+	rows := [][]string{{"datagrams"}}
+	for _, c := range liveColumns {
+		rows[0] = append(rows[0], c.name)
+	}
+	compared, mismatches := 0, 0
+	var worse []string // rows in which two of ours are
+	for i := range liveCases {
+		c := &liveCases[i]
+		if !strings.Contains(c.name, o.only) {
+			continue
+		}
+		ends, err := c.play(o)
 		if err != nil {
-			return
+			return err
 		}
-		if n == liveDatagram {
-			e.mu.Lock()
-			sim.OpenDatagram(&e.est.Sync, b[:n], at)
-			e.mu.Unlock()
+		errs := map[[2]bool][]float64{}
+		for _, e := range ends {
+			errs[e.kinds] = append(errs[e.kinds], e.errs...)
+			compared, mismatches = compared+e.compared, mismatches+e.mismatches
 		}
+		row := []string{c.name}
+		for _, column := range liveColumns {
+			row = append(row, cell(errs[column.kinds]))
+		}
+		ours, theirs := stat.OrNaN(errs[[2]bool{false, false}], 0.99), stat.OrNaN(errs[[2]bool{true, true}], 0.99)
+		if ours > theirs {
+			worse = append(worse, fmt.Sprintf("%s (%.0f us; ours %.0f us)", c.name, theirs, ours))
+		}
+		fmt.Fprintln(os.Stderr, "lab:", strings.Join(row, " | "))
+		rows = append(rows, row)
 	}
-}
-
-func (e *liveEnd) ask() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := monotonic()
-	if remote, ok := e.est.RemoteTime(e.clock(now), e.peer.clock(now)); ok {
-		e.answered(now, remote)
+	verdict := page.Text("In no row is the 99th percentile of two C++ ends below that of two of ours.")
+	if len(worse) > 0 {
+		verdict = page.Text("**The 99th percentile of two C++ ends is below that of two of ours in:** %s.", strings.Join(worse, ", "))
 	}
-}
-
-// send sends a datagram, with a report if it is due.
-func (e *liveEnd) send() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := monotonic()
-	b := sim.StartDatagram(&e.est.Sync, e.clock(now))
-	if due := time.Now().After(e.due); due && b[3] == 1 {
-		e.due = time.Now().Add(sim.ReportEvery(time.Duration(now-e.begin) * us))
-	} else {
-		b[3] = 0
+	part := page.Text("Seed %d, %.0f s each row, from %.0f s on:", o.seed, o.lasting.Seconds(), liveWarmup.Seconds()) + page.Table(rows) + verdict +
+		page.Text("The port of the original in `internal/rivals`, with which other tables compare, was "+
+			"given what the C++ ends were given: of %d delays, reports and readings of the remote "+
+			"clock, %d differ.", compared, mismatches)
+	fmt.Print(part)
+	if mismatches > 0 {
+		return errors.New("the port in internal/rivals is not equal to the original")
 	}
-	e.udp.WriteToUDPAddrPort(b, loopback(e.to))
+	return page.Write("../docs/ORIGINAL.md", o.out, map[string]string{"live": part})
 }

@@ -25,7 +25,7 @@ func init() { os.Chdir("..") }
 // is wrong by half of that, but the kernel's times do not know of it.
 func TestSetups(t *testing.T) {
 	for _, late := range []uint64{0, 2000} { // us, of what A reads
-		s := &linkStream{ends: [2]*linkEnd{newLinkEnd(sim.A), newLinkEnd(sim.B)}}
+		s := newLinkStream()
 		for at := uint64(0); at < 20_000_000; at += 20_000 {
 			for _, e := range s.ends {
 				d := linkDatagram{Reports: e.reports(at)}
@@ -39,20 +39,20 @@ func TestSetups(t *testing.T) {
 			}
 		}
 		for _, setup := range linkSetups {
-			errs := absolute(s.errs, setup, 10*time.Second, 20*time.Second)
+			errs := s.absolute(setup, 10*time.Second, 20*time.Second)
 			want, limit := 0.0, 60.0
 			if !setup.kernel {
 				want = float64(late) / 2
 			}
-			if setup.Method == play.Original && setup.skew != 0 { // its minima are up to 10 s old
+			if setup.method == play.Original && setup.skew != 0 { // its minima are up to 10 s old
 				limit = 600
 			}
 			if len(errs) != 1000 || math.Abs(stat.OrNaN(errs, 0)-want) > limit || math.Abs(stat.OrNaN(errs, 1)-want) > limit {
-				t.Errorf("%s, %g: %d answers, %.0f to %.0f us off, want %.0f", setup.name(), setup.skew, len(errs), stat.OrNaN(errs, 0), stat.OrNaN(errs, 1), want)
+				t.Errorf("%s, %g: %d answers, %.0f to %.0f us off, want %.0f", setup.name, setup.skew, len(errs), stat.OrNaN(errs, 0), stat.OrNaN(errs, 1), want)
 			}
 		}
 		s.askOracle()
-		if errs := absolute(s.errs, oracleSees, 0, 20*time.Second); len(errs) != 1500 || stat.OrNaN(errs, 1) > 8 {
+		if errs := s.absolute(oracleSees, 0, 20*time.Second); len(errs) != 1500 || stat.OrNaN(errs, 1) > 8 {
 			t.Errorf("the oracle: %d answers, %.0f us off", len(errs), stat.OrNaN(errs, 1))
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,7 +30,8 @@ var linkHosts = [2]netip.Addr{netip.AddrFrom4([4]byte{10, 77, 1, 2}), netip.Addr
 
 const (
 	linkPort   = 7000
-	linkWarmup = 5 * time.Second // the first answers are not counted: chronyd has none earlier
+	linkWarmup = 5 * time.Second  // the first answers are not counted: chronyd has none earlier
+	linkAsk    = time.Second / 10 // how often every method is asked
 )
 
 // singles is the kind of traffic that most figures are of.
@@ -52,8 +52,7 @@ var linkTraffics = [...]struct {
 type linkDatagram struct {
 	Run     uint32    // low bits of the start: the router may still hold a run's last datagrams
 	Seq     uint32    // index of its row in the trace
-	Sent    uint64    // us after the start: for the oracle and the trace
-	Stamps  [2]uint32 // one for each of linkSkews
+	Sent    uint64    // us after the start: what the stamp of each setup is made of
 	Reports [8]uint32 // one for each setup, or 0
 }
 
@@ -67,12 +66,17 @@ type linkRow struct {
 
 // linkEnd is one end of one kind of traffic.
 type linkEnd struct {
-	side  sim.Side
-	udp   *net.UDPConn
-	peer  netip.AddrPort
-	ests  []sim.Estimator // one for each setup
-	due   time.Duration   // the next report
-	heard bool
+	side sim.Side
+	udp  *net.UDPConn
+	ests []sim.Estimator // one for each setup
+	due  time.Duration   // the next report
+}
+
+// linkError is an answer.
+type linkError struct {
+	at   time.Duration
+	side sim.Side
+	err  float64
 }
 
 // linkStream is one kind of traffic between both hosts.
@@ -80,7 +84,7 @@ type linkStream struct {
 	ends   [2]*linkEnd
 	oracle play.Oracle  // sees what oursKernel sees
 	trace  [2][]linkRow // of what was sent to each end
-	errs   []linkError
+	errs   map[linkSetup][]linkError
 }
 
 // link is one experiment: everything that happens on the link while one kind of load fills it.
@@ -92,29 +96,27 @@ type link struct {
 	begun  time.Time
 
 	mu      sync.Mutex
-	streams [len(linkTraffics)]linkStream
-	rivals  []rivalRun
+	streams [len(linkTraffics)]*linkStream
+	missing map[string]string // programs that were not measured, and why
 }
 
 // runLink runs one experiment.
 func runLink(load linkLoad, o options) (l *link, err error) {
-	l = &link{options: o, load: load}
+	l = &link{options: o, load: load, missing: map[string]string{}}
 	l.spaces[sim.A], l.spaces[sim.B], _ = strings.Cut(o.link, ",")
 	for i := range l.streams {
-		for side := range l.streams[i].ends {
-			e, port := newLinkEnd(sim.Side(side)), uint16(linkPort+i)
-			e.peer = netip.AddrPortFrom(linkHosts[1-side], port)
-			if e.udp, err = open(l.spaces[side], e.side, port); err != nil {
+		l.streams[i] = newLinkStream()
+		for side, e := range l.streams[i].ends {
+			if e.udp, err = open(l.spaces[side], e.side, linkPort+i); err != nil {
 				return nil, err
 			}
 			defer e.udp.Close()
-			l.streams[i].ends[side] = e
 		}
 	}
 	filled, stop := context.WithTimeout(context.Background(), load.before+l.lasting)
 	defer stop()
 	var others sync.WaitGroup
-	l.start, l.begun = clock.Now()+uint64(load.before/time.Microsecond), time.Now().Add(load.before)
+	l.start, l.begun = clock.Now()+uint64(load.before/us), time.Now().Add(load.before)
 	for side := range l.spaces {
 		others.Go(func() { l.fill(filled, side) })
 	}
@@ -122,36 +124,37 @@ func runLink(load linkLoad, o options) (l *link, err error) {
 	ctx, stop := context.WithTimeout(filled, l.lasting)
 	defer stop()
 	others.Go(func() { l.runRivals(ctx) })
-	for i := range l.streams {
-		for _, e := range l.streams[i].ends {
-			go l.receive(&l.streams[i], e)
+	for i, s := range l.streams {
+		for _, e := range s.ends {
+			go l.receive(s, e)
 		}
-		others.Go(func() { every(ctx, linkTraffics[i].every, func() { l.sendAll(i) }) })
+		others.Go(func() { every(ctx, linkTraffics[i].every, func() { l.send(i) }) })
 	}
-	every(ctx, linkAsk, l.askAll)
+	every(ctx, linkAsk, l.ask)
 	others.Wait()
 	l.mu.Lock() // readers that still wait for a datagram change nothing any more
-	for i := range l.streams {
-		l.streams[i].askOracle()
+	for _, s := range l.streams {
+		s.askOracle()
 	}
 	return l, nil
 }
 
-func newLinkEnd(side sim.Side) *linkEnd {
-	e := &linkEnd{side: side}
-	for _, s := range linkSetups {
-		e.ests = append(e.ests, play.MethodNamed(s.Method).Make())
+func newLinkStream() *linkStream {
+	s := &linkStream{errs: map[linkSetup][]linkError{}}
+	for side := range s.ends {
+		s.ends[side] = &linkEnd{side: sim.Side(side)}
+		for _, setup := range linkSetups {
+			s.ends[side].ests = append(s.ends[side].ests, play.MethodNamed(setup.method).Make())
+		}
 	}
-	return e
+	return s
 }
 
 // open opens a port of a host in its namespace.
-func open(space string, host sim.Side, port uint16) (udp *net.UDPConn, err error) {
-	err = within(space, func() (err error) {
-		udp, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[host], port)))
-		return err
+func open(space string, host sim.Side, port int) (*net.UDPConn, error) {
+	return within(space, func() (*net.UDPConn, error) {
+		return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(linkHosts[host], uint16(port))))
 	})
-	return udp, err
 }
 
 // every calls do again and again until ctx is over.
@@ -168,61 +171,43 @@ func every(ctx context.Context, period time.Duration, do func()) {
 	}
 }
 
-// sendAll sends a frame of one kind of traffic from both ends.
-func (l *link) sendAll(traffic int) {
-	for _, e := range l.streams[traffic].ends {
-		for range linkTraffics[traffic].frame {
-			l.send(traffic, e)
-		}
-	}
-}
-
-// askAll asks every method.
-func (l *link) askAll() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.streams {
-		for _, e := range l.streams[i].ends {
-			l.streams[i].ask(e, l.now())
-		}
-	}
-}
-
 // now is the time since the start, us.
 func (l *link) now() uint64 { return clock.Now() - l.start }
 
-// send sends a datagram with both stamps, and every half second at first, later every 2 s,
-// with the reports.
-func (l *link) send(traffic int, e *linkEnd) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b := make([]byte, linkTraffics[traffic].size)
-	d := linkDatagram{Run: uint32(l.start), Reports: e.reports(l.now())}
-	l.streams[traffic].stamp(e, l.now(), &d) // as late as possible
-	binary.Encode(b, binary.BigEndian, &d)
-	e.udp.WriteToUDPAddrPort(b, e.peer)
+// send sends a frame of one kind of traffic from both ends.
+func (l *link) send(traffic int) {
+	s, t := l.streams[traffic], linkTraffics[traffic]
+	for _, e := range s.ends {
+		peer := netip.AddrPortFrom(linkHosts[1-e.side], uint16(linkPort+traffic))
+		for range t.frame {
+			l.mu.Lock()
+			b := make([]byte, t.size)
+			d := linkDatagram{Run: uint32(l.start), Reports: e.reports(l.now())}
+			s.stamp(e, l.now(), &d) // as late as possible
+			binary.Encode(b, binary.BigEndian, &d)
+			e.udp.WriteToUDPAddrPort(b, peer)
+			l.mu.Unlock()
+		}
+	}
 }
 
 // stamp says in a datagram when it is sent.
 func (s *linkStream) stamp(e *linkEnd, sent uint64, d *linkDatagram) {
 	trace := &s.trace[1-e.side]
 	d.Seq, d.Sent = uint32(len(*trace)), sent
-	for i, skew := range linkSkews {
-		d.Stamps[i] = sim.Stamp(linkClock(e.side, sent, skew))
-	}
 	*trace = append(*trace, linkRow{sent, -1})
 }
 
-// reports returns the reports if they are due.
+// reports returns the reports if they are due: every half second at first, later every 2 s.
 func (e *linkEnd) reports(now uint64) (all [8]uint32) {
-	at := time.Duration(now) * time.Microsecond
-	if !e.heard || at < e.due {
+	at := time.Duration(now) * us
+	if at < e.due {
 		return all
 	}
-	e.due = at + sim.ReportEvery(at)
 	for i, est := range e.ests {
 		if delta, ok := est.MinDelta(linkClock(e.side, now, linkSetups[i].skew)); ok {
 			all[i] = delta | linkPresent
+			e.due = at + sim.ReportEvery(at)
 		}
 	}
 	return all
@@ -250,32 +235,44 @@ func (l *link) receive(s *linkStream, e *linkEnd) {
 
 // take takes a datagram.
 func (s *linkStream) take(e *linkEnd, d *linkDatagram, kernel, after uint64) {
-	e.heard = true
-	for i, est := range e.ests {
-		setup, at := linkSetups[i], after
+	hear := func(est sim.Estimator, setup linkSetup) (local uint64) {
+		at := after
 		if setup.kernel {
 			at = kernel
 		}
-		local := linkClock(e.side, at, setup.skew)
-		est.OnDatagram(d.Stamps[slices.Index(linkSkews[:], setup.skew)], local)
-		if d.Reports[i] != 0 {
+		local = linkClock(e.side, at, setup.skew)
+		est.OnDatagram(sim.Stamp(linkClock(1-e.side, d.Sent, setup.skew)), local)
+		return local
+	}
+	for i, est := range e.ests {
+		if local := hear(est, linkSetups[i]); d.Reports[i] != 0 {
 			est.OnPeerMinDelta(d.Reports[i]&^linkPresent, local)
 		}
 	}
 	row := &s.trace[e.side][d.Seq]
 	row.owd = max(int64(kernel-d.Sent), 0)
-	o := sim.Observation{Side: e.side, At: time.Duration(kernel) * time.Microsecond, ErrUsec: -float64(row.owd)}
-	s.oracle.Ends[e.side].OnDatagram(d.Stamps[0], linkClock(e.side, kernel, linkSkews[0]))
-	s.oracle.Heard(&o)
+	hear(&s.oracle.Ends[e.side], oracleSees)
+	s.oracle.Heard(&sim.Observation{Side: e.side, At: time.Duration(kernel) * us, ErrUsec: -float64(row.owd)})
+}
+
+// ask asks every method at both ends of all kinds of traffic.
+func (l *link) ask() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.streams {
+		for _, e := range s.ends {
+			s.ask(e, l.now())
+		}
+	}
 }
 
 // ask asks every method at an end.
 func (s *linkStream) ask(e *linkEnd, now uint64) {
-	at := time.Duration(now) * time.Microsecond
+	at := time.Duration(now) * us
 	for i, est := range e.ests {
 		setup := linkSetups[i]
 		if err, ok := setup.answer(est, e.side, now); ok {
-			s.errs = append(s.errs, linkError{at, e.side, setup, err})
+			s.errs[setup] = append(s.errs[setup], linkError{at, e.side, err})
 		}
 	}
 	oracleSees.answer(&s.oracle.Ends[e.side], e.side, now)
@@ -284,9 +281,9 @@ func (s *linkStream) ask(e *linkEnd, now uint64) {
 
 // askOracle adds what the oracle says when all is over.
 func (s *linkStream) askOracle() {
-	s.oracle.Answer(0, play.Events{}, linkWarmup, func(o *sim.Observation) {
+	s.oracle.Answer(play.Events{}, linkWarmup, func(o *sim.Observation) {
 		if o.OK {
-			s.errs = append(s.errs, linkError{o.At, o.Side, oracleSees, o.ErrUsec})
+			s.errs[oracleSees] = append(s.errs[oracleSees], linkError{o.At, o.Side, o.ErrUsec})
 		}
 	})
 }
@@ -302,61 +299,38 @@ func (s *linkStream) delays(side sim.Side) (xy plotter.XYs) {
 }
 
 // absolute returns the sizes of a setup's errors in a span after the warm-up.
-func absolute(all []linkError, setup linkSetup, from, to time.Duration) (errs []float64) {
-	for _, e := range all {
-		if e.setup == setup && e.at >= max(from, linkWarmup) && e.at < to {
+func (s *linkStream) absolute(setup linkSetup, from, to time.Duration) (errs []float64) {
+	for _, e := range s.errs[setup] {
+		if e.at >= max(from, linkWarmup) && e.at < to {
 			errs = append(errs, math.Abs(e.err))
 		}
 	}
 	return errs
 }
 
-// linkAsk is how often every method is asked.
-const linkAsk = time.Second / 10
-
-// linkError is an answer.
-type linkError struct {
-	at    time.Duration
-	side  sim.Side
-	setup linkSetup
-	err   float64
-}
-
 // linkSetup is a method with the times that it is given.
 type linkSetup struct {
-	Method string  // a column, or a program beside
+	name   string  // what its figures are of
+	method string  // a column; "" is a program beside
 	kernel bool    // receive times are the kernel's; else those after the read
 	skew   float64 // of B's clock
 }
 
+const linkSkew = 60e-6 // by how much B's clock may be fast
+
 // The setups that tables and pictures speak of.
 var (
-	oursKernel     = linkSetup{play.Ours, true, linkSkew}
-	oursRead       = linkSetup{play.Ours, false, linkSkew}
-	originalKernel = linkSetup{play.Original, true, linkSkew}
-	oracleSees     = linkSetup{play.OracleName, true, linkSkew} // what oursKernel sees
+	oursKernel     = linkSetup{play.Ours + ", kernel", play.Ours, true, linkSkew}
+	originalKernel = linkSetup{play.Original + ", kernel", play.Original, true, linkSkew}
+	oracleSees     = linkSetup{play.OracleName, play.OracleName, true, linkSkew} // what oursKernel sees
 )
-
-const linkSkew = 60e-6
-
-// linkSkews are by how much B's clock may be fast.
-var linkSkews = [...]float64{linkSkew, 0}
 
 // linkSetups are all compared on the same datagrams.
 var linkSetups = []linkSetup{
-	oursKernel, oursRead, originalKernel, {play.Original, false, linkSkew},
-	{play.Ours, true, 0}, {play.Ours, false, 0}, {play.Original, true, 0}, {play.Original, false, 0},
-}
-
-// name says what the figures of a setup are of.
-func (s linkSetup) name() string {
-	switch {
-	case s == oracleSees:
-		return s.Method
-	case s.kernel:
-		return s.Method + ", kernel"
-	}
-	return s.Method + ", after the read"
+	oursKernel, {play.Ours + ", after the read", play.Ours, false, linkSkew},
+	originalKernel, {play.Original + ", after the read", play.Original, false, linkSkew},
+	{oursKernel.name, play.Ours, true, 0}, {play.Ours + ", after the read", play.Ours, false, 0},
+	{originalKernel.name, play.Original, true, 0}, {play.Original + ", after the read", play.Original, false, 0},
 }
 
 // linkClock returns what the clock of an end reads at usec after the start.

@@ -8,7 +8,6 @@ import (
 	"image/color"
 	"reflect"
 	"slices"
-	"time"
 
 	"gonum.org/v1/plot/plotter"
 
@@ -16,11 +15,6 @@ import (
 	"timesync/internal/rivals"
 	"timesync/internal/sim"
 )
-
-// bounded is a method that says how wrong it may be.
-type bounded interface {
-	ErrorBound(localUsec uint64) (time.Duration, bool)
-}
 
 // Method is a column of the report.
 type Method struct {
@@ -98,7 +92,7 @@ func MethodNamed(column string) Method {
 // ColorOf returns the colour of a column.
 func ColorOf(column string) color.Color {
 	switch column {
-	case Chronyd:
+	case Chronyd, ChronydOften:
 		return graph.RGB(0x2b8a3e)
 	case OracleName:
 		return graph.RGB(0x111111)

@@ -20,8 +20,9 @@ import (
 // whether it ends where a path changes, is chosen for each world in hindsight: so that the
 // 99th percentile is least. Nothing that has to answer at once knows any of that.
 type Oracle struct {
-	Ends   [2]OracleEnd
-	causal bool // it sees nothing that is still to come, but is told how wide the windows are
+	Ends      [2]OracleEnd
+	questions []question
+	causal    bool // it sees nothing that is still to come, but is told how wide the windows are
 }
 
 // Events are what the oracle is told: when clocks are set or change their rate, and when
@@ -30,11 +31,10 @@ type Events struct{ Clocks, Paths []time.Duration }
 
 // OracleEnd is what one end hears.
 type OracleEnd struct {
-	points    []point
-	questions []question
-	raw       uint64  // delta of the datagram that just arrived, modulo 2^27 us
-	last      float64 // the last delta, unwrapped
-	Near      uint64  // what the last question said to be near: the truth
+	points []point
+	raw    uint64  // delta of the datagram that just arrived, modulo 2^27 us
+	last   float64 // the last delta, unwrapped
+	Near   uint64  // what the last question said to be near: the truth
 }
 
 // point is a datagram: true times of sending and receipt, and the delta in microseconds.
@@ -45,9 +45,8 @@ type point struct {
 
 // question is a poll: what the answer should be, and which errors nobody can avoid.
 type question struct {
-	o     sim.Observation
+	sim.Observation
 	truth float64 // the offset modulo 2^26 us
-	err   float64 // of the answer
 }
 
 // OnDatagram implements sim.Estimator. It says that the datagram was under way for no time:
@@ -74,55 +73,45 @@ func (o *Oracle) Heard(obs *sim.Observation) {
 	e := &o.Ends[obs.Side]
 	// Deltas are known modulo 2^27 us; neighbours are near.
 	e.last += float64(int64((e.raw-uint64(int64(e.last)))<<37) >> 37)
-	flight := time.Duration(-obs.ErrUsec * float64(time.Microsecond))
+	flight := time.Duration(-obs.ErrUsec * float64(us))
 	e.points = append(e.points, point{obs.At - flight, obs.At, e.last})
 }
 
-// Asked takes a question.
+// Asked takes a question. Questions come in the order of time.
 func (o *Oracle) Asked(obs *sim.Observation) {
-	e := &o.Ends[obs.Side]
-	e.questions = append(e.questions, question{o: *obs, truth: float64(int64((e.Near-obs.LocalUsec)<<38) >> 38)})
+	truth := float64(int64((o.Ends[obs.Side].Near-obs.LocalUsec)<<38) >> 38)
+	o.questions = append(o.questions, question{*obs, truth})
 }
 
 // Answer answers all questions and shows the answers to poll.
-func (o *Oracle) Answer(pair int, told Events, warmup time.Duration, poll func(*sim.Observation)) {
+func (o *Oracle) Answer(told Events, warmup time.Duration, poll func(*sim.Observation)) {
 	const narrowest, widest = 4 * time.Second, 1024 * time.Second
-	best, least := [2][]question{}, math.Inf(1)
-	try := func(pieces []piece, half time.Duration) {
-		var answered [2][]question
-		var errs []float64
-		for side := range o.Ends {
-			answered[side] = slices.Clone(o.Ends[side].questions)
-		}
-		for _, p := range pieces {
-			p.answer(half, o.causal, &answered)
-		}
-		for _, qs := range answered {
-			for i := range qs {
-				qs[i].o.ErrUsec, qs[i].o.OK, qs[i].o.Pair = qs[i].err, !math.IsNaN(qs[i].err), pair
-				if qs[i].o.At >= warmup && qs[i].o.OK {
-					errs = append(errs, math.Abs(qs[i].o.Excess()))
-				}
-			}
-		}
-		slices.Sort(errs)
-		if q := stat.OrNaN(errs, 0.99); q < least || best[0] == nil {
-			best, least = answered, q
-		}
-	}
 	cuts := [][]piece{o.pieces(told.Clocks)}
 	if len(told.Paths) > 0 {
 		cuts = append(cuts, o.pieces(slices.Concat(told.Clocks, told.Paths)))
 	}
+	var best []question
+	least := math.Inf(1)
 	for _, pieces := range cuts {
 		for half := narrowest; half < widest; half *= 2 {
-			try(pieces, half)
+			answered := slices.Clone(o.questions)
+			left := answered
+			for i := range pieces {
+				left = pieces[i].answer(half, o.causal, left)
+			}
+			var errs []float64
+			for _, q := range answered {
+				if q.At >= warmup && q.OK {
+					errs = append(errs, math.Abs(q.Excess()))
+				}
+			}
+			if q := stat.OrNaN(errs, 0.99); q < least || best == nil {
+				best, least = answered, q
+			}
 		}
 	}
-	for _, qs := range best {
-		for i := range qs {
-			poll(&qs[i].o)
-		}
+	for i := range best {
+		poll(&best[i].Observation)
 	}
 }
 
@@ -164,7 +153,8 @@ func (o *Oracle) pieces(events []time.Duration) []piece {
 	}
 	for i := range pieces {
 		p := &pieces[i]
-		if l, ok := p.line(p.middle(), forever, 0, 0); ok && !o.causal {
+		if ps := p.points[sim.A]; len(ps) > 0 && !o.causal {
+			l, _ := p.line((ps[0].at+ps[len(ps)-1].at)/2, forever, 0, 0)
 			p.usual = l.skew
 		}
 	}
@@ -174,49 +164,27 @@ func (o *Oracle) pieces(events []time.Duration) []piece {
 // forever is longer than any world.
 const forever = time.Hour
 
-// middle returns the time halfway between the first and the last datagram.
-func (p *piece) middle() time.Duration {
-	if len(p.points[0]) == 0 {
-		return 0
-	}
-	return (p.points[0][0].at + p.points[0][len(p.points[0])-1].at) / 2
-}
-
 // answer answers the questions within the piece by windows that reach half to both sides, or by causal
-// ones, which reach back twice as far.
-func (p *piece) answer(half time.Duration, causal bool, questions *[2][]question) {
-	var asked []*question
-	for side := range questions {
-		for i := range questions[side] {
-			if q := &questions[side][i]; q.o.At >= p.from && q.o.At < p.to {
-				asked = append(asked, q)
-			}
-		}
-	}
-	slices.SortStableFunc(asked, func(a, b *question) int { return cmp.Compare(a.o.At, b.o.At) })
-	for len(asked) > 0 {
-		from := asked[0].o.At
+// ones, which reach back twice as far. It returns the questions after the piece.
+func (p *piece) answer(half time.Duration, causal bool, asked []question) []question {
+	for len(asked) > 0 && asked[0].At < p.to {
+		from := asked[0].At
 		together, middle := half/2, from+half/4
 		if causal {
 			together, middle = half/32, from-half
 		}
-		n := 1
-		for n < len(asked) && asked[n].o.At < from+together {
-			n++
-		}
 		l, ok := p.line(middle, half, p.usual, tie)
-		for _, q := range asked[:n] {
-			theta := l.at(q.o.At) // B's clock minus A's
-			if q.o.Side == sim.B {
+		for len(asked) > 0 && asked[0].At < min(from+together, p.to) {
+			q := &asked[0]
+			theta := l.at(q.At) // B's clock minus A's
+			if q.Side == sim.B {
 				theta = -theta
 			}
-			if q.err = math.NaN(); !ok {
-				continue
-			}
-			q.err = float64(int64(math.Round(theta-q.truth)) << 38 >> 38)
+			q.ErrUsec, q.OK = float64(int64(math.Round(theta-q.truth))<<38>>38), ok
+			asked = asked[1:]
 		}
-		asked = asked[n:]
 	}
+	return asked
 }
 
 // line is the offset of B's clock to A's as a straight line.
@@ -227,7 +195,7 @@ type line struct {
 }
 
 func (l line) at(x time.Duration) float64 {
-	return l.theta + l.skew*float64(x-l.x0)/float64(time.Microsecond)
+	return l.theta + l.skew*float64(x-l.x0)/float64(us)
 }
 
 // hull returns the lower convex hull of points in order of time.
@@ -279,13 +247,13 @@ func (p *piece) line(middle, half time.Duration, usual, tie float64) (l line, ok
 	floor := func(ps []point, skew float64) float64 {
 		low := math.Inf(1)
 		for i := range ps {
-			low = min(low, ps[i].delta-skew*float64(ps[i].at-middle)/float64(time.Microsecond))
+			low = min(low, ps[i].delta-skew*float64(ps[i].at-middle)/float64(us))
 		}
 		return low
 	}
 	const maxSkew = 2e-3 // no computer's clock is as wrong
 	trip := func(skew float64) float64 {
-		return floor(w[sim.A], -skew) + floor(w[sim.B], skew) - tie*math.Abs(skew-usual)*float64(half)/float64(time.Microsecond)
+		return floor(w[sim.A], -skew) + floor(w[sim.B], skew) - tie*math.Abs(skew-usual)*float64(half)/float64(us)
 	}
 	lo, hi := -maxSkew, maxSkew
 	for range 40 { // concave: by thirds

@@ -46,9 +46,9 @@ func Measure(w World) Results {
 	for _, column := range Columns() {
 		results[column] = new(Result)
 	}
-	for seed := range uint64(w.seeds) {
+	for seed := range uint64(w.Seeds) {
 		for column, ends := range Play(w, FirstSeed+seed) {
-			results[column].add(ends, w.warmup)
+			results[column].add(ends, w.Warmup)
 		}
 	}
 	for _, r := range results {
@@ -76,13 +76,15 @@ func Play(w World, seed uint64) Answers {
 			a.Err = math.Abs(o.Excess())
 		}
 		p := pairs[o.Pair]
-		if b, ok := [2]sim.Estimator{p.A, p.B}[o.Side].(bounded); ok {
+		end := [2]sim.Estimator{p.A, p.B}[o.Side]
+		if b, ok := end.(interface {
+			ErrorBound(uint64) (time.Duration, bool)
+		}); ok { // it says how wrong it may be
 			bound, _ := b.ErrorBound(o.LocalUsec)
-			a.Bound = float64(bound) / float64(time.Microsecond)
+			a.Bound = float64(bound) / float64(us)
 			a.Held = math.Abs(o.ErrUsec) <= a.Bound
 		}
-		end := &answers[p.Name][o.Side]
-		*end = append(*end, a)
+		answers[p.Name][o.Side] = append(answers[p.Name][o.Side], a)
 	}
 	w.Play(seed, pairs, sim.Observer{
 		Poll: func(o *sim.Observation) {
@@ -98,7 +100,7 @@ func Play(w World, seed uint64) Answers {
 			}
 		},
 	})
-	oracle.Answer(last, w.Events(seed), w.warmup, take)
+	oracle.Answer(w.Events(seed), w.Warmup, take)
 	return answers
 }
 
@@ -135,31 +137,23 @@ func (r *Result) add(ends *[2][]Answer, warmup time.Duration) {
 
 // since returns from when on errors were at most limit, for so long at least, s.
 func since(answers []Answer, limit float64, lasting time.Duration) float64 {
-	from := time.Duration(-1)
+	const never = time.Duration(math.MaxInt64)
+	from := never
 	for _, a := range answers {
 		if a.Err > limit {
-			from = -1
-			continue
-		}
-		if from < 0 {
-			from = a.At
-		}
-		if a.At >= from+lasting {
+			from = never
+		} else if from = min(from, a.At); a.At-from >= lasting {
 			return from.Seconds()
 		}
 	}
 	return math.Inf(1)
 }
 
-// Least is what errors count as at least in ratios and on logarithmic axes: below a
-// microsecond all are equal.
-const Least = 1.0
-
-// Geometric returns the geometric mean.
+// Geometric returns the geometric mean. Below a microsecond all errors are equal.
 func Geometric(v []float64) float64 {
 	sum := 0.0
 	for _, x := range v {
-		sum += math.Log(max(x, Least))
+		sum += math.Log(max(x, 1))
 	}
 	return math.Exp(sum / float64(len(v)))
 }

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,68 +17,34 @@ import (
 
 // World is a kind of world that can be played with any seed.
 type World struct {
-	Name   string
-	Set    string // which table it belongs to
-	Group  string // what happens in it
-	seeds  int
-	warmup time.Duration
-	Play   func(seed uint64, pairs []sim.Pair, obs sim.Observer)
-	Events func(seed uint64) Events
+	Name     string
+	Set      string       // which table it belongs to
+	Group    string       // what happens in it
+	Scenario sim.Scenario // that of package sim; the author's worlds have none
+	Seeds    int
+	Warmup   time.Duration
+	Play     func(seed uint64, pairs []sim.Pair, obs sim.Observer)
+	Events   func(seed uint64) Events
 }
 
-// The sets of worlds.
+// The sets of worlds. In those of equal rates all methods send equally often.
 const (
-	Simulated = "simulated"
-	Coarse    = "coarse clocks"
-	Published = "author's benchmark, as published"
-	Skewed    = "author's benchmark, CORE with skew"
-	recorded  = "recorded"
+	Simulated  = "simulated"
+	Coarse     = "coarse clocks"
+	EqualRates = "equal rates"
+	Published  = "author's benchmark, as published"
+	Skewed     = "author's benchmark, CORE with skew"
+	recorded   = "recorded"
 )
 
-// SimWorld is a scenario of package sim.
-func SimWorld(sc sim.Scenario, set string, seeds int) World {
-	return World{
-		Name: sc.Name, Set: set, Group: cmp.Or(groups[sc.Tag], "faults of all kinds"), seeds: seeds, warmup: sc.Warmup,
-		Play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) { sim.Run(sc, seed, pairs, obs) },
-		Events: func(seed uint64) (e Events) {
-			for _, spec := range []sim.ClockSpec{sc.A(seed), sc.B(seed)} {
-				for _, x := range spec.Events {
-					if x.Step != 0 || x.PPM != 0 {
-						e.Clocks = append(e.Clocks, x.At, x.At+x.For)
-					}
-				}
-			}
-			for _, l := range []*sim.Link{sc.AB(seed), sc.BA(seed)} {
-				e.Paths = append(e.Paths, changes(l, sc.Duration)...)
-			}
-			return e
-		},
-	}
-}
-
-// changes returns when the delay of a path without any queue changes.
-func changes(l *sim.Link, until time.Duration) (all []time.Duration) {
-	const step = 10 * time.Millisecond
-	for t := time.Duration(0); t < until; t += step {
-		if l.BaseAt(t) != l.BaseAt(t+step) {
-			all = append(all, t+step)
-		}
-	}
-	return all
-}
-
-// authorWorld is a scenario of the original author's benchmark.
-func authorWorld(sc *upstream.Scenario, set string, mode upstream.Mode, seeds int) World {
-	return World{
-		Name: sc.Name, Set: set, seeds: seeds, warmup: sc.Warmup(),
-		Play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) {
-			upstream.New(sc, seed, mode).Run(pairs, obs)
-		},
-		Events: func(seed uint64) Events {
-			return Events{Clocks: upstream.New(sc, seed, mode).ClockEvents()}
-		},
-	}
-}
+// How many seeds are played of each kind of world, and the first.
+const (
+	SimSeeds    = 6 // of each simulated world
+	equalSeeds  = 3 // of each world of equal rates
+	CoreSeeds   = 9 // of each of the author's CORE scenarios with skew
+	authorSeeds = 3 // of each of his scenarios as published
+	FirstSeed   = 1
+)
 
 // groups say what happens in simulated worlds.
 var groups = map[sim.Tag]string{
@@ -89,7 +55,56 @@ var groups = map[sim.Tag]string{
 	sim.Jumped: "clocks that are set",
 }
 
-// AllWorlds returns the simulated ones, those of equal rates, the author's and the recorded ones.
+// Taught are the worlds that teach most, which are drawn over time, with the titles of their
+// pictures. Of those the lab keeps chronyd's error of each second.
+var Taught = map[string]string{
+	"bufferbloat-both":    "Bufferbloat: others fill the queues of both ways",
+	"route-longer-oneway": "A path becomes longer by 20 ms, one way",
+	"clockstep":           "A clock is set by 5 ms",
+}
+
+// SimWorld is a scenario of package sim.
+func SimWorld(sc sim.Scenario, set string, seeds int) World {
+	return World{
+		Name: sc.Name, Set: set, Group: cmp.Or(groups[sc.Tag], "faults of all kinds"),
+		Scenario: sc, Seeds: seeds, Warmup: sc.Warmup,
+		Play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) { sim.Run(sc, seed, pairs, obs) },
+		Events: func(seed uint64) (e Events) {
+			for _, spec := range []sim.ClockSpec{sc.A(seed), sc.B(seed)} {
+				for _, x := range spec.Events {
+					if x.Step != 0 || x.PPM != 0 {
+						e.Clocks = append(e.Clocks, x.At, x.At+x.For)
+					}
+				}
+			}
+			const step = 10 * time.Millisecond
+			for _, l := range []*sim.Link{sc.AB(seed), sc.BA(seed)} {
+				for t := time.Duration(0); t < sc.Duration; t += step {
+					if l.BaseAt(t) != l.BaseAt(t+step) {
+						e.Paths = append(e.Paths, t+step)
+					}
+				}
+			}
+			return e
+		},
+	}
+}
+
+// authorWorld is a scenario of the original author's benchmark.
+func authorWorld(sc *upstream.Scenario, set string, mode upstream.Mode, seeds int) World {
+	return World{
+		Name: sc.Name, Set: set, Seeds: seeds, Warmup: sc.Warmup(),
+		Play: func(seed uint64, pairs []sim.Pair, obs sim.Observer) {
+			upstream.New(sc, seed, mode).Run(pairs, obs)
+		},
+		Events: func(seed uint64) Events {
+			return Events{Clocks: upstream.New(sc, seed, mode).ClockEvents()}
+		},
+	}
+}
+
+// AllWorlds returns the simulated ones, those of equal rates, the author's and the recorded ones:
+// the project's own, and those of the folder traces.
 func AllWorlds(traces string) (ws []World, err error) {
 	for _, sc := range sim.Scenarios() {
 		ws = append(ws, SimWorld(sc, Simulated, SimSeeds))
@@ -97,50 +112,115 @@ func AllWorlds(traces string) (ws []World, err error) {
 	for _, sc := range sim.CoarseScenarios() {
 		ws = append(ws, SimWorld(sc, Coarse, SimSeeds))
 	}
-	equal, err := EqualWorlds()
+	equal, err := equalWorlds()
 	authors, bad := upstream.Scenarios()
-	if err = errors.Join(err, bad); err != nil {
-		return nil, err
-	}
-	for _, w := range equal {
-		ws = append(ws, SimWorld(w.Scenario, EqualRates, w.Seeds))
-	}
+	replayed, worse := replays(traces)
+	var published []World
+	ws = append(ws, equal...)
 	for _, sc := range authors {
 		if sc.Classification == "CORE" {
 			ws = append(ws, authorWorld(sc, Skewed, upstream.Mode{Integrated: true, Skewed: true}, CoreSeeds))
 		}
+		published = append(published, authorWorld(sc, Published, upstream.Mode{}, authorSeeds))
 	}
-	for _, sc := range authors {
-		ws = append(ws, authorWorld(sc, Published, upstream.Mode{}, authorSeeds))
-	}
-	replayed, err := replays(traces)
-	return append(ws, replayed...), err
+	return append(append(ws, published...), replayed...), errors.Join(err, bad, worse)
 }
 
-// ownTrace is the project's own recording of a real TCP queue.
-const ownTrace = "../internal/sim/testdata/kernel-tcp-10m-60pps.csv.gz"
+// ChronydRate is how many times a second clknetsim updates rates and logs offsets, and ours is asked
+// in the worlds of equal rates.
+const ChronydRate = 10
+
+// recordings is the folder of the project's own recordings of a real queue.
+const recordings = "../internal/sim/testdata"
+
+// ownTrace is its recording of one that TCP fills.
+const ownTrace = "kernel-tcp-10m-60pps.csv.gz"
+
+const us, ms = time.Microsecond, time.Millisecond
+
+// equals are the worlds of equal rates: a path with exponential jitter, or a recorded one.
+var equals = []struct {
+	name         string
+	base, jitter time.Duration
+	queues       bool    // one way has a queue of 100 ms for 15 s of each minute
+	sine         float64 // ppm, which the rates of the clocks follow
+	recording    string
+}{
+	{"LAN 0.2 ms, jitter 0.1 ms, strong wander", 200 * us, 100 * us, false, 8, ""},
+	{"LAN 0.2 ms, jitter 0.1 ms, quieter oscillator", 200 * us, 100 * us, false, 2, ""},
+	{"LAN 0.2 ms, jitter 5 us, quieter oscillator", 200 * us, 5 * us, false, 2, ""},
+	{"20 ms, jitter 3 ms, strong wander", 20 * ms, 3 * ms, false, 8, ""},
+	{"20 ms, jitter 3 ms, quieter oscillator", 20 * ms, 3 * ms, false, 2, ""},
+	{"20 ms, jitter 1 ms, a queue of 100 ms one way for 15 s of each minute", 20 * ms, ms, true, 2, ""},
+	{"recorded queue that TCP fills", 0, 0, false, 2, ownTrace},
+	{"recorded queue, random traffic of 90 %", 0, 0, false, 2, "kernel-cross90-10m-60pps.csv.gz"},
+}
+
+// equalWorlds returns those of equal rates, each at three. On a long path chronyd polls once a second
+// at most.
+func equalWorlds() (worlds []World, err error) {
+	for _, x := range equals {
+		link := func(queued bool) func(uint64) *sim.Link {
+			return func(uint64) *sim.Link {
+				d := []sim.Delay{sim.Exp(x.jitter)}
+				for at := 40 * time.Second; queued && at < 20*time.Minute; at += time.Minute {
+					d = append(d, sim.StandingQueue(at, 15*time.Second, 100*ms))
+				}
+				return &sim.Link{Base: sim.Fixed(x.base), Delay: sim.Sum(d...)}
+			}
+		}
+		sc := sim.Scenario{Duration: 5 * time.Minute, AB: link(x.queues), BA: link(false)}
+		if x.recording != "" {
+			replay, bad := sim.Replay(x.name, filepath.Join(recordings, x.recording))
+			sc = sim.Scenario{Duration: replay.Duration, AB: replay.AB, BA: replay.BA}
+			err = errors.Join(err, bad)
+		}
+		sc.Warmup, sc.PollRate = 30*time.Second, ChronydRate
+		sc.A, sc.B = drifting(sim.A, 20, x.sine), drifting(sim.B, -20, x.sine)
+		for _, rate := range []float64{1, 16, 64} {
+			if x.base > 10*ms && rate > 1 {
+				continue
+			}
+			sc.Name, sc.RateAB, sc.RateBA = fmt.Sprintf("%s, %g/s", x.name, rate), rate, rate
+			worlds = append(worlds, SimWorld(sc, EqualRates, equalSeeds))
+		}
+	}
+	return worlds, err
+}
+
+// drifting is a clock whose rate is off by a constant, and follows a sine; both in ppm. Its random walk is that
+// of the usual clocks of internal/sim.
+func drifting(side sim.Side, skew, sine float64) func(seed uint64) sim.ClockSpec {
+	period := 900 * time.Second
+	if sine > 2 {
+		period = 600 * time.Second
+	}
+	return func(seed uint64) sim.ClockSpec {
+		phase := 2 * math.Pi * sim.NewWorld(seed).Rand(fmt.Sprint("phase ", side)).Float64()
+		return sim.ClockSpec{SkewPPM: skew, SinePPM: sine, SinePeriod: period, SinePhase: phase, WanderPPM: 0.01}
+	}
+}
 
 // replays returns the recorded worlds. In a series with symmetric delays no method errs, and
 // a modelled direction is not recorded.
 func replays(folder string) (ws []World, err error) {
-	paths := []string{ownTrace}
+	paths := []string{filepath.Join(recordings, ownTrace)}
 	if folder != "" {
 		more, _ := filepath.Glob(filepath.Join(folder, "*.csv.gz"))
 		if len(more) == 0 {
 			return nil, fmt.Errorf("-traces %s: no *.csv.gz there", folder)
 		}
-		paths = append(paths, slices.DeleteFunc(more, func(p string) bool {
-			return strings.Contains(p, "symsplit") || strings.Contains(p, "modelled") || filepath.Base(p) == filepath.Base(ownTrace)
-		})...)
+		for _, p := range more {
+			if !strings.Contains(p, "symsplit") && !strings.Contains(p, "modelled") && filepath.Base(p) != ownTrace {
+				paths = append(paths, p)
+			}
+		}
 	}
 	for _, p := range paths {
-		sc, err := sim.Replay(strings.TrimSuffix(filepath.Base(p), ".csv.gz"), p)
-		if err != nil {
-			return nil, err
-		}
-		ws = append(ws, SimWorld(sc, recorded, SimSeeds))
+		sc, bad := sim.Replay(strings.TrimSuffix(filepath.Base(p), ".csv.gz"), p)
+		ws, err = append(ws, SimWorld(sc, recorded, SimSeeds)), errors.Join(err, bad)
 	}
-	return ws, nil
+	return ws, err
 }
 
 // Find returns the world of that name, among the simulated ones, the recorded ones and the
@@ -162,11 +242,3 @@ func Find(name, traces string) (World, error) {
 	}
 	return World{}, fmt.Errorf("no world is called %q; there are %s", name, strings.Join(names, ", "))
 }
-
-// How many seeds are played of each kind of world, and the first.
-const (
-	SimSeeds    = 6 // of each simulated world
-	CoreSeeds   = 9 // of each of the author's CORE scenarios with skew
-	authorSeeds = 3 // of each of his scenarios as published
-	FirstSeed   = 1
-)

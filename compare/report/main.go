@@ -12,6 +12,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -44,17 +45,25 @@ func main() {
 	}
 }
 
-// writeReport plays everything, and writes the documents where they stand, or into a folder.
+// writeReport plays everything, and writes documents and pictures where they stand, or into a folder.
 func writeReport(folder, traces string) error {
 	start := time.Now()
 	f, err := collect(traces)
 	if err != nil {
 		return err
 	}
-	err = f.write(folder)
+	for name, parts := range f.documents() {
+		path := filepath.Join(root, name)
+		err = errors.Join(err, page.Write(path, cmp.Or(folder, filepath.Dir(path)), parts))
+	}
+	docs := cmp.Or(folder, filepath.Join(root, "docs"))
+	err = errors.Join(err, page.Draw(docs, f.pictures()), f.writeCSV(filepath.Join(docs, "report.csv")))
 	if err == nil && folder != "" {
 		err = page.HTML(filepath.Join(folder, "REPORT.md"), filepath.Join(folder, "index.html"), "Every method on identical packets")
 	}
 	fmt.Printf("%d worlds, %d methods, %.1f s\n", len(f.worlds), len(play.Methods)+2, time.Since(start).Seconds())
 	return err
 }
+
+// root is the folder of the project, seen from that of the module.
+const root = ".."

@@ -3,21 +3,21 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"gonum.org/v1/plot/plotter"
 
 	"timesync"
 	"timesync/compare/graph"
+	"timesync/compare/kept"
 	"timesync/compare/play"
 	"timesync/internal/sim"
-	"timesync/internal/stat"
 	"timesync/record"
 )
 
@@ -54,11 +54,12 @@ func plotWorld(name, traces string, seed uint64, from, to float64, out string) e
 		for _, p := range xys {
 			errs = append(errs, p.Y)
 		}
-		fmt.Printf("%-9s p50 %s, p99 %s, max %s\n", column, graph.Micros(stat.OrNaN(errs, 0.5)), graph.Micros(stat.OrNaN(errs, 0.99)), graph.Micros(slices.Max(errs)))
+		q := kept.QuantilesOf(errs)
+		fmt.Printf("%-9s p50 %s, p99 %s, max %s\n", column, graph.Micros(q.P50), graph.Micros(q.P99), graph.Micros(q.Max))
 		curves = append(curves, play.CurveOf(column, graph.Split(xys, gap)...))
 		x.Min, x.Max = xys[0].X, xys[len(xys)-1].X // at last those of ours
 	}
-	chart := &graph.Chart{Title: fmt.Sprintf("%s, seed %d, end A", name, seed), X: x, Y: graph.ErrorAxis(graph.ErrorLabel, 1e8), Curves: curves}
+	chart := &graph.Chart{Title: fmt.Sprintf("%s, seed %d, end A", name, seed), X: x, Y: graph.ErrorAxis(1e8), Curves: curves}
 	for _, e := range eventsOf(w, seed) {
 		if e.To >= x.Min && e.From <= x.Max {
 			chart.Events = append(chart.Events, e)
@@ -88,17 +89,14 @@ func (r *recorded) OnPeerMinDelta(delta uint32, recvUsec uint64) {
 // recordWorld records both ends of this package in a world, into two files.
 func recordWorld(w play.World, seed uint64, path string) error {
 	var ends [2]recorded
-	var files [2]*os.File
-	for side, name := range []string{"-a.tsr", "-b.tsr"} {
-		var err error
-		if files[side], err = os.Create(path + name); err != nil {
-			return err
-		}
-		ends[side].tape = record.New(files[side])
+	var files [2]bytes.Buffer
+	for side := range ends {
+		ends[side].tape = record.New(&files[side])
 		ends[side].tape.Wrap(&ends[side].Sync)
 	}
 	w.Play(seed, []sim.Pair{{A: &ends[sim.A], B: &ends[sim.B]}}, sim.Observer{Poll: func(o *sim.Observation) {
 		ends[o.Side].tape.Flush() // nothing waits in a simulation
 	}})
-	return errors.Join(ends[0].tape.Close(), ends[1].tape.Close(), files[0].Close(), files[1].Close())
+	err := errors.Join(ends[sim.A].tape.Close(), ends[sim.B].tape.Close())
+	return errors.Join(err, os.WriteFile(path+"-a.tsr", files[sim.A].Bytes(), 0o644), os.WriteFile(path+"-b.tsr", files[sim.B].Bytes(), 0o644))
 }

@@ -75,12 +75,10 @@ func (l *Lightyear) Frame(d time.Duration) {
 		l.speed = 1
 	}
 	l.at += ticks * l.speed
-	if !l.packet {
-		return
+	if l.packet {
+		l.packet = false
+		l.follow(l.remote + l.offset + (l.rtt/2+4*l.jitter())*l.Rate + l.Margin + 2)
 	}
-	l.packet = false
-	goal := l.remote + l.offset + (l.rtt/2+4*l.jitter())*l.Rate + l.Margin + 2
-	l.follow(goal)
 }
 
 func (l *Lightyear) follow(goal float64) {
@@ -89,23 +87,20 @@ func (l *Lightyear) follow(goal float64) {
 		l.at, l.synced, l.errors = goal, true, 0
 		return
 	}
-	ahead := err > 0
-	same := ahead == l.ahead
-	l.ahead = ahead
-	switch {
-	case math.Abs(err) <= 1:
+	was := l.ahead
+	l.ahead = err > 0
+	l.errors++
+	if math.Abs(err) <= 1 {
 		l.errors = 0
-	case !same || l.errors+1 < 3:
-		l.errors++
-	default:
-		l.errors++
-		l.speed = 1 + 0.1*math.Abs(err)/10
-		if ahead {
-			l.speed = 1 / l.speed
-		}
+	}
+	if l.ahead != was || l.errors < 3 {
+		l.speed += (1 - l.speed) / 10
 		return
 	}
-	l.speed += (1 - l.speed) / 10
+	l.speed = 1 + 0.1*math.Abs(err)/10
+	if l.ahead {
+		l.speed = 1 / l.speed
+	}
 }
 
 // Predicted returns the time to predict, in ticks.

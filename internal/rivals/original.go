@@ -23,33 +23,31 @@ func (w *WindowMin) Valid() bool { return w.value[0] != 0 }
 
 // Update takes a value. The timestamp and the window are in the same unit.
 func (w *WindowMin) Update(value uint32, timestamp, window uint64) {
-	set := func(i int) { w.value[i], w.at[i] = value, timestamp }
-	old := func(i int, age uint64) bool { return timestamp-w.at[i] > age }
-	if !w.Valid() || ringLE(value, w.value[0]) || old(2, window) {
-		set(0)
-		set(1)
-		set(2)
-		return
+	set := func(from int) { // and those after it
+		for i := from; i < len(w.value); i++ {
+			w.value[i], w.at[i] = value, timestamp
+		}
 	}
-	if ringLE(value, w.value[1]) {
+	old := func(i int, age uint64) bool { return timestamp-w.at[i] > age }
+	switch {
+	case !w.Valid() || ringLE(value, w.value[0]) || old(2, window):
+		set(0)
+		return
+	case ringLE(value, w.value[1]):
 		set(1)
-		set(2)
-	} else if ringLE(value, w.value[2]) {
+	case ringLE(value, w.value[2]):
 		set(2)
 	}
 	switch {
+	case old(0, window) && old(1, window):
+		w.value[0], w.at[0] = w.value[2], w.at[2]
+		set(1)
 	case old(0, window):
-		if old(1, window) {
-			w.value[0], w.at[0] = w.value[2], w.at[2]
-			set(1)
-		} else {
-			w.value[0], w.at[0] = w.value[1], w.at[1]
-			w.value[1], w.at[1] = w.value[2], w.at[2]
-		}
+		w.value[0], w.at[0] = w.value[1], w.at[1]
+		w.value[1], w.at[1] = w.value[2], w.at[2]
 		set(2)
 	case w.value[1] == w.value[0] && old(1, window/4):
 		set(1)
-		set(2)
 	case w.value[2] == w.value[1] && old(2, window/2):
 		set(2)
 	}
