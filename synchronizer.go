@@ -840,7 +840,7 @@ func (a *association) sane(from float64) bool {
 		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.beforeFall) < 8*ring &&
+		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.tripBeforeFall) < 8*ring &&
 		a.unreviewed >= 0 && a.unreviewed <= 8*second
 }
 
@@ -1357,16 +1357,16 @@ const (
 // what both say, and moves only where it must: that is how a longer path leaves it alone, and a
 // clock that is set moves it.
 type arbiter struct {
-	reference    float32 // us: the round trip that is trusted, of late
-	asymmetry    float32 // us: offset minus midpoint while the round trip is the reference one
-	symmetric    float32 // us: the reference round trip when the asymmetry was last 0
-	expiry       float32 // us: until the asymmetry decays
-	age          float32 // us: for how long the round trip has been the reference one, in all
-	candidate    float32 // us: another round trip that lasts
-	candidateAge float32 // us: for how long it has; 0 when the round trip is another one
-	beforeFall   float32 // us: the round trip before a floor fell most in the first seconds, until that rises; 0 if none did
-	fellHere     bool    // that was the own floor
-	adjusted     bool    // the offset jumped once, or was not watched for long: a clock may have been set
+	reference      float32 // us: the round trip that is trusted, of late
+	asymmetry      float32 // us: offset minus midpoint while the round trip is the reference one
+	symmetric      float32 // us: the reference round trip when the asymmetry was last 0
+	expiry         float32 // us: until the asymmetry decays
+	age            float32 // us: for how long the round trip has been the reference one, in all
+	candidate      float32 // us: another round trip that lasts
+	candidateAge   float32 // us: for how long it has; 0 when the round trip is another one
+	tripBeforeFall float32 // us: the round trip before a floor fell most in the first seconds, until that rises; 0 if none did
+	ownFell        bool    // that was the own floor
+	adjusted       bool    // the offset jumped once, or was not watched for long: a clock may have been set
 }
 
 // look is what both ways say at one time.
@@ -1436,7 +1436,7 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 	default:
 		r.candidateAge += dt
 		if r.candidateAge > 2*second && r.wasSet(d, l) { // rule: a clock was set in the first seconds
-			r.beforeFall = 0
+			r.tripBeforeFall = 0
 			r.restart(l.roundTrip)
 			return true
 		}
@@ -1506,28 +1506,28 @@ func (r *arbiter) matches(rise float32, l look, congestedFor float32, abrupt boo
 // then. That of before the greatest fall of the first seconds is kept until that floor rises.
 func (r *arbiter) fall(x float64, d float32, here bool, roundTrip, deadBand float32) {
 	switch {
-	case r.beforeFall > 0 && r.fellHere == here && d > deadBand:
-		r.beforeFall = 0
-	case x < 2*warmUp && -d > max(r.beforeFall-roundTrip, deadBand):
-		r.beforeFall, r.fellHere = roundTrip, here
+	case r.tripBeforeFall > 0 && r.ownFell == here && d > deadBand:
+		r.tripBeforeFall = 0
+	case x < 2*warmUp && -d > max(r.tripBeforeFall-roundTrip, deadBand):
+		r.tripBeforeFall, r.ownFell = roundTrip, here
 	}
 }
 
 // untoldRise returns by how much the peer's floor may be higher than it tells: where the own floor fell in the
 // first seconds because a clock was set, that one rose by as much.
 func (r *arbiter) untoldRise(roundTrip float32) float32 {
-	if !r.fellHere {
+	if !r.ownFell {
 		return 0
 	}
-	return max(r.beforeFall-roundTrip, 0)
+	return max(r.tripBeforeFall-roundTrip, 0)
 }
 
 // wasSet reports whether a clock was set in the first seconds, when what a floor falls by passes
 // for the end of a queue: the other floor has risen by as much, so that the round trip is longer
 // again by rise.
 func (r *arbiter) wasSet(rise float32, l look) bool {
-	miss := abs(l.roundTrip - r.beforeFall)
-	return r.beforeFall > 0 && r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
+	miss := abs(l.roundTrip - r.tripBeforeFall)
+	return r.tripBeforeFall > 0 && r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
 }
 
 // ---- The interval that contains the offset ----
