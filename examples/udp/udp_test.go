@@ -177,8 +177,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestTable: the lines and the table say what they must, and are no wider than a terminal. That half of the
-// asymmetry is in the errors, TestTable of channelbench proves.
+// TestTable: the lines and the table say what they must, and are no wider than a terminal.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := runMain(t, func(stdout *exampletest.Output) bool {
