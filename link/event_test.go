@@ -6,7 +6,6 @@
 package link_test
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"flag"
@@ -75,24 +74,6 @@ func TestInstantRefused(t *testing.T) {
 	propose("after a silence of 20 s", now+20e6, now+21e6, time.Hour, link.ErrUnsure, timesync.ErrSilent)
 	if at, err := link.AcceptInstant(1e9, timesync.NewCounter23((1e9-8000)>>3)); !errors.Is(err, link.ErrPassed) || at != 1e9-8000 {
 		t.Errorf("an instant of 8 ms ago: %d, %v", at, err)
-	}
-}
-
-// TestTime23: the free bit of a TS23 is what was put there, and no other reader sees it.
-func TestTime23(t *testing.T) {
-	for _, ts := range []timesync.Counter23{0, 1, 0x7fffff, 0x400000, 0xffffffff} {
-		for _, flag := range []bool{false, true} {
-			b := link.AppendTime23([]byte{9}, ts, flag)
-			got, gotFlag := link.ReadTime23(b[1:])
-			if len(b) != 4 || b[0] != 9 || got != timesync.NewCounter23(uint64(ts)) || gotFlag != flag || timesync.ReadCounter23(b[1:]) != got {
-				t.Errorf("%#x, %v: %x, read as %#x, %v", uint32(ts), flag, b, uint32(got), gotFlag)
-			}
-		}
-	}
-	var l link.Link
-	ts, ok := l.ToRemoteTime23(5)
-	if b := link.AppendTime23(nil, ts, ok); !bytes.Equal(b, []byte{0, 0, 0}) {
-		t.Errorf("while nothing is known: %x", b)
 	}
 }
 

@@ -49,7 +49,9 @@ func (l payloadTime) calculate(s *timesync.TimeSynchronizer) payloadTime {
 		}
 	case "bytes":
 		if l.Bits == 23 {
-			l.Hex = hex.EncodeToString(link.AppendTime23(nil, timesync.Counter23(l.TS), l.Flag))
+			b := link.AppendTime23(nil, timesync.Counter23(l.TS)|1<<23, l.Flag) // what is above the ring does not count
+			ts, flag := link.ReadTime23(b)
+			l.Hex, l.TS, l.Flag = hex.EncodeToString(b), uint32(ts), flag
 		} else {
 			b, _ := timesync.Counter16(l.TS).AppendBinary(nil)
 			l.Hex = hex.EncodeToString(b)
