@@ -122,25 +122,6 @@ func TestFreshBesideOld(t *testing.T) {
 	}
 }
 
-// TestReset: a link that was reset sends what a new one sends.
-func TestReset(t *testing.T) {
-	p := newPair(t, 4)
-	p.run(10 * second)
-	used, peer := p.ends[0].Link, p.ends[1].Link
-	used.Reset()
-	fresh := new(Link)
-	for now := p.now; now < p.now+5e6; now += 20_000 {
-		a, b := used.AppendHeader(nil, now), fresh.AppendHeader(nil, now)
-		if !bytes.Equal(a, b) {
-			t.Fatalf("after %d us: %x, a new link: %x", now-p.now, a, b)
-		}
-		peer.Open(a, now+7000)
-		back := peer.AppendHeader(nil, now+7000)
-		used.Open(back, now+9000)
-		fresh.Open(back, now+9000)
-	}
-}
-
 func TestAllocations(t *testing.T) {
 	var a, b Link
 	now, buf := uint64(0), make([]byte, 0, 100)
