@@ -61,15 +61,11 @@ type expander interface {
 
 // counterOf returns a counter of so many bits, or nil where the package has none.
 func counterOf(bits, small uint64) expander {
-	switch bits {
-	case 16:
-		return timesync.NewCounter16(small)
-	case 23:
-		return timesync.NewCounter23(small)
-	case 24:
-		return timesync.NewCounter24(small)
-	}
-	return nil
+	return map[uint64]expander{
+		16: timesync.NewCounter16(small),
+		23: timesync.NewCounter23(small),
+		24: timesync.NewCounter24(small),
+	}[bits]
 }
 
 func TestGoldenExpand(t *testing.T) {
@@ -120,17 +116,15 @@ func arithmetic[C counter[C]](t *testing.T, bits, a, b uint64) []uint64 {
 func TestGoldenCompare(t *testing.T) {
 	for _, v := range Rows(t, "compare.csv") {
 		bits, x, y, want := v[0], v[1], v[2], v[3:]
-		var got []uint64
-		switch bits {
-		case 16:
-			got = arithmetic[timesync.Counter16](t, bits, x, y)
-		case 23:
-			got = arithmetic[timesync.Counter23](t, bits, x, y)
-		case 24:
-			got = arithmetic[timesync.Counter24](t, bits, x, y)
-		default:
+		calculate := map[uint64]func(t *testing.T, bits, a, b uint64) []uint64{
+			16: arithmetic[timesync.Counter16],
+			23: arithmetic[timesync.Counter23],
+			24: arithmetic[timesync.Counter24],
+		}[bits]
+		if calculate == nil {
 			continue
 		}
+		got := calculate(t, bits, x, y)
 		if want[0] == 1 && want[2] == 1 {
 			// Half a ring apart the original says both a<b and a>b; ours says
 			// that the smaller number comes first.
