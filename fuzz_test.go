@@ -689,7 +689,10 @@ func mixture(rng *rand.Rand, n int) (events []incident) {
 	return events
 }
 
-var usual = path{delay: 20_000, jitter: 1000, ppm: 40}
+var (
+	usual = path{delay: 20_000, jitter: 1000, ppm: 40}
+	short = path{delay: 100, jitter: 20, ppm: 20}
+)
 
 var courses = []course{
 	{name: "jitter of 3 ms", guards: "accuracy on a usual path", path: path{delay: 20_000, jitter: 3000, every: 16_667, ppm: 40}},
@@ -744,14 +747,14 @@ var courses = []course{
 	{name: "a clock set without jitter", guards: "a step of ten times the rounding", path: path{delay: 20_000, ppm: -40}, events: []incident{{60, setB(-1300)}}},
 	{name: "B's clock set back at one a second", guards: "a step that few datagrams show, late ones", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 1, ppm: 20}, events: []incident{{120, setB(-5000)}}, length: 300},
 	{name: "B's clock set at one a second", guards: "a step that few datagrams show, early ones", path: path{delay: 20_000, jitter: 1000, every: 1e6, reports: 2, ppm: 20}, events: []incident{{120, setB(5000)}}, length: 300},
-	{name: "B's clock set back on a short path", guards: "a step that would make the round trip negative", path: path{delay: 100, jitter: 20, ppm: 20}, events: []incident{{60, setB(-40_000)}}},
+	{name: "B's clock set back on a short path", guards: "a step that would make the round trip negative", path: short, events: []incident{{60, setB(-40_000)}}},
 	{name: "A's clock set back on a short path, reports each 5 s", guards: "the same, reported seconds later", path: path{delay: 100, jitter: 20, reports: 100, ppm: 20}, events: []incident{{60, setA(-40_000)}}},
 	{name: "a peer whose rate wanders", guards: "a slope that is followed", path: path{delay: 200, jitter: 100, ppm: 20}, events: []incident{{40, rate(22)}, {60, rate(18)}, {80, rate(23)}, {100, rate(20)}}, length: 140},
 	{name: "a queue for 90 s at 100 ppm", guards: "the slope in a queue of which no datagram comes near", path: path{delay: 20_000, jitter: 1000, ppm: -100}, events: []incident{{30, longer(80_000)}, {120, longer(0)}}, length: 180},
 	{name: "B's clock much slower for a while", guards: "slews of the largest skew", path: usual, events: []incident{{40, rate(-900)}, {120, rate(40)}}, length: 220},
 	{name: "B's clock much faster for a while", guards: "the same, the other way", path: usual, events: []incident{{40, rate(900)}, {120, rate(40)}}, length: 220},
-	{name: "B's clock slewed in a queue on a short path", guards: "a slew that a queue hides", path: path{delay: 100, jitter: 20, ppm: 20}, events: []incident{{60, longer(50_000)}, {60, rate(-400)}, {69, rate(20)}, {69, longer(0)}}},
-	{name: "B's clock slewed the other way in a queue there", guards: "the same, the other way", path: path{delay: 100, jitter: 20, ppm: 20}, events: []incident{{60, longer(50_000)}, {60, rate(400)}, {69, rate(20)}, {69, longer(0)}}},
+	{name: "B's clock slewed in a queue on a short path", guards: "a slew that a queue hides", path: short, events: []incident{{60, longer(50_000)}, {60, rate(-400)}, {69, rate(20)}, {69, longer(0)}}},
+	{name: "B's clock slewed the other way in a queue there", guards: "the same, the other way", path: short, events: []incident{{60, longer(50_000)}, {60, rate(400)}, {69, rate(20)}, {69, longer(0)}}},
 	{name: "a wrong skew, and a queue on a short path", guards: "a skew that was learnt too early", path: path{delay: 100, jitter: 20, ppm: 400}, events: []incident{{5, longer(30_000)}, {5, rate(0)}, {14, longer(0)}}, length: 60},
 	{name: "little arrives", guards: "a path that loses nine of ten", path: path{delay: 20_000, jitter: 5000, lost: 0.9, reports: 2, ppm: 40}, length: 300},
 	{name: "a mixture", guards: "what no other course thought of", path: path{delay: 20_000, jitter: 1000, ppm: 30}, mixture: 20, length: 560},

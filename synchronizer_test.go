@@ -278,30 +278,27 @@ func (w *way) run(s float64) {
 			w.bucket.begin(w.x)
 			w.bucket.count = 0
 		}
-		w.hear(w.rng.ExpFloat64() * w.jitter)
+		w.hears(w.rng.ExpFloat64() * w.jitter)
 	}
 }
 
-// hears hands in datagrams that are so late.
-func (w *way) hears(late ...float64) {
+// hears hands in datagrams that are so late, and returns what the last of them is.
+func (w *way) hears(late ...float64) (e event) {
 	for _, l := range late {
-		w.hear(l)
+		w.bucket.count++
+		var y float64
+		y, e = w.datagram(w.x, uint64(int64(w.level+l)), &w.bucket)
+		w.note(e)
+		switch e.kind {
+		case outlier:
+			continue
+		case lowered:
+			w.bucket.lower(int32(-e.by))
+		case fell:
+			w.bucket.begin(w.x)
+		}
+		w.bucket.add(int32(y))
 	}
-}
-
-func (w *way) hear(late float64) event {
-	w.bucket.count++
-	y, e := w.datagram(w.x, uint64(int64(w.level+late)), &w.bucket)
-	w.note(e)
-	switch e.kind {
-	case outlier:
-		return e
-	case lowered:
-		w.bucket.lower(int32(-e.by))
-	case fell:
-		w.bucket.begin(w.x)
-	}
-	w.bucket.add(int32(y))
 	return e
 }
 
@@ -363,12 +360,12 @@ func TestFloor(t *testing.T) {
 		}, func(e [outlier + 1]int) bool { return e[outlier] == 2 && e[fell] == 1 && e[rose] == 0 }, -2},
 		{"an early one in each fifth of a second", func(w *way, far float64) {
 			for range 6 {
-				w.hear(-far)
+				w.hears(-far)
 				w.run(0.2)
 			}
 		}, func(e [outlier + 1]int) bool { return e[outlier] >= 3 && e[fell] == 1 }, -1},
 		{"a datagram a little faster", func(w *way, _ float64) {
-			if e := w.hear(w.levelAt(w.x) - w.level - 7); e.kind != lowered || e.by > -6 || e.by < -8 {
+			if e := w.hears(w.levelAt(w.x) - w.level - 7); e.kind != lowered || e.by > -6 || e.by < -8 {
 				w.events[fell] = 99
 			}
 		}, func(e [outlier + 1]int) bool { return e[lowered] == 1 && e[fell] == 0 }, 0},

@@ -48,6 +48,7 @@ func (t *told) asks(w *wire, tolerable time.Duration) {
 func TestWithin(t *testing.T) {
 	const seeds, start, event, after = 10, 16 * time.Second, 36 * time.Second, 30 * time.Second
 	const noticed = 2100 * time.Millisecond // a report comes every 2 s
+	const wasSet = "a clock was set less than 15 s ago"
 	events := []struct {
 		name     string
 		silent   time.Duration // from the event on nothing arrives for so long
@@ -58,10 +59,10 @@ func TestWithin(t *testing.T) {
 		reason   string        // which is to be said, if any
 	}{
 		{"silence of 2 min", 2 * time.Minute, 0, 0, false, 0, "no report from the peer for 15 s"},
-		{"step of 200 ms", 0, 1, 200 * time.Millisecond, false, noticed, "a clock was set less than 15 s ago"},
-		{"step of -10 s", 0, 0, -10 * time.Second, false, noticed, "a clock was set less than 15 s ago"},
-		{"peer suspended for 2 min", 2 * time.Minute, 1, -2 * time.Minute, false, time.Second, "a clock was set less than 15 s ago"},
-		{"own machine suspended for 2 min", 2 * time.Minute, 0, -2 * time.Minute, false, time.Second, "a clock was set less than 15 s ago"},
+		{"step of 200 ms", 0, 1, 200 * time.Millisecond, false, noticed, wasSet},
+		{"step of -10 s", 0, 0, -10 * time.Second, false, noticed, wasSet},
+		{"peer suspended for 2 min", 2 * time.Minute, 1, -2 * time.Minute, false, time.Second, wasSet},
+		{"own machine suspended for 2 min", 2 * time.Minute, 0, -2 * time.Minute, false, time.Second, wasSet},
 		{"peer restarted", 0, 1, 7 * time.Hour, true, time.Second, "nil"}, // unknown for some datagrams
 	}
 	for _, delay := range []time.Duration{20 * time.Microsecond, 50 * time.Millisecond} {
