@@ -689,10 +689,8 @@ func mixture(rng *rand.Rand, n int) (events []incident) {
 	return events
 }
 
-var (
-	usual = path{delay: 20_000, jitter: 1000, ppm: 40}
-	short = path{delay: 100, jitter: 20, ppm: 20}
-)
+var usual = path{delay: 20_000, jitter: 1000, ppm: 40}
+var short = path{delay: 100, jitter: 20, ppm: 20}
 
 var courses = []course{
 	{name: "jitter of 3 ms", guards: "accuracy on a usual path", path: path{delay: 20_000, jitter: 3000, every: 16_667, ppm: 40}},
