@@ -75,14 +75,10 @@ func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, nowUsec ui
 }
 
 // track lets the reference go on at a rate to nowUsec, when the remote clock puts the shared clock
-// at at. If that has jumped by more than hard, or doubted was true since, a clock was set, and
-// the path is what it was.
-func (b *buffers) track(at time.Duration, skewPPB int64, doubted bool, hard time.Duration, nowUsec uint64) {
+// at at. If that has jumped by more than hard, a clock was set, and the path is what it was. So it
+// is after a pause.
+func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, nowUsec uint64) {
 	b.ref, b.refAt, b.skew = b.reference(nowUsec), nowUsec, skewPPB
-	if doubted {
-		b.rebase = true
-		return
-	}
 	gap := at - b.ref
 	if d := gap - b.gap; b.rebase || d.Abs() > hard {
 		b.ahead.shift(d)

@@ -155,6 +155,12 @@ func TestLeadFollowsInputs(t *testing.T) {
 	if got := w.timing(); got.Lead < ms(30) || got.Lead > ms(35) || got.ServerBuffer > -ms(45) || w.late != before {
 		t.Errorf("after the change back %+v, %d late", got, w.late-before)
 	}
+	w.run(time.Minute)
+	w.up += ms(50)
+	w.run(time.Second)
+	if f := w.client.buffers.ahead; len(w.rec.of(EventStepped)) != 2 || f.jumps != 1 {
+		t.Errorf("the path is taken to have become longer %d times in a row; %v", f.jumps, w.rec.events)
+	}
 	w.rec.check(t)
 }
 
@@ -194,15 +200,21 @@ func TestDelayFollowsStates(t *testing.T) {
 	w.rec.told(t, "states", "[synced]")
 }
 
-// When a clock is set, or both pause, the lead stays what it was, and nothing is late.
+// When a clock is set, or both pause, or the server alone, the lead stays what it was, and nothing is
+// late.
 func TestLeadStays(t *testing.T) {
-	pause := func(d time.Duration) func(w *way) {
+	pause := func(d time.Duration, both bool) func(w *way) {
 		return func(w *way) {
 			w.server.Pause(w.now)
-			w.client.Pause(w.now)
+			if both {
+				w.client.Pause(w.now)
+			}
+			w.mute = !both // what the client sends until it knows may be refused
 			w.run(d)
 			w.server.Resume(w.now)
 			w.client.Resume(w.now)
+			w.run(ms(200))
+			w.mute = false
 		}
 	}
 	for _, tt := range []struct {
@@ -210,8 +222,10 @@ func TestLeadStays(t *testing.T) {
 		want    string
 	}{
 		{func(w *way) { w.ahead += 300_000; w.remote.shift(-ms(300)) }, "[synced stepped by -300ms]"},
-		{pause(ms(150)), "[synced]"},
-		{pause(5 * time.Second), "[synced]"},
+		{pause(ms(150), true), "[synced]"},
+		{pause(5*time.Second, true), "[synced]"},
+		{pause(ms(150), false), "[synced]"},
+		{pause(5*time.Second, false), "[synced stepped by -5s, ticks 310 to 609 run again]"},
 	} {
 		w := newWay(t, ClientConfig{})
 		w.run(5 * time.Second)
@@ -319,6 +333,11 @@ func TestInputsAreTold(t *testing.T) {
 	told(2, " 71:-16.7ms")
 	s.Forget(1)
 	told(1, "")
+	s.Stop()
+	s.Start(0)
+	if got := s.Stats(); got != (Stats{Debt: 1}) {
+		t.Errorf("of the life before: %+v", got)
+	}
 }
 
 // Any order of ticks is kept as a slow reference has it.

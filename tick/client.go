@@ -255,6 +255,10 @@ func (c *Client) aim() (known bool) {
 	if by, updated := c.remote.note(reading{usec, now}); updated && c.on.AfterSync != nil {
 		c.report(Event{Kind: eventUpdated, By: by})
 	}
+	if c.now.known && !w.tells(now) {
+		c.buffers.rebase = true // where game time will go on, nobody knows
+		return true
+	}
 	at := time.Duration(game) * time.Microsecond
 	if w.last.Paused {
 		at = w.last.Rate.Duration(w.last.Tick)
@@ -270,7 +274,7 @@ func (c *Client) target(at, early, late time.Duration) {
 	if c.conf.HardOnly {
 		skew = 0
 	}
-	b.track(at, skew, !c.welcomes.tells(now), c.conf.HardThreshold, now)
+	b.track(at, skew, c.conf.HardThreshold, now)
 	s.SharedTime = Steered{Target: at}
 	s.ServerTime = Steered{Target: early - max(c.conf.ClientBuffer, 0)}
 	s.PredictedTime = Steered{Target: late + max(c.conf.ServerBuffer, 0)}

@@ -153,10 +153,10 @@ func TestNeverBackAfterPause(t *testing.T) {
 	c := startClient(ClientConfig{Handlers: on, NeverBack: true}, remote)
 	w := Welcome{Epoch: 1, Rate: Hz(60), Tick: 60, Paused: true}
 	must(t, c.OnWelcome(w, 1_000_000))
-	c.Advance(1_000_000)
-	before, _ := c.Snapshot(1_000_000) // stands still at 1 s
-	if loops != 0 || !c.now.paused {
-		t.Errorf("%d calls of BeforeLoop and AfterLoop", loops)
+	c.Advance(1_200_000)
+	before, _ := c.Snapshot(1_200_000) // stands still at 1 s
+	if at := before.SharedTime.Duration(); loops != 0 || !c.now.paused || at != time.Second {
+		t.Errorf("%d calls of BeforeLoop and AfterLoop, it stands at %v", loops, at)
 	}
 	w.OriginUsec, w.Tick, w.Paused = 510_000, 60, false
 	must(t, c.OnWelcome(w, 1_500_000)) // which it was 10 ms before
