@@ -24,13 +24,9 @@ func TestWindow(t *testing.T) {
 		s := startServer(tt.cfg)
 		s.Advance(now)
 		for i, n := range append(tt.accepted, tt.refused...) {
-			if got := s.Accept(s.epoch, n, now); got != (i < len(tt.accepted)) {
-				t.Errorf("%+v: tick %d: %v", tt.cfg, n, got)
-			}
+			check(t, s.Accept(s.epoch, n, now), i < len(tt.accepted), "%+v: tick %d", tt.cfg, n)
 		}
-		if n := s.Stats().Refused; n != uint64(len(tt.refused)) {
-			t.Errorf("%+v: %d counted", tt.cfg, n)
-		}
+		check(t, s.Stats().Refused, uint64(len(tt.refused)), "%+v: counted", tt.cfg)
 	}
 }
 
@@ -38,7 +34,7 @@ func TestWindow(t *testing.T) {
 // any delay, and nothing from far off.
 func TestWindowAtAnyRate(t *testing.T) {
 	for _, hz := range []uint32{1, 2, 30, 60, 128, 1000, 10_000} {
-		for _, delay := range []time.Duration{0, ms(80), 16 * time.Second} {
+		for _, delay := range []time.Duration{0, ms(80), 16 * sec} {
 			cfg := ClientConfig{Config: Config{Rate: Hz(hz), CatchUp: CatchUpRunAll}}
 			c, remote, _ := newClient(cfg)
 			remote.delay = delay
@@ -136,7 +132,5 @@ func TestLimits(t *testing.T) {
 	if err := c.SetBuffers(time.Hour+1, 0); err == nil {
 		t.Error("a buffer of more than an hour was taken")
 	}
-	if n := c.Stats().Losses; n != 0 {
-		t.Errorf("%d losses", n)
-	}
+	check(t, c.Stats().Losses, 0, "losses")
 }

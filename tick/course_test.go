@@ -18,9 +18,9 @@ func TestPieceRead(t *testing.T) {
 		want  time.Duration
 	}{
 		{"at its start", Pace{0, ms(5), 10_000}, 0, 0},
-		{"before its start", Pace{0, ms(5), 10_000}, before(1_000_000), -time.Second},
+		{"before its start", Pace{0, ms(5), 10_000}, before(1_000_000), -sec},
 		{"before its start, with skew", Pace{SkewPPB: 100_000}, before(1_000_000), -ms(1000) - 100*time.Microsecond},
-		{"at rest", Pace{}, 1_000_000, time.Second},
+		{"at rest", Pace{}, 1_000_000, sec},
 		{"with skew", Pace{SkewPPB: 100_000}, 1_000_000, ms(1000) + 100*time.Microsecond},
 		{"slewed forward", Pace{0, ms(50), 10_000}, 1_000_000, ms(1010)},
 		{"slewed backward", Pace{0, -ms(50), 10_000}, 1_000_000, ms(990)},
@@ -32,13 +32,9 @@ func TestPieceRead(t *testing.T) {
 		{"73 years before", Pace{}, 1 << 63, -maxAhead * 1000},
 	} {
 		p := piece{from: at, base: time.Hour, pace: tt.pace}
-		if got := p.read(at+tt.after) - time.Hour; got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		check(t, p.read(at+tt.after)-time.Hour, tt.want, "%s", tt.name)
 		p.still = true
-		if got := p.read(at + tt.after); got != time.Hour {
-			t.Errorf("%s: %v in a pause", tt.name, got)
-		}
+		check(t, p.read(at+tt.after), time.Hour, "%s: in a pause", tt.name)
 	}
 	for _, end := range []time.Duration{2 * maxStart, -2 * maxStart} {
 		p := piece{base: end, pace: Pace{SkewPPB: maxSkewPPB}}

@@ -79,9 +79,7 @@ func TestLateJoin(t *testing.T) {
 		now += 10_000
 		r.told(t, remote.bound, step.want)
 	}
-	if n := l.Stats().Losses; n != 1 {
-		t.Errorf("%d losses", n)
-	}
+	check(t, l.Stats().Losses, 1, "losses")
 }
 
 // A remote clock without an anchor counts in another turn of its ring of 2^26 us. The
@@ -90,9 +88,9 @@ func TestTurn(t *testing.T) {
 	const turn, up = 1 << 26 * time.Microsecond, time.Hour
 	for turns := range 6 {
 		turns := time.Duration(turns-3) * turn
-		l, remote, r := newClient(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}})
+		l, remote, _ := newClient(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}})
 		welcome := l.welcomes.last.Welcome
-		check := func(nowUsec uint64, extra time.Duration) {
+		shows := func(nowUsec uint64, extra time.Duration) {
 			t.Helper()
 			l.Advance(nowUsec)
 			if g, ok := l.SharedTime(nowUsec); !ok || g.Duration() != up+time.Duration(nowUsec)*time.Microsecond+extra {
@@ -101,12 +99,12 @@ func TestTurn(t *testing.T) {
 		}
 		remote.shift(turns)
 		for _, now := range []uint64{0, 999_999, 1_000_000, 60_000_000, 120_000_000, 120_010_000, 500_000_000, 2_000_000_000} {
-			check(now, 0)
+			shows(now, 0)
 		}
 		exact := remote.offset
 		for i, sum := range []int{20, 40, 60, 80, 100, 80, 60, 40, 20, 0} { // steps that the remote clock can tell
 			remote.offset = exact + int64(sum)*1_000_000
-			check(2_000_000_000+uint64(i)*10_000, time.Duration(sum)*time.Second)
+			shows(2_000_000_000+uint64(i)*10_000, time.Duration(sum)*sec)
 		}
 
 		// A fresh synchronizer has a turn of its own, also if it is known long after
@@ -115,18 +113,16 @@ func TestTurn(t *testing.T) {
 		fresh := &fakeRemote{delay: ms(50), offset: remote.offset, lost: true}
 		fresh.shift(5*turn - turns)
 		must(t, l.Follow(fresh))
-		check(2_002_000_000, 0)
+		shows(2_002_000_000, 0)
 		must(t, l.OnWelcome(welcome.at(2_003_000_000), 2_003_000_000))
-		check(2_010_000_000, 0)
+		shows(2_010_000_000, 0)
 		fresh.lost = false
-		check(2_011_000_000, 0)
+		shows(2_011_000_000, 0)
 
 		// An Anchor that comes later changes the turn, and nothing else.
 		fresh.shift(-5 * turn)
-		check(2_012_000_000, 0)
-		if n := l.Stats().Steps - steps; n != 0 {
-			t.Errorf("%v from the truth: %v", turns, r.events)
-		}
+		shows(2_012_000_000, 0)
+		check(t, l.Stats().Steps, steps, "%v from the truth: steps", turns)
 	}
 }
 
@@ -140,14 +136,14 @@ func (w Welcome) at(nowUsec uint64) Welcome {
 // A fresh Welcome and the remote clock must agree to within what a Welcome can be late.
 func TestAgrees(t *testing.T) {
 	// 2 s in queues, the minimum delay, and the tick since whose start it may have been sent.
-	limit := (2*time.Second + ms(50) + Hz(60).Duration(1)).Truncate(time.Microsecond)
+	limit := (2*sec + ms(50) + Hz(60).Duration(1)).Truncate(time.Microsecond)
 	for _, tt := range []struct {
 		late        time.Duration // of the Welcome, by the remote clock
 		first, then bool          // as the first of all, or after an epoch with ticks
 	}{
-		{0, true, true}, {-time.Second, true, true}, {-time.Second - time.Microsecond, false, false},
+		{0, true, true}, {-sec, true, true}, {-sec - time.Microsecond, false, false},
 		{limit, true, true}, {limit + time.Microsecond, true, false},
-		{30 * time.Second, true, false}, {30*time.Second + time.Microsecond, false, false},
+		{30 * sec, true, false}, {30*sec + time.Microsecond, false, false},
 	} {
 		l, remote, _ := newClient(ClientConfig{})
 		remote.shift(tt.late)
@@ -185,7 +181,7 @@ func TestFresh(t *testing.T) {
 			must(t, l.OnWelcome(l.welcomes.last.Welcome, 0))
 		}
 		l.Advance(0)
-		remote.shift(5 * time.Second)
+		remote.shift(5 * sec)
 		l.Advance(tt.fresh - 1)
 		r.told(t, tt.repeated, "[synced lost]")
 		l.Advance(tt.fresh)
@@ -243,9 +239,7 @@ func TestPlausible(t *testing.T) {
 	} {
 		c.Stop()
 		c.Start(0)
-		if err := c.OnWelcome(w, 0); err != want {
-			t.Errorf("%+v: %v", w, err)
-		}
+		check(t, c.OnWelcome(w, 0), want, "%+v", w)
 	}
 }
 
@@ -269,7 +263,7 @@ func TestRateMismatch(t *testing.T) {
 		c, _, ours := newClient(ClientConfig{Config: cfg})
 		now := advance(c, 0, 2_000_000) // first at its own rate, to see Adjust while it runs
 		w := c.welcomes.last.Welcome
-		w.Rate, w.Tick = Hz(36), Hz(36).Ticks(time.Hour+2*time.Second)
+		w.Rate, w.Tick = Hz(36), Hz(36).Ticks(time.Hour+2*sec)
 		before, _ := c.PredictedTime(now)
 		must(t, c.OnWelcome(w, now))
 		after, _ := c.PredictedTime(now)
@@ -288,9 +282,7 @@ func TestRateMismatch(t *testing.T) {
 
 		cfg.Rate = Hz(36)
 		s := startServer(theirs.server(ServerConfig{Config: cfg}))
-		if err := s.OnHello(7, Hello{s.epoch, Hz(24)}); err != tt.err {
-			t.Errorf("action %d: OnHello returned %v", tt.action, err)
-		}
+		check(t, s.OnHello(7, Hello{s.epoch, Hz(24)}), tt.err, "action %d: OnHello", tt.action)
 		s.Advance(0)
 		theirs.told(t, tt.action, tt.server)
 		const warning = `level=WARN msg="tick: another tick rate" peer=`
@@ -326,9 +318,7 @@ func TestRateMismatchOnce(t *testing.T) {
 			t.Errorf("%+v: predicted time at %v, %v", tt, p.rate, ok)
 		}
 		l.Advance(now)
-		if n := len(r.of(EventRateMismatch)); n != tt.reports {
-			t.Errorf("%+v: %d reports", tt, n)
-		}
+		check(t, len(r.of(EventRateMismatch)), tt.reports, "%+v: reports", tt)
 		now += 100_000
 	}
 }
@@ -363,7 +353,7 @@ func TestEarlierEpoch(t *testing.T) {
 		must(t, c.OnWelcome(present, 0))
 		c.Advance(0)
 		earlier = Welcome{Epoch: 5, Rate: Hz(60), Tick: 600}
-		remote.offset = int64(usec(10 * time.Second))
+		remote.offset = int64(usec(10 * sec))
 		refused(earlier, 0)
 	}
 
@@ -371,7 +361,7 @@ func TestEarlierEpoch(t *testing.T) {
 	begin()
 	advance(gap-1, 9)
 	advance(gap, 5)
-	if g, ok := c.SharedTime(gap); !ok || g.Duration() != 10*time.Second+gap*time.Microsecond {
+	if g, ok := c.SharedTime(gap); !ok || g.Duration() != 10*sec+gap*time.Microsecond {
 		t.Errorf("in the earlier epoch the time is %v, %v", g.Duration(), ok)
 	}
 	present.Tick += 100
@@ -389,9 +379,9 @@ func TestEarlierEpoch(t *testing.T) {
 
 	// Not while the remote clock is another.
 	begin()
-	remote.shift(-50 * time.Second)
+	remote.shift(-50 * sec)
 	advance(silence, 9)
-	remote.shift(50 * time.Second)
+	remote.shift(50 * sec)
 	remote.lost = true
 	advance(silence+1, 9)
 	remote.lost = false
@@ -419,16 +409,12 @@ func TestEarlierEpoch(t *testing.T) {
 	refused(present, 2000)
 	remote.offset = int64(present.serverUsec()) // agrees with it
 	advance(silence, 9)
-	if c.welcomes.last.Welcome != later {
-		t.Errorf("an overtaken Welcome was believed: %+v", c.welcomes.last)
-	}
+	check(t, c.welcomes.last.Welcome, later, "what is believed")
 
 	// Not after Stop or Follow, nor one that comes while it is stopped. Then any epoch is believed.
 	begin()
 	c.Stop()
-	if err := c.OnWelcome(present, 0); err != ErrEpoch {
-		t.Errorf("a Welcome after Stop: %v", err)
-	}
+	check(t, c.OnWelcome(present, 0), ErrEpoch, "a Welcome after Stop")
 	c.Start(0)
 	advance(gap, 0)
 	must(t, c.OnWelcome(earlier, gap))

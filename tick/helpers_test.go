@@ -228,9 +228,7 @@ func (r *recorder) told(t *testing.T, where any, want string) {
 // fellSilent checks when the other side was said to be silent, and to be heard again.
 func (r *recorder) fellSilent(t *testing.T, want string) {
 	t.Helper()
-	if got := fmt.Sprint(r.silences); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
+	check(t, fmt.Sprint(r.silences), want, "silences")
 }
 
 // made returns what was made without an error.
@@ -279,6 +277,14 @@ func advance(l *Client, now, end uint64) uint64 {
 	return now
 }
 
+// check fails if a test got something else than it wants.
+func check[T comparable](t *testing.T, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", fmt.Sprintf(format, args...), got, want)
+	}
+}
+
 // must ends the test if something fails that is to work.
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -303,6 +309,8 @@ func (c Clocks) since(was Clocks) [3]time.Duration {
 }
 
 func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }
+
+const sec = time.Second
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 

@@ -82,9 +82,7 @@ func TestCatchUp(t *testing.T) {
 				t.Fatalf("%+v: %d ticks in a frame", tt, n)
 			}
 		}
-		if last := r.ticks[len(r.ticks)-1]; last != Hz(60).Ticks(ms(24_990)) {
-			t.Errorf("%+v: still behind at tick %d", tt, last)
-		}
+		check(t, r.ticks[len(r.ticks)-1], Hz(60).Ticks(ms(24_990)), "%+v: the last tick", tt)
 		r.told(t, tt, tt.want)
 	}
 }
@@ -108,9 +106,7 @@ func TestStallThreshold(t *testing.T) {
 		s := startServer(r.server(ServerConfig{Config: Config{Rate: tt.rate, CatchUp: CatchUpDrop, StallThreshold: tt.threshold}}))
 		s.Advance(0)
 		s.Advance(tt.frame)
-		if n := s.Stats().Stalls; n != uint64(len(r.of(EventStalled))) {
-			t.Errorf("%+v: %d stalls", tt, n)
-		}
+		check(t, s.Stats().Stalls, uint64(len(r.of(EventStalled))), "%+v: stalls", tt)
 		r.told(t, tt, tt.want)
 	}
 }
@@ -124,9 +120,7 @@ func TestFirstTickOfClient(t *testing.T) {
 		remote.shift(late)
 		l.Advance(5_000_000)
 		l.Advance(5_016_000)
-		if r.ticks[0] != want {
-			t.Errorf("%v after its start: the first tick is %d, want %d", late, r.ticks[0], want)
-		}
+		check(t, r.ticks[0], want, "%v after its start: the first tick", late)
 		r.told(t, late, "[synced]")
 	}
 }
@@ -218,15 +212,13 @@ func TestPinnedStep(t *testing.T) {
 	l.Advance(0)
 	must(t, l.SetBuffers(ms(150), ms(150))) // predicted hurries, the server clock slows down
 	l.Advance(1000)
-	remote.shift(time.Second)
+	remote.shift(sec)
 	r.infos = nil
 	if l.Advance(101_000) == 0 {
 		t.Fatal("no ticks")
 	}
 	for _, s := range r.infos {
-		if d := s.PredictedTime.Sub(s.ServerTime); d != ms(400) {
-			t.Errorf("tick %d: predicted is %v ahead of server", s.Tick, d)
-		}
+		check(t, s.PredictedTime.Sub(s.ServerTime), ms(400), "tick %d", s.Tick)
 	}
 }
 
@@ -238,18 +230,14 @@ func TestStep(t *testing.T) {
 		at   uint64
 		want int
 	}{{0, 1}, {1, 1}, {2, 0}, {100_000, 5}} { // on time, early by less than a tick, by more, and late by 5
-		if n := l.AdvanceOne(tt.at); n != tt.want {
-			t.Errorf("at %d us %d ticks, want %d", tt.at, n, tt.want)
-		}
+		check(t, l.AdvanceOne(tt.at), tt.want, "ticks at %d us", tt.at)
 	}
 	r.check(t)
 }
 
 func TestFraction(t *testing.T) {
 	l := mustServer(ServerConfig{Config: Config{Rate: Hz(50)}})
-	if f := l.Fraction(0); f != 0 {
-		t.Errorf("%v before Start", f)
-	}
+	check(t, l.Fraction(0), 0, "before Start")
 	l.Start(0)
 	l.Advance(0)
 	for at, want := range map[uint64]float64{0: 0, 5000: 0.25, 15_000: 0.75, 20_000: 1, 50_000: 1} {
@@ -264,9 +252,7 @@ func TestLogValue(t *testing.T) {
 	r := Hz(50)
 	c := Clocks{SharedTime: r.At(100, 0), ServerTime: r.At(98, ms(10)), PredictedTime: r.At(102, ms(5))}
 	const want = "[shared=100.00 server=98.50 predicted=102.25 server_ahead_s=-0.03 predicted_ahead_s=0.045]"
-	if got := c.LogValue().String(); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	check(t, c.LogValue().String(), want, "the clocks")
 }
 
 func TestReadsDoNotAllocate(t *testing.T) {
@@ -296,9 +282,7 @@ func TestEventString(t *testing.T) {
 		{Kind: EventHeard, By: ms(3180), Peer: 7}:  "peer 7 heard again after 3.18s",
 		{}: "event 0",
 	} {
-		if got := e.String(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		check(t, e.String(), want, "event %d", e.Kind)
 	}
 }
 
@@ -322,8 +306,6 @@ func TestBackwards(t *testing.T) {
 	if l.Advance(2_000_000); l.Stats().Backwards != 1 {
 		t.Errorf("the same time counts as an earlier one: %d", l.Stats().Backwards)
 	}
-	if len(r.ticks) != n {
-		t.Errorf("%d ticks after time went back", len(r.ticks)-n)
-	}
+	check(t, len(r.ticks), n, "ticks")
 	r.told(t, "back", "[synced]")
 }

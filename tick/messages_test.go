@@ -17,9 +17,7 @@ func TestHellosOfOnePeer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.OnHello(2, Hello{Epoch: s.epoch, Rate: Rate{0, 1}}); err != ErrMessage {
-		t.Errorf("bad rate: %v", err)
-	}
+	check(t, s.OnHello(2, Hello{Epoch: s.epoch, Rate: Rate{0, 1}}), ErrMessage, "bad rate")
 	for range 3 {
 		must(t, s.OnHello(2, Hello{Epoch: s.epoch, Rate: Hz(60)}))
 	}
@@ -61,9 +59,7 @@ func TestTimeStringNegative(t *testing.T) {
 		"-0.50": -ms(5), "-1.50": -ms(15), "-1.00": -ms(10), "-0.10": -ms(1),
 		"0.50": ms(5), "0.00": 0, "-0.01": -1,
 	} {
-		if got := Hz(100).At(0, d).String(); got != want {
-			t.Errorf("%v at 100/s is %s, want %s", d, got, want)
-		}
+		check(t, Hz(100).At(0, d).String(), want, "%v at 100/s", d)
 	}
 }
 
@@ -85,7 +81,6 @@ func (w *way) welcome() {
 // one that came was sent in the pause, or before it, or arrives only after it. Where one of them pauses
 // alone, the client steps once.
 func TestPause(t *testing.T) {
-	const second = time.Second
 	for name, tt := range map[string]struct {
 		server, client bool          // who pauses, for 2 s
 		inPause        bool          // Welcomes arrive
@@ -99,11 +94,11 @@ func TestPause(t *testing.T) {
 		"in the pause, and of before": {true, true, true, true, ms(10), "[synced]"},
 		"at once":                     {true, true, true, false, 0, "[synced]"},
 		"the server alone":            {true, false, true, false, ms(500), "[synced stepped by -1.9s, ticks 94 to 207 run again]"},
-		"the client alone":            {false, true, false, false, second, "[synced stepped by 1.9s, ticks 124 to 236 skipped]"},
+		"the client alone":            {false, true, false, false, sec, "[synced stepped by 1.9s, ticks 124 to 236 skipped]"},
 	} {
 		w := newHushed(t)
 		w.welcome()
-		w.run(second)
+		w.run(sec)
 		old, _ := w.server.Announce(1, w.now)
 		if tt.server {
 			w.server.Pause(w.now)
@@ -113,7 +108,7 @@ func TestPause(t *testing.T) {
 		}
 		frozen, _ := w.client.PredictedTime(w.now + readerMargin)
 		ran := len(w.rec.ticks)
-		for _, d := range []time.Duration{ms(100), second, ms(800)} {
+		for _, d := range []time.Duration{ms(100), sec, ms(800)} {
 			w.run(d)
 			if tt.inPause {
 				w.welcome()
@@ -129,14 +124,12 @@ func TestPause(t *testing.T) {
 		}
 		w.run(tt.after)
 		w.welcome()
-		w.run(2 * second)
+		w.run(2 * sec)
 		w.welcome()
-		w.run(2 * second)
+		w.run(2 * sec)
 		ours, _ := w.client.SharedTime(w.now)
 		theirs, _ := w.server.SharedTime(w.now)
-		if d := ours.Sub(theirs); d != 0 {
-			t.Errorf("%s: %v apart", name, d)
-		}
+		check(t, ours.Sub(theirs), 0, "%s: apart", name)
 		if tt.client && w.rec.ticks[ran] != w.rec.ticks[ran-1]+1 {
 			t.Errorf("%s: ticks %v around the pause", name, w.rec.ticks[ran-1:ran+1])
 		}
@@ -155,7 +148,7 @@ func TestNeverBackAfterPause(t *testing.T) {
 	must(t, c.OnWelcome(w, 1_000_000))
 	c.Advance(1_200_000)
 	before, _ := c.Snapshot(1_200_000) // stands still at 1 s
-	if at := before.SharedTime.Duration(); loops != 0 || !c.now.paused || at != time.Second {
+	if at := before.SharedTime.Duration(); loops != 0 || !c.now.paused || at != sec {
 		t.Errorf("%d calls of BeforeLoop and AfterLoop, it stands at %v", loops, at)
 	}
 	w.OriginUsec, w.Tick, w.Paused = 510_000, 60, false
@@ -167,7 +160,5 @@ func TestNeverBackAfterPause(t *testing.T) {
 			t.Fatalf("at %d: %v after %v", at, got, before)
 		}
 	}
-	if c.Stats().Steps != 1 {
-		t.Errorf("%d steps", c.Stats().Steps)
-	}
+	check(t, c.Stats().Steps, 1, "steps")
 }

@@ -18,7 +18,7 @@ var sequences = long.Count("sequences", "random sequences of TestModel", 200, 20
 
 // healing is how long a client may take until it is right when all is well again: 3 s in which
 // a Welcome of before may still count, 3 s until it is doubted, and 20 s to slew 200 ms.
-const healing = 26 * time.Second
+const healing = 26 * sec
 
 // late, in microseconds, is how long before a call the time was read that it is given.
 const late = 5000
@@ -219,7 +219,7 @@ func (m *model) disturb() {
 	case 0:
 		m.remote.lost = true
 	case 1:
-		m.remote.shift(time.Duration(m.rng.Int64N(int64(6*time.Second))) - 3*time.Second)
+		m.remote.shift(time.Duration(m.rng.Int64N(int64(6*sec))) - 3*sec)
 	case 2:
 		m.remote.shift(time.Duration(m.rng.Int64N(int64(ms(200)))) - ms(100))
 	case 3:

@@ -80,7 +80,7 @@ func (p *process) open(b []byte, peer *process) (fresh bool, epoch uint64, at ti
 	return fresh, binary.LittleEndian.Uint64(b), time.Duration(binary.LittleEndian.Uint64(b[8:])), b[16:]
 }
 
-const matchTolerance = time.Second / 60
+const matchTolerance = sec / 60
 
 // newMatch starts a match on machines with such clocks. The client draws frames of 1 to 30 ms.
 func newMatch(t *testing.T, seed uint64, cfg ClientConfig, hub, spoke sim.ClockSpec, up, down *sim.Link) *match {
@@ -95,7 +95,7 @@ func newMatch(t *testing.T, seed uint64, cfg ClientConfig, hub, spoke sim.ClockS
 	m.spoke.node.OnReceive = func(_ *sim.Node, b []byte) { m.atClient(b) }
 	m.startServer(ServerConfig{Config: Config{Rate: cfg.Rate}})
 	m.startClient()
-	m.every(time.Second/60, func() { m.serverSends(); m.clientSends() })
+	m.every(sec/60, func() { m.serverSends(); m.clientSends() })
 	m.every(ms(4), func() {
 		if m.server != nil {
 			m.server.Advance(m.hub.now())
@@ -246,7 +246,7 @@ func (m *match) recovered() time.Duration { return m.lastApart - m.markedAt }
 
 func (m *match) check(t *testing.T) {
 	t.Helper()
-	if m.recovered() > 2*time.Second {
+	if m.recovered() > 2*sec {
 		t.Errorf("out of step for %v", m.recovered())
 	}
 	for _, w := range m.wrong {
@@ -263,7 +263,7 @@ func path(base, jitter time.Duration) *sim.Link {
 // of each clock, with 20 ms of jitter within 5 ms, and datagrams that come 300 ms late change nothing.
 func TestSharedClock(t *testing.T) {
 	late := func(_ *rand.Rand, at time.Duration) time.Duration {
-		if at > 5*time.Second && at < 5020*time.Millisecond {
+		if at > 5*sec && at < 5020*time.Millisecond {
 			return ms(300)
 		}
 		return 0
@@ -276,9 +276,9 @@ func TestSharedClock(t *testing.T) {
 		quantile float64
 		most     time.Duration
 	}{
-		{"no jitter", sim.Link{Base: sim.Fixed(ms(50))}, 0, 10 * time.Second, 1, 10 * time.Microsecond},
-		{"jitter", sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Exp(ms(20))}, 10 * time.Second, 2 * time.Minute, 0.99, ms(5)},
-		{"late datagrams", sim.Link{Base: sim.Fixed(ms(40)), Delay: late}, 0, 10 * time.Second, 1, time.Millisecond},
+		{"no jitter", sim.Link{Base: sim.Fixed(ms(50))}, 0, 10 * sec, 1, 10 * time.Microsecond},
+		{"jitter", sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Exp(ms(20))}, 10 * sec, 2 * time.Minute, 0.99, ms(5)},
+		{"late datagrams", sim.Link{Base: sim.Fixed(ms(40)), Delay: late}, 0, 10 * sec, 1, time.Millisecond},
 	} {
 		up, down := tt.link, tt.link
 		m := newMatch(t, 4, ClientConfig{}, sim.ClockSpec{}, sim.ClockSpec{}, &up, &down)
@@ -336,9 +336,7 @@ func TestAsymmetric(t *testing.T) {
 			if inputs < 500 || renders < 1000 || bad*100 > inputs {
 				t.Errorf("of %d inputs %d are late or more than %v early; %d renders", inputs, bad, most, renders)
 			}
-			if underruns != 0 {
-				t.Errorf("%d of %d renders before their state", underruns, renders)
-			}
+			check(t, underruns, 0, "renders before their state")
 			if d := sharedError - tt.shared; d.Abs() > ms(2) {
 				t.Errorf("shared error %v, want about %v", sharedError, tt.shared)
 			}
@@ -356,16 +354,16 @@ type knowsOne struct{ RemoteClock }
 // the core believes the new minimum, and 50 ms less the buffer of 33 ms slewed at 1 %. Without that,
 // all are late for minutes.
 func TestRouteGetsLonger(t *testing.T) {
-	const change, length = 20 * time.Second, 60 * time.Second
+	const change, length = 20 * sec, 60 * sec
 	for _, tt := range []struct {
 		name        string
 		down        time.Duration // by which the way from the server becomes longer
 		alone       bool          // nobody tells of the way to the server
 		least, most time.Duration // until when inputs are late
 	}{
-		{"both ways", ms(50), false, 0, 20 * time.Second},
-		{"to the server", 0, false, 0, 20 * time.Second},
-		{"to the server, without being told", 0, true, length - change - time.Second, length},
+		{"both ways", ms(50), false, 0, 20 * sec},
+		{"to the server", 0, false, 0, 20 * sec},
+		{"to the server, without being told", 0, true, length - change - sec, length},
 	} {
 		longer := func(by time.Duration) *sim.Link {
 			return &sim.Link{Base: sim.Route(ms(20), sim.RouteStep{At: change, Change: by}), Delay: sim.Uniform(0, ms(3))}
@@ -376,7 +374,7 @@ func TestRouteGetsLonger(t *testing.T) {
 		}
 		inputs, lateUntil := 0, time.Duration(0)
 		m.onInput = func(ahead time.Duration) {
-			if inputs++; ahead < 0 && m.world.Now() > 5*time.Second {
+			if inputs++; ahead < 0 && m.world.Now() > 5*sec {
 				lateUntil = m.world.Now() - change
 			}
 		}

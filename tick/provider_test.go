@@ -34,7 +34,7 @@ func (c *chaos) AdvanceTime(s *Steering) bool {
 		case 0:
 			k.At = time.Duration(c.number())
 		case 1:
-			k.At += time.Duration(c.number() % int64(time.Second))
+			k.At += time.Duration(c.number() % int64(sec))
 		}
 		if c.rng.IntN(4) == 0 {
 			k.Pace = Pace{c.number(), time.Duration(c.number()), c.number()}
@@ -82,12 +82,12 @@ func (p *scripted) AdvanceTime(s *Steering) bool { return p.advance(s) }
 // and is set where it says: that is one EventStepped, and the clocks that it leaves alone go on.
 func TestProviderDecides(t *testing.T) {
 	p := &scripted{
-		begin:   func(s *Steering) { s.PredictedTime.At = s.SharedTime.Target + time.Second },
+		begin:   func(s *Steering) { s.PredictedTime.At = s.SharedTime.Target + sec },
 		advance: func(*Steering) bool { return true },
 	}
 	c, _, r := newClient(ClientConfig{Config: Config{Provider: p}})
 	c.Advance(0)
-	if at, _ := c.PredictedTime(0); at.Duration() != time.Hour+time.Second {
+	if at, _ := c.PredictedTime(0); at.Duration() != time.Hour+sec {
 		t.Errorf("it begins at %v", at.Duration())
 	}
 	p.advance = func(s *Steering) bool {
@@ -105,16 +105,14 @@ func TestProviderDecides(t *testing.T) {
 	told := Steering{}
 	p.advance = func(s *Steering) bool {
 		told = *s
-		s.PredictedTime.At += 3 * time.Second
+		s.PredictedTime.At += 3 * sec
 		return false
 	}
 	before, _ := c.Snapshot(320_000)
 	c.Advance(320_000)
 	after, _ := c.Snapshot(320_000)
 	went = [3]time.Duration{predicted: 2990 * time.Millisecond} // at the new pace from now on
-	if after.since(before) != went {
-		t.Errorf("%v, then %v", before, after)
-	}
+	check(t, after.since(before), went, "a step")
 	if told.SharedTime.Target != time.Hour+ms(340) || told.ServerTime.Target != time.Hour+ms(290)-Hz(60).Duration(1) {
 		t.Errorf("told %+v", told)
 	}
@@ -127,9 +125,7 @@ func TestProviderOfServer(t *testing.T) {
 	jump := time.Duration(0)
 	p := &scripted{advance: func(s *Steering) bool {
 		for _, c := range s.clocks() {
-			if c.Target != c.At {
-				t.Errorf("target %v at %v", c.Target, c.At)
-			}
+			check(t, c.Target, c.At, "the target")
 			c.At += jump
 		}
 		return jump == 0
@@ -137,7 +133,7 @@ func TestProviderOfServer(t *testing.T) {
 	s := mustServer(r.server(ServerConfig{Config: Config{Provider: p}}))
 	s.Start(1_000_000)
 	s.Advance(2_000_000)
-	jump = time.Second
+	jump = sec
 	s.Advance(2_000_000)
 	if w, _ := s.Announce(1, 2_000_000); w.OriginUsec != 0 || w.Tick != 120 {
 		t.Errorf("%+v", w)
@@ -173,9 +169,7 @@ func TestAfterSync(t *testing.T) {
 	must(t, c.Follow(&fakeRemote{offset: remote.offset, delay: ms(50), ppm: 100}))
 	_ = c.OnWelcome(first.at(60_000_000), 60_000_000)
 	c.Advance(60_000_000)
-	if fmt.Sprint(r.updates) != "[0s]" {
-		t.Errorf("another clock: %v", r.updates)
-	}
+	check(t, fmt.Sprint(r.updates), "[0s]", "another clock")
 }
 
 // When a tick starts is where Announce says that game time is.
@@ -215,7 +209,7 @@ func TestLateShare(t *testing.T) {
 					w.down = ms(30) + jitter()
 				}
 			}
-			run(30 * time.Second)
+			run(30 * sec)
 			w.inTime, w.late, w.states, w.lateStates = 0, 0, 0, 0
 			run(2 * time.Minute)
 			timing := w.timing()
@@ -231,7 +225,5 @@ func TestLateShare(t *testing.T) {
 			before = length
 		}
 	}
-	if c := mustClient(ClientConfig{}, &fakeRemote{}); c.conf.LateShare != 0.01 {
-		t.Errorf("by default %v may be late", c.conf.LateShare)
-	}
+	check(t, mustClient(ClientConfig{}, &fakeRemote{}).conf.LateShare, 0.01, "by default")
 }

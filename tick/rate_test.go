@@ -107,15 +107,11 @@ func TestRateValid(t *testing.T) {
 		{Rate{0, 1}, false, "0/s"},
 		{Rate{60, 0}, false, "60/0/s"},
 	} {
-		if got := tt.rate.valid(); got != tt.valid {
-			t.Errorf("%v: valid %v", tt.rate, got)
-		}
-		if !tt.valid && (tt.rate.Ticks(time.Second) != 60 || tt.rate.Duration(60) != time.Second) {
+		check(t, tt.rate.valid(), tt.valid, "%v: valid", tt.rate)
+		if !tt.valid && (tt.rate.Ticks(sec) != 60 || tt.rate.Duration(60) != sec) {
 			t.Errorf("%v is not taken for 60 a second", tt.rate)
 		}
-		if got := tt.rate.String(); got != tt.text {
-			t.Errorf("%#v prints as %q, want %q", tt.rate, got, tt.text)
-		}
+		check(t, tt.rate.String(), tt.text, "%#v", tt.rate)
 	}
 	if !Hz(60).equal(Rate{}) || Hz(30).equal(Rate{}) || !Hz(60).equal(Rate{120, 2}) || Hz(60).equal(Rate{60000, 1001}) {
 		t.Error("equal compares something else than the rates")
@@ -196,9 +192,7 @@ func TestTimePlus(t *testing.T) {
 			t.Errorf("%d and %d are %v, %v", n, m, sum, err)
 		}
 	}
-	if got := (Time{}).Rate(); got != Hz(60) {
-		t.Errorf("the zero Time has the rate %v", got)
-	}
+	check(t, (Time{}).Rate(), Hz(60), "the rate of the zero Time")
 }
 
 func newRand(t testing.TB) *rand.Rand {

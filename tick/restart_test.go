@@ -231,7 +231,5 @@ func TestStopInHandler(t *testing.T) {
 	l.Advance(300_000)
 	l.Advance(320_000)
 	want := "[< b0 t0 a0 > < b1 t1 a1 b2 t2 a2 > < b3 t3 a3 b4 t4 < b0 t0 a0 > < b1 t1 a1 >]"
-	if got := fmt.Sprint(log); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	check(t, fmt.Sprint(log), want, "calls")
 }

@@ -46,26 +46,20 @@ func TestStopThenRun(t *testing.T) {
 				s.Stop()
 				ctx, cancel := context.WithCancel(t.Context())
 				second := running(ctx, s.Run)
-				time.Sleep(time.Second)
-				if err := <-first; err != nil {
-					t.Errorf("busy for %v: the first Run returned %v", busy, err)
-				}
+				time.Sleep(sec)
+				check(t, <-first, nil, "busy for %v: the first Run", busy)
 				before := ran.Load()
-				time.Sleep(time.Second)
+				time.Sleep(sec)
 				if n := ran.Load() - before; n < 4 {
 					t.Errorf("busy for %v: %d ticks in a second of the second Run", busy, n)
 				}
 				cancel()
-				if err := <-second; err != context.Canceled {
-					t.Errorf("busy for %v: the second Run returned %v", busy, err)
-				}
+				check(t, <-second, context.Canceled, "busy for %v: the second Run", busy)
 				if _, ok := s.Epoch(); ok {
 					t.Error("not stopped")
 				}
 			}
-			if n := together.Load(); n != 0 {
-				t.Errorf("busy for %v: %d handlers beside another", busy, n)
-			}
+			check(t, together.Load(), 0, "busy for %v: handlers beside another", busy)
 		})
 	}
 }
@@ -90,11 +84,9 @@ func TestRun(t *testing.T) {
 			}
 		}
 		s := mustServer(cfg)
-		ctx, end := context.WithTimeout(t.Context(), 10*time.Second+ms(1))
+		ctx, end := context.WithTimeout(t.Context(), 10*sec+ms(1))
 		defer end()
-		if err := s.Run(ctx); err != context.DeadlineExceeded {
-			t.Errorf("Run returned %v", err)
-		}
+		check(t, s.Run(ctx), context.DeadlineExceeded, "Run")
 		r.told(t, "run", "[synced]")
 		if len(r.ticks) != 601 || late > ms(1) {
 			t.Errorf("%d ticks in 10 s, late by up to %v long after a slow one", len(r.ticks), late)
@@ -128,7 +120,7 @@ func TestRunNotices(t *testing.T) {
 			last.Store(0)
 			at := since()
 			happen()
-			time.Sleep(time.Second)
+			time.Sleep(sec)
 			synctest.Wait()
 			return time.Duration(last.Load()) - at
 		}
@@ -137,9 +129,7 @@ func TestRunNotices(t *testing.T) {
 		ended := running(t.Context(), c.Run)
 		short, cancel := context.WithTimeout(t.Context(), ms(102))
 		defer cancel()
-		if err := c.WaitSynced(short); err != context.DeadlineExceeded {
-			t.Errorf("WaitSynced returned %v", err)
-		}
+		check(t, c.WaitSynced(short), context.DeadlineExceeded, "WaitSynced")
 		if d := after(func() { _ = c.OnWelcome(Welcome{Epoch: 1, Rate: Hz(1000)}, 0) }); d <= 0 || d > ms(7) {
 			t.Errorf("the first tick came %v after the clocks were known", d)
 		}

@@ -85,9 +85,7 @@ func TestSkew(t *testing.T) {
 		want int64
 	}{{math.NaN(), 0}, {math.Inf(1), maxSkewPPB}, {math.Inf(-1), -maxSkewPPB}, {1e300, maxSkewPPB}} {
 		r := remote{clock: &fakeRemote{ppm: tt.ppm}}
-		if got := r.skewPPB(); got != tt.want {
-			t.Errorf("a skew of %v is believed to be %d", tt.ppm, got)
-		}
+		check(t, r.skewPPB(), tt.want, "a skew of %v", tt.ppm)
 	}
 }
 
