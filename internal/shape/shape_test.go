@@ -181,16 +181,17 @@ func (c *consumer) run(args ...string) string {
 	return string(out)
 }
 
-// TestNoWallClock: nothing in tick reads the wall clock, but for the number of a server's epoch.
-// So a step of it has nothing to act on; see also TestRestart there.
+// TestNoWallClock: nothing in ping and tick reads the wall clock, but for the number of a server's
+// epoch. So a step of it has nothing to act on; see also TestRestart in tick.
 func TestNoWallClock(t *testing.T) {
-	for _, name := range sources(t, "tick") {
+	reads := []string{"Now", "Since", "Until", "NewTimer", "NewTicker", "Tick", "Sleep"}
+	for _, name := range append(sources(t, "ping"), sources(t, "tick")...) {
 		ast.Inspect(parse(t, token.NewFileSet(), name, 0), func(n ast.Node) bool {
 			if fn, ok := n.(*ast.FuncDecl); ok && fn.Name.Name == "nextEpoch" {
 				return false
 			}
 			if s, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "NewTicker", "Tick"}, s.Sel.Name) {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(reads, s.Sel.Name) {
 					t.Errorf("%s uses time.%s", name, s.Sel.Name)
 				}
 			}
