@@ -295,9 +295,3 @@ func ExampleTime() {
 	fmt.Println(Time(usec).Sub(meeting).Round(sec))
 	// Output: 0s
 }
-
-func BenchmarkNow(b *testing.B) {
-	for range b.N {
-		Now()
-	}
-}

@@ -16,24 +16,16 @@ import (
 // skew up to what the bound allows for, jitter, loss, hold times, every rule and all
 // settings; and readings do not go back without a step.
 func TestBoundHolds(t *testing.T) {
-	r := random(t)
-	worlds, most := worlds(), 0.0
-	for i := range worlds {
-		seed := r.Uint64()
-		most = max(most, boundWorld(t, seed))
-		if t.Failed() {
-			t.Fatalf("world %d, seed %#x", i, seed)
-		}
-	}
-	t.Logf("%d worlds, all within the bound; largest error over bound %.3f", worlds, most)
+	most := 0.0
+	play(t, worlds(), func(r *rand.Rand) { most = max(most, boundWorld(t, r)) })
+	t.Logf("all within the bound; largest error over bound %.3f", most)
 	if most < 0.99 {
 		t.Errorf("no world came near its bound: largest share %.3f, the worlds are too kind", most)
 	}
 }
 
 // boundWorld plays one world, and returns the largest share of its bound that an error used.
-func boundWorld(t *testing.T, seed uint64) (share float64) {
-	r := rand.New(rand.NewPCG(seed, 0))
+func boundWorld(t *testing.T, r *rand.Rand) (share float64) {
 	upTo := func(n int64) int64 { return r.Int64N(n + 1) }
 	c := &Clock{conf: Config{
 		Rule:                 rules[r.IntN(len(rules))],

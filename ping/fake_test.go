@@ -27,6 +27,18 @@ func random(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(*seedFlag, 6))
 }
 
+// play plays so many drawn worlds, until one fails.
+func play(t *testing.T, worlds int, world func(r *rand.Rand)) {
+	t.Helper()
+	r := random(t)
+	for i := range worlds {
+		seed := r.Uint64()
+		if world(rand.New(rand.NewPCG(seed, 0))); t.Failed() {
+			t.Fatalf("world %d of %d, seed %#x", i, worlds, seed)
+		}
+	}
+}
+
 // check fails if a test got something else than it wants.
 func check[T comparable](t testing.TB, got, want T, format string, args ...any) {
 	t.Helper()

@@ -66,11 +66,8 @@ func newSteppedWorld(r *rand.Rand) steppedWorld {
 // is within the bound, the bound is about what it was before, and the reading is as far
 // off as the ways are unequal and the line jitters.
 func TestBackAfterStep(t *testing.T) {
-	r := random(t)
-	worlds := worlds() / 4
-	for i := range worlds {
-		seed := r.Uint64()
-		w := newSteppedWorld(rand.New(rand.NewPCG(seed, 0)))
+	play(t, worlds()/4, func(r *rand.Rand) {
+		w := newSteppedWorld(r)
 		w.keepPinging()
 		w.run(duration(w.from))
 		before := w.snapshot(t)
@@ -79,32 +76,26 @@ func TestBackAfterStep(t *testing.T) {
 		after, e := w.snapshot(t), w.errorUsec(t)
 		if magnitude(e) > uint64(after.ErrorBound.Microseconds()) || magnitude(e-w.unseen) > uint64(w.tolerance) ||
 			after.ErrorBound > 2*before.ErrorBound+duration(2*w.tolerance) {
-			t.Errorf("world %d, seed %#x: local %v, step %d us: error %d us, %d of them by the ways, bound %v, before %v",
-				i, seed, w.local, w.size, e, w.unseen, after.ErrorBound, before.ErrorBound)
+			t.Errorf("local %v, step %d us: error %d us, %d of them by the ways, bound %v, before %v",
+				w.local, w.size, e, w.unseen, after.ErrorBound, before.ErrorBound)
 		}
-	}
+	})
 }
 
 // TestBoundAfterStep: the bound may be wrong after a clock was set until a request that
 // was sent after that is answered and contradicts what was known, or until as many such
 // requests were answered as there are Samples; not longer.
 func TestBoundAfterStep(t *testing.T) {
-	r := random(t)
-	worlds := worlds() / 4
-	outside, contrary := 0, 0
-	for i := range worlds {
-		seed := r.Uint64()
-		wasOutside, contradicts := boundAfterStep(t, rand.New(rand.NewPCG(seed, 0)))
-		if t.Failed() {
-			t.Fatalf("world %d, seed %#x", i, seed)
-		}
+	worlds, outside, contrary := worlds()/4, 0, 0
+	play(t, worlds, func(r *rand.Rand) {
+		wasOutside, contradicts := boundAfterStep(t, r)
 		if wasOutside {
 			outside++
 		}
 		if contradicts {
 			contrary++
 		}
-	}
+	})
 	t.Logf("of %d worlds the truth was outside in %d; %d steps contradicted what was known", worlds, outside, contrary)
 	if outside == 0 || contrary == 0 || contrary == worlds {
 		t.Error("the worlds are too kind")

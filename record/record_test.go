@@ -71,32 +71,22 @@ func TestMethods(t *testing.T) {
 }
 
 // answers is what a synchronizer says to every question about a few local times.
-type answers struct {
-	at            [3]Answer
-	remote, local [3]uint64
-	minDelta      [3]timesync.Counter24
-	ts23          timesync.Counter23
-	ts16          timesync.Counter16
-	delay, toPeer time.Duration
-	bound         time.Duration
-	skew          float64
-	synced, has   [4]bool
-}
+type answers [10]any
 
-func everything(s *timesync.TimeSynchronizer, local uint64) (a answers) {
-	for i, at := range [...]uint64{local, local + 1_234_567, local - 54_321} {
-		a.at[i] = Ask(s, at)
-		a.remote[i], a.synced[i] = s.RemoteTime(at)
-		a.local[i], _ = s.LocalTime(a.remote[i])
-		a.minDelta[i], a.has[i] = s.MinDeltaTS24(at)
+// both is an answer, and whether it is known.
+func both[T any](answer T, ok bool) any { return [2]any{answer, ok} }
+
+func everything(s *timesync.TimeSynchronizer, local uint64) answers {
+	a := answers{
+		both(s.ToRemoteTime23(local)), both(s.ToRemoteTime16(local)), s.IsSynchronized(),
+		both(s.MinimumOneWayDelay()), both(s.MinimumDelayToPeer()), both(s.ErrorBound(local)), both(s.Skew()),
 	}
-	a.ts23, _ = s.ToRemoteTime23(local)
-	a.ts16, _ = s.ToRemoteTime16(local)
-	a.delay, _ = s.MinimumOneWayDelay()
-	a.toPeer, _ = s.MinimumDelayToPeer()
-	a.bound, _ = s.ErrorBound(local)
-	a.skew, a.has[3] = s.Skew()
-	a.synced[3] = s.IsSynchronized()
+	for i, at := range [...]uint64{local, local + 1_234_567, local - 54_321} {
+		remote, _ := s.RemoteTime(at)
+		a[7+i] = [...]any{
+			Ask(s, at), both(s.RemoteTime(at)), both(s.LocalTime(remote)), both(s.MinDeltaTS24(at)),
+		}
+	}
 	return a
 }
 

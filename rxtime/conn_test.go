@@ -52,7 +52,14 @@ func both(udp *net.UDPConn) map[string]*Conn {
 
 func write(t testing.TB, udp *net.UDPConn, b []byte, to netip.AddrPort) {
 	t.Helper()
-	if _, err := udp.WriteToUDPAddrPort(b, to); err != nil {
+	_, err := udp.WriteToUDPAddrPort(b, to)
+	must(t, err)
+}
+
+// must ends the test if something fails that is to work.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -121,9 +128,7 @@ func burst(t *testing.T, c *Conn, at netip.AddrPort) (within int) {
 	for range sent {
 		var b [1]byte
 		_, _, received, err := c.ReadFrom(b[:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		i := b[0]
 		if received < sent[i] {
 			t.Errorf("datagram %d was received %d us before it was sent", i, sent[i]-received)
@@ -181,9 +186,7 @@ func TestRefused(t *testing.T) {
 	gone, at := open(t)
 	gone.Close()
 	udp, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer udp.Close()
 	udp.SetReadDeadline(time.Now().Add(sec)) // for systems that do not refuse
 	for name, c := range both(udp) {
@@ -264,9 +267,8 @@ func TestNoAllocations(t *testing.T) {
 	for name, c := range both(udp) {
 		n := testing.AllocsPerRun(1000, func() {
 			udp.WriteToUDPAddrPort(b, at)
-			if _, _, _, err := c.ReadFrom(b); err != nil {
-				t.Fatal(err)
-			}
+			_, _, _, err := c.ReadFrom(b)
+			must(t, err)
 			c.Received(b)
 		})
 		check(t, n, 0, "%s: allocations", name)

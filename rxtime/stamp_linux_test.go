@@ -15,9 +15,7 @@ import (
 func option(t *testing.T, udp *net.UDPConn, name, value int) {
 	t.Helper()
 	raw, err := udp.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	raw.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, name, value) })
 	if err != nil {
 		t.Skipf("option %d: %v", name, err)
@@ -35,9 +33,7 @@ func TestOptions(t *testing.T) {
 		write(t, udp, []byte("a"), at)
 		var control [ControlSize]byte
 		_, n, _, _, err := udp.ReadMsgUDPAddrPort(make([]byte, 9), control[:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, ok := kernelStamp(control[:n])
 		check(t, ok, c.value == 1, "option %d = %d: a stamp", c.option, c.value)
 		if kind := binary.NativeEndian.Uint32(control[bits.UintSize/8+4:]); n > 0 && int(kind) != c.option {

@@ -175,9 +175,7 @@ func connect(t *testing.T, busy int, found *measured) {
 	e, at := newEnd(t, netip.AddrPort{}, tablePPM, found)
 	peer := exec.Command(os.Args[0], "-test.run=^TestTable$")
 	peer.Env = append(os.Environ(), peerAddress+"="+at.String())
-	if err := peer.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, peer.Start())
 	defer peer.Wait()
 	defer peer.Process.Kill()
 	e.run(t, busy)
