@@ -113,9 +113,8 @@ func TestLimits(t *testing.T) {
 	common := Config{MaxTicks: math.MaxInt, StallThreshold: most, Past: most, Future: most}
 	s := startServer(ServerConfig{Config: common, Epoch: epoch, FirstTick: 1 << 36})
 	s.Advance(20_000)
-	if got, _ := s.Epoch(); got != epoch {
-		t.Errorf("epoch %d", got)
-	}
+	got, _ := s.Epoch()
+	check(t, got, epoch, "epoch")
 	if w, ok := s.Announce(0, 20_000); !ok || w.Tick != 1<<36+1 || !w.plausible() {
 		t.Errorf("%+v", w)
 	}

@@ -22,17 +22,14 @@ func TestFlood(t *testing.T) {
 		for peer := range uint64(peers) {
 			_ = s.OnHello(peer, h)
 		}
-		if n := len(s.events); n != 1023 { // of 1024: a Hello may need room for two
-			t.Errorf("%d events wait", n)
-		}
+		check(t, len(s.events), 1023, "events that wait") // of 1024: a Hello may need room for two
 		if len(s.peers) > len(s.events) {
 			t.Errorf("%d peers are remembered, of which %d events wait", len(s.peers), len(s.events))
 		}
 		unheard, last := s.Stats().EventsLost, uint64(peers)-1
 		s.Advance(10_000_000) // its own events have room besides
-		if len(r.of(EventSkipped)) != 1 || len(r.of(EventRateMismatch))+int(unheard) != peers {
-			t.Errorf("%d mismatches, %d unheard", len(r.of(EventRateMismatch)), unheard)
-		}
+		check(t, len(r.of(EventSkipped)), 1, "events that tell of ticks")
+		check(t, len(r.of(EventRateMismatch))+int(unheard), peers, "mismatches, and what is lost")
 		w, _ := s.Announce(last, 0)
 		_ = s.OnHello(last, h)
 		s.Advance(10_000_000)
@@ -66,9 +63,7 @@ func TestLateJoin(t *testing.T) {
 			t.Fatalf("at a bound of %v: %d ticks at once, synced %v, reading %v", remote.bound, ticks, synced, ok)
 		}
 	}
-	if want := Hz(60).Ticks(up+ms(870)+ms(50)+Hz(60).Duration(2)) + 1; r.ticks[0] != want {
-		t.Errorf("the first tick is %d, want %d", r.ticks[0], want)
-	}
+	check(t, r.ticks[0], Hz(60).Ticks(up+ms(870)+ms(50)+Hz(60).Duration(2))+1, "the first tick")
 	// Lost at twice the bound, synced again below it; the ticks go on.
 	for _, step := range []struct {
 		bound int // ms
@@ -148,9 +143,8 @@ func TestAgrees(t *testing.T) {
 		l, remote, _ := newClient(ClientConfig{})
 		remote.shift(tt.late)
 		l.Advance(0)
-		if _, ok := l.SharedTime(0); ok != tt.first {
-			t.Errorf("the first Welcome, late by %v: %v", tt.late, ok)
-		}
+		_, ok := l.SharedTime(0)
+		check(t, ok, tt.first, "the first Welcome, late by %v", tt.late)
 
 		l, remote, _ = newClient(ClientConfig{})
 		w := l.welcomes.last.Welcome
@@ -162,9 +156,8 @@ func TestAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Advance(30_000)
-		if _, ok := l.SharedTime(30_000); ok != tt.then {
-			t.Errorf("the Welcome of another epoch, late by %v: %v", tt.late, ok)
-		}
+		_, ok = l.SharedTime(30_000)
+		check(t, ok, tt.then, "that of another epoch, late by %v", tt.late)
 	}
 }
 
@@ -211,13 +204,11 @@ func TestBadRemote(t *testing.T) {
 		w.Epoch, w.Tick = 2, Hz(1_000_000).Ticks(min(max(tt.game, -most), most))
 		must(t, l.OnWelcome(w, 0))
 		remote.shift(tt.game - time.Hour)
-		if l.Advance(0); l.synced != tt.ok {
-			t.Errorf("%+v: synchronized %v", tt, l.synced)
-		}
+		l.Advance(0)
+		check(t, l.synced, tt.ok, "%+v: synchronized", tt)
 		remote.noDelay = true
-		if l.Advance(2); l.synced {
-			t.Errorf("%+v: synchronized without a delay", tt)
-		}
+		l.Advance(2)
+		check(t, l.synced, false, "%+v: synchronized without a delay", tt)
 	}
 }
 

@@ -65,9 +65,8 @@ func TestCatchUp(t *testing.T) {
 		var r recorder
 		l := startServer(r.server(ServerConfig{Config: Config{CatchUp: tt.policy, StallThreshold: tt.stall}}))
 		l.Advance(0)
-		if n := l.Advance(133_400); n != 8 || l.Stats().Skipped != 0 {
-			t.Errorf("%+v: %d ticks where MaxTicks are due, %d skipped", tt, n, l.Stats().Skipped)
-		}
+		check(t, l.Advance(133_400), 8, "%+v: ticks where MaxTicks are due", tt)
+		check(t, l.Stats().Skipped, 0, "%+v: skipped", tt)
 		now := uint64(140_000)
 		for ; now <= 1_000_000; now += 10_000 {
 			l.Advance(now)
@@ -194,9 +193,8 @@ func TestPinned(t *testing.T) {
 		t.Fatalf("%d ticks, the clocks went %v: no test", n, went)
 	}
 	for _, s := range r.infos[len(r.infos)-n:] {
-		if s.PredictedTime != Hz(60).At(s.Tick, 0) || s.Delta != s.PredictedTime.length() {
-			t.Errorf("tick %d has predicted time %v, length %v", s.Tick, s.PredictedTime, s.Delta)
-		}
+		check(t, s.PredictedTime, Hz(60).At(s.Tick, 0), "tick %d", s.Tick)
+		check(t, s.Delta, s.PredictedTime.length(), "tick %d: its length", s.Tick)
 		share := float64(s.PredictedTime.Sub(a.PredictedTime)) / float64(went[predicted])
 		want := float64(a.ServerTime.Duration()) + share*float64(went[server])
 		if d := math.Abs(float64(s.ServerTime.Duration()) - want); d > 2 {
@@ -299,13 +297,11 @@ func TestBackwards(t *testing.T) {
 		t.Errorf("time %v after %v, %d counted", got, before, l.Stats().Backwards)
 	}
 	for back, want := range map[uint64]time.Duration{500_000: ms(500), 3_000_000: -ms(2000), 1 << 62: -maxStart / 1000 * 1000} {
-		if got, _ := l.SharedTime(2_000_000 - back); got.Duration() != want {
-			t.Errorf("%d us before, time is %v, want %v", back, got.Duration(), want)
-		}
+		got, _ := l.SharedTime(2_000_000 - back)
+		check(t, got.Duration(), want, "%d us before", back)
 	}
-	if l.Advance(2_000_000); l.Stats().Backwards != 1 {
-		t.Errorf("the same time counts as an earlier one: %d", l.Stats().Backwards)
-	}
+	l.Advance(2_000_000)
+	check(t, l.Stats().Backwards, 1, "Backwards, after the same time")
 	check(t, len(r.ticks), n, "ticks")
 	r.told(t, "back", "[synced]")
 }

@@ -87,9 +87,8 @@ func TestProviderDecides(t *testing.T) {
 	}
 	c, _, r := newClient(ClientConfig{Config: Config{Provider: p}})
 	c.Advance(0)
-	if at, _ := c.PredictedTime(0); at.Duration() != time.Hour+sec {
-		t.Errorf("it begins at %v", at.Duration())
-	}
+	at, _ := c.PredictedTime(0)
+	check(t, at.Duration(), time.Hour+sec, "it begins at")
 	p.advance = func(s *Steering) bool {
 		s.PredictedTime.Pace = Pace{SkewPPB: -500_000_000}
 		s.ServerTime.Pace = Pace{Slew: ms(10), SlewPPM: 100_000}
@@ -113,9 +112,8 @@ func TestProviderDecides(t *testing.T) {
 	after, _ := c.Snapshot(320_000)
 	went = [3]time.Duration{predicted: 2990 * time.Millisecond} // at the new pace from now on
 	check(t, after.since(before), went, "a step")
-	if told.SharedTime.Target != time.Hour+ms(340) || told.ServerTime.Target != time.Hour+ms(290)-Hz(60).Duration(1) {
-		t.Errorf("told %+v", told)
-	}
+	check(t, told.SharedTime.Target, time.Hour+ms(340), "told")
+	check(t, told.ServerTime.Target, time.Hour+ms(290)-Hz(60).Duration(1), "told")
 	r.told(t, "set", "[synced stepped by 2.99s, ticks 216067 to 216251 skipped]")
 }
 
@@ -175,9 +173,8 @@ func TestAfterSync(t *testing.T) {
 // When a tick starts is where Announce says that game time is.
 func TestStartUsec(t *testing.T) {
 	s := mustServer(ServerConfig{Config: Config{Rate: Hz(50)}})
-	if _, ok := s.StartUsec(3, 0); ok {
-		t.Error("known before Start")
-	}
+	_, ok := s.StartUsec(3, 0)
+	check(t, ok, false, "known before Start")
 	s.Start(1_000_000)
 	for n, want := range map[Tick]uint64{0: 1_000_000, 50: 2_000_000, -5: 900_000} {
 		if got, ok := s.StartUsec(n, 1_500_000); !ok || got != want {
@@ -186,9 +183,8 @@ func TestStartUsec(t *testing.T) {
 	}
 	s.Pause(2_000_000)
 	s.Resume(5_000_000)
-	if got, _ := s.StartUsec(200, 6_000_000); got != 8_000_000 {
-		t.Errorf("after a pause of 3 s tick 200 starts at %d", got)
-	}
+	got, _ := s.StartUsec(200, 6_000_000)
+	check(t, got, 8_000_000, "after a pause of 3 s tick 200 starts at")
 }
 
 // The share of inputs that come too late stays under LateShare, and the lead is the shorter the more

@@ -153,9 +153,8 @@ func TestEpochs(t *testing.T) {
 		last := uint64(0)
 		for process := range 5 {
 			s := mustServer(ServerConfig{})
-			if _, ok := s.Epoch(); ok {
-				t.Error("an epoch before Start")
-			}
+			_, ok := s.Epoch()
+			check(t, ok, false, "an epoch before Start")
 			for start := range 5 { // all within a microsecond
 				s.Start(0)
 				epoch, ok := s.Epoch()
@@ -174,9 +173,8 @@ func TestEpochs(t *testing.T) {
 // nothing about old epochs.
 func TestEarly(t *testing.T) {
 	c := startClient(ClientConfig{}, &fakeRemote{})
-	if c.Accept(1, 0, 0) || c.Stats().Early != 1 || c.Stats().OldEpoch != 0 {
-		t.Errorf("before the first Welcome: %+v", c.Stats())
-	}
+	check(t, c.Accept(1, 0, 0), false, "before the first Welcome")
+	check(t, c.Stats(), Stats{Early: 1}, "before the first Welcome")
 	_, known := c.Epoch()
 	_, says := c.Hello()
 	if _, timed := c.Timing(); known || says || timed {
@@ -191,13 +189,11 @@ func TestEarly(t *testing.T) {
 		t.Errorf("after it: %+v", c.Stats())
 	}
 	s := mustServer(ServerConfig{Epoch: 7})
-	if err := s.OnHello(1, Hello{Epoch: 7}); err != ErrEpoch || s.Stats().Early != 1 || s.Stats().OldEpoch != 0 {
-		t.Errorf("before Start: %v, %+v", err, s.Stats())
-	}
+	check(t, s.OnHello(1, Hello{Epoch: 7}), ErrEpoch, "before Start")
+	check(t, s.Stats(), Stats{Early: 1}, "before Start")
 	s.Start(0)
-	if err := s.OnHello(1, Hello{Epoch: 6}); err != ErrEpoch || s.Stats().Early != 0 || s.Stats().OldEpoch != 1 {
-		t.Errorf("after it: %v, %+v", err, s.Stats())
-	}
+	check(t, s.OnHello(1, Hello{Epoch: 6}), ErrEpoch, "after it")
+	check(t, s.Stats(), Stats{OldEpoch: 1, Debt: 1}, "after it")
 }
 
 // Stop and Pause from inside of handlers take effect at once. A loop that a handler stops and starts

@@ -177,8 +177,7 @@ func TestBothDelays(t *testing.T) {
 		noWay, ok bool
 	}{{ms(80), true, false}, {-1, false, false}, {time.Hour + 1, false, false}, {time.Hour, false, true}} {
 		remote.to, remote.noWay = tt.to, tt.noWay
-		if l.Advance(uint64(i+1) * 1000); l.synced != tt.ok {
-			t.Errorf("%+v: synchronized %v", tt, l.synced)
-		}
+		l.Advance(uint64(i+1) * 1000)
+		check(t, l.synced, tt.ok, "%+v: synchronized", tt)
 	}
 }
