@@ -161,9 +161,8 @@ func TestResetIsNew(t *testing.T) {
 	used.up, used.events = fresh.up, nil
 	fresh.t, fresh.ppb = used.t, used.ppb
 	used.c.Reset(0)
-	for _, w := range []*world{used, fresh} {
-		w.keepPinging()
-	}
+	used.keepPinging()
+	fresh.keepPinging()
 	for range 25 {
 		used.run(sec)
 		fresh.run(sec)

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -394,8 +393,7 @@ func TestAfterSet(t *testing.T) {
 // TestLocalTime: it is the first local time at which RemoteTime reaches a reading, while a
 // correction is under way and long before and after it.
 func TestLocalTime(t *testing.T) {
-	const seed = 20261123
-	rng := rand.New(rand.NewPCG(seed, 'l'))
+	rng := random(t)
 	for range 20000 {
 		at := rng.Uint64()
 		skew := func() int64 { return rng.Int64N(2*maxSkew) - maxSkew }
@@ -412,7 +410,7 @@ func TestLocalTime(t *testing.T) {
 			local, ok := c.LocalTime(from + i)
 			d, before := int64(p.read(local)-from-i), int64(p.read(local-1)-from-i)
 			if !ok || d < 0 || d > 1 || before >= 0 || int64(local-at) < last {
-				t.Fatalf("seed %d: %+v: at %d us: reads %d us more, 1 us before %d", seed, p, x, d, before)
+				t.Fatalf("%+v: at %d us: reads %d us more, 1 us before %d", p, x, d, before)
 			}
 			last = int64(local - at)
 		}
@@ -423,9 +421,7 @@ func TestLocalTime(t *testing.T) {
 // sending down. A server then seems to answer before it was asked; the exchange counts all the same,
 // and its bound holds.
 func TestCoarseClocks(t *testing.T) {
-	const seed = 46_400_000
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := random(t)
 	before := 0
 	for range 100_000 {
 		steps := [2]uint64{1 + r.Uint64N(1<<r.UintN(18)), 1 + r.Uint64N(1<<r.UintN(17))} // client, server

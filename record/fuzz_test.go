@@ -67,9 +67,7 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("%d events in %d bytes", n, len(b))
 			}
 			both, _ := all(Replay(bytes.NewReader(b), bytes.NewReader(b)))
-			if len(both) != 2*n {
-				t.Errorf("%d events, and %d in two recordings", n, len(both))
-			}
+			check(t, len(both), 2*n, "events in two recordings")
 		}
 	})
 }

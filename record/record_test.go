@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"math/rand/v2"
@@ -29,6 +30,14 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// check fails if a test got something else than it wants.
+func check[T comparable](t *testing.T, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", fmt.Sprintf(format, args...), got, want)
 	}
 }
 
@@ -269,15 +278,12 @@ func inOrder(t *testing.T, files *[2]bytes.Buffer, offset uint64) {
 		}
 		last = max(last, truth)
 	}
-	if n != [2]int{2400, 2400} {
-		t.Errorf("%v datagrams", n)
-	}
+	check(t, n, [2]int{2400, 2400}, "datagrams")
 }
 
 func TestReplayOfNone(t *testing.T) {
-	if _, err := all(Replay()); err != errRecordings {
-		t.Error(err)
-	}
+	_, err := all(Replay())
+	check(t, err, errRecordings, "of none")
 }
 
 // TestReplayOfOneAndHalf: of two recordings it is said which one is not whole, after all of both.
@@ -399,9 +405,7 @@ func TestNoAllocations(t *testing.T) {
 		tick <- time.Time{} // taken when the block of the first is written
 		r.Reset()
 	}
-	if n := testing.AllocsPerRun(20, block); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	check(t, testing.AllocsPerRun(20, block), 0, "allocations")
 }
 
 // taker is a synchronizer or a Recorder.

@@ -171,8 +171,6 @@ func TestFormat(t *testing.T) {
 				fmt.Fprintln(sum)
 			}
 		}
-		if got := hex.EncodeToString(sum.Sum(nil)); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
+		check(t, hex.EncodeToString(sum.Sum(nil)), want, "%s", name)
 	}
 }

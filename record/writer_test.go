@@ -107,9 +107,7 @@ func TestHangingWriter(t *testing.T) {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 	missing, _ := count(t, &g.Buffer)
-	if missing != r.Dropped() {
-		t.Errorf("%d blocks are missing, %d dropped", missing, r.Dropped())
-	}
+	check(t, missing, r.Dropped(), "missing blocks")
 }
 
 // TestNeverWritten: of a writer that takes nothing, Close tells, and does not hang.
@@ -128,9 +126,8 @@ func TestNeverWritten(t *testing.T) {
 	r.Anchor(2, 2)
 	r.OnPeerMinDeltaTS24(2, 2)
 	r.Reset()
-	if r.IsSynchronized() || r.Dropped() != 1 {
-		t.Error("a closed Recorder records")
-	}
+	check(t, r.IsSynchronized(), false, "a closed Recorder records")
+	check(t, r.Dropped(), 1, "dropped")
 }
 
 // TestPanickingWriter: a writer that panics does not end the program. As nobody knows how much

@@ -196,9 +196,8 @@ func TestLateJoiners(t *testing.T) {
 			x.w.At(at+x.upTo(2*sec), func() { x.host(host) })
 			x.w.At(at+sec, func() { x.restart(joiner) })
 			x.w.At(at+5*sec, func() {
-				if _, ok := joiner.m.peek(joiner.node.NowUsec()); !ok {
-					t.Errorf("seed %d: peer %d knows nothing 4 s after it began", x.seed, joiner.id)
-				}
+				_, ok := joiner.m.peek(joiner.node.NowUsec())
+				check(t, ok, true, "seed %d: peer %d knows the time 4 s after it began", x.seed, joiner.id)
 			})
 		}
 		x.w.Run(110 * sec)
@@ -301,8 +300,7 @@ func TestFounderStartsAnew(t *testing.T) {
 		x.w.Run(28 * sec)
 		x.alone = nil
 		x.w.Run(60 * sec)
-		if r := x.peers[0].last; r.Host != 2 || r.Steps != 1 {
-			t.Errorf("seed %d: the founder has %+v", x.seed, r)
-		}
+		check(t, x.peers[0].last.Host, 2, "seed %d: the founder's host", x.seed)
+		check(t, x.peers[0].last.Steps, 1, "seed %d: the founder's steps", x.seed)
 	}).within(t, 1000, 2000)
 }

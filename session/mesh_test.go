@@ -145,9 +145,7 @@ func (x *mesh) upTo(most time.Duration) time.Duration {
 func (x *mesh) found(p *peer) {
 	x.founder = p.node.Clock
 	session := x.rng.Uint64()
-	if err := p.m.Found(p.node.NowUsec(), session); err != nil {
-		x.t.Error(err)
-	}
+	check(x.t, p.m.Found(p.node.NowUsec(), session), nil, "seed %d: Found", x.seed)
 	x.zero = session - p.node.NowUsec()
 }
 
@@ -205,9 +203,7 @@ func (x *mesh) receive(p *peer, from *sim.Node, b []byte) {
 	j := slices.IndexFunc(x.peers, func(q *peer) bool { return q.node == from })
 	now := p.node.NowUsec()
 	payload, _, _, err := p.links[j].Open(b, now)
-	if err != nil {
-		x.t.Error(err)
-	}
+	check(x.t, err, nil, "seed %d: Open", x.seed)
 	if len(payload) > 0 {
 		x.accept(p, x.peers[j].id, p.links[j], payload, now)
 	}
@@ -238,9 +234,7 @@ func (x *mesh) settled(p *peer) bool {
 
 // host lets a peer become host, and say so.
 func (x *mesh) host(p *peer) {
-	if err := p.m.Host(p.node.NowUsec()); err != nil {
-		x.t.Errorf("seed %d: peer %d: %v", x.seed, p.id, err)
-	}
+	check(x.t, p.m.Host(p.node.NowUsec()), nil, "seed %d: peer %d: Host", x.seed, p.id)
 	p.announce = x.w.Now() + sec
 	x.announce(p)
 }

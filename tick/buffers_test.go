@@ -256,8 +256,8 @@ func TestSilence(t *testing.T) {
 	}
 	w.up, w.down = up, down
 	w.run(2 * sec)
-	w.rec.fellSilent(t, "[silent for 3.001s heard again after 9.1s]")
-	hub.fellSilent(t, "[peer 1 silent for 3.1s peer 1 heard again after 9.007s]")
+	check(t, fmt.Sprint(w.rec.silences), "[silent for 3.001s heard again after 9.1s]", "the client")
+	check(t, fmt.Sprint(hub.silences), "[peer 1 silent for 3.1s peer 1 heard again after 9.007s]", "the server")
 }
 
 // A Hello of the present epoch, too, says that a peer is back.
@@ -271,7 +271,7 @@ func TestHelloIsHeard(t *testing.T) {
 	s.Advance(4_000_001)
 	_ = s.OnHello(7, Hello{Epoch: 5})
 	s.Advance(4_000_002)
-	r.fellSilent(t, "[peer 7 silent for 4s peer 7 heard again after 4.000001s]")
+	check(t, fmt.Sprint(r.silences), "[peer 7 silent for 4s peer 7 heard again after 4.000001s]", "the server")
 }
 
 // A server tells by how much inputs came early or late, and nothing of those that it refused.

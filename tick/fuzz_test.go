@@ -46,9 +46,7 @@ func FuzzHandshake(f *testing.F) {
 				t.Errorf("% x decodes to %+v", b, w)
 			}
 			c := startClient(ClientConfig{Config: Config{OnMismatch: MismatchSignal}}, &fakeRemote{})
-			if err := c.OnWelcome(w, 0); err != nil {
-				t.Errorf("%+v: %v", w, err)
-			}
+			check(t, c.OnWelcome(w, 0), nil, "%+v", w)
 			c.Advance(1)
 			c.Advance(2)
 		} else if err != ErrMessage || w != (Welcome{Epoch: 99}) {

@@ -325,16 +325,13 @@ func TestEarlierEpoch(t *testing.T) {
 	advance := func(nowUsec uint64, want uint64) {
 		t.Helper()
 		c.Advance(nowUsec)
-		if got := c.now.epoch; got != want {
-			t.Fatalf("at %d us in epoch %d, want %d", nowUsec, got, want)
-		}
+		check(t, c.now.epoch, want, "at %d us in epoch", nowUsec)
 	}
 	refused := func(w Welcome, nowUsec uint64) {
 		t.Helper()
 		before := c.Stats().OldEpoch
-		if err := c.OnWelcome(w, nowUsec); err != ErrEpoch || c.Stats().OldEpoch != before+1 {
-			t.Fatalf("epoch %d at %d us: %v, %+v", w.Epoch, nowUsec, err, c.Stats())
-		}
+		check(t, c.OnWelcome(w, nowUsec), ErrEpoch, "epoch %d at %d us", w.Epoch, nowUsec)
+		check(t, c.Stats().OldEpoch, before+1, "epoch %d at %d us: counted", w.Epoch, nowUsec)
 	}
 	begin := func() {
 		c, remote, _ = newClient(ClientConfig{})

@@ -225,12 +225,6 @@ func (r *recorder) told(t *testing.T, where any, want string) {
 	r.check(t)
 }
 
-// fellSilent checks when the other side was said to be silent, and to be heard again.
-func (r *recorder) fellSilent(t *testing.T, want string) {
-	t.Helper()
-	check(t, fmt.Sprint(r.silences), want, "silences")
-}
-
 // made returns what was made without an error.
 func made[T any](v T, err error) T {
 	if err != nil {
