@@ -120,7 +120,7 @@ func (w *way) timing() Timing {
 // and when the way to the server becomes longer only the inputs of two round trips are late.
 func TestLeadFollowsInputs(t *testing.T) {
 	w := newWay(t, ClientConfig{})
-	w.run(200 * time.Millisecond)
+	w.run(ms(200))
 	if got := w.timing(); got.ServerBuffer != Hz(60).Duration(2) || got.Lead != ms(30)+Hz(60).Duration(2) {
 		t.Errorf("at first %+v", got)
 	}

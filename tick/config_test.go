@@ -44,16 +44,14 @@ func TestWindowAtAnyRate(t *testing.T) {
 			s.Advance(0)
 			arrival := uint64(delay.Microseconds())
 			p, _ := c.PredictedTime(0)
-			if ok, late := s.AcceptInput(1, s.epoch, p.Tick()+1, arrival); !ok || late {
-				t.Errorf("%d Hz, %v: fresh input is accepted %v, late %v", hz, delay, ok, late)
-			}
-			if now := Hz(hz).Ticks(time.Hour); !c.Accept(1, now, arrival) || !c.Accept(1, now, arrival+1_000_000) {
-				t.Errorf("%d Hz, %v: state is refused", hz, delay)
-			}
+			ok, late := s.AcceptInput(1, s.epoch, p.Tick()+1, arrival)
+			check(t, ok && !late, true, "%d Hz, %v: fresh input is in time", hz, delay)
+			now := Hz(hz).Ticks(time.Hour)
+			ok = c.Accept(1, now, arrival) && c.Accept(1, now, arrival+1_000_000)
+			check(t, ok, true, "%d Hz, %v: state is accepted", hz, delay)
 			second := Tick(hz)
-			if s.Accept(s.epoch, p.Tick()+7*second+7, arrival) || c.Accept(1, Hz(hz).Ticks(time.Hour)-12*second, arrival) {
-				t.Errorf("%d Hz, %v: what is far off is accepted", hz, delay)
-			}
+			ok = s.Accept(s.epoch, p.Tick()+7*second+7, arrival) || c.Accept(1, now-12*second, arrival)
+			check(t, ok, false, "%d Hz, %v: what is far off is accepted", hz, delay)
 		}
 	}
 }

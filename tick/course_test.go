@@ -19,9 +19,9 @@ func TestPieceRead(t *testing.T) {
 	}{
 		{"at its start", Pace{0, ms(5), 10_000}, 0, 0},
 		{"before its start", Pace{0, ms(5), 10_000}, before(1_000_000), -sec},
-		{"before its start, with skew", Pace{SkewPPB: 100_000}, before(1_000_000), -ms(1000) - 100*time.Microsecond},
+		{"before its start, with skew", Pace{SkewPPB: 100_000}, before(1_000_000), -ms(1000) - 100*us},
 		{"at rest", Pace{}, 1_000_000, sec},
-		{"with skew", Pace{SkewPPB: 100_000}, 1_000_000, ms(1000) + 100*time.Microsecond},
+		{"with skew", Pace{SkewPPB: 100_000}, 1_000_000, ms(1000) + 100*us},
 		{"slewed forward", Pace{0, ms(50), 10_000}, 1_000_000, ms(1010)},
 		{"slewed backward", Pace{0, -ms(50), 10_000}, 1_000_000, ms(990)},
 		{"slew at its end", Pace{0, ms(5), 10_000}, 1_000_000, ms(1005)},

@@ -80,7 +80,7 @@ func TestLateJoin(t *testing.T) {
 // A remote clock without an anchor counts in another turn of its ring of 2^26 us. The
 // Welcome says so, and no clock steps for it.
 func TestTurn(t *testing.T) {
-	const turn, up = 1 << 26 * time.Microsecond, time.Hour
+	const turn, up = 1 << 26 * us, time.Hour
 	for turns := range 6 {
 		turns := time.Duration(turns-3) * turn
 		l, remote, _ := newClient(ClientConfig{Config: Config{StallThreshold: -1, CatchUp: CatchUpJump}})
@@ -88,7 +88,7 @@ func TestTurn(t *testing.T) {
 		shows := func(nowUsec uint64, extra time.Duration) {
 			t.Helper()
 			l.Advance(nowUsec)
-			if g, ok := l.SharedTime(nowUsec); !ok || g.Duration() != up+time.Duration(nowUsec)*time.Microsecond+extra {
+			if g, ok := l.SharedTime(nowUsec); !ok || g.Duration() != up+time.Duration(nowUsec)*us+extra {
 				t.Errorf("%v from the truth: at %d us shared time is %v, %v", turns, nowUsec, g.Duration(), ok)
 			}
 		}
@@ -124,21 +124,21 @@ func TestTurn(t *testing.T) {
 // at returns the Welcome that the server of w sends at local time nowUsec, if w was sent
 // at 0.
 func (w Welcome) at(nowUsec uint64) Welcome {
-	w.Tick += w.Rate.Ticks(time.Duration(nowUsec) * time.Microsecond)
+	w.Tick += w.Rate.Ticks(time.Duration(nowUsec) * us)
 	return w
 }
 
 // A fresh Welcome and the remote clock must agree to within what a Welcome can be late.
 func TestAgrees(t *testing.T) {
 	// 2 s in queues, the minimum delay, and the tick since whose start it may have been sent.
-	limit := (2*sec + ms(50) + Hz(60).Duration(1)).Truncate(time.Microsecond)
+	limit := (2*sec + ms(50) + Hz(60).Duration(1)).Truncate(us)
 	for _, tt := range []struct {
 		late        time.Duration // of the Welcome, by the remote clock
 		first, then bool          // as the first of all, or after an epoch with ticks
 	}{
-		{0, true, true}, {-sec, true, true}, {-sec - time.Microsecond, false, false},
-		{limit, true, true}, {limit + time.Microsecond, true, false},
-		{30 * sec, true, false}, {30*sec + time.Microsecond, false, false},
+		{0, true, true}, {-sec, true, true}, {-sec - us, false, false},
+		{limit, true, true}, {limit + us, true, false},
+		{30 * sec, true, false}, {30*sec + us, false, false},
 	} {
 		l, remote, _ := newClient(ClientConfig{})
 		remote.shift(tt.late)
@@ -184,7 +184,7 @@ func TestFresh(t *testing.T) {
 
 // What a remote clock cannot mean is as if it were not known.
 func TestBadRemote(t *testing.T) {
-	const most = 1 << 61 / 1000 * time.Microsecond // of game time
+	const most = 1 << 61 / 1000 * us // of game time
 	for _, tt := range []struct {
 		delay, game time.Duration
 		ok          bool
@@ -194,9 +194,9 @@ func TestBadRemote(t *testing.T) {
 		{time.Hour, time.Hour, true},
 		{time.Hour + 1, time.Hour, false},
 		{0, most, true},
-		{0, most + time.Microsecond, false},
+		{0, most + us, false},
 		{0, -most, true},
-		{0, -most - time.Microsecond, false},
+		{0, -most - us, false},
 	} {
 		l, remote, _ := newClient(ClientConfig{Config: Config{Rate: Hz(1_000_000)}})
 		remote.delay = tt.delay
@@ -349,7 +349,7 @@ func TestEarlierEpoch(t *testing.T) {
 	begin()
 	advance(gap-1, 9)
 	advance(gap, 5)
-	if g, ok := c.SharedTime(gap); !ok || g.Duration() != 10*sec+gap*time.Microsecond {
+	if g, ok := c.SharedTime(gap); !ok || g.Duration() != 10*sec+gap*us {
 		t.Errorf("in the earlier epoch the time is %v, %v", g.Duration(), ok)
 	}
 	present.Tick += 100

@@ -304,7 +304,7 @@ func (c Clocks) since(was Clocks) [3]time.Duration {
 
 func compare(a, b Time) int { return cmp.Compare(a.Sub(b), 0) }
 
-const sec = time.Second
+const us, sec = time.Microsecond, time.Second
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 

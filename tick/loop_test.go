@@ -3,6 +3,7 @@
 package tick
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -113,7 +114,7 @@ func TestStallThreshold(t *testing.T) {
 // A client's first tick is the next one that begins, and that may be at once. Waiting for the first
 // synchronization is not a stall.
 func TestFirstTickOfClient(t *testing.T) {
-	for late, want := range map[time.Duration]Tick{0: 3605 * 100, time.Microsecond: 3605*100 + 1} {
+	for late, want := range map[time.Duration]Tick{0: 3605 * 100, us: 3605*100 + 1} {
 		l, remote, r := newClient(ClientConfig{Config: Config{Rate: Hz(100)}, ServerBuffer: -1})
 		remote.delay = 0
 		remote.shift(late)
@@ -151,7 +152,7 @@ func TestReaders(t *testing.T) {
 					last = c
 				}
 				runtime.Gosched() // more readers than processors
-				want := Hz(60).Ticks(time.Duration(now) * time.Microsecond)
+				want := Hz(60).Ticks(time.Duration(now) * us)
 				if w, ok := s.Announce(1, now); !ok || w.OriginUsec != 0 || w.Tick != want {
 					t.Errorf("at %d: %+v", now, w)
 					return
@@ -245,12 +246,23 @@ func TestFraction(t *testing.T) {
 	}
 }
 
-// The clocks print as what they are in structured logs.
-func TestLogValue(t *testing.T) {
+// Times print as ticks, also before tick 0, clocks in structured logs as what they are, and events as
+// sentences. The texts of all other events are compared by told, in all tests.
+func TestStrings(t *testing.T) {
 	r := Hz(50)
 	c := Clocks{SharedTime: r.At(100, 0), ServerTime: r.At(98, ms(10)), PredictedTime: r.At(102, ms(5))}
-	const want = "[shared=100.00 server=98.50 predicted=102.25 server_ahead_s=-0.03 predicted_ahead_s=0.045]"
-	check(t, c.LogValue().String(), want, "the clocks")
+	for want, v := range map[string]fmt.Stringer{
+		"[shared=100.00 server=98.50 predicted=102.25 server_ahead_s=-0.03 predicted_ahead_s=0.045]": c.LogValue(),
+		"-0.50": r.At(0, -ms(10)), "-1.50": r.At(0, -ms(30)), "-1.00": r.At(0, -ms(20)), "-0.01": r.At(0, -1),
+		"-0.10": r.At(0, -ms(2)), "0.50": r.At(0, ms(10)), "0.00": r.At(0, 0),
+		"epoch 4":                        Event{Kind: EventEpochChanged, Epoch: 4},
+		"silent for 3.18s":               Event{Kind: EventSilent, By: ms(3180)},
+		"peer 7 silent for 3.18s":        Event{Kind: EventSilent, By: ms(3180), Peer: 7},
+		"peer 7 heard again after 3.18s": Event{Kind: EventHeard, By: ms(3180), Peer: 7},
+		"event 0":                        Event{},
+	} {
+		check(t, v.String(), want, "%#v", v)
+	}
 }
 
 func TestReadsDoNotAllocate(t *testing.T) {
@@ -268,19 +280,6 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		l.Accept(1, 216_000, now)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-// The texts of all other events are compared by told, in all tests.
-func TestEventString(t *testing.T) {
-	for e, want := range map[Event]string{
-		{Kind: EventEpochChanged, Epoch: 4}:        "epoch 4",
-		{Kind: EventSilent, By: ms(3180)}:          "silent for 3.18s",
-		{Kind: EventSilent, By: ms(3180), Peer: 7}: "peer 7 silent for 3.18s",
-		{Kind: EventHeard, By: ms(3180), Peer: 7}:  "peer 7 heard again after 3.18s",
-		{}: "event 0",
-	} {
-		check(t, e.String(), want, "event %d", e.Kind)
 	}
 }
 

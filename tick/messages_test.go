@@ -54,15 +54,6 @@ func TestLongDelay(t *testing.T) {
 	}
 }
 
-func TestTimeStringNegative(t *testing.T) {
-	for want, d := range map[string]time.Duration{
-		"-0.50": -ms(5), "-1.50": -ms(15), "-1.00": -ms(10), "-0.10": -ms(1),
-		"0.50": ms(5), "0.00": 0, "-0.01": -1,
-	} {
-		check(t, Hz(100).At(0, d).String(), want, "%v at 100/s", d)
-	}
-}
-
 // newHushed is a way on which nothing comes but what welcome sends.
 func newHushed(t *testing.T) *way {
 	w := newWay(t, ClientConfig{})

@@ -46,12 +46,12 @@ func (h *history) read(at uint64) (game time.Duration, still bool) {
 			break
 		}
 		if i%2 == 0 {
-			game += time.Duration(end-from) * time.Microsecond
+			game += time.Duration(end-from) * us
 		}
 		from, still = end, i%2 == 0
 	}
 	if !still {
-		game += time.Duration(int64(at-from)) * time.Microsecond
+		game += time.Duration(int64(at-from)) * us
 	}
 	return game, still
 }
@@ -357,7 +357,7 @@ func TestModel(t *testing.T) {
 				if m.client.buffers.ahead.all > 0 || m.client.buffers.behind.all > 0 {
 					band[server], band[predicted] = adaptReach+ms(100), adaptReach+ms(100)
 				}
-				if d.Abs() > band[k]+10*time.Microsecond {
+				if d.Abs() > band[k]+10*us {
 					m.fail("clock %d is off by %v after %v", k, d, healing)
 				}
 			}

@@ -263,7 +263,7 @@ func path(base, jitter time.Duration) *sim.Link {
 // of each clock, with 20 ms of jitter within 5 ms, and datagrams that come 300 ms late change nothing.
 func TestSharedClock(t *testing.T) {
 	late := func(_ *rand.Rand, at time.Duration) time.Duration {
-		if at > 5*sec && at < 5020*time.Millisecond {
+		if at > 5*sec && at < ms(5020) {
 			return ms(300)
 		}
 		return 0
@@ -276,9 +276,9 @@ func TestSharedClock(t *testing.T) {
 		quantile float64
 		most     time.Duration
 	}{
-		{"no jitter", sim.Link{Base: sim.Fixed(ms(50))}, 0, 10 * sec, 1, 10 * time.Microsecond},
+		{"no jitter", sim.Link{Base: sim.Fixed(ms(50))}, 0, 10 * sec, 1, 10 * us},
 		{"jitter", sim.Link{Base: sim.Fixed(ms(30)), Delay: sim.Exp(ms(20))}, 10 * sec, 2 * time.Minute, 0.99, ms(5)},
-		{"late datagrams", sim.Link{Base: sim.Fixed(ms(40)), Delay: late}, 0, 10 * sec, 1, time.Millisecond},
+		{"late datagrams", sim.Link{Base: sim.Fixed(ms(40)), Delay: late}, 0, 10 * sec, 1, ms(1)},
 	} {
 		up, down := tt.link, tt.link
 		m := newMatch(t, 4, ClientConfig{}, sim.ClockSpec{}, sim.ClockSpec{}, &up, &down)

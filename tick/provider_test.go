@@ -110,7 +110,7 @@ func TestProviderDecides(t *testing.T) {
 	before, _ := c.Snapshot(320_000)
 	c.Advance(320_000)
 	after, _ := c.Snapshot(320_000)
-	went = [3]time.Duration{predicted: 2990 * time.Millisecond} // at the new pace from now on
+	went = [3]time.Duration{predicted: ms(2990)} // at the new pace from now on
 	check(t, after.since(before), went, "a step")
 	check(t, told.SharedTime.Target, time.Hour+ms(340), "told")
 	check(t, told.ServerTime.Target, time.Hour+ms(290)-Hz(60).Duration(1), "told")
@@ -159,7 +159,7 @@ func TestAfterSync(t *testing.T) {
 		}
 	}
 	want := []time.Duration{0, ms(1), -ms(300)}
-	near := func(a, b time.Duration) bool { return (a - b).Abs() <= roundUsec*time.Microsecond }
+	near := func(a, b time.Duration) bool { return (a - b).Abs() <= roundUsec*us }
 	if !slices.EqualFunc(r.updates, want, near) {
 		t.Errorf("updates %v, want %v", r.updates, want)
 	}

@@ -30,7 +30,7 @@ func newRestart(t *testing.T, seed uint64, stop sim.ClockEvent) *match {
 // Either side is killed after 20 s and started again, or the client is away: they are in step within
 // 2 s without help, and take nothing from the old life. A client says what it did not run.
 func TestRestart(t *testing.T) {
-	const life = 20500 * time.Millisecond // ends between two Welcomes of one a second
+	life := ms(20_500) // ends between two Welcomes of one a second
 	server := func(m *match) {
 		m.server = nil
 		m.run(ms(300))
@@ -164,7 +164,7 @@ func TestEpochs(t *testing.T) {
 				last = epoch
 				s.Stop()
 			}
-			time.Sleep(5 * time.Microsecond)
+			time.Sleep(5 * us)
 		}
 	})
 }

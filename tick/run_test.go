@@ -26,7 +26,7 @@ func sinceNow() func() uint64 {
 // A Run after a Stop is not ended by the one before, also if that is still in a
 // handler; and no two handlers run at once.
 func TestStopThenRun(t *testing.T) {
-	for _, busy := range []time.Duration{0, 3 * time.Millisecond, 200 * time.Millisecond} {
+	for _, busy := range []time.Duration{0, ms(3), ms(200)} {
 		synctest.Test(t, func(t *testing.T) {
 			var inside, together, ran atomic.Int32
 			s := mustServer(ServerConfig{

@@ -46,7 +46,7 @@ func TestHardOnly(t *testing.T) {
 		}
 		l.Advance(now)
 		c, _ := l.Snapshot(now)
-		if d := c.since(start); d != all(time.Duration(now)*time.Microsecond) {
+		if d := c.since(start); d != all(time.Duration(now)*us) {
 			t.Fatalf("the clocks ran %v in %d us; %v", d, now, r.events)
 		}
 	}
@@ -74,7 +74,7 @@ func TestSkew(t *testing.T) {
 			truth := time.Hour + time.Duration(float64(now)*1000*(1+ppm*1e-6))
 			worst = max(worst, (g.Duration() - truth).Abs())
 		}
-		if slews != 0 || worst > time.Millisecond {
+		if slews != 0 || worst > ms(1) {
 			t.Errorf("%v ppm: %d slews of the predicted clock, error up to %v", ppm, slews, worst)
 		}
 		r.told(t, ppm, "[synced lost synced]")
