@@ -158,9 +158,8 @@ func TestLeadFollowsInputs(t *testing.T) {
 	w.run(time.Minute)
 	w.up += ms(50)
 	w.run(sec)
-	if f := w.client.buffers.ahead; len(w.rec.of(EventStepped)) != 2 || f.jumps != 1 {
-		t.Errorf("the path is taken to have become longer %d times in a row; %v", f.jumps, w.rec.events)
-	}
+	check(t, len(w.rec.of(EventStepped)), 2, "steps")
+	check(t, w.client.buffers.ahead.jumps, 1, "how often the path has just become longer")
 	w.rec.check(t)
 }
 
@@ -251,9 +250,7 @@ func TestSilence(t *testing.T) {
 	up, down := w.up, w.down
 	w.up, w.down = 10*sec, 10*sec
 	w.run(9 * sec)
-	if got := w.timing(); !got.Silent {
-		t.Errorf("%+v", got)
-	}
+	check(t, w.timing().Silent, true, "silent")
 	w.up, w.down = up, down
 	w.run(2 * sec)
 	check(t, fmt.Sprint(w.rec.silences), "[silent for 3.001s heard again after 9.1s]", "the client")

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -199,13 +200,8 @@ func (r *recorder) handlers() Handlers {
 func (r *recorder) server(cfg ServerConfig) ServerConfig { cfg.Handlers = r.handlers(); return cfg }
 func (r *recorder) client(cfg ClientConfig) ClientConfig { cfg.Handlers = r.handlers(); return cfg }
 
-func (r *recorder) of(k EventKind) (found []Event) {
-	for _, e := range r.events {
-		if e.Kind == k {
-			found = append(found, e)
-		}
-	}
-	return found
+func (r *recorder) of(k EventKind) []Event {
+	return slices.DeleteFunc(slices.Clone(r.events), func(e Event) bool { return e.Kind != k })
 }
 
 // check checks that each tick ran once and in order, but for what events said.
