@@ -75,8 +75,8 @@ func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, nowUsec ui
 }
 
 // track lets the reference go on at a rate to nowUsec, when the remote clock puts the shared clock
-// at at. If that has jumped by more than hard, a clock was set, and the path is what it was. So it
-// is after a pause.
+// at at. If that has jumped by more than hard, a clock was set, and the path is what it was. The
+// same holds after a pause, which rebase says.
 func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, nowUsec uint64) {
 	b.ref, b.refAt, b.skew = b.reference(nowUsec), nowUsec, skewPPB
 	gap := at - b.ref

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	random "math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"timesync/examples/internal/program"
+	"timesync/examples/internal/relay"
+	"timesync/internal/stat"
+	"timesync/session"
+)
+
+const (
+	size    = 5                // peers
+	ending  = 28 * time.Second // true time
+	settled = 5 * time.Second  // how long after it has joined a peer is judged
+	look    = 10 * time.Millisecond
+)
+
+// What is judged. Bounds and order hold on any machine. A machine that is so busy that datagrams
+// are sent and received late is less accurate.
+const (
+	apartMost = 1000 // us: p99 of how far peers are apart
+	// By how many us session time may jump when another host is followed.
+	jumpMost = 2000
+	rounded  = 2 // us: clocks are read in whole microseconds
+)
+
+// script is what happens, in true time.
+var script = []struct {
+	at   time.Duration
+	what string
+	do   func(x *party) error
+}{
+	{11 * time.Second, "the host, peer 1, is killed", func(x *party) error { x.death(0); return nil }},
+	{13 * time.Second, "peer 1 starts anew, with another clock", func(x *party) error { return x.birth(0) }},
+	{18 * time.Second, "1, 2 and 3 are cut off from 4 and 5", func(x *party) error { x.apart.Store(true); return nil }},
+	{23 * time.Second, "they meet again", func(x *party) error { x.apart.Store(false); return nil }},
+}
+
+// party is the peers and the networks in front of them.
+type party struct {
+	config
+	rng    *random.Rand
+	peers  [size]guest // peer 1 is the first
+	relays []*relay.Relay
+	apart  atomic.Bool   // 1, 2 and 3 from 4 and 5
+	clock  program.Clock // of the founder, once it is known
+	zero   uint64        // session time minus that clock
+	known  bool
+
+	result result
+	// How far the two peers are apart that are furthest apart, us.
+	aparts []int64
+	jumps  []int64 // when another host is followed, us
+}
+
+// guest is a peer as the judge sees it, since it started.
+type guest struct {
+	*peer
+	dead   bool
+	joined time.Duration
+	last   session.Reading // 0 before there is one
+	off    int64           // of last, from the founder's clock, us
+	// When the jump to another host will be over; 0: there is none.
+	jumped time.Duration
+	before int64 // off before it
+}
+
+// result is what the judge found.
+type result struct {
+	Seed      uint64      `json:"seed"`
+	Apart     stat.Spread `json:"apart"` // the two peers that are furthest apart
+	Jumps     stat.Spread `json:"jumps"` // when another host is followed
+	Readings  int         `json:"readings"`
+	Wrong     int         `json:"beyond_bound"`      // readings
+	WrongHost int         `json:"beyond_host_bound"` // pairs of readings
+	Back      int         `json:"went_back"`         // readings
+	Steps     int         `json:"steps"`
+	Host      uint64      `json:"host"` // at the end; 0: not the same for all
+}
+
+func demo(ctx context.Context, c config, stdout io.Writer) error {
+	x := &party{config: c, rng: random.New(random.NewPCG(c.Network.Seed, 49))}
+	x.result.Seed = c.Network.Seed
+	x.at = make([]netip.AddrPort, size)
+	rand.Read(x.Key[:])
+	defer x.close()
+	for i := range size {
+		if err := x.birth(i); err != nil {
+			return err
+		}
+	}
+	out := stdout
+	if c.JSON {
+		out = io.Discard
+	}
+	n := c.Network
+	fmt.Fprintf(out, "%d peers, each connected to each; delay %v and jitter up to %v, ", size, n.Delay, n.Jitter)
+	fmt.Fprintf(out, "%g %% lost, %g %% overtaken; clocks up to %g ppm off; -seed %d\n", n.Loss, n.Reorder, c.Skew, n.Seed)
+	fmt.Fprintln(out, "Each peer's session time, minus the founder's clock, with its bound; its host and generation:")
+	if err := x.play(ctx, out); err != nil {
+		return err
+	}
+	r := &x.result
+	r.Apart, r.Jumps = stat.SpreadOf(x.aparts), stat.SpreadOf(x.jumps)
+	wrong := r.honest()
+	// With unequal ways nobody can agree better.
+	if n.Asymmetry == 0 && n.Up.By == 0 && n.Down.By == 0 {
+		wrong = errors.Join(wrong, r.exact())
+	}
+	return program.Conclude(stdout, c.JSON, r, r.print, wrong)
+}
+
+// birth starts a peer that knows nothing, with a clock and a socket of its own, and the first time with
+// a network in front of it.
+func (x *party) birth(i int) error {
+	conn, err := relay.Loopback()
+	if err != nil {
+		return err
+	}
+	if was := x.peers[i].peer; was == nil {
+		network := x.Network
+		network.Seed += uint64(i)
+		r, err := relay.New(network, relay.Addr(conn))
+		if err != nil {
+			return err
+		}
+		x.relays, x.at[i] = append(x.relays, r), r.Addr()
+	} else {
+		for _, r := range x.relays {
+			r.Move(relay.Addr(was.conn), relay.Addr(conn))
+		}
+	}
+	clock := program.Clock{Start: x.rng.Uint64(), PPM: x.Skew * (2*x.rng.Float64() - 1)}
+	p := newPeer(uint64(i)+1, x.Key, clock, conn, x.at)
+	p.cut = func(a, b uint64) bool { return x.apart.Load() && (a <= 3) != (b <= 3) }
+	p.founds = i == 0 && !x.known // so that it is known whose clock counts
+	p.start()
+	x.peers[i] = guest{peer: p}
+	return nil
+}
+
+func (x *party) death(i int) {
+	x.peers[i].close()
+	x.peers[i].dead = true
+}
+
+func (x *party) close() {
+	for _, g := range x.peers {
+		if g.peer != nil && !g.dead {
+			g.close()
+		}
+	}
+	for _, r := range x.relays {
+		r.Close()
+	}
+}
+
+// play lets things happen, and looks.
+func (x *party) play(ctx context.Context, out io.Writer) error {
+	script, shown, begun := script, time.Duration(0), program.True()
+	for ; ctx.Err() == nil; program.Sleep(ctx, look) {
+		now := program.True()
+		since := now - begun
+		if len(script) > 0 && since >= script[0].at {
+			fmt.Fprintf(out, "%6.1f s  %s\n", since.Seconds(), script[0].what)
+			if err := script[0].do(x); err != nil {
+				return err
+			}
+			script = script[1:]
+		}
+		line := x.look(now.Microseconds(), since)
+		if since-shown >= 2*time.Second {
+			shown = since
+			fmt.Fprintf(out, "%6.1f s%s\n", since.Seconds(), line)
+		}
+		if since >= ending {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// look reads all clocks at one moment of true time, and judges what they read.
+func (x *party) look(now int64, since time.Duration) (line string) {
+	var readings []session.Reading
+	var offs []int64 // of those that have been there for long
+	for i := range x.peers {
+		g := &x.peers[i]
+		local := g.clock.At(now)
+		reading, ok := g.member.Read(local)
+		if !ok || g.dead {
+			line += fmt.Sprintf("%28s", "-")
+			continue
+		}
+		if !x.known && reading.Host == g.id { // it has founded the session
+			x.clock, x.zero, x.known = g.clock, reading.Usec-local, true
+		}
+		off := int64(reading.Usec - x.zero - x.clock.At(now))
+		bound := float64(reading.Bound) / float64(time.Millisecond)
+		line += fmt.Sprintf("  %+5d us +-%3.0f ms, %d gen %d", off, bound, reading.Host, reading.Generation)
+		x.judge(g, reading, off, since)
+		readings = append(readings, reading)
+		if since-g.joined >= settled {
+			offs = append(offs, off)
+		}
+	}
+	if len(offs) > 1 {
+		x.aparts = append(x.aparts, slices.Max(offs)-slices.Min(offs))
+	}
+	x.compare(readings)
+	return line
+}
+
+// compare judges the readings of one moment: those of one host agree. The host is that of all, or 0.
+func (x *party) compare(readings []session.Reading) {
+	same := len(readings) == size
+	for i, p := range readings {
+		for _, q := range readings[:i] {
+			if p.Host != q.Host || p.Generation != q.Generation {
+				same = false
+			} else if abs(int64(p.Usec-q.Usec))-rounded > (p.HostBound + q.HostBound).Microseconds() {
+				x.result.WrongHost++
+			}
+		}
+	}
+	x.result.Host = 0
+	if same {
+		x.result.Host = readings[0].Host
+	}
+}
+
+// judge judges one reading, which is off by so much.
+func (x *party) judge(g *guest, reading session.Reading, off int64, since time.Duration) {
+	r := &x.result
+	r.Readings++
+	if abs(off)-rounded > reading.Bound.Microseconds() {
+		r.Wrong++
+	}
+	if g.last.Generation == 0 {
+		g.joined, g.last = since, reading
+	}
+	if reading.Steps == g.last.Steps && int64(reading.Usec-g.last.Usec) < 0 {
+		r.Back++
+	}
+	r.Steps += int(reading.Steps - g.last.Steps)
+	if (reading.Host != g.last.Host || reading.Generation != g.last.Generation) && since-g.joined >= settled {
+		g.before, g.jumped = g.off, since+500*time.Millisecond
+	}
+	if g.jumped > 0 && since >= g.jumped {
+		x.jumps = append(x.jumps, off-g.before)
+		g.jumped = 0
+	}
+	g.last, g.off = reading, off
+}
+
+func (r *result) print(out io.Writer) {
+	fmt.Fprintf(out, "\nfrom %v after a peer has joined, us: median/99th percentile/most (how many)\n", settled)
+	fmt.Fprintf(out, "  two peers are apart        %v (%d)\n", r.Apart, r.Apart.Samples)
+	fmt.Fprintf(out, "  a jump to another host     %v (%d)\n", r.Jumps, r.Jumps.Samples)
+	fmt.Fprintf(out, "of %d readings, %d beyond the bound, %d went back; ", r.Readings, r.Wrong, r.Back)
+	fmt.Fprintf(out, "%d pairs beyond their bounds; %d steps; host %d at the end\n", r.WrongHost, r.Steps, r.Host)
+}
+
+// honest says what must never happen, on any machine.
+func (r *result) honest() error {
+	if r.Wrong > 0 || r.WrongHost > 0 || r.Back > 0 {
+		return fmt.Errorf("beyond the bound %d readings and %d pairs; %d went back", r.Wrong, r.WrongHost, r.Back)
+	}
+	return nil
+}
+
+// exact says how well peers have to agree.
+func (r *result) exact() error {
+	switch {
+	case r.Apart.P99 > apartMost || r.Jumps.Max > jumpMost || r.Steps > 0:
+		return fmt.Errorf("peers are to agree within %d us (p99), and jumps to be below %d us", apartMost, jumpMost)
+	case r.Host == 0 || r.Jumps.Samples == 0:
+		return errors.New("there is not one host for all at the end, or there was no handover")
+	}
+	return nil
+}
+
+func abs(v int64) int64 { return max(v, -v) }
