@@ -2223,7 +2223,7 @@ func roundTripSlope(points []point) float64 {
 func commonStep(points []point) uint16 {
 	const same = 16 // us: points from long ago are rounded
 	step, hits := int32(0), 0
-	for i := 2; i < len(points); i++ {
+	for i := 2; i < len(points) && (step == 0 || step > hostJitter/2); i++ { // it can hardly become longer
 		d := int32(abs(points[i].x - 2*points[i-1].x + points[i-2].x))
 		if d > same {
 			hits++
