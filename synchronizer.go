@@ -49,7 +49,7 @@ import (
 // Clocks may advance in steps. Stamps are then too old and times of receipt, rounded up, too late: as if
 // datagrams queued longer. Where both do, deltas are a multiple of the step apart. The least ones are
 // stairs above the floor, and touch it where they go down a step, or up       floor.step
-// Where datagrams come at nearly a multiple of one clock's step, the floor tilts          line.slopeError
+// Where datagrams come at nearly a multiple of one clock's step, the floor tilts          line.tilt
 //
 // What follows. Deltas that do not queue lie on a straight line below all others, the delay floor:
 //
@@ -1199,7 +1199,7 @@ func (a *association) learnSkew(sent float64, r report) {
 
 // limit takes a report by which the offset is at most above higher, and which differs from the
 // peer's floor by surprise. A floor that was extrapolated limits nothing, but for what comes after a
-// clock step; that of a legacy peer is a minimum of ten seconds.
+// clock step, since when it may have been; that of a legacy peer is a minimum of ten seconds.
 func (a *association) limit(x float64, r report, above, surprise float64) {
 	dispersion := a.dispersion()
 	if r.quality != confirmedMark {
@@ -1207,11 +1207,12 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 	}
 	switch {
 	case r.quality == legacyMark:
-		above += a.stale(float64(sigmas / 2 * a.own.sigma)) // more would be the bound of each that warms up
+		above += a.stale(float64(sigmas/2*a.own.sigma + a.own.tilt(x))) // more would be the bound of each that warms up
 	case r.quality == confirmedMark:
 		above += hostJitter + 2*float64(a.peer.noise)
 	case a.interval.undisturbed(x) < settledTime:
-		above += 2*gateSpreads*float64(a.peer.noise) + 2*second*dispersion + 2*surprise
+		tilted := a.interval.undisturbed(x) * (a.own.tilt(x) + a.implausible()) // the peer may extrapolate since then
+		above += 2*gateSpreads*float64(a.peer.noise) + 2*second*dispersion + 2*surprise + float64(tilted)
 	default: // rule: what is extrapolated limits nothing
 		return
 	}
@@ -1238,11 +1239,20 @@ func (a *association) levelToReport(x float64) float64 {
 func (a *association) dispersion() float64 {
 	t := max(a.interval.undisturbed(a.at), second)
 	unknown := a.own.slopeError(a.at) + (2*a.own.scatter()+hostJitter)/t
-	if a.own.sigma > rampSkew { // hardly any crystals are so far apart
-		unknown += max(abs(float32(a.own.slope))-2*priorSkew, 0)
-	}
+	unknown += a.implausible()
 	most := slewSkew + abs(float32(a.own.slope)) // steps may have taught a slope that no clock has
 	return 2*settledTime*skewDrift + float64(min(unknown, most))
+}
+
+// implausible returns how much of the slope hardly any crystals explain: it is doubted until it is known well,
+// and until the floor has moved by more than a step of one of the clocks could tilt it.
+func (a *association) implausible() float32 {
+	steep := abs(float32(a.own.slope))
+	mayTilt := a.own.spread > hostJitter && steep*a.own.span(a.at) < maxStep
+	if a.own.sigma > rampSkew || mayTilt {
+		return max(steep-2*priorSkew, 0)
+	}
+	return 0
 }
 
 // view returns what readers are to see at x. The offset is the one nearest to near.
@@ -2014,18 +2024,26 @@ var noPoint = point{y: float32(math.Inf(1))}
 // levelAt returns the level at x.
 func (l *line) levelAt(x float64) float64 { return l.level + l.slope*(x-l.end) }
 
-// slopeError returns by how much the slope may be off at x. Where the times between datagrams are nearly a multiple
-// of the own clock's step, each falls a little later into a step than the one before: the floor tilts as if the
-// clocks ran apart, but by one step at most.
-func (l *line) slopeError(x float64) float32 {
+// slopeError returns by how much the slope may be off at x.
+func (l *line) slopeError(x float64) float32 { return sigmas*l.sigma + l.tilt(x) }
+
+// tilt returns by how much the slope may be off at x though the points lie on a straight line. Where datagrams
+// come at nearly a multiple of the own clock's step, each falls a little later into a step than the one before:
+// the floor tilts as if the clocks ran apart, but by one step at most. Together with what crystals do, it shows.
+func (l *line) tilt(x float64) float32 {
 	if l.ownStep == 0 {
-		return sigmas * l.sigma
+		return 0
 	}
+	return min(float32(l.ownStep)/max(l.span(x), second), abs(float32(l.slope))+2*priorSkew)
+}
+
+// span returns for how long, us, the points tell the slope at x.
+func (l *line) span(x float64) float32 {
 	span := float32(x - l.end)
 	if l.n > 0 {
 		span -= l.points[0].x
 	}
-	return sigmas*l.sigma + float32(l.ownStep)/max(span, second)
+	return span
 }
 
 // restart drops the points: they speak of another level. What they knew of the slope
@@ -2087,7 +2105,7 @@ func (l *line) endSpan(x float64, spread, step float32, stable bool) {
 	l.n++
 	if points := l.points[:l.n]; l.n >= fitPoints {
 		l.fit(points, spread, step, stable, evicted)
-		l.ownStep = commonStep(l.points[:l.n])
+		l.ownStep = commonStep(l.points[:l.n], spread, l.ownStep)
 	} else if points[0].x < -congestedTime { // rule: few points are recent ones
 		for len(points) > 1 && points[0].x < -congestedTime {
 			points = points[1:] // so few say nothing about the slope, and old ones nothing
@@ -2217,10 +2235,12 @@ func roundTripSlope(points []point) float64 {
 	return float64(y[1]-y[0]) / float64(x[1]-x[0])
 }
 
-// commonStep returns the step of the own clock, us, or 0 where the points do not show one: the times between
-// points, which are times of receipt, differ by multiples of it. This is Euclid's algorithm, with some
-// tolerance. Steps that are no whole microseconds show if they are long.
-func commonStep(points []point) uint16 {
+// commonStep returns the step of the own clock, us: 0 if it is small, and what it was if the points do not tell.
+// The times between points, which are times of receipt, differ by multiples of it. This is Euclid's algorithm,
+// with some tolerance. Where all datagrams come at a multiple of several steps, only that multiple shows; if
+// their delays differ by spread, a finer clock would have shown it, and the step is taken to be the longest one.
+// Steps that are no whole microseconds show if they are long.
+func commonStep(points []point, spread float32, was uint16) uint16 {
 	const same = 16 // us: points from long ago are rounded
 	step, hits := int32(0), 0
 	for i := 2; i < len(points) && (step == 0 || step > hostJitter/2); i++ { // it can hardly become longer
@@ -2233,10 +2253,13 @@ func commonStep(points []point) uint16 {
 			step, d = d, min(rest, d-rest)
 		}
 	}
-	if hits < fitPoints || step < hostJitter || step > maxStep {
+	switch {
+	case step > 0 && step < hostJitter || step > maxStep && spread < hostJitter:
 		return 0
+	case hits >= fitPoints:
+		return uint16(min(step, maxStep))
 	}
-	return uint16(step)
+	return was
 }
 
 // median returns the middle one of three.

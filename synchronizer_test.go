@@ -178,7 +178,7 @@ func TestCommonStep(t *testing.T) {
 		step, phase float64 // us
 		want        float64
 	}{
-		{0, 0, 0}, {1, 0, 0}, {8, 3, 0}, {50, 1, 0}, {100, 3, 100}, {1000, 562, 1000}, {15600, 234, 15600}, {15625, 1, 15625}, {40e3, 5, 0},
+		{0, 0, 0}, {1, 0, 0}, {8, 3, 0}, {50, 1, 0}, {100, 3, 100}, {1000, 562, 1000}, {15600, 234, 15600}, {15625, 1, 15625}, {40e3, 5, maxStep},
 	} {
 		wrong := 0
 		for seed := range uint64(seeds) {
@@ -191,7 +191,7 @@ func TestCommonStep(t *testing.T) {
 				}
 				points[i].x = float32(shown - 3e6)
 			}
-			got := float64(commonStep(points))
+			got := float64(commonStep(points, 30e3, 777))
 			if whole := math.Round(got / max(c.want, 1)); c.want == 0 && got > 0 || c.want > 0 && (whole < 1 || whole > 3 || math.Abs(got-whole*c.want) > c.want/8) {
 				wrong++
 			}
@@ -204,8 +204,8 @@ func TestCommonStep(t *testing.T) {
 	for i := range still {
 		still[i].x = float32(i) * 1e6
 	}
-	if got := commonStep(still); got != 0 {
-		t.Errorf("datagrams that come each second show a step of %v us", got)
+	if got := commonStep(still, hostJitter, 777); got != 777 {
+		t.Errorf("datagrams that come each second show a step of %v us, where it was 777", got)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestRoundedUp(t *testing.T) {
 	t.Logf("-seed.first %d, %d worlds: p99 of the error, us, times of receipt rounded down and up\n%s", *seedFirst, seeds, s.String())
 }
 
-var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound", 300, 600, 10_000)
+var coarseWorlds = long.Count("coarse.worlds", "random worlds of TestCoarseBound and TestSteadyBound", 300, 600, 10_000)
 
 // coarsen gives the clocks of a random world steps.
 func coarsen(d *duel) (largest time.Duration) {
@@ -99,6 +99,11 @@ type coarseBound struct {
 
 func playCoarse(seed uint64, coarse bool) (b coarseBound) {
 	d, _ := randomWorld(seed)
+	return playSteps(d, coarse)
+}
+
+// playSteps plays a world, in which clocks have steps if they are to be coarse.
+func playSteps(d *duel, coarse bool) (b coarseBound) {
 	b.quiet = len(d.changes) == 0
 	if coarse {
 		b.largest = coarsen(d)
@@ -115,13 +120,57 @@ func playCoarse(seed uint64, coarse bool) (b coarseBound) {
 		if x := q.excess(); x > 0 {
 			if b.beyond++; x > b.by {
 				b.by = x
-				b.worst = fmt.Sprintf("seed %d, clocks of %v and %v: %c at %.3f s is off by %.0f us, bound %.0f us%v", seed,
+				b.worst = fmt.Sprintf("seed %d, clocks of %v and %v: %c at %.3f s is off by %.0f us, bound %.0f us%v", d.seed,
 					d.ends[0].clock.Coarse, d.ends[1].clock.Coarse, 'A'+rune(q.side), q.at.Seconds(), q.err, q.bound, d)
 			}
 		}
 	}
 	d.run()
 	return b
+}
+
+// steadyWorld is a random world in which nothing happens. Datagrams are sent at regular times, which may beat
+// with the steps of clocks for minutes.
+func steadyWorld(seed uint64) *duel {
+	r := newRand(seed, 'y')
+	logBetween, logTime := dice{r}.logBetween, dice{r}.logSpan
+	d := &duel{seed: seed, until: logTime(10*sec, 200*sec)}
+	rtt, rate := logTime(200*us, 300*ms), logBetween(2, 200)
+	if r.IntN(3) == 0 {
+		rate = []float64{4, 10, 20, 30, 50, 60, 64, 100, 128}[r.IntN(9)]
+	}
+	there := time.Duration(float64(rtt) * (0.05 + 0.9*r.Float64()))
+	for side, base := range [2]time.Duration{there, rtt - there} {
+		size := logTime(10*us, 20*ms)
+		jitter := []sim.Delay{
+			sim.Const(0), sim.Exp(size), sim.Uniform(0, 2*size), sim.Normal(size, size/2), sim.Gamma(logBetween(0.3, 4), size),
+			sim.LogNormal(size/2, 1), sim.Pareto(size/2, 1.5), sim.Cellular(), sim.WiFi(),
+		}[r.IntN(9)]
+		e := &d.ends[side]
+		e.rate, e.clock = rate, sim.ClockSpec{OffsetUsec: r.Uint64(), SkewPPM: 100*r.Float64() - 50, WanderPPM: logBetween(0.001, 0.03)}
+		e.out = &sim.Link{Base: func(time.Duration) time.Duration { return base }, Delay: jitter, FIFO: r.IntN(2) == 0}
+		if r.IntN(3) == 0 {
+			e.out.Loss = sim.Bernoulli(0.2 * r.Float64())
+		}
+		d.happens(0, "start", "%c sends %.1f/s, %v, jitter of %v, %.0f ppm", 'A'+rune(side), rate, base, size, e.clock.SkewPPM)
+	}
+	return d
+}
+
+// TestSteadyBound: where nothing happens but that clocks advance in steps, the error bound holds. The known
+// misses are ends that see the floor tilt by a step of the other's clock, of which they do not know.
+func TestSteadyBound(t *testing.T) {
+	n, worlds := coarseWorlds(), 0
+	for _, b := range eachSeed(n, func(seed uint64) coarseBound { return playSteps(steadyWorld(seed+*seedFirst), true) }) {
+		if b.answers == 0 {
+			t.Errorf("no answers: %s", b.worst)
+		}
+		if worlds += count(b.beyond > 0); b.beyond > 0 {
+			t.Log(b.worst)
+		}
+	}
+	m := newMusts(t)
+	m.misses(fmt.Sprintf("-seed.first %d, %d worlds, beyond the bound in", *seedFirst, n), float64(worlds), 0, max(1, float64(n)/2000))
 }
 
 // TestCoarseBound: the error bound holds in the worlds of TestErrorBound as often where each clock
@@ -180,6 +229,12 @@ func TestBoundHolds(t *testing.T) {
 		{"a round trip that would be negative, by which both floors are wrong", false, []uint64{46002460, 46005486, 176007176}},
 		{"a floor that fell in the first seconds, though a clock was set", false, []uint64{176001523, 176007330, 196009828}},
 		{"what crystals do, while the slope is hardly known", true, []uint64{176000617, 196005948, 196006842}},
+		{"what a step's tilt adds to a slope that is known well", true, []uint64{186004920}},
+		{"the same, with fine clocks", false, []uint64{196007430}},
+		{"the step of the own clock, which points showed earlier", true, []uint64{196005242, 196006844}},
+		{"that datagrams may come at a multiple of steps", true, []uint64{186004920}},
+		{"the step of the own clock in what an original may not have reported yet", true, []uint64{186008545, 196005659}},
+		{"how long the peer may have extrapolated since a clock was set", true, []uint64{186009936}},
 	} {
 		for _, seed := range c.seeds {
 			if b := playCoarse(seed, c.coarse); b.beyond > 0 || b.answers == 0 {
