@@ -2025,15 +2025,17 @@ var noPoint = point{y: float32(math.Inf(1))}
 func (l *line) levelAt(x float64) float64 { return l.level + l.slope*(x-l.end) }
 
 // slopeError returns by how much the slope may be off at x.
-func (l *line) slopeError(x float64) float32 { return sigmas*l.sigma + l.tilt(x) }
+func (l *line) slopeError(x float64) float32 {
+	if l.ownStep == 0 { // as nearly always: this is asked in each bucket
+		return sigmas * l.sigma
+	}
+	return sigmas*l.sigma + l.tilt(x)
+}
 
 // tilt returns by how much the slope may be off at x though the points lie on a straight line. Where datagrams
 // come at nearly a multiple of the own clock's step, each falls a little later into a step than the one before:
 // the floor tilts as if the clocks ran apart, but by one step at most. Together with what crystals do, it shows.
 func (l *line) tilt(x float64) float32 {
-	if l.ownStep == 0 {
-		return 0
-	}
 	return min(float32(l.ownStep)/max(l.span(x), second), abs(float32(l.slope))+2*priorSkew)
 }
 
