@@ -1244,8 +1244,8 @@ func (a *association) dispersion() float64 {
 	return 2*settledTime*skewDrift + float64(min(unknown, most))
 }
 
-// implausible returns how much of the slope hardly any crystals explain: it is doubted until it is known well,
-// and until the floor has moved by more than a step of one of the clocks could tilt it.
+// implausible returns by how much the slope exceeds what hardly any crystals do, or 0 once it is believed: when it
+// is known well, and has moved the floor by more than one step of either clock could.
 func (a *association) implausible() float32 {
 	steep := abs(float32(a.own.slope))
 	mayTilt := a.own.spread > hostJitter && steep*a.own.span(a.at) < maxStep
@@ -2034,7 +2034,8 @@ func (l *line) slopeError(x float64) float32 {
 
 // tilt returns by how much the slope may be off at x though the points lie on a straight line. Where datagrams
 // come at nearly a multiple of the own clock's step, each falls a little later into a step than the one before:
-// the floor tilts as if the clocks ran apart, but by one step at most. Together with what crystals do, it shows.
+// the floor tilts as if the clocks ran apart, but by one step at most. Crystals hardly
+// differ by more than 200 ppm, so the tilt is no more than the slope and that.
 func (l *line) tilt(x float64) float32 {
 	return min(float32(l.ownStep)/max(l.span(x), second), abs(float32(l.slope))+2*priorSkew)
 }
@@ -2245,7 +2246,7 @@ func roundTripSlope(points []point) float64 {
 func commonStep(points []point, spread float32, was uint16) uint16 {
 	const same = 16 // us: points from long ago are rounded
 	step, hits := int32(0), 0
-	for i := 2; i < len(points) && (step == 0 || step > hostJitter/2); i++ { // it can hardly become longer
+	for i := 2; i < len(points) && (step == 0 || step > hostJitter/2); i++ { // a short step hardly grows again
 		d := int32(abs(points[i].x - 2*points[i-1].x + points[i-2].x))
 		if d > same {
 			hits++
