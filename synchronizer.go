@@ -1764,6 +1764,24 @@ func (f *floor) rise() float32 {
 	return 0
 }
 
+// slopeError returns by how much the slope may be off at x: by 6 standard errors, or by the tilt if that is more.
+func (f *floor) slopeError(x float64) float32 {
+	if f.ownStep == 0 { // as nearly always: this is asked in each bucket
+		return sigmas * f.sigma
+	}
+	return f.coarseSlopeError(x)
+}
+
+// coarseSlopeError is slopeError where the own clock advances in steps. If both clocks do, noise is taken to be half
+// a step at least, and no point is more than a step off.
+func (f *floor) coarseSlopeError(x float64) float32 {
+	errors := float32(sigmas)
+	if f.step() > 0 {
+		errors = 2
+	}
+	return max(errors*f.sigma, f.tilt(x))
+}
+
 // confirmed reports whether a datagram was so near to the floor that nothing was faster.
 func (f *floor) confirmed() bool { return f.tooLow < hostJitter }
 
@@ -2023,14 +2041,6 @@ var noPoint = point{y: float32(math.Inf(1))}
 
 // levelAt returns the level at x.
 func (l *line) levelAt(x float64) float64 { return l.level + l.slope*(x-l.end) }
-
-// slopeError returns by how much the slope may be off at x.
-func (l *line) slopeError(x float64) float32 {
-	if l.ownStep == 0 { // as nearly always: this is asked in each bucket
-		return sigmas * l.sigma
-	}
-	return sigmas*l.sigma + l.tilt(x)
-}
 
 // tilt returns by how much the slope may be off at x though the points lie on a straight line. Where datagrams
 // come at nearly a multiple of the own clock's step, each falls a little later into a step than the one before:
