@@ -2163,12 +2163,13 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 	}
 	slope, fitVar := l.slope+turn, noise*noise/(span*span)
 	prior, priorVar := l.carryOver(slope, fitVar, evicted)
-	// No clock makes a round trip longer or shorter: then a path changes, and tells little of the slope.
 	ramp := roundTripSlope(points)
-	between := median(l.slope, slope, slope-ramp)
-	ramps := between != slope && abs(ramp)*span > 2*(mean+noise) && priorVar < rampSkew*rampSkew
+	clock := l.clockSlope(slope, ramp, priorVar)
+	ramps := clock != slope && abs(ramp)*span > 2*(mean+noise)
 	if ramps { // rule: the slope of a path is none of a clock
-		slope, fitVar = between, max(fitVar, 100*priorVar)
+		if slope = clock; priorVar < rampSkew*rampSkew {
+			fitVar = max(fitVar, 100*priorVar) // a path tells little of it
+		}
 	}
 	d := slope - prior
 	// At first only what most crystals do is known, and a clock may be further off, but none so far.
@@ -2191,6 +2192,19 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, step/2), second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
+}
+
+// clockSlope returns what is a clock's of a slope during which the round trip changed by ramp. No clock makes a round
+// trip longer or shorter: either this way changed, or the other one did and the slope is right. The clock's is nearest
+// to what it was, or while nothing but what crystals do is known, to that.
+func (l *line) clockSlope(slope, ramp, priorVar float64) float64 {
+	switch {
+	case priorVar < rampSkew*rampSkew:
+		return median(l.slope, slope, slope-ramp)
+	case priorVar < 2*priorSkew*priorSkew && abs(slope) > priorSkew:
+		return median(0, slope, slope-ramp)
+	}
+	return slope
 }
 
 // carryOver returns what is known of the slope before the points: the share of those that were
