@@ -1179,19 +1179,20 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 }
 
 // learnSkew takes a report that the peer sent at sent. While all datagrams from there queue, they say
-// nothing about the slope, but reports do: the peer's floor falls as the own one rises. Two reports
-// of confirmed floors tell the slope to within 0.1 ms and their noise, over the time between them.
+// nothing about the slope, and at first little, but reports do: the peer's floor falls as the own one rises. Two
+// reports of confirmed floors tell the slope to within 0.1 ms and their noise, over the time between them.
 func (a *association) learnSkew(sent float64, r report) {
 	if r.quality != confirmedMark {
 		return
 	}
 	moved, lasted := a.peer.moved(sent)
 	turn := -moved/lasted - a.own.slope
-	sigma := (hostJitter + a.peer.noise) / float32(lasted)
+	sigma := (hostJitter + a.peer.noise + float32(a.own.ownStep)) / float32(lasted)
+	isNeeded := a.own.congestedFor > second && 2*sigma < a.own.sigma || a.own.isNew() && 3*sigma < a.own.sigma
 	switch {
 	case lasted > longestWindow || abs(turn)*lasted > 4*float64(a.own.sigma)*lasted+float64(a.deadBand()):
 		a.peer.confirm(sent) // the earlier one is old, or no slope explains the later one
-	case a.own.congestedFor > second && 2*sigma < a.own.sigma: // rule: reports tell the skew
+	case isNeeded: // rule: reports tell the skew
 		a.own.setSlope(turn, sigma)
 		a.markDirty()
 	}
@@ -2002,11 +2003,12 @@ const (
 	fitPoints     = 4     // the fewest that show both a slope and noise
 	longestWindow = 130e6 // us: oscillators keep no rate for longer
 
-	priorSkew = 100e-6       // two crystals of 50 ppm
-	slewSkew  = 500e-6       // NTP's fastest slew
-	maxSkew   = 1000e-6      // no computer's clock is as wrong
-	skewDrift = 0.1e-6 / 1e6 // a skew changes so fast, per microsecond: temperature
-	rampSkew  = 10e-6        // a slope known so well is not another one because a path changes
+	priorSkew  = 100e-6                    // two crystals of 50 ppm
+	crystalVar = 2 * priorSkew * priorSkew // a slope whose variance is less is that of two crystals: no slew is allowed for
+	slewSkew   = 500e-6                    // NTP's fastest slew
+	maxSkew    = 1000e-6                   // no computer's clock is as wrong
+	skewDrift  = 0.1e-6 / 1e6              // a skew changes so fast, per microsecond: temperature
+	rampSkew   = 10e-6                     // a slope known so well is not another one because a path changes
 )
 
 // line is the floor as a straight line below the points that tell it: the fastest datagrams
@@ -2194,6 +2196,9 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
 
+// isNew reports whether hardly more is known of the slope than what crystals do.
+func (l *line) isNew() bool { return l.sigma > rampSkew && l.priorVar < crystalVar }
+
 // clockSlope returns what is a clock's of a slope during which the round trip changed by ramp. No clock makes a round
 // trip longer or shorter: either this way changed, or the other one did and the slope is right. The clock's is nearest
 // to what it was, or while nothing but what crystals do is known, to that.
@@ -2201,7 +2206,7 @@ func (l *line) clockSlope(slope, ramp, priorVar float64) float64 {
 	switch {
 	case priorVar < rampSkew*rampSkew:
 		return median(l.slope, slope, slope-ramp)
-	case priorVar < 2*priorSkew*priorSkew && abs(slope) > priorSkew:
+	case priorVar < crystalVar && abs(slope) > 2*priorSkew:
 		return median(0, slope, slope-ramp)
 	}
 	return slope

@@ -246,6 +246,23 @@ func TestSlopeOfPath(t *testing.T) {
 	}
 }
 
+// TestNewSlopeOfPath: from the first datagram on each comes later than the one before, by 800 ppm. If the round trip
+// shows that the path does so by 725 ppm, the clocks are taken to be 75 ppm apart; else a clock is as far off.
+func TestNewSlopeOfPath(t *testing.T) {
+	const slope = 800e-6
+	for _, ramp := range []float64{725e-6, 0} {
+		for seed := range uint64(100) {
+			s := newScene(seed, 100, func(x float64) float64 { return slope * x })
+			s.roundTrip = func(x float64) float64 { return 40e3 + ramp*x }
+			s.run(10e6, func() {
+				if s.x > 3e6 && math.Abs(s.slope-(slope-ramp)) > 60e-6+5*float64(s.sigma) {
+					t.Errorf("seed %d, the round trip grows by %.0f ppm: after %.1f s the slope is %.0f ppm", seed, ramp*1e6, s.x/1e6, s.slope*1e6)
+				}
+			})
+		}
+	}
+}
+
 // way is a floor and the datagrams that it is told, as an association does: one in 10 ms, whose delta
 // is level, plus exponential jitter.
 type way struct {

@@ -181,3 +181,23 @@ func TestFewFastDatagrams(t *testing.T) {
 		m.note("  the original's", r[0].poll.p99())
 	}
 }
+
+// TestSkewFromReports: where one way has wide jitter and few datagrams, and the other one little jitter and many, the
+// end that gets the former soon knows the skew from the other's reports.
+func TestSkewFromReports(t *testing.T) {
+	const worlds, age = 60, 20 * sec
+	off := eachSeed(worlds, func(i uint64) float64 {
+		seed := *seedFirst + i + 1
+		r := newRand(seed, 'j')
+		ppm, s := 160*r.Float64()-80, &subject{}
+		sc := sim.Scenario{
+			Duration: age, A: ofClock(sim.ClockSpec{OffsetUsec: r.Uint64()}), B: ofClock(sim.ClockSpec{SkewPPM: ppm}),
+			AB: path(20*ms, 100*us), BA: path(20*ms, 20*ms), RateAB: 60, RateBA: 4,
+		}
+		sim.Run(sc, seed, []sim.Pair{{A: s, B: &subject{}}}, sim.Observer{})
+		return math.Abs(s.snapshot().Skew - ppm)
+	})
+	m := newMusts(t)
+	m.judge(fmt.Sprintf("error of the skew after %v, median of %d worlds, ppm", age, worlds), errors(off).median(), 3, 1.5)
+	m.judge("  in nine of ten", errors(off).quantile(0.9), 10, 5)
+}
