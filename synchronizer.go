@@ -1180,19 +1180,20 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 
 // learnSkew takes a report that the peer sent at sent. While all datagrams from there queue, they say
 // nothing about the slope, and at first little, but reports do: the peer's floor falls as the own one rises. Two
-// reports of confirmed floors tell the slope to within 0.1 ms and their noise, over the time between them.
+// reports of confirmed floors tell the slope to within 0.1 ms, their noise and a step of the own clock, over the time
+// between them; each may be off by that.
 func (a *association) learnSkew(sent float64, r report) {
 	if r.quality != confirmedMark {
 		return
 	}
 	moved, lasted := a.peer.moved(sent)
 	turn := -moved/lasted - a.own.slope
-	sigma := (hostJitter + a.peer.noise + float32(a.own.ownStep)) / float32(lasted)
-	isNeeded := a.own.congestedFor > second && 2*sigma < a.own.sigma || a.own.isNew() && 3*sigma < a.own.sigma
+	sigma := 2 * (hostJitter + a.peer.noise + float32(a.own.ownStep)) / float32(lasted)
+	isNeeded := a.own.congestedFor > second || a.own.isNew() && 1.5*sigma < a.own.sigma
 	switch {
 	case lasted > longestWindow || abs(turn)*lasted > 4*float64(a.own.sigma)*lasted+float64(a.deadBand()):
 		a.peer.confirm(sent) // the earlier one is old, or no slope explains the later one
-	case isNeeded: // rule: reports tell the skew
+	case isNeeded && sigma < a.own.sigma: // rule: reports tell the skew
 		a.own.setSlope(turn, sigma)
 		a.markDirty()
 	}
