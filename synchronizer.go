@@ -2167,12 +2167,10 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 	slope, fitVar := l.slope+turn, noise*noise/(span*span)
 	prior, priorVar := l.carryOver(slope, fitVar, evicted)
 	ramp := roundTripSlope(points)
-	clock := l.clockSlope(slope, ramp, priorVar)
+	clock, leastVar := l.clockSlope(slope, ramp, priorVar)
 	ramps := clock != slope && abs(ramp)*span > 2*(mean+noise)
 	if ramps { // rule: the slope of a path is none of a clock
-		if slope = clock; priorVar < rampSkew*rampSkew {
-			fitVar = max(fitVar, 100*priorVar) // a path tells little of it
-		}
+		slope, fitVar = clock, max(fitVar, leastVar)
 	}
 	d := slope - prior
 	// At first only what most crystals do is known, and a clock may be further off, but none so far.
@@ -2200,17 +2198,17 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 // isNew reports whether hardly more is known of the slope than what crystals do.
 func (l *line) isNew() bool { return l.sigma > rampSkew && l.priorVar < crystalVar }
 
-// clockSlope returns what is a clock's of a slope during which the round trip changed by ramp. No clock makes a round
-// trip longer or shorter: either this way changed, or the other one did and the slope is right. The clock's is nearest
-// to what it was, or while nothing but what crystals do is known, to that.
-func (l *line) clockSlope(slope, ramp, priorVar float64) float64 {
+// clockSlope returns what is a clock's of a slope during which the round trip changed by ramp, and how uncertain that
+// is at least. No clock makes a round trip longer or shorter: either this way changed, or the other one did and the
+// slope is right. The clock's is nearest to what it was, or while nothing but what crystals do is known, to that.
+func (l *line) clockSlope(slope, ramp, priorVar float64) (clock, leastVar float64) {
 	switch {
 	case priorVar < rampSkew*rampSkew:
-		return median(l.slope, slope, slope-ramp)
+		return median(l.slope, slope, slope-ramp), 100 * priorVar
 	case priorVar < crystalVar && abs(slope) > 2*priorSkew:
-		return median(0, slope, slope-ramp)
+		return median(0, slope, slope-ramp), priorVar
 	}
-	return slope
+	return slope, 0
 }
 
 // carryOver returns what is known of the slope before the points: the share of those that were

@@ -254,8 +254,8 @@ func TestNewSlopeOfPath(t *testing.T) {
 		for seed := range uint64(100) {
 			s := newScene(seed, 100, func(x float64) float64 { return slope * x })
 			s.roundTrip = func(x float64) float64 { return 40e3 + ramp*x }
-			s.run(10e6, func() {
-				if s.x > 3e6 && math.Abs(s.slope-(slope-ramp)) > 60e-6+5*float64(s.sigma) {
+			s.run(15e6, func() {
+				if s.x > 8e6 && math.Abs(s.slope-(slope-ramp)) > 60e-6+5*float64(s.sigma) {
 					t.Errorf("seed %d, the round trip grows by %.0f ppm: after %.1f s the slope is %.0f ppm", seed, ramp*1e6, s.x/1e6, s.slope*1e6)
 				}
 			})
