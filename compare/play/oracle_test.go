@@ -3,6 +3,7 @@
 package play
 
 import (
+	"flag"
 	"math"
 	"os"
 	"testing"
@@ -33,19 +34,25 @@ func TestOracle(t *testing.T) {
 	}
 }
 
+var (
+	oracleFirst  = flag.Uint64("seed.first", 0, "added to the seeds of TestCausalOracle, as to those of TestCoarse")
+	oracleWorlds = flag.Int("worlds", 3, "worlds a scenario of TestCausalOracle")
+)
+
 // TestCausalOracle shows how much of the oracle is hindsight where clocks are coarse. Beside its 99th
 // percentiles, us, are those of an oracle that has seen no more than what had arrived when it was asked.
 func TestCausalOracle(t *testing.T) {
-	const seeds = 3
+	seeds := *oracleWorlds
 	for _, sc := range sim.CoarseScenarios() {
 		var p99 [2]float64
 		for i, causal := range []bool{false, true} {
 			var errs []float64
 			w := SimWorld(sc, Coarse, seeds)
-			for seed := range uint64(seeds) {
+			for i := range uint64(seeds) {
+				seed := *oracleFirst + i + 1
 				o := Oracle{causal: causal}
-				w.Play(1+seed, []sim.Pair{{Name: OracleName, A: &o.Ends[0], B: &o.Ends[1]}}, sim.Observer{Poll: o.Asked, OWD: o.Heard})
-				o.Answer(w.Events(1+seed), w.Warmup, func(o *sim.Observation) {
+				w.Play(seed, []sim.Pair{{Name: OracleName, A: &o.Ends[0], B: &o.Ends[1]}}, sim.Observer{Poll: o.Asked, OWD: o.Heard})
+				o.Answer(w.Events(seed), w.Warmup, func(o *sim.Observation) {
 					if o.OK && o.At >= w.Warmup {
 						errs = append(errs, math.Abs(o.Excess()))
 					}
