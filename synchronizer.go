@@ -1183,7 +1183,7 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 // reports of confirmed floors tell the slope to within 0.1 ms, their noise and a step of the own clock, over the time
 // between them; each may be off by that.
 func (a *association) learnSkew(sent float64, r report) {
-	if r.quality != confirmedMark {
+	if r.quality != confirmedMark || a.own.n > maxPoints { // such a number memory has broken, and a datagram will say so
 		return
 	}
 	moved, lasted := a.peer.moved(sent)
