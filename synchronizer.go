@@ -1183,7 +1183,7 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 // reports of confirmed floors tell the slope to within 0.1 ms, their noise and a step of the own clock, over the time
 // between them; each may be off by that.
 func (a *association) learnSkew(sent float64, r report) {
-	if r.quality != confirmedMark || a.own.n > maxPoints { // such a number memory has broken, and a datagram will say so
+	if r.quality != confirmedMark || a.own.n > maxPoints { // memory broke: the next datagram starts anew
 		return
 	}
 	moved, lasted := a.peer.moved(sent)
@@ -1777,11 +1777,11 @@ func (f *floor) slopeError(x float64) float32 {
 // coarseSlopeError is slopeError where the own clock advances in steps. If both clocks do, noise is taken to be half
 // a step at least, and no point is more than a step off.
 func (f *floor) coarseSlopeError(x float64) float32 {
-	errors := float32(sigmas)
+	most := sigmas * f.sigma
 	if f.step() > 0 {
-		errors = 2
+		most = 2 * f.sigma
 	}
-	return max(errors*f.sigma, f.tilt(x))
+	return max(most, f.tilt(x))
 }
 
 // confirmed reports whether a datagram was so near to the floor that nothing was faster.

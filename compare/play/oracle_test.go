@@ -42,14 +42,13 @@ var (
 // TestCausalOracle shows how much of the oracle is hindsight where clocks are coarse. Beside its 99th
 // percentiles, us, are those of an oracle that has seen no more than what had arrived when it was asked.
 func TestCausalOracle(t *testing.T) {
-	seeds := *oracleWorlds
 	for _, sc := range sim.CoarseScenarios() {
 		var p99 [2]float64
 		for i, causal := range []bool{false, true} {
 			var errs []float64
-			w := SimWorld(sc, Coarse, seeds)
-			for i := range uint64(seeds) {
-				seed := *oracleFirst + i + 1
+			w := SimWorld(sc, Coarse, *oracleWorlds)
+			for n := range uint64(*oracleWorlds) {
+				seed := *oracleFirst + n + 1
 				o := Oracle{causal: causal}
 				w.Play(seed, []sim.Pair{{Name: OracleName, A: &o.Ends[0], B: &o.Ends[1]}}, sim.Observer{Poll: o.Asked, OWD: o.Heard})
 				o.Answer(w.Events(seed), w.Warmup, func(o *sim.Observation) {
