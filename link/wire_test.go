@@ -242,9 +242,11 @@ const ring27 = 1<<27 - 1
 
 func signed27(v uint64) int64 { return int64(v<<37) >> 37 }
 
-// least returns the least delta of the last 10 s, us.
-func (p *badPeer) least() uint64 {
-	return slices.MinFunc(p.deltas, func(a, b delta) int { return int(signed27(a.usec - b.usec)) }).usec
+// least returns the least delta of those that came within so many us before the last one.
+func (p *badPeer) least(within uint64) uint64 {
+	last := p.deltas[len(p.deltas)-1].at
+	recent := slices.DeleteFunc(slices.Clone(p.deltas), func(d delta) bool { return last-d.at > within })
+	return slices.MinFunc(recent, func(a, b delta) int { return int(signed27(a.usec - b.usec)) }).usec
 }
 
 // came notes the delta and the report of a datagram that arrived.
@@ -265,12 +267,24 @@ func windowed(p *badPeer, report uint64) uint64 {
 	if len(p.deltas) == 0 {
 		return report
 	}
-	return withQuality(p.least()/8, 1)
+	return withQuality(p.least(10e6)/8, 1)
+}
+
+// first is what is enough to begin with: the least delta of 2 s, confirmed if it is no older than 0.25 s.
+func first(p *badPeer, report uint64) uint64 {
+	if len(p.deltas) == 0 {
+		return report
+	}
+	least, quality := p.least(2e6), uint64(0)
+	if p.least(0.25e6) == least {
+		quality = 1
+	}
+	return withQuality(least/8, quality)
 }
 
 // forgetting is windowed, and after an impossible round trip the older deltas are forgotten.
 func forgetting(p *badPeer, report uint64) uint64 {
-	if len(p.deltas) > 0 && p.theirs != 0 && signed27(p.least()+p.theirs) < -100 {
+	if len(p.deltas) > 0 && p.theirs != 0 && signed27(p.least(10e6)+p.theirs) < -100 {
 		p.deltas = p.deltas[len(p.deltas)-1:]
 	}
 	return windowed(p, report)
@@ -279,6 +293,8 @@ func forgetting(p *badPeer, report uint64) uint64 {
 var duties = []neglect{
 	{name: "all kept"},
 	{name: "all kept; its clock is set by 125 ms", step: 125 * time.Millisecond},
+	{name: "to begin with: the minimum of the last 2 s", report: first},
+	{name: "to begin with: the minimum of the last 2 s; its clock is set by 125 ms", report: first, step: 125 * time.Millisecond},
 	{name: "the clock is read once per frame of 16.7 ms", frames: true, clock: func(local uint64) uint64 { return local - local%16_667 }},
 	{name: "the clock is set back by 20 ms every 10 s", clock: func(local uint64) uint64 { return local - local/10_000_000*20_000 }},
 	{name: "one datagram a second", rate: 1},

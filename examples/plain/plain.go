@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Plain is a partner to try a peer in another language with: package link on plain UDP. It prints
+// the headers of the first datagrams in and out, and then each second what it knows of the peer's
+// clock. Nothing is encrypted, so it listens on this machine only.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"time"
+
+	"timesync/clock"
+	"timesync/link"
+)
+
+const (
+	between = 50 * time.Millisecond // datagrams out
+	shown   = 10                    // headers
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:9700", "loopback `address` to listen on")
+	lasts := flag.Duration("for", time.Hour, "how long")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, *lasts)
+	defer cancel()
+	at, err := netip.ParseAddrPort(*listen)
+	if err == nil && !at.Addr().IsLoopback() {
+		err = fmt.Errorf("%v is not of this machine only", at)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Println("listening on", conn.LocalAddr())
+	if err := serve(ctx, conn, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// serve answers whoever sent last, until ctx is done.
+func serve(ctx context.Context, conn *net.UDPConn, out io.Writer) error {
+	var (
+		peer    link.Link
+		address netip.AddrPort
+		headers int
+		buf     [2048]byte
+		spoke   time.Time // when the last line about the clock was printed
+	)
+	show := func(way string, header []byte, rest any) {
+		if headers++; headers <= shown {
+			fmt.Fprintf(out, "%-3s % x  %v\n", way, header, rest)
+		}
+	}
+	for next := time.Now(); ctx.Err() == nil; {
+		conn.SetReadDeadline(next)
+		n, from, err := conn.ReadFromUDPAddrPort(buf[:])
+		received := clock.Received()
+		if err == nil {
+			payload, delay, known, err := peer.Open(buf[:n], received)
+			if err != nil {
+				show("in", buf[:n], err)
+				continue
+			}
+			address = from
+			way := "not known yet"
+			if known {
+				way = delay.String()
+			}
+			show("in", buf[:n-len(payload)], fmt.Sprintf("payload %q, delay %v", payload, way))
+			continue
+		} else if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		next = time.Now().Add(between)
+		if !address.IsValid() {
+			continue
+		}
+		now := clock.Now()
+		header := peer.AppendHeader(nil, now)
+		if _, err := conn.WriteToUDPAddrPort(append(header, "go"...), address); err != nil {
+			peer.SendFailed()
+			continue
+		}
+		show("out", header, "")
+		if s, _ := peer.Snapshot(now); time.Since(spoke) >= time.Second {
+			spoke = time.Now()
+			ago, _ := peer.Heard(now)
+			fmt.Fprintf(out, "%v; to be relied on to 30 ms: %v; heard %v ago\n", s, reliable(s.Within(30*time.Millisecond)), ago)
+		}
+	}
+	return nil
+}
+
+func reliable(err error) string {
+	if err != nil {
+		return "no, " + err.Error()
+	}
+	return "yes"
+}
