@@ -38,7 +38,7 @@ import (
 // What is measured:
 //
 //	delta_in(x)  = time of receipt - stamp       = A + queue - r(x)   each datagram
-//	delta_out(x) = the same at the peer           = B + queue + r(x)   its least, in the peer's reports
+//	delta_out(x) = the same at the peer           = B + queue + r(x)   its floor, in the peer's reports
 //
 // What is assumed:
 //
@@ -46,10 +46,12 @@ import (
 //	r(x) = r + s*x; s changes by 0.1 ppm a second at most, but where a clock is set or slewed
 //	A and B stay as they are, but where the path changes
 //
-// Clocks may advance in steps. Stamps are then too old and times of receipt, rounded up, too late: as if
-// datagrams queued longer. Where both do, deltas are a multiple of the step apart. The least ones are
-// stairs above the floor, and touch it where they go down a step, or up       floor.step
-// Where datagrams come at nearly a multiple of one clock's step, the floor tilts          line.tilt
+// A clock may advance by more than a microsecond at once: by its resolution. Stamps are then too old and
+// times of receipt, rounded up, too late: as if datagrams queued longer. Where both clocks do, deltas are a
+// multiple of the resolution apart. The least ones are stairs above the floor, and touch it where they go
+// down a stair, or up                                                      floor.jointResolution
+// Where the time between datagrams is nearly a multiple of one clock's resolution, the floor tilts. An
+// end sees the resolution of its own clock only                            line.ownResolution, line.tilt
 //
 // What follows. Deltas that do not queue lie on a straight line below all others, the delay floor:
 //
@@ -68,6 +70,9 @@ import (
 //
 //	|r - midpoint - asymmetry| <= |round trip - reference| / 2             type arbiter
 //	asymmetry = r - midpoint while the round trip is the reference one, 0 at the start
+//
+// Where an asymmetry is known, the round trip at which it was 0 limits the offset in the same way. Round
+// trips that differ by less than the dead band are the same one.
 //
 // No delay is negative: A >= 0 and B >= 0. So the truth is in
 //
@@ -138,8 +143,8 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) 
 		s.published.datagrams.Store(s.published.datagrams.Load() + uint64(b.count) - 1)
 		b.count = 1
 		b.begin(x)
-		if knows && alike { // those two tell no step, this one may
-			s.both.learnStep(float64(y) - float64(fastest))
+		if knows && alike { // those two tell no resolution, this one may
+			s.both.learnResolution(float64(y) - float64(fastest))
 		}
 		if soon && knows && s.both.isCalm() && !s.both.dirty { // the fast path still knows the floor
 			b.span = uint32(localUsec-b.at) + bucketTime
@@ -840,7 +845,7 @@ func (a *association) sane(from float64) bool {
 		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.tripBeforeFall) < 8*ring &&
+		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.roundTripBeforeFall) < 8*ring &&
 		a.unreviewed >= 0 && a.unreviewed <= 8*second
 }
 
@@ -876,7 +881,7 @@ func (a *association) delayToPeer() float64 { return ring(a.toPeer-a.offset, off
 // deadBand is by how much two looks at the same round trip differ at most. It is hard: a
 // soft one costs half of it after every change of a path.
 func (a *association) deadBand() float32 {
-	return 2*hostJitter + a.own.step() + gateSpreads/2*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
+	return 2*hostJitter + a.own.jointResolution() + gateSpreads/2*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
 }
 
 // stale returns by how much the peer's floor may be above what a legacy peer reports: that tells
@@ -931,7 +936,7 @@ func (a *association) adjust(d float64) {
 // markDirty says that readers are to be told. The calm is over where the next review may have more to
 // say: what waits for time to pass, as the interval after a clock step.
 func (a *association) markDirty() {
-	if a.dirty = true; a.interval.renew > 0 || !a.unchanged() {
+	if a.dirty = true; a.interval.renewing > 0 || !a.unchanged() {
 		a.calm = false
 	}
 }
@@ -964,7 +969,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 	case fell:
 		b.begin(x)
 		a.markDirty()
-		a.arbiter.fall(x, e.by, true, a.roundTrip()-e.by, a.deadBand())
+		a.arbiter.levelMoved(x, e.by, true, a.roundTrip()-e.by, a.deadBand())
 		a.limitAfterFall(x, e.by, a.delay(), lower)
 		if a.known && a.impossible() && a.arbiter.reference > -a.deadBand() {
 			a.stepPending = true
@@ -1004,43 +1009,43 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 		trip = a.tripState()
 	}
 	a.unreviewed += min(float32(x-b.from), second) // long ones say little about what they span
-	if a.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renew > 0) {
+	if a.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renewing > 0) {
 		a.advance(x)
 		a.interval.datagram(x, a.delay()+float64(b.fastest)+a.dispersion()*(x-b.from))
 	}
-	if rise := a.own.rise(); a.known && rise > second { // what makes all datagrams so late is a clock
+	if rise := a.own.persistentRise(); a.known && rise > second { // what makes all datagrams so late is a clock
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
 		a.markDirty()
 	}
 	e := a.own.endBucket(x, trip, b)
-	if e.stepKnown {
-		a.allowForStep()
+	if e.resolutionKnown {
+		a.allowForResolution()
 	}
 	if e.kind == rose {
 		b.begin(x)
-		a.arbiter.fall(x, e.by, true, a.roundTrip()-e.by, a.deadBand())
+		a.arbiter.levelMoved(x, e.by, true, a.roundTrip()-e.by, a.deadBand())
 	}
-	a.dirty = a.dirty || e.visible || a.interval.renew > 0
+	a.dirty = a.dirty || e.visible || a.interval.renewing > 0
 	if a.known && (e.kind != kept || a.dirty || !a.isCalm()) {
 		a.review(x, e, b)
 	}
 	return e.kind == congested
 }
 
-// learnStep takes how much higher above the floor a bucket's first datagram is than the fastest one of the
-// bucket before, which was not congested.
-func (a *association) learnStep(d float64) {
-	if a.own.congestedFor == 0 && a.own.learnStep(d) {
-		a.allowForStep()
+// learnResolution takes how much higher above the floor a bucket's first datagram is than the fastest one of the
+// bucket before.
+func (a *association) learnResolution(d float64) {
+	if a.own.congestedFor == 0 && a.own.learnResolution(d) {
+		a.allowForResolution()
 	}
 }
 
-// allowForStep takes the step of both clocks when it becomes known. How far they ran apart within it was
-// not seen until then, and round trips that differ by steps are the same one.
-func (a *association) allowForStep() {
-	step := a.own.step()
-	a.interval.widen(step, step)
-	if s := a.roundTrip(); a.known && abs(s-a.arbiter.reference) < 2*step {
+// allowForResolution takes the resolution of both clocks when it becomes known. How far they ran apart within it
+// was not seen until then, and round trips that differ by it, or twice, are the same one.
+func (a *association) allowForResolution() {
+	resolution := a.own.jointResolution()
+	a.interval.widen(resolution, resolution)
+	if s := a.roundTrip(); a.known && abs(s-a.arbiter.reference) < 2*resolution {
 		a.arbiter.restart(s)
 	}
 	a.markDirty()
@@ -1081,14 +1086,14 @@ func (a *association) review(x float64, e event, b *bucket) {
 	if e.kind != congested {
 		a.learn(x, dt, l)
 	} else if a.arbiter.shorten(l, a.own.residual) { // rule: a shorter round trip of congested datagrams counts in warm-up
-		a.own.congestedFor = bucketTime // whether they are late for as long as a matched step asks for counts anew
+		a.own.congestedFor = bucketTime // a matched step has to wait anew
 	}
 	a.updateOffset()
-	a.calm = e.kind != congested && a.own.spreads > fewSpreads && a.interval.renew == 0 && a.unchanged()
+	a.calm = e.kind != congested && a.own.spreads > enoughSpreads && a.interval.renewing == 0 && a.unchanged()
 }
 
-// leak moves the offset towards the midpoint by half of what the slope may have carried it
-// away: where only one way queues, that is wrong.
+// leak moves the offset towards where the midpoint and the asymmetry put it, by half of what the slope may
+// have carried it away. While only one way queues, that is a mistake.
 func (a *association) leak(dt float32) {
 	d := a.own.sigma * dt / 2
 	c := float32(ring(a.offset-a.midpoint(), offsetBits)) - a.arbiter.asymmetry
@@ -1107,9 +1112,9 @@ func (a *association) learn(x float64, dt float32, l look) {
 
 // matchStep raises the own floor if all datagrams are late by what the round trip became
 // shorter, or by enough to make an impossible one possible: then a clock was set and the peer
-// has told it. What the peer extrapolated proves nothing.
+// has told it. An impossible round trip is believed only if the peer did not extrapolate.
 func (a *association) matchStep(x float64, b *bucket) {
-	by, l := a.own.apparentRise(), a.look()
+	by, l := a.own.lateness(), a.look()
 	opens := a.impossible() && a.peer.last%marks != extrapolatedMark && l.roundTrip+by > -l.deadBand
 	if opens && !a.arbiter.warmingUp() { // the rest is a queue, or will be told
 		by = min(by, max(a.arbiter.reference, 0)-l.roundTrip)
@@ -1118,7 +1123,7 @@ func (a *association) matchStep(x float64, b *bucket) {
 		return
 	}
 	unknown := float32(priorSkew / 2)             // who sets a clock may correct its rate, too
-	if a.own.congestedFor == 0 || !a.own.abrupt { // rule: then a clock may be slewed
+	if a.own.congestedFor == 0 || !a.own.abrupt { // rule: a step that came by and by may be a slew
 		unknown = slewSkew
 	}
 	a.own.climb(x, by, float32(math.Inf(1)))
@@ -1150,7 +1155,7 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 	}
 	sent := x - min(max(a.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(r.raw, a.toPeer+a.own.slope*(x-sent)))
-	a.arbiter.fall(x, d, false, a.roundTrip(), a.deadBand())
+	a.arbiter.levelMoved(x, d, false, a.roundTrip(), a.deadBand())
 	above := ring(a.delayToPeer()+float64(d), offsetBits)
 	if r.repeated && !a.stepPending && -a.own.slope > float64(a.own.sigma) { // the floor rises, and an old minimum is below it
 		if d < -hostJitter {
@@ -1168,7 +1173,7 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 	a.limit(x, r, above, float64(abs(d)))
 	a.stepPending = false
 	urgent = abs(d) >= rounding
-	if urgent || a.interval.slack[upper] < was-rounding || a.interval.renew > 0 { // else the next review will do
+	if urgent || a.interval.slack[upper] < was-rounding || a.interval.renewing > 0 { // else the next review will do
 		a.markDirty()
 	}
 	if urgent {
@@ -1179,33 +1184,33 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 }
 
 // learnSkew takes a report that the peer sent at sent. While all datagrams from there queue, they say
-// nothing about the slope, and at first little, but reports do: the peer's floor falls as the own one rises. Two
-// reports of confirmed floors tell the slope to within 0.1 ms, their noise and a step of the own clock, over the time
-// between them; each may be off by that.
+// nothing about the slope, and little at first, but reports do: the peer's floor falls as the own one rises. Each
+// report of a confirmed floor may be off by 0.1 ms, its noise and the resolution of the own clock. Two of them
+// tell the slope to twice that, over the time between them.
 func (a *association) learnSkew(sent float64, r report) {
 	if r.quality != confirmedMark || a.own.n > maxPoints { // memory broke: the next datagram starts anew
 		return
 	}
 	moved, lasted := a.peer.moved(sent)
 	turn := -moved/lasted - a.own.slope
-	sigma := 2 * (hostJitter + a.peer.noise + float32(a.own.ownStep)) / float32(lasted)
-	isNeeded := a.own.congestedFor > second || a.own.isNew() && 1.5*sigma < a.own.sigma
+	sigma := 2 * (hostJitter + a.peer.noise + float32(a.own.ownResolution)) / float32(lasted)
+	counts := a.own.congestedFor > second || a.own.rateUncertain() && 1.5*sigma < a.own.sigma
 	switch {
 	case lasted > longestWindow || abs(turn)*lasted > 4*float64(a.own.sigma)*lasted+float64(a.deadBand()):
 		a.peer.confirm(sent) // the earlier one is old, or no slope explains the later one
-	case isNeeded && sigma < a.own.sigma: // rule: reports tell the skew
+	case counts && sigma < a.own.sigma: // rule: reports tell the skew
 		a.own.setSlope(turn, sigma)
 		a.markDirty()
 	}
 }
 
 // limit takes a report by which the offset is at most above higher, and which differs from the
-// peer's floor by surprise. A floor that was extrapolated limits nothing, but for what comes after a
-// clock step, since when it may have been; that of a legacy peer is a minimum of ten seconds.
+// peer's floor by surprise. A floor that was extrapolated limits nothing, except within 15 s of a clock
+// step. That of a legacy peer is a minimum of ten seconds.
 func (a *association) limit(x float64, r report, above, surprise float64) {
 	dispersion := a.dispersion()
 	if r.quality != confirmedMark {
-		above += float64(a.arbiter.untoldRise(a.roundTrip()))
+		above += float64(a.arbiter.unreportedRise(a.roundTrip()))
 	}
 	switch {
 	case r.quality == legacyMark:
@@ -1213,7 +1218,7 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 	case r.quality == confirmedMark:
 		above += hostJitter + 2*float64(a.peer.noise)
 	case a.interval.undisturbed(x) < settledTime:
-		tilted := a.interval.undisturbed(x) * (a.own.tilt(x) + a.implausible()) // the peer may extrapolate since then
+		tilted := a.interval.undisturbed(x) * (a.own.tilt(x) + a.excessSlope()) // the peer may extrapolate since then
 		above += 2*gateSpreads*float64(a.peer.noise) + 2*second*dispersion + 2*surprise + float64(tilted)
 	default: // rule: what is extrapolated limits nothing
 		return
@@ -1222,15 +1227,15 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 }
 
 // levelToReport returns what to report: the own floor at x, or higher if it may have risen with a
-// clock that was set. The peer waits to hear of that. If no clock is found in 5 s, it is a queue, and the
-// peer is to see the same round trip again as this end. A rise that is small, or hardly above the
+// clock that was set. The peer waits to hear of that. If no clock is found in 5 s, it is a queue, unless
+// it is longer than a second, and the peer is to see the same round trip again as this end. A rise that is small, or hardly above the
 // gate, may be two datagrams that happened to queue alike; to a legacy peer any would do harm if it
 // were a queue, which no rise of a second is.
 func (a *association) levelToReport(x float64) float64 {
-	level, rise := a.own.levelAt(x), a.own.rise()
+	level, rise := a.own.levelAt(x), a.own.persistentRise()
 	mayBeClock := a.own.congestedFor < congestedTime/2
-	large := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && mayBeClock && !a.peer.isLegacy() || rise > second
-	if a.known && large && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < settledTime) { // rule: rises are told early
+	tell := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && mayBeClock && !a.peer.isLegacy() || rise > second
+	if a.known && tell && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < settledTime) { // rule: rises are told early
 		level += float64(rise)
 	}
 	return level
@@ -1241,16 +1246,16 @@ func (a *association) levelToReport(x float64) float64 {
 func (a *association) dispersion() float64 {
 	t := max(a.interval.undisturbed(a.at), second)
 	unknown := a.own.slopeError(a.at) + (2*a.own.scatter()+hostJitter)/t
-	unknown += a.implausible()
+	unknown += a.excessSlope()
 	most := slewSkew + abs(float32(a.own.slope)) // steps may have taught a slope that no clock has
 	return 2*settledTime*skewDrift + float64(min(unknown, most))
 }
 
-// implausible returns by how much the slope exceeds what hardly any crystals do, or 0 once it is believed: when it
-// is known well, and has moved the floor by more than one step of either clock could.
-func (a *association) implausible() float32 {
+// excessSlope returns by how much the slope exceeds 200 ppm, as crystals hardly ever do, or 0 once it is trusted:
+// when it is known well, and has moved the floor by more than the resolution of either clock could.
+func (a *association) excessSlope() float32 {
 	steep := abs(float32(a.own.slope))
-	mayTilt := a.own.spread > hostJitter && steep*a.own.span(a.at) < maxStep
+	mayTilt := a.own.spread > hostJitter && steep*a.own.span(a.at) < maxResolution
 	if a.own.sigma > rampSkew || mayTilt {
 		return max(steep-2*priorSkew, 0)
 	}
@@ -1369,16 +1374,16 @@ const (
 // what both say, and moves only where it must: that is how a longer path leaves it alone, and a
 // clock that is set moves it.
 type arbiter struct {
-	reference      float32 // us: the round trip that is trusted, of late
-	asymmetry      float32 // us: offset minus midpoint while the round trip is the reference one
-	symmetric      float32 // us: the reference round trip when the asymmetry was last 0
-	expiry         float32 // us: until the asymmetry decays
-	age            float32 // us: for how long the round trip has been the reference one, in all
-	candidate      float32 // us: another round trip that lasts
-	candidateAge   float32 // us: for how long it has; 0 when the round trip is another one
-	tripBeforeFall float32 // us: the round trip before a floor fell most in the first seconds, until that rises; 0 if none did
-	ownFell        bool    // that was the own floor
-	adjusted       bool    // the offset jumped once, or was not watched for long: a clock may have been set
+	reference           float32 // us: the round trip that is trusted, of late
+	asymmetry           float32 // us: offset minus midpoint while the round trip is the reference one
+	symmetric           float32 // us: the reference round trip when the asymmetry was last 0
+	expiry              float32 // us: until the asymmetry decays
+	age                 float32 // us: for how long the round trip has been the reference one, in all; each look counts for a second at most
+	candidate           float32 // us: another round trip that lasts
+	candidateAge        float32 // us: for how long it has; 0 when the round trip is another one
+	roundTripBeforeFall float32 // us: the round trip before a floor fell most in the first seconds, until it is told that this one rose; 0 if none fell
+	ownFell             bool    // that was the own floor
+	adjusted            bool    // the offset jumped once, or was not watched for long: a clock may have been set
 }
 
 // look is what both ways say at one time.
@@ -1448,7 +1453,7 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 	default:
 		r.candidateAge += dt
 		if r.candidateAge > 2*second && r.wasSet(d, l) { // rule: a clock was set in the first seconds
-			r.tripBeforeFall = 0
+			r.roundTripBeforeFall = 0
 			r.restart(l.roundTrip)
 			return true
 		}
@@ -1501,8 +1506,8 @@ func (r *arbiter) shorten(l look, residual float32) bool {
 
 // matches reports whether the round trip is the reference one if a floor is higher by rise: then a
 // clock was set, and both ways saw it. In warm-up it may seem so where one queue ends as another
-// comes. It must last: for a second if datagrams became late by and by, as when a clock runs away,
-// and for 5 s if suddenly.
+// comes. So there it must last: for a second if datagrams became late by and by, as when a clock runs
+// away, and for 5 s if suddenly.
 func (r *arbiter) matches(rise float32, l look, congestedFor float32, abrupt bool) bool {
 	lack, most := r.reference-l.roundTrip, rise/2
 	if r.warmingUp() {
@@ -1514,32 +1519,32 @@ func (r *arbiter) matches(rise float32, l look, congestedFor float32, abrupt boo
 	return lack > l.deadBand && miss < l.deadBand+gateSpreads*l.spread && miss < most
 }
 
-// fall takes by how much a floor moved at x, d, the own one or the peer's, and the round trip until
+// levelMoved takes by how much a floor moved at x, d, the own one or the peer's, and the round trip until
 // then. That of before the greatest fall of the first seconds is kept until that floor rises.
-func (r *arbiter) fall(x float64, d float32, here bool, roundTrip, deadBand float32) {
+func (r *arbiter) levelMoved(x float64, d float32, here bool, roundTrip, deadBand float32) {
 	switch {
-	case r.tripBeforeFall > 0 && r.ownFell == here && d > deadBand:
-		r.tripBeforeFall = 0
-	case x < 2*warmUp && -d > max(r.tripBeforeFall-roundTrip, deadBand):
-		r.tripBeforeFall, r.ownFell = roundTrip, here
+	case r.roundTripBeforeFall > 0 && r.ownFell == here && d > deadBand:
+		r.roundTripBeforeFall = 0
+	case x < 2*warmUp && -d > max(r.roundTripBeforeFall-roundTrip, deadBand):
+		r.roundTripBeforeFall, r.ownFell = roundTrip, here
 	}
 }
 
-// untoldRise returns by how much the peer's floor may be higher than it tells: where the own floor fell in the
+// unreportedRise returns by how much the peer's floor may be higher than it tells: where the own floor fell in the
 // first seconds because a clock was set, that one rose by as much.
-func (r *arbiter) untoldRise(roundTrip float32) float32 {
+func (r *arbiter) unreportedRise(roundTrip float32) float32 {
 	if !r.ownFell {
 		return 0
 	}
-	return max(r.tripBeforeFall-roundTrip, 0)
+	return max(r.roundTripBeforeFall-roundTrip, 0)
 }
 
 // wasSet reports whether a clock was set in the first seconds, when what a floor falls by passes
 // for the end of a queue: the other floor has risen by as much, so that the round trip is longer
 // again by rise.
 func (r *arbiter) wasSet(rise float32, l look) bool {
-	miss := abs(l.roundTrip - r.tripBeforeFall)
-	return r.tripBeforeFall > 0 && r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
+	miss := abs(l.roundTrip - r.roundTripBeforeFall)
+	return r.roundTripBeforeFall > 0 && r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
 }
 
 // ---- The interval that contains the offset ----
@@ -1556,7 +1561,7 @@ const lower, upper = 0, 1 // sides of the interval
 type interval struct {
 	slack     [2]float32 // us: the truth is at most so far below the offset, and above it; set keeps both within half the ring
 	confirmed bool       // the upper slack is from a confirmed report
-	renew     uint8      // buckets that are still to be believed as they are: 3 after a clock step, the first of which began before it
+	renewing  uint8      // 3 after a clock step: of three buckets the first began before it, the other two replace the lower slack, even by a wider one
 	event     float64    // x of the last clock step; at the start -settledTime
 }
 
@@ -1565,7 +1570,7 @@ func (i *interval) clockStep(x float64) {
 	if abs(i.undisturbed(x)) > second {
 		i.event = x
 	}
-	i.renew = 3 // the one under way, and two
+	i.renewing = 3 // the one under way, and two
 }
 
 // stepped reports whether a clock was ever set.
@@ -1589,11 +1594,11 @@ func (i *interval) set(below, above float32) {
 
 // datagram takes the fastest datagram of a bucket: the truth is at most so far below the offset.
 func (i *interval) datagram(x, below float64) {
-	if float32(below) < i.slack[lower] && i.renew == 0 || i.renew == 1 || i.renew == 2 {
+	if float32(below) < i.slack[lower] && i.renewing == 0 || i.renewing == 1 || i.renewing == 2 {
 		i.set(float32(below), i.slack[upper])
 	}
-	i.renew -= min(i.renew, 1)
-	if i.excludesItself(x) {
+	i.renewing -= min(i.renewing, 1)
+	if i.noteIfEmpty(x) {
 		i.slack[upper], i.confirmed = maxOffset, false
 	}
 }
@@ -1605,14 +1610,14 @@ func (i *interval) report(x, above float64, confirmed bool) {
 		i.set(i.slack[lower], float32(above))
 		i.confirmed = confirmed
 	}
-	if i.excludesItself(x) {
-		i.slack[lower], i.renew = maxOffset, 2
+	if i.noteIfEmpty(x) {
+		i.slack[lower], i.renewing = maxOffset, 2
 	}
 }
 
-// excludesItself notes that a clock was set if no offset is left, and reports whether that is so. If
+// noteIfEmpty notes that a clock was set if no offset is left, and reports whether that is so. If
 // the peer extrapolated the upper slack, then wrongly.
-func (i *interval) excludesItself(x float64) (set bool) {
+func (i *interval) noteIfEmpty(x float64) (set bool) {
 	if -i.slack[lower] <= i.slack[upper] {
 		return false
 	}
@@ -1631,9 +1636,9 @@ const (
 	congestedTime = 10e6  // us: what lasts so long is no queue
 	hostJitter    = 100.0 // us: hosts add so much, whatever the path
 	gateSpreads   = 8     // spreads: exponential jitter exceeds 8 times its mean in e^-8 of the cases
-	maxStep       = 16e3  // us: no system's clock advances by more at once
-	fewHits       = 8     // so many differences in a row are hardly multiples of another one by chance
-	fewSpreads    = 12    // so few say little about their mean where datagrams share their delay
+	maxResolution = 16e3  // us: no system's clock is coarser
+	enoughHits    = 8     // so many differences in a row are hardly multiples of one number by chance
+	enoughSpreads = 12    // fewer say little about their mean where datagrams share their delay
 )
 
 // bucket is the span of 0.2 s or more that is under way. Nearly all datagrams touch this
@@ -1680,7 +1685,7 @@ type event struct {
 	by      float32 // us: how far it moved
 	visible bool    // what readers or the peer are told has changed
 
-	stepKnown bool // the step of both clocks is known from now on
+	resolutionKnown bool // that of both clocks is known from now on
 }
 
 type eventKind uint8
@@ -1704,11 +1709,11 @@ const (
 type floor struct {
 	line
 	lastNear     float64 // x of the last bucket that came near the floor, or of a level shift
-	spread       float32 // us: mean difference of the two fastest datagrams of a bucket, at the start 1 s
+	spread       float32 // us: half of what the two fastest datagrams of a bucket lie apart, in the mean; at the start 1 s
 	residual     float32 // us: the last bucket was so far above the floor
 	least        float32 // us: the last two buckets were at least so far above; a level shift makes it 0
-	congestedFor float32 // us: for how long buckets have been congested; 0 when one comes near
-	plateau      float32 // us: the least residual of the later half of that time
+	congestedFor float32 // us: for how long buckets have been congested, of each a second at most; 0 when one comes near
+	plateau      float32 // us: the least residual after the first 5 s of that, until then the last one
 	earliest     float32 // us: least residual of the early outliers in a row
 	tooLow       float32 // us: the floor is at most so far too low: a datagram came as near, and the slope may be wrong since
 	spreads      uint8   // buckets that the spread is a mean over, at most longRun; a longer path makes it fitPoints
@@ -1716,11 +1721,11 @@ type floor struct {
 	plateauHits  uint8   // congested buckets near the plateau, at most longRun: a path comes back there, a queue hardly
 	earlyBuckets uint8   // buckets in a row in which early outliers came
 	earlyNow     bool    // one came in the bucket under way
-	persists     bool    // the last bucket was congested by the same as one of the two before
+	persists     bool    // the last bucket was congested by the same as the one before, or as the lower of the two before
 	abrupt       bool    // buckets became congested from one to the next, as after a step, not by and by
 	shiftedUp    bool    // the last level shift was up
-	grid         uint16  // us: deltas differ by multiples of it, it seems
-	gridHits     uint8   // differences in a row that were multiples, at most longRun
+	candidate    uint16  // us: it may be the resolution of both clocks: deltas differ by multiples of it
+	hits         uint8   // differences that were multiples of it, at most longRun; one that is none takes some, or begins anew
 }
 
 // start begins with the level of the first datagram.
@@ -1736,18 +1741,18 @@ func (f *floor) scatter() float32 { return min(f.meanResidual, f.spread) }
 // queue opens no gate for itself.
 func (f *floor) upperGate(x float64) float32 {
 	unseen := max(float32(x-f.lastNear)-f.congestedFor, 0) // rule: what is congested opens no gate
-	return hostJitter + 2*f.step() + gateSpreads*f.spread + sigmas/2*f.sigma*unseen
+	return hostJitter + 2*f.jointResolution() + gateSpreads*f.spread + sigmas/2*f.sigma*unseen
 }
 
-// lowerGate returns how far below the floor a datagram may be at x: half as far again as above it, as
-// the first spreads may be small by chance.
+// lowerGate returns how far below the floor a datagram may be at x: 12 scatters, not 8 spreads as above it,
+// since the first ones may be small by chance.
 func (f *floor) lowerGate(x float64) float32 {
-	return hostJitter + f.step() + 1.5*gateSpreads*f.scatter() + sigmas/2*f.sigma*max(f.spacing, float32(x-f.lastNear))
+	return hostJitter + f.jointResolution() + 1.5*gateSpreads*f.scatter() + sigmas/2*f.sigma*max(f.spacing, float32(x-f.lastNear))
 }
 
-// apparentRise returns how late all datagrams are: those of the last congested bucket, or of the
+// lateness returns how late all datagrams are: those of the last congested bucket, or of the
 // last two where they came near.
-func (f *floor) apparentRise() float32 {
+func (f *floor) lateness() float32 {
 	if f.congestedFor > 0 {
 		return f.residual
 	}
@@ -1757,9 +1762,9 @@ func (f *floor) apparentRise() float32 {
 	return f.least // rule: what is near may be late
 }
 
-// rise returns by how much the floor may have risen: by as much as both of the last two buckets
-// were congested.
-func (f *floor) rise() float32 {
+// persistentRise returns by how much the floor may have risen: by as much as both of the last two buckets
+// were congested, if they were so by the same.
+func (f *floor) persistentRise() float32 {
 	if f.persists {
 		return f.least
 	}
@@ -1768,23 +1773,23 @@ func (f *floor) rise() float32 {
 
 // slopeError returns by how much the slope may be off at x: by 6 standard errors, or by the tilt if that is more.
 func (f *floor) slopeError(x float64) float32 {
-	if f.ownStep == 0 { // as nearly always: this is asked in each bucket
+	if f.ownResolution == 0 { // as nearly always: this is asked in each bucket
 		return sigmas * f.sigma
 	}
 	return f.coarseSlopeError(x)
 }
 
-// coarseSlopeError is slopeError where the own clock advances in steps. If both clocks do, noise is taken to be half
-// a step at least, and no point is more than a step off.
+// coarseSlopeError is slopeError where the own clock is coarse. If both clocks are, sigma allows for half of their
+// resolution at least, and no point is off by more than all of it.
 func (f *floor) coarseSlopeError(x float64) float32 {
 	most := sigmas * f.sigma
-	if f.step() > 0 {
+	if f.jointResolution() > 0 {
 		most = 2 * f.sigma
 	}
 	return max(most, f.tilt(x))
 }
 
-// confirmed reports whether a datagram was so near to the floor that nothing was faster.
+// confirmed reports whether a datagram shows that the floor is at most hostJitter too low.
 func (f *floor) confirmed() bool { return f.tooLow < hostJitter }
 
 // datagram takes a delta that arrived at x and returns how far it is above the floor, us, and what
@@ -1833,7 +1838,7 @@ func (f *floor) shift(x float64, d float32) {
 type tripState struct {
 	now    float32 // us: round trip of a datagram on the floor; NaN while it is not known well
 	stable bool    // it is the reference one: no queue grows, so another slope is a clock that is slewed
-	room   float32 // us: by so much the floor may rise before the round trip is longer than that
+	room   float32 // us: by so much the floor may rise before the round trip is no longer the reference one
 }
 
 // endBucket looks at the fastest datagrams of a bucket and says what happened: the floor was kept,
@@ -1847,7 +1852,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	if b.fastest == math.MaxInt32 {
 		return event{} // nothing but early outliers
 	}
-	wasConfirmed, wasRise := f.confirmed(), f.rise()
+	wasConfirmed, wasRise := f.confirmed(), f.persistentRise()
 	before, leastBefore := f.residual, f.least
 	f.residual = float32(b.fastest)
 	f.least = min(f.residual, before)
@@ -1860,7 +1865,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	}
 	if f.residual <= gate {
 		f.learnSpread(b, before-f.residual)
-		e.stepKnown = b.many() && f.learnStep(float64(b.runnerUp-b.fastest))
+		e.resolutionKnown = b.many() && f.learnResolution(float64(b.runnerUp-b.fastest))
 		f.accept(b, trip.now)
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
 		return e
@@ -1869,7 +1874,7 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	if e.kind == kept {
 		e.kind = fit.kind
 	}
-	e.visible = fit.visible || f.rise() != wasRise || f.confirmed() != wasConfirmed
+	e.visible = fit.visible || f.persistentRise() != wasRise || f.confirmed() != wasConfirmed
 	return e
 }
 
@@ -1900,16 +1905,16 @@ func (f *floor) refit(x float64, stable bool, b *bucket) event {
 		return event{}
 	}
 	slope := f.slope
-	f.endSpan(x, f.spread, f.step(), stable)
+	f.endSpan(x, f.spread, f.jointResolution(), stable)
 	d := level - f.levelAt(x)
 	f.tooLow = max(f.tooLow+float32(d), 0)
 	return event{kind: refitted, visible: d != 0 || f.slope != slope}
 }
 
 // learnSpread learns the spread from a bucket whose fastest datagram was faster than that of the
-// bucket before by fall. It is half of what the two fastest lie apart, and that, if it is faster:
-// what is slower may meet a queue that begins. The two fastest may share their delay, as those
-// of a frame do. Of a single datagram the difference is all there is.
+// bucket before by fall. The spread is half of what the two fastest lie apart, plus fall: these two may
+// share their delay, as those of a frame do. If fall is negative, a queue may have begun. Then it does
+// not count, except where a single datagram came: there is no more to learn from.
 // A bucket counts for little more than the mean so far, or a few that queued would make it large.
 func (f *floor) learnSpread(b *bucket, fall float32) {
 	spread, most := float32(b.runnerUp-b.fastest)/2+max(fall, 0), 1.5*f.spread
@@ -1923,47 +1928,47 @@ func (f *floor) learnSpread(b *bucket, fall float32) {
 	f.spread += (min(spread, most+hostJitter/2) - f.spread) / float32(f.spreads)
 }
 
-// learnStep learns on what grid deltas are, from two datagrams of about one bucket, of which one is d higher above
-// the floor. Where both clocks are coarse, d is 0 or a multiple of their step, but for the unit of
-// stamps and the tilt of the floor. Where a queue grows or a path flaps, d is often the same, too:
-// late buckets and those of few datagrams are not to be told here. It reports whether the step is
-// known from now on.
-func (f *floor) learnStep(d float64) (stepKnown bool) {
+// learnResolution learns of what deltas are multiples, from two datagrams of about one bucket, of which one is d
+// higher above the floor. Where both clocks are coarse, d is 0 or a multiple of their resolution, but for the unit
+// of stamps and the slope of the floor. Where a queue grows or a path flaps, d is often the same, too:
+// late buckets and those of few datagrams are not to be told here. It reports whether the resolution
+// is known from now on.
+func (f *floor) learnResolution(d float64) (resolutionKnown bool) {
 	d = abs(d)
-	alike, grid := 1<<ts24Shift+2+abs(f.slope)*bucketTime, float64(f.grid)
+	alike, candidate := 1<<ts24Shift+2+abs(f.slope)*bucketTime, float64(f.candidate)
 	switch {
-	case d <= alike || d > maxStep:
-	case grid > 6*alike && abs(d-grid*math.RoundToEven(d/grid)) <= alike:
-		if f.gridHits = min(f.gridHits+1, longRun); f.gridHits == fewHits && f.step() > 0 {
-			f.widenSlope(priorSkew) // datagrams that were alike told none
+	case d <= alike || d > maxResolution:
+	case candidate > 6*alike && abs(d-candidate*math.RoundToEven(d/candidate)) <= alike:
+		if f.hits = min(f.hits+1, longRun); f.hits == enoughHits && f.jointResolution() > 0 {
+			f.widenSlope(priorSkew) // datagrams with the same delta told no slope
 			return true
 		}
-	case f.gridHits > 2*fewHits: // while the slope is wrong, the tilt is more
-		f.gridHits -= fewHits
+	case f.hits > 2*enoughHits: // while the slope is wrong, differences are, too
+		f.hits -= enoughHits
 	default:
-		f.grid, f.gridHits = uint16(d), 0
+		f.candidate, f.hits = uint16(d), 0
 	}
 	return false
 }
 
-// step returns the step of both clocks, us: 0 where one of them is not coarse, or where the step is
-// not known yet or small beside the jitter.
-func (f *floor) step() float32 {
-	if f.gridHits < fewHits || f.grid <= hostJitter || float32(f.grid) < 2*f.spread {
+// jointResolution returns the resolution of both clocks together, us: 0 where one of them is not coarse, or
+// where it is not known yet or small beside the jitter.
+func (f *floor) jointResolution() float32 {
+	if f.hits < enoughHits || f.candidate <= hostJitter || float32(f.candidate) < 2*f.spread {
 		return 0
 	}
-	return float32(f.grid) // rule: both clocks may advance in steps
+	return float32(f.candidate) // rule: both clocks may be coarse
 }
 
-// congest takes a bucket in which all datagrams were late. before and least are the residuals of the
-// last bucket and the least of the last two. If all have been late for 10 s, and came
-// back to the least of the later half of it, the path is longer; a queue may last for 30 s.
-func (f *floor) congest(x float64, before, least, room float32, b *bucket) event {
-	near := hostJitter + 2*f.step() + gateSpreads*f.spread
+// congest takes a bucket in which all datagrams were late. before is the residual of the bucket before it,
+// leastBefore the lower one of the two before it. If all have been late for 10 s, and came back to the
+// plateau, the path is longer; a queue may last for 30 s.
+func (f *floor) congest(x float64, before, leastBefore, room float32, b *bucket) event {
+	near := hostJitter + 2*f.jointResolution() + gateSpreads*f.spread
 	if f.congestedFor == 0 {
 		f.abrupt = f.residual-before-maxSkew*float32(x-b.from) > f.residual/2
 	}
-	f.persists = f.congestedFor > 0 && min(abs(f.residual-before), abs(f.residual-least)) < near
+	f.persists = f.congestedFor > 0 && min(abs(f.residual-before), abs(f.residual-leastBefore)) < near
 	if f.congestedFor += min(float32(x-b.from), second); f.congestedFor < congestedTime/2 {
 		f.plateau, f.plateauHits = f.residual, 0
 	}
@@ -1997,6 +2002,16 @@ func (f *floor) climb(x float64, d, room float32) {
 	f.tooLow = f.residual // the last bucket was late by so much more
 }
 
+// setSlope turns the line about where a datagram last came near: then its slope is known to sigma.
+func (f *floor) setSlope(turn float64, sigma float32) {
+	turn = min(max(turn, -maxSkew-f.slope), maxSkew-f.slope)
+	up := turn * (f.end - f.lastNear)
+	f.rotate(up, turn)
+	f.best.y -= float32(up + turn*float64(f.best.x))
+	f.prior = float32(f.slope)
+	f.widenSlope(sigma)
+}
+
 // ---- The line below the fastest datagrams ----
 
 const (
@@ -2016,25 +2031,25 @@ const (
 // of spans of time, as they are seen from the end of the last one. It knows of no queue: what is
 // no point is not told to it.
 type line struct {
-	end          float64 // x of the end of the last span
-	level        float64 // us: the line there
-	slope        float64 // minus the skew
-	meanResidual float32 // us: mean distance of the points from the line, at the start 1 s
-	spacing      float32 // us: time between points; it doubles when there are too many
-	loweredBy    float32 // us: by which the line was lowered since end
-	prior        float32 // slope known before the points
-	priorVar     float32 // variance of that
-	sigma        float32 // standard deviation of the slope
-	best         point   // fastest datagram since end, or noPoint
-	n            uint8   // points
-	surprisedFor uint8   // buckets for which points have told another slope, at most 255; 0 when they do not
-	ownStep      uint16  // us: times of receipt are multiples of it, it seems: the step of the own clock, or 0
-	points       [maxPoints]point
+	end           float64 // x of the end of the last span
+	level         float64 // us: the line there
+	slope         float64 // minus the skew
+	meanResidual  float32 // us: mean distance of the points from the line, at the start 1 s
+	spacing       float32 // us: time between points; it doubles when there are too many
+	loweredBy     float32 // us: by which the line was lowered since end
+	prior         float32 // slope known before the points
+	priorVar      float32 // variance of that
+	sigma         float32 // standard deviation of the slope
+	best          point   // fastest datagram since end, or noPoint
+	n             uint8   // points
+	surprisedFor  uint8   // buckets for which points have told another slope, at most 255; 0 when they do not
+	ownResolution uint16  // us: times of receipt are multiples of it, it seems: that of the own clock, or 0
+	points        [maxPoints]point
 }
 
 // point is a datagram that queued least.
 type point struct {
-	x         float32 // us after end
+	x         float32 // us after end, so negative: when its bucket began, and 0.1 s
 	y         float32 // us above the line
 	roundTrip float32 // us, with this datagram; NaN while it is not known
 }
@@ -2045,12 +2060,12 @@ var noPoint = point{y: float32(math.Inf(1))}
 // levelAt returns the level at x.
 func (l *line) levelAt(x float64) float64 { return l.level + l.slope*(x-l.end) }
 
-// tilt returns by how much the slope may be off at x though the points lie on a straight line. Where datagrams
-// come at nearly a multiple of the own clock's step, each falls a little later into a step than the one before:
-// the floor tilts as if the clocks ran apart, but by one step at most. Crystals hardly
-// differ by more than 200 ppm, so the tilt is no more than the slope and that.
+// tilt returns by how much the slope may be off at x though the points lie on a straight line. Where the time
+// between datagrams is nearly a multiple of the own clock's resolution, each has to wait a little longer for the
+// clock to advance than the one before: the floor tilts as if the clocks ran apart, but by one resolution at most.
+// Crystals hardly differ by more than 200 ppm, so the tilt is no more than the slope and that.
 func (l *line) tilt(x float64) float32 {
-	return min(float32(l.ownStep)/max(l.span(x), second), abs(float32(l.slope))+2*priorSkew)
+	return min(float32(l.ownResolution)/max(l.span(x), second), abs(float32(l.slope))+2*priorSkew)
 }
 
 // span returns for how long, us, the points tell the slope at x.
@@ -2098,9 +2113,9 @@ func (l *line) isDue(x float64) bool { return x-l.end >= float64(l.spacing) }
 
 // endSpan makes a point of the fastest datagram since the last one, and fits the line if
 // there are enough.
-func (l *line) endSpan(x float64, spread, step float32, stable bool) {
+func (l *line) endSpan(x float64, spread, resolution float32, stable bool) {
 	dt := float32(x - l.end)
-	if l.loweredBy > hostJitter+step+gateSpreads*min(l.meanResidual, spread) { // rule: a line that sinks starts anew
+	if l.loweredBy > hostJitter+resolution+gateSpreads*min(l.meanResidual, spread) { // rule: a line that sinks starts anew
 		l.restart(x)
 	}
 	for i := range l.points[:l.n] {
@@ -2111,7 +2126,7 @@ func (l *line) endSpan(x float64, spread, step float32, stable bool) {
 	if l.best.y == noPoint.y {
 		return
 	}
-	evicted, best := l.makeRoom(step), l.best
+	evicted, best := l.makeRoom(resolution), l.best
 	l.best = noPoint
 	best.x -= dt
 	if l.n > 0 && best.x <= l.points[l.n-1].x {
@@ -2120,8 +2135,8 @@ func (l *line) endSpan(x float64, spread, step float32, stable bool) {
 	l.points[l.n] = best
 	l.n++
 	if points := l.points[:l.n]; l.n >= fitPoints {
-		l.fit(points, spread, step, stable, evicted)
-		l.ownStep = commonStep(l.points[:l.n], spread, l.ownStep)
+		l.fit(points, spread, resolution, stable, evicted)
+		l.ownResolution = resolutionOf(l.points[:l.n], spread, l.ownResolution)
 	} else if points[0].x < -congestedTime { // rule: few points are recent ones
 		for len(points) > 1 && points[0].x < -congestedTime {
 			points = points[1:] // so few say nothing about the slope, and old ones nothing
@@ -2131,11 +2146,12 @@ func (l *line) endSpan(x float64, spread, step float32, stable bool) {
 	}
 }
 
-// makeRoom drops points that are too old, or every second one, and returns how many were
-// too old.
-func (l *line) makeRoom(step float32) (evicted int) {
-	// At the best window, which is cubed here, noise/window^1.5 weighs as much as wander*window.
-	best := 800 * float64(max(l.meanResidual, step/2)*l.spacing) * second * second
+// makeRoom drops points that are too old, or every second one, and reports whether any was too
+// old.
+func (l *line) makeRoom(resolution float32) (evicted bool) {
+	// Noise makes the slope wrong by about noise/window/points, which is noise*spacing/window^2, and a skew that
+	// drifts by 0.00125 ppm a second by that times the window. At the best window, cubed here, both are equal.
+	best := 800 * float64(max(l.meanResidual, resolution/2)*l.spacing) * second * second
 	longer := func(t float64) bool { return t > congestedTime && (t > longestWindow || t*t*t > best) }
 	if l.n == maxPoints && !longer((maxPoints+fitPoints)*float64(l.spacing)) { // rule: spans double
 		l.spacing, l.n = 2*l.spacing, maxPoints/2
@@ -2148,24 +2164,24 @@ func (l *line) makeRoom(step float32) (evicted int) {
 	}
 	for l.n == maxPoints || l.n >= fitPoints && longer(-float64(l.points[0].x)) {
 		l.n = uint8(copy(l.points[:], l.points[1:l.n]))
-		evicted++
+		evicted = true
 	}
 	return evicted
 }
 
 // fit finds the slope of the line, and lays it below the points. Slopes are known as Gaussians: what
 // is kept is the mean of prior and points, weighted by their variances.
-func (l *line) fit(points []point, spread, step float32, stable bool, evicted int) {
+func (l *line) fit(points []point, spread, resolution float32, stable, evicted bool) {
 	turn, span := secant(points)
 	low, third, mean := residuals(points, turn)
 	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
 	// Points on one stair lie on a line, but not on this one.
-	noise := max(max(2*(third-low), mean*4/5)+halfUnit, float64(step)/2)
+	noise := max(max(2*(third-low), mean*4/5)+halfUnit, float64(resolution)/2)
 	if l.spacing == bucketTime { // rule: the spread is noise at first
 		noise = max(noise, 1.25*maxPoints*float64(spread)/float64(l.n))
 	}
 	slope, fitVar := l.slope+turn, noise*noise/(span*span)
-	prior, priorVar := l.carryOver(slope, fitVar, evicted)
+	prior, priorVar := l.priorAfterEviction(slope, fitVar, evicted)
 	ramp := roundTripSlope(points)
 	clock, leastVar := l.clockSlope(slope, ramp, priorVar)
 	ramps := clock != slope && abs(ramp)*span > 2*(mean+noise)
@@ -2190,13 +2206,14 @@ func (l *line) fit(points []point, spread, step float32, stable bool, evicted in
 	low, _, mean = residuals(points, turn)
 	l.rotate(low, turn)
 	if l.meanResidual == second || !surprising {
-		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, step/2), second/2) // rule: noise grows by halves
+		l.meanResidual = min(float32(mean), max(1.5*l.meanResidual+1, resolution/2), second/2) // rule: noise grows by halves
 	}
 	l.prior, l.priorVar, l.sigma = float32(prior), float32(priorVar), float32(math.Sqrt(1/(1/priorVar+1/fitVar)))
 }
 
-// isNew reports whether hardly more is known of the slope than what crystals do.
-func (l *line) isNew() bool { return l.sigma > rampSkew && l.priorVar < crystalVar }
+// rateUncertain reports whether the slope is not known to 10 ppm, and nobody suspects a slew: what was known
+// before the points is what crystals do.
+func (l *line) rateUncertain() bool { return l.sigma > rampSkew && l.priorVar < crystalVar }
 
 // clockSlope returns what is a clock's of a slope during which the round trip changed by ramp, and how uncertain that
 // is at least. No clock makes a round trip longer or shorter: either this way changed, or the other one did and the
@@ -2211,26 +2228,16 @@ func (l *line) clockSlope(slope, ramp, priorVar float64) (clock, leastVar float6
 	return slope, 0
 }
 
-// carryOver returns what is known of the slope before the points: the share of those that were
-// evicted moves into the prior.
-func (l *line) carryOver(slope, fitVar float64, evicted int) (prior, priorVar float64) {
+// priorAfterEviction returns what is known of the slope before the points. If one was evicted, its share moves
+// into that.
+func (l *line) priorAfterEviction(slope, fitVar float64, evicted bool) (prior, priorVar float64) {
 	prior, priorVar = float64(l.prior), float64(l.priorVar)
-	if evicted == 0 {
+	if !evicted {
 		return prior, priorVar
 	}
 	g := priorVar / (priorVar + float64(l.n)*fitVar)
 	drift := 4 * skewDrift * float64(l.points[l.n-1].x-l.points[l.n-2].x) // rule: skews drift
 	return min(max(prior+g*(slope-prior), -maxSkew), maxSkew), (1-g)*priorVar + drift*drift
-}
-
-// setSlope turns the line about where a datagram last came near: then its slope is known to sigma.
-func (f *floor) setSlope(turn float64, sigma float32) {
-	turn = min(max(turn, -maxSkew-f.slope), maxSkew-f.slope)
-	up := turn * (f.end - f.lastNear)
-	f.rotate(up, turn)
-	f.best.y -= float32(up + turn*float64(f.best.x))
-	f.prior = float32(f.slope)
-	f.widenSlope(sigma)
 }
 
 // rotate moves the line up at end and turns it about that, under its points.
@@ -2266,29 +2273,29 @@ func roundTripSlope(points []point) float64 {
 	return float64(y[1]-y[0]) / float64(x[1]-x[0])
 }
 
-// commonStep returns the step of the own clock, us: 0 if it is small, and what it was if the points do not tell.
-// The times between points, which are times of receipt, differ by multiples of it. This is Euclid's algorithm,
-// with some tolerance. Where all datagrams come at a multiple of several steps, only that multiple shows; if
-// their delays differ by spread, a finer clock would have shown it, and the step is taken to be the longest one.
-// Steps that are no whole microseconds show if they are long.
-func commonStep(points []point, spread float32, was uint16) uint16 {
+// resolutionOf returns the resolution of the own clock, us: 0 if it is small, and what it was if the points do not
+// tell. The times between points, which are times of receipt, are multiples of it. This is Euclid's algorithm,
+// with some tolerance. Where all datagrams come at several times the resolution, only that multiple shows; if
+// their delays differ by spread, a finer clock would have shown it, and it is taken for the coarsest one.
+// A resolution that is no whole number of microseconds shows if it is long.
+func resolutionOf(points []point, spread float32, was uint16) uint16 {
 	const same = 16 // us: points from long ago are rounded
-	step, hits := int32(0), 0
-	for i := 2; i < len(points) && (step == 0 || step > hostJitter/2); i++ { // a short step hardly grows again
+	divisor, hits := int32(0), 0
+	for i := 2; i < len(points) && (divisor == 0 || divisor > hostJitter/2); i++ { // a short one hardly grows again
 		d := int32(abs(points[i].x - 2*points[i-1].x + points[i-2].x))
 		if d > same {
 			hits++
 		}
 		for d > same {
-			rest := step % d
-			step, d = d, min(rest, d-rest)
+			rest := divisor % d
+			divisor, d = d, min(rest, d-rest)
 		}
 	}
 	switch {
-	case step > 0 && step < hostJitter || step > maxStep && spread < hostJitter:
+	case divisor > 0 && divisor < hostJitter || divisor > maxResolution && spread < hostJitter:
 		return 0
 	case hits >= fitPoints:
-		return uint16(min(step, maxStep))
+		return uint16(min(divisor, maxResolution))
 	}
 	return was
 }

@@ -178,7 +178,7 @@ func TestCommonStep(t *testing.T) {
 		step, phase float64 // us
 		want        float64
 	}{
-		{0, 0, 0}, {1, 0, 0}, {8, 3, 0}, {50, 1, 0}, {100, 3, 100}, {1000, 562, 1000}, {15600, 234, 15600}, {15625, 1, 15625}, {40e3, 5, maxStep},
+		{0, 0, 0}, {1, 0, 0}, {8, 3, 0}, {50, 1, 0}, {100, 3, 100}, {1000, 562, 1000}, {15600, 234, 15600}, {15625, 1, 15625}, {40e3, 5, maxResolution},
 	} {
 		wrong := 0
 		for seed := range uint64(seeds) {
@@ -191,7 +191,7 @@ func TestCommonStep(t *testing.T) {
 				}
 				points[i].x = float32(shown - 3e6)
 			}
-			got := float64(commonStep(points, 30e3, 777))
+			got := float64(resolutionOf(points, 30e3, 777))
 			if whole := math.Round(got / max(c.want, 1)); c.want == 0 && got > 0 || c.want > 0 && (whole < 1 || whole > 3 || math.Abs(got-whole*c.want) > c.want/8) {
 				wrong++
 			}
@@ -204,7 +204,7 @@ func TestCommonStep(t *testing.T) {
 	for i := range still {
 		still[i].x = float32(i) * 1e6
 	}
-	if got := commonStep(still, hostJitter, 777); got != 777 {
+	if got := resolutionOf(still, hostJitter, 777); got != 777 {
 		t.Errorf("datagrams that come each second show a step of %v us, where it was 777", got)
 	}
 }
@@ -332,16 +332,16 @@ func TestGrid(t *testing.T) {
 	for _, step := range []float64{200, 1000, 15_600} {
 		f := floor{line: line{slope: 40e-6}}
 		for range 100 {
-			f.learnStep(step*float64(rng.IntN(3)) + 8*rng.Float64() - 8*rng.Float64())
+			f.learnResolution(step*float64(rng.IntN(3)) + 8*rng.Float64() - 8*rng.Float64())
 		}
-		if got := float64(f.step()); abs(got-step) > 8 {
+		if got := float64(f.jointResolution()); abs(got-step) > 8 {
 			t.Errorf("clocks that step by %v us: %v us", step, got)
 		}
 	}
 	for _, jitter := range []float64{1, 10, 100, 1000, 10_000} {
 		f, had := floor{spread: float32(jitter)}, 0
 		for range 10_000 {
-			if f.learnStep(rng.ExpFloat64() * jitter); f.step() > 0 {
+			if f.learnResolution(rng.ExpFloat64() * jitter); f.jointResolution() > 0 {
 				had++
 			}
 		}
@@ -673,12 +673,12 @@ func TestFirstFall(t *testing.T) {
 	} {
 		r := newTrial(1, 2)
 		for _, part := range []float64{c.falls * 0.8, c.falls * 0.2} {
-			r.fall(2e6, float32(-part), true, float32(r.toHere+r.toPeer), 250)
+			r.levelMoved(2e6, float32(-part), true, float32(r.toHere+r.toPeer), 250)
 			r.toHere -= part
 		}
 		r.run(c.known - 2)
 		if c.rises {
-			r.fall(4e6, float32(c.falls), true, float32(r.toHere+r.toPeer), 250)
+			r.levelMoved(4e6, float32(c.falls), true, float32(r.toHere+r.toPeer), 250)
 		}
 		r.toPeer += c.back
 		if r.run(5); r.set != c.want {
@@ -775,7 +775,7 @@ func TestClockStep(t *testing.T) {
 		s.clockStep(s.x)
 		set, limits := s.x, len(s.limits[upper])
 		s.run(30, confirmed, func() {
-			if s.renew == 0 && len(s.limits[upper]) > limits && !s.inside() {
+			if s.renewing == 0 && len(s.limits[upper]) > limits && !s.inside() {
 				t.Errorf("seed %d: %.1f s after a step %v us from the truth: %+v", seed, (s.x-set)/1e6, s.truth-s.offset, s.interval)
 			}
 		})
