@@ -11,23 +11,29 @@
 //
 // # Use
 //
-// Most programs need only package link: it puts stamps and reports in front of the payload and
-// takes them off again. With a header of your own, do this:
+// Most programs need only package link: it puts all of this in front of the payload and takes it off
+// again. With a header of your own, do this:
 //
 //  1. Keep one TimeSynchronizer for each peer. Times are readings of package clock: Received for the
 //     time at which a datagram arrived, Now for all others. Other monotonic clocks will do, too.
 //  2. Put the stamp LocalTimeToDatagramTS24(now) into each datagram, just before you send it.
 //  3. Put the report MinDeltaTS24(now), if it is ok, into one datagram every 0.5 s, after 20 s
-//     every 2 s. Mark the datagrams that contain one, by a flag or by their length.
+//     every 2 s, and now itself, 8 bytes, beside it. Mark the datagrams that contain them, by a flag
+//     or by their length.
 //  4. When an authenticated datagram arrives, pass its stamp and the time of receipt to
 //     OnAuthenticatedDatagramTimestamp. It returns the one-way delay.
-//  5. Pass its report, if there is one, to OnPeerMinDeltaTS24.
-//  6. Read the peer's clock: RemoteTime and Snapshot for yourself, ToRemoteTime23 for a time in a
-//     payload, which the peer reads with FromLocalTime23.
+//  5. Pass its report, if there is one, to OnPeerMinDeltaTS24. Before the first report, pass the
+//     8 bytes to Anchor: without that, all that is known of the peer's clock is so modulo 67.1 s, and
+//     Within cannot tell.
+//  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself, ToRemoteTime23 for a time
+//     in a payload, which the peer reads with FromLocalTime23. Send one only while Snapshot.Within is
+//     nil: it is as far off as your ErrorBound, which the peer does not see.
+//  7. Draw a random number when the program starts, and put it into each datagram, with the one last
+//     heard from the peer. If the peer's changes, it has started anew: call Reset before you pass its
+//     stamp. A report or a payload time beside a number that is not yours is for the program that was
+//     here before: drop it.
 //
-// Example_sixSteps in example_test.go is such a program. If the clocks may be over 33 s apart and
-// you need RemoteTime, also send the full clock once, and pass it to Anchor. Package link does
-// that by itself.
+// Example_sevenSteps in example_test.go is such a program.
 //
 // The package opens no socket and starts no goroutine. It reads a clock only in NowUsec.
 //

@@ -3,6 +3,7 @@
 package timesync_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -10,54 +11,84 @@ import (
 	"timesync"
 )
 
-// Two peers in memory follow the six steps. A real program sends the bytes over
-// its own authenticated transport and has each peer in another process.
-func Example_sixSteps() {
-	type peer struct {
-		// 1. Keep one synchronizer for each remote peer.
-		sync  timesync.TimeSynchronizer
-		ahead uint64 // of true time; every clock has another origin
-	}
-	client, server := &peer{}, &peer{ahead: 5_000_000}
+// end is one end of a connection. Each datagram is the end's number, the peer's, and a stamp, 11
+// bytes; with a report and the full clock 22. A real program authenticates them, and the payload.
+type end struct {
+	sync     timesync.TimeSynchronizer // 1. one for each remote peer
+	number   uint32                    // 7. random, drawn when the program starts
+	theirs   uint32                    // the peer's number, as far as is known
+	anchored bool
+	begun    uint64 // when the first report was sent, and when the next is due: local clock, us
+	due      uint64
+}
 
-	// 2. Stamp every datagram with the time at which it is sent.
-	// 3. Now and then report the minimum delta: every 0.5 s, later every 2 s.
-	send := func(from *peer, now uint64, withReport bool) []byte {
-		datagram, _ := timesync.LocalTimeToDatagramTS24(now + from.ahead).AppendBinary(nil)
-		if report, ok := from.sync.MinDeltaTS24(now + from.ahead); ok && withReport {
-			datagram, _ = report.AppendBinary(datagram)
+func (e *end) send(now uint64) []byte {
+	d := binary.LittleEndian.AppendUint32(nil, e.number)
+	d = binary.LittleEndian.AppendUint32(d, e.theirs)
+	d, _ = timesync.LocalTimeToDatagramTS24(now).AppendBinary(d) // 2.
+	report, ok := e.sync.MinDeltaTS24(now)
+	switch {
+	case !ok:
+		return d
+	case e.begun == 0:
+		e.begun, e.due = now, now
+	}
+	if int64(now-e.due) >= 0 { // 3. every 0.5 s, after 20 s every 2 s
+		if e.due = now + 500_000; now-e.begun > 20_000_000 {
+			e.due = now + 2_000_000
 		}
-		return datagram
+		d, _ = report.AppendBinary(d)
+		d = binary.LittleEndian.AppendUint64(d, now)
 	}
+	return d
+}
 
-	// 4. Hand in the stamp and the time of receipt, after the authentication.
-	// 5. Hand in the peer's report.
-	receive := func(to *peer, now uint64, datagram []byte) {
-		to.sync.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(datagram), now+to.ahead)
-		if len(datagram) >= 6 {
-			to.sync.OnPeerMinDeltaTS24(timesync.ReadCounter24(datagram[3:]), now+to.ahead)
+func (e *end) receive(now uint64, d []byte) {
+	number, echo := binary.LittleEndian.Uint32(d), binary.LittleEndian.Uint32(d[4:])
+	if number != e.theirs { // 7. the peer started anew
+		e.sync.Reset()
+		e.theirs, e.anchored, e.begun = number, false, 0
+	}
+	e.sync.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(d[8:]), now) // 4.
+	if len(d) >= 22 && echo == e.number {                                       // else it is for who was here before
+		if !e.anchored {
+			e.sync.Anchor(now, binary.LittleEndian.Uint64(d[14:])) // 5.
+			e.anchored = true
 		}
+		e.sync.OnPeerMinDeltaTS24(timesync.ReadCounter24(d[11:]), now)
 	}
+}
 
-	const delay = 30_000 // microseconds, either way
+// Two ends in memory follow the seven steps. The server starts anew after 30 s, with another clock.
+func Example_sevenSteps() {
+	client, server := &end{number: 17}, &end{number: 4711}
+	ahead := uint64(5_000_000_000) // the server's clock
+	const delay = 30_000           // us, either way
 	now := uint64(60_000_000)
-	for n := range 60 {
-		receive(server, now+delay, send(client, now, n%30 == 1))
-		receive(client, now+delay, send(server, now, n%30 == 1))
-		now += 16_000
+	for n := range 60 * 60 {
+		if n == 30*60 {
+			server, ahead = &end{number: 815}, 20_000_000
+		}
+		server.receive(now+ahead+delay, client.send(now))
+		client.receive(now+delay, server.send(now+ahead))
+		now += 16_667
 	}
 
-	// 6. Say when something happened in the clock of the peer.
-	stamp, ok := client.sync.ToRemoteTime23(now)
-	received := now + delay + server.ahead
+	// 6. Say when something happened in the clock of the peer, if that is known well enough.
+	snapshot, _ := client.sync.Snapshot(now)
+	if err := snapshot.Within(50 * time.Millisecond); err != nil {
+		fmt.Println(err)
+		return
+	}
+	stamp, _ := client.sync.ToRemoteTime23(now)
+	received := now + delay + ahead
 	happened := timesync.FromLocalTime23(received, stamp)
 
-	owd, _ := client.sync.MinimumOneWayDelay()
-	fmt.Println("synchronized:", ok)
-	fmt.Println("one-way delay:", owd.Round(time.Millisecond))
+	fmt.Println("the server's clock is ahead by", time.Duration(snapshot.OffsetUsec)*time.Microsecond, "within", snapshot.ErrorBound.Round(time.Millisecond))
+	fmt.Println("one-way delay:", snapshot.MinimumOneWayDelay.Round(time.Millisecond))
 	fmt.Println("age of the event on receipt:", time.Duration(received-happened)*time.Microsecond)
 	// Output:
-	// synchronized: true
+	// the server's clock is ahead by 20s within 30ms
 	// one-way delay: 30ms
 	// age of the event on receipt: 30ms
 }

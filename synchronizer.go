@@ -499,8 +499,8 @@ var (
 	ErrWide           = errors.New("timesync: the error bound is wider than tolerable")
 )
 
-// Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth.
-// Else the error says why not. It is the first that applies, in the order in which a program can
+// Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth, modulo
+// 67.1 s until Anchor was called. Else the error says why not. It is the first that applies, in the order in which a program can
 // ask the fields:
 //
 //	ErrUnsynchronized  the offset is not known; the snapshot is the zero value

@@ -10,7 +10,8 @@ const ts23Shift = 3 // 2^3 us a unit
 
 // ToRemoteTime23 returns the peer's clock at the local time localUsec, for a payload. The peer
 // reads it with FromLocalTime23. The result is rounded to the nearest unit of 8 us, which adds at
-// most 4 us to the error of the offset. ok is false while the offset is not known.
+// most 4 us to the error of the offset. ok is false while the offset is not known. The result is as far
+// off as ErrorBound here, which the peer cannot see, so send it only while Snapshot.Within is nil.
 //
 // For increasing local times the result never goes back except at a step, which
 // increments Snapshot.Steps. It may be called from any goroutine.
