@@ -500,8 +500,8 @@ var (
 )
 
 // Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth, modulo
-// 67.1 s until Anchor was called. Else the error says why not. It is the first that applies, in the order in which a program can
-// ask the fields:
+// 67.1 s until Anchor was called. Else the error says why not. It is the first that applies, in the
+// order in which a program can ask the fields:
 //
 //	ErrUnsynchronized  the offset is not known; the snapshot is the zero value
 //	ErrSilent          Age is Settled or more: the peer was silent for too long

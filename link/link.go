@@ -130,12 +130,13 @@ type Link struct {
 	news  chan struct{} // closed at the next datagram, or nil while nobody waits
 }
 
-// Inputs are the methods of a timesync.TimeSynchronizer that change it.
+// Inputs are the methods of a timesync.TimeSynchronizer that a Recorder wants to see.
 type Inputs interface {
 	OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Counter24, localRecvUsec uint64) (owd time.Duration, ok bool)
 	OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64)
 	Anchor(localUsec, remoteUsec uint64)
 	Reset()
+	MinDeltaTS24(localUsec uint64) (minDelta timesync.Counter24, ok bool)
 }
 
 // Recorder is a record.Recorder: it writes down what it is given, and gives it to s.
@@ -203,7 +204,7 @@ func (l *Link) AppendHeader(dst []byte, sendUsec uint64) []byte {
 	dst = append(dst, 0)
 	dst, _ = timesync.LocalTimeToDatagramTS24(sendUsec).AppendBinary(dst) // which never fails
 	known := l.sync.IsSynchronized()
-	minDelta, ok := l.sync.MinDeltaTS24(sendUsec)
+	minDelta, ok := l.input().MinDeltaTS24(sendUsec)
 	confirmed := minDelta%3 == 1 // its quality, see MinDeltaTS24
 	reports := ok && l.anew.over(sendUsec, sure) && (l.due(sendUsec) || l.extrapolated && confirmed)
 	if reports {

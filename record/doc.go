@@ -5,7 +5,8 @@
 //
 // A Recorder takes the place of a timesync.TimeSynchronizer, or is passed to Record of a
 // link.Link. It writes every stamp with its time of receipt, every report, every anchor and every
-// Reset to an io.Writer, and once a second what the synchronizer answered. Read iterates over a
+// Reset to an io.Writer, and what the synchronizer answered: once a second, and in a silence each 2.5 s or
+// more, when a report is asked for. Read iterates over a
 // recording. Replay gives it to a fresh synchronizer. That one is then in the same state as the
 // recorded one was, and gives the same answers.
 //

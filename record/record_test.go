@@ -79,6 +79,29 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+// TestSilence: while nothing arrives, what is known is recorded now and then, as reports are asked for.
+func TestSilence(t *testing.T) {
+	var file bytes.Buffer
+	r := still(&file)
+	r.MinDeltaTS24(0) // nothing has come yet
+	r.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(500), 1000)
+	r.OnPeerMinDeltaTS24(timesync.LocalTimeToDatagramTS24(500), 1000)
+	for now := uint64(100_000); now <= 10_000_000; now += 100_000 {
+		r.MinDeltaTS24(now)
+	}
+	must(t, r.Close())
+	r.MinDeltaTS24(20_000_000)
+	var asked []uint64
+	for m, err := range Replay(&file) {
+		must(t, err)
+		if m.Kind == Answered {
+			asked = append(asked, m.LocalUsec)
+			check(t, m.Answer, Ask(m.Ends[0], m.LocalUsec), "answer at %d us", m.LocalUsec)
+		}
+	}
+	check(t, fmt.Sprint(asked), "[1000 2600000 5100000 7600000]", "answers at")
+}
+
 // answers is what a synchronizer says to every question about a few local times.
 type answers [10]any
 

@@ -21,10 +21,10 @@ type synchronizer = timesync.TimeSynchronizer
 // Dropped.
 type Recorder struct {
 	*synchronizer
-	askedAt uint64 // local time, us, of the last answer; of the goroutine that receives
-	asked   bool   // there is one
 
 	mu      sync.Mutex
+	askedAt uint64 // local time, us, of the last answer
+	asked   bool   // there is one
 	filling block
 	number  uint32 // of the block that is being filled
 	ready   []byte // a block that waits for the writer, or nil
@@ -44,6 +44,7 @@ const (
 	flushAfter = 900 * time.Millisecond
 
 	askEvery = 1_000_000 // us between two answers
+	askLate  = 2_500_000 // us: while nothing arrives
 )
 
 // New makes a Recorder of a fresh synchronizer, which writes to w from a goroutine of its
@@ -97,6 +98,18 @@ func (r *Recorder) ask(localUsec uint64) {
 	a := Ask(r.synchronizer, localUsec)
 	r.room()
 	r.filling.answer(localUsec, &a)
+}
+
+// MinDeltaTS24 is that of timesync.TimeSynchronizer. If nothing has arrived for a while, what the
+// synchronizer answers at localUsec is recorded: so a recording shows that the peer fell silent, also if
+// it never spoke again.
+func (r *Recorder) MinDeltaTS24(localUsec uint64) (minDelta timesync.Counter24, ok bool) {
+	r.mu.Lock()
+	if r.asked && int64(localUsec-r.askedAt) >= askLate && r.room() {
+		r.ask(localUsec)
+	}
+	r.mu.Unlock()
+	return r.synchronizer.MinDeltaTS24(localUsec)
 }
 
 // OnPeerMinDeltaTS24 is that of timesync.TimeSynchronizer, and is recorded.

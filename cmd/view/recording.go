@@ -31,6 +31,7 @@ type reel struct {
 	count    int       // datagrams
 	block    block     // of the last one
 	ended    float64   // s: the last datagram of the block before
+	last     float64   // s: the last event of end 0
 	silences []span    // in which no datagram arrived
 	reports  []float64 // s
 	cut      error     // why the recording ends
@@ -85,6 +86,7 @@ func unwind(recordings ...io.Reader) *reel {
 	}
 	if r.count > 0 {
 		r.endBlock()
+		r.silent(r.last)
 	}
 	r.words()
 	return r
@@ -111,6 +113,7 @@ func (r *reel) see(m *record.Moment) {
 	if m.End != 0 {
 		return
 	}
+	r.last = max(r.last, at)
 	switch m.Kind {
 	case record.Datagram:
 		r.datagram(m, at)
@@ -130,11 +133,18 @@ func (r *reel) datagram(m *record.Moment, at float64) {
 	if r.count > 0 && m.Wall != r.block.wall {
 		r.endBlock()
 	}
-	if gap := at - r.block.at; r.count > 0 && gap > leastSilence {
-		r.silences = append(r.silences, span{r.block.at, at})
+	if r.count > 0 {
+		r.silent(at)
 	}
 	r.count++
 	r.block = block{m.Wall, m.LocalUsec, at}
+}
+
+// silent notes that nothing arrived since the last datagram until then, if that is long.
+func (r *reel) silent(until float64) {
+	if until-r.block.at > leastSilence {
+		r.silences = append(r.silences, span{r.block.at, until})
+	}
 }
 
 // asleep is by how much more than the local clock the time of day has to go on at once, us.
@@ -211,6 +221,9 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 		return nil // there is nothing to draw
 	}
 	path := filepath.Join(out, "recording-"+name)
+	if r.both {
+		path += "-both"
+	}
 	err := errors.Join(os.MkdirAll(out, 0o755), r.writeCSV(path+".csv"), graph.Charts(path+".png", graph.Screen(), r.charts(name)...))
 	if err == nil {
 		fmt.Fprintf(words, "%s.png, %s.csv\n", path, path)

@@ -56,16 +56,17 @@ func (w way) film(t *testing.T) (files [2]bytes.Buffer) {
 			if w.lost != nil {
 				silent, noReport = w.lost(k, now-1)
 			}
+			delay := 0.030 + 0.002*rng.ExpFloat64() + w.longer.at(k, now-1)/1e3
+			sent, received := clock(1-k, now), clock(k, now+delay)
+			report, ok := ends[1-k].MinDeltaTS24(sent)
 			if silent {
 				continue
 			}
-			delay := 0.030 + 0.002*rng.ExpFloat64() + w.longer.at(k, now-1)/1e3
-			sent, received := clock(1-k, now), clock(k, now+delay)
 			e.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(sent), received)
 			if now < 2 {
 				e.Anchor(received, sent)
 			}
-			if report, ok := ends[1-k].MinDeltaTS24(sent); ok && i%max(int(2*rate), 1) == 0 && !noReport {
+			if ok && i%max(int(2*rate), 1) == 0 && !noReport {
 				e.OnPeerMinDeltaTS24(report, received)
 			}
 		}
@@ -106,6 +107,7 @@ const never = 1e9 // s
 func TestWords(t *testing.T) {
 	noReports := func(end int, s float64) (any, reports bool) { return false, end == 0 && s > 59 && s < 69 }
 	nothing := func(_ int, s float64) (any, reports bool) { return s > 60 && s < 90, false }
+	gone := func(_ int, s float64) (any, reports bool) { return s > 60, false }
 	for _, c := range []struct {
 		name string
 		way
@@ -135,6 +137,7 @@ func TestWords(t *testing.T) {
 		{"the peer slept", way{seconds: 120, ahead: change{1, 90, never, -30}, lost: nothing}, []string{
 			`\((59|60)\.\d s\) nothing arrived for 30\.\d s`,
 			`\(9[0-3]\.\d s\) the remote time stepped by -30 s, or that and a multiple of 67.1 s: .*`}},
+		{"the peer is gone", way{seconds: 90, lost: gone}, []string{`\((59|60)\.\d s\) nothing arrived for 2[7-9]\.\d s`}},
 		{"the network was away", way{seconds: 120, lost: nothing}, []string{`\((59|60)\.\d s\) nothing arrived for 30\.\d s`}},
 		{"reports were lost", way{seconds: 90, lost: noReports}, []string{`\(58\.\d s\) no report for 12\.\d s; usual are 2\.0 s`}},
 	} {
@@ -201,10 +204,14 @@ func drawn(t *testing.T, least int, recordings ...[]byte) string {
 	if err := drawRecording(dir, &words, paths...); err != nil {
 		t.Fatal(err)
 	}
-	if png, err := os.ReadFile(filepath.Join(dir, "recording-a.png")); err != nil || !bytes.HasPrefix(png, []byte("\x89PNG")) || len(png) < 20_000 {
+	name := filepath.Join(dir, "recording-a")
+	if len(recordings) > 1 {
+		name += "-both"
+	}
+	if png, err := os.ReadFile(name + ".png"); err != nil || !bytes.HasPrefix(png, []byte("\x89PNG")) || len(png) < 20_000 {
 		t.Errorf("the picture: %d bytes, %v", len(png), err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "recording-a.csv"))
+	text, err := os.ReadFile(name + ".csv")
 	if err != nil {
 		t.Fatal(err)
 	}
