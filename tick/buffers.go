@@ -16,7 +16,7 @@ type buffers struct {
 	refAt  uint64        // when the local clock reads this
 	skew   int64         // and its rate from there on, parts in 10^9
 	gap    time.Duration // where the remote clock put the shared clock, minus the reference
-	rebase bool          // there was a pause: gap is another now
+	rebase bool          // there was a pause: gap is another one, and until track finds it nothing counts
 	ahead  follower      // the predicted clock, by the server's word of inputs
 	behind follower      // the server clock, by states
 	sent   []sent        // by tick modulo sentKept; nil until the server says that it knows
@@ -41,7 +41,7 @@ func (b *buffers) reference(nowUsec uint64) time.Duration {
 // inputSent takes that the input for a tick is sent when the predicted clock shows at.
 func (b *buffers) inputSent(n Tick, at time.Duration, nowUsec uint64) {
 	if b.sent != nil {
-		b.sent[uint64(n)%sentKept] = sent{n, at - b.reference(nowUsec), true}
+		b.sent[uint64(n)%sentKept] = sent{n, at - b.reference(nowUsec), !b.rebase}
 	}
 }
 
@@ -66,8 +66,9 @@ func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64)
 
 // stateArrived takes that the state for tick n came when the server clock, which shows one state
 // less, was to show at, and that this was early, or late if negative. Of a tick the first one counts.
-func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, nowUsec uint64) {
-	if b.states.add(n, 0) {
+// waited says that it may have waited on this machine.
+func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, waited bool, nowUsec uint64) {
+	if b.states.add(n, 0) && !b.rebase && !waited {
 		b.behind.add(b.reference(nowUsec)-at, early < 0, nowUsec)
 		b.behind.count(early < 0, nowUsec)
 		b.behind.judge(tick, rowLong/2, nowUsec) // what has waited on the way comes all at once

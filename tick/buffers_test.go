@@ -27,6 +27,9 @@ type way struct {
 	every    uint64   // from one Welcome to the next, us
 	mute     bool     // the server is not told of inputs
 	state    bool     // the client is told of states
+	seldom   bool     // but not of each Welcome beside one
+	hangs    bool     // the client's program does nothing
+	waits    []func() // what has come meanwhile
 	inTime   int
 	late     int
 	lateAt   uint64 // when the last one came
@@ -79,8 +82,25 @@ func (w *way) run(d time.Duration) {
 			}
 			w.send(w.down, func() { w.told(read) })
 		}
+		if !w.hangs {
+			w.client.Advance(w.now + w.ahead)
+		}
+	}
+}
+
+// hang lets the client's program do nothing for a while, and then read what has come, before its next
+// Advance or after it.
+func (w *way) hang(d time.Duration, advances bool) {
+	w.hangs = true
+	w.run(d)
+	w.hangs = false
+	if advances {
 		w.client.Advance(w.now + w.ahead)
 	}
+	for _, read := range w.waits {
+		read()
+	}
+	w.waits = nil
 }
 
 // input is the arrival of the input for tick n.
@@ -98,8 +118,14 @@ func (w *way) input(n Tick) {
 
 // told is the arrival of a Welcome and, if the client is told of states, of that of its tick.
 func (w *way) told(read Welcome) {
+	if w.hangs {
+		w.waits = append(w.waits, func() { w.told(read) })
+		return
+	}
 	now := w.now + w.ahead
-	_ = w.client.OnWelcome(read, now)
+	if !w.seldom || read.Tick%16 == 0 {
+		_ = w.client.OnWelcome(read, now)
+	}
 	if at, known := w.client.ServerTime(now); w.state && known {
 		if w.states++; at.Duration() > Hz(60).Duration(read.Tick-1) {
 			w.lateStates++
@@ -224,7 +250,7 @@ func TestLeadStays(t *testing.T) {
 		{pause(ms(150), true), "[synced]"},
 		{pause(5*sec, true), "[synced]"},
 		{pause(ms(150), false), "[synced]"},
-		{pause(5*sec, false), "[synced stepped by -5s, ticks 310 to 609 run again]"},
+		{pause(5*sec, false), "[synced stepped by -5s, ticks 304 to 603 run again]"},
 	} {
 		w := newWay(t, ClientConfig{})
 		w.run(5 * sec)
@@ -235,6 +261,61 @@ func TestLeadStays(t *testing.T) {
 			t.Errorf("%+v, before %+v; %d late", got, before, w.late-late)
 		}
 		w.rec.told(t, before, tt.want)
+	}
+}
+
+// What waited while the client's program hung says nothing of the path, nor do the states around a pause.
+func TestDelayStays(t *testing.T) {
+	pause := func(both bool) func(w *way) {
+		return func(w *way) {
+			w.server.Pause(w.now)
+			if both {
+				w.client.Pause(w.now)
+			}
+			w.run(2 * sec)
+			w.server.Resume(w.now)
+			w.client.Resume(w.now)
+		}
+	}
+	for what, happens := range map[string]func(w *way){
+		"hangs for 1 s":                     func(w *way) { w.hang(sec, false) },
+		"hangs for 3 s":                     func(w *way) { w.hang(3*sec, false) },
+		"hangs for 3 s, and advances first": func(w *way) { w.hang(3*sec, true) },
+		"both pause":                        pause(true),
+		"the server pauses":                 pause(false),
+	} {
+		w := newWay(t, ClientConfig{})
+		w.state, w.every = true, 17_000
+		w.run(sec)
+		w.seldom = true
+		w.run(10 * sec)
+		before := w.timing()
+		happens(w)
+		most, least := before.Delay, before.Delay
+		for range 60 {
+			w.run(sec)
+			most, least = max(most, w.timing().Delay), min(least, w.timing().Delay)
+		}
+		if most > before.Delay+ms(10) || least < before.Delay-ms(10) {
+			t.Errorf("%s: the delay was %v, and then from %v to %v", what, before.Delay, least, most)
+		}
+	}
+}
+
+// Within the reader margin after a Pause or a Resume, a Welcome says what will be.
+func TestWelcomeAtPause(t *testing.T) {
+	s := startServer(ServerConfig{Config: Config{Rate: Hz(100)}})
+	s.Advance(1_000_000)
+	s.Pause(1_000_000)
+	for _, now := range []uint64{1_000_000, 1_010_000, 1_030_000} {
+		w, _ := s.Announce(1, now)
+		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: now - 1_020_000, Tick: 102, Paused: true}, "paused, at %d us", now)
+	}
+	s.Resume(2_000_000)
+	for _, now := range []uint64{2_000_000, 2_010_000, 2_030_000} {
+		w, _ := s.Announce(1, now)
+		tick := Hz(100).Ticks(time.Duration(now-1_000_000) * time.Microsecond)
+		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: 1_000_000, Tick: tick}, "resumed, at %d us", now)
 	}
 }
 

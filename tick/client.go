@@ -26,11 +26,16 @@ type Client struct {
 	buffers  buffers  // how far the clocks are to be apart
 	heard    vitals   // when the server was heard last
 	frozen   bool     // the client has entered a paused epoch, and pauses with its server
+	steered  uint64   // the last Advance outside of a pause, reading of the local clock
+	counts   uint64   // from when on the arrival of a state says something of the path
 
 	// Where clocks should have been at the last Advance: the predicted clock, and both without buffers,
 	// by the remote clock.
 	goal, fastestFrom, fastestTo time.Duration
 }
+
+// hang is how long an Advance may take to come, in a slow frame. After more, the program hung.
+const hang = 250 * time.Millisecond
 
 // NewClient returns a client that follows a remote clock, stopped. The error says what
 // is wrong with cfg, or that remote is nil.
@@ -126,6 +131,9 @@ func (c *Client) believe(w arrived) {
 		c.leave(w.Epoch)
 	}
 	told := w.Epoch == c.welcomes.last.Epoch && w.Rate.equal(c.welcomes.last.Rate)
+	if !c.buffers.rebase && c.welcomes.overlooked(w.Welcome, c.conf.HardThreshold) {
+		c.buffers.behind, c.buffers.rebase = follower{}, true // states since then came late, but no path is longer
+	}
 	c.welcomes.believe(w)
 	c.now.epoch, c.remote.near = w.Epoch, w.reading()
 	if w.inputs.ticks > 0 && c.now.known {
@@ -182,6 +190,9 @@ func (c *Client) Hello() (h Hello, ok bool) {
 // come, if ClientBuffer is zero: so that the state after the one that it shows has come, too. Of a
 // tick only the first state counts. It also tells that the server is alive, see EventSilent. It
 // takes a lock.
+//
+// A state that comes 0.25 s after the last Advance, or later, or within 0.25 s of such an Advance, says
+// nothing of the path: while the program hung, it may have waited on this machine.
 func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +203,8 @@ func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 	if !c.now.paused {
 		tick := c.now.rate.Duration(1)
 		at := c.now.rate.Duration(n) - tick // one state ahead
-		c.buffers.stateArrived(n, at, at-c.now.read(server, nowUsec), tick, nowUsec)
+		waited := elapsed(c.steered, nowUsec) > hang || int64(nowUsec-c.counts) < 0
+		c.buffers.stateArrived(n, at, at-c.now.read(server, nowUsec), tick, waited, nowUsec)
 	}
 	return true
 }
@@ -202,6 +214,10 @@ func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.latest(predicted), c.atU
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (c *Client) steer() {
+	if c.now.known && elapsed(c.steered, c.atUsec) > hang {
+		c.counts = c.atUsec + uint64(hang.Microseconds())
+	}
+	c.steered = c.atUsec
 	c.watch(&c.heard, 0)
 	c.reconsider()
 	known := c.aim()
@@ -302,7 +318,7 @@ func (c *Client) enter() {
 	for i, k := range s.clocks() {
 		c.set(i, within(k.At), k.Pace.limited())
 	}
-	c.now.known = true
+	c.now.known, c.counts = true, c.atUsec
 	if c.stats.Ticks > 0 {
 		c.step(old, false)
 	} else {

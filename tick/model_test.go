@@ -238,6 +238,12 @@ func (m *model) send() {
 		return
 	}
 	game, still := m.history.read(at)
+	end := m.serverNow() + readerMargin
+	if later, will := m.history.read(end); will != still { // so near to a Pause or a Resume it says what comes
+		if game, still = later, will; !still {
+			game -= elapsed(at, end)
+		}
+	}
 	if now := w.OriginUsec + uint64(game.Microseconds()); now != at || w.Tick != w.Rate.Ticks(game) || w.Paused != still {
 		m.fail("announced %+v at %d, game time %v, paused %v", w, at, game, still)
 	}

@@ -190,15 +190,21 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	if !s.started {
 		return Welcome{}, false
 	}
-	zero, at := s.now.origin(nowUsec)
+	now := s.now.courses[predicted].piece(nowUsec)
+	if now.still != s.now.paused { // within the reader margin of a Pause or a Resume: what comes counts
+		last := s.now.courses[predicted].last()
+		now = &last
+	}
+	at := now.read(nowUsec)
+	usec, _ := floorDiv(int64(at), 1000)
 	p := cmp.Or(s.peers[peer], &player{})
 	return Welcome{
 		Epoch:      s.epoch,
 		Rate:       s.now.rate,
-		OriginUsec: zero,
+		OriginUsec: nowUsec - uint64(usec),
 		Tick:       s.now.rate.Ticks(at),
 		Heard:      p.synced,
-		Paused:     s.now.courses[predicted].piece(nowUsec).still,
+		Paused:     s.now.paused,
 		inputs:     p.arrivals,
 	}, true
 }

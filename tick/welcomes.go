@@ -63,6 +63,12 @@ func (w *welcomes) believe(came arrived) {
 	w.last, w.earlier = came, arrived{}
 }
 
+// overlooked reports whether the server has paused since the last Welcome, for longer than that.
+func (w *welcomes) overlooked(came Welcome, hard time.Duration) bool {
+	moved := elapsed(w.last.OriginUsec, came.OriginUsec)
+	return w.last.ok && came.Epoch == w.last.Epoch && !came.Paused && !w.last.Paused && moved.Abs() > hard
+}
+
 // leave notes that an epoch is over.
 func (w *welcomes) leave(epoch uint64) {
 	copy(w.over[1:], w.over[:])
@@ -92,8 +98,8 @@ func (w *welcomes) agrees(r reading, delay time.Duration, known, first bool) boo
 }
 
 // tells reports whether the last Welcome says where game time is now. In a pause of the server it
-// does not: nobody knows when that will end. And one that was sent before our own Resume may
-// be from before the pause; if no other comes for silence, it counts.
+// does not: nobody knows when that will end. And one that was sent before our own Resume, or in the
+// tick of it, may be from before the pause; if no other comes for silence, it counts.
 func (w *welcomes) tells(nowUsec uint64) bool {
 	doubted := w.resumed && elapsed(w.resumeAt.atUsec, nowUsec) < silence
 	return !w.last.Paused && !(doubted && int64(w.last.serverUsec()-w.resumeAt.usec) < 0)
