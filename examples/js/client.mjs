@@ -258,6 +258,21 @@ for (const kind of ['link', 'ping']) {
 	}
 }
 
+// The page hangs, and then reads what has come: nothing of that says how long the path is.
+for (const kind of ['link', 'ping']) {
+	const w = new World(kind);
+	w.run(30);
+	const was = w.behind, read = w.atClient.bind(w), frame = w.frame.bind(w), waited = [];
+	w.atClient = b => waited.push(b); w.frame = () => {};
+	w.run(3);
+	w.atClient = read; w.frame = frame;
+	for (const b of waited) read(b);
+	let most = 0;
+	for (let i = 0; i < 400; i++) most = Math.max(most, w.run(.1).behind - was);
+	console.log(`${kind}, after the page hung for 3 s: server up to ${most.toFixed(0)} ms further behind`);
+	check(most < 25, 'page', kind, most);
+}
+
 // The bound contains the truth also while the clock is slewed: a path that was unequal becomes equal.
 for (const kind of ['link', 'ping']) {
 	const w = new World(kind);

@@ -392,7 +392,7 @@ export class TickClient {
 	/** @param {Link|Ping} remote @param {{clientBuffer?: number, serverBuffer?: number}} [buffers] us; they may be changed. One that is
 	 *  missing is 1 or 2 ticks at first, and then follows what state() is told of, or the server by AcceptInput */
 	constructor(remote, buffers = {}) { this.remote = remote; this.buffers = buffers; }
-	last = /** @type {ReturnType<typeof readWelcome>} */ (null); heardAt = 0n; aliveAt = 0n; // a Welcome; or a state
+	last = /** @type {ReturnType<typeof readWelcome>} */ (null); heardAt = 0n; aliveAt = 0n; counts = 0n; // a Welcome; or a state; they do from
 	shown = /** @type {{now: Usec, at: number[]}|null} */ (null); steps = 0; game = 0; lead = 0; // as clocks() found them
 	ahead = new Buffer(); behind = new Buffer(); fresh = /** @type {bigint|number} */ (-Infinity); // inputs from this tick on are news
 	/** Takes a Welcome that arrived at now, and says whether it counts. @param {Uint8Array} b @param {Usec} now */
@@ -406,13 +406,12 @@ export class TickClient {
 		if (news.length) this.fresh = w.newest + 1n;
 		return true;
 	}
-	/** Takes that a state came, the first one for its tick. @param {bigint} epoch @param {bigint} tick @param {Usec} now */
+	/** Takes that a state came, the first one for its tick, not after a hang. @param {bigint} epoch @param {bigint} tick @param {Usec} now */
 	state(epoch, tick, now) {
 		const c = this.clocks(now);
 		if (!c || epoch !== c.epoch) return;
-		const start = tickStart(tick - 1n, c.rate); // so the next one is here, too, when it is shown
-		this.aliveAt = now;
-		if (!c.paused) this.behind.add(this.game - start, start < c.server);
+		const start = tickStart(tick - 1n, c.rate), news = !c.paused && since(now, this.counts) >= 0; // when it is shown the next one is here, too
+		if (this.aliveAt = now, news) this.behind.add(this.game - start, start < c.server);
 	}
 	/** As that of Link and Ping, for clocks(now).shared; 'silent' already where neither Welcome nor state came for 3 s.
 	 *  @param {number} tolerable @param {Usec} now */
@@ -443,6 +442,7 @@ export class TickClient {
 		const at = was.map((t, i) => far || hurry && i === 2 ? goal[i] :
 			t + Math.max(Math.min(goal[i] - t, passed / 100), i === 0 && stands ? -passed : -passed / 100));
 		if (far || hurry) { this.steps++; this.fresh = tickAt(at[2], w) + 1n; ahead.row = 0; }
+		if (!shown || passed > 25e4) this.counts = shown ? now + 250_000n : now; // the page hung
 		this.shown = {now, at}; this.game = game; this.lead = at[2] - game;
 		const times = (/** @type {number[]} */ [server, shared, predicted]) => ({server, shared, predicted}), rate = {num: w.num, den: w.den};
 		return {...times(at), bounds: times(at.map((t, i) => bound + Math.abs(goal[i] - t))), epoch: w.epoch, rate, paused: w.paused};
