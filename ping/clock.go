@@ -234,7 +234,8 @@ func (c *Clock) answer(r *request) {
 // another host takes over. Only replies of the new session, and to requests made
 // after Reset, will be accepted. The session is a number that both ends know, for
 // instance from the login; a Clock starts with session 0. Counts start at 0 again;
-// Snapshot.Steps goes on, and what is synchronized next counts as a step.
+// Snapshot.Steps goes on, and what is synchronized next counts as a step. If a tick.Client follows this
+// Clock, take a new one instead and pass that to its Follow.
 func (c *Clock) Reset(session uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

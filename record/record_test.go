@@ -37,7 +37,7 @@ func must(t testing.TB, err error) {
 func check[T comparable](t *testing.T, got, want T, format string, args ...any) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s: %v, want %v", fmt.Sprintf(format, args...), got, want)
+		t.Errorf("%s: %#v, want %#v", fmt.Sprintf(format, args...), got, want) // String may hide a field
 	}
 }
 

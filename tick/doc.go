@@ -75,7 +75,7 @@
 //
 // A path that stops for 300 ms every 10 s counts as jitter, too: with a LateShare of 1 % the lead
 // of PredictedTime over the server becomes 230 ms. For a shorter lead, choose a larger LateShare or
-// fixed buffers.
+// fixed buffers. States that waited while the client's own program hung count for nothing.
 //
 // # Ticks
 //
@@ -99,11 +99,13 @@
 //
 // # Pauses
 //
-// Pause the server and the clients at the same times, by a message of the game. Each Welcome (see
-// Handshake) says whether the server is paused. A client that is not paused then, or that resumed
-// before its server, runs on uncorrected. When a Welcome says that the server goes on, the client
-// steps once. So any Welcome around a pause may be lost. A client that joins a paused server
-// pauses, too. It goes on with the first Welcome that says so, or by Resume.
+// Pause the server and the clients at the same times, by a message of the game: it names an instant
+// that is soon (Link.ProposeInstant, repeated in each datagram until then), and all call Pause or
+// Resume when it comes. No ticks run in a pause, so send datagrams and Welcomes outside of the Tick
+// handler, some a second. Each Welcome (see Handshake) says whether the server is paused. A client that
+// is not paused then, or that resumed before its server, runs on uncorrected. When a Welcome says that
+// the server goes on, the client steps once. So any Welcome around a pause may be lost. A client that
+// joins a paused server pauses, too. It goes on with the first Welcome that says so, or by Resume.
 //
 // # Slow motion
 //
@@ -120,12 +122,22 @@
 // OnWelcome). The first one starts the client. A Welcome also carries the server's clock, with
 // which the client removes a multiple of 67.1 s from a TimeSynchronizer that was given no Anchor.
 //
+// No tick runs before the client is synchronized, and that takes datagrams both ways. So a client that
+// sends in its Tick handler also sends without ticks, four times a second, while Snapshot knows nothing.
+// A Welcome has 34 to 171 bytes and must be read whole: put it last in a datagram, or its length
+// before it.
+//
 // Once the client is synchronized, it says Hello, again and again until a Welcome says that the
 // server heard it (Hello, OnHello). Both messages carry the tick rate of their side; AppendBinary
 // and UnmarshalBinary of each write and read its bytes. Messages of the game should carry epoch and
 // tick. Accept refuses those of another epoch and those far off. The server's AcceptInput also says
 // which inputs are too late, and StartUsec when a tick starts. Authenticate all these messages, like
 // the datagrams.
+//
+// Both sides need one tick rate: else tick n is another time here than there, and most inputs are
+// refused. EventRateMismatch says so. To change the rate of a running game, Stop the server and
+// start another one, with the new Rate, FirstTick and a later Epoch; clients with MismatchAdjust
+// follow. What the buffers learned begins anew.
 //
 // # Restarts
 //
@@ -146,7 +158,8 @@
 // with it. That takes less than 2 s. An epoch that the client has left is refused until no other
 // one has come for 3 s.
 //
-// A client that restarts is like any other client that starts. Call Forget on the server when a
+// A client that restarts, or joins late, is like any other client that starts: it knows the game time
+// after a Welcome and a round trip. What the world looks like is the game's to tell. Call Forget on the server when a
 // connection ends, so that the next Hello of that peer is reported.
 //
 // A new connection, to the same server or to another, has a fresh remote clock: give it to

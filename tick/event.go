@@ -66,9 +66,13 @@ type Event struct {
 	Epoch       uint64        // EventSynced, EventEpochChanged: the epoch that begins
 }
 
-// String returns the event in words. Who is silent is named unless its number is 0, as on a client.
+// String returns the event in words. A peer is named unless its number is 0, as on a client.
 func (e Event) String() string {
-	ticks, who := "", strings.TrimPrefix(fmt.Sprintf("peer %d ", e.Peer), "peer 0 ")
+	ticks, who, whose := "", "", ""
+	if e.Peer != 0 {
+		who = fmt.Sprintf("peer %d ", e.Peer)
+		whose = " of " + strings.TrimSpace(who)
+	}
 	if e.First <= e.Last {
 		fate := map[bool]string{false: "skipped", true: "run again"}[e.Again]
 		ticks = fmt.Sprintf(", ticks %d to %d %s", e.First, e.Last, fate)
@@ -80,7 +84,7 @@ func (e Event) String() string {
 		EventStalled:      fmt.Sprintf("stalled for %v%s", e.By, ticks),
 		EventSkipped:      strings.TrimPrefix(ticks, ", "),
 		EventLost:         "lost",
-		EventRateMismatch: fmt.Sprintf("tick rate %v of peer %d differs%s", e.Rate, e.Peer, ticks),
+		EventRateMismatch: fmt.Sprintf("tick rate %v%s differs%s", e.Rate, whose, ticks),
 		EventEpochChanged: fmt.Sprintf("epoch %d", e.Epoch),
 		EventSilent:       fmt.Sprintf("%ssilent for %v", who, e.By),
 		EventHeard:        fmt.Sprintf("%sheard again after %v", who, e.By),

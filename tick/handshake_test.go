@@ -234,7 +234,7 @@ func TestPlausible(t *testing.T) {
 
 // A client at 24 and a server at 36 ticks a second.
 func TestRateMismatch(t *testing.T) {
-	const client, server = "[synced tick rate 36/s of peer 0 differs", "[synced tick rate 24/s of peer 7 differs"
+	const client, server = "[synced tick rate 36/s differs", "[synced tick rate 24/s of peer 7 differs"
 	for _, tt := range []struct {
 		action         Mismatch
 		rate           Rate  // of the client then

@@ -112,7 +112,7 @@ func flag(set bool, f byte) byte {
 	return 0
 }
 
-// UnmarshalBinary reads a message, which must be all of b. It returns ErrMessage, and
+// UnmarshalBinary reads a message, which must be all of b: 34 to 171 bytes. It returns ErrMessage, and
 // leaves w alone, if b is none, its epoch is 0 or 2^63 or more, its rate cannot be used or its
 // tick is too far from tick 0.
 func (w *Welcome) UnmarshalBinary(b []byte) error {

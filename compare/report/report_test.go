@@ -163,7 +163,7 @@ func TestReasons(t *testing.T) {
 	for _, w := range append(f.of(play.Simulated), f.of(play.Skewed)...) {
 		mine := w.value(play.Ours)
 		if winner, us := w.winner(); winner != "" && us < 0.8*mine && reason(w.Name) == unexplained {
-			t.Errorf("%s, %s: %s wins (%.1f us against %.1f), and nothing says why", w.Set, w.Name, winner, us, mine)
+			t.Errorf("%s, %s: %s wins (%.1f us against %.1f), and nothing in reasons of report.go says why; then go run ./report again", w.Set, w.Name, winner, us, mine)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -118,6 +119,41 @@ func TestPrinting(t *testing.T) {
 	} {
 		if line, attrs := fmt.Sprint(c.s), slog.AnyValue(c.s).Resolve().String(); line != c.line || attrs != c.attrs {
 			t.Errorf("%#v:\n%s,\n%s, want\n%s,\n%s", c.s, line, attrs, c.line, c.attrs)
+		}
+	}
+}
+
+// TestEachField: each field of a Snapshot is shown, travels, and counts where two are put together.
+func TestEachField(t *testing.T) {
+	base := timesync.Snapshot{
+		RemoteUsec: 100e6, OffsetUsec: 400, ErrorBound: 20 * ms, MinimumOneWayDelay: 3 * ms, MinimumDelayToPeer: 4 * ms,
+		Jitter: ms, JitterKnown: true, Age: sec, Undisturbed: 20 * sec, Skew: 20, SkewError: 3, Steps: 2,
+	}
+	says := func(s timesync.Snapshot) (said [4]string) {
+		wire, _ := s.AppendBinary(nil)
+		return [4]string{s.String(), slog.AnyValue(s).Resolve().String(), fmt.Sprintf("% x", wire), fmt.Sprintf("%#v", s.Then(s))}
+	}
+	was := says(base)
+	for i, f := range reflect.VisibleFields(reflect.TypeOf(base)) {
+		if !f.IsExported() {
+			continue
+		}
+		changed := base
+		switch v := reflect.ValueOf(&changed).Elem().Field(i); {
+		case v.CanInt():
+			v.SetInt(v.Int() + int64(ms))
+		case v.CanUint():
+			v.SetUint(v.Uint() + 1)
+		case v.CanFloat():
+			v.SetFloat(v.Float() + 1)
+		default:
+			v.SetBool(!v.Bool())
+		}
+		is := says(changed)
+		for k, how := range []string{"String", "LogValue", "AppendBinary", "Then"} {
+			if is[k] == was[k] && !(f.Name == "RemoteUsec" && k < 2) { // the offset says that
+				t.Errorf("%s does not know the field %s: %s", how, f.Name, is[k])
+			}
 		}
 	}
 }
