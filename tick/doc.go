@@ -73,9 +73,10 @@
 // still until they are in time. Client.Timing says how the clocks are set and how much comes late,
 // for logs.
 //
-// A path that stops for 300 ms every 10 s counts as jitter, too: with a LateShare of 1 % the lead
-// of PredictedTime over the server becomes 230 ms. For a shorter lead, choose a larger LateShare or
-// fixed buffers. States that waited while the client's own program hung count for nothing.
+// A path that stops once, for however long, changes no buffer. One that does so for 300 ms every 10 s
+// counts as jitter: with a LateShare of 1 % the lead of PredictedTime over the server becomes 230 ms.
+// For a shorter lead, choose a larger LateShare or fixed buffers. States that waited while the client's
+// own program hung count for nothing.
 //
 // # Ticks
 //

@@ -56,8 +56,11 @@ func (f *follower) add(distance time.Duration, late bool, nowUsec uint64) {
 	if f.all > 0 && elapsed(f.atUsec, nowUsec) > adaptFresh {
 		f.spread.recent = f.spread.recent[:0] // the reference may have drifted
 	}
+	if elapsed(f.atUsec, nowUsec) > rowLong {
+		f.rowAt = nowUsec // a row does not last while nothing comes
+	}
 	f.news, f.atUsec = true, nowUsec
-	f.spread.add(distance)
+	f.spread.add(distance, f.row >= recentKept)
 	if f.all++; late {
 		f.late++
 	}
@@ -74,10 +77,22 @@ func (f *follower) count(late bool, nowUsec uint64) {
 		}
 		return
 	}
+	if beyond := f.beyondUsual(nowUsec); beyond > 0 { // the path stopped once: that says little of how it usually is
+		f.spread.forget(f.row, beyond)
+	}
 	if f.row > f.worst || elapsed(f.worstAt, nowUsec) > rowRemember {
 		f.worst, f.worstAt = f.row, nowUsec
 	}
 	f.row = 0
+}
+
+// beyondUsual returns by how much the row is longer than those of the last minute, and than chance makes it.
+func (f *follower) beyondUsual(nowUsec uint64) int {
+	usual := rowLeast
+	if elapsed(f.worstAt, nowUsec) <= jumpsRemember {
+		usual = max(usual, f.worst)
+	}
+	return f.row - usual
 }
 
 // judge takes a row of late ones that is longer than chance makes it, and lasts so long, for
@@ -110,7 +125,7 @@ func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUse
 	case f.all == 0:
 		f.buffer = buffer
 	case elapsed(f.atUsec, nowUsec) <= adaptFresh:
-		if f.news {
+		if f.news && (f.jump || f.beyondUsual(nowUsec) <= 0) { // else the row may end, and count for nothing
 			f.news = false
 			f.spread.settle()
 			beyond := f.spread.beyond(share)

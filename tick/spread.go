@@ -38,13 +38,21 @@ type spread struct {
 	row    int // how many have not since one did, or since the counts were halved
 }
 
-// add takes a delay.
-func (s *spread) add(d time.Duration) {
+// add takes a delay. inRow says that all recent ones were late in a row, which may be taken back.
+func (s *spread) add(d time.Duration, inRow bool) {
 	if len(s.recent) == recentKept {
-		s.count(s.recent[0])
+		if !inRow {
+			s.count(s.recent[0])
+		}
 		s.recent = slices.Delete(s.recent, 0, 1)
 	}
 	s.recent = append(s.recent, d)
+}
+
+// forget takes the first n delays of a row back, as far as they are recent. After the row one more came.
+func (s *spread) forget(row, n int) {
+	end := max(len(s.recent)-1, 0)
+	s.recent = slices.Delete(s.recent, max(end-row, 0), max(end-row+n, 0))
 }
 
 // count counts a delay that is recent no more.
