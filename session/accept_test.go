@@ -51,7 +51,7 @@ func member(t *testing.T) (*Member, *fake) {
 func isAt(t *testing.T, m *Member, localUsec, usec uint64, bound time.Duration, host, generation uint64, steps uint32) {
 	t.Helper()
 	r, _ := m.Read(localUsec)
-	check(t, r, Reading{r.Usec, r.Bound, r.HostBound, host, generation, steps}, "at %d", localUsec)
+	check(t, r, Reading{r.Usec, r.Bound, r.HostBound, host, generation, steps, r.Alone}, "at %d", localUsec)
 	if magnitude(int64(r.Usec-usec)) > 2 || r.Bound < bound || r.Bound > bound+ms {
 		t.Errorf("at %d: %+v, want %d, bound %v", localUsec, r, usec, bound)
 	}
@@ -273,15 +273,25 @@ func TestRateLimit(t *testing.T) {
 // TestClockJumps: while the host's clock is another one, session time goes on as it was.
 func TestClockJumps(t *testing.T) {
 	m, clock := member(t)
+	alone := func(want bool) {
+		t.Helper()
+		r, _ := m.Read(5e6)
+		check(t, r.Alone, want, "alone")
+	}
+	alone(false)
 	clock.offset, clock.s.Steps = 77e6, 1
 	isAt(t, m, 5e6, 1055e6, 10*ms, 3, 5, 0)
+	alone(true)
 	check(t, m.Accept(3, clock, says(5, 1005e6, 1055e6), 5e6), ErrClock, "the old clock")
 	must(t, m.Accept(3, clock, says(5, 82e6, 132e6), 5e6)) // the host's clock was set
 	isAt(t, m, 5e6, 132e6, 10*ms, 3, 5, 1)
+	alone(false)
 	clock.lost = true
 	isAt(t, m, 6e6, 133e6, 10*ms, 3, 5, 1)
+	alone(true)
 	must(t, m.Host(6e6))
 	isAt(t, m, 7e6, 134e6, 10*ms, 2, 6, 1)
+	alone(false)
 }
 
 // TestNewConnection: the same host by another clock is slewed to.

@@ -21,8 +21,10 @@
 //     members that were heard in the last 2.5 s. A peer that has just started is no member yet.
 //   - Everybody calls Read at any time.
 //
-// Each member needs a connection to each peer that may become host, since it follows the host's
-// clock by it. Keep those in use: a clock that is known already is followed at once.
+// Each member needs to know the clock of each peer that may become host: by a connection to it, or by
+// a relay that passes announcements on with its own view of the host's clock. That is a RemoteClock,
+// too: the member's Snapshot of the relay, and Then the relay's of the host. Keep connections in use: a
+// clock that is known already is followed at once.
 //
 // # Which host counts
 //
@@ -31,6 +33,10 @@
 // the one with the higher identity counts. All members decide so, and a host that hears of a host
 // that counts more follows it. So two halves that were cut off from each other, each with a host,
 // become one again, and so do two sessions that were founded at the same time.
+//
+// Of two sessions neither age nor size counts. A peer that starts anew out of reach of the others and
+// founds a session may therefore take all of them along when it comes back. Let only one peer found,
+// or a person decide.
 //
 // # The bounds
 //
@@ -48,7 +54,12 @@
 //
 // Both hold as far as the ErrorBound of the peer's clock holds: while no clock is set, and in
 // nearly all cases from 15 s after that. If the clock of a host is set, or stands still because
-// its machine sleeps, session time steps by as much, and Bound counts from the clock as it was set.
+// its machine sleeps, session time steps by as much, and Bound counts from the clock as it was set. If
+// the clock of a member is set, its session time is wrong by as much for up to 5 s, with four datagrams
+// a second up to 8 s. Reading.Alone says so from when its link has noticed that, mostly within 2 s.
+//
+// A member that becomes host makes its own error everybody's. So it must not call Host because its own
+// clock has jumped forward, which looks like a silence of the host. See Host.
 //
 // # Corrections
 //
@@ -57,8 +68,9 @@
 // larger difference is a step, which Reading.Steps counts. Session time goes back only at a step.
 //
 // If the clock of the host jumps (Snapshot.Steps), or is not known any more, session time goes on
-// from what was known at the last announcement, until the host announces again. So a host that
-// starts anew, with another clock and no session, takes nobody along.
+// from what was known at the last announcement, until an announcement of the host agrees with its
+// clock: the second or third one. So a host that starts anew, with another clock and no session, takes
+// nobody along. If it founds a session of its own instead, Accept returns ErrChanged.
 //
 // # Wire format
 //
@@ -166,6 +178,10 @@ type Reading struct {
 	Host       uint64        // the identity of the host that is followed, or the own one
 	Generation uint64        // of that host; 1 for a founder
 	Steps      uint32        // jumps of session time so far; its beginning does not count
+	// Alone says that session time goes on by the local clock alone, as it was last known: the clock of
+	// the host is not known now, or has jumped since it announced. If it is the local clock that was set,
+	// Usec is wrong by as much, and the bounds do not say so. At the host it is false.
+	Alone bool
 }
 
 // New returns a member that is in no session. Each peer has an identity of its own, which all
@@ -188,6 +204,12 @@ func (m *Member) Found(localUsec, sessionUsec uint64) error {
 // Host makes this member the host from localUsec on: now. Session time goes on from what it is
 // here. If the member is the host, nothing changes. It returns ErrNone if the member is in no
 // session.
+//
+// Call it only if the host is silent for certain. Read what waits in the socket first. A jump of the
+// local clock, a sleep or a hang of the program looks like silence, too, but comes all at once: if the
+// local clock went on by over a second since the question was asked last, take everybody as heard
+// now. Do not call it while Reading.Alone, or within 15 s of ErrDisturbed of the links, if another
+// member can.
 func (m *Member) Host(localUsec uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,8 +241,8 @@ func (m *Member) Announce(dst []byte, localUsec uint64) (announcement []byte, ok
 }
 
 // Accept takes an announcement that arrived at localUsec. It came from the peer with the identity
-// from, whose clock is clock. Take from out of the authenticated connection, never from what the
-// peer sends. If that host counts most, the member follows it from now on. Errors:
+// from, whose clock is clock. Take from out of the authenticated connection, or from a relay that you
+// trust with that, never from what the peer sends. If that host counts most, the member follows it from now on. Errors:
 //
 //	ErrMalformed   other bytes, or impossible values: the sender is faulty
 //	ErrIdentity    the peer has this member's identity: a misconfiguration
@@ -344,6 +366,7 @@ func (m *Member) at(localUsec uint64) Reading {
 	r, _, ok := m.followed(localUsec)
 	if !ok {
 		r = m.line.read(localUsec)
+		r.Alone = m.clock != nil && int64(localUsec-m.from) >= 0
 	}
 	r.Host, r.Generation, r.Steps = m.host, m.generation, m.steps
 	return r

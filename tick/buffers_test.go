@@ -318,15 +318,36 @@ func TestWelcomeAtPause(t *testing.T) {
 	s := startServer(ServerConfig{Config: Config{Rate: Hz(100)}})
 	s.Advance(1_000_000)
 	s.Pause(1_000_000)
-	for _, now := range []uint64{1_000_000, 1_010_000, 1_030_000} {
+	for now := range map[uint64]bool{1_000_000: true, 1_010_000: true, 1_030_000: true} {
 		w, _ := s.Announce(1, now)
-		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: now - 1_020_000, Tick: 102, Paused: true}, "paused, at %d us", now)
+		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: max(now, 1_020_000) - 1_020_000, Tick: 102, Paused: true}, "paused, at %d us", now)
 	}
 	s.Resume(2_000_000)
-	for _, now := range []uint64{2_000_000, 2_010_000, 2_030_000} {
+	for now, tick := range map[uint64]Tick{2_000_000: 102, 2_010_000: 102, 2_030_000: 103} {
 		w, _ := s.Announce(1, now)
-		tick := Hz(100).Ticks(time.Duration(now-1_000_000) * time.Microsecond)
 		check(t, w, Welcome{Epoch: w.Epoch, Rate: Hz(100), OriginUsec: 1_000_000, Tick: tick}, "resumed, at %d us", now)
+	}
+}
+
+// A Welcome of a Pause or a Resume is not older than those just before.
+func TestWelcomesInOrder(t *testing.T) {
+	for phase := uint64(0); phase < 50_000; phase += 1000 {
+		s := startServer(ServerConfig{Config: Config{Rate: Hz(30)}})
+		var last Welcome
+		for now := 900_000 + phase; now < 1_300_000; now += 500 {
+			switch now - phase {
+			case 1_000_000:
+				s.Pause(now)
+			case 1_100_000:
+				s.Resume(now)
+			}
+			s.Advance(now)
+			w, _ := s.Announce(1, now)
+			if w.before(last) {
+				t.Fatalf("phase %d, at %d us: %+v is before %+v", phase, now, w, last)
+			}
+			last = w
+		}
 	}
 }
 

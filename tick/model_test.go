@@ -237,19 +237,32 @@ func (m *model) send() {
 	if !ok {
 		return
 	}
-	game, still := m.history.read(at)
-	end := m.serverNow() + readerMargin
-	if later, will := m.history.read(end); will != still { // so near to a Pause or a Resume it says what comes
-		if game, still = later, will; !still {
-			game -= elapsed(at, end)
-		}
-	}
-	if now := w.OriginUsec + uint64(game.Microseconds()); now != at || w.Tick != w.Rate.Ticks(game) || w.Paused != still {
+	if !m.right(w, at) {
+		game, still := m.history.read(at)
 		m.fail("announced %+v at %d, game time %v, paused %v", w, at, game, still)
 	}
 	for range m.rng.IntN(3) {
 		m.mail = append(m.mail, mail{w, m.now + m.rng.Uint64N(1<<(12+m.rng.IntN(10)))})
 	}
+}
+
+// right reports whether a Welcome of that time is right. So near to a Pause or a Resume it says what comes.
+func (m *model) right(w Welcome, at uint64) bool {
+	game, still := m.history.read(at)
+	shown, end, coming := game, m.serverNow()+readerMargin, 0
+	for _, p := range m.history.pauses {
+		coming += map[bool]int{true: 1}[int64(p-at) > 0]
+	}
+	later, will := m.history.read(end)
+	switch {
+	case coming > 1: // the first is overtaken
+		return w.Paused == will
+	case will && !still:
+		shown = later
+	case !will && still:
+		game = later - elapsed(at, end)
+	}
+	return w.OriginUsec+uint64(game.Microseconds()) == at && w.Tick == w.Rate.Ticks(shown) && w.Paused == will
 }
 
 // frame lets time pass, and whatever arrives arrive, and advances both.

@@ -4,6 +4,7 @@ package tick
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -190,18 +191,19 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	if !s.started {
 		return Welcome{}, false
 	}
-	now := s.now.courses[predicted].piece(nowUsec)
-	if now.still != s.now.paused { // within the reader margin of a Pause or a Resume: what comes counts
-		last := s.now.courses[predicted].last()
-		now = &last
+	zero, at := s.now.origin(nowUsec)
+	if course := s.now.courses[predicted]; course.piece(nowUsec).still != s.now.paused { // within the reader margin what comes counts
+		next := course[slices.IndexFunc(course, func(p piece) bool { return int64(p.from-nowUsec) > 0 && p.still == s.now.paused })]
+		if at = next.base; !next.still {
+			usec, _ := floorDiv(int64(at), 1000)
+			zero = next.from - uint64(usec)
+		}
 	}
-	at := now.read(nowUsec)
-	usec, _ := floorDiv(int64(at), 1000)
 	p := cmp.Or(s.peers[peer], &player{})
 	return Welcome{
 		Epoch:      s.epoch,
 		Rate:       s.now.rate,
-		OriginUsec: nowUsec - uint64(usec),
+		OriginUsec: zero,
 		Tick:       s.now.rate.Ticks(at),
 		Heard:      p.synced,
 		Paused:     s.now.paused,

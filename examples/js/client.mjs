@@ -27,7 +27,7 @@ class World {
 	up = 30_000; down = 30_000; jitter = 1000; set = 0; cut = false; tcp = false;
 	t = 1_000_000; events = []; epoch = 5n; origin = 0; // true time at game time 0
 	late = 0; inputs = 0; lateStates = 0; states = 0; errors = 0; readings = 0; came = new Map(); newest = -1n; next = null; wait = 0;
-	last = {up: 0, down: 0}; hangs = false; waiting = [];
+	last = {up: 0, down: 0}; hangs = false; waiting = []; step = 0; // of the page's clock: times of receipt are rounded up by it
 	constructor(kind, buffers) {
 		this.kind = kind;
 		this.remote = kind === 'link' ? new ts.Link() : new ts.Ping();
@@ -110,7 +110,7 @@ class World {
 		this.toClient(b);
 	}
 	atClient(b) {
-		const now = this.now;
+		const now = this.now + BigInt(this.step);
 		if (this.kind === 'link') b = this.remote.open(b, now).payload;
 		if (b[0] === 0x71) this.remote.reply(b, now);
 		if (b[0] === 2) this.game.welcome(b, now);
@@ -256,6 +256,17 @@ for (const kind of ['link', 'ping']) {
 		console.log(`${kind}, a hiccup of ${length} s: server up to ${most.toFixed(0)} ms further behind, over 20 ms for ${(until / 1e6).toFixed(0)} s, ${w.game.steps - steps} jumps`);
 		check(until < 40e6 && w.errors === 0, 'hiccup', kind, length, until);
 	}
+}
+
+// The page's clock is coarse: times of receipt are ahead of those of frames, and game time must not run fast.
+for (const kind of ['link', 'ping']) {
+	const w = new World(kind), take = w.atClient.bind(w);
+	w.step = 1000;
+	w.atClient = b => { take(b); w.game.clocks(w.now); }; // as work does after each message
+	w.run(60);
+	const off = w.game.clocks(w.now).shared - w.gameTime;
+	console.log(`${kind}, a clock of 1 ms: shared off by ${(off / 1e3).toFixed(1)} ms, ${w.game.steps} jumps`);
+	check(Math.abs(off) < 5000 && w.game.steps === 0, 'coarse', kind, off, w.game.steps);
 }
 
 // The page hangs, and then reads what has come: nothing of that says how long the path is.

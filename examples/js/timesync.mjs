@@ -442,8 +442,8 @@ export class TickClient {
 		const at = was.map((t, i) => far || hurry && i === 2 ? goal[i] :
 			t + Math.max(Math.min(goal[i] - t, passed / 100), i === 0 && stands ? -passed : -passed / 100));
 		if (far || hurry) { this.steps++; this.fresh = tickAt(at[2], w) + 1n; ahead.row = 0; }
-		if (!shown || passed > 25e4) this.counts = shown ? now + 250_000n : now; // the page hung
-		this.shown = {now, at}; this.game = game; this.lead = at[2] - game;
+		if (!shown || passed > 15e4) this.counts = shown ? now + 150_000n : now; // the page hung
+		this.shown = {now: shown && since(now, shown.now) < 0 ? shown.now : now, at}; this.game = game; this.lead = at[2] - game; // rounded up on receipt
 		const times = (/** @type {number[]} */ [server, shared, predicted]) => ({server, shared, predicted}), rate = {num: w.num, den: w.den};
 		return {...times(at), bounds: times(at.map((t, i) => bound + Math.abs(goal[i] - t))), epoch: w.epoch, rate, paused: w.paused};
 	}

@@ -26,6 +26,8 @@ const (
 	silent = 2500 * time.Millisecond
 	// A peer that hears of no session for so long after it has started founds one.
 	alone = 3 * time.Second
+	// If elect is called so late, this machine slept, or the clock was set.
+	late = time.Second
 )
 
 // peer is one end of the mesh: a socket, a clock, and what is known of the others.
@@ -43,8 +45,10 @@ type peer struct {
 
 	started uint64        // local time, us
 	heard   atomic.Uint64 // when the last announcement was accepted
-	// When the last one was sent; of the goroutine that sends.
-	announced uint64
+	changed atomic.Uint64 // the identity of a host that announced another session time than before, or 0
+	// When the last one was sent, and when elect was called; of the goroutine that sends.
+	announced, asked uint64
+	awake            uint64 // since then elect was called in time
 }
 
 // other is another peer, as one knows it.
@@ -102,19 +106,26 @@ func (p *peer) close() {
 // the session that are there. And it lets the peer with the lowest identity found a session if
 // nobody is in one. This is one way to choose. Others will do, also those that let two become host.
 func (p *peer) elect(now uint64) {
+	// A clock that was set, a sleep and a hang look like silence of all others, which comes at once.
+	if passed(now, p.asked) > late {
+		p.awake = now
+	}
+	p.asked = now
 	r, known := p.member.Read(now)
 	for _, o := range p.others {
 		from := o.end.Peer()
-		there := from.Addr.IsValid() && passed(now, from.HeardUsec) < silent
-		// A peer that has started anew knows nothing that it could go on from.
-		if there && (o.knows.Load() && !known || o.id < p.id && o.knows.Load() == known) {
+		there := from.Addr.IsValid() && min(passed(now, from.HeardUsec), passed(now, p.awake)) < silent
+		// A peer that has started anew knows nothing that it could go on from, and a host that founded a
+		// session after that is none of this one.
+		knows := o.knows.Load() && o.id != p.changed.Load()
+		if there && (o.knows.Load() && !known || o.id < p.id && knows == known) {
 			return
 		}
 	}
 	switch {
 	case !known && p.founds && passed(now, p.started) > alone:
 		_ = p.member.Found(now, 0) // which has no error: p is in no session
-	case known && r.Host != p.id && passed(now, p.heard.Load()) > silent:
+	case known && r.Host != p.id && min(passed(now, p.heard.Load()), passed(now, p.awake)) > silent:
 		_ = p.member.Host(now) // which has no error: p is in a session
 	default:
 		return
@@ -163,9 +174,15 @@ func (p *peer) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
 			return
 		}
 		o.knows.Store(d.Payload[0] == 1)
-		// An error says why the announcement is not followed: usually another host counts more.
-		if a := d.Payload[1:]; len(a) > 0 && p.member.Accept(o.id, &o.end.Link, a, recvUsec) == nil {
-			p.heard.Store(recvUsec)
+		if a := d.Payload[1:]; len(a) > 0 {
+			// Other errors say why the announcement is not followed: usually another host counts more.
+			switch p.member.Accept(o.id, &o.end.Link, a, recvUsec) {
+			case nil:
+				p.heard.Store(recvUsec)
+				p.changed.CompareAndSwap(o.id, 0)
+			case session.ErrChanged:
+				p.changed.Store(o.id)
+			}
 		}
 		return
 	}
