@@ -95,10 +95,12 @@
 // # Limits
 //
 // Two ends cannot measure how the round trip divides into the two ways. If the shortest delays
-// differ, the offset is wrong by half the difference. If one way becomes longer and at the same
-// time the other becomes shorter by as much, that looks like a clock step. A way that becomes
-// longer slowly and steadily looks like a difference of the rates. Whoever can forge a stamp can
-// move the clock.
+// differ, the offset is wrong by half the difference. A way that becomes longer later leaves the offset
+// alone for four minutes; after that half of the change moves it. So does a queue that was there from
+// the start, for up to four minutes after it has gone. If one way becomes longer and, within 15 s, the
+// other becomes shorter, as when a download ends and an upload begins, that looks like a clock step. A
+// way that becomes longer slowly and steadily looks like a difference of the rates. Whoever can forge a
+// stamp can move the clock.
 //
 // # Rounding
 //

@@ -509,7 +509,8 @@ var (
 //	ErrWide            ErrorBound is above tolerable; it is half the round trip at least
 //
 // A clock step is noticed after the next datagram, or the next datagram and report: with package
-// link within 2.1 s. Until then Within answers as before.
+// link within 2.1 s, at four datagrams a second within 3 s, if none is lost. Until then Within answers
+// as before.
 func (s Snapshot) Within(tolerable time.Duration) error {
 	switch {
 	case s.ErrorBound == 0: // else it is more than that

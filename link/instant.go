@@ -85,7 +85,7 @@ func AppendEvent(dst []byte, happenedUsec uint64) []byte {
 // ReadEvent reads the first 3 bytes of b as the peer's AppendEvent appended them, in a datagram that
 // was received at nowUsec. It returns the local time, in microseconds, at which that event
 // happened, off by at most ErrorBound at nowUsec; for an event of many seconds ago, by what
-// Snapshot.At(atUsec) says. For up to 2.1 s after a clock was set neither is so, as with all times.
+// Snapshot.At(atUsec) says. For 2 or 3 s after a clock was set neither is so, as with all times.
 //
 // The errors are ErrUnsure, ErrFuture, ErrBefore and ErrOld, as AcceptEvent says, or ErrTruncated if b is
 // shorter. There is no time with that one and with ErrUnsure, but the bytes can be read again once the

@@ -72,11 +72,19 @@ func (c *chat) take(d seal.Datagram, err error) {
 // second or more, or the peer takes it for gone.
 func (c *chat) speak(microphone io.Reader) error {
 	sound := make([]byte, frameLen)
-	for {
+	for ready := 0; ; {
+		asked := clock.Now()
 		if _, err := io.ReadFull(microphone, sound); err != nil {
 			return err
 		}
-		captured := clock.Now() - uint64(frame.Microseconds()) // the first sample
+		now := clock.Now()
+		if ready++; now-asked > uint64(frame.Microseconds())/4 {
+			ready = 0
+		}
+		if ready > 4 { // this program was stopped, and old sound waits in the pipe
+			continue
+		}
+		captured := now - uint64(frame.Microseconds()) // the first sample
 		payload := append(link.AppendEvent(nil, captured), sound...)
 		to := cmp.Or(c.to, c.end.Peer().Addr) // where it has called from
 		if !to.IsValid() {

@@ -189,6 +189,37 @@ func TestCard(t *testing.T) {
 	}
 }
 
+// TestCardJumps: a clock that is set, a sleep, and sound that was held up make a card unknown for 10 s, but not wrong.
+func TestCardJumps(t *testing.T) {
+	const seed, ppm = 20261126, 120
+	rng := rand.New(rand.NewPCG(seed, 'c'))
+	for what, jump := range map[string]func(at float64) float64{
+		"the clock is set back":     func(at float64) float64 { return at - 0.25e6 },
+		"the clock is set forward":  func(at float64) float64 { return at + 3e6 },
+		"sound is held up for 2 s":  func(at float64) float64 { return max(at, 62e6) },
+		"the clock stands for 20 s": func(at float64) float64 { return at - min(at-60e6, 20e6) },
+	} {
+		var c Card
+		unknown := 0
+		for i := range int64(9000) {
+			at := float64(i*20_000)/(1+ppm/1e6) + rng.Float64()*2000 - 1000
+			if at > 60e6 {
+				at = jump(at)
+			}
+			c.Add(uint64(int64(at)), i*960, 48000)
+			got, ok := c.PPM()
+			if !ok {
+				unknown++
+			} else if i > 1500 && math.Abs(got-ppm) > 60 {
+				t.Fatalf("seed %d, %s: %v ppm after %d frames", seed, what, got, i)
+			}
+		}
+		if unknown > 50*60 {
+			t.Errorf("%s: not known at %d of 9000 frames", what, unknown)
+		}
+	}
+}
+
 // FuzzBuffer: no sequence of calls makes it hold more than it may, play what is not due or late,
 // or play out of order.
 func FuzzBuffer(f *testing.F) {

@@ -7,6 +7,8 @@ import "math"
 const (
 	cardMemory = 30e6 // us: how far back a rate looks, about
 	cardKnown  = 10e6 // us: and how long it takes to say one
+	cardJump   = 15e3 // us: from one call to the next: a clock was set, a machine slept, or sound was held up
+	cardMost   = 1e-3 // no card runs faster or slower by more
 )
 
 // Card is how fast a sound card runs against the clock: of the capturing card, from the
@@ -14,23 +16,32 @@ const (
 // ready to use, by one goroutine at a time.
 //
 // Samples come faster or slower than they are played by the difference: a resampler that takes
-// 1 + (captured-played)/1e6 samples for each that it makes keeps step for ever.
+// 1 + (captured-played)/1e6 samples for each that it makes keeps step for ever. When the card or the
+// clock jumps by more than 15 ms, PPM begins anew: go on with the last one until it is ok again.
 type Card struct {
 	from           uint64
 	begun          bool
 	weight, mx, my float64 // of what was added, and its mean
 	spanXX, spanXY float64
 	longest        float64 // us: time since from
+	x, y           float64 // us: of the last call
 }
 
 // Add says that at atUsec the card was at sample number samples, of rate a second. Later calls
-// have larger numbers; numbers left out are no matter.
+// have larger numbers. Not each number need be told, but all samples count that the card took or gave,
+// silence included.
 func (c *Card) Add(atUsec uint64, samples int64, rate float64) {
 	if !c.begun {
 		*c = Card{from: atUsec, begun: true}
 	}
+	played := float64(samples) / rate * 1e6
 	x := float64(int64(atUsec - c.from))
-	y := float64(samples)/rate*1e6 - x // us by which the card is ahead, from some start
+	y := played - x // us by which the card is ahead, from some start
+	if c.weight > 0 && math.Abs(y-c.y) > cardJump+cardMost*math.Abs(x-c.x) {
+		*c = Card{from: atUsec, begun: true}
+		x, y = 0, played
+	}
+	c.x, c.y = x, y
 	fade := math.Exp(-max(x-c.longest, 0) / cardMemory)
 	c.longest = max(c.longest, x)
 	c.weight, c.spanXX, c.spanXY = c.weight*fade+1, c.spanXX*fade, c.spanXY*fade
