@@ -55,7 +55,7 @@ func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64)
 		s := &b.sent[uint64(n)%sentKept]
 		if early, came := a.early(i); came && s.fresh && s.tick == n {
 			s.fresh = false
-			b.ahead.add(s.distance-early, early < 0, nowUsec)
+			b.ahead.add(s.distance-early, early < 0, tick, nowUsec)
 			if n >= b.jumped {
 				b.ahead.count(early < 0, nowUsec)
 			}
@@ -69,7 +69,7 @@ func (b *buffers) inputsArrived(a *arrivals, tick time.Duration, nowUsec uint64)
 // waited says that it may have waited on this machine.
 func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, waited bool, nowUsec uint64) {
 	if b.states.add(n, 0) && !b.rebase && !waited {
-		b.behind.add(b.reference(nowUsec)-at, early < 0, nowUsec)
+		b.behind.add(b.reference(nowUsec)-at, early < 0, tick, nowUsec)
 		b.behind.count(early < 0, nowUsec)
 		b.behind.judge(tick, rowLong/2, nowUsec) // what has waited on the way comes all at once
 	}

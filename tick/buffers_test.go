@@ -521,7 +521,7 @@ func TestToldLater(t *testing.T) {
 	for _, step := range []uint64{0, 1, 1000, 31_200} {
 		var f follower
 		for i := range uint64(20) {
-			f.add(ms(5), false, 1_000_000+i*16_000+step)
+			f.add(ms(5), false, ms(16), 1_000_000+i*16_000+step)
 		}
 		now := uint64(1_000_000 + 19*16_000)
 		got := f.distance(ms(20), ms(1), 0.01, now)

@@ -41,25 +41,33 @@ type follower struct {
 
 	late, all float32 // arrivals of late; all is 0 only before the first one
 
-	row     int    // how many were late in a row, up to the last one
-	rowAt   uint64 // since when
-	worst   int    // the longest row that ended by itself, of late
-	worstAt uint64 // when it did
-	jump    bool   // too many are late in a row: the clock is to be set
+	row     int           // how many were late in a row, up to the last one
+	rowAt   uint64        // since when
+	first   time.Duration // the distance of the first one of the row
+	last    time.Duration // and of the last one
+	tick    time.Duration // from one to the next, when they were sent
+	worst   int           // the longest row that ended by itself, of late
+	worstAt uint64        // when it did
+	jump    bool          // too many are late in a row: the clock is to be set
 
 	jumps  int    // how often that was, each within jumpsRemember of the one before
 	jumpAt uint64 // the last time
 }
 
 // add takes how far the clock should have been for an arrival to be just in time.
-func (f *follower) add(distance time.Duration, late bool, nowUsec uint64) {
+func (f *follower) add(distance time.Duration, late bool, tick time.Duration, nowUsec uint64) {
 	if f.all > 0 && elapsed(f.atUsec, nowUsec) > adaptFresh {
 		f.spread.recent = f.spread.recent[:0] // the reference may have drifted
 	}
 	if elapsed(f.atUsec, nowUsec) > rowLong {
 		f.rowAt = nowUsec // a row does not last while nothing comes
 	}
-	f.news, f.atUsec = true, nowUsec
+	f.news, f.atUsec, f.tick = true, nowUsec, tick
+	if late {
+		if f.last = distance; f.row == 0 {
+			f.first = distance
+		}
+	}
 	f.spread.add(distance, f.row >= recentKept)
 	if f.all++; late {
 		f.late++
@@ -77,7 +85,7 @@ func (f *follower) count(late bool, nowUsec uint64) {
 		}
 		return
 	}
-	if beyond := f.beyondUsual(nowUsec); beyond > 0 { // the path stopped once: that says little of how it usually is
+	if beyond := f.stopped(nowUsec); beyond > 0 { // once: that says little of how the path usually is
 		f.spread.forget(f.row, beyond)
 	}
 	if f.row > f.worst || elapsed(f.worstAt, nowUsec) > rowRemember {
@@ -86,11 +94,15 @@ func (f *follower) count(late bool, nowUsec uint64) {
 	f.row = 0
 }
 
-// beyondUsual returns by how much the row is longer than those of the last minute, and than chance makes it.
-func (f *follower) beyondUsual(nowUsec uint64) int {
+// stopped returns by how much the row is longer than those of the last minute, and than chance makes it, if it is
+// from a path that stopped: then all came at once, the first one the latest.
+func (f *follower) stopped(nowUsec uint64) int {
 	usual := rowLeast
 	if elapsed(f.worstAt, nowUsec) <= jumpsRemember {
 		usual = max(usual, f.worst)
+	}
+	if f.first-f.last < time.Duration(f.row-1)*f.tick/2 {
+		return 0
 	}
 	return f.row - usual
 }
@@ -125,7 +137,7 @@ func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUse
 	case f.all == 0:
 		f.buffer = buffer
 	case elapsed(f.atUsec, nowUsec) <= adaptFresh:
-		if f.news && (f.jump || f.beyondUsual(nowUsec) <= 0) { // else the row may end, and count for nothing
+		if f.news && (f.jump || f.stopped(nowUsec) <= 0) { // else the row may end, and count for nothing
 			f.news = false
 			f.spread.settle()
 			beyond := f.spread.beyond(share)
