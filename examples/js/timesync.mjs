@@ -375,7 +375,11 @@ export const tickStart = (tick, r) => Number(startNs(tick, r)) / 1000;
 export const tickAt = (us, r) => floorDiv(BigInt(Math.round(us * 1000)) * BigInt(r.num), 1000000000n * BigInt(r.den));
 class Buffer { // lets a clock be so far from the game time that 1 of 200 inputs, or states, comes too late
 	needs = /** @type {number[]} */ ([]); row = 0; most = NaN; // the last distances needed; late ones in a row; the most, but for 1 of 200
-	add(/** @type {number} */ need, /** @type {boolean} */ late) {
+	burst = 0; before = NaN; calm = Infinity; // how many came at once with later ones; the need before, if late; how many since many did
+	add(/** @type {number} */ need, /** @type {boolean} */ late, /** @type {Rate} */ {num, den}) {
+		const was = this.burst, is = this.burst = late && this.before - need > 5e5 * den / num ? was + 1 : 0; // half a tick
+		this.before = late ? need : NaN; this.calm = was > 3 && !is ? 0 : this.calm + 1;
+		if (is && this.calm > 2000) return; // the path stopped, which it does seldom
 		this.row = late ? this.row + 1 : 0;
 		this.needs = [...this.needs.slice(this.row > 2 ? -2 : -511), need]; // the path is longer: forget what was
 		this.most = Float64Array.from(this.needs).sort()[Math.floor(this.needs.length * .995)];
@@ -402,7 +406,7 @@ export class TickClient {
 		if (last && (w.epoch !== last.epoch || w.num !== last.num || w.den !== last.den)) Object.assign(this, new TickClient(remote, buffers), {steps});
 		this.last = w; this.heardAt = this.aliveAt = now;
 		const news = this.clocks(now) ? w.early.filter((early, i) => early !== -32768 && w.newest - BigInt(i) >= this.fresh) : [];
-		for (const early of news.reverse()) this.ahead.add(this.lead - early * 100, early < 0);
+		for (const early of news.reverse()) this.ahead.add(this.lead - early * 100, early < 0, w);
 		if (news.length) this.fresh = w.newest + 1n;
 		return true;
 	}
@@ -411,7 +415,7 @@ export class TickClient {
 		const c = this.clocks(now);
 		if (!c || epoch !== c.epoch) return;
 		const start = tickStart(tick - 1n, c.rate), news = !c.paused && since(now, this.counts) >= 0; // when it is shown the next one is here, too
-		if (this.aliveAt = now, news) this.behind.add(this.game - start, start < c.server);
+		if (this.aliveAt = now, news) this.behind.add(this.game - start, start < c.server, c.rate);
 	}
 	/** As that of Link and Ping, for clocks(now).shared; 'silent' already where neither Welcome nor state came for 3 s.
 	 *  @param {number} tolerable @param {Usec} now */
