@@ -326,6 +326,7 @@ for (let i = 0; i < 3; i++) {
 	const now = BigInt(Math.floor(performance.now() * 1000)) + 5_000_000n, welcome = new Uint8Array(34), v = new DataView(welcome.buffer);
 	check(peer.open(channel.sent, now + 1000n).error === undefined, 'BROWSER.md: header');
 	welcome[0] = 2; v.setBigUint64(1, 7n, true); v.setUint32(9, 60, true); v.setUint32(13, 1, true); v.setBigUint64(17, 5_000_000n, true);
+	v.setBigInt64(25, ts.tickAt(performance.now() * 1000, RATE), true);
 	channel.onmessage({data: new Uint8Array([...peer.header(now + 1000n), ...welcome]).buffer});
 }
 check(Math.abs(game.clocks(ts.nowUsec())?.shared - performance.now() * 1000) < 50_000, 'BROWSER.md: the time', game.clocks(ts.nowUsec()));

@@ -437,6 +437,8 @@ export class TickClient {
 		const w = this.last, {remote, buffers, ahead, behind, shown} = this, usec = remote.remoteTime(now), bound = remote.errorBound(now);
 		const from = remote.minimumOneWayDelay(), to = remote.minimumDelayToPeer();
 		if (!w || usec === null || bound === null || from === null || to === null) return null;
+		const age = since(now, this.heardAt), late = since(usec, w.sent) - age; // of the Welcome, as the remote clock has it
+		if (age < 3e6 && (late < -1e6 || late > 3e6 + from)) return null; // it is another clock: the server started anew, or one was set
 		const tick = 1e6 * w.den / w.num, game = w.paused ? tickStart(w.tick, w) : since(usec, w.origin), {clientBuffer, serverBuffer} = buffers;
 		const back = clientBuffer === undefined ? behind.distance(from + tick) : from + clientBuffer;
 		const lead = serverBuffer === undefined ? ahead.distance(to + 2 * tick) : to + serverBuffer, goal = [game - back, game, game + lead];
