@@ -36,6 +36,7 @@ var metrics = []struct { // in the units of Prometheus: seconds, and ratios
 
 // Serve publishes what is known of peers; nowUsec is the clock of their links. Each has the
 // number of its place in the game, below most: numbers of connections would never end.
+// Call it once in a process: expvar panics where a name is published twice.
 func Serve(mux *http.ServeMux, peers iter.Seq2[int, *link.Link], most int, nowUsec func() uint64) {
 	known := func() (all []peer) {
 		for i, l := range peers {
