@@ -318,8 +318,8 @@ func (s *TimeSynchronizer) IsSynchronized() bool { return s.published.seq.Load()
 //
 //	1  confirmed: so recent a datagram was so near to the floor that the floor is at most 100 us
 //	   too low, with what is not known of the clocks' rates since: 6 standard errors of the slope.
-//	   The peer's error bound rests on these alone, but for the first three of a session and for
-//	   Settled after a clock was set
+//	   The peer's error bound rests on these alone, but for the first three of a session, which it
+//	   trusts the less the older the session is, and for Settled after a clock was set
 //	0  extrapolated: the floor is where the line says
 //	2  never returned: an original says it, which reports minima of 10 s. One such report and the
 //	   peer counts as an original until 64 reports, each unlike the one before, had another
@@ -1216,6 +1216,10 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 	switch {
 	case r.quality == legacyMark:
 		above += a.stale(float64(sigmas/2*a.own.sigma + a.own.tilt(x))) // more would be the bound of each that warms up
+		if r.maybeOld {
+			// What it extrapolates may be as old as the session, and rates are not known.
+			above += slewSkew * max(x-congestedTime, 0)
+		}
 	case r.quality == confirmedMark:
 		above += hostJitter + 2*float64(a.peer.noise)
 	case a.interval.undisturbed(x) < settledTime:
@@ -1304,6 +1308,7 @@ type report struct {
 	raw      uint64    // us: the floor there when it was sent, on the ring of deltas
 	quality  Counter24 // confirmedMark, extrapolatedMark, or legacyMark: that of a legacy peer, whatever its last bits are
 	repeated bool      // a legacy peer said the same before: a minimum that may be old
+	maybeOld bool      // as legacyMark, but if the peer is one of ours it heard no fast datagram of late
 }
 
 // peer is what is known of the reports of the other end. It knows neither the ways nor the offset.
@@ -1327,6 +1332,7 @@ func (p *peer) decode(minDelta Counter24) report {
 		p.legacy--
 	}
 	if p.isLegacy() {
+		r.maybeOld = r.quality == extrapolatedMark && p.legacy <= legacyReports
 		r.repeated, r.quality = minDelta == p.last, legacyMark
 	}
 	p.last = minDelta

@@ -464,7 +464,7 @@ func TestPeerReports(t *testing.T) {
 			}
 			want := report{raw: uint64(c) * 8, quality: c % marks}
 			if others < needed {
-				want.quality, want.repeated = legacyMark, c == last
+				want.quality, want.repeated, want.maybeOld = legacyMark, c == last, c%marks == extrapolatedMark && needed-others <= legacyReports
 			}
 			if got := p.decode(c); got != want || p.isLegacy() != (others < needed) || p.last != c {
 				t.Fatalf("seed %d, report %d: %+v, want %+v; %+v", seed, i, got, want, p)

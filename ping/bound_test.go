@@ -68,6 +68,26 @@ func boundWorld(t *testing.T, r *rand.Rand) (share float64) {
 	return share
 }
 
+// TestKeptSnapshot: the bound holds also for what is computed minutes later from a snapshot of now, whatever jitter was
+// taken for skew.
+func TestKeptSnapshot(t *testing.T) {
+	for seed := range uint64(100) {
+		w, r := newWorld(new(Clock)), rand.New(rand.NewPCG(seed, 8))
+		w.ppb, w.up, w.down = 50_000, exponential(r, 20*usMs, 20*usMs), exponential(r, 20*usMs, 20*usMs)
+		w.keepPinging()
+		for range 8 {
+			w.run(10 * sec)
+			later := w.snapshot(t)
+			w.t += 300 * usSec
+			later = later.At(w.local())
+			if e := magnitude(int64(later.RemoteUsec - w.remote())); e > uint64(later.ErrorBound.Microseconds()) {
+				t.Errorf("seed %d, kept for 300 s: error %d us, bound %v", seed, e, later.ErrorBound)
+			}
+			w.t -= 300 * usSec
+		}
+	}
+}
+
 // TestBoundIsTight: in the worst worlds that the bound allows for, the error comes
 // within a few microseconds of it: all delay on one way, 10 s of it, at the largest
 // skew; and a measured skew that turns into its opposite.

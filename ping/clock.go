@@ -25,6 +25,10 @@ const (
 	// many requests as judge a line, as close as other engines ping all the time.
 	fastInterval = 100 * time.Millisecond
 	fastRequests = filterDepth
+	// againInterval and againRequests: if too few of those were answered, for a minute. Who is away longer is
+	// asked no more than the interval says.
+	againInterval = time.Second
+	againRequests = 60
 
 	// lateUsec: "very slow responses (over 10 seconds) are discarded" (Slot, step 4).
 	lateUsec = 10_000_000
@@ -61,7 +65,9 @@ type Config struct {
 	// methods of the clock.
 	Rule Rule
 	// SyncInterval is the time between two requests, after 8 requests at most 100 ms apart at the
-	// beginning and when one of the clocks was set; 0 means DefaultSyncInterval.
+	// beginning and when one of the clocks was set, and up to 60 more at most 1 s apart until 8 were
+	// answered; 0 means DefaultSyncInterval. From 1 s on take AdjustSteps 1, or corrections
+	// take minutes; above 7 s Snapshot.Within often says ErrSilent, which begins after 15 s.
 	// Replies that take longer than 64 intervals are refused as UnknownRequest.
 	SyncInterval time.Duration
 	// Samples is how many exchanges the rule gets to see; 0 means DefaultSamples. Without a Rule, one whose
@@ -146,7 +152,7 @@ func (c *Clock) AppendRequest(dst []byte, nowUsec uint64) []byte {
 	r := request{c.asked, binary.LittleEndian.Uint64(nonce[:]), nowUsec, waiting}
 	c.pending[c.asked%pendingMax] = r
 	c.asked++
-	c.fast = min(c.fast+1, fastRequests)
+	c.fast = min(c.fast+1, fastRequests+againRequests)
 	return appendHead(dst, kindRequest, message{session: c.session, nonce: r.nonce})
 }
 
@@ -160,6 +166,8 @@ func (c *Clock) Next(nowUsec uint64) time.Duration {
 	interval := cmp.Or(c.conf.SyncInterval, DefaultSyncInterval)
 	if c.fast < fastRequests {
 		interval = min(interval, fastInterval)
+	} else if c.fast < fastRequests+againRequests && len(c.window) < min(fastRequests, cmp.Or(c.conf.Samples, DefaultSamples)) {
+		interval = min(interval, againInterval)
 	}
 	last := c.pending[(c.asked-1)%pendingMax].sent
 	ago := duration(int64(nowUsec - last))

@@ -38,9 +38,13 @@
 //   - If the bounds of two exchanges exclude each other, a clock was set or a machine slept. The
 //     Clock then forgets the older exchanges and takes the new one.
 //
-// A step that is smaller than the bounds looks like an error of measurement: correcting it takes
-// up to 5 s, or 8 exchanges. The comment of ErrorBound says when the bound holds again. If the
-// step is under 10 ms, a little of it counts as skew for two minutes.
+// A step that is smaller than the bounds looks like an error of measurement: correcting it begins after
+// up to 5 s, or 8 exchanges, and takes AdjustSteps exchanges more. The comment of ErrorBound says when
+// the bound holds again. Some of such a step counts as skew meanwhile: of 4 ms up to 180 ppm for two
+// minutes, and longer where the interval is above 8 s.
+//
+// A queue one way that lasts for longer than 5 s moves the time by up to half of the delay that it adds, as
+// the bound says: the fastest of the last exchanges is then a slow one, too.
 //
 // # Rules
 //

@@ -60,12 +60,14 @@ func (c *Clock) use(s sample, now uint64) Verdict {
 	old := c.known.Load()
 	disturbed, wasSet := now, false
 	if old != nil {
-		now = old.notBefore(now)
 		disturbed, wasSet = old.disturbed, old.wasSet
-		if !old.admits(s) {
+		if old.admits(s) {
+			now = old.notBefore(now)
+		} else {
 			// Both bounds cannot be true of one pair of clocks: one of them was set, or
 			// stood still in a suspended machine. What was learnt before is void.
 			c.window, c.drift, c.fast = c.window[:0], drift{}, 0
+			// So the last reply may be ahead of now, by a clock that was set back.
 			disturbed, wasSet = now, true
 		}
 	}

@@ -87,7 +87,7 @@ func TestSnapshot(t *testing.T) {
 	check(t, delay, want.MinimumOneWayDelay, "delay")
 }
 
-// TestNext: 8 requests at most 100 ms apart, then one per interval. At the longest interval, too, and
+// TestNext: 8 requests at most 100 ms apart, 60 at most 1 s apart unless 8 were answered, then one per interval. At the longest interval, too, and
 // when the local clock goes back: by up to an interval, nothing is asked twice; by more, it was set.
 func TestNext(t *testing.T) {
 	const second = 1_000_000
@@ -107,7 +107,28 @@ func TestNext(t *testing.T) {
 			c.AppendRequest(nil, 1<<40)
 			want = min(cmp.Or(x.interval, DefaultSyncInterval), 100*ms)
 		}
+		for range againRequests { // while too few are answered, each a second at most
+			check(t, c.Next(1<<40), min(cmp.Or(x.interval, DefaultSyncInterval), sec), "interval %v: again in", x.interval)
+			c.AppendRequest(nil, 1<<40)
+		}
 		check(t, c.Next(1<<40+uint64(x.now)), x.want, "interval %v, %d us later", x.interval, x.now)
+		c.fast, c.window = fastRequests, make([]sample, fastRequests)
+		check(t, c.Next(1<<40+uint64(x.now)), x.want, "interval %v, %d us later, enough answers", x.interval, x.now)
+	}
+}
+
+// TestHangAtStart: a server that hangs for the first 5 s is known well some seconds later, also where the next request
+// is due in ten minutes.
+func TestHangAtStart(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		w := newWorld(&Clock{conf: Config{SyncInterval: 10 * time.Minute}})
+		w.lost = func() bool { return lost && w.t < 5*usSec }
+		w.up = func() int64 { return max(5*usSec-w.t, 30*usMs) }
+		w.keepPinging()
+		w.run(7 * sec)
+		if s := w.snapshot(t); s.ErrorBound > 100*ms {
+			t.Errorf("lost %v: after 7 s %+v", lost, s)
+		}
 	}
 }
 

@@ -107,7 +107,8 @@ func (p *published) inverse(remoteUsec uint64) (localUsec uint64) {
 // or slower than the local clock. ok is false before the first exchange.
 //
 // A reading from 20 ms before the last reply to 20 ms after it is final: no later reply changes
-// it, steps apart. An earlier time is answered by the pace of that time, extrapolated back.
+// it, steps apart. An earlier time is answered by the present pace, extrapolated back: convert the
+// time of an event at once, not some replies later.
 func (c *Clock) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	p := c.known.Load()
 	if p == nil {
@@ -175,17 +176,14 @@ func (c *Clock) RoundTrips() (p20, p50, p80 time.Duration, ok bool) {
 // same as MinimumOneWayDelay, half of the round trip.
 func (c *Clock) MinimumDelayToPeer() (delay time.Duration, ok bool) { return c.MinimumOneWayDelay() }
 
-// skewError returns by how much the skew may be off, in parts per million.
-func (p *published) skewError() float64 {
-	if p.skewKnown {
-		return doubtMaxPPM
-	}
-	return maxSkewPPM
-}
+// skewError returns by how much the skew may be off, in parts per million: what ErrorBound allows for. That it is
+// known to within doubtMaxPPM is likely, not certain: jitter may be taken for it.
+func (p *published) skewError() float64 { return maxSkewPPM + math.Abs(inPPM(p.skew)) }
 
 // Skew returns the rate of the server's clock minus that of the local one, in parts per
-// million, at most 600 either way. ok means known to within about 25 ppm; until then
-// RemoteTime takes it for zero.
+// million, at most 600 either way. ok means that the fastest exchanges fit within about 25 ppm; until then
+// RemoteTime takes it for zero. Where round trips vary by 20 ms, half of the first such answers are
+// off by over 40 ppm.
 func (c *Clock) Skew() (ppm float64, ok bool) {
 	p := c.known.Load()
 	if p == nil || !p.skewKnown {
@@ -198,9 +196,9 @@ func (c *Clock) Skew() (ppm float64, ok bool) {
 // fields are those of the core, with these differences: MinimumOneWayDelay and MinimumDelayToPeer
 // are half of the shortest round trip each, and Jitter by how much half of the mean one
 // exceeds that, both of the last 8 exchanges; Undisturbed counts from the first exchange
-// unless a clock was set; Age is the time since the last exchange that was believed; and Skew
-// is 0 and SkewError 600 while it is not known. Steps counts Reset, too. ok is false before
-// the first exchange.
+// unless a clock was set; Age is the time since the last exchange that was believed; Skew is 0
+// while it is not known; and SkewError is 600 ppm more than that, since jitter may be taken for
+// skew. Steps counts Reset, too. ok is false before the first exchange.
 func (c *Clock) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 	p := c.known.Load()
 	if p == nil {

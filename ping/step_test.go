@@ -82,6 +82,32 @@ func TestBackAfterStep(t *testing.T) {
 	})
 }
 
+// TestAfterSetBack: where the local clock is set back, the time is right again as soon as where the server's is,
+// though it is over 10 s until the local clock reads again what it read before.
+func TestAfterSetBack(t *testing.T) {
+	var took [2]int64 // us, the longest
+	for seed := range uint64(50) {
+		for i, local := range []bool{false, true} {
+			w, r := newWorld(new(Clock)), rand.New(rand.NewPCG(seed, 7))
+			w.up, w.down = exponential(r, 20*usMs, 30*usMs), exponential(r, 20*usMs, 30*usMs)
+			w.keepPinging()
+			w.run(time.Minute)
+			w.set(local, -9_900*usMs)
+			from, last := w.t, int64(0)
+			w.every(20*ms, func() {
+				if magnitude(w.errorUsec(t)) > uint64(10*usMs) {
+					last = w.t - from
+				}
+			})
+			w.run(30 * sec)
+			took[i] = max(took[i], last)
+		}
+	}
+	if took[1] > 2*took[0] {
+		t.Errorf("to 10 ms of the truth, at most: %d us after the server's clock was set back, %d us after the local one", took[0], took[1])
+	}
+}
+
 // TestBoundAfterStep: the bound may be wrong after a clock was set until a request that
 // was sent after that is answered and contradicts what was known, or until as many such
 // requests were answered as there are Samples; not longer.

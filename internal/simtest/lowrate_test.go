@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync"
 	"timesync/internal/long"
 	"timesync/internal/sim"
 )
@@ -194,4 +195,59 @@ func TestOneASecond(t *testing.T) {
 	}
 	errs := measure(sc, alone, 12)[0].poll
 	m.judge("queues of 15 s each minute: p99 error, us", errs.p99(), 294, 200)
+}
+
+// quietWorld plays an end that sends when something changes, after gaps of 20 s and more, and one
+// that answers at once. No clock is set, and no datagram is late. It returns how far the worst answer of
+// either end was beyond its bound, in microseconds, and how many answers there were.
+func quietWorld(seed uint64) (beyond float64, answers int) {
+	r := newRand(seed, 'q')
+	var ends [2]timesync.TimeSynchronizer
+	var zero [2]uint64
+	var rate, way [2]float64
+	for side := range ends {
+		zero[side], rate[side], way[side] = r.Uint64(), 1+(r.Float64()-.5)*100e-6, .0005+.02*r.Float64()
+	}
+	local := func(side int, at float64) uint64 { return zero[side] + uint64(int64(at*rate[side]*1e6)) }
+	send := func(from int, at float64) {
+		stamp := timesync.LocalTimeToDatagramTS24(local(from, at))
+		report, ok := ends[from].MinDeltaTS24(local(from, at))
+		to, at := 1-from, at+way[from]
+		ends[to].OnAuthenticatedDatagramTimestamp(stamp, local(to, at))
+		if ok {
+			ends[to].OnPeerMinDeltaTS24(report, local(to, at))
+		}
+	}
+	mean := 10 + 170*r.Float64()
+	for at := 1.0; at < 3600; at += 20 + r.ExpFloat64()*mean {
+		send(0, at)
+		send(1, at+way[0]+.001)
+		for side := range ends {
+			for _, later := range []float64{.1, 1, 10} {
+				now := at + later
+				s, ok := ends[side].Snapshot(local(side, now))
+				if !ok {
+					continue
+				}
+				e := s.OffsetUsec - int64(local(1-side, now)-local(side, now))
+				e = e << 38 >> 38 // without an Anchor it is known modulo 2^26 us
+				beyond, answers = max(beyond, math.Abs(float64(e))-float64(s.ErrorBound.Microseconds())-1), answers+1
+			}
+		}
+	}
+	return beyond, answers
+}
+
+// TestQuietPeer: the first reports of a peer that hears little may tell floors of minutes ago. Whether it is
+// an original is not known then, and the bound holds for both.
+func TestQuietPeer(t *testing.T) {
+	n, wrong, answers := long.Sized(200, 2000, 10000), 0, 0
+	for seed := range uint64(n) {
+		beyond, n := quietWorld(*seedFirst + seed)
+		if answers += n; beyond > 0 {
+			t.Errorf("seed %d: an answer is %.0f us beyond its bound", *seedFirst+seed, beyond)
+			wrong++
+		}
+	}
+	t.Logf("-seed.first %d, %d worlds, %d answers: beyond the bound in %d", *seedFirst, n, answers, wrong)
 }
