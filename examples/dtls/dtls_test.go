@@ -255,6 +255,9 @@ func TestGuard(t *testing.T) {
 		{record(typeAlert, 0), true}, {record(typeHandshake, 0), true}, {record(typeData, 1), true},
 		{record(typeAlert, 0), false}, {record(typeData, 0), false}, {record(typeHandshake, 0), true}, {record(typeAlert, 1), true},
 		{append(record(typeHandshake, 0), record(typeAlert, 0)...), false}, {record(typeAlert, 0)[:5], true}, {nil, true},
+		{record(0, 0), false}, {record(25, 0), false}, {record(0, 1), true}, // types that nobody knows
+		{record(typeChangeCipher, 0), false}, {record(typeChangeCipher, 1), false}, // too long; never encrypted
+		{[]byte{typeChangeCipher, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 1}, true},
 	} {
 		if got := g.admits(c.b); got != c.want {
 			t.Errorf("datagram %d, % x: %v", i, c.b, got)

@@ -14,13 +14,14 @@ import (
 // What a DTLS record begins with: a byte of its type, 2 of the version, 2 of the epoch, 6 of a
 // counter, and 2 of the length of the rest. What has epoch 0 is not encrypted.
 const (
-	typeAlert, typeHandshake, typeData = 21, 22, 23
-	epochAt, lengthAt, recordHead      = 3, 11, 13
+	typeChangeCipher, typeAlert, typeHandshake, typeData = 20, 21, 22, 23
+	epochAt, lengthAt, recordHead                        = 3, 11, 13
 )
 
-// guard drops what nobody has authenticated once the peer encrypts: alerts and data of epoch 0. Up
-// to v3.1.15 the library ends the connection when such a record comes, so that one datagram with a
-// forged address would do. Handshakes of epoch 0 may be sent again, and stay.
+// guard drops what nobody has authenticated once the peer encrypts: whatever has epoch 0, alerts, data and
+// types that nobody knows. Up to v3.1.15 the library ends the connection when such a record comes, so that
+// one datagram with a forged address would do. It also does when a record that says that encrypted ones
+// follow is wrong, whatever its epoch. Handshakes of epoch 0, and that record, may be sent again, and stay.
 type guard struct {
 	net.PacketConn
 	// encrypted: the peer encrypts. Only the library's one reader uses it.
@@ -41,10 +42,16 @@ func (g *guard) admits(b []byte) bool {
 	for len(b) >= recordHead {
 		epoch := binary.BigEndian.Uint16(b[epochAt:])
 		g.encrypted = g.encrypted || epoch > 0
-		if g.encrypted && epoch == 0 && (b[0] == typeAlert || b[0] == typeData) {
+		end := min(recordHead+int(binary.BigEndian.Uint16(b[lengthAt:])), len(b))
+		switch {
+		case b[0] == typeChangeCipher: // which the library never decrypts
+			if epoch > 0 || end != recordHead+1 || b[recordHead] != 1 {
+				return false
+			}
+		case g.encrypted && epoch == 0 && b[0] != typeHandshake:
 			return false
 		}
-		b = b[min(recordHead+int(binary.BigEndian.Uint16(b[lengthAt:])), len(b)):]
+		b = b[end:]
 	}
 	return true
 }

@@ -104,11 +104,15 @@ func (s *server) accept() {
 				return
 			}
 			s.mu.Lock()
-			if len(s.tcps) < maxClients {
+			if len(s.tcps) >= maxClients {
+				s.forgetUnclaimed()
+			}
+			if _, taken := s.tcps[t]; !taken && len(s.tcps) < maxClients {
 				s.tcps[t] = unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort())
 			}
 			s.mu.Unlock()
 			// Until the peer closes: the NAT keeps its port meanwhile.
+			conn.SetDeadline(time.Now().Add(waiting))
 			conn.Read(t[:])
 		}()
 	}
@@ -182,6 +186,20 @@ func (s *server) forget(nowUsec uint64) {
 		if int64(nowUsec-c.heard) > gone {
 			delete(s.clients, from)
 			delete(s.tcps, c.token)
+		}
+	}
+}
+
+// forgetUnclaimed forgets the TCP connections of which no peer has said that they are its own: anybody can open
+// those, without the key.
+func (s *server) forgetUnclaimed() {
+	claimed := map[token]bool{}
+	for _, c := range s.clients {
+		claimed[c.token] = true
+	}
+	for t := range s.tcps {
+		if !claimed[t] {
+			delete(s.tcps, t)
 		}
 	}
 }

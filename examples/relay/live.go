@@ -25,6 +25,8 @@ const (
 	// tellEvery is how often those who have nothing to send say what time it is, as in the reports
 	// that a sender of media needs anyway.
 	tellEvery = 50 * time.Millisecond
+	// gone is when a peer that says nothing is sent nothing more: it has left, or its address was forged on the path.
+	gone = 5 * time.Second
 )
 
 // clock is one that may be set.
@@ -79,9 +81,13 @@ func (l *leg) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, e
 	return n, from, l.clock.at(recvUsec), err
 }
 
-// send sends a payload. An error is a loss.
+// send sends a payload, but to nobody who has gone. An error is a loss.
 func (l *leg) send(payload []byte) {
-	if to := cmp.Or(l.to, l.end.Peer().Addr); to.IsValid() {
+	to := l.to
+	if peer := l.end.Peer(); !to.IsValid() && int64(l.clock.now()-peer.HeardUsec) < gone.Microseconds() {
+		to = peer.Addr
+	}
+	if to.IsValid() {
 		_, _ = l.udp.WriteToUDPAddrPort(l.end.Seal(nil, payload, l.clock.now()), to)
 	}
 }

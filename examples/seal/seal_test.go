@@ -680,15 +680,16 @@ func TestTake(t *testing.T) {
 	heard := called.Peer().HeardUsec
 	for _, c := range []struct {
 		from    netip.AddrPort
-		after   uint64 // us, since the peer was heard
+		after   int64 // us, since the peer was heard; below 0 our clock was set back
 		hold    time.Duration
 		refused bool
 	}{
 		{away, 200_000, time.Second, true}, {away, 999_999, time.Second, true}, {away, 1_100_000, time.Second, false},
 		{home, 1_200_000, time.Minute, false}, {away, 1_300_000, 0, false},
+		{away, -1, time.Second, true}, {away, -1_100_000, time.Second, false},
 	} {
 		stranger := New(testKey, 0)
-		_, answer, err := called.Take(stranger.Seal(nil, nil, now), c.from, heard+c.after, c.hold)
+		_, answer, err := called.Take(stranger.Seal(nil, nil, now), c.from, heard+uint64(c.after), c.hold)
 		if err != ErrUnproven || answer == nil {
 			t.Fatalf("%+v: %v, answer %x", c, err, answer)
 		}
