@@ -27,11 +27,12 @@
 //     Within cannot tell.
 //  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself, ToRemoteTime23 for a time
 //     in a payload, which the peer reads with FromLocalTime23. Send one only while Snapshot.Within is
-//     nil: it is as far off as your ErrorBound, which the peer does not see.
+//     nil: it is as far off as your ErrorBound, which the peer does not see. Within fails 15 s after
+//     the last report: send one every 2 s even if there is nothing else to say.
 //  7. Draw a random number when the program starts, and put it into each datagram, with the one last
 //     heard from the peer. If the peer's changes, it has started anew: call Reset before you pass its
-//     stamp. A report or a payload time beside a number that is not yours is for the program that was
-//     here before: drop it.
+//     stamp; where datagrams may overtake each other, at the third in a row. A report or a payload
+//     time beside a number that is not yours is for the program that was here before: drop it.
 //
 // Example_sevenSteps in example_test.go is such a program.
 //

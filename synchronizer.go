@@ -205,7 +205,8 @@ func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
 // OnPeerMinDeltaTS24 takes what the peer's MinDeltaTS24 returned, which arrived at
 // localRecvUsec. A report that comes before the first datagram counts from the first datagram on.
 // A report of 0 is ignored: an original that has heard nothing sends it, and MinDeltaTS24 never
-// returns it.
+// returns it. If your datagrams overtake each other, pass no report that was sent before one that you
+// passed in the second before: it looks as if the floor had risen.
 func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec uint64) {
 	if minDelta = NewCounter24(uint64(minDelta)); minDelta == 0 {
 		return

@@ -125,6 +125,9 @@ type Link struct {
 	reportedAt   uint64   // local time, us, of the first one
 	reportDue    uint64   // and of the next
 
+	told   uint64             // local time, us, of the peer's last report, 0 before the first
+	toldAt timesync.Counter24 // the stamp of its datagram
+
 	heard uint64        // local time, us, of the last datagram, if any
 	spoke bool          // there was one
 	news  chan struct{} // closed at the next datagram, or nil while nobody waits
@@ -261,8 +264,9 @@ func (l *Link) SendFailed() {
 // report, although Snapshot knows the time from then on.
 //
 // Open first sees whether the peer has started anew, then takes the stamp, an anchor if ok is false,
-// the MinDelta, and last an anchor if ok is true and owd is from -1 s to 16 s. An anchor that is more
-// than 16 s behind RemoteTime is taken if it is at least the third in a row, after 2 s.
+// the MinDelta unless one that was sent later came in the second before, and last an anchor if ok is
+// true and owd is from -1 s to 16 s. An anchor that is more than 16 s behind RemoteTime is taken if it
+// is at least the third in a row, after 2 s.
 func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
 	if err != nil {
@@ -277,7 +281,7 @@ func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.
 	if h.anchored && !ok { // before the report, so that the first offset is the right one of those 67.1 s apart
 		l.takeAnchor(h.anchor, recvUsec, ok)
 	}
-	if h.reports && (ok || !h.hasAnchor) {
+	if h.reports && (ok || !h.hasAnchor) && !l.overtaken(h.stamp, recvUsec) {
 		l.input().OnPeerMinDeltaTS24(h.minDelta, recvUsec)
 	}
 	if h.anchored && ok && owd >= -early && owd <= anchorAge {
@@ -293,6 +297,17 @@ func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.
 		l.news = nil
 	}
 	return payload, owd, ok, nil
+}
+
+// overtaken reports whether a datagram with a report was sent before the one whose report was taken last, less than a
+// second ago. Its report says less than is known, and would look as if the peer's floor had risen: like a clock
+// that was set. That happens at the start, where each datagram has a report.
+func (l *Link) overtaken(stamp timesync.Counter24, recvUsec uint64) bool {
+	if recvUsec-l.told+999_999 < 2*999_999 && l.toldAt.Sub(stamp)-1 < 1<<23-1 && l.told != 0 {
+		return true
+	}
+	l.told, l.toldAt = recvUsec, stamp
+	return false
 }
 
 // Heard returns how long ago, at nowUsec, the last datagram was received that Open took, and never a
@@ -408,7 +423,7 @@ func (l *Link) Reset() {
 func (l *Link) reset() {
 	l.input().Reset()
 	l.hasAnchor, l.heardOfUs, l.owed, l.reporting, l.spoke = false, false, false, false, false
-	l.extrapolated, l.knewUs, l.behind, l.anew = false, false, streak{}, streak{}
+	l.extrapolated, l.knewUs, l.behind, l.anew, l.told = false, false, streak{}, streak{}, 0
 }
 
 // IsSynchronized is that of timesync.TimeSynchronizer.
