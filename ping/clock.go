@@ -61,8 +61,8 @@ const (
 
 // Config is how a Clock asks and what it believes. The zero value has all defaults.
 type Config struct {
-	// Rule chooses the exchange that sets the clock; nil means MinDelay. It must not call
-	// methods of the clock.
+	// Rule chooses the exchange that sets the clock; nil means MinDelay, and that the clock stays within what
+	// the exchange with the least bound lets it be, of all Samples. It must not call methods of the clock.
 	Rule Rule
 	// SyncInterval is the time between two requests, after 8 requests at most 100 ms apart at the
 	// beginning and when one of the clocks was set, and up to 60 more at most 1 s apart until 8 were

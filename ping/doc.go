@@ -43,8 +43,9 @@
 // the bound holds again. Some of such a step counts as skew meanwhile: of 4 ms up to 180 ppm for two
 // minutes, and longer where the interval is above 8 s.
 //
-// A queue one way that lasts for longer than 5 s moves the time by up to half of the delay that it adds, as
-// the bound says: the fastest of the last exchanges is then a slow one, too.
+// A queue one way that lasts for longer than 5 s moves the time, since the fastest exchange of late is then a
+// slow one, too. It moves it by up to half the shortest round trip while that is among the Samples, for 16 s,
+// and after that by half of the delay that it adds.
 //
 // # Rules
 //

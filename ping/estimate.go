@@ -152,6 +152,9 @@ func (c *Clock) move(next, old *published, now uint64) Verdict {
 		return Accepted
 	}
 	s := c.window[i]
+	if c.conf.Rule == nil {
+		s = next.within(s, now)
+	}
 	threshold := cmp.Or(c.conf.RecalibrateThreshold, DefaultRecalibrateThreshold)
 	if e := int64(s.remote(now, next.skew) - old.read(now)); magnitude(e) > uint64(threshold.Microseconds()) {
 		next.set(s, now)
@@ -160,6 +163,14 @@ func (c *Clock) move(next, old *published, now uint64) Verdict {
 	}
 	c.slew(next, s, now)
 	return Accepted
+}
+
+// within moves s to where the exchange that says most lets the clock be: what the rule chose may have
+// waited in a queue that outlasts all that the rule looks at.
+func (p *published) within(s sample, now uint64) sample {
+	off, most := int64(s.remote(now, p.skew)-p.best.remote(now, p.skew)), int64(min(p.best.bound(now, p.skew), math.MaxInt64/2))
+	s.offset -= uint64(off - min(max(off, -most), most))
+	return s
 }
 
 // choose asks the rule. There is nothing to choose from a single exchange.

@@ -370,7 +370,7 @@ func TestThreshold(t *testing.T) {
 	for threshold, limit := range map[time.Duration]int64{0: 200_000, ms: 1000} {
 		for e, want := range map[int64]Verdict{limit: Accepted, limit + 1: Stepped, -limit: Accepted, -limit - 1: Stepped} {
 			c := &Clock{conf: Config{RecalibrateThreshold: threshold}, window: []sample{{offset: uint64(e)}}}
-			old, next := new(published), new(published)
+			old, next := new(published), &published{best: c.window[0]}
 			check(t, c.move(next, old, 50_000), want, "%d us", e)
 			check(t, c.steps == 1, want == Stepped, "%d us: a step", e)
 			check(t, next.read(50_000), 50_000+uint64(e)*uint64(c.steps), "%d us: reading", e)

@@ -108,6 +108,23 @@ func TestAfterSetBack(t *testing.T) {
 	}
 }
 
+// TestLongQueue: a queue one way that outlasts what the rule looks at moves the time no further than the fastest exchange
+// before it leaves open, half of the round trip.
+func TestLongQueue(t *testing.T) {
+	for _, queue := range []int64{300 * usMs, 1000 * usMs, 3000 * usMs} {
+		w := newWorld(new(Clock))
+		w.keepPinging()
+		w.run(30 * sec)
+		from := w.t
+		w.down = func() int64 { return 30*usMs + min(queue, max(from+8*usSec-w.t, 0)) }
+		m := w.watch(t)
+		w.run(30 * sec)
+		if worst := stat.SpreadOf(m.errors).Max; worst > 32*usMs || w.snapshot(t).Steps != 0 {
+			t.Errorf("queue of %d ms: off by %d us, %d steps", queue/usMs, worst, w.snapshot(t).Steps)
+		}
+	}
+}
+
 // TestBoundAfterStep: the bound may be wrong after a clock was set until a request that
 // was sent after that is answered and contradicts what was known, or until as many such
 // requests were answered as there are Samples; not longer.

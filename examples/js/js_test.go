@@ -61,13 +61,13 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestSize: one file of at most 460 lines that imports nothing.
+// TestSize: one file of at most 465 lines that imports nothing.
 func TestSize(t *testing.T) {
 	source, err := os.ReadFile("timesync.mjs")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(source), "\n"); n > 460 || strings.Contains(string(source), "import") {
+	if n := strings.Count(string(source), "\n"); n > 465 || strings.Contains(string(source), "import") {
 		t.Errorf("%d lines, or an import", n)
 	}
 }

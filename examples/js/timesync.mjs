@@ -345,10 +345,18 @@ export class Ping extends Remote {
 		return this.window.filter((s, i, all) => i >= all.length - 8 || since(now, s.at) <= 5e6)
 			.reduce((a, b) => a && cost(a) <= cost(b) ? a : b, /** @type {*} */ (undefined));
 	}
+	/** What that says, but no further from the surest of 64 than that may be off: a queue may last longer. @param {Usec} now */
+	read(now) {
+		const s = this.best(now), bound = (/** @type {Exchange} */ e) => e.half + PING_SKEW * Math.abs(since(now, e.at));
+		if (!s) return null;
+		const sure = this.window.reduce((a, b) => bound(a) < bound(b) ? a : b), off = since(s.offset, sure.offset), most = bound(sure);
+		const by = Math.max(Math.min(off, most), -most);
+		return {offset: sure.offset + BigInt(Math.trunc(by)), bound: Math.min(most + Math.abs(by), bound(s) + Math.abs(off - by))};
+	}
 	/** The server's clock, or null. It may go back by what an exchange corrects. @param {Usec} now */
-	remoteTime(now) { const s = this.best(now); return s ? u64(now + s.offset) : null; }
+	remoteTime(now) { const r = this.read(now); return r ? u64(now + r.offset) : null; }
 	/** How far that may be off, us. @param {Usec} now */
-	errorBound(now) { const s = this.best(now); return s ? s.half + PING_SKEW * Math.abs(since(now, s.at)) : null; }
+	errorBound(now) { return this.read(now)?.bound ?? null; }
 	/** Half of the shortest of 8 round trips: by how much the ways differ is not known. @returns {number|null} us */
 	minimumOneWayDelay() { return this.window.length ? Math.min(...this.window.slice(-8).map(s => s.trip)) / 2 : null; }
 	minimumDelayToPeer() { return this.minimumOneWayDelay(); }
