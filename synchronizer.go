@@ -1217,8 +1217,8 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 	switch {
 	case r.quality == legacyMark:
 		above += a.stale(float64(sigmas/2*a.own.sigma + a.own.tilt(x))) // more would be the bound of each that warms up
-		if r.maybeOld {
-			// What it extrapolates may be as old as the session, and rates are not known.
+		if r.maybeOld && float64(a.own.spreads)*congestedTime/2 < x {
+			// Few datagrams flow. What it extrapolates may be as old as the session, and rates are not known.
 			above += slewSkew * max(x-congestedTime, 0)
 		}
 	case r.quality == confirmedMark:
