@@ -1218,7 +1218,8 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 	case r.quality == legacyMark:
 		above += a.stale(float64(sigmas/2*a.own.sigma + a.own.tilt(x))) // more would be the bound of each that warms up
 		if r.maybeOld && float64(a.own.spreads)*congestedTime/2 < x {
-			// Few datagrams flow. What it extrapolates may be as old as the session, and rates are not known.
+			// We hear less than one bucket in 5 s, so the peer may hear as little. Then what it extrapolates may
+			// be as old as the session, while the clocks' rates are not known.
 			above += slewSkew * max(x-congestedTime, 0)
 		}
 	case r.quality == confirmedMark:
@@ -1309,7 +1310,7 @@ type report struct {
 	raw      uint64    // us: the floor there when it was sent, on the ring of deltas
 	quality  Counter24 // confirmedMark, extrapolatedMark, or legacyMark: that of a legacy peer, whatever its last bits are
 	repeated bool      // a legacy peer said the same before: a minimum that may be old
-	maybeOld bool      // as legacyMark, but if the peer is one of ours it heard no fast datagram of late
+	maybeOld bool      // it is not known yet whether an original says so; if not, the floor is extrapolated, maybe for long
 }
 
 // peer is what is known of the reports of the other end. It knows neither the ways nor the offset.

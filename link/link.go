@@ -98,6 +98,10 @@ const (
 	// held up since its first start: then others come between them, which do not ask.
 	sure = 50_000 // us: more than neighbouring datagrams overtake each other by
 
+	// A report that a later one overtook is passed over for so long only: the stamps of a peer whose clock was set
+	// back look the same.
+	reordering = 1_000_000 // us: more than datagrams overtake each other by
+
 	// inARow is how many datagrams must agree, as in package timesync: two may be nuisances.
 	inARow = 3
 )
@@ -303,7 +307,8 @@ func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.
 // second ago. Its report says less than is known, and would look as if the peer's floor had risen: like a clock
 // that was set. That happens at the start, where each datagram has a report.
 func (l *Link) overtaken(stamp timesync.Counter24, recvUsec uint64) bool {
-	if recvUsec-l.told+999_999 < 2*999_999 && l.toldAt.Sub(stamp)-1 < 1<<23-1 && l.told != 0 {
+	ago := int64(recvUsec - l.told) // below 0 if our clock was set back
+	if l.told != 0 && max(ago, -ago) < reordering && stamp.Less(l.toldAt) {
 		return true
 	}
 	l.told, l.toldAt = recvUsec, stamp

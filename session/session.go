@@ -242,7 +242,8 @@ func (m *Member) Announce(dst []byte, localUsec uint64) (announcement []byte, ok
 
 // Accept takes an announcement that arrived at localUsec. It came from the peer with the identity
 // from, whose clock is clock. Take from out of the authenticated connection, or from a relay that you
-// trust with that, never from what the peer sends. If that host counts most, the member follows it from now on. Errors:
+// trust with that, never from what the peer sends. If that host counts most, the member follows it
+// from now on. Errors:
 //
 //	ErrMalformed   other bytes, or impossible values: the sender is faulty
 //	ErrIdentity    the peer has this member's identity: a misconfiguration
