@@ -35,7 +35,10 @@
 // Time(usec).UnixMicro() of a reading before f, while nobody sets the wall clock.
 package clock
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // origin is what the clock shows when the process starts: 100 years. So earlier times have
 // readings, too, and a reading is a time.Duration (292 years) and an integer of JavaScript
@@ -71,11 +74,14 @@ func At(t time.Time) (usec uint64) { return reading(age(t)) }
 
 // Time returns the time.Time at which Now returns usec: the inverse of At, to the microsecond.
 func Time(usec uint64) time.Time {
-	return timeOf(time.Duration(usec)*time.Microsecond - origin)
+	return timeOf(time.Duration(min(usec, math.MaxInt64/uint64(time.Microsecond)))*time.Microsecond - origin)
 }
 
 // reading returns what the clock shows when the process is that old.
 func reading(elapsed time.Duration) (usec uint64) {
+	if elapsed > math.MaxInt64-origin { // the reading that is furthest in the future
+		elapsed = math.MaxInt64 - origin
+	}
 	return uint64(max(origin+elapsed, 0)) / uint64(time.Microsecond)
 }
 

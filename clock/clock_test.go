@@ -187,13 +187,17 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestRange: a reading is a time.Duration, and never goes below 0.
+// TestRange: a reading is a time.Duration, never goes below 0, and never beyond the longest one.
 func TestRange(t *testing.T) {
 	const year = 365.25 * 24 * time.Hour
 	for _, elapsed := range []time.Duration{math.MinInt64 / 2, -101 * year, -100 * year, -27 * year, 0, 1, 192 * year} {
 		got := reading(elapsed)
 		check(t, time.Duration(got)*us, max(origin+elapsed, 0).Truncate(us), "after %v", elapsed)
 	}
+	const last = math.MaxInt64 / 1000 // us
+	check(t, reading(193*year), last, "after 193 years")
+	check(t, At(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)), last, "in the year 9999")
+	check(t, Time(math.MaxUint64), Time(last), "the largest reading")
 	if now := time.Duration(Now()) * us; now < origin || now > origin+year {
 		t.Errorf("the clock shows %v", now)
 	}

@@ -15,7 +15,7 @@
 //
 // A Recorder has one goroutine, which alone calls the io.Writer. Only Flush and Close wait for
 // it. If the io.Writer is slow, fails or panics, whole blocks are dropped. The recording counts
-// them, and so does Dropped.
+// them, and so does Dropped. In a bubble of testing/synctest make the Recorder inside of it.
 //
 // Replay is bit-identical for the same version of timesync on the same kind of processor. Some
 // kinds (arm64 and others, and amd64 with GOAMD64=v3) round a product and a sum at once. A

@@ -24,7 +24,7 @@ var (
 // Read returns an iterator over the events of a recording, an iter.Seq2[Event, error]; that type is
 // written out because Go 1.22, for which these files can be copied, has no package iter. After the
 // last event there may be an error: ErrFormat, ErrTruncated or ErrCorrupt, with the place, or one
-// of src.
+// of src. It reads src, so range over it once.
 //
 //	for event, err := range record.Read(file) {
 func Read(src io.Reader) func(yield func(Event, error) bool) {
@@ -85,6 +85,9 @@ func (r *reader) block() (missing uint32, err error) {
 	head, err := r.read(headLen)
 	if err != nil {
 		return 0, err
+	}
+	if string(head[:len(magic)]) == magic {
+		return 0, fmt.Errorf("%w: another recording begins at byte %d: one file for each Recorder", ErrCorrupt, begin)
 	}
 	sum := binary.LittleEndian.Uint32(head[headSum:])
 	number := binary.LittleEndian.Uint32(head[headNumber:])

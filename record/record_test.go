@@ -304,6 +304,84 @@ func inOrder(t *testing.T, files *[2]bytes.Buffer, offset uint64) {
 	check(t, n, [2]int{2400, 2400}, "datagrams")
 }
 
+// TestOrderAround: the events of two recordings come in the order of time also before the first end knows the other's
+// clock again, and around a time at which it slept.
+func TestOrderAround(t *testing.T) {
+	const nap = 20_000_000 // us
+	for name, c := range map[string]struct {
+		reset, slept bool
+		most         int // out of order: until a clock that was set is noticed
+	}{"a reset": {reset: true}, "a sleep": {slept: true, most: 200}, "both": {true, true, 200}} {
+		var files [2]bytes.Buffer
+		ends := [2]*Recorder{New(&files[0]), New(&files[1])}
+		clock := func(end int, at uint64) uint64 {
+			u := at + uint64(end)*5_000_000_000
+			if c.slept && end == 1 && at >= 30_000_000 {
+				u += nap // the first end's clock stood still
+			}
+			return u
+		}
+		for at, i := uint64(1_000_000), 0; at < 61_000_000; at, i = at+20_000, i+1 {
+			for k, end := range ends {
+				if i%50 == 0 {
+					end.Flush()
+				}
+				if c.reset && k == 0 && i == 1500 {
+					end.Reset()
+				}
+				sent, received := clock(1-k, at), clock(k, at+5_000)
+				end.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(sent), received)
+				if d, ok := ends[1-k].MinDeltaTS24(sent); ok && i%50 == 0 {
+					end.Anchor(received, sent)
+					end.OnPeerMinDeltaTS24(d, received)
+				}
+			}
+		}
+		for _, end := range ends {
+			must(t, end.Close())
+		}
+		var last uint64
+		wrong := 0
+		for m, err := range Replay(&files[0], &files[1]) {
+			must(t, err)
+			at := m.LocalUsec - uint64(m.End)*5_000_000_000
+			if m.Kind == Datagram {
+				if c.slept && m.End == 1 && at >= 30_000_000+nap {
+					at -= nap
+				}
+				wrong += map[bool]int{true: 1}[at+1000 < last]
+				last = max(last, at)
+			}
+		}
+		if wrong > c.most {
+			t.Errorf("%s: %d datagrams of 6000 out of the order of time", name, wrong)
+		}
+	}
+}
+
+// TestWrapTwice: a Recorder of two connections would give the input of one to the other.
+func TestWrapTwice(t *testing.T) {
+	r := still(new(bytes.Buffer))
+	r.Wrap(new(timesync.TimeSynchronizer))
+	defer func() {
+		if recover() == nil {
+			t.Error("a second Wrap is taken")
+		}
+		must(t, r.Close())
+	}()
+	r.Wrap(new(timesync.TimeSynchronizer))
+}
+
+// TestAppended: where two recordings are in one file, it is said, after all events of the first.
+func TestAppended(t *testing.T) {
+	one := recording(t, 5, 200)
+	want, _ := read(one)
+	got, err := read(append(bytes.Clone(one), one...))
+	if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "another recording") || !slices.Equal(got, want) {
+		t.Errorf("%d events, want %d; %v", len(got), len(want), err)
+	}
+}
+
 // TestReplayOfOneAndHalf: of two recordings it is said which one is not whole, after all of both.
 func TestReplayOfOneAndHalf(t *testing.T) {
 	whole := recording(t, 8, 100)

@@ -3,6 +3,8 @@
 package record
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -31,6 +33,7 @@ type Recorder struct {
 	free    []byte // a buffer, or nil if it is ready or the writer has it
 	dropped uint64 // blocks
 	closed  bool
+	wrapped bool  // Wrap was called
 	err     error // what the io.Writer last complained of
 
 	wake  chan struct{}      // something is ready, or the Recorder is closed
@@ -55,6 +58,8 @@ func New(w io.Writer) *Recorder {
 	return start(w, tick.C, tick.Stop)
 }
 
+var errExited = errors.New("the io.Writer ended its goroutine, as the Fatal of a test does")
+
 // start is New with its clock: at each tick, what there is is written.
 func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
 	r := &Recorder{
@@ -68,20 +73,34 @@ func start(w io.Writer, tick <-chan time.Time, stop func()) *Recorder {
 	go func() {
 		defer close(r.done)
 		defer stop()
+		ended := false
+		defer func() {
+			if !ended {
+				r.lost(true, errExited)
+			}
+		}()
 		r.write(&careful{to: w}, tick)
+		ended = true
 	}()
 	return r
 }
 
 // Wrap makes r record s instead of the synchronizer of its own. Call it before r is given
 // anything. s must be fresh, or a replay, which starts with a fresh one, answers otherwise.
-// A link.Link calls it.
-func (r *Recorder) Wrap(s *timesync.TimeSynchronizer) { r.synchronizer = s }
+// A link.Link calls it. A second call panics: each connection needs a Recorder of its own.
+func (r *Recorder) Wrap(s *timesync.TimeSynchronizer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wrapped {
+		panic("record: a Recorder records one connection: take a new one for each Link")
+	}
+	r.synchronizer, r.wrapped = s, true
+}
 
 // OnAuthenticatedDatagramTimestamp is that of timesync.TimeSynchronizer, and is recorded.
 func (r *Recorder) OnAuthenticatedDatagramTimestamp(remoteSendTS24 timesync.Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
+	r.mu.Lock() // first: an answer that another goroutine asks for is either before both or after both
 	owd, ok = r.synchronizer.OnAuthenticatedDatagramTimestamp(remoteSendTS24, localRecvUsec)
-	r.mu.Lock()
 	if r.room() {
 		r.filling.datagram(uint32(remoteSendTS24)&(1<<24-1), localRecvUsec)
 		if since := int64(localRecvUsec - r.askedAt); since >= askEvery || since <= -askEvery || !r.asked {
@@ -114,9 +133,9 @@ func (r *Recorder) MinDeltaTS24(localUsec uint64) (minDelta timesync.Counter24, 
 
 // OnPeerMinDeltaTS24 is that of timesync.TimeSynchronizer, and is recorded.
 func (r *Recorder) OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec uint64) {
-	r.synchronizer.OnPeerMinDeltaTS24(minDelta, localRecvUsec)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.synchronizer.OnPeerMinDeltaTS24(minDelta, localRecvUsec)
 	if r.room() {
 		r.filling.report(uint32(minDelta), localRecvUsec)
 	}
@@ -124,9 +143,9 @@ func (r *Recorder) OnPeerMinDeltaTS24(minDelta timesync.Counter24, localRecvUsec
 
 // Anchor is that of timesync.TimeSynchronizer, and is recorded.
 func (r *Recorder) Anchor(localUsec, remoteUsec uint64) {
-	r.synchronizer.Anchor(localUsec, remoteUsec)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.synchronizer.Anchor(localUsec, remoteUsec)
 	if r.room() {
 		r.filling.anchor(localUsec, remoteUsec)
 	}
@@ -134,9 +153,9 @@ func (r *Recorder) Anchor(localUsec, remoteUsec uint64) {
 
 // Reset is that of timesync.TimeSynchronizer, and is recorded.
 func (r *Recorder) Reset() {
-	r.synchronizer.Reset()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.synchronizer.Reset()
 	if r.room() {
 		r.filling.kind(Reset)
 	}
@@ -191,7 +210,10 @@ func (r *Recorder) Flush() {
 	flushed := make(chan struct{})
 	select {
 	case r.flush <- flushed:
-		<-flushed
+		select {
+		case <-flushed:
+		case <-r.done: // the io.Writer called runtime.Goexit
+		}
 	case <-r.done:
 	}
 }
@@ -239,7 +261,7 @@ func (r *Recorder) write(to io.Writer, tick <-chan time.Time) {
 			flushed = nil
 		}
 		if over {
-			r.lost(len(rest) > 0 && block != nil)
+			r.lost(len(rest) > 0 && block != nil, nil)
 			return
 		}
 		select {
@@ -310,10 +332,11 @@ func (r *Recorder) next(written []byte, due bool) (block []byte, stillDue bool) 
 	return block, due
 }
 
-// lost counts, at the end, what was not written.
-func (r *Recorder) lost(unfinished bool) {
+// lost counts, at the end, what was not written, and remembers why if that is not known yet.
+func (r *Recorder) lost(unfinished bool, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.err = cmp.Or(r.err, why)
 	for _, b := range [...]bool{unfinished, r.ready != nil, !r.filling.empty()} {
 		if b {
 			r.dropped++

@@ -34,7 +34,7 @@ var errRecordings = errors.New("record: a replay takes one recording or two")
 // iter.Seq2[Moment, error] as in Read, with the synchronizer as it is after each. Of two recordings, one from each end of a path,
 // the events come in the order of time, as far as the first one's synchronizer knows the
 // other clock. After the last event there may be an error, as from Read; if there are two
-// recordings, both are replayed to their ends before. Two recordings are held in memory.
+// recordings, both are replayed to their ends before. Range over it once. Two recordings are held in memory.
 //
 // Which of the times that differ by a multiple of 67.1 s is meant, the anchor in a recording
 // tells. If there is none, the times of day of the two machines do.
@@ -129,6 +129,7 @@ func replayBoth(recordings []io.Reader, yield func(Moment, error) bool) (more bo
 		m := ends[i].play()
 		if m.End = i; i == 0 {
 			m.AtUsec[1] = c.second(m.LocalUsec)
+			c.offset = m.AtUsec[1] - m.LocalUsec // while sync does not know again
 		} else {
 			m.AtUsec = [2]uint64{c.first(m.LocalUsec), m.LocalUsec}
 		}
@@ -145,6 +146,7 @@ func replayBoth(recordings []io.Reader, yield func(Moment, error) bool) (more bo
 
 // surveyed is what a recording says of the two clocks, the other minus the local one.
 type surveyed struct {
+	first    uint64 // the first that was known, us, after the anchor if there is one
 	offset   uint64 // the last that was known, us
 	known    bool   // there is one
 	anchored bool   // it is not modulo 67.1 s
@@ -152,6 +154,7 @@ type surveyed struct {
 }
 
 func survey(recording []byte) (s surveyed) {
+	after := false // the first one is of after the anchor
 	for p := newReplay(bytes.NewReader(recording)); p.more(); {
 		m := p.play()
 		switch m.Kind {
@@ -161,7 +164,11 @@ func survey(recording []byte) (s surveyed) {
 			s.wall = uint64(m.Wall.UnixMicro()) - m.LocalUsec
 		case Answered:
 			if now, ok := p.sync.Snapshot(m.LocalUsec); ok {
-				s.offset, s.known = uint64(now.OffsetUsec), true
+				s.offset = uint64(now.OffsetUsec)
+				if !s.known || s.anchored && !after {
+					s.first = s.offset
+				}
+				s.known, after = true, s.anchored
 			}
 		}
 	}
@@ -190,6 +197,9 @@ func compare(a, b surveyed) (c clocks) {
 	if a.known {
 		d := c.offset - a.offset
 		c.turns = d - uint64(int64(d<<(64-ringBits))>>(64-ringBits))
+		c.offset = a.first + c.turns // clocks may have been set since
+	} else if b.known && b.anchored {
+		c.offset = -b.first
 	}
 	return c
 }

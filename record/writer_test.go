@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -147,4 +148,21 @@ func TestPanickingWriter(t *testing.T) {
 		t.Errorf("%v, dropped %d", err, r.Dropped())
 	}
 	checkEvents(t, &g.Buffer, []Event{{Kind: Datagram, LocalUsec: 1, Counter: 1}})
+}
+
+// TestExitingWriter: a writer that ends its goroutine, as t.Fatal does, lets neither Flush nor Close wait for
+// ever, and Close tells.
+func TestExitingWriter(t *testing.T) {
+	g := &gate{}
+	g.let(takesAll)
+	r := still(g)
+	r.OnAuthenticatedDatagramTimestamp(1, 1)
+	r.Flush()
+	g.let(func() (int, error) { runtime.Goexit(); return 0, nil })
+	r.OnAuthenticatedDatagramTimestamp(2, 2)
+	r.Flush()
+	r.Flush()
+	if err := r.Close(); !errors.Is(err, errExited) || r.Dropped() != 1 {
+		t.Errorf("%v, dropped %d", err, r.Dropped())
+	}
 }

@@ -32,6 +32,9 @@ type reel struct {
 	block    block     // of the last one
 	ended    float64   // s: the last datagram of the block before
 	last     float64   // s: the last event of end 0
+	back     uint64    // us: by how much the clock of end 0 was set back so far, which times here leave out
+	wasSet   bool      // it was, in the block under way
+	missing  uint32    // blocks, of both
 	silences []span    // in which no datagram arrived
 	reports  []float64 // s
 	cut      error     // why the recording ends
@@ -94,6 +97,10 @@ func unwind(recordings ...io.Reader) *reel {
 
 // see takes an event.
 func (r *reel) see(m *record.Moment) {
+	if m.Kind == record.Missing {
+		r.missing += m.Count
+		r.say(r.last, other, "%d blocks are missing in the %srecording", m.Count, [2]string{"", "second "}[m.End])
+	}
 	if len(r.notes) == 0 {
 		if m.End != 0 || m.Kind == record.Missing || m.Kind == record.Reset {
 			return // it has no time here
@@ -101,8 +108,13 @@ func (r *reel) see(m *record.Moment) {
 		r.start = m.AtUsec[0]
 	}
 	at := r.since(m.AtUsec[0])
+	if by := r.last - at; m.End == 0 && by > setBack {
+		r.back += uint64(by * 1e6)
+		r.wasSet, at = true, r.last
+		r.say(at, clockSet, "the local clock was set back by %s", graph.Micros(by*1e6))
+	}
 	if len(r.notes) == 0 || at >= r.notes[len(r.notes)-1].at+noteEvery {
-		r.note(m)
+		r.note(m, at)
 	}
 	if m.Kind == record.Datagram && m.Known {
 		f := &r.notes[len(r.notes)-1].fastest[m.End]
@@ -123,8 +135,6 @@ func (r *reel) see(m *record.Moment) {
 		r.compare(m)
 	case record.Reset:
 		r.say(at, other, "everything was forgotten: a new connection")
-	case record.Missing:
-		r.say(at, other, "%d blocks are missing in the recording", m.Count)
 	}
 }
 
@@ -137,7 +147,7 @@ func (r *reel) datagram(m *record.Moment, at float64) {
 		r.silent(at)
 	}
 	r.count++
-	r.block = block{m.Wall, m.LocalUsec, at}
+	r.block = block{m.Wall, m.LocalUsec + r.back, at}
 }
 
 // silent notes that nothing arrived since the last datagram until then, if that is long.
@@ -151,6 +161,9 @@ func (r *reel) silent(until float64) {
 // Blocks are ended a second after their last datagram at most.
 const asleep = 3_000_000
 
+// setBack is more than times of receipt go back by where threads swap datagrams, s.
+const setBack = 1.0
+
 // endBlock compares the time of day at which a block was ended with its last datagram.
 func (r *reel) endBlock() {
 	b := &r.block
@@ -158,6 +171,9 @@ func (r *reel) endBlock() {
 	switch {
 	case n == 0:
 		r.days = append(r.days, day{math.Inf(-1), less})
+	case r.wasSet:
+		r.days = append(r.days, day{r.ended, less})
+		r.wasSet = false
 	case less > r.days[n-1].less+asleep:
 		by := (time.Duration(less-r.days[n-1].less) * time.Microsecond).Round(time.Second)
 		r.say(r.ended, clockSet, "the time of day went on by %s more than the local clock: this machine slept, or one of its clocks was set", by)
@@ -169,13 +185,13 @@ func (r *reel) endBlock() {
 }
 
 // since returns the seconds from the start to a local time.
-func (r *reel) since(usec uint64) float64 { return float64(int64(usec-r.start)) / 1e6 }
+func (r *reel) since(usec uint64) float64 { return float64(int64(usec+r.back-r.start)) / 1e6 }
 
 // note notes what end 0 knows.
-func (r *reel) note(m *record.Moment) {
+func (r *reel) note(m *record.Moment, at float64) {
 	nan := math.NaN()
 	none := [2]float64{nan, nan}
-	n := note{at: r.since(m.AtUsec[0]), fastest: none, floors: none, offset: nan, bound: nan, skew: none, steps: nan, disagree: nan}
+	n := note{at: at, fastest: none, floors: none, offset: nan, bound: nan, skew: none, steps: nan, disagree: nan}
 	n.snapshot, n.known = m.Ends[0].Snapshot(m.AtUsec[0])
 	n.late = m.Ends[0].Stats().LateBuckets
 	if s := &n.snapshot; n.known {
@@ -213,7 +229,7 @@ func drawRecording(out string, words io.Writer, paths ...string) error {
 	}
 	r := unwind(recordings...)
 	if len(r.notes) == 0 && r.cut != nil {
-		return r.cut
+		return fmt.Errorf("%s: %w", strings.Join(paths, ", "), r.cut)
 	}
 	name := strings.TrimSuffix(filepath.Base(paths[0]), filepath.Ext(paths[0]))
 	r.tell(words, name)
@@ -252,9 +268,12 @@ func (r *reel) tell(out io.Writer, name string) {
 		fmt.Fprintf(out, "the two ends disagree by %s (median), %s (99th percentile), %s at most\n",
 			graph.Micros(stat.OrNaN(sums, 0.5)), graph.Micros(stat.OrNaN(sums, 0.99)), graph.Micros(stat.OrNaN(sums, 1)))
 	}
-	if r.differ > 0 {
+	switch {
+	case r.differ > 0 && r.missing > 0:
+		fmt.Fprintf(out, "answers differ from those recorded, offsets by up to %s: blocks are missing\n", graph.Micros(r.differ))
+	case r.differ > 0:
 		fmt.Fprintf(out, "this version answers otherwise than the one that recorded, offsets by up to %s; shown is what this one makes of it\n", graph.Micros(r.differ))
-	} else if r.asked > 0 {
+	case r.asked > 0:
 		fmt.Fprintf(out, "all %d recorded answers are those of this version\n", r.asked)
 	}
 	if r.cut != nil {

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -178,6 +179,34 @@ func TestSleep(t *testing.T) {
 	said(t, words.String(), `14:00:49 \(49.0 s\) the time of day went on by 1h0m0s more than the local clock`)
 }
 
+// TestSetBack: where the local clock is set back by minutes, all of the session is drawn, and the set is said.
+func TestSetBack(t *testing.T) {
+	files := way{seconds: 90, rate: 10, ahead: change{0, 60, never, -300}}.film(t)
+	r := unwind(&files[0])
+	var words strings.Builder
+	r.tell(&words, "x")
+	said(t, words.String(), `\((59|60)\.\d s\) the local clock was set back by 300 s`, `the remote time stepped`)
+	if last := r.notes[len(r.notes)-1].at; last < 89 || len(r.silences) > 0 {
+		t.Errorf("%.1f s, silences %v", last, r.silences)
+	}
+}
+
+// TestMissing: it is said which recording lacks blocks, be it the first ones, and that answers differ for that.
+func TestMissing(t *testing.T) {
+	for _, lacks := range []string{"", "second "} {
+		r := new(reel)
+		sync := [2]*timesync.TimeSynchronizer{new(timesync.TimeSynchronizer), new(timesync.TimeSynchronizer)}
+		missing := record.Moment{Event: record.Event{Kind: record.Missing, Count: 7}, End: len(lacks) / len("second "), Ends: sync}
+		r.see(&missing)
+		answer := record.Moment{Event: record.Event{Kind: record.Answered}, Ends: sync}
+		answer.Answer.OK = true
+		r.see(&answer)
+		var words strings.Builder
+		r.tell(&words, "x")
+		said(t, words.String(), `\(0\.0 s\) 7 blocks are missing in the `+lacks+`recording`, `answers differ .* blocks are missing`)
+	}
+}
+
 // said holds words to regular expressions.
 func said(t *testing.T, words string, wants ...string) {
 	t.Helper()
@@ -244,7 +273,7 @@ func TestStory(t *testing.T) {
 	said(t, drawn(t, 500, whole[:len(whole)/2]), "ends within a block")
 	path := filepath.Join(t.TempDir(), "x.tsr")
 	err := os.WriteFile(path, []byte("something else"), 0o666)
-	if bad := drawRecording(t.TempDir(), io.Discard, path); err != nil || bad != record.ErrFormat {
+	if bad := drawRecording(t.TempDir(), io.Discard, path); err != nil || !errors.Is(bad, record.ErrFormat) || !strings.HasPrefix(bad.Error(), path) {
 		t.Error(err, bad)
 	}
 }

@@ -331,7 +331,10 @@ func Micros(us float64) string {
 	case us < 999500:
 		return fmt.Sprintf("%.0f ms", us/1e3)
 	}
-	return fmt.Sprintf("%.3g s", us/1e6)
+	if us < 999.5e6 {
+		return fmt.Sprintf("%.3g s", us/1e6)
+	}
+	return fmt.Sprintf("%.0f s", us/1e6)
 }
 
 // Millis returns milliseconds.

@@ -30,6 +30,7 @@ const (
 	settling = 3_000_000 // us
 
 	gone       = 5_000_000 // us: a peer that is silent for so long is forgotten
+	fresh      = 1_000_000 // us: and for so long meets nobody: less than settling, so nobody meets what it was before a restart
 	maxClients = 1000      // so nobody can fill our memory
 )
 
@@ -157,7 +158,12 @@ func (s *server) meeting(c *client, nowUsec uint64) []byte {
 		return nil
 	}
 	instant, err := c.end.Link.ProposeInstant(nowUsec, c.at, within)
-	if err != nil {
+	if late := int64(nowUsec - c.at); late > 0 && late < gone { // it was not heard in time: late rather than never
+		var ok bool
+		if instant, ok = c.end.Link.ToRemoteTime23(c.at); !ok {
+			return nil
+		}
+	} else if err != nil {
 		return nil // it is over, or a clock was set
 	}
 	m := meeting{c.role, instant, c.other.from, s.tcps[c.other.token]}
@@ -169,7 +175,7 @@ func (s *server) pair(c *client, nowUsec uint64) (found bool) {
 	at := nowUsec + uint64(ahead.Microseconds())
 	ready := func(c *client) bool {
 		_, err := c.end.Link.ProposeInstant(nowUsec, at, within)
-		return err == nil && int64(nowUsec-c.since) >= s.settling && int64(nowUsec-c.heard) <= gone
+		return err == nil && int64(nowUsec-c.since) >= s.settling && int64(nowUsec-c.heard) <= fresh
 	}
 	for _, o := range s.clients {
 		if o != c && o.room == c.room && o.other == nil && ready(c) && ready(o) {

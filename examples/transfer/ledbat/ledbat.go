@@ -93,6 +93,7 @@ type Controller struct {
 	flight    int     // bytes under way
 
 	srtt, minRTT int64  // us; 0: none yet
+	timeouts     int    // in a row
 	reduced      uint64 // time of the last reduction for a loss, if lost
 	lost         bool   // there was one
 
@@ -202,7 +203,10 @@ func (c *Controller) ack(nowUsec uint64, rtt int64, n int, delay int64, ok bool)
 	used := c.flight+MinWindow >= int(c.window)
 	n = clamp(n, 0, c.flight)
 	c.flight -= n
-	c.roundTrip(rtt)
+	// One that is longer than Timeout is of a sender that stood still, and takes its acknowledgements first.
+	if c.srtt == 0 || rtt <= c.Timeout().Microseconds() {
+		c.roundTrip(rtt)
+	}
 	if ok {
 		c.current(nowUsec, clamp(delay, -maxDelay, maxDelay))
 	}
@@ -221,6 +225,7 @@ func (c *Controller) ack(nowUsec uint64, rtt int64, n int, delay int64, ok bool)
 // roundTrip smooths the round-trip time as TCP does.
 func (c *Controller) roundTrip(rtt int64) {
 	rtt = clamp(rtt, 1, maxRTT)
+	c.timeouts = 0
 	if c.srtt == 0 {
 		c.srtt, c.minRTT = rtt, rtt
 	}
@@ -343,18 +348,21 @@ func (c *Controller) OnLoss(nowUsec, sentUsec uint64, n int) {
 }
 
 // Timeout returns how long to wait for an acknowledgement before all that is under way is
-// taken for lost, with OnTimeout.
+// taken for lost, with OnTimeout. It doubles with each timeout until an acknowledgement comes: else a
+// path whose round trip became longer than it would never be measured.
 func (c *Controller) Timeout() time.Duration {
-	if c.srtt == 0 {
-		return time.Second
+	timeout := second
+	if c.srtt > 0 {
+		timeout = clamp(4*c.srtt, minTimeout, maxTimeout)
 	}
-	return time.Duration(clamp(4*c.srtt, minTimeout, maxTimeout)) * time.Microsecond
+	return time.Duration(min(timeout<<c.timeouts, maxTimeout)) * time.Microsecond
 }
 
 // OnTimeout says that nothing was acknowledged for so long: the path may be another one.
 func (c *Controller) OnTimeout(nowUsec uint64) {
 	c.start()
 	c.flight, c.reduced, c.lost = 0, nowUsec, true
+	c.timeouts = min(c.timeouts+1, 5) // up to maxTimeout
 	if c.phase != starting {
 		c.threshold = max(c.threshold/2, MinWindow)
 		c.phase, c.slowFrom = ramping, nowUsec
