@@ -115,6 +115,86 @@ func TestSettling(t *testing.T) {
 	}
 }
 
+// room is a server and its clients in virtual time, with paths of 10 ms.
+type room struct {
+	server
+	far map[*client]*link.Link
+}
+
+func newRoom() *room {
+	return &room{server{clients: map[netip.AddrPort]*client{}, tcps: map[token]netip.AddrPort{}, settling: settling}, map[*client]*link.Link{}}
+}
+
+// enter makes a client that is heard from nowUsec on, at a port.
+func (r *room) enter(port uint16, nowUsec uint64) *client {
+	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1}), port)
+	c := &client{end: seal.New(testKey, 1), from: at, room: "x", since: nowUsec, heard: nowUsec}
+	r.clients[at], r.far[c] = c, new(link.Link)
+	return c
+}
+
+// talk lets a client send to the server, which answers if that arrives, and returns what it is told.
+func (r *room) talk(c *client, nowUsec uint64, answered bool) (m meeting, told bool) {
+	c.heard = nowUsec
+	c.end.Link.Open(r.far[c].AppendHeader(nil, nowUsec), nowUsec+10_000)
+	answer := r.meeting(c, nowUsec)
+	header := c.end.Link.AppendHeader(nil, nowUsec)
+	if !answered {
+		return meeting{}, false
+	}
+	r.far[c].Open(header, nowUsec+10_000)
+	m, err := readMeeting(answer)
+	return m, err == nil
+}
+
+// TestGhost: a peer that starts anew from another port does not meet what it was before.
+func TestGhost(t *testing.T) {
+	r := newRoom()
+	old := r.enter(1000, 1e6)
+	var anew, other *client
+	for now := uint64(1e6); now < 16e6; now += 20_000 {
+		switch now {
+		case 6.5e6:
+			anew = r.enter(1001, now)
+		case 10e6:
+			other = r.enter(2000, now)
+		}
+		if now < 6e6 {
+			r.talk(old, now, true)
+		}
+		for _, c := range []*client{anew, other} {
+			if c != nil {
+				r.talk(c, now, true)
+			}
+		}
+	}
+	if anew.other != other || other.other != anew {
+		t.Errorf("the one that started anew meets %+v, the other %+v", anew.other, other.other)
+	}
+}
+
+// TestLate: a peer that nothing reaches from before the instant is told is told of the other afterwards: that one tries for
+// 10 s.
+func TestLate(t *testing.T) {
+	r := newRoom()
+	one, two := r.enter(1000, 1e6), r.enter(2000, 1e6)
+	var paired, told uint64
+	for now := uint64(1e6); now < 10e6 && told == 0; now += 20_000 {
+		if paired == 0 || now < one.at { // afterwards it sends to the other
+			r.talk(one, now, true)
+		}
+		if one.other != nil && paired == 0 {
+			paired = now
+		}
+		if _, ok := r.talk(two, now, paired == 0 || now > paired+600_000); ok {
+			told = now
+		}
+	}
+	if paired == 0 || told < one.at || told > one.at+1e6 {
+		t.Errorf("paired at %d us for %d, told at %d", paired, one.at, told)
+	}
+}
+
 // TestForget: who is silent makes room for others.
 func TestForget(t *testing.T) {
 	s := &server{clients: map[netip.AddrPort]*client{}, tcps: map[token]netip.AddrPort{{1}: {}}}

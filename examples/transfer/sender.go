@@ -187,6 +187,7 @@ func (s *sender) ack(body []byte, nowUsec uint64) error {
 	if rest, err := read(body, &a); err != nil || len(rest) > 0 {
 		return errMalformed
 	}
+	s.timeout(nowUsec) // first: if we stood still, what waited says nothing about the round trip
 	if !s.agreed {
 		return nil
 	}

@@ -114,6 +114,73 @@ func TestLosses(t *testing.T) {
 	}
 }
 
+// stream sends for 140 virtual seconds on a link of 10 Mbit/s, and returns how much of it was used in each. The round
+// trip becomes another one at 20 s, or the sender stands still for so long.
+func stream(t *testing.T, roundTrip, stop uint64) (used [140]float64) {
+	type passing struct {
+		at, sent uint64 // us
+		message  []byte
+	}
+	s, r := newSender(offer{content{Size: 1e9}, ""}, nil, 0), &receiver{folder: t.TempDir()}
+	var forth, back []passing
+	free := uint64(0)
+	for now := uint64(0); now < 140e6; now += 500 {
+		way := uint64(10_000)
+		if now >= 20e6 {
+			way = roundTrip / 2
+		}
+		if stands := now >= 20e6 && now < 20e6+stop; !stands {
+			for ; len(back) > 0 && back[0].at <= now; back = back[1:] {
+				if err := s.take(back[0].message, now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for {
+				message, _, err := s.poll(now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if message == nil {
+					break
+				}
+				free = max(free, now) + uint64(len(message)+60)*8/10
+				used[now/1e6] += float64(len(message)+60) * 8 / 10e6
+				forth = append(forth, passing{free + way, now, message})
+			}
+		}
+		for ; len(forth) > 0 && forth[0].at <= now; forth = forth[1:] {
+			d := forth[0]
+			if answer := r.take(d.message, ledbat.NewDelay(time.Duration(d.at-d.sent)*time.Microsecond, 0, true), now); answer != nil {
+				back = append(back, passing{now + way, now, answer})
+			}
+		}
+	}
+	return used
+}
+
+// TestFarPath: where the round trip becomes longer than the sender waits for an acknowledgement, it is measured all the
+// same, and the file goes on.
+func TestFarPath(t *testing.T) {
+	for _, roundTrip := range []uint64{150_000, 350_000, 450_000, 600_000} { // us
+		used := stream(t, roundTrip, 0)
+		sum := 0.0
+		for _, u := range used[20:] {
+			sum += u
+		}
+		if sum < 120*0.4 {
+			t.Errorf("round trip %d ms: %.3f of the link", roundTrip/1000, sum/120)
+		}
+	}
+}
+
+// TestStop: a sender that stood still does not take its stop for a round trip.
+func TestStop(t *testing.T) {
+	used := stream(t, 20_000, 30e6)
+	if low := slices.IndexFunc(used[52:], func(u float64) bool { return u < 0.8 }); low >= 0 {
+		t.Errorf("%.2f of the link %d s after the stop", used[52+low], 2+low)
+	}
+}
+
 // TestRestarts: one end or both die and start again. What was acknowledged is not sent again, the file is
 // not there before it is whole, and what is left of another file of that name is not mixed in.
 func TestRestarts(t *testing.T) {

@@ -203,10 +203,7 @@ func (c *Controller) ack(nowUsec uint64, rtt int64, n int, delay int64, ok bool)
 	used := c.flight+MinWindow >= int(c.window)
 	n = clamp(n, 0, c.flight)
 	c.flight -= n
-	// One that is longer than Timeout is of a sender that stood still, and takes its acknowledgements first.
-	if c.srtt == 0 || rtt <= c.Timeout().Microseconds() {
-		c.roundTrip(rtt)
-	}
+	c.roundTrip(rtt)
 	if ok {
 		c.current(nowUsec, clamp(delay, -maxDelay, maxDelay))
 	}
@@ -349,7 +346,8 @@ func (c *Controller) OnLoss(nowUsec, sentUsec uint64, n int) {
 
 // Timeout returns how long to wait for an acknowledgement before all that is under way is
 // taken for lost, with OnTimeout. It doubles with each timeout until an acknowledgement comes: else a
-// path whose round trip became longer than it would never be measured.
+// path whose round trip became longer than it would never be measured. If your program stood still, call
+// OnTimeout before you take the acknowledgements that waited: their round trips are those of the stop.
 func (c *Controller) Timeout() time.Duration {
 	timeout := second
 	if c.srtt > 0 {
