@@ -265,7 +265,8 @@ func (l *Link) SendFailed() {
 //
 // owd is the one-way delay of the datagram, off by at most ErrorBound at recvUsec. ok is false if it
 // is not known, because the offset was not known before: also for the datagram that brings the first
-// report, although Snapshot knows the time from then on.
+// report, although Snapshot knows the time from then on. Where the path becomes shorter at once, the first two
+// datagrams, or those of up to half a second if some overtake others, get MinimumOneWayDelay as it was: owd is then too long.
 //
 // Open first sees whether the peer has started anew, then takes the stamp, an anchor if ok is false,
 // the MinDelta unless one that was sent later came in the second before, and last an anchor if ok is
