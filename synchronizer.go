@@ -109,7 +109,8 @@ const second = 1e6 // us: also the largest reordering of receive times, and more
 //
 // Datagrams may be lost, repeated and reordered, and receive times may go back, as
 // when two threads swap datagrams. Up to two datagrams in a row that are faster than the
-// path seems to allow change nothing, unless more come in each fifth of a second.
+// path seems to allow change nothing, and owd is the shortest delay known, unless more come in each fifth
+// of a second.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
 	// Nearly all datagrams queue a little, within the bucket under way: they are done here.
 	b := &s.bucket
