@@ -80,7 +80,11 @@ func Listen(address string, options []dtls.Option) (net.Listener, error) {
 	for _, o := range options {
 		all = append(all, o)
 	}
-	return dtls.NewListenerWithOptions(guards{dtlsnet.PacketListenerFromListener(inner)}, all...)
+	l, err := dtls.NewListenerWithOptions(guards{dtlsnet.PacketListenerFromListener(inner)}, all...)
+	if err != nil {
+		_ = inner.Close()
+	}
+	return l, err
 }
 
 // Dial begins a connection; NewPeer does the handshake.
@@ -97,5 +101,9 @@ func Dial(address string, options []dtls.Option) (*dtls.Conn, error) {
 	for _, o := range options {
 		all = append(all, o)
 	}
-	return dtls.ClientWithOptions(&guard{PacketConn: conn}, at, all...)
+	c, err := dtls.ClientWithOptions(&guard{PacketConn: conn}, at, all...)
+	if err != nil {
+		_ = conn.Close()
+	}
+	return c, err
 }

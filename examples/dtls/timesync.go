@@ -23,6 +23,8 @@ const (
 	// handshake is how long one may take: anybody can begin one with a datagram that has a forged address, and
 	// until it is given up it takes 4 goroutines and 34 kB.
 	handshake = 5 * time.Second
+	// again is when a handshake without an answer is sent again, then after twice that, and so on: the library takes 1 s.
+	again = 200 * time.Millisecond
 	// longest is more bytes than a datagram on its way through networks has.
 	longest = 2048
 )
@@ -31,7 +33,7 @@ var errTooLong = errors.New("dtls: the payload and its header exceed 2048 bytes"
 
 // common is what both ends want, however they know each other.
 func common() []dtls.Option {
-	return []dtls.Option{dtls.WithReplayProtectionWindow(window), dtls.WithExtendedMasterSecret(dtls.RequireExtendedMasterSecret)}
+	return []dtls.Option{dtls.WithFlightInterval(again), dtls.WithReplayProtectionWindow(window), dtls.WithExtendedMasterSecret(dtls.RequireExtendedMasterSecret)}
 }
 
 // SharedKey are the options of two ends that share a key. It only says who they are: what they send

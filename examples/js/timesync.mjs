@@ -60,7 +60,7 @@ class Remote { // what Link and Ping have in common
 	within(tolerable, now) {
 		const bound = /** @type {*} */ (this).errorBound(now);
 		return bound === null ? 'unsynchronized' : since(now, this.heardAt) >= SETTLED ? 'silent' :
-			this.setAt !== null && since(now, this.setAt) < SETTLED ? 'disturbed' : bound > tolerable ? 'wide' : '';
+			this.setAt !== null && since(now, this.setAt) < SETTLED ? 'disturbed' : bound <= tolerable ? '' : 'wide';
 	}
 }
 /** What a peer's clock shows, from stamps and reports. */
@@ -139,7 +139,7 @@ export class Synchronizer extends Remote {
 		const longer = congested && at - this.congestedFrom > CONGESTED, from = longer ? this.congestedFrom : x - MEMORY; // the path is longer
 		if (longer) this.congestedFrom = Infinity;
 		if (at > (this.points.at(-1)?.x ?? -Infinity)) this.points.push({x: at, y});
-		const p = this.points = this.points.filter(p => p.x >= from), n = p.length, P = this.prior.sigma ** 2;
+		const p = this.points = this.points.filter((p, i, all) => p.x >= from || i === all.length - 1), n = p.length, P = this.prior.sigma ** 2;
 		if (n >= 4) {
 			// The lower hull of the points at x: the lowest there of all lines from one before it to one after it.
 			const hull = (/** @type {number} */ x) => Math.min(...p.filter(a => a.x < x).flatMap(a =>
@@ -175,7 +175,7 @@ export class Synchronizer extends Remote {
 		const offset = this.offset - this.slope * (x - this.offsetAt);
 		const least = (/** @type {1|-1} */ sign, /** @type {Point[]} */ limits) => limits.reduce((least, q) => Math.min(least,
 			ring(sign * (offset - q.y + this.slope * (x - q.x)), OFFSET) + this.unknown * Math.abs(x - q.x)), 2 ** (OFFSET - 1));
-		return [least(1, this.below), least(-1, x - this.event < SETTLED ? [...this.above, this.told] : this.above)];
+		return [least(1, this.below), least(-1, x - this.event < SETTLED && this.told.x > -Infinity ? [...this.above, this.told] : this.above)];
 	}
 	/** Calculates the offset anew. @param {number} x */
 	update(x) {
@@ -225,7 +225,7 @@ export class Link extends Synchronizer {
 	hasAnchor = false; heardOfUs = false; // each end's anchor is at the other
 	owed = false; extrapolated = false; // a report is owed; the last one was extrapolated
 	first = /** @type {Usec|null} */ (null); due = 0n; // reports
-	knewUs = false; // so has the peer known our clock
+	knewUs = false; newest = /** @type {{stamp: number, at: Usec}|null} */ (null); // so has the peer known our clock; the last report that was taken
 	asking = {n: 0, from: 0n, last: /** @type {Usec|null} */ (null)}; // datagrams in a row
 	behind = {n: 0, from: 0n}; // anchors in a row
 	/** @param {Usec} now when the datagram is sent @returns {Uint8Array} what goes in front of the payload */
@@ -265,7 +265,8 @@ export class Link extends Synchronizer {
 		if (this.startedAnew(asks, now)) Object.assign(this, new Link(), {steps: this.steps + (this.synchronized ? 1 : 0)});
 		const knew = this.synchronized, delay = this.datagram(stamp, now);
 		if (anchor !== null && !knew) this.takeAnchor(anchor, now);
-		if (flags & REPORT && (knew || !(flags & HAS_ANCHOR))) this.report(get24(datagram, 4), now);
+		const t = this.newest, overtaken = t !== null && Math.abs(since(now, t.at)) < SECOND && ring(stamp - t.stamp, 24) < 0;
+		if (flags & REPORT && (knew || !(flags & HAS_ANCHOR)) && !overtaken) { this.newest = {stamp, at: now}; this.report(get24(datagram, 4), now); }
 		if (anchor !== null && delay !== null && delay >= -SECOND && delay <= ANCHOR_AGE) this.takeAnchor(anchor, now);
 		this.heardOfUs = (flags & HAS_ANCHOR) !== 0;
 		if (asks) { this.owed = true; this.hasAnchor = false; }
@@ -299,7 +300,7 @@ const PING_LATE = 10e6, PING_SKEW = 600e-6, PING_FAST = 8; // us, rate, requests
 /** Asks a server for its time. Send request() whenever next() is 0, and pass what comes to reply(). */
 export class Ping extends Remote {
 	/** @param {number} [session] a number that the server knows, too @param {number} [interval] us */
-	constructor(session = 0, interval = 250_000) { super(); this.session = session; this.interval = interval; }
+	constructor(session = 0, interval = 250_000) { super(); this.session = session >>> 0; this.interval = interval; }
 	asked = 0; fast = 0; last = 0n; // requests, those at first, and when the last was sent
 	pending = /** @type {Map<bigint, {sent: Usec, n: number, done: boolean}>} */ (new Map());
 	window = /** @type {Exchange[]} */ ([]);

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/pion/webrtc/v4"
 
 	"timesync/examples/channel"
@@ -13,6 +15,10 @@ import (
 func Unreliable() webrtc.DataChannelInit {
 	return webrtc.DataChannelInit{Ordered: new(bool), MaxRetransmits: new(uint16)} // false and 0
 }
+
+// Set sets what a connection for such channels needs: after an outage of the network SCTP tries again twice a second.
+// Else it waits twice as long each time, and all channels are silent for many seconds after the outage.
+func Set(s *webrtc.SettingEngine) { s.SetSCTPRTOMax(500 * time.Millisecond) }
 
 // NewPeer keeps time on a channel. Messages are authenticated, and each comes at most once: give
 // Take the Data of those that OnMessage gets. Each channel has a new Peer. received is the clock

@@ -41,6 +41,7 @@ func connect(ctx context.Context, r *channelbench.Run) error {
 // loopback is WebRTC without any network but that of this machine.
 func loopback(options ...func(*webrtc.API)) *webrtc.API {
 	var s webrtc.SettingEngine
+	Set(&s)
 	s.SetIncludeLoopbackCandidate(true)
 	s.SetInterfaceFilter(func(name string) bool { return name == "lo" || name == "lo0" })
 	s.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})

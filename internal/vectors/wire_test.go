@@ -432,6 +432,20 @@ func linkVectors() (lines []wireEvent) {
 	}
 	w.run(3 * second)
 
+	w = all.add("overtaken", "the first two datagrams of A queue; the report of that arrives after the next one, and is passed over", 5*second)
+	w.setAt, w.settle = w.now, 450_000 // B is right by then
+	var sent [2]int
+	w.hold = func(side int) uint64 {
+		switch sent[side]++; {
+		case side == 0 && sent[0] <= 2:
+			return 90_000
+		case side == 1 && sent[1] == 2:
+			return 120_000
+		}
+		return 0
+	}
+	w.run(2 * second)
+
 	for _, s := range []struct {
 		name, about string
 		by          int64
