@@ -993,9 +993,9 @@ func (a *association) impossible() bool { return a.roundTrip() < -a.deadBand() }
 // from the truth. If that is news to the interval, a clock was set. In the first seconds it may have
 // been a queue: then the other side may be wrong by as much.
 func (a *association) limitAfterFall(x float64, d float32, limit float64, side int) {
-	surprise := a.interval.slack[side] - float32(limit)
+	surprise := a.interval.slack[side] - float32(limit) // on the ring of offsets: of a longer fall it says nothing
 	switch {
-	case d > -1.5*a.deadBand() || surprise < max(a.deadBand(), -d/2):
+	case d > -1.5*a.deadBand() || d > -maxOffset && surprise < max(a.deadBand(), -d/2):
 	case !a.arbiter.warmingUp() || d < -second || a.impossible(): // no queue explains it
 		a.interval.clockStep(x)
 	case x < 2*warmUp:

@@ -62,6 +62,9 @@ func TestWithin(t *testing.T) {
 		{"step of 200 ms", 0, 1, 200 * time.Millisecond, false, noticed, wasSet},
 		{"step of -10 s", 0, 0, -10 * time.Second, false, noticed, wasSet},
 		{"peer suspended for 2 min", 2 * time.Minute, 1, -2 * time.Minute, false, time.Second, wasSet},
+		{"peer suspended for 47 s", 47 * time.Second, 1, -47 * time.Second, false, time.Second, wasSet}, // 20 s in the ring of offsets
+		{"peer suspended for a minute", time.Minute, 1, -time.Minute, false, time.Second, wasSet},
+		{"clock set by a minute", 0, 0, time.Minute, false, noticed, wasSet},
 		{"own machine suspended for 2 min", 2 * time.Minute, 0, -2 * time.Minute, false, time.Second, wasSet},
 		{"peer restarted", 0, 1, 7 * time.Hour, true, time.Second, "nil"}, // unknown for some datagrams
 	}
