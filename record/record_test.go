@@ -310,16 +310,20 @@ func TestOrderAround(t *testing.T) {
 	const nap = 20_000_000 // us
 	for name, c := range map[string]struct {
 		reset, slept bool
-		most         int // out of order: until a clock that was set is noticed
-	}{"a reset": {reset: true}, "a sleep": {slept: true, most: 200}, "both": {true, true, 200}} {
+		most         int    // out of order: until a clock that was set is noticed
+		start        uint64 // of both clocks, us
+	}{"a reset": {reset: true}, "a sleep": {slept: true, most: 200}, "both": {reset: true, slept: true, most: 200}, "from the half of time on": {start: 1<<63 + 1<<62}} {
 		var files [2]bytes.Buffer
 		ends := [2]*Recorder{New(&files[0]), New(&files[1])}
 		clock := func(end int, at uint64) uint64 {
-			u := at + uint64(end)*5_000_000_000
+			u := c.start + at + uint64(end)*5_000_000_000
 			if c.slept && end == 1 && at >= 30_000_000 {
 				u += nap // the first end's clock stood still
 			}
 			return u
+		}
+		for _, end := range ends {
+			end.Reset() // as link does when the connection begins
 		}
 		for at, i := uint64(1_000_000), 0; at < 61_000_000; at, i = at+20_000, i+1 {
 			for k, end := range ends {
@@ -344,7 +348,7 @@ func TestOrderAround(t *testing.T) {
 		wrong := 0
 		for m, err := range Replay(&files[0], &files[1]) {
 			must(t, err)
-			at := m.LocalUsec - uint64(m.End)*5_000_000_000
+			at := m.LocalUsec - c.start - uint64(m.End)*5_000_000_000
 			if m.Kind == Datagram {
 				if c.slept && m.End == 1 && at >= 30_000_000+nap {
 					at -= nap

@@ -122,9 +122,9 @@ func replayBoth(recordings []io.Reader, yield func(Moment, error) bool) (more bo
 	ends := [2]*replay{newReplay(bytes.NewReader(all[0])), newReplay(bytes.NewReader(all[1]))}
 	c.sync = ends[0].sync
 	for ends[0].more() || ends[1].more() {
-		i := 0
-		if !ends[0].more() || ends[1].more() && c.secondIsNext(ends[0].ahead.LocalUsec, ends[1].ahead.LocalUsec) {
-			i = 1
+		i, at := 0, [2]uint64{ends[0].ahead.LocalUsec, ends[1].ahead.LocalUsec}
+		if !ends[0].more() || ends[1].more() && at[0] != 0 && (at[1] == 0 || c.secondIsNext(at[0], at[1])) {
+			i = 1 // a Reset at the begin has no time: it comes first
 		}
 		m := ends[i].play()
 		if m.End = i; i == 0 {

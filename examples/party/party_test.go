@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"timesync/examples/internal/exampletest"
+	"timesync/examples/internal/program"
+	"timesync/link"
+	"timesync/session"
 )
 
 func TestDemo(t *testing.T) {
@@ -25,6 +28,36 @@ func TestDemo(t *testing.T) {
 	t.Logf("exit status %d, %s%+v", code, errs.String(), r)
 	if err := r.honest(); err != nil || r.Readings < 1000 {
 		t.Errorf("%v, %d readings", err, r.Readings)
+	}
+}
+
+// TestTakesOver: a peer becomes host when the host is silent, whatever its own clock shows.
+func TestTakesOver(t *testing.T) {
+	for _, start := range []uint64{0, 1<<63 - 5_000_000, 1<<63 + 1<<62, 1<<64 - 1_000_000} {
+		p := newPeer(2, [32]byte{}, program.Clock{Start: start}, nil, nil)
+		host, now := session.New(1), p.started
+		var links [2]link.Link // the host's, and that of p
+		if err := host.Found(now, 0); err != nil {
+			t.Fatal(err)
+		}
+		for range 50 {
+			now += 20_000
+			for i := range links {
+				links[i].Open(links[1-i].AppendHeader(nil, now), now+1000)
+			}
+		}
+		announcement, _ := host.Announce(nil, now)
+		if err := p.member.Accept(1, &links[1], announcement, now); err != nil {
+			t.Fatal(err)
+		}
+		p.heard.Store(now)
+		for range 100 {
+			now += 50_000
+			p.elect(now)
+		}
+		if r, ok := p.member.Read(now); !ok || r.Host != 2 {
+			t.Errorf("a clock that starts at %d: after 5 s of silence the host is %d, %v", start, r.Host, ok)
+		}
 	}
 }
 

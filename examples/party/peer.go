@@ -70,6 +70,7 @@ func pairKey(party [32]byte, a, b uint64) (key [32]byte) {
 // higher identity calls.
 func newPeer(id uint64, key [32]byte, clock program.Clock, conn *net.UDPConn, at []netip.AddrPort) *peer {
 	p := &peer{id: id, clock: clock, member: session.New(id), conn: conn, started: clock.Now()}
+	p.asked, p.awake, p.announced = p.started, p.started, p.started // a clock may show any time
 	p.stop = make(chan struct{})
 	p.cut, p.founds = func(uint64, uint64) bool { return false }, true
 	for i, to := range at {
