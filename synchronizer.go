@@ -109,8 +109,8 @@ const second = 1e6 // us: also the largest reordering of receive times, and more
 //
 // Datagrams may be lost, repeated and reordered, and receive times may go back, as
 // when two threads swap datagrams. Up to two datagrams in a row that are faster than the
-// path seems to allow change nothing, and owd is the shortest delay known, unless more come in each fifth
-// of a second.
+// path seems to allow change nothing, and owd is the shortest delay known, unless more come in each of the
+// spans, of a fifth of a second or until the next datagram, that the estimator judges at once.
 func (s *TimeSynchronizer) OnAuthenticatedDatagramTimestamp(remoteSendTS24 Counter24, localRecvUsec uint64) (owd time.Duration, ok bool) {
 	// Nearly all datagrams queue a little, within the bucket under way: they are done here.
 	b := &s.bucket
@@ -357,7 +357,7 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // is followed modulo 67.1 s.
 //
 // A reading from 20 ms before the last datagram to 20 ms after it is final: only a step changes
-// it. An earlier time is extrapolated back at the rate of that time.
+// it, or a datagram whose time of receipt goes back. An earlier time is extrapolated back at the rate of that time.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	seq, r := s.published.clockMap()
 	if seq&synced == 0 {
@@ -428,10 +428,10 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 }
 
 // ErrorBound returns how far RemoteTime may be off at localUsec, whatever the asymmetry of the
-// path, while no clock is set: half the round trip, plus what the clocks may have drifted apart
+// path, while no clock is set and their rates differ by at most 500 ppm: half the round trip, plus what the clocks may have drifted apart
 // since the last useful datagram and report. Stalls, short queues and paths that become longer do
-// not widen it. For up to Settled after a clock was set it may be wrong; Snapshot.Undisturbed says
-// when that was last noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s.
+// not widen it. For up to Settled after a clock was set it may be wrong, or longer if the path became another
+// one at the same moment; Snapshot.Undisturbed says when that was last noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s.
 // ok is false while the offset is not known.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 	snapshot, ok := s.Snapshot(localUsec)
@@ -452,7 +452,7 @@ type Snapshot struct {
 	Age                time.Duration // since the last report
 	Undisturbed        time.Duration // since a clock step was last noticed, or since the first datagram
 	Skew               float64       // remote minus local rate, parts per million, however well it is known
-	SkewError          float64       // by how much Skew may be off at most, parts per million
+	SkewError          float64       // by how much Skew may be off, parts per million: 6 standard errors, and what rates change by
 	Steps              uint32        // jumps of the remote time so far, of which one event may make several; the first synchronization does not count
 	Disturbed          bool          // a clock step was noticed since the first datagram
 	JitterKnown        bool          // there were enough datagrams to tell the jitter
@@ -790,7 +790,7 @@ func (s *Snapshot) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// Stats counts since the start or Reset. It is up to 5 s late.
+// Stats counts since the start or Reset. It is up to 5 s late, and where datagrams end, until the next one.
 type Stats struct {
 	Datagrams   uint64 // taken
 	LateBuckets uint32 // spans of 0.2 s or more in which all datagrams queued

@@ -10,7 +10,8 @@ const ts16Shift = 9 // 2^9 us a unit
 
 // ToRemoteTime16 returns the peer's clock at the local time localUsec, for a payload. The peer
 // reads it with FromLocalTime16. The result is rounded to the nearest unit of 512 us, which adds
-// at most 256 us to the error of the offset. ok is false while the offset is not known.
+// at most 256 us to the error of the offset. ok is false while the offset is not known. The result is
+// as far off as ErrorBound here, which the peer cannot see, so send it only while Snapshot.Within is nil.
 //
 // It may be called from any goroutine.
 func (s *TimeSynchronizer) ToRemoteTime16(localUsec uint64) (ts Counter16, ok bool) {

@@ -327,7 +327,8 @@ func (m *Member) follow(host uint64, clock RemoteClock, a announcement, s timesy
 // the member is in no session.
 //
 // Readings of the future change with later corrections. An earlier time than the last change of the
-// host is answered by session time as it was then.
+// host is answered by session time as it was then, until the next announcement; afterwards the present
+// line is extrapolated back.
 func (m *Member) Read(localUsec uint64) (r Reading, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
