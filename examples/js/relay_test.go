@@ -48,6 +48,9 @@ func (l *live) right(when string) {
 		l.mu.Lock()
 		js, goes := l.js, l.goes
 		l.mu.Unlock()
+		if time.Since(start) > patience {
+			l.t.Fatalf("%s, %s: after %v JavaScript is off by %+v, Go by %+v", l.name, when, patience, js, goes)
+		}
 		if js.count == seen {
 			continue
 		}
@@ -55,9 +58,6 @@ func (l *live) right(when string) {
 		good := func(k known) bool { return k.ok && k.error <= k.bound+truth && k.error < 25_000 }
 		if row++; !good(js) || !good(goes) {
 			row = 0
-		}
-		if time.Since(start) > patience {
-			l.t.Fatalf("%s, %s: after %v JavaScript is off by %+v, Go by %+v", l.name, when, patience, js, goes)
 		}
 	}
 	l.mu.Lock()
