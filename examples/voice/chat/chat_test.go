@@ -36,7 +36,7 @@ func (v *voice) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	clear(b)
-	binary.LittleEndian.PutUint64(b, clock.Now()-uint64(frame.Microseconds()))
+	binary.LittleEndian.PutUint64(b, clock.Now()-uint64((time.Since(v.next)+frame).Microseconds()))
 	return len(b), nil
 }
 

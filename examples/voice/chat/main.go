@@ -71,20 +71,27 @@ func (c *chat) take(d seal.Datagram, err error) {
 // speak sends what the microphone hears. An end that is muted sends a nil payload four times a
 // second or more, or the peer takes it for gone.
 func (c *chat) speak(microphone io.Reader) error {
+	const frameUsec = uint64(frame / time.Microsecond)
 	sound := make([]byte, frameLen)
+	var captured uint64 // the first sample
 	for ready := 0; ; {
 		asked := clock.Now()
 		if _, err := io.ReadFull(microphone, sound); err != nil {
 			return err
 		}
 		now := clock.Now()
-		if ready++; now-asked > uint64(frame.Microseconds())/4 {
+		// A frame follows the last one, and card and clock differ by less than 1 %: one that seems to come
+		// later has waited in the pipe.
+		next := captured + frameUsec + frameUsec/100
+		if captured = now - frameUsec; captured-next < 5*frameUsec {
+			captured = next
+		}
+		if ready++; now-asked > frameUsec/4 {
 			ready = 0
 		}
 		if ready > 4 { // this program was stopped, and old sound waits in the pipe
 			continue
 		}
-		captured := now - uint64(frame.Microseconds()) // the first sample
 		payload := append(link.AppendEvent(nil, captured), sound...)
 		to := cmp.Or(c.to, c.end.Peer().Addr) // where it has called from
 		if !to.IsValid() {
@@ -96,13 +103,21 @@ func (c *chat) speak(microphone io.Reader) error {
 	}
 }
 
-// play plays each frame when it is due.
+// play plays each frame when it is due. When the latency falls, frames are due sooner after each other than the
+// card takes to play them: one is left out where more than two would wait before the card.
 func (c *chat) play(card io.Writer) error {
+	var ends uint64 // when the card has played what it has
 	for {
-		if sound, _, ok := c.buffer.Pop(nil, clock.Now()); !ok {
+		sound, _, ok := c.buffer.Pop(nil, clock.Now())
+		now := clock.Now()
+		waits := max(int64(ends-now), 0)
+		if !ok {
 			time.Sleep(time.Millisecond)
-		} else if _, err := card.Write(sound); err != nil {
-			return err
+		} else if waits <= 2*frame.Microseconds() {
+			ends = now + uint64(waits+frame.Microseconds())
+			if _, err := card.Write(sound); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -3,10 +3,12 @@
 package playout
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -166,6 +168,72 @@ func TestStall(t *testing.T) {
 		t.Logf("Most %v: %v before a stall of %d us, %v after it, and within 10 ms again %.0f s later", most, before, stall, longest, took.Seconds())
 		if longest != most || took > 3*time.Minute || took < (most-before)*195 {
 			t.Errorf("Most %v: %v before, %v after, %v until it is as before", most, before, longest, took)
+		}
+	}
+}
+
+// TestOvertaken: where frames take two ways and overtake each other, the latency is enough for the longer one.
+func TestOvertaken(t *testing.T) {
+	const seed, apart = 1, 22_500 // us; frames come each 20 ms
+	rng := rand.New(rand.NewPCG(seed, 't'))
+	var frames [][2]uint64 // arrival, capture
+	for i := range uint64(15_000) {
+		captured := 1<<40 + i*20_000
+		frames = append(frames, [2]uint64{captured + 30_000 + i%2*apart + rng.Uint64N(1000), captured})
+	}
+	slices.SortFunc(frames, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
+	b := mustNew(t, Config{})
+	for now := frames[0][0]; len(frames) > 0; now += 1000 {
+		for ; len(frames) > 0 && frames[0][0] <= now; frames = frames[1:] {
+			b.Push(frames[0][1], now, nil)
+		}
+		b.Pop(nil, now)
+	}
+	if late := b.Stats().Late; late > 150 {
+		t.Errorf("seed %d: with a latency of %v %d of 15,000 frames were late", seed, b.Latency(), late)
+	}
+}
+
+// TestDueAfterSetBack: a player that calls Pop only when Due says goes on when its clock is set back.
+func TestDueAfterSetBack(t *testing.T) {
+	b := mustNew(t, Config{Latency: 80 * time.Millisecond})
+	now, played := uint64(1e12), 0
+	run := func(frames int, pushes bool) {
+		for range frames {
+			if now += 20_000; pushes {
+				b.Push(now-30_000, now, nil)
+			}
+			for due, ok := b.Due(); ok && int64(due-now) <= 0; due, ok = b.Due() {
+				if _, _, ok := b.Pop(nil, now); ok {
+					played++
+				}
+			}
+		}
+	}
+	for _, pause := range []int{0, 10} { // frames: something waits as the clock is set, or nothing
+		run(50, true)
+		run(pause, false)
+		now -= 3_600_000_000
+		played = 0
+		if run(3000, true); played < 2900 {
+			t.Errorf("a pause of %d frames, then the clock is set back by an hour: %d of 3000 frames played", pause, played)
+		}
+	}
+}
+
+// TestCardLate: a card that a busy machine asks late now and then, by more than a jump, is known all the same.
+func TestCardLate(t *testing.T) {
+	for _, each := range []int64{25, 250} {
+		var c Card
+		for i := range int64(3000) {
+			at := i * 20_000
+			if i%each == each-1 {
+				at += 16_000
+			}
+			c.Add(uint64(1e9+at), i*960, 48000)
+		}
+		if got, ok := c.PPM(); !ok || math.Abs(got) > 1 {
+			t.Errorf("late once in %d calls: %v ppm, %v", each, got, ok)
 		}
 	}
 }

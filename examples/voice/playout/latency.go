@@ -14,7 +14,8 @@ const (
 	inARow = 3
 
 	// Of frames that arrive within burstUsec only the first counts. The others waited for it, as
-	// after the program was stopped: that is one event, and no latency helps.
+	// after the program was stopped: that is one event, and no latency helps. It took as long as the
+	// longest of them, which may have been overtaken.
 	burstUsec = 5000
 
 	// A latency that is longer than it need be by slackUsec is lowered by a part in lower of
@@ -32,6 +33,7 @@ type latency struct {
 	total    float64   // of bins
 	weight   float64   // of the next frame, which grows: so the past fades
 	last     uint64    // arrival that counted
+	lastFor  int64     // and the longest delay of that burst
 	late     int       // frames in a row
 	lateMost int64     // the longest delay of them
 	at       uint64    // when it was lowered
@@ -45,12 +47,20 @@ func newLatency(c Config) latency {
 
 // arrived takes the one-way delay of a frame that arrived at nowUsec.
 func (l *latency) arrived(nowUsec uint64, delay int64) {
-	if since := int64(nowUsec - l.last); l.conf.Latency > 0 || l.begun && since >= 0 && since < burstUsec {
+	since := int64(nowUsec - l.last)
+	burst := l.begun && since >= 0 && since < burstUsec
+	switch {
+	case l.conf.Latency > 0, burst && delay <= l.lastFor:
 		return
+	case burst: // as if only this one had come
+		l.weight /= 1 + 1./memory
+		l.bins[l.bin(l.lastFor)] -= l.weight
+		l.total -= l.weight
+	default:
+		l.last = nowUsec
 	}
-	l.last = nowUsec
-	bin := min(max(delay, 0)/binUsec, int64(len(l.bins)-1))
-	l.bins[bin] += l.weight
+	l.lastFor = delay
+	l.bins[l.bin(delay)] += l.weight
 	l.total += l.weight
 	if l.weight *= 1 + 1./memory; l.weight > 1e9 {
 		for i := range l.bins {
@@ -59,7 +69,9 @@ func (l *latency) arrived(nowUsec uint64, delay int64) {
 		l.total, l.weight = l.total/l.weight, 1
 	}
 	wanted := l.quantile()
-	if delay <= l.now {
+	if burst {
+		// It counts as one in a row.
+	} else if delay <= l.now {
 		l.late, l.lateMost = 0, 0
 	} else if l.late, l.lateMost = l.late+1, max(l.lateMost, delay); l.late >= inARow {
 		wanted = max(wanted, l.lateMost+binUsec)
@@ -76,6 +88,8 @@ func (l *latency) arrived(nowUsec uint64, delay int64) {
 	}
 	l.now = min(max(l.now, l.conf.Least.Microseconds()), l.conf.Most.Microseconds())
 }
+
+func (l *latency) bin(delay int64) int64 { return min(max(delay, 0)/binUsec, int64(len(l.bins)-1)) }
 
 // quantile returns the delay within which the wanted share of frames arrives.
 func (l *latency) quantile() int64 {

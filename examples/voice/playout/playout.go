@@ -29,7 +29,8 @@ var (
 // Config is what New wants. Zero values have the defaults.
 //
 // A latency by itself is what InTime of the last frames needed. It rises at once, and falls by
-// at most 5 ms a second, since what plays then runs 0.5 % faster. So one stall of the network is heard
+// at most 5 ms a second, since what plays then must run 0.5 % faster: a player without a resampler leaves a
+// frame out where more than two would wait, as the chat does, or the sound stays late. So one stall of the network is heard
 // for a while: Most limits that. In a conversation 200 ms are enough, see docs/USES.md.
 type Config struct {
 	// Latency is from capture to play: at least the length of a frame, which is captured before it is
@@ -39,7 +40,7 @@ type Config struct {
 	Most    time.Duration // by itself: the longest; 0: 500 ms
 	InTime  float64       // by itself: the share of frames that come in time; 0: 0.99
 	Overdue time.Duration // how much later than due a frame is still played; 0: 20 ms
-	Frames  int           // that wait at most; 0: 64
+	Frames  int           // that wait at most: twice the longest latency over the length of a frame; 0: 64
 }
 
 // check puts in the defaults and refuses what cannot be meant, NaN too.
@@ -60,6 +61,10 @@ func (c *Config) check() error {
 	}
 	return nil
 }
+
+// setBack is by how much more than a goroutine may be held up between reading the clock and Push, in us,
+// that clock must be back to have been set.
+const setBack = 1_000_000
 
 // Stats count frames since New.
 type Stats struct {
@@ -102,6 +107,11 @@ func New(c Config) (*Buffer, error) {
 func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// Who calls Pop only when Due says does not call it while what was played lies in the future.
+	if back := int64(nowUsec - b.asked); b.popped && back < -setBack {
+		b.shift(back)
+		b.asked = nowUsec
+	}
 	delay := int64(nowUsec - capturedUsec)
 	if delay < -b.latency.now {
 		b.stats.Early++
