@@ -22,6 +22,24 @@ type buffers struct {
 	sent   []sent        // by tick modulo sentKept; nil until the server says that it knows
 	jumped Tick          // the first tick after the predicted clock was set
 	states arrivals      // which have come
+
+	phases  [2]time.Duration // how long after their start ticks were run at most, in this minute and in the one before
+	phaseAt uint64           // when this minute began
+	phased  time.Duration    // that of the last tick
+}
+
+// phase takes that a tick was run so long after its start, and returns by how much longer that takes at
+// other times. Frames of about a tick beat with the ticks: for minutes all are run when they start, and
+// then a frame later. What a single tick waited says nothing, nor what is being caught up with.
+func (b *buffers) phase(p, tick time.Duration, nowUsec uint64) (later time.Duration) {
+	if p > tick {
+		return 0
+	}
+	if elapsed(b.phaseAt, nowUsec).Abs() > time.Minute {
+		b.phases, b.phaseAt = [2]time.Duration{0, b.phases[0]}, nowUsec
+	}
+	b.phases[0], b.phased = max(b.phases[0], min(p, b.phased)), p
+	return max(b.phases[0]-p, b.phases[1]-p, 0)
 }
 
 // sent is when a client sent the input for a tick: when its predicted clock was so far ahead of the
@@ -38,10 +56,11 @@ func (b *buffers) reference(nowUsec uint64) time.Duration {
 	return b.ref + d + time.Duration(parts(int64(d), b.skew))
 }
 
-// inputSent takes that the input for a tick is sent when the predicted clock shows at.
-func (b *buffers) inputSent(n Tick, at time.Duration, nowUsec uint64) {
+// inputSent takes that the input for a tick is sent when the predicted clock shows at, and at other times
+// so much later after the start of the tick.
+func (b *buffers) inputSent(n Tick, at, later time.Duration, nowUsec uint64) {
 	if b.sent != nil {
-		b.sent[uint64(n)%sentKept] = sent{n, at - b.reference(nowUsec), !b.rebase}
+		b.sent[uint64(n)%sentKept] = sent{n, at + later - b.reference(nowUsec), !b.rebase}
 	}
 }
 

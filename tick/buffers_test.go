@@ -28,6 +28,9 @@ type way struct {
 	mute     bool     // the server is not told of inputs
 	state    bool     // the client is told of states
 	seldom   bool     // but not of each Welcome beside one
+	frame    uint64   // from one Advance of the client to the next, us; 0: each millisecond
+	framed   uint64   // when the next is due
+	copies   int      // of each input, in the datagrams after it
 	hangs    bool     // the client's program does nothing
 	waits    []func() // what has come meanwhile
 	stops    uint64   // until then nothing arrives
@@ -52,7 +55,9 @@ func newWay(t *testing.T, cfg ClientConfig) *way {
 	record := cfg.Tick
 	cfg.Tick = func(s Info) {
 		record(s)
-		w.send(w.up+w.jitter(), func() { w.input(s.Tick) })
+		for n := s.Tick; n >= s.Tick-Tick(w.copies); n-- {
+			w.send(w.up+w.jitter(), func() { w.input(n) })
+		}
 	}
 	w.client = mustClient(cfg, w.remote)
 	w.server.Start(0)
@@ -84,7 +89,8 @@ func (w *way) run(d time.Duration) {
 			}
 			w.send(w.down, func() { w.told(read) })
 		}
-		if !w.hangs {
+		if !w.hangs && w.now >= w.framed {
+			w.framed += w.frame
 			w.client.Advance(w.now + w.ahead)
 		}
 	}
@@ -309,6 +315,55 @@ func TestDelayStays(t *testing.T) {
 		}
 		if delay > ms(25) || lead > ms(25) {
 			t.Errorf("%s: the delay was up to %v another one, the lead up to %v; before %+v", what, delay, lead, before)
+		}
+	}
+}
+
+// Frames of about a tick beat with the ticks. The lead is long enough for those that are run last.
+func TestBeat(t *testing.T) {
+	for _, frame := range []uint64{4000, 16_650, 16_667, 16_683, 16_700} { // us; a tick takes 16,667
+		w := newWay(t, ClientConfig{})
+		w.frame = frame
+		w.run(30 * sec)
+		w.inTime, w.late = 0, 0
+		w.run(5 * 60 * sec)
+		if share := float64(w.late) / float64(w.inTime+w.late); share > 0.005 || w.inTime < 17_000 {
+			t.Errorf("frames of %d us: %.2f %% of %d inputs were late", frame, 100*share, w.inTime+w.late)
+		}
+		if lead := w.timing().Lead; lead > ms(80) {
+			t.Errorf("frames of %d us: the lead is %v on a path of 30 ms each way", frame, lead)
+		}
+	}
+}
+
+// A client that resumes later than its server, and sends each input three times: those of which the first came in the pause
+// are none that took so long.
+func TestCopies(t *testing.T) {
+	for _, later := range []time.Duration{20, 60, 130, 190} {
+		w := newWay(t, ClientConfig{})
+		w.copies = 2
+		w.run(20 * sec)
+		lead := func() time.Duration {
+			c, ok := w.client.Snapshot(w.now)
+			at, known := w.server.SharedTime(w.now)
+			if !ok || !known {
+				t.Fatal("no game time")
+			}
+			return c.PredictedTime.Sub(at)
+		}
+		before, most := lead(), time.Duration(0)
+		w.server.Pause(w.now)
+		w.client.Pause(w.now)
+		w.run(5 * sec)
+		w.server.Resume(w.now)
+		w.run(later * time.Millisecond)
+		w.client.Resume(w.now)
+		for range 100 {
+			w.run(sec / 10)
+			most = max(most, lead()-before)
+		}
+		if most > ms(25) {
+			t.Errorf("resumed %v later: the predicted clock is up to %v further ahead than before", later*time.Millisecond, most)
 		}
 	}
 }

@@ -58,6 +58,9 @@ func (c *Client) end() {
 // paused notes a Pause or a Resume.
 func (c *Client) paused() {
 	c.frozen, c.buffers.rebase = false, true
+	for i := range c.buffers.sent { // the first of them came in the pause, of which the server tells nothing
+		c.buffers.sent[i].fresh = false
+	}
 	c.welcomes.resumed, c.welcomes.resumeAt = true, reading{c.remote.near.at(c.atUsec), c.atUsec}
 }
 
@@ -210,7 +213,10 @@ func (c *Client) AcceptState(epoch uint64, n Tick, nowUsec uint64) bool {
 }
 
 // ran notes when the input for a tick is sent.
-func (c *Client) ran(n Tick) { c.buffers.inputSent(n, c.latest(predicted), c.atUsec) }
+func (c *Client) ran(n Tick) {
+	at, tick := c.latest(predicted), c.now.rate.Duration(1)
+	c.buffers.inputSent(n, at, c.buffers.phase(at-c.now.rate.Duration(n), tick, c.atUsec), c.atUsec)
+}
 
 // steer lets the clocks follow the remote clock, and run on when it is not known.
 func (c *Client) steer() {

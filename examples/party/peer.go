@@ -46,6 +46,7 @@ type peer struct {
 	started uint64        // local time, us
 	heard   atomic.Uint64 // when the last announcement was accepted
 	changed atomic.Uint64 // the identity of a host that announced another session time than before, or 0
+	old     atomic.Uint64 // when another host was refused since the own one counts more
 	// When the last one was sent, and when elect was called; of the goroutine that sends.
 	announced, asked uint64
 	awake            uint64 // since then elect was called in time
@@ -71,6 +72,7 @@ func pairKey(party [32]byte, a, b uint64) (key [32]byte) {
 func newPeer(id uint64, key [32]byte, clock program.Clock, conn *net.UDPConn, at []netip.AddrPort) *peer {
 	p := &peer{id: id, clock: clock, member: session.New(id), conn: conn, started: clock.Now()}
 	p.asked, p.awake, p.announced = p.started, p.started, p.started // a clock may show any time
+	p.old.Store(p.started - uint64(silent.Microseconds()))
 	p.stop = make(chan struct{})
 	p.cut, p.founds = func(uint64, uint64) bool { return false }, true
 	for i, to := range at {
@@ -119,7 +121,9 @@ func (p *peer) elect(now uint64) {
 		// A peer that has started anew knows nothing that it could go on from, and a host that founded a
 		// session after that is none of this one.
 		knows := o.knows.Load() && o.id != p.changed.Load()
-		if there && (o.knows.Load() && !known || o.id < p.id && knows == known) {
+		// Those that follow a host that counts less than ours do not take over from ours.
+		behind := passed(now, p.old.Load()) < silent
+		if there && (o.knows.Load() && !known || o.id < p.id && knows == known && !behind) {
 			return
 		}
 	}
@@ -181,6 +185,8 @@ func (p *peer) receive(b []byte, from netip.AddrPort, recvUsec uint64) {
 			case nil:
 				p.heard.Store(recvUsec)
 				p.changed.CompareAndSwap(o.id, 0)
+			case session.ErrOld:
+				p.old.Store(recvUsec)
 			case session.ErrChanged:
 				p.changed.Store(o.id)
 			}
