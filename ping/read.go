@@ -127,7 +127,7 @@ func (c *Clock) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 // sent after that is answered and the answer contradicts what was known: the first one
 // does, unless the step is smaller than the bounds. At the latest the truth is inside
 // again when as many such requests have been answered as there are Samples: 64, which
-// takes 16 s at the default interval.
+// takes 16 s at the default interval. Replies that waited for the next one on the stream do not count.
 //
 // This holds as long as the rates of the clocks differ by at most 600 ppm and the four
 // timestamps are taken when they are said to be: one that is only read once per frame

@@ -343,7 +343,7 @@ type Timing struct {
 	// Error is where the predicted clock should be, minus where it is: what is still to be slewed.
 	Error time.Duration
 
-	LateInputs float64 // share of the inputs that came too late, of the last minute; 0 if the server tells none
+	LateInputs float64 // share of the last 2000 to 4000 inputs that came too late, a minute's at 60 Hz; 0 if the server tells none
 	LateStates float64 // share of the states that came too late to be shown between
 
 	HeardUsec uint64 // when a Welcome or a state came last, reading of the local clock
