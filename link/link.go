@@ -270,7 +270,7 @@ func (l *Link) SendFailed() {
 //
 // Open first sees whether the peer has started anew, then takes the stamp, an anchor if ok is false,
 // the MinDelta unless one that was sent later came in the second before, and last an anchor if ok is
-// true and owd is from -1 s to 16 s. An anchor that is more than 16 s behind RemoteTime is taken if it
+// true and the delay, as it is known then, is from -1 s to 16 s. An anchor that is more than 16 s behind RemoteTime is taken if it
 // is at least the third in a row, after 2 s.
 func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
@@ -289,7 +289,7 @@ func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.
 	if h.reports && (ok || !h.hasAnchor) && !l.overtaken(h.stamp, recvUsec) {
 		l.input().OnPeerMinDeltaTS24(h.minDelta, recvUsec)
 	}
-	if h.anchored && ok && owd >= -early && owd <= anchorAge {
+	if h.anchored && ok && l.recent(h.anchor, recvUsec) {
 		l.takeAnchor(h.anchor, recvUsec, ok)
 	}
 	l.heardOfUs = h.hasAnchor
@@ -302,6 +302,15 @@ func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.
 		l.news = nil
 	}
 	return payload, owd, ok, nil
+}
+
+// recent reports whether an anchor may be of a datagram that was sent lately, whichever multiple of 67.1 s its clock is
+// off: by the offset as the report beside it leaves it, since that one tells at once that a clock was set.
+func (l *Link) recent(anchor, recvUsec uint64) bool {
+	const turn = 26 // bits of what datagrams show of the offset
+	remote, _ := l.sync.RemoteTime(recvUsec)
+	age := time.Duration(int64((remote-anchor)<<(64-turn))>>(64-turn)) * time.Microsecond
+	return age >= -early && age <= anchorAge
 }
 
 // overtaken reports whether a datagram with a report was sent before the one whose report was taken last, less than a

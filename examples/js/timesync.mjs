@@ -259,15 +259,15 @@ export class Link extends Synchronizer {
 		if (datagram.length < 4) return {error: 'truncated'};
 		if (flags & RESERVED) return {error: 'reserved'};
 		if (datagram.length < size) return {error: 'truncated'};
-		const v = view(datagram), stamp = get24(datagram, 1), asks = (flags & ASKS) !== 0;
-		const anchor = flags & ANCHOR ? v.getBigUint64(size - 8, true) : null;
+		const stamp = get24(datagram, 1), asks = (flags & ASKS) !== 0, anchor = flags & ANCHOR ? view(datagram).getBigUint64(size - 8, true) : null;
 		if (anchor !== null && toTS24(anchor) !== stamp) return {error: 'anchor'};
 		if (this.startedAnew(asks, now)) Object.assign(this, new Link(), {steps: this.steps + (this.synchronized ? 1 : 0)});
 		const knew = this.synchronized, delay = this.datagram(stamp, now);
 		if (anchor !== null && !knew) this.takeAnchor(anchor, now);
 		const t = this.newest, overtaken = t !== null && Math.abs(since(now, t.at)) < SECOND && ring(stamp - t.stamp, 24) < 0;
 		if (flags & REPORT && (knew || !(flags & HAS_ANCHOR)) && !overtaken) { this.newest = {stamp, at: now}; this.report(get24(datagram, 4), now); }
-		if (anchor !== null && delay !== null && delay >= -SECOND && delay <= ANCHOR_AGE) this.takeAnchor(anchor, now);
+		const age = anchor !== null && knew ? Number(BigInt.asIntN(OFFSET, /** @type {bigint} */ (this.remoteTime(now)) - anchor)) : NaN;
+		if (anchor !== null && age >= -SECOND && age <= ANCHOR_AGE) this.takeAnchor(anchor, now); // as the report leaves it
 		this.heardOfUs = (flags & HAS_ANCHOR) !== 0;
 		if (asks) { this.owed = true; this.hasAnchor = false; }
 		return {payload: datagram.subarray(size), delay: delay === null ? null : Math.max(delay, 0)};

@@ -464,6 +464,13 @@ func linkVectors() (lines []wireEvent) {
 		w.run(8 * second)
 	}
 
+	w = all.add("set back by 40 s", "reports come each 2 s; the anchor of the first one after the step counts, as that report leaves the offset", 9*second)
+	w.every = 200_000
+	w.run(24 * second)
+	w.step(0, -40*second)
+	w.settle = 5 * second
+	w.run(9 * second)
+
 	w = all.add("wraps", "A's clock passes 2^64 and its stamps wrap; A's floor is 0", 0)
 	w.ahead[0] = 1<<64 - 2_500_000
 	w.ahead[1] = w.ahead[0] + w.delay
