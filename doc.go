@@ -81,12 +81,13 @@
 // # The error bound
 //
 // While no clock is set, and their rates differ by at most 500 ppm, the truth lies within ErrorBound of
-// RemoteTime, however unequal the two ways are. After a clock was set the truth may lie outside until both ends have noticed. In
-// nearly all cases that takes at most 15 s of datagrams, Settled. Snapshot.Within says whether to
-// wait, and why; a session that has just begun need not. A clock that is set at the moment at which a path
-// becomes another one may pass for the path, so that the truth stays outside. Stalls, short queues, and paths that
-// become longer do not widen the bound. A path that is long from the start does, since the bound is at least half
-// the round trip. docs/ACCURACY.md shows how often the bound holds.
+// RemoteTime, however unequal the two ways are. After a clock was set the truth may lie outside until
+// both ends have noticed. In nearly all cases that takes at most 15 s of datagrams, Settled.
+// Snapshot.Within says whether to wait, and why; a session that has just begun need not. A clock that is
+// set at the moment at which a path becomes another one may pass for the path, so that the truth stays
+// outside. Stalls, short queues, and paths that become longer do not widen the bound. A path that is
+// long from the start does, since the bound is at least half the round trip. docs/ACCURACY.md shows how
+// often the bound holds.
 //
 // # A view that travels
 //
@@ -98,11 +99,11 @@
 //
 // Two ends cannot measure how the round trip divides into the two ways. If the shortest delays
 // differ, the offset is wrong by half the difference. A way that becomes longer later, by more than the jitter,
-// leaves the offset alone for four minutes; after that half of the change moves it. So does a queue that was there from
-// the start, for up to four minutes after it has gone. If one way becomes longer and, within 15 s, the
-// other becomes shorter, as when a download ends and an upload begins, that looks like a clock step. A
-// way that becomes longer slowly and steadily looks like a difference of the rates. Whoever can forge a
-// stamp can move the clock.
+// leaves the offset alone for four minutes; after that half of the change moves it. So does a queue
+// that was there from the start, for up to four minutes after it has gone. If one way becomes longer
+// and, within 15 s, the other becomes shorter, as when a download ends and an upload begins, that looks
+// like a clock step. A way that becomes longer slowly and steadily looks like a difference of the rates.
+// Whoever can forge a stamp can move the clock.
 //
 // # Rounding
 //

@@ -357,7 +357,8 @@ func (s *TimeSynchronizer) MinDeltaTS24(localUsec uint64) (minDelta Counter24, o
 // is followed modulo 67.1 s.
 //
 // A reading from 20 ms before the last datagram to 20 ms after it is final: only a step changes
-// it, or a datagram whose time of receipt goes back. An earlier time is extrapolated back at the rate of that time.
+// it, or a datagram whose time of receipt goes back. An earlier time is extrapolated back at the rate
+// of that time.
 func (s *TimeSynchronizer) RemoteTime(localUsec uint64) (remoteUsec uint64, ok bool) {
 	seq, r := s.published.clockMap()
 	if seq&synced == 0 {
@@ -428,11 +429,12 @@ func (s *TimeSynchronizer) Skew() (ppm float64, ok bool) {
 }
 
 // ErrorBound returns how far RemoteTime may be off at localUsec, whatever the asymmetry of the
-// path, while no clock is set and their rates differ by at most 500 ppm: half the round trip, plus what the clocks may have drifted apart
-// since the last useful datagram and report. Stalls, short queues and paths that become longer do
-// not widen it. For up to Settled after a clock was set it may be wrong, or longer if the path became another
-// one at the same moment; Snapshot.Undisturbed says when that was last noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s.
-// ok is false while the offset is not known.
+// path, while no clock is set and their rates differ by at most 500 ppm: half the round trip, plus what
+// the clocks may have drifted apart since the last useful datagram and report. Stalls, short queues and
+// paths that become longer do not widen it. For up to Settled after a clock was set it may be wrong, or
+// longer if the path became another one at the same moment; Snapshot.Undisturbed says when that was last
+// noticed. It is at most 33.6 s, since datagrams show the offset modulo 67.1 s. ok is false while the
+// offset is not known.
 func (s *TimeSynchronizer) ErrorBound(localUsec uint64) (bound time.Duration, ok bool) {
 	snapshot, ok := s.Snapshot(localUsec)
 	return snapshot.ErrorBound, ok
@@ -993,7 +995,7 @@ func (a *association) impossible() bool { return a.roundTrip() < -a.deadBand() }
 // from the truth. If that is news to the interval, a clock was set. In the first seconds it may have
 // been a queue: then the other side may be wrong by as much.
 func (a *association) limitAfterFall(x float64, d float32, limit float64, side int) {
-	surprise := a.interval.slack[side] - float32(limit) // on the ring of offsets: of a longer fall it says nothing
+	surprise := a.interval.slack[side] - float32(limit) // on the ring: of a fall of half of it or more it says nothing
 	switch {
 	case d > -1.5*a.deadBand() || d > -maxOffset && surprise < max(a.deadBand(), -d/2):
 	case !a.arbiter.warmingUp() || d < -second || a.impossible(): // no queue explains it

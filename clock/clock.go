@@ -79,9 +79,7 @@ func Time(usec uint64) time.Time {
 
 // reading returns what the clock shows when the process is that old.
 func reading(elapsed time.Duration) (usec uint64) {
-	if elapsed > math.MaxInt64-origin { // the reading that is furthest in the future
-		elapsed = math.MaxInt64 - origin
-	}
+	elapsed = min(elapsed, math.MaxInt64-origin) // to the reading that is furthest in the future
 	return uint64(max(origin+elapsed, 0)) / uint64(time.Microsecond)
 }
 

@@ -266,12 +266,13 @@ func (l *Link) SendFailed() {
 // owd is the one-way delay of the datagram, off by at most ErrorBound at recvUsec. ok is false if it
 // is not known, because the offset was not known before: also for the datagram that brings the first
 // report, although Snapshot knows the time from then on. Where the path becomes shorter at once, the first two
-// datagrams, or those of up to half a second if some overtake others, get MinimumOneWayDelay as it was: owd is then too long.
+// datagrams, or those of up to half a second if some overtake others, get MinimumOneWayDelay as it was:
+// owd is then too long.
 //
 // Open first sees whether the peer has started anew, then takes the stamp, an anchor if ok is false,
 // the MinDelta unless one that was sent later came in the second before, and last an anchor if ok is
-// true and the delay, as it is known then, is from -1 s to 16 s. An anchor that is more than 16 s behind RemoteTime is taken if it
-// is at least the third in a row, after 2 s.
+// true and the delay, as it is known then, is from -1 s to 16 s. An anchor that is more than 16 s behind
+// RemoteTime is taken if it is at least the third in a row, after 2 s.
 func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.Duration, ok bool, err error) {
 	h, payload, err := parse(datagram)
 	if err != nil {
@@ -307,9 +308,9 @@ func (l *Link) Open(datagram []byte, recvUsec uint64) (payload []byte, owd time.
 // recent reports whether an anchor may be of a datagram that was sent lately, whichever multiple of 67.1 s its clock is
 // off: by the offset as the report beside it leaves it, since that one tells at once that a clock was set.
 func (l *Link) recent(anchor, recvUsec uint64) bool {
-	const turn = 26 // bits of what datagrams show of the offset
+	const ringBits = 26 // of the offset datagrams show so many: 2^26 us are 67.1 s
 	remote, _ := l.sync.RemoteTime(recvUsec)
-	age := time.Duration(int64((remote-anchor)<<(64-turn))>>(64-turn)) * time.Microsecond
+	age := time.Duration(int64((remote-anchor)<<(64-ringBits))>>(64-ringBits)) * time.Microsecond
 	return age >= -early && age <= anchorAge
 }
 

@@ -131,17 +131,23 @@ func TestNeverWritten(t *testing.T) {
 	check(t, r.Dropped(), 1, "dropped")
 }
 
-// TestPanickingWriter: a writer that panics does not end the program. As nobody knows how much
-// it took, it is given no more, and what it took can be read.
-func TestPanickingWriter(t *testing.T) {
+// breaking returns a Recorder whose writer took one datagram, and then does something else with the second.
+func breaking(does func() (int, error)) (*gate, *Recorder) {
 	g := &gate{}
 	g.let(takesAll)
 	r := still(g)
 	r.OnAuthenticatedDatagramTimestamp(1, 1)
 	r.Flush()
-	g.let(func() (int, error) { panic("broken") })
+	g.let(does)
 	r.OnAuthenticatedDatagramTimestamp(2, 2)
 	r.Flush()
+	return g, r
+}
+
+// TestPanickingWriter: a writer that panics does not end the program. As nobody knows how much
+// it took, it is given no more, and what it took can be read.
+func TestPanickingWriter(t *testing.T) {
+	g, r := breaking(func() (int, error) { panic("broken") })
 	g.let(takesAll)
 	r.OnAuthenticatedDatagramTimestamp(3, 3)
 	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "broken") || r.Dropped() != 2 {
@@ -153,14 +159,7 @@ func TestPanickingWriter(t *testing.T) {
 // TestExitingWriter: a writer that ends its goroutine, as t.Fatal does, lets neither Flush nor Close wait for
 // ever, and Close tells.
 func TestExitingWriter(t *testing.T) {
-	g := &gate{}
-	g.let(takesAll)
-	r := still(g)
-	r.OnAuthenticatedDatagramTimestamp(1, 1)
-	r.Flush()
-	g.let(func() (int, error) { runtime.Goexit(); return 0, nil })
-	r.OnAuthenticatedDatagramTimestamp(2, 2)
-	r.Flush()
+	_, r := breaking(func() (int, error) { runtime.Goexit(); return 0, nil })
 	r.Flush()
 	if err := r.Close(); !errors.Is(err, errExited) || r.Dropped() != 1 {
 		t.Errorf("%v, dropped %d", err, r.Dropped())

@@ -330,8 +330,7 @@ func Micros(us float64) string {
 		return fmt.Sprintf("%.2g ms", us/1e3)
 	case us < 999500:
 		return fmt.Sprintf("%.0f ms", us/1e3)
-	}
-	if us < 999.5e6 {
+	case us < 999.5e6:
 		return fmt.Sprintf("%.3g s", us/1e6)
 	}
 	return fmt.Sprintf("%.0f s", us/1e6)

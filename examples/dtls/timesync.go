@@ -84,7 +84,8 @@ func NewPeer(ctx context.Context, conn *dtls.Conn, received func() uint64) (*Pee
 
 // Receive waits for a datagram; its Payload lasts until the next call. One that has no right header
 // is passed over. An error is the end of the connection: the peer has closed it, said nothing for
-// 3 s, or sent more than 2048 bytes at once, which Send refuses. Then close it, and let the client dial anew: what was learnt of the clock is over.
+// 3 s, or sent more than 2048 bytes at once, which Send refuses. Then close it, and let the client dial
+// anew: what was learnt of the clock is over.
 func (p *Peer) Receive() (channel.Received, error) {
 	for {
 		if err := p.conn.SetReadDeadline(time.Now().Add(quiet)); err != nil {

@@ -115,14 +115,14 @@ func (p *peer) elect(now uint64) {
 	}
 	p.asked = now
 	r, known := p.member.Read(now)
+	// Those that follow a host that counts less than ours do not take over from ours.
+	behind := passed(now, p.old.Load()) < silent
 	for _, o := range p.others {
 		from := o.end.Peer()
 		there := from.Addr.IsValid() && min(passed(now, from.HeardUsec), passed(now, p.awake)) < silent
 		// A peer that has started anew knows nothing that it could go on from, and a host that founded a
 		// session after that is none of this one.
 		knows := o.knows.Load() && o.id != p.changed.Load()
-		// Those that follow a host that counts less than ours do not take over from ours.
-		behind := passed(now, p.old.Load()) < silent
 		if there && (o.knows.Load() && !known || o.id < p.id && knows == known && !behind) {
 			return
 		}

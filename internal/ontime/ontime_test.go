@@ -42,8 +42,8 @@ func TestInputsComeInTime(t *testing.T) {
 }
 
 // In no world whose jitter is stationary does another method, with any of its settings, need a
-// shorter lead for the same share of late inputs. Wi-Fi is not one of them: its path stops now and then, and the lead
-// is for those stops, too.
+// shorter lead for the same share of late inputs. But lightyear does in wifi, whose path stops now and then: our
+// lead is for those stops, too.
 func TestLeadIsShort(t *testing.T) {
 	for _, w := range Worlds() {
 		chosen := *all || w.Name == "jitter 10 ms" || w.Name == "loss of 5 %"
@@ -60,7 +60,7 @@ func TestLeadIsShort(t *testing.T) {
 					t.Errorf("%s is not what it is: %v", m.Name, as)
 				}
 				t.Logf("%v; %s as it is %v, with the same share %v", ours, m.Name, as, same)
-				if same.Lead < ours.Lead && w.Name != "wifi" {
+				if same.Lead < ours.Lead && !(w.Name == "wifi" && m.Name == "lightyear") {
 					t.Errorf("%s needs %v, not %v", m.Name, same.Lead, ours.Lead)
 				}
 			}

@@ -69,12 +69,14 @@ func (l *latency) arrived(nowUsec uint64, delay int64) {
 		l.total, l.weight = l.total/l.weight, 1
 	}
 	wanted := l.quantile()
-	if burst {
-		// It counts as one in a row.
-	} else if delay <= l.now {
+	switch {
+	case burst: // the first of it was counted
+	case delay <= l.now:
 		l.late, l.lateMost = 0, 0
-	} else if l.late, l.lateMost = l.late+1, max(l.lateMost, delay); l.late >= inARow {
-		wanted = max(wanted, l.lateMost+binUsec)
+	default:
+		if l.late, l.lateMost = l.late+1, max(l.lateMost, delay); l.late >= inARow {
+			wanted = max(wanted, l.lateMost+binUsec)
+		}
 	}
 	passed := int64(nowUsec - l.at)
 	switch {
@@ -89,6 +91,7 @@ func (l *latency) arrived(nowUsec uint64, delay int64) {
 	l.now = min(max(l.now, l.conf.Least.Microseconds()), l.conf.Most.Microseconds())
 }
 
+// bin returns where a delay counts.
 func (l *latency) bin(delay int64) int64 { return min(max(delay, 0)/binUsec, int64(len(l.bins)-1)) }
 
 // quantile returns the delay within which the wanted share of frames arrives.

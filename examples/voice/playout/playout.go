@@ -107,11 +107,7 @@ func New(c Config) (*Buffer, error) {
 func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// Who calls Pop only when Due says does not call it while what was played lies in the future.
-	if back := int64(nowUsec - b.asked); b.popped && back < -setBack {
-		b.shift(back)
-		b.asked = nowUsec
-	}
+	b.followBack(nowUsec, setBack) // who calls Pop only when Due says would not call it for long
 	delay := int64(nowUsec - capturedUsec)
 	if delay < -b.latency.now {
 		b.stats.Early++
@@ -146,9 +142,7 @@ func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if back := int64(nowUsec - b.asked); b.popped && back < -b.latency.conf.Overdue.Microseconds() {
-		b.shift(back)
-	}
+	b.followBack(nowUsec, b.latency.conf.Overdue.Microseconds())
 	b.asked, b.popped = nowUsec, true
 	for len(b.frames) > 0 {
 		f := b.frames[0]
@@ -165,6 +159,14 @@ func (b *Buffer) Pop(dst []byte, nowUsec uint64) (payload []byte, capturedUsec u
 		b.stats.Missed++
 	}
 	return dst, 0, false
+}
+
+// followBack moves all that is known with a clock that was set back: by more than usual, us, since the last Pop.
+func (b *Buffer) followBack(nowUsec uint64, usual int64) {
+	if back := int64(nowUsec - b.asked); b.popped && back < -usual {
+		b.shift(back)
+		b.asked = nowUsec
+	}
 }
 
 // Due returns when the next frame is to be played. ok is false if none waits. A frame that
