@@ -14,16 +14,18 @@ import (
 )
 
 // TestJitterFilter: round trip 60 ms and exponential 20 ms jitter each way, 10 pings/s:
-// after 10 s the error's 99th percentile is at most 5 ms; netfox's weights and a
+// after 10 s the error's 99th percentile is at most 2 ms; NTP's filter, netfox's weights and a
 // plain mean are worse.
 func TestJitterFilter(t *testing.T) {
 	r := random(t)
-	var ours, fox, mean []int64
+	var ours, ntp, fox, mean []int64
 	for range 10 {
 		w := newWorld(&Clock{conf: Config{SyncInterval: 100 * ms}})
 		w.up, w.down = exponential(r, 30*usMs, 20*usMs), exponential(r, 30*usMs, 20*usMs)
+		filter := &Clock{conf: Config{Rule: MinDelay}}
 		controls := [2]rivals.Netfox{{}, {Even: true}}
 		w.heard = func(x exchange) {
+			answer(filter, x.t1, x.t2, x.t3, x.t4)
 			for i := range controls {
 				controls[i].OnExchange(x.t1, x.t2, x.t3, x.t4)
 			}
@@ -32,6 +34,8 @@ func TestJitterFilter(t *testing.T) {
 		w.run(10 * sec)
 		m := w.watch(t)
 		w.every(7*ms, func() {
+			remote, _ := filter.RemoteTime(w.local())
+			ntp = append(ntp, int64(remote-w.remote()))
 			for i, errors := range [2]*[]int64{&fox, &mean} {
 				remote, _ := controls[i].RemoteTime(w.local(), 0)
 				*errors = append(*errors, int64(remote-w.remote()))
@@ -40,10 +44,36 @@ func TestJitterFilter(t *testing.T) {
 		w.run(60 * sec)
 		ours = append(ours, m.errors...)
 	}
-	p, q, s := stat.SpreadOf(ours).P99, stat.SpreadOf(fox).P99, stat.SpreadOf(mean).P99
-	t.Logf("error p99: MinDelay %d us, netfox %d us, mean %d us", p, q, s)
-	if p > 5*usMs || q <= p || s <= p {
-		t.Error("more than 5 ms, or a control is better")
+	p, n, q, s := stat.SpreadOf(ours).P99, stat.SpreadOf(ntp).P99, stat.SpreadOf(fox).P99, stat.SpreadOf(mean).P99
+	t.Logf("error p99: %d us, by MinDelay %d us, netfox %d us, mean %d us", p, n, q, s)
+	if p > 2*usMs || 10*p > 7*n || q <= n || s <= n {
+		t.Error("more than 2 ms, or not well below MinDelay, or another control is better")
+	}
+}
+
+// TestCoarseServer: beside a server whose clock advances by 15.6 ms, of which 16 are an interval, and with 3 ms of jitter
+// the clock is mostly right to 1.5 ms, and no skew is learnt from the steps.
+func TestCoarseServer(t *testing.T) {
+	r := random(t)
+	var errors []int64
+	for range 10 {
+		w := newWorld(new(Clock))
+		w.base += r.Uint64N(1 << 20)
+		w.ppb, w.coarse = r.Int64N(100_001)-50_000, 15_625
+		w.up, w.down = exponential(r, 20*usMs, 3*usMs), exponential(r, 20*usMs, 3*usMs)
+		w.keepPinging()
+		w.run(10 * sec)
+		m := w.watch(t)
+		w.run(2 * time.Minute)
+		errors = append(errors, m.errors...)
+		if ppm, ok := w.c.Skew(); ok && magnitude(int64(ppm*1000)-w.ppb) > 30_000 {
+			t.Errorf("a skew of %d ppb is taken for %v ppm", w.ppb, ppm)
+		}
+	}
+	spread := stat.SpreadOf(errors)
+	t.Logf("error p50/p99/most %v us", spread)
+	if spread.Median > 1500 || spread.P99 > 5*usMs {
+		t.Error("more than 1.5 or 5 ms")
 	}
 }
 
@@ -137,7 +167,7 @@ func TestRouteChange(t *testing.T) {
 		{"MinDelay", nil, sec, 1, 30 * sec, 66 * sec},
 		{"Percentile", Percentile, 0, 1, 2 * sec, 10 * sec},
 		{"Percentile", Percentile, sec, 1, 8 * sec, 10 * sec},
-		{"SlotPercentile", SlotPercentile, 5 * sec, 1, 255 * sec, 265 * sec},
+		{"SlotPercentile", SlotPercentile, 5 * sec, 1, 240 * sec, 265 * sec},
 	} {
 		w, _ := grown(x.rule, x.interval, x.adjust, 120*usMs, 20*usMs)
 		took := until(w, func() bool { return magnitude(w.errorUsec(t)-50*usMs) <= 7500 })

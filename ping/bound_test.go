@@ -117,10 +117,11 @@ func TestBoundIsTight(t *testing.T) {
 
 		w = newWorld(new(Clock))
 		w.ppb, w.up, w.down = ppb, constant(0), constant(0)
+		from := int64(0)
+		w.heard = func(exchange) { from = w.t }
 		w.keepPinging()
 		w.run(time.Minute)
 		w.events = nil
-		from := w.t
 		w.run(time.Minute)
 		w.jump -= 2 * (w.t - from) * ppb / 1_000_000_000 // as if it had run the other way
 		tight("skew turned", w, 100)

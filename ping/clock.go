@@ -41,6 +41,8 @@ const (
 	// and two crystals differ by up to 100 ppm.
 	maxSkewPPM = 600
 	maxSkew    = maxSkewPPM << 32 / 1_000_000 // rates are in units of 2^-32
+	// crystalSkew is how far two crystals differ in rate at most. An exchange loses so much by growing old.
+	crystalSkew = 100 << 32 / 1_000_000
 
 	// A correction is spread out so that the clock runs 1/16 faster or slower until
 	// it is done: a few milliseconds take less than a tick of 60 Hz, and no reading
@@ -61,10 +63,11 @@ const (
 
 // Config is how a Clock asks and what it believes. The zero value has all defaults.
 type Config struct {
-	// Rule chooses the exchange that sets the clock; nil means MinDelay, and that the clock stays within what
-	// the exchange with the least bound lets it be, of all Samples. It must not call methods of the clock.
+	// Rule chooses the exchange that sets the clock. Nil means the best that this package knows: the fastest request
+	// and the fastest reply of the last 8 exchanges and all of the last 5 s, and that the clock stays within what the
+	// exchange with the least bound lets it be, of all Samples. A Rule must not call methods of the clock.
 	Rule Rule
-	// SyncInterval is the time between two requests, after 8 requests at most 100 ms apart at the
+	// SyncInterval is the time between two requests, or up to a sixteenth less, after 8 requests at most 100 ms apart at the
 	// beginning and when one of the clocks was set, and up to 60 more at most 1 s apart until 8 were
 	// answered; 0 means DefaultSyncInterval. From 1 s on take AdjustSteps 1, or corrections
 	// take minutes; above 7 s Snapshot.Within often says ErrSilent, which begins after 15 s.
@@ -174,7 +177,14 @@ func (c *Clock) Next(nowUsec uint64) time.Duration {
 	if ago < -interval {
 		return 0 // the local clock was set back: when it reads last again is far off
 	}
-	return max(interval-max(ago, 0), 0)
+	return max(interval-irregular(interval, c.asked)-max(ago, 0), 0)
+}
+
+// irregular returns up to a sixteenth of an interval, another one for each request. 250 ms are 16 steps of a server
+// whose clock advances by 15.625 ms: else all requests would meet the same part of a step. Multiples of the golden ratio
+// come near to every value soon.
+func irregular(interval time.Duration, n uint64) time.Duration {
+	return interval >> 20 * time.Duration(uint16(n*40503)) // 2^16 times the golden ratio
 }
 
 // HandleReply takes a reply that arrived at nowUsec and says what became of it. A

@@ -29,8 +29,9 @@
 // wrong by half of the difference of the two ways, at most by half a round trip. Two parties
 // cannot measure that difference.
 //
-// A Clock adds three things:
+// A Clock adds four things:
 //
+//   - It takes the fastest request and the fastest reply of late, which are seldom those of one exchange.
 //   - ErrorBound is how far off the time can be while no clock is set, however unequal the two
 //     ways are.
 //   - The skew, the server's rate minus the client's, keeps the clock right through minutes of
@@ -49,8 +50,9 @@
 //
 // # Rules
 //
-// A Rule decides which exchange sets the clock: MinDelay (the default), Percentile,
-// SlotPercentile or Latest, each documented with its source. The error is then removed in parts
+// Others take one exchange as a whole. A Rule decides which one sets the clock: MinDelay, Percentile,
+// SlotPercentile or Latest, each documented with its source. With 3 to 20 ms of jitter the default is two to three times
+// as accurate as MinDelay (go test ./ping -run TestJitterFilter -v). The error is then removed in parts
 // (AdjustSteps): the clock runs up to 1/16 faster or slower for a while, so readings never go
 // back. Above RecalibrateThreshold the clock is set at once. For such a jump HandleReply returns
 // Stepped, and Snapshot.Steps rises by one.

@@ -84,5 +84,8 @@ func (d *drift) sinceStep(least int64) []sample {
 }
 
 // excess returns by how much queues may have moved the offset from a to b: an exchange
-// that was slower than the quickest by q may be off by q/2 more than it.
-func excess(a, b sample, least int64) int64 { return (a.trip+b.trip-2*least)/2 + stampUsec }
+// that was slower than the quickest by q may be off by q/2 more than it, and where the server's clock advances in steps,
+// each by half of one.
+func excess(a, b sample, least int64) int64 {
+	return (a.trip+b.trip-2*least)/2 + stampUsec + max(a.coarse, b.coarse)
+}

@@ -13,6 +13,7 @@ type sample struct {
 	offset uint64 // remote minus local clock
 	trip   int64  // round trip without the server's hold
 	half   int64  // the offset at the time at is at most this far off
+	coarse int64  // by how much the server seems to answer before it was asked: its clock advances in such steps
 }
 
 // measure makes a sample of the four timestamps of an exchange: sent and received by
@@ -39,6 +40,7 @@ func measure(t1, t2, t3, t4 uint64) (s sample, v Verdict) {
 		offset: t2 - t1 - uint64(trip/2),
 		trip:   max(trip, 0),
 		half:   (max(trip, 0)+1)/2 + skewed/2 + roundUsec,
+		coarse: max(-hold, 0),
 	}, Accepted
 }
 
@@ -147,13 +149,13 @@ func (c *Clock) move(next, old *published, now uint64) Verdict {
 		return Synced
 	}
 	next.before, next.after, next.from = old.before, old.after, old.from
-	i := c.choose(old, next.skew, now)
-	if i < 0 {
-		return Accepted
-	}
-	s := c.window[i]
+	var s sample
 	if c.conf.Rule == nil {
-		s = next.within(s, now)
+		s = next.within(c.fastest(next.skew, now), now)
+	} else if i := c.choose(old, next.skew, now); i >= 0 {
+		s = c.window[i]
+	} else {
+		return Accepted
 	}
 	threshold := cmp.Or(c.conf.RecalibrateThreshold, DefaultRecalibrateThreshold)
 	if e := int64(s.remote(now, next.skew) - old.read(now)); magnitude(e) > uint64(threshold.Microseconds()) {
@@ -165,8 +167,24 @@ func (c *Clock) move(next, old *published, now uint64) Verdict {
 	return Accepted
 }
 
-// within moves s to where the exchange that says most lets the clock be: what the rule chose may have
-// waited in a queue that outlasts all that the rule looks at.
+// fastest puts the fastest request and the fastest reply of late together: an exchange in which neither queued is
+// rare. Requests say by how much the remote clock is ahead at most, replies by how much at least.
+func (c *Clock) fastest(skew int64, now uint64) sample {
+	newest := c.window[len(c.window)-1].remote(now, skew)
+	least, most := int64(math.MinInt64/2), int64(math.MaxInt64/2)
+	for i, s := range c.window {
+		age := int64(magnitude(int64(now - s.at)))
+		if age > filterAge.Microseconds() && i < len(c.window)-filterDepth {
+			continue
+		}
+		off, half := int64(s.remote(now, skew)-newest), s.trip/2+scale(age, crystalSkew)
+		least, most = max(least, off-half), min(most, off+half)
+	}
+	return sample{at: now, offset: newest + uint64(least/2+most/2) - now}
+}
+
+// within moves s to where the exchange that says most lets the clock be: the fastest of late may have
+// waited in a queue that outlasts all of them.
 func (p *published) within(s sample, now uint64) sample {
 	off, most := int64(s.remote(now, p.skew)-p.best.remote(now, p.skew)), int64(min(p.best.bound(now, p.skew), math.MaxInt64/2))
 	s.offset -= uint64(off - min(max(off, -most), most))
@@ -186,9 +204,6 @@ func (c *Clock) choose(old *published, skew int64, now uint64) int {
 			Age:       duration(int64(now - s.at)),
 			Error:     duration(int64(s.remote(now, skew) - reading)),
 		})
-	}
-	if c.conf.Rule == nil {
-		return MinDelay(c.view)
 	}
 	return c.conf.Rule(c.view)
 }

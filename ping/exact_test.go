@@ -87,6 +87,14 @@ func TestSnapshot(t *testing.T) {
 	check(t, delay, want.MinimumOneWayDelay, "delay")
 }
 
+// next checks that the next request is due after want, or up to a sixteenth of the interval less.
+func next(t *testing.T, c *Clock, now uint64, want, interval time.Duration) {
+	t.Helper()
+	if got := c.Next(now); got > want || got < max(want-interval/16, 0) {
+		t.Errorf("%d us, %d requests: the next in %v, want %v or a little less", now, c.asked, got, want)
+	}
+}
+
 // TestNext: 8 requests at most 100 ms apart, 60 at most 1 s apart unless 8 were answered, then one per interval. At the longest interval, too, and
 // when the local clock goes back: by up to an interval, nothing is asked twice; by more, it was set.
 func TestNext(t *testing.T) {
@@ -102,18 +110,19 @@ func TestNext(t *testing.T) {
 	} {
 		c := &Clock{conf: Config{SyncInterval: x.interval}}
 		want := time.Duration(0)
-		for i := range fastRequests {
-			check(t, c.Next(1<<40), want, "interval %v: after %d requests the next in", x.interval, i)
+		interval := cmp.Or(x.interval, DefaultSyncInterval)
+		for range fastRequests {
+			next(t, c, 1<<40, want, want)
 			c.AppendRequest(nil, 1<<40)
-			want = min(cmp.Or(x.interval, DefaultSyncInterval), 100*ms)
+			want = min(interval, 100*ms)
 		}
 		for range againRequests { // while too few are answered, each a second at most
-			check(t, c.Next(1<<40), min(cmp.Or(x.interval, DefaultSyncInterval), sec), "interval %v: again in", x.interval)
+			next(t, c, 1<<40, min(interval, sec), min(interval, sec))
 			c.AppendRequest(nil, 1<<40)
 		}
-		check(t, c.Next(1<<40+uint64(x.now)), x.want, "interval %v, %d us later", x.interval, x.now)
+		next(t, c, 1<<40+uint64(x.now), x.want, interval)
 		c.fast, c.window = fastRequests, make([]sample, fastRequests)
-		check(t, c.Next(1<<40+uint64(x.now)), x.want, "interval %v, %d us later, enough answers", x.interval, x.now)
+		next(t, c, 1<<40+uint64(x.now), x.want, interval)
 	}
 }
 
@@ -140,13 +149,14 @@ func TestMeasure(t *testing.T) {
 		want           sample
 		verdict        Verdict
 	}{
-		{"at once", 5, 9, 9, 5, sample{5, 4, 0, 2}, Accepted},
-		{"60 us", 100, 530, 540, 170, sample{135, 400, 60, 32}, Accepted},
-		{"odd", 100, 530, 540, 171, sample{135, 400, 61, 33}, Accepted},
-		{"ten seconds", 0, 5_000_000, 5_000_000, 10_000_000, sample{5_000_000, 0, 10_000_000, 5_003_002}, Accepted},
-		{"held as long as the clocks can disagree", 0, 0, 1_000_602, 1_000_000, sample{500_000, 301, 0, 302}, Accepted},
+		{"at once", 5, 9, 9, 5, sample{5, 4, 0, 2, 0}, Accepted},
+		{"60 us", 100, 530, 540, 170, sample{135, 400, 60, 32, 0}, Accepted},
+		{"odd", 100, 530, 540, 171, sample{135, 400, 61, 33, 0}, Accepted},
+		{"answered before it was asked", 100, 540, 530, 170, sample{135, 400, 80, 42, 10}, Accepted},
+		{"ten seconds", 0, 5_000_000, 5_000_000, 10_000_000, sample{5_000_000, 0, 10_000_000, 5_003_002, 0}, Accepted},
+		{"held as long as the clocks can disagree", 0, 0, 1_000_602, 1_000_000, sample{500_000, 301, 0, 302, 0}, Accepted},
 		{"and longer", 0, 0, 1_000_603, 1_000_000, sample{}, Impossible},
-		{"a wrap of both clocks", math.MaxUint64 - 9, math.MaxUint64 - 19, 0, 30, sample{10, math.MaxUint64 - 19, 20, 12}, Accepted},
+		{"a wrap of both clocks", math.MaxUint64 - 9, math.MaxUint64 - 19, 0, 30, sample{10, math.MaxUint64 - 19, 20, 12, 0}, Accepted},
 	} {
 		got, v := measure(x.t1, x.t2, x.t3, x.t4)
 		check(t, v, x.verdict, "%s", x.name)

@@ -52,10 +52,10 @@ func Example() {
 
 	remote, _ := clock.RemoteTime(now + 2_000_000) // two seconds later
 	bound, _ := clock.ErrorBound(now)
-	fmt.Println(remote, bound, clock.Next(now))
+	fmt.Println(remote, bound, clock.Next(now).Round(10*time.Millisecond))
 	// Output:
 	// synced
-	// 9002000150 152µs 99.7ms
+	// 9002000150 152µs 100ms
 }
 
 // The projectile of Josh Sutphin's article: the server spawned it and sent where,

@@ -63,6 +63,7 @@ type world struct {
 	offset uint64
 	ppb    int64
 	jump   int64 // what steps added to remote minus local
+	coarse int64 // the server's clock advances by so much at once, or 0
 
 	up, down func() int64 // delays of the next packets
 	lost     func() bool  // whether the next packet is lost
@@ -131,8 +132,14 @@ func (w *world) ping() {
 	}
 	w.after(w.up(), func() {
 		x.t2 = w.remote()
+		if w.coarse > 0 {
+			x.t2 += uint64(w.coarse) - x.t2%uint64(w.coarse) // package clock rounds times of receipt up
+		}
 		w.after(w.hold, func() {
 			x.t3 = w.remote()
+			if w.coarse > 0 {
+				x.t3 -= x.t3 % uint64(w.coarse)
+			}
 			reply, ok := AppendReply(nil, request, w.c.session, x.t2, x.t3)
 			if !ok || w.lost() {
 				return

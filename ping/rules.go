@@ -35,8 +35,8 @@ const (
 	// filterDepth is how many exchanges are enough to judge a line by: the 8
 	// stages of NTP's clock filter (RFC 5905, section 10; NSTAGE).
 	filterDepth = 8
-	// filterAge lets MinDelay look farther back when exchanges are frequent. Longer is
-	// more accurate on a jittery line (8 % from 5 to 10 s), but a way that became
+	// filterAge lets MinDelay, and a Clock without a Rule, look farther back when exchanges are
+	// frequent. Longer is more accurate on a jittery line (8 % from 5 to 10 s), but a way that became
 	// slower goes unnoticed for as long.
 	filterAge = 5 * time.Second
 	// agePPM is what an exchange loses by growing old (RFC 5905: PHI, "15e-6 s/s"):
@@ -48,7 +48,7 @@ const (
 // last 8 and all of the last 5 s, because whatever delay is missing from it cannot
 // have gone into the error. Older exchanges are carried forward by the measured
 // skew, and lose 15 ppm of their age against newer ones. (RFC 5905, the clock filter
-// of NTP.) It is the default.
+// of NTP.) Without a Rule the clock is about half as far off.
 func MinDelay(window []Sample) int {
 	best, bestCost := -1, time.Duration(0)
 	for i, s := range window {

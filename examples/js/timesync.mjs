@@ -295,7 +295,7 @@ export class Link extends Synchronizer {
 }
 
 // ---- ping: WIRE.md, "ping: request and reply" ----
-const PING_LATE = 10e6, PING_SKEW = 600e-6, PING_FAST = 8; // us, rate, requests
+const PING_LATE = 10e6, PING_SKEW = 600e-6, CRYSTALS = 100e-6, PING_FAST = 8; // us, rates, requests
 /** @typedef {{at: Usec, offset: bigint, trip: number, half: number}} Exchange */
 /** Asks a server for its time. Send request() whenever next() is 0, and pass what comes to reply(). */
 export class Ping extends Remote {
@@ -304,10 +304,10 @@ export class Ping extends Remote {
 	asked = 0; fast = 0; last = 0n; // requests, those at first, and when the last was sent
 	pending = /** @type {Map<bigint, {sent: Usec, n: number, done: boolean}>} */ (new Map());
 	window = /** @type {Exchange[]} */ ([]);
-	/** How long to wait until the next request, us. @param {Usec} now */
+	/** How long to wait until the next request, us: in no rhythm with a server's coarse clock. @param {Usec} now */
 	next(now) {
 		const every = this.fast < PING_FAST ? Math.min(this.interval, 100_000) : this.interval, ago = since(now, this.last);
-		return this.asked === 0 || ago < -every ? 0 : Math.max(every - Math.max(ago, 0), 0);
+		return this.asked === 0 || ago < -every ? 0 : Math.max(every - every / 16 * (this.asked * 0.618 % 1) - Math.max(ago, 0), 0);
 	}
 	/** @param {Usec} now @param {bigint} [nonce] */
 	request(now, nonce = crypto.getRandomValues(new BigUint64Array(1))[0]) {
@@ -334,25 +334,25 @@ export class Ping extends Remote {
 		r.done = true; this.heardAt = now;
 		const trip = Math.max(away - hold, 0), at = u64(r.sent + BigInt(away >> 1));
 		const s = {at, offset: u64(t2 - r.sent - BigInt(Math.trunc((away - hold) / 2))), trip, half: Math.ceil(trip / 2) + (skewed >> 1) + 2};
-		const best = this.best(now), last = this.window.at(-1), held = last && 2 * (last.trip - trip) > 3 * since(at, last.at); // last waited
-		const set = best && Math.abs(since(s.offset, best.offset)) > s.half + best.half + PING_SKEW * Math.abs(since(at, best.at));
+		const sure = this.surest(now), last = this.window.at(-1), held = last && 2 * (last.trip - trip) > 3 * since(at, last.at); // last waited
+		const set = sure && Math.abs(since(s.offset, sure.offset)) > s.half + this.bound(sure, at);
 		if (set) { this.fast = 0; this.steps++; this.setAt = now; } // both cannot be true: a clock was set
 		this.window = set ? [s] : [...this.window.slice(-63, held ? -1 : undefined), s];
 		return 'accepted';
 	}
-	/** The exchange with the shortest round trip of the last 8, and of the last 5 s. @param {Usec} now */
-	best(now) {
-		const cost = (/** @type {Exchange} */ s) => s.trip + 2 * since(now, s.at) * 15e-6;
-		return this.window.filter((s, i, all) => i >= all.length - 8 || since(now, s.at) <= 5e6)
-			.reduce((a, b) => a && cost(a) <= cost(b) ? a : b, /** @type {*} */ (undefined));
-	}
-	/** What that says, but no further from the surest of 64 than that may be off: a queue may last longer. @param {Usec} now */
+	/** By how much an exchange may be off now, us. @param {Exchange} s @param {Usec} now */
+	bound(s, now) { return s.half + PING_SKEW * Math.abs(since(now, s.at)); }
+	/** The surest of 64 exchanges. @param {Usec} now @returns {Exchange|undefined} */
+	surest(now) { return this.window.reduce((a, b) => a && this.bound(a, now) < this.bound(b, now) ? a : b, /** @type {*} */ (undefined)); }
+	/** By the fastest request and reply of the last 8 and of 5 s, but as near to the surest as that is. @param {Usec} now */
 	read(now) {
-		const s = this.best(now), bound = (/** @type {Exchange} */ e) => e.half + PING_SKEW * Math.abs(since(now, e.at));
-		if (!s) return null;
-		const sure = this.window.reduce((a, b) => bound(a) < bound(b) ? a : b), off = since(s.offset, sure.offset), most = bound(sure);
-		const by = Math.max(Math.min(off, most), -most);
-		return {offset: sure.offset + BigInt(Math.trunc(by)), bound: Math.min(most + Math.abs(by), bound(s) + Math.abs(off - by))};
+		const sure = this.surest(now);
+		if (!sure) return null;
+		const late = this.window.filter((s, i, all) => i >= all.length - 8 || since(now, s.at) <= 5e6)
+			.map(s => ({off: since(s.offset, sure.offset), half: s.trip / 2 + CRYSTALS * Math.abs(since(now, s.at))}));
+		const least = Math.max(...late.map(s => s.off - s.half)), most = Math.min(...late.map(s => s.off + s.half));
+		const bound = this.bound(sure, now), by = Math.max(Math.min((least + most) / 2, bound), -bound);
+		return {offset: sure.offset + BigInt(Math.trunc(by)), bound: bound + Math.abs(by)};
 	}
 	/** The server's clock, or null. It may go back by what an exchange corrects. @param {Usec} now */
 	remoteTime(now) { const r = this.read(now); return r ? u64(now + r.offset) : null; }
