@@ -220,6 +220,7 @@ type neglect struct {
 	rate   float64       // datagrams a second; 0: 60
 	step   time.Duration // the peer's clock is set by this after 60 s
 	unlike bool          // datagrams to the peer take 0 ms at least, and from it 20 ms, not 10 each
+	lan    bool          // they take 0.1 ms each way and 0.1 ms of jitter, not 10 and 5
 
 	clock  func(local uint64) uint64              // what its clock shows instead
 	frames bool                                   // it is right all the same, but read too early
@@ -290,12 +291,16 @@ func forgetting(p *badPeer, report uint64) uint64 {
 	return windowed(p, report)
 }
 
+func coarse(local uint64) uint64 { return local - local%1000 }
+
 var duties = []neglect{
 	{name: "all kept"},
 	{name: "all kept; its clock is set by 125 ms", step: 125 * time.Millisecond},
 	{name: "to begin with: the minimum of the last 2 s", report: first},
 	{name: "to begin with: the minimum of the last 2 s; its clock is set by 125 ms", report: first, step: 125 * time.Millisecond},
 	{name: "the clock is read once per frame of 16.7 ms", frames: true, clock: func(local uint64) uint64 { return local - local%16_667 }},
+	{name: "the clock advances by 1 ms, and times of receipt are rounded down, too", frames: true, clock: coarse},
+	{name: "the same, 0.1 ms and 0.1 ms of jitter each way", frames: true, clock: coarse, lan: true},
 	{name: "the clock is set back by 20 ms every 10 s", clock: func(local uint64) uint64 { return local - local/10_000_000*20_000 }},
 	{name: "one datagram a second", rate: 1},
 	{name: "one datagram in 5 s", rate: 0.2},
@@ -354,12 +359,19 @@ type price struct {
 
 func (n neglect) cost() (c price) {
 	const stepAt, settles = 60 * time.Second, 15 * time.Second
+	jitter := 5 * time.Millisecond
+	if n.lan {
+		jitter = 100 * time.Microsecond
+	}
 	for seed := range *dutySessions {
-		w := newWire(48_700_000+seed, [2]float64{60, cmp.Or(n.rate, 60)}, 5*time.Millisecond, 1, stepAt, n.step)
+		w := newWire(48_700_000+seed, [2]float64{60, cmp.Or(n.rate, 60)}, jitter, 1, stepAt, n.step)
 		for i := range w.out {
 			w.out[i].Base, w.out[i].Loss = sim.Fixed(10*time.Millisecond), sim.Bernoulli(0.02)
 			if n.unlike {
 				w.out[i].Base = sim.Fixed(time.Duration(i) * 20 * time.Millisecond)
+			}
+			if n.lan {
+				w.out[i].Base = sim.Fixed(100 * time.Microsecond)
 			}
 		}
 		p := new(badPeer)

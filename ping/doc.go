@@ -55,7 +55,7 @@
 // as accurate as MinDelay (go test ./ping -run TestJitterFilter -v). The error is then removed in parts
 // (AdjustSteps): the clock runs up to 1/16 faster or slower for a while, so readings never go
 // back. Above RecalibrateThreshold the clock is set at once. For such a jump HandleReply returns
-// Stepped, and Snapshot.Steps rises by one.
+// Stepped, and Snapshot.Steps rises by one. Whatever the Rule, replies after more than 10 s are refused.
 //
 // # Sources
 //
@@ -68,8 +68,8 @@
 // that he hopes for does not exist, since two parties cannot measure how unequal the ways are.
 //
 // Matt Slot, "Synchronizing Network Clocks": Config{Rule: SlotPercentile, AdjustSteps: 1,
-// SyncInterval: 5 * time.Second}, with 32 or 64 Samples. Replies after more than 10 s are
-// refused. His clock is set at once and may go back; this one slews. When the path becomes
+// SyncInterval: 5 * time.Second}, with 32 or 64 Samples. Here the first 8 requests are 100 ms
+// apart. His clock is set at once and may go back; this one slews. When the path becomes
 // slower, SlotPercentile may refuse all exchanges for minutes; Percentile does not.
 //
 // netfox, NetworkTimeSynchronizer: SyncInterval, Samples, AdjustSteps and RecalibrateThreshold

@@ -186,5 +186,5 @@
 // of Advance up to 1024 events of messages are kept; Hellos and Welcomes beyond that are counted
 // in Stats and take effect when they are sent again. A datagram may be on its way for up to 16 s.
 //
-// docs/MIGRATING.md maps the names of Unity's Network Time System and of netfox to those here.
+// docs/MIGRATING.md maps the names of Unity's Network Time System, netfox and others to those here.
 package tick

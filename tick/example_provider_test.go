@@ -55,6 +55,42 @@ func ExampleProvider() {
 	// server 15s predicted 15.1s
 }
 
+// sharedTicks runs ticks in the time that all peers share, as netfox does: tick 1000 is then the same moment for
+// everybody, and inputs for a tick arrive after it.
+type sharedTicks struct{}
+
+func (sharedTicks) InitializeClient(s *tick.Steering) { s.PredictedTime.At = s.SharedTime.At }
+
+func (sharedTicks) AdvanceTime(s *tick.Steering) bool {
+	for _, c := range []*tick.Steered{&s.SharedTime, &s.ServerTime} {
+		c.Pace.Slew, c.Pace.SlewPPM = c.Target-c.At, 10_000
+	}
+	s.PredictedTime.Pace = s.SharedTime.Pace
+	s.PredictedTime.Pace.Slew = s.SharedTime.Target - s.PredictedTime.At
+	return true
+}
+
+// A client whose ticks run in the shared time, 20 ms away from its server.
+func ExampleProvider_sharedTicks() {
+	server := &remote{ahead: 5_000_000}
+	client, err := tick.NewClient(tick.ClientConfig{Config: tick.Config{Provider: sharedTicks{}}}, server)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client.Start(0)
+	for now := uint64(0); now <= 10_000_000; now += 10_000 {
+		if usec, _ := server.RemoteTime(now); now%1_000_000 == 0 {
+			t := tick.Hz(60).Ticks(time.Duration(usec) * time.Microsecond)
+			_ = client.OnWelcome(tick.Welcome{Epoch: 1, Rate: tick.Hz(60), Tick: t}, now)
+		}
+		client.Advance(now)
+	}
+	clocks, _ := client.Snapshot(10_000_000)
+	fmt.Println("shared", clocks.SharedTime.Tick(), "predicted", clocks.PredictedTime.Tick())
+	// Output: shared 900 predicted 900
+}
+
 // Slow motion is part of the game's state, not of game time: from a tick on, which a message names,
 // each peer lets a tick move the world by half as much. Datagrams do not travel slower then, so
 // the clocks and their buffers stay what they are.

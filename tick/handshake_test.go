@@ -277,7 +277,7 @@ func TestRateMismatch(t *testing.T) {
 		const warning = `level=WARN msg="tick: another tick rate" peer=`
 		text := logged.String()
 		if warns := tt.action == MismatchWarn; strings.Count(text, warning) != map[bool]int{true: 2}[warns] ||
-			warns && !strings.HasSuffix(text, warning+"7 rate=24/s\n") {
+			warns && !strings.HasSuffix(text, warning+"7 rate=24/s own=36/s\n") {
 			t.Errorf("action %d logged %q", tt.action, text)
 		}
 	}

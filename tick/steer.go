@@ -35,7 +35,7 @@ type Steering struct {
 
 // Steered is one clock as a Provider sees it.
 type Steered struct {
-	At     time.Duration // the game time that it shows; change it to set the clock
+	At     time.Duration // the game time that it shows; change it to set the clock: in AdvanceTime it counts with false only
 	Target time.Duration // the game time that it should show; on a server it is At
 	Pace   Pace          // how it goes on: at first with the measured rate of the server's clock, and no slew
 

@@ -13,8 +13,8 @@
 // The question is at which time to evaluate the formula. If a figure stands in one
 // time and the platform is shown in another, the figure is seen sinking into it or
 // floating above it. The program shows by how much, in time: "250ms" is where the
-// platform was 250 ms ago. It exits with status 1 if what it finds is not what the
-// document says.
+// platform was 250 ms ago, where the document has 200 and no buffers. It exits with status
+// 1 if what it finds is not what the document says.
 //
 //	go run ./examples/elevator
 package main

@@ -125,6 +125,8 @@ const mutations = [
 	['ping: age costs nothing', 'CRYSTALS = 100e-6', 'CRYSTALS = 0'],
 	['ping: age costs 15 ppm', 'CRYSTALS = 100e-6', 'CRYSTALS = 15e-6'],
 	['ping: the first is the surest', 'this.bound(a, now) < this.bound(b, now) ? a : b', 'true ? a : b'],
+	['ping: the shortest delay is a round trip', 'map(s => s.trip)) / 2 : null', 'map(s => s.trip)) : null'],
+	['ping: what was held up counts', 'held ? -1 : undefined', 'undefined'],
 	['ping: set clock is not seen', 'this.window = set ? [s] :', 'this.window ='],
 	['ping: bound does not grow', 's.half + PING_SKEW * Math.abs(since(now, s.at))', 's.half'],
 	['ping: the surest says nothing', 'by = Math.max(Math.min((least + most) / 2, bound), -bound)', 'by = (least + most) / 2'],

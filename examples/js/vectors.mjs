@@ -77,6 +77,7 @@ export function run(ts, say = console.log) {
 			check(verdict === l.verdict, l, verdict);
 			if (l.truth === undefined) continue;
 			check(near(remote, l.remote ?? 0, 2) && near(remote, l.truth, bound), l, remote, bound);
+			check(Math.abs(ping.minimumOneWayDelay() - Number(l.delay ?? 0)) <= 1, l, ping.minimumOneWayDelay());
 			if (l.bound !== undefined) check(Math.abs(bound - Number(l.bound)) <= 5, l, bound);
 		}
 	});

@@ -124,6 +124,7 @@ type pingLine struct {
 	Remote uint64  `json:"remote,omitempty,string"`
 	Bound  uint64  `json:"bound,omitempty,string"`
 	Truth  *uint64 `json:"truth,omitempty,string"`
+	Delay  uint64  `json:"delay,omitempty,string"` // the shortest, us
 }
 
 // pingClient is a client of package ping whose requests have the nonces of the file.
@@ -165,6 +166,8 @@ func (c *pingClient) play(l pingLine) pingLine {
 		if l.Verdict = verdict.String(); verdict == ping.Accepted {
 			l.Remote, _ = c.clock.RemoteTime(l.Now)
 			bound, _ := c.clock.ErrorBound(l.Now)
+			delay, _ := c.clock.MinimumOneWayDelay()
+			l.Delay = uint64(delay.Microseconds())
 			l.Bound = uint64(bound.Microseconds())
 		}
 	}
@@ -219,6 +222,7 @@ func pingVectors() (lines []pingLine) {
 	const ahead = 1 << 40
 	a, b := request(1000), request(101_000)
 	serve(a, 8, ahead, ahead)            // another session
+	serve(a, 0, ahead, ahead)            // of a server without one
 	serve(a[:12], 7, ahead, ahead)       // too short
 	serve(append(a, 0), 7, ahead, ahead) // too long
 	serve(append([]byte{0x71}, a[1:]...), 7, ahead, ahead)
@@ -271,6 +275,15 @@ func pingVectors() (lines []pingLine) {
 	exchange(250*ms, ahead, 5*ms, 0, 5*ms, false)
 	for i := range uint64(10) {
 		exchange((i+1)*second, ahead, 5*ms, 0, 45*ms, false)
+	}
+	anew(8) // a server that hangs for a second: of the requests that it answers then only the last one counts
+	exchange(0, ahead, 5*ms, 0, 5*ms, true)
+	var waiting [10][]byte
+	for i := range waiting {
+		waiting[i] = request(6*second + uint64(i)*100*ms)
+	}
+	for _, r := range waiting {
+		reply(serve(r, 8, ahead+7*second-ms, ahead+7*second-ms), 7*second, ahead, false)
 	}
 	// A clock that is set, and when to ask.
 	anew(5)

@@ -106,6 +106,9 @@ func ruleWorlds() (all wireWorlds) {
 		w.after(100_000)
 	}
 	w.meet()
+	w.after(100_000).come(forged{flags: anchored})
+	last, truth := &w.lines[len(w.lines)-1], w.clock(1)
+	last.Truth, last.Wide = &truth, true // to 67.1 s at least
 	w.talk(7*second, 200_000)
 
 	w = all.alone("in a row", "B asks again: A pauses its reports, and starts anew with the third such datagram after 50 ms")
@@ -126,6 +129,10 @@ func ruleWorlds() (all wireWorlds) {
 	w.after(10_000).come(forged{flags: asks})
 	w.turn(60_000, forged{flags: asks}, 10_000)
 	w.after(10_000).come(forged{flags: anchored})
+	// The pause counts from the last of the row.
+	w.after(10_000).send(0)
+	w.after(19_999).send(0)
+	w.after(1).send(0)
 	// Three times, but within 50 ms, and then once more.
 	w.talk(600_000, 100_000)
 	for _, usec := range []int64{0, 10_000, 39_999} {
@@ -148,8 +155,16 @@ func ruleWorlds() (all wireWorlds) {
 	for range 4 {
 		w.turn(50_000, forged{flags: asks}, 10_000)
 	}
-	w.turn(10_000, forged{flags: anchored}, 10_000)
+	w.fail(0)
+	w.turn(10_000, forged{flags: anchored}, 10_000) // those before make no report pause
 	w.turn(10_000, forged{flags: asks}, 10_000)
+
+	w = all.alone("overtaken by 1.5 s", "a report that is 3 ms too low, sent 1.5 s before the one that was taken 0.5 s ago: it is passed over")
+	w.meet()
+	w.talk(7*second, 100_000)
+	w.after(50_000).come(forged{flags: reports | flagHasAnchor})
+	w.after(500_000).come(forged{flags: flagReport | flagHasAnchor, late: 2 * second, low: 3000})
+	w.talk(second, 100_000)
 
 	w = all.alone("schedule of a new peer", "a report every 0.5 s again for 20 s")
 	w.meet()
@@ -160,7 +175,7 @@ func ruleWorlds() (all wireWorlds) {
 	w.meet()
 	w.talk(4*second, 250_000)
 
-	w = all.alone("anchors", "2^27 us behind, as if held up for so long: A takes the third in a row after 2 s. Ahead, at once. And those that take 10 and 17 s")
+	w = all.alone("anchors", "2^27 us behind, as if held up for so long: A takes the third in a row after 2 s. Ahead, at once. And those that take 15.5 and 16.5 s")
 	w.meet()
 	behind := forged{flags: anchored, anchor: -ring}
 	good := forged{flags: anchored}
@@ -171,10 +186,10 @@ func ruleWorlds() (all wireWorlds) {
 	}
 	at(100_000, behind) // flag 2 off
 	at(100_000, good)   // on
-	at(100_000, forged{flags: anchored, late: 17 * second})
+	at(100_000, forged{flags: anchored, late: 16_500_000})
 	at(100_000, behind)
-	at(100_000, forged{flags: anchored, late: 17 * second}) // off still
-	at(100_000, forged{flags: anchored, late: 10 * second}) // on
+	at(100_000, forged{flags: anchored, late: 16_500_000}) // off still
+	at(100_000, forged{flags: anchored, late: 15_500_000}) // on
 	at(100_000, behind)
 	at(1_000_000, good) // ends the row
 	at(500_000, behind)
@@ -191,7 +206,7 @@ func ruleWorlds() (all wireWorlds) {
 	w.ahead[1] += ring
 	at(100_000, good)
 	at(100_000, behind)
-	at(1_000_000, forged{flags: anchored, late: 17 * second}) // as if it had none
+	at(1_000_000, forged{flags: anchored, late: 16_500_000}) // as if it had none
 	at(500_000, behind)
 	w.ahead[1] -= ring
 	at(500_000, good)
@@ -206,10 +221,12 @@ func ruleWorlds() (all wireWorlds) {
 		}
 	}
 
-	w = all.alone("silence from the start", "after 0.1 s nobody knows the rates, so 4 s later the floor is extrapolated")
+	w = all.alone("silence from the start", "after 0.1 s nobody knows the rates, so 0.6 and 4 s later the floor is extrapolated")
 	w.meet()
-	w.after(4 * second).send(0)
-	w.lines[len(w.lines)-1].Quality = "extrapolated"
+	for _, usec := range []int64{600_000, 3_400_000} {
+		w.after(usec).send(0)
+		w.lines[len(w.lines)-1].Quality = "extrapolated"
+	}
 
 	w = all.alone("reports that are low", "of quality 1, but by 50 us, as they may be. 20 ms to A, 0 to B, so the truth is at A's bound")
 	w.back = 0

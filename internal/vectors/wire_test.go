@@ -418,6 +418,7 @@ func linkVectors() (lines []wireEvent) {
 	w = all.add("restart", "B starts anew, with another clock, while datagrams of the old B are under way; 50 a second", 77*second)
 	w.every, w.delay = 20_000, 70_000
 	w.run(3 * second)
+	w.settle = second // what A knew of the old B is forgotten by then
 	w.anew(1, 1<<50)
 	w.run(9 * second)
 
