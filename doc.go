@@ -22,9 +22,10 @@
 //     or by their length.
 //  4. When an authenticated datagram arrives, pass its stamp and the time of receipt to
 //     OnAuthenticatedDatagramTimestamp. It returns the one-way delay.
-//  5. Pass its report, if there is one, to OnPeerMinDeltaTS24. Before the first report, pass the
-//     8 bytes to Anchor: without that, all that is known of the peer's clock is so modulo 67.1 s, and
-//     Within cannot tell.
+//  5. Pass its report, if there is one, to OnPeerMinDeltaTS24, but none that was sent before one that you
+//     passed in the second before. Just before, pass the 8 bytes to Anchor, unless step 4 says that this
+//     datagram took 16 s or more. Without that, all that is known of the peer's clock is so modulo 67.1 s,
+//     and Within cannot tell; so it is again after a machine slept for over 33.5 s, until the next 8 bytes.
 //  6. Read the peer's clock: RemoteTime, LocalTime and Snapshot for yourself, ToRemoteTime23 for a time
 //     in a payload, which the peer reads with FromLocalTime23. Send one only while Snapshot.Within is
 //     nil: it is as far off as your ErrorBound, which the peer does not see. Within fails 15 s after
@@ -32,7 +33,10 @@
 //  7. Draw a random number when the program starts, and put it into each datagram, with the one last
 //     heard from the peer. If the peer's changes, it has started anew: call Reset before you pass its
 //     stamp; where datagrams may overtake each other, at the third in a row. A report or a payload
-//     time beside a number that is not yours is for the program that was here before: drop it.
+//     time beside a number that is not yours is for the program that was here before: drop it. An SSRC or
+//     a connection id that is drawn at each start is such a number, and that of the peer is needed only
+//     beside reports and payload times. Where a restart makes a new connection with new keys, take a new
+//     TimeSynchronizer instead.
 //
 // Example_sevenSteps in example_test.go is such a program.
 //
@@ -84,8 +88,9 @@
 // RemoteTime, however unequal the two ways are. After a clock was set the truth may lie outside until
 // both ends have noticed. In nearly all cases that takes at most 15 s of datagrams, Settled.
 // Snapshot.Within says whether to wait, and why; a session that has just begun need not. A clock that is
-// set at the moment at which a path becomes another one may pass for the path, so that the truth stays
-// outside. Stalls, short queues, and paths that become longer do not widen the bound. A path that is
+// set within half a minute after a path became longer, so that this way seems shorter again, may pass for
+// the path, and so may one that is set just as the path changes: then the time is wrong by as much for four
+// minutes, and Within does not tell. Stalls, short queues, and paths that become longer do not widen the bound. A path that is
 // long from the start does, since the bound is at least half the round trip. docs/ACCURACY.md shows how
 // often the bound holds.
 //

@@ -14,12 +14,11 @@ import (
 // end is one end of a connection. Each datagram is the end's number, the peer's, and a stamp, 11
 // bytes; with a report and the full clock 22. A real program authenticates them, and the payload.
 type end struct {
-	sync     timesync.TimeSynchronizer // 1. one for each remote peer
-	number   uint32                    // 7. random, drawn when the program starts
-	theirs   uint32                    // the peer's number, as far as is known
-	anchored bool
-	begun    uint64 // when the first report was sent, and when the next is due: local clock, us
-	due      uint64
+	sync   timesync.TimeSynchronizer // 1. one for each remote peer
+	number uint32                    // 7. random, drawn when the program starts
+	theirs uint32                    // the peer's number, as far as is known
+	begun  uint64                    // when the first report was sent, and when the next is due: local clock, us
+	due    uint64
 }
 
 func (e *end) send(now uint64) []byte {
@@ -33,7 +32,7 @@ func (e *end) send(now uint64) []byte {
 	case e.begun == 0:
 		e.begun, e.due = now, now
 	}
-	if int64(now-e.due) >= 0 { // 3. every 0.5 s, after 20 s every 2 s
+	if ahead := int64(e.due - now); ahead <= 0 || ahead > 2_000_000 { // 3. every 0.5 s, after 20 s every 2 s; or our clock was set back
 		if e.due = now + 500_000; now-e.begun > 20_000_000 {
 			e.due = now + 2_000_000
 		}
@@ -45,29 +44,33 @@ func (e *end) send(now uint64) []byte {
 
 func (e *end) receive(now uint64, d []byte) {
 	number, echo := binary.LittleEndian.Uint32(d), binary.LittleEndian.Uint32(d[4:])
-	if number != e.theirs { // 7. the peer started anew
+	if number != e.theirs { // 7. the peer started anew; nothing overtakes here, else at the third in a row
 		e.sync.Reset()
-		e.theirs, e.anchored, e.begun = number, false, 0
+		e.theirs, e.begun = number, 0
 	}
-	e.sync.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(d[8:]), now) // 4.
-	if len(d) >= 22 && echo == e.number {                                       // else it is for who was here before
-		if !e.anchored {
+	owd, ok := e.sync.OnAuthenticatedDatagramTimestamp(timesync.ReadCounter24(d[8:]), now) // 4.
+	if len(d) >= 22 && echo == e.number {                                                  // else it is for who was here before
+		if !ok || owd < 16*time.Second {
 			e.sync.Anchor(now, binary.LittleEndian.Uint64(d[14:])) // 5.
-			e.anchored = true
 		}
 		e.sync.OnPeerMinDeltaTS24(timesync.ReadCounter24(d[11:]), now)
 	}
 }
 
-// Two ends in memory follow the seven steps. The server starts anew after 30 s, with another clock.
+// Two ends in memory follow the seven steps. The server starts anew after 30 s, with another clock, and its machine
+// sleeps for 40 s half a minute later, in which its clock stands still.
 func Example_sevenSteps() {
 	client, server := &end{number: 17}, &end{number: 4711}
 	ahead := uint64(5_000_000_000) // the server's clock
 	const delay = 30_000           // us, either way
 	now := uint64(60_000_000)
-	for n := range 60 * 60 {
-		if n == 30*60 {
-			server, ahead = &end{number: 815}, 20_000_000
+	for n := range 120 * 60 {
+		switch n {
+		case 30 * 60:
+			server, ahead = &end{number: 815}, 60_000_000
+		case 60 * 60:
+			now += 40_000_000
+			ahead -= 40_000_000
 		}
 		server.receive(now+ahead+delay, client.send(now))
 		client.receive(now+delay, server.send(now+ahead))

@@ -227,8 +227,9 @@ func (s *TimeSynchronizer) OnPeerMinDeltaTS24(minDelta Counter24, localRecvUsec 
 
 // Anchor says that the remote clock read remoteUsec, its full 64 bits, when the peer sent the
 // message that arrived at localUsec, at most 16 s later. Datagrams show the offset modulo 67.1 s
-// only. Call it once for each peer, before or after the first datagram: RemoteTime then returns
-// full readings. If it was off by a multiple of 67.1 s until then, that is a step.
+// only: from the first Anchor on RemoteTime returns full readings, which may come before the first
+// datagram. Call it with each report, too, since a sleep or a set of more than 33.5 s changes the multiple.
+// If RemoteTime was off by a multiple of 67.1 s until then, that is a step.
 func (s *TimeSynchronizer) Anchor(localUsec, remoteUsec uint64) {
 	var v view
 	if !s.published.load(&v) {
@@ -399,7 +400,7 @@ func (s *TimeSynchronizer) LocalTime(remoteUsec uint64) (localUsec uint64, ok bo
 
 // MinimumOneWayDelay returns the shortest time that a datagram was recently under way, never
 // negative; at first half the round trip, because two ends cannot measure how unequal the ways
-// are. ok is false while the offset is not known.
+// are. A way that becomes longer shows after 10 s. ok is false while the offset is not known.
 func (s *TimeSynchronizer) MinimumOneWayDelay() (delay time.Duration, ok bool) {
 	var v view
 	ok = s.published.load(&v)
@@ -504,7 +505,7 @@ var (
 )
 
 // Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth, modulo
-// 67.1 s until Anchor was called. Else the error says why not. It is the first that applies, in the
+// 67.1 s until Anchor was called, also after a sleep or a set of more than 33.5 s. Else the error says why not. It is the first that applies, in the
 // order in which a program can ask the fields:
 //
 //	ErrUnsynchronized  the offset is not known; the snapshot is the zero value

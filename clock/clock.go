@@ -69,7 +69,7 @@ func Step() time.Duration { return step }
 // At returns what Now returned, or will return, at t, a result of time.Now in this process. If t
 // has no monotonic reading, because it was parsed or rounded, the result contains all steps of the
 // wall clock since the process started. On Windows t is of a clock with steps of up to 15.6 ms, and
-// so is the result.
+// so is the result. As a time of receipt it is not rounded up, as Received is: call that yourself.
 func At(t time.Time) (usec uint64) { return reading(age(t)) }
 
 // Time returns the time.Time at which Now returns usec: the inverse of At, to the microsecond.

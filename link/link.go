@@ -46,6 +46,14 @@
 //
 // This is version 2 of the format. Both ends need the same version: in version 1 flag 3 was
 // reserved, so an end of version 1 refuses the first datagrams of version 2.
+//
+// # Inside a protocol of your own
+//
+// Put the header where packets are sealed, below retransmission, forward error correction and pacing, and
+// make it anew for each transmission. Put what names the connection in front of it: a header is read
+// only by the Link that it is for. A Link belongs to a connection, not to an address. Packets that were
+// resent or recovered with their old header look slow, which does no harm; drop them after a minute, as all others.
+// Several goroutines may handle the packets of one connection, each with its own time of receipt.
 package link
 
 import (

@@ -18,6 +18,9 @@
 // receiving, and neither once per frame. On a stream, a lost segment delays a reply until it is sent
 // again. Such exchanges have long round trips, and the default rule ignores them.
 //
+// After dialing anew call Reset, or take a new Clock: the server may be another process. Else its clock seems to have
+// been set, and Within fails for 15 s.
+//
 // A Clock can be the remote clock of package tick.
 //
 // # What an exchange tells
