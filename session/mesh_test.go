@@ -109,11 +109,11 @@ func newMesh(t *testing.T, seed uint64, in setting) *mesh {
 	for i, p := range x.peers {
 		for j := range x.peers {
 			if i != j {
-				x.every(50*ms, func() { x.send(p, j) })
+				x.w.Every(50*ms, x.upTo(50*ms), func() { x.send(p, j) })
 			}
 		}
 	}
-	x.every(20*ms, x.look)
+	x.w.Every(20*ms, x.upTo(20*ms), x.look)
 	return x
 }
 
@@ -126,15 +126,6 @@ func (x *mesh) clock(ppm float64) *sim.Clock {
 		OffsetUsec: x.rng.Uint64(), SkewPPM: ppm * (2*x.rng.Float64() - 1),
 		SinePPM: 0.2, SinePeriod: 300 * sec, SinePhase: 6 * x.rng.Float64(), WanderPPM: 0.01,
 	}, x.rng.Uint64())
-}
-
-func (x *mesh) every(period time.Duration, f func()) {
-	var again func()
-	again = func() {
-		f()
-		x.w.At(x.w.Now()+period, again)
-	}
-	x.w.At(x.w.Now()+x.upTo(period), again)
 }
 
 // upTo draws a time that is shorter than most.

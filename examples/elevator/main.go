@@ -188,7 +188,7 @@ func play(r rule) (client, host [3]lag) {
 	g.server.Start(hub.NowUsec())
 	g.epoch, _ = g.server.Epoch()
 	hub.OnReceive = g.hostTakes
-	every(g.world, time.Millisecond, func() { g.server.Advance(hub.NowUsec()) })
+	g.world.Every(time.Millisecond, 0, func() { g.server.Advance(hub.NowUsec()) })
 	for _, node := range spokes {
 		g.join(node)
 	}
@@ -240,7 +240,7 @@ func (g *game) join(node *sim.Node) {
 	p.loop, _ = tick.NewClient(tick.ClientConfig{Handlers: tick.Handlers{Tick: plays}}, &p.sync)
 	p.loop.Start(node.NowUsec())
 	node.OnReceive = func(_ *sim.Node, b []byte) { p.take(b) }
-	every(g.world, 4*time.Millisecond, func() {
+	g.world.Every(4*time.Millisecond, 0, func() {
 		if p.loop.Advance(node.NowUsec()) == 0 && !p.sync.IsSynchronized() {
 			// To have something to synchronize by.
 			node.Send(g.hub, sim.StartDatagram(&p.sync, node.NowUsec()))
@@ -291,9 +291,4 @@ func (p *peer) seen(at tick.Time) (figuresAt, bool) {
 		a[i] += (b[i] - a[i]) * at.Fraction()
 	}
 	return a, ok1 && ok2
-}
-
-func every(w *sim.World, period time.Duration, f func()) {
-	f()
-	w.At(w.Now()+period, func() { every(w, period, f) })
 }

@@ -77,7 +77,7 @@ func session(seed uint64, rate float64, lasts time.Duration, ends [2]end, happen
 			}
 		})
 	}
-	w.At(askAt, w.ask)
+	w.Every(askAt, askAt, w.ask)
 	for side := range ends {
 		w.begin(side)
 	}
@@ -103,10 +103,9 @@ func (w *world) begin(side int) {
 	w.ends[side].anew()
 }
 
-// ask asks both ends what they know, again and again.
+// ask asks both ends what they know.
 func (w *world) ask() {
 	at := w.Now()
-	w.At(at+askAt, w.ask)
 	for side, e := range w.ends {
 		o := &w.out[side]
 		remote, bound, ok := e.read(w.clocks[side].Usec(at))

@@ -93,14 +93,6 @@ func (w *world) birth() {
 	}
 }
 
-// each does something again and again, from now on.
-func (w *world) each(period time.Duration, do func()) {
-	w.world.At(w.world.Now()+period, func() {
-		w.each(period, do)
-		do()
-	})
-}
-
 // watch judges what the viewer says.
 func (w *world) watch(d seal.Datagram) {
 	if n := len(d.Payload); n >= frameLen {
@@ -133,7 +125,7 @@ func TestFrames(t *testing.T) {
 		w.world.At(at, w.birth)
 	}
 	number := 0
-	w.each(time.Second/rate, func() {
+	w.world.Every(time.Second/rate, time.Second/rate, func() {
 		if number < frames {
 			w.captured[number] = w.world.Now()
 			now := w.cameraAt.NowUsec()
@@ -141,7 +133,7 @@ func TestFrames(t *testing.T) {
 			number++
 		}
 	})
-	w.each(50*ms, func() { // as those reports that a sender needs anyway
+	w.world.Every(50*ms, 50*ms, func() { // as those reports that a sender needs anyway
 		w.relayAt.Send(w.cameraAt, w.toCamera.Seal(nil, nil, w.relayAt.NowUsec()))
 		w.viewAt.Send(w.relayAt, w.view.relay.Seal(nil, nil, w.viewAt.NowUsec()))
 	})

@@ -175,8 +175,8 @@ func (x *exchange) end(side Side, spec ClockSpec, out *Link, rate float64, times
 	e.start = e.phase.Float64() * e.period
 	x.planSend(side)
 	poll := time.Duration(float64(time.Second) / cmp.Or(x.sc.PollRate, 10))
-	x.every(poll, time.Duration(e.phase.Float64()*float64(time.Second/10)), func() { x.ask(side) })
-	x.every(pingEvery, time.Duration(e.phase.Float64()*float64(pingEvery)), func() { x.ping(side) })
+	x.w.Every(poll, time.Duration(e.phase.Float64()*float64(time.Second/10)), x.awake(func() { x.ask(side) }))
+	x.w.Every(pingEvery, time.Duration(e.phase.Float64()*float64(pingEvery)), x.awake(func() { x.ping(side) }))
 }
 
 // awake returns what happens unless a computer sleeps then.
@@ -186,17 +186,6 @@ func (x *exchange) awake(happens func()) func() {
 			happens()
 		}
 	}
-}
-
-// every lets something happen at a time, and again and again in that period.
-func (x *exchange) every(period, at time.Duration, happens func()) {
-	happens = x.awake(happens)
-	var again func()
-	again = func() {
-		x.w.At(x.w.now+period, again)
-		happens()
-	}
-	x.w.At(at, again)
 }
 
 // pass lets something happen where a packet arrives that an end sends now.

@@ -55,6 +55,14 @@ func (w *World) At(t time.Duration, fn func()) {
 	w.events = slices.Insert(w.events, later, e)
 }
 
+// Every lets fn run at the true time t, and again and again in that period.
+func (w *World) Every(period, t time.Duration, fn func()) {
+	w.At(t, func() {
+		w.Every(period, w.now+period, fn)
+		fn()
+	})
+}
+
 // Run lets everything happen that is planned up to and including the true time
 // until, and what follows from it.
 func (w *World) Run(until time.Duration) {
