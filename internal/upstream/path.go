@@ -25,7 +25,7 @@ func (p *path) jitter() float64 {
 	j, r := &p.d.Jitter, p.r
 	switch j.Kind {
 	case "uniform":
-		return uniform(r, j.From, j.To)
+		return uniform(r, j.To)
 	case "gaussian_signed":
 		v := r.NormFloat64()
 		if j.Clip != nil {
@@ -40,13 +40,12 @@ func (p *path) jitter() float64 {
 		if r.Float64() < j.HighProbability {
 			return j.HighExtra
 		}
-		return j.LowExtra
 	}
 	return 0
 }
 
-// uniform draws a whole number.
-func uniform(r *rand.Rand, from, to float64) float64 { return from + float64(r.IntN(int(to-from)+1)) }
+// uniform draws a whole number from 0 on.
+func uniform(r *rand.Rand, to float64) float64 { return float64(r.IntN(int(to) + 1)) }
 
 func lognormal(r *rand.Rand, scale, sigma float64) float64 {
 	return math.Exp(math.Log(scale+1)+sigma*r.NormFloat64()) - 1

@@ -80,7 +80,7 @@ func (w *World) received(side sim.Side, at int64, r *rand.Rand) uint64 {
 	n, late := &w.sc.Noise, 0.0
 	switch n.Kind {
 	case "uniform":
-		late = uniform(r, n.From, [2]float64{n.ToA, n.ToB}[side])
+		late = uniform(r, [2]float64{n.ToA, n.ToB}[side])
 	case "lognormal_minus_1":
 		late = lognormal(r, [2]float64{n.ScaleA, n.ScaleB}[side], n.Sigma)
 	}

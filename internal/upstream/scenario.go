@@ -103,15 +103,13 @@ type wave struct {
 // jitter is a distribution; which fields count depends on its kind.
 type jitter struct {
 	Kind            string
-	From            float64  `json:"from_us"`
-	To              float64  `json:"to_us"`
+	To              float64  `json:"to_us"` // from 0, in all scenarios
 	Sigma           float64  `json:"sigma_us"`
 	Clip            *float64 `json:"clip_at_sigmas"`
 	Scale           float64  `json:"scale_us"`
 	SigmaLn         float64  `json:"sigma_ln"`
 	Minimum         float64  `json:"minimum_us"`
 	Alpha           float64
-	LowExtra        float64 `json:"low_extra_us"`
 	HighExtra       float64 `json:"high_extra_us"`
 	HighProbability float64 `json:"high_probability"`
 }
@@ -152,8 +150,7 @@ type corrupt struct {
 // noise is added to times of receipt.
 type noise struct {
 	Kind   string
-	From   float64 `json:"from_us"`
-	ToA    float64 `json:"to_us_at_a"`
+	ToA    float64 `json:"to_us_at_a"` // from 0, in all scenarios
 	ToB    float64 `json:"to_us_at_b"`
 	ScaleA float64 `json:"scale_us_at_a"`
 	ScaleB float64 `json:"scale_us_at_b"`
