@@ -7,7 +7,6 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -51,12 +50,6 @@ func (l *Lab) open(tools []string) error {
 	return nil
 }
 
-// notHere is why networks cannot be built.
-type notHere struct{ error }
-
-// NotHere says that err, nil excluded, is for want of what this machine lacks: see Measure.
-func NotHere(err error) error { return notHere{err} }
-
 // Key is what -key of an example wants.
 const Key = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
@@ -69,24 +62,21 @@ func Exit(err error) {
 }
 
 // Measure builds the example of that name, and gives the program and a Lab to measure. Where
-// networks cannot be built, or the error is NotHere, it says that what was not tested, and why,
-// which is no failure.
-func Measure(what, example string, tools []string, measure func(l *Lab, program string) error) error {
+// networks cannot be built it says that what was not tested, and why, which is no failure.
+func Measure(what, example string, tools []string, measure func(l *Lab, program string) error) (err error) {
 	l := &Lab{}
 	defer l.close()
-	err := l.measure(example, tools, measure)
-	var reason notHere
-	if errors.As(err, &reason) {
-		fmt.Printf("NOT TESTED: %s: %v\n", what, reason)
+	if l.failed = l.open(tools); l.failed == nil {
+		err = l.measure(example, measure)
+	}
+	if l.failed != nil {
+		fmt.Printf("NOT TESTED: %s: %v\n", what, l.failed)
 		return nil
 	}
 	return err
 }
 
-func (l *Lab) measure(example string, tools []string, measure func(l *Lab, program string) error) error {
-	if err := l.open(tools); err != nil {
-		return NotHere(err)
-	}
+func (l *Lab) measure(example string, measure func(l *Lab, program string) error) error {
 	folder, err := os.MkdirTemp("", example)
 	if err != nil {
 		return err
@@ -99,13 +89,8 @@ func (l *Lab) measure(example string, tools []string, measure func(l *Lab, progr
 	return measure(l, program)
 }
 
-// Built returns NotHere if something went wrong in building.
-func (l *Lab) Built() error {
-	if l.failed != nil {
-		return NotHere(l.failed)
-	}
-	return nil
-}
+// Built returns what went wrong in building.
+func (l *Lab) Built() error { return l.failed }
 
 // close removes all namespaces. An interrupt does so, too, and ends the program.
 func (l *Lab) close() {
