@@ -54,7 +54,7 @@ func newNode(c config) (*node, error) {
 	n.Notes = judge.NewNotes(n.who)
 	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
 	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
-	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Clock: n.clock}
+	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Reads: n.clock.Reads}
 	n.Say(fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.rx.Conn)))
 	return n, nil
 }
@@ -107,7 +107,7 @@ type clocks interface {
 func (n *node) newStatus() judge.Status {
 	now := clock.Now()
 	s := n.Status(now)
-	if game, ok := n.clocks.SharedTime(n.clock.At(program.Elapsed(now).Microseconds())); ok {
+	if game, ok := n.clocks.SharedTime(n.clock.Reads(now)); ok {
 		s.Game = game.Duration().Microseconds()
 		s.Epoch, _ = n.clocks.Epoch()
 	}

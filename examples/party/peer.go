@@ -89,7 +89,7 @@ func newPeer(id uint64, key [32]byte, clock program.Clock, conn *net.UDPConn, at
 
 // start sends and receives until close.
 func (p *peer) start() {
-	rx := program.Reader{Conn: rxtime.NewConn(p.conn), Clock: p.clock}
+	rx := program.Reader{Conn: rxtime.NewConn(p.conn), Reads: p.clock.Reads}
 	p.tasks.Go(func() { seal.Receive(rx, p.receive) })
 	p.tasks.Go(func() {
 		program.Every(p.stop, every, func() {

@@ -37,7 +37,7 @@ type clock struct {
 
 // at returns what it reads at a reading of package clock.
 func (c *clock) at(usec uint64) uint64 {
-	return c.At(program.Elapsed(usec).Microseconds()) + uint64(c.set.Load())
+	return c.Reads(usec) + uint64(c.set.Load())
 }
 
 func (c *clock) now() uint64 { return c.at(machine.Now()) }
@@ -67,18 +67,12 @@ func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own *clock
 // listen gives take what comes, until the leg is closed.
 func (l *leg) listen(take func(seal.Datagram)) {
 	l.tasks.Go(func() {
-		l.end.Serve(l, l.udp, 0, func(d seal.Datagram, err error) {
+		l.end.Serve(program.Reader{Conn: l.rx, Reads: l.clock.at}, l.udp, 0, func(d seal.Datagram, err error) {
 			if err == nil {
 				take(d)
 			}
 		})
 	})
-}
-
-// ReadFrom reads a datagram with the time at which it was received on the end's clock.
-func (l *leg) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
-	n, from, recvUsec, err = l.rx.ReadFrom(b)
-	return n, from, l.clock.at(recvUsec), err
 }
 
 // send sends a payload, but to nobody who has gone. An error is a loss.

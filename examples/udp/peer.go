@@ -61,7 +61,7 @@ type tally struct {
 func (p *peer) start(rate float64) {
 	p.stop, p.opened, p.begun = make(chan struct{}), map[error]tally{}, program.True()
 	p.rx = rxtime.NewConn(p.conn)
-	p.tasks.Go(func() { p.end.Serve(program.Reader{Conn: p.rx, Clock: p.clock.Clock}, p.conn, quiet, p.take) })
+	p.tasks.Go(func() { p.end.Serve(program.Reader{Conn: p.rx, Reads: p.clock.Reads}, p.conn, quiet, p.take) })
 	p.tasks.Go(func() { program.Every(p.stop, time.Duration(float64(time.Second)/rate), p.send) })
 }
 

@@ -84,7 +84,7 @@ func (s *side) open(udp *net.UDPConn, take func(seal.Datagram, error)) {
 	s.udp = udp
 	// An error is a loss.
 	s.send = func(datagram []byte, to netip.AddrPort) { _, _ = udp.WriteToUDPAddrPort(datagram, to) }
-	rx := program.Reader{Conn: rxtime.NewConn(udp), Clock: s.clock}
+	rx := program.Reader{Conn: rxtime.NewConn(udp), Reads: s.clock.Reads}
 	s.tasks.Go(func() {
 		s.end.Serve(rx, udp, hold, func(d seal.Datagram, err error) {
 			s.await()

@@ -29,13 +29,14 @@ type Clock struct {
 }
 
 // Now reads the clock.
-func (c Clock) Now() uint64 { return c.at(clock.Now()) }
+func (c Clock) Now() uint64 { return c.Reads(clock.Now()) }
 
 // Received reads the clock for a datagram that has just been received: rounded up, as that of
 // package clock.
-func (c Clock) Received() uint64 { return c.at(clock.Received()) }
+func (c Clock) Received() uint64 { return c.Reads(clock.Received()) }
 
-func (c Clock) at(usec uint64) uint64 { return c.At(Elapsed(usec).Microseconds()) }
+// Reads returns its reading at a reading of package clock.
+func (c Clock) Reads(usec uint64) uint64 { return c.At(Elapsed(usec).Microseconds()) }
 
 // At returns the reading at true time.
 func (c Clock) At(trueUsec int64) uint64 {
@@ -48,16 +49,16 @@ func (c Clock) True(localUsec uint64) (trueUsec int64) {
 	return passed - int64(float64(passed)*c.PPM/(1e6+c.PPM))
 }
 
-// Reader reads datagrams with the times at which they were received on a Clock.
+// Reader reads datagrams with the times at which they were received on a clock.
 type Reader struct {
 	*rxtime.Conn
-	Clock Clock
+	Reads func(usec uint64) uint64 // as Clock.Reads
 }
 
 // ReadFrom is that of rxtime.Conn.
 func (r Reader) ReadFrom(b []byte) (n int, from netip.AddrPort, recvUsec uint64, err error) {
 	n, from, recvUsec, err = r.Conn.ReadFrom(b)
-	return n, from, r.Clock.at(recvUsec), err
+	return n, from, r.Reads(recvUsec), err
 }
 
 // Open opens the socket of an end that listens at an address or dials one, and returns where to
