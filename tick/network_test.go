@@ -95,8 +95,8 @@ func newMatch(t *testing.T, seed uint64, cfg ClientConfig, hub, spoke sim.ClockS
 	m.spoke.node.OnReceive = func(_ *sim.Node, b []byte) { m.atClient(b) }
 	m.startServer(ServerConfig{Config: Config{Rate: cfg.Rate}})
 	m.startClient()
-	m.every(sec/60, func() { m.serverSends(); m.clientSends() })
-	m.every(ms(4), func() {
+	m.world.Every(sec/60, 0, func() { m.serverSends(); m.clientSends() })
+	m.world.Every(ms(4), 0, func() {
 		if m.server != nil {
 			m.server.Advance(m.hub.now())
 		}
@@ -111,12 +111,6 @@ func newMatch(t *testing.T, seed uint64, cfg ClientConfig, hub, spoke sim.ClockS
 	}
 	frame()
 	return m
-}
-
-// every calls f now, and again after each period.
-func (m *match) every(period time.Duration, f func()) {
-	f()
-	m.world.At(m.world.Now()+period, func() { m.every(period, f) })
 }
 
 func (m *match) run(d time.Duration) { m.world.Run(m.world.Now() + d) }
@@ -283,7 +277,7 @@ func TestSharedClock(t *testing.T) {
 		up, down := tt.link, tt.link
 		m := newMatch(t, 4, ClientConfig{}, sim.ClockSpec{}, sim.ClockSpec{}, &up, &down)
 		var errs []time.Duration
-		m.every(ms(3), func() {
+		m.world.Every(ms(3), 0, func() {
 			if g, ok := m.client.SharedTime(m.spoke.now()); ok && m.world.Now() > tt.from {
 				errs = append(errs, (g.Duration() - m.truth()).Abs())
 			}
@@ -322,7 +316,7 @@ func TestAsymmetric(t *testing.T) {
 			m.onState = func(state time.Duration) { newest = max(newest, state) }
 			renders, underruns := 0, 0
 			var sharedError time.Duration
-			m.every(ms(5), func() {
+			m.world.Every(ms(5), 0, func() {
 				c, ok := m.client.Snapshot(m.spoke.now())
 				if !ok {
 					return
@@ -379,7 +373,7 @@ func TestRouteGetsLonger(t *testing.T) {
 			}
 		}
 		var last Clocks
-		m.every(ms(5), func() {
+		m.world.Every(ms(5), 0, func() {
 			now, ok := m.client.Snapshot(m.spoke.now())
 			if ok && now.back(last) {
 				t.Fatalf("%s: %v after %v", tt.name, now, last)

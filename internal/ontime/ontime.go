@@ -103,7 +103,7 @@ func run(w World, seed uint64, make func(*tick.Server) Rule) Result {
 	p.server.Start(p.hub.NowUsec())
 	rng := p.world.Rand("frames")
 	p.world.At(time.Duration(rng.Int64N(int64(frame))), p.serve)
-	p.world.At(time.Duration(rng.Int64N(int64(second/rate))), p.play)
+	p.world.Every(frame, time.Duration(rng.Int64N(int64(second/rate))), p.play)
 	p.world.Run(w.Length)
 	return p.finish()
 }
@@ -135,7 +135,6 @@ func (p *play) sleeps() bool { return sim.Within(p.asleep, p.world.Now()) }
 
 // play is a frame of the client.
 func (p *play) play() {
-	p.world.At(p.world.Now()+frame, p.play)
 	if p.sleeps() {
 		return
 	}
