@@ -205,7 +205,7 @@ func TestHeard(t *testing.T) {
 	}
 	for _, at := range []uint64{1 << 40, 1<<64 - 1000} {
 		a.Open(b.AppendHeader(nil, 5), at)
-		for after, want := range map[int64]time.Duration{0: 0, 1: time.Microsecond, 3e6: 3 * time.Second, -20: 0, -5e6: 0} {
+		for after, want := range map[int64]time.Duration{0: 0, 1: time.Microsecond, 3e6: 3 * time.Second, -20: 0, -5e6: 0, math.MaxInt64: math.MaxInt64 / 1000 * 1000} {
 			if ago, ok := a.Heard(at + uint64(after)); ago != want || !ok {
 				t.Errorf("%d us after a datagram: %v, %v", after, ago, ok)
 			}

@@ -60,6 +60,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -347,7 +348,8 @@ func (l *Link) Heard(nowUsec uint64) (ago time.Duration, ok bool) {
 	if !l.spoke {
 		return 0, false
 	}
-	return time.Duration(max(int64(nowUsec-l.heard), 0)) * time.Microsecond, true
+	const most = math.MaxInt64 / int64(time.Microsecond)
+	return time.Duration(min(max(int64(nowUsec-l.heard), 0), most)) * time.Microsecond, true
 }
 
 // Wait returns nil as soon as the peer's clock is known well enough: when, at the receipt of the

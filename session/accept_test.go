@@ -57,6 +57,32 @@ func isAt(t *testing.T, m *Member, localUsec, usec uint64, bound time.Duration, 
 	}
 }
 
+// leaving is a clock that is lost after it was asked so often.
+type leaving struct {
+	*fake
+	asked, lost int
+}
+
+func (l *leaving) Snapshot(localUsec uint64) (timesync.Snapshot, bool) {
+	l.asked++
+	s, _ := l.fake.Snapshot(localUsec)
+	return s, l.asked <= l.lost
+}
+
+// TestLostInAccept: the clock of a new host is lost, as by a Reset of its link, while its announcement is accepted. What
+// is known of it then counts, or nothing does.
+func TestLostInAccept(t *testing.T) {
+	for lost := range 8 {
+		m, _ := member(t)
+		before, _ := m.Read(2e6)
+		err := m.Accept(4, &leaving{fake: newFake(1000e6), lost: lost}, says(6, 1002e6, 1052e6), 2e6)
+		r, _ := m.Read(2.03e6)
+		if (r.Host == 4) != (err == nil) || r.HostBound < 10*ms || r.Steps != before.Steps {
+			t.Errorf("lost after %d: %v, %+v", lost, err, r)
+		}
+	}
+}
+
 func TestWire(t *testing.T) {
 	a := announcement{0x0102030405060708, 0x1112131415161718, 0x2122232425262728, -2, 0x31323334, 0x41424344}
 	want := "\x01" + "\x08\x07\x06\x05\x04\x03\x02\x01" + "\x18\x17\x16\x15\x14\x13\x12\x11" +

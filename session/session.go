@@ -164,6 +164,7 @@ type Member struct {
 	clockSteps uint32      // Steps of clock when an announcement agreed with it
 	said       announcement
 	from       uint64 // local time from which on clock counts
+	seen       glance // of clock, while one of Accept counts
 	ahead      int64  // us: at from session time is so much ahead of the host's; slewed away
 
 	last, lastAt uint64 // what Read returned last, us, and for which local time
@@ -277,7 +278,8 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	}
 	s, ok := clock.Snapshot(localUsec)
 	age := int64(s.RemoteUsec - a.at)
-	if !ok || s.ErrorBound > widest || age < -micros(s.ErrorBound)-rounding || age > longest {
+	then, still := clock.Snapshot(localUsec + readerMargin)
+	if !ok || s.ErrorBound > widest || age < -micros(s.ErrorBound)-rounding || age > longest || !still || then.Steps != s.Steps {
 		return ErrClock
 	}
 	if a.generation == m.generation && from == m.host {
@@ -291,12 +293,29 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 			return nil // the last change has not begun
 		}
 	}
-	m.follow(from, clock, a, s, localUsec)
+	m.seen = glance{localUsec, s, then}
+	m.follow(from, &m.seen, a, localUsec)
+	m.clock = clock
 	return nil
 }
 
-// follow follows a host that has announced a, and whose clock is s at localUsec.
-func (m *Member) follow(host uint64, clock RemoteClock, a announcement, s timesync.Snapshot, localUsec uint64) {
+// glance is the clock of a host as it was at one moment, so that one Accept sees no change of it: at
+// localUsec, and at the reader margin after it.
+type glance struct {
+	localUsec uint64
+	now, then timesync.Snapshot
+}
+
+func (g *glance) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
+	if localUsec == g.localUsec {
+		return g.now, true
+	}
+	return g.then, true
+}
+
+// follow follows a host that has announced a, and whose clock is as at localUsec.
+func (m *Member) follow(host uint64, clock *glance, a announcement, localUsec uint64) {
+	s := clock.now
 	now := m.at(localUsec)
 	_, _, follows := m.followed(localUsec)
 	joins, goesOn := m.generation == 0, follows && a.generation == m.generation && host == m.host && s.Steps == m.clockSteps

@@ -96,15 +96,17 @@ func (b *buffers) stateArrived(n Tick, at, early, tick time.Duration, waited boo
 
 // track lets the reference go on at a rate to nowUsec, when the remote clock puts the shared clock
 // at at. If that has jumped by more than hard, a clock was set, and the path is what it was. The
-// same holds after a pause, which rebase says.
+// same holds after a pause, which rebase says. Arrivals may have shown the jump before the remote clock
+// did; whether the inputs that are under way come before it, nobody knows.
 func (b *buffers) track(at time.Duration, skewPPB int64, hard time.Duration, nowUsec uint64) {
 	b.ref, b.refAt, b.skew = b.reference(nowUsec), nowUsec, skewPPB
 	gap := at - b.ref
 	if d := gap - b.gap; b.rebase || d.Abs() > hard {
-		b.ahead.shift(d)
-		b.behind.shift(-d)
+		b.ahead.shift(d, b.rebase)
+		b.behind.shift(-d, b.rebase)
 		for i := range b.sent {
 			b.sent[i].distance += d
+			b.sent[i].fresh = b.sent[i].fresh && b.rebase
 		}
 	}
 	b.gap, b.rebase = gap, false

@@ -319,6 +319,50 @@ func TestDelayStays(t *testing.T) {
 	}
 }
 
+// A clock is set, and the remote clock notices that some time later, as a link does. What has arrived meanwhile has shown it
+// already.
+func TestSetIsNoticedLater(t *testing.T) {
+	for _, jump := range []time.Duration{ms(300), sec, 3 * sec, -ms(300), -sec, -3 * sec} {
+		for _, later := range []time.Duration{ms(300), sec, 2 * sec} {
+			w := newWay(t, ClientConfig{})
+			w.state, w.every = true, 50_000
+			w.run(20 * sec)
+			before := w.timing()
+			w.ahead += usec(jump)
+			w.run(later)
+			w.remote.shift(-jump)
+			w.run(10 * sec)
+			if got := w.timing(); max(got.Lead-before.Lead, got.Delay-before.Delay) > ms(100) {
+				t.Errorf("the client's clock jumps by %v, noticed after %v: %+v, before %+v", jump, later, got, before)
+			}
+		}
+	}
+}
+
+// A new connection to the same server, whose clock is known some time later, moves no buffer.
+func TestFollowKeepsBuffers(t *testing.T) {
+	for _, known := range []time.Duration{0, ms(20), ms(500), 2 * sec} {
+		w := newWay(t, ClientConfig{})
+		w.state, w.every = true, 50_000
+		w.run(sec)
+		w.ahead, w.remote.offset = 5_000_000, -5_000_000
+		w.run(20 * sec)
+		before, steps := w.timing(), w.client.Stats().Steps
+		w.remote = &fakeRemote{delay: ms(30), to: ms(30), offset: -5_000_000, lost: true}
+		must(t, w.client.Follow(w.remote))
+		w.run(known)
+		w.remote.lost = false
+		for range 100 {
+			w.run(ms(100))
+			got := w.timing()
+			if (got.Delay-before.Delay).Abs() > ms(25) || (got.Lead-before.Lead).Abs() > ms(40) {
+				t.Fatalf("known after %v: %+v, before %+v", known, got, before)
+			}
+		}
+		check(t, w.client.Stats().Steps, steps, "known after %v: steps", known)
+	}
+}
+
 // Frames of about a tick beat with the ticks. The lead is long enough for those that are run last.
 func TestBeat(t *testing.T) {
 	for _, frame := range []uint64{4000, 16_650, 16_667, 16_683, 16_700} { // us; a tick takes 16,667

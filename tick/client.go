@@ -75,7 +75,7 @@ func (c *Client) Follow(remote RemoteClock) error {
 	if err := c.remote.follow(remote); err != nil {
 		return err
 	}
-	c.buffers = buffers{}
+	c.buffers = buffers{rebase: true}                        // until track knows the other clock, nothing counts
 	c.welcomes.last.ok, c.welcomes.earlier.ok = false, false // but which epochs are over is known
 	return nil
 }

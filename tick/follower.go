@@ -38,6 +38,7 @@ type follower struct {
 	news   bool          // since distance was found
 	held   time.Duration // the distance from the reference
 	buffer time.Duration // the distance from where the remote clock puts the fastest arrival
+	remote time.Duration // and that of this from the reference
 
 	late, all float32 // arrivals of late; all is 0 only before the first one
 
@@ -133,6 +134,7 @@ func (f *follower) judge(tick, lasts time.Duration, nowUsec uint64) {
 // puts the fastest arrival, and the buffer that is used until arrivals are told. share is how many
 // may be late.
 func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUsec uint64) time.Duration {
+	f.remote = fastest
 	switch {
 	case f.all == 0:
 		f.buffer = buffer
@@ -155,10 +157,16 @@ func (f *follower) distance(fastest, buffer time.Duration, share float64, nowUse
 	return fastest + f.buffer
 }
 
-// shift says that the reference counts from another time: all distances are longer by d.
-func (f *follower) shift(d time.Duration) {
-	f.spread.shift(d)
-	f.held += d
+// shift says that the reference counts from another time: all distances are longer by d, but for those
+// that show it already, unless none can.
+func (f *follower) shift(d time.Duration, all bool) {
+	longer := func(distance *time.Duration) {
+		if off := *distance - f.remote; all || off.Abs() <= (off-d).Abs() {
+			*distance += d
+		}
+	}
+	f.spread.shift(longer)
+	longer(&f.held)
 }
 
 // lateShare returns the share of late arrivals.

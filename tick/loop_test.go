@@ -235,6 +235,8 @@ func TestStep(t *testing.T) {
 }
 
 func TestFraction(t *testing.T) {
+	long := Rate{1, 20_000_000}.At(0, 20_000_000*sec-1)
+	check(t, long.Tick() == 0 && long.Fraction() < 1, true, "a tick of 231 days is nearly over")
 	l := mustServer(ServerConfig{Config: Config{Rate: Hz(50)}})
 	check(t, l.Fraction(0), 0, "before Start")
 	l.Start(0)

@@ -193,7 +193,7 @@ func (s *Server) Announce(peer, nowUsec uint64) (w Welcome, ok bool) {
 	}
 	zero, at := s.now.origin(nowUsec)
 	if course := s.now.courses[predicted]; course.piece(nowUsec).still != s.now.paused { // within the reader margin what comes counts
-		next := course[slices.IndexFunc(course, func(p piece) bool { return int64(p.from-nowUsec) > 0 && p.still == s.now.paused })]
+		next := course[slices.IndexFunc(course, func(p piece) bool { return int64(nowUsec-p.from) < 0 && p.still == s.now.paused })]
 		if at = next.base; !next.still {
 			usec, _ := floorDiv(int64(at), 1000)
 			zero = next.from - uint64(usec)

@@ -117,11 +117,11 @@ func (s *spread) restart(n int) {
 	s.level = s.last(n)[len(s.recent)/2]
 }
 
-// shift says that all delays are longer by d, since they count from another time.
-func (s *spread) shift(d time.Duration) {
-	s.level += d
+// shift corrects all delays, since they count from another time.
+func (s *spread) shift(correct func(delay *time.Duration)) {
+	correct(&s.level)
 	for i := range s.recent {
-		s.recent[i] += d
+		correct(&s.recent[i])
 	}
 }
 

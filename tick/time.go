@@ -47,7 +47,10 @@ func (t Time) length() time.Duration {
 }
 
 // Fraction returns how far the tick has passed, in [0, 1), for interpolation.
-func (t Time) Fraction() float64 { return float64(t.offset) / float64(max(t.length(), 1)) }
+func (t Time) Fraction() float64 {
+	const below1 = 1 - 1./(1<<53) // what a tick of over 104 days would be rounded up from
+	return min(float64(t.offset)/float64(max(t.length(), 1)), below1)
+}
 
 // Add returns the instant d later, at the same rate.
 func (t Time) Add(d time.Duration) Time {

@@ -31,6 +31,33 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// TestJoins: who asks for an election while the first announcement is being accepted does not make itself host.
+func TestJoins(t *testing.T) {
+	for _, start := range []uint64{0, 1 << 40, 1 << 62, 1<<64 - 1_000_000} {
+		p := newPeer(2, [32]byte{}, program.Clock{Start: start}, nil, nil)
+		p.founds = false
+		host, now := session.New(1), p.started
+		var links [2]link.Link
+		_ = host.Found(now, 0)
+		for range 200 {
+			now += 20_000
+			for i := range links {
+				links[i].Open(links[1-i].AppendHeader(nil, now), now+1000)
+			}
+			p.elect(now)
+		}
+		announcement, _ := host.Announce(nil, now)
+		if err := p.member.Accept(1, &links[1], announcement, now); err != nil {
+			t.Fatal(err)
+		}
+		p.elect(now)
+		p.heard.Store(now)
+		if r, ok := p.member.Read(now); !ok || r.Host != 1 {
+			t.Errorf("a clock that starts at %d: the host is %d at the first announcement", start, r.Host)
+		}
+	}
+}
+
 // TestTakesOver: a peer becomes host when the host is silent, whatever its own clock shows.
 func TestTakesOver(t *testing.T) {
 	for _, start := range []uint64{0, 1<<63 - 5_000_000, 1<<63 + 1<<62, 1<<64 - 1_000_000} {

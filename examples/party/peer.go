@@ -50,6 +50,7 @@ type peer struct {
 	// When the last one was sent, and when elect was called; of the goroutine that sends.
 	announced, asked uint64
 	awake            uint64 // since then elect was called in time
+	known            bool   // it has seen that this peer is in a session
 }
 
 // other is another peer, as one knows it.
@@ -115,6 +116,9 @@ func (p *peer) elect(now uint64) {
 	}
 	p.asked = now
 	r, known := p.member.Read(now)
+	if known && !p.known { // heard may not say yet that the first announcement was accepted
+		p.awake, p.known = now, true
+	}
 	// Those that follow a host that counts less than ours do not take over from ours.
 	behind := passed(now, p.old.Load()) < silent
 	for _, o := range p.others {

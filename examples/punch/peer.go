@@ -26,6 +26,7 @@ const (
 	every   = 20 * time.Millisecond
 	waiting = 30 * time.Second       // for another peer to come
 	retry   = 200 * time.Millisecond // after a TCP connection was refused
+	deaf    = time.Second            // for so long a TCP peer may read nothing once the buffers are full
 	// So long -once goes on, for the other peer to hear of us.
 	linger = time.Second
 )
@@ -119,18 +120,23 @@ func (p *peer) run(ctx context.Context) (result, error) {
 		})
 	})
 	if err := await(ctx, p.met, waiting, "nobody else came"); err != nil {
-		return p.result, err
+		return p.found(), err
 	}
 	if p.random {
 		program.Sleep(ctx, time.Duration(mathrand.Float64()*float64(p.ready)))
 	} else if !program.Wait(p.left, ctx.Done()) {
-		return p.result, ctx.Err()
+		return p.found(), ctx.Err()
 	}
 	p.fire()
 	err := await(ctx, p.heard, p.giveUp, "no connection")
+	return p.found(), err
+}
+
+// found is how it went so far.
+func (p *peer) found() result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.result, err
+	return p.result
 }
 
 // await waits for a channel to be closed; else the error says what is missing.
@@ -183,7 +189,10 @@ func (p *peer) write(datagram []byte) {
 		return
 	}
 	b := binary.LittleEndian.AppendUint16(nil, uint16(len(datagram)))
-	_, _ = p.out.Write(append(b, datagram...))
+	p.out.SetWriteDeadline(time.Now().Add(deaf))
+	if _, err := p.out.Write(append(b, datagram...)); err != nil {
+		p.out.Close() // who got a part of it can read no more
+	}
 }
 
 // connect opens the TCP connection; the other does so at the same time.
@@ -193,6 +202,11 @@ func (p *peer) connect() {
 		if err == nil {
 			p.mu.Lock()
 			p.out = conn
+			select {
+			case <-p.stop: // close did not see it
+				conn.Close()
+			default:
+			}
 			p.mu.Unlock()
 			p.frames(conn)
 			return

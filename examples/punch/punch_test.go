@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"timesync"
+	"timesync/clock"
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/seal"
 	"timesync/link"
@@ -204,6 +205,106 @@ func TestForget(t *testing.T) {
 	if len(s.clients) != 1 || len(s.tcps) != 0 {
 		t.Errorf("%d clients, %d connections", len(s.clients), len(s.tcps))
 	}
+}
+
+// newTestPeer returns one that has met another, and somebody who listens for TCP connections and reads none.
+func newTestPeer(t *testing.T) (*peer, net.Listener) {
+	t.Helper()
+	_, at := startServer(t)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	p, err := newPeer(config{key: testKey, room: "x", tcp: true, giveUp: time.Second}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.there, p.fired, p.result.Peer = seal.New(testKey, 0), true, l.Addr().(*net.TCPAddr).AddrPort()
+	return p, l
+}
+
+// ends fails if something does not end.
+func ends(t *testing.T, what string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { do(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal(what, "hangs")
+	}
+}
+
+// TestDeaf: the other peer reads its TCP connection no longer, which holds up nothing for long.
+func TestDeaf(t *testing.T) {
+	p, l := newTestPeer(t)
+	out, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	ends(t, "write", func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.out = out
+		for range 1000 {
+			p.write(make([]byte, 60_000))
+		}
+	})
+	ends(t, "close", p.close)
+}
+
+// TestConnectedLate: a TCP connection that comes about while the peer closes is closed, too.
+func TestConnectedLate(t *testing.T) {
+	p, _ := newTestPeer(t)
+	close(p.stop) // as close does first
+	ends(t, "connect", p.connect)
+	p.stop = make(chan struct{})
+	p.close()
+}
+
+// TestStrangers: who has no key can open TCP connections, but not more than so many, and none outlives the server.
+// A recording that is sent from very many forged addresses keeps nobody out.
+func TestStrangers(t *testing.T) {
+	s, _ := startServer(t)
+	var stop sync.WaitGroup
+	open := func() {
+		if conn, err := net.Dial("tcp4", s.tcp.Addr().String()); err == nil {
+			stop.Go(func() { conn.Read([]byte{0}); conn.Close() }) // until the server closes it
+		}
+	}
+	for range maxClients {
+		client, server := net.Pipe()
+		defer client.Close()
+		s.open[server] = true
+	}
+	for range 20 {
+		open()
+	}
+	recorded := seal.New(testKey, 0).Seal(nil, appendJoin(nil, token{1}, "x"), 5)
+	now := clock.Now()
+	for i := range 2 * maxClients {
+		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, byte(i >> 8), byte(i)}), 9)
+		s.take(bytes.Clone(recorded), from, now)
+	}
+	genuine, from := seal.New(testKey, 0), netip.MustParseAddrPort("127.0.0.1:9")
+	for range 5 {
+		now += 20_000
+		s.take(genuine.Seal(nil, appendJoin(nil, token{2}, "x"), now), from, now)
+		s.mu.Lock()
+		if c := s.clients[from]; c != nil {
+			genuine.Open(c.end.Seal(nil, nil, now), from, now)
+		}
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	if s.clients[from] == nil || len(s.clients) > maxClients || len(s.open) > maxClients {
+		t.Errorf("%d clients, %d TCP connections; the genuine one: %v", len(s.clients), len(s.open), s.clients[from])
+	}
+	s.mu.Unlock()
+	ends(t, "close", s.close)
+	ends(t, "a connection", stop.Wait)
 }
 
 func TestWire(t *testing.T) {

@@ -44,6 +44,8 @@ type server struct {
 	settling int64 // us
 	clients  map[netip.AddrPort]*client
 	tcps     map[token]netip.AddrPort
+	open     map[net.Conn]bool // TCP connections
+	closed   bool
 	tasks    sync.WaitGroup
 }
 
@@ -73,7 +75,7 @@ func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
 	}
 	s := &server{
 		key: key, conn: conn, settling: settling, tcp: tcp,
-		clients: map[netip.AddrPort]*client{}, tcps: map[token]netip.AddrPort{},
+		clients: map[netip.AddrPort]*client{}, tcps: map[token]netip.AddrPort{}, open: map[net.Conn]bool{},
 	}
 	s.tasks.Go(func() { seal.Receive(rxtime.NewConn(conn), s.take) })
 	s.tasks.Go(s.accept)
@@ -83,7 +85,36 @@ func newServer(key [32]byte, at netip.AddrPort) (*server, error) {
 func (s *server) close() {
 	s.conn.Close()
 	s.tcp.Close()
+	s.mu.Lock()
+	s.closed = true
+	for conn := range s.open {
+		conn.Close()
+	}
+	s.mu.Unlock()
 	s.tasks.Wait()
+}
+
+// keep remembers a TCP connection, and closes any other one if there are too many: anybody can open them,
+// without the key.
+func (s *server) keep(conn net.Conn) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.open) >= maxClients {
+		for other := range s.open {
+			delete(s.open, other)
+			other.Close()
+			break
+		}
+	}
+	s.open[conn] = true
+	return !s.closed
+}
+
+func (s *server) drop(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, conn)
+	conn.Close()
 }
 
 // accept notes where TCP connections come from, by the token that each says.
@@ -97,8 +128,11 @@ func (s *server) accept() {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		go func() {
-			defer conn.Close()
+		s.tasks.Go(func() {
+			defer s.drop(conn)
+			if !s.keep(conn) {
+				return
+			}
 			var t token
 			conn.SetDeadline(time.Now().Add(5 * time.Second))
 			if _, err := io.ReadFull(conn, t[:]); err != nil {
@@ -115,7 +149,7 @@ func (s *server) accept() {
 			// Until the peer closes: the NAT keeps its port meanwhile.
 			conn.SetDeadline(time.Now().Add(waiting))
 			conn.Read(t[:])
-		}()
+		})
 	}
 }
 
@@ -125,16 +159,17 @@ func (s *server) take(datagram []byte, from netip.AddrPort, recvUsec uint64) {
 	defer s.mu.Unlock()
 	from = unmapped(from)
 	c := s.clients[from]
-	if c == nil {
+	known := c != nil
+	if !known {
 		s.forget(recvUsec)
-		if len(s.clients) >= maxClients {
-			return
-		}
 		c = &client{end: seal.New(s.key, 1), from: from, since: recvUsec, heard: recvUsec}
 	}
 	d, answer, err := c.end.Take(datagram, from, recvUsec, 0)
 	if err == seal.ErrForged {
 		return // and not remembered
+	}
+	if !known && len(s.clients) >= maxClients && !s.forgetUnproven() {
+		return
 	}
 	s.clients[from] = c
 	if answer != nil {
@@ -194,6 +229,17 @@ func (s *server) forget(nowUsec uint64) {
 			delete(s.tcps, c.token)
 		}
 	}
+}
+
+// forgetUnproven forgets any one that has not proven itself: perhaps a recording from a forged address.
+func (s *server) forgetUnproven() (ok bool) {
+	for from, c := range s.clients {
+		if c.end.Peer().Session == 0 {
+			delete(s.clients, from)
+			return true
+		}
+	}
+	return false
 }
 
 // forgetUnclaimed forgets the TCP connections of which no peer has said that they are its own: anybody can open

@@ -33,6 +33,24 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestCopies: sound that is sent twice against losses is played no later.
+func TestCopies(t *testing.T) {
+	const frame = 20_000
+	b := mustNew(t, Config{})
+	for at := uint64(frame); at < 500*frame; at += frame {
+		_ = b.Push(at, at+30_000, []byte{1})
+		if err := b.Push(at-frame, at+30_000, []byte{1}); at > frame && !errors.Is(err, ErrTwice) {
+			t.Fatalf("a copy: %v", err)
+		}
+		for ok := true; ok; {
+			_, _, ok = b.Pop(nil, at+30_000)
+		}
+	}
+	if l := b.Latency(); l > 35*time.Millisecond {
+		t.Errorf("latency %v, 31 ms would do: %+v", l, b.Stats())
+	}
+}
+
 // TestBuffer: frames come out in order and when they are due; what cannot be played is counted.
 func TestBuffer(t *testing.T) {
 	for _, start := range []uint64{0, 1 << 40, 1<<64 - 60_000} {

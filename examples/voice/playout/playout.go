@@ -113,15 +113,17 @@ func (b *Buffer) Push(capturedUsec, nowUsec uint64, payload []byte) error {
 		b.stats.Early++
 		return ErrEarly
 	}
-	b.latency.arrived(nowUsec, delay)
 	at, twice := slices.BinarySearchFunc(b.frames, capturedUsec, func(f frame, captured uint64) int {
 		return cmp.Compare(int64(f.captured-captured), 0)
 	})
+	if twice = twice || b.played && capturedUsec == b.last; !twice { // a copy delays nothing
+		b.latency.arrived(nowUsec, delay)
+	}
 	switch {
 	case delay > b.latency.now+b.latency.conf.Overdue.Microseconds() || b.played && int64(capturedUsec-b.last) < 0:
 		b.stats.Late++ // a newer one was played already
 		return ErrLate
-	case twice || b.played && capturedUsec == b.last:
+	case twice:
 		b.stats.Twice++
 		return ErrTwice
 	case len(b.frames) == b.latency.conf.Frames:
@@ -183,7 +185,9 @@ func (b *Buffer) Due() (usec uint64, ok bool) {
 // Shift says that our own clock was set by byUsec microseconds, forward if positive: what waits
 // was captured at other readings than it seemed. It is played when it would have been. If the
 // clock of the other end was set, call nothing: what waits is right, and what comes is refused as early
-// or late until the ends know better, in about 2 s.
+// or late until the ends know better, in about 2 s. A latency by itself becomes longer by as much as such frames
+// seem to be late, up to Config.Most, and needs a minute or more to fall: then take a new Buffer when
+// the Steps of the link's Snapshot change.
 func (b *Buffer) Shift(byUsec int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
