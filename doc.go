@@ -88,9 +88,9 @@
 // RemoteTime, however unequal the two ways are. After a clock was set the truth may lie outside until
 // both ends have noticed. In nearly all cases that takes at most 15 s of datagrams, Settled.
 // Snapshot.Within says whether to wait, and why; a session that has just begun need not. A clock that is
-// set within half a minute after a path became longer, so that this way seems shorter again, may pass for
-// the path, and so may one that is set just as the path changes: then the time is wrong by as much for four
-// minutes, and Within does not tell. Stalls, short queues, and paths that become longer do not widen the bound. A path that is
+// set within 10 s after a path became longer, so that this way seems shorter again, may pass for the path, and
+// so may one that is set just as the path changes: then the time is wrong by as much for four minutes, and Within
+// does not tell. Later that is seen in most cases (TestSetBehindLongerPath in package link). Stalls, short queues, and paths that become longer do not widen the bound. A path that is
 // long from the start does, since the bound is at least half the round trip. docs/ACCURACY.md shows how
 // often the bound holds.
 //

@@ -156,7 +156,7 @@ func (s *TimeSynchronizer) slowPath(stamp Counter24, y int64, localUsec uint64) 
 	above := s.both.datagram(x, raw, silence, b)
 	s.publish(x)
 	s.prepare(localUsec, x)
-	if !s.both.known {
+	if !s.both.peer.known {
 		return 0, false
 	}
 	return time.Duration(b.delay+above) * time.Microsecond, true
@@ -197,7 +197,7 @@ func (s *TimeSynchronizer) advance(localUsec uint64) (x float64) {
 func (s *TimeSynchronizer) prepare(localUsec uint64, x float64) {
 	b, own := &s.bucket, &s.both.own
 	b.at, b.span = localUsec, 0
-	if s.both.known && own.outliers == 0 && !s.both.dirty { // else readers are to hear as soon as may be
+	if s.both.peer.known && own.outliers == 0 && !s.both.dirty { // else readers are to hear as soon as may be
 		b.origin, b.rate = uint64(int64(math.RoundToEven(own.levelAt(x))))-localUsec, uint32((1-own.slope)*(1<<31))
 		b.span = uint32(max(bucketTime-(x-b.from), 0))
 	}
@@ -806,27 +806,23 @@ func (s *TimeSynchronizer) Stats() Stats {
 
 // ---- The association: both ways together ----
 
-const (
-	rounding = 13.0       // us: of a floor, a report with its quality, or a stamp, at most
-	calmTime = 4 * second // us: within it what both ways say changes little where each keeps its floor
-)
+const rounding = 13.0 // us: of a floor, a report with its quality, or a stamp, at most
 
 // association puts both ways together: the delay floor of the way to here, what the peer reports
 // of the other way, and the offset. Only it knows the parts: it hands the news of one to the others.
 type association struct {
-	own      floor    // the way from the peer
-	arbiter  arbiter  // decides between path and clock
-	peer     peer     // what the reports of the other way are like
-	interval interval // contains the true offset
+	own     floor   // the way from the peer
+	arbiter arbiter // decides between path and clock
+	peer    peer    // what the reports of the other way are like
 
-	at          float64 // x of the two that follow: advance carries them on
-	offset      float64 // us: the remote minus the local clock
-	toPeer      float64 // us: the floor of the way to the peer, as it reports it
-	unreviewed  float32 // us: since the last review
-	calm        bool    // buckets that keep the floor need no review for a while
-	known       bool    // the offset is known: a report has come
-	dirty       bool    // readers are to be told something
-	stepPending bool    // the peer will report a clock step, too; until then the round trip is what it was
+	unreviewed uint16   // ms: since the last review
+	calm       bool     // buckets that keep the floor need no review for a while
+	dirty      bool     // readers are to be told something
+	interval   interval // contains the true offset
+
+	at     float64 // x of the two that follow: advance carries them on
+	offset float64 // us: the remote minus the local clock
+	toPeer float64 // us: the floor of the way to the peer, as it reports it
 }
 
 // start begins with the level of the first datagram.
@@ -840,19 +836,19 @@ func (a *association) start(level float64) {
 // begun reports whether a datagram has arrived.
 func (a *association) begun() bool { return a.own.spacing > 0 }
 
-// sane reports whether the state is one that can be in a bucket from there on. No call leads to
-// another one, but memory may break. All other states heal by themselves.
+// sane reports whether the state is one that can be in a bucket from there on. But for 8 s without a report no call
+// leads to another one; memory may break. All other states heal by themselves.
 func (a *association) sane(from float64) bool {
-	const ring, far = 1 << deltaBits, 1 << 62
+	const far = 1 << 62
 	f, r, i := &a.own, &a.arbiter, &a.interval
 	finite := f.level + a.toPeer + a.offset + i.event + f.lastNear + f.end + a.at
-	delays := float64(r.reference + r.symmetric + r.asymmetry + r.candidate + i.slack[lower] + i.slack[upper])
-	return abs(finite) < far && abs(delays) < 8*ring && // and so no part of a sum is a NaN or infinite
+	delays := float64(r.reference + r.symmetric + r.asymmetry + r.candidate + r.correctionBeforeFall + i.drifted + i.slack[lower] + i.slack[upper])
+	return abs(finite) < far && abs(delays) < 32*maxOffset && // and so no part of a sum is a NaN or infinite
 		f.meanResidual >= 0 && f.meanResidual <= second && f.spread >= 0 && f.congestedFor >= 0 && f.loweredBy >= 0 &&
 		f.spacing >= bucketTime && f.spacing <= longestWindow && f.n <= maxPoints && abs(f.end-from) < far && f.end <= from+second &&
 		abs(f.slope) <= maxSkew && abs(f.prior) <= 2*maxSkew && f.priorVar > 0 && f.priorVar < 1 && f.sigma >= 0 && f.sigma < 1 &&
-		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.roundTripBeforeFall) < 8*ring &&
-		a.unreviewed >= 0 && a.unreviewed <= 8*second
+		a.peer.noise >= 0 && a.peer.noise <= second && r.age >= 0 && r.candidateAge >= 0 && r.expiry <= longestQueue && abs(r.roundTripBeforeFall) < 32*maxOffset &&
+		a.unreviewed <= 8000 // longer without a report: what was learnt alone may be a queue's
 }
 
 // advance carries the offset and the peer's floor on to x: both change as the clocks run apart, and
@@ -890,6 +886,14 @@ func (a *association) deadBand() float32 {
 	return 2*hostJitter + a.own.jointResolution() + gateSpreads/2*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
 }
 
+// unseen returns by how much a floor may have moved in a silence that ended a moment ago, us. No clock was set for that.
+func (a *association) unseen() float32 {
+	if a.interval.sinceSilence < warmUp/1000 {
+		return a.interval.drifted
+	}
+	return 0
+}
+
 // stale returns by how much the peer's floor may be above what a legacy peer reports: that tells
 // a minimum of ten seconds. The rate of the clocks may be another one by unknown.
 func (a *association) stale(unknown float64) float64 {
@@ -910,12 +914,20 @@ func (a *association) look() look {
 	}
 }
 
+// lookBefore returns what both ways said before the own floor moved by so much.
+func (a *association) lookBefore(by float32) look {
+	l := a.look()
+	l.roundTrip -= by
+	l.correction -= by / 2
+	return l
+}
+
 // updateOffset moves the offset to where both round trips that are known allow it.
 func (a *association) updateOffset() {
-	if !a.known {
+	if !a.peer.known {
 		return
 	}
-	if a.stepPending { // rule: the peer's step is predicted
+	if a.peer.stepPending { // rule: the peer's step is predicted
 		a.toPeer += float64(a.arbiter.reference - a.roundTrip())
 	}
 	l := a.look()
@@ -947,8 +959,10 @@ func (a *association) markDirty() {
 	}
 }
 
-// isCalm reports whether buckets that keep the floor need no review yet.
-func (a *association) isCalm() bool { return a.calm && a.unreviewed >= 0 && a.unreviewed < calmTime }
+// isCalm reports whether buckets that keep the floor need no review yet: what both ways say then changes little in 5 s.
+func (a *association) isCalm() bool {
+	return a.calm && a.unreviewed < congestedTime/2/1000
+}
 
 // unchanged reports whether the round trip is the reference one but for the rounding of both floors.
 func (a *association) unchanged() bool {
@@ -961,7 +975,10 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 	a.advance(x)
 	d, e := a.own.datagram(x, raw, b)
 	y = int32(d)
-	if silence > 2*second && a.known { // the datagram may be as late or early as that
+	if silence > 2*second && a.peer.known { // the datagram may be as late or early as that
+		if !a.arbiter.isEarly() {
+			a.interval.drifted, a.interval.sinceSilence = max(a.unseen(), float32(a.dispersion()*silence)), 0
+		}
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+float32(y)), a.interval.slack[upper]+float32(max(-y, 0)))
 		a.arbiter.adjusted = a.arbiter.adjusted || silence > congestedTime
 		a.markDirty()
@@ -975,10 +992,10 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 	case fell:
 		b.begin(x)
 		a.markDirty()
-		a.arbiter.levelMoved(x, e.by, true, a.roundTrip()-e.by, a.deadBand())
+		a.arbiter.levelMoved(x, e.by, true, a.lookBefore(e.by))
 		a.limitAfterFall(x, e.by, a.delay(), lower)
-		if a.known && a.impossible() && a.arbiter.reference > -a.deadBand() {
-			a.stepPending = true
+		if a.peer.known && a.impossible() && a.arbiter.reference > -a.deadBand() {
+			a.peer.stepPending = true
 			a.interval.clockStep(x)
 		}
 	}
@@ -990,7 +1007,7 @@ func (a *association) datagram(x float64, raw uint64, silence float64, b *bucket
 }
 
 // impossible reports whether the round trip is shorter than nothing: a clock was set.
-func (a *association) impossible() bool { return a.roundTrip() < -a.deadBand() }
+func (a *association) impossible() bool { return a.roundTrip() < -a.deadBand()-a.unseen() }
 
 // limitAfterFall takes that a floor fell by -d, so that on its side the offset is at most limit
 // from the truth. If that is news to the interval, a clock was set. In the first seconds it may have
@@ -998,7 +1015,7 @@ func (a *association) impossible() bool { return a.roundTrip() < -a.deadBand() }
 func (a *association) limitAfterFall(x float64, d float32, limit float64, side int) {
 	surprise := a.interval.slack[side] - float32(limit) // on the ring: of a fall of half of it or more it says nothing
 	switch {
-	case d > -1.5*a.deadBand() || d > -maxOffset && surprise < max(a.deadBand(), -d/2):
+	case d > -1.5*a.deadBand()-a.unseen() || d > -maxOffset && surprise < max(a.deadBand(), -d/2):
 	case !a.arbiter.warmingUp() || d < -second || a.impossible(): // no queue explains it
 		a.interval.clockStep(x)
 	case x < 2*warmUp:
@@ -1014,12 +1031,12 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 		a.advance(x)
 		trip = a.tripState()
 	}
-	a.unreviewed += min(float32(x-b.from), second) // long ones say little about what they span
-	if a.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renewing > 0) {
+	a.unreviewed = min(a.unreviewed+uint16(min(max(x-b.from, 0), second)/1000), math.MaxUint16/2) // long ones say little about what they span
+	if a.peer.known && b.fastest < math.MaxInt32 && (float32(b.delay)+float32(b.fastest) < a.interval.slack[lower] || a.interval.renewing > 0) {
 		a.advance(x)
 		a.interval.datagram(x, a.delay()+float64(b.fastest)+a.dispersion()*(x-b.from))
 	}
-	if rise := a.own.persistentRise(); a.known && rise > second { // what makes all datagrams so late is a clock
+	if rise := a.own.persistentRise(); a.peer.known && rise > second { // what makes all datagrams so late is a clock
 		a.interval.set(max(a.interval.slack[lower], float32(a.delay())+rise), a.interval.slack[upper])
 		a.markDirty()
 	}
@@ -1029,10 +1046,10 @@ func (a *association) endBucket(x float64, b *bucket) (isCongested bool) {
 	}
 	if e.kind == rose {
 		b.begin(x)
-		a.arbiter.levelMoved(x, e.by, true, a.roundTrip()-e.by, a.deadBand())
+		a.arbiter.levelMoved(x, e.by, true, a.lookBefore(e.by))
 	}
 	a.dirty = a.dirty || e.visible || a.interval.renewing > 0
-	if a.known && (e.kind != kept || a.dirty || !a.isCalm()) {
+	if a.peer.known && (e.kind != kept || a.dirty || !a.isCalm()) {
 		a.review(x, e, b)
 	}
 	return e.kind == congested
@@ -1051,7 +1068,7 @@ func (a *association) learnResolution(d float64) {
 func (a *association) allowForResolution() {
 	resolution := a.own.jointResolution()
 	a.interval.widen(resolution, resolution)
-	if s := a.roundTrip(); a.known && abs(s-a.arbiter.reference) < 2*resolution {
+	if s := a.roundTrip(); a.peer.known && abs(s-a.arbiter.reference) < 2*resolution {
 		a.arbiter.restart(s)
 	}
 	a.markDirty()
@@ -1060,7 +1077,7 @@ func (a *association) allowForResolution() {
 // pointRoundTrip returns the round trip that points are told: a NaN before the first report, and beside a
 // legacy peer, which tells its floor late.
 func (a *association) pointRoundTrip() float32 {
-	if !a.known || a.peer.isLegacy() {
+	if !a.peer.known || a.peer.isLegacy() {
 		return float32(math.NaN())
 	}
 	return a.roundTrip()
@@ -1069,12 +1086,12 @@ func (a *association) pointRoundTrip() float32 {
 // tripState returns what the own floor is told of the round trip.
 func (a *association) tripState() tripState {
 	t := tripState{now: a.pointRoundTrip(), room: float32(math.Inf(1))}
-	if !a.known {
+	if !a.peer.known {
 		return t
 	}
 	s, deadBand := a.roundTrip(), a.deadBand()
 	t.stable = abs(s-a.arbiter.reference) < deadBand
-	if a.arbiter.freeRunning() {
+	if !a.arbiter.adjusted && !a.arbiter.warmingUp() { // both clocks are taken to run on as they did
 		t.room = a.arbiter.reference - s + deadBand
 	}
 	return t
@@ -1083,15 +1100,20 @@ func (a *association) tripState() tripState {
 // review looks at both ways together.
 func (a *association) review(x float64, e event, b *bucket) {
 	a.advance(x)
-	dt := a.unreviewed
+	dt := float32(a.unreviewed) * 1000
+	a.interval.sinceSilence = min(a.interval.sinceSilence+a.unreviewed, math.MaxUint16/2)
 	a.unreviewed, a.calm = 0, false
-	a.stepPending = a.stepPending && a.interval.undisturbed(x) <= warmUp // later, reports of before have all arrived
+	a.peer.stepPending = a.peer.stepPending && a.interval.undisturbed(x) <= warmUp // later, reports of before have all arrived
 	a.leak(dt)
 	a.matchStep(x, b)
 	l := a.look()
+	if e.kind == congested {
+		l.roundTrip += a.own.residual
+	}
 	if e.kind != congested {
 		a.learn(x, dt, l)
-	} else if a.arbiter.shorten(l, a.own.residual) { // rule: a shorter round trip of congested datagrams counts in warm-up
+	} else if a.arbiter.warmingUp() && l.roundTrip < a.arbiter.reference-l.deadBand {
+		a.learn(x, dt, l)
 		a.own.congestedFor = bucketTime // a matched step has to wait anew
 	}
 	a.updateOffset()
@@ -1113,7 +1135,7 @@ func (a *association) learn(x float64, dt float32, l look) {
 	if a.arbiter.learn(dt, l, a.peer.last%marks == extrapolatedMark, fast, a.interval.stepped()) {
 		a.interval.clockStep(x)
 	}
-	a.arbiter.decay(dt, l, a.interval.slack)
+	a.arbiter.decay(dt, l)
 }
 
 // matchStep raises the own floor if all datagrams are late by what the round trip became
@@ -1135,13 +1157,15 @@ func (a *association) matchStep(x float64, b *bucket) {
 	a.own.climb(x, by, float32(math.Inf(1)))
 	b.begin(x)
 	a.own.widenSlope(max(a.own.sigma, unknown))
-	a.interval.clockStep(x)
+	if by > a.unseen() {
+		a.interval.clockStep(x)
+	}
 	a.markDirty()
 }
 
 // firstReport takes the first report. The offset is the midpoint: nothing else is known.
 func (a *association) firstReport(x float64, r report) {
-	a.known = true
+	a.peer.known = true
 	a.toPeer = float64(wrap(r.raw, deltaBits))
 	a.offset = a.midpoint()
 	a.arbiter.restart(a.roundTrip())
@@ -1155,18 +1179,15 @@ func (a *association) firstReport(x float64, r report) {
 func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent bool) {
 	a.advance(x)
 	r := a.peer.decode(minDelta)
-	if !a.known {
+	if !a.peer.known {
 		a.firstReport(x, r)
 		return true
 	}
 	sent := x - min(max(a.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(r.raw, a.toPeer+a.own.slope*(x-sent)))
-	a.arbiter.levelMoved(x, d, false, a.roundTrip(), a.deadBand())
+	a.arbiter.levelMoved(x, d, false, a.look())
 	above := ring(a.delayToPeer()+float64(d), offsetBits)
-	if r.repeated && !a.stepPending && -a.own.slope > float64(a.own.sigma) { // the floor rises, and an old minimum is below it
-		if d < -hostJitter {
-			a.peer.legacy = min(a.peer.legacy+2*legacyReports, longRun)
-		}
+	if r.repeated && !a.peer.stepPending && -a.own.slope > float64(a.own.sigma) { // the floor rises, and an old minimum is below it
 		d = 0
 	}
 	if d > hostJitter && d < 4*maxSkew*second && a.arbiter.matches(d, a.look(), a.own.congestedFor, a.own.abrupt) { // rule: a clock may be slewed, says the peer
@@ -1177,7 +1198,7 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 	a.limitAfterFall(x, d, above, upper)
 	was := a.interval.slack[upper]
 	a.limit(x, r, above, float64(abs(d)))
-	a.stepPending = false
+	a.peer.stepPending = false
 	urgent = abs(d) >= rounding
 	if urgent || a.interval.slack[upper] < was-rounding || a.interval.renewing > 0 { // else the next review will do
 		a.markDirty()
@@ -1221,9 +1242,9 @@ func (a *association) limit(x float64, r report, above, surprise float64) {
 	switch {
 	case r.quality == legacyMark:
 		above += a.stale(float64(sigmas/2*a.own.sigma + a.own.tilt(x))) // more would be the bound of each that warms up
-		if r.maybeOld && float64(a.own.spreads)*congestedTime/2 < x {
-			// We hear less than one bucket in 5 s, so the peer may hear as little. Then what it extrapolates may
-			// be as old as the session, while the clocks' rates are not known.
+		if r.maybeOld {
+			// The peer may hear little, however much we hear. Then what it extrapolates may be as old as the
+			// session, while the clocks' rates are not known.
 			above += slewSkew * max(x-congestedTime, 0)
 		}
 	case r.quality == confirmedMark:
@@ -1246,7 +1267,7 @@ func (a *association) levelToReport(x float64) float64 {
 	level, rise := a.own.levelAt(x), a.own.persistentRise()
 	mayBeClock := a.own.congestedFor < congestedTime/2
 	tell := rise > max(2*a.deadBand(), 1.4*gateSpreads*(a.own.spread-hostJitter)) && mayBeClock && !a.peer.isLegacy() || rise > second
-	if a.known && tell && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < settledTime) { // rule: rises are told early
+	if a.peer.known && tell && (!a.arbiter.warmingUp() || a.interval.undisturbed(x) < settledTime) { // rule: rises are told early
 		level += float64(rise)
 	}
 	return level
@@ -1287,9 +1308,9 @@ func (a *association) view(x float64, near uint64) (v view) {
 	} else {
 		v.undisturbed -= settledTime // where it began, for the estimator
 	}
-	const half = (1<<ts24Shift - 1) / 2. // us: of a unit, for levels are whole microseconds
-	v.report = uint32(int64((ring(a.levelToReport(x), deltaBits) + half) * (1 << (32 - deltaBits))))
-	if a.known {
+	level := ring(a.levelToReport(x), deltaBits) + (1<<ts24Shift-1)/2. // half a unit, for levels are whole microseconds
+	v.report = uint32(int64(level * (1 << (32 - deltaBits))))
+	if a.peer.known {
 		v.state |= synced
 		offset := ring(a.offset-a.own.slope*(x-a.at), offsetBits) + 1./4 // or rounding down could take a whole one
 		fine := int64(math.Floor(offset * (1 << 32)))
@@ -1324,6 +1345,8 @@ type peer struct {
 	confirmed   Counter24 // an earlier one that was confirmed, 0 at first
 	confirmedAt uint32    // ms: x when the peer sent that, modulo 49 days
 	legacy      uint8     // other reports until the peer counts as one of ours: it starts as an original
+	known       bool      // a report has come, so the offset is known
+	stepPending bool      // a report of a clock step is to come, too; until then the round trip is what it was
 }
 
 // isLegacy reports whether the peer is an original, or may be one.
@@ -1387,16 +1410,19 @@ const (
 // what both say, and moves only where it must: that is how a longer path leaves it alone, and a
 // clock that is set moves it.
 type arbiter struct {
-	reference           float32 // us: the round trip that is trusted, of late
-	asymmetry           float32 // us: offset minus midpoint while the round trip is the reference one
-	symmetric           float32 // us: the reference round trip when the asymmetry was last 0
-	expiry              float32 // us: until the asymmetry decays
-	age                 float32 // us: for how long the round trip has been the reference one, in all; each look counts for a second at most
-	candidate           float32 // us: another round trip that lasts
-	candidateAge        float32 // us: for how long it has; 0 when the round trip is another one
-	roundTripBeforeFall float32 // us: the round trip before a floor fell most in the first seconds, until it is told that this one rose; 0 if none fell
-	ownFell             bool    // that was the own floor
-	adjusted            bool    // the offset jumped once, or was not watched for long: a clock may have been set
+	reference            float32 // us: the round trip that is trusted, of late
+	asymmetry            float32 // us: offset minus midpoint while the round trip is the reference one
+	symmetric            float32 // us: the reference round trip when the asymmetry was last 0
+	expiry               float32 // us: until the asymmetry decays
+	age                  float32 // us: for how long the round trip has been the reference one, in all; each look counts for a second at most
+	candidate            float32 // us: another round trip that lasts
+	candidateAge         float32 // us: for how long it has; 0 when the round trip is another one
+	roundTripBeforeFall  float32 // us: the round trip before a floor fell most in the first seconds, or from a longer one that lasted; 0 if none fell, or that floor rose since
+	correctionBeforeFall float32 // us: offset minus midpoint then
+	sinceFall            uint8   // 0.1 s, at most 25.5 s
+	ownFell              bool    // it was the own floor
+	fellLate             bool    // it was not in the first seconds
+	adjusted             bool    // the offset jumped once, or was not watched for long: a clock may have been set
 }
 
 // look is what both ways say at one time.
@@ -1416,8 +1442,8 @@ func (r *arbiter) restart(roundTrip float32) {
 // warmingUp reports whether the reference round trip is hardly known yet.
 func (r *arbiter) warmingUp() bool { return r.age < warmUp }
 
-// freeRunning reports whether both clocks are taken to run on as they did.
-func (r *arbiter) freeRunning() bool { return !r.adjusted && !r.warmingUp() }
+// isEarly reports whether the round trip is not known well yet.
+func (r *arbiter) isEarly() bool { return r.age < 2*settledTime }
 
 // asymmetryBound returns how far the midpoint may be off where the round trip is d longer than it
 // was. At first, and beside a legacy peer, which tells rises late, a shorter one is right. A round
@@ -1426,7 +1452,7 @@ func (r *arbiter) asymmetryBound(d float32, l look) float32 {
 	switch {
 	case d < 0 && (r.warmingUp() || l.legacy):
 		return 0
-	case d > 0 && r.age > 2*settledTime: // rule: a round trip that is well known is not a little longer
+	case d > 0 && !r.isEarly(): // rule: a round trip that is well known is not a little longer
 	case abs(d) < l.deadBand:
 		return 0
 	}
@@ -1448,6 +1474,10 @@ func (r *arbiter) correct(l look) float32 {
 // clocks seem too far apart, stepped that one was set once.
 func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (set bool) {
 	d, sure := l.roundTrip-r.reference, dt
+	r.sinceFall = uint8(min(float32(r.sinceFall)+dt/1e5, math.MaxUint8))
+	if r.fellLate && r.sinceFall > settledTime/1e5 {
+		r.roundTripBeforeFall = 0
+	}
 	if extrapolated && r.warmingUp() {
 		sure /= 4 // not 0: at a datagram a second most reports are extrapolated
 	}
@@ -1465,9 +1495,13 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 		r.candidate, r.candidateAge = l.roundTrip, 0
 	default:
 		r.candidateAge += dt
-		if r.candidateAge > 2*second && r.wasSet(d, l) { // rule: a clock was set in the first seconds
+		if r.candidateAge > 2*second && r.wasSet(d, l) { // rule: a clock was set if one floor falls and the other one rises
 			r.roundTripBeforeFall = 0
-			r.restart(l.roundTrip)
+			if l.correction = r.correctionBeforeFall; r.fellLate {
+				r.adopt(l, stepped)
+			} else {
+				r.restart(l.roundTrip)
+			}
 			return true
 		}
 		if r.candidateAge > settledTime && !extrapolated { // rule: another round trip that lasts is learnt
@@ -1481,22 +1515,20 @@ func (r *arbiter) learn(dt float32, l look, extrapolated, fast, stepped bool) (s
 func (r *arbiter) adopt(l look, stepped bool) {
 	if r.asymmetry == 0 {
 		r.expiry = longestQueue
-		if stepped && r.age < 2*settledTime { // rule: a clock that is set early leaves a wrong asymmetry
+		if stepped && r.isEarly() { // rule: a clock that is set early leaves a wrong asymmetry
 			r.expiry = 2 * r.age
 		}
 	}
 	r.asymmetry, r.reference, r.candidateAge = l.correction, l.roundTrip, 0
 }
 
-// decay lets go of an asymmetry that is old, or for which no one way can be to blame. Without an
-// asymmetry that the interval confirms, the offset would be outside of it.
-func (r *arbiter) decay(dt float32, l look, slack [2]float32) {
+// decay lets go of an asymmetry that is old, or for which no one way can be to blame.
+func (r *arbiter) decay(dt float32, l look) {
 	if r.asymmetry != 0 {
 		if r.expiry -= dt; r.adjusted {
 			r.expiry = min(r.expiry, longestWindow)
 		}
-		inside := max(r.asymmetry-slack[lower], -r.asymmetry-slack[upper]) < l.deadBand
-		if r.expiry < 0 && (inside || r.age > 2*longestWindow) { // rule: asymmetries decay
+		if r.expiry < 0 { // rule: asymmetries decay
 			r.symmetric += (r.reference - r.symmetric) * min(4*dt/congestedTime, 1)
 		}
 	}
@@ -1504,17 +1536,6 @@ func (r *arbiter) decay(dt float32, l look, slack [2]float32) {
 	if r.asymmetry = min(max(r.asymmetry, -d), d); r.asymmetry == 0 {
 		r.symmetric = r.reference
 	}
-}
-
-// shorten takes the round trip of congested datagrams, residual above the floor, for the reference
-// one in warm-up if it is shorter. It reports whether it did.
-func (r *arbiter) shorten(l look, residual float32) bool {
-	s := l.roundTrip + residual
-	if !r.warmingUp() || s >= r.reference-l.deadBand {
-		return false
-	}
-	r.reference, r.symmetric = s, s
-	return true
 }
 
 // matches reports whether the round trip is the reference one if a floor is higher by rise: then a
@@ -1532,32 +1553,39 @@ func (r *arbiter) matches(rise float32, l look, congestedFor float32, abrupt boo
 	return lack > l.deadBand && miss < l.deadBand+gateSpreads*l.spread && miss < most
 }
 
-// levelMoved takes by how much a floor moved at x, d, the own one or the peer's, and the round trip until
-// then. That of before the greatest fall of the first seconds is kept until that floor rises.
-func (r *arbiter) levelMoved(x float64, d float32, here bool, roundTrip, deadBand float32) {
+// levelMoved takes by how much a floor moved at x, d, the own one or the peer's, and what both ways said until
+// then. That is kept until that floor rises: of the greatest fall of the first seconds, and of one from a longer round
+// trip that lasted.
+func (r *arbiter) levelMoved(x float64, d float32, here bool, before look) {
+	late, least := x > 2*warmUp, r.roundTripBeforeFall-before.roundTrip
+	if late {
+		least = (before.roundTrip - r.reference) / 2
+	}
+	lasted := r.candidateAge > warmUp && abs(before.roundTrip-r.candidate) < before.deadBand && least > before.deadBand/2
 	switch {
-	case r.roundTripBeforeFall > 0 && r.ownFell == here && d > deadBand:
+	case r.roundTripBeforeFall > 0 && r.ownFell == here && d > before.deadBand:
 		r.roundTripBeforeFall = 0
-	case x < 2*warmUp && -d > max(r.roundTripBeforeFall-roundTrip, deadBand):
-		r.roundTripBeforeFall, r.ownFell = roundTrip, here
+	case -d > max(least, before.deadBand) && (lasted || !late):
+		r.roundTripBeforeFall, r.correctionBeforeFall, r.sinceFall = before.roundTrip, before.correction, 0
+		r.ownFell, r.fellLate = here, late
 	}
 }
 
 // unreportedRise returns by how much the peer's floor may be higher than it tells: where the own floor fell in the
 // first seconds because a clock was set, that one rose by as much.
 func (r *arbiter) unreportedRise(roundTrip float32) float32 {
-	if !r.ownFell {
+	if !r.ownFell || r.fellLate {
 		return 0
 	}
 	return max(r.roundTripBeforeFall-roundTrip, 0)
 }
 
-// wasSet reports whether a clock was set in the first seconds, when what a floor falls by passes
-// for the end of a queue: the other floor has risen by as much, so that the round trip is longer
+// wasSet reports whether a clock was set where what a floor falls by passes for the end of a queue, in the first
+// seconds or after a way became longer: the other floor has risen by as much, so that the round trip is longer
 // again by rise.
 func (r *arbiter) wasSet(rise float32, l look) bool {
 	miss := abs(l.roundTrip - r.roundTripBeforeFall)
-	return r.roundTripBeforeFall > 0 && r.age < 2*settledTime && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
+	return r.roundTripBeforeFall > 0 && (r.fellLate || r.isEarly()) && miss < l.deadBand+gateSpreads*l.spread && miss < rise/4
 }
 
 // ---- The interval that contains the offset ----
@@ -1572,10 +1600,12 @@ const lower, upper = 0, 1 // sides of the interval
 // interval contains the true offset while no clock is set: no delay is negative, so each datagram
 // limits the offset from below, and each report from above. It only ages.
 type interval struct {
-	slack     [2]float32 // us: the truth is at most so far below the offset, and above it; set keeps both within half the ring
-	confirmed bool       // the upper slack is from a confirmed report
-	renewing  uint8      // 3 after a clock step: of three buckets the first began before it, the other two replace the lower slack, even by a wider one
-	event     float64    // x of the last clock step; at the start -settledTime
+	slack        [2]float32 // us: the truth is at most so far below the offset, and above it; set keeps both within half the ring
+	confirmed    bool       // the upper slack is from a confirmed report
+	renewing     uint8      // 3 after a clock step: of three buckets the first began before it, the other two replace the lower slack, even by a wider one
+	sinceSilence uint16     // ms: since the last silence ended, at most half of 65 s
+	drifted      float32    // us: the clocks may have run apart by so much in it
+	event        float64    // x of the last clock step; at the start -settledTime
 }
 
 // clockStep says that a clock was set, or seems to have been.
@@ -1738,7 +1768,7 @@ type floor struct {
 	abrupt       bool    // buckets became congested from one to the next, as after a step, not by and by
 	shiftedUp    bool    // the last level shift was up
 	candidate    uint16  // us: it may be the resolution of both clocks: deltas differ by multiples of it
-	hits         uint8   // differences that were multiples of it, at most longRun; one that is none takes some, or begins anew
+	hits         uint8   // differences that were multiples of it, at most longRun; one that is none begins anew
 }
 
 // start begins with the level of the first datagram.
@@ -1786,7 +1816,7 @@ func (f *floor) persistentRise() float32 {
 
 // slopeError returns by how much the slope may be off at x: by 6 standard errors, or by the tilt if that is more.
 func (f *floor) slopeError(x float64) float32 {
-	if f.ownResolution == 0 { // as nearly always: this is asked in each bucket
+	if f.ownResolution == 0 { // as nearly always: this is asked in each bucket, and inlined
 		return sigmas * f.sigma
 	}
 	return f.coarseSlopeError(x)
@@ -1795,11 +1825,10 @@ func (f *floor) slopeError(x float64) float32 {
 // coarseSlopeError is slopeError where the own clock is coarse. If both clocks are, sigma allows for half of their
 // resolution at least, and no point is off by more than all of it.
 func (f *floor) coarseSlopeError(x float64) float32 {
-	most := sigmas * f.sigma
 	if f.jointResolution() > 0 {
-		most = 2 * f.sigma
+		return max(2*f.sigma, f.tilt(x))
 	}
-	return max(most, f.tilt(x))
+	return max(sigmas*f.sigma, f.tilt(x))
 }
 
 // confirmed reports whether a datagram shows that the floor is at most hostJitter too low.
@@ -1818,8 +1847,7 @@ func (f *floor) datagram(x float64, raw uint64, b *bucket) (y float64, e event) 
 			f.earliest = float32(y)
 		}
 		f.earlyNow = true
-		faster := f.earlyBuckets >= 4  // rule: a faster path comes back in each bucket
-		if f.outliers < 3 && !faster { // rule: outliers do not come three times
+		if f.outliers < 3 && f.earlyBuckets < 4 { // rule: outliers come neither three times, nor in each bucket
 			return y, event{kind: outlier}
 		}
 		e = event{kind: fell, by: f.earliest}
@@ -1879,7 +1907,8 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	if f.residual <= gate {
 		f.learnSpread(b, before-f.residual)
 		e.resolutionKnown = b.many() && f.learnResolution(float64(b.runnerUp-b.fastest))
-		f.accept(b, trip.now)
+		f.congestedFor, f.persists, f.lastNear = 0, false, b.from
+		f.addCandidate(b.from+bucketTime/2, f.residual, trip.now+f.residual)
 	} else if e = f.congest(x, before, leastBefore, trip.room, b); e.kind == rose {
 		return e
 	}
@@ -1891,33 +1920,17 @@ func (f *floor) endBucket(x float64, trip tripState, b *bucket) (e event) {
 	return e
 }
 
-// accept takes a bucket that came near the floor: its fastest datagram may become a point.
-func (f *floor) accept(b *bucket, roundTrip float32) {
-	f.congestedFor, f.persists, f.lastNear = 0, false, b.from
-	f.addCandidate(b.from+bucketTime/2, f.residual, roundTrip+f.residual)
-}
-
 // refit ends the line's span if it is due.
 func (f *floor) refit(x float64, stable bool, b *bucket) event {
-	silence := x - b.from
-	if silence <= congestedTime && !f.isDue(x) {
-		return event{}
-	}
-	span := longestWindow
-	if f.n >= fitPoints {
-		span = min(max(b.from-f.end-float64(f.points[0].x), congestedTime), longestWindow)
-	}
-	level := f.levelAt(x)
-	if silence > span {
-		// What the points tell is old.
+	switch silence := x - b.from; {
+	case silence > longestWindow, silence > congestedTime && f.n >= fitPoints && silence > float64(f.span(b.from)): // the points are old
 		f.restart(x)
 		f.widenSlope(max(f.sigma, min(skewDrift*float32(silence), priorSkew)))
 		return event{kind: refitted}
-	}
-	if !f.isDue(x) {
+	case !f.isDue(x):
 		return event{}
 	}
-	slope := f.slope
+	level, slope := f.levelAt(x), f.slope
 	f.endSpan(x, f.spread, f.jointResolution(), stable)
 	d := level - f.levelAt(x)
 	f.tooLow = max(f.tooLow+float32(d), 0)
@@ -1956,8 +1969,6 @@ func (f *floor) learnResolution(d float64) (resolutionKnown bool) {
 			f.widenSlope(priorSkew) // datagrams with the same delta told no slope
 			return true
 		}
-	case f.hits > 2*enoughHits: // while the slope is wrong, differences are, too
-		f.hits -= enoughHits
 	default:
 		f.candidate, f.hits = uint16(d), 0
 	}
@@ -2187,9 +2198,8 @@ func (l *line) makeRoom(resolution float32) (evicted bool) {
 func (l *line) fit(points []point, spread, resolution float32, stable, evicted bool) {
 	turn, span := secant(points)
 	low, third, mean := residuals(points, turn)
-	const halfUnit = 1 << (ts24Shift - 1) // of a stamp: no fit removes it
-	// Points on one stair lie on a line, but not on this one.
-	noise := max(max(2*(third-low), mean*4/5)+halfUnit, float64(resolution)/2)
+	// No fit removes half a unit of a stamp. Points on one stair lie on a line, but not on this one.
+	noise := max(max(2*(third-low), mean*4/5)+1<<(ts24Shift-1), float64(resolution)/2)
 	if l.spacing == bucketTime { // rule: the spread is noise at first
 		noise = max(noise, 1.25*maxPoints*float64(spread)/float64(l.n))
 	}
@@ -2204,16 +2214,17 @@ func (l *line) fit(points []point, spread, resolution float32, stable, evicted b
 	d := slope - prior
 	// At first only what most crystals do is known, and a clock may be further off, but none so far.
 	known := priorVar < priorSkew*priorSkew/2 || abs(slope) > 1.1*maxSkew
-	surprising := known && d*d > 4*4*(priorVar+fitVar) && !ramps // rule: one surprising slope is not believed
-	if !surprising {
-		l.surprisedFor = 0
-	} else if fitVar = d * d; stable {
+	surprising := known && d*d > 4*4*(priorVar+fitVar) && !ramps // rule: a surprising slope is not believed until it lasts
+	if surprising && stable {
 		l.surprisedFor = uint8(min(float32(l.surprisedFor)+l.spacing/bucketTime, math.MaxUint8))
 	}
-	if l.surprisedFor > congestedTime/bucketTime { // rule: another slope that lasts is believed
+	switch {
+	case !surprising:
+		l.surprisedFor = 0
+	case l.surprisedFor > congestedTime/bucketTime:
 		priorVar = min(d*d, 4*maxSkew*maxSkew)
-		l.n = uint8(copy(points, points[l.n/2:]))
-		points = points[:l.n]
+	default:
+		fitVar = d * d
 	}
 	turn = min(max(prior+priorVar/(priorVar+fitVar)*d, -maxSkew), maxSkew) - l.slope
 	low, _, mean = residuals(points, turn)

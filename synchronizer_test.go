@@ -519,12 +519,11 @@ type trial struct {
 	stepped  bool // a clock was set once
 	set      bool // it said that one was set early
 	legacy   bool
-	slack    [2]float32
 }
 
 // newTrial has known a symmetric path of 40 ms for so many seconds, which may be none.
 func newTrial(seed uint64, s float64) *trial {
-	r := &trial{rng: rand.New(rand.NewPCG(seed, 'b')), toHere: 20e3, toPeer: 20e3, deadBand: 250, slack: [2]float32{20e3, 20e3}}
+	r := &trial{rng: rand.New(rand.NewPCG(seed, 'b')), toHere: 20e3, toPeer: 20e3, deadBand: 250}
 	r.restart(40e3)
 	r.run(s)
 	return r
@@ -543,7 +542,7 @@ func (r *trial) look() look {
 func (r *trial) run(s float64) (worst float64) {
 	for range int(5 * s) {
 		r.set = r.learn(bucketTime, r.look(), false, false, r.stepped) || r.set
-		r.decay(bucketTime, r.look(), r.slack)
+		r.decay(bucketTime, r.look())
 		l := r.look()
 		r.off += float64(r.correct(l) - l.correction)
 		worst = max(worst, math.Abs(r.off))
@@ -574,7 +573,6 @@ func TestArbiter(t *testing.T) {
 		{"a long queue", 60, false, func(*trial) {}, 235},
 		{"the round trip returns", 60, false, func(r *trial) { r.toHere, r.toPeer = 20e3, 20e3 }, ever},
 		{"the offset jumped", 60, false, func(r *trial) { r.adjusted = true }, 30 + longestWindow/1e6},
-		{"the interval confirms the offset", 10, false, func(r *trial) { r.adjusted, r.slack = true, [2]float32{} }, 265},
 		{"a clock was set, and the path hardly known", 25, true, func(r *trial) {}, 2*25 + 15},
 		{"a clock was set, and the path known", 40, true, func(r *trial) {}, 235},
 		{"a clock is set by as much", 60, false, func(r *trial) { r.off += r.toHere + r.toPeer - 40e3 }, 235},
@@ -673,12 +671,12 @@ func TestFirstFall(t *testing.T) {
 	} {
 		r := newTrial(1, 2)
 		for _, part := range []float64{c.falls * 0.8, c.falls * 0.2} {
-			r.levelMoved(2e6, float32(-part), true, float32(r.toHere+r.toPeer), 250)
+			r.levelMoved(2e6, float32(-part), true, look{roundTrip: float32(r.toHere + r.toPeer), deadBand: 250})
 			r.toHere -= part
 		}
 		r.run(c.known - 2)
 		if c.rises {
-			r.levelMoved(4e6, float32(c.falls), true, float32(r.toHere+r.toPeer), 250)
+			r.levelMoved(4e6, float32(c.falls), true, look{roundTrip: float32(r.toHere + r.toPeer), deadBand: 250})
 		}
 		r.toPeer += c.back
 		if r.run(5); r.set != c.want {

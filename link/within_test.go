@@ -9,6 +9,7 @@ package link_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -206,4 +207,55 @@ func TestWaitInVain(t *testing.T) {
 			t.Errorf("after a reset: %v", err)
 		}
 	})
+}
+
+// TestSetBehindLongerPath: 23 s after one way became longer a clock is set, so that this way seems shorter again, by nearly
+// as much. The other way seems longer by as much: the round trip is what it was, so it is no path. That is seen in most cases.
+func TestSetBehindLongerPath(t *testing.T) {
+	const longerAt, setAt, settles = 90 * time.Second, 113 * time.Second, 15 * time.Second
+	for _, step := range []time.Duration{-40 * time.Millisecond, -47 * time.Millisecond, -54 * time.Millisecond} {
+		wrong := 0
+		for seed := range uint64(10) {
+			w := newWire(48_100_000+seed, [2]float64{20, 20}, 2*time.Millisecond, 1, setAt, step)
+			w.out[0].Base = sim.Route(20*time.Millisecond, sim.RouteStep{At: longerAt, Change: 55 * time.Millisecond})
+			var worst [2]float64
+			w.asked = func(side int) {
+				if err, _ := w.err(side); w.now > setAt+settles {
+					worst[side] = max(worst[side], err)
+				}
+			}
+			if w.run(setAt + settles + time.Minute); max(worst[0], worst[1]) > 5000 {
+				wrong++
+				t.Logf("seed %d, set by %v: the ends are off by %.0f us", seed, step, worst)
+			}
+		}
+		if wrong > 2 {
+			t.Errorf("set by %v: %d of 10 worlds are wrong", step, wrong)
+		}
+	}
+}
+
+// TestSilenceIsNoStep: the temperature moves the rates during a silence of minutes or hours. That is no clock that was set:
+// Within is nil again at once, in most cases.
+func TestSilenceIsNoStep(t *testing.T) {
+	const from, sessions = 5 * time.Minute, 20
+	for _, lasts := range []time.Duration{20 * time.Minute, time.Hour, 3 * time.Hour} {
+		disturbed := 0
+		for seed := range uint64(sessions) {
+			w := newWire(48_110_000+seed, [2]float64{10, 10}, 2*time.Millisecond, 0, 0, 0)
+			for i := range w.out {
+				w.out[i].Loss = func(_ *rand.Rand, t time.Duration) bool { return t >= from && t < from+lasts }
+			}
+			w.run(from + lasts + 10*time.Second)
+			for side := range w.links {
+				if s, _ := w.links[side].Snapshot(w.clocks[side].Usec(w.now)); s.Within(time.Second) != nil {
+					disturbed++
+				}
+			}
+		}
+		t.Logf("after a silence of %v: Within fails at %d of %d ends", lasts, disturbed, 2*sessions)
+		if disturbed > 2*sessions/4 {
+			t.Errorf("silence of %v", lasts)
+		}
+	}
 }
