@@ -505,8 +505,8 @@ var (
 )
 
 // Within returns nil if RemoteUsec may be relied on to be at most tolerable from the truth, modulo
-// 67.1 s until Anchor was called, also after a sleep or a set of more than 33.5 s. Else the error says why not. It is the first that applies, in the
-// order in which a program can ask the fields:
+// 67.1 s until Anchor was called, and again after a sleep or a set of more than 33.5 s. Else the error
+// says why not. It is the first that applies, in the order in which a program can ask the fields:
 //
 //	ErrUnsynchronized  the offset is not known; the snapshot is the zero value
 //	ErrSilent          Age is Settled or more: the peer was silent for too long
@@ -886,7 +886,8 @@ func (a *association) deadBand() float32 {
 	return 2*hostJitter + a.own.jointResolution() + gateSpreads/2*(a.own.scatter()+a.peer.noise) + float32(a.stale(0))
 }
 
-// unseen returns by how much a floor may have moved in a silence that ended a moment ago, us. No clock was set for that.
+// unseen returns by how much a floor may have moved in a silence that ended less than 6 s ago, us: no clock was set
+// for that.
 func (a *association) unseen() float32 {
 	if a.interval.sinceSilence < warmUp/1000 {
 		return a.interval.drifted
@@ -1107,12 +1108,9 @@ func (a *association) review(x float64, e event, b *bucket) {
 	a.leak(dt)
 	a.matchStep(x, b)
 	l := a.look()
-	if e.kind == congested {
-		l.roundTrip += a.own.residual
-	}
 	if e.kind != congested {
 		a.learn(x, dt, l)
-	} else if a.arbiter.warmingUp() && l.roundTrip < a.arbiter.reference-l.deadBand {
+	} else if l.roundTrip += a.own.residual; a.arbiter.warmingUp() && l.roundTrip < a.arbiter.reference-l.deadBand {
 		a.learn(x, dt, l)
 		a.own.congestedFor = bucketTime // a matched step has to wait anew
 	}
