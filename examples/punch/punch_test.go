@@ -274,11 +274,13 @@ func TestStrangers(t *testing.T) {
 			stop.Go(func() { conn.Read([]byte{0}); conn.Close() }) // until the server closes it
 		}
 	}
+	s.mu.Lock()
 	for range maxClients {
 		client, server := net.Pipe()
 		defer client.Close()
 		s.open[server] = true
 	}
+	s.mu.Unlock()
 	for range 20 {
 		open()
 	}
