@@ -1183,15 +1183,16 @@ func (a *association) report(x float64, minDelta Counter24, b *bucket) (urgent b
 	}
 	sent := x - min(max(a.delay(), 0), second) // the delay is wrong while a clock is set
 	d := float32(around(r.raw, a.toPeer+a.own.slope*(x-sent)))
-	a.arbiter.levelMoved(x, d, false, a.look())
+	l := a.look()
+	a.arbiter.levelMoved(x, d, false, l)
 	above := ring(a.delayToPeer()+float64(d), offsetBits)
 	if r.repeated && !a.peer.stepPending && -a.own.slope > float64(a.own.sigma) { // the floor rises, and an old minimum is below it
 		d = 0
 	}
-	if d > hostJitter && d < 4*maxSkew*second && a.arbiter.matches(d, a.look(), a.own.congestedFor, a.own.abrupt) { // rule: a clock may be slewed, says the peer
+	if d > hostJitter && d < 4*maxSkew*second && a.arbiter.matches(d, l, a.own.congestedFor, a.own.abrupt) { // rule: a clock may be slewed, says the peer
 		a.own.widenSlope(slewSkew)
 	}
-	a.toPeer += float64(a.peer.update(d, a.deadBand()))
+	a.toPeer += float64(a.peer.update(d, l.deadBand))
 	a.learnSkew(sent, r)
 	a.limitAfterFall(x, d, above, upper)
 	was := a.interval.slack[upper]
@@ -1555,11 +1556,12 @@ func (r *arbiter) matches(rise float32, l look, congestedFor float32, abrupt boo
 // then. That is kept until that floor rises: of the greatest fall of the first seconds, and of one from a longer round
 // trip that lasted.
 func (r *arbiter) levelMoved(x float64, d float32, here bool, before look) {
-	late, least := x > 2*warmUp, r.roundTripBeforeFall-before.roundTrip
+	late, longer := x > 2*warmUp, before.roundTrip-r.reference
+	least := r.roundTripBeforeFall - before.roundTrip // the greatest so far
 	if late {
-		least = (before.roundTrip - r.reference) / 2
+		least = longer / 2
 	}
-	lasted := r.candidateAge > warmUp && abs(before.roundTrip-r.candidate) < before.deadBand && least > before.deadBand/2
+	lasted := longer > before.deadBand && r.candidateAge > warmUp && abs(before.roundTrip-r.candidate) < before.deadBand
 	switch {
 	case r.roundTripBeforeFall > 0 && r.ownFell == here && d > before.deadBand:
 		r.roundTripBeforeFall = 0

@@ -67,9 +67,9 @@ type Config struct {
 	// and the fastest reply of the last 8 exchanges and all of the last 5 s, and that the clock stays within what the
 	// exchange with the least bound lets it be, of all Samples. A Rule must not call methods of the clock.
 	Rule Rule
-	// SyncInterval is the time between two requests, or up to a sixteenth less, after 8 requests at most 100 ms apart at the
-	// beginning and when one of the clocks was set, and up to 60 more at most 1 s apart until 8 were
-	// answered; 0 means DefaultSyncInterval. From 1 s on take AdjustSteps 1, or corrections
+	// SyncInterval is the time between two requests, or up to a sixteenth less, after 8 requests at most
+	// 100 ms apart at the beginning and when one of the clocks was set, and up to 60 more at most 1 s
+	// apart until 8 were answered; 0 means DefaultSyncInterval. From 1 s on take AdjustSteps 1, or corrections
 	// take minutes; above 7 s Snapshot.Within often says ErrSilent, which begins after 15 s.
 	// Replies that take longer than 64 intervals are refused as UnknownRequest.
 	SyncInterval time.Duration

@@ -43,8 +43,8 @@
 //     Clock then forgets the older exchanges and takes the new one.
 //
 // A step that is smaller than the bounds looks like an error of measurement: correcting it begins after
-// up to 5 s, or 8 exchanges, and each exchange more corrects one part in AdjustSteps of the rest. The comment of ErrorBound says when
-// the bound holds again. Some of such a step counts as skew meanwhile: of 4 ms up to 180 ppm for two
+// up to 5 s, or 8 exchanges, and each exchange more corrects one part in AdjustSteps of the rest. The
+// comment of ErrorBound says when the bound holds again. Some of such a step counts as skew meanwhile: of 4 ms up to 180 ppm for two
 // minutes, and longer where the interval is above 8 s.
 //
 // A queue one way that lasts for longer than 5 s moves the time, since the fastest exchange of late is then a

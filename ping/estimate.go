@@ -174,7 +174,7 @@ func (c *Clock) fastest(skew int64, now uint64) sample {
 	least, most := int64(math.MinInt64/2), int64(math.MaxInt64/2)
 	for i, s := range c.window {
 		age := int64(magnitude(int64(now - s.at)))
-		if age > filterAge.Microseconds() && i < len(c.window)-filterDepth {
+		if !ofLate(duration(age), len(c.window)-i) {
 			continue
 		}
 		off, half := int64(s.remote(now, skew)-newest), s.trip/2+scale(age, crystalSkew)

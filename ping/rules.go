@@ -52,7 +52,7 @@ const (
 func MinDelay(window []Sample) int {
 	best, bestCost := -1, time.Duration(0)
 	for i, s := range window {
-		if s.Age > filterAge && i < len(window)-filterDepth {
+		if !ofLate(s.Age, len(window)-i) {
 			continue
 		}
 		// The error is at most half the round trip, so age counts double here.
@@ -62,6 +62,9 @@ func MinDelay(window []Sample) int {
 	}
 	return best
 }
+
+// ofLate reports whether an exchange of that age counts, the nth from the end.
+func ofLate(age time.Duration, n int) bool { return age <= filterAge || n <= filterDepth }
 
 const (
 	// Slot's tolerances: below them the clock is not touched, so that it does not

@@ -207,9 +207,9 @@ func (m *Member) Found(localUsec, sessionUsec uint64) error {
 // session.
 //
 // Call it only if the host is silent for certain. Read what waits in the socket first, but drop
-// what waits for longer than 16 s. A jump of the local clock, a sleep or a hang of the program looks like silence, too, but comes all at once: if the
-// local clock went on by over a second since the question was asked last, take everybody as heard
-// now. Do not call it while Reading.Alone, or within 15 s of ErrDisturbed of the links, if another
+// what waits for longer than 16 s. A jump of the local clock, a sleep or a hang of the program looks
+// like silence, too, but comes all at once: if the local clock went on by over a second since the
+// question was asked last, take everybody as heard now. Do not call it while Reading.Alone, or within 15 s of ErrDisturbed of the links, if another
 // member can.
 func (m *Member) Host(localUsec uint64) error {
 	m.mu.Lock()
@@ -276,10 +276,9 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 	if clock == nil {
 		return ErrClock
 	}
-	s, ok := clock.Snapshot(localUsec)
-	age := int64(s.RemoteUsec - a.at)
-	then, still := clock.Snapshot(localUsec + readerMargin)
-	if !ok || s.ErrorBound > widest || age < -micros(s.ErrorBound)-rounding || age > longest || !still || then.Steps != s.Steps {
+	seen, ok := glanceAt(clock, localUsec)
+	age := int64(seen.now.RemoteUsec - a.at)
+	if !ok || age < -micros(seen.now.ErrorBound)-rounding || age > longest {
 		return ErrClock
 	}
 	if a.generation == m.generation && from == m.host {
@@ -293,7 +292,7 @@ func (m *Member) Accept(from uint64, clock RemoteClock, announcement []byte, loc
 			return nil // the last change has not begun
 		}
 	}
-	m.seen = glance{localUsec, s, then}
+	m.seen = seen
 	m.follow(from, &m.seen, a, localUsec)
 	m.clock = clock
 	return nil
@@ -306,6 +305,14 @@ type glance struct {
 	now, then timesync.Snapshot
 }
 
+// glanceAt looks at a clock. ok is false if it is hardly known, or changes meanwhile.
+func glanceAt(clock RemoteClock, localUsec uint64) (g glance, ok bool) {
+	now, ok := clock.Snapshot(localUsec)
+	then, still := clock.Snapshot(localUsec + readerMargin)
+	return glance{localUsec, now, then}, ok && still && now.ErrorBound <= widest && then.Steps == now.Steps
+}
+
+// Snapshot makes a glance the RemoteClock that follow asks.
 func (g *glance) Snapshot(localUsec uint64) (s timesync.Snapshot, ok bool) {
 	if localUsec == g.localUsec {
 		return g.now, true
@@ -325,8 +332,7 @@ func (m *Member) follow(host uint64, clock *glance, a announcement, localUsec ui
 		return // it was followed already, by this clock or by one that shows the same
 	}
 	m.from, m.ahead = localUsec+readerMargin, 0
-	then, _ := clock.Snapshot(m.from)
-	switch ahead := int64(m.line.read(m.from).Usec - a.session(then.RemoteUsec)); {
+	switch ahead := int64(m.line.read(m.from).Usec - a.session(clock.then.RemoteUsec)); {
 	case !joins && magnitude(ahead) <= maxSlew:
 		// Until from, the line counts as the session time of the new host, too.
 		m.ahead = ahead

@@ -26,6 +26,17 @@ func (fixedLead) AdvanceTime(s *tick.Steering) bool {
 	return true // no hard correction
 }
 
+// advance lets the client's time pass from one time to before another. The server says each second what its tick is.
+func advance(client *tick.Client, server *remote, from, to uint64) {
+	for now := from; now < to; now += 10_000 {
+		if usec, _ := server.RemoteTime(now); now%1_000_000 == 0 {
+			t := tick.Hz(60).Ticks(time.Duration(usec) * time.Microsecond)
+			_ = client.OnWelcome(tick.Welcome{Epoch: 1, Rate: tick.Hz(60), Tick: t}, now)
+		}
+		client.Advance(now)
+	}
+}
+
 // A game with a time of its own replaces how the clocks of a client begin and advance.
 func ExampleProvider() {
 	server := &remote{ahead: 5_000_000} // the server's clock
@@ -38,16 +49,9 @@ func ExampleProvider() {
 		return
 	}
 	client.Start(0)
-	for now := uint64(0); now <= 10_000_000; now += 10_000 {
-		if now == 5_000_000 {
-			server.ahead += 300_000 // the built-in one would step
-		}
-		if usec, _ := server.RemoteTime(now); now%1_000_000 == 0 {
-			t := tick.Hz(60).Ticks(time.Duration(usec) * time.Microsecond)
-			_ = client.OnWelcome(tick.Welcome{Epoch: 1, Rate: tick.Hz(60), Tick: t}, now)
-		}
-		client.Advance(now)
-	}
+	advance(client, server, 0, 5_000_000)
+	server.ahead += 300_000 // the built-in one would step
+	advance(client, server, 5_000_000, 10_010_000)
 	clocks, _ := client.Snapshot(10_000_000)
 	fmt.Println("server", clocks.ServerTime.Duration(), "predicted", clocks.PredictedTime.Duration())
 	// Output:
@@ -79,13 +83,7 @@ func ExampleProvider_sharedTicks() {
 		return
 	}
 	client.Start(0)
-	for now := uint64(0); now <= 10_000_000; now += 10_000 {
-		if usec, _ := server.RemoteTime(now); now%1_000_000 == 0 {
-			t := tick.Hz(60).Ticks(time.Duration(usec) * time.Microsecond)
-			_ = client.OnWelcome(tick.Welcome{Epoch: 1, Rate: tick.Hz(60), Tick: t}, now)
-		}
-		client.Advance(now)
-	}
+	advance(client, server, 0, 10_010_000)
 	clocks, _ := client.Snapshot(10_000_000)
 	fmt.Println("shared", clocks.SharedTime.Tick(), "predicted", clocks.PredictedTime.Tick())
 	// Output: shared 900 predicted 900
