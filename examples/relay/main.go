@@ -42,7 +42,8 @@ var run = program.New("relay", "usage: relay [flags]", (*config).flags, (*config
 	if err != nil {
 		return err
 	}
-	return program.Conclude(stdout, c.JSON, r, func(w io.Writer) { r.print(w, c) }, r.check())
+	r.print(stdout, c)
+	return r.check()
 })
 
 func (c *config) flags(f *flag.FlagSet) {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -12,11 +11,12 @@ import (
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	var out, errs strings.Builder
-	code := run(t.Context(), []string{"-for", "16s", "-json"}, &out, &errs)
-	var r result
-	if err := json.Unmarshal([]byte(out.String()), &r); code != 0 || err != nil {
-		t.Fatalf("exit status %d, %v\n%s%s", code, err, errs.String(), out.String())
+	r, err := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 16s"))
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	if t.Logf("%+v", r); r.Certain > r.Frames || r.BoundMs > 200 {
 		t.Errorf("%+v", r)

@@ -87,7 +87,7 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	}
 	p.start(c.rate)
 	say := func() { fmt.Fprintln(stdout, p.state()) }
-	if c.JSON {
+	if c.json {
 		say = func() { json.NewEncoder(stdout).Encode(p.state()) }
 	} else {
 		if c.Listen != "" {
@@ -99,7 +99,7 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	ctx, stop := c.Limit(ctx)
 	defer stop()
 	program.Every(ctx.Done(), time.Second, say)
-	if !c.JSON {
+	if !c.json {
 		p.summary(stdout)
 	}
 	p.hush()

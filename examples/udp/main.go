@@ -29,6 +29,7 @@ type config struct {
 	rate   float64       // datagrams a second, each way
 	at     time.Duration // agree on instants so far ahead; 0: none
 	record string        // file; peer B's of the demo has peerSuffix
+	json   bool
 }
 
 // peerSuffix is behind the name of the file of peer B.
@@ -46,6 +47,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	c.Add(f, 10*time.Second)
 	f.Float64Var(&c.rate, "rate", 60, "`datagrams` a second each way, up to 1000")
 	f.DurationVar(&c.at, "at", 0, "also agree on instants so far ahead, and let both peers act at them")
+	f.BoolVar(&c.json, "json", false, "print what is known each second as JSON")
 	f.StringVar(&c.record, "record", "", "record what the clocks are told into this `file`; without -listen and -dial, that of peer B into file"+peerSuffix)
 }
 

@@ -23,28 +23,28 @@ const (
 
 // result is what the judge says. Times are true.
 type result struct {
-	Captured int `json:"captured"` // frames
-	Played   int `json:"played"`
-	Late     int `json:"played_late"` // and must not have been
+	Captured int // frames
+	Played   int
+	Late     int // and must not have been
 	// Not played: on the way to, or due at, an end that was stopped or started anew.
-	InFlight int `json:"in_flight"`
-	Lost     int `json:"lost"`     // not played otherwise: on the network
-	Unplayed int `json:"unplayed"` // not played otherwise, although they arrived
+	InFlight int
+	Lost     int // not played otherwise: on the network
+	Unplayed int // not played otherwise, although they arrived
 
 	// From 3 s after each start on, but for what came due while the end was stopped.
-	Error  stat.Spread `json:"error"`  // play - capture - latency, which is the sum of:
-	Clocks stat.Spread `json:"clocks"` // how far off the time of capture was
-	Woke   stat.Spread `json:"woke"`   // how late the program woke up to play
+	Error  stat.Spread // play - capture - latency, which is the sum of:
+	Clocks stat.Spread // how far off the time of capture was
+	Woke   stat.Spread // how late the program woke up to play
 
-	Latency float64 `json:"latency_ms"` // in the end
+	Latency float64 // in the end
 
-	Gaps []gap `json:"gaps"` // of 5 frames and more, the start included
+	Gaps []gap // of 5 frames and more, the start included
 }
 
 // gap is sound that was not played.
 type gap struct {
-	From   float64 `json:"from_s"`
-	Frames int     `json:"frames"`
+	From   float64
+	Frames int
 }
 
 // judge compares what was played with what was captured.

@@ -34,7 +34,7 @@ type config struct {
 
 func main() { program.Main(run) }
 
-var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config).check, demo)
+var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config).check, voice)
 
 // The network of the demo: each datagram takes 15 to 25 ms.
 const (
@@ -46,7 +46,6 @@ func (c *config) flags(f *flag.FlagSet) {
 	c.Network = relay.Config{Delay: pathDelay, Jitter: pathJitter, Loss: 1}
 	f.DurationVar(&c.For, "for", 20*time.Second, "how long to run")
 	f.Float64Var(&c.Skew, "skew", 50, "how many `ppm` the clock that captures is faster than the one that plays")
-	f.BoolVar(&c.JSON, "json", false, "print JSON")
 	f.DurationVar(&c.latency, "latency", 80*time.Millisecond, "from capture to play; 0: as arrivals need it")
 	c.Network.Flags(f)
 }
@@ -63,9 +62,19 @@ func (c *config) check(f *flag.FlagSet) error {
 // stoppedBy is how long the end that plays is stopped.
 const stoppedBy = 2 * time.Second
 
+// voice runs the demo, and says how it went.
+func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
+	r, err := demo(ctx, c)
+	if err != nil {
+		return err
+	}
+	r.print(stdout, c)
+	return r.check()
+}
+
 // demo runs both ends and the network between them. After a third of the time the end that plays is
 // stopped, and after two thirds it starts anew.
-func demo(ctx context.Context, c config, stdout, _ io.Writer) error {
+func demo(ctx context.Context, c config) (*result, error) {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
 	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }
 	// Of the end that speaks, and of the one that plays, before and after.
@@ -73,13 +82,13 @@ func demo(ctx context.Context, c config, stdout, _ io.Writer) error {
 	for i := range sockets {
 		udp, err := relay.Loopback()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		sockets[i] = udp
 	}
 	network, err := relay.New(c.Network, relay.Addr(sockets[1]))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer network.Close()
 	speaks := newSpeaker(c, clock(c.Skew/2), network.Addr())
@@ -103,6 +112,5 @@ func demo(ctx context.Context, c config, stdout, _ io.Writer) error {
 	speaks.close()
 	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played
 	again.close()
-	r := judge(speaks, []*listener{plays, again})
-	return program.Conclude(stdout, c.JSON, r, func(w io.Writer) { r.print(w, c) }, r.check())
+	return judge(speaks, []*listener{plays, again}), nil
 }

@@ -7,7 +7,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"io"
 	"math/rand/v2"
 	"net/netip"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/internal/stat"
@@ -266,11 +266,12 @@ func TestFaults(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
-	var out, errs strings.Builder
-	code := run(t.Context(), []string{"-for", "12s", "-json"}, &out, &errs)
-	var r result
-	if err := json.Unmarshal([]byte(out.String()), &r); code != 0 || err != nil {
-		t.Fatalf("exit status %d, %v\n%s%s", code, err, errs.String(), out.String())
+	r, err := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 12s"))
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Logf("%+v", r)
 	stopped := false
