@@ -217,9 +217,8 @@ func (d *demo) watch(ctx context.Context) {
 func (d *demo) look() {
 	usec := clock.Now()
 	truth, epoch := d.server().game(usec)
-	apart := d.Network.Asymmetry + d.Network.Up.By - d.Network.Down.By
 	// What the two ways differ by cannot be known, and half of it comes on top.
-	tolerance := tickLength + max(apart.Abs(), d.Network.Asymmetry.Abs())/2
+	tolerance := tickLength + max(d.Network.Up.By, d.Network.Down.By)/2
 	for _, s := range d.seats {
 		game, own := s.game(usec)
 		s.meeting.see(program.Elapsed(usec), (game - truth).Abs(), own != 0 && own == epoch, tolerance)

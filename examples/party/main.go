@@ -48,7 +48,7 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	r.print(stdout)
 	n, wrong := c.Network, r.honest()
 	// With unequal ways nobody can agree better.
-	if n.Asymmetry == 0 && n.Up.By == 0 && n.Down.By == 0 {
+	if n.Up.By == 0 && n.Down.By == 0 {
 		wrong = errors.Join(wrong, r.exact())
 	}
 	return wrong

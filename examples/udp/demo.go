@@ -116,7 +116,7 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 	program.Every(ctx.Done(), time.Second, func() { fmt.Fprintln(stdout, w.progress()) })
 	err = w.close()
 	w.table(stdout)
-	if d := n.Asymmetry.Abs(); d > 0 {
+	if d := (n.Up.By - n.Down.By).Abs(); d > 0 {
 		fmt.Fprintf(stdout, "\nOne way takes %v longer. No exchange of datagrams can\ntell: half of it, %v, is in the errors above.\n", d, d/2)
 	}
 	return errors.Join(err, w.failure())

@@ -172,7 +172,7 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := runMain(t, func(stdout *exampletest.Output) bool {
 		return strings.Count(stdout.String(), ", bound ") >= 2
-	}, "-asymmetry", "-20ms", "-jitter", "1ms", "-seed", "7")
+	}, "-down", "20ms@0s", "-jitter", "1ms", "-seed", "7")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit status %d\n%s", code, stderr)
 	}

@@ -73,7 +73,7 @@ func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 		c.Skew = 0
 	}
 	const why = "only without -listen and -dial, where network and true time are known"
-	err := Refuse(f, why, append(demoOnly, "jitter", "loss", "asymmetry", "up", "down")...)
+	err := Refuse(f, why, append(demoOnly, "jitter", "loss", "up", "down")...)
 	if err == nil {
 		c.Key, err = Key(c.key)
 	}
