@@ -186,13 +186,11 @@ type game struct {
 // and on the host.
 func play(r rule) (client, host [3]lag) {
 	g := &game{rule: r, world: sim.NewWorld(1), inputs: map[tick.Tick]figuresAt{}}
-	hub, spokes := g.world.Star(2,
-		func(i int) *sim.Clock {
-			return sim.NewClock(sim.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}, 1)
-		},
-		func(int) (up, down *sim.Link) {
-			return &sim.Link{Base: sim.Fixed(oneWay)}, &sim.Link{Base: sim.Fixed(oneWay)}
-		})
+	node := func(i int) *sim.Node {
+		spec := sim.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}
+		return g.world.Node(fmt.Sprint(i), sim.NewClock(spec, 1))
+	}
+	hub := node(0)
 	g.hub = hub
 	// The configuration is right: there is no error.
 	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}})
@@ -200,8 +198,10 @@ func play(r rule) (client, host [3]lag) {
 	g.epoch, _ = g.server.Epoch()
 	hub.OnReceive = g.hostTakes
 	g.world.Every(time.Millisecond, 0, func() { g.server.Advance(hub.NowUsec()) })
-	for _, node := range spokes {
-		g.join(node)
+	for i := range 2 {
+		client := node(i + 1)
+		g.world.Connect(client, hub, &sim.Link{Base: sim.Fixed(oneWay)}, &sim.Link{Base: sim.Fixed(oneWay)})
+		g.join(client)
 	}
 	g.world.Run(10 * time.Second)
 	return g.client, g.host
