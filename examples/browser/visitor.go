@@ -151,7 +151,7 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 		v.down.datagram(func() { _ = session.SendDatagram(b) })
 		return nil
 	}}
-	recording, err := program.RecordIn(&peer.Link, v.server.record, "browser-*.tsr")
+	recording, err := program.Record(&peer.Link, v.server.record, "browser-*.tsr")
 	if err != nil {
 		log.Print("not recorded: ", err)
 	}

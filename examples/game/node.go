@@ -102,7 +102,7 @@ func (n *node) line() string {
 // record records a link into a file of its own, whose name says what it is and when it began.
 func (n *node) record(l *link.Link, name string) {
 	began := time.Now().UTC().Format("20060102T150405Z")
-	r, err := program.RecordIn(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
+	r, err := program.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
 	if err != nil {
 		n.say("not recorded: " + err.Error())
 	}

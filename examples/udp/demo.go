@@ -48,16 +48,12 @@ func newWorld(c config) (w *world, err error) {
 	if w.relay, err = relay.New(c.Network, relay.Addr(sockets[1])); err != nil {
 		return nil, err
 	}
-	files := [2]string{c.record, c.record}
-	if c.record != "" {
-		files[1] += peerSuffix
-	}
 	for i, conn := range sockets {
 		p := newPeer(c, i, conn)
 		w.judges[i] = p.judge
 		// An earlier life of the peer, of which the attacker has kept a datagram.
 		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
-		if p.judge.recording, err = program.Record(&p.end.Link, files[i]); err != nil {
+		if p.judge.recording, err = program.Record(&p.end.Link, c.record, [...]string{"udp-a-*.tsr", "udp-b-*.tsr"}[i]); err != nil {
 			return nil, err
 		}
 	}

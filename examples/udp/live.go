@@ -80,7 +80,7 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	recording, err := program.Record(&p.end.Link, c.record)
+	recording, err := program.Record(&p.end.Link, c.record, "udp-*.tsr")
 	if err != nil {
 		p.conn.Close()
 		return err

@@ -26,12 +26,9 @@ import (
 type config struct {
 	program.Flags
 	rate   float64 // datagrams a second, each way
-	record string  // file; peer B's of the demo has peerSuffix
+	record string  // folder; empty: none
 	json   bool
 }
-
-// peerSuffix is behind the name of the file of peer B.
-const peerSuffix = ".b"
 
 func main() { program.Main(run) }
 
@@ -45,7 +42,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	c.Add(f, 10*time.Second)
 	f.Float64Var(&c.rate, "rate", 60, "`datagrams` a second each way, up to 1000")
 	f.BoolVar(&c.json, "json", false, "print what is known each second as JSON")
-	f.StringVar(&c.record, "record", "", "record what the clocks are told into this `file`; without -listen and -dial, that of peer B into file"+peerSuffix)
+	f.StringVar(&c.record, "record", "", "record what the clocks are told in this `folder`, a file for each end")
 }
 
 // check refuses what cannot be meant. The comparisons are written so that they

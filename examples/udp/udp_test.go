@@ -242,7 +242,10 @@ func TestFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	nowhere := filepath.Join(t.TempDir(), "none", "udp.tsr")
+	nowhere := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(nowhere, nil, 0o600); err != nil { // no folder can be there
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ args, stdout, stderr string }{
 		{"-record " + nowhere + " -for 200ms", "", "udp: "},
 		{"-loss 100 -for 200ms", "never", "never synchronized"},
@@ -312,21 +315,22 @@ func TestSignal(t *testing.T) {
 	}
 	for signal, want := range map[syscall.Signal]string{syscall.SIGTERM: "accepted, but never sent", syscall.SIGKILL: ""} {
 		var out, errs exampletest.Output
-		name := filepath.Join(t.TempDir(), "udp.tsr")
-		files := []string{name, name + peerSuffix}
-		command := exec.Command(os.Args[0], "-for", "1m", "-record", name)
+		folder := t.TempDir()
+		command := exec.Command(os.Args[0], "-for", "1m", "-record", folder)
 		command.Env = append(os.Environ(), "UDP_TEST_MAIN=1")
 		command.Stdout, command.Stderr = &out, &errs
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
+		var files []string
 		eventually(t, "some blocks are written", func() bool {
+			files, _ = filepath.Glob(filepath.Join(folder, "udp-[ab]-*.tsr"))
 			for _, name := range files {
 				if file, err := os.Stat(name); err != nil || file.Size() < 1000 {
 					return false
 				}
 			}
-			return true
+			return len(files) == 2
 		})
 		killed := time.Now()
 		if err := command.Process.Signal(signal); err != nil {

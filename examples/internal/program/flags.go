@@ -9,11 +9,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strings"
@@ -106,13 +104,6 @@ func (c *Flags) Limit(ctx context.Context) (context.Context, context.CancelFunc)
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, c.For)
-}
-
-// JSON prints what a program found, for other programs.
-func JSON(out io.Writer, result any) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(result)
 }
 
 // KeyVariable names the environment variable of the key: arguments can be seen by everybody

@@ -16,27 +16,14 @@ type Recording struct {
 	file     *os.File
 }
 
-// Record begins one in a new file; without a name there is none.
-func Record(l *link.Link, name string) (*Recording, error) {
-	if name == "" {
-		return nil, nil
-	}
-	file, err := os.Create(name)
-	return begin(l, file, err)
-}
-
-// RecordIn begins one in a new file of a folder, which it makes if need be; the name of the file has
+// Record begins one in a new file of a folder, which it makes if need be; the name of the file has
 // a number for the star of the pattern. Without a folder there is none.
-func RecordIn(l *link.Link, folder, pattern string) (*Recording, error) {
+func Record(l *link.Link, folder, pattern string) (*Recording, error) {
 	if folder == "" {
 		return nil, nil
 	}
 	_ = os.MkdirAll(folder, 0o777) // without it no file can be made
 	file, err := os.CreateTemp(folder, pattern)
-	return begin(l, file, err)
-}
-
-func begin(l *link.Link, file *os.File, err error) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}
