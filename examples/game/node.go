@@ -33,8 +33,8 @@ type node struct {
 	server netip.AddrPort // where a player sends to
 	rx     program.Reader // reads udp, with the kernel's receive times, where it has them
 
-	folder     string               // of the recordings; empty: none
-	recordings []*program.Recording // of the goroutine that receives, once it runs
+	folder     string         // of the recordings; empty: none
+	recordings []func() error // end them; of the goroutine that receives, once it runs
 
 	clocks clocks
 	ctx    context.Context // until kill
@@ -102,11 +102,11 @@ func (n *node) line() string {
 // record records a link into a file of its own, whose name says what it is and when it began.
 func (n *node) record(l *link.Link, name string) {
 	began := time.Now().UTC().Format("20060102T150405Z")
-	r, err := program.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
+	end, err := program.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
 	if err != nil {
 		n.say("not recorded: " + err.Error())
 	}
-	n.recordings = append(n.recordings, r)
+	n.recordings = append(n.recordings, end)
 }
 
 // write sends a datagram. An error is a loss like any other.
@@ -142,8 +142,8 @@ func (n *node) kill() (err error) {
 	n.stop()
 	n.udp.Close()
 	n.tasks.Wait()
-	for _, r := range n.recordings {
-		err = errors.Join(err, r.Close())
+	for _, end := range n.recordings {
+		err = errors.Join(err, end())
 	}
 	return err
 }

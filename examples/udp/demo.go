@@ -53,7 +53,7 @@ func newWorld(c config) (w *world, err error) {
 		w.judges[i] = p.judge
 		// An earlier life of the peer, of which the attacker has kept a datagram.
 		w.relay.Recordings[1-i] = seal.New(c.Key, uint64(i)).Seal(nil, make([]byte, payloadLen), 12345)
-		if p.judge.recording, err = program.Record(&p.end.Link, c.record, [...]string{"udp-a-*.tsr", "udp-b-*.tsr"}[i]); err != nil {
+		if p.judge.recorded, err = program.Record(&p.end.Link, c.record, [...]string{"udp-a-*.tsr", "udp-b-*.tsr"}[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +90,7 @@ func (w *world) close() (err error) {
 	time.Sleep(50 * time.Millisecond)
 	for _, j := range w.judges {
 		j.close()
-		err = errors.Join(err, j.recording.Close())
+		err = errors.Join(err, j.recorded())
 	}
 	return err
 }
@@ -101,10 +101,10 @@ func demo(ctx context.Context, c config, stdout io.Writer) error {
 		return err
 	}
 	n := c.Network
-	fmt.Fprintf(stdout, "%v of %g datagrams/s each way, %g %% lost, %g %% overtaken\n", c.For, c.rate, n.Loss, n.Reorder)
+	fmt.Fprintf(stdout, "%v of %d datagrams/s each way, %g %% lost, %g %% overtaken\n", c.For, usualRate, n.Loss, n.Reorder)
 	fmt.Fprintf(stdout, "delay %v and jitter from %v to %v\n", n.Delay, time.Duration(relay.JitterFloor*float64(n.Jitter)), n.Jitter)
 	fmt.Fprintf(stdout, "clocks anywhere and %g ppm apart; -seed %d\n", c.Skew, n.Seed)
-	w.start(c.rate)
+	w.start(usualRate)
 	fmt.Fprintln(stdout, program.ReceiveTimes(w.judges[0].rx))
 	fmt.Fprintln(stdout, "each second: the error of each one's idea of the other's clock, and its bound")
 	ctx, stop := c.Limit(ctx)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
 	"timesync/link"
@@ -32,10 +31,10 @@ const (
 // cannot: true time, and what was really sent. Errors are in microseconds.
 type judge struct {
 	*peer
-	name      string
-	way       relay.Way // to the peer
-	other     *judge
-	recording *program.Recording
+	name     string
+	way      relay.Way // to the peer
+	other    *judge
+	recorded func() error // ends its recording
 	// Payloads that were sent; the other peer may take each once.
 	underWay sync.Map
 

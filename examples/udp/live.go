@@ -80,12 +80,12 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	recording, err := program.Record(&p.end.Link, c.record, "udp-*.tsr")
+	recorded, err := program.Record(&p.end.Link, c.record, "udp-*.tsr")
 	if err != nil {
 		p.conn.Close()
 		return err
 	}
-	p.start(c.rate)
+	p.start(usualRate)
 	say := func() { fmt.Fprintln(stdout, p.state()) }
 	if c.json {
 		say = func() { json.NewEncoder(stdout).Encode(p.state()) }
@@ -107,5 +107,5 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	if !p.end.Link.IsSynchronized() {
 		err = errors.New("never synchronized")
 	}
-	return errors.Join(err, recording.Close())
+	return errors.Join(err, recorded())
 }

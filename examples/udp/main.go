@@ -16,7 +16,6 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"io"
 	"time"
 
@@ -25,8 +24,7 @@ import (
 
 type config struct {
 	program.Flags
-	rate   float64 // datagrams a second, each way
-	record string  // folder; empty: none
+	record string // folder; empty: none
 	json   bool
 }
 
@@ -40,17 +38,12 @@ const usage = `usage: udp [flags]                two peers here, and a bad netwo
 
 func (c *config) flags(f *flag.FlagSet) {
 	c.Add(f, 10*time.Second)
-	f.Float64Var(&c.rate, "rate", 60, "`datagrams` a second each way, up to 1000")
 	f.BoolVar(&c.json, "json", false, "print what is known each second as JSON")
 	f.StringVar(&c.record, "record", "", "record what the clocks are told in this `folder`, a file for each end")
 }
 
-// check refuses what cannot be meant. The comparisons are written so that they
-// refuse NaN too.
+// check refuses what cannot be meant.
 func (c *config) check(f *flag.FlagSet) error {
-	if !(c.rate > 0 && c.rate <= 1000) {
-		return fmt.Errorf("-rate %v: must be above 0 and at most 1000", c.rate)
-	}
 	return c.Check(f, []string{"seed"}, []string{"json"})
 }
 

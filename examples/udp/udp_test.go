@@ -213,7 +213,7 @@ func TestLive(t *testing.T) {
 				}
 			}
 			return s.ErrorBound > 0 && listener.end.Link.IsSynchronized()
-		}, "-dial", at, "-key", hexKey, "-rate", "100", "-json")
+		}, "-dial", at, "-key", hexKey, "-json")
 		if code != 0 {
 			t.Fatalf("life %d: exit status %d\n%s%s", life, code, stdout, stderr)
 		}
@@ -379,10 +379,7 @@ func TestIntruder(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	exampletest.Flags(t, "udp", run, map[string]string{
-		"-rate 0":   "-rate 0: must be above 0",
-		"-rate -5":  "-rate -5",
-		"-rate NaN": "-rate NaN",
-		"-rate 1e9": "at most 1000",
+		"-skew NaN": "-skew NaN",
 		"-json":     "-json: needs -listen or -dial",
 	})
 }
