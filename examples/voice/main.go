@@ -14,11 +14,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"time"
 
 	"timesync/examples/internal/program"
@@ -70,24 +70,21 @@ func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
 func demo(ctx context.Context, c config) (*result, error) {
 	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
 	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }
-	// Of the end that speaks, and of the one that plays, before and after.
-	var sockets [3]*net.UDPConn
-	for i := range sockets {
-		udp, err := relay.Loopback()
-		if err != nil {
-			return nil, err
-		}
-		sockets[i] = udp
+	speaking, err1 := relay.Loopback()
+	playing, err2 := relay.Loopback()
+	anew, err3 := relay.Loopback() // of the end that plays, later
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
 	}
-	network, err := relay.New(c.Network, relay.Addr(sockets[1]))
+	network, err := relay.New(c.Network, relay.Addr(playing))
 	if err != nil {
 		return nil, err
 	}
 	defer network.Close()
 	speaks := newSpeaker(c, clock(c.Skew/2), network.Addr())
 	plays := newListener(c, clock(-c.Skew/2))
-	plays.start(sockets[1])
-	speaks.start(sockets[0])
+	plays.start(playing)
+	speaks.start(speaking)
 	program.Sleep(ctx, c.For/3)
 
 	plays.running.Lock()
@@ -98,9 +95,9 @@ func demo(ctx context.Context, c config) (*result, error) {
 	program.Sleep(ctx, c.For/3-stoppedBy)
 
 	plays.close()
-	network.Move(relay.Addr(sockets[1]), relay.Addr(sockets[2]))
+	network.Move(relay.Addr(playing), relay.Addr(anew))
 	again := newListener(c, clock(-c.Skew/2))
-	again.start(sockets[2])
+	again.start(anew)
 	program.Sleep(ctx, c.For/3)
 	speaks.close()
 	time.Sleep(latency + 100*time.Millisecond) // what is under way is still played
