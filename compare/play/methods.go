@@ -28,12 +28,10 @@ type Method struct {
 // What an end sends a second, bytes, beside 60 datagrams.
 const (
 	datagrams = 60
-	counter   = 3  // a stamp, or a report
-	header    = 28 // a packet of its own: IPv4 and UDP
+	counter   = 3                           // a stamp, or a report
+	header    = 28                          // a packet of its own: IPv4 and UDP
+	stamped   = counter * (datagrams + 0.5) // stamps in datagrams, and a report every 2 s
 )
-
-// stamped is that of stamps in datagrams, and of so many reports a second.
-func stamped(reports float64) float64 { return counter * (datagrams + reports) }
 
 // Asked is that of exchanges that an end begins and as many that it answers.
 func Asked(perSecond, request, response float64) float64 {
@@ -49,7 +47,6 @@ const (
 	Netfox       = "netfox"
 	Slot         = "Slot"
 	Sutphin      = "Sutphin"
-	WallClock    = "wall clock"
 	Chronyd      = "chronyd 1/s" // it says how often it asks
 	ChronydOften = "chronyd 16/s"
 	OracleName   = "oracle"
@@ -59,9 +56,9 @@ const (
 // nobody says how large a message is, a time has 8 bytes: a request carries one, and a response three.
 var Methods = []Method{
 	{Ours, "this package: the floors of both directions as straight lines, and rules for what a floor, a path and a clock can do",
-		graph.RGB(0x0060df), func() sim.Estimator { return new(sim.Core) }, stamped(0.5)},
+		graph.RGB(0x0060df), func() sim.Estimator { return new(sim.Core) }, stamped},
 	{Original, "the C++ original: the smallest delta of 10 s in each direction, half their difference",
-		graph.RGB(0xd9480f), func() sim.Estimator { return new(rivals.Original) }, stamped(0.5)},
+		graph.RGB(0xd9480f), func() sim.Estimator { return new(rivals.Original) }, stamped},
 	{NTP, "of the last 8 exchanges, one every 2 s, the one with the shortest round trip",
 		graph.RGB(0x74a57f), func() sim.Estimator { return new(rivals.NTPFilter) }, Asked(0.5, 48, 48)},
 	{Netfox, "the mean of 8 exchanges, four a second, weighted by the logarithm of the round trip; an eighth is taken at once",
@@ -72,8 +69,6 @@ var Methods = []Method{
 		graph.RGB(0xe64980), func() sim.Estimator { return new(rivals.Sutphin) }, 0},
 	{"Unity", "once a second the server pushes its time, half the transport's round trip is added, and the clock follows at 1 % of the speed of time",
 		graph.RGB(0x0b9b9b), func() sim.Estimator { return new(rivals.Unity) }, 8 + header},
-	{WallClock, "abs-send-time's assumption that both wall clocks are right, granted that somebody set them right when the world began",
-		graph.RGB(0x868e96), func() sim.Estimator { return new(rivals.WallClock) }, stamped(0)},
 }
 
 // Columns returns the names of all that are played: the methods, and the oracle last.

@@ -17,7 +17,7 @@ import (
 )
 
 // hidden are the columns whose figures are in the CSV only.
-var hidden = []string{play.NTP, play.Sutphin, play.WallClock}
+var hidden = []string{play.NTP, play.Sutphin}
 
 // shown returns the columns that the report shows, chronyd beside the original.
 func shown() []string {
@@ -66,8 +66,8 @@ func reason(world string) string {
 }
 
 // winner returns the best method that is better than ours in a world, by more than a twentieth
-// and the unit of a stamp; for chronyd, which has no such unit, by more than a twentieth. The
-// wall clock, granted to be right, is none. If there is none, name is "".
+// and the unit of a stamp; for chronyd, which has no such unit, by more than a twentieth. If
+// there is none, name is "".
 func (w *played) winner() (name string, us float64) {
 	mine := w.value(play.Ours)
 	us = mine * 0.95
@@ -76,7 +76,7 @@ func (w *played) winner() (name string, us float64) {
 		if column != play.Chronyd {
 			limit = min(us, mine-8)
 		}
-		if v := w.value(column); v < limit && column != play.WallClock && column != play.OracleName {
+		if v := w.value(column); v < limit && column != play.OracleName {
 			name, us = column, v
 		}
 	}

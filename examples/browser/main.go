@@ -24,8 +24,6 @@ type page map[string][]byte
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "address of the page; port 0 takes a free one")
-	isolated := flag.Bool("isolated", true, "let the page's clock step by 5 us; otherwise 100 us")
-	webTransport := flag.Bool("webtransport", true, "offer WebTransport; otherwise there is only the WebSocket")
 	record := flag.String("record", "", "record what the clocks are told into files in this `folder`, one for each WebTransport session")
 	flag.Parse()
 
@@ -37,7 +35,7 @@ func main() {
 	}
 	fmt.Printf(" %.1f MB in %.1f s\n", float64(len(p["page.wasm"]))/1e6, time.Since(start).Seconds())
 
-	s, err := serve(*addr, p, options{isolated: *isolated, webTransport: *webTransport, record: *record})
+	s, err := serve(*addr, p, options{isolated: true, webTransport: true, record: *record})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -30,9 +30,9 @@ import (
 //go:embed static
 var static embed.FS
 
-// options is what tests and the curious change.
+// options is what tests change, and who records.
 type options struct {
-	// isolated sends the headers that make the page's clock finer.
+	// isolated sends the headers that make the page's clock finer: it steps by 5 us, not by 100.
 	isolated     bool
 	webTransport bool // listen for it
 	// record is the folder for recordings of sessions; empty: none.

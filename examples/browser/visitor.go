@@ -151,12 +151,12 @@ func (v *visitor) readDatagrams(session *webtransport.Session) {
 		v.down.datagram(func() { _ = session.SendDatagram(b) })
 		return nil
 	}}
-	recording, err := program.RecordIn(&peer.Link, v.server.record, "browser-*.tsr")
+	recorded, err := program.Record(&peer.Link, v.server.record, "browser-*.tsr")
 	if err != nil {
 		log.Print("not recorded: ", err)
 	}
 	defer func() {
-		if err := recording.Close(); err != nil {
+		if err := recorded(); err != nil {
 			log.Print("recording: ", err)
 		}
 	}()

@@ -3,12 +3,12 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"net/netip"
 	"time"
 
-	"timesync/examples/game/judge"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -29,7 +29,7 @@ const (
 	heldLeast = 10
 )
 
-// playerSide is the process of a player: it predicts its own figure, and shows the
+// playerSide is a player: it predicts its own figure, and shows the
 // others in server time. It is played by chance.
 type playerSide struct {
 	*node
@@ -38,7 +38,7 @@ type playerSide struct {
 	ticks *tick.Client
 
 	// Guarded by node.mu.
-	counts  judge.PlayerCounts
+	counts  playerCounts
 	sentAt  time.Time            // when the last datagram was sent
 	held    buttons              // now
 	release tick.Tick            // when other buttons will be held
@@ -48,6 +48,13 @@ type playerSide struct {
 	states  map[tick.Tick]state // what the server said
 	latest  tick.Tick           // of states
 	showing bool                // the others have been shown
+}
+
+// playerCounts counts what a player sees.
+type playerCounts struct {
+	Corrected uint64 // states in which the own figure was not where predicted
+	Shown     uint64 // ticks for which the state of the others had arrived
+	Frozen    uint64 // and for which it had not
 }
 
 // moment is what was held in a tick, and where that led.
@@ -92,7 +99,7 @@ func (p *playerSide) send(message []byte) {
 }
 
 func (p *playerSide) event(e tick.Event) {
-	p.Event(e)
+	p.told(e)
 	if e.Kind == tick.EventEpochChanged {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -150,7 +157,7 @@ func (p *playerSide) correct(n tick.Tick, at figure) {
 func (p *playerSide) tick(s tick.Info) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.Ran(s.Tick)
+	p.ran(s.Tick)
 	if s.Tick >= p.release {
 		p.held, p.release = buttons(p.rng.IntN(16)), s.Tick+heldLeast+tick.Tick(p.rng.IntN(heldLeast))
 	}
@@ -208,15 +215,15 @@ func (p *playerSide) seen(at tick.Time) (f [maxPlayers]figure, ok bool) {
 	return f, true
 }
 
-func (p *playerSide) status() judge.Status {
+// String is a line about it, for people.
+func (p *playerSide) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.newStatus()
-	counts := p.counts
-	if t, ok := p.ticks.Timing(); ok {
-		counts.Lead = float64(t.Lead.Microseconds()) / 1e3
-		counts.Late = math.Round(1e4*t.LateInputs) / 100
+	line := p.line()
+	if _, known := p.ticks.Epoch(); !known {
+		line += "; not in sync"
 	}
-	s.Player = &counts
-	return s
+	timing, _ := p.ticks.Timing()
+	line += fmt.Sprintf("; lead %.1f ms, %.2f %% late, ", timing.Lead.Seconds()*1e3, 100*timing.LateInputs)
+	return line + fmt.Sprintf("%d corrected, %d shown, %d frozen", p.counts.Corrected, p.counts.Shown, p.counts.Frozen)
 }

@@ -1,48 +1,35 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
 // These tests prove that the game runs, ends, and says what is wrong.
 
 package main
 
 import (
 	"context"
-	"encoding/json"
-	"os"
+	"log"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"timesync/examples/game/judge"
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 )
 
-// TestMain lets this program be the server or a player: the game starts itself.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "-listen" || os.Args[1] == "-dial") {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// The whole game in processes of its own, over 34 to 40 ms, 1 % loss and 2 % held back;
+// The whole game, over 34 to 40 ms, 1 % loss and 2 % held back;
 // the server is killed and started again, and then a player. Clocks and ticks have to be
 // right however busy the machine is.
 //
 // After 5 s the way to the server, and it alone, becomes 50 ms longer for good. In the 2 s after
 // that, the inputs that are late are those of two round trips, for each player. Of the others less
-// than 1 % have to be late. Not counted are those that are late because a process,
-// by its own measure, was, or because the relay stalled while they were under way. On a
+// than 1 % have to be late. Not counted are those that are late because a player,
+// by its own measure, was, or because the process stalled while they were under way. On a
 // machine that stalls for a tenth of the time there are stalls that nobody sees, and 5 %
 // must do: with "ServerBuffer: -1" in newPlayer, 15 % and more are late. A run that does not do has a second
 // chance. If most inputs waited, or it stalled for 80 % of the time, nothing can be said.
 func TestGame(t *testing.T) {
 	length := "10s"
 	if testing.Short() {
-		length = judge.Least.String()
+		length = leastDemo.String()
 	}
 	for try := range 2 {
 		r := runGame(t, length)
@@ -50,17 +37,18 @@ func TestGame(t *testing.T) {
 		inputs := i.InTime + i.Late + i.Missing + i.Waited
 		// 2 players, 2 round trips of 130 ms.
 		mayBeLate, mayBeInChange := 1.0, uint64(2*2*130*ticksPerSecond/1000)
-		if r.Stalled > 10 {
+		busy := stalledShare(r)
+		if busy > 10 {
 			mayBeLate, mayBeInChange = 5, 2*mayBeInChange
 		}
 		switch {
-		case float64(inputs) < 60*r.Seconds && r.Stalled <= 80:
+		case float64(inputs) < 60*r.Length.Seconds() && busy <= 80:
 			// Of 120, less the time that they are not in step.
-			t.Errorf("%d inputs in %v s", inputs, r.Seconds)
+			t.Errorf("%d inputs in %v", inputs, r.Length)
 		case r.Late < mayBeLate && r.Changed <= mayBeInChange && 3*p.Frozen < p.Shown && 2*i.Waited < inputs:
 			return
 		case try == 0:
-		case 2*i.Waited >= inputs || r.Stalled > 80:
+		case 2*i.Waited >= inputs || busy > 80:
 			t.Skip("this machine is too busy to say whether inputs are late")
 		default:
 			t.Errorf("%+v; want below %v %% late, %d in the change", r, mayBeLate, mayBeInChange)
@@ -68,27 +56,36 @@ func TestGame(t *testing.T) {
 	}
 }
 
-// runGame plays and checks what holds on any machine. The recordings can be read and replayed, those of
-// processes that were killed, too.
-func runGame(t *testing.T, length string) *judge.Result {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	var stdout, stderr exampletest.Output
-	folder := t.TempDir()
-	args := []string{"-json", "-for", length, "-record", folder, "-up", "50ms@5s"}
-	code := run(ctx, args, &stdout, &stderr)
-	var r judge.Result
-	if err := json.Unmarshal([]byte(stdout.String()), &r); err != nil || code != 0 || r.Failed != "" {
-		t.Fatalf("exit status %d, %v, %q\n%s\n%s", code, err, r.Failed, stdout.String(), stderr.String())
+// stalledShare is the percentage of the time in which an input would be under way in a stall.
+func stalledShare(r *result) float64 {
+	for i := range r.stalls {
+		r.stalls[i].to += underWay
 	}
-	t.Logf("%+v", r)
+	return 100 * float64(stalled(r.stalls, 0, time.Hour)) / float64(r.Length)
+}
+
+// runGame plays and checks what holds on any machine. The recordings can be read and replayed, those of
+// ends that were killed, too.
+func runGame(t *testing.T, length string) *result {
+	t.Helper()
+	folder := t.TempDir()
+	c := exampletest.Config(t, (*config).flags, (*config).check, "-up 50ms@5s -for "+length+" -record "+folder)
+	var out exampletest.Output
+	r, err := playAll(t.Context(), c, log.New(&out, "", 0))
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	r.print(&out, c.Network.Seed)
+	t.Log(out.String())
 	// 2 players, each with 2 servers; and the one that started again.
 	if len(r.Meetings) != 5 {
 		t.Fatalf("%d meetings of a server and a player", len(r.Meetings))
 	}
 	for _, m := range r.Meetings {
-		if m.Out-m.Stalled > judge.MayTake.Seconds() || m.Length < r.Seconds/3-1 || m.Apart == 0 && m.Out < m.Length {
+		if m.Length < r.Length/3-time.Second || m.Apart == 0 && m.Out < m.Length {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -101,10 +98,10 @@ func runGame(t *testing.T, length string) *judge.Result {
 	if len(names) < 7 {
 		t.Errorf("recordings of more than a few datagrams: %q", names)
 	}
-	return &r
+	return r
 }
 
-// An interrupted run is judged as well, and leaves no process behind. A network that lets nothing
+// An interrupted run is judged as well. A network that lets nothing
 // through is found out.
 func TestOutcome(t *testing.T) {
 	for _, tt := range []struct {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -14,84 +14,136 @@ import (
 	"sync"
 	"time"
 
-	"timesync/clock"
-	"timesync/examples/game/judge"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
+	"timesync/internal/ledger"
 	"timesync/link"
 	"timesync/rxtime"
 	"timesync/tick"
 )
 
-// node is what a server and a player have in common: a socket, a clock, and the notes
-// that they take of themselves.
+// node is what a server and a player have in common: a socket, a clock, and what they say of
+// themselves.
 type node struct {
-	*judge.Notes
 	who    string
-	clock  program.Clock // of its own: no two processes agree by chance
+	begun  time.Duration // true time
+	clock  program.Clock // of its own: no two ends agree by chance
 	rng    *rand.Rand
 	udp    *net.UDPConn
 	server netip.AddrPort // where a player sends to
 	rx     program.Reader // reads udp, with the kernel's receive times, where it has them
 
-	folder     string               // of the recordings; empty: none
-	recordings []*program.Recording // of the goroutine that receives, once it runs
+	folder     string         // of the recordings; empty: none
+	recordings []func() error // end them; of the goroutine that receives, once it runs
 
 	clocks clocks
+	ctx    context.Context // until kill
+	stop   context.CancelFunc
+	tasks  sync.WaitGroup
 
 	mu sync.Mutex // guards the state of the game
+
+	out    *log.Logger
+	order  sync.Mutex // guards the ledger
+	ledger ledger.Ledger
 }
 
-func newNode(c config) (*node, error) {
+func newNode(c config, out *log.Logger) (*node, error) {
 	udp, server, err := program.Open(c.Listen, c.Dial)
 	if err != nil {
 		return nil, err
 	}
-	n := &node{who: "server", udp: udp, server: server, folder: c.record}
+	n := &node{who: "server", begun: program.True(), udp: udp, server: server, folder: c.record, out: out}
 	if c.Dial != "" {
 		n.who = fmt.Sprint("player ", c.player)
 	}
-	n.Notes = judge.NewNotes(n.who)
+	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.rng = rand.New(rand.NewPCG(c.Network.Seed, 0))
 	n.clock = program.Clock{Start: n.rng.Uint64(), PPM: c.Skew}
 	n.rx = program.Reader{Conn: rxtime.NewConn(udp), Reads: n.clock.Reads}
-	n.Say(fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.rx.Conn)))
+	n.say(fmt.Sprintf("at %v; %s", udp.LocalAddr(), program.ReceiveTimes(n.rx.Conn)))
 	return n, nil
+}
+
+// say prints a sentence.
+func (n *node) say(sentence string) {
+	n.out.Printf("%-8s %5.1f s  %s", n.who, (program.True() - n.begun).Seconds(), sentence)
+}
+
+// told takes what package tick reports.
+func (n *node) told(e tick.Event) {
+	n.say(e.String())
+	n.order.Lock()
+	defer n.order.Unlock()
+	n.ledger.Event(e)
+}
+
+// ran notes that a tick runs.
+func (n *node) ran(at tick.Tick) {
+	n.order.Lock()
+	defer n.order.Unlock()
+	if wrong := n.ledger.Ran(at); wrong != "" {
+		n.say(wrong)
+	}
+}
+
+// counted returns what the ledger has counted.
+func (n *node) counted() ledger.Counts {
+	n.order.Lock()
+	defer n.order.Unlock()
+	return n.ledger.Counts
+}
+
+// line is how a line about an end begins.
+func (n *node) line() string {
+	return fmt.Sprintf("%-8s %5.1f s  %v", n.who, (program.True() - n.begun).Seconds(), n.counted())
 }
 
 // record records a link into a file of its own, whose name says what it is and when it began.
 func (n *node) record(l *link.Link, name string) {
 	began := time.Now().UTC().Format("20060102T150405Z")
-	r, err := program.RecordIn(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
+	end, err := program.Record(l, n.folder, strings.ReplaceAll(name, " ", "-")+"-"+began+"-*.tsr")
 	if err != nil {
-		n.Say("not recorded: " + err.Error())
+		n.say("not recorded: " + err.Error())
 	}
-	n.recordings = append(n.recordings, r)
+	n.recordings = append(n.recordings, end)
 }
 
 // write sends a datagram. An error is a loss like any other.
 func (n *node) write(b []byte, to netip.AddrPort) { _, _ = n.udp.WriteToUDPAddrPort(b, to) }
 
-// side is a server or a player.
+// side is a server or a player. As text it is a line about it, for people.
 type side interface {
+	fmt.Stringer
 	take(b []byte, from netip.AddrPort, recvUsec uint64) // a datagram
-	status() judge.Status
+	kill() error
 }
 
-// play lets a side play until ctx ends, and prints how it goes.
-func (n *node) play(ctx context.Context, s side, out io.Writer, asJSON bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var tasks sync.WaitGroup
-	tasks.Go(func() { seal.Receive(n.rx, s.take) })
-	tasks.Go(func() { n.WatchStalls(ctx) })
-	tasks.Go(func() { _ = n.clocks.Run(ctx) }) // its error is that of ctx
-	err := judge.Report(ctx, out, asJSON, s.status)
-	cancel()
+// start starts the side that the flags describe.
+func start(c config, out *log.Logger) (s side, err error) {
+	n, err := newNode(c, out)
+	if err != nil {
+		return nil, err
+	}
+	if c.Listen != "" {
+		s = newServer(n, c.Key)
+	} else {
+		p := newPlayer(n, c.Key, byte(c.player-1))
+		n.tasks.Go(func() { program.Every(n.ctx.Done(), tickLength, p.knock) })
+		s = p
+	}
+	n.tasks.Go(func() { seal.Receive(n.rx, s.take) })
+	n.tasks.Go(func() { _ = n.clocks.Run(n.ctx) }) // its error is that of ctx
+	return s, nil
+}
+
+// kill ends a side at once: nobody is told.
+func (n *node) kill() (err error) {
+	n.stop()
 	n.udp.Close()
-	tasks.Wait()
-	for _, r := range n.recordings {
-		err = errors.Join(err, r.Close())
+	n.tasks.Wait()
+	for _, end := range n.recordings {
+		err = errors.Join(err, end())
 	}
 	return err
 }
@@ -103,13 +155,12 @@ type clocks interface {
 	Epoch() (uint64, bool)
 }
 
-// newStatus returns the notes since the last one, and what the clocks say.
-func (n *node) newStatus() judge.Status {
-	now := clock.Now()
-	s := n.Status(now)
-	if game, ok := n.clocks.SharedTime(n.clock.Reads(now)); ok {
-		s.Game = game.Duration().Microseconds()
-		s.Epoch, _ = n.clocks.Epoch()
+// game returns the game time at a reading of package clock, and its epoch: 0 while that is not known.
+func (n *node) game(usec uint64) (at time.Duration, epoch uint64) {
+	shared, ok := n.clocks.SharedTime(n.clock.Reads(usec))
+	if !ok {
+		return 0, 0
 	}
-	return s
+	epoch, _ = n.clocks.Epoch()
+	return shared.Duration(), epoch
 }

@@ -9,8 +9,7 @@ import (
 	"net/netip"
 	"time"
 
-	"timesync/examples/game/judge"
-	"timesync/examples/internal/relay"
+	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/tick"
 )
@@ -27,13 +26,22 @@ func connection(key [32]byte, player byte, direction uint64) *seal.End {
 	return seal.New(sha256.Sum256(append(key[:], player)), direction)
 }
 
-// serverSide is the process that knows what is true.
+// serverSide is who knows what is true.
 type serverSide struct {
 	*node
 	ticks   *tick.Server
 	players [maxPlayers]*player
-	inputs  judge.InputCounts
+	inputs  inputCounts
+	lates   []span // from a tick to its late input, since the start
 	figures [maxPlayers]figure
+}
+
+// inputCounts counts the inputs for ticks that the server has run. Each is counted once.
+type inputCounts struct {
+	InTime  uint64 // came before their tick
+	Late    uint64 // came after it
+	Waited  uint64 // the same, but because an end did not run
+	Missing uint64 // never came, though a later one did
 }
 
 // player is one of them as the server knows it.
@@ -72,7 +80,7 @@ func newServer(n *node, key [32]byte) *serverSide {
 	}
 	s.ticks, _ = tick.NewServer(tick.ServerConfig{ // nothing that it refuses
 		Config:   tick.Config{Rate: tick.Hz(ticksPerSecond), Clock: n.clock.Now},
-		Handlers: tick.Handlers{Tick: s.tick, Event: s.Event},
+		Handlers: tick.Handlers{Tick: s.tick, Event: s.told},
 	})
 	n.clocks = s.ticks
 	return s
@@ -166,14 +174,15 @@ func (s *serverSide) late(n tick.Tick, waitedUsec uint32, recvUsec uint64) {
 		return
 	}
 	s.inputs.Late++
-	s.Late(time.Duration(now-start) * time.Microsecond)
+	at := program.True()
+	s.lates = append(s.lates, span{at - time.Duration(now-start)*time.Microsecond, at})
 }
 
 // tick moves the figures and tells everybody.
 func (s *serverSide) tick(t tick.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Ran(t.Tick)
+	s.ran(t.Tick)
 	for i, p := range s.players {
 		held, ok := p.inputs[t.Tick]
 		switch {
@@ -210,16 +219,20 @@ func (s *serverSide) send(n tick.Tick) {
 	}
 }
 
-func (s *serverSide) status() judge.Status {
+// String is a line about it, for people.
+func (s *serverSide) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.newStatus()
-	inputs := s.inputs
+	line := s.line() + fmt.Sprintf("; %d playing; inputs: %d in time, ", s.present(), s.inputs.InTime)
+	return line + fmt.Sprintf("%d late, %d missing", s.inputs.Late+s.inputs.Waited, s.inputs.Missing)
+}
+
+// present returns how many players are heard.
+func (s *serverSide) present() (n int) {
 	for _, p := range s.players {
 		if p.present() {
-			inputs.Players++
+			n++
 		}
 	}
-	st.Inputs, st.Listen = &inputs, relay.Addr(s.udp)
-	return st
+	return n
 }

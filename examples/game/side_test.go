@@ -6,15 +6,14 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
+	"io"
+	"log"
 	"math/rand/v2"
 	"net/netip"
 	"regexp"
 	"testing"
 	"time"
 
-	"timesync/examples/game/judge"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/tick"
@@ -63,7 +62,7 @@ func newPlayerSide(t *testing.T) *playerSide {
 
 func open(t *testing.T, c config) *node {
 	t.Helper()
-	n, err := newNode(c)
+	n, err := newNode(c, log.New(io.Discard, "", 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +99,11 @@ func TestInputs(t *testing.T) {
 		}
 	}
 	enter(41+overdue, 0, s.start(41))
-	if want := (judge.InputCounts{InTime: 28, Late: 2, Waited: 1, Missing: 1}); s.inputs != want {
+	if want := (inputCounts{InTime: 28, Late: 2, Waited: 1, Missing: 1}); s.inputs != want {
 		t.Errorf("%+v, want %+v", s.inputs, want)
 	}
-	if late := s.status().Lates; len(late) != 2 || late[0][1] < late[0][0] {
-		t.Errorf("late from and to %v", late)
+	if len(s.lates) != 2 || s.lates[0].to < s.lates[0].from {
+		t.Errorf("late from and to %v", s.lates)
 	}
 	// What was held goes on while nothing comes.
 	if got, want := s.figures[0], (figure{X: min(31*stride, yard)}); got != want {
@@ -161,10 +160,8 @@ func TestAnyBytes(t *testing.T) {
 		s.send(0, encode(input{Epoch: s.epoch, Newest: n}), s.start(n)-100)
 		s.ticks.Advance(s.start(n))
 	}
-	got := s.status()
-	ticks, inputs := got.Ticks, got.Inputs
-	if ticks.Ran != 150 || ticks.Unreported != 0 || inputs.InTime != before+50 || inputs.Players != 1 {
-		t.Errorf("%+v, %+v", got, inputs)
+	if ticks := s.counted(); ticks.Ran != 150 || ticks.Unreported != 0 || s.inputs.InTime != before+50 || s.present() != 1 {
+		t.Errorf("%v", s)
 	}
 	if n := len(s.players[0].inputs) + len(s.players[0].missed); n > 500 {
 		t.Errorf("%d inputs are remembered", n)
@@ -178,11 +175,11 @@ func TestImpostor(t *testing.T) {
 	s.send(1, encode(input{}), now)
 	s.send(maxPlayers, encode(input{}), now)
 	s.take(seal.New([32]byte{9}, fromPlayer).Seal([]byte{0}, encode(input{}), now), somewhere, now)
-	if n := s.status().Inputs.Players; n != 0 {
+	if n := s.present(); n != 0 {
 		t.Errorf("%d players", n)
 	}
 	s.send(0, encode(input{}), now)
-	if n := s.status().Inputs.Players; n != 1 {
+	if n := s.present(); n != 1 {
 		t.Errorf("%d players, want the one", n)
 	}
 }
@@ -235,29 +232,19 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// For people: what happened, and how it is. An output that fails ends the process.
-func TestReport(t *testing.T) {
-	s := newServerSide(t)
+// For people: what happened, and how it is.
+func TestLines(t *testing.T) {
+	s, p := newServerSide(t), newPlayerSide(t)
 	var out bytes.Buffer
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	s.Event(tick.Event{Kind: tick.EventSkipped, First: 5, Last: 6})
-	if err := s.play(ctx, s, &out, false); err != nil {
-		t.Error(err)
-	}
-	want := regexp.MustCompile(`^server .* at 127\.0.*\nserver .* ticks 5 to 6 skipped\nserver .*0 playing.*\n$`)
-	if !want.Match(out.Bytes()) {
-		t.Errorf("%s", out.String())
-	}
-
-	p := newPlayerSide(t)
-	if err := p.play(t.Context(), p, broken{}, true); !errors.Is(err, errBroken) {
-		t.Errorf("an output that fails: %v", err)
+	s.out = log.New(&out, "", 0)
+	s.told(tick.Event{Kind: tick.EventSkipped, First: 5, Last: 6})
+	for line, want := range map[string]string{
+		out.String(): `^server .* ticks 5 to 6 skipped\n$`,
+		s.String():   `^server .* 0 skipped.*; 0 playing; inputs: 0 in time, 0 late, 0 missing$`,
+		p.String():   `^player .*; not in sync; lead 0\.0 ms, .*0 frozen$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(line) {
+			t.Errorf("%q, want %s", line, want)
+		}
 	}
 }
-
-var errBroken = errors.New("broken")
-
-type broken struct{}
-
-func (broken) Write([]byte) (int, error) { return 0, errBroken }

@@ -41,7 +41,17 @@ func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	if c.id > 0 {
 		return live(ctx, c, stdout)
 	}
-	return demo(ctx, c, stdout)
+	r, err := demo(ctx, c, stdout)
+	if err != nil {
+		return err
+	}
+	r.print(stdout)
+	n, wrong := c.Network, r.honest()
+	// With unequal ways nobody can agree better.
+	if n.Up.By == 0 && n.Down.By == 0 {
+		wrong = errors.Join(wrong, r.exact())
+	}
+	return wrong
 }
 
 func (c *config) flags(f *flag.FlagSet) {
@@ -51,7 +61,6 @@ func (c *config) flags(f *flag.FlagSet) {
 	program.KeyFlag(f, &c.digits, "all peers share, with -id")
 	f.DurationVar(&c.For, "for", 0, "how long to run, with -id; 0: until interrupted")
 	f.Float64Var(&c.Skew, "skew", 50, "how many `ppm` clocks are faster or slower than true time, at most")
-	f.BoolVar(&c.JSON, "json", false, "print JSON")
 	c.Network.Flags(f)
 }
 

@@ -29,12 +29,9 @@ const (
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:9700", "loopback `address` to listen on")
-	lasts := flag.Duration("for", time.Hour, "how long")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, *lasts)
-	defer cancel()
 	at, err := netip.ParseAddrPort(*listen)
 	if err == nil && !at.Addr().IsLoopback() {
 		err = fmt.Errorf("%v is not of this machine only", at)

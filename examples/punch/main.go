@@ -14,6 +14,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -97,7 +98,7 @@ func meet(ctx context.Context, c config, server netip.AddrPort, stdout io.Writer
 	defer p.close()
 	r, err := p.run(ctx)
 	if c.once {
-		program.JSON(stdout, r)
+		json.NewEncoder(stdout).Encode(r)
 		if err == nil {
 			time.Sleep(linger)
 		}

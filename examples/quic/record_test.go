@@ -7,6 +7,7 @@ package main
 import (
 	"cmp"
 	"flag"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"timesync/examples/internal/channelbench"
 	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
+	"timesync/record"
 )
 
 var (
@@ -29,13 +31,16 @@ func TestRecord(t *testing.T) {
 	a.ReceivedUsec, b.ReceivedUsec = clocks[0].Received, clocks[1].Received
 	folder := cmp.Or(*recordTo, t.TempDir())
 	peers, names := [2]*Peer{a, b}, [2]string{"quic-a.tsr", "quic-b.tsr"}
-	var recordings [2]*program.Recording
+	var recorders [2]*record.Recorder
 	var receiving sync.WaitGroup
 	for i, p := range peers {
-		var err error
-		if recordings[i], err = program.Record(&p.Link, filepath.Join(folder, names[i])); err != nil {
+		file, err := os.Create(filepath.Join(folder, names[i]))
+		if err != nil {
 			t.Fatal(err)
 		}
+		defer file.Close()
+		recorders[i] = record.New(file)
+		p.Record(recorders[i])
 		receiving.Go(func() {
 			for _, err := p.Receive(ctx); err == nil; _, err = p.Receive(ctx) {
 			}
@@ -53,7 +58,7 @@ func TestRecord(t *testing.T) {
 	a.conn.CloseWithError(0, "recorded")
 	receiving.Wait()
 	for i := range peers {
-		if err := recordings[i].Close(); err != nil {
+		if err := recorders[i].Close(); err != nil {
 			t.Fatal(err)
 		}
 		if datagrams, _ := exampletest.Recording(t, filepath.Join(folder, names[i])); datagrams < 30 {

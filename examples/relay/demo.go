@@ -19,7 +19,6 @@ import (
 
 // result is what the demo found.
 type result struct {
-	Seed    uint64
 	Frames  int // captured
 	Certain int // figures
 	// Void are figures that were not to be relied on after all.
@@ -141,7 +140,7 @@ func (s *stage) found() *result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.result
-	r.Seed, r.Frames, r.Certain = s.Network.Seed, len(s.captured), len(s.errs)
+	r.Frames, r.Certain = len(s.captured), len(s.errs)
 	if r.Certain > 0 {
 		r.DelayMs, r.BoundMs = stat.Quantile(s.delays, 0.5), stat.Quantile(s.bounds, 0.5)
 		r.ErrorMs = stat.Quantile(s.errs, 0.99)
@@ -166,5 +165,5 @@ func (r *result) print(out io.Writer, c config) {
 capture to arrival %.2f ms, known to within %.2f ms (medians); p99 of the error %.3f ms
 %d figures, %d more void, %d wrong by more than their bound
 the last frame: %s
-`, r.Frames, c.For, r.Seed, r.DelayMs, r.BoundMs, r.ErrorMs, r.Certain, r.Void, r.Beyond, r.Last)
+`, r.Frames, c.For, c.Network.Seed, r.DelayMs, r.BoundMs, r.ErrorMs, r.Certain, r.Void, r.Beyond, r.Last)
 }

@@ -9,17 +9,16 @@ import (
 	"time"
 
 	"timesync"
-	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
 	"timesync/examples/seal"
 	"timesync/link"
 )
 
 const (
-	// A payload is the stamps of an event and of an instant, whose flags say whether there is one,
-	// and the judge's notes: send time and event time.
+	// A payload is the stamp of an event, whose flag says whether it is known, and the judge's notes:
+	// send time and event time.
 	stampLen   = 3
-	payloadLen = 2*stampLen + 2*8
+	payloadLen = stampLen + 2*8
 
 	// Events wait for the next datagram at most so long.
 	eventAge = 50 * time.Millisecond
@@ -32,11 +31,10 @@ const (
 // cannot: true time, and what was really sent. Errors are in microseconds.
 type judge struct {
 	*peer
-	name      string
-	way       relay.Way // to the peer
-	other     *judge
-	recording *program.Recording
-	ahead     time.Duration // propose an instant so far ahead; 0: none
+	name     string
+	way      relay.Way // to the peer
+	other    *judge
+	recorded func() error // ends its recording
 	// Payloads that were sent; the other peer may take each once.
 	underWay sync.Map
 
@@ -45,22 +43,19 @@ type judge struct {
 	firstSync    time.Duration // since the start; 0: not yet
 	intruders    int           // datagrams that got through and must not have
 	first, later judgements    // of the first seconds, and later
-	act
 }
 
 // judgements are errors.
 type judgements struct{ offset, owd, event []int64 }
 
 // payload is an event of a moment ago, stamped in the receiver's time if that is
-// known, perhaps an instant, and then the judge's own notes.
+// known, and then the judge's own notes.
 func (j *judge) payload(sent time.Duration) []byte {
 	j.lock.Lock()
 	defer j.lock.Unlock()
 	happened := max(sent-time.Duration(j.rng.Int64N(int64(eventAge))), 0)
 	event, ok := j.end.Link.ToRemoteTime23(j.clock.at(happened))
 	b := link.AppendTime23(nil, event, ok)
-	instant, ok := j.propose(sent)
-	b = link.AppendTime23(b, instant, ok)
 	b = binary.LittleEndian.AppendUint64(b, uint64(sent))
 	b = binary.LittleEndian.AppendUint64(b, uint64(happened))
 	j.underWay.Store(string(b), true)
@@ -75,12 +70,9 @@ func (j *judge) delivered(d seal.Datagram, recv time.Duration) {
 		j.intruders++
 		return
 	}
-	event, instant, notes := d.Payload[:stampLen], d.Payload[stampLen:2*stampLen], d.Payload[2*stampLen:]
+	event, notes := d.Payload[:stampLen], d.Payload[stampLen:]
 	sent := time.Duration(binary.LittleEndian.Uint64(notes))
 	happened := time.Duration(binary.LittleEndian.Uint64(notes[8:]))
-	if stamp, ok := link.ReadTime23(instant); ok {
-		j.accept(stamp, recv)
-	}
 	errors := &j.later
 	if recv-j.begun < settling {
 		errors = &j.first

@@ -80,14 +80,14 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	recording, err := program.Record(&p.end.Link, c.record)
+	recorded, err := program.Record(&p.end.Link, c.record, "udp-*.tsr")
 	if err != nil {
 		p.conn.Close()
 		return err
 	}
-	p.start(c.rate)
+	p.start(usualRate)
 	say := func() { fmt.Fprintln(stdout, p.state()) }
-	if c.JSON {
+	if c.json {
 		say = func() { json.NewEncoder(stdout).Encode(p.state()) }
 	} else {
 		if c.Listen != "" {
@@ -99,7 +99,7 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	ctx, stop := c.Limit(ctx)
 	defer stop()
 	program.Every(ctx.Done(), time.Second, say)
-	if !c.JSON {
+	if !c.json {
 		p.summary(stdout)
 	}
 	p.hush()
@@ -107,5 +107,5 @@ func live(ctx context.Context, c config, stdout io.Writer) error {
 	if !p.end.Link.IsSynchronized() {
 		err = errors.New("never synchronized")
 	}
-	return errors.Join(err, recording.Close())
+	return errors.Join(err, recorded())
 }

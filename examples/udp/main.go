@@ -10,29 +10,23 @@
 // of two real peers.
 //
 // Datagrams are sealed by examples/seal, which is one file to copy. To see how that and package
-// link are called, read peer.go and live.go; demo.go, judge.go and instant.go are for the demo.
+// link are called, read peer.go and live.go; demo.go and judge.go are for the demo.
 package main
 
 import (
 	"context"
 	"flag"
-	"fmt"
 	"io"
 	"time"
 
 	"timesync/examples/internal/program"
-	"timesync/link"
 )
 
 type config struct {
 	program.Flags
-	rate   float64       // datagrams a second, each way
-	at     time.Duration // agree on instants so far ahead; 0: none
-	record string        // file; peer B's of the demo has peerSuffix
+	record string // folder; empty: none
+	json   bool
 }
-
-// peerSuffix is behind the name of the file of peer B.
-const peerSuffix = ".b"
 
 func main() { program.Main(run) }
 
@@ -44,28 +38,13 @@ const usage = `usage: udp [flags]                two peers here, and a bad netwo
 
 func (c *config) flags(f *flag.FlagSet) {
 	c.Add(f, 10*time.Second)
-	f.Float64Var(&c.rate, "rate", 60, "`datagrams` a second each way, up to 1000")
-	f.DurationVar(&c.at, "at", 0, "also agree on instants so far ahead, and let both peers act at them")
-	f.StringVar(&c.record, "record", "", "record what the clocks are told into this `file`; without -listen and -dial, that of peer B into file"+peerSuffix)
+	f.BoolVar(&c.json, "json", false, "print what is known each second as JSON")
+	f.StringVar(&c.record, "record", "", "record what the clocks are told in this `folder`, a file for each end")
 }
 
-// check refuses what cannot be meant. The comparisons are written so that they
-// refuse NaN too.
+// check refuses what cannot be meant.
 func (c *config) check(f *flag.FlagSet) error {
-	if !(c.rate > 0 && c.rate <= 1000) {
-		return fmt.Errorf("-rate %v: must be above 0 and at most 1000", c.rate)
-	}
-	if c.at < 0 || c.at > link.MaxAhead {
-		return fmt.Errorf("-at %v: must be from 0 to %v; a timestamp of 3 bytes reaches 16.8 s ahead", c.at, link.MaxAhead)
-	}
-	if err := c.Check(f, []string{"seed", "at"}, []string{"json"}); err != nil {
-		return err
-	}
-	// The first is proposed once the start is over.
-	if least := settling + c.at + time.Second; c.at > 0 && c.For < least {
-		return fmt.Errorf("-at %v: needs -for %v or more", c.at, least)
-	}
-	return nil
+	return c.Check(f, []string{"seed"}, []string{"json"})
 }
 
 // play runs one peer, or the demo of both.

@@ -14,9 +14,13 @@ import (
 	"timesync/rxtime"
 )
 
-// quiet is how long nothing must come before a peer is said to be gone. By then a listener
-// serves another. Far longer than a gap of a network that works.
-const quiet = 3 * time.Second
+const (
+	usualRate = 60 // datagrams a second, each way: those of a game
+
+	// quiet is how long nothing must come before a peer is said to be gone. By then a listener
+	// serves another. Far longer than a gap of a network that works.
+	quiet = 3 * time.Second
+)
 
 // clock is the clock of one peer.
 type clock struct{ program.Clock }

@@ -43,7 +43,7 @@ var (
 // testConfig is that of the demo.
 func testConfig() config {
 	network := relay.Config{Delay: delay, Jitter: jitter, Loss: 1, Reorder: 2, Seed: 7}
-	return config{Flags: program.Flags{Network: network, Skew: 50}, at: 300 * time.Millisecond}
+	return config{Flags: program.Flags{Network: network, Skew: 50}}
 }
 
 func eventually(t *testing.T, what string, is func() bool) {
@@ -114,8 +114,7 @@ func stalls(ctx context.Context) (lost *atomic.Int64) {
 	return lost
 }
 
-// TestDemo is the whole of it: synchronized, accurate, and nothing got through. Both peers plan an
-// instant within 1 ms of true time, and act at it.
+// TestDemo is the whole of it: synchronized, accurate, and nothing got through.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(testConfig())
@@ -124,7 +123,7 @@ func TestDemo(t *testing.T) {
 	}
 	begun, lost := time.Now(), stalls(t.Context())
 	w.start(200)
-	eventually(t, "each kind rejected, enough to judge, and both have acted", func() bool {
+	eventually(t, "each kind rejected, and enough to judge", func() bool {
 		for _, j := range w.judges {
 			for _, k := range kinds {
 				if j.tally(k.err).n < 5 {
@@ -132,7 +131,7 @@ func TestDemo(t *testing.T) {
 				}
 			}
 			j.lock.Lock()
-			enough := len(j.later.event) >= 100 && j.done > 0
+			enough := len(j.later.event) >= 100
 			j.lock.Unlock()
 			if !enough {
 				return false
@@ -151,19 +150,10 @@ func TestDemo(t *testing.T) {
 		t.Error(err)
 	}
 	var table strings.Builder
-	if w.table(&table); !strings.Contains(table.String(), "agreed 300ms ahead") {
-		t.Errorf("the table does not tell of the instant:\n%s", table.String())
-	}
-	if apart := w.judges[0].planned - w.judges[1].planned; apart.Abs() > time.Millisecond {
-		t.Errorf("the acts are planned %v apart, want at most 1ms", apart)
-	}
+	w.table(&table)
 	for _, j := range w.judges {
 		if share < 0.1 {
 			testAccuracy(t, j)
-		}
-		// Late on a busy machine, but never early.
-		if early := j.planned - j.done; early > 10*time.Microsecond {
-			t.Errorf("%s acts %v early", j.name, early)
 		}
 		// The copy of a datagram that came before its sender had proven itself can be the first
 		// that is taken: few overtake each other just then.
@@ -182,7 +172,7 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := runMain(t, func(stdout *exampletest.Output) bool {
 		return strings.Count(stdout.String(), ", bound ") >= 2
-	}, "-asymmetry", "-20ms", "-jitter", "1ms", "-seed", "7")
+	}, "-down", "20ms@0s", "-jitter", "1ms", "-seed", "7")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit status %d\n%s", code, stderr)
 	}
@@ -223,7 +213,7 @@ func TestLive(t *testing.T) {
 				}
 			}
 			return s.ErrorBound > 0 && listener.end.Link.IsSynchronized()
-		}, "-dial", at, "-key", hexKey, "-rate", "100", "-json")
+		}, "-dial", at, "-key", hexKey, "-json")
 		if code != 0 {
 			t.Fatalf("life %d: exit status %d\n%s%s", life, code, stdout, stderr)
 		}
@@ -252,11 +242,13 @@ func TestFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	nowhere := filepath.Join(t.TempDir(), "none", "udp.tsr")
+	nowhere := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(nowhere, nil, 0o600); err != nil { // no folder can be there
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ args, stdout, stderr string }{
 		{"-record " + nowhere + " -for 200ms", "", "udp: "},
 		{"-loss 100 -for 200ms", "never", "never synchronized"},
-		{"-loss 100 -at 1ms -for 4.1s", "never", "the end came before the instant"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey, "listening at 127.0.0.1:", "never synchronized"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey, "receive times are ", "never synchronized"},
 		{"-listen 127.0.0.1:0 -for 50ms -key " + hexKey + " -record " + nowhere, "", "udp: "},
@@ -323,21 +315,22 @@ func TestSignal(t *testing.T) {
 	}
 	for signal, want := range map[syscall.Signal]string{syscall.SIGTERM: "accepted, but never sent", syscall.SIGKILL: ""} {
 		var out, errs exampletest.Output
-		name := filepath.Join(t.TempDir(), "udp.tsr")
-		files := []string{name, name + peerSuffix}
-		command := exec.Command(os.Args[0], "-for", "1m", "-record", name)
+		folder := t.TempDir()
+		command := exec.Command(os.Args[0], "-for", "1m", "-record", folder)
 		command.Env = append(os.Environ(), "UDP_TEST_MAIN=1")
 		command.Stdout, command.Stderr = &out, &errs
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
+		var files []string
 		eventually(t, "some blocks are written", func() bool {
+			files, _ = filepath.Glob(filepath.Join(folder, "udp-[ab]-*.tsr"))
 			for _, name := range files {
 				if file, err := os.Stat(name); err != nil || file.Size() < 1000 {
 					return false
 				}
 			}
-			return true
+			return len(files) == 2
 		})
 		killed := time.Now()
 		if err := command.Process.Signal(signal); err != nil {
@@ -368,7 +361,7 @@ func TestIntruder(t *testing.T) {
 	defer w.close()
 	a, b := w.judges[0], w.judges[1]
 	genuine, forged := a.payload(time.Second), a.payload(time.Second)
-	forged[2*stampLen]++
+	forged[stampLen]++
 	for i, c := range []struct {
 		payload []byte
 		want    int // intruders until then
@@ -386,15 +379,7 @@ func TestIntruder(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	exampletest.Flags(t, "udp", run, map[string]string{
-		"-rate 0":   "-rate 0: must be above 0",
-		"-rate -5":  "-rate -5",
-		"-rate NaN": "-rate NaN",
-		"-rate 1e9": "at most 1000",
+		"-skew NaN": "-skew NaN",
 		"-json":     "-json: needs -listen or -dial",
-		"-at -1s":   "-at -1s: must be from 0 to 16s",
-		"-at 16s":   "-at 16s: needs -for 20s or more",
-
-		"-dial :1 -at 1s -key " + hexKey: "-at: only without",
-		"-at 16.1s -for 1m":              "-at 16.1s: must be from 0 to 16s",
 	})
 }

@@ -23,28 +23,26 @@ const (
 
 // result is what the judge says. Times are true.
 type result struct {
-	Captured int `json:"captured"` // frames
-	Played   int `json:"played"`
-	Late     int `json:"played_late"` // and must not have been
+	Captured int // frames
+	Played   int
+	Late     int // and must not have been
 	// Not played: on the way to, or due at, an end that was stopped or started anew.
-	InFlight int `json:"in_flight"`
-	Lost     int `json:"lost"`     // not played otherwise: on the network
-	Unplayed int `json:"unplayed"` // not played otherwise, although they arrived
+	InFlight int
+	Lost     int // not played otherwise: on the network
+	Unplayed int // not played otherwise, although they arrived
 
 	// From 3 s after each start on, but for what came due while the end was stopped.
-	Error  stat.Spread `json:"error"`  // play - capture - latency, which is the sum of:
-	Clocks stat.Spread `json:"clocks"` // how far off the time of capture was
-	Woke   stat.Spread `json:"woke"`   // how late the program woke up to play
+	Error  stat.Spread // play - capture - latency, which is the sum of:
+	Clocks stat.Spread // how far off the time of capture was
+	Woke   stat.Spread // how late the program woke up to play
 
-	Latency float64 `json:"latency_ms"` // in the end
-
-	Gaps []gap `json:"gaps"` // of 5 frames and more, the start included
+	Gaps []gap // of 5 frames and more, the start included
 }
 
 // gap is sound that was not played.
 type gap struct {
-	From   float64 `json:"from_s"`
-	Frames int     `json:"frames"`
+	From   float64
+	Frames int
 }
 
 // judge compares what was played with what was captured.
@@ -53,7 +51,6 @@ func judge(s *speaker, lives []*listener) *result {
 	for _, l := range lives {
 		r.Played += len(l.played)
 		r.Late += l.late
-		r.Latency = l.buffer.Latency().Seconds() * 1e3
 	}
 	var over, clocks, woke []int64
 	absent := absences(lives)
@@ -98,10 +95,10 @@ type span struct{ from, to int64 }
 // know, and which could not know that what came was no recording.
 func absences(lives []*listener) (away []span) {
 	for _, l := range lives {
-		latency := l.buffer.Latency().Microseconds()
-		for _, s := range []span{l.stopped, {l.begun, l.begun + latency + heard.Microseconds()}} {
+		due := latency.Microseconds()
+		for _, s := range []span{l.stopped, {l.begun, l.begun + due + heard.Microseconds()}} {
 			if s.to > s.from {
-				away = append(away, span{s.from - latency - late.Microseconds(), s.to - latency})
+				away = append(away, span{s.from - due - late.Microseconds(), s.to - due})
 			}
 		}
 	}
@@ -126,7 +123,7 @@ func (r *result) print(w io.Writer, c config) {
 	fmt.Fprintf(w, "in flight to an end that was stopped or started anew %d, ", r.InFlight)
 	fmt.Fprintf(w, "lost on the network %d, arrived and not played %d\n", r.Lost, r.Unplayed)
 	fmt.Fprintf(w, "from 3 s after each start on, median/p99/most, us:\n")
-	fmt.Fprintf(w, "  play - capture - latency of %.0f ms: %v\n", r.Latency, r.Error)
+	fmt.Fprintf(w, "  play - capture - latency of %v: %v\n", latency, r.Error)
 	fmt.Fprintf(w, "  of that the clocks %v, waking up late %v\n", r.Clocks, r.Woke)
 	for _, g := range r.Gaps {
 		fmt.Fprintf(w, "silence from %.2f s on: %d frames, %v\n", g.From, g.Frames, time.Duration(g.Frames)*frameTime)

@@ -13,28 +13,23 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"time"
 
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
-	"timesync/examples/voice/playout"
 )
 
-type config struct {
-	program.Flags
-	latency time.Duration
-}
+type config struct{ program.Flags }
 
 func main() { program.Main(run) }
 
-var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config).check, demo)
+var run = program.New("voice", "usage: voice [flags]", (*config).flags, (*config).check, voice)
 
 // The network of the demo: each datagram takes 15 to 25 ms.
 const (
@@ -46,8 +41,6 @@ func (c *config) flags(f *flag.FlagSet) {
 	c.Network = relay.Config{Delay: pathDelay, Jitter: pathJitter, Loss: 1}
 	f.DurationVar(&c.For, "for", 20*time.Second, "how long to run")
 	f.Float64Var(&c.Skew, "skew", 50, "how many `ppm` the clock that captures is faster than the one that plays")
-	f.BoolVar(&c.JSON, "json", false, "print JSON")
-	f.DurationVar(&c.latency, "latency", 80*time.Millisecond, "from capture to play; 0: as arrivals need it")
 	c.Network.Flags(f)
 }
 
@@ -56,36 +49,42 @@ func (c *config) check(f *flag.FlagSet) error {
 	if least := 4 * settling; c.For < least {
 		return fmt.Errorf("-for %v: must be at least %v", c.For, least)
 	}
-	_, err := playout.New(playout.Config{Latency: c.latency})
-	return cmp.Or(err, c.Check(f, nil, nil))
+	return c.Check(f, nil, nil)
 }
 
 // stoppedBy is how long the end that plays is stopped.
 const stoppedBy = 2 * time.Second
 
-// demo runs both ends and the network between them. After a third of the time the end that plays is
-// stopped, and after two thirds it starts anew.
-func demo(ctx context.Context, c config, stdout, _ io.Writer) error {
-	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
-	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }
-	// Of the end that speaks, and of the one that plays, before and after.
-	var sockets [3]*net.UDPConn
-	for i := range sockets {
-		udp, err := relay.Loopback()
-		if err != nil {
-			return err
-		}
-		sockets[i] = udp
-	}
-	network, err := relay.New(c.Network, relay.Addr(sockets[1]))
+// voice runs the demo, and says how it went.
+func voice(ctx context.Context, c config, stdout, _ io.Writer) error {
+	r, err := demo(ctx, c)
 	if err != nil {
 		return err
+	}
+	r.print(stdout, c)
+	return r.check()
+}
+
+// demo runs both ends and the network between them. After a third of the time the end that plays is
+// stopped, and after two thirds it starts anew.
+func demo(ctx context.Context, c config) (*result, error) {
+	rng := rand.New(rand.NewPCG(c.Network.Seed, 'v'))
+	clock := func(ppm float64) program.Clock { return program.Clock{Start: rng.Uint64(), PPM: ppm} }
+	speaking, err1 := relay.Loopback()
+	playing, err2 := relay.Loopback()
+	anew, err3 := relay.Loopback() // of the end that plays, later
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	network, err := relay.New(c.Network, relay.Addr(playing))
+	if err != nil {
+		return nil, err
 	}
 	defer network.Close()
 	speaks := newSpeaker(c, clock(c.Skew/2), network.Addr())
 	plays := newListener(c, clock(-c.Skew/2))
-	plays.start(sockets[1])
-	speaks.start(sockets[0])
+	plays.start(playing)
+	speaks.start(speaking)
 	program.Sleep(ctx, c.For/3)
 
 	plays.running.Lock()
@@ -96,13 +95,12 @@ func demo(ctx context.Context, c config, stdout, _ io.Writer) error {
 	program.Sleep(ctx, c.For/3-stoppedBy)
 
 	plays.close()
-	network.Move(relay.Addr(sockets[1]), relay.Addr(sockets[2]))
+	network.Move(relay.Addr(playing), relay.Addr(anew))
 	again := newListener(c, clock(-c.Skew/2))
-	again.start(sockets[2])
+	again.start(anew)
 	program.Sleep(ctx, c.For/3)
 	speaks.close()
-	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played
+	time.Sleep(latency + 100*time.Millisecond) // what is under way is still played
 	again.close()
-	r := judge(speaks, []*listener{plays, again})
-	return program.Conclude(stdout, c.JSON, r, func(w io.Writer) { r.print(w, c) }, r.check())
+	return judge(speaks, []*listener{plays, again}), nil
 }

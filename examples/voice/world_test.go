@@ -7,7 +7,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"io"
 	"math/rand/v2"
 	"net/netip"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/internal/stat"
@@ -52,7 +52,7 @@ const never = 1 << 62
 
 func newWorld(seed uint64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 'w'))}
-	w.latency, w.Skew = 80*time.Millisecond, 50
+	w.Skew = 50
 	w.speakerBirth()
 	w.birth()
 	return w
@@ -266,11 +266,12 @@ func TestFaults(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
-	var out, errs strings.Builder
-	code := run(t.Context(), []string{"-for", "12s", "-json"}, &out, &errs)
-	var r result
-	if err := json.Unmarshal([]byte(out.String()), &r); code != 0 || err != nil {
-		t.Fatalf("exit status %d, %v\n%s%s", code, err, errs.String(), out.String())
+	r, err := demo(t.Context(), exampletest.Config(t, (*config).flags, (*config).check, "-for 12s"))
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Logf("%+v", r)
 	stopped := false
@@ -283,7 +284,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	for _, args := range []string{"-for 1s", "-skew NaN", "-loss 200", "-latency 1h", "-latency -1s", "x"} {
+	for _, args := range []string{"-for 1s", "-skew NaN", "-loss 200", "-latency 1s", "x"} {
 		if code := run(t.Context(), strings.Fields(args), io.Discard, io.Discard); code == 0 {
 			t.Errorf("%s is accepted", args)
 		}

@@ -20,10 +20,10 @@ type Ledger struct {
 
 // Counts counts ticks.
 type Counts struct {
-	Ran        uint64 `json:"ran"`
-	Skipped    uint64 `json:"skipped"`    // as reported
-	Repeated   uint64 `json:"repeated"`   // in the same epoch, as reported
-	Unreported uint64 `json:"unreported"` // breaks of the order that no event has told
+	Ran        uint64
+	Skipped    uint64 // as reported
+	Repeated   uint64 // in the same epoch, as reported
+	Unreported uint64 // breaks of the order that no event has told
 }
 
 // String is for people.

@@ -3,7 +3,6 @@ package ontime
 import (
 	"encoding/binary"
 	"math"
-	"sort"
 	"time"
 
 	"timesync/internal/ledger"
@@ -33,20 +32,18 @@ type Rule interface {
 type Method struct {
 	Name    string
 	Default float64
-	Lo, Hi  float64 // from the least that it can be to more than enough
-	Step    float64 // how finely it can be turned
 	New     func(s *tick.Server, knob float64) Rule
 }
 
 // Methods are what is compared, package tick first.
 var Methods = []Method{
-	{"timesync", 0, -5, 5, 1. / 4, func(s *tick.Server, knob float64) Rule {
+	{"timesync", 0, func(s *tick.Server, knob float64) Rule {
 		return newOurs(s, math.Exp2(-knob)/100)
 	}},
-	{"Netcode for Entities", 2, 0, 12, 1, func(_ *tick.Server, knob float64) Rule {
+	{"Netcode for Entities", 2, func(_ *tick.Server, knob float64) Rule {
 		return &netcode{client: rivals.NetcodeForEntities{Rate: rate, Slack: knob}}
 	}},
-	{"lightyear", 1, 0, 12, 1. / 16, func(_ *tick.Server, knob float64) Rule {
+	{"lightyear", 1, func(_ *tick.Server, knob float64) Rule {
 		return &lightyear{client: rivals.Lightyear{Rate: rate, Margin: knob}}
 	}},
 }
@@ -71,14 +68,6 @@ func (m *Method) At(w World, seeds int, knob float64) (sum Result) {
 
 // Play is At as a method is by default.
 func (m *Method) Play(w World, seeds int) Result { return m.At(w, seeds, m.Default) }
-
-// Match turns a method until no larger a share is late in a world, and returns what it makes of
-// the world then: with the shortest lead that does it.
-func (m *Method) Match(w World, seeds int, share float64) Result {
-	at := func(step int) Result { return m.At(w, seeds, m.Lo+float64(step)*m.Step) }
-	most := int((m.Hi - m.Lo) / m.Step)
-	return at(sort.Search(most, func(step int) bool { return at(step).Share() <= share }))
-}
 
 const peer = 1
 

@@ -87,12 +87,15 @@ func (o *Original) Datagram(ts24 uint32, recvUsec uint64) uint32 {
 	if !o.synchronized() {
 		return 0
 	}
-	owd := o.minOWD.Load()
+	owd := o.MinOWD()
 	if least := o.window.Best(); !ringLE(delta, least) {
 		owd += (delta - least) & ringMask << stampShift
 	}
 	return owd
 }
+
+// MinOWD is the original's, microseconds; it means nothing before it is synchronized.
+func (o *Original) MinOWD() uint32 { return o.minOWD.Load() }
 
 // MinDelta implements sim.Estimator. Like a careful application it reports nothing
 // before the first datagram, where the original would say 0.

@@ -4,7 +4,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -104,19 +103,6 @@ func (w *World) Node(name string, c *Clock) *Node {
 func (w *World) Connect(a, b *Node, ab, ba *Link) {
 	w.links[[2]*Node{a, b}] = &wire{ab, w.Rand(a.Name + ">" + b.Name)}
 	w.links[[2]*Node{b, a}] = &wire{ba, w.Rand(b.Name + ">" + a.Name)}
-}
-
-// Star adds a hub with n spokes, with a clock from clock (0 is the hub, 1 to n the
-// spokes) and links from link for each spoke. Nodes are named "hub", "spoke1", ...
-func (w *World) Star(n int, clock func(i int) *Clock, link func(i int) (up, down *Link)) (hub *Node, spokes []*Node) {
-	hub = w.Node("hub", clock(0))
-	for i := 1; i <= n; i++ {
-		s := w.Node("spoke"+strconv.Itoa(i), clock(i))
-		up, down := link(i)
-		w.Connect(s, hub, up, down)
-		spokes = append(spokes, s)
-	}
-	return hub, spokes
 }
 
 // Send sends a copy of payload over the link to the node to. It panics if there is

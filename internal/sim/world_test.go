@@ -28,15 +28,17 @@ func TestWorldOrder(t *testing.T) {
 	}
 }
 
-// starLog lets spokes of a star ping the hub and returns all that happens.
+// starLog lets three nodes ping a fourth and returns all that happens.
 func starLog(seed uint64) (log []string) {
 	w := NewWorld(seed)
-	clock := func(i int) *Clock { return NewClock(ClockSpec{OffsetUsec: uint64(i) << 40, SkewPPM: float64(i)}, seed) }
-	hub, spokes := w.Star(3, clock, func(int) (up, down *Link) {
-		return &Link{Base: Fixed(30 * ms), Delay: Exp(3 * ms), Loss: Bernoulli(0.1)}, &Link{Base: Fixed(10 * ms)}
-	})
+	node := func(i int) *Node {
+		return w.Node(fmt.Sprint("node", i), NewClock(ClockSpec{OffsetUsec: uint64(i) << 40, SkewPPM: float64(i)}, seed))
+	}
+	hub := node(0)
 	hub.OnReceive = func(from *Node, b []byte) { hub.Send(from, append(b, 'x')) }
-	for _, s := range spokes {
+	for i := range 3 {
+		s := node(i + 1)
+		w.Connect(s, hub, &Link{Base: Fixed(30 * ms), Delay: Exp(3 * ms), Loss: Bernoulli(0.1)}, &Link{Base: Fixed(10 * ms)})
 		s.OnReceive = func(from *Node, b []byte) {
 			log = append(log, fmt.Sprint(s.Name, from.Name, string(b), s.NowUsec(), w.Now()))
 		}

@@ -27,12 +27,12 @@ func OrNaN(v []float64, q float64) float64 {
 	return Quantile(v, q)
 }
 
-// Spread sums up the sizes of many errors, in microseconds. It is written as JSON.
+// Spread sums up the sizes of many errors, in microseconds.
 type Spread struct {
-	Samples int   `json:"samples"`
-	Median  int64 `json:"median_us"`
-	P99     int64 `json:"p99_us"`
-	Max     int64 `json:"max_us"`
+	Samples int
+	Median  int64
+	P99     int64
+	Max     int64
 }
 
 // SpreadOf returns the spread of errors, whose signs do not count.

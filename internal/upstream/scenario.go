@@ -17,29 +17,15 @@ import (
 //go:embed scenarios.json.gz
 var scenarios []byte
 
-//go:embed baseline.json.gz
-var baselines []byte
-
 // Scenarios returns all scenarios.
 func Scenarios() ([]*Scenario, error) {
-	var file struct{ Scenarios []*Scenario }
-	err := load(scenarios, &file)
-	return file.Scenarios, err
-}
-
-// Baselines returns what another re-creation found for the original, by scenario.
-func Baselines() (map[string]Baseline, error) {
-	var file struct{ Scenarios map[string]Baseline }
-	err := load(baselines, &file)
-	return file.Scenarios, err
-}
-
-func load(packed []byte, v any) error {
-	z, err := gzip.NewReader(bytes.NewReader(packed))
+	z, err := gzip.NewReader(bytes.NewReader(scenarios))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return json.NewDecoder(z).Decode(v)
+	var file struct{ Scenarios []*Scenario }
+	err = json.NewDecoder(z).Decode(&file)
+	return file.Scenarios, err
 }
 
 // Scenario is a scenario as the file has it, all but what does not concern methods that piggyback on
@@ -195,33 +181,8 @@ type clockSpec struct {
 	}
 }
 
-// Varies reports whether the two clock models differ in this scenario.
-func (s *Scenario) Varies() bool { return s.ClockA.varies() || s.ClockB.varies() }
-
-func (c *clockSpec) varies() bool {
-	return c.SkewStep.Delta != 0 || c.Ramp.Rate != 0 || c.Sine.Amplitude != 0 || c.Walk.Sigma != 0
-}
-
-// Baseline is what another re-creation of the benchmark found, with other random numbers.
-type Baseline struct {
-	Folded  float64 `json:"m4_p95_us_modulo_67s"`
-	Overlay float64 `json:"m4_p95_us_drift_overlay"`
-	Recover float64 `json:"m4_recovery_s_modulo_67s"`
-}
-
 // Mode is how a scenario is played.
 type Mode struct {
 	Integrated bool // clocks integrate their rate
 	Skewed     bool // with the skew of the late-February runs
-}
-
-func (m Mode) String() string {
-	s := "published"
-	if m.Integrated {
-		s = "integrated"
-	}
-	if m.Skewed {
-		s += "+skew"
-	}
-	return s
 }

@@ -5,9 +5,7 @@
 package channelbench
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -17,28 +15,22 @@ import (
 	"timesync/examples/channel"
 )
 
-// TestTable has a transport that takes 10 ms longer to the server than back. So the offset
+// TestUnequal has a transport that takes 10 ms longer to the server than back. So the offset
 // is wrong by 5 ms, in which the delays seem equal, and so is all that follows from it.
 // The bound knows of the round trip, and contains that.
-func TestTable(t *testing.T) {
+func TestUnequal(t *testing.T) {
 	longer := func() time.Duration { return 10 * time.Millisecond }
-	var out bytes.Buffer
-	err := Table(t.Context(), &out, true, Loads("bulk")[:1], time.Second, wires(longer))
-	if err == nil || !strings.Contains(err.Error(), "idle: the 99th percentile of the offset error is") {
-		t.Errorf("the table says %v of an error of 5 ms", err)
+	r, err := Measure(t.Context(), Loads("bulk")[0], time.Second, wires(longer))
+	if err != nil {
+		t.Fatal(err)
 	}
-	type found struct {
-		Datagrams, Outside                       int
-		OffsetError, OneWayDelayError, TS23Error struct{ P50 int64 }
+	if err := r.Check(); err == nil || !strings.Contains(err.Error(), "idle: the 99th percentile of the offset error is") {
+		t.Errorf("the row says %v of an error of 5 ms", err)
 	}
-	var results []struct{ Client, Server found }
-	if err := json.Unmarshal(out.Bytes(), &results); err != nil || len(results) != 1 {
-		t.Fatalf("%v: %s", err, &out)
-	}
-	for name, f := range map[string]found{"client": results[0].Client, "server": results[0].Server} {
+	for name, f := range map[string]Found{"client": r.Client, "server": r.Server} {
 		// The shortest delays are as short as the timers were once punctual.
-		for _, usec := range []int64{f.OffsetError.P50, f.OneWayDelayError.P50, f.TS23Error.P50} {
-			if usec < 3000 || usec > 8000 {
+		for _, s := range []Series{f.OffsetError, f.OneWayDelayError, f.TS23Error} {
+			if usec := s.Quantile(0.5); usec < 3000 || usec > 8000 {
 				t.Errorf("%s: an error of %d us, want about 5000: %+v", name, usec, f)
 			}
 		}

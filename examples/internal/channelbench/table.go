@@ -4,7 +4,6 @@ package channelbench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,8 +15,8 @@ import (
 	"timesync/internal/stat"
 )
 
-// Series are measurements, in microseconds; of errors the size. As text and as JSON it is its median
-// and its 99th percentile.
+// Series are measurements, in microseconds; of errors the size. As text it is its median and its 99th
+// percentile.
 type Series []int64
 
 // Quantile returns a quantile.
@@ -26,12 +25,7 @@ func (s Series) Quantile(q float64) int64 { return stat.Quantile(s, q) }
 // String implements fmt.Stringer.
 func (s Series) String() string { return fmt.Sprintf("%d / %d", s.Quantile(0.5), s.Quantile(0.99)) }
 
-// MarshalJSON implements json.Marshaler.
-func (s Series) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct{ P50, P99 int64 }{s.Quantile(0.5), s.Quantile(0.99)})
-}
-
-// Result is what one row found. It is written as JSON.
+// Result is what one row found.
 type Result struct {
 	Load      string
 	LimitUsec int64 // on the 99th percentile of both offsets
@@ -88,29 +82,20 @@ func (r Result) CheckBounds() error {
 // The columns of the table.
 const row = "%-24s %-6s %9s %14s %15s %12s %18s %17s %7s\n"
 
-// Table measures each load for length, and prints a line for each side as soon as it is
-// known, or all as JSON at the end. The error says which limits were exceeded.
-func Table(ctx context.Context, out io.Writer, asJSON bool, loads []Load, length time.Duration, connect Connect) error {
-	if !asJSON {
-		fmt.Fprintf(out, "Microseconds, median / 99th percentile; %v each, after %v; %d clients, a datagram each way every %v.\n\n",
-			length, settle, len(ClientClocks), every)
-		fmt.Fprintf(out, row, "load", "end", "bulk MB/s", "offset error", "one-way delay", "its error", "TS23 error", "error bound", "outside")
-	}
-	var results []Result
+// table measures each load for length, and prints a line for each side as soon as it is known. The
+// error says which limits were exceeded.
+func table(ctx context.Context, out io.Writer, loads []Load, length time.Duration, connect Connect) error {
+	fmt.Fprintf(out, "Microseconds, median / 99th percentile; %v each, after %v; %d clients, a datagram each way every %v.\n\n",
+		length, settle, len(ClientClocks), every)
+	fmt.Fprintf(out, row, "load", "end", "bulk MB/s", "offset error", "one-way delay", "its error", "TS23 error", "error bound", "outside")
 	var failed []error
 	for _, load := range loads {
 		r, err := Measure(ctx, load, length, connect)
 		if err != nil {
 			return err
 		}
-		if !asJSON {
-			r.print(out)
-		}
-		results = append(results, r)
+		r.print(out)
 		failed = append(failed, r.Check())
-	}
-	if asJSON {
-		failed = append(failed, program.JSON(out, results))
 	}
 	return errors.Join(failed...)
 }
@@ -128,19 +113,18 @@ func (r Result) print(out io.Writer) {
 // exceeded. name is that of the program; bulk is what the transport calls the place of a bulk
 // transfer.
 func Main(name, bulk string, connect Connect) {
-	flags := func(c *program.Flags, f *flag.FlagSet) {
-		f.DurationVar(&c.For, "for", 10*time.Second, "how long to measure under each load, above 0")
-		f.BoolVar(&c.JSON, "json", false, "print JSON")
+	flags := func(length *time.Duration, f *flag.FlagSet) {
+		f.DurationVar(length, "for", 10*time.Second, "how long to measure under each load, above 0")
 	}
-	check := func(c *program.Flags, f *flag.FlagSet) error {
-		if c.For <= 0 {
-			return fmt.Errorf("-for %v: must be above 0", c.For)
+	check := func(length *time.Duration, f *flag.FlagSet) error {
+		if *length <= 0 {
+			return fmt.Errorf("-for %v: must be above 0", *length)
 		}
 		return program.Arguments(f, 0)
 	}
-	measure := func(ctx context.Context, c program.Flags, stdout, _ io.Writer) error {
+	measure := func(ctx context.Context, length time.Duration, stdout, _ io.Writer) error {
 		runtime.GOMAXPROCS(cores)
-		return Table(ctx, stdout, c.JSON, Loads(bulk), c.For, connect)
+		return table(ctx, stdout, Loads(bulk), length, connect)
 	}
 	program.Main(program.New(name, "usage: "+name+" [flags]", flags, check, measure))
 }

@@ -7,6 +7,7 @@ package exampletest
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"strings"
 	"sync"
@@ -59,6 +60,17 @@ func Flags(t *testing.T, name string, run program.Run, wrong map[string]string) 
 	if code := run(ctx, []string{"-h"}, &stdout, &stderr); code != 0 || stdout.String() != "" || !strings.Contains(stderr.String(), "usage: "+name) {
 		t.Errorf("-h: exit status %d\n%s%s", code, stdout.String(), stderr.String())
 	}
+}
+
+// Config returns what a program makes of flags that it must not refuse.
+func Config[C any](t *testing.T, flags func(*C, *flag.FlagSet), check func(*C, *flag.FlagSet) error, args string) (c C) {
+	t.Helper()
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	flags(&c, f)
+	if err := errors.Join(f.Parse(strings.Fields(args)), check(&c, f)); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // Bench tests the program in the folder of the test, which channelbench.Main makes: its table, briefly,

@@ -9,11 +9,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strings"
@@ -29,7 +27,6 @@ type Flags struct {
 	Key          [32]byte
 	For          time.Duration // 0: until interrupted
 	Skew         float64       // ppm
-	JSON         bool
 	Network      relay.Config
 
 	key string // as given
@@ -44,7 +41,6 @@ func (c *Flags) Add(f *flag.FlagSet, lasting time.Duration) {
 	KeyFlag(f, &c.key, "all ends share, with -listen and -dial")
 	f.DurationVar(&c.For, "for", lasting, "how long to run; with -listen and -dial without end unless given")
 	f.Float64Var(&c.Skew, "skew", 50, "how much faster the clocks of those that call run than that of the one that waits, in `ppm`;\nwith -listen and -dial: than this machine's, to try it; 0 unless given")
-	f.BoolVar(&c.JSON, "json", false, "print JSON")
 	c.Network.Flags(f)
 }
 
@@ -75,7 +71,7 @@ func (c *Flags) Check(f *flag.FlagSet, demoOnly, aloneOnly []string) error {
 		c.Skew = 0
 	}
 	const why = "only without -listen and -dial, where network and true time are known"
-	err := Refuse(f, why, append(demoOnly, "jitter", "loss", "asymmetry", "up", "down")...)
+	err := Refuse(f, why, append(demoOnly, "jitter", "loss", "up", "down")...)
 	if err == nil {
 		c.Key, err = Key(c.key)
 	}
@@ -108,22 +104,6 @@ func (c *Flags) Limit(ctx context.Context) (context.Context, context.CancelFunc)
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, c.For)
-}
-
-// JSON prints what a program found, as -json asks for.
-func JSON(out io.Writer, result any) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(result)
-}
-
-// Conclude prints what a program found, as JSON or by print, and returns what is wrong with that.
-func Conclude(out io.Writer, asJSON bool, result any, print func(io.Writer), wrong error) error {
-	if asJSON {
-		return errors.Join(JSON(out, result), wrong)
-	}
-	print(out)
-	return wrong
 }
 
 // KeyVariable names the environment variable of the key: arguments can be seen by everybody

@@ -10,45 +10,20 @@ import (
 	"timesync/record"
 )
 
-// Recording is a file into which a link is recorded; nil records nothing.
-type Recording struct {
-	recorder *record.Recorder
-	file     *os.File
-}
-
-// Record begins one in a new file; without a name there is none.
-func Record(l *link.Link, name string) (*Recording, error) {
-	if name == "" {
-		return nil, nil
-	}
-	file, err := os.Create(name)
-	return begin(l, file, err)
-}
-
-// RecordIn begins one in a new file of a folder, which it makes if need be; the name of the file has
-// a number for the star of the pattern. Without a folder there is none.
-func RecordIn(l *link.Link, folder, pattern string) (*Recording, error) {
+// Record records a link into a new file of a folder, which it makes if need be; the name of the file has
+// a number for the star of the pattern. Without a folder it records nothing. end writes what is left, and
+// may be called in any case.
+func Record(l *link.Link, folder, pattern string) (end func() error, err error) {
+	none := func() error { return nil }
 	if folder == "" {
-		return nil, nil
+		return none, nil
 	}
 	_ = os.MkdirAll(folder, 0o777) // without it no file can be made
 	file, err := os.CreateTemp(folder, pattern)
-	return begin(l, file, err)
-}
-
-func begin(l *link.Link, file *os.File, err error) (*Recording, error) {
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	r := &Recording{record.New(file), file}
-	l.Record(r.recorder)
-	return r, nil
-}
-
-// Close writes what is left.
-func (r *Recording) Close() error {
-	if r == nil {
-		return nil
-	}
-	return errors.Join(r.recorder.Close(), r.file.Close())
+	recorder := record.New(file)
+	l.Record(recorder)
+	return func() error { return errors.Join(recorder.Close(), file.Close()) }, nil
 }

@@ -29,8 +29,6 @@ type Config struct {
 	Loss   float64 // percent
 	// Reorder is the percentage that is held back by 15 to 45 ms, so that others overtake.
 	Reorder float64
-	// Asymmetry is how much longer the way to the server takes; negative: the way back.
-	Asymmetry time.Duration
 	// Up and Down are how much longer the way to the server, and back, takes from a time on.
 	Up, Down Extra
 	Seed     uint64 // makes it the same again; 0: see Draw
@@ -70,8 +68,7 @@ const (
 func (c *Config) Flags(f *flag.FlagSet) {
 	f.DurationVar(&c.Jitter, "jitter", c.Jitter, "largest jitter; each datagram waits 0.4 to 1 times as long")
 	f.Float64Var(&c.Loss, "loss", c.Loss, "`percent` of datagrams lost")
-	f.DurationVar(&c.Asymmetry, "asymmetry", c.Asymmetry, "how much longer the way to the listener takes; negative: the way back")
-	f.Var(&c.Up, "up", "how much longer the way to the listener takes from a time on, as `50ms@5s`")
+	f.Var(&c.Up, "up", "how much longer the way to the listener takes from a time on, as `50ms@5s`; 50ms@0s: always")
 	f.Var(&c.Down, "down", "the same for the way back")
 	f.Uint64Var(&c.Seed, "seed", c.Seed, "makes clocks, network and attacker the same again; 0: draw one")
 }
@@ -84,8 +81,6 @@ func (c *Config) Check() error {
 		return fmt.Errorf("-jitter %v: must be from 0 to %v", c.Jitter, most)
 	case !(c.Loss >= 0 && c.Loss <= 100):
 		return fmt.Errorf("-loss %v: must be from 0 to 100 percent", c.Loss)
-	case c.Asymmetry < -most || c.Asymmetry > most:
-		return fmt.Errorf("-asymmetry %v: must be from -%v to %v", c.Asymmetry, most, most)
 	}
 	return nil
 }
@@ -279,13 +274,12 @@ func (r *Relay) forward(f *flow, way Way, data []byte, from netip.AddrPort, now 
 		return
 	}
 	c, p := &r.config, parcel{way: way, from: r.front, to: f.client, data: data}
-	longer, extra := -c.Asymmetry, c.Down
+	extra := c.Down
 	if way == ToServer {
-		p.from, p.to = f.back, r.server
-		longer, extra = c.Asymmetry, c.Up
+		p.from, p.to, extra = f.back, r.server, c.Up
 	}
 	jitter := float64(c.Jitter) * (JitterFloor + (1-JitterFloor)*r.rng.Float64())
-	p.due = now.Add(c.Delay + time.Duration(jitter) + max(longer, 0))
+	p.due = now.Add(c.Delay + time.Duration(jitter))
 	if now.Sub(r.begun) >= extra.From {
 		p.due = p.due.Add(extra.By)
 	}

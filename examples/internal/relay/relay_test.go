@@ -66,12 +66,12 @@ func write(t *testing.T, conn *net.UDPConn, to netip.AddrPort, data []byte) {
 // TestDelays: no datagram is early, and each way has its own delay.
 func TestDelays(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ asymmetry, there, back time.Duration }{
-		{0, 14 * time.Millisecond, 14 * time.Millisecond},
-		{40 * time.Millisecond, 54 * time.Millisecond, 14 * time.Millisecond},
-		{-40 * time.Millisecond, 14 * time.Millisecond, 54 * time.Millisecond},
+	for _, c := range []struct{ up, down, there, back time.Duration }{
+		{0, 0, 14 * time.Millisecond, 14 * time.Millisecond},
+		{40 * time.Millisecond, 0, 54 * time.Millisecond, 14 * time.Millisecond},
+		{0, 40 * time.Millisecond, 14 * time.Millisecond, 54 * time.Millisecond},
 	} {
-		e := open(t, Config{Delay: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, Asymmetry: c.asymmetry, Seed: 1})
+		e := open(t, Config{Delay: 10 * time.Millisecond, Jitter: 10 * time.Millisecond, Up: Extra{By: c.up}, Down: Extra{By: c.down}, Seed: 1})
 		least := [2]time.Duration{time.Hour, time.Hour}
 		for range 10 {
 			start := time.Now()
@@ -89,7 +89,7 @@ func TestDelays(t *testing.T) {
 		// A loaded machine makes ten in a row late by 20 ms only if it is very busy.
 		for i, want := range []time.Duration{c.there, c.back} {
 			if least[i] < want || least[i] > want+20*time.Millisecond {
-				t.Errorf("asymmetry %v: way %d takes at least %v, want %v", c.asymmetry, i, least[i], want)
+				t.Errorf("%v up and %v down: way %d takes at least %v, want %v", c.up, c.down, i, least[i], want)
 			}
 		}
 	}
@@ -226,15 +226,14 @@ func TestFlags(t *testing.T) {
 	c := Config{Jitter: time.Second}
 	f := flag.NewFlagSet("", flag.ContinueOnError)
 	c.Flags(f)
-	if err := f.Parse([]string{"-loss", "3", "-asymmetry", "-4ms", "-seed", "5"}); err != nil {
+	if err := f.Parse([]string{"-loss", "3", "-down", "4ms@0s", "-seed", "5"}); err != nil {
 		t.Fatal(err)
 	}
-	if want := (Config{Jitter: time.Second, Loss: 3, Asymmetry: -4 * time.Millisecond, Seed: 5}); c != want || c.Check() != nil {
+	if want := (Config{Jitter: time.Second, Loss: 3, Down: Extra{By: 4 * time.Millisecond}, Seed: 5}); c != want || c.Check() != nil {
 		t.Errorf("got %+v, %v; want %+v", c, c.Check(), want)
 	}
 	for _, c := range []Config{
 		{Jitter: -1}, {Jitter: time.Hour}, {Loss: -1}, {Loss: 101}, {Loss: math.NaN()}, {Loss: math.Inf(1)},
-		{Asymmetry: time.Hour}, {Asymmetry: math.MinInt64},
 	} {
 		if c.Check() == nil {
 			t.Errorf("%+v passes", c)

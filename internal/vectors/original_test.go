@@ -1,20 +1,21 @@
 // These tests prove that the model of the C++ original is equal to it in every bit: they replay
 // the golden vectors (testdata/README.md at the top).
-package rivals
+package vectors
 
 import (
 	"encoding/json"
 	"testing"
 
-	"timesync/internal/vectors"
+	"timesync/internal/rivals"
+	"timesync/internal/sim"
 )
 
 func TestWindowMinVectors(t *testing.T) {
 	for _, name := range []string{"windowmin.csv", "windowmin_zero.csv", "windowmin_backwards.csv"} {
-		var w WindowMin
-		for line, r := range vectors.Rows(t, name) { // scenario, step, value, timestamp, window, best, valid
+		var w rivals.WindowMin
+		for line, r := range Rows(t, name) { // scenario, step, value, timestamp, window, best, valid
 			if r[1] == 0 {
-				w = WindowMin{}
+				w = rivals.WindowMin{}
 			}
 			w.Update(uint32(r[2]), r[3], r[4])
 			if got := w.Best(); uint64(got) != r[5] {
@@ -28,11 +29,11 @@ func TestWindowMinVectors(t *testing.T) {
 }
 
 func TestToRemoteVectors(t *testing.T) {
-	for line, r := range vectors.Rows(t, "to_remote.csv") {
-		var o Original
+	for line, r := range Rows(t, "to_remote.csv") {
+		var o rivals.Original
 		o.Datagram(uint32(r[1]), r[0])
 		o.OnPeerMinDelta(uint32(r[2]), r[0])
-		got := [3]uint64{uint64(o.minOWD.Load()), uint64(o.Remote23(r[3]))}
+		got := [3]uint64{uint64(o.MinOWD()), uint64(o.Remote23(r[3]))}
 		got[2] = uint64(o.Datagram(uint32(r[7]), r[8]))
 		if want := [3]uint64{r[4], r[5], r[9]}; got != want { // r[6] has 16 bits, which nothing here uses
 			t.Fatalf("%s: got %d", line, got)
@@ -42,9 +43,9 @@ func TestToRemoteVectors(t *testing.T) {
 
 func TestSessionVectors(t *testing.T) {
 	for _, name := range []string{"session.jsonl", "session_quirks.jsonl"} {
-		var peers map[string]*Original
+		var peers map[string]*rivals.Original
 		checks := 0
-		for line := range vectors.Lines(t, name) {
+		for line := range Lines(t, name) {
 			var e struct {
 				Event, Peer string
 				Now         uint64
@@ -67,9 +68,9 @@ func TestSessionVectors(t *testing.T) {
 			}
 			switch e.Event {
 			case "begin":
-				peers = map[string]*Original{"A": {}, "B": {}}
+				peers = map[string]*rivals.Original{"A": {}, "B": {}}
 			case "send":
-				check("ts24", uint64(stamp(e.Now)), uint64(e.TS24))
+				check("ts24", uint64(sim.Stamp(e.Now)), uint64(e.TS24))
 				if e.Report != nil {
 					delta, _ := o.MinDelta(e.Now)
 					check("report", uint64(delta), uint64(*e.Report))
@@ -80,11 +81,11 @@ func TestSessionVectors(t *testing.T) {
 				} else {
 					o.OnPeerMinDelta(e.Value, e.Now)
 				}
-				if o.synchronized() != e.Sync {
-					t.Fatalf("%s: %s\nsync = %v", name, line, o.synchronized())
+				if _, synced := o.RemoteTime(e.Now, 0); synced != e.Sync {
+					t.Fatalf("%s: %s\nsync = %v", name, line, synced)
 				}
 				if e.Sync { // else the original shows 200 ms
-					check("min_owd", uint64(o.minOWD.Load()), uint64(e.MinOWD))
+					check("min_owd", uint64(o.MinOWD()), uint64(e.MinOWD))
 				}
 				delta, _ := o.MinDelta(e.Now)
 				check("min_delta", uint64(delta), uint64(e.MinDelta))

@@ -1,7 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause
+// This file reads what was recorded from the C++ original (testdata/README.md).
 
-// Package vectors reads what was recorded from the C++ original (testdata/README.md). Its tests, and
-// those of internal/rivals, replay that.
 package vectors
 
 import (
@@ -16,7 +14,7 @@ import (
 
 const testdata = "../../testdata/"
 
-// Lines returns the lines of a recorded file behind its header. It is for tests in a folder of internal.
+// Lines returns the lines of a recorded file behind its header.
 func Lines(t testing.TB, name string) iter.Seq[string] {
 	return func(yield func(line string) bool) {
 		f, err := os.Open(testdata + name + ".gz")

@@ -1,9 +1,3 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
-//go:build linux
-
-// Measure runs examples/udp between two hosts in network namespaces, whose clocks have different
-// rates, and says how far off each is about the other. See measure.sh.
 package main
 
 import (
@@ -16,41 +10,39 @@ import (
 	"math"
 	"os"
 	"sync"
+	"testing"
 	"time"
 
-	"timesync"
 	"timesync/examples/internal/lab"
 	"timesync/internal/stat"
 )
 
+var hostsFor = flag.Duration("hosts", 0, "for how long TestTwoHosts runs, as root; 0: not at all")
+
 const (
-	address = "10.78.0.1"
-	delay   = 10 * time.Millisecond // each way
-	jitter  = 2 * time.Millisecond
-	settled = 3.0 // s: the start does not count
+	hostAddress = "10.78.0.1"
+	hostDelay   = 10 * time.Millisecond // each way
+	hostJitter  = 2 * time.Millisecond
+	hostSettled = 3.0 // s: the start does not count
 )
 
 // ppm are how much faster the clocks of the hosts run: the one that listens, and that dials.
 var ppm = [2]float64{-30, 50}
 
-// line is one of udp -json.
-type line struct {
-	Seconds float64 `json:"s"`
-	Local   uint64  `json:"local_us"`
-	timesync.Snapshot
-}
-
-func main() {
-	lasting := flag.Duration("for", 30*time.Second, "how long to run")
-	flag.Parse()
-	lab.Exit(lab.Measure("udp between two hosts", "udp", nil, func(l *lab.Lab, program string) error {
+// TestTwoHosts runs the program between two hosts in network namespaces, 10 ms and up to 2 ms of jitter
+// apart, whose clocks run 80 ppm apart: each knows the other's within its error bound.
+func TestTwoHosts(t *testing.T) {
+	if *hostsFor == 0 {
+		t.Skip("with -hosts 10s")
+	}
+	err := lab.Measure("udp between two hosts", "udp", nil, func(l *lab.Lab, program string) error {
 		spaces := [2]string{l.Space("listens"), l.Space("dials")}
-		w := l.Wire(lab.At(spaces[0], "eth0", address+"/24"), lab.At(spaces[1], "eth0", "10.78.0.2/24"), delay)
-		w.Jitter.Store(int64(jitter))
+		w := l.Wire(lab.At(spaces[0], "eth0", hostAddress+"/24"), lab.At(spaces[1], "eth0", "10.78.0.2/24"), hostDelay)
+		w.Jitter.Store(int64(hostJitter))
 		if err := l.Built(); err != nil {
 			return err
 		}
-		said, err := run(program, spaces, *lasting)
+		said, err := runHosts(program, spaces)
 		if err != nil {
 			return err
 		}
@@ -58,22 +50,25 @@ func main() {
 		for i, lines := range said {
 			start[i] = float64(lines[0].Local) - lines[0].Seconds*(1e6+ppm[i])
 		}
-		return errors.Join(judge(0, said[0], start), judge(1, said[1], start))
-	}))
+		return errors.Join(judgeHost(t, 0, said[0], start), judgeHost(t, 1, said[1], start))
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
-// run runs both ends and returns what they said.
-func run(program string, spaces [2]string, lasting time.Duration) (said [2][]line, err error) {
+// runHosts runs both ends and returns what they said.
+func runHosts(program string, spaces [2]string) (said [2][]state, err error) {
 	var both sync.WaitGroup
 	var failed [2]error
 	for i, end := range []string{"-listen", "-dial"} {
 		skew := fmt.Sprint(ppm[i])
-		c := lab.Command(spaces[i], program, end, address+":9000", "-key", lab.Key, "-json", "-for", lasting.String(), "-skew", skew)
+		c := lab.Command(spaces[i], program, end, hostAddress+":9000", "-key", lab.Key, "-json", "-for", hostsFor.String(), "-skew", skew)
 		c.Stderr = os.Stderr
 		both.Go(func() {
 			out, err := c.Output()
 			for text := range bytes.Lines(out) {
-				var s line
+				var s state
 				err = cmp.Or(err, json.Unmarshal(text, &s))
 				said[i] = append(said[i], s)
 			}
@@ -87,13 +82,13 @@ func run(program string, spaces [2]string, lasting time.Duration) (said [2][]lin
 	return said, errors.Join(failed[:]...)
 }
 
-// judge prints how far off one end was.
-func judge(i int, lines []line, start [2]float64) error {
+// judgeHost prints how far off one end was.
+func judgeHost(t *testing.T, i int, lines []state, start [2]float64) error {
 	name := [...]string{"the listener", "the dialer"}[i]
 	var errs []float64
 	beyond, last := 0, lines[len(lines)-1]
 	for _, s := range lines {
-		if s.ErrorBound == 0 || s.Seconds < settled {
+		if s.ErrorBound == 0 || s.Seconds < hostSettled {
 			continue
 		}
 		// This machine's clock.
@@ -106,9 +101,9 @@ func judge(i int, lines []line, start [2]float64) error {
 		}
 	}
 	if len(errs) == 0 {
-		return fmt.Errorf("%s was never synchronized after %v s", name, settled)
+		return fmt.Errorf("%s was never synchronized after %v s", name, hostSettled)
 	}
-	fmt.Printf("%s, clock %+g ppm: error p50 %.0f us, most %.0f us of %d answers; bound %.2f ms, %d beyond it; skew %+.1f ppm, truly %+g\n",
+	t.Logf("%s, clock %+g ppm: error p50 %.0f us, most %.0f us of %d answers; bound %.2f ms, %d beyond it; skew %+.1f ppm, truly %+g",
 		name, ppm[i], stat.OrNaN(errs, 0.5), stat.OrNaN(errs, 1), len(errs), last.ErrorBound.Seconds()*1e3, beyond, last.Skew, ppm[1-i]-ppm[i])
 	if beyond > 0 {
 		return fmt.Errorf("%s: %d answers are beyond the error bound", name, beyond)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Elevator shows which clock to sample for what moves: the elevator problem of
+// This test proves which clock to sample for what moves: the elevator problem of
 // Unity's Network Time System, on simulated links with a round trip of 200 ms.
 //
 // A platform goes up by a formula of time that every peer evaluates. On it
@@ -12,19 +12,19 @@
 //
 // The question is at which time to evaluate the formula. If a figure stands in one
 // time and the platform is shown in another, the figure is seen sinking into it or
-// floating above it. The program shows by how much, in time: "250ms" is where the
-// platform was 250 ms ago, where the document has 200 and no buffers. It exits with status
-// 1 if what it finds is not what the document says.
+// floating above it. The test prints by how much, in time: "250ms" is where the
+// platform was 250 ms ago, where the document has 200 and no buffers. It fails if what it
+// finds is not what the document says.
 //
-//	go run ./examples/elevator
-package main
+//	go test ./examples/elevator -v
+package elevator
 
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
-	"os"
 	"slices"
+	"strings"
+	"testing"
 	"time"
 
 	"timesync"
@@ -85,35 +85,46 @@ var rules = []rule{
 	{name: "in server time, and nobody predicts", authority: "host", own: server, others: server},
 }
 
-func main() {
-	if len(os.Args) > 1 {
-		fmt.Fprintln(os.Stderr, "usage: elevator\nshows which clock to sample for what moves, on simulated links; it has no flags")
-		os.Exit(2)
+// The figures stand where the document says, each time.
+func TestElevator(t *testing.T) {
+	found, right := show(rules)
+	t.Logf("round trip %v, buffers %v: predicted time is %v ahead of server time\n"+
+		"how far a figure is behind the platform on which it stands:\n%s", 2*oneWay, gap-2*oneWay, gap, found)
+	if !right {
+		t.Error("it does not hold")
 	}
-	if !run(os.Stdout, rules) {
-		os.Exit(1)
+	if again, _ := show(rules); again != found {
+		t.Errorf("another run found\n%s", again)
 	}
 }
 
-// run plays the rules and reports whether the figures stand where expected.
-func run(out io.Writer, rules []rule) bool {
-	good := true
-	fmt.Fprintf(out, "Round trip %v, buffers %v: predicted time is %v ahead of server time.\n", 2*oneWay, gap-2*oneWay, gap)
-	fmt.Fprintln(out, "How far a figure is behind the platform on which it stands:")
+// The check is one: a platform in another time than the document's is found out.
+func TestWrongClock(t *testing.T) {
+	wrong := slices.Clone(rules[:1])
+	wrong[0].own = func(c tick.Clocks) tick.Time { return c.SharedTime }
+	if found, right := show(wrong); right || !strings.Contains(found, "WRONG") {
+		t.Errorf("the shared clock passes for the server clock:\n%s", found)
+	}
+}
+
+// show plays the rules. It returns a table for people, and whether the figures stand where expected.
+func show(rules []rule) (table string, right bool) {
+	var out strings.Builder
+	right = true
 	for _, r := range rules {
 		client, host := play(r)
-		fmt.Fprintf(out, "\nPlatform %s (%s authority)\n%-14s%12s%12s\n", r.name, r.authority, "", "client", "host")
+		fmt.Fprintf(&out, "\nPlatform %s (%s authority)\n%-14s%12s%12s\n", r.name, r.authority, "", "client", "host")
 		for i, name := range figures {
-			fmt.Fprintf(out, "%-14s%12s%12s", name, client[i], host[i])
+			fmt.Fprintf(&out, "%-14s%12s%12s", name, client[i], host[i])
 			if !client[i].near(r.client[i]) || !host[i].near(r.host[i]) {
-				good = false
-				fmt.Fprintf(out, "  WRONG: should be %v, %v", r.client[i], r.host[i])
+				right = false
+				fmt.Fprintf(&out, "  WRONG: should be %v, %v", r.client[i], r.host[i])
 			}
-			fmt.Fprintln(out)
+			fmt.Fprintln(&out)
 		}
 	}
-	fmt.Fprintln(out, "\nShow a platform in the time of what stands on it: predicted time for what you play, server time for what you watch.")
-	return good
+	fmt.Fprintln(&out, "\nShow a platform in the time of what stands on it: predicted time for what you play, server time for what you watch.")
+	return out.String(), right
 }
 
 // lag is how far a figure is behind, at each tick.
@@ -175,13 +186,11 @@ type game struct {
 // and on the host.
 func play(r rule) (client, host [3]lag) {
 	g := &game{rule: r, world: sim.NewWorld(1), inputs: map[tick.Tick]figuresAt{}}
-	hub, spokes := g.world.Star(2,
-		func(i int) *sim.Clock {
-			return sim.NewClock(sim.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}, 1)
-		},
-		func(int) (up, down *sim.Link) {
-			return &sim.Link{Base: sim.Fixed(oneWay)}, &sim.Link{Base: sim.Fixed(oneWay)}
-		})
+	node := func(i int) *sim.Node {
+		spec := sim.ClockSpec{OffsetUsec: uint64(i) * 7_777_777_777, SkewPPM: float64(20 * i)}
+		return g.world.Node(fmt.Sprint(i), sim.NewClock(spec, 1))
+	}
+	hub := node(0)
 	g.hub = hub
 	// The configuration is right: there is no error.
 	g.server, _ = tick.NewServer(tick.ServerConfig{Handlers: tick.Handlers{Tick: g.hostPlays}})
@@ -189,8 +198,10 @@ func play(r rule) (client, host [3]lag) {
 	g.epoch, _ = g.server.Epoch()
 	hub.OnReceive = g.hostTakes
 	g.world.Every(time.Millisecond, 0, func() { g.server.Advance(hub.NowUsec()) })
-	for _, node := range spokes {
-		g.join(node)
+	for i := range 2 {
+		client := node(i + 1)
+		g.world.Connect(client, hub, &sim.Link{Base: sim.Fixed(oneWay)}, &sim.Link{Base: sim.Fixed(oneWay)})
+		g.join(client)
 	}
 	g.world.Run(10 * time.Second)
 	return g.client, g.host

@@ -1,0 +1,92 @@
+// These tests prove that the judge of a game finds what is wrong, and that a process notices when it
+// does not run.
+
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"timesync/examples/internal/program"
+)
+
+const second = time.Second
+
+// A meeting of 10 s, looked at ten times a second: when the two are in step for good, and what is said if
+// that takes too long.
+func TestMeeting(t *testing.T) {
+	always := func(apart time.Duration) func(int) (time.Duration, bool) {
+		return func(int) (time.Duration, bool) { return apart, true }
+	}
+	for _, tt := range []struct {
+		name   string
+		looks  func(i int) (apart time.Duration, same bool)
+		stalls []span
+		out    time.Duration
+		apart  time.Duration
+		failed string
+	}{
+		{name: "nothing", looks: always(0)},
+		{name: "apart by less than a tick", looks: always(16 * time.Millisecond), apart: 16 * time.Millisecond},
+		{name: "apart by more", looks: always(17 * time.Millisecond), out: 10 * second, failed: "out of step for 10.0 s after the start of server"},
+		{name: "apart once, after 5 s", looks: func(i int) (time.Duration, bool) {
+			if i == 50 {
+				return second, true
+			}
+			return 0, true
+		}, out: 5 * second, failed: "out of step for 5.0 s"},
+		{name: "slow to start", looks: func(i int) (time.Duration, bool) { return 0, i > 20 }, out: 2 * second},
+		{name: "too slow to start", looks: func(i int) (time.Duration, bool) { return 0, i > 21 }, out: 2100 * time.Millisecond, failed: "2.1 s"},
+		{name: "slow because it did not run", looks: func(i int) (time.Duration, bool) { return 0, i > 21 }, out: 2100 * time.Millisecond,
+			stalls: []span{{10 * second, 10200 * time.Millisecond}, {11 * second, 11050 * time.Millisecond}}},
+	} {
+		m := &meeting{Player: "player 1", After: "server", begun: 10 * second}
+		for i := 1; i <= 100; i++ {
+			apart, same := tt.looks(i)
+			m.see(m.begun+time.Duration(i)*second/10, apart, same, second/60)
+		}
+		if m.Length != 10*second || m.Out != tt.out || m.Apart != tt.apart {
+			t.Errorf("%s: %+v", tt.name, m)
+		}
+		d := &demo{meetings: []*meeting{m}, stalls: tt.stalls}
+		err := d.judge(10 * second).check()
+		if (err == nil) != (tt.failed == "") || err != nil && !strings.Contains(err.Error(), tt.failed) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.failed)
+		}
+	}
+	r := &result{}
+	r.Ticks.Unreported = 1
+	if err := r.check(); err == nil || !strings.Contains(err.Error(), "1 ticks were skipped or repeated") {
+		t.Errorf("a tick that nobody told of: %v", err)
+	}
+}
+
+// Of four late inputs a stall explains two, and a change of the network one.
+func TestLateInputs(t *testing.T) {
+	at := func(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
+	stalls := []span{{at(14920), at(14930)}, {at(16050), at(16060)}}
+	lates := []span{{at(15000), at(15010)}, {at(15900), at(15910)}, {at(16100), at(16200)}, {at(16200), at(16300)}}
+	for changed, want := range map[time.Duration]uint64{0: 0, at(16250): 1, at(13000): 0} {
+		r := &result{}
+		r.inputs(inputCounts{InTime: 96, Late: 4}, lates, stalls, changed)
+		if r.Changed != want || r.Inputs != (inputCounts{InTime: 96, Late: 2 - want, Waited: 2}) {
+			t.Errorf("a change at %v: %d late in it, %+v", changed, r.Changed, r.Inputs)
+		}
+	}
+}
+
+// A process that does not run notices.
+func TestWatchStalls(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	d, last := &demo{}, program.True()
+	d.watchStalls(ctx)
+	for _, s := range d.stalls {
+		if s.from < last || s.to-s.from < stallProbe+stallLeast {
+			t.Errorf("stalled from and to %v after %v", s, last)
+		}
+		last = s.to
+	}
+}
