@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/jszwec/csvutil v1.10.0
 	github.com/mitchellh/go-wordwrap v1.0.1
+	github.com/yuin/goldmark v1.8.7
 	golang.org/x/sync v0.17.0
 	golang.org/x/sys v0.36.0
 	gonum.org/v1/plot v0.17.0

@@ -5,10 +5,12 @@
 //	<!-- begin NAME: who writes it -->
 //	<!-- end NAME -->
 //
-// stands a part that a program writes. Package page also draws the documents' pictures.
+// stands a part that a program writes. Package page also draws the documents' pictures, and makes a
+// page for browsers of one.
 package page
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +18,10 @@ import (
 	"strings"
 
 	"github.com/mitchellh/go-wordwrap"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	render "github.com/yuin/goldmark/renderer/html"
 	"golang.org/x/sync/errgroup"
 
 	"timesync/compare/graph"
@@ -93,4 +99,34 @@ func Draw(folder string, pictures map[string][]*graph.Chart) error {
 		}
 	}
 	return all.Wait()
+}
+
+// page is the frame of the HTML; it follows the reader's choice of light or dark.
+const page = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>%s</title>
+<style>
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; font-size: 0.85rem; display: block; }
+table, pre { overflow-x: auto; }
+th, td { padding: 0.15rem 0.6rem; border-bottom: 1px solid #8886; white-space: nowrap; }
+img { max-width: 100%%; border-radius: 6px; }
+</style></head><body>
+%s</body></html>
+`
+
+// HTML makes a page for browsers of a document.
+func HTML(document, path, title string) error {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	markdown := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+		goldmark.WithRendererOptions(render.WithUnsafe())) // pictures are HTML
+	if err := markdown.Convert(text, &b); err != nil {
+		return err
+	}
+	return os.WriteFile(path, fmt.Appendf(nil, page, title, b.String()), 0o644)
 }

@@ -1,8 +1,15 @@
-// This test proves that a part of a document is replaced and nothing else.
+// These tests prove that a part of a document is replaced and nothing else, and that a page for
+// browsers leads to its own headings.
 
 package page
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
 
 func TestFill(t *testing.T) {
 	text := "before\n\n<!-- begin x: by hand -->\nold\n<!-- end x -->\n\nafter\n"
@@ -17,6 +24,32 @@ func TestFill(t *testing.T) {
 	for _, bad := range []string{"", "<!-- begin x: -->\n", "<!-- end x -->\n", "<!-- begin y: -->\n<!-- end y -->\n"} {
 		if _, err := Fill(bad, parts); err == nil {
 			t.Errorf("%q has no part of that name, and no error", bad)
+		}
+	}
+}
+
+func TestHTML(t *testing.T) {
+	text := "# A title\n\nsee [below](#what-each-does-and-costs), and `a < b`\n\n## What each does, and costs\n\n" +
+		Table([][]string{{"a", "b"}, {"1", "**2**"}})
+	document, path := filepath.Join(t.TempDir(), "x.md"), filepath.Join(t.TempDir(), "index.html")
+	if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := HTML(document, path, "A title"); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(string(page), -1) {
+		if !strings.Contains(string(page), `id="`+to[1]+`"`) {
+			t.Errorf("a link leads to #%s, which is nowhere", to[1])
+		}
+	}
+	for _, want := range []string{"<title>A title</title>", "<code>a &lt; b</code>", "<strong>2</strong></td>"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %s", want)
 		}
 	}
 }

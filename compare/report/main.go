@@ -5,7 +5,7 @@
 // ACCURACY and README, report.csv, and the pictures.
 //
 //	go run ./report                               45 s of processor time
-//	go run ./report -out FOLDER                   the same elsewhere
+//	go run ./report -out FOLDER                   the same elsewhere, with index.html
 //	go run ./report -traces FOLDER                with recorded series of delays
 //	go run ./report -world clockstep -seed 3      the error in one world, and recordings of both ends: 5 s
 package main
@@ -58,6 +58,9 @@ func writeReport(folder, traces string) error {
 	}
 	docs := cmp.Or(folder, filepath.Join(root, "docs"))
 	err = errors.Join(err, page.Draw(docs, f.pictures()), f.writeCSV(filepath.Join(docs, "report.csv")))
+	if err == nil && folder != "" {
+		err = page.HTML(filepath.Join(folder, "REPORT.md"), filepath.Join(folder, "index.html"), "Every method on identical packets")
+	}
 	fmt.Printf("%d worlds, %d methods, %.1f s\n", len(f.worlds), len(play.Methods)+2, time.Since(start).Seconds())
 	return err
 }
