@@ -5,10 +5,14 @@
 // camera's and the viewer the forwarder's; with each frame the forwarder sends its view of the
 // camera's clock, 55 bytes, and the viewer puts both together (timesync.Snapshot.Then).
 //
-// All three run here, with a bad network on both legs. Meanwhile the forwarder starts anew, and the
-// camera's clock is set.
+// Without flags all three run here, with a bad network on both legs. Meanwhile the forwarder starts
+// anew, and the camera's clock is set. On three machines:
 //
-// What is worth a copy is in ends.go, and how the three use it in legs.go.
+//	relay -listen :9000 -viewers :9001
+//	relay -dial FORWARDER:9000 -as camera
+//	relay -dial FORWARDER:9001
+//
+// What is worth a copy is in ends.go.
 package main
 
 import (
@@ -19,35 +23,45 @@ import (
 	"time"
 
 	"timesync/examples/internal/program"
-	"timesync/examples/internal/relay"
 )
 
-type config struct{ program.Flags }
+type config struct {
+	program.Flags
+	viewers   string
+	as        string
+	tolerable time.Duration
+}
 
 func main() { program.Main(run) }
 
-var run = program.New("relay", "usage: relay [flags]", (*config).flags, (*config).check, play)
-
-func (c *config) flags(f *flag.FlagSet) {
-	c.Network = relay.Config{Delay: 30 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 1, Reorder: 2}
-	f.DurationVar(&c.For, "for", 45*time.Second, "how long to run")
-	c.Network.Flags(f)
-}
-
-// check refuses what cannot be meant.
-func (c *config) check(f *flag.FlagSet) error {
-	if c.For < 5*proof {
-		return fmt.Errorf("-for %v: must be at least %v", c.For, 5*proof)
+var run = program.New("relay", "usage: relay [flags]", (*config).flags, (*config).check, func(ctx context.Context, c config, stdout, stderr io.Writer) error {
+	if c.Alone() {
+		return alone(ctx, c, stdout, stderr)
 	}
-	return c.Check(f, nil, nil)
-}
-
-// play runs the demo, and says how it went.
-func play(ctx context.Context, c config, stdout, _ io.Writer) error {
 	r, err := demo(ctx, c)
 	if err != nil {
 		return err
 	}
 	r.print(stdout, c)
 	return r.check()
+})
+
+func (c *config) flags(f *flag.FlagSet) {
+	c.Add(f, 45*time.Second)
+	f.StringVar(&c.viewers, "viewers", ":9001", "with -listen: the `address` at which the viewer is awaited")
+	f.StringVar(&c.as, "as", "viewer", "with -dial: what to be, `camera or viewer`")
+	f.DurationVar(&c.tolerable, "within", 200*time.Millisecond, "print no time that may be further off")
+}
+
+// check refuses what cannot be meant.
+func (c *config) check(f *flag.FlagSet) error {
+	switch {
+	case c.as != "camera" && c.as != "viewer":
+		return fmt.Errorf("-as %s: must be camera or viewer", c.as)
+	case c.tolerable <= 0:
+		return fmt.Errorf("-within %v: must be positive", c.tolerable)
+	case !c.Alone() && c.For < 5*proof:
+		return fmt.Errorf("-for %v: must be at least %v", c.For, 5*proof)
+	}
+	return c.Check(f, nil, []string{"as", "viewers", "skew"})
 }

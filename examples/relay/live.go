@@ -3,6 +3,11 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -22,8 +27,6 @@ const (
 	tellEvery = 50 * time.Millisecond
 	// gone is when a peer that says nothing is sent nothing more: it has left, or its address was forged on the path.
 	gone = 5 * time.Second
-	// tolerable is how far off a time may be at most.
-	tolerable = 200 * time.Millisecond
 )
 
 // clock is one that may be set.
@@ -45,6 +48,7 @@ type leg struct {
 	end   *seal.End
 	clock *clock
 	udp   *net.UDPConn
+	rx    *rxtime.Conn
 	to    netip.AddrPort // not valid at the end that is called
 	tasks sync.WaitGroup
 	stop  chan struct{}
@@ -57,13 +61,13 @@ func newLeg(c config, of string, udp *net.UDPConn, to netip.AddrPort, own *clock
 		direction = 1
 	}
 	end := seal.New(program.SubKey(c.Key, of), direction)
-	return &leg{end: end, clock: own, udp: udp, to: to, stop: make(chan struct{})}
+	return &leg{end: end, clock: own, udp: udp, rx: rxtime.NewConn(udp), to: to, stop: make(chan struct{})}
 }
 
 // listen gives take what comes, until the leg is closed.
 func (l *leg) listen(take func(seal.Datagram)) {
 	l.tasks.Go(func() {
-		l.end.Serve(program.Reader{Conn: rxtime.NewConn(l.udp), Reads: l.clock.at}, l.udp, 0, func(d seal.Datagram, err error) {
+		l.end.Serve(program.Reader{Conn: l.rx, Reads: l.clock.at}, l.udp, 0, func(d seal.Datagram, err error) {
 			if err == nil {
 				take(d)
 			}
@@ -132,8 +136,57 @@ func startForwarder(c config, udp [2]*net.UDPConn, own *clock) (legs [2]*leg) {
 // startViewer gives show, at each datagram, the figures that have become certain.
 func startViewer(c config, udp *net.UDPConn, to netip.AddrPort, own *clock, show func(v *viewer, certain []figure)) *leg {
 	l := newLeg(c, "viewer", udp, to, own)
-	v := &viewer{relay: l.end, tolerable: tolerable}
+	v := &viewer{relay: l.end, tolerable: c.tolerable}
 	l.listen(func(d seal.Datagram) { show(v, v.take(d)) })
 	l.tell()
 	return l
+}
+
+// alone is one of the three; the others are elsewhere.
+func alone(ctx context.Context, c config, stdout, stderr io.Writer) error {
+	ctx, cancel := c.Limit(ctx)
+	defer cancel()
+	udp, to, err := program.Open(c.Listen, c.Dial)
+	if err != nil {
+		return err
+	}
+	own := &clock{Clock: program.Clock{PPM: c.Skew}}
+	var legs []*leg
+	switch {
+	case c.Listen != "":
+		viewers, _, err := program.Open(c.viewers, "")
+		if err != nil {
+			return errors.Join(err, udp.Close())
+		}
+		both := startForwarder(c, [2]*net.UDPConn{udp, viewers}, own)
+		legs = both[:]
+	case c.as == "camera":
+		legs = []*leg{startCamera(c, udp, to, own, func(uint64) {})}
+	default:
+		legs = []*leg{startViewer(c, udp, to, own, show(stdout))}
+	}
+	fmt.Fprintln(stderr, program.ReceiveTimes(legs[0].rx))
+	<-ctx.Done()
+	closeAll(legs)
+	return nil
+}
+
+// show prints once a second what has become certain.
+func show(stdout io.Writer) func(v *viewer, certain []figure) {
+	frames, last, printed := 0, figure{}, time.Now()
+	return func(v *viewer, certain []figure) {
+		for _, last = range certain {
+			frames++
+		}
+		if time.Since(printed) < time.Second {
+			return
+		}
+		if frames > 0 {
+			fmt.Fprintf(stdout, "%d frames, capture to arrival %v within %v, %d void\n",
+				frames, last.delay, last.bound.Round(time.Microsecond), v.void)
+		} else {
+			fmt.Fprintln(stdout, "no frame whose time is certain:", cmp.Or(v.why, errors.New("not yet")))
+		}
+		frames, printed = 0, time.Now()
+	}
 }
