@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"timesync/examples/game/judge"
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/tick"
@@ -64,9 +65,7 @@ func newPlayerSide(t *testing.T) *playerSide {
 func open(t *testing.T, c config) *node {
 	t.Helper()
 	n, err := newNode(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() { n.udp.Close() })
 	return n
 }

@@ -33,9 +33,8 @@ func TestRecord(t *testing.T) {
 	var receiving sync.WaitGroup
 	for i, p := range peers {
 		var err error
-		if recordings[i], err = program.Record(&p.Link, filepath.Join(folder, names[i])); err != nil {
-			t.Fatal(err)
-		}
+		recordings[i], err = program.Record(&p.Link, filepath.Join(folder, names[i]))
+		exampletest.Must(t, err)
 		receiving.Go(func() {
 			for _, err := p.Receive(ctx); err == nil; _, err = p.Receive(ctx) {
 			}
@@ -45,17 +44,13 @@ func TestRecord(t *testing.T) {
 	defer every.Stop()
 	for end := time.Now().Add(*recordFor); time.Now().Before(end); <-every.C {
 		for i, p := range peers {
-			if err := p.Send(nil, clocks[i].Now()); err != nil {
-				t.Fatal(err)
-			}
+			exampletest.Must(t, p.Send(nil, clocks[i].Now()))
 		}
 	}
 	a.conn.CloseWithError(0, "recorded")
 	receiving.Wait()
 	for i := range peers {
-		if err := recordings[i].Close(); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, recordings[i].Close())
 		if datagrams, _ := exampletest.Recording(t, filepath.Join(folder, names[i])); datagrams < 30 {
 			t.Errorf("end %d: %d datagrams", i, datagrams)
 		}

@@ -119,9 +119,7 @@ func stalls(ctx context.Context) (lost *atomic.Int64) {
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(testConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	begun, lost := time.Now(), stalls(t.Context())
 	w.start(200)
 	eventually(t, "each kind rejected, enough to judge, and both have acted", func() bool {
@@ -207,9 +205,7 @@ func TestTable(t *testing.T) {
 func TestLive(t *testing.T) {
 	t.Parallel()
 	listener, err := newLive(config{Flags: program.Flags{Listen: "127.0.0.1:0", Key: testKey}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	listener.start(100)
 	at := relay.Addr(listener.conn).String()
 	var first netip.AddrPort
@@ -248,9 +244,7 @@ func TestLive(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	busy, err := relay.Loopback()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer busy.Close()
 	nowhere := filepath.Join(t.TempDir(), "none", "udp.tsr")
 	for _, c := range []struct{ args, stdout, stderr string }{
@@ -328,9 +322,7 @@ func TestSignal(t *testing.T) {
 		command := exec.Command(os.Args[0], "-for", "1m", "-record", name)
 		command.Env = append(os.Environ(), "UDP_TEST_MAIN=1")
 		command.Stdout, command.Stderr = &out, &errs
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, command.Start())
 		eventually(t, "some blocks are written", func() bool {
 			for _, name := range files {
 				if file, err := os.Stat(name); err != nil || file.Size() < 1000 {
@@ -340,9 +332,7 @@ func TestSignal(t *testing.T) {
 			return true
 		})
 		killed := time.Now()
-		if err := command.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, command.Process.Signal(signal))
 		_ = command.Wait() // 1 if it never synchronized, -1 if it was killed
 		code := command.ProcessState.ExitCode()
 		if want != "" && (code < 0 || code > 1) || !strings.Contains(out.String(), want) {
@@ -361,9 +351,7 @@ func TestSignal(t *testing.T) {
 // TestIntruder: the judge notices what a broken hook would let through.
 func TestIntruder(t *testing.T) {
 	w, err := newWorld(testConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	w.start(0.001)
 	defer w.close()
 	a, b := w.judges[0], w.judges[1]

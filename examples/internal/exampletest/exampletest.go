@@ -19,6 +19,14 @@ import (
 	"timesync/record"
 )
 
+// Must ends the test if something fails that is to work.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Output is what a program that still runs has printed.
 type Output struct {
 	mu   sync.Mutex
@@ -69,9 +77,7 @@ func Bench(t *testing.T, connect channelbench.Connect) {
 	loads := channelbench.Loads("bulk")
 	for _, load := range []channelbench.Load{loads[0], loads[2]} {
 		r, err := channelbench.Measure(t.Context(), load, time.Second, connect)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		t.Logf("%+v", r)
 		if err := r.CheckBounds(); err != nil {
 			t.Error(err)
@@ -84,9 +90,7 @@ func Bench(t *testing.T, connect channelbench.Connect) {
 func Recording(t *testing.T, name string) (datagrams int, last time.Time) {
 	t.Helper()
 	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer file.Close()
 	for m, err := range record.Replay(file) {
 		switch {
@@ -145,9 +149,7 @@ func free(t *testing.T) (at []string) {
 	t.Helper()
 	for range 4 {
 		conn, err := relay.Loopback()
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		defer conn.Close()
 		at = append(at, relay.Addr(conn).String())
 	}
