@@ -207,9 +207,7 @@ func (q *query) excess() float64 { return math.Abs(q.err) - q.bound - 1 }
 type violation struct {
 	query   // the worst of them
 	seed    uint64
-	queries int    // how many there are
-	after   string // what happened last before the first of them
-	events  int    // of that world
+	queries int // how many there are
 }
 
 func (v violation) String() string {
@@ -300,9 +298,6 @@ func judgeWorld(seed uint64) (all []judged, worst violation, quiet bool) {
 		all = append(all, j)
 		if !beyond || q.since < surelyKnown {
 			return
-		}
-		if worst.queries == 0 {
-			worst.after, worst.events = d.latest(q.at), len(d.events)
 		}
 		if worst.queries++; worst.queries == 1 || q.excess() > worst.excess() {
 			worst.query = j.query
@@ -427,28 +422,8 @@ func TestErrorBound(t *testing.T) {
 	t.Logf("%d worlds in %.1f s, %d questions, %.2f %% answered, %.2f %% of the answers when nobody could know\n%sbound median %.0f us, p95 %.0f us",
 		n, time.Since(start).Seconds(), b.queries, percent(b.answered, b.queries), percent(b.stale, b.answered), ages,
 		b.widths.quantile(0.5), b.widths.quantile(0.95))
-	logViolations(t, b.worst)
-}
-
-// logViolations prints the worst ones, and the simplest worlds in which it happens after
-// each kind of event.
-func logViolations(t *testing.T, worst []violation) {
-	for _, v := range worst[:min(len(worst), 3)] {
+	for _, v := range b.worst[:min(len(b.worst), 5)] {
 		t.Logf("among the worst: %v", v)
-	}
-	slices.SortStableFunc(worst, func(x, y violation) int {
-		return cmp.Or(cmp.Compare(x.after, y.after), cmp.Compare(x.events, y.events), cmp.Compare(x.seed, y.seed))
-	})
-	for len(worst) > 0 {
-		n := 1
-		for n < len(worst) && worst[n].after == worst[0].after {
-			n++
-		}
-		t.Logf("beyond the bound later than %v, after %q: %d worlds", surelyKnown, worst[0].after, n)
-		for _, v := range worst[:min(n, 3)] {
-			t.Logf("%v", v)
-		}
-		worst = worst[n:]
 	}
 }
 

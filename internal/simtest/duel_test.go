@@ -318,16 +318,6 @@ func (d *duel) String() string {
 	return s.String()
 }
 
-// latest returns the kind of what happened last at the true time t.
-func (d *duel) latest(t time.Duration) (kind string) {
-	for _, e := range d.inOrder() {
-		if e.at <= t {
-			kind = e.kind
-		}
-	}
-	return kind
-}
-
 // clockEvent lets something happen to the clock of an end.
 func (d *duel) clockEvent(side int, e sim.ClockEvent) {
 	c := &d.ends[side].clock
