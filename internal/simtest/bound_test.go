@@ -256,9 +256,8 @@ type boundScore struct {
 	queries, answered, stale int
 	calmUnanswered           int // after settledAfter
 	answers, beyond          [len(boundAges)]int
-	like                     [len(boundAges)]int // of those beyond, see likeShorterPaths
-	beyondWorlds             int                 // worlds with an answer beyond its bound of the first of boundAges
-	widths                   widths              // all bounds, us
+	beyondWorlds             int    // worlds with an answer beyond its bound of the first of boundAges
+	widths                   widths // all bounds, us
 	// 1000 times what boundUse says, in worlds without clock changes and in calm worlds
 	// after settledAfter.
 	quietUse, calmUse widths
@@ -279,7 +278,6 @@ type judged struct {
 	query
 	late bool    // in a calm world, after settledAfter
 	use  float64 // what boundUse says
-	like bool    // see likeShorterPaths
 }
 
 // judgeWorld plays one world and returns what the ends said, and the worst violation, if there is one.
@@ -293,10 +291,8 @@ func judgeWorld(seed uint64) (all []judged, worst violation, quiet bool) {
 	d.onQuery = func(q *query) {
 		j := judged{query: *q, late: calm && q.at > settledAfter, use: d.boundUse(q)}
 		j.s = nil // it is large
-		beyond := q.counts() && q.excess() > 0
-		j.like = beyond && d.ends[q.side].shortest.likeShorterPaths(q.err, q.bound)
 		all = append(all, j)
-		if !beyond || q.since < surelyKnown {
+		if !q.counts() || q.excess() <= 0 || q.since < surelyKnown {
 			return
 		}
 		if worst.queries++; worst.queries == 1 || q.excess() > worst.excess() {
@@ -335,7 +331,6 @@ func (b *boundScore) play(seed uint64, mu *sync.Mutex) {
 			if q.counts() && q.since >= a.age {
 				b.answers[i]++
 				b.beyond[i] += count(q.excess() > 0)
-				b.like[i] += count(q.like)
 			}
 		}
 	}
@@ -397,8 +392,8 @@ func TestErrorBound(t *testing.T) {
 		} else {
 			m.note(what, rate)
 		}
-		ages += fmt.Sprintf("later than %v after a clock change: %d answers, %.4f %% covered; %.0f %% of the others as if paths had been shorter\n",
-			a.age, b.answers[i], 100-percent(b.beyond[i], b.answers[i]), percent(b.like[i], max(b.beyond[i], 1)))
+		ages += fmt.Sprintf("later than %v after a clock change: %d answers, %.4f %% covered\n",
+			a.age, b.answers[i], 100-percent(b.beyond[i], b.answers[i]))
 	}
 	worst := 0.0
 	if len(b.worst) > 0 {
