@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,13 +18,8 @@ func TestDemo(t *testing.T) {
 		t.Skip("28 s")
 	}
 	t.Parallel()
-	var out, errs strings.Builder
-	code := run(t.Context(), []string{"-json"}, &out, &errs)
 	var r result
-	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
-		t.Fatalf("exit status %d, %v\n%s%s", code, err, errs.String(), out.String())
-	}
-	t.Logf("exit status %d, %s%+v", code, errs.String(), r)
+	exampletest.JSON(t, run, &r)
 	if err := r.honest(); err != nil || r.Readings < 1000 {
 		t.Errorf("%v, %d readings", err, r.Readings)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -12,13 +11,8 @@ import (
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	var out, errs strings.Builder
-	code := run(t.Context(), []string{"-for", "16s", "-json"}, &out, &errs)
 	var r result
-	if err := json.Unmarshal([]byte(out.String()), &r); code != 0 || err != nil {
-		t.Fatalf("exit status %d, %v\n%s%s", code, err, errs.String(), out.String())
-	}
-	if t.Logf("%+v", r); r.Certain > r.Frames || r.BoundMs > 200 {
+	if exampletest.JSON(t, run, &r, "-for", "16s"); r.Certain > r.Frames || r.BoundMs > 200 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -733,12 +733,10 @@ func TestServe(t *testing.T) {
 		var refused atomic.Bool
 		conn := open(client, func(_ Datagram, err error) { refused.Store(err == ErrRefused) })
 		defer conn.Close()
-		for end := time.Now().Add(time.Minute); !done(refused.Load()); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("not in a minute")
-			}
+		exampletest.Eventually(t, "a session begins, or is refused", func() bool {
 			_, _ = conn.WriteToUDPAddrPort(client.Seal(nil, []byte("hello"), clock.Now()), at)
-		}
+			return done(refused.Load())
+		})
 	}
 	taken := func(session uint32) func(bool) bool {
 		return func(bool) bool {

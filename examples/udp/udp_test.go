@@ -46,15 +46,6 @@ func testConfig() config {
 	return config{Flags: program.Flags{Network: network, Skew: 50}, at: 300 * time.Millisecond}
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not after %v: %s", patience, what)
-		}
-	}
-}
-
 // runMain runs the program until it ends or interrupt, which may be nil, says so.
 func runMain(t *testing.T, interrupt func(stdout *exampletest.Output) bool, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
@@ -122,7 +113,7 @@ func TestDemo(t *testing.T) {
 	exampletest.Must(t, err)
 	begun, lost := time.Now(), stalls(t.Context())
 	w.start(200)
-	eventually(t, "each kind rejected, enough to judge, and both have acted", func() bool {
+	exampletest.Eventually(t, "each kind rejected, enough to judge, and both have acted", func() bool {
 		for _, j := range w.judges {
 			for _, k := range kinds {
 				if j.tally(k.err).n < 5 {
@@ -323,7 +314,7 @@ func TestSignal(t *testing.T) {
 		command.Env = append(os.Environ(), "UDP_TEST_MAIN=1")
 		command.Stdout, command.Stderr = &out, &errs
 		exampletest.Must(t, command.Start())
-		eventually(t, "some blocks are written", func() bool {
+		exampletest.Eventually(t, "some blocks are written", func() bool {
 			for _, name := range files {
 				if file, err := os.Stat(name); err != nil || file.Size() < 1000 {
 					return false

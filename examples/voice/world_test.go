@@ -7,7 +7,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"io"
 	"math/rand/v2"
 	"net/netip"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/internal/program"
 	"timesync/examples/seal"
 	"timesync/internal/stat"
@@ -279,13 +279,8 @@ func TestFaults(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
-	var out, errs strings.Builder
-	code := run(t.Context(), []string{"-for", "12s", "-json"}, &out, &errs)
 	var r result
-	if err := json.Unmarshal([]byte(out.String()), &r); code != 0 || err != nil {
-		t.Fatalf("exit status %d, %v\n%s%s", code, err, errs.String(), out.String())
-	}
-	t.Logf("%+v", r)
+	exampletest.JSON(t, run, &r, "-for", "12s")
 	stopped := false
 	for _, g := range r.Gaps {
 		stopped = stopped || g.Frames >= 90

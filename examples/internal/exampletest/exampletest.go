@@ -6,6 +6,7 @@ package exampletest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"strings"
@@ -67,6 +68,29 @@ func Flags(t *testing.T, name string, run program.Run, wrong map[string]string) 
 	if code := run(ctx, []string{"-h"}, &stdout, &stderr); code != 0 || stdout.String() != "" || !strings.Contains(stderr.String(), "usage: "+name) {
 		t.Errorf("-h: exit status %d\n%s%s", code, stdout.String(), stderr.String())
 	}
+}
+
+// JSON runs a program to its end, which must be a good one, and reads what it prints.
+func JSON(t *testing.T, run program.Run, result any, args ...string) {
+	t.Helper()
+	var out, errs Output
+	code := run(t.Context(), append(args, "-json"), &out, &errs)
+	if err := json.Unmarshal([]byte(out.String()), result); code != 0 || err != nil {
+		t.Fatalf("exit status %d, %v\n%s%s", code, err, errs.String(), out.String())
+	}
+	t.Logf("%s%+v", errs.String(), result)
+}
+
+// Eventually waits until something is so, for a minute at most.
+func Eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	from := time.Now()
+	for ; !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(from) > time.Minute {
+			t.Fatalf("%s: not in a minute", what)
+		}
+	}
+	t.Logf("%s: after %v", what, time.Since(from).Round(10*time.Millisecond))
 }
 
 // Bench tests the program in the folder of the test, which channelbench.Main makes: its table, briefly,
