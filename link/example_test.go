@@ -68,34 +68,16 @@ func Example_agreedInstant() {
 		theirs.Open(ours.AppendHeader(nil, now), now+ahead+delay)
 		ours.Open(theirs.AppendHeader(nil, now+ahead), now+delay)
 	}
-	// A TS23 reaches 16.8 s ahead. The other end takes a later one for past, without any sign.
-	propose := func(nowUsec uint64, after time.Duration) (timesync.Counter23, error) {
-		if after < 0 || after > 16*time.Second {
-			return 0, fmt.Errorf("an instant must be 0 to 16 s ahead, not %v", after)
-		}
-		stamp, ok := ours.ToRemoteTime23(nowUsec + uint64(after.Microseconds()))
-		if !ok {
-			return 0, errors.New("the other clock is not known")
-		}
-		return stamp, nil
-	}
-
-	const after = 500 * time.Millisecond
-	now := uint64(2_000_000)
-	stamp, err := propose(now, after) // 3 bytes of the next datagram
-	if err != nil {
-		return
-	}
-	heard := now + ahead + delay // on their clock
-	at := timesync.FromLocalTime23(heard, stamp)
-	fmt.Println("we act in", after)
-	fmt.Println("they hear it and act in", (time.Duration(at-heard) * time.Microsecond).Round(time.Millisecond))
-	_, err = propose(now, 17*time.Second)
-	fmt.Println(err)
+	const now, after = 2_000_000, 500_000
+	instant, err := ours.ProposeInstant(now, now+after, 50*time.Millisecond) // 3 bytes of the next datagram
+	heard := uint64(now + ahead + delay)                                     // on their clock
+	at, late := link.AcceptInstant(heard, instant)
+	fmt.Println("they act", (time.Duration(at-heard) * time.Microsecond).Round(time.Millisecond), "after they hear it,", err, late)
+	_, err = ours.ProposeInstant(now, now+17_000_000, 50*time.Millisecond)
+	fmt.Println(errors.Is(err, link.ErrAhead)) // later than link.MaxAhead it would be taken for past, without any sign
 	// Output:
-	// we act in 500ms
-	// they hear it and act in 480ms
-	// an instant must be 0 to 16 s ahead, not 17s
+	// they act 480ms after they hear it, <nil> <nil>
+	// true
 }
 
 // A client joins when it knows the server's clock, and says why when it cannot.

@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
-	"sort"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -246,37 +244,24 @@ func TestReceivedLater(t *testing.T) {
 // TestReordered: where datagrams overtake each other, the bound of the first seconds is wrong no more often than
 // where they do not. The report of one that was overtaken tells of less than is known.
 func TestReordered(t *testing.T) {
-	type arrival struct {
-		at   uint64
-		side int // where it arrives
-		b    []byte
-	}
-	const apart, every, base, jitter = 5_000_000, 20_000, 10_000, 150_000 // us
 	wrong := 0
 	for seed := range uint64(400) {
-		r := rand.New(rand.NewPCG(seed, 9))
-		var ends [2]Link
-		var way []arrival
+		m := newPair(t, seed)
+		for i := range m.ends {
+			m.delay[i], m.jitter[i], m.loss[i] = 10_000, 150_000, 0
+		}
 		beyond := [2]bool{}
-		for now := uint64(1e9); now < 1e9+2e6; now += every {
-			for len(way) > 0 && way[0].at <= now {
-				a := way[0]
-				way = way[1:]
-				ends[a.side].Open(a.b, a.at+uint64(a.side)*apart)
-			}
-			for side := range ends {
-				l, local := &ends[side], now+uint64(side)*apart
-				a := arrival{now + base + r.Uint64N(jitter), 1 - side, l.AppendHeader(nil, local)}
-				way = slices.Insert(way, sort.Search(len(way), func(i int) bool { return way[i].at > a.at }), a)
-				if s, ok := l.Snapshot(local); ok && s.Within(time.Second) == nil {
-					off := s.OffsetUsec - apart*int64(1-2*side)
-					beyond[side] = beyond[side] || max(off, -off) > s.ErrorBound.Microseconds()+9
-				}
+		for range 100 {
+			m.run(m.every)
+			for i, e := range m.ends {
+				s, ok := e.Snapshot(m.clock(i, m.now))
+				off := int64(s.RemoteUsec - m.clock(1-i, m.now))
+				beyond[i] = beyond[i] || ok && s.Within(time.Second) == nil && max(off, -off) > s.ErrorBound.Microseconds()+9
 			}
 		}
-		for side, is := range beyond {
+		for i, is := range beyond {
 			if is {
-				t.Logf("seed %d, end %d: beyond the bound", seed, side)
+				t.Logf("seed %d, end %d: beyond the bound", seed, i)
 				wrong++
 			}
 		}

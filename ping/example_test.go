@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"time"
-
-	"timesync"
 )
 
 // A client and a server over one stream, as a TCP connection or a WebSocket would
@@ -76,38 +74,4 @@ func ExampleClock_RemoteTime() {
 	position += velocity * lag.Seconds()
 	fmt.Printf("lag %v, position %.1f m\n", lag, position)
 	// Output: lag 250ms, position 105.0 m
-}
-
-// tolerance is how far in the future, in milliseconds, an event may be: clocks agree
-// within that.
-const tolerance = 100
-
-// eventTime returns when an event was, on the shared clock in milliseconds, given
-// its stamp of 16 bits and the shared clock now. A stamp speaks of the last 32 s; do
-// it at once on receipt. ok is false for stamps from the future, which is also what
-// stamps look like that are older than that.
-func eventTime(now uint64, stamp timesync.Counter16) (ms uint64, ok bool) {
-	ms = stamp.Expand(now)
-	return ms, int64(ms-now) <= tolerance
-}
-
-// Matt Slot's comparison of events by signed subtraction, with stamps of 16 bits in
-// milliseconds that wrap between the two.
-func Example_eventOrder() {
-	now := uint64(3*65_536 + 4_000) // the shared clock, ms: RemoteTime / 1000
-	a := timesync.NewCounter16(3*65_536 + 1_000)
-	b := timesync.NewCounter16(3*65_536 - 500) // before the wrap
-
-	fmt.Println("stamps", a, "and", b)
-	fmt.Println("A-B =", a.Distance(b), "ms: A is later")
-	atA, _ := eventTime(now, a)
-	atB, _ := eventTime(now, b)
-	fmt.Println("A was", now-atA, "ms ago, B", now-atB)
-	_, ok := eventTime(now, timesync.NewCounter16(now-33_000))
-	fmt.Println("33 s late:", ok)
-	// Output:
-	// stamps 1000 and 65036
-	// A-B = 1500 ms: A is later
-	// A was 3000 ms ago, B 4500
-	// 33 s late: false
 }

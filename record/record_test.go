@@ -244,122 +244,98 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestBothEnds: two ends with clocks that are far apart tell each other; the events of both
-// recordings come in the order of time, with an anchor and, by the time of day, without.
+// TestBothEnds: two ends with clocks that are far apart tell each other; the events of both recordings come in the order
+// of time: with an anchor and, by the time of day, without; before an end knows the other's clock again; and around a time
+// at which an end slept.
 func TestBothEnds(t *testing.T) {
-	for name, anchored := range map[string][2]bool{"first": {true, false}, "second": {false, true}, "none": {}} {
-		const delay = 15_000
-		offset := uint64(1<<50 + 77)
-		if !anchored[0] && !anchored[1] {
-			offset = 1_500_000 // the time of day is the same in both files, and so tells this much
-		}
-		var files [2]bytes.Buffer
-		ends := [2]*Recorder{New(&files[0]), New(&files[1])}
-		clock := [2]uint64{0, offset}
-		for at := uint64(1_000_000); at < 41_000_000; at += 16_667 {
-			for i, end := range ends {
-				if at/16_667%100 == 0 {
-					end.Flush()
-				}
-				sent, received := at+clock[1-i], at+delay+clock[i]
-				end.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(sent), received)
-				if d, ok := ends[1-i].MinDeltaTS24(sent); ok && at/16_667%30 == 0 {
-					if anchored[i] && at < 2_000_000 {
-						end.Anchor(received, sent)
-					}
-					end.OnPeerMinDeltaTS24(d, received)
-				}
-			}
-		}
-		for _, end := range ends {
-			must(t, end.Close())
-		}
-		t.Run(name, func(t *testing.T) { inOrder(t, &files, offset) })
+	const far, once, always = 5_000_000_000, 60, 3000 // us; turns in which anchors are sent
+	for name, c := range map[string]meeting{
+		"the first has an anchor":  {apart: 1<<50 + 77, anchors: [2]int{once, 0}},
+		"the second has an anchor": {apart: 1<<50 + 77, anchors: [2]int{0, once}},
+		// The time of day is the same in both files, and so tells this much.
+		"none":                     {apart: 1_500_000},
+		"a reset":                  {apart: far, anchors: [2]int{always, always}, reset: true},
+		"a sleep":                  {apart: far, anchors: [2]int{always, always}, slept: true, most: 200},
+		"both":                     {apart: far, anchors: [2]int{always, always}, reset: true, slept: true, most: 200},
+		"from the half of time on": {apart: far, anchors: [2]int{always, always}, start: 1<<63 + 1<<62},
+	} {
+		t.Run(name, func(t *testing.T) { c.inOrder(t, c.record(t)) })
 	}
 }
 
-// inOrder fails if the events of both recordings do not come in the order of time.
-func inOrder(t *testing.T, files *[2]bytes.Buffer, offset uint64) {
+// meeting is a minute of two ends that send every 20 ms, with a report each second. Something happens after 30 s.
+type meeting struct {
+	start, apart uint64 // what the first end's clock shows at 0, and by how much the second one's is ahead, us
+	anchors      [2]int // in so many turns
+	reset, slept bool   // of the first end; its clock stands still then
+	most         int    // datagrams out of order: until a clock that was set is noticed
+}
+
+const nap = 20_000_000 // us
+
+func (c meeting) clock(end int, at uint64) uint64 {
+	u := c.start + at + uint64(end)*c.apart
+	if c.slept && end == 1 && at >= 30_000_000 {
+		u += nap
+	}
+	return u
+}
+
+func (c meeting) record(t *testing.T) (files [2]*bytes.Buffer) {
+	files = [2]*bytes.Buffer{new(bytes.Buffer), new(bytes.Buffer)}
+	ends := [2]*Recorder{New(files[0]), New(files[1])}
+	for _, end := range ends {
+		end.Reset() // as link does when the connection begins
+	}
+	for at, i := uint64(1_000_000), 0; i < 3000; at, i = at+20_000, i+1 {
+		for k, end := range ends {
+			if i%50 == 0 {
+				end.Flush()
+			}
+			if c.reset && k == 0 && i == 1500 {
+				end.Reset()
+			}
+			sent, received := c.clock(1-k, at), c.clock(k, at+5_000)
+			end.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(sent), received)
+			if d, ok := ends[1-k].MinDeltaTS24(sent); ok && i%50 == 0 {
+				if i < c.anchors[k] {
+					end.Anchor(received, sent)
+				}
+				end.OnPeerMinDeltaTS24(d, received)
+			}
+		}
+	}
+	for _, end := range ends {
+		must(t, end.Close())
+	}
+	return files
+}
+
+// inOrder fails if the events of both recordings do not come in the order of time, or are placed elsewhere by an end that
+// knows the other's clock.
+func (c meeting) inOrder(t *testing.T, files [2]*bytes.Buffer) {
 	var last uint64
-	n := [2]int{}
-	for m, err := range Replay(&files[0], &files[1]) {
+	n, wrong := [2]int{}, 0
+	for m, err := range Replay(files[0], files[1]) {
 		must(t, err)
+		at := m.LocalUsec - c.clock(m.End, 0)
+		if c.slept && m.End == 1 && at >= 30_000_000+nap {
+			at -= nap
+		}
+		for i := range m.AtUsec {
+			off := int64(m.AtUsec[i] - c.clock(i, at))
+			if m.Ends[0].IsSynchronized() && !c.slept && max(off, -off) > 1000 {
+				t.Fatalf("an event of end %d at %d is %d us off at end %d", m.End, at, off, i)
+			}
+		}
 		if m.Kind == Datagram {
 			n[m.End]++
+			wrong += map[bool]int{true: 1}[at+1000 < last]
+			last = max(last, at)
 		}
-		truth := m.LocalUsec
-		if m.End == 1 {
-			truth -= offset
-		}
-		for i, at := range [2]uint64{truth, truth + offset} {
-			if off := int64(m.AtUsec[i] - at); m.Ends[0].IsSynchronized() && max(off, -off) > 1000 {
-				t.Fatalf("an event of end %d at %d is %d us off at end %d", m.End, truth, off, i)
-			}
-		}
-		if truth+1000 < last {
-			t.Fatalf("an event of end %d comes %d us late", m.End, last-truth)
-		}
-		last = max(last, truth)
 	}
-	check(t, n, [2]int{2400, 2400}, "datagrams")
-}
-
-// TestOrderAround: the events of two recordings come in the order of time also before the first end knows the other's
-// clock again, and around a time at which it slept.
-func TestOrderAround(t *testing.T) {
-	const nap = 20_000_000 // us
-	for name, c := range map[string]struct {
-		reset, slept bool
-		most         int    // out of order: until a clock that was set is noticed
-		start        uint64 // of both clocks, us
-	}{"a reset": {reset: true}, "a sleep": {slept: true, most: 200}, "both": {reset: true, slept: true, most: 200}, "from the half of time on": {start: 1<<63 + 1<<62}} {
-		var files [2]bytes.Buffer
-		ends := [2]*Recorder{New(&files[0]), New(&files[1])}
-		clock := func(end int, at uint64) uint64 {
-			u := c.start + at + uint64(end)*5_000_000_000
-			if c.slept && end == 1 && at >= 30_000_000 {
-				u += nap // the first end's clock stood still
-			}
-			return u
-		}
-		for _, end := range ends {
-			end.Reset() // as link does when the connection begins
-		}
-		for at, i := uint64(1_000_000), 0; at < 61_000_000; at, i = at+20_000, i+1 {
-			for k, end := range ends {
-				if i%50 == 0 {
-					end.Flush()
-				}
-				if c.reset && k == 0 && i == 1500 {
-					end.Reset()
-				}
-				sent, received := clock(1-k, at), clock(k, at+5_000)
-				end.OnAuthenticatedDatagramTimestamp(timesync.LocalTimeToDatagramTS24(sent), received)
-				if d, ok := ends[1-k].MinDeltaTS24(sent); ok && i%50 == 0 {
-					end.Anchor(received, sent)
-					end.OnPeerMinDeltaTS24(d, received)
-				}
-			}
-		}
-		for _, end := range ends {
-			must(t, end.Close())
-		}
-		var last uint64
-		wrong := 0
-		for m, err := range Replay(&files[0], &files[1]) {
-			must(t, err)
-			at := m.LocalUsec - c.start - uint64(m.End)*5_000_000_000
-			if m.Kind == Datagram {
-				if c.slept && m.End == 1 && at >= 30_000_000+nap {
-					at -= nap
-				}
-				wrong += map[bool]int{true: 1}[at+1000 < last]
-				last = max(last, at)
-			}
-		}
-		if wrong > c.most {
-			t.Errorf("%s: %d datagrams of 6000 out of the order of time", name, wrong)
-		}
+	if n != [2]int{3000, 3000} || wrong > c.most {
+		t.Errorf("%d datagrams, %d out of the order of time", n, wrong)
 	}
 }
 

@@ -111,6 +111,17 @@ func (w *way) hang(d time.Duration, advances bool) {
 	w.waits = nil
 }
 
+// pause lets the server, or both, stand still for a while.
+func (w *way) pause(d time.Duration, both bool) {
+	w.server.Pause(w.now)
+	if both {
+		w.client.Pause(w.now)
+	}
+	w.run(d)
+	w.server.Resume(w.now)
+	w.client.Resume(w.now)
+}
+
 // input is the arrival of the input for tick n.
 func (w *way) input(n Tick) {
 	if w.mute {
@@ -238,14 +249,8 @@ func TestDelayFollowsStates(t *testing.T) {
 func TestLeadStays(t *testing.T) {
 	pause := func(d time.Duration, both bool) func(w *way) {
 		return func(w *way) {
-			w.server.Pause(w.now)
-			if both {
-				w.client.Pause(w.now)
-			}
 			w.mute = !both // what the client sends until it knows may be refused
-			w.run(d)
-			w.server.Resume(w.now)
-			w.client.Resume(w.now)
+			w.pause(d, both)
 			w.run(ms(200))
 			w.mute = false
 		}
@@ -275,17 +280,6 @@ func TestLeadStays(t *testing.T) {
 // What waited while the client's program hung says nothing of the path, nor do the states around a pause, nor
 // a path that stopped once.
 func TestDelayStays(t *testing.T) {
-	pause := func(both bool) func(w *way) {
-		return func(w *way) {
-			w.server.Pause(w.now)
-			if both {
-				w.client.Pause(w.now)
-			}
-			w.run(2 * sec)
-			w.server.Resume(w.now)
-			w.client.Resume(w.now)
-		}
-	}
 	stop := func(d time.Duration) func(w *way) {
 		return func(w *way) { w.stops = w.now + usec(d) }
 	}
@@ -297,8 +291,8 @@ func TestDelayStays(t *testing.T) {
 		"hangs for 1 s":                     func(w *way) { w.hang(sec, false) },
 		"hangs for 3 s":                     func(w *way) { w.hang(3*sec, false) },
 		"hangs for 3 s, and advances first": func(w *way) { w.hang(3*sec, true) },
-		"both pause":                        pause(true),
-		"the server pauses":                 pause(false),
+		"both pause":                        func(w *way) { w.pause(2*sec, true) },
+		"the server pauses":                 func(w *way) { w.pause(2*sec, false) },
 	} {
 		w := newWay(t, ClientConfig{})
 		w.state, w.every = true, 50_000 // three ticks

@@ -34,9 +34,7 @@ func figuresOf(t *testing.T) *figures {
 		t.Skip("plays all worlds")
 	}
 	f, err := all()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
@@ -101,12 +99,18 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, path string) string {
+// must ends the test if something fails that is to work.
+func must(t *testing.T, err error) {
 	t.Helper()
-	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
 	return string(text)
 }
 
@@ -114,9 +118,7 @@ func read(t *testing.T, path string) string {
 // simulated worlds, too.
 func TestCSV(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.csv")
-	if err := figuresOf(t).writeCSV(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, figuresOf(t).writeCSV(path))
 	var lengths [2]int
 	var values [2]map[string][]float64
 	for i, path := range []string{filepath.Join(root, "docs", "report.csv"), path} {
@@ -125,9 +127,7 @@ func TestCSV(t *testing.T) {
 			Method string  `csv:"method"`
 			P99    float64 `csv:"p99_us,omitempty"`
 		}](path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lengths[i], values[i] = len(rows), map[string][]float64{}
 		for _, row := range rows {
 			if row.Set == play.Simulated && row.P99 != 0 {
@@ -194,9 +194,7 @@ func TestLimit(t *testing.T) {
 // TestWorld: one world is drawn, and the recordings of it hold what its ends know.
 func TestWorld(t *testing.T) {
 	dir := t.TempDir()
-	if err := plotWorld("clockstep", "", 1, 95, 125, dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, plotWorld("clockstep", "", 1, 95, 125, dir))
 	if err := plotWorld("clockstep", "", 1, 1000, 1001, dir); err == nil {
 		t.Error("nothing is asked then, and no error")
 	}
@@ -209,9 +207,7 @@ func TestWorld(t *testing.T) {
 	}
 	var last timesync.Snapshot
 	for m, err := range record.Replay(files...) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		last, _ = m.Ends[0].Snapshot(m.AtUsec[0])
 	}
 	trip := last.MinimumOneWayDelay + last.MinimumDelayToPeer

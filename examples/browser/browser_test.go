@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"timesync/examples/internal/exampletest"
 	"timesync/internal/stat"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -68,9 +69,7 @@ var built = sync.OnceValues(buildPage)
 func startServer(t *testing.T, o options) *server {
 	t.Helper()
 	p, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	return start(t, p, o)
 }
 
@@ -78,9 +77,7 @@ func startServer(t *testing.T, o options) *server {
 func start(t *testing.T, p page, o options) *server {
 	t.Helper()
 	s, err := serve("127.0.0.1:0", p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(s.close)
 	return s
 }
@@ -110,9 +107,7 @@ func startBrowser(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, chromedp.Do(ctx))
 	return ctx
 }
 
@@ -149,9 +144,7 @@ func open(t *testing.T, browser context.Context, address string) *tab {
 			t.Errorf("%s: %s", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	w.do(chromedp.Navigate(address))
 	return w
 }
@@ -166,9 +159,7 @@ func call[P, R any](w *tab, command cdp.Command[P, R], params P) {
 
 func (w *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	w.t.Helper()
-	if err := chromedp.Do(w.ctx, steps...); err != nil {
-		w.t.Fatal(err)
-	}
+	exampletest.Must(w.t, chromedp.Do(w.ctx, steps...))
 }
 
 // eval returns what an expression is in the page.
@@ -656,11 +647,7 @@ func TestScreenshots(t *testing.T) {
 		w.do(chromedp.EmulateViewport(960, 1240))
 		w.wait("the platform is on its way up", "demo.frame.levels.every((l, i, all) => l > 1 && l < 2 && (i === 0 || l > all[i-1]))", patience)
 		png, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(strings.TrimSuffix(*screenshots, "/")+"/browser-"+scheme+".png", png, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
+		exampletest.Must(t, os.WriteFile(strings.TrimSuffix(*screenshots, "/")+"/browser-"+scheme+".png", png, 0o644))
 	}
 }

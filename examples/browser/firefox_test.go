@@ -17,6 +17,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/coder/websocket/wsjson"
+
+	"timesync/examples/internal/exampletest"
 )
 
 // firefox is a Firefox with one tab.
@@ -40,9 +42,7 @@ func startFirefox(t *testing.T) *firefox {
 	if err == nil {
 		err = command.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() {
 		cancel()
 		_ = command.Wait() // killed
@@ -63,9 +63,8 @@ func startFirefox(t *testing.T) *firefox {
 		}
 	}()
 	f := &firefox{t: t, ctx: ctx}
-	if f.conn, _, err = websocket.Dial(ctx, address+"/session", nil); err != nil {
-		t.Fatal(err)
-	}
+	f.conn, _, err = websocket.Dial(ctx, address+"/session", nil)
+	exampletest.Must(t, err)
 	f.conn.SetReadLimit(-1)
 	t.Cleanup(func() { f.conn.CloseNow() })
 	f.call("session.new", map[string]any{"capabilities": map[string]any{}}, new(any))

@@ -24,6 +24,7 @@ import (
 
 	"timesync/clock"
 	"timesync/examples/browser/client"
+	"timesync/examples/internal/exampletest"
 )
 
 // nativePage is a page in Go.
@@ -52,22 +53,18 @@ func connect(t *testing.T, s *server, stamped bool) *nativePage {
 	t.Cleanup(cancel)
 	p := &nativePage{t: t, arrivals: make(chan func(), 1000)}
 	var err error
-	if p.ws, _, err = websocket.Dial(ctx, strings.Replace(s.address(), "http", "ws", 1)+"game", nil); err != nil {
-		t.Fatal(err)
-	}
+	p.ws, _, err = websocket.Dial(ctx, strings.Replace(s.address(), "http", "ws", 1)+"game", nil)
+	exampletest.Must(t, err)
 	t.Cleanup(func() { p.ws.CloseNow() })
-	if err := wsjson.Read(ctx, p.ws, &p.greeting); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, wsjson.Read(ctx, p.ws, &p.greeting))
 	p.client = client.New(rawUsec, client.Network{
 		Datagram: func(b []byte) { _ = p.session.SendDatagram(b) }, // a loss is a loss
 		Message:  func(b []byte) { _ = p.ws.Write(ctx, websocket.MessageBinary, b) },
 	})
 	go p.read(p.client.OnMessage, func() ([]byte, error) { _, b, err := p.ws.Read(ctx); return b, err })
 	if stamped {
-		if p.session, err = dialStamps(t, p.greeting); err != nil {
-			t.Fatal(err)
-		}
+		p.session, err = dialStamps(t, p.greeting)
+		exampletest.Must(t, err)
 		t.Cleanup(func() { p.session.CloseWithError(0, "") })
 		go p.read(p.client.OnDatagram, func() ([]byte, error) { return p.session.ReceiveDatagram(ctx) })
 	}
@@ -169,9 +166,7 @@ func TestNativePlayers(t *testing.T) {
 	if !see(a, 3) {
 		t.Fatalf("player %d does not see player %d", a.greeting.Player, b.greeting.Player)
 	}
-	if err := a.ws.Write(t.Context(), websocket.MessageText, []byte(`{"rate":30,"latency":20}`)); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, a.ws.Write(t.Context(), websocket.MessageText, []byte(`{"rate":30,"latency":20}`)))
 	if !a.play(10*time.Second, func() bool { return a.client.Frame(rawUsec()).Rate == 30 }) {
 		t.Errorf("the tick rate does not change: %v", a.client.Events())
 	}
@@ -186,16 +181,12 @@ func TestBadInput(t *testing.T) {
 	s := startBare(t)
 	p := connect(t, s, true)
 	for _, text := range []string{"", "{", `{"rate":-1}`, `{"rate":4000000000}`, `{"latency":1e300}`, `{"loss":-5}`, `[]`} {
-		if err := p.ws.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, p.ws.Write(t.Context(), websocket.MessageText, []byte(text)))
 	}
 	for first := range 256 {
 		for _, n := range []int{0, 1, 12, 13, 17, 25, 60} {
 			b := bytes.Repeat([]byte{byte(first)}, n)
-			if err := p.ws.Write(t.Context(), websocket.MessageBinary, b); err != nil {
-				t.Fatal(err)
-			}
+			exampletest.Must(t, p.ws.Write(t.Context(), websocket.MessageBinary, b))
 			_ = p.session.SendDatagram(b) // some are too many
 			p.client.OnDatagram(b, rawUsec())
 			p.client.OnMessage(b, rawUsec())
@@ -231,9 +222,7 @@ func TestFiles(t *testing.T) {
 		"style.css": "text/css", "icon.svg": "image/svg+xml", "page.wasm": "application/wasm", "wasm_exec.js": "text/javascript",
 	} {
 		r, err := http.Get(s.address() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		b, err := io.ReadAll(r.Body)
 		r.Body.Close()
 		if err != nil || r.StatusCode != http.StatusOK || len(b) == 0 || !strings.HasPrefix(r.Header.Get("Content-Type"), kind) {

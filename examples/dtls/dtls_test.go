@@ -43,9 +43,7 @@ func serverUsec() uint64 { return timesync.NowUsec() + ahead }
 func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted chan *Peer, stop func()) {
 	t.Helper()
 	listener, err := Listen("127.0.0.1:0", options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	accepted = make(chan *Peer, 10)
 	go func() {
@@ -76,15 +74,11 @@ func server(t *testing.T, options []dtls.Option) (at netip.AddrPort, accepted ch
 func client(t *testing.T, at netip.AddrPort, options []dtls.Option) *Peer {
 	t.Helper()
 	conn, err := Dial(at.String(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	p, err := NewPeer(ctx, conn, timesync.NowUsec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -106,9 +100,7 @@ func play(t *testing.T, p *Peer, enough int, see func(number uint64, r channel.R
 	}()
 	for range enough {
 		r, err := p.Receive()
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		see(binary.LittleEndian.Uint64(r.Payload), r)
 	}
 }
@@ -139,9 +131,7 @@ func TestNetwork(t *testing.T) {
 	const seed = 5151
 	at, accepted, _ := server(t, shared("the key"))
 	r, err := relay.New(relay.Config{Delay: 2 * time.Millisecond, Jitter: time.Millisecond, Loss: 10, Reorder: 10, Seed: seed}, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer r.Close()
 	p := client(t, r.Addr(), shared("the key"))
 	r.Attack.Store(true)
@@ -166,9 +156,7 @@ func TestNetwork(t *testing.T) {
 // TestCertificate: a server with a certificate, and a client that trusts its issuer.
 func TestCertificate(t *testing.T) {
 	certificate, roots, err := program.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	at, accepted, _ := server(t, Certified(certificate))
 	agree(t, client(t, at, Trusting("localhost", roots)), accepted)
 	refused(t, "another name", at, Trusting("example.org", roots))
@@ -179,9 +167,7 @@ func TestCertificate(t *testing.T) {
 func refused(t *testing.T, name string, at netip.AddrPort, options []dtls.Option) {
 	t.Helper()
 	conn, err := Dial(at.String(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -208,17 +194,13 @@ func TestRestarts(t *testing.T) {
 	}
 
 	wire, err := relay.New(relay.Config{Seed: 1}, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer wire.Close()
 	p := client(t, wire.Addr(), shared("the key"))
 	agree(t, p, accepted)
 	// What the server's peers say from now on is lost, as if they had not been able to say it.
 	nobody, err := relay.Loopback()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer nobody.Close()
 	wire.Move(at, relay.Addr(nobody))
 	for err = nil; err == nil; _, err = p.Receive() { // what was still under way

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"timesync/examples/internal/exampletest"
 	"timesync/link"
 )
 
@@ -64,9 +65,7 @@ func TestScripts(t *testing.T) {
 // TestSize: one file of at most 465 lines that imports nothing.
 func TestSize(t *testing.T) {
 	source, err := os.ReadFile("timesync.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	if n := strings.Count(string(source), "\n"); n > 465 || strings.Contains(string(source), "import") {
 		t.Errorf("%d lines, or an import", n)
 	}
@@ -130,9 +129,7 @@ func (e *jsEnd) call(format string, args ...any) string {
 func (e *jsEnd) anew() { e.tell("new") }
 func (e *jsEnd) send(now uint64) []byte {
 	b, err := hex.DecodeString(e.call("send %d", now))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	exampletest.Must(e.t, err)
 	return b
 }
 func (e *jsEnd) open(b []byte, now uint64) { e.call("open %d %x", now, b) }

@@ -45,9 +45,7 @@ func TestJoins(t *testing.T) {
 			p.elect(now)
 		}
 		announcement, _ := host.Announce(nil, now)
-		if err := p.member.Accept(1, &links[1], announcement, now); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, p.member.Accept(1, &links[1], announcement, now))
 		p.elect(now)
 		p.heard.Store(now)
 		if r, ok := p.member.Read(now); !ok || r.Host != 1 {
@@ -62,9 +60,7 @@ func TestTakesOver(t *testing.T) {
 		p := newPeer(2, [32]byte{}, program.Clock{Start: start}, nil, nil)
 		host, now := session.New(1), p.started
 		var links [2]link.Link // the host's, and that of p
-		if err := host.Found(now, 0); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, host.Found(now, 0))
 		for range 50 {
 			now += 20_000
 			for i := range links {
@@ -72,9 +68,7 @@ func TestTakesOver(t *testing.T) {
 			}
 		}
 		announcement, _ := host.Announce(nil, now)
-		if err := p.member.Accept(1, &links[1], announcement, now); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, p.member.Accept(1, &links[1], announcement, now))
 		p.heard.Store(now)
 		for range 100 {
 			now += 50_000

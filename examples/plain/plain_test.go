@@ -20,18 +20,14 @@ func TestServe(t *testing.T) {
 	defer stop()
 	loopback := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}
 	conn, err := net.ListenUDP("udp", loopback)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer conn.Close()
 	var out exampletest.Output
 	ended := make(chan error, 1)
 	go func() { ended <- serve(ctx, conn, &out) }()
 
 	peer, err := net.DialUDP("udp", nil, conn.LocalAddr().(*net.UDPAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer peer.Close()
 	const ahead = 7_000_000_000 // us
 	var l link.Link

@@ -27,9 +27,7 @@ var testKey = [32]byte{1, 2, 3}
 func startServer(t *testing.T) (*server, netip.AddrPort) {
 	t.Helper()
 	s, err := newServer(testKey, netip.MustParseAddrPort("127.0.0.1:0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(s.close)
 	s.mu.Lock()
 	s.settling = 0 // tested by TestSettling
@@ -47,9 +45,7 @@ func meetings(t *testing.T, at netip.AddrPort, c config, rooms ...string) []resu
 	for i, room := range rooms {
 		c.key, c.room, c.giveUp = testKey, room, 10*time.Second
 		p, err := newPeer(c, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		peers[i] = p
 		running.Go(func() { results[i], _ = p.run(ctx) })
 	}
@@ -66,9 +62,7 @@ func TestMeeting(t *testing.T) {
 	for _, c := range []config{{}, {random: true}, {random: true, ready: 100 * time.Millisecond}} {
 		s, at := startServer(t)
 		stranger, err := net.Dial("udp", at.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		defer stranger.Close()
 		for _, b := range [][]byte{nil, {1}, make([]byte, 100), seal.New([32]byte{9}, 0).Seal(nil, make([]byte, 20), 0)} {
 			stranger.Write(b)
@@ -212,14 +206,10 @@ func newTestPeer(t *testing.T) (*peer, net.Listener) {
 	t.Helper()
 	_, at := startServer(t)
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	p, err := newPeer(config{key: testKey, room: "x", tcp: true, giveUp: time.Second}, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	p.there, p.fired, p.result.Peer = seal.New(testKey, 0), true, l.Addr().(*net.TCPAddr).AddrPort()
 	return p, l
 }
@@ -240,9 +230,7 @@ func ends(t *testing.T, what string, do func()) {
 func TestDeaf(t *testing.T) {
 	p, l := newTestPeer(t)
 	out, err := net.Dial("tcp4", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer out.Close()
 	ends(t, "write", func() {
 		p.mu.Lock()

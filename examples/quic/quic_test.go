@@ -32,26 +32,18 @@ func timeout(t *testing.T) context.Context {
 func TestZeroRTT(t *testing.T) {
 	ctx := timeout(t)
 	serverTLS, clientTLS, err := certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	clientTLS.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	config := &quic.Config{EnableDatagrams: true, Allow0RTT: true}
 	listener, err := quic.ListenAddrEarly("127.0.0.1:0", serverTLS, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer listener.Close()
 	for i, want := range []error{nil, errReplayable} { // the second connection resumes the first
 		client, err := quic.DialAddrEarly(ctx, listener.Addr().String(), clientTLS, config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		datagram(t, client, nil)
 		server, err := listener.Accept(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		datagram(t, nil, server)
 		for name, conn := range map[string]*quic.Conn{"client": client, "server": server} {
 			if _, err := NewPeer(conn, clock.Received); err != want {
@@ -67,9 +59,7 @@ func TestZeroRTT(t *testing.T) {
 // datagram sends one, or receives it, or both.
 func datagram(t *testing.T, from, to *quic.Conn) {
 	if from != nil {
-		if err := from.SendDatagram([]byte("early")); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, from.SendDatagram([]byte("early")))
 	}
 	if to != nil {
 		if got, err := to.ReceiveDatagram(timeout(t)); err != nil || string(got) != "early" {
@@ -86,9 +76,7 @@ func TestBadHeader(t *testing.T) {
 	if err := client.conn.SendDatagram([]byte("none")); err != nil { // 'n' has reserved flags
 		t.Fatal(err)
 	}
-	if err := client.Send([]byte("payload"), now); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, client.Send([]byte("payload"), now))
 	got, err := server.Receive(ctx)
 	if err != nil || string(got.Payload) != "payload" || got.At < now || got.Known {
 		t.Errorf("%+v, %v", got, err)
@@ -99,18 +87,14 @@ func TestBadHeader(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	ctx := timeout(t)
 	client, server := pair(t, ctx)
-	if err := server.Send(nil, clock.Now()); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, server.Send(nil, clock.Now()))
 	if _, err := client.Receive(ctx); err != nil { // so it has something to report
 		t.Fatal(err)
 	}
 	if err := client.Send(make([]byte, 1<<16), clock.Now()); err == nil {
 		t.Fatal("a datagram of 64 KB was sent")
 	}
-	if err := client.Send(nil, clock.Now()); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, client.Send(nil, clock.Now()))
 	if _, err := server.Receive(ctx); err != nil || !server.IsSynchronized() {
 		t.Errorf("synchronized %v, %v: the report was lost", server.IsSynchronized(), err)
 	}
@@ -119,14 +103,10 @@ func TestTooLong(t *testing.T) {
 // pair is two peers on one clock.
 func pair(t *testing.T, ctx context.Context) (client, server *Peer) {
 	listener, clientTLS, err := listen()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	client, server, err = join(ctx, listener, clientTLS, clock.Received, clock.Received)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() { client.conn.CloseWithError(0, "") })
 	return client, server
 }

@@ -50,9 +50,7 @@ func TestRecord(t *testing.T) {
 	defer every.Stop()
 	for end := time.Now().Add(*recordFor); time.Now().Before(end); <-every.C {
 		for i, p := range peers {
-			if err := p.Send(nil, clocks[i].Now()); err != nil {
-				t.Fatal(err)
-			}
+			exampletest.Must(t, p.Send(nil, clocks[i].Now()))
 		}
 	}
 	a.conn.CloseWithError(0, "recorded")

@@ -21,6 +21,7 @@ import (
 
 	"timesync"
 	"timesync/clock"
+	"timesync/examples/internal/exampletest"
 	"timesync/link"
 	"timesync/rxtime"
 )
@@ -221,9 +222,7 @@ func TestNoAllocations(t *testing.T) {
 		"to the caller": func() { take(a.Take(b.Seal(buf, payload, now), home, now+testDelay, 0)) },
 		"by SealFor": func() {
 			d, err := a.SealFor(a.Peer().Session, buf, payload, now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			exampletest.Must(t, err)
 			take(b.Take(d, home, now+testDelay, 0))
 		},
 	} {
@@ -237,9 +236,7 @@ func TestNoAllocations(t *testing.T) {
 // implementation. The tags are those of another AES-GCM, OpenSSL's.
 func TestVectors(t *testing.T) {
 	text, err := os.ReadFile("testdata/vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	var vectors []struct {
 		Key, Body, Datagram      string
 		Session                  string // a JSON number holds 53 bits
@@ -250,16 +247,12 @@ func TestVectors(t *testing.T) {
 	}
 	unhex := func(s string) []byte {
 		b, err := hex.DecodeString(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		return b
 	}
 	for i, v := range vectors {
 		session, err := strconv.ParseUint(v.Session, 16, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		head, key := header{session, v.Counter, v.Challenge, v.Echo}, [32]byte(unhex(v.Key))
 		a, b := New(key, session&1), New(key, session&1^1)
 		if got := hex.EncodeToString(a.seal(append(a.head(nil, head), unhex(v.Body)...), 0)); got != v.Datagram {
@@ -740,12 +733,10 @@ func TestServe(t *testing.T) {
 		var refused atomic.Bool
 		conn := open(client, func(_ Datagram, err error) { refused.Store(err == ErrRefused) })
 		defer conn.Close()
-		for end := time.Now().Add(time.Minute); !done(refused.Load()); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("not in a minute")
-			}
+		exampletest.Eventually(t, "a session begins, or is refused", func() bool {
 			_, _ = conn.WriteToUDPAddrPort(client.Seal(nil, []byte("hello"), clock.Now()), at)
-		}
+			return done(refused.Load())
+		})
 	}
 	taken := func(session uint32) func(bool) bool {
 		return func(bool) bool {

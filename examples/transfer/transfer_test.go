@@ -131,15 +131,11 @@ func stream(t *testing.T, roundTrip, stop uint64) (used [140]float64) {
 		}
 		if stands := now >= 20e6 && now < 20e6+stop; !stands {
 			for ; len(back) > 0 && back[0].at <= now; back = back[1:] {
-				if err := s.take(back[0].message, now); err != nil {
-					t.Fatal(err)
-				}
+				exampletest.Must(t, s.take(back[0].message, now))
 			}
 			for {
 				message, _, err := s.poll(now)
-				if err != nil {
-					t.Fatal(err)
-				}
+				exampletest.Must(t, err)
 				if message == nil {
 					break
 				}
@@ -384,9 +380,7 @@ func TestLoopback(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	file := random(3_000_000)
 	path := filepath.Join(from, "file")
-	if err := os.WriteFile(path, file, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, os.WriteFile(path, file, 0o666))
 	exampletest.Together(t, run, func(at []string) []string {
 		return []string{
 			"-listen " + at[0] + " -key " + hexKey + " -in " + to,

@@ -46,15 +46,6 @@ func testConfig() config {
 	return config{Flags: program.Flags{Network: network, Skew: 50}}
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not after %v: %s", patience, what)
-		}
-	}
-}
-
 // runMain runs the program until it ends or interrupt, which may be nil, says so.
 func runMain(t *testing.T, interrupt func(stdout *exampletest.Output) bool, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
@@ -118,12 +109,10 @@ func stalls(ctx context.Context) (lost *atomic.Int64) {
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(testConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	begun, lost := time.Now(), stalls(t.Context())
 	w.start(200)
-	eventually(t, "each kind rejected, and enough to judge", func() bool {
+	exampletest.Eventually(t, "each kind rejected, and enough to judge", func() bool {
 		for _, j := range w.judges {
 			for _, k := range kinds {
 				if j.tally(k.err).n < 5 {
@@ -197,9 +186,7 @@ func TestTable(t *testing.T) {
 func TestLive(t *testing.T) {
 	t.Parallel()
 	listener, err := newLive(config{Flags: program.Flags{Listen: "127.0.0.1:0", Key: testKey}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	listener.start(100)
 	at := relay.Addr(listener.conn).String()
 	var first netip.AddrPort
@@ -238,9 +225,7 @@ func TestLive(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	busy, err := relay.Loopback()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer busy.Close()
 	nowhere := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(nowhere, nil, 0o600); err != nil { // no folder can be there
@@ -323,7 +308,7 @@ func TestSignal(t *testing.T) {
 			t.Fatal(err)
 		}
 		var files []string
-		eventually(t, "some blocks are written", func() bool {
+		exampletest.Eventually(t, "some blocks are written", func() bool {
 			files, _ = filepath.Glob(filepath.Join(folder, "udp-[ab]-*.tsr"))
 			for _, name := range files {
 				if file, err := os.Stat(name); err != nil || file.Size() < 1000 {
@@ -333,9 +318,7 @@ func TestSignal(t *testing.T) {
 			return len(files) == 2
 		})
 		killed := time.Now()
-		if err := command.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, command.Process.Signal(signal))
 		_ = command.Wait() // 1 if it never synchronized, -1 if it was killed
 		code := command.ProcessState.ExitCode()
 		if want != "" && (code < 0 || code > 1) || !strings.Contains(out.String(), want) {
@@ -354,9 +337,7 @@ func TestSignal(t *testing.T) {
 // TestIntruder: the judge notices what a broken hook would let through.
 func TestIntruder(t *testing.T) {
 	w, err := newWorld(testConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	w.start(0.001)
 	defer w.close()
 	a, b := w.judges[0], w.judges[1]

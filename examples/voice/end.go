@@ -41,9 +41,6 @@ const (
 	// each frameTime or sayEvery.
 	hold = 500 * time.Millisecond
 
-	// latency is from capture to play.
-	latency = 80 * time.Millisecond
-
 	// late is how much later than due a frame is still played.
 	late = 10 * time.Millisecond
 
@@ -219,8 +216,8 @@ type play struct{ over, woke int64 }
 
 func newListener(c config, own program.Clock) *listener {
 	l := &listener{side: newSide(1, c, own), arrived: map[uint32]bool{}, played: map[uint32]play{}}
-	// The configuration is right: there is no error.
-	l.buffer, _ = playout.New(playout.Config{Latency: latency, Overdue: late})
+	// Its error is that of check.
+	l.buffer, _ = playout.New(playout.Config{Latency: c.latency, Overdue: late})
 	l.ahead = func() int64 {
 		t := time.Now() // both at once
 		return t.UnixMicro() - int64(clock.At(t))
@@ -307,8 +304,8 @@ func (l *listener) pop() {
 	}
 	truly := int64(binary.LittleEndian.Uint64(frame[atSound:]))
 	bound := int64(binary.LittleEndian.Uint64(frame[atSound+8:]))
-	due := latency.Microseconds()
-	p := play{over: now - truly - due, woke: int64(l.clock.At(now)-captured) - due}
+	latency := l.buffer.Latency().Microseconds()
+	p := play{over: now - truly - latency, woke: int64(l.clock.At(now)-captured) - latency}
 	if p.over > late.Microseconds()+bound {
 		l.late++
 	}

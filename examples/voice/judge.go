@@ -36,6 +36,8 @@ type result struct {
 	Clocks stat.Spread // how far off the time of capture was
 	Woke   stat.Spread // how late the program woke up to play
 
+	Latency float64 // in the end
+
 	Gaps []gap // of 5 frames and more, the start included
 }
 
@@ -51,6 +53,7 @@ func judge(s *speaker, lives []*listener) *result {
 	for _, l := range lives {
 		r.Played += len(l.played)
 		r.Late += l.late
+		r.Latency = l.buffer.Latency().Seconds() * 1e3
 	}
 	var over, clocks, woke []int64
 	absent := absences(lives)
@@ -95,10 +98,10 @@ type span struct{ from, to int64 }
 // know, and which could not know that what came was no recording.
 func absences(lives []*listener) (away []span) {
 	for _, l := range lives {
-		due := latency.Microseconds()
-		for _, s := range []span{l.stopped, {l.begun, l.begun + due + heard.Microseconds()}} {
+		latency := l.buffer.Latency().Microseconds()
+		for _, s := range []span{l.stopped, {l.begun, l.begun + latency + heard.Microseconds()}} {
 			if s.to > s.from {
-				away = append(away, span{s.from - due - late.Microseconds(), s.to - due})
+				away = append(away, span{s.from - latency - late.Microseconds(), s.to - latency})
 			}
 		}
 	}
@@ -123,7 +126,7 @@ func (r *result) print(w io.Writer, c config) {
 	fmt.Fprintf(w, "in flight to an end that was stopped or started anew %d, ", r.InFlight)
 	fmt.Fprintf(w, "lost on the network %d, arrived and not played %d\n", r.Lost, r.Unplayed)
 	fmt.Fprintf(w, "from 3 s after each start on, median/p99/most, us:\n")
-	fmt.Fprintf(w, "  play - capture - latency of %v: %v\n", latency, r.Error)
+	fmt.Fprintf(w, "  play - capture - latency of %.0f ms: %v\n", r.Latency, r.Error)
 	fmt.Fprintf(w, "  of that the clocks %v, waking up late %v\n", r.Clocks, r.Woke)
 	for _, g := range r.Gaps {
 		fmt.Fprintf(w, "silence from %.2f s on: %d frames, %v\n", g.From, g.Frames, time.Duration(g.Frames)*frameTime)

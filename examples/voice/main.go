@@ -13,6 +13,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -23,9 +24,13 @@ import (
 
 	"timesync/examples/internal/program"
 	"timesync/examples/internal/relay"
+	"timesync/examples/voice/playout"
 )
 
-type config struct{ program.Flags }
+type config struct {
+	program.Flags
+	latency time.Duration
+}
 
 func main() { program.Main(run) }
 
@@ -41,6 +46,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	c.Network = relay.Config{Delay: pathDelay, Jitter: pathJitter, Loss: 1}
 	f.DurationVar(&c.For, "for", 20*time.Second, "how long to run")
 	f.Float64Var(&c.Skew, "skew", 50, "how many `ppm` the clock that captures is faster than the one that plays")
+	f.DurationVar(&c.latency, "latency", 80*time.Millisecond, "from capture to play; 0: as arrivals need it")
 	c.Network.Flags(f)
 }
 
@@ -49,7 +55,8 @@ func (c *config) check(f *flag.FlagSet) error {
 	if least := 4 * settling; c.For < least {
 		return fmt.Errorf("-for %v: must be at least %v", c.For, least)
 	}
-	return c.Check(f, nil, nil)
+	_, err := playout.New(playout.Config{Latency: c.latency})
+	return cmp.Or(err, c.Check(f, nil, nil))
 }
 
 // stoppedBy is how long the end that plays is stopped.
@@ -100,7 +107,7 @@ func demo(ctx context.Context, c config) (*result, error) {
 	again.start(anew)
 	program.Sleep(ctx, c.For/3)
 	speaks.close()
-	time.Sleep(latency + 100*time.Millisecond) // what is under way is still played
+	time.Sleep(c.latency + 100*time.Millisecond) // what is under way is still played
 	again.close()
 	return judge(speaks, []*listener{plays, again}), nil
 }

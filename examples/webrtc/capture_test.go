@@ -14,6 +14,7 @@ import (
 
 	"timesync"
 	"timesync/clock"
+	"timesync/examples/internal/exampletest"
 	"timesync/link"
 )
 
@@ -29,9 +30,7 @@ func TestCaptureTime(t *testing.T) {
 		camera.Open(forwarder.AppendHeader(nil, at), at+ahead+delay)
 	}
 	known, _ := forwarder.Snapshot(now)
-	if err := known.Within(50 * time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, known.Within(50*time.Millisecond))
 	for _, s := range []timesync.Snapshot{known, {}} {
 		got := send(t, *CaptureTime(s, now+ahead))
 		if there := got.CaptureTime(); there.Sub(time.UnixMicro(int64(now+ahead))).Abs() > time.Microsecond {
@@ -59,35 +58,24 @@ func send(t *testing.T, extension rtp.AbsCaptureTimeExtension) (got rtp.AbsCaptu
 	var ends [2]*webrtc.PeerConnection
 	for i := range ends {
 		var m webrtc.MediaEngine
-		if err := m.RegisterDefaultCodecs(); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.RegisterHeaderExtension(webrtc.RTPHeaderExtensionCapability{URI: CaptureTimeURI}, webrtc.RTPCodecTypeVideo); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, m.RegisterDefaultCodecs())
+		exampletest.Must(t, m.RegisterHeaderExtension(webrtc.RTPHeaderExtensionCapability{URI: CaptureTimeURI}, webrtc.RTPCodecTypeVideo))
 		var err error
-		if ends[i], err = loopback(webrtc.WithMediaEngine(&m)).NewPeerConnection(webrtc.Configuration{}); err != nil {
-			t.Fatal(err)
-		}
+		ends[i], err = loopback(webrtc.WithMediaEngine(&m)).NewPeerConnection(webrtc.Configuration{})
+		exampletest.Must(t, err)
 		defer ends[i].Close()
 	}
 	track, err := webrtc.NewTrackLocalStaticRTP(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeVP8}, "camera", "camera")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	sender, err := ends[0].AddTrack(track)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	packets := make(chan *rtp.Packet, 1)
 	ends[1].OnTrack(func(remote *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
 		if p, _, err := remote.ReadRTP(); err == nil {
 			packets <- p
 		}
 	})
-	if err := introduce(ctx, ends[0], ends[1]); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, introduce(ctx, ends[0], ends[1]))
 	id := uint8(0)
 	for _, e := range sender.GetParameters().HeaderExtensions {
 		if e.URI == CaptureTimeURI {
@@ -100,17 +88,11 @@ func send(t *testing.T, extension rtp.AbsCaptureTimeExtension) (got rtp.AbsCaptu
 	}
 	for n := uint16(0); ; n++ { // until the connection stands
 		p := &rtp.Packet{Header: rtp.Header{Version: 2, SequenceNumber: n}, Payload: []byte{1, 2, 3}}
-		if err := p.SetExtension(id, payload); err != nil {
-			t.Fatal(err)
-		}
-		if err := track.WriteRTP(p); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, p.SetExtension(id, payload))
+		exampletest.Must(t, track.WriteRTP(p))
 		select {
 		case p := <-packets:
-			if err := got.Unmarshal(p.GetExtension(id)); err != nil {
-				t.Fatal(err)
-			}
+			exampletest.Must(t, got.Unmarshal(p.GetExtension(id)))
 			return got
 		case <-ctx.Done():
 			t.Fatal("no packet")

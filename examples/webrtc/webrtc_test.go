@@ -18,15 +18,11 @@ func TestBench(t *testing.T) { exampletest.Bench(t, connect) }
 // TestUnreliable: reliable or ordered messages would be late, and look like a longer path.
 func TestUnreliable(t *testing.T) {
 	conn, err := loopback().NewPeerConnection(webrtc.Configuration{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer conn.Close()
 	options := Unreliable()
 	channel, err := conn.CreateDataChannel("timed", &options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	if again := channel.MaxRetransmits(); channel.Ordered() || again == nil || *again != 0 {
 		t.Errorf("ordered: %v, sent again: %v", channel.Ordered(), again)
 	}

@@ -47,12 +47,18 @@ func sources(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-func read(t *testing.T, name string) []byte {
+// must ends the test if something fails that is to work.
+func must(t *testing.T, err error) {
 	t.Helper()
-	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	must(t, err)
 	return text
 }
 
@@ -60,9 +66,7 @@ func read(t *testing.T, name string) []byte {
 func parse(t *testing.T, fset *token.FileSet, name string, mode parser.Mode) *ast.File {
 	t.Helper()
 	file, err := parser.ParseFile(fset, name, nil, mode)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return file
 }
 
@@ -153,12 +157,8 @@ func main() {
 func (c *consumer) write(name string, content []byte) {
 	c.t.Helper()
 	name = filepath.Join(c.dir, name)
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		c.t.Fatal(err)
-	}
-	if err := os.WriteFile(name, content, 0o666); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, os.MkdirAll(filepath.Dir(name), 0o777))
+	must(c.t, os.WriteFile(name, content, 0o666))
 }
 
 // copy copies the files of a folder that are not tests, and the license.
@@ -258,9 +258,7 @@ func TestAPI(t *testing.T) {
 		fmt.Fprintf(&got, "package %s\n\n%s\n", filepath.ToSlash(dir), names)
 	}
 	if *update {
-		if err := os.WriteFile("testdata/api.txt", []byte(got.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile("testdata/api.txt", []byte(got.String()), 0o666))
 	}
 	want := strings.Split(string(read(t, "testdata/api.txt")), "\n")
 	for line := range strings.Lines(got.String()) {
@@ -284,15 +282,11 @@ func exported(t *testing.T, dir string) string {
 		files = append(files, parse(t, fset, name, parser.ParseComments))
 	}
 	p, err := doc.NewFromFiles(fset, files, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var lines []string
 	add := func(node any, prefix, comment string) {
 		var b bytes.Buffer
-		if err := format.Node(&b, fset, node); err != nil {
-			t.Fatal(err)
-		}
+		must(t, format.Node(&b, fset, node))
 		line := prefix + strings.Join(strings.Fields(b.String()), " ")
 		lines = append(lines, line)
 		if strings.TrimSpace(comment) == "" {

@@ -207,9 +207,7 @@ func (q *query) excess() float64 { return math.Abs(q.err) - q.bound - 1 }
 type violation struct {
 	query   // the worst of them
 	seed    uint64
-	queries int    // how many there are
-	after   string // what happened last before the first of them
-	events  int    // of that world
+	queries int // how many there are
 }
 
 func (v violation) String() string {
@@ -258,9 +256,8 @@ type boundScore struct {
 	queries, answered, stale int
 	calmUnanswered           int // after settledAfter
 	answers, beyond          [len(boundAges)]int
-	like                     [len(boundAges)]int // of those beyond, see likeShorterPaths
-	beyondWorlds             int                 // worlds with an answer beyond its bound of the first of boundAges
-	widths                   widths              // all bounds, us
+	beyondWorlds             int    // worlds with an answer beyond its bound of the first of boundAges
+	widths                   widths // all bounds, us
 	// 1000 times what boundUse says, in worlds without clock changes and in calm worlds
 	// after settledAfter.
 	quietUse, calmUse widths
@@ -281,7 +278,6 @@ type judged struct {
 	query
 	late bool    // in a calm world, after settledAfter
 	use  float64 // what boundUse says
-	like bool    // see likeShorterPaths
 }
 
 // judgeWorld plays one world and returns what the ends said, and the worst violation, if there is one.
@@ -295,14 +291,9 @@ func judgeWorld(seed uint64) (all []judged, worst violation, quiet bool) {
 	d.onQuery = func(q *query) {
 		j := judged{query: *q, late: calm && q.at > settledAfter, use: d.boundUse(q)}
 		j.s = nil // it is large
-		beyond := q.counts() && q.excess() > 0
-		j.like = beyond && d.ends[q.side].shortest.likeShorterPaths(q.err, q.bound)
 		all = append(all, j)
-		if !beyond || q.since < surelyKnown {
+		if !q.counts() || q.excess() <= 0 || q.since < surelyKnown {
 			return
-		}
-		if worst.queries == 0 {
-			worst.after, worst.events = d.latest(q.at), len(d.events)
 		}
 		if worst.queries++; worst.queries == 1 || q.excess() > worst.excess() {
 			worst.query = j.query
@@ -340,7 +331,6 @@ func (b *boundScore) play(seed uint64, mu *sync.Mutex) {
 			if q.counts() && q.since >= a.age {
 				b.answers[i]++
 				b.beyond[i] += count(q.excess() > 0)
-				b.like[i] += count(q.like)
 			}
 		}
 	}
@@ -402,8 +392,8 @@ func TestErrorBound(t *testing.T) {
 		} else {
 			m.note(what, rate)
 		}
-		ages += fmt.Sprintf("later than %v after a clock change: %d answers, %.4f %% covered; %.0f %% of the others as if paths had been shorter\n",
-			a.age, b.answers[i], 100-percent(b.beyond[i], b.answers[i]), percent(b.like[i], max(b.beyond[i], 1)))
+		ages += fmt.Sprintf("later than %v after a clock change: %d answers, %.4f %% covered\n",
+			a.age, b.answers[i], 100-percent(b.beyond[i], b.answers[i]))
 	}
 	worst := 0.0
 	if len(b.worst) > 0 {
@@ -427,28 +417,8 @@ func TestErrorBound(t *testing.T) {
 	t.Logf("%d worlds in %.1f s, %d questions, %.2f %% answered, %.2f %% of the answers when nobody could know\n%sbound median %.0f us, p95 %.0f us",
 		n, time.Since(start).Seconds(), b.queries, percent(b.answered, b.queries), percent(b.stale, b.answered), ages,
 		b.widths.quantile(0.5), b.widths.quantile(0.95))
-	logViolations(t, b.worst)
-}
-
-// logViolations prints the worst ones, and the simplest worlds in which it happens after
-// each kind of event.
-func logViolations(t *testing.T, worst []violation) {
-	for _, v := range worst[:min(len(worst), 3)] {
+	for _, v := range b.worst[:min(len(b.worst), 5)] {
 		t.Logf("among the worst: %v", v)
-	}
-	slices.SortStableFunc(worst, func(x, y violation) int {
-		return cmp.Or(cmp.Compare(x.after, y.after), cmp.Compare(x.events, y.events), cmp.Compare(x.seed, y.seed))
-	})
-	for len(worst) > 0 {
-		n := 1
-		for n < len(worst) && worst[n].after == worst[0].after {
-			n++
-		}
-		t.Logf("beyond the bound later than %v, after %q: %d worlds", surelyKnown, worst[0].after, n)
-		for _, v := range worst[:min(n, 3)] {
-			t.Logf("%v", v)
-		}
-		worst = worst[n:]
 	}
 }
 

@@ -60,7 +60,6 @@ type duelEnd struct {
 	stale    bool          // the clocks are not what any datagram could tell
 	faster   int64         // by which datagrams seem to be since then, us
 	era      time.Duration // a datagram sent at that time tells
-	shortest shortest
 }
 
 // jump is a discontinuity of a clock: it begins at from and is over at to. restart
@@ -116,7 +115,6 @@ func (d *duel) run() {
 	for side := range d.ends {
 		e := &d.ends[side]
 		name := string(rune('A' + side))
-		e.shortest.forget()
 		e.c = sim.NewClock(e.clock, w.Rand("clock "+name).Uint64())
 		e.link, e.phase = w.Rand("link "+name), w.Rand("phase "+name)
 		period := time.Duration(float64(sec) / e.rate)
@@ -124,21 +122,15 @@ func (d *duel) run() {
 		d.send(side, start, period)
 		d.ask(side, time.Duration(e.phase.Float64()*float64(d.poll)))
 	}
-	var before [2]int64 // remote minus local clock when a jump began, us
-	underWay := 0       // jumps: one may come within another
 	for _, j := range d.jumps {
 		w.At(j.from-us, func() {
 			for side := range d.ends {
-				e, offset := &d.ends[side], d.offset(side)
+				e := &d.ends[side]
 				if !e.stale {
 					e.faster = 0
 				}
-				e.faster -= offset
-				if underWay == 0 {
-					before[side] = offset
-				}
+				e.faster -= d.offset(side)
 			}
-			underWay++
 		})
 		w.At(j.from, func() {
 			for side := range d.ends {
@@ -148,22 +140,16 @@ func (d *duel) run() {
 		})
 		w.At(j.to, func() {
 			for side := range d.ends {
-				e, after := &d.ends[side], d.offset(side)
-				e.faster += after
-				e.shortest.offsetJumps(after - before[side])
-				before[side] = after
+				d.ends[side].faster += d.offset(side)
 			}
-			underWay--
 		})
 		if j.restart {
 			w.At(j.to, func() {
 				e := &d.ends[j.side]
 				e.s, e.held, e.heard, e.born, e.reportAt = subject{}, nil, false, j.to, j.to
-				e.shortest.forget()
 				if j.reset {
 					o := &d.ends[1-j.side]
 					o.s.Sync.Reset()
-					o.shortest.forget()
 					o.heard, o.born, o.reportAt = false, j.to, j.to
 				}
 			})
@@ -242,11 +228,8 @@ func (d *duel) arrive(side int, stamp, report uint32, reports bool, sent time.Du
 			return
 		}
 		e.s.OnDatagram(stamp, local)
-		offset := uint64(d.offset(side))
-		e.shortest.datagram(stamp, local, offset)
 		if reports {
 			e.s.OnPeerMinDelta(report, local)
-			e.shortest.report(report, offset)
 		}
 		e.heard = true
 		if sent >= e.era && (e.faster <= 0 || queued < e.faster) {
@@ -316,16 +299,6 @@ func (d *duel) String() string {
 		fmt.Fprintf(&s, "\n\t%9.3f s: %s %s", e.at.Seconds(), e.kind, e.text)
 	}
 	return s.String()
-}
-
-// latest returns the kind of what happened last at the true time t.
-func (d *duel) latest(t time.Duration) (kind string) {
-	for _, e := range d.inOrder() {
-		if e.at <= t {
-			kind = e.kind
-		}
-	}
-	return kind
 }
 
 // clockEvent lets something happen to the clock of an end.

@@ -170,9 +170,7 @@ func prose(comment string) string {
 func documentation(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

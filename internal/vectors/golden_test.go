@@ -22,18 +22,14 @@ import (
 // and none is without a name.
 func TestChecksums(t *testing.T) {
 	readme, err := os.ReadFile(testdata + "README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files, err := filepath.Glob(testdata + "*.gz")
 	if err != nil || len(files) != strings.Count(string(readme), ".gz\n") {
 		t.Errorf("%d files, %d checksums, %v", len(files), strings.Count(string(readme), ".gz\n"), err)
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if line := fmt.Sprintf("\n    %x  %s\n", sha256.Sum256(data), filepath.Base(file)); !strings.Contains(string(readme), line) {
 			t.Errorf("testdata/README.md does not have the line%s", line)
 		}
@@ -168,9 +164,7 @@ func goldenSessions(t *testing.T, name string) (sessions [][]event) {
 	t.Helper()
 	for line := range Lines(t, name) {
 		var e event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &e))
 		switch {
 		case e.Event == "begin":
 			sessions = append(sessions, []event{e})

@@ -3,7 +3,6 @@
 package vectors
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
@@ -374,48 +373,37 @@ func sessionVectors() (lines []wireEvent) {
 			}
 			clocks[side] = sim.NewClock(spec, rng.Uint64())
 		}
-		type event struct {
-			at       time.Duration
-			side     int
-			kind     string
-			datagram []byte
+		w := sim.NewWorld(0)
+		add := func(side int, e wireEvent) {
+			e.Scenario, e.End, e.Now = c.name, "AB"[side:side+1], clocks[side].Usec(w.Now())
+			lines = append(lines, e)
 		}
-		queue := []event{{0, 0, "send", nil}, {7 * ms, 1, "send", nil}, {20 * s, 0, "read", nil}, {20 * s, 1, "read", nil}}
-		for len(queue) > 0 {
-			slices.SortStableFunc(queue, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-			e := queue[0]
-			queue = queue[1:]
-			if e.at > c.lasts {
-				continue
-			}
-			now := clocks[e.side].Usec(e.at)
-			line := wireEvent{Scenario: c.name, End: "AB"[e.side : e.side+1], Event: e.kind, Now: now}
-			switch e.kind {
-			case "send":
-				b := links[e.side].AppendHeader(nil, now)
-				if rng.Float64() >= 0.02 && (c.silent == 0 || e.side == 0 || e.at < c.silent) {
-					delay := c.shortest[e.side] + time.Duration(float64(c.jitter)*rng.ExpFloat64())
-					queue = append(queue, event{e.at + delay, 1 - e.side, "open", b})
+		for side := range links {
+			other := 1 - side
+			w.Every(time.Duration(1e9/c.rate), time.Duration(side)*7*ms, func() {
+				b := links[side].AppendHeader(nil, clocks[side].Usec(w.Now()))
+				add(side, wireEvent{Event: "send"})
+				if rng.Float64() >= 0.02 && (c.silent == 0 || side == 0 || w.Now() < c.silent) {
+					delay := c.shortest[side] + time.Duration(float64(c.jitter)*rng.ExpFloat64())
+					w.At(w.Now()+delay, func() {
+						links[other].Open(b, clocks[other].Usec(w.Now()))
+						add(other, wireEvent{Event: "open", Hex: hex.EncodeToString(b)})
+					})
 				}
-				queue = append(queue, event{at: e.at + time.Duration(1e9/c.rate), side: e.side, kind: "send"})
-			case "open":
-				links[e.side].Open(e.datagram, now)
-				line.Hex = hex.EncodeToString(e.datagram)
-			case "read":
-				truth := clocks[1-e.side].Usec(e.at)
-				line.Truth = &truth
-				queue = append(queue, event{at: e.at + 100*ms, side: e.side, kind: "read"})
-				unsure := false
+			})
+			w.Every(100*ms, 20*s, func() {
+				truth := clocks[other].Usec(w.Now())
+				line, unsure := wireEvent{Event: "read", Truth: &truth}, false
 				for _, set := range c.set {
-					line.Set = line.Set || set != 0 && e.at >= set && e.at < set+timesync.Settled
-					unsure = unsure || set != 0 && e.at >= set && e.at < set+afterSet
+					line.Set = line.Set || set != 0 && w.Now() >= set && w.Now() < set+timesync.Settled
+					unsure = unsure || set != 0 && w.Now() >= set && w.Now() < set+afterSet
 				}
-				if unsure {
-					continue
+				if !unsure {
+					add(side, line)
 				}
-			}
-			lines = append(lines, line)
+			})
 		}
+		w.Run(c.lasts)
 	}
 	return lines
 }

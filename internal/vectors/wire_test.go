@@ -493,18 +493,23 @@ func linkVectors() (lines []wireEvent) {
 	return lines
 }
 
+// must ends the test if something fails that is to work.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // readWire returns the lines of a file of testdata/wire.
 func readWire[T any](t *testing.T, name string) (lines []T) {
 	t.Helper()
 	b, err := os.ReadFile(wireFolder + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var r io.Reader = bytes.NewReader(b)
 	if strings.HasSuffix(name, ".gz") {
-		if r, err = gzip.NewReader(r); err != nil {
-			t.Fatal(err)
-		}
+		r, err = gzip.NewReader(r)
+		must(t, err)
 	}
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
@@ -527,9 +532,7 @@ func writeWire[T any](t *testing.T, name string, lines []T) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	for _, line := range lines {
-		if err := e.Encode(line); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Encode(line))
 	}
 	if strings.HasSuffix(name, ".gz") {
 		plain := bytes.Clone(b.Bytes())
@@ -538,9 +541,7 @@ func writeWire[T any](t *testing.T, name string, lines []T) {
 		z.Write(plain)
 		z.Close()
 	}
-	if err := os.WriteFile(wireFolder+name, b.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(wireFolder+name, b.Bytes(), 0o644))
 }
 
 // TestWireLink: both ends of each scenario do what docs/WIRE.md says, in each event.

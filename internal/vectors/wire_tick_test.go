@@ -108,16 +108,10 @@ type tickPeers struct {
 	lines  []tickLine
 }
 
-func (p *tickPeers) check(err error) {
-	if err != nil {
-		p.t.Fatal(err)
-	}
-}
-
 // start starts a server at a time of its clock.
 func (p *tickPeers) start(epoch uint64, rate tick.Rate, now uint64) *tick.Server {
 	s, err := tick.NewServer(tick.ServerConfig{Config: tick.Config{Rate: rate}, Epoch: epoch})
-	p.check(err)
+	must(p.t, err)
 	s.Start(now)
 	return s
 }
@@ -127,7 +121,7 @@ func (p *tickPeers) follow(now uint64) {
 	p.clock = &wireClock{}
 	var err error
 	p.client, err = tick.NewClient(tick.ClientConfig{Config: tick.Config{OnMismatch: tick.MismatchAdjust}}, p.clock)
-	p.check(err)
+	must(p.t, err)
 	p.client.Start(now)
 	p.lines = append(p.lines, tickLine{Event: "follow", Now: now})
 }
@@ -178,7 +172,7 @@ func tickPlay(t *testing.T) []tickLine {
 	p.clock.known = true
 	hear(s, 4)
 	hello := hear(s, 6) // the first ones are lost
-	p.check(s.OnHello(player, hello))
+	must(t, s.OnHello(player, hello))
 	hear(s, 8)
 	late := p.welcome(s, player, at(10)+tickAhead-delay)
 	hear(s, 12)

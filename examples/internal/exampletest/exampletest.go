@@ -20,6 +20,14 @@ import (
 	"timesync/record"
 )
 
+// Must ends the test if something fails that is to work.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Output is what a program that still runs has printed.
 type Output struct {
 	mu   sync.Mutex
@@ -73,6 +81,18 @@ func Config[C any](t *testing.T, flags func(*C, *flag.FlagSet), check func(*C, *
 	return c
 }
 
+// Eventually waits until something is so, for a minute at most.
+func Eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	from := time.Now()
+	for ; !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(from) > time.Minute {
+			t.Fatalf("%s: not in a minute", what)
+		}
+	}
+	t.Logf("%s: after %v", what, time.Since(from).Round(10*time.Millisecond))
+}
+
 // Bench tests the program in the folder of the test, which channelbench.Main makes: its table, briefly,
 // idle and with bulk both ways. The table's limit holds on any machine however
 // busy: what each end says of its own error.
@@ -81,9 +101,7 @@ func Bench(t *testing.T, connect channelbench.Connect) {
 	loads := channelbench.Loads("bulk")
 	for _, load := range []channelbench.Load{loads[0], loads[2]} {
 		r, err := channelbench.Measure(t.Context(), load, time.Second, connect)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		t.Logf("%+v", r)
 		if err := r.CheckBounds(); err != nil {
 			t.Error(err)
@@ -96,9 +114,7 @@ func Bench(t *testing.T, connect channelbench.Connect) {
 func Recording(t *testing.T, name string) (datagrams int, last time.Time) {
 	t.Helper()
 	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer file.Close()
 	for m, err := range record.Replay(file) {
 		switch {
@@ -157,9 +173,7 @@ func free(t *testing.T) (at []string) {
 	t.Helper()
 	for range 4 {
 		conn, err := relay.Loopback()
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		defer conn.Close()
 		at = append(at, relay.Addr(conn).String())
 	}

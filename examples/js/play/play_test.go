@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"timesync/clock"
+	"timesync/examples/internal/exampletest"
 )
 
 // bot is a client without a page. Every 50 ms it says what it knows.
@@ -61,9 +62,7 @@ func client(t *testing.T, url string, timers int) *bufio.Scanner {
 	err2 := os.CopyFS(dir, page)
 	err3 := os.WriteFile(filepath.Join(dir, "timesync.mjs"), module, 0o666)
 	err4 := os.WriteFile(filepath.Join(dir, "bot.mjs"), []byte(bot), 0o666)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, errors.Join(err1, err2, err3, err4))
 	args := []string{filepath.Join(dir, "bot.mjs"), url, strconv.Itoa(timers)}
 	if exec.CommandContext(t.Context(), node, "-e", "WebSocket").Run() != nil { // before Node 22
 		args = append([]string{"--experimental-websocket"}, args...)
@@ -89,9 +88,7 @@ func client(t *testing.T, url string, timers int) *bufio.Scanner {
 // listen serves a new game. stop ends it and its connections.
 func listen(t *testing.T, address string) (g *game, at string, stop func()) {
 	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	g = newGame()
 	go g.run()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -197,9 +194,7 @@ func TestFiles(t *testing.T) {
 	defer stop()
 	for name, kind := range map[string]string{"": "text/html", "play.mjs": "text/javascript", "timesync.mjs": "text/javascript"} {
 		r, err := http.Get("http://" + address + "/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		r.Body.Close()
 		if got := r.Header.Get("Content-Type"); r.StatusCode != http.StatusOK || !strings.HasPrefix(got, kind) {
 			t.Error(name, r.Status, got)

@@ -15,6 +15,7 @@ import (
 
 	"timesync"
 	"timesync/clock"
+	"timesync/examples/internal/exampletest"
 	"timesync/examples/seal"
 	"timesync/rxtime"
 )
@@ -75,17 +76,6 @@ func begin(t *testing.T, to netip.AddrPort) (v *voice, end func()) {
 }
 
 func TestChat(t *testing.T) {
-	eventually := func(what string, is func() bool) {
-		t.Helper()
-		from := time.Now()
-		for !is() {
-			if time.Since(from) > time.Minute {
-				t.Fatalf("%s: not in a minute", what)
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		t.Logf("%s: after %v", what, time.Since(from).Round(10*time.Millisecond))
-	}
 	called, end := begin(t, netip.AddrPort{})
 	defer end()
 	if s := called.chat.state(); s != "nobody is there" {
@@ -96,18 +86,18 @@ func TestChat(t *testing.T) {
 		was := called.heard.Load()
 		caller, end := begin(t, at)
 		defer end()
-		eventually("both hear 50 frames", func() bool { return called.heard.Load() >= was+50 && caller.heard.Load() >= 50 })
-		eventually("connected", func() bool { return called.chat.state() == "connected" && caller.chat.state() == "connected" })
+		exampletest.Eventually(t, "both hear 50 frames", func() bool { return called.heard.Load() >= was+50 && caller.heard.Load() >= 50 })
+		exampletest.Eventually(t, "connected", func() bool { return called.chat.state() == "connected" && caller.chat.state() == "connected" })
 		if life == 0 {
 			second, end := begin(t, at)
 			defer end()
 			const busy = "busy: it talks to another"
-			eventually("one of two callers is refused", func() bool { return second.chat.state() == busy || caller.chat.state() == busy })
+			exampletest.Eventually(t, "one of two callers is refused", func() bool { return second.chat.state() == busy || caller.chat.state() == busy })
 			end()
 		}
 		end()
 		if life == 1 {
-			eventually("gone", func() bool { return called.chat.state() == "the peer is gone" })
+			exampletest.Eventually(t, "gone", func() bool { return called.chat.state() == "the peer is gone" })
 		}
 	}
 	t.Logf("%+v", called.chat.buffer.Stats())
