@@ -319,6 +319,39 @@ func TestDelayStays(t *testing.T) {
 	}
 }
 
+// Inputs that were held up until one moment, by a path that stopped or by a slow frame, set no clock, although Welcomes that
+// are sent as they come tell of late ones only. If the path is longer after that, the clock is set.
+func TestInputsHeldUp(t *testing.T) {
+	fifo := func(w *way, until uint64) func() time.Duration { // a link that has stopped sends one each millisecond
+		return func() time.Duration { until = max(until+1000, w.now); return time.Duration(until-w.now) * us }
+	}
+	for what, tt := range map[string]struct {
+		happens func(w *way)
+		lead    time.Duration
+	}{
+		"the path stops":         {func(w *way) { w.jitter = fifo(w, w.now+300_000) }, 0},
+		"a frame takes 0.1 s":    {func(w *way) { w.hang(ms(100), true) }, 0},
+		"a frame takes 0.9 s":    {func(w *way) { w.hang(ms(900), true) }, 0},
+		"the path is longer":     {func(w *way) { w.up += ms(100) }, ms(100)},
+		"it stops and is longer": {func(w *way) { w.jitter, w.up = fifo(w, w.now+300_000), w.up+ms(100) }, ms(100)},
+	} {
+		for _, frame := range []uint64{0, 16_667, 33_333} { // us
+			w := newWay(t, ClientConfig{})
+			w.frame, w.every = frame, 1000
+			w.run(20*sec + ms(8))
+			before, at := w.timing(), w.now
+			tt.happens(w)
+			w.run(5 * sec)
+			if got := w.timing(); (got.Lead - before.Lead - tt.lead).Abs() > ms(25) {
+				t.Errorf("%s, frames of %d us: %+v, before %+v, %v", what, frame, got, before, w.rec.of(EventStepped))
+			}
+			if w.lateAt > at+1_300_000 || tt.lead > 0 && w.lateAt > at+700_000 {
+				t.Errorf("%s, frames of %d us: inputs are late after %d us", what, frame, w.lateAt-at)
+			}
+		}
+	}
+}
+
 // A clock is set, and the remote clock notices that some time later, as a link does. What has arrived meanwhile has shown it
 // already.
 func TestSetIsNoticedLater(t *testing.T) {
@@ -620,7 +653,7 @@ func TestToldLater(t *testing.T) {
 	for _, step := range []uint64{0, 1, 1000, 31_200} {
 		var f follower
 		for i := range uint64(20) {
-			f.add(ms(5), false, ms(16), 1_000_000+i*16_000+step)
+			f.add(arrival{distance: ms(5)}, false, 1_000_000+i*16_000+step)
 		}
 		now := uint64(1_000_000 + 19*16_000)
 		got := f.distance(ms(20), ms(1), 0.01, now)
