@@ -33,6 +33,7 @@ type way struct {
 	copies   int      // of each input, in the datagrams after it
 	hangs    bool     // the client's program does nothing
 	waits    []func() // what has come meanwhile
+	stopped  bool     // the server's program does nothing
 	stops    uint64   // until then nothing arrives
 	inTime   int
 	late     int
@@ -73,14 +74,16 @@ func (w *way) send(delay time.Duration, arrives func()) {
 func (w *way) run(d time.Duration) {
 	for end := w.now + usec(d); w.now < end; w.now += 1000 {
 		w.parcels = slices.DeleteFunc(w.parcels, func(p parcel) bool {
-			comes := max(p.at, w.stops) <= w.now
+			comes := max(p.at, w.stops) <= w.now && !w.stopped
 			if comes {
 				p.arrives()
 			}
 			return comes
 		})
-		w.server.Advance(w.now)
-		if w.now%w.every == 0 {
+		if !w.stopped {
+			w.server.Advance(w.now)
+		}
+		if w.now%w.every == 0 && !w.stopped {
 			told, _ := w.server.Announce(1, w.now)
 			b, _ := told.AppendBinary(nil)
 			var read Welcome
@@ -347,6 +350,35 @@ func TestInputsHeldUp(t *testing.T) {
 			}
 			if w.lateAt > at+1_300_000 || tt.lead > 0 && w.lateAt > at+700_000 {
 				t.Errorf("%s, frames of %d us: inputs are late after %d us", what, frame, w.lateAt-at)
+			}
+		}
+	}
+}
+
+// What a server that was stopped finds waiting, and inputs of frames between which the client's program hung, say nothing
+// of the path.
+func TestLeadStaysWithPrograms(t *testing.T) {
+	for what, happens := range map[string]func(w *way){
+		"the server is stopped for 0.9 s": func(w *way) { w.stopped = true; w.run(ms(900)); w.stopped = false },
+		"the client has 2 frames a second for 20 s": func(w *way) {
+			for range 40 {
+				w.hang(ms(500), true)
+			}
+		},
+	} {
+		for _, frame := range []uint64{0, 16_667, 33_333} { // us
+			w := newWay(t, ClientConfig{})
+			w.frame, w.every = frame, 16_000
+			w.run(20 * sec)
+			before, most := w.timing(), time.Duration(0)
+			happens(w)
+			w.framed = w.now
+			for range 40 {
+				w.run(sec / 4)
+				most = max(most, w.timing().Lead)
+			}
+			if most > before.Lead+ms(25) || len(w.rec.of(EventStepped)) > 0 {
+				t.Errorf("%s, frames of %d us: the lead was up to %v, before %v; %v", what, frame, most, before.Lead, w.rec.of(EventStepped))
 			}
 		}
 	}

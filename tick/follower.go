@@ -49,6 +49,7 @@ type follower struct {
 	last    arrival // and its last one
 	since   arrival // the first one of the row that was not held up until others came
 	alike   int     // how many there are from that on
+	batch   arrival // the first of those, late or not, that were held up until one moment
 	worst   int     // the longest row that ended by itself, of late
 	worstAt uint64  // when it did
 	jump    bool    // too many are late in a row: the clock is to be set
@@ -87,7 +88,14 @@ func (f *follower) add(a arrival, late bool, nowUsec uint64) {
 		}
 		f.alike++
 	}
-	f.spread.add(a.distance, f.row >= recentKept)
+	if f.all == 0 || !f.batch.heldUp(a) {
+		f.batch = a
+	}
+	// What a server that was stopped has found waiting is early for it, since its ticks are late, too.
+	early := !late && f.row == 0 && f.batch.distance-a.distance >= rowLong/2
+	if !early || len(f.spread.recent) == 0 {
+		f.spread.add(a.distance, f.row >= recentKept)
+	}
 	if f.all++; late {
 		f.late++
 	}
@@ -186,6 +194,7 @@ func (f *follower) shift(d time.Duration, all bool) {
 	}
 	f.spread.shift(longer)
 	longer(&f.held)
+	longer(&f.batch.distance)
 }
 
 // lateShare returns the share of late arrivals.
