@@ -92,7 +92,7 @@ func (f *follower) add(a arrival, late bool, nowUsec uint64) {
 		f.batch = a
 	}
 	// What a server that was stopped has found waiting is early for it, since its ticks are late, too.
-	early := !late && f.row == 0 && f.batch.distance-a.distance >= rowLong/2
+	early := f.batch != a && a.distance < f.spread.level-rowLong/2
 	if !early || len(f.spread.recent) == 0 {
 		f.spread.add(a.distance, f.row >= recentKept)
 	}
